@@ -1,0 +1,76 @@
+package envoy
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// Encoded is one message, marshalled once for every proxy that gets it. It is immutable.
+type Encoded struct {
+	Version uint64   // the hash of Body
+	Body    []byte   // deterministic bytes of the message
+	Needs   []string // sorted names of the clusters that a route or listener refers to
+	Load    string   // of an EDS cluster: the load assignment it waits for
+	Bare    *Bare    // of a route configuration with vhds: how a client without VHDS gets it
+	// Err is why the message may not be sent: its own validation refuses it. What proxies had before stays with them.
+	Err error
+}
+
+// Bare is a route configuration without vhds; the virtual hosts named <Prefix>… belong into its field virtual_hosts.
+type Bare struct {
+	Body   []byte
+	Prefix string
+}
+
+// Message is a generated Envoy message, which can validate itself.
+type Message interface {
+	proto.Message
+	ValidateAll() error
+}
+
+// Encode marshals and validates m. A message that its own validation refuses comes back with Err set and no body.
+func Encode(m Message) *Encoded {
+	if err := m.ValidateAll(); err != nil {
+		return &Encoded{Err: err}
+	}
+	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		return &Encoded{Err: fmt.Errorf("encode %s: %w", m.ProtoReflect().Descriptor().Name(), err)}
+	}
+	return &Encoded{Version: xxhash.Sum64(body), Body: body}
+}
+
+// Same says whether two encoded messages are the same to every proxy.
+func Same(a, b *Encoded) bool {
+	if a == b || a == nil || b == nil {
+		return a == b
+	}
+	return a.Version == b.Version && a.Load == b.Load && slices.Equal(a.Needs, b.Needs) && sameBare(a.Bare, b.Bare) && sameErr(a.Err, b.Err)
+}
+
+func sameBare(a, b *Bare) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Prefix == b.Prefix && string(a.Body) == string(b.Body)
+}
+
+func sameErr(a, b error) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Error() == b.Error()
+}
+
+// Any packs an extension's configuration, deterministically. The message must be valid to marshal, which every generated one is.
+func Any(m proto.Message) *anypb.Any {
+	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		panic(fmt.Sprintf("envoy: pack %s: %v", m.ProtoReflect().Descriptor().FullName(), err))
+	}
+	return &anypb.Any{TypeUrl: "type.googleapis.com/" + string(m.ProtoReflect().Descriptor().FullName()), Value: body}
+}

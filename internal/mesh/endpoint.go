@@ -1,0 +1,67 @@
+package mesh
+
+import "cmp"
+
+// Health is whether an endpoint takes traffic.
+type Health uint8
+
+// The states of an endpoint. A Draining one keeps its connections and gets no new ones; it is sent as such, not left out.
+const (
+	Healthy Health = iota
+	Unhealthy
+	Draining
+)
+
+func (h Health) String() string { return [...]string{"HEALTHY", "UNHEALTHY", "DRAINING"}[h] }
+
+// Locality is a place: "region/zone/subzone" taken apart.
+type Locality struct{ Region, Zone, SubZone string }
+
+func (l Locality) String() string {
+	switch {
+	case l.SubZone != "":
+		return l.Region + "/" + l.Zone + "/" + l.SubZone
+	case l.Zone != "":
+		return l.Region + "/" + l.Zone
+	}
+	return l.Region
+}
+
+// CompareLocality orders by region, zone, subzone.
+func CompareLocality(a, b Locality) int {
+	return cmp.Or(cmp.Compare(a.Region, b.Region), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.SubZone, b.SubZone))
+}
+
+// EndpointKey names one endpoint of one service: unique within the mesh, stable while the endpoint is.
+type EndpointKey struct {
+	Service ServiceKey
+	ID      string // what tells endpoints of a service apart: its index or address and the object it came from
+}
+
+// CompareEndpointKey orders by service, then id.
+func CompareEndpointKey(a, b EndpointKey) int {
+	return cmp.Or(CompareServiceKey(a.Service, b.Service), cmp.Compare(a.ID, b.ID))
+}
+
+// Endpoint is one address behind a service. It is comparable: equal values are the same endpoint.
+type Endpoint struct {
+	Address  string // an IP, a DNS name (resolution DNS), or "unix:///path"
+	Ports    PortMap
+	Labels   Labels
+	Locality Locality
+	Network  string
+	Weight   uint32 // 0: unset, counts as 1
+	Health   Health
+	Identity string // service account or SPIFFE id; empty: unknown
+}
+
+// PortMap says which port an endpoint serves a service port on, in one comparable string: "http=8080,grpc=9090" by port name. Empty: the service's target ports.
+type PortMap = Labels
+
+// Workload is a running thing that services select by labels (a WorkloadEntry, later a pod).
+type Workload struct {
+	Namespace, Name string
+	Endpoint        // address, labels, place, weight, identity; Ports by name
+	ServiceAccount  string
+	Origin          ObjectRef
+}

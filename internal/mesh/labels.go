@@ -1,0 +1,68 @@
+package mesh
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Labels are key-value pairs in one canonical, comparable string: "a=1,b=2", sorted by key.
+// The empty value is no labels. Keys and values may not hold ',' or '=' (Kubernetes' syntax forbids both); those that do are dropped.
+type Labels string
+
+// MakeLabels gives the canonical form of m.
+func MakeLabels(m map[string]string) Labels {
+	var b strings.Builder
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		v := m[k]
+		if strings.ContainsAny(k, ",=") || strings.Contains(v, ",") || k == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(k)
+		b.WriteByte('=')
+		b.WriteString(v)
+	}
+	return Labels(b.String())
+}
+
+// Pairs lists "key=value" in order of key: the terms an index over labels uses.
+func (l Labels) Pairs() []string {
+	if l == "" {
+		return nil
+	}
+	return strings.Split(string(l), ",")
+}
+
+// Get returns one label's value.
+func (l Labels) Get(key string) (string, bool) {
+	for _, p := range l.Pairs() {
+		if k, v, _ := strings.Cut(p, "="); k == key {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// Map returns the labels as a new map.
+func (l Labels) Map() map[string]string {
+	m := map[string]string{}
+	for _, p := range l.Pairs() {
+		k, v, _ := strings.Cut(p, "=")
+		m[k] = v
+	}
+	return m
+}
+
+// SelectedBy says whether every pair of selector is among l. An empty selector selects everything.
+func (l Labels) SelectedBy(selector Labels) bool {
+	have := l.Pairs()
+	for _, p := range selector.Pairs() {
+		if _, ok := slices.BinarySearch(have, p); !ok && !slices.Contains(have, p) {
+			return false
+		}
+	}
+	return true
+}

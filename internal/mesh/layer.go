@@ -1,0 +1,116 @@
+package mesh
+
+import (
+	"cmp"
+	"strconv"
+)
+
+// Layer names a set of rows that proxies see alike. What a proxy sees is a short stack of layers, each above the one before:
+// a plain sidecar of namespace n sees Public with Namespace n on top of it; a sidecar that a Sidecar object selects sees that Sidecar's layer alone; a gateway its own.
+// The zero Layer is Public.
+type Layer struct {
+	Kind LayerKind
+	// Namespace is whose eyes are looked through: the namespace that client-side rules are taken from first. Empty for Public.
+	Namespace string
+	// Name is the Sidecar object's name, or a gateway's labels in canonical form; empty otherwise.
+	Name string
+}
+
+// LayerKind tells layers apart.
+type LayerKind uint8
+
+// The kinds of layer.
+const (
+	PublicLayer    LayerKind = iota // what every namespace sees alike
+	NamespaceLayer                  // what one namespace sees differently: laid over Public
+	SidecarLayer                    // all that one Sidecar object's egress hosts select
+	GatewayLayer                    // all that gateways of one namespace and set of labels serve
+)
+
+// Public is the layer that all plain sidecars share.
+var Public = Layer{}
+
+func (l Layer) String() string {
+	switch l.Kind {
+	case NamespaceLayer:
+		return "ns/" + l.Namespace
+	case SidecarLayer:
+		return "sidecar/" + l.Namespace + "/" + l.Name
+	case GatewayLayer:
+		return "gateway/" + l.Namespace + "/" + l.Name
+	}
+	return "public"
+}
+
+// CompareLayer orders by kind, namespace, name.
+func CompareLayer(a, b Layer) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// ClusterKey names an Envoy cluster before its name is formatted, so that no name is ever parsed back.
+type ClusterKey struct {
+	Inbound bool
+	Port    uint32
+	Subset  string
+	Host    Host
+	Special string // PassthroughCluster, BlackHoleCluster, InboundPassthroughCluster: the whole name
+}
+
+// String is the name Envoy sees: outbound|80|v1|reviews.default.svc.cluster.local, as Istio formats it; users' dashboards parse it.
+func (c ClusterKey) String() string {
+	if c.Special != "" {
+		return c.Special
+	}
+	dir := "outbound"
+	if c.Inbound {
+		dir = "inbound"
+	}
+	return dir + "|" + strconv.FormatUint(uint64(c.Port), 10) + "|" + c.Subset + "|" + string(c.Host)
+}
+
+// CompareClusterKey orders by direction, host, port, subset, special name.
+func CompareClusterKey(a, b ClusterKey) int {
+	ai, bi := 0, 0
+	if a.Inbound {
+		ai = 1
+	}
+	if b.Inbound {
+		bi = 1
+	}
+	return cmp.Or(cmp.Compare(ai, bi), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Subset, b.Subset), cmp.Compare(a.Special, b.Special))
+}
+
+// Shelf names one published set of resources of one type: a layer's, or a part of a layer that only some of its proxies see
+// (listeners bound to ports, the inbound side of equal workloads). What a proxy sees of a type is a short stack of shelves.
+type Shelf struct {
+	Layer
+	Part string
+}
+
+func (s Shelf) String() string {
+	if s.Part == "" {
+		return s.Layer.String()
+	}
+	return s.Layer.String() + "#" + s.Part
+}
+
+// CompareShelf orders by layer, then part.
+func CompareShelf(a, b Shelf) int {
+	return cmp.Or(CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Part, b.Part))
+}
+
+// ResourceKey names one published resource: the shelf it stands on and its xDS name. Its type is the table's.
+type ResourceKey struct {
+	Shelf Shelf
+	Name  string
+}
+
+// CompareResourceKey orders by shelf, then name.
+func CompareResourceKey(a, b ResourceKey) int {
+	return cmp.Or(CompareShelf(a.Shelf, b.Shelf), cmp.Compare(a.Name, b.Name))
+}
+
+// Attachment is what one proxy sees: for each type of resource its shelves, from the lowest to the one that shadows all below.
+type Attachment struct {
+	Clusters, Loads, Listeners, Routes, VirtualHosts []Shelf
+}

@@ -1,0 +1,71 @@
+package mesh
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// ObjectRef names what a user wrote, and where. It is comparable.
+type ObjectRef struct {
+	Kind      string // "VirtualService"; "MeshConfig"; "file" for a document that is no object
+	Namespace string
+	Name      string
+	File      string // as the source calls it; empty where there is no file
+	Line      int    // of the document's first line, from 1; 0 unknown
+}
+
+func (o ObjectRef) String() string {
+	s := o.Kind
+	if o.Name != "" {
+		s += " " + o.Namespace + "/" + o.Name
+	}
+	if o.File != "" {
+		s += fmt.Sprintf(" (%s:%d)", o.File, o.Line)
+	}
+	return s
+}
+
+// Severity is how much a problem hurts.
+type Severity uint8
+
+// The severities. An Error means something the user wrote is not in force; a Warning that it is but may not do what it says; Info that it does nothing yet.
+const (
+	Info Severity = iota
+	Warning
+	Error
+)
+
+func (s Severity) String() string { return [...]string{"info", "warning", "error"}[s] }
+
+// MarshalText writes the severity by name.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Problem is something a user wrote that does not do what it says. Problems are rows, never errors: what worked before keeps working.
+// It is comparable.
+type Problem struct {
+	Object   ObjectRef
+	Line     int    // of the field, from 1; 0: unknown, use Object.Line
+	Field    string // path inside the object: "spec.http[0].route[1].destination.subset"; empty: the whole
+	Code     string // one stable word per kind of mistake: "UnknownSubset"
+	Severity Severity
+	Message  string // what is wrong, in a sentence without a full stop
+	Fix      string // what would be right; empty where nothing can be said
+}
+
+func (p Problem) String() string {
+	where := p.Object.String()
+	if p.Field != "" {
+		where += " " + p.Field
+	}
+	s := fmt.Sprintf("%s: %s: %s", p.Severity, where, p.Message)
+	if p.Fix != "" {
+		s += "; " + p.Fix
+	}
+	return s
+}
+
+// CompareProblem orders by object, line, field, code, message.
+func CompareProblem(a, b Problem) int {
+	return cmp.Or(cmp.Compare(a.Object.File, b.Object.File), cmp.Compare(a.Object.Kind, b.Object.Kind), cmp.Compare(a.Object.Namespace, b.Object.Namespace),
+		cmp.Compare(a.Object.Name, b.Object.Name), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
+}

@@ -1,0 +1,146 @@
+package mesh
+
+import (
+	"cmp"
+	"strings"
+)
+
+// Host is a fully qualified service name in lower case. It may be a wildcard: "*" or "*.example.com".
+type Host string
+
+// IsWildcard says whether the host stands for many names.
+func (h Host) IsWildcard() bool { return strings.HasPrefix(string(h), "*") }
+
+// Matches says whether h, possibly a wildcard, covers the name or wildcard other.
+// "*.example.com" covers "a.example.com" and "*.a.example.com", not "example.com".
+func (h Host) Matches(other Host) bool {
+	if h == "*" || h == other {
+		return true
+	}
+	return strings.HasPrefix(string(h), "*.") && len(other) > len(h)-1 &&
+		strings.HasSuffix(string(other), string(h[1:]))
+}
+
+// Wildcards yields the wildcards that cover h, longest first, ending with "*"; h itself is not among them.
+func (h Host) Wildcards() []Host {
+	rest := strings.TrimPrefix(string(h), "*.")
+	if rest == "*" {
+		return nil
+	}
+	var out []Host
+	for {
+		dot := strings.IndexByte(rest, '.')
+		if dot < 0 {
+			return append(out, "*")
+		}
+		wild := Host("*" + rest[dot:])
+		rest = rest[dot+1:]
+		if wild != h {
+			out = append(out, wild)
+		}
+	}
+}
+
+// Protocol is what is spoken on a port.
+type Protocol uint8
+
+// The protocols a Port may speak. Unknown is what a user did not name: it is detected where that can be done.
+const (
+	Unknown Protocol = iota
+	HTTP
+	HTTP2
+	GRPC
+	GRPCWeb
+	HTTPS
+	TLS
+	TCP
+	UDP
+	Mongo
+	Redis
+	MySQL
+)
+
+var protocolNames = [...]string{"unknown", "HTTP", "HTTP2", "GRPC", "GRPC-WEB", "HTTPS", "TLS", "TCP", "UDP", "MONGO", "REDIS", "MYSQL"}
+
+// String gives the name as Istio's API writes it.
+func (p Protocol) String() string { return protocolNames[p] }
+
+// IsHTTP says whether requests on the port can be routed as HTTP without taking TLS off.
+func (p Protocol) IsHTTP() bool { return p == HTTP || p == HTTP2 || p == GRPC || p == GRPCWeb }
+
+// IsHTTP2 says whether the port speaks HTTP/2 from the first byte.
+func (p Protocol) IsHTTP2() bool { return p == HTTP2 || p == GRPC || p == GRPCWeb }
+
+// IsTLS says whether connections start with a TLS ClientHello whose server name can be routed on.
+func (p Protocol) IsTLS() bool { return p == HTTPS || p == TLS }
+
+// ParseProtocol reads a protocol as the `protocol` field of Istio's ServicePort and Port gives it, in any case.
+// A name it does not know comes out as Unknown and false.
+func ParseProtocol(s string) (Protocol, bool) {
+	for i, n := range protocolNames {
+		if i > 0 && strings.EqualFold(n, s) {
+			return Protocol(i), true
+		}
+	}
+	return Unknown, false
+}
+
+// Resolution is how an Envoy finds the addresses behind a Service (networking.istio.io ServiceEntry.Resolution).
+type Resolution uint8
+
+// The ways of resolution.
+const (
+	ClientSide    Resolution = iota // STATIC: the control plane names every endpoint (EDS)
+	Passthrough                     // NONE: connections go where the client sent them
+	DNS                             // DNS: every address the name resolves to (STRICT_DNS)
+	DNSRoundRobin                   // DNS_ROUND_ROBIN: one address at a time (LOGICAL_DNS)
+)
+
+func (r Resolution) String() string {
+	return [...]string{"STATIC", "NONE", "DNS", "DNS_ROUND_ROBIN"}[r]
+}
+
+// Port is one port of a Service.
+type Port struct {
+	Name     string
+	Number   uint32 // what clients address
+	Target   uint32 // what endpoints serve on unless they say otherwise; 0 means Number
+	Protocol Protocol
+}
+
+// ServiceKey names a service as one registry knows it. Several may share a Host.
+type ServiceKey struct {
+	Host      Host
+	Namespace string
+	Registry  string // "ServiceEntry", "memory", later "Kubernetes/<cluster>", "Consul", …
+	Object    string // the object's name inside the namespace where one host has several in one registry
+}
+
+// CompareServiceKey orders keys by host, namespace, registry, object.
+func CompareServiceKey(a, b ServiceKey) int {
+	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Registry, b.Registry), cmp.Compare(a.Object, b.Object))
+}
+
+// Service is a name with ports. Two services are the same when Equal says so.
+type Service struct {
+	Key        ServiceKey
+	Ports      []Port   // by number
+	Addresses  []string // VIPs and CIDRs that clients address, sorted as written; empty: none
+	Resolution Resolution
+	External   bool     // MESH_EXTERNAL: no mutual TLS is expected of it
+	ExportTo   []string // namespaces that may see it; "*" everybody, "." its own; never empty (defaulted)
+	Labels     Labels
+	Identities []string // subjectAltNames: SPIFFE ids or DNS names its endpoints may present
+	Created    int64    // Unix seconds; the older of two that clash wins. 0: unknown
+	Origin     ObjectRef
+}
+
+// Port returns the port with that number.
+func (s *Service) Port(number uint32) (Port, bool) {
+	for _, p := range s.Ports {
+		if p.Number == number {
+			return p, true
+		}
+	}
+	return Port{}, false
+}
