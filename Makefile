@@ -1,0 +1,60 @@
+# Fairway. `make help` lists what there is to do. Go and Python's pip are all that is needed.
+
+GO      ?= go
+ARGS    ?=
+MODULE  := fairway
+LINTER  := 2.15.0
+LINT    := .cache/golangci-lint-v$(LINTER)/golangci-lint
+
+# The race detector needs a C compiler; where Go found none, the same tests run without it.
+RACE    := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+
+# Live tests spend their time in Envoy and the kernel, where the race detector sees nothing; everything else runs under it.
+LIVE    := $(MODULE)/test/envoy%
+ALL      = $(shell $(GO) list ./...)
+FORMAT   = $(shell $(GO) list -f '{{.Dir}}' ./...)
+
+.DEFAULT_GOAL := build
+.PHONY: help build demo test check bench lint fmt schemas envoy clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+build: schemas ## the three programs, into bin/
+	$(GO) build -o bin/ ./cmd/...
+
+demo: build envoy ## a small mesh on loopback, with real traffic; ARGS=--once leaves when it has shown everything
+	@$(GO) build -o .demo/bin/ ./examples/demo ./examples/bookinfo/service
+	@.demo/bin/demo $(ARGS)
+
+test: schemas envoy ## everything
+	$(GO) vet ./...
+	@status=0; \
+	$(GO) test $(RACE) -timeout 10m $(filter-out $(LIVE),$(ALL)) || status=1; \
+	$(GO) test -timeout 10m $(or $(filter $(LIVE),$(ALL)),./build/envoybin) || status=1; \
+	exit $$status
+
+check: schemas ## seconds: vet, and the tests of the rooms, without Envoy
+	$(GO) vet ./...
+	$(GO) test -short ./build/... ./cmd/... ./internal/...
+
+bench: build ## what a change costs, as a table and as JSON; ARGS= are test/bench's
+	$(GO) run ./test/bench $(ARGS)
+
+lint: schemas ## golangci-lint where it can be had, else gofmt and vet
+	@test -x $(LINT) || GOBIN=$(CURDIR)/$(dir $(LINT)) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINTER) \
+		|| echo "golangci-lint cannot be had here: gofmt and vet alone" >&2
+	@unformatted=$$(gofmt -l $(FORMAT)); test -z "$$unformatted" || { echo "not formatted (make fmt):"; echo "$$unformatted"; exit 1; }
+	@if test -x $(LINT); then $(LINT) run ./...; else $(GO) vet ./...; fi
+
+fmt: ## gofmt everything
+	gofmt -w -s $(FORMAT)
+
+schemas: ## take the CRD schemas out of the istio.io/api module
+	@$(GO) generate ./internal/config/...
+
+envoy: ## obtain the pinned Envoy, unless ENVOY=/path names another
+	@$(GO) run ./build/envoy >/dev/null
+
+clean: ## what building, testing and the demo left; the downloads in .cache stay
+	rm -rf bin .demo .bench
