@@ -1,0 +1,157 @@
+package table
+
+import (
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// worker runs derivations on one goroutine. What it needs for a run it keeps for
+// the next.
+type worker[IK comparable, IV any, OK comparable, OV any] struct {
+	table *derived[IK, IV, OK, OV]
+	r     Reader
+	outs  []emitted[OK, OV] // of all runs of the batch
+	first int               // where the run in progress began in outs
+	emit  func(OK, OV)
+}
+
+func (d *derived[IK, IV, OK, OV]) newWorker() *worker[IK, IV, OK, OV] {
+	w := &worker[IK, IV, OK, OV]{table: d, r: Reader{store: d.store, table: &d.base}}
+	w.emit = func(k OK, v OV) { w.outs = append(w.outs, emitted[OK, OV]{key: k, val: v}) }
+	return w
+}
+
+const (
+	// parallelRows is from how many stale rows on goroutines pay.
+	parallelRows = 64
+	// chunkRows is how many rows a worker takes at a time.
+	chunkRows = 8
+)
+
+// compute runs the derivation for every stale row into batch. Nothing that other
+// rows can see changes here, so the runs may overlap.
+func (d *derived[IK, IV, OK, OV]) compute() {
+	d.batch = slices.Grow(d.batch[:0], len(d.stale))[:len(d.stale)]
+	n := 1
+	if len(d.stale) >= parallelRows {
+		n = min(d.store.workers, len(d.stale)/chunkRows)
+	}
+	for len(d.workers) < n {
+		d.workers = append(d.workers, d.newWorker())
+	}
+	if n == 1 {
+		d.workers[0].runAll(0, len(d.stale))
+		return
+	}
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for _, w := range d.workers[:n] {
+		all.Go(func() {
+			for {
+				end := int(next.Add(chunkRows))
+				if end-chunkRows >= len(d.stale) {
+					return
+				}
+				w.runAll(end-chunkRows, min(end, len(d.stale)))
+			}
+		})
+	}
+	all.Wait()
+}
+
+func (w *worker[IK, IV, OK, OV]) runAll(from, to int) {
+	for i := from; i < to; i++ {
+		m := w.table.stale[i]
+		if m.from.has {
+			w.table.batch[i] = w.run(m)
+		} else {
+			w.table.batch[i] = result[IK, IV, OK, OV]{maker: m, gone: true}
+		}
+	}
+}
+
+// run computes the rows of one source row.
+func (w *worker[IK, IV, OK, OV]) run(m *rowMaker[IK, IV, OK, OV]) (res result[IK, IV, OK, OV]) {
+	w.r.begin(&m.from.head)
+	w.first = len(w.outs)
+	res.maker = m
+	res.err = w.call(m)
+	w.r.active = false
+	res.deps = w.r.changed(m.deps)
+	if res.err != nil {
+		w.outs = w.outs[:w.first]
+		return res
+	}
+	res.outs = w.outs[w.first:len(w.outs):len(w.outs)]
+	res.remark = w.r.remark
+	res.remark = append(res.remark, w.twice(m)...)
+	return res
+}
+
+// call runs the function, and compares what it emitted with what is there: both
+// are the user's code, and may panic.
+func (w *worker[IK, IV, OK, OV]) call(m *rowMaker[IK, IV, OK, OV]) (err *PanicError) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &PanicError{Table: w.table.name, Key: text(m.from.key), Value: p, Stack: string(debug.Stack())}
+		}
+	}()
+	w.table.fn(&w.r, m.from.key, m.from.val, w.emit)
+	for i := w.first; i < len(w.outs); i++ {
+		o := &w.outs[i]
+		o.cell = w.table.cells[o.key]
+		o.same = o.cell != nil && w.table.equal(o.cell.val, o.val)
+	}
+	return nil
+}
+
+// twice notes the keys that one run emitted more than once; the first stands.
+func (w *worker[IK, IV, OK, OV]) twice(m *rowMaker[IK, IV, OK, OV]) (notes []any) {
+	outs := w.outs[w.first:]
+	if len(outs) < 2 {
+		return nil
+	}
+	keys := make(map[OK]int, len(outs))
+	for _, o := range outs {
+		if keys[o.key]++; keys[o.key] == 2 {
+			from := text(m.from.key)
+			notes = append(notes, &ConflictError{Table: w.table.name, Key: text(o.key), Winner: from, Loser: from})
+		}
+	}
+	return notes
+}
+
+// changed returns a copy of the reads of a run, or nil if they are those of the
+// run before.
+func (r *Reader) changed(before []dep) []dep {
+	if slices.EqualFunc(before, r.deps, sameRead) {
+		return nil
+	}
+	return append(make([]dep, 0, len(r.deps)), r.deps...)
+}
+
+// PanicError is the note on a source row whose derivation panicked.
+type PanicError struct {
+	Table, Key string // the derived table, and the source row's key
+	Value      any    // what was panicked with
+	Stack      string
+}
+
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("compute %s from %s: panic: %v", e.Table, e.Key, e.Value)
+}
+
+// ConflictError is the note on a source row that emits a key which belongs to
+// another row. (If both are the same, one row emitted the key twice; the first
+// stands.)
+type ConflictError struct {
+	Table, Key    string // the output row that both emit
+	Winner, Loser string // keys of source rows
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("row %s of %s belongs to %s, and %s emits it too", e.Key, e.Table, e.Winner, e.Loser)
+}

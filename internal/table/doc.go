@@ -1,0 +1,47 @@
+// Package table is an engine for tables of immutable rows that settle in turns.
+//
+// Rows come in through Input tables. Derive computes rows from rows with a pure
+// function, Group indexes rows by another key. Each computed row records what it
+// read, so a turn recomputes exactly the rows whose reads changed, and tells
+// which rows came out different:
+//
+//	s := table.New(table.Options{})
+//	people := table.NewInput(s, "people", strings.Compare, equal)    // name → city
+//	weather := table.NewInput(s, "weather", strings.Compare, equal)  // city → sky
+//	greetings := table.Derive(people.Table, "greetings", strings.Compare, equal,
+//		func(r *table.Reader, name, city string, emit func(string, string)) {
+//			sky, _ := table.Get(r, weather.Table, city)
+//			emit(name, "Hello "+name+", "+sky+" in "+city)
+//		})
+//	people.Set("ada", "london")
+//	weather.Set("london", "rain")
+//	s.Settle()
+//	for c := range table.Changes(greetings) { … }
+//
+// The laws, each with a test of its own (laws_test.go):
+//
+//  1. Order is declaration. A row reads only tables declared above its own, so
+//     the graph has no cycles and no row ever sees half a change.
+//  2. A turn is an instant. Settle applies all that was staged and publishes one
+//     version; outside readers see turn n or n+1, never a mix.
+//  3. Reads are recorded, per row, whether or not they found something.
+//  4. Equal stops. A row that comes out equal changes nothing downstream.
+//  5. One owner per output key. Of two rows that emit the same key the one with
+//     the smaller source key wins, the other carries a note of *ConflictError.
+//  6. Rows are immutable. The build tag "invariants" hashes them before and
+//     after each turn and panics with the table and row that was written to.
+//  7. Demand drives. What is wanted is an input table, and what is computed
+//     derives from it: nobody asks, nobody computes, and memory follows.
+//  8. User mistakes are rows: a derivation has no error result, it attaches
+//     notes to its row. A derivation that panics keeps its old rows.
+//  9. Tables print themselves: Print, Dump and List are what command line, debug
+//     pages and test goldens show.
+//  10. Incremental = from scratch, values and bookkeeping alike.
+//
+// Functions given to this package (derivations, group functions, equal, compare)
+// are pure: same arguments and same reads, same result. They run on several
+// goroutines at once, keep no Reader after they return, and start no turn.
+//
+// The package knows nothing of meshes, Envoy or files: only keys, values and
+// functions. What a note or a value means is its users' affair.
+package table

@@ -1,0 +1,167 @@
+package table
+
+// head is the part of a cell that does not depend on its types: who reads it,
+// and which maker's row it is.
+type head struct {
+	self    anyCell
+	readers []edge
+	owner   *maker // of a derived row: the maker whose value it holds
+	has     bool   // the row exists
+	marked  bool   // scratch of the table's own settling
+	dispute bool   // more than one maker emits this key
+}
+
+// anyCell is a cell without its types.
+type anyCell interface {
+	home() *base
+	// vanish forgets a cell that is absent and that nobody reads.
+	vanish()
+	// keyValue and compareKey show and order the key.
+	keyValue() any
+	compareKey(other anyCell) int
+	// made visits the cells that the row was made from.
+	made(visit func(*head) bool)
+}
+
+// maker computes the rows that one row of the source table gives rise to. Its
+// deps are what it read when it last ran, the source row first.
+type maker struct {
+	self   anyMaker
+	deps   []dep
+	queued bool
+}
+
+// anyMaker is a maker without its types.
+type anyMaker interface {
+	// enqueue notes that the maker must run in this turn.
+	enqueue()
+}
+
+// An edge is one recorded read. It has two ends that know each other's place:
+// dep in the maker, edge in the cell that was read. So either end finds the
+// other, and a read is withdrawn in constant time however many others read the
+// cell. The two take 32 bytes.
+type (
+	dep struct {
+		cell *head
+		at   uint32 // place in cell.readers, and the onlyHas bit
+	}
+	edge struct {
+		reader *maker
+		at     uint32 // place in reader.deps, and the onlyHas bit
+	}
+)
+
+const (
+	// onlyHas marks a read that asked for existence alone.
+	onlyHas uint32 = 1 << 31
+	place   uint32 = onlyHas - 1
+)
+
+// queueReaders queues the makers that a change of c concerns: all of them if the
+// row appeared or disappeared, else those that read its value.
+func (c *head) queueReaders(appearance bool) {
+	for _, e := range c.readers {
+		if !e.reader.queued && (appearance || e.at&onlyHas == 0) {
+			e.reader.queued = true
+			e.reader.self.enqueue()
+		}
+	}
+}
+
+// attach records m's read number i on the cell that was read.
+func (m *maker) attach(i int) {
+	d := &m.deps[i]
+	kind := d.at & onlyHas
+	d.at = uint32(len(d.cell.readers)) | kind
+	d.cell.readers = append(d.cell.readers, edge{m, uint32(i) | kind})
+}
+
+// detach withdraws a read; the last reader takes the place that becomes free.
+func (d dep) detach() {
+	c, i, last := d.cell, d.at&place, len(d.cell.readers)-1
+	moved := c.readers[last]
+	c.readers[i] = moved
+	other := &moved.reader.deps[moved.at&place]
+	other.at = i | other.at&onlyHas
+	c.readers[last] = edge{}
+	c.readers = shrunk(c.readers[:last])
+}
+
+// shrunk gives back the room of a list of readers that has become short.
+func shrunk(list []edge) []edge {
+	switch {
+	case len(list) == 0:
+		return nil
+	case cap(list) > 64 && len(list) < cap(list)/4:
+		return append(make([]edge, 0, 2*len(list)), list...)
+	}
+	return list
+}
+
+// rewire makes deps the reads of m. What it read before in the same place stays
+// as it is. Cells left without readers are kept until sweep, since another maker
+// of the same batch may be about to read them.
+func (s *Store) rewire(m *maker, deps []dep) {
+	old, same := m.deps, 0
+	for same < len(old) && same < len(deps) && sameRead(old[same], deps[same]) {
+		deps[same].at = old[same].at
+		same++
+	}
+	for _, d := range old[same:] {
+		d.detach()
+		if len(d.cell.readers) == 0 && !d.cell.has {
+			s.loose = append(s.loose, d.cell)
+		}
+	}
+	m.deps = deps
+	for i := same; i < len(deps); i++ {
+		m.attach(i)
+	}
+}
+
+func sameRead(a, b dep) bool { return a.cell == b.cell && (a.at^b.at)&onlyHas == 0 }
+
+// sweep lets go of absent cells that nobody reads any more.
+func (s *Store) sweep() {
+	for _, c := range s.loose {
+		if len(c.readers) == 0 && !c.has {
+			c.self.vanish()
+		}
+	}
+	s.loose = recycle(s.loose)
+}
+
+func (c *cell[K, V]) home() *base   { return &c.table.base }
+func (c *cell[K, V]) keyValue() any { return c.key }
+
+func (c *cell[K, V]) vanish() {
+	t := c.table
+	if t.ghosts[c.key] != c {
+		return
+	}
+	delete(t.ghosts, c.key)
+	if t.ghostPeak > spareMap && len(t.ghosts) < t.ghostPeak/4 {
+		t.ghosts = remade(t.ghosts)
+		t.ghostPeak = len(t.ghosts)
+	}
+}
+
+func (c *cell[K, V]) compareKey(other anyCell) int {
+	return c.table.compare(c.key, other.(*cell[K, V]).key)
+}
+
+func (c *cell[K, V]) made(visit func(*head) bool) {
+	if c.table.members != nil {
+		c.table.members(c.val, visit)
+		return
+	}
+	if c.owner == nil {
+		return
+	}
+	for _, d := range c.owner.deps {
+		if !visit(d.cell) {
+			return
+		}
+	}
+}

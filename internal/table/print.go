@@ -1,0 +1,166 @@
+package table
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// Rower is implemented by keys and values that print as several columns.
+type Rower interface{ Row() []string }
+
+// Headed is implemented by keys and values that name their columns. Header is
+// called on the zero value.
+type Headed interface{ Header() []string }
+
+// Info describes one table.
+type Info struct {
+	Name string
+	Kind Kind
+	From string // the table it is made from, "" for an input
+	Rows int
+	// Absent is how many keys without a row are kept because a row read them.
+	Absent int
+	// Edges is how many reads are recorded for the rows of this table.
+	Edges int
+	// Recomputed counts runs of the derivation since the store began.
+	Recomputed uint64
+}
+
+// Tables describes every table in order of declaration.
+func (s *Store) Tables() []Info {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	infos := make([]Info, len(s.nodes))
+	for i, n := range s.nodes {
+		b := n.meta()
+		infos[i] = Info{Name: b.name, Kind: b.kind, From: b.from, Edges: b.edges, Recomputed: b.recomputed}
+		infos[i].Rows, infos[i].Absent = n.size()
+	}
+	return infos
+}
+
+// Listing is a table in print.
+type Listing struct {
+	Table  string     `json:"table"`
+	Header []string   `json:"header"`
+	Rows   [][]string `json:"rows"`
+}
+
+// List renders the rows of a table, in key order, of which some column contains
+// filter. It fails if there is no such table.
+func (s *Store) List(tx *Tx, table, filter string) (Listing, error) {
+	tx.check(s)
+	n := s.byName[table]
+	if n == nil {
+		return Listing{}, fmt.Errorf("print table %q: there is none of that name", table)
+	}
+	return n.list(filter), nil
+}
+
+// Print writes a table as List renders it, in aligned columns. Give it a buffer:
+// no turn starts until tx is over.
+func (s *Store) Print(w io.Writer, tx *Tx, table, filter string) error {
+	l, err := s.List(tx, table, filter)
+	if err != nil {
+		return err
+	}
+	return l.Write(w)
+}
+
+// Dump writes every table that has rows, in order of declaration.
+func (s *Store) Dump(w io.Writer, tx *Tx) error {
+	tx.check(s)
+	for _, n := range s.nodes {
+		l := n.list("")
+		if len(l.Rows) == 0 {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "# %s\n", l.Table); err != nil {
+			return err
+		}
+		if err := l.Write(w); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Write writes the listing in aligned columns, without spaces at line ends.
+func (l Listing) Write(w io.Writer) error {
+	var aligned strings.Builder
+	columns := tabwriter.NewWriter(&aligned, 0, 0, 2, ' ', 0)
+	for _, row := range append([][]string{l.Header}, l.Rows...) {
+		// A strings.Builder takes every write.
+		_, _ = fmt.Fprintln(columns, strings.Join(row, "\t"))
+	}
+	_ = columns.Flush()
+	for line := range strings.Lines(aligned.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Table[K, V]) list(filter string) Listing {
+	l := Listing{Table: t.name, Header: slices.Concat(header[K]("KEY"), header[V]("VALUE"))}
+	for _, c := range t.ordered() {
+		row := slices.Concat(fit(columns(c.key), len(header[K]("KEY"))), columns(c.val))
+		if slices.ContainsFunc(row, func(s string) bool { return strings.Contains(s, filter) }) {
+			l.Rows = append(l.Rows, row)
+		}
+	}
+	return l
+}
+
+// header names the columns of a type.
+func header[T any](name string) []string {
+	var zero T
+	if h, ok := any(zero).(Headed); ok && !isNil(zero) {
+		return h.Header()
+	}
+	return []string{name}
+}
+
+func isNil(v any) bool {
+	return v == nil || reflect.ValueOf(v).Kind() == reflect.Pointer && reflect.ValueOf(v).IsNil()
+}
+
+// columns prints a value.
+func columns(v any) []string {
+	if r, ok := v.(Rower); ok && !isNil(v) {
+		return r.Row()
+	}
+	return []string{text(v)}
+}
+
+// fit makes a key take the columns of its header.
+func fit(row []string, n int) []string {
+	if len(row) > n {
+		return append(slices.Clone(row[:n-1]), strings.Join(row[n-1:], " "))
+	}
+	for len(row) < n {
+		row = append(row, "")
+	}
+	return row
+}
+
+// text prints a key or value on one line.
+func text(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case fmt.Stringer:
+		return v.String()
+	case Rower:
+		return strings.Join(v.Row(), " ")
+	}
+	return strings.ReplaceAll(fmt.Sprint(v), "\n", " ")
+}

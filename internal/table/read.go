@@ -1,0 +1,57 @@
+package table
+
+import "iter"
+
+// Tx is a look at one version of a store, valid during the call of Store.Read.
+type Tx struct {
+	// Version is the number of the turn that is seen.
+	Version uint64
+	store   *Store
+}
+
+// Read calls fn with a view of the last version. Any number of goroutines may
+// read at once. While fn runs no turn starts: copy out what is needed and write
+// to the network afterwards. fn must not call Read, Settle or Forget.
+func (s *Store) Read(fn func(tx *Tx)) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	tx := &Tx{Version: s.version, store: s}
+	fn(tx)
+	tx.store = nil
+}
+
+// check panics where a Tx is used after its Read, or with another store.
+func (tx *Tx) check(s *Store) {
+	if tx == nil || tx.store != s {
+		panic("table: Tx used outside of its Read")
+	}
+}
+
+// Lookup returns the row of a key.
+func Lookup[K comparable, V any](tx *Tx, t *Table[K, V], k K) (V, bool) {
+	tx.check(t.store)
+	if c := t.cells[k]; c != nil {
+		return c.val, true
+	}
+	var zero V
+	return zero, false
+}
+
+// All yields every row in key order. It sorts: its cost is that of the table.
+func All[K comparable, V any](tx *Tx, t *Table[K, V]) iter.Seq2[K, V] {
+	tx.check(t.store)
+	return func(yield func(K, V) bool) {
+		tx.check(t.store)
+		for _, c := range t.ordered() {
+			if !yield(c.key, c.val) {
+				return
+			}
+		}
+	}
+}
+
+// Len is the number of rows.
+func Len[K comparable, V any](tx *Tx, t *Table[K, V]) int {
+	tx.check(t.store)
+	return len(t.cells)
+}

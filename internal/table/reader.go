@@ -1,0 +1,107 @@
+package table
+
+import "fmt"
+
+// Reader is a derivation's only way to other tables. It records each read for
+// the row being computed, and holds the notes of that row. It must not be used
+// after the derivation has returned.
+type Reader struct {
+	store  *Store
+	table  *base
+	active bool
+	deps   []dep
+	seen   map[*head]int // place in deps, once there are many
+	remark []any
+}
+
+// Get reads one row of a table declared above the reading one. The read is
+// recorded whether or not it found something: the row being computed runs again
+// when this row appears, changes or disappears.
+func Get[K comparable, V any](r *Reader, t *Table[K, V], k K) (V, bool) {
+	r.allow(&t.base)
+	c := t.look(k)
+	r.record(&c.head, 0)
+	return c.val, c.has
+}
+
+// Has tells whether a row exists. The row being computed runs again only when
+// this row appears or disappears, not when its value changes.
+func Has[K comparable, V any](r *Reader, t *Table[K, V], k K) bool {
+	r.allow(&t.base)
+	c := t.look(k)
+	r.record(&c.head, onlyHas)
+	return c.has
+}
+
+// Note attaches a remark to the row being computed. It is part of the row's
+// output: replaced when the row is recomputed, gone when its source row goes.
+// The engine does not know its type, but compares remarks with reflect.DeepEqual.
+func (r *Reader) Note(n any) { r.remark = append(r.remark, n) }
+
+// allow panics where a read would break law 1 or escape the derivation.
+func (r *Reader) allow(t *base) {
+	switch {
+	case !r.active:
+		panic(fmt.Sprintf("table: %q is read through a Reader whose derivation has returned", t.name))
+	case t.store != r.store:
+		panic(fmt.Sprintf("table: %q reads %q of another store", r.table.name, t.name))
+	case t.height >= r.table.height:
+		panic(fmt.Sprintf("table: %q reads %q, which is not declared above it", r.table.name, t.name))
+	}
+}
+
+// begin starts the record of a row made from c.
+func (r *Reader) begin(c *head) {
+	r.active = true
+	r.deps = append(recycle(r.deps), dep{cell: c})
+	r.remark = nil
+	if len(r.seen) > spareMap {
+		r.seen = nil
+	}
+	clear(r.seen)
+}
+
+// manyReads is the number of reads from which a map finds repeated ones faster
+// than a scan.
+const manyReads = 24
+
+// record adds a read, once for each cell; to have read a value includes to have
+// asked whether it exists.
+func (r *Reader) record(c *head, kind uint32) {
+	i := r.find(c)
+	if i >= 0 {
+		r.deps[i].at &= kind
+		return
+	}
+	if r.seen != nil && len(r.deps) >= manyReads {
+		r.seen[c] = len(r.deps)
+	}
+	r.deps = append(r.deps, dep{c, kind})
+}
+
+func (r *Reader) find(c *head) int {
+	if len(r.deps) < manyReads {
+		for i := range r.deps {
+			if r.deps[i].cell == c {
+				return i
+			}
+		}
+		return -1
+	}
+	if len(r.seen) == 0 {
+		r.index()
+	}
+	if i, ok := r.seen[c]; ok {
+		return i
+	}
+	return -1
+}
+
+func (r *Reader) index() {
+	if r.seen == nil {
+		r.seen = map[*head]int{}
+	}
+	for i, d := range r.deps {
+		r.seen[d.cell] = i
+	}
+}

@@ -1,0 +1,146 @@
+package table
+
+import (
+	"fmt"
+	"math/bits"
+	"runtime"
+	"sync"
+)
+
+// Options of a Store. The zero value is useful.
+type Options struct {
+	// Workers is how many goroutines compute the stale rows of one table;
+	// 0 means GOMAXPROCS. Results do not depend on it.
+	Workers int
+}
+
+// A Store is a set of tables that settle together: one turn, one version.
+//
+// Declare all tables first, from one goroutine. Then any goroutine may stage
+// (Input.Set, Input.Delete) and Read; one goroutine at a time owns the turns
+// (Settle, Changes, Forget).
+type Store struct {
+	workers int
+
+	// Fixed once the first turn has started.
+	nodes  []node // in declaration order, which is a topological order
+	byName map[string]node
+
+	// What outside goroutines staged for the next turn; guarded by stage.
+	// gate is held for reading while a Together runs.
+	gate    sync.RWMutex
+	stage   sync.Mutex
+	pending heights
+	signal  chan struct{}
+
+	// The rest is written by the turn, under mu, and read by Tx under mu.
+	mu           sync.RWMutex
+	version      uint64
+	sealed       bool
+	due          heights // tables with something to do in this turn
+	touched      []node  // tables that hold the changes of the last turn
+	loose        []*head // cells that lost their last reader in this batch
+	notesVersion uint64
+	notesChanged bool
+	checks       invariants
+}
+
+// New returns a store without tables.
+func New(o Options) *Store {
+	workers := o.Workers
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	return &Store{workers: workers, byName: map[string]node{}, signal: make(chan struct{}, 1)}
+}
+
+// node is a table as the store sees it: without its types.
+type node interface {
+	meta() *base
+	// settle brings the table up to date with the tables above it.
+	settle(t *turn)
+	// changedRows is how many rows the last turn changed.
+	changedRows() int
+	// forget lets go of the changes of the last turn and of spare room.
+	forget()
+	// list renders the rows that filter lets through.
+	list(filter string) Listing
+	// size counts rows, and cells kept for reads that found nothing.
+	size() (rows, ghosts int)
+	// notes yields what is attached to the table's rows, in order.
+	notes(yield func(Note) bool) bool
+	// audit visits every cell, for the invariants build and for tests.
+	audit(visit func(c *head, key string, value any))
+}
+
+// base is the part of a table that does not depend on its types.
+type base struct {
+	store      *Store
+	name       string
+	kind       Kind
+	from       string // the table it is made from, "" for an input
+	height     int    // position in declaration order
+	broad      bool   // provenance does not walk into its rows
+	edges      int    // recorded reads of its rows
+	recomputed uint64 // since the store began
+}
+
+func (b *base) meta() *base { return b }
+
+// declare gives n its place in the order of settlement.
+func (s *Store) declare(n node) {
+	b := n.meta()
+	if s.sealed {
+		panic(fmt.Sprintf("table: %q is declared after the first turn", b.name))
+	}
+	if s.byName[b.name] != nil {
+		panic(fmt.Sprintf("table: %q is declared twice", b.name))
+	}
+	b.height = len(s.nodes)
+	s.nodes = append(s.nodes, n)
+	s.byName[b.name] = n
+}
+
+// Together runs fn and makes all that it stages part of the same turn. fn must
+// be short and must not call Settle or Together.
+func (s *Store) Together(fn func()) {
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	fn()
+}
+
+// Staged is signalled when something has been staged since the last turn began.
+// It may fire once more than needed: a turn with nothing staged costs nothing.
+func (s *Store) Staged() <-chan struct{} { return s.signal }
+
+// announce tells the turn's owner that the table at height h has staged rows.
+// The caller holds s.stage.
+func (s *Store) announce(h int) {
+	s.pending.set(h)
+	select {
+	case s.signal <- struct{}{}:
+	default: // already signalled
+	}
+}
+
+// heights is a set of tables by their height.
+type heights []uint64
+
+func (hs *heights) set(h int) {
+	for h>>6 >= len(*hs) {
+		*hs = append(*hs, 0)
+	}
+	(*hs)[h>>6] |= 1 << (h & 63)
+}
+
+// pop removes the lowest height from the set and returns it.
+func (hs heights) pop() (int, bool) {
+	for i, word := range hs {
+		if word != 0 {
+			bit := bits.TrailingZeros64(word)
+			hs[i] &^= 1 << bit
+			return i<<6 | bit, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,215 @@
+package table
+
+import (
+	"slices"
+	"sync"
+)
+
+// Kind says where the rows of a table come from.
+type Kind string
+
+// The kinds of table.
+const (
+	KindInput   Kind = "input"
+	KindDerived Kind = "derived"
+	KindGroup   Kind = "group"
+)
+
+// Table is the read side of every table: rows of V under unique keys K.
+// Rows are read with Get and Has inside derivations, with Changes by the owner
+// of the turns, and with Lookup, All and Len inside Store.Read.
+type Table[K comparable, V any] struct {
+	base
+	compare func(a, b K) int
+	equal   func(a, b V) bool
+
+	cells map[K]*cell[K, V] // every row; between turns, exactly these exist
+	peak  int               // the most cells since the map was made
+
+	ghostMu   sync.Mutex        // rows of one table are computed in parallel, and each may read what is absent
+	ghosts    map[K]*cell[K, V] // absent keys that some row has read
+	ghostPeak int
+
+	changes []change[K, V]            // what the last turn changed here
+	sorted  bool                      // changes are in key order
+	sprout  []func(c *cell[K, V])     // derivations from this table, to be told of new rows
+	follow  []int                     // heights of the groups of this table
+	members func(V, func(*head) bool) // for a group: the cells of its members
+}
+
+// cell is one key of a table: a row, or the place of a row that was read and is
+// absent.
+type cell[K comparable, V any] struct {
+	head
+	table *Table[K, V]
+	key   K
+	val   V
+}
+
+// change is what happened to one cell in a turn.
+type change[K comparable, V any] struct {
+	cell *cell[K, V]
+	old  V
+	had  bool
+}
+
+func newTable[K comparable, V any](b base, compare func(a, b K) int, equal func(a, b V) bool) *Table[K, V] {
+	if compare == nil || equal == nil {
+		panic("table: " + b.name + " needs both compare and equal")
+	}
+	return &Table[K, V]{base: b, compare: compare, equal: equal, cells: map[K]*cell[K, V]{}}
+}
+
+// Name of the table, unique within its store.
+func (t *Table[K, V]) Name() string { return t.name }
+
+// Broad marks a table whose rows say little about where a row came from (mesh
+// wide defaults, indexes of everything): Origins neither counts them nor walks
+// through them. It returns the table, so that a declaration can end in it.
+func (t *Table[K, V]) Broad() *Table[K, V] {
+	t.broad = true
+	return t
+}
+
+// place returns the cell of a key that is about to have a row.
+func (t *Table[K, V]) place(k K) *cell[K, V] {
+	c := t.cells[k]
+	if c != nil {
+		return c
+	}
+	if c = t.ghosts[k]; c != nil {
+		delete(t.ghosts, k)
+	} else {
+		c = t.newCell(k)
+	}
+	t.cells[k] = c
+	t.peak = max(t.peak, len(t.cells))
+	return c
+}
+
+func (t *Table[K, V]) newCell(k K) *cell[K, V] {
+	c := &cell[K, V]{table: t, key: k}
+	c.self = c
+	return c
+}
+
+// look returns the cell of a key, present or not, for a read to be recorded on.
+// Safe for concurrent use while the table itself is at rest.
+func (t *Table[K, V]) look(k K) *cell[K, V] {
+	if c := t.cells[k]; c != nil {
+		return c
+	}
+	t.ghostMu.Lock()
+	defer t.ghostMu.Unlock()
+	c := t.ghosts[k]
+	if c == nil {
+		c = t.newCell(k)
+		t.haunt(c)
+	}
+	return c
+}
+
+// put writes a row that differs from what the cell holds.
+func (t *Table[K, V]) put(c *cell[K, V], v V) {
+	old, had := c.val, c.has
+	c.val, c.has = v, true
+	t.spread(c, old, had)
+}
+
+// drop removes a row.
+func (t *Table[K, V]) drop(c *cell[K, V]) {
+	var zero V
+	old := c.val
+	c.val, c.has = zero, false
+	t.spread(c, old, true)
+}
+
+// spread makes known that a cell, which held old before the turn, has changed.
+// It is called once a turn for each cell that changed.
+func (t *Table[K, V]) spread(c *cell[K, V], old V, had bool) {
+	t.changes = append(t.changes, change[K, V]{c, old, had})
+	t.sorted = false
+	c.queueReaders(had != c.has)
+	switch {
+	case !had:
+		for _, start := range t.sprout {
+			start(c)
+		}
+	case !c.has:
+		delete(t.cells, c.key)
+		if len(c.readers) > 0 {
+			t.haunt(c)
+		}
+	}
+	for _, h := range t.follow {
+		t.store.due.set(h)
+	}
+}
+
+// haunt keeps the cell of an absent key for its readers.
+func (t *Table[K, V]) haunt(c *cell[K, V]) {
+	if t.ghosts == nil {
+		t.ghosts = map[K]*cell[K, V]{}
+	}
+	t.ghosts[c.key] = c
+	t.ghostPeak = max(t.ghostPeak, len(t.ghosts))
+}
+
+// Maps and slices keep the room they once needed. These bounds decide when that
+// room is given back.
+const (
+	spareSlice = 1 << 10
+	spareMap   = 1 << 10
+)
+
+func (t *Table[K, V]) changedRows() int { return len(t.changes) }
+
+func (t *Table[K, V]) forget() {
+	t.changes = recycle(t.changes)
+	if t.peak > spareMap && len(t.cells) < t.peak/4 {
+		t.cells = remade(t.cells)
+		t.peak = len(t.cells)
+	}
+}
+
+func (t *Table[K, V]) size() (rows, ghosts int) { return len(t.cells), len(t.ghosts) }
+
+// ordered returns the cells in key order.
+func (t *Table[K, V]) ordered() []*cell[K, V] {
+	cells := make([]*cell[K, V], 0, len(t.cells))
+	for _, c := range t.cells {
+		cells = append(cells, c)
+	}
+	slices.SortFunc(cells, func(a, b *cell[K, V]) int { return t.compare(a.key, b.key) })
+	return cells
+}
+
+func (t *Table[K, V]) audit(visit func(c *head, key string, value any)) {
+	for _, c := range t.cells {
+		visit(&c.head, text(c.key), c.val)
+	}
+	for _, c := range t.ghosts {
+		visit(&c.head, text(c.key), nil)
+	}
+}
+
+// recycle empties a slice for its next use, unless it has grown large.
+func recycle[E any](s []E) []E {
+	if cap(s) > spareSlice {
+		return nil
+	}
+	clear(s)
+	return s[:0]
+}
+
+// remade copies a map into one that fits.
+func remade[K comparable, V any](m map[K]V) map[K]V {
+	if m == nil {
+		return nil
+	}
+	n := make(map[K]V, len(m))
+	for k, v := range m {
+		n[k] = v
+	}
+	return n
+}

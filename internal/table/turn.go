@@ -1,0 +1,167 @@
+package table
+
+import (
+	"iter"
+	"slices"
+	"time"
+)
+
+// Turn tells what one turn did.
+type Turn struct {
+	// Version is the number of the last turn that had something to apply.
+	Version uint64
+	// Inputs names the first few input rows that changed, as "table key".
+	Inputs []string
+	// Staged is how many input rows the turn applied; 0 means that there was
+	// nothing to do and that no turn took place.
+	Staged int
+	// Recomputed counts runs of derivations; Changed counts rows that appeared,
+	// disappeared or became different, in all tables.
+	Recomputed, Changed int
+	// Tables lists the tables with something recomputed or changed, in order of
+	// declaration.
+	Tables []TableTurn
+	// Panics lists the derivations that panicked; their old rows stay.
+	Panics []*PanicError
+	// NotesChanged is set when Store.Notes yields something else than before.
+	NotesChanged bool
+	Duration     time.Duration
+}
+
+// TableTurn is one table's part of a Turn.
+type TableTurn struct {
+	Name                string
+	Recomputed, Changed int
+}
+
+// maxCauses bounds Turn.Inputs.
+const maxCauses = 4
+
+// turn is a Turn in the making.
+type turn struct{ Turn }
+
+func (t *turn) causesLeft() int { return maxCauses - len(t.Inputs) }
+
+func (t *turn) cause(table string, keys []string) {
+	for _, k := range keys {
+		t.Inputs = append(t.Inputs, table+" "+k)
+	}
+}
+
+// Settle runs one turn: it applies what is staged, recomputes the rows whose
+// reads changed, table by table in order of declaration, and publishes the next
+// version. With nothing staged it returns at once and the version stays.
+//
+// One goroutine at a time owns the turns. Readers (Store.Read) wait while a turn
+// runs, and a turn waits for readers to finish.
+func (s *Store) Settle() Turn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	start := time.Now()
+	s.sealed = true
+	s.forget()
+	t := turn{}
+	t.Staged = s.takeStaged()
+	if t.Staged > 0 {
+		s.checks.verify(s, false)
+		s.run(&t)
+		s.checks.verify(s, true)
+	}
+	t.Version = s.version
+	t.Duration = time.Since(start)
+	return t.Turn
+}
+
+// takeStaged moves what is staged on all inputs into the turn, at one instant.
+func (s *Store) takeStaged() (rows int) {
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	s.stage.Lock()
+	defer s.stage.Unlock()
+	select {
+	case <-s.signal:
+	default: // somebody waited for it already
+	}
+	for {
+		h, any := s.pending.pop()
+		if !any {
+			return rows
+		}
+		rows += s.nodes[h].(interface{ take() int }).take()
+		s.due.set(h)
+	}
+}
+
+// run settles the tables that have something to do.
+func (s *Store) run(t *turn) {
+	s.version++
+	for {
+		h, any := s.due.pop()
+		if !any {
+			break
+		}
+		s.settleOne(s.nodes[h], t)
+	}
+	if s.notesChanged {
+		s.notesVersion = s.version
+	}
+	t.NotesChanged, s.notesChanged = s.notesChanged, false
+}
+
+func (s *Store) settleOne(n node, t *turn) {
+	before := t.Recomputed
+	n.settle(t)
+	s.sweep()
+	s.touched = append(s.touched, n)
+	b, part := n.meta(), TableTurn{Recomputed: t.Recomputed - before, Changed: n.changedRows()}
+	part.Name = b.name
+	b.recomputed += uint64(part.Recomputed)
+	t.Changed += part.Changed
+	if part.Recomputed > 0 || part.Changed > 0 {
+		t.Tables = append(t.Tables, part)
+	}
+}
+
+// Change is one row that a turn changed. Old is meaningful if Had is set, New if
+// Has is set.
+type Change[K comparable, V any] struct {
+	Key      K
+	Old, New V
+	Had, Has bool
+}
+
+// Changes yields what the last turn changed in a table, in key order; its cost
+// is that of the rows that changed. It is for the owner of the turns, and empty
+// again after the next Settle or Forget.
+func Changes[K comparable, V any](t *Table[K, V]) iter.Seq[Change[K, V]] {
+	return func(yield func(Change[K, V]) bool) {
+		t.sortChanges()
+		for _, c := range t.changes {
+			if !yield(Change[K, V]{c.cell.key, c.old, c.cell.val, c.had, c.cell.has}) {
+				return
+			}
+		}
+	}
+}
+
+func (t *Table[K, V]) sortChanges() {
+	if !t.sorted {
+		slices.SortFunc(t.changes, func(a, b change[K, V]) int { return t.compare(a.cell.key, b.cell.key) })
+		t.sorted = true
+	}
+}
+
+// Forget lets go of the last turn's changes, and with them of the rows' old
+// values, without waiting for the next turn. For the owner of the turns.
+func (s *Store) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget()
+}
+
+func (s *Store) forget() {
+	for _, n := range s.touched {
+		n.forget()
+	}
+	s.touched = recycle(s.touched)
+}
