@@ -25,7 +25,8 @@ func (d *derived[IK, IV, OK, OV]) newWorker() *worker[IK, IV, OK, OV] {
 }
 
 const (
-	// parallelRows is from how many stale rows on goroutines pay.
+	// parallelRows is from how many stale rows on a store computes them on
+	// several goroutines.
 	parallelRows = 64
 	// chunkRows is how many rows a worker takes at a time.
 	chunkRows = 8
@@ -36,13 +37,13 @@ const (
 func (d *derived[IK, IV, OK, OV]) compute() {
 	d.batch = slices.Grow(d.batch[:0], len(d.stale))[:len(d.stale)]
 	n := 1
-	if len(d.stale) >= parallelRows {
-		n = min(d.store.workers, len(d.stale)/chunkRows)
+	if len(d.stale) >= d.store.parallel {
+		n = min(d.store.workers, (len(d.stale)+chunkRows-1)/chunkRows)
 	}
 	for len(d.workers) < n {
 		d.workers = append(d.workers, d.newWorker())
 	}
-	if n == 1 {
+	if n <= 1 {
 		d.workers[0].runAll(0, len(d.stale))
 		return
 	}

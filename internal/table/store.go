@@ -20,7 +20,8 @@ type Options struct {
 // (Input.Set, Input.Delete) and Read; one goroutine at a time owns the turns
 // (Settle, Changes, Forget).
 type Store struct {
-	workers int
+	workers  int
+	parallel int // from how many stale rows on goroutines pay
 
 	// Fixed once the first turn has started.
 	nodes  []node // in declaration order, which is a topological order
@@ -51,7 +52,7 @@ func New(o Options) *Store {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	return &Store{workers: workers, byName: map[string]node{}, signal: make(chan struct{}, 1)}
+	return &Store{workers: workers, parallel: parallelRows, byName: map[string]node{}, signal: make(chan struct{}, 1)}
 }
 
 // node is a table as the store sees it: without its types.

@@ -1,0 +1,359 @@
+package table
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"pgregory.net/rapid"
+)
+
+// This file holds a random graph of tables, told twice: as tables of this
+// package, and as a plain evaluation of every row from scratch that shares no
+// code with it. Keys and values are small integers, so that rows collide.
+
+const (
+	modelKeys   = 6
+	modelValues = 8
+)
+
+// plan is a table of the random graph.
+type plan struct {
+	kind  Kind
+	from  int // index of the source table
+	emits int // which rows a derivation emits
+	reads []planRead
+	trap  bool // panics while the trigger of its key is set
+}
+
+// planRead is one read of a derivation: of a table above, at a key that depends
+// on the row.
+type planRead struct {
+	table  int
+	byVal  bool
+	shift  int
+	has    bool
+	onlyIf int // read only if the value so far is divisible by it
+}
+
+// world is what a derivation of the random graph sees, in either telling.
+type world struct {
+	get  func(table, k int) (int, bool)
+	has  func(table, k int) bool
+	note func(n any)
+	emit func(k, v int)
+}
+
+// run is the derivation that a plan describes. Table 0 holds the triggers.
+func (p plan) run(w world, k, v int) {
+	sum := v
+	if p.trap {
+		if on, _ := w.get(0, k%modelKeys); on > modelValues/2 {
+			w.note("about to panic")
+			w.emit(k, -1)
+			panic(fmt.Sprint("trap ", k))
+		}
+	}
+	for _, rd := range p.reads {
+		if rd.onlyIf > 0 && sum%rd.onlyIf != 0 {
+			continue
+		}
+		at := k
+		if rd.byVal {
+			at = v
+		}
+		at = (at + rd.shift) % modelKeys
+		if rd.has {
+			if w.has(rd.table, at) {
+				sum += 3
+			}
+		} else if got, ok := w.get(rd.table, at); ok {
+			sum += got + 1
+		}
+	}
+	sum %= 1 << 20
+	if sum%5 == 0 {
+		w.note(fmt.Sprint("note ", sum))
+	}
+	switch p.emits {
+	case 0:
+		w.emit(k, sum)
+	case 1: // keys collide
+		w.emit(sum%modelKeys, k)
+	case 2: // equal values stop
+		w.emit(k, sum%2)
+	case 3: // two rows, also of the same key
+		w.emit(k, sum)
+		w.emit((k+sum)%modelKeys, sum+1)
+	case 4: // sometimes nothing
+		if sum%3 != 0 {
+			w.emit(v%modelKeys, sum%7)
+		}
+	}
+}
+
+// drawPlans draws a graph: the triggers, some inputs, and tables above them.
+func drawPlans(t *rapid.T, traps bool) []plan {
+	inputs := rapid.IntRange(2, 3).Draw(t, "inputs")
+	plans := make([]plan, inputs, inputs+8)
+	for i := range plans {
+		plans[i] = plan{kind: KindInput}
+	}
+	for range rapid.IntRange(1, 7).Draw(t, "tables") {
+		plans = append(plans, drawPlan(t, len(plans), traps))
+	}
+	return plans
+}
+
+func drawPlan(t *rapid.T, above int, traps bool) plan {
+	p := plan{kind: KindDerived, from: rapid.IntRange(1, above-1).Draw(t, "from")}
+	if rapid.IntRange(0, 3).Draw(t, "kind") == 0 {
+		p.kind = KindGroup
+	}
+	p.emits = rapid.IntRange(0, 4).Draw(t, "emits")
+	for range rapid.IntRange(0, 3).Draw(t, "reads") {
+		p.reads = append(p.reads, planRead{
+			table:  rapid.IntRange(0, above-1).Draw(t, "table"),
+			byVal:  rapid.Bool().Draw(t, "byVal"),
+			shift:  rapid.IntRange(0, 2).Draw(t, "shift"),
+			has:    rapid.IntRange(0, 2).Draw(t, "has") == 0,
+			onlyIf: rapid.IntRange(0, 2).Draw(t, "onlyIf"),
+		})
+	}
+	p.trap = traps && rapid.IntRange(0, 2).Draw(t, "trap") == 0
+	return p
+}
+
+// groupsOf is the group function: none, one, or two groups, with repeats.
+func groupsOf(k, v int) []int {
+	switch v % 4 {
+	case 0:
+		return nil
+	case 1:
+		return []int{k % 3}
+	}
+	return []int{v % 3, k % 3}
+}
+
+// digest makes a number of a group, that depends on each member and their order
+// (a prime, so that what is unequal does not look equal).
+func digest(members func(yield func(k, v int) bool)) int {
+	sum := 1
+	for k, v := range members {
+		sum = (sum*1000003 + (k+1)*7919 + v*104729) % (1<<31 - 1)
+	}
+	return sum
+}
+
+// live is the graph in tables of this package.
+type live struct {
+	s      *Store
+	plans  []plan
+	inputs []*Input[int, int]
+	ints   []*Table[int, int]            // nil where the table is a group
+	groups []*Table[int, Rows[int, int]] // nil where it is not
+}
+
+func newLive(plans []plan, workers int) *live {
+	l := &live{s: New(Options{Workers: workers}), plans: plans}
+	if workers > 1 {
+		l.s.parallel = 1
+	}
+	for i, p := range plans {
+		l.declare(fmt.Sprintf("t%d", i), p)
+	}
+	return l
+}
+
+func (l *live) declare(name string, p plan) {
+	var ints *Table[int, int]
+	var groups *Table[int, Rows[int, int]]
+	switch {
+	case p.kind == KindInput:
+		in := NewInput(l.s, name, cmp.Compare[int], func(a, b int) bool { return a == b })
+		l.inputs = append(l.inputs, in)
+		ints = in.Table
+	case p.kind == KindGroup && l.ints[p.from] != nil:
+		groups = Group(l.ints[p.from], name, cmp.Compare[int], groupsOf)
+	case p.kind == KindGroup:
+		groups = Group(digests(l, p.from, name), name, cmp.Compare[int], groupsOf)
+	case l.ints[p.from] != nil:
+		ints = Derive(l.ints[p.from], name, cmp.Compare[int], func(a, b int) bool { return a == b },
+			func(r *Reader, k, v int, emit func(int, int)) { p.run(l.world(r, emit), k, v) })
+	default:
+		ints = Derive(l.groups[p.from], name, cmp.Compare[int], func(a, b int) bool { return a == b },
+			func(r *Reader, k int, v Rows[int, int], emit func(int, int)) {
+				p.run(l.world(r, emit), k, digest(v.All()))
+			})
+	}
+	l.ints, l.groups = append(l.ints, ints), append(l.groups, groups)
+}
+
+// digests makes a group of groups possible: a table of their digests between.
+func digests(l *live, from int, name string) *Table[int, int] {
+	return Derive(l.groups[from], name+" digests", cmp.Compare[int], func(a, b int) bool { return a == b },
+		func(_ *Reader, k int, v Rows[int, int], emit func(int, int)) { emit(k, digest(v.All())) })
+}
+
+func (l *live) world(r *Reader, emit func(int, int)) world {
+	return world{
+		get: func(table, k int) (int, bool) {
+			if t := l.ints[table]; t != nil {
+				return Get(r, t, k)
+			}
+			rows, ok := Get(r, l.groups[table], k)
+			return digest(rows.All()), ok
+		},
+		has: func(table, k int) bool {
+			if t := l.ints[table]; t != nil {
+				return Has(r, t, k)
+			}
+			return Has(r, l.groups[table], k)
+		},
+		note: r.Note,
+		emit: emit,
+	}
+}
+
+// oracle is the graph evaluated from scratch, with plain maps.
+type oracle struct {
+	plans  []plan
+	values []map[int]int
+	notes  []string
+	reads  map[string]int // "reader table/key -> table/key" → 1 existence, 2 value
+}
+
+func evaluate(plans []plan, inputs []map[int]int) *oracle {
+	o := &oracle{plans: plans, reads: map[string]int{}}
+	for i, p := range plans {
+		switch {
+		case p.kind == KindInput:
+			o.values = append(o.values, inputs[i])
+		case p.kind == KindGroup:
+			o.values = append(o.values, o.group(i, p))
+		default:
+			o.values = append(o.values, o.derive(i, p))
+		}
+	}
+	return o
+}
+
+func (o *oracle) group(i int, p plan) map[int]int {
+	members := map[int]map[int]int{}
+	for k, v := range o.values[p.from] {
+		for _, g := range groupsOf(k, v) {
+			if members[g] == nil {
+				members[g] = map[int]int{}
+			}
+			members[g][k] = v
+		}
+		if o.plans[p.from].kind == KindGroup { // the table of digests between
+			o.read(fmt.Sprintf("t%d digests", i), k, p.from, k, 2)
+		}
+	}
+	digests := map[int]int{}
+	for g, m := range members {
+		digests[g] = digest(func(yield func(k, v int) bool) {
+			for _, k := range slices.Sorted(maps.Keys(m)) {
+				if !yield(k, m[k]) {
+					return
+				}
+			}
+		})
+	}
+	return digests
+}
+
+func (o *oracle) read(reader string, key, table, k, kind int) {
+	at := fmt.Sprintf("%s/%d -> t%d/%d", reader, key, table, k)
+	o.reads[at] = max(o.reads[at], kind)
+}
+
+func (o *oracle) derive(i int, p plan) map[int]int {
+	out := map[int]int{}
+	owner := map[int]int{}
+	name := fmt.Sprintf("t%d", i)
+	for _, k := range slices.Sorted(maps.Keys(o.values[p.from])) {
+		o.read(name, k, p.from, k, 2)
+		var own, lost []string
+		seen, twice := map[int]bool{}, map[int]bool{}
+		w := world{
+			get: func(table, at int) (int, bool) {
+				o.read(name, k, table, at, 2)
+				v, ok := o.values[table][at]
+				if !ok && o.plans[table].kind == KindGroup {
+					v = 1 // the digest of no members
+				}
+				return v, ok
+			},
+			has: func(table, at int) bool {
+				o.read(name, k, table, at, 1)
+				_, ok := o.values[table][at]
+				return ok
+			},
+			note: func(n any) { own = append(own, fmt.Sprint(n)) },
+			emit: func(at, v int) {
+				if seen[at] {
+					if !twice[at] {
+						lost = append(lost, conflictText(name, at, k, k))
+					}
+					twice[at] = true
+					return
+				}
+				seen[at] = true
+				if _, taken := owner[at]; taken {
+					return
+				}
+				owner[at], out[at] = k, v
+			},
+		}
+		p.run(w, k, o.values[p.from][k])
+		for _, at := range slices.Sorted(maps.Keys(seen)) {
+			if owner[at] != k {
+				lost = append(lost, conflictText(name, at, owner[at], k))
+			}
+		}
+		for _, n := range append(own, lost...) {
+			o.notes = append(o.notes, fmt.Sprintf("%s %d %s", name, k, n))
+		}
+	}
+	return out
+}
+
+func conflictText(table string, key, winner, loser int) string {
+	return (&ConflictError{Table: table, Key: fmt.Sprint(key), Winner: fmt.Sprint(winner), Loser: fmt.Sprint(loser)}).Error()
+}
+
+// state is all that must agree, as lines that read well in a failure.
+type state struct{ rows, notes, reads, absent string }
+
+func (o *oracle) state() state {
+	var rows, absent []string
+	for i, m := range o.values {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			rows = append(rows, fmt.Sprintf("t%d %d = %d", i, k, m[k]))
+		}
+	}
+	ghosts := map[string]bool{}
+	for edge := range o.reads {
+		target := edge[strings.LastIndex(edge, "-> ")+3:]
+		var table, k int
+		if _, err := fmt.Sscanf(target, "t%d/%d", &table, &k); err != nil {
+			panic(err)
+		}
+		if _, has := o.values[table][k]; !has {
+			ghosts[target] = true
+		}
+	}
+	absent = slices.Sorted(maps.Keys(ghosts))
+	var reads []string
+	for edge, kind := range o.reads {
+		reads = append(reads, fmt.Sprint(edge, " ", kind))
+	}
+	slices.Sort(reads)
+	return state{join(rows), join(o.notes), join(reads), join(absent)}
+}
+
+func join(lines []string) string { return strings.Join(lines, "\n") }

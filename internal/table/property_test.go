@@ -1,0 +1,242 @@
+package table
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// Law 10: after any history the rows, the notes, the recorded reads and the
+// absent keys kept for them are those of an evaluation from scratch.
+func TestLaw10IncrementalIsFromScratch(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		plans := drawPlans(t, false)
+		l := newLive(plans, rapid.IntRange(1, 3).Draw(t, "workers"))
+		inputs := emptyInputs(l)
+		for range rapid.IntRange(1, 8).Draw(t, "turns") {
+			before := l.values()
+			stageSome(t, l, inputs)
+			l.s.Settle()
+			l.agree(t, inputs)
+			l.changesAre(t, before)
+		}
+	})
+}
+
+// The same with derivations that panic: while they do, the bookkeeping stays
+// sound; once they stop, nothing is left of it.
+func TestLaw10WithPanics(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := newLive(drawPlans(t, true), rapid.IntRange(1, 3).Draw(t, "workers"))
+		inputs := emptyInputs(l)
+		for range rapid.IntRange(1, 6).Draw(t, "turns") {
+			stageSome(t, l, inputs)
+			l.s.Settle()
+			l.sound(t)
+		}
+		for k := range inputs[0] {
+			l.inputs[0].Delete(k)
+		}
+		clear(inputs[0])
+		l.s.Settle()
+		l.agree(t, inputs)
+	})
+}
+
+func emptyInputs(l *live) []map[int]int {
+	inputs := make([]map[int]int, len(l.inputs))
+	for i := range inputs {
+		inputs[i] = map[int]int{}
+	}
+	return inputs
+}
+
+// stageSome stages random changes, and makes them in inputs too.
+func stageSome(t *rapid.T, l *live, inputs []map[int]int) {
+	for range rapid.IntRange(1, 6).Draw(t, "changes") {
+		i := rapid.IntRange(0, len(inputs)-1).Draw(t, "input")
+		k := rapid.IntRange(0, modelKeys-1).Draw(t, "key")
+		if rapid.IntRange(0, 3).Draw(t, "delete") == 0 {
+			l.inputs[i].Delete(k)
+			delete(inputs[i], k)
+			continue
+		}
+		v := rapid.IntRange(0, modelValues-1).Draw(t, "value")
+		l.inputs[i].Set(k, v)
+		inputs[i][k] = v
+	}
+}
+
+// agree fails unless the tables hold what the oracle computes from the inputs.
+func (l *live) agree(t *rapid.T, inputs []map[int]int) {
+	l.sound(t)
+	want, got := evaluate(l.plans, inputs).state(), l.state()
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(state{})); diff != "" {
+		t.Fatalf("from scratch (-) and incremental (+) differ:\n%s", diff)
+	}
+}
+
+// values returns the rows of every table, in print.
+func (l *live) values() map[string]map[string]string {
+	rows := map[string]map[string]string{}
+	for i := range l.plans {
+		name, m := fmt.Sprintf("t%d", i), map[string]string{}
+		if l.ints[i] != nil {
+			for k, c := range l.ints[i].cells {
+				m[fmt.Sprint(k)] = fmt.Sprint(c.val)
+			}
+		} else {
+			for k, c := range l.groups[i].cells {
+				m[fmt.Sprint(k)] = fmt.Sprint(digest(c.val.All()))
+			}
+		}
+		rows[name] = m
+	}
+	return rows
+}
+
+// changesAre fails unless Changes tells exactly how the rows differ from before.
+func (l *live) changesAre(t *rapid.T, before map[string]map[string]string) {
+	for i, in := range l.ints {
+		name := fmt.Sprintf("t%d", i)
+		var told []string
+		if in != nil {
+			for c := range Changes(in) {
+				told = append(told, tell(c.Key, c.Old, c.Had, c.New, c.Has))
+			}
+		} else {
+			for c := range Changes(l.groups[i]) {
+				told = append(told, tell(c.Key, digest(c.Old.All()), c.Had, digest(c.New.All()), c.Has))
+			}
+		}
+		if diff := cmp.Diff(changesBetween(before[name], l.values()[name]), told); diff != "" {
+			t.Fatalf("changes of %s:\n%s", name, diff)
+		}
+	}
+}
+
+func tell(k, before int, had bool, after int, has bool) string {
+	s := fmt.Sprint(k, ":")
+	if had {
+		s += fmt.Sprint(" was ", before)
+	}
+	if has {
+		s += fmt.Sprint(" is ", after)
+	}
+	return s
+}
+
+func changesBetween(before, after map[string]string) (told []string) {
+	keys := maps.Clone(before)
+	maps.Copy(keys, after)
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		old, had := before[k]
+		now, has := after[k]
+		if had == has && old == now {
+			continue
+		}
+		s := k + " :"
+		if had {
+			s += " was " + old
+		}
+		if has {
+			s += " is " + now
+		}
+		told = append(told, strings.Replace(s, " :", ":", 1))
+	}
+	return told
+}
+
+// state tells what the live graph holds, in the oracle's words.
+func (l *live) state() state {
+	var st state
+	values := l.values()
+	var rows []string
+	for i := range l.plans {
+		name := fmt.Sprintf("t%d", i)
+		for _, k := range slices.Sorted(maps.Keys(values[name])) {
+			rows = append(rows, fmt.Sprintf("%s %s = %s", name, k, values[name][k]))
+		}
+	}
+	st.rows = join(rows)
+	var notes []string
+	l.s.Read(func(tx *Tx) {
+		for n := range l.s.Notes(tx) {
+			notes = append(notes, fmt.Sprintf("%s %s %v", n.Table, n.Key, n.Value))
+		}
+	})
+	st.notes = join(notes)
+	var reads, absent []string
+	for _, n := range l.s.nodes {
+		n.audit(func(c *head, key string, _ any) {
+			at := n.meta().name + "/" + key
+			if !c.has {
+				absent = append(absent, at)
+			}
+			for _, e := range c.readers {
+				kind := 2
+				if e.at&onlyHas != 0 {
+					kind = 1
+				}
+				reads = append(reads, fmt.Sprintf("%s -> %s %d", readerName(e.reader), at, kind))
+			}
+		})
+	}
+	slices.Sort(reads)
+	slices.Sort(absent)
+	st.reads, st.absent = join(reads), join(absent)
+	return st
+}
+
+// readerName names a maker by its table and source key.
+func readerName(m *maker) string {
+	b, key := m.self.(interface{ whoami() (*base, any) }).whoami()
+	return fmt.Sprint(b.name, "/", key)
+}
+
+func (m *rowMaker[IK, IV, OK, OV]) whoami() (*base, any) { return &m.table.base, m.from.key }
+
+// sound fails unless the two ends of each recorded read know each other, absent
+// cells have readers, and nothing is queued or disputed without cause.
+func (l *live) sound(t *rapid.T) {
+	for _, n := range l.s.nodes {
+		n.audit(func(c *head, key string, _ any) {
+			if !c.has && len(c.readers) == 0 {
+				t.Fatalf("%s %s is absent and kept for nobody", n.meta().name, key)
+			}
+			if c.marked {
+				t.Fatalf("%s %s is left marked", n.meta().name, key)
+			}
+			for i, e := range c.readers {
+				d := e.reader.deps[e.at&place]
+				if d.cell != c || d.at&place != uint32(i) || d.at&onlyHas != e.at&onlyHas {
+					t.Fatalf("%s %s: the ends of read %d by %s do not meet", n.meta().name, key, i, readerName(e.reader))
+				}
+				if e.reader.queued {
+					t.Fatalf("%s is left queued", readerName(e.reader))
+				}
+			}
+			if (c.owner != nil) != (c.has && n.meta().kind == KindDerived) {
+				t.Fatalf("%s %s: has %v, owner %v", n.meta().name, key, c.has, c.owner)
+			}
+		})
+	}
+	l.edgesAddUp(t)
+}
+
+// edgesAddUp fails unless the counted reads are those that cells know of.
+func (l *live) edgesAddUp(t *rapid.T) {
+	counted, known := 0, 0
+	for _, n := range l.s.nodes {
+		counted += n.meta().edges
+		n.audit(func(c *head, _ string, _ any) { known += len(c.readers) })
+	}
+	if counted != known {
+		t.Fatalf("%d reads are counted, cells know of %d", counted, known)
+	}
+}
