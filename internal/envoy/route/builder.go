@@ -1,0 +1,163 @@
+package route
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/mesh"
+)
+
+// Mesh is the reserved gateway name that stands for all sidecars.
+const Mesh = "mesh"
+
+// Viewer is for whom routes are built: all of a proxy that a match block may depend on.
+type Viewer struct {
+	Namespace string      // the proxies' namespace, for sourceNamespace; empty where it is shared by several
+	Labels    mesh.Labels // the proxies' labels, for sourceLabels; empty where they are shared
+	Gateway   string      // Mesh, or "namespace/name" of a Gateway
+	Port      uint32      // the port that requests are addressed to
+	Every     bool        // takes every match block, whomever it is for: to find mistakes
+}
+
+// Target is what a destination comes to.
+type Target struct {
+	Cluster mesh.ClusterKey
+	Hash    []*routev3.RouteAction_HashPolicy // of the destination's consistent-hash load balancing
+}
+
+// Builder translates VirtualServices. It gathers the clusters that what it built refers to; it is not safe for concurrent use.
+type Builder struct {
+	Viewer Viewer
+	// Target resolves a destination of the rule that is being built. A destination that does not exist has a cluster name all the same:
+	// Envoy answers 503 for it.
+	Target func(rule Rule, field string, d *networking.Destination) Target
+	// Retry is the mesh's default retry policy; nil means the one that Istio documents.
+	Retry *networking.HTTPRetry
+	// Note takes what cannot be translated; nil drops it. The problem's Object is left for the caller to fill in.
+	Note func(mesh.Problem)
+
+	used map[mesh.ClusterKey]struct{}
+}
+
+// Rule is a VirtualService with its name: short names in it mean its namespace.
+type Rule struct {
+	Namespace, Name string
+	Spec            *networking.VirtualService
+}
+
+// Clusters lists, in order, every cluster that the routes built so far refer to.
+func (b *Builder) Clusters() []mesh.ClusterKey {
+	return slices.SortedFunc(maps.Keys(b.used), mesh.CompareClusterKey)
+}
+
+// target resolves a destination and remembers its cluster.
+func (b *Builder) target(rule Rule, field string, d *networking.Destination) Target {
+	t := b.Target(rule, field, d)
+	if b.used == nil {
+		b.used = map[mesh.ClusterKey]struct{}{}
+	}
+	b.used[t.Cluster] = struct{}{}
+	return t
+}
+
+// problem notes a mistake in a field. Severity Error: what the field says is not in force.
+func (b *Builder) problem(s mesh.Severity, code, field, message, fix string) {
+	if b.Note != nil {
+		b.Note(mesh.Problem{Severity: s, Code: code, Field: field, Message: message, Fix: fix})
+	}
+}
+
+// HTTP translates the http part of a VirtualService, in order. What follows a route that matches every request is unreachable: it is left out and noted.
+func (b *Builder) HTTP(rule Rule) []*routev3.Route {
+	var out []*routev3.Route
+	caught := ""
+	for i, in := range rule.Spec.GetHttp() {
+		field := index("spec.http", i)
+		if caught != "" {
+			b.problem(mesh.Warning, "UnreachableRoute", field, "no request gets here: "+caught+" takes every one", "move it before "+caught)
+			if !b.Viewer.Every {
+				break
+			}
+		}
+		for _, r := range b.httpRoute(rule, field, in) {
+			out = append(out, r)
+			if !b.Viewer.Every && CatchAll(r) {
+				return out
+			}
+		}
+		if caught == "" && catchesAll(in) {
+			caught = field
+		}
+	}
+	return out
+}
+
+// httpRoute translates one HTTPRoute into a route for each of its match blocks that the viewer comes under.
+func (b *Builder) httpRoute(rule Rule, field string, in *networking.HTTPRoute) []*routev3.Route {
+	if in.GetDelegate() != nil {
+		b.problem(mesh.Info, "NotYet", field+".delegate", "delegation to another VirtualService is not supported yet; this route does nothing", "")
+		return nil
+	}
+	if len(in.GetMatch()) == 0 {
+		r := b.route(rule, field, in, nil)
+		return keep(nil, r)
+	}
+	var out []*routev3.Route
+	for j, m := range in.GetMatch() {
+		if !b.Viewer.appliesHTTP(rule, m) {
+			continue
+		}
+		at := index(field+".match", j)
+		if match, ok := b.match(at, m); ok {
+			r := b.route(rule, field, in, m)
+			out = keep(out, withMatch(r, match, m))
+		}
+		b.viewerMistakes(rule, at, m)
+	}
+	return out
+}
+
+// keep appends a route, if it is one.
+func keep(out []*routev3.Route, r *routev3.Route) []*routev3.Route {
+	if r == nil {
+		return out
+	}
+	return append(out, r)
+}
+
+// withMatch gives r the match and what else a match block decides of it.
+func withMatch(r *routev3.Route, match *routev3.RouteMatch, m *networking.HTTPMatchRequest) *routev3.Route {
+	if r != nil {
+		r.Match = match
+		r.StatPrefix = m.GetStatPrefix()
+	}
+	return r
+}
+
+// route builds everything of a route but a match block's match. It is nil where there is nothing to do with a request.
+func (b *Builder) route(rule Rule, field string, in *networking.HTTPRoute, m *networking.HTTPMatchRequest) *routev3.Route {
+	r := &routev3.Route{Name: routeName(in.GetName(), m.GetName()), Match: anyPath()}
+	to, ok := b.action(r, rule, field, in, m)
+	if !ok {
+		return nil
+	}
+	b.routeHeaders(r, field+".headers", in.GetHeaders())
+	b.filters(r, field, in)
+	decorate(r, to, rule.Name, b.Viewer.Port, m)
+	return r
+}
+
+// routeName joins a route's name and its match block's (HTTPRoute.name, HTTPMatchRequest.name).
+func routeName(route, match string) string {
+	if route != "" && match != "" {
+		return route + "." + match
+	}
+	return route + match
+}
+
+// index is the path of an element of a list.
+func index(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }

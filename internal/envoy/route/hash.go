@@ -1,0 +1,62 @@
+package route
+
+import (
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/proto"
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+// Hash says what of a request a consistent-hash load balancer goes by (ConsistentHashLB.hash_key). It is nil for other load balancing.
+func Hash(lb *networking.LoadBalancerSettings) []*routev3.RouteAction_HashPolicy {
+	out := &routev3.RouteAction_HashPolicy{}
+	switch k := lb.GetConsistentHash().GetHashKey().(type) {
+	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName:
+		out.PolicySpecifier = &routev3.RouteAction_HashPolicy_Header_{Header: &routev3.RouteAction_HashPolicy_Header{HeaderName: k.HttpHeaderName}}
+	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpCookie:
+		out.PolicySpecifier = &routev3.RouteAction_HashPolicy_Cookie_{Cookie: cookie(k.HttpCookie)}
+	case *networking.LoadBalancerSettings_ConsistentHashLB_UseSourceIp:
+		if !k.UseSourceIp {
+			return nil
+		}
+		out.PolicySpecifier = &routev3.RouteAction_HashPolicy_ConnectionProperties_{ConnectionProperties: &routev3.RouteAction_HashPolicy_ConnectionProperties{SourceIp: true}}
+	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpQueryParameterName:
+		out.PolicySpecifier = &routev3.RouteAction_HashPolicy_QueryParameter_{QueryParameter: &routev3.RouteAction_HashPolicy_QueryParameter{Name: k.HttpQueryParameterName}}
+	default:
+		return nil
+	}
+	if out.ValidateAll() != nil {
+		return nil
+	}
+	return []*routev3.RouteAction_HashPolicy{out}
+}
+
+func cookie(in *networking.LoadBalancerSettings_ConsistentHashLB_HTTPCookie) *routev3.RouteAction_HashPolicy_Cookie {
+	out := &routev3.RouteAction_HashPolicy_Cookie{Name: in.GetName(), Path: in.GetPath(), Ttl: in.GetTtl()}
+	for _, a := range in.GetAttributes() {
+		out.Attributes = append(out.Attributes, &routev3.RouteAction_HashPolicy_CookieAttribute{Name: a.GetName(), Value: a.GetValue()})
+	}
+	return out
+}
+
+// addHash joins the hash policies of several destinations, each once.
+func addHash(have, more []*routev3.RouteAction_HashPolicy) []*routev3.RouteAction_HashPolicy {
+next:
+	for _, m := range more {
+		for _, h := range have {
+			if proto.Equal(h, m) {
+				continue next
+			}
+		}
+		have = append(have, m)
+	}
+	return have
+}
+
+// TCPHash is Hash for connections, which have nothing but a source address to go by.
+func TCPHash(lb *networking.LoadBalancerSettings) []*typev3.HashPolicy {
+	if !lb.GetConsistentHash().GetUseSourceIp() {
+		return nil
+	}
+	return []*typev3.HashPolicy{{PolicySpecifier: &typev3.HashPolicy_SourceIp_{SourceIp: &typev3.HashPolicy_SourceIp{}}}}
+}

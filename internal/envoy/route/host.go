@@ -1,0 +1,147 @@
+package route
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"fairway/internal/envoy"
+	"fairway/internal/mesh"
+)
+
+// HostName names the virtual host of a host on a port.
+func HostName(host mesh.Host, port uint32) string {
+	return string(host) + ":" + strconv.FormatUint(uint64(port), 10)
+}
+
+// Host builds a virtual host.
+func Host(name string, domains []string, routes []*routev3.Route) *routev3.VirtualHost {
+	return &routev3.VirtualHost{Name: name, Domains: domains, Routes: routes, IncludeRequestAttemptCount: true}
+}
+
+// Default is the route of a service that no rule names: everything goes to its cluster.
+func Default(t Target, retry *routev3.RetryPolicy) *routev3.Route {
+	return &routev3.Route{
+		Name:  "default",
+		Match: anyPath(),
+		Action: &routev3.Route_Route{Route: &routev3.RouteAction{
+			ClusterSpecifier:  &routev3.RouteAction_Cluster{Cluster: t.Cluster.String()},
+			Timeout:           &durationpb.Duration{},
+			MaxStreamDuration: &routev3.RouteAction_MaxStreamDuration{GrpcTimeoutHeaderMax: &durationpb.Duration{}},
+			RetryPolicy:       retry,
+			HashPolicy:        t.Hash,
+		}},
+		Decorator: &routev3.Decorator{Operation: authority(t.Cluster) + "/*"},
+	}
+}
+
+// Domains lists what clients of a namespace may call a host: the host first, then, of one under the mesh's domain, its short forms
+// (its namespace may be left out by clients of that namespace), then its addresses. A client that is of no one namespace gets the forms that all may use.
+func Domains(host mesh.Host, client, suffix string, addresses []string) []string {
+	out := append([]string{string(host)}, ShortForms(host, client, suffix)...)
+	for _, a := range addresses {
+		if d, ok := addressDomain(a); ok && !slices.Contains(out, d) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// ShortForms lists the names below the mesh's domain that stand for a host: for name.ns.svc.suffix these are, to clients of ns, name; and name.ns.svc, name.ns to all.
+func ShortForms(host mesh.Host, client, suffix string) []string {
+	local, ok := strings.CutSuffix(string(host), ".svc."+suffix)
+	name, namespace, two := strings.Cut(local, ".")
+	if !ok || !two || host.IsWildcard() || name == "" || namespace == "" || strings.Contains(namespace, ".") {
+		return nil
+	}
+	out := []string{local + ".svc", local}
+	if namespace == client {
+		out = append(out, name)
+	}
+	return out
+}
+
+// addressDomain is how a Host header has an address: IPv6 in brackets. A range of addresses is no domain.
+func addressDomain(a string) (string, bool) {
+	if p, err := netip.ParsePrefix(a); err == nil {
+		if !p.IsSingleIP() {
+			return "", false
+		}
+		a = p.Addr().String()
+	}
+	ip, err := netip.ParseAddr(a)
+	if err != nil || ip.IsUnspecified() {
+		return "", false
+	}
+	if ip.Is6() && !ip.Is4In6() {
+		return "[" + ip.WithZone("").String() + "]", true
+	}
+	return ip.Unmap().String(), true
+}
+
+// CatchAllHost is the virtual host for names that nobody claims: sent on to where the client was going, or refused.
+func CatchAllHost(allow bool) *routev3.VirtualHost {
+	if !allow {
+		return Host("block_all", []string{"*"}, []*routev3.Route{{
+			Name:   "block_all",
+			Match:  anyPath(),
+			Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 502}},
+		}})
+	}
+	return Host("allow_any", []string{"*"}, []*routev3.Route{{
+		Name:  "allow_any",
+		Match: anyPath(),
+		Action: &routev3.Route_Route{Route: &routev3.RouteAction{
+			ClusterSpecifier:  &routev3.RouteAction_Cluster{Cluster: Passthrough().String()},
+			Timeout:           &durationpb.Duration{},
+			MaxStreamDuration: &routev3.RouteAction_MaxStreamDuration{GrpcTimeoutHeaderMax: &durationpb.Duration{}},
+		}},
+	}})
+}
+
+// NotFoundHost answers 404 for every name: a gateway's route configuration that no rule is bound to.
+func NotFoundHost(name string) *routev3.VirtualHost {
+	return Host(name, []string{"*"}, []*routev3.Route{{
+		Name:   "default",
+		Match:  anyPath(),
+		Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 404}},
+	}})
+}
+
+// Passthrough is the cluster that sends a connection where its client was going.
+func Passthrough() mesh.ClusterKey { return mesh.ClusterKey{Special: "PassthroughCluster"} }
+
+// Config builds the part of a route configuration that does not depend on its virtual hosts. Names in its virtual hosts' domains are matched without a request's port.
+func Config(name string, inline ...*routev3.VirtualHost) *routev3.RouteConfiguration {
+	return &routev3.RouteConfiguration{
+		Name:                           name,
+		VirtualHosts:                   inline,
+		ValidateClusters:               wrapperspb.Bool(false),
+		MaxDirectResponseBodySizeBytes: wrapperspb.UInt32(MaxDirectBody),
+		IgnorePortInHostMatching:       true,
+	}
+}
+
+// Encode marshals a route configuration. With vhds its virtual hosts are resources of their own, named by the configuration's name, a slash and their own;
+// clients that cannot fetch them one by one get them put into the configuration. Without, it is complete.
+func Encode(c *routev3.RouteConfiguration, vhds bool) *envoy.Encoded {
+	if !vhds {
+		return envoy.Encode(c)
+	}
+	bare := envoy.Encode(c)
+	c.Vhds = &routev3.Vhds{ConfigSource: &corev3.ConfigSource{
+		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
+		ResourceApiVersion:    corev3.ApiVersion_V3,
+	}}
+	out := envoy.Encode(c)
+	if out.Err == nil && bare.Err == nil {
+		out.Bare = &envoy.Bare{Body: bare.Body, Prefix: c.Name + "/"}
+	}
+	return out
+}

@@ -1,0 +1,189 @@
+package route
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/mesh"
+)
+
+// Weighted is one destination's share of connections.
+type Weighted struct {
+	Cluster mesh.ClusterKey
+	Weight  uint32 // 1 for the only one
+}
+
+// Chain is the connections that one match of a tcp or tls route takes, and where they go. No two chains of a list take the same connection.
+type Chain struct {
+	SNI      []string // server names, sorted; "*.example.com" for all below it. Empty: any, or none sent
+	Subnets  []string // destination addresses in CIDR form, sorted; empty: any
+	Clusters []Weighted
+	Field    string // which match said so
+}
+
+// CatchAll says whether the chain takes every connection.
+func (c Chain) CatchAll() bool { return len(c.SNI) == 0 && len(c.Subnets) == 0 }
+
+// TCP translates the tcp part of a VirtualService for the viewer.
+func (b *Builder) TCP(rule Rule) []Chain {
+	var out chains
+	for i, r := range rule.Spec.GetTcp() {
+		field := index("spec.tcp", i)
+		to := b.weighted(rule, field+".route", r.GetRoute())
+		if len(r.GetMatch()) == 0 {
+			out.add(b, Chain{Clusters: to, Field: field})
+		}
+		for j, m := range r.GetMatch() {
+			at := index(field+".match", j)
+			b.viewerMistakes(rule, at, m)
+			if subnets, ok := b.subnets(at+".destinationSubnets", m.GetDestinationSubnets()); ok && b.Viewer.applies(rule, m) {
+				out.add(b, Chain{Subnets: subnets, Clusters: to, Field: at})
+			}
+		}
+	}
+	return out.list
+}
+
+// TLS translates the tls part of a VirtualService for the viewer.
+func (b *Builder) TLS(rule Rule) []Chain {
+	var out chains
+	for i, r := range rule.Spec.GetTls() {
+		field := index("spec.tls", i)
+		to := b.weighted(rule, field+".route", r.GetRoute())
+		for j, m := range r.GetMatch() {
+			at := index(field+".match", j)
+			b.viewerMistakes(rule, at, m)
+			subnets, ok := b.subnets(at+".destinationSubnets", m.GetDestinationSubnets())
+			names, good := b.serverNames(at+".sniHosts", m.GetSniHosts())
+			if ok && good && b.Viewer.applies(rule, m) {
+				out.add(b, Chain{SNI: names, Subnets: subnets, Clusters: to, Field: at})
+			}
+		}
+	}
+	return out.list
+}
+
+// weighted lists the destinations of a route with their weights; it is empty where connections go nowhere.
+func (b *Builder) weighted(rule Rule, field string, in []*networking.RouteDestination) []Weighted {
+	var out []Weighted
+	total := uint64(0)
+	for i, d := range in {
+		w := uint32(max(d.GetWeight(), 0))
+		if len(in) == 1 {
+			w = 1
+		}
+		if w == 0 {
+			continue
+		}
+		total += uint64(w)
+		out = append(out, Weighted{Cluster: b.target(rule, index(field, i)+".destination", d.GetDestination()).Cluster, Weight: w})
+	}
+	if total == 0 || total > 1<<32-1 {
+		b.problem(mesh.Error, "BadWeights", field, "the weights add up to "+strconv.FormatUint(total, 10)+": connections are closed", "give at least one destination a weight; they may add up to 4294967295")
+		return nil
+	}
+	return out
+}
+
+// subnets reads addresses and ranges, in canonical form. It is false where one cannot be read: the match is left out.
+func (b *Builder) subnets(field string, in []string) ([]string, bool) {
+	ok := true
+	var out []string
+	for i, s := range in {
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
+			var a netip.Addr
+			if a, err = netip.ParseAddr(s); err == nil {
+				p = netip.PrefixFrom(a, a.BitLen())
+			}
+		}
+		if err != nil {
+			b.problem(mesh.Error, "BadSubnet", index(field, i), quote(s)+" is neither an address nor a range of addresses: this match is left out", "write 10.1.0.0/16 or 10.1.2.3")
+			ok = false
+			continue
+		}
+		out = append(out, p.Masked().String())
+	}
+	slices.Sort(out)
+	return slices.Compact(out), ok
+}
+
+// serverNames reads sniHosts. "*" among them is no condition.
+func (b *Builder) serverNames(field string, in []string) ([]string, bool) {
+	if slices.Contains(in, "*") {
+		return nil, true
+	}
+	ok := len(in) > 0
+	var out []string
+	for i, s := range in {
+		if s == "" || strings.Contains(strings.TrimPrefix(s, "*."), "*") || !text(s) {
+			b.problem(mesh.Error, "BadServerName", index(field, i), quote(s)+" is no server name: this match is left out", "a wildcard stands for whole labels at the front: *.example.com")
+			ok = false
+			continue
+		}
+		out = append(out, strings.ToLower(s))
+	}
+	slices.Sort(out)
+	return slices.Compact(out), ok
+}
+
+// chains takes away from each chain what an earlier one takes already: Envoy refuses a listener with two alike.
+type chains struct {
+	list  []Chain
+	taken map[[2]string]struct{}
+}
+
+func (c *chains) add(b *Builder, in Chain) {
+	if c.taken == nil {
+		c.taken = map[[2]string]struct{}{}
+	}
+	before := len(c.list)
+	for _, subnet := range orAny(in.Subnets) {
+		var names []string
+		for _, name := range orAny(in.SNI) {
+			k := [2]string{subnet, name}
+			if _, dup := c.taken[k]; !dup {
+				c.taken[k] = struct{}{}
+				names = append(names, name)
+			}
+		}
+		c.put(in, subnet, names, before)
+	}
+	if len(c.list) == before && !b.Viewer.Every {
+		return
+	}
+	if len(c.list) == before {
+		b.problem(mesh.Warning, "UnreachableRoute", in.Field, "no connection gets here: an earlier match takes every one", "")
+	}
+}
+
+// put adds a chain for one subnet, or widens the one just added where it takes the same names.
+func (c *chains) put(in Chain, subnet string, names []string, before int) {
+	if len(names) == 0 {
+		return
+	}
+	if names[0] == "" {
+		names = nil
+	}
+	if last := len(c.list) - 1; last >= before && slices.Equal(c.list[last].SNI, names) {
+		c.list[last].Subnets = append(c.list[last].Subnets, subnet)
+		return
+	}
+	in.SNI, in.Subnets = names, nil
+	if subnet != "" {
+		in.Subnets = []string{subnet}
+	}
+	c.list = append(c.list, in)
+}
+
+// orAny is list, or one empty term where there is none.
+func orAny(list []string) []string {
+	if len(list) == 0 {
+		return []string{""}
+	}
+	return list
+}

@@ -1,0 +1,168 @@
+package route
+
+import (
+	"maps"
+	"slices"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/mesh"
+)
+
+// anyPath matches every request.
+func anyPath() *routev3.RouteMatch {
+	return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}
+}
+
+// match translates a match block (HTTPMatchRequest). It is false where the block cannot match anything that Envoy would accept.
+func (b *Builder) match(field string, m *networking.HTTPMatchRequest) (*routev3.RouteMatch, bool) {
+	out := anyPath()
+	ok := b.path(out, field+".uri", m.GetUri(), m.GetIgnoreUriCase())
+	ok = b.pseudo(out, ":scheme", field+".scheme", m.GetScheme()) && ok
+	ok = b.pseudo(out, ":method", field+".method", m.GetMethod()) && ok
+	ok = b.pseudo(out, ":authority", field+".authority", m.GetAuthority()) && ok
+	ok = b.headers(out, field+".headers", m.GetHeaders(), false) && ok
+	ok = b.headers(out, field+".withoutHeaders", m.GetWithoutHeaders(), true) && ok
+	ok = b.query(out, field+".queryParams", m.GetQueryParams()) && ok
+	return out, ok
+}
+
+// path translates uri and ignoreUriCase; the latter says nothing about a regex.
+func (b *Builder) path(out *routev3.RouteMatch, field string, m *networking.StringMatch, ignoreCase bool) bool {
+	switch t := m.GetMatchType().(type) {
+	case *networking.StringMatch_Exact:
+		out.PathSpecifier = &routev3.RouteMatch_Path{Path: t.Exact}
+	case *networking.StringMatch_Prefix:
+		if t.Prefix != "" {
+			out.PathSpecifier = &routev3.RouteMatch_Prefix{Prefix: t.Prefix}
+		}
+	case *networking.StringMatch_Regex:
+		if !b.regex(field+".regex", t.Regex) {
+			return false
+		}
+		if t.Regex != "" && t.Regex != ".*" {
+			out.PathSpecifier = &routev3.RouteMatch_SafeRegex{SafeRegex: regexMatcher(t.Regex)}
+		}
+		return true
+	}
+	if ignoreCase {
+		out.CaseSensitive = wrapperspb.Bool(false)
+	}
+	return true
+}
+
+// pseudo matches one of HTTP's own fields; none asked for is no condition.
+func (b *Builder) pseudo(out *routev3.RouteMatch, name, field string, m *networking.StringMatch) bool {
+	if m.GetMatchType() == nil {
+		return true
+	}
+	h, ok := b.header(name, field, m)
+	if ok {
+		out.Headers = append(out.Headers, h)
+	}
+	return ok
+}
+
+// headers translates headers and withoutHeaders, in order of name. The names of the block's own fields are not headers (HTTPMatchRequest.headers, note).
+func (b *Builder) headers(out *routev3.RouteMatch, field string, in map[string]*networking.StringMatch, without bool) bool {
+	ok := true
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		switch name {
+		case "uri", "scheme", "method", "authority":
+			b.problem(mesh.Warning, "IgnoredHeader", field+"."+name, name+" is not a header: this condition is ignored", "use the match block's field "+name)
+			continue
+		}
+		h, good := b.header(name, field+"."+name, in[name])
+		if !good {
+			ok = false
+			continue
+		}
+		h.InvertMatch = without
+		// Envoy never matches a rule on the value of a header that is not there, even if the rule is inverted.
+		_, present := h.HeaderMatchSpecifier.(*routev3.HeaderMatcher_PresentMatch)
+		h.TreatMissingHeaderAsEmpty = without && !present
+		out.Headers = append(out.Headers, h)
+	}
+	return ok
+}
+
+// header translates the condition on one header; one without a value asks only for its presence.
+func (b *Builder) header(name, field string, m *networking.StringMatch) (*routev3.HeaderMatcher, bool) {
+	if !matchableHeader(name) {
+		b.problem(mesh.Error, "BadHeaderName", field, quote(name)+" is not the name of a header: this match block is left out", "")
+		return nil, false
+	}
+	value, ok := b.stringMatcher(field, m)
+	if value == nil {
+		return &routev3.HeaderMatcher{Name: name, HeaderMatchSpecifier: &routev3.HeaderMatcher_PresentMatch{PresentMatch: true}}, ok
+	}
+	return &routev3.HeaderMatcher{Name: name, HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: value}}, ok
+}
+
+// query translates queryParams, in order of name.
+func (b *Builder) query(out *routev3.RouteMatch, field string, in map[string]*networking.StringMatch) bool {
+	ok := true
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		q := &routev3.QueryParameterMatcher{Name: name}
+		value, good := b.stringMatcher(field+"."+name, in[name])
+		if name == "" || len(name) > 1024 {
+			b.problem(mesh.Error, "BadQueryParam", field, "a query parameter's name has 1 to 1024 bytes: this match block is left out", "")
+			good = false
+		}
+		if value == nil {
+			q.QueryParameterMatchSpecifier = &routev3.QueryParameterMatcher_PresentMatch{PresentMatch: true}
+		} else {
+			q.QueryParameterMatchSpecifier = &routev3.QueryParameterMatcher_StringMatch{StringMatch: value}
+		}
+		out.QueryParameters = append(out.QueryParameters, q)
+		ok = ok && good
+	}
+	return ok
+}
+
+// CatchAll says whether a route takes every request.
+func CatchAll(r *routev3.Route) bool {
+	m := r.GetMatch()
+	p, ok := m.GetPathSpecifier().(*routev3.RouteMatch_Prefix)
+	return ok && p.Prefix == "/" && len(m.GetHeaders()) == 0 && len(m.GetQueryParameters()) == 0
+}
+
+// catchesAll says whether a route takes every request of every viewer.
+func catchesAll(in *networking.HTTPRoute) bool {
+	if in.GetDelegate() != nil {
+		return false
+	}
+	for _, m := range in.GetMatch() {
+		if !forEverybody(m) {
+			continue
+		}
+		quiet := Builder{}
+		if match, ok := quiet.match("", m); ok && CatchAll(&routev3.Route{Match: match}) {
+			return true
+		}
+	}
+	return len(in.GetMatch()) == 0
+}
+
+func forEverybody(m conditions) bool {
+	return m.GetPort() == 0 && len(m.GetGateways()) == 0 && len(m.GetSourceLabels()) == 0 && m.GetSourceNamespace() == ""
+}
+
+// Merge joins the routes of several VirtualServices for one host of a gateway, in their order: what takes every request goes last, and only the first of it.
+func Merge(rules ...[]*routev3.Route) []*routev3.Route {
+	var out []*routev3.Route
+	var last *routev3.Route
+	for _, routes := range rules {
+		for _, r := range routes {
+			switch {
+			case !CatchAll(r):
+				out = append(out, r)
+			case last == nil:
+				last = r
+			}
+		}
+	}
+	return keep(out, last)
+}

@@ -1,0 +1,121 @@
+package route
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	previous_hostsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/host/previous_hosts/v3"
+	previous_prioritiesv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/priority/previous_priorities/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/envoy"
+	"fairway/internal/mesh"
+)
+
+// What is retried where a rule does not say (HTTPRoute.retries, HTTPRetry.retry_on).
+const (
+	defaultAttempts = 2
+	defaultRetryOn  = "connect-failure,refused-stream,unavailable,cancelled"
+)
+
+// DefaultRetry is the retry policy of a route that says nothing about retries: the mesh's own, or the documented one where mesh is nil.
+// It is nil where nothing is retried.
+func DefaultRetry(mesh *networking.HTTPRetry) *routev3.RetryPolicy {
+	b := Builder{Retry: mesh}
+	return b.retry("", nil)
+}
+
+// retry translates HTTPRetry. It is nil where nothing is retried: no virtual host has a policy that a route without one would come under.
+func (b *Builder) retry(field string, in *networking.HTTPRetry) *routev3.RetryPolicy {
+	if in == nil {
+		in, field = b.Retry, ""
+	}
+	attempts := int32(defaultAttempts)
+	if in != nil {
+		attempts = in.GetAttempts()
+	}
+	if attempts <= 0 {
+		return nil
+	}
+	out := &routev3.RetryPolicy{NumRetries: wrapperspb.UInt32(uint32(attempts)), PerTryTimeout: positive(in.GetPerTryTimeout())}
+	b.retryOn(out, field+".retryOn", in.GetRetryOn())
+	b.backoff(out, in.GetBackoff())
+	if v := in.GetRetryIgnorePreviousHosts(); v == nil || v.GetValue() {
+		ignorePreviousHosts(out)
+	}
+	if in.GetRetryRemoteLocalities().GetValue() {
+		out.RetryPriority = &routev3.RetryPolicy_RetryPriority{
+			Name:       "envoy.retry_priorities.previous_priorities",
+			ConfigType: &routev3.RetryPolicy_RetryPriority_TypedConfig{TypedConfig: envoy.Any(&previous_prioritiesv3.PreviousPrioritiesConfig{UpdateFrequency: 2})},
+		}
+	}
+	return out
+}
+
+// ignorePreviousHosts tries another endpoint than those that failed, looking for one five times.
+func ignorePreviousHosts(out *routev3.RetryPolicy) {
+	out.RetryHostPredicate = []*routev3.RetryPolicy_RetryHostPredicate{{
+		Name:       "envoy.retry_host_predicates.previous_hosts",
+		ConfigType: &routev3.RetryPolicy_RetryHostPredicate_TypedConfig{TypedConfig: envoy.Any(&previous_hostsv3.PreviousHostsPredicate{})},
+	}}
+	out.HostSelectionRetryMaxAttempts = 5
+}
+
+// retryOn tells Envoy's conditions from status codes, which may be among them.
+func (b *Builder) retryOn(out *routev3.RetryPolicy, field, on string) {
+	if on == "" {
+		on = defaultRetryOn
+	}
+	var conditions []string
+	for part := range strings.SplitSeq(on, ",") {
+		part = strings.TrimSpace(part)
+		code, err := strconv.ParseUint(part, 10, 32)
+		switch {
+		case part == "":
+		case err != nil:
+			conditions = append(conditions, part)
+			b.knownRetry(field, part)
+		case code < 100 || code > 599:
+			b.problem(mesh.Error, "BadRetryOn", field, fmt.Sprintf("%d is not a status code: it is ignored", code), "")
+		default:
+			out.RetriableStatusCodes = append(out.RetriableStatusCodes, uint32(code))
+		}
+	}
+	if len(out.RetriableStatusCodes) > 0 && !slices.Contains(conditions, "retriable-status-codes") {
+		conditions = append(conditions, "retriable-status-codes")
+	}
+	out.RetryOn = strings.Join(conditions, ",")
+}
+
+// knownRetry notes a condition that Envoy does not have: it ignores what it does not know.
+func (b *Builder) knownRetry(field, on string) {
+	known := [...]string{"5xx", "gateway-error", "reset", "reset-before-request", "connect-failure", "envoy-ratelimited", "retriable-4xx", "refused-stream",
+		"retriable-status-codes", "retriable-headers", "http3-post-connect-failure",
+		"cancelled", "deadline-exceeded", "internal", "resource-exhausted", "unavailable"}
+	if !slices.Contains(known[:], on) {
+		b.problem(mesh.Warning, "UnknownRetryOn", field, quote(on)+" is no condition that Envoy retries on", "use status codes or "+strings.Join(known[:], ", "))
+	}
+}
+
+// backoff is the least time between attempts; the longest is ten times as long.
+func (b *Builder) backoff(out *routev3.RetryPolicy, d *durationpb.Duration) {
+	if positive(d) == nil {
+		return
+	}
+	base := max(d.AsDuration(), time.Millisecond)
+	out.RetryBackOff = &routev3.RetryPolicy_RetryBackOff{BaseInterval: durationpb.New(base), MaxInterval: durationpb.New(10 * base)}
+}
+
+// positive is d, or nil where it is none.
+func positive(d *durationpb.Duration) *durationpb.Duration {
+	if d.AsDuration() <= 0 {
+		return nil
+	}
+	return d
+}

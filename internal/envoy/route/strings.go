@@ -1,0 +1,130 @@
+package route
+
+import (
+	"fmt"
+	"regexp/syntax"
+	"strconv"
+	"strings"
+
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/mesh"
+)
+
+// stringMatcher translates a StringMatch. Nil stands for "any value": nothing asked for, an empty prefix, a regex that takes everything.
+func (b *Builder) stringMatcher(field string, m *networking.StringMatch) (*matcherv3.StringMatcher, bool) {
+	switch t := m.GetMatchType().(type) {
+	case *networking.StringMatch_Exact:
+		return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: t.Exact}}, true
+	case *networking.StringMatch_Prefix:
+		if t.Prefix == "" {
+			return nil, true
+		}
+		return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: t.Prefix}}, true
+	case *networking.StringMatch_Regex:
+		if !b.regex(field+".regex", t.Regex) {
+			return nil, false
+		}
+		if t.Regex == "" || t.Regex == ".*" {
+			return nil, true
+		}
+		return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: regexMatcher(t.Regex)}}, true
+	}
+	return nil, true
+}
+
+func regexMatcher(re string) *matcherv3.RegexMatcher { return &matcherv3.RegexMatcher{Regex: re} }
+
+// regex says whether Envoy's engine, RE2, can compile re. Go's syntax is RE2's.
+func (b *Builder) regex(field, re string) bool {
+	if err := checkRegex(re); err != nil {
+		b.problem(mesh.Error, "BadRegex", field, fmt.Sprintf("%s is no RE2 regular expression: %v", quote(re), err), "see https://github.com/google/re2/wiki/Syntax; what uses it is left out")
+		return false
+	}
+	return true
+}
+
+func checkRegex(re string) error {
+	// (?<name>…) came to Go before it came to the RE2 that Envoy is built with.
+	if strings.Contains(re, "(?<") {
+		return fmt.Errorf("unsupported group %q", "(?<")
+	}
+	_, err := syntax.Parse(re, syntax.Perl)
+	return err
+}
+
+// matchableHeader says whether a match may name the header: a token (RFC 9110 §5.6.2), after a colon for HTTP's own.
+func matchableHeader(name string) bool { return token(strings.TrimPrefix(name, ":")) }
+
+func token(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// headerValue says whether Envoy takes v as a header's value: no control characters, and percent signs only as its formatter reads them
+// (doubled, or around a command: %REQ(x)%).
+func headerValue(v string) bool {
+	for i := range len(v) {
+		if v[i] == 0 || v[i] == '\n' || v[i] == '\r' {
+			return false
+		}
+	}
+	return len(v) <= 16384 && formatted(v)
+}
+
+// formatted walks the commands of a format string (Envoy: Access logging, command operators).
+func formatted(v string) bool {
+	for {
+		i := strings.IndexByte(v, '%')
+		if i < 0 {
+			return true
+		}
+		v = v[i+1:]
+		if strings.HasPrefix(v, "%") {
+			v = v[1:]
+			continue
+		}
+		rest, ok := command(v)
+		if !ok {
+			return false
+		}
+		v = rest
+	}
+}
+
+// command reads NAME, NAME(args) and :length up to the closing percent sign.
+func command(v string) (rest string, ok bool) {
+	n := 0
+	for n < len(v) && ('A' <= v[n] && v[n] <= 'Z' || '0' <= v[n] && v[n] <= '9' || v[n] == '_') {
+		n++
+	}
+	if n == 0 {
+		return "", false
+	}
+	v = v[n:]
+	if strings.HasPrefix(v, "(") {
+		end := strings.IndexByte(v, ')')
+		if end < 0 {
+			return "", false
+		}
+		v = v[end+1:]
+	}
+	if digits, found := strings.CutPrefix(v, ":"); found {
+		v = strings.TrimLeft(digits, "0123456789")
+		if v == digits {
+			return "", false
+		}
+	}
+	return strings.CutPrefix(v, "%")
+}
+
+// text says whether a rewritten path or host can stand in a request: Envoy's messages refuse NUL and line ends.
+func text(s string) bool { return !strings.ContainsAny(s, "\x00\r\n") }
+
+func quote(s string) string { return strconv.Quote(s) }

@@ -1,0 +1,149 @@
+package route
+
+import (
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/mesh"
+)
+
+// conditions is what the three kinds of match block (HTTP, TLS, L4) say about whom they are for.
+type conditions interface {
+	GetPort() uint32
+	GetGateways() []string
+	GetSourceLabels() map[string]string
+	GetSourceNamespace() string
+}
+
+var (
+	_ conditions = (*networking.HTTPMatchRequest)(nil)
+	_ conditions = (*networking.TLSMatchAttributes)(nil)
+	_ conditions = (*networking.L4MatchAttributes)(nil)
+)
+
+// Gateways lists the gateways a VirtualService is bound to, qualified: "namespace/name", or Mesh. With none written it is Mesh.
+func Gateways(rule Rule) []string { return qualify(rule.Namespace, rule.Spec.GetGateways()) }
+
+// BoundTo says whether the rule's list of gateways names the gateway.
+func BoundTo(rule Rule, gateway string) bool {
+	return slices.Contains(Gateways(rule), gateway)
+}
+
+// qualify resolves gateway names against the rule's namespace (VirtualService.gateways).
+func qualify(namespace string, names []string) []string {
+	if len(names) == 0 {
+		return []string{Mesh}
+	}
+	out := make([]string, len(names))
+	for i, n := range names {
+		switch {
+		case n == Mesh || strings.Contains(n, "/"):
+			out[i] = n
+		case strings.Contains(n, "."):
+			out[i] = gatewayFQDN(namespace, n)
+		default:
+			out[i] = namespace + "/" + n
+		}
+	}
+	return out
+}
+
+// gatewayFQDN reads the older form name.namespace.svc.domain; a dotted name that is not of this form is a plain name.
+func gatewayFQDN(namespace, n string) string {
+	parts := strings.Split(n, ".")
+	if len(parts) >= 3 && parts[2] == "svc" {
+		return parts[1] + "/" + parts[0]
+	}
+	return namespace + "/" + n
+}
+
+func (v Viewer) appliesHTTP(rule Rule, m *networking.HTTPMatchRequest) bool {
+	return v.applies(rule, m)
+}
+
+// applies says whether the viewer comes under a match block. The block's list of gateways, if any, stands in for the rule's; sourceLabels and
+// sourceNamespace only hold inside the mesh.
+func (v Viewer) applies(rule Rule, m conditions) bool {
+	if v.Every {
+		return true
+	}
+	if p := m.GetPort(); p != 0 && p != v.Port {
+		return false
+	}
+	names := m.GetGateways()
+	if len(names) == 0 {
+		names = rule.Spec.GetGateways()
+	}
+	if !slices.Contains(qualify(rule.Namespace, names), v.Gateway) {
+		return false
+	}
+	return v.isSource(m)
+}
+
+// isSource says whether the viewer is a source that a match block asks for.
+func (v Viewer) isSource(m conditions) bool {
+	if v.Gateway != Mesh {
+		return len(m.GetSourceLabels()) == 0 && m.GetSourceNamespace() == ""
+	}
+	if n := m.GetSourceNamespace(); n != "" && n != v.Namespace {
+		return false
+	}
+	return v.Labels.SelectedBy(mesh.MakeLabels(m.GetSourceLabels()))
+}
+
+// viewerMistakes notes conditions that can never hold.
+func (b *Builder) viewerMistakes(rule Rule, field string, m conditions) {
+	sources := len(m.GetSourceLabels()) > 0 || m.GetSourceNamespace() != ""
+	names := m.GetGateways()
+	if len(names) == 0 {
+		names = rule.Spec.GetGateways()
+	}
+	if sources && !slices.Contains(qualify(rule.Namespace, names), Mesh) {
+		b.problem(mesh.Warning, "SourceWithoutMesh", field, "sourceLabels and sourceNamespace only hold for sidecars, and the rule is for gateways only: it never matches",
+			"add mesh to the gateways, or leave the source out")
+	}
+}
+
+// Sources lists the distinct sourceLabels that a rule's match blocks ask for, in canonical form: what decides who needs routes of its own.
+func Sources(spec *networking.VirtualService) []mesh.Labels {
+	var out []mesh.Labels
+	eachCondition(spec, func(m conditions) {
+		if l := mesh.MakeLabels(m.GetSourceLabels()); l != "" {
+			out = append(out, l)
+		}
+	})
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// SourceNamespaces lists the namespaces that a rule's match blocks ask for.
+func SourceNamespaces(spec *networking.VirtualService) []string {
+	var out []string
+	eachCondition(spec, func(m conditions) {
+		if n := m.GetSourceNamespace(); n != "" {
+			out = append(out, n)
+		}
+	})
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func eachCondition(spec *networking.VirtualService, do func(conditions)) {
+	for _, r := range spec.GetHttp() {
+		for _, m := range r.GetMatch() {
+			do(m)
+		}
+	}
+	for _, r := range spec.GetTls() {
+		for _, m := range r.GetMatch() {
+			do(m)
+		}
+	}
+	for _, r := range spec.GetTcp() {
+		for _, m := range r.GetMatch() {
+			do(m)
+		}
+	}
+}
