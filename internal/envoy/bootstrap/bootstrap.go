@@ -1,0 +1,139 @@
+package bootstrap
+
+import (
+	"fmt"
+	"time"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	overloadv3 "github.com/envoyproxy/go-control-plane/envoy/config/overload/v3"
+	connectionsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/resource_monitors/downstream_connections/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"fairway/internal/envoy"
+)
+
+// XDSCluster is the static cluster that every ADS stream goes through. Istio's dashboards know it by this name.
+const XDSCluster = "xds-grpc"
+
+// Build gives the bootstrap for p. It fails where p cannot be said in Envoy's terms: metadata that is no JSON value,
+// or a message that its own validation refuses.
+func Build(p Params) (*bootstrapv3.Bootstrap, error) {
+	node, err := buildNode(p.Node)
+	if err != nil {
+		return nil, err
+	}
+	runtime, err := layeredRuntime(p.Runtime)
+	if err != nil {
+		return nil, err
+	}
+	b := &bootstrapv3.Bootstrap{
+		Node:             node,
+		DynamicResources: dynamicResources(),
+		StaticResources: &bootstrapv3.Bootstrap_StaticResources{
+			Clusters: []*clusterv3.Cluster{xdsCluster(p.Discovery, p.ConnectTimeout)},
+		},
+		Admin: &bootstrapv3.Admin{
+			Address: socketAddress(p.Admin),
+			// The way in must stay open when all connections are taken.
+			IgnoreGlobalConnLimit: true,
+		},
+		StatsConfig: statsConfig(p.Stats),
+		// A small mesh sees few of its clusters used: their statistics cost memory only from their first request on.
+		DeferredStatOptions: &bootstrapv3.Bootstrap_DeferredStatOptions{EnableDeferredCreationStats: true},
+		LayeredRuntime:      runtime,
+		OverloadManager:     overload(),
+	}
+	if p.Prometheus.Port != 0 {
+		b.StaticResources.Clusters = append(b.StaticResources.Clusters, adminCluster(p.Admin))
+		b.StaticResources.Listeners = []*listenerv3.Listener{prometheusListener(p.Prometheus)}
+	}
+	if err := b.ValidateAll(); err != nil {
+		return nil, fmt.Errorf("build bootstrap: %w", err)
+	}
+	return b, nil
+}
+
+// JSON renders a bootstrap as Envoy reads it from a file whose name ends in .json. Equal messages may differ in white space.
+func JSON(b *bootstrapv3.Bootstrap) ([]byte, error) {
+	out, err := protojson.MarshalOptions{Multiline: true, Indent: "  ", UseProtoNames: true}.Marshal(b)
+	if err != nil {
+		return nil, fmt.Errorf("render bootstrap: %w", err)
+	}
+	return append(out, '\n'), nil
+}
+
+func buildNode(n Node) (*corev3.Node, error) {
+	metadata, err := structpb.NewStruct(n.Metadata)
+	if err != nil {
+		return nil, fmt.Errorf("node metadata: %w", err)
+	}
+	node := &corev3.Node{Id: n.ID(), Cluster: n.Cluster, Metadata: metadata}
+	if l := n.Locality; l.Region != "" {
+		node.Locality = &corev3.Locality{Region: l.Region, Zone: l.Zone, SubZone: l.SubZone}
+	}
+	return node, nil
+}
+
+// dynamicResources: clusters and listeners over one incremental ADS stream. An Envoy without a timeout on its first fetch
+// waits for its control plane instead of going live with nothing.
+func dynamicResources() *bootstrapv3.Bootstrap_DynamicResources {
+	return &bootstrapv3.Bootstrap_DynamicResources{
+		LdsConfig: overADS(),
+		CdsConfig: overADS(),
+		AdsConfig: &corev3.ApiConfigSource{
+			ApiType:                   corev3.ApiConfigSource_DELTA_GRPC,
+			TransportApiVersion:       corev3.ApiVersion_V3,
+			SetNodeOnFirstMessageOnly: true,
+			GrpcServices: []*corev3.GrpcService{{
+				TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{
+					ClusterName: XDSCluster,
+					// Between attempts to open the stream, with jitter, so that a restarted control plane is not stormed.
+					RetryPolicy: &corev3.RetryPolicy{RetryBackOff: &corev3.BackoffStrategy{
+						BaseInterval: durationpb.New(200 * time.Millisecond),
+						MaxInterval:  durationpb.New(10 * time.Second),
+					}},
+				}},
+			}},
+		},
+	}
+}
+
+func overADS() *corev3.ConfigSource {
+	return &corev3.ConfigSource{
+		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
+		InitialFetchTimeout:   durationpb.New(0),
+		ResourceApiVersion:    corev3.ApiVersion_V3,
+	}
+}
+
+// layeredRuntime: the project's values with the user's over them, and on top what an operator sets at /runtime_modify.
+func layeredRuntime(extra map[string]string) (*bootstrapv3.LayeredRuntime, error) {
+	// Regular expressions that users write may be long; Envoy's default of 100 refuses ordinary ones.
+	values := map[string]any{"re2.max_program_size.error_level": 32768}
+	for k, v := range extra {
+		values[k] = v
+	}
+	static, err := structpb.NewStruct(values)
+	if err != nil {
+		return nil, fmt.Errorf("runtime values: %w", err)
+	}
+	return &bootstrapv3.LayeredRuntime{Layers: []*bootstrapv3.RuntimeLayer{
+		{Name: "static", LayerSpecifier: &bootstrapv3.RuntimeLayer_StaticLayer{StaticLayer: static}},
+		{Name: "admin", LayerSpecifier: &bootstrapv3.RuntimeLayer_AdminLayer_{AdminLayer: &bootstrapv3.RuntimeLayer_AdminLayer{}}},
+	}}, nil
+}
+
+// overload says that the number of connections is left to the system's own limits; Envoy warns at every start of a limit nobody chose.
+func overload() *overloadv3.OverloadManager {
+	return &overloadv3.OverloadManager{ResourceMonitors: []*overloadv3.ResourceMonitor{{
+		Name: "envoy.resource_monitors.global_downstream_max_connections",
+		ConfigType: &overloadv3.ResourceMonitor_TypedConfig{TypedConfig: envoy.Any(
+			&connectionsv3.DownstreamConnectionsConfig{MaxActiveDownstreamConnections: 1<<31 - 1},
+		)},
+	}}}
+}

@@ -1,0 +1,144 @@
+package bootstrap
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/mesh"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func sidecar() Params {
+	return Params{
+		Node: Node{
+			Type: mesh.Sidecar, IP: "10.0.0.7", Name: "reviews-v1-abc", Namespace: "default", Domain: "default.svc.cluster.local",
+			Cluster:  "reviews.default",
+			Metadata: map[string]any{"NAME": "reviews-v1-abc", "LABELS": map[string]any{"app": "reviews"}},
+			Locality: mesh.Locality{Region: "eu", Zone: "eu-1"},
+		},
+		Discovery: HostPort{"pilot.mesh.svc", 15010},
+		Admin:     HostPort{"127.0.0.1", 15000},
+	}
+}
+
+func router() Params {
+	p := sidecar()
+	p.Node.Type = mesh.Router
+	p.Node.Locality = mesh.Locality{}
+	p.Discovery = HostPort{"127.0.0.1", 15010}
+	p.Prometheus = HostPort{"0.0.0.0", 15090}
+	p.Stats = StatsMatcher{Prefixes: []string{"cluster.outbound"}, Regexps: []string{`http\..*\.rq_total`}}
+	p.Runtime = map[string]string{"overload.x": "3"}
+	return p
+}
+
+func TestGolden(t *testing.T) {
+	for name, p := range map[string]Params{"sidecar": sidecar(), "router": router()} {
+		t.Run(name, func(t *testing.T) {
+			got := render(t, p)
+			file := filepath.Join("testdata", name+".json")
+			if *update {
+				if err := os.WriteFile(file, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(string(want), string(got)); d != "" {
+				t.Errorf("%s (-want +got):\n%s", file, d)
+			}
+		})
+	}
+}
+
+// render gives the bootstrap with its white space settled, which protojson varies on purpose.
+func render(t *testing.T, p Params) []byte {
+	t.Helper()
+	b, err := Build(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Build(p)
+	if err != nil || !proto.Equal(b, again) {
+		t.Fatalf("two builds of the same differ (%v)", err)
+	}
+	raw, err := JSON(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, raw, "", " "); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func TestRefused(t *testing.T) {
+	for name, change := range map[string]func(*Params){
+		"node metadata":  func(p *Params) { p.Node.Metadata = map[string]any{"X": struct{}{}} },
+		"Address":        func(p *Params) { p.Admin.Host = "" },
+		"runtime values": func(p *Params) { p.Runtime = map[string]string{"a": "\xff"} },
+	} {
+		p := sidecar()
+		change(&p)
+		if _, err := Build(p); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("error %v, want one that says %q", err, name)
+		}
+	}
+}
+
+func TestNodeID(t *testing.T) {
+	if got, want := router().Node.ID(), "router~10.0.0.7~reviews-v1-abc.default~default.svc.cluster.local"; got != want {
+		t.Errorf("ID() = %q, want %q", got, want)
+	}
+}
+
+func TestStatsTags(t *testing.T) {
+	for stat, want := range map[string][2]string{
+		"cluster.outbound|80||reviews.default.svc.cluster.local.upstream_cx_total": {"cluster_name", "outbound|80||reviews.default.svc.cluster.local"},
+		"cluster.outbound|80|v1|a.b;.http2.rx_reset":                               {"cluster_name", "outbound|80|v1|a.b"},
+		"cluster.xds-grpc.upstream_rq_total":                                       {"cluster_name", "xds-grpc"},
+		"http.outbound_0.0.0.0_80;.downstream_rq_total":                            {"http_conn_manager_prefix", "outbound_0.0.0.0_80;"},
+		"listener.127.0.0.1_9080.downstream_cx_total":                              {"listener_address", "127.0.0.1_9080"},
+		"listener.[__1]_80.downstream_cx_total":                                    {"listener_address", "[__1]_80"},
+		"cluster.x.upstream_rq_503":                                                {"response_code", "503"},
+		"cluster.x.upstream_rq_5xx":                                                {"response_code_class", "5xx"},
+		"tcp.outbound|3306||db.downstream_cx_total":                                {"tcp_prefix", "outbound|3306||db"},
+	} {
+		if got := tagOf(stat, want[0]); got != want[1] {
+			t.Errorf("%s: %s = %q, want %q", stat, want[0], got, want[1])
+		}
+	}
+}
+
+func tagOf(stat, tag string) string {
+	for _, t := range statsTags {
+		if t[0] != tag {
+			continue
+		}
+		if m := regexp.MustCompile(t[1]).FindStringSubmatch(stat); m != nil {
+			return m[2]
+		}
+	}
+	return ""
+}
+
+func TestHostPort(t *testing.T) {
+	for want, a := range map[string]HostPort{"[::1]:80": {"::1", 80}, "pilot:15010": {"pilot", 15010}, "10.0.0.1:1": {"10.0.0.1", 1}} {
+		if a.String() != want {
+			t.Errorf("%#v = %q, want %q", a, a.String(), want)
+		}
+	}
+}
