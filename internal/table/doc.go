@@ -42,6 +42,11 @@
 // are pure: same arguments and same reads, same result. They run on several
 // goroutines at once, keep no Reader after they return, and start no turn.
 //
+// Under the tag "invariants" a row is hashed with all that it reaches, save
+// functions, channels, what the sync packages guard, and the unexported state of
+// protobuf messages. A value that fills in a cache lazily implements
+// HashRow() uint64 to say which part of it is the row.
+//
 // The package knows nothing of meshes, Envoy or files: only keys, values and
 // functions. What a note or a value means is its users' affair.
 package table

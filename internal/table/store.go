@@ -34,6 +34,9 @@ type Store struct {
 	pending heights
 	signal  chan struct{}
 
+	// turns is held by the turn in progress, which alone uses due and loose.
+	turns sync.Mutex
+
 	// The rest is written by the turn, under mu, and read by Tx under mu.
 	mu           sync.RWMutex
 	version      uint64

@@ -55,13 +55,15 @@ func (t *turn) cause(table string, keys []string) {
 // One goroutine at a time owns the turns. Readers (Store.Read) wait while a turn
 // runs, and a turn waits for readers to finish.
 func (s *Store) Settle() Turn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	start := time.Now()
-	s.sealed = true
-	s.forget()
+	s.turns.Lock()
+	defer s.turns.Unlock()
 	t := turn{}
 	t.Staged = s.takeStaged()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sealed = true
+	s.forget()
 	if t.Staged > 0 {
 		s.checks.verify(s, false)
 		s.run(&t)

@@ -1,0 +1,57 @@
+//go:build invariants
+
+package table
+
+import "fmt"
+
+// invariants holds the hash of every row, to find the one that is written to.
+type invariants struct {
+	hash hasher
+	sums map[*head]uint64
+}
+
+// verify panics if a row is not what it was when it was published (law 6). It
+// runs before a turn, and after it for the rows that the turn did not change: so
+// the message tells a derivation that writes to what it read from anybody else.
+func (inv *invariants) verify(s *Store, after bool) {
+	if inv.sums == nil {
+		inv.hash = newHasher()
+	}
+	if after {
+		for _, n := range s.nodes {
+			n.(changer).changedCells(func(c *head) { delete(inv.sums, c) })
+		}
+	}
+	sums := make(map[*head]uint64, len(inv.sums))
+	inv.hash.reset()
+	for _, n := range s.nodes {
+		n.audit(func(c *head, key string, value any) {
+			if !c.has {
+				return
+			}
+			sum := inv.hash.of(value)
+			if was, known := inv.sums[c]; known && was != sum {
+				panic(fmt.Sprintf("table: row %q of %q was written to %s", key, n.meta().name, moment(after)))
+			}
+			sums[c] = sum
+		})
+	}
+	inv.hash.reset()
+	inv.sums = sums
+}
+
+func moment(after bool) string {
+	if after {
+		return "by a derivation, in the turn that ends"
+	}
+	return "after the turn that published it"
+}
+
+// changer is a table that tells which of its cells the last turn changed.
+type changer interface{ changedCells(visit func(c *head)) }
+
+func (t *Table[K, V]) changedCells(visit func(c *head)) {
+	for _, c := range t.changes {
+		visit(&c.cell.head)
+	}
+}

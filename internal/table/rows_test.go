@@ -1,0 +1,125 @@
+package table
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Rows behaves as a map in key order, and each version stays what it was.
+func TestRowsAreASortedMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		type version struct {
+			rows Rows[int, int]
+			want map[int]int
+		}
+		var rows Rows[int, int]
+		want := map[int]int{}
+		var versions []version
+		keys := rapid.IntRange(0, rapid.SampledFrom([]int{10, 100, 1500}).Draw(t, "span"))
+		for turn := range uint64(rapid.IntRange(1, 6).Draw(t, "turns")) {
+			for range rapid.IntRange(0, 300).Draw(t, "edits") {
+				k := keys.Draw(t, "k")
+				if rapid.IntRange(0, 2).Draw(t, "delete") > 0 {
+					rows, want[k] = rows.with(turn+1, k, k*2, cmp.Compare[int]), k*2
+				} else {
+					rows = rows.without(turn+1, k)
+					delete(want, k)
+				}
+			}
+			versions = append(versions, version{rows, maps.Clone(want)})
+		}
+		for i, v := range versions {
+			agree(t, i, v.rows, v.want, keys.Draw(t, "from"))
+		}
+	})
+}
+
+func agree(t *rapid.T, version int, rows Rows[int, int], want map[int]int, from int) {
+	sorted := slices.Sorted(maps.Keys(want))
+	var got, after []int
+	for k, v := range rows.All() {
+		if v != want[k] {
+			t.Fatalf("version %d: %d is %d", version, k, v)
+		}
+		got = append(got, k)
+	}
+	if !slices.Equal(got, sorted) || rows.Len() != len(want) {
+		t.Fatalf("version %d, %d rows: %v, want %v", version, rows.Len(), got, sorted)
+	}
+	for k := range rows.From(from) {
+		after = append(after, k)
+	}
+	at, _ := slices.BinarySearch(sorted, from)
+	if !slices.Equal(after, sorted[at:]) {
+		t.Fatalf("version %d from %d: %v, want %v", version, from, after, sorted[at:])
+	}
+	_, inside := want[from]
+	if _, has := rows.Get(from); has != inside {
+		t.Fatalf("version %d: Get(%d) is %v", version, from, has)
+	}
+	if k, _, ok := rows.First(); ok != (len(sorted) > 0) || ok && k != sorted[0] {
+		t.Fatalf("version %d: first is %d %v", version, k, ok)
+	}
+}
+
+// Large rows stay shallow and full, whatever the order of keys.
+func TestRowsStayBalanced(t *testing.T) {
+	const n = 100_000
+	for name, key := range map[string]func(i int) int{
+		"rising":  func(i int) int { return i },
+		"falling": func(i int) int { return -i },
+		"mixed":   func(i int) int { return i * 7919 % n },
+	} {
+		var rows Rows[int, int]
+		for i := range n {
+			rows = rows.with(1, key(i), i, cmp.Compare[int])
+		}
+		depth, leaves := 0, 0
+		for b := rows.tree.root; b != nil; depth++ {
+			if b.kids == nil {
+				break
+			}
+			b = b.kids[0]
+		}
+		rows.tree.root.leaves(func() { leaves++ })
+		if depth > 4 || leaves > 2*n/maxItems+1 {
+			t.Errorf("%s keys: depth %d, %d leaves", name, depth, leaves)
+		}
+		for i := range n - 1 {
+			rows = rows.without(1, key(i))
+		}
+		if rows.tree.root.kids != nil || rows.Len() != 1 {
+			t.Errorf("%s keys: %d rows remain, not in one leaf", name, rows.Len())
+		}
+	}
+}
+
+func (b *branch[K, V]) leaves(visit func()) {
+	if b.kids == nil {
+		visit()
+	}
+	for _, kid := range b.kids {
+		kid.leaves(visit)
+	}
+}
+
+// NewRows takes the last value of a key; the zero Rows is empty.
+func TestNewRows(t *testing.T) {
+	rows := NewRows(cmp.Compare[int], func(yield func(int, string) bool) {
+		_ = yield(2, "b") && yield(1, "a") && yield(2, "c")
+	})
+	var got []string
+	for _, v := range rows.All() {
+		got = append(got, v)
+	}
+	wantRows(t, got, "a", "c")
+	wantRows(t, rows.Row(), "2", "1 2")
+	var none Rows[int, string]
+	if _, _, ok := none.First(); ok || none.Len() != 0 {
+		t.Error("the zero Rows is not empty")
+	}
+}
