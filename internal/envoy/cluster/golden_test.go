@@ -1,0 +1,199 @@
+package cluster_test
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	networking "istio.io/api/networking/v1alpha3"
+	"sigs.k8s.io/yaml"
+
+	"fairway/internal/envoy/cluster"
+	"fairway/internal/envoy/endpoint"
+	"fairway/internal/mesh"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// world is what a golden file's first document says: a service and how it is seen.
+type world struct {
+	Host, Resolution string
+	Identities       []string
+	Gateway          bool
+	Ports            []struct {
+		Name, Protocol string
+		Number         uint32
+	}
+	Endpoints []struct{ Address string }
+	Defaults  struct {
+		StatName string
+		Upgrade  bool
+		Timeout  string
+	}
+}
+
+var resolutions = map[string]mesh.Resolution{"": mesh.ClientSide, "STATIC": mesh.ClientSide, "NONE": mesh.Passthrough, "DNS": mesh.DNS, "DNS_ROUND_ROBIN": mesh.DNSRoundRobin}
+
+func TestOutboundGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	for _, name := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, rule := read(t, archive)
+			got := render(t, w, rule)
+			if again := render(t, w, rule); again != got {
+				t.Errorf("built twice, differs:\n%s", cmp.Diff(got, again))
+			}
+			compare(t, name, archive, got)
+		})
+	}
+}
+
+func compare(t *testing.T, name string, archive *txtar.Archive, got string) {
+	t.Helper()
+	if *update {
+		archive.Files = append(archive.Files[:2:2], txtar.File{Name: "clusters.yaml", Data: []byte(got)})
+		if err := os.WriteFile(name, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if len(archive.Files) < 3 {
+		t.Fatal("no clusters.yaml in the golden file; run with -update")
+	}
+	if diff := cmp.Diff(string(archive.Files[2].Data), got); diff != "" {
+		t.Errorf("clusters (-want +got):\n%s", diff)
+	}
+}
+
+func read(t *testing.T, archive *txtar.Archive) (world, *networking.DestinationRule) {
+	t.Helper()
+	var w world
+	if err := yaml.UnmarshalStrict(archive.Files[0].Data, &w); err != nil {
+		t.Fatal(err)
+	}
+	rule := &networking.DestinationRule{}
+	text, err := yaml.YAMLToJSON(archive.Files[1].Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := protojson.Unmarshal(text, rule); err != nil {
+		t.Fatal(err)
+	}
+	return w, rule
+}
+
+func (w world) service() *mesh.Service {
+	s := &mesh.Service{Key: mesh.ServiceKey{Host: mesh.Host(w.Host), Namespace: "default"}, Resolution: resolutions[w.Resolution], Identities: w.Identities}
+	for _, p := range w.Ports {
+		protocol, _ := mesh.ParseProtocol(p.Protocol)
+		s.Ports = append(s.Ports, mesh.Port{Name: p.Name, Number: p.Number, Protocol: protocol})
+	}
+	return s
+}
+
+func (w world) defaults() cluster.Defaults {
+	return cluster.Defaults{ConnectTimeout: durationpb.New(10e9), UpgradeHTTP2: w.Defaults.Upgrade, StatName: w.Defaults.StatName, DNSRefresh: durationpb.New(60e9)}
+}
+
+func render(t *testing.T, w world, rule *networking.DestinationRule) string {
+	t.Helper()
+	s := w.service()
+	subsets := []string{""}
+	for _, sub := range rule.Subsets {
+		subsets = append(subsets, sub.Name)
+	}
+	var out strings.Builder
+	for _, p := range s.Ports {
+		for _, sub := range subsets {
+			c, err := build(w, s, p, sub, rule, w.defaults())
+			if err != nil {
+				out.WriteString("# " + mesh.ClusterKey{Port: p.Number, Subset: sub, Host: s.Key.Host}.String() + ": " + err.Error() + "\n---\n")
+				continue
+			}
+			if err := c.ValidateAll(); err != nil {
+				t.Errorf("%s: %v", c.Name, err)
+			}
+			bare, err := build(w, s, p, sub, &networking.DestinationRule{}, w.defaults())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := tree(t, c)
+			if proto.Size(rule) > 2+len(rule.Host) {
+				got = differing(got, tree(t, bare))
+			}
+			out.WriteString(text(t, got) + "---\n")
+		}
+	}
+	return out.String()
+}
+
+func build(w world, s *mesh.Service, p mesh.Port, subset string, rule *networking.DestinationRule, d cluster.Defaults) (*clusterv3.Cluster, error) {
+	o := cluster.Outbound{
+		Key: mesh.ClusterKey{Port: p.Number, Subset: subset, Host: s.Key.Host}, Service: s, Port: p,
+		Policy: cluster.Resolve(rule, subset, p.Number), Rule: mesh.ObjectRef{Namespace: "default", Name: "rule"}, Gateway: w.Gateway, Defaults: d,
+	}
+	o.Discovery = cluster.Discover(s, o.Policy, w.Gateway)
+	if o.Discovery.Inline() {
+		load := endpoint.Load{Cluster: o.Key.String(), Port: p, Form: endpoint.Named}
+		for _, e := range w.Endpoints {
+			load.Endpoints = append(load.Endpoints, mesh.Endpoint{Address: e.Address})
+		}
+		o.Load = load.Build()
+	}
+	return o.Build()
+}
+
+// tree is a message as plain values.
+func tree(t *testing.T, m proto.Message) map[string]any {
+	t.Helper()
+	body, err := protojson.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out map[string]any
+	if err := json.Unmarshal(body, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// differing keeps what a rule made different from the cluster without a rule, and its name; what the rule took away is null.
+func differing(got, bare map[string]any) map[string]any {
+	out := map[string]any{"name": got["name"]}
+	for k, v := range got {
+		if !cmp.Equal(v, bare[k]) {
+			out[k] = v
+		}
+	}
+	for k := range bare {
+		if _, ok := got[k]; !ok {
+			out[k] = nil
+		}
+	}
+	return out
+}
+
+func text(t *testing.T, tree map[string]any) string {
+	t.Helper()
+	out, err := yaml.Marshal(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}

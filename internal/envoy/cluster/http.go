@@ -1,0 +1,142 @@
+package cluster
+
+import (
+	"math"
+	"strconv"
+
+	commonmatcherv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/matcher/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/envoy"
+	"fairway/internal/mesh"
+)
+
+const httpOptionsName = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+
+// maxStreams is ConnectionPoolSettings.HTTPSettings.max_concurrent_streams where it is not given; Envoy's own default is 1024.
+const maxStreams = math.MaxInt32
+
+// httpOptions is how HTTP is spoken to the cluster, nil where what Envoy does by itself is right: HTTP/1.1, or a port that carries no HTTP at all.
+func (o Outbound) httpOptions() map[string]*anypb.Any {
+	if !carriesHTTP(o.Port.Protocol) {
+		return nil
+	}
+	options := &httpv3.HttpProtocolOptions{
+		CommonHttpProtocolOptions:   commonOptions(o.Policy.ConnectionPool),
+		UpstreamHttpProtocolOptions: nameFromRequest(o.Policy.TLS, o.names()),
+		OutlierDetection:            errorCodes(o.Policy.Outlier.GetOutlierDetectionHttpErrorCodes()),
+	}
+	http := o.Policy.ConnectionPool.GetHttp()
+	switch o.spoken() {
+	case clientsProtocol:
+		options.UpstreamProtocolOptions = asDownstream(http2(http))
+	case onlyHTTP2:
+		options.UpstreamProtocolOptions = &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig{
+			ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{Http2ProtocolOptions: http2(http)}}}
+	default:
+		if options.CommonHttpProtocolOptions == nil && options.UpstreamHttpProtocolOptions == nil && options.OutlierDetection == nil {
+			return nil
+		}
+		options.UpstreamProtocolOptions = &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig{
+			ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{HttpProtocolOptions: &corev3.Http1ProtocolOptions{}}}}
+	}
+	return packed(options)
+}
+
+func packed(options *httpv3.HttpProtocolOptions) map[string]*anypb.Any {
+	return map[string]*anypb.Any{httpOptionsName: envoy.Any(options)}
+}
+
+// carriesHTTP says whether requests may be routed to a port: it speaks HTTP in the clear, or nobody said what it speaks and listeners find out.
+func carriesHTTP(p mesh.Protocol) bool { return p.IsHTTP() || p == mesh.Unknown }
+
+type spoken uint8
+
+const (
+	onlyHTTP1 spoken = iota
+	onlyHTTP2
+	clientsProtocol // whatever the client spoke
+)
+
+func (o Outbound) spoken() spoken {
+	http := o.Policy.ConnectionPool.GetHttp()
+	switch {
+	case http.GetUseClientProtocol():
+		return clientsProtocol
+	case o.Port.Protocol.IsHTTP2():
+		return onlyHTTP2
+	case o.Port.Protocol == mesh.Unknown:
+		return clientsProtocol
+	case upgrades(http.GetH2UpgradePolicy(), o.Defaults.UpgradeHTTP2):
+		return onlyHTTP2
+	}
+	return onlyHTTP1
+}
+
+func upgrades(policy networking.ConnectionPoolSettings_HTTPSettings_H2UpgradePolicy, byDefault bool) bool {
+	switch policy {
+	case networking.ConnectionPoolSettings_HTTPSettings_UPGRADE:
+		return true
+	case networking.ConnectionPoolSettings_HTTPSettings_DO_NOT_UPGRADE:
+		return false
+	}
+	return byDefault
+}
+
+func commonOptions(pool *networking.ConnectionPoolSettings) *corev3.HttpProtocolOptions {
+	http, tcp := pool.GetHttp(), pool.GetTcp()
+	if http.GetIdleTimeout() == nil && http.GetMaxRequestsPerConnection() <= 0 && tcp.GetMaxConnectionDuration() == nil {
+		return nil
+	}
+	return &corev3.HttpProtocolOptions{
+		IdleTimeout:              http.GetIdleTimeout(),
+		MaxRequestsPerConnection: positive(http.GetMaxRequestsPerConnection()),
+		MaxConnectionDuration:    tcp.GetMaxConnectionDuration(),
+	}
+}
+
+func http2(http *networking.ConnectionPoolSettings_HTTPSettings) *corev3.Http2ProtocolOptions {
+	out := &corev3.Http2ProtocolOptions{MaxConcurrentStreams: wrapperspb.UInt32(maxStreams)}
+	if n := http.GetMaxConcurrentStreams(); n > 0 {
+		out.MaxConcurrentStreams = wrapperspb.UInt32(uint32(n))
+	}
+	if k := http.GetHttp2KeepAlive(); k != nil {
+		out.ConnectionKeepalive = &corev3.KeepaliveSettings{Interval: k.Interval, Timeout: k.Timeout}
+	}
+	return out
+}
+
+func asDownstream(http2 *corev3.Http2ProtocolOptions) *httpv3.HttpProtocolOptions_UseDownstreamProtocolConfig {
+	return &httpv3.HttpProtocolOptions_UseDownstreamProtocolConfig{UseDownstreamProtocolConfig: &httpv3.HttpProtocolOptions_UseDownstreamHttpConfig{
+		HttpProtocolOptions: &corev3.Http1ProtocolOptions{}, Http2ProtocolOptions: http2,
+	}}
+}
+
+// errorCodes says which answers count as errors where it is not every 5xx (OutlierDetection.outlier_detection_http_error_codes).
+func errorCodes(codes []uint32) *httpv3.HttpProtocolOptions_OutlierDetection {
+	if len(codes) == 0 {
+		return nil
+	}
+	var one []*commonmatcherv3.MatchPredicate
+	for _, c := range codes {
+		one = append(one, status(c))
+	}
+	if len(one) == 1 {
+		return &httpv3.HttpProtocolOptions_OutlierDetection{ErrorMatcher: one[0]}
+	}
+	return &httpv3.HttpProtocolOptions_OutlierDetection{ErrorMatcher: &commonmatcherv3.MatchPredicate{
+		Rule: &commonmatcherv3.MatchPredicate_OrMatch{OrMatch: &commonmatcherv3.MatchPredicate_MatchSet{Rules: one}}}}
+}
+
+func status(code uint32) *commonmatcherv3.MatchPredicate {
+	exact := &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: strconv.FormatUint(uint64(code), 10)}}
+	return &commonmatcherv3.MatchPredicate{Rule: &commonmatcherv3.MatchPredicate_HttpResponseHeadersMatch{HttpResponseHeadersMatch: &commonmatcherv3.HttpHeadersMatch{
+		Headers: []*routev3.HeaderMatcher{{Name: ":status", HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: exact}}},
+	}}}
+}

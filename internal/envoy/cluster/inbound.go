@@ -1,0 +1,129 @@
+package cluster
+
+import (
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"fairway/internal/envoy/endpoint"
+	"fairway/internal/mesh"
+)
+
+// LoopbackSource is the address that a sidecar connects to its own workload from, so that interception knows the
+// connection and lets it pass: Istio's rules return what comes from it.
+const LoopbackSource = "127.0.0.6"
+
+// Inbound is the cluster by which a sidecar reaches its own workload on one port.
+type Inbound struct {
+	Key      mesh.ClusterKey
+	Protocol mesh.Protocol
+	Services []*mesh.Service // that the port serves, for metadata
+	// Address is where the workload listens: an IP with Port, or a unix socket. Empty: where the intercepted connection was going.
+	Address string
+	Port    uint32
+	// Source is the address to connect from where Address is empty (LoopbackSource under REDIRECT); empty: any.
+	Source   string
+	Defaults Defaults
+}
+
+// Build puts the cluster together.
+func (i Inbound) Build() *clusterv3.Cluster {
+	name := i.Key.String()
+	c := &clusterv3.Cluster{
+		Name:                          name,
+		AltStatName:                   i.statName(name),
+		ConnectTimeout:                i.Defaults.ConnectTimeout,
+		CircuitBreakers:               breakers(nil, nil),
+		TypedExtensionProtocolOptions: inboundOptions(i.Protocol),
+	}
+	if len(i.Services) > 0 {
+		c.Metadata = istio(map[string]*structpb.Value{"services": services(i.Services...)})
+	}
+	if i.Address == "" {
+		originalDestination(c)
+		c.UpstreamBindConfig = bind(i.Source)
+		return c
+	}
+	static(c, i.Address, i.Port)
+	return c
+}
+
+func (i Inbound) statName(name string) string {
+	if i.Defaults.StatName == "" || len(i.Services) == 0 {
+		return name + statDelimiter
+	}
+	return fill(i.Defaults.StatName, i.Services[0], mesh.Port{Number: i.Key.Port, Target: i.Key.Port}, "") + statDelimiter
+}
+
+// inboundOptions hands HTTP on as it came: HTTP/2 where the port is known to speak it, else the client's protocol.
+func inboundOptions(p mesh.Protocol) map[string]*anypb.Any {
+	if !carriesHTTP(p) {
+		return nil
+	}
+	if !p.IsHTTP2() {
+		return packed(&httpv3.HttpProtocolOptions{UpstreamProtocolOptions: asDownstream(http2(nil))})
+	}
+	return packed(&httpv3.HttpProtocolOptions{UpstreamProtocolOptions: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{
+		ExplicitHttpConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig{
+			ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{Http2ProtocolOptions: http2(nil)}}}})
+}
+
+func static(c *clusterv3.Cluster, address string, port uint32) {
+	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
+	c.LoadAssignment = &endpointv3.ClusterLoadAssignment{ClusterName: c.Name, Endpoints: []*endpointv3.LocalityLbEndpoints{{
+		LbEndpoints: []*endpointv3.LbEndpoint{{
+			HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: endpoint.Address(address, port)}},
+		}},
+	}}}
+}
+
+func bind(source string) *corev3.BindConfig {
+	if source == "" {
+		return nil
+	}
+	return &corev3.BindConfig{SourceAddress: &corev3.SocketAddress{
+		Address: source, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: 0},
+	}}
+}
+
+// The names of the clusters that every proxy has.
+const (
+	PassthroughName        = "PassthroughCluster"
+	BlackHoleName          = "BlackHoleCluster"
+	InboundPassthroughName = "InboundPassthroughCluster"
+)
+
+// Passthrough leads connections that no service is known for where the client sent them.
+func Passthrough(d Defaults) *clusterv3.Cluster { return passthrough(PassthroughName, "", d) }
+
+// InboundPassthrough leads connections to ports that no service is known for to the workload itself, from the source address given; empty: any.
+func InboundPassthrough(source string, d Defaults) *clusterv3.Cluster {
+	return passthrough(InboundPassthroughName, source, d)
+}
+
+func passthrough(name, source string, d Defaults) *clusterv3.Cluster {
+	c := &clusterv3.Cluster{
+		Name:                          name,
+		AltStatName:                   name + statDelimiter,
+		ConnectTimeout:                d.ConnectTimeout,
+		CircuitBreakers:               breakers(nil, nil),
+		TypedExtensionProtocolOptions: packed(&httpv3.HttpProtocolOptions{UpstreamProtocolOptions: asDownstream(http2(nil))}),
+		UpstreamBindConfig:            bind(source),
+	}
+	originalDestination(c)
+	return c
+}
+
+// BlackHole has no endpoints: what is sent there is refused.
+func BlackHole(d Defaults) *clusterv3.Cluster {
+	return &clusterv3.Cluster{
+		Name:                 BlackHoleName,
+		AltStatName:          BlackHoleName + statDelimiter,
+		ConnectTimeout:       d.ConnectTimeout,
+		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
+		CommonLbConfig:       panicThreshold(nil),
+	}
+}

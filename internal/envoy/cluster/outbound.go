@@ -1,0 +1,137 @@
+package cluster
+
+import (
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	dnscommonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/common/dns/v3"
+	dnsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dns/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/envoy"
+	"fairway/internal/mesh"
+)
+
+// Defaults is what the mesh says of every cluster.
+type Defaults struct {
+	ConnectTimeout *durationpb.Duration                                        // connect_timeout; nil: Envoy's 5s
+	Keepalive      *networking.ConnectionPoolSettings_TCPSettings_TcpKeepalive // tcp_keepalive; nil: none
+	UpgradeHTTP2   bool                                                        // h2_upgrade_policy
+	DNSRefresh     *durationpb.Duration                                        // dns_refresh_rate; nil: Envoy's 5s
+	StatName       string                                                      // outbound_cluster_stat_name, inbound_cluster_stat_name; empty: the cluster's name
+}
+
+// Discovery is how an Envoy learns a cluster's endpoints.
+type Discovery uint8
+
+// The ways of discovery.
+const (
+	Delivered           Discovery = iota // EDS: a load assignment of its own
+	OriginalDestination                  // connections go where the client sent them
+	Resolved                             // every address that the names of the inline load assignment resolve to
+	ResolvedOnce                         // one address at a time of the single name there
+)
+
+// Inline says whether the load assignment stands inside the cluster.
+func (d Discovery) Inline() bool { return d == Resolved || d == ResolvedOnce }
+
+// Discover says how the endpoints of a service are found under a policy. A gateway has no original destination: there a service without
+// resolution has the endpoints that it names.
+func Discover(s *mesh.Service, p Policy, gateway bool) Discovery {
+	simple, chosen := p.LoadBalancer.GetLbPolicy().(*networking.LoadBalancerSettings_Simple)
+	passthrough := s.Resolution == mesh.Passthrough || chosen && simple.Simple == networking.LoadBalancerSettings_PASSTHROUGH
+	switch {
+	case passthrough && !gateway:
+		return OriginalDestination
+	case s.Resolution == mesh.DNS:
+		return Resolved
+	case s.Resolution == mesh.DNSRoundRobin:
+		return ResolvedOnce
+	}
+	return Delivered
+}
+
+// Outbound is the cluster of one port of a service, or of one subset of it.
+type Outbound struct {
+	Key       mesh.ClusterKey
+	Service   *mesh.Service
+	Port      mesh.Port
+	Policy    Policy
+	Rule      mesh.ObjectRef // the DestinationRule of the policy; zero: none
+	Gateway   bool           // the cluster is a gateway's
+	Discovery Discovery
+	Load      *endpointv3.ClusterLoadAssignment // where Discovery is Inline
+	Defaults  Defaults
+}
+
+// Build puts the cluster together. An error says why it cannot be as its rule asks; it must not be sent otherwise.
+func (o Outbound) Build() (*clusterv3.Cluster, error) {
+	socket, err := o.transport()
+	if err != nil {
+		return nil, err
+	}
+	name := o.Key.String()
+	c := &clusterv3.Cluster{
+		Name:                          name,
+		AltStatName:                   o.statName(name),
+		CircuitBreakers:               breakers(o.Policy.ConnectionPool, o.Policy.RetryBudget),
+		OutlierDetection:              outliers(o.Policy.Outlier),
+		TypedExtensionProtocolOptions: o.httpOptions(),
+		TransportSocket:               socket,
+		Metadata:                      o.metadata(),
+	}
+	connect(c, o.Policy.ConnectionPool.GetTcp(), o.Defaults)
+	o.discover(c)
+	return c, nil
+}
+
+func (o Outbound) discover(c *clusterv3.Cluster) {
+	if o.Discovery == OriginalDestination {
+		originalDestination(c)
+		return
+	}
+	balance(c, o.Policy.LoadBalancer)
+	c.CommonLbConfig = panicThreshold(o.Policy.Outlier)
+	if o.Discovery.Inline() {
+		c.LoadAssignment = o.Load
+		c.ClusterDiscoveryType = o.resolved()
+		return
+	}
+	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
+	c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{ServiceName: c.Name, EdsConfig: ads()}
+}
+
+func originalDestination(c *clusterv3.Cluster) {
+	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_ORIGINAL_DST}
+	c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
+}
+
+// ads subscribes on the stream that the cluster came by, for as long as it takes: every cluster's load assignment is there, if only an empty one.
+func ads() *corev3.ConfigSource {
+	return &corev3.ConfigSource{
+		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
+		InitialFetchTimeout:   &durationpb.Duration{},
+		ResourceApiVersion:    corev3.ApiVersion_V3,
+	}
+}
+
+// resolved is Envoy's one kind of cluster for names, which took the place of STRICT_DNS and LOGICAL_DNS and their deprecated fields. Taking all addresses
+// as one endpoint is for exactly one name: Envoy refuses it for none or several.
+func (o Outbound) resolved() *clusterv3.Cluster_ClusterType {
+	config := &dnsv3.DnsCluster{
+		DnsRefreshRate:               o.Defaults.DNSRefresh,
+		RespectDnsTtl:                true,
+		DnsLookupFamily:              dnscommonv3.DnsLookupFamily_V4_PREFERRED,
+		AllAddressesInSingleEndpoint: o.Discovery == ResolvedOnce && endpoints(o.Load) == 1,
+	}
+	return &clusterv3.Cluster_ClusterType{ClusterType: &clusterv3.Cluster_CustomClusterType{Name: "envoy.clusters.dns", TypedConfig: envoy.Any(config)}}
+}
+
+func endpoints(l *endpointv3.ClusterLoadAssignment) int {
+	n := 0
+	for _, e := range l.GetEndpoints() {
+		n += len(e.LbEndpoints)
+	}
+	return n
+}

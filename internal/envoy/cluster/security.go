@@ -1,0 +1,102 @@
+package cluster
+
+import (
+	"errors"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	proxyprotocolv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/proxy_protocol/v3"
+	rawbufferv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/raw_buffer/v3"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/envoy"
+	"fairway/internal/envoy/tls"
+)
+
+// Why a cluster cannot be built as its rule asks. One that is built all the same would be less secure than its rule says.
+var (
+	ErrNoClientCertificate = errors.New("tls mode MUTUAL needs clientCertificate and privateKey")
+	ErrCredential          = errors.New("tls credentialName is not supported yet")
+)
+
+// transport is how bytes reach the upstream; nil: in the clear.
+func (o Outbound) transport() (*corev3.TransportSocket, error) {
+	socket, err := o.tls()
+	if err != nil {
+		return nil, err
+	}
+	if o.Policy.ProxyProtocol == nil {
+		return socket, nil
+	}
+	return proxyProtocol(o.Policy.ProxyProtocol, socket), nil
+}
+
+// tls is nil for DISABLE, and for ISTIO_MUTUAL, which needs identities that no proxy has yet.
+func (o Outbound) tls() (*corev3.TransportSocket, error) {
+	t := o.Policy.TLS
+	if !originates(t) {
+		return nil, nil
+	}
+	if o.Gateway && t.CredentialName != "" {
+		return nil, ErrCredential
+	}
+	client := tls.Client{SNI: t.Sni, Trust: o.trust(t)}
+	if t.Mode == networking.ClientTLSSettings_MUTUAL {
+		if t.ClientCertificate == "" || t.PrivateKey == "" {
+			return nil, ErrNoClientCertificate
+		}
+		client.Pair = tls.Pair{Certificate: t.ClientCertificate, Key: t.PrivateKey}
+	}
+	return client.Socket(), nil
+}
+
+// originates says whether connections speak TLS. No protocol is offered in ALPN: Envoy then offers what it is about to speak.
+func originates(t *networking.ClientTLSSettings) bool {
+	return t.GetMode() == networking.ClientTLSSettings_SIMPLE || t.GetMode() == networking.ClientTLSSettings_MUTUAL
+}
+
+func (o Outbound) trust(t *networking.ClientTLSSettings) tls.Trust {
+	if t.GetInsecureSkipVerify().GetValue() {
+		return tls.Trust{Unverified: true}
+	}
+	trust := tls.Trust{CA: t.CaCertificates, CRL: t.CaCrl, Names: o.names()}
+	if trust.CA == "" {
+		trust.CA = tls.SystemRoots
+	}
+	return trust
+}
+
+// names are the subject alternative names that the server may show: the rule's, else the service's (ClientTLSSettings.subject_alt_names).
+func (o Outbound) names() []string {
+	if own := o.Policy.TLS.GetSubjectAltNames(); len(own) > 0 {
+		return own
+	}
+	return o.Service.Identities
+}
+
+// nameFromRequest takes the server name to ask for, and to find in the certificate, from the request's authority where the rule names none
+// (ClientTLSSettings.sni, subject_alt_names).
+func nameFromRequest(t *networking.ClientTLSSettings, names []string) *corev3.UpstreamHttpProtocolOptions {
+	if !originates(t) || t.Sni != "" {
+		return nil
+	}
+	return &corev3.UpstreamHttpProtocolOptions{AutoSni: true, AutoSanValidation: len(names) == 0 && !t.GetInsecureSkipVerify().GetValue()}
+}
+
+func proxyProtocol(p *networking.TrafficPolicy_ProxyProtocol, inner *corev3.TransportSocket) *corev3.TransportSocket {
+	if inner == nil {
+		inner = &corev3.TransportSocket{
+			Name:       "envoy.transport_sockets.raw_buffer",
+			ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: envoy.Any(&rawbufferv3.RawBuffer{})},
+		}
+	}
+	version := corev3.ProxyProtocolConfig_V1
+	if p.Version == networking.TrafficPolicy_ProxyProtocol_V2 {
+		version = corev3.ProxyProtocolConfig_V2
+	}
+	return &corev3.TransportSocket{
+		Name: "envoy.transport_sockets.upstream_proxy_protocol",
+		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: envoy.Any(&proxyprotocolv3.ProxyProtocolUpstreamTransport{
+			Config: &corev3.ProxyProtocolConfig{Version: version}, TransportSocket: inner,
+		})},
+	}
+}

@@ -1,0 +1,47 @@
+package endpoint
+
+import (
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"fairway/internal/mesh"
+)
+
+// The labels that say which service and which version of it an endpoint belongs to, best first: those that Istio's telemetry looks at.
+var (
+	nameLabels     = []string{"service.istio.io/canonical-name", "app.kubernetes.io/name", "app"}
+	revisionLabels = []string{"service.istio.io/canonical-revision", "app.kubernetes.io/version", "version"}
+)
+
+// metadata tells telemetry whom a request went to (an access log's %UPSTREAM_METADATA(istio:workload)%), in the one string that Istio writes:
+// "workload;namespace;canonical name;canonical revision;cluster", parts that are not known being empty. Endpoints without such labels have none.
+func metadata(e mesh.Endpoint) *corev3.Metadata {
+	fields := map[string]*structpb.Value{}
+	pairs := e.Labels.Pairs()
+	name, revision := first(pairs, nameLabels), first(pairs, revisionLabels)
+	if name != "" || revision != "" {
+		fields["workload"] = structpb.NewStringValue(";;" + name + ";" + revision + ";")
+	}
+	if e.Network != "" {
+		fields["network"] = structpb.NewStringValue(e.Network)
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"istio": {Fields: fields}}}
+}
+
+// first is the value of the first of the keys that the pairs hold.
+func first(pairs, keys []string) string {
+	value, best := "", len(keys)
+	for _, p := range pairs {
+		key, v, _ := strings.Cut(p, "=")
+		if i := slices.Index(keys[:best], key); i >= 0 {
+			value, best = v, i
+		}
+	}
+	return value
+}

@@ -1,0 +1,26 @@
+package tls
+
+import (
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+)
+
+// Client is how a connection to an upstream is secured.
+type Client struct {
+	Pair  Pair     // what the proxy shows of itself; the zero Pair: nothing
+	Trust Trust    // whom it believes
+	SNI   string   // server name to ask for; empty: none, or what the HTTP options of the cluster choose for each request
+	ALPN  []string // protocols offered, best first; empty: no negotiation
+}
+
+// Socket is the transport socket of a cluster whose connections speak TLS.
+func (c Client) Socket() *corev3.TransportSocket {
+	common := &tlsv3.CommonTlsContext{AlpnProtocols: c.ALPN}
+	if c.Pair != (Pair{}) {
+		common.TlsCertificates = certificates([]Pair{c.Pair})
+	}
+	if v := c.Trust.validation(); v != nil {
+		common.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: v}
+	}
+	return socket(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: c.SNI})
+}

@@ -1,0 +1,101 @@
+package tls
+
+import (
+	"net/netip"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/envoy"
+)
+
+// SystemRoots is the file that the certificates of well-known authorities are taken from where a rule names none.
+// Debian, Ubuntu, Alpine, Arch and the distroless images keep them here.
+const SystemRoots = "/etc/ssl/certs/ca-certificates.crt"
+
+// Pair is a certificate chain and its private key, as files on the proxy's machine.
+type Pair struct{ Certificate, Key string }
+
+// Version bounds the protocol that is spoken. The zero Version leaves it to Envoy (1.2 to 1.3 for clients and servers).
+type Version = tlsv3.TlsParameters_TlsProtocol
+
+// Trust says which peers are believed.
+type Trust struct {
+	CA  string // file of the authorities; empty: the peer's certificate is not asked for by a server, and not verified by a client
+	CRL string // file of revoked certificates; empty: none
+	// Names are the subject alternative names of which the peer's certificate must hold one: URIs, IP addresses, e-mail addresses, or
+	// DNS names for anything else. Empty: every name will do.
+	Names []string
+	// SPKI and Hashes are base64 SHA-256 of public keys and hex SHA-256 of certificates, of which the peer's must be one. Empty: any.
+	SPKI, Hashes []string
+	// Unverified accepts a certificate that no known authority signed.
+	Unverified bool
+}
+
+func socket(config proto.Message) *corev3.TransportSocket {
+	return &corev3.TransportSocket{
+		Name:       "envoy.transport_sockets.tls",
+		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: envoy.Any(config)},
+	}
+}
+
+func file(name string) *corev3.DataSource {
+	if name == "" {
+		return nil
+	}
+	return &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: name}}
+}
+
+func certificates(pairs []Pair) []*tlsv3.TlsCertificate {
+	var out []*tlsv3.TlsCertificate
+	for _, p := range pairs {
+		out = append(out, &tlsv3.TlsCertificate{CertificateChain: file(p.Certificate), PrivateKey: file(p.Key)})
+	}
+	return out
+}
+
+// validation is nil where nothing is asked of the peer.
+func (t Trust) validation() *tlsv3.CertificateValidationContext {
+	if t.CA == "" && t.CRL == "" && len(t.Names)+len(t.SPKI)+len(t.Hashes) == 0 && !t.Unverified {
+		return nil
+	}
+	v := &tlsv3.CertificateValidationContext{
+		TrustedCa:                 file(t.CA),
+		Crl:                       file(t.CRL),
+		MatchTypedSubjectAltNames: names(t.Names),
+		VerifyCertificateSpki:     t.SPKI,
+		VerifyCertificateHash:     t.Hashes,
+	}
+	if t.Unverified {
+		v.TrustChainVerification = tlsv3.CertificateValidationContext_ACCEPT_UNTRUSTED
+	}
+	return v
+}
+
+func names(subjects []string) []*tlsv3.SubjectAltNameMatcher {
+	var out []*tlsv3.SubjectAltNameMatcher
+	for _, s := range subjects {
+		out = append(out, &tlsv3.SubjectAltNameMatcher{
+			SanType: nameType(s),
+			Matcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: s}},
+		})
+	}
+	return out
+}
+
+// nameType tells by its form which kind of alternative name a string is: Istio's API does not say.
+func nameType(s string) tlsv3.SubjectAltNameMatcher_SanType {
+	if strings.Contains(s, "://") {
+		return tlsv3.SubjectAltNameMatcher_URI
+	}
+	if strings.Contains(s, "@") {
+		return tlsv3.SubjectAltNameMatcher_EMAIL
+	}
+	if _, err := netip.ParseAddr(s); err == nil {
+		return tlsv3.SubjectAltNameMatcher_IP_ADDRESS
+	}
+	return tlsv3.SubjectAltNameMatcher_DNS
+}

@@ -1,0 +1,9 @@
+// Package tls builds the transport sockets of TLS: Client for connections to upstreams, Server for those that listeners accept.
+// Keys and certificates are named by files on the proxy's machine; the control plane never reads them.
+//
+// Envoy reads such a file when the cluster or listener that names it is loaded. It watches directories only for secrets that come by SDS
+// (TlsCertificate.watched_directory, CertificateValidationContext.watched_directory in envoy/extensions/transport_sockets/tls/v3/common.proto),
+// so the field is not written here: it would promise a reload that does not happen.
+//
+// The package must not know rules, services or tables.
+package tls

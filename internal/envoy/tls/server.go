@@ -1,0 +1,35 @@
+package tls
+
+import (
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// Server is how connections that a listener accepts are secured.
+type Server struct {
+	Pairs []Pair // certificates to choose from: one of a kind (RSA, ECDSA) each
+	// Trust says which clients are believed. The zero Trust asks for no certificate.
+	Trust Trust
+	// Require refuses a client that shows no certificate; otherwise one that shows a bad one is refused and one that shows none is let in.
+	Require  bool
+	Min, Max Version
+	Ciphers  []string // as BoringSSL names them, for TLS 1.2 and below; empty: Envoy's choice
+	ALPN     []string // protocols offered, best first
+}
+
+// Socket is the transport socket of a filter chain that terminates TLS.
+func (s Server) Socket() *corev3.TransportSocket {
+	common := &tlsv3.CommonTlsContext{TlsCertificates: certificates(s.Pairs), TlsParams: s.parameters(), AlpnProtocols: s.ALPN}
+	if v := s.Trust.validation(); v != nil {
+		common.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: v}
+	}
+	return socket(&tlsv3.DownstreamTlsContext{CommonTlsContext: common, RequireClientCertificate: wrapperspb.Bool(s.Require)})
+}
+
+func (s Server) parameters() *tlsv3.TlsParameters {
+	if s.Min == 0 && s.Max == 0 && len(s.Ciphers) == 0 {
+		return nil
+	}
+	return &tlsv3.TlsParameters{TlsMinimumProtocolVersion: s.Min, TlsMaximumProtocolVersion: s.Max, CipherSuites: s.Ciphers}
+}

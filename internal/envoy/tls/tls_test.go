@@ -1,0 +1,61 @@
+package tls_test
+
+import (
+	"testing"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"fairway/internal/envoy"
+	"fairway/internal/envoy/tls"
+)
+
+func expect(t *testing.T, socket *corev3.TransportSocket, want envoy.Message, text string) {
+	t.Helper()
+	if err := socket.ValidateAll(); err != nil {
+		t.Error(err)
+	}
+	if err := protojson.Unmarshal([]byte(text), want); err != nil {
+		t.Fatal(err)
+	}
+	got := proto.Clone(want).(envoy.Message)
+	if err := socket.GetTypedConfig().UnmarshalTo(got); err != nil {
+		t.Fatal(err)
+	}
+	if err := got.ValidateAll(); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestClient(t *testing.T) {
+	expect(t, tls.Client{}.Socket(), &tlsv3.UpstreamTlsContext{}, `{"common_tls_context":{}}`)
+	expect(t, tls.Client{
+		Pair: tls.Pair{Certificate: "/c", Key: "/k"}, SNI: "db", ALPN: []string{"h2"},
+		Trust: tls.Trust{CA: "/ca", CRL: "/crl", Names: []string{"spiffe://td/ns/a/sa/b", "*.example.com", "::1", "a@b.c"}},
+	}.Socket(), &tlsv3.UpstreamTlsContext{}, `{"sni":"db","common_tls_context":{"alpn_protocols":["h2"],
+		"tls_certificates":[{"certificate_chain":{"filename":"/c"},"private_key":{"filename":"/k"}}],
+		"validation_context":{"trusted_ca":{"filename":"/ca"},"crl":{"filename":"/crl"},"match_typed_subject_alt_names":[
+			{"san_type":"URI","matcher":{"exact":"spiffe://td/ns/a/sa/b"}},{"san_type":"DNS","matcher":{"exact":"*.example.com"}},
+			{"san_type":"IP_ADDRESS","matcher":{"exact":"::1"}},{"san_type":"EMAIL","matcher":{"exact":"a@b.c"}}]}}}`)
+}
+
+func TestServer(t *testing.T) {
+	expect(t, tls.Server{Pairs: []tls.Pair{{Certificate: "/c", Key: "/k"}}}.Socket(), &tlsv3.DownstreamTlsContext{},
+		`{"require_client_certificate":false,"common_tls_context":{"tls_certificates":[{"certificate_chain":{"filename":"/c"},"private_key":{"filename":"/k"}}]}}`)
+	expect(t, tls.Server{
+		Pairs: []tls.Pair{{Certificate: "/c", Key: "/k"}}, Require: true, ALPN: []string{"h2", "http/1.1"},
+		Min: tlsv3.TlsParameters_TLSv1_2, Max: tlsv3.TlsParameters_TLSv1_3, Ciphers: []string{"ECDHE-RSA-AES128-GCM-SHA256"},
+		Trust: tls.Trust{CA: "/ca", SPKI: []string{"NvqYIYSbgK2vCJpQhObf77vv+bQWtc5ek5RIOwPiC9A="}, Hashes: []string{"df6ff72fe9116521268f6f2dd4966f51df479883fe7037b39f75916ac3049d1a"}},
+	}.Socket(), &tlsv3.DownstreamTlsContext{}, `{"require_client_certificate":true,"common_tls_context":{"alpn_protocols":["h2","http/1.1"],
+		"tls_params":{"tls_minimum_protocol_version":"TLSv1_2","tls_maximum_protocol_version":"TLSv1_3","cipher_suites":["ECDHE-RSA-AES128-GCM-SHA256"]},
+		"tls_certificates":[{"certificate_chain":{"filename":"/c"},"private_key":{"filename":"/k"}}],
+		"validation_context":{"trusted_ca":{"filename":"/ca"},"verify_certificate_spki":["NvqYIYSbgK2vCJpQhObf77vv+bQWtc5ek5RIOwPiC9A="],
+			"verify_certificate_hash":["df6ff72fe9116521268f6f2dd4966f51df479883fe7037b39f75916ac3049d1a"]}}}`)
+}
