@@ -1,0 +1,18 @@
+// Command pilot-agent runs Envoy beside a workload: `pilot-agent proxy sidecar|router`.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"fairway/internal/agent"
+)
+
+func main() {
+	err := agent.NewCommand(os.Stdout, os.Stderr).ExecuteContext(context.Background())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "pilot-agent:", err)
+	}
+	os.Exit(agent.ExitCode(err))
+}
