@@ -1,0 +1,21 @@
+// Pilotctl asks a control plane what it knows: which proxies have what, and what is wrong with what users wrote.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+
+	"fairway"
+	"fairway/internal/ctl"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := ctl.Command(fairway.Version).ExecuteContext(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "pilotctl: %v\n", err)
+		os.Exit(1)
+	}
+}

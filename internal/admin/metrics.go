@@ -1,0 +1,204 @@
+package admin
+
+import (
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// Metrics are the counters of one control plane, on a registry of their own. All methods are safe for concurrent use.
+type Metrics struct {
+	Registry *prometheus.Registry
+
+	streams     *prometheus.GaugeVec
+	pushes      *prometheus.CounterVec
+	resources   *prometheus.CounterVec
+	bytes       *prometheus.CounterVec
+	sizes       *prometheus.HistogramVec
+	rejects     map[string]prometheus.Gauge
+	allRejects  *prometheus.CounterVec
+	expired     *prometheus.CounterVec
+	timeouts    prometheus.Counter
+	internal    prometheus.Counter
+	convergence prometheus.Histogram
+	queue       prometheus.Histogram
+	sendTime    *prometheus.HistogramVec
+	pushTime    *prometheus.HistogramVec
+	updates     *prometheus.CounterVec
+	triggers    *prometheus.CounterVec
+	services    prometheus.Gauge
+	virtual     prometheus.Gauge
+	turns       prometheus.Counter
+	turnTime    prometheus.Histogram
+	rows        prometheus.Counter
+	changed     prometheus.Counter
+	problems    *prometheus.GaugeVec
+	waiting     prometheus.Gauge
+	startup     prometheus.Gauge
+}
+
+// short names of the xDS types, as Istio labels them.
+var typeLabels = map[string]string{
+	"envoy.config.cluster.v3.Cluster":                  "cds",
+	"envoy.config.endpoint.v3.ClusterLoadAssignment":   "eds",
+	"envoy.config.listener.v3.Listener":                "lds",
+	"envoy.config.route.v3.RouteConfiguration":         "rds",
+	"envoy.config.route.v3.VirtualHost":                "vhds",
+	"envoy.extensions.transport_sockets.tls.v3.Secret": "sds",
+}
+
+// TypeLabel is the short name of a resource type: "cds" for type.googleapis.com/envoy.config.cluster.v3.Cluster. A type without one is itself.
+func TypeLabel(typeURL string) string {
+	name := strings.TrimPrefix(typeURL, "type.googleapis.com/")
+	if l, ok := typeLabels[name]; ok {
+		return l
+	}
+	return name
+}
+
+// NewMetrics makes the counters. version is what the program calls itself.
+func NewMetrics(version string) *Metrics {
+	fine := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 3, 5, 10, 20, 30}
+	m := &Metrics{
+		Registry:    prometheus.NewRegistry(),
+		streams:     gauges("pilot_xds", "Number of proxies connected to this control plane over xDS.", "version"),
+		pushes:      counters("pilot_xds_pushes", "Responses sent over xDS, by type.", "type"),
+		resources:   counters("fairway_xds_sent_resources_total", "Resources sent and removals told over xDS, by type.", "type"),
+		bytes:       counters("fairway_xds_sent_bytes_total", "Bytes of responses sent over xDS before HTTP/2 framing, by type.", "type"),
+		sizes:       histograms("pilot_xds_config_size_bytes", "Distribution of the sizes of responses sent.", []float64{1, 10000, 1000000, 4000000, 10000000, 40000000}, "type"),
+		allRejects:  counters("pilot_total_xds_rejects", "Responses that proxies refused, by type.", "type"),
+		expired:     counters("pilot_xds_expired_nonce", "Requests that answered an outdated response.", "type"),
+		timeouts:    counter("pilot_xds_write_timeout", "Streams cut because the proxy did not read."),
+		internal:    counter("pilot_total_xds_internal_errors", "Resources held back or rows kept because of an error inside the control plane."),
+		convergence: histogram("pilot_proxy_convergence_time", "Seconds from a turn's start to its changes being sent to a proxy.", fine),
+		queue:       histogram("pilot_proxy_queue_time", "Seconds that changes waited in a stream before they were sent.", fine),
+		sendTime:    histograms("pilot_xds_send_time", "Seconds that sending a response took, by type.", fine, "type"),
+		pushTime:    histograms("pilot_xds_push_time", "Seconds that making and sending a response took, by type.", fine, "type"),
+		updates:     counters("pilot_inbound_updates", "Changes that sources handed over, by kind.", "type"),
+		triggers:    counters("pilot_push_triggers", "Turns that changed something for proxies, by cause.", "type"),
+		services:    gauge("pilot_services", "Services known to this control plane."),
+		virtual:     gauge("pilot_virt_services", "VirtualServices known to this control plane."),
+		turns:       counter("fairway_turns_total", "Turns of the graph."),
+		turnTime:    histogram("fairway_turn_seconds", "Seconds a turn took, publishing included.", fine),
+		rows:        counter("fairway_rows_recomputed_total", "Rows recomputed in all turns."),
+		changed:     counter("fairway_rows_changed_total", "Rows that came out different in all turns."),
+		problems:    gauges("fairway_problems", "Problems in force, by severity.", "severity"),
+		waiting:     gauge("fairway_waiting_objects", "Objects that wait for what they refer to."),
+		startup:     gauge("startup_duration_seconds", "Seconds from start to the first complete configuration."),
+		rejects:     map[string]prometheus.Gauge{},
+	}
+	for _, t := range []string{"cds", "eds", "lds", "rds"} {
+		m.rejects[t] = gauge("pilot_xds_"+t+"_reject", "Proxies whose last answer to "+t+" was a refusal.")
+		m.Registry.MustRegister(m.rejects[t])
+	}
+	info := gauges("pilot_info", "What this control plane is.", "version")
+	info.WithLabelValues(version).Set(1)
+	m.Registry.MustRegister(m.streams, m.pushes, m.resources, m.bytes, m.sizes, m.allRejects, m.expired, m.timeouts, m.internal, m.convergence, m.queue,
+		m.sendTime, m.pushTime, m.updates, m.triggers, m.services, m.virtual, m.turns, m.turnTime, m.rows, m.changed, m.problems, m.waiting, m.startup, info,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+}
+
+func counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+func gauge(name, help string) prometheus.Gauge {
+	return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+}
+
+func gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+}
+
+func histogram(name, help string, buckets []float64) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+}
+
+func histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+}
+
+// Connected counts a proxy that came (1) or went (-1).
+func (m *Metrics) Connected(version string, delta int) {
+	m.streams.WithLabelValues(version).Add(float64(delta))
+}
+
+// Sent counts one response.
+func (m *Metrics) Sent(typeURL string, resources, bytes int, took time.Duration) {
+	t := TypeLabel(typeURL)
+	m.pushes.WithLabelValues(t).Inc()
+	m.resources.WithLabelValues(t).Add(float64(resources))
+	m.bytes.WithLabelValues(t).Add(float64(bytes))
+	m.sizes.WithLabelValues(t).Observe(float64(bytes))
+	m.sendTime.WithLabelValues(t).Observe(took.Seconds())
+	m.pushTime.WithLabelValues(t).Observe(took.Seconds())
+}
+
+// Converged observes how long after its turn a change was sent.
+func (m *Metrics) Converged(d time.Duration) {
+	m.convergence.Observe(d.Seconds())
+	m.queue.Observe(d.Seconds())
+}
+
+// Rejected counts a refusal.
+func (m *Metrics) Rejected(typeURL string) {
+	m.allRejects.WithLabelValues(TypeLabel(typeURL)).Inc()
+}
+
+// RejectedNow sets how many proxies' last answer to a type was a refusal.
+func (m *Metrics) RejectedNow(typeURL string, proxies int) {
+	if g, ok := m.rejects[TypeLabel(typeURL)]; ok {
+		g.Set(float64(proxies))
+	}
+}
+
+// StaleNonce counts a request that answered an outdated response.
+func (m *Metrics) StaleNonce(typeURL string) { m.expired.WithLabelValues(TypeLabel(typeURL)).Inc() }
+
+// WriteTimeout counts a stream that was cut because the proxy did not read.
+func (m *Metrics) WriteTimeout() { m.timeouts.Inc() }
+
+// InternalErrors counts rows that an error inside the control plane kept back.
+func (m *Metrics) InternalErrors(n int) { m.internal.Add(float64(n)) }
+
+// Update counts changes that a source handed over, by Istio's word for them: "config", "svc", "eds".
+func (m *Metrics) Update(kind string, n int) {
+	if n > 0 {
+		m.updates.WithLabelValues(kind).Add(float64(n))
+	}
+}
+
+// Turn observes one turn.
+func (m *Metrics) Turn(recomputed, changed int, took time.Duration) {
+	m.turns.Inc()
+	m.rows.Add(float64(recomputed))
+	m.changed.Add(float64(changed))
+	m.turnTime.Observe(took.Seconds())
+}
+
+// Trigger counts a turn that changed something for proxies.
+func (m *Metrics) Trigger(cause string) { m.triggers.WithLabelValues(cause).Inc() }
+
+// Mesh sets how much the mesh holds.
+func (m *Metrics) Mesh(services, virtualServices int) {
+	m.services.Set(float64(services))
+	m.virtual.Set(float64(virtualServices))
+}
+
+// Problems sets how many problems of a severity are in force.
+func (m *Metrics) Problems(severity string, n int) {
+	m.problems.WithLabelValues(severity).Set(float64(n))
+}
+
+// Waiting sets how many objects wait for what they refer to.
+func (m *Metrics) Waiting(n int) { m.waiting.Set(float64(n)) }
+
+// Started sets how long the start took.
+func (m *Metrics) Started(d time.Duration) { m.startup.Set(d.Seconds()) }

@@ -1,0 +1,117 @@
+// Package page holds the types of the debug pages, which the control plane writes and pilotctl reads. It must not know how either does that.
+package page
+
+import (
+	"encoding/json"
+	"time"
+
+	"fairway/internal/mesh"
+)
+
+// ProxySync is one proxy's line of /debug/syncz, with Istio's field names: per type the nonce last sent and the one last acknowledged. They are equal when the proxy has all.
+type ProxySync struct {
+	ProxyID      string    `json:"proxy"`
+	ProxyType    string    `json:"proxy_type,omitempty"`
+	ClusterID    string    `json:"cluster_id,omitempty"`
+	IstioVersion string    `json:"istio_version,omitempty"`
+	ConnectedAt  time.Time `json:"connected_at"`
+	Synced       bool      `json:"synced"`
+
+	ClusterSent      string `json:"cluster_sent,omitempty"`
+	ClusterAcked     string `json:"cluster_acked,omitempty"`
+	ListenerSent     string `json:"listener_sent,omitempty"`
+	ListenerAcked    string `json:"listener_acked,omitempty"`
+	RouteSent        string `json:"route_sent,omitempty"`
+	RouteAcked       string `json:"route_acked,omitempty"`
+	EndpointSent     string `json:"endpoint_sent,omitempty"`
+	EndpointAcked    string `json:"endpoint_acked,omitempty"`
+	VirtualHostSent  string `json:"virtual_host_sent,omitempty"`
+	VirtualHostAcked string `json:"virtual_host_acked,omitempty"`
+
+	// Rejected says per type ("cds", …) what the proxy last refused, in Envoy's words; empty when it refuses nothing.
+	Rejected map[string]string `json:"rejected,omitempty"`
+}
+
+// ServiceInfo is one service of /debug/registryz.
+type ServiceInfo struct {
+	Hostname   mesh.Host      `json:"hostname"`
+	Namespace  string         `json:"namespace"`
+	Registry   string         `json:"registry"`
+	Addresses  []string       `json:"addresses,omitempty"`
+	AutoVIP    string         `json:"autoAllocatedAddress,omitempty"`
+	Ports      []PortInfo     `json:"ports"`
+	Resolution string         `json:"resolution"`
+	External   bool           `json:"meshExternal"`
+	ExportTo   []string       `json:"exportTo"`
+	Won        bool           `json:"won"` // false: another registry's or namespace's service of this name is the one that is seen
+	Object     mesh.ObjectRef `json:"object"`
+}
+
+// PortInfo is a service's port.
+type PortInfo struct {
+	Name     string `json:"name"`
+	Port     uint32 `json:"port"`
+	Protocol string `json:"protocol"`
+	Target   uint32 `json:"targetPort,omitempty"`
+}
+
+// ServiceEndpoints is one service of /debug/endpointz.
+type ServiceEndpoints struct {
+	Service   string         `json:"svc"`
+	Endpoints []EndpointInfo `json:"ep"`
+}
+
+// EndpointInfo is one endpoint.
+type EndpointInfo struct {
+	ID       string `json:"id"`
+	Address  string `json:"address"`
+	Ports    string `json:"ports,omitempty"`
+	Labels   string `json:"labels,omitempty"`
+	Locality string `json:"locality,omitempty"`
+	Network  string `json:"network,omitempty"`
+	Weight   uint32 `json:"weight,omitempty"`
+	Health   string `json:"health"`
+	Identity string `json:"serviceAccount,omitempty"`
+}
+
+// ObjectInfo is one object of /debug/configz.
+type ObjectInfo struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	File      string `json:"file,omitempty"`
+	Line      int    `json:"line,omitempty"`
+	Spec      any    `json:"spec"`
+}
+
+// TableInfo is one table of /debug/tablez.
+type TableInfo struct {
+	Name       string `json:"name"`
+	Kind       string `json:"kind"`
+	Rows       int    `json:"rows"`
+	Edges      int    `json:"edges"`
+	Recomputed uint64 `json:"recomputed"`
+}
+
+// ProblemInfo is one problem of /debug/problems.
+type ProblemInfo struct {
+	Severity  string `json:"severity"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	File      string `json:"file,omitempty"`
+	Line      int    `json:"line,omitempty"`
+	Field     string `json:"field,omitempty"`
+	Code      string `json:"code"`
+	Message   string `json:"message"`
+	Fix       string `json:"fix,omitempty"`
+}
+
+// Resource is one resource that a proxy was sent, of /debug/resourcez: the message as JSON.
+type Resource struct {
+	Name    string          `json:"name"`
+	Type    string          `json:"type"`
+	Version string          `json:"version"`
+	Acked   bool            `json:"acked"`
+	Body    json.RawMessage `json:"body"`
+}

@@ -1,0 +1,166 @@
+package ctl
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"fairway/internal/admin/page"
+)
+
+// kinds of resource that proxy-config shows, and the xDS type's short name of each.
+var kinds = []struct{ verb, alias, kind, short string }{
+	{"clusters", "cluster", "cds", "The clusters a proxy has"},
+	{"listeners", "listener", "lds", "The listeners a proxy has"},
+	{"routes", "route", "rds", "The virtual hosts of a proxy's route configurations"},
+	{"endpoints", "endpoint", "eds", "The endpoints of a proxy's clusters"},
+}
+
+func (s *session) proxyConfig() *cobra.Command {
+	cmd := &cobra.Command{Use: "proxy-config", Aliases: []string{"pc"}, Short: "What one proxy was sent"}
+	for _, k := range kinds {
+		var name string
+		sub := &cobra.Command{
+			Use: k.verb + " PROXY", Aliases: []string{k.alias}, Short: k.short, Args: cobra.ExactArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				resources, err := s.resources(cmd.Context(), args[0], k.kind)
+				if err != nil {
+					return err
+				}
+				if name != "" {
+					resources = slices.DeleteFunc(resources, func(r page.Resource) bool { return !strings.Contains(r.Name, name) })
+				}
+				sh := sheet{header: headers[k.kind], value: resources, empty: "nothing of this kind"}
+				for _, r := range resources {
+					sh.rows = append(sh.rows, describe(k.kind, r)...)
+				}
+				return s.show(cmd, sh)
+			},
+		}
+		sub.Flags().StringVar(&name, "name", "", "only resources whose name holds this")
+		cmd.AddCommand(sub)
+	}
+	return cmd
+}
+
+func (s *session) resources(ctx context.Context, proxy, kind string) ([]page.Resource, error) {
+	return fetch[[]page.Resource](ctx, newClient(s.address), "/debug/resourcez", url.Values{"proxyID": {proxy}, "type": {kind}})
+}
+
+var headers = map[string][]string{
+	"cds": {"SERVICE FQDN", "PORT", "SUBSET", "DIRECTION", "TYPE"},
+	"lds": {"LISTENER", "ADDRESS", "PORT", "CHAINS"},
+	"rds": {"ROUTE CONFIGURATION", "VIRTUAL HOST", "DOMAINS", "ROUTES"},
+	"eds": {"ENDPOINT", "STATUS", "CLUSTER"},
+}
+
+// describe gives a resource's lines in a table. It reads the message as JSON, so that the command line need not carry Envoy's types.
+func describe(kind string, r page.Resource) [][]string {
+	var m map[string]any
+	if err := json.Unmarshal(r.Body, &m); err != nil {
+		return [][]string{{r.Name, err.Error()}}
+	}
+	switch kind {
+	case "cds":
+		return describeCluster(r.Name, m)
+	case "lds":
+		return describeListener(r.Name, m)
+	case "rds":
+		return describeRoutes(r.Name, m)
+	}
+	return describeEndpoints(r.Name, m)
+}
+
+func describeCluster(name string, m map[string]any) [][]string {
+	kind := text(m, "type")
+	if kind == "" {
+		kind = "STATIC"
+	}
+	parts := strings.Split(name, "|")
+	if len(parts) != 4 {
+		return [][]string{{name, "-", "-", "-", kind}}
+	}
+	return [][]string{{orDash(parts[3]), parts[1], orDash(parts[2]), parts[0], kind}}
+}
+
+func describeListener(name string, m map[string]any) [][]string {
+	socket := object(object(m, "address"), "socketAddress")
+	chains := len(list(m, "filterChains"))
+	if m["defaultFilterChain"] != nil {
+		chains++
+	}
+	return [][]string{{name, text(socket, "address"), fmt.Sprint(socket["portValue"]), fmt.Sprint(chains)}}
+}
+
+func describeRoutes(name string, m map[string]any) [][]string {
+	hosts := list(m, "virtualHosts")
+	if m["domains"] != nil { // a virtual host delivered by itself: its resource name starts with its route configuration's
+		hosts = []any{m}
+		name, _, _ = strings.Cut(name, "/")
+	}
+	var rows [][]string
+	for _, h := range hosts {
+		host, _ := h.(map[string]any)
+		var domains []string
+		for _, d := range list(host, "domains") {
+			domains = append(domains, fmt.Sprint(d))
+		}
+		shown := strings.Join(domains, ", ")
+		if len(domains) > 3 {
+			shown = fmt.Sprintf("%s + %d more", strings.Join(domains[:3], ", "), len(domains)-3)
+		}
+		rows = append(rows, []string{name, text(host, "name"), shown, fmt.Sprint(len(list(host, "routes")))})
+	}
+	return rows
+}
+
+func describeEndpoints(name string, m map[string]any) [][]string {
+	var rows [][]string
+	for _, l := range list(m, "endpoints") {
+		locality, _ := l.(map[string]any)
+		for _, e := range list(locality, "lbEndpoints") {
+			ep, _ := e.(map[string]any)
+			status := text(ep, "healthStatus")
+			if status == "" {
+				status = "HEALTHY"
+			}
+			rows = append(rows, []string{address(object(object(ep, "endpoint"), "address")), status, name})
+		}
+	}
+	return rows
+}
+
+func address(a map[string]any) string {
+	if pipe := object(a, "pipe"); pipe != nil {
+		return "unix://" + text(pipe, "path")
+	}
+	socket := object(a, "socketAddress")
+	return fmt.Sprintf("%s:%v", text(socket, "address"), socket["portValue"])
+}
+
+func object(m map[string]any, field string) map[string]any {
+	o, _ := m[field].(map[string]any)
+	return o
+}
+
+func list(m map[string]any, field string) []any {
+	l, _ := m[field].([]any)
+	return l
+}
+
+func text(m map[string]any, field string) string {
+	s, _ := m[field].(string)
+	return s
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

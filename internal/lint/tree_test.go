@@ -1,0 +1,219 @@
+package lint
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "fairway"
+
+// arrows says what each room may import of ours; a room is a folder of internal, subfolders included. docs/architecture.md draws the same picture.
+// A room that is not named here may import nothing of ours, so a new one has to be drawn first.
+var arrows = map[string][]string{
+	"table":    {},
+	"mesh":     {},
+	"xds":      {},
+	"config":   {"mesh"},
+	"envoy":    {"mesh", "config"},
+	"identity": {"mesh"},
+	"source":   {"config", "mesh"},
+	"door":     {"config", "mesh", "source"},
+	"compile":  {"table", "mesh", "config", "envoy", "source"},
+	"agent":    {"mesh", "envoy"},
+	"admin":    {"table", "mesh", "config", "compile", "xds"},
+	"ctl":      {"mesh", "admin"},
+	"lint":     {},
+}
+
+// unlinked names packages that a room's programs must not carry, with the reason.
+var unlinked = map[string]map[string]string{
+	"agent": {"k8s.io/": "the agent runs beside every workload and stays small"},
+	"table": {".": "the engine needs the standard library only"},
+	"mesh":  {".": "the words need the standard library only"},
+}
+
+type file struct {
+	path string // relative to the repository, with slashes
+	room string // folder below internal; empty outside
+	ast  *ast.File
+	fset *token.FileSet
+}
+
+func repository(t *testing.T) []file {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	var files []file
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != root || d.Name() == "testdata" || d.Name() == "bin") && d.Name() != ".." {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		fset := token.NewFileSet()
+		parsed, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		var room string
+		if rest, ok := strings.CutPrefix(rel, "internal/"); ok {
+			room, _, _ = strings.Cut(rest, "/")
+		}
+		files = append(files, file{rel, room, parsed, fset})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 10 {
+		t.Fatalf("found only %d Go files below the repository", len(files))
+	}
+	return files
+}
+
+func (f file) isTest() bool { return strings.HasSuffix(f.path, "_test.go") }
+
+func imports(f file) []string {
+	var out []string
+	for _, i := range f.ast.Imports {
+		path, _ := strconv.Unquote(i.Path.Value)
+		out = append(out, path)
+	}
+	return out
+}
+
+// TestArrows keeps data flowing one way: only app may import every room.
+func TestArrows(t *testing.T) {
+	for _, f := range repository(t) {
+		if f.room == "" || f.room == "app" || f.isTest() {
+			continue
+		}
+		allowed, known := arrows[f.room]
+		if !known {
+			t.Errorf("%s: room %q is not drawn in internal/lint; say there what it may import", f.path, f.room)
+			continue
+		}
+		for _, path := range imports(f) {
+			rest, ours := strings.CutPrefix(path, module+"/internal/")
+			room, _, _ := strings.Cut(rest, "/")
+			if ours && room != f.room && !slices.Contains(allowed, room) {
+				t.Errorf("%s imports %s: room %s may import %v", f.path, path, f.room, allowed)
+			}
+			for prefix, why := range unlinked[f.room] {
+				if !ours && strings.Contains(path, prefix) && (prefix != "." || strings.Contains(strings.SplitN(path, "/", 2)[0], ".")) {
+					t.Errorf("%s imports %s: %s", f.path, path, why)
+				}
+			}
+		}
+	}
+}
+
+// TestPeerIsNeverImported: the project is an independent implementation.
+func TestPeerIsNeverImported(t *testing.T) {
+	for _, f := range repository(t) {
+		for _, path := range imports(f) {
+			if path == "istio.io/istio" || strings.HasPrefix(path, "istio.io/istio/") || strings.HasPrefix(path, "istio.io/pkg/") {
+				t.Errorf("%s imports %s", f.path, path)
+			}
+		}
+	}
+}
+
+// TestPackageDocs: every package outside of tests says what it is for.
+func TestPackageDocs(t *testing.T) {
+	documented := map[string]bool{}
+	for _, f := range repository(t) {
+		if f.isTest() {
+			continue
+		}
+		dir := filepath.Dir(f.path)
+		documented[dir] = documented[dir] || f.ast.Doc != nil && len(f.ast.Doc.Text()) > 40
+	}
+	for dir, ok := range documented {
+		if !ok {
+			t.Errorf("package in %s has no package comment", dir)
+		}
+	}
+}
+
+// TestNoInit: nothing happens before main says so.
+func TestNoInit(t *testing.T) {
+	for _, f := range repository(t) {
+		for _, d := range f.ast.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
+				t.Errorf("%s has an init function", f.fset.Position(fn.Pos()))
+			}
+		}
+	}
+}
+
+// TestNoCatchAllNames refuses the names under which unrelated things gather.
+func TestNoCatchAllNames(t *testing.T) {
+	for _, f := range repository(t) {
+		switch f.ast.Name.Name {
+		case "util", "utils", "common", "helper", "helpers", "misc":
+			t.Errorf("%s: package %s says nothing of what it holds", f.path, f.ast.Name.Name)
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if ts, ok := n.(*ast.TypeSpec); ok {
+				for _, suffix := range []string{"Manager", "Helper", "Impl", "Util"} {
+					if strings.HasSuffix(ts.Name.Name, suffix) {
+						t.Errorf("%s: type %s: name what it does", f.fset.Position(ts.Pos()), ts.Name.Name)
+					}
+				}
+			}
+			return true
+		})
+	}
+}
+
+// TestTestsDoNotSleep: tests wait on turns, versions and readiness.
+func TestTestsDoNotSleep(t *testing.T) {
+	for _, f := range repository(t) {
+		if !f.isTest() && !strings.HasPrefix(f.path, "test/") {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if pkg, ok := sel.X.(*ast.Ident); ok && pkg.Name == "time" && sel.Sel.Name == "Sleep" {
+				t.Errorf("%s sleeps", f.fset.Position(sel.Pos()))
+			}
+			return true
+		})
+	}
+}
+
+// TestMainsAreSmall: a program's main turns flags into options and hands them to app.
+func TestMainsAreSmall(t *testing.T) {
+	for _, f := range repository(t) {
+		if !strings.HasPrefix(f.path, "cmd/") || f.isTest() {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join("..", "..", f.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(text), "\n"); n > 60 {
+			t.Errorf("%s has %d lines; 60 are enough for flags → Options → app", f.path, n)
+		}
+	}
+}
