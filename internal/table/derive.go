@@ -81,6 +81,7 @@ func (m *rowMaker[IK, IV, OK, OV]) enqueue() {
 // written, once.
 func (d *derived[IK, IV, OK, OV]) settle(t *turn) {
 	d.compute()
+	d.reserve(len(d.batch))
 	for i := range d.batch {
 		d.record(&d.batch[i], t)
 	}

@@ -18,7 +18,7 @@
 //	s.Settle()
 //	for c := range table.Changes(greetings) { … }
 //
-// The laws, each with a test of its own (laws_test.go):
+// The laws, each with tests of its own (TestLaw1… to TestLaw10…):
 //
 //  1. Order is declaration. A row reads only tables declared above its own, so
 //     the graph has no cycles and no row ever sees half a change.
@@ -40,7 +40,8 @@
 //
 // Functions given to this package (derivations, group functions, equal, compare)
 // are pure: same arguments and same reads, same result. They run on several
-// goroutines at once, keep no Reader after they return, and start no turn.
+// goroutines at once, keep no Reader after they return, and neither start a turn
+// nor Read. equal and compare must not panic.
 //
 // Under the tag "invariants" a row is hashed with all that it reaches, save
 // functions, channels, what the sync packages guard, and the unexported state of

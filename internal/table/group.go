@@ -60,14 +60,14 @@ func (g *group[G, K, V]) move(c change[K, V], t *turn) {
 	if c.had {
 		was, _ := g.groupsOf(c.cell.key, c.old)
 		for _, gk := range was {
-			if !slices.Contains(now, gk) {
-				rows := g.edit(gk)
+			if left := g.cells[gk]; left != nil && !slices.Contains(now, gk) {
+				rows := g.edit(left)
 				*rows = rows.without(g.store.version, c.cell.key)
 			}
 		}
 	}
 	for _, gk := range now {
-		rows := g.edit(gk)
+		rows := g.edit(g.place(gk))
 		*rows = rows.with(g.store.version, c.cell.key, c.cell.val, g.source.compare)
 	}
 	g.report(c.cell.key, err, t)
@@ -98,8 +98,7 @@ func (g *group[G, K, V]) report(k K, err *PanicError, t *turn) {
 }
 
 // edit returns the rows of a group, to be replaced in this turn.
-func (g *group[G, K, V]) edit(gk G) *Rows[K, V] {
-	c := g.place(gk)
+func (g *group[G, K, V]) edit(c *cell[G, Rows[K, V]]) *Rows[K, V] {
 	if !c.marked {
 		c.marked = true
 		g.edited = append(g.edited, edited[G, K, V]{c, c.val, c.has})
@@ -110,20 +109,9 @@ func (g *group[G, K, V]) edit(gk G) *Rows[K, V] {
 // finish publishes an edited group.
 func (g *group[G, K, V]) finish(e edited[G, K, V]) {
 	c := e.cell
-	switch {
-	case c.val.Len() > 0:
-		c.has = true
-		if !e.had || !c.val.same(e.old) {
-			g.spread(c, e.old, e.had)
-		}
-	case e.had:
-		c.val, c.has = Rows[K, V]{}, false
-		g.spread(c, e.old, true)
-	default: // joined and left within the turn
-		delete(g.cells, c.key)
-		if len(c.readers) > 0 {
-			g.haunt(c)
-		}
+	c.has = c.val.Len() > 0
+	if e.had != c.has || !c.val.same(e.old) {
+		g.spread(c, e.old, e.had)
 	}
 }
 

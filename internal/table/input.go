@@ -47,6 +47,7 @@ func (in *Input[K, V]) take() int {
 }
 
 func (in *Input[K, V]) settle(t *turn) {
+	in.reserve(len(in.taken))
 	for k, w := range in.taken {
 		c := in.cells[k]
 		switch {

@@ -24,16 +24,24 @@ type Info struct {
 	Rows int
 	// Absent is how many keys without a row are kept because a row read them.
 	Absent int
-	// Edges is how many reads are recorded for the rows of this table.
+	// Edges is how many reads are recorded for the rows of this table; to be
+	// made from a source row is one of them.
 	Edges int
 	// Recomputed counts runs of the derivation since the store began.
 	Recomputed uint64
 }
 
+// Tables describes every table in order of declaration. Inside a Read, use
+// Tx.Tables.
+func (s *Store) Tables() (infos []Info) {
+	s.Read(func(tx *Tx) { infos = tx.Tables() })
+	return infos
+}
+
 // Tables describes every table in order of declaration.
-func (s *Store) Tables() []Info {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+func (tx *Tx) Tables() []Info {
+	s := tx.store
+	tx.check(s)
 	infos := make([]Info, len(s.nodes))
 	for i, n := range s.nodes {
 		b := n.meta()

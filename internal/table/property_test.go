@@ -227,6 +227,34 @@ func (l *live) sound(t *rapid.T) {
 		})
 	}
 	l.edgesAddUp(t)
+	for _, n := range l.s.nodes {
+		if d, ok := n.(interface{ contested() error }); ok {
+			if err := d.contested(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// contested fails unless each contest has claimants who emit its key, and the
+// first of them owns it.
+func (d *derived[IK, IV, OK, OV]) contested() error {
+	for k, c := range d.cells {
+		if ct := d.contests[c]; (ct != nil) != c.dispute {
+			return fmt.Errorf("%s %v: disputed is %v", d.name, k, c.dispute)
+		}
+	}
+	for c, ct := range d.contests {
+		if len(ct.claims) < 2 || ct.listed || c.owner != &ct.claims[0].maker.maker {
+			return fmt.Errorf("%s %v: contest %+v", d.name, c.key, ct)
+		}
+		for _, cl := range ct.claims {
+			if !slices.Contains(cl.maker.outs, c) {
+				return fmt.Errorf("%s %v: a claimant does not emit it", d.name, c.key)
+			}
+		}
+	}
+	return nil
 }
 
 // edgesAddUp fails unless the counted reads are those that cells know of.

@@ -22,7 +22,7 @@ func (s *Store) Read(fn func(tx *Tx)) {
 
 // check panics where a Tx is used after its Read, or with another store.
 func (tx *Tx) check(s *Store) {
-	if tx == nil || tx.store != s {
+	if tx == nil || tx.store == nil || tx.store != s {
 		panic("table: Tx used outside of its Read")
 	}
 }

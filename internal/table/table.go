@@ -136,13 +136,18 @@ func (t *Table[K, V]) spread(c *cell[K, V], old V, had bool) {
 			start(c)
 		}
 	case !c.has:
+		// Whoever reads the cell is queued by now, and will read another one.
 		delete(t.cells, c.key)
-		if len(c.readers) > 0 {
-			t.haunt(c)
-		}
 	}
 	for _, h := range t.follow {
 		t.store.due.set(h)
+	}
+}
+
+// reserve makes room for the first n rows of a table.
+func (t *Table[K, V]) reserve(n int) {
+	if len(t.cells) == 0 && n > spareMap {
+		t.cells = make(map[K]*cell[K, V], n)
 	}
 }
 
