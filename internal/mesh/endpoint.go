@@ -1,6 +1,9 @@
 package mesh
 
-import "cmp"
+import (
+	"cmp"
+	"strconv"
+)
 
 // Health is whether an endpoint takes traffic.
 type Health uint8
@@ -64,4 +67,17 @@ type Workload struct {
 	Endpoint        // address, labels, place, weight, identity; Ports by name
 	ServiceAccount  string
 	Origin          ObjectRef
+}
+
+// On is the port that the endpoint serves a service port on: what it says itself under the port's name, else the port's target, else its number.
+func (e Endpoint) On(p Port) uint32 {
+	if s, ok := e.Ports.Get(p.Name); ok {
+		if n, err := strconv.ParseUint(s, 10, 16); err == nil && n > 0 {
+			return uint32(n)
+		}
+	}
+	if p.Target != 0 {
+		return p.Target
+	}
+	return p.Number
 }

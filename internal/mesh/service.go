@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -143,4 +144,39 @@ func (s *Service) Port(number uint32) (Port, bool) {
 		}
 	}
 	return Port{}, false
+}
+
+// Equal says whether two services are the same in everything, their key included.
+func (s *Service) Equal(o *Service) bool {
+	if s == o || s == nil || o == nil {
+		return s == o
+	}
+	return s.Key == o.Key && slices.Equal(s.Ports, o.Ports) && slices.Equal(s.Addresses, o.Addresses) && s.Resolution == o.Resolution &&
+		s.External == o.External && slices.Equal(s.ExportTo, o.ExportTo) && s.Labels == o.Labels &&
+		slices.Equal(s.Identities, o.Identities) && s.Created == o.Created && s.Origin == o.Origin
+}
+
+// VisibleIn says whether clients of a namespace may see the service. ExportTo may name it, everybody ("*") or the service's own namespace (".").
+func (s *Service) VisibleIn(namespace string) bool {
+	return Exported(s.ExportTo, s.Key.Namespace, namespace)
+}
+
+// Exported says whether an exportTo list of something in namespace home makes it visible in namespace viewer.
+// The viewer "" stands for a namespace that no list names: it sees what everybody sees. An empty list is everybody.
+// networking.istio.io exportTo: "." is the own namespace, "*" all, "~" none.
+func Exported(exportTo []string, home, viewer string) bool {
+	if len(exportTo) == 0 {
+		return true
+	}
+	for _, e := range exportTo {
+		switch {
+		case e == "*":
+			return true
+		case e == "." && viewer != "" && home == viewer:
+			return true
+		case e == viewer && viewer != "":
+			return true
+		}
+	}
+	return false
 }

@@ -1,0 +1,223 @@
+package input
+
+import (
+	"strings"
+	"time"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"fairway/internal/config"
+	"fairway/internal/table"
+)
+
+// declareSettings splits MeshConfig by field: each row is a MeshConfig of which only the field in its key is set. Fields that no one set have no row.
+func declareSettings(from *table.Table[config.Key, *config.Object]) *table.Table[string, *meshconfig.MeshConfig] {
+	same := func(a, b *meshconfig.MeshConfig) bool { return proto.Equal(a, b) }
+	return table.Derive(from, "settings", strings.Compare, same,
+		func(_ *table.Reader, k config.Key, o *config.Object, emit func(string, *meshconfig.MeshConfig)) {
+			if k.Kind != "MeshConfig" {
+				return
+			}
+			config.Spec[*meshconfig.MeshConfig](o).ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+				one := &meshconfig.MeshConfig{}
+				one.ProtoReflect().Set(fd, v)
+				emit(string(fd.Name()), one)
+				return true
+			})
+		}).Broad()
+}
+
+// field reads one field of MeshConfig, by its proto name. The message is nil where the field is unset: its getters give zero values.
+func (t *Tables) field(r *table.Reader, name string) *meshconfig.MeshConfig {
+	m, _ := table.Get(r, t.settings, name)
+	return m
+}
+
+// DomainSuffix is the domain of the mesh's own services: "cluster.local".
+func (t *Tables) DomainSuffix() string {
+	if t.opts.DomainSuffix != "" {
+		return t.opts.DomainSuffix
+	}
+	return "cluster.local"
+}
+
+// RootNamespace is the namespace whose objects hold for the whole mesh.
+func (t *Tables) RootNamespace(r *table.Reader) string {
+	if t.opts.RootNamespace != "" {
+		return t.opts.RootNamespace
+	}
+	return orString(t.field(r, "root_namespace").GetRootNamespace(), "istio-system")
+}
+
+// OutboundPolicy is what becomes of traffic to hosts that no one declared: MeshConfig.outboundTrafficPolicy, ALLOW_ANY by default.
+func (t *Tables) OutboundPolicy(r *table.Reader) meshconfig.MeshConfig_OutboundTrafficPolicy_Mode {
+	if p := t.field(r, "outbound_traffic_policy").GetOutboundTrafficPolicy(); p != nil {
+		return p.GetMode()
+	}
+	return meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY
+}
+
+// InboundPolicy is where requests for ports that no service declares go; PASSTHROUGH by default.
+func (t *Tables) InboundPolicy(r *table.Reader) meshconfig.MeshConfig_InboundTrafficPolicy_Mode {
+	return t.field(r, "inbound_traffic_policy").GetInboundTrafficPolicy().GetMode()
+}
+
+// ConnectTimeout is how long a proxy tries to connect to an endpoint: 10 s by default.
+func (t *Tables) ConnectTimeout(r *table.Reader) time.Duration {
+	return orDuration(t.field(r, "connect_timeout").GetConnectTimeout(), 10*time.Second)
+}
+
+// DNSRefreshRate is how often a proxy resolves DNS names where no TTL says: 60 s by default.
+func (t *Tables) DNSRefreshRate(r *table.Reader) time.Duration {
+	return orDuration(t.field(r, "dns_refresh_rate").GetDnsRefreshRate(), 60*time.Second)
+}
+
+// ProtocolDetectionTimeout is how long a listener waits for the first bytes that tell the protocol; 0, the default, is for ever.
+func (t *Tables) ProtocolDetectionTimeout(r *table.Reader) time.Duration {
+	return orDuration(t.field(r, "protocol_detection_timeout").GetProtocolDetectionTimeout(), 0)
+}
+
+// TCPKeepalive is the mesh-wide default for connections to endpoints; nil: the system's.
+func (t *Tables) TCPKeepalive(r *table.Reader) *networking.ConnectionPoolSettings_TCPSettings_TcpKeepalive {
+	return t.field(r, "tcp_keepalive").GetTcpKeepalive()
+}
+
+// AccessLog is where and how proxies log requests.
+type AccessLog struct {
+	File   string // "" : no access log
+	Format string // "" : Istio's default format
+	JSON   bool
+}
+
+// AccessLog is the mesh-wide access log: MeshConfig.accessLogFile, accessLogFormat, accessLogEncoding.
+func (t *Tables) AccessLog(r *table.Reader) AccessLog {
+	file := t.field(r, "access_log_file").GetAccessLogFile()
+	if file == "" {
+		return AccessLog{}
+	}
+	return AccessLog{
+		File:   file,
+		Format: t.field(r, "access_log_format").GetAccessLogFormat(),
+		JSON:   t.field(r, "access_log_encoding").GetAccessLogEncoding() == meshconfig.MeshConfig_JSON,
+	}
+}
+
+// DefaultRetry is the retry policy of routes that have none; nil: the built-in one (MeshConfig.defaultHttpRetryPolicy).
+func (t *Tables) DefaultRetry(r *table.Reader) *networking.HTTPRetry {
+	return t.field(r, "default_http_retry_policy").GetDefaultHttpRetryPolicy()
+}
+
+// DefaultTrafficPolicy holds mesh-wide connection pool and outlier settings; nil where there are none.
+func (t *Tables) DefaultTrafficPolicy(r *table.Reader) *meshconfig.MeshConfig_DefaultTrafficPolicy {
+	return t.field(r, "default_traffic_policy").GetDefaultTrafficPolicy()
+}
+
+// LocalityLB is the mesh-wide locality setting; nil where there is none.
+func (t *Tables) LocalityLB(r *table.Reader) *networking.LocalityLoadBalancerSetting {
+	return t.field(r, "locality_lb_setting").GetLocalityLbSetting()
+}
+
+// EnableAutoMTLS says whether clients use mutual TLS on their own towards servers that can: true by default.
+func (t *Tables) EnableAutoMTLS(r *table.Reader) bool {
+	if v := t.field(r, "enable_auto_mtls").GetEnableAutoMtls(); v != nil {
+		return v.GetValue()
+	}
+	return true
+}
+
+// TrustDomain is the trust domain of the mesh's identities: cluster.local by default.
+func (t *Tables) TrustDomain(r *table.Reader) string {
+	return orString(t.field(r, "trust_domain").GetTrustDomain(), "cluster.local")
+}
+
+// H2Upgrade says whether HTTP/1.1 connections to services are upgraded to HTTP/2 unless a DestinationRule says otherwise.
+func (t *Tables) H2Upgrade(r *table.Reader) bool {
+	return t.field(r, "h2_upgrade_policy").GetH2UpgradePolicy() == meshconfig.MeshConfig_UPGRADE
+}
+
+// MinTLS is the lowest TLS version of the mesh's plain TLS servers and clients (MeshConfig.tlsDefaults); nil where unset.
+func (t *Tables) MinTLS(r *table.Reader) *meshconfig.MeshConfig_TLSConfig {
+	return t.field(r, "tls_defaults").GetTlsDefaults()
+}
+
+// PathNormalization is what proxies do to a path before they match it; DEFAULT is BASE.
+func (t *Tables) PathNormalization(r *table.Reader) meshconfig.MeshConfig_ProxyPathNormalization_NormalizationType {
+	return t.field(r, "path_normalization").GetPathNormalization().GetNormalization()
+}
+
+// OutboundStatName is the pattern for names of outbound clusters in statistics; "" is the cluster's name (MeshConfig.outboundClusterStatName).
+func (t *Tables) OutboundStatName(r *table.Reader) string {
+	return t.field(r, "outbound_cluster_stat_name").GetOutboundClusterStatName()
+}
+
+// InboundStatName is the pattern for names of inbound clusters in statistics; "" is the cluster's name.
+func (t *Tables) InboundStatName(r *table.Reader) string {
+	return t.field(r, "inbound_cluster_stat_name").GetInboundClusterStatName()
+}
+
+// ProxyListenPort is where a sidecar takes redirected outbound connections: 15001 by default.
+func (t *Tables) ProxyListenPort(r *table.Reader) uint32 {
+	return orPort(t.field(r, "proxy_listen_port").GetProxyListenPort(), 15001)
+}
+
+// ProxyInboundPort is where a sidecar takes redirected inbound connections: 15006 by default.
+func (t *Tables) ProxyInboundPort(r *table.Reader) uint32 {
+	return orPort(t.field(r, "proxy_inbound_listen_port").GetProxyInboundListenPort(), 15006)
+}
+
+// ProxyHTTPPort is where a sidecar serves as an HTTP forward proxy; 0, the default, is nowhere.
+func (t *Tables) ProxyHTTPPort(r *table.Reader) uint32 {
+	return orPort(t.field(r, "proxy_http_port").GetProxyHttpPort(), 0)
+}
+
+// DefaultConfig is the mesh's ProxyConfig, as far as the control plane needs it; nil where there is none.
+func (t *Tables) DefaultConfig(r *table.Reader) *meshconfig.ProxyConfig {
+	return t.field(r, "default_config").GetDefaultConfig()
+}
+
+// ExportTo gives the visibility of an object of a kind that says none itself: MeshConfig.default{Service,VirtualService,DestinationRule}ExportTo, "*" by default.
+// The result is never empty.
+func (t *Tables) ExportTo(r *table.Reader, kind config.Kind, own []string) []string {
+	if len(own) > 0 {
+		return own
+	}
+	var list []string
+	switch kind {
+	case "VirtualService":
+		list = t.field(r, "default_virtual_service_export_to").GetDefaultVirtualServiceExportTo()
+	case "DestinationRule":
+		list = t.field(r, "default_destination_rule_export_to").GetDefaultDestinationRuleExportTo()
+	default:
+		list = t.field(r, "default_service_export_to").GetDefaultServiceExportTo()
+	}
+	if len(list) == 0 {
+		return []string{"*"}
+	}
+	return list
+}
+
+func orString(s, def string) string {
+	if s == "" {
+		return def
+	}
+	return s
+}
+
+func orDuration(d *durationpb.Duration, def time.Duration) time.Duration {
+	if d == nil {
+		return def
+	}
+	return d.AsDuration()
+}
+
+func orPort(n int32, def uint32) uint32 {
+	if n <= 0 {
+		return def
+	}
+	return uint32(n)
+}

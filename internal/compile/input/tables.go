@@ -1,0 +1,149 @@
+package input
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// Objects is an input of what users wrote, of one kind.
+type Objects = table.Input[config.Key, *config.Object]
+
+// Tables are all inputs. Any goroutine may stage into them; what is staged between two turns becomes visible together.
+type Tables struct {
+	VirtualServices, DestinationRules, Gateways, Sidecars *Objects
+	ServiceEntries, WorkloadEntries, WorkloadGroups       *Objects
+	EnvoyFilters, ProxyConfigs                            *Objects
+	PeerAuthentications, RequestAuthentications           *Objects
+	AuthorizationPolicies                                 *Objects
+	Telemetries, WasmPlugins, TrafficExtensions           *Objects
+	Mesh                                                  *Objects // MeshConfig, MeshNetworks
+	Others                                                *Objects // kinds that have no table of their own
+	Naming, Serving                                       *table.Input[SourceKey, Source]
+	Proxies                                               *table.Input[mesh.ProxyID, mesh.Proxy] // connected proxies: demand
+	FileProblems                                          *table.Input[Place, []mesh.Problem]    // what sources said of files
+	Rejections                                            *table.Input[Rejected, string]         // what proxies refused, in their words
+
+	settings *table.Table[string, *meshconfig.MeshConfig]
+	byKind   map[config.Kind]*Objects
+	store    *table.Store
+	opts     Options
+}
+
+// Options are what the program's flags say and no object does.
+type Options struct {
+	DomainSuffix  string // of names of services inside the mesh; "" is cluster.local
+	RootNamespace string // where mesh-wide objects live; "" leaves it to MeshConfig.rootNamespace, and that to istio-system
+}
+
+// SourceKey names a row of Naming or Serving: an object (Kind, Namespace, Name), a registry's service (its key) or a registry's endpoint (service's key and ID).
+type SourceKey struct {
+	Kind            config.Kind // of an object; empty for a registry's row
+	Registry        string      // of a registry's row
+	Namespace, Name string
+	Host            mesh.Host
+	ID              string
+}
+
+// CompareSourceKey orders by kind, registry, namespace, name, host, id.
+func CompareSourceKey(a, b SourceKey) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Registry, b.Registry), cmp.Compare(a.Namespace, b.Namespace),
+		cmp.Compare(a.Name, b.Name), cmp.Compare(a.Host, b.Host), cmp.Compare(a.ID, b.ID))
+}
+
+// Source is one row of Naming or Serving: exactly one field is set.
+type Source struct {
+	Object   *config.Object
+	Service  *mesh.Service
+	Endpoint *Endpoint
+}
+
+// Endpoint is a registry's endpoint with its key.
+type Endpoint struct {
+	Key mesh.EndpointKey
+	mesh.Endpoint
+}
+
+func sameSource(a, b Source) bool {
+	return config.Same(a.Object, b.Object) && a.Service.Equal(b.Service) &&
+		(a.Endpoint == b.Endpoint || a.Endpoint != nil && b.Endpoint != nil && *a.Endpoint == *b.Endpoint)
+}
+
+// Place is where a source found problems: a file, or whatever the source reads from.
+type Place struct{ Source, Name string }
+
+// ComparePlace orders by source, then name.
+func ComparePlace(a, b Place) int {
+	return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name))
+}
+
+// Rejected names a resource that a proxy refused, with its type.
+type Rejected struct {
+	Type string // short: "cluster", "listener", "route", "virtualhost", "endpoint"
+	Key  mesh.ResourceKey
+}
+
+// CompareRejected orders by type, then key.
+func CompareRejected(a, b Rejected) int {
+	return cmp.Or(cmp.Compare(a.Type, b.Type), mesh.CompareResourceKey(a.Key, b.Key))
+}
+
+// Declare declares the inputs and the settings.
+func Declare(s *table.Store, opts Options) *Tables {
+	t := &Tables{store: s, opts: opts, byKind: map[config.Kind]*Objects{}}
+	objects := func(name string, kinds ...config.Kind) *Objects {
+		in := table.NewInput(s, name, config.CompareKey, config.Same)
+		for _, k := range kinds {
+			t.byKind[k] = in
+		}
+		return in
+	}
+	t.Mesh = objects("mesh", "MeshConfig", "MeshNetworks")
+	t.Mesh.Broad()
+	t.Others = objects("others")
+	t.ServiceEntries = objects("serviceentries", "ServiceEntry")
+	t.WorkloadEntries = objects("workloadentries", "WorkloadEntry")
+	t.WorkloadGroups = objects("workloadgroups", "WorkloadGroup")
+	t.VirtualServices = objects("virtualservices", "VirtualService")
+	t.DestinationRules = objects("destinationrules", "DestinationRule")
+	t.Gateways = objects("gateways", "Gateway")
+	t.Sidecars = objects("sidecars", "Sidecar")
+	t.EnvoyFilters = objects("envoyfilters", "EnvoyFilter")
+	t.ProxyConfigs = objects("proxyconfigs", "ProxyConfig")
+	t.PeerAuthentications = objects("peerauthentications", "PeerAuthentication")
+	t.RequestAuthentications = objects("requestauthentications", "RequestAuthentication")
+	t.AuthorizationPolicies = objects("authorizationpolicies", "AuthorizationPolicy")
+	t.Telemetries = objects("telemetries", "Telemetry")
+	t.WasmPlugins = objects("wasmplugins", "WasmPlugin")
+	t.TrafficExtensions = objects("trafficextensions", "TrafficExtension")
+	t.Naming = table.NewInput(s, "naming", CompareSourceKey, sameSource)
+	t.Serving = table.NewInput(s, "serving", CompareSourceKey, sameSource)
+	t.Proxies = table.NewInput(s, "proxies", cmp.Compare[mesh.ProxyID], func(a, b mesh.Proxy) bool { return a == b })
+	t.FileProblems = table.NewInput(s, "fileproblems", ComparePlace, slices.Equal[[]mesh.Problem])
+	t.Rejections = table.NewInput(s, "rejections", CompareRejected, func(a, b string) bool { return a == b })
+	t.settings = declareSettings(t.Mesh.Table)
+	t.declareLater()
+	return t
+}
+
+// later are the kinds whose behaviour is not there yet: accepted and kept.
+func (t *Tables) declareLater() {
+	for _, in := range []*Objects{t.WorkloadGroups, t.EnvoyFilters, t.ProxyConfigs, t.PeerAuthentications, t.RequestAuthentications,
+		t.AuthorizationPolicies, t.Telemetries, t.WasmPlugins, t.TrafficExtensions, t.Others} {
+		table.Derive(in.Table, in.Name()+"/later", strings.Compare, func(_, _ struct{}) bool { return true },
+			func(r *table.Reader, _ config.Key, o *config.Object, _ func(string, struct{})) {
+				r.Note(NotYet(o, "", "objects of this kind"))
+			})
+	}
+}
+
+// NotYet is the problem that says of a field, or of a whole object where field is empty, that it is accepted and does nothing yet.
+func NotYet(o *config.Object, field, what string) mesh.Problem {
+	return mesh.Problem{Object: o.Ref, Field: field, Code: "NotYet", Severity: mesh.Info, Message: what + " are accepted and kept, but have no effect yet"}
+}

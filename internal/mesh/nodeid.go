@@ -1,0 +1,161 @@
+package mesh
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// ErrNode is what every error of ParseNode wraps: the proxy did not say who it is in a way that can be served.
+var ErrNode = errors.New("bad node")
+
+// Node is what an Envoy says of itself in its first request (xDS: envoy.config.core.v3.Node), free of any message type.
+type Node struct {
+	ID       string         // "sidecar~10.0.0.1~web-1.shop~shop.svc.cluster.local"
+	Metadata map[string]any // Istio's node metadata as JSON decodes it: strings, bools, float64, []any, map[string]any
+	Locality Locality       // of the node itself; the zero value where it says none
+}
+
+// The lengths that a node id and the number of labels may have; both come from outside.
+const (
+	maxNodeID     = 1024
+	maxNodeLabels = 256
+)
+
+// ParseNode reads the node id type~ip~id~domain and Istio's node metadata into a Proxy.
+// The id part ends in ".<namespace>"; the metadata's NAMESPACE wins over it. Metadata of the wrong type is ignored, as a proxy with a newer agent
+// may say things in a new way; only what makes it impossible to serve the proxy is an error, and every error wraps ErrNode.
+func ParseNode(n Node) (Proxy, error) {
+	if len(n.ID) > maxNodeID {
+		return Proxy{}, fmt.Errorf("%w: its id has %d bytes, at most %d are allowed", ErrNode, len(n.ID), maxNodeID)
+	}
+	parts := strings.Split(n.ID, "~")
+	if len(parts) != 4 {
+		return Proxy{}, fmt.Errorf("%w: id %q has %d parts between '~', want type~ip~id~domain", ErrNode, n.ID, len(parts))
+	}
+	p := Proxy{ID: ProxyID(n.ID), DNSDomain: parts[3]}
+	var err error
+	if p.Type, err = parseProxyType(parts[0]); err != nil {
+		return Proxy{}, err
+	}
+	if p.IP, err = parseNodeIP(parts[1], n.Metadata); err != nil {
+		return Proxy{}, err
+	}
+	p.Name, p.Namespace = splitNodeName(parts[2], text(n.Metadata, "NAMESPACE"))
+	if p.Namespace == "" {
+		return Proxy{}, fmt.Errorf("%w: id %q names no namespace: want the third part to be <name>.<namespace>, or metadata NAMESPACE", ErrNode, n.ID)
+	}
+	p.describe(n)
+	return p, nil
+}
+
+// describe fills in what metadata says beyond the id.
+func (p *Proxy) describe(n Node) {
+	md := n.Metadata
+	p.IPs = allAddresses(p.IP, text(md, "INSTANCE_IPS"))
+	p.Labels = nodeLabels(md)
+	p.Cluster = text(md, "CLUSTER_ID")
+	p.Network = text(md, "NETWORK")
+	p.Locality = n.Locality
+	p.Interception = parseInterception(text(md, "INTERCEPTION_MODE"))
+	p.ServiceAccount = text(md, "SERVICE_ACCOUNT")
+	p.Version = text(md, "ISTIO_VERSION")
+	p.AutoVIP = flag(md, "DNS_CAPTURE") && flag(md, "DNS_AUTO_ALLOCATE")
+	p.HTTP10 = flag(md, "HTTP10")
+	if p.Locality == (Locality{}) {
+		label, _ := p.Labels.Get("istio-locality") // Istio's label for workloads whose platform knows no locality; '.' stands for '/'
+		p.Locality = ParseLocality(strings.ReplaceAll(label, ".", "/"))
+	}
+}
+
+// ParseLocality reads "region/zone/subzone", of which any tail may be missing.
+func ParseLocality(s string) Locality {
+	region, rest, _ := strings.Cut(s, "/")
+	zone, sub, _ := strings.Cut(rest, "/")
+	return Locality{Region: region, Zone: zone, SubZone: sub}
+}
+
+func parseProxyType(s string) (ProxyType, error) {
+	switch s {
+	case "sidecar":
+		return Sidecar, nil
+	case "router":
+		return Router, nil
+	}
+	return 0, fmt.Errorf("%w: type %q is neither sidecar nor router", ErrNode, s)
+}
+
+// parseNodeIP takes the id's address; a proxy that learns its address late leaves it out and lists it in metadata.
+func parseNodeIP(s string, md map[string]any) (string, error) {
+	if s == "" {
+		s, _, _ = strings.Cut(text(md, "INSTANCE_IPS"), ",")
+	}
+	addr, err := netip.ParseAddr(strings.TrimSpace(s))
+	if err != nil {
+		return "", fmt.Errorf("%w: address %q is no IP address", ErrNode, s)
+	}
+	return addr.String(), nil
+}
+
+// splitNodeName takes the id part "name.namespace" apart. Names may hold dots, namespaces may not.
+func splitNodeName(id, namespace string) (name, ns string) {
+	if namespace != "" {
+		return strings.TrimSuffix(id, "."+namespace), namespace
+	}
+	dot := strings.LastIndexByte(id, '.')
+	if dot < 0 {
+		return id, ""
+	}
+	return id[:dot], id[dot+1:]
+}
+
+func allAddresses(first, list string) string {
+	all := []string{first}
+	for s := range strings.SplitSeq(list, ",") {
+		addr, err := netip.ParseAddr(strings.TrimSpace(s))
+		if err == nil && addr.String() != first {
+			all = append(all, addr.String())
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+func nodeLabels(md map[string]any) Labels {
+	raw, _ := md["LABELS"].(map[string]any)
+	if len(raw) > maxNodeLabels {
+		return ""
+	}
+	labels := make(map[string]string, len(raw))
+	for k, v := range raw {
+		if s, ok := v.(string); ok {
+			labels[k] = s
+		}
+	}
+	return MakeLabels(labels)
+}
+
+func parseInterception(s string) Interception {
+	switch s {
+	case "TPROXY":
+		return TProxy
+	case "NONE":
+		return None
+	}
+	return Redirect
+}
+
+func text(md map[string]any, key string) string {
+	s, _ := md[key].(string)
+	return s
+}
+
+// flag reads a boolean, which istio-proxy writes as "true", "1" or a JSON bool depending on its version.
+func flag(md map[string]any, key string) bool {
+	if b, ok := md[key].(bool); ok {
+		return b
+	}
+	b, _ := strconv.ParseBool(text(md, key))
+	return b
+}
