@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"math/big"
+
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
@@ -46,6 +48,16 @@ func consistent(c *clusterv3.Cluster, hash *networking.LoadBalancerSettings_Cons
 	}
 	c.LbPolicy = clusterv3.Cluster_RING_HASH
 	c.LbConfig = &clusterv3.Cluster_RingHashLbConfig_{RingHashLbConfig: &clusterv3.Cluster_RingHashLbConfig{MinimumRingSize: wrapperspb.UInt64(ringSize(hash))}}
+}
+
+// maxTableSize is what Envoy's maglev_lb_config can hold. It refuses a cluster whose table size is no prime, though its validation rules let that pass.
+const maxTableSize = 5000011
+
+func checkHash(hash *networking.LoadBalancerSettings_ConsistentHashLB) error {
+	if size := hash.GetMaglev().GetTableSize(); size > maxTableSize || size != 0 && !big.NewInt(int64(size)).ProbablyPrime(0) {
+		return ErrTableSize
+	}
+	return nil
 }
 
 func ringSize(hash *networking.LoadBalancerSettings_ConsistentHashLB) uint64 {

@@ -67,6 +67,9 @@ type Outbound struct {
 
 // Build puts the cluster together. An error says why it cannot be as its rule asks; it must not be sent otherwise.
 func (o Outbound) Build() (*clusterv3.Cluster, error) {
+	if err := checkHash(o.Policy.Hash()); err != nil {
+		return nil, err
+	}
 	socket, err := o.transport()
 	if err != nil {
 		return nil, err

@@ -12,10 +12,11 @@ import (
 	"fairway/internal/envoy/tls"
 )
 
-// Why a cluster cannot be built as its rule asks. One that is built all the same would be less secure than its rule says.
+// Why a cluster cannot be built as its rule asks. What is built all the same would be less secure than the rule says, or refused by every Envoy.
 var (
 	ErrNoClientCertificate = errors.New("tls mode MUTUAL needs clientCertificate and privateKey")
 	ErrCredential          = errors.New("tls credentialName is not supported yet")
+	ErrTableSize           = errors.New("the tableSize of maglev must be a prime number of at most 5000011")
 )
 
 // transport is how bytes reach the upstream; nil: in the clear.
