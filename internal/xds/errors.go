@@ -1,0 +1,37 @@
+package xds
+
+import (
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// ErrDraining is the status, Unavailable, that streams end with when the server drains, and that new ones get.
+var ErrDraining = status.Error(codes.Unavailable, "the server is draining: connect to another")
+
+// errSlow ends a stream whose client does not read.
+func errSlow(o Options, typ string) error {
+	return status.Errorf(codes.DeadlineExceeded, "the client did not take a %s response within %s", shortType(typ), o.SendTimeout)
+}
+
+func errTooManyStreams(limit int) error {
+	return status.Errorf(codes.ResourceExhausted, "%d streams are open, the limit of this server", limit)
+}
+
+func errTooFast(o Options) error {
+	return status.Errorf(codes.ResourceExhausted, "more than %g new streams a second, and none free within %s", o.StreamsPerSecond, o.StreamWait)
+}
+
+func errTooManyNames(got, limit int) error {
+	return status.Errorf(codes.ResourceExhausted, "the stream subscribes to %d names, the limit is %d", got, limit)
+}
+
+// refusal is the status for an error of Hooks.Connect.
+func refusal(err error) error {
+	var coded interface{ GRPCStatus() *status.Status }
+	if errors.As(err, &coded) {
+		return err
+	}
+	return status.Errorf(codes.PermissionDenied, "connect: %v", err)
+}

@@ -1,0 +1,67 @@
+package xds
+
+import (
+	"context"
+	"net"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+)
+
+// Hooks is what the protocol asks and tells the program around it. Calls come from many goroutines at once.
+type Hooks interface {
+	// Connect is called with a stream's first request. It names the proxy whose attachment the stream is to see; the
+	// stream then waits until the library attaches that proxy. An error ends the stream: a gRPC status is passed on,
+	// anything else becomes PermissionDenied. For each call that returned no error, Disconnect is called once.
+	Connect(ctx context.Context, node *corev3.Node, peer net.Addr) (ProxyID, error)
+	// Disconnect tells that one stream of the proxy has ended. Others may still be there.
+	Disconnect(id ProxyID)
+	// Rejected tells that a client refused a resource and that it will not be sent that version again.
+	Rejected(r Rejection)
+}
+
+// Rejection says what a client refused.
+type Rejection struct {
+	Proxy   ProxyID
+	Type    string   // type URL
+	Names   []string // the culprits
+	Version string   // of the culprit, as on the wire
+	Detail  string   // the client's own words
+}
+
+// Meter counts. All of its calls must return quickly; they come from many goroutines at once.
+type Meter interface {
+	// Sent is called when a response has been handed to the transport.
+	Sent(s Sent)
+	// Acked is called when a client ACKed a response; Took is the time from the publication of the oldest turn in it.
+	Acked(a Acked)
+	// Nacked is called for each response that a client refused.
+	Nacked(proxy ProxyID, typ string)
+}
+
+// Sent describes one response.
+type Sent struct {
+	Proxy     ProxyID
+	Type      string // type URL
+	Turn      uint64
+	Resources int
+	Removed   int
+	Bytes     int
+	Took      time.Duration // until the transport took it
+}
+
+// Acked describes one acknowledgement. Took is 0 where the time of publication is no longer known, or the response
+// answered a subscription and not a change.
+type Acked struct {
+	Proxy     ProxyID
+	Type      string
+	Turn      uint64
+	Resources int
+	Took      time.Duration
+}
+
+type noMeter struct{}
+
+func (noMeter) Sent(Sent)              {}
+func (noMeter) Acked(Acked)            {}
+func (noMeter) Nacked(ProxyID, string) {}

@@ -1,0 +1,293 @@
+package xds
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// machine is the whole protocol state of one stream. It is pure: it takes requests and views, and gives responses.
+// The stream owns it.
+type machine struct {
+	delta  bool
+	subs   map[string]*sub
+	order  []*sub // in the order of sending
+	cursor uint64 // all changes up to this turn are in the queues
+	at     *attached
+	nonces uint64
+	named  int                 // names subscribed to by name, over all types
+	epoch  uint64              // rises whenever something happened that others may have waited for
+	owed   map[string]struct{} // load assignments due once the client subscribes to any
+	due    bool                // load assignments are to follow the clusters just sent
+	limits limits
+
+	events []event // for the stream to pick up
+}
+
+// limits are the options that the protocol itself heeds.
+type limits struct {
+	bytes  int // of a response
+	names  int // subscribed to by name
+	window int // responses of one type un-ACKed
+}
+
+// event is something that the world outside wants to hear of: an ACK, a NACK or, with names, a quarantine.
+type event struct {
+	kind      eventKind
+	typ       string
+	turn      uint64 // of the oldest change that was ACKed; 0 if there was none
+	resources int
+	name      string
+	version   uint64
+	detail    string
+}
+
+type eventKind int
+
+const (
+	eventAck eventKind = iota
+	eventNack
+	eventReject
+)
+
+// sub is what one client asked of one type, and holds of it.
+type sub struct {
+	typ      string
+	rank     rank
+	full     bool // each response must hold the whole state
+	wildcard bool
+	legacy   bool // never named anything: still a wildcard by the legacy rule
+	answered bool // something was sent, or need not be
+	owes     bool // the client waits for an answer, even an empty one
+	phase    bool // flips with each state-of-the-world request, to find dropped names
+
+	slots  map[string]slot
+	names  int               // of which named
+	mixes  map[string]uint64 // versions of resources assembled from members
+	sum    uint64            // of all that the client holds
+	queue  []want            // names to look at, oldest first
+	stuck  uint64            // epoch in which everything in the queue was found to wait
+	flight []*flight         // responses un-ACKed, oldest first
+
+	trials   [][]item // groups of names to send one by one, to find which was refused
+	budget   int      // NACKs left in this search
+	jail     map[string]jailed
+	sent     Mark
+	acked    Mark
+	detail   string
+	withheld bool // the last plan kept a removal back
+	search   bool // a NACK's culprit is being looked for
+}
+
+// slot is what a stream knows of one name.
+type slot struct {
+	res   *Resource // what the client holds, if known
+	flags flags
+}
+
+type flags uint8
+
+const (
+	named  flags = 1 << iota // the client asked for it by name
+	has                      // the client holds, or may hold, some version
+	sure                     // it has ACKed one, and keeps it
+	queued                   // it is in the queue or in a trial
+	force                    // it must be sent even if the client holds it
+	told                     // the client was told that it does not exist
+	phase                    // the request in which it was named last, alternating
+)
+
+func (s slot) is(f flags) bool { return s.flags&f != 0 }
+
+// want is a name to look at, and the turn since when.
+type want struct {
+	name  string
+	turn  uint64
+	asked bool // by a subscription, not by a change
+}
+
+// flight is a response that was sent and not yet ACKed.
+type flight struct {
+	nonce  string
+	turn   uint64 // that it brings the client to
+	oldest uint64 // the oldest turn of what it carries
+	since  uint64 // the oldest turn of the changes in it; the maximum if there is none
+	early  bool   // a removal was held back when it was sent
+	items  []item
+}
+
+// item is one name of a response.
+type item struct {
+	want
+	prev    *Resource
+	had     bool
+	sent    *Resource // nil: removed
+	version uint64
+}
+
+func newMachine(delta bool, l limits) *machine {
+	return &machine{delta: delta, subs: map[string]*sub{}, limits: l, epoch: 1}
+}
+
+// sub returns the subscription of a type, which is made at the type's first request.
+func (m *machine) sub(typ string) *sub {
+	s := m.subs[typ]
+	if s != nil {
+		return s
+	}
+	typ = strings.Clone(typ)
+	s = &sub{typ: typ, rank: rankOf(typ), full: !m.delta && fullState(typ), legacy: legacyWildcard(typ)}
+	m.subs[typ] = s
+	at, _ := slices.BinarySearchFunc(m.order, s, func(a, b *sub) int {
+		if a.rank != b.rank {
+			return int(a.rank - b.rank)
+		}
+		return strings.Compare(a.typ, b.typ)
+	})
+	m.order = slices.Insert(m.order, at, s)
+	return s
+}
+
+// receive takes one request. It returns an error only if the client exceeds a limit.
+func (m *machine) receive(v *view, r *request) error {
+	m.pull(v)
+	s := m.sub(r.typ)
+	fresh := m.settle(s, r)
+	if m.delta {
+		m.subscribeDelta(v, s, r)
+	} else if fresh {
+		m.subscribeState(v, s, r)
+	}
+	m.moved(s)
+	if m.named > m.limits.names {
+		return errTooManyNames(m.named, m.limits.names)
+	}
+	return nil
+}
+
+// moved notes that others may go on: endpoints are the only ones that nobody waits for.
+func (m *machine) moved(s *sub) {
+	if s.rank != rankEndpoint && s.rank != rankOther {
+		m.epoch++
+	}
+}
+
+// pull queues every name that changed since the machine last looked.
+func (m *machine) pull(v *view) {
+	if m.at != v.at {
+		m.restack(v)
+	}
+	if m.cursor == v.turn {
+		return
+	}
+	for _, s := range m.order {
+		if !v.since(s.typ, m.cursor, func(name string, turn uint64) { m.touch(s, name, turn) }) {
+			m.compare(v, s)
+		}
+		if m.assembles(s) {
+			m.pullMembers(v, s)
+		}
+	}
+	m.cursor = v.turn
+}
+
+// restack compares whatever the client holds with stacks that are not those it was filled from.
+func (m *machine) restack(v *view) {
+	old := m.at
+	m.at = v.at
+	if old == nil {
+		return
+	}
+	for _, s := range m.order {
+		if !slices.Equal(old.stacks[s.typ], v.at.stacks[s.typ]) {
+			m.compare(v, s)
+		}
+		if m.assembles(s) && !slices.Equal(old.stacks[VirtualHostType], v.at.stacks[VirtualHostType]) {
+			m.compare(v, s)
+		}
+	}
+}
+
+// compare queues every name of the view and every name that the client knows of.
+func (m *machine) compare(v *view, s *sub) {
+	known := make([]string, 0, len(s.slots))
+	for name := range s.slots {
+		known = append(known, name)
+	}
+	slices.Sort(known)
+	for _, name := range known {
+		m.touch(s, name, v.turn)
+	}
+	if s.wildcard {
+		v.each(s.typ, func(name string) { m.touch(s, name, v.turn) })
+	}
+}
+
+// touch queues a name because of a change, if the client is interested in it.
+func (m *machine) touch(s *sub, name string, turn uint64) {
+	sl := s.slots[name]
+	if sl.is(queued) || !s.wildcard && !sl.is(named|has) {
+		return
+	}
+	s.enqueue(name, sl, want{name: name, turn: turn})
+}
+
+// enqueue puts a name that is not queued yet at the end of the queue.
+func (s *sub) enqueue(name string, sl slot, w want) {
+	sl.flags |= queued
+	s.slots[name] = sl
+	s.queue = append(s.queue, w)
+	s.stuck = 0
+}
+
+// ask queues a name because the client asked for it: it is answered even if nothing changed.
+func (s *sub) ask(name string, turn uint64) {
+	sl := s.slots[name]
+	wasQueued := sl.is(queued)
+	sl.flags |= force
+	if wasQueued {
+		s.slots[name] = sl
+		s.stuck = 0
+		return
+	}
+	s.enqueue(name, sl, want{name: name, turn: turn, asked: true})
+}
+
+// synced tells whether the client holds everything up to the cursor, and said so.
+func (m *machine) synced() bool {
+	for _, s := range m.order {
+		if len(s.queue) > 0 || len(s.trials) > 0 || len(s.flight) > 0 || s.owes {
+			return false
+		}
+	}
+	return true
+}
+
+// nonce returns one that no response of this stream has had.
+func (m *machine) nonce() string {
+	m.nonces++
+	return strconv.FormatUint(m.nonces, 10)
+}
+
+// put replaces what the client is known to hold, and keeps the sum of it.
+func (s *sub) put(name string, sl slot) {
+	if old := s.slots[name].res; old != sl.res {
+		if old != nil {
+			s.sum ^= old.sum
+		}
+		if sl.res != nil {
+			s.sum ^= sl.res.sum
+		}
+	}
+	s.slots[name] = sl
+}
+
+// drop forgets a name.
+func (s *sub) drop(name string) {
+	if old := s.slots[name].res; old != nil {
+		s.sum ^= old.sum
+	}
+	delete(s.slots, name)
+	delete(s.mixes, name)
+	delete(s.jail, name)
+}

@@ -1,0 +1,183 @@
+package xds
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// jailed is a version that the client refused.
+type jailed struct {
+	version uint64
+	early   bool // refused while a removal of its type was held back
+}
+
+// Bounds of the search for what a client refused.
+const (
+	maxTrials   = 256 // NACKs taken until everything still suspected is quarantined
+	maxSuspects = 8   // names in an error text that are tried one by one
+)
+
+// nack notes that the client refused a response: what it had stays. The culprits are found by sending the resources
+// again in smaller groups, those first that the error text does not name; a single resource that is refused is
+// quarantined until its content changes.
+func (m *machine) nack(s *sub, at int, detail string) {
+	if at > 0 {
+		m.ack(s, at-1)
+	}
+	f := s.flight[0]
+	s.flight = slices.Delete(s.flight, 0, 1)
+	s.detail = strings.Clone(detail)
+	m.events = append(m.events, event{kind: eventNack, typ: s.typ, detail: s.detail})
+	if !s.search {
+		s.search, s.budget = true, maxTrials
+	}
+	s.budget--
+	sends, gone := m.revert(s, f)
+	switch {
+	case len(sends) == 0:
+		// Nothing to find: a removal is not refused for what it is. It counts as done, or it would be tried for ever.
+	case len(sends) == 1 || s.budget <= 0:
+		for _, it := range sends {
+			m.lock(s, it, f.early)
+		}
+		s.tryNext(gone)
+	default:
+		m.divide(s, sends, gone, detail)
+	}
+	if s.budget <= 0 {
+		m.giveUp(s)
+	}
+	m.moved(s)
+}
+
+// revert restores what was known before a response, and returns what it sent and removed.
+func (m *machine) revert(s *sub, f *flight) (sends, gone []item) {
+	for _, it := range f.items {
+		if it.sent != nil {
+			sends = append(sends, it)
+			s.undo(it)
+		}
+	}
+	for _, it := range f.items {
+		if it.sent == nil && it.had && len(sends) > 0 {
+			gone = append(gone, it)
+			s.undo(it)
+		}
+	}
+	return sends, gone
+}
+
+// undo sets one name back to what the client had before the item, be it in the slot or, where a later response
+// carries the name too, in that response's memory.
+func (s *sub) undo(it item) {
+	for _, later := range s.flight {
+		for i := range later.items {
+			if later.items[i].name == it.name {
+				later.items[i].prev, later.items[i].had = it.prev, it.had
+				return
+			}
+		}
+	}
+	sl, known := s.slots[it.name]
+	if !known && (it.sent != nil || !s.wildcard) {
+		return // unsubscribed meanwhile
+	}
+	sl.res = it.prev
+	sl.flags &^= has | told
+	if it.had {
+		sl.flags |= has
+	} else {
+		sl.flags &^= sure
+	}
+	if it.sent == nil {
+		sl.flags |= sure
+	}
+	delete(s.mixes, it.name)
+	s.put(it.name, sl)
+}
+
+// divide queues trials of what was refused. Removals go with the first group: what is added may need them.
+func (m *machine) divide(s *sub, sends, gone []item, detail string) {
+	suspects := slices.DeleteFunc(slices.Clone(sends), func(it item) bool { return !names(detail, it.name) })
+	if n := len(suspects); n == 0 || n > maxSuspects || n == len(sends) {
+		half := (len(sends) + 1) / 2
+		s.tryNext(sends[half:])
+		s.tryNext(append(slices.Clone(gone), sends[:half]...))
+		return
+	}
+	for _, it := range slices.Backward(suspects) {
+		s.tryNext([]item{it})
+	}
+	rest := slices.DeleteFunc(slices.Clone(sends), func(it item) bool { return names(detail, it.name) })
+	s.tryNext(append(slices.Clone(gone), rest...))
+}
+
+// tryNext puts a group in front of the trials. Names that are queued again anyway, for a newer change, are left to that.
+func (s *sub) tryNext(items []item) {
+	group := make([]item, 0, len(items))
+	for _, it := range items {
+		sl, known := s.slots[it.name]
+		if !known && it.sent != nil && !s.wildcard || sl.is(queued) {
+			continue
+		}
+		sl.flags |= queued
+		s.slots[it.name] = sl
+		group = append(group, it)
+	}
+	if len(group) > 0 {
+		s.trials = slices.Insert(s.trials, 0, group)
+	}
+}
+
+// lock quarantines the version of a name.
+func (m *machine) lock(s *sub, it item, early bool) {
+	if s.jail == nil {
+		s.jail = map[string]jailed{}
+	}
+	s.jail[it.name] = jailed{version: it.version, early: early}
+	m.events = append(m.events, event{
+		kind: eventReject, typ: s.typ, name: it.name, version: it.version, detail: s.detail,
+	})
+}
+
+// giveUp ends a search that found too much: everything still suspected is quarantined.
+func (m *machine) giveUp(s *sub) {
+	for _, group := range s.trials {
+		for _, it := range group {
+			sl := s.slots[it.name]
+			sl.flags &^= queued
+			s.slots[it.name] = sl
+			if it.sent == nil {
+				s.enqueue(it.name, sl, it.want)
+			} else {
+				m.lock(s, it, false)
+			}
+		}
+	}
+	s.trials = nil
+}
+
+// names tells whether a text names a resource, as a word of its own.
+func names(text, name string) bool {
+	if name == "" {
+		return false
+	}
+	for from := 0; ; {
+		i := strings.Index(text[from:], name)
+		if i < 0 {
+			return false
+		}
+		start, end := from+i, from+i+len(name)
+		if (start == 0 || !wordByte(text[start-1])) && (end == len(text) || !wordByte(text[end])) {
+			return true
+		}
+		from = start + 1
+	}
+}
+
+func wordByte(c byte) bool {
+	return c == '_' || c == '-' || c == '|' || c == '/' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

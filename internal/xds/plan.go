@@ -1,0 +1,300 @@
+package xds
+
+import "math"
+
+// next returns the next response to send, or nil if there is none for now.
+func (m *machine) next(v *view) *response {
+	m.pull(v)
+	for {
+		before := m.epoch
+		if loads := m.subs[EndpointType]; m.due && loads != nil {
+			m.due = false
+			if r := m.plan(v, loads); r != nil {
+				return r
+			}
+		}
+		for _, s := range m.order {
+			if r := m.plan(v, s); r != nil {
+				return r
+			}
+		}
+		if m.epoch == before {
+			return nil
+		}
+	}
+}
+
+// verdict is what is to be done about a queued name.
+type verdict int
+
+const (
+	vDrop   verdict = iota // nothing: the client is not interested, or holds it
+	vSend                  // send what the view has
+	vRemove                // the view does not have it: tell the client, when it may be told
+	vHold                  // it waits for clusters
+)
+
+// pick is a resource chosen to be sent.
+type pick struct {
+	want
+	res     *Resource
+	whole   *assembled // for a resource that is sent with its members
+	version uint64
+	forced  bool
+}
+
+func (p pick) size() int {
+	if p.whole != nil {
+		return p.whole.size
+	}
+	return len(p.res.delta)
+}
+
+// batch is a queue sorted by verdict.
+type batch struct {
+	sends []pick
+	gone  []want
+	wait  []want
+	held  uint64 // the oldest turn of those in wait that are to be added
+	more  bool   // the response is full, and wait goes on after it
+	drops int
+}
+
+// plan returns the next response of one type.
+func (m *machine) plan(v *view, s *sub) *response {
+	if len(s.flight) >= m.limits.window {
+		return nil
+	}
+	if len(s.trials) > 0 {
+		return m.planTrial(v, s)
+	}
+	if s.stuck == m.epoch || len(s.queue) == 0 && !s.owes {
+		return nil
+	}
+	b := m.sort(v, s, s.queue, s.queue[:0])
+	m.judge(s, &b)
+	if b.drops > 0 {
+		m.moved(s)
+	}
+	if m.holdFirst(s, &b) || len(b.sends)+len(b.gone) == 0 && (!s.owes || len(b.wait) > 0) {
+		s.queue, s.stuck = b.wait, m.epoch
+		return nil
+	}
+	s.queue = b.wait
+	return m.emit(v, s, b)
+}
+
+// planTrial sends the next group of suspects, once all that was sent before has been answered.
+func (m *machine) planTrial(v *view, s *sub) *response {
+	for len(s.trials) > 0 && len(s.flight) == 0 {
+		group := make([]want, len(s.trials[0]))
+		for i, it := range s.trials[0] {
+			group[i] = it.want
+		}
+		b := m.sort(v, s, group, nil)
+		m.judge(s, &b)
+		s.trials = s.trials[1:]
+		s.queue = append(s.queue, b.wait...)
+		m.moved(s)
+		s.stuck = 0
+		if len(b.sends)+len(b.gone) > 0 {
+			return m.emit(v, s, b)
+		}
+	}
+	if len(s.trials) == 0 && len(s.flight) == 0 {
+		s.search = false
+	}
+	return nil
+}
+
+// sort decides about each name; wait is where those go that cannot go now.
+func (m *machine) sort(v *view, s *sub, queue, wait []want) batch {
+	b := batch{wait: wait, held: math.MaxUint64}
+	size := 0
+	for i, w := range queue {
+		verdict, p := m.decide(v, s, w)
+		switch verdict {
+		case vDrop:
+			s.settleDropped(w.name)
+			b.drops++
+		case vRemove:
+			b.gone = append(b.gone, w)
+		case vHold:
+			b.held = min(b.held, w.turn)
+			b.wait = append(b.wait, w)
+		case vSend:
+			if size += p.size(); size > m.limits.bytes && len(b.sends) > 0 && !s.full {
+				b.wait = append(b.wait, queue[i:]...)
+				b.more = true
+				return b
+			}
+			if b.sends == nil {
+				b.sends = make([]pick, 0, len(queue)-i)
+			}
+			b.sends = append(b.sends, p)
+		}
+	}
+	return b
+}
+
+// decide finds out what is to be done about a name.
+func (m *machine) decide(v *view, s *sub, w want) (verdict, pick) {
+	sl := s.slots[w.name]
+	if !s.wildcard && !sl.is(named) {
+		return vDrop, pick{}
+	}
+	r := v.resolve(s.typ, w.name)
+	if r == nil {
+		return m.decideAbsent(sl), pick{}
+	}
+	p := pick{want: w, res: r, version: r.version, forced: sl.is(force)}
+	if m.assembles(s) && r.opts.Bare != nil {
+		p.whole = assemble(v, r)
+		p.version = p.whole.version
+	}
+	if j, jailed := s.jail[w.name]; jailed {
+		if j.version == p.version {
+			return vDrop, pick{}
+		}
+		delete(s.jail, w.name)
+		m.moved(s)
+	}
+	if !p.forced && s.holds(sl, p) {
+		sl.res = r
+		s.put(r.Name, sl)
+		return vDrop, pick{}
+	}
+	switch {
+	case m.ownerless(s, w.name, sl):
+		return vDrop, pick{}
+	case m.gated(s, r.opts.Needs), m.membersGated(v, s, sl, p):
+		return vHold, pick{}
+	}
+	return vSend, p
+}
+
+// decideAbsent decides about a name that the view does not have. "When a resource subscribed to by a client does not
+// exist, the server will send a DeltaDiscoveryResponse message that contains that resource's name in the
+// removed_resources field" (xDS protocol, "Knowing When a Requested Resource Does Not Exist").
+func (m *machine) decideAbsent(sl slot) verdict {
+	if sl.is(has) || m.delta && (sl.is(force) || sl.is(named) && !sl.is(told)) {
+		return vRemove
+	}
+	return vDrop
+}
+
+// holds tells whether the client holds just what was picked.
+func (s *sub) holds(sl slot, p pick) bool {
+	if !sl.is(has) || sl.res == nil {
+		return false
+	}
+	if p.whole != nil {
+		return s.mixes[p.name] == p.version
+	}
+	return sl.res.version == p.version
+}
+
+// settleDropped takes a name out of the queue for which there is nothing to do.
+func (s *sub) settleDropped(name string) {
+	sl, known := s.slots[name]
+	if !known {
+		return
+	}
+	sl.flags &^= queued | force
+	if sl.flags&(named|has) == 0 {
+		delete(s.slots, name)
+		return
+	}
+	s.slots[name] = sl
+}
+
+// judge moves the removals that may not go yet to those that wait. Within one type a removal goes with the last
+// additions, in one response: what replaces it may claim the same domain or address.
+func (m *machine) judge(s *sub, b *batch) {
+	now := b.gone[:0]
+	for _, w := range b.gone {
+		sl := s.slots[w.name]
+		if sl.is(has) && (b.more || b.held <= w.turn || !m.removable(s, w)) {
+			b.wait = append(b.wait, w)
+			continue
+		}
+		now = append(now, w)
+	}
+	s.withheld = len(now) < len(b.gone)
+	b.gone = now
+}
+
+// holdFirst keeps the first answer to a wildcard back until all of it can go: a client takes that answer for
+// everything there is, and starts to serve.
+func (m *machine) holdFirst(s *sub, b *batch) bool {
+	if s.answered || !s.wildcard || b.held == math.MaxUint64 {
+		return false
+	}
+	for _, p := range b.sends {
+		b.wait = append(b.wait, p.want)
+	}
+	b.wait = append(b.wait, b.gone...)
+	return true
+}
+
+// emit makes the response of a batch, and notes that the client holds it from now on.
+func (m *machine) emit(v *view, s *sub, b batch) *response {
+	f := &flight{turn: v.turn, oldest: math.MaxUint64, since: math.MaxUint64, early: s.withheld}
+	f.items = make([]item, 0, len(b.sends)+len(b.gone))
+	for _, p := range b.sends {
+		it := s.give(p)
+		f.add(it)
+		m.follow(v, s, p, it)
+	}
+	for _, w := range b.gone {
+		f.add(s.take(w))
+	}
+	m.moved(s)
+	s.owes, s.stuck = false, 0
+	if !m.delta && !s.full && len(b.sends) == 0 && s.answered {
+		// "the API provides no mechanism for the server to tell the client that resources have been deleted"
+		// (xDS protocol, "Deleting Resources").
+		return nil
+	}
+	s.answered = true
+	f.nonce = m.nonce()
+	s.flight = append(s.flight, f)
+	s.sent = Mark{Nonce: f.nonce, Turn: v.turn}
+	return m.encode(s, f, b)
+}
+
+// give notes that a resource is being sent.
+func (s *sub) give(p pick) item {
+	sl := s.slots[p.name]
+	it := item{want: p.want, prev: sl.res, had: sl.is(has), sent: p.res, version: p.version}
+	sl.flags = sl.flags&^(queued|force|told) | has
+	sl.res = p.res
+	s.put(p.name, sl)
+	if p.whole != nil {
+		s.mixes[p.name] = p.version
+	}
+	return it
+}
+
+// take notes that a name is being removed.
+func (s *sub) take(w want) item {
+	sl := s.slots[w.name]
+	it := item{want: w, prev: sl.res, had: sl.is(has)}
+	sl.flags &^= queued | force | has | sure
+	sl.res = nil
+	if !sl.is(named) {
+		s.drop(w.name)
+		return it
+	}
+	sl.flags |= told
+	s.put(w.name, sl)
+	return it
+}
+
+func (f *flight) add(it item) {
+	f.items = append(f.items, it)
+	f.oldest = min(f.oldest, it.turn)
+	if !it.asked {
+		f.since = min(f.since, it.turn)
+	}
+}

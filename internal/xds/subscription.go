@@ -1,0 +1,293 @@
+package xds
+
+import "strings"
+
+const wildcardName = "*"
+
+// subscribeDelta applies what an incremental request says about interest. It does so whatever the nonce: "the server
+// must honor changes to the subscription state even if the nonce is stale" (xDS protocol, "Incremental xDS").
+func (m *machine) subscribeDelta(v *view, s *sub, r *request) {
+	first := s.slots == nil
+	if first {
+		s.slots = make(map[string]slot, max(len(r.initial), len(r.subscribe)))
+		s.wildcard = s.legacy && len(r.subscribe) == 0
+	}
+	// "once the client does explicitly subscribe to a resource name (whether it be "*" or any other name), then this
+	// legacy semantic is no longer available" ("How the client specifies what resources to return").
+	s.legacy = s.legacy && len(r.subscribe) == 0
+	turnedOn := first && s.wildcard
+	for _, name := range r.subscribe {
+		if name == wildcardName {
+			turnedOn = turnedOn || !s.wildcard
+			s.wildcard = true
+			continue
+		}
+		m.name(v, s, name)
+	}
+	if first {
+		m.recall(v, s, r.initial)
+		m.askNamed(v, s, r.subscribe)
+	} else {
+		m.askAgain(v, s, r.subscribe)
+	}
+	for _, name := range r.unsubscribe {
+		m.unsubscribe(v, s, name)
+	}
+	if turnedOn {
+		s.owes = len(r.initial) == 0
+		s.answered = !s.owes
+		v.each(s.typ, func(name string) { m.offer(v, s, name) })
+	}
+	if first && s.rank == rankEndpoint {
+		m.payLoads(v, s)
+	}
+}
+
+// name notes that the client wants a name, under the one copy of the string that everybody shares.
+func (m *machine) name(v *view, s *sub, name string) {
+	sl, known := s.slots[name]
+	if !sl.is(named) {
+		s.names++
+		m.named++
+	}
+	if !known {
+		if r := v.resolve(s.typ, name); r != nil {
+			name = r.Name
+		} else {
+			name = strings.Clone(name)
+		}
+	}
+	sl.flags |= named
+	s.slots[name] = sl
+}
+
+// unname counts a name less.
+func (m *machine) unname(s *sub) {
+	s.names--
+	m.named--
+}
+
+// recall takes over what a reconnecting client says it holds.
+func (m *machine) recall(v *view, s *sub, held []known) {
+	for _, k := range held {
+		sl, ok := s.slots[k.name]
+		if !ok && !s.wildcard {
+			continue
+		}
+		sl.flags |= has | sure
+		r := v.resolve(s.typ, k.name)
+		if version, ok := parseVersion(k.version); ok && r != nil && r.version == version {
+			sl.res = r
+			s.put(r.Name, sl)
+			continue
+		}
+		name := strings.Clone(k.name)
+		s.enqueue(name, sl, want{name: name, turn: v.turn, asked: true})
+	}
+}
+
+// askNamed queues the names of a first request, save those that the client holds already.
+func (m *machine) askNamed(v *view, s *sub, names []string) {
+	for _, name := range names {
+		if sl := s.slots[name]; sl.is(named) && !sl.is(has|queued) {
+			s.ask(name, v.turn)
+		}
+	}
+}
+
+// askAgain queues the names of a later request, held or not: "the server must still provide those resources in the
+// response; due to implementation details hidden from the server, the client may have "forgotten" those resources"
+// ("Subscribing to Resources").
+func (m *machine) askAgain(v *view, s *sub, names []string) {
+	for _, name := range names {
+		if name != wildcardName {
+			delete(s.jail, name)
+			s.ask(m.canonical(v, s, name), v.turn)
+		}
+	}
+}
+
+// canonical returns the shared copy of a name, so that no request is kept alive by it.
+func (m *machine) canonical(v *view, s *sub, name string) string {
+	if r := v.resolve(s.typ, name); r != nil {
+		return r.Name
+	}
+	return strings.Clone(name)
+}
+
+// unsubscribe takes a name back. Names that were not subscribed to are ignored, as "phantom unsubscriptions"
+// ("Unsubscribing from Resources").
+func (m *machine) unsubscribe(v *view, s *sub, name string) {
+	if name == wildcardName {
+		m.unsubscribeAll(s)
+		return
+	}
+	sl := s.slots[name]
+	if !sl.is(named) {
+		return
+	}
+	m.unname(s)
+	if !s.wildcard {
+		s.drop(name)
+		return
+	}
+	// "When a client has a wildcard subscription and a subscription to another specific resource name … the server
+	// must send a response that includes the specific resource" or its removal (same section).
+	sl.flags &^= named | told
+	s.slots[name] = sl
+	s.ask(m.canonical(v, s, name), v.turn)
+}
+
+// unsubscribeAll ends the wildcard; what was also named stays.
+func (m *machine) unsubscribeAll(s *sub) {
+	if !s.wildcard || s.legacy {
+		return
+	}
+	s.wildcard, s.owes = false, false
+	for name, sl := range s.slots {
+		if !sl.is(named) {
+			s.drop(name)
+		}
+	}
+}
+
+// offer queues a name of a wildcard, unless the client holds just that.
+func (m *machine) offer(v *view, s *sub, name string) {
+	sl := s.slots[name]
+	if sl.is(queued) {
+		return
+	}
+	if r := v.resolve(s.typ, name); r == nil || sl.is(has) && same(sl.res, r) {
+		return
+	}
+	s.enqueue(name, sl, want{name: name, turn: v.turn, asked: true})
+}
+
+// payLoads queues the load assignments of clusters that were sent before the client had subscribed to any: its first
+// request lists what it holds, but Envoy needs them again to finish warming those clusters.
+func (m *machine) payLoads(v *view, s *sub) {
+	for _, name := range sortedKeys(m.owed) {
+		if s.wildcard || s.slots[name].is(named) {
+			s.ask(m.canonical(v, s, name), v.turn)
+		}
+	}
+	m.owed = nil
+}
+
+// subscribeState applies the names of a state-of-the-world request: the full list, each time.
+func (m *machine) subscribeState(v *view, s *sub, r *request) {
+	first := s.slots == nil
+	if first {
+		s.slots = make(map[string]slot, len(r.subscribe))
+		s.wildcard = s.legacy && len(r.subscribe) == 0
+		if s.wildcard {
+			m.welcome(v, s, r.version)
+		}
+		if m.assembles(s) {
+			s.mixes = map[string]uint64{}
+		}
+	}
+	if s.legacy && len(r.subscribe) == 0 {
+		return
+	}
+	s.legacy = false
+	m.replace(v, s, r.subscribe)
+	if first && s.rank == rankEndpoint {
+		m.payLoads(v, s)
+	}
+}
+
+// replace makes the given names the whole subscription: new ones are asked for, missing ones dropped.
+func (m *machine) replace(v *view, s *sub, names []string) {
+	s.phase = !s.phase
+	before, kept, star := s.names, 0, false
+	for _, name := range names {
+		if name == wildcardName {
+			star = true
+			continue
+		}
+		sl := s.slots[name]
+		if sl.is(named) {
+			if sl.is(phase) != s.phase {
+				kept++
+			}
+			sl.flags = sl.flags&^phase | s.phaseFlag()
+			s.slots[name] = sl
+			continue
+		}
+		m.name(v, s, name)
+		name = m.canonical(v, s, name)
+		sl = s.slots[name]
+		sl.flags = sl.flags&^phase | s.phaseFlag()
+		s.slots[name] = sl
+		s.ask(name, v.turn)
+	}
+	if kept < before {
+		m.dropUnnamed(v, s, star)
+	}
+	switch {
+	case star && !s.wildcard:
+		s.wildcard = true
+		m.welcome(v, s, "")
+	case !star && s.wildcard:
+		m.unsubscribeAll(s)
+	}
+}
+
+func (s *sub) phaseFlag() flags {
+	if s.phase {
+		return phase
+	}
+	return 0
+}
+
+// dropUnnamed drops the names that the last request did not repeat.
+func (m *machine) dropUnnamed(v *view, s *sub, star bool) {
+	for name, sl := range s.slots {
+		if !sl.is(named) || sl.is(phase) == s.phase {
+			continue
+		}
+		m.unname(s)
+		if star {
+			sl.flags &^= named
+			s.slots[name] = sl
+		} else {
+			s.drop(name)
+		}
+	}
+	if s.full {
+		s.owes = true
+	}
+}
+
+// welcome starts a wildcard. A client that reconnects with the very version that the view amounts to holds all of it
+// ("ACK/NACK and resource type instance version": it is safe "for LDS and CDS when the only subscription is a
+// wildcard subscription").
+func (m *machine) welcome(v *view, s *sub, version string) {
+	if have, ok := parseVersion(version); ok && s.full && have == m.sumOf(v, s.typ) {
+		v.each(s.typ, func(name string) {
+			if r := v.resolve(s.typ, name); r != nil {
+				s.put(r.Name, slot{res: r, flags: has | sure})
+			}
+		})
+		s.answered = true
+		return
+	}
+	s.owes = true
+	v.each(s.typ, func(name string) { m.offer(v, s, name) })
+}
+
+// sumOf is what sub.sum becomes once the client holds everything the view has.
+func (m *machine) sumOf(v *view, typ string) (sum uint64) {
+	seen := make(map[string]struct{}, v.size(typ))
+	v.each(typ, func(name string) {
+		if _, dup := seen[name]; dup {
+			return
+		}
+		seen[name] = struct{}{}
+		if r := v.resolve(typ, name); r != nil {
+			sum ^= r.sum
+		}
+	})
+	return sum
+}

@@ -1,0 +1,65 @@
+package xds
+
+// The type URLs that the protocol room treats specially, because the order of sending depends on them.
+const (
+	ClusterType     = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+	EndpointType    = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+	ListenerType    = "type.googleapis.com/envoy.config.listener.v3.Listener"
+	RouteType       = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+	VirtualHostType = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
+	SecretType      = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
+	ExtensionType   = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
+)
+
+// rank is the place of a type in the order of sending: clusters, their load assignments, whatever else, then what
+// refers to clusters (xDS protocol, "Eventual consistency considerations").
+type rank int
+
+const (
+	rankCluster rank = iota
+	rankEndpoint
+	rankOther
+	rankListener
+	rankRoute
+	rankVirtualHost
+)
+
+func rankOf(typ string) rank {
+	switch typ {
+	case ClusterType:
+		return rankCluster
+	case EndpointType:
+		return rankEndpoint
+	case ListenerType:
+		return rankListener
+	case RouteType:
+		return rankRoute
+	case VirtualHostType:
+		return rankVirtualHost
+	}
+	return rankOther
+}
+
+// legacyWildcard tells whether a first request without names means everything. Types that are only ever fetched by
+// reference have no such reading: there an empty request subscribes to nothing.
+func legacyWildcard(typ string) bool {
+	switch typ {
+	case EndpointType, RouteType, SecretType, ExtensionType:
+		return false
+	}
+	return true
+}
+
+// fullState tells whether a state-of-the-world response of this type must hold everything the client is subscribed
+// to (xDS protocol, "Grouping Resources into Responses").
+func fullState(typ string) bool { return typ == ClusterType || typ == ListenerType }
+
+// shortType is a type URL without what all of them share, for texts that people read.
+func shortType(typ string) string {
+	for i := len(typ) - 1; i >= 0; i-- {
+		if typ[i] == '.' || typ[i] == '/' {
+			return typ[i+1:]
+		}
+	}
+	return typ
+}
