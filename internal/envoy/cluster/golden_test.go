@@ -37,7 +37,7 @@ type world struct {
 	Defaults  struct {
 		StatName string
 		Upgrade  bool
-		Timeout  string
+		Pool     bool
 	}
 }
 
@@ -108,7 +108,12 @@ func (w world) service() *mesh.Service {
 }
 
 func (w world) defaults() cluster.Defaults {
-	return cluster.Defaults{ConnectTimeout: durationpb.New(10e9), UpgradeHTTP2: w.Defaults.Upgrade, StatName: w.Defaults.StatName, DNSRefresh: durationpb.New(60e9)}
+	d := cluster.Defaults{ConnectTimeout: durationpb.New(10e9), UpgradeHTTP2: w.Defaults.Upgrade, StatName: w.Defaults.StatName, DNSRefresh: durationpb.New(60e9)}
+	if w.Defaults.Pool {
+		d.Pool = &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: 77}}
+		d.Outlier = &networking.OutlierDetection{Interval: durationpb.New(9e9)}
+	}
+	return d
 }
 
 func render(t *testing.T, w world, rule *networking.DestinationRule) string {
@@ -129,7 +134,9 @@ func render(t *testing.T, w world, rule *networking.DestinationRule) string {
 			if err := c.ValidateAll(); err != nil {
 				t.Errorf("%s: %v", c.Name, err)
 			}
-			bare, err := build(w, s, p, sub, &networking.DestinationRule{}, w.defaults())
+			d := w.defaults()
+			d.Pool, d.Outlier = nil, nil
+			bare, err := build(w, s, p, sub, &networking.DestinationRule{}, d)
 			if err != nil {
 				t.Fatal(err)
 			}

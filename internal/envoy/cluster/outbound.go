@@ -19,7 +19,9 @@ type Defaults struct {
 	Keepalive      *networking.ConnectionPoolSettings_TCPSettings_TcpKeepalive // tcp_keepalive; nil: none
 	UpgradeHTTP2   bool                                                        // h2_upgrade_policy
 	DNSRefresh     *durationpb.Duration                                        // dns_refresh_rate; nil: Envoy's 5s
-	StatName       string                                                      // outbound_cluster_stat_name, inbound_cluster_stat_name; empty: the cluster's name
+	Pool           *networking.ConnectionPoolSettings                          // default_traffic_policy, where a DestinationRule has no such block
+	Outlier        *networking.OutlierDetection
+	StatName       string // outbound_cluster_stat_name, inbound_cluster_stat_name; empty: the cluster's name
 }
 
 // Discovery is how an Envoy learns a cluster's endpoints.
@@ -67,6 +69,7 @@ type Outbound struct {
 
 // Build puts the cluster together. An error says why it cannot be as its rule asks; it must not be sent otherwise.
 func (o Outbound) Build() (*clusterv3.Cluster, error) {
+	o.Policy = o.Policy.over(o.Defaults)
 	if err := checkHash(o.Policy.Hash()); err != nil {
 		return nil, err
 	}

@@ -55,6 +55,17 @@ func (p *Policy) lay(t *networking.TrafficPolicy, port uint32) {
 	}
 }
 
+// over takes from the mesh the blocks that the rule does not have (MeshConfig.DefaultTrafficPolicy).
+func (p Policy) over(d Defaults) Policy {
+	if p.ConnectionPool == nil {
+		p.ConnectionPool = d.Pool
+	}
+	if p.Outlier == nil {
+		p.Outlier = d.Outlier
+	}
+	return p
+}
+
 func replace[M any](old **M, with *M) {
 	if with != nil {
 		*old = with
