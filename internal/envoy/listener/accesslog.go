@@ -1,0 +1,116 @@
+package listener
+
+import (
+	"strings"
+
+	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	filelogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/file/v3"
+	streamlogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/stream/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"fairway/internal/envoy"
+)
+
+// AccessLog says where a line is written for each request or connection. It is comparable; the zero value writes none.
+type AccessLog struct {
+	File   string // MeshConfig.accessLogFile; empty: no log
+	Format string // MeshConfig.accessLogFormat: a format string, or a JSON object where JSON is set; empty: the default
+	JSON   bool   // MeshConfig.accessLogEncoding: JSON
+}
+
+// The fields of a log line, in Istio's order: users' parsers expect it (istio.io/docs/tasks/observability/logs/access-log).
+const defaultFormat = "[%START_TIME%] \"%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%\" %RESPONSE_CODE% %RESPONSE_FLAGS% " +
+	"%RESPONSE_CODE_DETAILS% %CONNECTION_TERMINATION_DETAILS% \"%UPSTREAM_TRANSPORT_FAILURE_REASON%\" %BYTES_RECEIVED% %BYTES_SENT% " +
+	"%DURATION% %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% \"%REQ(X-FORWARDED-FOR)%\" \"%REQ(USER-AGENT)%\" \"%REQ(X-REQUEST-ID)%\" " +
+	"\"%REQ(:AUTHORITY)%\" \"%UPSTREAM_HOST%\" %UPSTREAM_CLUSTER_RAW% %UPSTREAM_LOCAL_ADDRESS% %DOWNSTREAM_LOCAL_ADDRESS% " +
+	"%DOWNSTREAM_REMOTE_ADDRESS% %REQUESTED_SERVER_NAME% %ROUTE_NAME%\n"
+
+var defaultJSON = map[string]string{
+	"start_time":                        "%START_TIME%",
+	"method":                            "%REQ(:METHOD)%",
+	"path":                              "%REQ(X-ENVOY-ORIGINAL-PATH?:PATH)%",
+	"protocol":                          "%PROTOCOL%",
+	"response_code":                     "%RESPONSE_CODE%",
+	"response_flags":                    "%RESPONSE_FLAGS%",
+	"response_code_details":             "%RESPONSE_CODE_DETAILS%",
+	"connection_termination_details":    "%CONNECTION_TERMINATION_DETAILS%",
+	"upstream_transport_failure_reason": "%UPSTREAM_TRANSPORT_FAILURE_REASON%",
+	"bytes_received":                    "%BYTES_RECEIVED%",
+	"bytes_sent":                        "%BYTES_SENT%",
+	"duration":                          "%DURATION%",
+	"upstream_service_time":             "%RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)%",
+	"x_forwarded_for":                   "%REQ(X-FORWARDED-FOR)%",
+	"user_agent":                        "%REQ(USER-AGENT)%",
+	"request_id":                        "%REQ(X-REQUEST-ID)%",
+	"authority":                         "%REQ(:AUTHORITY)%",
+	"upstream_host":                     "%UPSTREAM_HOST%",
+	"upstream_cluster":                  "%UPSTREAM_CLUSTER_RAW%",
+	"upstream_local_address":            "%UPSTREAM_LOCAL_ADDRESS%",
+	"downstream_local_address":          "%DOWNSTREAM_LOCAL_ADDRESS%",
+	"downstream_remote_address":         "%DOWNSTREAM_REMOTE_ADDRESS%",
+	"requested_server_name":             "%REQUESTED_SERVER_NAME%",
+	"route_name":                        "%ROUTE_NAME%",
+}
+
+// Build gives the log for a filter that logs all it handles; nil where no file is named.
+func (a AccessLog) Build() []*accesslogv3.AccessLog {
+	if a.File == "" {
+		return nil
+	}
+	name, config := a.logger()
+	return []*accesslogv3.AccessLog{{Name: name, ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: envoy.Any(config)}}}
+}
+
+// ForNoRoute gives the log for a listener itself: it sees what no filter chain took, which no filter can log.
+func (a AccessLog) ForNoRoute() []*accesslogv3.AccessLog {
+	logs := a.Build()
+	for _, l := range logs {
+		l.Filter = &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_ResponseFlagFilter{
+			ResponseFlagFilter: &accesslogv3.ResponseFlagFilter{Flags: []string{"NR"}},
+		}}
+	}
+	return logs
+}
+
+// logger chooses the extension. The standard streams have their own: a file logger opens /dev/stdout by name, which fails
+// under a user that does not own it, and the listener with it.
+func (a AccessLog) logger() (string, proto.Message) {
+	switch a.File {
+	case "/dev/stdout":
+		return "envoy.access_loggers.stdout", &streamlogv3.StdoutAccessLog{AccessLogFormat: &streamlogv3.StdoutAccessLog_LogFormat{LogFormat: a.format()}}
+	case "/dev/stderr":
+		return "envoy.access_loggers.stderr", &streamlogv3.StderrAccessLog{AccessLogFormat: &streamlogv3.StderrAccessLog_LogFormat{LogFormat: a.format()}}
+	}
+	return "envoy.access_loggers.file", &filelogv3.FileAccessLog{Path: a.File, AccessLogFormat: &filelogv3.FileAccessLog_LogFormat{LogFormat: a.format()}}
+}
+
+func (a AccessLog) format() *corev3.SubstitutionFormatString {
+	if a.JSON {
+		return &corev3.SubstitutionFormatString{Format: &corev3.SubstitutionFormatString_JsonFormat{JsonFormat: jsonFormat(a.Format)}}
+	}
+	text := defaultFormat
+	if a.Format != "" {
+		text = a.Format
+		if !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
+	}
+	return &corev3.SubstitutionFormatString{Format: &corev3.SubstitutionFormatString_TextFormatSource{
+		TextFormatSource: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: text}},
+	}}
+}
+
+// jsonFormat reads a user's JSON object; the default where it is empty or no JSON object.
+func jsonFormat(text string) *structpb.Struct {
+	s := &structpb.Struct{}
+	if text != "" && s.UnmarshalJSON([]byte(text)) == nil {
+		return s
+	}
+	s = &structpb.Struct{Fields: map[string]*structpb.Value{}}
+	for k, v := range defaultJSON {
+		s.Fields[k] = structpb.NewStringValue(v)
+	}
+	return s
+}

@@ -1,0 +1,162 @@
+package listener
+
+import (
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"fairway/internal/envoy"
+)
+
+// Side is where in the mesh an HTTP connection manager stands: it decides what of a request is trusted.
+type Side uint8
+
+// The sides.
+const (
+	SidecarOutbound Side = iota // requests of the workload itself
+	SidecarInbound              // requests to the workload
+	Gateway                     // requests from outside the mesh
+)
+
+// Normalization is how far paths are rewritten before they are matched (MeshConfig.pathNormalization).
+type Normalization uint8
+
+// The ways of normalization, each including those before it. The zero value is the default.
+const (
+	NormalizeBase                  Normalization = iota // RFC 3986: dot segments and the like
+	NormalizeNone                                       // paths are taken as they come
+	NormalizeMergeSlashes                               // base, and // becomes /
+	NormalizeDecodeAndMergeSlashes                      // merge slashes, after %2F and %5C are decoded
+)
+
+// HTTP describes an HTTP connection manager (HttpConnectionManager, "HCM"). Either RouteName or Routes is set.
+type HTTP struct {
+	Side       Side
+	StatPrefix string
+	RouteName  string                      // a route configuration to ask for over ADS
+	Routes     *routev3.RouteConfiguration // one that is written into the listener
+
+	Normalize   Normalization
+	HTTP10      bool                // accept HTTP/1.0 (node metadata HTTP10)
+	GRPCWeb     bool                // translate gRPC-Web to gRPC
+	HTTP2       bool                // the port speaks HTTP/2 only; otherwise the first bytes tell
+	IdleTimeout time.Duration       // of a connection without streams; 0: Envoy's own, an hour
+	TrustedHops uint32              // gateways: proxies in front, whose X-Forwarded-For is believed
+	XFCC        XFCC                // what becomes of X-Forwarded-Client-Cert; the zero value is the side's default
+	ServerName  string              // empty: the side's default
+	More        []*hcmv3.HttpFilter // more filters, in front of the router
+	AccessLog   AccessLog
+}
+
+// XFCC is what becomes of the header X-Forwarded-Client-Cert (HttpConnectionManager.forward_client_cert_details).
+type XFCC uint8
+
+// The ways with the header.
+const (
+	SideDefault XFCC = iota
+	Sanitize
+	ForwardOnly
+	AppendForward
+	SanitizeSet
+	AlwaysForwardOnly
+)
+
+// serverName is what answers of a sidecar's inbound side and of gateways call their server: users' checks look for it.
+const serverName = "istio-envoy"
+
+// Filter gives the network filter.
+func (h HTTP) Filter() *listenerv3.Filter {
+	m := &hcmv3.HttpConnectionManager{
+		StatPrefix:          h.StatPrefix,
+		ServerName:          h.serverName(),
+		UseRemoteAddress:    wrapperspb.Bool(h.Side == Gateway),
+		XffNumTrustedHops:   h.TrustedHops,
+		StreamIdleTimeout:   durationpb.New(0),
+		Proxy_100Continue:   true,
+		HttpFilters:         h.httpFilters(),
+		AccessLog:           h.AccessLog.Build(),
+		UpgradeConfigs:      []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
+		HttpProtocolOptions: h.http1(),
+	}
+	h.setRoutes(m)
+	h.setNormalization(m)
+	h.setClientCert(m)
+	if h.HTTP2 {
+		m.CodecType = hcmv3.HttpConnectionManager_HTTP2
+	}
+	if h.IdleTimeout > 0 {
+		m.CommonHttpProtocolOptions = &corev3.HttpProtocolOptions{IdleTimeout: durationpb.New(h.IdleTimeout)}
+	}
+	return networkFilter("envoy.filters.network.http_connection_manager", envoy.Any(m))
+}
+
+// Filters is Filter as a chain's whole list.
+func (h HTTP) Filters() []*listenerv3.Filter { return []*listenerv3.Filter{h.Filter()} }
+
+func (h HTTP) serverName() string {
+	if h.ServerName == "" && h.Side != SidecarOutbound {
+		return serverName
+	}
+	return h.ServerName
+}
+
+func (h HTTP) http1() *corev3.Http1ProtocolOptions {
+	if !h.HTTP10 {
+		return nil
+	}
+	return &corev3.Http1ProtocolOptions{AcceptHttp_10: true}
+}
+
+func (h HTTP) setRoutes(m *hcmv3.HttpConnectionManager) {
+	if h.Routes != nil {
+		m.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: h.Routes}
+		return
+	}
+	m.RouteSpecifier = &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{
+		RouteConfigName: h.RouteName,
+		ConfigSource: &corev3.ConfigSource{
+			ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
+			InitialFetchTimeout:   durationpb.New(0), // wait for the routes: a listener without them would answer 404
+			ResourceApiVersion:    corev3.ApiVersion_V3,
+		},
+	}}
+}
+
+func (h HTTP) setNormalization(m *hcmv3.HttpConnectionManager) {
+	m.NormalizePath = wrapperspb.Bool(h.Normalize != NormalizeNone)
+	m.MergeSlashes = h.Normalize >= NormalizeMergeSlashes
+	if h.Normalize == NormalizeDecodeAndMergeSlashes {
+		m.PathWithEscapedSlashesAction = hcmv3.HttpConnectionManager_UNESCAPE_AND_FORWARD
+	}
+}
+
+// setClientCert: a sidecar adds the caller's certificate to what came with the request; a gateway believes nobody outside.
+// The workload's own requests pass without the header, which is Envoy's default.
+func (h HTTP) setClientCert(m *hcmv3.HttpConnectionManager) {
+	x := h.XFCC
+	if x == SideDefault {
+		x = [...]XFCC{SidecarOutbound: Sanitize, SidecarInbound: AppendForward, Gateway: SanitizeSet}[h.Side]
+	}
+	m.ForwardClientCertDetails = [...]hcmv3.HttpConnectionManager_ForwardClientCertDetails{
+		Sanitize:          hcmv3.HttpConnectionManager_SANITIZE,
+		ForwardOnly:       hcmv3.HttpConnectionManager_FORWARD_ONLY,
+		AppendForward:     hcmv3.HttpConnectionManager_APPEND_FORWARD,
+		SanitizeSet:       hcmv3.HttpConnectionManager_SANITIZE_SET,
+		AlwaysForwardOnly: hcmv3.HttpConnectionManager_ALWAYS_FORWARD_ONLY,
+	}[x]
+	if x == AppendForward || x == SanitizeSet {
+		m.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{
+			Subject: wrapperspb.Bool(true), Cert: h.Side == Gateway, Dns: true, Uri: true,
+		}
+	}
+}
+
+func networkFilter(name string, config *anypb.Any) *listenerv3.Filter {
+	return &listenerv3.Filter{Name: name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: config}}
+}

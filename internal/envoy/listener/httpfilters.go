@@ -1,0 +1,36 @@
+package listener
+
+import (
+	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
+	faultv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
+	grpcstatsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_stats/v3"
+	grpcwebv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_web/v3"
+	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"fairway/internal/envoy"
+)
+
+// httpFilters lists the filters in the order requests pass them. A route turns cors and fault on; without its word they do nothing.
+func (h HTTP) httpFilters() []*hcmv3.HttpFilter {
+	var out []*hcmv3.HttpFilter
+	if h.GRPCWeb {
+		out = append(out, httpFilter("envoy.filters.http.grpc_web", &grpcwebv3.GrpcWeb{}))
+	}
+	out = append(out,
+		httpFilter("envoy.filters.http.grpc_stats", &grpcstatsv3.FilterConfig{
+			EmitFilterState:        true,
+			PerMethodStatSpecifier: &grpcstatsv3.FilterConfig_StatsForAllMethods{StatsForAllMethods: wrapperspb.Bool(false)},
+		}),
+		httpFilter("envoy.filters.http.fault", &faultv3.HTTPFault{}),
+		httpFilter("envoy.filters.http.cors", &corsv3.Cors{}),
+	)
+	out = append(out, h.More...)
+	return append(out, httpFilter("envoy.filters.http.router", &routerv3.Router{}))
+}
+
+func httpFilter(name string, m proto.Message) *hcmv3.HttpFilter {
+	return &hcmv3.HttpFilter{Name: name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: envoy.Any(m)}}
+}

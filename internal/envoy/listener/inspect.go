@@ -1,0 +1,90 @@
+package listener
+
+import (
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	httpinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/http_inspector/v3"
+	originaldstv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_dst/v3"
+	originalsrcv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_src/v3"
+	proxyprotocolv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/proxy_protocol/v3"
+	tlsinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/envoy"
+)
+
+// OriginalSourceMark is the mark that connections to the workload carry under TPROXY, as istio-iptables expects it.
+const OriginalSourceMark = 1337
+
+// ListenerFilters says what is looked at before a filter chain is chosen. Each that waits for the client's first bytes costs a protocol where the
+// server speaks first its connection, so a filter is asked for only where a chain's match needs it.
+type ListenerFilters struct {
+	ProxyProtocol  bool // read the PROXY protocol's header
+	OriginalDst    bool // restore the address that the client dialled, before interception
+	OriginalSource bool // dial the workload with the client's own address (TPROXY)
+	TLS            Inspect
+	HTTP           Inspect
+}
+
+// Inspect says which connections an inspector looks at.
+type Inspect struct {
+	On bool
+	// Ports limits it to connections with these original destinations, in ascending order; empty means all.
+	Ports []uint32
+}
+
+// waits says whether some filter needs bytes from the client.
+func (f ListenerFilters) waits() bool { return f.TLS.On || f.HTTP.On || f.ProxyProtocol }
+
+// build lists the filters in the order in which each finds what it needs: the address first, then TLS, then what is inside.
+func (f ListenerFilters) build() []*listenerv3.ListenerFilter {
+	var out []*listenerv3.ListenerFilter
+	if f.ProxyProtocol {
+		out = append(out, filter("envoy.filters.listener.proxy_protocol", &proxyprotocolv3.ProxyProtocol{}, Inspect{}))
+	}
+	if f.OriginalDst {
+		out = append(out, filter("envoy.filters.listener.original_dst", &originaldstv3.OriginalDst{}, Inspect{}))
+	}
+	if f.OriginalSource {
+		out = append(out, filter("envoy.filters.listener.original_src", &originalsrcv3.OriginalSrc{Mark: OriginalSourceMark}, Inspect{}))
+	}
+	if f.TLS.On {
+		out = append(out, filter("envoy.filters.listener.tls_inspector", &tlsinspectorv3.TlsInspector{}, f.TLS))
+	}
+	if f.HTTP.On {
+		out = append(out, filter("envoy.filters.listener.http_inspector", &httpinspectorv3.HttpInspector{}, f.HTTP))
+	}
+	return out
+}
+
+func filter(name string, m proto.Message, i Inspect) *listenerv3.ListenerFilter {
+	return &listenerv3.ListenerFilter{
+		Name:           name,
+		ConfigType:     &listenerv3.ListenerFilter_TypedConfig{TypedConfig: envoy.Any(m)},
+		FilterDisabled: exceptPorts(i.Ports),
+	}
+}
+
+type predicate = listenerv3.ListenerFilterChainMatchPredicate
+
+// exceptPorts is true for every original destination port but these; nil for none, which disables nothing.
+func exceptPorts(ports []uint32) *predicate {
+	if len(ports) == 0 {
+		return nil
+	}
+	var any []*predicate
+	for _, p := range ports {
+		any = append(any, &predicate{Rule: &listenerv3.ListenerFilterChainMatchPredicate_DestinationPortRange{
+			DestinationPortRange: &typev3.Int32Range{Start: int32(p), End: int32(p) + 1},
+		}})
+	}
+	return &predicate{Rule: &listenerv3.ListenerFilterChainMatchPredicate_NotMatch{NotMatch: anyOf(any)}}
+}
+
+// anyOf joins predicates; a set of one is refused by Envoy's validation, which wants at least two.
+func anyOf(rules []*predicate) *predicate {
+	if len(rules) == 1 {
+		return rules[0]
+	}
+	return &predicate{Rule: &listenerv3.ListenerFilterChainMatchPredicate_OrMatch{OrMatch: &listenerv3.ListenerFilterChainMatchPredicate_MatchSet{Rules: rules}}}
+}

@@ -1,0 +1,84 @@
+package listener
+
+import (
+	"slices"
+	"time"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"fairway/internal/envoy"
+)
+
+// Weighted is a share of connections for one cluster.
+type Weighted struct {
+	Cluster string
+	Weight  uint32 // relative to the others; those with 0 get none
+}
+
+// TCP describes a tcp_proxy filter (extensions.filters.network.tcp_proxy.v3.TcpProxy).
+type TCP struct {
+	StatPrefix  string
+	Clusters    []Weighted    // one takes all, whatever its weight
+	IdleTimeout time.Duration // 0: Envoy's own, an hour
+	MaxDuration time.Duration // of a connection; 0: none
+	HashSource  bool          // choose the endpoint by the client's address (consistentHash.useSourceIp)
+	MaxAttempts uint32        // to connect; 0: Envoy's own, one
+	AccessLog   AccessLog
+}
+
+// Filter gives the network filter.
+func (t TCP) Filter() *listenerv3.Filter {
+	out := &tcpproxyv3.TcpProxy{StatPrefix: t.StatPrefix, AccessLog: t.AccessLog.Build()}
+	setClusters(out, t.Clusters)
+	if t.IdleTimeout > 0 {
+		out.IdleTimeout = durationpb.New(t.IdleTimeout)
+	}
+	if t.MaxDuration > 0 {
+		out.MaxDownstreamConnectionDuration = durationpb.New(t.MaxDuration)
+	}
+	if t.MaxAttempts > 0 {
+		out.MaxConnectAttempts = wrapperspb.UInt32(t.MaxAttempts)
+	}
+	if t.HashSource {
+		out.HashPolicy = []*typev3.HashPolicy{{PolicySpecifier: &typev3.HashPolicy_SourceIp_{SourceIp: &typev3.HashPolicy_SourceIp{}}}}
+	}
+	return networkFilter("envoy.filters.network.tcp_proxy", envoy.Any(out))
+}
+
+// Filters is Filter as a chain's whole list.
+func (t TCP) Filters() []*listenerv3.Filter { return []*listenerv3.Filter{t.Filter()} }
+
+// Needs names the clusters that the filter refers to, sorted and each once.
+func (t TCP) Needs() []string {
+	var out []string
+	for _, w := range t.live() {
+		out = append(out, w.Cluster)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// live leaves out clusters of weight 0, which Envoy's validation refuses; unless none is left.
+func (t TCP) live() []Weighted {
+	if len(t.Clusters) <= 1 {
+		return t.Clusters
+	}
+	return slices.DeleteFunc(slices.Clone(t.Clusters), func(w Weighted) bool { return w.Weight == 0 })
+}
+
+func setClusters(out *tcpproxyv3.TcpProxy, clusters []Weighted) {
+	live := TCP{Clusters: clusters}.live()
+	if len(live) == 1 {
+		out.ClusterSpecifier = &tcpproxyv3.TcpProxy_Cluster{Cluster: live[0].Cluster}
+		return
+	}
+	w := &tcpproxyv3.TcpProxy_WeightedCluster{}
+	for _, c := range live {
+		w.Clusters = append(w.Clusters, &tcpproxyv3.TcpProxy_WeightedCluster_ClusterWeight{Name: c.Cluster, Weight: c.Weight})
+	}
+	out.ClusterSpecifier = &tcpproxyv3.TcpProxy_WeightedClusters{WeightedClusters: w}
+}
