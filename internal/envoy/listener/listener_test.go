@@ -1,0 +1,141 @@
+package listener_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"sigs.k8s.io/yaml"
+
+	"fairway/internal/envoy"
+	"fairway/internal/envoy/listener"
+	"fairway/internal/envoy/listener/listenertest"
+	"fairway/internal/envoy/tls"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// cases are listeners of every sort that the mesh has; each has a golden file of its name.
+func cases() []listener.Listener {
+	stdout := listener.AccessLog{File: "/dev/stdout"}
+	pass := listener.TCP{StatPrefix: "PassthroughCluster", Clusters: []listener.Weighted{{Cluster: "PassthroughCluster"}}, AccessLog: stdout}
+	hole := listener.TCP{StatPrefix: "BlackHoleCluster", Clusters: []listener.Weighted{{Cluster: "BlackHoleCluster"}}}
+	return []listener.Listener{
+		{
+			Name: "virtual-outbound", Address: "0.0.0.0", Port: 15001, Direction: listener.Outbound, HandOver: true, Transparent: true, KeepOnFailedHealth: true,
+			AccessLog: stdout.ForNoRoute(),
+			Chains:    []listener.Chain{{Name: "loop", Match: listener.Match{Port: 15001}, Filters: hole.Filters()}},
+			Default:   &listener.Chain{Name: "rest", Filters: pass.Filters()},
+		},
+		{
+			Name: "http-routes", Address: "0.0.0.0", Port: 80, Direction: listener.Outbound, Unbound: true,
+			Chains: []listener.Chain{{Filters: listener.HTTP{StatPrefix: "outbound_0.0.0.0_80", RouteName: "80", HTTP10: true, AccessLog: listener.AccessLog{File: "/dev/stdout", JSON: true}}.Filters()}},
+		},
+		{
+			Name: "sniffed", Address: "10.1.1.1", Port: 9000, Direction: listener.Outbound, Unbound: true, DetectionTimeout: 3 * time.Second,
+			Filters: listener.ListenerFilters{TLS: listener.Inspect{On: true}, HTTP: listener.Inspect{On: true}},
+			Chains: []listener.Chain{{Match: listener.Match{Transport: listener.RawBuffer, ApplicationProtocols: listener.HTTPProtocols()},
+				Filters: listener.HTTP{StatPrefix: "outbound_10.1.1.1_9000", RouteName: "9000", Normalize: listener.NormalizeDecodeAndMergeSlashes, IdleTimeout: time.Minute}.Filters()}},
+			Default: &listener.Chain{Filters: pass.Filters()},
+		},
+		{
+			Name: "inbound", Address: "0.0.0.0", Port: 15006, Direction: listener.Inbound,
+			Filters: listener.ListenerFilters{OriginalDst: true, OriginalSource: true, TLS: listener.Inspect{On: true, Ports: []uint32{443, 8443}}, HTTP: listener.Inspect{On: true, Ports: []uint32{9000}}},
+			Chains: []listener.Chain{
+				{Name: "hole", Match: listener.Match{Port: 15006}, Filters: hole.Filters()},
+				{Name: "web", Match: listener.Match{Port: 8080}, Filters: listener.HTTP{Side: listener.SidecarInbound, StatPrefix: "inbound_0.0.0.0_8080", RouteName: "in", GRPCWeb: true}.Filters()},
+			},
+			Default: &listener.Chain{Filters: pass.Filters()},
+		},
+		{
+			Name: "gateway", Address: "::", Port: 443, Direction: listener.Outbound,
+			Filters: listener.ListenerFilters{ProxyProtocol: true, TLS: listener.Inspect{On: true}},
+			Chains: []listener.Chain{
+				{Match: listener.Match{ServerNames: []string{"a.example.com", "*.b.example.com"}, Transport: listener.TLS}, TLS: tls.Server{ALPN: []string{"h2", "http/1.1"}}.Socket(),
+					Filters: listener.HTTP{Side: listener.Gateway, StatPrefix: "outbound_0.0.0.0_443", RouteName: "https.443.x.y.z", TrustedHops: 2, XFCC: listener.AlwaysForwardOnly, HTTP2: true}.Filters()},
+				{Match: listener.Match{ServerNames: []string{"*"}, Prefixes: []string{"10.0.0.0/8", "192.168.1.1", "fd00::/16"}}, Filters: listener.TCP{StatPrefix: "split",
+					Clusters:    []listener.Weighted{{Cluster: "v1", Weight: 90}, {Cluster: "v2", Weight: 10}, {Cluster: "v3"}},
+					IdleTimeout: time.Minute, MaxDuration: time.Hour, HashSource: true, MaxAttempts: 3,
+					AccessLog: listener.AccessLog{File: "/dev/null", Format: "%START_TIME%"}}.Filters()},
+			},
+		},
+		{
+			Name: "pipe", Address: "unix://@fairway", Direction: listener.Outbound,
+			Chains: []listener.Chain{{Filters: listener.HTTP{StatPrefix: "p", RouteName: "p", Normalize: listener.NormalizeNone, AccessLog: listener.AccessLog{File: "/dev/stderr", JSON: true, Format: `{"at":"%START_TIME%","n":{"code":"%RESPONSE_CODE%"}}`}}.Filters()}},
+		},
+	}
+}
+
+func TestGolden(t *testing.T) {
+	again := cases()
+	for i, c := range cases() {
+		t.Run(c.Name, func(t *testing.T) {
+			m := listener.Build(c)
+			e := envoy.Encode(m)
+			if e.Err != nil {
+				t.Fatal(e.Err)
+			}
+			if !bytes.Equal(e.Body, envoy.Encode(listener.Build(again[i])).Body) {
+				t.Error("two builds of the same listener differ")
+			}
+			golden(t, c.Name, m)
+		})
+	}
+}
+
+func golden(t *testing.T, name string, m *listenerv3.Listener) {
+	t.Helper()
+	body, err := protojson.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v any
+	if err := json.Unmarshal(body, &v); err != nil {
+		t.Fatal(err)
+	}
+	got, err := yaml.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join("testdata", name+".yaml")
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s: got\n%s\nwant\n%s", file, got, want)
+	}
+}
+
+func TestEnvoyTakesEverySort(t *testing.T) {
+	var all []*listenerv3.Listener
+	for _, c := range cases() {
+		for i := range c.Chains {
+			c.Chains[i].TLS = nil // certificates are internal/envoy/tls's affair
+		}
+		all = append(all, listener.Build(c))
+	}
+	listenertest.Validate(t, all, []string{"PassthroughCluster", "BlackHoleCluster", "v1", "v2", "v3"})
+}
+
+func TestNeeds(t *testing.T) {
+	many := listener.TCP{Clusters: []listener.Weighted{{Cluster: "b", Weight: 1}, {Cluster: "a", Weight: 1}, {Cluster: "c"}, {Cluster: "b", Weight: 2}}}
+	if got := many.Needs(); len(got) != 2 || got[0] != "a" || got[1] != "b" {
+		t.Errorf("needs %v, want [a b]", got)
+	}
+	one := listener.TCP{Clusters: []listener.Weighted{{Cluster: "a"}}}
+	if got := one.Needs(); len(got) != 1 || got[0] != "a" {
+		t.Errorf("needs %v, want [a]", got)
+	}
+}

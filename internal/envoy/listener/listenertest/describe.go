@@ -1,0 +1,161 @@
+package listenertest
+
+import (
+	"fmt"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+)
+
+// Describe tells in a few lines what a listener does: where it listens, and which connections go where. It leaves out what all listeners have alike.
+func Describe(l *listenerv3.Listener) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s %s%s\n", l.GetName(), place(l.GetAddress()), strings.ToLower(l.GetTrafficDirection().String()), socket(l))
+	for _, f := range l.GetListenerFilters() {
+		fmt.Fprintf(&b, "  look %s%s\n", last(f.GetName()), ports(f.GetFilterDisabled()))
+	}
+	for _, c := range l.GetFilterChains() {
+		chain(&b, c, "chain")
+	}
+	if c := l.GetDefaultFilterChain(); c != nil {
+		chain(&b, c, "default")
+	}
+	return b.String()
+}
+
+func place(a *corev3.Address) string {
+	if p := a.GetPipe(); p != nil {
+		return "unix:" + p.GetPath()
+	}
+	return fmt.Sprintf("%s:%d", a.GetSocketAddress().GetAddress(), a.GetSocketAddress().GetPortValue())
+}
+
+func socket(l *listenerv3.Listener) string {
+	s := ""
+	if b := l.GetBindToPort(); b != nil && !b.GetValue() {
+		s += " unbound"
+	}
+	if l.GetUseOriginalDst().GetValue() {
+		s += " handover"
+	}
+	if l.GetTransparent().GetValue() {
+		s += " transparent"
+	}
+	if len(l.GetAccessLog()) > 0 {
+		s += " logged"
+	}
+	return s
+}
+
+// ports reads back the form that ListenerFilters writes: everything but some ports is disabled.
+func ports(p *listenerv3.ListenerFilterChainMatchPredicate) string {
+	n := p.GetNotMatch()
+	if n == nil {
+		return ""
+	}
+	rules := n.GetOrMatch().GetRules()
+	if r := n.GetDestinationPortRange(); r != nil {
+		rules = []*listenerv3.ListenerFilterChainMatchPredicate{n}
+	}
+	s := " at"
+	for _, r := range rules {
+		s += fmt.Sprintf(" %d", r.GetDestinationPortRange().GetStart())
+	}
+	return s
+}
+
+func chain(b *strings.Builder, c *listenerv3.FilterChain, word string) {
+	fmt.Fprintf(b, "  %s %q%s", word, c.GetName(), match(c.GetFilterChainMatch()))
+	if c.GetTransportSocket() != nil {
+		b.WriteString(" tls-terminated")
+	}
+	for _, f := range c.GetFilters() {
+		b.WriteString(" → " + filter(f))
+	}
+	b.WriteString("\n")
+}
+
+func match(m *listenerv3.FilterChainMatch) string {
+	s := ""
+	if p := m.GetDestinationPort(); p != nil {
+		s += fmt.Sprintf(" port=%d", p.GetValue())
+	}
+	for _, r := range m.GetPrefixRanges() {
+		s += fmt.Sprintf(" to=%s/%d", r.GetAddressPrefix(), r.GetPrefixLen().GetValue())
+	}
+	for _, r := range m.GetSourcePrefixRanges() {
+		s += fmt.Sprintf(" from=%s/%d", r.GetAddressPrefix(), r.GetPrefixLen().GetValue())
+	}
+	if len(m.GetServerNames()) > 0 {
+		s += " sni=" + strings.Join(m.GetServerNames(), ",")
+	}
+	if t := m.GetTransportProtocol(); t != "" {
+		s += " transport=" + t
+	}
+	if len(m.GetApplicationProtocols()) > 0 {
+		s += " speaks=" + strings.Join(m.GetApplicationProtocols(), ",")
+	}
+	return s
+}
+
+func filter(f *listenerv3.Filter) string {
+	var h hcmv3.HttpConnectionManager
+	if f.GetTypedConfig().UnmarshalTo(&h) == nil {
+		return http(&h)
+	}
+	var t tcpproxyv3.TcpProxy
+	if f.GetTypedConfig().UnmarshalTo(&t) == nil {
+		return tcp(&t)
+	}
+	return f.GetName()
+}
+
+func http(h *hcmv3.HttpConnectionManager) string {
+	s := "http " + h.GetStatPrefix()
+	if r := h.GetRds(); r != nil {
+		s += " routes=" + r.GetRouteConfigName()
+	}
+	if r := h.GetRouteConfig(); r != nil {
+		s += " inline=" + r.GetName()
+		for _, v := range r.GetVirtualHosts() {
+			s += fmt.Sprintf(" %s%v", v.GetName(), v.GetDomains())
+			for _, route := range v.GetRoutes() {
+				s += "→" + route.GetRoute().GetCluster()
+			}
+		}
+	}
+	var names []string
+	for _, f := range h.GetHttpFilters() {
+		names = append(names, last(f.GetName()))
+	}
+	return s + " [" + strings.Join(names, " ") + "]" + logged(len(h.GetAccessLog()))
+}
+
+func tcp(t *tcpproxyv3.TcpProxy) string {
+	s := "tcp " + t.GetStatPrefix() + " to "
+	if c := t.GetCluster(); c != "" {
+		s += c
+	}
+	for i, c := range t.GetWeightedClusters().GetClusters() {
+		if i > 0 {
+			s += " + "
+		}
+		s += fmt.Sprintf("%d×%s", c.GetWeight(), c.GetName())
+	}
+	if d := t.GetIdleTimeout(); d != nil {
+		s += " idle=" + d.AsDuration().String()
+	}
+	return s + logged(len(t.GetAccessLog()))
+}
+
+func logged(n int) string {
+	if n > 0 {
+		return " logged"
+	}
+	return ""
+}
+
+func last(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
