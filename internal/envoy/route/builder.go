@@ -18,7 +18,7 @@ const Mesh = "mesh"
 type Viewer struct {
 	Namespace string      // the proxies' namespace, for sourceNamespace; empty where it is shared by several
 	Labels    mesh.Labels // the proxies' labels, for sourceLabels; empty where they are shared
-	Gateway   string      // Mesh, or "namespace/name" of a Gateway
+	Gateways  []string    // Mesh, or "namespace/name" of the Gateways that one port serves
 	Port      uint32      // the port that requests are addressed to
 	Every     bool        // takes every match block, whomever it is for: to find mistakes
 }

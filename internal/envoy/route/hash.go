@@ -2,15 +2,14 @@ package route
 
 import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// Hash says what of a request a consistent-hash load balancer goes by (ConsistentHashLB.hash_key). It is nil for other load balancing.
-func Hash(lb *networking.LoadBalancerSettings) []*routev3.RouteAction_HashPolicy {
+// Hash says what of a request a consistent-hash load balancer goes by (ConsistentHashLB.hash_key); nil where there is none.
+func Hash(lb *networking.LoadBalancerSettings_ConsistentHashLB) []*routev3.RouteAction_HashPolicy {
 	out := &routev3.RouteAction_HashPolicy{}
-	switch k := lb.GetConsistentHash().GetHashKey().(type) {
+	switch k := lb.GetHashKey().(type) {
 	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName:
 		out.PolicySpecifier = &routev3.RouteAction_HashPolicy_Header_{Header: &routev3.RouteAction_HashPolicy_Header{HeaderName: k.HttpHeaderName}}
 	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpCookie:
@@ -51,12 +50,4 @@ next:
 		have = append(have, m)
 	}
 	return have
-}
-
-// TCPHash is Hash for connections, which have nothing but a source address to go by.
-func TCPHash(lb *networking.LoadBalancerSettings) []*typev3.HashPolicy {
-	if !lb.GetConsistentHash().GetUseSourceIp() {
-		return nil
-	}
-	return []*typev3.HashPolicy{{PolicySpecifier: &typev3.HashPolicy_SourceIp_{SourceIp: &typev3.HashPolicy_SourceIp{}}}}
 }

@@ -96,27 +96,24 @@ func TestMergePutsCatchAllLast(t *testing.T) {
 }
 
 func TestHash(t *testing.T) {
-	lb := func(h *networking.LoadBalancerSettings_ConsistentHashLB) *networking.LoadBalancerSettings {
-		return &networking.LoadBalancerSettings{LbPolicy: &networking.LoadBalancerSettings_ConsistentHash{ConsistentHash: h}}
-	}
-	byHeader := lb(&networking.LoadBalancerSettings_ConsistentHashLB{HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName{HttpHeaderName: "x-user"}})
-	bySource := lb(&networking.LoadBalancerSettings_ConsistentHashLB{HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_UseSourceIp{UseSourceIp: true}})
-	byQuery := lb(&networking.LoadBalancerSettings_ConsistentHashLB{HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpQueryParameterName{HttpQueryParameterName: "q"}})
-	byCookie := lb(&networking.LoadBalancerSettings_ConsistentHashLB{HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpCookie{
+	byHeader := (&networking.LoadBalancerSettings_ConsistentHashLB{HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName{HttpHeaderName: "x-user"}})
+	bySource := (&networking.LoadBalancerSettings_ConsistentHashLB{HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_UseSourceIp{UseSourceIp: true}})
+	byQuery := (&networking.LoadBalancerSettings_ConsistentHashLB{HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpQueryParameterName{HttpQueryParameterName: "q"}})
+	byCookie := (&networking.LoadBalancerSettings_ConsistentHashLB{HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpCookie{
 		HttpCookie: &networking.LoadBalancerSettings_ConsistentHashLB_HTTPCookie{Name: "user", Path: "/"}}})
 	if got := Hash(byHeader); len(got) != 1 || got[0].GetHeader().GetHeaderName() != "x-user" {
 		t.Error("header", got)
 	}
-	if got := Hash(bySource); len(got) != 1 || !got[0].GetConnectionProperties().GetSourceIp() || len(TCPHash(bySource)) != 1 {
+	if got := Hash(bySource); len(got) != 1 || !got[0].GetConnectionProperties().GetSourceIp() {
 		t.Error("source", got)
 	}
-	if got := Hash(byQuery); len(got) != 1 || got[0].GetQueryParameter().GetName() != "q" || TCPHash(byQuery) != nil {
+	if got := Hash(byQuery); len(got) != 1 || got[0].GetQueryParameter().GetName() != "q" {
 		t.Error("query", got)
 	}
 	if got := Hash(byCookie); len(got) != 1 || got[0].GetCookie().GetName() != "user" || got[0].GetCookie().GetPath() != "/" {
 		t.Error("cookie", got)
 	}
-	if Hash(nil) != nil || Hash(lb(&networking.LoadBalancerSettings_ConsistentHashLB{HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName{}})) != nil {
+	if Hash(nil) != nil || Hash((&networking.LoadBalancerSettings_ConsistentHashLB{HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName{}})) != nil {
 		t.Error("a hash of nothing")
 	}
 	if got := addHash(Hash(byHeader), append(Hash(byHeader), Hash(bySource)...)); len(got) != 2 {
@@ -172,7 +169,7 @@ func FuzzHTTP(f *testing.F) {
 		}, {
 			DirectResponse: &networking.HTTPDirectResponse{Status: code, Body: &networking.HTTPBody{Specifier: &networking.HTTPBody_String_{String_: value}}},
 		}}}
-		b := testBuilder(Viewer{Gateway: Mesh, Port: 80})
+		b := testBuilder(Viewer{Gateways: []string{Mesh}, Port: 80})
 		for _, r := range b.HTTP(Rule{Namespace: "ns", Name: "n", Spec: spec}) {
 			if err := r.ValidateAll(); err != nil {
 				t.Errorf("refused: %v\n%v", err, r)
@@ -202,7 +199,7 @@ func BenchmarkVirtualHost(b *testing.B) {
 	b.Run("rule", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			builder := testBuilder(Viewer{Gateway: Mesh, Port: 80})
+			builder := testBuilder(Viewer{Gateways: []string{Mesh}, Port: 80})
 			routes := builder.HTTP(Rule{Namespace: "default", Name: "reviews", Spec: spec})
 			envoy.Encode(Host(HostName(host, 80), Domains(host, "", "cluster.local", nil), routes))
 		}

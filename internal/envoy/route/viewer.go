@@ -76,15 +76,17 @@ func (v Viewer) applies(rule Rule, m conditions) bool {
 	if len(names) == 0 {
 		names = rule.Spec.GetGateways()
 	}
-	if !slices.Contains(qualify(rule.Namespace, names), v.Gateway) {
+	if !slices.ContainsFunc(qualify(rule.Namespace, names), v.is) {
 		return false
 	}
 	return v.isSource(m)
 }
 
+func (v Viewer) is(gateway string) bool { return slices.Contains(v.Gateways, gateway) }
+
 // isSource says whether the viewer is a source that a match block asks for.
 func (v Viewer) isSource(m conditions) bool {
-	if v.Gateway != Mesh {
+	if !v.is(Mesh) {
 		return len(m.GetSourceLabels()) == 0 && m.GetSourceNamespace() == ""
 	}
 	if n := m.GetSourceNamespace(); n != "" && n != v.Namespace {
