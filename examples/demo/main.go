@@ -63,7 +63,7 @@ func run(ctx context.Context, once bool) (err error) {
 	if err != nil {
 		return fmt.Errorf("make the demo's folder: %w", err)
 	}
-	w := &world{root: root, dir: dir, envoy: envoy}
+	w := &world{root: root, bin: filepath.Join(root, "bin"), service: filepath.Join(base, "bin", "service"), envoy: envoy, dir: dir}
 	defer func() {
 		w.stop()
 		if err == nil || ctx.Err() != nil {

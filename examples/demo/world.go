@@ -12,10 +12,14 @@ import (
 
 // world is the running mesh.
 type world struct {
-	root, dir, envoy string
-	ports            ports
-	children         []*child // in order of start
-	took             time.Duration
+	root     string // the checkout
+	bin      string // folder of pilot-discovery and pilot-agent
+	service  string // the bookshop's program
+	envoy    string
+	dir      string // all that this run writes is below it
+	ports    ports
+	children []*child // in order of start
+	took     time.Duration
 }
 
 // start brings everything up and returns once a request went through all of it.
@@ -74,7 +78,7 @@ func (w *world) rules() string { return filepath.Join(w.dir, "rules") }
 func (w *world) http(port int, path string) string { return "http://" + at(local, port) + path }
 
 func (w *world) discovery() command {
-	return command{name: "pilot-discovery", path: filepath.Join(w.root, "bin", "pilot-discovery"), args: []string{
+	return command{name: "pilot-discovery", path: filepath.Join(w.bin, "pilot-discovery"), args: []string{
 		"discovery", "--configDir", w.rules(),
 		"--grpcAddr", at(local, w.ports.grpc), "--httpAddr", at(local, w.ports.http), "--monitoringAddr", at(local, w.ports.monitoring),
 		"--secureGRPCAddr", "", "--httpsAddr", "", "--shutdownDuration", "1s",
@@ -85,7 +89,7 @@ func (w *world) discovery() command {
 func (w *world) services() []command {
 	p := w.ports
 	service := func(name, role, version, listen, upstream, fail string) command {
-		return command{name: name, path: filepath.Join(w.root, ".demo", "bin", "service"), args: []string{
+		return command{name: name, path: w.service, args: []string{
 			"--role", role, "--version", version, "--listen", listen, "--upstream", upstream, "--fail", fail,
 		}}
 	}
@@ -104,7 +108,7 @@ func (w *world) proxies() []command {
 	proxy := func(i int, kind, name, ip, labels string) command {
 		return command{
 			name: name,
-			path: filepath.Join(w.root, "bin", "pilot-agent"),
+			path: filepath.Join(w.bin, "pilot-agent"),
 			args: []string{
 				"proxy", kind, "--envoy", w.envoy, "--discoveryAddress", at(local, w.ports.grpc), "--configPath", filepath.Join(w.dir, "proxies", name),
 				"--adminPort", fmt.Sprint(w.ports.admin[i]), "--prometheusPort", "0", "--concurrency", "1",
