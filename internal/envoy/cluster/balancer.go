@@ -53,7 +53,8 @@ func consistent(c *clusterv3.Cluster, hash *networking.LoadBalancerSettings_Cons
 // maxTableSize is what Envoy's maglev_lb_config can hold. It refuses a cluster whose table size is no prime, though its validation rules let that pass.
 const maxTableSize = 5000011
 
-func checkHash(hash *networking.LoadBalancerSettings_ConsistentHashLB) error {
+// CheckHash says what of a consistent hash Envoy would refuse: ErrTableSize, or nothing.
+func CheckHash(hash *networking.LoadBalancerSettings_ConsistentHashLB) error {
 	if size := hash.GetMaglev().GetTableSize(); size > maxTableSize || size != 0 && !big.NewInt(int64(size)).ProbablyPrime(0) {
 		return ErrTableSize
 	}

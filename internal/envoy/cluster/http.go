@@ -37,14 +37,12 @@ func (o Outbound) httpOptions() map[string]*anypb.Any {
 	case clientsProtocol:
 		options.UpstreamProtocolOptions = asDownstream(http2(http))
 	case onlyHTTP2:
-		options.UpstreamProtocolOptions = &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig{
-			ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{Http2ProtocolOptions: http2(http)}}}
+		options.UpstreamProtocolOptions = explicitHTTP2(http2(http))
 	default:
 		if options.CommonHttpProtocolOptions == nil && options.UpstreamHttpProtocolOptions == nil && options.OutlierDetection == nil {
 			return nil
 		}
-		options.UpstreamProtocolOptions = &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig{
-			ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{HttpProtocolOptions: &corev3.Http1ProtocolOptions{}}}}
+		options.UpstreamProtocolOptions = explicitHTTP1()
 	}
 	return packed(options)
 }
@@ -115,6 +113,18 @@ func http2(http *networking.ConnectionPoolSettings_HTTPSettings) *corev3.Http2Pr
 func asDownstream(http2 *corev3.Http2ProtocolOptions) *httpv3.HttpProtocolOptions_UseDownstreamProtocolConfig {
 	return &httpv3.HttpProtocolOptions_UseDownstreamProtocolConfig{UseDownstreamProtocolConfig: &httpv3.HttpProtocolOptions_UseDownstreamHttpConfig{
 		HttpProtocolOptions: &corev3.Http1ProtocolOptions{}, Http2ProtocolOptions: http2,
+	}}
+}
+
+func explicitHTTP2(options *corev3.Http2ProtocolOptions) *httpv3.HttpProtocolOptions_ExplicitHttpConfig_ {
+	return &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig{
+		ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{Http2ProtocolOptions: options},
+	}}
+}
+
+func explicitHTTP1() *httpv3.HttpProtocolOptions_ExplicitHttpConfig_ {
+	return &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig{
+		ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{HttpProtocolOptions: &corev3.Http1ProtocolOptions{}},
 	}}
 }
 

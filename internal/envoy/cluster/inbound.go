@@ -7,6 +7,8 @@ import (
 	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/envoy/endpoint"
 	"fairway/internal/mesh"
@@ -19,13 +21,15 @@ const LoopbackSource = "127.0.0.6"
 // Inbound is the cluster by which a sidecar reaches its own workload on one port.
 type Inbound struct {
 	Key      mesh.ClusterKey
-	Protocol mesh.Protocol
+	Port     mesh.Port       // what clients call the port
 	Services []*mesh.Service // that the port serves, for metadata
-	// Address is where the workload listens: an IP with Port, or a unix socket. Empty: where the intercepted connection was going.
+	// Address is where the workload listens: an IP with On, or a unix socket. Empty: where the intercepted connection was going,
+	// on the port On unless that is 0.
 	Address string
-	Port    uint32
+	On      uint32
 	// Source is the address to connect from where Address is empty (LoopbackSource under REDIRECT); empty: any.
 	Source   string
+	Pool     *networking.ConnectionPoolSettings // nil: no limits
 	Defaults Defaults
 }
 
@@ -35,19 +39,22 @@ func (i Inbound) Build() *clusterv3.Cluster {
 	c := &clusterv3.Cluster{
 		Name:                          name,
 		AltStatName:                   i.statName(name),
-		ConnectTimeout:                i.Defaults.ConnectTimeout,
-		CircuitBreakers:               breakers(nil, nil),
-		TypedExtensionProtocolOptions: inboundOptions(i.Protocol),
+		CircuitBreakers:               breakers(i.Pool, nil),
+		TypedExtensionProtocolOptions: i.httpOptions(),
 	}
+	connect(c, i.Pool.GetTcp(), i.Defaults)
 	if len(i.Services) > 0 {
 		c.Metadata = istio(map[string]*structpb.Value{"services": services(i.Services...)})
 	}
 	if i.Address == "" {
 		originalDestination(c)
+		if i.On != 0 {
+			c.LbConfig = portOverride(i.On)
+		}
 		c.UpstreamBindConfig = bind(i.Source)
 		return c
 	}
-	static(c, i.Address, i.Port)
+	static(c, i.Address, i.On)
 	return c
 }
 
@@ -55,20 +62,25 @@ func (i Inbound) statName(name string) string {
 	if i.Defaults.StatName == "" || len(i.Services) == 0 {
 		return name + statDelimiter
 	}
-	return fill(i.Defaults.StatName, i.Services[0], mesh.Port{Number: i.Key.Port, Target: i.Key.Port}, "") + statDelimiter
+	return fill(i.Defaults.StatName, i.Services[0], i.Port, "") + statDelimiter
 }
 
-// inboundOptions hands HTTP on as it came: HTTP/2 where the port is known to speak it, else the client's protocol.
-func inboundOptions(p mesh.Protocol) map[string]*anypb.Any {
-	if !carriesHTTP(p) {
+func portOverride(port uint32) *clusterv3.Cluster_OriginalDstLbConfig_ {
+	return &clusterv3.Cluster_OriginalDstLbConfig_{OriginalDstLbConfig: &clusterv3.Cluster_OriginalDstLbConfig{UpstreamPortOverride: wrapperspb.UInt32(port)}}
+}
+
+// httpOptions hands HTTP on as it came: HTTP/2 where the port is known to speak it, else the client's protocol.
+func (i Inbound) httpOptions() map[string]*anypb.Any {
+	if !carriesHTTP(i.Port.Protocol) {
 		return nil
 	}
-	if !p.IsHTTP2() {
-		return packed(&httpv3.HttpProtocolOptions{UpstreamProtocolOptions: asDownstream(http2(nil))})
+	options := &httpv3.HttpProtocolOptions{CommonHttpProtocolOptions: commonOptions(i.Pool)}
+	if i.Port.Protocol.IsHTTP2() {
+		options.UpstreamProtocolOptions = explicitHTTP2(http2(i.Pool.GetHttp()))
+	} else {
+		options.UpstreamProtocolOptions = asDownstream(http2(i.Pool.GetHttp()))
 	}
-	return packed(&httpv3.HttpProtocolOptions{UpstreamProtocolOptions: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{
-		ExplicitHttpConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig{
-			ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{Http2ProtocolOptions: http2(nil)}}}})
+	return packed(options)
 }
 
 func static(c *clusterv3.Cluster, address string, port uint32) {

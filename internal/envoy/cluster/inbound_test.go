@@ -19,13 +19,19 @@ func inboundClusters() []*clusterv3.Cluster {
 	d := cluster.Defaults{ConnectTimeout: durationpb.New(10e9)}
 	s := &mesh.Service{Key: mesh.ServiceKey{Host: "reviews.default.svc.cluster.local", Namespace: "default"}}
 	key := func(port uint32) mesh.ClusterKey { return mesh.ClusterKey{Inbound: true, Port: port} }
+	http, tcp := mesh.Port{Name: "http", Number: 80, Protocol: mesh.HTTP}, mesh.Port{Name: "tcp", Number: 82, Protocol: mesh.TCP}
+	pool := &networking.ConnectionPoolSettings{
+		Tcp:  &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: 3},
+		Http: &networking.ConnectionPoolSettings_HTTPSettings{MaxRequestsPerConnection: 4},
+	}
 	named := d
 	named.StatName = "in_%SERVICE%_%SERVICE_PORT%"
 	return []*clusterv3.Cluster{
-		cluster.Inbound{Key: key(8080), Protocol: mesh.HTTP, Services: []*mesh.Service{s}, Source: cluster.LoopbackSource, Defaults: d}.Build(),
-		cluster.Inbound{Key: key(8081), Protocol: mesh.GRPC, Services: []*mesh.Service{s}, Address: "127.0.0.1", Port: 8081, Defaults: named}.Build(),
-		cluster.Inbound{Key: key(8082), Protocol: mesh.TCP, Address: "unix:///run/app.sock", Defaults: named}.Build(),
-		cluster.Inbound{Key: key(8083), Protocol: mesh.TCP, Address: "::1", Port: 9, Defaults: d}.Build(),
+		cluster.Inbound{Key: key(8080), Port: http, Services: []*mesh.Service{s}, Source: cluster.LoopbackSource, Defaults: d}.Build(),
+		cluster.Inbound{Key: key(8081), Port: mesh.Port{Name: "grpc", Number: 81, Protocol: mesh.GRPC}, Services: []*mesh.Service{s}, Address: "127.0.0.1", On: 8081, Defaults: named}.Build(),
+		cluster.Inbound{Key: key(8082), Port: tcp, Address: "unix:///run/app.sock", Defaults: named}.Build(),
+		cluster.Inbound{Key: key(8083), Port: tcp, Address: "::1", On: 9, Defaults: d, Pool: pool}.Build(),
+		cluster.Inbound{Key: key(8084), Port: http, On: 9, Defaults: d, Pool: pool}.Build(),
 		cluster.Passthrough(d), cluster.BlackHole(d), cluster.InboundPassthrough(cluster.LoopbackSource, d),
 	}
 }

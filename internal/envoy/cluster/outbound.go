@@ -70,7 +70,7 @@ type Outbound struct {
 // Build puts the cluster together. An error says why it cannot be as its rule asks; it must not be sent otherwise.
 func (o Outbound) Build() (*clusterv3.Cluster, error) {
 	o.Policy = o.Policy.over(o.Defaults)
-	if err := checkHash(o.Policy.Hash()); err != nil {
+	if err := CheckHash(o.Policy.Hash()); err != nil {
 		return nil, err
 	}
 	socket, err := o.transport()

@@ -2,12 +2,9 @@ package endpoint
 
 import (
 	"net/netip"
-	"strconv"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-
-	"fairway/internal/mesh"
 )
 
 const unixScheme = "unix://"
@@ -45,17 +42,4 @@ func Address(address string, port uint32) *corev3.Address {
 		Address:       address,
 		PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: port},
 	}}}
-}
-
-// Port is the number that an endpoint serves a service's port on: what the endpoint says for the port's name, else the port's target, else its number.
-func Port(e mesh.Endpoint, p mesh.Port) uint32 {
-	if own, ok := e.Ports.Get(p.Name); ok {
-		if n, err := strconv.ParseUint(own, 10, 16); err == nil && n > 0 {
-			return uint32(n)
-		}
-	}
-	if p.Target != 0 {
-		return p.Target
-	}
-	return p.Number
 }

@@ -63,7 +63,7 @@ func (l Load) locality(ends []mesh.Endpoint, scale scale) *endpointv3.LocalityLb
 
 func (l Load) endpoint(e mesh.Endpoint, weight uint32) *endpointv3.LbEndpoint {
 	out := &endpointv3.LbEndpoint{
-		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: Address(e.Address, Port(e, l.Port))}},
+		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: Address(e.Address, e.On(l.Port))}},
 		HealthStatus:   health(e.Health),
 		Metadata:       metadata(e),
 	}

@@ -114,21 +114,6 @@ func TestNoEndpoints(t *testing.T) {
 	}
 }
 
-func TestPort(t *testing.T) {
-	port := mesh.Port{Name: "http", Number: 80}
-	for _, c := range []struct {
-		ports  mesh.PortMap
-		target uint32
-		want   uint32
-	}{{"", 0, 80}, {"", 8080, 8080}, {"http=9090", 8080, 9090}, {"grpc=9090", 8080, 8080}, {"http=x", 0, 80}} {
-		p := port
-		p.Target = c.target
-		if got := endpoint.Port(mesh.Endpoint{Ports: c.ports}, p); got != c.want {
-			t.Errorf("Port(%q, target %d) = %d, want %d", c.ports, c.target, got, c.want)
-		}
-	}
-}
-
 func BenchmarkBuild(b *testing.B) {
 	for _, n := range []int{5, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
