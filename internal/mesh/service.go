@@ -180,3 +180,13 @@ func Exported(exportTo []string, home, viewer string) bool {
 	}
 	return false
 }
+
+// FullHost is the host that something in a namespace means by a name: a name without dots is a service of that namespace ("reviews" is
+// "reviews.<namespace>.svc.<domain>"), any other stands for itself. The result is in lower case.
+func FullHost(name, namespace, domain string) Host {
+	name = strings.ToLower(name)
+	if name == "*" || strings.Contains(name, ".") {
+		return Host(name)
+	}
+	return Host(name + "." + namespace + ".svc." + domain)
+}

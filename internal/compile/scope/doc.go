@@ -1,0 +1,31 @@
+// Package scope derives who sees what: what connected proxies ask for, and for each host what each layer of proxies sees of it.
+//
+//	Proxies ──► Placements (proxy → layer, inbound part) ──► Layers, ListenerViews, GatewayViews, Inbounds, Attachments   (demand)
+//	Naming  ──► mentions by host (services, VirtualServices, DestinationRules) ┐
+//	Layers  ──► egress entries by pattern (what Sidecar objects import) ───────┴──► Seen (layer, host)
+//
+// # Seen
+//
+// The key of everything that is sent to sidecars is Key{Layer, Host}; Seen has a row for each that is demanded:
+//
+//   - Public: what a namespace sees that no exportTo names. It is computed for a host when some plain sidecar needs it.
+//   - A NamespaceLayer: only hosts for which that namespace's view may differ from Public: services of its own (short names), things exported
+//     to it alone, DestinationRules that hold for it alone. A plain sidecar sees Public with its namespace on top. A feature that makes
+//     something of a row of a NamespaceLayer makes the same of Public's row, if there is one, and emits nothing where both are equal.
+//   - A SidecarLayer: all hosts that the Sidecar's egress imports. No Public lies below.
+//   - Gateway layers have no rows: a gateway sees what its rules name. Tables.Look computes it on the spot.
+//
+// A row says which service the host is, which VirtualServices hold for it (by key: a row that needs their text reads it, and only that row is
+// touched by an edit), and which DestinationRule. A host that only VirtualServices name has a row without service.
+//
+// # A Sidecar's egress listeners
+//
+// Egress has a row for each egress listener of each demanded SidecarLayer: its own port, bind and capture mode, if it has them. Seen.Egress
+// lists the indexes of the listeners that import a host. Listeners without a port take the ports of their hosts' services, and a host and port
+// that a listener with that port imports is that listener's alone. Where a listener has its own port, PortOn gives the service's port that is
+// meant, Listener.RouteName the name of its route configuration.
+//
+// # Shelves
+//
+// The functions in shelf.go name every published set of resources, once. The package must not know how a resource is written.
+package scope

@@ -1,0 +1,185 @@
+package scope
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/compile/input"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// about is what kind of thing names a host.
+type about uint8
+
+const (
+	aService about = iota
+	aRoute         // a VirtualService bound to the mesh
+	aRule          // a DestinationRule
+	aTarget        // a VirtualService bound to the mesh sends requests to the host
+)
+
+// mentionKey says that a host, possibly a wildcard, is named by something.
+type mentionKey struct {
+	Host   mesh.Host
+	About  about
+	Source input.SourceKey
+}
+
+func compareMention(a, b mentionKey) int {
+	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.About, b.About), input.CompareSourceKey(a.Source, b.Source))
+}
+
+// mention is what of that something decides who sees it and who goes first; its text is not among it. It is comparable.
+type mention struct {
+	exportTo string
+	created  int64
+	hosts    string // of aTarget: the hosts of the VirtualService, separated by commas
+}
+
+// object is the key of the object that mentions.
+func (k mentionKey) object() config.Key {
+	return config.Key{Kind: k.Source.Kind, Namespace: k.Source.Namespace, Name: k.Source.Name}
+}
+
+func (t *Tables) declareMentions() {
+	rows := table.Derive(t.in.Naming.Table, "mentions", compareMention, func(a, b mention) bool { return a == b },
+		func(r *table.Reader, k input.SourceKey, s input.Source, emit func(mentionKey, mention)) {
+			switch {
+			case s.Service != nil:
+				emit(mentionKey{s.Service.Key.Host, aService, k}, mention{})
+			case s.Object.Kind == "ServiceEntry":
+				t.mentionEntry(k, s.Object, emit)
+			case s.Object.Kind == "VirtualService":
+				t.mentionRoute(r, k, s.Object, emit)
+			case s.Object.Kind == "DestinationRule":
+				if key, ok := t.ruleKey(r, s.Object); ok {
+					emit(mentionKey{key.Host, aRule, k}, mention{exportTo: key.ExportTo, created: s.Object.Created})
+				}
+			}
+		})
+	t.mentions = table.Group(rows, "mentions/host", cmp.Compare[mesh.Host], func(k mentionKey, _ mention) []mesh.Host { return []mesh.Host{k.Host} })
+	t.declareClashes()
+}
+
+func (t *Tables) mentionEntry(k input.SourceKey, o *config.Object, emit func(mentionKey, mention)) {
+	for _, h := range hostsOf(config.Spec[*networking.ServiceEntry](o).GetHosts(), func(s string) mesh.Host { return mesh.Host(lower(s)) }) {
+		emit(mentionKey{h, aService, k}, mention{})
+	}
+}
+
+// mentionRoute emits the hosts of a VirtualService that is bound to the mesh (VirtualService.gateways: "mesh", or none at all), and where it sends requests.
+func (t *Tables) mentionRoute(r *table.Reader, k input.SourceKey, o *config.Object, emit func(mentionKey, mention)) {
+	spec := config.Spec[*networking.VirtualService](o)
+	if g := spec.GetGateways(); len(g) > 0 && !slices.Contains(g, "mesh") {
+		return
+	}
+	full := func(s string) mesh.Host { return t.FullHost(s, o.Namespace) }
+	hosts := hostsOf(spec.GetHosts(), full)
+	m := mention{exportTo: joinExports(t.in.ExportTo(r, o.Kind, spec.GetExportTo())), created: o.Created}
+	for _, h := range hosts {
+		emit(mentionKey{h, aRoute, k}, m)
+	}
+	m.hosts = joinHosts(hosts)
+	for _, h := range hostsOf(destinations(spec), full) {
+		if !slices.Contains(hosts, h) {
+			emit(mentionKey{h, aTarget, k}, m)
+		}
+	}
+}
+
+// hostsOf resolves names to hosts, sorted, each once.
+func hostsOf(names []string, full func(string) mesh.Host) []mesh.Host {
+	hosts := make([]mesh.Host, 0, len(names))
+	for _, n := range names {
+		hosts = append(hosts, full(n))
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+// destinations lists the hosts that a VirtualService sends requests or connections to, mirrors included.
+func destinations(spec *networking.VirtualService) []string {
+	var out []string
+	add := func(d *networking.Destination) {
+		if d.GetHost() != "" {
+			out = append(out, d.GetHost())
+		}
+	}
+	for _, h := range spec.GetHttp() {
+		for _, d := range h.GetRoute() {
+			add(d.GetDestination())
+		}
+		add(h.GetMirror())
+		for _, m := range h.GetMirrors() {
+			add(m.GetDestination())
+		}
+	}
+	for _, l := range spec.GetTcp() {
+		for _, d := range l.GetRoute() {
+			add(d.GetDestination())
+		}
+	}
+	for _, l := range spec.GetTls() {
+		for _, d := range l.GetRoute() {
+			add(d.GetDestination())
+		}
+	}
+	return out
+}
+
+// declareClashes notes, on the younger, VirtualServices that name a host which another one names that the same sidecars see.
+func (t *Tables) declareClashes() {
+	table.Derive(t.mentions, "clashes", cmp.Compare[mesh.Host], func(a, b struct{}) bool { return a == b },
+		func(r *table.Reader, host mesh.Host, rows table.Rows[mentionKey, mention], _ func(mesh.Host, struct{})) {
+			var routes []route
+			for k, m := range rows.All() {
+				if k.About == aRoute {
+					routes = append(routes, route{k, m})
+				}
+			}
+			slices.SortFunc(routes, older)
+			for i, loser := range routes {
+				w := slices.IndexFunc(routes[:i], loser.meets)
+				if w < 0 {
+					continue
+				}
+				t.noteClash(r, host, loser.key.object(), routes[w].key.object())
+			}
+		})
+}
+
+// route is a VirtualService that names a host.
+type route struct {
+	key mentionKey
+	mention
+}
+
+// older orders by age, then namespace, then name.
+func older(a, b route) int {
+	return cmp.Or(cmp.Compare(a.created, b.created), config.CompareKey(a.key.object(), b.key.object()))
+}
+
+// meets says whether there are namespaces that see both.
+func (a route) meets(b route) bool {
+	viewers := []string{"", a.key.Source.Namespace, b.key.Source.Namespace}
+	viewers = append(viewers, splitExports(a.exportTo)...)
+	return slices.ContainsFunc(viewers, func(v string) bool {
+		return v != "*" && v != "." && v != "~" &&
+			mesh.Exported(splitExports(a.exportTo), a.key.Source.Namespace, v) && mesh.Exported(splitExports(b.exportTo), b.key.Source.Namespace, v)
+	})
+}
+
+func (t *Tables) noteClash(r *table.Reader, host mesh.Host, loser, winner config.Key) {
+	l, ok := table.Get(r, t.in.VirtualServices.Table, loser)
+	if !ok {
+		return
+	}
+	r.Note(mesh.Problem{Object: l.Ref, Field: "spec.hosts", Code: "HostTaken", Severity: mesh.Warning,
+		Message: fmt.Sprintf("sidecars take the routes for host %s from VirtualService %s/%s, which is older; this one does not hold for them", host, winner.Namespace, winner.Name),
+		Fix:     "write the routes of a host in one VirtualService"})
+}

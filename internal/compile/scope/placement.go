@@ -1,0 +1,223 @@
+package scope
+
+import (
+	"cmp"
+	"slices"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// Placement is where one proxy stands. It is comparable.
+type Placement struct {
+	Layer        mesh.Layer // the topmost: a NamespaceLayer has Public below it
+	Sidecar      config.Key // the Sidecar object that selects the proxy; zero: none
+	Interception mesh.Interception
+	AutoVIP      bool
+}
+
+// view is the variant of a layer's listeners that the proxy has.
+func (p Placement) view(l mesh.Layer) ListenerView {
+	return ListenerView{Layer: l, Interception: p.Interception, AutoVIP: p.AutoVIP}
+}
+
+// layers is what the proxy sees, from below.
+func (p Placement) layers() []mesh.Layer {
+	if p.Layer.Kind == mesh.NamespaceLayer {
+		return []mesh.Layer{mesh.Public, p.Layer}
+	}
+	return []mesh.Layer{p.Layer}
+}
+
+// LayerInfo is what is known of a demanded layer. It is comparable.
+type LayerInfo struct {
+	Sidecar config.Key // of a SidecarLayer
+}
+
+// ListenerView is one variant of a layer's listeners that some proxy has.
+type ListenerView struct {
+	Layer        mesh.Layer
+	Interception mesh.Interception
+	AutoVIP      bool // listeners for allocated addresses too
+}
+
+// CompareListenerView orders by layer, interception, allocated addresses.
+func CompareListenerView(a, b ListenerView) int {
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Interception, b.Interception), cmp.Compare(a.part(), b.part()))
+}
+
+// term is a label that Sidecar objects of a namespace select proxies by; the empty pair stands for those without selector.
+type term struct{ namespace, pair string }
+
+func compareTerm(a, b term) int {
+	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.pair, b.pair))
+}
+
+// picker is what of a Sidecar object decides which proxies it selects.
+type picker struct {
+	labels  mesh.Labels
+	created int64
+}
+
+// sidecars is an index of Sidecar objects by their selector's first label.
+type sidecars struct {
+	byTerm *table.Table[term, table.Rows[config.Key, picker]]
+}
+
+func (t *Tables) declareSidecars() {
+	pickers := table.Derive(t.in.Sidecars.Table, "sidecar/selectors", config.CompareKey, func(a, b picker) bool { return a == b },
+		func(_ *table.Reader, k config.Key, o *config.Object, emit func(config.Key, picker)) {
+			selector := config.Spec[*networking.Sidecar](o).GetWorkloadSelector()
+			emit(k, picker{labels: mesh.MakeLabels(selector.GetLabels()), created: o.Created})
+		})
+	t.sidecars.byTerm = table.Group(pickers, "sidecar/selectors by label", compareTerm, func(k config.Key, p picker) []term {
+		first := ""
+		if pairs := p.labels.Pairs(); len(pairs) > 0 {
+			first = pairs[0]
+		}
+		return []term{{k.Namespace, first}}
+	})
+	t.declareDefaults()
+}
+
+// declareDefaults notes Sidecar objects without selector of which a namespace has more than one.
+func (t *Tables) declareDefaults() {
+	table.Derive(t.sidecars.byTerm, "sidecar/defaults", compareTerm, func(a, b struct{}) bool { return a == b },
+		func(r *table.Reader, k term, rows table.Rows[config.Key, picker], _ func(term, struct{})) {
+			if k.pair != "" || rows.Len() < 2 {
+				return
+			}
+			best, _ := oldest(rows, "")
+			for key := range rows.All() {
+				o, ok := table.Get(r, t.in.Sidecars.Table, key)
+				if !ok || key == best {
+					continue
+				}
+				r.Note(mesh.Problem{Object: o.Ref, Field: "spec.workloadSelector", Code: "SecondDefault", Severity: mesh.Error,
+					Message: "namespace " + key.Namespace + " has the default Sidecar " + best.Name + " already, which is older", Fix: "give this one a workloadSelector"})
+			}
+		})
+}
+
+// oldest picks the oldest of rows whose selector the labels match.
+func oldest(rows table.Rows[config.Key, picker], labels mesh.Labels) (best config.Key, found bool) {
+	var created int64
+	for k, p := range rows.All() {
+		if !labels.SelectedBy(p.labels) {
+			continue
+		}
+		if !found || p.created < created || p.created == created && k.Name < best.Name {
+			best, created, found = k, p.created, true
+		}
+	}
+	return best, found
+}
+
+// of finds the Sidecar object for a proxy: one of its namespace that selects it, else its namespace's default, else the root namespace's.
+func (s sidecars) of(r *table.Reader, p mesh.Proxy, root string) (config.Key, bool) {
+	candidates := table.NewRows(config.CompareKey, func(yield func(config.Key, picker) bool) {
+		for _, pair := range p.Labels.Pairs() {
+			rows, _ := table.Get(r, s.byTerm, term{p.Namespace, pair})
+			for k, v := range rows.All() {
+				if !yield(k, v) {
+					return
+				}
+			}
+		}
+	})
+	if k, ok := oldest(candidates, p.Labels); ok {
+		return k, true
+	}
+	for _, namespace := range []string{p.Namespace, root} {
+		rows, _ := table.Get(r, s.byTerm, term{namespace, ""})
+		if k, ok := oldest(rows, ""); ok {
+			return k, true
+		}
+	}
+	return config.Key{}, false
+}
+
+func (t *Tables) declarePlacements() {
+	t.Placements = table.Derive(t.in.Proxies.Table, "placements", cmp.Compare[mesh.ProxyID], func(a, b Placement) bool { return a == b },
+		func(r *table.Reader, id mesh.ProxyID, p mesh.Proxy, emit func(mesh.ProxyID, Placement)) {
+			if p.Type == mesh.Router {
+				emit(id, Placement{Layer: mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(p.Labels)}})
+				return
+			}
+			out := Placement{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace}, Interception: p.Interception, AutoVIP: p.AutoVIP}
+			if k, ok := t.sidecars.of(r, p, t.in.RootNamespace(r)); ok {
+				out.Sidecar = k
+				out.Layer = mesh.Layer{Kind: mesh.SidecarLayer, Namespace: p.Namespace, Name: k.Namespace + "/" + k.Name}
+			}
+			emit(id, out)
+		})
+}
+
+// declareDemand derives what is wanted from where proxies stand. The groups may be large; each row made of them looks at one member.
+func (t *Tables) declareDemand() {
+	byLayer := table.Group(t.Placements, "placements/layer", mesh.CompareLayer, func(_ mesh.ProxyID, p Placement) []mesh.Layer { return p.layers() }).Broad()
+	t.Layers = table.Derive(byLayer, "layers", mesh.CompareLayer, func(a, b LayerInfo) bool { return a == b },
+		func(_ *table.Reader, l mesh.Layer, rows table.Rows[mesh.ProxyID, Placement], emit func(mesh.Layer, LayerInfo)) {
+			_, p, _ := rows.First()
+			emit(l, LayerInfo{Sidecar: p.Sidecar})
+		}).Broad()
+	nothing := func(a, b struct{}) bool { return true }
+	t.GatewayViews = table.Derive(t.Layers, "gateway views", mesh.CompareLayer, nothing,
+		func(_ *table.Reader, l mesh.Layer, _ LayerInfo, emit func(mesh.Layer, struct{})) {
+			if l.Kind == mesh.GatewayLayer {
+				emit(l, struct{}{})
+			}
+		}).Broad()
+	byView := table.Group(t.Placements, "placements/view", CompareListenerView, func(_ mesh.ProxyID, p Placement) []ListenerView {
+		if p.Layer.Kind == mesh.GatewayLayer {
+			return nil
+		}
+		var views []ListenerView
+		for _, l := range p.layers() {
+			views = append(views, p.view(l))
+		}
+		return views
+	}).Broad()
+	t.ListenerViews = table.Derive(byView, "listener views", CompareListenerView, nothing,
+		func(_ *table.Reader, v ListenerView, _ table.Rows[mesh.ProxyID, Placement], emit func(ListenerView, struct{})) {
+			emit(v, struct{}{})
+		}).Broad()
+	t.declareCrowd()
+}
+
+// Whose plain sidecars are connected, for a host that may be its own namespace's affair: nobody's, one namespace's (its name), several.
+const several = "*"
+
+func (t *Tables) declareCrowd() {
+	plain := table.Group(t.Layers, "layers/plain", func(_, _ struct{}) int { return 0 }, func(l mesh.Layer, _ LayerInfo) []struct{} {
+		if l.Kind != mesh.NamespaceLayer {
+			return nil
+		}
+		return []struct{}{{}}
+	}).Broad()
+	t.crowd = table.Derive(plain, "crowd", func(_, _ struct{}) int { return 0 }, func(a, b string) bool { return a == b },
+		func(_ *table.Reader, k struct{}, rows table.Rows[mesh.Layer, LayerInfo], emit func(struct{}, string)) {
+			if rows.Len() > 1 {
+				emit(k, several)
+				return
+			}
+			l, _, _ := rows.First()
+			emit(k, l.Namespace)
+		}).Broad()
+}
+
+func (t *Tables) declareAttachments() {
+	t.Attachments = table.Derive(t.Placements, "attachments", cmp.Compare[mesh.ProxyID], sameAttachment,
+		func(r *table.Reader, id mesh.ProxyID, p Placement, emit func(mesh.ProxyID, mesh.Attachment)) {
+			inbound, ok := table.Get(r, t.inboundOf, id)
+			emit(id, attach(p, inbound, ok))
+		})
+}
+
+func sameAttachment(a, b mesh.Attachment) bool {
+	return slices.Equal(a.Clusters, b.Clusters) && slices.Equal(a.Loads, b.Loads) && slices.Equal(a.Listeners, b.Listeners) &&
+		slices.Equal(a.Routes, b.Routes) && slices.Equal(a.VirtualHosts, b.VirtualHosts)
+}

@@ -1,0 +1,156 @@
+package scope
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/compile/input"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// RuleKey names the DestinationRules of one namespace for one host with one visibility, which hold together.
+type RuleKey struct {
+	Namespace string
+	Host      mesh.Host // may be a wildcard
+	ExportTo  string    // as written, sorted, separated by commas
+}
+
+// CompareRuleKey orders by namespace, host, visibility.
+func CompareRuleKey(a, b RuleKey) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Host, b.Host), cmp.Compare(a.ExportTo, b.ExportTo))
+}
+
+// Rule is what DestinationRules of one key say together. It is immutable.
+type Rule struct {
+	Key     RuleKey
+	Objects []*config.Object // the oldest first: its trafficPolicy holds, the others add subsets
+	Spec    *networking.DestinationRule
+}
+
+func sameRule(a, b *Rule) bool {
+	return a.Key == b.Key && slices.EqualFunc(a.Objects, b.Objects, config.Same)
+}
+
+// Subset returns the subset of that name.
+func (r *Rule) Subset(name string) *networking.Subset {
+	if r == nil {
+		return nil
+	}
+	for _, s := range r.Spec.GetSubsets() {
+		if s.GetName() == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// Owner is the object that a subset was written in, or the rule itself for name "".
+func (r *Rule) Owner(name string) *config.Object {
+	for _, o := range r.Objects {
+		spec := config.Spec[*networking.DestinationRule](o)
+		if name == "" || slices.ContainsFunc(spec.GetSubsets(), func(s *networking.Subset) bool { return s.GetName() == name }) {
+			return o
+		}
+	}
+	return nil
+}
+
+// keyed is a DestinationRule under the key it holds with.
+type keyed struct {
+	key    RuleKey
+	object *config.Object
+}
+
+func (t *Tables) declareRules() {
+	each := table.Derive(t.in.DestinationRules.Table, "rules/objects", config.CompareKey, sameKeyed,
+		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, keyed)) {
+			if key, ok := t.ruleKey(r, o); ok {
+				emit(k, keyed{key, o})
+			}
+			t.checkRule(r, o)
+		})
+	byKey := table.Group(each, "rules/key", CompareRuleKey, func(_ config.Key, k keyed) []RuleKey { return []RuleKey{k.key} })
+	t.Rules = table.Derive(byKey, "rules", CompareRuleKey, sameRule,
+		func(r *table.Reader, k RuleKey, rows table.Rows[config.Key, keyed], emit func(RuleKey, *Rule)) {
+			emit(k, joinRules(r, k, rows))
+		})
+}
+
+func sameKeyed(a, b keyed) bool { return a.key == b.key && config.Same(a.object, b.object) }
+
+// ruleKey is what an object holds for; false where it holds for nothing yet.
+func (t *Tables) ruleKey(r *table.Reader, o *config.Object) (RuleKey, bool) {
+	spec := config.Spec[*networking.DestinationRule](o)
+	if len(spec.GetWorkloadSelector().GetMatchLabels()) > 0 {
+		return RuleKey{}, false
+	}
+	return RuleKey{o.Namespace, t.FullHost(spec.GetHost(), o.Namespace), joinExports(t.in.ExportTo(r, o.Kind, spec.GetExportTo()))}, true
+}
+
+func joinExports(list []string) string {
+	return strings.Join(slices.Compact(slices.Sorted(slices.Values(list))), ",")
+}
+
+func splitExports(s string) []string { return strings.Split(s, ",") }
+
+// checkRule notes what of a rule has no effect: a selector, a host that no one declares.
+func (t *Tables) checkRule(r *table.Reader, o *config.Object) {
+	spec := config.Spec[*networking.DestinationRule](o)
+	if len(spec.GetWorkloadSelector().GetMatchLabels()) > 0 {
+		p := input.NotYet(o, "spec.workloadSelector", "rules for selected clients")
+		p.Severity = mesh.Warning
+		r.Note(p)
+	}
+	host := t.FullHost(spec.GetHost(), o.Namespace)
+	if !host.IsWildcard() && !table.Has(r, t.reg.ServicesByHost, host) {
+		r.Note(mesh.Problem{Object: o.Ref, Field: "spec.host", Code: "UnknownHost", Severity: mesh.Warning,
+			Message: fmt.Sprintf("there is no service %s", host), Fix: "name a host that a service or ServiceEntry declares"})
+	}
+}
+
+// joinRules makes one rule of all objects of a key: the oldest, with the subsets that younger ones add (Istio's documented merging of rules for one host).
+func joinRules(r *table.Reader, k RuleKey, rows table.Rows[config.Key, keyed]) *Rule {
+	rule := &Rule{Key: k}
+	for _, row := range rows.All() {
+		rule.Objects = append(rule.Objects, row.object)
+	}
+	slices.SortFunc(rule.Objects, config.Older)
+	rule.Spec = config.Spec[*networking.DestinationRule](rule.Objects[0])
+	for _, o := range rule.Objects[1:] {
+		rule.add(r, o)
+	}
+	return rule
+}
+
+// add joins the subsets of a younger object. Names that are taken, and a second traffic policy, are noted.
+func (rule *Rule) add(r *table.Reader, o *config.Object) {
+	oldest := rule.Objects[0]
+	spec := config.Spec[*networking.DestinationRule](o)
+	joined := proto.CloneOf(rule.Spec)
+	for i, s := range spec.GetSubsets() {
+		if rule.Subset(s.GetName()) != nil {
+			r.Note(mesh.Problem{Object: o.Ref, Field: fmt.Sprintf("spec.subsets[%d].name", i), Code: "SubsetTaken", Severity: mesh.Error,
+				Message: fmt.Sprintf("subset %s of host %s is in %s already, which is older", s.GetName(), rule.Key.Host, oldest.Ref), Fix: "give the subset another name, or remove one of the two"})
+			continue
+		}
+		joined.Subsets = append(joined.Subsets, s)
+	}
+	if policy := spec.GetTrafficPolicy(); policy != nil {
+		if joined.TrafficPolicy == nil {
+			joined.TrafficPolicy = policy
+		} else {
+			r.Note(mesh.Problem{Object: o.Ref, Field: "spec.trafficPolicy", Code: "SecondPolicy", Severity: mesh.Warning,
+				Message: fmt.Sprintf("host %s has the traffic policy of %s, which is older; of this rule only the subsets are taken", rule.Key.Host, oldest.Ref),
+				Fix:     "write one DestinationRule for the host"})
+		}
+	}
+	rule.Spec = joined
+}

@@ -1,0 +1,247 @@
+package scope
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"fairway/internal/compile/registry"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+func lower(s string) string { return strings.ToLower(s) }
+
+func joinHosts(hosts []mesh.Host) string {
+	var b strings.Builder
+	for i, h := range hosts {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(string(h))
+	}
+	return b.String()
+}
+
+func (t *Tables) declareSeen() {
+	t.Seen = table.Derive(t.mentions, "seen", CompareKey, (*Seen).Equal,
+		func(r *table.Reader, host mesh.Host, own table.Rows[mentionKey, mention], emit func(Key, *Seen)) {
+			h := t.gather(r, host, own)
+			if h == nil {
+				return
+			}
+			t.emitPlain(r, h, emit)
+			t.emitSidecars(r, h, emit)
+		})
+}
+
+// host is all that is said of one host, by whoever says it, before anybody looks at it.
+type host struct {
+	name     mesh.Host
+	services []*mesh.Service // as registries order them
+	routes   []route         // VirtualServices, the most specific host first, then the oldest
+	rules    []route         // DestinationRules, in the same order
+	targets  []route         // VirtualServices that send requests to the host without naming it
+	root     string          // the root namespace
+}
+
+// gather reads what names a host: exactly, and by wildcards. nil: nothing makes it a host that anybody could address.
+func (t *Tables) gather(r *table.Reader, name mesh.Host, own table.Rows[mentionKey, mention]) *host {
+	h := &host{name: name}
+	addressed := false
+	for k := range own.All() {
+		addressed = addressed || k.About == aService || k.About == aRoute
+	}
+	if !addressed {
+		return nil
+	}
+	services, _ := table.Get(r, t.reg.ServicesByHost, name)
+	for _, m := range services.All() {
+		h.services = append(h.services, m.Service)
+	}
+	slices.SortFunc(h.services, registry.Before)
+	h.add(own)
+	for _, w := range name.Wildcards() {
+		rows, _ := table.Get(r, t.mentions, w)
+		h.add(rows)
+	}
+	h.root = t.in.RootNamespace(r)
+	return h
+}
+
+// add takes the mentions of one pattern; patterns come from the most specific on.
+func (h *host) add(rows table.Rows[mentionKey, mention]) {
+	routes, rules := len(h.routes), len(h.rules)
+	for k, m := range rows.All() {
+		switch k.About {
+		case aRoute:
+			h.routes = append(h.routes, route{k, m})
+		case aRule:
+			h.rules = append(h.rules, route{k, m})
+		case aTarget:
+			if k.Host == h.name {
+				h.targets = append(h.targets, route{k, m})
+			}
+		}
+	}
+	slices.SortFunc(h.routes[routes:], older)
+	slices.SortFunc(h.rules[rules:], older)
+}
+
+// resolve is what a gateway of a namespace sees of a host.
+func (t *Tables) resolve(r *table.Reader, namespace string, name mesh.Host) *Seen {
+	own, _ := table.Get(r, t.mentions, name)
+	h := t.gather(r, name, own)
+	if h == nil {
+		return nil
+	}
+	return h.seen(viewer{namespace: namespace})
+}
+
+// viewer looks at hosts with the eyes of a namespace; "" is one that no exportTo names. Through a Sidecar it sees what imports lets through.
+type viewer struct {
+	namespace string
+	imports   *imports
+}
+
+// seen is what a viewer sees of the host; nil: nothing.
+func (h *host) seen(v viewer) *Seen {
+	s := &Seen{Service: h.service(v)}
+	s.VirtualServices = h.virtualServices(v)
+	if s.Service == nil && !h.named(s.VirtualServices) {
+		return nil
+	}
+	if s.Service != nil {
+		s.Rule = h.rule(v, s.Service)
+	}
+	return s
+}
+
+// named says whether one of the VirtualServices names the host itself: a wildcard alone makes no host.
+func (h *host) named(keys []config.Key) bool {
+	return slices.ContainsFunc(h.routes, func(r route) bool { return r.key.Host == h.name && slices.Contains(keys, r.key.object()) })
+}
+
+// service picks the viewer's own namespace's service, else the first by registry and age.
+func (h *host) service(v viewer) *mesh.Service {
+	var first *mesh.Service
+	for _, s := range h.services {
+		if !s.VisibleIn(v.namespace) || !v.imports.let(s.Key.Namespace, h.name) {
+			continue
+		}
+		if s.Key.Namespace == v.namespace {
+			return s
+		}
+		if first == nil {
+			first = s
+		}
+	}
+	return first
+}
+
+// virtualServices lists those that the viewer sees. Of equally specific ones, those that not everybody sees go first, as Istio orders them.
+func (h *host) virtualServices(v viewer) []config.Key {
+	var visible []route
+	for _, m := range h.routes {
+		if m.visible(v.namespace) && v.imports.let(m.key.Source.Namespace, m.key.Host) {
+			visible = append(visible, m)
+		}
+	}
+	slices.SortStableFunc(visible, func(a, b route) int {
+		if a.key.Host != b.key.Host {
+			return 0
+		}
+		return cmp.Compare(b2i(a.visible("")), b2i(b.visible("")))
+	})
+	var keys []config.Key
+	for _, m := range visible {
+		if k := m.key.object(); !slices.Contains(keys, k) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (m route) visible(namespace string) bool {
+	return mesh.Exported(splitExports(m.exportTo), m.key.Source.Namespace, namespace)
+}
+
+// rule picks the DestinationRule: of the client's namespace, else of the service's, else of the root namespace; in each the most specific host
+// (destination_rule.proto, DestinationRule.host and exportTo). The root namespace's own clients find its rules last, like everybody.
+func (h *host) rule(v viewer, s *mesh.Service) RuleKey {
+	tiers := []string{v.namespace, s.Key.Namespace, h.root}
+	if v.namespace == h.root {
+		tiers = tiers[1:]
+	}
+	for _, namespace := range tiers {
+		if namespace == "" {
+			continue
+		}
+		for _, m := range h.rules {
+			if m.key.Source.Namespace == namespace && m.visible(v.namespace) {
+				return RuleKey{namespace, m.key.Host, m.exportTo}
+			}
+		}
+	}
+	return RuleKey{}
+}
+
+// emitPlain emits the rows of Public and of the namespaces that may see the host differently.
+func (t *Tables) emitPlain(r *table.Reader, h *host, emit func(Key, *Seen)) {
+	crowd, _ := table.Get(r, t.crowd, struct{}{})
+	if crowd == "" {
+		return
+	}
+	special := h.special()
+	var public *Seen
+	if _, own := slices.BinarySearch(special, crowd); !own {
+		if public = h.seen(viewer{}); public != nil {
+			emit(Key{mesh.Public, h.name}, public)
+		}
+	}
+	for _, namespace := range special {
+		l := mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: namespace}
+		if crowd != namespace && (crowd != several || !table.Has(r, t.Layers, l)) {
+			continue
+		}
+		s := h.seen(viewer{namespace: namespace})
+		if s != nil && (s.ownedBy(namespace) || !s.Equal(public)) {
+			emit(Key{l, h.name}, s)
+		}
+	}
+}
+
+// ownedBy says whether the service is the namespace's own, so that short names mean it.
+func (s *Seen) ownedBy(namespace string) bool {
+	return s.Service != nil && s.Service.Key.Namespace == namespace
+}
+
+// special lists the namespaces whose view of the host may differ from everybody's, sorted.
+func (h *host) special() []string {
+	var out []string
+	for _, s := range h.services {
+		out = append(out, s.Key.Namespace)
+		out = append(out, s.ExportTo...)
+	}
+	for _, m := range h.routes {
+		if !m.visible("") {
+			out = append(out, m.key.Source.Namespace)
+			out = append(out, splitExports(m.exportTo)...)
+		}
+	}
+	for _, m := range h.rules {
+		out = append(out, m.key.Source.Namespace)
+		out = append(out, splitExports(m.exportTo)...)
+	}
+	slices.Sort(out)
+	out = slices.Compact(out)
+	return slices.DeleteFunc(out, func(s string) bool { return s == "*" || s == "." || s == "~" })
+}

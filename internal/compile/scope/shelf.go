@@ -1,0 +1,59 @@
+package scope
+
+import (
+	"strings"
+
+	"fairway/internal/mesh"
+)
+
+// ClusterShelf is where a layer's outbound clusters are published, the special ones (PassthroughCluster, …) of Public, Sidecar and gateway layers too.
+func ClusterShelf(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l} }
+
+// LoadShelf is where a layer's load assignments are published.
+func LoadShelf(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l} }
+
+// RouteShelf is where a layer's route configurations are published, and their virtual hosts.
+func RouteShelf(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l} }
+
+// ListenerShelf is where a variant of a layer's outbound listeners is published.
+func ListenerShelf(v ListenerView) mesh.Shelf { return mesh.Shelf{Layer: v.Layer, Part: v.part()} }
+
+// GatewayListenerShelf is where a gateway's listeners are published.
+func GatewayListenerShelf(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l} }
+
+// InboundShelf is where the inbound side of equal workloads is published: its clusters, its listeners, its routes.
+func InboundShelf(k InboundKey) mesh.Shelf {
+	return mesh.Shelf{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: k.Namespace}, Part: "inbound/" + k.Spec}
+}
+
+// part names the variant: "redirect", "tproxy+vip".
+func (v ListenerView) part() string {
+	part := strings.ToLower(v.Interception.String())
+	if v.AutoVIP {
+		part += "+vip"
+	}
+	return part
+}
+
+// attach lists the shelves of a proxy, the lowest first.
+func attach(p Placement, inbound InboundKey, hasInbound bool) mesh.Attachment {
+	var a mesh.Attachment
+	for _, l := range p.layers() {
+		a.Clusters = append(a.Clusters, ClusterShelf(l))
+		a.Loads = append(a.Loads, LoadShelf(l))
+		a.Routes = append(a.Routes, RouteShelf(l))
+		a.VirtualHosts = append(a.VirtualHosts, RouteShelf(l))
+		if l.Kind == mesh.GatewayLayer {
+			a.Listeners = append(a.Listeners, GatewayListenerShelf(l))
+		} else {
+			a.Listeners = append(a.Listeners, ListenerShelf(p.view(l)))
+		}
+	}
+	if hasInbound {
+		s := InboundShelf(inbound)
+		a.Clusters = append(a.Clusters, s)
+		a.Listeners = append(a.Listeners, s)
+		a.Routes = append(a.Routes, s)
+	}
+	return a
+}

@@ -1,0 +1,144 @@
+package scope
+
+import (
+	"cmp"
+	"slices"
+
+	"fairway/internal/compile/input"
+	"fairway/internal/compile/registry"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// Key names a host as a layer sees it.
+type Key struct {
+	Layer mesh.Layer
+	Host  mesh.Host
+}
+
+// CompareKey orders by layer, then host.
+func CompareKey(a, b Key) int {
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Host, b.Host))
+}
+
+// Seen is what a layer sees of a host. It is immutable.
+type Seen struct {
+	Service         *mesh.Service // nil: only VirtualServices name this host
+	VirtualServices []config.Key  // bound to the mesh, the most specific host first, then the oldest: sidecars use the first
+	Rule            RuleKey       // of Service; the zero key: none
+	Egress          []int         // in a SidecarLayer: which of its egress listeners import the host
+	// Destination is set in a SidecarLayer where no egress listener imports the host but an imported VirtualService sends requests to it:
+	// it needs clusters, and has no listeners or virtual hosts of its own.
+	Destination bool
+}
+
+// Equal says whether two views are the same.
+func (s *Seen) Equal(o *Seen) bool {
+	if s == o || s == nil || o == nil {
+		return s == o
+	}
+	return s.Service.Equal(o.Service) && slices.Equal(s.VirtualServices, o.VirtualServices) && s.Rule == o.Rule &&
+		slices.Equal(s.Egress, o.Egress) && s.Destination == o.Destination
+}
+
+// Tables are the derived tables of this package.
+type Tables struct {
+	// Demand.
+	Placements    *table.Table[mesh.ProxyID, Placement]
+	Layers        *table.Table[mesh.Layer, LayerInfo]
+	GatewayViews  *table.Table[mesh.Layer, struct{}] // the gateway layers among Layers
+	ListenerViews *table.Table[ListenerView, struct{}]
+	Inbounds      *table.Table[InboundKey, *Inbound]
+	Attachments   *table.Table[mesh.ProxyID, mesh.Attachment]
+	// Views.
+	Egress *table.Table[EgressKey, Listener]
+	Rules  *table.Table[RuleKey, *Rule]
+	Seen   *table.Table[Key, *Seen]
+
+	in        *input.Tables
+	reg       *registry.Tables
+	sidecars  sidecars
+	mentions  *table.Table[mesh.Host, table.Rows[mentionKey, mention]]
+	imports   *table.Table[pattern, table.Rows[importKey, importEntry]]
+	crowd     *table.Table[struct{}, string]
+	policies  *table.Table[mesh.Layer, Outbound]
+	inboundOf *table.Table[mesh.ProxyID, InboundKey]
+}
+
+// Declare declares the package's tables.
+func Declare(in *input.Tables, reg *registry.Tables) *Tables {
+	t := &Tables{in: in, reg: reg}
+	t.declareSidecars()
+	t.declarePlacements()
+	t.declareDemand()
+	t.declareInbounds()
+	t.declareAttachments()
+	t.declareEgress()
+	t.declareRules()
+	t.declareMentions()
+	t.declareSeen()
+	return t
+}
+
+// Look is what a layer sees of a host: its own row, then Public's where it lies below. nil: nothing. A gateway sees all that is exported to its namespace.
+func (t *Tables) Look(r *table.Reader, l mesh.Layer, host mesh.Host) *Seen {
+	if l.Kind == mesh.GatewayLayer {
+		return t.resolve(r, l.Namespace, host)
+	}
+	if s, ok := table.Get(r, t.Seen, Key{l, host}); ok || l.Kind == mesh.SidecarLayer || l == mesh.Public {
+		return s
+	}
+	s, _ := table.Get(r, t.Seen, Key{mesh.Public, host})
+	return s
+}
+
+// Service is the service that a layer means by a host; nil: none.
+func (t *Tables) Service(r *table.Reader, l mesh.Layer, host mesh.Host) *mesh.Service {
+	if s := t.Look(r, l, host); s != nil {
+		return s.Service
+	}
+	return nil
+}
+
+// Rule is the DestinationRule that holds for a service as a layer sees it; nil: none.
+func (t *Tables) Rule(r *table.Reader, l mesh.Layer, s *mesh.Service) *Rule {
+	if seen := t.Look(r, l, s.Key.Host); seen != nil {
+		return t.RuleOf(r, seen)
+	}
+	return nil
+}
+
+// RuleOf is the DestinationRule of a row of Seen; nil: none.
+func (t *Tables) RuleOf(r *table.Reader, s *Seen) *Rule {
+	if s.Rule == (RuleKey{}) {
+		return nil
+	}
+	rule, _ := table.Get(r, t.Rules, s.Rule)
+	return rule
+}
+
+// VirtualServices are the VirtualServices bound to the mesh that hold for a host in a layer, as Seen orders them.
+func (t *Tables) VirtualServices(r *table.Reader, l mesh.Layer, host mesh.Host) []*config.Object {
+	if s := t.Look(r, l, host); s != nil {
+		return t.VirtualServicesOf(r, s)
+	}
+	return nil
+}
+
+// VirtualServicesOf are the objects of a row's VirtualServices.
+func (t *Tables) VirtualServicesOf(r *table.Reader, s *Seen) []*config.Object {
+	out := make([]*config.Object, 0, len(s.VirtualServices))
+	for _, k := range s.VirtualServices {
+		if o, ok := table.Get(r, t.in.VirtualServices.Table, k); ok {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// FullHost is the host that a rule of a namespace means by a name: a name without dots is a service of the rule's own namespace, as Istio documents for
+// VirtualService.hosts, Destination.host and DestinationRule.host.
+func (t *Tables) FullHost(name, namespace string) mesh.Host {
+	return mesh.FullHost(name, namespace, t.in.DomainSuffix())
+}
