@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"fairway/test/ads"
 )
 
 // result is all that is measured at one shape. Durations are in milliseconds, CPU in seconds, memory in MB (2^20), bytes as received inside the discovery responses.
@@ -54,9 +56,9 @@ type bench struct {
 	rounds  int
 	rules   rules
 	server  *server
-	reader  *reader
-	clients []*client
-	events  chan event
+	clients []*ads.Client
+	index   map[*ads.Client]int
+	events  chan ads.Event
 }
 
 func (b *bench) run(ctx context.Context) (res result, err error) {
@@ -73,16 +75,19 @@ func (b *bench) run(ctx context.Context) (res result, err error) {
 	}
 	defer func() {
 		for _, c := range b.clients {
-			c.disconnect()
+			c.Disconnect()
 		}
 		if stopErr := b.server.stop(); err == nil && stopErr != nil {
 			err = fmt.Errorf("stop server: %w", stopErr)
 		}
 	}()
-	b.reader = &reader{refs: map[string][]string{}}
-	b.events = make(chan event, 1<<16)
+	reader := ads.NewReader()
+	b.index = map[*ads.Client]int{}
+	b.events = make(chan ads.Event, 1<<16)
 	for i := range b.rules.shape.Clients {
-		b.clients = append(b.clients, newClient(i, b.rules.namespace(i), b.reader, b.events))
+		c := ads.New(node(i, b.rules.namespace(i)), reader, func(ev ads.Event) { b.events <- ev })
+		b.index[c] = i
+		b.clients = append(b.clients, c)
 	}
 	if err := b.first(ctx, &res); err != nil {
 		return res, err
@@ -100,7 +105,7 @@ func (b *bench) run(ctx context.Context) (res result, err error) {
 }
 
 func (b *bench) first(ctx context.Context, res *result) error {
-	if err := b.clients[0].connect(ctx, b.server.grpcAddr); err != nil {
+	if err := b.clients[0].Connect(ctx, b.server.grpcAddr); err != nil {
 		return err
 	}
 	if err := b.await(ctx, b.clients[:1]); err != nil {
@@ -126,7 +131,7 @@ func (b *bench) sync(ctx context.Context, res *result) error {
 	}
 	start := time.Now()
 	for _, c := range b.clients[1:] {
-		if err := c.connect(ctx, b.server.grpcAddr); err != nil {
+		if err := c.Connect(ctx, b.server.grpcAddr); err != nil {
 			return err
 		}
 	}
@@ -145,33 +150,33 @@ func (b *bench) sync(ctx context.Context, res *result) error {
 	rss, peak, err := b.server.memory()
 	res.RSS, res.Peak = mb(rss), mb(peak)
 	for _, c := range b.clients {
-		res.SyncBytes += c.takeTotals().Bytes
+		res.SyncBytes += c.TakeTotals().Bytes
 	}
 	res.SyncBytes /= len(b.clients)
 	return err
 }
 
 // await waits until the clients are synced.
-func (b *bench) await(ctx context.Context, clients []*client) error {
+func (b *bench) await(ctx context.Context, clients []*ads.Client) error {
 	hosts := b.rules.shape.Services
-	left := map[int]*client{}
+	left := map[*ads.Client]bool{}
 	for _, c := range clients {
-		if !c.synced(hosts) {
-			left[c.id] = c
+		if !c.Synced(hosts) {
+			left[c] = true
 		}
 	}
 	for len(left) > 0 {
 		select {
 		case ev := <-b.events:
-			if ev.err != nil {
-				return fmt.Errorf("client %d: %w", ev.client, ev.err)
+			if ev.Err != nil {
+				return b.failed(ev)
 			}
-			if c := left[ev.client]; c != nil && c.synced(hosts) {
-				delete(left, ev.client)
+			if left[ev.Client] && ev.Client.Synced(hosts) {
+				delete(left, ev.Client)
 			}
 		case <-ctx.Done():
-			for _, c := range left {
-				return fmt.Errorf("%d clients not synced; client %d holds %s: %w", len(left), c.id, c.state(), ctx.Err())
+			for c := range left {
+				return fmt.Errorf("%d clients not synced; client %d holds %s: %w", len(left), b.index[c], c.State(), ctx.Err())
 			}
 		}
 	}
@@ -186,8 +191,8 @@ func (b *bench) quiet(ctx context.Context) error {
 	for {
 		select {
 		case ev := <-b.events:
-			if ev.err != nil {
-				return fmt.Errorf("client %d: %w", ev.client, ev.err)
+			if ev.Err != nil {
+				return b.failed(ev)
 			}
 			timer.Reset(still)
 		case <-timer.C:
@@ -204,11 +209,15 @@ type edit struct {
 	expect map[string]bool // "<type> <name>", present or removed
 }
 
+func (b *bench) failed(ev ads.Event) error {
+	return fmt.Errorf("client %d: %w", b.index[ev.Client], ev.Err)
+}
+
 func key(typeURL, name string) string { return typeURL + " " + name }
 
 func (b *bench) changes(ctx context.Context, res *result) error {
 	r := b.rules
-	vhost := func(i int) string { return key(vhdsType, "80/"+r.host(i)+":80") }
+	vhost := func(i int) string { return key(ads.VirtualHostType, "80/"+r.host(i)+":80") }
 	added := r.shape.Services
 	for _, kind := range []struct {
 		name string
@@ -221,7 +230,7 @@ func (b *bench) changes(ctx context.Context, res *result) error {
 			want := map[string]bool{}
 			for _, subset := range []string{"", "v1", "v2"} {
 				name := "outbound|80|" + subset + "|" + r.host(0)
-				want[key(cdsType, name)], want[key(edsType, name)] = true, true
+				want[key(ads.ClusterType, name)], want[key(ads.EndpointType, name)] = true, true
 			}
 			return edit{func() error { return replace(r.path("rule", 0), r.destinationRule(0, 2000+n)) }, want}
 		}},
@@ -229,16 +238,16 @@ func (b *bench) changes(ctx context.Context, res *result) error {
 			i := added + n
 			name := "outbound|80||" + r.host(i)
 			return edit{func() error { return replace(r.path("service", i), r.service(i, 0)) },
-				map[string]bool{vhost(i): true, key(cdsType, name): true, key(edsType, name): true}}
+				map[string]bool{vhost(i): true, key(ads.ClusterType, name): true, key(ads.EndpointType, name): true}}
 		}},
 		{"one endpoint changed", func(n int) edit {
 			return edit{func() error { return replace(r.path("service", 1), r.service(1, 100+n%100)) },
-				map[string]bool{key(edsType, "outbound|80||"+r.host(1)): true}}
+				map[string]bool{key(ads.EndpointType, "outbound|80||"+r.host(1)): true}}
 		}},
 		{"one service removed", func(n int) edit {
 			i := added + n
 			return edit{func() error { return os.Remove(r.path("service", i)) },
-				map[string]bool{vhost(i): true, key(cdsType, "outbound|80||"+r.host(i)): true}}
+				map[string]bool{vhost(i): true, key(ads.ClusterType, "outbound|80||"+r.host(i)): true}}
 		}},
 	} {
 		c, err := b.repeat(ctx, kind.name, kind.edit)
@@ -307,18 +316,19 @@ func (b *bench) once(ctx context.Context, e edit) (time.Duration, error) {
 	for waiting > 0 {
 		select {
 		case ev := <-b.events:
-			if ev.err != nil {
-				return 0, fmt.Errorf("client %d: %w", ev.client, ev.err)
+			if ev.Err != nil {
+				return 0, b.failed(ev)
 			}
-			for _, name := range slices.Concat(ev.names, ev.gone) {
-				k := key(ev.typ, name)
-				if !e.expect[k] || seen[ev.client][k] {
+			i := b.index[ev.Client]
+			for _, name := range slices.Concat(ev.Names, ev.Removed) {
+				k := key(ev.Type, name)
+				if !e.expect[k] || seen[i][k] {
 					continue
 				}
-				seen[ev.client][k] = true
-				if left[ev.client]--; left[ev.client] == 0 {
+				seen[i][k] = true
+				if left[i]--; left[i] == 0 {
 					waiting--
-					end = ev.at
+					end = ev.At
 				}
 			}
 		case <-ctx.Done():
@@ -346,7 +356,7 @@ func missing(e edit, seen []map[string]bool) string {
 // collect averages what clients received since the last call.
 func (b *bench) collect() (bytes, resources float64, untouched int) {
 	for _, c := range b.clients {
-		t := c.takeTotals()
+		t := c.TakeTotals()
 		bytes += float64(t.Bytes)
 		resources += float64(t.Resources + t.Removed)
 		if t.Responses == 0 {
@@ -360,7 +370,7 @@ func (b *bench) collect() (bytes, resources float64, untouched int) {
 // restart replaces the server by a new one with nothing changed; the clients come back with all they hold.
 func (b *bench) restart(ctx context.Context, logPath string) (*restart, error) {
 	for _, c := range b.clients {
-		c.disconnect()
+		c.Disconnect()
 	}
 	if err := b.server.stop(); err != nil {
 		return nil, err
@@ -383,7 +393,7 @@ func (b *bench) restart(ctx context.Context, logPath string) (*restart, error) {
 	}
 	start := time.Now()
 	for _, c := range b.clients {
-		if err := c.connect(ctx, b.server.grpcAddr); err != nil {
+		if err := c.Connect(ctx, b.server.grpcAddr); err != nil {
 			return nil, err
 		}
 	}
@@ -399,7 +409,7 @@ func (b *bench) restart(ctx context.Context, logPath string) (*restart, error) {
 	}
 	out := &restart{SyncMS: ms(time.Since(start)), CPU: (after - before).Seconds()}
 	for _, c := range b.clients {
-		t := c.takeTotals()
+		t := c.TakeTotals()
 		out.Resources += t.Resources
 		out.Bytes += t.Bytes
 	}

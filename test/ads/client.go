@@ -1,0 +1,263 @@
+package ads
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// Event says that a client got a response, or that its stream ended with Err.
+type Event struct {
+	Client  *Client
+	At      time.Time
+	Type    string
+	Names   []string // resources in it
+	Removed []string
+	Bytes   int
+	Err     error
+}
+
+// Totals sums responses.
+type Totals struct{ Responses, Resources, Removed, Bytes int }
+
+// Held is one resource that a client holds.
+type Held struct {
+	Version string
+	Body    []byte // nil unless the client keeps bodies
+}
+
+// Client is one proxy. Make it with New; Connect and Disconnect may be called in turn, from one goroutine. What it holds outlives its streams.
+type Client struct {
+	Node   *corev3.Node
+	SotW   bool // speak the state-of-the-world protocol
+	Bodies bool // keep the resources' bytes, for Body
+
+	reader *Reader
+	events func(Event)
+
+	conn   *grpc.ClientConn
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu       sync.Mutex
+	held     map[string]map[string]Held // type → name
+	wanted   map[string]map[string]bool // type → names asked for
+	asked    map[string]bool            // types asked for on this stream
+	received Totals
+}
+
+// New returns a client that is not connected. events is called for each response, on the client's own goroutine; clients may share a reader.
+func New(node *corev3.Node, reader *Reader, events func(Event)) *Client {
+	return &Client{Node: node, reader: reader, events: events, held: map[string]map[string]Held{}, wanted: map[string]map[string]bool{}}
+}
+
+// Connect opens the stream and starts reading; what the client holds from before is told to the server.
+func (c *Client) Connect(ctx context.Context, target string) error {
+	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	open := openDelta
+	if c.SotW {
+		open = openSotW
+	}
+	s, err := open(ctx, c, conn)
+	if err != nil {
+		cancel()
+		conn.Close()
+		return err
+	}
+	c.conn, c.cancel, c.done, c.asked = conn, cancel, make(chan struct{}), map[string]bool{}
+	if err := c.greet(s); err != nil {
+		cancel()
+		conn.Close()
+		return err
+	}
+	go c.read(ctx, s)
+	return nil
+}
+
+// greet asks for the wildcard types, and for all that the client refers to already, before it hears anything, as Envoy does when it reconnects.
+func (c *Client) greet(s stream) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, typ := range []string{ClusterType, ListenerType} {
+		if err := c.ask(s, typ, nil, nil); err != nil {
+			return err
+		}
+	}
+	for _, typ := range []string{EndpointType, RouteType, VirtualHostType} {
+		if len(c.wanted[typ]) == 0 {
+			continue
+		}
+		if err := c.ask(s, typ, c.names(typ), nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Disconnect ends the stream and waits for its reader.
+func (c *Client) Disconnect() {
+	if c.cancel == nil {
+		return
+	}
+	c.cancel()
+	<-c.done
+	c.conn.Close()
+	c.cancel = nil
+}
+
+// stream is either protocol's, as far as the client tells them apart.
+type stream interface {
+	// ask subscribes to names (none: a wildcard) and unsubscribes from others. first is set with a stream's first request of the type.
+	ask(typ string, subscribe, unsubscribe []string, first bool) error
+	receive() (response, error)
+	ack(r response) error
+}
+
+// response is what both protocols' responses come to.
+type response struct {
+	typ, version, nonce string
+	resources           []resource
+	removed             []string // delta: named by the server; state of the world: what a full answer leaves out
+	bytes               int
+}
+
+type resource struct {
+	name, version string
+	body          []byte
+}
+
+func (c *Client) ask(s stream, typ string, subscribe, unsubscribe []string) error {
+	first := !c.asked[typ]
+	c.asked[typ] = true
+	return s.ask(typ, subscribe, unsubscribe, first)
+}
+
+// names lists what is asked for by name; none for the wildcard.
+func (c *Client) names(typ string) []string {
+	names := slices.Sorted(maps.Keys(c.wanted[typ]))
+	return slices.DeleteFunc(names, func(n string) bool { return n == "*" })
+}
+
+func (c *Client) read(ctx context.Context, s stream) {
+	defer close(c.done)
+	for {
+		r, err := s.receive()
+		at := time.Now()
+		ev := Event{Client: c, At: at, Err: err}
+		if err == nil {
+			ev, err = c.take(s, r)
+			ev.Client, ev.At, ev.Err = c, at, err
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		c.events(ev)
+		if err != nil {
+			return
+		}
+	}
+}
+
+// take stores a response, ACKs it, and asks for what it newly refers to.
+func (c *Client) take(s stream, r response) (Event, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ev := Event{Type: r.typ, Bytes: r.bytes, Removed: r.removed}
+	next, err := c.store(r, &ev)
+	if err != nil {
+		return ev, err
+	}
+	drop := c.remove(r)
+	c.received.Responses++
+	c.received.Resources += len(r.resources)
+	c.received.Removed += len(r.removed)
+	c.received.Bytes += r.bytes
+	if err := s.ack(r); err != nil {
+		return ev, err
+	}
+	if len(drop) > 0 {
+		if err := c.ask(s, EndpointType, nil, drop); err != nil {
+			return ev, err
+		}
+	}
+	for _, typ := range []string{EndpointType, RouteType, VirtualHostType} {
+		names := next[typ]
+		if len(names) == 0 {
+			continue
+		}
+		if typ == VirtualHostType { // one subscription without names
+			names = nil
+		}
+		if err := c.ask(s, typ, names, nil); err != nil {
+			return ev, err
+		}
+	}
+	return ev, nil
+}
+
+// store keeps a response's resources and returns what they newly refer to, by type.
+func (c *Client) store(r response, ev *Event) (map[string][]string, error) {
+	held := c.held[r.typ]
+	if held == nil {
+		held = map[string]Held{}
+		c.held[r.typ] = held
+	}
+	next := map[string][]string{}
+	for _, res := range r.resources {
+		h := Held{Version: res.version}
+		if c.Bodies {
+			h.Body = res.body
+		}
+		held[res.name] = h
+		ev.Names = append(ev.Names, res.name)
+		refs, err := c.reader.references(r.typ, res)
+		if err != nil {
+			return nil, err
+		}
+		if to := follows(r.typ); to != "" {
+			next[to] = append(next[to], c.want(to, refs)...)
+		}
+	}
+	return next, nil
+}
+
+// remove lets go of what a response takes away, and returns the load assignments that go with removed clusters.
+func (c *Client) remove(r response) (drop []string) {
+	for _, name := range r.removed {
+		delete(c.held[r.typ], name)
+		if r.typ == ClusterType && c.wanted[EndpointType][name] {
+			delete(c.wanted[EndpointType], name)
+			delete(c.held[EndpointType], name)
+			drop = append(drop, name)
+		}
+	}
+	return drop
+}
+
+// want notes names as wanted and returns those that are new.
+func (c *Client) want(typ string, names []string) []string {
+	have := c.wanted[typ]
+	if have == nil {
+		have = map[string]bool{}
+		c.wanted[typ] = have
+	}
+	var fresh []string
+	for _, name := range names {
+		if !have[name] {
+			have[name] = true
+			fresh = append(fresh, name)
+		}
+	}
+	return fresh
+}

@@ -1,0 +1,83 @@
+package ads
+
+import (
+	"context"
+	"fmt"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+type sotwStream struct {
+	client *Client
+	wire   discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
+	begun  bool
+	last   map[string]response // by type: what a request of the type answers
+}
+
+func openSotW(ctx context.Context, c *Client, conn *grpc.ClientConn) (stream, error) {
+	wire, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx, grpc.WaitForReady(true))
+	return &sotwStream{client: c, wire: wire, last: map[string]response{}}, err
+}
+
+// ask names all that the client wants of the type: a request replaces the one before.
+func (s *sotwStream) ask(typ string, _, _ []string, _ bool) error {
+	if typ == VirtualHostType {
+		return nil // the state of the world has no virtual hosts of their own
+	}
+	return s.send(typ, s.last[typ])
+}
+
+func (s *sotwStream) send(typ string, answers response) error {
+	req := &discoveryv3.DiscoveryRequest{TypeUrl: typ, ResourceNames: s.client.names(typ), VersionInfo: answers.version, ResponseNonce: answers.nonce}
+	if !s.begun {
+		s.begun, req.Node = true, s.client.Node
+	}
+	return s.wire.Send(req)
+}
+
+func (s *sotwStream) receive() (response, error) {
+	resp, err := s.wire.Recv()
+	if err != nil {
+		return response{}, err
+	}
+	r := response{typ: resp.TypeUrl, version: resp.VersionInfo, nonce: resp.Nonce, bytes: proto.Size(resp)}
+	present := map[string]bool{}
+	for _, packed := range resp.Resources {
+		m, err := packed.UnmarshalNew()
+		if err != nil {
+			return r, err
+		}
+		name := nameOf(m)
+		if name == "" {
+			return r, fmt.Errorf("a %s without a name", resp.TypeUrl)
+		}
+		present[name] = true
+		r.resources = append(r.resources, resource{name, "", packed.Value})
+	}
+	if r.typ == ClusterType || r.typ == ListenerType { // these answers are complete: what they leave out is gone
+		for _, name := range s.client.Names(r.typ) {
+			if !present[name] {
+				r.removed = append(r.removed, name)
+			}
+		}
+	}
+	return r, nil
+}
+
+func nameOf(m proto.Message) string {
+	fields := m.ProtoReflect().Descriptor().Fields()
+	for _, field := range []protoreflect.Name{"name", "cluster_name"} {
+		if fd := fields.ByName(field); fd != nil {
+			return m.ProtoReflect().Get(fd).String()
+		}
+	}
+	return ""
+}
+
+func (s *sotwStream) ack(r response) error {
+	s.last[r.typ] = response{version: r.version, nonce: r.nonce}
+	return s.send(r.typ, r)
+}

@@ -1,0 +1,60 @@
+package ads
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Synced says whether the client holds all that it asked for and at least that many virtual hosts.
+func (c *Client) Synced(hosts int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.held[ClusterType]) == 0 || len(c.held[ListenerType]) == 0 || len(c.held[VirtualHostType]) < hosts {
+		return false
+	}
+	for _, typ := range []string{EndpointType, RouteType} {
+		for name := range c.wanted[typ] {
+			if _, ok := c.held[typ][name]; !ok {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// State describes what the client holds, for a message that says why it is not synced.
+func (c *Client) State() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var b strings.Builder
+	for _, typ := range Types {
+		fmt.Fprintf(&b, "%s %d of %d wanted; ", Short(typ), len(c.held[typ]), len(c.wanted[typ]))
+	}
+	return b.String()
+}
+
+// Names lists what the client holds of a type, in order.
+func (c *Client) Names(typ string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.held[typ]))
+}
+
+// Body returns the bytes of a resource that the client holds; it must keep bodies.
+func (c *Client) Body(typ, name string) ([]byte, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h, ok := c.held[typ][name]
+	return h.Body, ok
+}
+
+// TakeTotals returns what was received since the last call.
+func (c *Client) TakeTotals() Totals {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.received
+	c.received = Totals{}
+	return t
+}
