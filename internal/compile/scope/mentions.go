@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/compile/input"
 	"fairway/internal/config"
+	routes "fairway/internal/envoy/route"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
@@ -38,6 +40,7 @@ func compareMention(a, b mentionKey) int {
 type mention struct {
 	exportTo string
 	created  int64
+	sources  string // of aRoute: the namespaces that its matches have as sourceNamespace, separated by commas
 	hosts    string // of aTarget: the hosts of the VirtualService, separated by commas
 }
 
@@ -81,9 +84,11 @@ func (t *Tables) mentionRoute(r *table.Reader, k input.SourceKey, o *config.Obje
 	full := func(s string) mesh.Host { return t.FullHost(s, o.Namespace) }
 	hosts := hostsOf(spec.GetHosts(), full)
 	m := mention{exportTo: joinExports(t.in.ExportTo(r, o.Kind, spec.GetExportTo())), created: o.Created}
+	m.sources = strings.Join(routes.SourceNamespaces(spec), ",")
 	for _, h := range hosts {
 		emit(mentionKey{h, aRoute, k}, m)
 	}
+	m.sources = ""
 	m.hosts = joinHosts(hosts)
 	for _, h := range hostsOf(destinations(spec), full) {
 		if !slices.Contains(hosts, h) {

@@ -17,6 +17,7 @@ type Placement struct {
 	Sidecar      config.Key // the Sidecar object that selects the proxy; zero: none
 	Interception mesh.Interception
 	AutoVIP      bool
+	Sources      mesh.Labels // those of the proxy's labels that sourceLabels of some VirtualService ask for
 }
 
 // view is the variant of a layer's listeners that the proxy has.
@@ -147,7 +148,8 @@ func (t *Tables) declarePlacements() {
 				emit(id, Placement{Layer: mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(p.Labels)}})
 				return
 			}
-			out := Placement{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace}, Interception: p.Interception, AutoVIP: p.AutoVIP}
+			out := Placement{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace}, Interception: p.Interception, AutoVIP: p.AutoVIP,
+				Sources: t.sourcesOf(r, p.Labels)}
 			if k, ok := t.sidecars.of(r, p, t.in.RootNamespace(r)); ok {
 				out.Sidecar = k
 				out.Layer = mesh.Layer{Kind: mesh.SidecarLayer, Namespace: p.Namespace, Name: k.Namespace + "/" + k.Name}

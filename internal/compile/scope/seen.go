@@ -109,6 +109,7 @@ type viewer struct {
 func (h *host) seen(v viewer) *Seen {
 	s := &Seen{Service: h.service(v)}
 	s.VirtualServices = h.virtualServices(v)
+	s.Source = h.source(v, s.VirtualServices)
 	if s.Service == nil && !h.named(s.VirtualServices) {
 		return nil
 	}
@@ -116,6 +117,16 @@ func (h *host) seen(v viewer) *Seen {
 		s.Rule = h.rule(v, s.Service)
 	}
 	return s
+}
+
+// source is the viewer's namespace where one of the VirtualServices asks for it.
+func (h *host) source(v viewer, keys []config.Key) string {
+	for _, m := range h.routes {
+		if m.sources != "" && slices.Contains(splitExports(m.sources), v.namespace) && slices.Contains(keys, m.key.object()) {
+			return v.namespace
+		}
+	}
+	return ""
 }
 
 // named says whether one of the VirtualServices names the host itself: a wildcard alone makes no host.
@@ -232,6 +243,9 @@ func (h *host) special() []string {
 		out = append(out, s.ExportTo...)
 	}
 	for _, m := range h.routes {
+		if m.sources != "" {
+			out = append(out, splitExports(m.sources)...)
+		}
 		if !m.visible("") {
 			out = append(out, m.key.Source.Namespace)
 			out = append(out, splitExports(m.exportTo)...)
@@ -243,5 +257,5 @@ func (h *host) special() []string {
 	}
 	slices.Sort(out)
 	out = slices.Compact(out)
-	return slices.DeleteFunc(out, func(s string) bool { return s == "*" || s == "." || s == "~" })
+	return slices.DeleteFunc(out, func(s string) bool { return s == "" || s == "*" || s == "." || s == "~" })
 }

@@ -18,6 +18,14 @@ func RouteShelf(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l} }
 // ListenerShelf is where a variant of a layer's outbound listeners is published.
 func ListenerShelf(v ListenerView) mesh.Shelf { return mesh.Shelf{Layer: v.Layer, Part: v.part()} }
 
+// RedirectShelf is where a gateway's virtual hosts are published that do nothing but send to HTTPS: those that rules claim shadow them.
+func RedirectShelf(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l, Part: "redirect"} }
+
+// SourceShelf is where the virtual hosts are published that proxies with certain labels see instead of their layer's.
+func SourceShelf(v SourceView) mesh.Shelf {
+	return mesh.Shelf{Layer: v.Layer, Part: "sources/" + string(v.Sources)}
+}
+
 // GatewayListenerShelf is where a gateway's listeners are published.
 func GatewayListenerShelf(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l} }
 
@@ -42,12 +50,20 @@ func attach(p Placement, inbound InboundKey, hasInbound bool) mesh.Attachment {
 		a.Clusters = append(a.Clusters, ClusterShelf(l))
 		a.Loads = append(a.Loads, LoadShelf(l))
 		a.Routes = append(a.Routes, RouteShelf(l))
+		if l.Kind == mesh.GatewayLayer {
+			a.VirtualHosts = append(a.VirtualHosts, RedirectShelf(l))
+		}
 		a.VirtualHosts = append(a.VirtualHosts, RouteShelf(l))
 		if l.Kind == mesh.GatewayLayer {
 			a.Listeners = append(a.Listeners, GatewayListenerShelf(l))
 		} else {
 			a.Listeners = append(a.Listeners, ListenerShelf(p.view(l)))
 		}
+	}
+	if p.Sources != "" {
+		s := SourceShelf(SourceView{p.Layer, p.Sources})
+		a.Routes = append(a.Routes, s)
+		a.VirtualHosts = append(a.VirtualHosts, s)
 	}
 	if hasInbound {
 		s := InboundShelf(inbound)

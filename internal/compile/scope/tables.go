@@ -31,6 +31,8 @@ type Seen struct {
 	// Destination is set in a SidecarLayer where no egress listener imports the host but an imported VirtualService sends requests to it:
 	// it needs clusters, and has no listeners or virtual hosts of its own.
 	Destination bool
+	// Source is the namespace that looks, where a match of one of VirtualServices has it as its sourceNamespace; empty: it does not matter who looks.
+	Source string
 }
 
 // Equal says whether two views are the same.
@@ -39,7 +41,7 @@ func (s *Seen) Equal(o *Seen) bool {
 		return s == o
 	}
 	return s.Service.Equal(o.Service) && slices.Equal(s.VirtualServices, o.VirtualServices) && s.Rule == o.Rule &&
-		slices.Equal(s.Egress, o.Egress) && s.Destination == o.Destination
+		slices.Equal(s.Egress, o.Egress) && s.Destination == o.Destination && s.Source == o.Source
 }
 
 // Tables are the derived tables of this package.
@@ -49,8 +51,11 @@ type Tables struct {
 	Layers        *table.Table[mesh.Layer, LayerInfo]
 	GatewayViews  *table.Table[mesh.Layer, struct{}] // the gateway layers among Layers
 	ListenerViews *table.Table[ListenerView, struct{}]
+	SourceViews   *table.Table[SourceView, struct{}]
 	Inbounds      *table.Table[InboundKey, *Inbound]
 	Attachments   *table.Table[mesh.ProxyID, mesh.Attachment]
+	// SourceViewsByLabel finds source views by each of their labels.
+	SourceViewsByLabel *table.Table[string, table.Rows[SourceView, struct{}]]
 	// Views.
 	Egress *table.Table[EgressKey, Listener]
 	Rules  *table.Table[RuleKey, *Rule]
@@ -63,6 +68,7 @@ type Tables struct {
 	imports   *table.Table[pattern, table.Rows[importKey, importEntry]]
 	crowd     *table.Table[struct{}, string]
 	policies  *table.Table[mesh.Layer, Outbound]
+	sources   *table.Table[string, table.Rows[config.Key, []string]]
 	inboundOf *table.Table[mesh.ProxyID, InboundKey]
 }
 
@@ -70,7 +76,9 @@ type Tables struct {
 func Declare(in *input.Tables, reg *registry.Tables) *Tables {
 	t := &Tables{in: in, reg: reg}
 	t.declareSidecars()
+	t.declareSources()
 	t.declarePlacements()
+	t.declareSourceViews()
 	t.declareDemand()
 	t.declareInbounds()
 	t.declareAttachments()

@@ -1,0 +1,14 @@
+// Package registry derives the services of the mesh and their endpoints from all registries: ServiceEntry and WorkloadEntry objects, and what
+// other registries hand in as rows.
+//
+//	Naming  ──► Services (service as its registry knows it) ──► Merged (host, namespace) ──► ServicesByHost
+//	                                                             └─► VIPs (addresses of services that have none)
+//	Serving ──► Endpoints ──► EndpointsByHost (host, namespace), EndpointsByAddress (IP)
+//
+// Several registries, or several ServiceEntries, may say something of one host in one namespace. The aggregator's rule: the registry of the
+// higher rank, then the older, then the smaller name wins; what it does not say of ports the others add. The losers carry a Problem.
+// The same host in different namespaces stays apart: who sees which is scope's business.
+//
+// Joins run from the side that changes: a WorkloadEntry asks an index of selectors by its own labels, so that one changed entry recomputes one row.
+// The specification is networking/v1alpha3/service_entry.proto and workload_entry.proto of istio.io/api.
+package registry

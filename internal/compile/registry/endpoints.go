@@ -1,0 +1,131 @@
+package registry
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/compile/input"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// inlineEndpoints emits the endpoints that a ServiceEntry lists, for each of its hosts. Resolved by DNS and with none listed, the host is its own address.
+func inlineEndpoints(o *config.Object, emit func(mesh.EndpointKey, mesh.Endpoint)) {
+	spec := config.Spec[*networking.ServiceEntry](o)
+	for _, host := range entryHosts(spec) {
+		key := entryKey(o, host)
+		if len(spec.GetEndpoints()) == 0 {
+			if isDNS(spec) && spec.GetWorkloadSelector() == nil && !host.IsWildcard() {
+				emit(mesh.EndpointKey{Service: key, ID: string(host)}, mesh.Endpoint{Address: string(host)})
+			}
+			continue
+		}
+		ids := map[string]int{}
+		for _, e := range spec.GetEndpoints() {
+			address := e.GetAddress()
+			if address == "" {
+				continue // only a network is given: its gateway stands for the endpoint, which multi-network delivery brings
+			}
+			emit(mesh.EndpointKey{Service: key, ID: uniqueID(ids, address)}, endpoint(e))
+		}
+	}
+}
+
+func isDNS(spec *networking.ServiceEntry) bool {
+	return spec.GetResolution() == networking.ServiceEntry_DNS || spec.GetResolution() == networking.ServiceEntry_DNS_ROUND_ROBIN
+}
+
+// uniqueID names an endpoint by its address, and the second of an address by its number too: the name stays when others come and go.
+func uniqueID(seen map[string]int, address string) string {
+	n := seen[address]
+	seen[address]++
+	if n == 0 {
+		return address
+	}
+	return address + "#" + strconv.Itoa(n+1)
+}
+
+func endpoint(e *networking.WorkloadEntry) mesh.Endpoint {
+	ports := make(map[string]string, len(e.GetPorts()))
+	for name, n := range e.GetPorts() {
+		ports[name] = strconv.FormatUint(uint64(n), 10)
+	}
+	return mesh.Endpoint{
+		Address:  e.GetAddress(),
+		Ports:    mesh.MakeLabels(ports),
+		Labels:   mesh.MakeLabels(e.GetLabels()),
+		Locality: mesh.ParseLocality(e.GetLocality()),
+		Network:  e.GetNetwork(),
+		Weight:   e.GetWeight(),
+		Identity: e.GetServiceAccount(),
+	}
+}
+
+// term is one label that workloads are looked up by, in one namespace. An empty pair stands for selectors without labels.
+type term struct{ namespace, pair string }
+
+func compareTerm(a, b term) int {
+	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.pair, b.pair))
+}
+
+// selector is the workloadSelector of one ServiceEntry.
+type selector struct {
+	labels   mesh.Labels
+	services []mesh.ServiceKey
+}
+
+func sameSelector(a, b *selector) bool {
+	return a.labels == b.labels && slices.Equal(a.services, b.services)
+}
+
+// selectors is an index of selectors by their first label: a workload that matches one has that label.
+type selectors struct {
+	byTerm *table.Table[term, table.Rows[config.Key, *selector]]
+}
+
+func declareSelectors(in *input.Tables) selectors {
+	rows := table.Derive(in.ServiceEntries.Table, "selectors", config.CompareKey, sameSelector,
+		func(_ *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *selector)) {
+			spec := config.Spec[*networking.ServiceEntry](o)
+			if spec.GetWorkloadSelector() == nil {
+				return
+			}
+			s := &selector{labels: mesh.MakeLabels(spec.GetWorkloadSelector().GetLabels())}
+			for _, host := range entryHosts(spec) {
+				s.services = append(s.services, entryKey(o, host))
+			}
+			emit(k, s)
+		})
+	byTerm := table.Group(rows, "selectors/label", compareTerm, func(k config.Key, s *selector) []term {
+		first := ""
+		if pairs := s.labels.Pairs(); len(pairs) > 0 {
+			first = pairs[0]
+		}
+		return []term{{k.Namespace, first}}
+	})
+	return selectors{byTerm}
+}
+
+// endpoints emits what a WorkloadEntry serves: each host of each ServiceEntry of its namespace whose selector it matches.
+func (s selectors) endpoints(r *table.Reader, o *config.Object, emit func(mesh.EndpointKey, mesh.Endpoint)) {
+	spec := config.Spec[*networking.WorkloadEntry](o)
+	e := endpoint(spec)
+	if e.Address == "" {
+		return
+	}
+	for _, pair := range append(e.Labels.Pairs(), "") {
+		rows, _ := table.Get(r, s.byTerm, term{o.Namespace, pair})
+		for _, sel := range rows.All() {
+			if !e.Labels.SelectedBy(sel.labels) {
+				continue
+			}
+			for _, key := range sel.services {
+				emit(mesh.EndpointKey{Service: key, ID: "WorkloadEntry/" + o.Name}, e)
+			}
+		}
+	}
+}

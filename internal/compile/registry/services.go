@@ -1,0 +1,192 @@
+package registry
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/compile/input"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+func (t *Tables) declareServices() {
+	t.Services = table.Derive(t.in.Naming.Table, "services", mesh.CompareServiceKey, (*mesh.Service).Equal,
+		func(r *table.Reader, _ input.SourceKey, s input.Source, emit func(mesh.ServiceKey, *mesh.Service)) {
+			switch {
+			case s.Service != nil:
+				emit(s.Service.Key, t.exported(r, s.Service))
+			case isServiceEntry(s.Object):
+				t.entryServices(r, s.Object, emit)
+			}
+		})
+	byHost := table.Group(t.Services, "services/host", CompareHostKey, func(k mesh.ServiceKey, _ *mesh.Service) []HostKey {
+		return []HostKey{{k.Host, k.Namespace}}
+	})
+	t.Merged = table.Derive(byHost, "merged", CompareHostKey, sameMerged,
+		func(r *table.Reader, k HostKey, rows table.Rows[mesh.ServiceKey, *mesh.Service], emit func(HostKey, *Merged)) {
+			emit(k, merge(r, rows))
+		})
+	t.ServicesByHost = table.Group(t.Merged, "merged/host", cmp.Compare[mesh.Host], func(k HostKey, _ *Merged) []mesh.Host {
+		return []mesh.Host{k.Host}
+	})
+	t.declareOverlaps()
+}
+
+func sameMerged(a, b *Merged) bool {
+	return a.Service.Equal(b.Service) && slices.Equal(a.Parts, b.Parts)
+}
+
+// exported fills in the mesh's default visibility of a registry's service.
+func (t *Tables) exported(r *table.Reader, s *mesh.Service) *mesh.Service {
+	if len(s.ExportTo) > 0 {
+		return s
+	}
+	copied := *s
+	copied.ExportTo = t.in.ExportTo(r, "Service", nil)
+	return &copied
+}
+
+// entryServices emits a service for each host of a ServiceEntry.
+func (t *Tables) entryServices(r *table.Reader, o *config.Object, emit func(mesh.ServiceKey, *mesh.Service)) {
+	spec := config.Spec[*networking.ServiceEntry](o)
+	if spec.GetResolution() == networking.ServiceEntry_DYNAMIC_DNS {
+		r.Note(mesh.Problem{Object: o.Ref, Field: "spec.resolution", Code: "NotYet", Severity: mesh.Info,
+			Message: "DYNAMIC_DNS has no effect yet: connections go where the client sent them, as with NONE"})
+	}
+	exportTo := t.in.ExportTo(r, o.Kind, spec.GetExportTo())
+	ports := entryPorts(spec)
+	for _, host := range entryHosts(spec) {
+		emit(entryKey(o, host), &mesh.Service{
+			Key:        entryKey(o, host),
+			Ports:      ports,
+			Addresses:  spec.GetAddresses(),
+			Resolution: resolution(spec.GetResolution()),
+			External:   spec.GetLocation() == networking.ServiceEntry_MESH_EXTERNAL,
+			ExportTo:   exportTo,
+			Labels:     o.Labels,
+			Identities: spec.GetSubjectAltNames(),
+			Created:    o.Created,
+			Origin:     o.Ref,
+		})
+	}
+}
+
+func entryKey(o *config.Object, host mesh.Host) mesh.ServiceKey {
+	return mesh.ServiceKey{Host: host, Namespace: o.Namespace, Registry: ServiceEntryRegistry, Object: o.Name}
+}
+
+// entryHosts lists the hosts of a ServiceEntry in lower case, each once.
+func entryHosts(spec *networking.ServiceEntry) []mesh.Host {
+	var hosts []mesh.Host
+	for _, h := range spec.GetHosts() {
+		host := mesh.Host(strings.ToLower(h))
+		if !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
+
+func entryPorts(spec *networking.ServiceEntry) []mesh.Port {
+	ports := make([]mesh.Port, 0, len(spec.GetPorts()))
+	for _, p := range spec.GetPorts() {
+		protocol, _ := mesh.ParseProtocol(p.GetProtocol())
+		ports = append(ports, mesh.Port{Name: p.GetName(), Number: p.GetNumber(), Target: p.GetTargetPort(), Protocol: protocol})
+	}
+	slices.SortStableFunc(ports, func(a, b mesh.Port) int { return cmp.Compare(a.Number, b.Number) })
+	return slices.CompactFunc(ports, func(a, b mesh.Port) bool { return a.Number == b.Number })
+}
+
+func resolution(r networking.ServiceEntry_Resolution) mesh.Resolution {
+	switch r {
+	case networking.ServiceEntry_STATIC:
+		return mesh.ClientSide
+	case networking.ServiceEntry_DNS:
+		return mesh.DNS
+	case networking.ServiceEntry_DNS_ROUND_ROBIN:
+		return mesh.DNSRoundRobin
+	}
+	return mesh.Passthrough
+}
+
+// merge makes one service of all that declare a host in a namespace. A loser that is resolved in the same way adds the ports that the winner lacks.
+func merge(r *table.Reader, rows table.Rows[mesh.ServiceKey, *mesh.Service]) *Merged {
+	all := make([]*mesh.Service, 0, rows.Len())
+	for _, s := range rows.All() {
+		all = append(all, s)
+	}
+	slices.SortFunc(all, Before)
+	m := &Merged{Service: all[0], Parts: []mesh.ServiceKey{all[0].Key}}
+	for _, s := range all[1:] {
+		added := 0
+		if s.Resolution == m.Service.Resolution {
+			added = m.add(s)
+		}
+		r.Note(sameHost(s, all[0], added))
+	}
+	return m
+}
+
+// add joins a loser: its endpoints serve the ports that it declares, and those that no one else has are added. It returns how many.
+func (m *Merged) add(s *mesh.Service) int {
+	m.Parts = append(m.Parts, s.Key)
+	merged := *m.Service
+	merged.Ports = slices.Clone(merged.Ports)
+	for _, p := range s.Ports {
+		if _, taken := merged.Port(p.Number); !taken {
+			merged.Ports = append(merged.Ports, p)
+		}
+	}
+	added := len(merged.Ports) - len(m.Service.Ports)
+	if added > 0 {
+		slices.SortStableFunc(merged.Ports, func(a, b mesh.Port) int { return cmp.Compare(a.Number, b.Number) })
+		m.Service = &merged
+	}
+	return added
+}
+
+func sameHost(loser, winner *mesh.Service, added int) mesh.Problem {
+	p := mesh.Problem{Object: originOf(loser), Field: "spec.hosts", Code: "SameHost", Severity: mesh.Info,
+		Message: fmt.Sprintf("host %s is declared by %s too, which goes first; of this one the endpoints and %d more ports are taken", loser.Key.Host, originOf(winner), added)}
+	if loser.Resolution != winner.Resolution {
+		p.Severity = mesh.Warning
+		p.Message = fmt.Sprintf("host %s is declared by %s too, with another resolution: that one goes first, and this one is not used", loser.Key.Host, originOf(winner))
+		p.Fix = "declare the host once in a namespace"
+	}
+	return p
+}
+
+// originOf names a service's object; a registry's service that has none is named by its key.
+func originOf(s *mesh.Service) mesh.ObjectRef {
+	if s.Origin != (mesh.ObjectRef{}) {
+		return s.Origin
+	}
+	return mesh.ObjectRef{Kind: s.Key.Registry, Namespace: s.Key.Namespace, Name: string(s.Key.Host)}
+}
+
+// declareOverlaps notes public services that lose their host to another namespace's in the eyes of everybody else.
+func (t *Tables) declareOverlaps() {
+	table.Derive(t.ServicesByHost, "overlaps", cmp.Compare[mesh.Host], func(a, b struct{}) bool { return a == b },
+		func(r *table.Reader, _ mesh.Host, rows table.Rows[HostKey, *Merged], _ func(mesh.Host, struct{})) {
+			if rows.Len() < 2 {
+				return
+			}
+			var public []*mesh.Service
+			for _, m := range rows.All() {
+				if m.Service.VisibleIn("") {
+					public = append(public, m.Service)
+				}
+			}
+			slices.SortFunc(public, Before)
+			for i := 1; i < len(public); i++ {
+				r.Note(mesh.Problem{Object: originOf(public[i]), Field: "spec.hosts", Code: "HostOfOtherNamespace", Severity: mesh.Info,
+					Message: fmt.Sprintf("host %s is declared by %s too, which clients of other namespaces use; this one serves namespace %s alone",
+						public[i].Key.Host, originOf(public[0]), public[i].Key.Namespace)})
+			}
+		})
+}

@@ -1,0 +1,132 @@
+package registry
+
+import (
+	"cmp"
+	"iter"
+	"net/netip"
+
+	"fairway/internal/compile/input"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// HostKey names a host as one namespace declares it.
+type HostKey struct {
+	Host      mesh.Host
+	Namespace string
+}
+
+// CompareHostKey orders by host, then namespace.
+func CompareHostKey(a, b HostKey) int {
+	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Namespace, b.Namespace))
+}
+
+// KeyOf is the key under which a service's host is merged.
+func KeyOf(s *mesh.Service) HostKey { return HostKey{s.Key.Host, s.Key.Namespace} }
+
+// Merged is what all registries together say of one host in one namespace.
+type Merged struct {
+	Service *mesh.Service     // the winner, with the ports that others add
+	Parts   []mesh.ServiceKey // all that it was made of, the winner first
+}
+
+// Tables are the derived tables of this package.
+type Tables struct {
+	Services           *table.Table[mesh.ServiceKey, *mesh.Service]                       // each as its registry knows it
+	Merged             *table.Table[HostKey, *Merged]                                     // one a host and namespace
+	ServicesByHost     *table.Table[mesh.Host, table.Rows[HostKey, *Merged]]              // who declares a host
+	Endpoints          *table.Table[mesh.EndpointKey, mesh.Endpoint]                      // of all registries
+	EndpointsByHost    *table.Table[HostKey, table.Rows[mesh.EndpointKey, mesh.Endpoint]] // what serves a host
+	EndpointsByAddress *table.Table[string, table.Rows[mesh.EndpointKey, mesh.Endpoint]]  // what an IP serves
+	VIPs               *table.Table[HostKey, string]                                      // addresses given to services that have none
+
+	in *input.Tables
+}
+
+// Declare declares the package's tables.
+func Declare(in *input.Tables) *Tables {
+	t := &Tables{in: in}
+	t.declareServices()
+	t.declareEndpoints()
+	t.declareVIPs()
+	return t
+}
+
+// VIP is the address allocated to a service that was declared without one; "" where it has its own, or can have none.
+func (t *Tables) VIP(r *table.Reader, s *mesh.Service) string {
+	if !wantsVIP(s) {
+		return ""
+	}
+	ip, _ := table.Get(r, t.VIPs, KeyOf(s))
+	return ip
+}
+
+// EndpointsOf yields what serves one port of a merged service, in order of key.
+func (t *Tables) EndpointsOf(r *table.Reader, s *mesh.Service, port mesh.Port) iter.Seq2[mesh.EndpointKey, mesh.Endpoint] {
+	rows, _ := table.Get(r, t.EndpointsByHost, KeyOf(s))
+	return func(yield func(mesh.EndpointKey, mesh.Endpoint) bool) {
+		for k, e := range rows.All() {
+			if k.Service != s.Key && !t.declares(r, k.Service, port) {
+				continue
+			}
+			if !yield(k, e) {
+				return
+			}
+		}
+	}
+}
+
+// declares says whether a part of a merged service has the port itself.
+func (t *Tables) declares(r *table.Reader, k mesh.ServiceKey, port mesh.Port) bool {
+	s, ok := table.Get(r, t.Services, k)
+	if !ok {
+		return false
+	}
+	_, ok = s.Port(port.Number)
+	return ok
+}
+
+func (t *Tables) declareEndpoints() {
+	selectors := declareSelectors(t.in)
+	t.Endpoints = table.Derive(t.in.Serving.Table, "endpoints", mesh.CompareEndpointKey, func(a, b mesh.Endpoint) bool { return a == b },
+		func(r *table.Reader, _ input.SourceKey, s input.Source, emit func(mesh.EndpointKey, mesh.Endpoint)) {
+			switch {
+			case s.Endpoint != nil:
+				emit(s.Endpoint.Key, s.Endpoint.Endpoint)
+			case s.Object.Kind == "ServiceEntry":
+				inlineEndpoints(s.Object, emit)
+			default:
+				selectors.endpoints(r, s.Object, emit)
+			}
+		})
+	t.EndpointsByHost = table.Group(t.Endpoints, "endpoints/host", CompareHostKey, func(k mesh.EndpointKey, _ mesh.Endpoint) []HostKey {
+		return []HostKey{{k.Service.Host, k.Service.Namespace}}
+	})
+	t.EndpointsByAddress = table.Group(t.Endpoints, "endpoints/address", cmp.Compare[string], func(_ mesh.EndpointKey, e mesh.Endpoint) []string {
+		addr, err := netip.ParseAddr(e.Address)
+		if err != nil {
+			return nil
+		}
+		return []string{addr.String()}
+	})
+}
+
+// rank orders registries: what a platform knows goes before what users declare by hand.
+func rank(registry string) int {
+	if registry == ServiceEntryRegistry {
+		return 1
+	}
+	return 0
+}
+
+// ServiceEntryRegistry is the registry of services that ServiceEntry objects declare.
+const ServiceEntryRegistry = "ServiceEntry"
+
+// Before orders services of one host by who wins: rank of the registry, age, namespace, registry, object.
+func Before(a, b *mesh.Service) int {
+	return cmp.Or(cmp.Compare(rank(a.Key.Registry), rank(b.Key.Registry)), cmp.Compare(a.Created, b.Created),
+		cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Registry, b.Key.Registry), cmp.Compare(a.Key.Object, b.Key.Object))
+}
+
+func isServiceEntry(o *config.Object) bool { return o != nil && o.Kind == "ServiceEntry" }

@@ -1,0 +1,104 @@
+package registry
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// Addresses are given out of 240.240.0.0/16, a class E range that no network routes, in rounds. In each round every service without an address
+// falls, by a hash of its name, into a slot of the round's own share of the range; of those that share a slot the oldest gets it and the others go to
+// the next round. So an address depends on which services there are, never on the order they came in, and one more service touches only who shares its slot.
+const (
+	firstShare = 1 << 15 // slots of the first round; each round has half of the one before
+	rounds     = 7       // together exactly the 256 × 254 usable addresses
+	perBlock   = 254     // usable addresses of a /24: neither .0 nor .255
+)
+
+// claim is what settles who gets a slot.
+type claim struct {
+	created int64
+	object  string
+	address string // once won
+}
+
+func (c claim) before(k HostKey, d claim, l HostKey) bool {
+	return cmp.Or(cmp.Compare(c.created, d.created), cmp.Compare(k.Namespace, l.Namespace), cmp.Compare(c.object, d.object), cmp.Compare(k.Host, l.Host)) < 0
+}
+
+// wantsVIP says whether a service needs an address to be told apart on a port that is not HTTP. One with its own address does not,
+// one that is not resolved or has a wildcard for a name cannot have one, and of a platform's services those without address mean to have none.
+func wantsVIP(s *mesh.Service) bool {
+	return len(s.Addresses) == 0 && s.Resolution != mesh.Passthrough && !s.Key.Host.IsWildcard() && !strings.HasPrefix(s.Key.Registry, "Kubernetes")
+}
+
+func (t *Tables) declareVIPs() {
+	same := func(a, b claim) bool { return a == b }
+	open := table.Derive(t.Merged, "vip/wanted", CompareHostKey, same,
+		func(_ *table.Reader, k HostKey, m *Merged, emit func(HostKey, claim)) {
+			if wantsVIP(m.Service) {
+				emit(k, claim{created: m.Service.Created, object: m.Service.Key.Object})
+			}
+		})
+	wanted := open
+	var settled []*table.Table[HostKey, claim]
+	offset, share := 0, firstShare
+	for i := range rounds {
+		name := "vip/round " + strconv.Itoa(i+1)
+		open = round(open, name, offset, share)
+		settled = append(settled, open)
+		offset, share = offset+share, share/2
+	}
+	t.VIPs = table.Derive(wanted, "vips", CompareHostKey, func(a, b string) bool { return a == b },
+		func(r *table.Reader, k HostKey, _ claim, emit func(HostKey, string)) {
+			for _, s := range settled {
+				if c, _ := table.Get(r, s, k); c.address != "" {
+					emit(k, c.address)
+					return
+				}
+			}
+			m, _ := table.Get(r, t.Merged, k)
+			r.Note(mesh.Problem{Object: originOf(m.Service), Field: "spec.addresses", Code: "NoAddressLeft", Severity: mesh.Warning,
+				Message: "the range for automatic addresses is full", Fix: "give the service an address"})
+		})
+}
+
+// round gives each slot to the oldest of those that fall into it; the others come out without an address.
+func round(open *table.Table[HostKey, claim], name string, offset, share int) *table.Table[HostKey, claim] {
+	slots := table.Group(open, name+" slots", cmp.Compare[int], func(k HostKey, c claim) []int {
+		if c.address != "" {
+			return nil
+		}
+		return []int{offset + slot(k, offset, share)}
+	})
+	return table.Derive(slots, name, CompareHostKey, func(a, b claim) bool { return a == b },
+		func(_ *table.Reader, at int, rows table.Rows[HostKey, claim], emit func(HostKey, claim)) {
+			winner, best, _ := rows.First()
+			for k, c := range rows.All() {
+				if c.before(k, best, winner) {
+					winner, best = k, c
+				}
+			}
+			for k, c := range rows.All() {
+				if k == winner {
+					c.address = address(at)
+				}
+				emit(k, c)
+			}
+		})
+}
+
+// slot is a service's place in a round; offset, which no two rounds share, makes each round's hash its own.
+func slot(k HostKey, offset, share int) int {
+	return int(xxhash.Sum64String(strconv.Itoa(offset)+"\x00"+string(k.Host)+"\x00"+k.Namespace) % uint64(share))
+}
+
+// address is the n-th usable address of the range.
+func address(n int) string {
+	return "240.240." + strconv.Itoa(n/perBlock) + "." + strconv.Itoa(n%perBlock+1)
+}
