@@ -49,3 +49,17 @@ func Same(a, b *Object) bool {
 func Older(a, b *Object) int {
 	return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
+
+// Line returns the line, in the object's file, of a field: "spec.http[0].route[1].weight". A field that is not written has the line of what it
+// would stand in. It is 0 where there is no text. The text is parsed for it, so it is for problems, not for every row.
+func (o *Object) Line(field string) int {
+	if o == nil || len(o.Text) == 0 {
+		return 0
+	}
+	return indexLines(Document{Line: max(o.Ref.Line, 1), Text: o.Text}).of(field)
+}
+
+// Problem makes a problem about one field of the object, or about the whole of it where field is empty.
+func (o *Object) Problem(field, code string, severity mesh.Severity, message, fix string) mesh.Problem {
+	return mesh.Problem{Object: o.Ref, Line: o.Line(field), Field: field, Code: code, Severity: severity, Message: message, Fix: fix}
+}

@@ -1,0 +1,90 @@
+package config
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/config/schemas"
+	"fairway/internal/mesh"
+)
+
+// Options of a Decoder. The zero value is useful.
+type Options struct {
+	// DefaultNamespace is where an object lives that names none; "default" when empty.
+	DefaultNamespace string
+}
+
+// Document is one YAML or JSON document as it stands in a file.
+type Document struct {
+	File string // as the source calls it; empty where there is no file
+	Line int    // of the first line of Text in that file, from 1
+	Text []byte
+}
+
+// Decoder turns documents into objects. It is safe for concurrent use; what a kind needs is prepared when it is first met.
+type Decoder struct {
+	namespace string
+	kinds     map[Kind]*kind
+}
+
+// NewDecoder returns a decoder for every kind of Istio's API. It fails only in a build that lacks the schemas (schemas.ErrMissing).
+func NewDecoder(o Options) (*Decoder, error) {
+	d := &Decoder{namespace: o.DefaultNamespace, kinds: kindsByName()}
+	if d.namespace == "" {
+		d.namespace = "default"
+	}
+	for name := range d.kinds {
+		if !schemas.Has(string(name)) {
+			return nil, fmt.Errorf("schema of %s: %w", name, schemas.ErrMissing)
+		}
+	}
+	return d, nil
+}
+
+// Decode reads one document. The object is nil when a problem of severity Error is among those returned, when the document is empty (then there
+// are no problems either), and when it is of a kind that is none of ours (then a Warning says so). A problem's Object holds kind, namespace and
+// name as far as they could be read, so that a caller can tell which object the document was meant to be; "file" is the kind of one that could not.
+func (d *Decoder) Decode(doc Document) (*Object, []mesh.Problem) {
+	w := newDraft(doc)
+	if !w.parse() || !w.identify(d) {
+		return nil, w.problems
+	}
+	if w.kind == nil {
+		return nil, w.problems
+	}
+	spec := w.kind.decode(w)
+	if spec == nil || w.failed {
+		return nil, w.sorted()
+	}
+	return w.object(spec), w.sorted()
+}
+
+// DecodeMeshConfig reads a file of mesh configuration (istio.mesh.v1alpha1.MeshConfig as plain YAML or JSON, without apiVersion and kind) over
+// the defaults that Istio documents. Unknown fields are errors. The object's kind is "MeshConfig".
+func (d *Decoder) DecodeMeshConfig(doc Document) (*Object, []mesh.Problem) {
+	return decodePlain(doc, MeshConfig, DefaultMeshConfig(), checkMeshConfig)
+}
+
+// DecodeMeshNetworks reads a file of networks (istio.mesh.v1alpha1.MeshNetworks as plain YAML or JSON). The object's kind is "MeshNetworks".
+func (d *Decoder) DecodeMeshNetworks(doc Document) (*Object, []mesh.Problem) {
+	return decodePlain(doc, MeshNetworks, newMeshNetworks(), checkMeshNetworks)
+}
+
+// decodePlain reads a document that is a message by itself, over a message that holds the defaults.
+func decodePlain[T proto.Message](doc Document, name Kind, spec T, rules func(*check, T)) (*Object, []mesh.Problem) {
+	w := newDraft(doc)
+	w.key = Key{Kind: name}
+	w.ref = mesh.ObjectRef{Kind: string(name), File: doc.File, Line: doc.Line}
+	if !w.parse() && w.failed {
+		return nil, w.problems
+	}
+	fillMessage(spec.ProtoReflect(), w.tree, path{}, w.report)
+	if !w.failed {
+		rules(&check{draft: w}, spec)
+	}
+	if w.failed {
+		return nil, w.sorted()
+	}
+	return w.object(spec), w.sorted()
+}

@@ -1,0 +1,262 @@
+package config
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"fairway/internal/mesh"
+)
+
+// draft is one document on its way to an object. It belongs to one call of Decode.
+type draft struct {
+	doc  Document
+	tree map[string]any
+
+	key         Key
+	ref         mesh.ObjectRef
+	kind        *kind
+	labels      map[string]string
+	annotations map[string]string
+	created     int64
+
+	problems []mesh.Problem
+	failed   bool // an Error is among them
+	lines    *lines
+}
+
+func newDraft(doc Document) *draft {
+	return &draft{doc: doc, ref: mesh.ObjectRef{Kind: "file", File: doc.File, Line: doc.Line}}
+}
+
+// say adds a problem; its line is looked up in the text.
+func (w *draft) say(field, code string, severity mesh.Severity, message, fix string) {
+	if w.lines == nil {
+		w.lines = indexLines(w.doc)
+	}
+	w.problems = append(w.problems, mesh.Problem{Object: w.ref, Line: w.lines.of(field), Field: field, Code: code, Severity: severity, Message: message, Fix: fix})
+	w.failed = w.failed || severity == mesh.Error
+}
+
+func (w *draft) fail(field, code, message, fix string) {
+	w.say(field, code, mesh.Error, message, fix)
+}
+
+// report is fail as the message decoder calls it.
+func (w *draft) report(p path, code, message, fix string) { w.fail(p.String(), code, message, fix) }
+
+// sorted returns the problems by line, each once: a schema and a rule may say the same.
+func (w *draft) sorted() []mesh.Problem {
+	slices.SortFunc(w.problems, mesh.CompareProblem)
+	return slices.Compact(w.problems)
+}
+
+// parse reads the text. It is false when there is nothing to go on with: no content, or an error.
+func (w *draft) parse() bool {
+	tree, err := parseTree(w.doc.Text)
+	if err != nil {
+		w.problems = append(w.problems, mesh.Problem{
+			Object: w.ref, Line: w.doc.Line + max(err.line-1, 0), Code: "Syntax", Severity: mesh.Error, Message: err.message, Fix: err.fix,
+		})
+		w.failed = true
+		w.guessIdentity()
+		return false
+	}
+	if tree == nil {
+		return false
+	}
+	m, ok := tree.(map[string]any)
+	if !ok {
+		w.fail("", "NotAnObject", "the document is not a set of fields", "start with apiVersion, kind, metadata and spec")
+		return false
+	}
+	w.tree = m
+	return true
+}
+
+// apiVersion takes apiVersion apart into group and version.
+func (w *draft) apiVersion() (group, version string) {
+	s, _ := w.tree["apiVersion"].(string)
+	if g, v, ok := strings.Cut(s, "/"); ok {
+		return g, v
+	}
+	return "", s
+}
+
+// identify reads kind and metadata. It is false when the document cannot be told to be any object; kind stays nil when it is none of ours.
+func (w *draft) identify(d *Decoder) bool {
+	name, _ := w.tree["kind"].(string)
+	if name == "" {
+		w.fail("kind", "NoKind", "the document has no kind", "start with apiVersion, kind, metadata and spec")
+		return false
+	}
+	w.readNames(d.namespace, name)
+	group, _ := w.apiVersion()
+	k := d.kinds[Kind(name)]
+	if k == nil || group != k.group {
+		w.foreign(k, group, name)
+		return true
+	}
+	if !w.readMetadata() {
+		return false
+	}
+	w.kind = k
+	return true
+}
+
+// foreign says that a document is of no kind of ours: a Warning, but for what can only be a slip inside Istio's own groups.
+func (w *draft) foreign(k *kind, group, name string) {
+	switch {
+	case k != nil && (group == "" || strings.HasSuffix(group, ".istio.io")):
+		w.fail("apiVersion", "UnknownVersion", name+" is not in API group "+quote(group), "write "+k.group+"/v1")
+	case k == nil && strings.HasSuffix(group, ".istio.io"):
+		w.fail("kind", "UnknownKind", "API group "+group+" has no kind "+quote(name), "")
+	default:
+		w.say("kind", "ForeignKind", mesh.Warning, name+" of API group "+quote(group)+" is not a kind of ours and is ignored", "")
+	}
+}
+
+// readNames reads the object's key as far as it can be read, so that every later problem names the object.
+func (w *draft) readNames(namespace, kind string) {
+	meta, _ := w.tree["metadata"].(map[string]any)
+	w.key = Key{Kind: Kind(kind), Namespace: namespace}
+	w.key.Name, _ = meta["name"].(string)
+	if ns, _ := meta["namespace"].(string); ns != "" {
+		w.key.Namespace = ns
+	}
+	w.ref = mesh.ObjectRef{Kind: kind, Namespace: w.key.Namespace, Name: w.key.Name, File: w.doc.File, Line: w.doc.Line}
+}
+
+// object makes the object of a spec that passed everything.
+func (w *draft) object(spec proto.Message) *Object {
+	o := &Object{
+		Key: w.key, Labels: mesh.MakeLabels(w.labels), Annotations: w.annotations, Created: w.created, Spec: spec, Ref: w.ref, Text: w.doc.Text,
+	}
+	o.Hash = hash(o)
+	return o
+}
+
+// hash covers what the object says, not where it stands. It is the same in every process.
+func hash(o *Object) uint64 {
+	h := fnv.New64a()
+	buf := make([]byte, 0, 1024)
+	put := func(s string) {
+		buf = binary.AppendUvarint(buf, uint64(len(s)))
+		buf = append(buf, s...)
+	}
+	put(string(o.Kind))
+	put(o.Namespace)
+	put(o.Name)
+	put(string(o.Labels))
+	for _, k := range slices.Sorted(maps.Keys(o.Annotations)) {
+		put(k)
+		put(o.Annotations[k])
+	}
+	buf = binary.AppendVarint(buf, o.Created)
+	buf, _ = proto.MarshalOptions{Deterministic: true}.MarshalAppend(buf, o.Spec) // a message of valid UTF-8 always marshals
+	_, _ = h.Write(buf)
+	return h.Sum64()
+}
+
+// readMetadata checks the metadata as an API server does, and keeps labels, annotations and the time of creation.
+func (w *draft) readMetadata() bool {
+	meta, ok := w.tree["metadata"].(map[string]any)
+	if !ok {
+		w.fail("metadata", "NoName", "the object has no metadata", "give it a metadata.name")
+		return false
+	}
+	for _, k := range slices.Sorted(maps.Keys(meta)) {
+		if !isMetaField(k) {
+			w.fail("metadata."+k, "UnknownField", "unknown field "+quote(k), "")
+		}
+	}
+	w.checkName(meta)
+	w.labels = w.stringMap(meta, "labels")
+	w.annotations = w.stringMap(meta, "annotations")
+	w.checkLabels()
+	if s, ok := meta["creationTimestamp"].(string); ok {
+		t, err := time.Parse(time.RFC3339, s)
+		if err != nil {
+			w.fail("metadata.creationTimestamp", "BadTime", quote(s)+" is not a time", "write it as 2006-01-02T15:04:05Z")
+		}
+		w.created = t.Unix()
+	}
+	return !w.failed
+}
+
+func (w *draft) checkName(meta map[string]any) {
+	switch name := meta["name"].(type) {
+	case string:
+		if msgs := validation.IsDNS1123Subdomain(name); len(msgs) > 0 {
+			w.fail("metadata.name", "BadName", quote(name)+" is not a name: "+msgs[0], "")
+		}
+	case nil:
+		w.fail("metadata", "NoName", "the object has no name", "give it a metadata.name")
+	default:
+		w.fail("metadata.name", "BadName", "the name is not a string", "put it in quotes")
+	}
+	switch ns := meta["namespace"].(type) {
+	case nil:
+	case string:
+		if msgs := validation.IsDNS1123Label(ns); ns != "" && len(msgs) > 0 {
+			w.fail("metadata.namespace", "BadName", quote(ns)+" is not a namespace: "+msgs[0], "")
+		}
+	default:
+		w.fail("metadata.namespace", "BadName", "the namespace is not a string", "put it in quotes")
+	}
+}
+
+func (w *draft) checkLabels() {
+	for _, k := range slices.Sorted(maps.Keys(w.labels)) {
+		if msgs := validation.IsQualifiedName(k); len(msgs) > 0 {
+			w.fail("metadata.labels."+k, "BadLabel", quote(k)+" is not a label's name: "+msgs[0], "")
+		}
+		if msgs := validation.IsValidLabelValue(w.labels[k]); len(msgs) > 0 {
+			w.fail("metadata.labels."+k, "BadLabel", quote(w.labels[k])+" is not a label's value: "+msgs[0], "")
+		}
+	}
+}
+
+func (w *draft) stringMap(meta map[string]any, field string) map[string]string {
+	m, ok := meta[field].(map[string]any)
+	if !ok {
+		if meta[field] != nil {
+			w.fail("metadata."+field, "WrongType", field+" is not a set of fields", "")
+		}
+		return nil
+	}
+	out := make(map[string]string, len(m))
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		s, ok := m[k].(string)
+		if !ok && m[k] != nil {
+			w.fail("metadata."+field+"."+k, "WrongType", "the value is not a string", "put it in quotes")
+		}
+		out[k] = s
+	}
+	return out
+}
+
+// isMetaField knows the fields of Kubernetes' ObjectMeta; those that only an API server writes are read over.
+func isMetaField(name string) bool {
+	switch name {
+	case "name", "generateName", "namespace", "labels", "annotations", "creationTimestamp", "selfLink", "uid", "resourceVersion", "generation",
+		"deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences", "finalizers", "managedFields", "clusterName":
+		return true
+	}
+	return false
+}
+
+// wholeNumber is the int64 that a float stands for where JSON would write it without a point: 1e3 and 8080.0 are integers to an API server.
+func wholeNumber(f float64) (int64, bool) {
+	if f != math.Trunc(f) || math.Abs(f) >= 1e21 || f >= math.MaxInt64 || f <= math.MinInt64 {
+		return 0, false
+	}
+	return int64(f), true
+}

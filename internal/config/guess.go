@@ -1,0 +1,48 @@
+package config
+
+import (
+	"bytes"
+	"strings"
+
+	"fairway/internal/mesh"
+)
+
+// guessIdentity reads kind, namespace and name out of a text that does not parse, line by line, so that its problem can name the object that
+// it was meant to be. What cannot be told for certain is left empty.
+func (w *draft) guessIdentity() {
+	if w.key.Kind != "" { // mesh configuration: known from where the text stands
+		return
+	}
+	var kind, name, namespace string
+	inMetadata := false
+	for line := range bytes.Lines(w.doc.Text) {
+		key, value, indented := plainField(string(line))
+		switch {
+		case key == "":
+		case !indented:
+			inMetadata = key == "metadata" && value == ""
+			if key == "kind" {
+				kind = value
+			}
+		case inMetadata && key == "name" && name == "":
+			name = value
+		case inMetadata && key == "namespace" && namespace == "":
+			namespace = value
+		}
+	}
+	if kind == "" || name == "" {
+		return
+	}
+	w.problems[len(w.problems)-1].Object = mesh.ObjectRef{Kind: kind, Namespace: namespace, Name: name, File: w.doc.File, Line: w.doc.Line}
+}
+
+// plainField takes "key: value" apart where both are simple.
+func plainField(line string) (key, value string, indented bool) {
+	indented = strings.HasPrefix(line, " ")
+	key, value, ok := strings.Cut(strings.TrimSpace(line), ":")
+	if !ok || strings.ContainsAny(key, " \"'{}[]#-") {
+		return "", "", indented
+	}
+	value, _, _ = strings.Cut(value, " #")
+	return key, strings.Trim(strings.TrimSpace(value), `"'`), indented
+}

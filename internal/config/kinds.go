@@ -1,0 +1,80 @@
+package config
+
+import (
+	"google.golang.org/protobuf/proto"
+	extensionsv1alpha1 "istio.io/api/extensions/v1alpha1"
+	networkingv1alpha3 "istio.io/api/networking/v1alpha3"
+	networkingv1beta1 "istio.io/api/networking/v1beta1"
+	securityv1beta1 "istio.io/api/security/v1beta1"
+	telemetryv1alpha1 "istio.io/api/telemetry/v1alpha1"
+)
+
+// The kinds that a Decoder reads.
+const (
+	VirtualService        Kind = "VirtualService"
+	DestinationRule       Kind = "DestinationRule"
+	Gateway               Kind = "Gateway"
+	ServiceEntry          Kind = "ServiceEntry"
+	Sidecar               Kind = "Sidecar"
+	WorkloadEntry         Kind = "WorkloadEntry"
+	WorkloadGroup         Kind = "WorkloadGroup"
+	EnvoyFilter           Kind = "EnvoyFilter"
+	ProxyConfig           Kind = "ProxyConfig"
+	PeerAuthentication    Kind = "PeerAuthentication"
+	RequestAuthentication Kind = "RequestAuthentication"
+	AuthorizationPolicy   Kind = "AuthorizationPolicy"
+	Telemetry             Kind = "Telemetry"
+	WasmPlugin            Kind = "WasmPlugin"
+	TrafficExtension      Kind = "TrafficExtension"
+
+	MeshConfig   Kind = "MeshConfig"   // the one object of --meshConfig
+	MeshNetworks Kind = "MeshNetworks" // the one object of --networksConfig
+)
+
+// Kinds lists the API kinds, in the order of the table below.
+func Kinds() []Kind {
+	table := kindTable()
+	out := make([]Kind, len(table))
+	for i, k := range table {
+		out[i] = k.name
+	}
+	return out
+}
+
+// kindTable has one line a kind: its API group, the message its spec is, and the rules that its schema cannot say.
+func kindTable() []*kind {
+	const networking, security, telemetry, extensions = "networking.istio.io", "security.istio.io", "telemetry.istio.io", "extensions.istio.io"
+	return []*kind{
+		kindOf(networking, VirtualService, func() *networkingv1alpha3.VirtualService { return new(networkingv1alpha3.VirtualService) }, checkVirtualService),
+		kindOf(networking, DestinationRule, func() *networkingv1alpha3.DestinationRule { return new(networkingv1alpha3.DestinationRule) }, checkDestinationRule),
+		kindOf(networking, Gateway, func() *networkingv1alpha3.Gateway { return new(networkingv1alpha3.Gateway) }, checkGateway),
+		kindOf(networking, ServiceEntry, func() *networkingv1alpha3.ServiceEntry { return new(networkingv1alpha3.ServiceEntry) }, checkServiceEntry),
+		kindOf(networking, Sidecar, func() *networkingv1alpha3.Sidecar { return new(networkingv1alpha3.Sidecar) }, checkSidecar),
+		kindOf(networking, WorkloadEntry, func() *networkingv1alpha3.WorkloadEntry { return new(networkingv1alpha3.WorkloadEntry) }, checkWorkloadEntry),
+		kindOf(networking, WorkloadGroup, func() *networkingv1alpha3.WorkloadGroup { return new(networkingv1alpha3.WorkloadGroup) }, checkWorkloadGroup),
+		kindOf(networking, EnvoyFilter, func() *networkingv1alpha3.EnvoyFilter { return new(networkingv1alpha3.EnvoyFilter) }, checkEnvoyFilter),
+		kindOf(networking, ProxyConfig, func() *networkingv1beta1.ProxyConfig { return new(networkingv1beta1.ProxyConfig) }, checkProxyConfig),
+		kindOf(security, PeerAuthentication, func() *securityv1beta1.PeerAuthentication { return new(securityv1beta1.PeerAuthentication) }, checkPeerAuthentication),
+		kindOf(security, RequestAuthentication, func() *securityv1beta1.RequestAuthentication { return new(securityv1beta1.RequestAuthentication) }, checkRequestAuthentication),
+		kindOf(security, AuthorizationPolicy, func() *securityv1beta1.AuthorizationPolicy { return new(securityv1beta1.AuthorizationPolicy) }, checkAuthorizationPolicy),
+		kindOf(telemetry, Telemetry, func() *telemetryv1alpha1.Telemetry { return new(telemetryv1alpha1.Telemetry) }, checkTelemetry),
+		kindOf(extensions, WasmPlugin, func() *extensionsv1alpha1.WasmPlugin { return new(extensionsv1alpha1.WasmPlugin) }, checkWasmPlugin),
+		kindOf(extensions, TrafficExtension, func() *extensionsv1alpha1.TrafficExtension { return new(extensionsv1alpha1.TrafficExtension) }, checkTrafficExtension),
+	}
+}
+
+func kindsByName() map[Kind]*kind {
+	out := map[Kind]*kind{}
+	for _, k := range kindTable() {
+		out[k.name] = k
+	}
+	return out
+}
+
+// kindOf makes the entry of a kind whose spec is a T. The rules run on a spec that decoded without an error.
+func kindOf[T proto.Message](group string, name Kind, empty func() T, rules func(*check, T)) *kind {
+	k := &kind{group: group, name: name}
+	k.empty = func() proto.Message { return empty() }
+	k.rules = func(c *check, m proto.Message) { rules(c, m.(T)) }
+	return k
+}

@@ -1,0 +1,138 @@
+package config
+
+import (
+	"net/netip"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	meshv1alpha1 "istio.io/api/mesh/v1alpha1"
+	networkingv1alpha3 "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/mesh"
+)
+
+// DefaultMeshConfig is what holds where a mesh configuration says nothing, as
+// https://istio.io/latest/docs/reference/config/istio.mesh.v1alpha1/ documents it. Each call returns a new message.
+func DefaultMeshConfig() *meshv1alpha1.MeshConfig {
+	return &meshv1alpha1.MeshConfig{
+		ProxyListenPort:                15001,
+		ProxyInboundListenPort:         15006,
+		ConnectTimeout:                 durationpb.New(10 * time.Second),
+		ProtocolDetectionTimeout:       durationpb.New(0),
+		IngressClass:                   "istio",
+		IngressService:                 "istio-ingressgateway",
+		IngressControllerMode:          meshv1alpha1.MeshConfig_STRICT,
+		IngressSelector:                "ingressgateway",
+		EnableTracing:                  true,
+		AccessLogEncoding:              meshv1alpha1.MeshConfig_TEXT,
+		DefaultConfig:                  defaultProxyConfig(),
+		OutboundTrafficPolicy:          &meshv1alpha1.MeshConfig_OutboundTrafficPolicy{Mode: meshv1alpha1.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY},
+		InboundTrafficPolicy:           &meshv1alpha1.MeshConfig_InboundTrafficPolicy{Mode: meshv1alpha1.MeshConfig_InboundTrafficPolicy_PASSTHROUGH},
+		EnableAutoMtls:                 wrapperspb.Bool(true),
+		TrustDomain:                    "cluster.local",
+		DefaultServiceExportTo:         []string{"*"},
+		DefaultVirtualServiceExportTo:  []string{"*"},
+		DefaultDestinationRuleExportTo: []string{"*"},
+		RootNamespace:                  "istio-system",
+		LocalityLbSetting:              &networkingv1alpha3.LocalityLoadBalancerSetting{Enabled: wrapperspb.Bool(true)},
+		DnsRefreshRate:                 durationpb.New(60 * time.Second),
+		EnablePrometheusMerge:          wrapperspb.Bool(true),
+		DefaultProviders:               &meshv1alpha1.MeshConfig_DefaultProviders{},
+		ExtensionProviders: []*meshv1alpha1.MeshConfig_ExtensionProvider{
+			{Name: "prometheus", Provider: &meshv1alpha1.MeshConfig_ExtensionProvider_Prometheus{
+				Prometheus: &meshv1alpha1.MeshConfig_ExtensionProvider_PrometheusMetricsProvider{},
+			}},
+			{Name: "envoy", Provider: &meshv1alpha1.MeshConfig_ExtensionProvider_EnvoyFileAccessLog{
+				EnvoyFileAccessLog: &meshv1alpha1.MeshConfig_ExtensionProvider_EnvoyFileAccessLogProvider{Path: "/dev/stdout"},
+			}},
+		},
+	}
+}
+
+func defaultProxyConfig() *meshv1alpha1.ProxyConfig {
+	return &meshv1alpha1.ProxyConfig{
+		ConfigPath:               "./etc/istio/proxy",
+		BinaryPath:               "/usr/local/bin/envoy",
+		ClusterName:              &meshv1alpha1.ProxyConfig_ServiceCluster{ServiceCluster: "istio-proxy"},
+		DrainDuration:            durationpb.New(45 * time.Second),
+		TerminationDrainDuration: durationpb.New(5 * time.Second),
+		ProxyAdminPort:           15000,
+		ControlPlaneAuthPolicy:   meshv1alpha1.AuthenticationPolicy_MUTUAL_TLS,
+		DiscoveryAddress:         "istiod.istio-system.svc:15012",
+		StatNameLength:           189,
+		StatusPort:               15020,
+	}
+}
+
+// DefaultMesh is the object that stands for a mesh configuration nobody wrote.
+func DefaultMesh() *Object {
+	o := &Object{Key: Key{Kind: MeshConfig}, Spec: DefaultMeshConfig(), Ref: mesh.ObjectRef{Kind: string(MeshConfig)}}
+	o.Hash = hash(o)
+	return o
+}
+
+func newMeshNetworks() *meshv1alpha1.MeshNetworks { return new(meshv1alpha1.MeshNetworks) }
+
+// checkMeshConfig holds the rules of the mesh configuration's documentation.
+func checkMeshConfig(c *check, m *meshv1alpha1.MeshConfig) {
+	at := &path{}
+	c.port(at.key("proxyListenPort"), uint32(m.ProxyListenPort))
+	c.port(at.key("proxyInboundListenPort"), uint32(m.ProxyInboundListenPort))
+	if m.ProxyListenPort == m.ProxyInboundListenPort {
+		c.fail(at.key("proxyInboundListenPort"), "Conflict", "inbound and outbound traffic cannot share a port", "")
+	}
+	if m.ProxyHttpPort != 0 {
+		c.port(at.key("proxyHttpPort"), uint32(m.ProxyHttpPort))
+	}
+	c.duration(at.key("connectTimeout"), m.ConnectTimeout, time.Millisecond)
+	c.duration(at.key("dnsRefreshRate"), m.DnsRefreshRate, time.Millisecond)
+	c.duration(at.key("protocolDetectionTimeout"), m.ProtocolDetectionTimeout, 0)
+	for _, f := range []struct {
+		name string
+		list []string
+	}{{"defaultServiceExportTo", m.DefaultServiceExportTo}, {"defaultVirtualServiceExportTo", m.DefaultVirtualServiceExportTo}, {"defaultDestinationRuleExportTo", m.DefaultDestinationRuleExportTo}} {
+		here := at.key(f.name)
+		c.exportTo(&here, f.list)
+	}
+	checkLocality(c, at, m.LocalityLbSetting)
+	checkRetries(c, at, m.DefaultHttpRetryPolicy)
+	seen := map[string]bool{}
+	for i, p := range m.ExtensionProviders {
+		here := at.of("extensionProviders", i)
+		switch {
+		case p.Name == "":
+			c.fail(here.key("name"), "Missing", "the provider has no name", "")
+		case seen[p.Name]:
+			c.fail(here.key("name"), "Duplicate", "provider "+quote(p.Name)+" is written twice", "")
+		case p.Provider == nil:
+			c.fail(here, "Missing", "the provider is of no kind", "set one of zipkin, opentelemetry, envoyFileAccessLog, …")
+		}
+		seen[p.Name] = true
+	}
+}
+
+// checkMeshNetworks holds the rules of https://istio.io/latest/docs/reference/config/istio.mesh.v1alpha1/#MeshNetworks.
+func checkMeshNetworks(c *check, n *meshv1alpha1.MeshNetworks) {
+	networks := path{name: "networks"}
+	for _, name := range sortedKeys(n.Networks) {
+		at := networks.key(name)
+		for i, e := range n.Networks[name].GetEndpoints() {
+			here := at.of("endpoints", i)
+			if cidr := e.GetFromCidr(); cidr != "" {
+				if _, err := netip.ParsePrefix(cidr); err != nil {
+					c.fail(here.key("fromCidr"), "BadAddress", quote(cidr)+" is not a CIDR", "write 10.0.0.0/8")
+				}
+			} else if e.GetFromRegistry() == "" {
+				c.fail(here, "Missing", "the endpoints are of nowhere", "set fromCidr or fromRegistry")
+			}
+		}
+		for i, g := range n.Networks[name].GetGateways() {
+			here := at.of("gateways", i)
+			c.port(here.key("port"), g.Port)
+			if g.GetAddress() == "" && g.GetRegistryServiceName() == "" {
+				c.fail(here, "Missing", "the gateway has no address", "set address or registryServiceName")
+			}
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"fairway/internal/config/schemas"
+)
+
+// schema validates trees of one kind as an API server does. Most objects are right, and for those a walk of our own (quick.go) is enough; what it
+// cannot vouch for is judged, and explained, by the library.
+type schema struct {
+	versions []string
+	root     *structural.Structural
+	quick    *node
+	internal *apiextensions.JSONSchemaProps
+
+	strictOnce sync.Once
+	strict     validation.SchemaValidator // of the library; only built when something is wrong
+	strictErr  error
+}
+
+func loadSchema(name Kind) (*schema, error) {
+	published, err := schemas.Load(string(name))
+	if err != nil {
+		return nil, err
+	}
+	s := &schema{versions: published.Versions, internal: new(apiextensions.JSONSchemaProps)}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(published.OpenAPI, s.internal, nil); err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", name, err)
+	}
+	if s.root, err = structural.NewStructural(s.internal); err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", name, err)
+	}
+	s.quick = newNode(s.root)
+	return s, nil
+}
+
+// validate says whether the tree is valid, and fills in defaults. If not, the problems are added to the draft.
+func (s *schema) validate(w *draft) bool {
+	defaulting.PruneNonNullableNullsWithoutDefaults(w.tree, s.root)
+	defaulting.Default(w.tree, s.root)
+	if s.quick.check(w.tree, true) == yes {
+		return s.checkRules(w)
+	}
+	if s.unknownFields(w); w.failed {
+		return false
+	}
+	if s.openAPI(w); w.failed {
+		return false
+	}
+	return s.checkRules(w)
+}
+
+// unknownFields reports what an API server would prune.
+func (s *schema) unknownFields(w *draft) {
+	tree := deepCopy(w.tree).(map[string]any)
+	for _, f := range pruning.PruneWithOptions(tree, s.root, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
+		name := f[strings.LastIndexByte(f, '.')+1:]
+		w.fail(f, "UnknownField", "unknown field "+quote(name), s.suggest(f, name))
+	}
+}
+
+// suggest names the field of the schema that an unknown one is nearest to.
+func (s *schema) suggest(f, name string) string {
+	if w := s.root.Properties["spec"]; strings.Count(f, ".") == 0 {
+		for n := range w.Properties {
+			if n == name {
+				return "it belongs under spec"
+			}
+		}
+	}
+	best, dist := "", 3
+	at := s.quick.find(strings.TrimSuffix(strings.TrimSuffix(f, name), "."))
+	if at == nil {
+		return ""
+	}
+	for n := range at.props {
+		if d := editDistance(strings.ToLower(name), strings.ToLower(n)); d < dist || d == dist && n < best {
+			best, dist = n, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "did you mean " + best + "?"
+}
+
+// openAPI has the library judge types, enums, patterns, ranges and required fields.
+func (s *schema) openAPI(w *draft) {
+	s.strictOnce.Do(func() { s.strict, _, s.strictErr = validation.NewSchemaValidator(s.internal) })
+	if s.strictErr != nil {
+		w.fail("", "NoSchema", s.strictErr.Error(), "")
+		return
+	}
+	w.addErrors(validation.ValidateCustomResource(nil, w.tree, s.strict))
+}
+
+// checkRules runs the CEL rules.
+func (s *schema) checkRules(w *draft) bool {
+	budget := int64(celconfig.RuntimeCELCostBudget)
+	s.quick.rules(context.Background(), w, w.tree, &path{}, &budget)
+	return !w.failed
+}
+
+// addErrors turns the library's errors into problems.
+func (w *draft) addErrors(errs field.ErrorList) {
+	for _, e := range errs {
+		at := e.Field
+		if at == "<nil>" {
+			at = ""
+		}
+		message, fix := explain(e)
+		w.fail(at, code(e), message, fix)
+	}
+}
+
+func code(e *field.Error) string {
+	switch e.Type {
+	case field.ErrorTypeRequired:
+		return "Missing"
+	case field.ErrorTypeNotSupported:
+		return "UnknownValue"
+	case field.ErrorTypeTypeInvalid:
+		return "WrongType"
+	case field.ErrorTypeTooLong, field.ErrorTypeTooMany:
+		return "TooMuch"
+	}
+	return "Invalid"
+}
+
+// explain words an error of the library, without the field that is named already.
+func explain(e *field.Error) (message, fix string) {
+	switch e.Type {
+	case field.ErrorTypeRequired:
+		if e.Detail != "" {
+			return e.Detail, ""
+		}
+		return "the field is required", "set " + e.Field
+	case field.ErrorTypeNotSupported:
+		return show(e.BadValue) + " is not one of the values", strings.Replace(e.Detail, "supported values:", "write one of", 1)
+	}
+	detail := strings.TrimPrefix(e.Detail, e.Field+" in body ")
+	if _, omitted := e.BadValue.(field.OmitValueType); omitted || e.BadValue == nil || e.BadValue == "" {
+		return detail, ""
+	}
+	return show(e.BadValue) + ": " + detail, ""
+}
+
+func deepCopy(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[k] = deepCopy(e)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = deepCopy(e)
+		}
+		return out
+	}
+	return v
+}

@@ -1,0 +1,150 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	securityv1beta1 "istio.io/api/security/v1beta1"
+)
+
+// checkPeerAuthentication holds the rules of https://istio.io/latest/docs/reference/config/security/peer_authentication/ that the schema cannot say.
+func checkPeerAuthentication(c *check, p *securityv1beta1.PeerAuthentication) {
+	at := c.spec()
+	selector := at.key("selector")
+	c.selector(&selector, p.Selector.GetMatchLabels())
+	ports := at.key("portLevelMtls")
+	if len(p.PortLevelMtls) > 0 && len(p.Selector.GetMatchLabels()) == 0 {
+		c.fail(ports, "Conflict", "settings by port need a selector", "say whose ports: add selector.matchLabels")
+	}
+	for _, n := range sortedKeys(p.PortLevelMtls) {
+		c.port(ports.key(strconv.FormatUint(uint64(n), 10)), n)
+	}
+}
+
+// checkRequestAuthentication holds the rules of https://istio.io/latest/docs/reference/config/security/request_authentication/ that the schema cannot say.
+func checkRequestAuthentication(c *check, r *securityv1beta1.RequestAuthentication) {
+	at := c.spec()
+	selector := at.key("selector")
+	c.selector(&selector, r.Selector.GetMatchLabels())
+	for i, j := range r.JwtRules {
+		here := at.of("jwtRules", i)
+		checkJWTRule(c, &here, j)
+	}
+}
+
+func checkJWTRule(c *check, at *path, j *securityv1beta1.JWTRule) {
+	if j.Issuer == "" {
+		c.fail(at.key("issuer"), "Missing", "the rule has no issuer", "write the iss that its tokens carry")
+	}
+	if j.JwksUri != "" {
+		if u, err := url.Parse(j.JwksUri); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			c.fail(at.key("jwksUri"), "BadURL", quote(j.JwksUri)+" is not an http or https URL", "")
+		}
+		if j.Jwks != "" {
+			c.fail(at.key("jwks"), "Conflict", "jwks and jwksUri exclude each other", "keep one of the two")
+		}
+	}
+	if j.Jwks != "" && !isKeySet(j.Jwks) {
+		c.fail(at.key("jwks"), "BadKeys", "the text is not a JSON Web Key Set", `write {"keys": [...]}`)
+	}
+	for i, h := range j.FromHeaders {
+		here := at.of("fromHeaders", i)
+		c.headerName(here.key("name"), h.Name)
+	}
+	for i, h := range j.OutputClaimToHeaders {
+		here := at.of("outputClaimToHeaders", i)
+		c.headerName(here.key("header"), h.Header)
+		if h.Claim == "" {
+			c.fail(here.key("claim"), "Missing", "there is no claim to put into the header", "")
+		}
+	}
+}
+
+// isKeySet says whether a text is a set of keys by RFC 7517, section 5.
+func isKeySet(s string) bool {
+	var set struct{ Keys []json.RawMessage }
+	return json.Unmarshal([]byte(s), &set) == nil && len(set.Keys) > 0
+}
+
+// checkAuthorizationPolicy holds the rules of https://istio.io/latest/docs/reference/config/security/authorization-policy/ that the schema cannot say.
+func checkAuthorizationPolicy(c *check, p *securityv1beta1.AuthorizationPolicy) {
+	at := c.spec()
+	selector := at.key("selector")
+	c.selector(&selector, p.Selector.GetMatchLabels())
+	switch {
+	case p.Action == securityv1beta1.AuthorizationPolicy_CUSTOM && p.GetProvider().GetName() == "":
+		c.fail(at.key("provider"), "Missing", "action CUSTOM needs a provider", "name an extensionProvider of the mesh configuration")
+	case p.Action != securityv1beta1.AuthorizationPolicy_CUSTOM && p.GetProvider() != nil:
+		c.fail(at.key("provider"), "Conflict", "a provider goes with action CUSTOM, not "+p.Action.String(), "")
+	case p.Action == securityv1beta1.AuthorizationPolicy_DENY && len(p.Rules) == 0:
+		c.warn(*at, "NoRules", "action DENY without rules denies nothing", "write `rules: [{}]` to deny everything")
+	}
+	for i, r := range p.Rules {
+		here := at.of("rules", i)
+		checkAuthRule(c, &here, r)
+	}
+}
+
+func checkAuthRule(c *check, at *path, r *securityv1beta1.Rule) {
+	for i, f := range r.From {
+		from := at.of("from", i)
+		here := from.key("source")
+		if f.Source == nil {
+			c.fail(here, "Missing", "there is no source", "")
+			continue
+		}
+		for _, l := range []struct {
+			name string
+			list []string
+		}{{"ipBlocks", f.Source.IpBlocks}, {"notIpBlocks", f.Source.NotIpBlocks}, {"remoteIpBlocks", f.Source.RemoteIpBlocks}, {"notRemoteIpBlocks", f.Source.NotRemoteIpBlocks}} {
+			for j, s := range l.list {
+				if !isCIDR(s) {
+					c.fail(here.of(l.name, j), "BadAddress", quote(s)+" is not an address or CIDR", "write 10.1.2.0/24")
+				}
+			}
+		}
+	}
+	for i, t := range r.To {
+		to := at.of("to", i)
+		here := to.key("operation")
+		if t.Operation == nil {
+			c.fail(here, "Missing", "there is no operation", "")
+			continue
+		}
+		for _, l := range []struct {
+			name string
+			list []string
+		}{{"ports", t.Operation.Ports}, {"notPorts", t.Operation.NotPorts}} {
+			for j, s := range l.list {
+				if n, err := strconv.ParseUint(s, 10, 16); err != nil || n == 0 {
+					c.fail(here.of(l.name, j), "BadPort", quote(s)+" is not a port", "write a number from 1 to 65535")
+				}
+			}
+		}
+	}
+	for i, w := range r.When {
+		here := at.of("when", i)
+		if w.Key == "" {
+			c.fail(here.key("key"), "Missing", "the condition has no key", "")
+		} else if !isConditionKey(w.Key) {
+			c.fail(here.key("key"), "UnknownValue", quote(w.Key)+" is not an attribute of a request", "write one of https://istio.io/latest/docs/reference/config/security/conditions/")
+		}
+		if len(w.Values)+len(w.NotValues) == 0 {
+			c.fail(here, "Missing", fmt.Sprintf("condition %s has no values", w.Key), "add values or notValues")
+		}
+	}
+}
+
+// isConditionKey knows the keys of https://istio.io/latest/docs/reference/config/security/conditions/.
+func isConditionKey(k string) bool {
+	for _, prefix := range []string{"request.headers[", "request.auth.claims[", "experimental.envoy.filters."} {
+		if strings.HasPrefix(k, prefix) && (strings.HasSuffix(k, "]") || strings.HasPrefix(k, "experimental.")) {
+			return true
+		}
+	}
+	return oneOf(k, "source.ip", "remote.ip", "source.namespace", "source.principal", "source.serviceAccount", "source.trustDomain", "request.auth.principal", "request.auth.audiences",
+		"request.auth.presenter", "request.auth.claims", "destination.ip", "destination.port", "connection.sni")
+}

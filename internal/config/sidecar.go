@@ -1,0 +1,128 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	networkingv1alpha3 "istio.io/api/networking/v1alpha3"
+)
+
+// checkSidecar holds the rules of https://istio.io/latest/docs/reference/config/networking/sidecar/ that the schema cannot say.
+func checkSidecar(c *check, s *networkingv1alpha3.Sidecar) {
+	at := c.spec()
+	selector := at.key("workloadSelector")
+	c.selector(&selector, s.WorkloadSelector.GetLabels())
+	if len(s.Egress)+len(s.Ingress) == 0 && s.OutboundTrafficPolicy == nil && s.InboundConnectionPool == nil {
+		c.fail(*at, "Missing", "the Sidecar says nothing", "add egress, ingress, outboundTrafficPolicy or inboundConnectionPool")
+	}
+	checkIngress(c, at, s)
+	checkEgress(c, at, s.Egress)
+	pool := at.key("inboundConnectionPool")
+	checkConnectionPool(c, &pool, s.InboundConnectionPool)
+	if p := s.OutboundTrafficPolicy.GetEgressProxy(); p != nil {
+		policy := at.key("outboundTrafficPolicy")
+		checkDestination(c, policy.key("egressProxy"), p)
+		if s.OutboundTrafficPolicy.Mode != networkingv1alpha3.OutboundTrafficPolicy_ALLOW_ANY {
+			c.fail(policy.key("egressProxy"), "Conflict", "an egressProxy goes with mode ALLOW_ANY", "")
+		}
+	}
+}
+
+func checkIngress(c *check, at *path, s *networkingv1alpha3.Sidecar) {
+	seen := map[uint32]bool{}
+	for i, l := range s.Ingress {
+		here := at.of("ingress", i)
+		port := here.key("port")
+		if l.Port == nil {
+			c.fail(port, "Missing", "the listener has no port", "")
+			continue
+		}
+		checkSidecarPort(c, &port, l.Port, seen)
+		if l.Port.Protocol == "" {
+			c.fail(port.key("protocol"), "Missing", "the port has no protocol", "write HTTP, TCP or another")
+		}
+		if l.Bind != "" && !isIP(l.Bind) && !strings.HasPrefix(l.Bind, "unix://") {
+			c.fail(here.key("bind"), "BadAddress", quote(l.Bind)+" is not an address", "")
+		}
+		checkDefaultEndpoint(c, here.key("defaultEndpoint"), l.DefaultEndpoint)
+		pool := here.key("connectionPool")
+		checkConnectionPool(c, &pool, l.ConnectionPool)
+		if l.Tls != nil {
+			tls := here.key("tls")
+			checkServerTLS(c, &tls, l.Tls)
+		}
+	}
+}
+
+// checkDefaultEndpoint takes what sidecar.proto says of defaultEndpoint: 127.0.0.1:port, [::1]:port, 0.0.0.0:port, [::]:port or a unix socket.
+func checkDefaultEndpoint(c *check, at path, s string) {
+	if s == "" || strings.HasPrefix(s, "unix://") {
+		return
+	}
+	for _, host := range []string{"127.0.0.1:", "0.0.0.0:", "[::1]:", "[::]:"} {
+		rest, ok := strings.CutPrefix(s, host)
+		var n uint32
+		if _, err := fmt.Sscanf(rest, "%d", &n); ok && err == nil && n > 0 && n < 65536 && fmt.Sprint(n) == rest {
+			return
+		}
+	}
+	c.fail(at, "BadAddress", quote(s)+" is not an endpoint of the workload's own", "write 127.0.0.1:port, 0.0.0.0:port or unix:///path")
+}
+
+func checkSidecarPort(c *check, at *path, p *networkingv1alpha3.SidecarPort, seen map[uint32]bool) {
+	c.port(at.key("number"), p.Number)
+	if p.Protocol != "" {
+		c.protocol(at.key("protocol"), p.Protocol)
+	}
+	if seen[p.Number] {
+		c.fail(at.key("number"), "Duplicate", fmt.Sprintf("port %d has a listener already", p.Number), "merge the two")
+	}
+	seen[p.Number] = true
+}
+
+func checkEgress(c *check, at *path, list []*networkingv1alpha3.IstioEgressListener) {
+	seen, catchAll := map[string]bool{}, false
+	for i, l := range list {
+		here := at.of("egress", i)
+		switch {
+		case l.Port == nil && l.Bind != "":
+			c.fail(here.key("bind"), "Conflict", "a listener with a bind needs a port", "")
+		case l.Port == nil && catchAll:
+			c.fail(here, "Duplicate", "there is a listener without a port already", "merge the two")
+		case l.Port == nil:
+			catchAll = true
+			if i != len(list)-1 {
+				c.fail(here, "Conflict", "the listener without a port must be the last", "put it last")
+			}
+		default:
+			port := here.key("port")
+			checkSidecarPort(c, &port, l.Port, map[uint32]bool{})
+			if id := fmt.Sprintf("%s:%d", l.Bind, l.Port.Number); seen[id] {
+				c.fail(port.key("number"), "Duplicate", fmt.Sprintf("port %d has a listener already", l.Port.Number), "merge the two")
+			} else {
+				seen[id] = true
+			}
+		}
+		if len(l.Hosts) == 0 {
+			c.fail(here.key("hosts"), "Missing", "the listener has no hosts", `write <namespace>/<host>, or "*/*"`)
+		}
+		for j, h := range l.Hosts {
+			checkEgressHost(c, here.of("hosts", j), h)
+		}
+	}
+}
+
+// checkEgressHost takes <namespace>/<host>, where the namespace may be "*", "." and, for nothing at all, "~".
+func checkEgressHost(c *check, at path, h string) {
+	ns, host, ok := strings.Cut(h, "/")
+	if !ok {
+		c.fail(at, "BadHost", quote(h)+" has no namespace", `write <namespace>/<host>; "*/`+h+`" for every namespace`)
+		return
+	}
+	if ns == "~" && host != "*" {
+		c.fail(at, "BadHost", `the namespace "~" stands for nothing: it takes no host`, `write "~/*"`)
+		return
+	}
+	c.nsHost(at, h, "*", ".", "~")
+	c.host(at, host)
+}

@@ -1,0 +1,252 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	networkingv1alpha3 "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/mesh"
+)
+
+// checkVirtualService holds the rules of https://istio.io/latest/docs/reference/config/networking/virtual-service/ that the schema cannot say.
+func checkVirtualService(c *check, vs *networkingv1alpha3.VirtualService) {
+	at := c.spec()
+	checkHosts(c, at, vs)
+	gateways := at.key("gateways")
+	c.gatewayNames(&gateways, vs.Gateways)
+	export := at.key("exportTo")
+	c.exportTo(&export, vs.ExportTo)
+	if len(vs.Http)+len(vs.Tls)+len(vs.Tcp) == 0 {
+		c.fail(*at, "NoRoute", "there is no route", "add http, tls or tcp routes")
+	}
+	for i, r := range vs.Http {
+		here := at.of("http", i)
+		checkHTTPRoute(c, &here, r, len(vs.Hosts) == 0)
+	}
+	for i, r := range vs.Tls {
+		here := at.of("tls", i)
+		checkTLSRoute(c, &here, r, vs.Hosts)
+	}
+	for i, r := range vs.Tcp {
+		here := at.of("tcp", i)
+		checkTCPRoute(c, &here, r)
+	}
+	warnUnreachable(c, at, vs.Http)
+}
+
+// checkHosts also holds what tells a delegate from others: it has neither hosts nor gateways.
+func checkHosts(c *check, at *path, vs *networkingv1alpha3.VirtualService) {
+	if len(vs.Hosts) == 0 {
+		switch {
+		case len(vs.Gateways) > 0:
+			c.fail(at.key("gateways"), "BadDelegate", "a VirtualService without hosts is a delegate, and a delegate has no gateways", "give it hosts or leave gateways out")
+		case len(vs.Tcp)+len(vs.Tls) > 0:
+			c.fail(*at, "NoHost", "tcp and tls routes need hosts", "name the hosts")
+		}
+		return
+	}
+	inMesh := len(vs.Gateways) == 0 || slices.Contains(vs.Gateways, "mesh")
+	seen := map[string]bool{}
+	for i, h := range vs.Hosts {
+		here := at.of("hosts", i)
+		if !isIP(h) {
+			c.host(here, h)
+		}
+		if h == "*" && inMesh {
+			c.fail(here, "BadHost", `host "*" would take all traffic of the mesh`, "name hosts, or bind it to a gateway only")
+		}
+		if seen[h] {
+			c.fail(here, "Duplicate", "host "+quote(h)+" is written twice", "keep one of the two")
+		}
+		seen[h] = true
+	}
+}
+
+func checkHTTPRoute(c *check, at *path, r *networkingv1alpha3.HTTPRoute, delegate bool) {
+	checkHTTPAction(c, at, r, delegate)
+	for i, m := range r.Match {
+		here := at.of("match", i)
+		checkHTTPMatch(c, &here, m)
+	}
+	for i, d := range r.Route {
+		here := at.of("route", i)
+		checkDestination(c, here.key("destination"), d.Destination)
+		headers := here.key("headers")
+		checkHeaders(c, &headers, d.Headers)
+	}
+	weights := make([]int32, len(r.Route))
+	for i, d := range r.Route {
+		weights[i] = d.Weight
+	}
+	checkWeights(c, at, weights)
+	headers := at.key("headers")
+	checkHeaders(c, &headers, r.Headers)
+	checkFault(c, at, r.Fault)
+	checkMirrors(c, at, r)
+	checkRetries(c, at, r.Retries)
+	checkRewrite(c, at, r.Rewrite)
+	checkRedirect(c, at, r.Redirect)
+	checkDirectResponse(c, at, r.DirectResponse)
+	checkCors(c, at, r.CorsPolicy)
+}
+
+// checkHTTPAction: exactly one thing happens to a request that matches.
+func checkHTTPAction(c *check, at *path, r *networkingv1alpha3.HTTPRoute, delegate bool) {
+	var actions []string
+	for _, a := range []struct {
+		name string
+		set  bool
+	}{{"route", len(r.Route) > 0}, {"redirect", r.Redirect != nil}, {"directResponse", r.DirectResponse != nil}, {"delegate", r.Delegate != nil}} {
+		if a.set {
+			actions = append(actions, a.name)
+		}
+	}
+	switch {
+	case len(actions) == 0:
+		c.fail(*at, "NoRoute", "the route leads nowhere", "give it a route, redirect, directResponse or delegate")
+	case len(actions) > 1:
+		c.fail(at.key(actions[1]), "Conflict", actions[0]+" and "+actions[1]+" exclude each other", "keep one of the two")
+	case delegate && r.Delegate != nil:
+		c.fail(at.key("delegate"), "BadDelegate", "a delegate cannot delegate", "put its routes here")
+	case r.Delegate != nil && r.Delegate.Name == "":
+		c.fail(at.key("delegate"), "Missing", "the delegate has no name", "")
+	}
+	if r.Redirect != nil || r.DirectResponse != nil {
+		for _, f := range []struct {
+			name string
+			set  bool
+		}{{"rewrite", r.Rewrite != nil}, {"fault", r.Fault != nil && r.DirectResponse == nil}, {"mirror", r.Mirror != nil}, {"retries", r.Retries != nil && r.DirectResponse != nil}} {
+			if f.set && len(actions) == 1 {
+				c.fail(at.key(f.name), "Conflict", actions[0]+" and "+f.name+" exclude each other", "leave "+f.name+" out")
+			}
+		}
+	}
+}
+
+// checkWeights: weights are shares of their sum; one destination may leave its own out.
+func checkWeights(c *check, at *path, weights []int32) {
+	var sum int64
+	for i, w := range weights {
+		here := at.of("route", i)
+		if w < 0 {
+			c.fail(here.key("weight"), "BadWeight", fmt.Sprintf("weight %d is negative", w), "write 0 or more")
+		}
+		sum += int64(w)
+	}
+	if len(weights) > 1 && sum == 0 {
+		c.fail(at.key("route"), "BadWeight", "the weights of all destinations are 0", "give each a share of 100")
+	}
+	if sum > math.MaxUint32 {
+		c.fail(at.key("route"), "BadWeight", fmt.Sprintf("the weights add up to %d", sum), "give each a share of 100")
+	}
+}
+
+func checkDestination(c *check, at path, d *networkingv1alpha3.Destination) {
+	if d == nil {
+		c.fail(at, "Missing", "there is no destination", "name a host")
+		return
+	}
+	if d.Host == "*" {
+		c.fail(at.key("host"), "BadHost", `a destination cannot be "*"`, "name a host")
+	} else if !isIP(d.Host) {
+		c.host(at.key("host"), d.Host)
+	}
+	if d.Subset != "" && !isDNSLabel(d.Subset) && !isSubsetName(d.Subset) {
+		c.fail(at.key("subset"), "BadName", quote(d.Subset)+" is not a subset's name", "write letters, digits, '-', '_' and '.'")
+	}
+	if d.Port != nil {
+		port := at.key("port")
+		c.port(port.key("number"), d.Port.Number)
+	}
+}
+
+func isSubsetName(s string) bool {
+	for _, r := range s {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
+		default:
+			return false
+		}
+	}
+	return s != ""
+}
+
+func checkTLSRoute(c *check, at *path, r *networkingv1alpha3.TLSRoute, hosts []string) {
+	if len(r.Match) == 0 {
+		c.fail(at.key("match"), "Missing", "a tls route needs a match", "match sniHosts")
+	}
+	for i, m := range r.Match {
+		here := at.of("match", i)
+		if len(m.SniHosts) == 0 {
+			c.fail(here.key("sniHosts"), "Missing", "a tls match needs server names", "add sniHosts")
+		}
+		for j, sni := range m.SniHosts {
+			checkSNI(c, here.of("sniHosts", j), sni, hosts)
+		}
+		checkL4(c, &here, m.DestinationSubnets, m.Port, m.Gateways)
+	}
+	checkL4Routes(c, at, r.Route)
+}
+
+// checkSNI: a tls route may only match names that its VirtualService has among its hosts.
+func checkSNI(c *check, at path, sni string, hosts []string) {
+	c.host(at, sni)
+	for _, h := range hosts {
+		if mesh.Host(h).Matches(mesh.Host(sni)) || !mesh.Host(h).IsWildcard() && h == sni {
+			return
+		}
+	}
+	c.fail(at, "BadHost", quote(sni)+" is not among the hosts", "add it to spec.hosts")
+}
+
+func checkTCPRoute(c *check, at *path, r *networkingv1alpha3.TCPRoute) {
+	for i, m := range r.Match {
+		here := at.of("match", i)
+		checkL4(c, &here, m.DestinationSubnets, m.Port, m.Gateways)
+		if m.SourceSubnet != "" && !isCIDR(m.SourceSubnet) {
+			c.fail(here.key("sourceSubnet"), "BadAddress", quote(m.SourceSubnet)+" is not an address or CIDR", "")
+		}
+	}
+	checkL4Routes(c, at, r.Route)
+}
+
+func checkL4(c *check, at *path, subnets []string, port uint32, gateways []string) {
+	for i, s := range subnets {
+		if !isCIDR(s) {
+			c.fail(at.of("destinationSubnets", i), "BadAddress", quote(s)+" is not an address or CIDR", "write 10.1.2.0/24")
+		}
+	}
+	if port != 0 {
+		c.port(at.key("port"), port)
+	}
+	here := at.key("gateways")
+	c.gatewayNames(&here, gateways)
+}
+
+func checkL4Routes(c *check, at *path, routes []*networkingv1alpha3.RouteDestination) {
+	if len(routes) == 0 {
+		c.fail(*at, "NoRoute", "the route leads nowhere", "give it a route")
+	}
+	weights := make([]int32, len(routes))
+	for i, d := range routes {
+		here := at.of("route", i)
+		checkDestination(c, here.key("destination"), d.Destination)
+		weights[i] = d.Weight
+	}
+	checkWeights(c, at, weights)
+}
+
+// warnUnreachable: routes are tried in order, so nothing comes past one that matches everything.
+func warnUnreachable(c *check, at *path, routes []*networkingv1alpha3.HTTPRoute) {
+	for i, r := range routes {
+		if len(r.Match) > 0 && !slices.ContainsFunc(r.Match, matchesAll) {
+			continue
+		}
+		for j := i + 1; j < len(routes); j++ {
+			c.warn(at.of("http", j), "Unreachable", fmt.Sprintf("no request gets here: http[%d] before it matches every one", i), "put it first")
+		}
+		return
+	}
+}
