@@ -1,0 +1,103 @@
+package gateway
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/config"
+	"fairway/internal/envoy/route"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// ChainsKey names what a VirtualService says of the connections of one server.
+type ChainsKey struct {
+	Server ServerKey
+	Rule   config.Key
+}
+
+func compareChains(a, b ChainsKey) int {
+	return cmp.Or(compareServer(a.Server, b.Server), config.CompareKey(a.Rule, b.Rule))
+}
+
+// Chains is what a VirtualService says of the connections of one server.
+type Chains struct {
+	Rule *config.Object
+	List []route.Chain
+}
+
+func sameChains(a, b *Chains) bool {
+	return config.Same(a.Rule, b.Rule) && slices.EqualFunc(a.List, b.List, func(x, y route.Chain) bool {
+		return x.Field == y.Field && slices.Equal(x.SNI, y.SNI) && slices.Equal(x.Subnets, y.Subnets) && slices.Equal(x.Clusters, y.Clusters)
+	})
+}
+
+// declareChains finds, for each VirtualService, the connections that its tcp and tls parts claim on the gateways it is bound to.
+func (t *Tables) declareChains(rules *table.Table[config.Key, *config.Object]) {
+	t.Chains = table.Derive(rules, "gateway/chains", compareChains, sameChains,
+		func(r *table.Reader, k config.Key, o *config.Object, emit func(ChainsKey, *Chains)) {
+			rule := ruleOf(o)
+			if len(rule.Spec.GetTcp())+len(rule.Spec.GetTls()) == 0 {
+				return
+			}
+			t.eachServer(r, o, rule, t.bindings(r, rule, nil), func(key ServerKey, s *Server, gateway string) {
+				if list := t.chains(r, rule, key, s, gateway); len(list) > 0 {
+					emit(ChainsKey{key, k}, &Chains{o, list})
+				}
+			})
+		})
+	t.chainsByServer = table.Group(t.Chains, "gateway/chains by server", compareServer, func(k ChainsKey, _ *Chains) []ServerKey { return []ServerKey{k.Server} })
+}
+
+// chains translates a rule for a server that routes connections.
+func (t *Tables) chains(r *table.Reader, rule route.Rule, key ServerKey, s *Server, gateway string) []route.Chain {
+	b := t.builder(r, key.Port.Layer, key.Port.Port, []string{gateway})
+	switch s.Class {
+	case SNI:
+		return s.within(rule.Namespace, b.TLS(rule))
+	case TCP, TLS:
+		return b.TCP(rule)
+	}
+	return nil
+}
+
+// within keeps of each chain the server names that the server has for rules of a namespace.
+func (s *Server) within(namespace string, chains []route.Chain) []route.Chain {
+	var out []route.Chain
+	for _, c := range chains {
+		names := c.SNI
+		if len(names) == 0 {
+			names = []string{"*"}
+		}
+		var kept []string
+		for _, n := range names {
+			for _, h := range s.claims(namespace, mesh.Host(n)) {
+				kept = append(kept, string(h))
+			}
+		}
+		slices.Sort(kept)
+		kept = slices.Compact(kept)
+		if len(kept) == 0 {
+			continue
+		}
+		if c.SNI = kept; slices.Contains(kept, "*") {
+			c.SNI = nil
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// ruleOf is a VirtualService as envoy/route takes it.
+func ruleOf(o *config.Object) route.Rule {
+	return route.Rule{Namespace: o.Namespace, Name: o.Name, Spec: config.Spec[*networking.VirtualService](o)}
+}
+
+// gatewayKey is the key of a gateway's qualified name.
+func gatewayKey(name string) config.Key {
+	namespace, short, _ := strings.Cut(name, "/")
+	return config.Key{Kind: "Gateway", Namespace: namespace, Name: short}
+}

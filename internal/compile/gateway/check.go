@@ -1,0 +1,105 @@
+package gateway
+
+import (
+	"fmt"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// declareChecks says of each Gateway, once, what of it is not served and why.
+func (t *Tables) declareChecks(gateways *table.Table[config.Key, *config.Object]) {
+	table.Derive(gateways, "gateway/checks", config.CompareKey, func(struct{}, struct{}) bool { return true },
+		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
+			layers, _ := table.Get(r, t.layers, k)
+			for i, s := range config.Spec[*networking.Gateway](o).GetServers() {
+				c := checker{t: t, r: r, gateway: o, field: field(i)}
+				c.server(s)
+				for selected := range layers.All() {
+					if c.port(ServerKey{portOf(selected.Layer, s), k, i}, s) {
+						break
+					}
+				}
+			}
+		})
+}
+
+// checker notes the mistakes of one server.
+type checker struct {
+	t       *Tables
+	r       *table.Reader
+	gateway *config.Object
+	field   string
+}
+
+func (c checker) note(s mesh.Severity, code, field, message, fix string) {
+	c.r.Note(c.gateway.Problem(c.field+field, code, s, message, fix))
+}
+
+// server notes what is wrong with a server on its own.
+func (c checker) server(s *networking.Server) {
+	class, why := classify(s)
+	switch {
+	case class == Unserved && strings.HasSuffix(why, "yet"):
+		c.note(mesh.Info, "NotYet", ".tls.mode", why+": this server does nothing", "")
+	case class == Unserved:
+		c.note(mesh.Error, "BadProtocol", ".port.protocol", why, "use HTTP, HTTPS, GRPC, GRPC-WEB, HTTP2, MONGO, TCP or TLS, and tls settings for HTTPS and TLS")
+	case class == HTTPS || class == TLS:
+		c.certificates(s.GetTls())
+	}
+	if n := s.GetPort().GetNumber(); n > 65535 || n == 0 && !strings.HasPrefix(s.GetBind(), "unix://") {
+		c.note(mesh.Error, "BadPort", ".port.number", fmt.Sprintf("%d is not a port", n), "use 1 to 65535")
+	}
+}
+
+// certificates notes what keeps a server from showing its certificate.
+func (c checker) certificates(s *networking.ServerTLSSettings) {
+	switch absent := missing(s); {
+	case s.GetCredentialName() != "" || len(s.GetCredentialNames()) > 0 || s.GetCaCertCredentialName() != "":
+		c.note(mesh.Info, "NotYet", ".tls.credentialName", "certificates from secrets are not supported yet: this server is not served", "name files with serverCertificate and privateKey")
+	case absent != "":
+		c.note(mesh.Error, "NoCertificate", ".tls."+absent, "TLS mode "+s.GetMode().String()+" needs "+absent+": this server is not served", "name the file")
+	}
+}
+
+// port notes what another server of the port has, seen from one layer; it is true if there was something.
+func (c checker) port(key ServerKey, s *networking.Server) bool {
+	found := false
+	plan, ok := table.Get(c.r, c.t.Plans, key.Port)
+	if !ok {
+		return false
+	}
+	for _, l := range plan.Lost {
+		if l.Key != key {
+			continue
+		}
+		found = true
+		winner := fmt.Sprintf("Gateway %s/%s", l.Winner.Gateway.Namespace, l.Winner.Gateway.Name)
+		switch {
+		case l.Family != "":
+			c.note(mesh.Error, "PortConflict", ".port", fmt.Sprintf("port %d speaks %s for the older %s: this server is not served", key.Port.Port, l.Family, winner),
+				"use another port, or the same protocol")
+		case l.Name == "":
+			c.note(mesh.Error, "ServerNameConflict", ".hosts", "every TLS server name of the port is already the older "+winner+"'s", "name other hosts")
+		default:
+			c.note(mesh.Error, "ServerNameConflict", ".hosts", "the TLS server name "+l.Name+" is already the older "+winner+"'s", "name another host")
+		}
+	}
+	return c.files(key, s) || found
+}
+
+// files notes certificate files that a proxy of the layer could not read.
+func (c checker) files(key ServerKey, s *networking.Server) bool {
+	found := false
+	for _, f := range files(s.GetTls()) {
+		if why, bad := table.Get(c.r, c.t.BadFiles.Table, FileKey{key.Port.Layer, f}); bad {
+			found = true
+			c.note(mesh.Error, "UnreadableFile", ".tls", "a gateway cannot read "+f+" ("+why+"): this server is not served", "put the file where the gateway runs")
+		}
+	}
+	return found
+}

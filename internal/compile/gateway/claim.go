@@ -1,0 +1,153 @@
+package gateway
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/config"
+	"fairway/internal/envoy/route"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// HostKey names one virtual host of a layer.
+type HostKey struct {
+	Layer mesh.Layer
+	Route string // the route configuration it belongs to
+	Port  uint32
+	Host  mesh.Host
+}
+
+// name is the virtual host's; resource is what it is published as on a shelf.
+func (k HostKey) name() string { return route.HostName(k.Host, k.Port) }
+
+func (k HostKey) resource(s mesh.Shelf) mesh.ResourceKey {
+	return mesh.ResourceKey{Shelf: s, Name: k.Route + "/" + k.name()}
+}
+
+func compareHost(a, b HostKey) int {
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Route, b.Route), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Host, b.Host))
+}
+
+// ClaimKey names a VirtualService's share of a virtual host.
+type ClaimKey struct {
+	Host HostKey
+	Rule config.Key
+}
+
+func compareClaim(a, b ClaimKey) int {
+	return cmp.Or(compareHost(a.Host, b.Host), config.CompareKey(a.Rule, b.Rule))
+}
+
+// Claim is what a VirtualService says of one virtual host.
+type Claim struct {
+	Rule     *config.Object
+	Gateways []string // through which it is bound: "namespace/name", sorted
+	ToHTTPS  bool     // requests in the clear are sent to HTTPS (ServerTLSSettings.https_redirect)
+}
+
+func sameClaim(a, b *Claim) bool {
+	return config.Same(a.Rule, b.Rule) && slices.Equal(a.Gateways, b.Gateways) && a.ToHTTPS == b.ToHTTPS
+}
+
+// binding is one gateway that a VirtualService names, as it was found.
+type binding struct {
+	name   string
+	key    config.Key
+	object *config.Object
+	layers table.Rows[SelectedKey, *config.Object]
+}
+
+// bindings resolves the gateways of a VirtualService. One that is not there is noted, by the one row that asks with a note.
+func (t *Tables) bindings(r *table.Reader, rule route.Rule, note func(field, code, message, fix string)) []binding {
+	var out []binding
+	for i, name := range route.Gateways(rule) {
+		if name == route.Mesh {
+			continue
+		}
+		key := gatewayKey(name)
+		o, ok := table.Get(r, t.gateways, key)
+		if !ok {
+			if note != nil {
+				note(index("spec.gateways", i), "UnknownGateway", "there is no Gateway "+name, t.nearestGateway(r, key))
+			}
+			continue
+		}
+		layers, _ := table.Get(r, t.layers, key)
+		out = append(out, binding{name, key, o, layers})
+	}
+	return out
+}
+
+// declareClaims finds, for each VirtualService, the virtual hosts that it claims on the gateways it is bound to.
+func (t *Tables) declareClaims(rules *table.Table[config.Key, *config.Object]) {
+	t.Claims = table.Derive(rules, "gateway/claims", compareClaim, sameClaim,
+		func(r *table.Reader, k config.Key, o *config.Object, emit func(ClaimKey, *Claim)) {
+			rule := ruleOf(o)
+			note := func(field, code, message, fix string) { r.Note(o.Problem(field, code, mesh.Error, message, fix)) }
+			bound := t.bindings(r, rule, note)
+			for _, b := range bound {
+				t.checkCover(rule, b, note)
+			}
+			found := claims{}
+			if len(rule.Spec.GetHttp()) > 0 {
+				t.eachServer(r, o, rule, bound, func(key ServerKey, s *Server, gateway string) { found.add(o, key, s, gateway, t.hosts(rule, s)) })
+			}
+			for _, host := range slices.SortedFunc(maps.Keys(found), compareHost) {
+				emit(ClaimKey{host, k}, found[host])
+			}
+		})
+}
+
+// claims gathers what one VirtualService claims.
+type claims map[HostKey]*Claim
+
+func (c claims) add(o *config.Object, key ServerKey, s *Server, gateway string, hosts []mesh.Host) {
+	name := routeName(key, s)
+	if name == "" {
+		return
+	}
+	for _, h := range hosts {
+		at := HostKey{key.Port.Layer, name, key.Port.Port, h}
+		claim := c[at]
+		if claim == nil {
+			claim = &Claim{Rule: o}
+			c[at] = claim
+		}
+		if i, ok := slices.BinarySearch(claim.Gateways, gateway); !ok {
+			claim.Gateways = slices.Insert(claim.Gateways, i, gateway)
+		}
+		claim.ToHTTPS = claim.ToHTTPS || s.Spec.GetTls().GetHttpsRedirect()
+	}
+}
+
+// hosts lists the names that a rule claims on a server.
+func (t *Tables) hosts(rule route.Rule, s *Server) []mesh.Host {
+	var out []mesh.Host
+	for _, h := range rule.Spec.GetHosts() {
+		out = append(out, s.claims(rule.Namespace, t.sc.FullHost(h, rule.Namespace))...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// checkCover notes the hosts of a rule that no server of a gateway serves.
+func (t *Tables) checkCover(rule route.Rule, b binding, note func(field, code, message, fix string)) {
+	servers := config.Spec[*networking.Gateway](b.object).GetServers()
+	for i, h := range rule.Spec.GetHosts() {
+		host := t.sc.FullHost(h, rule.Namespace)
+		covered := slices.ContainsFunc(servers, func(s *networking.Server) bool {
+			return len((&Server{Gateway: b.object, Spec: s}).claims(rule.Namespace, host)) > 0
+		})
+		if !covered {
+			note(index("spec.hosts", i), "HostNotServed", "no server of Gateway "+b.name+" serves "+h+" to rules of namespace "+rule.Namespace,
+				"add the host to one of its servers, or bind the rule to another gateway")
+		}
+	}
+}
+
+func index(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }

@@ -1,0 +1,129 @@
+package gateway
+
+import (
+	"cmp"
+	"slices"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"fairway/internal/compile/scope"
+	"fairway/internal/config"
+	"fairway/internal/envoy"
+	"fairway/internal/envoy/route"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// declareHosts builds a virtual host for each host that rules claim.
+func (t *Tables) declareHosts() {
+	byHost := table.Group(t.Claims, "gateway/claims by host", compareHost, func(k ClaimKey, _ *Claim) []HostKey { return []HostKey{k.Host} })
+	t.VirtualHosts = table.Derive(byHost, "gateway/virtual hosts", mesh.CompareResourceKey, envoy.Same,
+		func(r *table.Reader, k HostKey, claims table.Rows[ClaimKey, *Claim], emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			emit(k.resource(scope.RouteShelf(k.Layer)), t.build(r, k, byAge(claims)))
+		})
+	t.claimed = table.Group(t.Claims, "gateway/claims by route", compareRoute, func(k ClaimKey, _ *Claim) []routeKey {
+		return []routeKey{{k.Host.Layer, k.Host.Route}}
+	}).Broad()
+}
+
+func byAge(rows table.Rows[ClaimKey, *Claim]) []*Claim {
+	var out []*Claim
+	for _, c := range rows.All() {
+		out = append(out, c)
+	}
+	slices.SortStableFunc(out, func(a, b *Claim) int { return config.Older(a.Rule, b.Rule) })
+	return out
+}
+
+// build makes the virtual host of a host out of the routes of all that claim it.
+func (t *Tables) build(r *table.Reader, k HostKey, claims []*Claim) *envoy.Encoded {
+	var routes [][]*routev3.Route
+	var needs []string
+	toHTTPS := false
+	for _, c := range claims {
+		b := t.builder(r, k.Layer, k.Port, c.Gateways)
+		routes = append(routes, b.HTTP(ruleOf(c.Rule)))
+		for _, cluster := range b.Clusters() {
+			needs = append(needs, cluster.String())
+		}
+		toHTTPS = toHTTPS || c.ToHTTPS
+	}
+	out := encodeHost(k, route.Merge(routes...), toHTTPS)
+	slices.Sort(needs)
+	out.Needs = slices.Compact(needs)
+	if out.Err != nil {
+		r.Note(claims[0].Rule.Problem("", "Refused", mesh.Error, "Envoy would refuse the virtual host "+k.name()+", what gateways have stays: "+out.Err.Error(), ""))
+	}
+	return out
+}
+
+func encodeHost(k HostKey, routes []*routev3.Route, toHTTPS bool) *envoy.Encoded {
+	host := route.Host(k.name(), []string{string(k.Host)}, routes)
+	if toHTTPS {
+		host.RequireTls = routev3.VirtualHost_ALL
+	}
+	return envoy.Encode(host)
+}
+
+// redirectKey names one server's wish that a host be sent to HTTPS.
+type redirectKey struct {
+	host   HostKey
+	server ServerKey
+}
+
+// declareRedirects builds a virtual host for each host that a server sends to HTTPS, whether or not rules claim it.
+func (t *Tables) declareRedirects() {
+	wishes := table.Derive(t.Servers, "gateway/redirects",
+		func(a, b redirectKey) int {
+			return cmp.Or(compareHost(a.host, b.host), compareServer(a.server, b.server))
+		},
+		func(struct{}, struct{}) bool { return true },
+		func(_ *table.Reader, k ServerKey, s *Server, emit func(redirectKey, struct{})) {
+			if s.Class != HTTP || !s.Spec.GetTls().GetHttpsRedirect() {
+				return
+			}
+			for _, host := range s.names() {
+				emit(redirectKey{HostKey{k.Port.Layer, routeName(k, s), k.Port.Port, host}, k}, struct{}{})
+			}
+		})
+	byHost := table.Group(wishes, "gateway/redirects by host", compareHost, func(k redirectKey, _ struct{}) []HostKey { return []HostKey{k.host} })
+	t.RedirectHosts = table.Derive(byHost, "gateway/redirect hosts", mesh.CompareResourceKey, envoy.Same,
+		func(_ *table.Reader, k HostKey, _ table.Rows[redirectKey, struct{}], emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			emit(k.resource(scope.RedirectShelf(k.Layer)), encodeHost(k, nil, true))
+		})
+}
+
+// routeKey names a route configuration of a layer.
+type routeKey struct {
+	layer mesh.Layer
+	name  string
+}
+
+func compareRoute(a, b routeKey) int {
+	return cmp.Or(mesh.CompareLayer(a.layer, b.layer), cmp.Compare(a.name, b.name))
+}
+
+// declareRoutes builds the route configurations that servers make together. What they hold are virtual hosts of their own; a request for a name
+// that none has is answered 404 by Envoy itself.
+func (t *Tables) declareRoutes() {
+	servers := table.Group(t.Servers, "gateway/servers by route", compareRoute, func(k ServerKey, s *Server) []routeKey {
+		if name := routeName(k, s); name != "" {
+			return []routeKey{{k.Port.Layer, name}}
+		}
+		return nil
+	})
+	t.Routes = table.Derive(servers, "gateway/routes", mesh.CompareResourceKey, envoy.Same,
+		func(r *table.Reader, k routeKey, servers table.Rows[ServerKey, *Server], emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			emit(mesh.ResourceKey{Shelf: scope.RouteShelf(k.layer), Name: k.name}, route.Encode(route.Config(k.name), redirects(servers) || table.Has(r, t.claimed, k)))
+		})
+}
+
+// redirects says whether one of the servers sends hosts to HTTPS.
+func redirects(servers table.Rows[ServerKey, *Server]) bool {
+	for _, s := range servers.All() {
+		if s.Spec.GetTls().GetHttpsRedirect() && len(s.Spec.GetHosts()) > 0 && s.Class == HTTP {
+			return true
+		}
+	}
+	return false
+}

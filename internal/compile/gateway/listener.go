@@ -1,0 +1,268 @@
+package gateway
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/compile/scope"
+	"fairway/internal/config"
+	"fairway/internal/envoy"
+	"fairway/internal/envoy/listener"
+	"fairway/internal/envoy/route"
+	"fairway/internal/envoy/tls"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// declareListeners builds one listener for each port of a layer.
+func (t *Tables) declareListeners() {
+	t.Listeners = table.Derive(t.Plans, "gateway/listeners", mesh.CompareResourceKey, envoy.Same,
+		func(r *table.Reader, k PortKey, p *Plan, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			b := listenerBuilder{t: t, r: r, port: k}
+			l := b.listener(p)
+			if len(l.Chains) == 0 {
+				return
+			}
+			e := envoy.Encode(listener.Build(l))
+			slices.Sort(b.needs)
+			e.Needs = slices.Compact(b.needs)
+			emit(mesh.ResourceKey{Shelf: scope.GatewayListenerShelf(k.Layer), Name: l.Name}, e)
+			if e.Err != nil {
+				s := p.Servers[0]
+				r.Note(s.Server.Gateway.Problem(field(s.Key.Index), "Refused", mesh.Error, "Envoy would refuse the listener "+l.Name+": "+e.Err.Error(), ""))
+			}
+		})
+}
+
+// listenerBuilder gathers what the servers of one port make of it.
+type listenerBuilder struct {
+	t     *Tables
+	r     *table.Reader
+	port  PortKey
+	out   listener.Listener
+	needs []string
+}
+
+func (b *listenerBuilder) listener(p *Plan) listener.Listener {
+	address := b.port.Bind
+	if address == "" {
+		address = "0.0.0.0"
+	}
+	b.out = listener.Listener{
+		Name:             address + "_" + strconv.FormatUint(uint64(b.port.Port), 10),
+		Address:          address,
+		Port:             b.port.Port,
+		Direction:        listener.Outbound,
+		DetectionTimeout: b.t.in.ProtocolDetectionTimeout(b.r),
+	}
+	switch p.Servers[0].Server.Class.family() {
+	case "HTTP":
+		b.chain(listener.Chain{Filters: b.http(p.Servers[0]).Filters()})
+	case "TCP":
+		b.connections(p.Servers, func(Planned) listener.Chain { return listener.Chain{} })
+	case "TLS":
+		b.out.Filters.TLS.On = true
+		b.secure(p)
+	}
+	return b.out
+}
+
+func (b *listenerBuilder) chain(c listener.Chain) { b.out.Chains = append(b.out.Chains, c) }
+
+// http is the HTTP connection manager for a server's requests.
+func (b *listenerBuilder) http(s Planned) listener.HTTP {
+	p, _ := mesh.ParseProtocol(s.Server.Spec.GetPort().GetProtocol())
+	return listener.HTTP{
+		Side:       listener.Gateway,
+		StatPrefix: "outbound_" + b.out.Name,
+		RouteName:  routeName(s.Key, s.Server),
+		GRPCWeb:    p == mesh.GRPCWeb,
+		AccessLog:  b.accessLog(),
+	}
+}
+
+func (b *listenerBuilder) accessLog() listener.AccessLog {
+	a := b.t.in.AccessLog(b.r)
+	return listener.AccessLog{File: a.File, Format: a.Format, JSON: a.JSON}
+}
+
+// secure adds the chains of servers that share a port by TLS server name.
+func (b *listenerBuilder) secure(p *Plan) {
+	var routed []Planned
+	for _, s := range p.Servers {
+		switch s.Server.Class {
+		case HTTPS:
+			if b.usable(s) {
+				b.chain(listener.Chain{
+					Match:   listener.Match{ServerNames: s.Names},
+					TLS:     serverTLS(s.Server.Spec.GetTls(), []string{"h2", "http/1.1"}).Socket(),
+					Filters: b.http(s).Filters(),
+				})
+			}
+		case SNI:
+			routed = append(routed, s)
+		case TLS:
+			if b.usable(s) {
+				routed = append(routed, s)
+			}
+		}
+	}
+	b.connections(routed, func(s Planned) listener.Chain {
+		c := listener.Chain{Match: listener.Match{ServerNames: s.Names}}
+		if s.Server.Class == TLS {
+			c.TLS = serverTLS(s.Server.Spec.GetTls(), nil).Socket()
+		}
+		return c
+	})
+}
+
+// connections adds a chain for each match of the tcp and tls routes that are bound to the servers: of several rules for one server the oldest first,
+// and no match twice.
+func (b *listenerBuilder) connections(servers []Planned, base func(Planned) listener.Chain) {
+	taken := map[string]struct{}{}
+	for _, c := range b.out.Chains {
+		taken[matchKey(c.Match)] = struct{}{}
+	}
+	for _, s := range servers {
+		for _, rule := range b.rules(s.Key) {
+			for _, c := range rule.List {
+				chain := base(s)
+				if s.Server.Class == SNI {
+					chain.Match.ServerNames = c.SNI
+				}
+				chain.Match.Prefixes = c.Subnets
+				key := matchKey(chain.Match)
+				if _, dup := taken[key]; dup || len(c.Clusters) == 0 {
+					continue
+				}
+				taken[key] = struct{}{}
+				chain.Filters = b.tcp(c.Clusters).Filters()
+				b.chain(chain)
+			}
+		}
+	}
+}
+
+func matchKey(m listener.Match) string {
+	return strings.Join(m.ServerNames, ",") + " " + strings.Join(m.Prefixes, ",")
+}
+
+// rules lists what VirtualServices say of a server's connections, oldest first.
+func (b *listenerBuilder) rules(key ServerKey) []*Chains {
+	rows, _ := table.Get(b.r, b.t.chainsByServer, key)
+	var out []*Chains
+	for _, c := range rows.All() {
+		out = append(out, c)
+	}
+	slices.SortStableFunc(out, func(x, y *Chains) int { return config.Older(x.Rule, y.Rule) })
+	return out
+}
+
+// tcp forwards connections to clusters.
+func (b *listenerBuilder) tcp(to []route.Weighted) listener.TCP {
+	out := listener.TCP{AccessLog: b.accessLog(), StatPrefix: to[0].Cluster.String()}
+	for _, w := range to {
+		out.Clusters = append(out.Clusters, listener.Weighted{Cluster: w.Cluster.String(), Weight: w.Weight})
+	}
+	if len(to) > 1 {
+		out.StatPrefix = "outbound_" + b.out.Name
+	}
+	b.needs = append(b.needs, out.Needs()...)
+	return out
+}
+
+// usable says whether a server's certificate can be shown: its files are named, and no proxy has said that it cannot read them.
+func (b *listenerBuilder) usable(s Planned) bool {
+	if missing(s.Server.Spec.GetTls()) != "" {
+		return false
+	}
+	for _, f := range files(s.Server.Spec.GetTls()) {
+		if table.Has(b.r, b.t.BadFiles.Table, FileKey{b.port.Layer, f}) {
+			return false
+		}
+	}
+	return true
+}
+
+// FileKey names a file on the machines of a layer's proxies.
+type FileKey struct {
+	Layer mesh.Layer
+	Path  string
+}
+
+func compareFile(a, b FileKey) int {
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Path, b.Path))
+}
+
+// certificates lists a server's certificates: one, or one of a kind (ServerTLSSettings.tls_certificates).
+func certificates(s *networking.ServerTLSSettings) []tls.Pair {
+	if len(s.GetTlsCertificates()) == 0 {
+		return []tls.Pair{{Certificate: s.GetServerCertificate(), Key: s.GetPrivateKey()}}
+	}
+	var out []tls.Pair
+	for _, c := range s.GetTlsCertificates() {
+		out = append(out, tls.Pair{Certificate: c.GetServerCertificate(), Key: c.GetPrivateKey()})
+	}
+	return out
+}
+
+// authorities is the file with those that clients' certificates are signed by.
+func authorities(s *networking.ServerTLSSettings) string {
+	for _, c := range s.GetTlsCertificates() {
+		if c.GetCaCertificates() != "" {
+			return c.GetCaCertificates()
+		}
+	}
+	return s.GetCaCertificates()
+}
+
+// files lists every file that a server's TLS settings name.
+func files(s *networking.ServerTLSSettings) []string {
+	out := []string{authorities(s), s.GetCaCrl()}
+	for _, p := range certificates(s) {
+		out = append(out, p.Certificate, p.Key)
+	}
+	out = slices.DeleteFunc(out, func(f string) bool { return f == "" })
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// missing names the first field that the TLS mode needs and that is not set.
+func missing(s *networking.ServerTLSSettings) string {
+	for _, p := range certificates(s) {
+		if p.Certificate == "" {
+			return "serverCertificate"
+		}
+		if p.Key == "" {
+			return "privateKey"
+		}
+	}
+	if s.GetMode() != networking.ServerTLSSettings_SIMPLE && authorities(s) == "" {
+		return "caCertificates"
+	}
+	return ""
+}
+
+// serverTLS translates ServerTLSSettings of a server that terminates TLS.
+func serverTLS(s *networking.ServerTLSSettings, alpn []string) tls.Server {
+	out := tls.Server{
+		Pairs:   certificates(s),
+		Require: s.GetMode() == networking.ServerTLSSettings_MUTUAL,
+		Min:     tls.Version(s.GetMinProtocolVersion()),
+		Max:     tls.Version(s.GetMaxProtocolVersion()),
+		Ciphers: s.GetCipherSuites(),
+		ALPN:    alpn,
+	}
+	if s.GetMode() == networking.ServerTLSSettings_MUTUAL || s.GetMode() == networking.ServerTLSSettings_OPTIONAL_MUTUAL {
+		out.Trust = tls.Trust{
+			CA: authorities(s), CRL: s.GetCaCrl(), Names: s.GetSubjectAltNames(),
+			SPKI: s.GetVerifyCertificateSpki(), Hashes: s.GetVerifyCertificateHash(),
+			Unverified: s.GetInsecureSkipVerify().GetValue(),
+		}
+	}
+	return out
+}

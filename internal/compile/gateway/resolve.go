@@ -1,0 +1,118 @@
+package gateway
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	routes "fairway/internal/compile/route"
+	"fairway/internal/config"
+	"fairway/internal/envoy/route"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// visible says whether proxies of a namespace see a VirtualService.
+func (t *Tables) visible(r *table.Reader, o *config.Object, namespace string) bool {
+	exportTo := t.in.ExportTo(r, o.Kind, config.Spec[*networking.VirtualService](o).GetExportTo())
+	return mesh.Exported(exportTo, o.Namespace, namespace)
+}
+
+// builder translates rules for a layer's proxies, as bound to the gateways.
+func (t *Tables) builder(r *table.Reader, layer mesh.Layer, port uint32, gateways []string) *route.Builder {
+	return t.rt.Builder(r, layer, route.Viewer{Gateways: gateways, Port: port})
+}
+
+// nearestGateway suggests a gateway in place of one that does not exist: one of the namespace with a name like it, or of that name elsewhere.
+func (t *Tables) nearestGateway(r *table.Reader, wrong config.Key) string {
+	var have []string
+	same, _ := table.Get(r, t.byNamespace, wrong.Namespace)
+	for k := range same.All() {
+		have = append(have, k.Name)
+	}
+	if name := routes.Nearest(wrong.Name, have, max(2, len(wrong.Name)/3)); name != "" {
+		return "did you mean " + wrong.Namespace + "/" + name + "?"
+	}
+	alike, _ := table.Get(r, t.byName, wrong.Name)
+	for k := range alike.All() {
+		return "did you mean " + k.Namespace + "/" + k.Name + "? A name without a namespace is one of the rule's own"
+	}
+	return "create it, or bind the rule to one that there is"
+}
+
+// declareNearby indexes Gateways by what a wrong name has in common with the right one.
+func (t *Tables) declareNearby() {
+	t.byNamespace = table.Group(t.gateways, "gateway/by namespace", cmp.Compare[string], func(k config.Key, _ *config.Object) []string {
+		return []string{k.Namespace}
+	}).Broad()
+	t.byName = table.Group(t.gateways, "gateway/by name", cmp.Compare[string], func(k config.Key, _ *config.Object) []string {
+		return []string{k.Name}
+	}).Broad()
+}
+
+// need says that a VirtualService refers to a cluster in a layer.
+type need struct {
+	cluster ClusterKey
+	rule    config.Key
+}
+
+func compareNeed(a, b need) int {
+	return cmp.Or(compareCluster(a.cluster, b.cluster), config.CompareKey(a.rule, b.rule))
+}
+
+// declareClusters gathers the clusters that the rules bound to a layer's gateways refer to. Each rule says what it needs; a cluster is there as long as one does.
+func (t *Tables) declareClusters(rules *table.Table[config.Key, *config.Object]) {
+	nothing := func(struct{}, struct{}) bool { return true }
+	needs := table.Derive(rules, "gateway/needs", compareNeed, nothing,
+		func(r *table.Reader, k config.Key, o *config.Object, emit func(need, struct{})) {
+			for _, c := range slices.SortedFunc(maps.Keys(t.needs(r, o)), compareCluster) {
+				emit(need{c, k}, struct{}{})
+			}
+		})
+	byCluster := table.Group(needs, "gateway/needs by cluster", compareCluster, func(n need, _ struct{}) []ClusterKey { return []ClusterKey{n.cluster} })
+	t.Clusters = table.Derive(byCluster, "gateway/clusters", compareCluster, nothing,
+		func(_ *table.Reader, k ClusterKey, _ table.Rows[need, struct{}], emit func(ClusterKey, struct{})) {
+			emit(k, struct{}{})
+		})
+}
+
+// needs translates a rule for every server that it is bound to, and gathers the clusters.
+func (t *Tables) needs(r *table.Reader, o *config.Object) map[ClusterKey]struct{} {
+	out := map[ClusterKey]struct{}{}
+	rule := ruleOf(o)
+	t.eachServer(r, o, rule, t.bindings(r, rule, nil), func(key ServerKey, s *Server, gateway string) {
+		b := t.builder(r, key.Port.Layer, key.Port.Port, []string{gateway})
+		switch s.Class {
+		case HTTP, HTTPS:
+			b.HTTP(rule)
+		case SNI:
+			b.TLS(rule)
+		case TCP, TLS:
+			b.TCP(rule)
+		}
+		for _, c := range b.Clusters() {
+			out[ClusterKey{key.Port.Layer, c}] = struct{}{}
+		}
+	})
+	return out
+}
+
+// eachServer visits the servers of the layers that see a rule, through the gateways that it is bound to, of which the rule claims some host.
+func (t *Tables) eachServer(r *table.Reader, o *config.Object, rule route.Rule, bound []binding, visit func(key ServerKey, s *Server, gateway string)) {
+	for _, b := range bound {
+		for i, spec := range config.Spec[*networking.Gateway](b.object).GetServers() {
+			class, _ := classify(spec)
+			s := &Server{b.object, spec, class}
+			if class == Unserved || len(t.hosts(rule, s)) == 0 {
+				continue
+			}
+			for selected := range b.layers.All() {
+				if t.visible(r, o, selected.Layer.Namespace) {
+					visit(ServerKey{portOf(selected.Layer, spec), b.key, i}, s, b.name)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package gateway
+
+import (
+	"cmp"
+
+	"fairway/internal/compile/input"
+	routes "fairway/internal/compile/route"
+	"fairway/internal/compile/scope"
+	"fairway/internal/config"
+	"fairway/internal/envoy"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// Tables is all that gateways are configured with. The five of *envoy.Encoded are published: VirtualHosts and RedirectHosts are of one type.
+type Tables struct {
+	Selected *table.Table[SelectedKey, *config.Object] // which Gateways select which layers
+	Servers  *table.Table[ServerKey, *Server]
+	Plans    *table.Table[PortKey, *Plan]
+	Claims   *table.Table[ClaimKey, *Claim]
+	Chains   *table.Table[ChainsKey, *Chains]
+
+	Listeners     *table.Table[mesh.ResourceKey, *envoy.Encoded]
+	Routes        *table.Table[mesh.ResourceKey, *envoy.Encoded]
+	VirtualHosts  *table.Table[mesh.ResourceKey, *envoy.Encoded] // on the layer's own shelf
+	RedirectHosts *table.Table[mesh.ResourceKey, *envoy.Encoded] // on the shelf below it
+	Clusters      *table.Table[ClusterKey, struct{}]             // which clusters a layer's routes name
+
+	// BadFiles says of certificate files that a gateway could not read them, and what it said: servers that name one are left out until the row goes.
+	BadFiles *table.Input[FileKey, string]
+
+	in             *input.Tables
+	sc             *scope.Tables
+	rt             *routes.Tables
+	gateways       *table.Table[config.Key, *config.Object]
+	layers         *table.Table[config.Key, table.Rows[SelectedKey, *config.Object]]
+	claimed        *table.Table[routeKey, table.Rows[ClaimKey, *Claim]]
+	chainsByServer *table.Table[ServerKey, table.Rows[ChainsKey, *Chains]]
+	byNamespace    *table.Table[string, table.Rows[config.Key, *config.Object]]
+	byName         *table.Table[string, table.Rows[config.Key, *config.Object]]
+}
+
+// Declare declares the tables, in order.
+func Declare(s *table.Store, in *input.Tables, sc *scope.Tables, rt *routes.Tables) *Tables {
+	t := &Tables{in: in, sc: sc, rt: rt, gateways: in.Gateways.Table}
+	t.BadFiles = table.NewInput(s, "gateway/unreadable files", compareFile, func(a, b string) bool { return a == b })
+	t.declareNearby()
+	t.declareSelected(in.Gateways.Table, sc.GatewayViews)
+	t.declareServers()
+	t.declareClaims(in.VirtualServices.Table)
+	t.declareChains(in.VirtualServices.Table)
+	t.declareHosts()
+	t.declareRedirects()
+	t.declareRoutes()
+	t.declareListeners()
+	t.declareClusters(in.VirtualServices.Table)
+	t.declareChecks(in.Gateways.Table)
+	return t
+}
+
+// ClusterKey says that the routes of a layer name a cluster.
+type ClusterKey struct {
+	Layer   mesh.Layer
+	Cluster mesh.ClusterKey
+}
+
+func compareCluster(a, b ClusterKey) int {
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), mesh.CompareClusterKey(a.Cluster, b.Cluster))
+}

@@ -1,0 +1,129 @@
+package route
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/compile/scope"
+	"fairway/internal/config"
+	"fairway/internal/envoy/route"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// declareChecks says of each VirtualService, once, what of it is not in force: it is translated as if for everybody, seen from its own namespace.
+func (t *Tables) declareChecks() {
+	table.Derive(t.in.VirtualServices.Table, "route/checks", config.CompareKey, func(struct{}, struct{}) bool { return true },
+		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
+			c := &checker{t: t, r: r, rule: RuleOf(o), object: o, found: map[mesh.Problem]struct{}{}}
+			c.translate()
+			if route.BoundTo(c.rule, route.Mesh) {
+				c.hosts()
+			}
+			for _, p := range slices.SortedFunc(maps.Keys(c.found), mesh.CompareProblem) {
+				r.Note(p)
+			}
+		})
+}
+
+// checker finds the mistakes of one VirtualService.
+type checker struct {
+	t      *Tables
+	r      *table.Reader
+	rule   route.Rule
+	object *config.Object
+	found  map[mesh.Problem]struct{} // a part that several match blocks share is translated, and found wrong, for each
+}
+
+func (c *checker) note(p mesh.Problem) {
+	p.Object, p.Line = c.object.Ref, c.object.Line(p.Field)
+	c.found[p] = struct{}{}
+}
+
+func (c *checker) translate() {
+	b := &route.Builder{Viewer: route.Viewer{Every: true}, Note: c.note, Target: c.target}
+	b.HTTP(c.rule)
+	b.TCP(c.rule)
+	b.TLS(c.rule)
+}
+
+// view is what clients of the rule's namespace see of a host.
+func (c *checker) view(host mesh.Host) *scope.Seen {
+	return c.t.sc.Look(c.r, mesh.Layer{Kind: mesh.GatewayLayer, Namespace: c.rule.Namespace}, host)
+}
+
+// target checks a destination: its host, port and subset are there.
+func (c *checker) target(_ route.Rule, field string, d *networking.Destination) route.Target {
+	host := c.t.sc.FullHost(d.GetHost(), c.rule.Namespace)
+	seen := c.view(host)
+	if seen == nil || seen.Service == nil {
+		c.note(mesh.Problem{Field: field + ".host", Code: "UnknownHost", Severity: mesh.Error,
+			Message: "there is no service " + string(host) + " that namespace " + c.rule.Namespace + " sees: requests to it are answered 503",
+			Fix:     didYouMean(c.t.nearby.host(c.r, host, c.rule.Namespace), "declare it, or export it to this namespace")})
+		return route.Target{}
+	}
+	c.port(field+".port", seen.Service, d)
+	c.subset(field+".subset", seen, d.GetSubset())
+	return route.Target{}
+}
+
+func (c *checker) port(field string, s *mesh.Service, d *networking.Destination) {
+	n := d.GetPort().GetNumber()
+	if _, ok := s.Port(n); ok || n == 0 {
+		return
+	}
+	var have []string
+	for _, p := range s.Ports {
+		have = append(have, routeName(p.Number))
+	}
+	c.note(mesh.Problem{Field: field + ".number", Code: "UnknownPort", Severity: mesh.Error,
+		Message: string(s.Key.Host) + " has no port " + routeName(n) + ": requests to it are answered 503", Fix: "it has " + strings.Join(have, ", ")})
+}
+
+func (c *checker) subset(field string, seen *scope.Seen, name string) {
+	if name == "" {
+		return
+	}
+	host := string(seen.Service.Key.Host)
+	rule := c.t.sc.RuleOf(c.r, seen)
+	if rule == nil {
+		c.note(mesh.Problem{Field: field, Code: "UnknownSubset", Severity: mesh.Error,
+			Message: "no DestinationRule that namespace " + c.rule.Namespace + " sees defines subsets of " + host + ": requests to " + name + " are answered 503",
+			Fix:     "define subset " + name + " in a DestinationRule for " + host})
+		return
+	}
+	var have []string
+	for _, s := range rule.Spec.GetSubsets() {
+		have = append(have, s.GetName())
+	}
+	if slices.Contains(have, name) {
+		return
+	}
+	c.note(mesh.Problem{Field: field, Code: "UnknownSubset", Severity: mesh.Error,
+		Message: "the DestinationRule for " + host + " has no subset " + name + " (" + orNone(have) + "): requests to it are answered 503",
+		Fix:     didYouMean(Nearest(name, have, max(1, len(name)/2)), "define it, or use one that there is")})
+}
+
+func orNone(list []string) string {
+	if len(list) == 0 {
+		return "it has none"
+	}
+	slices.Sort(list)
+	return "it has " + strings.Join(list, ", ")
+}
+
+// hosts checks what the rule claims inside the mesh: nobody may claim every name.
+func (c *checker) hosts() {
+	for i, h := range c.rule.Spec.GetHosts() {
+		field := index("spec.hosts", i)
+		if h == "*" {
+			c.note(mesh.Problem{Field: field, Code: "EveryHost", Severity: mesh.Error,
+				Message: "a rule for sidecars cannot be for every host: it is in force at gateways only", Fix: "name hosts, or leave mesh out of the gateways"})
+		}
+	}
+}
+
+func index(field string, i int) string { return field + "[" + routeName(uint32(i)) + "]" }

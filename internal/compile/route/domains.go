@@ -1,0 +1,104 @@
+package route
+
+import (
+	"slices"
+	"strings"
+
+	"fairway/internal/compile/registry"
+	"fairway/internal/compile/scope"
+	"fairway/internal/envoy/route"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// domains lists the names and addresses that stand for a host on a port in a layer. Of a name or address that two hosts of the layer would have, the one
+// whose own name it is gets it, then the older one: Envoy refuses a configuration with two.
+func (t *Tables) domains(r *table.Reader, k scope.Key, s *mesh.Service, port uint32) []string {
+	var addresses []string
+	if s != nil {
+		addresses = s.Addresses
+		if vip := t.reg.VIP(r, s); vip != "" {
+			addresses = []string{vip}
+		}
+	}
+	all := route.Domains(k.Host, k.Layer.Namespace, t.in.DomainSuffix(), addresses)
+	short := len(route.ShortForms(k.Host, k.Layer.Namespace, t.in.DomainSuffix()))
+	out := all[:1]
+	for i, d := range all[1:] {
+		if i < short && t.named(r, k.Layer, mesh.Host(d), port) || i >= short && t.olderAt(r, k, s, d, port) {
+			continue
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// named says whether a layer sees a host of that very name, with requests on the port.
+func (t *Tables) named(r *table.Reader, l mesh.Layer, host mesh.Host, port uint32) bool {
+	seen, ok := t.seen(r, l, host)
+	return ok && slices.Contains(ports(seen.Service), port)
+}
+
+// seen reads a layer, and what is below it.
+func (t *Tables) seen(r *table.Reader, l mesh.Layer, host mesh.Host) (*scope.Seen, bool) {
+	s, ok := table.Get(r, t.sc.Seen, scope.Key{Layer: l, Host: host})
+	if !ok && l.Kind == mesh.NamespaceLayer {
+		s, ok = table.Get(r, t.sc.Seen, scope.Key{Layer: mesh.Public, Host: host})
+	}
+	return s, ok
+}
+
+// olderAt says whether an older service that the layer sees has the address, with requests on the port.
+func (t *Tables) olderAt(r *table.Reader, k scope.Key, s *mesh.Service, address string, port uint32) bool {
+	others, _ := table.Get(r, t.byAddress, address)
+	if others.Len() < 2 {
+		return false
+	}
+	for _, m := range others.All() {
+		o := m.Service
+		if o.Key.Host == k.Host || registry.Before(o, s) >= 0 || !slices.Contains(ports(o), port) {
+			continue
+		}
+		if seen := t.sc.Service(r, k.Layer, o.Key.Host); seen != nil && seen.Key == o.Key {
+			return true
+		}
+	}
+	return false
+}
+
+// declareAddresses indexes services by the domains that their addresses make.
+func (t *Tables) declareAddresses() {
+	t.byAddress = table.Group(t.reg.Merged, "route/services by address", strings.Compare, func(_ registry.HostKey, m *registry.Merged) []string {
+		return route.Domains("", "", "", m.Service.Addresses)[1:]
+	})
+}
+
+// longNames lists the full names of which a host is a short form: for clients of a layer that sees it, it takes that name away from them.
+func (t *Tables) longNames(host mesh.Host) []mesh.Host {
+	suffix := t.in.DomainSuffix()
+	switch labels := strings.Split(string(host), "."); {
+	case host.IsWildcard():
+	case len(labels) == 2:
+		return []mesh.Host{host + mesh.Host(".svc."+suffix)}
+	case len(labels) == 3 && labels[2] == "svc":
+		return []mesh.Host{host + mesh.Host("."+suffix)}
+	}
+	return nil
+}
+
+// ports lists the ports of a service that requests are routed on. A host without a service has rules for port 80 alone.
+func ports(s *mesh.Service) []uint32 {
+	if s == nil {
+		return []uint32{80}
+	}
+	var out []uint32
+	for _, p := range s.Ports {
+		if requests(p) {
+			out = append(out, p.Number)
+		}
+	}
+	return out
+}
+
+// requests says whether what comes to a port is routed as requests. Where nobody named the protocol it is found out.
+func requests(p mesh.Port) bool { return p.Protocol.IsHTTP() || p.Protocol == mesh.Unknown }

@@ -1,0 +1,184 @@
+package route
+
+import (
+	"slices"
+	"strconv"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"fairway/internal/compile/scope"
+	"fairway/internal/config"
+	"fairway/internal/envoy"
+	"fairway/internal/envoy/route"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// declareHosts builds a virtual host for each host and port that a layer sees.
+func (t *Tables) declareHosts() {
+	t.VirtualHosts = table.Derive(t.sc.Seen, "route/virtual hosts", mesh.CompareResourceKey, envoy.Same,
+		func(r *table.Reader, k scope.Key, s *scope.Seen, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			if k.Host == "*" || s.Destination {
+				return // every name is the outbound policy's; what only rules lead to, nobody asks for by name
+			}
+			h := &hosts{t: t, r: r, emit: emit}
+			h.layer(k, s)
+			if k.Layer.Kind == mesh.NamespaceLayer {
+				for _, long := range t.longNames(k.Host) {
+					h.renamed(scope.Key{Layer: k.Layer, Host: long})
+				}
+			}
+		})
+}
+
+// hosts builds the virtual hosts of one row of Seen.
+type hosts struct {
+	t    *Tables
+	r    *table.Reader
+	emit func(mesh.ResourceKey, *envoy.Encoded)
+}
+
+// layer builds the virtual hosts of a host in a layer: those that all of the layer share, and those of proxies whose labels matter to its rule.
+func (h *hosts) layer(k scope.Key, s *scope.Seen) {
+	rule := h.rule(s)
+	var below *scope.Seen
+	if k.Layer.Kind == mesh.NamespaceLayer {
+		below, _ = table.Get(h.r, h.t.sc.Seen, scope.Key{Layer: mesh.Public, Host: k.Host})
+	}
+	for _, p := range h.places(k, s) {
+		own := h.build(k, s, rule, "", p.port)
+		if below == nil || !h.same(own, k, below, p.port) {
+			h.publish(k, mesh.Shelf{Layer: k.Layer}, p, own)
+		}
+		if rule != nil {
+			h.labelled(k, s, rule, p, own)
+		}
+	}
+}
+
+// place is where requests for a host come in: a port, and the route configuration that they are routed by.
+type place struct {
+	route string
+	port  uint32
+}
+
+// places lists where a layer has requests for a host: on the ports of its service, or on a Sidecar's listeners that have a port of their own. A host and port
+// that such a listener imports is that listener's alone.
+func (h *hosts) places(k scope.Key, s *scope.Seen) []place {
+	var out []place
+	open := k.Layer.Kind != mesh.SidecarLayer
+	taken := map[uint32]bool{}
+	for _, i := range s.Egress {
+		l, ok := table.Get(h.r, h.t.sc.Egress, scope.EgressKey{Layer: k.Layer, Index: i})
+		switch {
+		case !ok:
+		case !l.HasPort():
+			open = true
+		default:
+			taken[l.Port] = true
+			if p, ok := portOn(l, s.Service); ok && !slices.Contains(out, place{l.RouteName(), p}) {
+				out = append(out, place{l.RouteName(), p})
+			}
+		}
+	}
+	if open {
+		for _, p := range ports(s.Service) {
+			if !taken[p] {
+				out = append(out, place{routeName(p), p})
+			}
+		}
+	}
+	return out
+}
+
+// portOn is the port that requests to a listener with its own port are for; false where it takes none for the host.
+func portOn(l scope.Listener, s *mesh.Service) (uint32, bool) {
+	if s == nil {
+		return l.Port, l.Protocol.IsHTTP()
+	}
+	p, ok := l.PortOn(s)
+	return p.Number, ok && requests(p) && (l.Protocol.IsHTTP() || l.Protocol == mesh.Unknown)
+}
+
+// same says whether a namespace's virtual host is what everybody has.
+func (h *hosts) same(own *envoy.Encoded, k scope.Key, public *scope.Seen, port uint32) bool {
+	if !slices.Contains(ports(public.Service), port) {
+		return false
+	}
+	pk := scope.Key{Layer: mesh.Public, Host: k.Host}
+	return envoy.Same(own, h.build(pk, public, h.rule(public), "", port))
+}
+
+// renamed builds for a namespace a host that it sees as everybody does, but by fewer names: another host that only the namespace sees has one of them.
+func (h *hosts) renamed(k scope.Key) {
+	public, ok := table.Get(h.r, h.t.sc.Seen, scope.Key{Layer: mesh.Public, Host: k.Host})
+	if ok && !table.Has(h.r, h.t.sc.Seen, k) {
+		h.layer(k, public)
+	}
+}
+
+func (h *hosts) publish(k scope.Key, shelf mesh.Shelf, p place, e *envoy.Encoded) {
+	if e != nil {
+		h.emit(mesh.ResourceKey{Shelf: shelf, Name: p.route + "/" + route.HostName(k.Host, p.port)}, e)
+	}
+}
+
+// rule is the VirtualService in force for the requests of a host: the first that has http routes.
+func (h *hosts) rule(s *scope.Seen) *config.Object {
+	for _, o := range h.t.sc.VirtualServicesOf(h.r, s) {
+		if len(RuleOf(o).Spec.GetHttp()) > 0 {
+			return o
+		}
+	}
+	return nil
+}
+
+// build makes a virtual host for proxies of a layer with the labels; nil where there is nothing to route to.
+// A rule of which no part is for these proxies is no rule to them: they have the default route.
+func (h *hosts) build(k scope.Key, s *scope.Seen, rule *config.Object, labels mesh.Labels, port uint32) *envoy.Encoded {
+	b := h.t.Builder(h.r, k.Layer, sidecar(k.Layer, labels, port))
+	var routes []*routev3.Route
+	var needs []mesh.ClusterKey
+	if rule != nil {
+		routes = b.HTTP(RuleOf(rule))
+		needs = b.Clusters()
+	}
+	if len(routes) == 0 {
+		if s.Service == nil {
+			return nil
+		}
+		to := h.t.to(h.r, k.Layer, s.Service, mesh.ClusterKey{Host: k.Host, Port: port})
+		routes, needs = []*routev3.Route{route.Default(to, route.DefaultRetry(b.Retry))}, []mesh.ClusterKey{to.Cluster}
+	}
+	e := envoy.Encode(route.Host(route.HostName(k.Host, port), h.t.domains(h.r, k, s.Service, port), routes))
+	e.Needs = names(needs)
+	h.refused(e, s, rule)
+	return e
+}
+
+// refused says on the user's object that a virtual host cannot be sent.
+func (h *hosts) refused(e *envoy.Encoded, s *scope.Seen, rule *config.Object) {
+	if e.Err == nil {
+		return
+	}
+	p := mesh.Problem{Code: "Refused", Severity: mesh.Error, Message: "Envoy would refuse the virtual host, what proxies have stays: " + e.Err.Error()}
+	if s.Service != nil {
+		p.Object = s.Service.Origin
+	}
+	if rule != nil {
+		p.Object = rule.Ref
+	}
+	h.r.Note(p)
+}
+
+func names(clusters []mesh.ClusterKey) []string {
+	out := make([]string, len(clusters))
+	for i, c := range clusters {
+		out[i] = c.String()
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// routeName is what the outbound route configuration of a port is called, as Istio calls it.
+func routeName(port uint32) string { return strconv.FormatUint(uint64(port), 10) }

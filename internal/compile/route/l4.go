@@ -1,0 +1,41 @@
+package route
+
+import (
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/config"
+	"fairway/internal/envoy/route"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// TCP is what the VirtualServices of a host say of plain connections to one of its ports, for sidecars of a layer with the labels that matter to it:
+// which connections go where. Nil: no rule speaks of them. The first rule with tcp routes counts.
+func (t *Tables) TCP(r *table.Reader, layer mesh.Layer, host mesh.Host, port uint32, labels mesh.Labels) []route.Chain {
+	for _, o := range t.sc.VirtualServices(r, layer, host) {
+		if rule := RuleOf(o); len(rule.Spec.GetTcp()) > 0 {
+			return t.Builder(r, layer, sidecar(layer, labels, port)).TCP(rule)
+		}
+	}
+	return nil
+}
+
+// TLS is TCP for connections whose TLS server name is routed on.
+func (t *Tables) TLS(r *table.Reader, layer mesh.Layer, host mesh.Host, port uint32, labels mesh.Labels) []route.Chain {
+	for _, o := range t.sc.VirtualServices(r, layer, host) {
+		if rule := RuleOf(o); len(rule.Spec.GetTls()) > 0 {
+			return t.Builder(r, layer, sidecar(layer, labels, port)).TLS(rule)
+		}
+	}
+	return nil
+}
+
+// sidecar is the viewer that sidecars of a layer with the labels are.
+func sidecar(layer mesh.Layer, labels mesh.Labels, port uint32) route.Viewer {
+	return route.Viewer{Namespace: layer.Namespace, Labels: labels, Gateways: []string{route.Mesh}, Port: port}
+}
+
+// RuleOf is a VirtualService as envoy/route takes it.
+func RuleOf(o *config.Object) route.Rule {
+	return route.Rule{Namespace: o.Namespace, Name: o.Name, Spec: config.Spec[*networking.VirtualService](o)}
+}

@@ -1,0 +1,48 @@
+package route
+
+import (
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/envoy/cluster"
+	"fairway/internal/envoy/route"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// Builder translates rules for a viewer of a layer: destinations are resolved, and rules for them found, as that layer sees them.
+// It is for one row: it must not be kept.
+func (t *Tables) Builder(r *table.Reader, layer mesh.Layer, v route.Viewer) *route.Builder {
+	return &route.Builder{
+		Viewer: v,
+		Retry:  t.in.DefaultRetry(r),
+		Target: func(rule route.Rule, _ string, d *networking.Destination) route.Target {
+			return t.target(r, layer, rule.Namespace, v.Port, d)
+		},
+	}
+}
+
+// target resolves a destination. One without a port means the only port of its service, or the port that was asked for.
+func (t *Tables) target(r *table.Reader, layer mesh.Layer, namespace string, port uint32, d *networking.Destination) route.Target {
+	key := mesh.ClusterKey{Host: t.sc.FullHost(d.GetHost(), namespace), Subset: d.GetSubset(), Port: port}
+	s := t.sc.Service(r, layer, key.Host)
+	switch n := d.GetPort().GetNumber(); {
+	case n != 0:
+		key.Port = n
+	case s != nil && len(s.Ports) == 1:
+		key.Port = s.Ports[0].Number
+	}
+	return t.to(r, layer, s, key)
+}
+
+// to is the target of a cluster, with the hash policy that the service's rule asks for.
+func (t *Tables) to(r *table.Reader, layer mesh.Layer, s *mesh.Service, key mesh.ClusterKey) route.Target {
+	out := route.Target{Cluster: key}
+	if s == nil {
+		return out
+	}
+	if rule := t.sc.Rule(r, layer, s); rule != nil {
+		policy := cluster.Resolve(rule.Spec, key.Subset, key.Port)
+		out.Hash = route.Hash(policy.Hash())
+	}
+	return out
+}

@@ -1,0 +1,33 @@
+package route
+
+import (
+	"fairway/internal/compile/input"
+	"fairway/internal/compile/registry"
+	"fairway/internal/compile/scope"
+	"fairway/internal/envoy"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// Tables are the derived tables of this package. Both of *envoy.Encoded are published.
+type Tables struct {
+	VirtualHosts *table.Table[mesh.ResourceKey, *envoy.Encoded]
+	Routes       *table.Table[mesh.ResourceKey, *envoy.Encoded]
+
+	in        *input.Tables
+	reg       *registry.Tables
+	sc        *scope.Tables
+	byAddress *table.Table[string, table.Rows[registry.HostKey, *registry.Merged]]
+	nearby    nearby
+}
+
+// Declare declares the tables, in order.
+func Declare(in *input.Tables, reg *registry.Tables, sc *scope.Tables) *Tables {
+	t := &Tables{in: in, reg: reg, sc: sc}
+	t.declareAddresses()
+	t.declareHosts()
+	t.declareRoutes()
+	t.declareNearby()
+	t.declareChecks()
+	return t
+}
