@@ -32,6 +32,8 @@ type Listener struct {
 	Unbound bool
 	// HandOver sends each connection on to the listener of its original destination, where there is one (use_original_dst).
 	HandOver bool
+	// FreeBind lets the socket be bound to an address that the machine does not have, or not yet: a service's, say (freebind). It has no effect on sockets that need none.
+	FreeBind bool
 	// Transparent sets the socket up for TPROXY; Envoy needs CAP_NET_ADMIN then.
 	Transparent bool
 	// KeepOnFailedHealth keeps connections when health checks are failed by hand: for egress, that has nobody to send away (drain_type: MODIFY_ONLY).
@@ -85,6 +87,9 @@ func setSocket(out *listenerv3.Listener, l Listener) {
 	}
 	if l.HandOver {
 		out.UseOriginalDst = wrapperspb.Bool(true)
+	}
+	if l.FreeBind {
+		out.Freebind = wrapperspb.Bool(true)
 	}
 	if l.Transparent {
 		out.Transparent = wrapperspb.Bool(true)

@@ -44,6 +44,9 @@ func socket(l *listenerv3.Listener) string {
 	if l.GetTransparent().GetValue() {
 		s += " transparent"
 	}
+	if l.GetFreebind().GetValue() {
+		s += " freebind"
+	}
 	if len(l.GetAccessLog()) > 0 {
 		s += " logged"
 	}

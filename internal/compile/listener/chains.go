@@ -1,0 +1,105 @@
+package listener
+
+import (
+	"strconv"
+
+	"fairway/internal/envoy/cluster"
+	"fairway/internal/envoy/listener"
+	"fairway/internal/envoy/route"
+	"fairway/internal/mesh"
+)
+
+// The clusters that lead to no service.
+const (
+	passthrough        = cluster.PassthroughName
+	blackHole          = cluster.BlackHoleName
+	inboundPassthrough = cluster.InboundPassthroughName
+)
+
+// connections is what a port whose connections are not HTTP, or not known to be, claims. Only connections to the ranges, where there are some.
+// Where others may share the slot, TLS is told apart by server name: the host itself, unless rules say better.
+func (c *claimant) connections(at opening, ranges []string, shared bool) *Claim {
+	out := &Claim{Requests: at.port.Protocol == mesh.Unknown}
+	if at.port.Protocol.IsTLS() {
+		out.Chains = c.secure(at, shared)
+	} else {
+		out.Chains = c.plain(at)
+	}
+	for i := range out.Chains {
+		if len(out.Chains[i].Prefixes) == 0 {
+			out.Chains[i].Prefixes = ranges
+		}
+	}
+	return out
+}
+
+// secure follows the tls routes for the host; without any, all its connections go to the host.
+func (c *claimant) secure(at opening, shared bool) []Chain {
+	if rules := c.t.rt.TLS(c.r, c.key.Layer, c.key.Host, at.number, ""); len(rules) > 0 {
+		return c.ruled(at, rules)
+	}
+	own := c.own(at)
+	if shared && c.key.Host != "*" {
+		own.SNI = []string{string(c.key.Host)}
+	}
+	return []Chain{own}
+}
+
+// plain follows the tcp routes for the host; what they leave goes to the host.
+func (c *claimant) plain(at opening) []Chain {
+	out := c.ruled(at, c.t.rt.TCP(c.r, c.key.Layer, c.key.Host, at.number, ""))
+	for _, chain := range out {
+		if chain.catchAll() {
+			return out
+		}
+	}
+	return append(out, c.own(at))
+}
+
+// own sends connections to the service's port itself.
+func (c *claimant) own(at opening) Chain {
+	return Chain{TCP: c.forward([]route.Weighted{{Cluster: mesh.ClusterKey{Host: c.key.Host, Port: at.port.Number}, Weight: 1}}, at)}
+}
+
+func (c *claimant) ruled(at opening, rules []route.Chain) []Chain {
+	var out []Chain
+	for _, rule := range rules {
+		out = append(out, Chain{SNI: rule.SNI, Prefixes: rule.Subnets, TCP: c.forward(rule.Clusters, at)})
+	}
+	return out
+}
+
+// forward sends connections to clusters, as the DestinationRule of the first of them says. With none they are closed.
+func (c *claimant) forward(to []route.Weighted, at opening) listener.TCP {
+	if len(to) == 0 {
+		return listener.TCP{StatPrefix: blackHole, Clusters: []listener.Weighted{{Cluster: blackHole}}}
+	}
+	out := listener.TCP{StatPrefix: to[0].Cluster.String()}
+	if len(to) > 1 {
+		out.StatPrefix = string(c.key.Host) + "_" + strconv.FormatUint(uint64(at.number), 10)
+	}
+	for _, w := range to {
+		out.Clusters = append(out.Clusters, listener.Weighted{Cluster: w.Cluster.String(), Weight: w.Weight})
+	}
+	c.policy(&out, to[0].Cluster)
+	return out
+}
+
+// policy takes over what a DestinationRule says of connections that a listener, not a cluster, has to know.
+func (c *claimant) policy(out *listener.TCP, to mesh.ClusterKey) {
+	service := c.service
+	if to.Host != c.key.Host {
+		service = c.t.sc.Service(c.r, c.key.Layer, to.Host)
+	}
+	if service == nil {
+		return
+	}
+	rule := c.t.sc.Rule(c.r, c.key.Layer, service)
+	if rule == nil {
+		return
+	}
+	p := cluster.Resolve(rule.Spec, to.Subset, to.Port)
+	out.IdleTimeout = p.TCPIdleTimeout().AsDuration()
+	out.MaxDuration = p.MaxConnectionDuration().AsDuration()
+	out.HashSource = p.Hash().GetUseSourceIp()
+}

@@ -1,0 +1,262 @@
+package listener
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/compile/scope"
+	"fairway/internal/envoy/listener"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// Slot is an address and a port that one listener of a layer takes. Without an address it is the port itself: every address where connections are
+// intercepted, the loopback address where they are not.
+type Slot struct {
+	Layer mesh.Layer
+	Bind  string
+	Port  uint32
+}
+
+// CompareSlot orders by layer, port, address.
+func CompareSlot(a, b Slot) int {
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Bind, b.Bind))
+}
+
+// ClaimKey names what one port of a service claims in a slot. Keys of a slot are in order of age, requests before connections.
+type ClaimKey struct {
+	Slot        Slot
+	Connections bool
+	Own         bool // by a listener of a Sidecar that has a port of its own
+	Created     int64
+	Namespace   string
+	Host        mesh.Host
+	Port        uint32 // of the service
+	When        When
+}
+
+// When says in which variants of a layer's listeners a claim holds: a set of bits, one a variant.
+type When uint8
+
+const (
+	resolving   When = 0b1010 // proxies that resolve allocated addresses
+	plain       When = 0b0101 // those that do not
+	intercepted When = 0b0011 // proxies whose connections are intercepted
+	bound       When = 0b1100 // those whose listeners bind what they serve
+	always      When = 0b1111
+)
+
+// holds says whether a claim holds in a variant.
+func (w When) holds(v scope.ListenerView) bool {
+	return w&whose(v.AutoVIP, resolving, plain)&whose(v.Interception == mesh.None, bound, intercepted) != 0
+}
+
+func whose(is bool, yes, no When) When {
+	if is {
+		return yes
+	}
+	return no
+}
+
+func compareClaim(a, b ClaimKey) int {
+	return cmp.Or(CompareSlot(a.Slot, b.Slot), compareBool(a.Connections, b.Connections), compareAge(a, b), cmp.Compare(a.Port, b.Port), cmp.Compare(a.When, b.When))
+}
+
+// compareAge orders claims by who wins: what a Sidecar says of a port goes before what services say, then the older.
+func compareAge(a, b ClaimKey) int {
+	return cmp.Or(compareBool(b.Own, a.Own), cmp.Compare(a.Created, b.Created), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Host, b.Host))
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// Claim is what one port of a service claims in a slot.
+type Claim struct {
+	Requests bool    // its requests are routed by the route configuration Route
+	Chains   []Chain // its connections; of a claim to requests too, those that are no HTTP
+	Route    string
+	Capture  networking.CaptureMode // of the Sidecar's listener
+	Origin   mesh.ObjectRef
+}
+
+// Chain is the connections of a slot that one match takes, and where they go.
+type Chain struct {
+	SNI, Prefixes []string
+	TCP           listener.TCP // without access log
+}
+
+// catchAll says whether the chain takes every connection of its slot.
+func (c Chain) catchAll() bool { return len(c.SNI) == 0 && len(c.Prefixes) == 0 }
+
+func sameChain(a, b Chain) bool {
+	x, y := a.TCP, b.TCP
+	return slices.Equal(a.SNI, b.SNI) && slices.Equal(a.Prefixes, b.Prefixes) && slices.Equal(x.Clusters, y.Clusters) && x.StatPrefix == y.StatPrefix &&
+		x.IdleTimeout == y.IdleTimeout && x.MaxDuration == y.MaxDuration && x.HashSource == y.HashSource
+}
+
+func sameClaim(a, b *Claim) bool {
+	return a == b || a.Requests == b.Requests && a.Route == b.Route && a.Capture == b.Capture && a.Origin == b.Origin &&
+		slices.EqualFunc(a.Chains, b.Chains, sameChain)
+}
+
+// declareClaims finds what each host that a layer sees claims.
+func (t *Tables) declareClaims() {
+	t.Claims = table.Derive(t.sc.Seen, "listener/claims", compareClaim, sameClaim,
+		func(r *table.Reader, k scope.Key, s *scope.Seen, emit func(ClaimKey, *Claim)) {
+			if s.Service == nil || s.Destination {
+				return
+			}
+			c := claimant{t: t, r: r, key: k, service: s.Service, emit: emit}
+			for _, at := range c.openings(s) {
+				c.claim(at)
+			}
+		})
+}
+
+// claimant makes the claims of one host of a layer.
+type claimant struct {
+	t       *Tables
+	r       *table.Reader
+	key     scope.Key
+	service *mesh.Service
+	emit    func(ClaimKey, *Claim)
+}
+
+// opening is a port that clients may reach a service's port by.
+type opening struct {
+	port    mesh.Port // the service's, with the protocol that clients speak
+	number  uint32    // what clients dial
+	bind    string    // the Sidecar's listener's own address
+	own     bool      // a listener of a Sidecar has this port
+	capture networking.CaptureMode
+	route   string
+}
+
+// openings lists the ports of the service that clients reach, and how: under their own numbers, or as egress listeners of a Sidecar say.
+func (c *claimant) openings(s *scope.Seen) []opening {
+	if c.key.Layer.Kind != mesh.SidecarLayer {
+		return c.ports(nil)
+	}
+	var own []scope.Listener
+	open := false
+	for _, i := range s.Egress {
+		l, ok := table.Get(c.r, c.t.sc.Egress, scope.EgressKey{Layer: c.key.Layer, Index: i})
+		switch {
+		case ok && l.HasPort():
+			own = append(own, l)
+		case ok:
+			open = true
+		}
+	}
+	var out []opening
+	for _, l := range own {
+		if p, ok := l.PortOn(c.service); ok {
+			if l.Protocol != mesh.Unknown {
+				p.Protocol = l.Protocol
+			}
+			out = append(out, opening{port: p, number: l.Port, bind: l.Bind, own: true, capture: l.Capture, route: l.RouteName()})
+		}
+	}
+	if open {
+		out = append(out, c.ports(own)...)
+	}
+	return out
+}
+
+// ports opens the service's ports under their own numbers, but for those that listeners have.
+func (c *claimant) ports(taken []scope.Listener) []opening {
+	var out []opening
+	for _, p := range c.service.Ports {
+		if !slices.ContainsFunc(taken, func(l scope.Listener) bool { return l.Port == p.Number }) {
+			out = append(out, opening{port: p, number: p.Number, route: strconv.FormatUint(uint64(p.Number), 10)})
+		}
+	}
+	return out
+}
+
+// claim makes the claims of one port.
+func (c *claimant) claim(at opening) {
+	switch p := at.port.Protocol; {
+	case p == mesh.UDP:
+	case p.IsHTTP():
+		c.put(at, at.bind, always, &Claim{Requests: true})
+	case at.bind != "":
+		c.put(at, at.bind, always, c.connections(at, nil, false))
+	case at.own && at.capture == networking.CaptureMode_NONE:
+		c.put(at, "", always, c.connections(at, nil, false))
+	case at.own && at.capture == networking.CaptureMode_DEFAULT:
+		c.put(at, "", bound, c.connections(at, nil, false))
+		c.addresses(at, intercepted)
+	default:
+		c.addresses(at, always)
+	}
+}
+
+// addresses claims each address of the service, its ranges, or the port where it has none.
+func (c *claimant) addresses(at opening, when When) {
+	ips, ranges := split(c.service.Addresses)
+	for _, ip := range ips {
+		c.put(at, ip, when, c.connections(at, nil, false))
+	}
+	if len(ranges) > 0 {
+		c.put(at, "", when&intercepted, c.connections(at, ranges, false))
+	}
+	if len(ips)+len(ranges) > 0 {
+		return
+	}
+	if vip := c.t.reg.VIP(c.r, c.service); vip != "" {
+		c.put(at, vip, when&resolving, c.connections(at, nil, false))
+		when &= plain
+	}
+	if c.service.Resolution == mesh.Passthrough {
+		when &= intercepted // where nothing is intercepted there is no address that the client was going to
+	}
+	c.put(at, "", when, c.connections(at, nil, true))
+}
+
+// split tells addresses from ranges; a range of one is an address. What is neither, or every address, is no claim.
+func split(addresses []string) (ips, ranges []string) {
+	for _, a := range addresses {
+		p, err := netip.ParsePrefix(a)
+		if err != nil {
+			ip, err := netip.ParseAddr(a)
+			if err != nil || ip.IsUnspecified() {
+				continue
+			}
+			p = netip.PrefixFrom(ip.WithZone(""), ip.BitLen())
+		}
+		switch {
+		case p.IsSingleIP():
+			ips = append(ips, p.Addr().String())
+		case p.Bits() > 0:
+			ranges = append(ranges, p.Masked().String())
+		}
+	}
+	slices.Sort(ips)
+	slices.Sort(ranges)
+	return slices.Compact(ips), slices.Compact(ranges)
+}
+
+func (c *claimant) put(at opening, bind string, when When, claim *Claim) {
+	if when == 0 {
+		return
+	}
+	claim.Route = at.route
+	claim.Capture = at.capture
+	claim.Origin = c.service.Origin
+	c.emit(ClaimKey{
+		Slot: Slot{c.key.Layer, bind, at.number}, Connections: len(claim.Chains) > 0, Own: at.own,
+		Created: c.service.Created, Namespace: c.service.Key.Namespace, Host: c.key.Host, Port: at.port.Number, When: when,
+	}, claim)
+}

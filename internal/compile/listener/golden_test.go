@@ -1,0 +1,112 @@
+package listener_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"golang.org/x/tools/txtar"
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/envoy/listener/listenertest"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// TestGolden applies in.yaml with the proxies connected, and compares what is published, and the problems, with out.
+func TestGolden(t *testing.T) {
+	for _, file := range files(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			a, in := parse(t, file)
+			got, _, _ := build(t, in, false).dump(t)
+			if again, _, _ := build(t, in, true).dump(t); again != got {
+				t.Errorf("the order of arrival shows:\n%s\n%s", got, again)
+			}
+			if *update {
+				write(t, file, a, got)
+			} else if got != in["out"] {
+				t.Errorf("got:\n%s\nwant:\n%s", got, in["out"])
+			}
+		})
+	}
+}
+
+// TestEnvoyTakesThem shows every listener of every golden file to a real Envoy.
+func TestEnvoyTakesThem(t *testing.T) {
+	for _, file := range files(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			_, in := parse(t, file)
+			_, all, needs := build(t, in, false).dump(t)
+			var sent []*listenerv3.Listener
+			for i, l := range all {
+				l = proto.Clone(l).(*listenerv3.Listener)
+				l.Name = fmt.Sprintf("%d/%s", i, l.GetName()) // those of several shelves share a name
+				sent = append(sent, l)
+			}
+			for _, l := range all { // routes in a listener name clusters of their own
+				for _, c := range l.GetFilterChains() {
+					needs = append(needs, c.GetName())
+				}
+			}
+			listenertest.Validate(t, sent, needs)
+		})
+	}
+}
+
+func files(t *testing.T) []string {
+	t.Helper()
+	all, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(all) == 0 {
+		t.Fatal("no golden files", err)
+	}
+	return all
+}
+
+func parse(t *testing.T, file string) (*txtar.Archive, map[string]string) {
+	t.Helper()
+	a, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := map[string]string{}
+	for _, f := range a.Files {
+		in[f.Name] = string(f.Data)
+	}
+	return a, in
+}
+
+// build makes the world of a golden file: objects first, or the proxies first and each in a turn of its own.
+func build(t *testing.T, in map[string]string, stepwise bool) *world {
+	t.Helper()
+	w := newWorld()
+	if stepwise {
+		w.connect(in["proxies"])
+		w.settle(t)
+	}
+	w.apply(t, in["in.yaml"])
+	if !stepwise {
+		w.connect(in["proxies"])
+	}
+	w.settle(t)
+	return w
+}
+
+func write(t *testing.T, file string, a *txtar.Archive, got string) {
+	t.Helper()
+	found := false
+	for i := range a.Files {
+		if a.Files[i].Name == "out" {
+			a.Files[i].Data, found = []byte(got), true
+		}
+	}
+	if !found {
+		a.Files = append(a.Files, txtar.File{Name: "out", Data: []byte(got)})
+	}
+	if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

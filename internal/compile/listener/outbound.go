@@ -1,0 +1,246 @@
+package listener
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/compile/scope"
+	"fairway/internal/envoy"
+	"fairway/internal/envoy/listener"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// The addresses that a slot without address stands for.
+const (
+	wildcard = "0.0.0.0"
+	loopback = "127.0.0.1"
+)
+
+// declareListeners builds each slot's listener, in each variant that some proxy has.
+func (t *Tables) declareListeners() {
+	t.Listeners = table.Derive(t.Slots, "listener/listeners", mesh.CompareResourceKey, envoy.Same,
+		func(r *table.Reader, s Slot, c *Contest, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			var public *Contest
+			if s.Layer.Kind == mesh.NamespaceLayer {
+				public, _ = table.Get(r, t.Slots, Slot{mesh.Public, s.Bind, s.Port})
+			}
+			set, _ := table.Get(r, t.settings, s.Layer)
+			views, _ := table.Get(r, t.views, s.Layer)
+			for v := range views.All() {
+				b := build(s, c.over(public), v, set)
+				if b.encoded == nil || public != nil && envoy.Same(b.encoded, build(s, public, v, set).encoded) {
+					continue
+				}
+				emit(mesh.ResourceKey{Shelf: scope.ListenerShelf(v), Name: b.out.Name}, b.encoded)
+				b.notes(r, s.Layer)
+			}
+		})
+}
+
+// builder makes one listener.
+type builder struct {
+	contest *Contest
+	set     settings
+	out     listener.Listener
+	needs   []string
+	taken   map[[2]string]ClaimKey // who has an address range and server name
+	lost    []mesh.Problem
+	losers  []ClaimKey
+	encoded *envoy.Encoded
+}
+
+// build makes the listener of a slot in a variant; encoded is nil where nobody claims it there.
+func build(s Slot, c *Contest, v scope.ListenerView, set settings) *builder {
+	b := &builder{contest: c.in(v), set: set, taken: map[[2]string]ClaimKey{}}
+	first := b.contest.first()
+	if first == nil {
+		return b
+	}
+	b.place(s, capturedBy(first.Capture, v.Interception))
+	taker := b.contest.taker()
+	for _, e := range b.contest.Connections {
+		b.chains(e, taker)
+	}
+	b.rest(taker, v)
+	b.encode()
+	return b
+}
+
+// capturedBy says whether a listener gets its connections by interception: a Sidecar's captureMode, by default the proxy's own way.
+func capturedBy(c networking.CaptureMode, mode mesh.Interception) bool {
+	return c == networking.CaptureMode_IPTABLES || c == networking.CaptureMode_DEFAULT && mode != mesh.None
+}
+
+// place says where the listener is.
+func (b *builder) place(s Slot, captured bool) {
+	address := s.Bind
+	switch {
+	case address != "":
+	case captured:
+		address = wildcard
+	default:
+		address = loopback
+	}
+	b.out = listener.Listener{
+		Name: name(address, s.Port), Address: address, Port: s.Port, Direction: listener.Outbound,
+		Unbound: captured, FreeBind: !captured, KeepOnFailedHealth: true, DetectionTimeout: b.set.Detection,
+	}
+}
+
+func name(address string, port uint32) string { return address + "_" + number(port) }
+
+func number(port uint32) string { return strconv.FormatUint(uint64(port), 10) }
+
+// chains adds the matches of a claim that no older one has. A match that takes everything is the taker's alone.
+func (b *builder) chains(e Entry, taker *Entry) {
+	for _, c := range e.Chains {
+		if c.catchAll() {
+			if e.Key != taker.Key {
+				b.lose(e, taker.Key)
+			}
+			continue
+		}
+		for _, part := range b.untaken(e, c) {
+			b.add(part)
+		}
+	}
+}
+
+func (b *builder) lose(e Entry, winner ClaimKey) {
+	b.losers = append(b.losers, e.Key)
+	b.lost = append(b.lost, lost(e.Origin, e.Key, winner, "connections"))
+}
+
+// untaken is what of a chain no older one has; Envoy refuses a listener where two have the same match.
+func (b *builder) untaken(e Entry, c Chain) []Chain {
+	whole, lost := true, false
+	var parts []Chain
+	var winner ClaimKey
+	for _, prefix := range orAny(c.Prefixes) {
+		var free []string
+		for _, sni := range orAny(c.SNI) {
+			k := [2]string{prefix, sni}
+			if w, dup := b.taken[k]; dup {
+				whole, lost = false, w.Host != e.Key.Host || lost
+				winner = w
+				continue
+			}
+			b.taken[k] = e.Key
+			free = append(free, sni)
+		}
+		if len(free) > 0 {
+			parts = append(parts, Chain{SNI: known(free), Prefixes: known([]string{prefix}), TCP: c.TCP})
+		}
+	}
+	if whole {
+		return []Chain{c}
+	}
+	if lost {
+		b.lose(e, winner)
+	}
+	return parts
+}
+
+func orAny(list []string) []string {
+	if len(list) == 0 {
+		return []string{""}
+	}
+	return list
+}
+
+func known(list []string) []string {
+	if len(list) == 1 && list[0] == "" {
+		return nil
+	}
+	return list
+}
+
+func (b *builder) add(c Chain) {
+	b.out.Filters.TLS.On = b.out.Filters.TLS.On || len(c.SNI) > 0
+	b.out.Chains = append(b.out.Chains, listener.Chain{
+		Name: chainName(c), Match: listener.Match{ServerNames: c.SNI, Prefixes: c.Prefixes}, Filters: b.tcp(c.TCP).Filters(),
+	})
+}
+
+// chainName says where a chain leads to: it shows in Envoy's admin pages and logs.
+func chainName(c Chain) string { return c.TCP.StatPrefix }
+
+func (b *builder) tcp(t listener.TCP) listener.TCP {
+	t.AccessLog = b.set.Log
+	b.needs = append(b.needs, t.Needs()...)
+	return t
+}
+
+// rest says what becomes of connections that no match takes: the taker's, or where there is none the outbound policy's, on a slot that others may
+// have; on an address of its own they are closed.
+func (b *builder) rest(taker *Entry, v scope.ListenerView) {
+	switch {
+	case taker == nil && b.out.Address == wildcard:
+		b.fallback("unmatched", b.set.rest(v.Interception != mesh.None))
+	case taker == nil:
+	case len(taker.Chains) == 0:
+		b.fallbackHTTP(taker)
+	default:
+		if taker.Requests {
+			b.sniff(taker)
+		}
+		i := slices.IndexFunc(taker.Chains, Chain.catchAll)
+		b.fallback(chainName(taker.Chains[i]), taker.Chains[i].TCP)
+	}
+}
+
+func (b *builder) fallback(name string, t listener.TCP) {
+	b.out.Default = &listener.Chain{Name: name, Filters: b.tcp(t).Filters()}
+}
+
+// fallbackHTTP routes requests.
+func (b *builder) fallbackHTTP(e *Entry) {
+	b.out.Default = &listener.Chain{Name: b.out.Name, Filters: b.http(e).Filters()}
+}
+
+// sniff routes connections that turn out to be requests.
+func (b *builder) sniff(e *Entry) {
+	b.out.Filters.HTTP.On = true
+	b.out.Chains = append(b.out.Chains, listener.Chain{
+		Name: b.out.Name, Match: listener.Match{ApplicationProtocols: listener.HTTPProtocols()}, Filters: b.http(e).Filters(),
+	})
+}
+
+func (b *builder) http(e *Entry) listener.HTTP {
+	return listener.HTTP{
+		Side: listener.SidecarOutbound, StatPrefix: "outbound_" + b.out.Name, RouteName: e.Route,
+		Normalize: b.set.Normalize, AccessLog: b.set.Log,
+	}
+}
+
+func (b *builder) encode() {
+	if len(b.out.Chains) == 0 && b.out.Default == nil {
+		return
+	}
+	if len(b.out.Chains) == 0 { // what is not narrowed down needs no fallback: readers of configurations look for chains
+		b.out.Chains, b.out.Default = []listener.Chain{*b.out.Default}, nil
+	}
+	if strings.HasPrefix(b.out.Address, "unix://") {
+		b.out.FreeBind = false
+	}
+	b.encoded = envoy.Encode(listener.Build(b.out))
+	slices.Sort(b.needs)
+	b.encoded.Needs = slices.Compact(b.needs)
+}
+
+// notes says who lost, in the layer that the loser belongs to: what everybody sees is noted once, not for each namespace.
+func (b *builder) notes(r *table.Reader, l mesh.Layer) {
+	for i, p := range b.lost {
+		if b.losers[i].Slot.Layer == l && !slices.Contains(b.lost[:i], p) {
+			r.Note(p)
+		}
+	}
+	if e := b.contest.first(); b.encoded.Err != nil && e.Key.Slot.Layer == l {
+		r.Note(mesh.Problem{Object: e.Origin, Code: "Refused", Severity: mesh.Error,
+			Message: "Envoy would refuse the listener " + b.out.Name + ", what proxies have stays: " + b.encoded.Err.Error()})
+	}
+}

@@ -1,0 +1,71 @@
+package listener
+
+import (
+	"time"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	"fairway/internal/compile/input"
+	"fairway/internal/compile/scope"
+	"fairway/internal/envoy/listener"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// settings is what the mesh, and the layer, say of every listener. It is comparable.
+type settings struct {
+	Log       listener.AccessLog
+	Normalize listener.Normalization
+	Detection time.Duration
+	AllowAny  bool   // connections to hosts that no one declared go on to where the client sent them
+	Outbound  uint32 // virtualOutbound's port
+}
+
+// declareSettings gathers them in one row a layer, so that a listener reads one row and not one a field.
+func (t *Tables) declareSettings() {
+	t.settings = table.Derive(t.sc.Layers, "listener/settings", mesh.CompareLayer, func(a, b settings) bool { return a == b },
+		func(r *table.Reader, l mesh.Layer, _ scope.LayerInfo, emit func(mesh.Layer, settings)) {
+			if l.Kind == mesh.GatewayLayer {
+				return
+			}
+			emit(l, settings{
+				Log:       accessLog(t.in, r),
+				Normalize: normalization(t.in, r),
+				Detection: t.in.ProtocolDetectionTimeout(r),
+				AllowAny:  t.sc.OutboundPolicy(r, l) == scope.AllowAny,
+				Outbound:  t.in.ProxyListenPort(r),
+			})
+		}).Broad()
+}
+
+func accessLog(in *input.Tables, r *table.Reader) listener.AccessLog {
+	a := in.AccessLog(r)
+	return listener.AccessLog{File: a.File, Format: a.Format, JSON: a.JSON}
+}
+
+// normalization reads MeshConfig.pathNormalization; DEFAULT is BASE.
+func normalization(in *input.Tables, r *table.Reader) listener.Normalization {
+	switch in.PathNormalization(r) {
+	case meshconfig.MeshConfig_ProxyPathNormalization_NONE:
+		return listener.NormalizeNone
+	case meshconfig.MeshConfig_ProxyPathNormalization_MERGE_SLASHES:
+		return listener.NormalizeMergeSlashes
+	case meshconfig.MeshConfig_ProxyPathNormalization_DECODE_AND_MERGE_SLASHES:
+		return listener.NormalizeDecodeAndMergeSlashes
+	}
+	return listener.NormalizeBase
+}
+
+// rest is where connections go that nothing else takes.
+func (s settings) rest(intercepted bool) listener.TCP {
+	name := blackHole
+	if s.AllowAny && intercepted {
+		name = passthrough
+	}
+	return s.to(name)
+}
+
+// to forwards connections to one of the clusters that lead to no service.
+func (s settings) to(cluster string) listener.TCP {
+	return listener.TCP{StatPrefix: cluster, Clusters: []listener.Weighted{{Cluster: cluster}}, AccessLog: s.Log}
+}

@@ -1,0 +1,40 @@
+package listener
+
+import (
+	"slices"
+
+	"fairway/internal/compile/scope"
+	"fairway/internal/envoy"
+	"fairway/internal/envoy/listener"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// declareVirtual builds virtualOutbound, which takes every connection that is intercepted on its way out and hands it to the listener of where it was going.
+// What no listener takes goes on, or nowhere, as the outbound policy says. A namespace has Public's.
+func (t *Tables) declareVirtual() {
+	t.Virtual = table.Derive(t.sc.ListenerViews, "listener/virtual outbound", mesh.CompareResourceKey, envoy.Same,
+		func(r *table.Reader, v scope.ListenerView, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			if v.Interception == mesh.None || v.Layer.Kind == mesh.NamespaceLayer {
+				return
+			}
+			set, _ := table.Get(r, t.settings, v.Layer)
+			l, needs := virtualOutbound(set, v.Interception)
+			e := envoy.Encode(listener.Build(l))
+			e.Needs = needs
+			emit(mesh.ResourceKey{Shelf: scope.ListenerShelf(v), Name: l.Name}, e)
+		})
+}
+
+func virtualOutbound(set settings, mode mesh.Interception) (l listener.Listener, needs []string) {
+	hole, rest := set.to(blackHole), set.rest(true)
+	needs = append(hole.Needs(), rest.Needs()...)
+	slices.Sort(needs)
+	return listener.Listener{
+		Name: "virtualOutbound", Address: wildcard, Port: set.Outbound, Direction: listener.Outbound,
+		HandOver: true, Transparent: mode == mesh.TProxy, KeepOnFailedHealth: true, AccessLog: set.Log.ForNoRoute(),
+		// Who dials the listener itself would be sent to itself again, without end.
+		Chains:  []listener.Chain{{Name: "virtualOutbound-blackhole", Match: listener.Match{Port: set.Outbound}, Filters: hole.Filters()}},
+		Default: &listener.Chain{Name: "virtualOutbound-catchall-tcp", Filters: rest.Filters()},
+	}, slices.Compact(needs)
+}

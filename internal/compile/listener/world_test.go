@@ -1,0 +1,157 @@
+package listener_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
+	"sigs.k8s.io/yaml"
+
+	"fairway/internal/compile/input"
+	"fairway/internal/compile/listener"
+	"fairway/internal/compile/registry"
+	"fairway/internal/compile/route"
+	"fairway/internal/compile/scope"
+	"fairway/internal/config"
+	"fairway/internal/envoy"
+	"fairway/internal/envoy/listener/listenertest"
+	"fairway/internal/mesh"
+	"fairway/internal/source"
+	"fairway/internal/table"
+)
+
+// world is a store with the tables up to this package's.
+type world struct {
+	store *table.Store
+	in    *input.Tables
+	out   *listener.Tables
+}
+
+func newWorld() *world {
+	w := &world{store: table.New(table.Options{})}
+	w.in = input.Declare(w.store, input.Options{})
+	reg := registry.Declare(w.in)
+	sc := scope.Declare(w.in, reg)
+	w.out = listener.Declare(w.in, reg, sc, route.Declare(w.in, reg, sc))
+	return w
+}
+
+// apply sets the objects of a YAML stream, each with its number as age.
+func (w *world) apply(t testing.TB, text string) {
+	t.Helper()
+	var all []*config.Object
+	for i, doc := range strings.Split(text, "\n---\n") {
+		if strings.TrimSpace(doc) != "" {
+			all = append(all, object(t, doc, int64(i+1)))
+		}
+	}
+	w.in.Apply(source.Batch{Source: "test", Set: all})
+}
+
+func object(t testing.TB, doc string, created int64) *config.Object {
+	t.Helper()
+	var head struct {
+		Kind     config.Kind
+		Metadata struct{ Name, Namespace string }
+		Spec     json.RawMessage
+	}
+	if err := yaml.Unmarshal([]byte(doc), &head); err != nil {
+		t.Fatalf("%v in:\n%s", err, doc)
+	}
+	spec := map[config.Kind]proto.Message{
+		"ServiceEntry": &networking.ServiceEntry{}, "WorkloadEntry": &networking.WorkloadEntry{}, "DestinationRule": &networking.DestinationRule{},
+		"Sidecar": &networking.Sidecar{}, "VirtualService": &networking.VirtualService{}, "MeshConfig": &meshconfig.MeshConfig{},
+	}[head.Kind]
+	if spec == nil {
+		t.Fatalf("kind %q in:\n%s", head.Kind, doc)
+	}
+	if err := protojson.Unmarshal(head.Spec, spec); err != nil {
+		t.Fatalf("%v in:\n%s", err, doc)
+	}
+	h := fnv.New64a()
+	fmt.Fprint(h, created, doc)
+	key := config.Key{Kind: head.Kind, Namespace: head.Metadata.Namespace, Name: head.Metadata.Name}
+	return &config.Object{Key: key, Created: created, Spec: spec, Hash: h.Sum64(),
+		Ref: mesh.ObjectRef{Kind: string(key.Kind), Namespace: key.Namespace, Name: key.Name}}
+}
+
+// connect brings sidecars, one a line: "<namespace> <ip> [redirect|tproxy|none] [vip]".
+func (w *world) connect(lines string) {
+	for line := range strings.Lines(lines) {
+		f := strings.Fields(line)
+		if len(f) < 2 {
+			continue
+		}
+		p := mesh.Proxy{ID: mesh.ProxyID(strings.Join(f, "~")), Namespace: f[0], IP: f[1], IPs: f[1], AutoVIP: slices.Contains(f, "vip")}
+		switch {
+		case slices.Contains(f, "tproxy"):
+			p.Interception = mesh.TProxy
+		case slices.Contains(f, "none"):
+			p.Interception = mesh.None
+		}
+		w.in.Proxies.Set(p.ID, p)
+	}
+}
+
+func (w *world) settle(t testing.TB) table.Turn {
+	t.Helper()
+	turn := w.store.Settle()
+	for _, p := range turn.Panics {
+		t.Fatalf("%v\n%s", p, p.Stack)
+	}
+	return turn
+}
+
+// published gives all that is published.
+func (w *world) published(t testing.TB) map[mesh.ResourceKey]*envoy.Encoded {
+	t.Helper()
+	all := map[mesh.ResourceKey]*envoy.Encoded{}
+	w.store.Read(func(tx *table.Tx) {
+		for _, tab := range w.out.Published() {
+			for k, e := range table.All(tx, tab) {
+				if all[k] != nil {
+					t.Errorf("two tables publish %v", k)
+				}
+				all[k] = e
+			}
+		}
+	})
+	return all
+}
+
+// dump describes what is published, with the clusters that each listener needs, and the problems.
+func (w *world) dump(t *testing.T) (text string, listeners []*listenerv3.Listener, needs []string) {
+	t.Helper()
+	var out strings.Builder
+	all := w.published(t)
+	for _, k := range slices.SortedFunc(maps.Keys(all), mesh.CompareResourceKey) {
+		l := listenertest.Decode(t, k.Name, all[k])
+		if l.GetName() != k.Name {
+			t.Errorf("%v is named %q", k, l.GetName())
+		}
+		shelf, _, _ := strings.Cut(k.Shelf.String(), "inbound/")
+		fmt.Fprintf(&out, "%s | %s", shelf, listenertest.Describe(l))
+		if len(all[k].Needs) > 0 {
+			fmt.Fprintf(&out, "  needs %s\n", strings.Join(all[k].Needs, ", "))
+		}
+		listeners, needs = append(listeners, l), append(needs, all[k].Needs...)
+	}
+	w.store.Read(func(tx *table.Tx) {
+		var problems []string
+		for n := range w.store.Notes(tx) {
+			problems = append(problems, fmt.Sprint(n.Value)+"\n")
+		}
+		slices.Sort(problems)
+		out.WriteString(strings.Join(problems, ""))
+	})
+	return out.String(), listeners, needs
+}
