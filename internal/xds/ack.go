@@ -29,6 +29,7 @@ func (m *machine) ack(s *sub, at int) {
 		m.confirm(s, f)
 	}
 	s.flight = slices.Delete(s.flight, 0, at+1)
+	s.probe = false
 	if len(s.trials) == 0 && len(s.flight) == 0 {
 		s.search = false
 	}

@@ -8,7 +8,7 @@ import (
 // gated tells whether something that needs these clusters has to wait: while a cluster is about to be delivered to
 // the client for the first time and not yet ACKed. A cluster that the client will not get (it is not in its stacks,
 // not subscribed to, or quarantined) holds nothing up, and neither does the change of one that it has.
-func (m *machine) gated(s *sub, needs []string) bool {
+func (m *machine) gated(v *view, s *sub, needs []string) bool {
 	if s.rank < rankListener || len(needs) == 0 {
 		return false
 	}
@@ -17,8 +17,10 @@ func (m *machine) gated(s *sub, needs []string) bool {
 		return false
 	}
 	for _, name := range needs {
-		if sl := clusters.slots[name]; !sl.is(sure) && sl.is(queued|has) {
-			return true
+		if sl := clusters.slots[name]; !sl.is(sure) && sl.is(queued|has|vague) {
+			if _, refused := clusters.jail[name]; (!refused || sl.is(queued)) && v.resolve(ClusterType, name) != nil {
+				return true
+			}
 		}
 	}
 	return false
@@ -29,14 +31,14 @@ func (m *machine) gated(s *sub, needs []string) bool {
 func (m *machine) removable(s *sub, w want) bool {
 	switch s.rank {
 	case rankCluster:
-		return m.quiet(ListenerType, w.turn) && m.quiet(RouteType, w.turn) && m.quiet(VirtualHostType, w.turn) &&
+		return !s.probe && m.quiet(ListenerType, w.turn) && m.quiet(RouteType, w.turn) && m.quiet(VirtualHostType, w.turn) &&
 			!m.clung(w.name)
 	case rankEndpoint:
 		return m.quiet(ClusterType, w.turn)
 	case rankRoute:
 		return m.quiet(ListenerType, w.turn)
 	case rankVirtualHost:
-		return m.quiet(ListenerType, w.turn) && m.quiet(RouteType, w.turn)
+		return !s.probe && m.quiet(ListenerType, w.turn) && m.quiet(RouteType, w.turn)
 	}
 	return true
 }
@@ -48,23 +50,34 @@ func (m *machine) quiet(typ string, turn uint64) bool {
 		return true
 	}
 	upTo := func(w want) bool { return w.turn <= turn }
-	return !slices.ContainsFunc(s.queue, upTo) &&
+	return !s.owes && !slices.ContainsFunc(s.queue, upTo) &&
 		!slices.ContainsFunc(s.trials, func(g []item) bool {
 			return slices.ContainsFunc(g, func(it item) bool { return upTo(it.want) })
 		}) &&
 		!slices.ContainsFunc(s.flight, func(f *flight) bool { return f.oldest <= turn })
 }
 
-// clung tells whether a cluster is still used by the old version of something whose new version the client refused.
+// clung tells whether a cluster is used by what the client holds of something that is to change: its new version is
+// still to be sent, un-ACKed, or was refused.
 func (m *machine) clung(cluster string) bool {
+	uses := func(r *Resource) bool { return r != nil && slices.Contains(r.opts.Needs, cluster) }
 	for _, s := range m.order {
 		if s.rank < rankListener {
 			continue
 		}
 		for name := range s.jail {
-			if r := s.slots[name].res; r != nil && slices.Contains(r.opts.Needs, cluster) {
+			if uses(s.slots[name].res) {
 				return true
 			}
+		}
+		if slices.ContainsFunc(s.queue, func(w want) bool { return uses(s.slots[w.name].res) }) ||
+			slices.ContainsFunc(s.trials, func(g []item) bool {
+				return slices.ContainsFunc(g, func(it item) bool { return uses(s.slots[it.name].res) })
+			}) ||
+			slices.ContainsFunc(s.flight, func(f *flight) bool {
+				return slices.ContainsFunc(f.items, func(it item) bool { return uses(it.prev) })
+			}) {
+			return true
 		}
 	}
 	return false
@@ -77,7 +90,7 @@ func (m *machine) ownerless(s *sub, name string, sl slot) bool {
 	if s.rank != rankVirtualHost || routes == nil || sl.is(named) {
 		return false
 	}
-	return !routes.slots[owner(name)].is(has)
+	return !routes.slots[owner(name)].is(has | vague)
 }
 
 // owner returns the name of the route configuration that a virtual host belongs to: all before its last slash.

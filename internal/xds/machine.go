@@ -76,7 +76,10 @@ type sub struct {
 	acked    Mark
 	detail   string
 	withheld bool // the last plan kept a removal back
-	search   bool // a NACK's culprit is being looked for
+	// probe is set while a reconnected client is to lose clusters that it reported, and has not answered anything on
+	// this stream: only then are the first requests of its other types known to have come.
+	probe  bool
+	search bool // a NACK's culprit is being looked for
 }
 
 // slot is what a stream knows of one name.
@@ -94,6 +97,7 @@ const (
 	queued                   // it is in the queue or in a trial
 	force                    // it must be sent even if the client holds it
 	told                     // the client was told that it does not exist
+	vague                    // it was in a response that was refused: the client may hold that all the same
 	phase                    // the request in which it was named last, alternating
 )
 
@@ -121,6 +125,7 @@ type item struct {
 	want
 	prev    *Resource
 	had     bool
+	forced  bool      // sent because it was asked for, held or not
 	sent    *Resource // nil: removed
 	version uint64
 }
@@ -226,7 +231,7 @@ func (m *machine) compare(v *view, s *sub) {
 // touch queues a name because of a change, if the client is interested in it.
 func (m *machine) touch(s *sub, name string, turn uint64) {
 	sl := s.slots[name]
-	if sl.is(queued) || !s.wildcard && !sl.is(named|has) {
+	if sl.is(queued) || !s.wildcard && !sl.is(named|has|vague) {
 		return
 	}
 	s.enqueue(name, sl, want{name: name, turn: turn})
@@ -234,6 +239,9 @@ func (m *machine) touch(s *sub, name string, turn uint64) {
 
 // enqueue puts a name that is not queued yet at the end of the queue.
 func (s *sub) enqueue(name string, sl slot, w want) {
+	if j, ok := s.jail[name]; ok {
+		w.turn = min(w.turn, j.turn)
+	}
 	sl.flags |= queued
 	s.slots[name] = sl
 	s.queue = append(s.queue, w)
@@ -253,10 +261,12 @@ func (s *sub) ask(name string, turn uint64) {
 	s.enqueue(name, sl, want{name: name, turn: turn, asked: true})
 }
 
-// synced tells whether the client holds everything up to the cursor, and said so.
+// synced tells whether the client holds everything up to the cursor, and said so. Clusters that are kept for what the
+// client refused may stay.
 func (m *machine) synced() bool {
 	for _, s := range m.order {
-		if len(s.queue) > 0 || len(s.trials) > 0 || len(s.flight) > 0 || s.owes {
+		kept := s.rank == rankCluster && s.stuck == m.epoch
+		if len(s.queue) > 0 && !kept || len(s.trials) > 0 || len(s.flight) > 0 || s.owes {
 			return false
 		}
 	}
@@ -282,12 +292,17 @@ func (s *sub) put(name string, sl slot) {
 	s.slots[name] = sl
 }
 
-// drop forgets a name.
+// drop forgets a name; one that is queued leaves when its turn comes.
 func (s *sub) drop(name string) {
-	if old := s.slots[name].res; old != nil {
-		s.sum ^= old.sum
+	sl := s.slots[name]
+	if sl.res != nil {
+		s.sum ^= sl.res.sum
 	}
-	delete(s.slots, name)
+	if sl.is(queued) {
+		s.slots[name] = slot{flags: queued}
+	} else {
+		delete(s.slots, name)
+	}
 	delete(s.mixes, name)
 	delete(s.jail, name)
 }

@@ -72,7 +72,7 @@ func (a *assembled) buffers() []mem.Buffer {
 // then the resource waits too, or the client would serve without that member for a moment.
 func (m *machine) membersGated(v *view, s *sub, sl slot, p pick) bool {
 	if p.whole != nil {
-		return slices.ContainsFunc(p.whole.members, func(r *Resource) bool { return m.gated(s, r.opts.Needs) })
+		return slices.ContainsFunc(p.whole.members, func(r *Resource) bool { return m.gated(v, s, r.opts.Needs) })
 	}
 	if s.rank != rankRoute || p.res.opts.Bare == nil || sl.is(has) {
 		return false
@@ -80,7 +80,7 @@ func (m *machine) membersGated(v *view, s *sub, sl slot, p pick) bool {
 	gated := false
 	v.members(p.res.opts.Bare.MemberType, p.res.opts.Bare.MemberPrefix, func(name string) {
 		r := v.resolve(p.res.opts.Bare.MemberType, name)
-		gated = gated || r != nil && m.gated(s, r.opts.Needs)
+		gated = gated || r != nil && m.gated(v, s, r.opts.Needs)
 	})
 	return gated
 }

@@ -9,7 +9,8 @@ import (
 // jailed is a version that the client refused.
 type jailed struct {
 	version uint64
-	early   bool // refused while a removal of its type was held back
+	turn    uint64 // since when the client lags behind
+	early   bool   // refused while a removal of its type was held back
 }
 
 // Bounds of the search for what a client refused.
@@ -27,6 +28,7 @@ func (m *machine) nack(s *sub, at int, detail string) {
 	}
 	f := s.flight[0]
 	s.flight = slices.Delete(s.flight, 0, 1)
+	s.probe = false
 	s.detail = strings.Clone(detail)
 	m.events = append(m.events, event{kind: eventNack, typ: s.typ, detail: s.detail})
 	if !s.search {
@@ -34,6 +36,7 @@ func (m *machine) nack(s *sub, at int, detail string) {
 	}
 	s.budget--
 	sends, gone := m.revert(s, f)
+	s.backdate(f)
 	switch {
 	case len(sends) == 0:
 		// Nothing to find: a removal is not refused for what it is. It counts as done, or it would be tried for ever.
@@ -56,21 +59,38 @@ func (m *machine) revert(s *sub, f *flight) (sends, gone []item) {
 	for _, it := range f.items {
 		if it.sent != nil {
 			sends = append(sends, it)
-			s.undo(it)
 		}
 	}
+	for _, it := range sends {
+		s.undo(it, len(sends) > 1)
+	}
 	for _, it := range f.items {
-		if it.sent == nil && it.had && len(sends) > 0 {
+		if it.sent == nil && len(sends) > 0 {
 			gone = append(gone, it)
-			s.undo(it)
+			s.undo(it, false)
 		}
 	}
 	return sends, gone
 }
 
+// backdate corrects the turns of what is queued already for a newer change: since the older one was refused, the
+// client lags behind since then.
+func (s *sub) backdate(f *flight) {
+	since := make(map[string]uint64, len(f.items))
+	for _, it := range f.items {
+		since[it.name] = it.turn
+	}
+	for i, w := range s.queue {
+		if turn, ok := since[w.name]; ok {
+			s.queue[i].turn = min(w.turn, turn)
+		}
+	}
+}
+
 // undo sets one name back to what the client had before the item, be it in the slot or, where a later response
-// carries the name too, in that response's memory.
-func (s *sub) undo(it item) {
+// carries the name too, in that response's memory. Of a response that was refused for another resource in it, the
+// client may have taken this one: Envoy does so with clusters and listeners.
+func (s *sub) undo(it item, taken bool) {
 	for _, later := range s.flight {
 		for i := range later.items {
 			if later.items[i].name == it.name {
@@ -84,14 +104,17 @@ func (s *sub) undo(it item) {
 		return // unsubscribed meanwhile
 	}
 	sl.res = it.prev
-	sl.flags &^= has | told
+	sl.flags &^= has | told | vague
 	if it.had {
 		sl.flags |= has
+		if it.sent == nil {
+			sl.flags |= sure
+		}
 	} else {
 		sl.flags &^= sure
 	}
-	if it.sent == nil {
-		sl.flags |= sure
+	if taken || s.full {
+		sl.flags |= vague // in the state-of-the-world protocol it may hold one from before this stream, too
 	}
 	delete(s.mixes, it.name)
 	s.put(it.name, sl)
@@ -122,6 +145,9 @@ func (s *sub) tryNext(items []item) {
 			continue
 		}
 		sl.flags |= queued
+		if it.forced {
+			sl.flags |= force
+		}
 		s.slots[it.name] = sl
 		group = append(group, it)
 	}
@@ -135,7 +161,10 @@ func (m *machine) lock(s *sub, it item, early bool) {
 	if s.jail == nil {
 		s.jail = map[string]jailed{}
 	}
-	s.jail[it.name] = jailed{version: it.version, early: early}
+	s.jail[it.name] = jailed{version: it.version, turn: it.turn, early: early}
+	if it.forced && s.rank == rankEndpoint {
+		s.ask(it.name, it.turn)
+	}
 	m.events = append(m.events, event{
 		kind: eventReject, typ: s.typ, name: it.name, version: it.version, detail: s.detail,
 	})

@@ -32,6 +32,7 @@ const (
 	vSend                  // send what the view has
 	vRemove                // the view does not have it: tell the client, when it may be told
 	vHold                  // it waits for clusters
+	vAwait                 // there is none to send, and no way to say so: it is due once there is one
 )
 
 // pick is a resource chosen to be sent.
@@ -62,7 +63,7 @@ type batch struct {
 
 // plan returns the next response of one type.
 func (m *machine) plan(v *view, s *sub) *response {
-	if len(s.flight) >= m.limits.window {
+	if len(s.flight) >= m.window(s) {
 		return nil
 	}
 	if len(s.trials) > 0 {
@@ -76,12 +77,21 @@ func (m *machine) plan(v *view, s *sub) *response {
 	if b.drops > 0 {
 		m.moved(s)
 	}
-	if m.holdFirst(s, &b) || len(b.sends)+len(b.gone) == 0 && (!s.owes || len(b.wait) > 0) {
+	if m.holdFirst(s, &b) || len(b.sends)+len(b.gone) == 0 && (!s.owes || len(b.wait) > 0 && !s.probe) {
 		s.queue, s.stuck = b.wait, m.epoch
 		return nil
 	}
 	s.queue = b.wait
 	return m.emit(v, s, b)
+}
+
+// window is how many responses of a type may be un-ACKed. Where each response holds the whole state, the next one
+// waits: it would be refused for what is wrong in the last.
+func (m *machine) window(s *sub) int {
+	if s.full {
+		return 1
+	}
+	return m.limits.window
 }
 
 // planTrial sends the next group of suspects, once all that was sent before has been answered.
@@ -114,8 +124,8 @@ func (m *machine) sort(v *view, s *sub, queue, wait []want) batch {
 	for i, w := range queue {
 		verdict, p := m.decide(v, s, w)
 		switch verdict {
-		case vDrop:
-			s.settleDropped(w.name)
+		case vDrop, vAwait:
+			s.settleDropped(w.name, verdict == vAwait)
 			b.drops++
 		case vRemove:
 			b.gone = append(b.gone, w)
@@ -145,7 +155,7 @@ func (m *machine) decide(v *view, s *sub, w want) (verdict, pick) {
 	}
 	r := v.resolve(s.typ, w.name)
 	if r == nil {
-		return m.decideAbsent(sl), pick{}
+		return m.decideAbsent(s, sl), pick{}
 	}
 	p := pick{want: w, res: r, version: r.version, forced: sl.is(force)}
 	if m.assembles(s) && r.opts.Bare != nil {
@@ -154,7 +164,7 @@ func (m *machine) decide(v *view, s *sub, w want) (verdict, pick) {
 	}
 	if j, jailed := s.jail[w.name]; jailed {
 		if j.version == p.version {
-			return vDrop, pick{}
+			return s.repeat(sl, p)
 		}
 		delete(s.jail, w.name)
 		m.moved(s)
@@ -167,17 +177,33 @@ func (m *machine) decide(v *view, s *sub, w want) (verdict, pick) {
 	switch {
 	case m.ownerless(s, w.name, sl):
 		return vDrop, pick{}
-	case m.gated(s, r.opts.Needs), m.membersGated(v, s, sl, p):
+	case m.gated(v, s, r.opts.Needs), m.membersGated(v, s, sl, p):
 		return vHold, pick{}
 	}
+	return vSend, p
+}
+
+// repeat decides about a name whose content the client refused: where it waits for an answer all the same, as Envoy
+// does for a load assignment, it gets again what it has.
+func (s *sub) repeat(sl slot, p pick) (verdict, pick) {
+	if s.rank != rankEndpoint || !p.forced || sl.res == nil {
+		return vDrop, pick{}
+	}
+	p.res, p.version = sl.res, sl.res.version
 	return vSend, p
 }
 
 // decideAbsent decides about a name that the view does not have. "When a resource subscribed to by a client does not
 // exist, the server will send a DeltaDiscoveryResponse message that contains that resource's name in the
 // removed_resources field" (xDS protocol, "Knowing When a Requested Resource Does Not Exist").
-func (m *machine) decideAbsent(sl slot) verdict {
-	if sl.is(has) || m.delta && (sl.is(force) || sl.is(named) && !sl.is(told)) {
+//
+// For most types the state-of-the-world protocol has "no mechanism for the server to tell the client that resources
+// have been deleted" ("Deleting Resources"): the client goes on holding it.
+func (m *machine) decideAbsent(s *sub, sl slot) verdict {
+	if !m.delta && !s.full {
+		return vAwait
+	}
+	if sl.is(has|vague) || m.delta && (sl.is(force) || sl.is(named) && !sl.is(told)) {
 		return vRemove
 	}
 	return vDrop
@@ -185,7 +211,7 @@ func (m *machine) decideAbsent(sl slot) verdict {
 
 // holds tells whether the client holds just what was picked.
 func (s *sub) holds(sl slot, p pick) bool {
-	if !sl.is(has) || sl.res == nil {
+	if !sl.is(has) || sl.is(vague) || sl.res == nil {
 		return false
 	}
 	if p.whole != nil {
@@ -195,13 +221,16 @@ func (s *sub) holds(sl slot, p pick) bool {
 }
 
 // settleDropped takes a name out of the queue for which there is nothing to do.
-func (s *sub) settleDropped(name string) {
+func (s *sub) settleDropped(name string, due bool) {
 	sl, known := s.slots[name]
 	if !known {
 		return
 	}
-	sl.flags &^= queued | force
-	if sl.flags&(named|has) == 0 {
+	sl.flags &^= queued
+	if !due {
+		sl.flags &^= force
+	}
+	if !sl.is(named | has | vague) {
 		delete(s.slots, name)
 		return
 	}
@@ -214,7 +243,9 @@ func (m *machine) judge(s *sub, b *batch) {
 	now := b.gone[:0]
 	for _, w := range b.gone {
 		sl := s.slots[w.name]
-		if sl.is(has) && (b.more || b.held <= w.turn || !m.removable(s, w)) {
+		// A client that waits for a load assignment, to take a cluster, is told at once that there is none.
+		due := s.rank == rankEndpoint && sl.is(force)
+		if sl.is(has|vague) && !due && (b.more || b.held <= w.turn || !m.removable(s, w)) {
 			b.wait = append(b.wait, w)
 			continue
 		}
@@ -251,11 +282,6 @@ func (m *machine) emit(v *view, s *sub, b batch) *response {
 	}
 	m.moved(s)
 	s.owes, s.stuck = false, 0
-	if !m.delta && !s.full && len(b.sends) == 0 && s.answered {
-		// "the API provides no mechanism for the server to tell the client that resources have been deleted"
-		// (xDS protocol, "Deleting Resources").
-		return nil
-	}
 	s.answered = true
 	f.nonce = m.nonce()
 	s.flight = append(s.flight, f)
@@ -266,8 +292,8 @@ func (m *machine) emit(v *view, s *sub, b batch) *response {
 // give notes that a resource is being sent.
 func (s *sub) give(p pick) item {
 	sl := s.slots[p.name]
-	it := item{want: p.want, prev: sl.res, had: sl.is(has), sent: p.res, version: p.version}
-	sl.flags = sl.flags&^(queued|force|told) | has
+	it := item{want: p.want, prev: sl.res, had: sl.is(has), forced: p.forced, sent: p.res, version: p.version}
+	sl.flags = sl.flags&^(queued|force|told|vague) | has
 	sl.res = p.res
 	s.put(p.name, sl)
 	if p.whole != nil {
@@ -280,14 +306,15 @@ func (s *sub) give(p pick) item {
 func (s *sub) take(w want) item {
 	sl := s.slots[w.name]
 	it := item{want: w, prev: sl.res, had: sl.is(has)}
-	sl.flags &^= queued | force | has | sure
+	sl.flags &^= queued | force | has | sure | vague
 	sl.res = nil
+	if sl.is(named) {
+		sl.flags |= told
+	}
+	s.put(w.name, sl)
 	if !sl.is(named) {
 		s.drop(w.name)
-		return it
 	}
-	sl.flags |= told
-	s.put(w.name, sl)
 	return it
 }
 

@@ -20,7 +20,6 @@ type request struct {
 	subscribe   []string // all names, in the state-of-the-world protocol
 	unsubscribe []string
 	initial     []known
-	version     string // state of the world only
 	nonce       string
 	failed      bool   // error_detail is there
 	detail      string // its message
@@ -85,8 +84,6 @@ func (r *request) deltaField(num protowire.Number, value string) error {
 
 func (r *request) stateField(num protowire.Number, value string) error {
 	switch num {
-	case 1:
-		r.version = value
 	case 2:
 		return r.setNode(value)
 	case 3:

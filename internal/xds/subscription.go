@@ -34,9 +34,9 @@ func (m *machine) subscribeDelta(v *view, s *sub, r *request) {
 		m.unsubscribe(v, s, name)
 	}
 	if turnedOn {
-		s.owes = len(r.initial) == 0
-		s.answered = !s.owes
-		v.each(s.typ, func(name string) { m.offer(v, s, name) })
+		s.owes = s.owes || len(r.initial) == 0
+		s.answered = len(r.initial) > 0
+		v.each(s.typ, func(name string) { m.offer(v, s, name, v.turn) })
 	}
 	if first && s.rank == rankEndpoint {
 		m.payLoads(v, s)
@@ -81,8 +81,12 @@ func (m *machine) recall(v *view, s *sub, held []known) {
 			s.put(r.Name, sl)
 			continue
 		}
+		if r == nil && s.rank == rankCluster {
+			s.probe, s.owes = true, true
+		}
+		// It may have changed at any time before: nothing that depends on such changes is to overtake it.
 		name := strings.Clone(k.name)
-		s.enqueue(name, sl, want{name: name, turn: v.turn, asked: true})
+		s.enqueue(name, sl, want{name: name, turn: 0, asked: true})
 	}
 }
 
@@ -101,8 +105,8 @@ func (m *machine) askNamed(v *view, s *sub, names []string) {
 func (m *machine) askAgain(v *view, s *sub, names []string) {
 	for _, name := range names {
 		if name != wildcardName {
-			delete(s.jail, name)
 			s.ask(m.canonical(v, s, name), v.turn)
+			delete(s.jail, name)
 		}
 	}
 }
@@ -152,7 +156,7 @@ func (m *machine) unsubscribeAll(s *sub) {
 }
 
 // offer queues a name of a wildcard, unless the client holds just that.
-func (m *machine) offer(v *view, s *sub, name string) {
+func (m *machine) offer(v *view, s *sub, name string, since uint64) {
 	sl := s.slots[name]
 	if sl.is(queued) {
 		return
@@ -160,7 +164,7 @@ func (m *machine) offer(v *view, s *sub, name string) {
 	if r := v.resolve(s.typ, name); r == nil || sl.is(has) && same(sl.res, r) {
 		return
 	}
-	s.enqueue(name, sl, want{name: name, turn: v.turn, asked: true})
+	s.enqueue(name, sl, want{name: name, turn: since, asked: true})
 }
 
 // payLoads queues the load assignments of clusters that were sent before the client had subscribed to any: its first
@@ -181,7 +185,7 @@ func (m *machine) subscribeState(v *view, s *sub, r *request) {
 		s.slots = make(map[string]slot, len(r.subscribe))
 		s.wildcard = s.legacy && len(r.subscribe) == 0
 		if s.wildcard {
-			m.welcome(v, s, r.version)
+			m.welcome(v, s)
 		}
 		if m.assembles(s) {
 			s.mixes = map[string]uint64{}
@@ -191,14 +195,19 @@ func (m *machine) subscribeState(v *view, s *sub, r *request) {
 		return
 	}
 	s.legacy = false
-	m.replace(v, s, r.subscribe)
+	// A reconnecting client does not say what it holds: that may be older than anything.
+	since := v.turn
+	if first {
+		since = 0
+	}
+	m.replace(v, s, r.subscribe, since)
 	if first && s.rank == rankEndpoint {
 		m.payLoads(v, s)
 	}
 }
 
 // replace makes the given names the whole subscription: new ones are asked for, missing ones dropped.
-func (m *machine) replace(v *view, s *sub, names []string) {
+func (m *machine) replace(v *view, s *sub, names []string, since uint64) {
 	s.phase = !s.phase
 	before, kept, star := s.names, 0, false
 	for _, name := range names {
@@ -220,7 +229,7 @@ func (m *machine) replace(v *view, s *sub, names []string) {
 		sl = s.slots[name]
 		sl.flags = sl.flags&^phase | s.phaseFlag()
 		s.slots[name] = sl
-		s.ask(name, v.turn)
+		s.ask(name, since)
 	}
 	if kept < before {
 		m.dropUnnamed(v, s, star)
@@ -228,7 +237,7 @@ func (m *machine) replace(v *view, s *sub, names []string) {
 	switch {
 	case star && !s.wildcard:
 		s.wildcard = true
-		m.welcome(v, s, "")
+		m.welcome(v, s)
 	case !star && s.wildcard:
 		m.unsubscribeAll(s)
 	}
@@ -260,34 +269,9 @@ func (m *machine) dropUnnamed(v *view, s *sub, star bool) {
 	}
 }
 
-// welcome starts a wildcard. A client that reconnects with the very version that the view amounts to holds all of it
-// ("ACK/NACK and resource type instance version": it is safe "for LDS and CDS when the only subscription is a
-// wildcard subscription").
-func (m *machine) welcome(v *view, s *sub, version string) {
-	if have, ok := parseVersion(version); ok && s.full && have == m.sumOf(v, s.typ) {
-		v.each(s.typ, func(name string) {
-			if r := v.resolve(s.typ, name); r != nil {
-				s.put(r.Name, slot{res: r, flags: has | sure})
-			}
-		})
-		s.answered = true
-		return
-	}
+// welcome starts a wildcard of the state-of-the-world protocol. What a reconnecting client reports is not relied on:
+// its version is that of the last response it took whole, and it may have taken parts of a later one that it refused.
+func (m *machine) welcome(v *view, s *sub) {
 	s.owes = true
-	v.each(s.typ, func(name string) { m.offer(v, s, name) })
-}
-
-// sumOf is what sub.sum becomes once the client holds everything the view has.
-func (m *machine) sumOf(v *view, typ string) (sum uint64) {
-	seen := make(map[string]struct{}, v.size(typ))
-	v.each(typ, func(name string) {
-		if _, dup := seen[name]; dup {
-			return
-		}
-		seen[name] = struct{}{}
-		if r := v.resolve(typ, name); r != nil {
-			sum ^= r.sum
-		}
-	})
-	return sum
+	v.each(s.typ, func(name string) { m.offer(v, s, name, 0) })
 }

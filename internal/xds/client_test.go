@@ -1,0 +1,278 @@
+package xds
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/proto"
+)
+
+// client is a model of Envoy: what it subscribes to, applies, refuses and forgets. It is written from the
+// protocol's text and from what Envoy was seen to do, not from the machine.
+type client struct {
+	t       testing.TB
+	delta   bool
+	refuses func(s spec) bool
+
+	held    map[string]map[string]spec   // by type and name: what is in force
+	known   map[string]map[string]string // by type and name: the versions it would report
+	started map[string]bool
+	names   map[string]map[string]bool // subscribed to by name
+	nonce   map[string]string
+	version map[string]string
+	warming map[string]bool // load assignments that changed clusters wait for
+	absent  map[string]map[string]bool
+	byBody  func(body []byte) string
+	out     []*request
+}
+
+func newClient(t testing.TB, delta bool) *client {
+	c := &client{t: t, delta: delta, refuses: func(spec) bool { return false }}
+	c.reset()
+	return c
+}
+
+func (c *client) reset() {
+	c.held, c.known, c.names, c.absent = perType[spec](), perType[string](), perType[bool](), perType[bool]()
+	c.version = map[string]string{}
+	c.warming = map[string]bool{}
+	c.reconnect()
+}
+
+func perType[V any]() map[string]map[string]V {
+	out := map[string]map[string]V{}
+	for _, typ := range allTypes {
+		out[typ] = map[string]V{}
+	}
+	return out
+}
+
+// reconnect starts a new stream with what the client holds.
+func (c *client) reconnect() {
+	// A stream that breaks between a cluster and its load assignment leaves the cluster warming until Envoy's own
+	// timeout: nothing on the new stream tells a server of it.
+	c.warming = map[string]bool{}
+	c.started, c.nonce, c.out = map[string]bool{}, map[string]string{}, nil
+	c.start(ClusterType)
+	for _, typ := range []string{EndpointType, ListenerType, RouteType, VirtualHostType} {
+		if typ == ListenerType || len(c.names[typ]) > 0 || typ == VirtualHostType && c.wantsHosts() {
+			c.start(typ)
+		}
+	}
+}
+
+func (c *client) wantsHosts() bool {
+	for _, s := range c.held[RouteType] {
+		if s.vhds {
+			return c.delta
+		}
+	}
+	return false
+}
+
+func (c *client) send(m proto.Message) { c.out = append(c.out, wire(c.t, c.delta, m)) }
+
+// start sends the first request of a type.
+func (c *client) start(typ string) {
+	c.started[typ] = true
+	if !c.delta {
+		c.send(c.state(typ))
+		return
+	}
+	c.send(&discoveryv3.DeltaDiscoveryRequest{
+		TypeUrl: typ, ResourceNamesSubscribe: sortedNames(c.names[typ]), InitialResourceVersions: c.reported(typ),
+	})
+}
+
+func (c *client) reported(typ string) map[string]string {
+	out := map[string]string{}
+	for name, v := range c.known[typ] {
+		out[name] = v
+	}
+	return out
+}
+
+func (c *client) state(typ string) *discoveryv3.DiscoveryRequest {
+	return &discoveryv3.DiscoveryRequest{
+		TypeUrl: typ, ResourceNames: sortedNames(c.names[typ]), ResponseNonce: c.nonce[typ], VersionInfo: c.version[typ],
+	}
+}
+
+// want makes the client subscribe to exactly these names.
+func (c *client) want(typ string, names map[string]bool) {
+	var add, del []string
+	for name := range names {
+		if !c.names[typ][name] {
+			add = append(add, name)
+			c.names[typ][name] = true
+		}
+	}
+	for _, name := range sortedNames(c.names[typ]) {
+		if !names[name] {
+			del = append(del, name)
+			delete(c.names[typ], name)
+			delete(c.held[typ], name)
+			delete(c.known[typ], name)
+			delete(c.absent[typ], name)
+		}
+	}
+	if len(add)+len(del) == 0 {
+		return
+	}
+	slices.Sort(add)
+	switch {
+	case !c.started[typ]:
+		c.start(typ)
+	case c.delta:
+		c.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: typ, ResourceNamesSubscribe: add, ResourceNamesUnsubscribe: del})
+	default:
+		c.send(c.state(typ))
+	}
+}
+
+// follow subscribes to what is referred to.
+func (c *client) follow() {
+	loads, routes := map[string]bool{}, map[string]bool{}
+	for _, s := range c.held[ClusterType] {
+		if s.load != "" {
+			loads[s.load] = true
+		}
+	}
+	for _, s := range c.held[ListenerType] {
+		if s.route != "" {
+			routes[s.route] = true
+		}
+	}
+	c.want(EndpointType, loads)
+	before := c.wantsHosts()
+	c.want(RouteType, routes)
+	c.dropHosts()
+	if !before && c.wantsHosts() && !c.started[VirtualHostType] {
+		c.start(VirtualHostType)
+	}
+	for name := range c.warming {
+		if !loads[name] {
+			delete(c.warming, name)
+		}
+	}
+}
+
+// dropHosts forgets the virtual hosts of route configurations that are gone. Envoy still reports them.
+func (c *client) dropHosts() {
+	for name := range c.held[VirtualHostType] {
+		if r, ok := c.held[RouteType][owner(name)]; !ok || !r.vhds {
+			delete(c.held[VirtualHostType], name)
+		}
+	}
+}
+
+// take processes one response and answers it.
+func (c *client) take(resp *response) got {
+	g := decodeResponse(c.t, c.delta, resp.data, c.byBody)
+	refused := ""
+	for _, name := range g.names {
+		s := readSpec(g.bodies[name])
+		s.typ, s.name = g.typ, name
+		if c.refuses(s) {
+			refused += name + " "
+		}
+	}
+	partly := g.typ == ClusterType || g.typ == ListenerType
+	if refused == "" || partly {
+		c.apply(g)
+	}
+	c.nonce[g.typ] = g.nonce
+	detail := ""
+	if refused != "" {
+		detail = "refused"
+		if partly {
+			detail += " " + refused
+		}
+	} else {
+		c.version[g.typ] = g.version
+	}
+	c.reply(g, detail)
+	c.follow()
+	return g
+}
+
+func (c *client) reply(g got, detail string) {
+	if c.delta {
+		c.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: g.typ, ResponseNonce: g.nonce, ErrorDetail: nackStatus(detail)})
+		return
+	}
+	d := c.state(g.typ)
+	d.ErrorDetail = nackStatus(detail)
+	c.send(d)
+}
+
+func (c *client) apply(g got) {
+	held := c.held[g.typ]
+	for _, name := range g.removed {
+		delete(held, name)
+		delete(c.known[g.typ], name)
+		c.absent[g.typ][name] = true
+		if g.typ == EndpointType {
+			delete(c.warming, name)
+		}
+	}
+	if !c.delta && fullState(g.typ) {
+		for name := range held {
+			if !slices.Contains(g.names, name) {
+				delete(held, name)
+			}
+		}
+	}
+	for _, name := range g.names {
+		s := readSpec(g.bodies[name])
+		s.typ, s.name = g.typ, name
+		if !c.refuses(s) {
+			c.accept(g, s)
+		}
+	}
+}
+
+func (c *client) accept(g got, s spec) {
+	if (g.typ == EndpointType || g.typ == RouteType) && !c.names[g.typ][s.name] {
+		return // "The client will silently ignore any supplied resources that were not explicitly requested"
+	}
+	held := c.held[g.typ]
+	old, had := held[s.name]
+	delete(c.absent[g.typ], s.name)
+	c.known[g.typ][s.name] = g.versions[s.name]
+	switch g.typ {
+	case VirtualHostType:
+		if r, ok := c.held[RouteType][owner(s.name)]; !ok || !r.vhds {
+			return // nobody listens
+		}
+	case ClusterType:
+		if had && s.load != "" && string(old.body()) != string(s.body()) {
+			c.warming[s.load] = true
+		}
+	case EndpointType:
+		delete(c.warming, s.name)
+	case RouteType:
+		if !had || !old.vhds {
+			for name := range c.held[VirtualHostType] {
+				if owner(name) == s.name {
+					delete(c.held[VirtualHostType], name)
+				}
+			}
+		}
+	}
+	held[s.name] = s
+}
+
+// dump is everything in force, readably. Bodies of assembled route configurations show their virtual hosts.
+func (c *client) dump() string {
+	var b strings.Builder
+	for _, typ := range allTypes {
+		for _, name := range sortedNames(c.held[typ]) {
+			fmt.Fprintf(&b, "%s %s %s\n", shortType(typ), name, c.held[typ][name].body())
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,493 @@
+package xds
+
+import (
+	"slices"
+	"testing"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+)
+
+func TestDeltaSubscriptions(t *testing.T) {
+	runScenarios(t, true, []scenario{
+		{"legacy wildcard", subHints, "if the client … has never explicitly subscribed to any resource names … the server should treat that identically to … subscribed to *", func(k *talk) {
+			k.put(cluster("a", 1), cluster("b", 1))
+			k.ask(ClusterType)
+			k.expect("Cluster a b")
+			k.ack(ClusterType)
+			k.put(cluster("c", 1))
+			k.expect("Cluster c")
+		}},
+		{"no legacy wildcard by reference", subHints, "If the list of resource names becomes empty, that means that the client is no longer interested in any resources of the specified type", func(k *talk) {
+			k.put(load("a", 1))
+			k.ask(EndpointType)
+			k.expect()
+			k.put(load("a", 2))
+			k.expect()
+		}},
+		{"explicit wildcard", subHints, "a wildcard subscription … is triggered when subscribing to the special name *", func(k *talk) {
+			k.put(cluster("a", 1))
+			k.ask(ClusterType, "*")
+			k.expect("Cluster a")
+		}},
+		{"wildcard and named", subHints, "Server interprets this as continuing the existing subscription to * and adding a new subscription to A", func(k *talk) {
+			k.put(cluster("a", 1), cluster("b", 1))
+			k.ask(ClusterType)
+			k.expect("Cluster a b")
+			k.ask(ClusterType, "a")
+			k.expect("Cluster a")
+			k.put(cluster("b", 2))
+			k.expect("Cluster b")
+		}},
+		{"unsubscribing the wildcard keeps the named", subHints, "Server interprets this as unsubscribing to * and continuing the existing subscription to A", func(k *talk) {
+			k.put(cluster("a", 1), cluster("b", 1))
+			k.ask(ClusterType)
+			k.ask(ClusterType, "a")
+			k.expect("Cluster a b")
+			k.ask(ClusterType, "-*")
+			k.put(cluster("a", 2), cluster("b", 2))
+			k.expect("Cluster a")
+		}},
+		{"nothing left is not a wildcard", subHints, "Although the set of subscribed resources is now empty … it is not interpreted as a wildcard subscription", func(k *talk) {
+			k.put(cluster("a", 1))
+			k.ask(ClusterType, "a")
+			k.expect("Cluster a")
+			k.ask(ClusterType, "-a")
+			k.ask(ClusterType)
+			k.put(cluster("a", 2), cluster("b", 1))
+			k.expect()
+		}},
+		{"empty wildcard is answered", subMissing, "clients are expected to use a timeout … after which they will consider the requested resource to not exist", func(k *talk) {
+			k.ask(ClusterType)
+			k.expect("Cluster")
+			k.ask("type.googleapis.com/unknown.Type")
+			k.expect("Type")
+		}},
+		{"named subscribe", subSub, "The client can send … the name of a resource in the resource_names_subscribe field … in order to subscribe to a resource", func(k *talk) {
+			k.put(load("a", 1), load("b", 1))
+			k.ask(EndpointType, "a")
+			k.expect("ClusterLoadAssignment a")
+			k.ask(EndpointType, "b")
+			k.expect("ClusterLoadAssignment b")
+		}},
+		{"re-subscription is answered", subSub, "the server must still provide those resources in the response; … the client may have forgotten those resources", func(k *talk) {
+			k.put(load("a", 1))
+			k.ask(EndpointType, "a")
+			k.expect("ClusterLoadAssignment a")
+			k.ack(EndpointType)
+			k.expect()
+			k.ask(EndpointType, "a")
+			k.expect("ClusterLoadAssignment a")
+		}},
+		{"on-demand virtual hosts", subSub, "the server must still provide those resources in the response", func(k *talk) {
+			k.put(host("80/a", 1), host("80/b", 1))
+			k.ask(VirtualHostType)
+			k.expect("VirtualHost 80/a 80/b")
+			k.ask(VirtualHostType, "80/a", "80/none")
+			k.expect("VirtualHost 80/a -80/none")
+			k.put(host("80/none", 1))
+			k.expect("VirtualHost 80/none")
+		}},
+		{"unsubscribed resources are not sent", subUnsub, "a server does not need to send any response if a request does nothing except unsubscribe from a resource", func(k *talk) {
+			k.put(load("a", 1))
+			k.ask(EndpointType, "a")
+			k.expect("ClusterLoadAssignment a")
+			k.ask(EndpointType, "-a")
+			k.expect()
+			k.put(load("a", 2))
+			k.expect()
+			k.ask(EndpointType, "a")
+			k.expect("ClusterLoadAssignment a")
+		}},
+		{"phantom unsubscription", subUnsub, "The server must cleanly process such a request; it can simply ignore these phantom unsubscriptions", func(k *talk) {
+			k.put(load("a", 1))
+			k.ask(EndpointType, "-a", "-b")
+			k.expect()
+		}},
+		{"unsubscribing a name of a wildcard", subUnsub, "the server must send a response that includes the specific resource in either the removed_resources field … or in the resources field", func(k *talk) {
+			k.put(cluster("a", 1))
+			k.ask(ClusterType, "*", "a", "b")
+			k.expect("Cluster a -b")
+			k.ask(ClusterType, "-a", "-b")
+			k.expect("Cluster a -b")
+		}},
+		{"missing resource", subMissing, "the server will send a DeltaDiscoveryResponse message that contains that resource's name in the removed_resources field", func(k *talk) {
+			k.ask(EndpointType, "a")
+			k.expect("ClusterLoadAssignment -a")
+			k.put(load("b", 1))
+			k.expect()
+		}},
+		{"missing resource comes into being", subMissing, "if one of those resources springs into existence later, the server must send an update", func(k *talk) {
+			k.ask(EndpointType, "a")
+			k.expect("ClusterLoadAssignment -a")
+			k.put(load("a", 1))
+			k.expect("ClusterLoadAssignment a")
+		}},
+		{"removal", subDelete, "the server signals the client that a resource should be deleted via the removed_resources field of the response", func(k *talk) {
+			k.put(cluster("a", 1), cluster("b", 1))
+			k.ask(ClusterType)
+			k.expect("Cluster a b")
+			k.ack(ClusterType)
+			k.del(ClusterType, "a")
+			k.expect("Cluster -a")
+		}},
+		{"only what changed", subGroup, "it may send a response containing only the changed resource", func(k *talk) {
+			k.put(cluster("a", 1), cluster("b", 1), cluster("c", 1))
+			k.ask(ClusterType)
+			k.expect("Cluster a b c")
+			k.put(cluster("a", 1), cluster("b", 2))
+			k.expect("Cluster b")
+		}},
+		{"changed and back while unsent", subGroup, "it does not need to resend the 99 resources that have not changed", func(k *talk) {
+			k.put(cluster("a", 1))
+			k.ask(ClusterType)
+			k.expect("Cluster a")
+			k.put(cluster("a", 2))
+			k.put(cluster("a", 1))
+			k.expect()
+		}},
+		{"reconnect with everything", subDelta, "On reconnect the Incremental xDS client may tell the server of its known resources to avoid resending them", func(k *talk) {
+			k.put(cluster("a", 1), load("x", 1), listener("l", 1, ""), route("r", 1), host("r/h", 1))
+			k.initial(ClusterType, nil, cluster("a", 1))
+			k.initial(EndpointType, []string{"x"}, load("x", 1))
+			k.initial(ListenerType, nil, listener("l", 1, ""))
+			k.initial(RouteType, []string{"r"}, route("r", 1))
+			k.initial(VirtualHostType, nil, host("r/h", 1))
+			k.expect()
+			k.put(host("r/h", 2))
+			k.expect("VirtualHost r/h")
+		}},
+		{"reconnect with some of it", subDelta, "to avoid resending them over the network by sending them in initial_resource_versions", func(k *talk) {
+			k.put(cluster("a", 1), cluster("b", 2), cluster("d", 1))
+			k.initial(ClusterType, nil, cluster("a", 1), cluster("b", 1), cluster("c", 1))
+			k.expect("Cluster b d")
+			k.ack(ClusterType)
+			k.expect("Cluster -c")
+			k.initial(EndpointType, []string{"x", "y"}, load("x", 1))
+			k.expect("ClusterLoadAssignment -y")
+			k.ack(ClusterType)
+			k.expect("ClusterLoadAssignment -x")
+		}},
+		{"a reconnected client loses clusters once its routes are known", subSequel, "Stale CDS clusters … (ones no longer being referenced) can then be removed", func(k *talk) {
+			k.put(host("r/h", 2))
+			k.initial(ClusterType, nil, cluster("a", 1))
+			k.expect("Cluster")
+			k.initial(VirtualHostType, nil, host("r/h", 1, "a"))
+			k.ack(ClusterType)
+			k.expect("VirtualHost r/h")
+			k.ack(VirtualHostType)
+			k.expect("Cluster -a")
+		}},
+		{"initial versions count once", subDelta, "initial_resource_versions", func(k *talk) {
+			k.put(cluster("a", 1))
+			k.ask(ClusterType)
+			k.expect("Cluster a")
+			k.ack(ClusterType)
+			k.initial(ClusterType, nil, cluster("a", 9), cluster("z", 1))
+			k.expect()
+		}},
+		{"stale nonce, honoured interest", subDelta, "the server must honor changes to the subscription state even if the nonce is stale", func(k *talk) {
+			k.put(load("a", 1), load("b", 1))
+			k.ask(EndpointType, "a")
+			k.expect("ClusterLoadAssignment a")
+			k.deliver(wire(k.t, true, &discoveryv3.DeltaDiscoveryRequest{
+				TypeUrl: EndpointType, ResponseNonce: "stale", ResourceNamesSubscribe: []string{"b"},
+			}))
+			k.expect("ClusterLoadAssignment b")
+		}},
+		{"whiteout and shadow", subDelete, "the server signals the client that a resource should be deleted via the removed_resources field", func(k *talk) {
+			k.attach("low", "high")
+			k.put(cluster("a", 1), cluster("b", 1))
+			k.ask(ClusterType)
+			k.expect("Cluster a b")
+			k.ack(ClusterType)
+			k.publish(cluster("a", 2).on("high"), Change{Shelf: "high", Type: ClusterType, Name: "b", Whiteout: true})
+			k.expect("Cluster a -b")
+			k.ack(ClusterType)
+			k.put(cluster("a", 3), cluster("b", 3))
+			k.expect()
+			k.publish(gone("high", ClusterType, "a"), gone("high", ClusterType, "b"))
+			k.expect("Cluster a b")
+		}},
+		{"other stacks", subDelta, "the server can send updates only for those resources that have changed", func(k *talk) {
+			k.put(cluster("a", 1), cluster("b", 1))
+			k.ask(ClusterType)
+			k.expect("Cluster a b")
+			k.ack(ClusterType)
+			k.publish(cluster("a", 1).on("other"), cluster("c", 1).on("other"))
+			k.attach("other")
+			k.expect("Cluster c -b")
+		}},
+		{"a change behind forgotten tombstones", subDelete, "the server signals the client that a resource should be deleted", func(k *talk) {
+			k.put(cluster("keep", 1))
+			for i := range 200 {
+				k.put(cluster(string(rune('A'+i)), 1))
+			}
+			k.ask(ClusterType)
+			for k.next() != nil {
+			}
+			for i := range 200 {
+				k.del(ClusterType, string(rune('A'+i)))
+			}
+			k.ack(ClusterType)
+			for k.next() != nil {
+			}
+			if have := k.m.subs[ClusterType].held(); len(have) != 1 || have[0].Name != "keep" {
+				k.t.Errorf("holds %d resources", len(have))
+			}
+			if s := k.lib.shelves[shelfID{ClusterType, "low"}]; len(s.rows) > 1+spareTombstones || len(s.graves) > 2*spareTombstones {
+				k.t.Errorf("%d rows and %d graves are kept", len(s.rows), len(s.graves))
+			}
+		}},
+	})
+}
+
+func TestDeltaOrder(t *testing.T) {
+	runScenarios(t, true, []scenario{
+		{"routes wait for new clusters", subSequel, "CDS updates (if any) must always be pushed first", func(k *talk) {
+			k.put(cluster("a", 1), host("r/h", 1, "a"))
+			k.ask(ClusterType)
+			k.ask(VirtualHostType)
+			k.expect("Cluster a")
+			k.ack(ClusterType)
+			k.expect("VirtualHost r/h")
+		}},
+		{"at the grain of names", subSequel, "xDS updates can be pushed independently if no new clusters/routes/listeners are added", func(k *talk) {
+			k.put(cluster("a", 1), host("r/h", 1, "a"), host("r/i", 1, "a"))
+			k.ask(ClusterType)
+			k.expect("Cluster a")
+			k.ack(ClusterType)
+			k.ask(VirtualHostType)
+			k.expect("VirtualHost r/h r/i")
+			k.ack(VirtualHostType)
+			k.put(cluster("b", 1), cluster("a", 2), host("r/h", 2, "b"), host("r/i", 2, "a"))
+			k.expect("Cluster b a", "VirtualHost r/i")
+			k.put(host("r/i", 3, "a"))
+			k.expect("VirtualHost r/i")
+			k.ack(ClusterType)
+			k.expect("VirtualHost r/h")
+		}},
+		{"endpoints wait for nothing", subSequel, "EDS updates (if any) must arrive after CDS updates for the respective clusters", func(k *talk) {
+			k.put(edsCluster("a", 1), load("a", 1))
+			k.ask(ClusterType)
+			k.expect("Cluster a")
+			k.ask(EndpointType, "a")
+			k.expect("ClusterLoadAssignment a")
+			k.put(cluster("b", 1), load("a", 2))
+			k.expect("Cluster b", "ClusterLoadAssignment a")
+		}},
+		{"load assignment unasked behind a changed cluster", subWarm, "Warming of Cluster is completed only when a new ClusterLoadAssignment response is supplied by management server even though there is no change in endpoints", func(k *talk) {
+			k.put(edsCluster("a", 1), edsCluster("b", 1), load("a", 1), load("b", 1))
+			k.ask(ClusterType)
+			k.ask(EndpointType, "a", "b")
+			k.expect("Cluster a b", "ClusterLoadAssignment a b")
+			k.ack(ClusterType)
+			k.ack(EndpointType)
+			k.put(edsCluster("a", 2))
+			k.expect("Cluster a", "ClusterLoadAssignment a")
+		}},
+		{"load assignment owed across a reconnect", subWarm, "Management server is expected to provide the EDS/RDS updates during warming", func(k *talk) {
+			k.put(edsCluster("a", 2), edsCluster("b", 1), load("a", 1), load("b", 1))
+			k.initial(ClusterType, nil, edsCluster("a", 1), edsCluster("b", 1))
+			k.expect("Cluster a")
+			k.initial(EndpointType, []string{"a", "b"}, load("a", 1), load("b", 1))
+			k.expect("ClusterLoadAssignment a")
+		}},
+		{"load assignment that does not exist", subWarm, "Warming of Cluster is completed only when a ClusterLoadAssignment response is supplied", func(k *talk) {
+			k.put(edsCluster("a", 1))
+			k.ask(ClusterType)
+			k.ask(EndpointType, "a")
+			k.expect("Cluster a", "ClusterLoadAssignment -a")
+			k.put(edsCluster("a", 2))
+			k.expect("Cluster a", "ClusterLoadAssignment -a")
+		}},
+		{"clusters are removed last", subSequel, "Stale CDS clusters and related EDS endpoints (ones no longer being referenced) can then be removed", func(k *talk) {
+			k.put(cluster("a", 1), host("r/h", 1, "a"))
+			k.ask(ClusterType)
+			k.expect("Cluster a")
+			k.ack(ClusterType)
+			k.ask(VirtualHostType)
+			k.expect("VirtualHost r/h")
+			k.ack(VirtualHostType)
+			k.publish(gone("low", ClusterType, "a"), gone("low", VirtualHostType, "r/h"))
+			k.expect("VirtualHost -r/h")
+			k.put(host("r/i", 1))
+			k.expect("VirtualHost r/i")
+			k.answer(VirtualHostType, "", "3", nil)
+			k.expect("Cluster -a")
+		}},
+		{"repointed in one turn", subSequel, "providing a CDS/EDS update with both X and Y, then the RDS update repointing from X to Y and then a CDS/EDS update dropping X", func(k *talk) {
+			k.put(cluster("x", 1), route("r", 1, "x"))
+			k.ask(ClusterType)
+			k.expect("Cluster x")
+			k.ack(ClusterType)
+			k.ask(RouteType, "r")
+			k.expect("RouteConfiguration r")
+			k.ack(RouteType)
+			k.publish(gone("low", ClusterType, "x"), cluster("y", 1).on("low"), route("r", 2, "y").on("low"))
+			k.expect("Cluster y")
+			k.ack(ClusterType)
+			k.expect("RouteConfiguration r")
+			k.ack(RouteType)
+			k.expect("Cluster -x")
+		}},
+		{"no waiting without clusters", subSequel, "For some applications, a temporary drop of traffic is acceptable", func(k *talk) {
+			k.put(cluster("a", 1), route("r", 1, "a"))
+			k.ask(RouteType, "r")
+			k.expect("RouteConfiguration r")
+		}},
+		{"no waiting for clusters not in view", subSequel, "routes are not warmed", func(k *talk) {
+			k.put(cluster("a", 1), route("r", 1, "none"))
+			k.ask(ClusterType)
+			k.ask(RouteType, "r")
+			k.expect("Cluster a", "RouteConfiguration r")
+		}},
+		{"the first answer to a wildcard is whole", subSequel, "LDS updates must arrive after corresponding CDS/EDS updates", func(k *talk) {
+			k.put(cluster("a", 1), listener("l", 1, "", "a"), listener("m", 1, ""))
+			k.ask(ClusterType)
+			k.ask(ListenerType)
+			k.expect("Cluster a")
+			k.ack(ClusterType)
+			k.expect("Listener l m")
+		}},
+		{"virtual hosts follow their route configuration", subSequel, "VHDS updates (if any) related to the newly added RouteConfigurations must arrive after RDS updates", func(k *talk) {
+			k.put(vhdsRoute("80", 1), vhdsRoute("90", 1), host("80/a", 1), host("90/b", 1))
+			k.ask(RouteType, "80")
+			k.expect("RouteConfiguration 80")
+			k.ask(VirtualHostType)
+			k.expect("VirtualHost 80/a")
+			k.ask(RouteType, "90")
+			k.expect("RouteConfiguration 90", "VirtualHost 90/b")
+			k.ask(RouteType, "-80")
+			k.put(host("80/a", 2))
+			k.expect()
+			k.ask(RouteType, "80")
+			k.expect("RouteConfiguration 80", "VirtualHost 80/a")
+			k.put(vhdsRoute("80", 2))
+			k.expect("RouteConfiguration 80")
+		}},
+		{"what replaces goes with what is removed", subSequel, "make before break", func(k *talk) {
+			k.put(cluster("a", 1), host("r/old", 1))
+			k.ask(ClusterType)
+			k.expect("Cluster a")
+			k.ack(ClusterType)
+			k.ask(VirtualHostType)
+			k.expect("VirtualHost r/old")
+			k.ack(VirtualHostType)
+			k.publish(cluster("b", 1).on("low"), host("r/new", 1, "b").on("low"), gone("low", VirtualHostType, "r/old"))
+			k.expect("Cluster b")
+			k.ack(ClusterType)
+			k.expect("VirtualHost r/new -r/old")
+		}},
+	})
+}
+
+func TestDeltaNack(t *testing.T) {
+	const says = "ACK or NACK is determined by the absence or presence of error_detail"
+	refused := func(k *talk, want ...string) {
+		k.t.Helper()
+		if have := k.rejected(); !slices.Equal(have, want) {
+			k.t.Errorf("rejected %q, want %q", have, want)
+		}
+	}
+	runScenarios(t, true, []scenario{
+		{"one resource", subDelta, says, func(k *talk) {
+			k.put(load("a", 1))
+			k.ask(EndpointType, "a")
+			k.expect("ClusterLoadAssignment a")
+			k.ack(EndpointType)
+			k.put(load("a", 2))
+			k.expect("ClusterLoadAssignment a")
+			k.nack(EndpointType, "bad")
+			k.expect()
+			refused(k, "ClusterLoadAssignment a")
+			if held := k.m.subs[EndpointType].held(); len(held) != 1 || !same(held[0], load("a", 1).resource()) {
+				k.t.Error("what it had did not stay")
+			}
+			k.put(load("a", 1))
+			k.expect()
+			k.put(load("a", 3))
+			k.expect("ClusterLoadAssignment a")
+		}},
+		{"found by halves", subDelta, says, func(k *talk) {
+			k.put(cluster("a", 1), cluster("b", 1), cluster("c", 1), cluster("d", 1))
+			k.ask(ClusterType)
+			k.expect("Cluster a b c d")
+			k.nack(ClusterType, "bad")
+			k.expect("Cluster a b")
+			k.ack(ClusterType)
+			k.expect("Cluster c d")
+			k.nack(ClusterType, "bad")
+			k.expect("Cluster c")
+			k.ack(ClusterType)
+			k.expect("Cluster d")
+			k.nack(ClusterType, "bad")
+			k.expect()
+			refused(k, "Cluster d")
+		}},
+		{"named by the client", subDelta, says, func(k *talk) {
+			k.put(cluster("aa", 1), cluster("bb", 1), cluster("cc", 1), cluster("dd", 1))
+			k.ask(ClusterType)
+			k.expect("Cluster aa bb cc dd")
+			k.nack(ClusterType, "Error adding/updating cluster(s) cc: no good")
+			k.expect("Cluster aa bb dd")
+			k.ack(ClusterType)
+			k.expect("Cluster cc")
+			k.nack(ClusterType, "Error adding/updating cluster(s) cc: no good")
+			k.expect()
+			refused(k, "Cluster cc")
+		}},
+		{"a refused cluster holds nothing up", subDelta, says, func(k *talk) {
+			k.put(cluster("a", 1), host("r/h", 1, "a"))
+			k.ask(ClusterType)
+			k.ask(VirtualHostType)
+			k.expect("Cluster a")
+			k.nack(ClusterType, "bad")
+			k.expect("VirtualHost r/h")
+		}},
+		{"the old version's cluster stays", subDelta, says, func(k *talk) {
+			k.put(cluster("a", 1), host("r/h", 1, "a"))
+			k.ask(ClusterType)
+			k.expect("Cluster a")
+			k.ack(ClusterType)
+			k.ask(VirtualHostType)
+			k.expect("VirtualHost r/h")
+			k.ack(VirtualHostType)
+			k.publish(gone("low", ClusterType, "a"), host("r/h", 2).on("low"))
+			k.expect("VirtualHost r/h")
+			k.nack(VirtualHostType, "bad")
+			k.expect()
+			k.put(host("r/h", 3))
+			k.expect("VirtualHost r/h")
+			k.ack(VirtualHostType)
+			k.expect("Cluster -a")
+		}},
+		{"a storm is bounded", subDelta, says, func(k *talk) {
+			var all []spec
+			for i := range 900 {
+				all = append(all, load(string(rune(0x4e00+i)), 1))
+			}
+			k.put(all...)
+			var names []string
+			for _, s := range all {
+				names = append(names, s.name)
+			}
+			k.ask(EndpointType, names...)
+			sent := 0
+			for resp := k.next(); resp != nil; resp = k.next() {
+				sent++
+				k.nack(EndpointType, "no")
+				g := decodeResponse(k.t, true, resp.data, nil)
+				k.answer(EndpointType, "no", g.nonce, nil)
+			}
+			if sent > maxTrials+1 {
+				k.t.Errorf("%d responses to a client that refuses everything", sent)
+			}
+			if have := k.rejected(); len(have) != len(all) {
+				k.t.Errorf("%d of %d quarantined", len(have), len(all))
+			}
+			if !k.m.synced() {
+				k.t.Error("not at rest")
+			}
+		}},
+	})
+}
