@@ -1,0 +1,62 @@
+package door
+
+import (
+	"container/list"
+	"time"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+)
+
+// item is a version of an object or of a registry's service; the zero item is its absence. What it points to is immutable and shared
+// with whoever has it, not a copy.
+type item struct {
+	object  *config.Object
+	service *mesh.Service
+}
+
+func (i item) absent() bool { return i == item{} }
+
+func (i item) ref() mesh.ObjectRef {
+	switch {
+	case i.object != nil:
+		return i.object.Ref
+	case i.service != nil:
+		return i.service.Origin
+	}
+	return mesh.ObjectRef{}
+}
+
+// entry is one object or service: what next holds of it, what it should hold, and who says so.
+type entry struct {
+	key     config.Key       // of a service: kind "Service", its namespace and host
+	service *mesh.ServiceKey // nil for an object
+
+	applied item   // what next holds
+	want    item   // what the source last said; differs from applied only while it waits
+	source  string // whose want is; empty when nobody has the object
+	others  []claim
+	waiting *waiting // nil unless want waits
+	touched bool     // by the batch that is being claimed
+}
+
+// claim is a version that another source, later in precedence, has of an object.
+type claim struct {
+	source string
+	item   item
+}
+
+// waiting is why and since when an entry's want is not applied.
+type waiting struct {
+	since time.Time
+	place *list.Element // in Door.queue
+	needs []name        // under which Door.needing has the entry
+	gives []name        // under which Door.giving has it
+}
+
+func compareEntry(a, b *entry) int {
+	if c := config.CompareKey(a.key, b.key); c != 0 || a.service == nil || b.service == nil {
+		return c
+	}
+	return mesh.CompareServiceKey(*a.service, *b.service)
+}

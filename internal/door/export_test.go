@@ -1,0 +1,71 @@
+package door
+
+import (
+	"fmt"
+	"maps"
+)
+
+// Check compares the bookkeeping with one made from scratch out of what next holds and what waits.
+func (d *Door) Check() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	fresh := names{reader: d.names.reader, given: given{}, needed: newIndex(), needing: newIndex(), giving: newIndex()}
+	waits := 0
+	for _, e := range d.entries() {
+		if e.applied.absent() && e.want.absent() {
+			return fmt.Errorf("%s is kept for nothing", e.key)
+		}
+		f := fresh.reader.facts(e.applied)
+		fresh.gain(&change{entry: e, gives: f.gives, needs: f.needs})
+		if e.waiting == nil {
+			if e.applied != e.want {
+				return fmt.Errorf("%s is neither applied nor waiting", e.key)
+			}
+			continue
+		}
+		waits++
+		for _, n := range e.waiting.needs {
+			fresh.needing.add(n, e)
+		}
+		for _, n := range e.waiting.gives {
+			fresh.giving.add(n, e)
+		}
+	}
+	if waits != d.queue.Len() {
+		return fmt.Errorf("%d wait, the queue has %d", waits, d.queue.Len())
+	}
+	if !maps.Equal(fresh.given, d.names.given) {
+		return fmt.Errorf("given: %v, should be %v", d.names.given, fresh.given)
+	}
+	for what, pair := range map[string][2]index{
+		"needed": {fresh.needed, d.names.needed}, "needing": {fresh.needing, d.names.needing}, "giving": {fresh.giving, d.names.giving},
+	} {
+		if s, t := fmt.Sprint(pair[0]), fmt.Sprint(pair[1]); s != t {
+			return fmt.Errorf("%s: %s, should be %s", what, t, s)
+		}
+	}
+	return nil
+}
+
+func (d *Door) entries() []*entry {
+	var out []*entry
+	for _, e := range d.claims.objects {
+		out = append(out, e)
+	}
+	for _, e := range d.claims.services {
+		out = append(out, e)
+	}
+	return out
+}
+
+// Size counts everything that the door keeps.
+func (d *Door) Size() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n, c := d.names, d.claims
+	size := len(n.given) + len(c.objects) + len(c.services) + len(c.own) + len(c.notes) + len(c.noted) + d.queue.Len()
+	for _, x := range []index{n.needed, n.needing, n.giving} {
+		size += len(x.at) + len(x.beneath)
+	}
+	return size
+}

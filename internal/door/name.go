@@ -1,0 +1,215 @@
+package door
+
+import (
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/config"
+)
+
+// name is something that one object gives and another needs. It is comparable.
+type name struct {
+	kind nameKind
+	// what is a host, or "namespace/name" of an object. Wildcard hosts are written without their star, so that widening a name
+	// allocates nothing: ".example.com" is "*.example.com" and "." is "*".
+	what   string
+	subset string
+}
+
+type nameKind uint8
+
+const (
+	hostName    nameKind = iota
+	subsetName           // a named subset of a host
+	gatewayName          // a Gateway
+	ruleName             // a VirtualService that others delegate to
+)
+
+// String is the name as users know it.
+func (n name) String() string {
+	what := n.what
+	if strings.HasPrefix(what, ".") {
+		what = strings.TrimSuffix("*"+what, ".")
+	}
+	switch n.kind {
+	case subsetName:
+		return "subset " + n.subset + " of host " + what
+	case gatewayName:
+		return "Gateway " + what
+	case ruleName:
+		return "VirtualService " + what
+	}
+	return "host " + what
+}
+
+// wider is the narrowest wildcard that covers n, false when there is none.
+func (n name) wider() (name, bool) {
+	if n.kind > subsetName || n.what == "." || n.what == "" {
+		return n, false
+	}
+	if dot := strings.IndexByte(n.what[1:], '.'); dot >= 0 {
+		n.what = n.what[1+dot:]
+	} else {
+		n.what = "."
+	}
+	return n, true
+}
+
+func compareName(a, b name) int {
+	if a.kind != b.kind {
+		return int(a.kind) - int(b.kind)
+	}
+	if c := strings.Compare(a.what, b.what); c != 0 {
+		return c
+	}
+	return strings.Compare(a.subset, b.subset)
+}
+
+// facts are what the door knows of a version of an object: the names it needs and those it gives, each sorted and without repeats.
+type facts struct{ needs, gives []name }
+
+// reader reads facts out of objects.
+type reader struct{ suffix string } // the domain of short host names, "cluster.local"
+
+// facts of an item; those of an absent one are empty.
+func (r reader) facts(i item) facts {
+	var f facts
+	switch {
+	case i.service != nil:
+		f.gives = append(f.gives, name{kind: hostName, what: starless(string(i.service.Key.Host))})
+	case i.object != nil:
+		f = r.object(i.object)
+	}
+	f.needs, f.gives = tidy(f.needs), tidy(f.gives)
+	return f
+}
+
+func tidy(names []name) []name {
+	slices.SortFunc(names, compareName)
+	return slices.Compact(names)
+}
+
+func (r reader) object(o *config.Object) facts {
+	switch spec := o.Spec.(type) {
+	case *networking.VirtualService:
+		return facts{needs: r.rule(o.Namespace, spec), gives: []name{{kind: ruleName, what: o.Namespace + "/" + o.Name}}}
+	case *networking.DestinationRule:
+		return facts{gives: r.subsets(o.Namespace, spec)}
+	case *networking.ServiceEntry:
+		return facts{gives: r.hosts(o.Namespace, spec)}
+	case *networking.Gateway:
+		return facts{gives: []name{{kind: gatewayName, what: o.Namespace + "/" + o.Name}}}
+	}
+	return facts{}
+}
+
+func (r reader) hosts(namespace string, spec *networking.ServiceEntry) []name {
+	out := make([]name, 0, len(spec.GetHosts()))
+	for _, h := range spec.GetHosts() {
+		out = append(out, name{kind: hostName, what: r.host(namespace, h)})
+	}
+	return out
+}
+
+func (r reader) subsets(namespace string, spec *networking.DestinationRule) []name {
+	host := r.host(namespace, spec.GetHost())
+	out := make([]name, 0, len(spec.GetSubsets()))
+	for _, s := range spec.GetSubsets() {
+		out = append(out, name{kind: subsetName, what: host, subset: s.GetName()})
+	}
+	return out
+}
+
+// rule lists what a VirtualService needs: its destinations, its gateways, and the VirtualServices it delegates to.
+func (r reader) rule(namespace string, spec *networking.VirtualService) []name {
+	var out []name
+	to := func(d *networking.Destination) {
+		if d.GetHost() == "" {
+			return
+		}
+		host := r.host(namespace, d.GetHost())
+		out = append(out, name{kind: hostName, what: host})
+		if d.GetSubset() != "" {
+			out = append(out, name{kind: subsetName, what: host, subset: d.GetSubset()})
+		}
+	}
+	for _, h := range spec.GetHttp() {
+		destinationsOf(h, to)
+		if d := h.GetDelegate(); d.GetName() != "" {
+			out = append(out, name{kind: ruleName, what: orElse(d.GetNamespace(), namespace) + "/" + d.GetName()})
+		}
+	}
+	for _, t := range spec.GetTcp() {
+		for _, d := range t.GetRoute() {
+			to(d.GetDestination())
+		}
+	}
+	for _, t := range spec.GetTls() {
+		for _, d := range t.GetRoute() {
+			to(d.GetDestination())
+		}
+	}
+	for _, g := range spec.GetGateways() {
+		if g != "mesh" {
+			out = append(out, name{kind: gatewayName, what: gateway(namespace, g)})
+		}
+	}
+	return out
+}
+
+// destinationsOf calls to with each destination of an HTTP route: where requests go and where they are mirrored to.
+func destinationsOf(h *networking.HTTPRoute, to func(*networking.Destination)) {
+	for _, d := range h.GetRoute() {
+		to(d.GetDestination())
+	}
+	to(h.GetMirror())
+	for _, m := range h.GetMirrors() {
+		to(m.GetDestination())
+	}
+}
+
+// host resolves a host as an object of the namespace writes it (Destination.host: a name without dots is in the object's namespace).
+func (r reader) host(namespace, host string) string {
+	host = strings.ToLower(host)
+	if host == "*" || host == "" || strings.Contains(host, ".") {
+		return starless(host)
+	}
+	return host + "." + namespace + ".svc." + r.suffix
+}
+
+// starless is the form of a host inside a name.
+func starless(host string) string {
+	if host == "*" {
+		return "."
+	}
+	if strings.HasPrefix(host, "*.") {
+		return host[1:]
+	}
+	return host
+}
+
+// gateway resolves a gateway's name (VirtualService.gateways: "namespace/name", a name in the rule's own namespace, or the older
+// "name.namespace.svc.cluster.local").
+func gateway(namespace, written string) string {
+	if home, short, ok := strings.Cut(written, "/"); ok {
+		if home == "." {
+			home = namespace
+		}
+		return home + "/" + short
+	}
+	short, rest, ok := strings.Cut(written, ".")
+	if !ok {
+		return namespace + "/" + written
+	}
+	home, _, _ := strings.Cut(rest, ".")
+	return home + "/" + short
+}
+
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

@@ -1,0 +1,270 @@
+package door
+
+import (
+	"fmt"
+	"slices"
+)
+
+// names is what the applied versions of all objects need and give. Callers hold Door.mu.
+type names struct {
+	reader reader
+	given  given
+	needed index
+
+	// The same of entries that wait: under all that their applied or wanted version needs, and under what the two give differently.
+	needing index
+	giving  index
+}
+
+// change is a step of one entry from its applied version to its wanted one, while it is being decided whether to take it.
+type change struct {
+	*entry
+	needs, lets  []name // needed by the wanted version only; by the applied one only
+	gives, drops []name // given by the wanted version only; by the applied one only
+	had          []name // needed by the applied version
+	touches      []name // needed by either
+
+	broken bool // what is applied lacks something that it needs: there is nothing to keep working
+	forced bool // it has waited out its grace
+	taken  bool
+}
+
+func (n *names) change(e *entry) *change {
+	from, to := n.reader.facts(e.applied), n.reader.facts(e.want)
+	c := &change{entry: e, had: from.needs}
+	c.needs, c.lets = minus(to.needs, from.needs), minus(from.needs, to.needs)
+	c.gives, c.drops = minus(to.gives, from.gives), minus(from.gives, to.gives)
+	c.touches = tidy(slices.Concat(from.needs, to.needs))
+	c.broken = !n.all(from.needs)
+	return c
+}
+
+// minus is what sorted a has and sorted b has not.
+func minus(a, b []name) []name {
+	var out []name
+	for _, n := range a {
+		if _, found := slices.BinarySearchFunc(b, n, compareName); !found {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func (n *names) all(needs []name) bool {
+	for _, need := range needs {
+		if !n.given.has(need) {
+			return false
+		}
+	}
+	return true
+}
+
+// gain and lose count what a change adds and takes away; they are two steps, so that it can be seen whether a need is met at all
+// before it is seen who may go.
+func (n *names) gain(c *change) {
+	for _, x := range c.gives {
+		n.given.add(x)
+	}
+	for _, x := range c.needs {
+		n.needed.add(x, c.entry)
+	}
+}
+
+func (n *names) ungain(c *change) {
+	for _, x := range c.gives {
+		n.given.remove(x)
+	}
+	for _, x := range c.needs {
+		n.needed.remove(x, c.entry)
+	}
+}
+
+func (n *names) lose(c *change) {
+	for _, x := range c.drops {
+		n.given.remove(x)
+	}
+	for _, x := range c.lets {
+		n.needed.remove(x, c.entry)
+	}
+}
+
+func (n *names) unlose(c *change) {
+	for _, x := range c.drops {
+		n.given.add(x)
+	}
+	for _, x := range c.lets {
+		n.needed.add(x, c.entry)
+	}
+}
+
+// met says whether all that a change newly needs is given, or need not be.
+func (n *names) met(c *change) bool { return c.forced || c.broken || n.all(c.needs) }
+
+// free says whether nothing that a change drops is needed by anybody and given by nobody else.
+func (n *names) free(c *change) bool {
+	return c.forced || !slices.ContainsFunc(c.drops, func(drop name) bool {
+		return !n.needed.covered(drop, func(need name, _ []*entry) bool { return n.given.has(need) })
+	})
+}
+
+// choose takes as many of the changes as leave no reference hanging, and counts them. Those that are not taken wait.
+//
+// All are tried together first, so that changes which only work together go together. Then those that hang are put back: first
+// whatever needs something that not even the others bring; then removals of what is needed, since keeping a thing hurts nobody; then
+// whatever lacks what was put back with them. What was put back for the sake of another that was put back later is tried once more, alone.
+func (n *names) choose(changes []*change) {
+	for _, c := range changes {
+		n.gain(c)
+		c.taken = true
+	}
+	n.putBack(changes, n.met, n.ungain)
+	for _, c := range changes {
+		if c.taken {
+			n.lose(c)
+		}
+	}
+	both := func(c *change) { n.unlose(c); n.ungain(c) }
+	for n.putBack(changes, n.free, both) || n.putBack(changes, n.met, both) {
+	}
+	for n.takeAlone(changes, both) {
+	}
+}
+
+// putBack undoes the taken changes that are not fine, until all are. It says whether there were any.
+func (n *names) putBack(changes []*change, fine func(*change) bool, undo func(*change)) bool {
+	any := false
+	for again := true; again; {
+		again = false
+		for _, c := range changes {
+			if c.taken && !fine(c) {
+				undo(c)
+				c.taken, again, any = false, true, true
+			}
+		}
+	}
+	return any
+}
+
+func (n *names) takeAlone(changes []*change, undo func(*change)) bool {
+	any := false
+	for _, c := range changes {
+		if c.taken {
+			continue
+		}
+		c.broken = c.broken || !n.all(c.had) // something else that was taken may have broken it
+		n.gain(c)
+		n.lose(c)
+		if c.taken = n.met(c) && n.free(c); !c.taken {
+			undo(c)
+		}
+		any = any || c.taken
+	}
+	return any
+}
+
+// together adds to the changes of some entries those of the waiting ones that may go, or must stay, because of them: whoever waits for
+// what they give, gives what they need, gives or drops what they drop, and so on through those.
+func (n *names) together(changes []*change) []*change {
+	if len(n.needing.at) == 0 && len(n.giving.at) == 0 {
+		return changes
+	}
+	in := make(map[*entry]bool, len(changes))
+	for _, c := range changes {
+		in[c.entry] = true
+	}
+	var found []*entry
+	visit := func(e *entry) {
+		if !in[e] {
+			in[e] = true
+			found = append(found, e)
+		}
+	}
+	for i := 0; i < len(changes); i++ {
+		n.connected(changes[i], visit)
+		slices.SortFunc(found, compareEntry) // the indexes keep no order
+		for _, e := range found {
+			changes = append(changes, n.change(e))
+		}
+		found = found[:0]
+	}
+	return changes
+}
+
+func (n *names) connected(c *change, visit func(*entry)) {
+	n.connect(c.touches, c.moves(), visit)
+	if w := c.waiting; w != nil { // what it wanted before may have been in somebody's way
+		n.connect(w.needs, w.gives, visit)
+	}
+}
+
+func (n *names) connect(needs, moves []name, visit func(*entry)) {
+	for _, x := range needs {
+		n.giving.related(x, visit)
+	}
+	for _, x := range moves {
+		n.needing.related(x, visit)
+		n.giving.related(x, visit)
+	}
+}
+
+// moves is what the applied and the wanted version give differently.
+func (c *change) moves() []name { return tidy(slices.Concat(c.gives, c.drops)) }
+
+// park files a change among those that wait.
+func (n *names) park(c *change) {
+	c.waiting.needs, c.waiting.gives = c.touches, c.moves()
+	for _, x := range c.waiting.needs {
+		n.needing.add(x, c.entry)
+	}
+	for _, x := range c.waiting.gives {
+		n.giving.add(x, c.entry)
+	}
+}
+
+// unpark takes an entry out again.
+func (n *names) unpark(w *waiting, e *entry) {
+	for _, x := range w.needs {
+		n.needing.remove(x, e)
+	}
+	for _, x := range w.gives {
+		n.giving.remove(x, e)
+	}
+	w.needs, w.gives = nil, nil
+}
+
+// shown is how many of those who need one name blockers lists.
+const shown = 10
+
+// blockers says what a waiting change waits for: names that are not there, and who needs what it drops.
+func (n *names) blockers(c *change) []string {
+	n.gain(c)
+	n.lose(c)
+	var out []string
+	for _, x := range c.needs {
+		if !n.given.has(x) {
+			out = append(out, x.String())
+		}
+	}
+	for _, drop := range c.drops {
+		n.needed.covered(drop, func(need name, by []*entry) bool {
+			if !n.given.has(need) {
+				out = append(out, listed(need, by)...)
+			}
+			return true
+		})
+	}
+	n.unlose(c)
+	n.ungain(c)
+	return slices.Compact(slices.Sorted(slices.Values(out)))
+}
+
+func listed(need name, by []*entry) []string {
+	var out []string
+	for _, e := range by[:min(len(by), shown)] {
+		out = append(out, e.key.String())
+	}
+	if more := len(by) - shown; more > 0 {
+		out = append(out, fmt.Sprintf("%d more that refer to %s", more, need))
+	}
+	return out
+}
