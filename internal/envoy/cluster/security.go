@@ -37,11 +37,12 @@ func (o Outbound) tls() (*corev3.TransportSocket, error) {
 	if !originates(t) {
 		return nil, nil
 	}
-	if o.Gateway && t.CredentialName != "" {
+	mutual := t.Mode == networking.ClientTLSSettings_MUTUAL
+	if t.CredentialName != "" && (o.Gateway || mutual) {
 		return nil, ErrCredential
 	}
 	client := tls.Client{SNI: t.Sni, Trust: o.trust(t)}
-	if t.Mode == networking.ClientTLSSettings_MUTUAL {
+	if mutual {
 		if t.ClientCertificate == "" || t.PrivateKey == "" {
 			return nil, ErrNoClientCertificate
 		}

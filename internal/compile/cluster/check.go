@@ -1,0 +1,156 @@
+package cluster
+
+import (
+	"fmt"
+	"strconv"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/compile/registry"
+	"fairway/internal/config"
+	"fairway/internal/envoy/cluster"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// declareChecks notes what DestinationRules say that does nothing, or not what they say: a row an object, whoever sees it. resolve gives the full name
+// of a host that a rule of a namespace writes.
+func declareChecks(rules *table.Table[config.Key, *config.Object], reg *registry.Tables, resolve func(name, namespace string) mesh.Host) *table.Table[config.Key, struct{}] {
+	return table.Derive(rules, "rule checks", config.CompareKey, func(a, b struct{}) bool { return a == b },
+		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
+			spec := config.Spec[*networking.DestinationRule](o)
+			c := check{r: r, reg: reg, object: o}
+			c.service = c.find(resolve(spec.GetHost(), o.Namespace))
+			c.policy("spec.trafficPolicy", spec.GetTrafficPolicy())
+			for i, s := range spec.GetSubsets() {
+				c.policy(fmt.Sprintf("spec.subsets[%d].trafficPolicy", i), s.GetTrafficPolicy())
+				c.subset(i, s)
+			}
+		})
+}
+
+// check looks at one rule.
+type check struct {
+	r       *table.Reader
+	reg     *registry.Tables
+	object  *config.Object
+	service *mesh.Service // of the rule's host; nil: unknown, or the host is a wildcard
+}
+
+func (c check) note(s mesh.Severity, code, field, message, fix string) {
+	c.r.Note(c.object.Problem(field, code, s, message, fix))
+}
+
+// find is the service that the rule is for: that of the rule's own namespace, else the first.
+func (c check) find(host mesh.Host) *mesh.Service {
+	if own, ok := table.Get(c.r, c.reg.Merged, registry.HostKey{Host: host, Namespace: c.object.Namespace}); ok {
+		return own.Service
+	}
+	rows, _ := table.Get(c.r, c.reg.ServicesByHost, host)
+	if _, m, ok := rows.First(); ok {
+		return m.Service
+	}
+	return nil
+}
+
+// subset notes one that no endpoint belongs to.
+func (c check) subset(i int, s *networking.Subset) {
+	if c.service == nil || c.service.Resolution == mesh.Passthrough || len(s.GetLabels()) == 0 {
+		return
+	}
+	labels := mesh.MakeLabels(s.GetLabels())
+	rows, _ := table.Get(c.r, c.reg.EndpointsByHost, registry.KeyOf(c.service))
+	for _, e := range rows.All() {
+		if e.Labels.SelectedBy(labels) {
+			return
+		}
+	}
+	c.note(mesh.Warning, "EmptySubset", fmt.Sprintf("spec.subsets[%d].labels", i),
+		fmt.Sprintf("no endpoint of %s has the labels %s: requests to subset %s fail", c.service.Key.Host, labels, s.GetName()), "")
+}
+
+// policy looks at a traffic policy and at those of its ports.
+func (c check) policy(field string, t *networking.TrafficPolicy) {
+	if t == nil {
+		return
+	}
+	c.settings(field, 0, t.LoadBalancer, t.Tls)
+	if t.Tunnel != nil {
+		c.notYet(field+".tunnel", "tunnels are not opened yet: connections go straight to the destination")
+	}
+	for i, p := range t.PortLevelSettings {
+		at, port := fmt.Sprintf("%s.portLevelSettings[%d]", field, i), p.GetPort().GetNumber()
+		if c.service != nil {
+			if _, ok := c.service.Port(port); !ok {
+				c.note(mesh.Warning, "UnknownPort", at+".port", fmt.Sprintf("%s has no port %d: the settings do nothing", c.service.Key.Host, port), "")
+			}
+		}
+		c.settings(at, port, p.LoadBalancer, p.Tls)
+	}
+}
+
+// settings looks at what a policy and a port's settings have in common. Port 0 is all.
+func (c check) settings(field string, port uint32, lb *networking.LoadBalancerSettings, tls *networking.ClientTLSSettings) {
+	if lb.GetLocalityLbSetting() != nil {
+		c.notYet(field+".loadBalancer.localityLbSetting", "localities are not told apart yet: endpoints are weighted alike wherever they are")
+	}
+	if lb.GetZoneAwareLbSetting() != nil {
+		c.notYet(field+".loadBalancer.zoneAwareLbSetting", "zones are not told apart yet: endpoints are weighted alike wherever they are")
+	}
+	if hash := lb.GetConsistentHash(); hash != nil {
+		c.hash(field+".loadBalancer.consistentHash", port, hash)
+	}
+	if tls != nil {
+		c.tls(field+".tls", port, tls)
+	}
+}
+
+func (c check) notYet(field, message string) {
+	c.note(mesh.Info, "NotYet", field, message, "")
+}
+
+func (c check) hash(field string, port uint32, hash *networking.LoadBalancerSettings_ConsistentHashLB) {
+	if cluster.CheckHash(hash) != nil {
+		c.note(mesh.Error, "TableSize", field+".maglev.tableSize",
+			fmt.Sprintf("%d is no prime number of at most 5000011: proxies would refuse the cluster, they keep what they have", hash.GetMaglev().GetTableSize()),
+			"the default is "+strconv.Itoa(65537))
+	}
+	if c.service == nil {
+		return
+	}
+	if c.service.Resolution == mesh.Passthrough {
+		c.note(mesh.Warning, "HashWithoutEndpoints", field, fmt.Sprintf("connections to %s go where clients send them: nothing is balanced", c.service.Key.Host), "")
+	}
+	if _, byAddress := hash.GetHashKey().(*networking.LoadBalancerSettings_ConsistentHashLB_UseSourceIp); !byAddress && !c.some(port, carriesRequests) {
+		c.note(mesh.Warning, "HashWithoutHTTP", field, "the port carries no HTTP that proxies can read: there is nothing to hash, every connection is balanced at random", "use useSourceIp")
+	}
+}
+
+// some says whether any port that the settings are for is of a kind; port 0 is all.
+func (c check) some(port uint32, is func(mesh.Protocol) bool) bool {
+	for _, p := range c.service.Ports {
+		if (port == 0 || p.Number == port) && is(p.Protocol) {
+			return true
+		}
+	}
+	return false
+}
+
+func carriesRequests(p mesh.Protocol) bool { return p.IsHTTP() || p == mesh.Unknown }
+
+func (c check) tls(field string, port uint32, t *networking.ClientTLSSettings) {
+	switch t.GetMode() {
+	case networking.ClientTLSSettings_ISTIO_MUTUAL:
+		c.note(mesh.Error, "NotYet", field+".mode", "ISTIO_MUTUAL needs identities that proxies do not get yet: connections are not encrypted", "")
+		return
+	case networking.ClientTLSSettings_DISABLE:
+		return
+	}
+	if t.GetCredentialName() != "" {
+		c.note(mesh.Error, "NotYet", field+".credentialName", "credentials are not delivered yet: gateways get no cluster for it, nor do sidecars where the mode is MUTUAL", "name certificate files")
+	}
+	if c.service != nil && port != 0 && c.some(port, mesh.Protocol.IsTLS) {
+		c.note(mesh.Warning, "TLSInTLS", field, fmt.Sprintf("clients speak TLS on port %d already: it would be put inside another TLS connection", port),
+			"set mode DISABLE, or declare the port as HTTP")
+	}
+}

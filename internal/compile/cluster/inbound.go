@@ -1,0 +1,127 @@
+package cluster
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/compile/input"
+	"fairway/internal/compile/scope"
+	"fairway/internal/config"
+	"fairway/internal/envoy"
+	"fairway/internal/envoy/cluster"
+	"fairway/internal/envoy/endpoint"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// loopback is where a workload is reached whose traffic is not intercepted.
+const loopback = "127.0.0.1"
+
+// declareInbound gives the sidecars of equal workloads the clusters that lead to the workload.
+func declareInbound(in *input.Tables, sc *scope.Tables) *Published {
+	return table.Derive(sc.Inbounds, "inbound clusters", mesh.CompareResourceKey, envoy.Same,
+		func(r *table.Reader, k scope.InboundKey, i *scope.Inbound, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			d := defaults(in, r)
+			d.StatName = in.InboundStatName(r)
+			shelf, last := scope.InboundShelf(k), uint32(0)
+			if i.Interception != mesh.None {
+				emit(resource(shelf, cluster.InboundPassthroughName), envoy.Encode(cluster.InboundPassthrough(source(i.Interception), d)))
+			}
+			spec := sidecar(r, in, i)
+			for _, p := range i.Ports {
+				if p.Number == last || p.Protocol == mesh.UDP {
+					continue // one cluster a number: the ports are in order, and the first bind gives its endpoint
+				}
+				last = p.Number
+				c := inbound(i, p, pool(spec, p), d)
+				emit(resource(shelf, c.Key.String()), envoy.Encode(c.Build()))
+			}
+		})
+}
+
+// sidecar is the Sidecar whose ingress listeners the ports are; nil: the ports are those of services.
+func sidecar(r *table.Reader, in *input.Tables, i *scope.Inbound) *networking.Sidecar {
+	if o, ok := table.Get(r, in.Sidecars.Table, i.Sidecar); ok {
+		return config.Spec[*networking.Sidecar](o)
+	}
+	return nil
+}
+
+// pool limits connections to the workload: the listener's own settings, else the Sidecar's (IstioIngressListener.connection_pool, Sidecar.inbound_connection_pool).
+func pool(spec *networking.Sidecar, p scope.InboundPort) *networking.ConnectionPoolSettings {
+	if ingress := spec.GetIngress(); p.Ingress < len(ingress) && ingress[p.Ingress].GetConnectionPool() != nil {
+		return ingress[p.Ingress].GetConnectionPool()
+	}
+	return spec.GetInboundConnectionPool()
+}
+
+// source is the address that connections to the workload come from: under REDIRECT one that interception lets pass, under TPROXY the client's own.
+func source(mode mesh.Interception) string {
+	if mode == mesh.Redirect {
+		return cluster.LoopbackSource
+	}
+	return ""
+}
+
+func inbound(i *scope.Inbound, p scope.InboundPort, pool *networking.ConnectionPoolSettings, d cluster.Defaults) cluster.Inbound {
+	c := cluster.Inbound{
+		Key:  mesh.ClusterKey{Inbound: true, Port: p.Number},
+		Port: mesh.Port{Name: p.Name, Number: p.ServicePort, Target: p.Number, Protocol: p.Protocol},
+		Pool: pool, Defaults: d,
+	}
+	if p.Service != "" {
+		c.Services = []*mesh.Service{{Key: mesh.ServiceKey{Host: p.Service, Namespace: i.Namespace}}}
+	}
+	c.Address, c.On = workload(i, p)
+	if c.Address == "" {
+		c.Source = source(i.Interception)
+	}
+	return c
+}
+
+// workload is where the application listens (IstioIngressListener.default_endpoint). No address: where the connection was going, on the port unless that is 0.
+func workload(i *scope.Inbound, p scope.InboundPort) (address string, on uint32) {
+	if endpoint.IsUnix(p.Endpoint) {
+		return p.Endpoint, 0
+	}
+	host, on := split(p.Endpoint)
+	switch {
+	case p.Bound && host == "":
+		return loopback, p.Number
+	case host == "":
+		return "", 0
+	case !unspecified(host):
+		return host, on
+	case !p.Bound && on == p.Number:
+		return "", 0
+	case !p.Bound:
+		return "", on
+	case p.Bind != "" && !unspecified(p.Bind):
+		return p.Bind, on
+	case i.Address != "":
+		return i.Address, on
+	}
+	return loopback, on
+}
+
+func split(endpoint string) (host string, port uint32) {
+	host, text, err := net.SplitHostPort(endpoint)
+	if err != nil {
+		return "", 0
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return "", 0
+	}
+	return strings.TrimSpace(host), uint32(n)
+}
+
+// unspecified addresses stand for the workload's own.
+func unspecified(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsUnspecified()
+}

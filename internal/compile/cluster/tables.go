@@ -1,0 +1,107 @@
+package cluster
+
+import (
+	"fairway/internal/compile/input"
+	"fairway/internal/compile/registry"
+	"fairway/internal/compile/scope"
+	"fairway/internal/envoy/cluster"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// Need is the key of a table that says which clusters a gateway's layer must have.
+type Need interface {
+	comparable
+	~struct {
+		Layer   mesh.Layer
+		Cluster mesh.ClusterKey
+	}
+}
+
+// Tables are the derived tables of this package.
+type Tables struct {
+	Targets        *table.Table[Key, *Target] // what each cluster of sidecars stands for
+	GatewayTargets *table.Table[Key, *Target] // and of gateways
+
+	// Clusters and Loads are what is published: each a set of tables whose resources are of one type.
+	Clusters, Loads []*Published
+}
+
+// Declare declares the package's tables. needs says which clusters gateways refer to; they have no others.
+func Declare[N Need, V any](in *input.Tables, reg *registry.Tables, sc *scope.Tables, needs *table.Table[N, V]) *Tables {
+	defaults := declareDefaults(in, sc.Layers)
+	t := &Tables{Targets: declareTargets(sc), GatewayTargets: declareGatewayTargets(sc, needs)}
+	t.publish("clusters", "loads", t.Targets, defaults, reg)
+	t.publish("gateway clusters", "gateway loads", t.GatewayTargets, defaults, reg)
+	t.Clusters = append(t.Clusters, declareStatic(defaults), declareInbound(in, sc))
+	declareChecks(in.DestinationRules.Table, reg, sc.FullHost)
+	return t
+}
+
+func (t *Tables) publish(clusters, loads string, targets *table.Table[Key, *Target], d *table.Table[mesh.Layer, *cluster.Defaults], reg *registry.Tables) {
+	t.Clusters = append(t.Clusters, declareClusters(clusters, targets, d, reg))
+	t.Loads = append(t.Loads, declareLoads(loads, targets, declareAssignments(loads, targets, reg)))
+}
+
+// declareTargets finds what the clusters of every layer stand for. A namespace's layer has those that are not the same in the public one.
+func declareTargets(sc *scope.Tables) *table.Table[Key, *Target] {
+	return table.Derive(sc.Seen, "targets", CompareKey, sameTarget,
+		func(r *table.Reader, k scope.Key, seen *scope.Seen, emit func(Key, *Target)) {
+			if seen.Service == nil {
+				return
+			}
+			v := view{service: seen.Service, rule: sc.RuleOf(r, seen)}
+			below, shared := public(r, sc, k)
+			if shared && v.same(below) {
+				return
+			}
+			v.each(func(key mesh.ClusterKey, t *Target) {
+				if shared {
+					t = t.over(below, key)
+				}
+				if t != nil {
+					emit(Key{k.Layer, key}, t)
+				}
+			})
+		})
+}
+
+// public is what the layer below a namespace's sees of the same host.
+func public(r *table.Reader, sc *scope.Tables, k scope.Key) (view, bool) {
+	if k.Layer.Kind != mesh.NamespaceLayer {
+		return view{}, false
+	}
+	seen, ok := table.Get(r, sc.Seen, scope.Key{Layer: mesh.Public, Host: k.Host})
+	if !ok || seen.Service == nil {
+		return view{}, false
+	}
+	return view{service: seen.Service, rule: sc.RuleOf(r, seen)}, true
+}
+
+// over is the target as it stands over another view's of the same name: nil where it adds nothing to that.
+func (t *Target) over(below view, key mesh.ClusterKey) *Target {
+	b, ok := below.find(key)
+	if !ok {
+		return t
+	}
+	if sameCluster(t, b) {
+		return nil
+	}
+	return t.with(sameLoad(t, b) && b.Discovery == cluster.Delivered)
+}
+
+// declareGatewayTargets finds what the clusters that gateways refer to stand for. One that names no known service, port or subset is left out.
+func declareGatewayTargets[N Need, V any](sc *scope.Tables, needs *table.Table[N, V]) *table.Table[Key, *Target] {
+	return table.Derive(needs, "gateway targets", CompareKey, sameTarget,
+		func(r *table.Reader, n N, _ V, emit func(Key, *Target)) {
+			k := Key(n)
+			seen := sc.Look(r, k.Layer, k.Cluster.Host)
+			if seen == nil || seen.Service == nil {
+				return
+			}
+			v := view{service: seen.Service, rule: sc.RuleOf(r, seen), gateway: true}
+			if t, ok := v.find(k.Cluster); ok {
+				emit(k, t)
+			}
+		})
+}

@@ -1,0 +1,125 @@
+package cluster
+
+import (
+	"cmp"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/compile/scope"
+	"fairway/internal/envoy/cluster"
+	"fairway/internal/mesh"
+)
+
+// Key names a cluster as a layer sees it.
+type Key struct {
+	Layer   mesh.Layer
+	Cluster mesh.ClusterKey
+}
+
+// CompareKey orders by layer, then cluster.
+func CompareKey(a, b Key) int {
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), mesh.CompareClusterKey(a.Cluster, b.Cluster))
+}
+
+// Target is what a cluster stands for: a port of a service, or a subset of its endpoints, and the policy that is in force there. It is immutable.
+type Target struct {
+	Service   *mesh.Service
+	Port      mesh.Port
+	Labels    mesh.Labels // which of the service's endpoints; empty: all
+	Policy    cluster.Policy
+	Rule      mesh.ObjectRef // the DestinationRule; zero: none
+	Discovery cluster.Discovery
+	Below     bool // the layer below has the same load assignment under the same name
+}
+
+func sameTarget(a, b *Target) bool {
+	return a == b || a.Service.Equal(b.Service) && a.Port == b.Port && a.Labels == b.Labels && a.Discovery == b.Discovery &&
+		a.Below == b.Below && a.Rule == b.Rule && a.Policy.Equal(b.Policy)
+}
+
+// sameCluster says whether two targets of one name make the same cluster.
+func sameCluster(a, b *Target) bool { return sameTarget(a.with(false), b.with(false)) }
+
+// sameLoad says whether two targets of one name have the same load assignment.
+func sameLoad(a, b *Target) bool {
+	return a.Service.Key == b.Service.Key && a.Port == b.Port && a.Labels == b.Labels && a.Discovery == b.Discovery
+}
+
+func (t *Target) with(below bool) *Target {
+	c := *t
+	c.Below = below
+	return &c
+}
+
+// view is a service and the rule for it, as some layer sees them.
+type view struct {
+	service *mesh.Service
+	rule    *scope.Rule // nil: none
+	gateway bool
+}
+
+func (v view) spec() *networking.DestinationRule {
+	if v.rule == nil {
+		return nil
+	}
+	return v.rule.Spec
+}
+
+// same says whether two views of one host make the same targets; it may say no where they do.
+func (v view) same(o view) bool {
+	return v.service.Equal(o.service) && v.rule == o.rule
+}
+
+// each yields all targets of a view: every port, as a whole and by subset.
+func (v view) each(yield func(mesh.ClusterKey, *Target)) {
+	for _, p := range v.service.Ports {
+		if p.Protocol == mesh.UDP {
+			continue
+		}
+		yield(v.target(p, ""))
+		for _, s := range v.spec().GetSubsets() {
+			yield(v.target(p, s.GetName()))
+		}
+	}
+}
+
+// find gives one target of a view; false: the view has no such port or subset.
+func (v view) find(key mesh.ClusterKey) (*Target, bool) {
+	p, ok := v.service.Port(key.Port)
+	if !ok || key.Subset != "" && v.rule.Subset(key.Subset) == nil {
+		return nil, false
+	}
+	_, t := v.target(p, key.Subset)
+	return t, true
+}
+
+func (v view) target(p mesh.Port, subset string) (mesh.ClusterKey, *Target) {
+	t := &Target{
+		Service: v.service, Port: p, Policy: cluster.Resolve(v.spec(), subset, p.Number),
+		Labels: mesh.MakeLabels(v.rule.Subset(subset).GetLabels()),
+	}
+	if v.rule != nil {
+		t.Rule = v.rule.Owner(subset).Ref
+	}
+	t.Discovery = cluster.Discover(v.service, t.Policy, v.gateway)
+	return mesh.ClusterKey{Port: p.Number, Subset: subset, Host: v.service.Key.Host}, t
+}
+
+// selection says which endpoints a load assignment holds, and under which name: whoever selects the same shares it.
+type selection struct {
+	Cluster mesh.ClusterKey
+	Service mesh.ServiceKey
+	Port    mesh.Port
+	Labels  mesh.Labels
+}
+
+func compareSelection(a, b selection) int {
+	return cmp.Or(mesh.CompareClusterKey(a.Cluster, b.Cluster), mesh.CompareServiceKey(a.Service, b.Service), cmp.Compare(a.Labels, b.Labels),
+		cmp.Compare(a.Port.Name, b.Port.Name), cmp.Compare(a.Port.Number, b.Port.Number), cmp.Compare(a.Port.Target, b.Port.Target),
+		cmp.Compare(a.Port.Protocol, b.Port.Protocol))
+}
+
+// selects is the selection of a target's own load assignment; false: it has none, or the one of the layer below.
+func (t *Target) selects(key mesh.ClusterKey) (selection, bool) {
+	return selection{key, t.Service.Key, t.Port, t.Labels}, t.Discovery == cluster.Delivered && !t.Below
+}

@@ -1,0 +1,234 @@
+package cluster_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
+	"sigs.k8s.io/yaml"
+
+	"fairway/internal/compile/cluster"
+	"fairway/internal/compile/input"
+	"fairway/internal/compile/registry"
+	"fairway/internal/compile/scope"
+	"fairway/internal/config"
+	"fairway/internal/envoy"
+	"fairway/internal/mesh"
+	"fairway/internal/source"
+	"fairway/internal/table"
+)
+
+// world is a store with the tables up to this package's.
+type world struct {
+	store *table.Store
+	in    *input.Tables
+	needs *table.Input[cluster.Key, struct{}] // stands for the gateway package's table
+	out   *cluster.Tables
+}
+
+func newWorld() *world {
+	w := &world{store: table.New(table.Options{})}
+	w.in = input.Declare(w.store, input.Options{})
+	reg := registry.Declare(w.in)
+	sc := scope.Declare(w.in, reg)
+	w.needs = table.NewInput(w.store, "needs", cluster.CompareKey, func(a, b struct{}) bool { return a == b })
+	w.out = cluster.Declare(w.in, reg, sc, w.needs.Table)
+	return w
+}
+
+// apply sets the objects of a YAML stream, each with its number as age.
+func (w *world) apply(t testing.TB, text string) {
+	t.Helper()
+	w.in.Apply(source.Batch{Source: "test", Set: objects(t, text)})
+}
+
+func objects(t testing.TB, text string) []*config.Object {
+	t.Helper()
+	var out []*config.Object
+	for i, doc := range strings.Split(text, "\n---\n") {
+		if strings.TrimSpace(doc) != "" {
+			out = append(out, object(t, doc, int64(i+1)))
+		}
+	}
+	return out
+}
+
+func object(t testing.TB, doc string, created int64) *config.Object {
+	t.Helper()
+	var head struct {
+		Kind     config.Kind
+		Metadata struct {
+			Name, Namespace string
+			Labels          map[string]string
+		}
+		Spec json.RawMessage
+	}
+	if err := yaml.Unmarshal([]byte(doc), &head); err != nil {
+		t.Fatalf("%v in:\n%s", err, doc)
+	}
+	spec := map[config.Kind]proto.Message{
+		"ServiceEntry": &networking.ServiceEntry{}, "WorkloadEntry": &networking.WorkloadEntry{}, "DestinationRule": &networking.DestinationRule{},
+		"Sidecar": &networking.Sidecar{}, "VirtualService": &networking.VirtualService{}, "MeshConfig": &meshconfig.MeshConfig{},
+	}[head.Kind]
+	if spec == nil {
+		t.Fatalf("kind %q", head.Kind)
+	}
+	if err := protojson.Unmarshal(head.Spec, spec); err != nil {
+		t.Fatalf("%v in:\n%s", err, doc)
+	}
+	key := config.Key{Kind: head.Kind, Namespace: head.Metadata.Namespace, Name: head.Metadata.Name}
+	body, _ := proto.MarshalOptions{Deterministic: true}.Marshal(spec)
+	return &config.Object{
+		Key: key, Labels: mesh.MakeLabels(head.Metadata.Labels), Created: created, Spec: spec,
+		Ref: mesh.ObjectRef{Kind: string(head.Kind), Namespace: key.Namespace, Name: key.Name}, Hash: envoy.Encode(raw{spec}).Version ^ uint64(len(body)),
+	}
+}
+
+// raw lends a message that cannot validate itself the method that Encode wants.
+type raw struct{ proto.Message }
+
+func (raw) ValidateAll() error { return nil }
+
+// connect brings proxies: "sidecar <namespace> <ip> [redirect|tproxy|none] [labels]", "router <namespace> - - <labels>".
+func (w *world) connect(lines string) {
+	for line := range strings.Lines(lines) {
+		f := append(strings.Fields(line), "", "", "", "")
+		if f[0] == "" {
+			continue
+		}
+		p := mesh.Proxy{Namespace: f[1], IP: f[2], IPs: f[2], Labels: mesh.Labels(f[4])}
+		if f[0] == "router" {
+			p.Type = mesh.Router
+		}
+		p.Interception = map[string]mesh.Interception{"tproxy": mesh.TProxy, "none": mesh.None}[f[3]]
+		p.ID = mesh.ProxyID(strings.Join(strings.Fields(line), "~"))
+		w.in.Proxies.Set(p.ID, p)
+	}
+}
+
+// need says that gateways with labels in a namespace refer to clusters: "<namespace> <labels> <port> <subset or -> <host>".
+func (w *world) need(lines string) {
+	for line := range strings.Lines(lines) {
+		f := strings.Fields(line)
+		if len(f) < 5 {
+			continue
+		}
+		var port uint32
+		fmt.Sscan(f[2], &port)
+		key := mesh.ClusterKey{Port: port, Subset: strings.TrimPrefix(f[3], "-"), Host: mesh.Host(f[4])}
+		w.needs.Set(cluster.Key{Layer: mesh.Layer{Kind: mesh.GatewayLayer, Namespace: f[0], Name: f[1]}, Cluster: key}, struct{}{})
+	}
+}
+
+// dump prints what is published, without what all clusters have alike, and the problems.
+func (w *world) dump(t *testing.T) string {
+	t.Helper()
+	var out strings.Builder
+	w.store.Read(func(tx *table.Tx) {
+		published(t, tx, &out, w.out.Clusters, clusterText)
+		out.WriteString("\n# load assignments\n")
+		published(t, tx, &out, w.out.Loads, loadText)
+		out.WriteString("\n# problems\n")
+		for n := range w.store.Notes(tx) {
+			fmt.Fprintf(&out, "%v\n", n.Value)
+		}
+	})
+	return out.String()
+}
+
+func published(t *testing.T, tx *table.Tx, out *strings.Builder, tables []*cluster.Published, text func(*testing.T, *envoy.Encoded) string) {
+	all := map[mesh.ResourceKey]*envoy.Encoded{}
+	for _, tab := range tables {
+		for k, e := range table.All(tx, tab) {
+			if all[k] != nil {
+				t.Errorf("two tables publish %v", k)
+			}
+			all[k] = e
+		}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(all), mesh.CompareResourceKey) {
+		shelf := k.Shelf.String()
+		if i := strings.Index(shelf, "#inbound/"); i > 0 {
+			shelf = shelf[:i+len("#inbound")]
+		}
+		if strings.HasSuffix(k.Name, "Cluster") {
+			fmt.Fprintf(out, "== %s %s\n", shelf, k.Name)
+			continue
+		}
+		fmt.Fprintf(out, "== %s %s\n%s", shelf, k.Name, text(t, all[k]))
+	}
+}
+
+func decode(t *testing.T, e *envoy.Encoded, m proto.Message) {
+	t.Helper()
+	if err := proto.Unmarshal(e.Body, m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// loadText prints an assignment as a line an endpoint.
+func loadText(t *testing.T, e *envoy.Encoded) string {
+	t.Helper()
+	m := &endpointv3.ClusterLoadAssignment{}
+	decode(t, e, m)
+	var out strings.Builder
+	for _, l := range m.Endpoints {
+		for _, e := range l.LbEndpoints {
+			address := "unix://" + e.GetEndpoint().Address.GetPipe().GetPath()
+			if s := e.GetEndpoint().Address.GetSocketAddress(); s != nil {
+				address = fmt.Sprintf("%s port %d", s.Address, s.GetPortValue())
+			}
+			fmt.Fprintf(&out, "%s/%s (%d): %s weight %d %v\n", l.GetLocality().GetRegion(), l.GetLocality().GetZone(), l.LoadBalancingWeight.GetValue(),
+				address, max(e.LoadBalancingWeight.GetValue(), 1), e.HealthStatus)
+		}
+	}
+	return out.String()
+}
+
+// clusterText prints a cluster without what all have alike.
+func clusterText(t *testing.T, e *envoy.Encoded) string {
+	t.Helper()
+	if e.Err != nil {
+		return "held back: " + e.Err.Error() + "\n"
+	}
+	m := &clusterv3.Cluster{}
+	decode(t, e, m)
+	body, _ := protojson.Marshal(m)
+	var tree map[string]any
+	if err := json.Unmarshal(body, &tree); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []string{"name", "altStatName", "clusterName", "commonLbConfig", "circuitBreakers", "metadata", "edsClusterConfig"} {
+		delete(tree, k)
+	}
+	tree["lbPolicy"] = m.LbPolicy.String()
+	if rule := m.Metadata.GetFilterMetadata()["istio"].GetFields()["config"].GetStringValue(); rule != "" {
+		tree["rule"] = rule[strings.Index(rule, "namespaces/"):]
+	}
+	if tree["connectTimeout"] == "10s" {
+		delete(tree, "connectTimeout")
+	}
+	if http, ok := m.TypedExtensionProtocolOptions["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"]; ok && len(http.Value) > 0 {
+		options := tree["typedExtensionProtocolOptions"].(map[string]any)["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"].(map[string]any)
+		delete(options, "@type")
+		tree["http"] = options
+		delete(tree, "typedExtensionProtocolOptions")
+	}
+	if e.Load != "" {
+		tree["load"] = e.Load
+	}
+	text, err := yaml.Marshal(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
