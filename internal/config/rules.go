@@ -6,17 +6,32 @@ import (
 	"slices"
 	"sync"
 
+	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/apiserver/pkg/cel/environment"
 )
 
 // ruleSet is the CEL rules that stand at one place of a schema. They compile when the first value is met there: most objects use a few of the
 // hundreds of rules, and compiling all costs more than a start may.
+//
+// The programs are the library's own; only walking and binding values is done here, because the library builds a map of all of a schema's fields
+// for each field that a rule looks at. A value that does not pass is given to the library's Validator, whose verdict and words count.
 type ruleSet struct {
-	once   sync.Once
-	schema *structural.Structural // of this place; dropped once the rules are compiled
-	run    *cel.Validator
+	schema *structural.Structural // of this place and below
+
+	once     sync.Once
+	programs []celgo.Program
+	view     common.Schema
+	slow     bool // something only the library can judge
+
+	strictOnce sync.Once
+	strict     *cel.Validator
 }
 
 func newRuleSet(s *structural.Structural) *ruleSet {
@@ -26,30 +41,64 @@ func newRuleSet(s *structural.Structural) *ruleSet {
 	return &ruleSet{schema: s}
 }
 
-// withoutRules strips the rules at and below s, so that what stands at one place is compiled and run once, there.
-func withoutRules(s *structural.Structural) *structural.Structural {
+// bare is the schema of the place with its own rules, without those below it.
+func (r *ruleSet) bare() *structural.Structural {
+	out := r.schema.DeepCopy()
 	visitor := structural.Visitor{Structural: func(s *structural.Structural) bool {
 		had := len(s.XValidations) > 0
 		s.XValidations = nil
 		return had
 	}}
-	visitor.Visit(s)
-	return s
+	visitor.Visit(out)
+	out.XValidations = r.schema.XValidations
+	return out
 }
 
-func (r *ruleSet) validator() *cel.Validator {
-	r.once.Do(func() {
-		bare := withoutRules(r.schema.DeepCopy())
-		bare.XValidations = r.schema.XValidations
-		r.run = cel.NewValidator(bare, false, celconfig.PerCallLimit)
-		r.schema = nil
-	})
-	return r.run
+func (r *ruleSet) compile() {
+	s := r.bare()
+	r.view = newCelView(s)
+	env := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
+	results, err := cel.Compile(s, model.SchemaDeclType(s, false), celconfig.PerCallLimit, env, cel.StoredExpressionsEnvLoader())
+	if err != nil {
+		r.slow = true
+		return
+	}
+	for _, result := range results {
+		if result.Error != nil || result.Program == nil || result.UsesOldSelf {
+			r.slow = true
+		}
+		r.programs = append(r.programs, result.Program)
+	}
+}
+
+// passes says whether every rule holds for v; false may also mean that only the library can tell.
+func (r *ruleSet) passes(v any, budget *int64) bool {
+	r.once.Do(r.compile)
+	if r.slow {
+		return false
+	}
+	bound := &selfOnly{common.UnstructuredToVal(v, r.view)}
+	for _, p := range r.programs {
+		got, details, err := p.Eval(bound)
+		if err != nil || got != types.True {
+			return false
+		}
+		if cost := details.ActualCost(); cost != nil {
+			*budget -= int64(*cost)
+		}
+	}
+	return *budget >= 0
 }
 
 // check runs the rules on one value.
 func (r *ruleSet) check(ctx context.Context, w *draft, v any, at *path, budget *int64) {
-	errs, left := r.validator().Validate(ctx, nil, nil, v, nil, *budget)
+	left := *budget
+	if r.passes(v, &left) {
+		*budget = left
+		return
+	}
+	r.strictOnce.Do(func() { r.strict = cel.NewValidator(r.bare(), false, celconfig.PerCallLimit) })
+	errs, left := r.strict.Validate(ctx, nil, nil, v, nil, *budget)
 	*budget = left
 	if len(errs) == 0 {
 		return
@@ -60,6 +109,61 @@ func (r *ruleSet) check(ctx context.Context, w *draft, v any, at *path, budget *
 	}
 	w.addErrors(errs)
 }
+
+// selfOnly binds the one variable that a rule of a new object sees.
+type selfOnly struct{ self ref.Val }
+
+// ResolveName implements cel.Activation.
+func (s *selfOnly) ResolveName(name string) (any, bool) {
+	if name == cel.ScopedVarName {
+		return s.self, true
+	}
+	return nil, false
+}
+
+// Parent implements cel.Activation.
+func (s *selfOnly) Parent() celgo.Activation { return nil }
+
+// celView shows a schema to CEL, with its parts built once.
+type celView struct {
+	model.Structural
+	items common.Schema
+	props map[string]common.Schema
+	extra common.SchemaOrBool
+}
+
+func newCelView(s *structural.Structural) common.Schema {
+	v := &celView{Structural: model.Structural{Structural: s}}
+	if s.Items != nil {
+		v.items = newCelView(s.Items)
+	}
+	if s.Properties != nil {
+		v.props = make(map[string]common.Schema, len(s.Properties))
+		for name, p := range s.Properties {
+			v.props[name] = newCelView(&p)
+		}
+	}
+	if a := s.AdditionalProperties; a != nil {
+		extra := &celExtra{allows: a.Bool}
+		if a.Structural != nil {
+			extra.schema = newCelView(a.Structural)
+		}
+		v.extra = extra
+	}
+	return v
+}
+
+func (v *celView) Items() common.Schema                      { return v.items }
+func (v *celView) Properties() map[string]common.Schema      { return v.props }
+func (v *celView) AdditionalProperties() common.SchemaOrBool { return v.extra }
+
+type celExtra struct {
+	schema common.Schema
+	allows bool
+}
+
+func (e *celExtra) Schema() common.Schema { return e.schema }
+func (e *celExtra) Allows() bool          { return e.allows }
 
 // joinField puts the library's path, which starts at the place of the rule, behind that place.
 func joinField(prefix, name string) string {
