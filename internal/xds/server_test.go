@@ -1,0 +1,514 @@
+package xds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+)
+
+// house is a server on an in-memory wire.
+type house struct {
+	t     testing.TB
+	lib   *Library
+	srv   *Server
+	wire  *bufconn.Listener
+	hooks *recorder
+	turn  uint64
+}
+
+// recorder is Hooks and Meter for tests: proxies are named by their node id.
+type recorder struct {
+	mu        sync.Mutex
+	connected []ProxyID
+	gone      []ProxyID
+	rejected  []Rejection
+	sent      []Sent
+	acked     []Acked
+	refuse    error
+	left      chan ProxyID // gets each disconnect, if not nil
+}
+
+func (r *recorder) Connect(_ context.Context, node *corev3.Node, _ net.Addr) (ProxyID, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.refuse != nil {
+		return "", r.refuse
+	}
+	r.connected = append(r.connected, ProxyID(node.GetId()))
+	return ProxyID(node.GetId()), nil
+}
+
+func (r *recorder) Disconnect(id ProxyID) {
+	r.mu.Lock()
+	r.gone = append(r.gone, id)
+	r.mu.Unlock()
+	if r.left != nil {
+		r.left <- id
+	}
+}
+
+func (r *recorder) Rejected(x Rejection) {
+	r.mu.Lock()
+	r.rejected = append(r.rejected, x)
+	r.mu.Unlock()
+}
+func (r *recorder) Sent(x Sent)            { r.mu.Lock(); r.sent = append(r.sent, x); r.mu.Unlock() }
+func (r *recorder) Acked(x Acked)          { r.mu.Lock(); r.acked = append(r.acked, x); r.mu.Unlock() }
+func (r *recorder) Nacked(ProxyID, string) {}
+
+func newHouse(t testing.TB, opts Options) *house {
+	h := &house{t: t, lib: NewLibrary(), wire: bufconn.Listen(1 << 20), hooks: &recorder{left: make(chan ProxyID, 1000)}}
+	opts.Meter = h.hooks
+	h.srv = NewServer(h.lib, opts, h.hooks)
+	g := grpc.NewServer(h.srv.GRPC()...)
+	h.srv.Register(g)
+	healthpb.RegisterHealthServer(g, health.NewServer())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = g.Serve(h.wire)
+	}()
+	t.Cleanup(func() {
+		g.Stop()
+		<-done
+		h.srv.inner.Wait()
+	})
+	return h
+}
+
+// attach publishes stacks of one shelf for a proxy.
+func (h *house) attach(proxy string, key ShelfKey) {
+	at := &Attachment{Stacks: map[string][]ShelfKey{}}
+	for _, typ := range allTypes {
+		at.Stacks[typ] = []ShelfKey{key}
+	}
+	h.turn++
+	h.lib.Publish(h.turn, nil, Attach{Proxy: ProxyID(proxy), To: at})
+}
+
+func (h *house) put(specs ...spec) {
+	var changes []Change
+	for _, s := range specs {
+		changes = append(changes, s.on("all"))
+	}
+	h.turn++
+	h.lib.Publish(h.turn, changes)
+}
+
+func (h *house) dial() *grpc.ClientConn {
+	h.t.Helper()
+	conn, err := grpc.NewClient("passthrough:///mesh", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return h.wire.DialContext(ctx) }),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// deltaStream is a client that does as it is told.
+type deltaStream struct {
+	t testing.TB
+	grpc.BidiStreamingClient[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]
+}
+
+func (h *house) delta(ctx context.Context) *deltaStream {
+	h.t.Helper()
+	s, err := discoveryv3.NewAggregatedDiscoveryServiceClient(h.dial()).DeltaAggregatedResources(ctx)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return &deltaStream{h.t, s}
+}
+
+func (s *deltaStream) ask(node, typ string, names ...string) {
+	s.t.Helper()
+	if err := s.Send(&discoveryv3.DeltaDiscoveryRequest{
+		Node: &corev3.Node{Id: node}, TypeUrl: typ, ResourceNamesSubscribe: names,
+	}); err != nil && !errors.Is(err, io.EOF) {
+		s.t.Fatal(err)
+	}
+}
+
+// take receives a response, ACKs it, and returns what is in it.
+func (s *deltaStream) take() string {
+	s.t.Helper()
+	r, err := s.Recv()
+	if err != nil {
+		s.t.Fatalf("receive: %v", err)
+	}
+	if err := s.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: r.TypeUrl, ResponseNonce: r.Nonce}); err != nil {
+		s.t.Fatal(err)
+	}
+	return describe(r)
+}
+
+func describe(r *discoveryv3.DeltaDiscoveryResponse) string {
+	out := shortType(r.TypeUrl)
+	for _, x := range r.Resources {
+		out += " " + x.Name
+	}
+	for _, x := range r.RemovedResources {
+		out += " -" + x
+	}
+	return out
+}
+
+func (s *deltaStream) expect(want string) {
+	s.t.Helper()
+	if have := s.take(); have != want {
+		s.t.Errorf("received %q, want %q", have, want)
+	}
+}
+
+// end returns the status that the stream ends with, after whatever was still under way.
+func (s *deltaStream) end() *status.Status {
+	for {
+		if _, err := s.Recv(); err != nil {
+			return status.Convert(err)
+		}
+	}
+}
+
+func patience(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestServeDelta(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	t.Run("one stream", func(t *testing.T) {
+		h := newHouse(t, Options{})
+		ctx := patience(t)
+		s := h.delta(ctx)
+		s.ask("p", ClusterType) // before the proxy is attached: the stream waits
+		h.put(cluster("a", 1))
+		h.attach("p", "all")
+		s.expect("Cluster a")
+		s.ask("", ListenerType)
+		s.expect("Listener")
+		h.put(cluster("b", 1), listener("l", 1, "", "b"))
+		s.expect("Cluster b")
+		s.expect("Listener l")
+		if err := h.srv.Wait(ctx, h.turn); err != nil {
+			t.Fatal(err)
+		}
+		st := h.srv.Status()
+		if len(st) != 1 || st[0].Proxy != "p" || !st[0].Delta || !st[0].Synced || st[0].Turn != h.turn {
+			t.Errorf("status %+v", st)
+		}
+		if c := st[0].Types[ClusterType]; c.Held != 2 || c.Sent != c.Acked || c.Acked.Turn != h.turn {
+			t.Errorf("clusters %+v", c)
+		}
+		held := h.srv.Held("p", ClusterType)
+		if len(held) != 2 || held[0].Name != "a" || held[1].Name != "b" {
+			t.Errorf("held %v", held)
+		}
+		if err := s.CloseSend(); err != nil {
+			t.Fatal(err)
+		}
+		if e := s.end(); e.Code() != codes.Unknown || e.Message() != io.EOF.Error() {
+			t.Errorf("ended with %v", e)
+		}
+		if got := <-h.hooks.left; got != "p" {
+			t.Errorf("%s left", got)
+		}
+		checkMetrics(t, h.hooks)
+	})
+}
+
+func checkMetrics(t *testing.T, r *recorder) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	bytes, changes := 0, 0
+	for _, s := range r.sent {
+		bytes += s.Bytes
+	}
+	for _, a := range r.acked {
+		if a.Took > 0 {
+			changes++
+		}
+	}
+	if len(r.sent) != 4 || len(r.acked) != 4 || bytes < 400 || changes != 2 {
+		t.Errorf("sent %+v, acked %+v", r.sent, r.acked)
+	}
+}
+
+func TestServeState(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	t.Run("one stream", func(t *testing.T) {
+		h := newHouse(t, Options{})
+		ctx := patience(t)
+		h.put(cluster("a", 1))
+		h.attach("p", "all")
+		s, err := discoveryv3.NewAggregatedDiscoveryServiceClient(h.dial()).StreamAggregatedResources(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Send(&discoveryv3.DiscoveryRequest{Node: &corev3.Node{Id: "p"}, TypeUrl: ClusterType}); err != nil {
+			t.Fatal(err)
+		}
+		for want := 1; want <= 2; want++ {
+			r, err := s.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Resources) != want || r.Resources[0].TypeUrl != ClusterType {
+				t.Errorf("received %v", r)
+			}
+			if err := s.Send(&discoveryv3.DiscoveryRequest{TypeUrl: ClusterType, VersionInfo: r.VersionInfo, ResponseNonce: r.Nonce}); err != nil {
+				t.Fatal(err)
+			}
+			if want == 1 {
+				h.put(cluster("b", 1))
+			}
+		}
+		if err := h.srv.Wait(ctx, h.turn); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.CloseSend(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Recv(); !errors.Is(err, io.EOF) {
+			t.Errorf("ended with %v", err)
+		}
+	})
+}
+
+func TestOtherServicesOnTheSameServer(t *testing.T) {
+	h := newHouse(t, Options{})
+	r, err := healthpb.NewHealthClient(h.dial()).Check(patience(t), &healthpb.HealthCheckRequest{})
+	if err != nil || r.Status != healthpb.HealthCheckResponse_SERVING {
+		t.Errorf("%v, %v", r, err)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	expect := func(t *testing.T, e *status.Status, code codes.Code, text string) {
+		t.Helper()
+		if e.Code() != code || !strings.Contains(e.Message(), text) {
+			t.Errorf("ended with %v %q, want %v and %q", e.Code(), e.Message(), code, text)
+		}
+	}
+	t.Run("streams", func(t *testing.T) {
+		h := newHouse(t, Options{MaxStreams: 1})
+		h.attach("p", "all")
+		one := h.delta(patience(t))
+		one.ask("p", ClusterType)
+		one.expect("Cluster")
+		expect(t, h.delta(patience(t)).end(), codes.ResourceExhausted, "1 streams are open")
+	})
+	t.Run("rate", func(t *testing.T) {
+		h := newHouse(t, Options{StreamsPerSecond: 1, StreamWait: time.Millisecond})
+		h.attach("p", "all")
+		one := h.delta(patience(t))
+		one.ask("p", ClusterType)
+		one.expect("Cluster")
+		expect(t, h.delta(patience(t)).end(), codes.ResourceExhausted, "more than 1 new streams a second")
+	})
+	t.Run("rate that waits", func(t *testing.T) {
+		h := newHouse(t, Options{StreamsPerSecond: 100})
+		h.attach("p", "all")
+		for range 110 {
+			s := h.delta(patience(t))
+			s.ask("p", ClusterType)
+			s.expect("Cluster")
+		}
+	})
+	t.Run("subscriptions", func(t *testing.T) {
+		h := newHouse(t, Options{MaxSubscriptions: 2})
+		h.attach("p", "all")
+		s := h.delta(patience(t))
+		s.ask("p", EndpointType, "a", "b", "c")
+		expect(t, s.end(), codes.ResourceExhausted, "subscribes to 3 names, the limit is 2")
+	})
+	t.Run("request size", func(t *testing.T) {
+		h := newHouse(t, Options{MaxRequestBytes: 1000})
+		h.attach("p", "all")
+		s := h.delta(patience(t))
+		s.ask("p", EndpointType, strings.Repeat("x", 2000))
+		expect(t, s.end(), codes.ResourceExhausted, "larger than max")
+	})
+	t.Run("refused by the program", func(t *testing.T) {
+		h := newHouse(t, Options{})
+		h.hooks.refuse = errors.New("unknown node")
+		s := h.delta(patience(t))
+		s.ask("p", ClusterType)
+		expect(t, s.end(), codes.PermissionDenied, "unknown node")
+		h.hooks.refuse = status.Error(codes.Unauthenticated, "who?")
+		s = h.delta(patience(t))
+		s.ask("p", ClusterType)
+		expect(t, s.end(), codes.Unauthenticated, "who?")
+	})
+	t.Run("slow client", func(t *testing.T) {
+		h := newHouse(t, Options{SendTimeout: 20 * time.Millisecond})
+		big := func(version uint64) *Resource {
+			return NewResource(ClusterType, "big", version, make([]byte, 3<<20), ResourceOptions{})
+		}
+		h.lib.Publish(1, []Change{{Shelf: "all", Type: ClusterType, Name: "big", Resource: big(1)}})
+		h.turn = 1
+		h.attach("p", "all")
+		s := h.delta(patience(t))
+		s.ask("p", ClusterType)
+		for range 4 { // never read: the wire fills, and later changes coalesce
+			h.turn++
+			h.lib.Publish(h.turn, []Change{{Shelf: "all", Type: ClusterType, Name: "big", Resource: big(h.turn)}})
+		}
+		if got := <-h.hooks.left; got != "p" {
+			t.Errorf("%s left", got)
+		}
+		expect(t, s.end(), codes.DeadlineExceeded, "did not take a Cluster response within 20ms")
+	})
+}
+
+func TestDrain(t *testing.T) {
+	h := newHouse(t, Options{})
+	h.attach("p", "all")
+	var streams []*deltaStream
+	for range 5 {
+		s := h.delta(patience(t))
+		s.ask("p", ClusterType)
+		s.expect("Cluster")
+		streams = append(streams, s)
+	}
+	start := time.Now()
+	if err := h.srv.Drain(patience(t), 50*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took < 40*time.Millisecond {
+		t.Errorf("all streams ended within %s", took)
+	}
+	for _, s := range append(streams, h.delta(patience(t))) {
+		if e := s.end(); e.Code() != codes.Unavailable || !strings.Contains(e.Message(), "draining") {
+			t.Errorf("ended with %v", e)
+		}
+	}
+}
+
+func TestRejectionIsTold(t *testing.T) {
+	h := newHouse(t, Options{})
+	h.put(cluster("a", 1))
+	h.attach("p", "all")
+	ctx := patience(t)
+	s := h.delta(ctx)
+	s.ask("p", ClusterType)
+	r, err := s.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: r.TypeUrl, ResponseNonce: r.Nonce, ErrorDetail: nackStatus("no such thing")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.srv.Wait(ctx, h.turn); err != nil {
+		t.Fatal(err)
+	}
+	want := Rejection{Proxy: "p", Type: ClusterType, Names: []string{"a"}, Version: FormatVersion(cluster("a", 1).resource().Version()), Detail: "no such thing"}
+	h.hooks.mu.Lock()
+	defer h.hooks.mu.Unlock()
+	if len(h.hooks.rejected) != 1 || fmt.Sprint(h.hooks.rejected[0]) != fmt.Sprint(want) {
+		t.Errorf("rejected %+v", h.hooks.rejected)
+	}
+	if d := h.srv.Status()[0].Types[ClusterType].Rejected; d != "no such thing" {
+		t.Errorf("status says %q", d)
+	}
+}
+
+func TestTwoStreamsOfOneProxy(t *testing.T) {
+	h := newHouse(t, Options{})
+	h.put(cluster("a", 1))
+	h.attach("p", "all")
+	ctx := patience(t)
+	old, young := h.delta(ctx), h.delta(ctx)
+	old.ask("p", ClusterType)
+	old.expect("Cluster a")
+	young.ask("p", ClusterType)
+	young.expect("Cluster a")
+	h.put(cluster("a", 2))
+	old.expect("Cluster a")
+	young.expect("Cluster a")
+	st := h.srv.Status()
+	if len(st) != 2 || st[0].Connection == st[1].Connection {
+		t.Errorf("status %+v", st)
+	}
+}
+
+func TestPublishWakesOnlyWhoSeesIt(t *testing.T) {
+	lib := NewLibrary()
+	at := func(key ShelfKey) *Attachment { return &Attachment{Stacks: map[string][]ShelfKey{ClusterType: {key}}} }
+	lib.Publish(1, nil, Attach{"p", at("one")}, Attach{"q", at("two")})
+	p, q := lib.open("p"), lib.open("q")
+	lib.follow(p, ClusterType)
+	lib.follow(q, ClusterType)
+	woken := func(w *viewer) bool {
+		select {
+		case <-w.wake:
+			return true
+		default:
+			return false
+		}
+	}
+	lib.Publish(2, []Change{cluster("a", 1).on("one")})
+	if !woken(p) || woken(q) {
+		t.Error("the wrong streams woke")
+	}
+	lib.Publish(3, []Change{cluster("a", 1).on("one"), load("x", 1).on("one")})
+	if woken(p) || woken(q) {
+		t.Error("woken though nothing changed that it follows")
+	}
+	lib.Publish(4, nil, Attach{"q", at("one")})
+	lib.Publish(5, []Change{gone("one", ClusterType, "a")})
+	if !woken(p) || !woken(q) {
+		t.Error("not woken")
+	}
+	lib.close("p", p)
+	lib.close("q", q)
+	lib.Publish(6, []Change{gone("one", EndpointType, "x")}, Attach{Proxy: "p"}, Attach{Proxy: "q"})
+	if len(lib.bindings) != 0 || len(lib.shelves) != 0 {
+		t.Errorf("%d bindings and %d shelves are left", len(lib.bindings), len(lib.shelves))
+	}
+}
+
+func TestSplitResponses(t *testing.T) {
+	r := newRig(t, true)
+	r.m.limits.bytes = 3000
+	var all []spec
+	for i := range 40 {
+		all = append(all, edsCluster(fmt.Sprintf("c%02d", i), 1))
+	}
+	r.put(all...)
+	if err := r.receive(wire(t, true, &discoveryv3.DeltaDiscoveryRequest{TypeUrl: ClusterType})); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	n := 0
+	for resp := r.next(); resp != nil; resp = r.next() {
+		if n++; resp.Size() > 3200 {
+			t.Errorf("a response of %d bytes", resp.Size())
+		}
+		names = append(names, decodeResponse(t, true, resp.data, nil).names...)
+	}
+	if n < 2 || len(names) != 40 || !slices.IsSorted(names) {
+		t.Errorf("%d responses with %v", n, names)
+	}
+}
