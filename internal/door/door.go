@@ -65,11 +65,8 @@ func New(opts Options, next source.Sink) *Door {
 		wake:     make(chan struct{}, 1),
 		unsynced: unsynced,
 		claims:   newClaims(opts.Sources),
-		names: names{
-			reader: reader{orElse(opts.DomainSuffix, "cluster.local")},
-			given:  given{}, needed: newIndex(), needing: newIndex(), giving: newIndex(),
-		},
-		queue: list.New(),
+		names:    newNames(reader{orElse(opts.DomainSuffix, "cluster.local")}),
+		queue:    list.New(),
 	}
 }
 

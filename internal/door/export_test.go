@@ -9,7 +9,7 @@ import (
 func (d *Door) Check() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	fresh := names{reader: d.names.reader, given: given{}, needed: newIndex(), needing: newIndex(), giving: newIndex()}
+	fresh := newNames(d.names.reader)
 	waits := 0
 	for _, e := range d.entries() {
 		if e.applied.absent() && e.want.absent() {
@@ -37,8 +37,8 @@ func (d *Door) Check() error {
 	if !maps.Equal(fresh.given, d.names.given) {
 		return fmt.Errorf("given: %v, should be %v", d.names.given, fresh.given)
 	}
-	for what, pair := range map[string][2]index{
-		"needed": {fresh.needed, d.names.needed}, "needing": {fresh.needing, d.names.needing}, "giving": {fresh.giving, d.names.giving},
+	for what, pair := range map[string][2]any{
+		"needed": {fresh.needed, d.names.needed}, "leaning": {fresh.leaning, d.names.leaning}, "needing": {fresh.needing, d.names.needing}, "giving": {fresh.giving, d.names.giving},
 	} {
 		if s, t := fmt.Sprint(pair[0]), fmt.Sprint(pair[1]); s != t {
 			return fmt.Errorf("%s: %s, should be %s", what, t, s)
@@ -64,8 +64,8 @@ func (d *Door) Size() int {
 	defer d.mu.Unlock()
 	n, c := d.names, d.claims
 	size := len(n.given) + len(c.objects) + len(c.services) + len(c.own) + len(c.notes) + len(c.noted) + d.queue.Len()
-	for _, x := range []index{n.needed, n.needing, n.giving} {
-		size += len(x.at) + len(x.beneath)
+	for _, x := range []index{n.needing, n.giving} {
+		size += len(x.at) + len(x.names.in) + len(x.names.beneath)
 	}
-	return size
+	return size + len(n.needed) + len(n.leaning.in) + len(n.leaning.beneath)
 }

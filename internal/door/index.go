@@ -2,100 +2,126 @@ package door
 
 import "slices"
 
-// index finds entries by name, and by names that cover or are covered by it. Costs follow the depth of a name and what is found, not
-// how many names there are. The zero index is not ready; use newIndex.
-type index struct {
-	at map[name][]*entry // in order of entry; never empty
-	// beneath links a wildcard to the names and wildcards right below it that lead to entries.
+// tree is a set of names that knows which of them a wildcard covers. Costs follow the depth of a name and what is found, not how many
+// names there are.
+type tree struct {
+	in map[name]struct{}
+	// beneath links a wildcard to the names and wildcards right below it that are in, or lead to some that are.
 	beneath map[name]map[name]struct{}
 }
 
-func newIndex() index {
-	return index{at: map[name][]*entry{}, beneath: map[name]map[name]struct{}{}}
+func newTree() tree {
+	return tree{in: map[name]struct{}{}, beneath: map[name]map[name]struct{}{}}
 }
 
-func (x index) add(n name, e *entry) {
-	found := x.at[n]
-	i, there := slices.BinarySearchFunc(found, e, compareEntry)
-	if there {
-		return
-	}
-	x.at[n] = slices.Insert(found, i, e)
-	if len(found) == 0 {
-		x.link(n)
-	}
+func (t tree) has(n name) bool {
+	_, in := t.in[n]
+	return in
 }
 
-func (x index) remove(n name, e *entry) {
-	found := x.at[n]
-	i, there := slices.BinarySearchFunc(found, e, compareEntry)
-	switch {
-	case !there:
-	case len(found) > 1:
-		x.at[n] = slices.Delete(found, i, i+1)
-	default:
-		delete(x.at, n)
-		x.unlink(n)
-	}
-}
-
-func (x index) link(n name) {
-	for {
-		up, ok := n.wider()
-		if !ok {
-			return
-		}
-		below := x.beneath[up]
+func (t tree) add(n name) {
+	t.in[n] = struct{}{}
+	for up, ok := n.wider(); ok; up, ok = n.wider() {
+		below := t.beneath[up]
 		if _, linked := below[n]; linked {
 			return
 		}
 		if below == nil {
 			below = map[name]struct{}{}
-			x.beneath[up] = below
+			t.beneath[up] = below
 		}
 		below[n] = struct{}{}
 		n = up
 	}
 }
 
-func (x index) unlink(n name) {
-	for len(x.at[n]) == 0 && len(x.beneath[n]) == 0 {
+func (t tree) remove(n name) {
+	delete(t.in, n)
+	for !t.has(n) && len(t.beneath[n]) == 0 {
 		up, ok := n.wider()
 		if !ok {
 			return
 		}
-		delete(x.beneath[up], n)
-		if len(x.beneath[up]) == 0 {
-			delete(x.beneath, up)
+		delete(t.beneath[up], n)
+		if len(t.beneath[up]) == 0 {
+			delete(t.beneath, up)
 		}
 		n = up
 	}
 }
 
-// covered calls visit with each indexed name that n covers, n itself included, until visit says false. The order is not defined.
-func (x index) covered(n name, visit func(name, []*entry) bool) bool {
-	if found := x.at[n]; len(found) > 0 && !visit(n, found) {
+// covered calls visit with each name of the set that n covers, n itself included, until visit says false; it says whether none did.
+// The order is not defined.
+func (t tree) covered(n name, visit func(name) bool) bool {
+	if t.has(n) && !visit(n) {
 		return false
 	}
-	for below := range x.beneath[n] {
-		if !x.covered(below, visit) {
+	for below := range t.beneath[n] {
+		if !t.covered(below, visit) {
 			return false
 		}
 	}
 	return true
 }
 
+// entries lists entries by name, each list in order of entry and never empty.
+type entries map[name][]*entry
+
+// add says whether e is the first at n.
+func (s entries) add(n name, e *entry) bool {
+	found := s[n]
+	i, there := slices.BinarySearchFunc(found, e, compareEntry)
+	if !there {
+		s[n] = slices.Insert(found, i, e)
+	}
+	return len(found) == 0
+}
+
+// remove says whether nothing is left at n.
+func (s entries) remove(n name, e *entry) bool {
+	found := s[n]
+	i, there := slices.BinarySearchFunc(found, e, compareEntry)
+	switch {
+	case !there:
+	case len(found) > 1:
+		s[n] = slices.Delete(found, i, i+1)
+	default:
+		delete(s, n)
+	}
+	return len(s[n]) == 0
+}
+
+// index finds entries by names that cover, or are covered by, a name.
+type index struct {
+	at    entries
+	names tree
+}
+
+func newIndex() index { return index{at: entries{}, names: newTree()} }
+
+func (x index) add(n name, e *entry) {
+	if x.at.add(n, e) {
+		x.names.add(n)
+	}
+}
+
+func (x index) remove(n name, e *entry) {
+	if x.at.remove(n, e) {
+		x.names.remove(n)
+	}
+}
+
 // related calls visit with the entries at names that n covers or that cover n. The order is not defined.
 func (x index) related(n name, visit func(*entry)) {
-	all := func(_ name, found []*entry) bool {
-		for _, e := range found {
+	all := func(n name) bool {
+		for _, e := range x.at[n] {
 			visit(e)
 		}
 		return true
 	}
-	x.covered(n, all)
+	x.names.covered(n, all)
 	for up, ok := n.wider(); ok; up, ok = up.wider() {
-		all(up, x.at[up])
+		all(up)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -293,19 +294,19 @@ func TestSeveralGoroutines(t *testing.T) {
 	const each = 200
 	n := newNext()
 	d := door.New(door.Options{Grace: time.Hour}, n)
-	done := make(chan string)
+	var all sync.WaitGroup
 	for g := range 4 {
 		name := fmt.Sprintf("s%d", g)
-		go func() {
+		all.Go(func() {
 			for i := range each {
 				d.Apply(from(name, object(fmt.Sprintf("SE %s h%d.x", name, i)), object(fmt.Sprintf("VS %s h%d.x", name, i))))
 				_ = d.Waiting()
 			}
-			done <- name
-		}()
+		})
 	}
-	for range 4 {
-		name := <-done
+	all.Wait()
+	for g := range 4 {
+		name := fmt.Sprintf("s%d", g)
 		same(t, name, fmt.Sprintf("VS %s h%d.x", name, each-1), n.holds["VirtualService default/"+name])
 	}
 	same(t, "nothing waits", "", waits(d))

@@ -282,6 +282,22 @@ func TestGraceAndEdits(t *testing.T) {
 			waits DestinationRule default/dr: VirtualService default/vs; VirtualService default/vs: host details.default.svc.cluster.local, subset v3 of host reviews.default.svc.cluster.local
 			set VS vs ratings @gw
 			last set DR dr reviews v3; set VS vs ratings @gw`,
+		"what cannot go anyway is in nobody's way": base + `
+			set VS third reviews:v1 nowhere.x
+			set DR dr reviews v3
+			set VS vs reviews:v3 @gw
+			last set DR dr reviews v3; set VS vs reviews:v3 @gw
+			waits VirtualService default/third: host nowhere.x, subset v1 of host reviews.default.svc.cluster.local`,
+		"two that go together do so when a third gives way": base + `
+			set DR other ratings y; set VS fix ratings:y
+			set DR other ratings x
+			set VS third reviews:v1 ratings:x
+			set DR dr reviews v3
+			set VS vs reviews:v3 @gw
+			last set DR other ratings y; set VS fix ratings:y
+			set VS third ratings
+			last set DR dr reviews v3; set VS third ratings; set VS vs reviews:v3 @gw
+			waits DestinationRule default/other: VirtualService default/fix`,
 		"a rule left broken by a removal in vain no longer waits": base + `
 			del DR dr
 			after 5s

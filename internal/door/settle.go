@@ -9,11 +9,50 @@ import (
 type names struct {
 	reader reader
 	given  given
-	needed index
+	needed entries
+	// leaning has what is needed and not given under that very name, so that it hangs once no wildcard covers it. Who takes a wildcard
+	// away looks at those alone, not at all that the wildcard covers.
+	leaning tree
 
-	// The same of entries that wait: under all that their applied or wanted version needs, and under what the two give differently.
-	needing index
-	giving  index
+	// needing and giving list entries that wait: under all that their applied or wanted version needs, and under what the two give differently.
+	needing, giving index
+}
+
+func newNames(r reader) names {
+	return names{reader: r, given: given{}, needed: entries{}, leaning: newTree(), needing: newIndex(), giving: newIndex()}
+}
+
+func (n *names) give(x name) {
+	n.given.add(x)
+	n.lean(x)
+}
+
+func (n *names) take(x name) {
+	n.given.remove(x)
+	n.lean(x)
+}
+
+func (n *names) need(x name, e *entry) {
+	if n.needed.add(x, e) {
+		n.lean(x)
+	}
+}
+
+func (n *names) spare(x name, e *entry) {
+	if n.needed.remove(x, e) {
+		n.lean(x)
+	}
+}
+
+// lean brings leaning up to date with one name.
+func (n *names) lean(x name) {
+	switch leans := len(n.needed[x]) > 0 && n.given[x] == 0; {
+	case leans == n.leaning.has(x):
+	case leans:
+		n.leaning.add(x)
+	default:
+		n.leaning.remove(x)
+	}
 }
 
 // change is a step of one entry from its applied version to its wanted one, while it is being decided whether to take it.
@@ -61,39 +100,29 @@ func (n *names) all(needs []name) bool {
 
 // gain and lose count what a change adds and takes away; they are two steps, so that it can be seen whether a need is met at all
 // before it is seen who may go.
-func (n *names) gain(c *change) {
-	for _, x := range c.gives {
-		n.given.add(x)
+func (n *names) gain(c *change) { n.plus(c.gives, c.needs, c.entry) }
+
+func (n *names) ungain(c *change) { n.minus(c.gives, c.needs, c.entry) }
+
+func (n *names) lose(c *change) { n.minus(c.drops, c.lets, c.entry) }
+
+func (n *names) unlose(c *change) { n.plus(c.drops, c.lets, c.entry) }
+
+func (n *names) plus(gives, needs []name, e *entry) {
+	for _, x := range gives {
+		n.give(x)
 	}
-	for _, x := range c.needs {
-		n.needed.add(x, c.entry)
+	for _, x := range needs {
+		n.need(x, e)
 	}
 }
 
-func (n *names) ungain(c *change) {
-	for _, x := range c.gives {
-		n.given.remove(x)
+func (n *names) minus(gives, needs []name, e *entry) {
+	for _, x := range gives {
+		n.take(x)
 	}
-	for _, x := range c.needs {
-		n.needed.remove(x, c.entry)
-	}
-}
-
-func (n *names) lose(c *change) {
-	for _, x := range c.drops {
-		n.given.remove(x)
-	}
-	for _, x := range c.lets {
-		n.needed.remove(x, c.entry)
-	}
-}
-
-func (n *names) unlose(c *change) {
-	for _, x := range c.drops {
-		n.given.add(x)
-	}
-	for _, x := range c.lets {
-		n.needed.add(x, c.entry)
+	for _, x := range needs {
+		n.spare(x, e)
 	}
 }
 
@@ -103,7 +132,7 @@ func (n *names) met(c *change) bool { return c.forced || c.broken || n.all(c.nee
 // free says whether nothing that a change drops is needed by anybody and given by nobody else.
 func (n *names) free(c *change) bool {
 	return c.forced || !slices.ContainsFunc(c.drops, func(drop name) bool {
-		return !n.needed.covered(drop, func(need name, _ []*entry) bool { return n.given.has(need) })
+		return !n.leaning.covered(drop, n.given.has)
 	})
 }
 
@@ -132,21 +161,22 @@ func (n *names) choose(changes []*change) {
 
 // putBack undoes the taken changes that are not fine, until all are. It says whether there were any.
 func (n *names) putBack(changes []*change, fine func(*change) bool, undo func(*change)) bool {
-	any := false
+	undone := false
 	for again := true; again; {
 		again = false
 		for _, c := range changes {
 			if c.taken && !fine(c) {
 				undo(c)
-				c.taken, again, any = false, true, true
+				c.taken, again, undone = false, true, true
 			}
 		}
 	}
-	return any
+	return undone
 }
 
+// takeAlone takes, one by one, changes that leave nothing hanging by themselves. It says whether there were any.
 func (n *names) takeAlone(changes []*change, undo func(*change)) bool {
-	any := false
+	took := false
 	for _, c := range changes {
 		if c.taken {
 			continue
@@ -157,9 +187,9 @@ func (n *names) takeAlone(changes []*change, undo func(*change)) bool {
 		if c.taken = n.met(c) && n.free(c); !c.taken {
 			undo(c)
 		}
-		any = any || c.taken
+		took = took || c.taken
 	}
-	return any
+	return took
 }
 
 // together adds to the changes of some entries those of the waiting ones that may go, or must stay, because of them: whoever waits for
@@ -246,9 +276,9 @@ func (n *names) blockers(c *change) []string {
 		}
 	}
 	for _, drop := range c.drops {
-		n.needed.covered(drop, func(need name, by []*entry) bool {
+		n.leaning.covered(drop, func(need name) bool {
 			if !n.given.has(need) {
-				out = append(out, listed(need, by)...)
+				out = append(out, listed(need, n.needed[need])...)
 			}
 			return true
 		})
