@@ -1,0 +1,160 @@
+package live
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// get fetches a page; anything but 200 fails the test.
+func get(t testing.TB, address string) string {
+	t.Helper()
+	client := http.Client{Timeout: Bound}
+	resp, err := client.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s: %v: %s", address, resp.Status, err, body)
+	}
+	return string(body)
+}
+
+// Eventually asks until the answer is nil; where it is not within Bound, the last answer fails the test. It is for what only an Envoy knows the moment of.
+func Eventually(t testing.TB, ask func() error) {
+	t.Helper()
+	deadline := time.NewTimer(Bound)
+	defer deadline.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ask()
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("after %s: %v", Bound, err)
+		}
+	}
+}
+
+// Stats are the Envoy's statistics whose names match a regular expression.
+func (e *Envoy) Stats(t testing.TB, filter string) map[string]int64 {
+	t.Helper()
+	out := map[string]int64{}
+	for line := range strings.Lines(get(t, e.admin+"/stats?filter="+url.QueryEscape(filter))) {
+		i := strings.LastIndex(line, ": ")
+		if i < 0 {
+			continue
+		}
+		if v, err := strconv.ParseInt(strings.TrimSpace(line[i+2:]), 10, 64); err == nil {
+			out[line[:i]] = v
+		}
+	}
+	return out
+}
+
+// Stat is one statistic; 0 where the Envoy has none of that name.
+func (e *Envoy) Stat(t testing.TB, name string) int64 {
+	t.Helper()
+	return e.Stats(t, "^"+strings.NewReplacer(".", `\.`, "|", `\|`).Replace(name)+"$")[name]
+}
+
+// AwaitStat waits until a statistic has at least a value.
+func (e *Envoy) AwaitStat(t testing.TB, name string, least int64) {
+	t.Helper()
+	Eventually(t, func() error {
+		if v := e.Stat(t, name); v < least {
+			return fmt.Errorf("%s: %s is %d, want at least %d", e.Name, name, v, least)
+		}
+		return nil
+	})
+}
+
+// Clusters are the names of the clusters that the Envoy has in use, in order.
+func (e *Envoy) Clusters(t testing.TB) []string {
+	t.Helper()
+	names := map[string]bool{}
+	for line := range strings.Lines(get(t, e.admin+"/clusters")) {
+		name, _, ok := strings.Cut(line, "::")
+		if ok {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// Hosts are the addresses of a cluster as the Envoy knows them, with their health flags ("healthy", "/failed_eds_health").
+func (e *Envoy) Hosts(t testing.TB, cluster string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for line := range strings.Lines(get(t, e.admin+"/clusters")) {
+		rest, ok := strings.CutPrefix(strings.TrimSpace(line), cluster+"::")
+		if !ok {
+			continue
+		}
+		if host, flags, ok := strings.Cut(rest, "::health_flags::"); ok {
+			out[host] = flags
+		}
+	}
+	return out
+}
+
+// AwaitHosts waits until a cluster has exactly these addresses.
+func (e *Envoy) AwaitHosts(t testing.TB, cluster string, want ...string) {
+	t.Helper()
+	slices.Sort(want)
+	Eventually(t, func() error {
+		if got := slices.Sorted(maps.Keys(e.Hosts(t, cluster))); !slices.Equal(got, want) {
+			return fmt.Errorf("%s: cluster %s has %v, want %v", e.Name, cluster, got, want)
+		}
+		return nil
+	})
+}
+
+// Dump is the Envoy's configuration, endpoints included, as JSON text.
+func (e *Envoy) Dump(t testing.TB) string {
+	t.Helper()
+	return get(t, e.admin+"/config_dump?include_eds")
+}
+
+// check fails the test if any proxy refused anything, or ended by itself.
+func (m *Mesh) check(t testing.TB) {
+	if m.Plane.stop != nil {
+		maps.Copy(m.Plane.rejected, m.Plane.refusals())
+		for _, n := range m.Plane.metric(t, "pilot_total_xds_internal_errors") {
+			if n != 0 {
+				t.Errorf("the control plane counted %v internal errors\n%s", n, m.Plane.Log())
+			}
+		}
+	}
+	for _, r := range slices.Sorted(maps.Keys(m.Plane.rejected)) {
+		t.Errorf("refused by %s", r)
+	}
+	for _, e := range m.proxies {
+		select {
+		case <-e.exited:
+			if e.err != nil {
+				t.Errorf("Envoy %s ended: %v", e.Name, e.err)
+			}
+			continue
+		default:
+		}
+		for name, v := range e.Stats(t, `(update_rejected|listener_create_failure|lds_update_rejected)$`) {
+			if v != 0 {
+				t.Errorf("Envoy %s: %s is %d\n%s", e.Name, name, v, m.Logs())
+			}
+		}
+	}
+}

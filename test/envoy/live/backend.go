@@ -1,0 +1,150 @@
+package live
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Echo is what an HTTP backend answers: who it is, and what it received.
+type Echo struct {
+	Server   string // the backend's name
+	Protocol string // "HTTP/1.1", "HTTP/2.0"
+	Method   string
+	Path     string // with query
+	Host     string
+	Header   http.Header
+	From     string // the peer's IP
+	SNI      string // with TLS
+	Client   string // common name of the certificate that the client presented
+}
+
+// Backend is an HTTP server. What it does besides answering 200, a request says in the header x-do:
+//
+//	status=503    answers that status
+//	hang          does not answer until the client gives up
+type Backend struct {
+	Name string
+	IP   string
+
+	count atomic.Int64
+	fail  atomic.Int64 // this many requests more are answered 503
+
+	mu   sync.Mutex
+	last []Echo // of the last requests
+	news chan struct{}
+}
+
+// Backend starts an HTTP/1 and cleartext HTTP/2 server at port Backing of the address of its name.
+func (m *Mesh) Backend(t testing.TB, name string) *Backend {
+	t.Helper()
+	return m.serve(t, name, Backing, nil)
+}
+
+// Backends starts several.
+func (m *Mesh) Backends(t testing.TB, names ...string) {
+	t.Helper()
+	for _, n := range names {
+		m.Backend(t, n)
+	}
+}
+
+// SecureBackend starts an HTTPS server at port Backing.
+func (m *Mesh) SecureBackend(t testing.TB, name string, config *tls.Config) *Backend {
+	t.Helper()
+	return m.serve(t, name, Backing, config)
+}
+
+func (m *Mesh) serve(t testing.TB, name string, port int, config *tls.Config) *Backend {
+	t.Helper()
+	b := &Backend{Name: name, IP: m.IP(name), news: make(chan struct{})}
+	listener, err := net.Listen("tcp", net.JoinHostPort(b.IP, strconv.Itoa(port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: b, ReadHeaderTimeout: Bound, TLSConfig: config, Protocols: new(http.Protocols)}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetHTTP2(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if config != nil {
+			server.ServeTLS(listener, "", "")
+			return
+		}
+		server.Serve(listener)
+	}()
+	t.Cleanup(func() { server.Close(); <-done })
+	return b
+}
+
+// ServeHTTP answers as the type's comment says.
+func (b *Backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	b.count.Add(1)
+	echo := Echo{Server: b.Name, Protocol: r.Proto, Method: r.Method, Path: r.RequestURI, Host: r.Host, Header: r.Header}
+	echo.From, _, _ = net.SplitHostPort(r.RemoteAddr)
+	if r.TLS != nil {
+		echo.SNI = r.TLS.ServerName
+		if len(r.TLS.PeerCertificates) > 0 {
+			echo.Client = r.TLS.PeerCertificates[0].Subject.CommonName
+		}
+	}
+	b.note(echo)
+	w.Header().Set("x-server", b.Name)
+	status := http.StatusOK
+	if b.fail.Add(-1) >= 0 {
+		status = http.StatusServiceUnavailable
+	}
+	do := r.Header.Get("x-do")
+	if do == "hang" {
+		<-r.Context().Done()
+		return
+	}
+	fmt.Sscanf(do, "status=%d", &status)
+	w.Header().Set("content-type", "application/json")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(echo)
+}
+
+func (b *Backend) note(e Echo) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last = append(b.last[max(0, len(b.last)-99):], e)
+	close(b.news)
+	b.news = make(chan struct{})
+}
+
+// Count is how many requests have come.
+func (b *Backend) Count() int { return int(b.count.Load()) }
+
+// FailNext has the next n requests answered with 503.
+func (b *Backend) FailNext(n int) { b.fail.Store(int64(n)) }
+
+// Await waits until a request has come, maybe before the call, that satisfies want.
+func (b *Backend) Await(t testing.TB, want func(Echo) bool) Echo {
+	t.Helper()
+	timeout := time.After(Bound)
+	for {
+		b.mu.Lock()
+		last, news := b.last, b.news
+		b.mu.Unlock()
+		for _, e := range last {
+			if want(e) {
+				return e
+			}
+		}
+		select {
+		case <-news:
+		case <-timeout:
+			t.Fatalf("backend %s has not received what was waited for after %s", b.Name, Bound)
+		}
+	}
+}

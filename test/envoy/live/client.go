@@ -1,0 +1,154 @@
+package live
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Request is what a client sends to an address.
+type Request struct {
+	To     string // address and port to connect to
+	Host   string // authority
+	Path   string // "/" when empty
+	Method string // GET when empty
+	Header map[string]string
+	HTTP2  bool        // cleartext HTTP/2 with prior knowledge
+	TLS    *tls.Config // HTTPS; its ServerName is the server name sent
+}
+
+// Reply is what came back.
+type Reply struct {
+	Status int
+	Header http.Header
+	Body   string
+	Echo   Echo // of the backend; empty where none answered
+	Took   time.Duration
+}
+
+// Send sends one request on a connection of its own. No answer at all fails the test. A refused connection is tried again within Bound: a listener
+// that is on its way may not be there yet.
+func Send(t testing.TB, r Request) Reply {
+	t.Helper()
+	reply, err := Try(r)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		Eventually(t, func() error {
+			reply, err = Try(r)
+			return err
+		})
+	}
+	if err != nil {
+		t.Fatalf("%s %s%s: %v", r.Method, r.Host, r.Path, err)
+	}
+	return reply
+}
+
+// Try sends one request on a connection of its own.
+func Try(r Request) (Reply, error) {
+	c := newClient(r)
+	defer c.transport.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(context.Background(), Bound)
+	defer cancel()
+	return c.do(ctx)
+}
+
+// client sends one request again and again, on kept connections.
+type client struct {
+	request   Request
+	transport *http.Transport
+}
+
+func newClient(r Request) *client {
+	t := &http.Transport{
+		TLSClientConfig: r.TLS, Protocols: new(http.Protocols), DisableCompression: true, MaxIdleConnsPerHost: 1,
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{Timeout: Bound}).DialContext(ctx, network, r.To)
+		},
+	}
+	if r.HTTP2 {
+		t.Protocols.SetUnencryptedHTTP2(true)
+		t.Protocols.SetHTTP2(true)
+	} else {
+		t.Protocols.SetHTTP1(true)
+	}
+	return &client{request: r, transport: t}
+}
+
+func (c *client) do(ctx context.Context) (Reply, error) {
+	req, err := c.request.http(ctx)
+	if err != nil {
+		return Reply{}, err
+	}
+	start := time.Now()
+	resp, err := c.transport.RoundTrip(req)
+	if err != nil {
+		return Reply{}, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return Reply{}, err
+	}
+	reply := Reply{Status: resp.StatusCode, Header: resp.Header, Body: string(body), Took: time.Since(start)}
+	if resp.Header.Get("x-server") != "" && strings.HasPrefix(reply.Body, "{") {
+		err = json.Unmarshal(body, &reply.Echo)
+	}
+	return reply, err
+}
+
+func (r Request) http(ctx context.Context) (*http.Request, error) {
+	method, path, scheme := r.Method, r.Path, "http"
+	if method == "" {
+		method = http.MethodGet
+	}
+	if path == "" {
+		path = "/"
+	}
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	req, err := http.NewRequestWithContext(ctx, method, scheme+"://"+r.To+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Host = r.Host
+	for k, v := range r.Header {
+		req.Header.Set(k, v)
+	}
+	return req, nil
+}
+
+// Tally sends a request n times and counts which backend answered; answers of no backend count under their status ("503").
+func Tally(t testing.TB, n int, r Request) map[string]int {
+	t.Helper()
+	Send(t, r)
+	c := newClient(r)
+	defer c.transport.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(context.Background(), Bound)
+	defer cancel()
+	out := map[string]int{}
+	for range n {
+		reply, err := c.do(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[who(reply)]++
+	}
+	return out
+}
+
+// who is the backend of a reply, or its status.
+func who(r Reply) string {
+	if r.Status == http.StatusOK && r.Echo.Server != "" {
+		return r.Echo.Server
+	}
+	return http.StatusText(r.Status)
+}

@@ -1,0 +1,126 @@
+package live
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+)
+
+// named finds "<reviews-v1>" in rules.
+var named = regexp.MustCompile(`<[a-z][a-z0-9-]*>`)
+
+// Text is rules with the addresses of this mesh in the place of their names.
+func (m *Mesh) Text(yaml string) string {
+	return named.ReplaceAllStringFunc(yaml, func(s string) string { return m.IP(s[1 : len(s)-1]) })
+}
+
+// Apply sets the objects of YAML documents in one batch, and waits until they are in force in every proxy.
+func (m *Mesh) Apply(t testing.TB, yaml string) {
+	t.Helper()
+	m.Set(t, yaml)
+	m.Settle(t)
+}
+
+// Set sets the objects of YAML documents in one batch, and does not wait. A document that does not decode fails the test.
+func (m *Mesh) Set(t testing.TB, yaml string) {
+	t.Helper()
+	m.Plane.Rules.Set(m.Decode(t, yaml)...)
+}
+
+// Decode reads YAML documents as a source does. Errors in them fail the test.
+func (m *Mesh) Decode(t testing.TB, yaml string) []*config.Object {
+	t.Helper()
+	objects, problems := m.TryDecode(yaml)
+	for _, p := range problems {
+		if p.Severity == mesh.Error {
+			t.Errorf("rule of the test: %s", p)
+		}
+	}
+	if t.Failed() && len(objects) == 0 {
+		t.FailNow()
+	}
+	return objects
+}
+
+// TryDecode reads YAML documents and returns what is right of them and what is wrong.
+func (m *Mesh) TryDecode(yaml string) (objects []*config.Object, problems []mesh.Problem) {
+	for _, doc := range strings.Split(m.Text(yaml), "\n---") {
+		o, p := m.decoder.Decode(config.Document{Text: []byte(doc)})
+		problems = append(problems, p...)
+		if o != nil {
+			objects = append(objects, o)
+		}
+	}
+	return objects, problems
+}
+
+// Delete takes objects away, written "VirtualService reviews" (of namespace default) or "VirtualService shop/reviews", in one batch, and waits until
+// every proxy knows.
+func (m *Mesh) Delete(t testing.TB, objects ...string) {
+	t.Helper()
+	m.Drop(objects...)
+	m.Settle(t)
+}
+
+// Drop is Delete without waiting.
+func (m *Mesh) Drop(objects ...string) {
+	keys := make([]config.Key, len(objects))
+	for i, o := range objects {
+		kind, name, _ := strings.Cut(o, " ")
+		namespace, rest, ok := strings.Cut(name, "/")
+		if !ok {
+			namespace, rest = "default", name
+		}
+		keys[i] = config.Key{Kind: config.Kind(kind), Namespace: namespace, Name: rest}
+	}
+	m.Plane.Rules.Delete(keys...)
+}
+
+// setMeshConfig sets the mesh configuration of a control plane that may not run yet.
+func (m *Mesh) setMeshConfig(t testing.TB, p *Plane, yaml string) {
+	t.Helper()
+	o, problems := m.decoder.DecodeMeshConfig(config.Document{Text: []byte(m.Text(yaml))})
+	if o == nil {
+		t.Fatalf("mesh configuration of the test: %v", problems)
+	}
+	p.Rules.Set(o)
+}
+
+// MeshConfig sets the mesh configuration and waits until it is in force.
+func (m *Mesh) MeshConfig(t testing.TB, yaml string) {
+	t.Helper()
+	m.setMeshConfig(t, m.Plane, yaml)
+	m.Settle(t)
+}
+
+// WriteFile puts a file of rules into the mesh's folder as a careful program does: written aside, then renamed. It does not wait.
+func (m *Mesh) WriteFile(t testing.TB, name, yaml string) {
+	t.Helper()
+	aside := filepath.Join(m.dir, name+".new")
+	if err := os.WriteFile(aside, []byte(m.Text(yaml)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(aside, filepath.Join(m.Folder, name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// HasProblem says whether a problem of that code is in force about an object written as Delete takes them.
+func (m *Mesh) HasProblem(code, object string) bool {
+	kind, name, _ := strings.Cut(object, " ")
+	namespace, rest, ok := strings.Cut(name, "/")
+	if !ok {
+		namespace, rest = "default", name
+	}
+	for _, p := range m.Plane.Problems() {
+		if p.Code == code && p.Object.Kind == kind && p.Object.Namespace == namespace && p.Object.Name == rest {
+			return true
+		}
+	}
+	return false
+}

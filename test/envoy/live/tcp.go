@@ -1,0 +1,92 @@
+package live
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TCPBackend starts a server at a port of the address of its name that greets each connection with its name and then returns what it gets.
+func (m *Mesh) TCPBackend(t testing.TB, name string, port int) {
+	t.Helper()
+	listener, err := net.Listen("tcp", m.Addr(name, port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.greet(t, name, listener)
+}
+
+// TLSBackend is a TCPBackend that speaks TLS.
+func (m *Mesh) TLSBackend(t testing.TB, name string, port int, config *tls.Config) {
+	t.Helper()
+	listener, err := tls.Listen("tcp", m.Addr(name, port), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.greet(t, name, listener)
+}
+
+func (m *Mesh) greet(t testing.TB, name string, listener net.Listener) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				if _, err := fmt.Fprintln(conn, name); err == nil {
+					io.Copy(conn, conn)
+				}
+			}()
+		}
+	}()
+	t.Cleanup(func() { listener.Close(); <-done })
+}
+
+// DialTCP connects, reads the backend's greeting, sends a line and reads it back. It returns the backend's name; the empty one where the connection
+// was closed without a greeting.
+func DialTCP(t testing.TB, address string) string {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", address, Bound)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return converse(t, conn)
+}
+
+// DialTLS is DialTCP through TLS to a server name.
+func DialTLS(t testing.TB, address string, config *tls.Config) (string, error) {
+	t.Helper()
+	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: Bound}, "tcp", address, config)
+	if err != nil {
+		return "", err
+	}
+	return converse(t, conn), nil
+}
+
+func converse(t testing.TB, conn net.Conn) string {
+	t.Helper()
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(Bound))
+	in := bufio.NewReader(conn)
+	name, err := in.ReadString('\n')
+	if err != nil {
+		return ""
+	}
+	const line = "through the mesh and back\n"
+	if _, err := io.WriteString(conn, line); err != nil {
+		t.Errorf("write: %v", err)
+	}
+	if back, err := in.ReadString('\n'); back != line {
+		t.Errorf("sent %q, got back %q: %v", line, back, err)
+	}
+	return strings.TrimSpace(name)
+}
