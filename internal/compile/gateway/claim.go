@@ -56,6 +56,7 @@ func sameClaim(a, b *Claim) bool {
 
 // binding is one gateway that a VirtualService names, as it was found.
 type binding struct {
+	index  int // in the rule's list
 	name   string
 	key    config.Key
 	object *config.Object
@@ -78,7 +79,7 @@ func (t *Tables) bindings(r *table.Reader, rule route.Rule, note func(field, cod
 			continue
 		}
 		layers, _ := table.Get(r, t.layers, key)
-		out = append(out, binding{name, key, o, layers})
+		out = append(out, binding{i, name, key, o, layers})
 	}
 	return out
 }
@@ -90,9 +91,7 @@ func (t *Tables) declareClaims(rules *table.Table[config.Key, *config.Object]) {
 			rule := ruleOf(o)
 			note := func(field, code, message, fix string) { r.Note(o.Problem(field, code, mesh.Error, message, fix)) }
 			bound := t.bindings(r, rule, note)
-			for _, b := range bound {
-				t.checkCover(rule, b, note)
-			}
+			t.checkCover(rule, bound, note)
 			found := claims{}
 			if len(rule.Spec.GetHttp()) > 0 {
 				t.eachServer(r, o, rule, bound, func(key ServerKey, s *Server, gateway string) { found.add(o, key, s, gateway, t.hosts(rule, s)) })
@@ -135,19 +134,43 @@ func (t *Tables) hosts(rule route.Rule, s *Server) []mesh.Host {
 	return slices.Compact(out)
 }
 
-// checkCover notes the hosts of a rule that no server of a gateway serves.
-func (t *Tables) checkCover(rule route.Rule, b binding, note func(field, code, message, fix string)) {
-	servers := config.Spec[*networking.Gateway](b.object).GetServers()
+// checkCover notes the hosts of a rule that no gateway serves which it is bound to, and the gateways that serve none of them. Hosts of a rule that is
+// bound to the mesh too may be for sidecars alone.
+func (t *Tables) checkCover(rule route.Rule, bound []binding, note func(field, code, message, fix string)) {
+	const fix = "add the host to one of its servers, or bind the rule to another gateway"
+	used := make([]bool, len(bound))
 	for i, h := range rule.Spec.GetHosts() {
 		host := t.sc.FullHost(h, rule.Namespace)
-		covered := slices.ContainsFunc(servers, func(s *networking.Server) bool {
-			return len((&Server{Gateway: b.object, Spec: s}).claims(rule.Namespace, host)) > 0
-		})
-		if !covered {
-			note(index("spec.hosts", i), "HostNotServed", "no server of Gateway "+b.name+" serves "+h+" to rules of namespace "+rule.Namespace,
-				"add the host to one of its servers, or bind the rule to another gateway")
+		served := false
+		for j, b := range bound {
+			if b.serves(rule.Namespace, host) {
+				served, used[j] = true, true
+			}
+		}
+		if !served && len(bound) > 0 && !route.BoundTo(rule, route.Mesh) {
+			note(index("spec.hosts", i), "HostNotServed", "no server of "+gatewayNames(bound)+" serves "+h+" to rules of namespace "+rule.Namespace, fix)
 		}
 	}
+	for j, b := range bound {
+		if !used[j] && (slices.Contains(used, true) || route.BoundTo(rule, route.Mesh)) {
+			note(index("spec.gateways", b.index), "HostNotServed", "no server of Gateway "+b.name+" serves any host of this rule to namespace "+rule.Namespace, fix)
+		}
+	}
+}
+
+// serves says whether a server of the gateway gives the host to rules of a namespace.
+func (b binding) serves(namespace string, host mesh.Host) bool {
+	return slices.ContainsFunc(config.Spec[*networking.Gateway](b.object).GetServers(), func(s *networking.Server) bool {
+		return len((&Server{Gateway: b.object, Spec: s}).claims(namespace, host)) > 0
+	})
+}
+
+func gatewayNames(bound []binding) string {
+	out := "Gateway " + bound[0].name
+	for _, b := range bound[1:] {
+		out += ", " + b.name
+	}
+	return out
 }
 
 func index(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }

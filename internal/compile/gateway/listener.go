@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -120,12 +119,11 @@ func (b *listenerBuilder) secure(p *Plan) {
 	})
 }
 
-// connections adds a chain for each match of the tcp and tls routes that are bound to the servers: of several rules for one server the oldest first,
-// and no match twice.
+// connections adds a chain for each match of the tcp and tls routes that are bound to the servers. What two of them match is the older rule's.
 func (b *listenerBuilder) connections(servers []Planned, base func(Planned) listener.Chain) {
-	taken := map[string]struct{}{}
+	taken := matches{}
 	for _, c := range b.out.Chains {
-		taken[matchKey(c.Match)] = struct{}{}
+		taken.claim(c.Match)
 	}
 	for _, s := range servers {
 		for _, rule := range b.rules(s.Key) {
@@ -135,20 +133,48 @@ func (b *listenerBuilder) connections(servers []Planned, base func(Planned) list
 					chain.Match.ServerNames = c.SNI
 				}
 				chain.Match.Prefixes = c.Subnets
-				key := matchKey(chain.Match)
-				if _, dup := taken[key]; dup || len(c.Clusters) == 0 {
-					continue
+				if left, ok := taken.claim(chain.Match); ok && len(c.Clusters) > 0 {
+					chain.Match = left
+					chain.Filters = b.tcp(c.Clusters).Filters()
+					b.chain(chain)
 				}
-				taken[key] = struct{}{}
-				chain.Filters = b.tcp(c.Clusters).Filters()
-				b.chain(chain)
 			}
 		}
 	}
 }
 
-func matchKey(m listener.Match) string {
-	return strings.Join(m.ServerNames, ",") + " " + strings.Join(m.Prefixes, ",")
+// matches are the pairs of server name and destination range that filter chains have: Envoy refuses a listener with two alike.
+type matches map[[2]string]struct{}
+
+// claim takes what is left of a match: its server names of which no pair is taken. It is false where nothing is.
+func (m matches) claim(in listener.Match) (listener.Match, bool) {
+	var left []string
+	for _, name := range orAny(in.ServerNames) {
+		free := true
+		for _, prefix := range orAny(in.Prefixes) {
+			_, dup := m[[2]string{name, prefix}]
+			free = free && !dup
+		}
+		if !free {
+			continue
+		}
+		for _, prefix := range orAny(in.Prefixes) {
+			m[[2]string{name, prefix}] = struct{}{}
+		}
+		left = append(left, name)
+	}
+	if len(in.ServerNames) > 0 {
+		in.ServerNames = left
+	}
+	return in, len(left) > 0
+}
+
+// orAny is list, or one empty term where there is none.
+func orAny(list []string) []string {
+	if len(list) == 0 {
+		return []string{""}
+	}
+	return list
 }
 
 // rules lists what VirtualServices say of a server's connections, oldest first.

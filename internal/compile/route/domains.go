@@ -73,6 +73,46 @@ func (t *Tables) declareAddresses() {
 	})
 }
 
+// declareClashes notes, on who loses it, an address that several services have, or a short name that is another host's own.
+func (t *Tables) declareClashes() {
+	nothing := func(struct{}, struct{}) bool { return true }
+	table.Derive(t.byAddress, "route/address clashes", strings.Compare, nothing,
+		func(r *table.Reader, address string, rows table.Rows[registry.HostKey, *registry.Merged], _ func(string, struct{})) {
+			var all []*mesh.Service
+			for _, m := range rows.All() {
+				all = append(all, m.Service)
+			}
+			slices.SortFunc(all, registry.Before)
+			for i, s := range all {
+				if w := slices.IndexFunc(all[:i], func(o *mesh.Service) bool { return shares(o, s) }); w >= 0 {
+					r.Note(mesh.Problem{Object: s.Origin, Field: "spec.addresses", Code: "AddressTaken", Severity: mesh.Warning,
+						Message: "requests to " + address + " mean " + string(all[w].Key.Host) + ", which is older: " + string(s.Key.Host) + " is reached by its name alone",
+						Fix:     "give every host an address of its own"})
+				}
+			}
+		})
+	table.Derive(t.reg.ServicesByHost, "route/name clashes", strings.Compare, nothing,
+		func(r *table.Reader, host mesh.Host, rows table.Rows[registry.HostKey, *registry.Merged], _ func(string, struct{})) {
+			for _, long := range t.longNames(host) {
+				others, _ := table.Get(r, t.reg.ServicesByHost, long)
+				for _, m := range others.All() {
+					r.Note(mesh.Problem{Object: m.Service.Origin, Field: "spec.hosts", Code: "NameTaken", Severity: mesh.Info,
+						Message: "the name " + string(host) + " means a host of that very name, not " + string(long) + ", to clients that see it"})
+				}
+			}
+		})
+}
+
+// shares says whether two services have a port for requests in common, and clients that see both.
+func shares(a, b *mesh.Service) bool {
+	for _, p := range ports(b) {
+		if slices.Contains(ports(a), p) {
+			return a.VisibleIn("") && b.VisibleIn("") || a.VisibleIn(b.Key.Namespace) || b.VisibleIn(a.Key.Namespace)
+		}
+	}
+	return false
+}
+
 // longNames lists the full names of which a host is a short form: for clients of a layer that sees it, it takes that name away from them.
 func (t *Tables) longNames(host mesh.Host) []mesh.Host {
 	suffix := t.in.DomainSuffix()

@@ -97,7 +97,10 @@ func portOn(l scope.Listener, s *mesh.Service) (uint32, bool) {
 		return l.Port, l.Protocol.IsHTTP()
 	}
 	p, ok := l.PortOn(s)
-	return p.Number, ok && requests(p) && (l.Protocol.IsHTTP() || l.Protocol == mesh.Unknown)
+	if l.Protocol != mesh.Unknown {
+		p.Protocol = l.Protocol
+	}
+	return p.Number, ok && requests(p)
 }
 
 // same says whether a namespace's virtual host is what everybody has.

@@ -26,7 +26,9 @@ func (t *Tables) declareNearby() {
 	}).Broad()
 	t.nearby.byInitials = table.Group(t.reg.Merged, "route/hosts by initial", func(a, b initials) int {
 		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.letter, b.letter))
-	}, func(k registry.HostKey, _ *registry.Merged) []initials { return []initials{{k.Namespace, initial(k.Host)}} }).Broad()
+	}, func(k registry.HostKey, _ *registry.Merged) []initials {
+		return []initials{{k.Namespace, initial(k.Host)}}
+	}).Broad()
 }
 
 func firstLabel(h mesh.Host) string {

@@ -25,6 +25,7 @@ type Tables struct {
 func Declare(in *input.Tables, reg *registry.Tables, sc *scope.Tables) *Tables {
 	t := &Tables{in: in, reg: reg, sc: sc}
 	t.declareAddresses()
+	t.declareClashes()
 	t.declareHosts()
 	t.declareRoutes()
 	t.declareNearby()

@@ -112,8 +112,11 @@ func (b *Builder) httpRoute(rule Rule, field string, in *networking.HTTPRoute) [
 			continue
 		}
 		at := index(field+".match", j)
-		if match, ok := b.match(at, m); ok {
-			r := b.route(rule, field, in, m)
+		match, ok := b.match(at, m)
+		if !ok && !b.Viewer.Every {
+			continue
+		}
+		if r := b.route(rule, field, in, m); ok {
 			out = keep(out, withMatch(r, match, m))
 		}
 		b.viewerMistakes(rule, at, m)
