@@ -82,6 +82,9 @@ func (m *machine) plan(v *view, s *sub) *response {
 		return nil
 	}
 	s.queue = b.wait
+	if len(s.queue) == 0 {
+		s.queue = nil // what a first sync needed is not kept
+	}
 	return m.emit(v, s, b)
 }
 

@@ -43,15 +43,27 @@ func (r *request) decode(data mem.BufferSlice) error {
 }
 
 func (r *request) parse(s string) error {
-	return eachField(s, func(num protowire.Number, value string) error {
-		if r.delta {
-			return r.deltaField(num, value)
+	r.initial = nil
+	size := len(s)
+	for len(s) > 0 {
+		num, value, rest, err := nextField(s)
+		if err != nil {
+			return err
 		}
-		return r.stateField(num, value)
-	})
+		s = rest
+		if r.delta {
+			err = r.deltaField(num, value, size)
+		} else {
+			err = r.stateField(num, value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (r *request) deltaField(num protowire.Number, value string) error {
+func (r *request) deltaField(num protowire.Number, value string, size int) error {
 	switch num {
 	case 1:
 		return r.setNode(value)
@@ -62,16 +74,10 @@ func (r *request) deltaField(num protowire.Number, value string) error {
 	case 4:
 		r.unsubscribe = append(r.unsubscribe, value)
 	case 5:
-		var k known
-		err := eachField(value, func(num protowire.Number, value string) error {
-			switch num {
-			case 1:
-				k.name = value
-			case 2:
-				k.version = value
-			}
-			return nil
-		})
+		k, err := parseKnown(value)
+		if r.initial == nil {
+			r.initial = make([]known, 0, size/(len(value)+2)+1)
+		}
 		r.initial = append(r.initial, k)
 		return err
 	case 6:
@@ -98,6 +104,24 @@ func (r *request) stateField(num protowire.Number, value string) error {
 	return nil
 }
 
+// parseKnown reads an entry of initial_resource_versions.
+func parseKnown(s string) (k known, err error) {
+	for len(s) > 0 {
+		num, value, rest, err := nextField(s)
+		if err != nil {
+			return k, err
+		}
+		switch num {
+		case 1:
+			k.name = value
+		case 2:
+			k.version = value
+		}
+		s = rest
+	}
+	return k, nil
+}
+
 func (r *request) setNode(value string) error {
 	r.node = &corev3.Node{}
 	if err := proto.Unmarshal([]byte(value), r.node); err != nil {
@@ -107,42 +131,42 @@ func (r *request) setNode(value string) error {
 }
 
 // setDetail reads the message of a google.rpc.Status.
-func (r *request) setDetail(value string) error {
+func (r *request) setDetail(s string) error {
 	r.failed = true
-	return eachField(value, func(num protowire.Number, value string) error {
+	for len(s) > 0 {
+		num, value, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
 		if num == 2 {
 			r.detail = value
 		}
-		return nil
-	})
-}
-
-// eachField calls fn with each length-delimited field of a message, and skips the others.
-func eachField(s string, fn func(num protowire.Number, value string) error) error {
-	for len(s) > 0 {
-		tag, n := uvarint(s)
-		if n <= 0 || tag>>3 == 0 || tag>>3 > uint64(protowire.MaxValidNumber) {
-			return errMalformed
-		}
-		s = s[n:]
-		if protowire.Type(tag&7) != protowire.BytesType {
-			n := scalarLen(s, protowire.Type(tag&7))
-			if n <= 0 || n > len(s) {
-				return errMalformed
-			}
-			s = s[n:]
-			continue
-		}
-		size, n := uvarint(s)
-		if n <= 0 || size > uint64(len(s)-n) {
-			return errMalformed
-		}
-		if err := fn(protowire.Number(tag>>3), s[n:n+int(size)]); err != nil {
-			return err
-		}
-		s = s[n+int(size):]
+		s = rest
 	}
 	return nil
+}
+
+// nextField takes the first field off a message. A field that is not length-delimited comes with its number negated,
+// and no value: none of those matters here.
+func nextField(s string) (num protowire.Number, value, rest string, err error) {
+	tag, n := uvarint(s)
+	if n <= 0 || tag>>3 == 0 || tag>>3 > uint64(protowire.MaxValidNumber) {
+		return 0, "", "", errMalformed
+	}
+	num, s = protowire.Number(tag>>3), s[n:]
+	if protowire.Type(tag&7) != protowire.BytesType {
+		n := scalarLen(s, protowire.Type(tag&7))
+		if n <= 0 || n > len(s) {
+			return 0, "", "", errMalformed
+		}
+		return -num, "", s[n:], nil
+	}
+	size, n := uvarint(s)
+	if n <= 0 || size > uint64(len(s)-n) {
+		return 0, "", "", errMalformed
+	}
+	end := n + int(size)
+	return num, s[n:end], s[end:], nil
 }
 
 // scalarLen returns the length of a field's value that is not length-delimited, or 0. Groups do not occur in these

@@ -9,8 +9,8 @@ const wildcardName = "*"
 func (m *machine) subscribeDelta(v *view, s *sub, r *request) {
 	first := s.slots == nil
 	if first {
-		s.slots = make(map[string]slot, max(len(r.initial), len(r.subscribe)))
 		s.wildcard = s.legacy && len(r.subscribe) == 0
+		s.slots = make(map[string]slot, s.expect(v, r))
 	}
 	// "once the client does explicitly subscribe to a resource name (whether it be "*" or any other name), then this
 	// legacy semantic is no longer available" ("How the client specifies what resources to return").
@@ -41,6 +41,14 @@ func (m *machine) subscribeDelta(v *view, s *sub, r *request) {
 	if first && s.rank == rankEndpoint {
 		m.payLoads(v, s)
 	}
+}
+
+// expect guesses how many names a first request leads to.
+func (s *sub) expect(v *view, r *request) int {
+	if s.wildcard {
+		return v.size(s.typ)
+	}
+	return max(len(r.initial), len(r.subscribe))
 }
 
 // name notes that the client wants a name, under the one copy of the string that everybody shares.
@@ -182,8 +190,8 @@ func (m *machine) payLoads(v *view, s *sub) {
 func (m *machine) subscribeState(v *view, s *sub, r *request) {
 	first := s.slots == nil
 	if first {
-		s.slots = make(map[string]slot, len(r.subscribe))
 		s.wildcard = s.legacy && len(r.subscribe) == 0
+		s.slots = make(map[string]slot, s.expect(v, r))
 		if s.wildcard {
 			m.welcome(v, s)
 		}

@@ -31,6 +31,14 @@ func (v *view) each(typ string, fn func(name string)) {
 	}
 }
 
+// size is about the number of names of a type.
+func (v *view) size(typ string) (n int) {
+	for _, s := range v.at.stacks[typ] {
+		n += s.live
+	}
+	return n
+}
+
 // since calls fn with the names that changed after the cursor, and the turn in which each did. It returns false, and
 // may not have called fn, if the changes since then are no longer known.
 func (v *view) since(typ string, cursor uint64, fn func(name string, turn uint64)) bool {
