@@ -25,7 +25,6 @@ type client struct {
 	version map[string]string
 	warming map[string]bool // load assignments that changed clusters wait for
 	absent  map[string]map[string]bool
-	byBody  func(body []byte) string
 	out     []*request
 }
 
@@ -171,7 +170,7 @@ func (c *client) dropHosts() {
 
 // take processes one response and answers it.
 func (c *client) take(resp *response) got {
-	g := decodeResponse(c.t, c.delta, resp.data, c.byBody)
+	g := decodeResponse(c.t, c.delta, resp.data)
 	refused := ""
 	for _, name := range g.names {
 		s := readSpec(g.bodies[name])

@@ -23,14 +23,7 @@ type play struct {
 }
 
 func newPlay(t testing.TB, delta, refusing bool, input []byte) *play {
-	p := &play{t: t, r: newRig(t, delta), c: newClient(t, delta), delta: delta, bodies: map[string]string{}, input: input}
-	p.c.byBody = func(body []byte) string {
-		text, _, _ := strings.Cut(string(body), "\x12")
-		if i := strings.LastIndexByte(text, '\x00'); i >= 0 {
-			text = text[:i]
-		}
-		return p.bodies[text]
-	}
+	p := &play{t: t, r: newRig(t, delta), c: newClient(t, delta), delta: delta, input: input}
 	p.refusing = refusing
 	if refusing {
 		p.c.refuses = func(s spec) bool { return s.version%5 == 4 }
@@ -106,12 +99,6 @@ func (p *play) change(n int) {
 			c.Resource, c.Whiteout = nil, true
 		case kind < 3:
 			c.Resource = nil
-		default:
-			// The state-of-the-world protocol does not carry names: the model finds them by the body.
-			p.bodies[string(s.body())] = s.name
-			bare := s
-			bare.vhds = false
-			p.bodies[string(bare.body())] = s.name
 		}
 		line += fmt.Sprintf(" %s:%s %s %v %q", key, shortType(c.Type), c.Name, c.Whiteout, func() []byte {
 			if c.Resource == nil {
@@ -177,7 +164,7 @@ func (p *play) emit() {
 
 // checkOrder holds a response against make before break: at the moment of sending, given all that is on the way.
 func (p *play) checkOrder(resp *response) {
-	g := decodeResponse(p.t, p.delta, resp.data, p.c.byBody)
+	g := decodeResponse(p.t, p.delta, resp.data)
 	p.logf("send %s (nonce %s)", g, g.nonce)
 	v := p.r.view()
 	clusters := p.r.m.subs[ClusterType]

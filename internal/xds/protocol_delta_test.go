@@ -476,7 +476,7 @@ func TestDeltaNack(t *testing.T) {
 			for resp := k.next(); resp != nil; resp = k.next() {
 				sent++
 				k.nack(EndpointType, "no")
-				g := decodeResponse(k.t, true, resp.data, nil)
+				g := decodeResponse(k.t, true, resp.data)
 				k.answer(EndpointType, "no", g.nonce, nil)
 			}
 			if sent > maxTrials+1 {

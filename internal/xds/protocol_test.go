@@ -11,21 +11,13 @@ import (
 // talk is a conversation with a machine, as a script of one-line steps.
 type talk struct {
 	*rig
-	delta  bool
-	byBody map[string]string
-	last   map[string]string // nonce of the last response, by type
-	vers   map[string]string
+	delta bool
+	last  map[string]string // nonce of the last response, by type
+	vers  map[string]string
 }
 
 func newTalk(t *testing.T, delta bool) *talk {
-	return &talk{rig: newRig(t, delta), delta: delta, byBody: map[string]string{}, last: map[string]string{}, vers: map[string]string{}}
-}
-
-func (k *talk) put(specs ...spec) {
-	for _, s := range specs {
-		k.byBody[string(s.body())] = s.name
-	}
-	k.rig.put(specs...)
+	return &talk{rig: newRig(t, delta), delta: delta, last: map[string]string{}, vers: map[string]string{}}
 }
 
 func (k *talk) del(typ string, names ...string) {
@@ -34,15 +26,6 @@ func (k *talk) del(typ string, names ...string) {
 		changes = append(changes, gone("low", typ, n))
 	}
 	k.publish(changes...)
-}
-
-func (k *talk) name(body []byte) string {
-	for text, name := range k.byBody {
-		if strings.HasPrefix(string(body), text) {
-			return name
-		}
-	}
-	return string(body)
 }
 
 // ask sends an incremental request: names are subscribed to, names with a minus unsubscribed.
@@ -101,7 +84,7 @@ func (k *talk) expect(want ...string) {
 	k.t.Helper()
 	var have []string
 	for resp := k.next(); resp != nil; resp = k.next() {
-		g := decodeResponse(k.t, k.delta, resp.data, k.name)
+		g := decodeResponse(k.t, k.delta, resp.data)
 		k.last[g.typ], k.vers[g.typ] = g.nonce, g.version
 		have = append(have, g.String())
 	}

@@ -25,7 +25,7 @@ type spec struct {
 }
 
 func (s spec) body() []byte {
-	return fmt.Appendf(nil, "%d needs=%s load=%s route=%s vhds=%v", s.version, strings.Join(s.needs, ","), s.load, s.route, s.vhds)
+	return fmt.Appendf(nil, "%d needs=%s load=%s route=%s vhds=%v name=%s", s.version, strings.Join(s.needs, ","), s.load, s.route, s.vhds, s.name)
 }
 
 func readSpec(body []byte) (s spec) {
@@ -43,7 +43,9 @@ func readSpec(body []byte) (s spec) {
 		case 3:
 			route = value
 		case 4:
-			s.vhds = strings.HasPrefix(value, "true")
+			s.vhds = value == "true"
+		case 5:
+			s.name = value
 		}
 	}
 	if needs != "" {
@@ -186,8 +188,8 @@ func (g got) String() string {
 	return out
 }
 
-// decodeResponse decodes a response. State-of-the-world resources have no name on the wire: byBody finds it.
-func decodeResponse(t testing.TB, delta bool, data mem.BufferSlice, byBody func(body []byte) string) got {
+// decodeResponse decodes a response. State-of-the-world resources have no name on the wire: their bodies tell it.
+func decodeResponse(t testing.TB, delta bool, data mem.BufferSlice) got {
 	t.Helper()
 	g := got{versions: map[string]string{}, bodies: map[string][]byte{}}
 	if delta {
@@ -211,7 +213,7 @@ func decodeResponse(t testing.TB, delta bool, data mem.BufferSlice, byBody func(
 		}
 		g.typ, g.nonce, g.version = d.TypeUrl, d.Nonce, d.VersionInfo
 		for _, r := range d.Resources {
-			name := byBody(r.Value)
+			name := readSpec(r.Value).name
 			g.names = append(g.names, name)
 			g.bodies[name] = r.Value
 		}
