@@ -47,6 +47,7 @@ func NewDecoder(o Options) (*Decoder, error) {
 // name as far as they could be read, so that a caller can tell which object the document was meant to be; "file" is the kind of one that could not.
 func (d *Decoder) Decode(doc Document) (*Object, []mesh.Problem) {
 	w := newDraft(doc)
+	w.namespace = d.namespace
 	if !w.parse() || !w.identify(d) {
 		return nil, w.problems
 	}

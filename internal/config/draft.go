@@ -17,8 +17,9 @@ import (
 
 // draft is one document on its way to an object. It belongs to one call of Decode.
 type draft struct {
-	doc  Document
-	tree map[string]any
+	doc       Document
+	namespace string // of an object that names none
+	tree      map[string]any
 
 	key         Key
 	ref         mesh.ObjectRef
@@ -97,7 +98,7 @@ func (w *draft) identify(d *Decoder) bool {
 		w.fail("kind", "NoKind", "the document has no kind", "start with apiVersion, kind, metadata and spec")
 		return false
 	}
-	w.readNames(d.namespace, name)
+	w.readNames(name)
 	group, _ := w.apiVersion()
 	k := d.kinds[Kind(name)]
 	if k == nil || group != k.group {
@@ -124,9 +125,9 @@ func (w *draft) foreign(k *kind, group, name string) {
 }
 
 // readNames reads the object's key as far as it can be read, so that every later problem names the object.
-func (w *draft) readNames(namespace, kind string) {
+func (w *draft) readNames(kind string) {
 	meta, _ := w.tree["metadata"].(map[string]any)
-	w.key = Key{Kind: Kind(kind), Namespace: namespace}
+	w.key = Key{Kind: Kind(kind), Namespace: w.namespace}
 	w.key.Name, _ = meta["name"].(string)
 	if ns, _ := meta["namespace"].(string); ns != "" {
 		w.key.Namespace = ns

@@ -33,6 +33,9 @@ func (w *draft) guessIdentity() {
 	if kind == "" || name == "" {
 		return
 	}
+	if namespace == "" {
+		namespace = w.namespace
+	}
 	w.problems[len(w.problems)-1].Object = mesh.ObjectRef{Kind: kind, Namespace: namespace, Name: name, File: w.doc.File, Line: w.doc.Line}
 }
 

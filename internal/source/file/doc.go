@@ -1,0 +1,13 @@
+// Package file is the source of objects that stand in files: directory trees of YAML and JSON, the mesh configuration and the mesh networks.
+//
+// It is live, and true to what a writer means:
+//
+//   - a file that is renamed into place, and a symlink that is swapped (ConfigMap mounts), is complete: it is applied at once;
+//   - a file that is written in place is applied when its writer has closed it and left it alone for Options.Quiet;
+//   - a file that goes may come back within Quiet: editors rename the old one away before they write the new one.
+//
+// One bad document hurts only itself: the good version that it replaces stays in force, and a problem names file, line and field. Of two files
+// that hold the same object the first by path counts; when it goes the other takes over.
+//
+// One goroutine, in Run, owns all state. The package must not know what an object means (config) nor what becomes of it (compile).
+package file
