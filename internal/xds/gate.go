@@ -1,7 +1,7 @@
 package xds
 
 import (
-	"slices"
+	"math"
 	"strings"
 )
 
@@ -26,61 +26,99 @@ func (m *machine) gated(v *view, s *sub, needs []string) bool {
 	return false
 }
 
-// removable tells whether a name may be taken from the client: removals come last, once nothing that was changed
-// together with it or before, and that may still refer to it, is to be sent or un-ACKed.
-func (m *machine) removable(s *sub, w want) bool {
+// barrier says which names may be taken from the client: removals come last, once nothing that was changed together
+// with them or before, and that may still refer to them, is to be sent or un-ACKed.
+type barrier struct {
+	before uint64              // removals of this turn and later wait
+	used   map[string]struct{} // and so do these names
+}
+
+// barrier finds what holds up the removals of a type.
+func (m *machine) barrier(s *sub) barrier {
+	b := barrier{before: math.MaxUint64}
+	wait := func(types ...string) {
+		for _, typ := range types {
+			if t := m.subs[typ]; t != nil {
+				b.before = min(b.before, t.oldest())
+			}
+		}
+	}
 	switch s.rank {
 	case rankCluster:
-		return !s.probe && m.quiet(ListenerType, w.turn) && m.quiet(RouteType, w.turn) && m.quiet(VirtualHostType, w.turn) &&
-			!m.clung(w.name)
+		wait(ListenerType, RouteType, VirtualHostType)
+		b.used = m.used()
+		if s.probe {
+			b.before = 0
+		}
 	case rankEndpoint:
-		return m.quiet(ClusterType, w.turn)
+		wait(ClusterType)
 	case rankRoute:
-		return m.quiet(ListenerType, w.turn)
+		wait(ListenerType)
 	case rankVirtualHost:
-		return !s.probe && m.quiet(ListenerType, w.turn) && m.quiet(RouteType, w.turn)
+		wait(ListenerType, RouteType)
 	}
-	return true
+	return b
 }
 
-// quiet tells whether the client has confirmed everything of a type that changed up to the turn.
-func (m *machine) quiet(typ string, turn uint64) bool {
-	s := m.subs[typ]
-	if s == nil {
-		return true
-	}
-	upTo := func(w want) bool { return w.turn <= turn }
-	return !s.owes && !slices.ContainsFunc(s.queue, upTo) &&
-		!slices.ContainsFunc(s.trials, func(g []item) bool {
-			return slices.ContainsFunc(g, func(it item) bool { return upTo(it.want) })
-		}) &&
-		!slices.ContainsFunc(s.flight, func(f *flight) bool { return f.oldest <= turn })
+// allows tells whether a name may be removed.
+func (b barrier) allows(w want) bool {
+	_, used := b.used[w.name]
+	return w.turn < b.before && !used
 }
 
-// clung tells whether a cluster is used by what the client holds of something that is to change: its new version is
-// still to be sent, un-ACKed, or was refused.
-func (m *machine) clung(cluster string) bool {
-	uses := func(r *Resource) bool { return r != nil && slices.Contains(r.opts.Needs, cluster) }
+// oldest returns the first turn whose changes the client has not all confirmed.
+func (s *sub) oldest() uint64 {
+	turn := uint64(math.MaxUint64)
+	if s.owes {
+		return 0
+	}
+	for _, w := range s.queue {
+		turn = min(turn, w.turn)
+	}
+	for _, group := range s.trials {
+		for _, it := range group {
+			turn = min(turn, it.turn)
+		}
+	}
+	for _, f := range s.flight {
+		turn = min(turn, f.oldest)
+	}
+	return turn
+}
+
+// used collects the clusters that are needed by what the client holds of something that is to change: its new version
+// is still to be sent, un-ACKed, or was refused.
+func (m *machine) used() map[string]struct{} {
+	out := map[string]struct{}{}
+	add := func(r *Resource) {
+		if r != nil {
+			for _, name := range r.opts.Needs {
+				out[name] = struct{}{}
+			}
+		}
+	}
 	for _, s := range m.order {
 		if s.rank < rankListener {
 			continue
 		}
 		for name := range s.jail {
-			if uses(s.slots[name].res) {
-				return true
+			add(s.slots[name].res)
+		}
+		for _, w := range s.queue {
+			add(s.slots[w.name].res)
+		}
+		for _, group := range s.trials {
+			for _, it := range group {
+				add(s.slots[it.name].res)
 			}
 		}
-		if slices.ContainsFunc(s.queue, func(w want) bool { return uses(s.slots[w.name].res) }) ||
-			slices.ContainsFunc(s.trials, func(g []item) bool {
-				return slices.ContainsFunc(g, func(it item) bool { return uses(s.slots[it.name].res) })
-			}) ||
-			slices.ContainsFunc(s.flight, func(f *flight) bool {
-				return slices.ContainsFunc(f.items, func(it item) bool { return uses(it.prev) })
-			}) {
-			return true
+		for _, f := range s.flight {
+			for _, it := range f.items {
+				add(it.prev)
+			}
 		}
 	}
-	return false
+	return out
 }
 
 // ownerless tells whether a virtual host belongs to a route configuration that the client does not hold. Envoy drops

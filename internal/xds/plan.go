@@ -243,12 +243,17 @@ func (s *sub) settleDropped(name string, due bool) {
 // judge moves the removals that may not go yet to those that wait. Within one type a removal goes with the last
 // additions, in one response: what replaces it may claim the same domain or address.
 func (m *machine) judge(s *sub, b *batch) {
+	s.withheld = false
+	if len(b.gone) == 0 {
+		return
+	}
+	last := m.barrier(s)
 	now := b.gone[:0]
 	for _, w := range b.gone {
 		sl := s.slots[w.name]
 		// A client that waits for a load assignment, to take a cluster, is told at once that there is none.
 		due := s.rank == rankEndpoint && sl.is(force)
-		if sl.is(has|vague) && !due && (b.more || b.held <= w.turn || !m.removable(s, w)) {
+		if sl.is(has|vague) && !due && (b.more || b.held <= w.turn || !last.allows(w)) {
 			b.wait = append(b.wait, w)
 			continue
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -304,84 +303,6 @@ func TestOtherServicesOnTheSameServer(t *testing.T) {
 	}
 }
 
-func TestLimits(t *testing.T) {
-	expect := func(t *testing.T, e *status.Status, code codes.Code, text string) {
-		t.Helper()
-		if e.Code() != code || !strings.Contains(e.Message(), text) {
-			t.Errorf("ended with %v %q, want %v and %q", e.Code(), e.Message(), code, text)
-		}
-	}
-	t.Run("streams", func(t *testing.T) {
-		h := newHouse(t, Options{MaxStreams: 1})
-		h.attach("p", "all")
-		one := h.delta(patience(t))
-		one.ask("p", ClusterType)
-		one.expect("Cluster")
-		expect(t, h.delta(patience(t)).end(), codes.ResourceExhausted, "1 streams are open")
-	})
-	t.Run("rate", func(t *testing.T) {
-		h := newHouse(t, Options{StreamsPerSecond: 1, StreamWait: time.Millisecond})
-		h.attach("p", "all")
-		one := h.delta(patience(t))
-		one.ask("p", ClusterType)
-		one.expect("Cluster")
-		expect(t, h.delta(patience(t)).end(), codes.ResourceExhausted, "more than 1 new streams a second")
-	})
-	t.Run("rate that waits", func(t *testing.T) {
-		h := newHouse(t, Options{StreamsPerSecond: 100})
-		h.attach("p", "all")
-		for range 110 {
-			s := h.delta(patience(t))
-			s.ask("p", ClusterType)
-			s.expect("Cluster")
-		}
-	})
-	t.Run("subscriptions", func(t *testing.T) {
-		h := newHouse(t, Options{MaxSubscriptions: 2})
-		h.attach("p", "all")
-		s := h.delta(patience(t))
-		s.ask("p", EndpointType, "a", "b", "c")
-		expect(t, s.end(), codes.ResourceExhausted, "subscribes to 3 names, the limit is 2")
-	})
-	t.Run("request size", func(t *testing.T) {
-		h := newHouse(t, Options{MaxRequestBytes: 1000})
-		h.attach("p", "all")
-		s := h.delta(patience(t))
-		s.ask("p", EndpointType, strings.Repeat("x", 2000))
-		expect(t, s.end(), codes.ResourceExhausted, "larger than max")
-	})
-	t.Run("refused by the program", func(t *testing.T) {
-		h := newHouse(t, Options{})
-		h.hooks.refuse = errors.New("unknown node")
-		s := h.delta(patience(t))
-		s.ask("p", ClusterType)
-		expect(t, s.end(), codes.PermissionDenied, "unknown node")
-		h.hooks.refuse = status.Error(codes.Unauthenticated, "who?")
-		s = h.delta(patience(t))
-		s.ask("p", ClusterType)
-		expect(t, s.end(), codes.Unauthenticated, "who?")
-	})
-	t.Run("slow client", func(t *testing.T) {
-		h := newHouse(t, Options{SendTimeout: 20 * time.Millisecond})
-		big := func(version uint64) *Resource {
-			return NewResource(ClusterType, "big", version, make([]byte, 3<<20), ResourceOptions{})
-		}
-		h.lib.Publish(1, []Change{{Shelf: "all", Type: ClusterType, Name: "big", Resource: big(1)}})
-		h.turn = 1
-		h.attach("p", "all")
-		s := h.delta(patience(t))
-		s.ask("p", ClusterType)
-		for range 4 { // never read: the wire fills, and later changes coalesce
-			h.turn++
-			h.lib.Publish(h.turn, []Change{{Shelf: "all", Type: ClusterType, Name: "big", Resource: big(h.turn)}})
-		}
-		if got := <-h.hooks.left; got != "p" {
-			t.Errorf("%s left", got)
-		}
-		expect(t, s.end(), codes.DeadlineExceeded, "did not take a Cluster response within 20ms")
-	})
-}
-
 func TestDrain(t *testing.T) {
 	h := newHouse(t, Options{})
 	h.attach("p", "all")
@@ -450,65 +371,5 @@ func TestTwoStreamsOfOneProxy(t *testing.T) {
 	st := h.srv.Status()
 	if len(st) != 2 || st[0].Connection == st[1].Connection {
 		t.Errorf("status %+v", st)
-	}
-}
-
-func TestPublishWakesOnlyWhoSeesIt(t *testing.T) {
-	lib := NewLibrary()
-	at := func(key ShelfKey) *Attachment { return &Attachment{Stacks: map[string][]ShelfKey{ClusterType: {key}}} }
-	lib.Publish(1, nil, Attach{"p", at("one")}, Attach{"q", at("two")})
-	p, q := lib.open("p"), lib.open("q")
-	lib.follow(p, ClusterType)
-	lib.follow(q, ClusterType)
-	woken := func(w *viewer) bool {
-		select {
-		case <-w.wake:
-			return true
-		default:
-			return false
-		}
-	}
-	lib.Publish(2, []Change{cluster("a", 1).on("one")})
-	if !woken(p) || woken(q) {
-		t.Error("the wrong streams woke")
-	}
-	lib.Publish(3, []Change{cluster("a", 1).on("one"), load("x", 1).on("one")})
-	if woken(p) || woken(q) {
-		t.Error("woken though nothing changed that it follows")
-	}
-	lib.Publish(4, nil, Attach{"q", at("one")})
-	lib.Publish(5, []Change{gone("one", ClusterType, "a")})
-	if !woken(p) || !woken(q) {
-		t.Error("not woken")
-	}
-	lib.close("p", p)
-	lib.close("q", q)
-	lib.Publish(6, []Change{gone("one", EndpointType, "x")}, Attach{Proxy: "p"}, Attach{Proxy: "q"})
-	if len(lib.bindings) != 0 || len(lib.shelves) != 0 {
-		t.Errorf("%d bindings and %d shelves are left", len(lib.bindings), len(lib.shelves))
-	}
-}
-
-func TestSplitResponses(t *testing.T) {
-	r := newRig(t, true)
-	r.m.limits.bytes = 3000
-	var all []spec
-	for i := range 40 {
-		all = append(all, edsCluster(fmt.Sprintf("c%02d", i), 1))
-	}
-	r.put(all...)
-	if err := r.receive(wire(t, true, &discoveryv3.DeltaDiscoveryRequest{TypeUrl: ClusterType})); err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	n := 0
-	for resp := r.next(); resp != nil; resp = r.next() {
-		if n++; resp.Size() > 3200 {
-			t.Errorf("a response of %d bytes", resp.Size())
-		}
-		names = append(names, decodeResponse(t, true, resp.data).names...)
-	}
-	if n < 2 || len(names) != 40 || !slices.IsSorted(names) {
-		t.Errorf("%d responses with %v", n, names)
 	}
 }

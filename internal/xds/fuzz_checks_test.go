@@ -1,0 +1,179 @@
+package xds
+
+import (
+	"strings"
+)
+
+// checkOrder holds a response against make before break: at the moment of sending, given all that is on the way.
+func (p *play) checkOrder(resp *response) {
+	g := decodeResponse(p.t, p.delta, resp.data)
+	p.logf("send %s (nonce %s)", g, g.nonce)
+	v := p.r.view()
+	clusters := p.r.m.subs[ClusterType]
+	if clusters == nil {
+		return
+	}
+	switch g.typ {
+	case ListenerType, RouteType, VirtualHostType:
+		flights := p.r.m.subs[g.typ].flight
+		for _, it := range flights[len(flights)-1].items {
+			name, r := it.name, it.sent
+			if r == nil {
+				continue
+			}
+			for _, need := range r.opts.Needs {
+				if c := v.resolve(ClusterType, need); c != nil && !p.refusable(c) {
+					if _, ok := p.c.held[ClusterType][need]; !ok && !p.everRefused(need) {
+						p.t.Errorf("%s %s was sent before its cluster %s", shortType(g.typ), name, need)
+					}
+				}
+			}
+		}
+	case ClusterType:
+		first := !p.met
+		p.met = true
+		if first && !p.delta {
+			return // nobody can know what a reconnecting client of this protocol holds
+		}
+		if !p.delta && p.refusing {
+			return // a client that took parts of a response loses them by the next one that has to leave them out
+		}
+		for name := range p.c.held[ClusterType] {
+			if p.removes(g, name) {
+				p.checkUnused(v, name)
+			}
+		}
+	}
+}
+
+func (p *play) removes(g got, cluster string) bool {
+	if !p.delta {
+		for _, n := range g.names {
+			if n == cluster {
+				return false
+			}
+		}
+		return true
+	}
+	for _, n := range g.removed {
+		if n == cluster {
+			return true
+		}
+	}
+	return false
+}
+
+// checkUnused looks for a route at the client that needs a cluster which is being removed, though the view's version
+// of that route does not need it.
+func (p *play) checkUnused(v *view, cluster string) {
+	for _, typ := range []string{ListenerType, RouteType, VirtualHostType} {
+		for name, s := range p.c.held[typ] {
+			now := v.resolve(typ, name)
+			if !contains(s.needs, cluster) || p.r.m.subs[typ] == nil {
+				continue
+			}
+			if typ != ListenerType && !p.c.names[RouteType][ownerOrSelf(typ, name)] {
+				continue // about to be forgotten by the client itself
+			}
+			if !p.delta && (p.r.m.subs[typ].slots[name].res == nil || now == nil && !fullState(typ)) {
+				continue // it is not known to the server, or could not be taken away: the protocol has no way to say so
+			}
+			if now != nil && (contains(now.opts.Needs, cluster) || p.refusable(now)) {
+				continue
+			}
+			p.t.Errorf("cluster %s was removed under %s %s", cluster, shortType(typ), name)
+		}
+	}
+}
+
+func ownerOrSelf(typ, name string) string {
+	if typ == VirtualHostType {
+		return owner(name)
+	}
+	return name
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *play) refusable(r *Resource) bool { return p.c.refuses(readSpec(r.Body())) }
+
+// everRefused tells whether a cluster is, or was, one that the client refuses.
+func (p *play) everRefused(name string) bool {
+	_, jailed := p.r.m.subs[ClusterType].jail[name]
+	return jailed
+}
+
+// check compares what the client holds with what its stacks resolve to.
+func (p *play) check() {
+	if !p.r.m.synced() {
+		p.t.Errorf("at rest, but not synced")
+	}
+	p.logf("check")
+	v := p.r.view()
+	for _, typ := range allTypes {
+		sub := p.r.m.subs[typ]
+		if sub == nil {
+			continue
+		}
+		for _, name := range p.universe(typ) {
+			p.checkName(v, typ, name)
+		}
+	}
+	for name := range p.c.warming {
+		r := v.resolve(EndpointType, name)
+		if r != nil && p.refusable(r) {
+			continue
+		}
+		if !p.delta && r == nil {
+			continue // "The SotW protocol variants do not provide any explicit mechanism"
+		}
+		p.t.Errorf("cluster %s waits for its load assignment", name)
+	}
+}
+
+func (p *play) checkName(v *view, typ, name string) {
+	r := v.resolve(typ, name)
+	have, held := p.c.held[typ][name]
+	switch {
+	case r == nil:
+		if held && (p.delta || fullState(typ)) && !p.clingsTo(typ, name) {
+			p.t.Errorf("the client still holds %s %s", shortType(typ), name)
+		}
+	case p.refusable(r):
+	case !held:
+		p.t.Errorf("the client lacks %s %s", shortType(typ), name)
+	case have.version != readSpec(r.Body()).version || strings.Join(have.needs, ",") != strings.Join(r.opts.Needs, ","):
+		p.t.Errorf("the client holds %s %s %q, not %q", shortType(typ), name, have.body(), r.Body())
+	}
+}
+
+// clingsTo tells whether a removed cluster is kept for something whose new version the client refused.
+func (p *play) clingsTo(typ, name string) bool {
+	_, used := p.r.m.used()[name]
+	return typ == ClusterType && used
+}
+
+// universe is the names of a type that the client is subscribed to.
+func (p *play) universe(typ string) (out []string) {
+	switch typ {
+	case ClusterType:
+		return clusterNames
+	case ListenerType:
+		return listenerNames
+	case VirtualHostType:
+		for _, name := range hostNames {
+			if r, ok := p.c.held[RouteType][owner(name)]; ok && r.vhds {
+				out = append(out, name)
+			}
+		}
+		return out
+	}
+	return sortedNames(p.c.names[typ])
+}

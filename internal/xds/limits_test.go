@@ -1,0 +1,151 @@
+package xds
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+func TestLimits(t *testing.T) {
+	expect := func(t *testing.T, e *status.Status, code codes.Code, text string) {
+		t.Helper()
+		if e.Code() != code || !strings.Contains(e.Message(), text) {
+			t.Errorf("ended with %v %q, want %v and %q", e.Code(), e.Message(), code, text)
+		}
+	}
+	t.Run("streams", func(t *testing.T) {
+		h := newHouse(t, Options{MaxStreams: 1})
+		h.attach("p", "all")
+		one := h.delta(patience(t))
+		one.ask("p", ClusterType)
+		one.expect("Cluster")
+		expect(t, h.delta(patience(t)).end(), codes.ResourceExhausted, "1 streams are open")
+	})
+	t.Run("rate", func(t *testing.T) {
+		h := newHouse(t, Options{StreamsPerSecond: 1, StreamWait: time.Millisecond})
+		h.attach("p", "all")
+		one := h.delta(patience(t))
+		one.ask("p", ClusterType)
+		one.expect("Cluster")
+		expect(t, h.delta(patience(t)).end(), codes.ResourceExhausted, "more than 1 new streams a second")
+	})
+	t.Run("rate that waits", func(t *testing.T) {
+		h := newHouse(t, Options{StreamsPerSecond: 100})
+		h.attach("p", "all")
+		for range 110 {
+			s := h.delta(patience(t))
+			s.ask("p", ClusterType)
+			s.expect("Cluster")
+		}
+	})
+	t.Run("subscriptions", func(t *testing.T) {
+		h := newHouse(t, Options{MaxSubscriptions: 2})
+		h.attach("p", "all")
+		s := h.delta(patience(t))
+		s.ask("p", EndpointType, "a", "b", "c")
+		expect(t, s.end(), codes.ResourceExhausted, "subscribes to 3 names, the limit is 2")
+	})
+	t.Run("request size", func(t *testing.T) {
+		h := newHouse(t, Options{MaxRequestBytes: 1000})
+		h.attach("p", "all")
+		s := h.delta(patience(t))
+		s.ask("p", EndpointType, strings.Repeat("x", 2000))
+		expect(t, s.end(), codes.ResourceExhausted, "larger than max")
+	})
+	t.Run("refused by the program", func(t *testing.T) {
+		h := newHouse(t, Options{})
+		h.hooks.refuse = errors.New("unknown node")
+		s := h.delta(patience(t))
+		s.ask("p", ClusterType)
+		expect(t, s.end(), codes.PermissionDenied, "unknown node")
+		h.hooks.refuse = status.Error(codes.Unauthenticated, "who?")
+		s = h.delta(patience(t))
+		s.ask("p", ClusterType)
+		expect(t, s.end(), codes.Unauthenticated, "who?")
+	})
+	t.Run("slow client", func(t *testing.T) {
+		h := newHouse(t, Options{SendTimeout: 20 * time.Millisecond})
+		big := func(version uint64) *Resource {
+			return NewResource(ClusterType, "big", version, make([]byte, 3<<20), ResourceOptions{})
+		}
+		h.lib.Publish(1, []Change{{Shelf: "all", Type: ClusterType, Name: "big", Resource: big(1)}})
+		h.turn = 1
+		h.attach("p", "all")
+		s := h.delta(patience(t))
+		s.ask("p", ClusterType)
+		for range 4 { // never read: the wire fills, and later changes coalesce
+			h.turn++
+			h.lib.Publish(h.turn, []Change{{Shelf: "all", Type: ClusterType, Name: "big", Resource: big(h.turn)}})
+		}
+		if got := <-h.hooks.left; got != "p" {
+			t.Errorf("%s left", got)
+		}
+		expect(t, s.end(), codes.DeadlineExceeded, "did not take a Cluster response within 20ms")
+	})
+}
+
+// TestStuckClientCostsLittle holds a client that reads nothing through many turns: what is kept for it does not grow
+// with them, and once it reads it gets the newest of everything, once.
+func TestStuckClientCostsLittle(t *testing.T) {
+	const resources, size, turns = 8, 200 << 10, 400
+	h := newHouse(t, Options{SendTimeout: time.Hour, MaxResponseBytes: 1 << 20})
+	publish := func() {
+		h.turn++
+		var changes []Change
+		for i := range resources {
+			name := fmt.Sprintf("c%d", i)
+			changes = append(changes, Change{Shelf: "all", Type: ClusterType, Name: name,
+				Resource: NewResource(ClusterType, name, h.turn, make([]byte, size), ResourceOptions{})})
+		}
+		h.lib.Publish(h.turn, changes)
+	}
+	publish()
+	h.attach("p", "all")
+	ctx := patience(t)
+	s := h.delta(ctx)
+	s.ask("p", ClusterType)
+	before := liveHeap()
+	for range turns {
+		publish()
+	}
+	if grown := liveHeap() - before; grown > 20*resources*size {
+		t.Errorf("%d MB are kept of %d MB that were published", grown>>20, turns*resources*size>>20)
+	}
+	responses := 0
+	reader := make(chan struct{})
+	go func() {
+		defer close(reader)
+		for {
+			r, err := s.Recv()
+			if err != nil {
+				return
+			}
+			responses++
+			if s.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: r.TypeUrl, ResponseNonce: r.Nonce}) != nil {
+				return
+			}
+		}
+	}()
+	if err := h.srv.Wait(ctx, h.turn); err != nil {
+		t.Fatal(err)
+	}
+	held := h.srv.Held("p", ClusterType)
+	for _, r := range held {
+		if r.Version() != h.turn {
+			t.Errorf("%s is of turn %d, not %d", r.Name, r.Version(), h.turn)
+		}
+	}
+	if err := s.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	<-reader
+	if len(held) != resources || responses > turns/4 {
+		t.Errorf("holds %d resources after %d responses", len(held), responses)
+	}
+}
