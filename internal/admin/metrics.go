@@ -34,7 +34,6 @@ type Metrics struct {
 	turnTime    prometheus.Histogram
 	rows        prometheus.Counter
 	changed     prometheus.Counter
-	problems    *prometheus.GaugeVec
 	waiting     prometheus.Gauge
 	startup     prometheus.Gauge
 }
@@ -72,7 +71,7 @@ func NewMetrics(version string) *Metrics {
 		expired:     counters("pilot_xds_expired_nonce", "Requests that answered an outdated response.", "type"),
 		timeouts:    counter("pilot_xds_write_timeout", "Streams cut because the proxy did not read."),
 		internal:    counter("pilot_total_xds_internal_errors", "Resources held back or rows kept because of an error inside the control plane."),
-		convergence: histogram("pilot_proxy_convergence_time", "Seconds from a turn's start to its changes being sent to a proxy.", fine),
+		convergence: histogram("pilot_proxy_convergence_time", "Seconds from the publication of a change to its acknowledgement by a proxy.", fine),
 		queue:       histogram("pilot_proxy_queue_time", "Seconds that changes waited in a stream before they were sent.", fine),
 		sendTime:    histograms("pilot_xds_send_time", "Seconds that sending a response took, by type.", fine, "type"),
 		pushTime:    histograms("pilot_xds_push_time", "Seconds that making and sending a response took, by type.", fine, "type"),
@@ -84,7 +83,6 @@ func NewMetrics(version string) *Metrics {
 		turnTime:    histogram("fairway_turn_seconds", "Seconds a turn took, publishing included.", fine),
 		rows:        counter("fairway_rows_recomputed_total", "Rows recomputed in all turns."),
 		changed:     counter("fairway_rows_changed_total", "Rows that came out different in all turns."),
-		problems:    gauges("fairway_problems", "Problems in force, by severity.", "severity"),
 		waiting:     gauge("fairway_waiting_objects", "Objects that wait for what they refer to."),
 		startup:     gauge("startup_duration_seconds", "Seconds from start to the first complete configuration."),
 		rejects:     map[string]prometheus.Gauge{},
@@ -96,7 +94,7 @@ func NewMetrics(version string) *Metrics {
 	info := gauges("pilot_info", "What this control plane is.", "version")
 	info.WithLabelValues(version).Set(1)
 	m.Registry.MustRegister(m.streams, m.pushes, m.resources, m.bytes, m.sizes, m.allRejects, m.expired, m.timeouts, m.internal, m.convergence, m.queue,
-		m.sendTime, m.pushTime, m.updates, m.triggers, m.services, m.virtual, m.turns, m.turnTime, m.rows, m.changed, m.problems, m.waiting, m.startup, info,
+		m.sendTime, m.pushTime, m.updates, m.triggers, m.services, m.virtual, m.turns, m.turnTime, m.rows, m.changed, m.waiting, m.startup, info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -192,9 +190,23 @@ func (m *Metrics) Mesh(services, virtualServices int) {
 	m.virtual.Set(float64(virtualServices))
 }
 
-// Problems sets how many problems of a severity are in force.
-func (m *Metrics) Problems(severity string, n int) {
-	m.problems.WithLabelValues(severity).Set(float64(n))
+// CountProblems has the problems in force counted, by severity, whenever somebody scrapes; counting them costs as much as there are.
+func (m *Metrics) CountProblems(count func() map[string]int) {
+	m.Registry.MustRegister(problemCollector{count})
+}
+
+type problemCollector struct{ count func() map[string]int }
+
+func (c problemCollector) Describe(ch chan<- *prometheus.Desc) { ch <- problemsDesc() }
+
+func (c problemCollector) Collect(ch chan<- prometheus.Metric) {
+	for severity, n := range c.count() {
+		ch <- prometheus.MustNewConstMetric(problemsDesc(), prometheus.GaugeValue, float64(n), severity)
+	}
+}
+
+func problemsDesc() *prometheus.Desc {
+	return prometheus.NewDesc("fairway_problems", "Problems in force, by severity.", []string{"severity"}, nil)
 }
 
 // Waiting sets how many objects wait for what they refer to.

@@ -9,6 +9,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 )
 
@@ -60,6 +61,9 @@ func New(node *corev3.Node, reader *Reader, events func(Event)) *Client {
 // Connect opens the stream and starts reading; what the client holds from before is told to the server.
 func (c *Client) Connect(ctx context.Context, target string) error {
 	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithConnectParams(grpc.ConnectParams{ // a server that is just starting is there within milliseconds
+			Backoff: backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1.2, MaxDelay: 50 * time.Millisecond}, MinConnectTimeout: time.Second,
+		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
 	if err != nil {
 		return err
@@ -138,6 +142,9 @@ type resource struct {
 }
 
 func (c *Client) ask(s stream, typ string, subscribe, unsubscribe []string) error {
+	if c.SotW && typ == VirtualHostType {
+		return nil // the state of the world has no virtual hosts of their own
+	}
 	first := !c.asked[typ]
 	c.asked[typ] = true
 	return s.ask(typ, subscribe, unsubscribe, first)

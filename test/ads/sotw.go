@@ -24,9 +24,6 @@ func openSotW(ctx context.Context, c *Client, conn *grpc.ClientConn) (stream, er
 
 // ask names all that the client wants of the type: a request replaces the one before.
 func (s *sotwStream) ask(typ string, _, _ []string, _ bool) error {
-	if typ == VirtualHostType {
-		return nil // the state of the world has no virtual hosts of their own
-	}
 	return s.send(typ, s.last[typ])
 }
 

@@ -24,6 +24,21 @@ func (c *Client) Synced(hosts int) bool {
 	return true
 }
 
+// Complete says whether the client holds all that it refers to so far: what a connected proxy of a mesh that has settled does.
+func (c *Client) Complete() bool {
+	c.mu.Lock()
+	hosts := min(len(c.wanted[VirtualHostType]), 1)
+	c.mu.Unlock()
+	return c.Synced(hosts)
+}
+
+// Asked is how many types the client has asked for on its stream.
+func (c *Client) Asked() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.asked)
+}
+
 // State describes what the client holds, for a message that says why it is not synced.
 func (c *Client) State() string {
 	c.mu.Lock()

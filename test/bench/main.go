@@ -22,15 +22,16 @@ func main() {
 	rounds := flag.Int("rounds", 40, "how many times each change is made")
 	jsonPath := flag.String("json", "", "also write the results to this file")
 	keep := flag.String("scratch", "", "folder for rules and logs (default: a temporary one, removed at the end)")
+	profiles := flag.String("profiles", "", "folder to write CPU and heap profiles of the server to; taking them disturbs the figures")
 	limit := flag.Duration("limit", 10*time.Minute, "bound on one shape")
 	flag.Parse()
-	if err := measure(*binary, *shapes, *rounds, *jsonPath, *keep, *limit); err != nil {
+	if err := measure(*binary, *shapes, *rounds, *jsonPath, *keep, *profiles, *limit); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func measure(binary, shapes string, rounds int, jsonPath, scratch string, limit time.Duration) error {
+func measure(binary, shapes string, rounds int, jsonPath, scratch, profiles string, limit time.Duration) error {
 	if scratch == "" {
 		dir, err := os.MkdirTemp("", "fairway-bench-")
 		if err != nil {
@@ -51,7 +52,7 @@ func measure(binary, shapes string, rounds int, jsonPath, scratch string, limit 
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
-		b := &bench{binary: binary, scratch: dir, rounds: rounds, rules: rules{filepath.Join(dir, "rules"), s}}
+		b := &bench{binary: binary, scratch: dir, rounds: rounds, profiles: profiles, rules: rules{filepath.Join(dir, "rules"), s}}
 		bounded, cancel := context.WithTimeout(ctx, limit)
 		res, err := b.run(bounded)
 		cancel()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -51,14 +52,16 @@ type restart struct {
 
 // bench runs one shape.
 type bench struct {
-	binary  string
-	scratch string
-	rounds  int
-	rules   rules
-	server  *server
-	clients []*ads.Client
-	index   map[*ads.Client]int
-	events  chan ads.Event
+	binary   string
+	scratch  string
+	rounds   int
+	rules    rules
+	server   *server
+	profiles string // folder for profiles; empty: none are taken
+	reader   *ads.Reader
+	clients  []*ads.Client
+	index    map[*ads.Client]int
+	events   chan ads.Event
 }
 
 func (b *bench) run(ctx context.Context) (res result, err error) {
@@ -81,18 +84,18 @@ func (b *bench) run(ctx context.Context) (res result, err error) {
 			err = fmt.Errorf("stop server: %w", stopErr)
 		}
 	}()
-	reader := ads.NewReader()
+	b.reader = ads.NewReader()
 	b.index = map[*ads.Client]int{}
 	b.events = make(chan ads.Event, 1<<16)
 	for i := range b.rules.shape.Clients {
-		c := ads.New(node(i, b.rules.namespace(i)), reader, func(ev ads.Event) { b.events <- ev })
+		c := ads.New(node(i, b.rules.namespace(i)), b.reader, func(ev ads.Event) { b.events <- ev })
 		b.index[c] = i
 		b.clients = append(b.clients, c)
 	}
 	if err := b.first(ctx, &res); err != nil {
 		return res, err
 	}
-	if err := b.sync(ctx, &res); err != nil {
+	if err := b.sync(ctx, &res, logPath); err != nil {
 		return res, err
 	}
 	if err := b.changes(ctx, &res); err != nil {
@@ -124,13 +127,22 @@ func (b *bench) first(ctx context.Context, res *result) error {
 	return nil
 }
 
-func (b *bench) sync(ctx context.Context, res *result) error {
+// sync starts the server anew and connects all clients, which hold nothing, once it is ready: so reading and validating the files, which cold start measures,
+// is not counted here, and all that clients cause is.
+func (b *bench) sync(ctx context.Context, res *result, logPath string) error {
+	if err := b.replaceServer(ctx, logPath); err != nil {
+		return err
+	}
+	for i, c := range b.clients {
+		b.clients[i] = b.blank(c)
+	}
+	profiled := b.profile(ctx, "sync")
 	before, err := b.server.cpu()
 	if err != nil {
 		return err
 	}
 	start := time.Now()
-	for _, c := range b.clients[1:] {
+	for _, c := range b.clients {
 		if err := c.Connect(ctx, b.server.grpcAddr); err != nil {
 			return err
 		}
@@ -146,14 +158,63 @@ func (b *bench) sync(ctx context.Context, res *result) error {
 	if err != nil {
 		return err
 	}
+	if err := <-profiled; err != nil {
+		return err
+	}
 	res.SyncCPU, res.TotalCPU = (after - before).Seconds(), after.Seconds()
+	if err := b.settleMemory(ctx); err != nil {
+		return err
+	}
 	rss, peak, err := b.server.memory()
 	res.RSS, res.Peak = mb(rss), mb(peak)
 	for _, c := range b.clients {
 		res.SyncBytes += c.TakeTotals().Bytes
 	}
 	res.SyncBytes /= len(b.clients)
-	return err
+	return errors.Join(err, b.save("heap", "/debug/pprof/heap?gc=1"))
+}
+
+// settleMemory gives the server a few seconds without load, as it has most of its life, before its memory is read.
+func (b *bench) settleMemory(ctx context.Context) error {
+	timer := time.NewTimer(3 * time.Second)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// blank is a client like c that holds nothing.
+func (b *bench) blank(c *ads.Client) *ads.Client {
+	fresh := ads.New(c.Node, b.reader, func(ev ads.Event) { b.events <- ev })
+	b.index[fresh] = b.index[c]
+	delete(b.index, c)
+	return fresh
+}
+
+// replaceServer stops the server and starts a new one on the same files; it returns when that is ready. The clients are disconnected.
+func (b *bench) replaceServer(ctx context.Context, logPath string) error {
+	for _, c := range b.clients {
+		c.Disconnect()
+	}
+	if err := b.server.stop(); err != nil {
+		return err
+	}
+	next, err := startServer(b.binary, b.rules.dir, logPath)
+	if err != nil {
+		return err
+	}
+	b.server = next
+	if err := b.server.ready(ctx); err != nil {
+		return err
+	}
+	b.collect()
+	for len(b.events) > 0 {
+		<-b.events
+	}
+	return nil
 }
 
 // await waits until the clients are synced.
@@ -369,24 +430,10 @@ func (b *bench) collect() (bytes, resources float64, untouched int) {
 
 // restart replaces the server by a new one with nothing changed; the clients come back with all they hold.
 func (b *bench) restart(ctx context.Context, logPath string) (*restart, error) {
-	for _, c := range b.clients {
-		c.Disconnect()
-	}
-	if err := b.server.stop(); err != nil {
+	if err := b.replaceServer(ctx, logPath); err != nil {
 		return nil, err
 	}
-	next, err := startServer(b.binary, b.rules.dir, logPath)
-	if err != nil {
-		return nil, err
-	}
-	b.server = next
-	if err := b.server.ready(ctx); err != nil {
-		return nil, err
-	}
-	b.collect()
-	for len(b.events) > 0 {
-		<-b.events
-	}
+	profiled := b.profile(ctx, "restart")
 	before, err := b.server.cpu()
 	if err != nil {
 		return nil, err
@@ -405,6 +452,9 @@ func (b *bench) restart(ctx context.Context, logPath string) (*restart, error) {
 	}
 	after, err := b.server.cpu()
 	if err != nil {
+		return nil, err
+	}
+	if err := <-profiled; err != nil {
 		return nil, err
 	}
 	out := &restart{SyncMS: ms(time.Since(start)), CPU: (after - before).Seconds()}

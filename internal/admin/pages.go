@@ -1,0 +1,191 @@
+package admin
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/pprof"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"fairway/internal/admin/page"
+	"fairway/internal/compile"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+	"fairway/internal/xds"
+)
+
+// Pages serves what one control plane knows. All fields are needed.
+type Pages struct {
+	Graph    *compile.Graph
+	Streams  *xds.Server
+	Metrics  *Metrics
+	Ready    func() error                         // nil once proxies are served; else what is missing
+	Problems func() []mesh.Problem                // in order
+	Proxy    func(xds.ProxyID) (mesh.Proxy, bool) // of a connected proxy
+}
+
+// Handler returns all pages. "/debug" lists them.
+func (p *Pages) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /ready", p.ready)
+	mux.HandleFunc("GET /healthz/ready", p.ready)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(p.Metrics.Registry, promhttp.HandlerOpts{}))
+	debug := []struct {
+		path, about string
+		serve       http.HandlerFunc
+	}{
+		{"syncz", "per proxy and type, what was sent and what acknowledged", p.syncz},
+		{"config_dump", "what a proxy was sent, as Envoy's admin page has it: ?proxyID=", p.configDump},
+		{"resourcez", "the same, one type by name: ?proxyID=&type=cds|eds|lds|rds", p.resourcez},
+		{"registryz", "services, and which registry's won", p.registryz},
+		{"endpointz", "endpoints by service", p.endpointz},
+		{"configz", "objects in force: ?kind=", p.configz},
+		{"tablez", "the control plane's tables; the rows of one: ?table=&filter=", p.tablez},
+		{"problems", "what users wrote that does not do what it says: ?severity=", p.problems},
+		{"connections", "the same as syncz", p.syncz},
+	}
+	for _, d := range debug {
+		mux.HandleFunc("GET /debug/"+d.path, d.serve)
+	}
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	list := func(w http.ResponseWriter, _ *http.Request) {
+		for _, d := range debug {
+			fmt.Fprintf(w, "/debug/%-12s %s\n", d.path, d.about)
+		}
+		fmt.Fprintln(w, "/debug/pprof/       profiles")
+	}
+	mux.HandleFunc("GET /debug", list)
+	mux.HandleFunc("GET /debug/list", list)
+	return mux
+}
+
+func (p *Pages) ready(w http.ResponseWriter, _ *http.Request) {
+	if err := p.Ready(); err != nil {
+		http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
+	}
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(b.Bytes())
+}
+
+func (p *Pages) registryz(w http.ResponseWriter, _ *http.Request) {
+	out := []page.ServiceInfo{}
+	p.Graph.Store.Read(func(tx *table.Tx) {
+		for k, s := range table.All(tx, p.Graph.Registry.Services) {
+			out = append(out, serviceInfo(s, p.Graph.Won(tx, k), p.Graph.AutoVIP(tx, s)))
+		}
+	})
+	writeJSON(w, out)
+}
+
+func serviceInfo(s *mesh.Service, won bool, vip string) page.ServiceInfo {
+	info := page.ServiceInfo{
+		Hostname: s.Key.Host, Namespace: s.Key.Namespace, Registry: s.Key.Registry, Addresses: s.Addresses, AutoVIP: vip,
+		Resolution: s.Resolution.String(), External: s.External, ExportTo: s.ExportTo, Won: won, Object: s.Origin,
+	}
+	for _, port := range s.Ports {
+		info.Ports = append(info.Ports, page.PortInfo{Name: port.Name, Port: port.Number, Protocol: port.Protocol.String(), Target: port.Target})
+	}
+	return info
+}
+
+func (p *Pages) endpointz(w http.ResponseWriter, _ *http.Request) {
+	out := []page.ServiceEndpoints{}
+	p.Graph.Store.Read(func(tx *table.Tx) {
+		for k, e := range table.All(tx, p.Graph.Registry.Endpoints) {
+			name := fmt.Sprintf("%s (%s/%s)", k.Service.Host, k.Service.Registry, k.Service.Namespace)
+			if len(out) == 0 || out[len(out)-1].Service != name {
+				out = append(out, page.ServiceEndpoints{Service: name})
+			}
+			last := &out[len(out)-1]
+			last.Endpoints = append(last.Endpoints, page.EndpointInfo{
+				ID: k.ID, Address: e.Address, Ports: string(e.Ports), Labels: string(e.Labels), Locality: e.Locality.String(), Network: e.Network,
+				Weight: e.Weight, Health: e.Health.String(), Identity: e.Identity,
+			})
+		}
+	})
+	writeJSON(w, out)
+}
+
+func (p *Pages) configz(w http.ResponseWriter, r *http.Request) {
+	kind := r.URL.Query().Get("kind")
+	out := []page.ObjectInfo{}
+	for _, o := range p.Graph.Objects() {
+		if kind != "" && !strings.EqualFold(kind, string(o.Kind)) {
+			continue
+		}
+		spec, err := protoJSON(o.Spec)
+		if err != nil {
+			http.Error(w, fmt.Sprintf("%s: %v", o.Key, err), http.StatusInternalServerError)
+			return
+		}
+		out = append(out, page.ObjectInfo{Kind: string(o.Kind), Namespace: o.Namespace, Name: o.Name, File: o.Ref.File, Line: o.Ref.Line, Spec: spec})
+	}
+	writeJSON(w, out)
+}
+
+func (p *Pages) tablez(w http.ResponseWriter, r *http.Request) {
+	name := r.URL.Query().Get("table")
+	if name == "" {
+		out := []page.TableInfo{}
+		for _, t := range p.Graph.Store.Tables() {
+			out = append(out, page.TableInfo{Name: t.Name, Kind: string(t.Kind), Rows: t.Rows, Edges: t.Edges, Recomputed: uint64(t.Recomputed)})
+		}
+		writeJSON(w, out)
+		return
+	}
+	var b bytes.Buffer
+	var err error
+	p.Graph.Store.Read(func(tx *table.Tx) { err = p.Graph.Store.Print(&b, tx, name, r.URL.Query().Get("filter")) })
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Write(b.Bytes())
+}
+
+func (p *Pages) problems(w http.ResponseWriter, r *http.Request) {
+	least := r.URL.Query().Get("severity")
+	order := []string{mesh.Info.String(), mesh.Warning.String(), mesh.Error.String()}
+	if least != "" && !slices.Contains(order, least) {
+		http.Error(w, fmt.Sprintf("severity %q: want %s", least, strings.Join(order, ", ")), http.StatusBadRequest)
+		return
+	}
+	out := []page.ProblemInfo{}
+	for _, problem := range p.Problems() {
+		if least != "" && slices.Index(order, problem.Severity.String()) < slices.Index(order, least) {
+			continue
+		}
+		out = append(out, problemInfo(problem))
+	}
+	writeJSON(w, out)
+}
+
+func problemInfo(p mesh.Problem) page.ProblemInfo {
+	line := p.Line
+	if line == 0 {
+		line = p.Object.Line
+	}
+	return page.ProblemInfo{
+		Severity: p.Severity.String(), Kind: p.Object.Kind, Namespace: p.Object.Namespace, Name: p.Object.Name, File: p.Object.File, Line: line,
+		Field: p.Field, Code: p.Code, Message: p.Message, Fix: p.Fix,
+	}
+}

@@ -1,0 +1,235 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+
+	"fairway"
+	"fairway/internal/admin"
+	"fairway/internal/compile"
+	"fairway/internal/config"
+	"fairway/internal/door"
+	"fairway/internal/source"
+	"fairway/internal/source/file"
+	"fairway/internal/table"
+	"fairway/internal/xds"
+)
+
+// RunDiscovery runs pilot-discovery until ctx ends. A mistake in files named by options is an error as a bad flag is; what goes wrong later wraps ErrFailed.
+func RunDiscovery(ctx context.Context, opts Options) error {
+	d, err := NewDiscovery(opts)
+	if err != nil {
+		return err
+	}
+	return d.Run(ctx)
+}
+
+// Discovery is one control plane. Make it with NewDiscovery, run it once.
+type Discovery struct {
+	opts    Options
+	log     *slog.Logger
+	started time.Time
+
+	// Set up by NewDiscovery, read-only afterwards.
+	graph   *compile.Graph
+	library *xds.Library
+	server  *xds.Server
+	door    *door.Door
+	sources []source.Source
+	inbox   *inbox
+	metrics *admin.Metrics
+	proxies *proxies
+	grpc    *grpc.Server
+	listens listeners
+
+	// Used by the loop only.
+	publisher *publisher
+
+	// Guarded by mu.
+	mu   sync.Mutex
+	last table.Turn
+
+	synced chan struct{} // closed once the first turn after every source synced is published
+}
+
+// listeners are the sockets, opened before anything else so that a taken port fails the start at once.
+type listeners struct{ grpc, http, monitor net.Listener }
+
+// NewDiscovery builds a control plane that listens but does not serve yet. extra sources (memory) are read beside those that the options name.
+func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	decoder, err := config.NewDecoder(config.Options{})
+	if err != nil {
+		return nil, err
+	}
+	d := &Discovery{opts: opts, log: opts.Log, started: time.Now(), inbox: newInbox(), synced: make(chan struct{})}
+	d.metrics = admin.NewMetrics(fairway.Version)
+	d.graph = compile.New(compile.Options{DomainSuffix: opts.Domain, RootNamespace: opts.Namespace})
+	d.library = xds.NewLibrary()
+	d.metrics.CountProblems(d.countProblems)
+	d.publisher = newPublisher(d.graph, d.library)
+	d.proxies = newProxies(opts.ProxyLinger, d.inbox, d.metrics)
+	files, err := fileSource(opts, decoder)
+	if err != nil {
+		return nil, err
+	}
+	d.sources = append([]source.Source{files}, extra...)
+	names := make([]string, len(d.sources))
+	for i, s := range d.sources {
+		names[i] = s.Name()
+	}
+	d.door = door.New(door.Options{Sources: names, Grace: opts.Grace, DomainSuffix: opts.Domain, Log: opts.Log}, d.inbox)
+	d.server = xds.NewServer(d.library, xds.Options{
+		SendTimeout: opts.SendTimeout, MaxStreams: opts.MaxStreams, StreamsPerSecond: float64(opts.NewStreams), MaxSubscriptions: opts.MaxNames,
+		MaxRequestBytes: opts.MaxMessage, Meter: meter{d.metrics},
+	}, d.proxies)
+	d.grpc = grpc.NewServer(append(d.server.GRPC(),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: opts.KeepAlive, Timeout: opts.KeepTimeout, MaxConnectionAge: opts.MaxAge, MaxConnectionAgeGrace: opts.Shutdown}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: opts.KeepAlive / 2, PermitWithoutStream: true}),
+	)...)
+	d.server.Register(d.grpc)
+	if err := d.listen(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func fileSource(opts Options, decoder *config.Decoder) (source.Source, error) {
+	o := file.Options{MeshConfig: opts.MeshConfig, MeshNetworks: opts.Networks, Decoder: decoder, Log: opts.Log}
+	if opts.ConfigDir != "" {
+		o.Dirs = []string{opts.ConfigDir}
+	}
+	return file.New(o)
+}
+
+func (d *Discovery) listen() error {
+	for _, l := range []struct {
+		flag, addr string
+		to         *net.Listener
+	}{{"--grpcAddr", d.opts.GRPCAddr, &d.listens.grpc}, {"--httpAddr", d.opts.HTTPAddr, &d.listens.http}, {"--monitoringAddr", d.opts.MonitorAddr, &d.listens.monitor}} {
+		if l.addr == "" {
+			continue
+		}
+		socket, err := net.Listen("tcp", l.addr)
+		if err != nil {
+			d.listens.close()
+			return fmt.Errorf("%s: %w; choose another port or stop what listens there", l.flag, err)
+		}
+		*l.to = socket
+	}
+	return nil
+}
+
+func (l *listeners) close() {
+	for _, socket := range []net.Listener{l.grpc, l.http, l.monitor} {
+		if socket != nil {
+			socket.Close()
+		}
+	}
+}
+
+// GRPCAddr is where xDS is served.
+func (d *Discovery) GRPCAddr() string { return d.listens.grpc.Addr().String() }
+
+// HTTPAddr is where readiness and debug pages are served; empty when they are not.
+func (d *Discovery) HTTPAddr() string {
+	if d.listens.http == nil {
+		return ""
+	}
+	return d.listens.http.Addr().String()
+}
+
+// Run serves until ctx ends, then drains the streams over the configured window. It returns once every goroutine it started has ended.
+func (d *Discovery) Run(ctx context.Context) error {
+	defer d.listens.close()
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx)) // outlives ctx by the drain
+	defer stopServing()
+	var g errgroup.Group
+	failed := make(chan struct{})
+	var once sync.Once
+	run := func(name string, f func() error) {
+		g.Go(func() error {
+			if err := f(); err != nil {
+				once.Do(func() { close(failed) })
+				return fmt.Errorf("%w: %s: %w", ErrFailed, name, err)
+			}
+			return nil
+		})
+	}
+	for _, s := range d.sources {
+		run("source "+s.Name(), func() error { return s.Run(serving, d.door) })
+	}
+	run("door", func() error { return d.door.Run(serving) })
+	run("turns", func() error { return d.loop(serving) })
+	run("proxies", func() error { return d.proxies.run(serving) })
+	web := d.serveWeb(run)
+	run("xds", func() error { return d.serveXDS(serving) })
+
+	select {
+	case <-ctx.Done():
+	case <-failed:
+	}
+	d.shutdown()
+	stopServing()
+	web()
+	return g.Wait()
+}
+
+// serveXDS answers streams once every source has been read, so that no proxy is ever told less than what the inputs justify; until then connections wait.
+func (d *Discovery) serveXDS(ctx context.Context) error {
+	select {
+	case <-d.synced:
+	case <-ctx.Done():
+		return nil
+	}
+	if err := d.grpc.Serve(d.listens.grpc); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+		return err
+	}
+	return nil
+}
+
+// serveWeb starts the HTTP servers and returns what stops them.
+func (d *Discovery) serveWeb(run func(string, func() error)) (stop func()) {
+	var servers []*http.Server
+	serve := func(name string, l net.Listener, h http.Handler) {
+		if l == nil {
+			return
+		}
+		s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+		servers = append(servers, s)
+		run(name, func() error {
+			if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+			return nil
+		})
+	}
+	pages := d.pages()
+	serve("http", d.listens.http, pages)
+	serve("monitoring", d.listens.monitor, pages)
+	return func() {
+		for _, s := range servers {
+			s.Close()
+		}
+	}
+}
+
+// shutdown moves proxies elsewhere over a short window, then ends what is left.
+func (d *Discovery) shutdown() {
+	drained, cancel := context.WithTimeout(context.Background(), d.opts.Shutdown+5*time.Second)
+	defer cancel()
+	d.server.Drain(drained, d.opts.Shutdown)
+	d.grpc.Stop()
+}

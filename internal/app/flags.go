@@ -1,0 +1,95 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// ErrFailed marks an error of a program that had valid options: its exit code is 1, where a mistake in flags or files is 2.
+var ErrFailed = errors.New("failed")
+
+// DiscoveryFlags are pilot-discovery's flags, under Istio's names where Istio has them.
+type DiscoveryFlags struct {
+	opts     Options
+	logJSON  bool
+	logLevel string
+}
+
+// NewDiscoveryFlags returns the flags with their defaults.
+func NewDiscoveryFlags() *DiscoveryFlags { return &DiscoveryFlags{opts: DefaultOptions()} }
+
+// Bind declares the flags.
+func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
+	o := &f.opts
+	fs.StringVar(&o.ConfigDir, "configDir", o.ConfigDir, "folder of rules (YAML or JSON), read and watched with its subfolders")
+	fs.StringSliceVar(&o.Registries, "registries", o.Registries, "platform registries to read services from")
+	fs.StringVar(&o.MeshConfig, "meshConfig", o.MeshConfig, "file with the mesh configuration; read again when it changes")
+	fs.StringVar(&o.Networks, "networksConfig", o.Networks, "file with the mesh networks; read again when it changes")
+	fs.StringVar(&o.ClusterID, "clusterID", o.ClusterID, "name of the cluster this control plane runs in")
+	fs.StringVar(&o.Domain, "domain", o.Domain, "DNS suffix of the mesh's services")
+	fs.StringVarP(&o.Namespace, "namespace", "n", o.Namespace, "root namespace: where mesh-wide rules stand")
+	fs.StringVar(&o.GRPCAddr, "grpcAddr", o.GRPCAddr, "address to serve xDS on in plaintext")
+	fs.StringVar(&o.SecureAddr, "secureGRPCAddr", o.SecureAddr, "address to serve xDS on with TLS (not served yet)")
+	fs.StringVar(&o.HTTPAddr, "httpAddr", o.HTTPAddr, "address of readiness and debug pages")
+	fs.StringVar(&o.HTTPSAddr, "httpsAddr", o.HTTPSAddr, "address of webhooks (not served yet)")
+	fs.StringVar(&o.MonitorAddr, "monitoringAddr", o.MonitorAddr, "address of metrics")
+	fs.DurationVar(&o.KeepAlive, "keepaliveInterval", o.KeepAlive, "idle time after which a proxy's connection is probed")
+	fs.DurationVar(&o.KeepTimeout, "keepaliveTimeout", o.KeepTimeout, "how long a probe may go unanswered")
+	fs.DurationVar(&o.MaxAge, "keepaliveMaxServerConnectionAge", o.MaxAge, "age at which a connection is closed so that proxies spread; 0: never")
+	fs.DurationVar(&o.Shutdown, "shutdownDuration", o.Shutdown, "window over which streams are drained at a graceful stop")
+	fs.DurationVar(&o.Grace, "referenceGrace", o.Grace, "how long a rule waits for the subset, host or gateway it refers to")
+	fs.DurationVar(&o.SendTimeout, "sendTimeout", o.SendTimeout, "a proxy that has not read for this long is cut")
+	fs.IntVar(&o.MaxStreams, "maxStreams", o.MaxStreams, "streams served at once")
+	fs.IntVar(&o.NewStreams, "newStreamsPerSecond", o.NewStreams, "new streams accepted a second")
+	fs.IntVar(&o.MaxMessage, "maxRequestBytes", o.MaxMessage, "largest request a proxy may send")
+	fs.IntVar(&o.MaxNames, "maxSubscriptions", o.MaxNames, "most names one stream may ask for")
+	fs.BoolVar(&f.logJSON, "log_as_json", false, "write the log as JSON")
+	fs.StringVar(&f.logLevel, "log_output_level", "info", "debug, info, warn, error or none; Istio's scope:level lists are read by their default")
+}
+
+// Options checks the flags and returns them as options that log to w.
+func (f *DiscoveryFlags) Options(w io.Writer) (Options, error) {
+	level, err := parseLevel(f.logLevel)
+	if err != nil {
+		return Options{}, err
+	}
+	opts := f.opts
+	handler := &slog.HandlerOptions{Level: level}
+	if f.logJSON {
+		opts.Log = slog.New(slog.NewJSONHandler(w, handler))
+	} else {
+		opts.Log = slog.New(slog.NewTextHandler(w, handler))
+	}
+	return opts, opts.Validate()
+}
+
+// parseLevel reads Istio's form "scope:level,scope:level" as well as a bare level; of a list the scope "default" or "all" decides.
+func parseLevel(s string) (slog.Level, error) {
+	level := slog.LevelInfo
+	for _, part := range strings.Split(s, ",") {
+		scope, name, scoped := strings.Cut(part, ":")
+		if !scoped {
+			scope, name = "default", part
+		}
+		var l slog.Level
+		switch strings.ToLower(name) {
+		case "none", "fatal":
+			l = slog.LevelError + 4
+		case "warning":
+			l = slog.LevelWarn
+		default:
+			if err := l.UnmarshalText([]byte(name)); err != nil {
+				return level, fmt.Errorf("--log_output_level: %q is none of debug, info, warn, error, none", name)
+			}
+		}
+		if scope == "default" || scope == "all" {
+			level = l
+		}
+	}
+	return level, nil
+}

@@ -1,0 +1,127 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+)
+
+// Options is all that pilot-discovery can be told. DefaultOptions gives the defaults; Validate must pass before Run.
+type Options struct {
+	ConfigDir   string        // --configDir: folder of rules; empty: none
+	Registries  []string      // --registries
+	MeshConfig  string        // --meshConfig: file; need not exist
+	Networks    string        // --networksConfig: file; need not exist
+	ClusterID   string        // --clusterID
+	Domain      string        // --domain
+	Namespace   string        // --namespace: the root namespace unless the mesh configuration names one
+	GRPCAddr    string        // --grpcAddr: plaintext xDS; empty: none
+	SecureAddr  string        // --secureGRPCAddr
+	HTTPAddr    string        // --httpAddr: readiness and debug pages
+	HTTPSAddr   string        // --httpsAddr
+	MonitorAddr string        // --monitoringAddr: metrics; empty: on HTTPAddr
+	KeepAlive   time.Duration // --keepaliveInterval
+	KeepTimeout time.Duration // --keepaliveTimeout
+	MaxAge      time.Duration // --keepaliveMaxServerConnectionAge; 0: none
+	Shutdown    time.Duration // --shutdownDuration: window over which streams are drained
+	Grace       time.Duration // --referenceGrace: how long a rule waits for what it refers to
+	SendTimeout time.Duration // --sendTimeout: a proxy that does not read for this long is cut
+	MaxStreams  int           // --maxStreams
+	NewStreams  int           // --newStreamsPerSecond
+	MaxMessage  int           // --maxRequestBytes
+	MaxNames    int           // --maxSubscriptions: names one stream may ask for
+	ProxyLinger time.Duration // how long a proxy's rows are kept after its last stream ended
+	Log         *slog.Logger
+}
+
+// DefaultOptions returns Istio's defaults where Istio has the option.
+func DefaultOptions() Options {
+	return Options{
+		Registries:  []string{"Kubernetes"},
+		MeshConfig:  "./etc/istio/config/mesh",
+		Networks:    "./etc/istio/config/meshNetworks",
+		ClusterID:   "Kubernetes",
+		Domain:      "cluster.local",
+		Namespace:   "istio-system",
+		GRPCAddr:    ":15010",
+		SecureAddr:  ":15012",
+		HTTPAddr:    ":8080",
+		HTTPSAddr:   ":15017",
+		MonitorAddr: ":15014",
+		KeepAlive:   30 * time.Second,
+		KeepTimeout: 10 * time.Second,
+		Shutdown:    10 * time.Second,
+		Grace:       10 * time.Second,
+		SendTimeout: 30 * time.Second,
+		MaxStreams:  20000,
+		NewStreams:  500,
+		MaxMessage:  16 << 20,
+		MaxNames:    100000,
+		ProxyLinger: 60 * time.Second,
+		Log:         slog.New(slog.DiscardHandler),
+	}
+}
+
+// registries that this program has; the Kubernetes platform is read once it exists, so its name alone is no mistake.
+var knownRegistries = []string{"Kubernetes", "Mock", "Memory", "File"}
+
+// Validate tells every mistake in the options at once.
+func (o *Options) Validate() error {
+	var errs []error
+	if o.ConfigDir != "" {
+		if info, err := os.Stat(o.ConfigDir); err != nil {
+			errs = append(errs, fmt.Errorf("--configDir: %w; name an existing folder", err))
+		} else if !info.IsDir() {
+			errs = append(errs, fmt.Errorf("--configDir: %s is not a folder", o.ConfigDir))
+		}
+	}
+	for _, a := range []struct{ flag, addr string }{{"--grpcAddr", o.GRPCAddr}, {"--httpAddr", o.HTTPAddr}, {"--monitoringAddr", o.MonitorAddr}} {
+		if a.addr == "" {
+			continue
+		}
+		if _, err := net.ResolveTCPAddr("tcp", a.addr); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w; want host:port or :port", a.flag, err))
+		}
+	}
+	for _, r := range o.Registries {
+		if !containsFold(knownRegistries, r) {
+			errs = append(errs, fmt.Errorf("--registries: %q is none of %s", r, strings.Join(knownRegistries, ", ")))
+		}
+	}
+	if o.GRPCAddr == "" {
+		errs = append(errs, errors.New("--grpcAddr: without it no proxy can connect; give host:port"))
+	}
+	for _, d := range []struct {
+		flag string
+		d    time.Duration
+	}{{"--keepaliveInterval", o.KeepAlive}, {"--keepaliveTimeout", o.KeepTimeout}, {"--sendTimeout", o.SendTimeout}} {
+		if d.d <= 0 {
+			errs = append(errs, fmt.Errorf("%s: %s; want a positive duration as 30s", d.flag, d.d))
+		}
+	}
+	for _, n := range []struct {
+		flag string
+		n    int
+	}{{"--maxStreams", o.MaxStreams}, {"--newStreamsPerSecond", o.NewStreams}, {"--maxRequestBytes", o.MaxMessage}, {"--maxSubscriptions", o.MaxNames}} {
+		if n.n <= 0 {
+			errs = append(errs, fmt.Errorf("%s: %d; want a positive number", n.flag, n.n))
+		}
+	}
+	if o.Domain == "" || strings.ContainsAny(o.Domain, " /:") {
+		errs = append(errs, fmt.Errorf("--domain: %q is no DNS suffix; the usual is cluster.local", o.Domain))
+	}
+	return errors.Join(errs...)
+}
+
+func containsFold(list []string, s string) bool {
+	for _, l := range list {
+		if strings.EqualFold(l, s) {
+			return true
+		}
+	}
+	return false
+}

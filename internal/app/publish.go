@@ -1,0 +1,116 @@
+package app
+
+import (
+	"fairway/internal/compile"
+	"fairway/internal/envoy"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+	"fairway/internal/xds"
+)
+
+// published is a table of the graph whose rows are resources of one type.
+type published = table.Table[mesh.ResourceKey, *envoy.Encoded]
+
+// typed is one type of resource and the tables that hold its rows.
+type typed struct {
+	typeURL string
+	tables  []*published
+}
+
+func outputs(out compile.Outputs) []typed {
+	return []typed{
+		{xds.ClusterType, out.Clusters},
+		{xds.EndpointType, out.Loads},
+		{xds.ListenerType, out.Listeners},
+		{xds.RouteType, out.Routes},
+		{xds.VirtualHostType, out.VirtualHosts},
+	}
+}
+
+// publisher turns what changed in a turn into what the library publishes. Only the loop calls it.
+type publisher struct {
+	graph   *compile.Graph
+	library *xds.Library
+	outputs []typed
+	shelves map[mesh.Shelf]xds.ShelfKey // names of shelves, formatted once
+}
+
+func newPublisher(g *compile.Graph, l *xds.Library) *publisher {
+	return &publisher{graph: g, library: l, outputs: outputs(g.Out), shelves: map[mesh.Shelf]xds.ShelfKey{}}
+}
+
+// publish hands the library what the turn changed and returns how many resources that were.
+func (p *publisher) publish(turn table.Turn) int {
+	var changes []xds.Change
+	for _, out := range p.outputs {
+		for _, t := range out.tables {
+			for c := range table.Changes(t) {
+				if change, ok := p.change(out.typeURL, c); ok {
+					changes = append(changes, change)
+				}
+			}
+		}
+	}
+	var attach []xds.Attach
+	for c := range table.Changes(p.graph.Out.Attachments) {
+		attach = append(attach, p.attach(c))
+	}
+	if len(changes)+len(attach) > 0 {
+		p.library.Publish(turn.Version, changes, attach...)
+	}
+	return len(changes)
+}
+
+// change is one resource's; a row that may not be sent changes nothing, so that proxies keep what they have.
+func (p *publisher) change(typeURL string, c table.Change[mesh.ResourceKey, *envoy.Encoded]) (xds.Change, bool) {
+	out := xds.Change{Shelf: p.shelf(c.Key.Shelf), Type: typeURL, Name: c.Key.Name}
+	if !c.Has {
+		return out, true
+	}
+	if c.New.Err != nil {
+		return out, false
+	}
+	out.Resource = resource(typeURL, c.Key.Name, c.New)
+	return out, true
+}
+
+func resource(typeURL, name string, e *envoy.Encoded) *xds.Resource {
+	opts := xds.ResourceOptions{Needs: e.Needs, Load: e.Load}
+	if e.Bare != nil {
+		const virtualHosts = 2 // field number in envoy.config.route.v3.RouteConfiguration
+		opts.Bare = &xds.Part{Body: e.Bare.Body, MemberType: xds.VirtualHostType, MemberPrefix: e.Bare.Prefix, Field: virtualHosts}
+	}
+	return xds.NewResource(typeURL, name, e.Version, e.Body, opts)
+}
+
+func (p *publisher) attach(c table.Change[mesh.ProxyID, mesh.Attachment]) xds.Attach {
+	a := xds.Attach{Proxy: xds.ProxyID(c.Key)}
+	if !c.Has {
+		return a
+	}
+	a.To = &xds.Attachment{Stacks: map[string][]xds.ShelfKey{
+		xds.ClusterType:     p.stack(c.New.Clusters),
+		xds.EndpointType:    p.stack(c.New.Loads),
+		xds.ListenerType:    p.stack(c.New.Listeners),
+		xds.RouteType:       p.stack(c.New.Routes),
+		xds.VirtualHostType: p.stack(c.New.VirtualHosts),
+	}}
+	return a
+}
+
+func (p *publisher) stack(shelves []mesh.Shelf) []xds.ShelfKey {
+	keys := make([]xds.ShelfKey, len(shelves))
+	for i, s := range shelves {
+		keys[i] = p.shelf(s)
+	}
+	return keys
+}
+
+func (p *publisher) shelf(s mesh.Shelf) xds.ShelfKey {
+	key, ok := p.shelves[s]
+	if !ok {
+		key = xds.ShelfKey(s.String())
+		p.shelves[s] = key
+	}
+	return key
+}

@@ -1,0 +1,124 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"fairway/internal/admin"
+	"fairway/internal/compile"
+	"fairway/internal/door"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+	"fairway/internal/xds"
+)
+
+// errNotSynced is why a control plane is not ready: it serves no proxy before it has read everything once.
+var errNotSynced = errors.New("sources are still being read")
+
+// Synced is closed once every source has been read and the first complete configuration is published.
+func (d *Discovery) Synced() <-chan struct{} { return d.synced }
+
+// Settled waits until all that sources had handed over when it was called is in force: turned, published, sent, and acknowledged by every connected proxy.
+func (d *Discovery) Settled(ctx context.Context) error {
+	done := make(chan struct{})
+	d.inbox.put(func(*compile.Graph) { close(done) })
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	turn, err := d.afterTurn(ctx)
+	if err != nil {
+		return err
+	}
+	return d.server.Wait(ctx, turn)
+}
+
+// afterTurn waits until the turn that has just taken its events is published.
+func (d *Discovery) afterTurn(ctx context.Context) (uint64, error) {
+	done := make(chan uint64, 1)
+	d.inbox.put(func(*compile.Graph) { done <- d.library.Turn() })
+	select {
+	case turn := <-done:
+		return turn, nil
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// Ready says why proxies are not served yet; nil once they are.
+func (d *Discovery) Ready() error {
+	select {
+	case <-d.synced:
+		return nil
+	default:
+		return errNotSynced
+	}
+}
+
+// Problems lists what users wrote that does not do what it says, in order of object and line.
+func (d *Discovery) Problems() []mesh.Problem {
+	problems := d.graph.Problems()
+	for _, w := range d.door.Waiting() {
+		problems = append(problems, waitingProblem(w))
+	}
+	slices.SortFunc(problems, mesh.CompareProblem)
+	return problems
+}
+
+// countProblems counts them by severity, for whoever scrapes the metrics.
+func (d *Discovery) countProblems() map[string]int {
+	counts := map[string]int{mesh.Info.String(): 0, mesh.Warning.String(): 0, mesh.Error.String(): 0}
+	for _, p := range d.Problems() {
+		counts[p.Severity.String()]++
+	}
+	return counts
+}
+
+// waitingProblem says of an object that waits at the door what for.
+func waitingProblem(w door.Waiting) mesh.Problem {
+	message := "this version waits for " + strings.Join(w.For, ", ") + ", which is not there yet; what was before it stays in force"
+	if w.Removal {
+		message = "it is removed once nothing refers to it any more: " + strings.Join(w.For, ", ")
+	}
+	return mesh.Problem{
+		Object: w.Ref, Code: "Waiting", Severity: mesh.Info, Message: message,
+		Fix: "nothing needs to be done if that is about to change; it is applied all the same at " + w.Until.Format(time.TimeOnly),
+	}
+}
+
+func (d *Discovery) pages() http.Handler {
+	pages := &admin.Pages{Graph: d.graph, Streams: d.server, Metrics: d.metrics, Ready: d.Ready, Problems: d.Problems, Proxy: d.proxies.find}
+	return pages.Handler()
+}
+
+// Streams is the protocol server, for tests that look at what proxies hold.
+func (d *Discovery) Streams() *xds.Server { return d.server }
+
+// Turn is the turn that was published last.
+func (d *Discovery) Turn() uint64 { return d.library.Turn() }
+
+// AfterTurn waits until a later turn than the given one is published.
+func (d *Discovery) AfterTurn(ctx context.Context, turn uint64) error {
+	return d.library.Await(ctx, turn+1)
+}
+
+// Connected waits until the proxy with this node id has a stream that has asked for that many types and has all of it acknowledged.
+func (d *Discovery) Connected(ctx context.Context, node string, types int) error {
+	return d.server.WaitUntil(ctx, func(streams []xds.ProxyStatus) bool {
+		return slices.ContainsFunc(streams, func(s xds.ProxyStatus) bool {
+			return string(s.Proxy) == node && len(s.Types) >= types && s.Synced
+		})
+	})
+}
+
+// LastTurn describes the last turn that had something to do.
+func (d *Discovery) LastTurn() table.Turn {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.last
+}

@@ -1,0 +1,89 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+
+	"fairway/internal/table"
+)
+
+// loop makes turns: one starts as soon as something has come in and the last one has ended. It alone touches the graph.
+func (d *Discovery) loop(ctx context.Context) error {
+	for {
+		select {
+		case <-d.inbox.wake:
+		case <-ctx.Done():
+			return nil
+		}
+		d.turn()
+	}
+}
+
+func (d *Discovery) turn() {
+	start := time.Now()
+	for _, apply := range d.inbox.take() {
+		apply(d.graph)
+	}
+	turn := d.graph.Store.Settle()
+	if turn.Staged > 0 {
+		resources := d.publisher.publish(turn)
+		d.graph.Store.Forget()
+		d.observe(turn, resources, time.Since(start))
+	}
+	d.markSynced(turn)
+}
+
+// observe tells metrics and log of a turn.
+func (d *Discovery) observe(turn table.Turn, resources int, took time.Duration) {
+	d.mu.Lock()
+	d.last = turn
+	d.mu.Unlock()
+	d.metrics.Turn(turn.Recomputed, turn.Changed, took)
+	d.metrics.Mesh(d.graph.Services(), d.graph.VirtualServices())
+	d.metrics.InternalErrors(len(turn.Panics))
+	d.metrics.Waiting(len(d.door.Waiting()))
+	if resources > 0 {
+		d.metrics.Trigger(triggerOf(turn.Inputs))
+	}
+	for _, p := range turn.Panics {
+		d.log.Error("a row kept its old value", "turn", turn.Version, "error", p)
+	}
+	d.log.LogAttrs(context.Background(), slog.LevelInfo, "turn",
+		slog.Uint64("turn", turn.Version), slog.String("cause", cause(turn)), slog.Int("staged", turn.Staged), slog.Int("rows", turn.Recomputed),
+		slog.Int("changed", turn.Changed), slog.Int("resources", resources), slog.Float64("ms", float64(took.Microseconds())/1000))
+}
+
+func cause(turn table.Turn) string { return strings.Join(turn.Inputs, ", ") }
+
+// triggerOf names a turn's cause as Istio's pilot_push_triggers does.
+func triggerOf(inputs []string) string {
+	for _, in := range inputs {
+		switch name, _, _ := strings.Cut(in, " "); name {
+		case "endpoints":
+			return "endpoint"
+		case "proxies":
+			return "proxy"
+		case "services", "ServiceEntry", "WorkloadEntry":
+			return "service"
+		}
+	}
+	return "config"
+}
+
+// markSynced opens the gates once a turn has seen everything that the sources found at start.
+func (d *Discovery) markSynced(turn table.Turn) {
+	select {
+	case <-d.synced:
+		return
+	default:
+	}
+	if !d.door.Synced() || !d.inbox.empty() {
+		return
+	}
+	close(d.synced)
+	took := time.Since(d.started)
+	d.metrics.Started(took)
+	d.log.Info("synced", "turn", turn.Version, "services", d.graph.Services(), "problems", len(d.Problems()), "ms", took.Milliseconds(), "grpc", d.GRPCAddr())
+}
