@@ -58,6 +58,7 @@ type Discovery struct {
 	// Guarded by mu.
 	mu   sync.Mutex
 	last table.Turn
+	next chan struct{} // closed with the next turn
 
 	synced chan struct{} // closed once the first turn after every source synced is published
 }
@@ -74,7 +75,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Discovery{opts: opts, log: opts.Log, started: time.Now(), inbox: newInbox(), synced: make(chan struct{})}
+	d := &Discovery{opts: opts, log: opts.Log, started: time.Now(), inbox: newInbox(), synced: make(chan struct{}), next: make(chan struct{})}
 	d.metrics = admin.NewMetrics(fairway.Version)
 	d.graph = compile.New(compile.Options{DomainSuffix: opts.Domain, RootNamespace: opts.Namespace})
 	d.library = xds.NewLibrary()

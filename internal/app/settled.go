@@ -87,7 +87,7 @@ func waitingProblem(w door.Waiting) mesh.Problem {
 	}
 	return mesh.Problem{
 		Object: w.Ref, Code: "Waiting", Severity: mesh.Info, Message: message,
-		Fix: "nothing needs to be done if that is about to change; it is applied all the same at " + w.Until.Format(time.TimeOnly),
+		Fix: "nothing needs to be done if that is about to change; it is applied all the same " + w.Until.Sub(w.Since).Round(time.Second).String() + " after it came",
 	}
 }
 
@@ -99,12 +99,21 @@ func (d *Discovery) pages() http.Handler {
 // Streams is the protocol server, for tests that look at what proxies hold.
 func (d *Discovery) Streams() *xds.Server { return d.server }
 
-// Turn is the turn that was published last.
-func (d *Discovery) Turn() uint64 { return d.library.Turn() }
-
-// AfterTurn waits until a later turn than the given one is published.
+// AfterTurn waits until a later turn than the given one is in force, whether or not it changed anything for proxies.
 func (d *Discovery) AfterTurn(ctx context.Context, turn uint64) error {
-	return d.library.Await(ctx, turn+1)
+	for {
+		d.mu.Lock()
+		last, next := d.last.Version, d.next
+		d.mu.Unlock()
+		if last > turn {
+			return nil
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // Connected waits until the proxy with this node id has a stream that has asked for that many types and has all of it acknowledged.

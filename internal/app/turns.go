@@ -39,6 +39,8 @@ func (d *Discovery) turn() {
 func (d *Discovery) observe(turn table.Turn, resources int, took time.Duration) {
 	d.mu.Lock()
 	d.last = turn
+	close(d.next)
+	d.next = make(chan struct{})
 	d.mu.Unlock()
 	d.metrics.Turn(turn.Recomputed, turn.Changed, took)
 	d.metrics.Mesh(d.graph.Services(), d.graph.VirtualServices())

@@ -68,7 +68,7 @@ func (w *world) remove(args []string) error {
 func (w *world) turnOf(do func() error) error {
 	ctx, cancel := bounded()
 	defer cancel()
-	before := w.discovery.Turn()
+	before := w.discovery.LastTurn().Version
 	if err := do(); err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func TestScenarios(t *testing.T) {
 		Setup:         func(env *testscript.Env) error { env.Values[worldKey{}] = newWorld(env); return nil },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"mesh":     command((*world).mesh),
-			"stop":     command((*world).stop),
+			"shutdown": command((*world).shutdown),
 			"apply":    command((*world).apply),
 			"delete":   command((*world).delete),
 			"place":    command((*world).place),

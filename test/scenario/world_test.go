@@ -82,7 +82,7 @@ func bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), 30*time.Second)
 }
 
-// mesh [flag=value…]: start a control plane. dir=rules reads that folder; grace=10s sets the door's grace. After stop, mesh starts a new one on the
+// mesh [flag=value…]: start a control plane. dir=rules reads that folder; grace=10s sets the door's grace. After shutdown, mesh starts a new one on the
 // same address, with what apply had set; clients come back by connect.
 func (w *world) mesh(args []string) error {
 	if w.discovery != nil {
@@ -134,8 +134,8 @@ func (w *world) mesh(args []string) error {
 	}
 }
 
-// stop ends the control plane; clients lose their streams and keep what they hold.
-func (w *world) stop([]string) error {
+// shutdown ends the control plane; clients lose their streams and keep what they hold.
+func (w *world) shutdown([]string) error {
 	for _, c := range w.clients {
 		c.Disconnect()
 	}
@@ -149,7 +149,7 @@ func (w *world) end() error {
 	if w.discovery == nil {
 		return nil
 	}
-	return w.stop(nil)
+	return w.shutdown(nil)
 }
 
 // settle waits until every connected proxy has acknowledged everything.
