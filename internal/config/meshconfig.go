@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -70,6 +71,16 @@ func DefaultMesh() *Object {
 	o := &Object{Key: Key{Kind: MeshConfig}, Spec: DefaultMeshConfig(), Ref: mesh.ObjectRef{Kind: string(MeshConfig)}}
 	o.Hash = hash(o)
 	return o
+}
+
+// addDefaultProviders puts the built-in providers behind the user's own, which replaced them: a user's of the same name counts.
+func addDefaultProviders(m *meshv1alpha1.MeshConfig) {
+	for _, p := range DefaultMeshConfig().ExtensionProviders {
+		named := func(own *meshv1alpha1.MeshConfig_ExtensionProvider) bool { return own.Name == p.Name }
+		if !slices.ContainsFunc(m.ExtensionProviders, named) {
+			m.ExtensionProviders = append(m.ExtensionProviders, p)
+		}
+	}
 }
 
 func newMeshNetworks() *meshv1alpha1.MeshNetworks { return new(meshv1alpha1.MeshNetworks) }

@@ -12,6 +12,7 @@ import (
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/apiserver/pkg/cel/environment"
@@ -90,24 +91,16 @@ func (r *ruleSet) passes(v any, budget *int64) bool {
 	return *budget >= 0
 }
 
-// check runs the rules on one value.
-func (r *ruleSet) check(ctx context.Context, w *draft, v any, at *path, budget *int64) {
-	left := *budget
-	if r.passes(v, &left) {
-		*budget = left
-		return
-	}
+// judge has the library run the rules on one value that does not pass.
+func (r *ruleSet) judge(v any, at *path, budget *int64) field.ErrorList {
 	r.strictOnce.Do(func() { r.strict = cel.NewValidator(r.bare(), false, celconfig.PerCallLimit) })
-	errs, left := r.strict.Validate(ctx, nil, nil, v, nil, *budget)
+	errs, left := r.strict.Validate(context.Background(), nil, nil, v, nil, *budget)
 	*budget = left
-	if len(errs) == 0 {
-		return
-	}
 	prefix := at.String()
 	for _, e := range errs {
 		e.Field = joinField(prefix, e.Field)
 	}
-	w.addErrors(errs)
+	return errs
 }
 
 // selfOnly binds the one variable that a rule of a new object sees.
@@ -176,13 +169,24 @@ func joinField(prefix, name string) string {
 	return prefix + "." + name
 }
 
-// rules runs all CEL rules at and below a place, in order.
-func (n *node) rules(ctx context.Context, w *draft, v any, at *path, budget *int64) {
-	if n == nil || !n.ruled || v == nil || *budget < 0 {
+// ruleWalk runs the CEL rules of a schema on one document.
+type ruleWalk struct {
+	schema *schema
+	draft  *draft
+	budget *int64 // what all rules together may cost
+}
+
+// walk runs all rules at and below a place, in order.
+func (r *ruleWalk) walk(n *node, v any, at *path) {
+	if n == nil || !n.ruled || v == nil || *r.budget < 0 {
 		return
 	}
 	if n.rule != nil {
-		n.rule.check(ctx, w, v, at, budget)
+		if left := *r.budget; n.rule.passes(v, &left) {
+			*r.budget = left
+		} else {
+			r.schema.addErrors(r.draft, n.rule.judge(v, at, r.budget))
+		}
 	}
 	switch v := v.(type) {
 	case map[string]any:
@@ -192,12 +196,12 @@ func (n *node) rules(ctx context.Context, w *draft, v any, at *path, budget *int
 				next = n.extra
 			}
 			here := at.key(k)
-			next.rules(ctx, w, v[k], &here, budget)
+			r.walk(next, v[k], &here)
 		}
 	case []any:
 		for i, e := range v {
 			here := at.at(i)
-			n.items.rules(ctx, w, e, &here, budget)
+			r.walk(n.items, e, &here)
 		}
 	}
 }

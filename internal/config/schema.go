@@ -1,7 +1,6 @@
 package config
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -10,9 +9,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 	"fairway/internal/config/schemas"
@@ -54,13 +53,9 @@ func (s *schema) validate(w *draft) bool {
 	if s.quick.check(w.tree, true) == yes {
 		return s.checkRules(w)
 	}
-	if s.unknownFields(w); w.failed {
-		return false
-	}
-	if s.openAPI(w); w.failed {
-		return false
-	}
-	return s.checkRules(w)
+	s.unknownFields(w)
+	s.openAPI(w)
+	return !w.failed && s.checkRules(w)
 }
 
 // unknownFields reports what an API server would prune.
@@ -104,58 +99,15 @@ func (s *schema) openAPI(w *draft) {
 		w.fail("", "NoSchema", s.strictErr.Error(), "")
 		return
 	}
-	w.addErrors(validation.ValidateCustomResource(nil, w.tree, s.strict))
+	s.addErrors(w, validation.ValidateCustomResource(nil, w.tree, s.strict))
+	s.addErrors(w, listtype.ValidateListSetsAndMaps(nil, s.root, w.tree))
 }
 
 // checkRules runs the CEL rules.
 func (s *schema) checkRules(w *draft) bool {
 	budget := int64(celconfig.RuntimeCELCostBudget)
-	s.quick.rules(context.Background(), w, w.tree, &path{}, &budget)
+	(&ruleWalk{schema: s, draft: w, budget: &budget}).walk(s.quick, w.tree, &path{})
 	return !w.failed
-}
-
-// addErrors turns the library's errors into problems.
-func (w *draft) addErrors(errs field.ErrorList) {
-	for _, e := range errs {
-		at := e.Field
-		if at == "<nil>" {
-			at = ""
-		}
-		message, fix := explain(e)
-		w.fail(at, code(e), message, fix)
-	}
-}
-
-func code(e *field.Error) string {
-	switch e.Type {
-	case field.ErrorTypeRequired:
-		return "Missing"
-	case field.ErrorTypeNotSupported:
-		return "UnknownValue"
-	case field.ErrorTypeTypeInvalid:
-		return "WrongType"
-	case field.ErrorTypeTooLong, field.ErrorTypeTooMany:
-		return "TooMuch"
-	}
-	return "Invalid"
-}
-
-// explain words an error of the library, without the field that is named already.
-func explain(e *field.Error) (message, fix string) {
-	switch e.Type {
-	case field.ErrorTypeRequired:
-		if e.Detail != "" {
-			return e.Detail, ""
-		}
-		return "the field is required", "set " + e.Field
-	case field.ErrorTypeNotSupported:
-		return show(e.BadValue) + " is not one of the values", strings.Replace(e.Detail, "supported values:", "write one of", 1)
-	}
-	detail := strings.TrimPrefix(e.Detail, e.Field+" in body ")
-	if _, omitted := e.BadValue.(field.OmitValueType); omitted || e.BadValue == nil || e.BadValue == "" {
-		return detail, ""
-	}
-	return show(e.BadValue) + ": " + detail, ""
 }
 
 func deepCopy(v any) any {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -78,7 +79,7 @@ func parseNodes(text []byte) (*yaml.Node, *syntaxError) {
 	case errors.Is(err, io.EOF):
 		return nil, nil
 	case err != nil:
-		return nil, yamlError(err)
+		return nil, yamlError(err, text)
 	}
 	if len(doc.Content) == 0 {
 		return nil, nil
@@ -97,7 +98,7 @@ func safeDecode(dec *yaml.Decoder, doc *yaml.Node) (err error) {
 }
 
 // yamlError takes the line out of the library's text ("yaml: line 3: …").
-func yamlError(err error) *syntaxError {
+func yamlError(err error, text []byte) *syntaxError {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	e := &syntaxError{line: 1, message: "not valid YAML: " + message}
 	if rest, ok := strings.CutPrefix(message, "line "); ok {
@@ -107,7 +108,20 @@ func yamlError(err error) *syntaxError {
 			}
 		}
 	}
+	if bytes.Contains(lineOf(text, e.line), []byte{'\t'}) {
+		e.fix = "indent with spaces: YAML allows no tabs there"
+	}
 	return e
+}
+
+// lineOf returns one line of a text, counted from 1.
+func lineOf(text []byte, n int) []byte {
+	for line := range bytes.Lines(text) {
+		if n--; n == 0 {
+			return line
+		}
+	}
+	return nil
 }
 
 // builder turns YAML nodes into a tree.

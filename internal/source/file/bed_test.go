@@ -203,6 +203,9 @@ func (c *clock) After(d time.Duration) <-chan time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked, c.timer = d, make(chan time.Time, 1)
+	if d == 0 {
+		c.timer <- c.now
+	}
 	c.serial++
 	c.cond.Broadcast()
 	return c.timer

@@ -1,0 +1,163 @@
+package file
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"fairway/internal/config"
+	"fairway/internal/source"
+)
+
+// deaf is a watcher that hears nothing but what a test says.
+type deaf struct {
+	watcher
+	list chan []event
+}
+
+func (d deaf) add(string) error       { return nil }
+func (d deaf) drop(string)            {}
+func (d deaf) events() <-chan []event { return d.list }
+
+// TestDroppedEvents: after an overflow of the kernel's queue all files are looked through, and what changed waits for quiet.
+func TestDroppedEvents(t *testing.T) {
+	b := newBed(t, "a.yaml", entryText("a", "a.com"), "b.yaml", entryText("b", "b.com"), "c.yaml", entryText("c", "c.com"))
+	d, err := config.NewDecoder(config.Options{})
+	b.must(err)
+	o := Options{Dirs: []string{b.dir}, Decoder: d, Quiet: quiet, Clock: Clock{Now: b.clock.Now, After: b.clock.After}}.withDefaults()
+	r := newRunner(o, deaf{}, b)
+	r.start()
+	b.next()
+	b.write("a.yaml", entryText("a", "a-longer-name.com"))
+	b.must(os.Remove(b.path("b.yaml")))
+	b.write("d.yaml", entryText("d", "d.com"))
+	r.take([]event{{what: lost}})
+	r.scan(never)
+	r.step()
+	b.none()
+	b.clock.now = b.clock.now.Add(quiet)
+	r.timeUp()
+	r.step()
+	if batch := b.next(); len(batch.Set) != 2 || len(batch.Delete) != 1 {
+		t.Errorf("set %v, delete %v", batch.Set, batch.Delete)
+	}
+	b.inForce("a a.yaml:1", "c c.yaml:1", "d d.yaml:1")
+}
+
+// TestTenThousandFiles: that many files are one batch at the start, and one changed file is one object.
+func TestTenThousandFiles(t *testing.T) {
+	b := newBed(t)
+	writeMany(t, b.dir, 10_000)
+	if batch := b.start(); len(batch.Set) != 10_000 {
+		t.Fatalf("%d objects", len(batch.Set))
+	}
+	b.place("d7/7.yaml", entryText("svc-7", "other.com"))
+	if batch := b.next(); len(batch.Set) != 1 || len(batch.Problems) != 1 {
+		t.Errorf("%d objects, %d files", len(batch.Set), len(batch.Problems))
+	}
+}
+
+func writeMany(tb testing.TB, dir string, n int) {
+	for i := range n {
+		sub := filepath.Join(dir, fmt.Sprintf("d%d", i%100))
+		if i < 100 {
+			if err := os.Mkdir(sub, 0o755); err != nil {
+				tb.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(sub, fmt.Sprintf("%d.yaml", i)), []byte(entryText(fmt.Sprintf("svc-%d", i), fmt.Sprintf("svc-%d.com", i))), 0o644); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+type sinkFunc func(source.Batch)
+
+func (f sinkFunc) Apply(b source.Batch) { f(b) }
+
+// BenchmarkStart reads 10,000 files of one object each, with a decoder that has seen nothing yet.
+func BenchmarkStart(b *testing.B) {
+	dir := b.TempDir()
+	writeMany(b, dir, 10_000)
+	b.ReportAllocs()
+	for b.Loop() {
+		d, err := config.NewDecoder(config.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		o := Options{Dirs: []string{dir}, Decoder: d, Clock: Clock{Now: func() time.Time { return time.Now().Add(time.Hour) }}}.withDefaults()
+		got := 0
+		newRunner(o, deaf{}, sinkFunc(func(batch source.Batch) { got = len(batch.Set) })).start()
+		if got != 10_000 {
+			b.Fatal(got)
+		}
+	}
+}
+
+// BenchmarkRename is from a rename into a tree of 10,000 files to Apply.
+func BenchmarkRename(b *testing.B) {
+	dir := b.TempDir()
+	writeMany(b, dir, 10_000)
+	d, err := config.NewDecoder(config.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s, err := New(Options{Dirs: []string{dir}, Decoder: d, Clock: Clock{Now: func() time.Time { return time.Now().Add(time.Hour) }}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done, applied := make(chan error), make(chan struct{}, 100)
+	go func() { done <- s.Run(ctx, sinkFunc(func(source.Batch) { applied <- struct{}{} })) }()
+	defer func() { cancel(); <-done }()
+	<-applied
+	tmp := filepath.Join(b.TempDir(), "x")
+	for i := 0; b.Loop(); i++ {
+		b.StopTimer()
+		if err := os.WriteFile(tmp, []byte(entryText("svc-7", fmt.Sprintf("h%d.com", i))), 0o644); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		if err := os.Rename(tmp, filepath.Join(dir, "d7", "7.yaml")); err != nil {
+			b.Fatal(err)
+		}
+		<-applied
+	}
+}
+
+// FuzzDocuments: whatever stands in a file, it is taken apart and decoded without a panic, every document is part of the file at the line it
+// claims, and what one edit makes of it keeps or replaces objects, never both.
+func FuzzDocuments(f *testing.F) {
+	f.Add(entryText("a", "a.com")+"---\n"+entryText("b", "b.com"), entryText("a", "x.com"))
+	f.Add("---\n# c\n--- {a: b}\n...\n%YAML 1.1\n---\n- x\n", "a: [\n")
+	f.Add(`{"kind":"ServiceEntry"}`, "kind: List\nitems: []\n")
+	f.Add("a: &a [*a]\n", "\xef\xbb\xbfkind: Gateway\nmetadata: {name: g}\napiVersion: networking.istio.io/v1\nspec: {}\n")
+	d, err := config.NewDecoder(config.Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, before, after string) {
+		l := newLedger()
+		for _, text := range []string{before, after, before} {
+			var results []entry
+			for _, doc := range config.Split("f.yaml", []byte(text)) {
+				results = append(results, decode(d, "", doc, l.byText("f.yaml")))
+			}
+			l.replace("f.yaml", stamp{}, keepGood(l.entries("f.yaml"), results))
+			batch, _ := l.flush()
+			for _, o := range batch.Set {
+				if o.Ref.Line < 1 || l.out[o.Key] != o {
+					t.Errorf("%v at line %d", o.Key, o.Ref.Line)
+				}
+			}
+			for _, k := range batch.Delete {
+				if l.out[k] != nil {
+					t.Errorf("%v deleted and in force", k)
+				}
+			}
+		}
+	})
+}
