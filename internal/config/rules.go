@@ -2,8 +2,6 @@ package config
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"sync"
 
 	celgo "github.com/google/cel-go/cel"
@@ -176,7 +174,7 @@ type ruleWalk struct {
 	budget *int64 // what all rules together may cost
 }
 
-// walk runs all rules at and below a place, in order.
+// walk runs all rules at and below a place. Their problems are put in order afterwards.
 func (r *ruleWalk) walk(n *node, v any, at *path) {
 	if n == nil || !n.ruled || v == nil || *r.budget < 0 {
 		return
@@ -190,13 +188,13 @@ func (r *ruleWalk) walk(n *node, v any, at *path) {
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		for _, k := range slices.Sorted(maps.Keys(v)) {
+		for k, e := range v {
 			next := n.props[k]
 			if next == nil {
 				next = n.extra
 			}
 			here := at.key(k)
-			r.walk(next, v[k], &here)
+			r.walk(next, e, &here)
 		}
 	case []any:
 		for i, e := range v {

@@ -23,6 +23,7 @@ type schema struct {
 	versions []string
 	root     *structural.Structural
 	quick    *node
+	defaults bool // some field has a default
 	internal *apiextensions.JSONSchemaProps
 
 	strictOnce sync.Once
@@ -42,17 +43,30 @@ func loadSchema(name Kind) (*schema, error) {
 	if s.root, err = structural.NewStructural(s.internal); err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", name, err)
 	}
-	s.quick = newNode(s.root)
+	s.quick, s.defaults = newNode(s.root), hasDefaults(s.root)
 	return s, nil
+}
+
+func hasDefaults(s *structural.Structural) bool {
+	found := false
+	visitor := structural.Visitor{Structural: func(s *structural.Structural) bool {
+		found = found || s.Default.Object != nil
+		return false
+	}}
+	visitor.Visit(s)
+	return found
 }
 
 // validate says whether the tree is valid, and fills in defaults. If not, the problems are added to the draft.
 func (s *schema) validate(w *draft) bool {
-	defaulting.PruneNonNullableNullsWithoutDefaults(w.tree, s.root)
-	defaulting.Default(w.tree, s.root)
+	if s.defaults {
+		defaulting.Default(w.tree, s.root)
+	}
 	if s.quick.check(w.tree, true) == yes {
 		return s.checkRules(w)
 	}
+	defaulting.PruneNonNullableNullsWithoutDefaults(w.tree, s.root) // where there is nothing to drop, the quick walk found nothing
+	defaulting.Default(w.tree, s.root)
 	s.unknownFields(w)
 	s.openAPI(w)
 	return !w.failed && s.checkRules(w)
