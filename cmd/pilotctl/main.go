@@ -13,9 +13,10 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := ctl.Command(fairway.Version).ExecuteContext(ctx); err != nil {
+	err := ctl.Command(fairway.Version).ExecuteContext(ctx)
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "pilotctl: %v\n", err)
-		os.Exit(1)
 	}
+	stop()
+	os.Exit(ctl.ExitCode(err))
 }

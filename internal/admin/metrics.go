@@ -2,6 +2,7 @@ package admin
 
 import (
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,18 +13,17 @@ import (
 type Metrics struct {
 	Registry *prometheus.Registry
 
+	work atomic.Uint64
+
 	streams     *prometheus.GaugeVec
 	pushes      *prometheus.CounterVec
 	resources   *prometheus.CounterVec
 	bytes       *prometheus.CounterVec
 	sizes       *prometheus.HistogramVec
-	rejects     map[string]prometheus.Gauge
-	allRejects  *prometheus.CounterVec
-	expired     *prometheus.CounterVec
+	rejects     *prometheus.CounterVec
 	timeouts    prometheus.Counter
 	internal    prometheus.Counter
 	convergence prometheus.Histogram
-	queue       prometheus.Histogram
 	sendTime    *prometheus.HistogramVec
 	pushTime    *prometheus.HistogramVec
 	updates     *prometheus.CounterVec
@@ -32,6 +32,7 @@ type Metrics struct {
 	virtual     prometheus.Gauge
 	turns       prometheus.Counter
 	turnTime    prometheus.Histogram
+	contextTime prometheus.Histogram
 	rows        prometheus.Counter
 	changed     prometheus.Counter
 	waiting     prometheus.Gauge
@@ -57,7 +58,7 @@ func TypeLabel(typeURL string) string {
 	return name
 }
 
-// NewMetrics makes the counters. version is what the program calls itself.
+// NewMetrics makes the counters. version is what the program calls itself. What is counted at each scrape comes with Watch.
 func NewMetrics(version string) *Metrics {
 	fine := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 3, 5, 10, 20, 30}
 	m := &Metrics{
@@ -67,34 +68,28 @@ func NewMetrics(version string) *Metrics {
 		resources:   counters("fairway_xds_sent_resources_total", "Resources sent and removals told over xDS, by type.", "type"),
 		bytes:       counters("fairway_xds_sent_bytes_total", "Bytes of responses sent over xDS before HTTP/2 framing, by type.", "type"),
 		sizes:       histograms("pilot_xds_config_size_bytes", "Distribution of the sizes of responses sent.", []float64{1, 10000, 1000000, 4000000, 10000000, 40000000}, "type"),
-		allRejects:  counters("pilot_total_xds_rejects", "Responses that proxies refused, by type.", "type"),
-		expired:     counters("pilot_xds_expired_nonce", "Requests that answered an outdated response.", "type"),
+		rejects:     counters("pilot_total_xds_rejects", "Responses that proxies refused, by type.", "type"),
 		timeouts:    counter("pilot_xds_write_timeout", "Streams cut because the proxy did not read."),
-		internal:    counter("pilot_total_xds_internal_errors", "Resources held back or rows kept because of an error inside the control plane."),
+		internal:    counter("pilot_total_xds_internal_errors", "Rows that kept their old value because computing them failed."),
 		convergence: histogram("pilot_proxy_convergence_time", "Seconds from the publication of a change to its acknowledgement by a proxy.", fine),
-		queue:       histogram("pilot_proxy_queue_time", "Seconds that changes waited in a stream before they were sent.", fine),
 		sendTime:    histograms("pilot_xds_send_time", "Seconds that sending a response took, by type.", fine, "type"),
-		pushTime:    histograms("pilot_xds_push_time", "Seconds that making and sending a response took, by type.", fine, "type"),
+		pushTime:    histograms("pilot_xds_push_time", "Seconds that a response took until the transport had it, by type; its resources were made before, once for all proxies.", fine, "type"),
 		updates:     counters("pilot_inbound_updates", "Changes that sources handed over, by kind.", "type"),
 		triggers:    counters("pilot_push_triggers", "Turns that changed something for proxies, by cause.", "type"),
 		services:    gauge("pilot_services", "Services known to this control plane."),
 		virtual:     gauge("pilot_virt_services", "VirtualServices known to this control plane."),
 		turns:       counter("fairway_turns_total", "Turns of the graph."),
 		turnTime:    histogram("fairway_turn_seconds", "Seconds a turn took, publishing included.", fine),
+		contextTime: histogram("pilot_pushcontext_init_seconds", "Seconds it took to bring all tables up to date with a change: a turn, under Istio's name.", fine),
 		rows:        counter("fairway_rows_recomputed_total", "Rows recomputed in all turns."),
 		changed:     counter("fairway_rows_changed_total", "Rows that came out different in all turns."),
 		waiting:     gauge("fairway_waiting_objects", "Objects that wait for what they refer to."),
 		startup:     gauge("startup_duration_seconds", "Seconds from start to the first complete configuration."),
-		rejects:     map[string]prometheus.Gauge{},
-	}
-	for _, t := range []string{"cds", "eds", "lds", "rds"} {
-		m.rejects[t] = gauge("pilot_xds_"+t+"_reject", "Proxies whose last answer to "+t+" was a refusal.")
-		m.Registry.MustRegister(m.rejects[t])
 	}
 	info := gauges("pilot_info", "What this control plane is.", "version")
 	info.WithLabelValues(version).Set(1)
-	m.Registry.MustRegister(m.streams, m.pushes, m.resources, m.bytes, m.sizes, m.allRejects, m.expired, m.timeouts, m.internal, m.convergence, m.queue,
-		m.sendTime, m.pushTime, m.updates, m.triggers, m.services, m.virtual, m.turns, m.turnTime, m.rows, m.changed, m.waiting, m.startup, info,
+	m.Registry.MustRegister(m.streams, m.pushes, m.resources, m.bytes, m.sizes, m.rejects, m.timeouts, m.internal, m.convergence,
+		m.sendTime, m.pushTime, m.updates, m.triggers, m.services, m.virtual, m.turns, m.turnTime, m.contextTime, m.rows, m.changed, m.waiting, m.startup, info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -123,13 +118,18 @@ func histograms(name, help string, buckets []float64, labels ...string) *prometh
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 }
 
+// Work grows with every turn, response and stream: what it does not change in, was quiet.
+func (m *Metrics) Work() uint64 { return m.work.Load() }
+
 // Connected counts a proxy that came (1) or went (-1).
 func (m *Metrics) Connected(version string, delta int) {
+	m.work.Add(1)
 	m.streams.WithLabelValues(version).Add(float64(delta))
 }
 
 // Sent counts one response.
 func (m *Metrics) Sent(typeURL string, resources, bytes int, took time.Duration) {
+	m.work.Add(1)
 	t := TypeLabel(typeURL)
 	m.pushes.WithLabelValues(t).Inc()
 	m.resources.WithLabelValues(t).Add(float64(resources))
@@ -139,26 +139,13 @@ func (m *Metrics) Sent(typeURL string, resources, bytes int, took time.Duration)
 	m.pushTime.WithLabelValues(t).Observe(took.Seconds())
 }
 
-// Converged observes how long after its turn a change was sent.
-func (m *Metrics) Converged(d time.Duration) {
-	m.convergence.Observe(d.Seconds())
-	m.queue.Observe(d.Seconds())
-}
+// Converged observes how long after its turn a change was acknowledged.
+func (m *Metrics) Converged(d time.Duration) { m.convergence.Observe(d.Seconds()) }
 
 // Rejected counts a refusal.
 func (m *Metrics) Rejected(typeURL string) {
-	m.allRejects.WithLabelValues(TypeLabel(typeURL)).Inc()
+	m.rejects.WithLabelValues(TypeLabel(typeURL)).Inc()
 }
-
-// RejectedNow sets how many proxies' last answer to a type was a refusal.
-func (m *Metrics) RejectedNow(typeURL string, proxies int) {
-	if g, ok := m.rejects[TypeLabel(typeURL)]; ok {
-		g.Set(float64(proxies))
-	}
-}
-
-// StaleNonce counts a request that answered an outdated response.
-func (m *Metrics) StaleNonce(typeURL string) { m.expired.WithLabelValues(TypeLabel(typeURL)).Inc() }
 
 // WriteTimeout counts a stream that was cut because the proxy did not read.
 func (m *Metrics) WriteTimeout() { m.timeouts.Inc() }
@@ -175,10 +162,12 @@ func (m *Metrics) Update(kind string, n int) {
 
 // Turn observes one turn.
 func (m *Metrics) Turn(recomputed, changed int, took time.Duration) {
+	m.work.Add(1)
 	m.turns.Inc()
 	m.rows.Add(float64(recomputed))
 	m.changed.Add(float64(changed))
 	m.turnTime.Observe(took.Seconds())
+	m.contextTime.Observe(took.Seconds())
 }
 
 // Trigger counts a turn that changed something for proxies.
@@ -188,25 +177,6 @@ func (m *Metrics) Trigger(cause string) { m.triggers.WithLabelValues(cause).Inc(
 func (m *Metrics) Mesh(services, virtualServices int) {
 	m.services.Set(float64(services))
 	m.virtual.Set(float64(virtualServices))
-}
-
-// CountProblems has the problems in force counted, by severity, whenever somebody scrapes; counting them costs as much as there are.
-func (m *Metrics) CountProblems(count func() map[string]int) {
-	m.Registry.MustRegister(problemCollector{count})
-}
-
-type problemCollector struct{ count func() map[string]int }
-
-func (c problemCollector) Describe(ch chan<- *prometheus.Desc) { ch <- problemsDesc() }
-
-func (c problemCollector) Collect(ch chan<- prometheus.Metric) {
-	for severity, n := range c.count() {
-		ch <- prometheus.MustNewConstMetric(problemsDesc(), prometheus.GaugeValue, float64(n), severity)
-	}
-}
-
-func problemsDesc() *prometheus.Desc {
-	return prometheus.NewDesc("fairway_problems", "Problems in force, by severity.", []string{"severity"}, nil)
 }
 
 // Waiting sets how many objects wait for what they refer to.

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -28,27 +27,33 @@ type Pages struct {
 	Proxy    func(xds.ProxyID) (mesh.Proxy, bool) // of a connected proxy
 }
 
-// Handler returns all pages. "/debug" lists them.
+// debugPage is one page below /debug.
+type debugPage struct {
+	path, about string
+	serve       http.HandlerFunc
+}
+
+func (p *Pages) debug() []debugPage {
+	return []debugPage{
+		{"syncz", "per proxy and type, what was sent and what acknowledged", p.syncz},
+		{"config_dump", "what a proxy was sent, as Envoy's admin page has it: ?proxyID=", p.configDump},
+		{"resourcez", "the same, one type by name: ?proxyID=&type=cds|eds|lds|rds|vhds", p.resourcez},
+		{"registryz", "services, and which registry's won", p.registryz},
+		{"endpointz", "endpoints by service", p.endpointz},
+		{"configz", "objects in force: ?kind=", p.configz},
+		{"tablez", "the control plane's tables; the rows of one: ?table=&filter=&format=text|json", p.tablez},
+		{"problems", "what users wrote that does not do what it says: ?severity=info|warning|error, and worse", p.problems},
+		{"connections", "the same as syncz", p.syncz},
+	}
+}
+
+// Handler returns all pages. "/debug" lists them. Each answers GET and HEAD.
 func (p *Pages) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ready", p.ready)
 	mux.HandleFunc("GET /healthz/ready", p.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(p.Metrics.Registry, promhttp.HandlerOpts{}))
-	debug := []struct {
-		path, about string
-		serve       http.HandlerFunc
-	}{
-		{"syncz", "per proxy and type, what was sent and what acknowledged", p.syncz},
-		{"config_dump", "what a proxy was sent, as Envoy's admin page has it: ?proxyID=", p.configDump},
-		{"resourcez", "the same, one type by name: ?proxyID=&type=cds|eds|lds|rds", p.resourcez},
-		{"registryz", "services, and which registry's won", p.registryz},
-		{"endpointz", "endpoints by service", p.endpointz},
-		{"configz", "objects in force: ?kind=", p.configz},
-		{"tablez", "the control plane's tables; the rows of one: ?table=&filter=", p.tablez},
-		{"problems", "what users wrote that does not do what it says: ?severity=", p.problems},
-		{"connections", "the same as syncz", p.syncz},
-	}
-	for _, d := range debug {
+	for _, d := range p.debug() {
 		mux.HandleFunc("GET /debug/"+d.path, d.serve)
 	}
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
@@ -56,33 +61,53 @@ func (p *Pages) Handler() http.Handler {
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	list := func(w http.ResponseWriter, _ *http.Request) {
-		for _, d := range debug {
-			fmt.Fprintf(w, "/debug/%-12s %s\n", d.path, d.about)
-		}
-		fmt.Fprintln(w, "/debug/pprof/       profiles")
-	}
-	mux.HandleFunc("GET /debug", list)
-	mux.HandleFunc("GET /debug/list", list)
+	mux.HandleFunc("GET /debug", p.list)
+	mux.HandleFunc("GET /debug/list", p.list)
+	mux.HandleFunc("GET /debug/", func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, fmt.Sprintf("there is no page %s; /debug lists them", r.URL.Path), http.StatusNotFound)
+	})
 	return mux
+}
+
+func (p *Pages) list(w http.ResponseWriter, _ *http.Request) {
+	var b strings.Builder
+	for _, d := range p.debug() {
+		fmt.Fprintf(&b, "/debug/%-12s %s\n", d.path, d.about)
+	}
+	fmt.Fprintln(&b, "/debug/pprof/       profiles")
+	writeText(w, b.String())
 }
 
 func (p *Pages) ready(w http.ResponseWriter, _ *http.Request) {
 	if err := p.Ready(); err != nil {
 		http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
+		return
 	}
+	writeText(w, "ready\n")
+}
+
+// write sends a page. Whoever asked may have left: nobody is there to be told.
+func write(w http.ResponseWriter, contentType string, body []byte) {
+	w.Header().Set("Content-Type", contentType)
+	_, _ = w.Write(body)
+}
+
+func writeText(w http.ResponseWriter, text string) {
+	write(w, "text/plain; charset=utf-8", []byte(text))
 }
 
 func writeJSON(w http.ResponseWriter, v any) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		fail(w, err)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Write(b.Bytes())
+	write(w, "application/json", append(text, '\n'))
+}
+
+// fail answers with an error of ours.
+func fail(w http.ResponseWriter, err error) {
+	http.Error(w, err.Error(), http.StatusInternalServerError)
 }
 
 func (p *Pages) registryz(w http.ResponseWriter, _ *http.Request) {
@@ -133,7 +158,7 @@ func (p *Pages) configz(w http.ResponseWriter, r *http.Request) {
 		}
 		spec, err := protoJSON(o.Spec)
 		if err != nil {
-			http.Error(w, fmt.Sprintf("%s: %v", o.Key, err), http.StatusInternalServerError)
+			fail(w, fmt.Errorf("%s: %w", o.Key, err))
 			return
 		}
 		out = append(out, page.ObjectInfo{Kind: string(o.Kind), Namespace: o.Namespace, Name: o.Name, File: o.Ref.File, Line: o.Ref.Line, Spec: spec})
@@ -141,25 +166,42 @@ func (p *Pages) configz(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, out)
 }
 
+// tablez lists the tables, or the rows of one.
 func (p *Pages) tablez(w http.ResponseWriter, r *http.Request) {
-	name := r.URL.Query().Get("table")
+	query := r.URL.Query()
+	name := query.Get("table")
 	if name == "" {
 		out := []page.TableInfo{}
 		for _, t := range p.Graph.Store.Tables() {
-			out = append(out, page.TableInfo{Name: t.Name, Kind: string(t.Kind), Rows: t.Rows, Edges: t.Edges, Recomputed: uint64(t.Recomputed)})
+			out = append(out, page.TableInfo{Name: t.Name, Kind: string(t.Kind), Rows: t.Rows, Edges: t.Edges, Recomputed: t.Recomputed})
 		}
 		writeJSON(w, out)
 		return
 	}
-	var b bytes.Buffer
+	var listing table.Listing
 	var err error
-	p.Graph.Store.Read(func(tx *table.Tx) { err = p.Graph.Store.Print(&b, tx, name, r.URL.Query().Get("filter")) })
+	p.Graph.Store.Read(func(tx *table.Tx) { listing, err = p.Graph.Store.List(tx, name, query.Get("filter")) })
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusNotFound)
+		http.Error(w, fmt.Sprintf("there is no table %q; /debug/tablez lists them", name), http.StatusNotFound)
 		return
 	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Write(b.Bytes())
+	p.writeListing(w, listing, query.Get("format"))
+}
+
+func (p *Pages) writeListing(w http.ResponseWriter, listing table.Listing, format string) {
+	switch format {
+	case "json":
+		writeJSON(w, page.Table{Name: listing.Table, Header: listing.Header, Rows: listing.Rows})
+	case "", "text":
+		var b strings.Builder
+		if err := listing.Write(&b); err != nil {
+			fail(w, err)
+			return
+		}
+		writeText(w, b.String())
+	default:
+		http.Error(w, fmt.Sprintf("format %q: want text or json", format), http.StatusBadRequest)
+	}
 }
 
 func (p *Pages) problems(w http.ResponseWriter, r *http.Request) {

@@ -2,17 +2,13 @@ package admin
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
-	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/types/known/anypb"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"fairway/internal/admin/page"
 	"fairway/internal/xds"
@@ -55,21 +51,57 @@ func (p *Pages) sync(s xds.ProxyStatus) page.ProxySync {
 	return line
 }
 
-// find returns the connected proxy that a request names by node id, by name, or by name without namespace.
-func (p *Pages) find(name string) (xds.ProxyID, error) {
+// errAmbiguous says that a name fits several proxies.
+var errAmbiguous = errors.New("several proxies fit")
+
+// find returns the stream of the proxy that a request names by node id, by name.namespace, or by name alone; the youngest of several. What fits exactly goes first.
+func (p *Pages) find(name string) (xds.ProxyStatus, error) {
 	if name == "" {
-		return "", fmt.Errorf("say which proxy: ?proxyID=")
+		return xds.ProxyStatus{}, errors.New("say which proxy: ?proxyID=; /debug/syncz lists them")
 	}
+	var best int
+	var found []xds.ProxyStatus // one a proxy
 	for _, s := range p.Streams.Status() {
-		parts := strings.Split(string(s.Proxy), "~")
-		if string(s.Proxy) == name || len(parts) == 4 && (parts[2] == name || strings.HasPrefix(parts[2], name+".")) {
-			return s.Proxy, nil
+		fit := page.Fit(string(s.Proxy), name)
+		switch {
+		case fit == 0 || fit < best:
+			continue
+		case fit > best:
+			best, found = fit, nil
 		}
+		if n := len(found); n > 0 && found[n-1].Proxy == s.Proxy {
+			found = found[:n-1]
+		}
+		found = append(found, s)
 	}
-	return "", fmt.Errorf("no connected proxy is called %q; /debug/syncz lists them", name)
+	switch len(found) {
+	case 0:
+		return xds.ProxyStatus{}, fmt.Errorf("no connected proxy is called %q; /debug/syncz lists them", name)
+	case 1:
+		return found[0], nil
+	}
+	ids := make([]string, len(found))
+	for i, s := range found {
+		ids[i] = string(s.Proxy)
+	}
+	return xds.ProxyStatus{}, fmt.Errorf("%w %q, name one of them in full: %s", errAmbiguous, name, strings.Join(ids, ", "))
 }
 
-// types that a page shows under a short name: route configurations come with their virtual hosts.
+// proxy answers a request that names no proxy, or several, by itself.
+func (p *Pages) proxy(w http.ResponseWriter, name string) (xds.ProxyStatus, bool) {
+	s, err := p.find(name)
+	switch {
+	case err == nil:
+		return s, true
+	case name == "" || errors.Is(err, errAmbiguous):
+		http.Error(w, err.Error(), http.StatusBadRequest)
+	default:
+		http.Error(w, err.Error(), http.StatusNotFound)
+	}
+	return s, false
+}
+
+// shown are the types that a page shows under a short name: route configurations come with their virtual hosts.
 var shown = map[string][]string{
 	"cds":  {xds.ClusterType},
 	"eds":  {xds.EndpointType},
@@ -79,120 +111,33 @@ var shown = map[string][]string{
 }
 
 func (p *Pages) resourcez(w http.ResponseWriter, r *http.Request) {
-	proxy, err := p.find(r.URL.Query().Get("proxyID"))
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusNotFound)
+	query := r.URL.Query()
+	proxy, ok := p.proxy(w, query.Get("proxyID"))
+	if !ok {
 		return
 	}
-	types, ok := shown[r.URL.Query().Get("type")]
+	types, ok := shown[query.Get("type")]
 	if !ok {
-		http.Error(w, "type: want cds, eds, lds, rds or vhds", http.StatusBadRequest)
+		http.Error(w, fmt.Sprintf("type %q: want cds, eds, lds, rds or vhds", query.Get("type")), http.StatusBadRequest)
 		return
 	}
 	out := []page.Resource{}
 	for _, typ := range types {
-		for _, res := range p.Streams.Held(proxy, typ) {
-			body, err := decode(typ, res)
+		held, err := p.held(proxy, typ)
+		if err != nil {
+			fail(w, err)
+			return
+		}
+		for _, h := range held {
+			text, err := protoJSON(h.message)
 			if err != nil {
-				http.Error(w, err.Error(), http.StatusInternalServerError)
+				fail(w, fmt.Errorf("%s: %w", h.name, err))
 				return
 			}
-			text, err := protoJSON(body)
-			if err != nil {
-				http.Error(w, fmt.Sprintf("%s: %v", res.Name, err), http.StatusInternalServerError)
-				return
-			}
-			out = append(out, page.Resource{Name: res.Name, Type: typ, Version: xds.FormatVersion(res.Version()), Body: text})
+			out = append(out, page.Resource{Name: h.name, Type: typ, Version: h.version, Body: text})
 		}
 	}
 	writeJSON(w, out)
 }
 
-// decode reads a resource's bytes back into the message they are of.
-func decode(typ string, res *xds.Resource) (proto.Message, error) {
-	name := protoreflect.FullName(strings.TrimPrefix(typ, "type.googleapis.com/"))
-	kind, err := protoregistry.GlobalTypes.FindMessageByName(name)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", res.Name, err)
-	}
-	m := kind.New().Interface()
-	if err := proto.Unmarshal(res.Body(), m); err != nil {
-		return nil, fmt.Errorf("%s: %w", res.Name, err)
-	}
-	return m, nil
-}
-
-func protoJSON(m proto.Message) (json.RawMessage, error) {
-	return protojson.MarshalOptions{}.Marshal(m)
-}
-
-// configDump shows what a proxy was sent in the form of Envoy's own /config_dump, so that scripts which read that can read this.
-func (p *Pages) configDump(w http.ResponseWriter, r *http.Request) {
-	name := r.URL.Query().Get("proxyID")
-	if name == "" {
-		name = r.URL.Query().Get("proxy")
-	}
-	proxy, err := p.find(name)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusNotFound)
-		return
-	}
-	dump := &adminv3.ConfigDump{}
-	for _, section := range []proto.Message{p.dumpClusters(proxy), p.dumpListeners(proxy), p.dumpRoutes(proxy), p.dumpEndpoints(proxy)} {
-		packed, err := anypb.New(section)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		dump.Configs = append(dump.Configs, packed)
-	}
-	text, err := protojson.MarshalOptions{Multiline: true, Indent: "  "}.Marshal(dump)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Write(text)
-}
-
-func packed(typ string, res *xds.Resource) *anypb.Any {
-	return &anypb.Any{TypeUrl: typ, Value: res.Body()}
-}
-
-func (p *Pages) dumpClusters(proxy xds.ProxyID) *adminv3.ClustersConfigDump {
-	out := &adminv3.ClustersConfigDump{}
-	for _, res := range p.Streams.Held(proxy, xds.ClusterType) {
-		out.DynamicActiveClusters = append(out.DynamicActiveClusters, &adminv3.ClustersConfigDump_DynamicCluster{
-			VersionInfo: xds.FormatVersion(res.Version()), Cluster: packed(xds.ClusterType, res), LastUpdated: &timestamppb.Timestamp{}})
-	}
-	return out
-}
-
-func (p *Pages) dumpListeners(proxy xds.ProxyID) *adminv3.ListenersConfigDump {
-	out := &adminv3.ListenersConfigDump{}
-	for _, res := range p.Streams.Held(proxy, xds.ListenerType) {
-		out.DynamicListeners = append(out.DynamicListeners, &adminv3.ListenersConfigDump_DynamicListener{
-			Name: res.Name, ActiveState: &adminv3.ListenersConfigDump_DynamicListenerState{VersionInfo: xds.FormatVersion(res.Version()), Listener: packed(xds.ListenerType, res)}})
-	}
-	return out
-}
-
-func (p *Pages) dumpRoutes(proxy xds.ProxyID) *adminv3.RoutesConfigDump {
-	out := &adminv3.RoutesConfigDump{}
-	for _, typ := range []string{xds.RouteType, xds.VirtualHostType} {
-		for _, res := range p.Streams.Held(proxy, typ) {
-			out.DynamicRouteConfigs = append(out.DynamicRouteConfigs, &adminv3.RoutesConfigDump_DynamicRouteConfig{
-				VersionInfo: xds.FormatVersion(res.Version()), RouteConfig: packed(typ, res)})
-		}
-	}
-	return out
-}
-
-func (p *Pages) dumpEndpoints(proxy xds.ProxyID) *adminv3.EndpointsConfigDump {
-	out := &adminv3.EndpointsConfigDump{}
-	for _, res := range p.Streams.Held(proxy, xds.EndpointType) {
-		out.DynamicEndpointConfigs = append(out.DynamicEndpointConfigs, &adminv3.EndpointsConfigDump_DynamicEndpointConfig{
-			VersionInfo: xds.FormatVersion(res.Version()), EndpointConfig: packed(xds.EndpointType, res)})
-	}
-	return out
-}
+func protoJSON(m proto.Message) (json.RawMessage, error) { return protojson.Marshal(m) }

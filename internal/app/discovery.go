@@ -79,9 +79,11 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	d.metrics = admin.NewMetrics(fairway.Version)
 	d.graph = compile.New(compile.Options{DomainSuffix: opts.Domain, RootNamespace: opts.Namespace})
 	d.library = xds.NewLibrary()
-	d.metrics.CountProblems(d.countProblems)
 	d.publisher = newPublisher(d.graph, d.library)
 	d.proxies = newProxies(opts.ProxyLinger, d.inbox, d.metrics)
+	if err := checkFiles(opts, decoder); err != nil {
+		return nil, err
+	}
 	files, err := fileSource(opts, decoder)
 	if err != nil {
 		return nil, err
@@ -91,12 +93,14 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	for i, s := range d.sources {
 		names[i] = s.Name()
 	}
-	d.door = door.New(door.Options{Sources: names, Grace: opts.Grace, DomainSuffix: opts.Domain, Log: opts.Log}, d.inbox)
+	d.door = door.New(door.Options{Sources: names, Grace: opts.Grace, DomainSuffix: opts.Domain, Log: opts.Log}, counted{d.inbox, d.metrics})
 	d.server = xds.NewServer(d.library, xds.Options{
 		SendTimeout: opts.SendTimeout, MaxStreams: opts.MaxStreams, StreamsPerSecond: float64(opts.NewStreams), MaxSubscriptions: opts.MaxNames,
 		MaxRequestBytes: opts.MaxMessage, Meter: meter{d.metrics},
 	}, d.proxies)
+	d.metrics.Watch(admin.Scrape{Problems: d.Problems, Streams: d.server.Status, Graph: d.graph})
 	d.grpc = grpc.NewServer(append(d.server.GRPC(),
+		grpc.StreamInterceptor(meter{d.metrics}.cut),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: opts.KeepAlive, Timeout: opts.KeepTimeout, MaxConnectionAge: opts.MaxAge, MaxConnectionAgeGrace: opts.Shutdown}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: opts.KeepAlive / 2, PermitWithoutStream: true}),
 	)...)
@@ -141,20 +145,26 @@ func (l *listeners) close() {
 	}
 }
 
+// addressOf is where a socket listens; empty when it is not open.
+func addressOf(l net.Listener) string {
+	if l == nil {
+		return ""
+	}
+	return l.Addr().String()
+}
+
 // GRPCAddr is where xDS is served.
 func (d *Discovery) GRPCAddr() string { return d.listens.grpc.Addr().String() }
 
 // HTTPAddr is where readiness and debug pages are served; empty when they are not.
 func (d *Discovery) HTTPAddr() string {
-	if d.listens.http == nil {
-		return ""
-	}
-	return d.listens.http.Addr().String()
+	return addressOf(d.listens.http)
 }
 
 // Run serves until ctx ends, then drains the streams over the configured window. It returns once every goroutine it started has ended.
 func (d *Discovery) Run(ctx context.Context) error {
 	defer d.listens.close()
+	d.log.Info("listening", "version", fairway.Version, "grpc", d.GRPCAddr(), "http", d.HTTPAddr(), "monitoring", addressOf(d.listens.monitor))
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx)) // outlives ctx by the drain
 	defer stopServing()
 	var g errgroup.Group
@@ -175,6 +185,7 @@ func (d *Discovery) Run(ctx context.Context) error {
 	run("door", func() error { return d.door.Run(serving) })
 	run("turns", func() error { return d.loop(serving) })
 	run("proxies", func() error { return d.proxies.run(serving) })
+	run("memory", func() error { return memory{d.metrics.Work}.run(serving) })
 	web := d.serveWeb(run)
 	run("xds", func() error { return d.serveXDS(serving) })
 

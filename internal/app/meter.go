@@ -1,7 +1,12 @@
 package app
 
 import (
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"fairway/internal/admin"
+	"fairway/internal/source"
 	"fairway/internal/xds"
 )
 
@@ -21,3 +26,26 @@ func (m meter) Acked(a xds.Acked) {
 }
 
 func (m meter) Nacked(_ xds.ProxyID, typ string) { m.metrics.Rejected(typ) }
+
+// cut sees how streams end and counts those that the server ended because the proxy did not read. A deadline of the proxy's own ends its context too.
+func (m meter) cut(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	err := handler(srv, stream)
+	if status.Code(err) == codes.DeadlineExceeded && stream.Context().Err() == nil {
+		m.metrics.WriteTimeout()
+	}
+	return err
+}
+
+// counted counts what sources hand over, by Istio's words for it.
+type counted struct {
+	next    source.Sink
+	metrics *admin.Metrics
+}
+
+func (c counted) Apply(b source.Batch) {
+	c.metrics.Update("config", len(b.Set)+len(b.Delete))
+	c.metrics.Update("svc", len(b.Services))
+	c.metrics.Update("svcdelete", len(b.DeleteServices))
+	c.metrics.Update("eds", len(b.Endpoints)+len(b.DeleteEndpoints))
+	c.next.Apply(b)
+}

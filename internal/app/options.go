@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -73,10 +74,8 @@ var knownRegistries = []string{"Kubernetes", "Mock", "Memory", "File"}
 func (o *Options) Validate() error {
 	var errs []error
 	if o.ConfigDir != "" {
-		if info, err := os.Stat(o.ConfigDir); err != nil {
-			errs = append(errs, fmt.Errorf("--configDir: %w; name an existing folder", err))
-		} else if !info.IsDir() {
-			errs = append(errs, fmt.Errorf("--configDir: %s is not a folder", o.ConfigDir))
+		if err := readable(o.ConfigDir); err != nil {
+			errs = append(errs, fmt.Errorf("--configDir: %w", err))
 		}
 	}
 	for _, a := range []struct{ flag, addr string }{{"--grpcAddr", o.GRPCAddr}, {"--httpAddr", o.HTTPAddr}, {"--monitoringAddr", o.MonitorAddr}} {
@@ -103,6 +102,14 @@ func (o *Options) Validate() error {
 			errs = append(errs, fmt.Errorf("%s: %s; want a positive duration as 30s", d.flag, d.d))
 		}
 	}
+	for _, d := range []struct {
+		flag string
+		d    time.Duration
+	}{{"--keepaliveMaxServerConnectionAge", o.MaxAge}, {"--shutdownDuration", o.Shutdown}, {"--referenceGrace", o.Grace}} {
+		if d.d < 0 {
+			errs = append(errs, fmt.Errorf("%s: %s; want a duration as 30s, or 0", d.flag, d.d))
+		}
+	}
 	for _, n := range []struct {
 		flag string
 		n    int
@@ -115,6 +122,22 @@ func (o *Options) Validate() error {
 		errs = append(errs, fmt.Errorf("--domain: %q is no DNS suffix; the usual is cluster.local", o.Domain))
 	}
 	return errors.Join(errs...)
+}
+
+// readable says why a folder cannot be read.
+func readable(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("%w; name an existing folder that may be read", err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && !info.IsDir() {
+		return fmt.Errorf("%s is not a folder", dir)
+	}
+	if _, err := f.ReadDir(1); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w; name an existing folder that may be read", err)
+	}
+	return nil
 }
 
 func containsFold(list []string, s string) bool {

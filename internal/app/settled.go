@@ -70,15 +70,6 @@ func (d *Discovery) Problems() []mesh.Problem {
 	return problems
 }
 
-// countProblems counts them by severity, for whoever scrapes the metrics.
-func (d *Discovery) countProblems() map[string]int {
-	counts := map[string]int{mesh.Info.String(): 0, mesh.Warning.String(): 0, mesh.Error.String(): 0}
-	for _, p := range d.Problems() {
-		counts[p.Severity.String()]++
-	}
-	return counts
-}
-
 // waitingProblem says of an object that waits at the door what for.
 func waitingProblem(w door.Waiting) mesh.Problem {
 	message := "this version waits for " + strings.Join(w.For, ", ") + ", which is not there yet; what was before it stays in force"

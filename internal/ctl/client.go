@@ -3,6 +3,7 @@ package ctl
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,7 +19,11 @@ type client struct {
 }
 
 func newClient(address string) *client {
-	return &client{address: strings.TrimSuffix(strings.TrimPrefix(address, "http://"), "/"), http: &http.Client{Timeout: 30 * time.Second}}
+	address = strings.TrimSuffix(strings.TrimPrefix(address, "http://"), "/")
+	if strings.HasPrefix(address, ":") { // as --httpAddr is often written
+		address = "127.0.0.1" + address
+	}
+	return &client{address: address, http: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}}
 }
 
 // get returns a page's bytes. An error says what was asked and what to do.
@@ -30,6 +35,10 @@ func (c *client) get(ctx context.Context, path string, query url.Values) ([]byte
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
+		var asked *url.Error
+		if errors.As(err, &asked) {
+			err = asked.Err // without the whole address again
+		}
 		return nil, fmt.Errorf("ask %s: %w; is pilot-discovery running, and is --address its --httpAddr?", c.address, err)
 	}
 	defer resp.Body.Close()
@@ -38,9 +47,18 @@ func (c *client) get(ctx context.Context, path string, query url.Values) ([]byte
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s", strings.TrimSpace(string(body)))
+		return nil, errors.New(c.advice(resp, strings.TrimSpace(string(body))))
 	}
 	return body, nil
+}
+
+// advice turns the control plane's words into what to do here: it speaks of its pages, users of pilotctl of its verbs.
+func (c *client) advice(resp *http.Response, body string) string {
+	if resp.Header.Get("Content-Type") != "text/plain; charset=utf-8" || body == "" || strings.Contains(body, "\n") {
+		return fmt.Sprintf("ask %s: %s; is --address the --httpAddr of pilot-discovery?", c.address, resp.Status)
+	}
+	body = strings.ReplaceAll(body, "/debug/syncz lists them", "pilotctl proxy-status lists them")
+	return strings.ReplaceAll(body, "/debug/tablez lists them", "pilotctl tables lists them")
 }
 
 func fetch[T any](ctx context.Context, c *client, path string, query url.Values) (T, error) {
@@ -50,7 +68,7 @@ func fetch[T any](ctx context.Context, c *client, path string, query url.Values)
 		return out, err
 	}
 	if err := json.Unmarshal(body, &out); err != nil {
-		return out, fmt.Errorf("read %s: %w", path, err)
+		return out, fmt.Errorf("read %s: %w; is --address the --httpAddr of a pilot-discovery of this version?", path, err)
 	}
 	return out, nil
 }

@@ -4,52 +4,101 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"sigs.k8s.io/yaml"
 )
+
+// formats are what -o takes.
+var formats = []string{"table", "json", "yaml", "short"}
 
 // sheet is what a verb shows: the same rows as a table for people, or the page's own value for programs.
 type sheet struct {
 	header []string
 	rows   [][]string
-	value  any    // what json and yaml print
-	empty  string // what a table without rows says
+	value  any      // what json and yaml print
+	empty  string   // what a table without rows says
+	notes  []string // paragraphs below the table
 }
 
 // write prints s as a table, "json" or "yaml".
 func (s sheet) write(w io.Writer, format string) error {
-	switch format {
-	case "json":
-		text, err := json.MarshalIndent(s.value, "", "  ")
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(w, "%s\n", text)
-		return err
-	case "yaml":
-		text, err := yaml.Marshal(s.value)
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(text)
-		return err
-	case "", "table", "short":
-		return s.table(w)
+	if format == "json" || format == "yaml" {
+		return writeValue(w, format, s.value)
 	}
-	return fmt.Errorf("-o %s: want table, json or yaml", format)
+	return s.table(w)
+}
+
+func writeValue(w io.Writer, format string, value any) error {
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
+	}
+	if format == "yaml" {
+		text, err = yaml.JSONToYAML(text)
+		if err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintln(w, strings.TrimRight(string(text), "\n"))
+	return err
 }
 
 func (s sheet) table(w io.Writer) error {
-	if len(s.rows) == 0 && s.empty != "" {
-		_, err := fmt.Fprintln(w, s.empty)
-		return err
+	lines := []string{s.empty}
+	if len(s.rows) > 0 || s.empty == "" {
+		lines = align(append([][]string{s.header}, s.rows...))
 	}
-	t := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
-	fmt.Fprintln(t, strings.Join(s.header, "\t"))
-	for _, row := range s.rows {
-		fmt.Fprintln(t, strings.Join(row, "\t"))
+	for _, n := range s.notes {
+		lines = append(lines, "", n)
 	}
-	return t.Flush()
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	return err
+}
+
+// align pads cells to columns, which are as wide as their widest cell; no line ends in a space.
+func align(rows [][]string) []string {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], len([]rune(cell)))
+		}
+	}
+	lines := make([]string, len(rows))
+	for i, row := range rows {
+		var b strings.Builder
+		for j, cell := range row {
+			fmt.Fprintf(&b, "%-*s   ", widths[j], cell)
+		}
+		lines[i] = strings.TrimRight(b.String(), " ")
+	}
+	return lines
+}
+
+// wrap breaks text into lines of at most width characters where it has spaces; a longer word keeps its length.
+func wrap(text string, width int) []string {
+	var lines []string
+	var line []string
+	used := 0
+	for _, word := range strings.Fields(text) {
+		n := len([]rune(word))
+		if len(line) > 0 && used+len(line)+n > width {
+			lines = append(lines, strings.Join(line, " "))
+			line, used = nil, 0
+		}
+		line = append(line, word)
+		used += n
+	}
+	return append(lines, strings.Join(line, " "))
+}
+
+func knownFormat(format string) error {
+	if slices.Contains(formats, format) {
+		return nil
+	}
+	return fmt.Errorf("-o %s: want table, json or yaml", format)
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,12 +24,21 @@ var kinds = []struct{ verb, alias, kind, short string }{
 }
 
 func (s *session) proxyConfig() *cobra.Command {
-	cmd := &cobra.Command{Use: "proxy-config", Aliases: []string{"pc"}, Short: "What one proxy was sent"}
+	cmd := &cobra.Command{
+		Use: "proxy-config", Aliases: []string{"pc"}, Short: "What one proxy was sent",
+		Args: cobra.ArbitraryArgs, // so that cobra leaves an unknown verb to RunE
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("unknown %q; want pilotctl proxy-config clusters, listeners, routes or endpoints, then a proxy", args[0])
+			}
+			return cmd.Help()
+		},
+	}
 	for _, k := range kinds {
 		var name string
 		sub := &cobra.Command{
 			Use: k.verb + " PROXY", Aliases: []string{k.alias}, Short: k.short, Args: cobra.ExactArgs(1),
-			RunE: func(cmd *cobra.Command, args []string) error {
+			RunE: s.run(func(cmd *cobra.Command, args []string) error {
 				resources, err := s.resources(cmd.Context(), args[0], k.kind)
 				if err != nil {
 					return err
@@ -40,7 +51,7 @@ func (s *session) proxyConfig() *cobra.Command {
 					sh.rows = append(sh.rows, describe(k.kind, r)...)
 				}
 				return s.show(cmd, sh)
-			},
+			}),
 		}
 		sub.Flags().StringVar(&name, "name", "", "only resources whose name holds this")
 		cmd.AddCommand(sub)
@@ -49,7 +60,7 @@ func (s *session) proxyConfig() *cobra.Command {
 }
 
 func (s *session) resources(ctx context.Context, proxy, kind string) ([]page.Resource, error) {
-	return fetch[[]page.Resource](ctx, newClient(s.address), "/debug/resourcez", url.Values{"proxyID": {proxy}, "type": {kind}})
+	return fetch[[]page.Resource](ctx, s.client(), "/debug/resourcez", url.Values{"proxyID": {proxy}, "type": {kind}})
 }
 
 var headers = map[string][]string{
@@ -89,12 +100,12 @@ func describeCluster(name string, m map[string]any) [][]string {
 }
 
 func describeListener(name string, m map[string]any) [][]string {
-	socket := object(object(m, "address"), "socketAddress")
+	host, port := socketOf(object(m, "address"))
 	chains := len(list(m, "filterChains"))
 	if m["defaultFilterChain"] != nil {
 		chains++
 	}
-	return [][]string{{name, text(socket, "address"), fmt.Sprint(socket["portValue"]), fmt.Sprint(chains)}}
+	return [][]string{{name, host, orDash(port), fmt.Sprint(chains)}}
 }
 
 func describeRoutes(name string, m map[string]any) [][]string {
@@ -135,12 +146,25 @@ func describeEndpoints(name string, m map[string]any) [][]string {
 	return rows
 }
 
-func address(a map[string]any) string {
+// socketOf gives an address's host and port; a Unix socket has no port.
+func socketOf(a map[string]any) (host, port string) {
 	if pipe := object(a, "pipe"); pipe != nil {
-		return "unix://" + text(pipe, "path")
+		return "unix://" + text(pipe, "path"), ""
 	}
 	socket := object(a, "socketAddress")
-	return fmt.Sprintf("%s:%v", text(socket, "address"), socket["portValue"])
+	if socket == nil {
+		return "-", ""
+	}
+	number, _ := socket["portValue"].(float64)
+	return text(socket, "address"), strconv.Itoa(int(number))
+}
+
+func address(a map[string]any) string {
+	host, port := socketOf(a)
+	if port == "" {
+		return host
+	}
+	return net.JoinHostPort(host, port)
 }
 
 func object(m map[string]any, field string) map[string]any {

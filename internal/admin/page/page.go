@@ -93,6 +93,13 @@ type TableInfo struct {
 	Recomputed uint64 `json:"recomputed"`
 }
 
+// Table is the rows of one table, of /debug/tablez?table=…&format=json.
+type Table struct {
+	Name   string     `json:"table"`
+	Header []string   `json:"header"`
+	Rows   [][]string `json:"rows"`
+}
+
 // ProblemInfo is one problem of /debug/problems.
 type ProblemInfo struct {
 	Severity  string `json:"severity"`
@@ -112,6 +119,5 @@ type Resource struct {
 	Name    string          `json:"name"`
 	Type    string          `json:"type"`
 	Version string          `json:"version"`
-	Acked   bool            `json:"acked"`
 	Body    json.RawMessage `json:"body"`
 }

@@ -1,0 +1,214 @@
+package admin
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+	"fairway/internal/xds"
+)
+
+// held is one resource that a proxy holds, as a message.
+type held struct {
+	name, version string
+	message       proto.Message
+}
+
+// held lists what a proxy holds of a type. Route configurations of the state-of-the-world protocol come with their virtual hosts in them, as they were sent.
+func (p *Pages) held(proxy xds.ProxyStatus, typ string) ([]held, error) {
+	var out []held
+	for _, res := range p.Streams.Held(proxy.Proxy, typ) {
+		m, err := decode(typ, res.Name, res.Body())
+		if bare := res.Options().Bare; bare != nil && !proxy.Delta {
+			m, err = p.complete(proxy.Proxy, res.Name, bare)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, held{res.Name, xds.FormatVersion(res.Version()), m})
+	}
+	return out, nil
+}
+
+// decode reads bytes back into the message they are of.
+func decode(typ, name string, body []byte) (proto.Message, error) {
+	kind, err := protoregistry.GlobalTypes.FindMessageByURL(typ)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	m := kind.New().Interface()
+	if err := proto.Unmarshal(body, m); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return m, nil
+}
+
+// complete puts a route configuration's virtual hosts into it, as the tables have them now.
+func (p *Pages) complete(proxy xds.ProxyID, name string, bare *xds.Part) (proto.Message, error) {
+	m, err := decode(xds.RouteType, name, bare.Body)
+	if err != nil {
+		return nil, err
+	}
+	route := m.(*routev3.RouteConfiguration)
+	for _, body := range p.members(mesh.ProxyID(proxy), bare.MemberPrefix) {
+		host, err := decode(xds.VirtualHostType, name, body)
+		if err != nil {
+			return nil, err
+		}
+		route.VirtualHosts = append(route.VirtualHosts, host.(*routev3.VirtualHost))
+	}
+	return route, nil
+}
+
+// members are the virtual hosts that a proxy sees under a prefix, by name. It looks through all there are.
+func (p *Pages) members(proxy mesh.ProxyID, prefix string) [][]byte {
+	type member struct {
+		name string
+		rank int // of its shelf: the highest is what is seen
+		body []byte
+	}
+	var all []member
+	p.Graph.Store.Read(func(tx *table.Tx) {
+		to, _ := table.Lookup(tx, p.Graph.Out.Attachments, proxy)
+		for _, t := range p.Graph.Out.VirtualHosts {
+			for k, e := range table.All(tx, t) {
+				if rank := slices.Index(to.VirtualHosts, k.Shelf); rank >= 0 && strings.HasPrefix(k.Name, prefix) && e.Err == nil {
+					all = append(all, member{k.Name, rank, e.Body})
+				}
+			}
+		}
+	})
+	slices.SortFunc(all, func(a, b member) int {
+		if c := strings.Compare(a.name, b.name); c != 0 {
+			return c
+		}
+		return b.rank - a.rank
+	})
+	all = slices.CompactFunc(all, func(a, b member) bool { return a.name == b.name })
+	bodies := make([][]byte, len(all))
+	for i, m := range all {
+		bodies[i] = m.body
+	}
+	return bodies
+}
+
+// configDump shows what a proxy was sent in the form of Envoy's own /config_dump, so that scripts which read that can read this.
+func (p *Pages) configDump(w http.ResponseWriter, r *http.Request) {
+	name := r.URL.Query().Get("proxyID")
+	if name == "" {
+		name = r.URL.Query().Get("proxy")
+	}
+	proxy, ok := p.proxy(w, name)
+	if !ok {
+		return
+	}
+	dump, err := p.dump(proxy)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	text, err := protoJSON(dump)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, text, "", "  "); err != nil {
+		fail(w, err)
+		return
+	}
+	write(w, "application/json", b.Bytes())
+}
+
+// dump has the sections of Envoy's that xDS fills, in Envoy's order.
+func (p *Pages) dump(proxy xds.ProxyStatus) (*adminv3.ConfigDump, error) {
+	out := &adminv3.ConfigDump{}
+	for _, section := range []func(xds.ProxyStatus) (proto.Message, error){p.dumpClusters, p.dumpListeners, p.dumpRoutes, p.dumpEndpoints} {
+		m, err := section(proxy)
+		if err != nil {
+			return nil, err
+		}
+		packed, err := anypb.New(m)
+		if err != nil {
+			return nil, err
+		}
+		out.Configs = append(out.Configs, packed)
+	}
+	return out, nil
+}
+
+// each packs what a proxy holds of a type.
+func (p *Pages) each(proxy xds.ProxyStatus, typ string, add func(h held, packed *anypb.Any)) error {
+	all, err := p.held(proxy, typ)
+	if err != nil {
+		return err
+	}
+	for _, h := range all {
+		packed, err := anypb.New(h.message)
+		if err != nil {
+			return fmt.Errorf("%s: %w", h.name, err)
+		}
+		add(h, packed)
+	}
+	return nil
+}
+
+func (p *Pages) dumpClusters(proxy xds.ProxyStatus) (proto.Message, error) {
+	out := &adminv3.ClustersConfigDump{}
+	return out, p.each(proxy, xds.ClusterType, func(h held, packed *anypb.Any) {
+		out.DynamicActiveClusters = append(out.DynamicActiveClusters, &adminv3.ClustersConfigDump_DynamicCluster{VersionInfo: h.version, Cluster: packed})
+	})
+}
+
+func (p *Pages) dumpListeners(proxy xds.ProxyStatus) (proto.Message, error) {
+	out := &adminv3.ListenersConfigDump{}
+	return out, p.each(proxy, xds.ListenerType, func(h held, packed *anypb.Any) {
+		state := &adminv3.ListenersConfigDump_DynamicListenerState{VersionInfo: h.version, Listener: packed}
+		out.DynamicListeners = append(out.DynamicListeners, &adminv3.ListenersConfigDump_DynamicListener{Name: h.name, ActiveState: state})
+	})
+}
+
+// dumpRoutes shows virtual hosts within their route configuration even where they were delivered by themselves, as Envoy does.
+func (p *Pages) dumpRoutes(proxy xds.ProxyStatus) (proto.Message, error) {
+	hosts, err := p.held(proxy, xds.VirtualHostType)
+	if err != nil {
+		return nil, err
+	}
+	routes, err := p.held(proxy, xds.RouteType)
+	if err != nil {
+		return nil, err
+	}
+	out := &adminv3.RoutesConfigDump{}
+	for _, h := range routes {
+		config := h.message.(*routev3.RouteConfiguration)
+		for _, host := range hosts {
+			if strings.HasPrefix(host.name, h.name+"/") {
+				config.VirtualHosts = append(config.VirtualHosts, host.message.(*routev3.VirtualHost))
+			}
+		}
+		packed, err := anypb.New(config)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", h.name, err)
+		}
+		out.DynamicRouteConfigs = append(out.DynamicRouteConfigs, &adminv3.RoutesConfigDump_DynamicRouteConfig{VersionInfo: h.version, RouteConfig: packed})
+	}
+	return out, nil
+}
+
+func (p *Pages) dumpEndpoints(proxy xds.ProxyStatus) (proto.Message, error) {
+	out := &adminv3.EndpointsConfigDump{}
+	return out, p.each(proxy, xds.EndpointType, func(h held, packed *anypb.Any) {
+		out.DynamicEndpointConfigs = append(out.DynamicEndpointConfigs, &adminv3.EndpointsConfigDump_DynamicEndpointConfig{VersionInfo: h.version, EndpointConfig: packed})
+	})
+}

@@ -1,0 +1,123 @@
+package admin
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"fairway/internal/compile"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+	"fairway/internal/xds"
+)
+
+// Scrape says where state is read that is counted only when somebody scrapes, so that keeping count costs a change nothing. All fields are needed; any goroutine calls them.
+type Scrape struct {
+	Problems func() []mesh.Problem
+	Streams  func() []xds.ProxyStatus
+	Graph    *compile.Graph
+}
+
+// byCode are Istio's gauges that count one kind of mistake: those that here are problems of one code.
+var byCode = []struct{ name, code, help string }{
+	{"pilot_vservice_dup_domain", "HostTaken", "VirtualServices with a host that an older one routes."},
+	{"pilot_destrule_subsets", "SubsetTaken", "Subsets whose name an older DestinationRule of the host has."},
+	{"pilot_conflict_outbound_listener_tcp_over_current_tcp", "PortTaken", "Ports of services that cannot be told from those of an older service."},
+}
+
+// Watch has the state counted at each scrape. It is called once, before anybody scrapes.
+func (m *Metrics) Watch(s Scrape) {
+	c := &collector{
+		scrape:   s,
+		problems: prometheus.NewDesc("fairway_problems", "Problems in force, by severity.", []string{"severity"}, nil),
+		rejected: map[string]*prometheus.Desc{},
+		mistakes: map[string]*prometheus.Desc{},
+		empty:    prometheus.NewDesc("pilot_eds_no_instances", "Services whose endpoints this control plane names, and that have none.", nil, nil),
+	}
+	for _, t := range []string{"cds", "eds", "lds", "rds"} {
+		c.rejected[t] = prometheus.NewDesc("pilot_xds_"+t+"_reject", "Proxies that refuse some of the "+t+" they were sent.", nil, nil)
+	}
+	for _, k := range byCode {
+		c.mistakes[k.code] = prometheus.NewDesc(k.name, k.help, nil, nil)
+	}
+	m.Registry.MustRegister(c)
+}
+
+type collector struct {
+	scrape   Scrape
+	problems *prometheus.Desc
+	rejected map[string]*prometheus.Desc // by type's short name
+	mistakes map[string]*prometheus.Desc // by problem's code
+	empty    *prometheus.Desc
+}
+
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- c.problems
+	ch <- c.empty
+	for _, d := range c.rejected {
+		ch <- d
+	}
+	for _, d := range c.mistakes {
+		ch <- d
+	}
+}
+
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, n int, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
+	}
+	severities, codes := map[mesh.Severity]int{}, map[string]int{}
+	for _, p := range c.scrape.Problems() {
+		severities[p.Severity]++
+		codes[p.Code]++
+	}
+	for _, s := range []mesh.Severity{mesh.Info, mesh.Warning, mesh.Error} {
+		gauge(c.problems, severities[s], s.String())
+	}
+	for code, d := range c.mistakes {
+		gauge(d, codes[code])
+	}
+	rejects := countRejects(c.scrape.Streams())
+	for t, d := range c.rejected {
+		gauge(d, rejects[t])
+	}
+	gauge(c.empty, countEmpty(c.scrape.Graph))
+}
+
+// countRejects counts proxies by type of what they refuse. A type that is delivered in parts counts as the whole.
+func countRejects(streams []xds.ProxyStatus) map[string]int {
+	refusing := map[string]map[xds.ProxyID]bool{}
+	for _, s := range streams {
+		for typ, t := range s.Types {
+			if t.Rejected == "" {
+				continue
+			}
+			label := TypeLabel(typ)
+			if label == "vhds" {
+				label = "rds"
+			}
+			if refusing[label] == nil {
+				refusing[label] = map[xds.ProxyID]bool{}
+			}
+			refusing[label][s.Proxy] = true
+		}
+	}
+	counts := map[string]int{}
+	for label, proxies := range refusing {
+		counts[label] = len(proxies)
+	}
+	return counts
+}
+
+// countEmpty counts services that are to have endpoints and do not.
+func countEmpty(g *compile.Graph) (n int) {
+	g.Store.Read(func(tx *table.Tx) {
+		for k, m := range table.All(tx, g.Registry.Merged) {
+			if m.Service.Resolution != mesh.ClientSide {
+				continue
+			}
+			if _, ok := table.Lookup(tx, g.Registry.EndpointsByHost, k); !ok {
+				n++
+			}
+		}
+	})
+	return n
+}

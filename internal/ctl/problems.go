@@ -1,0 +1,119 @@
+package ctl
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"fairway/internal/admin/page"
+)
+
+func (s *session) problems() *cobra.Command {
+	var severity string
+	cmd := &cobra.Command{
+		Use: "problems", Short: "What users wrote that does not do what it says: where it stands and what would be right", Args: cobra.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error {
+			if !slices.Contains([]string{"", "info", "warning", "error"}, severity) {
+				return fmt.Errorf("--severity %s: want info, warning or error", severity)
+			}
+			return nil
+		},
+		RunE: s.run(func(cmd *cobra.Command, _ []string) error {
+			query := url.Values{}
+			if severity != "" {
+				query.Set("severity", severity)
+			}
+			problems, err := fetch[[]page.ProblemInfo](cmd.Context(), s.client(), "/debug/problems", query)
+			if err != nil {
+				return err
+			}
+			if s.format == "json" || s.format == "yaml" {
+				return writeValue(cmd.OutOrStdout(), s.format, problems)
+			}
+			return writeProblems(cmd.OutOrStdout(), problems)
+		}),
+	}
+	cmd.Flags().StringVar(&severity, "severity", "", "only problems at least this bad: info, warning or error")
+	return cmd
+}
+
+// Problems are printed as paragraphs: sentences and paths do not fit columns. What comes after the severity is indented by indent, and at most measure wide.
+const (
+	indent  = 9
+	measure = 100
+)
+
+func writeProblems(w io.Writer, problems []page.ProblemInfo) error {
+	var b strings.Builder
+	for _, p := range problems {
+		fmt.Fprintf(&b, "%-*s%s\n", indent, p.Severity, heading(p))
+		paragraph(&b, "", place(p))
+		paragraph(&b, "", p.Message)
+		paragraph(&b, "fix: ", p.Fix)
+		fmt.Fprintln(&b)
+	}
+	fmt.Fprintln(&b, summary(problems))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// heading says what is wrong where: object, field and the kind of mistake.
+func heading(p page.ProblemInfo) string {
+	s := p.Kind
+	if p.Name != "" {
+		s += " " + strings.TrimPrefix(p.Namespace+"/"+p.Name, "/")
+	}
+	if p.Field != "" {
+		s += "  " + p.Field
+	}
+	return s + "  (" + p.Code + ")"
+}
+
+func place(p page.ProblemInfo) string {
+	switch {
+	case p.File == "":
+		return ""
+	case p.Line == 0:
+		return p.File
+	}
+	return fmt.Sprintf("%s:%d", p.File, p.Line)
+}
+
+// paragraph writes text, if there is any, below the heading; further lines of it align with its first.
+func paragraph(b *strings.Builder, label, text string) {
+	if text == "" {
+		return
+	}
+	for i, line := range wrap(text, measure-indent-len(label)) {
+		if i > 0 {
+			label = strings.Repeat(" ", len(label))
+		}
+		fmt.Fprintf(b, "%*s%s%s\n", indent, "", label, line)
+	}
+}
+
+// summary counts by severity, the worst first.
+func summary(problems []page.ProblemInfo) string {
+	if len(problems) == 0 {
+		return "no problems"
+	}
+	counts := map[string]int{}
+	for _, p := range problems {
+		counts[p.Severity]++
+	}
+	var parts []string
+	for _, s := range []struct{ severity, one, many string }{{"error", "error", "errors"}, {"warning", "warning", "warnings"}, {"info", "remark", "remarks"}} {
+		switch n := counts[s.severity]; n {
+		case 0:
+		case 1:
+			parts = append(parts, "1 "+s.one)
+		default:
+			parts = append(parts, fmt.Sprintf("%d %s", n, s.many))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
