@@ -325,3 +325,60 @@ func TestFreshFilesAtStart(t *testing.T) {
 	b.start()
 	b.inForce("a a.yaml:1")
 }
+
+// TestUnreadableFile: a file that cannot be read any more keeps what it held.
+func TestUnreadableFile(t *testing.T) {
+	b := newBed(t, "a.yaml", entryText("a", "a.com"))
+	b.start()
+	b.must(os.Symlink("a.yaml", b.path("link"))) // leads to itself once it is there
+	b.must(os.Rename(b.path("link"), b.path("a.yaml")))
+	if batch := b.next(); len(batch.Delete) != 0 {
+		t.Errorf("delete %v", batch.Delete)
+	}
+	if p := b.problem("a.yaml"); p.Code != "Unreadable" {
+		t.Errorf("problem: %+v", p)
+	}
+	b.place("a.yaml", entryText("a", "other.com"))
+	b.next()
+	if list := b.said[b.path("a.yaml")]; len(list) != 0 {
+		t.Errorf("still said: %v", list)
+	}
+}
+
+// TestMeshConfigInConfigMap: the one file is a link into a folder that is swapped, beside the rules.
+func TestMeshConfigInConfigMap(t *testing.T) {
+	b := newBed(t, "a.yaml", entryText("a", "a.com"))
+	b.mkdir("../mesh/..1")
+	b.mkdir("../mesh/..2")
+	b.write("../mesh/..1/mesh", "rootNamespace: r\n")
+	b.write("../mesh/..2/mesh", "rootNamespace: s\n")
+	b.must(os.Symlink("..1", b.path("../mesh/..data")))
+	b.must(os.Symlink("..data/mesh", b.path("../mesh/mesh")))
+	b.start(func(o *Options) { o.MeshConfig = b.path("../mesh/mesh") })
+	first := b.state[config.Key{Kind: config.MeshConfig}]
+	b.must(os.Symlink("..2", b.path("../mesh/..data_tmp")))
+	b.must(os.Rename(b.path("../mesh/..data_tmp"), b.path("../mesh/..data")))
+	if batch := b.next(); len(batch.Set) != 1 || len(batch.Problems) != 1 {
+		t.Errorf("set %v, files %v", batch.Set, batch.Problems)
+	}
+	if b.state[config.Key{Kind: config.MeshConfig}].Hash == first.Hash {
+		t.Error("not reloaded")
+	}
+}
+
+// TestLinkedFileWrittenInPlace: a link's target is outside the tree.
+func TestLinkedFileWrittenInPlace(t *testing.T) {
+	b := newBed(t)
+	b.mkdir("../elsewhere")
+	b.write("../elsewhere/target", entryText("a", "a.com"))
+	b.must(os.Symlink("../elsewhere/target", b.path("a.yaml")))
+	b.start()
+	b.inForce("a a.yaml:1")
+	b.place("../elsewhere/target", entryText("a", "other.com"))
+	b.next()
+	b.write("../elsewhere/target", entryText("a", "third.com"))
+	b.clock.fire(t, quiet)
+	if batch := b.next(); len(batch.Set) != 1 {
+		t.Errorf("set %v", batch.Set)
+	}
+}

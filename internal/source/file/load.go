@@ -3,6 +3,7 @@ package file
 import (
 	"bytes"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"runtime"
@@ -37,6 +38,7 @@ type loaded struct {
 	docs     []config.Document
 	results  []entry // one a document, as decoded
 	entries  []entry // as they are to stand in the ledger
+	failed   error   // it could not be read
 	missing  bool    // there is no such file
 	unstable bool    // it changed while it was read
 }
@@ -62,9 +64,11 @@ func loadAll(d *config.Decoder, single map[string]config.Kind, l *ledger, paths 
 		f.results[units[i].doc] = decode(d, single[f.path], f.docs[units[i].doc], reuse[units[i].file])
 	})
 	for i := range files {
-		if f := &files[i]; f.entries == nil {
-			f.entries = keepGood(l.entries(f.path), f.results)
+		f := &files[i]
+		if f.failed != nil {
+			f.results = []entry{unreadable(f.path, f.failed)}
 		}
+		f.entries = keepGood(l.entries(f.path), f.results)
 	}
 	return files
 }
@@ -90,32 +94,22 @@ func parallel(n int, fn func(i int)) {
 	wg.Wait()
 }
 
-// readFile reads one file and takes it apart. A file that cannot be read keeps what it held, with a problem.
+// readFile reads one file and takes it apart.
 func readFile(path string, whole bool) loaded {
 	out := loaded{path: path}
-	before, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	data, st, err := readStable(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		out.missing = true
 		return out
-	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(path)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		out.missing = true
-		return out
-	}
-	if err != nil {
-		out.results = nil
-		out.entries = []entry{unreadable(path, err)}
-		return out
-	}
-	out.stamp = stampOf(before)
-	if after, err := os.Stat(path); err != nil || stampOf(after) != out.stamp || int64(len(data)) != out.stamp.size {
+	case errors.Is(err, errChanging):
 		out.unstable = true
 		return out
+	case err != nil:
+		out.failed = err
+		return out
 	}
+	out.stamp = st
 	if whole {
 		out.docs = wholeFile(path, data)
 		return out
@@ -127,6 +121,38 @@ func readFile(path string, whole bool) loaded {
 		}
 	}
 	return out
+}
+
+// errChanging is a file that was written to while it was read.
+var errChanging = errors.New("the file is being written")
+
+// readStable reads a regular file that stays as it is meanwhile.
+func readStable(path string) ([]byte, stamp, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe must not hold us up
+	if err != nil {
+		return nil, stamp{}, err
+	}
+	defer f.Close()
+	before, err := f.Stat()
+	if err != nil {
+		return nil, stamp{}, err
+	}
+	if !before.Mode().IsRegular() {
+		return nil, stamp{}, errors.New("it is not a regular file")
+	}
+	data := make([]byte, before.Size())
+	n, err := io.ReadFull(f, data)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, stamp{}, err
+	}
+	after, err := f.Stat()
+	if err != nil {
+		return nil, stamp{}, err
+	}
+	if n < len(data) || stampOf(after) != stampOf(before) {
+		return nil, stamp{}, errChanging
+	}
+	return data, stampOf(before), nil
 }
 
 // wholeFile is a file that is one document; an empty one too, which says nothing but that defaults hold.

@@ -253,7 +253,7 @@ func (r *runner) scan(ready func(path string, info fs.FileInfo) bool) {
 			}
 		}
 		for _, path := range r.ledger.filesBelow(dir) {
-			if !found[path] && (r.single[path] == "" || filepath.Dir(path) == dir) {
+			if alone := r.single[path] != ""; !found[path] && (alone && filepath.Dir(path) == dir || !alone && r.inTree(dir)) {
 				r.missing(path, complete)
 			}
 		}
@@ -292,17 +292,28 @@ func (r *runner) read(dir string) tree {
 			}
 		}
 	}
-	for to, from := range t.links {
-		for _, d := range from {
-			if !slices.Contains(r.links[to], d) && to != d {
-				r.links[to] = append(r.links[to], d)
-			}
-		}
-	}
+	r.relink(dir, t.links)
 	for _, err := range t.errs {
 		r.o.Log.Error("cannot read a directory of rules", "error", err)
 	}
 	return t
+}
+
+// relink keeps book of where links lead, anew for dir and all below it.
+func (r *runner) relink(dir string, links map[string][]string) {
+	for to, from := range r.links {
+		from = slices.DeleteFunc(from, func(d string) bool { return d == dir || isBelow(d, dir) })
+		if r.links[to] = from; len(from) == 0 {
+			delete(r.links, to)
+		}
+	}
+	for to, from := range links {
+		for _, d := range from {
+			if to != d {
+				r.links[to] = append(r.links[to], d)
+			}
+		}
+	}
 }
 
 // step reads what is to be read now and hands over what changed by it.

@@ -129,47 +129,53 @@ func (w *inotify) parse(buf []byte) []event {
 	from := map[uint32][]int{} // cookie → the "renamed away" events that wait for their other half
 	for len(buf) >= unix.SizeofInotifyEvent {
 		raw := (*unix.InotifyEvent)(unsafe.Pointer(&buf[0]))
-		name := strings.TrimRight(string(buf[unix.SizeofInotifyEvent:unix.SizeofInotifyEvent+raw.Len]), "\x00")
-		id, mask, cookie := raw.Wd, raw.Mask, raw.Cookie
-		buf = buf[unix.SizeofInotifyEvent+raw.Len:]
+		end := unix.SizeofInotifyEvent + raw.Len
+		name := strings.TrimRight(string(buf[unix.SizeofInotifyEvent:end]), "\x00")
+		buf = buf[end:]
 		switch {
-		case mask&unix.IN_Q_OVERFLOW != 0:
+		case raw.Mask&unix.IN_Q_OVERFLOW != 0:
 			list = append(list, event{what: lost})
 			continue
-		case mask&unix.IN_IGNORED != 0:
-			for _, d := range w.byID[id] {
-				delete(w.byDir, d)
-			}
-			delete(w.byID, id)
+		case raw.Mask&unix.IN_IGNORED != 0:
+			w.ended(raw.Wd)
 			continue
 		}
-		for _, dir := range w.byID[id] {
-			e := event{dir: dir, name: name, isDir: mask&unix.IN_ISDIR != 0}
-			switch {
-			case mask&unix.IN_MOVED_TO != 0:
-				e.what = placed
-				if counts(name) || e.isDir {
-					for _, i := range from[cookie] {
-						list[i].what = renamed
-					}
-				}
-			case mask&unix.IN_MOVED_FROM != 0:
-				e.what = gone
-				from[cookie] = append(from[cookie], len(list))
-			case mask&unix.IN_DELETE != 0:
-				e.what = gone
-			case mask&unix.IN_CLOSE_WRITE != 0:
-				e.what = written
-			case mask&unix.IN_CREATE != 0:
-				e.what = touched
-				if !e.isDir && isLink(filepath.Join(dir, name)) {
-					e.what = placed
-				}
+		isDir := raw.Mask&unix.IN_ISDIR != 0
+		if raw.Mask&unix.IN_MOVED_TO != 0 && (isDir || counts(name)) {
+			for _, i := range from[raw.Cookie] {
+				list[i].what = renamed
 			}
-			list = append(list, e)
+		}
+		for _, dir := range w.byID[raw.Wd] {
+			if raw.Mask&unix.IN_MOVED_FROM != 0 {
+				from[raw.Cookie] = append(from[raw.Cookie], len(list))
+			}
+			list = append(list, event{dir: dir, name: name, what: opOf(raw.Mask, filepath.Join(dir, name)), isDir: isDir})
 		}
 	}
 	return list
+}
+
+// ended forgets a watch that the kernel ended: its directory is gone.
+func (w *inotify) ended(id int32) {
+	for _, d := range w.byID[id] {
+		delete(w.byDir, d)
+	}
+	delete(w.byID, id)
+}
+
+func opOf(mask uint32, path string) op {
+	switch {
+	case mask&unix.IN_MOVED_TO != 0:
+		return placed
+	case mask&(unix.IN_MOVED_FROM|unix.IN_DELETE) != 0:
+		return gone
+	case mask&unix.IN_CLOSE_WRITE != 0:
+		return written
+	case mask&unix.IN_CREATE != 0 && mask&unix.IN_ISDIR == 0 && isLink(path):
+		return placed
+	}
+	return touched
 }
 
 func isLink(path string) bool {
