@@ -92,38 +92,12 @@ func checkAuthRule(c *check, at *path, r *securityv1beta1.Rule) {
 	for i, f := range r.From {
 		from := at.of("from", i)
 		here := from.key("source")
-		if f.Source == nil {
-			c.fail(here, "Missing", "there is no source", "")
-			continue
-		}
-		for _, l := range []struct {
-			name string
-			list []string
-		}{{"ipBlocks", f.Source.IpBlocks}, {"notIpBlocks", f.Source.NotIpBlocks}, {"remoteIpBlocks", f.Source.RemoteIpBlocks}, {"notRemoteIpBlocks", f.Source.NotRemoteIpBlocks}} {
-			for j, s := range l.list {
-				if !isCIDR(s) {
-					c.fail(here.of(l.name, j), "BadAddress", quote(s)+" is not an address or CIDR", "write 10.1.2.0/24")
-				}
-			}
-		}
+		checkAuthSource(c, &here, f.Source)
 	}
 	for i, t := range r.To {
 		to := at.of("to", i)
 		here := to.key("operation")
-		if t.Operation == nil {
-			c.fail(here, "Missing", "there is no operation", "")
-			continue
-		}
-		for _, l := range []struct {
-			name string
-			list []string
-		}{{"ports", t.Operation.Ports}, {"notPorts", t.Operation.NotPorts}} {
-			for j, s := range l.list {
-				if n, err := strconv.ParseUint(s, 10, 16); err != nil || n == 0 {
-					c.fail(here.of(l.name, j), "BadPort", quote(s)+" is not a port", "write a number from 1 to 65535")
-				}
-			}
-		}
+		checkAuthOperation(c, &here, t.Operation)
 	}
 	for i, w := range r.When {
 		here := at.of("when", i)
@@ -134,6 +108,40 @@ func checkAuthRule(c *check, at *path, r *securityv1beta1.Rule) {
 		}
 		if len(w.Values)+len(w.NotValues) == 0 {
 			c.fail(here, "Missing", fmt.Sprintf("condition %s has no values", w.Key), "add values or notValues")
+		}
+	}
+}
+
+func checkAuthSource(c *check, at *path, s *securityv1beta1.Source) {
+	if s == nil {
+		c.fail(*at, "Missing", "there is no source", "")
+		return
+	}
+	for _, l := range []struct {
+		name string
+		list []string
+	}{{"ipBlocks", s.IpBlocks}, {"notIpBlocks", s.NotIpBlocks}, {"remoteIpBlocks", s.RemoteIpBlocks}, {"notRemoteIpBlocks", s.NotRemoteIpBlocks}} {
+		for j, b := range l.list {
+			if !isCIDR(b) {
+				c.fail(at.of(l.name, j), "BadAddress", quote(b)+" is not an address or CIDR", "write 10.1.2.0/24")
+			}
+		}
+	}
+}
+
+func checkAuthOperation(c *check, at *path, o *securityv1beta1.Operation) {
+	if o == nil {
+		c.fail(*at, "Missing", "there is no operation", "")
+		return
+	}
+	for _, l := range []struct {
+		name string
+		list []string
+	}{{"ports", o.Ports}, {"notPorts", o.NotPorts}} {
+		for j, s := range l.list {
+			if n, err := strconv.ParseUint(s, 10, 16); err != nil || n == 0 {
+				c.fail(at.of(l.name, j), "BadPort", quote(s)+" is not a port", "write a number from 1 to 65535")
+			}
 		}
 	}
 }

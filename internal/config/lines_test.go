@@ -1,0 +1,115 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	meshv1alpha1 "istio.io/api/mesh/v1alpha1"
+
+	"fairway/internal/config/schemas"
+	"fairway/internal/mesh"
+)
+
+// TestLines: the line of every sort of field, in a document that starts at line 100 of its file.
+func TestLines(t *testing.T) {
+	const yaml = `apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata:
+  name: x
+  labels: {a.b/c: d,
+    e: f}
+spec:
+  hosts:
+  - a.com
+  -
+    b.com
+  http:
+    - match:
+      - uri: {prefix: /a}
+      route:
+      - destination:
+          host: a.com
+        weight: 1
+`
+	const json = "{\"kind\": \"x\",\n\t\"spec\": {\n\t\t\"http\": [\n\t\t\t{\"name\": \"a\"}]}}"
+	for text, fields := range map[string]map[string]int{
+		yaml: {
+			"": 100, "kind": 101, "metadata.labels[a.b/c]": 104, "metadata.labels.a.b/c": 104, "metadata.labels.e": 105, "spec.hosts[0]": 108, "spec.hosts[1]": 110,
+			"spec.http[0]": 112, "spec.http[0].match[0].uri.prefix": 113, "spec.http[0].route[0].destination.host": 116, "spec.http[0].route[0].weight": 117,
+			"spec.http[0].route[0].nothing": 115, "spec.http[7]": 111, "spec.tls": 106, "nothing": 100, "spec[": 106,
+		},
+		json:   {"": 100, "spec": 101, "spec.http[0].name": 103},
+		"a: [": {"a": 0},
+	} {
+		o := &Object{Ref: mesh.ObjectRef{Line: 100}, Text: []byte(text)}
+		for field, want := range fields {
+			if got := o.Line(field); got != want {
+				t.Errorf("%q: line %d, want %d", field, got, want)
+			}
+		}
+	}
+	if p := (&Object{Ref: mesh.ObjectRef{Kind: "K", Line: 100}, Text: []byte(yaml)}).Problem("spec.hosts[0]", "C", mesh.Warning, "m", "f"); p.Line != 108 || p.Object.Kind != "K" {
+		t.Errorf("%+v", p)
+	}
+	if got := (&Object{}).Line("spec"); got != 0 {
+		t.Errorf("line %d without text", got)
+	}
+}
+
+func TestSplit(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                               "[]",
+		"# only a comment\n---\n\n---\n": "[]",
+		"a: 1\n---\nb: 2":                `[1:"a: 1\n" 3:"b: 2"]`,
+		"\ufeff\n# c\na: 1\n...\n%YAML 1.1\n---\n\nb: 2\n---\n": `[3:"a: 1\n" 8:"b: 2\n"]`,
+		"--- # first\na: 1\n--- {b: 2}\n--- |\n x\n":            `[2:"a: 1\n" 3:"--- {b: 2}\n" 4:"--- |\n x\n"]`,
+		"a: |\n  ---\n  x\n----\n---x\n":                        `[1:"a: |\n  ---\n  x\n----\n---x\n"]`,
+		"a: 1\r\n---\r\nb: 2\r\n":                               `[1:"a: 1\r\n" 3:"b: 2\r\n"]`,
+	} {
+		got := []string{}
+		for _, d := range Split("f", []byte(text)) {
+			got = append(got, fmt.Sprintf("%d:%q", d.Line, d.Text))
+		}
+		if fmt.Sprint(got) != want {
+			t.Errorf("%q\n got %v\nwant %s", text, got, want)
+		}
+	}
+}
+
+// TestMeshConfigOverDefaults: what is written counts, inside messages too; lists are replaced; what is not written is as documented.
+func TestMeshConfigOverDefaults(t *testing.T) {
+	const text = "connectTimeout: 0.5s\naccess_log_file: /dev/stdout\ndefaultServiceExportTo: ['.']\ndefaultConfig:\n  concurrency: 3\n  proxyMetadata: {A: b}\n" +
+		"extensionProviders:\n- name: z\n  zipkin: {service: z, port: 9411}\n- name: envoy\n  envoyFileAccessLog: {path: /x}\noutboundTrafficPolicy: {mode: REGISTRY_ONLY}\n"
+	o, problems := newTestDecoder(t).DecodeMeshConfig(Document{File: "mesh.yaml", Line: 1, Text: []byte(text)})
+	if o == nil {
+		t.Fatal(problems)
+	}
+	m := Spec[*meshv1alpha1.MeshConfig](o)
+	var providers []string
+	for _, p := range m.ExtensionProviders {
+		providers = append(providers, p.Name)
+	}
+	got := []any{
+		m.ConnectTimeout.AsDuration(), m.AccessLogFile, m.DefaultServiceExportTo, m.DefaultConfig.Concurrency.GetValue(), m.DefaultConfig.ProxyAdminPort,
+		m.DefaultConfig.ProxyMetadata["A"], providers, m.OutboundTrafficPolicy.Mode.String(), m.RootNamespace, m.ProxyListenPort, m.EnableAutoMtls.GetValue(), o.Key.Kind,
+	}
+	want := []any{
+		500 * time.Millisecond, "/dev/stdout", []string{"."}, int32(3), int32(15000), "b", []string{"z", "envoy", "prometheus"}, "REGISTRY_ONLY", "istio-system", int32(15001), true, MeshConfig,
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("\n got %v\nwant %v", got, want)
+	}
+	empty, problems := newTestDecoder(t).DecodeMeshConfig(Document{File: "mesh.yaml", Line: 1})
+	if empty == nil || empty.Hash != DefaultMesh().Hash {
+		t.Errorf("an empty file is not the defaults: %v", problems)
+	}
+}
+
+func TestSchemasThatAreNotBuiltIn(t *testing.T) {
+	if _, err := schemas.Load("Nothing"); !errors.Is(err, schemas.ErrMissing) {
+		t.Error(err)
+	}
+}
