@@ -92,14 +92,12 @@ func (c checker) port(key ServerKey, s *networking.Server) bool {
 	return c.files(key, s) || found
 }
 
-// files notes certificate files that a proxy of the layer could not read.
+// files notes a certificate file that a proxy of the layer could not read.
 func (c checker) files(key ServerKey, s *networking.Server) bool {
-	found := false
-	for _, f := range files(s.GetTls()) {
-		if why, bad := table.Get(c.r, c.t.BadFiles.Table, FileKey{key.Port.Layer, f}); bad {
-			found = true
-			c.note(mesh.Error, "UnreadableFile", ".tls", "a gateway cannot read "+f+" ("+why+"): this server is not served", "put the file where the gateway runs")
-		}
+	path, why, bad := c.t.unreadable(c.r, key.Port.Layer, s)
+	if bad {
+		c.note(mesh.Error, "UnreadableFile", ".tls", "a gateway cannot read "+path+" ("+why+"): this server is not served",
+			"put the file where the gateway runs, and restart the gateway")
 	}
-	return found
+	return bad
 }

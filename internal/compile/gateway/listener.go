@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 
@@ -206,22 +205,8 @@ func (b *listenerBuilder) usable(s Planned) bool {
 	if missing(s.Server.Spec.GetTls()) != "" {
 		return false
 	}
-	for _, f := range files(s.Server.Spec.GetTls()) {
-		if table.Has(b.r, b.t.BadFiles.Table, FileKey{b.port.Layer, f}) {
-			return false
-		}
-	}
-	return true
-}
-
-// FileKey names a file on the machines of a layer's proxies.
-type FileKey struct {
-	Layer mesh.Layer
-	Path  string
-}
-
-func compareFile(a, b FileKey) int {
-	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Path, b.Path))
+	_, _, bad := b.t.unreadable(b.r, b.port.Layer, s.Server.Spec)
+	return !bad
 }
 
 // certificates lists a server's certificates: one, or one of a kind (ServerTLSSettings.tls_certificates).

@@ -26,7 +26,7 @@ type Tables struct {
 	RedirectHosts *table.Table[mesh.ResourceKey, *envoy.Encoded] // on the shelf below it
 	Clusters      *table.Table[ClusterKey, struct{}]             // which clusters a layer's routes name
 
-	// BadFiles says of certificate files that a gateway could not read them, and what it said: servers that name one are left out until the row goes.
+	// BadFiles says of certificate files that a gateway could not read them, and what it said. Refused stages into it.
 	BadFiles *table.Input[FileKey, string]
 
 	in             *input.Tables
@@ -36,6 +36,7 @@ type Tables struct {
 	layers         *table.Table[config.Key, table.Rows[SelectedKey, *config.Object]]
 	claimed        *table.Table[routeKey, table.Rows[ClaimKey, *Claim]]
 	chainsByServer *table.Table[ServerKey, table.Rows[ChainsKey, *Chains]]
+	badByPath      *table.Table[string, table.Rows[FileKey, string]]
 	byNamespace    *table.Table[string, table.Rows[config.Key, *config.Object]]
 	byName         *table.Table[string, table.Rows[config.Key, *config.Object]]
 }
@@ -43,7 +44,7 @@ type Tables struct {
 // Declare declares the tables, in order.
 func Declare(s *table.Store, in *input.Tables, sc *scope.Tables, rt *routes.Tables) *Tables {
 	t := &Tables{in: in, sc: sc, rt: rt, gateways: in.Gateways.Table}
-	t.BadFiles = table.NewInput(s, "gateway/unreadable files", compareFile, func(a, b string) bool { return a == b })
+	t.declareFiles(s)
 	t.declareNearby()
 	t.declareSelected(in.Gateways.Table, sc.GatewayViews)
 	t.declareServers()

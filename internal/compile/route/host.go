@@ -105,8 +105,9 @@ func portOn(l scope.Listener, s *mesh.Service) (uint32, bool) {
 
 // same says whether a namespace's virtual host is what everybody has.
 func (h *hosts) same(own *envoy.Encoded, k scope.Key, public *scope.Seen, port uint32) bool {
-	if !slices.Contains(ports(public.Service), port) {
-		return false
+	suffix := h.t.in.DomainSuffix()
+	if !slices.Contains(ports(public.Service), port) || len(route.ShortForms(k.Host, k.Layer.Namespace, suffix)) > len(route.ShortForms(k.Host, "", suffix)) {
+		return false // clients of its own namespace may leave the namespace out
 	}
 	pk := scope.Key{Layer: mesh.Public, Host: k.Host}
 	return envoy.Same(own, h.build(pk, public, h.rule(public), "", port))

@@ -254,7 +254,7 @@ func trim(v any) any {
 	return v
 }
 
-// Golden runs a txtar file: its comment aside, each file is a step (a YAML stream to apply, "delete", "proxies" to connect) until one that is named out…,
+// Golden runs a txtar file: its comment aside, each file is a step (a YAML stream to apply, "delete", "proxies" to connect, a proxy that is "gone" or "refused" a listener) until one that is named out…,
 // which is what is published then. With update, these are rewritten.
 func Golden(t *testing.T, a *txtar.Archive, update bool) (changed bool) {
 	t.Helper()
@@ -272,6 +272,12 @@ func Golden(t *testing.T, a *txtar.Archive, update bool) (changed bool) {
 			}
 		case strings.HasPrefix(name, "proxies"):
 			w.Connect(string(f.Data))
+		case strings.HasPrefix(name, "refused"):
+			w.Store.Settle()
+			proxy, detail, _ := strings.Cut(strings.TrimSpace(string(f.Data)), ": ")
+			w.Store.Read(func(tx *table.Tx) { w.Gateway.Refused(tx, mesh.ProxyID(proxy), detail) })
+		case strings.HasPrefix(name, "gone"):
+			w.In.Proxies.Delete(mesh.ProxyID(strings.TrimSpace(string(f.Data))))
 		case strings.HasPrefix(name, "delete"):
 			w.Delete(string(f.Data))
 		default:
