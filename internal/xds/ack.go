@@ -25,9 +25,15 @@ func (m *machine) settle(s *sub, r *request) bool {
 
 // ack notes that the client took a response, and so all that came before it.
 func (m *machine) ack(s *sub, at int) {
-	for _, f := range s.flight[:at+1] {
-		m.confirm(s, f)
+	var later map[string]struct{} // removed by a response that came after the one looked at
+	for i := len(s.flight) - 1; i >= 0; i-- {
+		f := s.flight[i]
+		if i <= at {
+			m.confirm(s, f, later)
+		}
+		later = f.removed(later)
 	}
+	s.acked = Mark{Nonce: s.flight[at].nonce, Turn: s.flight[at].turn}
 	s.flight = slices.Delete(s.flight, 0, at+1)
 	s.probe = false
 	if len(s.trials) == 0 && len(s.flight) == 0 {
@@ -36,16 +42,23 @@ func (m *machine) ack(s *sub, at int) {
 	m.moved(s)
 }
 
-func (m *machine) confirm(s *sub, f *flight) {
-	s.acked = Mark{Nonce: f.nonce, Turn: f.turn}
+// removed adds the names that a response removes.
+func (f *flight) removed(to map[string]struct{}) map[string]struct{} {
+	for i := len(f.items) - 1; i >= 0 && f.items[i].sent == nil; i-- { // removals come last
+		if to == nil {
+			to = map[string]struct{}{}
+		}
+		to[f.items[i].name] = struct{}{}
+	}
+	return to
+}
+
+func (m *machine) confirm(s *sub, f *flight, later map[string]struct{}) {
 	for _, it := range f.items {
 		if it.sent == nil {
 			m.release(s, f.turn)
-			continue
-		}
-		if sl := s.slots[it.name]; sl.is(has) && !sl.is(sure) {
-			sl.flags |= sure
-			s.slots[it.name] = sl
+		} else if _, gone := later[it.name]; !gone {
+			s.confirmItem(it)
 		}
 	}
 	e := event{kind: eventAck, typ: s.typ, resources: len(f.items)}
@@ -53,6 +66,21 @@ func (m *machine) confirm(s *sub, f *flight) {
 		e.turn = f.since
 	}
 	m.events = append(m.events, e)
+}
+
+// confirmItem notes that the client has a resource.
+func (s *sub) confirmItem(it item) {
+	sl, known := s.slots[it.name]
+	switch {
+	case sl.is(has) && !sl.is(sure):
+		sl.flags |= sure
+		s.slots[it.name] = sl
+	case known && !sl.is(has|told) && sl.is(named):
+		// Unsubscribed and subscribed to again while this was on the way: the client may have taken it.
+		sl.res = it.sent
+		sl.flags |= has | sure | vague
+		s.put(it.name, sl)
+	}
 }
 
 // release gives those another try that were refused while a removal of their type was held back: what was removed

@@ -20,9 +20,11 @@ type client struct {
 	held    map[string]map[string]spec   // by type and name: what is in force
 	known   map[string]map[string]string // by type and name: the versions it would report
 	started map[string]bool
+	hosts   bool                       // virtual hosts were subscribed to once: Envoy then does so on each stream, at its start
 	names   map[string]map[string]bool // subscribed to by name
 	nonce   map[string]string
 	version map[string]string
+	doubt   map[string]bool // virtual hosts that are reported but not in force
 	warming map[string]bool // load assignments that changed clusters wait for
 	absent  map[string]map[string]bool
 	out     []*request
@@ -37,7 +39,7 @@ func newClient(t testing.TB, delta bool) *client {
 func (c *client) reset() {
 	c.held, c.known, c.names, c.absent = perType[spec](), perType[string](), perType[bool](), perType[bool]()
 	c.version = map[string]string{}
-	c.warming = map[string]bool{}
+	c.doubt = map[string]bool{}
 	c.reconnect()
 }
 
@@ -54,10 +56,17 @@ func (c *client) reconnect() {
 	// A stream that breaks between a cluster and its load assignment leaves the cluster warming until Envoy's own
 	// timeout: nothing on the new stream tells a server of it.
 	c.warming = map[string]bool{}
+	// Nor of one that breaks between a route configuration and its virtual hosts, which Envoy reports if it ever had
+	// them.
+	for name := range c.known[VirtualHostType] {
+		if _, ok := c.held[VirtualHostType][name]; !ok && c.held[RouteType][owner(name)].vhds {
+			c.doubt[name] = true
+		}
+	}
 	c.started, c.nonce, c.out = map[string]bool{}, map[string]string{}, nil
 	c.start(ClusterType)
 	for _, typ := range []string{EndpointType, ListenerType, RouteType, VirtualHostType} {
-		if typ == ListenerType || len(c.names[typ]) > 0 || typ == VirtualHostType && c.wantsHosts() {
+		if typ == ListenerType || len(c.names[typ]) > 0 || typ == VirtualHostType && c.hosts {
 			c.start(typ)
 		}
 	}
@@ -146,10 +155,10 @@ func (c *client) follow() {
 		}
 	}
 	c.want(EndpointType, loads)
-	before := c.wantsHosts()
 	c.want(RouteType, routes)
 	c.dropHosts()
-	if !before && c.wantsHosts() && !c.started[VirtualHostType] {
+	if !c.hosts && c.wantsHosts() {
+		c.hosts = true
 		c.start(VirtualHostType)
 	}
 	for name := range c.warming {
@@ -241,6 +250,9 @@ func (c *client) accept(g got, s spec) {
 	held := c.held[g.typ]
 	old, had := held[s.name]
 	delete(c.absent[g.typ], s.name)
+	if g.typ == VirtualHostType {
+		delete(c.doubt, s.name)
+	}
 	c.known[g.typ][s.name] = g.versions[s.name]
 	switch g.typ {
 	case VirtualHostType:

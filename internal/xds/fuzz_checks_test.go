@@ -154,10 +154,12 @@ func (p *play) checkName(v *view, typ, name string) {
 	}
 }
 
-// clingsTo tells whether a removed cluster is kept for something whose new version the client refused.
+// clingsTo tells whether a removed cluster is kept for something whose new version the client refused, or a load
+// assignment for such a cluster.
 func (p *play) clingsTo(typ, name string) bool {
 	_, used := p.r.m.used()[name]
-	return typ == ClusterType && used
+	_, loads := p.r.m.loading()[name]
+	return typ == ClusterType && used || typ == EndpointType && loads
 }
 
 // universe is the names of a type that the client is subscribed to.
@@ -169,7 +171,7 @@ func (p *play) universe(typ string) (out []string) {
 		return listenerNames
 	case VirtualHostType:
 		for _, name := range hostNames {
-			if r, ok := p.c.held[RouteType][owner(name)]; ok && r.vhds {
+			if r, ok := p.c.held[RouteType][owner(name)]; ok && r.vhds && !p.c.doubt[name] {
 				out = append(out, name)
 			}
 		}

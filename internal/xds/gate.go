@@ -51,7 +51,7 @@ func (m *machine) barrier(s *sub) barrier {
 			b.before = 0
 		}
 	case rankEndpoint:
-		wait(ClusterType)
+		b.used = m.loading()
 	case rankRoute:
 		wait(ListenerType)
 	case rankVirtualHost:
@@ -90,35 +90,57 @@ func (s *sub) oldest() uint64 {
 // is still to be sent, un-ACKed, or was refused.
 func (m *machine) used() map[string]struct{} {
 	out := map[string]struct{}{}
-	add := func(r *Resource) {
-		if r != nil {
-			for _, name := range r.opts.Needs {
-				out[name] = struct{}{}
-			}
-		}
-	}
 	for _, s := range m.order {
 		if s.rank < rankListener {
 			continue
 		}
+		add := func(r *Resource) {
+			if r == nil || m.ownerless(s, r.Name, slot{}) {
+				return
+			}
+			for _, name := range r.opts.Needs {
+				out[name] = struct{}{}
+			}
+		}
+		s.eachOld(add)
 		for name := range s.jail {
 			add(s.slots[name].res)
 		}
-		for _, w := range s.queue {
-			add(s.slots[w.name].res)
+	}
+	return out
+}
+
+// loading collects the load assignments of clusters that are to change or to go.
+func (m *machine) loading() map[string]struct{} {
+	out := map[string]struct{}{}
+	if s := m.subs[ClusterType]; s != nil {
+		s.eachOld(func(r *Resource) { out[r.opts.Load] = struct{}{} })
+	}
+	return out
+}
+
+// eachOld calls fn with what the client holds of the names that are to change, or did and are un-ACKed.
+func (s *sub) eachOld(fn func(r *Resource)) {
+	held := func(name string) {
+		if r := s.slots[name].res; r != nil {
+			fn(r)
 		}
-		for _, group := range s.trials {
-			for _, it := range group {
-				add(s.slots[it.name].res)
-			}
+	}
+	for _, w := range s.queue {
+		held(w.name)
+	}
+	for _, group := range s.trials {
+		for _, it := range group {
+			held(it.name)
 		}
-		for _, f := range s.flight {
-			for _, it := range f.items {
-				add(it.prev)
+	}
+	for _, f := range s.flight {
+		for _, it := range f.items {
+			if it.prev != nil {
+				fn(it.prev)
 			}
 		}
 	}
-	return out
 }
 
 // ownerless tells whether a virtual host belongs to a route configuration that the client does not hold. Envoy drops
@@ -129,6 +151,20 @@ func (m *machine) ownerless(s *sub, name string, sl slot) bool {
 		return false
 	}
 	return !routes.slots[owner(name)].is(has | vague)
+}
+
+// orphan queues the virtual hosts of a route configuration that the client gave up or lost: they are no longer in
+// force, but Envoy goes on reporting them as held until it is told that they are gone.
+func (m *machine) orphan(v *view, routeConfiguration string) {
+	hosts := m.subs[VirtualHostType]
+	if hosts == nil || !m.delta {
+		return
+	}
+	for _, name := range sortedKeys(hosts.slots) {
+		if owner(name) == routeConfiguration {
+			m.touch(hosts, name, v.turn)
+		}
+	}
 }
 
 // owner returns the name of the route configuration that a virtual host belongs to: all before its last slash.

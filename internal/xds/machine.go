@@ -125,6 +125,7 @@ type item struct {
 	want
 	prev    *Resource
 	had     bool
+	maybe   bool      // of what it had before, too, it was not sure
 	forced  bool      // sent because it was asked for, held or not
 	sent    *Resource // nil: removed
 	version uint64
@@ -158,10 +159,13 @@ func (m *machine) receive(v *view, r *request) error {
 	m.pull(v)
 	s := m.sub(r.typ)
 	fresh := m.settle(s, r)
-	if m.delta {
+	switch {
+	case m.delta:
 		m.subscribeDelta(v, s, r)
-	} else if fresh {
+	case fresh:
 		m.subscribeState(v, s, r)
+	default:
+		m.lapse(s, r.subscribe)
 	}
 	m.moved(s)
 	if m.named > m.limits.names {
@@ -172,6 +176,7 @@ func (m *machine) receive(v *view, r *request) error {
 
 // moved notes that others may go on: endpoints are the only ones that nobody waits for.
 func (m *machine) moved(s *sub) {
+	s.stuck = 0
 	if s.rank != rankEndpoint && s.rank != rankOther {
 		m.epoch++
 	}
@@ -231,7 +236,11 @@ func (m *machine) compare(v *view, s *sub) {
 // touch queues a name because of a change, if the client is interested in it.
 func (m *machine) touch(s *sub, name string, turn uint64) {
 	sl := s.slots[name]
-	if sl.is(queued) || !s.wildcard && !sl.is(named|has|vague) {
+	if sl.is(queued) {
+		s.stuck = 0 // what it waited for may be another thing now
+		return
+	}
+	if !s.wildcard && !sl.is(named|has|vague) {
 		return
 	}
 	s.enqueue(name, sl, want{name: name, turn: turn})
@@ -261,12 +270,12 @@ func (s *sub) ask(name string, turn uint64) {
 	s.enqueue(name, sl, want{name: name, turn: turn, asked: true})
 }
 
-// synced tells whether the client holds everything up to the cursor, and said so. Clusters that are kept for what the
-// client refused may stay.
+// synced tells whether the client holds everything up to the cursor, and said so. What is kept for something that the
+// client refused may stay: it is in a queue, but nothing that is under way will free it.
 func (m *machine) synced() bool {
 	for _, s := range m.order {
-		kept := s.rank == rankCluster && s.stuck == m.epoch
-		if len(s.queue) > 0 && !kept || len(s.trials) > 0 || len(s.flight) > 0 || s.owes {
+		waits := len(s.queue) > 0 && s.stuck != m.epoch
+		if waits || len(s.trials) > 0 || len(s.flight) > 0 || s.owes {
 			return false
 		}
 	}

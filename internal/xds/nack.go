@@ -67,7 +67,7 @@ func (m *machine) revert(s *sub, f *flight) (sends, gone []item) {
 	for _, it := range f.items {
 		if it.sent == nil && len(sends) > 0 {
 			gone = append(gone, it)
-			s.undo(it, false)
+			s.undo(it, true)
 		}
 	}
 	return sends, gone
@@ -94,7 +94,7 @@ func (s *sub) undo(it item, taken bool) {
 	for _, later := range s.flight {
 		for i := range later.items {
 			if later.items[i].name == it.name {
-				later.items[i].prev, later.items[i].had = it.prev, it.had
+				later.items[i].prev, later.items[i].had, later.items[i].maybe = it.prev, it.had, it.maybe || taken
 				return
 			}
 		}
@@ -107,13 +107,14 @@ func (s *sub) undo(it item, taken bool) {
 	sl.flags &^= has | told | vague
 	if it.had {
 		sl.flags |= has
-		if it.sent == nil {
-			sl.flags |= sure
-		}
-	} else {
+	}
+	if !it.had || it.sent == nil {
 		sl.flags &^= sure
 	}
-	if taken || s.full {
+	if taken && sl.res == nil {
+		sl.res = it.sent // what that needs may be in use
+	}
+	if taken || it.maybe || s.full {
 		sl.flags |= vague // in the state-of-the-world protocol it may hold one from before this stream, too
 	}
 	delete(s.mixes, it.name)
@@ -162,9 +163,6 @@ func (m *machine) lock(s *sub, it item, early bool) {
 		s.jail = map[string]jailed{}
 	}
 	s.jail[it.name] = jailed{version: it.version, turn: it.turn, early: early}
-	if it.forced && s.rank == rankEndpoint {
-		s.ask(it.name, it.turn)
-	}
 	m.events = append(m.events, event{
 		kind: eventReject, typ: s.typ, name: it.name, version: it.version, detail: s.detail,
 	})

@@ -67,7 +67,9 @@ func (m *machine) plan(v *view, s *sub) *response {
 		return nil
 	}
 	if len(s.trials) > 0 {
-		return m.planTrial(v, s)
+		if r := m.planTrial(v, s); r != nil || len(s.trials) > 0 {
+			return r
+		}
 	}
 	if s.stuck == m.epoch || len(s.queue) == 0 && !s.owes {
 		return nil
@@ -157,7 +159,7 @@ func (m *machine) decide(v *view, s *sub, w want) (verdict, pick) {
 		return vDrop, pick{}
 	}
 	r := v.resolve(s.typ, w.name)
-	if r == nil {
+	if r == nil || m.ownerless(s, w.name, sl) {
 		return m.decideAbsent(s, sl), pick{}
 	}
 	p := pick{want: w, res: r, version: r.version, forced: sl.is(force)}
@@ -178,8 +180,6 @@ func (m *machine) decide(v *view, s *sub, w want) (verdict, pick) {
 		return vDrop, pick{}
 	}
 	switch {
-	case m.ownerless(s, w.name, sl):
-		return vDrop, pick{}
 	case m.gated(v, s, r.opts.Needs), m.membersGated(v, s, sl, p):
 		return vHold, pick{}
 	}
@@ -189,8 +189,11 @@ func (m *machine) decide(v *view, s *sub, w want) (verdict, pick) {
 // repeat decides about a name whose content the client refused: where it waits for an answer all the same, as Envoy
 // does for a load assignment, it gets again what it has.
 func (s *sub) repeat(sl slot, p pick) (verdict, pick) {
-	if s.rank != rankEndpoint || !p.forced || sl.res == nil {
+	if s.rank != rankEndpoint || !p.forced {
 		return vDrop, pick{}
+	}
+	if sl.res == nil || !sl.is(has) || sl.is(vague) {
+		return vAwait, pick{}
 	}
 	p.res, p.version = sl.res, sl.res.version
 	return vSend, p
@@ -287,6 +290,9 @@ func (m *machine) emit(v *view, s *sub, b batch) *response {
 	}
 	for _, w := range b.gone {
 		f.add(s.take(w))
+		if s.rank == rankRoute {
+			m.orphan(v, w.name)
+		}
 	}
 	m.moved(s)
 	s.owes, s.stuck = false, 0
@@ -300,7 +306,7 @@ func (m *machine) emit(v *view, s *sub, b batch) *response {
 // give notes that a resource is being sent.
 func (s *sub) give(p pick) item {
 	sl := s.slots[p.name]
-	it := item{want: p.want, prev: sl.res, had: sl.is(has), forced: p.forced, sent: p.res, version: p.version}
+	it := item{want: p.want, prev: sl.res, had: sl.is(has), maybe: sl.is(vague), forced: p.forced, sent: p.res, version: p.version}
 	sl.flags = sl.flags&^(queued|force|told|vague) | has
 	sl.res = p.res
 	s.put(p.name, sl)
@@ -313,7 +319,7 @@ func (s *sub) give(p pick) item {
 // take notes that a name is being removed.
 func (s *sub) take(w want) item {
 	sl := s.slots[w.name]
-	it := item{want: w, prev: sl.res, had: sl.is(has)}
+	it := item{want: w, prev: sl.res, had: sl.is(has), maybe: sl.is(vague), forced: sl.is(force)}
 	sl.flags &^= queued | force | has | sure | vague
 	sl.res = nil
 	if sl.is(named) {

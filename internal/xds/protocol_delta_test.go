@@ -162,9 +162,7 @@ func TestDeltaSubscriptions(t *testing.T) {
 			k.ack(ClusterType)
 			k.expect("Cluster -c")
 			k.initial(EndpointType, []string{"x", "y"}, load("x", 1))
-			k.expect("ClusterLoadAssignment -y")
-			k.ack(ClusterType)
-			k.expect("ClusterLoadAssignment -x")
+			k.expect("ClusterLoadAssignment -x -y")
 		}},
 		{"a reconnected client loses clusters once its routes are known", subSequel, "Stale CDS clusters … (ones no longer being referenced) can then be removed", func(k *talk) {
 			k.put(host("r/h", 2))

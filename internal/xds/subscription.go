@@ -141,6 +141,9 @@ func (m *machine) unsubscribe(v *view, s *sub, name string) {
 	m.unname(s)
 	if !s.wildcard {
 		s.drop(name)
+		if s.rank == rankRoute {
+			m.orphan(v, name)
+		}
 		return
 	}
 	// "When a client has a wildcard subscription and a subscription to another specific resource name … the server
@@ -167,6 +170,7 @@ func (m *machine) unsubscribeAll(s *sub) {
 func (m *machine) offer(v *view, s *sub, name string, since uint64) {
 	sl := s.slots[name]
 	if sl.is(queued) {
+		s.stuck = 0
 		return
 	}
 	if r := v.resolve(s.typ, name); r == nil || sl.is(has) && same(sl.res, r) {
@@ -216,31 +220,18 @@ func (m *machine) subscribeState(v *view, s *sub, r *request) {
 
 // replace makes the given names the whole subscription: new ones are asked for, missing ones dropped.
 func (m *machine) replace(v *view, s *sub, names []string, since uint64) {
-	s.phase = !s.phase
-	before, kept, star := s.names, 0, false
-	for _, name := range names {
-		if name == wildcardName {
-			star = true
-			continue
-		}
-		sl := s.slots[name]
-		if sl.is(named) {
-			if sl.is(phase) != s.phase {
-				kept++
-			}
-			sl.flags = sl.flags&^phase | s.phaseFlag()
-			s.slots[name] = sl
-			continue
-		}
+	before := s.names
+	added, kept, star := s.mark(names)
+	for _, name := range added {
 		m.name(v, s, name)
 		name = m.canonical(v, s, name)
-		sl = s.slots[name]
+		sl := s.slots[name]
 		sl.flags = sl.flags&^phase | s.phaseFlag()
 		s.slots[name] = sl
 		s.ask(name, since)
 	}
 	if kept < before {
-		m.dropUnnamed(v, s, star)
+		m.dropUnmarked(s, star)
 	}
 	switch {
 	case star && !s.wildcard:
@@ -251,6 +242,37 @@ func (m *machine) replace(v *view, s *sub, names []string, since uint64) {
 	}
 }
 
+// lapse takes from a stale request what the client no longer wants. Its other names are left to the request that
+// answers the newest response; but one that was given up and is wanted again by then is newly requested.
+func (m *machine) lapse(s *sub, names []string) {
+	if s.legacy {
+		return
+	}
+	before := s.names
+	if _, kept, star := s.mark(names); kept < before {
+		m.dropUnmarked(s, star)
+	}
+}
+
+// mark notes which names of the subscription a request repeats, and returns those that are new.
+func (s *sub) mark(names []string) (added []string, kept int, star bool) {
+	s.phase = !s.phase
+	for _, name := range names {
+		sl := s.slots[name]
+		switch {
+		case name == wildcardName:
+			star = true
+		case !sl.is(named):
+			added = append(added, name)
+		case sl.is(phase) != s.phase:
+			kept++
+			sl.flags = sl.flags&^phase | s.phaseFlag()
+			s.slots[name] = sl
+		}
+	}
+	return added, kept, star
+}
+
 func (s *sub) phaseFlag() flags {
 	if s.phase {
 		return phase
@@ -258,8 +280,8 @@ func (s *sub) phaseFlag() flags {
 	return 0
 }
 
-// dropUnnamed drops the names that the last request did not repeat.
-func (m *machine) dropUnnamed(v *view, s *sub, star bool) {
+// dropUnmarked drops the names that the last request did not repeat.
+func (m *machine) dropUnmarked(s *sub, star bool) {
 	for name, sl := range s.slots {
 		if !sl.is(named) || sl.is(phase) == s.phase {
 			continue
