@@ -53,7 +53,11 @@ type Problem struct {
 }
 
 func (p Problem) String() string {
-	where := p.Object.String()
+	object := p.Object
+	if p.Line > 0 {
+		object.Line = p.Line
+	}
+	where := object.String()
 	if p.Field != "" {
 		where += " " + p.Field
 	}

@@ -1,0 +1,61 @@
+package app
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+// The collector's settings. A start, like a storm of proxies, allocates much that soon dies and much that stays: collecting seldom meanwhile, and giving
+// back what died once it is over, costs a fraction of collecting often, and leaves less resident (docs/performance.md has the figures).
+const (
+	startPercent = 300      // GOGC until the first quiet moment
+	quietTicks   = 2        // seconds without work that make a quiet moment
+	worthwhile   = 16 << 20 // bytes allocated since memory was last given back that make it worth doing so again
+	allocated    = "/gc/heap/allocs:bytes"
+)
+
+// memory gives back to the system what a burst of work has left, once the burst is over. GOGC in the environment is respected, as GOMEMLIMIT is by the runtime.
+type memory struct {
+	work func() uint64 // grows with whatever the program does
+}
+
+// run tends memory until ctx ends.
+func (m memory) run(ctx context.Context) error {
+	if os.Getenv("GOGC") == "" {
+		before := debug.SetGCPercent(startPercent)
+		defer debug.SetGCPercent(before)
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	var work, trimmed uint64
+	quiet, started := 0, false
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		if now := m.work(); now != work {
+			work, quiet = now, 0
+			continue
+		}
+		if quiet++; quiet != quietTicks || totalAllocated()-trimmed < worthwhile {
+			continue
+		}
+		if !started && os.Getenv("GOGC") == "" {
+			debug.SetGCPercent(100)
+		}
+		started = true
+		debug.FreeOSMemory()
+		trimmed = totalAllocated()
+	}
+}
+
+func totalAllocated() uint64 {
+	sample := []metrics.Sample{{Name: allocated}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
