@@ -20,9 +20,6 @@ func (t *Tables) declareChecks() {
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			c := &checker{t: t, r: r, rule: RuleOf(o), object: o, found: map[mesh.Problem]struct{}{}}
 			c.translate()
-			if route.BoundTo(c.rule, route.Mesh) {
-				c.hosts()
-			}
 			for _, p := range slices.SortedFunc(maps.Keys(c.found), mesh.CompareProblem) {
 				r.Note(p)
 			}
@@ -114,16 +111,3 @@ func orNone(list []string) string {
 	slices.Sort(list)
 	return "it has " + strings.Join(list, ", ")
 }
-
-// hosts checks what the rule claims inside the mesh: nobody may claim every name.
-func (c *checker) hosts() {
-	for i, h := range c.rule.Spec.GetHosts() {
-		field := index("spec.hosts", i)
-		if h == "*" {
-			c.note(mesh.Problem{Field: field, Code: "EveryHost", Severity: mesh.Error,
-				Message: "a rule for sidecars cannot be for every host: it is in force at gateways only", Fix: "name hosts, or leave mesh out of the gateways"})
-		}
-	}
-}
-
-func index(field string, i int) string { return field + "[" + routeName(uint32(i)) + "]" }

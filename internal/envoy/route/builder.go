@@ -71,26 +71,15 @@ func (b *Builder) problem(s mesh.Severity, code, field, message, fix string) {
 	}
 }
 
-// HTTP translates the http part of a VirtualService, in order. What follows a route that matches every request is unreachable: it is left out and noted.
+// HTTP translates the http part of a VirtualService, in order, up to a route that takes every request of the viewer.
 func (b *Builder) HTTP(rule Rule) []*routev3.Route {
 	var out []*routev3.Route
-	caught := ""
 	for i, in := range rule.Spec.GetHttp() {
-		field := index("spec.http", i)
-		if caught != "" {
-			b.problem(mesh.Warning, "UnreachableRoute", field, "no request gets here: "+caught+" takes every one", "move it before "+caught)
-			if !b.Viewer.Every {
-				break
-			}
-		}
-		for _, r := range b.httpRoute(rule, field, in) {
+		for _, r := range b.httpRoute(rule, index("spec.http", i), in) {
 			out = append(out, r)
 			if !b.Viewer.Every && CatchAll(r) {
 				return out
 			}
-		}
-		if caught == "" && catchesAll(in) {
-			caught = field
 		}
 	}
 	return out

@@ -39,7 +39,7 @@ func (b *Builder) TCP(rule Rule) []Chain {
 		}
 		for j, m := range r.GetMatch() {
 			at := index(field+".match", j)
-			b.viewerMistakes(rule, at, m)
+			b.connectionMistakes(rule, at, m)
 			if subnets, ok := b.subnets(at+".destinationSubnets", m.GetDestinationSubnets()); ok && b.Viewer.applies(rule, m) {
 				out.add(b, Chain{Subnets: subnets, Clusters: to, Field: at})
 			}
@@ -56,7 +56,7 @@ func (b *Builder) TLS(rule Rule) []Chain {
 		to := b.weighted(rule, field+".route", r.GetRoute())
 		for j, m := range r.GetMatch() {
 			at := index(field+".match", j)
-			b.viewerMistakes(rule, at, m)
+			b.connectionMistakes(rule, at, m)
 			subnets, ok := b.subnets(at+".destinationSubnets", m.GetDestinationSubnets())
 			names, good := b.serverNames(at+".sniHosts", m.GetSniHosts())
 			if ok && good && b.Viewer.applies(rule, m) {

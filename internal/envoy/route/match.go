@@ -129,27 +129,6 @@ func CatchAll(r *routev3.Route) bool {
 	return ok && p.Prefix == "/" && len(m.GetHeaders()) == 0 && len(m.GetQueryParameters()) == 0
 }
 
-// catchesAll says whether a route takes every request of every viewer.
-func catchesAll(in *networking.HTTPRoute) bool {
-	if in.GetDelegate() != nil {
-		return false
-	}
-	for _, m := range in.GetMatch() {
-		if !forEverybody(m) {
-			continue
-		}
-		quiet := Builder{}
-		if match, ok := quiet.match("", m); ok && CatchAll(&routev3.Route{Match: match}) {
-			return true
-		}
-	}
-	return len(in.GetMatch()) == 0
-}
-
-func forEverybody(m conditions) bool {
-	return m.GetPort() == 0 && len(m.GetGateways()) == 0 && len(m.GetSourceLabels()) == 0 && m.GetSourceNamespace() == ""
-}
-
 // Merge joins the routes of several VirtualServices for one host of a gateway, in their order: what takes every request goes last, and only the first of it.
 func Merge(rules ...[]*routev3.Route) []*routev3.Route {
 	var out []*routev3.Route
