@@ -165,7 +165,7 @@ func (m *machine) receive(v *view, r *request) error {
 	case fresh:
 		m.subscribeState(v, s, r)
 	default:
-		m.lapse(s, r.subscribe)
+		m.lapse(v, s, r.subscribe)
 	}
 	m.moved(s)
 	if m.named > m.limits.names {

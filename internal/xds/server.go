@@ -52,6 +52,7 @@ func (s *Server) GRPC() []grpc.ServerOption {
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(s.opts.MaxRequestBytes),
 		grpc.MaxSendMsgSize(math.MaxInt32),
+		grpc.SharedWriteBuffer(true), // an idle connection holds none
 	}
 }
 
@@ -111,7 +112,7 @@ func (s *Server) newStream(wire grpc.ServerStream, delta bool) *stream {
 			bytes: s.opts.MaxResponseBytes, names: s.opts.MaxSubscriptions, window: s.opts.Window,
 		}),
 		in: make(chan *request), failed: make(chan error, 1), sent: make(chan error, 1),
-		stop: make(chan struct{}), done: make(chan struct{}),
+		stop: make(chan struct{}), done: make(chan struct{}), follows: map[string]bool{},
 	}
 	if p, ok := peer.FromContext(wire.Context()); ok && p.Addr != nil {
 		st.peer = p.Addr

@@ -23,6 +23,8 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
 // house is a server on an in-memory wire.
 type house struct {
 	t     testing.TB
@@ -195,45 +197,42 @@ func patience(t testing.TB) context.Context {
 }
 
 func TestServeDelta(t *testing.T) {
-	defer goleak.VerifyNone(t)
-	t.Run("one stream", func(t *testing.T) {
-		h := newHouse(t, Options{})
-		ctx := patience(t)
-		s := h.delta(ctx)
-		s.ask("p", ClusterType) // before the proxy is attached: the stream waits
-		h.put(cluster("a", 1))
-		h.attach("p", "all")
-		s.expect("Cluster a")
-		s.ask("", ListenerType)
-		s.expect("Listener")
-		h.put(cluster("b", 1), listener("l", 1, "", "b"))
-		s.expect("Cluster b")
-		s.expect("Listener l")
-		if err := h.srv.Wait(ctx, h.turn); err != nil {
-			t.Fatal(err)
-		}
-		st := h.srv.Status()
-		if len(st) != 1 || st[0].Proxy != "p" || !st[0].Delta || !st[0].Synced || st[0].Turn != h.turn {
-			t.Errorf("status %+v", st)
-		}
-		if c := st[0].Types[ClusterType]; c.Held != 2 || c.Sent != c.Acked || c.Acked.Turn != h.turn {
-			t.Errorf("clusters %+v", c)
-		}
-		held := h.srv.Held("p", ClusterType)
-		if len(held) != 2 || held[0].Name != "a" || held[1].Name != "b" {
-			t.Errorf("held %v", held)
-		}
-		if err := s.CloseSend(); err != nil {
-			t.Fatal(err)
-		}
-		if e := s.end(); e.Code() != codes.Unknown || e.Message() != io.EOF.Error() {
-			t.Errorf("ended with %v", e)
-		}
-		if got := <-h.hooks.left; got != "p" {
-			t.Errorf("%s left", got)
-		}
-		checkMetrics(t, h.hooks)
-	})
+	h := newHouse(t, Options{})
+	ctx := patience(t)
+	s := h.delta(ctx)
+	s.ask("p", ClusterType) // before the proxy is attached: the stream waits
+	h.put(cluster("a", 1))
+	h.attach("p", "all")
+	s.expect("Cluster a")
+	s.ask("", ListenerType)
+	s.expect("Listener")
+	h.put(cluster("b", 1), listener("l", 1, "", "b"))
+	s.expect("Cluster b")
+	s.expect("Listener l")
+	if err := h.srv.Wait(ctx, h.turn); err != nil {
+		t.Fatal(err)
+	}
+	st := h.srv.Status()
+	if len(st) != 1 || st[0].Proxy != "p" || !st[0].Delta || !st[0].Synced || st[0].Turn != h.turn {
+		t.Errorf("status %+v", st)
+	}
+	if c := st[0].Types[ClusterType]; c.Held != 2 || c.Sent != c.Acked || c.Acked.Turn != h.turn {
+		t.Errorf("clusters %+v", c)
+	}
+	held := h.srv.Held("p", ClusterType)
+	if len(held) != 2 || held[0].Name != "a" || held[1].Name != "b" {
+		t.Errorf("held %v", held)
+	}
+	if err := s.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	if e := s.end(); e.Code() != codes.Unknown || e.Message() != io.EOF.Error() {
+		t.Errorf("ended with %v", e)
+	}
+	if got := <-h.hooks.left; got != "p" {
+		t.Errorf("%s left", got)
+	}
+	checkMetrics(t, h.hooks)
 }
 
 func checkMetrics(t *testing.T, r *recorder) {
@@ -255,44 +254,68 @@ func checkMetrics(t *testing.T, r *recorder) {
 }
 
 func TestServeState(t *testing.T) {
-	defer goleak.VerifyNone(t)
-	t.Run("one stream", func(t *testing.T) {
-		h := newHouse(t, Options{})
-		ctx := patience(t)
-		h.put(cluster("a", 1))
-		h.attach("p", "all")
-		s, err := discoveryv3.NewAggregatedDiscoveryServiceClient(h.dial()).StreamAggregatedResources(ctx)
+	h := newHouse(t, Options{})
+	ctx := patience(t)
+	h.put(cluster("a", 1))
+	h.attach("p", "all")
+	s, err := discoveryv3.NewAggregatedDiscoveryServiceClient(h.dial()).StreamAggregatedResources(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Send(&discoveryv3.DiscoveryRequest{Node: &corev3.Node{Id: "p"}, TypeUrl: ClusterType}); err != nil {
+		t.Fatal(err)
+	}
+	for want := 1; want <= 2; want++ {
+		r, err := s.Recv()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Send(&discoveryv3.DiscoveryRequest{Node: &corev3.Node{Id: "p"}, TypeUrl: ClusterType}); err != nil {
+		if len(r.Resources) != want || r.Resources[0].TypeUrl != ClusterType {
+			t.Errorf("received %v", r)
+		}
+		if err := s.Send(&discoveryv3.DiscoveryRequest{TypeUrl: ClusterType, VersionInfo: r.VersionInfo, ResponseNonce: r.Nonce}); err != nil {
 			t.Fatal(err)
 		}
-		for want := 1; want <= 2; want++ {
-			r, err := s.Recv()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(r.Resources) != want || r.Resources[0].TypeUrl != ClusterType {
-				t.Errorf("received %v", r)
-			}
-			if err := s.Send(&discoveryv3.DiscoveryRequest{TypeUrl: ClusterType, VersionInfo: r.VersionInfo, ResponseNonce: r.Nonce}); err != nil {
-				t.Fatal(err)
-			}
-			if want == 1 {
-				h.put(cluster("b", 1))
-			}
+		if want == 1 {
+			h.put(cluster("b", 1))
 		}
-		if err := h.srv.Wait(ctx, h.turn); err != nil {
+	}
+	if err := h.srv.Wait(ctx, h.turn); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Recv(); !errors.Is(err, io.EOF) {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+func TestStateStreamsWakeForMembers(t *testing.T) {
+	h := newHouse(t, Options{})
+	h.put(vhdsRoute("80", 1))
+	h.attach("p", "all")
+	s, err := discoveryv3.NewAggregatedDiscoveryServiceClient(h.dial()).StreamAggregatedResources(patience(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nonce, want := "", string(route("80", 1).body())
+	for _, version := range []uint64{1, 2} {
+		if err := s.Send(&discoveryv3.DiscoveryRequest{
+			Node: &corev3.Node{Id: "p"}, TypeUrl: RouteType, ResourceNames: []string{"80"}, ResponseNonce: nonce,
+		}); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.CloseSend(); err != nil {
+		r, err := s.Recv()
+		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Recv(); !errors.Is(err, io.EOF) {
-			t.Errorf("ended with %v", err)
+		if got := string(r.Resources[0].Value); got != want {
+			t.Errorf("received %q, want %q", got, want)
 		}
-	})
+		nonce, want = r.Nonce, string(route("80", 1).body())+members(host("80/a", version))
+		h.put(host("80/a", version))
+	}
 }
 
 func TestOtherServicesOnTheSameServer(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,7 +28,8 @@ type stream struct {
 	stop    chan struct{}
 	done    chan struct{} // closed when the handler returns
 	viewer  *viewer
-	sending bool // only the handler's goroutine writes it, under mu
+	follows map[string]bool // only the handler's goroutine
+	sending bool            // only the handler's goroutine writes it, under mu
 
 	mu      sync.Mutex // guards machine, for status pages
 	machine *machine
@@ -131,7 +133,7 @@ func (s *stream) converse(first *request) error {
 // step hands a request to the machine, and takes the next response from it if the wire is free.
 func (s *stream) step(r *request) (taken bool, resp *response, err error) {
 	if r != nil {
-		s.server.lib.follow(s.viewer, r.typ)
+		s.follow(r.typ)
 	}
 	s.mu.Lock()
 	attached := s.server.lib.read(s.viewer, func(v *view) {
@@ -150,6 +152,19 @@ func (s *stream) step(r *request) (taken bool, resp *response, err error) {
 		s.server.progress()
 	}
 	return attached, resp, err
+}
+
+// follow has the stream woken by changes of a type, and of what that type is assembled from.
+func (s *stream) follow(typ string) {
+	if s.follows[typ] {
+		return
+	}
+	typ = strings.Clone(typ) // it is part of a request
+	s.follows[typ] = true
+	s.server.lib.follow(s.viewer, typ)
+	if typ == RouteType && !s.machine.delta {
+		s.server.lib.follow(s.viewer, VirtualHostType)
+	}
 }
 
 // send hands a response to the transport, which may block.

@@ -102,7 +102,7 @@ func (m *machine) recall(v *view, s *sub, held []known) {
 func (m *machine) askNamed(v *view, s *sub, names []string) {
 	for _, name := range names {
 		if sl := s.slots[name]; sl.is(named) && !sl.is(has|queued) {
-			s.ask(name, v.turn)
+			s.ask(m.canonical(v, s, name), v.turn)
 		}
 	}
 }
@@ -119,7 +119,8 @@ func (m *machine) askAgain(v *view, s *sub, names []string) {
 	}
 }
 
-// canonical returns the shared copy of a name, so that no request is kept alive by it.
+// canonical returns the shared copy of a name, so that no request is kept alive by it: assigning to a map's element
+// replaces its key, too.
 func (m *machine) canonical(v *view, s *sub, name string) string {
 	if r := v.resolve(s.typ, name); r != nil {
 		return r.Name
@@ -221,7 +222,7 @@ func (m *machine) subscribeState(v *view, s *sub, r *request) {
 // replace makes the given names the whole subscription: new ones are asked for, missing ones dropped.
 func (m *machine) replace(v *view, s *sub, names []string, since uint64) {
 	before := s.names
-	added, kept, star := s.mark(names)
+	added, kept, star := m.mark(v, s, names)
 	for _, name := range added {
 		m.name(v, s, name)
 		name = m.canonical(v, s, name)
@@ -244,18 +245,18 @@ func (m *machine) replace(v *view, s *sub, names []string, since uint64) {
 
 // lapse takes from a stale request what the client no longer wants. Its other names are left to the request that
 // answers the newest response; but one that was given up and is wanted again by then is newly requested.
-func (m *machine) lapse(s *sub, names []string) {
+func (m *machine) lapse(v *view, s *sub, names []string) {
 	if s.legacy {
 		return
 	}
 	before := s.names
-	if _, kept, star := s.mark(names); kept < before {
+	if _, kept, star := m.mark(v, s, names); kept < before {
 		m.dropUnmarked(s, star)
 	}
 }
 
 // mark notes which names of the subscription a request repeats, and returns those that are new.
-func (s *sub) mark(names []string) (added []string, kept int, star bool) {
+func (m *machine) mark(v *view, s *sub, names []string) (added []string, kept int, star bool) {
 	s.phase = !s.phase
 	for _, name := range names {
 		sl := s.slots[name]
@@ -267,7 +268,7 @@ func (s *sub) mark(names []string) (added []string, kept int, star bool) {
 		case sl.is(phase) != s.phase:
 			kept++
 			sl.flags = sl.flags&^phase | s.phaseFlag()
-			s.slots[name] = sl
+			s.slots[m.canonical(v, s, name)] = sl
 		}
 	}
 	return added, kept, star
