@@ -106,7 +106,7 @@ func newBenchServer(b *testing.B, clients int) *benchServer {
 		_ = in.Close()
 		_ = cmd.Wait()
 		g.Stop()
-		s.srv.inner.Wait()
+		s.srv.Close()
 	})
 	return s
 }

@@ -157,7 +157,7 @@ func (e *envoy) serve(lib *Library) {
 	e.addr = wire.Addr().String()
 	done := make(chan struct{})
 	go func() { defer close(done); _ = g.Serve(wire) }()
-	e.stop = func() { g.Stop(); <-done; e.srv.inner.Wait() }
+	e.stop = func() { g.Stop(); <-done; e.srv.Close() }
 	at := &Attachment{Stacks: map[string][]ShelfKey{}}
 	for _, typ := range allTypes {
 		at.Stacks[typ] = []ShelfKey{"all"}

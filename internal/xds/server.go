@@ -177,6 +177,9 @@ func (s *Server) Drain(ctx context.Context, window time.Duration) error {
 	return s.await(ctx, func() bool { return len(s.all()) == 0 })
 }
 
+// Close waits for what streams left behind. It is called once the gRPC server has stopped.
+func (s *Server) Close() { s.inner.Wait() }
+
 // Wait blocks until every stream that is attached has looked at the given turn, sent what was due, and has it ACKed.
 // Streams that come later are waited for too; a client that never ACKs makes it wait until the context ends.
 func (s *Server) Wait(ctx context.Context, turn uint64) error {

@@ -90,7 +90,7 @@ func newHouse(t testing.TB, opts Options) *house {
 	t.Cleanup(func() {
 		g.Stop()
 		<-done
-		h.srv.inner.Wait()
+		h.srv.Close()
 	})
 	return h
 }

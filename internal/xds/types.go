@@ -1,6 +1,9 @@
 package xds
 
 // The type URLs that the protocol room treats specially, because the order of sending depends on them.
+//
+// A virtual host's resource name is its route configuration's name, a slash, and a name without one; and the name
+// within the message has to be the very same, for Envoy removes virtual hosts by that.
 const (
 	ClusterType     = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 	EndpointType    = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
