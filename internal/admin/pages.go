@@ -12,6 +12,7 @@ import (
 
 	"fairway/internal/admin/page"
 	"fairway/internal/compile"
+	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 	"fairway/internal/xds"
@@ -191,7 +192,7 @@ func (p *Pages) tablez(w http.ResponseWriter, r *http.Request) {
 func (p *Pages) writeListing(w http.ResponseWriter, listing table.Listing, format string) {
 	switch format {
 	case "json":
-		writeJSON(w, page.Table{Name: listing.Table, Header: listing.Header, Rows: listing.Rows})
+		writeJSON(w, page.Table{Name: listing.Table, Header: listing.Header, Rows: append([][]string{}, listing.Rows...)})
 	case "", "text":
 		var b strings.Builder
 		if err := listing.Write(&b); err != nil {
@@ -216,18 +217,34 @@ func (p *Pages) problems(w http.ResponseWriter, r *http.Request) {
 		if least != "" && slices.Index(order, problem.Severity.String()) < slices.Index(order, least) {
 			continue
 		}
-		out = append(out, problemInfo(problem))
+		out = append(out, p.problemInfo(problem))
 	}
 	writeJSON(w, out)
 }
 
-func problemInfo(p mesh.Problem) page.ProblemInfo {
-	line := p.Line
-	if line == 0 {
-		line = p.Object.Line
+// lineOf finds the line of a problem's field: whoever noted it may have left that to us, as it takes parsing the object again.
+func (p *Pages) lineOf(problem mesh.Problem) int {
+	if problem.Line != 0 {
+		return problem.Line
 	}
+	ref := problem.Object
+	if problem.Field == "" {
+		return ref.Line
+	}
+	var o *config.Object
+	p.Graph.Store.Read(func(tx *table.Tx) {
+		o = p.Graph.Object(tx, config.Key{Kind: config.Kind(ref.Kind), Namespace: ref.Namespace, Name: ref.Name})
+	})
+	if o == nil || o.Ref != ref {
+		return ref.Line
+	}
+	return max(o.Line(problem.Field), ref.Line)
+}
+
+func (p *Pages) problemInfo(problem mesh.Problem) page.ProblemInfo {
+	o := problem.Object
 	return page.ProblemInfo{
-		Severity: p.Severity.String(), Kind: p.Object.Kind, Namespace: p.Object.Namespace, Name: p.Object.Name, File: p.Object.File, Line: line,
-		Field: p.Field, Code: p.Code, Message: p.Message, Fix: p.Fix,
+		Severity: problem.Severity.String(), Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, File: o.File, Line: p.lineOf(problem),
+		Field: problem.Field, Code: problem.Code, Message: problem.Message, Fix: problem.Fix,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -80,11 +81,21 @@ func (p *Pages) find(name string) (xds.ProxyStatus, error) {
 	case 1:
 		return found[0], nil
 	}
-	ids := make([]string, len(found))
-	for i, s := range found {
-		ids[i] = string(s.Proxy)
+	return xds.ProxyStatus{}, fmt.Errorf("%w %q, name one of them in full: %s", errAmbiguous, name, strings.Join(fullNames(found), ", "))
+}
+
+// fullNames tells proxies apart: by name.namespace if that does, else by node id.
+func fullNames(proxies []xds.ProxyStatus) []string {
+	var short, ids []string
+	for _, s := range proxies {
+		ids = append(ids, string(s.Proxy))
+		short = append(short, page.ShortName(string(s.Proxy)))
 	}
-	return xds.ProxyStatus{}, fmt.Errorf("%w %q, name one of them in full: %s", errAmbiguous, name, strings.Join(ids, ", "))
+	slices.Sort(short)
+	if len(slices.Compact(short)) < len(ids) {
+		return ids
+	}
+	return short
 }
 
 // proxy answers a request that names no proxy, or several, by itself.

@@ -16,11 +16,16 @@ import (
 )
 
 // kinds of resource that proxy-config shows, and the xDS type's short name of each.
-var kinds = []struct{ verb, alias, kind, short string }{
-	{"clusters", "cluster", "cds", "The clusters a proxy has"},
-	{"listeners", "listener", "lds", "The listeners a proxy has"},
-	{"routes", "route", "rds", "The virtual hosts of a proxy's route configurations"},
-	{"endpoints", "endpoint", "eds", "The endpoints of a proxy's clusters"},
+var kinds = []struct {
+	verb    string
+	aliases []string
+	kind    string
+	short   string
+}{
+	{"clusters", []string{"cluster", "c"}, "cds", "The clusters a proxy has"},
+	{"listeners", []string{"listener", "l"}, "lds", "The listeners a proxy has"},
+	{"routes", []string{"route", "r"}, "rds", "The virtual hosts of a proxy's route configurations"},
+	{"endpoints", []string{"endpoint", "ep"}, "eds", "The endpoints of a proxy's clusters"},
 }
 
 func (s *session) proxyConfig() *cobra.Command {
@@ -37,7 +42,7 @@ func (s *session) proxyConfig() *cobra.Command {
 	for _, k := range kinds {
 		var name string
 		sub := &cobra.Command{
-			Use: k.verb + " PROXY", Aliases: []string{k.alias}, Short: k.short, Args: cobra.ExactArgs(1),
+			Use: k.verb + " PROXY", Aliases: k.aliases, Short: k.short, Args: oneProxy,
 			RunE: s.run(func(cmd *cobra.Command, args []string) error {
 				resources, err := s.resources(cmd.Context(), args[0], k.kind)
 				if err != nil {
@@ -50,6 +55,9 @@ func (s *session) proxyConfig() *cobra.Command {
 				for _, r := range resources {
 					sh.rows = append(sh.rows, describe(k.kind, r)...)
 				}
+				if k.kind == "rds" {
+					sh.rows = withoutEmpty(sh.rows)
+				}
 				return s.show(cmd, sh)
 			}),
 		}
@@ -57,6 +65,13 @@ func (s *session) proxyConfig() *cobra.Command {
 		cmd.AddCommand(sub)
 	}
 	return cmd
+}
+
+func oneProxy(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("%s: name one proxy, not %d; pilotctl proxy-status lists them", cmd.CommandPath(), len(args))
+	}
+	return nil
 }
 
 func (s *session) resources(ctx context.Context, proxy, kind string) ([]page.Resource, error) {
@@ -114,6 +129,9 @@ func describeRoutes(name string, m map[string]any) [][]string {
 		hosts = []any{m}
 		name, _, _ = strings.Cut(name, "/")
 	}
+	if len(hosts) == 0 {
+		return [][]string{{name, "-", "-", "0"}}
+	}
 	var rows [][]string
 	for _, h := range hosts {
 		host, _ := h.(map[string]any)
@@ -128,6 +146,15 @@ func describeRoutes(name string, m map[string]any) [][]string {
 		rows = append(rows, []string{name, text(host, "name"), shown, fmt.Sprint(len(list(host, "routes")))})
 	}
 	return rows
+}
+
+// withoutEmpty drops the line of a route configuration without virtual hosts where its virtual hosts follow: they were delivered by themselves.
+func withoutEmpty(rows [][]string) [][]string {
+	filled := map[string]bool{}
+	for _, row := range rows {
+		filled[row[0]] = filled[row[0]] || row[1] != "-"
+	}
+	return slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "-" && filled[row[0]] })
 }
 
 func describeEndpoints(name string, m map[string]any) [][]string {

@@ -1,0 +1,127 @@
+package ctl_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+	"golang.org/x/tools/txtar"
+
+	"fairway/internal/ctl"
+	"fairway/test/plane"
+)
+
+var update = flag.Bool("update", false, "rewrite what pilotctl is to print by what it prints")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// pilotctl runs the program in this process. An error and its exit code are part of what it prints.
+func pilotctl(args ...string) string {
+	var out bytes.Buffer
+	cmd := ctl.Command("test")
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(args)
+	if err := cmd.ExecuteContext(context.Background()); err != nil {
+		fmt.Fprintf(&out, "exit code %d: %v\n", ctl.ExitCode(err), err)
+	}
+	return out.String()
+}
+
+// varies is what no two runs print alike: times, nonces (how much one response holds is a matter of timing), and work done.
+var varies = []struct {
+	pattern *regexp.Regexp
+	instead string
+}{
+	{regexp.MustCompile(`(connected_at"?: )"[^"]*"`), `${1}"TIME"`},
+	{regexp.MustCompile(`((?:_sent|_acked)"?: )"\d+"`), `${1}"NONCE"`},
+	{regexp.MustCompile(`("?recomputed"?: )\d+`), `${1}0`},
+	{regexp.MustCompile(`(version"?: )"?[0-9a-f]{16}"?`), `${1}"VERSION"`},
+}
+
+func scrub(out, address string) string {
+	out = strings.ReplaceAll(out, address, "ADDRESS")
+	for _, v := range varies {
+		out = v.pattern.ReplaceAllString(out, v.instead)
+	}
+	return out
+}
+
+// TestGolden runs the commands of each archive, which are the names of its files that begin with "$", against a control plane that was given its other
+// files. "connect" in the comment names the proxies: name.namespace, with "router" or "sotw" behind it.
+func TestGolden(t *testing.T) {
+	archives, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(archives) == 0 {
+		t.Fatal("no archives", err)
+	}
+	for _, path := range archives {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) { golden(t, path) })
+	}
+}
+
+func golden(t *testing.T, path string) {
+	archive, err := txtar.ParseFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := plane.Options()
+	opts.Grace = 0 // mistakes are shown as such, not as something that waits
+	p := plane.Start(t, opts)
+	for _, f := range archive.Files {
+		if !strings.HasPrefix(f.Name, "$") {
+			p.Apply(t, f.Name, string(f.Data))
+		}
+	}
+	for i, line := range connects(string(archive.Comment)) {
+		connect(t, p, i, line)
+	}
+	for i, f := range archive.Files {
+		command, ok := strings.CutPrefix(f.Name, "$ pilotctl ")
+		if !ok {
+			continue
+		}
+		args := append(strings.Fields(command), "--address", p.Discovery.HTTPAddr())
+		got := scrub(pilotctl(args...), p.Discovery.HTTPAddr())
+		if *update {
+			archive.Files[i].Data = []byte(got)
+		} else if want := string(f.Data); got != want {
+			t.Errorf("pilotctl %s prints\n%s\nwant\n%s", command, got, want)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(path, txtar.Format(archive), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func connects(comment string) (lines []string) {
+	for line := range strings.Lines(comment) {
+		if rest, ok := strings.CutPrefix(line, "connect "); ok {
+			lines = append(lines, rest)
+		}
+	}
+	return lines
+}
+
+func connect(t *testing.T, p *plane.Plane, i int, line string) {
+	words := strings.Fields(line)
+	name, namespace, _ := strings.Cut(words[0], ".")
+	x := plane.Proxy{Name: name, Namespace: namespace, IP: fmt.Sprintf("10.0.0.%d", 9+i)}
+	for _, w := range words[1:] {
+		switch w {
+		case "router":
+			x.Type, x.Labels = "router", map[string]string{"istio": "ingressgateway"}
+		case "sotw":
+			x.SotW = true
+		}
+	}
+	p.Connect(t, x)
+}
