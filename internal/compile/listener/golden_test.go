@@ -2,15 +2,15 @@ package listener_test
 
 import (
 	"flag"
-	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"golang.org/x/tools/txtar"
-	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/envoy/listener/listenertest"
 )
@@ -22,8 +22,8 @@ func TestGolden(t *testing.T) {
 	for _, file := range files(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			a, in := parse(t, file)
-			got, _, _ := build(t, in, false).dump(t)
-			if again, _, _ := build(t, in, true).dump(t); again != got {
+			got := build(t, in, false).dump(t)
+			if again := build(t, in, true).dump(t); again != got {
 				t.Errorf("the order of arrival shows:\n%s\n%s", got, again)
 			}
 			if *update {
@@ -35,24 +35,19 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestEnvoyTakesThem shows every listener of every golden file to a real Envoy.
+// TestEnvoyTakesThem shows a real Envoy what each proxy of every golden file gets.
 func TestEnvoyTakesThem(t *testing.T) {
 	for _, file := range files(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			_, in := parse(t, file)
-			_, all, needs := build(t, in, false).dump(t)
-			var sent []*listenerv3.Listener
-			for i, l := range all {
-				l = proto.Clone(l).(*listenerv3.Listener)
-				l.Name = fmt.Sprintf("%d/%s", i, l.GetName()) // those of several shelves share a name
-				sent = append(sent, l)
-			}
-			for _, l := range all { // routes in a listener name clusters of their own
-				for _, c := range l.GetFilterChains() {
-					needs = append(needs, c.GetName())
+			for _, seen := range build(t, in, false).sees(t) {
+				var listeners []*listenerv3.Listener
+				var needs []string
+				for _, name := range slices.Sorted(maps.Keys(seen)) {
+					listeners, needs = append(listeners, listenertest.Decode(t, name, seen[name])), append(needs, seen[name].Needs...)
 				}
+				listenertest.Validate(t, listeners, needs)
 			}
-			listenertest.Validate(t, sent, needs)
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package listener
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -135,7 +136,7 @@ func inboundRoutes(p scope.InboundPort) *routev3.RouteConfiguration {
 	cluster := clusterOf(p)
 	to := route.Default(route.Target{Cluster: cluster}, nil)
 	to.Decorator = &routev3.Decorator{Operation: operation(p)}
-	host := route.Host("inbound|http|"+number(p.Number), []string{"*"}, []*routev3.Route{to})
+	host := route.Host("inbound|http|"+number(cmp.Or(p.ServicePort, p.Number)), []string{"*"}, []*routev3.Route{to})
 	host.IncludeRequestAttemptCount = false
 	return route.Config(cluster.String(), host)
 }

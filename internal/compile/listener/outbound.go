@@ -30,14 +30,15 @@ func (t *Tables) declareListeners() {
 			}
 			set, _ := table.Get(r, t.settings, s.Layer)
 			views, _ := table.Get(r, t.views, s.Layer)
+			n := notes{layer: s.Layer}
 			for v := range views.All() {
 				b := build(s, c.over(public), v, set)
-				if b.encoded == nil || public != nil && envoy.Same(b.encoded, build(s, public, v, set).encoded) {
-					continue
+				n.add(b)
+				if b.encoded != nil && (public == nil || !envoy.Same(b.encoded, build(s, public, v, set).encoded)) {
+					emit(mesh.ResourceKey{Shelf: scope.ListenerShelf(v), Name: b.out.Name}, b.encoded)
 				}
-				emit(mesh.ResourceKey{Shelf: scope.ListenerShelf(v), Name: b.out.Name}, b.encoded)
-				b.notes(r, s.Layer)
 			}
+			n.write(r)
 		})
 }
 
@@ -48,9 +49,8 @@ type builder struct {
 	out     listener.Listener
 	needs   []string
 	taken   map[[2]string]ClaimKey // who has an address range and server name
-	lost    []mesh.Problem
-	losers  []ClaimKey
-	encoded *envoy.Encoded
+	said    []said
+	encoded *envoy.Encoded // nil: there is no listener
 }
 
 // build makes the listener of a slot in a variant; encoded is nil where nobody claims it there.
@@ -61,6 +61,12 @@ func build(s Slot, c *Contest, v scope.ListenerView, set settings) *builder {
 		return b
 	}
 	b.place(s, capturedBy(first.Capture, v.Interception))
+	if b.out.Address == wildcard && v.Interception != mesh.None && set.reserved(s.Port) {
+		b.say(*first, mesh.Problem{Code: "ReservedPort", Severity: mesh.Error,
+			Message: "port " + number(s.Port) + " is the sidecar's own: connections to it cannot be told from those that are intercepted",
+			Fix:     "use another port, or give the service an address (spec.addresses)"})
+		return b
+	}
 	taker := b.contest.taker()
 	for _, e := range b.contest.Connections {
 		b.chains(e, taker)
@@ -100,7 +106,7 @@ func (b *builder) chains(e Entry, taker *Entry) {
 	for _, c := range e.Chains {
 		if c.catchAll() {
 			if e.Key != taker.Key {
-				b.lose(e, taker.Key)
+				b.outdone(e, taker)
 			}
 			continue
 		}
@@ -110,27 +116,20 @@ func (b *builder) chains(e Entry, taker *Entry) {
 	}
 }
 
-func (b *builder) lose(e Entry, winner ClaimKey) {
-	b.losers = append(b.losers, e.Key)
-	b.lost = append(b.lost, lost(e.Origin, e.Key, winner, "connections"))
-}
-
 // untaken is what of a chain no older one has; Envoy refuses a listener where two have the same match.
 func (b *builder) untaken(e Entry, c Chain) []Chain {
-	whole, lost := true, false
 	var parts []Chain
-	var winner ClaimKey
+	whole := true
 	for _, prefix := range orAny(c.Prefixes) {
 		var free []string
 		for _, sni := range orAny(c.SNI) {
 			k := [2]string{prefix, sni}
-			if w, dup := b.taken[k]; dup {
-				whole, lost = false, w.Host != e.Key.Host || lost
-				winner = w
-				continue
+			if winner, dup := b.taken[k]; !dup {
+				b.taken[k] = e.Key
+				free = append(free, sni)
+			} else if whole = false; winner.Host != e.Key.Host {
+				b.say(e, lost(e.Key, winner, strings.TrimSpace("connections "+by("to ", prefix)+by("with the server name ", sni))))
 			}
-			b.taken[k] = e.Key
-			free = append(free, sni)
 		}
 		if len(free) > 0 {
 			parts = append(parts, Chain{SNI: known(free), Prefixes: known([]string{prefix}), TCP: c.TCP})
@@ -139,10 +138,14 @@ func (b *builder) untaken(e Entry, c Chain) []Chain {
 	if whole {
 		return []Chain{c}
 	}
-	if lost {
-		b.lose(e, winner)
-	}
 	return parts
+}
+
+func by(how, what string) string {
+	if what == "" {
+		return ""
+	}
+	return how + what + " "
 }
 
 func orAny(list []string) []string {
@@ -230,17 +233,4 @@ func (b *builder) encode() {
 	b.encoded = envoy.Encode(listener.Build(b.out))
 	slices.Sort(b.needs)
 	b.encoded.Needs = slices.Compact(b.needs)
-}
-
-// notes says who lost, in the layer that the loser belongs to: what everybody sees is noted once, not for each namespace.
-func (b *builder) notes(r *table.Reader, l mesh.Layer) {
-	for i, p := range b.lost {
-		if b.losers[i].Slot.Layer == l && !slices.Contains(b.lost[:i], p) {
-			r.Note(p)
-		}
-	}
-	if e := b.contest.first(); b.encoded.Err != nil && e.Key.Slot.Layer == l {
-		r.Note(mesh.Problem{Object: e.Origin, Code: "Refused", Severity: mesh.Error,
-			Message: "Envoy would refuse the listener " + b.out.Name + ", what proxies have stays: " + b.encoded.Err.Error()})
-	}
 }

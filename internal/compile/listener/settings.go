@@ -19,6 +19,7 @@ type settings struct {
 	Detection time.Duration
 	AllowAny  bool   // connections to hosts that no one declared go on to where the client sent them
 	Outbound  uint32 // virtualOutbound's port
+	Inbound   uint32 // virtualInbound's
 }
 
 // declareSettings gathers them in one row a layer, so that a listener reads one row and not one a field.
@@ -34,6 +35,7 @@ func (t *Tables) declareSettings() {
 				Detection: t.in.ProtocolDetectionTimeout(r),
 				AllowAny:  t.sc.OutboundPolicy(r, l) == scope.AllowAny,
 				Outbound:  t.in.ProxyListenPort(r),
+				Inbound:   t.in.ProxyInboundPort(r),
 			})
 		}).Broad()
 }
@@ -55,6 +57,9 @@ func normalization(in *input.Tables, r *table.Reader) listener.Normalization {
 	}
 	return listener.NormalizeBase
 }
+
+// reserved says whether a listener on a port and every address would stand in the place of the sidecar's own: Envoy refuses a second.
+func (s settings) reserved(port uint32) bool { return port == s.Outbound || port == s.Inbound }
 
 // rest is where connections go that nothing else takes.
 func (s settings) rest(intercepted bool) listener.TCP {

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"fairway/internal/compile/scope"
-	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
 
@@ -106,43 +105,3 @@ func (c *Contest) taker() *Entry {
 
 // catchesAll says whether a claim is to every connection of a slot.
 func (c *Claim) catchesAll() bool { return slices.ContainsFunc(c.Chains, Chain.catchAll) }
-
-// declareShadowed notes services whose requests lose their port to an older service that takes its connections as they are.
-func (t *Tables) declareShadowed() {
-	takers := table.Derive(t.Slots, "listener/takers", CompareSlot, func(a, b Entry) bool { return sameEntry(a, b) },
-		func(r *table.Reader, s Slot, c *Contest, emit func(Slot, Entry)) {
-			views, _ := table.Get(r, t.views, s.Layer)
-			for v := range views.All() {
-				if e := c.in(v).taker(); e != nil && !e.Requests && c.Requests != nil {
-					emit(s, *e)
-					return
-				}
-			}
-		})
-	table.Derive(t.Claims, "listener/shadowed", CompareSlot, func(a, b struct{}) bool { return a == b },
-		func(r *table.Reader, k ClaimKey, c *Claim, _ func(Slot, struct{})) {
-			if k.Connections {
-				return
-			}
-			if e, ok := table.Get(r, takers, k.Slot); ok {
-				r.Note(lost(c.Origin, k, e.Key, "requests"))
-			}
-		})
-}
-
-// lost is the problem of a claim that another one goes before.
-func lost(of mesh.ObjectRef, loser, winner ClaimKey, what string) mesh.Problem {
-	return mesh.Problem{
-		Object: of, Field: "spec.ports", Code: "PortTaken", Severity: mesh.Error,
-		Message: what + " to port " + number(loser.Port) + " of " + string(loser.Host) + " cannot be told from those to " + string(winner.Host) +
-			", which is older and gets them" + at(loser.Slot),
-		Fix: "give each service an address of its own (spec.addresses), another port, or a TLS server name to tell them by",
-	}
-}
-
-func at(s Slot) string {
-	if s.Bind == "" {
-		return ": both claim every address"
-	}
-	return ": both claim " + s.Bind
-}

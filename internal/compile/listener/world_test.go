@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	meshconfig "istio.io/api/mesh/v1alpha1"
@@ -33,6 +32,7 @@ import (
 type world struct {
 	store *table.Store
 	in    *input.Tables
+	scope *scope.Tables
 	out   *listener.Tables
 }
 
@@ -41,6 +41,7 @@ func newWorld() *world {
 	w.in = input.Declare(w.store, input.Options{})
 	reg := registry.Declare(w.in)
 	sc := scope.Declare(w.in, reg)
+	w.scope = sc
 	w.out = listener.Declare(w.in, reg, sc, route.Declare(w.in, reg, sc))
 	return w
 }
@@ -128,8 +129,28 @@ func (w *world) published(t testing.TB) map[mesh.ResourceKey]*envoy.Encoded {
 	return all
 }
 
+// sees gives each proxy's listeners: of those of one name, the one on the higher shelf.
+func (w *world) sees(t testing.TB) map[mesh.ProxyID]map[string]*envoy.Encoded {
+	t.Helper()
+	all := w.published(t)
+	out := map[mesh.ProxyID]map[string]*envoy.Encoded{}
+	w.store.Read(func(tx *table.Tx) {
+		for id, a := range table.All(tx, w.scope.Attachments) {
+			out[id] = map[string]*envoy.Encoded{}
+			for _, shelf := range a.Listeners {
+				for k, e := range all {
+					if k.Shelf == shelf {
+						out[id][k.Name] = e
+					}
+				}
+			}
+		}
+	})
+	return out
+}
+
 // dump describes what is published, with the clusters that each listener needs, and the problems.
-func (w *world) dump(t *testing.T) (text string, listeners []*listenerv3.Listener, needs []string) {
+func (w *world) dump(t *testing.T) string {
 	t.Helper()
 	var out strings.Builder
 	all := w.published(t)
@@ -143,7 +164,6 @@ func (w *world) dump(t *testing.T) (text string, listeners []*listenerv3.Listene
 		if len(all[k].Needs) > 0 {
 			fmt.Fprintf(&out, "  needs %s\n", strings.Join(all[k].Needs, ", "))
 		}
-		listeners, needs = append(listeners, l), append(needs, all[k].Needs...)
 	}
 	w.store.Read(func(tx *table.Tx) {
 		var problems []string
@@ -153,5 +173,5 @@ func (w *world) dump(t *testing.T) (text string, listeners []*listenerv3.Listene
 		slices.Sort(problems)
 		out.WriteString(strings.Join(problems, ""))
 	})
-	return out.String(), listeners, needs
+	return out.String()
 }

@@ -1,0 +1,99 @@
+package listener
+
+import (
+	"slices"
+
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// said is a problem of a claim.
+type said struct {
+	layer   mesh.Layer // the claim's
+	problem mesh.Problem
+}
+
+// outdone notes that another claim takes a slot's connections. Of a port whose protocol nobody named the requests may be routed all the same.
+func (b *builder) outdone(e Entry, taker *Entry) {
+	p := lost(e.Key, taker.Key, "connections")
+	if e.Requests && taker.Requests {
+		p.Severity, p.Message = mesh.Warning, "only HTTP requests are served: "+p.Message
+	}
+	b.say(e, p)
+}
+
+// say notes a problem of a claim.
+func (b *builder) say(e Entry, p mesh.Problem) {
+	p.Object = e.Origin
+	if p.Field == "" {
+		p.Field = "spec.ports"
+	}
+	b.said = append(b.said, said{e.Key.Slot.Layer, p})
+}
+
+// notes gathers what the variants of a slot's listener say, each thing once: of claims of the slot's own layer, for what everybody sees is
+// noted by Public and not by each namespace again.
+type notes struct {
+	layer mesh.Layer
+	list  []mesh.Problem
+}
+
+func (n *notes) add(b *builder) {
+	if b.encoded != nil && b.encoded.Err != nil {
+		b.say(*b.contest.first(), mesh.Problem{Code: "Refused", Severity: mesh.Error, Message: "Envoy would refuse the listener " + b.out.Name + ", what proxies have stays: " + b.encoded.Err.Error()})
+	}
+	for _, s := range b.said {
+		if s.layer == n.layer && !slices.Contains(n.list, s.problem) {
+			n.list = append(n.list, s.problem)
+		}
+	}
+}
+
+func (n *notes) write(r *table.Reader) {
+	for _, p := range n.list {
+		r.Note(p)
+	}
+}
+
+// lost is the problem of a claim that another one goes before.
+func lost(loser, winner ClaimKey, what string) mesh.Problem {
+	return mesh.Problem{
+		Code: "PortTaken", Severity: mesh.Error,
+		Message: what + " to port " + number(loser.Port) + " of " + string(loser.Host) + " cannot be told from those to " + string(winner.Host) +
+			", which goes first and gets them: both claim " + place(loser.Slot),
+		Fix: "give each service an address of its own (spec.addresses), another port, or a TLS server name to tell them by",
+	}
+}
+
+func place(s Slot) string {
+	if s.Bind == "" {
+		return "every address"
+	}
+	return s.Bind
+}
+
+// declareShadowed notes services whose requests lose their port to an older service that takes its connections as they are. Thousands of services may
+// share the port: each looks at who takes it, none at the others.
+func (t *Tables) declareShadowed() {
+	takers := table.Derive(t.Slots, "listener/takers", CompareSlot, func(a, b ClaimKey) bool { return a == b },
+		func(r *table.Reader, s Slot, c *Contest, emit func(Slot, ClaimKey)) {
+			views, _ := table.Get(r, t.views, s.Layer)
+			for v := range views.All() {
+				if e := c.in(v).taker(); c.Requests != nil && e != nil && !e.Requests {
+					emit(s, e.Key)
+					return
+				}
+			}
+		})
+	table.Derive(t.Claims, "listener/shadowed", CompareSlot, func(a, b struct{}) bool { return a == b },
+		func(r *table.Reader, k ClaimKey, c *Claim, _ func(Slot, struct{})) {
+			if k.Connections {
+				return
+			}
+			if taker, ok := table.Get(r, takers, k.Slot); ok {
+				p := lost(k, taker, "requests")
+				p.Object, p.Field = c.Origin, "spec.ports"
+				r.Note(p)
+			}
+		})
+}
