@@ -32,7 +32,7 @@ func (t *Tables) Apply(b source.Batch) {
 }
 
 func (t *Tables) set(o *config.Object) {
-	t.of(o.Kind).Set(o.Key, o)
+	t.Of(o.Kind).Set(o.Key, o)
 	key := ObjectSource(o.Key)
 	if names(o.Kind) {
 		t.Naming.Set(key, Source{Object: o})
@@ -43,7 +43,7 @@ func (t *Tables) set(o *config.Object) {
 }
 
 func (t *Tables) remove(k config.Key) {
-	t.of(k.Kind).Delete(k)
+	t.Of(k.Kind).Delete(k)
 	if names(k.Kind) {
 		t.Naming.Delete(ObjectSource(k))
 	}
@@ -52,8 +52,8 @@ func (t *Tables) remove(k config.Key) {
 	}
 }
 
-// of is the input of a kind.
-func (t *Tables) of(k config.Kind) *Objects {
+// Of is the input of a kind.
+func (t *Tables) Of(k config.Kind) *Objects {
 	if in := t.byKind[k]; in != nil {
 		return in
 	}

@@ -28,9 +28,10 @@ type Tables struct {
 	Naming, Serving                                       *table.Input[SourceKey, Source]
 	Proxies                                               *table.Input[mesh.ProxyID, mesh.Proxy] // connected proxies: demand
 	FileProblems                                          *table.Input[Place, []mesh.Problem]    // what sources said of files
-	Rejections                                            *table.Input[Rejected, string]         // what proxies refused, in their words
+	Rejections                                            *table.Input[Rejected, Refusal]        // what proxies refused
 
 	settings *table.Table[string, *meshconfig.MeshConfig]
+	objects  []*Objects
 	byKind   map[config.Kind]*Objects
 	store    *table.Store
 	opts     Options
@@ -85,8 +86,14 @@ func ComparePlace(a, b Place) int {
 
 // Rejected names a resource that a proxy refused, with its type.
 type Rejected struct {
-	Type string // short: "cluster", "listener", "route", "virtualhost", "endpoint"
+	Type string // the message's name: "Cluster", "RouteConfiguration"
 	Key  mesh.ResourceKey
+}
+
+// Refusal is what a proxy said, in its words, and of which version. It is comparable.
+type Refusal struct {
+	Detail  string
+	Version uint64 // envoy.Encoded.Version; once the resource has another, the refusal is history
 }
 
 // CompareRejected orders by type, then key.
@@ -102,6 +109,7 @@ func Declare(s *table.Store, opts Options) *Tables {
 		for _, k := range kinds {
 			t.byKind[k] = in
 		}
+		t.objects = append(t.objects, in)
 		return in
 	}
 	t.Mesh = objects("mesh", "MeshConfig", "MeshNetworks")
@@ -126,10 +134,24 @@ func Declare(s *table.Store, opts Options) *Tables {
 	t.Serving = table.NewInput(s, "serving", CompareSourceKey, sameSource)
 	t.Proxies = table.NewInput(s, "proxies", cmp.Compare[mesh.ProxyID], func(a, b mesh.Proxy) bool { return a == b })
 	t.FileProblems = table.NewInput(s, "fileproblems", ComparePlace, slices.Equal[[]mesh.Problem])
-	t.Rejections = table.NewInput(s, "rejections", CompareRejected, func(a, b string) bool { return a == b })
+	t.Rejections = table.NewInput(s, "rejections", CompareRejected, func(a, b Refusal) bool { return a == b })
 	t.settings = declareSettings(t.Mesh.Table)
 	t.declareLater()
+	t.declareFileNotes()
 	return t
+}
+
+// All lists the inputs of objects.
+func (t *Tables) All() []*Objects { return t.objects }
+
+// declareFileNotes turns what sources said of files into notes, so that all problems are found in one place.
+func (t *Tables) declareFileNotes() {
+	table.Derive(t.FileProblems.Table, "fileproblems/notes", ComparePlace, func(_, _ struct{}) bool { return true },
+		func(r *table.Reader, _ Place, problems []mesh.Problem, _ func(Place, struct{})) {
+			for _, p := range problems {
+				r.Note(p)
+			}
+		})
 }
 
 // later are the kinds whose behaviour is not there yet: accepted and kept.

@@ -1,0 +1,72 @@
+package compile
+
+import (
+	"fairway/internal/compile/cluster"
+	"fairway/internal/compile/gateway"
+	"fairway/internal/compile/input"
+	"fairway/internal/compile/listener"
+	"fairway/internal/compile/registry"
+	"fairway/internal/compile/route"
+	"fairway/internal/compile/scope"
+	"fairway/internal/envoy"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// Options of a Graph. The zero value is useful.
+type Options struct {
+	DomainSuffix  string // of names of services inside the mesh; "" is cluster.local
+	RootNamespace string // where mesh-wide objects live; "" leaves it to MeshConfig, and that to istio-system
+	Workers       int    // goroutines that compute rows; 0: one a core
+}
+
+// Graph is every table of the program. One goroutine at a time owns its turns (Store.Settle); any may stage into In and read under Store.Read.
+type Graph struct {
+	Store *table.Store
+	In    *input.Tables
+
+	Registry *registry.Tables
+	Scope    *scope.Tables
+	Route    *route.Tables
+	Gateway  *gateway.Tables
+	Cluster  *cluster.Tables
+	Listener *listener.Tables
+
+	// Out is what is published.
+	Out Outputs
+
+	problems problemCache
+}
+
+// Published is a table of resources of one type.
+type Published = table.Table[mesh.ResourceKey, *envoy.Encoded]
+
+// Outputs are the tables that the outside follows: for each type of resource those that hold it, and what each proxy sees.
+// A resource whose Err is set is never sent: proxies keep what they had.
+type Outputs struct {
+	Clusters, Loads, Listeners, Routes, VirtualHosts []*Published
+	Attachments                                      *table.Table[mesh.ProxyID, mesh.Attachment]
+}
+
+// New declares every table, in order.
+func New(opts Options) *Graph {
+	s := table.New(table.Options{Workers: opts.Workers})
+	in := input.Declare(s, input.Options{DomainSuffix: opts.DomainSuffix, RootNamespace: opts.RootNamespace})
+	reg := registry.Declare(in)
+	sc := scope.Declare(in, reg)
+	rt := route.Declare(in, reg, sc)
+	gw := gateway.Declare(s, in, sc, rt)
+	cl := cluster.Declare(in, reg, sc, gw.Clusters)
+	ls := listener.Declare(in, reg, sc, rt)
+	return &Graph{
+		Store: s, In: in, Registry: reg, Scope: sc, Route: rt, Gateway: gw, Cluster: cl, Listener: ls,
+		Out: Outputs{
+			Clusters:     cl.Clusters,
+			Loads:        cl.Loads,
+			Listeners:    append(ls.Published(), gw.Listeners),
+			Routes:       []*Published{rt.Routes, gw.Routes},
+			VirtualHosts: []*Published{rt.VirtualHosts, gw.VirtualHosts, gw.RedirectHosts},
+			Attachments:  sc.Attachments,
+		},
+	}
+}

@@ -1,0 +1,107 @@
+package compile
+
+import (
+	"slices"
+
+	"fairway/internal/compile/registry"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// of lists the tables of a type, by its short name.
+func (o Outputs) of(kind string) []*Published {
+	switch kind {
+	case "Cluster":
+		return o.Clusters
+	case "ClusterLoadAssignment":
+		return o.Loads
+	case "Listener":
+		return o.Listeners
+	case "RouteConfiguration":
+		return o.Routes
+	case "VirtualHost":
+		return o.VirtualHosts
+	}
+	return nil
+}
+
+// shelves are what a proxy sees of a type, the lowest first.
+func (o Outputs) shelves(kind string, a mesh.Attachment) []mesh.Shelf {
+	switch kind {
+	case "Cluster":
+		return a.Clusters
+	case "ClusterLoadAssignment":
+		return a.Loads
+	case "Listener":
+		return a.Listeners
+	case "RouteConfiguration":
+		return a.Routes
+	case "VirtualHost":
+		return a.VirtualHosts
+	}
+	return nil
+}
+
+// holder is the table that holds a resource.
+func (o Outputs) holder(tx *table.Tx, kind string, k mesh.ResourceKey) (*Published, bool) {
+	for _, t := range o.of(kind) {
+		if _, ok := table.Lookup(tx, t, k); ok {
+			return t, true
+		}
+	}
+	return nil, false
+}
+
+func (o Outputs) version(tx *table.Tx, kind string, k mesh.ResourceKey) (uint64, bool) {
+	t, ok := o.holder(tx, kind, k)
+	if !ok {
+		return 0, false
+	}
+	e, _ := table.Lookup(tx, t, k)
+	return e.Version, true
+}
+
+// Services counts the hosts that registries declare, each once a namespace.
+func (g *Graph) Services() (n int) {
+	g.Store.Read(func(tx *table.Tx) { n = table.Len(tx, g.Registry.Merged) })
+	return n
+}
+
+// VirtualServices counts the VirtualServices.
+func (g *Graph) VirtualServices() (n int) {
+	g.Store.Read(func(tx *table.Tx) { n = table.Len(tx, g.In.VirtualServices.Table) })
+	return n
+}
+
+// Won says whether a registry's service is the one that its host means in its namespace.
+func (g *Graph) Won(tx *table.Tx, k mesh.ServiceKey) bool {
+	m, ok := table.Lookup(tx, g.Registry.Merged, registry.HostKey{Host: k.Host, Namespace: k.Namespace})
+	return ok && m.Service.Key == k
+}
+
+// AutoVIP is the address allocated to a service; "" where there is none.
+func (g *Graph) AutoVIP(tx *table.Tx, s *mesh.Service) string {
+	vip, _ := table.Lookup(tx, g.Registry.VIPs, registry.KeyOf(s))
+	return vip
+}
+
+// Object is what a user wrote under a key; nil: nothing.
+func (g *Graph) Object(tx *table.Tx, k config.Key) *config.Object {
+	o, _ := table.Lookup(tx, g.In.Of(k.Kind).Table, k)
+	return o
+}
+
+// Objects lists all that users wrote, by kind, namespace and name.
+func (g *Graph) Objects() []*config.Object {
+	var out []*config.Object
+	g.Store.Read(func(tx *table.Tx) {
+		for _, in := range g.In.All() {
+			for _, o := range table.All(tx, in.Table) {
+				out = append(out, o)
+			}
+		}
+	})
+	slices.SortFunc(out, func(a, b *config.Object) int { return config.CompareKey(a.Key, b.Key) })
+	return out
+}

@@ -1,0 +1,163 @@
+package compile
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"fairway/internal/compile/input"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// problemCache keeps the problems that rows noted until the notes change.
+type problemCache struct {
+	mu      sync.Mutex
+	version uint64 // of the notes
+	valid   bool
+	noted   []mesh.Problem
+}
+
+// Problems lists everything that users wrote and that does not do what it says, ordered by object and place: what derivations noted, what sources
+// said of files, what proxies refused, and rows that broke a law of the engine. Any goroutine may call it.
+func (g *Graph) Problems() []mesh.Problem {
+	var out []mesh.Problem
+	g.Store.Read(func(tx *table.Tx) {
+		out = append(slices.Clone(g.noted(tx)), g.refused(tx)...)
+	})
+	slices.SortFunc(out, mesh.CompareProblem)
+	return slices.Compact(out)
+}
+
+// noted are the problems that are notes on rows. What it returns is shared: do not change it.
+func (g *Graph) noted(tx *table.Tx) []mesh.Problem {
+	c := &g.problems
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if version := g.Store.NotesVersion(tx); !c.valid || version != c.version {
+		c.noted, c.version, c.valid = nil, version, true
+		for n := range g.Store.Notes(tx) {
+			c.noted = append(c.noted, problemOf(n))
+		}
+	}
+	return c.noted
+}
+
+// problemOf turns a note into a problem; what the engine noted is a mistake of ours, and says so.
+func problemOf(n table.Note) mesh.Problem {
+	switch v := n.Value.(type) {
+	case mesh.Problem:
+		return v
+	case *table.PanicError:
+		return internal(n, "Panic", fmt.Sprintf("computing this row failed, its last good value stays in force: %v", v.Value))
+	case *table.ConflictError:
+		p := internal(n, "Conflict", fmt.Sprintf("%s is made from %s as well, which goes first", v.Key, v.Winner))
+		p.Severity = mesh.Warning
+		return p
+	default:
+		return internal(n, "Note", fmt.Sprint(v))
+	}
+}
+
+func internal(n table.Note, code, message string) mesh.Problem {
+	return mesh.Problem{Object: mesh.ObjectRef{Kind: "table", Namespace: n.Table, Name: n.Key}, Code: code, Severity: mesh.Error, Message: message}
+}
+
+// Reject takes what a proxy said when it refused resources of a type (a type URL). For the owner of the turns; it becomes a row in the next one.
+func (g *Graph) Reject(typeURL string, names []string, proxy, detail string) {
+	kind := shortType(typeURL)
+	g.Store.Read(func(tx *table.Tx) {
+		g.forgetOld(tx)
+		attachment, _ := table.Lookup(tx, g.Scope.Attachments, mesh.ProxyID(proxy))
+		for _, name := range names {
+			for _, t := range slices.Backward(g.Out.shelves(kind, attachment)) {
+				key := mesh.ResourceKey{Shelf: t, Name: name}
+				if version, ok := g.Out.version(tx, kind, key); ok {
+					g.In.Rejections.Set(input.Rejected{Type: kind, Key: key}, input.Refusal{Detail: detail, Version: version})
+					break
+				}
+			}
+		}
+		if kind == "Listener" {
+			g.Gateway.Refused(tx, mesh.ProxyID(proxy), detail)
+		}
+	})
+}
+
+// forgetOld drops refusals of resources that have changed since.
+func (g *Graph) forgetOld(tx *table.Tx) {
+	for k, v := range table.All(tx, g.In.Rejections.Table) {
+		if version, ok := g.Out.version(tx, k.Type, k.Key); !ok || version != v.Version {
+			g.In.Rejections.Delete(k)
+		}
+	}
+}
+
+// refused turns refusals that still hold into problems of the objects that the resource was made from.
+func (g *Graph) refused(tx *table.Tx) []mesh.Problem {
+	var out []mesh.Problem
+	for k, v := range table.All(tx, g.In.Rejections.Table) {
+		t, ok := g.Out.holder(tx, k.Type, k.Key)
+		if !ok {
+			continue
+		}
+		if e, _ := table.Lookup(tx, t, k.Key); e.Version != v.Version {
+			continue
+		}
+		for _, ref := range g.culprits(tx, t, k) {
+			out = append(out, mesh.Problem{Object: ref, Code: "Refused", Severity: mesh.Error,
+				Message: fmt.Sprintf("a proxy refused the %s %s that was made of this: %s", k.Type, k.Key.Name, v.Detail)})
+		}
+	}
+	return out
+}
+
+// culprits are the objects to blame for a resource: those of the kind that shapes its type most, of all it was made from.
+func (g *Graph) culprits(tx *table.Tx, t *Published, k input.Rejected) []mesh.ObjectRef {
+	byKind := map[config.Kind][]mesh.ObjectRef{}
+	for _, o := range table.Origins(tx, t, k.Key, nil) {
+		key, ok := objectKey(o.Key)
+		if !ok {
+			continue
+		}
+		if object := g.Object(tx, key); object != nil && !slices.Contains(byKind[key.Kind], object.Ref) {
+			byKind[key.Kind] = append(byKind[key.Kind], object.Ref)
+		}
+	}
+	for _, kind := range blame(k.Type) {
+		if len(byKind[kind]) > 0 {
+			return byKind[kind]
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
+		return byKind[kind]
+	}
+	return []mesh.ObjectRef{{Kind: k.Type, Name: k.Key.Name}}
+}
+
+func objectKey(k any) (config.Key, bool) {
+	switch k := k.(type) {
+	case config.Key:
+		return k, true
+	case input.SourceKey:
+		return config.Key{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name}, k.Kind != ""
+	}
+	return config.Key{}, false
+}
+
+// blame orders the kinds that shape a type of resource, the likeliest culprit first.
+func blame(kind string) []config.Kind {
+	switch kind {
+	case "Cluster", "ClusterLoadAssignment":
+		return []config.Kind{"DestinationRule", "ServiceEntry", "WorkloadEntry", "Sidecar"}
+	case "Listener":
+		return []config.Kind{"Gateway", "Sidecar", "VirtualService", "ServiceEntry"}
+	}
+	return []config.Kind{"VirtualService", "Gateway", "ServiceEntry"}
+}
+
+// shortType is the message's name in a type URL.
+func shortType(url string) string { return url[strings.LastIndexByte(url, '.')+1:] }
