@@ -19,7 +19,7 @@ const (
 // connections is what a port whose connections are not HTTP, or not known to be, claims. Only connections to the ranges, where there are some.
 // Where others may share the slot, TLS is told apart by server name: the host itself, unless rules say better.
 func (c *claimant) connections(at opening, ranges []string, shared bool) *Claim {
-	out := &Claim{Requests: at.port.Protocol == mesh.Unknown}
+	out := &Claim{Requests: at.port.Protocol == mesh.Unknown && c.key.Host != "*"}
 	if at.port.Protocol.IsTLS() {
 		out.Chains = c.secure(at, shared)
 	} else {

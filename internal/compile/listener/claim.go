@@ -189,6 +189,7 @@ func (c *claimant) ports(taken []scope.Listener) []opening {
 func (c *claimant) claim(at opening) {
 	switch p := at.port.Protocol; {
 	case p == mesh.UDP:
+	case p.IsHTTP() && c.key.Host == "*": // requests for any name are the outbound policy's: no route configuration has them
 	case p.IsHTTP():
 		c.put(at, at.bind, always, &Claim{Requests: true})
 	case at.bind != "":

@@ -52,6 +52,31 @@ func TestEnvoyTakesThem(t *testing.T) {
 	}
 }
 
+// TestWhatEnvoyWaitsFor holds two things that would stop a proxy without a word of protest: a route configuration that a listener names and nobody
+// publishes, and two listeners at one address.
+func TestWhatEnvoyWaitsFor(t *testing.T) {
+	for _, file := range files(t) {
+		_, in := parse(t, file)
+		w := build(t, in, false)
+		for id, seen := range w.sees(t) {
+			routes := w.routes(t, id)
+			places := map[string]string{}
+			for _, name := range slices.Sorted(maps.Keys(seen)) {
+				l := listenertest.Decode(t, name, seen[name])
+				if other := places[l.GetAddress().String()]; other != "" {
+					t.Errorf("%s: %s: %s and %s have one address", file, id, name, other)
+				}
+				places[l.GetAddress().String()] = name
+				for _, r := range listenertest.Routes(l) {
+					if !routes[r] {
+						t.Errorf("%s: %s: %s waits for the route configuration %q", file, id, name, r)
+					}
+				}
+			}
+		}
+	}
+}
+
 func files(t *testing.T) []string {
 	t.Helper()
 	all, err := filepath.Glob("testdata/*.txtar")

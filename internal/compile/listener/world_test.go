@@ -33,6 +33,7 @@ type world struct {
 	store *table.Store
 	in    *input.Tables
 	scope *scope.Tables
+	route *route.Tables
 	out   *listener.Tables
 }
 
@@ -41,8 +42,8 @@ func newWorld() *world {
 	w.in = input.Declare(w.store, input.Options{})
 	reg := registry.Declare(w.in)
 	sc := scope.Declare(w.in, reg)
-	w.scope = sc
-	w.out = listener.Declare(w.in, reg, sc, route.Declare(w.in, reg, sc))
+	w.scope, w.route = sc, route.Declare(w.in, reg, sc)
+	w.out = listener.Declare(w.in, reg, sc, w.route)
 	return w
 }
 
@@ -143,6 +144,21 @@ func (w *world) sees(t testing.TB) map[mesh.ProxyID]map[string]*envoy.Encoded {
 						out[id][k.Name] = e
 					}
 				}
+			}
+		}
+	})
+	return out
+}
+
+// routes gives the names of a proxy's route configurations.
+func (w *world) routes(t testing.TB, id mesh.ProxyID) map[string]bool {
+	t.Helper()
+	out := map[string]bool{}
+	w.store.Read(func(tx *table.Tx) {
+		a, _ := table.Lookup(tx, w.scope.Attachments, id)
+		for k := range table.All(tx, w.route.Routes) {
+			if slices.Contains(a.Routes, k.Shelf) {
+				out[k.Name] = true
 			}
 		}
 	})

@@ -2,6 +2,7 @@ package listenertest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -24,6 +25,20 @@ func Describe(l *listenerv3.Listener) string {
 		chain(&b, c, "default")
 	}
 	return b.String()
+}
+
+// Routes names the route configurations that a listener asks for, in order of its chains.
+func Routes(l *listenerv3.Listener) []string {
+	var out []string
+	for _, c := range append(slices.Clone(l.GetFilterChains()), l.GetDefaultFilterChain()) {
+		for _, f := range c.GetFilters() {
+			var h hcmv3.HttpConnectionManager
+			if f.GetTypedConfig().UnmarshalTo(&h) == nil && h.GetRds() != nil {
+				out = append(out, h.GetRds().GetRouteConfigName())
+			}
+		}
+	}
+	return out
 }
 
 func place(a *corev3.Address) string {
