@@ -1,0 +1,144 @@
+package compiletest
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cespare/xxhash/v2"
+
+	"fairway/internal/compile"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/source"
+	"fairway/internal/table"
+)
+
+// World is a graph with the means to feed it and to look at it. It belongs to one test.
+type World struct {
+	*compile.Graph
+	t       testing.TB
+	decoder *config.Decoder
+	age     int64 // of the next object without creationTimestamp: the order of applying
+	ages    map[config.Key]int64
+}
+
+// New returns a world without objects and proxies.
+func New(t testing.TB) *World {
+	t.Helper()
+	d, err := config.NewDecoder(config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &World{Graph: compile.New(compile.Options{}), t: t, decoder: d, ages: map[config.Key]int64{}}
+}
+
+// Apply stages the objects of a YAML stream. One without creationTimestamp is younger than all that were applied for the first time before it.
+func (w *World) Apply(text string) {
+	w.t.Helper()
+	var set []*config.Object
+	for _, doc := range config.Split("test.yaml", []byte(text)) {
+		if o := w.decode(doc); o != nil {
+			set = append(set, o)
+		}
+	}
+	w.In.Apply(source.Batch{Source: "test", Set: set})
+}
+
+func (w *World) decode(doc config.Document) *config.Object {
+	w.t.Helper()
+	if bytes.Contains(doc.Text, []byte("kind: MeshConfig")) {
+		return w.meshConfig(doc)
+	}
+	o, problems := w.decoder.Decode(doc)
+	for _, p := range problems {
+		if p.Severity == mesh.Error {
+			w.t.Fatal(p)
+		}
+	}
+	if o == nil || o.Created != 0 {
+		return o
+	}
+	if w.ages[o.Key] == 0 {
+		w.age++
+		w.ages[o.Key] = w.age
+	}
+	aged := *o
+	aged.Created = w.ages[o.Key]
+	return &aged
+}
+
+func (w *World) meshConfig(doc config.Document) *config.Object {
+	w.t.Helper()
+	var head struct{ Spec map[string]any }
+	if err := yaml.Unmarshal(doc.Text, &head); err != nil {
+		w.t.Fatal(err)
+	}
+	text, err := yaml.Marshal(head.Spec)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if text, err = yaml.YAMLToJSON(text); err != nil {
+		w.t.Fatal(err)
+	}
+	spec := &meshconfig.MeshConfig{}
+	if err := protojson.Unmarshal(text, spec); err != nil {
+		w.t.Fatal(err)
+	}
+	return &config.Object{Key: config.Key{Kind: "MeshConfig"}, Spec: spec, Ref: mesh.ObjectRef{Kind: "MeshConfig"}, Hash: xxhash.Sum64(doc.Text)}
+}
+
+// Delete stages the removal of an object.
+func (w *World) Delete(kind, namespace, name string) {
+	w.In.Apply(source.Batch{Source: "test", Delete: []config.Key{{Kind: config.Kind(kind), Namespace: namespace, Name: name}}})
+}
+
+// Sidecar is a plain sidecar, for Connect.
+func Sidecar(name, namespace, ip string) mesh.Proxy {
+	id := mesh.ProxyID(fmt.Sprintf("sidecar~%s~%s.%s~%s.svc.cluster.local", ip, name, namespace, namespace))
+	return mesh.Proxy{ID: id, Name: name, Namespace: namespace, IP: ip, IPs: ip}
+}
+
+// Connect stages connected proxies.
+func (w *World) Connect(proxies ...mesh.Proxy) {
+	for _, p := range proxies {
+		w.In.Proxies.Set(p.ID, p)
+	}
+}
+
+// Settle runs a turn and fails the test if a derivation panicked.
+func (w *World) Settle() table.Turn {
+	w.t.Helper()
+	turn := w.Store.Settle()
+	for _, p := range turn.Panics {
+		w.t.Fatalf("%v\n%s", p, p.Stack)
+	}
+	return turn
+}
+
+// Print gives a table's rows as it prints itself.
+func (w *World) Print(name, filter string) string {
+	w.t.Helper()
+	var b strings.Builder
+	w.Store.Read(func(tx *table.Tx) {
+		if err := w.Store.Print(&b, tx, name, filter); err != nil {
+			w.t.Fatal(err)
+		}
+	})
+	return b.String()
+}
+
+// ProblemText lists all problems, one a line.
+func (w *World) ProblemText() string {
+	var b strings.Builder
+	for _, p := range w.Problems() {
+		p.Object.File = "" // of the test
+		fmt.Fprintln(&b, p)
+	}
+	return b.String()
+}

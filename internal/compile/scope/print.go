@@ -1,0 +1,100 @@
+package scope
+
+import (
+	"fmt"
+	"strings"
+
+	"fairway/internal/config"
+)
+
+func (k Key) String() string { return k.Layer.String() + " " + string(k.Host) }
+
+func (k EgressKey) String() string { return fmt.Sprintf("%v %d", k.Layer, k.Index) }
+
+func (k InboundKey) String() string { return k.Namespace + " " + k.Spec }
+
+func (k RuleKey) String() string {
+	return fmt.Sprintf("%s/%s exportTo=%s", k.Namespace, k.Host, k.ExportTo)
+}
+
+func (v ListenerView) String() string { return v.Layer.String() + "#" + v.part() }
+
+func (v SourceView) String() string { return v.Layer.String() + "#" + string(v.Sources) }
+
+func (i LayerInfo) String() string { return named(i.Sidecar) }
+
+func (p Placement) String() string {
+	s := p.view(p.Layer).String()
+	if p.Sources != "" {
+		s += " sources=" + string(p.Sources)
+	}
+	return s
+}
+
+// String describes a view on one line: whose service, which rules.
+func (s *Seen) String() string {
+	var parts []string
+	if s.Service != nil {
+		parts = append(parts, "service="+s.Service.Key.Namespace+"/"+s.Service.Key.Object)
+	}
+	if len(s.VirtualServices) > 0 {
+		names := make([]string, len(s.VirtualServices))
+		for i, k := range s.VirtualServices {
+			names[i] = named(k)
+		}
+		parts = append(parts, "routes="+strings.Join(names, ","))
+	}
+	if s.Rule != (RuleKey{}) {
+		parts = append(parts, "rule="+s.Rule.Namespace+"/"+string(s.Rule.Host))
+	}
+	if len(s.Egress) > 0 {
+		parts = append(parts, fmt.Sprintf("egress=%v", s.Egress))
+	}
+	if s.Destination {
+		parts = append(parts, "destination")
+	}
+	if s.Source != "" {
+		parts = append(parts, "source="+s.Source)
+	}
+	return strings.Join(parts, " ")
+}
+
+func (l Listener) String() string {
+	return fmt.Sprintf("port=%d name=%s protocol=%v bind=%s capture=%v", l.Port, l.PortName, l.Protocol, l.Bind, l.Capture)
+}
+
+func (r *Rule) String() string {
+	names := make([]string, len(r.Objects))
+	for i, o := range r.Objects {
+		names[i] = o.Name
+	}
+	subsets := make([]string, len(r.Spec.GetSubsets()))
+	for i, s := range r.Spec.GetSubsets() {
+		subsets[i] = s.GetName()
+	}
+	return fmt.Sprintf("objects=%s subsets=%s policy=%t", strings.Join(names, ","), strings.Join(subsets, ","), r.Spec.GetTrafficPolicy() != nil)
+}
+
+func (i *Inbound) String() string {
+	ports := make([]string, len(i.Ports))
+	for n, p := range i.Ports {
+		ports[n] = fmt.Sprintf("%d/%v", p.Number, p.Protocol)
+		if p.Service != "" {
+			ports[n] += fmt.Sprintf("=%s:%d", p.Service, p.ServicePort)
+		}
+		if p.Endpoint != "" {
+			ports[n] += "→" + p.Endpoint
+		}
+		if p.Bound {
+			ports[n] += " bound " + p.Bind
+		}
+	}
+	return strings.TrimSpace(fmt.Sprintf("%v %s [%s] %s", i.Interception, i.Address, strings.Join(ports, "; "), named(i.Sidecar)))
+}
+
+func named(k config.Key) string {
+	if k == (config.Key{}) {
+		return ""
+	}
+	return k.Namespace + "/" + k.Name
+}
