@@ -23,10 +23,10 @@ type HostKey struct {
 }
 
 // name is the virtual host's; resource is what it is published as on a shelf.
-func (k HostKey) name() string { return route.HostName(k.Host, k.Port) }
+func (k HostKey) name() string { return k.Route + "/" + route.HostName(k.Host, k.Port) }
 
 func (k HostKey) resource(s mesh.Shelf) mesh.ResourceKey {
-	return mesh.ResourceKey{Shelf: s, Name: k.Route + "/" + k.name()}
+	return mesh.ResourceKey{Shelf: s, Name: k.name()}
 }
 
 func compareHost(a, b HostKey) int {

@@ -11,9 +11,9 @@ import (
 	"fairway/internal/table"
 )
 
-// domains lists the names and addresses that stand for a host on a port in a layer. Of a name or address that two hosts of the layer would have, the one
-// whose own name it is gets it, then the older one: Envoy refuses a configuration with two.
-func (t *Tables) domains(r *table.Reader, k scope.Key, s *mesh.Service, port uint32) []string {
+// domains lists the names and addresses that stand for a host in a route configuration of a layer. Of a name or address that two hosts of it would have, the
+// one whose own name it is gets it, then the older one: Envoy refuses a configuration with two.
+func (t *Tables) domains(r *table.Reader, k scope.Key, s *mesh.Service, in string) []string {
 	var addresses []string
 	if s != nil {
 		addresses = s.Addresses
@@ -21,11 +21,12 @@ func (t *Tables) domains(r *table.Reader, k scope.Key, s *mesh.Service, port uin
 			addresses = []string{vip}
 		}
 	}
-	all := route.Domains(k.Host, k.Layer.Namespace, t.in.DomainSuffix(), addresses)
-	short := len(route.ShortForms(k.Host, k.Layer.Namespace, t.in.DomainSuffix()))
+	suffix := t.in.DomainSuffix()
+	all := route.Domains(k.Host, k.Layer.Namespace, suffix, addresses)
+	short := len(route.ShortForms(k.Host, k.Layer.Namespace, suffix))
 	out := all[:1]
 	for i, d := range all[1:] {
-		if i < short && t.named(r, k.Layer, mesh.Host(d), port) || i >= short && t.olderAt(r, k, s, d, port) {
+		if i < short && t.named(r, k.Layer, mesh.Host(d), in) || i >= short && t.olderAt(r, k, s, d, in) {
 			continue
 		}
 		out = append(out, d)
@@ -33,33 +34,36 @@ func (t *Tables) domains(r *table.Reader, k scope.Key, s *mesh.Service, port uin
 	return out
 }
 
-// named says whether a layer sees a host of that very name, with requests on the port.
-func (t *Tables) named(r *table.Reader, l mesh.Layer, host mesh.Host, port uint32) bool {
-	seen, ok := t.seen(r, l, host)
-	return ok && slices.Contains(ports(seen.Service), port)
+// named says whether the route configuration has a host of that very name.
+func (t *Tables) named(r *table.Reader, l mesh.Layer, host mesh.Host, in string) bool {
+	k, seen, ok := t.seen(r, l, host)
+	return ok && slices.ContainsFunc(t.places(r, k, seen), func(p place) bool { return p.route == in })
 }
 
 // seen reads a layer, and what is below it.
-func (t *Tables) seen(r *table.Reader, l mesh.Layer, host mesh.Host) (*scope.Seen, bool) {
-	s, ok := table.Get(r, t.sc.Seen, scope.Key{Layer: l, Host: host})
+func (t *Tables) seen(r *table.Reader, l mesh.Layer, host mesh.Host) (scope.Key, *scope.Seen, bool) {
+	k := scope.Key{Layer: l, Host: host}
+	s, ok := table.Get(r, t.sc.Seen, k)
 	if !ok && l.Kind == mesh.NamespaceLayer {
-		s, ok = table.Get(r, t.sc.Seen, scope.Key{Layer: mesh.Public, Host: host})
+		k.Layer = mesh.Public
+		s, ok = table.Get(r, t.sc.Seen, k)
 	}
-	return s, ok
+	return k, s, ok && !s.Destination
 }
 
-// olderAt says whether an older service that the layer sees has the address, with requests on the port.
-func (t *Tables) olderAt(r *table.Reader, k scope.Key, s *mesh.Service, address string, port uint32) bool {
+// olderAt says whether an older service of the route configuration has the address.
+func (t *Tables) olderAt(r *table.Reader, k scope.Key, s *mesh.Service, address, in string) bool {
 	others, _ := table.Get(r, t.byAddress, address)
 	if others.Len() < 2 {
 		return false
 	}
 	for _, m := range others.All() {
 		o := m.Service
-		if o.Key.Host == k.Host || registry.Before(o, s) >= 0 || !slices.Contains(ports(o), port) {
+		if o.Key.Host == k.Host || registry.Before(o, s) >= 0 {
 			continue
 		}
-		if seen := t.sc.Service(r, k.Layer, o.Key.Host); seen != nil && seen.Key == o.Key {
+		at, seen, found := t.seen(r, k.Layer, o.Key.Host)
+		if found && seen.Service != nil && seen.Service.Key == o.Key && slices.ContainsFunc(t.places(r, at, seen), func(p place) bool { return p.route == in && !p.hidden }) {
 			return true
 		}
 	}
@@ -124,6 +128,58 @@ func (t *Tables) longNames(host mesh.Host) []mesh.Host {
 		return []mesh.Host{host + mesh.Host("."+suffix)}
 	}
 	return nil
+}
+
+// shortNames lists the short forms of a host that a host of another namespace may have for its name.
+func (t *Tables) shortNames(host mesh.Host) []mesh.Host {
+	var out []mesh.Host
+	for _, d := range route.ShortForms(host, "", t.in.DomainSuffix()) {
+		out = append(out, mesh.Host(d))
+	}
+	return out
+}
+
+// sharers lists the other services that have one of a service's addresses.
+func (t *Tables) sharers(r *table.Reader, s *mesh.Service) []*mesh.Service {
+	var out []*mesh.Service
+	if s == nil {
+		return nil
+	}
+	for _, d := range route.Domains("", "", "", s.Addresses)[1:] {
+		others, _ := table.Get(r, t.byAddress, d)
+		for k, m := range others.All() {
+			if k.Host != s.Key.Host {
+				out = append(out, m.Service)
+			}
+		}
+	}
+	return out
+}
+
+// rivals lists the hosts that a host, of which a namespace has a view of its own, may take names or addresses from.
+func (t *Tables) rivals(r *table.Reader, host mesh.Host, s *mesh.Service) []mesh.Host {
+	out := t.longNames(host)
+	for _, o := range t.sharers(r, s) {
+		if !slices.Contains(out, o.Key.Host) {
+			out = append(out, o.Key.Host)
+		}
+	}
+	return out
+}
+
+// rivalIn is the first host that a layer has a view of its own of, and that may take names or addresses from a public one; empty: none.
+func (t *Tables) rivalIn(r *table.Reader, l mesh.Layer, public mesh.Host, s *mesh.Service) mesh.Host {
+	for _, host := range t.shortNames(public) {
+		if table.Has(r, t.sc.Seen, scope.Key{Layer: l, Host: host}) {
+			return host
+		}
+	}
+	for _, o := range t.sharers(r, s) {
+		if seen, ok := table.Get(r, t.sc.Seen, scope.Key{Layer: l, Host: o.Key.Host}); ok && seen.Service != nil && seen.Service.Key == o.Key {
+			return o.Key.Host
+		}
+	}
+	return ""
 }
 
 // ports lists the ports of a service that requests are routed on. A host without a service has rules for port 80 alone.

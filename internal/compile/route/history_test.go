@@ -39,6 +39,9 @@ func TestHistory(t *testing.T) {
 					t.Errorf("seed %d step %d: %s", seed, step, p.Message)
 				}
 			}
+			if err := w.Ambiguous(); err != nil {
+				t.Fatalf("seed %d step %d: %v\n%s", seed, step, err, w.Dump(t))
+			}
 			fresh := routetest.New()
 			fresh.In.Apply(source.Batch{Set: slices.Collect(maps.Values(s.objects))})
 			for id, p := range s.proxies {
@@ -79,7 +82,7 @@ func (s *state) change(r *rand.Rand, w *routetest.World) {
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
 func hosts() []string {
-	return []string{"s0.a.svc.cluster.local", "s1.b.svc.cluster.local", "s1.b", "*.example.com", "x.example.com", "s0"}
+	return []string{"s0.a.svc.cluster.local", "s1.b.svc.cluster.local", "s1.b", "s1.b.svc", "*.example.com", "x.example.com", "s0"}
 }
 
 // random is an object of few kinds and names, so that they meet.

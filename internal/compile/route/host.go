@@ -24,9 +24,7 @@ func (t *Tables) declareHosts() {
 			h := &hosts{t: t, r: r, emit: emit}
 			h.layer(k, s)
 			if k.Layer.Kind == mesh.NamespaceLayer {
-				for _, long := range t.longNames(k.Host) {
-					h.renamed(scope.Key{Layer: k.Layer, Host: long})
-				}
+				h.rivals(k, s)
 			}
 		})
 }
@@ -45,9 +43,13 @@ func (h *hosts) layer(k scope.Key, s *scope.Seen) {
 	if k.Layer.Kind == mesh.NamespaceLayer {
 		below, _ = table.Get(h.r, h.t.sc.Seen, scope.Key{Layer: mesh.Public, Host: k.Host})
 	}
-	for _, p := range h.places(k, s) {
-		own := h.build(k, s, rule, "", p.port)
-		if below == nil || !h.same(own, k, below, p.port) {
+	for _, p := range h.t.places(h.r, k, s) {
+		if p.hidden {
+			h.publish(k, mesh.Shelf{Layer: k.Layer}, p, h.unknown(k, p))
+			continue
+		}
+		own := h.build(k, s, rule, "", p)
+		if below == nil || !h.same(own, k, below, p) {
 			h.publish(k, mesh.Shelf{Layer: k.Layer}, p, own)
 		}
 		if rule != nil {
@@ -60,35 +62,69 @@ func (h *hosts) layer(k scope.Key, s *scope.Seen) {
 type place struct {
 	route string
 	port  uint32
+	// hidden says that there is none: everybody has requests for the host there, but a namespace that means another service by it does not.
+	hidden bool
 }
+
+// name is a virtual host's, as a resource and in the message alike: Envoy takes a resource away by the name that the message has
+// (it ACKs the removal of any other, and goes on serving).
+func (p place) name(host mesh.Host) string { return p.route + "/" + route.HostName(host, p.port) }
 
 // places lists where a layer has requests for a host: on the ports of its service, or on a Sidecar's listeners that have a port of their own. A host and port
 // that such a listener imports is that listener's alone.
-func (h *hosts) places(k scope.Key, s *scope.Seen) []place {
+func (t *Tables) places(r *table.Reader, k scope.Key, s *scope.Seen) []place {
 	var out []place
 	open := k.Layer.Kind != mesh.SidecarLayer
 	taken := map[uint32]bool{}
 	for _, i := range s.Egress {
-		l, ok := table.Get(h.r, h.t.sc.Egress, scope.EgressKey{Layer: k.Layer, Index: i})
+		l, ok := table.Get(r, t.sc.Egress, scope.EgressKey{Layer: k.Layer, Index: i})
 		switch {
 		case !ok:
 		case !l.HasPort():
 			open = true
 		default:
 			taken[l.Port] = true
-			if p, ok := portOn(l, s.Service); ok && !slices.Contains(out, place{l.RouteName(), p}) {
-				out = append(out, place{l.RouteName(), p})
+			if p, ok := portOn(l, s.Service); ok && !slices.Contains(out, place{route: l.RouteName(), port: p}) {
+				out = append(out, place{route: l.RouteName(), port: p})
 			}
 		}
 	}
 	if open {
 		for _, p := range ports(s.Service) {
 			if !taken[p] {
-				out = append(out, place{routeName(p), p})
+				out = append(out, place{route: routeName(p), port: p})
 			}
 		}
 	}
+	return append(out, t.hidden(r, k, s)...)
+}
+
+// hidden lists where everybody has requests for a host and a namespace's own view of it does not.
+func (t *Tables) hidden(r *table.Reader, k scope.Key, s *scope.Seen) []place {
+	if k.Layer.Kind != mesh.NamespaceLayer {
+		return nil
+	}
+	public, ok := table.Get(r, t.sc.Seen, scope.Key{Layer: mesh.Public, Host: k.Host})
+	if !ok || public.Service == s.Service {
+		return nil
+	}
+	var out []place
+	for _, p := range ports(public.Service) {
+		if !slices.Contains(ports(s.Service), p) {
+			out = append(out, place{routeName(p), p, true})
+		}
+	}
 	return out
+}
+
+// unknown is the virtual host of a host that is hidden: what the policy for unknown hosts says, in place of what everybody has.
+func (h *hosts) unknown(k scope.Key, p place) *envoy.Encoded {
+	allow := h.t.sc.OutboundPolicy(h.r, k.Layer) == scope.AllowAny
+	e := envoy.Encode(route.Host(p.name(k.Host), []string{string(k.Host)}, route.CatchAllHost(allow).Routes))
+	if allow {
+		e.Needs = []string{route.Passthrough().String()}
+	}
+	return e
 }
 
 // portOn is the port that requests to a listener with its own port are for; false where it takes none for the host.
@@ -104,26 +140,30 @@ func portOn(l scope.Listener, s *mesh.Service) (uint32, bool) {
 }
 
 // same says whether a namespace's virtual host is what everybody has.
-func (h *hosts) same(own *envoy.Encoded, k scope.Key, public *scope.Seen, port uint32) bool {
+func (h *hosts) same(own *envoy.Encoded, k scope.Key, public *scope.Seen, p place) bool {
 	suffix := h.t.in.DomainSuffix()
-	if !slices.Contains(ports(public.Service), port) || len(route.ShortForms(k.Host, k.Layer.Namespace, suffix)) > len(route.ShortForms(k.Host, "", suffix)) {
+	if !slices.Contains(ports(public.Service), p.port) || len(route.ShortForms(k.Host, k.Layer.Namespace, suffix)) > len(route.ShortForms(k.Host, "", suffix)) {
 		return false // clients of its own namespace may leave the namespace out
 	}
 	pk := scope.Key{Layer: mesh.Public, Host: k.Host}
-	return envoy.Same(own, h.build(pk, public, h.rule(public), "", port))
+	return envoy.Same(own, h.build(pk, public, h.rule(public), "", p))
 }
 
-// renamed builds for a namespace a host that it sees as everybody does, but by fewer names: another host that only the namespace sees has one of them.
-func (h *hosts) renamed(k scope.Key) {
-	public, ok := table.Get(h.r, h.t.sc.Seen, scope.Key{Layer: mesh.Public, Host: k.Host})
-	if ok && !table.Has(h.r, h.t.sc.Seen, k) {
-		h.layer(k, public)
+// rivals builds for a namespace the hosts that it sees as everybody does, but by fewer names or addresses, because this one, which is the namespace's own
+// view, may take some. Of several that do, the first builds.
+func (h *hosts) rivals(k scope.Key, s *scope.Seen) {
+	for _, x := range h.t.rivals(h.r, k.Host, s.Service) {
+		at := scope.Key{Layer: k.Layer, Host: x}
+		public, ok := table.Get(h.r, h.t.sc.Seen, scope.Key{Layer: mesh.Public, Host: x})
+		if ok && !table.Has(h.r, h.t.sc.Seen, at) && h.t.rivalIn(h.r, k.Layer, x, public.Service) == k.Host {
+			h.layer(at, public)
+		}
 	}
 }
 
 func (h *hosts) publish(k scope.Key, shelf mesh.Shelf, p place, e *envoy.Encoded) {
 	if e != nil {
-		h.emit(mesh.ResourceKey{Shelf: shelf, Name: p.route + "/" + route.HostName(k.Host, p.port)}, e)
+		h.emit(mesh.ResourceKey{Shelf: shelf, Name: p.name(k.Host)}, e)
 	}
 }
 
@@ -139,8 +179,8 @@ func (h *hosts) rule(s *scope.Seen) *config.Object {
 
 // build makes a virtual host for proxies of a layer with the labels; nil where there is nothing to route to.
 // A rule of which no part is for these proxies is no rule to them: they have the default route.
-func (h *hosts) build(k scope.Key, s *scope.Seen, rule *config.Object, labels mesh.Labels, port uint32) *envoy.Encoded {
-	b := h.t.Builder(h.r, k.Layer, sidecar(k.Layer, labels, port))
+func (h *hosts) build(k scope.Key, s *scope.Seen, rule *config.Object, labels mesh.Labels, p place) *envoy.Encoded {
+	b := h.t.Builder(h.r, k.Layer, sidecar(k.Layer, labels, p.port))
 	var routes []*routev3.Route
 	var needs []mesh.ClusterKey
 	if rule != nil {
@@ -151,10 +191,10 @@ func (h *hosts) build(k scope.Key, s *scope.Seen, rule *config.Object, labels me
 		if s.Service == nil {
 			return nil
 		}
-		to := h.t.to(h.r, k.Layer, s.Service, mesh.ClusterKey{Host: k.Host, Port: port})
+		to := h.t.to(h.r, k.Layer, s.Service, mesh.ClusterKey{Host: k.Host, Port: p.port})
 		routes, needs = []*routev3.Route{route.Default(to, route.DefaultRetry(b.Retry))}, []mesh.ClusterKey{to.Cluster}
 	}
-	e := envoy.Encode(route.Host(route.HostName(k.Host, port), h.t.domains(h.r, k, s.Service, port), routes))
+	e := envoy.Encode(route.Host(p.name(k.Host), h.t.domains(h.r, k, s.Service, p.route), routes))
 	e.Needs = names(needs)
 	h.refused(e, s, rule)
 	return e

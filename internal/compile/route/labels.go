@@ -13,22 +13,22 @@ import (
 
 // labelled builds a host's virtual hosts for proxies whose labels matter to its rule, where they differ from what the others of the layer have.
 func (h *hosts) labelled(k scope.Key, s *scope.Seen, rule *config.Object, p place, own *envoy.Encoded) {
-	for _, v := range h.viewers(k, config.Spec[*networking.VirtualService](rule)) {
+	for _, v := range h.viewers(k, s, config.Spec[*networking.VirtualService](rule)) {
 		at := scope.Key{Layer: v.Layer, Host: k.Host}
-		if e := h.build(at, s, rule, v.Sources, p.port); !envoy.Same(e, own) {
+		if e := h.build(at, s, rule, v.Sources, p); !envoy.Same(e, own) {
 			h.publish(at, scope.SourceShelf(v), p, e)
 		}
 	}
 }
 
 // viewers lists the sets of labels, of proxies that see this very row, which one of the rule's sourceLabels selects.
-func (h *hosts) viewers(k scope.Key, rule *networking.VirtualService) []scope.SourceView {
+func (h *hosts) viewers(k scope.Key, s *scope.Seen, rule *networking.VirtualService) []scope.SourceView {
 	var out []scope.SourceView
 	seen := map[scope.SourceView]bool{}
 	for _, selector := range route.Sources(rule) {
 		views, _ := table.Get(h.r, h.t.sc.SourceViewsByLabel, selector.Pairs()[0])
 		for v := range views.All() {
-			if !seen[v] && v.Sources.SelectedBy(selector) && h.sees(v.Layer, k) {
+			if !seen[v] && v.Sources.SelectedBy(selector) && h.sees(v.Layer, k, s) {
 				seen[v] = true
 				out = append(out, v)
 			}
@@ -37,10 +37,11 @@ func (h *hosts) viewers(k scope.Key, rule *networking.VirtualService) []scope.So
 	return out
 }
 
-// sees says whether it is this row of Seen that proxies of a layer have of the host.
-func (h *hosts) sees(l mesh.Layer, k scope.Key) bool {
+// sees says whether it is this row of Seen that makes what proxies of a layer have of the host: there is none of their own layer, nor a rival there.
+func (h *hosts) sees(l mesh.Layer, k scope.Key, s *scope.Seen) bool {
 	if k.Layer == l {
 		return true
 	}
-	return k.Layer == mesh.Public && l.Kind == mesh.NamespaceLayer && !table.Has(h.r, h.t.sc.Seen, scope.Key{Layer: l, Host: k.Host})
+	return k.Layer == mesh.Public && l.Kind == mesh.NamespaceLayer &&
+		!table.Has(h.r, h.t.sc.Seen, scope.Key{Layer: l, Host: k.Host}) && h.t.rivalIn(h.r, l, k.Host, s.Service) == ""
 }

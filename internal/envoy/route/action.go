@@ -131,9 +131,8 @@ func (b *Builder) fits(field string, n int) bool {
 // forward sends requests to the rule's destinations; it returns the host and port of the only one.
 func (b *Builder) forward(r *routev3.Route, rule Rule, field string, in *networking.HTTPRoute) string {
 	action := &routev3.RouteAction{
-		Timeout: timeout(in.GetTimeout()),
-		// A gRPC request's own timeout counts, up to the route's.
-		MaxStreamDuration:     &routev3.RouteAction_MaxStreamDuration{GrpcTimeoutHeaderMax: timeout(in.GetTimeout())},
+		// max_stream_duration stays unset: with it Envoy does not look at the timeout at all. So a gRPC request's own grpc-timeout is its client's to keep.
+		Timeout:               timeout(in.GetTimeout()),
 		RetryPolicy:           b.retry(field+".retries", in.GetRetries()),
 		RequestMirrorPolicies: b.mirrors(rule, field, in),
 	}

@@ -31,11 +31,10 @@ func Default(t Target, retry *routev3.RetryPolicy) *routev3.Route {
 		Name:  "default",
 		Match: anyPath(),
 		Action: &routev3.Route_Route{Route: &routev3.RouteAction{
-			ClusterSpecifier:  &routev3.RouteAction_Cluster{Cluster: t.Cluster.String()},
-			Timeout:           &durationpb.Duration{},
-			MaxStreamDuration: &routev3.RouteAction_MaxStreamDuration{GrpcTimeoutHeaderMax: &durationpb.Duration{}},
-			RetryPolicy:       retry,
-			HashPolicy:        t.Hash,
+			ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: t.Cluster.String()},
+			Timeout:          &durationpb.Duration{},
+			RetryPolicy:      retry,
+			HashPolicy:       t.Hash,
 		}},
 		Decorator: &routev3.Decorator{Operation: authority(t.Cluster) + "/*"},
 	}
@@ -98,9 +97,8 @@ func CatchAllHost(allow bool) *routev3.VirtualHost {
 		Name:  "allow_any",
 		Match: anyPath(),
 		Action: &routev3.Route_Route{Route: &routev3.RouteAction{
-			ClusterSpecifier:  &routev3.RouteAction_Cluster{Cluster: Passthrough().String()},
-			Timeout:           &durationpb.Duration{},
-			MaxStreamDuration: &routev3.RouteAction_MaxStreamDuration{GrpcTimeoutHeaderMax: &durationpb.Duration{}},
+			ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: Passthrough().String()},
+			Timeout:          &durationpb.Duration{},
 		}},
 	}})
 }

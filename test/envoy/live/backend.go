@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -32,7 +31,7 @@ type Echo struct {
 //	hang          does not answer until the client gives up
 type Backend struct {
 	Name string
-	IP   string
+	port int
 
 	count atomic.Int64
 	fail  atomic.Int64 // this many requests more are answered 503
@@ -45,7 +44,13 @@ type Backend struct {
 // Backend starts an HTTP/1 and cleartext HTTP/2 server at port Backing of the address of its name.
 func (m *Mesh) Backend(t testing.TB, name string) *Backend {
 	t.Helper()
-	return m.serve(t, name, Backing, nil)
+	return m.serve(t, name, m.Addr(name, Backing), nil)
+}
+
+// BackendOnLocalhost starts one at a port of 127.0.0.1 that the system chooses, and returns the port.
+func (m *Mesh) BackendOnLocalhost(t testing.TB, name string) (port int) {
+	t.Helper()
+	return m.serve(t, name, "127.0.0.1:0", nil).port
 }
 
 // Backends starts several.
@@ -59,16 +64,16 @@ func (m *Mesh) Backends(t testing.TB, names ...string) {
 // SecureBackend starts an HTTPS server at port Backing.
 func (m *Mesh) SecureBackend(t testing.TB, name string, config *tls.Config) *Backend {
 	t.Helper()
-	return m.serve(t, name, Backing, config)
+	return m.serve(t, name, m.Addr(name, Backing), config)
 }
 
-func (m *Mesh) serve(t testing.TB, name string, port int, config *tls.Config) *Backend {
+func (m *Mesh) serve(t testing.TB, name, address string, config *tls.Config) *Backend {
 	t.Helper()
-	b := &Backend{Name: name, IP: m.IP(name), news: make(chan struct{})}
-	listener, err := net.Listen("tcp", net.JoinHostPort(b.IP, strconv.Itoa(port)))
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
+	b := &Backend{Name: name, port: listener.Addr().(*net.TCPAddr).Port, news: make(chan struct{})}
 	server := &http.Server{Handler: b, ReadHeaderTimeout: Bound, TLSConfig: config, Protocols: new(http.Protocols)}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetHTTP2(true)

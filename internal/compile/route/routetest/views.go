@@ -1,0 +1,81 @@
+package routetest
+
+import (
+	"fmt"
+	"strings"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/envoy"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// Ambiguous finds what Envoy would refuse in what some connected proxy sees: two virtual hosts of a route configuration with one domain, or virtual hosts
+// of a route configuration that is not there.
+func (w *World) Ambiguous() error {
+	hosts, routes := w.VirtualHosts(), w.Routes()
+	var err error
+	w.Store.Read(func(tx *table.Tx) {
+		for id, a := range table.All(tx, w.Scope.Attachments) {
+			if e := ambiguous(view(hosts, a.VirtualHosts), view(routes, a.Routes)); e != nil && err == nil {
+				err = fmt.Errorf("proxy %s: %w", id, e)
+			}
+		}
+	})
+	return err
+}
+
+// view is what a stack of shelves shows: of each name the uppermost.
+func view(all map[mesh.ResourceKey]*envoy.Encoded, shelves []mesh.Shelf) map[string]*envoy.Encoded {
+	out := map[string]*envoy.Encoded{}
+	for _, s := range shelves {
+		for k, e := range all {
+			if k.Shelf == s {
+				out[k.Name] = e
+			}
+		}
+	}
+	return out
+}
+
+func ambiguous(hosts, routes map[string]*envoy.Encoded) error {
+	owners := map[string]string{}
+	for name, e := range hosts {
+		var h routev3.VirtualHost
+		if err := proto.Unmarshal(e.Body, &h); err != nil || e.Err != nil {
+			return fmt.Errorf("%s: %v, %v", name, err, e.Err)
+		}
+		config := name[:strings.LastIndexByte(name, '/')]
+		if routes[config] == nil {
+			return fmt.Errorf("%s belongs to a route configuration that is not there", name)
+		}
+		for _, d := range h.Domains {
+			key := config + " " + d
+			if other, taken := owners[key]; taken {
+				return fmt.Errorf("%s and %s both have %s", name, other, d)
+			}
+			owners[key] = name
+		}
+	}
+	for name, e := range routes {
+		var c routev3.RouteConfiguration
+		if err := proto.Unmarshal(e.Body, &c); err != nil {
+			return err
+		}
+		if c.Vhds != nil && !has(hosts, name) {
+			return fmt.Errorf("route configuration %s waits for virtual hosts, and there is none", name)
+		}
+	}
+	return nil
+}
+
+func has(hosts map[string]*envoy.Encoded, config string) bool {
+	for name := range hosts {
+		if name[:strings.LastIndexByte(name, '/')] == config {
+			return true
+		}
+	}
+	return false
+}
