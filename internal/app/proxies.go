@@ -77,6 +77,9 @@ func (p *proxies) Disconnect(id xds.ProxyID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.all[mesh.ProxyID(id)]
+	if c == nil || c.streams == 0 {
+		return // nobody that Connect let in
+	}
 	c.streams--
 	p.metrics.Connected(c.proxy.Version, -1)
 	if c.streams > 0 {

@@ -63,11 +63,11 @@ func cause(turn table.Turn) string { return strings.Join(turn.Inputs, ", ") }
 func triggerOf(inputs []string) string {
 	for _, in := range inputs {
 		switch name, _, _ := strings.Cut(in, " "); name {
-		case "endpoints":
+		case "serving":
 			return "endpoint"
 		case "proxies":
 			return "proxy"
-		case "services", "ServiceEntry", "WorkloadEntry":
+		case "naming", "serviceentries", "workloadentries":
 			return "service"
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"fairway/internal/ctl"
+	"fairway/internal/xds"
 	"fairway/test/plane"
 )
 
@@ -55,7 +56,7 @@ func scrub(out, address string) string {
 }
 
 // TestGolden runs the commands of each archive, which are the names of its files that begin with "$", against a control plane that was given its other
-// files. "connect" in the comment names the proxies: name.namespace, with "router" or "sotw" behind it.
+// files. "connect" in the comment names the proxies: name.namespace, with "router" or "sotw" behind it; "refuse" one that refuses a cluster.
 func TestGolden(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -79,8 +80,16 @@ func golden(t *testing.T, path string) {
 			p.Apply(t, f.Name, string(f.Data))
 		}
 	}
-	for i, line := range connects(string(archive.Comment)) {
-		connect(t, p, i, line)
+	for i, line := range strings.Split(string(archive.Comment), "\n") {
+		words := strings.Fields(line)
+		x := plane.Proxy{IP: fmt.Sprintf("10.0.0.%d", 8+i)}
+		switch {
+		case len(words) > 1 && words[0] == "connect":
+			connect(t, p, x, words[1:])
+		case len(words) > 2 && words[0] == "refuse":
+			x.Name, x.Namespace, _ = strings.Cut(words[1], ".")
+			p.Refuse(t, x, xds.ClusterType, words[2], "Cluster "+words[2]+": no such thing")
+		}
 	}
 	for i, f := range archive.Files {
 		command, ok := strings.CutPrefix(f.Name, "$ pilotctl ")
@@ -102,19 +111,8 @@ func golden(t *testing.T, path string) {
 	}
 }
 
-func connects(comment string) (lines []string) {
-	for line := range strings.Lines(comment) {
-		if rest, ok := strings.CutPrefix(line, "connect "); ok {
-			lines = append(lines, rest)
-		}
-	}
-	return lines
-}
-
-func connect(t *testing.T, p *plane.Plane, i int, line string) {
-	words := strings.Fields(line)
-	name, namespace, _ := strings.Cut(words[0], ".")
-	x := plane.Proxy{Name: name, Namespace: namespace, IP: fmt.Sprintf("10.0.0.%d", 9+i)}
+func connect(t *testing.T, p *plane.Plane, x plane.Proxy, words []string) {
+	x.Name, x.Namespace, _ = strings.Cut(words[0], ".")
 	for _, w := range words[1:] {
 		switch w {
 		case "router":

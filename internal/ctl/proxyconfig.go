@@ -143,7 +143,8 @@ func describeRoutes(name string, m map[string]any) [][]string {
 		if len(domains) > 3 {
 			shown = fmt.Sprintf("%s + %d more", strings.Join(domains[:3], ", "), len(domains)-3)
 		}
-		rows = append(rows, []string{name, text(host, "name"), shown, fmt.Sprint(len(list(host, "routes")))})
+		short := strings.TrimPrefix(text(host, "name"), name+"/") // a virtual host is named after its route configuration, which stands beside it
+		rows = append(rows, []string{name, short, shown, fmt.Sprint(len(list(host, "routes")))})
 	}
 	return rows
 }

@@ -132,4 +132,3 @@ spec:
 	m.Apply(t, entry("*"))
 	wantServer(t, live.Send(t, from(m, "exported.test")), "exported")
 }
-

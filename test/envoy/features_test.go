@@ -73,7 +73,9 @@ spec:
 	return b.String()
 }
 
-func objectName(host string) string { return strings.ReplaceAll(strings.ReplaceAll(host, "*", "any"), ".", "-") }
+func objectName(host string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(host, "*", "any"), ".", "-")
+}
 
 // subsets is a DestinationRule with a subset for each version.
 func subsets(host string, versions ...string) string {

@@ -1,0 +1,53 @@
+package admin_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+
+	"fairway/internal/admin"
+	"fairway/internal/compile"
+	"fairway/internal/mesh"
+	"fairway/internal/xds"
+)
+
+// FuzzQueries: whatever is asked of a page, it answers with a status of its own and never panics.
+func FuzzQueries(f *testing.F) {
+	graph, server := compile.New(compile.Options{}), xds.NewServer(xds.NewLibrary(), xds.Options{}, nil)
+	metrics := admin.NewMetrics("test")
+	problems := func() []mesh.Problem {
+		return []mesh.Problem{{}, {Severity: mesh.Error, Field: "spec", Object: mesh.ObjectRef{Kind: "nothing"}}, {Field: "a[", Object: mesh.ObjectRef{Kind: "file"}}}
+	}
+	metrics.Watch(admin.Scrape{Problems: problems, Streams: server.Status, Graph: graph})
+	pages := &admin.Pages{
+		Graph: graph, Streams: server, Metrics: metrics, Ready: func() error { return nil }, Problems: problems,
+		Proxy: func(xds.ProxyID) (mesh.Proxy, bool) { return mesh.Proxy{}, false },
+	}
+	handler := pages.Handler()
+	for _, seed := range [][3]string{
+		{"tablez", "table", "services"}, {"tablez", "filter", "%"}, {"problems", "severity", "error"}, {"problems", "severity", ""},
+		{"config_dump", "proxyID", "sidecar~~~"}, {"resourcez", "proxyID", "~~~"}, {"resourcez", "type", "cds"}, {"configz", "kind", "\x00"},
+		{"", "", ""}, {"../ready", "a", "b"}, {"list", "x", "y"}, {"endpointz", "", "=&;"}, {"syncz", "%zz", "%"},
+	} {
+		f.Add(seed[0], seed[1], seed[2], false)
+		f.Add(seed[0], seed[1], seed[2], true)
+	}
+	f.Fuzz(func(t *testing.T, page, key, value string, raw bool) {
+		u := url.URL{Path: "/debug/" + page, RawQuery: url.Values{key: {value}}.Encode()}
+		if raw {
+			u.RawQuery = key + "=" + value
+		}
+		if len(page) >= 5 && page[:5] == "pprof" {
+			return // the standard library's, and slow
+		}
+		req := (&http.Request{Method: http.MethodGet, URL: &u, Host: "localhost", Header: http.Header{}}).WithContext(t.Context())
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, req)
+		switch w.Code {
+		case http.StatusOK, http.StatusBadRequest, http.StatusNotFound, http.StatusMovedPermanently, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		default:
+			t.Errorf("%s answers %d: %s", u.String(), w.Code, w.Body)
+		}
+	})
+}

@@ -1,0 +1,127 @@
+package admin_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"fairway/internal/admin"
+	"fairway/internal/xds"
+	"fairway/test/plane"
+)
+
+// samples reads /metrics: the value of each series by name and labels as printed.
+func samples(t *testing.T, p *plane.Plane) map[string]string {
+	t.Helper()
+	status, _, body := ask(t, p, http.MethodGet, "/metrics")
+	if status != http.StatusOK {
+		t.Fatalf("/metrics: %d %s", status, body)
+	}
+	out := map[string]string{}
+	for line := range strings.Lines(body) {
+		if series, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && !strings.HasPrefix(line, "#") {
+			out[series] = value
+		}
+	}
+	return out
+}
+
+// TestMetricNames: after a proxy came, something changed and something was refused, each metric that is declared has a value. What dashboards call
+// by Istio's name is here in full, so that a name does not get lost, and none is declared that nothing sets.
+func TestMetricNames(t *testing.T) {
+	p := start(t)
+	p.Apply(t, "rules.yaml", reviews)
+	p.Source.SetServices(elsewhere())
+	p.Source.DeleteServices(elsewhere().Key)
+	p.Connect(t, plane.Proxy{Name: "web-1"})
+	p.Refuse(t, plane.Proxy{Name: "odd-1", IP: "10.0.0.8"}, xds.ClusterType, "outbound|80||reviews.shop.svc.cluster.local", "no")
+	p.Apply(t, "mistakes.yaml", mistakes)
+	var got []string
+	for series := range samples(t, p) {
+		name, _, _ := strings.Cut(series, "{")
+		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+			name = strings.TrimSuffix(name, suffix)
+		}
+		if !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") {
+			got = append(got, name)
+		}
+	}
+	slices.Sort(got)
+	want := []string{
+		"fairway_problems", "fairway_rows_changed_total", "fairway_rows_recomputed_total", "fairway_turn_seconds", "fairway_turns_total", "fairway_waiting_objects",
+		"fairway_xds_sent_bytes_total", "fairway_xds_sent_resources_total",
+		"pilot_conflict_outbound_listener_tcp_over_current_tcp", "pilot_destrule_subsets", "pilot_eds_no_instances", "pilot_inbound_updates", "pilot_info",
+		"pilot_proxy_convergence_time", "pilot_push_triggers", "pilot_pushcontext_init_seconds", "pilot_services", "pilot_total_xds_internal_errors",
+		"pilot_total_xds_rejects", "pilot_virt_services", "pilot_vservice_dup_domain", "pilot_xds", "pilot_xds_cds_reject", "pilot_xds_config_size_bytes",
+		"pilot_xds_eds_reject", "pilot_xds_lds_reject", "pilot_xds_push_time", "pilot_xds_pushes", "pilot_xds_rds_reject", "pilot_xds_send_time",
+		"pilot_xds_write_timeout", "startup_duration_seconds",
+	}
+	if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {
+		t.Errorf("names differ (- want, + got):\n%s", diff)
+	}
+}
+
+// TestMetricsFollowState looks at one value after the other.
+func TestMetricsFollowState(t *testing.T) {
+	p := start(t)
+	check := func(when string, want map[string]string) {
+		t.Helper()
+		got := samples(t, p)
+		for series, value := range want {
+			if got[series] != value {
+				t.Errorf("%s: %s is %q, want %s", when, series, got[series], value)
+			}
+		}
+	}
+	check("at the start", map[string]string{"pilot_services": "0", "pilot_xds_cds_reject": "0", "pilot_vservice_dup_domain": "0", `fairway_problems{severity="error"}`: "0"})
+
+	p.Apply(t, "rules.yaml", reviews)
+	check("with rules", map[string]string{
+		"pilot_services": "2", "pilot_eds_no_instances": "1", `pilot_inbound_updates{type="config"}`: "3", `pilot_push_triggers{type="service"}`: "1",
+	})
+
+	c := p.Connect(t, plane.Proxy{Name: "web-1"})
+	check("with a proxy", map[string]string{`pilot_xds{version="1.31.1"}`: "1", "pilot_xds_write_timeout": "0", `pilot_push_triggers{type="proxy"}`: "1"})
+
+	p.Apply(t, "mistakes.yaml", mistakes)
+	check("with mistakes", map[string]string{"pilot_virt_services": "2", "pilot_vservice_dup_domain": "1", "pilot_destrule_subsets": "1"})
+
+	p.Refuse(t, plane.Proxy{Name: "odd-1", IP: "10.0.0.8"}, xds.ClusterType, "outbound|80||reviews.shop.svc.cluster.local", "no")
+	check("with a refusal", map[string]string{"pilot_xds_cds_reject": "1", "pilot_xds_lds_reject": "0", `pilot_xds{version="1.31.1"}`: "2"})
+	if n := samples(t, p)[`pilot_total_xds_rejects{type="cds"}`]; n == "" || n == "0" {
+		t.Errorf("%q rejects were counted, want some", n)
+	}
+
+	c.Disconnect()
+	noStream(t, p, c.Node.Id)
+	check("without the proxy", map[string]string{`pilot_xds{version="1.31.1"}`: "1"})
+}
+
+// TestTypeLabel: Istio's short names; what has none is itself.
+func TestTypeLabel(t *testing.T) {
+	for typ, want := range map[string]string{
+		xds.ClusterType: "cds", xds.EndpointType: "eds", xds.ListenerType: "lds", xds.RouteType: "rds", xds.VirtualHostType: "vhds",
+		"type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret": "sds", "type.googleapis.com/a.b.C": "a.b.C", "": "",
+	} {
+		if got := admin.TypeLabel(typ); got != want {
+			t.Errorf("%q: %q, want %q", typ, got, want)
+		}
+	}
+}
+
+// noStream waits until a proxy has no stream left.
+func noStream(t *testing.T, p *plane.Plane, node string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := p.Discovery.Streams().WaitUntil(ctx, func(all []xds.ProxyStatus) bool {
+		return !slices.ContainsFunc(all, func(s xds.ProxyStatus) bool { return string(s.Proxy) == node })
+	}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,414 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"fairway/internal/admin/page"
+	"fairway/internal/app"
+	"fairway/internal/mesh"
+	"fairway/internal/source"
+	"fairway/internal/xds"
+	"fairway/test/ads"
+	"fairway/test/plane"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const reviews = `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: reviews, namespace: shop}
+spec:
+  hosts: [reviews.shop.svc.cluster.local]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{number: 80, name: http, protocol: HTTP}]
+  endpoints: [{address: 10.0.0.1}]
+`
+
+const ringOf = `
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: reviews, namespace: shop}
+spec:
+  host: reviews
+  trafficPolicy: {loadBalancer: {consistentHash: {httpHeaderName: x-user, ringHash: {minimumRingSize: SIZE}}}}
+`
+
+func bounded(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// late is a source that has not read everything until it is told that it has.
+type late struct{ told chan struct{} }
+
+func (late) Name() string { return "late" }
+
+func (s late) Run(ctx context.Context, sink source.Sink) error {
+	select {
+	case <-s.told:
+		sink.Apply(source.Batch{Source: "late", Synced: true})
+		<-ctx.Done()
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// TestReadyOnceEverySourceHasSynced: until then nothing is served, as a proxy would be told less than there is.
+func TestReadyOnceEverySourceHasSynced(t *testing.T) {
+	slow := late{make(chan struct{})}
+	p := plane.Run(t, plane.Options(), slow)
+	p.Apply(t, "rules.yaml", reviews) // what one source says is in force, but not told yet
+	for range 2 {
+		if code, body := get(t, p.URL("/ready")); code != http.StatusServiceUnavailable || !strings.Contains(body, "sources are still being read") {
+			t.Errorf("/ready: %d %q, want 503 and why", code, body)
+		}
+	}
+	if p.Discovery.Ready() == nil {
+		t.Error("Ready says yes")
+	}
+	connected := make(chan *plane.Client, 1)
+	go func() { connected <- p.Connect(t, plane.Proxy{Name: "web-1"}) }()
+	close(slow.told)
+	select {
+	case <-p.Discovery.Synced():
+	case <-bounded(t).Done():
+		t.Fatal("does not sync")
+	}
+	if code, body := get(t, p.URL("/ready")); code != http.StatusOK {
+		t.Errorf("/ready: %d %q, want 200", code, body)
+	}
+	c := <-connected
+	if names := c.Names(ads.ClusterType); !slices.Contains(names, "outbound|80||reviews.shop.svc.cluster.local") {
+		t.Errorf("the proxy that waited was told %q", names)
+	}
+}
+
+// buffer is a log that may be read while it is written.
+type buffer struct {
+	mu  sync.Mutex
+	log bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.log.Write(p)
+}
+
+// lines are the log's lines with a message.
+func (b *buffer) lines(t *testing.T, msg string) (out []map[string]any) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for line := range bytes.Lines(b.log.Bytes()) {
+		var fields map[string]any
+		if err := json.Unmarshal(line, &fields); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if fields["msg"] == msg {
+			out = append(out, fields)
+		}
+	}
+	return out
+}
+
+// TestOneLogLineATurn: with what caused it, what it cost and what came of it.
+func TestOneLogLineATurn(t *testing.T) {
+	log := &buffer{}
+	opts := plane.Options()
+	opts.Log = slog.New(slog.NewJSONHandler(log, nil))
+	p := plane.Start(t, opts)
+	p.Apply(t, "rules.yaml", reviews)
+	p.Connect(t, plane.Proxy{Name: "web-1"})
+	before := log.lines(t, "turn")
+	p.Apply(t, "rules.yaml", reviews) // says nothing new
+	if after := log.lines(t, "turn"); len(after) != len(before) {
+		t.Errorf("a batch that changes nothing is %d turns in the log", len(after)-len(before))
+	}
+	p.Apply(t, "rules.yaml", strings.Replace(reviews, "10.0.0.1", "10.0.0.2", 1))
+	turns := log.lines(t, "turn")
+	if len(turns) != len(before)+1 {
+		t.Fatalf("one change is %d lines, want 1", len(turns)-len(before))
+	}
+	for i, line := range turns {
+		for _, key := range []string{"turn", "rows", "changed", "resources", "ms", "staged"} {
+			if _, ok := line[key].(float64); !ok {
+				t.Errorf("line %d has %s=%v, want a number", i, key, line[key])
+			}
+		}
+		if i > 0 && line["turn"].(float64) <= turns[i-1]["turn"].(float64) {
+			t.Errorf("turn %v follows turn %v", line["turn"], turns[i-1]["turn"])
+		}
+	}
+	last := turns[len(turns)-1]
+	if cause, _ := last["cause"].(string); !strings.Contains(cause, "shop/reviews") || last["resources"] != float64(1) || last["rows"].(float64) < 1 {
+		t.Errorf("got %v, want the ServiceEntry as cause and one resource", last)
+	}
+	if len(log.lines(t, "synced")) != 1 || len(log.lines(t, "listening")) != 1 {
+		t.Error("want one line when it listens and one when it has synced")
+	}
+}
+
+// recomputed sums what the tables say they recomputed since the start.
+func recomputed(t *testing.T, p *plane.Plane) (sum uint64) {
+	t.Helper()
+	_, body := get(t, p.URL("/debug/tablez"))
+	var tables []page.TableInfo
+	if err := json.Unmarshal([]byte(body), &tables); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range tables {
+		sum += table.Recomputed
+	}
+	return sum
+}
+
+// TestReconnectRecomputesNothing: a proxy that blinks finds its rows as they were, and is sent nothing.
+func TestReconnectRecomputesNothing(t *testing.T) {
+	p := plane.Start(t, plane.Options())
+	p.Apply(t, "rules.yaml", reviews)
+	c := p.Connect(t, plane.Proxy{Name: "web-1"})
+	turn, rows := p.Discovery.LastTurn().Version, recomputed(t, p)
+	c.TakeTotals()
+	c.Disconnect()
+	withoutStreams(t, p)
+	c.Reconnect(t)
+	if got := p.Discovery.LastTurn().Version; got != turn {
+		t.Errorf("coming back made turn %d after %d", got, turn)
+	}
+	if got := recomputed(t, p); got != rows {
+		t.Errorf("coming back recomputed %d rows", got-rows)
+	}
+	if got := c.TakeTotals(); got.Resources != 0 || got.Removed != 0 {
+		t.Errorf("coming back was sent %+v, want no resource", got)
+	}
+}
+
+func withoutStreams(t *testing.T, p *plane.Plane) {
+	t.Helper()
+	if err := p.Discovery.Streams().WaitUntil(bounded(t), func(all []xds.ProxyStatus) bool { return len(all) == 0 }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestProxyLeavesForGood: after its linger a proxy's rows go.
+func TestProxyLeavesForGood(t *testing.T) {
+	opts := plane.Options()
+	opts.ProxyLinger = time.Millisecond
+	p := plane.Start(t, opts)
+	c := p.Connect(t, plane.Proxy{Name: "web-1"})
+	turn := p.Discovery.LastTurn().Version
+	c.Disconnect()
+	if err := p.Discovery.AfterTurn(bounded(t), turn); err != nil {
+		t.Fatal(err)
+	}
+	if last := p.Discovery.LastTurn(); len(last.Inputs) != 1 || !strings.HasPrefix(last.Inputs[0], "proxies ") {
+		t.Errorf("the turn's cause is %q, want the proxy", last.Inputs)
+	}
+	c.Reconnect(t)
+}
+
+// TestTwoStreamsOfOneProxy: the end of one does not take the configuration from the other.
+func TestTwoStreamsOfOneProxy(t *testing.T) {
+	p := plane.Start(t, plane.Options())
+	first := p.Connect(t, plane.Proxy{Name: "web-1"})
+	second := p.Connect(t, plane.Proxy{Name: "web-1"})
+	first.Disconnect()
+	p.Apply(t, "rules.yaml", reviews)
+	if names := second.Names(ads.ClusterType); !slices.Contains(names, "outbound|80||reviews.shop.svc.cluster.local") {
+		t.Errorf("the stream that stayed was told %q", names)
+	}
+}
+
+// TestDrain: at a graceful stop each stream ends with Unavailable, which has Envoy go elsewhere, and all sockets are free again.
+func TestDrain(t *testing.T) {
+	opts := plane.Options()
+	opts.Shutdown = 50 * time.Millisecond
+	opts.MonitorAddr = "127.0.0.1:0"
+	p := plane.Start(t, opts)
+	p.Apply(t, "rules.yaml", reviews)
+	var clients []*plane.Client
+	for _, x := range []plane.Proxy{{Name: "web-1"}, {Name: "web-2", IP: "10.0.0.8"}, {Name: "web-3", IP: "10.0.0.7", SotW: true}} {
+		clients = append(clients, p.Connect(t, x))
+	}
+	grpcAddr, httpAddr := p.Discovery.GRPCAddr(), p.Discovery.HTTPAddr()
+	begun := time.Now()
+	if err := p.Stop(); err != nil {
+		t.Fatalf("ended with %v", err)
+	}
+	if took := time.Since(begun); took > opts.Shutdown+5*time.Second {
+		t.Errorf("took %v", took)
+	}
+	for i, c := range clients {
+		<-c.Ended()
+		if status.Code(c.Err()) != codes.Unavailable {
+			t.Errorf("stream %d ended with %v, want Unavailable", i, c.Err())
+		}
+	}
+	for _, addr := range []string{grpcAddr, httpAddr} {
+		if conn, err := net.Dial("tcp", addr); err == nil {
+			conn.Close()
+			t.Errorf("%s still listens", addr)
+		}
+	}
+}
+
+// TestTakenPort: the start fails at once, says which flag, and lets go of what it had opened.
+func TestTakenPort(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free.Close()
+	opts := plane.Options()
+	opts.GRPCAddr, opts.HTTPAddr = free.Addr().String(), taken.Addr().String()
+	if _, err := app.NewDiscovery(opts); err == nil || !strings.Contains(err.Error(), "--httpAddr") || errors.Is(err, app.ErrFailed) {
+		t.Errorf("error %v, want one about --httpAddr that is a mistake in the flags", err)
+	}
+	again, err := net.Listen("tcp", free.Addr().String())
+	if err != nil {
+		t.Fatalf("the other port was not let go: %v", err)
+	}
+	again.Close()
+}
+
+// TestSourceThatFails ends the program with what it said.
+func TestSourceThatFails(t *testing.T) {
+	broken := failing{errors.New("the disk is on fire")}
+	d, err := app.NewDiscovery(plane.Options(), broken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Run(bounded(t)); !errors.Is(err, broken.err) || !errors.Is(err, app.ErrFailed) || !strings.Contains(err.Error(), "source failing") {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+type failing struct{ err error }
+
+func (failing) Name() string { return "failing" }
+
+func (f failing) Run(context.Context, source.Sink) error { return f.err }
+
+// TestHeldBackResourceKeepsWhatProxiesHave: a rule that Envoy would refuse is not sent; the Problem names it, and what was before stays in force.
+func TestHeldBackResourceKeepsWhatProxiesHave(t *testing.T) {
+	const cluster = "outbound|80||reviews.shop.svc.cluster.local"
+	p := plane.Start(t, plane.Options())
+	p.Apply(t, "rules.yaml", reviews)
+	p.Apply(t, "ring.yaml", strings.Replace(ringOf, "SIZE", "1024", 1))
+	c := p.Connect(t, plane.Proxy{Name: "web-1"})
+	c.TakeTotals()
+
+	p.Apply(t, "ring.yaml", strings.Replace(ringOf, "SIZE", "99999999", 1)) // Envoy: at most 8388608
+	if got := c.TakeTotals(); got.Responses != 0 {
+		t.Errorf("the proxy was sent %+v, want nothing", got)
+	}
+	if !slices.Contains(c.Names(ads.ClusterType), cluster) {
+		t.Error("the proxy lost the cluster")
+	}
+	i := slices.IndexFunc(p.Discovery.Problems(), func(q mesh.Problem) bool { return q.Object.Kind == "DestinationRule" && q.Severity == mesh.Error })
+	if i < 0 {
+		t.Fatalf("no problem names the rule: %v", p.Discovery.Problems())
+	}
+	if q := p.Discovery.Problems()[i]; q.Object.Name != "reviews" || q.Object.File != "ring.yaml" {
+		t.Errorf("got %v", q)
+	}
+
+	late := p.Connect(t, plane.Proxy{Name: "web-2", IP: "10.0.0.8"})
+	if !slices.Contains(late.Names(ads.ClusterType), cluster) {
+		t.Error("a proxy that comes later is not given the last good version")
+	}
+	p.Apply(t, "ring.yaml", strings.Replace(ringOf, "SIZE", "2048", 1))
+	if got := c.TakeTotals(); got.Resources == 0 {
+		t.Error("the corrected rule was not sent")
+	}
+	if problems := p.Discovery.Problems(); len(problems) > 0 {
+		t.Errorf("problems stay: %v", problems)
+	}
+}
+
+// TestMeshConfigKeepsLastGood: while it runs, a mesh configuration that is wrong is a problem, and the one before stays in force.
+func TestMeshConfigKeepsLastGood(t *testing.T) {
+	dir := t.TempDir()
+	opts := plane.Options()
+	opts.MeshConfig = filepath.Join(dir, "mesh.yaml")
+	place := func(text string) {
+		t.Helper()
+		tmp := filepath.Join(dir, ".tmp")
+		if err := os.WriteFile(tmp, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(tmp, opts.MeshConfig); err != nil {
+			t.Fatal(err)
+		}
+	}
+	place("outboundTrafficPolicy: {mode: REGISTRY_ONLY}\n")
+	p := plane.Start(t, opts)
+	p.Apply(t, "rules.yaml", reviews)
+	c := p.Connect(t, plane.Proxy{Name: "web-1"})
+	change := func(text string) ads.Totals {
+		t.Helper()
+		turn := p.Discovery.LastTurn().Version
+		c.TakeTotals()
+		place(text)
+		if err := p.Discovery.AfterTurn(bounded(t), turn); err != nil {
+			t.Fatal(err)
+		}
+		p.Settle(t)
+		return c.TakeTotals()
+	}
+	if got := change("outboundTrafficPolicy:\n  mode: ALLOW_NONE\n"); got.Resources != 0 {
+		t.Errorf("a wrong mesh configuration sent %+v", got)
+	}
+	problems := p.Discovery.Problems()
+	if len(problems) != 1 || problems[0].Object.Kind != "MeshConfig" || problems[0].Object.File != opts.MeshConfig || problems[0].Line != 2 || problems[0].Field != "outboundTrafficPolicy.mode" {
+		t.Fatalf("problems: %v, want one with file, line and field", problems)
+	}
+	if got := change("outboundTrafficPolicy: {mode: ALLOW_ANY}\n"); got.Resources == 0 {
+		t.Error("the corrected mesh configuration sent nothing")
+	}
+	if problems := p.Discovery.Problems(); len(problems) > 0 {
+		t.Errorf("problems stay: %v", problems)
+	}
+}

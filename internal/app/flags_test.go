@@ -1,0 +1,83 @@
+package app
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+// TestLogLevels: a bare level, and Istio's lists of scope:level, of which the scopes that mean everything count.
+func TestLogLevels(t *testing.T) {
+	const none = slog.LevelError + 4
+	for _, c := range []struct {
+		text string
+		want slog.Level
+	}{
+		{"debug", slog.LevelDebug}, {"info", slog.LevelInfo}, {"warn", slog.LevelWarn}, {"warning", slog.LevelWarn}, {"error", slog.LevelError},
+		{"none", none}, {"fatal", none}, {"DEBUG", slog.LevelDebug},
+		{"default:debug", slog.LevelDebug}, {"all:error", slog.LevelError},
+		{"ads:debug", slog.LevelInfo}, {"ads:debug,default:warn", slog.LevelWarn}, {"default:error,ads:debug", slog.LevelError},
+	} {
+		if got, err := parseLevel(c.text); err != nil || got != c.want {
+			t.Errorf("%q: %v %v, want %v", c.text, got, err, c.want)
+		}
+	}
+	for _, bad := range []string{"loud", "", "default:", "info,", ":", "ads:loud"} {
+		if _, err := parseLevel(bad); err == nil || !strings.Contains(err.Error(), "--log_output_level") {
+			t.Errorf("%q: error %v, want one that names the flag", bad, err)
+		}
+	}
+}
+
+func parse(t *testing.T, args ...string) (Options, *bytes.Buffer, error) {
+	t.Helper()
+	f := NewDiscoveryFlags()
+	fs := pflag.NewFlagSet("discovery", pflag.ContinueOnError)
+	f.Bind(fs)
+	if err := fs.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	opts, err := f.Options(&log)
+	return opts, &log, err
+}
+
+func TestDefaultsAreValid(t *testing.T) {
+	opts, _, err := parse(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if opts.GRPCAddr != ":15010" || opts.HTTPAddr != ":8080" || opts.MonitorAddr != ":15014" || opts.Domain != "cluster.local" || opts.Namespace != "istio-system" {
+		t.Errorf("got %+v, want Istio's defaults", opts)
+	}
+}
+
+func TestLogGoesWhereToldAndAsTold(t *testing.T) {
+	opts, log, err := parse(t, "--log_output_level=warn", "--log_as_json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts.Log.Info("quiet")
+	opts.Log.Warn("loud", "n", 1)
+	if got := log.String(); strings.Contains(got, "quiet") || !strings.Contains(got, `"msg":"loud","n":1}`) {
+		t.Errorf("logged %q", got)
+	}
+}
+
+// TestValidateTellsEverythingAtOnce: a user with three mistakes starts the program once to see them, not three times.
+func TestValidateTellsEverythingAtOnce(t *testing.T) {
+	opts := DefaultOptions()
+	opts.ConfigDir, opts.Registries, opts.SendTimeout, opts.MaxNames, opts.Domain, opts.GRPCAddr = "/nowhere", []string{"Eureka"}, 0, -1, "a/b", ""
+	err := opts.Validate()
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, flag := range []string{"--configDir", "--registries", "--sendTimeout", "--maxSubscriptions", "--domain", "--grpcAddr"} {
+		if !strings.Contains(err.Error(), flag) {
+			t.Errorf("%q does not name %s", err, flag)
+		}
+	}
+}

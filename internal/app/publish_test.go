@@ -1,0 +1,52 @@
+package app
+
+import (
+	"errors"
+	"testing"
+
+	"fairway/internal/compile"
+	"fairway/internal/door"
+	"fairway/internal/envoy"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+	"fairway/internal/xds"
+)
+
+func doorWaiting(removal bool) door.Waiting {
+	return door.Waiting{Ref: mesh.ObjectRef{Kind: "VirtualService", Namespace: "shop", Name: "reviews"}, For: []string{"host reviews"}, Removal: removal}
+}
+
+// TestHeldBackRowChangesNothing: a row that may not be sent is neither sent nor removed, so proxies keep what they have.
+func TestHeldBackRowChangesNothing(t *testing.T) {
+	p := newPublisher(compile.New(compile.Options{}), xds.NewLibrary())
+	key := mesh.ResourceKey{Name: "outbound|80||reviews"}
+	for _, c := range []struct {
+		name    string
+		change  table.Change[mesh.ResourceKey, *envoy.Encoded]
+		ok, set bool
+	}{
+		{"good", table.Change[mesh.ResourceKey, *envoy.Encoded]{Key: key, Has: true, New: &envoy.Encoded{Version: 1, Body: []byte{1}}}, true, true},
+		{"held back", table.Change[mesh.ResourceKey, *envoy.Encoded]{Key: key, Has: true, New: &envoy.Encoded{Err: errors.New("no")}}, false, false},
+		{"gone", table.Change[mesh.ResourceKey, *envoy.Encoded]{Key: key}, true, false},
+	} {
+		change, ok := p.change(xds.ClusterType, c.change)
+		if ok != c.ok || (change.Resource != nil) != c.set {
+			t.Errorf("%s: published %t with resource %v", c.name, ok, change.Resource)
+		}
+		if ok && (change.Name != key.Name || change.Type != xds.ClusterType) {
+			t.Errorf("%s: got %+v", c.name, change)
+		}
+	}
+}
+
+// TestRouteCarriesItsParts: a route configuration knows how a client without virtual host discovery gets it.
+func TestRouteCarriesItsParts(t *testing.T) {
+	r := resource(xds.RouteType, "80", &envoy.Encoded{Version: 1, Body: []byte{1}, Needs: []string{"a"}, Bare: &envoy.Bare{Body: []byte{2}, Prefix: "80/"}})
+	o := r.Options()
+	if o.Bare == nil || o.Bare.MemberPrefix != "80/" || o.Bare.MemberType != xds.VirtualHostType || o.Bare.Field != 2 || len(o.Needs) != 1 {
+		t.Errorf("got %+v", o)
+	}
+	if o := resource(xds.ClusterType, "a", &envoy.Encoded{Version: 1, Load: "a"}).Options(); o.Bare != nil || o.Load != "a" {
+		t.Errorf("got %+v", o)
+	}
+}
