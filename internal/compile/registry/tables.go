@@ -67,7 +67,7 @@ func (t *Tables) EndpointsOf(r *table.Reader, s *mesh.Service, port mesh.Port) i
 	rows, _ := table.Get(r, t.EndpointsByHost, KeyOf(s))
 	return func(yield func(mesh.EndpointKey, mesh.Endpoint) bool) {
 		for k, e := range rows.All() {
-			if k.Service != s.Key && !t.declares(r, k.Service, port) {
+			if k.Service != s.Key && !t.adds(r, k.Service, s, port) {
 				continue
 			}
 			if !yield(k, e) {
@@ -77,10 +77,10 @@ func (t *Tables) EndpointsOf(r *table.Reader, s *mesh.Service, port mesh.Port) i
 	}
 }
 
-// declares says whether a part of a merged service has the port itself.
-func (t *Tables) declares(r *table.Reader, k mesh.ServiceKey, port mesh.Port) bool {
+// adds says whether the endpoints of another service of the host serve a port of the merged one: it has the port, and is resolved in the same way.
+func (t *Tables) adds(r *table.Reader, k mesh.ServiceKey, merged *mesh.Service, port mesh.Port) bool {
 	s, ok := table.Get(r, t.Services, k)
-	if !ok {
+	if !ok || s.Resolution != merged.Resolution {
 		return false
 	}
 	_, ok = s.Port(port.Number)

@@ -169,8 +169,12 @@ func older(a, b route) int {
 	return cmp.Or(cmp.Compare(a.created, b.created), config.CompareKey(a.key.object(), b.key.object()))
 }
 
-// meets says whether there are namespaces that see both.
+// meets says whether there are namespaces that see both, with none of the two meant to go first there: one that not everybody sees goes before one
+// that everybody does, on purpose.
 func (a route) meets(b route) bool {
+	if a.visible("") != b.visible("") {
+		return false
+	}
 	viewers := []string{"", a.key.Source.Namespace, b.key.Source.Namespace}
 	viewers = append(viewers, splitExports(a.exportTo)...)
 	return slices.ContainsFunc(viewers, func(v string) bool {
