@@ -1,0 +1,87 @@
+package mesh_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"fairway/internal/mesh"
+)
+
+func TestParseNode(t *testing.T) {
+	full := mesh.Node{
+		ID: "sidecar~10.0.0.7~web.v1-abc.shop~shop.svc.cluster.local",
+		Metadata: map[string]any{
+			"NAMESPACE": "shop", "INSTANCE_IPS": "10.0.0.7, fe80::1,junk", "CLUSTER_ID": "Kubernetes", "NETWORK": "n1", "INTERCEPTION_MODE": "TPROXY",
+			"SERVICE_ACCOUNT": "web", "ISTIO_VERSION": "1.28.0", "DNS_CAPTURE": "true", "DNS_AUTO_ALLOCATE": true, "HTTP10": "1",
+			"LABELS": map[string]any{"app": "web", "version": "v1", "n": 3.0},
+		},
+		Locality: mesh.Locality{Region: "eu", Zone: "eu-1"},
+	}
+	want := mesh.Proxy{
+		ID: mesh.ProxyID(full.ID), IP: "10.0.0.7", Name: "web.v1-abc", Namespace: "shop", DNSDomain: "shop.svc.cluster.local", IPs: "10.0.0.7,fe80::1",
+		Labels: "app=web,version=v1", Cluster: "Kubernetes", Network: "n1", Locality: full.Locality, Interception: mesh.TProxy, ServiceAccount: "web",
+		Version: "1.28.0", AutoVIP: true, HTTP10: true,
+	}
+	got, err := mesh.ParseNode(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+func TestParseNodeFallsBack(t *testing.T) {
+	got, err := mesh.ParseNode(mesh.Node{ID: "router~~gw.edge~edge.svc.cluster.local", Metadata: map[string]any{
+		"INSTANCE_IPS": "10.1.1.1,10.1.1.2", "LABELS": map[string]any{"istio-locality": "eu.eu-1.a"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Type != mesh.Router || got.IP != "10.1.1.1" || got.Name != "gw" || got.Namespace != "edge" || got.Locality != (mesh.Locality{Region: "eu", Zone: "eu-1", SubZone: "a"}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestParseNodeRefuses(t *testing.T) {
+	for id, want := range map[string]string{
+		"":                                "parts",
+		"sidecar~10.0.0.1~a.b":            "parts",
+		"sidecar~10.0.0.1~a.b~c~d":        "parts",
+		"ztunnel~10.0.0.1~a.b~c":          "neither sidecar nor router",
+		"sidecar~host~a.b~c":              "no IP address",
+		"sidecar~~a.b~c":                  "no IP address",
+		"sidecar~10.0.0.1~a~c":            "names no namespace",
+		"sidecar~10.0.0.1~a.~c":           "names no namespace",
+		strings.Repeat("x", 2000) + "~~~": "bytes",
+	} {
+		_, err := mesh.ParseNode(mesh.Node{ID: id})
+		if !errors.Is(err, mesh.ErrNode) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40q: %v, want ErrNode with %q", id, err, want)
+		}
+	}
+}
+
+func FuzzParseNode(f *testing.F) {
+	f.Add("sidecar~10.0.0.7~web.shop~shop.svc.cluster.local", "NAMESPACE", "shop")
+	f.Add("router~::1~gw.edge~edge.svc", "INSTANCE_IPS", "10.0.0.1,,x")
+	f.Add("sidecar~~~", "LABELS", "=,=")
+	f.Fuzz(func(t *testing.T, id, key, value string) {
+		n := mesh.Node{ID: id, Metadata: map[string]any{key: value, "LABELS": map[string]any{key: value}}}
+		p, err := mesh.ParseNode(n)
+		if err != nil {
+			if !errors.Is(err, mesh.ErrNode) {
+				t.Fatalf("%v is no ErrNode", err)
+			}
+			return
+		}
+		if p.ID != mesh.ProxyID(id) || p.Namespace == "" || p.IP == "" || !strings.HasPrefix(p.IPs, p.IP) {
+			t.Fatalf("%q gives %+v", id, p)
+		}
+		if again, _ := mesh.ParseNode(n); again != p {
+			t.Fatalf("%q is read in two ways", id)
+		}
+	})
+}
