@@ -1,0 +1,110 @@
+package compile_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"fairway/internal/compile"
+	"fairway/internal/compile/compiletest"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/source"
+	"fairway/internal/table"
+)
+
+type published = compile.Published
+
+func sortedProxies(m map[mesh.ProxyID]mesh.Proxy) []mesh.ProxyID { return slices.Sorted(maps.Keys(m)) }
+
+func sortedObjects(m map[config.Key]string) []config.Key {
+	return slices.SortedFunc(maps.Keys(m), config.CompareKey)
+}
+
+func find(problems []mesh.Problem, code string) (found []mesh.Problem) {
+	for _, p := range problems {
+		if p.Code == code {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// A refused resource is blamed on the object that shaped it, until the resource has changed.
+func TestRefusalsNameTheObject(t *testing.T) {
+	w := compiletest.New(t)
+	w.Apply(service(0, "") + virtualService(0, 90) + destinationRule(0, 100))
+	p := compiletest.Sidecar("p", "ns0", "10.250.0.1")
+	w.Connect(p)
+	w.Settle()
+	const cluster, host = "outbound|80|v1|s0.ns0.svc.cluster.local", "80/s0.ns0.svc.cluster.local:80"
+	w.Reject("type.googleapis.com/envoy.config.cluster.v3.Cluster", []string{cluster, "unknown"}, string(p.ID), "bad cluster")
+	w.Reject("type.googleapis.com/envoy.config.route.v3.VirtualHost", []string{host}, string(p.ID), "bad host")
+	w.Settle()
+	refused := find(w.Problems(), "Refused")
+	if len(refused) != 2 || refused[0].Object.Kind != "DestinationRule" || refused[1].Object.Kind != "VirtualService" || !strings.Contains(refused[0].Message, "bad cluster") {
+		t.Fatalf("%v", refused)
+	}
+	w.Apply(destinationRule(0, 101))
+	w.Settle()
+	if refused = find(w.Problems(), "Refused"); len(refused) != 1 || refused[0].Object.Kind != "VirtualService" {
+		t.Fatalf("after the rule has changed: %v", refused)
+	}
+	w.Reject("type.googleapis.com/envoy.config.route.v3.VirtualHost", nil, string(p.ID), "")
+	w.Settle()
+	w.Store.Read(func(tx *table.Tx) {
+		if n := table.Len(tx, w.In.Rejections.Table); n != 1 {
+			t.Errorf("%d refusals are kept, one still holds", n)
+		}
+	})
+}
+
+// What a source says of a file is a problem until it says nothing any more.
+func TestFileProblems(t *testing.T) {
+	w := compiletest.New(t)
+	bad := mesh.Problem{Object: mesh.ObjectRef{Kind: "file", File: "a.yaml", Line: 3}, Code: "Syntax", Severity: mesh.Error, Message: "not YAML"}
+	w.In.Apply(source.Batch{Source: "file", Problems: map[string][]mesh.Problem{"a.yaml": {bad}}})
+	w.Settle()
+	if got := w.Problems(); !slices.Equal(got, []mesh.Problem{bad}) {
+		t.Fatalf("%v", got)
+	}
+	w.In.Apply(source.Batch{Source: "file", Problems: map[string][]mesh.Problem{"a.yaml": nil}})
+	w.Settle()
+	if got := w.Problems(); len(got) != 0 {
+		t.Fatalf("%v", got)
+	}
+}
+
+// Kinds without behaviour are kept, and say so; a registry's rows come and go like objects.
+func TestInputs(t *testing.T) {
+	w := compiletest.New(t)
+	w.Apply("apiVersion: security.istio.io/v1\nkind: PeerAuthentication\nmetadata: {name: default, namespace: shop}\nspec: {mtls: {mode: STRICT}}\n")
+	svc := &mesh.Service{Key: mesh.ServiceKey{Host: "m.example", Namespace: "shop", Registry: "memory"}, Ports: []mesh.Port{{Name: "http", Number: 80, Protocol: mesh.HTTP}}}
+	endpoint := mesh.EndpointKey{Service: svc.Key, ID: "1"}
+	w.In.Apply(source.Batch{Services: []*mesh.Service{svc}, Endpoints: map[mesh.EndpointKey]mesh.Endpoint{endpoint: {Address: "10.0.0.1", Health: mesh.Draining}}})
+	w.Settle()
+	later := find(w.Problems(), "NotYet")
+	if len(later) != 1 || later[0].Object.Name != "default" || len(w.Objects()) != 1 || w.Services() != 1 {
+		t.Fatalf("%v, %d objects, %d services", later, len(w.Objects()), w.Services())
+	}
+	if got := w.Print("endpoints", ""); !strings.Contains(got, "DRAINING") {
+		t.Errorf("endpoints:\n%s", got)
+	}
+	w.In.Apply(source.Batch{DeleteServices: []mesh.ServiceKey{svc.Key}, DeleteEndpoints: []mesh.EndpointKey{endpoint}})
+	w.Settle()
+	if w.Services() != 0 || strings.Contains(w.Print("endpoints", ""), "10.0.0.1") {
+		t.Error("a removed service is still there")
+	}
+}
+
+// A change of one field of the mesh's configuration touches only rows that read it.
+func TestSettingsAreReadByField(t *testing.T) {
+	w := meshOf(t, 100)
+	w.Apply("kind: MeshConfig\nspec: {connectTimeout: 3s}\n")
+	w.Settle()
+	w.Apply("kind: MeshConfig\nspec: {connectTimeout: 3s, ingressClass: other}\n")
+	if rows := w.Settle().Recomputed; rows > 3 {
+		t.Errorf("a field that nobody reads made %d rows compute", rows)
+	}
+}

@@ -1,0 +1,141 @@
+package compile_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"fairway/internal/compile/compiletest"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/source"
+	"fairway/internal/table"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// history is a mesh that changes at random, and what it must be like if it were made at once.
+type history struct {
+	t       *rapid.T
+	tb      testing.TB
+	world   *compiletest.World
+	objects map[config.Key]string
+	proxies map[mesh.ProxyID]mesh.Proxy
+}
+
+var (
+	namespaces = []string{"istio-system", "shop", "bank"}
+	exports    = []string{`"*"`, `"."`, `bank`, `"~"`, `shop, bank`}
+	hosts      = []string{"a", "a.shop.svc.cluster.local", "b.bank.svc.cluster.local", "*.shop.svc.cluster.local", "x.example.com", "*.example.com", "*"}
+)
+
+func pick[T any](t *rapid.T, label string, from []T) T { return rapid.SampledFrom(from).Draw(t, label) }
+
+// object draws an object of a kind; few names and hosts, so that they meet.
+func (h *history) object(t *rapid.T) (config.Key, string) {
+	kind := pick(t, "kind", []string{"ServiceEntry", "WorkloadEntry", "VirtualService", "DestinationRule", "Sidecar", "Gateway"})
+	k := config.Key{Kind: config.Kind(kind), Namespace: pick(t, "namespace", namespaces), Name: pick(t, "name", []string{"one", "two"})}
+	host := pick(t, "host", hosts)
+	var spec string
+	switch kind {
+	case "ServiceEntry":
+		backing := pick(t, "backing", []string{"endpoints: [{address: 10.0.0.1, labels: {version: v1}}, {address: 10.0.0.2}]", "workloadSelector: {labels: {app: a}}"})
+		if host == "*" || host == "a" {
+			host = "a.shop.svc.cluster.local"
+		}
+		spec = fmt.Sprintf(`{hosts: [%q], ports: [{number: %d, name: p, protocol: %s}], resolution: STATIC, exportTo: [%s], %s}`,
+			host, rapid.SampledFrom([]int{80, 81}).Draw(t, "port"), pick(t, "protocol", []string{"HTTP", "TCP"}), pick(t, "export", exports), backing)
+	case "WorkloadEntry":
+		spec = fmt.Sprintf(`{address: 10.0.0.3, labels: {app: %s}}`, pick(t, "app", []string{"a", "b"}))
+	case "VirtualService":
+		gateways := pick(t, "gateways", []string{"mesh", "shop/one", "mesh, shop/one"})
+		if host == "*" {
+			gateways = "shop/one"
+		}
+		spec = fmt.Sprintf(`{hosts: [%q], exportTo: [%s], gateways: [%s], http: [{route: [{destination: {host: %s, subset: v1}}]}]}`,
+			host, pick(t, "export", exports), gateways, pick(t, "target", []string{"a", "b.bank.svc.cluster.local"}))
+	case "DestinationRule":
+		spec = fmt.Sprintf(`{host: %q, exportTo: [%s], subsets: [{name: v1, labels: {version: v1}}]}`, host, pick(t, "export", exports))
+	case "Sidecar":
+		selector := pick(t, "selector", []string{"", "workloadSelector: {labels: {app: a}}, "})
+		spec = fmt.Sprintf(`{%segress: [{hosts: [%s]}]}`, selector, pick(t, "egress", []string{`"*/*"`, `"./*"`, `"shop/*.shop.svc.cluster.local"`, `"*/x.example.com"`}))
+	case "Gateway":
+		spec = fmt.Sprintf(`{selector: {app: gw}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: [%s]}]}`, pick(t, "served", []string{`"*"`, `"x.example.com"`}))
+	}
+	group := "networking.istio.io/v1"
+	return k, fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: %s, namespace: %s, creationTimestamp: \"2020-01-0%dT00:00:00Z\"}\nspec: %s\n",
+		group, kind, k.Name, k.Namespace, rapid.IntRange(1, 3).Draw(t, "day"), spec)
+}
+
+func (h *history) step(t *rapid.T) {
+	switch rapid.IntRange(0, 5).Draw(t, "step") {
+	case 0:
+		p := compiletest.Sidecar(pick(t, "proxy", []string{"p", "q"}), pick(t, "in", namespaces), pick(t, "ip", []string{"10.0.0.1", "10.0.0.3"}))
+		p.Labels = mesh.Labels(pick(t, "labels", []string{"", "app=a"}))
+		p.AutoVIP = rapid.Bool().Draw(t, "vip")
+		if rapid.IntRange(0, 3).Draw(t, "router") == 0 {
+			p.ID, p.Type, p.Labels = "router"+p.ID, mesh.Router, "app=gw"
+		}
+		h.proxies[p.ID] = p
+		h.world.Connect(p)
+	case 1:
+		for _, id := range sortedProxies(h.proxies) {
+			delete(h.proxies, id)
+			h.world.In.Proxies.Delete(id)
+			break
+		}
+	case 2:
+		k, _ := h.object(t)
+		delete(h.objects, k)
+		h.world.In.Apply(source.Batch{Delete: []config.Key{k}})
+	default:
+		k, text := h.object(t)
+		h.objects[k] = text
+		h.world.Apply(text)
+	}
+}
+
+// After any history the tables, problems and published resources are those of the same mesh made at once.
+func TestHistoryLeavesNoTrace(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		h := &history{t: rt, tb: t, world: compiletest.New(t), objects: map[config.Key]string{}, proxies: map[mesh.ProxyID]mesh.Proxy{}}
+		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
+			h.step(rt)
+			if rapid.Bool().Draw(rt, "settle") {
+				h.world.Settle()
+			}
+		}
+		h.world.Settle()
+		fresh := compiletest.New(t)
+		for _, k := range sortedObjects(h.objects) {
+			fresh.Apply(h.objects[k])
+		}
+		for _, id := range sortedProxies(h.proxies) {
+			fresh.Connect(h.proxies[id])
+		}
+		fresh.Settle()
+		if diff := cmp.Diff(everything(fresh), everything(h.world)); diff != "" {
+			rt.Fatalf("-from scratch +after its history\n%s", diff)
+		}
+	})
+}
+
+// everything prints what the outside sees of a world.
+func everything(w *compiletest.World) string {
+	var b strings.Builder
+	for _, name := range []string{"services", "merged", "endpoints", "vips", "placements", "layers", "inbounds", "attachments", "egress", "rules", "seen"} {
+		fmt.Fprintf(&b, "# %s\n%s", name, w.Print(name, ""))
+	}
+	w.Store.Read(func(tx *table.Tx) {
+		for _, tables := range [][]*published{w.Out.Clusters, w.Out.Loads, w.Out.Listeners, w.Out.Routes, w.Out.VirtualHosts} {
+			for _, t := range tables {
+				for k, e := range table.All(tx, t) {
+					fmt.Fprintf(&b, "%s %v %s %x %v %v\n", t.Name(), k.Shelf, k.Name, e.Version, e.Needs, e.Err)
+				}
+			}
+		}
+	})
+	return b.String() + w.ProblemText()
+}
