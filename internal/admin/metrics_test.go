@@ -82,14 +82,17 @@ func TestMetricsFollowState(t *testing.T) {
 
 	p.Apply(t, "rules.yaml", reviews)
 	check("with rules", map[string]string{
-		"pilot_services": "2", "pilot_eds_no_instances": "1", `pilot_inbound_updates{type="config"}`: "3", `pilot_push_triggers{type="service"}`: "1",
+		"pilot_services": "2", "pilot_eds_no_instances": "1", `pilot_inbound_updates{type="config"}`: "3",
 	})
 
 	c := p.Connect(t, plane.Proxy{Name: "web-1"})
 	check("with a proxy", map[string]string{`pilot_xds{version="1.31.1"}`: "1", "pilot_xds_write_timeout": "0", `pilot_push_triggers{type="proxy"}`: "1"})
 
+	p.Apply(t, "rules.yaml", strings.Replace(reviews, "10.0.0.2", "10.0.0.3", 1))
+	check("with another endpoint", map[string]string{`pilot_push_triggers{type="service"}`: "1"})
+
 	p.Apply(t, "mistakes.yaml", mistakes)
-	check("with mistakes", map[string]string{"pilot_virt_services": "2", "pilot_vservice_dup_domain": "1", "pilot_destrule_subsets": "1"})
+	check("with mistakes", map[string]string{`pilot_push_triggers{type="config"}`: "1", "pilot_virt_services": "2", "pilot_vservice_dup_domain": "1", "pilot_destrule_subsets": "1"})
 
 	p.Refuse(t, plane.Proxy{Name: "odd-1", IP: "10.0.0.8"}, xds.ClusterType, "outbound|80||reviews.shop.svc.cluster.local", "no")
 	check("with a refusal", map[string]string{"pilot_xds_cds_reject": "1", "pilot_xds_lds_reject": "0", `pilot_xds{version="1.31.1"}`: "2"})

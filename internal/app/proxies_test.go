@@ -190,11 +190,15 @@ func TestWriteTimeoutsAreCounted(t *testing.T) {
 }
 
 func TestTriggers(t *testing.T) {
-	for cause, want := range map[string]string{
-		"serving shop/a": "endpoint", "naming shop/a": "service", "serviceentries shop/a": "service", "proxies x": "proxy", "virtualservices shop/a": "config", "": "config",
+	for _, c := range []struct {
+		inputs []string
+		want   string
+	}{
+		{[]string{"serving a"}, "endpoint"}, {[]string{"naming a", "serving a"}, "service"}, {[]string{"serviceentries a", "naming a"}, "service"}, {[]string{"proxies a"}, "proxy"},
+		{[]string{"destinationrules a", "naming a"}, "config"}, {nil, "config"},
 	} {
-		if got := triggerOf([]string{cause}); got != want {
-			t.Errorf("%q: %s, want %s", cause, got, want)
+		if got := triggerOf(c.inputs); got != c.want {
+			t.Errorf("%q: %s, want %s", c.inputs, got, c.want)
 		}
 	}
 }

@@ -59,17 +59,19 @@ func (d *Discovery) observe(turn table.Turn, resources int, took time.Duration) 
 
 func cause(turn table.Turn) string { return strings.Join(turn.Inputs, ", ") }
 
-// triggerOf names a turn's cause as Istio's pilot_push_triggers does.
+// triggerOf names a turn's cause as Istio's pilot_push_triggers does. Of several inputs the first decides; objects stand before what is copied from them, so the
+// tables of names and endpoints come first only where a registry spoke.
 func triggerOf(inputs []string) string {
-	for _, in := range inputs {
-		switch name, _, _ := strings.Cut(in, " "); name {
-		case "serving":
-			return "endpoint"
-		case "proxies":
-			return "proxy"
-		case "naming", "serviceentries", "workloadentries":
-			return "service"
-		}
+	if len(inputs) == 0 {
+		return "config"
+	}
+	switch name, _, _ := strings.Cut(inputs[0], " "); name {
+	case "serving":
+		return "endpoint"
+	case "proxies":
+		return "proxy"
+	case "naming", "serviceentries", "workloadentries":
+		return "service"
 	}
 	return "config"
 }

@@ -29,6 +29,7 @@ type Plane struct {
 	Source    *memory.Source
 
 	decoder *config.Decoder
+	wrong   map[string]bool // files with problems
 	stop    context.CancelFunc
 	ended   chan struct{}
 	err     error // of Run; read it after ended
@@ -67,7 +68,7 @@ func Run(t testing.TB, opts app.Options, more ...source.Source) *Plane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Plane{Source: memory.New("memory"), decoder: decoder, ended: make(chan struct{})}
+	p := &Plane{Source: memory.New("memory"), decoder: decoder, wrong: map[string]bool{}, ended: make(chan struct{})}
 	p.Discovery, err = app.NewDiscovery(opts, append([]source.Source{p.Source}, more...)...)
 	if err != nil {
 		t.Fatal(err)
@@ -118,13 +119,18 @@ func (p *Plane) Settle(t testing.TB) {
 // Apply sets all objects of a YAML text at once, as if they stood in a file of that name. What cannot be decoded is a problem of the file, as it would be of a real one.
 func (p *Plane) Apply(t testing.TB, file, text string) {
 	t.Helper()
-	batch := source.Batch{Problems: map[string][]mesh.Problem{file: nil}}
+	batch := source.Batch{}
+	var found []mesh.Problem
 	for _, doc := range config.Split(file, []byte(text)) {
 		object, problems := p.decoder.Decode(doc)
-		batch.Problems[file] = append(batch.Problems[file], problems...)
+		found = append(found, problems...)
 		if object != nil {
 			batch.Set = append(batch.Set, object)
 		}
+	}
+	if len(found) > 0 || p.wrong[file] {
+		batch.Problems = map[string][]mesh.Problem{file: found}
+		p.wrong[file] = len(found) > 0
 	}
 	p.Source.Apply(batch)
 	p.Settle(t)
