@@ -22,7 +22,7 @@ const (
 
 func features() []feature {
 	var all []feature
-	for _, area := range [][]feature{routing(), matching(), shaping()} {
+	for _, area := range [][]feature{routing(), matching(), shaping(), disturbing(), naming(), entries(), connections(), balancing(), securing(), scoping(), entering(), endpoints()} {
 		all = append(all, area...)
 	}
 	return all
@@ -57,7 +57,7 @@ apiVersion: networking.istio.io/v1
 kind: ServiceEntry
 metadata: {name: ` + objectName(host) + `, namespace: default}
 spec:
-  hosts: [` + host + `]
+  hosts: ["` + host + `"]
   location: MESH_INTERNAL
   resolution: STATIC
   ports: [{number: 8000, name: http, protocol: HTTP, targetPort: 8080}]
@@ -93,7 +93,7 @@ apiVersion: networking.istio.io/v1
 kind: DestinationRule
 metadata: {name: ` + objectName(host) + `, namespace: default}
 spec:
-  host: ` + host + "\n" + spec
+  host: "` + host + "\"\n" + spec
 }
 
 // virtual is a VirtualService of namespace default; spec is indented by two spaces.

@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"sync"
@@ -67,6 +69,12 @@ func (m *Mesh) SecureBackend(t testing.TB, name string, config *tls.Config) *Bac
 	return m.serve(t, name, m.Addr(name, Backing), config)
 }
 
+// SecureBackendAt starts one at any address and port of this machine.
+func (m *Mesh) SecureBackendAt(t testing.TB, name, address string, config *tls.Config) *Backend {
+	t.Helper()
+	return m.serve(t, name, address, config)
+}
+
 func (m *Mesh) serve(t testing.TB, name, address string, config *tls.Config) *Backend {
 	t.Helper()
 	listener, err := net.Listen("tcp", address)
@@ -74,7 +82,7 @@ func (m *Mesh) serve(t testing.TB, name, address string, config *tls.Config) *Ba
 		t.Fatal(err)
 	}
 	b := &Backend{Name: name, port: listener.Addr().(*net.TCPAddr).Port, news: make(chan struct{})}
-	server := &http.Server{Handler: b, ReadHeaderTimeout: Bound, TLSConfig: config, Protocols: new(http.Protocols)}
+	server := &http.Server{Handler: b, ReadHeaderTimeout: Bound, TLSConfig: config, Protocols: new(http.Protocols), ErrorLog: log.New(io.Discard, "", 0)}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetHTTP2(true)
 	server.Protocols.SetUnencryptedHTTP2(true)

@@ -21,9 +21,9 @@ import (
 // Node says which proxy an Envoy is. Name is its workload's and, as an address of the mesh, the proxy's own.
 type Node struct {
 	Name      string
-	Namespace string // "default" when empty
-	Labels    map[string]string
-	Router    bool // a gateway
+	Namespace string            // "default" when empty
+	Labels    map[string]string // app: <name> when nil
+	Router    bool              // a gateway
 	// Redirected says that traffic is redirected to the proxy. Otherwise nothing is intercepted.
 	Redirected bool
 	Sotw       bool // the state-of-the-world protocol in place of the incremental one
@@ -47,6 +47,9 @@ func (m *Mesh) Proxy(t testing.TB, n Node) *Envoy {
 	if n.IP == "" {
 		n.IP = m.IP(n.Name)
 	}
+	if n.Labels == nil {
+		n.Labels = map[string]string{"app": n.Name}
+	}
 	e := &Envoy{
 		Name: n.Name, admin: "http://" + m.Addr(n.Name+"-admin", adminPort),
 		logFile: filepath.Join(m.dir, n.Name+".log"), exited: make(chan struct{}),
@@ -56,7 +59,9 @@ func (m *Mesh) Proxy(t testing.TB, n Node) *Envoy {
 		t.Fatal(err)
 	}
 	e.start(t, m.envoy, file)
+	m.mu.Lock()
 	m.proxies = append(m.proxies, e)
+	m.mu.Unlock()
 	e.awaitReady(t, m)
 	m.Settle(t)
 	return e
@@ -159,4 +164,16 @@ func (e *Envoy) ready(ctx context.Context) bool {
 	}
 	resp.Body.Close()
 	return resp.StatusCode == http.StatusOK
+}
+
+// Envoy is the proxy of a name; nil where none was started.
+func (m *Mesh) Envoy(name string) *Envoy {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.proxies {
+		if e.Name == name {
+			return e
+		}
+	}
+	return nil
 }

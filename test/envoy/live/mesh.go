@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,6 +43,8 @@ type Mesh struct {
 	decoder *config.Decoder
 	dir     string // for what Envoys read and write
 	envoy   string
+
+	mu      sync.Mutex // guards proxies
 	proxies []*Envoy
 }
 

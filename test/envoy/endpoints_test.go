@@ -1,0 +1,91 @@
+package envoy
+
+import (
+	"testing"
+
+	"fairway/internal/mesh"
+	"fairway/test/envoy/live"
+)
+
+func endpoints() []feature {
+	return []feature{
+		{"endpoints: weights", endpointWeights},
+		{"endpoints: draining and unhealthy", endpointHealth},
+		{"endpoints: weights of a ServiceEntry", entryWeights},
+	}
+}
+
+// registered is a service as a registry knows it, and what makes endpoints of it: "a" stands for the backend and address of that name.
+func registered(m *live.Mesh, host mesh.Host) (*mesh.Service, func(string, mesh.Endpoint) (mesh.EndpointKey, mesh.Endpoint)) {
+	key := mesh.ServiceKey{Host: host, Namespace: "default", Registry: "Memory"}
+	s := &mesh.Service{
+		Key: key, Ports: []mesh.Port{{Name: "http", Number: 8000, Target: live.Backing, Protocol: mesh.HTTP}}, Resolution: mesh.ClientSide, ExportTo: []string{"*"},
+	}
+	return s, func(name string, e mesh.Endpoint) (mesh.EndpointKey, mesh.Endpoint) {
+		e.Address = m.IP(name)
+		return mesh.EndpointKey{Service: key, ID: name}, e
+	}
+}
+
+func set(t *testing.T, m *live.Mesh, make func(string, mesh.Endpoint) (mesh.EndpointKey, mesh.Endpoint), states map[string]mesh.Endpoint) {
+	t.Helper()
+	all := map[mesh.EndpointKey]mesh.Endpoint{}
+	for name, state := range states {
+		k, e := make(name, state)
+		all[k] = e
+	}
+	m.Plane.Rules.SetEndpoints(all)
+	m.Settle(t)
+}
+
+// endpointWeights: endpoints get their share.
+func endpointWeights(t *testing.T, m *live.Mesh) {
+	m.Backends(t, "eweight-a", "eweight-b")
+	s, endpoint := registered(m, "eweight.test")
+	m.Plane.Rules.SetServices(s)
+	set(t, m, endpoint, map[string]mesh.Endpoint{"eweight-a": {Weight: 3}, "eweight-b": {Weight: 1}})
+	got := live.Tally(t, 400, from(m, "eweight.test"))
+	if n := got["eweight-b"]; n < 56 || n > 144 || n+got["eweight-a"] != 400 {
+		t.Errorf("3:1 came out as %v", got)
+	}
+}
+
+// endpointHealth: what drains or is unhealthy is told to proxies as such, and gets no new requests.
+func endpointHealth(t *testing.T, m *live.Mesh) {
+	m.Backends(t, "ehealth-a", "ehealth-b")
+	s, endpoint := registered(m, "ehealth.test")
+	m.Plane.Rules.SetServices(s)
+	for _, state := range []mesh.Health{mesh.Draining, mesh.Unhealthy} {
+		set(t, m, endpoint, map[string]mesh.Endpoint{"ehealth-a": {}, "ehealth-b": {Health: state}})
+		if got := live.Tally(t, 30, from(m, "ehealth.test")); got["ehealth-a"] != 30 {
+			t.Errorf("with b %s: %v", state, got)
+		}
+		flags := m.Envoy(client).Hosts(t, "outbound|8000||ehealth.test")
+		if f := flags[m.Addr("ehealth-b", live.Backing)]; f == "healthy" || f == "" {
+			t.Errorf("b is %s, the proxy takes it for %q (%v)", state, f, flags)
+		}
+	}
+	set(t, m, endpoint, map[string]mesh.Endpoint{"ehealth-b": {}})
+	if got := live.Tally(t, 40, from(m, "ehealth.test")); got["ehealth-a"] == 0 || got["ehealth-b"] == 0 {
+		t.Errorf("with both healthy: %v", got)
+	}
+}
+
+func entryWeights(t *testing.T, m *live.Mesh) {
+	m.Backends(t, "sweight-a", "sweight-b")
+	m.Apply(t, `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: sweight, namespace: default}
+spec:
+  hosts: [sweight.test]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{number: 8000, name: http, protocol: HTTP, targetPort: 8080}]
+  endpoints: [{address: <sweight-a>, weight: 90}, {address: <sweight-b>, weight: 10}]
+`)
+	got := live.Tally(t, 400, from(m, "sweight.test"))
+	if n := got["sweight-b"]; n < 10 || n > 75 || n+got["sweight-a"] != 400 {
+		t.Errorf("9:1 came out as %v", got)
+	}
+}
