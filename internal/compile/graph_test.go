@@ -103,8 +103,11 @@ func TestSettingsAreReadByField(t *testing.T) {
 	w := meshOf(t, 100)
 	w.Apply("kind: MeshConfig\nspec: {connectTimeout: 3s}\n")
 	w.Settle()
-	w.Apply("kind: MeshConfig\nspec: {connectTimeout: 3s, ingressClass: other}\n")
+	w.Apply("kind: MeshConfig\nspec: {connectTimeout: 3s, ingressClass: other, trustDomain: cluster.local}\n")
 	if rows := w.Settle().Recomputed; rows > 3 {
 		t.Errorf("a field that nobody reads made %d rows compute", rows)
+	}
+	if idle := find(w.Problems(), "NotYet"); len(idle) != 1 || idle[0].Field != "ingressClass" {
+		t.Errorf("fields without effect: %v", idle)
 	}
 }

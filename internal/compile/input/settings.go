@@ -62,11 +62,6 @@ func (t *Tables) OutboundPolicy(r *table.Reader) meshconfig.MeshConfig_OutboundT
 	return meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY
 }
 
-// InboundPolicy is where requests for ports that no service declares go; PASSTHROUGH by default.
-func (t *Tables) InboundPolicy(r *table.Reader) meshconfig.MeshConfig_InboundTrafficPolicy_Mode {
-	return t.field(r, "inbound_traffic_policy").GetInboundTrafficPolicy().GetMode()
-}
-
 // ConnectTimeout is how long a proxy tries to connect to an endpoint: 10 s by default.
 func (t *Tables) ConnectTimeout(r *table.Reader) time.Duration {
 	return orDuration(t.field(r, "connect_timeout").GetConnectTimeout(), 10*time.Second)
@@ -117,11 +112,6 @@ func (t *Tables) DefaultTrafficPolicy(r *table.Reader) *meshconfig.MeshConfig_De
 	return t.field(r, "default_traffic_policy").GetDefaultTrafficPolicy()
 }
 
-// LocalityLB is the mesh-wide locality setting; nil where there is none.
-func (t *Tables) LocalityLB(r *table.Reader) *networking.LocalityLoadBalancerSetting {
-	return t.field(r, "locality_lb_setting").GetLocalityLbSetting()
-}
-
 // EnableAutoMTLS says whether clients use mutual TLS on their own towards servers that can: true by default.
 func (t *Tables) EnableAutoMTLS(r *table.Reader) bool {
 	if v := t.field(r, "enable_auto_mtls").GetEnableAutoMtls(); v != nil {
@@ -138,11 +128,6 @@ func (t *Tables) TrustDomain(r *table.Reader) string {
 // H2Upgrade says whether HTTP/1.1 connections to services are upgraded to HTTP/2 unless a DestinationRule says otherwise.
 func (t *Tables) H2Upgrade(r *table.Reader) bool {
 	return t.field(r, "h2_upgrade_policy").GetH2UpgradePolicy() == meshconfig.MeshConfig_UPGRADE
-}
-
-// MinTLS is the lowest TLS version of the mesh's plain TLS servers and clients (MeshConfig.tlsDefaults); nil where unset.
-func (t *Tables) MinTLS(r *table.Reader) *meshconfig.MeshConfig_TLSConfig {
-	return t.field(r, "tls_defaults").GetTlsDefaults()
 }
 
 // PathNormalization is what proxies do to a path before they match it; DEFAULT is BASE.
@@ -173,11 +158,6 @@ func (t *Tables) ProxyInboundPort(r *table.Reader) uint32 {
 // ProxyHTTPPort is where a sidecar serves as an HTTP forward proxy; 0, the default, is nowhere.
 func (t *Tables) ProxyHTTPPort(r *table.Reader) uint32 {
 	return orPort(t.field(r, "proxy_http_port").GetProxyHttpPort(), 0)
-}
-
-// DefaultConfig is the mesh's ProxyConfig, as far as the control plane needs it; nil where there is none.
-func (t *Tables) DefaultConfig(r *table.Reader) *meshconfig.ProxyConfig {
-	return t.field(r, "default_config").GetDefaultConfig()
 }
 
 // ExportTo gives the visibility of an object of a kind that says none itself: MeshConfig.default{Service,VirtualService,DestinationRule}ExportTo, "*" by default.

@@ -3,7 +3,6 @@ package input
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
@@ -152,20 +151,4 @@ func (t *Tables) declareFileNotes() {
 				r.Note(p)
 			}
 		})
-}
-
-// later are the kinds whose behaviour is not there yet: accepted and kept.
-func (t *Tables) declareLater() {
-	for _, in := range []*Objects{t.WorkloadGroups, t.EnvoyFilters, t.ProxyConfigs, t.PeerAuthentications, t.RequestAuthentications,
-		t.AuthorizationPolicies, t.Telemetries, t.WasmPlugins, t.TrafficExtensions, t.Others} {
-		table.Derive(in.Table, in.Name()+"/later", strings.Compare, func(_, _ struct{}) bool { return true },
-			func(r *table.Reader, _ config.Key, o *config.Object, _ func(string, struct{})) {
-				r.Note(NotYet(o, "", "objects of this kind"))
-			})
-	}
-}
-
-// NotYet is the problem that says of a field, or of a whole object where field is empty, that it is accepted and does nothing yet.
-func NotYet(o *config.Object, field, what string) mesh.Problem {
-	return mesh.Problem{Object: o.Ref, Field: field, Code: "NotYet", Severity: mesh.Info, Message: what + " are accepted and kept, but have no effect yet"}
 }
