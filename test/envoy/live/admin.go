@@ -127,32 +127,31 @@ func (e *Envoy) Dump(t testing.TB) string {
 	return get(t, e.admin+"/config_dump?include_eds")
 }
 
-// check fails the test if any proxy refused anything, or ended by itself.
-func (m *Mesh) check(t testing.TB) {
-	if m.Plane.stop != nil {
-		maps.Copy(m.Plane.rejected, m.Plane.refusals())
-		for _, n := range m.Plane.metric(t, "pilot_total_xds_internal_errors") {
-			if n != 0 {
-				t.Errorf("the control plane counted %v internal errors\n%s", n, m.Plane.Log())
-			}
+// check fails the test if the proxy ended by itself, or ever refused anything: by its own count, and by the control plane's.
+func (e *Envoy) check(t testing.TB, m *Mesh) {
+	select {
+	case <-e.exited:
+		t.Errorf("Envoy %s ended: %v\n%s", e.Name, e.err, m.Logs())
+		return
+	default:
+	}
+	for name, v := range e.Stats(t, `(update_rejected|listener_create_failure)$`) {
+		if v != 0 {
+			t.Errorf("Envoy %s: %s is %d\n%s", e.Name, name, v, m.Logs())
 		}
 	}
-	for _, r := range slices.Sorted(maps.Keys(m.Plane.rejected)) {
-		t.Errorf("refused by %s", r)
-	}
-	for _, e := range m.proxies {
-		select {
-		case <-e.exited:
-			if e.err != nil {
-				t.Errorf("Envoy %s ended: %v", e.Name, e.err)
-			}
-			continue
-		default:
+}
+
+// check fails the test if the control plane counted an internal error, or a proxy refused something.
+func (p *Plane) check(t testing.TB) {
+	for _, n := range p.metric(t, "pilot_total_xds_internal_errors") {
+		if n != 0 {
+			t.Errorf("the control plane counted %v internal errors\n%s", n, p.Log())
 		}
-		for name, v := range e.Stats(t, `(update_rejected|listener_create_failure|lds_update_rejected)$`) {
-			if v != 0 {
-				t.Errorf("Envoy %s: %s is %d\n%s", e.Name, name, v, m.Logs())
-			}
+	}
+	for typ, n := range p.metric(t, "pilot_total_xds_rejects") {
+		if n != 0 {
+			t.Errorf("%v responses of type %s were refused: %v", n, typ, p.Problems())
 		}
 	}
 }

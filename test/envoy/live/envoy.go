@@ -59,6 +59,10 @@ func (m *Mesh) Proxy(t testing.TB, n Node) *Envoy {
 		t.Fatal(err)
 	}
 	e.start(t, m.envoy, file)
+	t.Cleanup(func() {
+		e.check(t, m)
+		e.Stop()
+	})
 	m.mu.Lock()
 	m.proxies = append(m.proxies, e)
 	m.mu.Unlock()
@@ -119,7 +123,6 @@ func (e *Envoy) start(t testing.TB, binary, file string) {
 		}
 		close(e.exited)
 	}()
-	t.Cleanup(func() { e.Stop() })
 }
 
 // Stop ends the process and waits for it.

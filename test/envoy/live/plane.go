@@ -26,7 +26,6 @@ type Plane struct {
 	log       *logBuffer
 	discovery *app.Discovery
 	stop      func(testing.TB)
-	rejected  map[string]bool // what proxies of earlier runs refused
 }
 
 // logBuffer keeps what the control plane logs.
@@ -58,7 +57,7 @@ func startPlane(t testing.TB, m *Mesh, o Options) *Plane {
 	if o.Grace != 0 {
 		opts.Grace = o.Grace
 	}
-	p := &Plane{opts: opts, log: &logBuffer{}, Rules: memory.New("Memory"), rejected: map[string]bool{}}
+	p := &Plane{opts: opts, log: &logBuffer{}, Rules: memory.New("Memory")}
 	p.opts.Log = slog.New(slog.NewTextHandler(p.log, nil))
 	if o.MeshConfig != "" {
 		m.setMeshConfig(t, p, o.MeshConfig)
@@ -101,7 +100,7 @@ func (p *Plane) Stop(t testing.TB) {
 	if p.stop == nil {
 		return
 	}
-	maps.Copy(p.rejected, p.refusals())
+	p.check(t)
 	p.stop(t)
 	p.stop = nil
 }
@@ -155,19 +154,6 @@ func (p *Plane) metric(t testing.TB, name string) map[string]float64 {
 			t.Fatalf("metric %s: %q: %v", name, line, err)
 		}
 		out[label] = v
-	}
-	return out
-}
-
-// refusals lists what connected proxies have refused.
-func (p *Plane) refusals() map[string]bool {
-	out := map[string]bool{}
-	for _, s := range p.discovery.Streams().Status() {
-		for typ, st := range s.Types {
-			if st.Rejected != "" {
-				out[string(s.Proxy)+": "+typ+": "+st.Rejected] = true
-			}
-		}
 	}
 	return out
 }
