@@ -242,6 +242,8 @@ func (d *Discovery) serveWeb(run func(string, func() error)) (stop func()) {
 func (d *Discovery) shutdown() {
 	drained, cancel := context.WithTimeout(context.Background(), d.opts.Shutdown+5*time.Second)
 	defer cancel()
-	d.server.Drain(drained, d.opts.Shutdown)
+	if err := d.server.Drain(drained, d.opts.Shutdown); err != nil {
+		d.log.Warn("not every stream had ended when the window was over", "error", err)
+	}
 	d.grpc.Stop()
 }

@@ -71,7 +71,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		{[]string{"proxy-status", "--address", stranger.URL}, []string{"exit code 1", "404", "is --address the --httpAddr"}},
 		{[]string{"problems", "--address", stranger.URL}, []string{"exit code 1", "read /debug/problems", "is --address the --httpAddr"}},
 		{[]string{"problems", "--address", "a b"}, []string{"exit code 1"}},
-		{[]string{"problems", "--adress", nobody}, []string{"exit code 2", "unknown flag: --adress"}},
+		{[]string{"problems", "--addr", nobody}, []string{"exit code 2", "unknown flag: --addr"}},
 		{[]string{"problems", "all"}, []string{"exit code 2"}},
 	} {
 		got := pilotctl(c.args...)
