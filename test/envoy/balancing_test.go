@@ -82,7 +82,7 @@ func hashCookie(t *testing.T, m *live.Mesh) {
 
 // overflow: with one connection and one pending request allowed, a third request at once is refused.
 func overflow(t *testing.T, m *live.Mesh) {
-	t.Skip("fails on a loaded machine: which of the requests is refused depends on when Envoy sees them")
+	t.Skip("known to fail at times, not yet understood: it was seen to pass alone")
 	b := m.Backend(t, "overflow")
 	m.Apply(t, service("overflow.test", "overflow")+destination("overflow.test", `  trafficPolicy:
     connectionPool: {tcp: {maxConnections: 1}, http: {http1MaxPendingRequests: 1, maxRequestsPerConnection: 1}}
@@ -106,7 +106,7 @@ func overflow(t *testing.T, m *live.Mesh) {
 
 // outlier: an endpoint that keeps failing is taken out, and the others serve alone.
 func outlier(t *testing.T, m *live.Mesh) {
-	t.Skip("fails on a loaded machine: the ejected endpoint may come back before the test looks")
+	t.Skip("known to fail, not yet understood: the endpoint was not seen to be ejected")
 	m.Backend(t, "outlier-good")
 	bad := m.Backend(t, "outlier-bad")
 	bad.FailNext(1 << 40)

@@ -53,6 +53,7 @@ kind: ServiceEntry
 metadata: {name: several, namespace: default}
 spec:
   hosts: [one.several.test, two.several.test]
+  addresses: [<several-vip>]
   location: MESH_INTERNAL
   resolution: STATIC
   ports: [{number: 8000, name: http, protocol: HTTP, targetPort: 8080}]
