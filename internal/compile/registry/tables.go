@@ -123,10 +123,11 @@ func rank(registry string) int {
 // ServiceEntryRegistry is the registry of services that ServiceEntry objects declare.
 const ServiceEntryRegistry = "ServiceEntry"
 
-// Before orders services of one host by who wins: rank of the registry, age, namespace, registry, object.
+// Before orders services by who wins what only one can have: rank of the registry, age, namespace, registry, object, host. It is total.
 func Before(a, b *mesh.Service) int {
 	return cmp.Or(cmp.Compare(rank(a.Key.Registry), rank(b.Key.Registry)), cmp.Compare(a.Created, b.Created),
-		cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Registry, b.Key.Registry), cmp.Compare(a.Key.Object, b.Key.Object))
+		cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Registry, b.Key.Registry), cmp.Compare(a.Key.Object, b.Key.Object),
+		cmp.Compare(a.Key.Host, b.Key.Host)) // two hosts of one object
 }
 
 func isServiceEntry(o *config.Object) bool { return o != nil && o.Kind == "ServiceEntry" }
