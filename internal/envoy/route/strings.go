@@ -107,7 +107,11 @@ func command(v string) (rest string, ok bool) {
 	if n == 0 {
 		return "", false
 	}
+	name := v[:n]
 	v = v[n:]
+	if !knownCommand(name, strings.HasPrefix(v, "(")) {
+		return "", false
+	}
 	if strings.HasPrefix(v, "(") {
 		end := strings.IndexByte(v, ')')
 		if end < 0 {
