@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
-	meshv1alpha1 "istio.io/api/mesh/v1alpha1"
+	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"fairway/internal/config/schemas"
 	"fairway/internal/mesh"
@@ -65,7 +65,7 @@ func (d *Decoder) Decode(doc Document) (*Object, []mesh.Problem) {
 // DecodeMeshConfig reads a file of mesh configuration (istio.mesh.v1alpha1.MeshConfig as plain YAML or JSON, without apiVersion and kind) over
 // the defaults that Istio documents. Unknown fields are errors. The object's kind is "MeshConfig".
 func (d *Decoder) DecodeMeshConfig(doc Document) (*Object, []mesh.Problem) {
-	return decodePlain(doc, MeshConfig, DefaultMeshConfig(), func(c *check, m *meshv1alpha1.MeshConfig) {
+	return decodePlain(doc, MeshConfig, DefaultMeshConfig(), func(c *check, m *meshconfig.MeshConfig) {
 		addDefaultProviders(m)
 		checkMeshConfig(c, m)
 	})

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"time"
 
-	networkingv1alpha3 "istio.io/api/networking/v1alpha3"
+	networking "istio.io/api/networking/v1alpha3"
 )
 
 // checkDestinationRule holds the rules of https://istio.io/latest/docs/reference/config/networking/destination-rule/ that the schema cannot say.
-func checkDestinationRule(c *check, dr *networkingv1alpha3.DestinationRule) {
+func checkDestinationRule(c *check, dr *networking.DestinationRule) {
 	at := c.spec()
 	if !isIP(dr.Host) {
 		c.host(at.key("host"), dr.Host)
@@ -31,7 +31,7 @@ func checkDestinationRule(c *check, dr *networkingv1alpha3.DestinationRule) {
 	c.selector(&selector, dr.WorkloadSelector.GetMatchLabels())
 }
 
-func checkSubset(c *check, at *path, s *networkingv1alpha3.Subset) {
+func checkSubset(c *check, at *path, s *networking.Subset) {
 	if !isSubsetName(s.Name) {
 		c.fail(at.key("name"), "BadName", quote(s.Name)+" is not a subset's name", "write letters, digits, '-', '_' and '.'")
 	}
@@ -41,7 +41,7 @@ func checkSubset(c *check, at *path, s *networkingv1alpha3.Subset) {
 	checkTrafficPolicy(c, &policy, s.TrafficPolicy)
 }
 
-func checkTrafficPolicy(c *check, at *path, p *networkingv1alpha3.TrafficPolicy) {
+func checkTrafficPolicy(c *check, at *path, p *networking.TrafficPolicy) {
 	if p == nil {
 		return
 	}
@@ -77,8 +77,8 @@ func checkTrafficPolicy(c *check, at *path, p *networkingv1alpha3.TrafficPolicy)
 	}
 }
 
-func checkPolicyParts(c *check, at *path, lb *networkingv1alpha3.LoadBalancerSettings, pool *networkingv1alpha3.ConnectionPoolSettings,
-	outlier *networkingv1alpha3.OutlierDetection, tls *networkingv1alpha3.ClientTLSSettings) {
+func checkPolicyParts(c *check, at *path, lb *networking.LoadBalancerSettings, pool *networking.ConnectionPoolSettings,
+	outlier *networking.OutlierDetection, tls *networking.ClientTLSSettings) {
 	here := at.key("loadBalancer")
 	checkLoadBalancer(c, &here, lb)
 	here = at.key("connectionPool")
@@ -89,7 +89,7 @@ func checkPolicyParts(c *check, at *path, lb *networkingv1alpha3.LoadBalancerSet
 	checkClientTLS(c, &here, tls)
 }
 
-func checkLoadBalancer(c *check, at *path, lb *networkingv1alpha3.LoadBalancerSettings) {
+func checkLoadBalancer(c *check, at *path, lb *networking.LoadBalancerSettings) {
 	if lb == nil {
 		return
 	}
@@ -115,7 +115,7 @@ func checkLoadBalancer(c *check, at *path, lb *networkingv1alpha3.LoadBalancerSe
 const maglevMax = 5000011
 
 // checkLocality: a traffic distribution is either by shares or by order of failing over.
-func checkLocality(c *check, at *path, l *networkingv1alpha3.LocalityLoadBalancerSetting) {
+func checkLocality(c *check, at *path, l *networking.LocalityLoadBalancerSetting) {
 	if l == nil {
 		return
 	}
@@ -144,7 +144,7 @@ func checkLocality(c *check, at *path, l *networkingv1alpha3.LocalityLoadBalance
 	}
 }
 
-func checkConnectionPool(c *check, at *path, p *networkingv1alpha3.ConnectionPoolSettings) {
+func checkConnectionPool(c *check, at *path, p *networking.ConnectionPoolSettings) {
 	if p == nil {
 		return
 	}
@@ -163,7 +163,7 @@ func checkConnectionPool(c *check, at *path, p *networkingv1alpha3.ConnectionPoo
 		c.notNegative(here.key("maxRequestsPerConnection"), h.MaxRequestsPerConnection)
 		c.notNegative(here.key("maxRetries"), h.MaxRetries)
 		c.notNegative(here.key("maxConcurrentStreams"), h.MaxConcurrentStreams)
-		if h.H2UpgradePolicy == networkingv1alpha3.ConnectionPoolSettings_HTTPSettings_UPGRADE && h.UseClientProtocol {
+		if h.H2UpgradePolicy == networking.ConnectionPoolSettings_HTTPSettings_UPGRADE && h.UseClientProtocol {
 			c.fail(here.key("useClientProtocol"), "Conflict", "useClientProtocol and h2UpgradePolicy UPGRADE exclude each other", "keep one of the two")
 		}
 	}
@@ -175,7 +175,7 @@ func (c *check) notNegative(at path, n int32) {
 	}
 }
 
-func checkOutlier(c *check, at *path, o *networkingv1alpha3.OutlierDetection) {
+func checkOutlier(c *check, at *path, o *networking.OutlierDetection) {
 	if o == nil {
 		return
 	}
@@ -189,7 +189,7 @@ func checkOutlier(c *check, at *path, o *networkingv1alpha3.OutlierDetection) {
 }
 
 // checkClientTLS: which certificates a mode takes.
-func checkClientTLS(c *check, at *path, t *networkingv1alpha3.ClientTLSSettings) {
+func checkClientTLS(c *check, at *path, t *networking.ClientTLSSettings) {
 	if t == nil {
 		return
 	}
@@ -199,11 +199,11 @@ func checkClientTLS(c *check, at *path, t *networkingv1alpha3.ClientTLSSettings)
 		return
 	}
 	switch t.Mode {
-	case networkingv1alpha3.ClientTLSSettings_ISTIO_MUTUAL:
+	case networking.ClientTLSSettings_ISTIO_MUTUAL:
 		if files || t.CredentialName != "" {
 			c.fail(at.key("mode"), "Conflict", "ISTIO_MUTUAL uses the mesh's own certificates", "leave the certificates out, or write mode MUTUAL")
 		}
-	case networkingv1alpha3.ClientTLSSettings_MUTUAL:
+	case networking.ClientTLSSettings_MUTUAL:
 		if t.CredentialName != "" {
 			return
 		}
@@ -213,7 +213,7 @@ func checkClientTLS(c *check, at *path, t *networkingv1alpha3.ClientTLSSettings)
 		if t.PrivateKey == "" {
 			c.fail(at.key("privateKey"), "Missing", "mode MUTUAL needs a private key", "set privateKey or credentialName")
 		}
-	case networkingv1alpha3.ClientTLSSettings_SIMPLE:
+	case networking.ClientTLSSettings_SIMPLE:
 		if t.CredentialName == "" && t.CaCertificates == "" && !t.InsecureSkipVerify.GetValue() && len(t.SubjectAltNames) > 0 {
 			c.warn(at.key("subjectAltNames"), "NotVerified", "without caCertificates the system's trust store is used to verify the names", "set caCertificates to say which authority is meant")
 		}

@@ -3,13 +3,13 @@ package config
 import (
 	"strconv"
 
-	networkingv1alpha3 "istio.io/api/networking/v1alpha3"
+	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/mesh"
 )
 
 // checkGateway holds the rules of https://istio.io/latest/docs/reference/config/networking/gateway/ that the schema cannot say.
-func checkGateway(c *check, g *networkingv1alpha3.Gateway) {
+func checkGateway(c *check, g *networking.Gateway) {
 	at := c.spec()
 	if len(g.Servers) == 0 {
 		c.fail(at.key("servers"), "Missing", "the gateway has no servers", "add one with a port and hosts")
@@ -30,7 +30,7 @@ func checkGateway(c *check, g *networkingv1alpha3.Gateway) {
 	}
 }
 
-func checkServer(c *check, at *path, s *networkingv1alpha3.Server) {
+func checkServer(c *check, at *path, s *networking.Server) {
 	if len(s.Hosts) == 0 {
 		c.fail(at.key("hosts"), "Missing", "the server has no hosts", `write the hosts it serves, or "*"`)
 	}
@@ -70,7 +70,7 @@ func hostPart(s string) string {
 }
 
 // checkServerProtocol: TLS settings go with the protocols that speak TLS.
-func checkServerProtocol(c *check, at *path, s *networkingv1alpha3.Server) {
+func checkServerProtocol(c *check, at *path, s *networking.Server) {
 	p, _ := mesh.ParseProtocol(s.Port.Protocol)
 	switch {
 	case p.IsTLS() && s.Tls == nil:
@@ -86,34 +86,34 @@ func checkServerProtocol(c *check, at *path, s *networkingv1alpha3.Server) {
 	}
 }
 
-func onlyRedirect(t *networkingv1alpha3.ServerTLSSettings) bool {
-	return t.Mode == networkingv1alpha3.ServerTLSSettings_PASSTHROUGH && !hasServerCertificate(t) && t.CaCertificates == ""
+func onlyRedirect(t *networking.ServerTLSSettings) bool {
+	return t.Mode == networking.ServerTLSSettings_PASSTHROUGH && !hasServerCertificate(t) && t.CaCertificates == ""
 }
 
-func hasServerCertificate(t *networkingv1alpha3.ServerTLSSettings) bool {
+func hasServerCertificate(t *networking.ServerTLSSettings) bool {
 	return t.ServerCertificate != "" || t.PrivateKey != "" || t.CredentialName != "" || len(t.CredentialNames) > 0 || len(t.TlsCertificates) > 0
 }
 
 // checkServerTLS: which certificates a mode takes.
-func checkServerTLS(c *check, at *path, t *networkingv1alpha3.ServerTLSSettings) {
+func checkServerTLS(c *check, at *path, t *networking.ServerTLSSettings) {
 	if t == nil || t.HttpsRedirect && onlyRedirect(t) {
 		return
 	}
 	byName := t.CredentialName != "" || len(t.CredentialNames) > 0
 	switch t.Mode {
-	case networkingv1alpha3.ServerTLSSettings_ISTIO_MUTUAL:
+	case networking.ServerTLSSettings_ISTIO_MUTUAL:
 		if hasServerCertificate(t) || t.CaCertificates != "" {
 			c.fail(at.key("mode"), "Conflict", "ISTIO_MUTUAL uses the mesh's own certificates", "leave the certificates out, or write mode MUTUAL")
 		}
-	case networkingv1alpha3.ServerTLSSettings_PASSTHROUGH, networkingv1alpha3.ServerTLSSettings_AUTO_PASSTHROUGH:
+	case networking.ServerTLSSettings_PASSTHROUGH, networking.ServerTLSSettings_AUTO_PASSTHROUGH:
 		if hasServerCertificate(t) || t.CaCertificates != "" {
 			c.warn(at.key("mode"), "Unused", t.Mode.String()+" forwards TLS as it comes: the certificates are not used", "write mode SIMPLE to end TLS here")
 		}
-	case networkingv1alpha3.ServerTLSSettings_SIMPLE, networkingv1alpha3.ServerTLSSettings_MUTUAL, networkingv1alpha3.ServerTLSSettings_OPTIONAL_MUTUAL:
+	case networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_MUTUAL, networking.ServerTLSSettings_OPTIONAL_MUTUAL:
 		if !byName && len(t.TlsCertificates) == 0 {
 			checkServerFiles(c, at, t)
 		}
-		if t.Mode != networkingv1alpha3.ServerTLSSettings_SIMPLE && !byName && t.CaCertificates == "" && t.CaCertCredentialName == "" && !anyCA(t) {
+		if t.Mode != networking.ServerTLSSettings_SIMPLE && !byName && t.CaCertificates == "" && t.CaCertCredentialName == "" && !anyCA(t) {
 			c.fail(at.key("caCertificates"), "Missing", "mode "+t.Mode.String()+" needs an authority to verify clients by", "set caCertificates or credentialName")
 		}
 	}
@@ -134,7 +134,7 @@ func checkServerTLS(c *check, at *path, t *networkingv1alpha3.ServerTLSSettings)
 	}
 }
 
-func anyCA(t *networkingv1alpha3.ServerTLSSettings) bool {
+func anyCA(t *networking.ServerTLSSettings) bool {
 	for _, cert := range t.TlsCertificates {
 		if cert.CaCertificates != "" {
 			return true
@@ -143,7 +143,7 @@ func anyCA(t *networkingv1alpha3.ServerTLSSettings) bool {
 	return false
 }
 
-func checkServerFiles(c *check, at *path, t *networkingv1alpha3.ServerTLSSettings) {
+func checkServerFiles(c *check, at *path, t *networking.ServerTLSSettings) {
 	if t.ServerCertificate == "" {
 		c.fail(at.key("serverCertificate"), "Missing", "mode "+t.Mode.String()+" needs a certificate", "set serverCertificate or credentialName")
 	}

@@ -7,24 +7,24 @@ import (
 	"strings"
 	"time"
 
-	networkingv1alpha3 "istio.io/api/networking/v1alpha3"
+	networking "istio.io/api/networking/v1alpha3"
 )
 
 // matchesAll says whether a match of an http route has no condition: the empty one, or a path prefix of "/".
-func matchesAll(m *networkingv1alpha3.HTTPMatchRequest) bool {
+func matchesAll(m *networking.HTTPMatchRequest) bool {
 	anyPath := m.Uri == nil || m.Uri.GetPrefix() == "/"
 	return anyPath && m.Scheme == nil && m.Method == nil && m.Authority == nil && len(m.Headers) == 0 && m.Port == 0 && len(m.SourceLabels) == 0 &&
 		len(m.Gateways) == 0 && len(m.QueryParams) == 0 && len(m.WithoutHeaders) == 0 && m.SourceNamespace == ""
 }
 
-func checkHTTPMatch(c *check, at *path, m *networkingv1alpha3.HTTPMatchRequest) {
+func checkHTTPMatch(c *check, at *path, m *networking.HTTPMatchRequest) {
 	c.stringMatch(at.key("uri"), m.Uri, true)
 	c.stringMatch(at.key("scheme"), m.Scheme, true)
 	c.stringMatch(at.key("method"), m.Method, true)
 	c.stringMatch(at.key("authority"), m.Authority, true)
 	for _, f := range []struct {
 		name    string
-		matches map[string]*networkingv1alpha3.StringMatch
+		matches map[string]*networking.StringMatch
 		header  bool
 	}{{"headers", m.Headers, true}, {"withoutHeaders", m.WithoutHeaders, true}, {"queryParams", m.QueryParams, false}} {
 		list := at.key(f.name)
@@ -48,17 +48,17 @@ func checkHTTPMatch(c *check, at *path, m *networkingv1alpha3.HTTPMatchRequest) 
 }
 
 // stringMatch checks one match. Empty prefixes and expressions match everything, which nobody means to write.
-func (c *check) stringMatch(at path, m *networkingv1alpha3.StringMatch, needed bool) {
+func (c *check) stringMatch(at path, m *networking.StringMatch, needed bool) {
 	switch t := m.GetMatchType().(type) {
 	case nil:
 		if m != nil && needed {
 			c.fail(at, "Missing", "the match has no condition", "write exact, prefix or regex")
 		}
-	case *networkingv1alpha3.StringMatch_Prefix:
+	case *networking.StringMatch_Prefix:
 		if t.Prefix == "" {
 			c.fail(at.key("prefix"), "BadMatch", "an empty prefix matches everything", `leave the match out, or write "/"`)
 		}
-	case *networkingv1alpha3.StringMatch_Regex:
+	case *networking.StringMatch_Regex:
 		if t.Regex == "" {
 			c.fail(at.key("regex"), "BadMatch", "an empty expression matches everything", "leave the match out")
 		}
@@ -80,10 +80,10 @@ func (c *check) headerName(at path, name string) {
 	}
 }
 
-func checkHeaders(c *check, at *path, h *networkingv1alpha3.Headers) {
+func checkHeaders(c *check, at *path, h *networking.Headers) {
 	for _, f := range []struct {
 		name string
-		ops  *networkingv1alpha3.Headers_HeaderOperations
+		ops  *networking.Headers_HeaderOperations
 	}{{"request", h.GetRequest()}, {"response", h.GetResponse()}} {
 		here := at.key(f.name)
 		for _, m := range []struct {
@@ -101,7 +101,7 @@ func checkHeaders(c *check, at *path, h *networkingv1alpha3.Headers) {
 	}
 }
 
-func checkFault(c *check, at *path, f *networkingv1alpha3.HTTPFaultInjection) {
+func checkFault(c *check, at *path, f *networking.HTTPFaultInjection) {
 	if f == nil {
 		return
 	}
@@ -115,15 +115,15 @@ func checkFault(c *check, at *path, f *networkingv1alpha3.HTTPFaultInjection) {
 		switch t := a.ErrorType.(type) {
 		case nil:
 			c.fail(abort, "Missing", "the abort has no status", "set httpStatus or grpcStatus")
-		case *networkingv1alpha3.HTTPFaultInjection_Abort_HttpStatus:
+		case *networking.HTTPFaultInjection_Abort_HttpStatus:
 			if t.HttpStatus < 200 || t.HttpStatus > 599 {
 				c.fail(abort.key("httpStatus"), "BadStatus", fmt.Sprintf("%d is not a status that can be answered", t.HttpStatus), "write 200 to 599")
 			}
-		case *networkingv1alpha3.HTTPFaultInjection_Abort_GrpcStatus:
+		case *networking.HTTPFaultInjection_Abort_GrpcStatus:
 			if !isGRPCStatus(t.GrpcStatus) {
 				c.fail(abort.key("grpcStatus"), "BadStatus", quote(t.GrpcStatus)+" is not a gRPC status", "write UNAVAILABLE, or another name of a status code")
 			}
-		case *networkingv1alpha3.HTTPFaultInjection_Abort_Http2Error:
+		case *networking.HTTPFaultInjection_Abort_Http2Error:
 			c.fail(abort.key("http2Error"), "NotSupported", "http2Error is not implemented by Envoy", "set httpStatus or grpcStatus")
 		}
 	}
@@ -146,7 +146,7 @@ func isGRPCStatus(s string) bool {
 		"FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED")
 }
 
-func checkMirrors(c *check, at *path, r *networkingv1alpha3.HTTPRoute) {
+func checkMirrors(c *check, at *path, r *networking.HTTPRoute) {
 	if r.Mirror != nil {
 		checkDestination(c, at.key("mirror"), r.Mirror)
 		if len(r.Mirrors) > 0 {
@@ -168,7 +168,7 @@ func checkMirrors(c *check, at *path, r *networkingv1alpha3.HTTPRoute) {
 	}
 }
 
-func checkRetries(c *check, at *path, r *networkingv1alpha3.HTTPRetry) {
+func checkRetries(c *check, at *path, r *networking.HTTPRetry) {
 	if r == nil {
 		return
 	}
@@ -197,7 +197,7 @@ func isRetryCondition(s string) bool {
 		"retriable-status-codes", "retriable-headers", "http3-post-connect-failure", "cancelled", "deadline-exceeded", "internal", "resource-exhausted", "unavailable")
 }
 
-func checkRewrite(c *check, at *path, r *networkingv1alpha3.HTTPRewrite) {
+func checkRewrite(c *check, at *path, r *networking.HTTPRewrite) {
 	if r == nil {
 		return
 	}
@@ -217,7 +217,7 @@ func checkRewrite(c *check, at *path, r *networkingv1alpha3.HTTPRewrite) {
 	}
 }
 
-func checkRedirect(c *check, at *path, r *networkingv1alpha3.HTTPRedirect) {
+func checkRedirect(c *check, at *path, r *networking.HTTPRedirect) {
 	if r == nil {
 		return
 	}
@@ -231,7 +231,7 @@ func checkRedirect(c *check, at *path, r *networkingv1alpha3.HTTPRedirect) {
 	if r.Scheme != "" && r.Scheme != "http" && r.Scheme != "https" {
 		c.fail(here.key("scheme"), "UnknownValue", quote(r.Scheme)+" is not a scheme", "write http or https")
 	}
-	if port, ok := r.RedirectPort.(*networkingv1alpha3.HTTPRedirect_Port); ok {
+	if port, ok := r.RedirectPort.(*networking.HTTPRedirect_Port); ok {
 		c.port(here.key("port"), port.Port)
 	}
 }
@@ -239,7 +239,7 @@ func checkRedirect(c *check, at *path, r *networkingv1alpha3.HTTPRedirect) {
 // maxBody is what a response of ours may hold: Istio's limit, and the limit that every route configuration of ours sets.
 const maxBody = 1 << 20
 
-func checkDirectResponse(c *check, at *path, r *networkingv1alpha3.HTTPDirectResponse) {
+func checkDirectResponse(c *check, at *path, r *networking.HTTPDirectResponse) {
 	if r == nil {
 		return
 	}
@@ -252,7 +252,7 @@ func checkDirectResponse(c *check, at *path, r *networkingv1alpha3.HTTPDirectRes
 	}
 }
 
-func checkCors(c *check, at *path, p *networkingv1alpha3.CorsPolicy) {
+func checkCors(c *check, at *path, p *networking.CorsPolicy) {
 	if p == nil {
 		return
 	}

@@ -3,7 +3,7 @@ package config
 import (
 	"google.golang.org/protobuf/proto"
 	extensionsv1alpha1 "istio.io/api/extensions/v1alpha1"
-	networkingv1alpha3 "istio.io/api/networking/v1alpha3"
+	networking "istio.io/api/networking/v1alpha3"
 	networkingv1beta1 "istio.io/api/networking/v1beta1"
 	securityv1beta1 "istio.io/api/security/v1beta1"
 	telemetryv1alpha1 "istio.io/api/telemetry/v1alpha1"
@@ -43,23 +43,23 @@ func Kinds() []Kind {
 
 // kindTable has one line a kind: its API group, the message its spec is, and the rules that its schema cannot say.
 func kindTable() []*kind {
-	const networking, security, telemetry, extensions = "networking.istio.io", "security.istio.io", "telemetry.istio.io", "extensions.istio.io"
+	const ofNetworking, ofSecurity, ofTelemetry, ofExtensions = "networking.istio.io", "security.istio.io", "telemetry.istio.io", "extensions.istio.io"
 	return []*kind{
-		kindOf(networking, VirtualService, func() *networkingv1alpha3.VirtualService { return new(networkingv1alpha3.VirtualService) }, checkVirtualService),
-		kindOf(networking, DestinationRule, func() *networkingv1alpha3.DestinationRule { return new(networkingv1alpha3.DestinationRule) }, checkDestinationRule),
-		kindOf(networking, Gateway, func() *networkingv1alpha3.Gateway { return new(networkingv1alpha3.Gateway) }, checkGateway),
-		kindOf(networking, ServiceEntry, func() *networkingv1alpha3.ServiceEntry { return new(networkingv1alpha3.ServiceEntry) }, checkServiceEntry),
-		kindOf(networking, Sidecar, func() *networkingv1alpha3.Sidecar { return new(networkingv1alpha3.Sidecar) }, checkSidecar),
-		kindOf(networking, WorkloadEntry, func() *networkingv1alpha3.WorkloadEntry { return new(networkingv1alpha3.WorkloadEntry) }, checkWorkloadEntry),
-		kindOf(networking, WorkloadGroup, func() *networkingv1alpha3.WorkloadGroup { return new(networkingv1alpha3.WorkloadGroup) }, checkWorkloadGroup),
-		kindOf(networking, EnvoyFilter, func() *networkingv1alpha3.EnvoyFilter { return new(networkingv1alpha3.EnvoyFilter) }, checkEnvoyFilter),
-		kindOf(networking, ProxyConfig, func() *networkingv1beta1.ProxyConfig { return new(networkingv1beta1.ProxyConfig) }, checkProxyConfig),
-		kindOf(security, PeerAuthentication, func() *securityv1beta1.PeerAuthentication { return new(securityv1beta1.PeerAuthentication) }, checkPeerAuthentication),
-		kindOf(security, RequestAuthentication, func() *securityv1beta1.RequestAuthentication { return new(securityv1beta1.RequestAuthentication) }, checkRequestAuthentication),
-		kindOf(security, AuthorizationPolicy, func() *securityv1beta1.AuthorizationPolicy { return new(securityv1beta1.AuthorizationPolicy) }, checkAuthorizationPolicy),
-		kindOf(telemetry, Telemetry, func() *telemetryv1alpha1.Telemetry { return new(telemetryv1alpha1.Telemetry) }, checkTelemetry),
-		kindOf(extensions, WasmPlugin, func() *extensionsv1alpha1.WasmPlugin { return new(extensionsv1alpha1.WasmPlugin) }, checkWasmPlugin),
-		kindOf(extensions, TrafficExtension, func() *extensionsv1alpha1.TrafficExtension { return new(extensionsv1alpha1.TrafficExtension) }, checkTrafficExtension),
+		kindOf(ofNetworking, VirtualService, func() *networking.VirtualService { return new(networking.VirtualService) }, checkVirtualService),
+		kindOf(ofNetworking, DestinationRule, func() *networking.DestinationRule { return new(networking.DestinationRule) }, checkDestinationRule),
+		kindOf(ofNetworking, Gateway, func() *networking.Gateway { return new(networking.Gateway) }, checkGateway),
+		kindOf(ofNetworking, ServiceEntry, func() *networking.ServiceEntry { return new(networking.ServiceEntry) }, checkServiceEntry),
+		kindOf(ofNetworking, Sidecar, func() *networking.Sidecar { return new(networking.Sidecar) }, checkSidecar),
+		kindOf(ofNetworking, WorkloadEntry, func() *networking.WorkloadEntry { return new(networking.WorkloadEntry) }, checkWorkloadEntry),
+		kindOf(ofNetworking, WorkloadGroup, func() *networking.WorkloadGroup { return new(networking.WorkloadGroup) }, checkWorkloadGroup),
+		kindOf(ofNetworking, EnvoyFilter, func() *networking.EnvoyFilter { return new(networking.EnvoyFilter) }, checkEnvoyFilter),
+		kindOf(ofNetworking, ProxyConfig, func() *networkingv1beta1.ProxyConfig { return new(networkingv1beta1.ProxyConfig) }, checkProxyConfig),
+		kindOf(ofSecurity, PeerAuthentication, func() *securityv1beta1.PeerAuthentication { return new(securityv1beta1.PeerAuthentication) }, checkPeerAuthentication),
+		kindOf(ofSecurity, RequestAuthentication, func() *securityv1beta1.RequestAuthentication { return new(securityv1beta1.RequestAuthentication) }, checkRequestAuthentication),
+		kindOf(ofSecurity, AuthorizationPolicy, func() *securityv1beta1.AuthorizationPolicy { return new(securityv1beta1.AuthorizationPolicy) }, checkAuthorizationPolicy),
+		kindOf(ofTelemetry, Telemetry, func() *telemetryv1alpha1.Telemetry { return new(telemetryv1alpha1.Telemetry) }, checkTelemetry),
+		kindOf(ofExtensions, WasmPlugin, func() *extensionsv1alpha1.WasmPlugin { return new(extensionsv1alpha1.WasmPlugin) }, checkWasmPlugin),
+		kindOf(ofExtensions, TrafficExtension, func() *extensionsv1alpha1.TrafficExtension { return new(extensionsv1alpha1.TrafficExtension) }, checkTrafficExtension),
 	}
 }
 

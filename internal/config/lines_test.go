@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	meshv1alpha1 "istio.io/api/mesh/v1alpha1"
+	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"fairway/internal/config/schemas"
 	"fairway/internal/mesh"
@@ -87,7 +87,7 @@ func TestMeshConfigOverDefaults(t *testing.T) {
 	if o == nil {
 		t.Fatal(problems)
 	}
-	m := Spec[*meshv1alpha1.MeshConfig](o)
+	m := Spec[*meshconfig.MeshConfig](o)
 	var providers []string
 	for _, p := range m.ExtensionProviders {
 		providers = append(providers, p.Name)

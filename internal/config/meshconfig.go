@@ -7,59 +7,59 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
-	meshv1alpha1 "istio.io/api/mesh/v1alpha1"
-	networkingv1alpha3 "istio.io/api/networking/v1alpha3"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/mesh"
 )
 
 // DefaultMeshConfig is what holds where a mesh configuration says nothing, as
 // https://istio.io/latest/docs/reference/config/istio.mesh.v1alpha1/ documents it. Each call returns a new message.
-func DefaultMeshConfig() *meshv1alpha1.MeshConfig {
-	return &meshv1alpha1.MeshConfig{
+func DefaultMeshConfig() *meshconfig.MeshConfig {
+	return &meshconfig.MeshConfig{
 		ProxyListenPort:                15001,
 		ProxyInboundListenPort:         15006,
 		ConnectTimeout:                 durationpb.New(10 * time.Second),
 		ProtocolDetectionTimeout:       durationpb.New(0),
 		IngressClass:                   "istio",
 		IngressService:                 "istio-ingressgateway",
-		IngressControllerMode:          meshv1alpha1.MeshConfig_STRICT,
+		IngressControllerMode:          meshconfig.MeshConfig_STRICT,
 		IngressSelector:                "ingressgateway",
 		EnableTracing:                  true,
-		AccessLogEncoding:              meshv1alpha1.MeshConfig_TEXT,
+		AccessLogEncoding:              meshconfig.MeshConfig_TEXT,
 		DefaultConfig:                  defaultProxyConfig(),
-		OutboundTrafficPolicy:          &meshv1alpha1.MeshConfig_OutboundTrafficPolicy{Mode: meshv1alpha1.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY},
-		InboundTrafficPolicy:           &meshv1alpha1.MeshConfig_InboundTrafficPolicy{Mode: meshv1alpha1.MeshConfig_InboundTrafficPolicy_PASSTHROUGH},
+		OutboundTrafficPolicy:          &meshconfig.MeshConfig_OutboundTrafficPolicy{Mode: meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY},
+		InboundTrafficPolicy:           &meshconfig.MeshConfig_InboundTrafficPolicy{Mode: meshconfig.MeshConfig_InboundTrafficPolicy_PASSTHROUGH},
 		EnableAutoMtls:                 wrapperspb.Bool(true),
 		TrustDomain:                    "cluster.local",
 		DefaultServiceExportTo:         []string{"*"},
 		DefaultVirtualServiceExportTo:  []string{"*"},
 		DefaultDestinationRuleExportTo: []string{"*"},
 		RootNamespace:                  "istio-system",
-		LocalityLbSetting:              &networkingv1alpha3.LocalityLoadBalancerSetting{Enabled: wrapperspb.Bool(true)},
+		LocalityLbSetting:              &networking.LocalityLoadBalancerSetting{Enabled: wrapperspb.Bool(true)},
 		DnsRefreshRate:                 durationpb.New(60 * time.Second),
 		EnablePrometheusMerge:          wrapperspb.Bool(true),
-		DefaultProviders:               &meshv1alpha1.MeshConfig_DefaultProviders{},
-		ExtensionProviders: []*meshv1alpha1.MeshConfig_ExtensionProvider{
-			{Name: "prometheus", Provider: &meshv1alpha1.MeshConfig_ExtensionProvider_Prometheus{
-				Prometheus: &meshv1alpha1.MeshConfig_ExtensionProvider_PrometheusMetricsProvider{},
+		DefaultProviders:               &meshconfig.MeshConfig_DefaultProviders{},
+		ExtensionProviders: []*meshconfig.MeshConfig_ExtensionProvider{
+			{Name: "prometheus", Provider: &meshconfig.MeshConfig_ExtensionProvider_Prometheus{
+				Prometheus: &meshconfig.MeshConfig_ExtensionProvider_PrometheusMetricsProvider{},
 			}},
-			{Name: "envoy", Provider: &meshv1alpha1.MeshConfig_ExtensionProvider_EnvoyFileAccessLog{
-				EnvoyFileAccessLog: &meshv1alpha1.MeshConfig_ExtensionProvider_EnvoyFileAccessLogProvider{Path: "/dev/stdout"},
+			{Name: "envoy", Provider: &meshconfig.MeshConfig_ExtensionProvider_EnvoyFileAccessLog{
+				EnvoyFileAccessLog: &meshconfig.MeshConfig_ExtensionProvider_EnvoyFileAccessLogProvider{Path: "/dev/stdout"},
 			}},
 		},
 	}
 }
 
-func defaultProxyConfig() *meshv1alpha1.ProxyConfig {
-	return &meshv1alpha1.ProxyConfig{
+func defaultProxyConfig() *meshconfig.ProxyConfig {
+	return &meshconfig.ProxyConfig{
 		ConfigPath:               "./etc/istio/proxy",
 		BinaryPath:               "/usr/local/bin/envoy",
-		ClusterName:              &meshv1alpha1.ProxyConfig_ServiceCluster{ServiceCluster: "istio-proxy"},
+		ClusterName:              &meshconfig.ProxyConfig_ServiceCluster{ServiceCluster: "istio-proxy"},
 		DrainDuration:            durationpb.New(45 * time.Second),
 		TerminationDrainDuration: durationpb.New(5 * time.Second),
 		ProxyAdminPort:           15000,
-		ControlPlaneAuthPolicy:   meshv1alpha1.AuthenticationPolicy_MUTUAL_TLS,
+		ControlPlaneAuthPolicy:   meshconfig.AuthenticationPolicy_MUTUAL_TLS,
 		DiscoveryAddress:         "istiod.istio-system.svc:15012",
 		StatNameLength:           189,
 		StatusPort:               15020,
@@ -74,19 +74,19 @@ func DefaultMesh() *Object {
 }
 
 // addDefaultProviders puts the built-in providers behind the user's own, which replaced them: a user's of the same name counts.
-func addDefaultProviders(m *meshv1alpha1.MeshConfig) {
+func addDefaultProviders(m *meshconfig.MeshConfig) {
 	for _, p := range DefaultMeshConfig().ExtensionProviders {
-		named := func(own *meshv1alpha1.MeshConfig_ExtensionProvider) bool { return own.Name == p.Name }
+		named := func(own *meshconfig.MeshConfig_ExtensionProvider) bool { return own.Name == p.Name }
 		if !slices.ContainsFunc(m.ExtensionProviders, named) {
 			m.ExtensionProviders = append(m.ExtensionProviders, p)
 		}
 	}
 }
 
-func newMeshNetworks() *meshv1alpha1.MeshNetworks { return new(meshv1alpha1.MeshNetworks) }
+func newMeshNetworks() *meshconfig.MeshNetworks { return new(meshconfig.MeshNetworks) }
 
 // checkMeshConfig holds the rules of the mesh configuration's documentation.
-func checkMeshConfig(c *check, m *meshv1alpha1.MeshConfig) {
+func checkMeshConfig(c *check, m *meshconfig.MeshConfig) {
 	at := &path{}
 	c.port(at.key("proxyListenPort"), uint32(m.ProxyListenPort))
 	c.port(at.key("proxyInboundListenPort"), uint32(m.ProxyInboundListenPort))
@@ -124,7 +124,7 @@ func checkMeshConfig(c *check, m *meshv1alpha1.MeshConfig) {
 }
 
 // checkMeshNetworks holds the rules of https://istio.io/latest/docs/reference/config/istio.mesh.v1alpha1/#MeshNetworks.
-func checkMeshNetworks(c *check, n *meshv1alpha1.MeshNetworks) {
+func checkMeshNetworks(c *check, n *meshconfig.MeshNetworks) {
 	networks := path{name: "networks"}
 	for _, name := range sortedKeys(n.Networks) {
 		at := networks.key(name)

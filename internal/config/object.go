@@ -31,7 +31,7 @@ type Object struct {
 	Labels      mesh.Labels
 	Annotations map[string]string
 	Created     int64         // Unix seconds from creationTimestamp; 0 where there is none
-	Spec        proto.Message // an istio.io/api message: *networkingv1alpha3.VirtualService, …
+	Spec        proto.Message // an istio.io/api message: *networking.VirtualService, …
 	Ref         mesh.ObjectRef
 	Text        []byte // the document as written (YAML or JSON), to find a field's line in
 	Hash        uint64 // of everything above but Ref and Text: equal hashes are the same object

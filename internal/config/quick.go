@@ -124,7 +124,7 @@ func (n *node) check(v any, root bool) verdict {
 		}
 		return maybe
 	}
-	if isKind(n.kind, v) != yes && !(n.intOrStr && isIntOrString(v)) {
+	if isKind(n.kind, v) != yes && (!n.intOrStr || !isIntOrString(v)) {
 		return maybe
 	}
 	if n.values != nil {

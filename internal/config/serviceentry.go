@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	networkingv1alpha3 "istio.io/api/networking/v1alpha3"
+	networking "istio.io/api/networking/v1alpha3"
 )
 
 // checkServiceEntry holds the rules of https://istio.io/latest/docs/reference/config/networking/service-entry/ that the schema cannot say.
-func checkServiceEntry(c *check, se *networkingv1alpha3.ServiceEntry) {
+func checkServiceEntry(c *check, se *networking.ServiceEntry) {
 	at := c.spec()
 	seen := map[string]bool{}
 	for i, h := range se.Hosts {
@@ -35,19 +35,19 @@ func checkServiceEntry(c *check, se *networkingv1alpha3.ServiceEntry) {
 	c.selector(&selector, se.WorkloadSelector.GetLabels())
 }
 
-func checkServiceAddresses(c *check, at *path, se *networkingv1alpha3.ServiceEntry) {
+func checkServiceAddresses(c *check, at *path, se *networking.ServiceEntry) {
 	for i, a := range se.Addresses {
 		here := at.of("addresses", i)
 		switch {
 		case !isCIDR(a):
 			c.fail(here, "BadAddress", quote(a)+" is not an address or CIDR", "write 10.1.2.3 or 10.1.2.0/24")
-		case strings.Contains(a, "/") && se.Resolution != networkingv1alpha3.ServiceEntry_NONE && se.Resolution != networkingv1alpha3.ServiceEntry_STATIC:
+		case strings.Contains(a, "/") && se.Resolution != networking.ServiceEntry_NONE && se.Resolution != networking.ServiceEntry_STATIC:
 			c.fail(here, "BadAddress", "a CIDR goes with resolution NONE or STATIC, not "+se.Resolution.String(), "write single addresses")
 		}
 	}
 }
 
-func checkServicePorts(c *check, at *path, ports []*networkingv1alpha3.ServicePort) {
+func checkServicePorts(c *check, at *path, ports []*networking.ServicePort) {
 	names, numbers := map[string]bool{}, map[uint32]bool{}
 	if len(ports) == 0 {
 		c.warn(*at, "NoPort", "the service has no ports: nothing can reach it", "add spec.ports")
@@ -75,20 +75,20 @@ func checkServicePorts(c *check, at *path, ports []*networkingv1alpha3.ServicePo
 }
 
 // checkResolution: what endpoints a way of resolution takes.
-func checkResolution(c *check, at *path, se *networkingv1alpha3.ServiceEntry) {
+func checkResolution(c *check, at *path, se *networking.ServiceEntry) {
 	if se.WorkloadSelector != nil && len(se.Endpoints) > 0 {
 		c.fail(at.key("workloadSelector"), "Conflict", "workloadSelector and endpoints exclude each other", "keep one of the two")
 	}
 	switch se.Resolution {
-	case networkingv1alpha3.ServiceEntry_NONE:
+	case networking.ServiceEntry_NONE:
 		if len(se.Endpoints) > 0 {
 			c.fail(at.key("endpoints"), "Conflict", "resolution NONE goes where the client meant to: endpoints are not used", "write resolution STATIC or DNS")
 		}
-	case networkingv1alpha3.ServiceEntry_STATIC:
+	case networking.ServiceEntry_STATIC:
 		if len(se.Endpoints) == 0 && se.WorkloadSelector == nil {
 			c.warn(*at, "NoEndpoints", "resolution STATIC without endpoints or workloadSelector: requests to it fail", "add endpoints, a workloadSelector, or write resolution DNS")
 		}
-	case networkingv1alpha3.ServiceEntry_DNS, networkingv1alpha3.ServiceEntry_DNS_ROUND_ROBIN:
+	case networking.ServiceEntry_DNS, networking.ServiceEntry_DNS_ROUND_ROBIN:
 		checkDNS(c, at, se)
 	}
 	for i, e := range se.Endpoints {
@@ -97,7 +97,7 @@ func checkResolution(c *check, at *path, se *networkingv1alpha3.ServiceEntry) {
 	}
 }
 
-func checkDNS(c *check, at *path, se *networkingv1alpha3.ServiceEntry) {
+func checkDNS(c *check, at *path, se *networking.ServiceEntry) {
 	if len(se.Endpoints) == 0 && se.WorkloadSelector == nil {
 		for i, h := range se.Hosts {
 			if strings.HasPrefix(h, "*") {
@@ -105,16 +105,16 @@ func checkDNS(c *check, at *path, se *networkingv1alpha3.ServiceEntry) {
 			}
 		}
 	}
-	if se.Resolution == networkingv1alpha3.ServiceEntry_DNS_ROUND_ROBIN && len(se.Endpoints) > 1 {
+	if se.Resolution == networking.ServiceEntry_DNS_ROUND_ROBIN && len(se.Endpoints) > 1 {
 		c.fail(at.key("endpoints"), "TooMuch", "resolution DNS_ROUND_ROBIN resolves one name", "keep one endpoint, or write resolution DNS")
 	}
 }
 
-func checkEndpoint(c *check, at *path, se *networkingv1alpha3.ServiceEntry, e *networkingv1alpha3.WorkloadEntry) {
+func checkEndpoint(c *check, at *path, se *networking.ServiceEntry, e *networking.WorkloadEntry) {
 	switch unix := strings.HasPrefix(e.Address, "unix://"); {
 	case unix && len(se.Ports) != 1:
 		c.fail(at.key("address"), "BadAddress", "a unix socket serves exactly one port of the service", "")
-	case !unix && se.Resolution == networkingv1alpha3.ServiceEntry_STATIC && e.Address != "" && !isIP(e.Address):
+	case !unix && se.Resolution == networking.ServiceEntry_STATIC && e.Address != "" && !isIP(e.Address):
 		c.fail(at.key("address"), "BadAddress", quote(e.Address)+" is not an IP address, which resolution STATIC needs", "write an address, or resolution DNS")
 	}
 	checkWorkload(c, at, e)
@@ -126,7 +126,7 @@ func checkEndpoint(c *check, at *path, se *networkingv1alpha3.ServiceEntry, e *n
 	}
 }
 
-func hasPort(ports []*networkingv1alpha3.ServicePort, name string) bool {
+func hasPort(ports []*networking.ServicePort, name string) bool {
 	for _, p := range ports {
 		if p.Name == name {
 			return true

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	networkingv1alpha3 "istio.io/api/networking/v1alpha3"
+	networking "istio.io/api/networking/v1alpha3"
 )
 
 // checkSidecar holds the rules of https://istio.io/latest/docs/reference/config/networking/sidecar/ that the schema cannot say.
-func checkSidecar(c *check, s *networkingv1alpha3.Sidecar) {
+func checkSidecar(c *check, s *networking.Sidecar) {
 	at := c.spec()
 	selector := at.key("workloadSelector")
 	c.selector(&selector, s.WorkloadSelector.GetLabels())
@@ -22,13 +22,13 @@ func checkSidecar(c *check, s *networkingv1alpha3.Sidecar) {
 	if p := s.OutboundTrafficPolicy.GetEgressProxy(); p != nil {
 		policy := at.key("outboundTrafficPolicy")
 		checkDestination(c, policy.key("egressProxy"), p)
-		if s.OutboundTrafficPolicy.Mode != networkingv1alpha3.OutboundTrafficPolicy_ALLOW_ANY {
+		if s.OutboundTrafficPolicy.Mode != networking.OutboundTrafficPolicy_ALLOW_ANY {
 			c.fail(policy.key("egressProxy"), "Conflict", "an egressProxy goes with mode ALLOW_ANY", "")
 		}
 	}
 }
 
-func checkIngress(c *check, at *path, s *networkingv1alpha3.Sidecar) {
+func checkIngress(c *check, at *path, s *networking.Sidecar) {
 	seen := map[uint32]bool{}
 	for i, l := range s.Ingress {
 		here := at.of("ingress", i)
@@ -69,7 +69,7 @@ func checkDefaultEndpoint(c *check, at path, s string) {
 	c.fail(at, "BadAddress", quote(s)+" is not an endpoint of the workload's own", "write 127.0.0.1:port, 0.0.0.0:port or unix:///path")
 }
 
-func checkSidecarPort(c *check, at *path, p *networkingv1alpha3.SidecarPort, seen map[uint32]bool) {
+func checkSidecarPort(c *check, at *path, p *networking.SidecarPort, seen map[uint32]bool) {
 	c.port(at.key("number"), p.Number)
 	if p.Protocol != "" {
 		c.protocol(at.key("protocol"), p.Protocol)
@@ -80,7 +80,7 @@ func checkSidecarPort(c *check, at *path, p *networkingv1alpha3.SidecarPort, see
 	seen[p.Number] = true
 }
 
-func checkEgress(c *check, at *path, list []*networkingv1alpha3.IstioEgressListener) {
+func checkEgress(c *check, at *path, list []*networking.IstioEgressListener) {
 	seen, catchAll := map[string]bool{}, false
 	for i, l := range list {
 		here := at.of("egress", i)

@@ -5,13 +5,13 @@ import (
 	"math"
 	"slices"
 
-	networkingv1alpha3 "istio.io/api/networking/v1alpha3"
+	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/mesh"
 )
 
 // checkVirtualService holds the rules of https://istio.io/latest/docs/reference/config/networking/virtual-service/ that the schema cannot say.
-func checkVirtualService(c *check, vs *networkingv1alpha3.VirtualService) {
+func checkVirtualService(c *check, vs *networking.VirtualService) {
 	at := c.spec()
 	checkHosts(c, at, vs)
 	gateways := at.key("gateways")
@@ -37,7 +37,7 @@ func checkVirtualService(c *check, vs *networkingv1alpha3.VirtualService) {
 }
 
 // checkHosts also holds what tells a delegate from others: it has neither hosts nor gateways.
-func checkHosts(c *check, at *path, vs *networkingv1alpha3.VirtualService) {
+func checkHosts(c *check, at *path, vs *networking.VirtualService) {
 	if len(vs.Hosts) == 0 {
 		switch {
 		case len(vs.Gateways) > 0:
@@ -64,7 +64,7 @@ func checkHosts(c *check, at *path, vs *networkingv1alpha3.VirtualService) {
 	}
 }
 
-func checkHTTPRoute(c *check, at *path, r *networkingv1alpha3.HTTPRoute, delegate bool) {
+func checkHTTPRoute(c *check, at *path, r *networking.HTTPRoute, delegate bool) {
 	checkHTTPAction(c, at, r, delegate)
 	for i, m := range r.Match {
 		here := at.of("match", i)
@@ -93,7 +93,7 @@ func checkHTTPRoute(c *check, at *path, r *networkingv1alpha3.HTTPRoute, delegat
 }
 
 // checkHTTPAction: exactly one thing happens to a request that matches.
-func checkHTTPAction(c *check, at *path, r *networkingv1alpha3.HTTPRoute, delegate bool) {
+func checkHTTPAction(c *check, at *path, r *networking.HTTPRoute, delegate bool) {
 	var actions []string
 	for _, a := range []struct {
 		name string
@@ -143,7 +143,7 @@ func checkWeights(c *check, at *path, weights []int32) {
 	}
 }
 
-func checkDestination(c *check, at path, d *networkingv1alpha3.Destination) {
+func checkDestination(c *check, at path, d *networking.Destination) {
 	if d == nil {
 		c.fail(at, "Missing", "there is no destination", "name a host")
 		return
@@ -173,7 +173,7 @@ func isSubsetName(s string) bool {
 	return s != ""
 }
 
-func checkTLSRoute(c *check, at *path, r *networkingv1alpha3.TLSRoute, hosts []string) {
+func checkTLSRoute(c *check, at *path, r *networking.TLSRoute, hosts []string) {
 	if len(r.Match) == 0 {
 		c.fail(at.key("match"), "Missing", "a tls route needs a match", "match sniHosts")
 	}
@@ -201,7 +201,7 @@ func checkSNI(c *check, at path, sni string, hosts []string) {
 	c.fail(at, "BadHost", quote(sni)+" is not among the hosts", "add it to spec.hosts")
 }
 
-func checkTCPRoute(c *check, at *path, r *networkingv1alpha3.TCPRoute) {
+func checkTCPRoute(c *check, at *path, r *networking.TCPRoute) {
 	for i, m := range r.Match {
 		here := at.of("match", i)
 		checkL4(c, &here, m.DestinationSubnets, m.Port, m.Gateways)
@@ -225,7 +225,7 @@ func checkL4(c *check, at *path, subnets []string, port uint32, gateways []strin
 	c.gatewayNames(&here, gateways)
 }
 
-func checkL4Routes(c *check, at *path, routes []*networkingv1alpha3.RouteDestination) {
+func checkL4Routes(c *check, at *path, routes []*networking.RouteDestination) {
 	if len(routes) == 0 {
 		c.fail(*at, "NoRoute", "the route leads nowhere", "give it a route")
 	}
@@ -239,7 +239,7 @@ func checkL4Routes(c *check, at *path, routes []*networkingv1alpha3.RouteDestina
 }
 
 // warnUnreachable: routes are tried in order, so nothing comes past one that matches everything.
-func warnUnreachable(c *check, at *path, routes []*networkingv1alpha3.HTTPRoute) {
+func warnUnreachable(c *check, at *path, routes []*networking.HTTPRoute) {
 	for i, r := range routes {
 		if len(r.Match) > 0 && !slices.ContainsFunc(r.Match, matchesAll) {
 			continue

@@ -3,16 +3,16 @@ package config
 import (
 	"strings"
 
-	networkingv1alpha3 "istio.io/api/networking/v1alpha3"
+	networking "istio.io/api/networking/v1alpha3"
 )
 
 // checkWorkloadEntry holds the rules of https://istio.io/latest/docs/reference/config/networking/workload-entry/ that the schema cannot say.
-func checkWorkloadEntry(c *check, we *networkingv1alpha3.WorkloadEntry) {
+func checkWorkloadEntry(c *check, we *networking.WorkloadEntry) {
 	checkWorkload(c, c.spec(), we)
 }
 
 // checkWorkload is for a workload by itself, inside a ServiceEntry, and as a WorkloadGroup's template.
-func checkWorkload(c *check, at *path, we *networkingv1alpha3.WorkloadEntry) {
+func checkWorkload(c *check, at *path, we *networking.WorkloadEntry) {
 	address := at.key("address")
 	switch {
 	case we.Address == "":
@@ -35,7 +35,7 @@ func checkWorkload(c *check, at *path, we *networkingv1alpha3.WorkloadEntry) {
 	}
 }
 
-func checkUnix(c *check, at path, we *networkingv1alpha3.WorkloadEntry) {
+func checkUnix(c *check, at path, we *networking.WorkloadEntry) {
 	rest := strings.TrimPrefix(we.Address, "unix://")
 	if !strings.HasPrefix(rest, "/") && !strings.HasPrefix(rest, "@") {
 		c.fail(at, "BadAddress", quote(we.Address)+" is not an absolute path", "write unix:///path/to/socket")

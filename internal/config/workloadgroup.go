@@ -1,9 +1,9 @@
 package config
 
-import networkingv1alpha3 "istio.io/api/networking/v1alpha3"
+import networking "istio.io/api/networking/v1alpha3"
 
 // checkWorkloadGroup holds the rules of https://istio.io/latest/docs/reference/config/networking/workload-group/ that the schema cannot say.
-func checkWorkloadGroup(c *check, wg *networkingv1alpha3.WorkloadGroup) {
+func checkWorkloadGroup(c *check, wg *networking.WorkloadGroup) {
 	at := c.spec()
 	meta := at.key("metadata")
 	labels := meta.key("labels")

@@ -61,7 +61,7 @@ func sameBare(a, b *Bare) bool {
 
 func sameErr(a, b error) bool {
 	if a == nil || b == nil {
-		return a == b
+		return a == nil && b == nil
 	}
 	return a.Error() == b.Error()
 }

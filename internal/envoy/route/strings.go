@@ -59,12 +59,15 @@ func matchableHeader(name string) bool { return token(strings.TrimPrefix(name, "
 
 func token(s string) bool {
 	for i := range len(s) {
-		c := s[i]
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0) {
+		if !tokenByte(s[i]) {
 			return false
 		}
 	}
 	return s != ""
+}
+
+func tokenByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }
 
 // headerValue says whether Envoy takes v as a header's value: no control characters, and percent signs only as its formatter reads them

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -75,7 +74,7 @@ func (o Options) withDefaults() Options {
 		o.Name = "file"
 	}
 	if o.Log == nil {
-		o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Quiet == 0 {
 		o.Quiet = 50 * time.Millisecond

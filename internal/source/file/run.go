@@ -61,7 +61,7 @@ func (r *runner) begin() { r.now, r.look = map[string]bool{}, map[string]bool{} 
 func (r *runner) start() {
 	for _, dir := range r.o.Dirs {
 		if up := filepath.Dir(dir); up != dir {
-			r.add(up) // the tree itself may be a link that is swapped
+			_ = r.add(up) // the tree itself may be a link that is swapped
 		}
 	}
 	r.rescanAll()
@@ -145,9 +145,7 @@ func (r *runner) rescanAll() {
 
 // wait postpones a file.
 func (r *runner) wait(path string, d time.Duration) {
-	if _, at := r.now[path]; at {
-		delete(r.now, path)
-	}
+	delete(r.now, path)
 	r.waiting[path] = r.o.Clock.Now().Add(d)
 }
 

@@ -1,6 +1,7 @@
 package routetest
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -44,8 +45,8 @@ func ambiguous(hosts, routes map[string]*envoy.Encoded) error {
 	owners := map[string]string{}
 	for name, e := range hosts {
 		var h routev3.VirtualHost
-		if err := proto.Unmarshal(e.Body, &h); err != nil || e.Err != nil {
-			return fmt.Errorf("%s: %v, %v", name, err, e.Err)
+		if err := proto.Unmarshal(e.Body, &h); errors.Join(err, e.Err) != nil {
+			return fmt.Errorf("%s: %w", name, errors.Join(err, e.Err))
 		}
 		config := name[:strings.LastIndexByte(name, '/')]
 		if routes[config] == nil {
