@@ -27,7 +27,7 @@ var arrows = map[string][]string{
 	"source":   {"config", "mesh"},
 	"door":     {"config", "mesh", "source"},
 	"compile":  {"table", "mesh", "config", "envoy", "source"},
-	"agent":    {"mesh", "envoy"},
+	"agent":    {"mesh", "envoy", "identity"},
 	"admin":    {"table", "mesh", "config", "compile", "xds"},
 	"ctl":      {"mesh", "admin"},
 	"lint":     {},

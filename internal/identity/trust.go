@@ -1,0 +1,58 @@
+package identity
+
+import "slices"
+
+// Trust names the trust domains of a mesh: its own, and the aliases under which its workloads may be known too (MeshConfig.trustDomain, trustDomainAliases).
+// The zero Trust trusts nobody.
+type Trust struct {
+	domain  string
+	aliases []string
+}
+
+// NewTrust checks the names. Aliases that repeat are held once; their order stays.
+func NewTrust(domain string, aliases ...string) (Trust, error) {
+	if err := ValidateTrustDomain(domain); err != nil {
+		return Trust{}, err
+	}
+	t := Trust{domain: domain}
+	for _, a := range aliases {
+		if err := ValidateTrustDomain(a); err != nil {
+			return Trust{}, err
+		}
+		if !t.Has(a) {
+			t.aliases = append(t.aliases, a)
+		}
+	}
+	return t, nil
+}
+
+// Domain is the mesh's own trust domain: the one that certificates are issued in.
+func (t Trust) Domain() string { return t.domain }
+
+// Has says whether a trust domain is the mesh's own or an alias of it.
+func (t Trust) Has(domain string) bool {
+	return domain != "" && (domain == t.domain || slices.Contains(t.aliases, domain))
+}
+
+// Own is the id that a workload of an alias has in the mesh's own trust domain. An id of a foreign trust domain is nobody here.
+func (t Trust) Own(id ID) (own ID, ok bool) {
+	if !t.Has(id.TrustDomain) {
+		return ID{}, false
+	}
+	id.TrustDomain = t.domain
+	return id, true
+}
+
+// Expand lists the ids under which a workload may show itself: one a trust domain, the mesh's own first. A foreign id stands for itself alone.
+func (t Trust) Expand(id ID) []ID {
+	own, ok := t.Own(id)
+	if !ok {
+		return []ID{id}
+	}
+	out := []ID{own}
+	for _, a := range t.aliases {
+		own.TrustDomain = a
+		out = append(out, own)
+	}
+	return out
+}
