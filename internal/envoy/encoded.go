@@ -1,12 +1,10 @@
 package envoy
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
 )
 
 // Encoded is one message, marshalled once for every proxy that gets it. It is immutable.
@@ -32,14 +30,11 @@ type Message interface {
 	ValidateAll() error
 }
 
-// Encode marshals and validates m. A message that its own validation refuses comes back with Err set and no body.
+// Encode marshals and validates m, and all that Any packed into it. A message that its own validation refuses comes back with Err set and no body.
 func Encode(m Message) *Encoded {
-	if err := m.ValidateAll(); err != nil {
-		return &Encoded{Err: err}
-	}
-	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	body, err := seal(m)
 	if err != nil {
-		return &Encoded{Err: fmt.Errorf("encode %s: %w", m.ProtoReflect().Descriptor().Name(), err)}
+		return &Encoded{Err: err}
 	}
 	return &Encoded{Version: xxhash.Sum64(body), Body: body}
 }
@@ -66,11 +61,3 @@ func sameErr(a, b error) bool {
 	return a.Error() == b.Error()
 }
 
-// Any packs an extension's configuration, deterministically. The message must be valid to marshal, which every generated one is.
-func Any(m proto.Message) *anypb.Any {
-	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-	if err != nil {
-		panic(fmt.Sprintf("envoy: pack %s: %v", m.ProtoReflect().Descriptor().FullName(), err))
-	}
-	return &anypb.Any{TypeUrl: "type.googleapis.com/" + string(m.ProtoReflect().Descriptor().FullName()), Value: body}
-}
