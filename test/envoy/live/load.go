@@ -11,72 +11,128 @@ import (
 	"time"
 )
 
-// Load is clients that send one request after another until stopped. Every answer but a backend's 200 is a failure.
+// Load is clients that ask one after another until stopped. Every answer but a backend's is a failure.
 type Load struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
 	mu       sync.Mutex
 	total    int
-	by       map[string]int // answers by backend
+	each     []int          // answers by client
+	kinds    map[string]int // requests by kind of client
+	by       map[answer]int // how often
 	failures []string
 	news     chan struct{}
 }
 
-// StartLoad starts clients of a request, each on a connection that it keeps, and waits until each has been answered once.
-func StartLoad(t testing.TB, clients int, r Request) *Load {
-	t.Helper()
-	Send(t, r)
-	ctx, cancel := context.WithCancel(context.Background())
-	l := &Load{cancel: cancel, by: map[string]int{}, news: make(chan struct{})}
-	for range clients {
-		l.wg.Go(func() { l.run(ctx, newClient(r)) })
+// Clients are those of one kind in a load.
+type Clients struct {
+	Kind  string // what Stop's count says
+	Count int
+	start func() asker
+}
+
+// answer is which backend answered which kind of client.
+type answer struct{ kind, backend string }
+
+// asker is one client.
+type asker interface {
+	// ask asks once and returns the backend that answered. It is not called again after the context has ended.
+	ask(ctx context.Context) (backend string, err error)
+	close()
+}
+
+// HTTPClients send a request again and again, each on a connection that it keeps. They POST where the request names no method: what a client may repeat by
+// itself after its connection broke would hide a failure.
+func HTTPClients(kind string, n int, r Request) Clients {
+	if r.Method == "" {
+		r.Method = http.MethodPost
 	}
-	t.Cleanup(func() { l.end() })
-	l.Await(t, clients)
+	return Clients{Kind: kind, Count: n, start: func() asker { return newClient(r) }}
+}
+
+func (c *client) ask(ctx context.Context) (string, error) {
+	r, err := c.do(ctx)
+	if err == nil && r.Status != http.StatusOK {
+		err = fmt.Errorf("%d %s %s", r.Status, r.Header.Get("server"), r.Body)
+	}
+	return who(r), err
+}
+
+func (c *client) close() { c.transport.CloseIdleConnections() }
+
+// StartLoad starts clients and waits until each has been answered once.
+func StartLoad(t testing.TB, all ...Clients) *Load {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &Load{cancel: cancel, by: map[answer]int{}, kinds: map[string]int{}, news: make(chan struct{})}
+	for _, kind := range all {
+		l.each = append(l.each, make([]int, kind.Count)...)
+	}
+	n := 0
+	for _, kind := range all {
+		for range kind.Count {
+			me := n
+			l.wg.Go(func() { l.run(ctx, me, kind) })
+			n++
+		}
+	}
+	t.Cleanup(l.end)
+	l.Await(t, 1)
 	return l
 }
 
-func (l *Load) run(ctx context.Context, c *client) {
-	defer c.transport.CloseIdleConnections()
+func (l *Load) run(ctx context.Context, n int, kind Clients) {
+	c := kind.start()
+	defer c.close()
 	for ctx.Err() == nil {
-		reply, err := c.do(ctx)
+		backend, err := c.ask(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		l.note(reply, err)
+		l.note(n, kind.Kind, backend, err)
 	}
 }
 
-func (l *Load) note(r Reply, err error) {
+func (l *Load) note(n int, kind, backend string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.total++
-	switch {
-	case err != nil:
-		l.failures = append(l.failures, err.Error())
-	case r.Status != http.StatusOK:
-		l.failures = append(l.failures, fmt.Sprintf("%d %s %s", r.Status, r.Header.Get("server"), r.Body))
-	default:
-		l.by[who(r)]++
+	l.kinds[kind]++
+	l.each[n]++
+	if err != nil {
+		l.failures = append(l.failures, kind+": "+err.Error())
+	} else {
+		l.by[answer{kind, backend}]++
 	}
 	close(l.news)
 	l.news = make(chan struct{})
 }
 
-// Await waits until n more requests have been answered.
+// Await waits until each client has asked n times more.
 func (l *Load) Await(t testing.TB, n int) {
 	t.Helper()
-	l.await(t, func() bool { n--; return n < 0 })
+	l.mu.Lock()
+	before := slices.Clone(l.each)
+	l.mu.Unlock()
+	l.await(t, func() bool {
+		for i, was := range before {
+			if l.each[i] < was+n {
+				return false
+			}
+		}
+		return true
+	})
 }
 
-// AwaitFrom waits until a backend answers that has not done so before the call.
-func (l *Load) AwaitFrom(t testing.TB, backend string) {
+// AwaitFrom waits until a backend answers a kind of clients once more.
+func (l *Load) AwaitFrom(t testing.TB, kind, backend string) {
 	t.Helper()
+	a := answer{kind, backend}
 	l.mu.Lock()
-	before := l.by[backend]
+	before := l.by[a]
 	l.mu.Unlock()
-	l.await(t, func() bool { return l.by[backend] > before })
+	l.await(t, func() bool { return l.by[a] > before })
 }
 
 // await waits for a condition, which is asked at the call and after every answer, with the lock held.
@@ -101,7 +157,11 @@ func (l *Load) await(t testing.TB, is func() bool) {
 func (l *Load) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return fmt.Sprintf("%d requests, %d failed, answers %v", l.total, len(l.failures), l.by)
+	out := fmt.Sprintf("%d requests, %d failed:", l.total, len(l.failures))
+	for _, k := range slices.Sorted(maps.Keys(l.kinds)) {
+		out += fmt.Sprintf(" %s %d", k, l.kinds[k])
+	}
+	return out
 }
 
 func (l *Load) end() {
@@ -109,22 +169,18 @@ func (l *Load) end() {
 	l.wg.Wait()
 }
 
-// Stop stops the clients and fails the test if any request failed. It returns who answered how often.
-func (l *Load) Stop(t testing.TB) map[string]int {
+// Stop stops the clients and fails the test if any request failed.
+func (l *Load) Stop(t testing.TB) {
 	t.Helper()
 	l.end()
+	t.Log(l)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.failures) > 0 {
-		kinds := map[string]int{}
-		for _, f := range l.failures {
-			kinds[f]++
-		}
-		for _, k := range slices.Sorted(maps.Keys(kinds)) {
-			t.Errorf("%d times: %s", kinds[k], k)
-		}
-		t.Errorf("%d of %d requests failed", len(l.failures), l.total)
+	kinds := map[string]int{}
+	for _, f := range l.failures {
+		kinds[f]++
 	}
-	t.Logf("%d requests, answered by %v", l.total, l.by)
-	return maps.Clone(l.by)
+	for _, k := range slices.Sorted(maps.Keys(kinds)) {
+		t.Errorf("%d times: %s", kinds[k], k)
+	}
 }

@@ -2,6 +2,7 @@ package live
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -89,4 +90,16 @@ func converse(t testing.TB, conn net.Conn) string {
 		t.Errorf("sent %q, got back %q: %v", line, back, err)
 	}
 	return strings.TrimSpace(name)
+}
+
+// AwaitTCP waits until a server greets who connects to an address: a listener that is on its way may not be there yet.
+func AwaitTCP(t testing.TB, address string) {
+	t.Helper()
+	Eventually(t, func() error {
+		d := dialer{address: address}
+		defer d.close()
+		ctx, cancel := context.WithTimeout(context.Background(), Bound)
+		defer cancel()
+		return d.dial(ctx)
+	})
 }
