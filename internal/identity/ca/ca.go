@@ -1,0 +1,220 @@
+package ca
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Options of an authority. The zero values of times stand for Istio's defaults, which DefaultOptions spells out.
+type Options struct {
+	TrustDomain string // name that a self-made root carries; the identities are each grant's
+	// Plugged is a folder with Istio's file names (ca-cert.pem, ca-key.pem, cert-chain.pem, root-cert.pem, ca-crl.pem). Where it holds no ca-cert.pem the
+	// authority makes its own root. Empty: never looked at.
+	Plugged string
+	// State is the folder in which a self-made root is kept; several processes may share it. Empty: it is kept in memory and gone with the process.
+	State      string
+	DefaultTTL time.Duration // of certificates that ask for none
+	MaxTTL     time.Duration // nobody gets more
+	RootTTL    time.Duration // of a self-made root
+	RenewRoot  float64       // a self-made root with less than this part of its life left gets a successor
+	Backdate   time.Duration // certificates are valid from this long before they are made: clocks differ
+	Now        func() time.Time
+	Log        *slog.Logger
+}
+
+// DefaultOptions are Istio's defaults.
+func DefaultOptions() Options {
+	return Options{
+		TrustDomain: "cluster.local", Plugged: "./etc/cacerts", DefaultTTL: 24 * time.Hour, MaxTTL: 90 * 24 * time.Hour, RootTTL: 10 * 365 * 24 * time.Hour,
+		RenewRoot: 0.2, Backdate: 2 * time.Minute, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+// Validate says what cannot work.
+func (o Options) Validate() error {
+	var errs []error
+	if o.DefaultTTL <= 0 || o.MaxTTL < o.DefaultTTL {
+		errs = append(errs, fmt.Errorf("certificates of %s (DEFAULT_WORKLOAD_CERT_TTL) and at most %s (MAX_WORKLOAD_CERT_TTL): want both positive, the second no less", o.DefaultTTL, o.MaxTTL))
+	}
+	if o.RootTTL <= o.DefaultTTL {
+		errs = append(errs, fmt.Errorf("a root of %s (CITADEL_SELF_SIGNED_CA_CERT_TTL) behind certificates of %s: want it longer", o.RootTTL, o.DefaultTTL))
+	}
+	if o.RenewRoot < 0 || o.RenewRoot >= 1 {
+		errs = append(errs, fmt.Errorf("a root renewed in the last %v of its life: want 0 to 1", o.RenewRoot))
+	}
+	if o.Backdate < 0 || o.Now == nil || o.Log == nil {
+		errs = append(errs, errors.New("want a positive backdate, a clock and a log"))
+	}
+	return errors.Join(errs...)
+}
+
+// CA is an authority. All methods may be called by anybody at any time.
+type CA struct {
+	opts Options
+	keep keeper
+
+	mu      sync.Mutex
+	state   *state        // replaced as a whole, never changed
+	changed chan struct{} // closed when what Roots gives has changed
+}
+
+// Open reads the plugged-in certificate, or else the self-made one of an earlier run, or else makes one. What is there and cannot be used is an error: an
+// authority that starts over on its own would break every connection of the mesh.
+func Open(o Options) (*CA, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	c := &CA{opts: o, keep: keeper{dir: o.State}, changed: make(chan struct{})}
+	plugged, err := readPlugged(o.Plugged, o.Now())
+	if err != nil {
+		return nil, fmt.Errorf("the authority's certificate in %s: %w", o.Plugged, err)
+	}
+	if plugged != nil {
+		c.state = &state{active: plugged.signer, crl: plugged.crl, plugged: true, longest: o.DefaultTTL}
+		o.Log.Info("certificate authority", "from", o.Plugged, "certificate", nameOf(plugged.signer.cert), "ends", plugged.signer.cert.NotAfter)
+		return c, nil
+	}
+	if err := c.openSelfMade(); err != nil {
+		return nil, err
+	}
+	o.Log.Info("certificate authority", "from", "self-made root", "kept", o.State, "ends", c.state.active.cert.NotAfter)
+	if o.State == "" {
+		o.Log.Warn("the self-made root is kept in memory: a restart makes another one, and every certificate of this one is refused then; name a folder to keep it in")
+	}
+	return c, nil
+}
+
+func (c *CA) openSelfMade() error {
+	return c.keep.locked(func() error {
+		st, err := c.keep.load()
+		if err != nil {
+			return err
+		}
+		if st != nil {
+			c.state = st
+			return nil
+		}
+		root, err := selfMade(c.opts.TrustDomain, c.opts.Now(), c.opts.RootTTL, c.opts.Backdate)
+		if err != nil {
+			return err
+		}
+		c.state = &state{active: root, longest: c.opts.DefaultTTL}
+		return c.keep.save(c.state)
+	})
+}
+
+// Roots is what to believe now, as PEM: certificates, the one that signs first, and CRLs behind them where there are.
+func (c *CA) Roots() []byte { return c.current().bundle() }
+
+// Pool is Roots for verifying. CRLs are not in it: Revoked knows them.
+func (c *CA) Pool() *x509.CertPool { return pool(c.current().roots()) }
+
+// Revoked says whether a plugged-in CRL names a certificate.
+func (c *CA) Revoked(cert *x509.Certificate) bool {
+	for _, list := range c.current().crl {
+		if !bytes.Equal(list.RawIssuer, cert.RawIssuer) {
+			continue
+		}
+		for _, r := range list.RevokedCertificateEntries {
+			if r.SerialNumber.Cmp(cert.SerialNumber) == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Changed is closed when what Roots gives is no longer what it gave. Ask for it before Roots.
+func (c *CA) Changed() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changed
+}
+
+func (c *CA) current() *state {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state
+}
+
+// set puts a state in force; callers hold mu.
+func (c *CA) set(st *state) {
+	same := bytes.Equal(c.state.bundle(), st.bundle())
+	c.state = st
+	if !same {
+		close(c.changed)
+		c.changed = make(chan struct{})
+	}
+}
+
+// Status is what may be shown of an authority.
+type Status struct {
+	Phase   Phase     `json:"phase"`
+	Plugged bool      `json:"plugged"`        // the certificate stands in files that somebody else writes
+	Due     time.Time `json:"due,omitzero"`   // when Step will do the next thing; zero: nothing is planned
+	Signs   Cert      `json:"signs"`          // the certificate that signs
+	Next    *Cert     `json:"next,omitempty"` // the one that will
+	Roots   []Cert    `json:"roots"`          // all that is to be believed
+}
+
+// Cert describes a certificate.
+type Cert struct {
+	Subject   string    `json:"subject"`
+	Serial    string    `json:"serial"` // hexadecimal
+	NotBefore time.Time `json:"notBefore"`
+	NotAfter  time.Time `json:"notAfter"`
+}
+
+func describe(c *x509.Certificate) Cert {
+	return Cert{Subject: c.Subject.String(), Serial: c.SerialNumber.Text(16), NotBefore: c.NotBefore, NotAfter: c.NotAfter}
+}
+
+// Status describes the authority now.
+func (c *CA) Status() Status {
+	st := c.current()
+	out := Status{Phase: st.phase(), Plugged: st.plugged, Due: c.due(st), Signs: describe(st.active.cert)}
+	if st.next != nil {
+		next := describe(st.next.cert)
+		out.Next = &next
+	}
+	for _, r := range st.roots() {
+		out.Roots = append(out.Roots, describe(r))
+	}
+	return out
+}
+
+// Run takes the steps of rotations when they are due and reads plugged-in files again when they change, until ctx ends.
+func (c *CA) Run(ctx context.Context) error {
+	files, stop, err := watch(c.opts.Plugged, c.opts.Log)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	const often = time.Minute // other processes may have moved what is kept
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-files:
+			c.reload()
+		case <-timer.C:
+			c.reload()
+			if err := c.Step(); err != nil {
+				c.opts.Log.Error("the root's rotation does not go on; it is tried again", "error", err)
+			}
+		case <-ctx.Done():
+			return nil
+		}
+		wait := often
+		if due := c.Status().Due; !due.IsZero() {
+			wait = min(often, max(time.Second, due.Sub(c.opts.Now())))
+		}
+		timer.Reset(wait)
+	}
+}

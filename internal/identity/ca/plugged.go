@@ -1,0 +1,241 @@
+package ca
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// plugged is what a folder of files says.
+type plugged struct {
+	signer *signer
+	crl    []*x509.RevocationList
+}
+
+// names of the files: Istio's own (secret cacerts), and those of a kubernetes.io/tls secret as cert-manager writes it.
+var (
+	istioNames = [4]string{"ca-cert.pem", "ca-key.pem", "cert-chain.pem", "root-cert.pem"}
+	tlsNames   = [4]string{"tls.crt", "tls.key", "tls.crt", "ca.crt"}
+)
+
+// crlName is the file with revoked certificates; it need not exist.
+const crlName = "ca-crl.pem"
+
+// readPlugged reads a folder; nil where no certificate is plugged in there.
+func readPlugged(dir string, now time.Time) (*plugged, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	for _, names := range [][4]string{istioNames, tlsNames} {
+		if _, err := os.Stat(filepath.Join(dir, names[0])); err == nil {
+			return readFiles(dir, names, now)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+func readFiles(dir string, names [4]string, now time.Time) (*plugged, error) {
+	cert, err := readCertificates(dir, names[0])
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(filepath.Join(dir, names[1]))
+	if err != nil {
+		return nil, err
+	}
+	k, err := readKey(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", names[1], err)
+	}
+	above, err := readChain(dir, names[2])
+	if err != nil {
+		return nil, err
+	}
+	roots, err := readCertificates(dir, names[3])
+	if err != nil {
+		return nil, err
+	}
+	s, err := newSigner(cert[0], k, append(cert[1:], above...), roots, now)
+	if err != nil {
+		return nil, err
+	}
+	crl, err := readCRL(filepath.Join(dir, crlName), append(s.roots, s.chain...))
+	return &plugged{s, crl}, err
+}
+
+// readChain reads what stands above the certificate; a root that signs by itself has nothing above it, and the file may be empty or missing.
+func readChain(dir, name string) ([]*x509.Certificate, error) {
+	text, err := os.ReadFile(filepath.Join(dir, name))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.TrimSpace(text)) == 0 {
+		return nil, nil
+	}
+	return readCertificates(dir, name)
+}
+
+func readCertificates(dir, name string) ([]*x509.Certificate, error) {
+	text, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		return nil, err
+	}
+	certs, err := decode(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return certs, nil
+}
+
+// readCRL reads the lists that one of the issuers signed; a list of somebody else is an error, as a proxy would refuse it.
+func readCRL(path string, issuers []*x509.Certificate) ([]*x509.RevocationList, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []*x509.RevocationList
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "X509 CRL" {
+			continue
+		}
+		list, err := x509.ParseRevocationList(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", crlName, err)
+		}
+		if !signedBy(list, issuers) {
+			return nil, fmt.Errorf("%s: the list of %s is signed by none of the authority's certificates", crlName, list.Issuer)
+		}
+		out = append(out, list)
+	}
+	if len(out) == 0 && len(bytes.TrimSpace(text)) > 0 {
+		return nil, fmt.Errorf("%s: no block X509 CRL in PEM", crlName)
+	}
+	return out, nil
+}
+
+func signedBy(list *x509.RevocationList, issuers []*x509.Certificate) bool {
+	for _, c := range issuers {
+		if bytes.Equal(c.RawSubject, list.RawIssuer) && list.CheckSignatureFrom(c) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// reload reads the plugged-in files again. What cannot be used leaves everything as it is: a half-replaced set of files comes right with its last file.
+func (c *CA) reload() {
+	p, err := readPlugged(c.opts.Plugged, c.opts.Now())
+	if err != nil {
+		c.opts.Log.Error("the plugged-in certificate cannot be used; the one before stays", "folder", c.opts.Plugged, "error", err)
+		return
+	}
+	if p == nil {
+		return // taken away: what was read stays until the end of the process
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if next := adopted(c.opts.Now(), c.state, p); next != nil {
+		before := c.state.phase()
+		c.set(next)
+		c.opts.Log.Info("the plugged-in certificate has changed", "phase", next.phase(), "was", before, "signs", nameOf(next.active.cert), "ends", next.active.cert.NotAfter,
+			"roots", len(next.roots()), "revocationLists", len(next.crl), "due", c.due(next))
+	}
+}
+
+// Reload reads the plugged-in files again, now. Run does so whenever they change.
+func (c *CA) Reload() { c.reload() }
+
+// adopted is the state with what the files say; nil where it says so already. A certificate whose root everybody was told signs at once. Another one waits,
+// as the next root, until everybody has been.
+func adopted(now time.Time, st *state, p *plugged) *state {
+	n := *st
+	n.crl, n.plugged = p.crl, true
+	switch sameCRL := equalCRL(st.crl, p.crl); {
+	case st.next != nil && st.next.same(p.signer), st.next == nil && st.active.same(p.signer):
+		if sameCRL && st.plugged {
+			return nil
+		}
+	case has(st.active.roots, p.signer.roots[0]) || hasRetired(st, p.signer.roots[0]):
+		n.active, n.next, n.switchAt = p.signer, nil, time.Time{}
+		n.retired = retire(st, p.signer, now.Add(st.longest))
+	default:
+		n.next, n.switchAt = p.signer, now.Add(st.longest)
+	}
+	return &n
+}
+
+func hasRetired(st *state, cert *x509.Certificate) bool {
+	for _, r := range st.retired {
+		if r.cert.Equal(cert) {
+			return true
+		}
+	}
+	return false
+}
+
+func equalCRL(a, b []*x509.RevocationList) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !bytes.Equal(a[i].Raw, b[i].Raw) {
+			return false
+		}
+	}
+	return true
+}
+
+// watch tells when something in a folder has changed, a moment after the last change, so that a set of files is read once. A folder that is not there is
+// not watched: Run looks at it from time to time.
+func watch(dir string, log *slog.Logger) (changed <-chan struct{}, stop func(), err error) {
+	if _, err := os.Stat(dir); dir == "" || err != nil {
+		return nil, func() {}, nil
+	}
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, nil, fmt.Errorf("watch %s: %w", dir, err)
+	}
+	if err := w.Add(dir); err != nil {
+		w.Close()
+		return nil, nil, fmt.Errorf("watch %s: %w", dir, err)
+	}
+	out := make(chan struct{}, 1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		quiet := time.NewTimer(time.Hour)
+		defer quiet.Stop()
+		for {
+			select {
+			case _, ok := <-w.Events:
+				if !ok {
+					return
+				}
+				quiet.Reset(100 * time.Millisecond)
+			case err, ok := <-w.Errors:
+				if !ok {
+					return
+				}
+				log.Warn("watching the plugged-in certificate", "folder", dir, "error", err)
+				quiet.Reset(0)
+			case <-quiet.C:
+				select {
+				case out <- struct{}{}:
+				default:
+				}
+			}
+		}
+	}()
+	return out, func() { w.Close(); <-done }, nil
+}

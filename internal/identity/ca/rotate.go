@@ -1,0 +1,221 @@
+package ca
+
+import (
+	"errors"
+	"time"
+)
+
+// Phase is where the replacement of a root stands.
+type Phase string
+
+// The phases, in their order.
+const (
+	Stable     Phase = "stable"     // one root, or what the plugged-in files say
+	Introduced Phase = "introduced" // the next root is told to everybody; the old one signs
+	Retiring   Phase = "retiring"   // the next root signs; the old one is still believed
+)
+
+// What Rotate and Advance refuse.
+var (
+	ErrRotating = errors.New("a rotation of the root is under way; wait until its next root signs")
+	ErrPlugged  = errors.New("the root is plugged in: put the next one into the files")
+	ErrStable   = errors.New("no rotation of the root is under way")
+)
+
+func (s *state) phase() Phase {
+	switch {
+	case s.next != nil:
+		return Introduced
+	case len(s.retired) > 0:
+		return Retiring
+	}
+	return Stable
+}
+
+// change computes the next state from what is in force everywhere, keeps it and puts it in force. compute returns nil for no change.
+func (c *CA) change(compute func(now time.Time, st *state) (*state, error)) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state.plugged {
+		return c.apply(compute, c.state)
+	}
+	return c.keep.locked(func() error {
+		st := c.state
+		if kept, err := c.keep.load(); err != nil {
+			return err
+		} else if kept != nil {
+			st = kept // another process may have moved on
+		}
+		return c.apply(compute, st)
+	})
+}
+
+func (c *CA) apply(compute func(time.Time, *state) (*state, error), st *state) error {
+	next, err := compute(c.opts.Now(), st)
+	if err != nil {
+		return err
+	}
+	if next == nil {
+		c.set(st)
+		return nil
+	}
+	if err := c.keep.save(next); err != nil {
+		return err
+	}
+	before := c.state.phase()
+	c.set(next)
+	if after := next.phase(); after != before {
+		c.opts.Log.Info("root rotation", "phase", after, "was", before, "signs", next.active.cert.SerialNumber.Text(16), "roots", len(next.roots()), "due", c.due(next))
+	}
+	return nil
+}
+
+// remember makes sure that the longest certificate is known before it is signed, since rotations wait for its end. It returns the state to sign with.
+func (c *CA) remember(life time.Duration) (*state, error) {
+	if st := c.current(); life <= st.longest {
+		return st, nil
+	}
+	err := c.change(func(_ time.Time, st *state) (*state, error) {
+		if life <= st.longest {
+			return nil, nil
+		}
+		n := *st
+		n.longest = life
+		if n.next != nil { // certificates of the old root that begin now end later than planned
+			n.switchAt = later(n.switchAt, c.opts.Now().Add(life))
+		}
+		return &n, nil
+	})
+	return c.current(), err
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// Rotate introduces the next self-made root; Step and time do the rest.
+func (c *CA) Rotate() error {
+	return c.change(func(now time.Time, st *state) (*state, error) {
+		if st.plugged {
+			return nil, ErrPlugged
+		}
+		return c.introduce(now, st)
+	})
+}
+
+func (c *CA) introduce(now time.Time, st *state) (*state, error) {
+	if st.next != nil {
+		return nil, ErrRotating
+	}
+	root, err := selfMade(c.opts.TrustDomain, now, c.opts.RootTTL, c.opts.Backdate)
+	if err != nil {
+		return nil, err
+	}
+	n := *st
+	n.next, n.switchAt = root, now.Add(st.longest)
+	return &n, nil
+}
+
+// Step does what is due by the clock: the next root begins to sign once every certificate from before its introduction has ended, the old one is
+// forgotten once every certificate that it signed has, and a self-made root near its end gets a successor. It may be called at any time.
+func (c *CA) Step() error {
+	return c.change(func(now time.Time, st *state) (*state, error) {
+		if due := c.due(st); due.IsZero() || now.Before(due) {
+			return nil, nil
+		}
+		switch {
+		case st.next != nil && !now.Before(st.switchAt):
+			return switched(now, st), nil
+		case earliest(st) != (time.Time{}) && !now.Before(earliest(st)):
+			return forgotten(now, st), nil
+		case !st.plugged && st.next == nil && !now.Before(c.renewAt(st)):
+			return c.introduce(now, st)
+		}
+		return nil, nil
+	})
+}
+
+// Advance takes the next step of the rotation under way before its time. Whoever calls it knows that every workload has been given a certificate since
+// the last step; otherwise connections fail.
+func (c *CA) Advance() error {
+	return c.change(func(now time.Time, st *state) (*state, error) {
+		switch st.phase() {
+		case Introduced:
+			return switched(now, st), nil
+		case Retiring:
+			n := *st
+			n.retired = nil
+			return &n, nil
+		}
+		return nil, ErrStable
+	})
+}
+
+// switched has the next root sign; the roots of the old one that the next does not share are believed as long as the longest certificate lives.
+func switched(now time.Time, st *state) *state {
+	n := *st
+	n.active, n.next, n.switchAt = st.next, nil, time.Time{}
+	n.retired = retire(st, n.active, now.Add(st.longest))
+	return &n
+}
+
+func retire(st *state, by *signer, until time.Time) []retired {
+	var out []retired
+	for _, r := range st.retired {
+		if !has(by.roots, r.cert) {
+			out = append(out, r)
+		}
+	}
+	for _, root := range st.active.roots {
+		if !has(by.roots, root) {
+			out = append(out, retired{root, until})
+		}
+	}
+	return out
+}
+
+func forgotten(now time.Time, st *state) *state {
+	n := *st
+	n.retired = nil
+	for _, r := range st.retired {
+		if now.Before(r.until) {
+			n.retired = append(n.retired, r)
+		}
+	}
+	return &n
+}
+
+func earliest(st *state) (out time.Time) {
+	for _, r := range st.retired {
+		if out.IsZero() || r.until.Before(out) {
+			out = r.until
+		}
+	}
+	return out
+}
+
+// renewAt is when a self-made root gets a successor: late in its life, but early enough for the overlap.
+func (c *CA) renewAt(st *state) time.Time {
+	cert := st.active.cert
+	grace := time.Duration(c.opts.RenewRoot * float64(cert.NotAfter.Sub(cert.NotBefore)))
+	return cert.NotAfter.Add(-max(grace, 2*st.longest))
+}
+
+// due is when Step does the next thing; zero: never, as things stand.
+func (c *CA) due(st *state) time.Time {
+	var out time.Time
+	for _, t := range []time.Time{st.switchAt, earliest(st)} {
+		if !t.IsZero() && (out.IsZero() || t.Before(out)) {
+			out = t
+		}
+	}
+	if !st.plugged && st.next == nil {
+		if t := c.renewAt(st); out.IsZero() || t.Before(out) {
+			out = t
+		}
+	}
+	return out
+}

@@ -1,0 +1,153 @@
+package ca
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"fairway/internal/identity"
+)
+
+// What may keep a certificate from being signed.
+var (
+	ErrRequest = errors.New("bad certificate request")                   // the caller's mistake: the CSR or the life it asks for
+	ErrExpired = errors.New("the authority's own certificate has ended") // the operator's
+)
+
+// maxRequest is more than the largest useful CSR; parsing costs as much as it is long.
+const maxRequest = 32 << 10
+
+// Grant is what a certificate is to say. Its fields are the caller's knowledge, never the request's.
+type Grant struct {
+	ID  identity.ID
+	TTL time.Duration // asked for; 0: the default. More than the authority allows is ErrRequest
+}
+
+// Certificate is what was signed.
+type Certificate struct {
+	Leaf  *x509.Certificate
+	Chain []byte // PEM: the leaf, and what stands between it and the root
+	Roots []byte // PEM: every root to believe at this time, the leaf's own first; CRLs follow where there are
+}
+
+// ParseRequest reads a CSR in PEM and checks that whoever made it holds its key, and that the key is of a kind that certificates are given for.
+// Its errors wrap ErrRequest.
+func ParseRequest(text []byte) (*x509.CertificateRequest, error) {
+	if len(text) > maxRequest {
+		return nil, fmt.Errorf("%w: %d bytes long, at most %d are read", ErrRequest, len(text), maxRequest)
+	}
+	block, rest := pem.Decode(text)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" && block.Type != "NEW CERTIFICATE REQUEST" || strings.TrimSpace(string(rest)) != "" {
+		return nil, fmt.Errorf("%w: want one PEM block CERTIFICATE REQUEST and nothing else", ErrRequest)
+	}
+	csr, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
+	}
+	if err := checkPublic(csr.PublicKey); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
+	}
+	if err := csr.CheckSignature(); err != nil {
+		return nil, fmt.Errorf("%w: it is not signed by its own key: %w", ErrRequest, err)
+	}
+	return csr, nil
+}
+
+// Sign gives the request's key a certificate that says what the grant says. Errors wrap ErrRequest or ErrExpired where those apply.
+func (c *CA) Sign(csr *x509.CertificateRequest, g Grant) (Certificate, error) {
+	if err := g.ID.Validate(); err != nil {
+		return Certificate{}, fmt.Errorf("%w: %w", ErrRequest, err)
+	}
+	life, err := c.life(g.TTL)
+	if err != nil {
+		return Certificate{}, err
+	}
+	template := &x509.Certificate{URIs: []*url.URL{g.ID.URL()}, KeyUsage: usage(csr.PublicKey)}
+	return c.sign(template, csr.PublicKey, life)
+}
+
+// ServerCertificate makes a key and a certificate with which the control plane itself is found under DNS names and IP addresses. It has the default life.
+func (c *CA) ServerCertificate(names []string) (*tls.Certificate, error) {
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
+	}
+	template := &x509.Certificate{KeyUsage: usage(k.Public())}
+	for _, n := range names {
+		if ip := net.ParseIP(n); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, n)
+		}
+	}
+	signed, err := c.sign(template, k.Public(), c.opts.DefaultTTL)
+	if err != nil {
+		return nil, err
+	}
+	out := &tls.Certificate{PrivateKey: k, Leaf: signed.Leaf}
+	for block, rest := pem.Decode(signed.Chain); block != nil; block, rest = pem.Decode(rest) {
+		out.Certificate = append(out.Certificate, block.Bytes)
+	}
+	return out, nil
+}
+
+// usage is what a certificate's key may do: an RSA key also takes part in key exchange with TLS 1.2.
+func usage(public any) x509.KeyUsage {
+	if _, ok := public.(*rsa.PublicKey); ok {
+		return x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
+	}
+	return x509.KeyUsageDigitalSignature
+}
+
+// life is how long a certificate may be valid that was asked for with a TTL.
+func (c *CA) life(asked time.Duration) (time.Duration, error) {
+	switch {
+	case asked == 0:
+		return c.opts.DefaultTTL, nil
+	case asked < 0:
+		return 0, fmt.Errorf("%w: a life of %s", ErrRequest, asked)
+	case asked > c.opts.MaxTTL:
+		return 0, fmt.Errorf("%w: a life of %s; this authority gives at most %s (MAX_WORKLOAD_CERT_TTL)", ErrRequest, asked, c.opts.MaxTTL)
+	}
+	return asked, nil
+}
+
+// sign fills in what every leaf has and signs it with whoever signs now.
+func (c *CA) sign(template *x509.Certificate, public any, life time.Duration) (Certificate, error) {
+	st, err := c.remember(life)
+	if err != nil {
+		return Certificate{}, err
+	}
+	by, now := st.active, c.opts.Now()
+	if !now.Before(by.cert.NotAfter) {
+		return Certificate{}, fmt.Errorf("%w: on %s; replace it", ErrExpired, by.cert.NotAfter.UTC().Format(time.RFC3339))
+	}
+	if template.SerialNumber, err = newSerial(); err != nil {
+		return Certificate{}, err
+	}
+	template.NotBefore, template.NotAfter = now.Add(-c.opts.Backdate), now.Add(life)
+	if template.NotAfter.After(by.cert.NotAfter) {
+		template.NotAfter = by.cert.NotAfter
+	}
+	template.BasicConstraintsValid = true
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	der, err := x509.CreateCertificate(rand.Reader, template, by.cert, public, by.key.signer())
+	if err != nil {
+		return Certificate{}, fmt.Errorf("sign a certificate: %w", err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		return Certificate{}, err
+	}
+	return Certificate{Leaf: leaf, Chain: encode(append([]*x509.Certificate{leaf}, by.chain...)...), Roots: st.bundle()}, nil
+}

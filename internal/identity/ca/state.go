@@ -1,0 +1,203 @@
+package ca
+
+import (
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"fairway/internal/identity/safefile"
+)
+
+// state is all that an authority is at a moment. It is immutable.
+type state struct {
+	active   *signer
+	next     *signer   // told to everybody, signs from switchAt on; nil outside a rotation
+	switchAt time.Time // set with next
+	retired  []retired // believed until their time
+	longest  time.Duration
+	crl      []*x509.RevocationList
+	plugged  bool
+}
+
+// retired is a root whose signer signs no more.
+type retired struct {
+	cert  *x509.Certificate
+	until time.Time
+}
+
+func (s *state) roots() []*x509.Certificate {
+	lists := [][]*x509.Certificate{s.active.roots}
+	if s.next != nil {
+		lists = append(lists, s.next.roots)
+	}
+	for _, r := range s.retired {
+		lists = append(lists, []*x509.Certificate{r.cert})
+	}
+	return union(lists...)
+}
+
+func (s *state) bundle() []byte {
+	out := encode(s.roots()...)
+	for _, list := range s.crl {
+		out = append(out, pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: list.Raw})...)
+	}
+	return out
+}
+
+// The files of a State folder.
+const (
+	stateFile = "ca.json"       // for the owner alone: it holds keys
+	rootsFile = "root-cert.pem" // for everybody: what to believe, for those who set up machines
+)
+
+// keeper keeps the state of a self-made authority in a folder; with an empty dir it keeps nothing.
+type keeper struct{ dir string }
+
+// kept is the file's form.
+type kept struct {
+	Active   keptSigner    `json:"active"`
+	Next     *keptSigner   `json:"next,omitempty"`
+	SwitchAt time.Time     `json:"switchAt,omitzero"`
+	Retired  []keptRetired `json:"retired,omitempty"`
+	Longest  string        `json:"longest"` // life of the longest certificate
+}
+
+type keptSigner struct {
+	Certificate string `json:"certificate"`
+	Key         string `json:"key"`
+}
+
+type keptRetired struct {
+	Certificate string    `json:"certificate"`
+	Until       time.Time `json:"until"`
+}
+
+// locked runs do while no other process touches the folder.
+func (k keeper) locked(do func() error) error {
+	if k.dir == "" {
+		return do()
+	}
+	unlock, err := safefile.Lock(k.dir)
+	if err != nil {
+		return fmt.Errorf("the folder that keeps the root: %w; name one that can be written", err)
+	}
+	defer unlock()
+	return do()
+}
+
+// load returns nil where nothing is kept yet.
+func (k keeper) load() (*state, error) {
+	if k.dir == "" {
+		return nil, nil
+	}
+	path := filepath.Join(k.dir, stateFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the kept root: %w", err)
+	}
+	var f kept
+	if err := json.Unmarshal(text, &f); err != nil {
+		return nil, fmt.Errorf("the kept root in %s is damaged (not quoted: it holds a key); restore it, or remove it to start over with another root", path)
+	}
+	st, err := f.state()
+	if err != nil {
+		return nil, fmt.Errorf("the kept root in %s: %w; restore it, or remove it to start over with another root", path, err)
+	}
+	return st, os.Chmod(path, 0o600) // whoever restored it may have left it open
+}
+
+func (k keeper) save(st *state) error {
+	if k.dir == "" || st.plugged {
+		return nil
+	}
+	f, err := st.kept()
+	if err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := safefile.Write(filepath.Join(k.dir, stateFile), text, 0o600); err != nil {
+		return fmt.Errorf("keep the root: %w", err)
+	}
+	if err := safefile.Write(filepath.Join(k.dir, rootsFile), st.bundle(), 0o644); err != nil {
+		return fmt.Errorf("keep the root: %w", err)
+	}
+	return nil
+}
+
+func (s *state) kept() (kept, error) {
+	f := kept{SwitchAt: s.switchAt, Longest: s.longest.String()}
+	var err error
+	if f.Active, err = s.active.kept(); err != nil {
+		return kept{}, err
+	}
+	if s.next != nil {
+		next, err := s.next.kept()
+		if err != nil {
+			return kept{}, err
+		}
+		f.Next = &next
+	}
+	for _, r := range s.retired {
+		f.Retired = append(f.Retired, keptRetired{string(encode(r.cert)), r.until})
+	}
+	return f, nil
+}
+
+func (s *signer) kept() (keptSigner, error) {
+	key, err := s.key.reveal()
+	if err != nil {
+		return keptSigner{}, err
+	}
+	return keptSigner{string(encode(s.cert)), string(key)}, nil
+}
+
+func (f kept) state() (*state, error) {
+	st := &state{switchAt: f.SwitchAt}
+	var err error
+	if st.longest, err = time.ParseDuration(f.Longest); err != nil {
+		return nil, errors.New("longest is no duration")
+	}
+	if st.active, err = f.Active.signer(); err != nil {
+		return nil, err
+	}
+	if f.Next != nil {
+		if st.next, err = f.Next.signer(); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range f.Retired {
+		certs, err := decode([]byte(r.Certificate))
+		if err != nil {
+			return nil, err
+		}
+		st.retired = append(st.retired, retired{certs[0], r.Until})
+	}
+	return st, nil
+}
+
+func (f keptSigner) signer() (*signer, error) {
+	certs, err := decode([]byte(f.Certificate))
+	if err != nil {
+		return nil, err
+	}
+	k, err := readKey([]byte(f.Key))
+	if err != nil {
+		return nil, err
+	}
+	if err := samePublic(certs[0].PublicKey, k.signer().Public()); err != nil {
+		return nil, err
+	}
+	return &signer{key: k, cert: certs[0], roots: certs[:1]}, nil
+}
