@@ -1,0 +1,109 @@
+package authn
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+
+	"fairway/internal/identity"
+)
+
+// What an authentication fails with. Everything else that comes with them is for the caller to read and holds no secret.
+var (
+	ErrNone        = errors.New("no credentials: show a certificate of this mesh, or a token as metadata authorization: Bearer <token>")
+	ErrRefused     = errors.New("credentials refused")
+	ErrUnavailable = errors.New("credentials cannot be checked now; try again")
+	// ErrNotMine is a Method's answer to credentials of another kind; others are asked then.
+	ErrNotMine = errors.New("credentials of another kind")
+)
+
+// Credentials are what a caller showed.
+type Credentials struct {
+	Token        string              // without "Bearer "
+	Certificates []*x509.Certificate // leaf first; TLS made sure that the caller holds its key, and nothing else
+	Addr         netip.Addr          // where the call comes from; the zero Addr for a caller without an address
+}
+
+// Caller is who calls.
+type Caller struct {
+	ID    identity.ID
+	By    string    // what proved it: "certificate", "token", "join token"
+	Until time.Time // when that proof ends
+	// Bind, where it is not nil, must succeed before the caller is given anything for this public key: credentials that admit once are used up by it.
+	// Once bound to a key they admit the same key again, so that a lost answer can be asked for again.
+	Bind func(publicKey any) error
+}
+
+// Method proves one kind of credentials. Methods are asked from many goroutines.
+type Method interface {
+	// Authenticate answers ErrNotMine where there is nothing of its kind, and errors that wrap ErrRefused or ErrUnavailable otherwise.
+	Authenticate(ctx context.Context, c Credentials) (Caller, error)
+}
+
+// Methods asks one method after the other; the first that proves something decides. Where none does, the error holds what each of them found wrong.
+type Methods []Method
+
+// Authenticate is a Method's.
+func (m Methods) Authenticate(ctx context.Context, c Credentials) (Caller, error) {
+	var errs []error
+	for _, method := range m {
+		caller, err := method.Authenticate(ctx, c)
+		if err == nil {
+			return caller, nil
+		}
+		if !errors.Is(err, ErrNotMine) {
+			errs = append(errs, err)
+		}
+	}
+	switch {
+	case len(errs) == 1:
+		return Caller{}, errs[0]
+	case len(errs) > 1:
+		return Caller{}, errors.Join(errs...)
+	case c.Token == "" && len(c.Certificates) == 0:
+		return Caller{}, ErrNone
+	}
+	return Caller{}, refused("nobody here knows such a token: its issuer is not among those that this control plane was told of")
+}
+
+func refused(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrRefused, fmt.Errorf(format, args...))
+}
+
+// FromContext takes the credentials out of a gRPC call.
+func FromContext(ctx context.Context) Credentials {
+	var c Credentials
+	if md, ok := metadata.FromIncomingContext(ctx); ok {
+		for _, v := range md.Get("authorization") {
+			if token, ok := bearer(v); ok {
+				c.Token = token
+			}
+		}
+	}
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return c
+	}
+	if info, ok := p.AuthInfo.(credentials.TLSInfo); ok {
+		c.Certificates = info.State.PeerCertificates
+	}
+	if a, ok := p.Addr.(*net.TCPAddr); ok {
+		c.Addr = a.AddrPort().Addr().Unmap()
+	}
+	return c
+}
+
+func bearer(v string) (string, bool) {
+	scheme, token, _ := strings.Cut(v, " ")
+	token = strings.TrimSpace(token)
+	return token, strings.EqualFold(scheme, "bearer") && token != ""
+}

@@ -1,0 +1,4 @@
+package authn
+
+// Addresses is how many are remembered.
+func (l *Limits) Addresses() int { return len(l.addresses.all) }

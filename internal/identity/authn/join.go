@@ -1,0 +1,199 @@
+package authn
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"fairway/internal/identity"
+	"fairway/internal/identity/safefile"
+)
+
+// JoinPrefix begins every join token, so that one that was lost somewhere is known for what it is.
+const JoinPrefix = "fwjoin."
+
+// JoinTokens keeps one-time tokens in a file: their hashes, never they themselves. Several processes may use one file. Each token stands for one identity,
+// ends, and admits one key.
+type JoinTokens struct {
+	path string
+	now  func() time.Time
+}
+
+// JoinToken is what may be known of a token.
+type JoinToken struct {
+	Name    string      `json:"name"` // the part of the token that is no secret
+	ID      identity.ID `json:"identity"`
+	Expires time.Time   `json:"expires"`
+	Used    time.Time   `json:"used,omitzero"` // when it was bound to a key
+}
+
+// keptToken is a token in the file.
+type keptToken struct {
+	JoinToken
+	Hash []byte `json:"hash"`          // SHA-256 of the secret, which has 256 random bits: nothing slower is needed
+	Key  []byte `json:"key,omitempty"` // SHA-256 of the public key that it is bound to
+}
+
+// longest that a token may wait for its machine, and that ended ones are listed.
+const (
+	maxJoinLife = 30 * 24 * time.Hour
+	joinMemory  = 7 * 24 * time.Hour
+)
+
+// NewJoinTokens uses the file join-tokens.json in a folder; both need not exist yet.
+func NewJoinTokens(dir string, now func() time.Time) *JoinTokens {
+	return &JoinTokens{filepath.Join(dir, "join-tokens.json"), now}
+}
+
+// Create makes a token for an identity. This is the only time that it can be read.
+func (j *JoinTokens) Create(id identity.ID, life time.Duration) (string, error) {
+	if err := id.Validate(); err != nil {
+		return "", err
+	}
+	if life <= 0 || life > maxJoinLife {
+		return "", fmt.Errorf("a join token of %s: want more than 0, at most %s", life, maxJoinLife)
+	}
+	random := make([]byte, 6+32)
+	if _, err := rand.Read(random); err != nil {
+		return "", fmt.Errorf("make a join token: %w", err)
+	}
+	name, secret := hex.EncodeToString(random[:6]), base64.RawURLEncoding.EncodeToString(random[6:])
+	err := j.change(func(all []keptToken) ([]keptToken, error) {
+		return append(all, keptToken{JoinToken{Name: name, ID: id, Expires: j.now().Add(life).Truncate(time.Second)}, hash(secret), nil}), nil
+	})
+	return JoinPrefix + name + "." + secret, err
+}
+
+func hash(s string) []byte {
+	sum := sha256.Sum256([]byte(s))
+	return sum[:]
+}
+
+// List tells of all tokens, in the order in which they end.
+func (j *JoinTokens) List() ([]JoinToken, error) {
+	all, err := j.load()
+	var out []JoinToken
+	for _, t := range all {
+		out = append(out, t.JoinToken)
+	}
+	slices.SortFunc(out, func(a, b JoinToken) int { return cmp.Or(a.Expires.Compare(b.Expires), cmp.Compare(a.Name, b.Name)) })
+	return out, err
+}
+
+// Revoke takes a token away.
+func (j *JoinTokens) Revoke(name string) error {
+	return j.change(func(all []keptToken) ([]keptToken, error) {
+		left := slices.DeleteFunc(slices.Clone(all), func(t keptToken) bool { return t.Name == name })
+		if len(left) == len(all) {
+			return nil, fmt.Errorf("there is no join token %q", name)
+		}
+		return left, nil
+	})
+}
+
+// Authenticate is a Method's. The token is not used up before Bind.
+func (j *JoinTokens) Authenticate(_ context.Context, c Credentials) (Caller, error) {
+	rest, ok := strings.CutPrefix(c.Token, JoinPrefix)
+	if !ok {
+		return Caller{}, ErrNotMine
+	}
+	all, err := j.load()
+	if err != nil {
+		return Caller{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	t, err := j.find(all, rest)
+	if err != nil {
+		return Caller{}, err
+	}
+	return Caller{ID: t.ID, By: "join token", Until: t.Expires, Bind: func(public any) error { return j.bind(rest, public) }}, nil
+}
+
+func (j *JoinTokens) find(all []keptToken, text string) (*keptToken, error) {
+	name, secret, _ := strings.Cut(text, ".")
+	i := slices.IndexFunc(all, func(t keptToken) bool { return t.Name == name })
+	if i < 0 || subtle.ConstantTimeCompare(all[i].Hash, hash(secret)) != 1 {
+		return nil, refused("there is no such join token: it was taken away, or has ended long ago")
+	}
+	if now := j.now(); !now.Before(all[i].Expires) {
+		return nil, refused("the join token %s ended at %s; the control plane's clock says %s", name, stamp(all[i].Expires), stamp(now))
+	}
+	return &all[i], nil
+}
+
+// bind uses a token up for a key.
+func (j *JoinTokens) bind(text string, public any) error {
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		return err
+	}
+	key := hash(string(der))
+	return j.change(func(all []keptToken) ([]keptToken, error) {
+		t, err := j.find(all, text) // it may have gone since
+		if err != nil {
+			return nil, err
+		}
+		if t.Key != nil && !bytes.Equal(t.Key, key) {
+			return nil, refused("the join token %s was used at %s already: each admits one machine", t.Name, stamp(t.Used))
+		}
+		if t.Key == nil {
+			t.Key, t.Used = key, j.now().Truncate(time.Second)
+		}
+		return all, nil
+	})
+}
+
+func (j *JoinTokens) load() ([]keptToken, error) {
+	text, err := os.ReadFile(j.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the join tokens: %w", err)
+	}
+	var all []keptToken
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, fmt.Errorf("the join tokens in %s are damaged; restore the file or remove it: %w", j.path, err)
+	}
+	return all, nil
+}
+
+// change rewrites the file while nobody else does; tokens that ended long ago go.
+func (j *JoinTokens) change(do func([]keptToken) ([]keptToken, error)) error {
+	unlock, err := safefile.Lock(filepath.Dir(j.path))
+	if err != nil {
+		return fmt.Errorf("%w: the join tokens: %w", ErrUnavailable, err)
+	}
+	defer unlock()
+	all, err := j.load()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if all, err = do(all); err != nil {
+		return err
+	}
+	old := j.now().Add(-joinMemory)
+	all = slices.DeleteFunc(all, func(t keptToken) bool { return t.Expires.Before(old) })
+	text, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := safefile.Write(j.path, text, 0o600); err != nil {
+		return fmt.Errorf("%w: the join tokens: %w", ErrUnavailable, err)
+	}
+	return nil
+}
