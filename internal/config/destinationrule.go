@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math/big"
 	"time"
 
 	networking "istio.io/api/networking/v1alpha3"
@@ -102,17 +103,31 @@ func checkLoadBalancer(c *check, at *path, lb *networking.LoadBalancerSettings) 
 			cookie := here.key("httpCookie")
 			c.fail(cookie.key("name"), "Missing", "the cookie has no name", "")
 		}
-		if h.GetMaglev() != nil && h.GetMaglev().TableSize > maglevMax {
-			maglev := here.key("maglev")
-			c.fail(maglev.key("tableSize"), "BadNumber", "the table is larger than Envoy takes", fmt.Sprintf("write at most %d", maglevMax))
-		}
+		maglev := here.key("maglev")
+		c.tableSize(maglev.key("tableSize"), h.GetMaglev().GetTableSize())
 	}
 	checkLocality(c, at, lb.LocalityLbSetting)
 	c.duration(at.key("warmupDurationSecs"), lb.WarmupDurationSecs, time.Millisecond) //nolint:staticcheck // deprecated by Istio, still taken
 }
 
-// maglevMax is the limit of envoy.config.cluster.v3.Cluster.MaglevLbConfig.table_size.
-const maglevMax = 5000011
+// tableSize checks the size of a maglev table (envoy.config.cluster.v3.Cluster.MaglevLbConfig.table_size); 0 leaves it to Envoy.
+func (c *check) tableSize(at path, size uint64) {
+	const most = 5000011
+	switch {
+	case size == 0:
+	case size > most:
+		c.fail(at, "BadNumber", fmt.Sprintf("a table of %d is larger than Envoy takes", size), fmt.Sprintf("write a prime number of at most %d; the default is 65537", most))
+	case !big.NewInt(int64(size)).ProbablyPrime(0):
+		c.fail(at, "BadNumber", fmt.Sprintf("%d is not a prime number, which the size of a maglev table must be", size), fmt.Sprintf("write %d; the default is 65537", nextPrime(int64(size))))
+	}
+}
+
+// nextPrime is the smallest prime number above n.
+func nextPrime(n int64) int64 {
+	for n++; !big.NewInt(n).ProbablyPrime(0); n++ { // exact below 2^64
+	}
+	return n
+}
 
 // checkLocality: a traffic distribution is either by shares or by order of failing over.
 func checkLocality(c *check, at *path, l *networking.LocalityLoadBalancerSetting) {

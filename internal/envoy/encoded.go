@@ -60,4 +60,3 @@ func sameErr(a, b error) bool {
 	}
 	return a.Error() == b.Error()
 }
-

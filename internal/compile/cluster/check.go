@@ -2,13 +2,12 @@ package cluster
 
 import (
 	"fmt"
-	"strconv"
 
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/compile/registry"
 	"fairway/internal/config"
-	"fairway/internal/envoy/cluster"
+	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
@@ -110,10 +109,8 @@ func (c check) notYet(field, message string) {
 }
 
 func (c check) hash(field string, port uint32, hash *networking.LoadBalancerSettings_ConsistentHashLB) {
-	if cluster.CheckHash(hash) != nil {
-		c.note(mesh.Error, "TableSize", field+".maglev.tableSize",
-			fmt.Sprintf("%d is no prime number of at most 5000011: proxies would refuse the cluster, they keep what they have", hash.GetMaglev().GetTableSize()),
-			"the default is "+strconv.Itoa(65537))
+	if _, err := route.Hash(hash); err != nil {
+		c.note(mesh.Error, "BadHashKey", field, "proxies would refuse what is hashed, requests are balanced at random: "+err.Error(), "")
 	}
 	if c.service == nil {
 		return

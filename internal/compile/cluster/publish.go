@@ -83,13 +83,16 @@ func encode(c *clusterv3.Cluster, err error) *envoy.Encoded {
 
 // known says whether an error is one that check.go notes, once for all layers.
 func known(err error) bool {
-	return errors.Is(err, cluster.ErrCredential) || errors.Is(err, cluster.ErrTableSize)
+	return errors.Is(err, cluster.ErrCredential)
 }
 
 // refused is the problem of a cluster that Envoy's own rules do not let pass; it lies in the rule where there is one.
 func (t *Target) refused(key mesh.ClusterKey, err error) mesh.Problem {
 	p := mesh.Problem{Object: t.Rule, Field: "spec.trafficPolicy", Code: "Refused", Severity: mesh.Error,
 		Message: fmt.Sprintf("proxies would refuse cluster %s, they keep what they have: %v", key, err)}
+	if key.Subset != "" {
+		p.Field = "spec.subsets"
+	}
 	if t.Rule.Name == "" {
 		p.Object, p.Field = t.Service.Origin, ""
 	}

@@ -17,6 +17,9 @@ import (
 	"fairway/internal/envoy"
 )
 
+// SecretsCluster is the static cluster of Params.SecretsSocket.
+const SecretsCluster = "sds-grpc"
+
 // XDSCluster is the static cluster that every ADS stream goes through. Istio's dashboards know it by this name.
 const XDSCluster = "xds-grpc"
 
@@ -35,7 +38,7 @@ func Build(p Params) (*bootstrapv3.Bootstrap, error) {
 		Node:             node,
 		DynamicResources: dynamicResources(),
 		StaticResources: &bootstrapv3.Bootstrap_StaticResources{
-			Clusters: []*clusterv3.Cluster{xdsCluster(p.Discovery, p.ConnectTimeout)},
+			Clusters: staticClusters(p), Listeners: staticListeners(p),
 		},
 		Admin: &bootstrapv3.Admin{
 			Address: socketAddress(p.Admin),
@@ -48,14 +51,50 @@ func Build(p Params) (*bootstrapv3.Bootstrap, error) {
 		LayeredRuntime:      runtime,
 		OverloadManager:     overload(),
 	}
-	if p.Prometheus.Port != 0 {
-		b.StaticResources.Clusters = append(b.StaticResources.Clusters, adminCluster(p.Admin))
-		b.StaticResources.Listeners = []*listenerv3.Listener{prometheusListener(p.Prometheus)}
+	if err := checkSockets(p); err != nil {
+		return nil, err
 	}
 	if err := b.ValidateAll(); err != nil {
 		return nil, fmt.Errorf("build bootstrap: %w", err)
 	}
 	return b, nil
+}
+
+func staticClusters(p Params) []*clusterv3.Cluster {
+	out := []*clusterv3.Cluster{xdsCluster(p)}
+	if p.SecretsSocket != "" {
+		out = append(out, secretsCluster(p.SecretsSocket))
+	}
+	if p.Prometheus.Port != 0 {
+		out = append(out, localCluster(prometheusCluster, p.Admin))
+	}
+	if p.Ready.Port != 0 {
+		out = append(out, localCluster(agentCluster, p.Status))
+	}
+	return out
+}
+
+func staticListeners(p Params) []*listenerv3.Listener {
+	var out []*listenerv3.Listener
+	if p.Prometheus.Port != 0 {
+		out = append(out, pageListener("prometheus", p.Prometheus, "/stats/prometheus", prometheusCluster))
+	}
+	if p.Ready.Port != 0 {
+		out = append(out, pageListener("readiness", p.Ready, "/healthz/ready", agentCluster))
+	}
+	return out
+}
+
+// longestSocket is how long a unix socket's path may be, its final zero counted (sockaddr_un.sun_path).
+const longestSocket = 108
+
+func checkSockets(p Params) error {
+	for _, path := range []string{p.DiscoverySocket, p.SecretsSocket} {
+		if len(path) >= longestSocket {
+			return fmt.Errorf("build bootstrap: the socket's path %s is longer than the %d bytes that the system allows; choose a shorter folder", path, longestSocket-1)
+		}
+	}
+	return nil
 }
 
 // JSON renders a bootstrap as Envoy reads it from a file whose name ends in .json. Equal messages may differ in white space.

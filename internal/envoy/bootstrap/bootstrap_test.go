@@ -42,8 +42,16 @@ func router() Params {
 	return p
 }
 
+// relayed is a proxy whose agent stands between it and the control plane.
+func relayed() Params {
+	p := sidecar()
+	p.DiscoverySocket, p.SecretsSocket = "/var/run/fairway/xds.sock", "/var/run/fairway/sds.sock"
+	p.Ready, p.Status = HostPort{"0.0.0.0", 15021}, HostPort{"127.0.0.1", 15020}
+	return p
+}
+
 func TestGolden(t *testing.T) {
-	for name, p := range map[string]Params{"sidecar": sidecar(), "router": router()} {
+	for name, p := range map[string]Params{"sidecar": sidecar(), "router": router(), "relayed": relayed()} {
 		t.Run(name, func(t *testing.T) {
 			got := render(t, p)
 			file := filepath.Join("testdata", name+".json")
@@ -89,6 +97,7 @@ func TestRefused(t *testing.T) {
 	for name, change := range map[string]func(*Params){
 		"node metadata":  func(p *Params) { p.Node.Metadata = map[string]any{"X": struct{}{}} },
 		"Address":        func(p *Params) { p.Admin.Host = "" },
+		"longer than":    func(p *Params) { p.SecretsSocket = "/" + strings.Repeat("x", 107) },
 		"runtime values": func(p *Params) { p.Runtime = map[string]string{"a": "\xff"} },
 	} {
 		p := sidecar()

@@ -17,36 +17,64 @@ import (
 // protocolOptions is the key of HttpProtocolOptions in Cluster.typed_extension_protocol_options.
 const protocolOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
-// xdsCluster is the control plane. A dead connection is noticed within 40 seconds: by HTTP/2 pings where the network
+// xdsCluster is the control plane, or the relay that speaks for it. A dead connection is noticed within 40 seconds: by HTTP/2 pings where the network
 // swallows packets, by TCP keepalive where a middlebox forgets idle flows.
-func xdsCluster(at HostPort, timeout time.Duration) *clusterv3.Cluster {
+func xdsCluster(p Params) *clusterv3.Cluster {
+	timeout := p.ConnectTimeout
 	if timeout == 0 {
 		timeout = time.Second
 	}
-	c := staticCluster(XDSCluster, at)
-	c.ConnectTimeout = durationpb.New(timeout)
-	c.UpstreamConnectionOptions = &clusterv3.UpstreamConnectionOptions{
-		TcpKeepalive: &corev3.TcpKeepalive{KeepaliveTime: wrapperspb.UInt32(300)},
+	c := pipeCluster(XDSCluster, p.DiscoverySocket)
+	if p.DiscoverySocket == "" {
+		c = staticCluster(XDSCluster, p.Discovery)
+		c.UpstreamConnectionOptions = &clusterv3.UpstreamConnectionOptions{
+			TcpKeepalive: &corev3.TcpKeepalive{KeepaliveTime: wrapperspb.UInt32(300)},
+		}
 	}
-	c.TypedExtensionProtocolOptions = map[string]*anypb.Any{protocolOptions: envoy.Any(&httpv3.HttpProtocolOptions{
+	c.ConnectTimeout = durationpb.New(timeout)
+	c.TypedExtensionProtocolOptions = http2(&corev3.KeepaliveSettings{
+		Interval: durationpb.New(30 * time.Second),
+		Timeout:  durationpb.New(10 * time.Second),
+	})
+	return c
+}
+
+// secretsCluster is the agent's server of certificates.
+func secretsCluster(socket string) *clusterv3.Cluster {
+	c := pipeCluster(SecretsCluster, socket)
+	c.ConnectTimeout = durationpb.New(time.Second)
+	c.TypedExtensionProtocolOptions = http2(nil)
+	return c
+}
+
+func http2(pings *corev3.KeepaliveSettings) map[string]*anypb.Any {
+	return map[string]*anypb.Any{protocolOptions: envoy.Any(&httpv3.HttpProtocolOptions{
 		UpstreamProtocolOptions: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{
 			ExplicitHttpConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig{
 				ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{
-					Http2ProtocolOptions: &corev3.Http2ProtocolOptions{ConnectionKeepalive: &corev3.KeepaliveSettings{
-						Interval: durationpb.New(30 * time.Second),
-						Timeout:  durationpb.New(10 * time.Second),
-					}},
+					Http2ProtocolOptions: &corev3.Http2ProtocolOptions{ConnectionKeepalive: pings},
 				},
 			},
 		},
 	})}
+}
+
+// The clusters behind static listeners: Envoy's own administration, and the agent's status port.
+const (
+	prometheusCluster = "prometheus_stats"
+	agentCluster      = "agent"
+)
+
+// localCluster lets a listener reach what listens on this machine.
+func localCluster(name string, at HostPort) *clusterv3.Cluster {
+	c := staticCluster(name, at)
+	c.ConnectTimeout = durationpb.New(250 * time.Millisecond)
 	return c
 }
 
-// adminCluster lets a listener reach the proxy's own administration.
-func adminCluster(at HostPort) *clusterv3.Cluster {
-	c := staticCluster("prometheus_stats", at)
-	c.ConnectTimeout = durationpb.New(250 * time.Millisecond)
+func pipeCluster(name, socket string) *clusterv3.Cluster {
+	c := oneHost(name, &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: socket}}})
+	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
 	return c
 }
 
@@ -55,14 +83,19 @@ func staticCluster(name string, at HostPort) *clusterv3.Cluster {
 	if at.isIP() {
 		kind = clusterv3.Cluster_STATIC
 	}
+	c := oneHost(name, socketAddress(at))
+	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: kind}
+	c.DnsLookupFamily = clusterv3.Cluster_ALL
+	return c
+}
+
+func oneHost(name string, address *corev3.Address) *clusterv3.Cluster {
 	return &clusterv3.Cluster{
-		Name:                 name,
-		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: kind},
-		DnsLookupFamily:      clusterv3.Cluster_ALL,
+		Name: name,
 		LoadAssignment: &endpointv3.ClusterLoadAssignment{
 			ClusterName: name,
 			Endpoints: []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{{
-				HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: socketAddress(at)}},
+				HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: address}},
 			}}}},
 		},
 	}

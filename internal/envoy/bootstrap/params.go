@@ -12,9 +12,18 @@ import (
 type Params struct {
 	Node      Node
 	Discovery HostPort // plaintext xDS server
-	Admin     HostPort // an IP address: Envoy does not resolve names here
+	// DiscoverySocket is the unix socket of an xDS server on this machine; where it is set, Discovery is not used.
+	DiscoverySocket string
+	// SecretsSocket is the unix socket of a server of certificates and keys (SDS), which configuration may name as cluster SecretsCluster; empty: there is none,
+	// and a cluster that names it never finishes warming.
+	SecretsSocket string
+	Admin         HostPort // an IP address: Envoy does not resolve names here
 	// Prometheus is where /stats/prometheus is served without the rest of the administration; a zero port: nowhere.
 	Prometheus HostPort
+	// Ready is where /healthz/ready is served to others, answered at Status; a zero port: nowhere.
+	Ready HostPort
+	// Status is the agent's own port on this machine. It is needed where Ready is set.
+	Status HostPort
 	// Stats limits which statistics exist. The zero value keeps all of them.
 	Stats StatsMatcher
 	// ConnectTimeout bounds one connection attempt to Discovery; 0 means one second.

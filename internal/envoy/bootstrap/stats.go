@@ -30,6 +30,9 @@ var statsTags = [...][2]string{
 	{"response_code_class", `_rq(_(\dxx))$`},
 }
 
+// alwaysCounted ends the statistics by which a drain tells when the last connection has gone.
+const alwaysCounted = ".downstream_cx_active"
+
 // alwaysKept are prefixes of statistics without which a proxy cannot be judged at all.
 var alwaysKept = [...]string{"server.", "cluster_manager.", "listener_manager.", "cluster." + XDSCluster, "control_plane."}
 
@@ -51,7 +54,7 @@ func inclusions(m StatsMatcher) *matcherv3.ListStringMatcher {
 	for _, prefix := range append(alwaysKept[:], m.Prefixes...) {
 		list.Patterns = append(list.Patterns, &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: prefix}})
 	}
-	for _, suffix := range m.Suffixes {
+	for _, suffix := range append([]string{alwaysCounted}, m.Suffixes...) {
 		list.Patterns = append(list.Patterns, &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Suffix{Suffix: suffix}})
 	}
 	for _, expr := range m.Regexps {
@@ -62,16 +65,20 @@ func inclusions(m StatsMatcher) *matcherv3.ListStringMatcher {
 	return list
 }
 
-// prometheusListener serves the administration's /stats/prometheus and nothing else of it.
-func prometheusListener(at HostPort) *listenerv3.Listener {
+// pageListener serves one page of a cluster and nothing else of it.
+func pageListener(name string, at HostPort, page, cluster string) *listenerv3.Listener {
+	statPrefix := name
+	if name == "prometheus" {
+		statPrefix = "stats" // as istio-proxy calls it
+	}
 	manager := &hcmv3.HttpConnectionManager{
-		StatPrefix: "stats",
+		StatPrefix: statPrefix,
 		RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{
 			VirtualHosts: []*routev3.VirtualHost{{
-				Name: "stats", Domains: []string{"*"},
+				Name: name, Domains: []string{"*"},
 				Routes: []*routev3.Route{{
-					Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/stats/prometheus"}},
-					Action: &routev3.Route_Route{Route: &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: "prometheus_stats"}}},
+					Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: page}},
+					Action: &routev3.Route_Route{Route: &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster}}},
 				}},
 			}},
 		}},
@@ -81,7 +88,7 @@ func prometheusListener(at HostPort) *listenerv3.Listener {
 		}},
 	}
 	return &listenerv3.Listener{
-		Name:    "prometheus",
+		Name:    name,
 		Address: socketAddress(at),
 		FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{
 			Name:       "envoy.filters.network.http_connection_manager",

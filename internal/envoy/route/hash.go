@@ -6,8 +6,9 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// Hash says what of a request a consistent-hash load balancer goes by (ConsistentHashLB.hash_key); nil where there is none.
-func Hash(lb *networking.LoadBalancerSettings_ConsistentHashLB) []*routev3.RouteAction_HashPolicy {
+// Hash says what of a request a consistent-hash load balancer goes by (ConsistentHashLB.hash_key); nil where there is none. A key that Envoy would
+// refuse is an error: without it requests are balanced at random, with it none would be.
+func Hash(lb *networking.LoadBalancerSettings_ConsistentHashLB) ([]*routev3.RouteAction_HashPolicy, error) {
 	out := &routev3.RouteAction_HashPolicy{}
 	switch k := lb.GetHashKey().(type) {
 	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName:
@@ -16,18 +17,18 @@ func Hash(lb *networking.LoadBalancerSettings_ConsistentHashLB) []*routev3.Route
 		out.PolicySpecifier = &routev3.RouteAction_HashPolicy_Cookie_{Cookie: cookie(k.HttpCookie)}
 	case *networking.LoadBalancerSettings_ConsistentHashLB_UseSourceIp:
 		if !k.UseSourceIp {
-			return nil
+			return nil, nil
 		}
 		out.PolicySpecifier = &routev3.RouteAction_HashPolicy_ConnectionProperties_{ConnectionProperties: &routev3.RouteAction_HashPolicy_ConnectionProperties{SourceIp: true}}
 	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpQueryParameterName:
 		out.PolicySpecifier = &routev3.RouteAction_HashPolicy_QueryParameter_{QueryParameter: &routev3.RouteAction_HashPolicy_QueryParameter{Name: k.HttpQueryParameterName}}
 	default:
-		return nil
+		return nil, nil
 	}
-	if out.ValidateAll() != nil {
-		return nil
+	if err := out.ValidateAll(); err != nil {
+		return nil, err
 	}
-	return []*routev3.RouteAction_HashPolicy{out}
+	return []*routev3.RouteAction_HashPolicy{out}, nil
 }
 
 func cookie(in *networking.LoadBalancerSettings_ConsistentHashLB_HTTPCookie) *routev3.RouteAction_HashPolicy_Cookie {

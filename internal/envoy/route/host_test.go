@@ -96,27 +96,39 @@ func TestMergePutsCatchAllLast(t *testing.T) {
 }
 
 func TestHash(t *testing.T) {
+	hash := func(lb *networking.LoadBalancerSettings_ConsistentHashLB) []*routev3.RouteAction_HashPolicy {
+		p, err := Hash(lb)
+		if err != nil {
+			t.Error(err)
+		}
+		return p
+	}
 	byHeader := (&networking.LoadBalancerSettings_ConsistentHashLB{HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName{HttpHeaderName: "x-user"}})
 	bySource := (&networking.LoadBalancerSettings_ConsistentHashLB{HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_UseSourceIp{UseSourceIp: true}})
 	byQuery := (&networking.LoadBalancerSettings_ConsistentHashLB{HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpQueryParameterName{HttpQueryParameterName: "q"}})
 	byCookie := (&networking.LoadBalancerSettings_ConsistentHashLB{HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpCookie{
 		HttpCookie: &networking.LoadBalancerSettings_ConsistentHashLB_HTTPCookie{Name: "user", Path: "/"}}})
-	if got := Hash(byHeader); len(got) != 1 || got[0].GetHeader().GetHeaderName() != "x-user" {
+	if got := hash(byHeader); len(got) != 1 || got[0].GetHeader().GetHeaderName() != "x-user" {
 		t.Error("header", got)
 	}
-	if got := Hash(bySource); len(got) != 1 || !got[0].GetConnectionProperties().GetSourceIp() {
+	if got := hash(bySource); len(got) != 1 || !got[0].GetConnectionProperties().GetSourceIp() {
 		t.Error("source", got)
 	}
-	if got := Hash(byQuery); len(got) != 1 || got[0].GetQueryParameter().GetName() != "q" {
+	if got := hash(byQuery); len(got) != 1 || got[0].GetQueryParameter().GetName() != "q" {
 		t.Error("query", got)
 	}
-	if got := Hash(byCookie); len(got) != 1 || got[0].GetCookie().GetName() != "user" || got[0].GetCookie().GetPath() != "/" {
+	if got := hash(byCookie); len(got) != 1 || got[0].GetCookie().GetName() != "user" || got[0].GetCookie().GetPath() != "/" {
 		t.Error("cookie", got)
 	}
-	if Hash(nil) != nil || Hash((&networking.LoadBalancerSettings_ConsistentHashLB{HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName{}})) != nil {
+	if hash(nil) != nil {
 		t.Error("a hash of nothing")
 	}
-	if got := addHash(Hash(byHeader), append(Hash(byHeader), Hash(bySource)...)); len(got) != 2 {
+	for _, name := range []string{"", "bad\nname"} {
+		if got, err := Hash(&networking.LoadBalancerSettings_ConsistentHashLB{HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName{HttpHeaderName: name}}); got != nil || err == nil {
+			t.Errorf("a header named %q: %v, %v", name, got, err)
+		}
+	}
+	if got := addHash(hash(byHeader), append(hash(byHeader), hash(bySource)...)); len(got) != 2 {
 		t.Error("joined", got)
 	}
 }
