@@ -3,7 +3,6 @@ package envoy
 import (
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 
 	"fairway/test/envoy/live"
@@ -15,8 +14,6 @@ func balancing() []feature {
 		{"consistent hash of a header", hashHeader},
 		{"consistent hash of a cookie", hashCookie},
 		{"consistent hash of a query parameter", hashQuery},
-		{"connection pool overflow", overflow},
-		{"outlier detection", outlier},
 		{"settings by port", portLevel},
 	}
 }
@@ -77,59 +74,6 @@ func hashCookie(t *testing.T, m *live.Mesh) {
 	}
 	for range 5 {
 		wantServer(t, live.Send(t, with(from(m, host), "cookie", "seat="+cookie.Value)), first.Echo.Server)
-	}
-}
-
-// overflow: with one connection and one pending request allowed, a third request at once is refused.
-func overflow(t *testing.T, m *live.Mesh) {
-	b := m.Backend(t, "overflow")
-	m.Apply(t, service("overflow.test", "overflow")+destination("overflow.test", `  trafficPolicy:
-    connectionPool: {tcp: {maxConnections: 1}, http: {http1MaxPendingRequests: 1, maxRequestsPerConnection: 1}}
-`)+virtual("overflow.test", `
-  http:
-  - retries: {attempts: 0}
-    route: [{destination: {host: overflow.test}}]
-`))
-	load := live.StartBlocked(t, 6, with(from(m, "overflow.test"), "x-do", "hang"))
-	for range 4 {
-		r := load.Next(t)
-		wantStatus(t, r, 503)
-		if r.Header.Get("x-envoy-overloaded") != "true" && !strings.Contains(r.Body, "overflow") {
-			t.Errorf("refused for another reason: %v %q", r.Header, r.Body)
-		}
-	}
-	b.Await(t, func(live.Echo) bool { return true })
-	if n := b.Count(); n != 1 {
-		t.Errorf("%d requests reached a backend that is allowed one connection", n)
-	}
-}
-
-// outlier: an endpoint that keeps failing is taken out, and the others serve alone.
-func outlier(t *testing.T, m *live.Mesh) {
-	m.Backend(t, "outlier-good")
-	bad := m.Backend(t, "outlier-bad")
-	bad.FailNext(1 << 40)
-	m.Apply(t, service("outlier.test", "outlier-good", "outlier-bad")+destination("outlier.test", `  trafficPolicy:
-    loadBalancer: {simple: ROUND_ROBIN}
-    outlierDetection: {consecutive5xxErrors: 3, interval: 1s, baseEjectionTime: 300s, maxEjectionPercent: 100}
-`)+virtual("outlier.test", `
-  http:
-  - retries: {attempts: 0}
-    route: [{destination: {host: outlier.test}}]
-`))
-	before := live.Tally(t, 20, from(m, "outlier.test"))
-	if before["Service Unavailable"] == 0 {
-		t.Errorf("the bad endpoint was never asked: %v", before)
-	}
-	bads := m.Addr("outlier-bad", live.Backing)
-	live.Eventually(t, func() error { // the proxy's workers count, its main thread ejects
-		if flags := m.Envoy(client).Hosts(t, "outbound|8000||outlier.test")[bads]; !strings.Contains(flags, "failed_outlier_check") {
-			return fmt.Errorf("the bad endpoint is %s", flags)
-		}
-		return nil
-	})
-	if got := live.Tally(t, 20, from(m, "outlier.test")); got["outlier-good"] != 20 {
-		t.Errorf("after its ejection the bad endpoint still answers: %v", got)
 	}
 }
 

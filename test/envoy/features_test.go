@@ -23,7 +23,7 @@ const (
 
 func features() []feature {
 	var all []feature
-	for _, area := range [][]feature{routing(), matching(), shaping(), disturbing(), naming(), entries(), connections(), balancing(), securing(), scoping(), entering(), endpoints()} {
+	for _, area := range [][]feature{routing(), matching(), shaping(), disturbing(), naming(), entries(), connections(), balancing(), guarding(), securing(), scoping(), entering(), endpoints()} {
 		all = append(all, area...)
 	}
 	return all

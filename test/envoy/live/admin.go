@@ -155,3 +155,17 @@ func (p *Plane) check(t testing.TB) {
 		}
 	}
 }
+
+// AwaitStatIs waits until the one statistic whose name matches a regular expression has a value.
+func (e *Envoy) AwaitStatIs(t testing.TB, filter string, want int64) {
+	t.Helper()
+	Eventually(t, func() error {
+		got := e.Stats(t, filter)
+		for _, v := range got {
+			if len(got) == 1 && v == want {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s: %s is %v, want one that is %d", e.Name, filter, got, want)
+	})
+}

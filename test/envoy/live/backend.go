@@ -37,6 +37,7 @@ type Backend struct {
 
 	count atomic.Int64
 	fail  atomic.Int64 // this many requests more are answered 503
+	code  atomic.Int64 // status of all answers; 0: 200
 
 	mu   sync.Mutex
 	last []Echo // of the last requests
@@ -113,6 +114,9 @@ func (b *Backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.note(echo)
 	w.Header().Set("x-server", b.Name)
 	status := http.StatusOK
+	if code := b.code.Load(); code != 0 {
+		status = int(code)
+	}
 	if b.fail.Add(-1) >= 0 {
 		status = http.StatusServiceUnavailable
 	}
@@ -161,3 +165,6 @@ func (b *Backend) Await(t testing.TB, want func(Echo) bool) Echo {
 		}
 	}
 }
+
+// Answer has every request from now on answered with a status.
+func (b *Backend) Answer(status int) { b.code.Store(int64(status)) }
