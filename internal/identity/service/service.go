@@ -1,0 +1,181 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	security "istio.io/api/security/v1alpha1"
+
+	"fairway/internal/identity"
+	"fairway/internal/identity/authn"
+	"fairway/internal/identity/ca"
+)
+
+// Service signs certificates for those who call. All fields but Metrics are needed; they are not changed once it serves.
+type Service struct {
+	security.UnimplementedIstioCertificateServiceServer
+
+	CA      *ca.CA
+	Callers authn.Method
+	Limits  *authn.Limits
+	Audit   *slog.Logger // one line for each decision
+	Metrics *Metrics     // nil: nothing is counted
+}
+
+// impersonation is the field of a request's metadata by which Istio's node agents ask on behalf of others.
+const impersonation = "ImpersonatedIdentity"
+
+// CreateCertificate answers a request with a certificate for the caller's own identity: the chain, leaf first, and as the last element everything to believe.
+func (s *Service) CreateCertificate(ctx context.Context, r *security.IstioCertificateRequest) (*security.IstioCertificateResponse, error) {
+	d := decision{start: time.Now()}
+	out, err := s.decide(ctx, r, &d)
+	s.Metrics.decided(d, err)
+	d.log(s.Audit, err)
+	if err != nil {
+		return nil, err
+	}
+	return &security.IstioCertificateResponse{CertChain: append(split(string(out.Chain)), string(out.Roots))}, nil
+}
+
+// decision is what is known of a request so far; it becomes a line of the audit log.
+type decision struct {
+	start  time.Time
+	addr   netip.Addr
+	caller authn.Caller
+	step   step // where it was refused
+	signed ca.Certificate
+}
+
+// step names what refused a request, for the metrics.
+type step string
+
+const (
+	authentication step = "authentication"
+	limits         step = "limits"
+	idExtraction   step = "impersonation"
+	parsing        step = "request"
+	signing        step = "signing"
+)
+
+func (s *Service) decide(ctx context.Context, r *security.IstioCertificateRequest, d *decision) (ca.Certificate, error) {
+	shown := authn.FromContext(ctx)
+	d.addr, d.step = shown.Addr, limits
+	if !s.Limits.Address(shown.Addr) {
+		return ca.Certificate{}, status.Errorf(codes.ResourceExhausted, "too many requests from %s; try again in a few seconds", shown.Addr)
+	}
+	d.step = authentication
+	caller, err := s.Callers.Authenticate(ctx, shown)
+	if err != nil {
+		return ca.Certificate{}, Status(err)
+	}
+	d.caller, d.step = caller, limits
+	if !s.Limits.Identity(caller.ID) {
+		return ca.Certificate{}, status.Errorf(codes.ResourceExhausted, "too many requests by %s; try again in a few seconds", caller.ID)
+	}
+	d.step = idExtraction
+	if other := r.GetMetadata().GetFields()[impersonation].GetStringValue(); other != "" && other != caller.ID.String() {
+		return ca.Certificate{}, status.Errorf(codes.PermissionDenied, "%s asks for a certificate of %s: each workload gets its own identity's alone, and this control plane lets nobody ask for others", caller.ID, other)
+	}
+	return s.sign(r, d)
+}
+
+func (s *Service) sign(r *security.IstioCertificateRequest, d *decision) (ca.Certificate, error) {
+	d.step = parsing
+	csr, err := ca.ParseRequest([]byte(r.GetCsr()))
+	if err != nil {
+		return ca.Certificate{}, status.Error(codes.InvalidArgument, err.Error())
+	}
+	d.step = authentication
+	if d.caller.Bind != nil {
+		if err := d.caller.Bind(csr.PublicKey); err != nil {
+			return ca.Certificate{}, Status(err)
+		}
+	}
+	d.step = signing
+	ttl, err := life(r.GetValidityDuration())
+	if err != nil {
+		return ca.Certificate{}, err
+	}
+	d.signed, err = s.CA.Sign(csr, ca.Grant{ID: d.caller.ID, TTL: ttl})
+	switch {
+	case errors.Is(err, ca.ErrRequest):
+		return ca.Certificate{}, status.Error(codes.InvalidArgument, err.Error())
+	case err != nil:
+		return ca.Certificate{}, status.Error(codes.Internal, err.Error())
+	}
+	return d.signed, nil
+}
+
+// life reads seconds; what does not fit into a duration is more than any authority gives.
+func life(seconds int64) (time.Duration, error) {
+	const most = int64(100 * 365 * 24 * time.Hour / time.Second)
+	if seconds < 0 || seconds > most {
+		return 0, status.Errorf(codes.InvalidArgument, "validity_duration: %d seconds", seconds)
+	}
+	return time.Duration(seconds) * time.Second, nil
+}
+
+// Status turns an error of authn into a gRPC status that agents act on: Unauthenticated will fail again, Unavailable may not.
+func Status(err error) error {
+	switch {
+	case errors.Is(err, authn.ErrUnavailable) && !errors.Is(err, authn.ErrRefused):
+		return status.Error(codes.Unavailable, err.Error())
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return status.FromContextError(err).Err()
+	}
+	return status.Error(codes.Unauthenticated, err.Error())
+}
+
+// log writes the decision. What stands in it names who, where and what, and no credentials.
+func (d *decision) log(to *slog.Logger, err error) {
+	fields := []slog.Attr{slog.String("address", text(d.addr)), slog.String("identity", d.caller.ID.String()), slog.String("by", d.caller.By)}
+	took := slog.Float64("ms", float64(time.Since(d.start).Microseconds())/1000)
+	if err != nil {
+		st, _ := status.FromError(err)
+		fields = append(fields, slog.String("step", string(d.step)), slog.String("code", st.Code().String()), slog.String("reason", st.Message()), took)
+		to.LogAttrs(context.Background(), slog.LevelWarn, "certificate refused", fields...)
+		return
+	}
+	leaf := d.signed.Leaf
+	fields = append(fields, slog.String("serial", leaf.SerialNumber.Text(16)), slog.Time("ends", leaf.NotAfter), took)
+	to.LogAttrs(context.Background(), slog.LevelInfo, "certificate issued", fields...)
+}
+
+func text(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
+}
+
+// split takes PEM blocks apart, one string each, as the response lists them.
+func split(chain string) []string {
+	const end = "-----END CERTIFICATE-----\n"
+	var out []string
+	for _, block := range strings.SplitAfter(chain, end) {
+		if block != "" {
+			out = append(out, block)
+		}
+	}
+	return out
+}
+
+// NodeMismatch says that a proxy calls itself what its credentials do not prove; nil where they agree. A node that names no service account is its
+// namespace's.
+func NodeMismatch(caller identity.ID, namespace, serviceAccount string) error {
+	if caller.Namespace == namespace && (serviceAccount == "" || caller.ServiceAccount == serviceAccount) {
+		return nil
+	}
+	said := namespace
+	if serviceAccount != "" {
+		said += "/" + serviceAccount
+	}
+	return status.Error(codes.PermissionDenied, fmt.Sprintf("the node says that it is %s, but its credentials are those of %s: a proxy may only be itself; correct POD_NAMESPACE and SERVICE_ACCOUNT, or its token", said, caller))
+}

@@ -1,0 +1,85 @@
+package service
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"fairway/internal/identity/ca"
+)
+
+// Serving is how the control plane shows itself to agents: TLS 1.3, with a certificate of its own authority or one from files. Clients may show a
+// certificate; whether it is good is authn's to say, in words that reach the agent.
+type Serving struct {
+	CA    *ca.CA
+	Names []string // DNS names and IP addresses in a certificate of the authority's
+	// CertFile and KeyFile hold a certificate to use in place of one of the authority's; they are read again when they change.
+	CertFile, KeyFile string
+	Now               func() time.Time
+	Log               *slog.Logger
+
+	mu     sync.Mutex
+	cert   *tls.Certificate
+	issuer string    // serial number of the authority's certificate that signed cert
+	stamp  time.Time // of the files that cert was read from
+}
+
+// Config makes the certificate, so that what cannot work fails the start, and returns the configuration for a listener.
+func (s *Serving) Config() (*tls.Config, error) {
+	if _, err := s.certificate(); err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		MinVersion:     tls.VersionTLS13,
+		ClientAuth:     tls.RequestClientCert,
+		NextProtos:     []string{"h2"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.certificate() },
+		// A resumed session would carry the client's certificate of long ago.
+		SessionTicketsDisabled: true,
+	}, nil
+}
+
+func (s *Serving) certificate() (*tls.Certificate, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.CertFile != "" {
+		return s.fromFiles()
+	}
+	signs := s.CA.Status().Signs.Serial
+	if s.cert != nil && s.issuer == signs && s.Now().Before(s.cert.Leaf.NotBefore.Add(s.cert.Leaf.NotAfter.Sub(s.cert.Leaf.NotBefore)/2)) {
+		return s.cert, nil
+	}
+	cert, err := s.CA.ServerCertificate(s.Names)
+	if err != nil {
+		if s.cert != nil {
+			s.Log.Error("the control plane's own certificate is not renewed; the one before stays", "ends", s.cert.Leaf.NotAfter, "error", err)
+			return s.cert, nil
+		}
+		return nil, fmt.Errorf("the control plane's own certificate: %w", err)
+	}
+	s.cert, s.issuer = cert, signs
+	return cert, nil
+}
+
+// fromFiles reads the files when they have changed; half-replaced ones leave what was.
+func (s *Serving) fromFiles() (*tls.Certificate, error) {
+	info, err := os.Stat(s.CertFile)
+	if err == nil && s.cert != nil && info.ModTime().Equal(s.stamp) {
+		return s.cert, nil
+	}
+	if err == nil {
+		var cert tls.Certificate
+		if cert, err = tls.LoadX509KeyPair(s.CertFile, s.KeyFile); err == nil {
+			s.cert, s.stamp = &cert, info.ModTime()
+			return s.cert, nil
+		}
+	}
+	if s.cert != nil {
+		s.Log.Error("the control plane's certificate files cannot be used; what they held before stays", "error", err)
+		return s.cert, nil
+	}
+	return nil, fmt.Errorf("the control plane's certificate: --tlsCertFile %s, --tlsKeyFile %s: %w", s.CertFile, s.KeyFile, err)
+}
