@@ -72,11 +72,16 @@ func ValidateTrustDomain(s string) error {
 		return fmt.Errorf("%w: trust domain %q has %d bytes; want 1 to %d", ErrInvalid, s, len(s), maxTrustDomain)
 	}
 	for _, c := range s {
-		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_') {
+		if !plain(c) {
 			return fmt.Errorf("%w: trust domain %q holds %q; want lower-case letters, digits, dots, dashes and underscores", ErrInvalid, s, c)
 		}
 	}
 	return nil
+}
+
+// plain says whether a character may stand in a trust domain.
+func plain(c rune) bool {
+	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_'
 }
 
 // validateSegment checks a part of the path (SPIFFE-ID, section 2.2).
@@ -85,7 +90,7 @@ func validateSegment(what, s string) error {
 		return fmt.Errorf("%w: %s %q", ErrInvalid, what, s)
 	}
 	for _, c := range s {
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_') {
+		if !plain(c) && (c < 'A' || c > 'Z') {
 			return fmt.Errorf("%w: %s %q holds %q; want letters, digits, dots, dashes and underscores", ErrInvalid, what, s, c)
 		}
 	}

@@ -32,7 +32,7 @@ func (f *keyFile) VerifySignature(_ context.Context, token string) ([]byte, erro
 	for _, a := range algorithms {
 		allowed = append(allowed, jose.SignatureAlgorithm(a))
 	}
-	signed, err := jose.ParseSigned(token, allowed)
+	signed, err := jose.ParseSignedCompact(token, allowed)
 	if err != nil {
 		return nil, err
 	}

@@ -199,7 +199,7 @@ func equalCRL(a, b []*x509.RevocationList) bool {
 // watch tells when something in a folder has changed, a moment after the last change, so that a set of files is read once. A folder that is not there is
 // not watched: Run looks at it from time to time.
 func watch(dir string, log *slog.Logger) (changed <-chan struct{}, stop func(), err error) {
-	if _, err := os.Stat(dir); dir == "" || err != nil {
+	if info, _ := os.Stat(dir); dir == "" || info == nil {
 		return nil, func() {}, nil
 	}
 	w, err := fsnotify.NewWatcher()

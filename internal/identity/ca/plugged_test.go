@@ -9,7 +9,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"fmt"
 	"log/slog"
 	"math/big"
 	"os"
@@ -283,6 +282,6 @@ func TestFilesAreWatched(t *testing.T) {
 type lines chan string
 
 func (l lines) Write(p []byte) (int, error) {
-	l <- fmt.Sprintf("%s", p)
+	l <- string(p)
 	return len(p), nil
 }

@@ -28,7 +28,11 @@ func keyIn(t *testing.T, text []byte) *big.Int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return k.(*ecdsa.PrivateKey).D
+	secret, err := k.(*ecdsa.PrivateKey).Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return new(big.Int).SetBytes(secret)
 }
 
 // workload holds what it was last given and renews at half of its certificate's life.
