@@ -50,6 +50,12 @@ func (m *Mesh) Backend(t testing.TB, name string) *Backend {
 	return m.serve(t, name, m.Addr(name, Backing), nil)
 }
 
+// BackendAt starts one at any address and port of this machine.
+func (m *Mesh) BackendAt(t testing.TB, name, address string) *Backend {
+	t.Helper()
+	return m.serve(t, name, address, nil)
+}
+
 // BackendOnLocalhost starts one at a port of 127.0.0.1 that the system chooses, and returns the port.
 func (m *Mesh) BackendOnLocalhost(t testing.TB, name string) (port int) {
 	t.Helper()

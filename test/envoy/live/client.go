@@ -23,6 +23,7 @@ type Request struct {
 	Header map[string]string
 	HTTP2  bool        // cleartext HTTP/2 with prior knowledge
 	TLS    *tls.Config // HTTPS; its ServerName is the server name sent
+	Mark   Mark        // whose connection it is, where the kernel redirects
 }
 
 // Reply is what came back.
@@ -70,7 +71,7 @@ func newClient(r Request) *client {
 	t := &http.Transport{
 		TLSClientConfig: r.TLS, Protocols: new(http.Protocols), DisableCompression: true, MaxIdleConnsPerHost: 1,
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return (&net.Dialer{Timeout: Bound}).DialContext(ctx, network, r.To)
+			return (&net.Dialer{Timeout: Bound, Control: r.Mark.control}).DialContext(ctx, network, r.To)
 		},
 	}
 	if r.HTTP2 {

@@ -15,7 +15,13 @@ import (
 // TCPBackend starts a server at a port of the address of its name that greets each connection with its name and then returns what it gets.
 func (m *Mesh) TCPBackend(t testing.TB, name string, port int) {
 	t.Helper()
-	listener, err := net.Listen("tcp", m.Addr(name, port))
+	m.TCPBackendAt(t, name, m.Addr(name, port))
+}
+
+// TCPBackendAt starts one at any address and port of this machine.
+func (m *Mesh) TCPBackendAt(t testing.TB, name, address string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +62,13 @@ func (m *Mesh) greet(t testing.TB, name string, listener net.Listener) {
 // was closed without a greeting.
 func DialTCP(t testing.TB, address string) string {
 	t.Helper()
-	conn, err := net.DialTimeout("tcp", address, Bound)
+	return DialMarked(t, 0, address)
+}
+
+// DialMarked is DialTCP on a socket with a mark, which the kernel may redirect.
+func DialMarked(t testing.TB, mark Mark, address string) string {
+	t.Helper()
+	conn, err := (&net.Dialer{Timeout: Bound, Control: mark.control}).Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,202 @@
+package envoy
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"fairway/test/envoy/live"
+)
+
+// Addresses of the network that TestInterception has to itself.
+const (
+	workloadIP = "10.244.0.5"
+	httpVIP    = "10.96.0.10"
+	tcpVIP     = "10.96.0.11"
+	otherVIP   = "10.96.0.12" // a second service of the same port
+	unknownIP  = "10.99.0.9"  // of servers that no rule knows
+)
+
+// TestInterception has the kernel redirect connections to a sidecar that finds out where they were to go.
+func TestInterception(t *testing.T) {
+	live.NeedEnvoy(t)
+	if !live.Isolated(t) {
+		return
+	}
+	live.Redirect(t, 15001, 15006)
+	m := live.Start(t, live.Options{})
+	m.Backends(t, "web-v1", "web-v2")
+	m.TCPBackend(t, "tcp-one", 9000)
+	m.TCPBackend(t, "tcp-two", 9000)
+	m.Apply(t, `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: web-test, namespace: default}
+spec:
+  hosts: [web.test]
+  addresses: [`+httpVIP+`]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{number: 80, name: http, protocol: HTTP, targetPort: 8080}]
+  endpoints: [{address: <web-v1>, labels: {version: v1}}, {address: <web-v2>, labels: {version: v2}}]
+`+strings.ReplaceAll(tcpEntry("one", "tcp-one"), "<one-vip>", tcpVIP)+strings.ReplaceAll(tcpEntry("two", "tcp-two"), "<two-vip>", otherVIP)+`---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: workload, namespace: default}
+spec:
+  hosts: [workload.test]
+  addresses: [10.96.0.20]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports:
+  - {number: 80, name: http, protocol: HTTP, targetPort: 8080}
+  - {number: 9000, name: tcp, protocol: TCP}
+  endpoints: [{address: `+workloadIP+`, labels: {app: workload}}]
+`)
+	e := m.Proxy(t, live.Node{Name: "workload", IP: workloadIP, Redirected: true})
+	for _, c := range []struct {
+		name string
+		show func(*testing.T, *live.Mesh, *live.Envoy)
+	}{
+		{"HTTP to an address of a service", redirectedHTTP},
+		{"TCP to an address of a service", redirectedTCP},
+		{"what is not known passes through", passedThrough},
+		{"what is not known goes nowhere", blackHole},
+		{"inbound", redirectedInbound},
+		{"the proxy's ports themselves", notRedirected},
+		{"changes under load", redirectedLoad},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.show(t, m, e) })
+	}
+}
+
+// toWeb is a request of the workload to the service by its address.
+func toWeb() live.Request {
+	return live.Request{To: httpVIP + ":80", Host: "web.test", Mark: live.Workload}
+}
+
+// redirectedHTTP: requests are routed by their authority, under each name that the service has, and follow its rules.
+func redirectedHTTP(t *testing.T, m *live.Mesh, _ *live.Envoy) {
+	for _, host := range []string{"web.test", "web.test:80", httpVIP, httpVIP + ":80"} {
+		r := toWeb()
+		r.Host = host
+		if got := live.Tally(t, 20, r); got["web-v1"]+got["web-v2"] != 20 {
+			t.Errorf("requests to %s are answered by %v", host, got)
+		}
+	}
+	m.Apply(t, subsets("web.test", "v1", "v2")+virtual("web.test", `
+  http:
+  - match: [{headers: {end-user: {exact: jason}}}]
+    route: [{destination: {host: web.test, subset: v2}}]
+  - route: [{destination: {host: web.test, subset: v1}}]
+`))
+	if got := live.Tally(t, 20, toWeb()); got["web-v1"] != 20 {
+		t.Errorf("all others: %v", got)
+	}
+	if got := live.Tally(t, 20, with(toWeb(), "end-user", "jason")); got["web-v2"] != 20 {
+		t.Errorf("jason: %v", got)
+	}
+	m.Delete(t, "VirtualService web-test", "DestinationRule web-test")
+}
+
+// redirectedTCP: connections are told apart by where they were to go, on one port.
+func redirectedTCP(t *testing.T, _ *live.Mesh, _ *live.Envoy) {
+	for range 5 {
+		for vip, want := range map[string]string{tcpVIP: "tcp-one", otherVIP: "tcp-two"} {
+			if got := live.DialMarked(t, live.Workload, vip+":9000"); got != want {
+				t.Errorf("a connection to %s reached %q, want %s", vip, got, want)
+			}
+		}
+	}
+}
+
+// passedThrough: with ALLOW_ANY, the default, what no service claims goes where it was to go.
+func passedThrough(t *testing.T, m *live.Mesh, e *live.Envoy) {
+	m.TCPBackendAt(t, "unknown-tcp", unknownIP+":7777")
+	m.TCPBackendAt(t, "unknown-9000", unknownIP+":9000")
+	m.BackendAt(t, "unknown-http", unknownIP+":80")
+	const passthrough = `^cluster\.PassthroughCluster;?\.upstream_cx_total$`
+	for port, want := range map[string]string{"7777": "unknown-tcp", "9000": "unknown-9000"} {
+		if got := live.DialMarked(t, live.Workload, unknownIP+":"+port); got != want {
+			t.Errorf("a connection to port %s reached %q, want %s", port, got, want)
+		}
+	}
+	e.AwaitStat(t, passthrough, 2)
+	r := live.Send(t, live.Request{To: unknownIP + ":80", Host: "nobody.example", Mark: live.Workload})
+	wantServer(t, r, "unknown-http")
+	wantHeader(t, "authority", r.Echo.Host, "nobody.example")
+	e.AwaitStat(t, passthrough, 3)
+}
+
+// blackHole: with REGISTRY_ONLY it is refused, and what is known still works.
+func blackHole(t *testing.T, m *live.Mesh, e *live.Envoy) {
+	m.TCPBackendAt(t, "unknown-tcp", unknownIP+":7777")
+	hit := m.BackendAt(t, "unknown-http", unknownIP+":80")
+	m.MeshConfig(t, "outboundTrafficPolicy: {mode: REGISTRY_ONLY}\n")
+	live.Eventually(t, closed(t, unknownIP+":7777")) // the listener of before may still take it for a moment
+	wantStatus(t, live.Send(t, live.Request{To: unknownIP + ":80", Host: "nobody.example", Mark: live.Workload}), http.StatusBadGateway)
+	if n := hit.Count(); n != 0 {
+		t.Errorf("%d requests reached a server that the registry does not know", n)
+	}
+	e.AwaitStat(t, `^cluster\.BlackHoleCluster;?\.upstream_cx_none_healthy$|^tcp\.BlackHoleCluster\.downstream_cx_total$`, 1)
+	if got := live.Tally(t, 10, toWeb()); got["web-v1"]+got["web-v2"] != 10 {
+		t.Errorf("a service that is known: %v", got)
+	}
+	if got := live.DialMarked(t, live.Workload, tcpVIP+":9000"); got != "tcp-one" {
+		t.Errorf("a connection to a service that is known reached %q", got)
+	}
+	m.MeshConfig(t, "outboundTrafficPolicy: {mode: ALLOW_ANY}\n")
+}
+
+// closed asks whether connections to an address are closed without a greeting.
+func closed(t *testing.T, address string) func() error {
+	return func() error {
+		if got := live.DialMarked(t, live.Workload, address); got != "" {
+			return fmt.Errorf("a connection to %s reached %q", address, got)
+		}
+		return nil
+	}
+}
+
+// redirectedInbound: what comes to the workload passes its sidecar, by port; a port of no service is passed on.
+func redirectedInbound(t *testing.T, m *live.Mesh, e *live.Envoy) {
+	m.BackendAt(t, "app", workloadIP+":8080")
+	m.TCPBackendAt(t, "app-tcp", workloadIP+":9000")
+	m.TCPBackendAt(t, "app-other", workloadIP+":9999")
+	for _, http2 := range []bool{false, true} {
+		r := live.Send(t, live.Request{To: workloadIP + ":8080", Host: "workload.test", Mark: live.Outside, HTTP2: http2})
+		wantServer(t, r, "app")
+	}
+	e.AwaitStat(t, `^cluster\.inbound\|8080\|\|;?\.upstream_rq_200$`, 2)
+	if got := live.DialMarked(t, live.Outside, workloadIP+":9000"); got != "app-tcp" {
+		t.Errorf("a connection reached %q", got)
+	}
+	e.AwaitStat(t, `^cluster\.inbound\|9000\|\|;?\.upstream_cx_total$`, 1)
+	if got := live.DialMarked(t, live.Outside, workloadIP+":9999"); got != "app-other" {
+		t.Errorf("a connection to a port of no service reached %q", got)
+	}
+	e.AwaitStat(t, `^cluster\.InboundPassthroughCluster(Ipv4)?;?\.upstream_cx_total$`, 1)
+}
+
+// notRedirected: connections straight to the proxy's ports are closed; passed through they would go in a circle.
+func notRedirected(t *testing.T, _ *live.Mesh, _ *live.Envoy) {
+	for _, port := range []string{"15001", "15006"} {
+		if got := live.DialTCP(t, workloadIP+":"+port); got != "" {
+			t.Errorf("a connection to port %s reached %q", port, got)
+		}
+	}
+}
+
+// redirectedLoad: services come and go and routes flip while the workload asks without pause.
+func redirectedLoad(t *testing.T, m *live.Mesh, _ *live.Envoy) {
+	load := live.StartLoad(t, httpCrowd(toWeb())...)
+	for i := range 20 {
+		m.Apply(t, subsets("web.test", "v1", "v2")+virtual("web.test", fmt.Sprintf("  http: [{route: [{destination: {host: web.test, subset: v%d}}]}]\n", 1+i%2)))
+		load.Await(t, 5)
+		m.Apply(t, strings.ReplaceAll(tcpEntry("comes", "tcp-two"), "<comes-vip>", "10.96.0.13"))
+		load.Await(t, 5)
+		m.Delete(t, "ServiceEntry comes")
+	}
+	load.Stop(t)
+}
