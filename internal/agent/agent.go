@@ -2,122 +2,318 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net"
+	"io"
+	"log/slog"
 	"os"
-	"path/filepath"
-	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
 
+	"fairway/internal/agent/admin"
+	"fairway/internal/agent/drain"
+	"fairway/internal/agent/epoch"
+	"fairway/internal/agent/status"
+	"fairway/internal/agent/watch"
 	"fairway/internal/envoy/bootstrap"
 )
 
-// Run writes the bootstrap, has Envoy validate it, starts Envoy and stays until it ends. When ctx ends, Envoy is stopped:
-// SIGTERM, and SIGKILL after Options.Termination. What arrives on signals (nil is none) is passed on to Envoy.
+// agent is one run.
+type agent struct {
+	o      Options // as it started
+	log    *slog.Logger
+	first  epoch.Plan
+	at     bootstrap.HostPort // Envoy's administration
+	admin  *admin.Client      // nil: the bootstrap has none
+	envoys *epoch.Supervisor
+	ready  *status.Readiness
+	status *status.Server // nil: no port was asked for
+	notify string         // systemd's socket
+
+	quit chan struct{} // holds a token when somebody asked for a graceful stop
+
+	draining atomic.Bool
+	mu       sync.Mutex // guards the rest
+	failed   time.Time  // when health was failed first
+	now      Options    // what the serving Envoy was made from
+}
+
+// Run starts Envoy with a validated bootstrap and stays with it: it replaces it when what it is made from changes, starts it again when it crashes, and stops it when asked.
 //
-// It returns nil when Envoy ended with code 0, *UsageError where the options cannot work, *ExitError with Envoy's code otherwise.
+// SIGTERM and SIGINT on signals (nil is none) stop it gracefully (Options.Shutdown), a second one at once; SIGHUP asks for a hot restart; others are passed on to
+// Envoy. When ctx ends Envoy is stopped at once.
+//
+// It returns nil when Envoy ended with code 0, *UsageError or *epoch.PlanError where the options cannot work, *epoch.ExitError with Envoy's code otherwise.
 func Run(ctx context.Context, o Options, signals <-chan os.Signal) error {
+	a, err := newAgent(o)
+	if err != nil {
+		return err
+	}
+	return a.run(ctx, signals)
+}
+
+func newAgent(o Options) (*agent, error) {
 	o, err := o.settled()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	file, remove, err := prepare(o)
+	a := &agent{o: o, now: o, log: o.Log, notify: os.Getenv("NOTIFY_SOCKET"), quit: make(chan struct{}, 1)}
+	if a.first, a.at, err = o.plan(); err != nil {
+		return nil, err
+	}
+	if a.at.Port != 0 {
+		a.admin = admin.New(a.at.String())
+	}
+	a.envoys = epoch.New(a.epochOptions())
+	a.ready = &status.Readiness{Epochs: a.envoys.State, Admin: a.admin, Draining: a.draining.Load, Dynamic: o.CustomConfig == ""}
+	if err := portsFree(o.Bootstrap); err != nil && o.CustomConfig == "" {
+		return nil, err
+	}
+	return a, a.listen()
+}
+
+func (a *agent) epochOptions() epoch.Options {
+	r := a.o.Restarts
+	return epoch.Options{
+		Dir: a.o.ConfigDir, HotRestart: r.Hot && a.admin != nil, BaseID: r.BaseID, Drain: r.Drain, ParentShutdown: r.ParentShutdown,
+		LiveWithin: r.LiveWithin, Kill: a.o.Shutdown.Kill, Budget: r.Budget, Backoff: r.Backoff, Live: a.live, Quiesce: func(ctx context.Context) { _, _ = a.drain(ctx, false) },
+		Stdout: a.o.Stdout, Stderr: a.o.Stderr, Log: a.log,
+	}
+}
+
+// listen takes the status port.
+func (a *agent) listen() error {
+	s := a.o.Status
+	if s.Listen == "" {
+		return nil
+	}
+	probes, err := status.NewProbes(s.Probers, s.AppHost)
 	if err != nil {
-		return err
+		return usage("ISTIO_KUBE_APP_PROBERS: %w", err)
 	}
-	if err := validate(ctx, o, file); err != nil {
-		return err // the file stays: the error names it
+	metrics := status.NewMetrics(a.envoys.State)
+	metrics.Log, metrics.Envoy = a.log, a.envoyMetrics
+	if metrics.App, err = status.AppPage(s.Annotations, "localhost", a.o.Bootstrap.Status.Port); err != nil {
+		return usage("ISTIO_PROMETHEUS_ANNOTATIONS: %w", err)
 	}
-	if err := portsFree(o.Bootstrap); err != nil {
-		remove()
-		return err
-	}
-	s := &supervisor{options: o, file: file}
-	p, err := s.start()
+	a.status, err = status.Listen(s.Listen, status.Actions{
+		Reasons: a.ready.Reasons, Drain: a.drainOnRequest, Quit: a.askToQuit, Describe: a.describe, Metrics: metrics, Probes: probes,
+		Restart:   func(ctx context.Context) error { return a.restart(ctx, "asked for at the status port", true) },
+		Bootstrap: func() []byte { return a.envoys.Plan().Bootstrap },
+	}, a.log)
 	if err != nil {
-		remove()
-		return err
+		return usage("the agent cannot listen on %s: %w; choose another port with --statusPort", s.Listen, err)
 	}
-	o.Log.Info("envoy started", "epoch", p.epoch, "pid", p.pid, "node", o.Bootstrap.Node.ID(),
-		"discovery", o.Bootstrap.Discovery.String(), "admin", o.Bootstrap.Admin.String(), "bootstrap", file)
-	err = s.wait(ctx, p, signals)
-	forgetSharedMemory(o.BaseID)
-	if err != nil {
-		o.Log.Error("envoy ended", "epoch", p.epoch, "error", err, "bootstrap", file)
-		return err
-	}
-	o.Log.Info("envoy ended", "epoch", p.epoch)
-	remove()
 	return nil
 }
 
-// prepare gives the bootstrap file, and how to remove what was written.
-func prepare(o Options) (file string, remove func(), err error) {
-	if o.CustomConfig != "" {
-		if _, err := os.Stat(o.CustomConfig); err != nil {
-			return "", nil, usage("custom bootstrap: %w", err)
-		}
-		return o.CustomConfig, func() {}, nil
-	}
-	message, err := bootstrap.Build(o.Bootstrap)
-	if err != nil {
-		return "", nil, &UsageError{err}
-	}
-	content, err := bootstrap.JSON(message)
-	if err != nil {
-		return "", nil, &UsageError{err}
-	}
-	return write(o.ConfigDir, "envoy-rev0.json", content)
-}
-
-// write puts content into dir under name, whole or not at all.
-func write(dir, name string, content []byte) (path string, remove func(), err error) {
-	_, missing := os.Stat(dir)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", nil, usage("make the folder for Envoy's configuration: %w; name a writable one with --configPath", err)
-	}
-	tmp, err := os.CreateTemp(dir, "."+name+"-")
-	if err != nil {
-		return "", nil, usage("write Envoy's configuration: %w; name a writable folder with --configPath", err)
-	}
-	defer os.Remove(tmp.Name()) // fails once renamed
-	_, err = tmp.Write(content)
-	if closed := tmp.Close(); err == nil {
-		err = closed
-	}
-	path = filepath.Join(dir, name)
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
+func (a *agent) run(ctx context.Context, signals <-chan os.Signal) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.obey(ctx, signals, stop)
+	}()
+	a.log.Info("starting", "node", a.o.Bootstrap.Node.ID(), "discovery", a.o.Bootstrap.Discovery.String(), "admin", a.at.String(), "status", a.o.Status.Listen)
+	err := beside(ctx, a.log, a.parts(), func(ctx context.Context) error { return a.envoys.Run(ctx, a.first) })
+	stop()
+	<-done
+	if a.status != nil {
+		a.status.Close() // where it never came to run
 	}
 	if err != nil {
-		return "", nil, fmt.Errorf("write Envoy's configuration: %w", err)
-	}
-	return path, func() {
-		os.Remove(path)
-		if missing != nil {
-			os.Remove(dir) // stays where somebody else put something there
-		}
-	}, nil
-}
-
-// portsFree asks for every port that Envoy's own listeners will bind, so that a clash is said in the agent's words.
-func portsFree(p bootstrap.Params) error {
-	if err := portFree(p.Admin, "--adminPort"); err != nil || p.Prometheus.Port == 0 {
+		a.log.Error("ended", "error", err)
 		return err
 	}
-	return portFree(p.Prometheus, "--prometheusPort")
+	a.log.Info("ended")
+	return nil
 }
 
-func portFree(at bootstrap.HostPort, flag string) error {
-	l, err := net.Listen("tcp", net.JoinHostPort(at.Host, strconv.Itoa(int(at.Port))))
+// obey does what signals and the status port say until ctx ends. A graceful stop runs beside, so that a second signal can cut it short.
+func (a *agent) obey(ctx context.Context, signals <-chan os.Signal, stop func()) {
+	var under sync.WaitGroup
+	defer under.Wait()
+	terminating := false
+	terminate := func() {
+		if terminating {
+			a.log.Warn("asked again: stopping at once")
+			stop()
+			return
+		}
+		terminating = true
+		under.Go(func() { defer stop(); a.terminate(ctx) })
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.quit:
+			terminate()
+		case sig := <-signals:
+			switch number, _ := sig.(syscall.Signal); number {
+			case syscall.SIGTERM, syscall.SIGINT:
+				terminate()
+			case syscall.SIGHUP:
+				under.Go(func() { _ = a.restart(ctx, "SIGHUP", true) }) // it says itself what went wrong
+			default:
+				a.envoys.Signal(number)
+			}
+		}
+	}
+}
+
+func (a *agent) askToQuit() {
+	select {
+	case a.quit <- struct{}{}:
+	default: // asked already
+	}
+}
+
+// live says whether the Envoy of an epoch serves.
+func (a *agent) live(ctx context.Context, _ epoch.Plan, number uint32) bool {
+	if a.admin == nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	info, err := a.admin.ServerInfo(ctx)
+	return err == nil && info.Epoch == number && info.State == admin.Live
+}
+
+// restart has an Envoy made from what files and environment say now take over. Unless forced it does nothing where that would be the same Envoy.
+func (a *agent) restart(ctx context.Context, why string, force bool) error {
+	o, err := a.renewed()
 	if err != nil {
-		return usage("Envoy cannot listen on %s: %w; choose another port with %s", at, err, flag)
+		a.log.Error("no restart: the configuration cannot be read", "why", why, "error", err)
+		return err
 	}
-	return l.Close()
+	plan, _, err := o.plan()
+	if err == nil {
+		plan, err = plan.Stamped()
+	}
+	if err != nil {
+		a.log.Error("no restart", "why", why, "error", err)
+		return err
+	}
+	if !force && plan.Equal(a.envoys.Plan()) {
+		a.log.Debug("nothing to restart for", "why", why)
+		return nil
+	}
+	err = a.envoys.Restart(ctx, plan, why)
+	if err != nil && !errors.Is(err, epoch.ErrOver) {
+		a.log.Error("no restart", "why", why, "error", err)
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.now = o
+	return err
 }
 
-// forgetSharedMemory removes what an Envoy that can be hot-restarted leaves behind; its name is the base id times ten.
-func forgetSharedMemory(baseID *uint32) {
-	if baseID != nil {
-		os.Remove(fmt.Sprintf("/dev/shm/envoy_shared_memory_%d", uint64(*baseID)*10))
+func (a *agent) renewed() (Options, error) {
+	if a.o.Renew == nil {
+		return a.o, nil
 	}
+	o, err := a.o.Renew()
+	if err != nil {
+		return o, err
+	}
+	if o, err = o.settled(); err != nil {
+		return o, err
+	}
+	return o, o.unlike(a.o)
+}
+
+// watch restarts Envoy when what it is made from has changed.
+func (a *agent) watch(ctx context.Context, up func()) error {
+	up()
+	if a.o.Renew == nil {
+		<-ctx.Done()
+		return nil
+	}
+	watch.Files(ctx, a.o.WatchEvery, a.watched, func() { _ = a.restart(ctx, "a file has changed", false) })
+	return nil
+}
+
+// watched are the files that an Envoy is made from; options name them anew each time.
+func (a *agent) watched() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]string{a.now.Envoy, a.now.CustomConfig}, a.now.Watched...)
+}
+
+// terminate lets the connections end, within Options.Shutdown.
+func (a *agent) terminate(ctx context.Context) {
+	a.draining.Store(true)
+	bounded, cancel := context.WithTimeout(ctx, a.o.Shutdown.Minimum+a.o.Shutdown.Limit)
+	defer cancel()
+	a.envoys.Hold(bounded)
+	_, _ = a.drain(ctx, false) // it says itself what went wrong, and Envoy is stopped all the same
+}
+
+// drainOnRequest is POST /drain: of a sidecar only what comes in is drained, for its application may not have ended yet.
+func (a *agent) drainOnRequest(ctx context.Context) (string, error) {
+	a.draining.Store(true)
+	r, err := a.drain(ctx, a.o.Bootstrap.Node.Type.String() == "sidecar")
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("drained in %s, %d connections left", r.Took.Round(time.Millisecond), r.Left), nil
+}
+
+// drain runs the sequence on the serving Envoy, where there is one that can be asked.
+func (a *agent) drain(ctx context.Context, inbound bool) (drain.Result, error) {
+	st := a.envoys.State()
+	if a.admin == nil || st.Serving == nil || !st.Serving.Live || !st.Administration {
+		a.log.Info("nothing to drain", "serving", st.Serving != nil)
+		return drain.Result{}, nil
+	}
+	o := a.o.Shutdown.sequence(a.noticed())
+	o.Admin, o.Inbound, o.Log = a.admin, inbound, a.log
+	o.Ignore = []uint16{a.o.Bootstrap.Ready.Port, a.o.Bootstrap.Prometheus.Port}
+	r, err := drain.Run(ctx, o)
+	if err != nil && ctx.Err() == nil {
+		a.log.Error("the drain was cut short", "error", err)
+	}
+	a.log.Info("drained", "took", r.Took.Round(time.Millisecond), "connections_left", r.Left)
+	return r, err
+}
+
+// noticed is for how long peers have been able to see that health fails.
+func (a *agent) noticed() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.draining.Load() {
+		return 0
+	}
+	if a.failed.IsZero() {
+		a.failed = time.Now()
+	}
+	return time.Since(a.failed)
+}
+
+// sequence is the drain that the options ask for when peers could notice for a while already.
+func (s Shutdown) sequence(noticed time.Duration) drain.Options {
+	o := drain.Options{Minimum: s.Minimum, Limit: s.Limit}
+	switch {
+	case s.ExitOnZero == nil:
+		o.Limit = max(o.Limit, time.Millisecond) // zero would be none
+	case *s.ExitOnZero:
+		o.Limit = 0
+	default:
+		o.Minimum = min(s.Minimum, s.Limit)
+		o.Limit, o.Whole = s.Limit-o.Minimum, true
+	}
+	o.Minimum = max(0, o.Minimum-noticed)
+	return o
+}
+
+func (a *agent) envoyMetrics(ctx context.Context) (io.ReadCloser, error) {
+	if a.admin == nil {
+		return nil, errors.New("the bootstrap has no administration")
+	}
+	return a.admin.Prometheus(ctx)
 }

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -42,7 +43,9 @@ func proxyCommand(stdout, stderr io.Writer) *cobra.Command {
 		Short: "Writes Envoy's bootstrap, has it validated, runs Envoy until it ends",
 		Long: "Writes Envoy's bootstrap, has it validated, runs Envoy until it ends.\n\n" +
 			"Who the proxy is comes from the environment, as istio-proxy reads it: POD_NAME, POD_NAMESPACE, INSTANCE_IP, SERVICE_ACCOUNT,\n" +
-			"ISTIO_META_<KEY>, ISTIO_METAJSON_<KEY>, PROXY_CONFIG. SIGTERM and Ctrl-C stop it; SIGUSR1 makes Envoy reopen its access logs.",
+			"ISTIO_META_<KEY>, ISTIO_METAJSON_<KEY>, PROXY_CONFIG. How it stops: MINIMUM_DRAIN_DURATION, TERMINATION_DRAIN_DURATION_SECONDS,\n" +
+			"EXIT_ON_ZERO_ACTIVE_CONNECTIONS. SIGTERM and Ctrl-C stop it gracefully, a second one at once; SIGHUP is a hot restart; SIGUSR1 makes\n" +
+			"Envoy reopen its access logs.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usage("proxy takes one role, sidecar or router, not %q", args)
@@ -72,9 +75,19 @@ func addFlags(c *cobra.Command, f *Flags, level *string) {
 	s.StringVar(&f.ProxyLogLevel, "proxyLogLevel", "warning", "Envoy's log level")
 	s.StringVar(&f.ComponentLogLevel, "proxyComponentLogLevel", "", "Envoy's log levels by component, as misc:error,http:debug")
 	s.Uint16Var(&f.AdminPort, "adminPort", 0, "port of Envoy's administration on 127.0.0.1 (default 15000)")
+	s.IntVar(&f.StatusPort, "statusPort", -1, "the agent's own port: readiness, probes, metrics, drain, hot restart; 0: none (default PROXY_CONFIG's statusPort, else 15020)")
+	s.IntVar(&f.ReadyPort, "readyPort", -1, "port of Envoy that serves /healthz/ready to others; 0: none (default 15021)")
 	s.IntVar(&f.PrometheusPort, "prometheusPort", -1, "port that serves /stats/prometheus to others; 0: none (default 15090)")
-	s.IntVar(&f.Concurrency, "concurrency", -1, "Envoy's worker threads; 0: one a core")
-	s.IntVar(&f.BaseID, "base-id", -1, "what tells hot-restartable Envoys on one machine apart (default: not hot-restartable)")
+	s.IntVar(&f.Concurrency, "concurrency", -1, "Envoy's worker threads; 0: one a core (default PROXY_CONFIG's, else as many as the control group's limits allow)")
+	s.BoolVar(&f.NoHotRestart, "disable-hot-restart", false, "replace Envoy by a graceful stop and a new start")
+	s.IntVar(&f.BaseID, "base-id", -1, "what tells hot-restartable Envoys on one machine apart (default: one that is free)")
+	s.DurationVar(&f.DrainDuration, "drainDuration", 0, "how long an Envoy that was replaced closes its connections (default PROXY_CONFIG's drainDuration, else 45s)")
+	s.DurationVar(&f.ParentShutdownDuration, "parentShutdownDuration", 0, "how long an Envoy that was replaced stays; always longer than it drains (default 15s longer)")
+	s.DurationVar(&f.LongestRequest, "longestRequest", 0, "how long a request may last that a hot restart must not cut; the drain is made longer than that")
+	s.StringVar(&f.DrainStrategy, "drainStrategy", "immediate", "immediate: each answer asks its connection to close; gradual: more and more of them do")
+	s.DurationVar(&f.RestartTimeout, "restartTimeout", time.Minute, "how long a new Envoy may take to serve; then it has failed, and the one before it serves on")
+	s.IntVar(&f.RestartBudget, "restartBudget", -1, "how many crashes of Envoy in a row are answered by a new start; 0: none (default 10)")
+	s.DurationVar(&f.WatchInterval, "watchInterval", time.Second, "how often the files that Envoy is made from are read")
 	s.StringVar(level, "log_output_level", "info", "the agent's own log level: debug, info, warn, error")
 }
 
@@ -84,23 +97,25 @@ func runProxy(c *cobra.Command, f Flags, level string, stdout, stderr io.Writer)
 	if err := threshold.UnmarshalText([]byte(strings.TrimPrefix(level, "default:"))); err != nil {
 		return usage("--log_output_level: %w", err)
 	}
-	env, err := ThisEnvironment()
+	resolve := func() (Options, error) {
+		env, err := ThisEnvironment()
+		if err != nil {
+			return Options{}, err
+		}
+		return Resolve(f, env)
+	}
+	o, err := resolve()
 	if err != nil {
 		return err
 	}
-	o, err := Resolve(f, env)
-	if err != nil {
-		return err
-	}
+	o.Renew = resolve
 	o.Stdout, o.Stderr = stdout, stderr
 	o.Log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: threshold})).With("proxy", o.Bootstrap.Node.ID())
 
-	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	passed := make(chan os.Signal, 1)
-	signal.Notify(passed, syscall.SIGUSR1)
-	defer signal.Stop(passed)
-	if err := Run(ctx, o, passed); err != nil {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1)
+	defer signal.Stop(signals)
+	if err := Run(c.Context(), o, signals); err != nil {
 		return fmt.Errorf("run the proxy: %w", err)
 	}
 	return nil

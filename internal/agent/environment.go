@@ -17,6 +17,8 @@ type Environment struct {
 	Addresses []string // this machine's, without loopback and link-local ones
 	// LabelsFile and AnnotationsFile hold the workload's, as Kubernetes' downward API writes them. Absent files are empty ones.
 	LabelsFile, AnnotationsFile string
+	// Machine is this machine's file system, from which limits are read. Nil: there are none.
+	Machine fs.FS
 }
 
 // ThisEnvironment reads the environment of this process, at the places where Istio's templates mount things.
@@ -37,6 +39,7 @@ func ThisEnvironment() (Environment, error) {
 	return Environment{
 		Vars: vars, Hostname: host, Addresses: addresses,
 		LabelsFile: "./etc/istio/pod/labels", AnnotationsFile: "./etc/istio/pod/annotations",
+		Machine: os.DirFS("/"),
 	}, nil
 }
 
@@ -91,7 +94,7 @@ func readPairs(path string) (map[string]any, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, usage("read the workload's labels: %w", err)
+		return nil, usage("read the workload's labels and annotations: %w", err)
 	}
 	return parsePairs(path, string(content))
 }

@@ -8,10 +8,11 @@ import (
 	"os/exec"
 	"time"
 
+	"fairway/internal/agent/epoch"
 	"fairway/internal/envoy/bootstrap"
 )
 
-// Options is all that a run of Envoy depends on. Resolve makes it; tests and other programs may write it by hand.
+// Options is all that an agent's run depends on. Resolve makes it; tests and other programs may write it by hand.
 type Options struct {
 	Bootstrap bootstrap.Params
 	// CustomConfig is a bootstrap file to use as it is, in place of one built from Bootstrap. Empty: build it.
@@ -25,16 +26,53 @@ type Options struct {
 	LogLevel          string // Envoy's: trace, debug, info, warning, error, critical, off; empty is warning
 	ComponentLogLevel string // "misc:error,http:debug"
 	Concurrency       int    // worker threads; 0 is one for each core
-	// BaseID tells Envoys on one machine apart that can be hot-restarted; it is their shared memory's name. Nil: this Envoy cannot be.
-	BaseID *uint32
 
-	DrainTime      time.Duration // of a hot restart
-	ParentShutdown time.Duration // of a hot restart
-	// Termination is how long Envoy may take to end after SIGTERM before it is killed. 0 is five seconds.
-	Termination time.Duration
+	Restarts Restarts
+	Shutdown Shutdown
+	Status   Status
+
+	// Renew gives these options as they would be now, for a restart. Nil: they stay.
+	Renew func() (Options, error)
+	// Watched are files whose change asks for a restart where Renew's options differ. WatchEvery is how often they are read; zero: once a second.
+	Watched    []string
+	WatchEvery time.Duration
 
 	Stdout, Stderr io.Writer // Envoy's own; files are handed on as they are
 	Log            *slog.Logger
+}
+
+// Restarts says how one Envoy follows another.
+type Restarts struct {
+	Hot bool // a new epoch takes over from the old one
+	// BaseID tells Envoys on one machine apart that can be hot-restarted; it is their shared memory's name. Nil: a free one is chosen.
+	BaseID *uint32
+	// Drain is how long a parent closes its connections, ParentShutdown how long it stays; the second is made longer than the first, and the first longer than Longest.
+	Drain, ParentShutdown time.Duration
+	// Longest is how long a request may last that must survive a hot restart. Zero: not longer than Drain.
+	Longest time.Duration
+	// DrainStrategy is "immediate" (each answer asks its connection to close; also when empty) or "gradual" (more of them as Drain goes on).
+	DrainStrategy string
+	LiveWithin    time.Duration // for a new epoch to serve; zero: a minute
+	Budget        int           // crashes in a row that are answered; zero: ten; negative: none
+	Backoff       time.Duration // before the first new start, then doubling; zero: 200 ms
+}
+
+// Shutdown says how an Envoy is stopped that still has connections.
+type Shutdown struct {
+	Minimum time.Duration // MINIMUM_DRAIN_DURATION: for peers to notice that its health fails
+	Limit   time.Duration // terminationDrainDuration: for connections to end after that
+	// ExitOnZero is EXIT_ON_ZERO_ACTIVE_CONNECTIONS: true waits for the last connection without a limit, false always takes Limit in all. Nil, the default, waits for the
+	// last connection, but after Minimum no longer than Limit.
+	ExitOnZero *bool
+	Kill       time.Duration // for Envoy to end after SIGTERM; zero: five seconds
+}
+
+// Status says what the agent's own port serves.
+type Status struct {
+	Listen string // host:port; empty: there is no port
+	// Probers is ISTIO_KUBE_APP_PROBERS, Annotations ISTIO_PROMETHEUS_ANNOTATIONS.
+	Probers, Annotations string
+	AppHost              string // where the application is asked for its health
 }
 
 // UsageError is a mistake in flags or environment: nothing was started. Programs exit with 2.
@@ -45,23 +83,15 @@ func (e *UsageError) Unwrap() error { return e.Err }
 
 func usage(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
 
-// ExitError says that Envoy ended by itself, or had to be killed. Programs exit with its Code.
-type ExitError struct {
-	Code int // as a shell shows it: 128 + n for signal n
-	Err  error
-}
-
-func (e *ExitError) Error() string { return fmt.Sprintf("envoy ended with code %d: %v", e.Code, e.Err) }
-func (e *ExitError) Unwrap() error { return e.Err }
-
-// ExitCode is what a program that got err from Resolve or Run exits with.
+// ExitCode is what a program that got err from Resolve or Run exits with: Envoy's own code where it ended otherwise than with 0.
 func ExitCode(err error) int {
-	var exit *ExitError
+	var exit *epoch.ExitError
 	var bad *UsageError
+	var plan *epoch.PlanError
 	switch {
 	case err == nil:
 		return 0
-	case errors.As(err, &bad):
+	case errors.As(err, &bad), errors.As(err, &plan):
 		return 2
 	case errors.As(err, &exit) && exit.Code != 0:
 		return exit.Code
@@ -71,11 +101,17 @@ func ExitCode(err error) int {
 
 // settled fills in defaults and finds the binary.
 func (o Options) settled() (Options, error) {
-	if o.Termination == 0 {
-		o.Termination = 5 * time.Second
-	}
 	if o.LogLevel == "" {
 		o.LogLevel = "warning"
+	}
+	if o.Restarts.DrainStrategy == "" {
+		o.Restarts.DrainStrategy = "immediate"
+	}
+	if o.WatchEvery == 0 {
+		o.WatchEvery = time.Second
+	}
+	if o.Restarts.Longest > 0 {
+		o.Restarts.Drain = max(o.Restarts.Drain, o.Restarts.Longest+time.Second)
 	}
 	path, err := exec.LookPath(o.Envoy)
 	if err != nil {
@@ -85,12 +121,12 @@ func (o Options) settled() (Options, error) {
 	return o, nil
 }
 
-// arguments are Envoy's, for running and for validating alike.
-func (o Options) arguments(file string) []string {
+// arguments are Envoy's, but for those that tie it to other epochs.
+func (o Options) arguments() []string {
 	args := []string{
-		"--config-path", file,
 		"--log-level", o.LogLevel,
 		"--file-flush-interval-msec", "1000",
+		"--drain-strategy", o.Restarts.DrainStrategy,
 	}
 	if o.ComponentLogLevel != "" {
 		args = append(args, "--component-log-level", o.ComponentLogLevel)
@@ -103,21 +139,3 @@ func (o Options) arguments(file string) []string {
 	}
 	return args
 }
-
-// restartArguments say how the Envoy of an epoch finds the one before it.
-func (o Options) restartArguments(e epoch) []string {
-	if o.BaseID == nil {
-		return []string{"--disable-hot-restart"}
-	}
-	args := []string{"--base-id", fmt.Sprint(*o.BaseID), "--restart-epoch", fmt.Sprint(e)}
-	if o.DrainTime > 0 {
-		args = append(args, "--drain-time-s", fmt.Sprint(wholeSeconds(o.DrainTime)))
-	}
-	if o.ParentShutdown > 0 {
-		args = append(args, "--parent-shutdown-time-s", fmt.Sprint(wholeSeconds(o.ParentShutdown)))
-	}
-	return args
-}
-
-// wholeSeconds rounds up: Envoy reads these times in seconds, and none at all would be another meaning.
-func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

@@ -11,16 +11,22 @@ import (
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
-	meshv1alpha1 "istio.io/api/mesh/v1alpha1"
+	meshconfig "istio.io/api/mesh/v1alpha1"
 )
 
-// resolveProxyConfig lays the mesh's defaultConfig and PROXY_CONFIG over the defaults that istio.io/api documents for ProxyConfig.
-func resolveProxyConfig(meshFile, inline string) (*meshv1alpha1.ProxyConfig, error) {
-	config := &meshv1alpha1.ProxyConfig{
+// configAnnotation is the workload's own ProxyConfig, as YAML.
+const configAnnotation = "proxy.istio.io/config"
+
+// resolveProxyConfig lays the mesh's defaultConfig, PROXY_CONFIG and the workload's annotation over the defaults that istio.io/api documents for ProxyConfig. The
+// annotation comes last because it can change while the workload runs, which a variable cannot; an injector has written it into PROXY_CONFIG as it was before.
+func resolveProxyConfig(meshFile string, env Environment) (*meshconfig.ProxyConfig, error) {
+	config := &meshconfig.ProxyConfig{
 		ConfigPath:               "./etc/istio/proxy",
 		DiscoveryAddress:         "istiod.istio-system.svc:15010",
 		ProxyAdminPort:           15000,
+		StatusPort:               15020,
 		DrainDuration:            durationpb.New(45 * time.Second),
 		TerminationDrainDuration: durationpb.New(5 * time.Second),
 	}
@@ -28,18 +34,38 @@ func resolveProxyConfig(meshFile, inline string) (*meshv1alpha1.ProxyConfig, err
 	if err != nil {
 		return nil, err
 	}
-	proto.Merge(config, inMesh)
-	own := &meshv1alpha1.ProxyConfig{}
-	if err := decodeYAML([]byte(inline), own); err != nil {
-		return nil, usage("PROXY_CONFIG: %w", err)
+	overlay(config, inMesh)
+	annotations, err := readPairs(env.AnnotationsFile)
+	if err != nil {
+		return nil, err
 	}
-	proto.Merge(config, own)
+	for _, layer := range [...][2]string{{"PROXY_CONFIG", env.Vars["PROXY_CONFIG"]}, {"annotation " + configAnnotation, text(annotations, configAnnotation)}} {
+		over := &meshconfig.ProxyConfig{}
+		if err := decodeYAML([]byte(layer[1]), over); err != nil {
+			return nil, usage("%s: %w", layer[0], err)
+		}
+		overlay(config, over)
+	}
 	return config, nil
 }
 
+// overlay replaces each field of base that over sets; variables of proxyMetadata are replaced one by one.
+func overlay(base, over *meshconfig.ProxyConfig) {
+	into := base.ProtoReflect()
+	over.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if field.IsMap() {
+			m := into.Mutable(field).Map()
+			v.Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool { m.Set(k, v); return true })
+			return true
+		}
+		into.Set(field, v)
+		return true
+	})
+}
+
 // meshDefault reads defaultConfig out of a MeshConfig file. No file, nothing.
-func meshDefault(path string) (*meshv1alpha1.ProxyConfig, error) {
-	mesh := &meshv1alpha1.MeshConfig{}
+func meshDefault(path string) (*meshconfig.ProxyConfig, error) {
+	mesh := &meshconfig.MeshConfig{}
 	content, err := os.ReadFile(path)
 	switch {
 	case path == "" || errors.Is(err, fs.ErrNotExist):

@@ -3,13 +3,15 @@ package agent
 import (
 	"maps"
 	"net"
-	"os"
+	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	meshv1alpha1 "istio.io/api/mesh/v1alpha1"
+	meshconfig "istio.io/api/mesh/v1alpha1"
 
+	"fairway/internal/agent/cpu"
 	"fairway/internal/envoy/bootstrap"
 	"fairway/internal/mesh"
 )
@@ -27,15 +29,27 @@ type Flags struct {
 	ProxyLogLevel     string
 	ComponentLogLevel string
 	AdminPort         uint16
-	PrometheusPort    int // -1: unset; 0: do not serve
+	StatusPort        int // -1: unset; 0: do not serve
+	ReadyPort         int // likewise
+	PrometheusPort    int // likewise
 	Concurrency       int // -1: unset
-	BaseID            int // -1: unset
+
+	NoHotRestart           bool
+	BaseID                 int // -1: unset
+	DrainDuration          time.Duration
+	ParentShutdownDuration time.Duration
+	LongestRequest         time.Duration
+	DrainStrategy          string // "immediate" or "gradual"
+	RestartTimeout         time.Duration
+	RestartBudget          int // -1: unset
+	WatchInterval          time.Duration
 }
 
-// Resolve turns what a user said into Options: flags win over PROXY_CONFIG, that over the mesh's defaultConfig, that over defaults.
+// Resolve turns what a user said into Options: flags win over the workload's annotation, that over PROXY_CONFIG,
+// that over the mesh's defaultConfig, that over defaults.
 // A mistake comes back as *UsageError and names the flag or variable. Stdout, Stderr and Log are left to the caller.
 func Resolve(f Flags, env Environment) (Options, error) {
-	config, err := resolveProxyConfig(f.MeshConfig, env.Vars["PROXY_CONFIG"])
+	config, err := resolveProxyConfig(f.MeshConfig, env)
 	if err != nil {
 		return Options{}, err
 	}
@@ -48,12 +62,25 @@ func Resolve(f Flags, env Environment) (Options, error) {
 	if err != nil {
 		return Options{}, err
 	}
-	o.Bootstrap, err = resolveBootstrap(f, env, config, node)
-	return o, err
+	if o.Bootstrap, err = resolveBootstrap(f, env, config, node); err != nil {
+		return o, err
+	}
+	o.Status = resolveStatus(env, o.Bootstrap)
+	o.Watched = watched(f, env)
+	return o, nil
+}
+
+// watched are the files from which Resolve reads, and those that limit processors.
+func watched(f Flags, env Environment) []string {
+	out := []string{f.MeshConfig, env.LabelsFile, env.AnnotationsFile, env.Vars["ISTIO_BOOTSTRAP_OVERRIDE"]}
+	if env.Machine != nil {
+		out = append(out, cpu.Files(env.Machine)...)
+	}
+	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
 }
 
 // withProxyMetadata adds ProxyConfig.proxyMetadata, which are variables; real ones win.
-func withProxyMetadata(vars map[string]string, config *meshv1alpha1.ProxyConfig) map[string]string {
+func withProxyMetadata(vars map[string]string, config *meshconfig.ProxyConfig) map[string]string {
 	out := maps.Clone(config.GetProxyMetadata())
 	if out == nil {
 		out = map[string]string{}
@@ -62,7 +89,7 @@ func withProxyMetadata(vars map[string]string, config *meshv1alpha1.ProxyConfig)
 	return out
 }
 
-func resolveNode(f Flags, env Environment, config *meshv1alpha1.ProxyConfig) (bootstrap.Node, error) {
+func resolveNode(f Flags, env Environment, config *meshconfig.ProxyConfig) (bootstrap.Node, error) {
 	n := bootstrap.Node{Name: env.Vars["POD_NAME"], Namespace: env.Vars["POD_NAMESPACE"], Domain: f.Domain}
 	switch f.Type {
 	case "", "sidecar":
@@ -100,7 +127,7 @@ func resolveNode(f Flags, env Environment, config *meshv1alpha1.ProxyConfig) (bo
 }
 
 // resolveMetadata gives node metadata as istio-proxy sends it.
-func resolveMetadata(env Environment, config *meshv1alpha1.ProxyConfig, n bootstrap.Node, addresses []string) (map[string]any, error) {
+func resolveMetadata(env Environment, config *meshconfig.ProxyConfig, n bootstrap.Node, addresses []string) (map[string]any, error) {
 	meta, err := environmentMetadata(env.Vars)
 	if err != nil {
 		return nil, err
@@ -137,14 +164,14 @@ func resolveMetadata(env Environment, config *meshv1alpha1.ProxyConfig, n bootst
 }
 
 func checkInterception(mode string) error {
-	if _, ok := meshv1alpha1.ProxyConfig_InboundInterceptionMode_value[mode]; !ok {
+	if _, ok := meshconfig.ProxyConfig_InboundInterceptionMode_value[mode]; !ok {
 		return usage("ISTIO_META_INTERCEPTION_MODE: %q is none of REDIRECT, TPROXY, NONE", mode)
 	}
 	return nil
 }
 
 // serviceCluster names the service that traces and statistics of this proxy count for.
-func serviceCluster(f Flags, config *meshv1alpha1.ProxyConfig, n bootstrap.Node) string {
+func serviceCluster(f Flags, config *meshconfig.ProxyConfig, n bootstrap.Node) string {
 	if f.ServiceCluster != "" {
 		return f.ServiceCluster
 	}
@@ -170,7 +197,7 @@ func resolveLocality(flag, label string) (mesh.Locality, error) {
 	return mesh.Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]}, nil
 }
 
-func resolveBootstrap(f Flags, env Environment, config *meshv1alpha1.ProxyConfig, node bootstrap.Node) (bootstrap.Params, error) {
+func resolveBootstrap(f Flags, env Environment, config *meshconfig.ProxyConfig, node bootstrap.Node) (bootstrap.Params, error) {
 	p := bootstrap.Params{Node: node, Runtime: config.GetRuntimeValues()}
 	address, from := f.DiscoveryAddress, "--discoveryAddress"
 	if address == "" {
@@ -185,77 +212,71 @@ func resolveBootstrap(f Flags, env Environment, config *meshv1alpha1.ProxyConfig
 		admin = uint16(config.GetProxyAdminPort())
 	}
 	p.Admin = bootstrap.HostPort{Host: "127.0.0.1", Port: admin}
-	port, err := prometheusPort(f, env)
-	if err != nil {
+	if err := resolvePorts(f, env, config, &p); err != nil {
 		return p, err
 	}
-	p.Prometheus = bootstrap.HostPort{Host: "0.0.0.0", Port: port}
 	if m := config.GetProxyStatsMatcher(); m != nil {
 		p.Stats = bootstrap.StatsMatcher{Prefixes: m.GetInclusionPrefixes(), Suffixes: m.GetInclusionSuffixes(), Regexps: m.GetInclusionRegexps()}
 	}
 	return p, nil
 }
 
-// prometheusPort is the flag's, else ENVOY_PROMETHEUS_PORT's, else 15090; 0 is nowhere.
-func prometheusPort(f Flags, env Environment) (uint16, error) {
-	said, from := strconv.Itoa(f.PrometheusPort), "--prometheusPort"
-	if f.PrometheusPort < 0 {
-		said, from = env.Vars["ENVOY_PROMETHEUS_PORT"], "ENVOY_PROMETHEUS_PORT"
+// resolvePorts fills in where the proxy itself is asked: for metrics, readiness, and the agent. A workload whose own address is a loopback one shares this machine's
+// ports with others, so it listens on that address only.
+func resolvePorts(f Flags, env Environment, config *meshconfig.ProxyConfig, p *bootstrap.Params) error {
+	all, own := "0.0.0.0", "127.0.0.1"
+	if ip, err := netip.ParseAddr(p.Node.IP); err == nil && ip.IsLoopback() {
+		all, own = p.Node.IP, p.Node.IP
+	} else if err == nil && ip.Is6() {
+		all, own = "::", "::1"
+	}
+	for _, one := range []struct {
+		to        *bootstrap.HostPort
+		host      string
+		flag      int
+		name      string
+		variable  string
+		otherwise uint16
+	}{
+		{&p.Prometheus, all, f.PrometheusPort, "--prometheusPort", "ENVOY_PROMETHEUS_PORT", 15090},
+		{&p.Ready, all, f.ReadyPort, "--readyPort", "ENVOY_STATUS_PORT", 15021},
+		{&p.Status, own, f.StatusPort, "--statusPort", "STATUS_PORT", uint16(config.GetStatusPort())},
+	} {
+		n, err := port(one.flag, one.name, env, one.variable, one.otherwise)
+		if err != nil {
+			return err
+		}
+		*one.to = bootstrap.HostPort{Host: one.host, Port: n}
+	}
+	if p.Status.Port == 0 {
+		p.Ready.Port = 0 // nobody is there to answer
+	}
+	return nil
+}
+
+// port is the flag's, else the variable's, else another; 0 is nowhere.
+func port(flag int, name string, env Environment, variable string, otherwise uint16) (uint16, error) {
+	said, from := strconv.Itoa(flag), name
+	if flag < 0 {
+		said, from = env.Vars[variable], variable
 	}
 	if said == "" {
-		return 15090, nil
+		return otherwise, nil
 	}
-	port, err := strconv.ParseUint(said, 10, 16)
+	n, err := strconv.ParseUint(said, 10, 16)
 	if err != nil {
 		return 0, usage("%s: %q is no port", from, said)
 	}
-	return uint16(port), nil
+	return uint16(n), nil
 }
 
-// parentMargin is how much longer than it drains an Envoy stays after its successor took over: a parent that goes before its last
-// request has ended cuts it off.
-const parentMargin = 15 * time.Second
-
-func resolveProcess(f Flags, env Environment, config *meshv1alpha1.ProxyConfig) (Options, error) {
-	o := Options{
-		CustomConfig:      config.GetCustomConfigFile(),
-		Envoy:             firstOf(f.Envoy, config.GetBinaryPath(), "envoy"),
-		ConfigDir:         firstOf(f.ConfigPath, config.GetConfigPath()),
-		LogLevel:          f.ProxyLogLevel,
-		ComponentLogLevel: f.ComponentLogLevel,
-		Concurrency:       int(config.GetConcurrency().GetValue()),
-		DrainTime:         config.GetDrainDuration().AsDuration(),
-		ParentShutdown:    config.GetDrainDuration().AsDuration() + parentMargin,
-		Termination:       config.GetTerminationDrainDuration().AsDuration(),
+// resolveStatus says what the agent's own port serves. It listens where the readiness of the proxy is asked for: the kubelet's probes may come straight to it.
+func resolveStatus(env Environment, p bootstrap.Params) Status {
+	s := Status{Probers: env.Vars["ISTIO_KUBE_APP_PROBERS"], Annotations: env.Vars["ISTIO_PROMETHEUS_ANNOTATIONS"], AppHost: firstOf(env.Vars["INSTANCE_IP"], "localhost")}
+	if p.Status.Port != 0 {
+		s.Listen = bootstrap.HostPort{Host: p.Ready.Host, Port: p.Status.Port}.String()
 	}
-	if f.Concurrency >= 0 {
-		o.Concurrency = f.Concurrency
-	}
-	if f.BaseID >= 0 {
-		id := uint32(f.BaseID)
-		o.BaseID = &id
-	}
-	if said := env.Vars["TERMINATION_DRAIN_DURATION_SECONDS"]; said != "" {
-		seconds, err := strconv.Atoi(said)
-		if err != nil || seconds <= 0 {
-			return o, usage("TERMINATION_DRAIN_DURATION_SECONDS: %q is no positive number of seconds", said)
-		}
-		o.Termination = time.Duration(seconds) * time.Second
-	}
-	return o, readOverride(&o, env.Vars["ISTIO_BOOTSTRAP_OVERRIDE"])
-}
-
-// readOverride loads the file that ISTIO_BOOTSTRAP_OVERRIDE names.
-func readOverride(o *Options, path string) error {
-	if path == "" {
-		return nil
-	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return usage("ISTIO_BOOTSTRAP_OVERRIDE: %w", err)
-	}
-	o.Override = string(content)
-	return nil
+	return s
 }
 
 func hostPort(s string) (bootstrap.HostPort, error) {

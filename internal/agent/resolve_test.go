@@ -13,7 +13,9 @@ import (
 	"fairway/internal/mesh"
 )
 
-func unset() Flags { return Flags{PrometheusPort: -1, Concurrency: -1, BaseID: -1} }
+func unset() Flags {
+	return Flags{StatusPort: -1, ReadyPort: -1, PrometheusPort: -1, Concurrency: -1, BaseID: -1, RestartBudget: -1}
+}
 
 func TestResolveAsIstioProxyDoes(t *testing.T) {
 	dir := t.TempDir()
@@ -51,7 +53,7 @@ func TestResolveAsIstioProxyDoes(t *testing.T) {
 	if config["discoveryAddress"] != "own:2" || n.Cluster != "reviews.shop" || n.Locality != (mesh.Locality{Region: "eu", Zone: "eu-1"}) {
 		t.Errorf("PROXY_CONFIG %v, cluster %q, locality %v", config, n.Cluster, n.Locality)
 	}
-	if o.Bootstrap.Discovery != (bootstrap.HostPort{Host: "own", Port: 2}) || o.Concurrency != 3 || o.Termination != 9*time.Second || o.Bootstrap.Prometheus.Port != 15090 || o.Bootstrap.Admin.Port != 15000 {
+	if o.Bootstrap.Discovery != (bootstrap.HostPort{Host: "own", Port: 2}) || o.Concurrency != 3 || o.Shutdown.Limit != 9*time.Second || o.Bootstrap.Prometheus.Port != 15090 || o.Bootstrap.Admin.Port != 15000 {
 		t.Errorf("%+v", o)
 	}
 }
@@ -73,7 +75,7 @@ func TestFlagsWin(t *testing.T) {
 		p.Node.Locality != (mesh.Locality{Region: "a", Zone: "b", SubZone: "c"}) || p.Node.Metadata["INTERCEPTION_MODE"] != nil {
 		t.Errorf("%+v", p)
 	}
-	if o.Envoy != "/e" || o.ConfigDir != "/c" || o.LogLevel != "debug" || o.Concurrency != 0 || o.BaseID == nil || o.Termination != 3*time.Second {
+	if o.Envoy != "/e" || o.ConfigDir != "/c" || o.LogLevel != "debug" || o.Concurrency != 0 || o.Restarts.BaseID == nil || o.Shutdown.Limit != 3*time.Second {
 		t.Errorf("%+v", o)
 	}
 }

@@ -68,7 +68,7 @@ func (b *buffer) await(t *testing.T, s string) {
 func fakeEnvoy(t *testing.T, body string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "envoy")
-	script := "#!/bin/sh\ncase \"$*\" in *'--mode validate'*) exit 0;; esac\nCONFIG=$2\necho args \"$@\"\n" + body + "\n"
+	script := "#!/bin/sh\ncase \"$*\" in *'--mode validate'*) exit 0;; *--hot-restart-version*) echo 11.104; exit 0;; esac\nCONFIG=$2\necho args \"$@\"\n" + body + "\n"
 	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -84,6 +84,7 @@ func testOptions(t *testing.T, envoy string) (Options, *buffer) {
 			Discovery: bootstrap.HostPort{Host: "127.0.0.1", Port: 1},
 			Admin:     bootstrap.HostPort{Host: "127.0.0.1", Port: freePort(t)},
 		},
+		Restarts: Restarts{Budget: -1}, Shutdown: Shutdown{Kill: 20 * time.Second},
 		Envoy: envoy, ConfigDir: filepath.Join(t.TempDir(), "proxy"),
 		Stdout: out, Stderr: out, Log: slog.New(slog.NewTextHandler(out, nil)),
 	}, out
@@ -141,7 +142,7 @@ func TestStopsOnRequest(t *testing.T) {
 
 func TestKillsWhatDoesNotStop(t *testing.T) {
 	o, out := testOptions(t, fakeEnvoy(t, `trap '' TERM; echo up; while :; do sleep 0.05; done`))
-	o.Termination = 50 * time.Millisecond
+	o.Shutdown.Kill = 50 * time.Millisecond
 	stop := background(t, o, nil)
 	out.await(t, "up\n")
 	if got := ExitCode(stop()); got != 128+9 {
@@ -164,13 +165,15 @@ func TestPassesSignalsOn(t *testing.T) {
 func TestArguments(t *testing.T) {
 	id := uint32(7)
 	for want, change := range map[string]func(*Options){
-		"--disable-hot-restart":           func(*Options) {},
-		"--base-id 7 --restart-epoch 0":   func(o *Options) { o.BaseID = &id },
-		"--concurrency 2":                 func(o *Options) { o.Concurrency = 2 },
-		"--component-log-level misc:off":  func(o *Options) { o.ComponentLogLevel = "misc:off" },
-		"--config-yaml admin: {}":         func(o *Options) { o.Override = "admin: {}" },
-		"--drain-time-s 2 --parent-shutd": func(o *Options) { o.BaseID, o.DrainTime, o.ParentShutdown = &id, 1500*time.Millisecond, time.Second },
-		"--log-level warning":             func(*Options) {},
+		"--disable-hot-restart":          func(*Options) {},
+		"--base-id 7 --restart-epoch 0":  func(o *Options) { o.Restarts.Hot, o.Restarts.BaseID = true, &id },
+		"--concurrency 2":                func(o *Options) { o.Concurrency = 2 },
+		"--component-log-level misc:off": func(o *Options) { o.ComponentLogLevel = "misc:off" },
+		"--config-yaml admin: {}":        func(o *Options) { o.Override = "admin: {}" },
+		"--drain-time-s 2 --base-id 7 --restart-epoch 0 --parent-shutdown-time-s 3": func(o *Options) {
+			o.Restarts = Restarts{Hot: true, BaseID: &id, Drain: 1500 * time.Millisecond, Budget: -1}
+		},
+		"--log-level warning": func(*Options) {},
 	} {
 		o, out := testOptions(t, fakeEnvoy(t, "exit 0"))
 		change(&o)
@@ -229,9 +232,8 @@ func TestRealEnvoy(t *testing.T) {
 		t.Fatal(err)
 	}
 	o, out := testOptions(t, path)
-	o.Termination = 20 * time.Second
 	id := uint32(os.Getpid())
-	o.BaseID = &id
+	o.Restarts.Hot, o.Restarts.BaseID = true, &id
 	o.Override = "stats_flush_interval: 7s"
 	o.Bootstrap.Prometheus = bootstrap.HostPort{Host: "127.0.0.1", Port: freePort(t)}
 	o.Bootstrap.Stats = bootstrap.StatsMatcher{Prefixes: []string{"cluster."}, Suffixes: []string{"x"}, Regexps: []string{"a.*"}}

@@ -67,12 +67,8 @@ func inclusions(m StatsMatcher) *matcherv3.ListStringMatcher {
 
 // pageListener serves one page of a cluster and nothing else of it.
 func pageListener(name string, at HostPort, page, cluster string) *listenerv3.Listener {
-	statPrefix := name
-	if name == "prometheus" {
-		statPrefix = "stats" // as istio-proxy calls it
-	}
 	manager := &hcmv3.HttpConnectionManager{
-		StatPrefix: statPrefix,
+		StatPrefix: name,
 		RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{
 			VirtualHosts: []*routev3.VirtualHost{{
 				Name: name, Domains: []string{"*"},

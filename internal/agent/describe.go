@@ -1,0 +1,67 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"fairway/internal/agent/epoch"
+)
+
+// description is /debug/agent.
+type description struct {
+	Node      string
+	Discovery string
+	Admin     string
+	Ready     bool
+	Reasons   []string `json:",omitempty"`
+	Draining  bool
+	Envoys    epoch.State
+	Restarts  struct {
+		Hot                   bool
+		Drain, ParentShutdown string
+		Concurrency           int
+	}
+	Watched []string
+}
+
+func (a *agent) describe() any {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	a.mu.Lock()
+	now := a.now
+	a.mu.Unlock()
+	d := description{
+		Node: now.Bootstrap.Node.ID(), Discovery: now.Bootstrap.Discovery.String(), Admin: a.at.String(), Reasons: a.ready.Reasons(ctx),
+		Draining: a.draining.Load(), Envoys: a.envoys.State(), Watched: a.watched(),
+	}
+	d.Ready = len(d.Reasons) == 0
+	d.Restarts.Hot, d.Restarts.Concurrency = now.Restarts.Hot, now.Concurrency
+	d.Restarts.Drain, d.Restarts.ParentShutdown = now.Restarts.Drain.String(), now.Restarts.ParentShutdown.String()
+	return d
+}
+
+// tellSystemd says once that the proxy is ready, where systemd waits for that (sd_notify): units that come after this one start then.
+func (a *agent) tellSystemd(ctx context.Context, up func()) error {
+	up()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for len(a.ready.Reasons(ctx)) > 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	conn, err := net.Dial("unixgram", a.notify)
+	if err == nil {
+		_, err = fmt.Fprint(conn, "READY=1\n")
+		conn.Close()
+	}
+	if err != nil {
+		a.log.Warn("systemd was not told that the proxy is ready", "socket", a.notify, "error", err)
+	}
+	<-ctx.Done()
+	return nil
+}

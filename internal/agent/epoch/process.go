@@ -1,0 +1,113 @@
+package epoch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// ExitError says that Envoy ended by itself, or had to be killed. Programs exit with its Code.
+type ExitError struct {
+	Code int // as a shell shows it: 128 + n for signal n
+	Err  error
+}
+
+func (e *ExitError) Error() string { return fmt.Sprintf("envoy ended with code %d: %v", e.Code, e.Err) }
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// process is one Envoy. Its fields but live are read-only once started, err once done is closed.
+type process struct {
+	epoch  uint32
+	pid    int
+	plan   Plan
+	file   string // its bootstrap
+	family *family
+	since  time.Time
+	live   bool // the supervisor's: it has been seen serving
+
+	done chan struct{} // closed when it has ended and err is set
+	err  error
+}
+
+// command is how a process is to be started.
+type command struct {
+	path           string
+	args           []string
+	stdout, stderr io.Writer
+}
+
+// start starts an Envoy and returns once it runs.
+func (p *process) start(c command) error {
+	cmd := exec.Command(c.path, c.args...)
+	cmd.Stdout, cmd.Stderr = c.stdout, c.stderr
+	cmd.WaitDelay = time.Second // for writers that are no files: a grandchild may hold the pipe
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Setpgid:   true,            // a terminal's Ctrl-C is the agent's to pass on
+		Pdeathsig: syscall.SIGTERM, // an agent that is killed leaves no Envoy behind
+	}
+	p.done = make(chan struct{})
+	started := make(chan error)
+	go p.run(cmd, started)
+	if err := <-started; err != nil {
+		return fmt.Errorf("start %s: %w", c.path, err)
+	}
+	return nil
+}
+
+// run starts cmd and waits for its end on one thread: the kernel sends Pdeathsig when the thread that forked ends.
+func (p *process) run(cmd *exec.Cmd, started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer close(p.done)
+	err := cmd.Start()
+	if err == nil {
+		p.pid = cmd.Process.Pid
+		p.since = time.Now()
+	}
+	started <- err
+	if err == nil {
+		p.err = cmd.Wait()
+	}
+}
+
+// signal reaches the process group. One that ended already is left alone.
+func (p *process) signal(sig syscall.Signal) {
+	select {
+	case <-p.done:
+	default:
+		_ = syscall.Kill(-p.pid, sig) // fails only where it has just ended
+	}
+}
+
+// end asks the process to end, kills it when it has not within a time, and waits for it.
+func (p *process) end(within time.Duration) {
+	p.signal(syscall.SIGTERM)
+	late := time.NewTimer(within)
+	defer late.Stop()
+	select {
+	case <-p.done:
+	case <-late.C:
+		p.signal(syscall.SIGKILL)
+		<-p.done
+	}
+}
+
+// exit turns how the process ended into an error; nil for code 0. It may be called once done is closed.
+func (p *process) exit() error {
+	if p.err == nil {
+		return nil
+	}
+	var ended *exec.ExitError
+	if !errors.As(p.err, &ended) {
+		return fmt.Errorf("wait for envoy: %w", p.err)
+	}
+	code := ended.ExitCode()
+	if status, ok := ended.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		code = 128 + int(status.Signal())
+	}
+	return &ExitError{Code: code, Err: p.err}
+}

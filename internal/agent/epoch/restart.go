@@ -1,0 +1,205 @@
+package epoch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// restart answers a request in the way that loses least.
+func (s *Supervisor) restart(ctx context.Context, plan Plan, why string) error {
+	log := s.o.Log.With("why", why)
+	if !s.canHandOver(plan) {
+		log.Info("restarting envoy", "epoch", s.serving.epoch, "was_live", s.serving.live)
+		return s.replace(ctx, plan)
+	}
+	log.Info("hot-restarting envoy", "epoch", s.serving.epoch)
+	err := s.handOver(ctx, plan)
+	if err != nil {
+		log.Error("the hot restart failed, the old epoch serves on", "epoch", s.serving.epoch, "error", err)
+		if s.deaf {
+			s.regainVoice(ctx)
+		}
+	}
+	return err
+}
+
+// canHandOver says whether a hot restart is possible: both binaries speak the same protocol, and the serving Envoy has its shared memory in order. One that is not live
+// yet has nothing to hand over, and would refuse.
+func (s *Supervisor) canHandOver(plan Plan) bool {
+	return s.serving.family != nil && s.serving.live && !s.stuck && plan.protocol == s.serving.plan.protocol
+}
+
+// handOver runs the next epoch beside the serving one and has it take over. Where that fails nothing is left of it, and the old one serves on.
+func (s *Supervisor) handOver(ctx context.Context, plan Plan) error {
+	parent := s.serving
+	parent.family.next = parent.epoch + 1
+	next, err := s.launch(plan, parent.family)
+	if err != nil {
+		return err
+	}
+	s.starting = next
+	s.note(nil)
+	err = s.awaitLife(ctx, next, parent)
+	s.starting = nil
+	if err != nil {
+		s.undo(ctx, next, err)
+		return err
+	}
+	s.lives(next)
+	s.parent, s.serving, s.deaf, s.retry, s.retries = parent, next, false, nil, 0
+	s.parentLate = time.After(s.o.parentStays())
+	s.note(func(st *State) { st.Handovers++; st.NextStart = time.Time{} })
+	s.o.Log.Info("a new epoch serves", "epoch", next.epoch, "pid", next.pid, "after", time.Since(next.since).Round(time.Millisecond))
+	return nil
+}
+
+// awaitLife returns nil when an epoch serves in its parent's place.
+func (s *Supervisor) awaitLife(ctx context.Context, next, parent *process) error {
+	late := time.NewTimer(s.o.LiveWithin)
+	defer late.Stop()
+	look := time.NewTicker(s.o.Poll)
+	defer look.Stop()
+	for {
+		select {
+		case <-next.done:
+			if err := next.exit(); err != nil {
+				return fmt.Errorf("epoch %d ended before it served: %w", next.epoch, err)
+			}
+			return fmt.Errorf("epoch %d ended before it served", next.epoch)
+		case <-parent.done:
+			return fmt.Errorf("epoch %d ended before its successor served", parent.epoch)
+		case <-late.C:
+			return fmt.Errorf("epoch %d does not serve after %s: does the control plane answer?", next.epoch, s.o.LiveWithin)
+		case <-ctx.Done():
+			return ErrOver
+		case <-look.C:
+			if s.o.Live(ctx, next.plan, next.epoch) {
+				return nil
+			}
+		}
+	}
+}
+
+// undo removes a failed epoch, and what it did to its parent as far as that can be undone.
+func (s *Supervisor) undo(ctx context.Context, next *process, why error) {
+	next.end(0)
+	s.bury(next, false)
+	if err := forgetInitializing(memoryFile(s.o.Memory, next.family.baseID)); err != nil {
+		s.stuck = true
+		s.o.Log.Warn("no further hot restart with this base id", "base_id", next.family.baseID, "error", err)
+	}
+	s.deaf = !s.o.Live(ctx, s.serving.plan, s.serving.epoch)
+	s.note(func(st *State) { st.Failed++; st.LastError = why.Error() })
+}
+
+// regainVoice starts a new epoch with the plan that serves: its parent has closed its administration for a successor that failed, and does not open it again.
+func (s *Supervisor) regainVoice(ctx context.Context) {
+	s.retry = nil
+	if s.stuck {
+		return // the next restart that is asked for is a full one
+	}
+	err := s.handOver(ctx, s.serving.plan)
+	if err == nil || errors.Is(err, ErrOver) {
+		return
+	}
+	wait := s.backoff(s.retries)
+	s.retries++
+	s.retry = time.After(wait)
+	s.note(func(st *State) { st.NextStart = time.Now().Add(wait) })
+	s.o.Log.Error("the last working bootstrap does not start beside itself; trying again", "in", wait, "error", err)
+}
+
+// replace ends the serving Envoy, after its connections where it was live, and starts another.
+func (s *Supervisor) replace(ctx context.Context, plan Plan) error {
+	old := s.serving
+	if old.live && !s.deaf && s.o.Quiesce != nil {
+		s.o.Quiesce(ctx)
+	}
+	old.end(s.o.Kill)
+	if err := s.begin(plan); err != nil {
+		s.note(func(st *State) { st.LastError = err.Error() })
+		return err
+	}
+	return nil
+}
+
+// backoff is the wait before try n, counted from 0.
+func (s *Supervisor) backoff(n int) time.Duration {
+	wait := s.o.Backoff
+	for range n {
+		if wait *= 2; wait >= s.o.BackoffMax {
+			return s.o.BackoffMax
+		}
+	}
+	return min(wait, s.o.BackoffMax)
+}
+
+// afterCrash waits, and says what to start next. over says that it was one crash too many, or that ctx ended meanwhile.
+func (s *Supervisor) afterCrash(ctx context.Context, err error) (plan Plan, over bool) {
+	var mistake *PlanError
+	if plan = s.wanted; s.State().Starts == 0 && errors.As(err, &mistake) {
+		return plan, true
+	}
+	row := s.countCrash(err)
+	if s.serving != nil {
+		plan = s.serving.plan
+	}
+	if row > s.o.Budget || s.held {
+		s.o.Log.Error("envoy ended, and is not started again", "crashes_in_a_row", row, "error", err)
+		return plan, true
+	}
+	wait := s.backoff(row - 1)
+	if row > s.o.Budget/2 {
+		plan = s.fallBack(plan)
+	}
+	s.o.Log.Error("envoy ended and is started again", "in", wait, "crashes_in_a_row", row, "error", err)
+	s.note(func(st *State) { st.NextStart = time.Now().Add(wait) })
+	defer s.note(func(st *State) { st.NextStart = time.Time{} })
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return plan, false
+		case r := <-s.requests:
+			r.reply <- nil // there is nothing to lose
+			return r.plan, false
+		case done := <-s.holds:
+			close(done)
+			return plan, true
+		case <-s.signals:
+		case <-ended(s.parent):
+			s.dropParent()
+		case <-ctx.Done():
+			return plan, true
+		}
+	}
+}
+
+// countCrash says how many crashes there were in a row.
+func (s *Supervisor) countCrash(err error) (row int) {
+	steady := s.serving != nil && time.Since(s.serving.since) >= s.o.Steady
+	s.note(func(st *State) {
+		st.Crashes++
+		if steady {
+			st.InARow = 0
+		}
+		st.InARow++
+		st.LastError = err.Error()
+		row = st.InARow
+	})
+	return row
+}
+
+// fallBack is the plan that served last and is another one than that which crashes.
+func (s *Supervisor) fallBack(crashing Plan) Plan {
+	for i := len(s.good) - 1; i >= 0; i-- {
+		if !s.good[i].Equal(crashing) {
+			s.o.Log.Warn("coming back to the bootstrap that worked before")
+			return s.good[i]
+		}
+	}
+	return crashing
+}

@@ -1,0 +1,334 @@
+package epoch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Supervisor runs the Envoys of one agent. One goroutine, Run's, owns everything that is not said to be guarded.
+type Supervisor struct {
+	o        Options
+	folder   *folder
+	requests chan request
+	holds    chan chan struct{}
+	signals  chan syscall.Signal
+	over     chan struct{} // closed when Run has returned
+
+	serving, parent, starting *process
+	deaf                      bool   // serving has closed its administration, for a successor that failed
+	stuck                     bool   // its base id can take no further epoch
+	held                      bool   // no restarts any more
+	good                      []Plan // the last two that were seen serving
+	family                    *family
+	nextBase                  uint32 // the next base id to try
+	wanted                    Plan   // of the last start
+	parentLate, retry         <-chan time.Time
+	retries                   int
+
+	checking sync.Mutex // one plan is checked at a time
+
+	mu    sync.Mutex // guards the rest
+	state State
+	plan  Plan
+}
+
+type request struct {
+	plan  Plan
+	why   string
+	reply chan error // of one
+}
+
+// ErrOver says that there is no Envoy any more to restart, or that it is being stopped.
+var ErrOver = errors.New("the proxy is being stopped")
+
+// New makes a Supervisor. Nothing happens until Run.
+func New(o Options) *Supervisor {
+	return &Supervisor{
+		o: o.settled(), requests: make(chan request), holds: make(chan chan struct{}), signals: make(chan syscall.Signal),
+		over: make(chan struct{}),
+	}
+}
+
+// Run starts an Envoy and stays until all is over: ctx ended (then it stops all Envoys and returns how the serving one ended), the serving Envoy ended with code 0,
+// or it crashed once too often. It returns *PlanError where the first plan cannot work, *ExitError where an Envoy ended otherwise than with 0. It may be called once.
+func (s *Supervisor) Run(ctx context.Context, first Plan) error {
+	var err error
+	if s.folder, err = openFolder(s.o.Dir); err != nil {
+		close(s.over)
+		return err
+	}
+	defer s.close()
+	plan, err := s.folder.checked(ctx, first, s.o.HotRestart)
+	if err != nil {
+		return err
+	}
+	for {
+		over := false
+		if err = s.begin(plan); err == nil {
+			over, err = s.serve(ctx)
+		}
+		if !over {
+			plan, over = s.afterCrash(ctx, err)
+		}
+		if over {
+			s.clear(err)
+			return err
+		}
+	}
+}
+
+// close leaves nothing behind: no plan is checked from here on.
+func (s *Supervisor) close() {
+	s.checking.Lock()
+	defer s.checking.Unlock()
+	close(s.over)
+	s.folder.close()
+}
+
+// Restart replaces the serving Envoy by one started with a plan: by hot restart where that can be, else by a graceful end and a new start. It returns nil once the new
+// one serves. On an error the old one serves on: *PlanError says that the plan cannot work. It waits while an earlier parent still drains. Any goroutine may call it.
+func (s *Supervisor) Restart(ctx context.Context, plan Plan, why string) error {
+	plan, err := s.checked(ctx, plan)
+	if err != nil {
+		return err
+	}
+	r := request{plan: plan, why: why, reply: make(chan error, 1)}
+	select {
+	case s.requests <- r:
+	case <-s.over:
+		return ErrOver
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-r.reply:
+		return err
+	case <-s.over:
+		return ErrOver
+	}
+}
+
+func (s *Supervisor) checked(ctx context.Context, plan Plan) (Plan, error) {
+	s.checking.Lock()
+	defer s.checking.Unlock()
+	select {
+	case <-s.over:
+		return plan, ErrOver
+	default:
+	}
+	folder, err := openFolder(s.o.Dir)
+	if err != nil {
+		return plan, err
+	}
+	return folder.checked(ctx, plan, s.o.HotRestart)
+}
+
+// Hold ends restarts: one that is under way is completed, later ones get ErrOver. It returns when the serving Envoy is the last one to come.
+func (s *Supervisor) Hold(ctx context.Context) {
+	done := make(chan struct{})
+	select {
+	case s.holds <- done:
+		<-done
+	case <-s.over:
+	case <-ctx.Done():
+	}
+}
+
+// Signal passes a signal on to every Envoy. Any goroutine may call it.
+func (s *Supervisor) Signal(sig syscall.Signal) {
+	select {
+	case s.signals <- sig:
+	case <-s.over:
+	}
+}
+
+// begin starts the first epoch of a base id, and forgets the Envoy that served before and has ended.
+func (s *Supervisor) begin(plan Plan) error {
+	if before := s.serving; before != nil {
+		s.family = nil
+		s.bury(before, false)
+	}
+	s.serving, s.deaf, s.stuck, s.retry, s.retries = nil, false, false, nil, 0
+	s.wanted = plan
+	if s.o.HotRestart && plan.protocol != "" {
+		var err error
+		if s.family, err = s.claim(); err != nil {
+			return err
+		}
+	}
+	p, err := s.launch(plan, s.family)
+	if err != nil {
+		s.leave(s.family)
+		s.family = nil
+		return err
+	}
+	s.serving = p
+	s.note(nil)
+	return nil
+}
+
+// claim takes a base id: the one that was asked for, else a free one; the next time, after a crash, another one.
+func (s *Supervisor) claim() (f *family, err error) {
+	if s.o.BaseID != nil && s.nextBase == 0 {
+		f, err = claim(s.o.Memory, *s.o.BaseID)
+		if errors.Is(err, errTaken) {
+			err = &PlanError{fmt.Errorf("base id %d: %w by another Envoy or agent; choose another --base-id, or leave it out", *s.o.BaseID, err)}
+		}
+	} else {
+		f, err = claimAny(s.o.Memory, max(s.nextBase, 1))
+	}
+	if err == nil {
+		s.nextBase = f.baseID + 1
+	}
+	return f, err
+}
+
+// launch runs the next epoch's Envoy of a family, or one that stands alone where that is nil.
+func (s *Supervisor) launch(plan Plan, f *family) (*process, error) {
+	file, err := s.folder.writeNext(plan)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{plan: plan, file: file, family: f}
+	if f != nil {
+		p.epoch = f.next
+	}
+	args := append([]string{"--config-path", file}, plan.Args...)
+	err = p.start(command{path: plan.Binary, args: append(args, s.o.restartArguments(f, p.epoch)...), stdout: s.o.Stdout, stderr: s.o.Stderr})
+	if err != nil {
+		os.Remove(file)
+		return nil, err
+	}
+	if f != nil {
+		f.members++
+	}
+	s.note(func(st *State) { st.Starts++ })
+	s.o.Log.Info("envoy started", "epoch", p.epoch, "pid", p.pid, "bootstrap", file, "hot_restart", f != nil)
+	return p, nil
+}
+
+// bury forgets a process that has ended.
+func (s *Supervisor) bury(p *process, keep bool) {
+	if !keep {
+		os.Remove(p.file)
+	}
+	if p.family != nil {
+		p.family.members--
+		if p.family != s.family {
+			s.leave(p.family)
+		}
+	}
+}
+
+// leave gives a base id back once none of its Envoys runs.
+func (s *Supervisor) leave(f *family) {
+	if f != nil && f.members == 0 {
+		f.release()
+	}
+}
+
+// clear ends what still runs, at the very end. The bootstrap of an Envoy that failed stays.
+func (s *Supervisor) clear(err error) {
+	last := s.family
+	s.family = nil
+	for _, p := range []*process{s.starting, s.parent, s.serving} {
+		if p != nil {
+			p.end(s.o.Kill)
+			s.bury(p, err != nil && p == s.serving)
+		}
+	}
+	s.leave(last)
+	s.starting, s.parent, s.serving = nil, nil, nil
+	s.note(nil)
+}
+
+// serve stays with the serving Envoy and those that follow it, until one crashes (over is false), or until all is over.
+func (s *Supervisor) serve(ctx context.Context) (over bool, err error) {
+	look := time.NewTicker(s.o.Poll)
+	defer look.Stop()
+	for s.serving != nil {
+		requests, looks := s.requests, look.C
+		if s.parent != nil || s.held {
+			requests = nil // a third Envoy would have the first one ended
+		}
+		if s.serving.live {
+			looks = nil
+		}
+		select {
+		case <-ctx.Done():
+			return true, s.stop()
+		case <-s.serving.done:
+			err := s.serving.exit()
+			return err == nil, err
+		case <-ended(s.parent):
+			s.o.Log.Info("the parent has ended", "epoch", s.parent.epoch, "pid", s.parent.pid)
+			s.dropParent()
+		case <-s.parentLate:
+			s.o.Log.Warn("the parent did not end by its successor's word and is stopped", "epoch", s.parent.epoch)
+			s.parent.end(s.o.Kill)
+		case r := <-requests:
+			r.reply <- s.restart(ctx, r.plan, r.why)
+		case done := <-s.holds:
+			s.held, s.retry = true, nil
+			close(done)
+		case <-s.retry:
+			s.regainVoice(ctx)
+		case sig := <-s.signals:
+			s.signal(sig)
+		case <-looks:
+			s.lookForLife(ctx)
+		}
+	}
+	return false, errors.New("the Envoy that was to replace another could not be started")
+}
+
+func ended(p *process) <-chan struct{} {
+	if p == nil {
+		return nil
+	}
+	return p.done
+}
+
+func (s *Supervisor) signal(sig syscall.Signal) {
+	for _, p := range []*process{s.serving, s.parent} {
+		if p != nil {
+			p.signal(sig)
+		}
+	}
+}
+
+func (s *Supervisor) dropParent() {
+	s.bury(s.parent, false)
+	s.parent, s.parentLate = nil, nil
+	s.note(nil)
+}
+
+// lookForLife asks an Envoy that has no parent whether it serves yet.
+func (s *Supervisor) lookForLife(ctx context.Context) {
+	if s.o.Live(ctx, s.serving.plan, s.serving.epoch) {
+		s.lives(s.serving)
+		s.note(nil)
+		s.o.Log.Info("envoy is live", "epoch", s.serving.epoch, "after", time.Since(s.serving.since).Round(time.Millisecond))
+	}
+}
+
+// lives notes that a process serves, and that its plan is one to come back to.
+func (s *Supervisor) lives(p *process) {
+	p.live = true
+	s.good = slices.DeleteFunc(s.good, p.plan.Equal)
+	s.good = append(s.good[max(0, len(s.good)-1):], p.plan)
+}
+
+// stop asks all Envoys to end and says how the serving one did.
+func (s *Supervisor) stop() error {
+	s.o.Log.Info("stopping envoy", "epoch", s.serving.epoch, "within", s.o.Kill)
+	s.signal(syscall.SIGTERM)
+	s.serving.end(s.o.Kill)
+	return s.serving.exit()
+}

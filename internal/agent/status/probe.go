@@ -1,0 +1,178 @@
+package status
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// Probes asks an application what Kubernetes would: the injector points the pod's probes here, for the kubelet has no certificate to get through the proxy with.
+type Probes struct {
+	host string // where the application listens
+	by   map[string]probe
+	http *http.Transport
+}
+
+// probe is one of ISTIO_KUBE_APP_PROBERS: what a container's probe said before it was pointed here.
+type probe struct {
+	HTTP *struct {
+		Path    string     `json:"path"`
+		Port    portNumber `json:"port"`
+		Host    string     `json:"host"`
+		Scheme  string     `json:"scheme"`
+		Headers []struct {
+			Name  string `json:"name"`
+			Value string `json:"value"`
+		} `json:"httpHeaders"`
+	} `json:"httpGet"`
+	TCP *struct {
+		Port portNumber `json:"port"`
+		Host string     `json:"host"`
+	} `json:"tcpSocket"`
+	GRPC *struct {
+		Port    portNumber `json:"port"`
+		Service string     `json:"service"`
+	} `json:"grpc"`
+	Timeout int `json:"timeoutSeconds"`
+}
+
+// portNumber is a port that may be written as a string.
+type portNumber uint16
+
+func (p *portNumber) UnmarshalJSON(raw []byte) error {
+	n, err := strconv.ParseUint(strings.Trim(string(raw), `"`), 10, 16)
+	if err != nil || n == 0 {
+		return fmt.Errorf("%s is no port: named ports are resolved by the injector", raw)
+	}
+	*p = portNumber(n)
+	return nil
+}
+
+// NewProbes reads ISTIO_KUBE_APP_PROBERS: a JSON object from path to probe. Host is the application's address.
+func NewProbes(text, host string) (Probes, error) {
+	p := Probes{host: host, http: &http.Transport{
+		DisableKeepAlives: true,
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // as the kubelet's probes: it asks for health, not for identity
+	}}
+	if strings.TrimSpace(text) == "" {
+		return p, nil
+	}
+	if err := json.Unmarshal([]byte(text), &p.by); err != nil {
+		return p, err
+	}
+	for path, one := range p.by {
+		if !strings.HasPrefix(path, "/app-health/") && !strings.HasPrefix(path, "/app-lifecycle/") {
+			return p, fmt.Errorf("%q begins with neither /app-health/ nor /app-lifecycle/", path)
+		}
+		if one.HTTP == nil && one.TCP == nil && one.GRPC == nil {
+			return p, fmt.Errorf("%s: none of httpGet, tcpSocket, grpc", path)
+		}
+	}
+	return p, nil
+}
+
+// ServeHTTP asks the application, and answers with its status: 200 or 500 where it does not speak HTTP.
+func (p Probes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	one, known := p.by[r.URL.Path]
+	if !known {
+		http.Error(w, "no such probe: ISTIO_KUBE_APP_PROBERS does not name it", http.StatusNotFound)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), time.Duration(max(one.Timeout, 1))*time.Second)
+	defer cancel()
+	if one.HTTP != nil {
+		p.askHTTP(ctx, w, r, one)
+		return
+	}
+	ask := p.askTCP
+	if one.GRPC != nil {
+		ask = p.askGRPC
+	}
+	if err := ask(ctx, one); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	fmt.Fprintln(w, "ok")
+}
+
+func (p Probes) at(host string, port portNumber) string {
+	if host == "" {
+		host = p.host
+	}
+	return net.JoinHostPort(host, strconv.Itoa(int(port)))
+}
+
+func (p Probes) askHTTP(ctx context.Context, w http.ResponseWriter, r *http.Request, one probe) {
+	path, query, _ := strings.Cut(one.HTTP.Path, "?")
+	target := url.URL{Scheme: strings.ToLower(one.HTTP.Scheme), Host: p.at(one.HTTP.Host, one.HTTP.Port), Path: "/" + strings.TrimPrefix(path, "/"), RawQuery: query}
+	if target.Scheme == "" {
+		target.Scheme = "http"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	req.Header = r.Header.Clone() // kube-probe's User-Agent among them
+	for _, h := range one.HTTP.Headers {
+		if strings.EqualFold(h.Name, "host") {
+			req.Host = h.Value
+			continue
+		}
+		req.Header.Set(h.Name, h.Value)
+	}
+	client := http.Client{Transport: p.http, CheckRedirect: sameHostOnly}
+	resp, err := client.Do(req)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	defer resp.Body.Close()
+	w.WriteHeader(resp.StatusCode)
+	_, _ = io.Copy(w, io.LimitReader(resp.Body, 10<<10)) // the kubelet shows the beginning of it
+}
+
+// sameHostOnly follows redirects as the kubelet does: not to another host, where the answer would say nothing of this application.
+func sameHostOnly(next *http.Request, via []*http.Request) error {
+	if len(via) >= 10 || next.URL.Hostname() != via[0].URL.Hostname() {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
+
+func (p Probes) askTCP(ctx context.Context, one probe) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", p.at(one.TCP.Host, one.TCP.Port))
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+func (p Probes) askGRPC(ctx context.Context, one probe) error {
+	conn, err := grpc.NewClient("passthrough:///"+p.at("", one.GRPC.Port), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithUserAgent("kube-probe/fairway"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	answer, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: one.GRPC.Service})
+	if err != nil {
+		return err
+	}
+	if s := answer.GetStatus(); s != grpc_health_v1.HealthCheckResponse_SERVING {
+		return errors.New("the application says " + s.String())
+	}
+	return nil
+}

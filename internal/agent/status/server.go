@@ -1,0 +1,144 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Actions are what the pages show and do. All must be set; any of them may be called by several goroutines at once.
+type Actions struct {
+	Reasons   func(context.Context) []string // why the proxy is not ready; none: it is
+	Drain     func(context.Context) (string, error)
+	Restart   func(context.Context) error
+	Quit      func()
+	Describe  func() any // for /debug/agent
+	Bootstrap func() []byte
+	Metrics   Metrics
+	Probes    Probes
+}
+
+// Server is the port.
+type Server struct {
+	listener net.Listener
+	http     *http.Server
+}
+
+// Listen takes the port, so that a clash is known before anything is started; nothing is answered before Run.
+func Listen(address string, a Actions, log *slog.Logger) (*Server, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{listener, &http.Server{
+		Handler: a.handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}}, nil
+}
+
+// Address is where the server listens.
+func (s *Server) Address() string { return s.listener.Addr().String() }
+
+// Close gives the port back where Run was never called.
+func (s *Server) Close() { s.listener.Close() }
+
+// leave is how long answers that are being written may take once the server is stopped.
+const leave = time.Second
+
+// Run answers until ctx ends.
+func (s *Server) Run(ctx context.Context) error {
+	failed := make(chan error, 1)
+	go func() { failed <- s.http.Serve(s.listener) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve the status port: %w", err)
+	case <-ctx.Done():
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leave)
+	defer cancel()
+	if err := s.http.Shutdown(ctx); err != nil {
+		s.http.Close()
+	}
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the status port: %w", err)
+	}
+	return nil
+}
+
+func (a Actions) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz/ready", a.ready)
+	mux.Handle("/app-health/", a.Probes)
+	mux.Handle("/app-lifecycle/", a.Probes)
+	mux.Handle("GET /stats/prometheus", a.Metrics)
+	mux.Handle("GET /metrics", a.Metrics)
+	mux.HandleFunc("POST /drain", local(a.drain))
+	mux.HandleFunc("POST /hot-restart", local(a.restart))
+	mux.HandleFunc("POST /quitquitquit", local(a.quit))
+	mux.HandleFunc("GET /debug/agent", local(a.describe))
+	mux.HandleFunc("GET /debug/bootstrap", local(a.bootstrap))
+	return mux
+}
+
+// local answers those on this machine only.
+func local(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		from, err := netip.ParseAddrPort(r.RemoteAddr)
+		if err != nil || !from.Addr().Unmap().IsLoopback() {
+			http.Error(w, "only from this machine's loopback address", http.StatusForbidden)
+			return
+		}
+		next(w, r)
+	}
+}
+
+func (a Actions) ready(w http.ResponseWriter, r *http.Request) {
+	reasons := a.Reasons(r.Context())
+	if len(reasons) == 0 {
+		fmt.Fprintln(w, "ready")
+		return
+	}
+	http.Error(w, strings.Join(reasons, "\n"), http.StatusServiceUnavailable)
+}
+
+func (a Actions) drain(w http.ResponseWriter, r *http.Request) {
+	result, err := a.Drain(r.Context())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	fmt.Fprintln(w, result)
+}
+
+func (a Actions) restart(w http.ResponseWriter, r *http.Request) {
+	if err := a.Restart(r.Context()); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	fmt.Fprintln(w, "a new epoch serves")
+}
+
+func (a Actions) quit(w http.ResponseWriter, _ *http.Request) {
+	a.Quit()
+	fmt.Fprintln(w, "stopping")
+}
+
+func (a Actions) describe(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	if err := out.Encode(a.Describe()); err != nil && !errors.Is(err, context.Canceled) {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}
+
+func (a Actions) bootstrap(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(a.Bootstrap()) // a caller that left is no loss
+}
