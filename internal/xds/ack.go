@@ -8,7 +8,7 @@ import (
 // settle matches a request with the response that it answers, and tells whether the names in it count. In the
 // state-of-the-world protocol those of a stale request do not: the request that answers the newer response repeats
 // them ("Resource updates").
-func (m *machine) settle(s *sub, r *request) bool {
+func (m *machine) settle(v *view, s *sub, r *request) bool {
 	if s.slots == nil {
 		return true
 	}
@@ -16,20 +16,20 @@ func (m *machine) settle(s *sub, r *request) bool {
 	switch {
 	case at < 0:
 	case r.failed:
-		m.nack(s, at, r.detail)
+		m.nack(v, s, at, r.detail)
 	default:
-		m.ack(s, at)
+		m.ack(v, s, at)
 	}
 	return r.nonce == s.sent.Nonce
 }
 
 // ack notes that the client took a response, and so all that came before it.
-func (m *machine) ack(s *sub, at int) {
+func (m *machine) ack(v *view, s *sub, at int) {
 	var later map[string]struct{} // removed by a response that came after the one looked at
 	for i := len(s.flight) - 1; i >= 0; i-- {
 		f := s.flight[i]
 		if i <= at {
-			m.confirm(s, f, later)
+			m.confirm(v, s, f, later)
 		}
 		later = f.removed(later)
 	}
@@ -53,12 +53,13 @@ func (f *flight) removed(to map[string]struct{}) map[string]struct{} {
 	return to
 }
 
-func (m *machine) confirm(s *sub, f *flight, later map[string]struct{}) {
+func (m *machine) confirm(v *view, s *sub, f *flight, later map[string]struct{}) {
 	for _, it := range f.items {
+		delete(s.doubts, it.name)
 		if it.sent == nil {
 			m.release(s, f.turn)
 		} else if _, gone := later[it.name]; !gone {
-			s.confirmItem(it)
+			m.confirmItem(v, s, it)
 		}
 	}
 	e := event{kind: eventAck, typ: s.typ, resources: len(f.items)}
@@ -69,7 +70,7 @@ func (m *machine) confirm(s *sub, f *flight, later map[string]struct{}) {
 }
 
 // confirmItem notes that the client has a resource.
-func (s *sub) confirmItem(it item) {
+func (m *machine) confirmItem(v *view, s *sub, it item) {
 	sl, known := s.slots[it.name]
 	switch {
 	case sl.is(has) && !sl.is(sure):
@@ -80,6 +81,9 @@ func (s *sub) confirmItem(it item) {
 		sl.res = it.sent
 		sl.flags |= has | sure | vague
 		s.put(it.name, sl)
+		if m.delta && s.rank == rankRoute && it.sent.opts.Bare != nil {
+			m.followHosts(v, it.sent.opts.Bare) // they went with the subscription
+		}
 	}
 }
 

@@ -1,9 +1,7 @@
 package xds
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -275,15 +273,4 @@ func (c *client) accept(g got, s spec) {
 		}
 	}
 	held[s.name] = s
-}
-
-// dump is everything in force, readably. Bodies of assembled route configurations show their virtual hosts.
-func (c *client) dump() string {
-	var b strings.Builder
-	for _, typ := range allTypes {
-		for _, name := range sortedNames(c.held[typ]) {
-			fmt.Fprintf(&b, "%s %s %s\n", shortType(typ), name, c.held[typ][name].body())
-		}
-	}
-	return b.String()
 }

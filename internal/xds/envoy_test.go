@@ -37,6 +37,7 @@ type envoy struct {
 	backend string
 	client  http.Client
 	addr    string // of the server
+	page    string // the file to which Envoy writes the address of its admin pages
 }
 
 // message builds a resource from JSON.
@@ -176,7 +177,8 @@ func startEnvoy(t *testing.T, api string) *envoy {
 	e.client.Transport = &http.Transport{DisableKeepAlives: true}
 	e.serve(NewLibrary())
 	_, port, _ := net.SplitHostPort(e.addr)
-	text := fmt.Sprintf(`{"node":{"id":"p","cluster":"p"},"dynamicResources":{
+	e.page = filepath.Join(t.TempDir(), "admin")
+	text := fmt.Sprintf(`{"admin":{"address":{"socketAddress":{"address":"127.0.0.1","portValue":0}}},"node":{"id":"p","cluster":"p"},"dynamicResources":{
 		"adsConfig":{"apiType":%q,"transportApiVersion":"V3","setNodeOnFirstMessageOnly":true,"grpcServices":[{"envoyGrpc":{"clusterName":"xds"}}]},
 		"ldsConfig":{"ads":{},"resourceApiVersion":"V3","initialFetchTimeout":"0s"},
 		"cdsConfig":{"ads":{},"resourceApiVersion":"V3","initialFetchTimeout":"0s"}},
@@ -191,7 +193,7 @@ func startEnvoy(t *testing.T, api string) *envoy {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(bin, "-c", file, "--concurrency", "1", "--log-level", "warn", "--use-dynamic-base-id")
+	cmd := exec.Command(bin, "-c", file, "--concurrency", "1", "--log-level", "warn", "--use-dynamic-base-id", "--admin-address-path", e.page)
 	log := &strings.Builder{}
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
@@ -207,6 +209,16 @@ func startEnvoy(t *testing.T, api string) *envoy {
 		}
 	})
 	return e
+}
+
+// admin returns the URL of Envoy's admin pages; it has written it long before it is first asked.
+func (e *envoy) admin() string {
+	e.t.Helper()
+	addr, err := os.ReadFile(e.page)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return "http://" + string(addr)
 }
 
 func freePort(t *testing.T) int {

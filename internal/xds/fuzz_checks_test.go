@@ -131,9 +131,6 @@ func (p *play) check() {
 		if r != nil && p.refusable(r) {
 			continue
 		}
-		if !p.delta && r == nil {
-			continue // "The SotW protocol variants do not provide any explicit mechanism"
-		}
 		p.t.Errorf("cluster %s waits for its load assignment", name)
 	}
 }

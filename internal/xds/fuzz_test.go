@@ -14,7 +14,6 @@ type play struct {
 	c        *client
 	delta    bool
 	toC      []*response // on the way to the client
-	bodies   map[string]string
 	input    []byte
 	log      []string
 	stacks   int

@@ -60,10 +60,10 @@ func (m *machine) barrier(s *sub) barrier {
 	return b
 }
 
-// allows tells whether a name may be removed.
-func (b barrier) allows(w want) bool {
-	_, used := b.used[w.name]
-	return w.turn < b.before && !used
+// allows tells whether a name may be removed that was taken from the view in the given turn.
+func (b barrier) allows(name string, turn uint64) bool {
+	_, used := b.used[name]
+	return turn < b.before && !used
 }
 
 // oldest returns the first turn whose changes the client has not all confirmed.
@@ -106,6 +106,11 @@ func (m *machine) used() map[string]struct{} {
 		for name := range s.jail {
 			add(s.slots[name].res)
 		}
+		for _, maybe := range s.doubts {
+			for _, r := range maybe {
+				add(r)
+			}
+		}
 	}
 	return out
 }
@@ -119,26 +124,42 @@ func (m *machine) loading() map[string]struct{} {
 	return out
 }
 
+// awaited tells whether a cluster that the client has from this stream takes its endpoints from a load assignment.
+func (m *machine) awaited(load string) bool {
+	if clusters := m.subs[ClusterType]; clusters != nil {
+		for _, sl := range clusters.slots {
+			if sl.is(has) && sl.res != nil && sl.res.opts.Load == load {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // eachOld calls fn with what the client holds of the names that are to change, or did and are un-ACKed.
 func (s *sub) eachOld(fn func(r *Resource)) {
-	held := func(name string) {
+	s.eachWaiting(func(name string) {
 		if r := s.slots[name].res; r != nil {
 			fn(r)
 		}
-	}
-	for _, w := range s.queue {
-		held(w.name)
-	}
-	for _, group := range s.trials {
-		for _, it := range group {
-			held(it.name)
-		}
-	}
+	})
 	for _, f := range s.flight {
 		for _, it := range f.items {
 			if it.prev != nil {
 				fn(it.prev)
 			}
+		}
+	}
+}
+
+// eachWaiting calls fn with the names in the queue and in trials.
+func (s *sub) eachWaiting(fn func(name string)) {
+	for _, w := range s.queue {
+		fn(w.name)
+	}
+	for _, group := range s.trials {
+		for _, it := range group {
+			fn(it.name)
 		}
 	}
 }
@@ -179,11 +200,36 @@ func (m *machine) follow(v *view, s *sub, p pick, it item) {
 	case s.rank == rankCluster && p.res.opts.Load != "":
 		m.load(v, p.res.opts.Load, it.had)
 	case s.rank == rankRoute && m.delta && p.res.opts.Bare != nil && (p.forced || !it.had):
-		hosts := m.subs[p.res.opts.Bare.MemberType]
-		if hosts == nil || !hosts.wildcard {
-			return
+		m.followHosts(v, p.res.opts.Bare)
+	}
+}
+
+// followHosts queues the virtual hosts of a route configuration.
+func (m *machine) followHosts(v *view, part *Part) {
+	hosts := m.subs[part.MemberType]
+	if hosts == nil {
+		m.owing = append(m.owing, part)
+		return
+	}
+	if !hosts.wildcard {
+		return
+	}
+	hosts.eachWaiting(func(name string) {
+		if sl := hosts.slots[name]; sl.is(has) && strings.HasPrefix(name, part.MemberPrefix) {
+			sl.flags |= vague // to be removed, and no longer in force: it is not held should it come back
+			hosts.slots[name] = sl
 		}
-		v.members(hosts.typ, p.res.opts.Bare.MemberPrefix, func(name string) { hosts.ask(name, v.turn) })
+	})
+	v.members(hosts.typ, part.MemberPrefix, func(name string) { hosts.ask(name, v.turn) })
+}
+
+// followVague queues the load assignments of clusters that a full state sends along, where the client may hold another
+// version than that: it changes them then, and waits.
+func (m *machine) followVague(v *view, s *sub) {
+	for _, name := range sortedKeys(s.slots) {
+		if sl := s.slots[name]; sl.is(has) && sl.is(vague) && sl.res != nil && sl.res.opts.Load != "" {
+			m.load(v, sl.res.opts.Load, true)
+		}
 	}
 }
 

@@ -44,6 +44,40 @@ func TestPublishWakesOnlyWhoSeesIt(t *testing.T) {
 	}
 }
 
+// TestGraves has rows die and rise in one turn, more of them than a shelf keeps tombstones for.
+func TestGraves(t *testing.T) {
+	r := newRig(t, true)
+	for range 3 {
+		var changes []Change
+		for i := range 4 * spareTombstones {
+			c := cluster(fmt.Sprintf("c%02d", i), 1).on("low")
+			remove := gone("low", ClusterType, c.Name)
+			changes = append(changes, c, remove, remove, c, remove)
+			if i%2 == 0 {
+				changes = append(changes, c)
+			}
+		}
+		r.publish(changes...)
+	}
+	s := r.lib.shelves[shelfID{ClusterType, "low"}]
+	var names []string
+	for row := s.oldest; row != nil && len(names) <= len(s.rows); row = row.newer {
+		names = append(names, row.name)
+	}
+	if len(names) != len(s.rows) || s.live != 2*spareTombstones {
+		t.Errorf("%d rows in order of %d, %d of them live", len(names), len(s.rows), s.live)
+	}
+	live := 0
+	for _, row := range s.rows {
+		if !row.dead() {
+			live++
+		}
+	}
+	if live != s.live {
+		t.Errorf("%d rows are live, not %d", live, s.live)
+	}
+}
+
 func TestSplitResponses(t *testing.T) {
 	r := newRig(t, true)
 	r.m.limits.bytes = 3000

@@ -9,17 +9,19 @@ import (
 // machine is the whole protocol state of one stream. It is pure: it takes requests and views, and gives responses.
 // The stream owns it.
 type machine struct {
-	delta  bool
-	subs   map[string]*sub
-	order  []*sub // in the order of sending
-	cursor uint64 // all changes up to this turn are in the queues
-	at     *attached
-	nonces uint64
-	named  int                 // names subscribed to by name, over all types
-	epoch  uint64              // rises whenever something happened that others may have waited for
-	owed   map[string]struct{} // load assignments due once the client subscribes to any
-	due    bool                // load assignments are to follow the clusters just sent
-	limits limits
+	delta     bool
+	subs      map[string]*sub
+	order     []*sub // in the order of sending
+	cursor    uint64 // all changes up to this turn are in the queues
+	at        *attached
+	restacked uint64 // the turn in which the stacks were last replaced
+	nonces    uint64
+	named     int                 // names subscribed to by name, over all types
+	epoch     uint64              // rises whenever something happened that others may have waited for
+	owed      map[string]struct{} // load assignments due once the client subscribes to any
+	owing     []*Part             // route configurations whose virtual hosts are due once the client subscribes to any
+	due       bool                // load assignments are to follow the clusters just sent
+	limits    limits
 
 	events []event // for the stream to pick up
 }
@@ -72,6 +74,7 @@ type sub struct {
 	trials   [][]item // groups of names to send one by one, to find which was refused
 	budget   int      // NACKs left in this search
 	jail     map[string]jailed
+	doubts   map[string][]*Resource // of refused responses: the client may hold one of these instead
 	sent     Mark
 	acked    Mark
 	detail   string
@@ -158,7 +161,7 @@ func (m *machine) sub(typ string) *sub {
 func (m *machine) receive(v *view, r *request) error {
 	m.pull(v)
 	s := m.sub(r.typ)
-	fresh := m.settle(s, r)
+	fresh := m.settle(v, s, r)
 	switch {
 	case m.delta:
 		m.subscribeDelta(v, s, r)
@@ -208,6 +211,7 @@ func (m *machine) restack(v *view) {
 	if old == nil {
 		return
 	}
+	m.restacked = v.turn
 	for _, s := range m.order {
 		if !slices.Equal(old.stacks[s.typ], v.at.stacks[s.typ]) {
 			m.compare(v, s)
@@ -242,6 +246,9 @@ func (m *machine) touch(s *sub, name string, turn uint64) {
 	}
 	if !s.wildcard && !sl.is(named|has|vague) {
 		return
+	}
+	if sl.is(force) {
+		turn = 0 // it was asked for long ago: the client may hold a version of another server's
 	}
 	s.enqueue(name, sl, want{name: name, turn: turn})
 }
@@ -314,4 +321,5 @@ func (s *sub) drop(name string) {
 	}
 	delete(s.mixes, name)
 	delete(s.jail, name)
+	delete(s.doubts, name)
 }

@@ -22,9 +22,9 @@ const (
 // nack notes that the client refused a response: what it had stays. The culprits are found by sending the resources
 // again in smaller groups, those first that the error text does not name; a single resource that is refused is
 // quarantined until its content changes.
-func (m *machine) nack(s *sub, at int, detail string) {
+func (m *machine) nack(v *view, s *sub, at int, detail string) {
 	if at > 0 {
-		m.ack(s, at-1)
+		m.ack(v, s, at-1)
 	}
 	f := s.flight[0]
 	s.flight = slices.Delete(s.flight, 0, 1)
@@ -91,10 +91,14 @@ func (s *sub) backdate(f *flight) {
 // carries the name too, in that response's memory. Of a response that was refused for another resource in it, the
 // client may have taken this one: Envoy does so with clusters and listeners.
 func (s *sub) undo(it item, taken bool) {
+	if taken && it.sent != nil {
+		s.doubt(it)
+	}
 	for _, later := range s.flight {
 		for i := range later.items {
 			if later.items[i].name == it.name {
-				later.items[i].prev, later.items[i].had, later.items[i].maybe = it.prev, it.had, it.maybe || taken
+				later.items[i].reach(it, taken)
+				later.oldest = min(later.oldest, it.turn)
 				return
 			}
 		}
@@ -103,8 +107,19 @@ func (s *sub) undo(it item, taken bool) {
 	if !known && (it.sent != nil || !s.wildcard) {
 		return // unsubscribed meanwhile
 	}
+	if it.sent != nil && !sl.is(has) || it.sent == nil && sl.is(named) && !sl.is(told) {
+		// Unsubscribed and subscribed to again while this was on the way: what it had went with the subscription.
+		if taken {
+			sl.flags |= vague
+			s.slots[it.name] = sl
+		}
+		return
+	}
 	sl.res = it.prev
 	sl.flags &^= has | told | vague
+	if it.forced {
+		sl.flags |= force
+	}
 	if it.had {
 		sl.flags |= has
 	}
@@ -112,13 +127,29 @@ func (s *sub) undo(it item, taken bool) {
 		sl.flags &^= sure
 	}
 	if taken && sl.res == nil {
-		sl.res = it.sent // what that needs may be in use
+		sl.res = it.sent
 	}
 	if taken || it.maybe || s.full {
 		sl.flags |= vague // in the state-of-the-world protocol it may hold one from before this stream, too
 	}
 	delete(s.mixes, it.name)
 	s.put(it.name, sl)
+}
+
+// reach makes an item go back to before an earlier one, which was refused.
+func (it *item) reach(before item, taken bool) {
+	it.prev, it.had, it.maybe = before.prev, before.had, before.maybe || taken
+	it.forced = it.forced || before.forced
+	it.turn = min(it.turn, before.turn)
+}
+
+// doubt notes that the client may hold what an item sent, though it refused the response: what that needs may be in use
+// until the client has ACKed another version.
+func (s *sub) doubt(it item) {
+	if s.doubts == nil {
+		s.doubts = map[string][]*Resource{}
+	}
+	s.doubts[it.name] = append(s.doubts[it.name], it.sent)
 }
 
 // divide queues trials of what was refused. Removals go with the first group: what is added may need them.
@@ -146,9 +177,6 @@ func (s *sub) tryNext(items []item) {
 			continue
 		}
 		sl.flags |= queued
-		if it.forced {
-			sl.flags |= force
-		}
 		s.slots[it.name] = sl
 		group = append(group, it)
 	}
@@ -163,9 +191,24 @@ func (m *machine) lock(s *sub, it item, early bool) {
 		s.jail = map[string]jailed{}
 	}
 	s.jail[it.name] = jailed{version: it.version, turn: it.turn, early: early}
+	m.goOn(s, it)
 	m.events = append(m.events, event{
 		kind: eventReject, typ: s.typ, name: it.name, version: it.version, detail: s.detail,
 	})
+}
+
+// goOn deals with a client that waits for what is quarantined now: for a load assignment a cluster may be waiting, so it
+// is looked at again. For nothing else is there anything to give.
+func (m *machine) goOn(s *sub, it item) {
+	sl, known := s.slots[it.name]
+	switch {
+	case !known || !sl.is(force) || sl.is(queued):
+	case s.rank == rankEndpoint:
+		s.enqueue(it.name, sl, it.want)
+	default:
+		sl.flags &^= force
+		s.slots[it.name] = sl
+	}
 }
 
 // giveUp ends a search that found too much: everything still suspected is quarantined.

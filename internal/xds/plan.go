@@ -75,7 +75,7 @@ func (m *machine) plan(v *view, s *sub) *response {
 		return nil
 	}
 	b := m.sort(v, s, s.queue, s.queue[:0])
-	m.judge(s, &b)
+	m.judge(v, s, &b)
 	if b.drops > 0 {
 		m.moved(s)
 	}
@@ -107,7 +107,7 @@ func (m *machine) planTrial(v *view, s *sub) *response {
 			group[i] = it.want
 		}
 		b := m.sort(v, s, group, nil)
-		m.judge(s, &b)
+		m.judge(v, s, &b)
 		s.trials = s.trials[1:]
 		s.queue = append(s.queue, b.wait...)
 		m.moved(s)
@@ -160,7 +160,7 @@ func (m *machine) decide(v *view, s *sub, w want) (verdict, pick) {
 	}
 	r := v.resolve(s.typ, w.name)
 	if r == nil || m.ownerless(s, w.name, sl) {
-		return m.decideAbsent(s, sl), pick{}
+		return m.decideAbsent(s, sl, w)
 	}
 	p := pick{want: w, res: r, version: r.version, forced: sl.is(force)}
 	if m.assembles(s) && r.opts.Bare != nil {
@@ -204,15 +204,24 @@ func (s *sub) repeat(sl slot, p pick) (verdict, pick) {
 // removed_resources field" (xDS protocol, "Knowing When a Requested Resource Does Not Exist").
 //
 // For most types the state-of-the-world protocol has "no mechanism for the server to tell the client that resources
-// have been deleted" ("Deleting Resources"): the client goes on holding it.
-func (m *machine) decideAbsent(s *sub, sl slot) verdict {
-	if !m.delta && !s.full {
-		return vAwait
+// have been deleted" ("Deleting Resources"): the client goes on holding it. But Envoy ACKs no clusters before it has the
+// load assignment of each: where that went meanwhile, it gets what it has, or else one without endpoints. Otherwise it
+// would stand still until its own timeout, for a cluster that is to change again or to go.
+func (m *machine) decideAbsent(s *sub, sl slot, w want) (verdict, pick) {
+	switch {
+	case !m.delta && s.rank == rankEndpoint && sl.is(force) && m.awaited(w.name):
+		p := pick{want: w, res: sl.res, forced: true}
+		if sl.res == nil || !sl.is(has) || sl.is(vague) {
+			p.res = noEndpoints(w.name)
+		}
+		p.version = p.res.version
+		return vSend, p
+	case !m.delta && !s.full:
+		return vAwait, pick{}
+	case sl.is(has|vague) || m.delta && (sl.is(force) || sl.is(named) && !sl.is(told)):
+		return vRemove, pick{}
 	}
-	if sl.is(has|vague) || m.delta && (sl.is(force) || sl.is(named) && !sl.is(told)) {
-		return vRemove
-	}
-	return vDrop
+	return vDrop, pick{}
 }
 
 // holds tells whether the client holds just what was picked.
@@ -245,7 +254,7 @@ func (s *sub) settleDropped(name string, due bool) {
 
 // judge moves the removals that may not go yet to those that wait. Within one type a removal goes with the last
 // additions, in one response: what replaces it may claim the same domain or address.
-func (m *machine) judge(s *sub, b *batch) {
+func (m *machine) judge(v *view, s *sub, b *batch) {
 	s.withheld = false
 	if len(b.gone) == 0 {
 		return
@@ -256,7 +265,8 @@ func (m *machine) judge(s *sub, b *batch) {
 		sl := s.slots[w.name]
 		// A client that waits for a load assignment, to take a cluster, is told at once that there is none.
 		due := s.rank == rankEndpoint && sl.is(force)
-		if sl.is(has|vague) && !due && (b.more || b.held <= w.turn || !last.allows(w)) {
+		turn := max(w.turn, v.changed(s.typ, w.name), m.restacked)
+		if sl.is(has|vague) && !due && (b.more || b.held <= turn || !last.allows(w.name, turn)) {
 			b.wait = append(b.wait, w)
 			continue
 		}
@@ -282,6 +292,9 @@ func (m *machine) holdFirst(s *sub, b *batch) bool {
 // emit makes the response of a batch, and notes that the client holds it from now on.
 func (m *machine) emit(v *view, s *sub, b batch) *response {
 	f := &flight{turn: v.turn, oldest: math.MaxUint64, since: math.MaxUint64, early: s.withheld}
+	if !m.delta && !s.answered {
+		f.oldest = 0 // until this is ACKed the client may go on with anything that it had from before
+	}
 	f.items = make([]item, 0, len(b.sends)+len(b.gone))
 	for _, p := range b.sends {
 		it := s.give(p)
@@ -293,6 +306,9 @@ func (m *machine) emit(v *view, s *sub, b batch) *response {
 		if s.rank == rankRoute {
 			m.orphan(v, w.name)
 		}
+	}
+	if s.full && s.rank == rankCluster {
+		m.followVague(v, s)
 	}
 	m.moved(s)
 	s.owes, s.stuck = false, 0

@@ -88,6 +88,18 @@ func TestStateSubscriptions(t *testing.T) {
 			k.put(load("a", 1))
 			k.expect("ClusterLoadAssignment a")
 		}},
+		{"load assignment that went meanwhile", "Resource warming", "warming of Cluster is completed only when a new ClusterLoadAssignment response is supplied by management server", func(k *talk) {
+			k.put(edsCluster("a", 1), edsCluster("b", 1), load("a", 1))
+			k.state(ClusterType, "", "")
+			k.expect("Cluster a b")
+			k.ack(ClusterType)
+			k.state(EndpointType, "", "", "a", "b")
+			k.expect("ClusterLoadAssignment a b") // b without endpoints: it would wait for ever
+			k.ack(EndpointType, "a", "b")
+			k.put(edsCluster("a", 2))
+			k.del(EndpointType, "a")
+			k.expect("Cluster a b", "ClusterLoadAssignment a") // what it has already
+		}},
 		{"newly requested", subHints, "the server must resend any newly requested resources, even if it previously sent those resources", func(k *talk) {
 			k.put(load("a", 1), load("b", 1))
 			k.state(EndpointType, "", "", "a", "b")

@@ -85,6 +85,11 @@ func NewResource(typeURL, name string, version uint64, body []byte, opts Resourc
 	}
 }
 
+// noEndpoints is the load assignment of a cluster that has none: see envoy/config/endpoint/v3/endpoint.proto.
+func noEndpoints(cluster string) *Resource {
+	return NewResource(EndpointType, cluster, 0, appendString(nil, 1, cluster), ResourceOptions{})
+}
+
 // Type returns the type URL.
 func (r *Resource) Type() string { return r.typ }
 

@@ -52,7 +52,6 @@ func (s *Server) GRPC() []grpc.ServerOption {
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(s.opts.MaxRequestBytes),
 		grpc.MaxSendMsgSize(math.MaxInt32),
-		grpc.SharedWriteBuffer(true), // an idle connection holds none
 	}
 }
 

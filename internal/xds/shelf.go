@@ -51,6 +51,9 @@ func (s *shelf) set(turn uint64, c Change) bool {
 		r = &row{name: c.name()}
 		s.rows[r.name] = r
 	} else {
+		if r.dead() && c.Resource == nil && !c.Whiteout {
+			return false
+		}
 		if !r.dead() {
 			if r.white == c.Whiteout && same(r.res, c.Resource) {
 				r.res = c.Resource
@@ -107,6 +110,7 @@ func (s *shelf) prune() {
 			s.floor = max(s.floor, g.turn)
 			s.unlink(g.row)
 			delete(s.rows, g.row.name)
+			g.row.turn = 0 // it may have a second grave of the same turn
 		}
 	}
 	s.graves = s.graves[n:]
@@ -121,5 +125,5 @@ type grave struct {
 	turn uint64
 }
 
-// risen tells whether the row changed again since.
-func (g grave) risen() bool { return g.row.turn != g.turn }
+// risen tells whether the row changed again since, be it in the same turn.
+func (g grave) risen() bool { return !g.row.dead() || g.row.turn != g.turn }

@@ -38,8 +38,11 @@ func (m *machine) subscribeDelta(v *view, s *sub, r *request) {
 		s.answered = len(r.initial) > 0
 		v.each(s.typ, func(name string) { m.offer(v, s, name, v.turn) })
 	}
-	if first && s.rank == rankEndpoint {
+	switch {
+	case first && s.rank == rankEndpoint:
 		m.payLoads(v, s)
+	case first && s.rank == rankVirtualHost:
+		m.payHosts(v)
 	}
 }
 
@@ -189,6 +192,16 @@ func (m *machine) payLoads(v *view, s *sub) {
 		}
 	}
 	m.owed = nil
+}
+
+// payHosts queues the virtual hosts of route configurations that were sent before the client had subscribed to any: it may
+// report some of another stream, but has none in force that such a route configuration would take over.
+func (m *machine) payHosts(v *view) {
+	owing := m.owing
+	m.owing = nil
+	for _, part := range owing {
+		m.followHosts(v, part)
+	}
 }
 
 // subscribeState applies the names of a state-of-the-world request: the full list, each time.

@@ -19,6 +19,16 @@ func (v *view) resolve(typ, name string) *Resource {
 	return nil
 }
 
+// changed returns the last turn in which a name changed on any of its shelves, as far as that is still known.
+func (v *view) changed(typ, name string) (turn uint64) {
+	for _, s := range v.at.stacks[typ] {
+		if r := s.rows[name]; r != nil {
+			turn = max(turn, r.turn)
+		}
+	}
+	return turn
+}
+
 // each calls fn with every name that a shelf of the stack holds, shelf by shelf, in the order of last change. A name
 // that several shelves hold comes several times.
 func (v *view) each(typ string, fn func(name string)) {
