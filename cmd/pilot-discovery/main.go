@@ -44,5 +44,6 @@ func command() *cobra.Command {
 	}
 	flags.Bind(discovery.Flags())
 	root.AddCommand(discovery)
+	root.AddCommand(app.IdentityCommands()...)
 	return root
 }

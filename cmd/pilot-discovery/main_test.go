@@ -46,7 +46,7 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 
 // local are flags for sockets that nobody else has.
 func local(more ...string) []string {
-	return append([]string{"discovery", "--grpcAddr=127.0.0.1:0", "--httpAddr=127.0.0.1:0", "--monitoringAddr=127.0.0.1:0", "--shutdownDuration=10ms"}, more...)
+	return append([]string{"discovery", "--grpcAddr=127.0.0.1:0", "--secureGRPCAddr=", "--httpAddr=127.0.0.1:0", "--monitoringAddr=127.0.0.1:0", "--shutdownDuration=10ms"}, more...)
 }
 
 func writeFile(t *testing.T, name, text string) string {
@@ -82,7 +82,7 @@ func TestMistakesEndWithCode2AndSayWhatToDo(t *testing.T) {
 		{"port in use", local("--grpcAddr=" + taken.Addr().String()), []string{"--grpcAddr", taken.Addr().String(), "choose another port"}},
 		{"monitoring port in use", local("--monitoringAddr=" + taken.Addr().String()), []string{"--monitoringAddr", "choose another port"}},
 		{"bad address", local("--httpAddr=nowhere"), []string{"--httpAddr", "nowhere", "want host:port"}},
-		{"no address for proxies", local("--grpcAddr="), []string{"--grpcAddr", "no proxy can connect"}},
+		{"no address for proxies", local("--grpcAddr="), []string{"--secureGRPCAddr", "no proxy can connect"}},
 		{"unknown registry", local("--registries=Consul"), []string{"--registries", `"Consul"`, "Kubernetes"}},
 		{"bad domain", local("--domain=a b"), []string{"--domain", `"a b"`, "cluster.local"}},
 		{"log level", local("--log_output_level=loud"), []string{"--log_output_level", `"loud"`, "debug, info, warn, error, none"}},

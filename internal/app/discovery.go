@@ -50,6 +50,7 @@ type Discovery struct {
 	metrics *admin.Metrics
 	proxies *proxies
 	grpc    *grpc.Server
+	secure  *secure // nil where nothing is served with TLS
 	listens listeners
 
 	// Used by the loop only.
@@ -94,18 +95,24 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		names[i] = s.Name()
 	}
 	d.door = door.New(door.Options{Sources: names, Grace: opts.Grace, DomainSuffix: opts.Domain, Log: opts.Log}, counted{d.inbox, d.metrics})
+	if d.secure, err = newSecure(opts, decoder, d.metrics.Registry); err != nil {
+		return nil, err
+	}
 	d.server = xds.NewServer(d.library, xds.Options{
 		SendTimeout: opts.SendTimeout, MaxStreams: opts.MaxStreams, StreamsPerSecond: float64(opts.NewStreams), MaxSubscriptions: opts.MaxNames,
 		MaxRequestBytes: opts.MaxMessage, Meter: meter{d.metrics},
-	}, d.proxies)
+	}, d.secure.guard(d.proxies, d.synced))
 	d.metrics.Watch(admin.Scrape{Problems: d.Problems, Streams: d.server.Status, Graph: d.graph})
-	d.grpc = grpc.NewServer(append(d.server.GRPC(),
+	serving := append(d.server.GRPC(),
 		grpc.StreamInterceptor(meter{d.metrics}.cut),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: opts.KeepAlive, Timeout: opts.KeepTimeout, MaxConnectionAge: opts.MaxAge, MaxConnectionAgeGrace: opts.Shutdown}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: opts.KeepAlive / 2, PermitWithoutStream: true}),
-	)...)
+	)
+	d.grpc = grpc.NewServer(serving...)
 	d.server.Register(d.grpc)
+	d.secure.register(d.server, serving)
 	if err := d.listen(); err != nil {
+		d.secure.close()
 		return nil, err
 	}
 	return d, nil
@@ -153,8 +160,8 @@ func addressOf(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// GRPCAddr is where xDS is served.
-func (d *Discovery) GRPCAddr() string { return d.listens.grpc.Addr().String() }
+// GRPCAddr is where xDS is served in plaintext; empty when it is not.
+func (d *Discovery) GRPCAddr() string { return addressOf(d.listens.grpc) }
 
 // HTTPAddr is where readiness and debug pages are served; empty when they are not.
 func (d *Discovery) HTTPAddr() string {
@@ -164,7 +171,7 @@ func (d *Discovery) HTTPAddr() string {
 // Run serves until ctx ends, then drains the streams over the configured window. It returns once every goroutine it started has ended.
 func (d *Discovery) Run(ctx context.Context) error {
 	defer d.listens.close()
-	d.log.Info("listening", "version", fairway.Version, "grpc", d.GRPCAddr(), "http", d.HTTPAddr(), "monitoring", addressOf(d.listens.monitor))
+	d.log.Info("listening", "version", fairway.Version, "grpc", d.GRPCAddr(), "secure", d.SecureAddr(), "http", d.HTTPAddr(), "monitoring", addressOf(d.listens.monitor))
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx)) // outlives ctx by the drain
 	defer stopServing()
 	var g errgroup.Group
@@ -188,6 +195,7 @@ func (d *Discovery) Run(ctx context.Context) error {
 	run("memory", func() error { return memory{d.metrics.Work}.run(serving) })
 	web := d.serveWeb(run)
 	run("xds", func() error { return d.serveXDS(serving) })
+	d.secure.run(serving, run)
 
 	select {
 	case <-ctx.Done():
@@ -201,6 +209,9 @@ func (d *Discovery) Run(ctx context.Context) error {
 
 // serveXDS answers streams once every source has been read, so that no proxy is ever told less than what the inputs justify; until then connections wait.
 func (d *Discovery) serveXDS(ctx context.Context) error {
+	if d.listens.grpc == nil {
+		return nil
+	}
 	select {
 	case <-d.synced:
 	case <-ctx.Done():
@@ -246,4 +257,5 @@ func (d *Discovery) shutdown() {
 		d.log.Warn("not every stream had ended when the window was over", "error", err)
 	}
 	d.grpc.Stop()
+	d.secure.stop()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -16,12 +17,17 @@ var ErrFailed = errors.New("failed")
 // DiscoveryFlags are pilot-discovery's flags, under Istio's names where Istio has them.
 type DiscoveryFlags struct {
 	opts     Options
+	issuer   issuerFlags
 	logJSON  bool
 	logLevel string
 }
 
 // NewDiscoveryFlags returns the flags with their defaults.
-func NewDiscoveryFlags() *DiscoveryFlags { return &DiscoveryFlags{opts: DefaultOptions()} }
+func NewDiscoveryFlags() *DiscoveryFlags {
+	f := &DiscoveryFlags{opts: DefaultOptions()}
+	f.opts.SecureAddr = ":15012"
+	return f
+}
 
 // Bind declares the flags.
 func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
@@ -33,8 +39,9 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ClusterID, "clusterID", o.ClusterID, "name of the cluster this control plane runs in")
 	fs.StringVar(&o.Domain, "domain", o.Domain, "DNS suffix of the mesh's services")
 	fs.StringVarP(&o.Namespace, "namespace", "n", o.Namespace, "root namespace: where mesh-wide rules stand")
-	fs.StringVar(&o.GRPCAddr, "grpcAddr", o.GRPCAddr, "address to serve xDS on in plaintext")
-	fs.StringVar(&o.SecureAddr, "secureGRPCAddr", o.SecureAddr, "address to serve xDS on with TLS (not served yet)")
+	fs.StringVar(&o.GRPCAddr, "grpcAddr", o.GRPCAddr, "address to serve xDS on in plaintext; empty: none")
+	fs.StringVar(&o.SecureAddr, "secureGRPCAddr", o.SecureAddr, "address to serve xDS and the certificate authority on, with TLS 1.3; empty: none")
+	f.bindIdentity(fs)
 	fs.StringVar(&o.HTTPAddr, "httpAddr", o.HTTPAddr, "address of readiness and debug pages")
 	fs.StringVar(&o.HTTPSAddr, "httpsAddr", o.HTTPSAddr, "address of webhooks (not served yet)")
 	fs.StringVar(&o.MonitorAddr, "monitoringAddr", o.MonitorAddr, "address of metrics")
@@ -65,7 +72,8 @@ func (f *DiscoveryFlags) Options(w io.Writer) (Options, error) {
 	} else {
 		opts.Log = slog.New(slog.NewTextHandler(w, handler))
 	}
-	return opts, opts.Validate()
+	err = errors.Join(f.readIdentity(&opts.Identity, os.LookupEnv), opts.Validate())
+	return opts, err
 }
 
 // parseLevel reads Istio's form "scope:level,scope:level" as well as a bare level; of a list the scope "default" or "all" decides.

@@ -13,15 +13,16 @@ import (
 
 // Options is all that pilot-discovery can be told. DefaultOptions gives the defaults; Validate must pass before Run.
 type Options struct {
-	ConfigDir   string        // --configDir: folder of rules; empty: none
-	Registries  []string      // --registries
-	MeshConfig  string        // --meshConfig: file; need not exist
-	Networks    string        // --networksConfig: file; need not exist
-	ClusterID   string        // --clusterID
-	Domain      string        // --domain
-	Namespace   string        // --namespace: the root namespace unless the mesh configuration names one
-	GRPCAddr    string        // --grpcAddr: plaintext xDS; empty: none
-	SecureAddr  string        // --secureGRPCAddr
+	ConfigDir   string   // --configDir: folder of rules; empty: none
+	Registries  []string // --registries
+	MeshConfig  string   // --meshConfig: file; need not exist
+	Networks    string   // --networksConfig: file; need not exist
+	ClusterID   string   // --clusterID
+	Domain      string   // --domain
+	Namespace   string   // --namespace: the root namespace unless the mesh configuration names one
+	GRPCAddr    string   // --grpcAddr: plaintext xDS; empty: none
+	SecureAddr  string   // --secureGRPCAddr: xDS and the certificate authority over TLS; empty: none
+	Identity    IdentityOptions
 	HTTPAddr    string        // --httpAddr: readiness and debug pages
 	HTTPSAddr   string        // --httpsAddr
 	MonitorAddr string        // --monitoringAddr: metrics; empty: on HTTPAddr
@@ -39,7 +40,7 @@ type Options struct {
 	Log         *slog.Logger
 }
 
-// DefaultOptions returns Istio's defaults where Istio has the option.
+// DefaultOptions returns Istio's defaults where Istio has the option. Only the flags' default opens the secure address: it keeps a root in a folder.
 func DefaultOptions() Options {
 	return Options{
 		Registries:  []string{"Kubernetes"},
@@ -49,7 +50,7 @@ func DefaultOptions() Options {
 		Domain:      "cluster.local",
 		Namespace:   "istio-system",
 		GRPCAddr:    ":15010",
-		SecureAddr:  ":15012",
+		Identity:    DefaultIdentityOptions(),
 		HTTPAddr:    ":8080",
 		HTTPSAddr:   ":15017",
 		MonitorAddr: ":15014",
@@ -78,7 +79,7 @@ func (o *Options) Validate() error {
 			errs = append(errs, fmt.Errorf("--configDir: %w", err))
 		}
 	}
-	for _, a := range []struct{ flag, addr string }{{"--grpcAddr", o.GRPCAddr}, {"--httpAddr", o.HTTPAddr}, {"--monitoringAddr", o.MonitorAddr}} {
+	for _, a := range []struct{ flag, addr string }{{"--grpcAddr", o.GRPCAddr}, {"--secureGRPCAddr", o.SecureAddr}, {"--httpAddr", o.HTTPAddr}, {"--monitoringAddr", o.MonitorAddr}} {
 		if a.addr == "" {
 			continue
 		}
@@ -91,8 +92,11 @@ func (o *Options) Validate() error {
 			errs = append(errs, fmt.Errorf("--registries: %q is none of %s", r, strings.Join(knownRegistries, ", ")))
 		}
 	}
-	if o.GRPCAddr == "" {
-		errs = append(errs, errors.New("--grpcAddr: without it no proxy can connect; give host:port"))
+	if o.SecureAddr != "" {
+		errs = append(errs, o.Identity.validate())
+	}
+	if o.GRPCAddr == "" && o.SecureAddr == "" {
+		errs = append(errs, errors.New("--grpcAddr, --secureGRPCAddr: without either no proxy can connect; give host:port"))
 	}
 	for _, d := range []struct {
 		flag string

@@ -84,7 +84,7 @@ func waitingProblem(w door.Waiting) mesh.Problem {
 
 func (d *Discovery) pages() http.Handler {
 	pages := &admin.Pages{Graph: d.graph, Streams: d.server, Metrics: d.metrics, Ready: d.Ready, Problems: d.Problems, Proxy: d.proxies.find}
-	return pages.Handler()
+	return d.secure.pages(pages.Handler())
 }
 
 // Streams is the protocol server, for tests that look at what proxies hold.

@@ -1,0 +1,314 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	security "istio.io/api/security/v1alpha1"
+
+	"fairway/internal/config"
+	"fairway/internal/identity"
+	"fairway/internal/identity/authn"
+	"fairway/internal/identity/ca"
+	"fairway/internal/identity/service"
+	"fairway/internal/mesh"
+	"fairway/internal/xds"
+)
+
+// secure is what stands behind --secureGRPCAddr: the certificate authority, and xDS for callers who are known. A nil *secure serves nothing.
+type secure struct {
+	log      *slog.Logger
+	listener net.Listener
+	tls      *tls.Config
+	ca       *ca.CA // nil where certificates are somebody else's
+	tokens   *authn.JoinTokens
+	callers  authn.Methods // of xDS: join tokens are for certificates only
+	service  *service.Service
+	grpc     *grpc.Server
+}
+
+// newSecure opens the socket and the authority; nil where the options name no secure address.
+func newSecure(opts Options, decoder *config.Decoder, registry prometheus.Registerer) (*secure, error) {
+	warnOfPlaintext(opts)
+	if opts.SecureAddr == "" {
+		return nil, nil
+	}
+	trust, err := meshTrust(opts, decoder)
+	if err != nil {
+		return nil, err
+	}
+	s := &secure{log: opts.Log}
+	if err := s.open(opts, trust, registry); err != nil {
+		return nil, err
+	}
+	if s.listener, err = net.Listen("tcp", opts.SecureAddr); err != nil {
+		return nil, fmt.Errorf("--secureGRPCAddr: %w; choose another port or stop what listens there", err)
+	}
+	return s, nil
+}
+
+// warnOfPlaintext: whoever reaches the plaintext address may read every proxy's configuration, and call itself any of them.
+func warnOfPlaintext(opts Options) {
+	host, _, err := net.SplitHostPort(opts.GRPCAddr)
+	if err != nil {
+		return
+	}
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return
+	}
+	opts.Log.Warn("--grpcAddr serves xDS in plaintext to other machines, and believes what they say of themselves; bind it to 127.0.0.1 or leave it empty, and have agents use --secureGRPCAddr", "grpcAddr", opts.GRPCAddr)
+}
+
+// open makes the parts in the order in which they need each other.
+func (s *secure) open(opts Options, trust identity.Trust, registry prometheus.Registerer) error {
+	o := opts.Identity
+	shown := &service.Serving{CertFile: o.CertFile, KeyFile: o.KeyFile, Names: append(serverNames(opts.Namespace), o.Names...), Now: time.Now, Log: opts.Log}
+	if !o.NoCA {
+		o.CA.State = writable(o.CA.State, opts.Log)
+		o.CA.TrustDomain, o.CA.Now, o.CA.Log = trust.Domain(), time.Now, opts.Log
+		authority, err := ca.Open(o.CA)
+		if err != nil {
+			return err
+		}
+		s.ca, shown.CA = authority, authority
+		s.callers = append(s.callers, authn.Certificates{Roots: authority.Pool, Revoked: authority.Revoked, Trust: trust, Now: time.Now})
+	}
+	if o.ClientRoots != "" {
+		roots, err := readRoots(o.ClientRoots)
+		if err != nil {
+			return fmt.Errorf("--caCertFile: %w", err)
+		}
+		s.callers = append(s.callers, authn.Certificates{Roots: func() *x509.CertPool { return roots }, Trust: trust, Now: time.Now})
+	}
+	if len(o.Issuers) > 0 {
+		tokens, err := authn.NewTokens(trust, o.Issuers, time.Now, nil)
+		if err != nil {
+			return err
+		}
+		s.callers = append(s.callers, tokens)
+	}
+	var err error
+	if s.tls, err = shown.Config(); err != nil || s.ca == nil {
+		return err
+	}
+	return s.openService(o, registry, opts.Log)
+}
+
+func (s *secure) openService(o IdentityOptions, registry prometheus.Registerer, log *slog.Logger) error {
+	metrics, err := service.NewMetrics(registry, s.ca, time.Now)
+	if err != nil {
+		return err
+	}
+	callers := s.callers[:len(s.callers):len(s.callers)]
+	if o.CA.State != "" {
+		s.tokens = authn.NewJoinTokens(o.CA.State, time.Now)
+		callers = append(callers, s.tokens)
+	}
+	s.service = &service.Service{
+		CA: s.ca, Callers: callers, Limits: authn.NewLimits(o.Address, o.Identity, time.Now), Audit: log.With("scope", "audit"), Metrics: metrics,
+	}
+	return nil
+}
+
+// writable gives up the default folder where it cannot be made, as in a container with a read-only file system; one that the user named must work.
+func writable(dir string, log *slog.Logger) string {
+	if dir != stateDir {
+		return dir
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		log.Warn("the default folder for the root cannot be made; name another with --caStateDir", "error", err)
+		return ""
+	}
+	return dir
+}
+
+// serverNames are the names under which Istio's agents look for the control plane.
+func serverNames(namespace string) []string {
+	var out []string
+	for _, service := range []string{"istiod", "istiod-remote", "istio-pilot"} {
+		out = append(out, service+"."+namespace+".svc", service+"."+namespace+".svc.cluster.local", service+"."+namespace)
+	}
+	if namespace != "istio-system" {
+		out = append(out, "istiod.istio-system.svc") // what agents ask for unless they are told otherwise
+	}
+	return out
+}
+
+func readRoots(path string) (*x509.CertPool, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s holds no certificate in PEM", path)
+	}
+	return pool, nil
+}
+
+// meshTrust takes trust domain and aliases from the options or, as Istio does, from the mesh configuration as it is at the start.
+func meshTrust(opts Options, decoder *config.Decoder) (identity.Trust, error) {
+	domain, aliases := opts.Identity.TrustDomain, opts.Identity.Aliases
+	said := config.DefaultMeshConfig()
+	text, err := os.ReadFile(opts.MeshConfig)
+	if opts.MeshConfig != "" && err == nil {
+		for _, doc := range config.Split(opts.MeshConfig, text) {
+			if object, _ := decoder.DecodeMeshConfig(doc); object != nil {
+				if m, ok := object.Spec.(*meshconfig.MeshConfig); ok {
+					said = m
+				}
+			}
+		}
+	}
+	if domain == "" {
+		domain = said.GetTrustDomain()
+	}
+	if domain == "" {
+		domain = "cluster.local"
+	}
+	if aliases == nil {
+		aliases = said.GetTrustDomainAliases()
+	}
+	return identity.NewTrust(domain, aliases...)
+}
+
+// register makes the gRPC server; options are those that every server of xDS has.
+func (s *secure) register(x *xds.Server, options []grpc.ServerOption) {
+	if s == nil {
+		return
+	}
+	s.grpc = grpc.NewServer(append(options[:len(options):len(options)], grpc.Creds(credentials.NewTLS(s.tls)))...)
+	x.Register(s.grpc)
+	if s.service != nil {
+		security.RegisterIstioCertificateServiceServer(s.grpc, s.service)
+	}
+}
+
+func (s *secure) close() {
+	if s != nil {
+		s.listener.Close()
+	}
+}
+
+// run serves until stop, the authority until ctx ends. Certificates are given out at once: agents need them before they can ask for anything else.
+func (s *secure) run(ctx context.Context, start func(string, func() error)) {
+	if s == nil {
+		return
+	}
+	if s.ca != nil {
+		start("certificate authority", func() error { return s.ca.Run(ctx) })
+	}
+	start("secure xds", func() error {
+		if err := s.grpc.Serve(s.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			return err
+		}
+		return nil
+	})
+}
+
+func (s *secure) stop() {
+	if s != nil {
+		s.grpc.Stop()
+		s.listener.Close()
+	}
+}
+
+// guard has xDS know its callers: on the secure address a proxy may be itself alone. Streams there wait until every source has been read, as the
+// connections of the plaintext address do.
+func (s *secure) guard(hooks xds.Hooks, synced <-chan struct{}) xds.Hooks {
+	if s == nil {
+		return hooks
+	}
+	return guard{hooks, s, synced}
+}
+
+type guard struct {
+	xds.Hooks
+	secure *secure
+	synced <-chan struct{}
+}
+
+// Connect is called with a stream's first request.
+func (g guard) Connect(ctx context.Context, node *corev3.Node, addr net.Addr) (xds.ProxyID, error) {
+	if p, ok := peer.FromContext(ctx); ok && p.AuthInfo != nil && p.AuthInfo.AuthType() == "tls" {
+		if err := g.admit(ctx, node); err != nil {
+			g.secure.log.Warn("proxy refused", "scope", "audit", "node", node.GetId(), "address", addr.String(), "error", err)
+			return "", err
+		}
+		select {
+		case <-g.synced:
+		case <-ctx.Done():
+			return "", status.FromContextError(ctx.Err()).Err()
+		}
+	}
+	return g.Hooks.Connect(ctx, node, addr)
+}
+
+func (g guard) admit(ctx context.Context, node *corev3.Node) error {
+	caller, err := g.secure.callers.Authenticate(ctx, authn.FromContext(ctx))
+	if err != nil {
+		return service.Status(err)
+	}
+	proxy, err := mesh.ParseNode(describeNode(node))
+	if err != nil {
+		return status.Error(codes.InvalidArgument, err.Error())
+	}
+	return service.NodeMismatch(caller.ID, proxy.Namespace, proxy.ServiceAccount)
+}
+
+// pages adds the authority's page to the debug pages.
+func (s *secure) pages(others http.Handler) http.Handler {
+	if s == nil || s.ca == nil {
+		return others
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", others)
+	mux.HandleFunc("GET /debug/caz", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		out := json.NewEncoder(w)
+		out.SetIndent("", "  ")
+		_ = out.Encode(s.ca.Status()) // whoever asked may have left
+	})
+	return mux
+}
+
+// SecureAddr is where xDS and certificates are served with TLS; empty when they are not.
+func (d *Discovery) SecureAddr() string {
+	if d.secure == nil {
+		return ""
+	}
+	return addressOf(d.secure.listener)
+}
+
+// Authority is the certificate authority; nil where there is none. Tests drive its rotations.
+func (d *Discovery) Authority() *ca.CA {
+	if d.secure == nil {
+		return nil
+	}
+	return d.secure.ca
+}
+
+// JoinTokens makes and revokes the tokens with which machines join; nil where no folder keeps them.
+func (d *Discovery) JoinTokens() *authn.JoinTokens {
+	if d.secure == nil {
+		return nil
+	}
+	return d.secure.tokens
+}

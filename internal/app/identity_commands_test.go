@@ -1,0 +1,83 @@
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fairway/internal/identity/authn"
+	"fairway/internal/identity/ca"
+)
+
+func execute(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	root := &cobra.Command{Use: "pilot-discovery", SilenceErrors: true, SilenceUsage: true}
+	root.AddCommand(IdentityCommands()...)
+	root.SetArgs(args)
+	root.SetOut(&out)
+	root.SetErr(&out)
+	err := root.Execute()
+	return out.String(), err
+}
+
+// TestAuthorityCommands: the root of a running control plane is replaced by way of its folder.
+func TestAuthorityCommands(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := execute(t, "ca", "status", "--caStateDir", filepath.Join(dir, "none")); err == nil {
+		t.Error("asking for a root makes one")
+	}
+	o := ca.DefaultOptions()
+	o.Plugged, o.State = "", dir
+	running, err := ca.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, dir, "status", ca.Stable)
+	expect(t, dir, "rotate", ca.Introduced)
+	if err := running.Step(); err != nil || running.Status().Phase != ca.Introduced {
+		t.Errorf("the running control plane: %v %v", running.Status().Phase, err)
+	}
+	expect(t, dir, "advance", ca.Retiring)
+	expect(t, dir, "advance", ca.Stable)
+	if _, err := execute(t, "ca", "advance", "--caStateDir", dir); err == nil {
+		t.Error("a step of nothing passes")
+	}
+}
+
+func expect(t *testing.T, dir, verb string, want ca.Phase) {
+	t.Helper()
+	out, err := execute(t, "ca", verb, "--caStateDir", dir)
+	var s ca.Status
+	if err != nil || json.Unmarshal([]byte(out), &s) != nil || s.Phase != want {
+		t.Errorf("%s: %v, %s; want %s", verb, err, out, want)
+	}
+}
+
+func TestTokenCommands(t *testing.T) {
+	dir := t.TempDir()
+	out, err := execute(t, "token", "create", "--caStateDir", dir, "-n", "shop", "--serviceAccount", "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	caller, err := authn.NewJoinTokens(dir, time.Now).Authenticate(t.Context(), authn.Credentials{Token: strings.TrimSpace(out)})
+	if err != nil || caller.ID.String() != "spiffe://cluster.local/ns/shop/sa/web" {
+		t.Errorf("%+v, %v", caller, err)
+	}
+	list, err := execute(t, "token", "list", "--caStateDir", dir)
+	name := strings.Split(out, ".")[1]
+	if err != nil || !strings.Contains(list, name) || !strings.Contains(list, caller.ID.String()) || strings.Contains(list, strings.Split(out, ".")[2]) {
+		t.Errorf("%v %s", err, list)
+	}
+	if _, err := execute(t, "token", "revoke", name, "--caStateDir", dir); err != nil {
+		t.Error(err)
+	}
+	if _, err := execute(t, "token", "create", "--caStateDir", dir); err == nil {
+		t.Error("a token for no namespace passes")
+	}
+}

@@ -1,0 +1,173 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"fairway/internal/identity/authn"
+	"fairway/internal/identity/ca"
+)
+
+// IdentityOptions are what the secure address needs: the certificate authority, and how callers are known. They count where Options.SecureAddr is set.
+type IdentityOptions struct {
+	TrustDomain string     // empty: the mesh configuration's
+	Aliases     []string   // of the trust domain; nil: the mesh configuration's
+	CA          ca.Options // its clock and log are the program's
+	NoCA        bool       // ENABLE_CA_SERVER=false: certificates are somebody else's; --tlsCertFile and --caCertFile are needed then
+
+	CertFile, KeyFile string   // --tlsCertFile, --tlsKeyFile: shown to agents; empty: one of the authority's
+	ClientRoots       string   // --caCertFile: who else is believed of those who show certificates
+	Names             []string // more DNS names and IP addresses under which agents find the control plane (ISTIOD_CUSTOM_HOST)
+
+	Issuers  []authn.Issuer
+	Address  authn.Rate // certificate requests from one address
+	Identity authn.Rate // and by one identity
+}
+
+// stateDir is where a self-made root is kept unless something else is said.
+const stateDir = "./var/lib/fairway/ca"
+
+// DefaultIdentityOptions keep a self-made root in memory; the program's flags name a folder.
+func DefaultIdentityOptions() IdentityOptions {
+	return IdentityOptions{
+		CA:       ca.DefaultOptions(),
+		Address:  authn.Rate{PerSecond: 20, Burst: 200},
+		Identity: authn.Rate{PerSecond: 10, Burst: 100}, // replicas of one deployment share an identity
+	}
+}
+
+// issuerFlags are gathered into one issuer.
+type issuerFlags struct{ url, keys, audience string }
+
+func (f *DiscoveryFlags) bindIdentity(fs *pflag.FlagSet) {
+	o := &f.opts.Identity
+	o.CA.State = stateDir
+	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" { // systemd's StateDirectory=
+		o.CA.State = filepath.Join(dir, "ca")
+	}
+	fs.StringVar(&o.CertFile, "tlsCertFile", "", "certificate chain shown to agents; empty: one of the own certificate authority's")
+	fs.StringVar(&o.KeyFile, "tlsKeyFile", "", "private key of --tlsCertFile")
+	fs.StringVar(&o.ClientRoots, "caCertFile", "", "roots beside the mesh's own that agents' certificates may come from")
+	fs.StringVar(&o.CA.State, "caStateDir", o.CA.State, "folder that keeps the self-made root and the join tokens; empty: memory")
+	fs.StringVar(&f.issuer.url, "tokenIssuer", "", "issuer (iss) whose tokens agents may show; its keys are found by OpenID Connect discovery (default $TOKEN_ISSUER)")
+	fs.StringVar(&f.issuer.keys, "tokenKeys", "", "file with the issuer's JSON Web Key Set, in place of discovery (default $TOKEN_KEYS)")
+	fs.StringVar(&f.issuer.audience, "tokenAudience", "", "audience that tokens must be made for (default $AUDIENCE, else "+authn.DefaultAudience+")")
+}
+
+// readIdentity fills in what the environment says, under Istio's names where Istio has them; flags go before it.
+func (f *DiscoveryFlags) readIdentity(o *IdentityOptions, env func(string) (string, bool)) error {
+	e := environment{look: env}
+	e.duration("DEFAULT_WORKLOAD_CERT_TTL", &o.CA.DefaultTTL)
+	e.duration("MAX_WORKLOAD_CERT_TTL", &o.CA.MaxTTL)
+	e.duration("CITADEL_SELF_SIGNED_CA_CERT_TTL", &o.CA.RootTTL)
+	e.percent("CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE", &o.CA.RenewRoot)
+	e.text("ROOT_CA_DIR", &o.CA.Plugged)
+	if v := e.get("ENABLE_CA_SERVER"); v != "" {
+		on, err := strconv.ParseBool(v)
+		e.wrong("ENABLE_CA_SERVER", err)
+		o.NoCA = !on
+	}
+	for _, name := range strings.Split(e.get("ISTIOD_CUSTOM_HOST"), ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			o.Names = append(o.Names, name)
+		}
+	}
+	if dir := e.get("CERT_DIR"); dir != "" && o.CertFile == "" {
+		o.CertFile, o.KeyFile = filepath.Join(dir, "cert-chain.pem"), filepath.Join(dir, "key.pem")
+	}
+	i := f.issuer
+	for name, to := range map[string]*string{"TOKEN_ISSUER": &i.url, "TOKEN_KEYS": &i.keys, "AUDIENCE": &i.audience} {
+		if *to == "" {
+			*to = e.get(name)
+		}
+	}
+	o.Issuers = e.issuers(i)
+	return errors.Join(e.errs...)
+}
+
+// environment reads variables and gathers what is wrong with them.
+type environment struct {
+	look func(string) (string, bool)
+	errs []error
+}
+
+func (e *environment) get(name string) string {
+	v, _ := e.look(name)
+	return v
+}
+
+func (e *environment) wrong(name string, err error) {
+	if err != nil {
+		e.errs = append(e.errs, fmt.Errorf("%s: %w", name, err))
+	}
+}
+
+func (e *environment) text(name string, to *string) {
+	if v := e.get(name); v != "" {
+		*to = v
+	}
+}
+
+func (e *environment) duration(name string, to *time.Duration) {
+	if v := e.get(name); v != "" {
+		d, err := time.ParseDuration(v)
+		e.wrong(name, err)
+		*to = d
+	}
+}
+
+func (e *environment) percent(name string, to *float64) {
+	if v := e.get(name); v != "" {
+		n, err := strconv.ParseFloat(v, 64)
+		e.wrong(name, err)
+		*to = n / 100
+	}
+}
+
+// issuers puts together the issuer that flags name and the one of JWT_RULE, a JSON object as Istio's JWTRule.
+func (e *environment) issuers(named issuerFlags) []authn.Issuer {
+	var out []authn.Issuer
+	if named.url != "" {
+		i := authn.Issuer{URL: named.url, KeysFile: named.keys}
+		if named.audience != "" {
+			i.Audiences = []string{named.audience}
+		}
+		out = append(out, i)
+	} else if named.keys != "" {
+		e.wrong("--tokenKeys", errors.New("keys of nobody: name their issuer with --tokenIssuer"))
+	}
+	if rule := e.get("JWT_RULE"); rule != "" {
+		var r struct {
+			Issuer    string   `json:"issuer"`
+			Audiences []string `json:"audiences"`
+			JwksURI   string   `json:"jwksUri"`
+			JwksURI2  string   `json:"jwks_uri"`
+		}
+		e.wrong("JWT_RULE", json.Unmarshal([]byte(rule), &r))
+		out = append(out, authn.Issuer{URL: r.Issuer, Audiences: r.Audiences, KeysURL: r.JwksURI + r.JwksURI2})
+	}
+	return out
+}
+
+// validate says what cannot work.
+func (o IdentityOptions) validate() error {
+	var errs []error
+	if (o.CertFile == "") != (o.KeyFile == "") {
+		errs = append(errs, errors.New("--tlsCertFile and --tlsKeyFile: want both or neither"))
+	}
+	if o.NoCA && (o.CertFile == "" || o.ClientRoots == "") {
+		errs = append(errs, errors.New("ENABLE_CA_SERVER=false: without an authority --secureGRPCAddr needs --tlsCertFile, --tlsKeyFile and --caCertFile"))
+	}
+	if !o.NoCA {
+		errs = append(errs, o.CA.Validate())
+	}
+	return errors.Join(errs...)
+}
