@@ -7,6 +7,7 @@ import (
 
 	"fairway/internal/compile/registry"
 	"fairway/internal/config"
+	"fairway/internal/envoy/cluster"
 	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -111,6 +112,9 @@ func (c check) notYet(field, message string) {
 func (c check) hash(field string, port uint32, hash *networking.LoadBalancerSettings_ConsistentHashLB) {
 	if _, err := route.Hash(hash); err != nil {
 		c.note(mesh.Error, "BadHashKey", field, "proxies would refuse what is hashed, requests are balanced at random: "+err.Error(), "")
+	}
+	if size := max(hash.GetRingHash().GetMinimumRingSize(), hash.GetMinimumRingSize()); size > cluster.MaxRingSize { //nolint:staticcheck // users' rules still have the older field
+		c.note(mesh.Warning, "RingTooLarge", field, fmt.Sprintf("a ring of %d is larger than proxies take: it has %d places", size, cluster.MaxRingSize), "")
 	}
 	if c.service == nil {
 		return

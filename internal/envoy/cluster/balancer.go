@@ -10,11 +10,11 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// defaultRingSize is ConsistentHashLB.RingHash.minimum_ring_size where it is not given, maxRingSize what Envoy's ring_hash_lb_config can hold.
-const (
-	defaultRingSize = 1024
-	maxRingSize     = 8 << 20
-)
+// defaultRingSize is ConsistentHashLB.RingHash.minimum_ring_size where it is not given.
+const defaultRingSize = 1024
+
+// MaxRingSize is what Envoy's ring_hash_lb_config can hold. A ring that a rule wants larger is cut to it.
+const MaxRingSize = 8 << 20
 
 // balance sets how endpoints are chosen. Where the user chose nothing it is the least requested of two (LoadBalancerSettings.SimpleLB.UNSPECIFIED).
 func balance(c *clusterv3.Cluster, lb *networking.LoadBalancerSettings) {
@@ -69,7 +69,7 @@ func ringSize(hash *networking.LoadBalancerSettings_ConsistentHashLB) uint64 {
 	if size == 0 {
 		size = defaultRingSize
 	}
-	return min(size, maxRingSize)
+	return min(size, MaxRingSize)
 }
 
 // warmup is nil where new endpoints get their full share at once.

@@ -5,6 +5,7 @@ import (
 	"regexp/syntax"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	networking "istio.io/api/networking/v1alpha3"
@@ -50,8 +51,47 @@ func checkRegex(re string) error {
 	if strings.Contains(re, "(?<") {
 		return fmt.Errorf("unsupported group %q", "(?<")
 	}
-	_, err := syntax.Parse(re, syntax.Perl)
-	return err
+	parsed, err := syntax.Parse(re, syntax.Perl)
+	if err != nil {
+		return err
+	}
+	if n := programSize(parsed); n > maxProgram {
+		return fmt.Errorf("its program has about %d instructions, and proxies run %d at most", n, maxProgram)
+	}
+	return nil
+}
+
+// maxProgram is the size of the largest program that proxies run: runtime key re2.max_program_size.error_level of their bootstrap.
+const maxProgram = 32768
+
+// programSize is about how many instructions RE2 makes of an expression: one for each byte of a literal, and for each range of a class below 256, since Envoy
+// has it match bytes. (Tried on Envoy 1.40; what branches and captures cost is left out, so that it is seldom more than the true size.)
+func programSize(re *syntax.Regexp) (size int) {
+	program, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		return 0
+	}
+	for _, inst := range program.Inst {
+		switch inst.Op {
+		case syntax.InstRune1:
+			size += utf8.RuneLen(inst.Rune[0])
+		case syntax.InstRune:
+			size += max(1, ranges(inst.Rune))
+		case syntax.InstRuneAny:
+			size++
+		case syntax.InstRuneAnyNotNL:
+			size += 2
+		}
+	}
+	return size
+}
+
+// ranges counts the ranges of a class, given as pairs, that begin below 256. One rune alone stands for itself and its other case.
+func ranges(pairs []rune) (n int) {
+	for i := 0; i+1 < len(pairs) && pairs[i] < 256; i += 2 {
+		n++
+	}
+	return n
 }
 
 // matchableHeader says whether a match may name the header: a token (RFC 9110 §5.6.2), after a colon for HTTP's own.
