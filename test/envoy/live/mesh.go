@@ -32,6 +32,8 @@ type Options struct {
 	Grace time.Duration
 	// MeshConfig is the mesh configuration as YAML; empty: the defaults.
 	MeshConfig string
+	// MayRefuse says that proxies may refuse a resource: the test is about that.
+	MayRefuse bool
 }
 
 // Mesh is a control plane with its rules, and the addresses that belong to it.

@@ -26,6 +26,7 @@ type Plane struct {
 	log       *logBuffer
 	discovery *app.Discovery
 	stop      func(testing.TB)
+	mayRefuse bool // Options.MayRefuse
 }
 
 // logBuffer keeps what the control plane logs.
@@ -57,7 +58,7 @@ func startPlane(t testing.TB, m *Mesh, o Options) *Plane {
 	if o.Grace != 0 {
 		opts.Grace = o.Grace
 	}
-	p := &Plane{opts: opts, log: &logBuffer{}, Rules: memory.New("Memory")}
+	p := &Plane{opts: opts, log: &logBuffer{}, Rules: memory.New("Memory"), mayRefuse: o.MayRefuse}
 	p.opts.Log = slog.New(slog.NewTextHandler(p.log, nil))
 	if o.MeshConfig != "" {
 		m.setMeshConfig(t, p, o.MeshConfig)

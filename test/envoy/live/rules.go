@@ -71,12 +71,7 @@ func (m *Mesh) Delete(t testing.TB, objects ...string) {
 func (m *Mesh) Drop(objects ...string) {
 	keys := make([]config.Key, len(objects))
 	for i, o := range objects {
-		kind, name, _ := strings.Cut(o, " ")
-		namespace, rest, ok := strings.Cut(name, "/")
-		if !ok {
-			namespace, rest = "default", name
-		}
-		keys[i] = config.Key{Kind: config.Kind(kind), Namespace: namespace, Name: rest}
+		keys[i] = keyOf(o)
 	}
 	m.Plane.Rules.Delete(keys...)
 }
@@ -110,17 +105,23 @@ func (m *Mesh) WriteFile(t testing.TB, name, yaml string) {
 	}
 }
 
-// HasProblem says whether a problem of that code is in force about an object written as Delete takes them.
-func (m *Mesh) HasProblem(code, object string) bool {
+// ProblemsOf are those in force about an object written as Delete takes them.
+func (m *Mesh) ProblemsOf(object string) (problems []mesh.Problem) {
+	k := keyOf(object)
+	for _, p := range m.Plane.Problems() {
+		if p.Object.Kind == string(k.Kind) && p.Object.Namespace == k.Namespace && p.Object.Name == k.Name {
+			problems = append(problems, p)
+		}
+	}
+	return problems
+}
+
+// keyOf reads an object written as Delete takes them.
+func keyOf(object string) config.Key {
 	kind, name, _ := strings.Cut(object, " ")
 	namespace, rest, ok := strings.Cut(name, "/")
 	if !ok {
 		namespace, rest = "default", name
 	}
-	for _, p := range m.Plane.Problems() {
-		if p.Code == code && p.Object.Kind == kind && p.Object.Namespace == namespace && p.Object.Name == rest {
-			return true
-		}
-	}
-	return false
+	return config.Key{Kind: config.Kind(kind), Namespace: namespace, Name: rest}
 }

@@ -1,0 +1,122 @@
+package envoy
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"fairway/internal/mesh"
+	"fairway/test/envoy/live"
+)
+
+// mistake is a rule that an Envoy would refuse as it stands.
+type mistake struct{ name, spec string }
+
+// TestNothingRefused writes what an Envoy would refuse. It must not reach one: the user's object says what is wrong, and other traffic goes on.
+func TestNothingRefused(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x{1000}", 40) // a program of 40,000 instructions
+	makes(t, "VirtualService mistaken-test", func(spec string) string { return virtual("mistaken.test", "  http:\n  - "+spec+"\n") }, []mistake{
+		{"a regular expression that does not compile", `{match: [{uri: {regex: "/(unclosed"}}], route: [{destination: {host: mistaken.test}}]}`},
+		{"a regular expression that is too large", `{match: [{uri: {regex: "/` + long + `"}}], route: [{destination: {host: mistaken.test}}]}`},
+		{"a header name with a line break", `{route: [{destination: {host: mistaken.test}}], headers: {request: {set: {"x-a\nb": "1"}}}}`},
+		{"a header value with a line break", `{route: [{destination: {host: mistaken.test}}], headers: {request: {set: {x-a: "1\n2"}}}}`},
+		{"an unknown variable in a header value", `{route: [{destination: {host: mistaken.test}}], headers: {request: {set: {x-a: "%NO_SUCH_THING%"}}}}`},
+		{"a header that only the proxy may set", `{route: [{destination: {host: mistaken.test}}], headers: {request: {remove: [":path"]}}}`},
+		{"a rewrite that names a group it does not have", `{match: [{uri: {prefix: /a}}], rewrite: {uriRegexRewrite: {match: "/a", rewrite: "/\\7"}}, route: [{destination: {host: mistaken.test}}]}`},
+		{"a status that is none", `{directResponse: {status: 99}}`},
+		{"a body that is too large", `{directResponse: {status: 200, body: {string: "` + strings.Repeat("x", 2<<20) + `"}}}`},
+		{"an origin that does not compile", `{corsPolicy: {allowOrigins: [{regex: "(("}]}, route: [{destination: {host: mistaken.test}}]}`},
+		{"a retry condition that is none", `{retries: {attempts: 1, retryOn: "not-a-condition"}, route: [{destination: {host: mistaken.test}}]}`},
+		{"a negative delay", `{fault: {delay: {fixedDelay: -1s, percentage: {value: 100}}}, route: [{destination: {host: mistaken.test}}]}`},
+	})
+}
+
+// TestClustersNotRefused does the same with DestinationRules, which make clusters.
+func TestClustersNotRefused(t *testing.T) {
+	t.Parallel()
+	makes(t, "DestinationRule mistaken-test", func(spec string) string { return destination("mistaken.test", "  trafficPolicy: "+spec+"\n") }, []mistake{
+		{"a table size that is no prime", `{loadBalancer: {consistentHash: {httpHeaderName: x, maglev: {tableSize: 10}}}}`},
+		{"a negative timeout", `{connectionPool: {tcp: {connectTimeout: -1s}}}`},
+		{"a timeout of nothing", `{connectionPool: {tcp: {connectTimeout: 0s}}}`},
+		{"an ejection of more than all", `{outlierDetection: {maxEjectionPercent: 101}}`},
+		{"an interval of nothing", `{outlierDetection: {interval: 0s}}`},
+		{"MUTUAL without certificate", `{tls: {mode: MUTUAL}}`},
+	})
+}
+
+// makes writes one mistake after the other into an object while another service is asked without pause.
+func makes(t *testing.T, object string, rule func(spec string) string, mistakes []mistake) {
+	t.Helper()
+	m := live.Start(t, live.Options{})
+	m.Backends(t, "sound", "mistaken")
+	m.Client(t, client)
+	m.Apply(t, service("sound.test", "sound")+service("mistaken.test", "mistaken"))
+	load := live.StartLoad(t, httpCrowd(from(m, "sound.test"))...)
+	for _, c := range mistakes {
+		t.Run(c.name, func(t *testing.T) {
+			objects, problems := m.TryDecode(rule(c.spec))
+			m.Plane.Rules.Set(objects...)
+			m.Settle(t)
+			if len(errorsOf(problems)) == 0 && len(errorsOf(m.ProblemsOf(object))) == 0 {
+				t.Errorf("nobody was told; problems: %v", m.Plane.Problems())
+			}
+			load.Await(t, 3)
+			m.Delete(t, object)
+			wantServer(t, live.Send(t, from(m, "mistaken.test")), "mistaken")
+		})
+	}
+	load.Stop(t)
+}
+
+func errorsOf(problems []mesh.Problem) []mesh.Problem {
+	return slices.DeleteFunc(slices.Clone(problems), func(p mesh.Problem) bool { return p.Severity != mesh.Error })
+}
+
+// TestRefused has an Envoy refuse what the control plane could not know to be wrong: a certificate that is not on the proxy's disk. What the proxy had stays, the
+// user's object says what the proxy said, everything else goes on and can be changed, and a mended object is in force at once.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	for _, sotw := range []bool{false, true} {
+		t.Run(fmt.Sprintf("state of the world %t", sotw), func(t *testing.T) { t.Parallel(); refused(t, sotw) })
+	}
+}
+
+func refused(t *testing.T, sotw bool) {
+	m := live.Start(t, live.Options{MayRefuse: true})
+	m.Backends(t, "mistaken")
+	m.ClientNode(t, live.Node{Name: client, Sotw: sotw})
+	m.Apply(t, serving(t, m, "sound")+subsets("sound.test", "v1", "v2")+allTo("sound", "v1")+service("mistaken.test", "mistaken"))
+	sound := crowd(t, m, "sound")
+	mistaken := live.StartLoad(t, httpCrowd(from(m, "mistaken.test"))...)
+	missing := filepath.Join(t.TempDir(), "nowhere.pem")
+	for i := range 3 {
+		m.Apply(t, destination("mistaken.test", "  trafficPolicy: {tls: {mode: SIMPLE, caCertificates: "+missing+"}}\n"))
+		live.Eventually(t, func() error { // the proxy has said so, and the turn after it
+			for _, p := range errorsOf(m.ProblemsOf("DestinationRule mistaken-test")) {
+				if strings.Contains(p.Message, missing) {
+					return nil
+				}
+			}
+			return fmt.Errorf("the object does not say what the proxy refused: %v", m.Plane.Problems())
+		})
+		mistaken.Await(t, 10)
+		version := fmt.Sprintf("v%d", 1+(i+1)%2)
+		m.Apply(t, allTo("sound", version)) // with the refused cluster still wanted
+		wantAll(t, m, "sound", version)
+		m.Apply(t, subsets("sound.test", "v1", "v2", fmt.Sprintf("v%d", 3+i))) // clusters come and go too
+		sound.Await(t, 10)
+		m.Apply(t, destination("mistaken.test", fmt.Sprintf("  trafficPolicy: {connectionPool: {http: {http2MaxRequests: %d}}}\n", 1000+i)))
+		live.Eventually(t, func() error {
+			if p := errorsOf(m.ProblemsOf("DestinationRule mistaken-test")); len(p) > 0 {
+				return fmt.Errorf("mended, the object still has problems: %v", p)
+			}
+			return nil
+		})
+		mistaken.Await(t, 10)
+	}
+	sound.Stop(t)
+	mistaken.Stop(t)
+}
