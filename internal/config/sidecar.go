@@ -29,7 +29,7 @@ func checkSidecar(c *check, s *networking.Sidecar) {
 }
 
 func checkIngress(c *check, at *path, s *networking.Sidecar) {
-	seen := map[uint32]bool{}
+	seen, sockets := map[uint32]bool{}, map[string]bool{}
 	for i, l := range s.Ingress {
 		here := at.of("ingress", i)
 		port := here.key("port")
@@ -43,6 +43,12 @@ func checkIngress(c *check, at *path, s *networking.Sidecar) {
 		}
 		if l.Bind != "" && !isIP(l.Bind) && !strings.HasPrefix(l.Bind, "unix://") {
 			c.fail(here.key("bind"), "BadAddress", quote(l.Bind)+" is not an address", "")
+		}
+		if strings.HasPrefix(l.Bind, "unix://") {
+			if sockets[l.Bind] {
+				c.fail(here.key("bind"), "Duplicate", quote(l.Bind)+" has a listener already, and a socket has one whatever its port", "merge the two")
+			}
+			sockets[l.Bind] = true
 		}
 		checkDefaultEndpoint(c, here.key("defaultEndpoint"), l.DefaultEndpoint)
 		pool := here.key("connectionPool")
@@ -112,17 +118,19 @@ func checkEgress(c *check, at *path, list []*networking.IstioEgressListener) {
 	}
 }
 
-// checkEgressHost takes <namespace>/<host>, where the namespace may be "*", "." and, for nothing at all, "~".
+// checkEgressHost takes <namespace>/<host>, where the namespace may be "*" or "."; "~" before it excludes what it names, and alone stands for "~*"
+// (sidecar.proto, IstioEgressListener.hosts).
 func checkEgressHost(c *check, at path, h string) {
 	ns, host, ok := strings.Cut(h, "/")
 	if !ok {
 		c.fail(at, "BadHost", quote(h)+" has no namespace", `write <namespace>/<host>; "*/`+h+`" for every namespace`)
 		return
 	}
-	if ns == "~" && host != "*" {
-		c.fail(at, "BadHost", `the namespace "~" stands for nothing: it takes no host`, `write "~/*"`)
-		return
+	if excluded, ok := strings.CutPrefix(ns, "~"); ok && excluded == "" {
+		ns = "*"
+	} else {
+		ns = excluded
 	}
-	c.nsHost(at, h, "*", ".", "~")
+	c.nsHost(at, ns+"/"+host, "*", ".")
 	c.host(at, host)
 }

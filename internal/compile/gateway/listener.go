@@ -189,13 +189,8 @@ func (b *listenerBuilder) rules(key ServerKey) []*Chains {
 
 // tcp forwards connections to clusters.
 func (b *listenerBuilder) tcp(to []route.Weighted) listener.TCP {
-	out := listener.TCP{AccessLog: b.accessLog(), StatPrefix: to[0].Cluster.String()}
-	for _, w := range to {
-		out.Clusters = append(out.Clusters, listener.Weighted{Cluster: w.Cluster.String(), Weight: w.Weight})
-	}
-	if len(to) > 1 {
-		out.StatPrefix = "outbound_" + b.out.Name
-	}
+	out := b.t.rt.Forward(b.r, b.port.Layer, to, "outbound_"+b.out.Name)
+	out.AccessLog = b.accessLog()
 	b.needs = append(b.needs, out.Needs()...)
 	return out
 }

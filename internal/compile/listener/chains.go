@@ -69,37 +69,10 @@ func (c *claimant) ruled(at opening, rules []route.Chain) []Chain {
 	return out
 }
 
-// forward sends connections to clusters, as the DestinationRule of the first of them says. With none they are closed.
+// forward sends connections to clusters. With none they are closed.
 func (c *claimant) forward(to []route.Weighted, at opening) listener.TCP {
 	if len(to) == 0 {
 		return listener.TCP{StatPrefix: blackHole, Clusters: []listener.Weighted{{Cluster: blackHole}}}
 	}
-	out := listener.TCP{StatPrefix: to[0].Cluster.String()}
-	if len(to) > 1 {
-		out.StatPrefix = string(c.key.Host) + "_" + strconv.FormatUint(uint64(at.number), 10)
-	}
-	for _, w := range to {
-		out.Clusters = append(out.Clusters, listener.Weighted{Cluster: w.Cluster.String(), Weight: w.Weight})
-	}
-	c.policy(&out, to[0].Cluster)
-	return out
-}
-
-// policy takes over what a DestinationRule says of connections that a listener, not a cluster, has to know.
-func (c *claimant) policy(out *listener.TCP, to mesh.ClusterKey) {
-	service := c.service
-	if to.Host != c.key.Host {
-		service = c.t.sc.Service(c.r, c.key.Layer, to.Host)
-	}
-	if service == nil {
-		return
-	}
-	rule := c.t.sc.Rule(c.r, c.key.Layer, service)
-	if rule == nil {
-		return
-	}
-	p := cluster.Resolve(rule.Spec, to.Subset, to.Port)
-	out.IdleTimeout = p.TCPIdleTimeout().AsDuration()
-	out.MaxDuration = p.MaxConnectionDuration().AsDuration()
-	out.HashSource = p.Hash().GetUseSourceIp()
+	return c.t.rt.Forward(c.r, c.key.Layer, to, string(c.key.Host)+"_"+strconv.FormatUint(uint64(at.number), 10))
 }

@@ -2,8 +2,10 @@ package registry
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -32,6 +34,19 @@ func inlineEndpoints(o *config.Object, emit func(mesh.EndpointKey, mesh.Endpoint
 			}
 			emit(mesh.EndpointKey{Service: key, ID: uniqueID(ids, address)}, endpoint(e))
 		}
+	}
+}
+
+// notePorts notes ports of a registry's endpoint that cannot be: the service's own target is taken for them (mesh.Endpoint.On).
+func notePorts(r *table.Reader, e *input.Endpoint) {
+	for _, pair := range e.Ports.Pairs() {
+		name, number, _ := strings.Cut(pair, "=")
+		if n, err := strconv.ParseUint(number, 10, 16); err == nil && n > 0 {
+			continue
+		}
+		s := e.Key.Service
+		r.Note(mesh.Problem{Object: mesh.ObjectRef{Kind: s.Registry, Namespace: s.Namespace, Name: string(s.Host)}, Field: "ports", Code: "BadPort", Severity: mesh.Error,
+			Message: fmt.Sprintf("endpoint %s serves %s on %q, which is no port: the service's own target is taken", e.Key.ID, name, number)})
 	}
 }
 

@@ -19,7 +19,7 @@ func (t *Tables) declareServices() {
 		func(r *table.Reader, _ input.SourceKey, s input.Source, emit func(mesh.ServiceKey, *mesh.Service)) {
 			switch {
 			case s.Service != nil:
-				emit(s.Service.Key, t.exported(r, s.Service))
+				emit(s.Service.Key, t.registered(r, s.Service))
 			case isServiceEntry(s.Object):
 				t.entryServices(r, s.Object, emit)
 			}
@@ -41,15 +41,30 @@ func sameMerged(a, b *Merged) bool {
 	return a.Service.Equal(b.Service) && slices.Equal(a.Parts, b.Parts)
 }
 
-// exported fills in the mesh's default visibility of a registry's service.
-func (t *Tables) exported(r *table.Reader, s *mesh.Service) *mesh.Service {
-	if len(s.ExportTo) > 0 {
+// registered is a registry's service with the mesh's default visibility, and without ports that cannot be: nothing of it has been validated yet.
+func (t *Tables) registered(r *table.Reader, s *mesh.Service) *mesh.Service {
+	bad := slices.ContainsFunc(s.Ports, badPort)
+	if len(s.ExportTo) > 0 && !bad {
 		return s
 	}
 	copied := *s
-	copied.ExportTo = t.in.ExportTo(r, "Service", nil)
+	if len(s.ExportTo) == 0 {
+		copied.ExportTo = t.in.ExportTo(r, "Service", nil)
+	}
+	if bad {
+		copied.Ports = slices.DeleteFunc(slices.Clone(s.Ports), badPort)
+		for _, p := range s.Ports {
+			if badPort(p) {
+				r.Note(mesh.Problem{Object: originOf(s), Field: "ports", Code: "BadPort", Severity: mesh.Error,
+					Message: fmt.Sprintf("port %d of host %s, with target %d, is left out: ports are numbers from 1 to 65535", p.Number, s.Key.Host, p.Target)})
+			}
+		}
+	}
 	return &copied
 }
+
+// badPort says whether a port or its target is out of range. A target of 0 is the port's own number.
+func badPort(p mesh.Port) bool { return p.Number == 0 || p.Number > 65535 || p.Target > 65535 }
 
 // entryServices emits a service for each host of a ServiceEntry.
 func (t *Tables) entryServices(r *table.Reader, o *config.Object, emit func(mesh.ServiceKey, *mesh.Service)) {

@@ -93,6 +93,7 @@ func (t *Tables) declareEndpoints() {
 		func(r *table.Reader, _ input.SourceKey, s input.Source, emit func(mesh.EndpointKey, mesh.Endpoint)) {
 			switch {
 			case s.Endpoint != nil:
+				notePorts(r, s.Endpoint)
 				emit(s.Endpoint.Key, s.Endpoint.Endpoint)
 			case s.Object.Kind == "ServiceEntry":
 				inlineEndpoints(s.Object, emit)

@@ -69,15 +69,26 @@ func (c *checker) target(_ route.Rule, field string, d *networking.Destination) 
 
 func (c *checker) port(field string, s *mesh.Service, d *networking.Destination) {
 	n := d.GetPort().GetNumber()
-	if _, ok := s.Port(n); ok || n == 0 {
+	if _, ok := s.Port(n); ok || n == 0 && (len(s.Ports) < 2 || !c.behindGateway()) {
 		return
 	}
 	var have []string
 	for _, p := range s.Ports {
 		have = append(have, routeName(p.Number))
 	}
+	if n == 0 {
+		c.note(mesh.Problem{Field: field, Code: "NoPort", Severity: mesh.Warning,
+			Message: string(s.Key.Host) + " has several ports and none is named: a gateway sends requests to the port that it listens on itself, and answers 503 where the service has no such port",
+			Fix:     "set port.number to one of " + strings.Join(have, ", ")})
+		return
+	}
 	c.note(mesh.Problem{Field: field + ".number", Code: "UnknownPort", Severity: mesh.Error,
 		Message: string(s.Key.Host) + " has no port " + routeName(n) + ": requests to it are answered 503", Fix: "it has " + strings.Join(have, ", ")})
+}
+
+// behindGateway says whether the rule is bound to some gateway beside the mesh's sidecars.
+func (c *checker) behindGateway() bool {
+	return slices.ContainsFunc(route.Gateways(c.rule), func(g string) bool { return g != route.Mesh })
 }
 
 func (c *checker) subset(field string, seen *scope.Seen, name string) {

@@ -4,6 +4,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/config"
+	"fairway/internal/envoy/cluster"
+	"fairway/internal/envoy/listener"
 	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -28,6 +30,30 @@ func (t *Tables) TLS(r *table.Reader, layer mesh.Layer, host mesh.Host, port uin
 		}
 	}
 	return nil
+}
+
+// Forward sends connections to clusters, as the DestinationRule of the first of them says: a listener, not a cluster, has to know how long a connection may
+// be idle or last, and what its endpoint is chosen by. One cluster names the statistics itself, several have stat. to is not empty.
+func (t *Tables) Forward(r *table.Reader, layer mesh.Layer, to []route.Weighted, stat string) listener.TCP {
+	first := to[0].Cluster
+	out := listener.TCP{StatPrefix: stat}
+	if len(to) == 1 {
+		out.StatPrefix = first.String()
+	}
+	for _, w := range to {
+		out.Clusters = append(out.Clusters, listener.Weighted{Cluster: w.Cluster.String(), Weight: w.Weight})
+	}
+	service := t.sc.Service(r, layer, first.Host)
+	if service == nil {
+		return out
+	}
+	if rule := t.sc.Rule(r, layer, service); rule != nil {
+		p := cluster.Resolve(rule.Spec, first.Subset, first.Port)
+		out.IdleTimeout = p.TCPIdleTimeout().AsDuration()
+		out.MaxDuration = p.MaxConnectionDuration().AsDuration()
+		out.HashSource = p.Hash().GetUseSourceIp()
+	}
+	return out
 }
 
 // sidecar is the viewer that sidecars of a layer with the labels are.

@@ -238,13 +238,7 @@ func (t *Tables) declareSidecarNotes() {
 			if spec.GetOutboundTrafficPolicy().GetEgressProxy() != nil {
 				note("spec.outboundTrafficPolicy.egressProxy", "NotYet", "an egress proxy has no effect yet: unknown traffic passes through directly")
 			}
-			if spec.GetInboundConnectionPool() != nil {
-				note("spec.inboundConnectionPool", "NotYet", "connection pool settings of inbound traffic have no effect yet")
-			}
 			for i, l := range spec.GetIngress() {
-				if l.GetConnectionPool() != nil {
-					note(fmt.Sprintf("spec.ingress[%d].connectionPool", i), "NotYet", "connection pool settings of inbound traffic have no effect yet")
-				}
 				if l.GetTls() != nil {
 					note(fmt.Sprintf("spec.ingress[%d].tls", i), "NotYet", "TLS settings of ingress listeners have no effect yet")
 				}

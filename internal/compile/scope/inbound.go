@@ -32,7 +32,7 @@ type Inbound struct {
 	// Address is the workload's own, set only where a listener must be bound to it: interception NONE, or a captureMode NONE, with no bind of its own.
 	Address string
 	Ports   []InboundPort // by number, then bind
-	// Sidecar is the Sidecar object whose ingress listeners these are; zero where the ports are those of the workload's services.
+	// Sidecar is the Sidecar object that says how the ports are served, and with ingress listeners which they are; zero where none says anything of them.
 	Sidecar config.Key
 }
 
@@ -88,13 +88,16 @@ func (t *Tables) declareInbounds() {
 // inbound is what a proxy's workload serves: the ingress listeners of its Sidecar if it has some, else the ports that services target on its addresses.
 func (t *Tables) inbound(r *table.Reader, p mesh.Proxy, at Placement) *Inbound {
 	i := &Inbound{Namespace: p.Namespace, Interception: p.Interception}
-	if at.Sidecar != (config.Key{}) {
-		if o, ok := table.Get(r, t.in.Sidecars.Table, at.Sidecar); ok && len(config.Spec[*networking.Sidecar](o).GetIngress()) > 0 {
-			i.Sidecar = at.Sidecar
-			i.Ports = ingressPorts(config.Spec[*networking.Sidecar](o), p.Interception)
-		}
+	var spec *networking.Sidecar
+	if o, ok := table.Get(r, t.in.Sidecars.Table, at.Sidecar); ok {
+		spec = config.Spec[*networking.Sidecar](o)
 	}
-	if i.Sidecar == (config.Key{}) {
+	if len(spec.GetIngress()) > 0 || spec.GetInboundConnectionPool() != nil {
+		i.Sidecar = at.Sidecar
+	}
+	if len(spec.GetIngress()) > 0 {
+		i.Ports = ingressPorts(spec, p.Interception)
+	} else {
 		i.Ports = t.servicePorts(r, p)
 	}
 	slices.SortFunc(i.Ports, func(a, b InboundPort) int {
