@@ -28,6 +28,8 @@ func TestUnderLoad(t *testing.T) {
 				{"service added and removed", serviceComesAndGoes},
 				{"flips of a route", flips},
 				{"flips on a gateway", gatewayFlips},
+				{"rules of a gateway in either order", gatewayOrder},
+				{"a service goes before the route to it", destinationGoes},
 				{"inbound listener changed", inboundChanged},
 				{"control plane restarted", restarted},
 			} {
@@ -204,6 +206,26 @@ func flips(t *testing.T, m *live.Mesh) {
 			wantAll(t, m, "flip", version)
 		}
 		load.Await(t, 3)
+	}
+	load.Stop(t)
+}
+
+// destinationGoes: one service's requests are routed to another, which is removed before the route is.
+func destinationGoes(t *testing.T, m *live.Mesh) {
+	m.Backends(t, "elsewhere")
+	m.Apply(t, serving(t, m, "stay"))
+	load := live.StartLoad(t, httpCrowd(from(m, "stay.test"))...)
+	for range 5 {
+		m.Set(t, virtual("stay.test", "  http: [{route: [{destination: {host: elsewhere.test}}]}]\n"))
+		load.Await(t, 20)
+		m.Apply(t, service("elsewhere.test", "elsewhere"))
+		if got := live.Tally(t, 10, from(m, "stay.test")); got["elsewhere"] != 10 {
+			t.Errorf("with the other service there: %v", got)
+		}
+		m.Drop("ServiceEntry elsewhere-test")
+		load.Await(t, 20)
+		m.Delete(t, "VirtualService stay-test")
+		load.AwaitFrom(t, http1, "stay-v1")
 	}
 	load.Stop(t)
 }

@@ -93,7 +93,9 @@ func restarted(t *testing.T, m *live.Mesh) {
 	delta := m.Plane.Streams()[0].Delta
 	for range 3 {
 		connected := len(m.Plane.Streams())
-		m.Plane.Restart(t)
+		m.Plane.Stop(t)
+		load.Await(t, 20)
+		m.Plane.Start(t)
 		m.Plane.AwaitStreams(t, connected)
 		m.Settle(t)
 		sent := m.Plane.Sent(t)
@@ -103,10 +105,44 @@ func restarted(t *testing.T, m *live.Mesh) {
 		}
 		load.Await(t, 20)
 	}
-	m.Apply(t, virtual("restart.test", "  http: [{route: [{destination: {host: restart.test, subset: v2, port: {number: 8000}}}]}]\n"))
+	m.Apply(t, strings.Replace(allTo("restart", "v1"), "subset: v1, port: {number: 8000}", "subset: v2, port: {number: 8000}", 1))
 	if got := live.Tally(t, 10, from(m, "restart.test")); got["restart-v2"] != 10 {
 		t.Errorf("a change after the restart: %v", got)
 	}
+	if delta {
+		sent := m.Plane.Sent(t)
+		maps.DeleteFunc(sent, func(_ string, n float64) bool { return n == 0 })
+		if len(sent) != 1 || sent["vhds"] == 0 {
+			t.Errorf("for a changed route were sent: %v", sent)
+		}
+	}
 	load.Await(t, 20)
+	load.Stop(t)
+}
+
+// gatewayOrder: on a gateway a route names a subset before there is a rule that defines it, and the rule goes before the route does.
+func gatewayOrder(t *testing.T, m *live.Mesh) {
+	m.Apply(t, serving(t, m, "gworder")+entrance("gworder", `
+  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <gworder-entry>, hosts: ["gworder.example"]}
+`))
+	route := func(subset string) string {
+		return behind("gworder", "gworder.example", "  http: [{route: [{destination: {host: gworder.test, port: {number: 8000}"+subset+"}}]}]\n")
+	}
+	m.Apply(t, route(""))
+	enter := live.Request{To: m.Addr("gworder-entry", 8000), Host: "gworder.example"}
+	wantStatus(t, live.Send(t, enter), 200)
+	load := live.StartLoad(t, httpCrowd(enter)...)
+	for range 5 {
+		m.Set(t, route(", subset: v2"))
+		load.Await(t, 20)
+		m.Apply(t, subsets("gworder.test", "v1", "v2"))
+		if got := live.Tally(t, 10, enter); got["gworder-v2"] != 10 {
+			t.Errorf("with both rules in force: %v", got)
+		}
+		m.Drop("DestinationRule gworder-test")
+		load.Await(t, 20)
+		m.Apply(t, route(""))
+		load.AwaitFrom(t, http1, "gworder-v1")
+	}
 	load.Stop(t)
 }
