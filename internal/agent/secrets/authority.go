@@ -1,0 +1,342 @@
+package secrets
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	security "istio.io/api/security/v1alpha1"
+
+	"fairway/internal/identity/safefile"
+)
+
+// systemRoots in place of a file of roots stands for the machine's own.
+const systemRoots = "SYSTEM"
+
+// The names of files in CertDir and OutputDir.
+const (
+	chainFile = "cert-chain.pem"
+	keyFile   = "key.pem"
+	rootFile  = "root-cert.pem"
+)
+
+func (a *Authority) setDefaults() {
+	if a.Grace == 0 && a.Jitter == 0 {
+		a.Grace, a.Jitter = 0.5, 0.1
+	}
+	if a.Timeout == 0 {
+		a.Timeout = 10 * time.Second
+	}
+	if a.ServerName == "" {
+		a.ServerName = serverName(a.Address)
+	}
+}
+
+// serverName is what the authority's certificate says: the host that is connected to, or Istio's name for an address of this machine.
+func serverName(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return "istiod.istio-system.svc"
+	}
+	return host
+}
+
+func newKey(rsaBits int) (crypto.Signer, error) {
+	if rsaBits > 0 {
+		return rsa.GenerateKey(rand.Reader, rsaBits)
+	}
+	return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+}
+
+// newRequest proves that the key is here. Who asks is said by the credentials, not by the request.
+func newRequest(k crypto.Signer) ([]byte, error) {
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, k)
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate request: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), nil
+}
+
+// read takes an authority's answer apart: the chain, and as the last element what to believe.
+func read(answer []string, k crypto.Signer) (*pair, *trusted, error) {
+	if len(answer) < 2 {
+		return nil, nil, fmt.Errorf("the authority answers with %d certificates; want the chain and its root", len(answer))
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(k)
+	if err != nil {
+		return nil, nil, err
+	}
+	var chain strings.Builder
+	for _, part := range answer[:len(answer)-1] {
+		chain.WriteString(strings.TrimSpace(part) + "\n")
+	}
+	p, err := newPair([]byte(chain.String()), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	if err != nil {
+		return nil, nil, fmt.Errorf("the authority's certificate: %w", err)
+	}
+	t, err := newTrusted([]byte(answer[len(answer)-1]))
+	if err != nil {
+		return nil, nil, fmt.Errorf("the authority's root: %w", err)
+	}
+	return p, t, nil
+}
+
+// ask sends a request over the network. Connections are rare, so none is kept.
+func (s *Secrets) ask(ctx context.Context, csr []byte) ([]string, error) {
+	a := s.opts.Authority
+	roots, err := s.authorityRoots()
+	if err != nil {
+		return nil, err
+	}
+	show, token, err := s.credentials()
+	if err != nil {
+		return nil, err
+	}
+	check := &handshake{roots: roots, name: a.ServerName, now: s.opts.Now, file: a.Roots, address: a.Address}
+	conn, err := grpc.NewClient("passthrough:///"+a.Address, grpc.WithTransportCredentials(credentials.NewTLS(check.config(show))), grpc.WithDisableServiceConfig())
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	if token != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
+	}
+	if a.ClusterID != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "clusterid", a.ClusterID)
+	}
+	out, err := security.NewIstioCertificateServiceClient(conn).CreateCertificate(ctx, &security.IstioCertificateRequest{
+		Csr: string(csr), ValidityDuration: int64(a.TTL / time.Second),
+	})
+	if err != nil {
+		return nil, check.explain(err)
+	}
+	return out.GetCertChain(), nil
+}
+
+// authorityRoots are what the authority's own certificate may lead to: the file's, and what the authority told of itself, which is newer after its root was
+// replaced. nil: the machine's own.
+func (s *Secrets) authorityRoots() (*x509.CertPool, error) {
+	a := s.opts.Authority
+	if a.Roots == systemRoots {
+		return nil, nil
+	}
+	pool := x509.NewCertPool()
+	files := []string{a.Roots}
+	if a.CertDir != "" {
+		files = append(files, filepath.Join(a.CertDir, rootFile))
+	}
+	some := false
+	var failed error
+	for _, f := range files {
+		if f == "" {
+			continue
+		}
+		t, err := readRoots(f)
+		if err != nil {
+			failed = err
+			continue
+		}
+		some = true
+		for _, c := range t.certs {
+			pool.AddCert(c)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.trust != nil {
+		some = true
+		for _, c := range s.trust.certs {
+			pool.AddCert(c)
+		}
+	}
+	if !some {
+		return nil, fmt.Errorf("roots to know the certificate authority by: %w; mount them there or name another file with CA_ROOT_CA", failed)
+	}
+	return pool, nil
+}
+
+// joinPrefix begins one-time tokens, which are used up by the first certificate.
+const joinPrefix = "fwjoin."
+
+// credentials are what is shown: a platform's token where there is one, since the platform takes it away when the workload goes; else the certificate in force,
+// or one from files; a join token where there is nothing else.
+func (s *Secrets) credentials() (*tls.Certificate, string, error) {
+	a := s.opts.Authority
+	token, tokenErr := readToken(a.Token)
+	if a.CertDir == "" && token != "" && !strings.HasPrefix(token, joinPrefix) {
+		return nil, token, nil
+	}
+	if c := s.ownCertificate(); c != nil {
+		return c, "", nil
+	}
+	if a.CertDir != "" {
+		p, err := readPair(filepath.Join(a.CertDir, chainFile), filepath.Join(a.CertDir, keyFile))
+		if err == nil && s.opts.Now().Before(p.certs[0].NotAfter) {
+			c, err := tls.X509KeyPair(p.chain, p.key.pem())
+			return &c, "", err
+		}
+		if err == nil {
+			err = fmt.Errorf("the certificate in %s ended at %s", a.CertDir, stamp(p.certs[0].NotAfter))
+		}
+		tokenErr = errors.Join(err, tokenErr)
+	}
+	if token != "" {
+		return nil, token, nil
+	}
+	return nil, "", fmt.Errorf("nothing to show to the certificate authority: %w", tokenErr)
+}
+
+// ownCertificate is the one in force while it is valid.
+func (s *Secrets) ownCertificate() *tls.Certificate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pair == nil || !s.opts.Now().Before(s.pair.certs[0].NotAfter) {
+		return nil
+	}
+	c, err := tls.X509KeyPair(s.pair.chain, s.pair.key.pem())
+	if err != nil {
+		return nil
+	}
+	return &c
+}
+
+func readToken(path string) (string, error) {
+	if path == "" {
+		return "", errors.New("no file with a token is named")
+	}
+	text, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return "", fmt.Errorf("the token: %w; let this user (uid %d) read it: for a projected volume with fsGroup or defaultMode", err, os.Getuid())
+	case err != nil:
+		return "", fmt.Errorf("the token: %w; mount a token there or name another file", err)
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" {
+		return "", fmt.Errorf("the token: %s is empty", path)
+	}
+	return token, nil
+}
+
+// handshake checks the authority's certificate, and keeps why it was not good: gRPC tells that in words only.
+type handshake struct {
+	roots         *x509.CertPool
+	name          string
+	now           func() time.Time
+	file, address string
+
+	mu  sync.Mutex
+	err error
+}
+
+func (h *handshake) config(show *tls.Certificate) *tls.Config {
+	c := &tls.Config{
+		MinVersion: tls.VersionTLS12, ServerName: h.name,
+		InsecureSkipVerify: true, // VerifyConnection does what is skipped
+		VerifyConnection: func(state tls.ConnectionState) error {
+			err := h.verify(state.PeerCertificates)
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.err = err
+			return err
+		},
+	}
+	if show != nil {
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return show, nil }
+	}
+	return c
+}
+
+func (h *handshake) verify(shown []*x509.Certificate) error {
+	between := x509.NewCertPool()
+	for _, c := range shown[1:] {
+		between.AddCert(c)
+	}
+	_, err := shown[0].Verify(x509.VerifyOptions{Roots: h.roots, Intermediates: between, CurrentTime: h.now(), DNSName: h.name})
+	var stranger x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	var name x509.HostnameError
+	switch {
+	case errors.As(err, &stranger):
+		return fmt.Errorf("the certificate authority at %s shows a certificate that none of the roots in %s stands behind: the file is another mesh's, or older than a replaced root", h.address, h.file)
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return fmt.Errorf("the certificate of the authority at %s is %w: valid from %s to %s, and the clock says %s; set the clocks of this machine and of the authority's",
+			h.address, ErrClock, stamp(invalid.Cert.NotBefore), stamp(invalid.Cert.NotAfter), stamp(h.now()))
+	case errors.As(err, &name):
+		return fmt.Errorf("the certificate authority at %s shows a certificate for %s, not for %s; name what it has with ISTIOD_SAN, or have it made for this name with ISTIOD_CUSTOM_HOST",
+			h.address, strings.Join(shown[0].DNSNames, ", "), h.name)
+	}
+	return err
+}
+
+// explain says what a failed call means.
+func (h *handshake) explain(err error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.err != nil {
+		return h.err
+	}
+	st := status.Convert(err)
+	switch st.Code() {
+	case codes.Unavailable, codes.DeadlineExceeded:
+		return fmt.Errorf("the certificate authority at %s does not answer: %s", h.address, st.Message())
+	case codes.Unimplemented:
+		return fmt.Errorf("what listens at %s is no certificate authority: %s", h.address, st.Message())
+	}
+	return &refusal{h.address, st}
+}
+
+// refusal is an answer of the authority's that gives no certificate.
+type refusal struct {
+	address string
+	status  *status.Status
+}
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("the certificate authority at %s refuses (%s): %s", r.address, r.status.Code(), r.status.Message())
+}
+
+// GRPCStatus lets status.Code read the reason.
+func (r *refusal) GRPCStatus() *status.Status { return r.status }
+
+// write puts certificate, key and roots into files for those who asked for that. The proxy has them all the same where it fails.
+func (s *Secrets) write(p *pair, t *trusted) error {
+	dir := s.opts.Authority.OutputDir
+	if dir == "" {
+		return nil
+	}
+	for _, f := range []struct {
+		name    string
+		content []byte
+		mode    os.FileMode
+	}{{keyFile, p.key.pem(), 0o600}, {chainFile, p.chain, 0o644}, {rootFile, t.roots, 0o644}} {
+		if err := safefile.Write(filepath.Join(dir, f.name), f.content, f.mode); err != nil {
+			s.opts.Log.Error("the certificate is not written to files (OUTPUT_CERTS)", "error", err)
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package secrets
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// What files are given before they are read: quiet after a change, since a set of files is seldom replaced at once, and a look from time to time, since
+// a folder that is replaced as a whole is no longer the one that is watched.
+const (
+	quiet   = 50 * time.Millisecond
+	anyway  = 30 * time.Second
+	mayTake = 5 * time.Second // half-replaced files that stay so are an error to be told
+)
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+func readPair(chain, key string) (*pair, error) {
+	c, err := os.ReadFile(chain)
+	if err != nil {
+		return nil, err
+	}
+	k, err := os.ReadFile(key)
+	if err != nil {
+		return nil, err
+	}
+	p, err := newPair(c, k)
+	if err != nil {
+		return nil, fmt.Errorf("%s with %s: %w", chain, key, err)
+	}
+	return p, nil
+}
+
+func readRoots(file string) (*trusted, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	t, err := newTrusted(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return t, nil
+}
+
+func (s *Secrets) loadPair(name, chain, key string) (resource, error) {
+	p, err := readPair(chain, key)
+	if err != nil {
+		return resource{}, err
+	}
+	s.mu.Lock()
+	if old := s.known[name]; old == nil || old.Serial != p.certs[0].SerialNumber.Text(16) || old.Error != "" {
+		s.describePair(name, p)
+	}
+	s.mu.Unlock()
+	return certificateResource(name, p)
+}
+
+func (s *Secrets) loadRoots(name, file string) (resource, error) {
+	t, err := readRoots(file)
+	if err != nil {
+		return resource{}, err
+	}
+	s.mu.Lock()
+	s.describeRoots(name, t)
+	s.mu.Unlock()
+	return rootResource(name, t)
+}
+
+// followFiles serves a secret from files until ctx ends.
+func (s *Secrets) followFiles(ctx context.Context, name string, load func() (resource, error), files []string) {
+	s.onChange(ctx, files, func() error {
+		r, err := load()
+		if err != nil {
+			s.fail(name, err)
+			return err
+		}
+		if ctx.Err() == nil {
+			s.shelf.put(name, r)
+		}
+		return nil
+	})
+}
+
+// followOwnFiles takes the workload's own certificate from files.
+func (s *Secrets) followOwnFiles(ctx context.Context) error {
+	f := s.opts.Files
+	var last *pair
+	var lastRoots *trusted
+	s.onChange(ctx, []string{f.Chain, f.Key, f.Roots}, func() error {
+		p, err := readPair(f.Chain, f.Key)
+		if err == nil {
+			var t *trusted
+			if t, err = readRoots(f.Roots); err == nil {
+				if last != nil && string(last.chain) == string(p.chain) && string(lastRoots.roots)+string(lastRoots.crl) == string(t.roots)+string(t.crl) {
+					return nil
+				}
+				if err = s.set(p, t, time.Time{}); err == nil {
+					last, lastRoots = p, t
+					return nil
+				}
+			}
+		}
+		s.fail(DefaultName, err)
+		return err
+	})
+	return nil
+}
+
+// onChange calls read at once and after every change of the files, until ctx ends. What cannot be read is told once for each reason.
+func (s *Secrets) onChange(ctx context.Context, files []string, read func() error) {
+	said := ""
+	try := func() (wait time.Duration) {
+		err := read()
+		if err == nil {
+			said = ""
+			return anyway
+		}
+		if said != err.Error() {
+			said = err.Error()
+			s.opts.Log.Error("certificate files cannot be used; what was read before stays", "error", err)
+		}
+		return mayTake
+	}
+	events, stop := s.watchFolders(files)
+	defer stop()
+	timer := time.NewTimer(try())
+	defer timer.Stop()
+	for {
+		select {
+		case _, ok := <-events:
+			if !ok {
+				events = nil
+				continue
+			}
+			timer.Reset(quiet)
+		case <-timer.C:
+			timer.Reset(try())
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// watchFolders tells of every change in the folders of files: files are replaced by renaming, and Kubernetes replaces a link beside them. Folders that cannot be
+// watched are looked at from time to time all the same.
+func (s *Secrets) watchFolders(files []string) (<-chan fsnotify.Event, func()) {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		s.opts.Log.Warn("certificate files are not watched; they are looked at every 30 seconds", "error", err)
+		return nil, func() {}
+	}
+	for _, f := range files {
+		if err := w.Add(filepath.Dir(f)); err != nil {
+			s.opts.Log.Warn("certificate files are not watched; they are looked at every 30 seconds", "file", f, "error", err)
+		}
+	}
+	errs := make(chan struct{})
+	go func() {
+		defer close(errs)
+		for range w.Errors { // an overflow: the files are looked at anyway
+		}
+	}()
+	return w.Events, func() { w.Close(); <-errs }
+}
+
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+func (s *Secrets) runContext() context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ctx
+}

@@ -1,0 +1,133 @@
+package secrets
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"fairway/internal/identity"
+)
+
+// private is a key in PEM that prints, logs and encodes as a word.
+type private struct{ pem func() []byte }
+
+func keyPEM(text []byte) private { return private{func() []byte { return text }} }
+
+func (private) String() string               { return "[hidden]" }
+func (private) GoString() string             { return "[hidden]" }
+func (private) Format(f fmt.State, _ rune)   { fmt.Fprint(f, "[hidden]") }
+func (private) LogValue() slog.Value         { return slog.StringValue("[hidden]") }
+func (private) MarshalText() ([]byte, error) { return []byte("[hidden]"), nil }
+
+// pair is a certificate with its key. It is immutable.
+type pair struct {
+	chain []byte // PEM, leaf first
+	key   private
+	certs []*x509.Certificate // of chain
+}
+
+// trusted is what to believe. It is immutable.
+type trusted struct {
+	roots []byte // PEM certificates
+	crl   []byte // PEM CRLs; may be empty
+	certs []*x509.Certificate
+}
+
+func newPair(chain, key []byte) (*pair, error) {
+	if _, err := tls.X509KeyPair(chain, key); err != nil {
+		return nil, errors.New(clean(err)) // its text quotes types and sizes, never the key
+	}
+	certs, err := certificates(chain)
+	if err != nil {
+		return nil, err
+	}
+	return &pair{chain, keyPEM(key), certs}, nil
+}
+
+func clean(err error) string { return string(bytes.TrimPrefix([]byte(err.Error()), []byte("tls: "))) }
+
+// newTrusted takes certificates and CRLs out of one text, as the authority and files give them.
+func newTrusted(text []byte) (*trusted, error) {
+	certs, err := certificates(text)
+	if err != nil {
+		return nil, err
+	}
+	return &trusted{roots: blocks(text, "CERTIFICATE"), crl: blocks(text, "X509 CRL"), certs: certs}, nil
+}
+
+func (t *trusted) pool() *x509.CertPool {
+	p := x509.NewCertPool()
+	for _, c := range t.certs {
+		p.AddCert(c)
+	}
+	return p
+}
+
+func certificates(text []byte) ([]*x509.Certificate, error) {
+	var out []*x509.Certificate
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d: %w", len(out)+1, err)
+		}
+		out = append(out, c)
+	}
+	if len(out) == 0 {
+		return nil, errors.New("no certificate in PEM")
+	}
+	return out, nil
+}
+
+func blocks(text []byte, kind string) []byte {
+	var out []byte
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type == kind {
+			out = append(out, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: block.Bytes})...)
+		}
+	}
+	return out
+}
+
+// ErrClock is what an error wraps when a certificate is not valid by this machine's clock.
+var ErrClock = errors.New("not valid by this machine's clock")
+
+// verify checks a certificate that was given to this workload: its time, that the roots that came with it stand behind it, and whom it is for.
+func verify(p *pair, t *trusted, want identity.ID, now time.Time) (identity.ID, error) {
+	leaf := p.certs[0]
+	if now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
+		return identity.ID{}, fmt.Errorf("the certificate is %w: valid from %s to %s, and the clock says %s; set the clocks of this machine and of the authority's", ErrClock, stamp(leaf.NotBefore), stamp(leaf.NotAfter), stamp(now))
+	}
+	between := x509.NewCertPool()
+	for _, c := range p.certs[1:] {
+		between.AddCert(c)
+	}
+	if _, err := leaf.Verify(x509.VerifyOptions{Roots: t.pool(), Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
+		return identity.ID{}, fmt.Errorf("the certificate does not lead to the roots that came with it: %w", err)
+	}
+	id, err := identity.FromCertificate(leaf)
+	if err != nil {
+		return identity.ID{}, err
+	}
+	if want != (identity.ID{}) && id != want {
+		return identity.ID{}, fmt.Errorf("the certificate is for %s; this workload is %s: its token or certificate is somebody else's, or TRUST_DOMAIN, POD_NAMESPACE or SERVICE_ACCOUNT is wrong", id, want)
+	}
+	return id, nil
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// digest names content: a resource's version. It is taken of public parts only.
+func digest(parts ...[]byte) string {
+	sum := sha256.Sum256(bytes.Join(parts, []byte{0}))
+	return hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,93 @@
+package secrets
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"fairway/internal/identity"
+)
+
+// The names under which Istio's configuration asks for the workload's own certificate, and for what to believe.
+const (
+	DefaultName = "default"
+	RootName    = "ROOTCA"
+)
+
+// Options say where secrets come from and where they are served. Exactly one of Authority, SPIRE and Files gives the workload's own certificate; with none
+// of them only secrets from files that configuration names (file-cert:, file-root:) are served.
+type Options struct {
+	Socket string // path of the unix socket; its folder is made if missing
+	// ID is who the workload is to be; a certificate for somebody else is refused. The zero ID takes what comes.
+	ID  identity.ID
+	Now func() time.Time
+	Log *slog.Logger
+
+	Authority *Authority
+	SPIRE     string // address of the workload API: a path, or unix:///path
+	Files     *Files
+
+	CRL string // file of revoked certificates, read again when it changes; it need not exist; empty: none
+}
+
+// Files are a certificate of somebody else's making.
+type Files struct{ Chain, Key, Roots string }
+
+// Authority is a server of istio.v1.auth.IstioCertificateService.
+type Authority struct {
+	Address    string // host:port
+	ServerName string // in its certificate; empty: the address's host, or istiod.istio-system.svc for an address of this machine
+	Roots      string // file of roots that its certificate leads to, beside those that it told of itself; "SYSTEM": the machine's own
+	Token      string // file with a token; read for each request; empty: none
+	// CertDir holds cert-chain.pem, key.pem and root-cert.pem to authenticate with before there is a certificate in memory (PROV_CERT). Empty: none.
+	CertDir string
+	// OutputDir is where certificate, key and roots are written, under the same names, for those who need them as files (OUTPUT_CERTS). Empty: nowhere.
+	OutputDir string
+	ClusterID string
+	TTL       time.Duration // asked for; 0: what the authority gives by itself
+	RSABits   int           // size of an RSA key; 0: an EC key (P-256)
+	// Grace is the part of a certificate's life that is left when it is replaced; Jitter is by how much that differs at random, so that proxies that
+	// started together do not ask together. 0 and 0: one half, one tenth.
+	Grace, Jitter float64
+	Timeout       time.Duration // of one request; 0: ten seconds
+}
+
+// validate says what cannot work.
+func (o Options) validate() error {
+	var errs []error
+	sources := 0
+	if o.Authority != nil {
+		sources++
+		errs = append(errs, o.Authority.validate())
+	}
+	if o.SPIRE != "" {
+		sources++
+	}
+	if o.Files != nil {
+		sources++
+		if o.Files.Chain == "" || o.Files.Key == "" || o.Files.Roots == "" {
+			errs = append(errs, errors.New("certificate files: want chain, key and roots"))
+		}
+	}
+	if sources > 1 {
+		errs = append(errs, errors.New("certificates from more than one of authority, SPIRE and files: choose one"))
+	}
+	if o.Now == nil || o.Log == nil {
+		errs = append(errs, errors.New("want a clock and a log"))
+	}
+	return errors.Join(append(errs, checkSocket(o.Socket))...)
+}
+
+func (a *Authority) validate() error {
+	if a.Address == "" {
+		return errors.New("the certificate authority has no address: name one with CA_ADDR")
+	}
+	if a.Grace < 0 || a.Grace >= 1 || a.Jitter < 0 || a.Jitter >= 1 {
+		return fmt.Errorf("SECRET_GRACE_PERIOD_RATIO %v, SECRET_GRACE_PERIOD_RATIO_JITTER %v: want 0 to 1", a.Grace, a.Jitter)
+	}
+	if a.RSABits != 0 && (a.RSABits < 2048 || a.RSABits > 8192) {
+		return fmt.Errorf("WORKLOAD_RSA_KEY_SIZE %d: want 2048 to 8192", a.RSABits)
+	}
+	return nil
+}
