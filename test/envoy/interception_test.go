@@ -25,6 +25,13 @@ func TestInterception(t *testing.T) {
 		return
 	}
 	live.Redirect(t, 15001, 15006)
+	for _, sotw := range []bool{false, true} {
+		t.Run(fmt.Sprintf("sotw %t", sotw), func(t *testing.T) { intercept(t, sotw) })
+	}
+}
+
+// intercept shows all of it with one sidecar.
+func intercept(t *testing.T, sotw bool) {
 	m := live.Start(t, live.Options{})
 	m.Backends(t, "web-v1", "web-v2")
 	m.TCPBackend(t, "tcp-one", 9000)
@@ -54,7 +61,7 @@ spec:
   - {number: 9000, name: tcp, protocol: TCP}
   endpoints: [{address: `+workloadIP+`, labels: {app: workload}}]
 `)
-	e := m.Proxy(t, live.Node{Name: "workload", IP: workloadIP, Redirected: true})
+	e := m.Proxy(t, live.Node{Name: "workload", IP: workloadIP, Redirected: true, Sotw: sotw})
 	for _, c := range []struct {
 		name string
 		show func(*testing.T, *live.Mesh, *live.Envoy)

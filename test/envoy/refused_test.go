@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"crypto/tls"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -75,12 +76,13 @@ func errorsOf(problems []mesh.Problem) []mesh.Problem {
 	return slices.DeleteFunc(slices.Clone(problems), func(p mesh.Problem) bool { return p.Severity != mesh.Error })
 }
 
-// TestRefused has an Envoy refuse what the control plane could not know to be wrong: a certificate that is not on the proxy's disk. What the proxy had stays, the
+// TestRefused has Envoys refuse what the control plane could not know to be wrong: certificates that are not on the proxy's disk. What the proxy had stays, the
 // user's object says what the proxy said, everything else goes on and can be changed, and a mended object is in force at once.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for _, sotw := range []bool{false, true} {
-		t.Run(fmt.Sprintf("state of the world %t", sotw), func(t *testing.T) { t.Parallel(); refused(t, sotw) })
+		t.Run(fmt.Sprintf("cluster sotw %t", sotw), func(t *testing.T) { t.Parallel(); refused(t, sotw) })
+		t.Run(fmt.Sprintf("listener sotw %t", sotw), func(t *testing.T) { t.Parallel(); refusedListener(t, sotw) })
 	}
 }
 
@@ -94,14 +96,7 @@ func refused(t *testing.T, sotw bool) {
 	missing := filepath.Join(t.TempDir(), "nowhere.pem")
 	for i := range 3 {
 		m.Apply(t, destination("mistaken.test", "  trafficPolicy: {tls: {mode: SIMPLE, caCertificates: "+missing+"}}\n"))
-		live.Eventually(t, func() error { // the proxy has said so, and the turn after it
-			for _, p := range errorsOf(m.ProblemsOf("DestinationRule mistaken-test")) {
-				if strings.Contains(p.Message, missing) {
-					return nil
-				}
-			}
-			return fmt.Errorf("the object does not say what the proxy refused: %v", m.Plane.Problems())
-		})
+		awaitProblem(t, m, "DestinationRule mistaken-test", missing)
 		mistaken.Await(t, 10)
 		version := fmt.Sprintf("v%d", 1+(i+1)%2)
 		m.Apply(t, allTo("sound", version)) // with the refused cluster still wanted
@@ -109,14 +104,70 @@ func refused(t *testing.T, sotw bool) {
 		m.Apply(t, subsets("sound.test", "v1", "v2", fmt.Sprintf("v%d", 3+i))) // clusters come and go too
 		sound.Await(t, 10)
 		m.Apply(t, destination("mistaken.test", fmt.Sprintf("  trafficPolicy: {connectionPool: {http: {http2MaxRequests: %d}}}\n", 1000+i)))
-		live.Eventually(t, func() error {
-			if p := errorsOf(m.ProblemsOf("DestinationRule mistaken-test")); len(p) > 0 {
-				return fmt.Errorf("mended, the object still has problems: %v", p)
-			}
-			return nil
-		})
+		awaitNoProblem(t, m, "DestinationRule mistaken-test")
 		mistaken.Await(t, 10)
 	}
 	sound.Stop(t)
 	mistaken.Stop(t)
+}
+
+// awaitProblem waits until an object says what a proxy refused: that is known in the turn after the proxy's answer.
+func awaitProblem(t *testing.T, m *live.Mesh, object, text string) {
+	t.Helper()
+	live.Eventually(t, func() error {
+		for _, p := range errorsOf(m.ProblemsOf(object)) {
+			if strings.Contains(p.Message, text) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s does not say what the proxy refused: %v", object, m.Plane.Problems())
+	})
+}
+
+func awaitNoProblem(t *testing.T, m *live.Mesh, object string) {
+	t.Helper()
+	live.Eventually(t, func() error {
+		if p := errorsOf(m.ProblemsOf(object)); len(p) > 0 {
+			return fmt.Errorf("mended, %s still has problems: %v", object, p)
+		}
+		return nil
+	})
+}
+
+// refusedListener: of a gateway's servers one names a certificate that is not there; the others serve, and change.
+func refusedListener(t *testing.T, sotw bool) {
+	m := live.Start(t, live.Options{MayRefuse: true})
+	ca := live.NewAuthority(t, "gateway")
+	pair := ca.Issue(t, "mistaken.example")
+	mistaken := func(key string) string {
+		return entrance("mistaken", `
+  - {port: {number: 8443, name: https, protocol: HTTPS}, bind: <mistaken-entry>, hosts: ["mistaken.example"],
+     tls: {mode: SIMPLE, serverCertificate: `+pair.CertFile+`, privateKey: `+key+`}}
+`)
+	}
+	route := func(version string) string {
+		return behind("sound", "sound.example", "  http: [{route: [{destination: {host: sound.test, subset: "+version+", port: {number: 8000}}}]}]\n")
+	}
+	m.Apply(t, serving(t, m, "sound")+subsets("sound.test", "v1", "v2")+entrance("sound", `
+  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <sound-entry>, hosts: ["sound.example"]}
+`)+route("v1")+behind("mistaken", "mistaken.example", "  http: [{route: [{destination: {host: sound.test, port: {number: 8000}}}]}]\n"))
+	m.Proxy(t, live.Node{Name: gateway, Router: true, Labels: map[string]string{"istio": "gateway"}, Sotw: sotw})
+	enter := live.Request{To: m.Addr("sound-entry", 8000), Host: "sound.example"}
+	load := live.StartLoad(t, httpCrowd(enter)...)
+	missing := filepath.Join(t.TempDir(), "nowhere.key")
+	secure := live.Request{To: m.Addr("mistaken-entry", 8443), Host: "mistaken.example", TLS: &tls.Config{ServerName: "mistaken.example", RootCAs: ca.Pool}}
+	for i := range 3 {
+		m.Apply(t, mistaken(missing))
+		awaitProblem(t, m, "Gateway mistaken", missing)
+		version := fmt.Sprintf("v%d", 1+(i+1)%2)
+		m.Apply(t, route(version)) // with the refused listener still wanted
+		if got := live.Tally(t, 10, enter); got["sound-"+version] != 10 {
+			t.Errorf("requests are answered by %v, want %s", got, version)
+		}
+		load.Await(t, 10)
+		m.Apply(t, mistaken(pair.KeyFile))
+		awaitNoProblem(t, m, "Gateway mistaken")
+		wantStatus(t, live.Send(t, secure), 200)
+	}
+	load.Stop(t)
 }
