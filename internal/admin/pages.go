@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -12,7 +13,6 @@ import (
 
 	"fairway/internal/admin/page"
 	"fairway/internal/compile"
-	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 	"fairway/internal/xds"
@@ -217,34 +217,15 @@ func (p *Pages) problems(w http.ResponseWriter, r *http.Request) {
 		if least != "" && slices.Index(order, problem.Severity.String()) < slices.Index(order, least) {
 			continue
 		}
-		out = append(out, p.problemInfo(problem))
+		out = append(out, problemInfo(problem))
 	}
 	writeJSON(w, out)
 }
 
-// lineOf finds the line of a problem's field: whoever noted it may have left that to us, as it takes parsing the object again.
-func (p *Pages) lineOf(problem mesh.Problem) int {
-	if problem.Line != 0 {
-		return problem.Line
-	}
-	ref := problem.Object
-	if problem.Field == "" {
-		return ref.Line
-	}
-	var o *config.Object
-	p.Graph.Store.Read(func(tx *table.Tx) {
-		o = p.Graph.Object(tx, config.Key{Kind: config.Kind(ref.Kind), Namespace: ref.Namespace, Name: ref.Name})
-	})
-	if o == nil || o.Ref != ref {
-		return ref.Line
-	}
-	return max(o.Line(problem.Field), ref.Line)
-}
-
-func (p *Pages) problemInfo(problem mesh.Problem) page.ProblemInfo {
+func problemInfo(problem mesh.Problem) page.ProblemInfo {
 	o := problem.Object
 	return page.ProblemInfo{
-		Severity: problem.Severity.String(), Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, File: o.File, Line: p.lineOf(problem),
+		Severity: problem.Severity.String(), Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, File: o.File, Line: cmp.Or(problem.Line, o.Line),
 		Field: problem.Field, Code: problem.Code, Message: problem.Message, Fix: problem.Fix,
 	}
 }

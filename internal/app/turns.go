@@ -52,6 +52,9 @@ func (d *Discovery) observe(turn table.Turn, resources int, took time.Duration) 
 	for _, p := range turn.Panics {
 		d.log.Error("a row kept its old value", "turn", turn.Version, "error", p)
 	}
+	if turn.Changed == 0 && turn.Recomputed == 0 {
+		return // what came in was there already: the log is of what happened
+	}
 	d.log.LogAttrs(context.Background(), slog.LevelInfo, "turn",
 		slog.Uint64("turn", turn.Version), slog.String("cause", cause(turn)), slog.Int("staged", turn.Staged), slog.Int("rows", turn.Recomputed),
 		slog.Int("changed", turn.Changed), slog.Int("resources", resources), slog.Float64("ms", float64(took.Microseconds())/1000))

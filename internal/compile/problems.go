@@ -19,6 +19,13 @@ type problemCache struct {
 	version uint64 // of the notes
 	valid   bool
 	noted   []mesh.Problem
+	lines   map[place]int // that noted needed; finding one parses the object's text
+}
+
+// place is a field of an object as it was written.
+type place struct {
+	object *config.Object
+	field  string
 }
 
 // Problems lists everything that users wrote and that does not do what it says, ordered by object and place: what derivations noted, what sources
@@ -39,11 +46,33 @@ func (g *Graph) noted(tx *table.Tx) []mesh.Problem {
 	defer c.mu.Unlock()
 	if version := g.Store.NotesVersion(tx); !c.valid || version != c.version {
 		c.noted, c.version, c.valid = nil, version, true
+		known := c.lines
+		c.lines = map[place]int{}
 		for n := range g.Store.Notes(tx) {
-			c.noted = append(c.noted, problemOf(n))
+			p := problemOf(n)
+			g.locate(tx, &p, known)
+			c.noted = append(c.noted, p)
 		}
 	}
 	return c.noted
+}
+
+// locate finds the line of a problem's field, where whoever noted it left that to us. What was found before is in known.
+func (g *Graph) locate(tx *table.Tx, p *mesh.Problem, known map[place]int) {
+	if p.Line != 0 || p.Field == "" {
+		return
+	}
+	o := g.Object(tx, config.Key{Kind: config.Kind(p.Object.Kind), Namespace: p.Object.Namespace, Name: p.Object.Name})
+	if o == nil || o.Ref != p.Object {
+		return
+	}
+	at := place{o, p.Field}
+	line, ok := known[at]
+	if !ok {
+		line = o.Line(p.Field)
+	}
+	g.problems.lines[at] = line
+	p.Line = line
 }
 
 // problemOf turns a note into a problem; what the engine noted is a mistake of ours, and says so.

@@ -1,0 +1,39 @@
+package compile_test
+
+import (
+	"testing"
+
+	"fairway/internal/compile/compiletest"
+)
+
+// Every problem of a field has the field's line, whoever noted it.
+func TestProblemsHaveLines(t *testing.T) {
+	w := compiletest.New(t)
+	w.Apply(`apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: x, namespace: shop}
+spec:
+  egress: [{hosts: ["*/*"]}]
+  outboundTrafficPolicy:
+    mode: ALLOW_ANY
+    egressProxy: {host: a.com}
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: rule, namespace: shop}
+spec:
+  subsets: []
+  host: nobody.example.com
+`)
+	w.Settle()
+	want := map[string]int{"spec.outboundTrafficPolicy.egressProxy": 8, "spec.host": 15}
+	problems := w.Problems()
+	if len(problems) != len(want) {
+		t.Errorf("problems are %v, want %d", problems, len(want))
+	}
+	for _, p := range problems {
+		if p.Line != want[p.Field] {
+			t.Errorf("%v is in line %d, want %d", p, p.Line, want[p.Field])
+		}
+	}
+}
