@@ -85,7 +85,7 @@ func decodePlain[T proto.Message](doc Document, name Kind, spec T, rules func(*c
 		return nil, w.problems
 	}
 	fillMessage(spec.ProtoReflect(), w.tree, path{}, w.report)
-	if !w.failed {
+	if !w.broken {
 		rules(&check{draft: w}, spec)
 	}
 	if w.failed {

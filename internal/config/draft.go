@@ -30,6 +30,7 @@ type draft struct {
 
 	problems []mesh.Problem
 	failed   bool // an Error is among them
+	broken   bool // and not only unknown fields, which hide nothing of the rest
 	lines    *lines
 }
 
@@ -44,6 +45,7 @@ func (w *draft) say(field, code string, severity mesh.Severity, message, fix str
 	}
 	w.problems = append(w.problems, mesh.Problem{Object: w.ref, Line: w.lines.of(field), Field: field, Code: code, Severity: severity, Message: message, Fix: fix})
 	w.failed = w.failed || severity == mesh.Error
+	w.broken = w.broken || severity == mesh.Error && code != "UnknownField"
 }
 
 func (w *draft) fail(field, code, message, fix string) {

@@ -42,7 +42,7 @@ func (k *kind) decode(w *draft) proto.Message {
 	spec := k.empty()
 	tree, _ := w.tree["spec"].(map[string]any)
 	fillMessage(spec.ProtoReflect(), tree, path{name: "spec"}, w.report)
-	if w.failed {
+	if w.broken {
 		return nil
 	}
 	k.rules(&check{draft: w}, spec)

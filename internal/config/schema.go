@@ -67,18 +67,20 @@ func (s *schema) validate(w *draft) bool {
 	}
 	defaulting.PruneNonNullableNullsWithoutDefaults(w.tree, s.root) // where there is nothing to drop, the quick walk found nothing
 	defaulting.Default(w.tree, s.root)
-	s.unknownFields(w)
+	known := s.unknownFields(w)
 	s.openAPI(w)
-	return !w.failed && s.checkRules(w)
+	w.tree = known // what comes after judges the rest as if the unknown fields were not there
+	return !w.broken && s.checkRules(w)
 }
 
-// unknownFields reports what an API server would prune.
-func (s *schema) unknownFields(w *draft) {
+// unknownFields reports what an API server would prune, and returns the tree without it.
+func (s *schema) unknownFields(w *draft) map[string]any {
 	tree := deepCopy(w.tree).(map[string]any)
 	for _, f := range pruning.PruneWithOptions(tree, s.root, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
 		name := f[strings.LastIndexByte(f, '.')+1:]
 		w.fail(f, "UnknownField", "unknown field "+quote(name), s.suggest(f, name))
 	}
+	return tree
 }
 
 // suggest names the field of the schema that an unknown one is nearest to.
@@ -121,7 +123,7 @@ func (s *schema) openAPI(w *draft) {
 func (s *schema) checkRules(w *draft) bool {
 	budget := int64(celconfig.RuntimeCELCostBudget)
 	(&ruleWalk{schema: s, draft: w, budget: &budget}).walk(s.quick, w.tree, &path{})
-	return !w.failed
+	return !w.broken
 }
 
 func deepCopy(v any) any {
