@@ -9,7 +9,7 @@ import (
 // state-of-the-world protocol those of a stale request do not: the request that answers the newer response repeats
 // them ("Resource updates").
 func (m *machine) settle(v *view, s *sub, r *request) bool {
-	if s.slots == nil {
+	if !s.started {
 		return true
 	}
 	at := slices.IndexFunc(s.flight, func(f *flight) bool { return f.nonce == r.nonce })
@@ -25,7 +25,7 @@ func (m *machine) settle(v *view, s *sub, r *request) bool {
 
 // ack notes that the client took a response, and so all that came before it.
 func (m *machine) ack(v *view, s *sub, at int) {
-	var later map[string]struct{} // removed by a response that came after the one looked at
+	var later map[*entry]struct{} // removed by a response that came after the one looked at
 	for i := len(s.flight) - 1; i >= 0; i-- {
 		f := s.flight[i]
 		if i <= at {
@@ -43,17 +43,17 @@ func (m *machine) ack(v *view, s *sub, at int) {
 }
 
 // removed adds the names that a response removes.
-func (f *flight) removed(to map[string]struct{}) map[string]struct{} {
+func (f *flight) removed(to map[*entry]struct{}) map[*entry]struct{} {
 	for i := len(f.items) - 1; i >= 0 && f.items[i].sent == nil; i-- { // removals come last
 		if to == nil {
-			to = map[string]struct{}{}
+			to = map[*entry]struct{}{}
 		}
 		to[f.items[i].name] = struct{}{}
 	}
 	return to
 }
 
-func (m *machine) confirm(v *view, s *sub, f *flight, later map[string]struct{}) {
+func (m *machine) confirm(v *view, s *sub, f *flight, later map[*entry]struct{}) {
 	for _, it := range f.items {
 		delete(s.doubts, it.name)
 		if it.sent == nil {
@@ -71,18 +71,18 @@ func (m *machine) confirm(v *view, s *sub, f *flight, later map[string]struct{})
 
 // confirmItem notes that the client has a resource.
 func (m *machine) confirmItem(v *view, s *sub, it item) {
-	sl, known := s.slots[it.name]
+	sl := s.slots.get(it.name)
 	switch {
 	case sl.is(has) && !sl.is(sure):
 		sl.flags |= sure
-		s.slots[it.name] = sl
-	case known && !sl.is(has|told) && sl.is(named):
+		s.slots.set(it.name, sl)
+	case !sl.is(has|told) && sl.is(named):
 		// Unsubscribed and subscribed to again while this was on the way: the client may have taken it.
 		sl.res = it.sent
 		sl.flags |= has | sure | vague
 		s.put(it.name, sl)
 		if m.delta && s.rank == rankRoute && it.sent.opts.Bare != nil {
-			m.followHosts(v, it.sent.opts.Bare) // they went with the subscription
+			m.followHosts(v, it.sent) // they went with the subscription
 		}
 	}
 }
@@ -90,7 +90,7 @@ func (m *machine) confirmItem(v *view, s *sub, it item) {
 // release gives those another try that were refused while a removal of their type was held back: what was removed
 // may have been what they collided with.
 func (m *machine) release(s *sub, turn uint64) {
-	for _, name := range sortedKeys(s.jail) {
+	for _, name := range byText(s.jail) {
 		if s.jail[name].early {
 			delete(s.jail, name)
 			m.touch(s, name, turn)

@@ -251,7 +251,7 @@ func syncOnce(b *testing.B, m *machine, v *view) {
 		}
 	}
 	var names []string
-	v.each(EndpointType, func(name string) { names = append(names, name) })
+	v.stack(EndpointType).each(func(e *entry) { names = append(names, e.text) })
 	ask(ClusterType)
 	ask(EndpointType, names...)
 	ask(ListenerType)

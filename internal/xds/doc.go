@@ -8,6 +8,10 @@
 // that changed after its cursor, and sends what the client does not hold yet when the wire is free. However far a
 // client falls behind, it costs one entry for each name it subscribes to.
 //
+// Names are strings at the edges alone. Within, a name is an entry of the library's catalog, with a small number by
+// which shelves and streams find what they know of it: a request's names are looked up once, a resource's when it is
+// published. The catalog forgets what nobody holds.
+//
 // The laws of this room, each with a test:
 //
 //  1. After quiescence the client holds exactly what its stacks resolve to, for what it subscribes to.

@@ -17,12 +17,12 @@ func (p *play) checkOrder(resp *response) {
 	case ListenerType, RouteType, VirtualHostType:
 		flights := p.r.m.subs[g.typ].flight
 		for _, it := range flights[len(flights)-1].items {
-			name, r := it.name, it.sent
+			name, r := it.name.text, it.sent
 			if r == nil {
 				continue
 			}
 			for _, need := range r.opts.Needs {
-				if c := v.resolve(ClusterType, need); c != nil && !p.refusable(c) {
+				if c := v.lookup(ClusterType, need); c != nil && !p.refusable(c) {
 					if _, ok := p.c.held[ClusterType][need]; !ok && !p.everRefused(need) {
 						p.t.Errorf("%s %s was sent before its cluster %s", shortType(g.typ), name, need)
 					}
@@ -68,14 +68,14 @@ func (p *play) removes(g got, cluster string) bool {
 func (p *play) checkUnused(v *view, cluster string) {
 	for _, typ := range []string{ListenerType, RouteType, VirtualHostType} {
 		for name, s := range p.c.held[typ] {
-			now := v.resolve(typ, name)
+			now := v.lookup(typ, name)
 			if !contains(s.needs, cluster) || p.r.m.subs[typ] == nil {
 				continue
 			}
 			if typ != ListenerType && !p.c.names[RouteType][ownerOrSelf(typ, name)] {
 				continue // about to be forgotten by the client itself
 			}
-			if !p.delta && (p.r.m.subs[typ].slots[name].res == nil || now == nil && !fullState(typ)) {
+			if !p.delta && (p.r.slot(typ, name).res == nil || now == nil && !fullState(typ)) {
 				continue // it is not known to the server, or could not be taken away: the protocol has no way to say so
 			}
 			if now != nil && (contains(now.opts.Needs, cluster) || p.refusable(now)) {
@@ -106,7 +106,7 @@ func (p *play) refusable(r *Resource) bool { return p.c.refuses(readSpec(r.Body(
 
 // everRefused tells whether a cluster is, or was, one that the client refuses.
 func (p *play) everRefused(name string) bool {
-	_, jailed := p.r.m.subs[ClusterType].jail[name]
+	_, jailed := p.r.m.subs[ClusterType].jail[p.r.lib.names.enter(name)]
 	return jailed
 }
 
@@ -127,7 +127,7 @@ func (p *play) check() {
 		}
 	}
 	for name := range p.c.warming {
-		r := v.resolve(EndpointType, name)
+		r := v.lookup(EndpointType, name)
 		if r != nil && p.refusable(r) {
 			continue
 		}
@@ -136,7 +136,7 @@ func (p *play) check() {
 }
 
 func (p *play) checkName(v *view, typ, name string) {
-	r := v.resolve(typ, name)
+	r := v.lookup(typ, name)
 	have, held := p.c.held[typ][name]
 	switch {
 	case r == nil:
@@ -154,8 +154,9 @@ func (p *play) checkName(v *view, typ, name string) {
 // clingsTo tells whether a removed cluster is kept for something whose new version the client refused, or a load
 // assignment for such a cluster.
 func (p *play) clingsTo(typ, name string) bool {
-	_, used := p.r.m.used()[name]
-	_, loads := p.r.m.loading()[name]
+	e := p.r.lib.names.enter(name)
+	_, used := p.r.m.used()[e]
+	_, loads := p.r.m.loading()[e]
 	return typ == ClusterType && used || typ == EndpointType && loads
 }
 

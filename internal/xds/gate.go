@@ -1,24 +1,21 @@
 package xds
 
-import (
-	"math"
-	"strings"
-)
+import "math"
 
 // gated tells whether something that needs these clusters has to wait: while a cluster is about to be delivered to
 // the client for the first time and not yet ACKed. A cluster that the client will not get (it is not in its stacks,
 // not subscribed to, or quarantined) holds nothing up, and neither does the change of one that it has.
-func (m *machine) gated(v *view, s *sub, needs []string) bool {
+func (m *machine) gated(s *sub, needs []*entry) bool {
 	if s.rank < rankListener || len(needs) == 0 {
 		return false
 	}
-	clusters := m.subs[ClusterType]
+	clusters := m.ranks[rankCluster]
 	if clusters == nil {
 		return false
 	}
 	for _, name := range needs {
-		if sl := clusters.slots[name]; !sl.is(sure) && sl.is(queued|has|vague) {
-			if _, refused := clusters.jail[name]; (!refused || sl.is(queued)) && v.resolve(ClusterType, name) != nil {
+		if sl := clusters.slots.get(name); !sl.is(sure) && sl.is(queued|has|vague) {
+			if _, refused := clusters.jail[name]; (!refused || sl.is(queued)) && clusters.stack.resolve(name) != nil {
 				return true
 			}
 		}
@@ -30,22 +27,22 @@ func (m *machine) gated(v *view, s *sub, needs []string) bool {
 // with them or before, and that may still refer to them, is to be sent or un-ACKed.
 type barrier struct {
 	before uint64              // removals of this turn and later wait
-	used   map[string]struct{} // and so do these names
+	used   map[*entry]struct{} // and so do these names
 }
 
 // barrier finds what holds up the removals of a type.
 func (m *machine) barrier(s *sub) barrier {
 	b := barrier{before: math.MaxUint64}
-	wait := func(types ...string) {
-		for _, typ := range types {
-			if t := m.subs[typ]; t != nil {
+	wait := func(ranks ...rank) {
+		for _, rank := range ranks {
+			if t := m.ranks[rank]; t != nil {
 				b.before = min(b.before, t.oldest())
 			}
 		}
 	}
 	switch s.rank {
 	case rankCluster:
-		wait(ListenerType, RouteType, VirtualHostType)
+		wait(rankListener, rankRoute, rankVirtualHost)
 		b.used = m.used()
 		if s.probe {
 			b.before = 0
@@ -53,15 +50,15 @@ func (m *machine) barrier(s *sub) barrier {
 	case rankEndpoint:
 		b.used = m.loading()
 	case rankRoute:
-		wait(ListenerType)
+		wait(rankListener)
 	case rankVirtualHost:
-		wait(ListenerType, RouteType)
+		wait(rankListener, rankRoute)
 	}
 	return b
 }
 
 // allows tells whether a name may be removed that was taken from the view in the given turn.
-func (b barrier) allows(name string, turn uint64) bool {
+func (b barrier) allows(name *entry, turn uint64) bool {
 	_, used := b.used[name]
 	return turn < b.before && !used
 }
@@ -88,23 +85,23 @@ func (s *sub) oldest() uint64 {
 
 // used collects the clusters that are needed by what the client holds of something that is to change: its new version
 // is still to be sent, un-ACKed, or was refused.
-func (m *machine) used() map[string]struct{} {
-	out := map[string]struct{}{}
+func (m *machine) used() map[*entry]struct{} {
+	out := map[*entry]struct{}{}
 	for _, s := range m.order {
 		if s.rank < rankListener {
 			continue
 		}
 		add := func(r *Resource) {
-			if r == nil || m.ownerless(s, r.Name, slot{}) {
+			if r == nil || m.ownerless(s, r.links.name, slot{}) {
 				return
 			}
-			for _, name := range r.opts.Needs {
+			for _, name := range r.links.needs {
 				out[name] = struct{}{}
 			}
 		}
 		s.eachOld(add)
 		for name := range s.jail {
-			add(s.slots[name].res)
+			add(s.slots.get(name).res)
 		}
 		for _, maybe := range s.doubts {
 			for _, r := range maybe {
@@ -116,19 +113,19 @@ func (m *machine) used() map[string]struct{} {
 }
 
 // loading collects the load assignments of clusters that are to change or to go.
-func (m *machine) loading() map[string]struct{} {
-	out := map[string]struct{}{}
-	if s := m.subs[ClusterType]; s != nil {
-		s.eachOld(func(r *Resource) { out[r.opts.Load] = struct{}{} })
+func (m *machine) loading() map[*entry]struct{} {
+	out := map[*entry]struct{}{}
+	if s := m.ranks[rankCluster]; s != nil {
+		s.eachOld(func(r *Resource) { out[r.links.load] = struct{}{} })
 	}
 	return out
 }
 
 // awaited tells whether a cluster that the client has from this stream takes its endpoints from a load assignment.
-func (m *machine) awaited(load string) bool {
-	if clusters := m.subs[ClusterType]; clusters != nil {
-		for _, sl := range clusters.slots {
-			if sl.is(has) && sl.res != nil && sl.res.opts.Load == load {
+func (m *machine) awaited(load *entry) bool {
+	if clusters := m.ranks[rankCluster]; clusters != nil {
+		for sl := range clusters.slots.all() {
+			if sl.is(has) && sl.res != nil && sl.res.links.load == load {
 				return true
 			}
 		}
@@ -138,8 +135,8 @@ func (m *machine) awaited(load string) bool {
 
 // eachOld calls fn with what the client holds of the names that are to change, or did and are un-ACKed.
 func (s *sub) eachOld(fn func(r *Resource)) {
-	s.eachWaiting(func(name string) {
-		if r := s.slots[name].res; r != nil {
+	s.eachWaiting(func(name *entry) {
+		if r := s.slots.get(name).res; r != nil {
 			fn(r)
 		}
 	})
@@ -153,7 +150,7 @@ func (s *sub) eachOld(fn func(r *Resource)) {
 }
 
 // eachWaiting calls fn with the names in the queue and in trials.
-func (s *sub) eachWaiting(fn func(name string)) {
+func (s *sub) eachWaiting(fn func(name *entry)) {
 	for _, w := range s.queue {
 		fn(w.name)
 	}
@@ -166,69 +163,64 @@ func (s *sub) eachWaiting(fn func(name string)) {
 
 // ownerless tells whether a virtual host belongs to a route configuration that the client does not hold. Envoy drops
 // such a virtual host, so it is sent right behind its route configuration instead.
-func (m *machine) ownerless(s *sub, name string, sl slot) bool {
-	routes := m.subs[RouteType]
+func (m *machine) ownerless(s *sub, name *entry, sl slot) bool {
+	routes := m.ranks[rankRoute]
 	if s.rank != rankVirtualHost || routes == nil || sl.is(named) {
 		return false
 	}
-	return !routes.slots[owner(name)].is(has | vague)
+	return name.owner == nil || !routes.slots.get(name.owner).is(has|vague)
 }
 
 // orphan queues the virtual hosts of a route configuration that the client gave up or lost: they are no longer in
 // force, but Envoy goes on reporting them as held until it is told that they are gone.
-func (m *machine) orphan(v *view, routeConfiguration string) {
-	hosts := m.subs[VirtualHostType]
+func (m *machine) orphan(v *view, routeConfiguration *entry) {
+	hosts := m.ranks[rankVirtualHost]
 	if hosts == nil || !m.delta {
 		return
 	}
-	for _, name := range sortedKeys(hosts.slots) {
-		if owner(name) == routeConfiguration {
-			m.touch(hosts, name, v.turn)
+	for sl := range hosts.slots.all() {
+		if sl.name.owner == routeConfiguration {
+			m.touch(hosts, sl.name, v.turn)
 		}
 	}
-}
-
-// owner returns the name of the route configuration that a virtual host belongs to: all before its last slash.
-func owner(virtualHost string) string {
-	return virtualHost[:max(0, strings.LastIndexByte(virtualHost, '/'))]
 }
 
 // follow queues what the client needs again because of what was just sent to it: behind a cluster its load
 // assignment, behind a new route configuration its virtual hosts.
 func (m *machine) follow(v *view, s *sub, p pick, it item) {
 	switch {
-	case s.rank == rankCluster && p.res.opts.Load != "":
-		m.load(v, p.res.opts.Load, it.had)
+	case s.rank == rankCluster && p.res.links.load != nil:
+		m.load(v, p.res.links.load, it.had)
 	case s.rank == rankRoute && m.delta && p.res.opts.Bare != nil && (p.forced || !it.had):
-		m.followHosts(v, p.res.opts.Bare)
+		m.followHosts(v, p.res)
 	}
 }
 
 // followHosts queues the virtual hosts of a route configuration.
-func (m *machine) followHosts(v *view, part *Part) {
-	hosts := m.subs[part.MemberType]
+func (m *machine) followHosts(v *view, route *Resource) {
+	hosts := m.subs[route.opts.Bare.MemberType]
 	if hosts == nil {
-		m.owing = append(m.owing, part)
+		m.owing = append(m.owing, route)
 		return
 	}
 	if !hosts.wildcard {
 		return
 	}
-	hosts.eachWaiting(func(name string) {
-		if sl := hosts.slots[name]; sl.is(has) && strings.HasPrefix(name, part.MemberPrefix) {
+	hosts.eachWaiting(func(name *entry) {
+		if sl := hosts.slots.get(name); sl.is(has) && name.owner == route.links.bare {
 			sl.flags |= vague // to be removed, and no longer in force: it is not held should it come back
-			hosts.slots[name] = sl
+			hosts.slots.set(name, sl)
 		}
 	})
-	v.members(hosts.typ, part.MemberPrefix, func(name string) { hosts.ask(name, v.turn) })
+	hosts.stack.members(route.links.bare, func(e *entry) { hosts.ask(e, v.turn) })
 }
 
 // followVague queues the load assignments of clusters that a full state sends along, where the client may hold another
 // version than that: it changes them then, and waits.
 func (m *machine) followVague(v *view, s *sub) {
-	for _, name := range sortedKeys(s.slots) {
-		if sl := s.slots[name]; sl.is(has) && sl.is(vague) && sl.res != nil && sl.res.opts.Load != "" {
-			m.load(v, sl.res.opts.Load, true)
+	for sl := range s.slots.all() {
+		if sl.is(has) && sl.is(vague) && sl.res != nil && sl.res.links.load != nil {
+			m.load(v, sl.res.links.load, true)
 		}
 	}
 }
@@ -236,19 +228,19 @@ func (m *machine) followVague(v *view, s *sub) {
 // load queues the load assignment of a cluster that was sent. "Warming of Cluster is completed only when a new
 // ClusterLoadAssignment response is supplied by management server even though there is no change in endpoints" (xDS
 // protocol, "Resource warming"), and Envoy does not ask for it again.
-func (m *machine) load(v *view, name string, had bool) {
-	loads := m.subs[EndpointType]
+func (m *machine) load(v *view, name *entry, had bool) {
+	loads := m.ranks[rankEndpoint]
 	if loads == nil {
 		if had {
 			if m.owed == nil {
-				m.owed = map[string]struct{}{}
+				m.owed = map[*entry]struct{}{}
 			}
 			m.owed[name] = struct{}{}
 		}
 		return
 	}
-	if loads.wildcard || loads.slots[name].is(named) {
-		loads.ask(m.canonical(v, loads, name), v.turn)
+	if loads.wildcard || loads.slots.get(name).is(named) {
+		loads.ask(name, v.turn)
 		m.due = true
 	}
 }

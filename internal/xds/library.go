@@ -16,14 +16,6 @@ type Change struct {
 	Whiteout bool
 }
 
-// name is the string to keep: the resource's own, so that one copy is held.
-func (c Change) name() string {
-	if c.Resource != nil {
-		return c.Resource.Name
-	}
-	return c.Name
-}
-
 // Attachment is what a proxy sees: for each type URL the keys of its shelves, from lowest to highest precedence.
 type Attachment struct {
 	Stacks map[string][]ShelfKey
@@ -45,6 +37,7 @@ type Library struct {
 	turn     uint64
 	shelves  map[shelfID]*shelf
 	bindings map[ProxyID]*binding
+	names    *catalog
 	news     chan struct{}       // closed by the next turn
 	times    [timesKept]turnTime // when the last turns were published, by turn modulo its length
 }
@@ -64,7 +57,7 @@ type binding struct {
 
 // attached is an attachment resolved to shelves. It is never modified.
 type attached struct {
-	stacks map[string][]*shelf // lowest first
+	stacks map[string]stack
 }
 
 // viewer is a stream's place in the library. Its fields are guarded by the library's lock; wake holds at most one
@@ -77,7 +70,7 @@ type viewer struct {
 
 // NewLibrary returns an empty library, at turn 0.
 func NewLibrary() *Library {
-	return &Library{shelves: map[shelfID]*shelf{}, bindings: map[ProxyID]*binding{}, news: make(chan struct{})}
+	return &Library{shelves: map[shelfID]*shelf{}, bindings: map[ProxyID]*binding{}, names: newCatalog(), news: make(chan struct{})}
 }
 
 // Turn returns the turn that was published last.
@@ -116,7 +109,7 @@ func (l *Library) apply(turn uint64, changes []Change, attach []Attach) (wake []
 	touched := map[*shelf]struct{}{}
 	for _, c := range changes {
 		s := l.shelf(shelfID{c.Type, c.Shelf})
-		if s.set(turn, c) {
+		if s.set(turn, l.enter(c), c) {
 			touched[s] = struct{}{}
 		}
 	}
@@ -131,6 +124,15 @@ func (l *Library) apply(turn uint64, changes []Change, attach []Attach) (wake []
 		l.retire(s)
 	}
 	return wake
+}
+
+// enter returns the entry of a change's name, and has its resource know the entries that it refers to.
+func (l *Library) enter(c Change) *entry {
+	if c.Resource == nil {
+		return l.names.enter(c.Name)
+	}
+	c.Resource.link(l.names)
+	return c.Resource.links.name
 }
 
 // publishedAt returns when a turn was published, if that was not too many turns ago.
@@ -186,7 +188,7 @@ func (l *Library) resolve(a *Attachment) *attached {
 	if a == nil {
 		return nil
 	}
-	at := &attached{stacks: make(map[string][]*shelf, len(a.Stacks))}
+	at := &attached{stacks: make(map[string]stack, len(a.Stacks))}
 	for typ, keys := range a.Stacks {
 		for _, key := range keys {
 			s := l.shelf(shelfID{typ, key})
@@ -253,7 +255,7 @@ func (l *Library) read(w *viewer, fn func(v *view)) bool {
 	if w.bound.at == nil {
 		return false
 	}
-	fn(&view{turn: l.turn, at: w.bound.at})
+	fn(&view{turn: l.turn, at: w.bound.at, names: l.names})
 	return true
 }
 

@@ -61,15 +61,15 @@ func TestGraves(t *testing.T) {
 	}
 	s := r.lib.shelves[shelfID{ClusterType, "low"}]
 	var names []string
-	for row := s.oldest; row != nil && len(names) <= len(s.rows); row = row.newer {
-		names = append(names, row.name)
+	for row := s.oldest; row != nil && len(names) <= s.total; row = row.newer {
+		names = append(names, row.name.text)
 	}
-	if len(names) != len(s.rows) || s.live != 2*spareTombstones {
-		t.Errorf("%d rows in order of %d, %d of them live", len(names), len(s.rows), s.live)
+	if len(names) != s.total || s.live != 2*spareTombstones {
+		t.Errorf("%d rows in order of %d, %d of them live", len(names), s.total, s.live)
 	}
 	live := 0
-	for _, row := range s.rows {
-		if !row.dead() {
+	for row := range s.rows.each() {
+		if *row != nil && !(*row).dead() {
 			live++
 		}
 	}

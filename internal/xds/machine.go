@@ -11,15 +11,16 @@ import (
 type machine struct {
 	delta     bool
 	subs      map[string]*sub
-	order     []*sub // in the order of sending
-	cursor    uint64 // all changes up to this turn are in the queues
+	ranks     [rankVirtualHost + 1]*sub // those of the special types
+	order     []*sub                    // in the order of sending
+	cursor    uint64                    // all changes up to this turn are in the queues
 	at        *attached
 	restacked uint64 // the turn in which the stacks were last replaced
 	nonces    uint64
 	named     int                 // names subscribed to by name, over all types
 	epoch     uint64              // rises whenever something happened that others may have waited for
-	owed      map[string]struct{} // load assignments due once the client subscribes to any
-	owing     []*Part             // route configurations whose virtual hosts are due once the client subscribes to any
+	owed      map[*entry]struct{} // load assignments due once the client subscribes to any
+	owing     []*Resource         // route configurations whose virtual hosts are due once the client subscribes to any
 	due       bool                // load assignments are to follow the clusters just sent
 	limits    limits
 
@@ -63,18 +64,20 @@ type sub struct {
 	owes     bool // the client waits for an answer, even an empty one
 	phase    bool // flips with each state-of-the-world request, to find dropped names
 
-	slots  map[string]slot
-	names  int               // of which named
-	mixes  map[string]uint64 // versions of resources assembled from members
-	sum    uint64            // of all that the client holds
-	queue  []want            // names to look at, oldest first
-	stuck  uint64            // epoch in which everything in the queue was found to wait
-	flight []*flight         // responses un-ACKed, oldest first
+	stack   stack // as of the last look
+	started bool  // a request came
+	slots   slots
+	names   int               // subscribed to by name
+	mixes   map[*entry]uint64 // versions of resources assembled from members
+	sum     uint64            // of all that the client holds
+	queue   []want            // names to look at, oldest first
+	stuck   uint64            // epoch in which everything in the queue was found to wait
+	flight  []*flight         // responses un-ACKed, oldest first
 
 	trials   [][]item // groups of names to send one by one, to find which was refused
 	budget   int      // NACKs left in this search
-	jail     map[string]jailed
-	doubts   map[string][]*Resource // of refused responses: the client may hold one of these instead
+	jail     map[*entry]jailed
+	doubts   map[*entry][]*Resource // of refused responses: the client may hold one of these instead
 	sent     Mark
 	acked    Mark
 	detail   string
@@ -87,6 +90,7 @@ type sub struct {
 
 // slot is what a stream knows of one name.
 type slot struct {
+	name  *entry    // nil: nothing is known
 	res   *Resource // what the client holds, if known
 	flags flags
 }
@@ -108,7 +112,7 @@ func (s slot) is(f flags) bool { return s.flags&f != 0 }
 
 // want is a name to look at, and the turn since when.
 type want struct {
-	name  string
+	name  *entry
 	turn  uint64
 	asked bool // by a subscription, not by a change
 }
@@ -139,14 +143,19 @@ func newMachine(delta bool, l limits) *machine {
 }
 
 // sub returns the subscription of a type, which is made at the type's first request.
-func (m *machine) sub(typ string) *sub {
+func (m *machine) sub(v *view, typ string) *sub {
 	s := m.subs[typ]
 	if s != nil {
 		return s
 	}
 	typ = strings.Clone(typ)
-	s = &sub{typ: typ, rank: rankOf(typ), full: !m.delta && fullState(typ), legacy: legacyWildcard(typ)}
+	s = &sub{
+		typ: typ, rank: rankOf(typ), full: !m.delta && fullState(typ), legacy: legacyWildcard(typ), stack: v.stack(typ),
+	}
 	m.subs[typ] = s
+	if s.rank != rankOther {
+		m.ranks[s.rank] = s
+	}
 	at, _ := slices.BinarySearchFunc(m.order, s, func(a, b *sub) int {
 		if a.rank != b.rank {
 			return int(a.rank - b.rank)
@@ -160,7 +169,7 @@ func (m *machine) sub(typ string) *sub {
 // receive takes one request. It returns an error only if the client exceeds a limit.
 func (m *machine) receive(v *view, r *request) error {
 	m.pull(v)
-	s := m.sub(r.typ)
+	s := m.sub(v, r.typ)
 	fresh := m.settle(v, s, r)
 	switch {
 	case m.delta:
@@ -194,7 +203,7 @@ func (m *machine) pull(v *view) {
 		return
 	}
 	for _, s := range m.order {
-		if !v.since(s.typ, m.cursor, func(name string, turn uint64) { m.touch(s, name, turn) }) {
+		if !s.stack.since(m.cursor, func(e *entry, turn uint64) { m.touch(s, e, turn) }) {
 			m.compare(v, s)
 		}
 		if m.assembles(s) {
@@ -213,7 +222,8 @@ func (m *machine) restack(v *view) {
 	}
 	m.restacked = v.turn
 	for _, s := range m.order {
-		if !slices.Equal(old.stacks[s.typ], v.at.stacks[s.typ]) {
+		s.stack = v.stack(s.typ)
+		if !slices.Equal(old.stacks[s.typ], s.stack) {
 			m.compare(v, s)
 		}
 		if m.assembles(s) && !slices.Equal(old.stacks[VirtualHostType], v.at.stacks[VirtualHostType]) {
@@ -224,22 +234,17 @@ func (m *machine) restack(v *view) {
 
 // compare queues every name of the view and every name that the client knows of.
 func (m *machine) compare(v *view, s *sub) {
-	known := make([]string, 0, len(s.slots))
-	for name := range s.slots {
-		known = append(known, name)
-	}
-	slices.Sort(known)
-	for _, name := range known {
-		m.touch(s, name, v.turn)
+	for sl := range s.slots.all() {
+		m.touch(s, sl.name, v.turn)
 	}
 	if s.wildcard {
-		v.each(s.typ, func(name string) { m.touch(s, name, v.turn) })
+		s.stack.each(func(e *entry) { m.touch(s, e, v.turn) })
 	}
 }
 
 // touch queues a name because of a change, if the client is interested in it.
-func (m *machine) touch(s *sub, name string, turn uint64) {
-	sl := s.slots[name]
+func (m *machine) touch(s *sub, name *entry, turn uint64) {
+	sl := s.slots.get(name)
 	if sl.is(queued) {
 		s.stuck = 0 // what it waited for may be another thing now
 		return
@@ -254,23 +259,23 @@ func (m *machine) touch(s *sub, name string, turn uint64) {
 }
 
 // enqueue puts a name that is not queued yet at the end of the queue.
-func (s *sub) enqueue(name string, sl slot, w want) {
+func (s *sub) enqueue(name *entry, sl slot, w want) {
 	if j, ok := s.jail[name]; ok {
 		w.turn = min(w.turn, j.turn)
 	}
 	sl.flags |= queued
-	s.slots[name] = sl
+	s.slots.set(name, sl)
 	s.queue = append(s.queue, w)
 	s.stuck = 0
 }
 
 // ask queues a name because the client asked for it: it is answered even if nothing changed.
-func (s *sub) ask(name string, turn uint64) {
-	sl := s.slots[name]
+func (s *sub) ask(name *entry, turn uint64) {
+	sl := s.slots.get(name)
 	wasQueued := sl.is(queued)
 	sl.flags |= force
 	if wasQueued {
-		s.slots[name] = sl
+		s.slots.set(name, sl)
 		s.stuck = 0
 		return
 	}
@@ -296,8 +301,8 @@ func (m *machine) nonce() string {
 }
 
 // put replaces what the client is known to hold, and keeps the sum of it.
-func (s *sub) put(name string, sl slot) {
-	if old := s.slots[name].res; old != sl.res {
+func (s *sub) put(name *entry, sl slot) {
+	if old := s.slots.get(name).res; old != sl.res {
 		if old != nil {
 			s.sum ^= old.sum
 		}
@@ -305,19 +310,19 @@ func (s *sub) put(name string, sl slot) {
 			s.sum ^= sl.res.sum
 		}
 	}
-	s.slots[name] = sl
+	s.slots.set(name, sl)
 }
 
 // drop forgets a name; one that is queued leaves when its turn comes.
-func (s *sub) drop(name string) {
-	sl := s.slots[name]
+func (s *sub) drop(name *entry) {
+	sl := s.slots.get(name)
 	if sl.res != nil {
 		s.sum ^= sl.res.sum
 	}
 	if sl.is(queued) {
-		s.slots[name] = slot{flags: queued}
+		s.slots.set(name, slot{flags: queued})
 	} else {
-		delete(s.slots, name)
+		s.slots.drop(name)
 	}
 	delete(s.mixes, name)
 	delete(s.jail, name)

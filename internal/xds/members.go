@@ -3,7 +3,6 @@ package xds
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -27,9 +26,10 @@ func (m *machine) assembles(s *sub) bool { return !m.delta && s.rank == rankRout
 func assemble(v *view, r *Resource) *assembled {
 	part := r.opts.Bare
 	found := map[string]*Resource{}
-	v.members(part.MemberType, part.MemberPrefix, func(name string) {
-		if m := v.resolve(part.MemberType, name); m != nil {
-			found[name] = m
+	hosts := v.stack(part.MemberType)
+	hosts.members(r.links.bare, func(e *entry) {
+		if m := hosts.resolve(e); m != nil {
+			found[e.text] = m
 		}
 	})
 	a := &assembled{part: part, typ: r.typ, value: len(part.Body)}
@@ -72,24 +72,27 @@ func (a *assembled) buffers() []mem.Buffer {
 // then the resource waits too, or the client would serve without that member for a moment.
 func (m *machine) membersGated(v *view, s *sub, sl slot, p pick) bool {
 	if p.whole != nil {
-		return slices.ContainsFunc(p.whole.members, func(r *Resource) bool { return m.gated(v, s, r.opts.Needs) })
+		return slices.ContainsFunc(p.whole.members, func(r *Resource) bool { return m.gated(s, r.links.needs) })
 	}
 	if s.rank != rankRoute || p.res.opts.Bare == nil || sl.is(has) {
 		return false
 	}
 	gated := false
-	v.members(p.res.opts.Bare.MemberType, p.res.opts.Bare.MemberPrefix, func(name string) {
-		r := v.resolve(p.res.opts.Bare.MemberType, name)
-		gated = gated || r != nil && m.gated(v, s, r.opts.Needs)
+	hosts := v.stack(p.res.opts.Bare.MemberType)
+	hosts.members(p.res.links.bare, func(e *entry) {
+		if !gated {
+			r := hosts.resolve(e)
+			gated = r != nil && m.gated(s, r.links.needs)
+		}
 	})
 	return gated
 }
 
 // pullMembers queues the resources whose members changed after the cursor.
 func (m *machine) pullMembers(v *view, s *sub) {
-	known := v.since(VirtualHostType, m.cursor, func(name string, turn uint64) {
-		if m.isNamed(s, owner(name)) {
-			m.touch(s, strings.Clone(owner(name)), turn)
+	known := v.stack(VirtualHostType).since(m.cursor, func(e *entry, turn uint64) {
+		if e.owner != nil && m.isNamed(s, e.owner) {
+			m.touch(s, e.owner, turn)
 		}
 	})
 	if !known {
@@ -97,4 +100,4 @@ func (m *machine) pullMembers(v *view, s *sub) {
 	}
 }
 
-func (m *machine) isNamed(s *sub, name string) bool { return s.wildcard || s.slots[name].is(named) }
+func (m *machine) isNamed(s *sub, e *entry) bool { return s.wildcard || s.slots.get(e).is(named) }

@@ -76,7 +76,7 @@ func (m *machine) revert(s *sub, f *flight) (sends, gone []item) {
 // backdate corrects the turns of what is queued already for a newer change: since the older one was refused, the
 // client lags behind since then.
 func (s *sub) backdate(f *flight) {
-	since := make(map[string]uint64, len(f.items))
+	since := make(map[*entry]uint64, len(f.items))
 	for _, it := range f.items {
 		since[it.name] = it.turn
 	}
@@ -103,15 +103,15 @@ func (s *sub) undo(it item, taken bool) {
 			}
 		}
 	}
-	sl, known := s.slots[it.name]
-	if !known && (it.sent != nil || !s.wildcard) {
+	sl := s.slots.get(it.name)
+	if sl.name == nil && (it.sent != nil || !s.wildcard) {
 		return // unsubscribed meanwhile
 	}
 	if it.sent != nil && !sl.is(has) || it.sent == nil && sl.is(named) && !sl.is(told) {
 		// Unsubscribed and subscribed to again while this was on the way: what it had went with the subscription.
 		if taken {
 			sl.flags |= vague
-			s.slots[it.name] = sl
+			s.slots.set(it.name, sl)
 		}
 		return
 	}
@@ -147,14 +147,14 @@ func (it *item) reach(before item, taken bool) {
 // until the client has ACKed another version.
 func (s *sub) doubt(it item) {
 	if s.doubts == nil {
-		s.doubts = map[string][]*Resource{}
+		s.doubts = map[*entry][]*Resource{}
 	}
 	s.doubts[it.name] = append(s.doubts[it.name], it.sent)
 }
 
 // divide queues trials of what was refused. Removals go with the first group: what is added may need them.
 func (m *machine) divide(s *sub, sends, gone []item, detail string) {
-	suspects := slices.DeleteFunc(slices.Clone(sends), func(it item) bool { return !names(detail, it.name) })
+	suspects := slices.DeleteFunc(slices.Clone(sends), func(it item) bool { return !names(detail, it.name.text) })
 	if n := len(suspects); n == 0 || n > maxSuspects || n == len(sends) {
 		half := (len(sends) + 1) / 2
 		s.tryNext(sends[half:])
@@ -164,7 +164,7 @@ func (m *machine) divide(s *sub, sends, gone []item, detail string) {
 	for _, it := range slices.Backward(suspects) {
 		s.tryNext([]item{it})
 	}
-	rest := slices.DeleteFunc(slices.Clone(sends), func(it item) bool { return names(detail, it.name) })
+	rest := slices.DeleteFunc(slices.Clone(sends), func(it item) bool { return names(detail, it.name.text) })
 	s.tryNext(append(slices.Clone(gone), rest...))
 }
 
@@ -172,12 +172,12 @@ func (m *machine) divide(s *sub, sends, gone []item, detail string) {
 func (s *sub) tryNext(items []item) {
 	group := make([]item, 0, len(items))
 	for _, it := range items {
-		sl, known := s.slots[it.name]
-		if !known && it.sent != nil && !s.wildcard || sl.is(queued) {
+		sl := s.slots.get(it.name)
+		if sl.name == nil && it.sent != nil && !s.wildcard || sl.is(queued) {
 			continue
 		}
 		sl.flags |= queued
-		s.slots[it.name] = sl
+		s.slots.set(it.name, sl)
 		group = append(group, it)
 	}
 	if len(group) > 0 {
@@ -188,26 +188,26 @@ func (s *sub) tryNext(items []item) {
 // lock quarantines the version of a name.
 func (m *machine) lock(s *sub, it item, early bool) {
 	if s.jail == nil {
-		s.jail = map[string]jailed{}
+		s.jail = map[*entry]jailed{}
 	}
 	s.jail[it.name] = jailed{version: it.version, turn: it.turn, early: early}
 	m.goOn(s, it)
 	m.events = append(m.events, event{
-		kind: eventReject, typ: s.typ, name: it.name, version: it.version, detail: s.detail,
+		kind: eventReject, typ: s.typ, name: it.name.text, version: it.version, detail: s.detail,
 	})
 }
 
 // goOn deals with a client that waits for what is quarantined now: for a load assignment a cluster may be waiting, so it
 // is looked at again. For nothing else is there anything to give.
 func (m *machine) goOn(s *sub, it item) {
-	sl, known := s.slots[it.name]
+	sl := s.slots.get(it.name)
 	switch {
-	case !known || !sl.is(force) || sl.is(queued):
+	case sl.name == nil || !sl.is(force) || sl.is(queued):
 	case s.rank == rankEndpoint:
 		s.enqueue(it.name, sl, it.want)
 	default:
 		sl.flags &^= force
-		s.slots[it.name] = sl
+		s.slots.set(it.name, sl)
 	}
 }
 
@@ -215,9 +215,9 @@ func (m *machine) goOn(s *sub, it item) {
 func (m *machine) giveUp(s *sub) {
 	for _, group := range s.trials {
 		for _, it := range group {
-			sl := s.slots[it.name]
+			sl := s.slots.get(it.name)
 			sl.flags &^= queued
-			s.slots[it.name] = sl
+			s.slots.set(it.name, sl)
 			if it.sent == nil {
 				s.enqueue(it.name, sl, it.want)
 			} else {
@@ -250,4 +250,7 @@ func wordByte(c byte) bool {
 	return c == '_' || c == '-' || c == '|' || c == '/' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+// byText returns the names of a map in order.
+func byText[V any](m map[*entry]V) []*entry {
+	return slices.SortedFunc(maps.Keys(m), func(a, b *entry) int { return strings.Compare(a.text, b.text) })
+}

@@ -7,7 +7,7 @@ func (m *machine) next(v *view) *response {
 	m.pull(v)
 	for {
 		before := m.epoch
-		if loads := m.subs[EndpointType]; m.due && loads != nil {
+		if loads := m.ranks[rankEndpoint]; m.due && loads != nil {
 			m.due = false
 			if r := m.plan(v, loads); r != nil {
 				return r
@@ -75,7 +75,7 @@ func (m *machine) plan(v *view, s *sub) *response {
 		return nil
 	}
 	b := m.sort(v, s, s.queue, s.queue[:0])
-	m.judge(v, s, &b)
+	m.judge(s, &b)
 	if b.drops > 0 {
 		m.moved(s)
 	}
@@ -107,7 +107,7 @@ func (m *machine) planTrial(v *view, s *sub) *response {
 			group[i] = it.want
 		}
 		b := m.sort(v, s, group, nil)
-		m.judge(v, s, &b)
+		m.judge(s, &b)
 		s.trials = s.trials[1:]
 		s.queue = append(s.queue, b.wait...)
 		m.moved(s)
@@ -154,11 +154,11 @@ func (m *machine) sort(v *view, s *sub, queue, wait []want) batch {
 
 // decide finds out what is to be done about a name.
 func (m *machine) decide(v *view, s *sub, w want) (verdict, pick) {
-	sl := s.slots[w.name]
+	sl := s.slots.get(w.name)
 	if !s.wildcard && !sl.is(named) {
 		return vDrop, pick{}
 	}
-	r := v.resolve(s.typ, w.name)
+	r := s.stack.resolve(w.name)
 	if r == nil || m.ownerless(s, w.name, sl) {
 		return m.decideAbsent(s, sl, w)
 	}
@@ -176,11 +176,11 @@ func (m *machine) decide(v *view, s *sub, w want) (verdict, pick) {
 	}
 	if !p.forced && s.holds(sl, p) {
 		sl.res = r
-		s.put(r.Name, sl)
+		s.put(w.name, sl)
 		return vDrop, pick{}
 	}
 	switch {
-	case m.gated(v, s, r.opts.Needs), m.membersGated(v, s, sl, p):
+	case m.gated(s, r.links.needs), m.membersGated(v, s, sl, p):
 		return vHold, pick{}
 	}
 	return vSend, p
@@ -212,7 +212,7 @@ func (m *machine) decideAbsent(s *sub, sl slot, w want) (verdict, pick) {
 	case !m.delta && s.rank == rankEndpoint && sl.is(force) && m.awaited(w.name):
 		p := pick{want: w, res: sl.res, forced: true}
 		if sl.res == nil || !sl.is(has) || sl.is(vague) {
-			p.res = noEndpoints(w.name)
+			p.res = noEndpoints(w.name.text)
 		}
 		p.version = p.res.version
 		return vSend, p
@@ -236,9 +236,9 @@ func (s *sub) holds(sl slot, p pick) bool {
 }
 
 // settleDropped takes a name out of the queue for which there is nothing to do.
-func (s *sub) settleDropped(name string, due bool) {
-	sl, known := s.slots[name]
-	if !known {
+func (s *sub) settleDropped(name *entry, due bool) {
+	sl := s.slots.get(name)
+	if sl.name == nil {
 		return
 	}
 	sl.flags &^= queued
@@ -246,15 +246,15 @@ func (s *sub) settleDropped(name string, due bool) {
 		sl.flags &^= force
 	}
 	if !sl.is(named | has | vague) {
-		delete(s.slots, name)
+		s.slots.drop(name)
 		return
 	}
-	s.slots[name] = sl
+	s.slots.set(name, sl)
 }
 
 // judge moves the removals that may not go yet to those that wait. Within one type a removal goes with the last
 // additions, in one response: what replaces it may claim the same domain or address.
-func (m *machine) judge(v *view, s *sub, b *batch) {
+func (m *machine) judge(s *sub, b *batch) {
 	s.withheld = false
 	if len(b.gone) == 0 {
 		return
@@ -262,10 +262,10 @@ func (m *machine) judge(v *view, s *sub, b *batch) {
 	last := m.barrier(s)
 	now := b.gone[:0]
 	for _, w := range b.gone {
-		sl := s.slots[w.name]
+		sl := s.slots.get(w.name)
 		// A client that waits for a load assignment, to take a cluster, is told at once that there is none.
 		due := s.rank == rankEndpoint && sl.is(force)
-		turn := max(w.turn, v.changed(s.typ, w.name), m.restacked)
+		turn := max(w.turn, s.stack.changed(w.name), m.restacked)
 		if sl.is(has|vague) && !due && (b.more || b.held <= turn || !last.allows(w.name, turn)) {
 			b.wait = append(b.wait, w)
 			continue
@@ -321,7 +321,7 @@ func (m *machine) emit(v *view, s *sub, b batch) *response {
 
 // give notes that a resource is being sent.
 func (s *sub) give(p pick) item {
-	sl := s.slots[p.name]
+	sl := s.slots.get(p.name)
 	it := item{want: p.want, prev: sl.res, had: sl.is(has), maybe: sl.is(vague), forced: p.forced, sent: p.res, version: p.version}
 	sl.flags = sl.flags&^(queued|force|told|vague) | has
 	sl.res = p.res
@@ -334,7 +334,7 @@ func (s *sub) give(p pick) item {
 
 // take notes that a name is being removed.
 func (s *sub) take(w want) item {
-	sl := s.slots[w.name]
+	sl := s.slots.get(w.name)
 	it := item{want: w, prev: sl.res, had: sl.is(has), maybe: sl.is(vague), forced: sl.is(force)}
 	sl.flags &^= queued | force | has | sure | vague
 	sl.res = nil

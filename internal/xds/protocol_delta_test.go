@@ -231,8 +231,8 @@ func TestDeltaSubscriptions(t *testing.T) {
 			if have := k.m.subs[ClusterType].held(); len(have) != 1 || have[0].Name != "keep" {
 				k.t.Errorf("holds %d resources", len(have))
 			}
-			if s := k.lib.shelves[shelfID{ClusterType, "low"}]; len(s.rows) > 1+spareTombstones || len(s.graves) > 2*spareTombstones {
-				k.t.Errorf("%d rows and %d graves are kept", len(s.rows), len(s.graves))
+			if s := k.lib.shelves[shelfID{ClusterType, "low"}]; s.total > 1+spareTombstones || len(s.graves) > 2*spareTombstones {
+				k.t.Errorf("%d rows and %d graves are kept", s.total, len(s.graves))
 			}
 		}},
 	})

@@ -3,13 +3,14 @@ package xds
 import (
 	"hash/fnv"
 	"strconv"
+	"strings"
 
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Resource is one immutable encoded resource, shared by every proxy that sees it. It is built by [NewResource] and
-// never modified.
+// Resource is one immutable encoded resource, shared by every proxy that sees it. It is built by [NewResource]. It may
+// be published many times, but in one [Library] at a time, whose names it comes to know.
 type Resource struct {
 	// Name is the resource's name, unique within its type and stack.
 	Name string
@@ -18,9 +19,37 @@ type Resource struct {
 	version uint64
 	sum     uint64 // name and version mixed, so that the sums of a set combine by xor
 	opts    ResourceOptions
+	links   links
 	body    int             // where the message starts within delta
 	delta   mem.SliceBuffer // the whole field DeltaDiscoveryResponse.resources
 	sotw    mem.SliceBuffer // its tail, which is the whole field DiscoveryResponse.resources
+}
+
+// links is a resource's names in the library that it was published in last; it is guarded by that library's lock.
+type links struct {
+	names *catalog
+	name  *entry
+	needs []*entry
+	load  *entry // nil if there is none
+	bare  *entry // the owner of the members; nil if there is none
+}
+
+// link has the resource know the entries of a library. A resource is published in one library at a time.
+func (r *Resource) link(names *catalog) {
+	if r.links.names == names {
+		return
+	}
+	k := links{names: names, name: names.enter(r.Name)}
+	for _, need := range r.opts.Needs {
+		k.needs = append(k.needs, names.enter(need))
+	}
+	if r.opts.Load != "" {
+		k.load = names.enter(r.opts.Load)
+	}
+	if r.opts.Bare != nil {
+		k.bare = names.enter(strings.TrimSuffix(r.opts.Bare.MemberPrefix, "/"))
+	}
+	r.links = k
 }
 
 // ResourceOptions says how a resource hangs together with others. The zero value is a resource that stands alone.
@@ -40,7 +69,8 @@ type ResourceOptions struct {
 type Part struct {
 	// Body is the deterministic encoding of the message without its members.
 	Body []byte
-	// MemberType is the type URL of the members, and MemberPrefix what their names begin with, like "80/".
+	// MemberType is the type URL of the members, and MemberPrefix the name of this resource and a slash, like "80/":
+	// what the members' names begin with up to their last slash.
 	MemberType   string
 	MemberPrefix string
 	// Field is the number of the repeated field that takes the members.

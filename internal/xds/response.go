@@ -1,8 +1,6 @@
 package xds
 
 import (
-	"maps"
-	"slices"
 	"strconv"
 
 	"google.golang.org/grpc/mem"
@@ -48,11 +46,9 @@ func (m *machine) encode(s *sub, f *flight, b batch) *response {
 	r.data = mem.BufferSlice{mem.SliceBuffer(head)}
 	if s.full {
 		r.resources = 0
-		for _, name := range slices.Sorted(maps.Keys(s.slots)) {
-			if res := s.slots[name].res; res != nil && s.slots[name].is(has) {
-				r.data = append(r.data, &res.sotw)
-				r.resources++
-			}
+		for _, res := range s.held() {
+			r.data = append(r.data, &res.sotw)
+			r.resources++
 		}
 		return r
 	}
@@ -69,7 +65,7 @@ func (m *machine) encode(s *sub, f *flight, b batch) *response {
 func deltaBuffers(s *sub, f *flight, b batch) mem.BufferSlice {
 	size := 48 + len(s.typ)
 	for _, w := range b.gone {
-		size += len(w.name) + 4
+		size += len(w.name.text) + 4
 	}
 	head := make([]byte, 0, size)
 	head = protowire.AppendTag(head, deltaSystemVersion, protowire.BytesType)
@@ -77,7 +73,7 @@ func deltaBuffers(s *sub, f *flight, b batch) mem.BufferSlice {
 	head = appendString(head, deltaTypeURL, s.typ)
 	head = appendString(head, deltaNonce, f.nonce)
 	for _, w := range b.gone {
-		head = appendString(head, deltaRemoved, w.name)
+		head = appendString(head, deltaRemoved, w.name.text)
 	}
 	out := make(mem.BufferSlice, 1, 1+len(b.sends))
 	out[0] = mem.SliceBuffer(head)

@@ -177,6 +177,12 @@ func (r *rig) view() (out *view) {
 	return out
 }
 
+// lookup returns the resource that the proxy sees under a name.
+func (v *view) lookup(typ, name string) *Resource { return v.stack(typ).resolve(v.enter(name)) }
+
+// slot returns what the machine knows of a name.
+func (r *rig) slot(typ, name string) slot { return r.m.subs[typ].slots.get(r.view().enter(name)) }
+
 // got is a response of either protocol, decoded by the generated code.
 type got struct {
 	typ, nonce, version string

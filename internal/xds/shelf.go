@@ -8,7 +8,9 @@ type ShelfKey string
 // shelf is a set of resources of one type, in the order of their last change. It is guarded by the library's lock.
 type shelf struct {
 	id       shelfID
-	rows     map[string]*row
+	rows     paged[*row]
+	total    int               // rows, tombstones among them
+	members  map[*entry][]*row // by owner
 	oldest   *row
 	newest   *row
 	live     int     // rows that are not tombstones
@@ -25,7 +27,8 @@ type shelfID struct {
 
 // row is a name on a shelf: a resource, a whiteout, or the tombstone of one of them.
 type row struct {
-	name         string
+	name         *entry
+	place        int // among the members of its owner
 	res          *Resource
 	white        bool
 	turn         uint64
@@ -38,18 +41,58 @@ func (r *row) dead() bool { return r.res == nil && !r.white }
 const spareTombstones = 64
 
 func newShelf(id shelfID) *shelf {
-	return &shelf{id: id, rows: map[string]*row{}, watchers: map[*viewer]struct{}{}}
+	return &shelf{id: id, watchers: map[*viewer]struct{}{}}
 }
 
-// set applies one change, and tells whether anything changed that a stream could see.
-func (s *shelf) set(turn uint64, c Change) bool {
-	r := s.rows[c.Name]
+// row returns the row of a name, or nil.
+func (s *shelf) row(e *entry) *row {
+	if at := s.rows.at(e.id); at != nil {
+		return *at
+	}
+	return nil
+}
+
+// add makes the row of a name.
+func (s *shelf) add(e *entry) *row {
+	r := &row{name: e}
+	*s.rows.make(e.id) = r
+	s.total++
+	if s.id.typ == VirtualHostType && e.owner != nil {
+		if s.members == nil {
+			s.members = map[*entry][]*row{}
+		}
+		r.place = len(s.members[e.owner])
+		s.members[e.owner] = append(s.members[e.owner], r)
+	}
+	return r
+}
+
+// remove undoes add.
+func (s *shelf) remove(r *row) {
+	*s.rows.at(r.name.id) = nil
+	s.total--
+	all := s.members[r.name.owner]
+	if len(all) == 0 {
+		return
+	}
+	last := all[len(all)-1]
+	all[r.place], last.place = last, r.place
+	all[len(all)-1] = nil
+	if len(all) == 1 {
+		delete(s.members, r.name.owner)
+	} else {
+		s.members[r.name.owner] = all[:len(all)-1]
+	}
+}
+
+// set applies one change of the name, and tells whether anything changed that a stream could see.
+func (s *shelf) set(turn uint64, e *entry, c Change) bool {
+	r := s.row(e)
 	if r == nil {
 		if c.Resource == nil && !c.Whiteout {
 			return false
 		}
-		r = &row{name: c.name()}
-		s.rows[r.name] = r
+		r = s.add(e)
 	} else {
 		if r.dead() && c.Resource == nil && !c.Whiteout {
 			return false
@@ -105,16 +148,16 @@ func (s *shelf) prune() {
 		keep = max(spareTombstones, s.live/4)
 	}
 	n := 0
-	for ; n < len(s.graves) && (len(s.rows)-s.live > keep || s.graves[n].risen()); n++ {
+	for ; n < len(s.graves) && (s.total-s.live > keep || s.graves[n].risen()); n++ {
 		if g := s.graves[n]; !g.risen() {
 			s.floor = max(s.floor, g.turn)
 			s.unlink(g.row)
-			delete(s.rows, g.row.name)
+			s.remove(g.row)
 			g.row.turn = 0 // it may have a second grave of the same turn
 		}
 	}
 	s.graves = s.graves[n:]
-	if len(s.graves) > 2*(len(s.rows)-s.live)+spareTombstones {
+	if len(s.graves) > 2*(s.total-s.live)+spareTombstones {
 		s.graves = slices.DeleteFunc(slices.Clone(s.graves), grave.risen)
 	}
 }

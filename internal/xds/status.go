@@ -88,7 +88,7 @@ func (s *stream) held(typ string) []*Resource {
 
 func (s *sub) status() TypeStatus {
 	t := TypeStatus{Sent: s.sent, Acked: s.acked, Pending: len(s.queue)}
-	for _, sl := range s.slots {
+	for sl := range s.slots.all() {
 		if sl.is(has) {
 			t.Held++
 		}
@@ -105,7 +105,7 @@ func (s *sub) status() TypeStatus {
 // held returns the resources that the client holds, by name; those whose version is unknown are left out.
 func (s *sub) held() []*Resource {
 	var out []*Resource
-	for _, sl := range s.slots {
+	for sl := range s.slots.all() {
 		if sl.is(has) && sl.res != nil {
 			out = append(out, sl.res)
 		}

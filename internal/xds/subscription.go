@@ -1,34 +1,31 @@
 package xds
 
-import "strings"
-
 const wildcardName = "*"
 
 // subscribeDelta applies what an incremental request says about interest. It does so whatever the nonce: "the server
 // must honor changes to the subscription state even if the nonce is stale" (xDS protocol, "Incremental xDS").
 func (m *machine) subscribeDelta(v *view, s *sub, r *request) {
-	first := s.slots == nil
+	first := !s.started
 	if first {
-		s.wildcard = s.legacy && len(r.subscribe) == 0
-		s.slots = make(map[string]slot, s.expect(v, r))
+		s.started, s.wildcard = true, s.legacy && len(r.subscribe) == 0
 	}
 	// "once the client does explicitly subscribe to a resource name (whether it be "*" or any other name), then this
 	// legacy semantic is no longer available" ("How the client specifies what resources to return").
 	s.legacy = s.legacy && len(r.subscribe) == 0
 	turnedOn := first && s.wildcard
-	for _, name := range r.subscribe {
-		if name == wildcardName {
-			turnedOn = turnedOn || !s.wildcard
-			s.wildcard = true
-			continue
-		}
-		m.name(v, s, name)
+	names, star := v.enterAll(r.subscribe)
+	if star {
+		turnedOn = turnedOn || !s.wildcard
+		s.wildcard = true
+	}
+	for _, name := range names {
+		m.name(s, name)
 	}
 	if first {
 		m.recall(v, s, r.initial)
-		m.askNamed(v, s, r.subscribe)
+		m.askNamed(v, s, names)
 	} else {
-		m.askAgain(v, s, r.subscribe)
+		m.askAgain(v, s, names)
 	}
 	for _, name := range r.unsubscribe {
 		m.unsubscribe(v, s, name)
@@ -36,7 +33,7 @@ func (m *machine) subscribeDelta(v *view, s *sub, r *request) {
 	if turnedOn {
 		s.owes = s.owes || len(r.initial) == 0
 		s.answered = len(r.initial) > 0
-		v.each(s.typ, func(name string) { m.offer(v, s, name, v.turn) })
+		s.stack.each(func(e *entry) { m.offer(s, e, v.turn) })
 	}
 	switch {
 	case first && s.rank == rankEndpoint:
@@ -46,30 +43,15 @@ func (m *machine) subscribeDelta(v *view, s *sub, r *request) {
 	}
 }
 
-// expect guesses how many names a first request leads to.
-func (s *sub) expect(v *view, r *request) int {
-	if s.wildcard {
-		return v.size(s.typ)
-	}
-	return max(len(r.initial), len(r.subscribe))
-}
-
-// name notes that the client wants a name, under the one copy of the string that everybody shares.
-func (m *machine) name(v *view, s *sub, name string) {
-	sl, known := s.slots[name]
+// name notes that the client wants a name.
+func (m *machine) name(s *sub, name *entry) {
+	sl := s.slots.get(name)
 	if !sl.is(named) {
 		s.names++
 		m.named++
 	}
-	if !known {
-		if r := v.resolve(s.typ, name); r != nil {
-			name = r.Name
-		} else {
-			name = strings.Clone(name)
-		}
-	}
 	sl.flags |= named
-	s.slots[name] = sl
+	s.slots.set(name, sl)
 }
 
 // unname counts a name less.
@@ -81,31 +63,31 @@ func (m *machine) unname(s *sub) {
 // recall takes over what a reconnecting client says it holds.
 func (m *machine) recall(v *view, s *sub, held []known) {
 	for _, k := range held {
-		sl, ok := s.slots[k.name]
-		if !ok && !s.wildcard {
+		name := v.enter(k.name)
+		sl := s.slots.get(name)
+		if sl.name == nil && !s.wildcard {
 			continue
 		}
 		sl.flags |= has | sure
-		r := v.resolve(s.typ, k.name)
+		r := s.stack.resolve(name)
 		if version, ok := parseVersion(k.version); ok && r != nil && r.version == version {
 			sl.res = r
-			s.put(r.Name, sl)
+			s.put(name, sl)
 			continue
 		}
 		if r == nil && s.rank == rankCluster {
 			s.probe, s.owes = true, true
 		}
 		// It may have changed at any time before: nothing that depends on such changes is to overtake it.
-		name := strings.Clone(k.name)
 		s.enqueue(name, sl, want{name: name, turn: 0, asked: true})
 	}
 }
 
 // askNamed queues the names of a first request, save those that the client holds already.
-func (m *machine) askNamed(v *view, s *sub, names []string) {
+func (m *machine) askNamed(v *view, s *sub, names []*entry) {
 	for _, name := range names {
-		if sl := s.slots[name]; sl.is(named) && !sl.is(has|queued) {
-			s.ask(m.canonical(v, s, name), v.turn)
+		if sl := s.slots.get(name); sl.is(named) && !sl.is(has|queued) {
+			s.ask(name, v.turn)
 		}
 	}
 }
@@ -113,35 +95,25 @@ func (m *machine) askNamed(v *view, s *sub, names []string) {
 // askAgain queues the names of a later request, held or not: "the server must still provide those resources in the
 // response; due to implementation details hidden from the server, the client may have "forgotten" those resources"
 // ("Subscribing to Resources").
-func (m *machine) askAgain(v *view, s *sub, names []string) {
+func (m *machine) askAgain(v *view, s *sub, names []*entry) {
 	for _, name := range names {
-		if name != wildcardName {
-			s.ask(m.canonical(v, s, name), v.turn)
-			delete(s.jail, name)
-		}
+		s.ask(name, v.turn)
+		delete(s.jail, name)
 	}
-}
-
-// canonical returns the shared copy of a name, so that no request is kept alive by it: assigning to a map's element
-// replaces its key, too.
-func (m *machine) canonical(v *view, s *sub, name string) string {
-	if r := v.resolve(s.typ, name); r != nil {
-		return r.Name
-	}
-	return strings.Clone(name)
 }
 
 // unsubscribe takes a name back. Names that were not subscribed to are ignored, as "phantom unsubscriptions"
 // ("Unsubscribing from Resources").
-func (m *machine) unsubscribe(v *view, s *sub, name string) {
-	if name == wildcardName {
+func (m *machine) unsubscribe(v *view, s *sub, text string) {
+	if text == wildcardName {
 		m.unsubscribeAll(s)
 		return
 	}
-	sl := s.slots[name]
-	if !sl.is(named) {
+	name := v.names.find(text)
+	if name == nil || !s.slots.get(name).is(named) {
 		return
 	}
+	sl := s.slots.get(name)
 	m.unname(s)
 	if !s.wildcard {
 		s.drop(name)
@@ -153,8 +125,8 @@ func (m *machine) unsubscribe(v *view, s *sub, name string) {
 	// "When a client has a wildcard subscription and a subscription to another specific resource name … the server
 	// must send a response that includes the specific resource" or its removal (same section).
 	sl.flags &^= named | told
-	s.slots[name] = sl
-	s.ask(m.canonical(v, s, name), v.turn)
+	s.slots.set(name, sl)
+	s.ask(name, v.turn)
 }
 
 // unsubscribeAll ends the wildcard; what was also named stays.
@@ -163,21 +135,21 @@ func (m *machine) unsubscribeAll(s *sub) {
 		return
 	}
 	s.wildcard, s.owes = false, false
-	for name, sl := range s.slots {
+	for sl := range s.slots.all() {
 		if !sl.is(named) {
-			s.drop(name)
+			s.drop(sl.name)
 		}
 	}
 }
 
 // offer queues a name of a wildcard, unless the client holds just that.
-func (m *machine) offer(v *view, s *sub, name string, since uint64) {
-	sl := s.slots[name]
+func (m *machine) offer(s *sub, name *entry, since uint64) {
+	sl := s.slots.get(name)
 	if sl.is(queued) {
 		s.stuck = 0
 		return
 	}
-	if r := v.resolve(s.typ, name); r == nil || sl.is(has) && same(sl.res, r) {
+	if r := s.stack.resolve(name); r == nil || sl.is(has) && same(sl.res, r) {
 		return
 	}
 	s.enqueue(name, sl, want{name: name, turn: since, asked: true})
@@ -186,9 +158,9 @@ func (m *machine) offer(v *view, s *sub, name string, since uint64) {
 // payLoads queues the load assignments of clusters that were sent before the client had subscribed to any: its first
 // request lists what it holds, but Envoy needs them again to finish warming those clusters.
 func (m *machine) payLoads(v *view, s *sub) {
-	for _, name := range sortedKeys(m.owed) {
-		if s.wildcard || s.slots[name].is(named) {
-			s.ask(m.canonical(v, s, name), v.turn)
+	for _, name := range byText(m.owed) {
+		if s.wildcard || s.slots.get(name).is(named) {
+			s.ask(name, v.turn)
 		}
 	}
 	m.owed = nil
@@ -199,22 +171,21 @@ func (m *machine) payLoads(v *view, s *sub) {
 func (m *machine) payHosts(v *view) {
 	owing := m.owing
 	m.owing = nil
-	for _, part := range owing {
-		m.followHosts(v, part)
+	for _, route := range owing {
+		m.followHosts(v, route)
 	}
 }
 
 // subscribeState applies the names of a state-of-the-world request: the full list, each time.
 func (m *machine) subscribeState(v *view, s *sub, r *request) {
-	first := s.slots == nil
+	first := !s.started
 	if first {
-		s.wildcard = s.legacy && len(r.subscribe) == 0
-		s.slots = make(map[string]slot, s.expect(v, r))
+		s.started, s.wildcard = true, s.legacy && len(r.subscribe) == 0
 		if s.wildcard {
-			m.welcome(v, s)
+			m.welcome(s)
 		}
 		if m.assembles(s) {
-			s.mixes = map[string]uint64{}
+			s.mixes = map[*entry]uint64{}
 		}
 	}
 	if s.legacy && len(r.subscribe) == 0 {
@@ -237,11 +208,10 @@ func (m *machine) replace(v *view, s *sub, names []string, since uint64) {
 	before := s.names
 	added, kept, star := m.mark(v, s, names)
 	for _, name := range added {
-		m.name(v, s, name)
-		name = m.canonical(v, s, name)
-		sl := s.slots[name]
+		m.name(s, name)
+		sl := s.slots.get(name)
 		sl.flags = sl.flags&^phase | s.phaseFlag()
-		s.slots[name] = sl
+		s.slots.set(name, sl)
 		s.ask(name, since)
 	}
 	if kept < before {
@@ -250,7 +220,7 @@ func (m *machine) replace(v *view, s *sub, names []string, since uint64) {
 	switch {
 	case star && !s.wildcard:
 		s.wildcard = true
-		m.welcome(v, s)
+		m.welcome(s)
 	case !star && s.wildcard:
 		m.unsubscribeAll(s)
 	}
@@ -269,19 +239,18 @@ func (m *machine) lapse(v *view, s *sub, names []string) {
 }
 
 // mark notes which names of the subscription a request repeats, and returns those that are new.
-func (m *machine) mark(v *view, s *sub, names []string) (added []string, kept int, star bool) {
+func (m *machine) mark(v *view, s *sub, texts []string) (added []*entry, kept int, star bool) {
 	s.phase = !s.phase
+	names, star := v.enterAll(texts)
 	for _, name := range names {
-		sl := s.slots[name]
+		sl := s.slots.get(name)
 		switch {
-		case name == wildcardName:
-			star = true
 		case !sl.is(named):
 			added = append(added, name)
 		case sl.is(phase) != s.phase:
 			kept++
 			sl.flags = sl.flags&^phase | s.phaseFlag()
-			s.slots[m.canonical(v, s, name)] = sl
+			s.slots.set(name, sl)
 		}
 	}
 	return added, kept, star
@@ -296,16 +265,16 @@ func (s *sub) phaseFlag() flags {
 
 // dropUnmarked drops the names that the last request did not repeat.
 func (m *machine) dropUnmarked(s *sub, star bool) {
-	for name, sl := range s.slots {
+	for sl := range s.slots.all() {
 		if !sl.is(named) || sl.is(phase) == s.phase {
 			continue
 		}
 		m.unname(s)
 		if star {
 			sl.flags &^= named
-			s.slots[name] = sl
+			s.slots.set(sl.name, sl)
 		} else {
-			s.drop(name)
+			s.drop(sl.name)
 		}
 	}
 	if s.full {
@@ -315,7 +284,7 @@ func (m *machine) dropUnmarked(s *sub, star bool) {
 
 // welcome starts a wildcard of the state-of-the-world protocol. What a reconnecting client reports is not relied on:
 // its version is that of the last response it took whole, and it may have taken parts of a later one that it refused.
-func (m *machine) welcome(v *view, s *sub) {
+func (m *machine) welcome(s *sub) {
 	s.owes = true
-	v.each(s.typ, func(name string) { m.offer(v, s, name, 0) })
+	s.stack.each(func(e *entry) { m.offer(s, e, 0) })
 }

@@ -4,15 +4,48 @@ import "strings"
 
 // view is what one proxy sees at one turn. It is valid only while the library's lock is held.
 type view struct {
-	turn uint64
-	at   *attached
+	turn  uint64
+	at    *attached
+	names *catalog
 }
 
+// enter returns the entry of a name that a client uses.
+func (v *view) enter(name string) *entry {
+	if e := v.names.find(name); e != nil {
+		return e
+	}
+	return v.names.enter(strings.Clone(name)) // it is part of a request
+}
+
+// enterAll returns the entries of the names in a request, and tells whether the wildcard is one of them.
+func (v *view) enterAll(names []string) (entries []*entry, star bool) {
+	if len(names) == 0 {
+		return nil, false
+	}
+	entries = v.names.entries(names)
+	kept := entries[:0]
+	for i, e := range entries {
+		switch {
+		case names[i] == wildcardName:
+			star = true
+		case e == nil:
+			kept = append(kept, v.enter(names[i]))
+		default:
+			kept = append(kept, e)
+		}
+	}
+	return kept, star
+}
+
+// stack is the shelves of one type that a proxy sees, lowest first.
+type stack []*shelf
+
+func (v *view) stack(typ string) stack { return v.at.stacks[typ] }
+
 // resolve returns the resource of a name, or nil: the highest shelf that has a row for it decides.
-func (v *view) resolve(typ, name string) *Resource {
-	stack := v.at.stacks[typ]
-	for i := len(stack) - 1; i >= 0; i-- {
-		if r := stack[i].rows[name]; r != nil && !r.dead() {
+func (k stack) resolve(e *entry) *Resource {
+	for i := len(k) - 1; i >= 0; i-- {
+		if r := k[i].row(e); r != nil && !r.dead() {
 			return r.res
 		}
 	}
@@ -20,9 +53,9 @@ func (v *view) resolve(typ, name string) *Resource {
 }
 
 // changed returns the last turn in which a name changed on any of its shelves, as far as that is still known.
-func (v *view) changed(typ, name string) (turn uint64) {
-	for _, s := range v.at.stacks[typ] {
-		if r := s.rows[name]; r != nil {
+func (k stack) changed(e *entry) (turn uint64) {
+	for _, s := range k {
+		if r := s.row(e); r != nil {
 			turn = max(turn, r.turn)
 		}
 	}
@@ -31,8 +64,8 @@ func (v *view) changed(typ, name string) (turn uint64) {
 
 // each calls fn with every name that a shelf of the stack holds, shelf by shelf, in the order of last change. A name
 // that several shelves hold comes several times.
-func (v *view) each(typ string, fn func(name string)) {
-	for _, s := range v.at.stacks[typ] {
+func (k stack) each(fn func(e *entry)) {
+	for _, s := range k {
 		for r := s.oldest; r != nil; r = r.newer {
 			if r.res != nil {
 				fn(r.name)
@@ -41,18 +74,10 @@ func (v *view) each(typ string, fn func(name string)) {
 	}
 }
 
-// size is about the number of names of a type.
-func (v *view) size(typ string) (n int) {
-	for _, s := range v.at.stacks[typ] {
-		n += s.live
-	}
-	return n
-}
-
 // since calls fn with the names that changed after the cursor, and the turn in which each did. It returns false, and
 // may not have called fn, if the changes since then are no longer known.
-func (v *view) since(typ string, cursor uint64, fn func(name string, turn uint64)) bool {
-	for _, s := range v.at.stacks[typ] {
+func (k stack) since(cursor uint64, fn func(e *entry, turn uint64)) bool {
+	for _, s := range k {
 		if s.floor > cursor {
 			return false
 		}
@@ -71,11 +96,13 @@ func (v *view) since(typ string, cursor uint64, fn func(name string, turn uint64
 	return true
 }
 
-// members calls fn with every name of a type that begins with the prefix; see each.
-func (v *view) members(typ, prefix string, fn func(name string)) {
-	v.each(typ, func(name string) {
-		if strings.HasPrefix(name, prefix) {
-			fn(name)
+// members calls fn with every virtual host of a route configuration; see each.
+func (k stack) members(of *entry, fn func(e *entry)) {
+	for _, s := range k {
+		for _, r := range s.members[of] {
+			if r.res != nil {
+				fn(r.name)
+			}
 		}
-	})
+	}
 }

@@ -1,0 +1,89 @@
+package xds
+
+import "iter"
+
+const (
+	pageBits = 5
+	pageSize = 1 << pageBits
+)
+
+// paged is an array by small numbers, of which only the pages exist that were written to.
+type paged[T any] struct{ pages []*[pageSize]T }
+
+// at returns the place of a number, or nil if its page was never written to.
+func (p *paged[T]) at(id uint32) *T {
+	page := int(id >> pageBits)
+	if page >= len(p.pages) || p.pages[page] == nil {
+		return nil
+	}
+	return &p.pages[page][id%pageSize]
+}
+
+// make returns the place of a number.
+func (p *paged[T]) make(id uint32) *T {
+	page := int(id >> pageBits)
+	for page >= len(p.pages) {
+		p.pages = append(p.pages, nil)
+	}
+	if p.pages[page] == nil {
+		p.pages[page] = new([pageSize]T)
+	}
+	return &p.pages[page][id%pageSize]
+}
+
+// each yields the places of all pages, by number.
+func (p *paged[T]) each() iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for _, page := range p.pages {
+			if page == nil {
+				continue
+			}
+			for i := range page {
+				if !yield(&page[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// slots is what a stream knows of the names of one type.
+type slots struct{ paged[slot] }
+
+// get returns the slot of a name, which is empty if the stream knows nothing of it.
+func (s *slots) get(e *entry) slot {
+	if at := s.at(e.id); at != nil {
+		return *at
+	}
+	return slot{}
+}
+
+// known tells whether the stream knows anything of a name.
+func (s *slots) known(e *entry) bool {
+	at := s.at(e.id)
+	return at != nil && at.name != nil
+}
+
+// set replaces the slot of a name.
+func (s *slots) set(e *entry, sl slot) {
+	sl.name = e
+	*s.make(e.id) = sl
+}
+
+// drop empties the slot of a name.
+func (s *slots) drop(e *entry) {
+	if at := s.at(e.id); at != nil {
+		*at = slot{}
+	}
+}
+
+// all yields the slots that are not empty, by number; they may be replaced and dropped meanwhile.
+func (s *slots) all() iter.Seq[slot] {
+	return func(yield func(slot) bool) {
+		for at := range s.each() {
+			if at.name != nil && !yield(*at) {
+				return
+			}
+		}
+	}
+}
