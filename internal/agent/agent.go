@@ -38,6 +38,7 @@ type agent struct {
 	mu       sync.Mutex // guards the rest
 	failed   time.Time  // when health was failed first
 	now      Options    // what the serving Envoy was made from
+	restore  func()     // of a setting of the system; nil: none was changed
 }
 
 // Run starts Envoy with a validated bootstrap and stays with it: it replaces it when what it is made from changes, starts it again when it crashes, and stops it when asked.
@@ -121,6 +122,7 @@ func (a *agent) run(ctx context.Context, signals <-chan os.Signal) error {
 	err := beside(ctx, a.log, a.parts(), func(ctx context.Context) error { return a.envoys.Run(ctx, a.first) })
 	stop()
 	<-done
+	a.unmigrate()
 	if a.status != nil {
 		a.status.Close() // where it never came to run
 	}
@@ -224,7 +226,10 @@ func (a *agent) renewed() (Options, error) {
 	if o, err = o.settled(); err != nil {
 		return o, err
 	}
-	return o, o.unlike(a.o)
+	if err := o.unlike(a.o); err != nil {
+		return o, err
+	}
+	return a.safely(o), nil
 }
 
 // watch restarts Envoy when what it is made from has changed.

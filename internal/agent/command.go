@@ -22,7 +22,7 @@ func NewCommand(stdout, stderr io.Writer) *cobra.Command {
 		SilenceErrors: true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage("unknown command %q; there is `pilot-agent proxy`", args[0])
+				return usage("unknown command %q; there are proxy, request and wait", args[0])
 			}
 			return nil
 		},
@@ -31,7 +31,7 @@ func NewCommand(stdout, stderr io.Writer) *cobra.Command {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &UsageError{err} })
-	root.AddCommand(proxyCommand(stdout, stderr))
+	root.AddCommand(proxyCommand(stdout, stderr), waitCommand(), requestCommand())
 	return root
 }
 

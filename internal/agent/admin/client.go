@@ -26,6 +26,13 @@ func New(address string) *Client {
 	return &Client{base: "http://" + address, http: &http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true}}}
 }
 
+// Patient is New for questions whose answer may take as long as a drain.
+func Patient(address string) *Client {
+	c := New(address)
+	c.http.Timeout = 0
+	return c
+}
+
 // StatusError is an answer other than 200.
 type StatusError struct {
 	Path   string
@@ -34,7 +41,7 @@ type StatusError struct {
 }
 
 func (e *StatusError) Error() string {
-	return fmt.Sprintf("envoy's administration answers %s with %d: %.200s", e.Path, e.Status, strings.TrimSpace(e.Body))
+	return fmt.Sprintf("%s is answered with %d: %.500s", e.Path, e.Status, strings.TrimSpace(e.Body))
 }
 
 // Live is the state of an Envoy that serves; the others are those of envoy.admin.v3.ServerInfo.State.

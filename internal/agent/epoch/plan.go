@@ -103,7 +103,7 @@ func quiet(args []string) []string {
 func hotRestartVersion(ctx context.Context, binary string) string {
 	cmd := exec.CommandContext(ctx, binary, "--hot-restart-version")
 	cmd.WaitDelay = time.Second
-	out, err := cmd.Output()
+	out, err := cmd.CombinedOutput() // Envoy says it on its standard error
 	version := strings.TrimSpace(string(out))
 	if err != nil || version == "" || strings.Trim(version, "0123456789.") != "" {
 		return ""

@@ -19,7 +19,7 @@ func (s *Supervisor) restart(ctx context.Context, plan Plan, why string) error {
 	if err != nil {
 		log.Error("the hot restart failed, the old epoch serves on", "epoch", s.serving.epoch, "error", err)
 		if s.deaf {
-			s.regainVoice(ctx)
+			s.retry = time.After(0)
 		}
 	}
 	return err

@@ -1,0 +1,201 @@
+package agent
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"fairway/test/envoy/live"
+)
+
+// inbound is the rules of a workload whose proxy takes HTTP at port 8080 and lines at port 9000, for an application at other ports.
+func inbound(name string, app application) string {
+	return `---
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: ` + name + `, namespace: default}
+spec:
+  workloadSelector: {labels: {app: ` + name + `}}
+  ingress:
+  - {port: {number: 8080, name: http, protocol: HTTP}, bind: <` + name + `>, captureMode: NONE, defaultEndpoint: "127.0.0.1:` + strconv.Itoa(app.http) + `"}
+  - {port: {number: 9000, name: tcp, protocol: TCP}, bind: <` + name + `>, captureMode: NONE, defaultEndpoint: "127.0.0.1:` + strconv.Itoa(app.tcp) + `"}
+  egress:
+  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <` + name + `-egress>, captureMode: NONE, hosts: ["~/*"]}
+`
+}
+
+// ports is the ServiceEntry of a service that such workloads make up; endpoints are their names.
+func ports(service string, endpoints ...string) string {
+	text := `---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ` + service + `, namespace: default}
+spec:
+  hosts: [` + service + `.test]
+  addresses: [<` + service + `-vip>]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports:
+  - {number: 8000, name: http, protocol: HTTP, targetPort: 8080}
+  - {number: 9000, name: tcp, protocol: TCP}
+  endpoints:
+`
+	for _, e := range endpoints {
+		text += "  - {address: <" + e + ">}\n"
+	}
+	return text
+}
+
+// quick makes the parents of hot restarts go soon: drain 1 s, shutdown 2 s.
+var quick = []string{"--drainDuration", "1s", "--parentShutdownDuration", "2s"}
+
+// TestHotRestarts: twenty times Envoy is replaced, for every reason that there is, and no request notices.
+func TestHotRestarts(t *testing.T) {
+	m := live.Start(t, live.Options{})
+	app := startApplication(t)
+	m.Set(t, inbound("web", app)+ports("web", "web"))
+	s := with(t, m, "web", append(quick, "--concurrency", "-1")...)
+	s.dir = t.TempDir()
+	original := s.envoy
+	s.envoy = filepath.Join(s.dir, "envoy")
+	link(t, original, s.envoy)
+	p := launch(t, s)
+	p.ready(t)
+	m.Settle(t)
+	load := gather(t, m.Addr("web", 8080), "web.test", m.Addr("web", 9000))
+
+	reasons := []struct {
+		name string
+		do   func(i int)
+	}{
+		{"POST /hot-restart", func(int) { p.wantOK(t, "/hot-restart") }},
+		{"SIGHUP", func(int) { p.signal(syscall.SIGHUP) }},
+		{"labels changed", func(i int) { p.write(t, "etc/istio/pod/labels", fmt.Sprintf("app=\"web\"\nround=\"%d\"\n", i)) }},
+		{"concurrency changed", func(i int) {
+			p.write(t, "etc/istio/pod/annotations", fmt.Sprintf("proxy.istio.io/config=\"{concurrency: %d}\"\n", 1+i/5%2))
+		}},
+		{"binary replaced", func(int) { link(t, original, s.envoy) }},
+	}
+	const rounds = 20
+	for i := range rounds {
+		r := reasons[i%len(reasons)]
+		before := p.facts(t).Envoys
+		r.do(i)
+		after := p.await(t, "after: "+r.name, func(f facts) bool { return f.Envoys.Handovers == i+1 && f.Ready }).Envoys
+		if after.Serving.Epoch != before.Serving.Epoch+1 || after.Serving.BaseID != before.Serving.BaseID {
+			t.Errorf("%s: epoch %+v after %+v", r.name, after.Serving, before.Serving)
+		}
+		load.more(t, 200)
+	}
+	f := p.await(t, "the last parent gone", func(f facts) bool { return f.Envoys.Draining == nil })
+	load.stop(t)
+	if e := f.Envoys; e.Starts != rounds+1 || e.Failed != 0 || e.Crashes != 0 {
+		t.Errorf("%+v", e)
+	}
+	wantContains(t, "metrics", p.metrics(t), fmt.Sprintf("istio_agent_envoy_hot_restarts_total %d", rounds), "envoy_server_live")
+	p.signal(syscall.SIGTERM)
+	if code := p.exit(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if left := leftovers(f.Envoys.Serving.BaseID); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if files, _ := filepath.Glob(filepath.Join(p.dir, "etc/istio/proxy/*")); len(files) > 0 {
+		t.Errorf("left behind: %v", files)
+	}
+}
+
+// link puts a copy of a program at a path, in one step, as installers do.
+func link(t *testing.T, program, path string) {
+	t.Helper()
+	content, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path+".new", content, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAFailedEpoch: what does not start beside the old Envoy leaves that one serving, and the next restart is a hot one again, with the same base id.
+func TestAFailedEpoch(t *testing.T) {
+	m := live.Start(t, live.Options{})
+	app := startApplication(t)
+	m.Set(t, inbound("web", app)+ports("web", "web"))
+	s := with(t, m, "web", append(quick, "--restartTimeout", "2s")...)
+	s.dir = t.TempDir()
+	override := filepath.Join(s.dir, "override")
+	s.env = []string{"ISTIO_BOOTSTRAP_OVERRIDE=" + override}
+	if err := os.WriteFile(override, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := launch(t, s)
+	p.ready(t)
+	m.Settle(t)
+	load := gather(t, m.Addr("web", 8080), "web.test", m.Addr("web", 9000))
+	first := p.facts(t).Envoys.Serving
+	annotate := func(config string) {
+		p.write(t, "etc/istio/pod/annotations", fmt.Sprintf("proxy.istio.io/config=%q\n", config))
+	}
+	serves := func(what string, is func(facts) bool) {
+		t.Helper()
+		p.await(t, what, func(f facts) bool {
+			return is(f) && f.Ready && f.Envoys.Administration && f.Envoys.Draining == nil && f.Envoys.Serving.BaseID == first.BaseID
+		})
+		load.more(t, 100)
+	}
+	posts := func(want string) {
+		t.Helper()
+		code, body, err := p.call(http.MethodPost, "/hot-restart")
+		if err != nil || code != http.StatusInternalServerError {
+			t.Errorf("%d %q %v", code, body, err)
+		}
+		wantContains(t, "the answer", body, want)
+	}
+
+	// A bootstrap that Envoy refuses is never started with.
+	p.write(t, "override", "no_such_field: 1\n")
+	posts("refuses its bootstrap")
+	serves("as before", func(f facts) bool { return f.Envoys.Starts == 1 && f.Envoys.Failed == 0 })
+	p.write(t, "override", "")
+
+	// One that only a started Envoy refuses (its validation does not read this): the epoch ends at once.
+	annotate(`{proxyStatsMatcher: {inclusionRegexps: ["("]}}`)
+	posts("before it served")
+	serves("the first epoch", func(f facts) bool { return f.Envoys.Serving.Pid == first.Pid && f.Envoys.Failed > 0 })
+	annotate(`{runtimeValues: {again: "1"}}`)
+	serves("the next epoch", func(f facts) bool { return f.Envoys.Serving.Epoch == 1 })
+
+	// An epoch that waits for a control plane that is away is killed; its parent has no administration any more, so the agent tries again until one serves.
+	second := p.facts(t).Envoys.Serving
+	m.Plane.Stop(t)
+	posts("does not serve after 2s")
+	p.await(t, "the second epoch", func(f facts) bool { return f.Envoys.Serving.Pid == second.Pid && f.Ready })
+	load.more(t, 100)
+	m.Plane.Start(t)
+	serves("an epoch after it", func(f facts) bool { return f.Envoys.Serving.Epoch == 2 })
+	load.stop(t)
+}
+
+// TestConcurrencyGoesUpAndDown: fewer worker threads mean fewer listening sockets, and what waits in a socket that is closed must not be lost.
+func TestConcurrencyGoesUpAndDown(t *testing.T) {
+	m := live.Start(t, live.Options{})
+	app := startApplication(t)
+	m.Set(t, inbound("web", app)+ports("web", "web"))
+	p := launch(t, with(t, m, "web", append(quick, "--concurrency", "-1")...))
+	p.ready(t)
+	m.Settle(t)
+	load := gather(t, m.Addr("web", 8080), "web.test", m.Addr("web", 9000))
+	for i := range 8 {
+		p.write(t, "etc/istio/pod/annotations", fmt.Sprintf("proxy.istio.io/config=\"{concurrency: %d}\"\n", 1+3*(i%2)))
+		p.await(t, "another concurrency", func(f facts) bool { return f.Envoys.Handovers == i+1 && f.Envoys.Draining == nil && f.Ready })
+	}
+	load.stop(t)
+}
