@@ -97,10 +97,10 @@ func (m *Mesh) serve(t testing.TB, name, address string, config *tls.Config) *Ba
 	go func() {
 		defer close(done)
 		if config != nil {
-			server.ServeTLS(listener, "", "")
+			_ = server.ServeTLS(listener, "", "")
 			return
 		}
-		server.Serve(listener)
+		_ = server.Serve(listener)
 	}()
 	t.Cleanup(func() { server.Close(); <-done })
 	return b
@@ -131,10 +131,10 @@ func (b *Backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 		return
 	}
-	fmt.Sscanf(do, "status=%d", &status)
+	_, _ = fmt.Sscanf(do, "status=%d", &status)
 	w.Header().Set("content-type", "application/json")
 	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(echo)
+	_ = json.NewEncoder(w).Encode(echo)
 }
 
 func (b *Backend) note(e Echo) {

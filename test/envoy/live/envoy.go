@@ -127,11 +127,11 @@ func (e *Envoy) start(t testing.TB, binary, file string) {
 
 // Stop ends the process and waits for it.
 func (e *Envoy) Stop() {
-	e.command.Process.Signal(syscall.SIGTERM)
+	_ = e.command.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-e.exited:
 	case <-time.After(5 * time.Second):
-		e.command.Process.Kill()
+		_ = e.command.Process.Kill()
 		<-e.exited
 	}
 }

@@ -50,7 +50,7 @@ func (m *Mesh) greet(t testing.TB, name string, listener net.Listener) {
 			go func() {
 				defer conn.Close()
 				if _, err := fmt.Fprintln(conn, name); err == nil {
-					io.Copy(conn, conn)
+					_, _ = io.Copy(conn, conn)
 				}
 			}()
 		}
@@ -88,7 +88,7 @@ func DialTLS(t testing.TB, address string, config *tls.Config) (string, error) {
 func converse(t testing.TB, conn net.Conn) string {
 	t.Helper()
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(Bound))
+	_ = conn.SetDeadline(time.Now().Add(Bound))
 	in := bufio.NewReader(conn)
 	name, err := in.ReadString('\n')
 	if err != nil {

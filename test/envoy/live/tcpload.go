@@ -50,7 +50,7 @@ func (d *dialer) dial(ctx context.Context) error {
 		return err
 	}
 	d.conn, d.in = conn, bufio.NewReader(conn)
-	conn.SetDeadline(time.Now().Add(Bound))
+	_ = conn.SetDeadline(time.Now().Add(Bound))
 	name, err := d.in.ReadString('\n')
 	if err != nil {
 		d.close()
@@ -63,7 +63,7 @@ func (d *dialer) dial(ctx context.Context) error {
 func (d *dialer) exchange() error {
 	d.lines++
 	line := fmt.Sprintf("line %d\n", d.lines)
-	d.conn.SetDeadline(time.Now().Add(Bound))
+	_ = d.conn.SetDeadline(time.Now().Add(Bound))
 	if _, err := io.WriteString(d.conn, line); err != nil {
 		return err
 	}
