@@ -30,6 +30,9 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
+// The part of a life that is left when a certificate is replaced, and by how much that differs at random.
+const defaultGrace, defaultJitter = 0.5, 0.1
+
 // systemRoots in place of a file of roots stands for the machine's own.
 const systemRoots = "SYSTEM"
 
@@ -42,7 +45,7 @@ const (
 
 func (a *Authority) setDefaults() {
 	if a.Grace == 0 && a.Jitter == 0 {
-		a.Grace, a.Jitter = 0.5, 0.1
+		a.Grace, a.Jitter = defaultGrace, defaultJitter
 	}
 	if a.Timeout == 0 {
 		a.Timeout = 10 * time.Second
@@ -176,6 +179,19 @@ func (s *Secrets) authorityRoots() (*x509.CertPool, error) {
 		return nil, fmt.Errorf("roots to know the certificate authority by: %w; mount them there or name another file with CA_ROOT_CA", failed)
 	}
 	return pool, nil
+}
+
+// controlPlaneRoots are the same for others of the agent; where certificates come from elsewhere, what came with them.
+func (s *Secrets) controlPlaneRoots() (*x509.CertPool, error) {
+	if s.opts.Authority != nil {
+		return s.authorityRoots()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.trust == nil {
+		return nil, errors.New("nothing is known yet to know the control plane by: no certificate has come")
+	}
+	return s.trust.pool(), nil
 }
 
 // joinPrefix begins one-time tokens, which are used up by the first certificate.

@@ -1,0 +1,98 @@
+package secrets
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+)
+
+// DialOptions let others of the agent connect to a control plane's secure address as this workload: TLS with what there is to show and to believe at the
+// time of each connection. address is host:port; serverName is in the control plane's certificate, empty for what the address says. Until there is
+// something to show, connections are refused by the control plane and gRPC tries again.
+func (s *Secrets) DialOptions(address, serverName string) []grpc.DialOption {
+	if serverName == "" {
+		serverName = serverNameOf(s.opts.Authority, address)
+	}
+	return []grpc.DialOption{
+		grpc.WithTransportCredentials(&asWorkload{s, address, serverName}),
+		grpc.WithPerRPCCredentials(tokenOf{s}),
+	}
+}
+
+func serverNameOf(a *Authority, address string) string {
+	if a != nil && a.ServerName != "" && address == a.Address {
+		return a.ServerName
+	}
+	return serverName(address)
+}
+
+// asWorkload makes each handshake with what there is at its time.
+type asWorkload struct {
+	secrets       *Secrets
+	address, name string
+}
+
+// ClientHandshake is gRPC's.
+func (c *asWorkload) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	roots, err := c.secrets.controlPlaneRoots()
+	if err != nil {
+		return nil, nil, err
+	}
+	check := &handshake{roots: roots, name: c.name, now: c.secrets.opts.Now, address: c.address, file: "the files of this agent"}
+	if a := c.secrets.opts.Authority; a != nil {
+		check.file = a.Roots
+	}
+	var show *tls.Certificate
+	if token := c.secrets.platformToken(); token == "" {
+		show = c.secrets.ownCertificate()
+	}
+	return credentials.NewTLS(check.config(show)).ClientHandshake(ctx, authority, conn)
+}
+
+// ServerHandshake is never asked of a client.
+func (c *asWorkload) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, net.ErrClosed
+}
+
+// Info is gRPC's.
+func (c *asWorkload) Info() credentials.ProtocolInfo {
+	return credentials.ProtocolInfo{SecurityProtocol: "tls", ServerName: c.name}
+}
+
+// Clone is gRPC's.
+func (c *asWorkload) Clone() credentials.TransportCredentials { out := *c; return &out }
+
+// OverrideServerName is gRPC's.
+func (c *asWorkload) OverrideServerName(name string) error { c.name = name; return nil }
+
+// tokenOf shows the platform's token with each stream, as it is then.
+type tokenOf struct{ secrets *Secrets }
+
+// GetRequestMetadata is gRPC's.
+func (t tokenOf) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	token := t.secrets.platformToken()
+	if token == "" {
+		return nil, nil
+	}
+	return map[string]string{"authorization": "Bearer " + token}, nil
+}
+
+// RequireTransportSecurity is gRPC's: a token is never sent in plaintext.
+func (tokenOf) RequireTransportSecurity() bool { return true }
+
+// platformToken is the token that stands for this workload as long as it is there; empty where certificates do.
+func (s *Secrets) platformToken() string {
+	a := s.opts.Authority
+	if a == nil || a.CertDir != "" {
+		return ""
+	}
+	token, err := readToken(a.Token)
+	if err != nil || strings.HasPrefix(token, joinPrefix) {
+		return ""
+	}
+	return token
+}
