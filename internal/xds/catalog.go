@@ -42,13 +42,13 @@ func (c *catalog) find(text string) *entry {
 	return c.known[text].entry.Value()
 }
 
-// entries finds many names at once; those without an entry are nil.
-func (c *catalog) entries(texts []string) []*entry {
+// entries finds n names at once; those without an entry are nil.
+func (c *catalog) entries(n int, text func(i int) string) []*entry {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	out := make([]*entry, len(texts))
-	for i, text := range texts {
-		out[i] = c.known[text].entry.Value()
+	out := make([]*entry, n)
+	for i := range out {
+		out[i] = c.known[text(i)].entry.Value()
 	}
 	return out
 }

@@ -2,7 +2,6 @@ package xds
 
 import (
 	"hash/fnv"
-	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/mem"
@@ -153,8 +152,18 @@ func parseVersion(s string) (uint64, bool) {
 	if len(s) != versionLen {
 		return 0, false
 	}
-	v, err := strconv.ParseUint(s, 16, 64)
-	return v, err == nil
+	var v uint64
+	for i := range versionLen {
+		switch c := s[i]; {
+		case '0' <= c && c <= '9':
+			v = v<<4 | uint64(c-'0')
+		case 'a' <= c && c <= 'f':
+			v = v<<4 | uint64(c-'a'+10)
+		default:
+			return 0, false
+		}
+	}
+	return v, true
 }
 
 // mixVersion hashes a name and its version to one number.

@@ -62,8 +62,12 @@ func (m *machine) unname(s *sub) {
 
 // recall takes over what a reconnecting client says it holds.
 func (m *machine) recall(v *view, s *sub, held []known) {
-	for _, k := range held {
-		name := v.enter(k.name)
+	names := v.names.entries(len(held), func(i int) string { return held[i].name })
+	for i, k := range held {
+		name := names[i]
+		if name == nil {
+			name = v.enter(k.name)
+		}
 		sl := s.slots.get(name)
 		if sl.name == nil && !s.wildcard {
 			continue

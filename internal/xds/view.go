@@ -22,7 +22,7 @@ func (v *view) enterAll(names []string) (entries []*entry, star bool) {
 	if len(names) == 0 {
 		return nil, false
 	}
-	entries = v.names.entries(names)
+	entries = v.names.entries(len(names), func(i int) string { return names[i] })
 	kept := entries[:0]
 	for i, e := range entries {
 		switch {
