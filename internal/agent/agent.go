@@ -15,6 +15,7 @@ import (
 	"fairway/internal/agent/admin"
 	"fairway/internal/agent/drain"
 	"fairway/internal/agent/epoch"
+	"fairway/internal/agent/secrets"
 	"fairway/internal/agent/status"
 	"fairway/internal/agent/watch"
 	"fairway/internal/envoy/bootstrap"
@@ -22,15 +23,16 @@ import (
 
 // agent is one run.
 type agent struct {
-	o      Options // as it started
-	log    *slog.Logger
-	first  epoch.Plan
-	at     bootstrap.HostPort // Envoy's administration
-	admin  *admin.Client      // nil: the bootstrap has none
-	envoys *epoch.Supervisor
-	ready  *status.Readiness
-	status *status.Server // nil: no port was asked for
-	notify string         // systemd's socket
+	o       Options // as it started
+	log     *slog.Logger
+	first   epoch.Plan
+	at      bootstrap.HostPort // Envoy's administration
+	admin   *admin.Client      // nil: the bootstrap has none
+	envoys  *epoch.Supervisor
+	ready   *status.Readiness
+	status  *status.Server   // nil: no port was asked for
+	secrets *secrets.Secrets // nil: the workload has no identity
+	notify  string           // systemd's socket
 
 	quit chan struct{} // holds a token when somebody asked for a graceful stop
 
@@ -69,6 +71,9 @@ func newAgent(o Options) (*agent, error) {
 	}
 	a.envoys = epoch.New(a.epochOptions())
 	a.ready = &status.Readiness{Epochs: a.envoys.State, Admin: a.admin, Draining: a.draining.Load, Dynamic: o.CustomConfig == ""}
+	if a.secrets, err = newSecrets(o); err != nil {
+		return nil, err
+	}
 	if err := portsFree(o.Bootstrap); err != nil && o.CustomConfig == "" {
 		return nil, err
 	}
@@ -100,7 +105,7 @@ func (a *agent) listen() error {
 		return usage("ISTIO_PROMETHEUS_ANNOTATIONS: %w", err)
 	}
 	a.status, err = status.Listen(s.Listen, status.Actions{
-		Reasons: a.ready.Reasons, Drain: a.drainOnRequest, Quit: a.askToQuit, Describe: a.describe, Metrics: metrics, Probes: probes,
+		Reasons: a.reasons, Drain: a.drainOnRequest, Quit: a.askToQuit, Describe: a.describe, Metrics: metrics, Probes: probes,
 		Restart:   func(ctx context.Context) error { return a.restart(ctx, "asked for at the status port", true) },
 		Bootstrap: func() []byte { return a.envoys.Plan().Bootstrap },
 	}, a.log)
@@ -226,6 +231,7 @@ func (a *agent) renewed() (Options, error) {
 	if o, err = o.settled(); err != nil {
 		return o, err
 	}
+	o.Secrets, o.Bootstrap.SecretsSocket = a.o.Secrets, a.o.Bootstrap.SecretsSocket // what serves them stays as long as the agent
 	if err := o.unlike(a.o); err != nil {
 		return o, err
 	}

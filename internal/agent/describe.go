@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fairway/internal/agent/epoch"
+	"fairway/internal/agent/secrets"
 )
 
 // description is /debug/agent.
@@ -23,7 +24,8 @@ type description struct {
 		Drain, ParentShutdown string
 		Concurrency           int
 	}
-	Watched []string
+	Watched      []string
+	Certificates []secrets.Certificate `json:",omitempty"`
 }
 
 func (a *agent) describe() any {
@@ -33,8 +35,11 @@ func (a *agent) describe() any {
 	now := a.now
 	a.mu.Unlock()
 	d := description{
-		Node: now.Bootstrap.Node.ID(), Discovery: now.Bootstrap.Discovery.String(), Admin: a.at.String(), Reasons: a.ready.Reasons(ctx),
+		Node: now.Bootstrap.Node.ID(), Discovery: now.Bootstrap.Discovery.String(), Admin: a.at.String(), Reasons: a.reasons(ctx),
 		Draining: a.draining.Load(), Envoys: a.envoys.State(), Watched: a.watched(),
+	}
+	if a.secrets != nil {
+		d.Certificates = a.secrets.Status()
 	}
 	d.Ready = len(d.Reasons) == 0
 	d.Restarts.Hot, d.Restarts.Concurrency = now.Restarts.Hot, now.Concurrency
@@ -47,7 +52,7 @@ func (a *agent) tellSystemd(ctx context.Context, up func()) error {
 	up()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for len(a.ready.Reasons(ctx)) > 0 {
+	for len(a.reasons(ctx)) > 0 {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

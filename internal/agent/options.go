@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fairway/internal/agent/epoch"
+	"fairway/internal/agent/secrets"
 	"fairway/internal/envoy/bootstrap"
 )
 
@@ -30,6 +31,8 @@ type Options struct {
 	Restarts Restarts
 	Shutdown Shutdown
 	Status   Status
+	// Secrets says where the workload's certificate comes from; Bootstrap.SecretsSocket is its socket then. Its log is the agent's. Nil: there is none.
+	Secrets *secrets.Options
 
 	// Renew gives these options as they would be now, for a restart. Nil: they stay.
 	Renew func() (Options, error)
@@ -112,7 +115,7 @@ func (o Options) settled() (Options, error) {
 	}
 	if o.Restarts.Longest > 0 {
 		o.Restarts.Drain = max(o.Restarts.Drain, o.Restarts.Longest+time.Second)
-	}
+	} // package epoch sees to it that a parent stays longer than it drains
 	path, err := exec.LookPath(o.Envoy)
 	if err != nil {
 		return o, usage("no Envoy to run: %w; name its binary with --envoy", err)

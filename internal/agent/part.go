@@ -15,7 +15,11 @@ type part struct {
 
 // parts are this agent's, in the order in which they start. What Envoy connects to (relay, secrets, names) belongs before what only looks at it.
 func (a *agent) parts() []part {
-	parts := []part{{"watch", a.watch}}
+	var parts []part
+	if a.secrets != nil {
+		parts = append(parts, part{"secrets", a.secrets.Run})
+	}
+	parts = append(parts, part{"watch", a.watch})
 	if a.status != nil {
 		parts = append(parts, part{"status", func(ctx context.Context, up func()) error { up(); return a.status.Run(ctx) }})
 	}

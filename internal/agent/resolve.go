@@ -65,7 +65,11 @@ func Resolve(f Flags, env Environment) (Options, error) {
 	if o.Bootstrap, err = resolveBootstrap(f, env, config, node); err != nil {
 		return o, err
 	}
+	addPorts(o.Bootstrap, o.Shutdown)
 	o.Status = resolveStatus(env, o.Bootstrap)
+	if err := resolveSecrets(env, &o); err != nil {
+		return o, err
+	}
 	o.Watched = watched(f, env)
 	return o, nil
 }
@@ -153,7 +157,9 @@ func resolveMetadata(env Environment, config *meshconfig.ProxyConfig, n bootstra
 	setDefault(meta, "SERVICE_ACCOUNT", env.Vars["SERVICE_ACCOUNT"])
 	setDefault(meta, "NODE_NAME", env.Vars["HOST_NAME"])
 	setDefault(meta, "MESH_ID", config.GetMeshId())
-	setDefault(meta, "WORKLOAD_NAME", label(meta, "app"))
+	setDefault(meta, "WORKLOAD_NAME", firstOf(label(meta, "service.istio.io/workload-name"), label(meta, "app")))
+	setDefault(meta, "NETWORK", label(meta, "topology.istio.io/network"))
+	setDefault(meta, "PROV_CERT", env.Vars["PROV_CERT"])
 	if n.Type == mesh.Sidecar {
 		setDefault(meta, "INTERCEPTION_MODE", config.GetInterceptionMode().String())
 		if err := checkInterception(text(meta, "INTERCEPTION_MODE")); err != nil {
@@ -161,6 +167,21 @@ func resolveMetadata(env Environment, config *meshconfig.ProxyConfig, n bootstra
 		}
 	}
 	return meta, nil
+}
+
+// addPorts completes the metadata by what a control plane needs to know of the proxy's own ports, and of whom the proxy believes to be its control plane.
+func addPorts(p bootstrap.Params, s Shutdown) {
+	meta := p.Node.Metadata
+	if p.Ready.Port != 0 {
+		setDefault(meta, "ENVOY_STATUS_PORT", float64(p.Ready.Port))
+	}
+	if p.Prometheus.Port != 0 {
+		setDefault(meta, "ENVOY_PROMETHEUS_PORT", float64(p.Prometheus.Port))
+	}
+	setDefault(meta, "PILOT_SAN", []any{p.Discovery.Host})
+	if s.ExitOnZero != nil {
+		setDefault(meta, "EXIT_ON_ZERO_ACTIVE_CONNECTIONS", strconv.FormatBool(*s.ExitOnZero))
+	}
 }
 
 func checkInterception(mode string) error {
