@@ -58,7 +58,9 @@ func (m *machine) confirm(v *view, s *sub, f *flight, later map[*entry]struct{})
 		delete(s.doubts, it.name)
 		if it.sent == nil {
 			m.release(s, f.turn)
-		} else if _, gone := later[it.name]; !gone {
+		} else if _, gone := later[it.name]; gone {
+			s.remain(it)
+		} else {
 			m.confirmItem(v, s, it)
 		}
 	}
@@ -67,6 +69,18 @@ func (m *machine) confirm(v *view, s *sub, f *flight, later map[*entry]struct{})
 		e.turn = f.since
 	}
 	m.events = append(m.events, e)
+}
+
+// remain notes that the client has a resource which a later response removes, where that did not know of it: it was
+// given up and asked for again while it was on the way.
+func (s *sub) remain(it item) {
+	for _, f := range s.flight {
+		for i := range f.items {
+			if later := &f.items[i]; later.name == it.name && later.sent == nil && later.prev == nil {
+				later.prev = it.sent
+			}
+		}
+	}
 }
 
 // confirmItem notes that the client has a resource.
