@@ -5,6 +5,7 @@ import (
 	"fairway/internal/compile/gateway"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/listener"
+	"fairway/internal/compile/peer"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/route"
 	"fairway/internal/compile/scope"
@@ -53,10 +54,11 @@ func New(opts Options) *Graph {
 	s := table.New(table.Options{Workers: opts.Workers})
 	in := input.Declare(s, input.Options{DomainSuffix: opts.DomainSuffix, RootNamespace: opts.RootNamespace})
 	reg := registry.Declare(in)
-	sc := scope.Declare(in, reg)
+	peers := peer.Declare(in)
+	sc := scope.Declare(in, reg, peers)
 	rt := route.Declare(in, reg, sc)
 	gw := gateway.Declare(s, in, sc, rt)
-	cl := cluster.Declare(in, reg, sc, gw.Clusters)
+	cl := cluster.Declare(in, reg, sc, peers, gw.Clusters)
 	ls := listener.Declare(in, reg, sc, rt)
 	return &Graph{
 		Store: s, In: in, Registry: reg, Scope: sc, Route: rt, Gateway: gw, Cluster: cl, Listener: ls,

@@ -79,7 +79,7 @@ func TestFileProblems(t *testing.T) {
 // Kinds without behaviour are kept, and say so; a registry's rows come and go like objects.
 func TestInputs(t *testing.T) {
 	w := compiletest.New(t)
-	w.Apply("apiVersion: security.istio.io/v1\nkind: PeerAuthentication\nmetadata: {name: default, namespace: shop}\nspec: {mtls: {mode: STRICT}}\n")
+	w.Apply("apiVersion: security.istio.io/v1\nkind: RequestAuthentication\nmetadata: {name: default, namespace: shop}\nspec: {}\n")
 	svc := &mesh.Service{Key: mesh.ServiceKey{Host: "m.example", Namespace: "shop", Registry: "memory"}, Ports: []mesh.Port{{Name: "http", Number: 80, Protocol: mesh.HTTP}}}
 	endpoint := mesh.EndpointKey{Service: svc.Key, ID: "1"}
 	w.In.Apply(source.Batch{Services: []*mesh.Service{svc}, Endpoints: map[mesh.EndpointKey]mesh.Endpoint{endpoint: {Address: "10.0.0.1", Health: mesh.Draining}}})
@@ -103,7 +103,7 @@ func TestSettingsAreReadByField(t *testing.T) {
 	w := meshOf(t, 100)
 	w.Apply("kind: MeshConfig\nspec: {connectTimeout: 3s}\n")
 	w.Settle()
-	w.Apply("kind: MeshConfig\nspec: {connectTimeout: 3s, ingressClass: other, trustDomain: cluster.local}\n")
+	w.Apply("kind: MeshConfig\nspec: {connectTimeout: 3s, ingressClass: other, ingressControllerMode: STRICT}\n")
 	if rows := w.Settle().Recomputed; rows > 3 {
 		t.Errorf("a field that nobody reads made %d rows compute", rows)
 	}

@@ -56,6 +56,7 @@ type Endpoint struct {
 	Weight   uint32 // 0: unset, counts as 1
 	Health   Health
 	Identity string // service account or SPIFFE id; empty: unknown
+	MTLS     bool   // a proxy stands before it that takes mutual TLS, unless a PeerAuthentication disables that
 }
 
 // PortMap says which port an endpoint serves a service port on, in one comparable string: "http=8080,grpc=9090" by port name. Empty: the service's target ports.

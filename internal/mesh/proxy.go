@@ -45,4 +45,5 @@ type Proxy struct {
 	Version        string // metadata ISTIO_VERSION
 	AutoVIP        bool   // metadata DNS_CAPTURE and DNS_AUTO_ALLOCATE: the proxy resolves auto-allocated addresses itself
 	HTTP10         bool   // metadata HTTP10
+	Mutual         bool   // it has an identity, so it can speak mutual TLS: metadata FAIRWAY_IDENTITY is not "none"
 }

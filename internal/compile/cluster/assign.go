@@ -3,7 +3,6 @@ package cluster
 import (
 	"fmt"
 
-	"fairway/internal/compile/registry"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/endpoint"
 	"fairway/internal/mesh"
@@ -11,7 +10,7 @@ import (
 )
 
 // declareAssignments makes the load assignment of every selection that some target has, once for all layers.
-func declareAssignments(name string, targets *table.Table[Key, *Target], reg *registry.Tables) *table.Table[selection, *envoy.Encoded] {
+func declareAssignments(name string, targets *table.Table[Key, *Target], b builder) *table.Table[selection, *envoy.Encoded] {
 	selected := table.Group(targets, name+"/selection", compareSelection, func(k Key, t *Target) []selection {
 		if s, ok := t.selects(k.Cluster); ok {
 			return []selection{s}
@@ -20,24 +19,32 @@ func declareAssignments(name string, targets *table.Table[Key, *Target], reg *re
 	})
 	return table.Derive(selected, name+"/assignments", compareSelection, envoy.Same,
 		func(r *table.Reader, s selection, _ table.Rows[Key, *Target], emit func(selection, *envoy.Encoded)) {
-			load := endpoint.Load{Cluster: s.Cluster.String(), Port: s.Port, Form: endpoint.Numeric, Endpoints: members(r, reg, s)}
+			load := endpoint.Load{Cluster: s.Cluster.String(), Port: s.Port, Form: endpoint.Numeric, Endpoints: b.members(r, s)}
 			emit(s, envoy.Encode(load.Build()))
 		})
 }
 
-// members are the endpoints of a selection. Of a whole service, addresses that its cluster cannot hold are noted.
-func members(r *table.Reader, reg *registry.Tables, s selection) []mesh.Endpoint {
+// members are the endpoints that a selection selects. An address that Envoy would refuse is noted once, for the whole of the service.
+func (b builder) members(r *table.Reader, s selection) []mesh.Endpoint {
 	var out []mesh.Endpoint
-	for _, e := range reg.EndpointsOf(r, &mesh.Service{Key: s.Service}, s.Port) {
-		if !e.Labels.SelectedBy(s.Labels) {
-			continue
-		}
+	b.each(r, s, func(e mesh.Endpoint) {
 		if s.Cluster.Subset == "" && !endpoint.Numeric.Fits(e.Address) {
 			r.Note(badAddress(s, e.Address))
 		}
 		out = append(out, e)
-	}
+	})
 	return out
+}
+
+// each calls fn with the endpoints that a selection selects, each as clients are to reach it.
+func (b builder) each(r *table.Reader, s selection, fn func(mesh.Endpoint)) {
+	for _, e := range b.reg.EndpointsOf(r, &mesh.Service{Key: s.Service}, s.Port) {
+		if !e.Labels.SelectedBy(s.Labels) {
+			continue
+		}
+		e.MTLS = e.MTLS && b.peers.Client(r, s.Service.Namespace, e.Labels, e.On(s.Port))
+		fn(e)
+	}
 }
 
 func badAddress(s selection, address string) mesh.Problem {

@@ -141,10 +141,7 @@ func carriesRequests(p mesh.Protocol) bool { return p.IsHTTP() || p == mesh.Unkn
 
 func (c check) tls(field string, port uint32, t *networking.ClientTLSSettings) {
 	switch t.GetMode() {
-	case networking.ClientTLSSettings_ISTIO_MUTUAL:
-		c.note(mesh.Error, "NotYet", field+".mode", "ISTIO_MUTUAL needs identities that proxies do not get yet: connections are not encrypted", "")
-		return
-	case networking.ClientTLSSettings_DISABLE:
+	case networking.ClientTLSSettings_ISTIO_MUTUAL, networking.ClientTLSSettings_DISABLE:
 		return
 	}
 	if t.GetCredentialName() != "" {

@@ -6,6 +6,7 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 
+	"fairway/internal/compile/peer"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/scope"
 	"fairway/internal/envoy"
@@ -37,38 +38,41 @@ func declareLoads(name string, targets *table.Table[Key, *Target], assignments *
 }
 
 // declareClusters gives every layer the clusters of its targets.
-func declareClusters(name string, targets *table.Table[Key, *Target], defaults *table.Table[mesh.Layer, *cluster.Defaults], reg *registry.Tables) *Published {
+func declareClusters(name string, targets *table.Table[Key, *Target], defaults *defaultsTable, b builder) *Published {
 	return table.Derive(targets, name, mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k Key, t *Target, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			d, ok := table.Get(r, defaults, k.Layer)
-			if !ok {
-				return
+			for v, d := range variants(r, defaults, k.Layer) {
+				enc := encode(b.outbound(r, k, t, *d).Build())
+				if t.Discovery == cluster.Delivered && enc.Err == nil {
+					enc.Load = k.Cluster.String()
+				}
+				if enc.Err != nil && !known(enc.Err) {
+					r.Note(t.refused(k.Cluster, enc.Err))
+				}
+				emit(resource(scope.ClusterShelf(v), k.Cluster.String()), enc)
 			}
-			enc := encode(t.outbound(r, k, *d, reg).Build())
-			if t.Discovery == cluster.Delivered && enc.Err == nil {
-				enc.Load = k.Cluster.String()
-			}
-			if enc.Err != nil && !known(enc.Err) {
-				r.Note(t.refused(k.Cluster, enc.Err))
-			}
-			emit(resource(scope.ClusterShelf(k.Layer), k.Cluster.String()), enc)
 		})
 }
 
-// outbound is the target as the builder takes it.
-func (t *Target) outbound(r *table.Reader, k Key, d cluster.Defaults, reg *registry.Tables) cluster.Outbound {
+// builder has what clusters and load assignments are made from besides their targets.
+type builder struct {
+	reg   *registry.Tables
+	peers *peer.Tables
+}
+
+// outbound is a target as envoy/cluster takes it.
+func (b builder) outbound(r *table.Reader, k Key, t *Target, d cluster.Defaults) cluster.Outbound {
 	o := cluster.Outbound{
 		Key: k.Cluster, Service: t.Service, Port: t.Port, Policy: t.Policy, Rule: t.Rule,
 		Gateway: k.Layer.Kind == mesh.GatewayLayer, Discovery: t.Discovery, Defaults: d,
 	}
+	if d.Mutual && !t.Service.External {
+		o.Identities = b.reg.Identities(r, t.Service)
+	}
 	if t.Discovery.Inline() {
 		s := selection{k.Cluster, t.Service.Key, t.Port, t.Labels}
 		load := endpoint.Load{Cluster: k.Cluster.String(), Port: t.Port, Form: endpoint.Named}
-		for _, e := range reg.EndpointsOf(r, t.Service, t.Port) {
-			if e.Labels.SelectedBy(s.Labels) {
-				load.Endpoints = append(load.Endpoints, e)
-			}
-		}
+		b.each(r, s, func(e mesh.Endpoint) { load.Endpoints = append(load.Endpoints, e) })
 		o.Load = load.Build()
 	}
 	return o
@@ -92,6 +96,11 @@ func (t *Target) refused(key mesh.ClusterKey, err error) mesh.Problem {
 		Message: fmt.Sprintf("proxies would refuse cluster %s, they keep what they have: %v", key, err)}
 	if key.Subset != "" {
 		p.Field = "spec.subsets"
+	}
+	if errors.Is(err, cluster.ErrNoIdentity) {
+		p.Code, p.Severity = "NoIdentity", mesh.Warning
+		p.Message = fmt.Sprintf("a proxy that has no identity is connected: it gets no cluster %s, which asks for mutual TLS", key)
+		p.Fix = "let its agent get certificates (pilot-agent's CA_ADDR and token)"
 	}
 	if t.Rule.Name == "" {
 		p.Object, p.Field = t.Service.Origin, ""

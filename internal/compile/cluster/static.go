@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"iter"
+
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -12,14 +14,30 @@ import (
 	"fairway/internal/table"
 )
 
-// declareDefaults gathers what the mesh says of every cluster: one row a layer, so that a cluster reads one row and not one a setting.
-func declareDefaults[V any](in *input.Tables, layers *table.Table[mesh.Layer, V]) *table.Table[mesh.Layer, *cluster.Defaults] {
-	return table.Derive(layers, "cluster defaults", mesh.CompareLayer, sameDefaults,
-		func(r *table.Reader, l mesh.Layer, _ V, emit func(mesh.Layer, *cluster.Defaults)) {
+// defaultsTable is what the mesh says of every cluster, for each variant of a layer's clusters that some proxy has.
+type defaultsTable = table.Table[scope.ClusterView, *cluster.Defaults]
+
+// declareDefaults gathers what the mesh says of every cluster: one row a variant, so that a cluster reads one row and not one a setting.
+func declareDefaults(in *input.Tables, sc *scope.Tables) *defaultsTable {
+	return table.Derive(sc.ClusterViews, "cluster defaults", scope.CompareClusterView, sameDefaults,
+		func(r *table.Reader, v scope.ClusterView, _ struct{}, emit func(scope.ClusterView, *cluster.Defaults)) {
 			d := defaults(in, r)
 			d.StatName = in.OutboundStatName(r)
-			emit(l, &d)
+			d.Mutual, d.AutoMutual = v.Mutual, in.EnableAutoMTLS(r)
+			emit(v, &d)
 		}).Broad()
+}
+
+// variants yields the variants of a layer's clusters that some proxy has, with what the mesh says of them.
+func variants(r *table.Reader, d *defaultsTable, l mesh.Layer) iter.Seq2[scope.ClusterView, *cluster.Defaults] {
+	return func(yield func(scope.ClusterView, *cluster.Defaults) bool) {
+		for _, mutual := range []bool{false, true} {
+			v := scope.ClusterView{Layer: l, Mutual: mutual}
+			if row, ok := table.Get(r, d, v); ok && !yield(v, row) {
+				return
+			}
+		}
+	}
 }
 
 func defaults(in *input.Tables, r *table.Reader) cluster.Defaults {
@@ -36,19 +54,20 @@ func defaults(in *input.Tables, r *table.Reader) cluster.Defaults {
 
 func sameDefaults(a, b *cluster.Defaults) bool {
 	return proto.Equal(a.ConnectTimeout, b.ConnectTimeout) && proto.Equal(a.Keepalive, b.Keepalive) && a.UpgradeHTTP2 == b.UpgradeHTTP2 &&
-		proto.Equal(a.DNSRefresh, b.DNSRefresh) && proto.Equal(a.Pool, b.Pool) && proto.Equal(a.Outlier, b.Outlier) && a.StatName == b.StatName
+		proto.Equal(a.DNSRefresh, b.DNSRefresh) && proto.Equal(a.Pool, b.Pool) && proto.Equal(a.Outlier, b.Outlier) && a.StatName == b.StatName &&
+		a.Mutual == b.Mutual && a.AutoMutual == b.AutoMutual
 }
 
-// declareStatic gives each layer that stands alone the clusters that lead to no service. A gateway has no client's destination to pass on to.
-func declareStatic(layers *table.Table[mesh.Layer, *cluster.Defaults]) *Published {
-	return table.Derive(layers, "static clusters", mesh.CompareResourceKey, envoy.Same,
-		func(_ *table.Reader, l mesh.Layer, d *cluster.Defaults, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			if l.Kind == mesh.NamespaceLayer {
+// declareStatic gives every proxy the clusters that lead to no service. A namespace's layer lies over Public, which has them.
+func declareStatic(defaults *defaultsTable) *Published {
+	return table.Derive(defaults, "static clusters", mesh.CompareResourceKey, envoy.Same,
+		func(_ *table.Reader, v scope.ClusterView, d *cluster.Defaults, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			if v.Layer.Kind == mesh.NamespaceLayer {
 				return
 			}
-			shelf := scope.ClusterShelf(l)
+			shelf := scope.ClusterShelf(v)
 			emit(resource(shelf, cluster.BlackHoleName), envoy.Encode(cluster.BlackHole(*d)))
-			if l.Kind != mesh.GatewayLayer {
+			if v.Layer.Kind != mesh.GatewayLayer {
 				emit(resource(shelf, cluster.PassthroughName), envoy.Encode(cluster.Passthrough(*d)))
 			}
 		})

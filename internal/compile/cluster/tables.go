@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/peer"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/scope"
 	"fairway/internal/envoy/cluster"
@@ -28,19 +29,19 @@ type Tables struct {
 }
 
 // Declare declares the package's tables. needs says which clusters gateways refer to; they have no others.
-func Declare[N Need, V any](in *input.Tables, reg *registry.Tables, sc *scope.Tables, needs *table.Table[N, V]) *Tables {
-	defaults := declareDefaults(in, sc.Layers)
+func Declare[N Need, V any](in *input.Tables, reg *registry.Tables, sc *scope.Tables, peers *peer.Tables, needs *table.Table[N, V]) *Tables {
+	defaults, b := declareDefaults(in, sc), builder{reg, peers}
 	t := &Tables{Targets: declareTargets(sc), GatewayTargets: declareGatewayTargets(sc, needs)}
-	t.publish("clusters", "loads", t.Targets, defaults, reg)
-	t.publish("gateway clusters", "gateway loads", t.GatewayTargets, defaults, reg)
+	t.publish("clusters", "loads", t.Targets, defaults, b)
+	t.publish("gateway clusters", "gateway loads", t.GatewayTargets, defaults, b)
 	t.Clusters = append(t.Clusters, declareStatic(defaults), declareInbound(in, sc))
 	declareChecks(in.DestinationRules.Table, reg, sc.FullHost)
 	return t
 }
 
-func (t *Tables) publish(clusters, loads string, targets *table.Table[Key, *Target], d *table.Table[mesh.Layer, *cluster.Defaults], reg *registry.Tables) {
-	t.Clusters = append(t.Clusters, declareClusters(clusters, targets, d, reg))
-	t.Loads = append(t.Loads, declareLoads(loads, targets, declareAssignments(loads, targets, reg)))
+func (t *Tables) publish(clusters, loads string, targets *table.Table[Key, *Target], d *defaultsTable, b builder) {
+	t.Clusters = append(t.Clusters, declareClusters(clusters, targets, d, b))
+	t.Loads = append(t.Loads, declareLoads(loads, targets, declareAssignments(loads, targets, b)))
 }
 
 // declareTargets finds what the clusters of every layer stand for. A namespace's layer has those that are not the same in the public one.

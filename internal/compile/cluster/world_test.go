@@ -14,10 +14,12 @@ import (
 	"google.golang.org/protobuf/proto"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
+	security "istio.io/api/security/v1beta1"
 	"sigs.k8s.io/yaml"
 
 	"fairway/internal/compile/cluster"
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/peer"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/scope"
 	"fairway/internal/config"
@@ -39,9 +41,10 @@ func newWorld() *world {
 	w := &world{store: table.New(table.Options{})}
 	w.in = input.Declare(w.store, input.Options{})
 	reg := registry.Declare(w.in)
-	sc := scope.Declare(w.in, reg)
+	peers := peer.Declare(w.in)
+	sc := scope.Declare(w.in, reg, peers)
 	w.needs = table.NewInput(w.store, "needs", cluster.CompareKey, func(a, b struct{}) bool { return a == b })
-	w.out = cluster.Declare(w.in, reg, sc, w.needs.Table)
+	w.out = cluster.Declare(w.in, reg, sc, peers, w.needs.Table)
 	return w
 }
 
@@ -77,7 +80,7 @@ func object(t testing.TB, doc string, created int64) *config.Object {
 	}
 	spec := map[config.Kind]proto.Message{
 		"ServiceEntry": &networking.ServiceEntry{}, "WorkloadEntry": &networking.WorkloadEntry{}, "DestinationRule": &networking.DestinationRule{},
-		"Sidecar": &networking.Sidecar{}, "VirtualService": &networking.VirtualService{}, "MeshConfig": &meshconfig.MeshConfig{},
+		"PeerAuthentication": &security.PeerAuthentication{}, "Sidecar": &networking.Sidecar{}, "VirtualService": &networking.VirtualService{}, "MeshConfig": &meshconfig.MeshConfig{},
 	}[head.Kind]
 	if spec == nil {
 		t.Fatalf("kind %q", head.Kind)
@@ -98,7 +101,7 @@ type raw struct{ proto.Message }
 
 func (raw) ValidateAll() error { return nil }
 
-// connect brings proxies: "sidecar <namespace> <ip> [redirect|tproxy|none] [labels]", "router <namespace> - - <labels>".
+// connect brings proxies: "sidecar <namespace> <ip> [redirect|tproxy|none] [labels] [mutual]", "router <namespace> - - <labels>".
 func (w *world) connect(lines string) {
 	for line := range strings.Lines(lines) {
 		f := append(strings.Fields(line), "", "", "", "")
@@ -110,6 +113,7 @@ func (w *world) connect(lines string) {
 			p.Type = mesh.Router
 		}
 		p.Interception = map[string]mesh.Interception{"tproxy": mesh.TProxy, "none": mesh.None}[f[3]]
+		p.Mutual = strings.HasSuffix(strings.TrimSpace(line), " mutual")
 		p.ID = mesh.ProxyID(strings.Join(strings.Fields(line), "~"))
 		w.in.Proxies.Set(p.ID, p)
 	}
@@ -187,8 +191,12 @@ func loadText(t *testing.T, e *envoy.Encoded) string {
 			if s := e.GetEndpoint().Address.GetSocketAddress(); s != nil {
 				address = fmt.Sprintf("%s port %d", s.Address, s.GetPortValue())
 			}
-			fmt.Fprintf(&out, "%s/%s (%d): %s weight %d %v\n", l.GetLocality().GetRegion(), l.GetLocality().GetZone(), l.LoadBalancingWeight.GetValue(),
-				address, max(e.LoadBalancingWeight.GetValue(), 1), e.HealthStatus)
+			mutual := ""
+			if e.GetMetadata().GetFilterMetadata()["envoy.transport_socket_match"] != nil {
+				mutual = " mutual TLS"
+			}
+			fmt.Fprintf(&out, "%s/%s (%d): %s weight %d %v%s\n", l.GetLocality().GetRegion(), l.GetLocality().GetZone(), l.LoadBalancingWeight.GetValue(),
+				address, max(e.LoadBalancingWeight.GetValue(), 1), e.HealthStatus, mutual)
 		}
 	}
 	return out.String()

@@ -108,6 +108,7 @@ func parseProxy(words []string) mesh.Proxy {
 		p.Interception = mesh.TProxy
 	}
 	p.AutoVIP = slices.Contains(rest, "vip")
+	p.Mutual = slices.Contains(rest, "mutual")
 	return p
 }
 

@@ -18,7 +18,7 @@ var inForce = [...]string{
 	"root_namespace", "outbound_traffic_policy", "connect_timeout", "dns_refresh_rate", "protocol_detection_timeout", "tcp_keepalive", "access_log_file",
 	"access_log_format", "access_log_encoding", "default_http_retry_policy", "default_traffic_policy", "h2_upgrade_policy", "path_normalization",
 	"outbound_cluster_stat_name", "inbound_cluster_stat_name", "proxy_listen_port", "proxy_inbound_listen_port", "default_service_export_to",
-	"default_virtual_service_export_to", "default_destination_rule_export_to",
+	"default_virtual_service_export_to", "default_destination_rule_export_to", "enable_auto_mtls", "trust_domain", "trust_domain_aliases",
 }
 
 // elsewhere are fields that other programs of a mesh read: the agent, the injector.
@@ -27,7 +27,7 @@ var elsewhere = [...]string{"default_config"}
 // declareLater notes what is accepted and kept but has no effect yet: whole kinds, and fields of the mesh's configuration that say something else than their default.
 func (t *Tables) declareLater() {
 	nothing := func(_, _ struct{}) bool { return true }
-	for _, in := range []*Objects{t.WorkloadGroups, t.EnvoyFilters, t.ProxyConfigs, t.PeerAuthentications, t.RequestAuthentications,
+	for _, in := range []*Objects{t.WorkloadGroups, t.EnvoyFilters, t.ProxyConfigs, t.RequestAuthentications,
 		t.AuthorizationPolicies, t.Telemetries, t.WasmPlugins, t.TrafficExtensions, t.Others} {
 		table.Derive(in.Table, in.Name()+"/later", config.CompareKey, nothing,
 			func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {

@@ -125,6 +125,11 @@ func (t *Tables) TrustDomain(r *table.Reader) string {
 	return orString(t.field(r, "trust_domain").GetTrustDomain(), "cluster.local")
 }
 
+// TrustDomains are the domains whose identities are the mesh's own: TrustDomain and its aliases (MeshConfig.trustDomainAliases).
+func (t *Tables) TrustDomains(r *table.Reader) []string {
+	return append([]string{t.TrustDomain(r)}, t.field(r, "trust_domain_aliases").GetTrustDomainAliases()...)
+}
+
 // H2Upgrade says whether HTTP/1.1 connections to services are upgraded to HTTP/2 unless a DestinationRule says otherwise.
 func (t *Tables) H2Upgrade(r *table.Reader) bool {
 	return t.field(r, "h2_upgrade_policy").GetH2UpgradePolicy() == meshconfig.MeshConfig_UPGRADE

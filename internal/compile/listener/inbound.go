@@ -2,6 +2,7 @@ package listener
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/listener"
 	"fairway/internal/envoy/route"
+	"fairway/internal/envoy/tls"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
@@ -24,6 +26,7 @@ func (t *Tables) declareInbound() {
 				settings: settings{Log: accessLog(t.in, r), Normalize: normalization(t.in, r), Detection: t.in.ProtocolDetectionTimeout(r)},
 				mode:     in.Interception,
 				port:     t.in.ProxyInboundPort(r),
+				trusted:  t.in.TrustDomains(r),
 			}
 			put := func(l listener.Listener, needs []string) {
 				e := envoy.Encode(listener.Build(l))
@@ -32,7 +35,7 @@ func (t *Tables) declareInbound() {
 				emit(mesh.ResourceKey{Shelf: scope.InboundShelf(k), Name: l.Name}, e)
 			}
 			if in.Interception != mesh.None {
-				put(b.virtual(in.Ports))
+				put(b.virtual(in))
 			}
 			for _, l := range b.bound(in) {
 				put(l.Listener, l.needs)
@@ -43,13 +46,15 @@ func (t *Tables) declareInbound() {
 // inbound builds the listeners of one inbound side.
 type inbound struct {
 	settings
-	mode mesh.Interception
-	port uint32 // virtualInbound's
+	mode    mesh.Interception
+	port    uint32   // virtualInbound's
+	trusted []string // trust domains whose identities may call
 }
 
-// virtual is virtualInbound: a chain for each port that the workload is known to serve; connections to others go on as they are.
-// The first bytes are waited for only on ports whose protocol nobody named.
-func (b inbound) virtual(ports []scope.InboundPort) (listener.Listener, []string) {
+// virtual is virtualInbound: chains for each port that the workload is known to serve; connections to others go on as they are. The first bytes are
+// waited for only on ports whose protocol nobody named, or that take both mutual TLS and plaintext. No chain is the default one: it would take what
+// the chains of a port refuse.
+func (b inbound) virtual(in *scope.Inbound) (listener.Listener, []string) {
 	hole, rest := b.to(blackHole), b.to(inboundPassthrough)
 	needs := append(hole.Needs(), rest.Needs()...)
 	l := listener.Listener{
@@ -57,10 +62,9 @@ func (b inbound) virtual(ports []scope.InboundPort) (listener.Listener, []string
 		Transparent: b.mode == mesh.TProxy, DetectionTimeout: b.Detection, AccessLog: b.Log.ForNoRoute(),
 		Filters: listener.ListenerFilters{OriginalDst: true, OriginalSource: b.mode == mesh.TProxy},
 		Chains:  []listener.Chain{{Name: "virtualInbound-blackhole", Match: listener.Match{Port: b.port}, Filters: hole.Filters()}},
-		Default: &listener.Chain{Name: "virtualInbound", Filters: rest.Filters()},
 	}
-	var last uint32
-	for _, p := range ports {
+	inspect, last := map[uint32]bool{}, uint32(0)
+	for _, p := range in.Ports {
 		if p.Bound || p.Number == last || p.Number == b.port || p.Protocol == mesh.UDP {
 			continue
 		}
@@ -70,10 +74,33 @@ func (b inbound) virtual(ports []scope.InboundPort) (listener.Listener, []string
 			l.Filters.HTTP.On = true
 			l.Filters.HTTP.Ports = append(l.Filters.HTTP.Ports, p.Number)
 		}
+		inspect[p.Number] = tellsTLS(p)
 		l.Chains = append(l.Chains, b.chains(p, at, p.Number)...)
 		needs = append(needs, clusterOf(p).String())
 	}
+	others := listener.Chain{Name: "virtualInbound", Filters: rest.Filters()}
+	l.Chains = append(l.Chains, b.secured(in.MTLS, in.Closed, []listener.Chain{others}, others, nil)...)
+	l.Filters.TLS = inspectTLS(in.MTLS == mesh.Permissive, inspect)
 	return l, needs
+}
+
+// tellsTLS says whether chains of a port go by whether, and how, a client speaks TLS.
+func tellsTLS(p scope.InboundPort) bool {
+	return p.MTLS == mesh.Permissive || p.MTLS == mesh.Strict && p.Protocol == mesh.Unknown
+}
+
+// inspectTLS looks at connections to the ports that need it, and at those to ports that are not listed if others says so.
+func inspectTLS(others bool, ports map[uint32]bool) listener.Inspect {
+	i := listener.Inspect{On: others}
+	for _, port := range slices.Sorted(maps.Keys(ports)) {
+		switch {
+		case others && !ports[port]:
+			i.Except = append(i.Except, port)
+		case !others && ports[port]:
+			i.On, i.Ports = true, append(i.Ports, port)
+		}
+	}
+	return i
 }
 
 // boundListener is a listener for one port, and the clusters that it needs.
@@ -102,8 +129,11 @@ func (b inbound) bound(in *scope.Inbound) []boundListener {
 		out = append(out, boundListener{listener.Listener{
 			Name: at, Address: address, Port: p.Number, Direction: listener.Inbound, FreeBind: !strings.HasPrefix(address, "unix://"),
 			DetectionTimeout: b.Detection, AccessLog: b.Log.ForNoRoute(),
-			Filters: listener.ListenerFilters{HTTP: listener.Inspect{On: p.Protocol == mesh.Unknown}},
-			Chains:  b.chains(p, at, 0),
+			Filters: listener.ListenerFilters{
+				TLS:  listener.Inspect{On: tellsTLS(p)},
+				HTTP: listener.Inspect{On: p.Protocol == mesh.Unknown},
+			},
+			Chains: b.chains(p, at, 0),
 		}, []string{clusterOf(p).String()}})
 	}
 	return out
@@ -119,12 +149,51 @@ func (b inbound) chains(p scope.InboundPort, at string, match uint32) []listener
 	connections := listener.Chain{Name: at, Match: m, Filters: b.to(clusterOf(p).String()).Filters()}
 	switch {
 	case p.Protocol.IsHTTP():
-		return []listener.Chain{requests}
+		return b.secured(p.MTLS, p.Closed, []listener.Chain{requests}, connections, []string{"h2", "http/1.1"})
 	case p.Protocol == mesh.Unknown:
 		requests.Match.ApplicationProtocols = listener.HTTPProtocols()
-		return []listener.Chain{requests, connections}
+		return b.secured(p.MTLS, p.Closed, []listener.Chain{requests, connections}, connections, nil)
 	}
-	return []listener.Chain{connections}
+	return b.secured(p.MTLS, p.Closed, []listener.Chain{connections}, connections, nil)
+}
+
+// secured puts mutual TLS in front of chains, as a mode says. other is what becomes of TLS that is not the mesh's: it belongs to the workload.
+func (b inbound) secured(mode mesh.MTLS, closed bool, plain []listener.Chain, other listener.Chain, alpn []string) []listener.Chain {
+	if closed {
+		other.Filters = b.to(blackHole).Filters()
+		return []listener.Chain{other}
+	}
+	if mode == mesh.Disabled {
+		return plain
+	}
+	var out []listener.Chain
+	for _, c := range plain {
+		c.TLS = tls.MeshServer(b.trusted, alpn)
+		c.Match.ApplicationProtocols = b.clients(mode, c, len(plain) > 1)
+		if mode == mesh.Permissive {
+			c.Match.Transport = listener.TLS
+		}
+		out = append(out, c)
+	}
+	if mode == mesh.Strict {
+		return out
+	}
+	other.Match.Transport = listener.TLS
+	return append(append(out, other), plain...)
+}
+
+// clients are the protocols by which clients of a chain are known. Where only mutual TLS is taken nobody needs to be told apart, unless by what is spoken inside.
+func (b inbound) clients(mode mesh.MTLS, c listener.Chain, several bool) []string {
+	http := len(c.Match.ApplicationProtocols) > 0
+	switch {
+	case several && http:
+		return tls.MeshHTTP()
+	case mode == mesh.Strict:
+		return nil
+	case several:
+		return tls.MeshConnections()
+	}
+	return tls.MeshClients()
 }
 
 func clusterOf(p scope.InboundPort) mesh.ClusterKey {

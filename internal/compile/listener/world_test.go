@@ -13,10 +13,12 @@ import (
 	"google.golang.org/protobuf/proto"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
+	security "istio.io/api/security/v1beta1"
 	"sigs.k8s.io/yaml"
 
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/listener"
+	"fairway/internal/compile/peer"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/route"
 	"fairway/internal/compile/scope"
@@ -41,7 +43,8 @@ func newWorld() *world {
 	w := &world{store: table.New(table.Options{})}
 	w.in = input.Declare(w.store, input.Options{})
 	reg := registry.Declare(w.in)
-	sc := scope.Declare(w.in, reg)
+	peers := peer.Declare(w.in)
+	sc := scope.Declare(w.in, reg, peers)
 	w.scope, w.route = sc, route.Declare(w.in, reg, sc)
 	w.out = listener.Declare(w.in, reg, sc, w.route)
 	return w
@@ -71,7 +74,7 @@ func object(t testing.TB, doc string, created int64) *config.Object {
 	}
 	spec := map[config.Kind]proto.Message{
 		"ServiceEntry": &networking.ServiceEntry{}, "WorkloadEntry": &networking.WorkloadEntry{}, "DestinationRule": &networking.DestinationRule{},
-		"Sidecar": &networking.Sidecar{}, "VirtualService": &networking.VirtualService{}, "MeshConfig": &meshconfig.MeshConfig{},
+		"PeerAuthentication": &security.PeerAuthentication{}, "Sidecar": &networking.Sidecar{}, "VirtualService": &networking.VirtualService{}, "MeshConfig": &meshconfig.MeshConfig{},
 	}[head.Kind]
 	if spec == nil {
 		t.Fatalf("kind %q in:\n%s", head.Kind, doc)
@@ -86,14 +89,14 @@ func object(t testing.TB, doc string, created int64) *config.Object {
 		Ref: mesh.ObjectRef{Kind: string(key.Kind), Namespace: key.Namespace, Name: key.Name}}
 }
 
-// connect brings sidecars, one a line: "<namespace> <ip> [redirect|tproxy|none] [vip]".
+// connect brings sidecars, one a line: "<namespace> <ip> [redirect|tproxy|none] [vip] [mutual]".
 func (w *world) connect(lines string) {
 	for line := range strings.Lines(lines) {
 		f := strings.Fields(line)
 		if len(f) < 2 {
 			continue
 		}
-		p := mesh.Proxy{ID: mesh.ProxyID(strings.Join(f, "~")), Namespace: f[0], IP: f[1], IPs: f[1], AutoVIP: slices.Contains(f, "vip")}
+		p := mesh.Proxy{ID: mesh.ProxyID(strings.Join(f, "~")), Namespace: f[0], IP: f[1], IPs: f[1], AutoVIP: slices.Contains(f, "vip"), Mutual: slices.Contains(f, "mutual")}
 		switch {
 		case slices.Contains(f, "tproxy"):
 			p.Interception = mesh.TProxy

@@ -77,7 +77,19 @@ func endpoint(e *networking.WorkloadEntry) mesh.Endpoint {
 		Network:  e.GetNetwork(),
 		Weight:   e.GetWeight(),
 		Identity: e.GetServiceAccount(),
+		MTLS:     takesMutual(e),
 	}
+}
+
+// tlsModeLabel says of a workload whether a proxy that takes mutual TLS stands before it: "istio" or "disabled".
+const tlsModeLabel = "security.istio.io/tlsMode"
+
+// takesMutual goes by the label; without it, a workload that has a service account has a proxy that can prove it.
+func takesMutual(e *networking.WorkloadEntry) bool {
+	if mode, ok := e.GetLabels()[tlsModeLabel]; ok {
+		return mode == "istio"
+	}
+	return e.GetServiceAccount() != ""
 }
 
 // term is one label that workloads are looked up by, in one namespace. An empty pair stands for selectors without labels.

@@ -41,7 +41,8 @@ type Tables struct {
 	EndpointsByAddress *table.Table[string, table.Rows[mesh.EndpointKey, mesh.Endpoint]]  // what an IP serves
 	VIPs               *table.Table[HostKey, string]                                      // addresses given to services that have none
 
-	in *input.Tables
+	in         *input.Tables
+	identities *table.Table[HostKey, []string]
 }
 
 // Declare declares the package's tables.
@@ -49,6 +50,7 @@ func Declare(in *input.Tables) *Tables {
 	t := &Tables{in: in}
 	t.declareServices()
 	t.declareEndpoints()
+	t.declareIdentities()
 	t.declareVIPs()
 	return t
 }

@@ -32,6 +32,9 @@ type Inbound struct {
 	// Address is the workload's own, set only where a listener must be bound to it: interception NONE, or a captureMode NONE, with no bind of its own.
 	Address string
 	Ports   []InboundPort // by number, then bind
+	// MTLS is what ports that are not listed take. A workload whose proxy has no identity cannot speak mutual TLS: where it has to, Closed is set.
+	MTLS   mesh.MTLS
+	Closed bool
 	// Sidecar is the Sidecar object that says how the ports are served, and with ingress listeners which they are; zero where none says anything of them.
 	Sidecar config.Key
 }
@@ -50,11 +53,14 @@ type InboundPort struct {
 	Service     mesh.Host
 	ServicePort uint32
 	Ingress     int // index in Sidecar.spec.ingress
+	MTLS        mesh.MTLS
+	// Closed ports take nothing: policy asks for mutual TLS, which the proxy cannot speak.
+	Closed bool
 }
 
 func (i *Inbound) key() InboundKey {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v|%v|%v", i.Interception, i.Address, i.Sidecar)
+	fmt.Fprintf(&b, "%v|%v|%v|%v|%v", i.Interception, i.Address, i.Sidecar, i.MTLS, i.Closed)
 	for _, p := range i.Ports {
 		fmt.Fprintf(&b, "|%+v", p)
 	}
@@ -62,7 +68,7 @@ func (i *Inbound) key() InboundKey {
 }
 
 func (i *Inbound) equal(o *Inbound) bool {
-	return i.Namespace == o.Namespace && i.Interception == o.Interception && i.Address == o.Address && i.Sidecar == o.Sidecar && slices.Equal(i.Ports, o.Ports)
+	return i.Namespace == o.Namespace && i.Interception == o.Interception && i.Address == o.Address && i.Sidecar == o.Sidecar && i.MTLS == o.MTLS && i.Closed == o.Closed && slices.Equal(i.Ports, o.Ports)
 }
 
 func (t *Tables) declareInbounds() {
@@ -106,7 +112,23 @@ func (t *Tables) inbound(r *table.Reader, p mesh.Proxy, at Placement) *Inbound {
 	if slices.ContainsFunc(i.Ports, func(port InboundPort) bool { return port.Bound && port.Bind == "" }) {
 		i.Address = p.IP
 	}
+	t.secure(r, p, i)
 	return i
+}
+
+// secure says what each port takes, as policies for the workload say and its proxy is able to.
+func (t *Tables) secure(r *table.Reader, p mesh.Proxy, i *Inbound) {
+	policy := t.peers.Server(r, p.Namespace, p.Labels)
+	able := func(m mesh.MTLS) (mesh.MTLS, bool) {
+		if p.Mutual {
+			return m, false
+		}
+		return mesh.Disabled, m == mesh.Strict
+	}
+	i.MTLS, i.Closed = able(policy.Other)
+	for n := range i.Ports {
+		i.Ports[n].MTLS, i.Ports[n].Closed = able(policy.At(i.Ports[n].Number))
+	}
 }
 
 // ingressPorts are the ports of a Sidecar's ingress listeners (networking/v1alpha3/sidecar.proto, IstioIngressListener).

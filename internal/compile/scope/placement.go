@@ -17,6 +17,7 @@ type Placement struct {
 	Sidecar      config.Key // the Sidecar object that selects the proxy; zero: none
 	Interception mesh.Interception
 	AutoVIP      bool
+	Mutual       bool        // the proxy can speak mutual TLS
 	Sources      mesh.Labels // those of the proxy's labels that sourceLabels of some VirtualService ask for
 }
 
@@ -48,6 +49,17 @@ type ListenerView struct {
 // CompareListenerView orders by layer, interception, allocated addresses.
 func CompareListenerView(a, b ListenerView) int {
 	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Interception, b.Interception), cmp.Compare(a.part(), b.part()))
+}
+
+// ClusterView is one variant of a layer's clusters that some proxy has.
+type ClusterView struct {
+	Layer  mesh.Layer
+	Mutual bool // for proxies that can speak mutual TLS
+}
+
+// CompareClusterView orders by layer, those without mutual TLS first.
+func CompareClusterView(a, b ClusterView) int {
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.part(), b.part()))
 }
 
 // term is a label that Sidecar objects of a namespace select proxies by; the empty pair stands for those without selector.
@@ -145,10 +157,10 @@ func (t *Tables) declarePlacements() {
 	t.Placements = table.Derive(t.in.Proxies.Table, "placements", cmp.Compare[mesh.ProxyID], func(a, b Placement) bool { return a == b },
 		func(r *table.Reader, id mesh.ProxyID, p mesh.Proxy, emit func(mesh.ProxyID, Placement)) {
 			if p.Type == mesh.Router {
-				emit(id, Placement{Layer: mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(p.Labels)}})
+				emit(id, Placement{Layer: mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(p.Labels)}, Mutual: p.Mutual})
 				return
 			}
-			out := Placement{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace}, Interception: p.Interception, AutoVIP: p.AutoVIP,
+			out := Placement{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace}, Interception: p.Interception, AutoVIP: p.AutoVIP, Mutual: p.Mutual,
 				Sources: t.sourcesOf(r, p.Labels)}
 			if k, ok := t.sidecars.of(r, p, t.in.RootNamespace(r)); ok {
 				out.Sidecar = k
@@ -172,6 +184,17 @@ func (t *Tables) declareDemand() {
 			if l.Kind == mesh.GatewayLayer {
 				emit(l, struct{}{})
 			}
+		}).Broad()
+	byClusters := table.Group(t.Placements, "placements/cluster view", CompareClusterView, func(_ mesh.ProxyID, p Placement) []ClusterView {
+		var views []ClusterView
+		for _, l := range p.layers() {
+			views = append(views, ClusterView{l, p.Mutual})
+		}
+		return views
+	}).Broad()
+	t.ClusterViews = table.Derive(byClusters, "cluster views", CompareClusterView, nothing,
+		func(_ *table.Reader, v ClusterView, _ table.Rows[mesh.ProxyID, Placement], emit func(ClusterView, struct{})) {
+			emit(v, struct{}{})
 		}).Broad()
 	byView := table.Group(t.Placements, "placements/view", CompareListenerView, func(_ mesh.ProxyID, p Placement) []ListenerView {
 		if p.Layer.Kind == mesh.GatewayLayer {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"fairway/internal/config"
+	"fairway/internal/mesh"
 )
 
 func (k Key) String() string { return k.Layer.String() + " " + string(k.Host) }
@@ -18,6 +19,8 @@ func (k RuleKey) String() string {
 }
 
 func (v ListenerView) String() string { return v.Layer.String() + "#" + v.part() }
+
+func (v ClusterView) String() string { return ClusterShelf(v).String() }
 
 func (v SourceView) String() string { return v.Layer.String() + "#" + string(v.Sources) }
 
@@ -88,8 +91,20 @@ func (i *Inbound) String() string {
 		if p.Bound {
 			ports[n] += " bound " + p.Bind
 		}
+		ports[n] += security(p.MTLS, p.Closed)
 	}
-	return strings.TrimSpace(fmt.Sprintf("%v %s [%s] %s", i.Interception, i.Address, strings.Join(ports, "; "), named(i.Sidecar)))
+	return strings.TrimSpace(fmt.Sprintf("%v%s %s [%s] %s", i.Interception, security(i.MTLS, i.Closed), i.Address, strings.Join(ports, "; "), named(i.Sidecar)))
+}
+
+// security names what is not plaintext.
+func security(m mesh.MTLS, closed bool) string {
+	switch {
+	case closed:
+		return " closed"
+	case m == mesh.Disabled:
+		return ""
+	}
+	return " " + m.String()
 }
 
 func named(k config.Key) string {

@@ -6,8 +6,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// ClusterShelf is where a layer's outbound clusters are published, the special ones (PassthroughCluster, …) of Public, Sidecar and gateway layers too.
-func ClusterShelf(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l} }
+// ClusterShelf is where a variant of a layer's outbound clusters is published, the special ones (PassthroughCluster, …) of Public, Sidecar and gateway layers too.
+func ClusterShelf(v ClusterView) mesh.Shelf { return mesh.Shelf{Layer: v.Layer, Part: v.part()} }
 
 // LoadShelf is where a layer's load assignments are published.
 func LoadShelf(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l} }
@@ -43,11 +43,19 @@ func (v ListenerView) part() string {
 	return part
 }
 
+// part names the variant: "mutual", or nothing.
+func (v ClusterView) part() string {
+	if v.Mutual {
+		return "mutual"
+	}
+	return ""
+}
+
 // attach lists the shelves of a proxy, the lowest first.
 func attach(p Placement, inbound InboundKey, hasInbound bool) mesh.Attachment {
 	var a mesh.Attachment
 	for _, l := range p.layers() {
-		a.Clusters = append(a.Clusters, ClusterShelf(l))
+		a.Clusters = append(a.Clusters, ClusterShelf(ClusterView{l, p.Mutual}))
 		a.Loads = append(a.Loads, LoadShelf(l))
 		a.Routes = append(a.Routes, RouteShelf(l))
 		if l.Kind == mesh.GatewayLayer {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/peer"
 	"fairway/internal/compile/registry"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
@@ -51,6 +52,7 @@ type Tables struct {
 	Layers        *table.Table[mesh.Layer, LayerInfo]
 	GatewayViews  *table.Table[mesh.Layer, struct{}] // the gateway layers among Layers
 	ListenerViews *table.Table[ListenerView, struct{}]
+	ClusterViews  *table.Table[ClusterView, struct{}]
 	SourceViews   *table.Table[SourceView, struct{}]
 	Inbounds      *table.Table[InboundKey, *Inbound]
 	Attachments   *table.Table[mesh.ProxyID, mesh.Attachment]
@@ -63,6 +65,7 @@ type Tables struct {
 
 	in        *input.Tables
 	reg       *registry.Tables
+	peers     *peer.Tables
 	sidecars  sidecars
 	mentions  *table.Table[mesh.Host, table.Rows[mentionKey, mention]]
 	imports   *table.Table[pattern, table.Rows[importKey, importEntry]]
@@ -73,8 +76,8 @@ type Tables struct {
 }
 
 // Declare declares the package's tables.
-func Declare(in *input.Tables, reg *registry.Tables) *Tables {
-	t := &Tables{in: in, reg: reg}
+func Declare(in *input.Tables, reg *registry.Tables, peers *peer.Tables) *Tables {
+	t := &Tables{in: in, reg: reg, peers: peers}
 	t.declareSidecars()
 	t.declareSources()
 	t.declarePlacements()

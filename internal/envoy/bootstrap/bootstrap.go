@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
@@ -15,10 +16,11 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"fairway/internal/envoy"
+	"fairway/internal/envoy/tls"
 )
 
 // SecretsCluster is the static cluster of Params.SecretsSocket.
-const SecretsCluster = "sds-grpc"
+const SecretsCluster = tls.SecretsCluster
 
 // XDSCluster is the static cluster that every ADS stream goes through. Istio's dashboards know it by this name.
 const XDSCluster = "xds-grpc"
@@ -26,7 +28,7 @@ const XDSCluster = "xds-grpc"
 // Build gives the bootstrap for p. It fails where p cannot be said in Envoy's terms: metadata that is no JSON value,
 // or a message that its own validation refuses.
 func Build(p Params) (*bootstrapv3.Bootstrap, error) {
-	node, err := buildNode(p.Node)
+	node, err := buildNode(p.identified())
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +60,20 @@ func Build(p Params) (*bootstrapv3.Bootstrap, error) {
 		return nil, fmt.Errorf("build bootstrap: %w", err)
 	}
 	return b, nil
+}
+
+// identified is the node with what the control plane must know of its identity: nothing that needs certificates may be sent to a proxy that gets none
+// (mesh.Proxy.Mutual).
+func (p Params) identified() Node {
+	n := p.Node
+	if p.SecretsSocket == "" {
+		n.Metadata = maps.Clone(n.Metadata)
+		if n.Metadata == nil {
+			n.Metadata = map[string]any{}
+		}
+		n.Metadata["FAIRWAY_IDENTITY"] = "none"
+	}
+	return n
 }
 
 func staticClusters(p Params) []*clusterv3.Cluster {

@@ -21,6 +21,8 @@ type Defaults struct {
 	DNSRefresh     *durationpb.Duration                                        // dns_refresh_rate; nil: Envoy's 5s
 	Pool           *networking.ConnectionPoolSettings                          // default_traffic_policy, where a DestinationRule has no such block
 	Outlier        *networking.OutlierDetection
+	Mutual         bool   // the proxies that get the cluster have identities
+	AutoMutual     bool   // enable_auto_mtls
 	StatName       string // outbound_cluster_stat_name, inbound_cluster_stat_name; empty: the cluster's name
 }
 
@@ -64,7 +66,9 @@ type Outbound struct {
 	Gateway   bool           // the cluster is a gateway's
 	Discovery Discovery
 	Load      *endpointv3.ClusterLoadAssignment // where Discovery is Inline
-	Defaults  Defaults
+	// Identities are those that the service's endpoints may show of themselves over mutual TLS; none: any of the mesh.
+	Identities []string
+	Defaults   Defaults
 }
 
 // Build puts the cluster together. An error says why it cannot be as its rule asks; it must not be sent otherwise.
@@ -85,6 +89,7 @@ func (o Outbound) Build() (*clusterv3.Cluster, error) {
 		OutlierDetection:              outliers(o.Policy.Outlier),
 		TypedExtensionProtocolOptions: o.httpOptions(),
 		TransportSocket:               socket,
+		TransportSocketMatches:        o.matches(),
 		Metadata:                      o.metadata(),
 	}
 	connect(c, o.Policy.ConnectionPool.GetTcp(), o.Defaults)

@@ -2,13 +2,17 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	proxyprotocolv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/proxy_protocol/v3"
 	rawbufferv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/raw_buffer/v3"
+	"google.golang.org/protobuf/types/known/structpb"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/envoy"
+	"fairway/internal/envoy/endpoint"
 	"fairway/internal/envoy/tls"
 )
 
@@ -16,6 +20,7 @@ import (
 var (
 	ErrNoClientCertificate = errors.New("tls mode MUTUAL needs clientCertificate and privateKey")
 	ErrCredential          = errors.New("tls credentialName is not supported yet")
+	ErrNoIdentity          = errors.New("tls mode ISTIO_MUTUAL needs an identity, which the proxy does not have")
 	ErrTableSize           = errors.New("the tableSize of maglev must be a prime number of at most 5000011")
 )
 
@@ -25,15 +30,26 @@ func (o Outbound) transport() (*corev3.TransportSocket, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Policy.ProxyProtocol == nil {
-		return socket, nil
-	}
-	return proxyProtocol(o.Policy.ProxyProtocol, socket), nil
+	return o.wrap(socket), nil
 }
 
-// tls is nil for DISABLE, and for ISTIO_MUTUAL, which needs identities that no proxy has yet.
+// wrap sends the PROXY protocol's header in front of what a socket sends, where the policy says so.
+func (o Outbound) wrap(socket *corev3.TransportSocket) *corev3.TransportSocket {
+	if o.Policy.ProxyProtocol == nil {
+		return socket
+	}
+	return proxyProtocol(o.Policy.ProxyProtocol, socket)
+}
+
+// tls is nil for DISABLE, and where nothing is said.
 func (o Outbound) tls() (*corev3.TransportSocket, error) {
 	t := o.Policy.TLS
+	if t.GetMode() == networking.ClientTLSSettings_ISTIO_MUTUAL {
+		if !o.Defaults.Mutual {
+			return nil, ErrNoIdentity
+		}
+		return o.mutual(), nil
+	}
 	if !originates(t) {
 		return nil, nil
 	}
@@ -49,6 +65,34 @@ func (o Outbound) tls() (*corev3.TransportSocket, error) {
 		client.Pair = tls.Pair{Certificate: t.ClientCertificate, Key: t.PrivateKey}
 	}
 	return client.Socket(), nil
+}
+
+// matches lets each endpoint say how it is reached: those whose load assignment says so with mutual TLS, others in the clear. It is for services of
+// the mesh whose rule says nothing of TLS (MeshConfig.enable_auto_mtls).
+func (o Outbound) matches() []*clusterv3.Cluster_TransportSocketMatch {
+	if o.Policy.TLS != nil || !o.Defaults.Mutual || !o.Defaults.AutoMutual || o.Service.External || o.Discovery == OriginalDestination {
+		return nil
+	}
+	return []*clusterv3.Cluster_TransportSocketMatch{
+		{Name: "tlsMode-" + endpoint.MutualTLS, Match: endpoint.Mutual(), TransportSocket: o.wrap(o.mutual())},
+		{Name: "tlsMode-disabled", Match: &structpb.Struct{}, TransportSocket: o.wrap(plaintext())},
+	}
+}
+
+// mutual speaks TLS as one workload of the mesh to another.
+func (o Outbound) mutual() *corev3.TransportSocket {
+	sni, subjects := o.Policy.TLS.GetSni(), o.names()
+	if sni == "" {
+		sni = fmt.Sprintf("outbound_.%d_.%s_.%s", o.Key.Port, o.Key.Subset, o.Key.Host)
+	}
+	if len(subjects) == 0 {
+		subjects = o.Identities
+	}
+	alpn := tls.OffersConnections()
+	if o.Port.Protocol.IsHTTP() {
+		alpn = tls.OffersHTTP(o.spoken() == onlyHTTP2)
+	}
+	return tls.MeshClient(sni, subjects, alpn)
 }
 
 // originates says whether connections speak TLS. No protocol is offered in ALPN: Envoy then offers what it is about to speak.
@@ -84,12 +128,16 @@ func nameFromRequest(t *networking.ClientTLSSettings, names []string) *corev3.Up
 	return &corev3.UpstreamHttpProtocolOptions{AutoSni: true, AutoSanValidation: len(names) == 0 && !t.GetInsecureSkipVerify().GetValue()}
 }
 
+func plaintext() *corev3.TransportSocket {
+	return &corev3.TransportSocket{
+		Name:       "envoy.transport_sockets.raw_buffer",
+		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: envoy.Any(&rawbufferv3.RawBuffer{})},
+	}
+}
+
 func proxyProtocol(p *networking.TrafficPolicy_ProxyProtocol, inner *corev3.TransportSocket) *corev3.TransportSocket {
 	if inner == nil {
-		inner = &corev3.TransportSocket{
-			Name:       "envoy.transport_sockets.raw_buffer",
-			ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: envoy.Any(&rawbufferv3.RawBuffer{})},
-		}
+		inner = plaintext()
 	}
 	version := corev3.ProxyProtocolConfig_V1
 	if p.Version == networking.TrafficPolicy_ProxyProtocol_V2 {

@@ -37,7 +37,7 @@ func (l Load) Build() *endpointv3.ClusterLoadAssignment {
 
 func compare(a, b mesh.Endpoint) int {
 	return cmp.Or(mesh.CompareLocality(a.Locality, b.Locality), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Ports, b.Ports),
-		cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Health, b.Health), cmp.Compare(a.Labels, b.Labels), cmp.Compare(a.Network, b.Network))
+		cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Health, b.Health), cmp.Compare(a.Labels, b.Labels), cmp.Compare(a.Network, b.Network), cmp.Compare(tlsMode(a), tlsMode(b)))
 }
 
 func sameLocality(ends []mesh.Endpoint) int {

@@ -28,10 +28,35 @@ func metadata(e mesh.Endpoint) *corev3.Metadata {
 	if e.Network != "" {
 		fields["network"] = structpb.NewStringValue(e.Network)
 	}
-	if len(fields) == 0 {
+	all := map[string]*structpb.Struct{}
+	if len(fields) > 0 {
+		all["istio"] = &structpb.Struct{Fields: fields}
+	}
+	if e.MTLS {
+		all[socketMatch] = Mutual()
+	}
+	if len(all) == 0 {
 		return nil
 	}
-	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"istio": {Fields: fields}}}
+	return &corev3.Metadata{FilterMetadata: all}
+}
+
+// MutualTLS is the tlsMode of an endpoint that is reached over mutual TLS.
+const MutualTLS = "istio"
+
+func tlsMode(e mesh.Endpoint) string {
+	if e.MTLS {
+		return MutualTLS
+	}
+	return ""
+}
+
+// socketMatch is where Envoy looks for what chooses an endpoint's transport socket (config.cluster.v3.Cluster.transport_socket_matches).
+const socketMatch = "envoy.transport_socket_match"
+
+// Mutual is what chooses the transport socket of mutual TLS.
+func Mutual() *structpb.Struct {
+	return &structpb.Struct{Fields: map[string]*structpb.Value{"tlsMode": structpb.NewStringValue(MutualTLS)}}
 }
 
 // first is the value of the first of the keys that the pairs hold.

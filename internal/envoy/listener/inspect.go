@@ -29,8 +29,9 @@ type ListenerFilters struct {
 // Inspect says which connections an inspector looks at.
 type Inspect struct {
 	On bool
-	// Ports limits it to connections with these original destinations, in ascending order; empty means all.
-	Ports []uint32
+	// Ports limits it to connections with these original destinations, in ascending order; empty means all, but for those in Except.
+	Ports  []uint32
+	Except []uint32
 }
 
 // waits says whether some filter needs bytes from the client.
@@ -61,24 +62,32 @@ func filter(name string, m proto.Message, i Inspect) *listenerv3.ListenerFilter 
 	return &listenerv3.ListenerFilter{
 		Name:           name,
 		ConfigType:     &listenerv3.ListenerFilter_TypedConfig{TypedConfig: envoy.Any(m)},
-		FilterDisabled: exceptPorts(i.Ports),
+		FilterDisabled: i.disabled(),
 	}
 }
 
 type predicate = listenerv3.ListenerFilterChainMatchPredicate
 
-// exceptPorts is true for every original destination port but these; nil for none, which disables nothing.
-func exceptPorts(ports []uint32) *predicate {
-	if len(ports) == 0 {
-		return nil
+// disabled says for which connections the inspector is off; nil: for none.
+func (i Inspect) disabled() *predicate {
+	switch {
+	case len(i.Ports) > 0:
+		return &predicate{Rule: &listenerv3.ListenerFilterChainMatchPredicate_NotMatch{NotMatch: toPorts(i.Ports)}}
+	case len(i.Except) > 0:
+		return toPorts(i.Except)
 	}
+	return nil
+}
+
+// toPorts is true for connections with these original destination ports.
+func toPorts(ports []uint32) *predicate {
 	var any []*predicate
 	for _, p := range ports {
 		any = append(any, &predicate{Rule: &listenerv3.ListenerFilterChainMatchPredicate_DestinationPortRange{
 			DestinationPortRange: &typev3.Int32Range{Start: int32(p), End: int32(p) + 1},
 		}})
 	}
-	return &predicate{Rule: &listenerv3.ListenerFilterChainMatchPredicate_NotMatch{NotMatch: anyOf(any)}}
+	return anyOf(any)
 }
 
 // anyOf joins predicates; a set of one is refused by Envoy's validation, which wants at least two.

@@ -1,5 +1,6 @@
 // Package tls builds the transport sockets of TLS: Client for connections to upstreams, Server for those that listeners accept.
-// Keys and certificates are named by files on the proxy's machine; the control plane never reads them.
+// Keys and certificates are named by files on the proxy's machine; the control plane never reads them. MeshServer and MeshClient take them from the agent
+// beside the proxy (SDS) instead: that is how proxies of the mesh prove to each other who they are.
 //
 // Envoy reads such a file when the cluster or listener that names it is loaded. It watches directories only for secrets that come by SDS
 // (TlsCertificate.watched_directory, CertificateValidationContext.watched_directory in envoy/extensions/transport_sockets/tls/v3/common.proto),

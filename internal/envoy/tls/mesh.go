@@ -1,0 +1,91 @@
+package tls
+
+import (
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// The secrets that the agent beside a proxy serves, and the bootstrap's cluster by which the proxy asks it for them.
+const (
+	SecretsCluster = "sds-grpc"
+	OwnSecret      = "default" // the workload's own certificate and key
+	RootSecret     = "ROOTCA"  // those whom the mesh trusts
+)
+
+// What a client of the mesh offers in ALPN, so that a server knows it among other clients that speak TLS. None of them is ever agreed upon: what is
+// spoken inside is what the cluster says, and servers read it off the first bytes. Istio's own proxies look for these names too.
+const (
+	alpnMesh     = "istio"
+	alpnPeer     = "istio-peer-exchange"
+	alpnHTTP10   = "istio-http/1.0"
+	alpnHTTP11   = "istio-http/1.1"
+	alpnHTTP2    = "istio-h2"
+	minimumTLS   = tlsv3.TlsParameters_TLSv1_2
+	spiffePrefix = "spiffe://"
+)
+
+// OffersHTTP is what clients of the mesh offer that will speak HTTP/1.1, or HTTP/2.
+func OffersHTTP(http2 bool) []string {
+	if http2 {
+		return []string{alpnHTTP2, alpnMesh}
+	}
+	return []string{alpnHTTP11, alpnMesh}
+}
+
+// OffersConnections is what clients of the mesh offer that will speak anything.
+func OffersConnections() []string { return []string{alpnPeer, alpnMesh} }
+
+// MeshHTTP are the protocols by which a server knows a client of the mesh that speaks HTTP, MeshConnections any other; MeshClients are both.
+func MeshHTTP() []string        { return []string{alpnHTTP10, alpnHTTP11, alpnHTTP2} }
+func MeshConnections() []string { return []string{alpnPeer, alpnMesh} }
+func MeshClients() []string     { return append(MeshConnections(), MeshHTTP()...) }
+
+// MeshServer is the transport socket of a port that takes mutual TLS from identities of the trust domains. alpn is what is agreed upon with clients that
+// are no proxies.
+func MeshServer(trustDomains, alpn []string) *corev3.TransportSocket {
+	var trusted []*tlsv3.SubjectAltNameMatcher
+	for _, d := range trustDomains {
+		trusted = append(trusted, &tlsv3.SubjectAltNameMatcher{
+			SanType: tlsv3.SubjectAltNameMatcher_URI,
+			Matcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: spiffePrefix + d + "/"}},
+		})
+	}
+	common := identity(trusted, alpn)
+	common.TlsParams = &tlsv3.TlsParameters{TlsMinimumProtocolVersion: minimumTLS, TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3}
+	return socket(&tlsv3.DownstreamTlsContext{CommonTlsContext: common, RequireClientCertificate: wrapperspb.Bool(true)})
+}
+
+// MeshClient is the transport socket of a cluster whose endpoints take mutual TLS. Their certificates must hold one of the names; none: any that the
+// mesh's authorities signed.
+func MeshClient(sni string, subjects, alpn []string) *corev3.TransportSocket {
+	return socket(&tlsv3.UpstreamTlsContext{CommonTlsContext: identity(names(subjects), alpn), Sni: sni})
+}
+
+// identity shows the workload's certificate and believes those that the mesh's authorities signed.
+func identity(peers []*tlsv3.SubjectAltNameMatcher, alpn []string) *tlsv3.CommonTlsContext {
+	return &tlsv3.CommonTlsContext{
+		AlpnProtocols:                  alpn,
+		TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{secret(OwnSecret)},
+		ValidationContextType: &tlsv3.CommonTlsContext_CombinedValidationContext{
+			CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
+				DefaultValidationContext:         &tlsv3.CertificateValidationContext{MatchTypedSubjectAltNames: peers},
+				ValidationContextSdsSecretConfig: secret(RootSecret),
+			},
+		},
+	}
+}
+
+// secret asks the agent for as long as it takes: a proxy without its certificate can serve nobody.
+func secret(name string) *tlsv3.SdsSecretConfig {
+	return &tlsv3.SdsSecretConfig{Name: name, SdsConfig: &corev3.ConfigSource{
+		ResourceApiVersion:  corev3.ApiVersion_V3,
+		InitialFetchTimeout: &durationpb.Duration{},
+		ConfigSourceSpecifier: &corev3.ConfigSource_ApiConfigSource{ApiConfigSource: &corev3.ApiConfigSource{
+			ApiType: corev3.ApiConfigSource_GRPC, TransportApiVersion: corev3.ApiVersion_V3, SetNodeOnFirstMessageOnly: true,
+			GrpcServices: []*corev3.GrpcService{{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: SecretsCluster}}}},
+		}},
+	}}
+}

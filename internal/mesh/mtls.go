@@ -1,0 +1,26 @@
+package mesh
+
+import "strings"
+
+// MTLS is what a workload's port takes from its clients (security.istio.io PeerAuthentication.MutualTLS.Mode).
+type MTLS uint8
+
+// The modes. The zero value is what holds where no one said anything.
+const (
+	Permissive MTLS = iota // mutual TLS and plaintext
+	Strict                 // mutual TLS only
+	Disabled               // what comes is handed on as it is
+)
+
+func (m MTLS) String() string { return [...]string{"PERMISSIVE", "STRICT", "DISABLE"}[m] }
+
+const spiffeScheme = "spiffe://"
+
+// SPIFFE is the identity of a service account as certificates carry it: "spiffe://<trust domain>/ns/<namespace>/sa/<account>".
+// What is a SPIFFE id already stays as it is.
+func SPIFFE(trustDomain, namespace, account string) string {
+	if strings.HasPrefix(account, spiffeScheme) {
+		return account
+	}
+	return spiffeScheme + trustDomain + "/ns/" + namespace + "/sa/" + account
+}
