@@ -3,8 +3,10 @@ package agent
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -43,6 +45,7 @@ func TestResolveAsIstioProxyDoes(t *testing.T) {
 	want := map[string]any{
 		"NAME": "reviews-1", "NAMESPACE": "shop", "INSTANCE_IPS": "10.1.1.1,fd00::1", "SERVICE_ACCOUNT": "sa", "CLUSTER_ID": "c1", "DNS_CAPTURE": "true",
 		"NETWORK": "n1", "HTTP10": "1", "MESH_ID": "m1", "INTERCEPTION_MODE": "REDIRECT", "WORKLOAD_NAME": "reviews", "ISTIO_VERSION": version,
+		"ENVOY_STATUS_PORT": 15021.0, "ENVOY_PROMETHEUS_PORT": 15090.0, "PILOT_SAN": []any{"own"},
 		"LABELS": map[string]any{"app": "reviews", "version": "v1", "istio-locality": "eu.eu-1"},
 	}
 	config, _ := n.Metadata["PROXY_CONFIG"].(map[string]any)
@@ -97,6 +100,11 @@ func TestUserMistakes(t *testing.T) {
 		"mesh configuration " + bad:  func(f *Flags, _ *Environment) { f.MeshConfig = bad },
 		"ISTIO_BOOTSTRAP_OVERRIDE":   func(_ *Flags, e *Environment) { e.Vars["ISTIO_BOOTSTRAP_OVERRIDE"] = bad + "2" },
 		"ENVOY_PROMETHEUS_PORT":      func(_ *Flags, e *Environment) { e.Vars["ENVOY_PROMETHEUS_PORT"] = "99999" },
+		"MINIMUM_DRAIN_DURATION":     func(_ *Flags, e *Environment) { e.Vars["MINIMUM_DRAIN_DURATION"] = "long" },
+		"EXIT_ON_ZERO_ACTIVE":        func(_ *Flags, e *Environment) { e.Vars["EXIT_ON_ZERO_ACTIVE_CONNECTIONS"] = "maybe" },
+		"ISTIO_CPU_LIMIT":            func(_ *Flags, e *Environment) { e.Vars["ISTIO_CPU_LIMIT"] = "all" },
+		"STATUS_PORT":                func(_ *Flags, e *Environment) { e.Vars["STATUS_PORT"] = "x" },
+		"--drainStrategy":            func(f *Flags, _ *Environment) { f.DrainStrategy = "slowly" },
 		"TERMINATION_DRAIN_DURATION": func(_ *Flags, e *Environment) { e.Vars["TERMINATION_DRAIN_DURATION_SECONDS"] = "-1" },
 	} {
 		f, e := unset(), Environment{Hostname: "h", Vars: map[string]string{}}
@@ -114,6 +122,93 @@ func TestCommandLineMistakes(t *testing.T) {
 		c.SetArgs(strings.Fields(args))
 		if err := c.ExecuteContext(t.Context()); ExitCode(err) != 2 {
 			t.Errorf("%s: code %d (%v), want 2", args, ExitCode(err), err)
+		}
+	}
+}
+
+// TestTheAnnotationWins: it can change while the workload runs; what it does not say stays as PROXY_CONFIG and the mesh have it.
+func TestTheAnnotationWins(t *testing.T) {
+	dir := t.TempDir()
+	f, e := unset(), Environment{Hostname: "h", AnnotationsFile: filepath.Join(dir, "annotations"), LabelsFile: filepath.Join(dir, "labels"), Vars: map[string]string{
+		"PROXY_CONFIG": "{concurrency: 3, statusPort: 7, proxyMetadata: {ISTIO_META_A: env, ISTIO_META_B: env}, proxyStatsMatcher: {inclusionPrefixes: [env]}}",
+	}}
+	f.MeshConfig = filepath.Join(dir, "mesh")
+	os.WriteFile(f.MeshConfig, []byte("defaultConfig: {concurrency: 9, drainDuration: 7s, proxyStatsMatcher: {inclusionPrefixes: [mesh, more]}}"), 0o600)
+	os.WriteFile(e.AnnotationsFile, []byte(`proxy.istio.io/config="concurrency: 4\nproxyMetadata: {ISTIO_META_B: own}"`+"\n"), 0o600)
+	os.WriteFile(e.LabelsFile, []byte(`topology.istio.io/network="n1"`+"\n"), 0o600)
+	o, err := Resolve(f, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta := o.Bootstrap.Node.Metadata
+	if o.Concurrency != 4 || o.Bootstrap.Status.Port != 7 || o.Restarts.Drain != 7*time.Second || meta["A"] != "env" || meta["B"] != "own" || meta["NETWORK"] != "n1" {
+		t.Errorf("%+v, metadata %v", o, meta)
+	}
+	if got := o.Bootstrap.Stats.Prefixes; len(got) != 1 || got[0] != "env" {
+		t.Errorf("a list is replaced, not added to: %v", got)
+	}
+	for _, file := range []string{f.MeshConfig, e.LabelsFile, e.AnnotationsFile} {
+		if !slices.Contains(o.Watched, file) {
+			t.Errorf("%s is not watched: %v", file, o.Watched)
+		}
+	}
+}
+
+func TestThreadsByLimits(t *testing.T) {
+	machine := fstest.MapFS{"proc/self/cgroup": {Data: []byte("0::/\n")}, "sys/fs/cgroup/cpu.max": {Data: []byte("250000 100000\n")}}
+	for want, vars := range map[int]map[string]string{
+		3: {}, 5: {"ISTIO_CPU_LIMIT": "5"}, 7: {"ISTIO_CPU_LIMIT": "5", "PROXY_CONFIG": "concurrency: 7"}, 0: {"PROXY_CONFIG": "concurrency: 0"},
+	} {
+		o, err := Resolve(unset(), Environment{Hostname: "h", Vars: vars, Machine: machine})
+		if err != nil || o.Concurrency != want {
+			t.Errorf("%v: %d threads, want %d (%v)", vars, o.Concurrency, want, err)
+		}
+	}
+}
+
+// TestTimes: parent-shutdown > drain > longest request, whatever is said.
+func TestTimes(t *testing.T) {
+	for _, f := range []Flags{{}, {DrainDuration: 3 * time.Second}, {LongestRequest: time.Minute}, {DrainDuration: time.Second, LongestRequest: 10 * time.Second, ParentShutdownDuration: time.Second}} {
+		f.BaseID, f.Concurrency, f.RestartBudget, f.PrometheusPort, f.Envoy = -1, -1, -1, -1, "sh"
+		o, err := Resolve(f, Environment{Hostname: "h"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o, err = o.settled(); err != nil {
+			t.Fatal(err)
+		}
+		if r := o.Restarts; r.Drain <= r.Longest || r.ParentShutdown <= r.Drain && f.ParentShutdownDuration == 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+func TestShutdownSequence(t *testing.T) {
+	yes, no := true, false
+	for name, c := range map[string]struct {
+		vars    map[string]string
+		noticed time.Duration
+		want    Shutdown
+		minimum time.Duration
+		limit   time.Duration
+		whole   bool
+	}{
+		"defaults":        {nil, 0, Shutdown{Minimum: 5 * time.Second, Limit: 5 * time.Second}, 5 * time.Second, 5 * time.Second, false},
+		"noticed already": {map[string]string{"MINIMUM_DRAIN_DURATION": "2s"}, 3 * time.Second, Shutdown{Minimum: 2 * time.Second, Limit: 5 * time.Second}, 0, 5 * time.Second, false},
+		"until zero":      {map[string]string{"EXIT_ON_ZERO_ACTIVE_CONNECTIONS": "true"}, 0, Shutdown{Minimum: 5 * time.Second, Limit: 5 * time.Second, ExitOnZero: &yes}, 5 * time.Second, 0, false},
+		"as Istio without": {map[string]string{"EXIT_ON_ZERO_ACTIVE_CONNECTIONS": "false", "TERMINATION_DRAIN_DURATION_SECONDS": "7"}, 0,
+			Shutdown{Minimum: 5 * time.Second, Limit: 7 * time.Second, ExitOnZero: &no}, 5 * time.Second, 2 * time.Second, true},
+		"at once": {map[string]string{"MINIMUM_DRAIN_DURATION": "0s", "TERMINATION_DRAIN_DURATION_SECONDS": "0"}, 0, Shutdown{}, 0, time.Millisecond, false},
+	} {
+		o, err := Resolve(unset(), Environment{Hostname: "h", Vars: c.vars})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(c.want, o.Shutdown); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+		if got := o.Shutdown.sequence(c.noticed); got.Minimum != c.minimum || got.Limit != c.limit || got.Whole != c.whole {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }

@@ -1,0 +1,112 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/internal/agent/admin"
+	"fairway/internal/agent/epoch"
+)
+
+// answers is an administration with pages.
+func answers(t *testing.T, pages map[string]string) *admin.Client {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, pages[r.URL.Path]) }))
+	t.Cleanup(server.Close)
+	return admin.New(strings.TrimPrefix(server.URL, "http://"))
+}
+
+func TestReasons(t *testing.T) {
+	info := func(state string) string {
+		return fmt.Sprintf(`{"state":%q,"command_line_options":{"restart_epoch":1}}`, state)
+	}
+	serving := &epoch.Process{Pid: 7, Live: true}
+	const got = "cluster_manager.cds.update_success: 1\nlistener_manager.lds.update_success: 1\nlistener_manager.workers_started: 1\n"
+	for name, c := range map[string]struct {
+		state    epoch.State
+		pages    map[string]string
+		draining bool
+		want     string // empty: ready
+	}{
+		"not started":  {want: "not started yet"},
+		"crashed":      {state: epoch.State{NextStart: time.Now().Add(time.Hour), InARow: 3, LastError: "code 9"}, want: "(3 crashes in a row): code 9"},
+		"coming":       {state: epoch.State{Serving: &epoch.Process{Pid: 7}}, pages: map[string]string{"/server_info": info("PRE_INITIALIZING")}, want: "is PRE_INITIALIZING"},
+		"no listeners": {state: epoch.State{Serving: serving, Administration: true}, pages: map[string]string{"/server_info": info("LIVE"), "/stats": "cluster_manager.cds.update_success: 1\nlistener_manager.lds.update_rejected: 2\n"}, want: "no listeners from the control plane yet (2 responses refused)"},
+		"no workers":   {state: epoch.State{Serving: serving, Administration: true}, pages: map[string]string{"/server_info": info("LIVE"), "/stats": strings.Replace(got, "started: 1", "started: 0", 1)}, want: "workers are not started"},
+		"sick":         {state: epoch.State{Serving: serving, Administration: true}, pages: map[string]string{"/server_info": info("DRAINING")}, want: "Envoy is DRAINING"},
+		"ready":        {state: epoch.State{Serving: serving, Administration: true}, pages: map[string]string{"/server_info": info("LIVE"), "/stats": got}},
+		"draining":     {state: epoch.State{Serving: serving, Administration: true}, draining: true, want: "draining"},
+		"never ready":  {state: epoch.State{Serving: serving, Starting: &epoch.Process{Pid: 8}}, want: "was never found ready"},
+		"no answer":    {state: epoch.State{Serving: serving, Administration: true}, want: "does not answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Readiness{Epochs: func() epoch.State { return c.state }, Admin: answers(t, c.pages), Draining: func() bool { return c.draining }, Dynamic: true}
+			text := strings.Join(r.Reasons(t.Context()), "\n")
+			if c.want == "" && text != "" || !strings.Contains(text, c.want) {
+				t.Errorf("reasons %q, want %q", text, c.want)
+			}
+		})
+	}
+}
+
+// TestReadyThroughARestart: while a new epoch comes up, or has failed, the serving one cannot be asked and counts as before.
+func TestReadyThroughARestart(t *testing.T) {
+	st := epoch.State{Serving: &epoch.Process{Pid: 7, Live: true}, Administration: true}
+	r := &Readiness{Epochs: func() epoch.State { return st }, Draining: func() bool { return false }, Dynamic: true, Admin: answers(t, map[string]string{
+		"/server_info": `{"state":"LIVE"}`, "/stats": "cluster_manager.cds.update_success: 1\nlistener_manager.lds.update_success: 1\n",
+	})}
+	for _, step := range []epoch.State{st, {Serving: st.Serving, Starting: &epoch.Process{Pid: 8}}, {Serving: st.Serving}} {
+		st = step
+		if reasons := r.Reasons(t.Context()); len(reasons) > 0 {
+			t.Errorf("%+v: %v", step, reasons)
+		}
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	for text, want := range map[string]string{
+		`{`: "unexpected end", `{"/x":{"tcpSocket":{"port":1}}}`: "begins with neither", `{"/app-health/a/livez":{}}`: "none of",
+		`{"/app-health/a/livez":{"httpGet":{"port":"web"}}}`: "no port",
+	} {
+		if _, err := NewProbes(text, "localhost"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	for text, want := range map[string]string{`{`: "unexpected end", `{"scrape":"true","port":"x"}`: "no port", `{"scrape":"true","port":"15020"}`: "the agent's own"} {
+		if _, err := AppPage(text, "localhost", 15020); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"": "", `{"scrape":"false","port":"1"}`: "", `{"scrape":"true"}`: "http://localhost:80/metrics", `{"scrape":"true","port":"9","path":"/m","scheme":"https"}`: "https://localhost:9/m",
+	} {
+		if got, err := AppPage(text, "localhost", 15020); err != nil || got != want {
+			t.Errorf("%s: %q, %v, want %q", text, got, err, want)
+		}
+	}
+}
+
+// TestOnlyFromHere: what changes something is not for others.
+func TestOnlyFromHere(t *testing.T) {
+	a := Actions{Quit: func() { t.Error("stopped by a stranger") }, Reasons: func(context.Context) []string { return nil }, Metrics: NewMetrics(func() epoch.State { return epoch.State{} })}
+	a.Metrics.Log, a.Metrics.Envoy = slog.New(slog.DiscardHandler), func(context.Context) (io.ReadCloser, error) { return nil, io.EOF }
+	for path, want := range map[string]int{"POST /quitquitquit": 403, "POST /drain": 403, "POST /hot-restart": 403, "GET /debug/agent": 403, "GET /healthz/ready": 200, "GET /metrics": 200, "GET /drain": 405} {
+		method, path, _ := strings.Cut(path, " ")
+		req := httptest.NewRequest(method, path, nil)
+		req.RemoteAddr = "10.0.0.1:5"
+		w := httptest.NewRecorder()
+		a.handler().ServeHTTP(w, req)
+		if w.Code != want {
+			t.Errorf("%s %s: %d, want %d", method, path, w.Code, want)
+		}
+		if path == "/metrics" && !strings.Contains(w.Body.String(), `istio_agent_scrape_failures_total{type="envoy"} `) {
+			t.Errorf("metrics without Envoy:\n%s", w.Body)
+		}
+	}
+}
