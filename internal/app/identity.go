@@ -108,10 +108,10 @@ func (s *secure) open(opts Options, trust identity.Trust, registry prometheus.Re
 	if s.tls, err = shown.Config(); err != nil || s.ca == nil {
 		return err
 	}
-	return s.openService(o, registry, opts.Log)
+	return s.openService(o, trust, registry, opts.Log)
 }
 
-func (s *secure) openService(o IdentityOptions, registry prometheus.Registerer, log *slog.Logger) error {
+func (s *secure) openService(o IdentityOptions, trust identity.Trust, registry prometheus.Registerer, log *slog.Logger) error {
 	metrics, err := service.NewMetrics(registry, s.ca, time.Now)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (s *secure) openService(o IdentityOptions, registry prometheus.Registerer, 
 		callers = append(callers, s.tokens)
 	}
 	s.service = &service.Service{
-		CA: s.ca, Callers: callers, Limits: authn.NewLimits(o.Address, o.Identity, time.Now), Audit: log.With("scope", "audit"), Metrics: metrics,
+		CA: s.ca, Callers: callers, Trust: trust, Limits: authn.NewLimits(o.Address, o.Identity, time.Now), Audit: log.With("scope", "audit"), Metrics: metrics,
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ import (
 
 	"fairway/internal/app"
 	"fairway/internal/identity"
+	"fairway/internal/identity/ca"
 	"fairway/test/ads"
 	"fairway/test/plane"
 )
@@ -190,12 +191,19 @@ func TestTrustDomainOfTheMeshConfiguration(t *testing.T) {
 		t.Errorf("the root is of %s", got)
 	}
 	pair := join(t, p, identity.ID{TrustDomain: "old.example", Namespace: "shop", ServiceAccount: "web"})
-	if err := firstAnswer(t, dial(t, p, pair), nodeOf("shop", "web")); err != nil {
-		t.Errorf("an alias: %v", err)
+	leaf, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil || leaf.URIs[0].String() != "spiffe://new.example/ns/shop/sa/web" {
+		t.Errorf("one who is known under an alias gets %v, %v", leaf.URIs, err)
 	}
-	foreign := join(t, p, identity.ID{TrustDomain: "else", Namespace: "shop", ServiceAccount: "web"})
-	if err := firstAnswer(t, dial(t, p, foreign), nodeOf("shop", "web")); status.Code(err) != codes.Unauthenticated {
-		t.Errorf("a foreign trust domain: %v", err)
+	for domain, want := range map[string]codes.Code{"old.example": codes.OK, "else": codes.Unauthenticated} {
+		key := pair.PrivateKey.(*ecdsa.PrivateKey)
+		out, err := p.Discovery.Authority().Sign(&x509.CertificateRequest{PublicKey: key.Public()}, ca.Grant{ID: identity.ID{TrustDomain: domain, Namespace: "shop", ServiceAccount: "web"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := firstAnswer(t, dial(t, p, &tls.Certificate{Certificate: [][]byte{out.Leaf.Raw}, PrivateKey: key}), nodeOf("shop", "web")); status.Code(err) != want {
+			t.Errorf("a certificate of %s: %v, want %s", domain, err, want)
+		}
 	}
 }
 

@@ -119,7 +119,7 @@ func newWorld(t *testing.T, change ...func(*world)) *world {
 	w.served = grpc.NewServer(grpc.Creds(credentials.NewTLS(config)))
 	security.RegisterIstioCertificateServiceServer(w.served, &service.Service{
 		CA: w.ca, Callers: authn.Methods{authn.Certificates{Roots: w.ca.Pool, Trust: trust, Now: clock}, w.tokens},
-		Limits: authn.NewLimits(authn.Rate{}, authn.Rate{}, clock), Audit: quietly,
+		Trust: trust, Limits: authn.NewLimits(authn.Rate{}, authn.Rate{}, clock), Audit: quietly,
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -24,6 +24,7 @@ type Service struct {
 
 	CA      *ca.CA
 	Callers authn.Method
+	Trust   identity.Trust // certificates are for its own domain alone; callers known under an alias get their own domain's
 	Limits  *authn.Limits
 	Audit   *slog.Logger // one line for each decision
 	Metrics *Metrics     // nil: nothing is counted
@@ -75,6 +76,12 @@ func (s *Service) decide(ctx context.Context, r *security.IstioCertificateReques
 	if err != nil {
 		return ca.Certificate{}, Status(err)
 	}
+	d.caller, d.step = caller, idExtraction
+	own, ok := s.Trust.Own(caller.ID)
+	if !ok {
+		return ca.Certificate{}, status.Errorf(codes.PermissionDenied, "%s is of another trust domain; this mesh is %s", caller.ID, s.Trust.Domain())
+	}
+	caller.ID = own
 	d.caller, d.step = caller, limits
 	if !s.Limits.Identity(caller.ID) {
 		return ca.Certificate{}, status.Errorf(codes.ResourceExhausted, "too many requests by %s; try again in a few seconds", caller.ID)

@@ -68,7 +68,7 @@ func serve(t *testing.T, limits *authn.Limits) *world {
 	}
 	w.service = &service.Service{
 		CA: authority, Callers: authn.Methods{authn.Certificates{Roots: authority.Pool, Trust: trust, Now: time.Now}, w.tokens},
-		Limits: limits, Audit: slog.New(slog.NewJSONHandler(w.audit, nil)), Metrics: metrics,
+		Trust: trust, Limits: limits, Audit: slog.New(slog.NewJSONHandler(w.audit, nil)), Metrics: metrics,
 	}
 	config, err := (&service.Serving{CA: authority, Names: []string{"istiod.istio-system.svc", "127.0.0.1"}, Now: time.Now, Log: slog.New(slog.DiscardHandler)}).Config()
 	if err != nil {
@@ -210,6 +210,10 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	elsewhere, err := w.tokens.Create(identity.ID{TrustDomain: "elsewhere", Namespace: "shop", ServiceAccount: "web"}, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
 	asking := func(who string) *structpb.Struct {
 		return &structpb.Struct{Fields: map[string]*structpb.Value{"ImpersonatedIdentity": structpb.NewStringValue(who)}}
 	}
@@ -228,6 +232,7 @@ func TestRefusals(t *testing.T) {
 			codes.Unauthenticated, "unknown authority", "citadel_server_authentication_failure_count"},
 		{"in another's name", w.join(t), nil, &security.IstioCertificateRequest{Csr: csr(t, k), Metadata: asking("spiffe://cluster.local/ns/a/sa/b")},
 			codes.PermissionDenied, "its own identity's alone", "citadel_server_id_extraction_err_count"},
+		{"of another trust domain", elsewhere, nil, &security.IstioCertificateRequest{Csr: csr(t, k)}, codes.PermissionDenied, "another trust domain", "citadel_server_id_extraction_err_count"},
 		{"no CSR", w.join(t), nil, &security.IstioCertificateRequest{Csr: "hello"}, codes.InvalidArgument, "bad certificate request", "citadel_server_csr_parsing_err_count"},
 		{"for too long", w.join(t), nil, &security.IstioCertificateRequest{Csr: csr(t, k), ValidityDuration: 1 << 30}, codes.InvalidArgument, "MAX_WORKLOAD_CERT_TTL", "citadel_server_csr_sign_err_count"},
 		{"for ever", w.join(t), nil, &security.IstioCertificateRequest{Csr: csr(t, k), ValidityDuration: 1 << 60}, codes.InvalidArgument, "validity_duration", ""},
