@@ -70,7 +70,7 @@ func newAgent(o Options) (*agent, error) {
 		a.admin = admin.New(a.at.String())
 	}
 	a.envoys = epoch.New(a.epochOptions())
-	a.ready = &status.Readiness{Epochs: a.envoys.State, Admin: a.admin, Draining: a.draining.Load, Dynamic: o.CustomConfig == ""}
+	a.ready = &status.Readiness{Epochs: a.envoys.State, Admin: a.admin, Draining: a.draining.Load, Dynamic: dynamic(a.first.Bootstrap)}
 	if a.secrets, err = newSecrets(o); err != nil {
 		return nil, err
 	}

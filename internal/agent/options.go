@@ -16,7 +16,8 @@ import (
 // Options is all that an agent's run depends on. Resolve makes it; tests and other programs may write it by hand.
 type Options struct {
 	Bootstrap bootstrap.Params
-	// CustomConfig is a bootstrap file to use as it is, in place of one built from Bootstrap. Empty: build it.
+	// CustomConfig is a bootstrap file to use in place of one built from Bootstrap: as it is, or filled in where its name ends in ".tmpl" (template.go has the words).
+	// Empty: build it.
 	CustomConfig string
 	// Override is YAML that Envoy merges over the bootstrap (its --config-yaml).
 	Override string

@@ -61,7 +61,7 @@ func TestPartsStandAroundEnvoy(t *testing.T) {
 				if c.err != nil {
 					<-ctx.Done()
 					l.note("envoy stopped")
-					return nil
+					return c.err
 				}
 				l.note("envoy over")
 				return nil

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
@@ -19,9 +18,12 @@ func (o Options) plan() (epoch.Plan, bootstrap.HostPort, error) {
 	var err error
 	admin := o.Bootstrap.Admin
 	if o.CustomConfig != "" {
-		p.Suffix = filepath.Ext(o.CustomConfig)
-		if p.Bootstrap, err = os.ReadFile(o.CustomConfig); err != nil {
+		content, err := os.ReadFile(o.CustomConfig)
+		if err != nil {
 			return p, admin, usage("custom bootstrap: %w", err)
+		}
+		if p.Bootstrap, p.Suffix, err = o.custom(content); err != nil {
+			return p, admin, usage("custom bootstrap %s: %w", o.CustomConfig, err)
 		}
 		admin, err = customAdmin(p.Bootstrap)
 		if err != nil {
@@ -60,6 +62,17 @@ func customAdmin(content []byte) (bootstrap.HostPort, error) {
 		host = "127.0.0.1"
 	}
 	return bootstrap.HostPort{Host: host, Port: b.Admin.Address.Socket.Port}, nil
+}
+
+// dynamic says whether a bootstrap (YAML or JSON) takes clusters and listeners from a control plane.
+func dynamic(content []byte) bool {
+	var b struct {
+		Dynamic struct {
+			Clusters  any `yaml:"cds_config"`
+			Listeners any `yaml:"lds_config"`
+		} `yaml:"dynamic_resources"`
+	}
+	return yaml.Unmarshal(content, &b) == nil && b.Dynamic.Clusters != nil && b.Dynamic.Listeners != nil
 }
 
 // portsFree asks for every port that Envoy's own listeners will bind, so that a clash is said in the agent's words.
