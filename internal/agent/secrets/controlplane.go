@@ -60,7 +60,7 @@ func (c *asWorkload) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, 
 
 // Info is gRPC's.
 func (c *asWorkload) Info() credentials.ProtocolInfo {
-	return credentials.ProtocolInfo{SecurityProtocol: "tls", ServerName: c.name}
+	return credentials.ProtocolInfo{SecurityProtocol: "tls"}
 }
 
 // Clone is gRPC's.

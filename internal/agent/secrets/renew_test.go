@@ -62,7 +62,7 @@ func watchRenewals(t *testing.T, ttl, during time.Duration, fail func(n int, at 
 		for time.Since(start) < during {
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			expired = expired || s.pair != nil && s.Ready() != nil
+			expired = expired || !r.ends().IsZero() && s.Ready() != nil
 		}
 		cancel()
 		if err := <-over; err != nil {
