@@ -68,6 +68,7 @@ func addFlags(c *cobra.Command, f *Flags, level *string) {
 	s.StringVar(&f.Domain, "domain", "", "DNS domain of short names (default <namespace>.svc.cluster.local)")
 	s.StringVar(&f.ServiceCluster, "serviceCluster", "", "service that this proxy counts for (default <app label>.<namespace>)")
 	s.StringVar(&f.MeshConfig, "meshConfig", "./etc/istio/config/mesh", "file whose defaultConfig lies under PROXY_CONFIG; may be absent")
+	s.StringVar(&f.ProxyConfigs, "proxyConfigs", "./etc/istio/config/proxyconfigs", "file of ProxyConfig resources, of which those of this workload lie under PROXY_CONFIG; may be absent")
 	s.StringVar(&f.DiscoveryAddress, "discoveryAddress", "", "host:port of the control plane's gRPC (default PROXY_CONFIG's, else istiod.istio-system.svc:15010)")
 	s.StringVar(&f.Envoy, "envoy", "", "Envoy's binary (default PROXY_CONFIG's binaryPath, else envoy in PATH)")
 	s.StringVar(&f.ConfigPath, "configPath", "", "folder for what is written for Envoy (default ./etc/istio/proxy)")

@@ -34,7 +34,7 @@ func TestIdentityIsResolved(t *testing.T) {
 
 // TestSecretsAreServedWhileEnvoyRuns: from before its start until after its end, and nothing is left behind.
 func TestSecretsAreServedWhileEnvoyRuns(t *testing.T) {
-	o, out := testOptions(t, fakeEnvoy(t, `test -S "$(dirname $CONFIG)/SDS" && echo the socket is there; trap 'test -S "$(dirname $CONFIG)/SDS" && echo and still; exit 0' TERM; while :; do sleep 0.05; done`))
+	o, out := testOptions(t, fakeEnvoy(t, `trap 'test -S "$(dirname $CONFIG)/SDS" && echo and still; exit 0' TERM; test -S "$(dirname $CONFIG)/SDS" && echo the socket is there; while :; do sleep 0.05; done`))
 	socket := filepath.Join(o.ConfigDir, "SDS")
 	o.Secrets = &secrets.Options{Socket: socket, Now: time.Now, Authority: &secrets.Authority{Address: "127.0.0.1:1", Token: "/no/token", Roots: "/no/roots"}}
 	o.Bootstrap.SecretsSocket = socket

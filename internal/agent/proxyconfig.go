@@ -19,9 +19,9 @@ import (
 // configAnnotation is the workload's own ProxyConfig, as YAML.
 const configAnnotation = "proxy.istio.io/config"
 
-// resolveProxyConfig lays the mesh's defaultConfig, PROXY_CONFIG and the workload's annotation over the defaults that istio.io/api documents for ProxyConfig. The
+// resolveProxyConfig lays the mesh's defaultConfig, ProxyConfig resources, PROXY_CONFIG and the workload's annotation over the defaults that istio.io/api documents for ProxyConfig. The
 // annotation comes last because it can change while the workload runs, which a variable cannot; an injector has written it into PROXY_CONFIG as it was before.
-func resolveProxyConfig(meshFile string, env Environment) (*meshconfig.ProxyConfig, error) {
+func resolveProxyConfig(f Flags, env Environment) (*meshconfig.ProxyConfig, error) {
 	config := &meshconfig.ProxyConfig{
 		ConfigPath:               "./etc/istio/proxy",
 		DiscoveryAddress:         "istiod.istio-system.svc:15010",
@@ -30,11 +30,14 @@ func resolveProxyConfig(meshFile string, env Environment) (*meshconfig.ProxyConf
 		DrainDuration:            durationpb.New(45 * time.Second),
 		TerminationDrainDuration: durationpb.New(5 * time.Second),
 	}
-	inMesh, err := meshDefault(meshFile)
+	mesh, err := readMesh(f.MeshConfig)
 	if err != nil {
 		return nil, err
 	}
-	overlay(config, inMesh)
+	overlay(config, mesh.GetDefaultConfig())
+	if err := overlayObjects(config, f, env, firstOf(mesh.GetRootNamespace(), "istio-system")); err != nil {
+		return nil, err
+	}
 	annotations, err := readPairs(env.AnnotationsFile)
 	if err != nil {
 		return nil, err
@@ -63,20 +66,45 @@ func overlay(base, over *meshconfig.ProxyConfig) {
 	})
 }
 
-// meshDefault reads defaultConfig out of a MeshConfig file. No file, nothing.
-func meshDefault(path string) (*meshconfig.ProxyConfig, error) {
+// overlayObjects lays the ProxyConfig resources over that reach this workload.
+func overlayObjects(config *meshconfig.ProxyConfig, f Flags, env Environment, root string) error {
+	objects, err := readProxyObjects(f.ProxyConfigs)
+	if err != nil {
+		return usage("--proxyConfigs %s: %w", f.ProxyConfigs, err)
+	}
+	if len(objects) == 0 {
+		return nil
+	}
+	meta, err := environmentMetadata(env.Vars)
+	if err != nil {
+		return err
+	}
+	labels, ok := meta["LABELS"].(map[string]any)
+	if !ok {
+		if labels, err = readPairs(env.LabelsFile); err != nil {
+			return err
+		}
+	}
+	for _, layer := range proxyLayers(objects, root, firstOf(env.Vars["POD_NAMESPACE"], "default"), labels) {
+		overlay(config, layer)
+	}
+	return nil
+}
+
+// readMesh reads a MeshConfig file. No file, nothing.
+func readMesh(path string) (*meshconfig.MeshConfig, error) {
 	mesh := &meshconfig.MeshConfig{}
 	content, err := os.ReadFile(path)
 	switch {
 	case path == "" || errors.Is(err, fs.ErrNotExist):
-		return nil, nil
+		return mesh, nil
 	case err != nil:
 		return nil, usage("read the mesh configuration: %w", err)
 	}
 	if err := decodeYAML(content, mesh); err != nil {
 		return nil, usage("mesh configuration %s: %w", path, err)
 	}
-	return mesh.GetDefaultConfig(), nil
+	return mesh, nil
 }
 
 // decodeYAML reads YAML into a message. Fields that it does not know are left out: a newer release may have written them.

@@ -22,6 +22,7 @@ type Flags struct {
 	Domain            string
 	ServiceCluster    string
 	MeshConfig        string // file
+	ProxyConfigs      string // file of ProxyConfig resources
 	DiscoveryAddress  string
 	Envoy             string
 	ConfigPath        string
@@ -46,10 +47,10 @@ type Flags struct {
 }
 
 // Resolve turns what a user said into Options: flags win over the workload's annotation, that over PROXY_CONFIG,
-// that over the mesh's defaultConfig, that over defaults.
+// that over ProxyConfig resources (of the workload, its namespace, the mesh), those over the mesh's defaultConfig, that over defaults.
 // A mistake comes back as *UsageError and names the flag or variable. Stdout, Stderr and Log are left to the caller.
 func Resolve(f Flags, env Environment) (Options, error) {
-	config, err := resolveProxyConfig(f.MeshConfig, env)
+	config, err := resolveProxyConfig(f, env)
 	if err != nil {
 		return Options{}, err
 	}
@@ -76,7 +77,7 @@ func Resolve(f Flags, env Environment) (Options, error) {
 
 // watched are the files from which Resolve reads, and those that limit processors.
 func watched(f Flags, env Environment) []string {
-	out := []string{f.MeshConfig, env.LabelsFile, env.AnnotationsFile, env.Vars["ISTIO_BOOTSTRAP_OVERRIDE"]}
+	out := []string{f.MeshConfig, f.ProxyConfigs, env.LabelsFile, env.AnnotationsFile, env.Vars["ISTIO_BOOTSTRAP_OVERRIDE"]}
 	if env.Machine != nil {
 		out = append(out, cpu.Files(env.Machine)...)
 	}

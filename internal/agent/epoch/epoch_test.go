@@ -35,7 +35,7 @@ while [ $# -gt 0 ]; do
 done
 echo "start $(cat "$config") epoch $epoch base $base" >> "$state/log"
 if grep -q crash "$config"; then exit 7; fi
-if grep -q hang "$config"; then trap 'exit 0' TERM; while :; do sleep 0.02; done; fi
+if grep -q hang "$config"; then trap "echo asked >> $state/log; exit 0" TERM; while :; do sleep 0.02; done; fi
 trap "echo stopped $(cat "$config") >> $state/log; rm -f $state/live.$epoch.$$; exit 0" TERM
 : > "$state/live.$epoch.$$"
 if [ "$epoch" != none ] && [ "$epoch" -gt 0 ]; then
@@ -226,6 +226,9 @@ func TestAFailedEpochLeavesItsParent(t *testing.T) {
 			content[96] = 0
 			if got, _ := os.ReadFile(memory); !bytes.Equal(got, content) {
 				t.Errorf("memory % x", got)
+			}
+			if strings.Contains(w.history(), "asked") {
+				t.Error("a failed epoch was asked to end: Envoy would have its parent end first")
 			}
 			if name == "ended" { // with a bound of 50 ms a shell may be late again
 				if err := w.restart(t, "c"); err != nil {

@@ -19,7 +19,7 @@ type ExitError struct {
 func (e *ExitError) Error() string { return fmt.Sprintf("envoy ended with code %d: %v", e.Code, e.Err) }
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// process is one Envoy. Its fields but live are read-only once started, err once done is closed.
+// process is one Envoy. Its fields but live and asked are read-only once started, err once done is closed.
 type process struct {
 	epoch  uint32
 	pid    int
@@ -28,6 +28,7 @@ type process struct {
 	family *family
 	since  time.Time
 	live   bool // the supervisor's: it has been seen serving
+	asked  bool // the supervisor's: it was sent SIGTERM
 
 	done chan struct{} // closed when it has ended and err is set
 	err  error
@@ -83,9 +84,23 @@ func (p *process) signal(sig syscall.Signal) {
 	}
 }
 
+// terminate asks the process to end, once: an Envoy that is ending dies of a second SIGTERM, with another exit code. The supervisor's goroutine calls it.
+func (p *process) terminate() {
+	if !p.asked {
+		p.asked = true
+		p.signal(syscall.SIGTERM)
+	}
+}
+
+// kill ends the process without asking and waits for it. An epoch that has a parent must go like this: asked to end, Envoy first has its parent end.
+func (p *process) kill() {
+	p.signal(syscall.SIGKILL)
+	<-p.done
+}
+
 // end asks the process to end, kills it when it has not within a time, and waits for it.
 func (p *process) end(within time.Duration) {
-	p.signal(syscall.SIGTERM)
+	p.terminate()
 	late := time.NewTimer(within)
 	defer late.Stop()
 	select {

@@ -84,7 +84,7 @@ func (s *Supervisor) awaitLife(ctx context.Context, next, parent *process) error
 
 // undo removes a failed epoch, and what it did to its parent as far as that can be undone.
 func (s *Supervisor) undo(ctx context.Context, next *process, why error) {
-	next.end(0)
+	next.kill()
 	s.bury(next, false)
 	if err := forgetInitializing(memoryFile(s.o.Memory, next.family.baseID)); err != nil {
 		s.stuck = true

@@ -328,7 +328,9 @@ func (s *Supervisor) lives(p *process) {
 // stop asks all Envoys to end and says how the serving one did.
 func (s *Supervisor) stop() error {
 	s.o.Log.Info("stopping envoy", "epoch", s.serving.epoch, "within", s.o.Kill)
-	s.signal(syscall.SIGTERM)
+	if s.parent != nil {
+		s.parent.terminate()
+	}
 	s.serving.end(s.o.Kill)
 	return s.serving.exit()
 }
