@@ -27,6 +27,7 @@ import (
 	"fairway/internal/identity"
 	"fairway/internal/identity/authn"
 	"fairway/internal/identity/ca"
+	"fairway/internal/identity/safefile"
 	"fairway/internal/identity/service"
 	"fairway/internal/mesh"
 	"fairway/internal/xds"
@@ -132,7 +133,7 @@ func writable(dir string, log *slog.Logger) string {
 	if dir != stateDir {
 		return dir
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := safefile.Folder(dir); err != nil {
 		log.Warn("the default folder for the root cannot be made; name another with --caStateDir", "error", err)
 		return ""
 	}

@@ -76,8 +76,10 @@ func Open(o Options) (*CA, error) {
 		return nil, fmt.Errorf("the authority's certificate in %s: %w", o.Plugged, err)
 	}
 	if plugged != nil {
-		c.state = &state{active: plugged.signer, crl: plugged.crl, plugged: true, longest: o.DefaultTTL}
-		o.Log.Info("certificate authority", "from", o.Plugged, "certificate", nameOf(plugged.signer.cert), "ends", plugged.signer.cert.NotAfter)
+		if err := c.openPlugged(plugged); err != nil {
+			return nil, err
+		}
+		o.Log.Info("certificate authority", "from", o.Plugged, "certificate", nameOf(plugged.signer.cert), "ends", plugged.signer.cert.NotAfter, "phase", c.state.phase(), "due", c.due(c.state))
 		return c, nil
 	}
 	if err := c.openSelfMade(); err != nil {

@@ -147,6 +147,12 @@ func (c *CA) reload() {
 	defer c.mu.Unlock()
 	if next := adopted(c.opts.Now(), c.state, p); next != nil {
 		before := c.state.phase()
+		if !c.state.plugged {
+			if err := c.keepHandover(p, next.switchAt); err != nil {
+				c.opts.Log.Error("the plugged-in certificate is not taken yet: when it signs cannot be noted", "error", err)
+				return
+			}
+		}
 		c.set(next)
 		c.opts.Log.Info("the plugged-in certificate has changed", "phase", next.phase(), "was", before, "signs", nameOf(next.active.cert), "ends", next.active.cert.NotAfter,
 			"roots", len(next.roots()), "revocationLists", len(next.crl), "due", c.due(next))

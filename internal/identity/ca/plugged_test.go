@@ -285,3 +285,44 @@ func (l lines) Write(p []byte) (int, error) {
 	l <- string(p)
 	return len(p), nil
 }
+
+// TestPluggedInAfterASelfMadeRoot: who plugs in a certificate where a self-made root has signed gets the overlap, and restarts do not lengthen it.
+func TestPluggedInAfterASelfMadeRoot(t *testing.T) {
+	for name, whileRunning := range map[string]bool{"found at the start": false, "found while running": true} {
+		t.Run(name, func(t *testing.T) {
+			at := newClock()
+			state, dir := t.TempDir(), t.TempDir()
+			options := at.options(pluggedIn(dir), func(o *ca.Options) { o.State = state })
+			first := open(t, options)
+			old := sign(t, first, web, 0)
+			root := below(t, nil, "root", at)
+			place(t, dir, istioFiles(t, root, nil, root.pem()))
+			if whileRunning {
+				first.Reload()
+			}
+			open(t, options) // begins the overlap where the first one has not
+			for _, c := range []struct {
+				after       time.Duration
+				phase       ca.Phase
+				roots       int
+				signs       bool // the plugged-in root does
+				oldBelieved bool
+			}{
+				{0, ca.Introduced, 2, false, true}, {23 * time.Hour, ca.Introduced, 2, false, true}, {2 * time.Hour, ca.Retiring, 2, true, true}, {24 * time.Hour, ca.Stable, 1, true, false},
+			} {
+				at.now = at.now.Add(c.after)
+				again := open(t, options)
+				s := again.Status()
+				if s.Phase != c.phase || len(s.Roots) != c.roots || (s.Signs.Subject == "CN=root") != c.signs || !s.Plugged {
+					t.Fatalf("%s later: %+v", c.after, s)
+				}
+				if err := verify(old.Chain, again.Roots(), old.Leaf.NotBefore); (err == nil) != c.oldBelieved {
+					t.Errorf("%s later, a certificate of the self-made root: %v", c.after, err)
+				}
+				if err := verify(sign(t, again, web, 0).Chain, again.Roots(), at.now); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}

@@ -66,6 +66,14 @@ type kept struct {
 	SwitchAt time.Time     `json:"switchAt,omitzero"`
 	Retired  []keptRetired `json:"retired,omitempty"`
 	Longest  string        `json:"longest"` // life of the longest certificate
+	// Handover is set when certificates were plugged in where a self-made root had signed: the overlap goes on after a restart.
+	Handover *handover `json:"handover,omitempty"`
+}
+
+// handover says when a plugged-in root takes over from the self-made one.
+type handover struct {
+	Root []byte    `json:"root"` // SHA-256 of the plugged-in root
+	At   time.Time `json:"at"`
 }
 
 type keptSigner struct {
@@ -93,26 +101,34 @@ func (k keeper) locked(do func() error) error {
 
 // load returns nil where nothing is kept yet.
 func (k keeper) load() (*state, error) {
-	if k.dir == "" {
-		return nil, nil
-	}
-	path := filepath.Join(k.dir, stateFile)
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the kept root: %w", err)
-	}
-	var f kept
-	if err := json.Unmarshal(text, &f); err != nil {
-		return nil, fmt.Errorf("the kept root in %s is damaged (not quoted: it holds a key); restore it, or remove it to start over with another root", path)
+	f, path, err := k.read()
+	if f == nil || err != nil {
+		return nil, err
 	}
 	st, err := f.state()
 	if err != nil {
 		return nil, fmt.Errorf("the kept root in %s: %w; restore it, or remove it to start over with another root", path, err)
 	}
 	return st, os.Chmod(path, 0o600) // whoever restored it may have left it open
+}
+
+// read returns nil where nothing is kept yet.
+func (k keeper) read() (f *kept, path string, err error) {
+	if k.dir == "" {
+		return nil, "", nil
+	}
+	path = filepath.Join(k.dir, stateFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, path, nil
+	}
+	if err != nil {
+		return nil, path, fmt.Errorf("the kept root: %w", err)
+	}
+	if err := json.Unmarshal(text, &f); err != nil {
+		return nil, path, fmt.Errorf("the kept root in %s is damaged (not quoted: it holds a key); restore it, or remove it to start over with another root", path)
+	}
+	return f, path, nil
 }
 
 func (k keeper) save(st *state) error {
@@ -123,14 +139,21 @@ func (k keeper) save(st *state) error {
 	if err != nil {
 		return err
 	}
+	if err := k.write(f); err != nil {
+		return err
+	}
+	if err := safefile.Write(filepath.Join(k.dir, rootsFile), st.bundle(), 0o644); err != nil {
+		return fmt.Errorf("keep the root: %w", err)
+	}
+	return nil
+}
+
+func (k keeper) write(f kept) error {
 	text, err := json.MarshalIndent(f, "", "  ")
 	if err != nil {
 		return err
 	}
 	if err := safefile.Write(filepath.Join(k.dir, stateFile), text, 0o600); err != nil {
-		return fmt.Errorf("keep the root: %w", err)
-	}
-	if err := safefile.Write(filepath.Join(k.dir, rootsFile), st.bundle(), 0o644); err != nil {
 		return fmt.Errorf("keep the root: %w", err)
 	}
 	return nil

@@ -4,18 +4,31 @@
 package safefile
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
 
+// Folder makes a folder for its owner alone, where it is missing; missing folders above it are made for everybody to pass.
+func Folder(dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
 // Write puts content at path, whole or not at all, and returns once it would survive a power cut. The folder is made if missing, for the owner alone.
 // What stood there before is replaced, its permissions included.
 func Write(path string, content []byte, mode os.FileMode) error {
 	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := Folder(dir); err != nil {
 		return err
 	}
 	tmp, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-") // 0600 from the start
@@ -58,7 +71,7 @@ func syncDir(dir string) error {
 // Lock waits until no other process, and nobody else in this one, holds the folder's lock, and takes it. The folder is made if missing. The lock ends with the
 // process at the latest.
 func Lock(dir string) (unlock func(), err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := Folder(dir); err != nil {
 		return nil, err
 	}
 	f, err := os.OpenFile(filepath.Join(dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)

@@ -1,0 +1,65 @@
+package ca
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"time"
+)
+
+// openPlugged has a plugged-in certificate sign: at once where there was no other, and after the overlap where a self-made root is kept, whose certificates
+// are still about. To plug one in without the overlap, remove the kept root.
+func (c *CA) openPlugged(p *plugged) error {
+	fresh := &state{active: p.signer, crl: p.crl, plugged: true, longest: c.opts.DefaultTTL}
+	return c.keep.locked(func() error {
+		f, _, err := c.keep.read()
+		if err != nil {
+			return err
+		}
+		if f == nil {
+			c.state = fresh
+			return nil
+		}
+		old, err := c.keep.load()
+		if err != nil {
+			return err
+		}
+		now, root := c.opts.Now(), fingerprint(p)
+		if f.Handover == nil || !bytes.Equal(f.Handover.Root, root) {
+			f.Handover = &handover{root, now.Add(max(old.longest, c.opts.DefaultTTL))}
+			if err := c.keep.write(*f); err != nil {
+				return err
+			}
+		}
+		c.state = handedOver(now, old, fresh, f.Handover.At)
+		return nil
+	})
+}
+
+// handedOver is where the overlap stands that ends with the plugged-in signer alone.
+func handedOver(now time.Time, old, fresh *state, at time.Time) *state {
+	n := *old
+	n.crl, n.plugged, n.next, n.switchAt = fresh.crl, true, fresh.active, at
+	if now.Before(at) {
+		return &n
+	}
+	n.active, n.next, n.switchAt = fresh.active, nil, time.Time{}
+	n.retired = retire(old, fresh.active, at.Add(old.longest))
+	return forgotten(now, &n)
+}
+
+func fingerprint(p *plugged) []byte {
+	sum := sha256.Sum256(p.signer.roots[0].Raw)
+	return sum[:]
+}
+
+// keepHandover notes that certificates were plugged in while the self-made root signed.
+func (c *CA) keepHandover(p *plugged, at time.Time) error {
+	return c.keep.locked(func() error {
+		f, _, err := c.keep.read()
+		if f == nil || err != nil {
+			return err
+		}
+		f.Handover = &handover{fingerprint(p), at}
+		return c.keep.write(*f)
+	})
+}
