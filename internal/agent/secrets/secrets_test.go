@@ -480,7 +480,7 @@ func TestFilesAreFollowed(t *testing.T) {
 		t.Error(err)
 	}
 	w.file(t, "tls.crt", []byte("half"))
-	w.log.await(t, "what was read before stays")
+	w.log.await(t, "failed to find any PEM data")
 	w.pairFiles(t, "two")
 	if err := leafOf(t, p.next()).VerifyHostname("two"); err != nil {
 		t.Error(err)

@@ -52,7 +52,7 @@ func open(t *testing.T, o ca.Options) *ca.CA {
 	return c
 }
 
-func ecKey(t *testing.T, curve elliptic.Curve) crypto.Signer {
+func ecKey(t testing.TB, curve elliptic.Curve) crypto.Signer {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(curve, rand.Reader)
 	if err != nil {

@@ -49,7 +49,7 @@ type world struct {
 	service  *service.Service
 }
 
-func serve(t *testing.T, limits *authn.Limits) *world {
+func serve(t testing.TB, limits *authn.Limits) *world {
 	t.Helper()
 	o := ca.DefaultOptions()
 	o.Plugged = ""

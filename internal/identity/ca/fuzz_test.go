@@ -1,0 +1,54 @@
+package ca_test
+
+import (
+	"crypto/elliptic"
+	"crypto/x509"
+	"errors"
+	"testing"
+	"time"
+
+	"fairway/internal/identity/ca"
+)
+
+// FuzzParseRequest: whatever comes is refused as a bad request or can be signed for the granted identity alone.
+func FuzzParseRequest(f *testing.F) {
+	o := ca.DefaultOptions()
+	o.Plugged = ""
+	authority, err := ca.Open(o)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add([]byte("-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"))
+	f.Add([]byte(nil))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		csr, err := ca.ParseRequest(text)
+		if err != nil {
+			if !errors.Is(err, ca.ErrRequest) {
+				t.Errorf("%v", err)
+			}
+			return
+		}
+		out, err := authority.Sign(csr, ca.Grant{ID: web, TTL: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l := out.Leaf; len(l.URIs) != 1 || l.URIs[0].String() != web.String() || len(l.DNSNames)+len(l.IPAddresses)+len(l.EmailAddresses) > 0 || l.IsCA {
+			t.Errorf("%v %v", l.URIs, l.DNSNames)
+		}
+	})
+}
+
+func BenchmarkSign(b *testing.B) {
+	o := ca.DefaultOptions()
+	o.Plugged = ""
+	authority, err := ca.Open(o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	csr := &x509.CertificateRequest{PublicKey: ecKey(b, elliptic.P256()).Public()}
+	for b.Loop() {
+		if _, err := authority.Sign(csr, ca.Grant{ID: web}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
