@@ -35,6 +35,10 @@ type agent struct {
 	notify  string           // systemd's socket
 
 	quit chan struct{} // holds a token when somebody asked for a graceful stop
+	turn chan struct{} // holds a token while a restart is under way; it guards the next two
+
+	began  time.Time // of the last restart
+	result error     // how it went
 
 	draining atomic.Bool
 	mu       sync.Mutex // guards the rest
@@ -62,7 +66,7 @@ func newAgent(o Options) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &agent{o: o, now: o, log: o.Log, notify: os.Getenv("NOTIFY_SOCKET"), quit: make(chan struct{}, 1)}
+	a := &agent{o: o, now: o, log: o.Log, notify: os.Getenv("NOTIFY_SOCKET"), quit: make(chan struct{}, 1), turn: make(chan struct{}, 1)}
 	if a.first, a.at, err = o.plan(); err != nil {
 		return nil, err
 	}
@@ -190,34 +194,54 @@ func (a *agent) live(ctx context.Context, _ epoch.Plan, number uint32) bool {
 	return err == nil && info.Epoch == number && info.State == admin.Live
 }
 
-// restart has an Envoy made from what files and environment say now take over. Unless forced it does nothing where that would be the same Envoy.
+// restart has an Envoy made from what files and environment say now take over. Unless forced it does nothing where that would be the same Envoy. Restarts take turns, so
+// that each is made from what is said when it begins; one that began after the call was made counts as the call's own.
 func (a *agent) restart(ctx context.Context, why string, force bool) error {
+	asked := time.Now()
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if a.began.After(asked) {
+		return a.result
+	}
+	began := time.Now()
+	done, err := a.restartNow(ctx, why, force)
+	if done {
+		a.began, a.result = began, err
+	}
+	if err != nil && !errors.Is(err, epoch.ErrOver) && ctx.Err() == nil {
+		a.log.Error("no restart", "why", why, "error", err)
+	}
+	return err
+}
+
+// restartNow says whether a restart was needed, and how it went.
+func (a *agent) restartNow(ctx context.Context, why string, force bool) (needed bool, err error) {
 	o, err := a.renewed()
 	if err != nil {
-		a.log.Error("no restart: the configuration cannot be read", "why", why, "error", err)
-		return err
+		return false, fmt.Errorf("read the configuration: %w", err)
 	}
 	plan, _, err := o.plan()
 	if err == nil {
 		plan, err = plan.Stamped()
 	}
 	if err != nil {
-		a.log.Error("no restart", "why", why, "error", err)
-		return err
+		return false, err
 	}
 	if !force && plan.Equal(a.envoys.Plan()) {
 		a.log.Debug("nothing to restart for", "why", why)
-		return nil
+		return false, nil
 	}
-	err = a.envoys.Restart(ctx, plan, why)
-	if err != nil && !errors.Is(err, epoch.ErrOver) {
-		a.log.Error("no restart", "why", why, "error", err)
-		return err
+	if err := a.envoys.Restart(ctx, plan, why); err != nil {
+		return true, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.now = o
-	return err
+	return true, nil
 }
 
 func (a *agent) renewed() (Options, error) {

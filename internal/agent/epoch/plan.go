@@ -69,11 +69,16 @@ func (p Plan) check(ctx context.Context, file string, hot bool) (Plan, error) {
 	args := append([]string{"--config-path", file, "--mode", "validate", "--disable-hot-restart"}, quiet(p.Args)...)
 	cmd := exec.CommandContext(ctx, p.Binary, args...)
 	cmd.WaitDelay = time.Second
-	out, err := cmd.CombinedOutput()
-	if err == nil {
+	protocol := make(chan string, 1)
+	go func() { // beside: a start waits for both
 		if hot {
-			p.protocol = hotRestartVersion(ctx, p.Binary)
+			protocol <- hotRestartVersion(ctx, p.Binary)
 		}
+		close(protocol)
+	}()
+	out, err := cmd.CombinedOutput()
+	p.protocol = <-protocol
+	if err == nil {
 		return p, nil
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {

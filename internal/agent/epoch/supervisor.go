@@ -248,9 +248,13 @@ func (s *Supervisor) clear(err error) {
 	s.note(nil)
 }
 
+// seldom is how many times Poll passes at most between two looks at an Envoy that has no parent.
+const seldom = 10
+
 // serve stays with the serving Envoy and those that follow it, until one crashes (over is false), or until all is over.
 func (s *Supervisor) serve(ctx context.Context) (over bool, err error) {
-	look := time.NewTicker(s.o.Poll)
+	wait := s.o.Poll
+	look := time.NewTicker(wait)
 	defer look.Stop()
 	for s.serving != nil {
 		requests, looks := s.requests, look.C
@@ -283,6 +287,8 @@ func (s *Supervisor) serve(ctx context.Context) (over bool, err error) {
 			s.signal(sig)
 		case <-looks:
 			s.lookForLife(ctx)
+			wait = min(wait*3/2, seldom*s.o.Poll) // a control plane may be away for long
+			look.Reset(wait)
 		}
 	}
 	return false, errors.New("the Envoy that was to replace another could not be started")
