@@ -23,6 +23,9 @@ func (w *world) invitation() string {
 	for i, c := range w.proxies() {
 		line("  %-22s Envoy's administration of %s", w.http(w.ports.admin[i], "/"), c.name)
 	}
+	for i, name := range proxyNames {
+		line("  curl -X POST http://%s/hot-restart      replace the Envoy of %s", at(proxyAddresses[i], w.ports.status[i]), name)
+	}
 	line("  logs are in %s", w.relative(w.dir))
 	line("\nCtrl-C stops it.")
 	return b.String()

@@ -28,9 +28,9 @@ var serviceAddresses = [...]string{productpageIn, productpageOut, reviewsV1, rev
 
 // ports are those that this run uses.
 type ports struct {
-	service, gateway, productpage, reviewsV2 int // written in the rules
-	grpc, http, monitoring                   int // pilot-discovery's
-	admin                                    [3]int
+	service, gateway, productpage, reviewsV2 int    // written in the rules
+	grpc, secure, http, monitoring           int    // pilot-discovery's
+	admin, status                            [3]int // of each proxy: Envoy's administration, and the agent's own port
 }
 
 // pickPorts keeps the ports that the rules name where they are free, and takes others where not.
@@ -48,7 +48,7 @@ func pickPorts() (ports, error) {
 		held = append(held, listeners...)
 		return got, err
 	}
-	var errs [7]error
+	var errs [8]error
 	p.service, errs[0] = take(9080, serviceAddresses[:]...)
 	p.gateway, errs[1] = take(8080, local)
 	p.productpage, errs[2] = take(9081, local)
@@ -56,10 +56,13 @@ func pickPorts() (ports, error) {
 	p.grpc, errs[4] = take(0, local)
 	p.http, errs[5] = take(0, local)
 	p.monitoring, errs[6] = take(0, local)
+	p.secure, errs[7] = take(0, local)
 	err := errors.Join(errs[:]...)
 	for i := range p.admin {
 		var failed error
 		p.admin[i], failed = take(0, local)
+		err = errors.Join(err, failed)
+		p.status[i], failed = take(0, proxyAddresses[i])
 		err = errors.Join(err, failed)
 	}
 	return p, err

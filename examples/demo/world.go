@@ -33,6 +33,9 @@ func (w *world) start(ctx context.Context) (err error) {
 	if err := w.ports.copyRules(filepath.Join(w.root, "examples", "bookinfo", "rules"), w.rules()); err != nil {
 		return err
 	}
+	if err := w.inviteAll(ctx); err != nil {
+		return err
+	}
 	for _, c := range append(w.services(), w.discovery()) {
 		if err := w.run(c); err != nil {
 			return err
@@ -81,7 +84,7 @@ func (w *world) discovery() command {
 	return command{name: "pilot-discovery", path: filepath.Join(w.bin, "pilot-discovery"), args: []string{
 		"discovery", "--configDir", w.rules(),
 		"--grpcAddr", at(local, w.ports.grpc), "--httpAddr", at(local, w.ports.http), "--monitoringAddr", at(local, w.ports.monitoring),
-		"--secureGRPCAddr", "", "--httpsAddr", "", "--shutdownDuration", "1s",
+		"--secureGRPCAddr", at(local, w.ports.secure), "--caStateDir", w.authority(), "--httpsAddr", "", "--shutdownDuration", "1s",
 	}}
 }
 
@@ -103,25 +106,29 @@ func (w *world) services() []command {
 	}
 }
 
-// proxies are the Envoys, each through pilot-agent.
+// proxies are the Envoys, each through pilot-agent. Their certificates live for seconds, so that one sees them replaced, and so do replaced Envoys.
 func (w *world) proxies() []command {
-	proxy := func(i int, kind, name, ip, labels string) command {
+	proxy := func(i int, kind, labels string) command {
+		name := proxyNames[i]
 		return command{
 			name: name,
 			path: filepath.Join(w.bin, "pilot-agent"),
 			args: []string{
 				"proxy", kind, "--envoy", w.envoy, "--discoveryAddress", at(local, w.ports.grpc), "--configPath", filepath.Join(w.dir, "proxies", name),
-				"--adminPort", fmt.Sprint(w.ports.admin[i]), "--prometheusPort", "0", "--concurrency", "1",
+				"--adminPort", fmt.Sprint(w.ports.admin[i]), "--statusPort", fmt.Sprint(w.ports.status[i]), "--readyPort", "0", "--prometheusPort", "0", "--concurrency", "1",
+				"--drainDuration", "2s", "--longestRequest", "1s", "--parentShutdownDuration", "4s",
 			},
 			env: []string{
-				"POD_NAME=" + name, "POD_NAMESPACE=default", "INSTANCE_IP=" + ip, "ISTIO_META_INTERCEPTION_MODE=NONE", "ISTIO_METAJSON_LABELS=" + labels,
+				"CA_ADDR=" + at(local, w.ports.secure), "CA_ROOT_CA=" + filepath.Join(w.authority(), "root-cert.pem"), "JWT_TOKEN_PATH=" + w.token(name),
+				"SERVICE_ACCOUNT=" + name, "SECRET_TTL=" + certificateLife.String(), "MINIMUM_DRAIN_DURATION=0s", "EXIT_ON_ZERO_ACTIVE_CONNECTIONS=true",
+				"POD_NAME=" + name, "POD_NAMESPACE=default", "INSTANCE_IP=" + proxyAddresses[i], "ISTIO_META_INTERCEPTION_MODE=NONE", "ISTIO_METAJSON_LABELS=" + labels,
 			},
 		}
 	}
 	return []command{
-		proxy(0, "sidecar", "sidecar-productpage", productpageIn, `{"app":"productpage","version":"v1"}`),
-		proxy(1, "sidecar", "sidecar-reviews-v2", reviewsV2In, `{"app":"reviews","version":"v2"}`),
-		proxy(2, "router", "ingressgateway", local, `{"istio":"ingressgateway"}`),
+		proxy(0, "sidecar", `{"app":"productpage","version":"v1"}`),
+		proxy(1, "sidecar", `{"app":"reviews","version":"v2"}`),
+		proxy(2, "router", `{"istio":"ingressgateway"}`),
 	}
 }
 
