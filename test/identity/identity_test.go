@@ -18,7 +18,7 @@ import (
 	"fairway/test/plane"
 )
 
-// TestRotationsUnderLoad: fifty certificates of each proxy and three roots are replaced, and the control plane is replaced once, while clients of every kind
+// TestRotationsUnderLoad: fifty certificates of each proxy and three roots are replaced, and meanwhile the control plane once and the agents thrice, while clients of every kind
 // send without a pause. No request fails, and no connection that lasts is lost.
 func TestRotationsUnderLoad(t *testing.T) {
 	w := newWorld(t)
@@ -42,8 +42,13 @@ func TestRotationsUnderLoad(t *testing.T) {
 			must(t, authority.Advance())
 		}
 		seen[authority.Status().Signs.Serial] = true
-		if i == rotations/2 {
+		switch i {
+		case rotations / 2:
 			w.replacePlane(t)
+		case rotations/2 - 5, rotations/2 + 2: // the first while the next root is told, but does not sign
+			w.replaceAgent(t, w.front)
+		case rotations/2 - 2: // while the old root is still believed
+			w.replaceAgent(t, w.back)
 		}
 		if i%2 == 0 {
 			w.both(t)

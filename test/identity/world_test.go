@@ -42,6 +42,7 @@ type world struct {
 type proxy struct {
 	id      identity.ID
 	secrets *secrets.Secrets
+	stop    func() // ends secrets
 	admin   string
 }
 
@@ -61,45 +62,69 @@ func newWorld(t *testing.T) *world {
 // start starts an agent's secrets and an Envoy that takes them.
 func (w *world) start(t *testing.T, id identity.ID, config string) *proxy {
 	t.Helper()
-	token, err := w.plane.Discovery.JoinTokens().Create(id, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := func(name string, text []byte) string {
-		t.Helper()
-		path := filepath.Join(w.dir, id.ServiceAccount+"-"+name)
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	socket := filepath.Join(w.dir, id.ServiceAccount+".sock")
 	p := &proxy{id: id, admin: "http://" + w.Addr(id.ServiceAccount+"-admin", 15000)}
-	p.secrets, err = secrets.New(secrets.Options{
-		Socket: socket, ID: id, Now: time.Now, Log: slog.New(slog.DiscardHandler),
-		Authority: &secrets.Authority{
-			Address: w.options.SecureAddr, Token: file("token", []byte(token)), Roots: file("root.pem", w.plane.Discovery.Authority().Roots()),
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.runSecrets(t, p.secrets)
+	w.startAgent(t, p)
 	var text bytes.Buffer
-	err = template.Must(template.New("").Parse(envoyConfig+config)).Execute(&text, map[string]any{
-		"ID": id.ServiceAccount, "Admin": w.IP(id.ServiceAccount + "-admin"), "SDS": socket, "IP": w.IP(id.ServiceAccount), "Back": w.IP("back"), "App": w.IP("app"),
+	err := template.Must(template.New("").Parse(envoyConfig+config)).Execute(&text, map[string]any{
+		"ID": id.ServiceAccount, "Admin": w.IP(id.ServiceAccount + "-admin"), "SDS": w.socket(p), "IP": w.IP(id.ServiceAccount), "Back": w.IP("back"), "App": w.IP("app"),
 		"FrontID": front.String(), "BackID": back.String(), "OtherID": other.String(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	runEnvoy(t, file("envoy.yaml", text.Bytes()), filepath.Join(w.dir, id.ServiceAccount+".log"))
+	runEnvoy(t, w.file(t, p, "envoy.yaml", text.Bytes()), filepath.Join(w.dir, id.ServiceAccount+".log"))
 	live.Eventually(t, func() error { return ready(p.admin) })
 	p.settle(t)
 	return p
 }
 
-func (w *world) runSecrets(t *testing.T, s *secrets.Secrets) {
+func (w *world) socket(p *proxy) string { return filepath.Join(w.dir, p.id.ServiceAccount+".sock") }
+
+func (w *world) file(t *testing.T, p *proxy, name string, text []byte) string {
+	t.Helper()
+	path := filepath.Join(w.dir, p.id.ServiceAccount+"-"+name)
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// startAgent starts an agent that knows nothing of one before it: it has a token of its own, and what the control plane is known by now.
+func (w *world) startAgent(t *testing.T, p *proxy) {
+	t.Helper()
+	token, err := w.plane.Discovery.JoinTokens().Create(p.id, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.secrets, err = secrets.New(secrets.Options{
+		Socket: w.socket(p), ID: p.id, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Authority: &secrets.Authority{
+			Address: w.options.SecureAddr, Token: w.file(t, p, "token", []byte(token)), Roots: w.file(t, p, "root.pem", w.plane.Discovery.Authority().Roots()),
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.stop = runSecrets(t, p.secrets)
+}
+
+// replaceAgent stops a proxy's agent, starts another one, and waits until the Envoy, which goes on meanwhile, has come back for its secrets.
+func (w *world) replaceAgent(t *testing.T, p *proxy) {
+	t.Helper()
+	p.stop()
+	w.startAgent(t, p)
+	live.Eventually(t, func() error {
+		for _, c := range p.secrets.Status() {
+			if c.Streams == 0 || c.Current != c.Streams {
+				return fmt.Errorf("%s: %+v", p.id, c)
+			}
+		}
+		return p.secrets.Ready()
+	})
+}
+
+// runSecrets runs them until the returned function is called or the test ends.
+func runSecrets(t *testing.T, s *secrets.Secrets) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	up, over := make(chan struct{}), make(chan error, 1)
@@ -110,12 +135,14 @@ func (w *world) runSecrets(t *testing.T, s *secrets.Secrets) {
 		cancel()
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-over; err != nil {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(stop)
+	return stop
 }
 
 func runEnvoy(t *testing.T, config, log string) {
