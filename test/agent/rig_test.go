@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,27 +53,20 @@ type proxy struct {
 	admin   uint16
 	dir     string // its working folder
 	command *exec.Cmd
-	log     *words
+	log     words
 	exited  chan struct{}
 	err     error // once exited is closed
 }
 
-// words keeps what a process writes.
-type words struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
+// words is the file that a process writes to; Envoys that outlive their agent write on.
+type words struct{ path string }
 
-func (w *words) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.b.Write(p)
-}
-
-func (w *words) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.b.String()
+func (w words) String() string {
+	text, err := os.ReadFile(w.path)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 // setup is how a proxy is started.
@@ -86,6 +78,7 @@ type setup struct {
 	args  []string
 	env   []string
 	dir   string // the working folder; empty: one of its own
+	admin uint16 // port; 0: a free one
 }
 
 // with is what a proxy of a mesh needs.
@@ -103,7 +96,15 @@ func launch(t *testing.T, s setup) *proxy {
 	if s.dir == "" {
 		s.dir = t.TempDir()
 	}
-	p := &proxy{ip: s.ip, admin: freePort(t), dir: s.dir, log: &words{}, exited: make(chan struct{})}
+	if s.admin == 0 {
+		s.admin = freePort(t)
+	}
+	log, err := os.CreateTemp(t.TempDir(), s.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	p := &proxy{ip: s.ip, admin: s.admin, dir: s.dir, log: words{log.Name()}, exited: make(chan struct{})}
 	p.write(t, "etc/istio/pod/labels", fmt.Sprintf("app=%q\n", s.name))
 	args := []string{"proxy", "sidecar", "--discoveryAddress", s.plane, "--envoy", s.envoy, "--adminPort", fmt.Sprint(p.admin), "--watchInterval", "20ms", "--concurrency", "1"}
 	p.command = exec.Command(path, append(args, s.args...)...)
@@ -112,7 +113,7 @@ func launch(t *testing.T, s setup) *proxy {
 		"POD_NAME=" + s.name, "POD_NAMESPACE=default", "INSTANCE_IP=" + s.ip, "ISTIO_META_INTERCEPTION_MODE=NONE",
 		"MINIMUM_DRAIN_DURATION=300ms",
 	}, s.env...)...)
-	p.command.Stdout, p.command.Stderr = p.log, p.log
+	p.command.Stdout, p.command.Stderr = log, log
 	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := p.command.Start(); err != nil {
 		t.Fatal(err)
@@ -201,15 +202,22 @@ type facts struct {
 
 func (p *proxy) facts(t *testing.T) facts {
 	t.Helper()
-	var f facts
+	f, err := p.tryFacts()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, p.log)
+	}
+	return f
+}
+
+func (p *proxy) tryFacts() (f facts, err error) {
 	code, body, err := p.call(http.MethodGet, "/debug/agent")
+	if err == nil && code != http.StatusOK {
+		err = fmt.Errorf("/debug/agent: %d %s", code, body)
+	}
 	if err == nil {
 		err = json.Unmarshal([]byte(body), &f)
 	}
-	if err != nil || code != http.StatusOK {
-		t.Fatalf("/debug/agent: %d %v\n%s", code, err, p.log)
-	}
-	return f
+	return f, err
 }
 
 // await waits until the agent's facts are as wanted.
@@ -222,10 +230,11 @@ func (p *proxy) await(t *testing.T, what string, is func(facts) bool) facts {
 			t.Fatalf("pilot-agent ended: %v\n%s", p.err, p.log)
 		default:
 		}
-		if f = p.facts(t); !is(f) {
-			return fmt.Errorf("not yet %s: %+v", what, f)
+		var err error
+		if f, err = p.tryFacts(); err == nil && !is(f) {
+			err = fmt.Errorf("not yet %s: %+v", what, f)
 		}
-		return nil
+		return err
 	})
 	return f
 }

@@ -48,7 +48,7 @@ func (p *process) start(c command) error {
 	cmd.WaitDelay = time.Second // for writers that are no files: a grandchild may hold the pipe
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setpgid:   true,            // a terminal's Ctrl-C is the agent's to pass on
-		Pdeathsig: syscall.SIGTERM, // an agent that is killed leaves no Envoy behind
+		Pdeathsig: syscall.SIGTERM, // an agent that is killed leaves no Envoy behind; a hot-restartable Envoy asks for the same itself
 	}
 	p.done = make(chan struct{})
 	started := make(chan error)
