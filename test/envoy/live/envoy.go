@@ -14,6 +14,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
+	"fairway/internal/agent/secrets"
 	"fairway/internal/envoy/bootstrap"
 	"fairway/internal/mesh"
 )
@@ -29,6 +30,8 @@ type Node struct {
 	Sotw       bool // the state-of-the-world protocol in place of the incremental one
 	// IP is the proxy's own address; empty: the mesh's address of Name.
 	IP string
+	// Identity is the proxy's certificate; the zero value: it has none.
+	Identity secrets.Files
 }
 
 // Envoy is a running proxy.
@@ -87,7 +90,12 @@ func (m *Mesh) bootstrap(t testing.TB, n Node) []byte {
 	if n.Redirected {
 		mode = "REDIRECT"
 	}
+	socket := ""
+	if n.Identity != (secrets.Files{}) {
+		socket = serveSecrets(t, n.Identity)
+	}
 	b, err := bootstrap.Build(bootstrap.Params{
+		SecretsSocket: socket,
 		Node: bootstrap.Node{
 			Type: kind, IP: n.IP, Name: n.Name, Namespace: n.Namespace, Domain: n.Namespace + ".svc.cluster.local", Cluster: n.Name + "." + n.Namespace,
 			Metadata: map[string]any{"INTERCEPTION_MODE": mode, "NAMESPACE": n.Namespace, "LABELS": labels},

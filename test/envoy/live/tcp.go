@@ -28,6 +28,17 @@ func (m *Mesh) TCPBackendAt(t testing.TB, name, address string) {
 	m.greet(t, name, listener)
 }
 
+// TCPBackendOnLocalhost starts one at a port of 127.0.0.1 that the system chooses, and returns the port.
+func (m *Mesh) TCPBackendOnLocalhost(t testing.TB, name string) (port int) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.greet(t, name, listener)
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
 // TLSBackend is a TCPBackend that speaks TLS.
 func (m *Mesh) TLSBackend(t testing.TB, name string, port int, config *tls.Config) {
 	t.Helper()

@@ -1,0 +1,205 @@
+package envoy
+
+import (
+	"crypto/tls"
+	"strconv"
+	"strings"
+	"testing"
+
+	"fairway/test/envoy/live"
+)
+
+// TestMutualTLS: proxies that have identities use them by themselves, and policies say who may do without.
+func TestMutualTLS(t *testing.T) {
+	for _, sotw := range []bool{false, true} {
+		name := "delta"
+		if sotw {
+			name = "state of the world"
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newMutual(t, sotw)
+			t.Run("both sides can", w.automatic)
+			t.Run("modes", w.modes)
+			t.Run("identities", w.identities)
+			t.Run("modes changed under load", w.underLoad)
+		})
+	}
+}
+
+// mutual is a mesh of two proxies with identities, a gateway with one, and a client without.
+type mutual struct {
+	m     *live.Mesh
+	trust *live.Trust
+	app   *live.Envoy
+}
+
+// newMutual starts it. One client alone binds the addresses of services, for which all would compete: what it dials is what the test sees.
+func newMutual(t *testing.T, sotw bool) *mutual {
+	w := &mutual{m: live.Start(t, live.Options{}), trust: live.NewTrust(t)}
+	port, tcpPort := w.m.BackendOnLocalhost(t, "mutual-app"), w.m.TCPBackendOnLocalhost(t, "mutual-tcp")
+	w.m.Set(t, `---
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: app, namespace: default}
+spec:
+  workloadSelector: {labels: {app: app}}
+  ingress:
+  - {port: {number: 8080, name: http, protocol: HTTP}, bind: <app>, captureMode: NONE, defaultEndpoint: "127.0.0.1:`+strconv.Itoa(port)+`"}
+  - {port: {number: 9000, name: tcp, protocol: TCP}, bind: <app>, captureMode: NONE, defaultEndpoint: "127.0.0.1:`+strconv.Itoa(tcpPort)+`"}
+  egress:
+  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <app-egress>, captureMode: NONE, hosts: ["~/*"]}
+---
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: `+other+`, namespace: default}
+spec:
+  workloadSelector: {labels: {app: `+other+`}}
+  egress:
+  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <`+other+`-egress>, captureMode: NONE, hosts: ["*/*"]}
+`+w.service("app")+entrance("mutual", `
+  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <mutual-entry>, hosts: ["*"]}
+`)+behind("mutual", "edge.example", `
+  http: [{route: [{destination: {host: app.test, port: {number: 8000}}}]}]
+`))
+	identify := func(name, account string) live.Node {
+		return live.Node{Name: name, Sotw: sotw, Identity: w.trust.Issue(t, account).Files}
+	}
+	w.app = w.m.Proxy(t, identify("app", "app"))
+	w.m.ClientNode(t, identify(client, "web"))
+	w.m.Proxy(t, live.Node{Name: other, Sotw: sotw})
+	edge := identify(gateway, "edge")
+	edge.Router, edge.Labels = true, map[string]string{"istio": "gateway"}
+	w.m.Proxy(t, edge)
+	return w
+}
+
+// service is the app's, whose endpoint has the service account given.
+func (w *mutual) service(account string) string {
+	return `---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: app, namespace: default}
+spec:
+  hosts: [app.test]
+  addresses: [<app-vip>]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{number: 8000, name: http, protocol: HTTP, targetPort: 8080}, {number: 9000, name: tcp, protocol: TCP}]
+  endpoints: [{address: <app>, labels: {app: app}, serviceAccount: ` + account + `}]
+`
+}
+
+func (w *mutual) mode(t *testing.T, mode string) {
+	t.Helper()
+	w.m.Apply(t, `---
+apiVersion: security.istio.io/v1
+kind: PeerAuthentication
+metadata: {name: default, namespace: default}
+spec: {mtls: {mode: `+mode+`}}
+`)
+}
+
+// plaintext reaches the app's proxy past all others.
+func (w *mutual) plaintext() live.Request {
+	return live.Request{To: w.m.Addr("app", 8080), Host: "app.test"}
+}
+
+const xfcc = "X-Forwarded-Client-Cert"
+
+// automatic: whoever can uses mutual TLS, and the app learns who called; whoever cannot is served in plaintext.
+func (w *mutual) automatic(t *testing.T) {
+	for who, r := range map[string]live.Request{"web": from(w.m, "app.test"), "edge": {To: w.m.Addr("mutual-entry", 8000), Host: "edge.example"}} {
+		for _, http2 := range []bool{false, true} {
+			r.HTTP2 = http2
+			reply := live.Send(t, r)
+			wantServer(t, reply, "mutual-app")
+			got := strings.Join(reply.Echo.Header[xfcc], ",")
+			if !strings.Contains(got, "URI=spiffe://cluster.local/ns/default/sa/"+who) || !strings.Contains(got, "By=spiffe://cluster.local/ns/default/sa/app") {
+				t.Errorf("called by %s, the app is told %q", who, got)
+			}
+		}
+	}
+	plain := live.Send(t, w.m.From(other, "app.test"))
+	wantServer(t, plain, "mutual-app")
+	if got := plain.Echo.Header[xfcc]; len(got) > 0 {
+		t.Errorf("called in plaintext, the app is told %q", got)
+	}
+	if got := live.DialTCP(t, w.m.Addr("app-vip", 9000)); got != "mutual-tcp" {
+		t.Errorf("TCP over mutual TLS: %q", got)
+	}
+}
+
+// modes: STRICT takes no plaintext and no TLS of others, DISABLE nothing else.
+func (w *mutual) modes(t *testing.T) {
+	refused := func(why string, r live.Request) {
+		t.Helper()
+		live.Eventually(t, func() error {
+			if reply, err := live.Try(r); err == nil {
+				return &unwanted{why, reply.Status}
+			}
+			return nil
+		})
+	}
+	tlsTo := func(config *tls.Config) live.Request {
+		r := w.plaintext()
+		config.NextProtos = []string{"istio"}
+		r.TLS = config
+		return r
+	}
+	known := w.trust.Issue(t, "web")
+	w.mode(t, "STRICT")
+	wantServer(t, live.Send(t, from(w.m, "app.test")), "mutual-app")
+	refused("plaintext", w.plaintext())
+	refused("TLS without a certificate", tlsTo(&tls.Config{InsecureSkipVerify: true}))
+	refused("a certificate of another authority", tlsTo(live.NewTrust(t).Issue(t, "web").TLS))
+	wantServer(t, live.Send(t, tlsTo(known.TLS)), "mutual-app")
+	w.mode(t, "DISABLE")
+	wantServer(t, live.Send(t, w.plaintext()), "mutual-app")
+	live.Eventually(t, func() error {
+		if reply := live.Send(t, from(w.m, "app.test")); reply.Status != 200 || len(reply.Echo.Header[xfcc]) > 0 {
+			return &unwanted{"a client that speaks mutual TLS, which is disabled", reply.Status}
+		}
+		return nil
+	})
+	w.mode(t, "PERMISSIVE")
+	wantServer(t, live.Send(t, w.plaintext()), "mutual-app")
+}
+
+// unwanted says that something was answered.
+type unwanted struct {
+	what   string
+	status int
+}
+
+func (u *unwanted) Error() string { return u.what + " is answered " + strconv.Itoa(u.status) }
+
+// identities: a server that shows another identity than its service's endpoints have is not believed.
+func (w *mutual) identities(t *testing.T) {
+	w.m.Apply(t, w.service("somebody-else"))
+	live.Eventually(t, func() error {
+		if reply := live.Send(t, from(w.m, "app.test")); reply.Status != 503 {
+			return &unwanted{"a server with the wrong identity", reply.Status}
+		}
+		return nil
+	})
+	w.m.Apply(t, w.service("app"))
+	live.Eventually(t, func() error {
+		if reply := live.Send(t, from(w.m, "app.test")); reply.Status != 200 {
+			return &unwanted{"a server with the right identity", reply.Status}
+		}
+		return nil
+	})
+}
+
+// underLoad: whoever has an identity loses no request while policies change between those that take it.
+func (w *mutual) underLoad(t *testing.T) {
+	address := w.m.Addr("app-vip", 9000)
+	live.AwaitTCP(t, address)
+	load := live.StartLoad(t, append(httpCrowd(from(w.m, "app.test")), live.TCPClients(tcp, 1, address))...)
+	for i := range 10 {
+		w.mode(t, []string{"STRICT", "PERMISSIVE"}[i%2])
+		load.Await(t, 10)
+	}
+	load.Stop(t)
+}
