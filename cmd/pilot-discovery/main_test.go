@@ -180,6 +180,7 @@ spec:
   hosts: [reviews]
   http:
   - rout: []
+    directResponse: {status: 418}
 `
 
 // TestRunsUntilSIGTERM: a bad rule does not keep the program from starting, and a signal to stop is no failure.
