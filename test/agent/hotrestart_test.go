@@ -55,6 +55,7 @@ var quick = []string{"--drainDuration", "1s", "--parentShutdownDuration", "2s"}
 
 // TestHotRestarts: twenty times Envoy is replaced, for every reason that there is, and no request notices.
 func TestHotRestarts(t *testing.T) {
+	t.Parallel() // most of its time it waits for parents to go
 	m := live.Start(t, live.Options{})
 	app := startApplication(t)
 	m.Set(t, inbound("web", app)+ports("web", "web"))
@@ -186,6 +187,7 @@ func TestAFailedEpoch(t *testing.T) {
 
 // TestConcurrencyGoesUpAndDown: fewer worker threads mean fewer listening sockets, and what waits in a socket that is closed must not be lost.
 func TestConcurrencyGoesUpAndDown(t *testing.T) {
+	t.Parallel() // most of its time it waits for parents to go
 	m := live.Start(t, live.Options{})
 	app := startApplication(t)
 	m.Set(t, inbound("web", app)+ports("web", "web"))
@@ -193,7 +195,7 @@ func TestConcurrencyGoesUpAndDown(t *testing.T) {
 	p.ready(t)
 	m.Settle(t)
 	load := gather(t, m.Addr("web", 8080), "web.test", m.Addr("web", 9000))
-	for i := range 8 {
+	for i := range 6 {
 		p.write(t, "etc/istio/pod/annotations", fmt.Sprintf("proxy.istio.io/config=\"{concurrency: %d}\"\n", 1+3*(i%2)))
 		p.await(t, "another concurrency", func(f facts) bool { return f.Envoys.Handovers == i+1 && f.Envoys.Draining == nil && f.Ready })
 	}
