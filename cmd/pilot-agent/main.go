@@ -1,4 +1,4 @@
-// Command pilot-agent runs Envoy beside a workload: `pilot-agent proxy sidecar|router`.
+// Command pilot-agent runs Envoy beside a workload (`pilot-agent proxy sidecar|router`), waits for it (`wait`) and asks it (`request`).
 package main
 
 import (
