@@ -13,7 +13,6 @@ import (
 	"github.com/cespare/xxhash/v2"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	"golang.org/x/tools/txtar"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	meshconfig "istio.io/api/mesh/v1alpha1"
@@ -253,37 +252,4 @@ func trim(v any) any {
 		}
 	}
 	return v
-}
-
-// Golden runs a txtar file: its comment aside, each file is a step (a YAML stream to apply, "delete", "proxies" to connect, a proxy that is "gone" or "refused" a listener) until one that is named out…,
-// which is what is published then. With update, these are rewritten.
-func Golden(t *testing.T, a *txtar.Archive, update bool) (changed bool) {
-	t.Helper()
-	w := New()
-	for i := range a.Files {
-		f := &a.Files[i]
-		switch name, _, _ := strings.Cut(f.Name, "."); {
-		case strings.HasPrefix(name, "out"):
-			w.Store.Settle()
-			got := w.Dump(t)
-			if got != string(f.Data) && update {
-				f.Data, changed = []byte(got), true
-			} else if got != string(f.Data) {
-				t.Errorf("%s: got:\n%s\nwant:\n%s", f.Name, got, f.Data)
-			}
-		case strings.HasPrefix(name, "proxies"):
-			w.Connect(string(f.Data))
-		case strings.HasPrefix(name, "refused"):
-			w.Store.Settle()
-			proxy, detail, _ := strings.Cut(strings.TrimSpace(string(f.Data)), ": ")
-			w.Store.Read(func(tx *table.Tx) { w.Gateway.Refused(tx, mesh.ProxyID(proxy), detail) })
-		case strings.HasPrefix(name, "gone"):
-			w.In.Proxies.Delete(mesh.ProxyID(strings.TrimSpace(string(f.Data))))
-		case strings.HasPrefix(name, "delete"):
-			w.Delete(string(f.Data))
-		default:
-			w.Apply(t, string(f.Data))
-		}
-	}
-	return changed
 }
