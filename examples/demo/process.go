@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -69,7 +70,11 @@ func startChild(dir string, c command) (*child, error) {
 func (c *child) ended() error {
 	select {
 	case <-c.done:
-		return fmt.Errorf("%s ended (%v); its last words:\n%s", c.name, c.err, tail(c.log, 12))
+		ended := c.err
+		if ended == nil {
+			ended = errors.New("with code 0")
+		}
+		return fmt.Errorf("%s ended (%w); its last words:\n%s", c.name, ended, tail(c.log, 12))
 	default:
 		return nil
 	}

@@ -206,12 +206,13 @@ func edgeGraph(rows, perRow int, read bool) *Store {
 // Recorded reads cost at most 100 bytes each, at a million of them.
 func TestEdgesAreSmall(t *testing.T) {
 	const rows, perRow = 50_000, 20
+	bare := func() uint64 {
+		empty := heap()
+		without := edgeGraph(rows, perRow, false)
+		defer runtime.KeepAlive(without)
+		return heap() - empty
+	}()
 	empty := heap()
-	without := edgeGraph(rows, perRow, false)
-	bare := heap() - empty
-	runtime.KeepAlive(without)
-	without = nil
-	empty = heap()
 	with := edgeGraph(rows, perRow, true)
 	full := heap() - empty
 	edges := with.Tables()[2].Edges - rows // the source rows are read either way

@@ -228,10 +228,10 @@ type oracle struct {
 func evaluate(plans []plan, inputs []map[int]int) *oracle {
 	o := &oracle{plans: plans, reads: map[string]int{}}
 	for i, p := range plans {
-		switch {
-		case p.kind == KindInput:
+		switch p.kind {
+		case KindInput:
 			o.values = append(o.values, inputs[i])
-		case p.kind == KindGroup:
+		case KindGroup:
 			o.values = append(o.values, o.group(i, p))
 		default:
 			o.values = append(o.values, o.derive(i, p))
