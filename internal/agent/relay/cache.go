@@ -1,0 +1,310 @@
+package relay
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// batchID names a response that was written to a cache and not committed yet; 0 is none.
+type batchID uint64
+
+// entry says where a resource lies in the file: the bytes of its Resource message.
+type entry struct {
+	version string
+	at      int64
+	size    int32
+}
+
+// batch is a response in the file that Envoy has not acknowledged.
+type batch struct {
+	typ     string
+	at      int64 // of its record
+	size    int   // of its payload
+	items   []item
+	removed []string
+}
+
+// cache is a file with the resources that one node's Envoy has acknowledged. Memory holds names, versions and places, never bodies. A cache may be used by several
+// sessions at once. A nil cache keeps nothing.
+type cache struct {
+	path  string
+	limit int64
+	log   *slog.Logger
+
+	mu      sync.Mutex
+	file    *os.File
+	node    [sha256.Size]byte
+	end     int64 // of the file
+	live    int64 // bytes of what the index points at
+	index   map[string]map[string]entry
+	pending map[batchID]batch
+	last    batchID
+	gone    bool // closed, or given up
+	warm    bool // what an Envoy of this agent's life holds, and so not older than that
+}
+
+// errTooBig is what a cache is given up for when it grows over its limit.
+var errTooBig = errors.New("it is larger than its limit")
+
+// createCache makes an empty cache for a node.
+func createCache(path string, node [sha256.Size]byte, limit int64, log *slog.Logger) (*cache, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	c := &cache{
+		path: path, limit: limit, log: log, file: f, node: node, index: map[string]map[string]entry{}, pending: map[batchID]batch{},
+	}
+	if _, err := c.write(recordNode, 0, node[:]); err != nil {
+		c.discard()
+		return nil, err
+	}
+	return c, nil
+}
+
+// cached says whether a type is kept: keys never are.
+func cached(typ string) bool { return !strings.HasSuffix(typ, ".Secret") }
+
+// add writes a response. It is kept once committed.
+func (c *cache) add(raw []byte, r response) batchID {
+	if c == nil || !cached(r.typ) {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone || c.has(r) {
+		return 0
+	}
+	c.last++
+	at, err := c.write(recordResponse, c.last, raw)
+	if err != nil {
+		c.giveUp(err)
+		return 0
+	}
+	c.pending[c.last] = batch{r.typ, at, len(raw), r.items, r.removed}
+	return c.last
+}
+
+// has says whether a response says nothing new: two sessions of a hot restart hear the same.
+func (c *cache) has(r response) bool {
+	known := c.index[r.typ]
+	for _, i := range r.items {
+		if e, ok := known[i.name]; !ok || e.version != i.version || i.version == "" {
+			return false
+		}
+	}
+	for _, name := range r.removed {
+		if _, ok := known[name]; ok {
+			return false
+		}
+	}
+	return known != nil && len(c.pending) == 0
+}
+
+// commit keeps a batch.
+func (c *cache) commit(id batchID) {
+	if c == nil || id == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b, ok := c.pending[id]
+	if c.gone || !ok {
+		return
+	}
+	if _, err := c.write(recordCommit, id, nil); err != nil {
+		c.giveUp(err)
+		return
+	}
+	c.apply(id, b)
+	c.tidy()
+}
+
+// abort forgets a batch.
+func (c *cache) abort(id batchID) {
+	if c == nil || id == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.pending, id)
+}
+
+// apply enters a batch into the index.
+func (c *cache) apply(id batchID, b batch) {
+	delete(c.pending, id)
+	known := c.index[b.typ]
+	if known == nil {
+		known = map[string]entry{}
+		c.index[b.typ] = known
+	}
+	for _, name := range b.removed {
+		c.live -= int64(known[name].size)
+		delete(known, name)
+	}
+	for _, i := range b.items {
+		c.live += int64(i.size) - int64(known[i.name].size)
+		known[i.name] = entry{i.version, b.at + headSize + int64(i.at), int32(i.size)}
+	}
+}
+
+// drop forgets resources.
+func (c *cache) drop(typ string, names []string) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	known := c.index[typ]
+	names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { _, ok := known[n]; return !ok })
+	c.mu.Unlock()
+	if len(names) == 0 {
+		return
+	}
+	r := response{typ: typ, removed: names}
+	c.commit(c.add(r.encode(nil, ""), r))
+}
+
+// versions lists what is kept of a type, in order of names; nil where the type was never heard of.
+func (c *cache) versions(typ string) (map[string]string, bool) {
+	if c == nil {
+		return nil, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known, ok := c.index[typ]
+	out := make(map[string]string, len(known))
+	for name, e := range known {
+		out[name] = e.version
+	}
+	return out, ok && !c.gone
+}
+
+// read returns the Resource messages of those of the names that are kept, up to about a size in all, and how many names it took for that.
+func (c *cache) read(typ string, names []string, limit int) (bodies [][]byte, items []versioned, took int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return nil, nil, len(names), nil
+	}
+	size := 0
+	for _, name := range names {
+		if size >= limit {
+			break
+		}
+		took++
+		e, ok := c.index[typ][name]
+		if !ok {
+			continue
+		}
+		body := make([]byte, e.size)
+		if _, err := c.file.ReadAt(body, e.at); err != nil {
+			return nil, nil, 0, fmt.Errorf("read %s: %w", c.path, err)
+		}
+		bodies, items = append(bodies, body), append(items, versioned{name, e.version})
+		size += len(body)
+	}
+	return bodies, items, took, nil
+}
+
+// slack is how much of a cache may be of no use before it is written anew; twice what is of use is always allowed.
+const slack = 4 << 20
+
+// tidy writes the cache anew where most of it is of no use any more, and gives it up where it is too large.
+func (c *cache) tidy() {
+	if c.live > c.limit {
+		c.giveUp(errTooBig)
+		return
+	}
+	if c.end <= 2*c.live+slack && c.end <= c.limit+slack {
+		return
+	}
+	if err := c.rewrite(); err != nil {
+		c.giveUp(err)
+	}
+}
+
+// giveUp is for disks that are full or broken: a cache that misses something is worse than none.
+func (c *cache) giveUp(err error) {
+	c.log.Error("the cache of configuration is given up: an Envoy that starts while the control plane is away will have to wait for it", "file", c.path, "error", err)
+	c.remove()
+}
+
+func (c *cache) remove() {
+	if c.gone {
+		return
+	}
+	c.gone = true
+	c.file.Close()
+	_ = os.Remove(c.path) // nothing is lost
+	c.index, c.pending = map[string]map[string]entry{}, map[batchID]batch{}
+}
+
+// discard removes the cache and its file.
+func (c *cache) discard() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.remove()
+}
+
+// close leaves the file for the next agent.
+func (c *cache) close() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.gone {
+		c.gone = true
+		c.file.Close()
+	}
+}
+
+// usable says whether the cache is there, and of this node.
+func (c *cache) usable(node [sha256.Size]byte) bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.gone && c.node == node
+}
+
+// moveTo gives the cache another name, in place of what is there.
+func (c *cache) moveTo(path string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return os.ErrClosed
+	}
+	if err := c.file.Sync(); err != nil {
+		return err
+	}
+	if err := os.Rename(c.path, path); err != nil {
+		return err
+	}
+	c.path = path
+	return nil
+}
+
+// summary is what may be known of a cache.
+func (c *cache) summary() (names, bytes int64) {
+	if c == nil {
+		return 0, 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, typ := range slices.Sorted(maps.Keys(c.index)) {
+		names += int64(len(c.index[typ]))
+	}
+	return names, c.end
+}

@@ -1,0 +1,216 @@
+package relay
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+)
+
+// A cache's file is a sequence of records, each a head and a payload. The head is the payload's size and the checksum of all that follows it, both of four bytes,
+// little end first; then the kind, one byte; then the number of the batch, eight bytes. A record that is cut off or whose checksum is wrong ends the file.
+const (
+	recordNode     = 'n' // the first: payload is the hash of the node's message
+	recordResponse = 'r' // payload is a DeltaDiscoveryResponse
+	recordCommit   = 'c' // the batch of this number is in force
+)
+
+const headSize = 4 + 4 + 1 + 8
+
+// record puts a head before a payload.
+func record(kind byte, id batchID, payload []byte) []byte {
+	out := make([]byte, headSize, headSize+len(payload))
+	binary.LittleEndian.PutUint32(out, uint32(len(payload)))
+	out[8] = kind
+	binary.LittleEndian.PutUint64(out[9:], uint64(id))
+	out = append(out, payload...)
+	binary.LittleEndian.PutUint32(out[4:], crc32.ChecksumIEEE(out[8:]))
+	return out
+}
+
+// write appends a record and returns where it begins.
+func (c *cache) write(kind byte, id batchID, payload []byte) (int64, error) {
+	at := c.end
+	if _, err := c.file.WriteAt(record(kind, id, payload), at); err != nil {
+		return 0, err
+	}
+	c.end += headSize + int64(len(payload))
+	return at, nil
+}
+
+// errNoCache is what a file is that no cache wrote.
+var errNoCache = errors.New("no cache, or of another kind")
+
+// openCache reads the cache that an earlier agent left. What follows a record that is not whole is cut off.
+func openCache(path string, limit int64, log *slog.Logger) (*cache, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	c := &cache{path: path, limit: limit, log: log, file: f, index: map[string]map[string]entry{}, pending: map[batchID]batch{}}
+	if err := c.load(); err != nil {
+		f.Close()
+		return nil, err
+	}
+	clear(c.pending) // nobody will acknowledge them
+	return c, f.Truncate(c.end)
+}
+
+func (c *cache) load() error {
+	in := bufio.NewReaderSize(c.file, 64<<10)
+	kind, _, payload, err := readRecord(in, c.limit)
+	if err != nil || kind != recordNode || len(payload) != sha256.Size {
+		return errNoCache
+	}
+	copy(c.node[:], payload)
+	c.end = headSize + int64(len(payload))
+	for {
+		kind, id, payload, err := readRecord(in, c.limit)
+		if err != nil || !c.replay(kind, id, payload) {
+			return nil // the rest was not written whole
+		}
+		c.end += headSize + int64(len(payload))
+	}
+}
+
+// replay takes over a record; false where it makes no sense.
+func (c *cache) replay(kind byte, id batchID, payload []byte) bool {
+	switch kind {
+	case recordResponse:
+		r, err := decodeResponse(payload)
+		if err != nil {
+			return false
+		}
+		c.pending[id] = batch{r.typ, c.end, len(payload), r.items, r.removed}
+		c.last = max(c.last, id)
+	case recordCommit:
+		if b, ok := c.pending[id]; ok {
+			c.apply(id, b)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+func readRecord(in io.Reader, limit int64) (kind byte, id batchID, payload []byte, err error) {
+	var head [headSize]byte
+	if _, err := io.ReadFull(in, head[:]); err != nil {
+		return 0, 0, nil, err
+	}
+	size := int64(binary.LittleEndian.Uint32(head[:]))
+	if size > limit+slack {
+		return 0, 0, nil, errNoCache
+	}
+	payload = make([]byte, size)
+	if _, err := io.ReadFull(in, payload); err != nil {
+		return 0, 0, nil, err
+	}
+	sum := crc32.Update(crc32.ChecksumIEEE(head[8:]), crc32.IEEETable, payload)
+	if sum != binary.LittleEndian.Uint32(head[4:]) {
+		return 0, 0, nil, errNoCache
+	}
+	return head[8], batchID(binary.LittleEndian.Uint64(head[9:])), payload, nil
+}
+
+// encode writes a response with the given Resource messages.
+func (r response) encode(bodies [][]byte, nonce string) []byte {
+	size := len(r.typ) + len(nonce) + 16
+	for _, body := range bodies {
+		size += len(body) + 6
+	}
+	out := appendField(make([]byte, 0, size), responseType, r.typ)
+	if nonce != "" {
+		out = appendField(out, responseNonce, nonce)
+	}
+	for _, body := range bodies {
+		out = appendField(out, responseResource, body)
+	}
+	for _, name := range r.removed {
+		out = appendField(out, responseRemoved, name)
+	}
+	return out
+}
+
+// chunk is about how large a response from the cache is, in the file and to Envoy.
+const chunk = 1 << 20
+
+// rewrite copies what is of use to a new file and puts that in the place of the old one. The caller holds mu.
+func (c *cache) rewrite() error {
+	next, err := createCache(c.path+".tidy", c.node, c.limit, c.log)
+	if err != nil {
+		return err
+	}
+	if err = c.copyTo(next); err == nil {
+		err = next.moveTo(c.path)
+	}
+	if err != nil {
+		next.discard()
+		return err
+	}
+	c.file.Close()
+	c.file, c.end, c.live, c.index, c.pending, c.last = next.file, next.end, next.live, next.index, next.pending, next.last
+	return nil
+}
+
+func (c *cache) copyTo(next *cache) error {
+	next.last = c.last
+	for _, typ := range slices.Sorted(maps.Keys(c.index)) {
+		if err := c.copyType(next, typ); err != nil {
+			return err
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.pending)) {
+		b := c.pending[id]
+		payload := make([]byte, b.size)
+		if _, err := c.file.ReadAt(payload, b.at+headSize); err != nil {
+			return err
+		}
+		at, err := next.write(recordResponse, id, payload)
+		if err != nil {
+			return err
+		}
+		b.at = at
+		next.pending[id] = b
+	}
+	return nil
+}
+
+func (c *cache) copyType(next *cache, typ string) error {
+	known := c.index[typ]
+	names := slices.Sorted(maps.Keys(known))
+	for first := true; first || len(names) > 0; first = false {
+		var bodies [][]byte
+		size := 0
+		for size < chunk && len(names) > 0 {
+			e := known[names[0]]
+			body := make([]byte, e.size)
+			if _, err := c.file.ReadAt(body, e.at); err != nil {
+				return err
+			}
+			bodies, names, size = append(bodies, body), names[1:], size+len(body)
+		}
+		raw := response{typ: typ}.encode(bodies, "")
+		r, err := decodeResponse(raw)
+		if err != nil {
+			return err
+		}
+		next.last++
+		id := next.last
+		at, err := next.write(recordResponse, id, raw)
+		if err != nil {
+			return err
+		}
+		if _, err := next.write(recordCommit, id, nil); err != nil {
+			return err
+		}
+		next.apply(id, batch{typ, at, len(raw), r.items, r.removed})
+	}
+	return nil
+}

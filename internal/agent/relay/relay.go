@@ -1,0 +1,250 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/keepalive"
+)
+
+// Options say where Envoy comes from and where its configuration does.
+type Options struct {
+	Socket  string // path of the unix socket; its folder is made if missing
+	Address string // the control plane, as gRPC names targets: host:port
+	// Dial are how the control plane is reached: transport credentials, and what shows who asks.
+	Dial []grpc.DialOption
+	// CacheDir is the folder of the cache; empty: nothing is kept.
+	CacheDir string
+	// CacheLimit is how many bytes of configuration are kept at most; 0: 256 MiB. What grows over it is not kept at all.
+	CacheLimit int64
+	// Grace is how long an Envoy that starts with nothing waits for the control plane before it is given what an earlier agent kept; 0: one second.
+	Grace time.Duration
+	// Retry is the wait before the second attempt at a stream, at most, doubling up to RetryMax; 0: 100 ms and 5 s.
+	Retry, RetryMax time.Duration
+	Now             func() time.Time
+	Log             *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	or := func(v *time.Duration, d time.Duration) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	or(&o.Grace, time.Second)
+	or(&o.Retry, 100*time.Millisecond)
+	or(&o.RetryMax, 5*time.Second)
+	if o.CacheLimit == 0 {
+		o.CacheLimit = 256 << 20
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+// Relay serves one proxy, of which several Envoys may be connected at once. Make it with New, run it once; the other methods may be called by anybody at any time.
+type Relay struct {
+	o    Options
+	conn *grpc.ClientConn
+
+	mu       sync.Mutex // guards the rest
+	current  *cache     // that a starting Envoy is served from
+	made     int        // caches, for their names
+	sessions []*session // oldest first
+	counts   counts
+}
+
+// New checks the options. Nothing is opened or asked before Run.
+func New(o Options) (*Relay, error) {
+	if o.Socket == "" || o.Address == "" || o.Log == nil {
+		return nil, errors.New("the relay wants a socket, an address and a log")
+	}
+	return &Relay{o: o.withDefaults(), counts: counts{types: map[string]*TypeStatus{}}}, nil
+}
+
+// cacheFile is the cache's name in its folder.
+const cacheFile = "xds.cache"
+
+// window is how many bytes may be on their way to a session that reads slowly: more than a large resource, and little beside an Envoy.
+const window = 1 << 20
+
+// Run serves until ctx ends and calls up once the socket is there. It returns an error where it cannot serve at all; a control plane that is away is none.
+// The socket is removed when it returns.
+func (r *Relay) Run(ctx context.Context, up func()) (err error) {
+	l, err := listen(r.o.Socket)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(r.o.Socket) // gone already where the listener was closed
+	r.openCache()
+	defer r.closeCache()
+	if r.conn, err = grpc.NewClient(r.o.Address, append(r.dialOptions(), r.o.Dial...)...); err != nil {
+		l.Close()
+		return fmt.Errorf("the control plane's address %s: %w", r.o.Address, err)
+	}
+	defer r.conn.Close()
+	server := grpc.NewServer(grpc.ForceServerCodecV2(codec{}), grpc.MaxRecvMsgSize(math.MaxInt32), grpc.MaxSendMsgSize(math.MaxInt32),
+		// Envoy pings every 30 seconds.
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.WaitForHandlers(true))
+	server.RegisterService(&grpc.ServiceDesc{
+		ServiceName: service, HandlerType: (*any)(nil), Metadata: "envoy/service/discovery/v3/ads.proto",
+		Streams: []grpc.StreamDesc{{StreamName: method, Handler: r.handle, ServerStreams: true, ClientStreams: true}},
+	}, r)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		if err := server.Serve(l); !errors.Is(err, grpc.ErrServerStopped) {
+			return err
+		}
+		return nil
+	})
+	g.Go(func() error { <-ctx.Done(); server.Stop(); return nil })
+	up()
+	return g.Wait()
+}
+
+func (r *Relay) dialOptions() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
+		grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: r.o.Retry, Multiplier: 1.6, Jitter: 0.5, MaxDelay: r.o.RetryMax},
+			MinConnectTimeout: 5 * time.Second,
+		}),
+	}
+}
+
+func (r *Relay) handle(_ any, wire grpc.ServerStream) error {
+	d := &downstream{in: make(chan message), out: make(chan message), failed: make(chan error, 1)}
+	return d.run(wire, r.newSession(d).run)
+}
+
+// backoff is the wait after a number of attempts that brought nothing: random, so that a fleet does not come back all at once.
+func (r *Relay) backoff(fails int) time.Duration {
+	most := r.o.RetryMax
+	if fails < 16 {
+		most = min(most, r.o.Retry<<fails)
+	}
+	return most/2 + rand.N(most/2+1)
+}
+
+// openCache reads what an earlier agent left; what cannot be read counts as nothing.
+func (r *Relay) openCache() {
+	if r.o.CacheDir == "" {
+		return
+	}
+	if err := os.MkdirAll(r.o.CacheDir, 0o700); err != nil {
+		r.o.Log.Error("there is no folder for the cache of configuration: nothing is kept", "error", err)
+		r.o.CacheDir = ""
+		return
+	}
+	for _, left := range []string{".tidy", ".*.new"} { // of an agent that was killed
+		paths, _ := filepath.Glob(filepath.Join(r.o.CacheDir, cacheFile+left))
+		for _, path := range paths {
+			_ = os.Remove(path)
+		}
+	}
+	c, err := openCache(filepath.Join(r.o.CacheDir, cacheFile), r.o.CacheLimit, r.o.Log)
+	if err != nil {
+		if !errors.Is(err, os.ErrNotExist) {
+			r.o.Log.Warn("the cache of an earlier agent is of no use", "error", err)
+		}
+		return
+	}
+	r.current = c
+}
+
+func (r *Relay) closeCache() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.current.close()
+}
+
+// kept is what there is to serve a starting node from; nil: nothing.
+func (r *Relay) kept(node []byte) *cache {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.current.usable(hashNode(node)) {
+		return nil
+	}
+	return r.current
+}
+
+func (r *Relay) isKept(c *cache) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.current == c
+}
+
+// warm notes that an Envoy of this agent holds what the cache does.
+func (r *Relay) warm(c *cache) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c.warm = true
+}
+
+// fresh makes a cache that is not served from until it is kept; nil where nothing is kept.
+func (r *Relay) fresh(node []byte) *cache {
+	if r.o.CacheDir == "" {
+		return nil
+	}
+	r.mu.Lock()
+	r.made++
+	path := filepath.Join(r.o.CacheDir, fmt.Sprintf("%s.%d.new", cacheFile, r.made))
+	r.mu.Unlock()
+	c, err := createCache(path, hashNode(node), r.o.CacheLimit, r.o.Log)
+	if err != nil {
+		r.o.Log.Error("no cache of configuration: an Envoy that starts while the control plane is away will have to wait for it", "error", err)
+		return nil
+	}
+	c.warm = true
+	return c
+}
+
+// keep puts a cache in the place of the one before.
+func (r *Relay) keep(c *cache) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.current.close() // nobody writes to its file, or removes it, from here on
+	r.current = nil
+	if err := c.moveTo(filepath.Join(r.o.CacheDir, cacheFile)); err != nil {
+		r.o.Log.Error("the cache of configuration is not kept", "error", err)
+		return
+	}
+	r.current = c
+}
+
+// enter and leave count sessions.
+func (r *Relay) enter(s *session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.tell = &SessionStatus{Began: r.o.Now()}
+	r.sessions = append(r.sessions, s)
+	r.counts.sessions++
+}
+
+func (r *Relay) leave(s *session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, other := range r.sessions {
+		if other == s {
+			r.sessions = append(r.sessions[:i:i], r.sessions[i+1:]...)
+			break
+		}
+	}
+	if s.cache != nil && s.cache != r.current {
+		s.cache.discard()
+	}
+}

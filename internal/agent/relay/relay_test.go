@@ -1,0 +1,180 @@
+package relay_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"fairway/internal/xds"
+)
+
+// fill publishes n clusters with endpoints, and a listener.
+func (p *plane) fill(n int) {
+	for i := range n {
+		name := fmt.Sprintf("c%d", i)
+		p.set(xds.ClusterType, name, 1)
+		p.set(xds.EndpointType, name, 1)
+	}
+	p.set(xds.ListenerType, "l", 1)
+}
+
+func TestControlPlaneRestartsUnnoticed(t *testing.T) {
+	p := newPlane(t)
+	p.fill(20)
+	p.start()
+	a := newAgent(t, p, false)
+	e := newEnvoy(t, a)
+	e.connect()
+	e.holds(p)
+	p.settled(1, 3)
+	got := e.received()
+	for round := range 5 {
+		p.start()
+		p.settled(1, 3)
+		if n := p.total(); n != 0 {
+			t.Fatalf("round %d: %d resources were sent again", round, n)
+		}
+	}
+	if e.received() != got {
+		t.Errorf("Envoy got %d resources more", e.received()-got)
+	}
+	p.set(xds.EndpointType, "c3", 7)
+	p.set(xds.ClusterType, "c4", 0)
+	e.holds(p)
+	p.settled(1, 3)
+	if n := p.total(); n != 2 {
+		t.Errorf("%d resources were sent for two changes", n)
+	}
+}
+
+func TestChangesWhileAwayArriveAlone(t *testing.T) {
+	p := newPlane(t)
+	p.fill(20)
+	p.start()
+	a := newAgent(t, p, false)
+	e := newEnvoy(t, a)
+	e.connect()
+	e.holds(p)
+	p.settled(1, 3)
+	p.stop()
+	p.set(xds.ClusterType, "c1", 2)
+	p.set(xds.ClusterType, "c2", 0)
+	p.set(xds.ListenerType, "more", 1)
+	p.start()
+	e.holds(p)
+	p.settled(1, 3)
+	if n := p.total(); n != 3 {
+		t.Errorf("%d resources were sent for three changes", n)
+	}
+}
+
+func TestEnvoyStartsWhileControlPlaneIsAway(t *testing.T) {
+	p := newPlane(t)
+	p.fill(20)
+	p.start()
+	a := newAgent(t, p, true)
+	e := newEnvoy(t, a)
+	e.connect()
+	e.holds(p)
+	p.settled(1, 3)
+	p.stop()
+
+	for _, agentToo := range []bool{false, true, true} {
+		e.disconnect()
+		e.forget()
+		if agentToo {
+			a.stop()
+			a.start()
+		}
+		e.connect()
+		e.holds(p)
+	}
+	p.start()
+	p.settled(1, 3)
+	if n := p.total(); n != 0 {
+		t.Errorf("%d resources were sent again", n)
+	}
+	p.set(xds.EndpointType, "c3", 7)
+	e.holds(p)
+}
+
+func TestHotRestartAsksTheControlPlaneForNothing(t *testing.T) {
+	p := newPlane(t)
+	p.fill(20)
+	p.start()
+	a := newAgent(t, p, true)
+	old := newEnvoy(t, a)
+	old.connect()
+	old.holds(p)
+	p.settled(1, 3)
+	eventually(t, func() error { // the cache is kept
+		if c := a.relay.Status().Cache; c == nil || c.Resources != 41 {
+			return fmt.Errorf("%+v", c)
+		}
+		return nil
+	})
+	sent := p.total()
+	young := newEnvoy(t, a)
+	young.connect()
+	young.holds(p)
+	p.settled(2, 3)
+	if n := p.total() - sent; n != 0 {
+		t.Errorf("%d resources were sent for a hot restart", n)
+	}
+	p.set(xds.ClusterType, "c5", 9)
+	old.holds(p)
+	young.holds(p)
+	old.disconnect()
+	p.settled(1, 3)
+}
+
+func TestAnotherNodeIsNotServedFromTheCache(t *testing.T) {
+	p := newPlane(t)
+	p.fill(5)
+	p.start()
+	a := newAgent(t, p, true)
+	e := newEnvoy(t, a)
+	e.connect()
+	e.holds(p)
+	p.settled(1, 3)
+	e.disconnect()
+	e.forget()
+	e.node = "sidecar with other labels"
+	sent := p.total()
+	e.connect()
+	e.holds(p)
+	p.settled(1, 3)
+	if n := p.total() - sent; n != 11 {
+		t.Errorf("%d resources were sent, want all 11", n)
+	}
+}
+
+func TestRefusedIsToldAndNotKept(t *testing.T) {
+	p := newPlane(t)
+	p.fill(5)
+	p.start()
+	a := newAgent(t, p, true)
+	e := newEnvoy(t, a)
+	e.refuses = func(name string, body []byte) bool { return string(body) == "c1 66" }
+	e.connect()
+	e.holds(p)
+	p.settled(1, 3)
+	p.set(xds.ClusterType, "c1", 66)
+	eventually(t, func() error {
+		for _, s := range p.server.Status() {
+			if s.Types[xds.ClusterType].Rejected == "refused" && s.Synced {
+				return nil
+			}
+		}
+		return errors.New("the refusal is not heard")
+	})
+	p.stop()
+	e.disconnect()
+	e.forget()
+	e.connect()
+	p.mu.Lock()
+	p.have[xds.ClusterType]["c1"] = 1 // what it took last
+	p.mu.Unlock()
+	e.holds(p)
+}
+

@@ -1,0 +1,412 @@
+package relay
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// session is one stream of an Envoy, with its upstream streams one after the other. One goroutine owns it.
+type session struct {
+	relay *Relay
+	tell  *SessionStatus // for others; under the relay's lock
+	down  *downstream
+	up    *upstream // nil between two attempts
+	open  bool      // up can be sent to
+	count uint64    // of upstream streams
+
+	greeted uint64    // the upstream stream that was told who asks
+	since   time.Time // when up was opened
+
+	node  []byte
+	types map[string]*interest
+	order []*interest // as Envoy came to ask for them
+
+	toDown []message
+	toUp   []message
+
+	cache  *cache // nil: nothing is kept
+	serve  bool   // what Envoy asks for first is answered from the cache
+	cold   *cache // what an earlier agent left, in case the control plane does not answer
+	nonces uint64 // of answers from the cache
+	fails  int    // upstream streams in a row that brought nothing
+
+	retry, grace *time.Timer
+}
+
+func (r *Relay) newSession(down *downstream) *session {
+	return &session{relay: r, down: down, types: map[string]*interest{}, retry: stopped(), grace: stopped()}
+}
+
+func stopped() *time.Timer {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return t
+}
+
+// run serves the Envoy until its stream ends.
+func (s *session) run(ctx context.Context) error {
+	defer s.end()
+	for {
+		if err := s.step(ctx); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+func (s *session) end() {
+	s.retry.Stop()
+	s.grace.Stop()
+	if s.up != nil {
+		s.up.close()
+	}
+	s.relay.leave(s)
+}
+
+// step does one thing. Upstream is read only while nothing waits for Envoy.
+func (s *session) step(ctx context.Context) error {
+	var opened chan struct{}
+	var toUp, fromUp, toDown chan message
+	var ended chan error
+	var first, next message
+	if u := s.up; u != nil {
+		ended = u.ended
+		if !s.open {
+			opened = u.opened
+		}
+		if len(s.toUp) > 0 {
+			toUp, first = u.in, s.toUp[0]
+		}
+		if len(s.toDown) == 0 {
+			fromUp = u.out
+		}
+	}
+	if len(s.toDown) > 0 {
+		toDown, next = s.down.out, s.toDown[0]
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case err := <-s.down.failed:
+		return err
+	case m := <-s.down.in:
+		return s.ask(ctx, m)
+	case toDown <- next:
+		s.toDown = s.toDown[1:]
+	case toUp <- first:
+		s.toUp = s.toUp[1:]
+	case <-opened:
+		s.resume()
+	case m := <-fromUp:
+		return s.pass(m)
+	case err := <-ended:
+		s.lost(err)
+	case <-s.retry.C:
+		s.connect(ctx)
+	case <-s.grace.C:
+		s.useCold(ctx)
+	}
+	return nil
+}
+
+// connect begins an attempt to reach the control plane.
+func (s *session) connect(ctx context.Context) {
+	s.count++
+	s.up, s.open = connect(ctx, s.relay.conn, s.count), false
+}
+
+// resume subscribes a new upstream stream to what Envoy subscribes to.
+func (s *session) resume() {
+	s.open, s.toUp, s.since = true, nil, s.relay.o.Now()
+	for _, t := range s.order {
+		s.introduce(t)
+	}
+	s.relay.note(func() { s.tell.Connected, s.tell.Since, s.tell.Streams = true, s.relay.o.Now(), s.count })
+}
+
+// introduce sends the first request about a type on an upstream stream.
+func (s *session) introduce(t *interest) {
+	r, ok := t.opening()
+	if !ok || !s.open {
+		return
+	}
+	t.told = s.count
+	s.send(r)
+}
+
+// send queues a request; the first one of a stream says who asks.
+func (s *session) send(r request) {
+	if s.greeted != s.count {
+		s.greeted, r.node = s.count, s.node
+	}
+	s.toUp = append(s.toUp, r.encode())
+}
+
+// lost has the session try again: soon where the stream had brought something, ever more seldom where not.
+func (s *session) lost(err error) {
+	s.up.close()
+	if s.open && s.relay.o.Now().Sub(s.since) > s.relay.o.RetryMax {
+		s.fails = 0 // there was nothing to say
+	}
+	s.up, s.open, s.toUp = nil, false, nil
+	wait := s.relay.backoff(s.fails)
+	s.fails++
+	s.retry.Reset(wait)
+	s.relay.note(func() {
+		if s.tell.Connected {
+			s.relay.counts.reconnects++
+		}
+		s.tell.Connected, s.tell.Since, s.tell.Upstream, s.tell.Error = false, s.relay.o.Now(), "", err.Error()
+	})
+	s.relay.o.Log.Info("the control plane is away: the proxy keeps what it has", "error", err, "again_in", wait.Round(time.Millisecond))
+}
+
+// drop ends the upstream stream, so that the next one begins with what Envoy holds now.
+func (s *session) drop(ctx context.Context) {
+	if s.up == nil {
+		return
+	}
+	s.up.close()
+	s.toUp = nil
+	s.retry.Stop()
+	s.connect(ctx)
+}
+
+// pass hands a response on to Envoy.
+func (s *session) pass(m message) error {
+	raw := m[0]
+	r, err := decodeResponse(raw)
+	if err != nil {
+		s.up.close()
+		return status.Errorf(codes.Internal, "relay: the control plane's response: %v", err)
+	}
+	select {
+	case who := <-s.up.peer:
+		s.relay.note(func() { s.tell.Upstream = who })
+	default:
+	}
+	s.fails = 0
+	if s.cold != nil { // the control plane answers, so what an earlier agent kept is of no use
+		s.grace.Stop()
+		s.cold, s.cache = nil, s.relay.fresh(s.node)
+	}
+	t := s.interest(r.typ)
+	f := &flight{nonce: strconv.FormatUint(s.count, 10) + "." + r.nonce, from: s.count, removed: r.removed, batch: s.cache.add(raw, r)}
+	for _, i := range r.items {
+		f.items = append(f.items, i.versioned)
+	}
+	t.flights = append(t.flights, f)
+	s.toDown = append(s.toDown, withNonce(m, f.nonce))
+	s.relay.count(r, len(raw))
+	return nil
+}
+
+func (s *session) interest(typ string) *interest {
+	t := s.types[typ]
+	if t == nil {
+		t = newInterest(typ)
+		s.types[typ] = t
+	}
+	return t
+}
+
+// ask takes a request of Envoy's.
+func (s *session) ask(ctx context.Context, m message) error {
+	r, err := decodeRequest(m[0])
+	if err != nil || r.typ == "" {
+		return status.Errorf(codes.InvalidArgument, "relay: the request cannot be read, or names no type: %v", err)
+	}
+	if s.node == nil {
+		if r.node == nil {
+			return status.Error(codes.InvalidArgument, "relay: the first request does not say who asks")
+		}
+		s.begin(ctx, r)
+	}
+	t := s.interest(r.typ)
+	nonce, refused := s.answer(t, r)
+	if !slices.Contains(s.order, t) {
+		s.order = append(s.order, t)
+		s.first(t, r)
+		return nil
+	}
+	t.subscribe(r.subscribe)
+	gone := t.unsubscribe(r.unsubscribe)
+	s.cache.drop(t.typ, gone)
+	if refused {
+		s.drop(ctx)
+	}
+	switch {
+	case !s.open:
+		s.fromCache(t, r.subscribe, false)
+	case t.told != s.count:
+		s.introduce(t)
+	case len(r.subscribe)+len(r.unsubscribe) > 0 || nonce != "":
+		s.send(request{typ: r.typ, subscribe: r.subscribe, unsubscribe: r.unsubscribe, nonce: nonce, failure: r.failure, failed: r.failed && nonce != ""})
+	}
+	return nil
+}
+
+// begin learns who the Envoy is, and decides what it is served from.
+func (s *session) begin(ctx context.Context, r request) {
+	s.node = slices.Clone(r.node)
+	s.relay.enter(s)
+	kept := s.relay.kept(s.node)
+	switch {
+	case kept == nil:
+		s.cache = s.relay.fresh(s.node)
+	case kept.warm || len(r.initial) > 0:
+		s.attach(kept)
+	default:
+		s.cold = kept
+		s.grace.Reset(s.relay.o.Grace)
+	}
+	s.connect(ctx)
+}
+
+func (s *session) attach(c *cache) {
+	s.cache, s.serve = c, true
+	s.relay.warm(c)
+}
+
+// useCold serves what an earlier agent kept, since the control plane does not answer.
+func (s *session) useCold(ctx context.Context) {
+	if s.cold == nil {
+		return
+	}
+	s.relay.o.Log.Warn("the control plane does not answer: the proxy starts with what it had last", "file", s.cold.path)
+	s.attach(s.cold)
+	s.cold = nil
+	for _, t := range s.order {
+		s.fromCache(t, slices.Sorted(maps.Keys(t.names)), true)
+	}
+	s.drop(ctx)
+}
+
+// first takes the first request of a type.
+func (s *session) first(t *interest, r request) {
+	t.begin(r)
+	if len(r.initial) > 0 {
+		s.reconcile(t, r)
+	} else if s.serve {
+		s.fromCache(t, slices.Sorted(maps.Keys(t.names)), true)
+	}
+	s.introduce(t)
+}
+
+// reconcile brings cache and Envoy together. What the cache lacks of what Envoy holds is asked for again, so that the cache is whole; what Envoy does not hold goes.
+func (s *session) reconcile(t *interest, r request) {
+	if s.cache == nil || !cached(t.typ) {
+		return
+	}
+	versions, _ := s.cache.versions(t.typ)
+	for _, v := range r.initial {
+		if versions[v.name] != v.version {
+			t.known[v.name] = ""
+		}
+		delete(versions, v.name)
+	}
+	s.cache.drop(t.typ, slices.Sorted(maps.Keys(versions)))
+}
+
+// fromCache answers with what is kept of the names, or of all names where Envoy asks for all. Where the control plane is away a first request is told what is not there,
+// so that Envoy does not wait for it.
+func (s *session) fromCache(t *interest, names []string, first bool) {
+	versions, ok := s.cache.versions(t.typ)
+	if !ok || !first && len(names) == 0 {
+		return
+	}
+	var missing []string
+	if first && t.wildcard {
+		names = slices.Sorted(maps.Keys(versions))
+	} else if first && !s.open {
+		missing = slices.DeleteFunc(slices.Clone(names), func(n string) bool { _, ok := versions[n]; return ok })
+	}
+	for sent := false; !sent && (first && t.wildcard || len(missing) > 0) || len(names) > 0; sent = true {
+		bodies, items, took, err := s.cache.read(t.typ, names, chunk)
+		if err != nil {
+			s.relay.o.Log.Error("the cache cannot be read", "error", err)
+			return
+		}
+		names = names[took:]
+		if len(items)+len(missing) == 0 && (sent || !t.wildcard) {
+			continue
+		}
+		s.nonces++
+		f := &flight{nonce: "c." + strconv.FormatUint(s.nonces, 10), items: items, removed: missing}
+		t.flights = append(t.flights, f)
+		s.toDown = append(s.toDown, message{response{typ: t.typ, removed: missing}.encode(bodies, f.nonce)})
+		s.relay.countCached(t.typ, len(items))
+		missing = nil
+	}
+}
+
+// answer takes what a request says about a response: the nonce to pass on, if the upstream stream that gave it is still there. refused says that something from the cache
+// was not taken, so that the control plane must be asked for it.
+func (s *session) answer(t *interest, r request) (nonce string, refused bool) {
+	if r.nonce == "" {
+		return "", false
+	}
+	at := t.find(r.nonce)
+	if at < 0 {
+		return "", false
+	}
+	from := t.flights[at].from
+	if r.failed {
+		f := t.nack(at)
+		s.cache.abort(f.batch)
+		if from == 0 {
+			s.cache.drop(t.typ, namesOf(f.items))
+			refused = true
+		}
+		s.relay.countRefused(t.typ)
+	} else {
+		for _, f := range t.ack(at) {
+			s.cache.commit(f.batch)
+		}
+		s.settle()
+	}
+	if from != s.count || !s.open {
+		return "", refused
+	}
+	_, nonce, _ = strings.Cut(r.nonce, ".")
+	return nonce, refused
+}
+
+func namesOf(items []versioned) []string {
+	out := make([]string, len(items))
+	for i, v := range items {
+		out[i] = v.name
+	}
+	return out
+}
+
+// listenerType is the last wildcard that an Envoy asks for: before it has listeners it has not started.
+const listenerType = "type.googleapis.com/envoy.config.listener.v3.Listener"
+
+// settle has a new cache take the place of the one before once it holds all that Envoy asks for.
+func (s *session) settle() {
+	if s.cache == nil || s.relay.isKept(s.cache) || s.types[listenerType] == nil || !s.types[listenerType].answered {
+		return
+	}
+	for _, t := range s.order {
+		if cached(t.typ) && !t.settled() {
+			return
+		}
+	}
+	s.relay.keep(s.cache)
+}
+
+// hashNode tells nodes apart.
+func hashNode(node []byte) [sha256.Size]byte { return sha256.Sum256(node) }

@@ -1,0 +1,160 @@
+package relay
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Status is what may be known of a relay; it is made for JSON.
+type Status struct {
+	Address    string          `json:"address"`
+	Socket     string          `json:"socket"`
+	Sessions   []SessionStatus `json:"sessions"` // oldest first
+	Served     int             `json:"served"`   // sessions in all
+	Reconnects int             `json:"reconnects"`
+	Types      []TypeStatus    `json:"types"` // in order of their names
+	Cache      *CacheStatus    `json:"cache,omitempty"`
+}
+
+// SessionStatus is one Envoy's stream.
+type SessionStatus struct {
+	Began     time.Time `json:"began"`
+	Connected bool      `json:"connected"`          // upstream
+	Since     time.Time `json:"since,omitzero"`     // when that last changed
+	Upstream  string    `json:"upstream,omitempty"` // whom it is connected to
+	Streams   uint64    `json:"streams"`            // upstream streams so far
+	Error     string    `json:"error,omitempty"`    // how the last one ended
+}
+
+// TypeStatus counts what passed of one type.
+type TypeStatus struct {
+	Type      string    `json:"type"`
+	Responses int       `json:"responses"` // from the control plane
+	Resources int       `json:"resources"`
+	Removed   int       `json:"removed"`
+	Bytes     int64     `json:"bytes"`
+	Cached    int       `json:"cached"`  // resources that came from the cache
+	Refused   int       `json:"refused"` // responses that Envoy did not take
+	Last      time.Time `json:"last,omitzero"`
+	Names     []string  `json:"names,omitempty"` // of the last response, the first few
+}
+
+// CacheStatus is what is kept.
+type CacheStatus struct {
+	File      string `json:"file"`
+	Resources int64  `json:"resources"`
+	Bytes     int64  `json:"bytes"` // of the file
+	Current   bool   `json:"current"`
+}
+
+// counts are under the relay's lock.
+type counts struct {
+	sessions, reconnects int
+	types                map[string]*TypeStatus
+}
+
+// note changes what Status tells.
+func (r *Relay) note(do func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	do()
+}
+
+func (r *Relay) counted(typ string, do func(*TypeStatus)) {
+	r.note(func() {
+		t := r.counts.types[typ]
+		if t == nil {
+			t = &TypeStatus{Type: typ}
+			r.counts.types[typ] = t
+		}
+		do(t)
+	})
+}
+
+// shown is how many names of a response Status tells.
+const shown = 10
+
+func (r *Relay) count(resp response, size int) {
+	r.counted(resp.typ, func(t *TypeStatus) {
+		t.Responses++
+		t.Resources += len(resp.items)
+		t.Removed += len(resp.removed)
+		t.Bytes += int64(size)
+		t.Last, t.Names = r.o.Now(), nil
+		for _, i := range resp.items[:min(shown, len(resp.items))] {
+			t.Names = append(t.Names, i.name)
+		}
+		for _, name := range resp.removed[:min(shown, len(resp.removed))] {
+			t.Names = append(t.Names, "-"+name)
+		}
+	})
+}
+
+func (r *Relay) countCached(typ string, n int) {
+	r.counted(typ, func(t *TypeStatus) { t.Cached += n })
+}
+
+func (r *Relay) countRefused(typ string) {
+	r.counted(typ, func(t *TypeStatus) { t.Refused++ })
+}
+
+// Status tells what passed.
+func (r *Relay) Status() Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := Status{Address: r.o.Address, Socket: r.o.Socket, Served: r.counts.sessions, Reconnects: r.counts.reconnects, Sessions: []SessionStatus{}, Types: []TypeStatus{}}
+	for _, s := range r.sessions {
+		out.Sessions = append(out.Sessions, *s.tell)
+	}
+	for _, typ := range slices.Sorted(maps.Keys(r.counts.types)) {
+		out.Types = append(out.Types, *r.counts.types[typ])
+	}
+	if r.current != nil {
+		c := &CacheStatus{File: r.current.path, Current: r.current.warm}
+		c.Resources, c.Bytes = r.current.summary()
+		out.Cache = c
+	}
+	return out
+}
+
+// Register adds the relay's metrics: what came from the control plane and from the cache, and how often the control plane was lost.
+func (r *Relay) Register(to prometheus.Registerer) error { return to.Register(collector{r}) }
+
+// collector gives Status as metrics.
+type collector struct{ relay *Relay }
+
+func described(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("xds_relay_"+name, help, labels, nil)
+}
+
+// Describe is Prometheus's: which metrics there are depends on what passed.
+func (c collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect is Prometheus's.
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	s := c.relay.Status()
+	connected := 0
+	for _, session := range s.Sessions {
+		if session.Connected {
+			connected++
+		}
+	}
+	give := func(d *prometheus.Desc, kind prometheus.ValueType, value int, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, kind, float64(value), labels...)
+	}
+	give(described("streams", "Envoy's streams."), prometheus.GaugeValue, len(s.Sessions))
+	give(described("connected", "Streams to the control plane."), prometheus.GaugeValue, connected)
+	give(described("reconnects_total", "Streams to the control plane that ended while Envoy's went on."), prometheus.CounterValue, s.Reconnects)
+	for _, t := range s.Types {
+		give(described("resources_total", "Resources that came from the control plane.", "type"), prometheus.CounterValue, t.Resources, t.Type)
+		give(described("cached_resources_total", "Resources that Envoy was given from the cache.", "type"), prometheus.CounterValue, t.Cached, t.Type)
+		give(described("refused_total", "Responses that Envoy did not take.", "type"), prometheus.CounterValue, t.Refused, t.Type)
+		give(described("bytes_total", "Bytes of responses from the control plane.", "type"), prometheus.CounterValue, int(t.Bytes), t.Type)
+	}
+	if s.Cache != nil {
+		give(described("cache_bytes", "Size of the cache's file."), prometheus.GaugeValue, int(s.Cache.Bytes))
+	}
+}

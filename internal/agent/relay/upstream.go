@@ -1,0 +1,145 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
+)
+
+// method is incremental ADS.
+const (
+	service = "envoy.service.discovery.v3.AggregatedDiscoveryService"
+	method  = "DeltaAggregatedResources"
+)
+
+// upstream is one stream to a control plane, or the attempt to open one.
+type upstream struct {
+	number uint64 // distinct within a session, from 1
+	stop   context.CancelFunc
+	opened chan struct{} // closed once messages can be sent
+	in     chan message  // to the control plane
+	out    chan message  // from it
+	ended  chan error    // how it ended; one value
+	peer   chan string   // whom it turned out to be, once
+	all    sync.WaitGroup
+}
+
+// connect opens a stream as soon as the control plane can be reached. The caller reads ended, or calls close.
+func connect(ctx context.Context, conn *grpc.ClientConn, number uint64) *upstream {
+	ctx, stop := context.WithCancel(ctx)
+	u := &upstream{
+		number: number, stop: stop, opened: make(chan struct{}), in: make(chan message), out: make(chan message), ended: make(chan error, 1), peer: make(chan string, 1),
+	}
+	u.all.Go(func() { u.ended <- u.run(ctx, conn) })
+	return u
+}
+
+// close ends the stream and waits until nothing of it runs.
+func (u *upstream) close() {
+	u.stop()
+	u.all.Wait()
+}
+
+func (u *upstream) run(ctx context.Context, conn *grpc.ClientConn) error {
+	wire, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/"+service+"/"+method,
+		grpc.WaitForReady(true), grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32))
+	if err != nil {
+		return err
+	}
+	close(u.opened)
+	u.all.Go(func() { u.send(ctx, wire) })
+	return u.receive(ctx, wire)
+}
+
+// send passes requests on; how the stream ended is for receive to say.
+func (u *upstream) send(ctx context.Context, wire grpc.ClientStream) {
+	for {
+		select {
+		case m := <-u.in:
+			if wire.SendMsg(&m) != nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (u *upstream) receive(ctx context.Context, wire grpc.ClientStream) error {
+	defer u.stop()
+	for first := true; ; first = false {
+		var m message
+		if err := wire.RecvMsg(&m); errors.Is(err, io.EOF) {
+			return errors.New("the control plane has ended the stream")
+		} else if err != nil {
+			return err
+		}
+		if p, ok := peer.FromContext(wire.Context()); first && ok {
+			u.peer <- p.Addr.String()
+		}
+		select {
+		case u.out <- m:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// downstream is an Envoy's stream.
+type downstream struct {
+	in     chan message // from Envoy
+	out    chan message // to it
+	failed chan error   // how receiving or sending ended
+}
+
+// converse runs a session over an Envoy's stream until either ends.
+func (d *downstream) run(wire grpc.ServerStream, session func(ctx context.Context) error) error {
+	ctx, stop := context.WithCancel(wire.Context())
+	var sender sync.WaitGroup
+	defer sender.Wait()
+	defer stop()
+	sender.Go(func() { d.send(ctx, wire) })
+	go d.receive(ctx, wire) // ends with the handler, when gRPC ends the stream
+	return session(ctx)
+}
+
+func (d *downstream) send(ctx context.Context, wire grpc.ServerStream) {
+	for {
+		select {
+		case m := <-d.out:
+			if err := wire.SendMsg(&m); err != nil {
+				d.fail(err)
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (d *downstream) receive(ctx context.Context, wire grpc.ServerStream) {
+	for {
+		var m message
+		if err := wire.RecvMsg(&m); err != nil {
+			d.fail(err)
+			return
+		}
+		select {
+		case d.in <- m:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (d *downstream) fail(err error) {
+	select {
+	case d.failed <- err:
+	default: // the other direction failed too
+	}
+}
