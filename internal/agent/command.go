@@ -31,7 +31,7 @@ func NewCommand(stdout, stderr io.Writer) *cobra.Command {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &UsageError{err} })
-	root.AddCommand(proxyCommand(stdout, stderr), waitCommand(), requestCommand())
+	root.AddCommand(proxyCommand(stdout, stderr), waitCommand(), requestCommand(), interceptCommand(stdout))
 	return root
 }
 

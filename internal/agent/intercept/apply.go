@@ -1,0 +1,215 @@
+package intercept
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Backend is a way to put rules into the kernel.
+type Backend string
+
+// The back-ends. Auto and Iptables are choices; the others are also what Result names.
+const (
+	Auto           Backend = "auto"            // the one whose rules are there, else Nftables where the kernel has it, else Iptables
+	Nftables       Backend = "nftables"        // by netlink, without any program
+	Iptables       Backend = "iptables"        // what the machine's iptables-restore is
+	IptablesNft    Backend = "iptables-nft"    // iptables' programs that write nf_tables
+	IptablesLegacy Backend = "iptables-legacy" // iptables' programs that write ip_tables
+)
+
+// Errors that callers tell apart.
+var (
+	// ErrPermission: the process lacks CAP_NET_ADMIN. Nothing was changed.
+	ErrPermission = errors.New("the kernel lets this process change no packet rules: it needs CAP_NET_ADMIN in its network namespace; " +
+		"run it as root, or give its container the capability (securityContext.capabilities.add: [NET_ADMIN])")
+	// ErrMixed: rules of ours are there that another back-end made. Nothing was changed.
+	ErrMixed = errors.New("interception by two back-ends at once is refused")
+)
+
+// Result is what Apply and Cleanup did.
+type Result struct {
+	Backend Backend // whose rules are there now, or, after Cleanup, were; empty: none
+	Changed bool
+}
+
+type backend interface {
+	name() Backend
+	found(context.Context) (bool, error)
+	apply(context.Context, []Ruleset) (changed bool, err error)
+	cleanup(context.Context) (changed bool, err error)
+}
+
+// all are the back-ends in the order of preference.
+func all() []backend {
+	return []backend{nft{}, iptables{IptablesNft}, iptables{IptablesLegacy}}
+}
+
+// found gives the back-ends that rules of ours are of. Where iptables' programs are missing, its rules cannot be seen.
+func found(ctx context.Context) ([]backend, error) {
+	var out []backend
+	for _, b := range all() {
+		there, err := b.found(ctx)
+		if unsupported(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look for rules of %s: %w", b.name(), explain(err))
+		}
+		if there {
+			out = append(out, b)
+		}
+	}
+	return out, nil
+}
+
+// Apply makes the rules of o be there and no other of ours. A second Apply of the same changes nothing. On an error what was there before is there still; an
+// error of undoing a half-made change is joined to its cause.
+func Apply(ctx context.Context, o Options, choice Backend) (Result, error) {
+	if err := o.Validate(); err != nil {
+		return Result{}, err
+	}
+	b, err := choose(ctx, choice)
+	if err != nil {
+		return Result{}, err
+	}
+	want := wantedRoutes(o)
+	var before []route
+	routed := false
+	if len(want) > 0 { // before the rules that need them, and otherwise after those that needed them
+		if before, routed, err = setRoutes(want); err != nil {
+			return Result{}, explain(err)
+		}
+	}
+	changed, err := b.apply(ctx, Build(o))
+	if err != nil {
+		if routed {
+			_, _, undo := setRoutes(before)
+			err = errors.Join(err, undo)
+		}
+		return Result{}, fmt.Errorf("%s: %w", b.name(), explain(err))
+	}
+	if len(want) == 0 {
+		if _, routed, err = setRoutes(nil); err != nil {
+			return Result{}, explain(err)
+		}
+	}
+	return Result{b.name(), changed || routed}, nil
+}
+
+// Cleanup removes all that is ours, of any back-end and any options.
+func Cleanup(ctx context.Context) (Result, error) {
+	there, err := found(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	var out Result
+	for _, b := range there {
+		changed, err := b.cleanup(ctx)
+		if err != nil {
+			return out, fmt.Errorf("%s: %w", b.name(), explain(err))
+		}
+		out.Backend, out.Changed = b.name(), out.Changed || changed
+	}
+	_, routed, err := setRoutes(nil)
+	out.Changed = out.Changed || routed
+	return out, explain(err)
+}
+
+// choose gives the back-end to use, and refuses to mix.
+func choose(ctx context.Context, choice Backend) (backend, error) {
+	there, err := found(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if choice == Auto && len(there) == 1 {
+		return there[0], nil
+	}
+	name, err := resolve(ctx, choice)
+	if err != nil {
+		return nil, err
+	}
+	var chosen backend
+	for _, b := range all() {
+		if b.name() == name {
+			chosen = b
+		}
+	}
+	for _, b := range there {
+		if b.name() != name {
+			return nil, fmt.Errorf("%w: rules of %s are there and %s was asked for; remove them first (--cleanup), or ask for %s", ErrMixed, b.name(), name, b.name())
+		}
+	}
+	return chosen, nil
+}
+
+// resolve gives the back-end that a choice means on this machine.
+func resolve(ctx context.Context, choice Backend) (Backend, error) {
+	switch choice {
+	case Nftables, IptablesNft, IptablesLegacy:
+		return choice, nil
+	case Iptables:
+		return installedVariant(ctx)
+	case Auto:
+		if _, err := (nft{}).found(ctx); err == nil || !unsupported(err) {
+			return Nftables, explain(err)
+		}
+		return installedVariant(ctx)
+	}
+	return "", fmt.Errorf("back-end %q is none of %s, %s, %s, %s, %s", choice, Auto, Nftables, Iptables, IptablesNft, IptablesLegacy)
+}
+
+// unsupported tells whether the kernel has no nf_tables.
+func unsupported(err error) bool {
+	for _, no := range []error{unix.EPROTONOSUPPORT, unix.EOPNOTSUPP, unix.EAFNOSUPPORT, unix.ENOSYS, unix.EINVAL} {
+		if err != nil && (errors.Is(err, no) || strings.Contains(err.Error(), no.Error())) {
+			return true
+		}
+	}
+	return false
+}
+
+// explain says what to do about missing permission. Neither the library nor iptables hands the kernel's number on, so words must do.
+func explain(err error) error {
+	if err == nil || errors.Is(err, ErrPermission) {
+		return err
+	}
+	for _, said := range []string{"operation not permitted", "permission denied", "you must be root"} {
+		if strings.Contains(strings.ToLower(err.Error()), said) || errors.Is(err, fs.ErrPermission) {
+			return fmt.Errorf("%w: %w", ErrPermission, err)
+		}
+	}
+	return err
+}
+
+// Print writes what Apply would make of o, on a machine without any of it: for nftables as nft reads it, for iptables as its restore programs do.
+func Print(w io.Writer, o Options, choice Backend) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	for _, r := range wantedRoutes(o) {
+		family := map[byte]string{unix.AF_INET: "-4", unix.AF_INET6: "-6"}[r.family]
+		line := fmt.Sprintf("# ip %s route add local default dev lo table %d protocol %d\n", family, r.table, RouteProtocol)
+		if r.mark != 0 {
+			line = fmt.Sprintf("# ip %s rule add fwmark %#x lookup %d protocol %d\n", family, r.mark, r.table, RouteProtocol)
+		}
+		if _, err := io.WriteString(w, line); err != nil {
+			return err
+		}
+	}
+	for _, s := range Build(o) {
+		text := nftText(s)
+		if choice != Nftables && choice != Auto {
+			text = fmt.Sprintf("# %s-restore --noflush\n%s", tools(s.Family), transition(iptablesState{}, wanted(s)))
+		}
+		if _, err := io.WriteString(w, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
