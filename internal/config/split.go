@@ -3,6 +3,7 @@ package config
 import "bytes"
 
 // Split takes a file apart into its YAML documents, each with the line it starts on; documents without content are left out. A file of JSON is one document.
+// The items of a list (kind List, as kubectl writes several objects) are documents of their own.
 // Texts are parts of data, which must not change afterwards.
 func Split(file string, data []byte) []Document {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
@@ -20,7 +21,7 @@ func Split(file string, data []byte) []Document {
 			line++
 		}
 		if len(text) > 0 {
-			out = append(out, Document{File: file, Line: line, Text: text[:len(text):len(text)]})
+			out = append(out, expand(Document{File: file, Line: line, Text: text[:len(text):len(text)]})...)
 		}
 	}
 	start, startLine, line := 0, 1, 1

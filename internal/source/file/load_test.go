@@ -134,6 +134,7 @@ func FuzzDocuments(f *testing.F) {
 	f.Add(entryText("a", "a.com")+"---\n"+entryText("b", "b.com"), entryText("a", "x.com"))
 	f.Add("---\n# c\n--- {a: b}\n...\n%YAML 1.1\n---\n- x\n", "a: [\n")
 	f.Add(`{"kind":"ServiceEntry"}`, "kind: List\nitems: []\n")
+	f.Add("kind: List\nitems:\n- kind: Gateway\n  metadata: {name: g}\n-\n- {kind: Sidecar}\n", `{"kind": "List", "items": [{"kind": "Gateway"}, {}]}`)
 	f.Add("a: &a [*a]\n", "\xef\xbb\xbfkind: Gateway\nmetadata: {name: g}\napiVersion: networking.istio.io/v1\nspec: {}\n")
 	d, err := config.NewDecoder(config.Options{})
 	if err != nil {
