@@ -15,6 +15,7 @@ import (
 	"fairway/internal/agent/admin"
 	"fairway/internal/agent/drain"
 	"fairway/internal/agent/epoch"
+	"fairway/internal/agent/relay"
 	"fairway/internal/agent/secrets"
 	"fairway/internal/agent/status"
 	"fairway/internal/agent/watch"
@@ -32,6 +33,7 @@ type agent struct {
 	ready   *status.Readiness
 	status  *status.Server   // nil: no port was asked for
 	secrets *secrets.Secrets // nil: the workload has no identity
+	relay   *relay.Relay     // nil: Envoy asks the control plane itself
 	notify  string           // systemd's socket
 
 	quit chan struct{} // holds a token when somebody asked for a graceful stop
@@ -78,6 +80,9 @@ func newAgent(o Options) (*agent, error) {
 	if a.secrets, err = newSecrets(o); err != nil {
 		return nil, err
 	}
+	if a.relay, err = newRelay(o, a.secrets); err != nil {
+		return nil, err
+	}
 	if err := portsFree(o.Bootstrap); err != nil && o.CustomConfig == "" {
 		return nil, err
 	}
@@ -103,7 +108,7 @@ func (a *agent) listen() error {
 	if err != nil {
 		return usage("ISTIO_KUBE_APP_PROBERS: %w", err)
 	}
-	metrics := status.NewMetrics(a.envoys.State)
+	metrics := status.NewMetrics(a.envoys.State, a.collectors()...)
 	metrics.Log, metrics.Envoy = a.log, a.envoyMetrics
 	if metrics.App, err = status.AppPage(s.Annotations, "localhost", a.o.Bootstrap.Status.Port); err != nil {
 		return usage("ISTIO_PROMETHEUS_ANNOTATIONS: %w", err)
@@ -255,7 +260,7 @@ func (a *agent) renewed() (Options, error) {
 	if o, err = o.settled(); err != nil {
 		return o, err
 	}
-	o.Secrets, o.Bootstrap.SecretsSocket = a.o.Secrets, a.o.Bootstrap.SecretsSocket // what serves them stays as long as the agent
+	o.keepParts(a.o)
 	if err := o.unlike(a.o); err != nil {
 		return o, err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fairway/internal/agent/epoch"
+	"fairway/internal/agent/relay"
 	"fairway/internal/agent/secrets"
 )
 
@@ -26,6 +27,7 @@ type description struct {
 	}
 	Watched      []string
 	Certificates []secrets.Certificate `json:",omitempty"`
+	Relay        *relay.Status         `json:",omitempty"`
 }
 
 func (a *agent) describe() any {
@@ -41,6 +43,7 @@ func (a *agent) describe() any {
 	if a.secrets != nil {
 		d.Certificates = a.secrets.Status()
 	}
+	d.Relay = a.relayStatus()
 	d.Ready = len(d.Reasons) == 0
 	d.Restarts.Hot, d.Restarts.Concurrency = now.Restarts.Hot, now.Concurrency
 	d.Restarts.Drain, d.Restarts.ParentShutdown = now.Restarts.Drain.String(), now.Restarts.ParentShutdown.String()

@@ -34,6 +34,8 @@ type Options struct {
 	Status   Status
 	// Secrets says where the workload's certificate comes from; Bootstrap.SecretsSocket is its socket then. Its log is the agent's. Nil: there is none.
 	Secrets *secrets.Options
+	// Relay has Envoy reach the control plane through this agent; Bootstrap.DiscoverySocket is its socket then. Nil: Envoy goes there itself.
+	Relay *Relay
 
 	// Renew gives these options as they would be now, for a restart. Nil: they stay.
 	Renew func() (Options, error)

@@ -19,6 +19,9 @@ func (a *agent) parts() []part {
 	if a.secrets != nil {
 		parts = append(parts, part{"secrets", a.secrets.Run})
 	}
+	if a.relay != nil {
+		parts = append(parts, part{"relay", a.relay.Run})
+	}
 	parts = append(parts, part{"watch", a.watch})
 	if a.status != nil {
 		parts = append(parts, part{"status", func(ctx context.Context, up func()) error { up(); return a.status.Run(ctx) }})

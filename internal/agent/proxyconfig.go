@@ -24,7 +24,7 @@ const configAnnotation = "proxy.istio.io/config"
 func resolveProxyConfig(f Flags, env Environment) (*meshconfig.ProxyConfig, error) {
 	config := &meshconfig.ProxyConfig{
 		ConfigPath:               "./etc/istio/proxy",
-		DiscoveryAddress:         "istiod.istio-system.svc:15010",
+		DiscoveryAddress:         defaultDiscovery,
 		ProxyAdminPort:           15000,
 		StatusPort:               15020,
 		DrainDuration:            durationpb.New(45 * time.Second),

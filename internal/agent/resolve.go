@@ -44,6 +44,7 @@ type Flags struct {
 	RestartTimeout         time.Duration
 	RestartBudget          int // -1: unset
 	WatchInterval          time.Duration
+	XDSRelay               string // "true", "false"
 }
 
 // Resolve turns what a user said into Options: flags win over the workload's annotation, that over PROXY_CONFIG,
@@ -69,6 +70,9 @@ func Resolve(f Flags, env Environment) (Options, error) {
 	addPorts(o.Bootstrap, o.Shutdown)
 	o.Status = resolveStatus(env, o.Bootstrap)
 	if err := resolveSecrets(env, &o); err != nil {
+		return o, err
+	}
+	if err := resolveRelay(f, env, &o); err != nil {
 		return o, err
 	}
 	o.Watched = watched(f, env)

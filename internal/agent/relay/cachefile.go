@@ -70,13 +70,19 @@ func (c *cache) load() error {
 	}
 	copy(c.node[:], payload)
 	c.end = headSize + int64(len(payload))
-	for {
-		kind, id, payload, err := readRecord(in, c.limit)
-		if err != nil || !c.replay(kind, id, payload) {
-			return nil // the rest was not written whole
-		}
-		c.end += headSize + int64(len(payload))
+	for c.next(in) { // what comes after that was not written whole
 	}
+	return nil
+}
+
+// next takes over one record; false where there is none.
+func (c *cache) next(in io.Reader) bool {
+	kind, id, payload, err := readRecord(in, c.limit)
+	if err != nil || !c.replay(kind, id, payload) {
+		return false
+	}
+	c.end += headSize + int64(len(payload))
+	return true
 }
 
 // replay takes over a record; false where it makes no sense.

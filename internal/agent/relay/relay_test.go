@@ -177,4 +177,3 @@ func TestRefusedIsToldAndNotKept(t *testing.T) {
 	p.mu.Unlock()
 	e.holds(p)
 }
-

@@ -120,8 +120,8 @@ func (r *Relay) Status() Status {
 	return out
 }
 
-// Register adds the relay's metrics: what came from the control plane and from the cache, and how often the control plane was lost.
-func (r *Relay) Register(to prometheus.Registerer) error { return to.Register(collector{r}) }
+// Collector gives the relay's metrics: what came from the control plane and from the cache, and how often the control plane was lost.
+func (r *Relay) Collector() prometheus.Collector { return collector{r} }
 
 // collector gives Status as metrics.
 type collector struct{ relay *Relay }

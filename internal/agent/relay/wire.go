@@ -12,13 +12,6 @@ import (
 // message is what travels: the concatenation of its parts is one encoded protobuf message.
 type message [][]byte
 
-func (m message) size() (n int) {
-	for _, part := range m {
-		n += len(part)
-	}
-	return n
-}
-
 // codec passes messages as they are.
 type codec struct{}
 

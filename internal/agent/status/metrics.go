@@ -36,8 +36,8 @@ type Metrics struct {
 	failures *prometheus.CounterVec
 }
 
-// NewMetrics makes the page. The agent's own metrics are what Istio's agent calls them, and those of epochs beside.
-func NewMetrics(epochs func() epoch.State) Metrics {
+// NewMetrics makes the page. The agent's own metrics are what Istio's agent calls them, and those of epochs, and more, beside.
+func NewMetrics(epochs func() epoch.State, more ...prometheus.Collector) Metrics {
 	registry := prometheus.NewRegistry()
 	agent := prometheus.WrapRegistererWithPrefix("istio_agent_", registry)
 	m := Metrics{
@@ -49,6 +49,7 @@ func NewMetrics(epochs func() epoch.State) Metrics {
 		agent: promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true}),
 	}
 	agent.MustRegister(m.scrapes, m.failures, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	agent.MustRegister(more...)
 	for _, c := range []struct {
 		name, help string
 		value      func(epoch.State) int
