@@ -19,7 +19,7 @@ import (
 	"fairway/test/envoy/live"
 )
 
-// application is what stands behind a proxy: HTTP/1 and cleartext HTTP/2 at one port of 127.0.0.1, lines of text that come back at another.
+// application is what stands behind a proxy: HTTP/1 and cleartext HTTP/2, gRPC too, at one port of 127.0.0.1, lines of text that come back at another.
 type application struct{ http, tcp int }
 
 // slow is how long an answer takes that the path /slow asks for.
@@ -28,7 +28,7 @@ const slow = 400 * time.Millisecond
 func startApplication(t *testing.T) application {
 	t.Helper()
 	web, lines := listen(t), listen(t)
-	server := &http.Server{Handler: http.HandlerFunc(answer), Protocols: new(http.Protocols), ReadHeaderTimeout: live.Bound}
+	server := &http.Server{Handler: withGRPC(answer), Protocols: new(http.Protocols), ReadHeaderTimeout: live.Bound}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetUnencryptedHTTP2(true)
 	var under sync.WaitGroup
@@ -93,8 +93,8 @@ type crowd struct {
 // pace is between a client's requests: the machine belongs to Envoy, too.
 const pace = 4 * time.Millisecond
 
-// gather starts clients of an HTTP and a TCP address, and waits until each kind has been answered.
-func gather(t *testing.T, web, host, lines string) *crowd {
+// gather starts clients of an HTTP, a gRPC and a TCP address, and waits until each kind has been answered.
+func gather(t *testing.T, web, streams, host, lines string) *crowd {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &crowd{cancel: cancel, asked: map[string]int{}, failures: map[string]int{}, first: map[string]time.Time{}}
@@ -103,10 +103,11 @@ func gather(t *testing.T, web, host, lines string) *crowd {
 	c.ask(ctx, 3, "HTTP/2", httpClient(web, host, "/", overHTTP2))
 	c.ask(ctx, 2, "HTTP/1 slow", httpClient(web, host, "/slow", func(*http.Transport) {}))
 	c.ask(ctx, 1, "HTTP/2 slow", httpClient(web, host, "/slow", overHTTP2))
+	c.ask(ctx, 2, "gRPC stream", grpcClient(streams, host))
 	c.ask(ctx, 3, "TCP stream", func() asker { return asker{func(ctx context.Context) error { return converse(ctx, lines) }, func() {}} })
 	t.Cleanup(c.end)
 	live.Eventually(t, func() error {
-		if n := c.kinds(); n < 6 {
+		if n := c.kinds(); n < 7 {
 			return fmt.Errorf("%d kinds of clients have been answered", n)
 		}
 		return nil

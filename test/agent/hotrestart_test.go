@@ -12,7 +12,7 @@ import (
 	"fairway/test/envoy/live"
 )
 
-// inbound is the rules of a workload whose proxy takes HTTP at port 8080 and lines at port 9000, for an application at other ports.
+// inbound is the rules of a workload whose proxy takes HTTP at port 8080, gRPC at port 8081 and lines at port 9000, for an application at other ports.
 func inbound(name string, app application) string {
 	return `---
 apiVersion: networking.istio.io/v1
@@ -22,6 +22,7 @@ spec:
   workloadSelector: {labels: {app: ` + name + `}}
   ingress:
   - {port: {number: 8080, name: http, protocol: HTTP}, bind: <` + name + `>, captureMode: NONE, defaultEndpoint: "127.0.0.1:` + strconv.Itoa(app.http) + `"}
+  - {port: {number: 8081, name: grpc, protocol: GRPC}, bind: <` + name + `>, captureMode: NONE, defaultEndpoint: "127.0.0.1:` + strconv.Itoa(app.http) + `"}
   - {port: {number: 9000, name: tcp, protocol: TCP}, bind: <` + name + `>, captureMode: NONE, defaultEndpoint: "127.0.0.1:` + strconv.Itoa(app.tcp) + `"}
   egress:
   - {port: {number: 8000, name: http, protocol: HTTP}, bind: <` + name + `-egress>, captureMode: NONE, hosts: ["~/*"]}
@@ -41,6 +42,7 @@ spec:
   resolution: STATIC
   ports:
   - {number: 8000, name: http, protocol: HTTP, targetPort: 8080}
+  - {number: 8001, name: grpc, protocol: GRPC, targetPort: 8081}
   - {number: 9000, name: tcp, protocol: TCP}
   endpoints:
 `
@@ -67,7 +69,7 @@ func TestHotRestarts(t *testing.T) {
 	p := launch(t, s)
 	p.ready(t)
 	m.Settle(t)
-	load := gather(t, m.Addr("web", 8080), "web.test", m.Addr("web", 9000))
+	load := gather(t, m.Addr("web", 8080), m.Addr("web", 8081), "web.test", m.Addr("web", 9000))
 
 	reasons := []struct {
 		name string
@@ -140,7 +142,7 @@ func TestAFailedEpoch(t *testing.T) {
 	p := launch(t, s)
 	p.ready(t)
 	m.Settle(t)
-	load := gather(t, m.Addr("web", 8080), "web.test", m.Addr("web", 9000))
+	load := gather(t, m.Addr("web", 8080), m.Addr("web", 8081), "web.test", m.Addr("web", 9000))
 	first := p.facts(t).Envoys.Serving
 	annotate := func(config string) {
 		p.write(t, "etc/istio/pod/annotations", fmt.Sprintf("proxy.istio.io/config=%q\n", config))
@@ -194,7 +196,7 @@ func TestConcurrencyGoesUpAndDown(t *testing.T) {
 	p := launch(t, with(t, m, "web", append(quick, "--concurrency", "-1")...))
 	p.ready(t)
 	m.Settle(t)
-	load := gather(t, m.Addr("web", 8080), "web.test", m.Addr("web", 9000))
+	load := gather(t, m.Addr("web", 8080), m.Addr("web", 8081), "web.test", m.Addr("web", 9000))
 	for i := range 6 {
 		p.write(t, "etc/istio/pod/annotations", fmt.Sprintf("proxy.istio.io/config=\"{concurrency: %d}\"\n", 1+3*(i%2)))
 		p.await(t, "another concurrency", func(f facts) bool { return f.Envoys.Handovers == i+1 && f.Envoys.Draining == nil && f.Ready })

@@ -59,9 +59,9 @@ func TestStopsAndStarts(t *testing.T) {
 	m.Client(t, "front")
 	m.Settle(t)
 	keepEndpoints(t, m, "web", names...)
-	load := gather(t, m.Addr("front-egress", live.HTTPPort), "web.test", m.Addr("web-vip", 9000))
+	load := gather(t, m.Addr("front-egress", live.HTTPPort), m.Addr("front-egress", live.OtherPort), "web.test", m.Addr("web-vip", 9000))
 
-	const rounds = 8
+	const rounds = 20
 	for i := range rounds {
 		name := names[i%2]
 		p := proxies[name]
