@@ -206,6 +206,8 @@ func describeRule(exprs []expr.Any, comment []byte) string {
 		case *expr.TProxy:
 		case *expr.Ct:
 			fmt.Fprintf(&b, "ct %d; ", e.Key)
+		case *expr.Redir:
+			fmt.Fprintf(&b, "redir %d; ", e.RegisterProtoMin) // the kernel adds the rest
 		default:
 			fmt.Fprintf(&b, "%T %+v; ", e, reflect.Indirect(reflect.ValueOf(e)))
 		}
