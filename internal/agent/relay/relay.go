@@ -213,10 +213,14 @@ func (r *Relay) fresh(node []byte) *cache {
 	return c
 }
 
-// keep puts a cache in the place of the one before.
-func (r *Relay) keep(c *cache) {
+// keep puts a session's cache in the place of the one before. Sessions that are not the youngest may have ended already, as far as their Envoy knows.
+func (r *Relay) keep(s *session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.sessions[len(r.sessions)-1] != s {
+		return
+	}
+	c := s.cache
 	r.current.close() // nobody writes to its file, or removes it, from here on
 	r.current = nil
 	if err := c.moveTo(filepath.Join(r.o.CacheDir, cacheFile)); err != nil {

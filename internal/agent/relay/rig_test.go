@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"net"
@@ -294,6 +293,9 @@ func (e *envoy) connect() {
 	}
 	e.conn, e.stop, e.done, e.got, e.asked, e.ended = conn, cancel, make(chan struct{}), 0, map[string]bool{}, nil
 	node := &corev3.Node{Id: e.node}
+	for name := range e.held[xds.ClusterType] { // the stream may have ended before they were asked for
+		e.names[name] = true
+	}
 	for i, typ := range types {
 		if typ == xds.EndpointType && len(e.names) == 0 {
 			continue
@@ -311,14 +313,13 @@ func (e *envoy) connect() {
 		for {
 			r, err := w.Recv()
 			if err == nil {
-				err = e.take(w, r)
+				_ = e.take(w, r) // Recv says how the stream ended
+				continue
 			}
-			if err != nil {
-				e.mu.Lock()
-				e.ended = err
-				e.mu.Unlock()
-				return
-			}
+			e.mu.Lock()
+			e.ended = err
+			e.mu.Unlock()
+			return
 		}
 	}()
 }
@@ -389,7 +390,12 @@ func (e *envoy) follow(w wire) error {
 // holds waits until it holds what the plane has.
 func (e *envoy) holds(p *plane) {
 	e.t.Helper()
-	eventually(e.t, func() error { return e.differs(p) })
+	eventually(e.t, func() error {
+		if err := e.differs(p); err != nil {
+			return fmt.Errorf("%w; the control plane's streams: %+v", err, p.server.Status())
+		}
+		return nil
+	})
 }
 
 func (e *envoy) differs(p *plane) error {
@@ -397,7 +403,7 @@ func (e *envoy) differs(p *plane) error {
 	defer p.mu.Unlock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.ended != nil && !errors.Is(e.ended, io.EOF) {
+	if e.ended != nil {
 		return fmt.Errorf("the stream ended: %w", e.ended)
 	}
 	for _, typ := range types {

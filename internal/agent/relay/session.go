@@ -405,7 +405,7 @@ func (s *session) settle() {
 			return
 		}
 	}
-	s.relay.keep(s.cache)
+	s.relay.keep(s)
 }
 
 // hashNode tells nodes apart.
