@@ -42,22 +42,35 @@ func interceptCommand(stdout io.Writer) *cobra.Command {
 	}
 	addInterceptFlags(c, &f)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		env, err := ThisEnvironment()
-		if err != nil {
-			return err
-		}
-		if err := f.fromEnvironment(c, env.Vars); err != nil {
-			return err
-		}
-		if f.backend == "" {
-			f.backend = map[string]string{"iptables": "iptables", "nftables": "nftables"}[c.CalledAs()]
-		}
-		if f.backend == "" {
-			f.backend = string(intercept.Auto)
-		}
-		return runIntercept(c, f, env, stdout)
+		// A namespace belongs to a thread; this one ends with the command.
+		done := make(chan error, 1)
+		go func() {
+			runtime.LockOSThread()
+			done <- f.run(c, stdout)
+		}()
+		return <-done
 	}
 	return c
+}
+
+func (f *interceptFlags) run(c *cobra.Command, stdout io.Writer) error {
+	if err := enterNamespace(f.namespace); err != nil {
+		return err
+	}
+	env, err := ThisEnvironment()
+	if err != nil {
+		return err
+	}
+	if err := f.fromEnvironment(c, env.Vars); err != nil {
+		return err
+	}
+	if f.backend == "" {
+		f.backend = map[string]string{"iptables": "iptables", "nftables": "nftables"}[c.CalledAs()]
+	}
+	if f.backend == "" {
+		f.backend = string(intercept.Auto)
+	}
+	return runIntercept(c, *f, env, stdout)
 }
 
 func addInterceptFlags(c *cobra.Command, f *interceptFlags) {
@@ -134,15 +147,13 @@ func runIntercept(c *cobra.Command, f interceptFlags, env Environment, stdout io
 		fmt.Fprintln(stdout, "no rules are made here: --skip-rule-apply")
 		return nil
 	}
-	// A namespace belongs to a thread; this one ends with the command.
-	runtime.LockOSThread()
-	if err := enterNamespace(f.namespace); err != nil {
-		return err
-	}
 	if f.cleanup {
 		r, err := intercept.Cleanup(c.Context())
+		if err != nil {
+			return fmt.Errorf("remove interception: %w", err)
+		}
 		fmt.Fprintln(stdout, sayCleanup(r))
-		return err
+		return nil
 	}
 	r, err := intercept.Apply(c.Context(), o, intercept.Backend(f.backend))
 	if err != nil {
@@ -184,83 +195,91 @@ func enterNamespace(path string) error {
 	return nil
 }
 
+// flagText reads the text of flags, and notes all that is wrong.
+type flagText struct{ errs []error }
+
+func (r *flagText) note(flag string, err error) {
+	if err != nil {
+		r.errs = append(r.errs, fmt.Errorf("%s: %w", flag, err))
+	}
+}
+
+func (r *flagText) number(flag, text string, bits int) uint32 {
+	n, err := strconv.ParseUint(text, 0, bits)
+	r.note(flag, err)
+	return uint32(n)
+}
+
+// ports refuses a star where some only make sense.
+func (r *flagText) ports(flag, text string, all bool) intercept.Ports {
+	p, err := intercept.ParsePorts(text)
+	r.note(flag, err)
+	r.starred(flag, p.All && !all)
+	return p
+}
+
+func (r *flagText) networks(flag, text string, all bool) intercept.Networks {
+	n, err := intercept.ParseNetworks(text)
+	r.note(flag, err)
+	r.starred(flag, n.All && !all)
+	return n
+}
+
+func (r *flagText) ids(flag, text string, all bool, number func(string) (string, error)) intercept.Groups {
+	g, err := intercept.ParseIDs(text, number)
+	r.note(flag, err)
+	r.starred(flag, g.All && !all)
+	return g
+}
+
+func (r *flagText) starred(flag string, bad bool) {
+	if bad {
+		r.note(flag, errors.New("* cannot stand here"))
+	}
+}
+
 // options reads the flags' text. All that is wrong is said at once.
 func (f interceptFlags) options(env Environment) (intercept.Options, error) {
 	o := intercept.DefaultOptions()
-	var errs []error
-	note := func(flag string, err error) {
-		if err != nil {
-			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
-		}
-	}
-	number := func(flag, text string, bits int) uint32 {
-		n, err := strconv.ParseUint(text, 0, bits)
-		note(flag, err)
-		return uint32(n)
-	}
-	ports := func(flag, text string) intercept.Ports {
-		p, err := intercept.ParsePorts(text)
-		note(flag, err)
-		return p
-	}
-	networks := func(flag, text string) intercept.Networks {
-		n, err := intercept.ParseNetworks(text)
-		note(flag, err)
-		return n
-	}
-	listed := func(flag string, all bool) {
-		if all {
-			note(flag, errors.New("* cannot stand here"))
-		}
-	}
-	ids := func(flag, text string, name func(string) (string, error)) intercept.Groups {
-		g, err := intercept.ParseIDs(text, name)
-		note(flag, err)
-		return g
-	}
-
+	var r flagText
 	o.Mode = intercept.Mode(f.mode)
-	o.OutboundPort = uint16(number("envoy-port", f.outboundPort, 16))
-	o.InboundPort = uint16(number("inbound-capture-port", f.inboundPort, 16))
-	o.TunnelPort = uint16(number("inbound-tunnel-port", f.tunnelPort, 16))
-	o.Mark = number("istio-inbound-tproxy-mark", f.mark, 32)
-	o.RouteTable = number("istio-inbound-tproxy-route-table", f.table, 32)
+	o.OutboundPort = uint16(r.number("--envoy-port", f.outboundPort, 16))
+	o.InboundPort = uint16(r.number("--inbound-capture-port", f.inboundPort, 16))
+	o.TunnelPort = uint16(r.number("--inbound-tunnel-port", f.tunnelPort, 16))
+	o.Mark = r.number("--istio-inbound-tproxy-mark", f.mark, 32)
+	o.RouteTable = r.number("--istio-inbound-tproxy-route-table", f.table, 32)
 
-	uids := ids("proxy-uid", f.uids, userNumber)
-	gids := uids
-	if f.gids != "" {
-		gids = ids("proxy-gid", f.gids, groupNumber)
-	}
-	listed("proxy-uid", uids.All)
-	listed("proxy-gid", gids.All)
-	o.ProxyUIDs, o.ProxyGIDs = uids.List, gids.List
+	o.InboundPorts = r.ports("--istio-inbound-ports", f.inPorts, true)
+	o.InboundPortsExclude = r.ports("--istio-local-exclude-ports", f.inPortsExclude, false).List
+	o.OutboundPorts = r.ports("--istio-outbound-ports", f.outPorts, false).List
+	o.OutboundPortsExclude = r.ports("--istio-local-outbound-ports-exclude", f.outPortsExclude, false).List
+	o.OutboundNetworks = r.networks("--istio-service-cidr", f.networks, true)
+	o.OutboundNetworkExclude = r.networks("--istio-service-exclude-cidr", f.networksExclude, false).List
 
-	o.InboundPorts = ports("istio-inbound-ports", f.inPorts)
-	inExclude := ports("istio-local-exclude-ports", f.inPortsExclude)
-	out := ports("istio-outbound-ports", f.outPorts)
-	outExclude := ports("istio-local-outbound-ports-exclude", f.outPortsExclude)
-	o.OutboundNetworks = networks("istio-service-cidr", f.networks)
-	exclude := networks("istio-service-exclude-cidr", f.networksExclude)
-	listed("istio-local-exclude-ports", inExclude.All)
-	listed("istio-outbound-ports", out.All)
-	listed("istio-local-outbound-ports-exclude", outExclude.All)
-	listed("istio-service-exclude-cidr", exclude.All)
-	o.InboundPortsExclude, o.OutboundPorts, o.OutboundPortsExclude, o.OutboundNetworkExclude = inExclude.List, out.List, outExclude.List, exclude.List
-
-	if groups := env.Vars["ISTIO_OUTBOUND_OWNER_GROUPS"]; groups != "" {
-		o.OutboundGroups = ids("ISTIO_OUTBOUND_OWNER_GROUPS", groups, groupNumber)
-	}
-	o.OutboundGroupsExclude = ids("ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE", env.Vars["ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE"], groupNumber).List
-
+	f.readOwners(&r, &o, env)
 	o.ExcludeInterfaces, o.VirtualInterfaces = intercept.ParseNames(f.interfacesExclude), intercept.ParseNames(f.virtualInterfaces)
 	o.RedirectDNS, o.CaptureAllDNS, o.DropInvalid = f.redirectDNS, f.captureAllDNS, f.dropInvalid
 	o.IPv6 = f.dualStack || hasIPv6(env.Addresses)
 	if f.redirectDNS {
 		servers, err := nameservers("/etc/resolv.conf")
-		note("redirect-dns", err)
+		r.note("--redirect-dns", err)
 		o.Nameservers = servers
 	}
-	return o, errors.Join(errs...)
+	return o, errors.Join(r.errs...)
+}
+
+// readOwners reads who is the proxy, and whose connections count.
+func (f interceptFlags) readOwners(r *flagText, o *intercept.Options, env Environment) {
+	o.ProxyUIDs = r.ids("--proxy-uid", f.uids, false, userNumber).List
+	o.ProxyGIDs = o.ProxyUIDs
+	if f.gids != "" {
+		o.ProxyGIDs = r.ids("--proxy-gid", f.gids, false, groupNumber).List
+	}
+	const only, except = "ISTIO_OUTBOUND_OWNER_GROUPS", "ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE"
+	if groups := env.Vars[only]; groups != "" {
+		o.OutboundGroups = r.ids(only, groups, true, groupNumber)
+	}
+	o.OutboundGroupsExclude = r.ids(except, env.Vars[except], false, groupNumber).List
 }
 
 func userNumber(name string) (string, error) {

@@ -138,7 +138,7 @@ func (n *namespace) generation(t *testing.T) string {
 		}
 		for _, a := range attributes {
 			if a.Type == unix.NFTA_GEN_ID {
-				out = fmt.Sprint(a.Data)
+				out = string(a.Data)
 			}
 		}
 	})

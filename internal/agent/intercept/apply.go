@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -161,7 +162,11 @@ func resolve(ctx context.Context, choice Backend) (Backend, error) {
 		}
 		return installedVariant(ctx)
 	}
-	return "", fmt.Errorf("back-end %q is none of %s, %s, %s, %s, %s", choice, Auto, Nftables, Iptables, IptablesNft, IptablesLegacy)
+	return "", unknown(choice)
+}
+
+func unknown(choice Backend) error {
+	return fmt.Errorf("back-end %q is none of %s, %s, %s, %s, %s", choice, Auto, Nftables, Iptables, IptablesNft, IptablesLegacy)
 }
 
 // unsupported tells whether the kernel has no nf_tables.
@@ -192,6 +197,9 @@ func Print(w io.Writer, o Options, choice Backend) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
+	if !slices.Contains([]Backend{Auto, Nftables, Iptables, IptablesNft, IptablesLegacy}, choice) {
+		return unknown(choice)
+	}
 	for _, r := range wantedRoutes(o) {
 		family := map[byte]string{unix.AF_INET: "-4", unix.AF_INET6: "-6"}[r.family]
 		line := fmt.Sprintf("# ip %s route add local default dev lo table %d protocol %d\n", family, r.table, RouteProtocol)
@@ -203,6 +211,9 @@ func Print(w io.Writer, o Options, choice Backend) error {
 		}
 	}
 	for _, s := range Build(o) {
+		if len(s.Chains) == 0 {
+			continue
+		}
 		text := nftText(s)
 		if choice != Nftables && choice != Auto {
 			text = fmt.Sprintf("# %s-restore --noflush\n%s", tools(s.Family), transition(iptablesState{}, wanted(s)))
