@@ -114,7 +114,7 @@ func (w *world) proxies() []command {
 			name: name,
 			path: filepath.Join(w.bin, "pilot-agent"),
 			args: []string{
-				"proxy", kind, "--envoy", w.envoy, "--discoveryAddress", at(local, w.ports.grpc), "--configPath", filepath.Join(w.dir, "proxies", name),
+				"proxy", kind, "--envoy", w.envoy, "--discoveryAddress", at(local, w.ports.secure), "--configPath", filepath.Join(w.dir, "proxies", name),
 				"--adminPort", fmt.Sprint(w.ports.admin[i]), "--statusPort", fmt.Sprint(w.ports.status[i]), "--readyPort", "0", "--prometheusPort", "0", "--concurrency", "1",
 				"--drainDuration", "2s", "--longestRequest", "1s", "--parentShutdownDuration", "4s",
 			},

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,7 +21,7 @@ func withGRPC(web http.HandlerFunc) http.Handler {
 	streams := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
 		for {
 			var message wrapperspb.StringValue
-			if err := s.RecvMsg(&message); err == io.EOF {
+			if err := s.RecvMsg(&message); errors.Is(err, io.EOF) {
 				return nil
 			} else if err != nil {
 				return err
@@ -76,7 +77,7 @@ func talk(ctx context.Context, conn *grpc.ClientConn) error {
 	if err := stream.CloseSend(); err != nil {
 		return err
 	}
-	if err := stream.RecvMsg(&wrapperspb.StringValue{}); err != io.EOF {
+	if err := stream.RecvMsg(&wrapperspb.StringValue{}); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("the stream ended with %w", err)
 	}
 	return nil
