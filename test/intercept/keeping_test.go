@@ -75,7 +75,9 @@ func TestCleanup(t *testing.T) {
 func variety() []intercept.Options {
 	named := everything(intercept.Redirect)
 	named.InboundPorts = intercept.Ports{List: []uint16{80, 8080}}
-	named.OutboundNetworks = intercept.Networks{List: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("192.0.2.1/32")}}
+	named.OutboundNetworks = intercept.Networks{List: []netip.Prefix{
+		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("192.0.2.1/32"),
+	}}
 	named.OutboundPorts = []uint16{443}
 	named.OutboundGroups = intercept.Groups{List: []uint32{1, 2}}
 	named.ExcludeInterfaces = []string{"eth7", "docker+"}
@@ -89,7 +91,12 @@ func variety() []intercept.Options {
 	servers := dns
 	servers.CaptureAllDNS = false
 	servers.Nameservers = []netip.Addr{netip.MustParseAddr("10.96.0.53"), netip.MustParseAddr("fd96::53")}
-	return []intercept.Options{everything(intercept.Redirect), everything(intercept.TProxy), named, transparentNamed, dns, servers, intercept.DefaultOptions()}
+	many := everything(intercept.Redirect)
+	for port := range uint16(500) {
+		many.InboundPortsExclude = append(many.InboundPortsExclude, 20000+port)
+		many.OutboundPortsExclude = append(many.OutboundPortsExclude, 20000+port)
+	}
+	return []intercept.Options{many, everything(intercept.Redirect), everything(intercept.TProxy), named, transparentNamed, dns, servers, intercept.DefaultOptions()}
 }
 
 // TestAgain: a second apply changes nothing, and repairs what somebody took away.

@@ -60,9 +60,7 @@ func (b builder) mangleInbound() []Rule {
 	for _, name := range append(b.ExcludeInterfaces[:len(b.ExcludeInterfaces):len(b.ExcludeInterfaces)], b.VirtualInterfaces...) {
 		out = append(out, Rule{In: name})
 	}
-	out = append(out,
-		Rule{Source: b.source, In: "lo"},
-		Rule{In: "lo", Mark: &Number{Value: b.Mark + 1, Not: true}})
+	out = append(out, Rule{In: "lo", Mark: &Number{Value: b.Mark + 1, Not: true}})
 	return append(out, b.inbound(func(match Rule) []Rule {
 		// Packets of a connection that stands are delivered by their addresses: the transparent socket is for the first one only.
 		keep, leave := match, match

@@ -2,6 +2,7 @@ package intercept
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"github.com/google/nftables/userdata"
+	"github.com/mdlayher/netlink"
 )
 
 // nft applies rules by netlink.
@@ -17,8 +19,12 @@ type nft struct{}
 
 func (nft) name() Backend { return Nftables }
 
+// connectNft makes room for all rules in one transaction, and for their acknowledgements: the kernel's default holds some two hundred.
 func connectNft() (*nftables.Conn, error) {
-	c, err := nftables.New()
+	const room = 16 << 20
+	c, err := nftables.New(nftables.WithSockOptions(func(c *netlink.Conn) error {
+		return errors.Join(c.SetWriteBuffer(room), c.SetReadBuffer(room))
+	}))
 	if err != nil {
 		return nil, fmt.Errorf("connect to nf_tables: %w", err)
 	}
