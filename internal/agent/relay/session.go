@@ -13,6 +13,9 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 )
 
 // session is one stream of an Envoy, with its upstream streams one after the other. One goroutine owns it.
@@ -408,5 +411,30 @@ func (s *session) settle() {
 	s.relay.keep(s)
 }
 
-// hashNode tells nodes apart.
-func hashNode(node []byte) [sha256.Size]byte { return sha256.Sum256(node) }
+// Field numbers of envoy.config.core.v3.Node.
+const (
+	nodeID       protowire.Number = 1
+	nodeCluster  protowire.Number = 2
+	nodeMetadata protowire.Number = 3
+	nodeLocality protowire.Number = 4
+)
+
+// hashNode tells nodes apart by what configuration may depend on. Envoy writes the metadata in another order each time.
+func hashNode(node []byte) [sha256.Size]byte {
+	var said []byte
+	_ = fields(node, func(num protowire.Number, _ int, value []byte) error { // what cannot be read tells nothing apart
+		switch num {
+		case nodeMetadata:
+			var metadata structpb.Struct
+			if proto.Unmarshal(value, &metadata) == nil {
+				value, _ = proto.MarshalOptions{Deterministic: true}.Marshal(&metadata)
+			}
+		case nodeID, nodeCluster, nodeLocality:
+		default:
+			return nil // the list of extensions, and what Envoy is
+		}
+		said = appendField(said, num, value)
+		return nil
+	})
+	return sha256.Sum256(said)
+}

@@ -1,0 +1,144 @@
+package relay
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"fairway/test/envoy/live"
+)
+
+// services are n services that a backend is the only endpoint of.
+func (w *world) services(n int) string {
+	text := `---
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: web, namespace: default}
+spec:
+  workloadSelector: {labels: {app: web}}
+  ingress:
+  - {port: {number: 8080, name: http, protocol: HTTP}, bind: <web>, captureMode: NONE, defaultEndpoint: "127.0.0.1:1"}
+  egress:
+  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <web>, captureMode: NONE, hosts: ["./*"]}
+`
+	for i := range n {
+		text += w.service(fmt.Sprintf("s%d.test", i))
+	}
+	return w.Text(text)
+}
+
+func (w *world) service(host string) string {
+	return `---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: "` + host + `", namespace: default}
+spec:
+  hosts: ["` + host + `"]
+  location: MESH_EXTERNAL
+  resolution: STATIC
+  ports:
+  - {number: 8000, name: http, protocol: HTTP, targetPort: 8080}
+  endpoints:
+  - {address: <app>}
+`
+}
+
+// outage is how long the control plane is away at least; FAIRWAY_OUTAGE names another time.
+func outage(t *testing.T) time.Duration {
+	said := os.Getenv("FAIRWAY_OUTAGE")
+	if said == "" {
+		return 2 * time.Second
+	}
+	d, err := time.ParseDuration(said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// many is how many services there are.
+const many = 300
+
+// TestOutage: the control plane goes away; Envoy is replaced and killed meanwhile, and serves; when the control plane is back it sends nothing.
+func TestOutage(t *testing.T) {
+	w := newWorld(t)
+	w.Backend(t, "app")
+	w.rules = w.services(many)
+	w.start()
+	w.introduce()
+	w.launch("--discoveryAddress", w.options.SecureAddr)
+	w.await("ready", func(f facts) bool { return f.Ready && connected(f) && f.Relay.Cache != nil })
+	w.serves("s7.test")
+	w.plane.Settle(t)
+	t.Logf("%v resources were sent at first; the agent takes %s", w.sent(), w.memory())
+
+	over := time.After(outage(t))
+	w.away()
+	before := w.await("away", disconnected)
+	load := live.StartLoad(t, live.HTTPClients("HTTP/1", 2, live.Request{To: w.Addr("web", 8000), Host: "s7.test"}))
+	if _, err := w.call(http.MethodPost, "/hot-restart"); err != nil {
+		t.Fatal(err)
+	}
+	w.await("replaced", func(f facts) bool { return f.Ready && f.Envoys.Handovers == before.Envoys.Handovers+1 })
+	load.Await(t, 100)
+	w.await("one Envoy", func(f facts) bool { return len(f.Relay.Sessions) == 1 })
+	load.Await(t, 100)
+	load.Stop(t)
+
+	killed := w.await("ready", func(f facts) bool { return f.Ready })
+	if err := syscall.Kill(killed.Envoys.Serving.Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	w.await("started again", func(f facts) bool { return f.Ready && f.Envoys.Starts == killed.Envoys.Starts+1 })
+	w.serves("s299.test")
+	<-over
+	w.returns()
+}
+
+// TestOutageWithANewAgent: an agent that starts while the control plane is away serves what the one before it kept. It is reached in plaintext, since the new agent would have
+// no certificate before its authority is back.
+func TestOutageWithANewAgent(t *testing.T) {
+	w := newWorld(t)
+	w.Backend(t, "app")
+	w.rules = w.services(many)
+	w.options.SecureAddr = ""
+	w.start()
+	args := []string{"--discoveryAddress", w.options.GRPCAddr, "--xdsRelay", "true"}
+	w.launch(args...)
+	w.await("ready", func(f facts) bool { return f.Ready && connected(f) && f.Relay.Cache != nil })
+	w.serves("s7.test")
+	w.away()
+	w.stop()
+	began := time.Now()
+	w.launch(args...)
+	f := w.await("served from the cache", func(f facts) bool { return f.Ready && disconnected(f) })
+	t.Logf("ready from the cache after %s", time.Since(began).Round(time.Millisecond))
+	w.serves("s7.test")
+	for _, typ := range f.Relay.Types {
+		if typ.Resources != 0 || typ.Cached == 0 {
+			t.Errorf("%+v", typ)
+		}
+	}
+	w.returns()
+}
+
+// returns starts the control plane again, which has nothing to send but what changes then.
+func (w *world) returns() {
+	w.t.Helper()
+	back := time.Now()
+	w.start()
+	w.await("back", func(f facts) bool { return f.Ready && connected(f) })
+	w.t.Logf("connected %s after the control plane was started; the agent takes %s", time.Since(back).Round(time.Millisecond), w.memory())
+	w.plane.Settle(w.t)
+	if n := w.sent(); n != 0 {
+		w.t.Errorf("%v resources were sent again", n)
+	}
+	w.plane.Apply(w.t, "more", w.Text(w.service("new.test")))
+	w.serves("new.test")
+	if n := w.sent(); n == 0 || n > 10 {
+		w.t.Errorf("%v resources were sent for one new service", n)
+	}
+}
