@@ -3,6 +3,7 @@ package relay_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"fairway/internal/xds"
@@ -176,4 +177,78 @@ func TestRefusedIsToldAndNotKept(t *testing.T) {
 	p.have[xds.ClusterType]["c1"] = 1 // what it took last
 	p.mu.Unlock()
 	e.holds(p)
+}
+
+// TestASlowEnvoySlowsItsUpstream: of what comes while Envoy does not read, the relay takes what is on its way only.
+func TestASlowEnvoySlowsItsUpstream(t *testing.T) {
+	p := newPlane(t)
+	p.pad = strings.Repeat("x", 2<<20)
+	p.set(xds.ClusterType, "c0", 1)
+	p.set(xds.EndpointType, "c0", 1)
+	p.set(xds.ListenerType, "l", 1)
+	p.start()
+	a := newAgent(t, p, true)
+	e := newEnvoy(t, a)
+	e.connect()
+	e.holds(p)
+	p.settled(1, 3)
+	responses := func() (n int) {
+		for _, typ := range a.relay.Status().Types {
+			n += typ.Responses
+		}
+		return n
+	}
+	before := responses()
+	e.mu.Lock() // it reads no further
+	for i := range 12 {
+		p.set(xds.EndpointType, "c0", uint64(i+2))
+	}
+	eventually(t, func() error {
+		if n := responses() - before; n == 0 {
+			return errors.New("nothing comes")
+		}
+		for _, s := range p.server.Status() {
+			if s.Turn < p.turn {
+				return fmt.Errorf("the control plane has not looked: %+v", s)
+			}
+		}
+		return nil
+	})
+	if n := responses() - before; n > 5 {
+		t.Errorf("%d responses of 2 MB were read", n)
+	}
+	e.mu.Unlock()
+	e.holds(p)
+}
+
+// TestWhatIsRefusedFromTheCacheIsAskedFor: an Envoy of another build may refuse what the one before it took.
+func TestWhatIsRefusedFromTheCacheIsAskedFor(t *testing.T) {
+	p := newPlane(t)
+	p.fill(5)
+	p.start()
+	a := newAgent(t, p, true)
+	e := newEnvoy(t, a)
+	e.connect()
+	e.holds(p)
+	p.settled(1, 3)
+	p.stop()
+	e.disconnect()
+	e.forget()
+	e.refuses = func(name string, body []byte) bool { return string(body) == "l 1" }
+	e.connect()
+	eventually(t, func() error {
+		for _, typ := range a.relay.Status().Types {
+			if typ.Type == xds.ListenerType && typ.Refused == 1 {
+				return nil
+			}
+		}
+		return errors.New("nothing is refused")
+	})
+	p.set(xds.ListenerType, "l", 2)
+	p.start()
+	e.holds(p)
+	p.settled(1, 3)
+	if n := p.total(); n != 1 {
+		t.Errorf("%d resources were sent, want the listener alone", n)
+	}
 }

@@ -31,7 +31,8 @@ var types = []string{xds.ClusterType, xds.EndpointType, xds.ListenerType}
 
 // plane is a control plane that can go away and come back. What it publishes outlives it.
 type plane struct {
-	t testing.TB
+	t   testing.TB
+	pad string // makes bodies large
 
 	mu       sync.Mutex
 	have     map[string]map[string]uint64 // type → name → version
@@ -61,7 +62,7 @@ func (p *plane) start() {
 	var changes []xds.Change
 	for _, typ := range types {
 		for _, name := range slices.Sorted(maps.Keys(p.have[typ])) {
-			changes = append(changes, change(typ, name, p.have[typ][name]))
+			changes = append(changes, p.change(typ, name, p.have[typ][name]))
 		}
 	}
 	stacks := map[string][]xds.ShelfKey{}
@@ -76,10 +77,10 @@ func (p *plane) start() {
 	go func(g *grpc.Server, l net.Listener) { _ = g.Serve(l) }(p.grpc, p.listener)
 }
 
-func change(typ, name string, version uint64) xds.Change {
+func (p *plane) change(typ, name string, version uint64) xds.Change {
 	c := xds.Change{Shelf: "all", Type: typ, Name: name}
 	if version != 0 {
-		c.Resource = xds.NewResource(typ, name, version, fmt.Appendf(nil, "%s %d", name, version), xds.ResourceOptions{})
+		c.Resource = xds.NewResource(typ, name, version, fmt.Appendf(nil, "%s %d%s", name, version, p.pad), xds.ResourceOptions{})
 	}
 	return c
 }
@@ -106,7 +107,7 @@ func (p *plane) set(typ, name string, version uint64) {
 	}
 	if p.listener != nil {
 		p.turn++
-		p.lib.Publish(p.turn, []xds.Change{change(typ, name, version)})
+		p.lib.Publish(p.turn, []xds.Change{p.change(typ, name, version)})
 	}
 }
 
@@ -417,8 +418,8 @@ func (e *envoy) differs(p *plane) error {
 			return fmt.Errorf("%s: it holds %v, want %v", typ, e.held[typ], want)
 		}
 		for name, v := range p.have[typ] {
-			if body := e.bodies[typ+" "+name]; want[name] != "" && body != fmt.Sprintf("%s %d", name, v) {
-				return fmt.Errorf("%s %s: %q of version %d", typ, name, body, v)
+			if body := e.bodies[typ+" "+name]; want[name] != "" && body != fmt.Sprintf("%s %d%s", name, v, p.pad) {
+				return fmt.Errorf("%s %s: %.40q of version %d", typ, name, body, v)
 			}
 		}
 	}
