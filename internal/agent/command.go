@@ -22,7 +22,7 @@ func NewCommand(stdout, stderr io.Writer) *cobra.Command {
 		SilenceErrors: true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage("unknown command %q; there are proxy, request and wait", args[0])
+				return usage("unknown command %q; there are proxy, iptables, request and wait", args[0])
 			}
 			return nil
 		},
