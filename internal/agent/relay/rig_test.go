@@ -71,7 +71,7 @@ func (p *plane) start() {
 	}
 	p.lib.Publish(1, changes, xds.Attach{Proxy: "p", To: &xds.Attachment{Stacks: stacks}})
 	p.server = xds.NewServer(p.lib, xds.Options{Meter: p}, p)
-	p.grpc = grpc.NewServer(p.server.GRPC()...)
+	p.grpc = grpc.NewServer(append(p.server.GRPC(), grpc.WaitForHandlers(true))...)
 	p.server.Register(p.grpc)
 	p.listener = bufconn.Listen(1 << 16)
 	go func(g *grpc.Server, l net.Listener) { _ = g.Serve(l) }(p.grpc, p.listener)
