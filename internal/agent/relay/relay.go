@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/keepalive"
+
+	"fairway/internal/agent/socket"
 )
 
 // Options say where Envoy comes from and where its configuration does.
@@ -83,7 +85,7 @@ const window = 1 << 20
 // Run serves until ctx ends and calls up once the socket is there. It returns an error where it cannot serve at all; a control plane that is away is none.
 // The socket is removed when it returns.
 func (r *Relay) Run(ctx context.Context, up func()) (err error) {
-	l, err := listen(r.o.Socket)
+	l, err := socket.Listen("the relay's socket", r.o.Socket)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"fairway/internal/agent/socket"
 	"fairway/internal/identity"
 )
 
@@ -14,6 +15,9 @@ const (
 	DefaultName = "default"
 	RootName    = "ROOTCA"
 )
+
+// socketName is what errors call the socket.
+const socketName = "the socket for secrets"
 
 // Options say where secrets come from and where they are served. Exactly one of Authority, SPIRE and Files gives the workload's own certificate; with none
 // of them only secrets from files that configuration names (file-cert:, file-root:) are served.
@@ -76,7 +80,7 @@ func (o Options) validate() error {
 	if o.Now == nil || o.Log == nil {
 		errs = append(errs, errors.New("want a clock and a log"))
 	}
-	return errors.Join(append(errs, checkSocket(o.Socket))...)
+	return errors.Join(append(errs, socket.Check(socketName, o.Socket))...)
 }
 
 func (a *Authority) validate() error {

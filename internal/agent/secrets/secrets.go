@@ -12,6 +12,8 @@ import (
 	secretv3 "github.com/envoyproxy/go-control-plane/envoy/service/secret/v3"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
+
+	"fairway/internal/agent/socket"
 )
 
 // Secrets serves a proxy its secrets. Make it with New, run it once; the other methods may be called by anybody at any time.
@@ -70,7 +72,7 @@ func New(o Options) (*Secrets, error) {
 // Run serves until ctx ends and calls up once the socket is there. It returns an error where it cannot serve at all; a source that fails is none.
 // The socket is removed when it returns.
 func (s *Secrets) Run(ctx context.Context, up func()) error {
-	l, err := listen(s.opts.Socket)
+	l, err := socket.Listen(socketName, s.opts.Socket)
 	if err != nil {
 		return err
 	}

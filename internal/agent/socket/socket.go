@@ -1,0 +1,60 @@
+// Package socket opens the unix sockets on which Envoy reaches its agent: for their owner alone, and in place of those that a dead agent left behind.
+//
+// It must not know what is spoken on them.
+package socket
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// longest is Linux's: sun_path has 108 bytes, the last of which is zero.
+const longest = 107
+
+// Check says what is wrong with a path before anything is opened; what names the socket in errors, as "the socket for secrets".
+func Check(what, path string) error {
+	if path == "" {
+		return fmt.Errorf("%s has no path", what)
+	}
+	if n := len(path); n > longest {
+		return fmt.Errorf("%s, %s: %d bytes long, and the kernel takes %d; name a shorter path, or one relative to the working folder", what, path, n, longest)
+	}
+	return nil
+}
+
+// Listen opens the socket. One that a dead agent left behind is replaced; one that answers belongs to somebody, and is an error.
+func Listen(what, path string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("the folder of %s: %w", what, err)
+	}
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", what, err)
+	case info.Mode().Type() != fs.ModeSocket:
+		return nil, fmt.Errorf("%s: %s is there and is no socket; remove it, or name another folder with --configPath", what, path)
+	default:
+		if conn, err := net.DialTimeout("unix", path, time.Second); err == nil {
+			conn.Close()
+			return nil, fmt.Errorf("%s: another agent serves %s; stop it, or name another folder with --configPath", what, path)
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("%s, left behind by an earlier agent: %w", what, err)
+		}
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return l, nil
+}
