@@ -45,13 +45,14 @@ func NewServer(lib *Library, opts Options, hooks Hooks) *Server {
 	}
 }
 
-// GRPC returns the options that the gRPC server needs: the codec that sends shared bytes, and the size limit of
-// requests. Other services on the same server work as usual.
+// GRPC returns the options that the gRPC server needs: the codec that sends shared bytes, the size limit of requests,
+// and that its Stop waits for streams to end, as Close expects. Other services on the same server work as usual.
 func (s *Server) GRPC() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(s.opts.MaxRequestBytes),
 		grpc.MaxSendMsgSize(math.MaxInt32),
+		grpc.WaitForHandlers(true),
 	}
 }
 
