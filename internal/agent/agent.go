@@ -80,7 +80,7 @@ func newAgent(o Options) (*agent, error) {
 	if a.secrets, err = newSecrets(o); err != nil {
 		return nil, err
 	}
-	if a.relay, err = newRelay(o, a.secrets); err != nil {
+	if a.relay, err = newRelay(o, a.secrets, a.node); err != nil {
 		return nil, err
 	}
 	if err := portsFree(o.Bootstrap); err != nil && o.CustomConfig == "" {

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/agent/relay"
 	"fairway/internal/agent/secrets"
@@ -79,8 +80,8 @@ func hasIdentity(s *secrets.Options) bool {
 	return s != nil && (s.Authority != nil || s.SPIRE != "" || s.Files != nil)
 }
 
-// newRelay makes the part that serves Envoy its configuration; nil where Envoy asks the control plane itself.
-func newRelay(o Options, s *secrets.Secrets) (*relay.Relay, error) {
+// newRelay makes the part that serves Envoy its configuration; nil where Envoy asks the control plane itself. node is who the agent speaks as.
+func newRelay(o Options, s *secrets.Secrets, node func() []byte) (*relay.Relay, error) {
 	if o.Relay == nil {
 		return nil, nil
 	}
@@ -89,11 +90,30 @@ func newRelay(o Options, s *secrets.Secrets) (*relay.Relay, error) {
 	if o.Relay.Secure && s != nil {
 		dial = s.DialOptions(to, o.Relay.ServerName)
 	}
-	r, err := relay.New(relay.Options{Socket: o.Relay.Socket, Address: to, CacheDir: o.Relay.CacheDir, Dial: append(dial, grpc.WithNoProxy()), Log: o.Log})
+	r, err := relay.New(relay.Options{
+		Socket: o.Relay.Socket, Address: to, CacheDir: o.Relay.CacheDir, Dial: append(dial, grpc.WithNoProxy()), Node: node, Log: o.Log,
+	})
 	if err != nil {
 		return nil, &UsageError{err}
 	}
 	return r, nil
+}
+
+// node is the encoded Node of the serving Envoy, for what the agent itself asks of the control plane.
+func (a *agent) node() []byte {
+	a.mu.Lock()
+	p := a.now.Bootstrap
+	a.mu.Unlock()
+	message, err := bootstrap.NodeMessage(p)
+	if err != nil {
+		a.log.Error("the agent cannot say who it is", "error", err) // its Envoy could not either, and was not started
+		return nil
+	}
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(message)
+	if err != nil {
+		a.log.Error("the agent cannot say who it is", "error", err)
+	}
+	return raw
 }
 
 // keepParts has renewed options go on with the sockets of what runs beside Envoy, which stays as long as the agent.

@@ -31,6 +31,7 @@ func TestHistories(t *testing.T) {
 type history struct {
 	plane   *plane
 	agent   *agent
+	notes   *notes
 	envoy   *envoy
 	version uint64
 }
@@ -38,8 +39,9 @@ type history struct {
 func newHistory(t *testing.T, cache bool) *history {
 	h := &history{plane: newPlane(t)}
 	h.plane.fill(3)
+	h.plane.fillNotes(3)
 	h.plane.start()
-	h.agent = newAgent(t, h.plane, cache)
+	h.agent, h.notes = newOwnAgent(t, h.plane, cache)
 	h.envoy = newEnvoy(t, h.agent)
 	h.envoy.connect()
 	h.version = 10
@@ -53,7 +55,7 @@ func (h *history) end() {
 }
 
 func (h *history) step(rt *rapid.T) {
-	switch what := rapid.SampledFrom([]string{"set", "set", "set", "gone", "gone", "away", "back", "other plane", "stream", "envoy", "agent", "quiet"}).Draw(rt, "what"); what {
+	switch what := rapid.SampledFrom([]string{"set", "set", "set", "gone", "gone", "note", "note", "no note", "away", "back", "other plane", "stream", "envoy", "no envoy", "young", "agent", "quiet"}).Draw(rt, "what"); what {
 	case "set":
 		h.version++
 		typ, name := rapid.SampledFrom(types).Draw(rt, "type"), h.name(rt)
@@ -67,6 +69,25 @@ func (h *history) step(rt *rapid.T) {
 			h.plane.set(xds.ClusterType, name, 0)
 			h.plane.set(xds.EndpointType, name, 0)
 		}
+	case "note":
+		h.version++
+		h.plane.set(noteType, h.name(rt), h.version)
+	case "no note":
+		h.plane.set(noteType, h.name(rt), 0)
+	case "young": // it fails, or ends before anybody noticed
+		e := newEnvoy(h.plane.t, h.agent)
+		e.connect()
+		if rapid.Bool().Draw(rt, "takes over") {
+			h.envoy.disconnect()
+			h.envoy = e
+		} else {
+			e.disconnect()
+		}
+	case "no envoy":
+		h.envoy.disconnect()
+		h.plane.start()
+		h.notes.holds(h.plane)
+		h.envoy.connect()
 	case "away":
 		h.plane.stop()
 	case "back", "other plane":
@@ -80,6 +101,7 @@ func (h *history) step(rt *rapid.T) {
 	case "agent":
 		h.envoy.disconnect()
 		h.agent.stop()
+		h.notes.forget()
 		h.agent.start()
 		if rapid.Bool().Draw(rt, "envoy too") {
 			h.envoy.forget()
@@ -88,6 +110,7 @@ func (h *history) step(rt *rapid.T) {
 	case "quiet":
 		h.plane.start()
 		h.envoy.holds(h.plane)
+		h.notes.holds(h.plane)
 	}
 }
 
@@ -98,13 +121,17 @@ func (h *history) name(rt *rapid.T) string {
 func (h *history) check(rt *rapid.T) {
 	h.plane.start()
 	h.envoy.holds(h.plane)
-	h.plane.settled(1, 3)
+	h.notes.holds(h.plane)
+	h.plane.settled(1, 4)
 	h.plane.start()
-	h.plane.settled(1, 3)
+	h.plane.settled(1, 4)
 	if n := h.plane.total(); n != 0 {
 		rt.Errorf("%d resources were sent to an Envoy that had all: %v", n, h.plane.sent)
 	}
 	if err := h.envoy.differs(h.plane); err != nil {
+		rt.Error(err)
+	}
+	if err := h.notes.differs(h.plane); err != nil {
 		rt.Error(err)
 	}
 	if h.agent.o.CacheDir == "" {
@@ -117,7 +144,7 @@ func (h *history) check(rt *rapid.T) {
 	h.envoy.connect()
 	h.envoy.holds(h.plane)
 	h.plane.start()
-	h.plane.settled(1, 3)
+	h.plane.settled(1, 4)
 	if n := h.plane.total(); n != 0 {
 		rt.Errorf("%d resources were sent to an Envoy that had all from the cache: %v", n, h.plane.sent)
 	}

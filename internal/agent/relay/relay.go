@@ -32,6 +32,9 @@ type Options struct {
 	CacheLimit int64
 	// Grace is how long an Envoy that starts with nothing waits for the control plane before it is given what an earlier agent kept; 0: one second.
 	Grace time.Duration
+	// Node is the encoded Node message (envoy.config.core.v3) that the agent itself speaks as while there is no Envoy. Nil: what the agent asks for and says waits for
+	// an Envoy, and nothing of it is kept.
+	Node func() []byte
 	// Retry is the wait before the second attempt at a stream, at most, doubling up to RetryMax; 0: 100 ms and 5 s.
 	Retry, RetryMax time.Duration
 	Now             func() time.Time
@@ -61,10 +64,14 @@ type Relay struct {
 	o    Options
 	conn *grpc.ClientConn
 
-	mu       sync.Mutex // guards the rest
+	own     own
+	stirred chan struct{} // holds a token when keepCompany is to look
+
+	mu       sync.Mutex // guards the rest; may be taken while own.mu is held
 	current  *cache     // that a starting Envoy is served from
 	made     int        // caches, for their names
-	sessions []*session // oldest first
+	sessions []*session // of Envoys, oldest first
+	alone    *session   // without one; nil: none
 	counts   counts
 }
 
@@ -73,7 +80,7 @@ func New(o Options) (*Relay, error) {
 	if o.Socket == "" || o.Address == "" || o.Log == nil {
 		return nil, errors.New("the relay wants a socket, an address and a log")
 	}
-	return &Relay{o: o.withDefaults(), counts: counts{types: map[string]*TypeStatus{}}}, nil
+	return &Relay{o: o.withDefaults(), stirred: make(chan struct{}, 1), counts: counts{types: map[string]*TypeStatus{}}}, nil
 }
 
 // cacheFile is the cache's name in its folder.
@@ -91,6 +98,7 @@ func (r *Relay) Run(ctx context.Context, up func()) (err error) {
 	}
 	defer os.Remove(r.o.Socket) // gone already where the listener was closed
 	r.openCache()
+	r.openOwn()
 	defer r.closeCache()
 	if r.conn, err = grpc.NewClient(r.o.Address, append(r.dialOptions(), r.o.Dial...)...); err != nil {
 		l.Close()
@@ -113,6 +121,8 @@ func (r *Relay) Run(ctx context.Context, up func()) (err error) {
 		return nil
 	})
 	g.Go(func() error { <-ctx.Done(); server.Stop(); return nil })
+	g.Go(func() error { r.keepCompany(ctx); return nil })
+	r.stir()
 	up()
 	return g.Wait()
 }
@@ -172,6 +182,7 @@ func (r *Relay) closeCache() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.current.close()
+	r.own.cache.close()
 }
 
 // kept is what there is to serve a starting node from; nil: nothing.
@@ -232,8 +243,9 @@ func (r *Relay) keep(s *session) {
 	r.current = c
 }
 
-// enter and leave count sessions.
+// enter and leave count the sessions of Envoys.
 func (r *Relay) enter(s *session) {
+	defer r.stir()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.tell = &SessionStatus{Began: r.o.Now()}
@@ -242,6 +254,7 @@ func (r *Relay) enter(s *session) {
 }
 
 func (r *Relay) leave(s *session) {
+	defer r.stir()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, other := range r.sessions {

@@ -27,7 +27,11 @@ import (
 // bound is how long anything may take that a test waits for.
 const bound = 20 * time.Second
 
-var types = []string{xds.ClusterType, xds.EndpointType, xds.ListenerType}
+// types are Envoy's; published are they and the agent's own.
+var (
+	types     = []string{xds.ClusterType, xds.EndpointType, xds.ListenerType}
+	published = append([]string{noteType}, types...)
+)
 
 // plane is a control plane that can go away and come back. What it publishes outlives it.
 type plane struct {
@@ -46,7 +50,7 @@ type plane struct {
 
 func newPlane(t testing.TB) *plane {
 	p := &plane{t: t, have: map[string]map[string]uint64{}}
-	for _, typ := range types {
+	for _, typ := range published {
 		p.have[typ] = map[string]uint64{}
 	}
 	t.Cleanup(p.stop)
@@ -60,13 +64,13 @@ func (p *plane) start() {
 	defer p.mu.Unlock()
 	p.lib, p.turn, p.sent = xds.NewLibrary(), 1, map[string]int{}
 	var changes []xds.Change
-	for _, typ := range types {
+	for _, typ := range published {
 		for _, name := range slices.Sorted(maps.Keys(p.have[typ])) {
 			changes = append(changes, p.change(typ, name, p.have[typ][name]))
 		}
 	}
 	stacks := map[string][]xds.ShelfKey{}
-	for _, typ := range types {
+	for _, typ := range published {
 		stacks[typ] = []xds.ShelfKey{"all"}
 	}
 	p.lib.Publish(1, changes, xds.Attach{Proxy: "p", To: &xds.Attachment{Stacks: stacks}})
@@ -186,13 +190,21 @@ func eventually(t testing.TB, ask func() error) {
 
 // agent is a relay that can be started anew on the same folder.
 type agent struct {
-	t     testing.TB
-	o     relay.Options
-	relay *relay.Relay
-	stop  func()
+	t      testing.TB
+	o      relay.Options
+	before func(*relay.Relay) // it runs
+	relay  *relay.Relay
+	stop   func()
 }
 
 func newAgent(t testing.TB, p *plane, cache bool) *agent {
+	a := makeAgent(t, p, cache)
+	a.start()
+	return a
+}
+
+// makeAgent does not start it.
+func makeAgent(t testing.TB, p *plane, cache bool) *agent {
 	dir := t.TempDir()
 	a := &agent{t: t, o: relay.Options{
 		Socket: filepath.Join(dir, "XDS"), Address: "passthrough:///plane", Grace: 50 * time.Millisecond, Retry: time.Millisecond, RetryMax: 10 * time.Millisecond,
@@ -202,7 +214,7 @@ func newAgent(t testing.TB, p *plane, cache bool) *agent {
 	if cache {
 		a.o.CacheDir = filepath.Join(dir, "cache")
 	}
-	a.start()
+	a.before, a.stop = func(*relay.Relay) {}, func() {}
 	t.Cleanup(func() { a.stop() })
 	return a
 }
@@ -213,6 +225,7 @@ func (a *agent) start() {
 	if err != nil {
 		a.t.Fatal(err)
 	}
+	a.before(r)
 	ctx, cancel := context.WithCancel(context.Background())
 	up, over := make(chan struct{}), make(chan error, 1)
 	go func() { over <- r.Run(ctx, func() { close(up) }) }()

@@ -23,6 +23,7 @@ type session struct {
 	relay *Relay
 	tell  *SessionStatus // for others; under the relay's lock
 	down  *downstream
+	lone  bool      // there is no Envoy, only the agent itself
 	up    *upstream // nil between two attempts
 	open  bool      // up can be sent to
 	count uint64    // of upstream streams
@@ -43,11 +44,14 @@ type session struct {
 	nonces uint64 // of answers from the cache
 	fails  int    // upstream streams in a row that brought nothing
 
+	said    carried       // for the agent itself
+	stirred chan struct{} // holds a token when that is to be looked at
+
 	retry, grace *time.Timer
 }
 
 func (r *Relay) newSession(down *downstream) *session {
-	return &session{relay: r, down: down, types: map[string]*interest{}, retry: stopped(), grace: stopped()}
+	return &session{relay: r, down: down, types: map[string]*interest{}, stirred: make(chan struct{}, 1), retry: stopped(), grace: stopped()}
 }
 
 func stopped() *time.Timer {
@@ -111,7 +115,9 @@ func (s *session) step(ctx context.Context) error {
 	case toUp <- first:
 		s.toUp = s.toUp[1:]
 	case <-opened:
-		s.resume()
+		s.resume(ctx)
+	case <-s.stirred:
+		s.carry(ctx)
 	case m := <-fromUp:
 		return s.pass(m)
 	case err := <-ended:
@@ -130,12 +136,13 @@ func (s *session) connect(ctx context.Context) {
 	s.up, s.open = connect(ctx, s.relay.conn, s.count), false
 }
 
-// resume subscribes a new upstream stream to what Envoy subscribes to.
-func (s *session) resume() {
+// resume subscribes a new upstream stream to what Envoy subscribes to, and the agent itself.
+func (s *session) resume(ctx context.Context) {
 	s.open, s.toUp, s.since = true, nil, s.relay.o.Now()
 	for _, t := range s.order {
 		s.introduce(t)
 	}
+	s.carry(ctx)
 	s.relay.note(func() { s.tell.Connected, s.tell.Since, s.tell.Streams = true, s.relay.o.Now(), s.count })
 }
 
@@ -201,6 +208,13 @@ func (s *session) pass(m message) error {
 	default:
 	}
 	s.fails = 0
+	if t := s.relay.own.find(r.typ); t != nil {
+		s.relay.count(r, len(raw))
+		s.divert(t, raw, r)
+		return nil
+	} else if s.lone {
+		return nil // nobody asked for it
+	}
 	if s.cold != nil { // the control plane answers, so what an earlier agent kept is of no use
 		s.grace.Stop()
 		s.cold, s.cache = nil, s.relay.fresh(s.node)
@@ -230,6 +244,9 @@ func (s *session) ask(ctx context.Context, m message) error {
 	r, err := decodeRequest(m[0])
 	if err != nil || r.typ == "" {
 		return status.Errorf(codes.InvalidArgument, "relay: the request cannot be read, or names no type: %v", err)
+	}
+	if s.relay.own.find(r.typ) != nil {
+		return status.Errorf(codes.InvalidArgument, "relay: %s is for the agent alone", r.typ)
 	}
 	if s.node == nil {
 		if r.node == nil {

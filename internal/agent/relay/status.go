@@ -19,9 +19,10 @@ type Status struct {
 	Cache      *CacheStatus    `json:"cache,omitempty"`
 }
 
-// SessionStatus is one Envoy's stream.
+// SessionStatus is one Envoy's stream, or what the agent has while there is no Envoy.
 type SessionStatus struct {
 	Began     time.Time `json:"began"`
+	Alone     bool      `json:"alone,omitempty"`    // there is no Envoy, only the agent itself
 	Connected bool      `json:"connected"`          // upstream
 	Since     time.Time `json:"since,omitzero"`     // when that last changed
 	Upstream  string    `json:"upstream,omitempty"` // whom it is connected to
@@ -109,6 +110,9 @@ func (r *Relay) Status() Status {
 	for _, s := range r.sessions {
 		out.Sessions = append(out.Sessions, *s.tell)
 	}
+	if r.alone != nil {
+		out.Sessions = append(out.Sessions, *r.alone.tell)
+	}
 	for _, typ := range slices.Sorted(maps.Keys(r.counts.types)) {
 		out.Types = append(out.Types, *r.counts.types[typ])
 	}
@@ -136,8 +140,11 @@ func (c collector) Describe(chan<- *prometheus.Desc) {}
 // Collect is Prometheus's.
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	s := c.relay.Status()
-	connected := 0
+	connected, streams := 0, 0
 	for _, session := range s.Sessions {
+		if !session.Alone {
+			streams++
+		}
 		if session.Connected {
 			connected++
 		}
@@ -145,7 +152,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	give := func(d *prometheus.Desc, kind prometheus.ValueType, value int, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, kind, float64(value), labels...)
 	}
-	give(described("streams", "Envoy's streams."), prometheus.GaugeValue, len(s.Sessions))
+	give(described("streams", "Envoy's streams."), prometheus.GaugeValue, streams)
 	give(described("connected", "Streams to the control plane."), prometheus.GaugeValue, connected)
 	give(described("reconnects_total", "Streams to the control plane that ended while Envoy's went on."), prometheus.CounterValue, s.Reconnects)
 	for _, t := range s.Types {

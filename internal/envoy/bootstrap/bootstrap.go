@@ -28,7 +28,7 @@ const XDSCluster = "xds-grpc"
 // Build gives the bootstrap for p. It fails where p cannot be said in Envoy's terms: metadata that is no JSON value,
 // or a message that its own validation refuses.
 func Build(p Params) (*bootstrapv3.Bootstrap, error) {
-	node, err := buildNode(p.identified())
+	node, err := NodeMessage(p)
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +121,9 @@ func JSON(b *bootstrapv3.Bootstrap) ([]byte, error) {
 	}
 	return append(out, '\n'), nil
 }
+
+// NodeMessage is who an Envoy of these parameters tells the control plane that it is. It fails where metadata is no JSON value.
+func NodeMessage(p Params) (*corev3.Node, error) { return buildNode(p.identified()) }
 
 func buildNode(n Node) (*corev3.Node, error) {
 	metadata, err := structpb.NewStruct(n.Metadata)

@@ -1,0 +1,291 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+// Subscription is what the agent itself wants of the control plane. It travels on the upstream stream of the youngest Envoy, or on one of its own while there is no
+// Envoy; Envoys never see it, and must not ask for the same type.
+type Subscription struct {
+	Type  string   // type URL
+	Names []string // of the resources; none: all there are
+	// Take is told what has changed: first, where an earlier agent kept something, what that was, then whatever the control plane sends, which may be nothing in its
+	// first answer. Calls come one at a time, in order, each resource once until it changes. An error refuses the update: the control plane hears it, and nothing of
+	// the update counts as held, so Take has to take all of it or nothing. It must return quickly, keep no byte of a body, and not call the relay.
+	Take func(Update) error
+}
+
+// Update is what has changed of a subscription's resources.
+type Update struct {
+	Changed []Resource
+	Removed []string // names; some may never have been there
+	Kept    bool     // it comes from disk: the control plane has not answered yet
+}
+
+// Resource is one resource of an Update.
+type Resource struct {
+	Name, Version string
+	Body          []byte // the encoded message; it lasts as long as the call
+}
+
+// Report is what the agent has to say to the control plane: a request of a type of its own that asks for nothing. Of each type the last report counts; it is sent at
+// once, and again on each new stream to the control plane.
+type Report struct {
+	Type    string           // type URL
+	Names   []string         // resource_names_subscribe
+	Failure *statuspb.Status // error_detail; nil: none
+}
+
+// own is what the agent asks for and says itself. It outlives sessions; one of them carries it at a time.
+type own struct {
+	mu      sync.Mutex
+	types   []*ownType // in order of subscription
+	reports []*ownReport
+	carrier *session // whose upstream stream was told last; only what comes on it counts
+	cache   *cache
+}
+
+type ownType struct {
+	Subscription
+	known map[string]string // name → version taken
+}
+
+type ownReport struct {
+	typ    string
+	raw    request
+	serial uint64 // rises with each report
+}
+
+// ownCache is the cache's name in its folder.
+const ownCache = "agent.cache"
+
+// Subscribe adds a subscription. It has to be called before Run.
+func (r *Relay) Subscribe(s Subscription) {
+	r.own.types = append(r.own.types, &ownType{s, map[string]string{}})
+}
+
+// Report says something to the control plane, or says it anew.
+func (r *Relay) Report(report Report) error {
+	raw := request{typ: report.Type, subscribe: slices.Clone(report.Names)}
+	if report.Failure != nil {
+		var err error
+		if raw.failure, err = proto.Marshal(report.Failure); err != nil {
+			return fmt.Errorf("encode the report: %w", err)
+		}
+		raw.failed = true
+	}
+	r.own.say(raw)
+	r.stir()
+	return nil
+}
+
+func (o *own) say(raw request) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, known := range o.reports {
+		if known.typ == raw.typ {
+			known.raw = raw
+			known.serial++
+			return
+		}
+	}
+	o.reports = append(o.reports, &ownReport{raw.typ, raw, 1})
+}
+
+// silent says whether there is nothing to ask for or to say.
+func (o *own) silent() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.types)+len(o.reports) == 0
+}
+
+// find returns a type of the agent's own, or nil. Types are there before sessions are, so no lock is wanted.
+func (o *own) find(typ string) *ownType {
+	at := slices.IndexFunc(o.types, func(t *ownType) bool { return t.Type == typ })
+	if at < 0 {
+		return nil
+	}
+	return o.types[at]
+}
+
+// openOwn gives the subscriptions what an earlier agent kept of them for the same node.
+func (r *Relay) openOwn() {
+	if r.o.CacheDir == "" || r.o.Node == nil || len(r.own.types) == 0 {
+		return
+	}
+	path, node := filepath.Join(r.o.CacheDir, ownCache), hashNode(r.o.Node())
+	_ = os.Remove(path + ".tidy") // of an agent that was killed
+	c, err := openCache(path, r.o.CacheLimit, r.o.Log)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		r.o.Log.Warn("what an earlier agent kept for itself is of no use", "error", err)
+	}
+	if !c.usable(node) {
+		c.close()
+		if c, err = createCache(path, node, r.o.CacheLimit, r.o.Log); err != nil {
+			r.o.Log.Error("the agent keeps nothing for itself: one that starts while the control plane is away will have to wait for it", "error", err)
+			return
+		}
+	}
+	r.own.cache = c
+	for _, t := range r.own.types {
+		r.own.recall(t)
+	}
+}
+
+// recall gives a type what is kept of it.
+func (o *own) recall(t *ownType) {
+	versions, ok := o.cache.versions(t.Type)
+	if !ok {
+		return
+	}
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(versions)), func(name string) bool { return !t.wants(name) })
+	for len(names) > 0 {
+		bodies, items, took, err := o.cache.read(t.Type, names, chunk)
+		if err != nil {
+			return // whoever reads next says it
+		}
+		names = names[took:]
+		u := Update{Kept: true}
+		for i, v := range items {
+			u.Changed = append(u.Changed, Resource{v.name, v.version, bodyOf(bodies[i])})
+		}
+		if len(items) > 0 && t.Take(u) == nil {
+			t.note(u)
+		}
+	}
+}
+
+func (t *ownType) wants(name string) bool { return len(t.Names) == 0 || slices.Contains(t.Names, name) }
+
+// note remembers what was taken.
+func (t *ownType) note(u Update) {
+	for _, name := range u.Removed {
+		delete(t.known, name)
+	}
+	for _, x := range u.Changed {
+		t.known[x.Name] = x.Version
+	}
+}
+
+// opening is the first request about the type on a stream. What asks for no name asks for all.
+func (t *ownType) opening() request {
+	r := request{typ: t.Type, subscribe: t.Names}
+	for _, name := range slices.Sorted(maps.Keys(t.known)) {
+		r.initial = append(r.initial, versioned{name, t.known[name]})
+	}
+	return r
+}
+
+// carried is what a session's upstream stream has heard of the agent itself.
+type carried struct {
+	stream  uint64            // that heard it
+	asked   bool              // for the subscriptions, once
+	reports map[string]uint64 // type → serial
+}
+
+// carry brings the upstream stream up to what the agent itself asks for and says, where the session is the one to do so.
+func (s *session) carry(ctx context.Context) {
+	if !s.open {
+		return // whatever opens calls again
+	}
+	if s.said.stream != s.count {
+		s.said = carried{stream: s.count, reports: map[string]uint64{}}
+	}
+	if s.tellOwn() {
+		s.drop(ctx)
+	}
+}
+
+// tellOwn says whether another stream is needed: what the agent holds can be told in the first request of a type alone, and what it holds may have come on the stream of
+// another session since then.
+func (s *session) tellOwn() (stale bool) {
+	o := &s.relay.own
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !s.relay.carries(s) {
+		return false
+	}
+	if s.said.asked && o.carrier != s {
+		return true
+	}
+	if !s.said.asked && len(o.types) > 0 {
+		s.said.asked, o.carrier = true, s
+		for _, t := range o.types {
+			s.send(t.opening())
+		}
+	}
+	for _, r := range o.reports {
+		if s.said.reports[r.typ] != r.serial {
+			s.said.reports[r.typ] = r.serial
+			s.send(r.raw)
+		}
+	}
+	return false
+}
+
+// divert gives a response to the agent itself. What comes on a stream that another one has taken over from is acknowledged only: the other one brings it too.
+func (s *session) divert(t *ownType, raw []byte, r response) {
+	answer := request{typ: r.typ, nonce: r.nonce}
+	if err := s.relay.own.take(s, t, raw, r); err != nil {
+		s.relay.countRefused(r.typ)
+		s.relay.o.Log.Error("the agent refuses what the control plane sends", "type", r.typ, "error", err)
+		answer.failed = true
+		answer.failure, _ = proto.Marshal(&statuspb.Status{Code: int32(codes.InvalidArgument), Message: err.Error()}) // one number, one string: it cannot fail
+	}
+	s.send(answer)
+}
+
+// take has the handler take a response.
+func (o *own) take(s *session, t *ownType, raw []byte, r response) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.carrier != s {
+		return nil
+	}
+	u := Update{Removed: r.removed}
+	for _, i := range r.items {
+		u.Changed = append(u.Changed, Resource{i.name, i.version, bodyOf(raw[i.at : i.at+i.size])})
+	}
+	kept := o.cache.add(raw, r)
+	if err := t.Take(u); err != nil {
+		o.cache.abort(kept)
+		return err
+	}
+	o.cache.commit(kept)
+	t.note(u)
+	return nil
+}
+
+// Field numbers of envoy.service.discovery.v3.Resource and of google.protobuf.Any.
+const (
+	resourceBody protowire.Number = 2
+	anyValue     protowire.Number = 2
+)
+
+// bodyOf returns the message within an encoded Resource; nil where there is none.
+func bodyOf(raw []byte) (body []byte) {
+	_ = fields(raw, func(num protowire.Number, _ int, value []byte) error { // it was read once already
+		if num != resourceBody {
+			return nil
+		}
+		return fields(value, func(num protowire.Number, _ int, value []byte) error {
+			if num == anyValue {
+				body = value
+			}
+			return nil
+		})
+	})
+	return body
+}
