@@ -37,6 +37,7 @@ type Metrics struct {
 	changed     prometheus.Counter
 	waiting     prometheus.Gauge
 	startup     prometheus.Gauge
+	health      *prometheus.CounterVec
 }
 
 // short names of the xDS types, as Istio labels them.
@@ -85,11 +86,12 @@ func NewMetrics(version string) *Metrics {
 		changed:     counter("fairway_rows_changed_total", "Rows that came out different in all turns."),
 		waiting:     gauge("fairway_waiting_objects", "Objects that wait for what they refer to."),
 		startup:     gauge("startup_duration_seconds", "Seconds from start to the first complete configuration."),
+		health:      counters("fairway_health_reports_total", "What agents said of the applications beside them, by state: healthy, unhealthy.", "state"),
 	}
 	info := gauges("pilot_info", "What this control plane is.", "version")
 	info.WithLabelValues(version).Set(1)
 	m.Registry.MustRegister(m.streams, m.pushes, m.resources, m.bytes, m.sizes, m.rejects, m.timeouts, m.internal, m.convergence,
-		m.sendTime, m.pushTime, m.updates, m.triggers, m.services, m.virtual, m.turns, m.turnTime, m.contextTime, m.rows, m.changed, m.waiting, m.startup, info,
+		m.sendTime, m.pushTime, m.updates, m.triggers, m.services, m.virtual, m.turns, m.turnTime, m.contextTime, m.rows, m.changed, m.waiting, m.startup, m.health, info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -145,6 +147,16 @@ func (m *Metrics) Converged(d time.Duration) { m.convergence.Observe(d.Seconds()
 // Rejected counts a refusal.
 func (m *Metrics) Rejected(typeURL string) {
 	m.rejects.WithLabelValues(TypeLabel(typeURL)).Inc()
+}
+
+// Health counts what an agent said of its application.
+func (m *Metrics) Health(healthy bool) {
+	state := "unhealthy"
+	if healthy {
+		state = "healthy"
+	}
+	m.work.Add(1)
+	m.health.WithLabelValues(state).Inc()
 }
 
 // WriteTimeout counts a stream that was cut because the proxy did not read.

@@ -26,6 +26,7 @@ type Pages struct {
 	Ready    func() error                         // nil once proxies are served; else what is missing
 	Problems func() []mesh.Problem                // in order
 	Proxy    func(xds.ProxyID) (mesh.Proxy, bool) // of a connected proxy
+	Shown    func() []page.ProxyCertificate       // what connected proxies proved themselves with, in order
 }
 
 // debugPage is one page below /debug.
@@ -41,6 +42,8 @@ func (p *Pages) debug() []debugPage {
 		{"resourcez", "the same, one type by name: ?proxyID=&type=cds|eds|lds|rds|vhds", p.resourcez},
 		{"registryz", "services, and which registry's won", p.registryz},
 		{"endpointz", "endpoints by service", p.endpointz},
+		{"workloadz", "what agents say of the applications beside them, and the WorkloadEntries that it counts for", p.workloadz},
+		{"certz", "what each connected proxy proved itself with, and until when that is valid", p.certz},
 		{"configz", "objects in force: ?kind=", p.configz},
 		{"tablez", "the control plane's tables; the rows of one: ?table=&filter=&format=text|json", p.tablez},
 		{"problems", "what users wrote that does not do what it says: ?severity=info|warning|error, and worse", p.problems},

@@ -79,9 +79,13 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	d := &Discovery{opts: opts, log: opts.Log, started: time.Now(), inbox: newInbox(), synced: make(chan struct{}), next: make(chan struct{})}
 	d.metrics = admin.NewMetrics(fairway.Version)
 	d.graph = compile.New(compile.Options{DomainSuffix: opts.Domain, RootNamespace: opts.Namespace})
+	if opts.HealthStart <= 0 {
+		d.graph.In.HealthHeard.Set(struct{}{}, true)
+	}
 	d.library = xds.NewLibrary()
 	d.publisher = newPublisher(d.graph, d.library)
 	d.proxies = newProxies(opts.ProxyLinger, d.inbox, d.metrics)
+	d.proxies.grace = opts.HealthGrace
 	if err := checkFiles(opts, decoder); err != nil {
 		return nil, err
 	}
@@ -100,7 +104,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	}
 	d.server = xds.NewServer(d.library, xds.Options{
 		SendTimeout: opts.SendTimeout, MaxStreams: opts.MaxStreams, StreamsPerSecond: float64(opts.NewStreams), MaxSubscriptions: opts.MaxNames,
-		MaxRequestBytes: opts.MaxMessage, Meter: meter{d.metrics},
+		MaxRequestBytes: opts.MaxMessage, Meter: meter{d.metrics}, Reports: map[string]func(xds.Report){healthType: d.proxies.Healthy},
 	}, d.secure.guard(d.proxies, d.synced))
 	d.metrics.Watch(admin.Scrape{Problems: d.Problems, Streams: d.server.Status, Graph: d.graph})
 	serving := append(d.server.GRPC(),
@@ -192,6 +196,7 @@ func (d *Discovery) Run(ctx context.Context) error {
 	run("door", func() error { return d.door.Run(serving) })
 	run("turns", func() error { return d.loop(serving) })
 	run("proxies", func() error { return d.proxies.run(serving) })
+	run("health", func() error { return d.hearHealth(serving) })
 	run("memory", func() error { return memory{d.metrics.Work}.run(serving) })
 	web := d.serveWeb(run)
 	run("xds", func() error { return d.serveXDS(serving) })

@@ -72,7 +72,9 @@ func (f *DiscoveryFlags) Options(w io.Writer) (Options, error) {
 	} else {
 		opts.Log = slog.New(slog.NewTextHandler(w, handler))
 	}
-	err = errors.Join(f.readIdentity(&opts.Identity, os.LookupEnv), opts.Validate())
+	e := environment{look: os.LookupEnv}
+	e.duration("PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", &opts.HealthGrace)
+	err = errors.Join(f.readIdentity(&opts.Identity, os.LookupEnv), errors.Join(e.errs...), opts.Validate())
 	return opts, err
 }
 

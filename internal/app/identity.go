@@ -249,7 +249,8 @@ type guard struct {
 // Connect is called with a stream's first request.
 func (g guard) Connect(ctx context.Context, node *corev3.Node, addr net.Addr) (xds.ProxyID, error) {
 	if p, ok := peer.FromContext(ctx); ok && p.AuthInfo != nil && p.AuthInfo.AuthType() == "tls" {
-		if err := g.admit(ctx, node); err != nil {
+		caller, err := g.admit(ctx, node)
+		if err != nil {
 			g.secure.log.Warn("proxy refused", "scope", "audit", "node", node.GetId(), "address", addr.String(), "error", err)
 			return "", err
 		}
@@ -258,20 +259,21 @@ func (g guard) Connect(ctx context.Context, node *corev3.Node, addr net.Addr) (x
 		case <-ctx.Done():
 			return "", status.FromContextError(ctx.Err()).Err()
 		}
+		ctx = withCredential(ctx, caller)
 	}
 	return g.Hooks.Connect(ctx, node, addr)
 }
 
-func (g guard) admit(ctx context.Context, node *corev3.Node) error {
+func (g guard) admit(ctx context.Context, node *corev3.Node) (authn.Caller, error) {
 	caller, err := g.secure.callers.Authenticate(ctx, authn.FromContext(ctx))
 	if err != nil {
-		return service.Status(err)
+		return caller, service.Status(err)
 	}
 	proxy, err := mesh.ParseNode(describeNode(node))
 	if err != nil {
-		return status.Error(codes.InvalidArgument, err.Error())
+		return caller, status.Error(codes.InvalidArgument, err.Error())
 	}
-	return service.NodeMismatch(caller.ID, proxy.Namespace, proxy.ServiceAccount)
+	return caller, service.NodeMismatch(caller.ID, proxy.Namespace, proxy.ServiceAccount)
 }
 
 // pages adds the authority's page to the debug pages.

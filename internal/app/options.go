@@ -37,6 +37,8 @@ type Options struct {
 	MaxMessage  int           // --maxRequestBytes
 	MaxNames    int           // --maxSubscriptions: names one stream may ask for
 	ProxyLinger time.Duration // how long a proxy's rows are kept after its last stream ended
+	HealthGrace time.Duration // PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: how long what an agent said of its application counts after its last stream ended
+	HealthStart time.Duration // how long after a start agents may take to say it; until then WorkloadEntries that are checked count as healthy
 	Log         *slog.Logger
 }
 
@@ -64,6 +66,8 @@ func DefaultOptions() Options {
 		MaxMessage:  16 << 20,
 		MaxNames:    100000,
 		ProxyLinger: 60 * time.Second,
+		HealthGrace: 10 * time.Second,
+		HealthStart: 30 * time.Second,
 		Log:         slog.New(slog.DiscardHandler),
 	}
 }
@@ -109,7 +113,7 @@ func (o *Options) Validate() error {
 	for _, d := range []struct {
 		flag string
 		d    time.Duration
-	}{{"--keepaliveMaxServerConnectionAge", o.MaxAge}, {"--shutdownDuration", o.Shutdown}, {"--referenceGrace", o.Grace}} {
+	}{{"--keepaliveMaxServerConnectionAge", o.MaxAge}, {"--shutdownDuration", o.Shutdown}, {"--referenceGrace", o.Grace}, {"PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", o.HealthGrace}} {
 		if d.d < 0 {
 			errs = append(errs, fmt.Errorf("%s: %s; want a duration as 30s, or 0", d.flag, d.d))
 		}

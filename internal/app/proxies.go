@@ -21,6 +21,7 @@ import (
 // reconnects, as all do when a network blinks, finds its rows as they were.
 type proxies struct {
 	linger  time.Duration
+	grace   time.Duration // of what they said of their applications (health.go)
 	inbox   *inbox
 	metrics *admin.Metrics
 
@@ -32,7 +33,9 @@ type proxies struct {
 type connected struct {
 	proxy   mesh.Proxy
 	streams int
-	leaves  time.Time // when its row goes; zero while it has a stream
+	leaves  time.Time  // when its row goes; zero while it has a stream
+	shown   credential // of the youngest stream
+	health  spoken
 }
 
 var _ xds.Hooks = (*proxies)(nil)
@@ -42,7 +45,7 @@ func newProxies(linger time.Duration, in *inbox, m *admin.Metrics) *proxies {
 }
 
 // Connect registers a stream of the proxy that the node describes.
-func (p *proxies) Connect(_ context.Context, node *corev3.Node, _ net.Addr) (xds.ProxyID, error) {
+func (p *proxies) Connect(ctx context.Context, node *corev3.Node, _ net.Addr) (xds.ProxyID, error) {
 	proxy, err := mesh.ParseNode(describeNode(node))
 	if err != nil {
 		return "", status.Error(codes.InvalidArgument, err.Error())
@@ -54,12 +57,18 @@ func (p *proxies) Connect(_ context.Context, node *corev3.Node, _ net.Addr) (xds
 		c = &connected{}
 		p.all[proxy.ID] = c
 	}
+	shown := credentialOf(ctx)
+	if err := c.sameCaller(shown); err != nil {
+		return "", err
+	}
+	c.shown = shown
 	if c.proxy != proxy {
 		c.proxy = proxy
 		p.inbox.put(func(g *compile.Graph) { g.In.Proxies.Set(proxy.ID, proxy) })
 	}
 	c.streams++
 	c.leaves = time.Time{}
+	p.expectHealth(c)
 	p.metrics.Connected(proxy.Version, 1)
 	return xds.ProxyID(proxy.ID), nil
 }
@@ -86,6 +95,12 @@ func (p *proxies) Disconnect(id xds.ProxyID) {
 		return
 	}
 	c.leaves = time.Now().Add(p.linger)
+	p.expectHealth(c)
+	p.look()
+}
+
+// look has run see when the next thing is due.
+func (p *proxies) look() {
 	select {
 	case p.gone <- struct{}{}:
 	default:
@@ -118,18 +133,24 @@ func (p *proxies) run(ctx context.Context) error {
 func (p *proxies) sweep(now time.Time) (next time.Duration, some bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for id, c := range p.all {
-		if c.leaves.IsZero() {
-			continue
+	due := func(at time.Time) bool {
+		if at.IsZero() {
+			return false
 		}
-		left := c.leaves.Sub(now)
-		if left <= 0 {
+		left := at.Sub(now)
+		if left > 0 && (!some || left < next) {
+			next, some = left, true
+		}
+		return left <= 0
+	}
+	for id, c := range p.all {
+		if due(c.health.until) {
+			p.forgetHealth(c)
+		}
+		if due(c.leaves) {
+			p.forgetHealth(c)
 			delete(p.all, id)
 			p.inbox.put(func(g *compile.Graph) { g.In.Proxies.Delete(id) })
-			continue
-		}
-		if !some || left < next {
-			next, some = left, true
 		}
 	}
 	return next, some

@@ -83,7 +83,7 @@ func waitingProblem(w door.Waiting) mesh.Problem {
 }
 
 func (d *Discovery) pages() http.Handler {
-	pages := &admin.Pages{Graph: d.graph, Streams: d.server, Metrics: d.metrics, Ready: d.Ready, Problems: d.Problems, Proxy: d.proxies.find}
+	pages := &admin.Pages{Graph: d.graph, Streams: d.server, Metrics: d.metrics, Ready: d.Ready, Problems: d.Problems, Proxy: d.proxies.find, Shown: d.proxies.certificates}
 	return d.secure.pages(pages.Handler())
 }
 

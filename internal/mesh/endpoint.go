@@ -8,14 +8,26 @@ import (
 // Health is whether an endpoint takes traffic.
 type Health uint8
 
-// The states of an endpoint. A Draining one keeps its connections and gets no new ones; it is sent as such, not left out.
+// The states of an endpoint. A Draining one keeps its connections and gets no new ones; it is sent as such, as an Unhealthy one is. An Unready one is left out of load
+// assignments: by its own agent's checks the application there does not answer, or has not done so yet.
 const (
 	Healthy Health = iota
 	Unhealthy
 	Draining
+	Unready
 )
 
-func (h Health) String() string { return [...]string{"HEALTHY", "UNHEALTHY", "DRAINING"}[h] }
+func (h Health) String() string {
+	return [...]string{"HEALTHY", "UNHEALTHY", "DRAINING", "UNREADY"}[h]
+}
+
+// HealthReport is what a proxy's agent said last of the application beside it. It is comparable.
+type HealthReport struct {
+	// Proxy is who speaks. Its ServiceAccount is the one that its connection proved, where that proves one.
+	Proxy   Proxy
+	Healthy bool
+	Detail  string // why not, in the agent's words
+}
 
 // Locality is a place: "region/zone/subzone" taken apart.
 type Locality struct{ Region, Zone, SubZone string }

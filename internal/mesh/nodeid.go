@@ -64,6 +64,7 @@ func (p *Proxy) describe(n Node) {
 	p.Version = text(md, "ISTIO_VERSION")
 	p.AutoVIP = flag(md, "DNS_CAPTURE") && flag(md, "DNS_AUTO_ALLOCATE")
 	p.HTTP10 = flag(md, "HTTP10")
+	p.Workload = text(md, "WORKLOAD_ENTRY")
 	p.Mutual = text(md, "FAIRWAY_IDENTITY") != "none"
 	if p.Locality == (Locality{}) {
 		label, _ := p.Labels.Get("istio-locality") // Istio's label for workloads whose platform knows no locality; '.' stands for '/'

@@ -45,5 +45,6 @@ type Proxy struct {
 	Version        string // metadata ISTIO_VERSION
 	AutoVIP        bool   // metadata DNS_CAPTURE and DNS_AUTO_ALLOCATE: the proxy resolves auto-allocated addresses itself
 	HTTP10         bool   // metadata HTTP10
+	Workload       string // metadata WORKLOAD_ENTRY: the WorkloadEntry that the proxy stands for, where it says so
 	Mutual         bool   // it has an identity, so it can speak mutual TLS: metadata FAIRWAY_IDENTITY is not "none"
 }

@@ -29,6 +29,13 @@ type Rejection struct {
 	Detail  string   // the client's own words
 }
 
+// Report is what a client tells of itself by a request of a type in Options.Reports.
+type Report struct {
+	Proxy  ProxyID
+	Failed bool   // the request has an error_detail
+	Detail string // its message
+}
+
 // Meter counts. All of its calls must return quickly; they come from many goroutines at once.
 type Meter interface {
 	// Sent is called when a response has been handed to the transport.

@@ -21,6 +21,9 @@ type Options struct {
 	SendTimeout time.Duration
 	// Window is how many responses of one type may be un-ACKed; further changes coalesce until an ACK. 16.
 	Window int
+	// Reports are types of requests that subscribe to nothing: with them a client tells something of itself, as an error_detail or the lack of one. Each
+	// such request is handed to its function, which must return quickly, and is not answered.
+	Reports map[string]func(Report)
 	// Meter counts what is sent; nil counts nothing.
 	Meter Meter
 }

@@ -14,6 +14,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.uber.org/goleak"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -394,5 +395,58 @@ func TestTwoStreamsOfOneProxy(t *testing.T) {
 	st := h.srv.Status()
 	if len(st) != 2 || st[0].Connection == st[1].Connection {
 		t.Errorf("status %+v", st)
+	}
+}
+
+// TestReports: what a client tells of itself is handed on, first request or not, attached or not; it is not answered and changes no subscription.
+func TestReports(t *testing.T) {
+	const typ = "type.googleapis.com/test.Health"
+	told := make(chan Report, 10)
+	h := newHouse(t, Options{Reports: map[string]func(Report){typ: func(r Report) { told <- r }}})
+	d, err := discoveryv3.NewAggregatedDiscoveryServiceClient(h.dial()).DeltaAggregatedResources(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := discoveryv3.NewAggregatedDiscoveryServiceClient(h.dial()).StreamAggregatedResources(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := func(id string) *corev3.Node { return &corev3.Node{Id: id} }
+	failure := &statuspb.Status{Code: 13, Message: "no answer"}
+	for _, c := range []struct {
+		send func() error
+		want Report
+	}{
+		{func() error {
+			return d.Send(&discoveryv3.DeltaDiscoveryRequest{Node: node("d"), TypeUrl: typ, ErrorDetail: failure})
+		}, Report{"d", true, "no answer"}},
+		{func() error { return d.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: typ}) }, Report{Proxy: "d"}},
+		{func() error {
+			return d.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: typ, ErrorDetail: &statuspb.Status{}})
+		}, Report{Proxy: "d", Failed: true}},
+		{func() error {
+			return s.Send(&discoveryv3.DiscoveryRequest{Node: node("s"), TypeUrl: typ, ErrorDetail: failure})
+		}, Report{"s", true, "no answer"}},
+		{func() error { return s.Send(&discoveryv3.DiscoveryRequest{TypeUrl: typ}) }, Report{Proxy: "s"}},
+	} {
+		if err := c.send(); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-told; got != c.want {
+			t.Errorf("told %+v, want %+v", got, c.want)
+		}
+	}
+	h.attach("d", "all")
+	h.put(cluster("c", 1))
+	if err := d.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: ClusterType}); err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := d.Recv(); err != nil || resp.TypeUrl != ClusterType || len(resp.Resources) != 1 {
+		t.Errorf("the first answer is %v, %v; want the cluster", resp, err)
+	}
+	for _, st := range h.srv.Status() {
+		if _, ok := st.Types[typ]; ok {
+			t.Errorf("%s is subscribed to %s", st.Proxy, typ)
+		}
 	}
 }

@@ -132,6 +132,10 @@ func (s *stream) converse(first *request) error {
 
 // step hands a request to the machine, and takes the next response from it if the wire is free.
 func (s *stream) step(r *request) (taken bool, resp *response, err error) {
+	told := s.hear(r)
+	if told {
+		r = nil
+	}
 	if r != nil {
 		s.follow(r.typ)
 	}
@@ -151,7 +155,19 @@ func (s *stream) step(r *request) (taken bool, resp *response, err error) {
 	if resp == nil {
 		s.server.progress()
 	}
-	return attached, resp, err
+	return attached || told, resp, err
+}
+
+// hear hands on a request with which the client tells something and asks for nothing; false: it is another one.
+func (s *stream) hear(r *request) bool {
+	if r == nil {
+		return false
+	}
+	report, ok := s.server.opts.Reports[r.typ]
+	if ok {
+		report(Report{Proxy: s.proxy, Failed: r.failed, Detail: strings.Clone(r.detail)}) // it is part of the request
+	}
+	return ok
 }
 
 // follow has the stream woken by changes of a type, and of what that type is assembled from.

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 )
 
@@ -43,6 +45,7 @@ type Client struct {
 	events func(Event)
 
 	conn   *grpc.ClientConn
+	stream stream
 	cancel context.CancelFunc
 	done   chan struct{}
 
@@ -79,7 +82,7 @@ func (c *Client) Connect(ctx context.Context, target string) error {
 		conn.Close()
 		return err
 	}
-	c.conn, c.cancel, c.done, c.asked = conn, cancel, make(chan struct{}), map[string]bool{}
+	c.conn, c.stream, c.cancel, c.done, c.asked = conn, s, cancel, make(chan struct{}), map[string]bool{}
 	if err := c.greet(s); err != nil {
 		cancel()
 		conn.Close()
@@ -120,12 +123,24 @@ func (c *Client) Disconnect() {
 	c.cancel = nil
 }
 
+// Report tells the server something of this proxy by a request that asks for nothing, as agents do; failure, if not empty, is its error_detail.
+func (c *Client) Report(typ, failure string) error {
+	c.mu.Lock() // others send under it too
+	defer c.mu.Unlock()
+	var detail *statuspb.Status
+	if failure != "" {
+		detail = &statuspb.Status{Code: int32(codes.Internal), Message: failure}
+	}
+	return c.stream.report(typ, detail)
+}
+
 // stream is either protocol's, as far as the client tells them apart.
 type stream interface {
 	// ask subscribes to names (none: a wildcard) and unsubscribes from others. first is set with a stream's first request of the type.
 	ask(typ string, subscribe, unsubscribe []string, first bool) error
 	receive() (response, error)
 	ack(r response) error
+	report(typ string, failure *statuspb.Status) error
 }
 
 // response is what both protocols' responses come to.

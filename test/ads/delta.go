@@ -4,6 +4,7 @@ import (
 	"context"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 )
@@ -47,4 +48,8 @@ func (s *deltaStream) receive() (response, error) {
 
 func (s *deltaStream) ack(r response) error {
 	return s.wire.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: r.typ, ResponseNonce: r.nonce})
+}
+
+func (s *deltaStream) report(typ string, failure *statuspb.Status) error {
+	return s.wire.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: typ, ErrorDetail: failure})
 }

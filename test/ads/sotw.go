@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -77,4 +78,8 @@ func nameOf(m proto.Message) string {
 func (s *sotwStream) ack(r response) error {
 	s.last[r.typ] = response{version: r.version, nonce: r.nonce}
 	return s.send(r.typ, r)
+}
+
+func (s *sotwStream) report(typ string, failure *statuspb.Status) error {
+	return s.wire.Send(&discoveryv3.DiscoveryRequest{TypeUrl: typ, ErrorDetail: failure})
 }

@@ -177,3 +177,14 @@ func (w *world) rows([]string) error {
 	}
 	return nil
 }
+
+// report NAME healthy|WORDS: the proxy's agent says how its application is, in WORDS where it fails; and wait until everybody has acknowledged what that changes.
+func (w *world) report(args []string) error {
+	failure := strings.Join(args[1:], " ")
+	if failure == "healthy" {
+		failure = ""
+	}
+	return w.turnOf(func() error {
+		return w.clients[args[0]].Report("type.googleapis.com/istio.v1.HealthInformation", failure)
+	})
+}

@@ -30,6 +30,9 @@ func TestOneChangeCostsTheSameInAnyMesh(t *testing.T) {
 	if diff := cmp.Diff(small, large); diff != "" {
 		t.Errorf("costs in a mesh of 100 services (-) and of 2,000 (+) differ:\n%s", diff)
 	}
+	if c := small["machine fails"]; c.Rows > 10 || c.Resources != 1 || c.Bytes > 300 {
+		t.Errorf("a machine that fails is one load assignment less long: %+v", c)
+	}
 	for change, c := range small {
 		if c.Rows == 0 || c.Rows > 40 || c.Bytes == 0 || c.Bytes > 4500 {
 			t.Errorf("%s: %+v", change, c)
@@ -54,6 +57,7 @@ func costs(t *testing.T, decoder *config.Decoder, services int) map[string]cost 
 			objects = append(objects, object(flatRoute(i, 90)), object(flatRule(i, 100)))
 		}
 	}
+	objects = append(objects, object(flatSelector), object(flatMachine))
 	src.Set(objects...)
 	opts := app.DefaultOptions()
 	opts.GRPCAddr, opts.HTTPAddr, opts.MonitorAddr, opts.MeshConfig, opts.Networks, opts.Shutdown = "127.0.0.1:0", "", "", "", "", time.Millisecond
@@ -109,8 +113,25 @@ func costs(t *testing.T, decoder *config.Decoder, services int) map[string]cost 
 	change("endpoint", func() { src.Set(object(flatService(1001, 2))) })
 	change("service added", func() { src.Set(object(flatService(9000, 1))) })
 	change("service removed", func() { src.Delete(config.Key{Kind: "ServiceEntry", Namespace: "default", Name: "svc-9000"}) })
+	change("machine fails", func() {
+		before := d.LastTurn().Version
+		if err := c.Report("type.googleapis.com/istio.v1.HealthInformation", "no answer"); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.AfterTurn(wait, before); err != nil {
+			t.Fatal(err)
+		}
+	})
 	return out
 }
+
+const (
+	flatSelector = `{"apiVersion":"networking.istio.io/v1","kind":"ServiceEntry","metadata":{"name":"machines","namespace":"default"},"spec":{
+		"hosts":["machines.default.svc.cluster.local"],"addresses":["10.99.0.1"],"location":"MESH_INTERNAL","resolution":"STATIC",
+		"ports":[{"number":80,"name":"http","protocol":"HTTP"}],"workloadSelector":{"labels":{"app":"machines"}}}}`
+	// flatMachine is where the client is.
+	flatMachine = `{"apiVersion":"networking.istio.io/v1","kind":"WorkloadEntry","metadata":{"name":"machine","namespace":"default"},"spec":{"address":"10.9.9.9","labels":{"app":"machines"}}}`
+)
 
 func flatService(i, last int) string {
 	return fmt.Sprintf(`{"apiVersion":"networking.istio.io/v1","kind":"ServiceEntry","metadata":{"name":"svc-%[1]d","namespace":"default"},"spec":{

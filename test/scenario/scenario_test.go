@@ -34,6 +34,7 @@ func TestScenarios(t *testing.T) {
 			"dump":     command((*world).dump),
 			"problems": command((*world).problems),
 			"rows":     command((*world).rows),
+			"report":   command((*world).report),
 		},
 	})
 }

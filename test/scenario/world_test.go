@@ -82,7 +82,7 @@ func bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), 30*time.Second)
 }
 
-// mesh [flag=value…]: start a control plane. dir=rules reads that folder; grace=10s sets the door's grace. After shutdown, mesh starts a new one on the
+// mesh [flag=value…]: start a control plane. dir=rules reads that folder; grace=10s sets the door's grace; heard has no time pass in which agents come back. After shutdown, mesh starts a new one on the
 // same address, with what apply had set; clients come back by connect.
 func (w *world) mesh(args []string) error {
 	if w.discovery != nil {
@@ -106,6 +106,8 @@ func (w *world) mesh(args []string) error {
 				return err
 			}
 			opts.Grace = d
+		case "heard": // every agent had the time to say how its application is
+			opts.HealthStart = 0
 		default:
 			return fmt.Errorf("mesh has no option %q", name)
 		}

@@ -32,6 +32,32 @@ type ProxySync struct {
 	Rejected map[string]string `json:"rejected,omitempty"`
 }
 
+// ProxyCertificate is what one connected proxy proved itself with when its youngest stream began, of /debug/certz.
+type ProxyCertificate struct {
+	ProxyID     string       `json:"proxy"`
+	By          string       `json:"authenticatedBy"` // "certificate", "token", or "nothing": plaintext
+	Identity    string       `json:"identity,omitempty"`
+	Certificate *Certificate `json:"certificate,omitempty"` // nil where it showed none
+}
+
+// Certificate is what is public of one.
+type Certificate struct {
+	Serial    string    `json:"serialNumber"` // hexadecimal
+	NotBefore time.Time `json:"notBefore"`
+	NotAfter  time.Time `json:"notAfter"`
+	Issuer    string    `json:"issuer"`
+	Valid     bool      `json:"valid"` // by the control plane's clock, now
+}
+
+// WorkloadHealth is what one proxy's agent says of the application beside it, of /debug/workloadz.
+type WorkloadHealth struct {
+	ProxyID string `json:"proxy"`
+	Healthy bool   `json:"healthy"`
+	Detail  string `json:"detail,omitempty"`
+	// Entries are the WorkloadEntries that it counts for, namespace/name; none: none stands at the proxy's address, in its namespace, with its service account.
+	Entries []string `json:"workloadEntries"`
+}
+
 // ServiceInfo is one service of /debug/registryz.
 type ServiceInfo struct {
 	Hostname   mesh.Host      `json:"hostname"`

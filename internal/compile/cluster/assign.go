@@ -39,7 +39,7 @@ func (b builder) members(r *table.Reader, s selection) []mesh.Endpoint {
 // each calls fn with the endpoints that a selection selects, each as clients are to reach it.
 func (b builder) each(r *table.Reader, s selection, fn func(mesh.Endpoint)) {
 	for _, e := range b.reg.EndpointsOf(r, &mesh.Service{Key: s.Service}, s.Port) {
-		if !e.Labels.SelectedBy(s.Labels) {
+		if e.Health == mesh.Unready || !e.Labels.SelectedBy(s.Labels) {
 			continue
 		}
 		e.MTLS = e.MTLS && b.peers.Client(r, s.Service.Namespace, e.Labels, e.On(s.Port))

@@ -71,6 +71,12 @@ func (s *script) run(t *testing.T, words []string) {
 		s.Connect(parseProxy(words[1:]))
 	case "disconnect":
 		s.disconnect(at(1))
+	case "report":
+		s.report(at(1), at(2), at(3))
+	case "silent":
+		s.In.Health.Delete(sidecarID(at(1)))
+	case "heard":
+		s.In.HealthHeard.Set(struct{}{}, true)
 	case "cmp":
 		s.Settle()
 		s.expect(t, at(1), s.Print(strings.ReplaceAll(at(2), "_", " "), at(3)))
@@ -87,6 +93,19 @@ func (s *script) disconnect(name string) {
 	for _, kind := range []string{"sidecar", "router"} {
 		s.In.Proxies.Delete(mesh.ProxyID(kind + "~" + name + "~" + namespace))
 	}
+}
+
+// report stages what a sidecar's agent says: the proxy as connect has it, with the service account that comes after its name.
+func (s *script) report(who, address, state string) {
+	name, account, _ := strings.Cut(who, "@")
+	p := parseProxy([]string{"sidecar", name, address})
+	p.ServiceAccount = account
+	p.Name, p.Workload, _ = strings.Cut(p.Name, "=")
+	s.In.Health.Set(p.ID, mesh.HealthReport{Proxy: p, Healthy: state == "healthy", Detail: state})
+}
+
+func sidecarID(name string) mesh.ProxyID {
+	return mesh.ProxyID("sidecar~" + name + "~" + name[strings.LastIndexByte(name, '.')+1:])
 }
 
 // parseProxy reads the words of connect after the command.

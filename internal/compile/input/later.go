@@ -27,13 +27,18 @@ var elsewhere = [...]string{"default_config"}
 // declareLater notes what is accepted and kept but has no effect yet: whole kinds, and fields of the mesh's configuration that say something else than their default.
 func (t *Tables) declareLater() {
 	nothing := func(_, _ struct{}) bool { return true }
-	for _, in := range []*Objects{t.WorkloadGroups, t.EnvoyFilters, t.ProxyConfigs, t.RequestAuthentications,
+	for _, in := range []*Objects{t.EnvoyFilters, t.ProxyConfigs, t.RequestAuthentications,
 		t.AuthorizationPolicies, t.Telemetries, t.WasmPlugins, t.TrafficExtensions, t.Others} {
 		table.Derive(in.Table, in.Name()+"/later", config.CompareKey, nothing,
 			func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
 				r.Note(NotYet(o, "", "objects of this kind"))
 			})
 	}
+	table.Derive(t.WorkloadGroups.Table, "workloadgroups/later", config.CompareKey, nothing,
+		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
+			r.Note(mesh.Problem{Object: o.Ref, Code: "NotYet", Severity: mesh.Info,
+				Message: "no WorkloadEntry is made of the group when a machine's agent connects: write one for each machine, as pilotctl workload config --address does"})
+		})
 	table.Derive(t.Mesh.Table, "mesh/later", config.CompareKey, nothing,
 		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			if k.Kind == "MeshNetworks" {

@@ -25,9 +25,11 @@ type Tables struct {
 	Mesh                                                  *Objects // MeshConfig, MeshNetworks
 	Others                                                *Objects // kinds that have no table of their own
 	Naming, Serving                                       *table.Input[SourceKey, Source]
-	Proxies                                               *table.Input[mesh.ProxyID, mesh.Proxy] // connected proxies: demand
-	FileProblems                                          *table.Input[Place, []mesh.Problem]    // what sources said of files
-	Rejections                                            *table.Input[Rejected, Refusal]        // what proxies refused
+	Proxies                                               *table.Input[mesh.ProxyID, mesh.Proxy]        // connected proxies: demand
+	Health                                                *table.Input[mesh.ProxyID, mesh.HealthReport] // what agents say of the applications beside them
+	HealthHeard                                           *table.Input[struct{}, bool]                  // its row is there once every agent had the time to say it
+	FileProblems                                          *table.Input[Place, []mesh.Problem]           // what sources said of files
+	Rejections                                            *table.Input[Rejected, Refusal]               // what proxies refused
 
 	settings *table.Table[string, *meshconfig.MeshConfig]
 	objects  []*Objects
@@ -132,6 +134,8 @@ func Declare(s *table.Store, opts Options) *Tables {
 	t.Naming = table.NewInput(s, "naming", CompareSourceKey, sameSource)
 	t.Serving = table.NewInput(s, "serving", CompareSourceKey, sameSource)
 	t.Proxies = table.NewInput(s, "proxies", cmp.Compare[mesh.ProxyID], func(a, b mesh.Proxy) bool { return a == b })
+	t.Health = table.NewInput(s, "health", cmp.Compare[mesh.ProxyID], func(a, b mesh.HealthReport) bool { return a == b })
+	t.HealthHeard = table.NewInput(s, "health/heard", func(struct{}, struct{}) int { return 0 }, func(a, b bool) bool { return a == b })
 	t.FileProblems = table.NewInput(s, "fileproblems", ComparePlace, slices.Equal[[]mesh.Problem])
 	t.Rejections = table.NewInput(s, "rejections", CompareRejected, func(a, b Refusal) bool { return a == b })
 	t.settings = declareSettings(t.Mesh.Table)

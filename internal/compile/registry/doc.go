@@ -9,6 +9,8 @@
 // higher rank, then the older, then the smaller name wins; what it does not say of ports the others add. The losers carry a Problem.
 // The same host in different namespaces stays apart: who sees which is scope's business.
 //
+// A WorkloadEntry whose agent says that its application fails is Unready: it keeps its row, and load assignments leave it out (health.go).
+//
 // Joins run from the side that changes: a WorkloadEntry asks an index of selectors by its own labels, so that one changed entry recomputes one row.
 // The specification is networking/v1alpha3/service_entry.proto and workload_entry.proto of istio.io/api.
 package registry

@@ -138,11 +138,14 @@ func declareSelectors(in *input.Tables) selectors {
 }
 
 // endpoints emits what a WorkloadEntry serves: each host of each ServiceEntry of its namespace whose selector it matches.
-func (s selectors) endpoints(r *table.Reader, o *config.Object, emit func(mesh.EndpointKey, mesh.Endpoint)) {
+func (s selectors) endpoints(r *table.Reader, h health, o *config.Object, emit func(mesh.EndpointKey, mesh.Endpoint)) {
 	spec := config.Spec[*networking.WorkloadEntry](o)
 	e := endpoint(spec)
 	if e.Address == "" {
 		return
+	}
+	if !h.ready(r, o) {
+		e.Health = mesh.Unready
 	}
 	for _, pair := range append(e.Labels.Pairs(), "") {
 		rows, _ := table.Get(r, s.byTerm, term{o.Namespace, pair})

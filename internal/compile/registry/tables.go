@@ -90,7 +90,7 @@ func (t *Tables) adds(r *table.Reader, k mesh.ServiceKey, merged *mesh.Service, 
 }
 
 func (t *Tables) declareEndpoints() {
-	selectors := declareSelectors(t.in)
+	selectors, health := declareSelectors(t.in), declareHealth(t.in)
 	t.Endpoints = table.Derive(t.in.Serving.Table, "endpoints", mesh.CompareEndpointKey, func(a, b mesh.Endpoint) bool { return a == b },
 		func(r *table.Reader, _ input.SourceKey, s input.Source, emit func(mesh.EndpointKey, mesh.Endpoint)) {
 			switch {
@@ -100,7 +100,7 @@ func (t *Tables) declareEndpoints() {
 			case s.Object.Kind == "ServiceEntry":
 				inlineEndpoints(s.Object, emit)
 			default:
-				selectors.endpoints(r, s.Object, emit)
+				selectors.endpoints(r, health, s.Object, emit)
 			}
 		})
 	t.EndpointsByHost = table.Group(t.Endpoints, "endpoints/host", CompareHostKey, func(k mesh.EndpointKey, _ mesh.Endpoint) []HostKey {

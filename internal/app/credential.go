@@ -1,0 +1,79 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"fairway/internal/admin/page"
+	"fairway/internal/identity/authn"
+)
+
+// credential is what a stream proved of its proxy. The zero value is of a stream in plaintext, which proves nothing.
+type credential struct {
+	caller authn.Caller
+	leaf   *x509.Certificate // nil: a token was shown
+}
+
+type credentialKey struct{}
+
+// withCredential hands what a stream proved to whoever takes the stream.
+func withCredential(ctx context.Context, caller authn.Caller) context.Context {
+	c := credential{caller: caller}
+	if shown := authn.FromContext(ctx).Certificates; caller.By == "certificate" && len(shown) > 0 {
+		c.leaf = shown[0]
+	}
+	return context.WithValue(ctx, credentialKey{}, c)
+}
+
+func credentialOf(ctx context.Context) credential {
+	c, _ := ctx.Value(credentialKey{}).(credential)
+	return c
+}
+
+// account is the service account that was proved; empty: none.
+func (c credential) account() string { return c.caller.ID.ServiceAccount }
+
+// sameCaller keeps one workload from taking the name of another that is connected: both may say that they have no service account, or be of one namespace.
+func (c *connected) sameCaller(shown credential) error {
+	if was := c.shown.account(); c.streams > 0 && was != "" && shown.account() != "" && was != shown.account() {
+		return status.Errorf(codes.PermissionDenied, "a proxy of service account %s is connected under this node id, and these are the credentials of %s; give the workloads different names (POD_NAME)", was, shown.account())
+	}
+	return nil
+}
+
+// certificates tells what each connected proxy has shown, in order of proxy. Keys are not among it: nobody has them but the proxies.
+func (p *proxies) certificates() []page.ProxyCertificate {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := []page.ProxyCertificate{}
+	for id, c := range p.all {
+		if c.streams > 0 {
+			out = append(out, c.shown.page(string(id), time.Now()))
+		}
+	}
+	slices.SortFunc(out, func(a, b page.ProxyCertificate) int { return cmp.Compare(a.ProxyID, b.ProxyID) })
+	return out
+}
+
+func (c credential) page(proxy string, now time.Time) page.ProxyCertificate {
+	out := page.ProxyCertificate{ProxyID: proxy, By: c.caller.By}
+	if out.By == "" {
+		out.By = "nothing"
+		return out
+	}
+	out.Identity = c.caller.ID.String()
+	if c.leaf == nil {
+		return out
+	}
+	l := c.leaf
+	out.Certificate = &page.Certificate{
+		Serial: l.SerialNumber.Text(16), NotBefore: l.NotBefore, NotAfter: l.NotAfter, Issuer: l.Issuer.String(), Valid: now.After(l.NotBefore) && now.Before(l.NotAfter),
+	}
+	return out
+}

@@ -1,0 +1,81 @@
+package app
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"fairway/internal/compile"
+	"fairway/internal/mesh"
+	"fairway/internal/xds"
+)
+
+// healthType is the request with which Istio's agents say how the application beside them is: one with an error_detail says that it fails, and why.
+const healthType = "type.googleapis.com/istio.v1.HealthInformation"
+
+// maxDetail is how much of an agent's words is kept.
+const maxDetail = 512
+
+// spoken is what an agent said of its application last. It counts while the proxy is connected, and a grace longer, so that a stream that is cut and comes back flips
+// nothing. An agent says it again on each new stream; one that does not within the grace has stopped to check.
+type spoken struct {
+	said   bool
+	report mesh.HealthReport
+	until  time.Time // when it is forgotten; zero: never
+}
+
+// Healthy takes an agent's report; the stream it came by is open.
+func (p *proxies) Healthy(r xds.Report) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.all[mesh.ProxyID(r.Proxy)]
+	if c == nil {
+		return
+	}
+	p.metrics.Health(!r.Failed)
+	report := mesh.HealthReport{Proxy: c.proxy, Healthy: !r.Failed, Detail: strings.ToValidUTF8(r.Detail[:min(len(r.Detail), maxDetail)], "")}
+	if proven := c.shown.account(); proven != "" {
+		report.Proxy.ServiceAccount = proven
+	}
+	c.health = spoken{said: true, report: report}
+	p.inbox.put(func(g *compile.Graph) { g.In.Health.Set(report.Proxy.ID, report) })
+}
+
+// expectHealth gives the agent of a proxy that has come or gone the time to say again how its application is. The lock is held.
+func (p *proxies) expectHealth(c *connected) {
+	if !c.health.said {
+		return
+	}
+	c.health.until = time.Now().Add(p.grace)
+	p.look()
+}
+
+// forgetHealth: nothing is known of the application any more. The lock is held.
+func (p *proxies) forgetHealth(c *connected) {
+	if !c.health.said {
+		return
+	}
+	id := c.health.report.Proxy.ID
+	c.health = spoken{}
+	p.inbox.put(func(g *compile.Graph) { g.In.Health.Delete(id) })
+}
+
+// hearHealth marks, once, that every agent had the time to say how its application is.
+func (d *Discovery) hearHealth(ctx context.Context) error {
+	if d.opts.HealthStart <= 0 { // marked before the first turn
+		return nil
+	}
+	select {
+	case <-d.synced:
+	case <-ctx.Done():
+		return nil
+	}
+	timer := time.NewTimer(d.opts.HealthStart)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		d.inbox.put(func(g *compile.Graph) { g.In.HealthHeard.Set(struct{}{}, true) })
+	case <-ctx.Done():
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+package app
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"github.com/spf13/pflag"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"fairway/internal/identity"
+	"fairway/internal/identity/authn"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+	"fairway/internal/xds"
+)
+
+// said is what the graph knows of a proxy's application.
+func (d demand) said(id xds.ProxyID) (report mesh.HealthReport, ok bool) {
+	d.turn()
+	d.graph.Store.Read(func(tx *table.Tx) {
+		report, ok = table.Lookup(tx, d.graph.In.Health.Table, mesh.ProxyID(id))
+	})
+	return report, ok
+}
+
+// TestHealthIsKept: what an agent said outlives a stream that is cut and comes back, if it is said again in time; and neither an agent that stays away nor one that
+// comes back without a word.
+func TestHealthIsKept(t *testing.T) {
+	d := newDemand()
+	d.grace = 10 * time.Second
+	id := d.connect(t, &corev3.Node{Id: webNode})
+	if _, ok := d.said(id); ok {
+		t.Fatal("something is known before anything was said")
+	}
+	fails := xds.Report{Proxy: id, Failed: true, Detail: "refused"}
+	d.Healthy(fails)
+	if r, ok := d.said(id); !ok || r.Healthy || r.Detail != "refused" || r.Proxy.ID != mesh.ProxyID(id) {
+		t.Fatalf("known: %+v, %t", r, ok)
+	}
+	d.sweep(time.Now().Add(time.Hour)) // connected, so nothing is due
+	if _, ok := d.said(id); !ok {
+		t.Fatal("forgotten while connected")
+	}
+
+	d.Disconnect(id)
+	d.sweep(time.Now().Add(5 * time.Second))
+	d.connect(t, &corev3.Node{Id: webNode})
+	d.Healthy(fails)
+	d.sweep(time.Now().Add(time.Hour))
+	if _, ok := d.said(id); !ok {
+		t.Error("forgotten over a reconnect, though it was said again")
+	}
+
+	d.Disconnect(id)
+	d.connect(t, &corev3.Node{Id: webNode})
+	d.sweep(time.Now().Add(11 * time.Second))
+	if _, ok := d.said(id); ok {
+		t.Error("still known of an agent that came back and does not say it")
+	}
+
+	d.Healthy(fails)
+	d.Disconnect(id)
+	if next, some := d.sweep(time.Now()); !some || next > 10*time.Second {
+		t.Errorf("the next sweep is in %v (%t), want it within the grace", next, some)
+	}
+	d.sweep(time.Now().Add(11 * time.Second))
+	if _, ok := d.said(id); ok {
+		t.Error("still known of an agent that stays away")
+	}
+	d.Healthy(xds.Report{Proxy: "sidecar~10.0.0.1~nobody.shop~x"})
+	if !d.inbox.empty() {
+		t.Error("somebody who is not connected was believed")
+	}
+}
+
+// TestHealthIsOfWhoProvedIt: the service account of the connection counts, not the one that the node names; and no other may take the node id meanwhile.
+func TestHealthIsOfWhoProvedIt(t *testing.T) {
+	d := newDemand()
+	as := func(account string) context.Context {
+		id, err := identity.New("cluster.local", "shop", account)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return withCredential(t.Context(), authn.Caller{ID: id, By: "certificate"})
+	}
+	id, err := d.Connect(as("web"), &corev3.Node{Id: webNode}, &net.TCPAddr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Healthy(xds.Report{Proxy: id, Failed: true, Detail: strings.Repeat("x", 2000)})
+	if r, _ := d.said(id); r.Proxy.ServiceAccount != "web" || len(r.Detail) != maxDetail {
+		t.Errorf("known: %+v", r)
+	}
+	if _, err := d.Connect(as("thief"), &corev3.Node{Id: webNode}, &net.TCPAddr{}); status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "POD_NAME") {
+		t.Errorf("another's node id: %v", err)
+	}
+	d.Disconnect(id)
+	if _, err := d.Connect(as("thief"), &corev3.Node{Id: webNode}, &net.TCPAddr{}); err != nil {
+		t.Errorf("a node id that nobody has: %v", err)
+	}
+}
+
+// TestCertificatesShown: what proxies proved themselves with, of connected ones only.
+func TestCertificatesShown(t *testing.T) {
+	d := newDemand()
+	d.connect(t, &corev3.Node{Id: "sidecar~10.0.0.1~plain.shop~x"})
+	id := d.connect(t, &corev3.Node{Id: webNode})
+	who, err := identity.New("cluster.local", "shop", "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	leaf := &x509.Certificate{SerialNumber: big.NewInt(0xbeef), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour)}
+	d.all[mesh.ProxyID(id)].shown = credential{authn.Caller{ID: who, By: "certificate"}, leaf}
+	got := d.certificates()
+	if len(got) != 2 {
+		t.Fatalf("%+v", got)
+	}
+	if p := got[0]; p.By != "nothing" || p.Certificate != nil || p.Identity != "" {
+		t.Errorf("plaintext: %+v", p)
+	}
+	if p := got[1]; p.Identity != "spiffe://cluster.local/ns/shop/sa/web" || p.Certificate == nil || p.Certificate.Serial != "beef" || !p.Certificate.Valid {
+		t.Errorf("certificate: %+v", p)
+	}
+	leaf.NotAfter = now.Add(-time.Minute)
+	if d.certificates()[1].Certificate.Valid {
+		t.Error("a certificate that has ended counts as valid")
+	}
+	d.Disconnect(id)
+	if len(d.certificates()) != 1 {
+		t.Error("one that left is listed")
+	}
+}
+
+// TestGraceFromEnvironment: the variable is Istio's; what it cannot be is said.
+func TestGraceFromEnvironment(t *testing.T) {
+	t.Setenv("PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", "3s")
+	opts, err := flagsFromEnvironment().Options(io.Discard)
+	if err != nil || opts.HealthGrace != 3*time.Second {
+		t.Errorf("%v, %v", opts.HealthGrace, err)
+	}
+	for _, wrong := range []string{"soon", "-1s"} {
+		t.Setenv("PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", wrong)
+		if _, err := flagsFromEnvironment().Options(io.Discard); err == nil || errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), "PILOT_WORKLOAD_ENTRY_GRACE_PERIOD") {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+}
+
+func flagsFromEnvironment() *DiscoveryFlags {
+	f := NewDiscoveryFlags()
+	f.Bind(pflag.NewFlagSet("test", pflag.ContinueOnError))
+	return f
+}

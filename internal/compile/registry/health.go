@@ -1,0 +1,112 @@
+package registry
+
+import (
+	"cmp"
+	"net/netip"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/compile/input"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// Annotations of a WorkloadEntry: that its agent checks the application, and the WorkloadGroup that it belongs to.
+const (
+	checkedAnnotation = "proxy.istio.io/health-checks-enabled"
+	groupAnnotation   = "istio.io/autoRegistrationGroup"
+)
+
+// place is an address in a namespace: what an agent there says counts for the WorkloadEntries of that address alone.
+type place struct{ namespace, address string }
+
+func comparePlace(a, b place) int {
+	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.address, b.address))
+}
+
+// health is what agents say of the applications beside them, by where they are.
+type health struct {
+	in *input.Tables
+	at *table.Table[place, table.Rows[mesh.ProxyID, mesh.HealthReport]]
+}
+
+func declareHealth(in *input.Tables) health {
+	at := table.Group(in.Health.Table, "health/place", comparePlace, func(_ mesh.ProxyID, h mesh.HealthReport) []place {
+		var out []place
+		for address := range strings.SplitSeq(h.Proxy.IPs, ",") {
+			out = append(out, place{h.Proxy.Namespace, address})
+		}
+		return out
+	})
+	return health{in, at}
+}
+
+// ready says whether the application of a WorkloadEntry may be sent traffic: where agents speak for it, as none of them says otherwise; where none does, unless the
+// entry is known to be checked. In the time after a start in which agents come back a checked one counts as ready: nobody is cut off by a control plane that has heard nothing yet.
+func (h health) ready(r *table.Reader, o *config.Object) bool {
+	rows, _ := table.Get(r, h.at, place{o.Namespace, canonical(config.Spec[*networking.WorkloadEntry](o).GetAddress())})
+	said := false
+	for _, report := range rows.All() {
+		if !SpeaksFor(report.Proxy, o) {
+			continue
+		}
+		if said = true; !report.Healthy {
+			return false
+		}
+	}
+	if said || !h.checked(r, o) {
+		return true
+	}
+	heard, _ := table.Get(r, h.in.HealthHeard.Table, struct{}{})
+	return !heard
+}
+
+// checked says whether an agent is to vouch for the entry before it takes traffic.
+func (h health) checked(r *table.Reader, o *config.Object) bool {
+	if strings.EqualFold(o.Annotations[checkedAnnotation], "true") {
+		return true
+	}
+	name := o.Annotations[groupAnnotation]
+	if name == "" {
+		return false
+	}
+	group, ok := table.Get(r, h.in.WorkloadGroups.Table, config.Key{Kind: "WorkloadGroup", Namespace: o.Namespace, Name: name})
+	return ok && config.Spec[*networking.WorkloadGroup](group).GetProbe() != nil
+}
+
+// SpeaksFor says whether what a proxy's agent reports counts for a WorkloadEntry: it is at the entry's address, in its namespace and network, with its service account,
+// and does not say itself that it stands for another one.
+func SpeaksFor(p mesh.Proxy, o *config.Object) bool {
+	spec := config.Spec[*networking.WorkloadEntry](o)
+	if p.Namespace != o.Namespace || p.Workload != "" && p.Workload != o.Name {
+		return false
+	}
+	if a, b := spec.GetNetwork(), p.Network; a != "" && b != "" && a != b {
+		return false
+	}
+	return sameAccount(spec.GetServiceAccount(), p) && hasAddress(p, canonical(spec.GetAddress()))
+}
+
+// sameAccount: an entry that names no service account takes any of its namespace.
+func sameAccount(account string, p mesh.Proxy) bool {
+	return account == "" || account == p.ServiceAccount || strings.HasSuffix(account, "/ns/"+p.Namespace+"/sa/"+p.ServiceAccount)
+}
+
+func hasAddress(p mesh.Proxy, address string) bool {
+	for own := range strings.SplitSeq(p.IPs, ",") {
+		if own == address {
+			return true
+		}
+	}
+	return false
+}
+
+// canonical writes an IP as proxies' addresses are written; what is none stays.
+func canonical(address string) string {
+	if a, err := netip.ParseAddr(address); err == nil {
+		return a.String()
+	}
+	return address
+}
