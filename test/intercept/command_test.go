@@ -23,7 +23,7 @@ func run(t *testing.T, args ...string) (string, error) {
 // TestCommand goes through a life: looking, applying, applying again, the other back-end, removing.
 func TestCommand(t *testing.T) {
 	w := newWorld(t)
-	in := fmt.Sprintf("--network-namespace=/proc/self/fd/%d", w.workload.file.Fd())
+	in := fmt.Sprintf("--network-namespace=/proc/self/fd/%d", w.workload.File.Fd())
 	before := w.workload.snapshot(t)
 	say := func(want string, args ...string) {
 		t.Helper()

@@ -58,7 +58,7 @@ func apply(t *testing.T, w *world, o intercept.Options, b intercept.Backend) int
 
 func tryApply(t *testing.T, w *world, o intercept.Options, b intercept.Backend) (r intercept.Result, err error) {
 	t.Helper()
-	w.workload.do(t, func() { r, err = intercept.Apply(t.Context(), o, b) })
+	w.workload.Do(t, func() { r, err = intercept.Apply(t.Context(), o, b) })
 	return r, err
 }
 
@@ -66,7 +66,7 @@ func cleanup(t *testing.T, w *world) intercept.Result {
 	t.Helper()
 	var r intercept.Result
 	var err error
-	w.workload.do(t, func() { r, err = intercept.Cleanup(t.Context()) })
+	w.workload.Do(t, func() { r, err = intercept.Cleanup(t.Context()) })
 	if err != nil {
 		t.Fatalf("clean up: %v", err)
 	}

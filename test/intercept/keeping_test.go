@@ -19,10 +19,10 @@ import (
 func foreign(t *testing.T, w *world, b intercept.Backend) {
 	t.Helper()
 	if b == intercept.Nftables {
-		w.workload.do(t, func() { foreignTable(t) })
+		w.workload.Do(t, func() { foreignTable(t) })
 		return
 	}
-	w.workload.do(t, func() {
+	w.workload.Do(t, func() {
 		for _, family := range []string{"iptables", "ip6tables"} {
 			cmd := exec.Command(family + strings.TrimPrefix(string(b), "iptables") + "-restore")
 			cmd.Stdin = strings.NewReader(`*raw
@@ -120,7 +120,7 @@ func TestRepair(t *testing.T) {
 	w := newWorld(t)
 	o := everything(intercept.Redirect)
 	apply(t, w, o, intercept.Nftables)
-	w.workload.do(t, func() { removeOneRule(t) })
+	w.workload.Do(t, func() { removeOneRule(t) })
 	if r := apply(t, w, o, intercept.Nftables); !r.Changed {
 		t.Error("a rule that is gone was not missed")
 	}
@@ -134,7 +134,7 @@ func TestNoPermission(t *testing.T) {
 	everyBackend(t, func(t *testing.T, w *world, b intercept.Backend) {
 		before := w.workload.snapshot(t)
 		var applied, cleaned error
-		w.workload.do(t, func() {
+		w.workload.Do(t, func() {
 			dropNetAdmin(t)
 			_, applied = intercept.Apply(t.Context(), everything(intercept.TProxy), b)
 			_, cleaned = intercept.Cleanup(t.Context())

@@ -30,7 +30,7 @@ func indexOf(t *testing.T, name string) uint32 {
 func (n *namespace) snapshot(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	n.do(t, func() {
+	n.Do(t, func() {
 		for _, kind := range []int{unix.NFT_MSG_GETTABLE, unix.NFT_MSG_GETCHAIN, unix.NFT_MSG_GETRULE, unix.NFT_MSG_GETSET} {
 			dump(t, &b, unix.NETLINK_NETFILTER, uint16(unix.NFNL_SUBSYS_NFTABLES<<8|kind), []byte{unix.AF_UNSPEC, 0, 0, 0})
 		}
@@ -44,7 +44,7 @@ func (n *namespace) snapshot(t *testing.T) string {
 func (n *namespace) saved(t *testing.T, variant intercept.Backend) string {
 	t.Helper()
 	var b strings.Builder
-	n.do(t, func() {
+	n.Do(t, func() {
 		dumpRoutes(t, &b)
 		save(t, &b, variant)
 	})
@@ -118,7 +118,7 @@ func save(t *testing.T, b *strings.Builder, variant intercept.Backend) {
 func (n *namespace) generation(t *testing.T) string {
 	t.Helper()
 	var out string
-	n.do(t, func() {
+	n.Do(t, func() {
 		c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 		if err != nil {
 			t.Errorf("connect: %v", err)

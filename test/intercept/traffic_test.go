@@ -31,7 +31,7 @@ var (
 // as has sockets that f opens belong to a user: the kernel asks for the file system's ones of the thread that opened them.
 func (n *namespace) as(t *testing.T, id who, f func()) {
 	t.Helper()
-	n.do(t, func() {
+	n.Do(t, func() {
 		syscall.RawSyscall(unix.SYS_SETFSGID, uintptr(id.gid), 0, 0)
 		syscall.RawSyscall(unix.SYS_SETFSUID, uintptr(id.uid), 0, 0)
 		f()
