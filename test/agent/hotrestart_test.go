@@ -76,7 +76,7 @@ func TestHotRestarts(t *testing.T) {
 		do   func(i int)
 	}{
 		{"POST /hot-restart", func(int) { p.wantOK(t, "/hot-restart") }},
-		{"SIGHUP", func(int) { p.signal(syscall.SIGHUP) }},
+		{"SIGHUP", func(int) { p.Signal(syscall.SIGHUP) }},
 		{"labels changed", func(i int) { p.write(t, "etc/istio/pod/labels", fmt.Sprintf("app=\"web\"\nround=\"%d\"\n", i)) }},
 		{"concurrency changed", func(i int) {
 			p.write(t, "etc/istio/pod/annotations", fmt.Sprintf("proxy.istio.io/config=\"{concurrency: %d}\"\n", 1+i/5%2))
@@ -100,8 +100,8 @@ func TestHotRestarts(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	wantContains(t, "metrics", p.metrics(t), fmt.Sprintf("istio_agent_envoy_hot_restarts_total %d", rounds), "envoy_server_live")
-	p.signal(syscall.SIGTERM)
-	if code := p.exit(t); code != 0 {
+	p.Signal(syscall.SIGTERM)
+	if code := p.Exit(t); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	if left := leftovers(f.Envoys.Serving.BaseID); len(left) > 0 {

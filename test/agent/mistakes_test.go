@@ -52,16 +52,16 @@ func TestMistakes(t *testing.T) {
 			s.dir = t.TempDir()
 			c.change(&s)
 			p := launch(t, s)
-			if code := p.exit(t); code != 2 {
+			if code := p.Exit(t); code != 2 {
 				t.Errorf("exit code %d, want 2", code)
 			}
-			wantContains(t, "log", p.log.String(), c.want...)
-			if strings.Contains(p.log.String(), "envoy started") {
-				t.Errorf("Envoy was started:\n%s", p.log)
+			wantContains(t, "log", p.Log.String(), c.want...)
+			if strings.Contains(p.Log.String(), "envoy started") {
+				t.Errorf("Envoy was started:\n%s", p.Log)
 			}
 			files, _ := filepath.Glob(filepath.Join(s.dir, "etc/istio/proxy/*"))
 			for _, f := range files {
-				if !strings.Contains(p.log.String(), filepath.Base(f)) {
+				if !strings.Contains(p.Log.String(), filepath.Base(f)) {
 					t.Errorf("left behind, and not named in the log: %s", f)
 				}
 			}
@@ -94,10 +94,10 @@ func TestDiskFull(t *testing.T) {
 	fill()
 	s := with(t, m, "web", "--configPath", filepath.Join(disk, "proxy"), "--drainDuration", "1s", "--parentShutdownDuration", "2s")
 	p := launch(t, s)
-	if code := p.exit(t); code != 2 {
+	if code := p.Exit(t); code != 2 {
 		t.Errorf("exit code %d, want 2", code)
 	}
-	wantContains(t, "log", p.log.String(), "no space left on device", "--configPath")
+	wantContains(t, "log", p.Log.String(), "no space left on device", "--configPath")
 	if left, _ := filepath.Glob(filepath.Join(disk, "proxy", "*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
@@ -132,8 +132,8 @@ func TestTheAgentIsKilled(t *testing.T) {
 	p := launch(t, s)
 	p.ready(t)
 	envoy := p.facts(t).Envoys.Serving.Pid
-	p.signal(syscall.SIGKILL)
-	p.exit(t)
+	p.Signal(syscall.SIGKILL)
+	p.Exit(t)
 	live.Eventually(t, func() error {
 		if err := syscall.Kill(envoy, 0); err == nil {
 			return fmt.Errorf("envoy %d still runs", envoy)
@@ -142,8 +142,8 @@ func TestTheAgentIsKilled(t *testing.T) {
 	})
 	p = launch(t, s)
 	p.ready(t)
-	p.signal(syscall.SIGTERM)
-	if code := p.exit(t); code != 0 {
+	p.Signal(syscall.SIGTERM)
+	if code := p.Exit(t); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 }

@@ -88,10 +88,10 @@ func TestCrashLoop(t *testing.T) {
 		}
 		return err
 	})
-	if code := p.exit(t); code != 9 {
+	if code := p.Exit(t); code != 9 {
 		t.Errorf("exit code %d, want Envoy's", code)
 	}
-	wantContains(t, "log", p.log.String(), "in=200ms crashes_in_a_row=1", "in=400ms crashes_in_a_row=2", "in=800ms crashes_in_a_row=3", "not started again")
+	wantContains(t, "log", p.Log.String(), "in=200ms crashes_in_a_row=1", "in=400ms crashes_in_a_row=2", "in=800ms crashes_in_a_row=3", "not started again")
 }
 
 // TestPages: probes of the application, merged metrics, and the commands that ask for them.
@@ -126,26 +126,22 @@ func TestPages(t *testing.T) {
 	if err != nil || code != http.StatusOK || !json.Valid([]byte(bootstrap)) {
 		t.Errorf("/debug/bootstrap: %d %v", code, err)
 	}
-	program, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range []struct{ args, want string }{
 		{"wait --url " + p.page("/healthz/ready") + " --timeoutSeconds 20 --periodMillis 20", ""},
 		{fmt.Sprintf("request GET /server_info --debug-port %d", p.admin), `"state": "LIVE"`},
 		{fmt.Sprintf("request --debug-port=%d POST logging?level=info", p.admin), "active loggers"},
 	} {
-		out, err := exec.Command(program, strings.Fields(c.args)...).CombinedOutput()
+		out, err := exec.Command(agent.Path(t), strings.Fields(c.args)...).CombinedOutput()
 		if err != nil || !strings.Contains(string(out), c.want) {
 			t.Errorf("pilot-agent %s: %v, %s", c.args, err, out)
 		}
 	}
-	out, err := exec.Command(program, "wait", "--url", "http://127.0.0.1:1/", "--timeoutSeconds", "1", "--periodMillis", "50").CombinedOutput()
+	out, err := exec.Command(agent.Path(t), "wait", "--url", "http://127.0.0.1:1/", "--timeoutSeconds", "1", "--periodMillis", "50").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "connection refused") {
 		t.Errorf("wait for nobody: %v %s", err, out)
 	}
 	p.wantOK(t, "/quitquitquit")
-	if code := p.exit(t); code != 0 {
+	if code := p.Exit(t); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 }

@@ -72,13 +72,13 @@ func TestStopsAndStarts(t *testing.T) {
 				t.Errorf("ready while draining: %d %q %v", code, body, err)
 			}
 		}
-		p.signal(syscall.SIGTERM)
-		if code := p.exit(t); code != 0 {
-			t.Errorf("exit code %d\n%s", code, p.log)
+		p.Signal(syscall.SIGTERM)
+		if code := p.Exit(t); code != 0 {
+			t.Errorf("exit code %d\n%s", code, p.Log)
 		}
 		t.Logf("%s stopped in %s", name, time.Since(began).Round(time.Millisecond))
-		if strings.Contains(p.log.String(), "time is up") {
-			t.Errorf("connections were cut:\n%s", p.log)
+		if strings.Contains(p.Log.String(), "time is up") {
+			t.Errorf("connections were cut:\n%s", p.Log)
 		}
 		load.more(t, 100)
 		proxies[name] = start(name)
@@ -113,21 +113,21 @@ func TestStopOptions(t *testing.T) {
 			stay(t, m.Addr("web", 9000))
 			began := time.Now()
 			for range c.signals {
-				p.signal(syscall.SIGTERM)
+				p.Signal(syscall.SIGTERM)
 				live.Eventually(t, func() error {
-					if !strings.Contains(p.log.String(), "draining") {
-						return fmt.Errorf("not draining: %s", p.log)
+					if !strings.Contains(p.Log.String(), "draining") {
+						return fmt.Errorf("not draining: %s", p.Log)
 					}
 					return nil
 				})
 			}
-			if code := p.exit(t); code != 0 {
+			if code := p.Exit(t); code != 0 {
 				t.Errorf("exit code %d", code)
 			}
 			if took := time.Since(began); took < c.atLeast || took > c.atMost {
 				t.Errorf("it took %s, want %s to %s", took, c.atLeast, c.atMost)
 			}
-			wantContains(t, "log", p.log.String(), c.wantText)
+			wantContains(t, "log", p.Log.String(), c.wantText)
 		})
 	}
 }

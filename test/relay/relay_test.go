@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fairway/test/envoy/live"
+	"fairway/test/rig"
 )
 
 // services are n services that a backend is the only endpoint of.
@@ -79,8 +80,8 @@ func TestOutage(t *testing.T) {
 	w.away()
 	before := w.await("away", disconnected)
 	load := live.StartLoad(t, live.HTTPClients("HTTP/1", 2, live.Request{To: w.Addr("web", 8000), Host: "s7.test"}))
-	if _, err := w.call(http.MethodPost, "/hot-restart"); err != nil {
-		t.Fatal(err)
+	if code, body, err := rig.Call(http.MethodPost, w.page("/hot-restart"), nil); err != nil || code != http.StatusOK {
+		t.Fatalf("%d %s %v", code, body, err)
 	}
 	w.await("replaced", func(f facts) bool { return f.Ready && f.Envoys.Handovers == before.Envoys.Handovers+1 })
 	load.Await(t, 100)

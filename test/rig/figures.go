@@ -1,0 +1,58 @@
+package rig
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Memory is what a process takes, as the system counts it, in bytes.
+type Memory struct {
+	Resident int64 // all that is in memory, the program's text included
+	Own      int64 // of that, what no other process can share
+}
+
+func (m Memory) String() string {
+	return fmt.Sprintf("%.1f MB (%.1f MB of its own)", float64(m.Resident)/(1<<20), float64(m.Own)/(1<<20))
+}
+
+// Memory is what the process takes now.
+func (p *Process) Memory(t testing.TB) Memory {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Pid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kilobytes := func(name string) (n int64) {
+		_, rest, _ := strings.Cut(string(text), "\n"+name+":")
+		if _, err := fmt.Sscan(rest, &n); err != nil {
+			t.Fatalf("%s of %s: %v", name, p.name, err)
+		}
+		return n << 10
+	}
+	return Memory{Resident: kilobytes("RssAnon") + kilobytes("RssFile") + kilobytes("RssShmem"), Own: kilobytes("RssAnon")}
+}
+
+// CPU is the processor time that the process's threads have taken so far.
+func (p *Process) CPU(t testing.TB) (sum time.Duration) {
+	t.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.Pid()))
+	if err != nil || len(threads) == 0 {
+		t.Fatalf("%s has no threads: %v", p.name, err)
+	}
+	for _, file := range threads {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // a thread that has just ended
+		}
+		var n int64
+		if _, err := fmt.Sscan(string(text), &n); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		sum += time.Duration(n)
+	}
+	return sum
+}

@@ -1,0 +1,62 @@
+package rig
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"fairway/build/envoybin"
+)
+
+// Program is one of this module's, a folder of cmd. It is built when it is first asked for.
+type Program struct {
+	Name string
+
+	once sync.Once
+	path string
+	err  error
+}
+
+// Path is where the program is. Any user may run it.
+func (p *Program) Path(t testing.TB) string {
+	t.Helper()
+	p.once.Do(func() { p.path, p.err = build(p.Name) })
+	if p.err != nil {
+		t.Fatal(p.err)
+	}
+	return p.path
+}
+
+func build(name string) (string, error) {
+	root, err := envoybin.Root()
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", name)
+	if err != nil {
+		return "", err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return "", err
+	}
+	c := exec.Command("go", "build", "-o", dir+"/", "./cmd/"+name)
+	c.Dir = root
+	if out, err := c.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
+	}
+	return filepath.Join(dir, name), nil
+}
+
+// Main is the body of a TestMain: it runs the tests, removes the programs that they built, and returns the code to exit with.
+func Main(m *testing.M, programs ...*Program) int {
+	code := m.Run()
+	for _, p := range programs {
+		if p.path != "" {
+			os.RemoveAll(filepath.Dir(p.path))
+		}
+	}
+	return code
+}
