@@ -134,7 +134,8 @@ func (b *listenerBuilder) connections(servers []Planned, base func(Planned) list
 				chain.Match.Prefixes = c.Subnets
 				if left, ok := taken.claim(chain.Match); ok && len(c.Clusters) > 0 {
 					chain.Match = left
-					chain.Filters = b.tcp(c.Clusters).Filters()
+					to := b.tcp(c.Clusters)
+					chain.Forward = &to
 					b.chain(chain)
 				}
 			}

@@ -78,7 +78,7 @@ func (b inbound) virtual(in *scope.Inbound) (listener.Listener, []string) {
 		l.Chains = append(l.Chains, b.chains(p, at, p.Number)...)
 		needs = append(needs, clusterOf(p).String())
 	}
-	others := listener.Chain{Name: "virtualInbound", Filters: rest.Filters()}
+	others := listener.Chain{Name: "virtualInbound", Forward: &rest}
 	l.Chains = append(l.Chains, b.secured(in.MTLS, in.Closed, []listener.Chain{others}, others, nil)...)
 	l.Filters.TLS = inspectTLS(in.MTLS == mesh.Permissive, inspect)
 	return l, needs
@@ -146,7 +146,8 @@ func (b inbound) chains(p scope.InboundPort, at string, match uint32) []listener
 		Side: listener.SidecarInbound, StatPrefix: "inbound_" + at, Routes: inboundRoutes(p),
 		Normalize: b.Normalize, GRPCWeb: p.Protocol == mesh.GRPCWeb, AccessLog: b.Log,
 	}.Filters()}
-	connections := listener.Chain{Name: at, Match: m, Filters: b.to(clusterOf(p).String()).Filters()}
+	to := b.to(clusterOf(p).String())
+	connections := listener.Chain{Name: at, Match: m, Forward: &to}
 	switch {
 	case p.Protocol.IsHTTP():
 		return b.secured(p.MTLS, p.Closed, []listener.Chain{requests}, connections, []string{"h2", "http/1.1"})
@@ -160,7 +161,8 @@ func (b inbound) chains(p scope.InboundPort, at string, match uint32) []listener
 // secured puts mutual TLS in front of chains, as a mode says. other is what becomes of TLS that is not the mesh's: it belongs to the workload.
 func (b inbound) secured(mode mesh.MTLS, closed bool, plain []listener.Chain, other listener.Chain, alpn []string) []listener.Chain {
 	if closed {
-		other.Filters = b.to(blackHole).Filters()
+		hole := b.to(blackHole)
+		other.Forward = &hole
 		return []listener.Chain{other}
 	}
 	if mode == mesh.Disabled {

@@ -56,6 +56,8 @@ type Chain struct {
 	Match   Match
 	TLS     *corev3.TransportSocket // what terminates TLS; nil leaves the connection as it is
 	Filters []*listenerv3.Filter
+	// Forward, in place of Filters, is where the connection goes on to as it is: behind TLS only once the client has shown who it is.
+	Forward *TCP
 }
 
 // Build gives the message. The result may hold slices that l holds: neither may be changed afterwards.
@@ -104,5 +106,11 @@ func (d Direction) message() corev3.TrafficDirection {
 }
 
 func (c Chain) build() *listenerv3.FilterChain {
-	return &listenerv3.FilterChain{Name: c.Name, FilterChainMatch: c.Match.build(), TransportSocket: c.TLS, Filters: c.Filters}
+	filters := c.Filters
+	if c.Forward != nil {
+		t := *c.Forward
+		t.afterHandshake = c.TLS != nil
+		filters = t.Filters()
+	}
+	return &listenerv3.FilterChain{Name: c.Name, FilterChainMatch: c.Match.build(), TransportSocket: c.TLS, Filters: filters}
 }

@@ -66,6 +66,14 @@ func cases() []listener.Listener {
 			},
 		},
 		{
+			Name: "forwarding", Address: "0.0.0.0", Port: 9443, Direction: listener.Inbound,
+			Filters: listener.ListenerFilters{TLS: listener.Inspect{On: true}},
+			Chains: []listener.Chain{
+				{Name: "after the handshake", Match: listener.Match{Transport: listener.TLS}, TLS: tls.Server{}.Socket(), Forward: &hole},
+				{Name: "at once", Forward: &hole},
+			},
+		},
+		{
 			Name: "pipe", Address: "unix://@fairway", Direction: listener.Outbound,
 			Chains: []listener.Chain{{Filters: listener.HTTP{StatPrefix: "p", RouteName: "p", Normalize: listener.NormalizeNone, AccessLog: listener.AccessLog{File: "/dev/stderr", JSON: true, Format: `{"at":"%START_TIME%","n":{"code":"%RESPONSE_CODE%"}}`}}.Filters()}},
 		},

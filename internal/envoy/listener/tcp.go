@@ -28,6 +28,8 @@ type TCP struct {
 	HashSource  bool          // choose the endpoint by the client's address (consistentHash.useSourceIp)
 	MaxAttempts uint32        // to connect; 0: Envoy's own, one
 	AccessLog   AccessLog
+
+	afterHandshake bool // connect only when TLS stands; else the server sees connections of clients that are refused then
 }
 
 // Filter gives the network filter.
@@ -45,6 +47,9 @@ func (t TCP) Filter() *listenerv3.Filter {
 	}
 	if t.HashSource {
 		out.HashPolicy = []*typev3.HashPolicy{{PolicySpecifier: &typev3.HashPolicy_SourceIp_{SourceIp: &typev3.HashPolicy_SourceIp{}}}}
+	}
+	if t.afterHandshake {
+		out.UpstreamConnectMode, out.MaxEarlyDataBytes = tcpproxyv3.UpstreamConnectMode_ON_DOWNSTREAM_TLS_HANDSHAKE, wrapperspb.UInt32(0)
 	}
 	return networkFilter("envoy.filters.network.tcp_proxy", envoy.Any(out))
 }
