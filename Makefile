@@ -10,12 +10,12 @@ LINT    := .cache/golangci-lint-v$(LINTER)/golangci-lint
 RACE    := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 # Live tests spend their time in Envoy and the kernel, where the race detector sees nothing; everything else runs under it.
-LIVE    := $(MODULE)/test/envoy% $(MODULE)/test/agent% $(MODULE)/test/identity% $(MODULE)/test/intercept% $(MODULE)/test/relay% $(MODULE)/examples/demo
+LIVE    := $(MODULE)/test/envoy% $(MODULE)/test/agent% $(MODULE)/test/identity% $(MODULE)/test/intercept% $(MODULE)/test/mesh% $(MODULE)/test/relay% $(MODULE)/examples/demo
 ALL      = $(shell $(GO) list ./...)
 FORMAT   = $(shell $(GO) list -f '{{.Dir}}' ./...)
 
 .DEFAULT_GOAL := build
-.PHONY: help build demo test check bench lint fmt schemas envoy clean
+.PHONY: help build demo test check bench lint fmt schemas envoy iptables clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -55,6 +55,11 @@ schemas: ## take the CRD schemas out of the istio.io/api module
 
 envoy: ## obtain the pinned Envoy, unless ENVOY=/path names another
 	@$(GO) run ./build/envoy >/dev/null
+
+iptables: ## where they are missing and root may: iptables' programs, without which its half of the interception tests is skipped
+	@command -v iptables-restore >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+		{ timeout 120 apt-get install -qq -y iptables || timeout 120 apt-get update -qq && timeout 120 apt-get install -qq -y iptables; } >/dev/null 2>&1; } || \
+		echo "iptables cannot be had here: tests that need its programs are skipped" >&2
 
 clean: ## what building, testing and the demo left; the downloads in .cache stay
 	rm -rf bin .demo .bench

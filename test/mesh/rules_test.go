@@ -1,0 +1,63 @@
+package mesh
+
+// rules are the mesh's: strict everywhere; a service of b's, one whose endpoint is somebody else, and a way in from outside.
+const rules = `
+apiVersion: security.istio.io/v1
+kind: PeerAuthentication
+metadata: {name: default, namespace: istio-system}
+spec: {mtls: {mode: STRICT}}
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: b, namespace: default}
+spec:
+  hosts: [b.test]
+  addresses: [` + serviceVIP + `]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports:
+  - {number: 80, name: http, protocol: HTTP, targetPort: 8080}
+  - {number: 90, name: tcp, protocol: TCP, targetPort: 9000}
+  endpoints: [{address: 10.0.2.2, labels: {app: b}, serviceAccount: shop}]
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: impostor, namespace: default}
+spec:
+  hosts: [impostor.test]
+  addresses: [` + impostorVIP + `]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports:
+  - {number: 80, name: http, protocol: HTTP, targetPort: 8443}
+  endpoints: [{address: ` + impostorIP + `, serviceAccount: shop}]
+---
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: default}
+spec:
+  selector: {istio: gateway}
+  servers:
+  - {port: {number: 8080, name: http, protocol: HTTP}, hosts: [shop.example]}
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: edge, namespace: default}
+spec:
+  hosts: [shop.example]
+  gateways: [edge]
+  http: [{retries: {attempts: 0}, route: [{destination: {host: b.test, port: {number: 80}}}]}]
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: impostor, namespace: default}
+spec:
+  hosts: [impostor.test]
+  http: [{retries: {attempts: 0}, route: [{destination: {host: impostor.test}}]}]
+`
+
+// Where the workloads' clients find services; nobody has these addresses.
+const (
+	serviceVIP  = "10.96.0.20"
+	impostorVIP = "10.96.0.21"
+)
