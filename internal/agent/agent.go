@@ -15,6 +15,7 @@ import (
 	"fairway/internal/agent/admin"
 	"fairway/internal/agent/drain"
 	"fairway/internal/agent/epoch"
+	"fairway/internal/agent/health"
 	"fairway/internal/agent/relay"
 	"fairway/internal/agent/secrets"
 	"fairway/internal/agent/status"
@@ -34,6 +35,7 @@ type agent struct {
 	status  *status.Server   // nil: no port was asked for
 	secrets *secrets.Secrets // nil: the workload has no identity
 	relay   *relay.Relay     // nil: Envoy asks the control plane itself
+	health  *health.Checker  // nil: nobody asked for the application's health
 	notify  string           // systemd's socket
 
 	quit chan struct{} // holds a token when somebody asked for a graceful stop
@@ -83,6 +85,7 @@ func newAgent(o Options) (*agent, error) {
 	if a.relay, err = newRelay(o, a.secrets, a.node); err != nil {
 		return nil, err
 	}
+	a.health = a.newHealth(o.Health)
 	if err := portsFree(o.Bootstrap); err != nil && o.CustomConfig == "" {
 		return nil, err
 	}
@@ -288,6 +291,7 @@ func (a *agent) watched() []string {
 // terminate lets the connections end, within Options.Shutdown.
 func (a *agent) terminate(ctx context.Context) {
 	a.draining.Store(true)
+	a.leavePeers()
 	bounded, cancel := context.WithTimeout(ctx, a.o.Shutdown.Minimum+a.o.Shutdown.Limit)
 	defer cancel()
 	a.envoys.Hold(bounded)
@@ -297,6 +301,7 @@ func (a *agent) terminate(ctx context.Context) {
 // drainOnRequest is POST /drain: of a sidecar only what comes in is drained, for its application may not have ended yet.
 func (a *agent) drainOnRequest(ctx context.Context) (string, error) {
 	a.draining.Store(true)
+	a.leavePeers()
 	r, err := a.drain(ctx, a.o.Bootstrap.Node.Type.String() == "sidecar")
 	if err != nil {
 		return "", err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fairway/internal/agent/epoch"
+	"fairway/internal/agent/health"
 	"fairway/internal/agent/relay"
 	"fairway/internal/agent/secrets"
 )
@@ -28,6 +29,7 @@ type description struct {
 	Watched      []string
 	Certificates []secrets.Certificate `json:",omitempty"`
 	Relay        *relay.Status         `json:",omitempty"`
+	Application  *health.Status        `json:",omitempty"`
 }
 
 func (a *agent) describe() any {
@@ -44,6 +46,10 @@ func (a *agent) describe() any {
 		d.Certificates = a.secrets.Status()
 	}
 	d.Relay = a.relayStatus()
+	if a.health != nil {
+		s := a.health.Status()
+		d.Application = &s
+	}
 	d.Ready = len(d.Reasons) == 0
 	d.Restarts.Hot, d.Restarts.Concurrency = now.Restarts.Hot, now.Concurrency
 	d.Restarts.Drain, d.Restarts.ParentShutdown = now.Restarts.Drain.String(), now.Restarts.ParentShutdown.String()

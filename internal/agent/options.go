@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fairway/internal/agent/epoch"
+	"fairway/internal/agent/health"
 	"fairway/internal/agent/secrets"
 	"fairway/internal/envoy/bootstrap"
 )
@@ -36,6 +37,9 @@ type Options struct {
 	Secrets *secrets.Options
 	// Relay has Envoy reach the control plane through this agent; Bootstrap.DiscoverySocket is its socket then. Nil: Envoy goes there itself.
 	Relay *Relay
+
+	// Health is how the application is checked, for the control plane to know; it goes through the relay. Nil: it is not.
+	Health *health.Probe
 
 	// Renew gives these options as they would be now, for a restart. Nil: they stay.
 	Renew func() (Options, error)

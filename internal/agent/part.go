@@ -26,6 +26,9 @@ func (a *agent) parts() []part {
 	if a.status != nil {
 		parts = append(parts, part{"status", func(ctx context.Context, up func()) error { up(); return a.status.Run(ctx) }})
 	}
+	if a.health != nil {
+		parts = append(parts, part{"health", func(ctx context.Context, up func()) error { up(); a.health.Run(ctx); return nil }})
+	}
 	if a.notify != "" {
 		parts = append(parts, part{"notify", a.tellSystemd})
 	}

@@ -36,7 +36,7 @@ type Relay struct {
 }
 
 // resolveRelay decides whether Envoy speaks to the control plane through the agent: where the flag or XDS_RELAY says so, and by itself where the control plane is reached as
-// the workload, which Envoy alone cannot do. That is at port 15012, which is also where a workload with an identity goes that was told of no control plane.
+// the workload, which Envoy alone cannot do, and where the agent itself has something to say. That is at port 15012, which is also where a workload with an identity goes that was told of no control plane.
 func resolveRelay(f Flags, env Environment, o *Options) error {
 	authority := authorityOf(o.Secrets)
 	to := &o.Bootstrap.Discovery
@@ -44,7 +44,7 @@ func resolveRelay(f Flags, env Environment, o *Options) error {
 		to.Port = securePort
 	}
 	secure := hasIdentity(o.Secrets) && (to.Port == securePort || authority != nil && authority.Address == to.String())
-	on := secure
+	on := secure || o.Health != nil
 	said, from := f.XDSRelay, "--xdsRelay"
 	if said == "" {
 		said, from = env.Vars["XDS_RELAY"], "XDS_RELAY"
@@ -57,6 +57,9 @@ func resolveRelay(f Flags, env Environment, o *Options) error {
 	}
 	if secure && !on {
 		return usage("%s: the control plane at %s wants TLS as the workload, which Envoy has from the relay only; name its plaintext port with --discoveryAddress", from, to)
+	}
+	if !on && o.Health != nil {
+		return usage("%s: without the relay nobody hears how readinessProbe finds the application; leave one of them out", from)
 	}
 	if !on {
 		return nil
@@ -118,7 +121,7 @@ func (a *agent) node() []byte {
 
 // keepParts has renewed options go on with the sockets of what runs beside Envoy, which stays as long as the agent.
 func (o *Options) keepParts(first Options) {
-	o.Secrets, o.Relay, o.Bootstrap.Discovery = first.Secrets, first.Relay, bootstrapDiscovery(o.Bootstrap, first)
+	o.Secrets, o.Relay, o.Health, o.Bootstrap.Discovery = first.Secrets, first.Relay, first.Health, bootstrapDiscovery(o.Bootstrap, first)
 	o.Bootstrap.SecretsSocket, o.Bootstrap.DiscoverySocket = first.Bootstrap.SecretsSocket, first.Bootstrap.DiscoverySocket
 }
 
@@ -141,8 +144,12 @@ func (a *agent) relayStatus() *relay.Status {
 
 // collectors are the metrics of what runs beside Envoy.
 func (a *agent) collectors() []prometheus.Collector {
-	if a.relay == nil {
-		return nil
+	var out []prometheus.Collector
+	if a.relay != nil {
+		out = append(out, a.relay.Collector())
 	}
-	return []prometheus.Collector{a.relay.Collector()}
+	if a.health != nil {
+		out = append(out, a.healthMetric())
+	}
+	return out
 }

@@ -12,6 +12,7 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"fairway/internal/agent/cpu"
+	"fairway/internal/agent/health"
 	"fairway/internal/envoy/bootstrap"
 	"fairway/internal/mesh"
 )
@@ -71,6 +72,9 @@ func Resolve(f Flags, env Environment) (Options, error) {
 	o.Status = resolveStatus(env, o.Bootstrap)
 	if err := resolveSecrets(env, &o); err != nil {
 		return o, err
+	}
+	if o.Health, err = health.Parse(config.GetReadinessProbe(), node.IP); err != nil {
+		return o, usage("readinessProbe: %w", err)
 	}
 	if err := resolveRelay(f, env, &o); err != nil {
 		return o, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,9 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/health/grpc_health_v1"
+	"fairway/internal/agent/health"
 )
 
 // Probes asks an application what Kubernetes would: the injector points the pod's probes here, for the kubelet has no certificate to get through the proxy with.
@@ -134,7 +131,7 @@ func (p Probes) askHTTP(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		}
 		req.Header.Set(h.Name, h.Value)
 	}
-	client := http.Client{Transport: p.http, CheckRedirect: sameHostOnly}
+	client := http.Client{Transport: p.http, CheckRedirect: health.SameHostOnly}
 	resp, err := client.Do(req)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -145,34 +142,10 @@ func (p Probes) askHTTP(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	_, _ = io.Copy(w, io.LimitReader(resp.Body, 10<<10)) // the kubelet shows the beginning of it
 }
 
-// sameHostOnly follows redirects as the kubelet does: not to another host, where the answer would say nothing of this application.
-func sameHostOnly(next *http.Request, via []*http.Request) error {
-	if len(via) >= 10 || next.URL.Hostname() != via[0].URL.Hostname() {
-		return http.ErrUseLastResponse
-	}
-	return nil
-}
-
 func (p Probes) askTCP(ctx context.Context, one probe) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", p.at(one.TCP.Host, one.TCP.Port))
-	if err != nil {
-		return err
-	}
-	return conn.Close()
+	return health.TCP(ctx, p.at(one.TCP.Host, one.TCP.Port))
 }
 
 func (p Probes) askGRPC(ctx context.Context, one probe) error {
-	conn, err := grpc.NewClient("passthrough:///"+p.at("", one.GRPC.Port), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithUserAgent("kube-probe/fairway"))
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	answer, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: one.GRPC.Service})
-	if err != nil {
-		return err
-	}
-	if s := answer.GetStatus(); s != grpc_health_v1.HealthCheckResponse_SERVING {
-		return errors.New("the application says " + s.String())
-	}
-	return nil
+	return health.GRPC(ctx, p.at("", one.GRPC.Port), one.GRPC.Service)
 }

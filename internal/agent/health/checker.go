@@ -1,0 +1,158 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Checker asks again and again. Make it with New, run it once; the other methods may be called by anybody at any time.
+type Checker struct {
+	o    Options
+	out  chan struct{} // closed by Leave
+	once sync.Once
+	why  string // of Leave
+
+	mu    sync.Mutex // guards the rest
+	state Status
+}
+
+// Options are all that a Checker needs; every field but Proxy must be set.
+type Options struct {
+	Probe *Probe
+	// Proxy gives the reasons why the proxy itself cannot take traffic; while there are any the application counts as failing. Nil: it is not asked.
+	Proxy func(context.Context) []string
+	// Say is called when the state has changed, and why it fails. Calls come one at a time.
+	Say func(healthy bool, why string)
+	Log *slog.Logger
+}
+
+// Status is what a Checker knows, for people.
+type Status struct {
+	Probe    string
+	State    string    // "unknown", "healthy" or "unhealthy"
+	Since    time.Time `json:",omitzero"` // of State
+	Checks   int
+	Failures int    // of all checks
+	InARow   int    // checks with the same outcome as the last
+	Last     string `json:",omitempty"` // what the last check found wrong
+}
+
+// The states.
+const (
+	unknown   = "unknown"
+	healthy   = "healthy"
+	unhealthy = "unhealthy"
+)
+
+// New makes a checker that has not begun.
+func New(o Options) *Checker {
+	return &Checker{o: o, out: make(chan struct{}), state: Status{Probe: o.Probe.String(), State: unknown}}
+}
+
+// Status gives a copy of the state.
+func (c *Checker) Status() Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state
+}
+
+// Leave says once and for all that the application takes no more traffic, if it was healthy: the proxy is about to stop, and peers are to notice now, not with the next check.
+func (c *Checker) Leave(why string) {
+	c.once.Do(func() {
+		c.why = why
+		close(c.out)
+	})
+}
+
+// Run checks until ctx ends.
+func (c *Checker) Run(ctx context.Context) {
+	timer := time.NewTimer(c.o.Probe.Delay)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.out:
+			if c.Status().State == healthy {
+				c.turn(unhealthy, c.why)
+			}
+			<-ctx.Done()
+			return
+		case <-timer.C:
+		}
+		began := time.Now()
+		c.check(ctx)
+		timer.Reset(max(c.o.Probe.Period-time.Since(began), c.o.Probe.Period/10))
+	}
+}
+
+// check asks once; an answer that comes when nobody waits for it any more counts for nothing.
+func (c *Checker) check(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-c.out:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err := c.ask(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	c.count(err)
+}
+
+func (c *Checker) ask(ctx context.Context) error {
+	if c.o.Proxy != nil { // it has limits of its own
+		if reasons := c.o.Proxy(ctx); len(reasons) > 0 {
+			return errors.New("the proxy is not ready: " + reasons[0])
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.o.Probe.Timeout)
+	defer cancel()
+	err := c.o.Probe.ask(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errors.New(c.o.Probe.what + " did not answer within " + c.o.Probe.Timeout.String())
+	}
+	return err
+}
+
+// count takes the outcome of a check, and says so where it makes the state another.
+func (c *Checker) count(err error) {
+	c.mu.Lock()
+	s := &c.state
+	if same := (s.Last != "") == (err != nil); !same || s.Checks == 0 {
+		s.InARow = 0
+	}
+	s.Checks++
+	s.InARow++
+	next, enough := healthy, c.o.Probe.Successes
+	s.Last = ""
+	if err != nil {
+		s.Failures++
+		s.Last = err.Error()
+		next, enough = unhealthy, c.o.Probe.Failures
+	}
+	change, why := s.InARow >= enough && s.State != next, s.Last
+	c.mu.Unlock()
+	if change {
+		c.turn(next, why)
+	}
+}
+
+func (c *Checker) turn(to, why string) {
+	c.mu.Lock()
+	c.state.State, c.state.Since = to, time.Now()
+	c.mu.Unlock()
+	if to == healthy {
+		c.o.Log.Info("the application is healthy", "probe", c.o.Probe.what)
+	} else {
+		c.o.Log.Warn("the application is unhealthy: peers are told to leave it out", "probe", c.o.Probe.what, "why", why)
+	}
+	c.o.Say(to == healthy, why)
+}
