@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/admin/page"
+	"fairway/internal/ctl/workload"
 )
 
 // failure is an error of a command that was understood.
@@ -37,7 +38,7 @@ func Command(version string) *cobra.Command {
 	}
 	root.PersistentFlags().StringVar(&s.address, "address", "127.0.0.1:8080", "where pilot-discovery serves its debug pages (its --httpAddr)")
 	root.PersistentFlags().StringVarP(&s.format, "output", "o", "table", "table, json or yaml")
-	root.AddCommand(s.proxyStatus(), s.proxyConfig(), s.problems(), s.tables())
+	root.AddCommand(s.proxyStatus(), s.proxyConfig(), s.problems(), s.tables(), workload.Command())
 	return root
 }
 

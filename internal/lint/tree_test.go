@@ -29,7 +29,7 @@ var arrows = map[string][]string{
 	"compile":  {"table", "mesh", "config", "envoy", "source"},
 	"agent":    {"mesh", "envoy", "identity"},
 	"admin":    {"table", "mesh", "config", "compile", "xds"},
-	"ctl":      {"mesh", "admin"},
+	"ctl":      {"mesh", "admin", "config", "identity"},
 	"lint":     {},
 }
 

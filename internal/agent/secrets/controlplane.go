@@ -3,6 +3,7 @@ package secrets
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"strings"
 
@@ -12,7 +13,7 @@ import (
 
 // DialOptions let others of the agent connect to a control plane's secure address as this workload: TLS with what there is to show and to believe at the
 // time of each connection. address is host:port; serverName is in the control plane's certificate, empty for what the address says. Until there is
-// something to show, connections are refused by the control plane and gRPC tries again.
+// something to show no connection comes about, and gRPC tries again: one without a certificate would be kept, and every stream on it refused.
 func (s *Secrets) DialOptions(address, serverName string) []grpc.DialOption {
 	if serverName == "" {
 		serverName = serverNameOf(s.opts.Authority, address)
@@ -29,6 +30,9 @@ func serverNameOf(a *Authority, address string) string {
 	}
 	return serverName(address)
 }
+
+// errNothingToShow is why there is no connection before the first certificate.
+var errNothingToShow = errors.New("the workload has no certificate yet, nor a token, to show to the control plane")
 
 // asWorkload makes each handshake with what there is at its time.
 type asWorkload struct {
@@ -48,7 +52,9 @@ func (c *asWorkload) ClientHandshake(ctx context.Context, authority string, conn
 	}
 	var show *tls.Certificate
 	if token := c.secrets.platformToken(); token == "" {
-		show = c.secrets.ownCertificate()
+		if show = c.secrets.ownCertificate(); show == nil {
+			return nil, nil, errNothingToShow
+		}
 	}
 	return credentials.NewTLS(check.config(show)).ClientHandshake(ctx, authority, conn)
 }
