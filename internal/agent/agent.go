@@ -112,7 +112,7 @@ func (a *agent) listen() error {
 		return usage("ISTIO_KUBE_APP_PROBERS: %w", err)
 	}
 	metrics := status.NewMetrics(a.envoys.State, a.collectors()...)
-	metrics.Log, metrics.Envoy = a.log, a.envoyMetrics
+	metrics.Log, metrics.Envoy, metrics.Own = a.log, a.envoyMetrics, a.workload
 	if metrics.App, err = status.AppPage(s.Annotations, "localhost", a.o.Bootstrap.Status.Port); err != nil {
 		return usage("ISTIO_PROMETHEUS_ANNOTATIONS: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"fairway/internal/agent/epoch"
 	"fairway/internal/agent/health"
+	"fairway/internal/agent/exposition"
 	"fairway/internal/agent/relay"
 	"fairway/internal/agent/secrets"
 )
@@ -54,6 +55,19 @@ func (a *agent) describe() any {
 	d.Restarts.Hot, d.Restarts.Concurrency = now.Restarts.Hot, now.Concurrency
 	d.Restarts.Drain, d.Restarts.ParentShutdown = now.Restarts.Drain.String(), now.Restarts.ParentShutdown.String()
 	return d
+}
+
+// workload is what metrics say of the workload, by the metadata of its node.
+func (a *agent) workload() exposition.Workload {
+	a.mu.Lock()
+	meta := a.now.Bootstrap.Node.Metadata
+	a.mu.Unlock()
+	app, version := label(meta, "app"), label(meta, "version")
+	return exposition.Workload{
+		Name: text(meta, "WORKLOAD_NAME"), Namespace: text(meta, "NAMESPACE"), App: app, Version: version, Cluster: text(meta, "CLUSTER_ID"),
+		Service:  firstOf(label(meta, "service.istio.io/canonical-name"), label(meta, "app.kubernetes.io/name"), app),
+		Revision: firstOf(label(meta, "service.istio.io/canonical-revision"), label(meta, "app.kubernetes.io/version"), version),
+	}
 }
 
 // tellSystemd says once that the proxy is ready, where systemd waits for that (sd_notify): units that come after this one start then.

@@ -2,10 +2,13 @@ package envoy
 
 import (
 	"crypto/tls"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"fairway/internal/agent/exposition"
 	"fairway/test/envoy/live"
 )
 
@@ -20,6 +23,7 @@ func TestMutualTLS(t *testing.T) {
 			t.Parallel()
 			w := newMutual(t, sotw)
 			t.Run("both sides can", w.automatic)
+			t.Run("counted at both ends", w.counted)
 			t.Run("modes", w.modes)
 			t.Run("identities", w.identities)
 			t.Run("modes changed under load", w.underLoad)
@@ -128,6 +132,57 @@ func (w *mutual) automatic(t *testing.T) {
 	if got := live.DialTCP(t, w.m.Addr("app-vip", 9000)); got != "mutual-tcp" {
 		t.Errorf("TCP over mutual TLS: %q", got)
 	}
+}
+
+// counted: requests and connections are counted by who sends and by who serves, under the names and labels of Istio's dashboards.
+func (w *mutual) counted(t *testing.T) {
+	for range 5 {
+		live.Send(t, from(w.m, "app.test"))
+	}
+	live.DialTCP(t, w.m.Addr("app-vip", 9000))
+	web := exposition.Workload{Name: "web-v1", Namespace: "default", Service: "web", Cluster: "Kubernetes"}
+	app := exposition.Workload{Name: "app-v1", Namespace: "default", Service: "app", Cluster: "Kubernetes"}
+	mutual := []string{`source_principal="spiffe://cluster.local/ns/default/sa/web"`, `destination_principal="spiffe://cluster.local/ns/default/sa/app"`}
+	http := append([]string{`request_protocol="http"`, `response_code="200"`, `response_flags="-"`}, mutual...)
+	tcp := append([]string{`request_protocol="tcp"`}, mutual...)
+	sent := []string{`reporter="source"`, `source_workload="web-v1"`, `destination_workload="app"`, `destination_workload_namespace="default"`, `destination_service="app.test"`, `destination_service_name="app.test"`}
+	served := []string{`reporter="destination"`, `source_workload_namespace="default"`, `destination_workload="app-v1"`, `connection_security_policy="mutual_tls"`}
+	for _, metric := range []string{"istio_requests_total", "istio_request_duration_milliseconds_count", "istio_request_bytes_count", "istio_response_bytes_count"} {
+		awaitMetric(t, w.m.Envoy(client), web, 5, metric, append(sent, http...)...)
+		awaitMetric(t, w.app, app, 5, metric, append(served, http...)...)
+	}
+	for _, metric := range []string{"istio_tcp_connections_opened_total", "istio_tcp_connections_closed_total", "istio_tcp_sent_bytes_total"} {
+		awaitMetric(t, w.m.Envoy(client), web, 1, metric, append(sent, tcp...)...)
+		awaitMetric(t, w.app, app, 1, metric, append(served, tcp...)...)
+	}
+}
+
+// awaitMetric waits until the series of a metric that have all these labels add up to at least that much.
+func awaitMetric(t *testing.T, e *live.Envoy, own exposition.Workload, least float64, metric string, labels ...string) {
+	t.Helper()
+	live.Eventually(t, func() error {
+		sum, lines := 0.0, e.Metrics(t, own)
+		for _, line := range lines {
+			series, value, ok := strings.Cut(line, "} ")
+			if has := func(l string) bool { return strings.Contains(series, l) }; !ok || !strings.HasPrefix(series, metric+"{") || !all(labels, has) {
+				continue
+			}
+			n, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				return err
+			}
+			sum += n
+		}
+		if sum < least {
+			others := slices.DeleteFunc(lines, func(l string) bool { return !strings.HasPrefix(l, metric) })
+			return fmt.Errorf("%s %v: %v of %v in\n%s", metric, labels, sum, least, strings.Join(others, "\n"))
+		}
+		return nil
+	})
+}
+
+func all(labels []string, has func(string) bool) bool {
+	return !slices.ContainsFunc(labels, func(l string) bool { return !has(l) })
 }
 
 // modes: STRICT takes no plaintext and no TLS of others, DISABLE nothing else.

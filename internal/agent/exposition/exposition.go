@@ -27,14 +27,17 @@ func New(w io.Writer) *Merger { return &Merger{out: bufio.NewWriter(w), owner: m
 // maxLine is the longest line that is read; a sample has names, labels and a number.
 const maxLine = 1 << 20
 
-// Add copies what a source wrote, each metric under the name that rename gives (nil: its own). It fails where reading or writing does; what came before is written.
-func (m *Merger) Add(from io.Reader, rename func(string) string) error {
+// Rewrite gives a metric another name, and a sample other labels: rest is what follows the name, `{a="b"} 1` of a sample, ` counter` of a header.
+type Rewrite func(name, rest string) (newName, newRest string)
+
+// Add copies what a source wrote, each metric as rewrite gives it (nil: as it is). It fails where reading or writing does; what came before is written.
+func (m *Merger) Add(from io.Reader, rewrite Rewrite) error {
 	m.sources++
 	m.family = ""
 	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 64<<10), maxLine)
 	for lines.Scan() {
-		m.line(strings.TrimRight(lines.Text(), "\r"), rename)
+		m.line(strings.TrimRight(lines.Text(), "\r"), rewrite)
 	}
 	return lines.Err()
 }
@@ -45,7 +48,7 @@ func (m *Merger) Dropped() int { return m.dropped }
 // Flush ends the exposition.
 func (m *Merger) Flush() error { return m.out.Flush() }
 
-func (m *Merger) line(line string, rename func(string) string) {
+func (m *Merger) line(line string, rewrite Rewrite) {
 	if line == "" || line == "# EOF" {
 		return
 	}
@@ -56,8 +59,8 @@ func (m *Merger) line(line string, rename func(string) string) {
 		}
 		return
 	}
-	if rename != nil {
-		name = rename(name)
+	if rewrite != nil {
+		name, rest = rewrite(name, rest)
 	}
 	if !m.keep(head != "", name) {
 		m.dropped++
@@ -110,13 +113,4 @@ func (m *Merger) keep(header bool, name string) bool {
 		m.family = ""
 	}
 	return keep
-}
-
-// IstioNames gives what Envoy's stats access logger counts the names that Istio's dashboards ask for: a logger with the prefix "istio" writes envoy_istio_requests_total,
-// for it may not write anything that does not begin with envoy_.
-func IstioNames(name string) string {
-	if rest, ok := strings.CutPrefix(name, "envoy_istio_"); ok {
-		return "istio_" + rest
-	}
-	return name
 }

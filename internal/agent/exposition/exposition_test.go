@@ -11,13 +11,13 @@ import (
 
 func TestMerge(t *testing.T) {
 	const envoy = `# TYPE envoy_istio_requests_total counter
-envoy_istio_requests_total{response_code="200",source_workload="a"} 12
+envoy_istio_requests_total 12
 
 # HELP envoy_istio_request_duration_milliseconds How long
 # TYPE envoy_istio_request_duration_milliseconds histogram
-envoy_istio_request_duration_milliseconds_bucket{le="0.5"} 1
-envoy_istio_request_duration_milliseconds_sum{} 3
-envoy_istio_request_duration_milliseconds_count{} 1
+envoy_istio_request_duration_milliseconds_bucket 1
+envoy_istio_request_duration_milliseconds_sum 3
+envoy_istio_request_duration_milliseconds_count 1
 # TYPE envoy_server_live gauge
 envoy_server_live{} 1
 `
@@ -34,7 +34,7 @@ istio_request_duration_milliseconds_bucket{le="1"} 77
 `
 	var out strings.Builder
 	m := New(&out)
-	if err := m.Add(strings.NewReader(envoy), IstioNames); err != nil {
+	if err := m.Add(strings.NewReader(envoy), Istio(Workload{})); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Add(strings.NewReader(app), nil); err != nil {
@@ -44,12 +44,12 @@ istio_request_duration_milliseconds_bucket{le="1"} 77
 		t.Fatal(err)
 	}
 	want := `# TYPE istio_requests_total counter
-istio_requests_total{response_code="200",source_workload="a"} 12
+istio_requests_total 12
 # HELP istio_request_duration_milliseconds How long
 # TYPE istio_request_duration_milliseconds histogram
-istio_request_duration_milliseconds_bucket{le="0.5"} 1
-istio_request_duration_milliseconds_sum{} 3
-istio_request_duration_milliseconds_count{} 1
+istio_request_duration_milliseconds_bucket 1
+istio_request_duration_milliseconds_sum 3
+istio_request_duration_milliseconds_count 1
 # TYPE envoy_server_live gauge
 envoy_server_live{} 1
 # TYPE http_hits counter

@@ -26,6 +26,8 @@ import (
 type Metrics struct {
 	// Envoy opens Envoy's own exposition.
 	Envoy func(context.Context) (io.ReadCloser, error)
+	// Own is the workload that Envoy stands beside, for the labels of the mesh's metrics.
+	Own func() exposition.Workload
 	// App is the application's page; empty: it has none.
 	App string
 	Log *slog.Logger
@@ -41,6 +43,7 @@ func NewMetrics(epochs func() epoch.State, more ...prometheus.Collector) Metrics
 	registry := prometheus.NewRegistry()
 	agent := prometheus.WrapRegistererWithPrefix("istio_agent_", registry)
 	m := Metrics{
+		Own: func() exposition.Workload { return exposition.Workload{} },
 		// As Prometheus asks a pod: a certificate of its own says nothing here.
 		http:    &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}},
 		scrapes: prometheus.NewCounter(prometheus.CounterOpts{Name: "scrapes_total", Help: "Scrapes of this page."}),
@@ -106,7 +109,7 @@ func (m Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	w.Header().Set("Content-Type", textFormat)
 	out := exposition.New(w)
-	m.add(ctx, out, "envoy", m.Envoy, exposition.IstioNames)
+	m.add(ctx, out, "envoy", m.Envoy, exposition.Istio(m.Own()))
 	m.add(ctx, out, "agent", m.own, nil)
 	if m.App != "" {
 		m.add(ctx, out, "application", m.app, nil)
@@ -116,10 +119,10 @@ func (m Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (m Metrics) add(ctx context.Context, out *exposition.Merger, name string, open func(context.Context) (io.ReadCloser, error), rename func(string) string) {
+func (m Metrics) add(ctx context.Context, out *exposition.Merger, name string, open func(context.Context) (io.ReadCloser, error), rewrite exposition.Rewrite) {
 	body, err := open(ctx)
 	if err == nil {
-		err = out.Add(body, rename)
+		err = out.Add(body, rewrite)
 		body.Close()
 	}
 	if err != nil {

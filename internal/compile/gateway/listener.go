@@ -79,13 +79,8 @@ func (b *listenerBuilder) http(s Planned) listener.HTTP {
 		StatPrefix: "outbound_" + b.out.Name,
 		RouteName:  routeName(s.Key, s.Server),
 		GRPCWeb:    p == mesh.GRPCWeb,
-		AccessLog:  b.accessLog(),
+		AccessLog:  b.t.in.AccessLog(b.r, listener.Source),
 	}
-}
-
-func (b *listenerBuilder) accessLog() listener.AccessLog {
-	a := b.t.in.AccessLog(b.r)
-	return listener.AccessLog{File: a.File, Format: a.Format, JSON: a.JSON}
 }
 
 // secure adds the chains of servers that share a port by TLS server name.
@@ -191,7 +186,7 @@ func (b *listenerBuilder) rules(key ServerKey) []*Chains {
 // tcp forwards connections to clusters.
 func (b *listenerBuilder) tcp(to []route.Weighted) listener.TCP {
 	out := b.t.rt.Forward(b.r, b.port.Layer, to, "outbound_"+b.out.Name)
-	out.AccessLog = b.accessLog()
+	out.AccessLog = b.t.in.AccessLog(b.r, listener.Source)
 	b.needs = append(b.needs, out.Needs()...)
 	return out
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"fairway/internal/config"
+	"fairway/internal/envoy/listener"
 	"fairway/internal/table"
 )
 
@@ -82,24 +83,19 @@ func (t *Tables) TCPKeepalive(r *table.Reader) *networking.ConnectionPoolSetting
 	return t.field(r, "tcp_keepalive").GetTcpKeepalive()
 }
 
-// AccessLog is where and how proxies log requests.
-type AccessLog struct {
-	File   string // "" : no access log
-	Format string // "" : Istio's default format
-	JSON   bool
-}
-
-// AccessLog is the mesh-wide access log: MeshConfig.accessLogFile, accessLogFormat, accessLogEncoding.
-func (t *Tables) AccessLog(r *table.Reader) AccessLog {
-	file := t.field(r, "access_log_file").GetAccessLogFile()
-	if file == "" {
-		return AccessLog{}
+// AccessLog is what proxies log and count of requests and connections: MeshConfig.accessLogFile, accessLogFormat, accessLogEncoding, and defaultProviders, which counts
+// nothing where it is there and names no metrics. who counts.
+func (t *Tables) AccessLog(r *table.Reader, who listener.Reporter) listener.AccessLog {
+	var out listener.AccessLog
+	if p := t.field(r, "default_providers").GetDefaultProviders(); p == nil || len(p.GetMetrics()) > 0 {
+		out.Count = who
 	}
-	return AccessLog{
-		File:   file,
-		Format: t.field(r, "access_log_format").GetAccessLogFormat(),
-		JSON:   t.field(r, "access_log_encoding").GetAccessLogEncoding() == meshconfig.MeshConfig_JSON,
+	if out.File = t.field(r, "access_log_file").GetAccessLogFile(); out.File == "" {
+		return out
 	}
+	out.Format = t.field(r, "access_log_format").GetAccessLogFormat()
+	out.JSON = t.field(r, "access_log_encoding").GetAccessLogEncoding() == meshconfig.MeshConfig_JSON
+	return out
 }
 
 // DefaultRetry is the retry policy of routes that have none; nil: the built-in one (MeshConfig.defaultHttpRetryPolicy).

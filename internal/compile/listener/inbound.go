@@ -23,7 +23,7 @@ func (t *Tables) declareInbound() {
 	t.Inbound = table.Derive(t.sc.Inbounds, "listener/inbound", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k scope.InboundKey, in *scope.Inbound, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			b := inbound{
-				settings: settings{Log: accessLog(t.in, r), Normalize: normalization(t.in, r), Detection: t.in.ProtocolDetectionTimeout(r)},
+				settings: settings{Log: t.in.AccessLog(r, listener.Destination), Normalize: normalization(t.in, r), Detection: t.in.ProtocolDetectionTimeout(r)},
 				mode:     in.Interception,
 				port:     t.in.ProxyInboundPort(r),
 				trusted:  t.in.TrustDomains(r),

@@ -30,7 +30,7 @@ func (t *Tables) declareSettings() {
 				return
 			}
 			emit(l, settings{
-				Log:       accessLog(t.in, r),
+				Log:       t.in.AccessLog(r, listener.Source),
 				Normalize: normalization(t.in, r),
 				Detection: t.in.ProtocolDetectionTimeout(r),
 				AllowAny:  t.sc.OutboundPolicy(r, l) == scope.AllowAny,
@@ -38,11 +38,6 @@ func (t *Tables) declareSettings() {
 				Inbound:   t.in.ProxyInboundPort(r),
 			})
 		}).Broad()
-}
-
-func accessLog(in *input.Tables, r *table.Reader) listener.AccessLog {
-	a := in.AccessLog(r)
-	return listener.AccessLog{File: a.File, Format: a.Format, JSON: a.JSON}
 }
 
 // normalization reads MeshConfig.pathNormalization; DEFAULT is BASE.

@@ -124,6 +124,7 @@ func passthrough(name, source string, d Defaults) *clusterv3.Cluster {
 		CircuitBreakers:               breakers(nil, nil),
 		TypedExtensionProtocolOptions: packed(&httpv3.HttpProtocolOptions{UpstreamProtocolOptions: asDownstream(http2(nil))}),
 		UpstreamBindConfig:            bind(source),
+		Metadata:                      noService(name),
 	}
 	originalDestination(c)
 	return c
@@ -137,5 +138,6 @@ func BlackHole(d Defaults) *clusterv3.Cluster {
 		ConnectTimeout:       d.ConnectTimeout,
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
 		CommonLbConfig:       panicThreshold(nil),
+		Metadata:             noService(BlackHoleName),
 	}
 }

@@ -74,6 +74,12 @@ func services(list ...*mesh.Service) *structpb.Value {
 	return structpb.NewListValue(&structpb.ListValue{Values: values})
 }
 
+// noService tells telemetry the name of a cluster that stands for no service, where else a service's name is.
+func noService(name string) *corev3.Metadata {
+	entry := &structpb.Struct{Fields: map[string]*structpb.Value{"name": structpb.NewStringValue(name)}}
+	return istio(map[string]*structpb.Value{"services": structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{structpb.NewStructValue(entry)}})})
+}
+
 // name is the first label of a host inside a cluster's domain, and the whole host otherwise.
 func name(s *mesh.Service) string {
 	host := string(s.Key.Host)

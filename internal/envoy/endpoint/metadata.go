@@ -11,7 +11,9 @@ import (
 )
 
 // The labels that say which service and which version of it an endpoint belongs to, best first: those that Istio's telemetry looks at.
+// A workload that has no name of its own goes by that of its service.
 var (
+	workloadLabels = []string{"service.istio.io/workload-name"}
 	nameLabels     = []string{"service.istio.io/canonical-name", "app.kubernetes.io/name", "app"}
 	revisionLabels = []string{"service.istio.io/canonical-revision", "app.kubernetes.io/version", "version"}
 )
@@ -21,9 +23,9 @@ var (
 func metadata(e mesh.Endpoint) *corev3.Metadata {
 	fields := map[string]*structpb.Value{}
 	pairs := e.Labels.Pairs()
-	name, revision := first(pairs, nameLabels), first(pairs, revisionLabels)
-	if name != "" || revision != "" {
-		fields["workload"] = structpb.NewStringValue(";;" + name + ";" + revision + ";")
+	workload, name, revision := first(pairs, workloadLabels), first(pairs, nameLabels), first(pairs, revisionLabels)
+	if workload+name+revision != "" {
+		fields["workload"] = structpb.NewStringValue(workload + ";;" + name + ";" + revision + ";")
 	}
 	if e.Network != "" {
 		fields["network"] = structpb.NewStringValue(e.Network)

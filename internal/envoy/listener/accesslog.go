@@ -5,6 +5,7 @@ import (
 
 	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	datav3 "github.com/envoyproxy/go-control-plane/envoy/data/accesslog/v3"
 	filelogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/file/v3"
 	streamlogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/stream/v3"
 	"google.golang.org/protobuf/proto"
@@ -13,11 +14,12 @@ import (
 	"fairway/internal/envoy"
 )
 
-// AccessLog says where a line is written for each request or connection. It is comparable; the zero value writes none.
+// AccessLog says where a line is written for each request or connection, and who counts them. It is comparable; the zero value does neither.
 type AccessLog struct {
-	File   string // MeshConfig.accessLogFile; empty: no log
-	Format string // MeshConfig.accessLogFormat: a format string, or a JSON object where JSON is set; empty: the default
-	JSON   bool   // MeshConfig.accessLogEncoding: JSON
+	File   string   // MeshConfig.accessLogFile; empty: no log
+	Format string   // MeshConfig.accessLogFormat: a format string, or a JSON object where JSON is set; empty: the default
+	JSON   bool     // MeshConfig.accessLogEncoding: JSON
+	Count  Reporter // for the mesh's metrics
 }
 
 // The fields of a log line, in Istio's order: users' parsers expect it (istio.io/docs/tasks/observability/logs/access-log).
@@ -54,8 +56,24 @@ var defaultJSON = map[string]string{
 	"route_name":                        "%ROUTE_NAME%",
 }
 
-// Build gives the log for a filter that logs all it handles; nil where no file is named.
-func (a AccessLog) Build() []*accesslogv3.AccessLog {
+// forHTTP is what an HTTP connection manager logs and counts.
+func (a AccessLog) forHTTP() []*accesslogv3.AccessLog {
+	return append(a.lines(), a.Count.requests()...)
+}
+
+// forTCP is what a TCP proxy logs and counts: a line when the connection ends, whatever moments are counted.
+func (a AccessLog) forTCP() []*accesslogv3.AccessLog {
+	lines := a.lines()
+	if a.Count != NoReporter {
+		for _, l := range lines {
+			l.Filter = atMoment(datav3.AccessLogType_TcpUpstreamConnected, true)
+		}
+	}
+	return append(lines, a.Count.connections()...)
+}
+
+// lines gives the log for a filter that logs all it handles; nil where no file is named.
+func (a AccessLog) lines() []*accesslogv3.AccessLog {
 	if a.File == "" {
 		return nil
 	}
@@ -65,11 +83,9 @@ func (a AccessLog) Build() []*accesslogv3.AccessLog {
 
 // ForNoRoute gives the log for a listener itself: it sees what no filter chain took, which no filter can log.
 func (a AccessLog) ForNoRoute() []*accesslogv3.AccessLog {
-	logs := a.Build()
+	logs := a.lines()
 	for _, l := range logs {
-		l.Filter = &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_ResponseFlagFilter{
-			ResponseFlagFilter: &accesslogv3.ResponseFlagFilter{Flags: []string{"NR"}},
-		}}
+		l.Filter = withFlags([]string{"NR"})
 	}
 	return logs
 }

@@ -80,7 +80,7 @@ func (h HTTP) Filter() *listenerv3.Filter {
 		StreamIdleTimeout:   durationpb.New(0),
 		Proxy_100Continue:   true,
 		HttpFilters:         h.httpFilters(),
-		AccessLog:           h.AccessLog.Build(),
+		AccessLog:           h.AccessLog.forHTTP(),
 		UpgradeConfigs:      []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
 		HttpProtocolOptions: h.http1(),
 	}

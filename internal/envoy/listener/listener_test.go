@@ -54,6 +54,12 @@ func cases() []listener.Listener {
 			Default: &listener.Chain{Filters: pass.Filters()},
 		},
 		{
+			Name: "counted", Address: "0.0.0.0", Port: 9100, Direction: listener.Inbound,
+			Chains: []listener.Chain{{Match: listener.Match{Port: 9100}, Filters: listener.HTTP{Side: listener.SidecarInbound, StatPrefix: "inbound_0.0.0.0_9100", RouteName: "in",
+				AccessLog: listener.AccessLog{Count: listener.Destination}}.Filters()}},
+			Default: &listener.Chain{Filters: listener.TCP{StatPrefix: "c", Clusters: []listener.Weighted{{Cluster: "c"}}, AccessLog: listener.AccessLog{File: "/dev/stdout", Count: listener.Source}}.Filters()},
+		},
+		{
 			Name: "gateway", Address: "::", Port: 443, Direction: listener.Outbound,
 			Filters: listener.ListenerFilters{ProxyProtocol: true, TLS: listener.Inspect{On: true}},
 			Chains: []listener.Chain{

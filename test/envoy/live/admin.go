@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"fairway/internal/agent/exposition"
 	"time"
 )
 
@@ -63,6 +65,20 @@ func (e *Envoy) Stats(t testing.TB, filter string) map[string]int64 {
 		}
 	}
 	return out
+}
+
+// Metrics are the mesh's metrics of this Envoy, as an agent gives them that stands beside it in front of the workload given.
+func (e *Envoy) Metrics(t testing.TB, own exposition.Workload) []string {
+	t.Helper()
+	var out strings.Builder
+	m := exposition.New(&out)
+	if err := m.Add(strings.NewReader(get(t, e.admin+"/stats/prometheus?filter=istio")), exposition.Istio(own)); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(out.String(), "\n")
 }
 
 // AwaitStat waits until the statistics whose names match a regular expression add up to at least a value.

@@ -1,0 +1,153 @@
+package exposition
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+)
+
+// Workload is what the mesh's metrics say of one end of a request (istio.io/docs/reference/config/metrics). Empty fields are not known.
+type Workload struct {
+	Name, Namespace   string
+	App, Version      string
+	Service, Revision string // canonical
+	Cluster           string
+}
+
+// Istio gives a source's metrics the names and labels of Istio's dashboards. What Envoy's stats access logger counts it writes as envoy_istio_requests_total (it may write nothing
+// that does not begin with envoy_), with the few labels that differ from request to request; own is the workload whose Envoy that is.
+func Istio(own Workload) Rewrite {
+	return func(name, rest string) (string, string) {
+		metric, ok := strings.CutPrefix(name, "envoy_istio_")
+		if !ok {
+			return name, rest
+		}
+		if block, value, ok := labelBlock(rest); ok {
+			rest = "{" + own.labels(parseLabels(block)) + "}" + value
+		}
+		return "istio_" + metric, rest
+	}
+}
+
+// labelBlock takes `{a="b"} 1` apart. A brace within a value is no end: only the last one is.
+func labelBlock(rest string) (block, value string, ok bool) {
+	end := strings.LastIndexByte(rest, '}')
+	if !strings.HasPrefix(rest, "{") || end < 0 {
+		return "", "", false
+	}
+	return rest[1:end], rest[end+1:], true
+}
+
+// parseLabels reads `a="b",c="d"`; values keep their escapes.
+func parseLabels(block string) map[string]string {
+	out := make(map[string]string, 12)
+	for block != "" {
+		name, rest, ok := strings.Cut(block, `="`)
+		if !ok {
+			return out
+		}
+		end := endOfValue(rest)
+		out[name] = rest[:end]
+		block = strings.TrimPrefix(strings.TrimPrefix(rest[end:], `"`), ",")
+	}
+	return out
+}
+
+func endOfValue(s string) int {
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '"':
+			return i
+		}
+	}
+	return len(s)
+}
+
+// labels writes the whole set, each end in Istio's words.
+func (w Workload) labels(raw map[string]string) string {
+	var b strings.Builder
+	put := func(name, value string) {
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(name)
+		b.WriteString(`="`)
+		b.WriteString(cmp.Or(value, "unknown"))
+		b.WriteByte('"')
+	}
+	source, destination, security := w, peer(raw), "unknown"
+	if raw["reporter"] == "destination" {
+		source, destination, security = caller(raw), w, "none"
+		if raw["source_principal"] != "" {
+			security = "mutual_tls"
+		}
+	}
+	s := servedBy(raw["services"])
+	destination.Namespace = cmp.Or(destination.Namespace, s.Namespace)
+	put("reporter", raw["reporter"])
+	source.put("source", raw["source_principal"], put)
+	destination.put("destination", raw["destination_principal"], put)
+	put("destination_service", s.Host)
+	put("destination_service_name", s.Name)
+	put("destination_service_namespace", cmp.Or(s.Namespace, destination.Namespace))
+	put("request_protocol", raw["request_protocol"])
+	if code, ok := raw["response_code"]; ok {
+		put("response_code", code)
+	}
+	if status := raw["grpc_response_status"]; status != "" {
+		put("grpc_response_status", status)
+	}
+	put("response_flags", raw["response_flags"])
+	put("connection_security_policy", security)
+	if le, ok := raw["le"]; ok {
+		put("le", le)
+	}
+	return b.String()
+}
+
+func (w Workload) put(side, principal string, put func(name, value string)) {
+	put(side+"_workload", w.Name)
+	put(side+"_workload_namespace", w.Namespace)
+	put(side+"_principal", principal)
+	put(side+"_app", w.App)
+	put(side+"_version", w.Version)
+	put(side+"_canonical_service", w.Service)
+	put(side+"_canonical_revision", w.Revision)
+	put(side+"_cluster", w.Cluster)
+}
+
+// peer is who served, by what its endpoint says: "workload;namespace;canonical name;canonical revision;cluster".
+func peer(raw map[string]string) Workload {
+	parts := append(strings.Split(raw["peer"], ";"), make([]string, 5)...)
+	return Workload{
+		Name: cmp.Or(parts[0], parts[2]), Namespace: cmp.Or(parts[1], namespaceOf(raw["destination_principal"])), App: parts[2], Version: parts[3], Service: parts[2], Revision: parts[3], Cluster: parts[4],
+	}
+}
+
+// caller is who asked: only its certificate tells, and that has no workload in it.
+func caller(raw map[string]string) Workload {
+	return Workload{Namespace: namespaceOf(raw["source_principal"])}
+}
+
+// namespaceOf is the namespace in a SPIFFE id of the mesh: spiffe://domain/ns/NAMESPACE/sa/ACCOUNT.
+func namespaceOf(principal string) string {
+	_, rest, ok := strings.Cut(principal, "/ns/")
+	if !ok {
+		return ""
+	}
+	namespace, _, _ := strings.Cut(rest, "/sa/")
+	return namespace
+}
+
+type service struct{ Host, Name, Namespace string }
+
+// servedBy is the service whose cluster took the request; of several behind one port the first.
+func servedBy(escaped string) service {
+	var list []service
+	if json.Unmarshal([]byte(strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(escaped)), &list) != nil || len(list) == 0 {
+		return service{}
+	}
+	return list[0]
+}

@@ -1,0 +1,138 @@
+package listener
+
+import (
+	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	datav3 "github.com/envoyproxy/go-control-plane/envoy/data/accesslog/v3"
+	statslogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/stats/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"fairway/internal/envoy"
+)
+
+// Reporter is which end of a request counts it for the mesh's metrics (istio_requests_total and the others of istio.io/docs/reference/config/metrics).
+type Reporter uint8
+
+// The reporters. The zero value counts nothing.
+const (
+	NoReporter  Reporter = iota
+	Source               // who sends
+	Destination          // who serves
+)
+
+// The tags that Envoy counts by. Only what differs from request to request is here: what is the same for the whole proxy, and the taking apart of the last four, is left to
+// whoever merges the metrics (agent/exposition), so that a request costs few tags.
+const (
+	reporterTag = "reporter"
+	protocolTag = "request_protocol"
+	codeTag     = "response_code"
+	grpcTag     = "grpc_response_status"
+	flagsTag    = "response_flags"
+	clientTag   = "source_principal"
+	serverTag   = "destination_principal"
+	serviceTag  = "services" // the cluster's: [{"host":…,"name":…,"namespace":…}]
+	peerTag     = "peer"     // the endpoint's: "workload;namespace;canonical name;canonical revision;cluster"
+)
+
+// tags are those of every metric of one protocol.
+func (r Reporter) tags(protocol string) []*statslogv3.Config_Tag {
+	out := []*statslogv3.Config_Tag{{Name: protocolTag, ValueFormat: protocol}, {Name: flagsTag, ValueFormat: "%RESPONSE_FLAGS%"}, {Name: serviceTag, ValueFormat: "%CLUSTER_METADATA(istio:services)%"}}
+	if r == Source {
+		return append(out, []*statslogv3.Config_Tag{
+			{Name: reporterTag, ValueFormat: "source"},
+			{Name: clientTag, ValueFormat: "%UPSTREAM_LOCAL_URI_SAN%"},
+			{Name: serverTag, ValueFormat: "%UPSTREAM_PEER_URI_SAN%"},
+			{Name: peerTag, ValueFormat: "%UPSTREAM_METADATA(istio:workload)%"},
+		}...)
+	}
+	return append(out, []*statslogv3.Config_Tag{
+		{Name: reporterTag, ValueFormat: "destination"},
+		{Name: clientTag, ValueFormat: "%DOWNSTREAM_PEER_URI_SAN%"},
+		{Name: serverTag, ValueFormat: "%DOWNSTREAM_LOCAL_URI_SAN%"},
+	}...)
+}
+
+// requests counts requests: one logger for gRPC, one for all others, told apart by the content type as Envoy itself does.
+func (r Reporter) requests() []*accesslogv3.AccessLog {
+	if r == NoReporter {
+		return nil
+	}
+	plain := append(r.tags("http"), &statslogv3.Config_Tag{Name: codeTag, ValueFormat: "%RESPONSE_CODE%"})
+	grpc := append(r.tags("grpc"), &statslogv3.Config_Tag{Name: codeTag, ValueFormat: "%RESPONSE_CODE%"}, &statslogv3.Config_Tag{Name: grpcTag, ValueFormat: "%GRPC_STATUS_NUMBER%"})
+	return []*accesslogv3.AccessLog{count(ofGRPC(false), requestStats(plain)), count(ofGRPC(true), requestStats(grpc))}
+}
+
+func requestStats(tags []*statslogv3.Config_Tag) *statslogv3.Config {
+	histogram := func(name, value string, unit statslogv3.Config_Histogram_Unit) *statslogv3.Config_Histogram {
+		return &statslogv3.Config_Histogram{Stat: stat(name, tags), ValueFormat: value, Unit: unit}
+	}
+	return &statslogv3.Config{
+		Counters: []*statslogv3.Config_Counter{one("requests_total", tags)},
+		Histograms: []*statslogv3.Config_Histogram{
+			histogram("request_duration_milliseconds", "%DURATION%", statslogv3.Config_Histogram_Milliseconds),
+			histogram("request_bytes", "%BYTES_RECEIVED%", statslogv3.Config_Histogram_Bytes),
+			histogram("response_bytes", "%BYTES_SENT%", statslogv3.Config_Histogram_Bytes),
+		},
+	}
+}
+
+// neverConnected are the flags of connections that reached no endpoint, and so were not counted as opened when they did (config.accesslog.v3.ResponseFlagFilter.flags).
+var neverConnected = []string{"NR", "UH", "UF", "UO", "NC"}
+
+// connections counts connections: opened when the endpoint is there, closed, with their bytes, when they end.
+func (r Reporter) connections() []*accesslogv3.AccessLog {
+	if r == NoReporter {
+		return nil
+	}
+	tags := r.tags("tcp")
+	opened := &statslogv3.Config{Counters: []*statslogv3.Config_Counter{one("tcp_connections_opened_total", tags)}}
+	bytes := func(name, value string) *statslogv3.Config_Counter {
+		return &statslogv3.Config_Counter{Stat: stat(name, tags), ValueFormat: value}
+	}
+	closed := &statslogv3.Config{Counters: []*statslogv3.Config_Counter{
+		one("tcp_connections_closed_total", tags), bytes("tcp_sent_bytes_total", "%BYTES_SENT%"), bytes("tcp_received_bytes_total", "%BYTES_RECEIVED%"),
+	}}
+	return []*accesslogv3.AccessLog{
+		count(atMoment(datav3.AccessLogType_TcpUpstreamConnected, false), opened),
+		count(atMoment(datav3.AccessLogType_TcpUpstreamConnected, true), closed),
+		count(withFlags(neverConnected), opened),
+	}
+}
+
+func one(name string, tags []*statslogv3.Config_Tag) *statslogv3.Config_Counter {
+	return &statslogv3.Config_Counter{Stat: stat(name, tags), ValueFixed: wrapperspb.UInt64(1)}
+}
+
+func stat(name string, tags []*statslogv3.Config_Tag) *statslogv3.Config_Stat {
+	return &statslogv3.Config_Stat{Name: name, Tags: tags}
+}
+
+// meshStats begins the name of all that is counted. Each logger has a scope of its own, though equal names are one series: Envoy 1.40 with a shared one (Scope.sharing_name) ends
+// in a segmentation fault.
+const meshStats = "istio"
+
+func count(filter *accesslogv3.AccessLogFilter, config *statslogv3.Config) *accesslogv3.AccessLog {
+	config.StatsScope = &typev3.Scope{Prefix: meshStats}
+	return &accesslogv3.AccessLog{Name: "envoy.access_loggers.stats", Filter: filter, ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: envoy.Any(config)}}
+}
+
+func ofGRPC(yes bool) *accesslogv3.AccessLogFilter {
+	header := &routev3.HeaderMatcher{
+		Name: "content-type", InvertMatch: !yes, TreatMissingHeaderAsEmpty: true,
+		HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: "application/grpc"}}},
+	}
+	return &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_HeaderFilter{HeaderFilter: &accesslogv3.HeaderFilter{Header: header}}}
+}
+
+// atMoment lets pass what is logged at one moment of a connection; all other moments where it is inverted.
+func atMoment(moment datav3.AccessLogType, inverted bool) *accesslogv3.AccessLogFilter {
+	return &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_LogTypeFilter{
+		LogTypeFilter: &accesslogv3.LogTypeFilter{Types: []datav3.AccessLogType{moment}, Exclude: inverted},
+	}}
+}
+
+func withFlags(flags []string) *accesslogv3.AccessLogFilter {
+	return &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_ResponseFlagFilter{ResponseFlagFilter: &accesslogv3.ResponseFlagFilter{Flags: flags}}}
+}
