@@ -52,6 +52,24 @@ func (c *client) get(ctx context.Context, path string, query url.Values) ([]byte
 	return body, nil
 }
 
+// page returns a page of something else than a control plane.
+func (c *client) page(ctx context.Context, path string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.address+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", resp.Status, strings.TrimSpace(string(body)))
+	}
+	return body, err
+}
+
 // advice turns the control plane's words into what to do here: it speaks of its pages, users of pilotctl of its verbs.
 func (c *client) advice(resp *http.Response, body string) string {
 	if resp.Header.Get("Content-Type") != "text/plain; charset=utf-8" || body == "" || strings.Contains(body, "\n") {

@@ -38,7 +38,7 @@ func Command(version string) *cobra.Command {
 	}
 	root.PersistentFlags().StringVar(&s.address, "address", "127.0.0.1:8080", "where pilot-discovery serves its debug pages (its --httpAddr)")
 	root.PersistentFlags().StringVarP(&s.format, "output", "o", "table", "table, json or yaml")
-	root.AddCommand(s.proxyStatus(), s.proxyConfig(), s.problems(), s.tables(), workload.Command())
+	root.AddCommand(s.proxyStatus(), s.proxyConfig(), s.problems(), s.tables(), s.certificates(), workload.Command())
 	return root
 }
 

@@ -34,7 +34,7 @@ func (s *session) proxyConfig() *cobra.Command {
 		Args: cobra.ArbitraryArgs, // so that cobra leaves an unknown verb to RunE
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("unknown %q; want pilotctl proxy-config clusters, listeners, routes or endpoints, then a proxy", args[0])
+				return fmt.Errorf("unknown %q; want pilotctl proxy-config clusters, listeners, routes, endpoints or secret, then a proxy", args[0])
 			}
 			return cmd.Help()
 		},
@@ -64,6 +64,7 @@ func (s *session) proxyConfig() *cobra.Command {
 		sub.Flags().StringVar(&name, "name", "", "only resources whose name holds this")
 		cmd.AddCommand(sub)
 	}
+	cmd.AddCommand(s.secrets())
 	return cmd
 }
 
