@@ -57,6 +57,8 @@ func TestAnswers(t *testing.T) {
 		{"/debug/tablez?table=nothing", 404, textType, `there is no table "nothing"; /debug/tablez lists them`},
 		{"/debug/problems", 200, jsonType, "["},
 		{"/debug/problems?severity=bad", 400, textType, `severity "bad": want info, warning, error`},
+		{"/debug/ndsz", 400, textType, "say which proxy"},
+		{"/debug/ndsz?proxyID=web-1.shop", 200, jsonType, "[]"},
 		{"/debug/resourcez", 400, textType, "say which proxy"},
 		{"/debug/resourcez?proxyID=web-1.shop", 400, textType, "want cds, eds, lds, rds or vhds"},
 		{"/debug/resourcez?proxyID=web-1.shop&type=cds", 200, jsonType, "outbound|80|v1|reviews.shop.svc.cluster.local"},

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/admin/page"
+	"fairway/internal/compile/names"
 	"fairway/internal/xds"
 )
 
@@ -146,6 +147,26 @@ func (p *Pages) resourcez(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 			out = append(out, page.Resource{Name: h.name, Type: typ, Version: h.version, Body: text})
+		}
+	}
+	writeJSON(w, out)
+}
+
+// ndsz shows the names that a proxy's agent was sent.
+func (p *Pages) ndsz(w http.ResponseWriter, r *http.Request) {
+	proxy, ok := p.proxy(w, r.URL.Query().Get("proxyID"))
+	if !ok {
+		return
+	}
+	out := []page.NameInfo{}
+	for _, res := range p.Streams.Held(proxy.Proxy, names.Type) {
+		shown, err := names.Show(res.Body())
+		if err != nil {
+			fail(w, fmt.Errorf("%s: %w", res.Name, err))
+			return
+		}
+		for _, s := range shown {
+			out = append(out, page.NameInfo{Host: s.Host, Addresses: s.Addresses, Resource: res.Name, Version: xds.FormatVersion(res.Version())})
 		}
 	}
 	writeJSON(w, out)

@@ -16,6 +16,7 @@ import (
 	"fairway/internal/agent/drain"
 	"fairway/internal/agent/epoch"
 	"fairway/internal/agent/health"
+	"fairway/internal/agent/names"
 	"fairway/internal/agent/relay"
 	"fairway/internal/agent/secrets"
 	"fairway/internal/agent/status"
@@ -36,6 +37,7 @@ type agent struct {
 	secrets *secrets.Secrets // nil: the workload has no identity
 	relay   *relay.Relay     // nil: Envoy asks the control plane itself
 	health  *health.Checker  // nil: nobody asked for the application's health
+	names   *names.Server    // nil: the agent does not resolve DNS
 	notify  string           // systemd's socket
 
 	quit chan struct{} // holds a token when somebody asked for a graceful stop
@@ -86,6 +88,9 @@ func newAgent(o Options) (*agent, error) {
 		return nil, err
 	}
 	a.health = a.newHealth(o.Health)
+	if a.names, err = newNames(o, a.relay); err != nil {
+		return nil, err
+	}
 	if err := portsFree(o.Bootstrap); err != nil && o.CustomConfig == "" {
 		return nil, err
 	}
@@ -117,7 +122,7 @@ func (a *agent) listen() error {
 		return usage("ISTIO_PROMETHEUS_ANNOTATIONS: %w", err)
 	}
 	a.status, err = status.Listen(s.Listen, status.Actions{
-		Reasons: a.reasons, Drain: a.drainOnRequest, Quit: a.askToQuit, Describe: a.describe, Metrics: metrics, Probes: probes,
+		Reasons: a.reasons, Drain: a.drainOnRequest, Quit: a.askToQuit, Describe: a.describe, Names: a.describeNames, Metrics: metrics, Probes: probes,
 		Restart:   func(ctx context.Context) error { return a.restart(ctx, "asked for at the status port", true) },
 		Bootstrap: func() []byte { return a.envoys.Plan().Bootstrap },
 	}, a.log)

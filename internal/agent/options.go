@@ -10,6 +10,7 @@ import (
 
 	"fairway/internal/agent/epoch"
 	"fairway/internal/agent/health"
+	"fairway/internal/agent/names"
 	"fairway/internal/agent/secrets"
 	"fairway/internal/envoy/bootstrap"
 )
@@ -40,6 +41,8 @@ type Options struct {
 
 	// Health is how the application is checked, for the control plane to know; it goes through the relay. Nil: it is not.
 	Health *health.Probe
+	// Names has the agent resolve DNS for the workload; it needs a Relay. Nil: it does not.
+	Names *names.Options
 
 	// Renew gives these options as they would be now, for a restart. Nil: they stay.
 	Renew func() (Options, error)

@@ -22,6 +22,9 @@ func (a *agent) parts() []part {
 	if a.relay != nil {
 		parts = append(parts, part{"relay", a.relay.Run})
 	}
+	if a.names != nil {
+		parts = append(parts, part{"names", a.names.Run})
+	}
 	parts = append(parts, part{"watch", a.watch})
 	if a.status != nil {
 		parts = append(parts, part{"status", func(ctx context.Context, up func()) error { up(); return a.status.Run(ctx) }})

@@ -55,6 +55,10 @@ func resolveRelay(f Flags, env Environment, o *Options) error {
 			return usage("%s: %q is neither true nor false", from, said)
 		}
 	}
+	if said != "" && !on && o.Names != nil {
+		return usage("%s: ISTIO_META_DNS_CAPTURE has the agent resolve the names of the mesh, which it has from the relay only", from)
+	}
+	on = on || o.Names != nil
 	if secure && !on {
 		return usage("%s: the control plane at %s wants TLS as the workload, which Envoy has from the relay only; name its plaintext port with --discoveryAddress", from, to)
 	}
@@ -121,7 +125,8 @@ func (a *agent) node() []byte {
 
 // keepParts has renewed options go on with the sockets of what runs beside Envoy, which stays as long as the agent.
 func (o *Options) keepParts(first Options) {
-	o.Secrets, o.Relay, o.Health, o.Bootstrap.Discovery = first.Secrets, first.Relay, first.Health, bootstrapDiscovery(o.Bootstrap, first)
+	o.Secrets, o.Names, o.Relay, o.Health = first.Secrets, first.Names, first.Relay, first.Health
+	o.Bootstrap.Discovery = bootstrapDiscovery(o.Bootstrap, first)
 	o.Bootstrap.SecretsSocket, o.Bootstrap.DiscoverySocket = first.Bootstrap.SecretsSocket, first.Bootstrap.DiscoverySocket
 }
 
@@ -150,6 +155,9 @@ func (a *agent) collectors() []prometheus.Collector {
 	}
 	if a.health != nil {
 		out = append(out, a.healthMetric())
+	}
+	if a.names != nil {
+		out = append(out, a.names.Collectors()...)
 	}
 	return out
 }

@@ -76,6 +76,9 @@ func Resolve(f Flags, env Environment) (Options, error) {
 	if o.Health, err = health.Parse(config.GetReadinessProbe(), node.IP); err != nil {
 		return o, usage("readinessProbe: %w", err)
 	}
+	if err := resolveNames(env, &o); err != nil {
+		return o, err
+	}
 	if err := resolveRelay(f, env, &o); err != nil {
 		return o, err
 	}

@@ -3,6 +3,7 @@ package app
 import (
 	"fairway/internal/compile"
 	"fairway/internal/envoy"
+	"fairway/internal/envoy/names"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 	"fairway/internal/xds"
@@ -24,6 +25,7 @@ func outputs(out compile.Outputs) []typed {
 		{xds.ListenerType, out.Listeners},
 		{xds.RouteType, out.Routes},
 		{xds.VirtualHostType, out.VirtualHosts},
+		{names.Type, out.Names},
 	}
 }
 
@@ -94,6 +96,7 @@ func (p *publisher) attach(c table.Change[mesh.ProxyID, mesh.Attachment]) xds.At
 		xds.ListenerType:    p.stack(c.New.Listeners),
 		xds.RouteType:       p.stack(c.New.Routes),
 		xds.VirtualHostType: p.stack(c.New.VirtualHosts),
+		names.Type:          p.stack(c.New.Names),
 	}}
 	return a
 }

@@ -5,6 +5,7 @@ import (
 	"fairway/internal/compile/gateway"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/listener"
+	"fairway/internal/compile/names"
 	"fairway/internal/compile/peer"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/route"
@@ -32,6 +33,7 @@ type Graph struct {
 	Gateway  *gateway.Tables
 	Cluster  *cluster.Tables
 	Listener *listener.Tables
+	Names    *names.Tables
 
 	// Out is what is published.
 	Out Outputs
@@ -45,8 +47,8 @@ type Published = table.Table[mesh.ResourceKey, *envoy.Encoded]
 // Outputs are the tables that the outside follows: for each type of resource those that hold it, and what each proxy sees.
 // A resource whose Err is set is never sent: proxies keep what they had.
 type Outputs struct {
-	Clusters, Loads, Listeners, Routes, VirtualHosts []*Published
-	Attachments                                      *table.Table[mesh.ProxyID, mesh.Attachment]
+	Clusters, Loads, Listeners, Routes, VirtualHosts, Names []*Published
+	Attachments                                             *table.Table[mesh.ProxyID, mesh.Attachment]
 }
 
 // New declares every table, in order.
@@ -60,14 +62,16 @@ func New(opts Options) *Graph {
 	gw := gateway.Declare(s, in, sc, rt)
 	cl := cluster.Declare(in, reg, sc, peers, gw.Clusters)
 	ls := listener.Declare(in, reg, sc, rt)
+	ns := names.Declare(in, reg, sc)
 	return &Graph{
-		Store: s, In: in, Registry: reg, Scope: sc, Route: rt, Gateway: gw, Cluster: cl, Listener: ls,
+		Store: s, In: in, Registry: reg, Scope: sc, Route: rt, Gateway: gw, Cluster: cl, Listener: ls, Names: ns,
 		Out: Outputs{
 			Clusters:     cl.Clusters,
 			Loads:        cl.Loads,
 			Listeners:    append(ls.Published(), gw.Listeners),
 			Routes:       []*Published{rt.Routes, gw.Routes},
 			VirtualHosts: []*Published{rt.VirtualHosts, gw.VirtualHosts, gw.RedirectHosts},
+			Names:        []*Published{ns.Names},
 			Attachments:  sc.Attachments,
 		},
 	}

@@ -22,6 +22,8 @@ func (o Outputs) of(kind string) []*Published {
 		return o.Routes
 	case "VirtualHost":
 		return o.VirtualHosts
+	case "NameTable":
+		return o.Names
 	}
 	return nil
 }
@@ -39,6 +41,8 @@ func (o Outputs) shelves(kind string, a mesh.Attachment) []mesh.Shelf {
 		return a.Routes
 	case "VirtualHost":
 		return a.VirtualHosts
+	case "NameTable":
+		return a.Names
 	}
 	return nil
 }

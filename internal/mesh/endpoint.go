@@ -68,6 +68,7 @@ type Endpoint struct {
 	Weight   uint32 // 0: unset, counts as 1
 	Health   Health
 	Identity string // service account or SPIFFE id; empty: unknown
+	Hostname string // of a headless service's endpoint: its name below the service's; empty: it has none
 	MTLS     bool   // a proxy stands before it that takes mutual TLS, unless a PeerAuthentication disables that
 }
 

@@ -62,7 +62,8 @@ func (p *Proxy) describe(n Node) {
 	p.Interception = parseInterception(text(md, "INTERCEPTION_MODE"))
 	p.ServiceAccount = text(md, "SERVICE_ACCOUNT")
 	p.Version = text(md, "ISTIO_VERSION")
-	p.AutoVIP = flag(md, "DNS_CAPTURE") && flag(md, "DNS_AUTO_ALLOCATE")
+	p.Names = flag(md, "DNS_CAPTURE")
+	p.AutoVIP = p.Names && flag(md, "DNS_AUTO_ALLOCATE")
 	p.HTTP10 = flag(md, "HTTP10")
 	p.Workload = text(md, "WORKLOAD_ENTRY")
 	p.Mutual = text(md, "FAIRWAY_IDENTITY") != "none"

@@ -23,7 +23,7 @@ func TestParseNode(t *testing.T) {
 	want := mesh.Proxy{
 		ID: mesh.ProxyID(full.ID), IP: "10.0.0.7", Name: "web.v1-abc", Namespace: "shop", DNSDomain: "shop.svc.cluster.local", IPs: "10.0.0.7,fe80::1",
 		Labels: "app=web,version=v1", Cluster: "Kubernetes", Network: "n1", Locality: full.Locality, Interception: mesh.TProxy, ServiceAccount: "web",
-		Version: "1.28.0", AutoVIP: true, HTTP10: true,
+		Version: "1.28.0", Names: true, AutoVIP: true, HTTP10: true,
 		Mutual: true,
 	}
 	got, err := mesh.ParseNode(full)

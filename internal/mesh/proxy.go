@@ -43,6 +43,7 @@ type Proxy struct {
 	Interception   Interception
 	ServiceAccount string
 	Version        string // metadata ISTIO_VERSION
+	Names          bool   // metadata DNS_CAPTURE: the proxy's agent resolves the names of the mesh
 	AutoVIP        bool   // metadata DNS_CAPTURE and DNS_AUTO_ALLOCATE: the proxy resolves auto-allocated addresses itself
 	HTTP10         bool   // metadata HTTP10
 	Workload       string // metadata WORKLOAD_ENTRY: the WorkloadEntry that the proxy stands for, where it says so

@@ -140,6 +140,14 @@ type ProblemInfo struct {
 	Fix       string `json:"fix,omitempty"`
 }
 
+// NameInfo is one name that a proxy's agent resolves, of /debug/ndsz.
+type NameInfo struct {
+	Host      string   `json:"host"`
+	Addresses []string `json:"addresses"`
+	Resource  string   `json:"resource"` // that it came in
+	Version   string   `json:"version"`
+}
+
 // Resource is one resource that a proxy was sent, of /debug/resourcez: the message as JSON.
 type Resource struct {
 	Name    string          `json:"name"`

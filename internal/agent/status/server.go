@@ -20,6 +20,7 @@ type Actions struct {
 	Restart   func(context.Context) error
 	Quit      func()
 	Describe  func() any // for /debug/agent
+	Names     func() any // for /debug/dnsz; nil from it: the agent does not resolve DNS
 	Bootstrap func() []byte
 	Metrics   Metrics
 	Probes    Probes
@@ -82,6 +83,7 @@ func (a Actions) handler() http.Handler {
 	mux.HandleFunc("POST /hot-restart", local(a.restart))
 	mux.HandleFunc("POST /quitquitquit", local(a.quit))
 	mux.HandleFunc("GET /debug/agent", local(a.describe))
+	mux.HandleFunc("GET /debug/dnsz", local(a.names))
 	mux.HandleFunc("GET /debug/bootstrap", local(a.bootstrap))
 	return mux
 }
@@ -129,11 +131,21 @@ func (a Actions) quit(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintln(w, "stopping")
 }
 
-func (a Actions) describe(w http.ResponseWriter, _ *http.Request) {
+func (a Actions) describe(w http.ResponseWriter, _ *http.Request) { show(w, a.Describe()) }
+
+func (a Actions) names(w http.ResponseWriter, _ *http.Request) {
+	if v := a.Names(); v != nil {
+		show(w, v)
+		return
+	}
+	http.Error(w, "this agent does not resolve DNS: ISTIO_META_DNS_CAPTURE=true switches that on", http.StatusNotFound)
+}
+
+func show(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	out := json.NewEncoder(w)
 	out.SetIndent("", "  ")
-	if err := out.Encode(a.Describe()); err != nil && !errors.Is(err, context.Canceled) {
+	if err := out.Encode(v); err != nil && !errors.Is(err, context.Canceled) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	}
 }

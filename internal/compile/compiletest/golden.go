@@ -80,6 +80,9 @@ func (s *script) run(t *testing.T, words []string) {
 	case "cmp":
 		s.Settle()
 		s.expect(t, at(1), s.Print(strings.ReplaceAll(at(2), "_", " "), at(3)))
+	case "names":
+		s.Settle()
+		s.expect(t, at(1), s.NameText())
 	case "problems":
 		s.Settle()
 		s.expect(t, at(1), s.ProblemText())
@@ -127,6 +130,7 @@ func parseProxy(words []string) mesh.Proxy {
 		p.Interception = mesh.TProxy
 	}
 	p.AutoVIP = slices.Contains(rest, "vip")
+	p.Names = slices.Contains(rest, "dns")
 	p.Mutual = slices.Contains(rest, "mutual")
 	return p
 }

@@ -14,6 +14,7 @@ import (
 
 	"fairway/internal/compile"
 	"fairway/internal/config"
+	"fairway/internal/envoy/names"
 	"fairway/internal/mesh"
 	"fairway/internal/source"
 	"fairway/internal/table"
@@ -140,5 +141,26 @@ func (w *World) ProblemText() string {
 		p.Object.File = "" // of the test
 		fmt.Fprintln(&b, p)
 	}
+	return b.String()
+}
+
+// NameText lists the names that are published: shelf, resource, then each name with its addresses.
+func (w *World) NameText() string {
+	w.t.Helper()
+	var b strings.Builder
+	w.Store.Read(func(tx *table.Tx) {
+		for _, out := range w.Out.Names {
+			for k, e := range table.All(tx, out) {
+				entries, err := names.Decode(e.Body)
+				if err != nil {
+					w.t.Fatal(err)
+				}
+				fmt.Fprintf(&b, "%s %s\n", k.Shelf, k.Name)
+				for _, entry := range entries {
+					fmt.Fprintf(&b, "\t%s\n", entry)
+				}
+			}
+		}
+	})
 	return b.String()
 }

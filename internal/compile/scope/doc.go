@@ -1,6 +1,6 @@
 // Package scope derives who sees what: what connected proxies ask for, and for each host what each layer of proxies sees of it.
 //
-//	Proxies ──► Placements (proxy → layer, inbound part) ──► Layers, ListenerViews, GatewayViews, Inbounds, Attachments   (demand)
+//	Proxies ──► Placements (proxy → layer, inbound part) ──► Layers, ListenerViews, NameViews, GatewayViews, Inbounds, Attachments   (demand)
 //	Naming  ──► mentions by host (services, VirtualServices, DestinationRules) ┐
 //	Layers  ──► egress entries by pattern (what Sidecar objects import) ───────┴──► Seen (layer, host)
 //

@@ -17,6 +17,7 @@ type Placement struct {
 	Sidecar      config.Key // the Sidecar object that selects the proxy; zero: none
 	Interception mesh.Interception
 	AutoVIP      bool
+	Names        bool        // the proxy's agent resolves names
 	Mutual       bool        // the proxy can speak mutual TLS
 	Sources      mesh.Labels // those of the proxy's labels that sourceLabels of some VirtualService ask for
 }
@@ -59,6 +60,17 @@ type ClusterView struct {
 
 // CompareClusterView orders by layer, those without mutual TLS first.
 func CompareClusterView(a, b ClusterView) int {
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.part(), b.part()))
+}
+
+// NameView is one variant of a layer's names that some proxy's agent resolves.
+type NameView struct {
+	Layer   mesh.Layer
+	AutoVIP bool // services without an address have the one allocated to them
+}
+
+// CompareNameView orders by layer, those without allocated addresses first.
+func CompareNameView(a, b NameView) int {
 	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.part(), b.part()))
 }
 
@@ -160,7 +172,7 @@ func (t *Tables) declarePlacements() {
 				emit(id, Placement{Layer: mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(p.Labels)}, Mutual: p.Mutual})
 				return
 			}
-			out := Placement{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace}, Interception: p.Interception, AutoVIP: p.AutoVIP, Mutual: p.Mutual,
+			out := Placement{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace}, Interception: p.Interception, AutoVIP: p.AutoVIP, Names: p.Names, Mutual: p.Mutual,
 				Sources: t.sourcesOf(r, p.Labels)}
 			if k, ok := t.sidecars.of(r, p, t.in.RootNamespace(r)); ok {
 				out.Sidecar = k
@@ -210,7 +222,25 @@ func (t *Tables) declareDemand() {
 		func(_ *table.Reader, v ListenerView, _ table.Rows[mesh.ProxyID, Placement], emit func(ListenerView, struct{})) {
 			emit(v, struct{}{})
 		}).Broad()
+	t.declareNameViews()
 	t.declareCrowd()
+}
+
+func (t *Tables) declareNameViews() {
+	byView := table.Group(t.Placements, "placements/name view", CompareNameView, func(_ mesh.ProxyID, p Placement) []NameView {
+		if !p.Names {
+			return nil
+		}
+		var views []NameView
+		for _, l := range p.layers() {
+			views = append(views, NameView{l, p.AutoVIP})
+		}
+		return views
+	}).Broad()
+	t.NameViews = table.Derive(byView, "name views", CompareNameView, func(a, b struct{}) bool { return true },
+		func(_ *table.Reader, v NameView, _ table.Rows[mesh.ProxyID, Placement], emit func(NameView, struct{})) {
+			emit(v, struct{}{})
+		}).Broad()
 }
 
 // Whose plain sidecars are connected, for a host that may be its own namespace's affair: nobody's, one namespace's (its name), several.
@@ -244,5 +274,5 @@ func (t *Tables) declareAttachments() {
 
 func sameAttachment(a, b mesh.Attachment) bool {
 	return slices.Equal(a.Clusters, b.Clusters) && slices.Equal(a.Loads, b.Loads) && slices.Equal(a.Listeners, b.Listeners) &&
-		slices.Equal(a.Routes, b.Routes) && slices.Equal(a.VirtualHosts, b.VirtualHosts)
+		slices.Equal(a.Routes, b.Routes) && slices.Equal(a.VirtualHosts, b.VirtualHosts) && slices.Equal(a.Names, b.Names)
 }

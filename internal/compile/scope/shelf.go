@@ -34,6 +34,17 @@ func InboundShelf(k InboundKey) mesh.Shelf {
 	return mesh.Shelf{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: k.Namespace}, Part: "inbound/" + k.Spec}
 }
 
+// NameShelf is where a variant of a layer's names is published.
+func NameShelf(v NameView) mesh.Shelf { return mesh.Shelf{Layer: v.Layer, Part: v.part()} }
+
+// part names the variant: "vip", or nothing.
+func (v NameView) part() string {
+	if v.AutoVIP {
+		return "vip"
+	}
+	return ""
+}
+
 // part names the variant: "redirect", "tproxy+vip".
 func (v ListenerView) part() string {
 	part := strings.ToLower(v.Interception.String())
@@ -66,6 +77,9 @@ func attach(p Placement, inbound InboundKey, hasInbound bool) mesh.Attachment {
 			a.Listeners = append(a.Listeners, GatewayListenerShelf(l))
 		} else {
 			a.Listeners = append(a.Listeners, ListenerShelf(p.view(l)))
+		}
+		if p.Names {
+			a.Names = append(a.Names, NameShelf(NameView{l, p.AutoVIP}))
 		}
 	}
 	if p.Sources != "" {

@@ -53,6 +53,7 @@ type Tables struct {
 	GatewayViews  *table.Table[mesh.Layer, struct{}] // the gateway layers among Layers
 	ListenerViews *table.Table[ListenerView, struct{}]
 	ClusterViews  *table.Table[ClusterView, struct{}]
+	NameViews     *table.Table[NameView, struct{}]
 	SourceViews   *table.Table[SourceView, struct{}]
 	Inbounds      *table.Table[InboundKey, *Inbound]
 	Attachments   *table.Table[mesh.ProxyID, mesh.Attachment]
