@@ -10,7 +10,7 @@ LINT    := .cache/golangci-lint-v$(LINTER)/golangci-lint
 RACE    := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 # Live tests spend their time in Envoy and the kernel, where the race detector sees nothing; everything else runs under it.
-LIVE    := $(MODULE)/test/envoy% $(MODULE)/test/agent% $(MODULE)/test/identity% $(MODULE)/test/intercept% $(MODULE)/test/mesh% $(MODULE)/test/relay% $(MODULE)/examples/demo
+LIVE    := $(MODULE)/test/envoy% $(MODULE)/test/agent% $(MODULE)/test/identity% $(MODULE)/test/intercept% $(MODULE)/test/mesh% $(MODULE)/test/relay% $(MODULE)/test/names% $(MODULE)/examples/demo
 ALL      = $(shell $(GO) list ./...)
 FORMAT   = $(shell $(GO) list -f '{{.Dir}}' ./...)
 
