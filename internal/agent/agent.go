@@ -91,7 +91,7 @@ func newAgent(o Options) (*agent, error) {
 	if a.names, err = newNames(o, a.relay); err != nil {
 		return nil, err
 	}
-	if err := portsFree(o.Bootstrap); err != nil && o.CustomConfig == "" {
+	if err := portsFree(o.Bootstrap); err != nil && o.CustomConfig == "" && !epoch.Orphaned(o.ConfigDir) {
 		return nil, err
 	}
 	return a, a.listen()

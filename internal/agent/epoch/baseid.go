@@ -80,6 +80,29 @@ func lockFile(path string) (f *os.File, fresh bool, err error) {
 	}
 }
 
+// reclaim takes the base id of Envoys that an agent left behind: its lock went with it.
+func reclaim(dir string, id uint32) (*family, error) {
+	lock, _, err := lockFile(filepath.Join(dir, fmt.Sprintf("fairway_base_id_%d", id)))
+	if err != nil {
+		return nil, err
+	}
+	f := &family{baseID: id, dir: dir, lock: lock}
+	if f.socket, err = meet(id); err != nil {
+		f.release()
+		return nil, err
+	}
+	return f, nil
+}
+
+// meet is where agents of containers find each other that share a network but no memory.
+func meet(id uint32) (net.Listener, error) {
+	l, err := net.Listen("unix", fmt.Sprintf("@fairway_base_id_%d", id))
+	if err != nil {
+		return nil, errTaken
+	}
+	return l, nil
+}
+
 func sameFile(f *os.File, path string) bool {
 	a, errA := f.Stat()
 	b, errB := os.Stat(path)
@@ -96,12 +119,8 @@ func (f *family) checkFree(fresh bool) error {
 	if err != nil || used {
 		return errors.Join(err, errTaken)
 	}
-	// Agents of containers that share a network but no memory meet here.
-	f.socket, err = net.Listen("unix", fmt.Sprintf("@fairway_base_id_%d", f.baseID))
-	if err != nil {
-		return errTaken
-	}
-	return nil
+	f.socket, err = meet(f.baseID)
+	return err
 }
 
 // envoySockets says whether an Envoy of this network namespace uses a base id.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -137,9 +138,20 @@ func openFolder(path string) (*folder, error) {
 	return &folder{path: path, ours: missing != nil}, nil
 }
 
+// bootstrapName begins the names of files that Envoys are started with.
+const bootstrapName = "envoy-rev"
+
+// after has the next file numbered above one that an agent before this one wrote.
+func (f *folder) after(file string) {
+	number := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), bootstrapName), filepath.Ext(file))
+	if n, err := strconv.Atoi(number); err == nil {
+		f.count = max(f.count, n+1)
+	}
+}
+
 // writeNext puts the bootstrap of the next epoch into a file of its own.
 func (f *folder) writeNext(p Plan) (path string, err error) {
-	path, err = f.write(fmt.Sprintf("envoy-rev%d%s", f.count, p.Suffix), p.Bootstrap)
+	path, err = f.write(fmt.Sprintf("%s%d%s", bootstrapName, f.count, p.Suffix), p.Bootstrap)
 	if err == nil {
 		f.count++
 	}

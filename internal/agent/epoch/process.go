@@ -19,6 +19,9 @@ type ExitError struct {
 func (e *ExitError) Error() string { return fmt.Sprintf("envoy ended with code %d: %v", e.Code, e.Err) }
 func (e *ExitError) Unwrap() error { return e.Err }
 
+// errOrphan stands for how an Envoy ended that an earlier agent started.
+var errOrphan = errors.New("how is not known, for the agent that started it was killed")
+
 // process is one Envoy. Its fields but live and asked are read-only once started, err once done is closed.
 type process struct {
 	epoch  uint32
@@ -27,8 +30,10 @@ type process struct {
 	file   string // its bootstrap
 	family *family
 	since  time.Time
-	live   bool // the supervisor's: it has been seen serving
-	asked  bool // the supervisor's: it was sent SIGTERM
+	orphan bool  // another agent started it, which has been killed
+	live   bool  // the supervisor's: it has been seen serving
+	asked  bool  // the supervisor's: it was sent SIGTERM
+	mortal error // why it ends when the agent is killed, where it should not
 
 	done chan struct{} // closed when it has ended and err is set
 	err  error
@@ -39,6 +44,7 @@ type command struct {
 	path           string
 	args           []string
 	stdout, stderr io.Writer
+	outlives       bool // goes on when the agent is killed, for the next agent to find
 }
 
 // start starts an Envoy and returns once it runs.
@@ -47,23 +53,27 @@ func (p *process) start(c command) error {
 	cmd.Stdout, cmd.Stderr = c.stdout, c.stderr
 	cmd.WaitDelay = time.Second // for writers that are no files: a grandchild may hold the pipe
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Setpgid:   true,            // a terminal's Ctrl-C is the agent's to pass on
-		Pdeathsig: syscall.SIGTERM, // an agent that is killed leaves no Envoy behind; a hot-restartable Envoy asks for the same itself
+		Setpgid: true, // a terminal's Ctrl-C is the agent's to pass on
 	}
 	p.done = make(chan struct{})
 	started := make(chan error)
-	go p.run(cmd, started)
+	go p.run(cmd, c.outlives, started)
 	if err := <-started; err != nil {
 		return fmt.Errorf("start %s: %w", c.path, err)
 	}
 	return nil
 }
 
-// run starts cmd and waits for its end on one thread: the kernel sends Pdeathsig when the thread that forked ends.
-func (p *process) run(cmd *exec.Cmd, started chan<- error) {
+// run starts cmd and waits for its end on one thread: the kernel sends Pdeathsig when the thread that forked ends. The thread ends with it, for what outlive does stays with it.
+func (p *process) run(cmd *exec.Cmd, outlives bool, started chan<- error) {
 	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	defer close(p.done)
+	if outlives {
+		p.mortal = outlive(cmd.Path)
+	}
+	if !outlives || p.mortal != nil {
+		cmd.SysProcAttr.Pdeathsig = syscall.SIGTERM // nobody could hand over from it
+	}
 	err := cmd.Start()
 	if err == nil {
 		p.pid = cmd.Process.Pid
@@ -113,6 +123,9 @@ func (p *process) end(within time.Duration) {
 
 // exit turns how the process ended into an error; nil for code 0. It may be called once done is closed.
 func (p *process) exit() error {
+	if p.orphan && !p.asked {
+		return &ExitError{Code: 1, Err: errOrphan}
+	}
 	if p.err == nil {
 		return nil
 	}

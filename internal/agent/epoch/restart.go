@@ -47,12 +47,17 @@ func (s *Supervisor) handOver(ctx context.Context, plan Plan) error {
 		s.undo(ctx, next, err)
 		return err
 	}
+	s.succeed(parent, next)
+	return nil
+}
+
+// succeed notes that an epoch serves in its parent's place.
+func (s *Supervisor) succeed(parent, next *process) {
 	s.lives(next)
 	s.parent, s.serving, s.deaf, s.retry, s.retries = parent, next, false, nil, 0
 	s.parentLate = time.After(s.o.parentStays())
 	s.note(func(st *State) { st.Handovers++; st.NextStart = time.Time{} })
 	s.o.Log.Info("a new epoch serves", "epoch", next.epoch, "pid", next.pid, "after", time.Since(next.since).Round(time.Millisecond))
-	return nil
 }
 
 // awaitLife returns nil when an epoch serves in its parent's place.

@@ -68,9 +68,16 @@ func (s *Supervisor) Run(ctx context.Context, first Plan) error {
 	if err != nil {
 		return err
 	}
+	adopted := s.adopt(ctx, plan)
 	for {
 		over := false
-		if err = s.begin(plan); err == nil {
+		if adopted {
+			err = nil
+		} else {
+			err = s.begin(plan)
+		}
+		adopted = false
+		if err == nil {
 			over, err = s.serve(ctx)
 		}
 		if !over {
@@ -200,7 +207,7 @@ func (s *Supervisor) launch(plan Plan, f *family) (*process, error) {
 		p.epoch = f.next
 	}
 	args := append([]string{"--config-path", file}, plan.Args...)
-	err = p.start(command{path: plan.Binary, args: append(args, s.o.restartArguments(f, p.epoch)...), stdout: s.o.Stdout, stderr: s.o.Stderr})
+	err = p.start(command{path: plan.Binary, args: append(args, s.o.restartArguments(f, p.epoch)...), stdout: s.o.Stdout, stderr: s.o.Stderr, outlives: f != nil})
 	if err != nil {
 		os.Remove(file)
 		return nil, err
@@ -209,6 +216,9 @@ func (s *Supervisor) launch(plan Plan, f *family) (*process, error) {
 		f.members++
 	}
 	s.note(func(st *State) { st.Starts++ })
+	if p.mortal != nil {
+		s.o.Log.Warn("envoy will end if the agent is killed", "why", p.mortal)
+	}
 	s.o.Log.Info("envoy started", "epoch", p.epoch, "pid", p.pid, "bootstrap", file, "hot_restart", f != nil)
 	return p, nil
 }

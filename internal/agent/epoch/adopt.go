@@ -1,0 +1,135 @@
+package epoch
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+)
+
+// adopt takes over the Envoys that an agent before this one left behind when it was killed, and says whether one of them serves. What was under way is finished: an epoch that was
+// starting takes over, or is removed. Where the one that serves was started by another plan, the next epoch follows by hot restart as soon as that can be.
+// Those that nobody can go on with are ended: they have the ports.
+func (s *Supervisor) adopt(ctx context.Context, plan Plan) bool {
+	found := orphans(s.o.Dir)
+	if len(found) == 0 {
+		return false
+	}
+	f, err := reclaim(s.o.Memory, found[len(found)-1].baseID)
+	if err != nil {
+		s.o.Log.Error("envoys of this folder run, and are another agent's", "envoys", len(found), "error", err)
+		return false
+	}
+	family := s.take(ctx, f, found)
+	s.family = f
+	if !s.o.HotRestart || !s.resume(ctx, family) {
+		s.disown(family)
+		return false
+	}
+	s.nextBase, s.wanted = f.baseID+1, plan
+	s.note(nil)
+	s.o.Log.Info("envoy has been adopted from an agent that was killed", "epoch", s.serving.epoch, "pid", s.serving.pid, "same_plan", plan.Equal(s.serving.plan))
+	if !plan.Equal(s.serving.plan) {
+		go s.follow(plan)
+	}
+	return true
+}
+
+// take watches the last two of the Envoys that were found; there should be no others.
+func (s *Supervisor) take(ctx context.Context, f *family, found []orphan) (out []*process) {
+	for i, o := range found {
+		s.folder.after(o.file)
+		p, err := o.watch(o.plan(ctx, s.o.restartArguments(f, o.epoch)), f)
+		switch {
+		case err != nil:
+			s.o.Log.Info("an envoy of an earlier agent is gone", "error", err)
+		case i < len(found)-2 || o.baseID != f.baseID:
+			p.kill()
+			f.members--
+		default:
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// resume goes on where the agent was killed.
+func (s *Supervisor) resume(ctx context.Context, family []*process) bool {
+	if len(family) == 0 {
+		return false
+	}
+	next := family[len(family)-1]
+	if len(family) == 1 {
+		s.serving = next
+		return s.answers(ctx, next)
+	}
+	parent := family[0]
+	parent.live = true
+	s.serving, s.starting = parent, next
+	s.note(nil)
+	err := s.awaitLife(ctx, next, parent)
+	s.starting = nil
+	if err == nil {
+		s.succeed(parent, next)
+		return true
+	}
+	s.undo(ctx, next, fmt.Errorf("adopt the next epoch: %w", err))
+	if s.deaf {
+		s.retry = time.After(0)
+	}
+	return true
+}
+
+// answers waits a while for an Envoy that should be serving.
+func (s *Supervisor) answers(ctx context.Context, p *process) bool {
+	late := time.NewTimer(s.o.Kill)
+	defer late.Stop()
+	look := time.NewTicker(s.o.Poll)
+	defer look.Stop()
+	for {
+		if s.o.Live(ctx, p.plan, p.epoch) {
+			s.lives(p)
+			return true
+		}
+		select {
+		case <-look.C:
+		case <-p.done:
+			return false
+		case <-late.C:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// disown ends Envoys that cannot be gone on with, so that a new one finds its ports free.
+func (s *Supervisor) disown(family []*process) {
+	f := s.family
+	s.family, s.serving, s.parent, s.starting = nil, nil, nil, nil
+	for _, p := range family {
+		s.o.Log.Warn("an envoy of an earlier agent does not serve, or cannot be taken over from, and is stopped", "epoch", p.epoch, "pid", p.pid)
+		p.end(s.o.Kill)
+		os.Remove(p.file)
+		f.members--
+	}
+	s.leave(f)
+	s.note(nil)
+}
+
+// follow asks for a restart by what the options say now.
+func (s *Supervisor) follow(plan Plan) {
+	select {
+	case s.requests <- request{plan: plan, why: "it was started by an earlier agent in another way", reply: make(chan error, 1)}:
+	case <-s.over:
+	}
+}
+
+// started is when a process began, by its folder's time.
+func started(pid int) time.Time {
+	info, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
+	if err != nil {
+		return time.Now()
+	}
+	return info.ModTime()
+}

@@ -1,0 +1,143 @@
+package epoch
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// orphan is an Envoy that an agent before this one started, and left behind when it was killed.
+type orphan struct {
+	pid    int
+	epoch  uint32
+	baseID uint32
+	file   string // its bootstrap
+	args   []string
+}
+
+// Orphaned says whether Envoys run that an agent of this folder left behind: they have their ports, and a Supervisor adopts them.
+func Orphaned(dir string) bool { return len(orphans(dir)) > 0 }
+
+// orphans are the Envoys of a folder, the oldest epoch first. Their command lines say all, so nothing has to be written down that could be lost or be old.
+func orphans(dir string) []orphan {
+	dir, err := canonical(dir, "")
+	if err != nil {
+		return nil // no folder, no Envoy
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var out []orphan
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if o, ok := readOrphan(pid); ok && filepath.Dir(o.file) == dir {
+			out = append(out, o)
+		}
+	}
+	slices.SortFunc(out, func(a, b orphan) int { return cmp.Compare(a.epoch, b.epoch) })
+	return out
+}
+
+// canonical is a path without links; a relative one is below from, or below the working folder.
+func canonical(path, from string) (string, error) {
+	if !filepath.IsAbs(path) && from != "" {
+		path = filepath.Join(from, path)
+	}
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(path)
+}
+
+// readOrphan reads a process that belongs to this user and was started as launch starts Envoys that can be hot-restarted.
+func readOrphan(pid int) (o orphan, ok bool) {
+	proc := fmt.Sprintf("/proc/%d", pid)
+	info, err := os.Stat(proc)
+	if err != nil || pid == os.Getpid() {
+		return o, false
+	}
+	if owner, is := info.Sys().(*syscall.Stat_t); !is || int(owner.Uid) != os.Geteuid() {
+		return o, false
+	}
+	line, err := os.ReadFile(proc + "/cmdline")
+	if err != nil || len(line) == 0 {
+		return o, false
+	}
+	o.pid, o.args = pid, strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
+	if len(o.args) < 3 || o.args[1] != "--config-path" || !strings.HasPrefix(filepath.Base(o.args[2]), bootstrapName) {
+		return o, false
+	}
+	base, epoch := o.value("--base-id"), o.value("--restart-epoch")
+	cwd, err := os.Readlink(proc + "/cwd")
+	if err != nil || base == "" || epoch == "" {
+		return o, false
+	}
+	if o.file, err = canonical(o.args[2], cwd); err != nil {
+		return o, false
+	}
+	if _, err := fmt.Sscan(base+" "+epoch, &o.baseID, &o.epoch); err != nil {
+		return o, false
+	}
+	return o, true
+}
+
+// value is that of a flag, whose last place counts: those of hot restart stand at the end.
+func (o orphan) value(flag string) string {
+	for i := len(o.args) - 2; i > 2; i-- {
+		if o.args[i] == flag {
+			return o.args[i+1]
+		}
+	}
+	return ""
+}
+
+// plan is what the orphan was started with, as far as it can still be read; what cannot makes it unlike any other plan.
+func (o orphan) plan(ctx context.Context, tail []string) Plan {
+	p := Plan{Binary: o.args[0], Args: o.args[3:], Suffix: filepath.Ext(o.file)}
+	if n := len(p.Args) - len(tail); n >= 0 && slices.Equal(p.Args[n:], tail) {
+		p.Args = slices.Clone(p.Args[:n])
+	}
+	p.Bootstrap, _ = os.ReadFile(o.file)
+	running := fmt.Sprintf("/proc/%d/exe", o.pid) // the file that it runs, even where another one has taken its name
+	p.stamp, _ = stampOf(running)
+	p.protocol = hotRestartVersion(ctx, running)
+	return p
+}
+
+// watch makes a process of an orphan. Its end is seen, but how it ended is told to the system's first process only.
+func (o orphan) watch(plan Plan, f *family) (*process, error) {
+	fd, err := unix.PidfdOpen(o.pid, 0)
+	if err != nil {
+		return nil, fmt.Errorf("watch envoy %d: %w", o.pid, err)
+	}
+	if again, ok := readOrphan(o.pid); !ok || again.epoch != o.epoch || again.file != o.file {
+		unix.Close(fd)
+		return nil, fmt.Errorf("envoy %d has ended", o.pid)
+	}
+	p := &process{epoch: o.epoch, pid: o.pid, plan: plan, file: o.file, family: f, orphan: true, since: started(o.pid), done: make(chan struct{})}
+	f.members++
+	go func() {
+		defer close(p.done)
+		defer unix.Close(fd)
+		for {
+			_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
+			if err != unix.EINTR {
+				return
+			}
+		}
+	}()
+	return p, nil
+}
