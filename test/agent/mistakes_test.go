@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -120,30 +119,5 @@ func TestDiskFull(t *testing.T) {
 	p.await(t, "a new epoch", func(f facts) bool { return f.Ready && f.Envoys.Serving.Epoch == 1 && f.Envoys.Draining == nil })
 	if left, _ := filepath.Glob(filepath.Join(disk, "proxy", "*")); len(left) != 1 {
 		t.Errorf("files: %v", left)
-	}
-}
-
-// TestTheAgentIsKilled: Envoy does not outlive it, and the next agent starts as if nothing had been.
-func TestTheAgentIsKilled(t *testing.T) {
-	m := live.Start(t, live.Options{})
-	m.Set(t, inbound("web", application{1, 2}))
-	s := with(t, m, "web")
-	s.dir = t.TempDir()
-	p := launch(t, s)
-	p.ready(t)
-	envoy := p.facts(t).Envoys.Serving.Pid
-	p.Signal(syscall.SIGKILL)
-	p.Exit(t)
-	live.Eventually(t, func() error {
-		if err := syscall.Kill(envoy, 0); err == nil {
-			return fmt.Errorf("envoy %d still runs", envoy)
-		}
-		return nil
-	})
-	p = launch(t, s)
-	p.ready(t)
-	p.Signal(syscall.SIGTERM)
-	if code := p.Exit(t); code != 0 {
-		t.Errorf("exit code %d", code)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // agent is the program that all tests run.
 var agent = rig.Program{Name: "pilot-agent"}
 
-func TestMain(m *testing.M) { os.Exit(rig.Main(m, &agent)) }
+func TestMain(m *testing.M) { os.Exit(rig.Main(m, &agent, &discovery)) }
 
 // proxy is a pilot-agent and what it runs.
 type proxy struct {
@@ -86,6 +86,7 @@ type facts struct {
 		Crashes                           int
 		LastError                         string
 	}
+	Relay struct{ Sessions []struct{ Connected bool } }
 }
 
 func (p *proxy) facts(t *testing.T) facts {

@@ -3,6 +3,8 @@ package rig
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -47,7 +49,7 @@ func (w Words) String() string {
 	return string(text)
 }
 
-// Launch starts a process. When the test ends it is stopped at once, as Stop does, and its log shown where the test failed.
+// Launch starts a process. When the test ends it is stopped at once, as Stop does, what it left running in its folder is killed, and its log is shown where the test failed.
 func Launch(t testing.TB, c Command) *Process {
 	t.Helper()
 	log, err := os.CreateTemp(Folder(t), c.Name)
@@ -68,6 +70,7 @@ func Launch(t testing.TB, c Command) *Process {
 	}
 	t.Cleanup(func() {
 		p.Stop()
+		killAll(c.Dir)
 		if t.Failed() {
 			text := p.Log.String()
 			t.Logf("--- %s\n%s", p.name, text[max(0, len(text)-8000):])
@@ -132,5 +135,22 @@ func (p *Process) Running(t testing.TB) {
 	case <-p.Exited:
 		t.Fatalf("%s ended: %v\n%s", p.name, p.Err, p.Log)
 	default:
+	}
+}
+
+// killAll ends the processes that work in a folder.
+func killAll(dir string) {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return // nobody works in a folder that is not there
+	}
+	all, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	for _, link := range all {
+		if at, err := os.Readlink(link); err != nil || at != dir {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil && pid != os.Getpid() {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+		}
 	}
 }
