@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -114,6 +115,9 @@ func runProxy(c *cobra.Command, f Flags, level string, stdout, stderr io.Writer)
 	o.Stdout, o.Stderr = stdout, stderr
 	o.Log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: threshold})).With("proxy", o.Bootstrap.Node.ID())
 
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1)
 	defer signal.Stop(signals)

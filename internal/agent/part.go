@@ -32,6 +32,7 @@ func (a *agent) parts() []part {
 	if a.health != nil {
 		parts = append(parts, part{"health", func(ctx context.Context, up func()) error { up(); a.health.Run(ctx); return nil }})
 	}
+	parts = append(parts, part{"memory", a.slim})
 	if a.notify != "" {
 		parts = append(parts, part{"notify", a.tellSystemd})
 	}
