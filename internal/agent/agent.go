@@ -38,6 +38,7 @@ type agent struct {
 	relay   *relay.Relay     // nil: Envoy asks the control plane itself
 	health  *health.Checker  // nil: nobody asked for the application's health
 	names   *names.Server    // nil: the agent does not resolve DNS
+	patches *patches         // of the bootstrap; nil where there is no relay to hear of them
 	notify  string           // systemd's socket
 
 	quit chan struct{} // holds a token when somebody asked for a graceful stop
@@ -86,6 +87,10 @@ func newAgent(o Options) (*agent, error) {
 	}
 	if a.relay, err = newRelay(o, a.secrets, a.node); err != nil {
 		return nil, err
+	}
+	if a.relay != nil {
+		a.patches = newPatches()
+		a.relay.Subscribe(a.patches.subscription())
 	}
 	a.health = a.newHealth(o.Health)
 	if a.names, err = newNames(o, a.relay); err != nil {
@@ -141,7 +146,7 @@ func (a *agent) run(ctx context.Context, signals <-chan os.Signal) error {
 		a.obey(ctx, signals, stop)
 	}()
 	a.log.Info("starting", "node", a.o.Bootstrap.Node.ID(), "discovery", a.o.Bootstrap.Discovery.String(), "admin", a.at.String(), "status", a.o.Status.Listen)
-	err := beside(ctx, a.log, a.parts(), func(ctx context.Context) error { return a.envoys.Run(ctx, a.first) })
+	err := beside(ctx, a.log, a.parts(), a.serve)
 	stop()
 	<-done
 	a.unmigrate()
@@ -154,6 +159,19 @@ func (a *agent) run(ctx context.Context, signals <-chan os.Signal) error {
 	}
 	a.log.Info("ended")
 	return nil
+}
+
+// serve runs Envoys, the first as the control plane wants its bootstrap, or, where that does not work, as it is without.
+func (a *agent) serve(ctx context.Context) error {
+	o, err := a.patched(a.o)
+	if err != nil {
+		return err
+	}
+	first, _, err := o.plan()
+	if err != nil {
+		return err
+	}
+	return a.envoys.Run(ctx, first, a.first)
 }
 
 // obey does what signals and the status port say until ctx ends. A graceful stop runs beside, so that a second signal can cut it short.
@@ -259,7 +277,7 @@ func (a *agent) restartNow(ctx context.Context, why string, force bool) (needed 
 
 func (a *agent) renewed() (Options, error) {
 	if a.o.Renew == nil {
-		return a.o, nil
+		return a.patched(a.o)
 	}
 	o, err := a.o.Renew()
 	if err != nil {
@@ -270,6 +288,9 @@ func (a *agent) renewed() (Options, error) {
 	}
 	o.keepParts(a.o)
 	if err := o.unlike(a.o); err != nil {
+		return o, err
+	}
+	if o, err = a.patched(o); err != nil {
 		return o, err
 	}
 	return a.safely(o), nil

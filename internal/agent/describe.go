@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"fairway/internal/agent/epoch"
-	"fairway/internal/agent/health"
 	"fairway/internal/agent/exposition"
+	"fairway/internal/agent/health"
 	"fairway/internal/agent/relay"
 	"fairway/internal/agent/secrets"
 )
@@ -28,6 +28,7 @@ type description struct {
 		Concurrency           int
 	}
 	Watched      []string
+	Patches      []string              `json:",omitempty"` // of the bootstrap, by EnvoyFilter objects
 	Certificates []secrets.Certificate `json:",omitempty"`
 	Relay        *relay.Status         `json:",omitempty"`
 	Application  *health.Status        `json:",omitempty"`
@@ -45,6 +46,9 @@ func (a *agent) describe() any {
 	}
 	if a.secrets != nil {
 		d.Certificates = a.secrets.Status()
+	}
+	if a.patches != nil {
+		d.Patches = a.patches.names()
 	}
 	d.Relay = a.relayStatus()
 	if a.health != nil {

@@ -33,6 +33,13 @@ func (a *agent) parts() []part {
 		parts = append(parts, part{"health", func(ctx context.Context, up func()) error { up(); a.health.Run(ctx); return nil }})
 	}
 	parts = append(parts, part{"memory", a.slim})
+	if a.patches != nil {
+		parts = append(parts, part{"patches", func(ctx context.Context, up func()) error {
+			return a.patches.run(ctx, up, a.log, func(ctx context.Context) error {
+				return a.restart(ctx, "EnvoyFilter objects patch the bootstrap", false)
+			})
+		}})
+	}
 	if a.notify != "" {
 		parts = append(parts, part{"notify", a.tellSystemd})
 	}

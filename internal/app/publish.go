@@ -2,6 +2,7 @@ package app
 
 import (
 	"fairway/internal/compile"
+	"fairway/internal/compile/patch"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/names"
 	"fairway/internal/mesh"
@@ -26,6 +27,7 @@ func outputs(out compile.Outputs) []typed {
 		{xds.RouteType, out.Routes},
 		{xds.VirtualHostType, out.VirtualHosts},
 		{names.Type, out.Names},
+		{patch.Type, out.Patches},
 	}
 }
 
@@ -97,6 +99,7 @@ func (p *publisher) attach(c table.Change[mesh.ProxyID, mesh.Attachment]) xds.At
 		xds.RouteType:       p.stack(c.New.Routes),
 		xds.VirtualHostType: p.stack(c.New.VirtualHosts),
 		names.Type:          p.stack(c.New.Names),
+		patch.Type:          p.stack(c.New.Patches),
 	}}
 	return a
 }

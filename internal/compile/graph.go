@@ -6,6 +6,7 @@ import (
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/listener"
 	"fairway/internal/compile/names"
+	"fairway/internal/compile/patch"
 	"fairway/internal/compile/peer"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/route"
@@ -47,8 +48,8 @@ type Published = table.Table[mesh.ResourceKey, *envoy.Encoded]
 // Outputs are the tables that the outside follows: for each type of resource those that hold it, and what each proxy sees.
 // A resource whose Err is set is never sent: proxies keep what they had.
 type Outputs struct {
-	Clusters, Loads, Listeners, Routes, VirtualHosts, Names []*Published
-	Attachments                                             *table.Table[mesh.ProxyID, mesh.Attachment]
+	Clusters, Loads, Listeners, Routes, VirtualHosts, Names, Patches []*Published
+	Attachments                                                      *table.Table[mesh.ProxyID, mesh.Attachment]
 }
 
 // New declares every table, in order.
@@ -57,7 +58,8 @@ func New(opts Options) *Graph {
 	in := input.Declare(s, input.Options{DomainSuffix: opts.DomainSuffix, RootNamespace: opts.RootNamespace})
 	reg := registry.Declare(in)
 	peers := peer.Declare(in)
-	sc := scope.Declare(in, reg, peers)
+	patches := patch.Declare(in)
+	sc := scope.Declare(in, reg, peers, patches)
 	rt := route.Declare(in, reg, sc)
 	gw := gateway.Declare(s, in, sc, rt)
 	cl := cluster.Declare(in, reg, sc, peers, gw.Clusters)
@@ -72,6 +74,7 @@ func New(opts Options) *Graph {
 			Routes:       []*Published{rt.Routes, gw.Routes},
 			VirtualHosts: []*Published{rt.VirtualHosts, gw.VirtualHosts, gw.RedirectHosts},
 			Names:        []*Published{ns.Names},
+			Patches:      []*Published{patches.Bootstrap},
 			Attachments:  sc.Attachments,
 		},
 	}

@@ -57,7 +57,7 @@ func New(o Options) *Supervisor {
 
 // Run starts an Envoy and stays until all is over: ctx ended (then it stops all Envoys and returns how the serving one ended), the serving Envoy ended with code 0,
 // or it crashed once too often. It returns *PlanError where the first plan cannot work, *ExitError where an Envoy ended otherwise than with 0. It may be called once.
-func (s *Supervisor) Run(ctx context.Context, first Plan) error {
+func (s *Supervisor) Run(ctx context.Context, first Plan, orElse ...Plan) error {
 	var err error
 	if s.folder, err = openFolder(s.o.Dir); err != nil {
 		close(s.over)
@@ -65,6 +65,10 @@ func (s *Supervisor) Run(ctx context.Context, first Plan) error {
 	}
 	defer s.close()
 	plan, err := s.folder.checked(ctx, first, s.o.HotRestart)
+	for bad := (*PlanError)(nil); len(orElse) > 0 && errors.As(err, &bad); orElse = orElse[1:] {
+		s.o.Log.Error("Envoy cannot start as it should: the next best is tried", "error", err)
+		plan, err = s.folder.checked(ctx, orElse[0], s.o.HotRestart)
+	}
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 
 	"fairway/internal/compile/cluster"
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/patch"
 	"fairway/internal/compile/peer"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/scope"
@@ -42,7 +43,7 @@ func newWorld() *world {
 	w.in = input.Declare(w.store, input.Options{})
 	reg := registry.Declare(w.in)
 	peers := peer.Declare(w.in)
-	sc := scope.Declare(w.in, reg, peers)
+	sc := scope.Declare(w.in, reg, peers, patch.Declare(w.in))
 	w.needs = table.NewInput(w.store, "needs", cluster.CompareKey, func(a, b struct{}) bool { return a == b })
 	w.out = cluster.Declare(w.in, reg, sc, peers, w.needs.Table)
 	return w

@@ -18,6 +18,7 @@ import (
 
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/listener"
+	"fairway/internal/compile/patch"
 	"fairway/internal/compile/peer"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/route"
@@ -44,7 +45,7 @@ func newWorld() *world {
 	w.in = input.Declare(w.store, input.Options{})
 	reg := registry.Declare(w.in)
 	peers := peer.Declare(w.in)
-	sc := scope.Declare(w.in, reg, peers)
+	sc := scope.Declare(w.in, reg, peers, patch.Declare(w.in))
 	w.scope, w.route = sc, route.Declare(w.in, reg, sc)
 	w.out = listener.Declare(w.in, reg, sc, w.route)
 	return w

@@ -268,11 +268,13 @@ func (t *Tables) declareAttachments() {
 	t.Attachments = table.Derive(t.Placements, "attachments", cmp.Compare[mesh.ProxyID], sameAttachment,
 		func(r *table.Reader, id mesh.ProxyID, p Placement, emit func(mesh.ProxyID, mesh.Attachment)) {
 			inbound, ok := table.Get(r, t.inboundOf, id)
-			emit(id, attach(p, inbound, ok))
+			a := attach(p, inbound, ok)
+			a.Patches = t.patches.Shelves(r, p.Layer.Namespace, id)
+			emit(id, a)
 		})
 }
 
 func sameAttachment(a, b mesh.Attachment) bool {
 	return slices.Equal(a.Clusters, b.Clusters) && slices.Equal(a.Loads, b.Loads) && slices.Equal(a.Listeners, b.Listeners) &&
-		slices.Equal(a.Routes, b.Routes) && slices.Equal(a.VirtualHosts, b.VirtualHosts) && slices.Equal(a.Names, b.Names)
+		slices.Equal(a.Routes, b.Routes) && slices.Equal(a.VirtualHosts, b.VirtualHosts) && slices.Equal(a.Names, b.Names) && slices.Equal(a.Patches, b.Patches)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/patch"
 	"fairway/internal/compile/peer"
 	"fairway/internal/compile/registry"
 	"fairway/internal/config"
@@ -67,6 +68,7 @@ type Tables struct {
 	in        *input.Tables
 	reg       *registry.Tables
 	peers     *peer.Tables
+	patches   *patch.Tables
 	sidecars  sidecars
 	mentions  *table.Table[mesh.Host, table.Rows[mentionKey, mention]]
 	imports   *table.Table[pattern, table.Rows[importKey, importEntry]]
@@ -77,8 +79,8 @@ type Tables struct {
 }
 
 // Declare declares the package's tables.
-func Declare(in *input.Tables, reg *registry.Tables, peers *peer.Tables) *Tables {
-	t := &Tables{in: in, reg: reg, peers: peers}
+func Declare(in *input.Tables, reg *registry.Tables, peers *peer.Tables, patches *patch.Tables) *Tables {
+	t := &Tables{in: in, reg: reg, peers: peers, patches: patches}
 	t.declareSidecars()
 	t.declareSources()
 	t.declarePlacements()

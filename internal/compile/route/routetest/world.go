@@ -21,6 +21,7 @@ import (
 
 	"fairway/internal/compile/gateway"
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/patch"
 	"fairway/internal/compile/peer"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/route"
@@ -48,7 +49,7 @@ func New() *World {
 	w := &World{Store: table.New(table.Options{})}
 	w.In = input.Declare(w.Store, input.Options{})
 	reg := registry.Declare(w.In)
-	w.Scope = scope.Declare(w.In, reg, peer.Declare(w.In))
+	w.Scope = scope.Declare(w.In, reg, peer.Declare(w.In), patch.Declare(w.In))
 	w.Route = route.Declare(w.In, reg, w.Scope)
 	w.Gateway = gateway.Declare(w.Store, w.In, w.Scope, w.Route)
 	return w

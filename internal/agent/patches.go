@@ -1,0 +1,173 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"fairway/internal/agent/relay"
+)
+
+// patchType is the type of the resources by which the control plane hands out the bootstrap patches of EnvoyFilter objects: structs {order, value}.
+const patchType = "type.googleapis.com/google.protobuf.Struct"
+
+// patchesWithin is how long a first Envoy waits for the control plane to say what its bootstrap is patched with: as long as a control plane that is there needs. One that is
+// not holds up nobody for longer, and what it says later comes by a hot restart.
+const patchesWithin = 3 * time.Second
+
+// patches are the control plane's changes to the bootstrap.
+type patches struct {
+	mu      sync.Mutex
+	known   map[string]bootstrapPatch // by resource name
+	said    chan struct{}             // closed once the control plane, or the cache, has spoken
+	changed chan struct{}             // holds a token while there is something new
+}
+
+type bootstrapPatch struct {
+	order string
+	value map[string]any
+}
+
+func newPatches() *patches {
+	return &patches{known: map[string]bootstrapPatch{}, said: make(chan struct{}), changed: make(chan struct{}, 1)}
+}
+
+// subscription asks the control plane for all patches there are for this proxy.
+func (p *patches) subscription() relay.Subscription {
+	return relay.Subscription{Type: patchType, Take: p.take}
+}
+
+func (p *patches) take(u relay.Update) error {
+	read := make(map[string]bootstrapPatch, len(u.Changed))
+	for _, r := range u.Changed {
+		patch, err := readPatch(r.Body)
+		if err != nil {
+			return fmt.Errorf("bootstrap patch %s: %w", r.Name, err)
+		}
+		read[r.Name] = patch
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.Copy(p.known, read)
+	for _, name := range u.Removed {
+		delete(p.known, name)
+	}
+	select {
+	case <-p.said:
+	default:
+		close(p.said)
+	}
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func readPatch(body []byte) (bootstrapPatch, error) {
+	var s structpb.Struct
+	if err := proto.Unmarshal(body, &s); err != nil {
+		return bootstrapPatch{}, err
+	}
+	value := s.GetFields()["value"].GetStructValue()
+	if value == nil {
+		return bootstrapPatch{}, errors.New("it has no value that is an object")
+	}
+	return bootstrapPatch{s.GetFields()["order"].GetStringValue(), value.AsMap()}, nil
+}
+
+// names are those of the patches in force, for /debug/agent.
+func (p *patches) names() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Sorted(maps.Keys(p.known))
+}
+
+// over gives what Envoy merges over its bootstrap: the patches in their order, and the machine's own override last. Without patches that is the override itself.
+func (p *patches) over(override string) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.known) == 0 {
+		return override, nil
+	}
+	merged := map[string]any{}
+	for _, one := range slices.SortedFunc(maps.Values(p.known), func(a, b bootstrapPatch) int { return cmp.Compare(a.order, b.order) }) {
+		merged = mergeObject(merged, one.value)
+	}
+	var own map[string]any
+	if err := yaml.Unmarshal([]byte(override), &own); err != nil {
+		return "", fmt.Errorf("ISTIO_BOOTSTRAP_OVERRIDE: %w", err)
+	}
+	out, err := json.Marshal(mergeObject(merged, own))
+	return string(out), err
+}
+
+// patched are options with what the control plane changes in them.
+func (a *agent) patched(o Options) (Options, error) {
+	if a.patches == nil {
+		return o, nil
+	}
+	var err error
+	o.Override, err = a.patches.over(o.Override)
+	return o, err
+}
+
+// mergeObject puts b over a as Envoy merges messages (EnvoyFilter.Patch.Operation MERGE): objects field by field, lists one after the other, anything else by replacing it.
+// Neither is changed.
+func mergeObject(a, b map[string]any) map[string]any {
+	out := maps.Clone(a)
+	for name, with := range b {
+		out[name] = merge(out[name], with)
+	}
+	return out
+}
+
+func merge(a, b any) any {
+	switch b := b.(type) {
+	case map[string]any:
+		if a, ok := a.(map[string]any); ok {
+			return mergeObject(a, b)
+		}
+	case []any:
+		if a, ok := a.([]any); ok {
+			return slices.Concat(a, b)
+		}
+	}
+	return b
+}
+
+// run is a part of the agent: Envoy starts when it is known what its bootstrap is patched with, or when that takes too long; later changes are hot restarts.
+func (p *patches) run(ctx context.Context, up func(), log *slog.Logger, restart func(context.Context) error) error {
+	late := time.NewTimer(patchesWithin)
+	defer late.Stop()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-p.said:
+		<-p.changed // what was said first needs no restart
+	case <-late.C:
+		log.Warn("the control plane does not say how EnvoyFilter objects patch the bootstrap: Envoy starts without, and is replaced when it does", "waited", patchesWithin)
+	}
+	up()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.changed:
+			if err := restart(ctx); err != nil && ctx.Err() == nil {
+				log.Error("the bootstrap as EnvoyFilter objects patch it does not work: Envoy goes on without the change", "patches", p.names(), "error", err)
+			}
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package patch
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/cespare/xxhash/v2"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"fairway/internal/compile/input"
+	"fairway/internal/config"
+	"fairway/internal/envoy"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// Type is the type of the resources: each is a struct {order, value}. Patches are merged in order of their order, as texts; value is a part of a
+// config.bootstrap.v3.Bootstrap in JSON.
+const Type = "type.googleapis.com/google.protobuf.Struct"
+
+// key names one entry of an EnvoyFilter's configPatches.
+type key struct {
+	filter config.Key
+	at     int
+}
+
+func compareKey(a, b key) int {
+	return cmp.Or(config.CompareKey(a.filter, b.filter), cmp.Compare(a.at, b.at))
+}
+
+// patch is who a patch is for.
+type patch struct {
+	key     key
+	labels  mesh.Labels // of its workloads; empty: all of the namespace, or of the mesh
+	side    side
+	version string // a regular expression that the proxy's version matches (match.proxy.proxyVersion); empty: any
+}
+
+// side is which proxies a patch's context means (EnvoyFilter.PatchContext).
+type side uint8
+
+const (
+	any side = iota
+	sidecars
+	gateways
+)
+
+// Tables are the derived tables of this package.
+type Tables struct {
+	in *input.Tables
+	// Bootstrap holds the patches, each on a shelf of its own.
+	Bootstrap   *table.Table[mesh.ResourceKey, *envoy.Encoded]
+	byNamespace *table.Table[string, []patch]
+}
+
+// Declare declares the package's tables.
+func Declare(in *input.Tables) *Tables {
+	t := &Tables{in: in}
+	t.Bootstrap = table.Derive(in.EnvoyFilters.Table, "bootstrap patches", mesh.CompareResourceKey, envoy.Same,
+		func(r *table.Reader, k config.Key, o *config.Object, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			for _, p := range read(o) {
+				emit(resourceKey(p.key), t.encode(r, o, p.key))
+			}
+		})
+	patches := table.Derive(in.EnvoyFilters.Table, "bootstrap patches/for", compareKey, func(a, b patch) bool { return a == b },
+		func(r *table.Reader, _ config.Key, o *config.Object, emit func(key, patch)) {
+			note(r, o)
+			for _, p := range read(o) {
+				emit(p.key, p)
+			}
+		})
+	grouped := table.Group(patches, "bootstrap patches/namespace", cmp.Compare[string], func(k key, _ patch) []string { return []string{k.filter.Namespace} })
+	t.byNamespace = table.Derive(grouped, "bootstrap patches/namespaces", cmp.Compare[string], slices.Equal[[]patch],
+		func(_ *table.Reader, namespace string, rows table.Rows[key, patch], emit func(string, []patch)) {
+			all := make([]patch, 0, rows.Len())
+			for _, p := range rows.All() {
+				all = append(all, p)
+			}
+			emit(namespace, all)
+		})
+	return t
+}
+
+// Shelves are where the patches for a proxy stand.
+func (t *Tables) Shelves(r *table.Reader, namespace string, id mesh.ProxyID) []mesh.Shelf {
+	all, _ := table.Get(r, t.byNamespace, namespace)
+	if root := t.in.RootNamespace(r); root != namespace {
+		above, _ := table.Get(r, t.byNamespace, root)
+		all = slices.Concat(above, all)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	proxy, ok := table.Get(r, t.in.Proxies.Table, id)
+	if !ok {
+		return nil
+	}
+	var out []mesh.Shelf
+	for _, p := range all {
+		if p.holdsFor(proxy) {
+			out = append(out, resourceKey(p.key).Shelf)
+		}
+	}
+	return out
+}
+
+func (p patch) holdsFor(proxy mesh.Proxy) bool {
+	if p.side == sidecars && proxy.Type != mesh.Sidecar || p.side == gateways && proxy.Type != mesh.Router {
+		return false
+	}
+	if !proxy.Labels.SelectedBy(p.labels) {
+		return false
+	}
+	matches, err := regexp.MatchString(p.version, proxy.Version)
+	return err == nil && matches // one that does not compile has no effect: note says so
+}
+
+func resourceKey(k key) mesh.ResourceKey {
+	name := k.filter.Name + "/" + strconv.Itoa(k.at)
+	return mesh.ResourceKey{
+		Shelf: mesh.Shelf{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: k.filter.Namespace}, Part: "patch/" + name},
+		Name:  k.filter.Namespace + "/" + name,
+	}
+}
+
+// read gives the patches of a bootstrap that can be done: merging, for proxies that are chosen by what is known of them.
+func read(o *config.Object) []patch {
+	spec := config.Spec[*networking.EnvoyFilter](o)
+	var out []patch
+	for i, p := range spec.GetConfigPatches() {
+		if hindrance(spec, p) != "" {
+			continue
+		}
+		out = append(out, patch{
+			key: key{o.Key, i}, labels: mesh.MakeLabels(spec.GetWorkloadSelector().GetLabels()), side: sideOf(p.GetMatch().GetContext()), version: p.GetMatch().GetProxy().GetProxyVersion(),
+		})
+	}
+	return out
+}
+
+func sideOf(c networking.EnvoyFilter_PatchContext) side {
+	switch c {
+	case networking.EnvoyFilter_SIDECAR_INBOUND, networking.EnvoyFilter_SIDECAR_OUTBOUND:
+		return sidecars
+	case networking.EnvoyFilter_GATEWAY:
+		return gateways
+	}
+	return any
+}
+
+// hindrance is why a patch has no effect; empty: it has.
+func hindrance(spec *networking.EnvoyFilter, p *networking.EnvoyFilter_EnvoyConfigObjectPatch) string {
+	_, badVersion := regexp.Compile(p.GetMatch().GetProxy().GetProxyVersion())
+	switch {
+	case p.GetApplyTo() != networking.EnvoyFilter_BOOTSTRAP:
+		return "patches of " + p.GetApplyTo().String()
+	case p.GetPatch().GetOperation() != networking.EnvoyFilter_Patch_MERGE:
+		return "operations on a bootstrap other than MERGE"
+	case len(spec.GetTargetRefs()) > 0:
+		return "targetRefs"
+	case len(p.GetMatch().GetProxy().GetMetadata()) > 0:
+		return "matches by proxy.metadata"
+	case badVersion != nil:
+		return "matches by a proxyVersion that is no regular expression"
+	}
+	return ""
+}
+
+// note says which of an object's patches have no effect.
+func note(r *table.Reader, o *config.Object) {
+	spec := config.Spec[*networking.EnvoyFilter](o)
+	for i, p := range spec.GetConfigPatches() {
+		if why := hindrance(spec, p); why != "" {
+			r.Note(input.NotYet(o, fmt.Sprintf("spec.configPatches[%d]", i), why))
+		}
+	}
+}
+
+// encode writes a patch with its place in the order of patches (EnvoyFilter.priority): those of the root namespace first, then by priority, age and name.
+func (t *Tables) encode(r *table.Reader, o *config.Object, k key) *envoy.Encoded {
+	spec := config.Spec[*networking.EnvoyFilter](o)
+	own := 1
+	if k.filter.Namespace == t.in.RootNamespace(r) {
+		own = 0
+	}
+	order := fmt.Sprintf("%d|%010d|%020d|%s|%s|%04d", own, int64(spec.GetPriority())-math.MinInt32, max(o.Created, 0), k.filter.Namespace, k.filter.Name, k.at)
+	message := &structpb.Struct{Fields: map[string]*structpb.Value{
+		"order": structpb.NewStringValue(order), "value": structpb.NewStructValue(spec.GetConfigPatches()[k.at].GetPatch().GetValue()),
+	}}
+	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(message)
+	if err != nil {
+		return &envoy.Encoded{Err: err}
+	}
+	return &envoy.Encoded{Version: xxhash.Sum64(body), Body: body}
+}
