@@ -148,7 +148,7 @@ func merge(a, b any) any {
 }
 
 // run is a part of the agent: Envoy starts when it is known what its bootstrap is patched with, or when that takes too long; later changes are hot restarts.
-func (p *patches) run(ctx context.Context, up func(), log *slog.Logger, restart func(context.Context) error) error {
+func (p *patches) run(ctx context.Context, up func(), log *slog.Logger, restart func(context.Context)) error {
 	late := time.NewTimer(patchesWithin)
 	defer late.Stop()
 	select {
@@ -165,9 +165,7 @@ func (p *patches) run(ctx context.Context, up func(), log *slog.Logger, restart 
 		case <-ctx.Done():
 			return nil
 		case <-p.changed:
-			if err := restart(ctx); err != nil && ctx.Err() == nil {
-				log.Error("the bootstrap as EnvoyFilter objects patch it does not work: Envoy goes on without the change", "patches", p.names(), "error", err)
-			}
+			restart(ctx) // it says itself what went wrong
 		}
 	}
 }

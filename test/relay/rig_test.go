@@ -108,7 +108,8 @@ type facts struct {
 		Serving           *struct{ Epoch, Pid int }
 		Starts, Handovers int
 	}
-	Relay relay.Status
+	Relay   relay.Status
+	Patches []string
 }
 
 // await waits until the agent's facts are as wanted.
