@@ -211,7 +211,7 @@ func (s *Secrets) credentials() (*tls.Certificate, string, error) {
 	if a.CertDir != "" {
 		p, err := readPair(filepath.Join(a.CertDir, chainFile), filepath.Join(a.CertDir, keyFile))
 		if err == nil && s.opts.Now().Before(p.certs[0].NotAfter) {
-			c, err := tls.X509KeyPair(p.chain, p.key.pem())
+			c, err := tls.X509KeyPair(p.chain, p.key.PEM())
 			return &c, "", err
 		}
 		if err == nil {
@@ -232,7 +232,7 @@ func (s *Secrets) ownCertificate() *tls.Certificate {
 	if s.pair == nil || !s.opts.Now().Before(s.pair.certs[0].NotAfter) {
 		return nil
 	}
-	c, err := tls.X509KeyPair(s.pair.chain, s.pair.key.pem())
+	c, err := tls.X509KeyPair(s.pair.chain, s.pair.key.PEM())
 	if err != nil {
 		return nil
 	}
@@ -348,7 +348,7 @@ func (s *Secrets) write(p *pair, t *trusted) error {
 		name    string
 		content []byte
 		mode    os.FileMode
-	}{{keyFile, p.key.pem(), 0o600}, {chainFile, p.chain, 0o644}, {rootFile, t.roots, 0o644}} {
+	}{{keyFile, p.key.PEM(), 0o600}, {chainFile, p.chain, 0o644}, {rootFile, t.roots, 0o644}} {
 		if err := safefile.Write(filepath.Join(dir, f.name), f.content, f.mode); err != nil {
 			s.opts.Log.Error("the certificate is not written to files (OUTPUT_CERTS)", "error", err)
 			return nil

@@ -9,27 +9,15 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"fairway/internal/identity"
 )
 
-// private is a key in PEM that prints, logs and encodes as a word.
-type private struct{ pem func() []byte }
-
-func keyPEM(text []byte) private { return private{func() []byte { return text }} }
-
-func (private) String() string               { return "[hidden]" }
-func (private) GoString() string             { return "[hidden]" }
-func (private) Format(f fmt.State, _ rune)   { fmt.Fprint(f, "[hidden]") }
-func (private) LogValue() slog.Value         { return slog.StringValue("[hidden]") }
-func (private) MarshalText() ([]byte, error) { return []byte("[hidden]"), nil }
-
 // pair is a certificate with its key. It is immutable.
 type pair struct {
 	chain []byte // PEM, leaf first
-	key   private
+	key   identity.Private
 	certs []*x509.Certificate // of chain
 }
 
@@ -44,18 +32,18 @@ func newPair(chain, key []byte) (*pair, error) {
 	if _, err := tls.X509KeyPair(chain, key); err != nil {
 		return nil, errors.New(clean(err)) // its text quotes types and sizes, never the key
 	}
-	certs, err := certificates(chain)
+	certs, err := identity.Certificates(chain)
 	if err != nil {
 		return nil, err
 	}
-	return &pair{chain, keyPEM(key), certs}, nil
+	return &pair{chain, identity.MakePrivate(key), certs}, nil
 }
 
 func clean(err error) string { return string(bytes.TrimPrefix([]byte(err.Error()), []byte("tls: "))) }
 
 // newTrusted takes certificates and CRLs out of one text, as the authority and files give them.
 func newTrusted(text []byte) (*trusted, error) {
-	certs, err := certificates(text)
+	certs, err := identity.Certificates(text)
 	if err != nil {
 		return nil, err
 	}
@@ -68,24 +56,6 @@ func (t *trusted) pool() *x509.CertPool {
 		p.AddCert(c)
 	}
 	return p
-}
-
-func certificates(text []byte) ([]*x509.Certificate, error) {
-	var out []*x509.Certificate
-	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
-		if block.Type != "CERTIFICATE" {
-			continue
-		}
-		c, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, fmt.Errorf("certificate %d: %w", len(out)+1, err)
-		}
-		out = append(out, c)
-	}
-	if len(out) == 0 {
-		return nil, errors.New("no certificate in PEM")
-	}
-	return out, nil
 }
 
 func blocks(text []byte, kind string) []byte {

@@ -169,7 +169,7 @@ func TestABadKeyIsNotRepeated(t *testing.T) {
 
 func TestKeysAreHidden(t *testing.T) {
 	const secret = "the secret itself"
-	p := &pair{chain: []byte("chain"), key: keyPEM([]byte(secret))}
+	p := &pair{chain: []byte("chain"), key: identity.MakePrivate([]byte(secret))}
 	var log bytes.Buffer
 	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "key", p.key, "pair", p, "value", *p)
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "key", p.key, "pair", p)

@@ -143,7 +143,7 @@ func (s *shelf) settled(ctx context.Context) error {
 // certificateResource is a certificate with its key, as Envoy takes it.
 func certificateResource(name string, p *pair) (resource, error) {
 	body, err := anypb.New(&tlsv3.Secret{Name: name, Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{
-		CertificateChain: inline(p.chain), PrivateKey: inline(p.key.pem()),
+		CertificateChain: inline(p.chain), PrivateKey: inline(p.key.PEM()),
 	}}})
 	return resource{digest(p.chain), body}, err
 }

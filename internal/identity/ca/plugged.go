@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"fairway/internal/identity"
 )
 
 // plugged is what a folder of files says.
@@ -88,7 +90,7 @@ func readCertificates(dir, name string) ([]*x509.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	certs, err := decode(text)
+	certs, err := identity.Certificates(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

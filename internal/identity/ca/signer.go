@@ -152,22 +152,3 @@ func encode(certs ...*x509.Certificate) []byte {
 	}
 	return out
 }
-
-// decode reads all certificates of a PEM text; none is an error.
-func decode(text []byte) ([]*x509.Certificate, error) {
-	var out []*x509.Certificate
-	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
-		if block.Type != "CERTIFICATE" {
-			continue
-		}
-		c, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, fmt.Errorf("certificate %d: %w", len(out)+1, err)
-		}
-		out = append(out, c)
-	}
-	if len(out) == 0 {
-		return nil, errors.New("no certificate in PEM")
-	}
-	return out, nil
-}

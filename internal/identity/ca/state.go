@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"fairway/internal/identity"
 	"fairway/internal/identity/safefile"
 )
 
@@ -201,7 +202,7 @@ func (f kept) state() (*state, error) {
 		}
 	}
 	for _, r := range f.Retired {
-		certs, err := decode([]byte(r.Certificate))
+		certs, err := identity.Certificates([]byte(r.Certificate))
 		if err != nil {
 			return nil, err
 		}
@@ -211,7 +212,7 @@ func (f kept) state() (*state, error) {
 }
 
 func (f keptSigner) signer() (*signer, error) {
-	certs, err := decode([]byte(f.Certificate))
+	certs, err := identity.Certificates([]byte(f.Certificate))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,57 @@
+package identity
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+)
+
+// Certificates reads every certificate of a PEM text; other blocks are passed over. None at all is an error, and so is one that cannot be read.
+func Certificates(text []byte) ([]*x509.Certificate, error) {
+	var out []*x509.Certificate
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d: %w", len(out)+1, err)
+		}
+		out = append(out, c)
+	}
+	if len(out) == 0 {
+		return nil, errors.New("no certificate in PEM")
+	}
+	return out, nil
+}
+
+// hidden is what a Private looks like to whoever prints, logs or encodes it.
+const hidden = "[hidden]"
+
+// Private is a key in PEM, which prints, logs and encodes as a word. The zero Private holds nothing.
+type Private struct{ pem func() []byte } // behind a function, so that nothing that walks a value finds it
+
+// MakePrivate wraps the text of a key, which must not be changed afterwards.
+func MakePrivate(text []byte) Private { return Private{func() []byte { return text }} }
+
+// PEM is the key itself: for whoever hands it to its proxy, and nobody else. The caller must not change it.
+func (p Private) PEM() []byte {
+	if p.pem == nil {
+		return nil
+	}
+	return p.pem()
+}
+
+func (Private) String() string   { return hidden }
+func (Private) GoString() string { return hidden }
+
+// Format hides the key from every verb.
+func (Private) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(hidden)) } // a writer of fmt's own does not fail
+
+// LogValue hides the key from logs.
+func (Private) LogValue() slog.Value { return slog.StringValue(hidden) }
+
+// MarshalText hides the key from JSON.
+func (Private) MarshalText() ([]byte, error) { return []byte(hidden), nil }
