@@ -19,6 +19,7 @@ import (
 type draft struct {
 	doc       Document
 	namespace string // of an object that names none
+	now       func() time.Time
 	tree      map[string]any
 
 	key         Key
@@ -27,6 +28,7 @@ type draft struct {
 	labels      map[string]string
 	annotations map[string]string
 	created     int64
+	credential  *Credential // of a Secret
 
 	problems []mesh.Problem
 	failed   bool // an Error is among them
@@ -142,6 +144,9 @@ func (w *draft) object(spec proto.Message) *Object {
 	o := &Object{
 		Key: w.key, Labels: mesh.MakeLabels(w.labels), Annotations: w.annotations, Created: w.created, Spec: spec, Ref: w.ref, Text: w.doc.Text,
 	}
+	if w.credential != nil {
+		o.Credential, o.Annotations, o.Text = w.credential, nil, nil // annotations may repeat the whole object
+	}
 	o.Hash = hash(o)
 	return o
 }
@@ -164,6 +169,11 @@ func hash(o *Object) uint64 {
 	}
 	buf = binary.AppendVarint(buf, o.Created)
 	buf, _ = proto.MarshalOptions{Deterministic: true}.MarshalAppend(buf, o.Spec) // a message of valid UTF-8 always marshals
+	if c := o.Credential; c != nil {
+		for _, part := range [...][]byte{c.Chain, c.Key.PEM(), c.Staple, c.CA, c.CRL} {
+			put(string(part))
+		}
+	}
 	_, _ = h.Write(buf)
 	return h.Sum64()
 }

@@ -36,7 +36,11 @@ func (w *draft) guessIdentity() {
 	if namespace == "" {
 		namespace = w.namespace
 	}
-	w.problems[len(w.problems)-1].Object = mesh.ObjectRef{Kind: kind, Namespace: namespace, Name: name, File: w.doc.File, Line: w.doc.Line}
+	last := &w.problems[len(w.problems)-1]
+	if kind == string(Secret) {
+		last.Message = "the text is neither valid YAML nor JSON" // the parser's own words may quote it
+	}
+	last.Object = mesh.ObjectRef{Kind: kind, Namespace: namespace, Name: name, File: w.doc.File, Line: w.doc.Line}
 }
 
 // plainField takes "key: value" apart where both are simple.

@@ -31,7 +31,7 @@ const (
 	MeshNetworks Kind = "MeshNetworks" // the one object of --networksConfig
 )
 
-// Kinds lists the API kinds, in the order of the table below.
+// Kinds lists Istio's API kinds, in the order of the table below.
 func Kinds() []Kind {
 	table := kindTable()
 	out := make([]Kind, len(table))
@@ -64,7 +64,7 @@ func kindTable() []*kind {
 }
 
 func kindsByName() map[Kind]*kind {
-	out := map[Kind]*kind{}
+	out := map[Kind]*kind{Secret: secretKind()}
 	for _, k := range kindTable() {
 		out[k.name] = k
 	}

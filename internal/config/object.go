@@ -33,8 +33,9 @@ type Object struct {
 	Created     int64         // Unix seconds from creationTimestamp; 0 where there is none
 	Spec        proto.Message // an istio.io/api message: *networking.VirtualService, …
 	Ref         mesh.ObjectRef
-	Text        []byte // the document as written (YAML or JSON), to find a field's line in
-	Hash        uint64 // of everything above but Ref and Text: equal hashes are the same object
+	Text        []byte      // the document as written (YAML or JSON), to find a field's line in
+	Credential  *Credential // of a Secret; nil otherwise
+	Hash        uint64      // of everything above but Ref and Text: equal hashes are the same object
 }
 
 // Spec returns the object's specification as the message its kind has. It panics when asked for another kind's.

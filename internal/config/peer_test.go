@@ -150,6 +150,9 @@ func TestWalkIsTheLibrary(t *testing.T) {
 func TestEveryRuleIsRun(t *testing.T) {
 	d := newTestDecoder(t)
 	for name, k := range d.kinds {
+		if k.read != nil {
+			continue // it has no schema
+		}
 		s, err := k.load()
 		if err != nil {
 			t.Fatal(err)

@@ -21,7 +21,7 @@ var arrows = map[string][]string{
 	"table":    {},
 	"mesh":     {},
 	"xds":      {},
-	"config":   {"mesh"},
+	"config":   {"mesh", "identity"},
 	"envoy":    {"mesh", "config"},
 	"identity": {"mesh"},
 	"source":   {"config", "mesh"},

@@ -1,0 +1,191 @@
+package config
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"fairway/internal/identity"
+)
+
+// Secret is Kubernetes' own kind: the one that holds credentials of TLS. Its Object has no Text and no annotations, for both repeat what it holds, and its
+// Spec is a *structpb.Struct that tells what a page may show. The rest is in Object.Credential.
+const Secret Kind = "Secret"
+
+// Credential is what a Secret holds that TLS needs: a certificate with its key, or those who are believed, or both, or nothing. It is immutable.
+type Credential struct {
+	Chain  []byte           // PEM certificates, the leaf first; nil: the Secret holds none
+	Key    identity.Private // of the leaf
+	Staple []byte           // an OCSP response in DER; nil: none
+	CA     []byte           // PEM certificates; nil: none
+	CRL    []byte           // PEM revocation lists of CA; nil: none
+}
+
+// TLSSecret is the type of a Secret that must hold a certificate and its key.
+const TLSSecret = "kubernetes.io/tls"
+
+// The keys of a Secret that TLS reads: those of Istio's own form first, then those of Kubernetes' (ServerTLSSettings.credential_name and
+// ClientTLSSettings.credential_name in istio.io/api).
+var (
+	pairKeys      = [...][2]string{{"cert", "key"}, {"tls.crt", "tls.key"}}
+	authorityKeys = [...][2]string{{"cacert", "crl"}, {"ca.crt", "ca.crl"}}
+)
+
+const stapleKey = "tls.ocsp-staple"
+
+func secretKind() *kind { return &kind{name: Secret, read: readSecret} }
+
+// secret is the Secret of one document. No problem that it notes holds a value.
+type secret struct {
+	*draft
+	values map[string][]byte
+	fields map[string]string // where each value stands
+	public map[string]any    // what becomes of the Spec
+	out    *Credential
+}
+
+// readSecret checks a Secret as an API server does, then as Envoy will. It returns nil when a credential in it cannot be used.
+func readSecret(w *draft) proto.Message {
+	s := &secret{draft: w, values: map[string][]byte{}, fields: map[string]string{}, public: map[string]any{}, out: &Credential{}}
+	w.credential = s.out
+	if _, version := w.apiVersion(); version != "v1" {
+		w.fail("apiVersion", "UnknownVersion", "Secret has no version "+quote(version), "write v1")
+	}
+	for _, k := range sortedKeys(w.tree) {
+		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "type", "data", "stringData", "immutable"}, k) {
+			w.fail(k, "UnknownField", "unknown field "+quote(k), "")
+		}
+	}
+	s.read("data", fromBase64)
+	s.read("stringData", func(text string) ([]byte, bool) { return []byte(text), true })
+	if w.failed {
+		return nil
+	}
+	s.takePair()
+	s.takeAuthorities()
+	if w.failed {
+		return nil
+	}
+	if kind, ok := s.tree["type"].(string); ok {
+		s.public["type"] = kind
+	}
+	s.public["keys"] = anyList(sortedKeys(s.values))
+	spec, err := structpb.NewStruct(s.public)
+	if err != nil {
+		w.fail("", "BadSecret", "a key of the Secret is not UTF-8", "")
+		return nil
+	}
+	return spec
+}
+
+// fromBase64 takes line ends, as an API server does.
+func fromBase64(text string) ([]byte, bool) {
+	out, err := base64.StdEncoding.DecodeString(text)
+	return out, err == nil
+}
+
+// read collects the values of a field; those of a later one go before.
+func (s *secret) read(field string, decode func(string) ([]byte, bool)) {
+	values, ok := s.tree[field].(map[string]any)
+	if !ok {
+		if s.tree[field] != nil {
+			s.fail(field, "WrongType", field+" is not a set of fields", "")
+		}
+		return
+	}
+	for _, k := range sortedKeys(values) {
+		at := field + "." + k
+		text, ok := values[k].(string)
+		if !ok && values[k] != nil {
+			s.fail(at, "WrongType", "the value is not a string", "put it in quotes")
+			continue
+		}
+		value, ok := decode(text)
+		if !ok {
+			s.fail(at, "BadBase64", "the value is not base64", "write it under stringData as it is, or encode it: base64 -w0")
+			continue
+		}
+		s.values[k], s.fields[k] = value, at
+	}
+}
+
+func (s *secret) has(key string) bool { return len(s.values[key]) > 0 }
+
+// where names a key's field; one that is not there stands where its neighbour does.
+func (s *secret) where(key, neighbour string) string {
+	if at := s.fields[key]; at != "" {
+		return at
+	}
+	field, _, _ := strings.Cut(s.fields[neighbour], ".")
+	return cmp.Or(field, "data")
+}
+
+// takePair reads the certificate and its key, if there are any.
+func (s *secret) takePair() {
+	names, ok := s.pairNames()
+	if !ok {
+		return
+	}
+	for i, k := range names {
+		if !s.has(k) {
+			s.fail(s.where(k, names[1-i]), "Missing", "the Secret has no "+k, "a certificate and its key belong together: "+names[0]+" and "+names[1])
+		}
+	}
+	if !s.failed {
+		s.checkPair(s.fields[names[0]], s.fields[names[1]], s.values[names[0]], s.values[names[1]])
+	}
+	if s.has(stapleKey) && !s.failed {
+		s.checkStaple(s.fields[stapleKey], s.values[stapleKey])
+	}
+}
+
+// pairNames tells under which keys certificate and key stand, or should. It is false for a Secret that is about something else.
+func (s *secret) pairNames() (names [2]string, ok bool) {
+	for _, names := range pairKeys {
+		if s.has(names[0]) && s.has(names[1]) {
+			return names, true
+		}
+	}
+	if s.tree["type"] == TLSSecret {
+		return pairKeys[1], true
+	}
+	for _, names := range pairKeys {
+		if s.isPEM(names[0]) || s.isPEM(names[1]) { // one of the two: a word like "key" may stand for anything
+			return names, true
+		}
+	}
+	return names, false
+}
+
+func (s *secret) isPEM(key string) bool { return bytes.Contains(s.values[key], []byte("-----BEGIN ")) }
+
+// takeAuthorities reads whom to believe, if anybody.
+func (s *secret) takeAuthorities() {
+	for _, names := range authorityKeys {
+		if s.has(names[0]) {
+			s.checkAuthorities(s.fields[names[0]], s.values[names[0]])
+			if s.has(names[1]) {
+				s.checkRevoked(s.fields[names[1]], s.values[names[1]])
+			}
+			return
+		}
+	}
+	for _, names := range authorityKeys {
+		if s.has(names[1]) && s.out.Chain != nil {
+			s.say(s.fields[names[1]], "Unused", warning, "the Secret has a "+names[1]+" but no "+names[0]+" that it is of: it is not used", "")
+		}
+	}
+}
+
+func anyList(texts []string) []any {
+	out := make([]any, len(texts))
+	for i, t := range texts {
+		out[i] = t
+	}
+	return out
+}
