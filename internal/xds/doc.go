@@ -17,7 +17,8 @@
 //  1. After quiescence the client holds exactly what its stacks resolve to, for what it subscribes to.
 //  2. What the client holds is not sent again, save where the protocol or Envoy needs it again.
 //  3. Make before break, at the grain of names: listeners, routes and virtual hosts wait for the clusters that they
-//     need until the client has ACKed them; load assignments wait for nothing; clusters are removed last.
+//     need until the client has ACKed them; load assignments and secrets wait for nothing; clusters are removed last, secrets once no
+//     listener or cluster that may name them is to change.
 //  4. A resource is encoded once, whoever receives it.
 //  5. What a client rejected is found and not sent to it again until its content changes.
 //

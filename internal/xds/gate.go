@@ -49,6 +49,8 @@ func (m *machine) barrier(s *sub) barrier {
 		}
 	case rankEndpoint:
 		b.used = m.loading()
+	case rankSecret:
+		wait(rankCluster, rankListener)
 	case rankRoute:
 		wait(rankListener)
 	case rankVirtualHost:

@@ -1,8 +1,10 @@
 package xds
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +36,29 @@ func TestLimits(t *testing.T) {
 		one.ask("p", ClusterType)
 		one.expect("Cluster")
 		expect(t, h.delta(patience(t)).end(), codes.ResourceExhausted, "more than 1 new streams a second")
+	})
+	t.Run("withheld types", func(t *testing.T) {
+		allowed := make(chan bool, 1)
+		allowed <- false
+		h := newHouse(t, Options{Withhold: func(_ context.Context, _ net.Addr, typ string) bool {
+			ok := <-allowed
+			allowed <- ok
+			return typ == SecretType && !ok
+		}})
+		h.attach("p", "all")
+		h.put(secret("s", 1), cluster("c", 1))
+		stranger := h.delta(patience(t))
+		stranger.ask("p", SecretType, "s")
+		if r, err := stranger.Recv(); err != nil || len(r.Resources) != 0 || len(r.RemovedResources) != 1 {
+			t.Errorf("a stranger is given %v, %v", r, err)
+		}
+		stranger.ask("p", ClusterType)
+		stranger.expect("Cluster c")
+		<-allowed
+		allowed <- true
+		friend := h.delta(patience(t))
+		friend.ask("p", SecretType, "s")
+		friend.expect("Secret s")
 	})
 	t.Run("rate that waits", func(t *testing.T) {
 		h := newHouse(t, Options{StreamsPerSecond: 100})

@@ -23,6 +23,7 @@ type machine struct {
 	owing     []*Resource         // route configurations whose virtual hosts are due once the client subscribes to any
 	due       bool                // load assignments are to follow the clusters just sent
 	limits    limits
+	withhold  func(typ string) bool // types of which the client gets nothing; nil: none
 
 	events []event // for the stream to pick up
 }
@@ -150,7 +151,7 @@ func (m *machine) sub(v *view, typ string) *sub {
 	}
 	typ = strings.Clone(typ)
 	s = &sub{
-		typ: typ, rank: rankOf(typ), full: !m.delta && fullState(typ), legacy: legacyWildcard(typ), stack: v.stack(typ),
+		typ: typ, rank: rankOf(typ), full: !m.delta && fullState(typ), legacy: legacyWildcard(typ), stack: m.stack(v, typ),
 	}
 	m.subs[typ] = s
 	if s.rank != rankOther {
@@ -186,10 +187,10 @@ func (m *machine) receive(v *view, r *request) error {
 	return nil
 }
 
-// moved notes that others may go on: endpoints are the only ones that nobody waits for.
+// moved notes that others may go on: nobody waits for endpoints and secrets.
 func (m *machine) moved(s *sub) {
 	s.stuck = 0
-	if s.rank != rankEndpoint && s.rank != rankOther {
+	if s.rank != rankEndpoint && s.rank != rankSecret && s.rank != rankOther {
 		m.epoch++
 	}
 }
@@ -222,14 +223,22 @@ func (m *machine) restack(v *view) {
 	}
 	m.restacked = v.turn
 	for _, s := range m.order {
-		s.stack = v.stack(s.typ)
-		if !slices.Equal(old.stacks[s.typ], s.stack) {
+		before := s.stack
+		if s.stack = m.stack(v, s.typ); !slices.Equal(before, s.stack) {
 			m.compare(v, s)
 		}
 		if m.assembles(s) && !slices.Equal(old.stacks[VirtualHostType], v.at.stacks[VirtualHostType]) {
 			m.compare(v, s)
 		}
 	}
+}
+
+// stack is what the client sees of a type.
+func (m *machine) stack(v *view, typ string) stack {
+	if m.withhold != nil && m.withhold(typ) {
+		return nil
+	}
+	return v.stack(typ)
 }
 
 // compare queues every name of the view and every name that the client knows of.

@@ -1,6 +1,10 @@
 package xds
 
-import "time"
+import (
+	"context"
+	"net"
+	"time"
+)
 
 // Options sets the limits of a server. The zero value of each field means its default.
 type Options struct {
@@ -24,6 +28,9 @@ type Options struct {
 	// Reports are types of requests that subscribe to nothing: with them a client tells something of itself, as an error_detail or the lack of one. Each
 	// such request is handed to its function, which must return quickly, and is not answered.
 	Reports map[string]func(Report)
+	// Withhold tells that a stream gets nothing of a type, whatever its proxy sees: what is sent to nobody who did not prove who he is. It is asked with
+	// the stream's context and the client's address, many times, from many goroutines at once. Nil withholds nothing.
+	Withhold func(ctx context.Context, peer net.Addr, typ string) bool
 	// Meter counts what is sent; nil counts nothing.
 	Meter Meter
 }

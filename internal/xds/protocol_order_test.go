@@ -39,6 +39,23 @@ func TestDeltaOrder(t *testing.T) {
 			k.put(cluster("b", 1), load("a", 2))
 			k.expect("Cluster b", "ClusterLoadAssignment a")
 		}},
+		{"secrets go when no listener that may name them is to change", subSequel, "Stale CDS clusters and related EDS endpoints (ones no longer being referenced) can then be removed", func(k *talk) {
+			k.put(listener("l", 1, ""), secret("s", 1), secret("t", 1))
+			k.ask(ListenerType)
+			k.ask(SecretType, "s", "t")
+			k.expect("Secret s t", "Listener l")
+			k.ack(ListenerType)
+			k.ack(SecretType)
+			k.put(secret("s", 2))
+			k.expect("Secret s")
+			k.ack(SecretType)
+			k.publish(listener("l", 2, "").on("low"), secret("t", 2).on("low"), gone("low", SecretType, "s"))
+			k.expect("Secret t", "Listener l")
+			k.ack(SecretType)
+			k.expect()
+			k.ack(ListenerType)
+			k.expect("Secret -s")
+		}},
 		{"load assignment unasked behind a changed cluster", subWarm, "Warming of Cluster is completed only when a new ClusterLoadAssignment response is supplied by management server even though there is no change in endpoints", func(k *talk) {
 			k.put(edsCluster("a", 1), edsCluster("b", 1), load("a", 1), load("b", 1))
 			k.ask(ClusterType)

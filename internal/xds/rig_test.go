@@ -107,7 +107,11 @@ func host(name string, version uint64, needs ...string) spec {
 	return spec{typ: VirtualHostType, name: name, version: version, needs: needs}
 }
 
-var allTypes = []string{ClusterType, EndpointType, ListenerType, RouteType, VirtualHostType}
+func secret(name string, version uint64) spec {
+	return spec{typ: SecretType, name: name, version: version}
+}
+
+var allTypes = []string{ClusterType, EndpointType, SecretType, ListenerType, RouteType, VirtualHostType}
 
 // rig is a library and one machine, without wire, locks or time.
 type rig struct {

@@ -117,6 +117,9 @@ func (s *Server) newStream(wire grpc.ServerStream, delta bool) *stream {
 	if p, ok := peer.FromContext(wire.Context()); ok && p.Addr != nil {
 		st.peer = p.Addr
 	}
+	if withhold := s.opts.Withhold; withhold != nil {
+		st.machine.withhold = func(typ string) bool { return withhold(wire.Context(), st.peer, typ) }
+	}
 	return st
 }
 

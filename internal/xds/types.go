@@ -14,13 +14,14 @@ const (
 	ExtensionType   = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 )
 
-// rank is the place of a type in the order of sending: clusters, their load assignments, whatever else, then what
+// rank is the place of a type in the order of sending: clusters, their load assignments, secrets, whatever else, then what
 // refers to clusters (xDS protocol, "Eventual consistency considerations").
 type rank int
 
 const (
 	rankCluster rank = iota
 	rankEndpoint
+	rankSecret
 	rankOther
 	rankListener
 	rankRoute
@@ -33,6 +34,8 @@ func rankOf(typ string) rank {
 		return rankCluster
 	case EndpointType:
 		return rankEndpoint
+	case SecretType:
+		return rankSecret
 	case ListenerType:
 		return rankListener
 	case RouteType:
