@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -41,7 +43,7 @@ func (p *Pages) held(proxy xds.ProxyStatus, typ string) ([]held, error) {
 	return out, nil
 }
 
-// decode reads bytes back into the message they are of.
+// decode reads bytes back into the message they are of, without what nobody may see.
 func decode(typ, name string, body []byte) (proto.Message, error) {
 	kind, err := protoregistry.GlobalTypes.FindMessageByURL(typ)
 	if err != nil {
@@ -51,7 +53,17 @@ func decode(typ, name string, body []byte) (proto.Message, error) {
 	if err := proto.Unmarshal(body, m); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	if s, ok := m.(*tlsv3.Secret); ok {
+		hide(s)
+	}
 	return m, nil
+}
+
+// hide takes the key out of a secret, as Envoy's own page does.
+func hide(s *tlsv3.Secret) {
+	if c := s.GetTlsCertificate(); c != nil {
+		c.PrivateKey = &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: "[redacted]"}}
+	}
 }
 
 // complete puts a route configuration's virtual hosts into it, as the tables have them now.
@@ -134,7 +146,7 @@ func (p *Pages) configDump(w http.ResponseWriter, r *http.Request) {
 // dump has the sections of Envoy's that xDS fills, in Envoy's order.
 func (p *Pages) dump(proxy xds.ProxyStatus) (*adminv3.ConfigDump, error) {
 	out := &adminv3.ConfigDump{}
-	for _, section := range []func(xds.ProxyStatus) (proto.Message, error){p.dumpClusters, p.dumpListeners, p.dumpRoutes, p.dumpEndpoints} {
+	for _, section := range []func(xds.ProxyStatus) (proto.Message, error){p.dumpClusters, p.dumpListeners, p.dumpRoutes, p.dumpEndpoints, p.dumpSecrets} {
 		m, err := section(proxy)
 		if err != nil {
 			return nil, err
@@ -176,6 +188,13 @@ func (p *Pages) dumpListeners(proxy xds.ProxyStatus) (proto.Message, error) {
 	return out, p.each(proxy, xds.ListenerType, func(h held, packed *anypb.Any) {
 		state := &adminv3.ListenersConfigDump_DynamicListenerState{VersionInfo: h.version, Listener: packed}
 		out.DynamicListeners = append(out.DynamicListeners, &adminv3.ListenersConfigDump_DynamicListener{Name: h.name, ActiveState: state})
+	})
+}
+
+func (p *Pages) dumpSecrets(proxy xds.ProxyStatus) (proto.Message, error) {
+	out := &adminv3.SecretsConfigDump{}
+	return out, p.each(proxy, xds.SecretType, func(h held, packed *anypb.Any) {
+		out.DynamicActiveSecrets = append(out.DynamicActiveSecrets, &adminv3.SecretsConfigDump_DynamicSecret{Name: h.name, VersionInfo: h.version, Secret: packed})
 	})
 }
 

@@ -39,7 +39,7 @@ func (p *Pages) debug() []debugPage {
 	return []debugPage{
 		{"syncz", "per proxy and type, what was sent and what acknowledged", p.syncz},
 		{"config_dump", "what a proxy was sent, as Envoy's admin page has it: ?proxyID=", p.configDump},
-		{"resourcez", "the same, one type by name: ?proxyID=&type=cds|eds|lds|rds|vhds", p.resourcez},
+		{"resourcez", "the same, one type by name: ?proxyID=&type=cds|eds|lds|rds|vhds|sds", p.resourcez},
 		{"ndsz", "the names that a proxy's agent resolves: ?proxyID=", p.ndsz},
 		{"registryz", "services, and which registry's won", p.registryz},
 		{"endpointz", "endpoints by service", p.endpointz},

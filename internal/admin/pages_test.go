@@ -60,7 +60,7 @@ func TestAnswers(t *testing.T) {
 		{"/debug/ndsz", 400, textType, "say which proxy"},
 		{"/debug/ndsz?proxyID=web-1.shop", 200, jsonType, "[]"},
 		{"/debug/resourcez", 400, textType, "say which proxy"},
-		{"/debug/resourcez?proxyID=web-1.shop", 400, textType, "want cds, eds, lds, rds or vhds"},
+		{"/debug/resourcez?proxyID=web-1.shop", 400, textType, "want cds, eds, lds, rds, vhds or sds"},
 		{"/debug/resourcez?proxyID=web-1.shop&type=cds", 200, jsonType, "outbound|80|v1|reviews.shop.svc.cluster.local"},
 		{"/debug/resourcez?proxyID=web-1.shop&type=vhds", 200, jsonType, "reviews.shop.svc.cluster.local:80"},
 		{"/debug/resourcez?proxyID=web-1&type=cds", 400, textType, `several proxies fit "web-1", name one of them in full: web-1.far, web-1.shop`},
@@ -130,8 +130,8 @@ func TestConfigDump(t *testing.T) {
 			if err := protojson.Unmarshal([]byte(body), &dump); err != nil {
 				t.Fatal(err)
 			}
-			if len(dump.Configs) != 4 {
-				t.Fatalf("got %d sections, want 4", len(dump.Configs))
+			if len(dump.Configs) != 5 {
+				t.Fatalf("got %d sections, want 5", len(dump.Configs))
 			}
 			var clusters, listeners, routes, hosts, loads []string
 			for _, e := range unpack[*adminv3.ClustersConfigDump](t, dump.Configs[0]).DynamicActiveClusters {

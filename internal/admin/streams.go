@@ -120,6 +120,7 @@ var shown = map[string][]string{
 	"lds":  {xds.ListenerType},
 	"rds":  {xds.RouteType, xds.VirtualHostType},
 	"vhds": {xds.VirtualHostType},
+	"sds":  {xds.SecretType},
 }
 
 func (p *Pages) resourcez(w http.ResponseWriter, r *http.Request) {
@@ -130,7 +131,7 @@ func (p *Pages) resourcez(w http.ResponseWriter, r *http.Request) {
 	}
 	types, ok := shown[query.Get("type")]
 	if !ok {
-		http.Error(w, fmt.Sprintf("type %q: want cds, eds, lds, rds or vhds", query.Get("type")), http.StatusBadRequest)
+		http.Error(w, fmt.Sprintf("type %q: want cds, eds, lds, rds, vhds or sds", query.Get("type")), http.StatusBadRequest)
 		return
 	}
 	out := []page.Resource{}

@@ -104,7 +104,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	}
 	d.server = xds.NewServer(d.library, xds.Options{
 		SendTimeout: opts.SendTimeout, MaxStreams: opts.MaxStreams, StreamsPerSecond: float64(opts.NewStreams), MaxSubscriptions: opts.MaxNames,
-		MaxRequestBytes: opts.MaxMessage, Meter: meter{d.metrics}, Reports: map[string]func(xds.Report){healthType: d.proxies.Healthy},
+		MaxRequestBytes: opts.MaxMessage, Meter: meter{d.metrics}, Withhold: withhold(opts.Log), Reports: map[string]func(xds.Report){healthType: d.proxies.Healthy},
 	}, d.secure.guard(d.proxies, d.synced))
 	d.metrics.Watch(admin.Scrape{Problems: d.Problems, Streams: d.server.Status, Graph: d.graph})
 	serving := append(d.server.GRPC(),

@@ -23,6 +23,7 @@ func outputs(out compile.Outputs) []typed {
 	return []typed{
 		{xds.ClusterType, out.Clusters},
 		{xds.EndpointType, out.Loads},
+		{xds.SecretType, out.Secrets},
 		{xds.ListenerType, out.Listeners},
 		{xds.RouteType, out.Routes},
 		{xds.VirtualHostType, out.VirtualHosts},
@@ -95,6 +96,7 @@ func (p *publisher) attach(c table.Change[mesh.ProxyID, mesh.Attachment]) xds.At
 	a.To = &xds.Attachment{Stacks: map[string][]xds.ShelfKey{
 		xds.ClusterType:     p.stack(c.New.Clusters),
 		xds.EndpointType:    p.stack(c.New.Loads),
+		xds.SecretType:      p.stack(c.New.Secrets),
 		xds.ListenerType:    p.stack(c.New.Listeners),
 		xds.RouteType:       p.stack(c.New.Routes),
 		xds.VirtualHostType: p.stack(c.New.VirtualHosts),

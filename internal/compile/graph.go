@@ -11,6 +11,7 @@ import (
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/route"
 	"fairway/internal/compile/scope"
+	"fairway/internal/compile/secret"
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -35,6 +36,7 @@ type Graph struct {
 	Cluster  *cluster.Tables
 	Listener *listener.Tables
 	Names    *names.Tables
+	Secret   *secret.Tables
 
 	// Out is what is published.
 	Out Outputs
@@ -48,8 +50,8 @@ type Published = table.Table[mesh.ResourceKey, *envoy.Encoded]
 // Outputs are the tables that the outside follows: for each type of resource those that hold it, and what each proxy sees.
 // A resource whose Err is set is never sent: proxies keep what they had.
 type Outputs struct {
-	Clusters, Loads, Listeners, Routes, VirtualHosts, Names, Patches []*Published
-	Attachments                                                      *table.Table[mesh.ProxyID, mesh.Attachment]
+	Clusters, Loads, Secrets, Listeners, Routes, VirtualHosts, Names, Patches []*Published
+	Attachments                                                               *table.Table[mesh.ProxyID, mesh.Attachment]
 }
 
 // New declares every table, in order.
@@ -61,15 +63,17 @@ func New(opts Options) *Graph {
 	patches := patch.Declare(in)
 	sc := scope.Declare(in, reg, peers, patches)
 	rt := route.Declare(in, reg, sc)
-	gw := gateway.Declare(s, in, sc, rt)
-	cl := cluster.Declare(in, reg, sc, peers, gw.Clusters)
+	sec := secret.Declare(in)
+	gw := gateway.Declare(s, in, sec, sc, rt)
+	cl := cluster.Declare(in, reg, sc, peers, sec, gw.Clusters)
 	ls := listener.Declare(in, reg, sc, rt)
 	ns := names.Declare(in, reg, sc)
 	return &Graph{
-		Store: s, In: in, Registry: reg, Scope: sc, Route: rt, Gateway: gw, Cluster: cl, Listener: ls, Names: ns,
+		Store: s, In: in, Registry: reg, Scope: sc, Route: rt, Gateway: gw, Cluster: cl, Listener: ls, Names: ns, Secret: sec,
 		Out: Outputs{
 			Clusters:     cl.Clusters,
 			Loads:        cl.Loads,
+			Secrets:      []*Published{sec.Publish("gateway secrets", scope.ByListeners, gw.Listeners), sec.Publish("gateway cluster secrets", scope.ByClusters, cl.OfGateways)},
 			Listeners:    append(ls.Published(), gw.Listeners),
 			Routes:       []*Published{rt.Routes, gw.Routes},
 			VirtualHosts: []*Published{rt.VirtualHosts, gw.VirtualHosts, gw.RedirectHosts},

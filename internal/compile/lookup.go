@@ -24,6 +24,8 @@ func (o Outputs) of(kind string) []*Published {
 		return o.VirtualHosts
 	case "NameTable":
 		return o.Names
+	case "Secret":
+		return o.Secrets
 	}
 	return nil
 }
@@ -43,6 +45,8 @@ func (o Outputs) shelves(kind string, a mesh.Attachment) []mesh.Shelf {
 		return a.VirtualHosts
 	case "NameTable":
 		return a.Names
+	case "Secret":
+		return a.Secrets
 	}
 	return nil
 }

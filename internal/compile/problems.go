@@ -182,6 +182,8 @@ func blame(kind string) []config.Kind {
 	switch kind {
 	case "Cluster", "ClusterLoadAssignment":
 		return []config.Kind{"DestinationRule", "ServiceEntry", "WorkloadEntry", "Sidecar"}
+	case "Secret":
+		return []config.Kind{config.Secret}
 	case "Listener":
 		return []config.Kind{"Gateway", "Sidecar", "VirtualService", "ServiceEntry"}
 	}

@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
@@ -12,10 +13,19 @@ type Encoded struct {
 	Version uint64   // the hash of Body
 	Body    []byte   // deterministic bytes of the message
 	Needs   []string // sorted names of the clusters that a route or listener refers to
+	Secrets []string // sorted names of the secrets that a listener or cluster takes from the stream that it comes by
 	Load    string   // of an EDS cluster: the load assignment it waits for
 	Bare    *Bare    // of a route configuration with vhds: how a client without VHDS gets it
 	// Err is why the message may not be sent: its own validation refuses it. What proxies had before stays with them.
 	Err error
+}
+
+// String tells which bytes these are and never what they say: a secret's are a key.
+func (e *Encoded) String() string {
+	if e.Err != nil {
+		return "refused: " + e.Err.Error()
+	}
+	return fmt.Sprintf("%016x, %d bytes", e.Version, len(e.Body))
 }
 
 // Bare is a route configuration without vhds; the virtual hosts named <Prefix>… belong into its field virtual_hosts.
@@ -44,7 +54,7 @@ func Same(a, b *Encoded) bool {
 	if a == b || a == nil || b == nil {
 		return a == b
 	}
-	return a.Version == b.Version && a.Load == b.Load && slices.Equal(a.Needs, b.Needs) && sameBare(a.Bare, b.Bare) && sameErr(a.Err, b.Err)
+	return a.Version == b.Version && a.Load == b.Load && slices.Equal(a.Needs, b.Needs) && slices.Equal(a.Secrets, b.Secrets) && sameBare(a.Bare, b.Bare) && sameErr(a.Err, b.Err)
 }
 
 func sameBare(a, b *Bare) bool {

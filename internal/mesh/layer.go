@@ -112,6 +112,6 @@ func CompareResourceKey(a, b ResourceKey) int {
 
 // Attachment is what one proxy sees: for each type of resource its shelves, from the lowest to the one that shadows all below.
 type Attachment struct {
-	Clusters, Loads, Listeners, Routes, VirtualHosts, Names []Shelf
-	Patches                                                 []Shelf // of the bootstrap
+	Clusters, Loads, Secrets, Listeners, Routes, VirtualHosts, Names []Shelf
+	Patches                                                          []Shelf // of the bootstrap
 }

@@ -22,7 +22,7 @@ const (
 
 func features() []feature {
 	var all []feature
-	for _, area := range [][]feature{routing(), matching(), shaping(), disturbing(), naming(), entries(), connections(), balancing(), guarding(), securing(), scoping(), entering(), endpoints()} {
+	for _, area := range [][]feature{routing(), matching(), shaping(), disturbing(), naming(), entries(), connections(), balancing(), guarding(), securing(), scoping(), entering(), credentials(), endpoints()} {
 		all = append(all, area...)
 	}
 	return all

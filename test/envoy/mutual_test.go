@@ -26,6 +26,7 @@ func TestMutualTLS(t *testing.T) {
 			t.Run("counted at both ends", w.counted)
 			t.Run("modes", w.modes)
 			t.Run("identities", w.identities)
+			t.Run("at a gateway", w.atGateway)
 			t.Run("modes changed under load", w.underLoad)
 		})
 	}
@@ -102,6 +103,30 @@ kind: PeerAuthentication
 metadata: {name: default, namespace: default}
 spec: {mtls: {mode: `+mode+`}}
 `)
+}
+
+// atGateway: a server of mode ISTIO_MUTUAL shows the gateway's own identity and takes those of the mesh.
+func (w *mutual) atGateway(t *testing.T) {
+	w.m.Apply(t, entrance("mutual-own", `
+  - {port: {number: 8443, name: https, protocol: HTTPS}, bind: <mutual-entry>, hosts: ["*"], tls: {mode: ISTIO_MUTUAL}}
+`)+behind("mutual-own", "own.example", `
+  http: [{route: [{destination: {host: app.test, port: {number: 8000}}}]}]
+`))
+	ask := live.Request{To: w.m.Addr("mutual-entry", 8443), Host: "own.example", TLS: w.trust.Issue(t, "visitor").TLS}
+	for _, http2 := range []bool{false, true} {
+		ask.HTTP2 = http2
+		r := live.Send(t, ask)
+		wantServer(t, r, "mutual-app")
+		if got := strings.Join(r.Echo.Header[xfcc], ","); !strings.Contains(got, "URI=spiffe://cluster.local/ns/default/sa/visitor") {
+			t.Errorf("the app is told %q", got)
+		}
+	}
+	stranger := live.NewTrust(t).Issue(t, "visitor").TLS
+	for who, config := range map[string]*tls.Config{"no certificate": {InsecureSkipVerify: true}, "another mesh's": stranger} {
+		if reply, err := live.Try(live.Request{To: ask.To, Host: ask.Host, TLS: config}); err == nil {
+			t.Errorf("%s is let in: %d", who, reply.Status)
+		}
+	}
 }
 
 // plaintext reaches the app's proxy past all others.

@@ -145,7 +145,7 @@ func (c check) tls(field string, port uint32, t *networking.ClientTLSSettings) {
 		return
 	}
 	if t.GetCredentialName() != "" {
-		c.note(mesh.Error, "NotYet", field+".credentialName", "credentials are not delivered yet: gateways get no cluster for it, nor do sidecars where the mode is MUTUAL", "name certificate files")
+		c.note(mesh.Info, "GatewaysOnly", field+".credentialName", "credentials are delivered to gateways alone: sidecars take certificates from the files that the rule names", "")
 	}
 	if c.service != nil && port != 0 && c.some(port, mesh.Protocol.IsTLS) {
 		c.note(mesh.Warning, "TLSInTLS", field, fmt.Sprintf("clients speak TLS on port %d already: it would be put inside another TLS connection", port),

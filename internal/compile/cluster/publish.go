@@ -5,10 +5,12 @@ import (
 	"fmt"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/compile/peer"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/scope"
+	"fairway/internal/compile/secret"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/cluster"
 	"fairway/internal/envoy/endpoint"
@@ -42,7 +44,9 @@ func declareClusters(name string, targets *table.Table[Key, *Target], defaults *
 	return table.Derive(targets, name, mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k Key, t *Target, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			for v, d := range variants(r, defaults, k.Layer) {
-				enc := encode(b.outbound(r, k, t, *d).Build())
+				o := b.outbound(r, k, t, *d)
+				enc := encode(o.Build())
+				enc.Secrets = o.Secrets()
 				if t.Discovery == cluster.Delivered && enc.Err == nil {
 					enc.Load = k.Cluster.String()
 				}
@@ -58,6 +62,8 @@ func declareClusters(name string, targets *table.Table[Key, *Target], defaults *
 type builder struct {
 	reg   *registry.Tables
 	peers *peer.Tables
+
+	secrets *secret.Tables
 }
 
 // outbound is a target as envoy/cluster takes it.
@@ -65,6 +71,9 @@ func (b builder) outbound(r *table.Reader, k Key, t *Target, d cluster.Defaults)
 	o := cluster.Outbound{
 		Key: k.Cluster, Service: t.Service, Port: t.Port, Policy: t.Policy, Rule: t.Rule,
 		Gateway: k.Layer.Kind == mesh.GatewayLayer, Discovery: t.Discovery, Defaults: d,
+	}
+	if settings := t.Policy.TLS; o.Gateway && settings.GetCredentialName() != "" {
+		o.NoCredential = b.missing(r, k.Layer.Namespace, settings)
 	}
 	if d.Mutual && !t.Service.External {
 		o.Identities = b.reg.Identities(r, t.Service)
@@ -76,6 +85,21 @@ func (b builder) outbound(r *table.Reader, k Key, t *Target, d cluster.Defaults)
 		o.Load = load.Build()
 	}
 	return o
+}
+
+// missing is why the credential that settings name cannot be delivered; nil: it can.
+func (b builder) missing(r *table.Reader, namespace string, s *networking.ClientTLSSettings) error {
+	var why secret.Missing
+	if !s.GetInsecureSkipVerify().GetValue() {
+		why = b.secrets.Authorities(r, namespace, s.GetCredentialName())
+	}
+	if s.GetMode() == networking.ClientTLSSettings_MUTUAL && why == (secret.Missing{}) {
+		why = b.secrets.Certificate(r, namespace, s.GetCredentialName())
+	}
+	if why == (secret.Missing{}) {
+		return nil
+	}
+	return why
 }
 
 func encode(c *clusterv3.Cluster, err error) *envoy.Encoded {
@@ -96,6 +120,14 @@ func (t *Target) refused(key mesh.ClusterKey, err error) mesh.Problem {
 		Message: fmt.Sprintf("proxies would refuse cluster %s, they keep what they have: %v", key, err)}
 	if key.Subset != "" {
 		p.Field = "spec.subsets"
+	}
+	var why secret.Missing
+	if errors.As(err, &why) {
+		p.Code, p.Fix = "MissingSecret", why.Fix
+		if key.Subset == "" {
+			p.Field += ".tls.credentialName"
+		}
+		p.Message = fmt.Sprintf("%s: gateways get no cluster %s", why.Message, key)
 	}
 	if errors.Is(err, cluster.ErrNoIdentity) {
 		p.Code, p.Severity = "NoIdentity", mesh.Warning

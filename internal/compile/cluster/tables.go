@@ -5,6 +5,7 @@ import (
 	"fairway/internal/compile/peer"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/scope"
+	"fairway/internal/compile/secret"
 	"fairway/internal/envoy/cluster"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -26,14 +27,16 @@ type Tables struct {
 
 	// Clusters and Loads are what is published: each a set of tables whose resources are of one type.
 	Clusters, Loads []*Published
+	OfGateways      *Published // those of Clusters that gateways have: the only ones that name secrets
 }
 
 // Declare declares the package's tables. needs says which clusters gateways refer to; they have no others.
-func Declare[N Need, V any](in *input.Tables, reg *registry.Tables, sc *scope.Tables, peers *peer.Tables, needs *table.Table[N, V]) *Tables {
-	defaults, b := declareDefaults(in, sc), builder{reg, peers}
+func Declare[N Need, V any](in *input.Tables, reg *registry.Tables, sc *scope.Tables, peers *peer.Tables, secrets *secret.Tables, needs *table.Table[N, V]) *Tables {
+	defaults, b := declareDefaults(in, sc), builder{reg, peers, secrets}
 	t := &Tables{Targets: declareTargets(sc), GatewayTargets: declareGatewayTargets(sc, needs)}
 	t.publish("clusters", "loads", t.Targets, defaults, b)
 	t.publish("gateway clusters", "gateway loads", t.GatewayTargets, defaults, b)
+	t.OfGateways = t.Clusters[len(t.Clusters)-1]
 	t.Clusters = append(t.Clusters, declareStatic(defaults), declareInbound(in, sc))
 	declareChecks(in.DestinationRules.Table, reg, sc.FullHost)
 	return t

@@ -23,6 +23,7 @@ import (
 	"fairway/internal/compile/peer"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/scope"
+	"fairway/internal/compile/secret"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
@@ -45,7 +46,7 @@ func newWorld() *world {
 	peers := peer.Declare(w.in)
 	sc := scope.Declare(w.in, reg, peers, patch.Declare(w.in))
 	w.needs = table.NewInput(w.store, "needs", cluster.CompareKey, func(a, b struct{}) bool { return a == b })
-	w.out = cluster.Declare(w.in, reg, sc, peers, w.needs.Table)
+	w.out = cluster.Declare(w.in, reg, sc, peers, secret.Declare(w.in), w.needs.Table)
 	return w
 }
 

@@ -58,10 +58,7 @@ func (c checker) server(s *networking.Server) {
 
 // certificates notes what keeps a server from showing its certificate.
 func (c checker) certificates(s *networking.ServerTLSSettings) {
-	switch absent := missing(s); {
-	case s.GetCredentialName() != "" || len(s.GetCredentialNames()) > 0 || s.GetCaCertCredentialName() != "":
-		c.note(mesh.Info, "NotYet", ".tls.credentialName", "certificates from secrets are not supported yet: this server is not served", "name files with serverCertificate and privateKey")
-	case absent != "":
+	if absent := missing(s); absent != "" {
 		c.note(mesh.Error, "NoCertificate", ".tls."+absent, "TLS mode "+s.GetMode().String()+" needs "+absent+": this server is not served", "name the file")
 	}
 }
@@ -89,7 +86,21 @@ func (c checker) port(key ServerKey, s *networking.Server) bool {
 			c.note(mesh.Error, "ServerNameConflict", ".hosts", "the TLS server name "+l.Name+" is already the older "+winner+"'s", "name another host")
 		}
 	}
+	found = c.secrets(key, s) || found
 	return c.files(key, s) || found
+}
+
+// secrets notes those that a server names and that its proxies cannot get.
+func (c checker) secrets(key ServerKey, s *networking.Server) bool {
+	found := false
+	if class, _ := classify(s); class != HTTPS && class != TLS {
+		return false
+	}
+	for at, why := range c.t.withoutSecret(c.r, key.Port.Layer.Namespace, s.GetTls()) {
+		c.note(mesh.Error, "MissingSecret", ".tls."+at, why.Message+": this server is not served", why.Fix)
+		found = true
+	}
+	return found
 }
 
 // files notes a certificate file that a proxy of the layer could not read.

@@ -4,14 +4,11 @@ import (
 	"slices"
 	"strconv"
 
-	networking "istio.io/api/networking/v1alpha3"
-
 	"fairway/internal/compile/scope"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/listener"
 	"fairway/internal/envoy/route"
-	"fairway/internal/envoy/tls"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
@@ -20,20 +17,36 @@ import (
 func (t *Tables) declareListeners() {
 	t.Listeners = table.Derive(t.Plans, "gateway/listeners", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k PortKey, p *Plan, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			b := listenerBuilder{t: t, r: r, port: k}
-			l := b.listener(p)
-			if len(l.Chains) == 0 {
-				return
-			}
-			e := envoy.Encode(listener.Build(l))
-			slices.Sort(b.needs)
-			e.Needs = slices.Compact(b.needs)
-			emit(mesh.ResourceKey{Shelf: scope.GatewayListenerShelf(k.Layer), Name: l.Name}, e)
-			if e.Err != nil {
-				s := p.Servers[0]
-				r.Note(s.Server.Gateway.Problem(field(s.Key.Index), "Refused", mesh.Error, "Envoy would refuse the listener "+l.Name+": "+e.Err.Error(), ""))
+			t.emitListener(r, k, p, false, emit)
+			if p.mutual() {
+				t.emitListener(r, k, p, true, emit)
 			}
 		})
+}
+
+// emitListener builds one variant of a port's listener: mutual is for proxies that have an identity to show.
+func (t *Tables) emitListener(r *table.Reader, k PortKey, p *Plan, mutual bool, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+	b := listenerBuilder{t: t, r: r, port: k, mutual: mutual}
+	l := b.listener(p)
+	if len(l.Chains) == 0 {
+		return
+	}
+	e := envoy.Encode(listener.Build(l))
+	e.Needs, e.Secrets = sorted(b.needs), sorted(b.secrets)
+	shelf := scope.GatewayListenerShelf(k.Layer)
+	if mutual {
+		shelf = scope.GatewayMutualShelf(k.Layer)
+	}
+	emit(mesh.ResourceKey{Shelf: shelf, Name: l.Name}, e)
+	if e.Err != nil {
+		s := p.Servers[0]
+		r.Note(s.Server.Gateway.Problem(field(s.Key.Index), "Refused", mesh.Error, "Envoy would refuse the listener "+l.Name+": "+e.Err.Error(), ""))
+	}
+}
+
+func sorted(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // listenerBuilder gathers what the servers of one port make of it.
@@ -43,6 +56,9 @@ type listenerBuilder struct {
 	port  PortKey
 	out   listener.Listener
 	needs []string
+
+	mutual  bool     // the proxy has an identity
+	secrets []string // that are to be delivered
 }
 
 func (b *listenerBuilder) listener(p *Plan) listener.Listener {
@@ -92,7 +108,7 @@ func (b *listenerBuilder) secure(p *Plan) {
 			if b.usable(s) {
 				b.chain(listener.Chain{
 					Match:   listener.Match{ServerNames: s.Names},
-					TLS:     serverTLS(s.Server.Spec.GetTls(), []string{"h2", "http/1.1"}).Socket(),
+					TLS:     b.tls(s, []string{"h2", "http/1.1"}),
 					Filters: b.http(s).Filters(),
 				})
 			}
@@ -107,7 +123,7 @@ func (b *listenerBuilder) secure(p *Plan) {
 	b.connections(routed, func(s Planned) listener.Chain {
 		c := listener.Chain{Match: listener.Match{ServerNames: s.Names}}
 		if s.Server.Class == TLS {
-			c.TLS = serverTLS(s.Server.Spec.GetTls(), nil).Socket()
+			c.TLS = b.tls(s, nil)
 		}
 		return c
 	})
@@ -188,83 +204,5 @@ func (b *listenerBuilder) tcp(to []route.Weighted) listener.TCP {
 	out := b.t.rt.Forward(b.r, b.port.Layer, to, "outbound_"+b.out.Name)
 	out.AccessLog = b.t.in.AccessLog(b.r, listener.Source)
 	b.needs = append(b.needs, out.Needs()...)
-	return out
-}
-
-// usable says whether a server's certificate can be shown: its files are named, and no proxy has said that it cannot read them.
-func (b *listenerBuilder) usable(s Planned) bool {
-	if missing(s.Server.Spec.GetTls()) != "" {
-		return false
-	}
-	_, _, bad := b.t.unreadable(b.r, b.port.Layer, s.Server.Spec)
-	return !bad
-}
-
-// certificates lists a server's certificates: one, or one of a kind (ServerTLSSettings.tls_certificates).
-func certificates(s *networking.ServerTLSSettings) []tls.Pair {
-	if len(s.GetTlsCertificates()) == 0 {
-		return []tls.Pair{{Certificate: s.GetServerCertificate(), Key: s.GetPrivateKey()}}
-	}
-	var out []tls.Pair
-	for _, c := range s.GetTlsCertificates() {
-		out = append(out, tls.Pair{Certificate: c.GetServerCertificate(), Key: c.GetPrivateKey()})
-	}
-	return out
-}
-
-// authorities is the file with those that clients' certificates are signed by.
-func authorities(s *networking.ServerTLSSettings) string {
-	for _, c := range s.GetTlsCertificates() {
-		if c.GetCaCertificates() != "" {
-			return c.GetCaCertificates()
-		}
-	}
-	return s.GetCaCertificates()
-}
-
-// files lists every file that a server's TLS settings name.
-func files(s *networking.ServerTLSSettings) []string {
-	out := []string{authorities(s), s.GetCaCrl()}
-	for _, p := range certificates(s) {
-		out = append(out, p.Certificate, p.Key)
-	}
-	out = slices.DeleteFunc(out, func(f string) bool { return f == "" })
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// missing names the first field that the TLS mode needs and that is not set.
-func missing(s *networking.ServerTLSSettings) string {
-	for _, p := range certificates(s) {
-		if p.Certificate == "" {
-			return "serverCertificate"
-		}
-		if p.Key == "" {
-			return "privateKey"
-		}
-	}
-	if s.GetMode() != networking.ServerTLSSettings_SIMPLE && authorities(s) == "" {
-		return "caCertificates"
-	}
-	return ""
-}
-
-// serverTLS translates ServerTLSSettings of a server that terminates TLS.
-func serverTLS(s *networking.ServerTLSSettings, alpn []string) tls.Server {
-	out := tls.Server{
-		Pairs:   certificates(s),
-		Require: s.GetMode() == networking.ServerTLSSettings_MUTUAL,
-		Min:     tls.Version(s.GetMinProtocolVersion()),
-		Max:     tls.Version(s.GetMaxProtocolVersion()),
-		Ciphers: s.GetCipherSuites(),
-		ALPN:    alpn,
-	}
-	if s.GetMode() == networking.ServerTLSSettings_MUTUAL || s.GetMode() == networking.ServerTLSSettings_OPTIONAL_MUTUAL {
-		out.Trust = tls.Trust{
-			CA: authorities(s), CRL: s.GetCaCrl(), Names: s.GetSubjectAltNames(),
-			SPKI: s.GetVerifyCertificateSpki(), Hashes: s.GetVerifyCertificateHash(),
-			Unverified: s.GetInsecureSkipVerify().GetValue(),
-		}
-	}
 	return out
 }

@@ -69,7 +69,7 @@ func classify(s *networking.Server) (c Class, why string) {
 
 func terminated(c Class, mode networking.ServerTLSSettings_TLSmode) (Class, string) {
 	switch mode {
-	case networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_MUTUAL, networking.ServerTLSSettings_OPTIONAL_MUTUAL:
+	case networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_MUTUAL, networking.ServerTLSSettings_OPTIONAL_MUTUAL, networking.ServerTLSSettings_ISTIO_MUTUAL:
 		return c, ""
 	}
 	return Unserved, "TLS mode " + mode.String() + " is not supported yet"

@@ -6,6 +6,7 @@ import (
 	"fairway/internal/compile/input"
 	routes "fairway/internal/compile/route"
 	"fairway/internal/compile/scope"
+	"fairway/internal/compile/secret"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
@@ -30,6 +31,7 @@ type Tables struct {
 	BadFiles *table.Input[FileKey, string]
 
 	in             *input.Tables
+	secrets        *secret.Tables
 	sc             *scope.Tables
 	rt             *routes.Tables
 	gateways       *table.Table[config.Key, *config.Object]
@@ -42,8 +44,8 @@ type Tables struct {
 }
 
 // Declare declares the tables, in order.
-func Declare(s *table.Store, in *input.Tables, sc *scope.Tables, rt *routes.Tables) *Tables {
-	t := &Tables{in: in, sc: sc, rt: rt, gateways: in.Gateways.Table}
+func Declare(s *table.Store, in *input.Tables, secrets *secret.Tables, sc *scope.Tables, rt *routes.Tables) *Tables {
+	t := &Tables{in: in, secrets: secrets, sc: sc, rt: rt, gateways: in.Gateways.Table}
 	t.declareFiles(s)
 	t.declareNearby()
 	t.declareSelected(in.Gateways.Table, sc.GatewayViews)

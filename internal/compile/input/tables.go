@@ -22,6 +22,7 @@ type Tables struct {
 	PeerAuthentications, RequestAuthentications           *Objects
 	AuthorizationPolicies                                 *Objects
 	Telemetries, WasmPlugins, TrafficExtensions           *Objects
+	Secrets                                               *Objects // their rows print without what is secret
 	Mesh                                                  *Objects // MeshConfig, MeshNetworks
 	Others                                                *Objects // kinds that have no table of their own
 	Naming, Serving                                       *table.Input[SourceKey, Source]
@@ -131,6 +132,7 @@ func Declare(s *table.Store, opts Options) *Tables {
 	t.Telemetries = objects("telemetries", "Telemetry")
 	t.WasmPlugins = objects("wasmplugins", "WasmPlugin")
 	t.TrafficExtensions = objects("trafficextensions", "TrafficExtension")
+	t.Secrets = objects("secrets", config.Secret)
 	t.Naming = table.NewInput(s, "naming", CompareSourceKey, sameSource)
 	t.Serving = table.NewInput(s, "serving", CompareSourceKey, sameSource)
 	t.Proxies = table.NewInput(s, "proxies", cmp.Compare[mesh.ProxyID], func(a, b mesh.Proxy) bool { return a == b })

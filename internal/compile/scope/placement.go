@@ -275,6 +275,6 @@ func (t *Tables) declareAttachments() {
 }
 
 func sameAttachment(a, b mesh.Attachment) bool {
-	return slices.Equal(a.Clusters, b.Clusters) && slices.Equal(a.Loads, b.Loads) && slices.Equal(a.Listeners, b.Listeners) &&
+	return slices.Equal(a.Clusters, b.Clusters) && slices.Equal(a.Loads, b.Loads) && slices.Equal(a.Secrets, b.Secrets) && slices.Equal(a.Listeners, b.Listeners) &&
 		slices.Equal(a.Routes, b.Routes) && slices.Equal(a.VirtualHosts, b.VirtualHosts) && slices.Equal(a.Names, b.Names) && slices.Equal(a.Patches, b.Patches)
 }

@@ -45,6 +45,23 @@ func (v NameView) part() string {
 	return ""
 }
 
+// GatewayMutualShelf is where a gateway's listeners are published that serve mutual TLS with the proxy's own identity, for proxies that have one.
+func GatewayMutualShelf(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l, Part: "mutual"} }
+
+// SecretShelf is where the secrets are published that resources of a kind name, which stand on shelves of the layer.
+func SecretShelf(l mesh.Layer, named SecretUse) mesh.Shelf {
+	return mesh.Shelf{Layer: l, Part: string(named)}
+}
+
+// SecretUse tells what names a secret.
+type SecretUse string
+
+// The kinds of resources that name secrets.
+const (
+	ByListeners SecretUse = "listeners"
+	ByClusters  SecretUse = "clusters"
+)
+
 // part names the variant: "redirect", "tproxy+vip".
 func (v ListenerView) part() string {
 	part := strings.ToLower(v.Interception.String())
@@ -74,7 +91,11 @@ func attach(p Placement, inbound InboundKey, hasInbound bool) mesh.Attachment {
 		}
 		a.VirtualHosts = append(a.VirtualHosts, RouteShelf(l))
 		if l.Kind == mesh.GatewayLayer {
+			a.Secrets = append(a.Secrets, SecretShelf(l, ByClusters), SecretShelf(l, ByListeners))
 			a.Listeners = append(a.Listeners, GatewayListenerShelf(l))
+			if p.Mutual {
+				a.Listeners = append(a.Listeners, GatewayMutualShelf(l))
+			}
 		} else {
 			a.Listeners = append(a.Listeners, ListenerShelf(p.view(l)))
 		}

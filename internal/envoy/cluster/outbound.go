@@ -69,6 +69,8 @@ type Outbound struct {
 	// Identities are those that the service's endpoints may show of themselves over mutual TLS; none: any of the mesh.
 	Identities []string
 	Defaults   Defaults
+	// NoCredential is why the credential that the policy names cannot be delivered to the gateway; nil: it can.
+	NoCredential error
 }
 
 // Build puts the cluster together. An error says why it cannot be as its rule asks; it must not be sent otherwise.

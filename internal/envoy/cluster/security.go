@@ -19,7 +19,7 @@ import (
 // Why a cluster cannot be built as its rule asks. What is built all the same would be less secure than the rule says, or refused by every Envoy.
 var (
 	ErrNoClientCertificate = errors.New("tls mode MUTUAL needs clientCertificate and privateKey")
-	ErrCredential          = errors.New("tls credentialName is not supported yet")
+	ErrCredential          = errors.New("tls credentialName is for gateways: mode MUTUAL of a sidecar needs clientCertificate and privateKey")
 	ErrNoIdentity          = errors.New("tls mode ISTIO_MUTUAL needs an identity, which the proxy does not have")
 	ErrTableSize           = errors.New("the tableSize of maglev must be a prime number of at most 5000011")
 )
@@ -54,17 +54,51 @@ func (o Outbound) tls() (*corev3.TransportSocket, error) {
 		return nil, nil
 	}
 	mutual := t.Mode == networking.ClientTLSSettings_MUTUAL
-	if t.CredentialName != "" && (o.Gateway || mutual) {
-		return nil, ErrCredential
+	if t.CredentialName != "" && o.Gateway {
+		return o.delivered(t)
 	}
 	client := tls.Client{SNI: t.Sni, Trust: o.trust(t)}
 	if mutual {
 		if t.ClientCertificate == "" || t.PrivateKey == "" {
+			if t.CredentialName != "" {
+				return nil, ErrCredential
+			}
 			return nil, ErrNoClientCertificate
 		}
 		client.Pair = tls.Pair{Certificate: t.ClientCertificate, Key: t.PrivateKey}
 	}
 	return client.Socket(), nil
+}
+
+// delivered takes certificate and authorities from secrets that the proxy is sent.
+func (o Outbound) delivered(t *networking.ClientTLSSettings) (*corev3.TransportSocket, error) {
+	if o.NoCredential != nil {
+		return nil, o.NoCredential
+	}
+	client := tls.Client{SNI: t.Sni, Trust: tls.Trust{Unverified: true}}
+	if !t.GetInsecureSkipVerify().GetValue() {
+		client.Trust = tls.Trust{Secret: tls.AuthoritySecret(t.CredentialName), Names: o.names()}
+	}
+	if t.Mode == networking.ClientTLSSettings_MUTUAL {
+		client.Secret = tls.CertificateSecret(t.CredentialName)
+	}
+	return client.Socket(), nil
+}
+
+// Secrets lists the secrets that the cluster takes from the stream that it comes by, sorted.
+func (o Outbound) Secrets() []string {
+	t := o.Policy.TLS
+	if !o.Gateway || o.NoCredential != nil || t.GetCredentialName() == "" || !originates(t) {
+		return nil
+	}
+	var out []string
+	if t.Mode == networking.ClientTLSSettings_MUTUAL {
+		out = append(out, tls.CertificateSecret(t.CredentialName))
+	}
+	if !t.GetInsecureSkipVerify().GetValue() {
+		out = append(out, tls.AuthoritySecret(t.CredentialName))
+	}
+	return out
 }
 
 // matches lets each endpoint say how it is reached: those whose load assignment says so with mutual TLS, others in the clear. It is for services of

@@ -7,10 +7,11 @@ import (
 
 // Client is how a connection to an upstream is secured.
 type Client struct {
-	Pair  Pair     // what the proxy shows of itself; the zero Pair: nothing
-	Trust Trust    // whom it believes
-	SNI   string   // server name to ask for; empty: none, or what the HTTP options of the cluster choose for each request
-	ALPN  []string // protocols offered, best first; empty: no negotiation
+	Pair   Pair     // what the proxy shows of itself; the zero Pair: nothing
+	Secret string   // a certificate that is delivered (CertificateSecret), instead of Pair
+	Trust  Trust    // whom it believes
+	SNI    string   // server name to ask for; empty: none, or what the HTTP options of the cluster choose for each request
+	ALPN   []string // protocols offered, best first; empty: no negotiation
 }
 
 // Socket is the transport socket of a cluster whose connections speak TLS.
@@ -19,8 +20,9 @@ func (c Client) Socket() *corev3.TransportSocket {
 	if c.Pair != (Pair{}) {
 		common.TlsCertificates = certificates([]Pair{c.Pair})
 	}
-	if v := c.Trust.validation(); v != nil {
-		common.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: v}
+	if c.Secret != "" {
+		common.TlsCertificateSdsSecretConfigs = delivered([]string{c.Secret})
 	}
+	c.Trust.set(common)
 	return socket(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: c.SNI})
 }

@@ -26,6 +26,8 @@ type Version = tlsv3.TlsParameters_TlsProtocol
 type Trust struct {
 	CA  string // file of the authorities; empty: the peer's certificate is not asked for by a server, and not verified by a client
 	CRL string // file of revoked certificates; empty: none
+	// Secret names authorities that are delivered (AuthoritySecret), with their revocation lists, instead of CA and CRL.
+	Secret string
 	// Names are the subject alternative names of which the peer's certificate must hold one: URIs, IP addresses, e-mail addresses, or
 	// DNS names for anything else. Empty: every name will do.
 	Names []string
@@ -55,6 +57,24 @@ func certificates(pairs []Pair) []*tlsv3.TlsCertificate {
 		out = append(out, &tlsv3.TlsCertificate{CertificateChain: file(p.Certificate), PrivateKey: file(p.Key)})
 	}
 	return out
+}
+
+// set says whom the connections of a context believe.
+func (t Trust) set(common *tlsv3.CommonTlsContext) {
+	v := t.validation()
+	switch {
+	case t.Secret != "":
+		if v == nil {
+			v = &tlsv3.CertificateValidationContext{}
+		}
+		common.ValidationContextType = &tlsv3.CommonTlsContext_CombinedValidationContext{
+			CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
+				DefaultValidationContext: v, ValidationContextSdsSecretConfig: delivered([]string{t.Secret})[0],
+			},
+		}
+	case v != nil:
+		common.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: v}
+	}
 }
 
 // validation is nil where nothing is asked of the peer.

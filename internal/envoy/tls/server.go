@@ -9,6 +9,8 @@ import (
 // Server is how connections that a listener accepts are secured.
 type Server struct {
 	Pairs []Pair // certificates to choose from: one of a kind (RSA, ECDSA) each
+	// Secrets name certificates that are delivered (CertificateSecret), instead of Pairs.
+	Secrets []string
 	// Trust says which clients are believed. The zero Trust asks for no certificate.
 	Trust Trust
 	// Require refuses a client that shows no certificate; otherwise one that shows a bad one is refused and one that shows none is let in.
@@ -20,10 +22,8 @@ type Server struct {
 
 // Socket is the transport socket of a filter chain that terminates TLS.
 func (s Server) Socket() *corev3.TransportSocket {
-	common := &tlsv3.CommonTlsContext{TlsCertificates: certificates(s.Pairs), TlsParams: s.parameters(), AlpnProtocols: s.ALPN}
-	if v := s.Trust.validation(); v != nil {
-		common.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: v}
-	}
+	common := &tlsv3.CommonTlsContext{TlsCertificates: certificates(s.Pairs), TlsCertificateSdsSecretConfigs: delivered(s.Secrets), TlsParams: s.parameters(), AlpnProtocols: s.ALPN}
+	s.Trust.set(common)
 	return socket(&tlsv3.DownstreamTlsContext{CommonTlsContext: common, RequireClientCertificate: wrapperspb.Bool(s.Require)})
 }
 

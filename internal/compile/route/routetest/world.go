@@ -13,8 +13,10 @@ import (
 	"github.com/cespare/xxhash/v2"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 	"sigs.k8s.io/yaml"
@@ -26,6 +28,7 @@ import (
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/route"
 	"fairway/internal/compile/scope"
+	"fairway/internal/compile/secret"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
@@ -40,6 +43,7 @@ type World struct {
 	Scope   *scope.Tables
 	Route   *route.Tables
 	Gateway *gateway.Tables
+	Secrets *table.Table[mesh.ResourceKey, *envoy.Encoded]
 
 	age int64
 }
@@ -51,7 +55,9 @@ func New() *World {
 	reg := registry.Declare(w.In)
 	w.Scope = scope.Declare(w.In, reg, peer.Declare(w.In), patch.Declare(w.In))
 	w.Route = route.Declare(w.In, reg, w.Scope)
-	w.Gateway = gateway.Declare(w.Store, w.In, w.Scope, w.Route)
+	secrets := secret.Declare(w.In)
+	w.Gateway = gateway.Declare(w.Store, w.In, secrets, w.Scope, w.Route)
+	w.Secrets = secrets.Publish("secrets of listeners", scope.ByListeners, w.Gateway.Listeners)
 	return w
 }
 
@@ -99,9 +105,16 @@ func object(t testing.TB, doc string, created int64) *config.Object {
 		Kind     config.Kind
 		Metadata struct{ Name, Namespace string }
 		Spec     json.RawMessage
+
+		Credential struct{ Chain, CA, CRL string } // of a Secret, without its key
 	}
 	if err := yaml.Unmarshal([]byte(doc), &head); err != nil {
 		t.Fatalf("%v in:\n%s", err, doc)
+	}
+	if head.Kind == config.Secret {
+		c := head.Credential
+		return &config.Object{Key: config.Key{Kind: head.Kind, Namespace: head.Metadata.Namespace, Name: head.Metadata.Name}, Created: created, Spec: &structpb.Struct{},
+			Hash: xxhash.Sum64([]byte(doc)), Credential: &config.Credential{Chain: bytesOf(c.Chain), CA: bytesOf(c.CA), CRL: bytesOf(c.CRL)}}
 	}
 	specs := map[config.Kind]proto.Message{
 		"ServiceEntry": &networking.ServiceEntry{}, "VirtualService": &networking.VirtualService{}, "DestinationRule": &networking.DestinationRule{},
@@ -124,6 +137,13 @@ func object(t testing.TB, doc string, created int64) *config.Object {
 	}
 	return &config.Object{Key: key, Created: created, Spec: spec, Hash: xxhash.Sum64(body),
 		Ref: mesh.ObjectRef{Kind: string(key.Kind), Namespace: key.Namespace, Name: key.Name}}
+}
+
+func bytesOf(text string) []byte {
+	if text == "" {
+		return nil
+	}
+	return []byte(text)
 }
 
 // Published gathers tables of one type.
@@ -169,6 +189,7 @@ func (w *World) Dump(t testing.TB) string {
 	}
 	put("virtual hosts", w.VirtualHosts(), func() proto.Message { return &routev3.VirtualHost{} })
 	put("routes", w.Routes(), func() proto.Message { return &routev3.RouteConfiguration{} })
+	put("secrets", w.Published(w.Secrets), func() proto.Message { return &tlsv3.Secret{} })
 	put("listeners", w.Listeners(), func() proto.Message { return &listenerv3.Listener{} })
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(shelves)) {

@@ -1,0 +1,36 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"net"
+
+	"google.golang.org/grpc/peer"
+
+	"fairway/internal/xds"
+)
+
+// withhold keeps keys from streams that nobody vouches for. On the secure address a proxy is who it says, or it is refused (guard): it gets the secrets of
+// its namespace. The plaintext address believes what proxies say of themselves; it gives secrets to this machine alone, where whoever may connect could as
+// well ask the control plane's own files.
+func withhold(log *slog.Logger) func(context.Context, net.Addr, string) bool {
+	return func(ctx context.Context, from net.Addr, typ string) bool {
+		if typ != xds.SecretType {
+			return false
+		}
+		if p, ok := peer.FromContext(ctx); ok && p.AuthInfo != nil && p.AuthInfo.AuthType() == "tls" {
+			return false
+		}
+		if local(from) {
+			return false
+		}
+		log.Warn("secrets are withheld from a plaintext connection of another machine; let the proxy use --secureGRPCAddr", "scope", "audit", "address", from.String())
+		return true
+	}
+}
+
+// local says whether an address is this machine's own. One without an address stands for a connection inside this process.
+func local(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return !ok || tcp.IP.IsLoopback()
+}

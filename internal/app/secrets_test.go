@@ -1,0 +1,35 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"net"
+	"testing"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+
+	"fairway/internal/xds"
+)
+
+// TestKeysNeedAnIdentity: what is secret goes to authenticated streams, and in the clear to this machine alone.
+func TestKeysNeedAnIdentity(t *testing.T) {
+	away, here, six := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, &net.TCPAddr{IP: net.IPv6loopback}
+	secure := credentials.TLSInfo{State: tls.ConnectionState{}}
+	for _, c := range []struct {
+		from net.Addr
+		auth credentials.AuthInfo
+		typ  string
+		want bool
+	}{
+		{away, nil, xds.SecretType, true}, {away, secure, xds.SecretType, false}, {here, nil, xds.SecretType, false}, {six, nil, xds.SecretType, false},
+		{&net.UnixAddr{Name: "/x"}, nil, xds.SecretType, false}, {away, nil, xds.ListenerType, false},
+	} {
+		ctx := peer.NewContext(context.Background(), &peer.Peer{Addr: c.from, AuthInfo: c.auth})
+		if got := withhold(slog.New(slog.NewTextHandler(io.Discard, nil)))(ctx, c.from, c.typ); got != c.want {
+			t.Errorf("%s, %v, %s: withheld %v, want %v", c.from, c.auth, c.typ, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package gateway_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/internal/compile/compiletest"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// TestTablesHideKeys: no table prints a key (law 9: tables print themselves), nor does any problem or page of objects; and the gateway is sent it.
+func TestTablesHideKeys(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
+	encoded := base64.StdEncoding.EncodeToString
+	w := compiletest.New(t)
+	w.Apply(`apiVersion: v1
+kind: Secret
+metadata: {name: web, namespace: infra, annotations: {last: "` + encoded(keyPEM) + `"}}
+type: kubernetes.io/tls
+data: {tls.crt: ` + encoded(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})) + `, tls.key: ` + encoded(keyPEM) + `}
+---
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: infra}
+spec:
+  selector: {istio: ingress}
+  servers:
+  - {port: {number: 443, name: https, protocol: HTTPS}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: web}}
+`)
+	w.Connect(mesh.Proxy{ID: "router~1~g.infra~x", Name: "g", Namespace: "infra", IP: "10.0.0.1", IPs: "10.0.0.1", Type: mesh.Router, Labels: "istio=ingress"})
+	w.Settle()
+	sent := false
+	var out strings.Builder
+	w.Store.Read(func(tx *table.Tx) {
+		for _, published := range w.Out.Secrets {
+			for k, e := range table.All(tx, published) {
+				sent = sent || k.Name == "kubernetes://web" && strings.Contains(string(e.Body), string(keyPEM))
+			}
+		}
+		if err := w.Store.Dump(&out, tx); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if !sent {
+		t.Error("the gateway gets no key")
+	}
+	for _, o := range w.Objects() {
+		fmt.Fprintf(&out, "%v %+v %s\n", o, *o, o.Spec)
+	}
+	fmt.Fprintln(&out, w.ProblemText())
+	body := strings.Split(string(keyPEM), "\n")[1]
+	for _, form := range []string{body, encoded(keyPEM)[60:100], strings.Trim(fmt.Sprint([]byte(body)), "[]"), strings.Trim(fmt.Sprint(private), "[]")} {
+		if i := strings.Index(out.String(), form); i >= 0 {
+			t.Errorf("a key is printed: …%s…", out.String()[max(0, i-300):i+20])
+		}
+	}
+}

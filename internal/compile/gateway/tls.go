@@ -1,0 +1,195 @@
+package gateway
+
+import (
+	"slices"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/compile/secret"
+	"fairway/internal/envoy/tls"
+	"fairway/internal/table"
+)
+
+// mutual says whether a server of the port shows the proxy's own identity.
+func (p *Plan) mutual() bool {
+	return slices.ContainsFunc(p.Servers, func(s Planned) bool { return s.Server.mutual() })
+}
+
+func (s *Server) mutual() bool {
+	return s.Spec.GetTls().GetMode() == networking.ServerTLSSettings_ISTIO_MUTUAL
+}
+
+// usable says whether a server's certificate can be shown: it is there, and no proxy has said that it cannot read it.
+func (b *listenerBuilder) usable(s Planned) bool {
+	if s.Server.mutual() {
+		return b.mutual
+	}
+	settings := s.Server.Spec.GetTls()
+	if missing(settings) != "" {
+		return false
+	}
+	for range b.t.withoutSecret(b.r, b.port.Layer.Namespace, settings) {
+		return false
+	}
+	_, _, bad := b.t.unreadable(b.r, b.port.Layer, s.Server.Spec)
+	return !bad
+}
+
+// tls is the socket that ends TLS for a server.
+func (b *listenerBuilder) tls(s Planned, alpn []string) *corev3.TransportSocket {
+	if s.Server.mutual() {
+		return tls.MeshServer(b.t.in.TrustDomains(b.r), alpn)
+	}
+	out := serverTLS(s.Server.Spec.GetTls(), alpn)
+	b.secrets = append(b.secrets, out.Secrets...)
+	if out.Trust.Secret != "" {
+		b.secrets = append(b.secrets, out.Trust.Secret)
+	}
+	return out.Socket()
+}
+
+// credentials lists the names of the secrets that a server takes its certificates from: one, or one of a kind (ServerTLSSettings.credential_names).
+func credentials(s *networking.ServerTLSSettings) []string {
+	if s.GetCredentialName() != "" {
+		return []string{s.GetCredentialName()}
+	}
+	return s.GetCredentialNames()
+}
+
+// authorityCredential is the secret that holds whom a server believes: one of its own, or the one with the certificate
+// (ServerTLSSettings.ca_cert_credential_name); empty: it believes whom a file names, or does not ask.
+func authorityCredential(s *networking.ServerTLSSettings) string {
+	switch names := credentials(s); {
+	case !asks(s):
+		return ""
+	case s.GetCaCertCredentialName() != "":
+		return s.GetCaCertCredentialName()
+	case len(names) > 0:
+		return names[0]
+	}
+	return ""
+}
+
+// asks says whether a server asks clients for a certificate.
+func asks(s *networking.ServerTLSSettings) bool {
+	return s.GetMode() == networking.ServerTLSSettings_MUTUAL || s.GetMode() == networking.ServerTLSSettings_OPTIONAL_MUTUAL
+}
+
+// withoutSecret yields the fields of a server's settings that name a secret which proxies of a namespace cannot get, and why.
+func (t *Tables) withoutSecret(r *table.Reader, namespace string, s *networking.ServerTLSSettings) func(yield func(field string, why secret.Missing) bool) {
+	return func(yield func(string, secret.Missing) bool) {
+		for i, name := range credentials(s) {
+			at := "credentialName"
+			if s.GetCredentialName() == "" {
+				at = index("credentialNames", i)
+			}
+			if why := t.secrets.Certificate(r, namespace, name); why != (secret.Missing{}) && !yield(at, why) {
+				return
+			}
+		}
+		name := authorityCredential(s)
+		if name == "" {
+			return
+		}
+		at := "credentialName"
+		switch {
+		case s.GetCaCertCredentialName() != "":
+			at = "caCertCredentialName"
+		case s.GetCredentialName() == "":
+			at = index("credentialNames", 0)
+		}
+		if why := t.secrets.Authorities(r, namespace, name); why != (secret.Missing{}) {
+			yield(at, why)
+		}
+	}
+}
+
+// certificates lists a server's certificates: one, or one of a kind (ServerTLSSettings.tls_certificates).
+func certificates(s *networking.ServerTLSSettings) []tls.Pair {
+	if len(s.GetTlsCertificates()) == 0 {
+		return []tls.Pair{{Certificate: s.GetServerCertificate(), Key: s.GetPrivateKey()}}
+	}
+	var out []tls.Pair
+	for _, c := range s.GetTlsCertificates() {
+		out = append(out, tls.Pair{Certificate: c.GetServerCertificate(), Key: c.GetPrivateKey()})
+	}
+	return out
+}
+
+// authorities is the file with those that clients' certificates are signed by.
+func authorities(s *networking.ServerTLSSettings) string {
+	for _, c := range s.GetTlsCertificates() {
+		if c.GetCaCertificates() != "" {
+			return c.GetCaCertificates()
+		}
+	}
+	return s.GetCaCertificates()
+}
+
+// files lists every file that a server's TLS settings name.
+func files(s *networking.ServerTLSSettings) []string {
+	var out []string
+	if authorityCredential(s) == "" {
+		out = append(out, authorities(s), s.GetCaCrl())
+	}
+	if len(credentials(s)) == 0 {
+		for _, p := range certificates(s) {
+			out = append(out, p.Certificate, p.Key)
+		}
+	}
+	out = slices.DeleteFunc(out, func(f string) bool { return f == "" })
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// missing names the first field that the TLS mode needs and that is not set.
+func missing(s *networking.ServerTLSSettings) string {
+	if s.GetMode() == networking.ServerTLSSettings_ISTIO_MUTUAL {
+		return ""
+	}
+	if len(credentials(s)) == 0 {
+		for _, p := range certificates(s) {
+			if p.Certificate == "" {
+				return "serverCertificate"
+			}
+			if p.Key == "" {
+				return "privateKey"
+			}
+		}
+	}
+	if asks(s) && authorities(s) == "" && authorityCredential(s) == "" {
+		return "caCertificates"
+	}
+	return ""
+}
+
+// serverTLS translates ServerTLSSettings of a server that terminates TLS.
+func serverTLS(s *networking.ServerTLSSettings, alpn []string) tls.Server {
+	out := tls.Server{
+		Require: s.GetMode() == networking.ServerTLSSettings_MUTUAL,
+		Min:     tls.Version(s.GetMinProtocolVersion()),
+		Max:     tls.Version(s.GetMaxProtocolVersion()),
+		Ciphers: s.GetCipherSuites(),
+		ALPN:    alpn,
+	}
+	for _, name := range credentials(s) {
+		out.Secrets = append(out.Secrets, tls.CertificateSecret(name))
+	}
+	if len(out.Secrets) == 0 {
+		out.Pairs = certificates(s)
+	}
+	if !asks(s) {
+		return out
+	}
+	out.Trust = tls.Trust{
+		Names: s.GetSubjectAltNames(), SPKI: s.GetVerifyCertificateSpki(), Hashes: s.GetVerifyCertificateHash(),
+		Unverified: s.GetInsecureSkipVerify().GetValue(),
+	}
+	if name := authorityCredential(s); name != "" {
+		out.Trust.Secret = tls.AuthoritySecret(name)
+	} else {
+		out.Trust.CA, out.Trust.CRL = authorities(s), s.GetCaCrl()
+	}
+	return out
+}

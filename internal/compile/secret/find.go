@@ -1,0 +1,96 @@
+package secret
+
+import (
+	"fmt"
+	"strings"
+
+	"fairway/internal/envoy/tls"
+	"fairway/internal/table"
+)
+
+// suffix is what the name of the Secret that holds a credential's authorities has more, where they are not in the same.
+const suffix = "-cacert"
+
+// Missing is why a secret that is named cannot be used. It is comparable; the zero Missing means that it can.
+type Missing struct{ Message, Fix string }
+
+// Error is Message.
+func (m Missing) Error() string { return m.Message }
+
+// qualify gives the key of a name as seen from a namespace; "namespace/name" stands for itself.
+func qualify(namespace, name string) Key {
+	if ns, short, ok := strings.Cut(name, "/"); ok {
+		return Key{ns, short}
+	}
+	return Key{namespace, name}
+}
+
+// Certificate looks for the certificate of a credential, as a proxy of the namespace would get it.
+func (t *Tables) Certificate(r *table.Reader, namespace, credential string) Missing {
+	k, bad := locate(namespace, credential)
+	if bad != (Missing{}) {
+		return bad
+	}
+	s, ok := table.Get(r, t.Shapes, k)
+	switch {
+	case !ok:
+		return t.absent(r, k)
+	case strings.HasSuffix(k.Name, suffix):
+		return Missing{"the name of a Secret with a certificate must not end in " + suffix, "give it another name"}
+	case !s.Certificate:
+		return Missing{fmt.Sprintf("Secret %s holds no certificate", k), "give it tls.crt and tls.key"}
+	}
+	return Missing{}
+}
+
+// Authorities looks for those whom a credential believes.
+func (t *Tables) Authorities(r *table.Reader, namespace, credential string) Missing {
+	k, bad := locate(namespace, credential)
+	if bad != (Missing{}) {
+		return bad
+	}
+	if _, ok := t.authority(r, k); ok {
+		return Missing{}
+	}
+	base := Key{k.Namespace, strings.TrimSuffix(k.Name, suffix)}
+	_, own := table.Get(r, t.Shapes, base)
+	_, apart := table.Get(r, t.Shapes, Key{base.Namespace, base.Name + suffix})
+	if !own && !apart {
+		return t.absent(r, k)
+	}
+	return Missing{fmt.Sprintf("neither Secret %s nor Secret %s%s holds the authorities that peers are verified by", base, base, suffix), "give one of them ca.crt"}
+}
+
+// authority finds the Secret that a credential's authorities are taken from: the one of its own for them goes first.
+func (t *Tables) authority(r *table.Reader, k Key) (Key, bool) {
+	base := strings.TrimSuffix(k.Name, suffix)
+	for _, name := range [...]string{base + suffix, base} {
+		if s, ok := table.Get(r, t.Shapes, Key{k.Namespace, name}); ok && s.Authorities {
+			return Key{k.Namespace, name}, true
+		}
+	}
+	return Key{}, false
+}
+
+// locate takes a name as users write it; a proxy gets secrets of its own namespace only.
+func locate(namespace, credential string) (Key, Missing) {
+	name, ok := tls.Credential(credential)
+	if !ok {
+		return Key{}, Missing{fmt.Sprintf("%q is not the name of a Secret", credential), "write the Secret's name alone"}
+	}
+	k := qualify(namespace, name)
+	if k.Namespace != namespace {
+		return k, Missing{fmt.Sprintf("proxies of namespace %s get no Secret of namespace %s", namespace, k.Namespace), "put one into namespace " + namespace}
+	}
+	return k, Missing{}
+}
+
+// absent words that there is no such Secret, and where there is one.
+func (t *Tables) absent(r *table.Reader, k Key) Missing {
+	m := Missing{fmt.Sprintf("there is no Secret %s", k), "add it, of type kubernetes.io/tls with tls.crt and tls.key, to the namespace that the proxy runs in"}
+	rows, _ := table.Get(r, t.byName, k.Name)
+	if other, _, ok := rows.First(); ok {
+		m.Fix = fmt.Sprintf("there is one in namespace %s: it must be in that of the proxy, %s", other.Namespace, k.Namespace)
+	}
+	return m
+}

@@ -1,0 +1,67 @@
+package tls
+
+import (
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+)
+
+// The names of delivered secrets are those that Istio gives: users look for them in Envoy's admin pages.
+const (
+	secretScheme    = "kubernetes://"
+	authoritySuffix = "-cacert"
+)
+
+// CertificateSecret is the resource name of a credential's certificate, AuthoritySecret that of those whom it believes.
+func CertificateSecret(credential string) string {
+	return secretScheme + strings.TrimPrefix(credential, secretScheme)
+}
+func AuthoritySecret(credential string) string {
+	return CertificateSecret(strings.TrimSuffix(credential, authoritySuffix)) + authoritySuffix
+}
+
+// Credential takes the name of a secret as users write it apart: with or without the scheme of its resource. It is false for a name of another scheme.
+func Credential(written string) (name string, ok bool) {
+	name = strings.TrimPrefix(written, secretScheme)
+	return name, name != "" && !strings.Contains(name, "://")
+}
+
+// CredentialOf takes the resource name of a secret apart.
+func CredentialOf(resource string) (name string, authority bool) {
+	return strings.CutSuffix(strings.TrimPrefix(resource, secretScheme), authoritySuffix)
+}
+
+// delivered subscribes to secrets on the stream that the listener or cluster came by. A proxy waits for one as long as Envoy does by itself (15 s); then the
+// rest of the listener serves.
+func delivered(names []string) []*tlsv3.SdsSecretConfig {
+	var out []*tlsv3.SdsSecretConfig
+	for _, n := range names {
+		out = append(out, &tlsv3.SdsSecretConfig{Name: n, SdsConfig: &corev3.ConfigSource{
+			ResourceApiVersion:    corev3.ApiVersion_V3,
+			ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
+		}})
+	}
+	return out
+}
+
+// Certificate is the resource that holds a certificate chain in PEM, its key, and an OCSP response in DER, which may be empty.
+func Certificate(name string, chain, key, staple []byte) *tlsv3.Secret {
+	return &tlsv3.Secret{Name: name, Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{
+		CertificateChain: inline(chain), PrivateKey: inline(key), OcspStaple: inline(staple),
+	}}}
+}
+
+// Authorities is the resource that holds certificates of authorities in PEM, and their revocation lists, which may be empty.
+func Authorities(name string, certificates, revoked []byte) *tlsv3.Secret {
+	return &tlsv3.Secret{Name: name, Type: &tlsv3.Secret_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{
+		TrustedCa: inline(certificates), Crl: inline(revoked),
+	}}}
+}
+
+func inline(b []byte) *corev3.DataSource {
+	if len(b) == 0 {
+		return nil
+	}
+	return &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: b}}
+}

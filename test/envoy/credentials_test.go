@@ -1,0 +1,211 @@
+package envoy
+
+import (
+	"crypto/tls"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"fairway/test/envoy/live"
+)
+
+func credentials() []feature {
+	return []feature{
+		{"gateway: certificate from a Secret", credentialSimple},
+		{"gateway: clients' authorities from a Secret", credentialMutual},
+		{"gateway: a Secret that is missing, comes and is gone", credentialMissing},
+		{"gateway: a Secret that is bad", credentialBad},
+		{"gateway: TLS origination with a Secret", credentialOriginate},
+	}
+}
+
+// secretOf is a Secret of namespace default that holds a pair, and an authority where one is given.
+func secretOf(t *testing.T, name string, pair live.Pair, authorities ...string) string {
+	t.Helper()
+	out := "---\napiVersion: v1\nkind: Secret\nmetadata: {name: " + name + ", namespace: default}\nstringData:\n"
+	put := func(key, file string) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out += "  " + key + ": |\n    " + strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "\n    ") + "\n"
+	}
+	if pair.CertFile != "" {
+		put("tls.crt", pair.CertFile)
+		put("tls.key", pair.KeyFile)
+	}
+	for _, file := range authorities {
+		put("ca.crt", file)
+	}
+	return out
+}
+
+// credentialed is a Gateway with an HTTPS server on port 8443, whose certificate is in a Secret of its name, and the rule behind it.
+func credentialed(name, settings string) string {
+	return service(name+".test", name) + entrance(name, credentialServer(name, settings)) + behind(name, name+".example", `
+  http: [{route: [{destination: {host: `+name+`.test}}]}]
+`)
+}
+
+func credentialServer(name, settings string) string {
+	return `
+  - {port: {number: 8443, name: https, protocol: HTTPS}, bind: <` + name + `-entry>, hosts: [` + name + `.example], tls: {` + settings + `}}
+`
+}
+
+// over asks a gateway's port 8443, believing an authority.
+func over(m *live.Mesh, name string, ca *live.Authority, own ...tls.Certificate) live.Request {
+	return live.Request{To: m.Addr(name+"-entry", 8443), Host: name + ".example", TLS: &tls.Config{ServerName: name + ".example", RootCAs: ca.Pool, Certificates: own}}
+}
+
+func credentialSimple(t *testing.T, m *live.Mesh) {
+	m.Backend(t, "credsimple")
+	ca := live.NewAuthority(t, "gateway")
+	m.Apply(t, secretOf(t, "credsimple", ca.Issue(t, "credsimple.example"))+credentialed("credsimple", "mode: SIMPLE, credentialName: credsimple"))
+	wantServer(t, live.Send(t, over(m, "credsimple", ca)), "credsimple")
+	if dump := m.Envoy(gateway).Dump(t); !strings.Contains(dump, "kubernetes://credsimple") {
+		t.Error("the gateway does not have its certificate as a secret of its own")
+	}
+}
+
+func credentialMutual(t *testing.T, m *live.Mesh) {
+	m.Backend(t, "credmutual")
+	ca, stranger := live.NewAuthority(t, "gateway"), live.NewAuthority(t, "stranger")
+	server, friend, foe := ca.Issue(t, "credmutual.example"), ca.Issue(t, "friend"), stranger.Issue(t, "foe")
+	m.Apply(t, secretOf(t, "credmutual", server, ca.File)+credentialed("credmutual", "mode: MUTUAL, credentialName: credmutual"))
+	refused := func(who string, r live.Request) {
+		t.Helper()
+		if reply, err := live.Try(r); err == nil {
+			t.Errorf("%s is let in: %d", who, reply.Status)
+		}
+	}
+	wantServer(t, live.Send(t, over(m, "credmutual", ca, friend.Certificate)), "credmutual")
+	refused("no certificate", over(m, "credmutual", ca))
+	refused("a stranger's certificate", over(m, "credmutual", ca, foe.Certificate))
+	m.Apply(t, secretOf(t, "credmutual-cacert", live.Pair{}, stranger.File)) // goes before the one beside the certificate
+	live.Eventually(t, func() error {
+		_, err := live.Try(over(m, "credmutual", ca, foe.Certificate))
+		return err
+	})
+	refused("who was believed before", over(m, "credmutual", ca, friend.Certificate))
+}
+
+// credentialMissing: a server waits for its Secret alone; the others of its port serve.
+func credentialMissing(t *testing.T, m *live.Mesh) {
+	m.Backends(t, "credgone", "credthere")
+	ca := live.NewAuthority(t, "gateway")
+	there := strings.ReplaceAll(credentialServer("credthere", "mode: SIMPLE, credentialName: credthere"), "<credthere-entry>", "<credgone-entry>")
+	m.Apply(t, secretOf(t, "credthere", ca.Issue(t, "credthere.example"))+service("credgone.test", "credgone")+service("credthere.test", "credthere")+
+		entrance("credgone", credentialServer("credgone", "mode: SIMPLE, credentialName: credgone")+strings.ReplaceAll(there, "name: https,", "name: https-there,"))+
+		behind("credgone", "credgone.example", "  http: [{route: [{destination: {host: credgone.test}}]}]\n")+
+		behind("credgone", "credthere.example", "  http: [{route: [{destination: {host: credthere.test}}]}]\n"))
+	serves := live.Request{To: m.Addr("credgone-entry", 8443), Host: "credthere.example", TLS: &tls.Config{ServerName: "credthere.example", RootCAs: ca.Pool}}
+	wantServer(t, live.Send(t, serves), "credthere")
+	if problems := m.ProblemsOf("Gateway credgone"); len(problems) != 1 || problems[0].Code != "MissingSecret" || !strings.Contains(problems[0].Message, "default/credgone") {
+		t.Errorf("said of the missing Secret: %v", problems)
+	}
+	load := live.StartLoad(t, live.HTTPClients("HTTPS", 2, serves))
+	for range 3 {
+		if _, err := live.Try(over(m, "credgone", ca)); err == nil {
+			t.Error("a server without certificate answers")
+		}
+		m.Apply(t, secretOf(t, "credgone", ca.Issue(t, "credgone.example")))
+		live.Eventually(t, func() error {
+			_, err := live.Try(over(m, "credgone", ca))
+			return err
+		})
+		load.Await(t, 5)
+		m.Delete(t, "Secret credgone")
+		live.Eventually(t, func() error {
+			if _, err := live.Try(over(m, "credgone", ca)); err == nil {
+				return fmt.Errorf("the server goes on without its Secret")
+			}
+			return nil
+		})
+		load.Await(t, 5)
+	}
+	load.Stop(t)
+}
+
+// credentialBad: a Secret that cannot be used is no Secret, and what was there before serves on.
+func credentialBad(t *testing.T, m *live.Mesh) {
+	m.Backend(t, "credbad")
+	ca := live.NewAuthority(t, "gateway")
+	good, other := ca.Issue(t, "credbad.example"), ca.Issue(t, "another.example")
+	m.Apply(t, secretOf(t, "credbad", good)+credentialed("credbad", "mode: SIMPLE, credentialName: credbad"))
+	wantServer(t, live.Send(t, over(m, "credbad", ca)), "credbad")
+	mixed := good
+	mixed.KeyFile = other.KeyFile
+	objects, problems := m.TryDecode(secretOf(t, "credbad", mixed))
+	if len(objects) != 0 || len(problems) != 1 || problems[0].Code != "KeyMismatch" {
+		t.Errorf("a key of another certificate gives %v, %v", objects, problems)
+	}
+}
+
+// credentialOriginate: a gateway speaks mutual TLS to a service with a certificate that it is sent.
+func credentialOriginate(t *testing.T, m *live.Mesh) {
+	ca := live.NewAuthority(t, "upstream")
+	server, own := ca.Issue(t, "credup.test"), ca.Issue(t, "the-gateway")
+	m.SecureBackend(t, "credup", &tls.Config{Certificates: []tls.Certificate{server.Certificate}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool})
+	m.Apply(t, secretOf(t, "credup", own, ca.File)+service("credup.test", "credup")+entrance("credup", `
+  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <credup-entry>, hosts: [credup.example]}
+`)+behind("credup", "credup.example", "  http: [{route: [{destination: {host: credup.test}}]}]\n")+destination("credup.test", `  trafficPolicy:
+    tls: {mode: MUTUAL, sni: credup.test, credentialName: credup}
+`))
+	r := live.Send(t, live.Request{To: m.Addr("credup-entry", 8000), Host: "credup.example"})
+	wantServer(t, r, "credup")
+	wantHeader(t, "the certificate presented", r.Echo.Client, "the-gateway")
+}
+
+// TestCredentialRotation: a certificate is replaced under load: no request fails, new connections see the new one, and nothing but the secret is sent.
+func TestCredentialRotation(t *testing.T) {
+	for _, sotw := range []bool{false, true} {
+		t.Run(map[bool]string{false: "delta", true: "state of the world"}[sotw], func(t *testing.T) {
+			t.Parallel()
+			m := live.Start(t, live.Options{})
+			m.Proxy(t, live.Node{Name: gateway, Router: true, Labels: map[string]string{"istio": "gateway"}, Sotw: sotw})
+			m.Backend(t, "credturn")
+			ca := live.NewAuthority(t, "gateway")
+			m.Apply(t, secretOf(t, "credturn", ca.Issue(t, "credturn.example"))+credentialed("credturn", "mode: SIMPLE, credentialName: credturn"))
+			ask := over(m, "credturn", ca)
+			wantServer(t, live.Send(t, ask), "credturn")
+			load := live.StartLoad(t, live.HTTPClients("HTTPS", 4, ask))
+			before := m.Plane.Sent(t)
+			const turns = 20
+			for range turns {
+				next := ca.Issue(t, "credturn.example")
+				m.Apply(t, secretOf(t, "credturn", next))
+				live.Eventually(t, func() error { return shows(ask, next) })
+				load.Await(t, 5)
+			}
+			load.Stop(t)
+			after := m.Plane.Sent(t)
+			for typ, n := range after {
+				want := 0.0
+				if typ == "sds" {
+					want = turns
+				}
+				if n-before[typ] != want {
+					t.Errorf("%v resources of type %s were sent, want %v", n-before[typ], typ, want)
+				}
+			}
+			if got := m.Envoy(gateway).Stats(t, "listener_manager.listener_(modified|in_place_updated|removed)"); got["listener_manager.listener_modified"] != 0 || got["listener_manager.listener_in_place_updated"] > 0 {
+				t.Errorf("listeners were changed: %v", got)
+			}
+		})
+	}
+}
+
+// shows tells whether a new connection is shown a certificate.
+func shows(r live.Request, want live.Pair) error {
+	c, err := tls.Dial("tcp", r.To, r.TLS)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if got := c.ConnectionState().PeerCertificates[0]; string(got.Raw) != string(want.Certificate.Certificate[0]) {
+		return fmt.Errorf("a new connection is shown the certificate with serial %v", got.SerialNumber)
+	}
+	return nil
+}
