@@ -66,6 +66,8 @@ func (s *Supervisor) awaitLife(ctx context.Context, next, parent *process) error
 	defer late.Stop()
 	look := time.NewTicker(s.o.Poll)
 	defer look.Stop()
+	failed := fmt.Errorf("epoch %d does not serve after %s: does the control plane answer?", next.epoch, s.o.LiveWithin)
+	ended := parent.done
 	for {
 		select {
 		case <-next.done:
@@ -73,10 +75,12 @@ func (s *Supervisor) awaitLife(ctx context.Context, next, parent *process) error
 				return fmt.Errorf("epoch %d ended before it served: %w", next.epoch, err)
 			}
 			return fmt.Errorf("epoch %d ended before it served", next.epoch)
-		case <-parent.done:
-			return fmt.Errorf("epoch %d ended before its successor served", parent.epoch)
+		case <-ended: // as it should where the successor serves, and nobody has looked yet: it was adopted
+			ended = nil
+			failed = fmt.Errorf("epoch %d ended before its successor served", parent.epoch)
+			late.Reset(s.o.Kill)
 		case <-late.C:
-			return fmt.Errorf("epoch %d does not serve after %s: does the control plane answer?", next.epoch, s.o.LiveWithin)
+			return failed
 		case <-ctx.Done():
 			return ErrOver
 		case <-look.C:

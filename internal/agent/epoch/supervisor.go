@@ -64,10 +64,10 @@ func (s *Supervisor) Run(ctx context.Context, first Plan, orElse ...Plan) error 
 		return err
 	}
 	defer s.close()
-	plan, err := s.folder.checked(ctx, first, s.o.HotRestart)
+	plan, err := s.checked(ctx, first)
 	for bad := (*PlanError)(nil); len(orElse) > 0 && errors.As(err, &bad); orElse = orElse[1:] {
 		s.o.Log.Error("Envoy cannot start as it should: the next best is tried", "error", err)
-		plan, err = s.folder.checked(ctx, orElse[0], s.o.HotRestart)
+		plan, err = s.checked(ctx, orElse[0])
 	}
 	if err != nil {
 		return err
