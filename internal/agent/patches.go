@@ -31,7 +31,7 @@ type patches struct {
 	mu      sync.Mutex
 	known   map[string]bootstrapPatch // by resource name
 	said    chan struct{}             // closed once the control plane, or the cache, has spoken
-	changed chan struct{}             // holds a token while there is something new
+	changed chan struct{}             // holds a token while something is new since said
 }
 
 type bootstrapPatch struct {
@@ -59,20 +59,28 @@ func (p *patches) take(u relay.Update) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	maps.Copy(p.known, read)
+	before := len(p.known)
 	for _, name := range u.Removed {
 		delete(p.known, name)
 	}
+	news := len(p.known) != before || len(read) > 0
+	maps.Copy(p.known, read)
 	select {
 	case <-p.said:
+		if news {
+			p.tell()
+		}
 	default:
-		close(p.said)
-	}
-	select {
-	case p.changed <- struct{}{}:
-	default:
+		close(p.said) // whoever waits for this reads what is known
 	}
 	return nil
+}
+
+func (p *patches) tell() {
+	select {
+	case p.changed <- struct{}{}:
+	default: // told already
+	}
 }
 
 func readPatch(body []byte) (bootstrapPatch, error) {
@@ -155,11 +163,17 @@ func (p *patches) run(ctx context.Context, up func(), log *slog.Logger, restart 
 	case <-ctx.Done():
 		return nil
 	case <-p.said:
-		<-p.changed // what was said first needs no restart
+		up()
 	case <-late.C:
-		log.Warn("the control plane does not say how EnvoyFilter objects patch the bootstrap: Envoy starts without, and is replaced when it does", "waited", patchesWithin)
+		log.Warn("the control plane does not say how EnvoyFilter objects patch the bootstrap: Envoy starts without, and is replaced if it does", "waited", patchesWithin)
+		up()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.said:
+			p.tell()
+		}
 	}
-	up()
 	for {
 		select {
 		case <-ctx.Done():

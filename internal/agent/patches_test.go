@@ -79,20 +79,24 @@ func TestPatchesRestart(t *testing.T) {
 	go func() {
 		over <- p.run(ctx, func() { close(up) }, slog.New(slog.DiscardHandler), func(context.Context) { restarts <- struct{}{} })
 	}()
-	say := func() {
-		if err := p.take(relay.Update{}); err != nil {
+	say := func(u relay.Update) {
+		if err := p.take(u); err != nil {
 			t.Fatal(err)
 		}
 	}
-	say()
+	patch := []relay.Resource{{Name: "a", Body: patchBody(t, "1", `{"flags_path": "/a"}`)}}
+	say(relay.Update{Changed: patch, Kept: true})
 	<-up
+	say(relay.Update{}) // nothing new
 	select {
 	case <-restarts:
 		t.Error("a restart for what the first Envoy was made from")
+	case <-p.changed:
+		t.Error("nothing new is told as if it were")
 	default:
 	}
-	for range 2 {
-		say()
+	for _, u := range []relay.Update{{Removed: []string{"a"}}, {Changed: patch}} {
+		say(u)
 		<-restarts
 	}
 	cancel()

@@ -16,6 +16,7 @@ type Workload struct {
 
 // Istio gives a source's metrics the names and labels of Istio's dashboards. What Envoy's stats access logger counts it writes as envoy_istio_requests_total (it may write nothing
 // that does not begin with envoy_), with the few labels that differ from request to request; own is the workload whose Envoy that is.
+// Counters of a logger that somebody else configured, which tells no reporter, keep their labels.
 func Istio(own Workload) Rewrite {
 	return func(name, rest string) (string, string) {
 		metric, ok := strings.CutPrefix(name, "envoy_istio_")
@@ -23,7 +24,9 @@ func Istio(own Workload) Rewrite {
 			return name, rest
 		}
 		if block, value, ok := labelBlock(rest); ok {
-			rest = "{" + own.labels(parseLabels(block)) + "}" + value
+			if raw := parseLabels(block); raw["reporter"] != "" {
+				rest = "{" + own.labels(raw) + "}" + value
+			}
 		}
 		return "istio_" + metric, rest
 	}
