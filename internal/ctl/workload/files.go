@@ -137,7 +137,8 @@ func (m *machine) workloadEntry() (string, error) {
 	return b.String(), nil
 }
 
-// unit runs the agent under systemd (systemd.service(5), systemd.exec(5)). The agent says itself when the proxy is ready; SIGTERM goes to it alone, for it drains Envoy.
+// unit runs the agent under systemd (systemd.service(5), systemd.exec(5)). The agent says itself when the proxy is ready; Signals go to it alone, for it drains Envoy; and where
+// it is killed itself, Envoy serves on, intercepted as before, until the next agent adopts it.
 func (m *machine) unit() string {
 	capabilities := "CAP_NET_BIND_SERVICE"
 	if m.Interception == "TPROXY" {
@@ -146,7 +147,7 @@ func (m *machine) unit() string {
 	intercept, release := "", ""
 	if m.Interception != "NONE" {
 		intercept = "ExecStartPre=+" + m.Agent + " istio-iptables\n"
-		release = "ExecStopPost=+" + m.Agent + " istio-iptables --cleanup\n"
+		release = "ExecStopPost=+/bin/sh -c 'if [ \"$$SERVICE_RESULT\" = success ]; then exec " + m.Agent + " istio-iptables --cleanup; fi'\n"
 	}
 	return "[Unit]\n" +
 		"Description=Envoy for " + m.name + "." + m.namespace + " (Fairway's agent)\n" +
@@ -166,7 +167,7 @@ func (m *machine) unit() string {
 		release +
 		"AmbientCapabilities=" + capabilities + "\n" +
 		"LimitNOFILE=1048576\n" +
-		"KillMode=mixed\n" +
+		"KillMode=process\n" +
 		"Restart=always\n" +
 		"RestartSec=2\n" +
 		"TimeoutStartSec=300\n" +
