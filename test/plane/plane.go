@@ -110,6 +110,32 @@ func (p *Plane) await(t testing.TB, what string, do func(context.Context) error)
 	}
 }
 
+// Holding is a source of the objects of a YAML text, for a control plane that is to know them before it serves anybody: one that came back without them would take them away
+// from its proxies first.
+func Holding(t testing.TB, name, text string) source.Source {
+	t.Helper()
+	decoder, err := config.NewDecoder(config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := memory.New(name)
+	out.Apply(decode(decoder, name, text))
+	return out
+}
+
+// decode reads what a file of that name would hold.
+func decode(decoder *config.Decoder, file, text string) source.Batch {
+	batch := source.Batch{Problems: map[string][]mesh.Problem{file: nil}}
+	for _, doc := range config.Split(file, []byte(text)) {
+		object, problems := decoder.Decode(doc)
+		batch.Problems[file] = append(batch.Problems[file], problems...)
+		if object != nil {
+			batch.Set = append(batch.Set, object)
+		}
+	}
+	return batch
+}
+
 // Settle waits until what was handed over is in force everywhere.
 func (p *Plane) Settle(t testing.TB) {
 	t.Helper()
@@ -119,18 +145,11 @@ func (p *Plane) Settle(t testing.TB) {
 // Apply sets all objects of a YAML text at once, as if they stood in a file of that name. What cannot be decoded is a problem of the file, as it would be of a real one.
 func (p *Plane) Apply(t testing.TB, file, text string) {
 	t.Helper()
-	batch := source.Batch{}
-	var found []mesh.Problem
-	for _, doc := range config.Split(file, []byte(text)) {
-		object, problems := p.decoder.Decode(doc)
-		found = append(found, problems...)
-		if object != nil {
-			batch.Set = append(batch.Set, object)
-		}
-	}
-	if len(found) > 0 || p.wrong[file] {
-		batch.Problems = map[string][]mesh.Problem{file: found}
-		p.wrong[file] = len(found) > 0
+	batch := decode(p.decoder, file, text)
+	if found := len(batch.Problems[file]) > 0; !found && !p.wrong[file] {
+		batch.Problems = nil
+	} else {
+		p.wrong[file] = found
 	}
 	p.Source.Apply(batch)
 	p.Settle(t)

@@ -47,8 +47,7 @@ func newWorld(t *testing.T) *world {
 // start starts a control plane with the rules.
 func (w *world) start() {
 	w.t.Helper()
-	w.plane = plane.Start(w.t, w.options)
-	w.plane.Apply(w.t, "rules", w.rules)
+	w.plane = plane.Start(w.t, w.options, plane.Holding(w.t, "rules", w.rules))
 }
 
 // away stops the control plane.
