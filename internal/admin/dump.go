@@ -93,9 +93,9 @@ func (p *Pages) members(proxy mesh.ProxyID, prefix string) [][]byte {
 	var all []member
 	p.Graph.Store.Read(func(tx *table.Tx) {
 		to, _ := table.Lookup(tx, p.Graph.Out.Attachments, proxy)
-		for _, t := range p.Graph.Out.VirtualHosts {
+		for _, t := range p.Graph.Out.Resources[mesh.VirtualHosts] {
 			for k, e := range table.All(tx, t) {
-				if rank := slices.Index(to.VirtualHosts, k.Shelf); rank >= 0 && strings.HasPrefix(k.Name, prefix) && e.Err == nil {
+				if rank := slices.Index(to[mesh.VirtualHosts], k.Shelf); rank >= 0 && strings.HasPrefix(k.Name, prefix) && e.Err == nil {
 					all = append(all, member{k.Name, rank, e.Body})
 				}
 			}

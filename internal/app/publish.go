@@ -13,44 +13,30 @@ import (
 // published is a table of the graph whose rows are resources of one type.
 type published = table.Table[mesh.ResourceKey, *envoy.Encoded]
 
-// typed is one type of resource and the tables that hold its rows.
-type typed struct {
-	typeURL string
-	tables  []*published
-}
-
-func outputs(out compile.Outputs) []typed {
-	return []typed{
-		{xds.ClusterType, out.Clusters},
-		{xds.EndpointType, out.Loads},
-		{xds.SecretType, out.Secrets},
-		{xds.ListenerType, out.Listeners},
-		{xds.RouteType, out.Routes},
-		{xds.VirtualHostType, out.VirtualHosts},
-		{names.Type, out.Names},
-		{patch.Type, out.Patches},
-	}
+// typeURLs are what the types are called on the wire.
+var typeURLs = [mesh.ResourceTypes]string{
+	mesh.Clusters: xds.ClusterType, mesh.Loads: xds.EndpointType, mesh.Secrets: xds.SecretType, mesh.Listeners: xds.ListenerType, mesh.Routes: xds.RouteType,
+	mesh.VirtualHosts: xds.VirtualHostType, mesh.NameTables: names.Type, mesh.Patches: patch.Type,
 }
 
 // publisher turns what changed in a turn into what the library publishes. Only the loop calls it.
 type publisher struct {
 	graph   *compile.Graph
 	library *xds.Library
-	outputs []typed
 	shelves map[mesh.Shelf]xds.ShelfKey // names of shelves, formatted once
 }
 
 func newPublisher(g *compile.Graph, l *xds.Library) *publisher {
-	return &publisher{graph: g, library: l, outputs: outputs(g.Out), shelves: map[mesh.Shelf]xds.ShelfKey{}}
+	return &publisher{graph: g, library: l, shelves: map[mesh.Shelf]xds.ShelfKey{}}
 }
 
 // publish hands the library what the turn changed and returns how many resources that were.
 func (p *publisher) publish(turn table.Turn) int {
 	var changes []xds.Change
-	for _, out := range p.outputs {
-		for _, t := range out.tables {
+	for kind, tables := range p.graph.Out.Resources {
+		for _, t := range tables {
 			for c := range table.Changes(t) {
-				if change, ok := p.change(out.typeURL, c); ok {
+				if change, ok := p.change(typeURLs[kind], c); ok {
 					changes = append(changes, change)
 				}
 			}
@@ -93,16 +79,10 @@ func (p *publisher) attach(c table.Change[mesh.ProxyID, mesh.Attachment]) xds.At
 	if !c.Has {
 		return a
 	}
-	a.To = &xds.Attachment{Stacks: map[string][]xds.ShelfKey{
-		xds.ClusterType:     p.stack(c.New.Clusters),
-		xds.EndpointType:    p.stack(c.New.Loads),
-		xds.SecretType:      p.stack(c.New.Secrets),
-		xds.ListenerType:    p.stack(c.New.Listeners),
-		xds.RouteType:       p.stack(c.New.Routes),
-		xds.VirtualHostType: p.stack(c.New.VirtualHosts),
-		names.Type:          p.stack(c.New.Names),
-		patch.Type:          p.stack(c.New.Patches),
-	}}
+	a.To = &xds.Attachment{Stacks: make(map[string][]xds.ShelfKey, len(typeURLs))}
+	for t, shelves := range c.New {
+		a.To.Stacks[typeURLs[t]] = p.stack(shelves)
+	}
 	return a
 }
 

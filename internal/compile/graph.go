@@ -50,8 +50,8 @@ type Published = table.Table[mesh.ResourceKey, *envoy.Encoded]
 // Outputs are the tables that the outside follows: for each type of resource those that hold it, and what each proxy sees.
 // A resource whose Err is set is never sent: proxies keep what they had.
 type Outputs struct {
-	Clusters, Loads, Secrets, Listeners, Routes, VirtualHosts, Names, Patches []*Published
-	Attachments                                                               *table.Table[mesh.ProxyID, mesh.Attachment]
+	Resources   [mesh.ResourceTypes][]*Published
+	Attachments *table.Table[mesh.ProxyID, mesh.Attachment]
 }
 
 // New declares every table, in order.
@@ -71,15 +71,17 @@ func New(opts Options) *Graph {
 	return &Graph{
 		Store: s, In: in, Registry: reg, Scope: sc, Route: rt, Gateway: gw, Cluster: cl, Listener: ls, Names: ns, Secret: sec,
 		Out: Outputs{
-			Clusters:     cl.Clusters,
-			Loads:        cl.Loads,
-			Secrets:      []*Published{sec.Publish("gateway secrets", scope.ByListeners, gw.Listeners), sec.Publish("gateway cluster secrets", scope.ByClusters, cl.OfGateways)},
-			Listeners:    append(ls.Published(), gw.Listeners),
-			Routes:       []*Published{rt.Routes, gw.Routes},
-			VirtualHosts: []*Published{rt.VirtualHosts, gw.VirtualHosts, gw.RedirectHosts},
-			Names:        []*Published{ns.Names},
-			Patches:      []*Published{patches.Bootstrap},
-			Attachments:  sc.Attachments,
+			Resources: [mesh.ResourceTypes][]*Published{
+				mesh.Clusters:     cl.Clusters,
+				mesh.Loads:        cl.Loads,
+				mesh.Secrets:      []*Published{sec.Publish("gateway secrets", scope.ByListeners, gw.Listeners), sec.Publish("gateway cluster secrets", scope.ByClusters, cl.OfGateways)},
+				mesh.Listeners:    append(ls.Published(), gw.Listeners),
+				mesh.Routes:       []*Published{rt.Routes, gw.Routes},
+				mesh.VirtualHosts: []*Published{rt.VirtualHosts, gw.VirtualHosts, gw.RedirectHosts},
+				mesh.NameTables:   []*Published{ns.Names},
+				mesh.Patches:      []*Published{patches.Bootstrap},
+			},
+			Attachments: sc.Attachments,
 		},
 	}
 }

@@ -129,7 +129,7 @@ func everything(w *compiletest.World) string {
 		fmt.Fprintf(&b, "# %s\n%s", name, w.Print(name, ""))
 	}
 	w.Store.Read(func(tx *table.Tx) {
-		for _, tables := range [][]*published{w.Out.Clusters, w.Out.Loads, w.Out.Listeners, w.Out.Routes, w.Out.VirtualHosts} {
+		for _, tables := range w.Out.Resources {
 			for _, t := range tables {
 				for k, e := range table.All(tx, t) {
 					fmt.Fprintf(&b, "%s %v %s %x %v %v\n", t.Name(), k.Shelf, k.Name, e.Version, e.Needs, e.Err)

@@ -9,44 +9,28 @@ import (
 	"fairway/internal/table"
 )
 
+// typeOf is the type with a message's short name; false: there is none of that name.
+func typeOf(name string) (mesh.ResourceType, bool) {
+	for t := range mesh.ResourceTypes {
+		if t.String() == name {
+			return t, true
+		}
+	}
+	return 0, false
+}
+
 // of lists the tables of a type, by its short name.
 func (o Outputs) of(kind string) []*Published {
-	switch kind {
-	case "Cluster":
-		return o.Clusters
-	case "ClusterLoadAssignment":
-		return o.Loads
-	case "Listener":
-		return o.Listeners
-	case "RouteConfiguration":
-		return o.Routes
-	case "VirtualHost":
-		return o.VirtualHosts
-	case "NameTable":
-		return o.Names
-	case "Secret":
-		return o.Secrets
+	if t, ok := typeOf(kind); ok {
+		return o.Resources[t]
 	}
 	return nil
 }
 
 // shelves are what a proxy sees of a type, the lowest first.
 func (o Outputs) shelves(kind string, a mesh.Attachment) []mesh.Shelf {
-	switch kind {
-	case "Cluster":
-		return a.Clusters
-	case "ClusterLoadAssignment":
-		return a.Loads
-	case "Listener":
-		return a.Listeners
-	case "RouteConfiguration":
-		return a.Routes
-	case "VirtualHost":
-		return a.VirtualHosts
-	case "NameTable":
-		return a.Names
-	case "Secret":
-		return a.Secrets
+	if t, ok := typeOf(kind); ok {
+		return a[t]
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 )
 
@@ -110,8 +111,36 @@ func CompareResourceKey(a, b ResourceKey) int {
 	return cmp.Or(CompareShelf(a.Shelf, b.Shelf), cmp.Compare(a.Name, b.Name))
 }
 
+// ResourceType is a type of what proxies are sent.
+type ResourceType uint8
+
+// The types of resource.
+const (
+	Clusters ResourceType = iota
+	Loads
+	Secrets
+	Listeners
+	Routes
+	VirtualHosts
+	NameTables // of agents that resolve DNS
+	Patches    // of the bootstrap
+	ResourceTypes
+)
+
+// String is the name of the message, as problems and debug pages have it.
+func (t ResourceType) String() string {
+	return [...]string{"Cluster", "ClusterLoadAssignment", "Secret", "Listener", "RouteConfiguration", "VirtualHost", "NameTable", "Struct"}[t]
+}
+
 // Attachment is what one proxy sees: for each type of resource its shelves, from the lowest to the one that shadows all below.
-type Attachment struct {
-	Clusters, Loads, Secrets, Listeners, Routes, VirtualHosts, Names []Shelf
-	Patches                                                          []Shelf // of the bootstrap
+type Attachment [ResourceTypes][]Shelf
+
+// Equal says whether two attachments show the same.
+func (a Attachment) Equal(b Attachment) bool {
+	for t := range a {
+		if !slices.Equal(a[t], b[t]) {
+			return false
+		}
+	}
+	return true
 }

@@ -149,7 +149,7 @@ func (w *World) NameText() string {
 	w.t.Helper()
 	var b strings.Builder
 	w.Store.Read(func(tx *table.Tx) {
-		for _, out := range w.Out.Names {
+		for _, out := range w.Out.Resources[mesh.NameTables] {
 			for k, e := range table.All(tx, out) {
 				entries, err := names.Decode(e.Body)
 				if err != nil {

@@ -55,7 +55,7 @@ spec:
 	sent := false
 	var out strings.Builder
 	w.Store.Read(func(tx *table.Tx) {
-		for _, published := range w.Out.Secrets {
+		for _, published := range w.Out.Resources[mesh.Secrets] {
 			for k, e := range table.All(tx, published) {
 				sent = sent || k.Name == "kubernetes://web" && strings.Contains(string(e.Body), string(keyPEM))
 			}

@@ -142,7 +142,7 @@ func (w *world) sees(t testing.TB) map[mesh.ProxyID]map[string]*envoy.Encoded {
 	w.store.Read(func(tx *table.Tx) {
 		for id, a := range table.All(tx, w.scope.Attachments) {
 			out[id] = map[string]*envoy.Encoded{}
-			for _, shelf := range a.Listeners {
+			for _, shelf := range a[mesh.Listeners] {
 				for k, e := range all {
 					if k.Shelf == shelf {
 						out[id][k.Name] = e
@@ -161,7 +161,7 @@ func (w *world) routes(t testing.TB, id mesh.ProxyID) map[string]bool {
 	w.store.Read(func(tx *table.Tx) {
 		a, _ := table.Lookup(tx, w.scope.Attachments, id)
 		for k := range table.All(tx, w.route.Routes) {
-			if slices.Contains(a.Routes, k.Shelf) {
+			if slices.Contains(a[mesh.Routes], k.Shelf) {
 				out[k.Name] = true
 			}
 		}

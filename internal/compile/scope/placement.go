@@ -2,7 +2,6 @@ package scope
 
 import (
 	"cmp"
-	"slices"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -265,16 +264,11 @@ func (t *Tables) declareCrowd() {
 }
 
 func (t *Tables) declareAttachments() {
-	t.Attachments = table.Derive(t.Placements, "attachments", cmp.Compare[mesh.ProxyID], sameAttachment,
+	t.Attachments = table.Derive(t.Placements, "attachments", cmp.Compare[mesh.ProxyID], mesh.Attachment.Equal,
 		func(r *table.Reader, id mesh.ProxyID, p Placement, emit func(mesh.ProxyID, mesh.Attachment)) {
 			inbound, ok := table.Get(r, t.inboundOf, id)
 			a := attach(p, inbound, ok)
-			a.Patches = t.patches.Shelves(r, p.Layer.Namespace, id)
+			a[mesh.Patches] = t.patches.Shelves(r, p.Layer.Namespace, id)
 			emit(id, a)
 		})
-}
-
-func sameAttachment(a, b mesh.Attachment) bool {
-	return slices.Equal(a.Clusters, b.Clusters) && slices.Equal(a.Loads, b.Loads) && slices.Equal(a.Secrets, b.Secrets) && slices.Equal(a.Listeners, b.Listeners) &&
-		slices.Equal(a.Routes, b.Routes) && slices.Equal(a.VirtualHosts, b.VirtualHosts) && slices.Equal(a.Names, b.Names) && slices.Equal(a.Patches, b.Patches)
 }

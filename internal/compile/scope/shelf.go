@@ -83,36 +83,36 @@ func (v ClusterView) part() string {
 func attach(p Placement, inbound InboundKey, hasInbound bool) mesh.Attachment {
 	var a mesh.Attachment
 	for _, l := range p.layers() {
-		a.Clusters = append(a.Clusters, ClusterShelf(ClusterView{l, p.Mutual}))
-		a.Loads = append(a.Loads, LoadShelf(l))
-		a.Routes = append(a.Routes, RouteShelf(l))
+		a[mesh.Clusters] = append(a[mesh.Clusters], ClusterShelf(ClusterView{l, p.Mutual}))
+		a[mesh.Loads] = append(a[mesh.Loads], LoadShelf(l))
+		a[mesh.Routes] = append(a[mesh.Routes], RouteShelf(l))
 		if l.Kind == mesh.GatewayLayer {
-			a.VirtualHosts = append(a.VirtualHosts, RedirectShelf(l))
+			a[mesh.VirtualHosts] = append(a[mesh.VirtualHosts], RedirectShelf(l))
 		}
-		a.VirtualHosts = append(a.VirtualHosts, RouteShelf(l))
+		a[mesh.VirtualHosts] = append(a[mesh.VirtualHosts], RouteShelf(l))
 		if l.Kind == mesh.GatewayLayer {
-			a.Secrets = append(a.Secrets, SecretShelf(l, ByClusters), SecretShelf(l, ByListeners))
-			a.Listeners = append(a.Listeners, GatewayListenerShelf(l))
+			a[mesh.Secrets] = append(a[mesh.Secrets], SecretShelf(l, ByClusters), SecretShelf(l, ByListeners))
+			a[mesh.Listeners] = append(a[mesh.Listeners], GatewayListenerShelf(l))
 			if p.Mutual {
-				a.Listeners = append(a.Listeners, GatewayMutualShelf(l))
+				a[mesh.Listeners] = append(a[mesh.Listeners], GatewayMutualShelf(l))
 			}
 		} else {
-			a.Listeners = append(a.Listeners, ListenerShelf(p.view(l)))
+			a[mesh.Listeners] = append(a[mesh.Listeners], ListenerShelf(p.view(l)))
 		}
 		if p.Names {
-			a.Names = append(a.Names, NameShelf(NameView{l, p.AutoVIP}))
+			a[mesh.NameTables] = append(a[mesh.NameTables], NameShelf(NameView{l, p.AutoVIP}))
 		}
 	}
 	if p.Sources != "" {
 		s := SourceShelf(SourceView{p.Layer, p.Sources})
-		a.Routes = append(a.Routes, s)
-		a.VirtualHosts = append(a.VirtualHosts, s)
+		a[mesh.Routes] = append(a[mesh.Routes], s)
+		a[mesh.VirtualHosts] = append(a[mesh.VirtualHosts], s)
 	}
 	if hasInbound {
 		s := InboundShelf(inbound)
-		a.Clusters = append(a.Clusters, s)
-		a.Listeners = append(a.Listeners, s)
-		a.Routes = append(a.Routes, s)
+		a[mesh.Clusters] = append(a[mesh.Clusters], s)
+		a[mesh.Listeners] = append(a[mesh.Listeners], s)
+		a[mesh.Routes] = append(a[mesh.Routes], s)
 	}
 	return a
 }

@@ -20,7 +20,7 @@ func (w *World) Ambiguous() error {
 	var err error
 	w.Store.Read(func(tx *table.Tx) {
 		for id, a := range table.All(tx, w.Scope.Attachments) {
-			if e := ambiguous(view(hosts, a.VirtualHosts), view(routes, a.Routes)); e != nil && err == nil {
+			if e := ambiguous(view(hosts, a[mesh.VirtualHosts]), view(routes, a[mesh.Routes])); e != nil && err == nil {
 				err = fmt.Errorf("proxy %s: %w", id, e)
 			}
 		}
