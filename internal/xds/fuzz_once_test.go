@@ -25,6 +25,9 @@ func TestHistoriesThatFailed(t *testing.T) {
 		{true, true, 129751, 900, "a refused listener had been waited for since before the removal that followed it"},
 		{true, true, 115721, 900, "a cluster was queued for removal, came back, was used, and went"},
 		{true, false, 402593, 900, "a route configuration was given up, asked for again and to be removed, while it was on the way"},
+		{true, false, 210119, 900, "a route configuration's removal was on the way, its virtual hosts in force, and their clusters went"},
+		{true, false, 235578, 900, "the same"},
+		{true, true, 235578, 900, "the same, of a client that refuses"},
 		{false, false, 114215, 900, "a route configuration of another server's came back"},
 		{false, false, 186896, 900, "the first state was not yet ACKed, and nobody knows what the client had before"},
 	} {

@@ -88,13 +88,16 @@ func (s *sub) oldest() uint64 {
 // used collects the clusters that are needed by what the client holds of something that is to change: its new version
 // is still to be sent, un-ACKed, or was refused.
 func (m *machine) used() map[*entry]struct{} {
-	out := map[*entry]struct{}{}
+	out, leaving := map[*entry]struct{}{}, m.leaving()
 	for _, s := range m.order {
 		if s.rank < rankListener {
 			continue
 		}
 		add := func(r *Resource) {
-			if r == nil || m.ownerless(s, r.links.name, slot{}) {
+			if r == nil {
+				return
+			}
+			if _, inForce := leaving[r.links.name.owner]; !inForce && m.ownerless(s, r.links.name, slot{}) {
 				return
 			}
 			for _, name := range r.links.needs {
@@ -109,6 +112,17 @@ func (m *machine) used() map[*entry]struct{} {
 			for _, r := range maybe {
 				add(r)
 			}
+		}
+	}
+	return out
+}
+
+// leaving collects the route configurations whose removal is on the way: until the client has taken it, their virtual
+// hosts are in force.
+func (m *machine) leaving() (out map[*entry]struct{}) {
+	if routes := m.ranks[rankRoute]; routes != nil {
+		for _, f := range routes.flight {
+			out = f.removed(out)
 		}
 	}
 	return out
