@@ -40,6 +40,9 @@ func (m *machine) ack(v *view, s *sub, at int) {
 		s.search = false
 	}
 	m.moved(s)
+	if len(s.flight) == 0 && len(s.queue) == 0 && len(s.trials) == 0 {
+		s.slots.share(v.pages) // for now it knows what others know
+	}
 }
 
 // removed adds the names that a response removes.

@@ -116,6 +116,7 @@ func (p *play) check() {
 		p.t.Errorf("at rest, but not synced")
 	}
 	p.logf("check")
+	checkPages(p.t, p.r.lib.pages)
 	v := p.r.view()
 	for _, typ := range allTypes {
 		sub := p.r.m.subs[typ]

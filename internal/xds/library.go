@@ -38,6 +38,8 @@ type Library struct {
 	shelves  map[shelfID]*shelf
 	bindings map[ProxyID]*binding
 	names    *catalog
+	pages    *pagePool
+	memories *memories
 	news     chan struct{}       // closed by the next turn
 	times    [timesKept]turnTime // when the last turns were published, by turn modulo its length
 }
@@ -70,7 +72,10 @@ type viewer struct {
 
 // NewLibrary returns an empty library, at turn 0.
 func NewLibrary() *Library {
-	return &Library{shelves: map[shelfID]*shelf{}, bindings: map[ProxyID]*binding{}, names: newCatalog(), news: make(chan struct{})}
+	return &Library{
+		shelves: map[shelfID]*shelf{}, bindings: map[ProxyID]*binding{}, names: newCatalog(), pages: newPagePool(),
+		memories: newMemories(), news: make(chan struct{}),
+	}
 }
 
 // Turn returns the turn that was published last.
@@ -106,9 +111,10 @@ func (l *Library) apply(turn uint64, changes []Change, attach []Attach) (wake []
 	close(l.news)
 	l.news = make(chan struct{})
 	l.times[turn%timesKept] = turnTime{turn, time.Now()}
-	touched := map[*shelf]struct{}{}
+	touched, edited := map[*shelf]struct{}{}, map[*shelf]struct{}{}
 	for _, c := range changes {
 		s := l.shelf(shelfID{c.Type, c.Shelf})
+		edited[s] = struct{}{}
 		if s.set(turn, l.enter(c), c) {
 			touched[s] = struct{}{}
 		}
@@ -116,6 +122,7 @@ func (l *Library) apply(turn uint64, changes []Change, attach []Attach) (wake []
 	for _, a := range attach {
 		wake = append(wake, l.attach(a)...)
 	}
+	l.memories.forget(edited)
 	for s := range touched {
 		s.prune()
 		for w := range s.watchers {
@@ -255,7 +262,7 @@ func (l *Library) read(w *viewer, fn func(v *view)) bool {
 	if w.bound.at == nil {
 		return false
 	}
-	fn(&view{turn: l.turn, at: w.bound.at, names: l.names})
+	fn(&view{turn: l.turn, at: w.bound.at, names: l.names, pages: l.pages, memories: l.memories})
 	return true
 }
 

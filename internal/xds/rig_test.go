@@ -125,6 +125,7 @@ type rig struct {
 
 func newRig(t testing.TB, delta bool) *rig {
 	r := &rig{t: t, lib: NewLibrary()}
+	r.lib.memories.few = 1
 	r.reconnect(delta)
 	r.attach("low")
 	return r
@@ -171,8 +172,19 @@ func (r *rig) next() (resp *response) {
 	return resp
 }
 
+// receive has the machine take a request. The first of a type was made by another stream before, so that the
+// machine finds a memory of it where there can be one.
 func (r *rig) receive(req *request) (err error) {
-	r.lib.read(r.viewer, func(v *view) { err = r.m.receive(v, req) })
+	r.lib.read(r.viewer, func(v *view) {
+		if r.m.delta && r.m.subs[req.typ] == nil && len(req.initial) > 0 {
+			before := newMachine(true, r.m.limits)
+			before.withhold = r.m.withhold
+			if err := before.receive(v, req); err != nil {
+				r.t.Logf("a stream before: %v", err)
+			}
+		}
+		err = r.m.receive(v, req)
+	})
 	return err
 }
 

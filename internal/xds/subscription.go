@@ -12,6 +12,29 @@ func (m *machine) subscribeDelta(v *view, s *sub, r *request) {
 	// "once the client does explicitly subscribe to a resource name (whether it be "*" or any other name), then this
 	// legacy semantic is no longer available" ("How the client specifies what resources to return").
 	s.legacy = s.legacy && len(r.subscribe) == 0
+	if !first {
+		m.alter(v, s, r, false)
+		return
+	}
+	f, worthy := v.memories.sum(r)
+	if was := v.memories.find(f, s.stack); was != nil {
+		m.recollect(s, was)
+	} else {
+		m.alter(v, s, r, true)
+		if worthy {
+			m.remember(v, s, f)
+		}
+	}
+	switch s.rank {
+	case rankEndpoint:
+		m.payLoads(v, s)
+	case rankVirtualHost:
+		m.payHosts(v)
+	}
+}
+
+// alter takes names into a subscription and out of it.
+func (m *machine) alter(v *view, s *sub, r *request, first bool) {
 	turnedOn := first && s.wildcard
 	names, star := v.enterAll(r.subscribe)
 	if star {
@@ -34,12 +57,6 @@ func (m *machine) subscribeDelta(v *view, s *sub, r *request) {
 		s.owes = s.owes || len(r.initial) == 0
 		s.answered = len(r.initial) > 0
 		s.stack.each(func(e *entry) { m.offer(s, e, v.turn) })
-	}
-	switch {
-	case first && s.rank == rankEndpoint:
-		m.payLoads(v, s)
-	case first && s.rank == rankVirtualHost:
-		m.payHosts(v)
 	}
 }
 

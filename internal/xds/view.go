@@ -4,9 +4,11 @@ import "strings"
 
 // view is what one proxy sees at one turn. It is valid only while the library's lock is held.
 type view struct {
-	turn  uint64
-	at    *attached
-	names *catalog
+	turn     uint64
+	at       *attached
+	names    *catalog
+	pages    *pagePool
+	memories *memories
 }
 
 // enter returns the entry of a name that a client uses.

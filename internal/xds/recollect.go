@@ -1,0 +1,139 @@
+package xds
+
+import (
+	"hash/maphash"
+	"slices"
+	"sync"
+)
+
+// memories has the first requests of a reconnecting fleet looked up once: many clients come back with the same names
+// at the same versions, if in any order. A request whose lists sum up to those of an earlier one, of the same type and
+// the same stack, leads to the same state. Only requests that left nothing to do are remembered, and only until one
+// of their shelves changes.
+//
+// Sums have 128 bits, under keys that each library draws anew: that two different lists have the same sum is a chance of
+// one in 2^128, and a client that could bring it about would deceive itself alone. It is safe for concurrent use.
+type memories struct {
+	keys  [2]maphash.Seed
+	few   int // names that a client reports, below which looking them up is as fast
+	mu    sync.Mutex
+	known map[firstRequest]*memory
+	names int // in all of them
+}
+
+// firstRequest is what a first request asks for and reports, whatever the order.
+type firstRequest struct {
+	typ       string
+	subscribe listSum
+	initial   listSum
+}
+
+// listSum is the sum of a list of names and versions.
+type listSum struct {
+	n    int
+	a, b uint64
+}
+
+// memory is the state of a subscription after its first request.
+type memory struct {
+	stack    stack
+	slots    slots // all pages are shared
+	held     int   // names in them
+	sum      uint64
+	names    int
+	wildcard bool
+	answered bool
+}
+
+const (
+	fewNames    = 32
+	memoryNames = 1 << 18 // that memories hold together
+)
+
+func newMemories() *memories {
+	return &memories{keys: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, few: fewNames, known: map[firstRequest]*memory{}}
+}
+
+// sum returns what a first request is remembered by; false: it is not worth it.
+func (c *memories) sum(r *request) (f firstRequest, ok bool) {
+	if len(r.initial) < c.few || len(r.unsubscribe) > 0 {
+		return f, false
+	}
+	f.typ = r.typ
+	for _, name := range r.subscribe {
+		c.add(&f.subscribe, name, "")
+	}
+	for _, k := range r.initial {
+		c.add(&f.initial, k.name, k.version)
+	}
+	return f, true
+}
+
+func (c *memories) add(to *listSum, name, version string) {
+	to.n++
+	to.a += scramble(maphash.String(c.keys[0], name) + scramble(maphash.String(c.keys[0], version)))
+	to.b += scramble(maphash.String(c.keys[1], name) + scramble(maphash.String(c.keys[1], version)))
+}
+
+func (c *memories) find(f firstRequest, k stack) *memory {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if found := c.known[f]; found != nil && slices.Equal(found.stack, k) {
+		return found
+	}
+	return nil
+}
+
+// keep remembers a first request. The library's lock is held, so that the shelves are still as they were.
+func (c *memories) keep(f firstRequest, m *memory) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.names+m.held > memoryNames {
+		clear(c.known)
+		c.names = 0
+	}
+	c.drop(f)
+	c.known[f] = m
+	c.names += m.held
+}
+
+// forget drops what rests on shelves that changed.
+func (c *memories) forget(changed map[*shelf]struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for f, m := range c.known {
+		for _, s := range m.stack {
+			if _, ok := changed[s]; ok {
+				c.drop(f)
+				break
+			}
+		}
+	}
+}
+
+func (c *memories) drop(f firstRequest) {
+	if m := c.known[f]; m != nil {
+		c.names -= m.held
+		delete(c.known, f)
+	}
+}
+
+// recollect brings a subscription to the state that a request like its first one has led to before.
+func (m *machine) recollect(s *sub, was *memory) {
+	s.slots = was.slots.clone()
+	s.sum, s.names, s.wildcard, s.answered = was.sum, was.names, was.wildcard, was.answered
+	m.named += was.names
+}
+
+// remember keeps the state of a subscription after its first request, if that left nothing to do.
+func (m *machine) remember(v *view, s *sub, f firstRequest) {
+	if len(s.queue) > 0 || s.owes || s.probe || len(s.stack) == 0 {
+		return
+	}
+	f.typ = s.typ // the other is a part of the request
+	s.slots.share(v.pages)
+	v.memories.keep(f, &memory{
+		stack: s.stack, slots: s.slots.clone(), held: f.initial.n,
+		sum: s.sum, names: s.names, wildcard: s.wildcard, answered: s.answered,
+	})
+}
