@@ -197,7 +197,7 @@ func (d *Discovery) Run(ctx context.Context) error {
 	run("turns", func() error { return d.loop(serving) })
 	run("proxies", func() error { return d.proxies.run(serving) })
 	run("health", func() error { return d.hearHealth(serving) })
-	run("memory", func() error { return memory{d.metrics.Work}.run(serving) })
+	run("memory", func() error { return memory{d.metrics.Work, d.log}.run(serving) })
 	web := d.serveWeb(run)
 	run("xds", func() error { return d.serveXDS(serving) })
 	d.secure.run(serving, run)

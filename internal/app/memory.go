@@ -2,10 +2,13 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
+
+	"fairway/internal/resident"
 )
 
 // The collector's settings. A start, like a storm of proxies, allocates much that soon dies and much that stays: collecting seldom meanwhile, and giving
@@ -20,6 +23,7 @@ const (
 // memory gives back to the system what a burst of work has left, once the burst is over. GOGC in the environment is respected, as GOMEMLIMIT is by the runtime.
 type memory struct {
 	work func() uint64 // grows with whatever the program does
+	log  *slog.Logger
 }
 
 // run tends memory until ctx ends.
@@ -49,7 +53,9 @@ func (m memory) run(ctx context.Context) error {
 			debug.SetGCPercent(100)
 		}
 		started = true
-		debug.FreeOSMemory()
+		if err := resident.GiveBack(); err != nil {
+			m.log.Debug("the program's pages stay in memory", "error", err)
+		}
 		trimmed = totalAllocated()
 	}
 }

@@ -1,0 +1,45 @@
+package resident
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestGiveBack: after it the program's file is hardly resident, and the program goes on.
+func TestGiveBack(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells")
+	}
+	before := fileKB(t)
+	if err := GiveBack(); err != nil {
+		t.Fatal(err)
+	}
+	after := fileKB(t)
+	t.Logf("pages of files: %d kB before, %d kB after", before, after)
+	if after >= before {
+		t.Errorf("pages of files: %d kB before, %d kB after", before, after)
+	}
+}
+
+// fileKB is how much of files is resident.
+func fileKB(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "RssFile:"); ok {
+			n, err := strconv.Atoi(strings.Fields(rest)[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatal("no RssFile in /proc/self/status")
+	return 0
+}
