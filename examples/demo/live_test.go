@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"fairway/build/envoybin"
+	"fairway/internal/agent/epoch"
 )
 
 // TestShows is `make demo ARGS=--once`, on programs built for it.
@@ -38,5 +39,11 @@ func TestShows(t *testing.T) {
 	}
 	if err := w.runShows(t.Context(), t.Output()); err != nil {
 		t.Errorf("%v\npilot-discovery's last words:\n%s", err, tail(filepath.Join(w.dir, "pilot-discovery.log"), 40))
+	}
+	w.stop()
+	for _, name := range proxyNames {
+		if epoch.Orphaned(filepath.Join(w.dir, "proxies", name)) {
+			t.Errorf("%s: its Envoy runs on", name)
+		}
 	}
 }

@@ -120,7 +120,7 @@ func (w *world) proxies() []command {
 			},
 			env: []string{
 				"CA_ADDR=" + at(local, w.ports.secure), "CA_ROOT_CA=" + filepath.Join(w.authority(), "root-cert.pem"), "JWT_TOKEN_PATH=" + w.token(name),
-				"SERVICE_ACCOUNT=" + name, "SECRET_TTL=" + certificateLife.String(), "MINIMUM_DRAIN_DURATION=0s", "EXIT_ON_ZERO_ACTIVE_CONNECTIONS=true",
+				"SERVICE_ACCOUNT=" + name, "SECRET_TTL=" + certificateLife.String(), "MINIMUM_DRAIN_DURATION=0s",
 				"POD_NAME=" + name, "POD_NAMESPACE=default", "INSTANCE_IP=" + proxyAddresses[i], "ISTIO_META_INTERCEPTION_MODE=NONE", "ISTIO_METAJSON_LABELS=" + labels,
 			},
 		}
