@@ -10,9 +10,6 @@ import (
 	"fairway/internal/xds"
 )
 
-// published is a table of the graph whose rows are resources of one type.
-type published = table.Table[mesh.ResourceKey, *envoy.Encoded]
-
 // typeURLs are what the types are called on the wire.
 var typeURLs = [mesh.ResourceTypes]string{
 	mesh.Clusters: xds.ClusterType, mesh.Loads: xds.EndpointType, mesh.Secrets: xds.SecretType, mesh.Listeners: xds.ListenerType, mesh.Routes: xds.RouteType,

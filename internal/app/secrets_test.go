@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"crypto/tls"
-	"io"
 	"log/slog"
 	"net"
 	"testing"
@@ -28,7 +27,7 @@ func TestKeysNeedAnIdentity(t *testing.T) {
 		{&net.UnixAddr{Name: "/x"}, nil, xds.SecretType, false}, {away, nil, xds.ListenerType, false},
 	} {
 		ctx := peer.NewContext(context.Background(), &peer.Peer{Addr: c.from, AuthInfo: c.auth})
-		if got := withhold(slog.New(slog.NewTextHandler(io.Discard, nil)))(ctx, c.from, c.typ); got != c.want {
+		if got := withhold(slog.New(slog.DiscardHandler))(ctx, c.from, c.typ); got != c.want {
 			t.Errorf("%s, %v, %s: withheld %v, want %v", c.from, c.auth, c.typ, got, c.want)
 		}
 	}

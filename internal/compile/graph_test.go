@@ -6,15 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/internal/compile"
 	"fairway/internal/compile/compiletest"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/source"
 	"fairway/internal/table"
 )
-
-type published = compile.Published
 
 func sortedProxies(m map[mesh.ProxyID]mesh.Proxy) []mesh.ProxyID { return slices.Sorted(maps.Keys(m)) }
 

@@ -201,7 +201,7 @@ func wantHidden(t *testing.T, what, text string, keys ...string) {
 	for _, key := range keys {
 		body := strings.TrimPrefix(key, "-----BEGIN PRIVATE KEY-----\n")
 		body = body[:min(40, len(body))]
-		numbers := strings.Trim(fmt.Sprint([]byte(body)), "[]")
+		numbers := strings.Trim(fmt.Sprintf("%d", []byte(body)), "[]")
 		for _, form := range []string{body, base64.StdEncoding.EncodeToString([]byte(body)), fmt.Sprintf("%x", body), numbers} {
 			if len(form) > 7 && strings.Contains(text, form) {
 				t.Errorf("%s shows a key: %s", what, text)

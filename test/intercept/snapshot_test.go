@@ -1,9 +1,7 @@
 package intercept
 
 import (
-	"encoding/binary"
 	"fmt"
-	"net"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -14,17 +12,6 @@ import (
 
 	"fairway/internal/agent/intercept"
 )
-
-func put32(b []byte, n uint32) { binary.NativeEndian.PutUint32(b, n) }
-
-func indexOf(t *testing.T, name string) uint32 {
-	i, err := net.InterfaceByName(name)
-	if err != nil {
-		t.Errorf("%v", err)
-		return 0
-	}
-	return uint32(i.Index)
-}
 
 // snapshot is all of a namespace's tables, chains, rules, routes and routing rules as the kernel tells them, byte for byte; and what only iptables-legacy sees.
 func (n *namespace) snapshot(t *testing.T) string {

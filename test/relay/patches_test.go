@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -59,7 +60,7 @@ func (w *world) runsWith(texts ...string) {
 	live.Eventually(w.t, func() error {
 		code, body, err := rig.Call(http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/config_dump?mask=bootstrap.stats_flush_interval,bootstrap.memory_allocator_manager", w.admin), nil)
 		if err != nil || code != http.StatusOK {
-			return fmt.Errorf("%d %v", code, err)
+			return errors.Join(fmt.Errorf("config_dump: %d", code), err)
 		}
 		for _, text := range texts {
 			if !strings.Contains(body, text) {

@@ -72,7 +72,7 @@ spec:
 	}
 	fmt.Fprintln(&out, w.ProblemText())
 	body := strings.Split(string(keyPEM), "\n")[1]
-	for _, form := range []string{body, encoded(keyPEM)[60:100], strings.Trim(fmt.Sprint([]byte(body)), "[]"), strings.Trim(fmt.Sprint(private), "[]")} {
+	for _, form := range []string{body, encoded(keyPEM)[60:100], strings.Trim(fmt.Sprintf("%d", []byte(body)), "[]"), strings.Trim(fmt.Sprintf("%d", private), "[]")} {
 		if i := strings.Index(out.String(), form); i >= 0 {
 			t.Errorf("a key is printed: …%s…", out.String()[max(0, i-300):i+20])
 		}
