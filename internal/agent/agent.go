@@ -167,6 +167,9 @@ func (a *agent) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if o.Override == a.o.Override {
+		return a.envoys.Run(ctx, a.first)
+	}
 	first, _, err := o.plan()
 	if err != nil {
 		return err
