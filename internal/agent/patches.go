@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -13,14 +12,10 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/structpb"
 
 	"fairway/internal/agent/relay"
+	"fairway/internal/envoy/bootstrap"
 )
-
-// patchType is the type of the resources by which the control plane hands out the bootstrap patches of EnvoyFilter objects: structs {order, value}.
-const patchType = "type.googleapis.com/google.protobuf.Struct"
 
 // patchesWithin is how long a first Envoy waits for the control plane to say what its bootstrap is patched with: as long as a control plane that is there needs. One that is
 // not holds up nobody for longer, and what it says later comes by a hot restart.
@@ -29,29 +24,24 @@ const patchesWithin = 3 * time.Second
 // patches are the control plane's changes to the bootstrap.
 type patches struct {
 	mu      sync.Mutex
-	known   map[string]bootstrapPatch // by resource name
-	said    chan struct{}             // closed once the control plane, or the cache, has spoken
-	changed chan struct{}             // holds a token while something is new since said
-}
-
-type bootstrapPatch struct {
-	order string
-	value map[string]any
+	known   map[string]bootstrap.Patch // by resource name
+	said    chan struct{}              // closed once the control plane, or the cache, has spoken
+	changed chan struct{}              // holds a token while something is new since said
 }
 
 func newPatches() *patches {
-	return &patches{known: map[string]bootstrapPatch{}, said: make(chan struct{}), changed: make(chan struct{}, 1)}
+	return &patches{known: map[string]bootstrap.Patch{}, said: make(chan struct{}), changed: make(chan struct{}, 1)}
 }
 
 // subscription asks the control plane for all patches there are for this proxy.
 func (p *patches) subscription() relay.Subscription {
-	return relay.Subscription{Type: patchType, Take: p.take}
+	return relay.Subscription{Type: bootstrap.PatchType, Take: p.take}
 }
 
 func (p *patches) take(u relay.Update) error {
-	read := make(map[string]bootstrapPatch, len(u.Changed))
+	read := make(map[string]bootstrap.Patch, len(u.Changed))
 	for _, r := range u.Changed {
-		patch, err := readPatch(r.Body)
+		patch, err := bootstrap.DecodePatch(r.Body)
 		if err != nil {
 			return fmt.Errorf("bootstrap patch %s: %w", r.Name, err)
 		}
@@ -83,18 +73,6 @@ func (p *patches) tell() {
 	}
 }
 
-func readPatch(body []byte) (bootstrapPatch, error) {
-	var s structpb.Struct
-	if err := proto.Unmarshal(body, &s); err != nil {
-		return bootstrapPatch{}, err
-	}
-	value := s.GetFields()["value"].GetStructValue()
-	if value == nil {
-		return bootstrapPatch{}, errors.New("it has no value that is an object")
-	}
-	return bootstrapPatch{s.GetFields()["order"].GetStringValue(), value.AsMap()}, nil
-}
-
 // names are those of the patches in force, for /debug/agent.
 func (p *patches) names() []string {
 	p.mu.Lock()
@@ -110,8 +88,8 @@ func (p *patches) over(override string) (string, error) {
 		return override, nil
 	}
 	merged := map[string]any{}
-	for _, one := range slices.SortedFunc(maps.Values(p.known), func(a, b bootstrapPatch) int { return cmp.Compare(a.order, b.order) }) {
-		merged = mergeObject(merged, one.value)
+	for _, one := range slices.SortedFunc(maps.Values(p.known), func(a, b bootstrap.Patch) int { return cmp.Compare(a.Order, b.Order) }) {
+		merged = mergeObject(merged, one.Value.AsMap())
 	}
 	var own map[string]any
 	if err := yaml.Unmarshal([]byte(override), &own); err != nil {

@@ -2,8 +2,8 @@ package app
 
 import (
 	"fairway/internal/compile"
-	"fairway/internal/compile/patch"
 	"fairway/internal/envoy"
+	"fairway/internal/envoy/bootstrap"
 	"fairway/internal/envoy/names"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -13,7 +13,7 @@ import (
 // typeURLs are what the types are called on the wire.
 var typeURLs = [mesh.ResourceTypes]string{
 	mesh.Clusters: xds.ClusterType, mesh.Loads: xds.EndpointType, mesh.Secrets: xds.SecretType, mesh.Listeners: xds.ListenerType, mesh.Routes: xds.RouteType,
-	mesh.VirtualHosts: xds.VirtualHostType, mesh.NameTables: names.Type, mesh.Patches: patch.Type,
+	mesh.VirtualHosts: xds.VirtualHostType, mesh.NameTables: names.Type, mesh.Patches: bootstrap.PatchType,
 }
 
 // publisher turns what changed in a turn into what the library publishes. Only the loop calls it.

@@ -11,19 +11,13 @@ import (
 	"github.com/cespare/xxhash/v2"
 	networking "istio.io/api/networking/v1alpha3"
 
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/structpb"
-
 	"fairway/internal/compile/input"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
+	"fairway/internal/envoy/bootstrap"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
-
-// Type is the type of the resources: each is a struct {order, value}. Patches are merged in order of their order, as texts; value is a part of a
-// config.bootstrap.v3.Bootstrap in JSON.
-const Type = "type.googleapis.com/google.protobuf.Struct"
 
 // key names one entry of an EnvoyFilter's configPatches.
 type key struct {
@@ -191,10 +185,7 @@ func (t *Tables) encode(r *table.Reader, o *config.Object, k key) *envoy.Encoded
 		own = 0
 	}
 	order := fmt.Sprintf("%d|%010d|%020d|%s|%s|%04d", own, int64(spec.GetPriority())-math.MinInt32, max(o.Created, 0), k.filter.Namespace, k.filter.Name, k.at)
-	message := &structpb.Struct{Fields: map[string]*structpb.Value{
-		"order": structpb.NewStringValue(order), "value": structpb.NewStructValue(spec.GetConfigPatches()[k.at].GetPatch().GetValue()),
-	}}
-	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(message)
+	body, err := bootstrap.Patch{Order: order, Value: spec.GetConfigPatches()[k.at].GetPatch().GetValue()}.Encode()
 	if err != nil {
 		return &envoy.Encoded{Err: err}
 	}
