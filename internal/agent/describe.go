@@ -11,6 +11,7 @@ import (
 	"fairway/internal/agent/health"
 	"fairway/internal/agent/relay"
 	"fairway/internal/agent/secrets"
+	"fairway/internal/mesh"
 )
 
 // description is /debug/agent.
@@ -66,11 +67,9 @@ func (a *agent) workload() exposition.Workload {
 	a.mu.Lock()
 	meta := a.now.Bootstrap.Node.Metadata
 	a.mu.Unlock()
-	app, version := label(meta, "app"), label(meta, "version")
 	return exposition.Workload{
-		Name: text(meta, "WORKLOAD_NAME"), Namespace: text(meta, "NAMESPACE"), App: app, Version: version, Cluster: text(meta, "CLUSTER_ID"),
-		Service:  firstOf(label(meta, "service.istio.io/canonical-name"), label(meta, "app.kubernetes.io/name"), app),
-		Revision: firstOf(label(meta, "service.istio.io/canonical-revision"), label(meta, "app.kubernetes.io/version"), version),
+		Name: text(meta, "WORKLOAD_NAME"), Namespace: text(meta, "NAMESPACE"), App: label(meta, "app"), Version: label(meta, "version"), Cluster: text(meta, "CLUSTER_ID"),
+		Service: firstLabel(meta, mesh.NameLabels[:]), Revision: firstLabel(meta, mesh.RevisionLabels[:]),
 	}
 }
 

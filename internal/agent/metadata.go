@@ -85,3 +85,13 @@ func label(meta map[string]any, key string) string {
 	labels, _ := meta["LABELS"].(map[string]any)
 	return text(labels, key)
 }
+
+// firstLabel is the first of the workload's labels that is there.
+func firstLabel(meta map[string]any, keys []string) string {
+	for _, key := range keys {
+		if value := label(meta, key); value != "" {
+			return value
+		}
+	}
+	return ""
+}

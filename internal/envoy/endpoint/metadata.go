@@ -10,20 +10,12 @@ import (
 	"fairway/internal/mesh"
 )
 
-// The labels that say which service and which version of it an endpoint belongs to, best first: those that Istio's telemetry looks at.
-// A workload that has no name of its own goes by that of its service.
-var (
-	workloadLabels = []string{"service.istio.io/workload-name"}
-	nameLabels     = []string{"service.istio.io/canonical-name", "app.kubernetes.io/name", "app"}
-	revisionLabels = []string{"service.istio.io/canonical-revision", "app.kubernetes.io/version", "version"}
-)
-
 // metadata tells telemetry whom a request went to (an access log's %UPSTREAM_METADATA(istio:workload)%), in the one string that Istio writes:
 // "workload;namespace;canonical name;canonical revision;cluster", parts that are not known being empty. Endpoints without such labels have none.
 func metadata(e mesh.Endpoint) *corev3.Metadata {
 	fields := map[string]*structpb.Value{}
 	pairs := e.Labels.Pairs()
-	workload, name, revision := first(pairs, workloadLabels), first(pairs, nameLabels), first(pairs, revisionLabels)
+	workload, name, revision := first(pairs, mesh.WorkloadLabels[:]), first(pairs, mesh.NameLabels[:]), first(pairs, mesh.RevisionLabels[:])
 	if workload+name+revision != "" {
 		fields["workload"] = structpb.NewStringValue(workload + ";;" + name + ";" + revision + ";")
 	}
