@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"strings"
+
+	"fairway/internal/identity"
 )
 
 // Workload is what the mesh's metrics say of one end of a request (istio.io/docs/reference/config/metrics). Empty fields are not known.
@@ -134,14 +136,13 @@ func caller(raw map[string]string) Workload {
 	return Workload{Namespace: namespaceOf(raw["source_principal"])}
 }
 
-// namespaceOf is the namespace in a SPIFFE id of the mesh: spiffe://domain/ns/NAMESPACE/sa/ACCOUNT.
+// namespaceOf is the namespace of an identity of the mesh; empty where it is none.
 func namespaceOf(principal string) string {
-	_, rest, ok := strings.Cut(principal, "/ns/")
-	if !ok {
+	id, err := identity.Parse(principal)
+	if err != nil {
 		return ""
 	}
-	namespace, _, _ := strings.Cut(rest, "/sa/")
-	return namespace
+	return id.Namespace
 }
 
 type service struct{ Host, Name, Namespace string }
