@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -49,7 +50,29 @@ func resolveProxyConfig(f Flags, env Environment) (*meshconfig.ProxyConfig, erro
 		}
 		overlay(config, over)
 	}
+	annotateStats(config, annotations)
 	return config, nil
+}
+
+// annotateStats takes from the workload's annotations which statistics to keep, as far as no ProxyConfig says it
+// (istio.io/docs/reference/config/annotations, sidecar.istio.io/statsInclusionPrefixes and its siblings: lists separated by commas).
+func annotateStats(config *meshconfig.ProxyConfig, annotations map[string]any) {
+	matcher := config.GetProxyStatsMatcher()
+	if matcher == nil {
+		matcher = &meshconfig.ProxyConfig_ProxyStatsMatcher{}
+	}
+	for _, one := range [...]struct {
+		annotation string
+		to         *[]string
+	}{
+		{"sidecar.istio.io/statsInclusionPrefixes", &matcher.InclusionPrefixes},
+		{"sidecar.istio.io/statsInclusionSuffixes", &matcher.InclusionSuffixes},
+		{"sidecar.istio.io/statsInclusionRegexps", &matcher.InclusionRegexps},
+	} {
+		if list := text(annotations, one.annotation); list != "" && len(*one.to) == 0 {
+			*one.to, config.ProxyStatsMatcher = strings.Split(list, ","), matcher
+		}
+	}
 }
 
 // overlay replaces each field of base that over sets; variables of proxyMetadata are replaced one by one.

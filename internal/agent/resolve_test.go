@@ -134,7 +134,8 @@ func TestTheAnnotationWins(t *testing.T) {
 	}}
 	f.MeshConfig = filepath.Join(dir, "mesh")
 	os.WriteFile(f.MeshConfig, []byte("defaultConfig: {concurrency: 9, drainDuration: 7s, proxyStatsMatcher: {inclusionPrefixes: [mesh, more]}}"), 0o600)
-	os.WriteFile(e.AnnotationsFile, []byte(`proxy.istio.io/config="concurrency: 4\nproxyMetadata: {ISTIO_META_B: own}"`+"\n"), 0o600)
+	os.WriteFile(e.AnnotationsFile, []byte(`proxy.istio.io/config="concurrency: 4\nproxyMetadata: {ISTIO_META_B: own}"`+"\n"+
+		`sidecar.istio.io/statsInclusionPrefixes="annotated"`+"\n"+`sidecar.istio.io/statsInclusionRegexps="x.*,y.*"`+"\n"), 0o600)
 	os.WriteFile(e.LabelsFile, []byte(`topology.istio.io/network="n1"`+"\n"), 0o600)
 	o, err := Resolve(f, e)
 	if err != nil {
@@ -146,6 +147,9 @@ func TestTheAnnotationWins(t *testing.T) {
 	}
 	if got := o.Bootstrap.Stats.Prefixes; len(got) != 1 || got[0] != "env" {
 		t.Errorf("a list is replaced, not added to: %v", got)
+	}
+	if got := o.Bootstrap.Stats.Regexps; !slices.Equal(got, []string{"x.*", "y.*"}) {
+		t.Errorf("statistics that only an annotation names: %v", got)
 	}
 	for _, file := range []string{f.MeshConfig, e.LabelsFile, e.AnnotationsFile} {
 		if !slices.Contains(o.Watched, file) {

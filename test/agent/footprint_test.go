@@ -53,7 +53,7 @@ func TestFootprint(t *testing.T) {
 	idle := float64(v.agent.CPU(t)-cpu) / float64(time.Since(began))
 	memory := v.agent.Memory(t)
 	t.Logf("ready after %s, of which %s are the agent's; %s; %.2f %% of a processor when idle", v.took.Round(time.Millisecond), v.cpu.Round(time.Millisecond), memory, idle*100)
-	if v.took > 20*time.Second || v.cpu > 2*time.Second {
+	if v.took > 10*time.Second || v.cpu > 2*time.Second {
 		t.Errorf("ready after %s, of which %s are the agent's", v.took, v.cpu)
 	}
 	if memory.Resident > 40<<20 {

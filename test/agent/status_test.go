@@ -119,7 +119,15 @@ func TestPages(t *testing.T) {
 		}
 	}
 	wantContains(t, "metrics", p.metrics(t), "\napp_numbers_total 7\n", "# TYPE istio_agent_envoy_starts_total counter", "envoy_server_live", "istio_agent_scrapes_total")
-	if n := strings.Count(p.metrics(t), "# TYPE envoy_server_live "); n != 1 {
+	if code, body, err := call(http.MethodGet, "http://"+p.ip+":8080/live?x=1"); err != nil {
+		t.Errorf("through Envoy: %d %q %v", code, body, err)
+	}
+	counted := p.metrics(t)
+	wantContains(t, "metrics of a request", counted, `istio_requests_total{`, `reporter="destination"`)
+	if strings.Contains(counted, `cluster_name="inbound`) {
+		t.Error("statistics of each cluster are kept, though nobody asked for them")
+	}
+	if n := strings.Count(counted, "# TYPE envoy_server_live "); n != 1 {
 		t.Errorf("a family stands there %d times", n)
 	}
 	code, bootstrap, err := p.call(http.MethodGet, "/debug/bootstrap")

@@ -45,6 +45,7 @@ func router() Params {
 // relayed is a proxy whose agent stands between it and the control plane.
 func relayed() Params {
 	p := sidecar()
+	p.Stats = StatsMatcher{Regexps: []string{Everything}}
 	p.DiscoverySocket, p.SecretsSocket = "/var/run/fairway/xds.sock", "/var/run/fairway/sds.sock"
 	p.Ready, p.Status = HostPort{"0.0.0.0", 15021}, HostPort{"127.0.0.1", 15020}
 	return p

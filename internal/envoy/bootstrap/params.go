@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"fairway/internal/mesh"
@@ -24,7 +25,7 @@ type Params struct {
 	Ready HostPort
 	// Status is the agent's own port on this machine. It is needed where Ready is set.
 	Status HostPort
-	// Stats limits which statistics exist. The zero value keeps all of them.
+	// Stats adds to the statistics that exist. Of the zero value there are only those that are always kept.
 	Stats StatsMatcher
 	// ConnectTimeout bounds one connection attempt to Discovery; 0 means one second.
 	ConnectTimeout time.Duration
@@ -49,16 +50,17 @@ func (n Node) ID() string {
 	return fmt.Sprintf("%s~%s~%s.%s~%s", n.Type, n.IP, n.Name, n.Namespace, n.Domain)
 }
 
-// StatsMatcher names the statistics to keep, by prefix, suffix or regular expression (RE2, whole name).
-// It is Istio's ProxyConfig.proxyStatsMatcher; what an operator always needs (server, cluster_manager, listener_manager and
-// the xDS connection) is kept beside it.
+// StatsMatcher names statistics to keep, by prefix, suffix or regular expression (RE2, whole name), beside those that are always kept: of the server, the
+// cluster and listener managers, the xDS connection, and the mesh's own metrics. It is Istio's ProxyConfig.proxyStatsMatcher. An Envoy has a hundred
+// statistics for each cluster: with a thousand clusters, keeping them all triples the time until it serves.
 type StatsMatcher struct {
 	Prefixes, Suffixes, Regexps []string
 }
 
-func (m StatsMatcher) keepsAll() bool {
-	return len(m.Prefixes)+len(m.Suffixes)+len(m.Regexps) == 0
-}
+// Everything, among a StatsMatcher's Regexps, keeps all statistics there are.
+const Everything = ".*"
+
+func (m StatsMatcher) keepsAll() bool { return slices.Contains(m.Regexps, Everything) }
 
 // HostPort is an address that can be connected to or listened on.
 type HostPort struct {

@@ -33,8 +33,8 @@ var statsTags = [...][2]string{
 // alwaysCounted ends the statistics by which a drain tells when the last connection has gone.
 const alwaysCounted = ".downstream_cx_active"
 
-// alwaysKept are prefixes of statistics without which a proxy cannot be judged at all.
-var alwaysKept = [...]string{"server.", "cluster_manager.", "listener_manager.", "cluster." + XDSCluster, "control_plane."}
+// alwaysKept are prefixes of statistics without which a proxy cannot be judged at all, and of those that the listeners' access logs count for the mesh's metrics.
+var alwaysKept = [...]string{"server.", "cluster_manager.", "listener_manager.", "cluster." + XDSCluster, "control_plane.", "istio."}
 
 func statsConfig(m StatsMatcher) *metricsv3.StatsConfig {
 	config := &metricsv3.StatsConfig{UseAllDefaultTags: wrapperspb.Bool(false)}

@@ -96,6 +96,7 @@ func (m *Mesh) bootstrap(t testing.TB, n Node) []byte {
 	}
 	b, err := bootstrap.Build(bootstrap.Params{
 		SecretsSocket: socket,
+		Stats:         bootstrap.StatsMatcher{Regexps: []string{bootstrap.Everything}}, // tests look at any of them
 		Node: bootstrap.Node{
 			Type: kind, IP: n.IP, Name: n.Name, Namespace: n.Namespace, Domain: n.Namespace + ".svc.cluster.local", Cluster: n.Name + "." + n.Namespace,
 			Metadata: map[string]any{"INTERCEPTION_MODE": mode, "NAMESPACE": n.Namespace, "LABELS": labels},
