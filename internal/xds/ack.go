@@ -25,16 +25,16 @@ func (m *machine) settle(v *view, s *sub, r *request) bool {
 
 // ack notes that the client took a response, and so all that came before it.
 func (m *machine) ack(v *view, s *sub, at int) {
-	var later map[*entry]struct{} // removed by a response that came after the one looked at
+	var later ahead
 	for i := len(s.flight) - 1; i >= 0; i-- {
 		f := s.flight[i]
 		if i <= at {
 			m.confirm(v, s, f, later)
 		}
-		later = f.removed(later)
+		later.add(f, s.parted)
 	}
 	s.acked = Mark{Nonce: s.flight[at].nonce, Turn: s.flight[at].turn}
-	s.flight = slices.Delete(s.flight, 0, at+1)
+	s.land(at + 1)
 	s.probe = false
 	if len(s.trials) == 0 && len(s.flight) == 0 {
 		s.search = false
@@ -42,6 +42,32 @@ func (m *machine) ack(v *view, s *sub, at int) {
 	m.moved(s)
 	if len(s.flight) == 0 && len(s.queue) == 0 && len(s.trials) == 0 {
 		s.slots.share(v.pages) // for now it knows what others know
+	}
+}
+
+// land takes the oldest responses from those un-ACKed.
+func (s *sub) land(n int) {
+	s.flight = slices.Delete(s.flight, 0, n)
+	s.parted = s.parted && len(s.flight) > 0
+}
+
+// ahead is what the responses behind the one looked at do to names.
+type ahead struct {
+	gone map[*entry]struct{} // those that any of them removes
+	next map[*entry]*item    // the first item of each; nil where all know what the client has before them
+}
+
+// add looks at the response before. Where names were given up meanwhile, a later response may not know of it.
+func (a *ahead) add(f *flight, parted bool) {
+	a.gone = f.removed(a.gone)
+	if !parted {
+		return
+	}
+	if a.next == nil {
+		a.next = map[*entry]*item{}
+	}
+	for i := range f.items {
+		a.next[f.items[i].name] = &f.items[i]
 	}
 }
 
@@ -56,14 +82,18 @@ func (f *flight) removed(to map[*entry]struct{}) map[*entry]struct{} {
 	return to
 }
 
-func (m *machine) confirm(v *view, s *sub, f *flight, later map[*entry]struct{}) {
+func (m *machine) confirm(v *view, s *sub, f *flight, later ahead) {
 	for _, it := range f.items {
 		delete(s.doubts, it.name)
 		if it.sent == nil {
 			m.release(s, f.turn)
-		} else if _, gone := later[it.name]; gone {
-			s.remain(it)
-		} else {
+			continue
+		}
+		if next := later.next[it.name]; next != nil && next.prev == nil {
+			// It was given up and asked for again while it was on the way.
+			next.prev, next.had, next.maybe = it.sent, true, true
+		}
+		if _, gone := later.gone[it.name]; !gone {
 			m.confirmItem(v, s, it)
 		}
 	}
@@ -72,18 +102,6 @@ func (m *machine) confirm(v *view, s *sub, f *flight, later map[*entry]struct{})
 		e.turn = f.since
 	}
 	m.events = append(m.events, e)
-}
-
-// remain notes that the client has a resource which a later response removes, where that did not know of it: it was
-// given up and asked for again while it was on the way.
-func (s *sub) remain(it item) {
-	for _, f := range s.flight {
-		for i := range f.items {
-			if later := &f.items[i]; later.name == it.name && later.sent == nil && later.prev == nil {
-				later.prev = it.sent
-			}
-		}
-	}
 }
 
 // confirmItem notes that the client has a resource.

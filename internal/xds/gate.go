@@ -85,10 +85,25 @@ func (s *sub) oldest() uint64 {
 	return turn
 }
 
-// used collects the clusters that are needed by what the client holds of something that is to change: its new version
-// is still to be sent, un-ACKed, or was refused.
+// used collects the clusters that something needs which the client may have in force, though it is to change.
+//
+// Make before break rests on what may be in force, not on what is to be. Of one name that is, at any time, one of
+//
+//   - the base: what the client had when it last answered. It is the prev of the first item of that name un-ACKed, or
+//     the slot's resource where there is none;
+//   - what un-ACKed responses sent: each may have been taken, whatever was unsubscribed from or queued since;
+//   - doubts: what refused responses sent, for parts of these are taken.
+//
+// And so with each step. To send moves nothing: the item's prev is the base. An ACK makes what it sent the base, and an
+// ACKed removal makes that nothing. A NACK leaves the base as it is, and what was sent goes to the doubts. An ACK of a
+// newer version ends the doubts. To unsubscribe takes the base away, but what is on the way may arrive after the client
+// subscribed again: it counts until that is answered, and by then is the base if the name is subscribed to (see
+// confirm). To withhold or to send again is to leave queued, or to send. A new stream starts from what the client reports:
+// the slot's resource where that is the current version, and otherwise unknown, which is what turn 0 stands for.
+//
+// A name of which all this is what the view has is at rest, and none of them is looked at.
 func (m *machine) used() map[*entry]struct{} {
-	out, leaving := map[*entry]struct{}{}, m.leaving()
+	out, pending := map[*entry]struct{}{}, m.pending()
 	for _, s := range m.order {
 		if s.rank < rankListener {
 			continue
@@ -97,7 +112,7 @@ func (m *machine) used() map[*entry]struct{} {
 			if r == nil {
 				return
 			}
-			if _, inForce := leaving[r.links.name.owner]; !inForce && m.ownerless(s, r.links.name, slot{}) {
+			if _, maybe := pending[r.links.name.owner]; !maybe && m.ownerless(s, r.links.name, slot{}) {
 				return
 			}
 			for _, name := range r.links.needs {
@@ -105,6 +120,7 @@ func (m *machine) used() map[*entry]struct{} {
 			}
 		}
 		s.eachOld(add)
+		s.eachSent(add)
 		for name := range s.jail {
 			add(s.slots.get(name).res)
 		}
@@ -117,12 +133,19 @@ func (m *machine) used() map[*entry]struct{} {
 	return out
 }
 
-// leaving collects the route configurations whose removal is on the way: until the client has taken it, their virtual
-// hosts are in force.
-func (m *machine) leaving() (out map[*entry]struct{}) {
-	if routes := m.ranks[rankRoute]; routes != nil {
-		for _, f := range routes.flight {
-			out = f.removed(out)
+// pending collects the route configurations of which something is on the way: until the client has answered that, it
+// may have them, and their virtual hosts are in force.
+func (m *machine) pending() (out map[*entry]struct{}) {
+	routes := m.ranks[rankRoute]
+	if routes == nil {
+		return nil
+	}
+	for _, f := range routes.flight {
+		for _, it := range f.items {
+			if out == nil {
+				out = map[*entry]struct{}{}
+			}
+			out[it.name] = struct{}{}
 		}
 	}
 	return out
@@ -160,6 +183,17 @@ func (s *sub) eachOld(fn func(r *Resource)) {
 		for _, it := range f.items {
 			if it.prev != nil {
 				fn(it.prev)
+			}
+		}
+	}
+}
+
+// eachSent calls fn with what un-ACKed responses sent.
+func (s *sub) eachSent(fn func(r *Resource)) {
+	for _, f := range s.flight {
+		for _, it := range f.items {
+			if it.sent != nil {
+				fn(it.sent)
 			}
 		}
 	}

@@ -74,6 +74,7 @@ type sub struct {
 	queue   []want            // names to look at, oldest first
 	stuck   uint64            // epoch in which everything in the queue was found to wait
 	flight  []*flight         // responses un-ACKed, oldest first
+	parted  bool              // names were given up since some of these were sent
 
 	trials   [][]item // groups of names to send one by one, to find which was refused
 	budget   int      // NACKs left in this search
@@ -320,6 +321,12 @@ func (s *sub) put(name *entry, sl slot) {
 		}
 	}
 	s.slots.set(name, sl)
+}
+
+// abandon drops a name that the client gave up.
+func (s *sub) abandon(name *entry) {
+	s.parted = s.parted || len(s.flight) > 0
+	s.drop(name)
 }
 
 // drop forgets a name; one that is queued leaves when its turn comes.

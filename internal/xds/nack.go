@@ -27,7 +27,7 @@ func (m *machine) nack(v *view, s *sub, at int, detail string) {
 		m.ack(v, s, at-1)
 	}
 	f := s.flight[0]
-	s.flight = slices.Delete(s.flight, 0, 1)
+	s.land(1)
 	s.probe = false
 	s.detail = strings.Clone(detail)
 	m.events = append(m.events, event{kind: eventNack, typ: s.typ, detail: s.detail})

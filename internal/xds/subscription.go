@@ -137,7 +137,7 @@ func (m *machine) unsubscribe(v *view, s *sub, text string) {
 	sl := s.slots.get(name)
 	m.unname(s)
 	if !s.wildcard {
-		s.drop(name)
+		s.abandon(name)
 		if s.rank == rankRoute {
 			m.orphan(v, name)
 		}
@@ -158,7 +158,7 @@ func (m *machine) unsubscribeAll(s *sub) {
 	s.wildcard, s.owes = false, false
 	for sl := range s.slots.all() {
 		if !sl.is(named) {
-			s.drop(sl.name)
+			s.abandon(sl.name)
 		}
 	}
 }
@@ -295,7 +295,7 @@ func (m *machine) dropUnmarked(s *sub, star bool) {
 			sl.flags &^= named
 			s.slots.set(sl.name, sl)
 		} else {
-			s.drop(sl.name)
+			s.abandon(sl.name)
 		}
 	}
 	if s.full {
