@@ -12,6 +12,7 @@ const (
 	VirtualHostType = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
 	SecretType      = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 	ExtensionType   = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
+	NameTableType   = "type.googleapis.com/istio.networking.nds.v1.NameTable"
 )
 
 // rank is the place of a type in the order of sending: clusters, their load assignments, secrets, whatever else, then what
@@ -57,8 +58,11 @@ func legacyWildcard(typ string) bool {
 }
 
 // fullState tells whether a state-of-the-world response of this type must hold everything the client is subscribed
-// to (xDS protocol, "Grouping Resources into Responses").
-func fullState(typ string) bool { return typ == ClusterType || typ == ListenerType }
+// to (xDS protocol, "Grouping Resources into Responses"). A table of names does not say which resource it is: only in
+// one that holds all of them can a name be missed.
+func fullState(typ string) bool {
+	return typ == ClusterType || typ == ListenerType || typ == NameTableType
+}
 
 // shortType is a type URL without what all of them share, for texts that people read.
 func shortType(typ string) string {

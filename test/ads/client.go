@@ -40,6 +40,7 @@ type Client struct {
 	Node   *corev3.Node
 	SotW   bool // speak the state-of-the-world protocol
 	Bodies bool // keep the resources' bytes, for Body
+	Tables bool // ask for the tables of names too, as the agents of proxies that resolve DNS do
 
 	reader *Reader
 	events func(Event)
@@ -96,7 +97,11 @@ func (c *Client) Connect(ctx context.Context, target string) error {
 func (c *Client) greet(s stream) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, typ := range []string{ClusterType, ListenerType} {
+	wildcards := []string{ClusterType, ListenerType}
+	if c.Tables {
+		wildcards = append(wildcards, NameTableType)
+	}
+	for _, typ := range wildcards {
 		if err := c.ask(s, typ, nil, nil); err != nil {
 			return err
 		}

@@ -10,6 +10,8 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/envoy/names"
 )
 
 // The types that an Envoy asks for, as xDS names them.
@@ -20,6 +22,7 @@ const (
 	ListenerType    = prefix + "listener.v3.Listener"
 	RouteType       = prefix + "route.v3.RouteConfiguration"
 	VirtualHostType = prefix + "route.v3.VirtualHost"
+	NameTableType   = names.Type
 )
 
 // Types lists them in the order in which Envoy learns of them.

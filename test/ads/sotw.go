@@ -9,6 +9,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"fairway/internal/envoy/names"
 )
 
 type sotwStream struct {
@@ -44,18 +47,16 @@ func (s *sotwStream) receive() (response, error) {
 	r := response{typ: resp.TypeUrl, version: resp.VersionInfo, nonce: resp.Nonce, bytes: proto.Size(resp)}
 	present := map[string]bool{}
 	for _, packed := range resp.Resources {
-		m, err := packed.UnmarshalNew()
+		found, err := unpack(packed)
 		if err != nil {
 			return r, err
 		}
-		name := nameOf(m)
-		if name == "" {
-			return r, fmt.Errorf("a %s without a name", resp.TypeUrl)
+		for _, res := range found {
+			present[res.name] = true
+			r.resources = append(r.resources, res)
 		}
-		present[name] = true
-		r.resources = append(r.resources, resource{name, "", packed.Value})
 	}
-	if r.typ == ClusterType || r.typ == ListenerType { // these answers are complete: what they leave out is gone
+	if r.typ == ClusterType || r.typ == ListenerType || r.typ == NameTableType { // these answers are complete: what they leave out is gone
 		for _, name := range s.client.Names(r.typ) {
 			if !present[name] {
 				r.removed = append(r.removed, name)
@@ -63,6 +64,27 @@ func (s *sotwStream) receive() (response, error) {
 		}
 	}
 	return r, nil
+}
+
+// unpack names what a resource holds: itself, or of a table, whose own name is not on this wire, each host in it.
+func unpack(packed *anypb.Any) ([]resource, error) {
+	if packed.TypeUrl == NameTableType {
+		entries, err := names.Decode(packed.Value)
+		out := make([]resource, len(entries))
+		for i, e := range entries {
+			out[i] = resource{e.Host, "", packed.Value}
+		}
+		return out, err
+	}
+	m, err := packed.UnmarshalNew()
+	if err != nil {
+		return nil, err
+	}
+	name := nameOf(m)
+	if name == "" {
+		return nil, fmt.Errorf("a %s without a name", packed.TypeUrl)
+	}
+	return []resource{{name, "", packed.Value}}, nil
 }
 
 func nameOf(m proto.Message) string {

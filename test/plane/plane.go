@@ -170,6 +170,7 @@ type Proxy struct {
 	Type      string // "sidecar"
 	Labels    map[string]string
 	SotW      bool // speak the state-of-the-world protocol
+	Tables    bool // its agent resolves names, and keeps what it is sent
 }
 
 func orElse(s, otherwise string) string {
@@ -186,7 +187,11 @@ func (x Proxy) Node() *corev3.Node {
 	for k, v := range x.Labels {
 		labels[k] = v
 	}
-	meta, err := structpb.NewStruct(map[string]any{"NAMESPACE": ns, "LABELS": labels, "INSTANCE_IPS": ip, "ISTIO_VERSION": "1.31.1", "CLUSTER_ID": "Kubernetes"})
+	said := map[string]any{"NAMESPACE": ns, "LABELS": labels, "INSTANCE_IPS": ip, "ISTIO_VERSION": "1.31.1", "CLUSTER_ID": "Kubernetes"}
+	if x.Tables {
+		said["DNS_CAPTURE"] = "true"
+	}
+	meta, err := structpb.NewStruct(said)
 	if err != nil {
 		panic(err) // strings and maps of strings always fit
 	}
@@ -210,7 +215,7 @@ func (p *Plane) Connect(t testing.TB, x Proxy) *Client {
 	t.Helper()
 	c := &Client{plane: p, more: make(chan struct{}, 1)}
 	c.Client = ads.New(x.Node(), ads.NewReader(), c.take)
-	c.SotW = x.SotW
+	c.SotW, c.Tables, c.Bodies = x.SotW, x.Tables, x.Tables
 	c.Reconnect(t)
 	t.Cleanup(c.Disconnect)
 	return c
