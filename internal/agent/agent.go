@@ -91,6 +91,9 @@ func newAgent(o Options) (*agent, error) {
 	if a.relay != nil {
 		a.patches = newPatches()
 		a.relay.Subscribe(a.patches.subscription())
+		if hearsRoots(o) {
+			a.relay.Subscribe(bundles(a.secrets))
+		}
 	}
 	a.health = a.newHealth(o.Health)
 	if a.names, err = newNames(o, a.relay); err != nil {

@@ -102,6 +102,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	if d.secure, err = newSecure(opts, decoder, d.metrics.Registry); err != nil {
 		return nil, err
 	}
+	d.secure.tellRoots(d.graph)
 	d.server = xds.NewServer(d.library, xds.Options{
 		SendTimeout: opts.SendTimeout, MaxStreams: opts.MaxStreams, StreamsPerSecond: float64(opts.NewStreams), MaxSubscriptions: opts.MaxNames,
 		MaxRequestBytes: opts.MaxMessage, Meter: meter{d.metrics}, Withhold: withhold(opts.Log), Reports: map[string]func(xds.Report){healthType: d.proxies.Healthy},
@@ -200,7 +201,7 @@ func (d *Discovery) Run(ctx context.Context) error {
 	run("memory", func() error { return memory{d.metrics.Work, d.log}.run(serving) })
 	web := d.serveWeb(run)
 	run("xds", func() error { return d.serveXDS(serving) })
-	d.secure.run(serving, run)
+	d.secure.run(serving, d.inbox, run)
 
 	select {
 	case <-ctx.Done():

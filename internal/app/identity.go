@@ -209,12 +209,13 @@ func (s *secure) close() {
 }
 
 // run serves until stop, the authority until ctx ends. Certificates are given out at once: agents need them before they can ask for anything else.
-func (s *secure) run(ctx context.Context, start func(string, func() error)) {
+func (s *secure) run(ctx context.Context, in *inbox, start func(string, func() error)) {
 	if s == nil {
 		return
 	}
 	if s.ca != nil {
 		start("certificate authority", func() error { return s.ca.Run(ctx) })
+		start("roots", func() error { return s.followRoots(ctx, in) })
 	}
 	start("secure xds", func() error {
 		if err := s.grpc.Serve(s.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {

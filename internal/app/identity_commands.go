@@ -17,7 +17,7 @@ import (
 )
 
 // IdentityCommands are `pilot-discovery ca` and `pilot-discovery token`: they work on the folder that keeps root and join tokens, which a running control
-// plane reads again within a minute. Whoever may write that folder may do this; nothing is opened to the network for it.
+// plane reads again when it changes. Whoever may write that folder may do this; nothing is opened to the network for it.
 func IdentityCommands() []*cobra.Command {
 	return []*cobra.Command{authorityCommand(), tokenCommand()}
 }

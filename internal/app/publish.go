@@ -5,6 +5,7 @@ import (
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/bootstrap"
 	"fairway/internal/envoy/names"
+	"fairway/internal/identity"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 	"fairway/internal/xds"
@@ -14,6 +15,7 @@ import (
 var typeURLs = [mesh.ResourceTypes]string{
 	mesh.Clusters: xds.ClusterType, mesh.Loads: xds.EndpointType, mesh.Secrets: xds.SecretType, mesh.Listeners: xds.ListenerType, mesh.Routes: xds.RouteType,
 	mesh.VirtualHosts: xds.VirtualHostType, mesh.NameTables: names.Type, mesh.Patches: bootstrap.PatchType,
+	mesh.Bundles: identity.BundleType,
 }
 
 // publisher turns what changed in a turn into what the library publishes. Only the loop calls it.

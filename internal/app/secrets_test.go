@@ -10,10 +10,11 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 
+	"fairway/internal/identity"
 	"fairway/internal/xds"
 )
 
-// TestKeysNeedAnIdentity: what is secret goes to authenticated streams, and in the clear to this machine alone.
+// TestKeysNeedAnIdentity: what is secret, and roots, go to authenticated streams, and in the clear to this machine alone.
 func TestKeysNeedAnIdentity(t *testing.T) {
 	away, here, six := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, &net.TCPAddr{IP: net.IPv6loopback}
 	secure := credentials.TLSInfo{State: tls.ConnectionState{}}
@@ -25,6 +26,7 @@ func TestKeysNeedAnIdentity(t *testing.T) {
 	}{
 		{away, nil, xds.SecretType, true}, {away, secure, xds.SecretType, false}, {here, nil, xds.SecretType, false}, {six, nil, xds.SecretType, false},
 		{&net.UnixAddr{Name: "/x"}, nil, xds.SecretType, false}, {away, nil, xds.ListenerType, false},
+		{away, nil, identity.BundleType, true}, {away, secure, identity.BundleType, false}, {here, nil, identity.BundleType, false},
 	} {
 		ctx := peer.NewContext(context.Background(), &peer.Peer{Addr: c.from, AuthInfo: c.auth})
 		if got := withhold(slog.New(slog.DiscardHandler))(ctx, c.from, c.typ); got != c.want {

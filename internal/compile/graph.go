@@ -80,6 +80,7 @@ func New(opts Options) *Graph {
 				mesh.VirtualHosts: []*Published{rt.VirtualHosts, gw.VirtualHosts, gw.RedirectHosts},
 				mesh.NameTables:   []*Published{ns.Names},
 				mesh.Patches:      []*Published{patches.Bootstrap},
+				mesh.Bundles:      []*Published{in.Bundles.Table},
 			},
 			Attachments: sc.Attachments,
 		},

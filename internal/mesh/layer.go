@@ -124,12 +124,13 @@ const (
 	VirtualHosts
 	NameTables // of agents that resolve DNS
 	Patches    // of the bootstrap
+	Bundles    // what workloads believe, for agents
 	ResourceTypes
 )
 
 // String is the name of the message, as problems and debug pages have it.
 func (t ResourceType) String() string {
-	return [...]string{"Cluster", "ClusterLoadAssignment", "Secret", "Listener", "RouteConfiguration", "VirtualHost", "NameTable", "Struct"}[t]
+	return [...]string{"Cluster", "ClusterLoadAssignment", "Secret", "Listener", "RouteConfiguration", "VirtualHost", "NameTable", "Struct", "ProxyConfig"}[t]
 }
 
 // Attachment is what one proxy sees: for each type of resource its shelves, from the lowest to the one that shadows all below.

@@ -169,9 +169,9 @@ func (s *Secrets) authorityRoots() (*x509.CertPool, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.trust != nil {
+	if t := s.inForce(); t != nil {
 		some = true
-		for _, c := range s.trust.certs {
+		for _, c := range t.certs {
 			pool.AddCert(c)
 		}
 	}
@@ -188,10 +188,11 @@ func (s *Secrets) controlPlaneRoots() (*x509.CertPool, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.trust == nil {
+	t := s.inForce()
+	if t == nil {
 		return nil, errors.New("nothing is known yet to know the control plane by: no certificate has come")
 	}
-	return s.trust.pool(), nil
+	return t.pool(), nil
 }
 
 // joinPrefix begins one-time tokens, which are used up by the first certificate.
@@ -339,11 +340,16 @@ func (r *refusal) Error() string {
 func (r *refusal) GRPCStatus() *status.Status { return r.status }
 
 // write puts certificate, key and roots into files for those who asked for that. The proxy has them all the same where it fails.
-func (s *Secrets) write(p *pair, t *trusted) error {
+func (s *Secrets) write(p *pair) error {
 	dir := s.opts.Authority.OutputDir
 	if dir == "" {
 		return nil
 	}
+	s.believing.Lock()
+	defer s.believing.Unlock()
+	s.mu.Lock()
+	t := s.inForce()
+	s.mu.Unlock()
 	for _, f := range []struct {
 		name    string
 		content []byte

@@ -105,7 +105,7 @@ func (r *renewer) attempt(ctx context.Context) (time.Time, error) {
 	if err := r.secrets.set(p, t, due); err != nil {
 		return time.Time{}, err
 	}
-	return due, r.secrets.write(p, t)
+	return due, r.secrets.write(p)
 }
 
 // due is when a certificate that has just come is replaced.

@@ -25,8 +25,10 @@ type Secrets struct {
 	known map[string]*Certificate // what Status tells, by name
 	uses  map[string]*use         // of files that streams follow
 	pair  *pair                   // the workload's own; nil before the first
-	trust *trusted                // what came with it
+	trust beliefs                 // whom the workload believes
 	asks  chan chan error         // of Renew; nil where the source cannot be asked
+
+	believing sync.Mutex // held while beliefs are changed and served, one change after the other; taken before mu
 
 	ctx   context.Context // of Run; what follows files ends with it
 	parts sync.WaitGroup  // goroutines that follow files
@@ -46,6 +48,9 @@ type Certificate struct {
 	NotBefore time.Time `json:"notBefore,omitzero"`
 	NotAfter  time.Time `json:"notAfter,omitzero"` // of roots: of the first that ends
 	Roots     int       `json:"roots,omitempty"`   // how many, where it is what to believe
+	Revoked   int       `json:"revoked,omitempty"` // how many certificates its CRLs name
+	Version   string    `json:"version,omitempty"` // of what to believe: another one is another content
+	Told      time.Time `json:"told,omitzero"`     // when the control plane last said so on its stream; zero: it came with the certificate, or from a file
 	Renews    time.Time `json:"renews,omitzero"`   // when the next one is asked for
 	Error     string    `json:"error,omitempty"`   // why the last attempt to replace it failed; empty: it did not
 	Since     time.Time `json:"since,omitzero"`    // when it was last replaced
@@ -121,56 +126,27 @@ func (s *Secrets) set(p *pair, t *trusted, renews time.Time) error {
 	if err != nil {
 		return err
 	}
-	roots, err := rootResource(RootName, s.withRevoked(t))
-	if err != nil {
-		return err
-	}
 	cert, err := certificateResource(DefaultName, p)
 	if err != nil {
 		return err
 	}
+	if err := s.believe(p, func(b *beliefs) { b.came, b.sure = t, false }); err != nil {
+		return err
+	}
 	s.mu.Lock()
-	s.pair, s.trust = p, t
-	s.describeRoots(RootName, t)
+	roots := len(s.inForce().certs)
 	own := s.describePair(DefaultName, p)
 	own.Identity, own.Renews = id.String(), renews
 	d := *own
 	s.mu.Unlock()
-	s.shelf.put(RootName, roots)
 	s.shelf.put(DefaultName, cert)
-	s.opts.Log.Info("certificate", "identity", id.String(), "serial", d.Serial, "ends", d.NotAfter, "roots", len(t.certs), "renews", renews)
+	s.opts.Log.Info("certificate", "identity", id.String(), "serial", d.Serial, "ends", d.NotAfter, "roots", roots, "renews", renews)
 	return nil
-}
-
-// withRevoked adds the lists of the CRL file to those that came with the roots. A file that is not there holds none.
-func (s *Secrets) withRevoked(t *trusted) *trusted {
-	if s.opts.CRL == "" {
-		return t
-	}
-	text, err := os.ReadFile(s.opts.CRL)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		s.opts.Log.Error("the file of revoked certificates cannot be read", "error", err)
-	}
-	with := *t
-	with.crl = append(append([]byte{}, t.crl...), blocks(text, "X509 CRL")...)
-	return &with
 }
 
 // followRevoked serves the roots again when the CRL file changes.
 func (s *Secrets) followRevoked(ctx context.Context) error {
-	s.onChange(ctx, []string{s.opts.CRL}, func() error {
-		s.mu.Lock()
-		t := s.trust
-		s.mu.Unlock()
-		if t == nil {
-			return nil
-		}
-		r, err := rootResource(RootName, s.withRevoked(t))
-		if err == nil {
-			s.shelf.put(RootName, r)
-		}
-		return err
-	})
+	s.onChange(ctx, []string{s.opts.CRL}, func() error { return s.believe(nil, func(*beliefs) {}) })
 	return nil
 }
 

@@ -150,7 +150,7 @@ func certificateResource(name string, p *pair) (resource, error) {
 
 // rootResource is what to believe, as Envoy takes it.
 func rootResource(name string, t *trusted) (resource, error) {
-	v := &tlsv3.CertificateValidationContext{TrustedCa: inline(t.roots)}
+	v := &tlsv3.CertificateValidationContext{TrustedCa: inline(t.roots), OnlyVerifyLeafCertCrl: t.leavesAlone()}
 	if len(t.crl) > 0 {
 		v.Crl = inline(t.crl)
 	}

@@ -7,6 +7,7 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"fairway/internal/config"
+	"fairway/internal/envoy"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
@@ -26,11 +27,12 @@ type Tables struct {
 	Mesh                                                  *Objects // MeshConfig, MeshNetworks
 	Others                                                *Objects // kinds that have no table of their own
 	Naming, Serving                                       *table.Input[SourceKey, Source]
-	Proxies                                               *table.Input[mesh.ProxyID, mesh.Proxy]        // connected proxies: demand
-	Health                                                *table.Input[mesh.ProxyID, mesh.HealthReport] // what agents say of the applications beside them
-	HealthHeard                                           *table.Input[struct{}, bool]                  // its row is there once every agent had the time to say it
-	FileProblems                                          *table.Input[Place, []mesh.Problem]           // what sources said of files
-	Rejections                                            *table.Input[Rejected, Refusal]               // what proxies refused
+	Proxies                                               *table.Input[mesh.ProxyID, mesh.Proxy]         // connected proxies: demand
+	Health                                                *table.Input[mesh.ProxyID, mesh.HealthReport]  // what agents say of the applications beside them
+	HealthHeard                                           *table.Input[struct{}, bool]                   // its row is there once every agent had the time to say it
+	Bundles                                               *table.Input[mesh.ResourceKey, *envoy.Encoded] // what workloads believe: one row, published as it is
+	FileProblems                                          *table.Input[Place, []mesh.Problem]            // what sources said of files
+	Rejections                                            *table.Input[Rejected, Refusal]                // what proxies refused
 
 	settings *table.Table[string, *meshconfig.MeshConfig]
 	objects  []*Objects
@@ -138,6 +140,7 @@ func Declare(s *table.Store, opts Options) *Tables {
 	t.Proxies = table.NewInput(s, "proxies", cmp.Compare[mesh.ProxyID], func(a, b mesh.Proxy) bool { return a == b })
 	t.Health = table.NewInput(s, "health", cmp.Compare[mesh.ProxyID], func(a, b mesh.HealthReport) bool { return a == b })
 	t.HealthHeard = table.NewInput(s, "health/heard", func(struct{}, struct{}) int { return 0 }, func(a, b bool) bool { return a == b })
+	t.Bundles = table.NewInput(s, "bundles", mesh.CompareResourceKey, envoy.Same)
 	t.FileProblems = table.NewInput(s, "fileproblems", ComparePlace, slices.Equal[[]mesh.Problem])
 	t.Rejections = table.NewInput(s, "rejections", CompareRejected, func(a, b Refusal) bool { return a == b })
 	t.settings = declareSettings(t.Mesh.Table)

@@ -82,6 +82,7 @@ func (v ClusterView) part() string {
 // attach lists the shelves of a proxy, the lowest first.
 func attach(p Placement, inbound InboundKey, hasInbound bool) mesh.Attachment {
 	var a mesh.Attachment
+	a[mesh.Bundles] = []mesh.Shelf{{Layer: mesh.Public}}
 	for _, l := range p.layers() {
 		a[mesh.Clusters] = append(a[mesh.Clusters], ClusterShelf(ClusterView{l, p.Mutual}))
 		a[mesh.Loads] = append(a[mesh.Loads], LoadShelf(l))

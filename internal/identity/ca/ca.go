@@ -79,6 +79,7 @@ func Open(o Options) (*CA, error) {
 		if err := c.openPlugged(plugged); err != nil {
 			return nil, err
 		}
+		c.warnOfLists(c.state)
 		o.Log.Info("certificate authority", "from", o.Plugged, "certificate", nameOf(plugged.signer.cert), "ends", plugged.signer.cert.NotAfter, "phase", c.state.phase(), "due", c.due(c.state))
 		return c, nil
 	}
@@ -163,6 +164,16 @@ type Status struct {
 	Signs   Cert      `json:"signs"`          // the certificate that signs
 	Next    *Cert     `json:"next,omitempty"` // the one that will
 	Roots   []Cert    `json:"roots"`          // all that is to be believed
+	Lists   []List    `json:"lists,omitempty"`
+	// Unlisted is the issuer without a CRL for whose sake the lists of others are not given to proxies; empty: they are.
+	Unlisted string `json:"unlisted,omitempty"`
+}
+
+// List describes a CRL.
+type List struct {
+	Issuer     string    `json:"issuer"`
+	Revoked    int       `json:"revoked"` // how many certificates
+	NextUpdate time.Time `json:"nextUpdate,omitzero"`
 }
 
 // Cert describes a certificate.
@@ -188,28 +199,40 @@ func (c *CA) Status() Status {
 	for _, r := range st.roots() {
 		out.Roots = append(out.Roots, describe(r))
 	}
+	for _, l := range st.crl {
+		out.Lists = append(out.Lists, List{l.Issuer.String(), len(l.RevokedCertificateEntries), l.NextUpdate})
+	}
+	if i := st.unlisted(); i != nil {
+		out.Unlisted = nameOf(i)
+	}
 	return out
 }
 
-// Run takes the steps of rotations when they are due and reads plugged-in files again when they change, until ctx ends.
+// Run takes the steps of rotations when they are due, reads plugged-in files again when they change, and what is kept when another process has moved it, until
+// ctx ends.
 func (c *CA) Run(ctx context.Context) error {
-	files, stop, err := watch(c.opts.Plugged, c.opts.Log)
+	files, stop, err := watch(c.opts.Plugged, c.opts.Log, func(string) bool { return true })
 	if err != nil {
 		return err
 	}
 	defer stop()
-	const often = time.Minute // other processes may have moved what is kept
+	kept, stopKept, err := watch(c.opts.State, c.opts.Log, func(name string) bool { return name == stateFile })
+	if err != nil {
+		return err
+	}
+	defer stopKept()
+	const often = time.Minute // a folder may have come since, and some file systems tell of no change
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-files:
 			c.reload()
+		case <-kept:
+			c.step()
 		case <-timer.C:
 			c.reload()
-			if err := c.Step(); err != nil {
-				c.opts.Log.Error("the root's rotation does not go on; it is tried again", "error", err)
-			}
+			c.step()
 		case <-ctx.Done():
 			return nil
 		}
@@ -218,5 +241,11 @@ func (c *CA) Run(ctx context.Context) error {
 			wait = min(often, max(time.Second, due.Sub(c.opts.Now())))
 		}
 		timer.Reset(wait)
+	}
+}
+
+func (c *CA) step() {
+	if err := c.Step(); err != nil {
+		c.opts.Log.Error("the root's rotation does not go on; it is tried again", "error", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -32,14 +33,14 @@ var (
 // crlName is the file with revoked certificates; it need not exist.
 const crlName = "ca-crl.pem"
 
-// readPlugged reads a folder; nil where no certificate is plugged in there.
-func readPlugged(dir string, now time.Time) (*plugged, error) {
+// readPlugged reads a folder; nil where no certificate is plugged in there. CRLs may be of the issuers that are known already, too: their certificates are about.
+func readPlugged(dir string, now time.Time, known ...*x509.Certificate) (*plugged, error) {
 	if dir == "" {
 		return nil, nil
 	}
 	for _, names := range [][4]string{istioNames, tlsNames} {
 		if _, err := os.Stat(filepath.Join(dir, names[0])); err == nil {
-			return readFiles(dir, names, now)
+			return readFiles(dir, names, now, known)
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
@@ -47,7 +48,7 @@ func readPlugged(dir string, now time.Time) (*plugged, error) {
 	return nil, nil
 }
 
-func readFiles(dir string, names [4]string, now time.Time) (*plugged, error) {
+func readFiles(dir string, names [4]string, now time.Time, known []*x509.Certificate) (*plugged, error) {
 	cert, err := readCertificates(dir, names[0])
 	if err != nil {
 		return nil, err
@@ -72,7 +73,7 @@ func readFiles(dir string, names [4]string, now time.Time) (*plugged, error) {
 	if err != nil {
 		return nil, err
 	}
-	crl, err := readCRL(filepath.Join(dir, crlName), append(s.roots, s.chain...))
+	crl, err := readCRL(filepath.Join(dir, crlName), slices.Concat(s.roots, s.chain, known), now)
 	return &plugged{s, crl}, err
 }
 
@@ -97,8 +98,9 @@ func readCertificates(dir, name string) ([]*x509.Certificate, error) {
 	return certs, nil
 }
 
-// readCRL reads the lists that one of the issuers signed; a list of somebody else is an error, as a proxy would refuse it.
-func readCRL(path string, issuers []*x509.Certificate) ([]*x509.RevocationList, error) {
+// readCRL reads the lists that one of the issuers signed. A list of somebody else is an error, as a proxy would refuse it, and one that is not valid now, by which a
+// proxy would refuse everybody.
+func readCRL(path string, issuers []*x509.Certificate, now time.Time) ([]*x509.RevocationList, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -117,6 +119,10 @@ func readCRL(path string, issuers []*x509.Certificate) ([]*x509.RevocationList, 
 		}
 		if !signedBy(list, issuers) {
 			return nil, fmt.Errorf("%s: the list of %s is signed by none of the authority's certificates", crlName, list.Issuer)
+		}
+		if now.Before(list.ThisUpdate) || !list.NextUpdate.IsZero() && now.After(list.NextUpdate) {
+			return nil, fmt.Errorf("%s: the list of %s is for %s to %s; this clock says %s: have the authority make a new one", crlName, list.Issuer, list.ThisUpdate.UTC().Format(time.RFC3339),
+				list.NextUpdate.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 		}
 		out = append(out, list)
 	}
@@ -137,7 +143,7 @@ func signedBy(list *x509.RevocationList, issuers []*x509.Certificate) bool {
 
 // reload reads the plugged-in files again. What cannot be used leaves everything as it is: a half-replaced set of files comes right with its last file.
 func (c *CA) reload() {
-	p, err := readPlugged(c.opts.Plugged, c.opts.Now())
+	p, err := readPlugged(c.opts.Plugged, c.opts.Now(), c.current().issuers()...)
 	if err != nil {
 		c.opts.Log.Error("the plugged-in certificate cannot be used; the one before stays", "folder", c.opts.Plugged, "error", err)
 		return
@@ -158,6 +164,14 @@ func (c *CA) reload() {
 		c.set(next)
 		c.opts.Log.Info("the plugged-in certificate has changed", "phase", next.phase(), "was", before, "signs", nameOf(next.active.cert), "ends", next.active.cert.NotAfter,
 			"roots", len(next.roots()), "revocationLists", len(next.crl), "due", c.due(next))
+		c.warnOfLists(next)
+	}
+}
+
+// warnOfLists says why CRLs are not given to proxies.
+func (c *CA) warnOfLists(st *state) {
+	if i := st.unlisted(); i != nil {
+		c.opts.Log.Error("the lists of revoked certificates are not given to proxies, which would refuse every certificate of an issuer without a list; add its list to "+crlName, "without", nameOf(i))
 	}
 }
 
@@ -204,9 +218,9 @@ func equalCRL(a, b []*x509.RevocationList) bool {
 	return true
 }
 
-// watch tells when something in a folder has changed, a moment after the last change, so that a set of files is read once. A folder that is not there is
-// not watched: Run looks at it from time to time.
-func watch(dir string, log *slog.Logger) (changed <-chan struct{}, stop func(), err error) {
+// watch tells when the content of files in a folder that are meant has changed, a moment after the last change, so that a set of files is read once. A folder that
+// is not there is not watched: Run looks at it from time to time.
+func watch(dir string, log *slog.Logger, meant func(name string) bool) (changed <-chan struct{}, stop func(), err error) {
 	if info, _ := os.Stat(dir); dir == "" || info == nil {
 		return nil, func() {}, nil
 	}
@@ -226,9 +240,12 @@ func watch(dir string, log *slog.Logger) (changed <-chan struct{}, stop func(), 
 		defer quiet.Stop()
 		for {
 			select {
-			case _, ok := <-w.Events:
+			case e, ok := <-w.Events:
 				if !ok {
 					return
+				}
+				if e.Op == fsnotify.Chmod || !meant(filepath.Base(e.Name)) {
+					continue
 				}
 				quiet.Reset(100 * time.Millisecond)
 			case err, ok := <-w.Errors:

@@ -144,9 +144,14 @@ func TestPluggedInFilesThatCannotBeUsed(t *testing.T) {
 
 func revoke(t *testing.T, by authority, at *clock, serial int64) []byte {
 	t.Helper()
+	return revokes(t, by, at, big.NewInt(serial))
+}
+
+func revokes(t *testing.T, by authority, at *clock, serial *big.Int) []byte {
+	t.Helper()
 	der, err := x509.CreateRevocationList(rand.Reader, &x509.RevocationList{
 		Number: big.NewInt(1), ThisUpdate: at.now, NextUpdate: at.now.Add(time.Hour),
-		RevokedCertificateEntries: []x509.RevocationListEntry{{SerialNumber: big.NewInt(serial), RevocationTime: at.now}},
+		RevokedCertificateEntries: []x509.RevocationListEntry{{SerialNumber: serial, RevocationTime: at.now}},
 	}, by.cert, by.key)
 	if err != nil {
 		t.Fatal(err)

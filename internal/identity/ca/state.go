@@ -1,6 +1,8 @@
 package ca
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -9,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"fairway/internal/identity"
@@ -28,8 +31,9 @@ type state struct {
 
 // retired is a root whose signer signs no more.
 type retired struct {
-	cert  *x509.Certificate
-	until time.Time
+	cert   *x509.Certificate
+	until  time.Time
+	issuer *x509.Certificate // whom its certificates are of; nil where that is not known any more
 }
 
 func (s *state) roots() []*x509.Certificate {
@@ -45,8 +49,37 @@ func (s *state) roots() []*x509.Certificate {
 
 func (s *state) bundle() []byte {
 	out := encode(s.roots()...)
+	if s.unlisted() != nil {
+		return out
+	}
 	for _, list := range s.crl {
 		out = append(out, pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: list.Raw})...)
+	}
+	return out
+}
+
+// unlisted is an issuer of certificates that are about for which there is no CRL though there are some for others; nil: none. Proxies that are given any CRL refuse
+// every certificate whose issuer has none, so lists that leave one out are for the control plane alone.
+func (s *state) unlisted() *x509.Certificate {
+	if len(s.crl) == 0 {
+		return nil
+	}
+	for _, i := range s.issuers() {
+		if !slices.ContainsFunc(s.crl, func(l *x509.RevocationList) bool { return bytes.Equal(l.RawIssuer, i.RawSubject) }) {
+			return i
+		}
+	}
+	return nil
+}
+
+// issuers are those whose certificates are about.
+func (s *state) issuers() []*x509.Certificate {
+	out := []*x509.Certificate{s.active.cert}
+	if s.next != nil {
+		out = append(out, s.next.cert)
+	}
+	for _, r := range s.retired {
+		out = append(out, cmp.Or(r.issuer, r.cert))
 	}
 	return out
 }
@@ -206,7 +239,7 @@ func (f kept) state() (*state, error) {
 		if err != nil {
 			return nil, err
 		}
-		st.retired = append(st.retired, retired{certs[0], r.Until})
+		st.retired = append(st.retired, retired{cert: certs[0], until: r.Until})
 	}
 	return st, nil
 }

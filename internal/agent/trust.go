@@ -1,0 +1,48 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"fairway/internal/agent/relay"
+	"fairway/internal/agent/secrets"
+	"fairway/internal/identity"
+)
+
+// errKept is why a bundle of roots is not believed from the disk: only the control plane itself says whom to believe.
+var errKept = errors.New("roots are believed from the control plane alone")
+
+// hearsRoots says whether the control plane may tell this agent whom its workload believes: where the workload's certificate is the mesh's authority's, and the
+// stream is one on which the control plane has proved itself, or does not leave this machine.
+func hearsRoots(o Options) bool {
+	if o.Relay == nil || authorityOf(o.Secrets) == nil {
+		return false
+	}
+	host := o.Bootstrap.Discovery.Host
+	ip := net.ParseIP(host)
+	return o.Relay.Secure || host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// bundles asks the control plane whom the workload believes.
+func bundles(s *secrets.Secrets) relay.Subscription {
+	return relay.Subscription{Type: identity.BundleType, Take: func(u relay.Update) error { return takeBundle(s, u) }}
+}
+
+func takeBundle(s *secrets.Secrets, u relay.Update) error {
+	switch {
+	case u.Kept:
+		return errKept
+	case len(u.Changed) > 1:
+		return fmt.Errorf("%d bundles of roots; want one", len(u.Changed))
+	case len(u.Changed) == 1:
+		text, err := identity.DecodeBundle(u.Changed[0].Body)
+		if err != nil {
+			return err
+		}
+		return s.TakeBundle(text)
+	case len(u.Removed) > 0:
+		return s.ForgetBundle()
+	}
+	return s.ConfirmBundle()
+}

@@ -1,0 +1,47 @@
+package app
+
+import (
+	"context"
+
+	"github.com/cespare/xxhash/v2"
+
+	"fairway/internal/compile"
+	"fairway/internal/envoy"
+	"fairway/internal/identity"
+	"fairway/internal/mesh"
+)
+
+// bundleKey is where the one bundle of roots stands: on the shelf that everybody sees.
+func bundleKey() mesh.ResourceKey {
+	return mesh.ResourceKey{Shelf: mesh.Shelf{Layer: mesh.Public}, Name: identity.BundleName}
+}
+
+// bundle is the authority's roots and CRLs as agents take them.
+func (s *secure) bundle() *envoy.Encoded {
+	body, err := identity.EncodeBundle(s.ca.Roots())
+	if err != nil {
+		return &envoy.Encoded{Err: err}
+	}
+	return &envoy.Encoded{Version: xxhash.Sum64(body), Body: body}
+}
+
+// tellRoots puts what workloads are to believe into the inputs, at once, before anybody is served: an agent that comes back with what it was told before is
+// told nothing then.
+func (s *secure) tellRoots(g *compile.Graph) {
+	if s != nil && s.ca != nil {
+		g.In.Bundles.Set(bundleKey(), s.bundle())
+	}
+}
+
+// followRoots does so again whenever roots or CRLs change, until ctx ends.
+func (s *secure) followRoots(ctx context.Context, in *inbox) error {
+	for {
+		changed, now := s.ca.Changed(), s.bundle()
+		in.put(func(g *compile.Graph) { g.In.Bundles.Set(bundleKey(), now) })
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
