@@ -23,7 +23,7 @@ const bound = 20 * time.Second
 // fake is a shell script in Envoy's place, and what it does: the words in its bootstrap say how it behaves.
 const fake = `#!/bin/sh
 case "$*" in
-*--hot-restart-version*) echo "${PROTOCOL:-11.104}"; exit 0;;
+*--hot-restart-version*) echo '[warning] real ones complain of the machine first' >&2; echo "${PROTOCOL:-11.104}" >&2; exit 0;;
 *'--mode validate'*) if grep -q refuse "$2"; then echo 'no such field'; exit 1; fi; exit 0;;
 esac
 state=$(dirname "$0")/state

@@ -105,12 +105,13 @@ func quiet(args []string) []string {
 	return out
 }
 
-// hotRestartVersion asks a binary which others it can take over from. Those built without hot restart say nothing of use.
+// hotRestartVersion asks a binary which others it can take over from: the last line it says, below what it may complain of. Those built without hot restart say nothing of use.
 func hotRestartVersion(ctx context.Context, binary string) string {
 	cmd := exec.CommandContext(ctx, binary, "--hot-restart-version")
 	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput() // Envoy says it on its standard error
-	version := strings.TrimSpace(string(out))
+	said := strings.TrimSpace(string(out))
+	version := said[strings.LastIndexByte(said, '\n')+1:]
 	if err != nil || version == "" || strings.Trim(version, "0123456789.") != "" {
 		return ""
 	}

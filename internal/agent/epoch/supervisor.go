@@ -172,6 +172,8 @@ func (s *Supervisor) begin(plan Plan) error {
 		if s.family, err = s.claim(); err != nil {
 			return err
 		}
+	} else if s.o.HotRestart {
+		s.o.Log.Warn("this envoy names no hot-restart version: it will be replaced by a graceful stop and a new start", "binary", plan.Binary)
 	}
 	p, err := s.launch(plan, s.family)
 	if err != nil {
