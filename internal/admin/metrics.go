@@ -49,6 +49,7 @@ var typeLabels = map[string]string{
 	"envoy.config.route.v3.VirtualHost":                "vhds",
 	"envoy.extensions.transport_sockets.tls.v3.Secret": "sds",
 	"istio.networking.nds.v1.NameTable":                "nds",
+	"istio.mesh.v1alpha1.ProxyConfig":                  "pcds",
 }
 
 // TypeLabel is the short name of a resource type: "cds" for type.googleapis.com/envoy.config.cluster.v3.Cluster. A type without one is itself.

@@ -1,0 +1,385 @@
+package identity
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/internal/agent/relay"
+	"fairway/internal/agent/secrets"
+	"fairway/internal/app"
+	"fairway/internal/identity"
+	"fairway/test/envoy/live"
+	"fairway/test/plane"
+	"fairway/test/rig"
+)
+
+// fleet is a control plane on its secure address, and workloads with the agents that users run.
+type fleet struct {
+	*live.Mesh
+	options app.Options
+	plane   *plane.Plane
+	agent   *rig.Program
+	port    uint16 // of the server's workload
+}
+
+// The rules of a fleet: one server that takes mutual TLS alone, and a handshake for every request to it.
+const fleetRules = `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: server, namespace: shop}
+spec:
+  hosts: [server.test]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{number: 80, name: http, protocol: HTTP, targetPort: 8080}]
+  endpoints: [{address: %[1]s, serviceAccount: server}]
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: server, namespace: shop}
+spec: {host: server.test, trafficPolicy: {connectionPool: {http: {maxRequestsPerConnection: 1}}}}
+---
+apiVersion: security.istio.io/v1
+kind: PeerAuthentication
+metadata: {name: default, namespace: shop}
+spec: {mtls: {mode: STRICT}}
+---
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: server, namespace: shop}
+spec:
+  workloadSelector: {labels: {app: server}}
+  ingress: [{port: {number: 8080, name: http, protocol: HTTP}, bind: %[1]s, captureMode: NONE, defaultEndpoint: "127.0.0.1:%[2]d"}]
+  egress: [{port: {number: 8000, name: http, protocol: HTTP}, bind: %[3]s, captureMode: NONE, hosts: ["~/*"]}]
+`
+
+const fleetClient = `
+---
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: %[1]s, namespace: shop}
+spec:
+  workloadSelector: {labels: {app: %[1]s}}
+  egress: [{port: {number: 8000, name: http, protocol: HTTP}, bind: %[2]s, captureMode: NONE, hosts: ["*/*"]}]
+`
+
+func newFleet(t *testing.T, change func(*app.Options)) *fleet {
+	t.Helper()
+	f := &fleet{Mesh: live.Start(t, live.Options{}), options: plane.Options(), agent: &rig.Program{Name: "pilot-agent"}}
+	path := f.agent.Path(t)
+	t.Cleanup(func() { os.RemoveAll(filepath.Dir(path)) })
+	f.options.SecureAddr, f.options.GRPCAddr = f.Addr("istiod", 15012), ""
+	f.options.Identity.CA.Plugged, f.options.Identity.CA.State = "", filepath.Join(t.TempDir(), "ca")
+	change(&f.options)
+	f.port = rig.FreePort(t)
+	f.BackendAt(t, "workload", fmt.Sprintf("127.0.0.1:%d", f.port))
+	f.start(t)
+	return f
+}
+
+// start starts a control plane with the rules.
+func (f *fleet) start(t *testing.T) {
+	t.Helper()
+	rules := fmt.Sprintf(fleetRules, f.IP("server"), f.port, f.IP("server-egress"))
+	for _, client := range []string{"good", "bad", "late"} {
+		rules += fmt.Sprintf(fleetClient, client, f.IP(client))
+	}
+	f.plane = plane.Start(t, f.options, plane.Holding(t, "rules", rules))
+}
+
+// restart replaces the control plane.
+func (f *fleet) restart(t *testing.T) {
+	t.Helper()
+	must(t, f.plane.Stop())
+	f.start(t)
+}
+
+// member is a workload's agent.
+type member struct {
+	*rig.Process
+	page string // /debug/agent
+	dir  string
+}
+
+// launch starts a workload's agent and waits until its Envoy serves.
+func (f *fleet) launch(t *testing.T, name string) *member {
+	t.Helper()
+	dir := rig.Folder(t)
+	token, err := f.plane.Discovery.JoinTokens().Create(identity.ID{TrustDomain: "cluster.local", Namespace: "shop", ServiceAccount: name}, time.Hour)
+	must(t, err)
+	rig.Write(t, dir, "var/run/secrets/tokens/istio-token", []byte(token))
+	rig.Write(t, dir, "var/run/secrets/istio/root-cert.pem", f.plane.Discovery.Authority().Roots())
+	rig.Write(t, dir, "etc/istio/pod/labels", []byte("app=\""+name+"\"\n"))
+	m := &member{page: "http://" + f.Addr(name, 15020) + "/debug/agent", dir: dir}
+	m.Process = rig.Launch(t, rig.Command{
+		Name: name, Path: f.agent.Path(t), Dir: dir,
+		Args: []string{"proxy", "sidecar", "--envoy", live.NeedEnvoy(t), "--adminPort", fmt.Sprint(rig.FreePort(t)), "--concurrency", "1", "--discoveryAddress", f.options.SecureAddr},
+		Env: []string{"POD_NAME=" + name, "POD_NAMESPACE=shop", "SERVICE_ACCOUNT=" + name, "INSTANCE_IP=" + f.IP(name), "ISTIO_META_INTERCEPTION_MODE=NONE",
+			"MINIMUM_DRAIN_DURATION=100ms", "OUTPUT_CERTS=" + filepath.Join(dir, "certs")},
+	})
+	m.await(t, "ready", func(s memberState) bool { return s.Ready && s.connected() })
+	return m
+}
+
+// memberState is a part of /debug/agent.
+type memberState struct {
+	Ready        bool
+	Reasons      []string
+	Certificates []secrets.Certificate
+	Relay        relay.Status
+}
+
+func (s memberState) secret(name string) secrets.Certificate {
+	for _, c := range s.Certificates {
+		if c.Name == name {
+			return c
+		}
+	}
+	return secrets.Certificate{}
+}
+
+// connected says whether the agent has its Envoy's stream at the control plane.
+func (s memberState) connected() bool {
+	for _, one := range s.Relay.Sessions {
+		if !one.Connected {
+			return false
+		}
+	}
+	return len(s.Relay.Sessions) > 0
+}
+
+// believes says whether Envoy has so many roots and revoked certificates in force.
+func (s memberState) believes(roots, revoked int) bool {
+	c := s.secret(secrets.RootName)
+	return c.Roots == roots && c.Revoked == revoked && c.Streams > 0 && c.Current == c.Streams
+}
+
+func (m *member) await(t *testing.T, what string, is func(memberState) bool) (s memberState) {
+	t.Helper()
+	live.Eventually(t, func() error {
+		m.Running(t)
+		s = memberState{}
+		err := rig.Read(m.page, &s)
+		if err == nil && !is(s) {
+			err = fmt.Errorf("not yet %s: %+v", what, s)
+		}
+		return err
+	})
+	return s
+}
+
+// from is a request of a workload to the server.
+func (f *fleet) from(name string) live.Request {
+	return live.Request{To: f.Addr(name, 8000), Host: "server.test"}
+}
+
+// serves waits until a workload, which has just started, reaches the server.
+func (f *fleet) serves(t *testing.T, name string) {
+	t.Helper()
+	f.plane.Settle(t)
+	live.Eventually(t, func() error {
+		r, err := live.Try(f.from(name))
+		if err == nil && r.Status != http.StatusOK {
+			err = fmt.Errorf("%s: %d %s", name, r.Status, r.Body)
+		}
+		return err
+	})
+}
+
+// bundlesSent is how many resources with roots the control plane has sent, and allSent how many of any type.
+func (f *fleet) bundlesSent(t *testing.T) int { return f.sent(t, `type="pcds"`) }
+func (f *fleet) allSent(t *testing.T) int     { return f.sent(t, "") }
+
+func (f *fleet) sent(t *testing.T, label string) (sum int) {
+	t.Helper()
+	f.plane.Settle(t) // what is acknowledged has been counted
+	code, body, err := rig.Call(http.MethodGet, f.plane.URL("/metrics"), nil)
+	if err != nil || code != http.StatusOK {
+		t.Fatal(code, err)
+	}
+	for line := range strings.Lines(body) {
+		if !strings.HasPrefix(line, "fairway_xds_sent_resources_total{") || !strings.Contains(line, label) {
+			continue
+		}
+		n, err := strconv.ParseFloat(strings.Fields(line)[1], 64)
+		must(t, err)
+		sum += int(n)
+	}
+	return sum
+}
+
+// command runs one of pilot-discovery's, as another process would.
+func (f *fleet) command(t *testing.T, args ...string) {
+	t.Helper()
+	for _, c := range app.IdentityCommands() {
+		if c.Name() == args[0] {
+			c.SetArgs(append(args[1:], "--caStateDir", f.options.Identity.CA.State))
+			c.SetOut(&bytes.Buffer{})
+			must(t, c.Execute())
+			return
+		}
+	}
+	t.Fatalf("no command %q", args)
+}
+
+// TestRootsReachAgents: a root that is replaced is in force in every running Envoy within seconds, with the certificates that they have; one whose certificate the new root signed is let in,
+// and lets in; a control plane that is known by the new root alone is known to all. Each change is one resource to each agent, and no request fails.
+func TestRootsReachAgents(t *testing.T) {
+	f := newFleet(t, func(*app.Options) {})
+	server, good := f.launch(t, "server"), f.launch(t, "good")
+	f.serves(t, "good")
+	load := live.StartLoad(t, live.HTTPClients("HTTP", 2, f.from("good")))
+	certificate := func(m *member) string {
+		return m.await(t, "certain", func(s memberState) bool { return s.Ready }).secret(secrets.DefaultName).Serial
+	}
+	before := []string{certificate(server), certificate(good)}
+	if n := f.bundlesSent(t); n != 2 {
+		t.Errorf("%d bundles of roots were sent to two agents", n)
+	}
+
+	began := time.Now()
+	f.command(t, "ca", "rotate")
+	for _, m := range []*member{server, good} {
+		m.await(t, "told of the next root", func(s memberState) bool { return s.believes(2, 0) })
+	}
+	t.Logf("the next root was in force everywhere after %s", time.Since(began).Round(time.Millisecond))
+	if n := f.bundlesSent(t); n != 4 {
+		t.Errorf("%d bundles of roots were sent to two agents in two changes", n)
+	}
+	f.command(t, "ca", "advance") // nobody has renewed since: only because all were told is nothing lost
+	live.Eventually(t, func() error {
+		if s := f.plane.Discovery.Authority().Status(); s.Phase != "retiring" {
+			return fmt.Errorf("%+v", s)
+		}
+		return nil
+	})
+	late := f.launch(t, "late")
+	f.serves(t, "late")
+	for range 20 {
+		if r := live.Send(t, f.from("late")); r.Status != http.StatusOK {
+			t.Errorf("from a workload with a certificate of the new root: %d %s", r.Status, r.Body)
+		}
+	}
+	load.Await(t, 20)
+
+	f.restart(t)
+	for _, m := range []*member{server, good, late} {
+		m.await(t, "back at the control plane", func(s memberState) bool { return s.connected() && s.Relay.Reconnects > 0 })
+	}
+	f.plane.Settle(t)
+	if n := f.allSent(t); n != 0 {
+		t.Errorf("%d resources were sent to agents that held them", n)
+	}
+	load.Await(t, 20)
+	load.Stop(t)
+	if after := []string{certificate(server), certificate(good)}; after[0] != before[0] || after[1] != before[1] {
+		t.Errorf("certificates were renewed: %v, then %v", before, after)
+	}
+	text, err := os.ReadFile(filepath.Join(server.dir, "certs", "root-cert.pem"))
+	if err != nil || bytes.Count(text, []byte("BEGIN")) != 2 {
+		t.Errorf("OUTPUT_CERTS: %s %v", text, err)
+	}
+}
+
+// TestRevokedWithinSeconds: whom a list names that comes into ca-crl.pem is refused by the others at its next handshake; nobody else's request fails. A list of no use changes nothing.
+func TestRevokedWithinSeconds(t *testing.T) {
+	files := newPlugged(t)
+	f := newFleet(t, func(o *app.Options) { o.Identity.CA.Plugged = files.dir })
+	f.launch(t, "server")
+	bad := f.launch(t, "bad")
+	good := f.launch(t, "good")
+	f.serves(t, "bad")
+	f.serves(t, "good")
+	load := live.StartLoad(t, live.HTTPClients("HTTP", 2, f.from("good")))
+	n := f.bundlesSent(t)
+
+	rig.Write(t, files.dir, "ca-crl.pem", []byte("hello"))
+	load.Await(t, 20)
+	hex := bad.await(t, "ready", func(s memberState) bool { return s.Ready }).secret(secrets.DefaultName).Serial
+	began := time.Now()
+	files.revoke(t, hex)
+	live.Eventually(t, func() error {
+		if r := live.Send(t, f.from("bad")); r.Status != http.StatusServiceUnavailable {
+			return fmt.Errorf("%d %s", r.Status, r.Body)
+		}
+		return nil
+	})
+	t.Logf("refused after %s", time.Since(began).Round(time.Millisecond))
+	good.await(t, "told of the list", func(s memberState) bool { return s.believes(1, 1) })
+	load.Await(t, 50)
+	if r := live.Send(t, f.from("bad")); r.Status != http.StatusServiceUnavailable {
+		t.Errorf("let in again: %d %s", r.Status, r.Body)
+	}
+	if got := f.bundlesSent(t) - n; got < 2 || got > 3 { // the one that is revoked may be cut off before
+		t.Errorf("%d bundles of roots were sent to three agents", got)
+	}
+	load.Stop(t)
+}
+
+// plugged is an authority below a root, in files.
+type plugged struct {
+	dir  string
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newPlugged(t *testing.T) plugged {
+	t.Helper()
+	make := func(name string, by *plugged) plugged {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		must(t, err)
+		template := &x509.Certificate{
+			SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(240 * time.Hour),
+			IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+		}
+		if by == nil {
+			by = &plugged{cert: template, key: key}
+		}
+		der, err := x509.CreateCertificate(rand.Reader, template, by.cert, key.Public(), by.key)
+		must(t, err)
+		cert, err := x509.ParseCertificate(der)
+		must(t, err)
+		return plugged{"", cert, key}
+	}
+	root := make("root", nil)
+	below := make("below", &root)
+	below.dir = t.TempDir()
+	key, err := x509.MarshalPKCS8PrivateKey(below.key)
+	must(t, err)
+	for name, block := range map[string]pem.Block{
+		"ca-cert.pem": {Type: "CERTIFICATE", Bytes: below.cert.Raw}, "ca-key.pem": {Type: "PRIVATE KEY", Bytes: key},
+		"cert-chain.pem": {Type: "CERTIFICATE", Bytes: below.cert.Raw}, "root-cert.pem": {Type: "CERTIFICATE", Bytes: root.cert.Raw},
+	} {
+		rig.Write(t, below.dir, name, pem.EncodeToMemory(&block))
+	}
+	return below
+}
+
+// revoke writes a list that names a certificate, by its serial number in hexadecimal.
+func (p plugged) revoke(t *testing.T, serial string) {
+	t.Helper()
+	n, ok := new(big.Int).SetString(serial, 16)
+	if !ok {
+		t.Fatalf("serial number %q", serial)
+	}
+	der, err := x509.CreateRevocationList(rand.Reader, &x509.RevocationList{
+		Number: big.NewInt(1), ThisUpdate: time.Now().Add(-time.Hour), NextUpdate: time.Now().Add(time.Hour),
+		RevokedCertificateEntries: []x509.RevocationListEntry{{SerialNumber: n, RevocationTime: time.Now().Add(-time.Minute)}},
+	}, p.cert, p.key)
+	must(t, err)
+	rig.Write(t, p.dir, "ca-crl.pem", pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der}))
+}
