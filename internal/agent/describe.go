@@ -62,11 +62,15 @@ func (a *agent) describe() any {
 	return d
 }
 
-// workload is what metrics say of the workload, by the metadata of its node.
 func (a *agent) workload() exposition.Workload {
 	a.mu.Lock()
-	meta := a.now.Bootstrap.Node.Metadata
-	a.mu.Unlock()
+	defer a.mu.Unlock()
+	return a.now.workload()
+}
+
+// workload is what metrics say of the workload, here and where it calls, by the metadata of its node.
+func (o Options) workload() exposition.Workload {
+	meta := o.Bootstrap.Node.Metadata
 	return exposition.Workload{
 		Name: text(meta, "WORKLOAD_NAME"), Namespace: text(meta, "NAMESPACE"), App: label(meta, "app"), Version: label(meta, "version"), Cluster: text(meta, "CLUSTER_ID"),
 		Service: firstLabel(meta, mesh.NameLabels[:]), Revision: firstLabel(meta, mesh.RevisionLabels[:]),

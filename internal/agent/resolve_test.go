@@ -56,6 +56,9 @@ func TestResolveAsIstioProxyDoes(t *testing.T) {
 	if config["discoveryAddress"] != "own:2" || n.Cluster != "reviews.shop" || n.Locality != (mesh.Locality{Region: "eu", Zone: "eu-1"}) {
 		t.Errorf("PROXY_CONFIG %v, cluster %q, locality %v", config, n.Cluster, n.Locality)
 	}
+	if plan, _, err := o.plan(); err != nil || !slices.Equal(plan.Env, []string{"FAIRWAY_CALLER=reviews;reviews;v1;reviews;v1;c1"}) {
+		t.Errorf("Envoy's environment is %q, %v", plan.Env, err)
+	}
 	if o.Bootstrap.Discovery != (bootstrap.HostPort{Host: "own", Port: 2}) || o.Concurrency != 3 || o.Shutdown.Limit != 9*time.Second || o.Bootstrap.Prometheus.Port != 15090 || o.Bootstrap.Admin.Port != 15000 {
 		t.Errorf("%+v", o)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/internal/envoy/caller"
 	"fairway/test/envoy/live"
 )
 
@@ -133,6 +134,7 @@ func passedThrough(t *testing.T, m *live.Mesh, e *live.Envoy) {
 	r := live.Send(t, live.Request{To: unknownIP + ":80", Host: "nobody.example", Mark: live.Workload})
 	wantServer(t, r, "unknown-http")
 	wantHeader(t, "authority", r.Echo.Host, "nobody.example")
+	wantHeader(t, "what proxies tell each other", r.Echo.Header.Get(caller.Header), "")
 	e.AwaitStat(t, passthrough, 3)
 }
 

@@ -24,6 +24,9 @@ func TestMutualTLS(t *testing.T) {
 			w := newMutual(t, sotw)
 			t.Run("both sides can", w.automatic)
 			t.Run("counted at both ends", w.counted)
+			t.Run("counted by who calls", w.callers)
+			t.Run("what callers claim", w.claims)
+			t.Run("what is told outside", w.outside)
 			t.Run("modes", w.modes)
 			t.Run("identities", w.identities)
 			t.Run("at a gateway", w.atGateway)
@@ -67,13 +70,13 @@ spec:
 `)+behind("mutual", "edge.example", `
   http: [{route: [{destination: {host: app.test, port: {number: 8000}}}]}]
 `))
-	identify := func(name, account string) live.Node {
-		return live.Node{Name: name, Sotw: sotw, Identity: w.trust.Issue(t, account).Files}
+	identify := func(name, account string, workload exposition.Workload) live.Node {
+		return live.Node{Name: name, Sotw: sotw, Identity: w.trust.Issue(t, account).Files, Workload: workload}
 	}
-	w.app = w.m.Proxy(t, identify("app", "app"))
-	w.m.ClientNode(t, identify(client, "web"))
-	w.m.Proxy(t, live.Node{Name: other, Sotw: sotw})
-	edge := identify(gateway, "edge")
+	w.app = w.m.Proxy(t, identify("app", "app", appWorkload))
+	w.m.ClientNode(t, identify(client, "web", webWorkload))
+	w.m.Proxy(t, live.Node{Name: other, Sotw: sotw, Workload: otherWorkload})
+	edge := identify(gateway, "edge", edgeWorkload)
 	edge.Router, edge.Labels = true, map[string]string{"istio": "gateway"}
 	w.m.Proxy(t, edge)
 	return w
@@ -165,20 +168,18 @@ func (w *mutual) counted(t *testing.T) {
 		live.Send(t, from(w.m, "app.test"))
 	}
 	live.DialTCP(t, w.m.Addr("app-vip", 9000))
-	web := exposition.Workload{Name: "web-v1", Namespace: "default", Service: "web", Cluster: "Kubernetes"}
-	app := exposition.Workload{Name: "app-v1", Namespace: "default", Service: "app", Cluster: "Kubernetes"}
 	mutual := []string{`source_principal="spiffe://cluster.local/ns/default/sa/web"`, `destination_principal="spiffe://cluster.local/ns/default/sa/app"`}
 	http := append([]string{`request_protocol="http"`, `response_code="200"`, `response_flags="-"`}, mutual...)
 	tcp := append([]string{`request_protocol="tcp"`}, mutual...)
-	sent := []string{`reporter="source"`, `source_workload="web-v1"`, `destination_workload="app"`, `destination_workload_namespace="default"`, `destination_service="app.test"`, `destination_service_name="app.test"`}
+	sent := []string{`reporter="source"`, `source_workload="web-7c9"`, `destination_workload="app"`, `destination_workload_namespace="default"`, `destination_service="app.test"`, `destination_service_name="app.test"`}
 	served := []string{`reporter="destination"`, `source_workload_namespace="default"`, `destination_workload="app-v1"`, `connection_security_policy="mutual_tls"`}
 	for _, metric := range []string{"istio_requests_total", "istio_request_duration_milliseconds_count", "istio_request_bytes_count", "istio_response_bytes_count"} {
-		awaitMetric(t, w.m.Envoy(client), web, 5, metric, append(sent, http...)...)
-		awaitMetric(t, w.app, app, 5, metric, append(served, http...)...)
+		awaitMetric(t, w.m.Envoy(client), webWorkload, 5, metric, append(sent, http...)...)
+		awaitMetric(t, w.app, appWorkload, 5, metric, append(served, http...)...)
 	}
 	for _, metric := range []string{"istio_tcp_connections_opened_total", "istio_tcp_connections_closed_total", "istio_tcp_sent_bytes_total"} {
-		awaitMetric(t, w.m.Envoy(client), web, 1, metric, append(sent, tcp...)...)
-		awaitMetric(t, w.app, app, 1, metric, append(served, tcp...)...)
+		awaitMetric(t, w.m.Envoy(client), webWorkload, 1, metric, append(sent, tcp...)...)
+		awaitMetric(t, w.app, appWorkload, 1, metric, append(served, tcp...)...)
 	}
 }
 

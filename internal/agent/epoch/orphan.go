@@ -104,12 +104,25 @@ func (o orphan) value(flag string) string {
 	return ""
 }
 
+// env are the variables that the orphan has of its plan.
+func (o orphan) env() []string {
+	all, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", o.pid))
+	var out []string
+	for variable := range strings.SplitSeq(string(all), "\x00") {
+		if strings.HasPrefix(variable, EnvPrefix) {
+			out = append(out, variable)
+		}
+	}
+	return out
+}
+
 // plan is what the orphan was started with, as far as it can still be read; what cannot makes it unlike any other plan.
 func (o orphan) plan(ctx context.Context, tail []string) Plan {
 	p := Plan{Binary: o.args[0], Args: o.args[3:], Suffix: filepath.Ext(o.file)}
 	if n := len(p.Args) - len(tail); n >= 0 && slices.Equal(p.Args[n:], tail) {
 		p.Args = slices.Clone(p.Args[:n])
 	}
+	p.Env = o.env()
 	p.Bootstrap, _ = os.ReadFile(o.file)
 	running := fmt.Sprintf("/proc/%d/exe", o.pid) // the file that it runs, even where another one has taken its name
 	p.stamp, _ = stampOf(running)

@@ -18,6 +18,8 @@ import (
 type Plan struct {
 	Binary string   // path
 	Args   []string // without --config-path and those of hot restart
+	// Env are variables that it gets beside the agent's own: "NAME=value", in order. Their names begin with EnvPrefix.
+	Env []string
 	// Bootstrap is the configuration's text, Suffix the end of its file's name, by which Envoy tells the format: ".json", ".yaml".
 	Bootstrap []byte
 	Suffix    string
@@ -26,9 +28,19 @@ type Plan struct {
 	protocol string // Binary's --hot-restart-version; Check fills it in, empty where Binary has none
 }
 
+// EnvPrefix begins the names of the variables that a plan gives an Envoy. Variables of the agent's own with such a name are not handed on, so that what a running Envoy has of
+// them is its plan's.
+const EnvPrefix = "FAIRWAY_"
+
 // Equal says whether an Envoy started by q would be another one than that started by p. Both have passed Check.
 func (p Plan) Equal(q Plan) bool {
-	return p.Binary == q.Binary && p.stamp == q.stamp && p.Suffix == q.Suffix && slices.Equal(p.Args, q.Args) && bytes.Equal(p.Bootstrap, q.Bootstrap)
+	return p.Binary == q.Binary && p.stamp == q.stamp && p.Suffix == q.Suffix && slices.Equal(p.Args, q.Args) && slices.Equal(p.Env, q.Env) && bytes.Equal(p.Bootstrap, q.Bootstrap)
+}
+
+// environment is that of the plan's Envoy: the agent's own but for what only plans say, and the plan's.
+func (p Plan) environment() []string {
+	planned := func(variable string) bool { return strings.HasPrefix(variable, EnvPrefix) }
+	return append(slices.DeleteFunc(os.Environ(), planned), p.Env...)
 }
 
 // PlanError says that a plan cannot work. Nothing was started.

@@ -42,7 +42,7 @@ type process struct {
 // command is how a process is to be started.
 type command struct {
 	path           string
-	args           []string
+	args, env      []string
 	stdout, stderr io.Writer
 	outlives       bool // goes on when the agent is killed, for the next agent to find
 }
@@ -50,7 +50,7 @@ type command struct {
 // start starts an Envoy and returns once it runs.
 func (p *process) start(c command) error {
 	cmd := exec.Command(c.path, c.args...)
-	cmd.Stdout, cmd.Stderr = c.stdout, c.stderr
+	cmd.Env, cmd.Stdout, cmd.Stderr = c.env, c.stdout, c.stderr
 	cmd.WaitDelay = time.Second // for writers that are no files: a grandchild may hold the pipe
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setpgid: true, // a terminal's Ctrl-C is the agent's to pass on

@@ -213,7 +213,8 @@ func (s *Supervisor) launch(plan Plan, f *family) (*process, error) {
 		p.epoch = f.next
 	}
 	args := append([]string{"--config-path", file}, plan.Args...)
-	err = p.start(command{path: plan.Binary, args: append(args, s.o.restartArguments(f, p.epoch)...), stdout: s.o.Stdout, stderr: s.o.Stderr, outlives: f != nil})
+	args = append(args, s.o.restartArguments(f, p.epoch)...)
+	err = p.start(command{path: plan.Binary, args: args, env: plan.environment(), stdout: s.o.Stdout, stderr: s.o.Stderr, outlives: f != nil})
 	if err != nil {
 		os.Remove(file)
 		return nil, err

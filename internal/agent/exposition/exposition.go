@@ -1,7 +1,7 @@
 // Package exposition puts metrics of several programs into one Prometheus text exposition.
 //
 // A family may come once only, and what one program writes must not spoil the others: the first program that has a family keeps it, lines that are none are left out.
-// Nothing is held in memory but names. The package must not know where metrics come from.
+// Nothing is held in memory but names and, where metrics are given other labels, the samples of one family: two that come out alike are one. The package must not know where metrics come from.
 package exposition
 
 import (
@@ -19,6 +19,7 @@ type Merger struct {
 	dropped  int
 	family   string // of the last # TYPE or # HELP
 	keepNext bool   // whether samples of family are written
+	held     sums   // rewritten samples of family
 }
 
 // New gives a Merger that writes to w. Call Flush at the end.
@@ -36,6 +37,7 @@ func (m *Merger) Add(from io.Reader, rewrite Rewrite) error {
 	m.family = ""
 	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 64<<10), maxLine)
+	defer m.held.release(m.out)
 	for lines.Scan() {
 		m.line(strings.TrimRight(lines.Text(), "\r"), rewrite)
 	}
@@ -59,13 +61,20 @@ func (m *Merger) line(line string, rewrite Rewrite) {
 		}
 		return
 	}
+	rewritten := false
 	if rewrite != nil {
+		was := name
 		name, rest = rewrite(name, rest)
+		rewritten = name != was && head == ""
 	}
 	if !m.keep(head != "", name) {
 		m.dropped++
 		return
 	}
+	if rewritten && m.held.add(name, rest) {
+		return
+	}
+	m.held.release(m.out)
 	fmt.Fprint(m.out, head, name, rest, "\n") // Flush tells of errors
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"fairway/internal/envoy/caller"
 	"fairway/internal/identity"
 )
 
@@ -14,6 +15,11 @@ type Workload struct {
 	App, Version      string
 	Service, Revision string // canonical
 	Cluster           string
+}
+
+// Claim is the workload as its proxy tells those whom it calls.
+func (w Workload) Claim() caller.Claim {
+	return caller.Claim{Workload: w.Name, App: w.App, Version: w.Version, Service: w.Service, Revision: w.Revision, Cluster: w.Cluster}
 }
 
 // Istio gives a source's metrics the names and labels of Istio's dashboards. What Envoy's stats access logger counts it writes as envoy_istio_requests_total (it may write nothing
@@ -84,7 +90,7 @@ func (w Workload) labels(raw map[string]string) string {
 	}
 	source, destination, security := w, peer(raw), "unknown"
 	if raw["reporter"] == "destination" {
-		source, destination, security = caller(raw), w, "none"
+		source, destination, security = client(raw), w, "none"
 		if raw["source_principal"] != "" {
 			security = "mutual_tls"
 		}
@@ -131,9 +137,14 @@ func peer(raw map[string]string) Workload {
 	}
 }
 
-// caller is who asked: only its certificate tells, and that has no workload in it.
-func caller(raw map[string]string) Workload {
-	return Workload{Namespace: namespaceOf(raw["source_principal"])}
+// client is who asked: its certificate tells the namespace, and of one that has shown a certificate the rest is believed that its proxy says (not of connections that are not HTTP).
+func client(raw map[string]string) Workload {
+	principal := raw["source_principal"]
+	if principal == "" {
+		return Workload{}
+	}
+	c, _ := caller.Parse(raw["caller"])
+	return Workload{Namespace: namespaceOf(principal), Name: c.Workload, App: c.App, Version: c.Version, Service: c.Service, Revision: c.Revision, Cluster: c.Cluster}
 }
 
 // namespaceOf is the namespace of an identity of the mesh; empty where it is none.

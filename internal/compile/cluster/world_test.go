@@ -230,6 +230,10 @@ func clusterText(t *testing.T, e *envoy.Encoded) string {
 	if http, ok := m.TypedExtensionProtocolOptions["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"]; ok && len(http.Value) > 0 {
 		options := tree["typedExtensionProtocolOptions"].(map[string]any)["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"].(map[string]any)
 		delete(options, "@type")
+		if _, ok := options["httpFilters"]; ok {
+			delete(options, "httpFilters")
+			tree["discreet"] = true // keeps from its upstream what proxies tell each other
+		}
 		tree["http"] = options
 		delete(tree, "typedExtensionProtocolOptions")
 	}

@@ -114,7 +114,7 @@ func (t *Tables) declareRoutes() {
 	})
 	t.Routes = table.Derive(servers, "gateway/routes", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k routeKey, servers table.Rows[ServerKey, *Server], emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			emit(mesh.ResourceKey{Shelf: scope.RouteShelf(k.layer), Name: k.name}, route.Encode(route.Config(k.name), redirects(servers) || table.Has(r, t.claimed, k)))
+			emit(mesh.ResourceKey{Shelf: scope.RouteShelf(k.layer), Name: k.name}, route.Encode(route.Outbound(k.name), redirects(servers) || table.Has(r, t.claimed, k)))
 		})
 }
 

@@ -142,10 +142,10 @@ func (b inbound) bound(in *scope.Inbound) []boundListener {
 // chains is what becomes of connections to a port: those that are, or turn out to be, HTTP are routed, others forwarded. match is the port to match; 0: all.
 func (b inbound) chains(p scope.InboundPort, at string, match uint32) []listener.Chain {
 	m := listener.Match{Port: match}
-	requests := listener.Chain{Name: at, Match: m, Filters: listener.HTTP{
+	requests := listener.Chain{Name: at, Match: m, Route: &listener.HTTP{
 		Side: listener.SidecarInbound, StatPrefix: "inbound_" + at, Routes: inboundRoutes(p),
 		Normalize: b.Normalize, GRPCWeb: p.Protocol == mesh.GRPCWeb, AccessLog: b.Log,
-	}.Filters()}
+	}}
 	to := b.to(clusterOf(p).String())
 	connections := listener.Chain{Name: at, Match: m, Forward: &to}
 	switch {
@@ -209,7 +209,7 @@ func inboundRoutes(p scope.InboundPort) *routev3.RouteConfiguration {
 	to.Decorator = &routev3.Decorator{Operation: operation(p)}
 	host := route.Host("inbound|http|"+number(cmp.Or(p.ServicePort, p.Number)), []string{"*"}, []*routev3.Route{to})
 	host.IncludeRequestAttemptCount = false
-	return route.Config(cluster.String(), host)
+	return route.Inbound(cluster.String(), host)
 }
 
 // operation names the requests of a port in traces, as its clients call it.

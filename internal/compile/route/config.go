@@ -53,7 +53,7 @@ func under(s mesh.Shelf) (mesh.Shelf, bool) {
 // was sending it, or is refused: the layer's outbound traffic policy.
 func (t *Tables) outbound(r *table.Reader, k routeKey) *envoy.Encoded {
 	allow := t.sc.OutboundPolicy(r, k.shelf.Layer) == scope.AllowAny
-	e := route.Encode(route.Config(k.name, route.CatchAllHost(allow)), true)
+	e := route.Encode(route.Outbound(k.name, route.CatchAllHost(allow)), true)
 	if allow {
 		e.Needs = []string{route.Passthrough().String()}
 	}

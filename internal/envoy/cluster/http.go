@@ -24,13 +24,20 @@ const maxStreams = math.MaxInt32
 
 // httpOptions is how HTTP is spoken to the cluster, nil where what Envoy does by itself is right: HTTP/1.1, or a port that carries no HTTP at all.
 func (o Outbound) httpOptions() map[string]*anypb.Any {
+	outside := o.Service.External // rules may lead requests to any of its ports
 	if !carriesHTTP(o.Port.Protocol) {
+		if outside {
+			return packed(&httpv3.HttpProtocolOptions{UpstreamProtocolOptions: explicitHTTP1(), HttpFilters: discreet()})
+		}
 		return nil
 	}
 	options := &httpv3.HttpProtocolOptions{
 		CommonHttpProtocolOptions:   commonOptions(o.Policy.ConnectionPool),
 		UpstreamHttpProtocolOptions: nameFromRequest(o.Policy.TLS, o.names()),
 		OutlierDetection:            errorCodes(o.Policy.Outlier.GetOutlierDetectionHttpErrorCodes()),
+	}
+	if outside {
+		options.HttpFilters = discreet()
 	}
 	http := o.Policy.ConnectionPool.GetHttp()
 	switch o.spoken() {
@@ -39,7 +46,7 @@ func (o Outbound) httpOptions() map[string]*anypb.Any {
 	case onlyHTTP2:
 		options.UpstreamProtocolOptions = explicitHTTP2(http2(http))
 	default:
-		if options.CommonHttpProtocolOptions == nil && options.UpstreamHttpProtocolOptions == nil && options.OutlierDetection == nil {
+		if options.CommonHttpProtocolOptions == nil && options.UpstreamHttpProtocolOptions == nil && options.OutlierDetection == nil && !outside {
 			return nil
 		}
 		options.UpstreamProtocolOptions = explicitHTTP1()

@@ -109,20 +109,23 @@ const (
 )
 
 // Passthrough leads connections that no service is known for where the client sent them.
-func Passthrough(d Defaults) *clusterv3.Cluster { return passthrough(PassthroughName, "", d) }
+func Passthrough(d Defaults) *clusterv3.Cluster {
+	return passthrough(PassthroughName, "", d, &httpv3.HttpProtocolOptions{HttpFilters: discreet()})
+}
 
 // InboundPassthrough leads connections to ports that no service is known for to the workload itself, from the source address given; empty: any.
 func InboundPassthrough(source string, d Defaults) *clusterv3.Cluster {
-	return passthrough(InboundPassthroughName, source, d)
+	return passthrough(InboundPassthroughName, source, d, &httpv3.HttpProtocolOptions{})
 }
 
-func passthrough(name, source string, d Defaults) *clusterv3.Cluster {
+func passthrough(name, source string, d Defaults, http *httpv3.HttpProtocolOptions) *clusterv3.Cluster {
+	http.UpstreamProtocolOptions = asDownstream(http2(nil))
 	c := &clusterv3.Cluster{
 		Name:                          name,
 		AltStatName:                   name + statDelimiter,
 		ConnectTimeout:                d.ConnectTimeout,
 		CircuitBreakers:               breakers(nil, nil),
-		TypedExtensionProtocolOptions: packed(&httpv3.HttpProtocolOptions{UpstreamProtocolOptions: asDownstream(http2(nil))}),
+		TypedExtensionProtocolOptions: packed(http),
 		UpstreamBindConfig:            bind(source),
 		Metadata:                      noService(name),
 	}

@@ -1,6 +1,8 @@
 package listener
 
 import (
+	"strconv"
+
 	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	datav3 "github.com/envoyproxy/go-control-plane/envoy/data/accesslog/v3"
@@ -10,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"fairway/internal/envoy"
+	"fairway/internal/envoy/caller"
 )
 
 // Reporter is which end of a request counts it for the mesh's metrics (istio_requests_total and the others of istio.io/docs/reference/config/metrics).
@@ -34,6 +37,7 @@ const (
 	serverTag   = "destination_principal"
 	serviceTag  = "services" // the cluster's: [{"host":…,"name":…,"namespace":…}]
 	peerTag     = "peer"     // the endpoint's: "workload;namespace;canonical name;canonical revision;cluster"
+	callerTag   = "caller"   // what the caller's proxy says (package caller), where its certificate was seen
 )
 
 // tags are those of every metric of one protocol.
@@ -59,9 +63,18 @@ func (r Reporter) requests() []*accesslogv3.AccessLog {
 	if r == NoReporter {
 		return nil
 	}
-	plain := append(r.tags("http"), &statslogv3.Config_Tag{Name: codeTag, ValueFormat: "%RESPONSE_CODE%"})
-	grpc := append(r.tags("grpc"), &statslogv3.Config_Tag{Name: codeTag, ValueFormat: "%RESPONSE_CODE%"}, &statslogv3.Config_Tag{Name: grpcTag, ValueFormat: "%GRPC_STATUS_NUMBER%"})
-	return []*accesslogv3.AccessLog{count(ofGRPC(false), requestStats(plain)), count(ofGRPC(true), requestStats(grpc))}
+	grpc := append(r.requestTags("grpc"), &statslogv3.Config_Tag{Name: grpcTag, ValueFormat: "%GRPC_STATUS_NUMBER%"})
+	return []*accesslogv3.AccessLog{count(ofGRPC(false), r.bounded(requestStats(r.requestTags("http")))), count(ofGRPC(true), r.bounded(requestStats(grpc)))}
+}
+
+// requestTags are those of requests. A claim that is too long is cut to one byte more than any may have, by which whoever reads it knows.
+func (r Reporter) requestTags(protocol string) []*statslogv3.Config_Tag {
+	out := append(r.tags(protocol), &statslogv3.Config_Tag{Name: codeTag, ValueFormat: "%RESPONSE_CODE%"})
+	if r == Destination {
+		said := "%DYNAMIC_METADATA(" + caller.Namespace + ":" + caller.Key + "):" + strconv.Itoa(caller.Longest+1) + "%"
+		out = append(out, &statslogv3.Config_Tag{Name: callerTag, ValueFormat: said})
+	}
+	return out
 }
 
 func requestStats(tags []*statslogv3.Config_Tag) *statslogv3.Config {
@@ -113,8 +126,22 @@ func stat(name string, tags []*statslogv3.Config_Tag) *statslogv3.Config_Stat {
 // in a segmentation fault.
 const meshStats = "istio"
 
+// mostSeries is how many series of requests there may be where callers say who they are, for one may say something else with every request. What would be more is not
+// counted (Scope.max_counters, max_histograms).
+const mostSeries = 10_000
+
+// bounded gives what is counted of requests that limit: one counter and three histograms are a series.
+func (r Reporter) bounded(config *statslogv3.Config) *statslogv3.Config {
+	if r == Destination {
+		config.StatsScope = &typev3.Scope{Prefix: meshStats, MaxCounters: wrapperspb.UInt32(mostSeries), MaxHistograms: wrapperspb.UInt32(3 * mostSeries)}
+	}
+	return config
+}
+
 func count(filter *accesslogv3.AccessLogFilter, config *statslogv3.Config) *accesslogv3.AccessLog {
-	config.StatsScope = &typev3.Scope{Prefix: meshStats}
+	if config.StatsScope == nil {
+		config.StatsScope = &typev3.Scope{Prefix: meshStats}
+	}
 	return &accesslogv3.AccessLog{Name: "envoy.access_loggers.stats", Filter: filter, ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: envoy.Any(config)}}
 }
 

@@ -52,6 +52,8 @@ type HTTP struct {
 	ServerName  string              // empty: the side's default
 	More        []*hcmv3.HttpFilter // more filters, in front of the router
 	AccessLog   AccessLog
+
+	identified bool // clients have shown who they are
 }
 
 // XFCC is what becomes of the header X-Forwarded-Client-Cert (HttpConnectionManager.forward_client_cert_details).

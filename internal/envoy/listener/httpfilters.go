@@ -5,17 +5,23 @@ import (
 	faultv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
 	grpcstatsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_stats/v3"
 	grpcwebv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_web/v3"
+	headertometadatav3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_to_metadata/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"fairway/internal/envoy"
+	"fairway/internal/envoy/caller"
 )
 
 // httpFilters lists the filters in the order requests pass them. A route turns cors and fault on; without its word they do nothing.
 func (h HTTP) httpFilters() []*hcmv3.HttpFilter {
 	var out []*hcmv3.HttpFilter
+	if h.identified && h.AccessLog.Count == Destination {
+		out = append(out, claim())
+	}
 	if h.GRPCWeb {
 		out = append(out, httpFilter("envoy.filters.http.grpc_web", &grpcwebv3.GrpcWeb{}))
 	}
@@ -29,6 +35,18 @@ func (h HTTP) httpFilters() []*hcmv3.HttpFilter {
 	)
 	out = append(out, h.More...)
 	return append(out, httpFilter("envoy.filters.http.router", &routerv3.Router{}))
+}
+
+// claim takes what a caller says of itself from the request, for the mesh's metrics. What has not the form of a claim leaves nothing: the filter adds no empty value.
+func claim() *hcmv3.HttpFilter {
+	return httpFilter("envoy.filters.http.header_to_metadata", &headertometadatav3.Config{RequestRules: []*headertometadatav3.Config_Rule{{
+		Header: caller.Header,
+		OnHeaderPresent: &headertometadatav3.Config_KeyValuePair{
+			MetadataNamespace: caller.Namespace, Key: caller.Key,
+			RegexValueRewrite: &matcherv3.RegexMatchAndSubstitute{Pattern: &matcherv3.RegexMatcher{Regex: caller.Form}, Substitution: `\1`},
+		},
+		Remove: true,
+	}}})
 }
 
 func httpFilter(name string, m proto.Message) *hcmv3.HttpFilter {

@@ -58,6 +58,8 @@ type Chain struct {
 	Filters []*listenerv3.Filter
 	// Forward, in place of Filters, is where the connection goes on to as it is: behind TLS only once the client has shown who it is.
 	Forward *TCP
+	// Route, in place of Filters, is how requests are routed: behind mutual TLS callers are believed what they say of themselves (package caller).
+	Route *HTTP
 }
 
 // Build gives the message. The result may hold slices that l holds: neither may be changed afterwards.
@@ -111,6 +113,11 @@ func (c Chain) build() *listenerv3.FilterChain {
 		t := *c.Forward
 		t.afterHandshake = c.TLS != nil
 		filters = t.Filters()
+	}
+	if c.Route != nil {
+		h := *c.Route
+		h.identified = c.TLS != nil
+		filters = h.Filters()
 	}
 	return &listenerv3.FilterChain{Name: c.Name, FilterChainMatch: c.Match.build(), TransportSocket: c.TLS, Filters: filters}
 }

@@ -26,6 +26,7 @@ func cases() []listener.Listener {
 	stdout := listener.AccessLog{File: "/dev/stdout"}
 	pass := listener.TCP{StatPrefix: "PassthroughCluster", Clusters: []listener.Weighted{{Cluster: "PassthroughCluster"}}, AccessLog: stdout}
 	hole := listener.TCP{StatPrefix: "BlackHoleCluster", Clusters: []listener.Weighted{{Cluster: "BlackHoleCluster"}}}
+	counted := listener.HTTP{Side: listener.SidecarInbound, StatPrefix: "inbound_0.0.0.0_9200", RouteName: "in", AccessLog: listener.AccessLog{Count: listener.Destination}}
 	return []listener.Listener{
 		{
 			Name: "virtual-outbound", Address: "0.0.0.0", Port: 15001, Direction: listener.Outbound, HandOver: true, Transparent: true, KeepOnFailedHealth: true,
@@ -58,6 +59,13 @@ func cases() []listener.Listener {
 			Chains: []listener.Chain{{Match: listener.Match{Port: 9100}, Filters: listener.HTTP{Side: listener.SidecarInbound, StatPrefix: "inbound_0.0.0.0_9100", RouteName: "in",
 				AccessLog: listener.AccessLog{Count: listener.Destination}}.Filters()}},
 			Default: &listener.Chain{Filters: listener.TCP{StatPrefix: "c", Clusters: []listener.Weighted{{Cluster: "c"}}, AccessLog: listener.AccessLog{File: "/dev/stdout", Count: listener.Source}}.Filters()},
+		},
+		{
+			Name: "identified", Address: "0.0.0.0", Port: 9200, Direction: listener.Inbound, Filters: listener.ListenerFilters{TLS: listener.Inspect{On: true}},
+			Chains: []listener.Chain{
+				{Match: listener.Match{Transport: listener.TLS}, TLS: tls.MeshServer([]string{"td"}, nil), Route: &counted},
+				{Route: &counted},
+			},
 		},
 		{
 			Name: "gateway", Address: "::", Port: 443, Direction: listener.Outbound,

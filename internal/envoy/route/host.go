@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"fairway/internal/envoy"
+	"fairway/internal/envoy/caller"
 	"fairway/internal/mesh"
 )
 
@@ -115,8 +116,27 @@ func NotFoundHost(name string) *routev3.VirtualHost {
 // Passthrough is the cluster that sends a connection where its client was going.
 func Passthrough() mesh.ClusterKey { return mesh.ClusterKey{Special: "PassthroughCluster"} }
 
-// Config builds the part of a route configuration that does not depend on its virtual hosts. Names in its virtual hosts' domains are matched without a request's port.
-func Config(name string, inline ...*routev3.VirtualHost) *routev3.RouteConfiguration {
+// Outbound builds the part of a route configuration for requests to others that does not depend on its virtual hosts. Requests say whom they come from, in place of what
+// their clients say: with the header removed first, it cannot stay where there is nothing to put in its place.
+func Outbound(name string, inline ...*routev3.VirtualHost) *routev3.RouteConfiguration {
+	out := config(name, inline)
+	out.RequestHeadersToRemove = []string{caller.Header}
+	out.RequestHeadersToAdd = []*corev3.HeaderValueOption{{
+		Header:       &corev3.HeaderValue{Key: caller.Header, Value: "%ENVIRONMENT(" + caller.Variable + ")%"},
+		AppendAction: corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD,
+	}}
+	return out
+}
+
+// Inbound is Outbound for requests to the workload itself, which does not see what proxies tell each other.
+func Inbound(name string, inline ...*routev3.VirtualHost) *routev3.RouteConfiguration {
+	out := config(name, inline)
+	out.RequestHeadersToRemove = []string{caller.Header}
+	return out
+}
+
+// config is what all have alike. Names in virtual hosts' domains are matched without a request's port.
+func config(name string, inline []*routev3.VirtualHost) *routev3.RouteConfiguration {
 	return &routev3.RouteConfiguration{
 		Name:                           name,
 		VirtualHosts:                   inline,

@@ -64,8 +64,8 @@ func TestSources(t *testing.T) {
 }
 
 func TestEncodeConfig(t *testing.T) {
-	complete := Encode(Config("80", CatchAllHost(true)), false)
-	vhds := Encode(Config("80", CatchAllHost(true)), true)
+	complete := Encode(Outbound("80", CatchAllHost(true)), false)
+	vhds := Encode(Outbound("80", CatchAllHost(true)), true)
 	if complete.Err != nil || vhds.Err != nil {
 		t.Fatal(complete.Err, vhds.Err)
 	}
@@ -78,6 +78,22 @@ func TestEncodeConfig(t *testing.T) {
 	var c routev3.RouteConfiguration
 	if err := proto.Unmarshal(vhds.Body, &c); err != nil || c.GetVhds().GetConfigSource().GetAds() == nil {
 		t.Error("no vhds over ADS", err)
+	}
+}
+
+// TestWhoCalls: requests to others say whom they come from whatever clients say, requests to the workload do not.
+func TestWhoCalls(t *testing.T) {
+	out, in := Outbound("80"), Inbound("80")
+	for _, c := range []*routev3.RouteConfiguration{out, in} {
+		if got := c.GetRequestHeadersToRemove(); !slices.Equal(got, []string{"x-fairway-caller"}) {
+			t.Errorf("removed: %q", got)
+		}
+	}
+	if got := in.GetRequestHeadersToAdd(); len(got) > 0 {
+		t.Errorf("the workload is told %v", got)
+	}
+	if got := out.GetRequestHeadersToAdd(); len(got) != 1 || got[0].GetHeader().GetKey() != "x-fairway-caller" || got[0].GetHeader().GetValue() != "%ENVIRONMENT(FAIRWAY_CALLER)%" {
+		t.Errorf("added: %v", got)
 	}
 }
 

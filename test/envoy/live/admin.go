@@ -67,12 +67,18 @@ func (e *Envoy) Stats(t testing.TB, filter string) map[string]int64 {
 	return out
 }
 
+// RawMetrics are the mesh's metrics as this Envoy has them.
+func (e *Envoy) RawMetrics(t testing.TB) string {
+	t.Helper()
+	return get(t, e.admin+"/stats/prometheus?filter=istio")
+}
+
 // Metrics are the mesh's metrics of this Envoy, as an agent gives them that stands beside it in front of the workload given.
 func (e *Envoy) Metrics(t testing.TB, own exposition.Workload) []string {
 	t.Helper()
 	var out strings.Builder
 	m := exposition.New(&out)
-	if err := m.Add(strings.NewReader(get(t, e.admin+"/stats/prometheus?filter=istio")), exposition.Istio(own)); err != nil {
+	if err := m.Add(strings.NewReader(e.RawMetrics(t)), exposition.Istio(own)); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Flush(); err != nil {

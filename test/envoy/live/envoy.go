@@ -14,8 +14,10 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
+	"fairway/internal/agent/exposition"
 	"fairway/internal/agent/secrets"
 	"fairway/internal/envoy/bootstrap"
+	"fairway/internal/envoy/caller"
 	"fairway/internal/mesh"
 )
 
@@ -32,6 +34,8 @@ type Node struct {
 	IP string
 	// Identity is the proxy's certificate; the zero value: it has none.
 	Identity secrets.Files
+	// Workload is what the proxy tells of its workload those whom it calls, as its agent would have it do.
+	Workload exposition.Workload
 }
 
 // Envoy is a running proxy.
@@ -61,7 +65,7 @@ func (m *Mesh) Proxy(t testing.TB, n Node) *Envoy {
 	if err := os.WriteFile(file, m.bootstrap(t, n), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	e.start(t, m.envoy, file)
+	e.start(t, m.envoy, file, caller.Variable+"="+n.Workload.Claim().String())
 	t.Cleanup(func() {
 		e.check(t, m)
 		e.Stop()
@@ -117,9 +121,10 @@ func (m *Mesh) bootstrap(t testing.TB, n Node) []byte {
 	return text
 }
 
-func (e *Envoy) start(t testing.TB, binary, file string) {
+func (e *Envoy) start(t testing.TB, binary, file string, env ...string) {
 	t.Helper()
 	e.command = exec.Command(binary, "-c", file, "--concurrency", "1", "--disable-hot-restart", "--log-level", "warning", "--log-path", e.logFile)
+	e.command.Env = append(os.Environ(), env...)
 	e.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var stderr bytes.Buffer
 	e.command.Stderr = &stderr

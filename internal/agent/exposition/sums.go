@@ -1,0 +1,64 @@
+package exposition
+
+import (
+	"bufio"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// sums holds samples until all of their family have come, for what differed by a label that is not written is one series now, and an exposition may have a series once only.
+type sums struct {
+	order []*sample
+	of    map[string]*sample
+}
+
+type sample struct {
+	series, value string
+	more          []float64 // what else has come of the series
+}
+
+// add takes a sample; false where it is not just labels and a value, and cannot be added up.
+func (s *sums) add(name, rest string) bool {
+	end := strings.LastIndexByte(rest, ' ')
+	if end < 0 || end > 0 && rest[end-1] != '}' {
+		return false
+	}
+	series, value := name+rest[:end], rest[end+1:]
+	number, err := strconv.ParseFloat(value, 64)
+	if err != nil {
+		return false
+	}
+	if one, again := s.of[series]; again {
+		one.more = append(one.more, number)
+		return true
+	}
+	if s.of == nil {
+		s.of = map[string]*sample{}
+	}
+	one := &sample{series: series, value: value}
+	s.order, s.of[series] = append(s.order, one), one
+	return true
+}
+
+// release writes what is held, in the order in which it came.
+func (s *sums) release(out *bufio.Writer) {
+	for _, one := range s.order {
+		fmt.Fprint(out, one.series, " ", one.total(), "\n")
+	}
+	s.order = slices.Delete(s.order, 0, len(s.order))
+	clear(s.of)
+}
+
+// total is the value as it came, where it came alone.
+func (o *sample) total() string {
+	if len(o.more) == 0 {
+		return o.value
+	}
+	sum, _ := strconv.ParseFloat(o.value, 64)
+	for _, n := range o.more {
+		sum += n
+	}
+	return strconv.FormatFloat(sum, 'f', -1, 64)
+}

@@ -1,0 +1,27 @@
+package cluster
+
+import (
+	mutationrulesv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/mutation_rules/v3"
+	mutationv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_mutation/v3"
+	codecv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/upstream_codec/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/envoy"
+	"fairway/internal/envoy/caller"
+)
+
+// discreet keeps from upstreams outside the mesh what proxies tell each other. It stands on the cluster, behind all that routes, mirrors and retries do with a request
+// (HttpProtocolOptions.http_filters, which must end in the codec).
+func discreet() []*hcmv3.HttpFilter {
+	return []*hcmv3.HttpFilter{
+		upstreamFilter("envoy.filters.http.header_mutation", &mutationv3.HeaderMutation{Mutations: &mutationv3.Mutations{
+			RequestMutations: []*mutationrulesv3.HeaderMutation{{Action: &mutationrulesv3.HeaderMutation_Remove{Remove: caller.Header}}},
+		}}),
+		upstreamFilter("envoy.filters.http.upstream_codec", &codecv3.UpstreamCodec{}),
+	}
+}
+
+func upstreamFilter(name string, m proto.Message) *hcmv3.HttpFilter {
+	return &hcmv3.HttpFilter{Name: name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: envoy.Any(m)}}
+}
