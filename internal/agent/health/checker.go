@@ -15,6 +15,8 @@ type Checker struct {
 	once sync.Once
 	why  string // of Leave
 
+	settled time.Time // from when on a proxy that is not ready counts, though nothing was said yet
+
 	mu    sync.Mutex // guards the rest
 	state Status
 }
@@ -67,8 +69,13 @@ func (c *Checker) Leave(why string) {
 	})
 }
 
+// settling is how long a proxy may take until it is ready, or until a proxy that was there before its agent is known again, without its application counting as failing. It
+// is as long as a control plane goes by what the agent before this one said (PILOT_WORKLOAD_ENTRY_GRACE_PERIOD).
+const settling = 10 * time.Second
+
 // Run checks until ctx ends.
 func (c *Checker) Run(ctx context.Context) {
+	c.settled = time.Now().Add(settling)
 	timer := time.NewTimer(c.o.Probe.Delay)
 	defer timer.Stop()
 	for {
@@ -101,16 +108,21 @@ func (c *Checker) check(ctx context.Context) {
 		}
 	}()
 	err := c.ask(ctx)
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || errors.As(err, new(notReady)) && c.Status().State == unknown && time.Now().Before(c.settled) {
 		return
 	}
 	c.count(err)
 }
 
+// notReady is why the proxy takes no traffic.
+type notReady string
+
+func (n notReady) Error() string { return "the proxy is not ready: " + string(n) }
+
 func (c *Checker) ask(ctx context.Context) error {
 	if c.o.Proxy != nil { // it has limits of its own
 		if reasons := c.o.Proxy(ctx); len(reasons) > 0 {
-			return errors.New("the proxy is not ready: " + reasons[0])
+			return notReady(reasons[0])
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.o.Probe.Timeout)

@@ -89,6 +89,36 @@ func TestProxyCounts(t *testing.T) {
 	}
 }
 
+// TestProxyMayTakeItsTime: of one that is ready soon after the start it was never said that it fails; of one that is not it is, and of one that was ready before.
+func TestProxyMayTakeItsTime(t *testing.T) {
+	for _, c := range []struct {
+		ready func(after time.Duration) bool
+		want  []said
+	}{
+		{func(after time.Duration) bool { return after >= settling }, []said{{15 * time.Second, true, ""}}},
+		{func(after time.Duration) bool { return after > 2*settling }, []said{{15 * time.Second, false, "the proxy is not ready: x"}, {25 * time.Second, true, ""}}},
+		{func(after time.Duration) bool { return after < settling }, []said{{5 * time.Second, true, ""}, {15 * time.Second, false, "the proxy is not ready: x"}}},
+	} {
+		var got []said
+		synctest.Test(t, func(t *testing.T) {
+			began, p := time.Now(), probe(func(context.Context) error { return nil })
+			p.Successes, p.Failures = 1, 1
+			ready := func(context.Context) []string {
+				if c.ready(time.Since(began)) {
+					return nil
+				}
+				return []string{"x"}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			New(Options{Probe: p, Proxy: ready, Log: slog.New(slog.DiscardHandler), Say: func(ok bool, why string) { got = append(got, said{time.Since(began), ok, why}) }}).Run(ctx)
+		})
+		if fmt.Sprint(got) != fmt.Sprint(c.want) {
+			t.Errorf("said %v, want %v", got, c.want)
+		}
+	}
+}
+
 // TestSlowAnswers: a check that takes too long fails, and the next one is not left out.
 func TestSlowAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
