@@ -30,6 +30,7 @@ func TestHistoriesThatFailed(t *testing.T) {
 		{true, true, 235578, 900, "the same, of a client that refuses"},
 		{true, true, 261396, 900, "a route configuration was given up and asked for again while it was on the way, and its cluster went"},
 		{true, false, 105959, 900, "a cluster was ACKed, sent anew behind its removal, and taken for one that the client keeps"},
+		{true, true, 188765, 900, "a route configuration was sent again before it was refused: its virtual hosts, dropped meanwhile, did not follow"},
 		{false, false, 114215, 900, "a route configuration of another server's came back"},
 		{false, false, 186896, 900, "the first state was not yet ACKed, and nobody knows what the client had before"},
 	} {

@@ -36,6 +36,7 @@ func (m *machine) nack(v *view, s *sub, at int, detail string) {
 	}
 	s.budget--
 	sends, gone := m.revert(s, f)
+	m.followLater(v, s, sends)
 	s.backdate(f)
 	switch {
 	case len(sends) == 0:
@@ -71,6 +72,26 @@ func (m *machine) revert(s *sub, f *flight) (sends, gone []item) {
 		}
 	}
 	return sends, gone
+}
+
+// followLater queues the virtual hosts of route configurations that were sent again before the client refused them: it has
+// none of either yet, and drops virtual hosts that came between.
+func (m *machine) followLater(v *view, s *sub, refused []item) {
+	if s.rank != rankRoute || !m.delta {
+		return
+	}
+	for _, it := range refused {
+		if it.had {
+			continue
+		}
+		for _, f := range s.flight {
+			for _, later := range f.items {
+				if later.name == it.name && later.sent != nil && later.sent.opts.Bare != nil {
+					m.followHosts(v, later.sent)
+				}
+			}
+		}
+	}
 }
 
 // backdate corrects the turns of what is queued already for a newer change: since the older one was refused, the
