@@ -1,5 +1,10 @@
 package mesh
 
+import (
+	"net/netip"
+	"strings"
+)
+
 // ProxyType is what a proxy is for.
 type ProxyType uint8
 
@@ -22,6 +27,32 @@ const (
 )
 
 func (i Interception) String() string { return [...]string{"REDIRECT", "TPROXY", "NONE"}[i] }
+
+// Families are the kinds of addresses that a workload has: what its proxy may listen at.
+type Families uint8
+
+// The families of a proxy's addresses (node id and metadata INSTANCE_IPS).
+const (
+	IPv4      Families = iota // no other
+	IPv6                      // no other
+	DualStack                 // both
+)
+
+func (f Families) String() string { return [...]string{"IPv4", "IPv6", "dual"}[f] }
+
+// Any is the address that stands for all of a workload's, and names what listens there; of both families IPv4's, beside which AlsoAny stands.
+func (f Families) Any() string { return [...]string{"0.0.0.0", "::", "0.0.0.0"}[f] }
+
+// AlsoAny is what Any leaves out.
+func (f Families) AlsoAny() []string {
+	if f == DualStack {
+		return []string{"::"}
+	}
+	return nil
+}
+
+// Loopback is where a workload reaches itself.
+func (f Families) Loopback() string { return [...]string{"127.0.0.1", "::1", "127.0.0.1"}[f] }
 
 // ProxyID is the whole node id: type~ip~id~domain.
 type ProxyID string
@@ -48,4 +79,24 @@ type Proxy struct {
 	HTTP10         bool   // metadata HTTP10
 	Workload       string // metadata WORKLOAD_ENTRY: the WorkloadEntry that the proxy stands for, where it says so
 	Mutual         bool   // it has an identity, so it can speak mutual TLS: metadata FAIRWAY_IDENTITY is not "none"
+}
+
+// Families are those of all its addresses, except link-local ones: these are not served, and are there on machines that mean to have no IPv6.
+func (p Proxy) Families() Families {
+	var four, six bool
+	for text := range strings.SplitSeq(p.IPs, ",") {
+		ip, err := netip.ParseAddr(text)
+		if err != nil || ip.IsLinkLocalUnicast() {
+			continue
+		}
+		four = four || ip.Unmap().Is4()
+		six = six || !ip.Unmap().Is4()
+	}
+	switch {
+	case four && six:
+		return DualStack
+	case six:
+		return IPv6
+	}
+	return IPv4
 }

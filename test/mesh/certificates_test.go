@@ -62,7 +62,7 @@ func (w *world) sign(t *testing.T, account, csr string, ttl int64) []string {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(root)
-	conn, err := grpc.NewClient("passthrough:///"+planeIP+":15012",
+	conn, err := grpc.NewClient("passthrough:///"+at(w.network.plane, "15012"),
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: pool, ServerName: "istiod.istio-system.svc"})),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			return dialer{w.outside, ""}.DialContext(ctx, "tcp", address)

@@ -18,7 +18,10 @@ import (
 // TestMesh: a mesh of two sidecars and a gateway that the kernel intercepts, in each way that there is, lets in who may come and nobody else.
 func TestMesh(t *testing.T) {
 	live.NeedEnvoy(t)
-	for _, c := range []cell{{"nftables", "REDIRECT"}, {"nftables", "TPROXY"}, {"iptables", "REDIRECT"}, {"iptables", "TPROXY"}} {
+	for _, c := range []cell{
+		{"nftables", "REDIRECT", four, &six}, {"nftables", "TPROXY", four, nil}, {"iptables", "REDIRECT", four, nil}, {"iptables", "TPROXY", four, nil},
+		{"nftables", "TPROXY", six, nil}, {"iptables", "REDIRECT", six, nil},
+	} {
 		t.Run(c.String(), func(t *testing.T) {
 			if c.backend == "iptables" {
 				if _, err := exec.LookPath("iptables-restore"); err != nil {
@@ -43,14 +46,21 @@ func newMesh(t *testing.T, c cell) *mesh {
 	m := &mesh{world: newWorld(t, c)}
 	late := m.certificate(t, "late", 1)
 	m.late, m.own = &late, m.certificate(t, "stranger", 0)
-	m.b = startApp(t, m.spaces["b"], "b", "0.0.0.0:8080", nil, "0.0.0.0:9000")
+	every := c.any
+	if c.second != nil {
+		every = ""
+	}
+	m.b = startApp(t, m.spaces["b"], "b", at(every, "8080"), nil, at(every, "9000"))
 	theirs := &tls.Config{Certificates: []tls.Certificate{m.certificate(t, "impostor", 0)}, ClientAuth: tls.RequireAnyClientCert}
-	m.impostor = startApp(t, m.outside, "impostor", impostorIP+":8443", theirs, "")
+	m.impostor = startApp(t, m.outside, "impostor", at(c.network.impostor, "8443"), theirs, "")
 	return m
 }
 
 func (m *mesh) show(t *testing.T) {
 	m.firstAnswer(t)
+	if m.second != nil {
+		t.Run("the second family", m.overSecond)
+	}
 	t.Run("service to service", m.serviceToService)
 	t.Run("TCP", m.tcp)
 	t.Run("from outside", m.fromOutside)
@@ -61,23 +71,27 @@ func (m *mesh) show(t *testing.T) {
 
 // fromA is a request of workload a's application to a service by its address.
 func (m *mesh) fromA(vip, host string) question {
-	return question{from: dialer{m.spaces["a"], ""}, to: vip + ":80", host: host}
+	return question{from: dialer{m.spaces["a"], ""}, to: at(vip, "80"), host: host}
 }
 
 // entering is a request of somebody outside to the gateway.
 func (m *mesh) entering() question {
-	return question{from: dialer{m.outside, strangerIP}, to: "10.0.3.2:8080", host: "shop.example"}
+	return question{from: dialer{m.outside, m.stranger}, to: at(m.ip("gw"), "8080"), host: "shop.example"}
 }
 
 // straight is a connection from outside to b past a's sidecar and the gateway.
 func (m *mesh) straight(config *tls.Config) question {
-	return question{from: dialer{m.outside, strangerIP}, to: "10.0.2.2:8080", host: "b.test", tls: config}
+	return question{from: dialer{m.outside, m.stranger}, to: at(m.ip("b"), "8080"), host: "b.test", tls: config}
 }
 
 // firstAnswer waits until the configuration is in force in all three.
 func (m *mesh) firstAnswer(t *testing.T) {
 	t.Helper()
-	for _, q := range []question{m.fromA(serviceVIP, "b.test"), m.entering()} {
+	first := []question{m.fromA(m.service, "b.test"), m.entering()}
+	if m.second != nil {
+		first = append(first, m.fromA(m.second.service, "second.test"))
+	}
+	for _, q := range first {
 		live.Eventually(t, func() error {
 			_, err := q.ask()
 			return err
@@ -93,7 +107,7 @@ func (m *mesh) source(address string) string {
 	if m.mode == "TPROXY" {
 		return address
 	}
-	return "127.0.0.6"
+	return m.loopback
 }
 
 // xfcc has the parts of the header that tells a workload who calls.
@@ -117,20 +131,34 @@ func (m *mesh) want(t *testing.T, q question, caller, from string) (hash string)
 }
 
 func (m *mesh) serviceToService(t *testing.T) {
-	m.want(t, m.fromA(serviceVIP, "b.test"), "web", m.source("10.0.1.2"))
+	m.want(t, m.fromA(m.service, "b.test"), "web", m.source(m.ip("a")))
 }
 
 func (m *mesh) tcp(t *testing.T) {
-	want := fmt.Sprintf("b from %s: hello\n", m.source("10.0.1.2"))
+	want := fmt.Sprintf("b from %s: hello\n", m.source(m.ip("a")))
 	for range tries {
-		if got, err := say(dialer{m.spaces["a"], ""}, serviceVIP+":90", "hello"); err != nil || got != want {
+		if got, err := say(dialer{m.spaces["a"], ""}, at(m.service, "90"), "hello"); err != nil || got != want {
 			t.Fatalf("got %q, %v; want %q", got, err, want)
 		}
 	}
 }
 
+// overSecond: what holds for the first addresses of all holds for the second.
+func (m *mesh) overSecond(t *testing.T) {
+	m.want(t, m.fromA(m.second.service, "second.test"), "web", m.second.loopback)
+	want := fmt.Sprintf("b from %s: hello\n", m.second.loopback)
+	if got, err := say(dialer{m.spaces["a"], ""}, at(m.second.service, "90"), "hello"); err != nil || got != want {
+		t.Errorf("got %q, %v; want %q", got, err, want)
+	}
+	outside, b := dialer{m.outside, m.second.stranger}, m.second.ip("b")
+	m.want(t, question{from: outside, to: at(m.second.ip("gw"), "8080"), host: "shop.example"}, "edge", m.loopback)
+	m.want(t, question{from: outside, to: at(b, "8080"), host: "b.test", tls: showing(m.own)}, "stranger", m.second.loopback)
+	m.refused(t, "HTTP in plaintext", func() error { _, err := question{from: outside, to: at(b, "8080"), host: "b.test"}.ask(); return err })
+	m.refused(t, "TCP in plaintext", func() error { _, err := say(outside, at(b, "9000"), "hello"); return err })
+}
+
 func (m *mesh) fromOutside(t *testing.T) {
-	m.want(t, m.entering(), "edge", m.source("10.0.3.2"))
+	m.want(t, m.entering(), "edge", m.source(m.ip("gw")))
 }
 
 // refused asks what must not be answered, neither by b nor by its proxy, and of which not even a connection must reach the application.
@@ -154,7 +182,7 @@ func (m *mesh) refused(t *testing.T, what string, ask func() error) {
 func (m *mesh) overTLS(config *tls.Config) error {
 	ctx, cancel := context.WithTimeout(context.Background(), live.Bound)
 	defer cancel()
-	c, err := m.straight(nil).from.DialContext(ctx, "tcp", "10.0.2.2:9000")
+	c, err := m.straight(nil).from.DialContext(ctx, "tcp", at(m.ip("b"), "9000"))
 	if err != nil {
 		return err
 	}
@@ -169,13 +197,13 @@ func (m *mesh) overTLS(config *tls.Config) error {
 
 func (m *mesh) plaintext(t *testing.T) {
 	m.refused(t, "HTTP in plaintext", func() error { _, err := m.straight(nil).ask(); return err })
-	m.refused(t, "TCP in plaintext", func() error { _, err := say(dialer{m.outside, strangerIP}, "10.0.2.2:9000", "hello"); return err })
-	m.refused(t, "plaintext to a port of no service", func() error { _, err := say(dialer{m.outside, strangerIP}, "10.0.2.2:9001", "hello"); return err })
+	m.refused(t, "TCP in plaintext", func() error { _, err := say(dialer{m.outside, m.stranger}, at(m.ip("b"), "9000"), "hello"); return err })
+	m.refused(t, "plaintext to a port of no service", func() error { _, err := say(dialer{m.outside, m.stranger}, at(m.ip("b"), "9001"), "hello"); return err })
 }
 
 // clients: whoever has a valid certificate of this mesh is let in and named; one that has ended, one of another authority, and none are not.
 func (m *mesh) clients(t *testing.T) {
-	hash := m.want(t, m.straight(showing(m.own)), "stranger", m.source(strangerIP))
+	hash := m.want(t, m.straight(showing(m.own)), "stranger", m.source(m.stranger))
 	if sum := sha256.Sum256(m.own.Certificate[0]); hash != hex.EncodeToString(sum[:]) {
 		t.Errorf("the application is told of another certificate: %s", hash)
 	}
@@ -195,14 +223,14 @@ func (m *mesh) clients(t *testing.T) {
 // impostorRefused: a server whose certificate is valid, but is not that of the service, gets no request.
 func (m *mesh) impostorRefused(t *testing.T) {
 	for range 5 {
-		if _, err := m.fromA(impostorVIP, "impostor.test").ask(); !errors.Is(err, errStatus) {
+		if _, err := m.fromA(m.fake, "impostor.test").ask(); !errors.Is(err, errStatus) {
 			t.Errorf("want an answer of the client's own proxy, got %v", err)
 		}
 	}
 	if n := m.impostor.hits.Load(); n != 0 {
 		t.Errorf("%d requests reached the impostor", n)
 	}
-	if _, err := (question{from: dialer{m.outside, impostorIP}, to: impostorIP + ":8443", host: "impostor.test", tls: showing(m.own)}).ask(); err != nil {
+	if _, err := (question{from: dialer{m.outside, m.network.impostor}, to: at(m.network.impostor, "8443"), host: "impostor.test", tls: showing(m.own)}).ask(); err != nil {
 		t.Errorf("the impostor does not answer at all: %v", err)
 	}
 }

@@ -1,7 +1,8 @@
 package mesh
 
 // rules are the mesh's: strict everywhere; a service of b's, one whose endpoint is somebody else, and a way in from outside.
-const rules = `
+func (n network) rules() string {
+	return `
 apiVersion: security.istio.io/v1
 kind: PeerAuthentication
 metadata: {name: default, namespace: istio-system}
@@ -12,25 +13,25 @@ kind: ServiceEntry
 metadata: {name: b, namespace: default}
 spec:
   hosts: [b.test]
-  addresses: [` + serviceVIP + `]
+  addresses: ["` + n.service + `"]
   location: MESH_INTERNAL
   resolution: STATIC
   ports:
   - {number: 80, name: http, protocol: HTTP, targetPort: 8080}
   - {number: 90, name: tcp, protocol: TCP, targetPort: 9000}
-  endpoints: [{address: 10.0.2.2, labels: {app: b}, serviceAccount: shop}]
+  endpoints: [{address: "` + n.ip("b") + `", labels: {app: b}, serviceAccount: shop}]
 ---
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
 metadata: {name: impostor, namespace: default}
 spec:
   hosts: [impostor.test]
-  addresses: [` + impostorVIP + `]
+  addresses: ["` + n.fake + `"]
   location: MESH_INTERNAL
   resolution: STATIC
   ports:
   - {number: 80, name: http, protocol: HTTP, targetPort: 8443}
-  endpoints: [{address: ` + impostorIP + `, serviceAccount: shop}]
+  endpoints: [{address: "` + n.impostor + `", serviceAccount: shop}]
 ---
 apiVersion: networking.istio.io/v1
 kind: Gateway
@@ -55,9 +56,25 @@ spec:
   hosts: [impostor.test]
   http: [{retries: {attempts: 0}, route: [{destination: {host: impostor.test}}]}]
 `
+}
 
-// Where the workloads' clients find services; nobody has these addresses.
-const (
-	serviceVIP  = "10.96.0.20"
-	impostorVIP = "10.96.0.21"
-)
+// more is a service at the second addresses of b, where it has some.
+func (c cell) more() string {
+	if c.second == nil {
+		return ""
+	}
+	return `---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: second, namespace: default}
+spec:
+  hosts: [second.test]
+  addresses: ["` + c.second.service + `"]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports:
+  - {number: 80, name: http, protocol: HTTP, targetPort: 8080}
+  - {number: 90, name: tcp, protocol: TCP, targetPort: 9000}
+  endpoints: [{address: "` + c.second.ip("b") + `", labels: {app: b}, serviceAccount: shop}]
+`
+}

@@ -27,20 +27,70 @@ func TestMain(m *testing.M) { os.Exit(rig.Main(m, &agent, &discovery)) }
 // proxyUser is who proxies run as: interception lets that user's connections pass.
 const proxyUser = 1337
 
-// Addresses outside of workloads: of the control plane, of a client that is in no mesh, and of a server that has a certificate of the mesh but not the right one.
-const (
-	planeIP    = "10.0.0.1"
-	strangerIP = "10.0.0.9"
-	impostorIP = "10.0.0.8"
-)
+// network is the addresses of a mesh, of one family.
+type network struct {
+	// Outside of workloads: of the control plane, of a client that is in no mesh, and of a server that has a certificate of the mesh but not the right one.
+	plane, stranger, impostor string
+	// Where the workloads' clients find services; nobody has these addresses.
+	service, fake string
+	// any is all addresses, loopback where proxies reach their own workload from, mask what networks and hosts have, way what all others are behind.
+	any, loopback, mask, host, way string
+	// The workloads, each with a network of its own: its router and itself.
+	hosts []host
+}
 
-// The workloads, each with a network of its own.
-var hosts = []struct{ name, account, net string }{{"a", "web", "10.0.1"}, {"b", "shop", "10.0.2"}, {"gw", "edge", "10.0.3"}}
+type host struct{ name, account, router, ip string }
 
-// cell is how a mesh is intercepted.
-type cell struct{ backend, mode string }
+var four = network{
+	plane: "10.0.0.1", stranger: "10.0.0.9", impostor: "10.0.0.8", service: "10.96.0.20", fake: "10.96.0.21",
+	any: "0.0.0.0", loopback: "127.0.0.6", mask: "/24", host: "/32", way: "0.0.0.0/0",
+	hosts: []host{{"a", "web", "10.0.1.1", "10.0.1.2"}, {"b", "shop", "10.0.2.1", "10.0.2.2"}, {"gw", "edge", "10.0.3.1", "10.0.3.2"}},
+}
 
-func (c cell) String() string { return c.backend + " " + c.mode }
+var six = network{
+	plane: "fd00::1", stranger: "fd00::9", impostor: "fd00::8", service: "fd00:96::20", fake: "fd00:96::21",
+	any: "::", loopback: "::6", mask: "/64", host: "/128", way: "::/0",
+	hosts: []host{{"a", "web", "fd00:1::1", "fd00:1::2"}, {"b", "shop", "fd00:2::1", "fd00:2::2"}, {"gw", "edge", "fd00:3::1", "fd00:3::2"}},
+}
+
+// ip is the address of a workload.
+func (n network) ip(name string) string {
+	for _, h := range n.hosts {
+		if h.name == name {
+			return h.ip
+		}
+	}
+	panic("no workload " + name)
+}
+
+// at is an address with a port.
+func at(ip, port string) string { return net.JoinHostPort(ip, port) }
+
+// cell is how a mesh is intercepted, and what addresses it has.
+type cell struct {
+	backend, mode string
+	network
+	second *network // addresses that all have besides; nil: none
+}
+
+func (c cell) String() string {
+	name := c.backend + " " + c.mode
+	switch {
+	case c.second != nil:
+		name += " dual stack"
+	case c.any == six.any:
+		name += " IPv6"
+	}
+	return name
+}
+
+// networks are all that the mesh has.
+func (c cell) networks() []network {
+	if c.second == nil {
+		return []network{c.network}
+	}
+	return []network{c.network, *c.second}
+}
 
 // world is a mesh.
 type world struct {
@@ -61,11 +111,11 @@ func newWorld(t *testing.T, c cell) *world {
 	w.envoy = w.shareEnvoy(t)
 	w.wire(t)
 	w.startPlane(t)
-	for _, h := range hosts {
+	for _, h := range w.hosts {
 		if h.name != "gw" {
 			w.intercept(t, h.name)
 		}
-		w.startAgent(t, h.name, h.account, h.net+".2")
+		w.startAgent(t, h.name, h.account, h.ip)
 	}
 	for name := range w.agents {
 		w.awaitReady(t, name)
@@ -94,38 +144,48 @@ func (w *world) shareEnvoy(t *testing.T) string {
 func (w *world) wire(t *testing.T) {
 	t.Helper()
 	w.outside = netns.New(t)
-	for i, h := range hosts {
+	for _, h := range w.hosts {
 		n := netns.New(t)
 		w.spaces[h.name] = n
-		w.outside.Wire(t, func(l netns.Links) {
-			l.Cable(h.name, "eth0", n)
-			l.Up(h.name, h.net+".1/24", fmt.Sprintf("fd00:%d::1/64", i+1))
-		})
-		n.Wire(t, func(l netns.Links) {
-			l.Up("lo", "::6/128")
-			l.Up("eth0", h.net+".2/24", fmt.Sprintf("fd00:%d::2/64", i+1))
-			l.Route("0.0.0.0/0", h.net+".1")
-			l.Route("::/0", fmt.Sprintf("fd00:%d::1", i+1))
-		})
+		w.outside.Wire(t, func(l netns.Links) { l.Cable(h.name, "eth0", n) })
+		n.Wire(t, func(l netns.Links) { l.Up("lo") })
 	}
-	w.outside.Wire(t, func(l netns.Links) {
-		l.Up("lo", planeIP+"/32", strangerIP+"/32", impostorIP+"/32")
-		l.Forward()
-	})
-	live.Eventually(t, func() (err error) { // cables carry when both ends have been seen plugged in
-		for _, h := range hosts {
-			w.outside.Do(t, func() {
-				var c net.Conn
-				if c, err = net.DialTimeout("tcp", h.net+".2:1", live.Bound); err == nil {
-					c.Close()
-				}
+	for _, net := range w.networks() {
+		for _, h := range net.hosts {
+			w.outside.Wire(t, func(l netns.Links) { l.Up(h.name, h.router+net.mask) })
+			w.spaces[h.name].Wire(t, func(l netns.Links) {
+				l.Up("eth0", h.ip+net.mask)
+				l.Route(net.way, h.router)
 			})
-			if err == nil || !strings.Contains(err.Error(), "refused") {
-				return fmt.Errorf("%s: %w", h.name, err)
+		}
+		w.outside.Wire(t, func(l netns.Links) { l.Up("lo", net.plane+net.host, net.stranger+net.host, net.impostor+net.host) })
+	}
+	w.outside.Wire(t, func(l netns.Links) { l.Forward() })
+	live.Eventually(t, func() error { // cables carry when both ends have been seen plugged in
+		for _, n := range w.networks() {
+			for _, h := range n.hosts {
+				if err := w.plugged(t, h); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
 	})
+}
+
+// plugged says whether a host answers, if only to refuse.
+func (w *world) plugged(t *testing.T, h host) (err error) {
+	t.Helper()
+	w.outside.Do(t, func() {
+		var c net.Conn
+		if c, err = net.DialTimeout("tcp", at(h.ip, "1"), live.Bound); err == nil {
+			c.Close()
+		}
+	})
+	if err == nil || !strings.Contains(err.Error(), "refused") {
+		return fmt.Errorf("%s at %s: %w", h.name, h.ip, err)
+	}
+	return nil
 }
 
 // startPlane makes root and join tokens as an administrator does, and starts the control plane.
@@ -141,13 +201,13 @@ func (w *world) startPlane(t *testing.T) {
 		}
 		w.tokens[account] = strings.TrimSpace(string(token))
 	}
-	rig.Write(t, w.dir, "rules/mesh.yaml", []byte(rules))
+	rig.Write(t, w.dir, "rules/mesh.yaml", []byte(w.rules()+w.more()))
 	w.plane = rig.Launch(t, rig.Command{
 		Name: "pilot-discovery", Path: discovery.Path(t), Dir: w.dir, In: w.outside,
-		Args: []string{"discovery", "--configDir", filepath.Join(w.dir, "rules"), "--caStateDir", state, "--grpcAddr", "", "--secureGRPCAddr", planeIP + ":15012",
-			"--httpAddr", planeIP + ":8080", "--monitoringAddr", "", "--shutdownDuration", "10ms"},
+		Args: []string{"discovery", "--configDir", filepath.Join(w.dir, "rules"), "--caStateDir", state, "--grpcAddr", "", "--secureGRPCAddr", at(w.network.plane, "15012"),
+			"--httpAddr", at(w.network.plane, "8080"), "--monitoringAddr", "", "--shutdownDuration", "10ms"},
 	})
-	w.await(t, w.plane, w.outside, "http://"+planeIP+":8080/ready")
+	w.await(t, w.plane, w.outside, "http://"+at(w.network.plane, "8080")+"/ready")
 }
 
 // await waits until a page of a process says that all is well.
@@ -199,7 +259,7 @@ func (w *world) startAgent(t *testing.T, name, account, ip string) {
 	}
 	w.agents[name] = rig.Launch(t, rig.Command{
 		Name: name, Path: agent.Path(t), Dir: dir, In: w.spaces[name], User: proxyUser, Ambient: keeps,
-		Args: []string{"proxy", kind, "--discoveryAddress", planeIP + ":15012", "--envoy", w.envoy, "--concurrency", "1"},
+		Args: []string{"proxy", kind, "--discoveryAddress", at(w.network.plane, "15012"), "--envoy", w.envoy, "--concurrency", "1"},
 		Env: []string{"POD_NAME=" + name, "POD_NAMESPACE=default", "SERVICE_ACCOUNT=" + account, "TRUST_DOMAIN=cluster.local", "INSTANCE_IP=" + ip,
 			"ISTIO_META_INTERCEPTION_MODE=" + mode, "ISTIOD_SAN=istiod.istio-system.svc", "MINIMUM_DRAIN_DURATION=0s"},
 	})
@@ -208,11 +268,5 @@ func (w *world) startAgent(t *testing.T, name, account, ip string) {
 // awaitReady waits until the proxy says so at the port that a kubelet asks.
 func (w *world) awaitReady(t *testing.T, name string) {
 	t.Helper()
-	ip := ""
-	for _, h := range hosts {
-		if h.name == name {
-			ip = h.net + ".2"
-		}
-	}
-	w.await(t, w.agents[name], w.outside, "http://"+ip+":15021/healthz/ready")
+	w.await(t, w.agents[name], w.outside, "http://"+at(w.ip(name), "15021")+"/healthz/ready")
 }

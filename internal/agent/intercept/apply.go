@@ -82,25 +82,24 @@ func Apply(ctx context.Context, o Options, choice Backend) (Result, error) {
 	want := wantedRoutes(o)
 	var before []route
 	routed := false
-	if len(want) > 0 { // before the rules that need them, and otherwise after those that needed them
-		if before, routed, err = setRoutes(want); err != nil {
+	if len(want) > 0 { // before the rules that need them; what others needed goes after those
+		if before, routed, err = setRoutes(want, true); err != nil {
 			return Result{}, explain(err)
 		}
 	}
 	changed, err := b.apply(ctx, Build(o))
 	if err != nil {
 		if routed {
-			_, _, undo := setRoutes(before)
+			_, _, undo := setRoutes(before, false)
 			err = errors.Join(err, undo)
 		}
 		return Result{}, fmt.Errorf("%s: %w", b.name(), explain(err))
 	}
-	if len(want) == 0 {
-		if _, routed, err = setRoutes(nil); err != nil {
-			return Result{}, explain(err)
-		}
+	_, dropped, err := setRoutes(want, false)
+	if err != nil {
+		return Result{}, explain(err)
 	}
-	return Result{b.name(), changed || routed}, nil
+	return Result{b.name(), changed || routed || dropped}, nil
 }
 
 // Cleanup removes all that is ours, of any back-end and any options.
@@ -117,7 +116,7 @@ func Cleanup(ctx context.Context) (Result, error) {
 		}
 		out.Backend, out.Changed = b.name(), out.Changed || changed
 	}
-	_, routed, err := setRoutes(nil)
+	_, routed, err := setRoutes(nil, false)
 	out.Changed = out.Changed || routed
 	return out, explain(err)
 }
@@ -202,7 +201,11 @@ func Print(w io.Writer, o Options, choice Backend) error {
 	}
 	for _, r := range wantedRoutes(o) {
 		family := map[byte]string{unix.AF_INET: "-4", unix.AF_INET6: "-6"}[r.family]
-		line := fmt.Sprintf("# ip %s route add local default dev lo table %d protocol %d\n", family, r.table, RouteProtocol)
+		to := "default"
+		if r.to.IsValid() {
+			to = r.to.String()
+		}
+		line := fmt.Sprintf("# ip %s route add local %s dev lo table %d protocol %d\n", family, to, r.table, RouteProtocol)
 		if r.mark != 0 {
 			line = fmt.Sprintf("# ip %s rule add fwmark %#x lookup %d protocol %d\n", family, r.mark, r.table, RouteProtocol)
 		}

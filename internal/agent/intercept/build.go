@@ -21,12 +21,15 @@ type builder struct {
 	source   netip.Prefix // from where the proxy connects to its workload
 }
 
+// proxySource6 is from where the proxy connects to its workload over IPv6.
+func proxySource6() netip.Addr { return netip.MustParseAddr("::6") }
+
 // Build makes the rules of options that are valid, IPv4's first. Chains without rules are left out.
 func Build(o Options) []Ruleset {
 	b := builder{o, IPv4, netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("127.0.0.6/32")}
 	out := []Ruleset{b.ruleset()}
 	if o.IPv6 {
-		b = builder{o, IPv6, netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("::6/128")}
+		b = builder{o, IPv6, netip.MustParsePrefix("::1/128"), netip.PrefixFrom(proxySource6(), 128)}
 		out = append(out, b.ruleset())
 	}
 	return out

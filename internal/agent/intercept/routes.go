@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 
 	"github.com/mdlayher/netlink"
@@ -16,27 +17,38 @@ const RouteProtocol = 133
 // fraProtocol is FRA_PROTOCOL of linux/fib_rules.h.
 const fraProtocol = 21
 
-// route is one of two things: "packets with mark look into table", or, with mark 0, "in table, everything is delivered to this machine".
+// route is one of two things: "packets with mark look into table", or, with mark 0, "in table, what is for an address is delivered to this machine".
 type route struct {
 	family byte
 	mark   uint32
 	table  uint32
+	to     netip.Addr // zero: every address
 }
 
-// wantedRoutes keep marked packets on this machine, as TPROXY needs.
+// wantedRoutes keep marked packets on this machine, as TPROXY needs. Without TPROXY a proxy connects to its workload from an address that rules let pass: of IPv4 all
+// addresses like it are this machine's, of IPv6 it has to be made so. Machines prepared otherwise may have it as an address already; both go together.
 func wantedRoutes(o Options) []route {
-	if o.Mode != TProxy || !(builder{Options: o}).capturesInbound() {
+	switch {
+	case !(builder{Options: o}).capturesInbound():
+		return nil
+	case o.Mode != TProxy && o.IPv6:
+		return []route{{family: unix.AF_INET6, table: unix.RT_TABLE_LOCAL, to: proxySource6()}}
+	case o.Mode != TProxy:
 		return nil
 	}
-	out := []route{{unix.AF_INET, 0, o.RouteTable}, {unix.AF_INET, o.Mark, o.RouteTable}}
+	families := []byte{unix.AF_INET}
 	if o.IPv6 {
-		out = append(out, route{unix.AF_INET6, 0, o.RouteTable}, route{unix.AF_INET6, o.Mark, o.RouteTable})
+		families = append(families, unix.AF_INET6)
+	}
+	var out []route
+	for _, f := range families {
+		out = append(out, route{family: f, table: o.RouteTable}, route{family: f, mark: o.Mark, table: o.RouteTable})
 	}
 	return out
 }
 
-// setRoutes makes ours the wanted ones, and on failure what they were. It gives what they were, for undoing it later.
-func setRoutes(want []route) (before []route, changed bool, err error) {
+// setRoutes makes ours the wanted ones, beside those that are there where keep is set, and on failure what they were. It gives what they were, for undoing it later.
+func setRoutes(want []route, keep bool) (before []route, changed bool, err error) {
 	c, err := netlink.Dial(unix.NETLINK_ROUTE, nil)
 	if err != nil {
 		return nil, false, fmt.Errorf("connect to the routing tables: %w", err)
@@ -45,6 +57,9 @@ func setRoutes(want []route) (before []route, changed bool, err error) {
 	before, err = ourRoutes(c)
 	if err != nil {
 		return nil, false, fmt.Errorf("list routes: %w", err)
+	}
+	if keep {
+		want = slices.Concat(before, want)
 	}
 	changed, err = changeRoutes(c, before, want)
 	if err != nil {
@@ -96,6 +111,10 @@ func (r route) send(c *netlink.Conn, add bool) error {
 		lo, err := net.InterfaceByName("lo")
 		if err != nil {
 			return err
+		}
+		if r.to.IsValid() {
+			header[1] = byte(r.to.BitLen())
+			e.Bytes(unix.RTA_DST, r.to.AsSlice())
 		}
 		e.Uint32(unix.RTA_TABLE, r.table)
 		e.Uint32(unix.RTA_OIF, uint32(lo.Index))
@@ -151,6 +170,8 @@ func parseRoute(data []byte, rule bool) (r route, ours bool, err error) {
 		switch {
 		case d.Type() == unix.RTA_TABLE && !rule, d.Type() == unix.FRA_TABLE && rule:
 			r.table = d.Uint32()
+		case d.Type() == unix.RTA_DST && !rule:
+			r.to, _ = netip.AddrFromSlice(d.Bytes())
 		case rule && d.Type() == unix.FRA_FWMARK:
 			r.mark = d.Uint32()
 		case rule && d.Type() == fraProtocol:

@@ -18,9 +18,6 @@ import (
 	"fairway/internal/table"
 )
 
-// loopback is where a workload is reached whose traffic is not intercepted.
-const loopback = "127.0.0.1"
-
 // declareInbound gives the sidecars of equal workloads the clusters that lead to the workload.
 func declareInbound(in *input.Tables, sc *scope.Tables) *Published {
 	return table.Derive(sc.Inbounds, "inbound clusters", mesh.CompareResourceKey, envoy.Same,
@@ -29,7 +26,7 @@ func declareInbound(in *input.Tables, sc *scope.Tables) *Published {
 			d.StatName = in.InboundStatName(r)
 			shelf, last := scope.InboundShelf(k), uint32(0)
 			if i.Interception != mesh.None {
-				emit(resource(shelf, cluster.InboundPassthroughName), envoy.Encode(cluster.InboundPassthrough(source(i.Interception), d)))
+				emit(resource(shelf, cluster.InboundPassthroughName), envoy.Encode(cluster.InboundPassthrough(sources(i), d)))
 			}
 			spec := sidecar(r, in, i)
 			for _, p := range i.Ports {
@@ -59,12 +56,17 @@ func pool(spec *networking.Sidecar, p scope.InboundPort) *networking.ConnectionP
 	return spec.GetInboundConnectionPool()
 }
 
-// source is the address that connections to the workload come from: under REDIRECT one that interception lets pass, under TPROXY the client's own.
-func source(mode mesh.Interception) string {
-	if mode == mesh.Redirect {
-		return cluster.LoopbackSource
+// sources are the addresses that connections to the workload come from: under REDIRECT those that interception lets pass, under TPROXY the client's own.
+func sources(i *scope.Inbound) []string {
+	switch {
+	case i.Interception != mesh.Redirect:
+		return nil
+	case i.Families == mesh.IPv6:
+		return []string{cluster.LoopbackSource6}
+	case i.Families == mesh.DualStack:
+		return []string{cluster.LoopbackSource, cluster.LoopbackSource6}
 	}
-	return ""
+	return []string{cluster.LoopbackSource}
 }
 
 func inbound(i *scope.Inbound, p scope.InboundPort, pool *networking.ConnectionPoolSettings, d cluster.Defaults) cluster.Inbound {
@@ -78,7 +80,7 @@ func inbound(i *scope.Inbound, p scope.InboundPort, pool *networking.ConnectionP
 	}
 	c.Address, c.On = workload(i, p)
 	if c.Address == "" {
-		c.Source = source(i.Interception)
+		c.Sources = sources(i)
 	}
 	return c
 }
@@ -91,7 +93,7 @@ func workload(i *scope.Inbound, p scope.InboundPort) (address string, on uint32)
 	host, on := split(p.Endpoint)
 	switch {
 	case p.Bound && host == "":
-		return loopback, p.Number
+		return i.Families.Loopback(), p.Number
 	case host == "":
 		return "", 0
 	case !unspecified(host):
@@ -105,7 +107,7 @@ func workload(i *scope.Inbound, p scope.InboundPort) (address string, on uint32)
 	case i.Address != "":
 		return i.Address, on
 	}
-	return loopback, on
+	return i.Families.Loopback(), on
 }
 
 func split(endpoint string) (host string, port uint32) {

@@ -110,7 +110,8 @@ func (w *world) connect(lines string) {
 		if f[0] == "" {
 			continue
 		}
-		p := mesh.Proxy{Namespace: f[1], IP: f[2], IPs: f[2], Labels: mesh.Labels(f[4])}
+		first, _, _ := strings.Cut(f[2], ",")
+		p := mesh.Proxy{Namespace: f[1], IP: first, IPs: f[2], Labels: mesh.Labels(f[4])}
 		if f[0] == "router" {
 			p.Type = mesh.Router
 		}

@@ -113,9 +113,10 @@ func sidecarID(name string) mesh.ProxyID {
 
 // parseProxy reads the words of connect after the command.
 func parseProxy(words []string) mesh.Proxy {
-	kind, name, ip := words[0], words[1], words[2]
+	kind, name, ips := words[0], words[1], words[2]
+	ip, _, _ := strings.Cut(ips, ",")
 	dot := strings.LastIndexByte(name, '.')
-	p := mesh.Proxy{ID: mesh.ProxyID(kind + "~" + name + "~" + name[dot+1:]), Name: name[:dot], Namespace: name[dot+1:], IP: ip, IPs: ip}
+	p := mesh.Proxy{ID: mesh.ProxyID(kind + "~" + name + "~" + name[dot+1:]), Name: name[:dot], Namespace: name[dot+1:], IP: ip, IPs: ips}
 	if kind == "router" {
 		p.Type = mesh.Router
 	}

@@ -13,29 +13,41 @@ import (
 	"fairway/internal/table"
 )
 
-// declareListeners builds one listener for each port of a layer.
+// declareListeners builds one listener for each port of a layer, in each variant that some proxy has.
 func (t *Tables) declareListeners() {
+	t.views = table.Group(t.sc.GatewayListenerViews, "gateway/views by layer", mesh.CompareLayer, func(v scope.GatewayView, _ struct{}) []mesh.Layer {
+		return []mesh.Layer{v.Layer}
+	}).Broad()
 	t.Listeners = table.Derive(t.Plans, "gateway/listeners", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k PortKey, p *Plan, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			t.emitListener(r, k, p, false, emit)
-			if p.mutual() {
-				t.emitListener(r, k, p, true, emit)
+			views, _ := table.Get(r, t.views, k.Layer)
+			for v := range views.All() {
+				t.emitListener(r, k, p, variant{v, false}, emit)
+				if p.mutual() {
+					t.emitListener(r, k, p, variant{v, true}, emit)
+				}
 			}
 		})
 }
 
-// emitListener builds one variant of a port's listener: mutual is for proxies that have an identity to show.
-func (t *Tables) emitListener(r *table.Reader, k PortKey, p *Plan, mutual bool, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-	b := listenerBuilder{t: t, r: r, port: k, mutual: mutual}
+// variant tells the listeners of one port apart.
+type variant struct {
+	scope.GatewayView
+	mutual bool // for proxies that have an identity to show
+}
+
+// emitListener builds one variant of a port's listener.
+func (t *Tables) emitListener(r *table.Reader, k PortKey, p *Plan, v variant, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+	b := listenerBuilder{t: t, r: r, port: k, variant: v}
 	l := b.listener(p)
 	if len(l.Chains) == 0 {
 		return
 	}
 	e := envoy.Encode(listener.Build(l))
 	e.Needs, e.Secrets = sorted(b.needs), sorted(b.secrets)
-	shelf := scope.GatewayListenerShelf(k.Layer)
-	if mutual {
-		shelf = scope.GatewayMutualShelf(k.Layer)
+	shelf := scope.GatewayListenerShelf(v.GatewayView)
+	if v.mutual {
+		shelf = scope.GatewayMutualShelf(v.GatewayView)
 	}
 	emit(mesh.ResourceKey{Shelf: shelf, Name: l.Name}, e)
 	if e.Err != nil {
@@ -57,18 +69,19 @@ type listenerBuilder struct {
 	out   listener.Listener
 	needs []string
 
-	mutual  bool     // the proxy has an identity
+	variant
 	secrets []string // that are to be delivered
 }
 
 func (b *listenerBuilder) listener(p *Plan) listener.Listener {
-	address := b.port.Bind
+	address, also := b.port.Bind, []string(nil)
 	if address == "" {
-		address = "0.0.0.0"
+		address, also = b.Families.Any(), b.Families.AlsoAny()
 	}
 	b.out = listener.Listener{
 		Name:             address + "_" + strconv.FormatUint(uint64(b.port.Port), 10),
 		Address:          address,
+		Also:             also,
 		Port:             b.port.Port,
 		Direction:        listener.Outbound,
 		DetectionTimeout: b.t.in.ProtocolDetectionTimeout(b.r),

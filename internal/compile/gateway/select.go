@@ -72,7 +72,7 @@ func (t *Tables) declareServers() {
 // portOf is what a server of a layer binds.
 func portOf(l mesh.Layer, s *networking.Server) PortKey {
 	bind := s.GetBind()
-	if bind == "0.0.0.0" {
+	if bind == "0.0.0.0" || bind == "::" {
 		bind = ""
 	}
 	return PortKey{Layer: l, Bind: bind, Port: s.GetPort().GetNumber()}

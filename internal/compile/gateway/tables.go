@@ -36,6 +36,7 @@ type Tables struct {
 	rt             *routes.Tables
 	gateways       *table.Table[config.Key, *config.Object]
 	layers         *table.Table[config.Key, table.Rows[SelectedKey, *config.Object]]
+	views          *table.Table[mesh.Layer, table.Rows[scope.GatewayView, struct{}]]
 	claimed        *table.Table[routeKey, table.Rows[ClaimKey, *Claim]]
 	chainsByServer *table.Table[ServerKey, table.Rows[ChainsKey, *Chains]]
 	badByPath      *table.Table[string, table.Rows[FileKey, string]]

@@ -58,7 +58,7 @@ func (b inbound) virtual(in *scope.Inbound) (listener.Listener, []string) {
 	hole, rest := b.to(blackHole), b.to(inboundPassthrough)
 	needs := append(hole.Needs(), rest.Needs()...)
 	l := listener.Listener{
-		Name: "virtualInbound", Address: wildcard, Port: b.port, Direction: listener.Inbound,
+		Name: "virtualInbound", Address: in.Families.Any(), Also: in.Families.AlsoAny(), Port: b.port, Direction: listener.Inbound,
 		Transparent: b.mode == mesh.TProxy, DetectionTimeout: b.Detection, AccessLog: b.Log.ForNoRoute(),
 		Filters: listener.ListenerFilters{OriginalDst: true, OriginalSource: b.mode == mesh.TProxy},
 		Chains:  []listener.Chain{{Name: "virtualInbound-blackhole", Match: listener.Match{Port: b.port}, Filters: hole.Filters()}},
@@ -69,7 +69,7 @@ func (b inbound) virtual(in *scope.Inbound) (listener.Listener, []string) {
 			continue
 		}
 		last = p.Number
-		at := name(wildcard, p.Number)
+		at := name(in.Families.Any(), p.Number)
 		if p.Protocol == mesh.Unknown {
 			l.Filters.HTTP.On = true
 			l.Filters.HTTP.Ports = append(l.Filters.HTTP.Ports, p.Number)

@@ -14,12 +14,6 @@ import (
 	"fairway/internal/table"
 )
 
-// The addresses that a slot without address stands for.
-const (
-	wildcard = "0.0.0.0"
-	loopback = "127.0.0.1"
-)
-
 // declareListeners builds each slot's listener, in each variant that some proxy has.
 func (t *Tables) declareListeners() {
 	t.Listeners = table.Derive(t.Slots, "listener/listeners", mesh.CompareResourceKey, envoy.Same,
@@ -60,8 +54,8 @@ func build(s Slot, c *Contest, v scope.ListenerView, set settings) *builder {
 	if first == nil {
 		return b
 	}
-	b.place(s, capturedBy(first.Capture, v.Interception))
-	if b.out.Address == wildcard && v.Interception != mesh.None && set.reserved(s.Port) {
+	b.place(s, v, capturedBy(first.Capture, v.Interception))
+	if b.any() && v.Interception != mesh.None && set.reserved(s.Port) {
 		b.say(*first, mesh.Problem{Code: "ReservedPort", Severity: mesh.Error,
 			Message: "port " + number(s.Port) + " is the sidecar's own: connections to it cannot be told from those that are intercepted",
 			Fix:     "use another port, or give the service an address (spec.addresses)"})
@@ -82,19 +76,24 @@ func capturedBy(c networking.CaptureMode, mode mesh.Interception) bool {
 }
 
 // place says where the listener is.
-func (b *builder) place(s Slot, captured bool) {
-	address := s.Bind
+func (b *builder) place(s Slot, v scope.ListenerView, captured bool) {
+	address, also := s.Bind, []string(nil)
 	switch {
 	case address != "":
 	case captured:
-		address = wildcard
+		address, also = v.Families.Any(), v.Families.AlsoAny()
 	default:
-		address = loopback
+		address = v.Families.Loopback()
 	}
 	b.out = listener.Listener{
-		Name: name(address, s.Port), Address: address, Port: s.Port, Direction: listener.Outbound,
+		Name: name(address, s.Port), Address: address, Also: also, Port: s.Port, Direction: listener.Outbound,
 		Unbound: captured, FreeBind: !captured, KeepOnFailedHealth: true, DetectionTimeout: b.set.Detection,
 	}
+}
+
+// any says whether the listener takes connections to every address.
+func (b *builder) any() bool {
+	return b.out.Address == mesh.IPv4.Any() || b.out.Address == mesh.IPv6.Any()
 }
 
 func name(address string, port uint32) string { return address + "_" + number(port) }
@@ -182,7 +181,7 @@ func (b *builder) tcp(t listener.TCP) listener.TCP {
 // have; on an address of its own they are closed.
 func (b *builder) rest(taker *Entry, v scope.ListenerView) {
 	switch {
-	case taker == nil && b.out.Address == wildcard:
+	case taker == nil && b.any():
 		b.fallback("unmatched", b.set.rest(v.Interception != mesh.None))
 	case taker == nil:
 	case len(taker.Chains) == 0:

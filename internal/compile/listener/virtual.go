@@ -19,20 +19,20 @@ func (t *Tables) declareVirtual() {
 				return
 			}
 			set, _ := table.Get(r, t.settings, v.Layer)
-			l, needs := virtualOutbound(set, v.Interception)
+			l, needs := virtualOutbound(set, v)
 			e := envoy.Encode(listener.Build(l))
 			e.Needs = needs
 			emit(mesh.ResourceKey{Shelf: scope.ListenerShelf(v), Name: l.Name}, e)
 		})
 }
 
-func virtualOutbound(set settings, mode mesh.Interception) (l listener.Listener, needs []string) {
+func virtualOutbound(set settings, v scope.ListenerView) (l listener.Listener, needs []string) {
 	hole, rest := set.to(blackHole), set.rest(true)
 	needs = append(hole.Needs(), rest.Needs()...)
 	slices.Sort(needs)
 	return listener.Listener{
-		Name: "virtualOutbound", Address: wildcard, Port: set.Outbound, Direction: listener.Outbound,
-		HandOver: true, Transparent: mode == mesh.TProxy, KeepOnFailedHealth: true, AccessLog: set.Log.ForNoRoute(),
+		Name: "virtualOutbound", Address: v.Families.Any(), Also: v.Families.AlsoAny(), Port: set.Outbound, Direction: listener.Outbound,
+		HandOver: true, Transparent: v.Interception == mesh.TProxy, KeepOnFailedHealth: true, AccessLog: set.Log.ForNoRoute(),
 		// Who dials the listener itself would be sent to itself again, without end.
 		Chains:  []listener.Chain{{Name: "virtualOutbound-blackhole", Match: listener.Match{Port: set.Outbound}, Filters: hole.Filters()}},
 		Default: &listener.Chain{Name: "virtualOutbound-catchall-tcp", Filters: rest.Filters()},

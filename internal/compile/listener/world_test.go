@@ -97,7 +97,8 @@ func (w *world) connect(lines string) {
 		if len(f) < 2 {
 			continue
 		}
-		p := mesh.Proxy{ID: mesh.ProxyID(strings.Join(f, "~")), Namespace: f[0], IP: f[1], IPs: f[1], AutoVIP: slices.Contains(f, "vip"), Mutual: slices.Contains(f, "mutual")}
+		first, _, _ := strings.Cut(f[1], ",")
+		p := mesh.Proxy{ID: mesh.ProxyID(strings.Join(f, "~")), Namespace: f[0], IP: first, IPs: f[1], AutoVIP: slices.Contains(f, "vip"), Mutual: slices.Contains(f, "mutual")}
 		switch {
 		case slices.Contains(f, "tproxy"):
 			p.Interception = mesh.TProxy

@@ -29,6 +29,7 @@ func CompareInboundKey(a, b InboundKey) int {
 type Inbound struct {
 	Namespace    string
 	Interception mesh.Interception
+	Families     mesh.Families // of the workload's addresses
 	// Address is the workload's own, set only where a listener must be bound to it: interception NONE, or a captureMode NONE, with no bind of its own.
 	Address string
 	Ports   []InboundPort // by number, then bind
@@ -60,7 +61,7 @@ type InboundPort struct {
 
 func (i *Inbound) key() InboundKey {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v|%v|%v|%v|%v", i.Interception, i.Address, i.Sidecar, i.MTLS, i.Closed)
+	fmt.Fprintf(&b, "%v%s|%v|%v|%v|%v", i.Interception, also(i.Families), i.Address, i.Sidecar, i.MTLS, i.Closed)
 	for _, p := range i.Ports {
 		fmt.Fprintf(&b, "|%+v", p)
 	}
@@ -68,7 +69,7 @@ func (i *Inbound) key() InboundKey {
 }
 
 func (i *Inbound) equal(o *Inbound) bool {
-	return i.Namespace == o.Namespace && i.Interception == o.Interception && i.Address == o.Address && i.Sidecar == o.Sidecar && i.MTLS == o.MTLS && i.Closed == o.Closed && slices.Equal(i.Ports, o.Ports)
+	return i.Namespace == o.Namespace && i.Interception == o.Interception && i.Families == o.Families && i.Address == o.Address && i.Sidecar == o.Sidecar && i.MTLS == o.MTLS && i.Closed == o.Closed && slices.Equal(i.Ports, o.Ports)
 }
 
 func (t *Tables) declareInbounds() {
@@ -93,7 +94,7 @@ func (t *Tables) declareInbounds() {
 
 // inbound is what a proxy's workload serves: the ingress listeners of its Sidecar if it has some, else the ports that services target on its addresses.
 func (t *Tables) inbound(r *table.Reader, p mesh.Proxy, at Placement) *Inbound {
-	i := &Inbound{Namespace: p.Namespace, Interception: p.Interception}
+	i := &Inbound{Namespace: p.Namespace, Interception: p.Interception, Families: at.Families}
 	var spec *networking.Sidecar
 	if o, ok := table.Get(r, t.in.Sidecars.Table, at.Sidecar); ok {
 		spec = config.Spec[*networking.Sidecar](o)

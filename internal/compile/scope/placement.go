@@ -15,6 +15,7 @@ type Placement struct {
 	Layer        mesh.Layer // the topmost: a NamespaceLayer has Public below it
 	Sidecar      config.Key // the Sidecar object that selects the proxy; zero: none
 	Interception mesh.Interception
+	Families     mesh.Families
 	AutoVIP      bool
 	Names        bool        // the proxy's agent resolves names
 	Mutual       bool        // the proxy can speak mutual TLS
@@ -23,7 +24,7 @@ type Placement struct {
 
 // view is the variant of a layer's listeners that the proxy has.
 func (p Placement) view(l mesh.Layer) ListenerView {
-	return ListenerView{Layer: l, Interception: p.Interception, AutoVIP: p.AutoVIP}
+	return ListenerView{Layer: l, Interception: p.Interception, Families: p.Families, AutoVIP: p.AutoVIP}
 }
 
 // layers is what the proxy sees, from below.
@@ -43,12 +44,24 @@ type LayerInfo struct {
 type ListenerView struct {
 	Layer        mesh.Layer
 	Interception mesh.Interception
-	AutoVIP      bool // listeners for allocated addresses too
+	Families     mesh.Families // that listeners are to be for
+	AutoVIP      bool          // listeners for allocated addresses too
 }
 
-// CompareListenerView orders by layer, interception, allocated addresses.
+// CompareListenerView orders by layer, interception, families and allocated addresses.
 func CompareListenerView(a, b ListenerView) int {
 	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Interception, b.Interception), cmp.Compare(a.part(), b.part()))
+}
+
+// GatewayView is one variant of a gateway layer's listeners that some proxy has.
+type GatewayView struct {
+	Layer    mesh.Layer
+	Families mesh.Families
+}
+
+// CompareGatewayView orders by layer, then families.
+func CompareGatewayView(a, b GatewayView) int {
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Families, b.Families))
 }
 
 // ClusterView is one variant of a layer's clusters that some proxy has.
@@ -168,10 +181,10 @@ func (t *Tables) declarePlacements() {
 	t.Placements = table.Derive(t.in.Proxies.Table, "placements", cmp.Compare[mesh.ProxyID], func(a, b Placement) bool { return a == b },
 		func(r *table.Reader, id mesh.ProxyID, p mesh.Proxy, emit func(mesh.ProxyID, Placement)) {
 			if p.Type == mesh.Router {
-				emit(id, Placement{Layer: mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(p.Labels)}, Mutual: p.Mutual})
+				emit(id, Placement{Layer: mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(p.Labels)}, Families: p.Families(), Mutual: p.Mutual})
 				return
 			}
-			out := Placement{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace}, Interception: p.Interception, AutoVIP: p.AutoVIP, Names: p.Names, Mutual: p.Mutual,
+			out := Placement{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace}, Interception: p.Interception, Families: p.Families(), AutoVIP: p.AutoVIP, Names: p.Names, Mutual: p.Mutual,
 				Sources: t.sourcesOf(r, p.Labels)}
 			if k, ok := t.sidecars.of(r, p, t.in.RootNamespace(r)); ok {
 				out.Sidecar = k
@@ -195,6 +208,16 @@ func (t *Tables) declareDemand() {
 			if l.Kind == mesh.GatewayLayer {
 				emit(l, struct{}{})
 			}
+		}).Broad()
+	byFamilies := table.Group(t.Placements, "placements/gateway view", CompareGatewayView, func(_ mesh.ProxyID, p Placement) []GatewayView {
+		if p.Layer.Kind != mesh.GatewayLayer {
+			return nil
+		}
+		return []GatewayView{{p.Layer, p.Families}}
+	}).Broad()
+	t.GatewayListenerViews = table.Derive(byFamilies, "gateway listener views", CompareGatewayView, nothing,
+		func(_ *table.Reader, v GatewayView, _ table.Rows[mesh.ProxyID, Placement], emit func(GatewayView, struct{})) {
+			emit(v, struct{}{})
 		}).Broad()
 	byClusters := table.Group(t.Placements, "placements/cluster view", CompareClusterView, func(_ mesh.ProxyID, p Placement) []ClusterView {
 		var views []ClusterView

@@ -20,6 +20,8 @@ func (k RuleKey) String() string {
 
 func (v ListenerView) String() string { return v.Layer.String() + "#" + v.part() }
 
+func (v GatewayView) String() string { return GatewayListenerShelf(v).String() }
+
 func (v ClusterView) String() string { return ClusterShelf(v).String() }
 
 func (v SourceView) String() string { return v.Layer.String() + "#" + string(v.Sources) }
@@ -93,7 +95,7 @@ func (i *Inbound) String() string {
 		}
 		ports[n] += security(p.MTLS, p.Closed)
 	}
-	return strings.TrimSpace(fmt.Sprintf("%v%s %s [%s] %s", i.Interception, security(i.MTLS, i.Closed), i.Address, strings.Join(ports, "; "), named(i.Sidecar)))
+	return strings.TrimSpace(fmt.Sprintf("%v%s%s %s [%s] %s", i.Interception, also(i.Families), security(i.MTLS, i.Closed), i.Address, strings.Join(ports, "; "), named(i.Sidecar)))
 }
 
 // security names what is not plaintext.

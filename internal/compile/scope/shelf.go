@@ -26,8 +26,10 @@ func SourceShelf(v SourceView) mesh.Shelf {
 	return mesh.Shelf{Layer: v.Layer, Part: "sources/" + string(v.Sources)}
 }
 
-// GatewayListenerShelf is where a gateway's listeners are published.
-func GatewayListenerShelf(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l} }
+// GatewayListenerShelf is where a variant of a gateway's listeners is published.
+func GatewayListenerShelf(v GatewayView) mesh.Shelf {
+	return mesh.Shelf{Layer: v.Layer, Part: strings.TrimPrefix(also(v.Families), "+")}
+}
 
 // InboundShelf is where the inbound side of equal workloads is published: its clusters, its listeners, its routes.
 func InboundShelf(k InboundKey) mesh.Shelf {
@@ -45,8 +47,10 @@ func (v NameView) part() string {
 	return ""
 }
 
-// GatewayMutualShelf is where a gateway's listeners are published that serve mutual TLS with the proxy's own identity, for proxies that have one.
-func GatewayMutualShelf(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l, Part: "mutual"} }
+// GatewayMutualShelf is where a variant of a gateway's listeners is published that serve mutual TLS with the proxy's own identity, for proxies that have one.
+func GatewayMutualShelf(v GatewayView) mesh.Shelf {
+	return mesh.Shelf{Layer: v.Layer, Part: "mutual" + also(v.Families)}
+}
 
 // SecretShelf is where the secrets are published that resources of a kind name, which stand on shelves of the layer.
 func SecretShelf(l mesh.Layer, named SecretUse) mesh.Shelf {
@@ -62,9 +66,17 @@ const (
 	ByClusters  SecretUse = "clusters"
 )
 
-// part names the variant: "redirect", "tproxy+vip".
+// also names families in a variant's name, unless they are the usual ones.
+func also(f mesh.Families) string {
+	if f == mesh.IPv4 {
+		return ""
+	}
+	return "+" + strings.ToLower(f.String())
+}
+
+// part names the variant: "redirect", "tproxy+vip", "redirect+dual".
 func (v ListenerView) part() string {
-	part := strings.ToLower(v.Interception.String())
+	part := strings.ToLower(v.Interception.String()) + also(v.Families)
 	if v.AutoVIP {
 		part += "+vip"
 	}
@@ -93,9 +105,10 @@ func attach(p Placement, inbound InboundKey, hasInbound bool) mesh.Attachment {
 		a[mesh.VirtualHosts] = append(a[mesh.VirtualHosts], RouteShelf(l))
 		if l.Kind == mesh.GatewayLayer {
 			a[mesh.Secrets] = append(a[mesh.Secrets], SecretShelf(l, ByClusters), SecretShelf(l, ByListeners))
-			a[mesh.Listeners] = append(a[mesh.Listeners], GatewayListenerShelf(l))
+			v := GatewayView{l, p.Families}
+			a[mesh.Listeners] = append(a[mesh.Listeners], GatewayListenerShelf(v))
 			if p.Mutual {
-				a[mesh.Listeners] = append(a[mesh.Listeners], GatewayMutualShelf(l))
+				a[mesh.Listeners] = append(a[mesh.Listeners], GatewayMutualShelf(v))
 			}
 		} else {
 			a[mesh.Listeners] = append(a[mesh.Listeners], ListenerShelf(p.view(l)))

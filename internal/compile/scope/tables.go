@@ -49,15 +49,16 @@ func (s *Seen) Equal(o *Seen) bool {
 // Tables are the derived tables of this package.
 type Tables struct {
 	// Demand.
-	Placements    *table.Table[mesh.ProxyID, Placement]
-	Layers        *table.Table[mesh.Layer, LayerInfo]
-	GatewayViews  *table.Table[mesh.Layer, struct{}] // the gateway layers among Layers
-	ListenerViews *table.Table[ListenerView, struct{}]
-	ClusterViews  *table.Table[ClusterView, struct{}]
-	NameViews     *table.Table[NameView, struct{}]
-	SourceViews   *table.Table[SourceView, struct{}]
-	Inbounds      *table.Table[InboundKey, *Inbound]
-	Attachments   *table.Table[mesh.ProxyID, mesh.Attachment]
+	Placements           *table.Table[mesh.ProxyID, Placement]
+	Layers               *table.Table[mesh.Layer, LayerInfo]
+	GatewayViews         *table.Table[mesh.Layer, struct{}] // the gateway layers among Layers
+	GatewayListenerViews *table.Table[GatewayView, struct{}]
+	ListenerViews        *table.Table[ListenerView, struct{}]
+	ClusterViews         *table.Table[ClusterView, struct{}]
+	NameViews            *table.Table[NameView, struct{}]
+	SourceViews          *table.Table[SourceView, struct{}]
+	Inbounds             *table.Table[InboundKey, *Inbound]
+	Attachments          *table.Table[mesh.ProxyID, mesh.Attachment]
 	// SourceViewsByLabel finds source views by each of their labels.
 	SourceViewsByLabel *table.Table[string, table.Rows[SourceView, struct{}]]
 	// Views.

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"slices"
+
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -14,9 +16,12 @@ import (
 	"fairway/internal/mesh"
 )
 
-// LoopbackSource is the address that a sidecar connects to its own workload from, so that interception knows the
-// connection and lets it pass: Istio's rules return what comes from it.
-const LoopbackSource = "127.0.0.6"
+// The addresses that a sidecar connects to its own workload from, so that interception knows the connection and lets it
+// pass: Istio's rules return what comes from them.
+const (
+	LoopbackSource  = "127.0.0.6"
+	LoopbackSource6 = "::6"
+)
 
 // Inbound is the cluster by which a sidecar reaches its own workload on one port.
 type Inbound struct {
@@ -27,8 +32,8 @@ type Inbound struct {
 	// on the port On unless that is 0.
 	Address string
 	On      uint32
-	// Source is the address to connect from where Address is empty (LoopbackSource under REDIRECT); empty: any.
-	Source   string
+	// Sources are the addresses to connect from where Address is empty, one of a family (LoopbackSource under REDIRECT); none: any.
+	Sources  []string
 	Pool     *networking.ConnectionPoolSettings // nil: no limits
 	Defaults Defaults
 }
@@ -51,7 +56,7 @@ func (i Inbound) Build() *clusterv3.Cluster {
 		if i.On != 0 {
 			c.LbConfig = portOverride(i.On)
 		}
-		c.UpstreamBindConfig = bind(i.Source)
+		c.UpstreamBindConfig = bind(i.Sources)
 		return c
 	}
 	static(c, i.Address, i.On)
@@ -92,13 +97,22 @@ func static(c *clusterv3.Cluster, address string, port uint32) {
 	}}}
 }
 
-func bind(source string) *corev3.BindConfig {
-	if source == "" {
+// bind says where connections come from: Envoy takes the source of the family of where they go, else the first.
+func bind(sources []string) *corev3.BindConfig {
+	if len(sources) == 0 {
 		return nil
 	}
-	return &corev3.BindConfig{SourceAddress: &corev3.SocketAddress{
-		Address: source, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: 0},
-	}}
+	at := func(source string) *corev3.SocketAddress {
+		return &corev3.SocketAddress{Address: source, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: 0}}
+	}
+	out := &corev3.BindConfig{SourceAddress: at(sources[0])}
+	if slices.Contains(sources, LoopbackSource6) {
+		out.Freebind = wrapperspb.Bool(true) // interception delivers it here, but it need not be an address of any interface
+	}
+	for _, s := range sources[1:] {
+		out.ExtraSourceAddresses = append(out.ExtraSourceAddresses, &corev3.ExtraSourceAddress{Address: at(s)})
+	}
+	return out
 }
 
 // The names of the clusters that every proxy has.
@@ -110,15 +124,15 @@ const (
 
 // Passthrough leads connections that no service is known for where the client sent them.
 func Passthrough(d Defaults) *clusterv3.Cluster {
-	return passthrough(PassthroughName, "", d, &httpv3.HttpProtocolOptions{HttpFilters: discreet()})
+	return passthrough(PassthroughName, nil, d, &httpv3.HttpProtocolOptions{HttpFilters: discreet()})
 }
 
-// InboundPassthrough leads connections to ports that no service is known for to the workload itself, from the source address given; empty: any.
-func InboundPassthrough(source string, d Defaults) *clusterv3.Cluster {
-	return passthrough(InboundPassthroughName, source, d, &httpv3.HttpProtocolOptions{})
+// InboundPassthrough leads connections to ports that no service is known for to the workload itself, from the source addresses given; none: any.
+func InboundPassthrough(sources []string, d Defaults) *clusterv3.Cluster {
+	return passthrough(InboundPassthroughName, sources, d, &httpv3.HttpProtocolOptions{})
 }
 
-func passthrough(name, source string, d Defaults, http *httpv3.HttpProtocolOptions) *clusterv3.Cluster {
+func passthrough(name string, sources []string, d Defaults, http *httpv3.HttpProtocolOptions) *clusterv3.Cluster {
 	http.UpstreamProtocolOptions = asDownstream(http2(nil))
 	c := &clusterv3.Cluster{
 		Name:                          name,
@@ -126,7 +140,7 @@ func passthrough(name, source string, d Defaults, http *httpv3.HttpProtocolOptio
 		ConnectTimeout:                d.ConnectTimeout,
 		CircuitBreakers:               breakers(nil, nil),
 		TypedExtensionProtocolOptions: packed(http),
-		UpstreamBindConfig:            bind(source),
+		UpstreamBindConfig:            bind(sources),
 		Metadata:                      noService(name),
 	}
 	originalDestination(c)

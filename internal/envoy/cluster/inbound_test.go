@@ -27,12 +27,12 @@ func inboundClusters() []*clusterv3.Cluster {
 	named := d
 	named.StatName = "in_%SERVICE%_%SERVICE_PORT%"
 	return []*clusterv3.Cluster{
-		cluster.Inbound{Key: key(8080), Port: http, Services: []*mesh.Service{s}, Source: cluster.LoopbackSource, Defaults: d}.Build(),
+		cluster.Inbound{Key: key(8080), Port: http, Services: []*mesh.Service{s}, Sources: []string{cluster.LoopbackSource}, Defaults: d}.Build(),
 		cluster.Inbound{Key: key(8081), Port: mesh.Port{Name: "grpc", Number: 81, Protocol: mesh.GRPC}, Services: []*mesh.Service{s}, Address: "127.0.0.1", On: 8081, Defaults: named}.Build(),
 		cluster.Inbound{Key: key(8082), Port: tcp, Address: "unix:///run/app.sock", Defaults: named}.Build(),
 		cluster.Inbound{Key: key(8083), Port: tcp, Address: "::1", On: 9, Defaults: d, Pool: pool}.Build(),
 		cluster.Inbound{Key: key(8084), Port: http, On: 9, Defaults: d, Pool: pool}.Build(),
-		cluster.Passthrough(d), cluster.BlackHole(d), cluster.InboundPassthrough(cluster.LoopbackSource, d),
+		cluster.Passthrough(d), cluster.BlackHole(d), cluster.InboundPassthrough([]string{cluster.LoopbackSource}, d),
 	}
 }
 

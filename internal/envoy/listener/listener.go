@@ -24,7 +24,8 @@ const (
 // Listener describes one listener (config.listener.v3.Listener).
 type Listener struct {
 	Name      string
-	Address   string // an IP address, or "unix:///path" (an abstract socket: "unix://@name"); then Port is ignored
+	Address   string   // an IP address, or "unix:///path" (an abstract socket: "unix://@name"); then Port is ignored
+	Also      []string // further IP addresses
 	Port      uint32
 	Direction Direction
 
@@ -70,6 +71,9 @@ func Build(l Listener) *listenerv3.Listener {
 		TrafficDirection: l.Direction.message(),
 		AccessLog:        l.AccessLog,
 		ListenerFilters:  l.Filters.build(),
+	}
+	for _, a := range l.Also {
+		out.AdditionalAddresses = append(out.AdditionalAddresses, &listenerv3.AdditionalAddress{Address: address(a, l.Port)})
 	}
 	for _, c := range l.Chains {
 		out.FilterChains = append(out.FilterChains, c.build())

@@ -51,6 +51,9 @@ func place(a *corev3.Address) string {
 
 func socket(l *listenerv3.Listener) string {
 	s := ""
+	for _, a := range l.GetAdditionalAddresses() {
+		s += " and " + place(a.GetAddress())
+	}
 	if b := l.GetBindToPort(); b != nil && !b.GetValue() {
 		s += " unbound"
 	}
