@@ -106,7 +106,7 @@ func (c *Client) greet(s stream) error {
 			return err
 		}
 	}
-	for _, typ := range []string{EndpointType, RouteType, VirtualHostType} {
+	for _, typ := range referred {
 		if len(c.wanted[typ]) == 0 {
 			continue
 		}
@@ -196,7 +196,7 @@ func (c *Client) read(ctx context.Context, s stream) {
 	}
 }
 
-// take stores a response, ACKs it, and asks for what it newly refers to.
+// take stores a response, asks for what it newly refers to, and ACKs it.
 func (c *Client) take(s stream, r response) (Event, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -210,15 +210,7 @@ func (c *Client) take(s stream, r response) (Event, error) {
 	c.received.Resources += len(r.resources)
 	c.received.Removed += len(r.removed)
 	c.received.Bytes += r.bytes
-	if err := s.ack(r); err != nil {
-		return ev, err
-	}
-	if len(drop) > 0 {
-		if err := c.ask(s, EndpointType, nil, drop); err != nil {
-			return ev, err
-		}
-	}
-	for _, typ := range []string{EndpointType, RouteType, VirtualHostType} {
+	for _, typ := range referred {
 		names := next[typ]
 		if len(names) == 0 {
 			continue
@@ -230,17 +222,25 @@ func (c *Client) take(s stream, r response) (Event, error) {
 			return ev, err
 		}
 	}
+	if err := s.ack(r); err != nil { // after what was asked for: a server that has heard this has heard of that
+		return ev, err
+	}
+	for typ, names := range drop { // of one type
+		if err := c.ask(s, typ, nil, names); err != nil {
+			return ev, err
+		}
+	}
 	return ev, nil
 }
 
 // store keeps a response's resources and returns what they newly refer to, by type.
-func (c *Client) store(r response, ev *Event) (map[string][]string, error) {
+func (c *Client) store(r response, ev *Event) (references, error) {
 	held := c.held[r.typ]
 	if held == nil {
 		held = map[string]Held{}
 		c.held[r.typ] = held
 	}
-	next := map[string][]string{}
+	next := references{}
 	for _, res := range r.resources {
 		h := Held{Version: res.version}
 		if c.Bodies {
@@ -252,24 +252,27 @@ func (c *Client) store(r response, ev *Event) (map[string][]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if to := follows(r.typ); to != "" {
-			next[to] = append(next[to], c.want(to, refs)...)
+		for to, names := range refs {
+			next[to] = append(next[to], c.want(to, names)...)
 		}
 	}
 	return next, nil
 }
 
-// remove lets go of what a response takes away, and returns the load assignments that go with removed clusters.
-func (c *Client) remove(r response) (drop []string) {
+// remove lets go of what a response takes away, and returns what is not asked for any more: the load assignments of removed clusters, and secrets, which go after what
+// names them.
+func (c *Client) remove(r response) references {
+	out := references{}
 	for _, name := range r.removed {
 		delete(c.held[r.typ], name)
-		if r.typ == ClusterType && c.wanted[EndpointType][name] {
-			delete(c.wanted[EndpointType], name)
-			delete(c.held[EndpointType], name)
-			drop = append(drop, name)
+		to := map[string]string{ClusterType: EndpointType, SecretType: SecretType}[r.typ]
+		if c.wanted[to][name] {
+			delete(c.wanted[to], name)
+			delete(c.held[to], name)
+			out[to] = append(out[to], name)
 		}
 	}
-	return drop
+	return out
 }
 
 // want notes names as wanted and returns those that are new.

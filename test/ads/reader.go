@@ -9,6 +9,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/envoy/names"
@@ -22,11 +23,15 @@ const (
 	ListenerType    = prefix + "listener.v3.Listener"
 	RouteType       = prefix + "route.v3.RouteConfiguration"
 	VirtualHostType = prefix + "route.v3.VirtualHost"
+	SecretType      = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 	NameTableType   = names.Type
 )
 
 // Types lists them in the order in which Envoy learns of them.
-var Types = [...]string{ClusterType, EndpointType, ListenerType, RouteType, VirtualHostType}
+var Types = [...]string{ClusterType, EndpointType, ListenerType, SecretType, RouteType, VirtualHostType}
+
+// referred lists those that others refer to, in the order in which they are asked for.
+var referred = [...]string{EndpointType, SecretType, RouteType, VirtualHostType}
 
 // Short is a type's name without what all share.
 func Short(typ string) string { return typ[strings.LastIndexByte(typ, '.')+1:] }
@@ -35,43 +40,33 @@ func Short(typ string) string { return typ[strings.LastIndexByte(typ, '.')+1:] }
 // It is safe for concurrent use.
 type Reader struct {
 	mu   sync.Mutex
-	refs map[string][]string
+	refs map[string]references
 }
 
 // NewReader returns a reader.
-func NewReader() *Reader { return &Reader{refs: map[string][]string{}} }
+func NewReader() *Reader { return &Reader{refs: map[string]references{}} }
 
-// references lists the names that a client asks for next because of the resource: a cluster's load assignment, a listener's route configurations,
+// references are names by type.
+type references map[string][]string
+
+// references lists what a client asks for next because of the resource: a cluster's load assignment, a listener's route configurations and secrets,
 // a route configuration's virtual hosts (as the one wildcard "*").
-func (r *Reader) references(typ string, res resource) ([]string, error) {
+func (r *Reader) references(typ string, res resource) (references, error) {
 	key := typ + "\x00" + res.name + "\x00" + res.version
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if names, ok := r.refs[key]; ok && res.version != "" {
-		return names, nil
+	if refs, ok := r.refs[key]; ok && res.version != "" {
+		return refs, nil
 	}
-	names, err := decodeReferences(typ, res.body)
+	refs, err := decodeReferences(typ, res.body)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", typ, res.name, err)
 	}
-	r.refs[key] = names
-	return names, nil
+	r.refs[key] = refs
+	return refs, nil
 }
 
-// follows is the type that a resource's references are of.
-func follows(typ string) string {
-	switch typ {
-	case ClusterType:
-		return EndpointType
-	case ListenerType:
-		return RouteType
-	case RouteType:
-		return VirtualHostType
-	}
-	return ""
-}
-
-func decodeReferences(typ string, body []byte) ([]string, error) {
+func decodeReferences(typ string, body []byte) (references, error) {
 	switch typ {
 	case ClusterType:
 		var c clusterv3.Cluster
@@ -79,27 +74,28 @@ func decodeReferences(typ string, body []byte) ([]string, error) {
 			return nil, err
 		}
 		if name := c.GetEdsClusterConfig().GetServiceName(); name != "" {
-			return []string{name}, nil
+			return references{EndpointType: {name}}, nil
 		}
-		return []string{c.Name}, nil
+		return references{EndpointType: {c.Name}}, nil
 	case ListenerType:
-		return routesOf(body)
+		return referencesOf(body)
 	case RouteType:
 		var rc routev3.RouteConfiguration
 		if err := proto.Unmarshal(body, &rc); err != nil || rc.Vhds == nil {
 			return nil, err
 		}
-		return []string{"*"}, nil
+		return references{VirtualHostType: {"*"}}, nil
 	}
 	return nil, nil
 }
 
-// routesOf lists the route configurations that a listener names.
-func routesOf(body []byte) (names []string, err error) {
+// referencesOf lists the route configurations that a listener names, and the secrets that come from the control plane.
+func referencesOf(body []byte) (references, error) {
 	var l listenerv3.Listener
 	if err := proto.Unmarshal(body, &l); err != nil {
 		return nil, err
 	}
+	out := references{}
 	for _, chain := range append(l.FilterChains, l.DefaultFilterChain) {
 		for _, f := range chain.GetFilters() {
 			var hcm hcmv3.HttpConnectionManager
@@ -110,9 +106,26 @@ func routesOf(body []byte) (names []string, err error) {
 				return nil, err
 			}
 			if name := hcm.GetRds().GetRouteConfigName(); name != "" {
-				names = append(names, name)
+				out[RouteType] = append(out[RouteType], name)
 			}
 		}
+		var tls tlsv3.DownstreamTlsContext
+		if packed := chain.GetTransportSocket().GetTypedConfig(); packed != nil && packed.MessageIs(&tls) {
+			if err := packed.UnmarshalTo(&tls); err != nil {
+				return nil, err
+			}
+			out[SecretType] = append(out[SecretType], secretsOf(tls.GetCommonTlsContext())...)
+		}
 	}
-	return names, nil
+	return out, nil
+}
+
+func secretsOf(c *tlsv3.CommonTlsContext) (out []string) {
+	all := append(c.GetTlsCertificateSdsSecretConfigs(), c.GetValidationContextSdsSecretConfig(), c.GetCombinedValidationContext().GetValidationContextSdsSecretConfig())
+	for _, s := range all {
+		if s.GetSdsConfig().GetAds() != nil {
+			out = append(out, s.Name)
+		}
+	}
+	return out
 }

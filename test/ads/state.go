@@ -14,7 +14,7 @@ func (c *Client) Synced(hosts int) bool {
 	if len(c.held[ClusterType]) == 0 || len(c.held[ListenerType]) == 0 || len(c.held[VirtualHostType]) < hosts {
 		return false
 	}
-	for _, typ := range []string{EndpointType, RouteType} {
+	for _, typ := range []string{EndpointType, SecretType, RouteType} {
 		for name := range c.wanted[typ] {
 			if _, ok := c.held[typ][name]; !ok {
 				return false

@@ -35,6 +35,7 @@ func TestScenarios(t *testing.T) {
 			"problems": command((*world).problems),
 			"rows":     command((*world).rows),
 			"report":   command((*world).report),
+			"secret":   command((*world).secret),
 		},
 	})
 }
