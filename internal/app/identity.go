@@ -43,6 +43,7 @@ type secure struct {
 	callers  authn.Methods // of xDS: join tokens are for certificates only
 	service  *service.Service
 	grpc     *grpc.Server
+	leases   *leases
 }
 
 // newSecure opens the socket and the authority; nil where the options name no secure address.
@@ -55,7 +56,7 @@ func newSecure(opts Options, decoder *config.Decoder, registry prometheus.Regist
 	if err != nil {
 		return nil, err
 	}
-	s := &secure{log: opts.Log}
+	s := &secure{log: opts.Log, leases: newLeases(opts.Log)}
 	if err := s.open(opts, trust, registry); err != nil {
 		return nil, err
 	}
@@ -195,7 +196,7 @@ func (s *secure) register(x *xds.Server, options []grpc.ServerOption) {
 	if s == nil {
 		return
 	}
-	s.grpc = grpc.NewServer(append(options[:len(options):len(options)], grpc.Creds(credentials.NewTLS(s.tls)))...)
+	s.grpc = grpc.NewServer(append(options[:len(options):len(options)], grpc.Creds(closing{credentials.NewTLS(s.tls)}), grpc.ChainStreamInterceptor(s.leases.intercept))...)
 	x.Register(s.grpc)
 	if s.service != nil {
 		security.RegisterIstioCertificateServiceServer(s.grpc, s.service)
@@ -216,6 +217,7 @@ func (s *secure) run(ctx context.Context, in *inbox, start func(string, func() e
 	if s.ca != nil {
 		start("certificate authority", func() error { return s.ca.Run(ctx) })
 		start("roots", func() error { return s.followRoots(ctx, in) })
+		start("leases", func() error { return s.followLeases(ctx) })
 	}
 	start("secure xds", func() error {
 		if err := s.grpc.Serve(s.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
@@ -265,7 +267,9 @@ func (g guard) Connect(ctx context.Context, node *corev3.Node, addr net.Addr) (x
 	return g.Hooks.Connect(ctx, node, addr)
 }
 
+// admit finds out who calls, and lets the stream go on for as long as that holds.
 func (g guard) admit(ctx context.Context, node *corev3.Node) (authn.Caller, error) {
+	before := g.secure.roots()
 	caller, err := g.secure.callers.Authenticate(ctx, authn.FromContext(ctx))
 	if err != nil {
 		return caller, service.Status(err)
@@ -274,7 +278,37 @@ func (g guard) admit(ctx context.Context, node *corev3.Node) (authn.Caller, erro
 	if err != nil {
 		return caller, status.Error(codes.InvalidArgument, err.Error())
 	}
-	return caller, service.NodeMismatch(caller.ID, proxy.Namespace, proxy.ServiceAccount)
+	if err := service.NodeMismatch(caller.ID, proxy.Namespace, proxy.ServiceAccount); err != nil {
+		return caller, err
+	}
+	g.secure.leases.grant(ctx, caller, node.GetId())
+	select {
+	case <-before: // roots or CRLs have changed meanwhile
+		g.secure.leases.check(ctx, g.secure.callers)
+	default:
+	}
+	return caller, nil
+}
+
+// roots is closed when the authority's roots or CRLs have changed; nil where there is no authority.
+func (s *secure) roots() <-chan struct{} {
+	if s.ca == nil {
+		return nil
+	}
+	return s.ca.Changed()
+}
+
+// followLeases looks at every open stream whenever roots or CRLs have changed, until ctx ends.
+func (s *secure) followLeases(ctx context.Context) error {
+	for {
+		changed := s.roots()
+		s.leases.check(ctx, s.callers)
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // pages adds the authority's page to the debug pages.

@@ -116,7 +116,7 @@ type member struct {
 }
 
 // launch starts a workload's agent and waits until its Envoy serves.
-func (f *fleet) launch(t *testing.T, name string) *member {
+func (f *fleet) launch(t *testing.T, name string, env ...string) *member {
 	t.Helper()
 	dir := rig.Folder(t)
 	token, err := f.plane.Discovery.JoinTokens().Create(identity.ID{TrustDomain: "cluster.local", Namespace: "shop", ServiceAccount: name}, time.Hour)
@@ -128,8 +128,8 @@ func (f *fleet) launch(t *testing.T, name string) *member {
 	m.Process = rig.Launch(t, rig.Command{
 		Name: name, Path: f.agent.Path(t), Dir: dir,
 		Args: []string{"proxy", "sidecar", "--envoy", live.NeedEnvoy(t), "--adminPort", fmt.Sprint(rig.FreePort(t)), "--concurrency", "1", "--discoveryAddress", f.options.SecureAddr},
-		Env: []string{"POD_NAME=" + name, "POD_NAMESPACE=shop", "SERVICE_ACCOUNT=" + name, "INSTANCE_IP=" + f.IP(name), "ISTIO_META_INTERCEPTION_MODE=NONE",
-			"MINIMUM_DRAIN_DURATION=100ms", "OUTPUT_CERTS=" + filepath.Join(dir, "certs")},
+		Env: append(env, "POD_NAME="+name, "POD_NAMESPACE=shop", "SERVICE_ACCOUNT="+name, "INSTANCE_IP="+f.IP(name), "ISTIO_META_INTERCEPTION_MODE=NONE",
+			"MINIMUM_DRAIN_DURATION=100ms", "OUTPUT_CERTS="+filepath.Join(dir, "certs")),
 	})
 	m.await(t, "ready", func(s memberState) bool { return s.Ready && s.connected() })
 	return m
@@ -327,6 +327,36 @@ func TestRevokedWithinSeconds(t *testing.T) {
 	if got := f.bundlesSent(t) - n; got < 2 || got > 3 { // the one that is revoked may be cut off before
 		t.Errorf("%d bundles of roots were sent to three agents", got)
 	}
+	s := bad.await(t, "cut off", func(s memberState) bool { return !s.connected() && strings.Contains(fmt.Sprint(s.Relay), "is revoked") })
+	if !s.Ready { // what its Envoy has stays
+		t.Errorf("not ready: %v", s.Reasons)
+	}
+	load.Stop(t)
+}
+
+// TestStreamsOutliveCertificates: the control plane ends each stream with the certificate that it was opened with; the agent comes back with the one that it has by then, is sent nothing again,
+// and its Envoy, whose own stream goes on, notices nothing.
+func TestStreamsOutliveCertificates(t *testing.T) {
+	f := newFleet(t, func(*app.Options) {})
+	const short = "SECRET_TTL=16s"
+	server, good := f.launch(t, "server", short), f.launch(t, "good", short)
+	f.serves(t, "good")
+	load := live.StartLoad(t, live.HTTPClients("HTTP", 2, f.from("good")))
+	began, n := map[*member]time.Time{}, f.allSent(t)
+	for _, m := range []*member{server, good} {
+		s := m.await(t, "ready", func(s memberState) bool { return s.Ready && s.connected() })
+		began[m] = s.Relay.Sessions[0].Began
+	}
+	for _, m := range []*member{server, good} {
+		s := m.await(t, "on a second stream", func(s memberState) bool { return s.Relay.Reconnects > 0 && s.Ready && s.connected() })
+		if len(s.Relay.Sessions) != 1 || !s.Relay.Sessions[0].Began.Equal(began[m]) {
+			t.Errorf("the proxy's own stream was another one: %+v", s.Relay)
+		}
+	}
+	if again := f.allSent(t) - n; again != 0 {
+		t.Errorf("%d resources were sent to agents that held them", again)
+	}
+	load.Await(t, 20)
 	load.Stop(t)
 }
 

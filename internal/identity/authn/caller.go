@@ -93,8 +93,11 @@ func FromContext(ctx context.Context) Credentials {
 	if !ok {
 		return c
 	}
-	if info, ok := p.AuthInfo.(credentials.TLSInfo); ok {
+	switch info := p.AuthInfo.(type) {
+	case credentials.TLSInfo:
 		c.Certificates = info.State.PeerCertificates
+	case interface{ TLS() credentials.TLSInfo }: // of a server that adds something to it
+		c.Certificates = info.TLS().State.PeerCertificates
 	}
 	if a, ok := p.Addr.(*net.TCPAddr); ok {
 		c.Addr = a.AddrPort().Addr().Unmap()

@@ -61,7 +61,7 @@ type CA struct {
 
 	mu      sync.Mutex
 	state   *state        // replaced as a whole, never changed
-	changed chan struct{} // closed when what Roots gives has changed
+	changed chan struct{} // closed when what Roots gives, or Revoked says, has changed
 }
 
 // Open reads the plugged-in certificate, or else the self-made one of an earlier run, or else makes one. What is there and cannot be used is an error: an
@@ -133,7 +133,7 @@ func (c *CA) Revoked(cert *x509.Certificate) bool {
 	return false
 }
 
-// Changed is closed when what Roots gives is no longer what it gave. Ask for it before Roots.
+// Changed is closed when what Roots gives, or Revoked says, is no longer what it was. Ask for it before either.
 func (c *CA) Changed() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,7 +148,7 @@ func (c *CA) current() *state {
 
 // set puts a state in force; callers hold mu.
 func (c *CA) set(st *state) {
-	same := bytes.Equal(c.state.bundle(), st.bundle())
+	same := bytes.Equal(c.state.bundle(), st.bundle()) && equalCRL(c.state.crl, st.crl)
 	c.state = st
 	if !same {
 		close(c.changed)
