@@ -28,6 +28,8 @@ func TestMain(m *testing.M) { os.Exit(rig.Main(m, &agent)) }
 type world struct {
 	*live.Mesh
 	t       *testing.T
+	name    string // of the workload: its address, service account and label app
+	role    string
 	options app.Options
 	plane   *plane.Plane // nil: away
 	rules   string
@@ -38,10 +40,17 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{Mesh: live.Start(t, live.Options{}), t: t, options: plane.Options(), dir: t.TempDir(), admin: rig.FreePort(t)}
+	w := &world{Mesh: live.Start(t, live.Options{}), t: t, name: "web", role: "sidecar", options: plane.Options(), dir: t.TempDir(), admin: rig.FreePort(t)}
 	w.options.SecureAddr, w.options.GRPCAddr = w.Addr("istiod", 15012), w.Addr("istiod", 15010)
 	w.options.Identity.CA.Plugged, w.options.Identity.CA.State = "", filepath.Join(t.TempDir(), "ca")
 	return w
+}
+
+// beside is another workload of the same mesh.
+func (w *world) beside(name, role string) *world {
+	other := *w
+	other.name, other.role, other.dir, other.admin = name, role, w.t.TempDir(), rig.FreePort(w.t)
+	return &other
 }
 
 // start starts a control plane with the rules.
@@ -62,7 +71,7 @@ func (w *world) away() {
 // introduce gives the workload what it needs to be believed.
 func (w *world) introduce() {
 	w.t.Helper()
-	token, err := w.plane.Discovery.JoinTokens().Create(identity.ID{TrustDomain: "cluster.local", Namespace: "default", ServiceAccount: "web"}, time.Hour)
+	token, err := w.plane.Discovery.JoinTokens().Create(identity.ID{TrustDomain: "cluster.local", Namespace: "default", ServiceAccount: w.name}, time.Hour)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -84,12 +93,12 @@ func (w *world) file(name string, content []byte) {
 // launch starts the agent.
 func (w *world) launch(args ...string) {
 	w.t.Helper()
-	w.file("etc/istio/pod/labels", []byte("app=\"web\"\n"))
+	w.file("etc/istio/pod/labels", fmt.Appendf(nil, "app=%q\n", w.name))
 	w.agent = rig.Launch(w.t, rig.Command{
-		Name: "web", Path: agent.Path(w.t), Dir: w.dir,
-		Args: append([]string{"proxy", "sidecar", "--envoy", live.NeedEnvoy(w.t), "--adminPort", fmt.Sprint(w.admin),
+		Name: w.name, Path: agent.Path(w.t), Dir: w.dir,
+		Args: append([]string{"proxy", w.role, "--envoy", live.NeedEnvoy(w.t), "--adminPort", fmt.Sprint(w.admin),
 			"--concurrency", "1", "--drainDuration", "1s", "--parentShutdownDuration", "2s"}, args...),
-		Env: []string{"POD_NAME=web", "POD_NAMESPACE=default", "SERVICE_ACCOUNT=web", "INSTANCE_IP=" + w.IP("web"), "ISTIO_META_INTERCEPTION_MODE=NONE",
+		Env: []string{"POD_NAME=" + w.name, "POD_NAMESPACE=default", "SERVICE_ACCOUNT=" + w.name, "INSTANCE_IP=" + w.IP(w.name), "ISTIO_META_INTERCEPTION_MODE=NONE",
 			"MINIMUM_DRAIN_DURATION=100ms"},
 	})
 }
@@ -97,7 +106,7 @@ func (w *world) launch(args ...string) {
 // stop ends the agent and its Envoy.
 func (w *world) stop() { w.agent.Stop() }
 
-func (w *world) page(path string) string { return "http://" + w.Addr("web", 15020) + path }
+func (w *world) page(path string) string { return "http://" + w.Addr(w.name, 15020) + path }
 
 // facts is a part of /debug/agent.
 type facts struct {

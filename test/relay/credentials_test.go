@@ -1,0 +1,193 @@
+package relay
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"fairway/test/envoy/live"
+)
+
+// gatewayRules are a gateway's: one server with a certificate from a Secret, one with the gateway's own identity, which the sidecar is told of as a service of the mesh.
+const gatewayRules = `---
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: default}
+spec:
+  selector: {app: gw}
+  servers:
+  - {port: {number: 8443, name: https, protocol: HTTPS}, bind: <gw>, hosts: [shop.example], tls: {mode: SIMPLE, credentialName: shop}}
+  - {port: {number: 8444, name: mutual, protocol: HTTPS}, bind: <gw>, hosts: ["inner.test"], tls: {mode: ISTIO_MUTUAL}}
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: edge, namespace: default}
+spec:
+  hosts: [shop.example, inner.test]
+  gateways: [edge]
+  http: [{retries: {attempts: 0}, route: [{destination: {host: s0.test}}]}]
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: inner, namespace: default}
+spec:
+  hosts: [inner.test]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{number: 8000, name: http, protocol: HTTP, targetPort: 8444}]
+  endpoints: [{address: <gw>, serviceAccount: gw}]
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: inner, namespace: default}
+spec:
+  host: inner.test
+  trafficPolicy: {tls: {mode: ISTIO_MUTUAL, sni: inner.test}}
+`
+
+// credential is a certificate with its key, as the Secret that the gateway names.
+type credential struct {
+	live.Pair
+	secret string
+	key    []byte // PEM
+}
+
+// issue makes a credential. Files of another one of the same name are overwritten, so it is read at once.
+func issue(t *testing.T, ca *live.Authority) credential {
+	t.Helper()
+	c := credential{Pair: ca.Issue(t, "shop.example")}
+	certificate, err := os.ReadFile(c.CertFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.key, err = os.ReadFile(c.KeyFile); err != nil {
+		t.Fatal(err)
+	}
+	part := func(key string, text []byte) string {
+		return "  " + key + ": |\n    " + strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "\n    ") + "\n"
+	}
+	c.secret = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: shop, namespace: default}\nstringData:\n" + part("tls.crt", certificate) + part("tls.key", c.key)
+	return c
+}
+
+// forms are the ways in which the key may lie on disk.
+func (c credential) forms() [][]byte {
+	block, _ := pem.Decode(c.key)
+	return [][]byte{
+		bytes.Split(c.key, []byte("\n"))[1], block.Bytes,
+		[]byte(base64.StdEncoding.EncodeToString(block.Bytes)), []byte(base64.StdEncoding.EncodeToString(c.key)),
+	}
+}
+
+// TestCredentialsOfGateways: a gateway whose configuration comes through its agent's relay serves a certificate from a Secret, replaced under load, and the mesh with its own
+// identity. The key is on no disk of the gateway: one that starts while the control plane is away serves what needs none, and the rest when the control plane is back.
+func TestCredentialsOfGateways(t *testing.T) {
+	w := newWorld(t)
+	w.Backend(t, "app")
+	gw := w.beside("gw", "router")
+	ca := live.NewAuthority(t, "gateway")
+	first, second := issue(t, ca), issue(t, ca)
+	w.rules = w.services(1) + w.Text(gatewayRules)
+	w.start()
+	w.plane.Apply(t, "secret", first.secret)
+	gw.plane = w.plane
+	for _, one := range []*world{w, gw} {
+		one.introduce()
+		one.launch("--discoveryAddress", w.options.SecureAddr)
+	}
+	for _, one := range []*world{w, gw} {
+		one.await("ready", func(f facts) bool { return f.Ready && connected(f) && f.Relay.Cache != nil })
+	}
+	ask := live.Request{To: w.Addr("gw", 8443), Host: "shop.example", TLS: &tls.Config{ServerName: "shop.example", RootCAs: ca.Pool}}
+	inside := live.Request{To: w.Addr("web", 8000), Host: "inner.test"}
+	live.Eventually(t, func() error { return shows(ask, first) })
+	w.serves("inner.test")
+	if got := strings.Join(live.Send(t, inside).Echo.Header["X-Forwarded-Client-Cert"], ","); !strings.Contains(got, "URI=spiffe://cluster.local/ns/default/sa/web") {
+		t.Errorf("the service behind the gateway is told of the caller %q", got)
+	}
+
+	load := live.StartLoad(t, live.HTTPClients("HTTPS", 2, ask), live.HTTPClients("inside", 2, inside))
+	load.Await(t, 20)
+	before := w.sent()
+	w.plane.Apply(t, "secret", second.secret)
+	live.Eventually(t, func() error { return shows(ask, second) })
+	load.Await(t, 20)
+	load.Stop(t)
+	if n := w.sent() - before; n != 1 {
+		t.Errorf("for a replaced Secret %v resources were sent", n)
+	}
+
+	w.away()
+	w.rules += second.secret // for when it comes back
+	killed := gw.await("away", func(f facts) bool { return f.Ready && disconnected(f) })
+	if err := syscall.Kill(killed.Envoys.Serving.Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	gw.await("started again", func(f facts) bool { return f.Envoys.Starts == killed.Envoys.Starts+1 })
+	w.serves("inner.test")
+	if err := shows(ask, second); err == nil {
+		t.Error("a gateway that never met its control plane has the Secret's certificate")
+	}
+	gw.keepsNone(first, second)
+	w.start()
+	live.Eventually(t, func() error { return shows(ask, second) })
+	w.serves("inner.test")
+	gw.keepsNone(first, second)
+}
+
+// shows tells whether a new connection is shown a certificate, and a request on it answered.
+func shows(r live.Request, want credential) error {
+	c, err := tls.Dial("tcp", r.To, r.TLS)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if got := c.ConnectionState().PeerCertificates[0]; !bytes.Equal(got.Raw, want.Certificate.Certificate[0]) {
+		return fmt.Errorf("a new connection is shown the certificate with serial %v", got.SerialNumber)
+	}
+	reply, err := live.Try(r)
+	if err == nil && reply.Status != http.StatusOK {
+		err = fmt.Errorf("%d %s", reply.Status, reply.Body)
+	}
+	return err
+}
+
+// keepsNone looks for keys in all that the workload's agent and its Envoy wrote: as they are and as base64. What names the Secret has to be there.
+func (w *world) keepsNone(all ...credential) {
+	w.t.Helper()
+	named := false
+	err := filepath.WalkDir(w.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		named = named || strings.Contains(path, "xds-cache") && bytes.Contains(content, []byte("kubernetes://shop"))
+		for _, c := range all {
+			for _, form := range c.forms() {
+				if bytes.Contains(content, form) {
+					w.t.Errorf("%s holds a key of the Secret", path)
+				}
+			}
+		}
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if !named {
+		w.t.Error("the cache does not hold the listener that names the Secret: nothing was looked at")
+	}
+}
