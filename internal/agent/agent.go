@@ -292,10 +292,12 @@ func (a *agent) renewed() (Options, error) {
 	if o, err = o.settled(); err != nil {
 		return o, err
 	}
+	probe := o.Health
 	o.keepParts(a.o)
 	if err := o.unlike(a.o); err != nil {
 		return o, err
 	}
+	a.reprobe(probe)
 	if o, err = a.patched(o); err != nil {
 		return o, err
 	}

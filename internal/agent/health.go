@@ -22,6 +22,16 @@ func (a *agent) newHealth(p *health.Probe) *health.Checker {
 	return health.New(health.Options{Probe: p, Proxy: a.reasons, Say: a.sayHealth, Log: a.log})
 }
 
+// reprobe checks the application as the configuration says now. To begin with that, or to end it, takes a new agent: metrics, and maybe the relay, come and go with it.
+func (a *agent) reprobe(p *health.Probe) {
+	switch {
+	case a.health != nil && p != nil:
+		a.health.Replace(p)
+	case (a.o.Health == nil) != (p == nil):
+		a.log.Warn("readinessProbe was added or taken away: start the agent anew to have the application checked accordingly")
+	}
+}
+
 // sayHealth has the relay tell it now, and on each new stream to the control plane.
 func (a *agent) sayHealth(healthy bool, why string) {
 	r := relay.Report{Type: healthType}

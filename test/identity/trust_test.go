@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -358,6 +359,50 @@ func TestStreamsOutliveCertificates(t *testing.T) {
 	}
 	load.Await(t, 20)
 	load.Stop(t)
+}
+
+const outside = `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: outside, namespace: shop}
+spec:
+  hosts: [outside.test]
+  location: MESH_EXTERNAL
+  resolution: STATIC
+  ports: [{number: 80, name: http, protocol: HTTP, targetPort: 8443}]
+  endpoints: [{address: %s}]
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: outside, namespace: shop}
+spec: {host: outside.test, trafficPolicy: {tls: {mode: SIMPLE, caCertificates: system}}}
+`
+
+// TestTheMachinesOwnRoots: a server of the world is believed where the machine's roots stand behind it, and nowhere else.
+func TestTheMachinesOwnRoots(t *testing.T) {
+	f := newFleet(t, func(*app.Options) {})
+	world, other := live.NewAuthority(t, "world"), live.NewAuthority(t, "other")
+	pair := world.Issue(t, "outside.test")
+	f.SecureBackendAt(t, "outside", f.Addr("outside", 8443), &tls.Config{Certificates: []tls.Certificate{pair.Certificate}})
+	f.plane.Apply(t, "outside", fmt.Sprintf(outside, f.IP("outside")))
+	f.launch(t, "good", "SSL_CERT_FILE="+world.File)
+	bad := f.launch(t, "bad", "SSL_CERT_FILE="+other.File)
+	bad.await(t, "given the machine's roots", func(s memberState) bool {
+		c := s.secret("file-root:system")
+		return c.Roots == 1 && c.Streams > 0 && c.Current == c.Streams
+	})
+	for _, c := range []struct {
+		name   string
+		status int
+	}{{"good", http.StatusOK}, {"bad", http.StatusServiceUnavailable}} {
+		live.Eventually(t, func() error {
+			r, err := live.Try(live.Request{To: f.Addr(c.name, 8000), Host: "outside.test"})
+			if err == nil && r.Status != c.status {
+				err = fmt.Errorf("%s: %d %s", c.name, r.Status, r.Body)
+			}
+			return err
+		})
+	}
 }
 
 // plugged is an authority below a root, in files.

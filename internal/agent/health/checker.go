@@ -17,7 +17,10 @@ type Checker struct {
 
 	settled time.Time // from when on a proxy that is not ready counts, though nothing was said yet
 
+	replaced chan struct{} // holds a token when probe is another one
+
 	mu    sync.Mutex // guards the rest
+	probe *Probe
 	state Status
 }
 
@@ -51,7 +54,29 @@ const (
 
 // New makes a checker that has not begun.
 func New(o Options) *Checker {
-	return &Checker{o: o, out: make(chan struct{}), state: Status{Probe: o.Probe.String(), State: unknown}}
+	return &Checker{o: o, out: make(chan struct{}), replaced: make(chan struct{}, 1), probe: o.Probe, state: Status{Probe: o.Probe.String(), State: unknown}}
+}
+
+// Replace has the application checked in another way from now on. What was said of it stays until the new checks say otherwise; a probe that is as the one before changes
+// nothing.
+func (c *Checker) Replace(p *Probe) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.probe.same(p) {
+		return
+	}
+	c.probe, c.state.Probe, c.state.InARow = p, p.String(), 0
+	c.o.Log.Info("the application is checked in another way", "probe", p.String())
+	select {
+	case c.replaced <- struct{}{}:
+	default: // Run has not looked yet
+	}
+}
+
+func (c *Checker) current() *Probe {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.probe
 }
 
 // Status gives a copy of the state.
@@ -76,7 +101,7 @@ const settling = 10 * time.Second
 // Run checks until ctx ends.
 func (c *Checker) Run(ctx context.Context) {
 	c.settled = time.Now().Add(settling)
-	timer := time.NewTimer(c.o.Probe.Delay)
+	timer := time.NewTimer(c.current().Delay)
 	defer timer.Stop()
 	for {
 		select {
@@ -88,16 +113,17 @@ func (c *Checker) Run(ctx context.Context) {
 			}
 			<-ctx.Done()
 			return
+		case <-c.replaced: // at once: the application is there already
 		case <-timer.C:
 		}
-		began := time.Now()
-		c.check(ctx)
-		timer.Reset(max(c.o.Probe.Period-time.Since(began), c.o.Probe.Period/10))
+		began, p := time.Now(), c.current()
+		c.check(ctx, p)
+		timer.Reset(max(p.Period-time.Since(began), p.Period/10))
 	}
 }
 
 // check asks once; an answer that comes when nobody waits for it any more counts for nothing.
-func (c *Checker) check(ctx context.Context) {
+func (c *Checker) check(ctx context.Context, p *Probe) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -107,11 +133,11 @@ func (c *Checker) check(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}()
-	err := c.ask(ctx)
+	err := c.ask(ctx, p)
 	if ctx.Err() != nil || errors.As(err, new(notReady)) && c.Status().State == unknown && time.Now().Before(c.settled) {
 		return
 	}
-	c.count(err)
+	c.count(p, err)
 }
 
 // notReady is why the proxy takes no traffic.
@@ -119,36 +145,40 @@ type notReady string
 
 func (n notReady) Error() string { return "the proxy is not ready: " + string(n) }
 
-func (c *Checker) ask(ctx context.Context) error {
+func (c *Checker) ask(ctx context.Context, p *Probe) error {
 	if c.o.Proxy != nil { // it has limits of its own
 		if reasons := c.o.Proxy(ctx); len(reasons) > 0 {
 			return notReady(reasons[0])
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.o.Probe.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
-	err := c.o.Probe.ask(ctx)
+	err := p.ask(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return errors.New(c.o.Probe.what + " did not answer within " + c.o.Probe.Timeout.String())
+		return errors.New(p.what + " did not answer within " + p.Timeout.String())
 	}
 	return err
 }
 
-// count takes the outcome of a check, and says so where it makes the state another.
-func (c *Checker) count(err error) {
+// count takes the outcome of a check, and says so where it makes the state another. That of a probe that was replaced meanwhile counts for nothing.
+func (c *Checker) count(p *Probe, err error) {
 	c.mu.Lock()
+	if c.probe != p {
+		c.mu.Unlock()
+		return
+	}
 	s := &c.state
 	if same := (s.Last != "") == (err != nil); !same || s.Checks == 0 {
 		s.InARow = 0
 	}
 	s.Checks++
 	s.InARow++
-	next, enough := healthy, c.o.Probe.Successes
+	next, enough := healthy, p.Successes
 	s.Last = ""
 	if err != nil {
 		s.Failures++
 		s.Last = err.Error()
-		next, enough = unhealthy, c.o.Probe.Failures
+		next, enough = unhealthy, p.Failures
 	}
 	change, why := s.InARow >= enough && s.State != next, s.Last
 	c.mu.Unlock()
@@ -162,9 +192,9 @@ func (c *Checker) turn(to, why string) {
 	c.state.State, c.state.Since = to, time.Now()
 	c.mu.Unlock()
 	if to == healthy {
-		c.o.Log.Info("the application is healthy", "probe", c.o.Probe.what)
+		c.o.Log.Info("the application is healthy", "probe", c.current().what)
 	} else {
-		c.o.Log.Warn("the application is unhealthy: peers are told to leave it out", "probe", c.o.Probe.what, "why", why)
+		c.o.Log.Warn("the application is unhealthy: peers are told to leave it out", "probe", c.current().what, "why", why)
 	}
 	c.o.Say(to == healthy, why)
 }

@@ -280,3 +280,26 @@ func TestExec(t *testing.T) {
 		}
 	}
 }
+
+// TestAnotherProbe: the checks of one that is replaced count no more, not the one under way either; what was said stays until the new ones say otherwise.
+func TestAnotherProbe(t *testing.T) {
+	var out []said
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		c := New(Options{Log: slog.New(slog.DiscardHandler), Say: func(ok bool, why string) { out = append(out, said{time.Since(began), ok, why}) },
+			Probe: probe(func(context.Context) error { return nil })})
+		failing := probe(func(context.Context) error { return errors.New("no") })
+		failing.what, failing.Failures, failing.Period = "other", 2, time.Second
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		time.AfterFunc(20*time.Second, func() { c.Replace(probe(nil)) }) // as the one before: nil is never asked
+		time.AfterFunc(30*time.Second, func() { c.Replace(failing) })
+		c.Run(ctx)
+		if s := c.Status(); s.Probe != "other" || s.State != unhealthy {
+			t.Errorf("%+v", s)
+		}
+	})
+	if want := []said{{15 * time.Second, true, ""}, {31 * time.Second, false, "no"}}; fmt.Sprint(out) != fmt.Sprint(want) {
+		t.Errorf("said %v, want %v", out, want)
+	}
+}

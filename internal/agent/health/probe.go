@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 )
 
@@ -21,10 +22,16 @@ type Probe struct {
 
 	what string // for people
 	ask  func(ctx context.Context) error
+	spec *networking.ReadinessProbe
 }
 
 // String says what is asked.
 func (p *Probe) String() string { return p.what }
+
+// same says whether two probes ask the same in the same way.
+func (p *Probe) same(other *Probe) bool {
+	return p.what == other.what && proto.Equal(p.spec, other.spec)
+}
 
 // Parse reads a probe; nil where there is none. host is the workload's own address: what HTTP and gRPC are asked at unless the probe says otherwise. TCP is asked at
 // localhost then (comments of HTTPHealthCheckConfig and TCPHealthCheckConfig).
@@ -32,7 +39,7 @@ func Parse(spec *networking.ReadinessProbe, host string) (*Probe, error) {
 	if spec == nil {
 		return nil, nil
 	}
-	p := &Probe{}
+	p := &Probe{spec: spec}
 	errs := []error{p.method(spec, host)}
 	seconds := func(field string, v int32, otherwise int32, to *time.Duration) {
 		if v < 0 {

@@ -38,7 +38,7 @@ type Surroundings struct {
 // says that the workload is to have an identity: no socket, no files, no token, and none of CA_ADDR, PROV_CERT and FILE_MOUNTED_CERTS.
 func FromEnvironment(around Surroundings) (*Options, error) {
 	e := reader{vars: around.Vars}
-	o := &Options{Socket: around.Socket, Now: time.Now, Log: around.Log, ID: e.identity(around.Namespace)}
+	o := &Options{Socket: around.Socket, Now: time.Now, Log: around.Log, ID: e.identity(around.Namespace), SystemRoots: e.or("SSL_CERT_FILE", "")}
 	if is(filepath.Dir(wellKnownCRL), fs.ModeDir) {
 		o.CRL = wellKnownCRL
 	}

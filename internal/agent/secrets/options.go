@@ -32,7 +32,8 @@ type Options struct {
 	SPIRE     string // address of the workload API: a path, or unix:///path
 	Files     *Files
 
-	CRL string // file of revoked certificates, read again when it changes; it need not exist; empty: none
+	SystemRoots string // file of the machine's own roots (file-root:system); empty: where systems have it
+	CRL         string // file of revoked certificates, read again when it changes; it need not exist; empty: none
 }
 
 // Files are a certificate of somebody else's making.

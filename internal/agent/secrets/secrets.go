@@ -291,9 +291,15 @@ func (s *Secrets) fromFiles(name string) (load func() (resource, error), files [
 			return nil, nil, fmt.Errorf("secret %q: want %s<certificate>~<key>", name, certPrefix)
 		}
 		return func() (resource, error) { return s.loadPair(name, chain, key) }, []string{chain, key}, nil
+	case name == rootPrefix+systemName:
+		file, err := s.opts.systemFile()
+		if err != nil {
+			file = systemFiles[0] // it may come; load says that it is not there
+		}
+		return func() (resource, error) { return s.loadSystem(name) }, []string{file}, nil
 	case strings.HasPrefix(name, rootPrefix) && name != rootPrefix:
 		file := strings.TrimPrefix(name, rootPrefix)
 		return func() (resource, error) { return s.loadRoots(name, file) }, []string{file}, nil
 	}
-	return nil, nil, fmt.Errorf("there is no secret %q: want %s, %s, %s<certificate>~<key> or %s<roots>", name, DefaultName, RootName, certPrefix, rootPrefix)
+	return nil, nil, fmt.Errorf("there is no secret %q: want %s, %s, %s<certificate>~<key>, %s<roots> or %s", name, DefaultName, RootName, certPrefix, rootPrefix, rootPrefix+systemName)
 }

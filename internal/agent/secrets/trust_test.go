@@ -167,6 +167,27 @@ func TestBundleIsNotForOthers(t *testing.T) {
 	}
 }
 
+// TestSystemRoots: the machine's own roots are those of the file that the user names, or of the first place where there is one; what cannot be read in them is left out.
+func TestSystemRoots(t *testing.T) {
+	w := newWorld(t)
+	w.join(t, web)
+	o := w.options(t)
+	one, two := newIssuer(t, "one"), newIssuer(t, "two")
+	broken := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})
+	o.SystemRoots = w.file(t, "machine.pem", bytes.Join([][]byte{[]byte("# of the world"), one.pem, broken, one.pem}, []byte("\n")))
+	run(t, o)
+	p := connect(t, o.Socket).ask("file-root:system")
+	if s := p.next(); s.Name != "file-root:system" || !bytes.Equal(s.GetValidationContext().GetTrustedCa().GetInlineBytes(), one.pem) {
+		t.Errorf("%v", s)
+	}
+	w.file(t, "machine.pem", two.pem)
+	if s := p.next(); !bytes.Equal(s.GetValidationContext().GetTrustedCa().GetInlineBytes(), two.pem) {
+		t.Errorf("changed: %v", s)
+	}
+	w.file(t, "machine.pem", []byte("hello"))
+	w.log.await(t, "holds no certificate in PEM")
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

@@ -139,8 +139,11 @@ func (o Outbound) trust(t *networking.ClientTLSSettings) tls.Trust {
 		return tls.Trust{Unverified: true}
 	}
 	trust := tls.Trust{CA: t.CaCertificates, CRL: t.CaCrl, Names: o.names()}
-	if trust.CA == "" {
-		trust.CA = tls.SystemRoots
+	if trust.CA == "" || trust.CA == tls.System {
+		trust.CA, trust.System = "", o.Defaults.Mutual // an identity comes from an agent
+		if !trust.System {
+			trust.CA = tls.SystemRoots
+		}
 	}
 	return trust
 }

@@ -12,9 +12,12 @@ import (
 	"fairway/internal/envoy"
 )
 
-// SystemRoots is the file that the certificates of well-known authorities are taken from where a rule names none.
+// SystemRoots is the file that the certificates of well-known authorities are taken from where a rule names none and no agent stands beside the proxy (Trust.System).
 // Debian, Ubuntu, Alpine, Arch and the distroless images keep them here.
 const SystemRoots = "/etc/ssl/certs/ca-certificates.crt"
+
+// System is the word by which a rule names the machine's own authorities, in place of a file (ClientTLSSettings.ca_certificates in Istio).
+const System = "system"
 
 // Pair is a certificate chain and its private key, as files on the proxy's machine.
 type Pair struct{ Certificate, Key string }
@@ -28,6 +31,8 @@ type Trust struct {
 	CRL string // file of revoked certificates; empty: none
 	// Secret names authorities that are delivered (AuthoritySecret), with their revocation lists, instead of CA and CRL.
 	Secret string
+	// System has the agent beside the proxy say which authorities the machine itself believes, instead of CA.
+	System bool
 	// Names are the subject alternative names of which the peer's certificate must hold one: URIs, IP addresses, e-mail addresses, or
 	// DNS names for anything else. Empty: every name will do.
 	Names []string
@@ -63,18 +68,28 @@ func certificates(pairs []Pair) []*tlsv3.TlsCertificate {
 func (t Trust) set(common *tlsv3.CommonTlsContext) {
 	v := t.validation()
 	switch {
-	case t.Secret != "":
+	case t.Secret != "" || t.System:
 		if v == nil {
 			v = &tlsv3.CertificateValidationContext{}
 		}
 		common.ValidationContextType = &tlsv3.CommonTlsContext_CombinedValidationContext{
 			CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
-				DefaultValidationContext: v, ValidationContextSdsSecretConfig: delivered([]string{t.Secret})[0],
+				DefaultValidationContext: v, ValidationContextSdsSecretConfig: t.secret(),
 			},
 		}
 	case v != nil:
 		common.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: v}
 	}
+}
+
+// secret is where authorities come from that are not in a file that the rule names. A machine may have none of its own, and then other clusters are not to wait.
+func (t Trust) secret() *tlsv3.SdsSecretConfig {
+	if !t.System {
+		return delivered([]string{t.Secret})[0]
+	}
+	s := secret(systemSecret)
+	s.SdsConfig.InitialFetchTimeout = nil
+	return s
 }
 
 // validation is nil where nothing is asked of the peer.

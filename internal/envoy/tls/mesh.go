@@ -13,6 +13,7 @@ const (
 	SecretsCluster = "sds-grpc"
 	OwnSecret      = "default" // the workload's own certificate and key
 	RootSecret     = "ROOTCA"  // those whom the mesh trusts
+	systemSecret   = "file-root:" + System
 )
 
 // What a client of the mesh offers in ALPN, so that a server knows it among other clients that speak TLS. None of them is ever agreed upon: what is

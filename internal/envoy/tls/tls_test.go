@@ -46,6 +46,14 @@ func TestClient(t *testing.T) {
 			{"san_type":"IP_ADDRESS","matcher":{"exact":"::1"}},{"san_type":"EMAIL","matcher":{"exact":"a@b.c"}}]}}}`)
 }
 
+// TestSystem: the agent says which authorities the machine believes, and a cluster does not wait for ever for one that knows of none.
+func TestSystem(t *testing.T) {
+	expect(t, tls.Client{Trust: tls.Trust{System: true, CRL: "/crl", Names: []string{"a.test"}}}.Socket(), &tlsv3.UpstreamTlsContext{}, `{"common_tls_context":{"combined_validation_context":{
+		"default_validation_context":{"crl":{"filename":"/crl"},"match_typed_subject_alt_names":[{"san_type":"DNS","matcher":{"exact":"a.test"}}]},
+		"validation_context_sds_secret_config":{"name":"file-root:system","sds_config":{"resource_api_version":"V3","api_config_source":{"api_type":"GRPC","transport_api_version":"V3",
+			"set_node_on_first_message_only":true,"grpc_services":[{"envoy_grpc":{"cluster_name":"sds-grpc"}}]}}}}}}`)
+}
+
 func TestServer(t *testing.T) {
 	expect(t, tls.Server{Pairs: []tls.Pair{{Certificate: "/c", Key: "/k"}}}.Socket(), &tlsv3.DownstreamTlsContext{},
 		`{"require_client_certificate":false,"common_tls_context":{"tls_certificates":[{"certificate_chain":{"filename":"/c"},"private_key":{"filename":"/k"}}]}}`)
