@@ -29,7 +29,8 @@ func (b *listenerBuilder) usable(s Planned) bool {
 	if missing(settings) != "" {
 		return false
 	}
-	for range b.t.withoutSecret(b.r, b.port.Layer.Namespace, settings) {
+	lacking := b.t.withoutSecret(b.r, b.port.Layer.Namespace, settings)
+	for range lacking {
 		return false
 	}
 	_, _, bad := b.t.unreadable(b.r, b.port.Layer, s.Server.Spec)
