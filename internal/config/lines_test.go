@@ -113,3 +113,17 @@ func TestSchemasThatAreNotBuiltIn(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestDefaultProviders: no word about default providers is another thing than the word that there are none.
+func TestDefaultProviders(t *testing.T) {
+	d := newTestDecoder(t)
+	for text, none := range map[string]bool{"connectTimeout: 5s\n": false, "defaultProviders: {}\n": true} {
+		o, problems := d.DecodeMeshConfig(Document{File: "mesh", Line: 1, Text: []byte(text)})
+		if o == nil {
+			t.Fatal(problems)
+		}
+		if got := Spec[*meshconfig.MeshConfig](o).DefaultProviders != nil; got != none {
+			t.Errorf("%q: %v, want %v", text, got, none)
+		}
+	}
+}

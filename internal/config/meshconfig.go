@@ -15,6 +15,7 @@ import (
 
 // DefaultMeshConfig is what holds where a mesh configuration says nothing, as
 // https://istio.io/latest/docs/reference/config/istio.mesh.v1alpha1/ documents it. Each call returns a new message.
+// It has no DefaultProviders: who names none of them has metrics counted, as with Istio's installation, who writes an empty list has not.
 func DefaultMeshConfig() *meshconfig.MeshConfig {
 	return &meshconfig.MeshConfig{
 		ProxyListenPort:                15001,
@@ -39,7 +40,6 @@ func DefaultMeshConfig() *meshconfig.MeshConfig {
 		LocalityLbSetting:              &networking.LocalityLoadBalancerSetting{Enabled: wrapperspb.Bool(true)},
 		DnsRefreshRate:                 durationpb.New(60 * time.Second),
 		EnablePrometheusMerge:          wrapperspb.Bool(true),
-		DefaultProviders:               &meshconfig.MeshConfig_DefaultProviders{},
 		ExtensionProviders: []*meshconfig.MeshConfig_ExtensionProvider{
 			{Name: "prometheus", Provider: &meshconfig.MeshConfig_ExtensionProvider_Prometheus{
 				Prometheus: &meshconfig.MeshConfig_ExtensionProvider_PrometheusMetricsProvider{},

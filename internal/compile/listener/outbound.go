@@ -206,9 +206,11 @@ func (b *builder) fallbackHTTP(e *Entry) {
 
 // sniff routes connections that turn out to be requests.
 func (b *builder) sniff(e *Entry) {
+	http := b.http(e)
+	http.Sniffed = true
 	b.out.Filters.HTTP.On = true
 	b.out.Chains = append(b.out.Chains, listener.Chain{
-		Name: b.out.Name, Match: listener.Match{ApplicationProtocols: listener.HTTPProtocols()}, Filters: b.http(e).Filters(),
+		Name: b.out.Name, Match: listener.Match{ApplicationProtocols: listener.HTTPProtocols()}, Filters: http.Filters(),
 	})
 }
 

@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -14,6 +15,7 @@ import (
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/endpoint"
 	"fairway/internal/envoy/tls"
+	"fairway/internal/mesh"
 )
 
 // Why a cluster cannot be built as its rule asks. What is built all the same would be less secure than the rule says, or refused by every Envoy.
@@ -104,13 +106,27 @@ func (o Outbound) Secrets() []string {
 // matches lets each endpoint say how it is reached: those whose load assignment says so with mutual TLS, others in the clear. It is for services of
 // the mesh whose rule says nothing of TLS (MeshConfig.enable_auto_mtls).
 func (o Outbound) matches() []*clusterv3.Cluster_TransportSocketMatch {
-	if o.Policy.TLS != nil || !o.Defaults.Mutual || !o.Defaults.AutoMutual || o.Service.External || o.Discovery == OriginalDestination {
+	if !o.automatic() {
 		return nil
 	}
 	return []*clusterv3.Cluster_TransportSocketMatch{
 		{Name: "tlsMode-" + endpoint.MutualTLS, Match: endpoint.Mutual(), TransportSocket: o.wrap(o.mutual())},
 		{Name: "tlsMode-disabled", Match: &structpb.Struct{}, TransportSocket: o.wrap(plaintext())},
 	}
+}
+
+func (o Outbound) automatic() bool {
+	return o.Policy.TLS == nil && o.Defaults.Mutual && o.Defaults.AutoMutual && !o.Service.External && o.Discovery != OriginalDestination
+}
+
+// announcement is what a listener that found a connection to be HTTP has it offer in ALPN, so that the server routes its requests: the cluster itself offers what connections of
+// any protocol do. Only where mutual TLS is spoken to a port of unknown protocol; other servers would refuse such names.
+func (o Outbound) announcement() string {
+	mutual := o.automatic() || o.Defaults.Mutual && o.Policy.TLS.GetMode() == networking.ClientTLSSettings_ISTIO_MUTUAL
+	if o.Port.Protocol != mesh.Unknown || !mutual {
+		return ""
+	}
+	return strings.Join(tls.OffersHTTP(false), ",") // which HTTP it is the server reads off the first bytes
 }
 
 // mutual speaks TLS as one workload of the mesh to another.

@@ -7,6 +7,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"fairway/internal/envoy/tls"
 	"fairway/internal/mesh"
 )
 
@@ -55,7 +56,11 @@ func (o Outbound) metadata() *corev3.Metadata {
 	if o.Key.Subset != "" {
 		fields["subset"] = structpb.NewStringValue(o.Key.Subset)
 	}
-	return istio(fields)
+	out := istio(fields)
+	if alpn := o.announcement(); alpn != "" {
+		out.FilterMetadata[tls.Metadata] = &structpb.Struct{Fields: map[string]*structpb.Value{tls.Announcement: structpb.NewStringValue(alpn)}}
+	}
+	return out
 }
 
 func istio(fields map[string]*structpb.Value) *corev3.Metadata {

@@ -46,6 +46,7 @@ type HTTP struct {
 	HTTP10      bool                // accept HTTP/1.0 (node metadata HTTP10)
 	GRPCWeb     bool                // translate gRPC-Web to gRPC
 	HTTP2       bool                // the port speaks HTTP/2 only; otherwise the first bytes tell
+	Sniffed     bool                // connections may not have been HTTP: those that are say so to whom they go on to
 	IdleTimeout time.Duration       // of a connection without streams; 0: Envoy's own, an hour
 	TrustedHops uint32              // gateways: proxies in front, whose X-Forwarded-For is believed
 	XFCC        XFCC                // what becomes of X-Forwarded-Client-Cert; the zero value is the side's default

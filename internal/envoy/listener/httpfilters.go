@@ -1,12 +1,15 @@
 package listener
 
 import (
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	filterstatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/common/set_filter_state/v3"
 	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
 	faultv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
 	grpcstatsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_stats/v3"
 	grpcwebv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_web/v3"
 	headertometadatav3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_to_metadata/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	setfilterstatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/set_filter_state/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/proto"
@@ -14,6 +17,7 @@ import (
 
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/caller"
+	"fairway/internal/envoy/tls"
 )
 
 // httpFilters lists the filters in the order requests pass them. A route turns cors and fault on; without its word they do nothing.
@@ -33,8 +37,27 @@ func (h HTTP) httpFilters() []*hcmv3.HttpFilter {
 		httpFilter("envoy.filters.http.fault", &faultv3.HTTPFault{}),
 		httpFilter("envoy.filters.http.cors", &corsv3.Cors{}),
 	)
+	if h.Sniffed || h.Side == Gateway {
+		out = append(out, announce())
+	}
 	out = append(out, h.More...)
 	return append(out, httpFilter("envoy.filters.http.router", &routerv3.Router{}))
+}
+
+// announce has a request's connection to its upstream offer in ALPN what the cluster's metadata says, where it says something: a peer tells by that whether requests come or
+// a connection of another protocol. Filter state under this key goes before the cluster's own list (envoyproxy.io, Well-known filter state objects).
+func announce() *hcmv3.HttpFilter {
+	return httpFilter("envoy.filters.http.set_filter_state", &setfilterstatev3.Config{OnRequestHeaders: []*filterstatev3.FilterStateValue{{
+		Key: &filterstatev3.FilterStateValue_ObjectKey{ObjectKey: "envoy.network.application_protocols"},
+		Value: &filterstatev3.FilterStateValue_FormatString{FormatString: &corev3.SubstitutionFormatString{
+			Format: &corev3.SubstitutionFormatString_TextFormatSource{TextFormatSource: &corev3.DataSource{
+				Specifier: &corev3.DataSource_InlineString{InlineString: "%CLUSTER_METADATA(" + tls.Metadata + ":" + tls.Announcement + ")%"},
+			}},
+			OmitEmptyValues: true,
+		}},
+		SkipIfEmpty:        true,
+		SharedWithUpstream: filterstatev3.FilterStateValue_ONCE,
+	}}})
 }
 
 // claim takes what a caller says of itself from the request, for the mesh's metrics. What has not the form of a claim leaves nothing: the filter adds no empty value.

@@ -42,7 +42,7 @@ func cases() []listener.Listener {
 			Name: "sniffed", Address: "10.1.1.1", Port: 9000, Direction: listener.Outbound, Unbound: true, DetectionTimeout: 3 * time.Second,
 			Filters: listener.ListenerFilters{TLS: listener.Inspect{On: true}, HTTP: listener.Inspect{On: true}},
 			Chains: []listener.Chain{{Match: listener.Match{Transport: listener.RawBuffer, ApplicationProtocols: listener.HTTPProtocols()},
-				Filters: listener.HTTP{StatPrefix: "outbound_10.1.1.1_9000", RouteName: "9000", Normalize: listener.NormalizeDecodeAndMergeSlashes, IdleTimeout: time.Minute}.Filters()}},
+				Filters: listener.HTTP{StatPrefix: "outbound_10.1.1.1_9000", RouteName: "9000", Sniffed: true, Normalize: listener.NormalizeDecodeAndMergeSlashes, IdleTimeout: time.Minute}.Filters()}},
 			Default: &listener.Chain{Filters: pass.Filters()},
 		},
 		{

@@ -28,6 +28,12 @@ const (
 	spiffePrefix = "spiffe://"
 )
 
+// Where a cluster's metadata says what requests offer in ALPN, separated by commas, instead of what its transport socket says.
+const (
+	Metadata     = "fairway" // namespace
+	Announcement = "alpn"    // key
+)
+
 // OffersHTTP is what clients of the mesh offer that will speak HTTP/1.1, or HTTP/2.
 func OffersHTTP(http2 bool) []string {
 	if http2 {

@@ -1,0 +1,306 @@
+package envoy
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"fairway/internal/agent/exposition"
+	"fairway/test/envoy/live"
+)
+
+// TestUnnamedPorts: at a port whose protocol nobody named HTTP/1, HTTP/2, gRPC and anything else arrive as what they are, over mutual TLS and without, and what is HTTP is routed,
+// tried again and counted as at a port that is named.
+func TestUnnamedPorts(t *testing.T) {
+	for _, sotw := range []bool{false, true} {
+		name := "delta"
+		if sotw {
+			name = "state of the world"
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newUnnamed(t, sotw)
+			for _, mode := range []string{"PERMISSIVE", "STRICT"} {
+				w.mode(t, mode)
+				t.Run(mode, func(t *testing.T) {
+					t.Run("HTTP", w.requests)
+					t.Run("gRPC", w.streams)
+					t.Run("anything else", w.connections)
+					t.Run("rules", w.rules)
+					t.Run("from elsewhere", w.elsewhere)
+					t.Run("in the clear", func(t *testing.T) { w.inTheClear(t, mode) })
+				})
+			}
+			t.Run("TLS of others", w.outside)
+			t.Run("DISABLE", w.disabled)
+			t.Run("servers that speak first", w.serverFirst)
+		})
+	}
+}
+
+// unnamed is a mesh whose app serves all that clients may speak at one port, 9300, and greets them at another, 9301.
+type unnamed struct {
+	mutual
+	backend *live.Backend
+	address string // of the port, as the client's workload sees it
+	direct  string // the same, past all other proxies
+}
+
+func newUnnamed(t *testing.T, sotw bool) *unnamed {
+	w := &unnamed{mutual: mutual{m: live.Start(t, live.Options{}), trust: live.NewTrust(t)}}
+	var port int
+	w.backend, port = w.m.AnythingOnLocalhost(t, "any-app")
+	greeting := w.m.TCPBackendOnLocalhost(t, "any-greets")
+	w.address, w.direct = w.m.Addr("any-vip", 9300), w.m.Addr("any-app", port) // what a proxy binds itself it hands on to the same port of localhost
+	w.m.Set(t, `---
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: any-app, namespace: default}
+spec:
+  workloadSelector: {labels: {app: any-app}}
+  egress:
+  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <any-app-egress>, captureMode: NONE, hosts: ["~/*"]}
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: any, namespace: default}
+spec:
+  hosts: [any.test]
+  addresses: [<any-vip>]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{number: 9300, name: any, targetPort: `+strconv.Itoa(port)+`}, {number: 9301, name: greets, targetPort: `+strconv.Itoa(greeting)+`}]
+  endpoints: [{address: <any-app>, labels: {app: any-app}, serviceAccount: app}]
+`+service("named.test", "any-app")+virtual("named.test", `
+  http: [{route: [{destination: {host: any.test, port: {number: 9300}}}]}]
+`)+entrance("any", `
+  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <any-entry>, hosts: ["*"]}
+`)+behind("any", "any.example", `
+  http: [{route: [{destination: {host: any.test, port: {number: 9300}}}]}]
+`))
+	identify := func(name, account string, workload exposition.Workload) live.Node {
+		return live.Node{Name: name, Sotw: sotw, Identity: w.trust.Issue(t, account).Files, Workload: workload}
+	}
+	w.app = w.m.Proxy(t, identify("any-app", "app", appWorkload))
+	w.m.ClientNode(t, identify(client, "web", webWorkload))
+	edge := identify(gateway, "edge", edgeWorkload)
+	edge.Router, edge.Labels = true, map[string]string{"istio": "gateway"}
+	w.m.Proxy(t, edge)
+	return w
+}
+
+func (w *unnamed) ask() live.Request { return live.Request{To: w.address, Host: "any.test:9300"} }
+
+// counted waits until the app's proxy has counted that many more, by the labels given, than it had.
+func (w *unnamed) counted(t *testing.T, n float64, metric string, labels []string, do func()) {
+	t.Helper()
+	before := total(t, w.app, appWorkload, metric, labels)
+	do()
+	awaitMetric(t, w.app, appWorkload, before+n, metric, labels...)
+}
+
+// total is what the series of a metric that have all these labels add up to now.
+func total(t *testing.T, e *live.Envoy, own exposition.Workload, metric string, labels []string) (sum float64) {
+	t.Helper()
+	for _, line := range e.Metrics(t, own) {
+		series, value, ok := strings.Cut(line, "} ")
+		if n, err := strconv.ParseFloat(value, 64); ok && err == nil && strings.HasPrefix(series, metric+"{") && all(labels, func(l string) bool { return strings.Contains(series, l) }) {
+			sum += n
+		}
+	}
+	return sum
+}
+
+// served are the labels of what the app's proxy counts of a caller's requests.
+func served(by exposition.Workload, account string, more ...string) []string {
+	return append(append(source(by), `source_principal="spiffe://cluster.local/ns/default/sa/`+account+`"`, `connection_security_policy="mutual_tls"`), more...)
+}
+
+// requests: HTTP/1 and HTTP/2 stay what they are, and both ends know them for requests.
+func (w *unnamed) requests(t *testing.T) {
+	for protocol, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2.0": true} {
+		ok := served(webWorkload, "web", `request_protocol="http"`, `response_code="200"`)
+		w.counted(t, 1, "istio_requests_total", ok, func() {
+			r := w.ask()
+			r.HTTP2 = http2
+			reply := live.Send(t, r)
+			wantServer(t, reply, "any-app")
+			if reply.Echo.Protocol != protocol {
+				t.Errorf("%s arrives as %s", protocol, reply.Echo.Protocol)
+			}
+			if got := strings.Join(reply.Echo.Header[xfcc], ","); !strings.Contains(got, "URI=spiffe://cluster.local/ns/default/sa/web") {
+				t.Errorf("the app is told %q", got)
+			}
+		})
+	}
+	failed := served(webWorkload, "web", `request_protocol="http"`, `response_code="418"`)
+	w.counted(t, 1, "istio_requests_total", failed, func() {
+		wantStatus(t, live.Send(t, with(w.ask(), "x-do", "status=418")), http.StatusTeapot)
+	})
+	sent := []string{`reporter="source"`, `request_protocol="http"`, `response_code="418"`, `destination_service="any.test"`, `destination_principal="spiffe://cluster.local/ns/default/sa/app"`}
+	awaitMetric(t, w.m.Envoy(client), webWorkload, 1, "istio_requests_total", sent...)
+}
+
+// streams: gRPC, which is HTTP/2 from the first byte, goes through, and its status is counted.
+func (w *unnamed) streams(t *testing.T) {
+	conn, err := grpc.NewClient("passthrough:///"+w.address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("any.test:9300"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for service, status := range map[string]string{"": "0", "unheard-of": "5"} {
+		ok := served(webWorkload, "web", `request_protocol="grpc"`, `response_code="200"`, `grpc_response_status="`+status+`"`)
+		w.counted(t, 1, "istio_requests_total", ok, func() {
+			ctx, cancel := context.WithTimeout(context.Background(), live.Bound)
+			defer cancel()
+			reply, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{Service: service}, grpc.WaitForReady(true))
+			if (status == "0") != (err == nil) || err == nil && reply.Status != healthpb.HealthCheckResponse_SERVING {
+				t.Errorf("%q: %v, %v", service, reply, err)
+			}
+		})
+	}
+}
+
+// connections: what is no HTTP goes through as it is, and is counted as a connection.
+func (w *unnamed) connections(t *testing.T) {
+	tcp := []string{`reporter="destination"`, `request_protocol="tcp"`, `source_principal="spiffe://cluster.local/ns/default/sa/web"`, `connection_security_policy="mutual_tls"`}
+	w.counted(t, 3, "istio_tcp_connections_opened_total", tcp, func() {
+		for _, line := range []string{"hello", "*1", strings.Repeat("long ", 4000)} {
+			if got := live.Say(t, w.address, line); got != "any-app: "+line {
+				t.Errorf("to %.20q the answer is %.40q", line, got)
+			}
+		}
+	})
+}
+
+// rules: what a VirtualService says holds, retries too.
+func (w *unnamed) rules(t *testing.T) {
+	w.m.Apply(t, virtual("any.test", `
+  http:
+  - match: [{uri: {prefix: /direct}}]
+    directResponse: {status: 451}
+  - route: [{destination: {host: any.test}}]
+    retries: {attempts: 3, retryOn: "503"}
+    headers: {request: {set: {x-rule: applied}}}
+`))
+	r := w.ask()
+	r.Path = "/direct"
+	wantStatus(t, live.Send(t, r), http.StatusUnavailableForLegalReasons)
+	for _, http2 := range []bool{false, true} {
+		r := w.ask()
+		r.HTTP2 = http2
+		w.backend.FailNext(2)
+		reply := live.Send(t, r)
+		wantServer(t, reply, "any-app")
+		wantHeader(t, "x-rule", reply.Echo.Header.Get("x-rule"), "applied")
+	}
+	if got := live.Say(t, w.address, "hello"); got != "any-app: hello" {
+		t.Errorf("a connection that is no HTTP gets %q", got)
+	}
+	w.m.Delete(t, "VirtualService any-test")
+}
+
+// elsewhere: requests come from gateways too, and from ports that are named. Of the latter what arrives is known for a connection alone.
+func (w *unnamed) elsewhere(t *testing.T) {
+	for _, http2 := range []bool{false, true} {
+		ok := served(edgeWorkload, "edge", `request_protocol="http"`, `response_code="200"`)
+		w.counted(t, 1, "istio_requests_total", ok, func() {
+			wantServer(t, live.Send(t, live.Request{To: w.m.Addr("any-entry", 8000), Host: "any.example", HTTP2: http2}), "any-app")
+		})
+		r := from(w.m, "named.test")
+		r.HTTP2 = http2
+		wantServer(t, live.Send(t, r), "any-app")
+	}
+}
+
+// inTheClear: who has no certificate is told apart as before where that is allowed, and refused where it is not.
+func (w *unnamed) inTheClear(t *testing.T, mode string) {
+	direct := live.Request{To: w.direct, Host: "any.test"}
+	if mode == "STRICT" {
+		if reply, err := live.Try(direct); err == nil {
+			t.Errorf("plaintext is answered %d", reply.Status)
+		}
+		if got := live.Say(t, direct.To, "hello"); got != "" {
+			t.Errorf("plaintext is answered %q", got)
+		}
+		return
+	}
+	for _, http2 := range []bool{false, true} {
+		direct.HTTP2 = http2
+		labels := []string{`reporter="destination"`, `request_protocol="http"`, `connection_security_policy="none"`}
+		w.counted(t, 1, "istio_requests_total", labels, func() { wantServer(t, live.Send(t, direct), "any-app") })
+	}
+	if got := live.Say(t, direct.To, "hello"); got != "any-app: hello" {
+		t.Errorf("a connection in plaintext gets %q", got)
+	}
+}
+
+// outside: servers whose TLS a rule asks for are offered nothing that is the mesh's: they would refuse the connection.
+func (w *unnamed) outside(t *testing.T) {
+	authority := live.NewAuthority(t, "any-out")
+	w.m.SecureBackend(t, "any-out", &tls.Config{Certificates: []tls.Certificate{authority.Issue(t, "any-out.test").Certificate}, NextProtos: []string{"http/1.1"}})
+	w.m.Apply(t, `---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: any-out, namespace: default}
+spec:
+  hosts: [any-out.test]
+  addresses: [<any-out-vip>]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{number: 9300, name: any, targetPort: 8080}]
+  endpoints: [{address: <any-out>}]
+`+destination("any-out.test", "  trafficPolicy: {tls: {mode: SIMPLE, insecureSkipVerify: true}}\n"))
+	wantServer(t, live.Send(t, live.Request{To: w.m.Addr("any-out-vip", 9300), Host: "any-out.test:9300"}), "any-out")
+}
+
+// disabled: without mutual TLS all goes on in the clear.
+func (w *unnamed) disabled(t *testing.T) {
+	w.mode(t, "DISABLE")
+	for _, http2 := range []bool{false, true} {
+		r := w.ask()
+		r.HTTP2 = http2
+		live.Eventually(t, func() error { // connections of before may still be there
+			if reply := live.Send(t, r); reply.Status != http.StatusOK || len(reply.Echo.Header[xfcc]) > 0 {
+				return &unwanted{"a request in the clear", reply.Status}
+			}
+			return nil
+		})
+	}
+	if got := live.Say(t, w.address, "hello"); got != "any-app: hello" {
+		t.Errorf("a connection gets %q", got)
+	}
+}
+
+// serverFirst: where clients may keep silent for a bounded time only, a server that speaks first is heard after that, over mutual TLS.
+func (w *unnamed) serverFirst(t *testing.T) {
+	w.m.MeshConfig(t, "protocolDetectionTimeout: 0.3s\n")
+	w.mode(t, "STRICT")
+	tcp := []string{`reporter="destination"`, `request_protocol="tcp"`, `source_principal="spiffe://cluster.local/ns/default/sa/web"`, `connection_security_policy="mutual_tls"`}
+	w.counted(t, 1, "istio_tcp_connections_opened_total", tcp, func() {
+		live.Eventually(t, func() error { // a listener of before may still take a connection, and would wait without end
+			conn, err := net.DialTimeout("tcp", w.m.Addr("any-vip", 9301), live.Bound)
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			_ = conn.SetDeadline(time.Now().Add(live.Bound / 6))
+			greeting, err := bufio.NewReader(conn).ReadString('\n')
+			if err == nil && greeting != "any-greets\n" {
+				err = fmt.Errorf("%q greets", greeting)
+			}
+			return err
+		})
+	})
+}
