@@ -74,7 +74,7 @@ func New(opts Options) *Graph {
 			Resources: [mesh.ResourceTypes][]*Published{
 				mesh.Clusters:     cl.Clusters,
 				mesh.Loads:        cl.Loads,
-				mesh.Secrets:      []*Published{sec.Publish("gateway secrets", scope.ByListeners, gw.Listeners), sec.Publish("gateway cluster secrets", scope.ByClusters, cl.OfGateways)},
+				mesh.Secrets:      []*Published{sec.Publish("gateway secrets", scope.ByListeners, gw.Listeners), sec.Publish("gateway cluster secrets", scope.ByClusters, cl.OfGateways), sec.Publish("cluster secrets", scope.ByClusters, cl.OfSidecars)},
 				mesh.Listeners:    append(ls.Published(), gw.Listeners),
 				mesh.Routes:       []*Published{rt.Routes, gw.Routes},
 				mesh.VirtualHosts: []*Published{rt.VirtualHosts, gw.VirtualHosts, gw.RedirectHosts},

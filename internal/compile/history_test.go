@@ -57,7 +57,8 @@ func (h *history) object(t *rapid.T) (config.Key, string) {
 		spec = fmt.Sprintf(`{hosts: [%q], exportTo: [%s], gateways: [%s], http: [{route: [{destination: {host: %s, subset: v1}}]}]}`,
 			host, pick(t, "export", exports), gateways, pick(t, "target", []string{"a", "b.bank.svc.cluster.local"}))
 	case "DestinationRule":
-		spec = fmt.Sprintf(`{host: %q, exportTo: [%s], subsets: [{name: v1, labels: {version: v1}}]}`, host, pick(t, "export", exports))
+		clients := pick(t, "clients", []string{"", "", "workloadSelector: {matchLabels: {app: a}}, "})
+		spec = fmt.Sprintf(`{host: %q, exportTo: [%s], %ssubsets: [{name: v1, labels: {version: v1}}]}`, host, pick(t, "export", exports), clients)
 	case "Sidecar":
 		selector := pick(t, "selector", []string{"", "workloadSelector: {labels: {app: a}}, "})
 		spec = fmt.Sprintf(`{%segress: [{hosts: [%s]}]}`, selector, pick(t, "egress", []string{`"*/*"`, `"./*"`, `"shop/*.shop.svc.cluster.local"`, `"*/x.example.com"`}))

@@ -15,6 +15,8 @@ type Layer struct {
 	Namespace string
 	// Name is the Sidecar object's name, or a gateway's labels in canonical form; empty otherwise.
 	Name string
+	// Clients are the labels by which DestinationRules of the namespace pick out the proxies of a namespace's or a Sidecar's layer (DestinationRule.workloadSelector); empty: none does.
+	Clients Labels
 }
 
 // LayerKind tells layers apart.
@@ -32,20 +34,24 @@ const (
 var Public = Layer{}
 
 func (l Layer) String() string {
+	clients := ""
+	if l.Clients != "" {
+		clients = "{" + string(l.Clients) + "}"
+	}
 	switch l.Kind {
 	case NamespaceLayer:
-		return "ns/" + l.Namespace
+		return "ns/" + l.Namespace + clients
 	case SidecarLayer:
-		return "sidecar/" + l.Namespace + "/" + l.Name
+		return "sidecar/" + l.Namespace + "/" + l.Name + clients
 	case GatewayLayer:
 		return "gateway/" + l.Namespace + "/" + l.Name
 	}
 	return "public"
 }
 
-// CompareLayer orders by kind, namespace, name.
+// CompareLayer orders by kind, namespace, name, clients.
 func CompareLayer(a, b Layer) int {
-	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Clients, b.Clients))
 }
 
 // ClusterKey names an Envoy cluster before its name is formatted, so that no name is ever parsed back.

@@ -17,6 +17,7 @@ func credentials() []feature {
 		{"gateway: a Secret that is missing, comes and is gone", credentialMissing},
 		{"gateway: a Secret that is bad", credentialBad},
 		{"gateway: TLS origination with a Secret", credentialOriginate},
+		{"sidecar: TLS origination with a Secret", credentialOfClients},
 	}
 }
 
@@ -156,6 +157,44 @@ func credentialOriginate(t *testing.T, m *live.Mesh) {
 	r := live.Send(t, live.Request{To: m.Addr("credup-entry", 8000), Host: "credup.example"})
 	wantServer(t, r, "credup")
 	wantHeader(t, "the certificate presented", r.Echo.Client, "the-gateway")
+}
+
+// credentialOfClients: a sidecar that a DestinationRule picks speaks mutual TLS with a certificate that it is sent, whichever it is at the time.
+func credentialOfClients(t *testing.T, m *live.Mesh) {
+	ca := live.NewAuthority(t, "upstream")
+	server, first, second := ca.Issue(t, "credside.test"), ca.Issue(t, "the-sidecar"), ca.Issue(t, "the-next")
+	m.SecureBackend(t, "credside", &tls.Config{Certificates: []tls.Certificate{server.Certificate}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool, SessionTicketsDisabled: true})
+	m.Apply(t, secretOf(t, "credside", first, ca.File)+service("credside.test", "credside")+`---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: credside, namespace: default}
+spec:
+  host: credside.test
+  workloadSelector: {matchLabels: {app: credclient}}
+  trafficPolicy:
+    connectionPool: {http: {maxRequestsPerConnection: 1}}
+    tls: {mode: MUTUAL, sni: credside.test, credentialName: credside}
+`)
+	m.Apply(t, `---
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: credclient, namespace: default}
+spec:
+  workloadSelector: {labels: {app: credclient}}
+  egress:
+  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <credclient-egress>, captureMode: NONE, hosts: ["./credside.test"]}
+`)
+	m.Proxy(t, live.Node{Name: "credclient", Labels: map[string]string{"app": "credclient"}})
+	r := live.Send(t, m.From("credclient", "credside.test"))
+	wantServer(t, r, "credside")
+	wantHeader(t, "the certificate presented", r.Echo.Client, "the-sidecar")
+	m.Apply(t, secretOf(t, "credside", second, ca.File))
+	live.Eventually(t, func() error {
+		if r := live.Send(t, m.From("credclient", "credside.test")); r.Echo.Client != "the-next" {
+			return fmt.Errorf("presented %q", r.Echo.Client)
+		}
+		return nil
+	})
 }
 
 // TestCredentialRotation: a certificate is replaced under load: no request fails, new connections see the new one, and nothing but the secret is sent.

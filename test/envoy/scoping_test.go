@@ -14,6 +14,7 @@ func scoping() []feature {
 		{"Sidecar: egress hosts", egressHosts},
 		{"Sidecar: REGISTRY_ONLY", registryOnly},
 		{"Sidecar: ingress", ingress},
+		{"DestinationRule: workloadSelector", selectedClients},
 	}
 }
 
@@ -93,4 +94,52 @@ spec:
 	wantServer(t, r, "ingress-app")
 	wantHeader(t, "authority", r.Echo.Host, "ingress.test")
 	e.AwaitStat(t, `^cluster\.inbound\|8080\|\|;?\.upstream_rq_200$`, 1)
+}
+
+// selectedClients: a DestinationRule with a workloadSelector holds for the proxies that it selects, and for no other of its namespace; it may come and go.
+func selectedClients(t *testing.T, m *live.Mesh) {
+	m.Backends(t, "select-v1", "select-v2")
+	m.Apply(t, service("select.test", "select-v1:v1", "select-v2:v2")+virtual("select.test", `
+  http:
+  - route: [{destination: {host: select.test, subset: mine}}]
+`))
+	for _, name := range []string{"chosen", "common"} {
+		m.Apply(t, `---
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: `+name+`, namespace: default}
+spec:
+  workloadSelector: {labels: {app: `+name+`}}
+  egress:
+  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <`+name+`-egress>, captureMode: NONE, hosts: ["./select.test"]}
+`)
+	}
+	rule := func(name, selector, version string) string {
+		return `---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: ` + name + `, namespace: default}
+spec:
+  host: select.test
+` + selector + `
+  subsets: [{name: mine, labels: {version: ` + version + `}}]
+`
+	}
+	everybody, chosen := rule("select-everybody", "", "v1"), rule("select-chosen", "  workloadSelector: {matchLabels: {app: chosen}}", "v2")
+	m.Set(t, everybody+chosen)
+	m.Proxy(t, live.Node{Name: "chosen", Labels: map[string]string{"app": "chosen", "tier": "front"}})
+	m.Proxy(t, live.Node{Name: "common", Labels: map[string]string{"app": "common"}})
+	want := func(name, server string) {
+		t.Helper()
+		if got := live.Tally(t, 20, m.From(name, "select.test")); got[server] != 20 {
+			t.Errorf("%s: %v, want %s alone", name, got, server)
+		}
+	}
+	want("chosen", "select-v2")
+	want("common", "select-v1")
+	m.Delete(t, "DestinationRule select-chosen")
+	want("chosen", "select-v1")
+	m.Apply(t, chosen)
+	want("chosen", "select-v2")
+	want("common", "select-v1")
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -34,6 +35,7 @@ type world struct {
 	discovery *app.Discovery
 	stopped   chan error
 	cancel    context.CancelFunc
+	host      string // whose port the control plane listens at
 	address   string
 	clients   map[string]*client
 }
@@ -47,8 +49,12 @@ type client struct {
 	err  error
 }
 
+// worlds counts worlds: each has an address of its own, so that nobody takes its port while its control plane is away.
+var worlds atomic.Uint32
+
 func newWorld(env *testscript.Env) *world {
-	w := &world{env: env, clients: map[string]*client{}}
+	n := worlds.Add(1)
+	w := &world{env: env, clients: map[string]*client{}, host: fmt.Sprintf("127.77.%d.%d", n/256, n%256)}
 	env.Defer(func() {
 		if err := w.end(); err != nil {
 			env.T().Fatal(err)
@@ -89,7 +95,7 @@ func (w *world) mesh(args []string) error {
 		return errors.New("the mesh runs already")
 	}
 	opts := app.DefaultOptions()
-	opts.GRPCAddr, opts.HTTPAddr, opts.MonitorAddr = "127.0.0.1:0", "", ""
+	opts.GRPCAddr, opts.HTTPAddr, opts.MonitorAddr = w.host+":0", "", ""
 	opts.MeshConfig, opts.Networks = w.path("mesh.yaml"), ""
 	opts.Shutdown = time.Millisecond
 	if w.address != "" {

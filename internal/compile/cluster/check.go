@@ -144,8 +144,8 @@ func (c check) tls(field string, port uint32, t *networking.ClientTLSSettings) {
 	case networking.ClientTLSSettings_ISTIO_MUTUAL, networking.ClientTLSSettings_DISABLE:
 		return
 	}
-	if t.GetCredentialName() != "" {
-		c.note(mesh.Info, "GatewaysOnly", field+".credentialName", "credentials are delivered to gateways alone: sidecars take certificates from the files that the rule names", "")
+	if t.GetCredentialName() != "" && len(config.Spec[*networking.DestinationRule](c.object).GetWorkloadSelector().GetMatchLabels()) == 0 {
+		c.note(mesh.Info, "GatewaysOnly", field+".credentialName", "credentials are delivered to gateways, and to sidecars that a workloadSelector picks: others take certificates from the files that the rule names", "")
 	}
 	if c.service != nil && port != 0 && c.some(port, mesh.Protocol.IsTLS) {
 		c.note(mesh.Warning, "TLSInTLS", field, fmt.Sprintf("clients speak TLS on port %d already: it would be put inside another TLS connection", port),

@@ -70,9 +70,9 @@ type builder struct {
 func (b builder) outbound(r *table.Reader, k Key, t *Target, d cluster.Defaults) cluster.Outbound {
 	o := cluster.Outbound{
 		Key: k.Cluster, Service: t.Service, Port: t.Port, Policy: t.Policy, Rule: t.Rule,
-		Gateway: k.Layer.Kind == mesh.GatewayLayer, Discovery: t.Discovery, Defaults: d,
+		Credentials: k.Layer.Kind == mesh.GatewayLayer || t.Picks, Discovery: t.Discovery, Defaults: d,
 	}
-	if settings := t.Policy.TLS; o.Gateway && settings.GetCredentialName() != "" {
+	if settings := t.Policy.TLS; o.Credentials && settings.GetCredentialName() != "" {
 		o.NoCredential = b.missing(r, k.Layer.Namespace, settings)
 	}
 	if d.Mutual && !t.Service.External {
@@ -127,7 +127,7 @@ func (t *Target) refused(key mesh.ClusterKey, err error) mesh.Problem {
 		if key.Subset == "" {
 			p.Field += ".tls.credentialName"
 		}
-		p.Message = fmt.Sprintf("%s: gateways get no cluster %s", why.Message, key)
+		p.Message = fmt.Sprintf("%s: proxies get no cluster %s", why.Message, key)
 	}
 	if errors.Is(err, cluster.ErrNoIdentity) {
 		p.Code, p.Severity = "NoIdentity", mesh.Warning

@@ -27,24 +27,26 @@ type Tables struct {
 
 	// Clusters and Loads are what is published: each a set of tables whose resources are of one type.
 	Clusters, Loads []*Published
-	OfGateways      *Published // those of Clusters that gateways have: the only ones that name secrets
+	// OfSidecars and OfGateways are those of Clusters that may name secrets: of services, as the two have them.
+	OfSidecars, OfGateways *Published
 }
 
 // Declare declares the package's tables. needs says which clusters gateways refer to; they have no others.
 func Declare[N Need, V any](in *input.Tables, reg *registry.Tables, sc *scope.Tables, peers *peer.Tables, secrets *secret.Tables, needs *table.Table[N, V]) *Tables {
 	defaults, b := declareDefaults(in, sc), builder{reg, peers, secrets}
 	t := &Tables{Targets: declareTargets(sc), GatewayTargets: declareGatewayTargets(sc, needs)}
-	t.publish("clusters", "loads", t.Targets, defaults, b)
-	t.publish("gateway clusters", "gateway loads", t.GatewayTargets, defaults, b)
-	t.OfGateways = t.Clusters[len(t.Clusters)-1]
+	t.OfSidecars = t.publish("clusters", "loads", t.Targets, defaults, b)
+	t.OfGateways = t.publish("gateway clusters", "gateway loads", t.GatewayTargets, defaults, b)
 	t.Clusters = append(t.Clusters, declareStatic(defaults), declareInbound(in, sc))
 	declareChecks(in.DestinationRules.Table, reg, sc.FullHost)
 	return t
 }
 
-func (t *Tables) publish(clusters, loads string, targets *table.Table[Key, *Target], d *defaultsTable, b builder) {
-	t.Clusters = append(t.Clusters, declareClusters(clusters, targets, d, b))
+func (t *Tables) publish(clusters, loads string, targets *table.Table[Key, *Target], d *defaultsTable, b builder) *Published {
+	out := declareClusters(clusters, targets, d, b)
+	t.Clusters = append(t.Clusters, out)
 	t.Loads = append(t.Loads, declareLoads(loads, targets, declareAssignments(loads, targets, b)))
+	return out
 }
 
 // declareTargets finds what the clusters of every layer stand for. A namespace's layer has those that are not the same in the public one.

@@ -28,13 +28,14 @@ type Target struct {
 	Labels    mesh.Labels // which of the service's endpoints; empty: all
 	Policy    cluster.Policy
 	Rule      mesh.ObjectRef // the DestinationRule; zero: none
+	Picks     bool           // the rule picks the proxies that it holds for
 	Discovery cluster.Discovery
 	Below     bool // the layer below has the same load assignment under the same name
 }
 
 func sameTarget(a, b *Target) bool {
 	return a == b || a.Service.Equal(b.Service) && a.Port == b.Port && a.Labels == b.Labels && a.Discovery == b.Discovery &&
-		a.Below == b.Below && a.Rule == b.Rule && a.Policy.Equal(b.Policy)
+		a.Below == b.Below && a.Rule == b.Rule && a.Picks == b.Picks && a.Policy.Equal(b.Policy)
 }
 
 // sameCluster says whether two targets of one name make the same cluster.
@@ -99,7 +100,7 @@ func (v view) target(p mesh.Port, subset string) (mesh.ClusterKey, *Target) {
 		Labels: mesh.MakeLabels(v.rule.Subset(subset).GetLabels()),
 	}
 	if v.rule != nil {
-		t.Rule = v.rule.Owner(subset).Ref
+		t.Rule, t.Picks = v.rule.Owner(subset).Ref, v.rule.Key.Clients != ""
 	}
 	t.Discovery = cluster.Discover(v.service, t.Policy, v.gateway)
 	return mesh.ClusterKey{Port: p.Number, Subset: subset, Host: v.service.Key.Host}, t

@@ -13,6 +13,7 @@
 //     to it alone, DestinationRules that hold for it alone. A plain sidecar sees Public with its namespace on top. A feature that makes
 //     something of a row of a NamespaceLayer makes the same of Public's row, if there is one, and emits nothing where both are equal.
 //   - A SidecarLayer: all hosts that the Sidecar's egress imports. No Public lies below.
+//   - Both of these there are once more for each set of labels by which DestinationRules pick some of their proxies (clients.go): in place of the plain one.
 //   - Gateway layers have no rows: a gateway sees what its rules name. Tables.Look computes it on the spot.
 //
 // A row says which service the host is, which VirtualServices hold for it (by key: a row that needs their text reads it, and only that row is

@@ -110,14 +110,14 @@ func mapKeys[V any](m map[mesh.Layer]V) func(func(mesh.Layer) bool) {
 // imported is what a Sidecar's proxies see of the host. Where they import nothing of it but rules that send requests to it, that is where these go.
 func (h *host) imported(i *imports, target bool) *Seen {
 	namespace := i.layer.Namespace
-	if s := h.seen(viewer{namespace, i}); s != nil && (s.Service != nil || !target) {
+	if s := h.seen(viewer{namespace, i.layer.Clients, i}); s != nil && (s.Service != nil || !target) {
 		s.Egress = h.egress(i, s)
 		return s
 	}
 	if !target {
 		return nil
 	}
-	s := h.seen(viewer{namespace: namespace})
+	s := h.seen(viewer{namespace: namespace, clients: i.layer.Clients})
 	if s == nil || s.Service == nil {
 		return nil
 	}

@@ -40,8 +40,9 @@ func compareMention(a, b mentionKey) int {
 type mention struct {
 	exportTo string
 	created  int64
-	sources  string // of aRoute: the namespaces that its matches have as sourceNamespace, separated by commas
-	hosts    string // of aTarget: the hosts of the VirtualService, separated by commas
+	sources  string      // of aRoute: the namespaces that its matches have as sourceNamespace, separated by commas
+	hosts    string      // of aTarget: the hosts of the VirtualService, separated by commas
+	clients  mesh.Labels // of aRule: which of its namespace's proxies it holds for; empty: for whoever sees it
 }
 
 // object is the key of the object that mentions.
@@ -60,9 +61,8 @@ func (t *Tables) declareMentions() {
 			case s.Object.Kind == "VirtualService":
 				t.mentionRoute(r, k, s.Object, emit)
 			case s.Object.Kind == "DestinationRule":
-				if key, ok := t.ruleKey(r, s.Object); ok {
-					emit(mentionKey{key.Host, aRule, k}, mention{exportTo: key.ExportTo, created: s.Object.Created})
-				}
+				key := t.ruleKey(r, s.Object)
+				emit(mentionKey{key.Host, aRule, k}, mention{exportTo: key.ExportTo, created: s.Object.Created, clients: key.Clients})
 			}
 		})
 	t.mentions = table.Group(rows, "mentions/host", cmp.Compare[mesh.Host], func(k mentionKey, _ mention) []mesh.Host { return []mesh.Host{k.Host} })

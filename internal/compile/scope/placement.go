@@ -184,11 +184,11 @@ func (t *Tables) declarePlacements() {
 				emit(id, Placement{Layer: mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(p.Labels)}, Families: p.Families(), Mutual: p.Mutual})
 				return
 			}
-			out := Placement{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace}, Interception: p.Interception, Families: p.Families(), AutoVIP: p.AutoVIP, Names: p.Names, Mutual: p.Mutual,
+			out := Placement{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace, Clients: t.clientsOf(r, p)}, Interception: p.Interception, Families: p.Families(), AutoVIP: p.AutoVIP, Names: p.Names, Mutual: p.Mutual,
 				Sources: t.sourcesOf(r, p.Labels)}
 			if k, ok := t.sidecars.of(r, p, t.in.RootNamespace(r)); ok {
 				out.Sidecar = k
-				out.Layer = mesh.Layer{Kind: mesh.SidecarLayer, Namespace: p.Namespace, Name: k.Namespace + "/" + k.Name}
+				out.Layer.Kind, out.Layer.Name = mesh.SidecarLayer, k.Namespace+"/"+k.Name
 			}
 			emit(id, out)
 		})
@@ -269,6 +269,12 @@ func (t *Tables) declareNameViews() {
 const several = "*"
 
 func (t *Tables) declareCrowd() {
+	t.plain = table.Group(t.Layers, "layers/plain by namespace", cmp.Compare[string], func(l mesh.Layer, _ LayerInfo) []string {
+		if l.Kind != mesh.NamespaceLayer {
+			return nil
+		}
+		return []string{l.Namespace}
+	}).Broad()
 	plain := table.Group(t.Layers, "layers/plain", func(_, _ struct{}) int { return 0 }, func(l mesh.Layer, _ LayerInfo) []struct{} {
 		if l.Kind != mesh.NamespaceLayer {
 			return nil

@@ -15,7 +15,11 @@ func (k EgressKey) String() string { return fmt.Sprintf("%v %d", k.Layer, k.Inde
 func (k InboundKey) String() string { return k.Namespace + " " + k.Spec }
 
 func (k RuleKey) String() string {
-	return fmt.Sprintf("%s/%s exportTo=%s", k.Namespace, k.Host, k.ExportTo)
+	s := fmt.Sprintf("%s/%s exportTo=%s", k.Namespace, k.Host, k.ExportTo)
+	if k.Clients != "" {
+		s += " clients=" + string(k.Clients)
+	}
+	return s
 }
 
 func (v ListenerView) String() string { return v.Layer.String() + "#" + v.part() }
@@ -50,7 +54,11 @@ func (s *Seen) String() string {
 		parts = append(parts, "routes="+strings.Join(names, ","))
 	}
 	if s.Rule != (RuleKey{}) {
-		parts = append(parts, "rule="+s.Rule.Namespace+"/"+string(s.Rule.Host))
+		rule := "rule=" + s.Rule.Namespace + "/" + string(s.Rule.Host)
+		if s.Rule.Clients != "" {
+			rule += "{" + string(s.Rule.Clients) + "}"
+		}
+		parts = append(parts, rule)
 	}
 	if len(s.Egress) > 0 {
 		parts = append(parts, fmt.Sprintf("egress=%v", s.Egress))

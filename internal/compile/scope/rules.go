@@ -10,22 +10,22 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"fairway/internal/compile/input"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
 
-// RuleKey names the DestinationRules of one namespace for one host with one visibility, which hold together.
+// RuleKey names the DestinationRules of one namespace for one host with one visibility and one selector of clients, which hold together.
 type RuleKey struct {
 	Namespace string
-	Host      mesh.Host // may be a wildcard
-	ExportTo  string    // as written, sorted, separated by commas
+	Host      mesh.Host   // may be a wildcard
+	ExportTo  string      // as written, sorted, separated by commas
+	Clients   mesh.Labels // which of the namespace's proxies it holds for; empty: any, of other namespaces too
 }
 
-// CompareRuleKey orders by namespace, host, visibility.
+// CompareRuleKey orders by namespace, host, visibility, selector.
 func CompareRuleKey(a, b RuleKey) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Host, b.Host), cmp.Compare(a.ExportTo, b.ExportTo))
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Host, b.Host), cmp.Compare(a.ExportTo, b.ExportTo), cmp.Compare(a.Clients, b.Clients))
 }
 
 // Rule is what DestinationRules of one key say together. It is immutable.
@@ -72,9 +72,7 @@ type keyed struct {
 func (t *Tables) declareRules() {
 	each := table.Derive(t.in.DestinationRules.Table, "rules/objects", config.CompareKey, sameKeyed,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, keyed)) {
-			if key, ok := t.ruleKey(r, o); ok {
-				emit(k, keyed{key, o})
-			}
+			emit(k, keyed{t.ruleKey(r, o), o})
 			t.checkRule(r, o)
 		})
 	byKey := table.Group(each, "rules/key", CompareRuleKey, func(_ config.Key, k keyed) []RuleKey { return []RuleKey{k.key} })
@@ -86,13 +84,10 @@ func (t *Tables) declareRules() {
 
 func sameKeyed(a, b keyed) bool { return a.key == b.key && config.Same(a.object, b.object) }
 
-// ruleKey is what an object holds for; false where it holds for nothing yet.
-func (t *Tables) ruleKey(r *table.Reader, o *config.Object) (RuleKey, bool) {
+// ruleKey is what an object holds for.
+func (t *Tables) ruleKey(r *table.Reader, o *config.Object) RuleKey {
 	spec := config.Spec[*networking.DestinationRule](o)
-	if len(spec.GetWorkloadSelector().GetMatchLabels()) > 0 {
-		return RuleKey{}, false
-	}
-	return RuleKey{o.Namespace, t.FullHost(spec.GetHost(), o.Namespace), joinExports(t.in.ExportTo(r, o.Kind, spec.GetExportTo()))}, true
+	return RuleKey{o.Namespace, t.FullHost(spec.GetHost(), o.Namespace), joinExports(t.in.ExportTo(r, o.Kind, spec.GetExportTo())), selectorOf(spec)}
 }
 
 func joinExports(list []string) string {
@@ -101,14 +96,9 @@ func joinExports(list []string) string {
 
 func splitExports(s string) []string { return strings.Split(s, ",") }
 
-// checkRule notes what of a rule has no effect: a selector, a host that no one declares.
+// checkRule notes a host that no one declares: the rule has no effect.
 func (t *Tables) checkRule(r *table.Reader, o *config.Object) {
 	spec := config.Spec[*networking.DestinationRule](o)
-	if len(spec.GetWorkloadSelector().GetMatchLabels()) > 0 {
-		p := input.NotYet(o, "spec.workloadSelector", "rules for selected clients")
-		p.Severity = mesh.Warning
-		r.Note(p)
-	}
 	host := t.FullHost(spec.GetHost(), o.Namespace)
 	if !host.IsWildcard() && !table.Has(r, t.reg.ServicesByHost, host) {
 		r.Note(mesh.Problem{Object: o.Ref, Field: "spec.host", Code: "UnknownHost", Severity: mesh.Warning,

@@ -89,19 +89,20 @@ func (h *host) add(rows table.Rows[mentionKey, mention]) {
 	slices.SortFunc(h.rules[rules:], older)
 }
 
-// resolve is what a gateway of a namespace sees of a host.
-func (t *Tables) resolve(r *table.Reader, namespace string, name mesh.Host) *Seen {
+// resolve is what a viewer sees of a host.
+func (t *Tables) resolve(r *table.Reader, v viewer, name mesh.Host) *Seen {
 	own, _ := table.Get(r, t.mentions, name)
 	h := t.gather(r, name, own)
 	if h == nil {
 		return nil
 	}
-	return h.seen(viewer{namespace: namespace})
+	return h.seen(v)
 }
 
 // viewer looks at hosts with the eyes of a namespace; "" is one that no exportTo names. Through a Sidecar it sees what imports lets through.
 type viewer struct {
 	namespace string
+	clients   mesh.Labels // its labels, as far as DestinationRules pick by them
 	imports   *imports
 }
 
@@ -196,13 +197,27 @@ func (h *host) rule(v viewer, s *mesh.Service) RuleKey {
 		if namespace == "" {
 			continue
 		}
-		for _, m := range h.rules {
-			if m.key.Source.Namespace == namespace && m.visible(v.namespace) {
-				return RuleKey{namespace, m.key.Host, m.exportTo}
-			}
+		if m, ok := h.ruleIn(namespace, v); ok {
+			return RuleKey{namespace, m.key.Host, m.exportTo, m.clients}
 		}
 	}
 	return RuleKey{}
+}
+
+// ruleIn picks from one namespace: of the most specific host that some rule holds for, one that picks the viewer by its labels before one for everybody
+// (DestinationRule.workloadSelector: it holds for workloads of its own namespace alone).
+func (h *host) ruleIn(namespace string, v viewer) (best route, found bool) {
+	for _, m := range h.rules {
+		switch {
+		case m.key.Source.Namespace != namespace || !m.visible(v.namespace):
+		case m.clients != "" && (namespace != v.namespace || !v.clients.SelectedBy(m.clients)):
+		case !found:
+			best, found = m, true
+		case m.key.Host == best.key.Host && best.clients == "" && m.clients != "":
+			best = m
+		}
+	}
+	return best, found
 }
 
 // emitPlain emits the rows of Public and of the namespaces that may see the host differently.
@@ -219,13 +234,15 @@ func (t *Tables) emitPlain(r *table.Reader, h *host, emit func(Key, *Seen)) {
 		}
 	}
 	for _, namespace := range special {
-		l := mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: namespace}
-		if crowd != namespace && (crowd != several || !table.Has(r, t.Layers, l)) {
+		if crowd != namespace && crowd != several {
 			continue
 		}
-		s := h.seen(viewer{namespace: namespace})
-		if s != nil && (s.ownedBy(namespace) || !s.Equal(public)) {
-			emit(Key{l, h.name}, s)
+		layers, _ := table.Get(r, t.plain, namespace)
+		for l := range layers.All() {
+			s := h.seen(viewer{namespace: namespace, clients: l.Clients})
+			if s != nil && (s.ownedBy(namespace) || !s.Equal(public)) {
+				emit(Key{l, h.name}, s)
+			}
 		}
 	}
 }

@@ -103,8 +103,11 @@ func attach(p Placement, inbound InboundKey, hasInbound bool) mesh.Attachment {
 			a[mesh.VirtualHosts] = append(a[mesh.VirtualHosts], RedirectShelf(l))
 		}
 		a[mesh.VirtualHosts] = append(a[mesh.VirtualHosts], RouteShelf(l))
+		if l.Kind == mesh.GatewayLayer || l.Clients != "" {
+			a[mesh.Secrets] = append(a[mesh.Secrets], SecretShelf(l, ByClusters))
+		}
 		if l.Kind == mesh.GatewayLayer {
-			a[mesh.Secrets] = append(a[mesh.Secrets], SecretShelf(l, ByClusters), SecretShelf(l, ByListeners))
+			a[mesh.Secrets] = append(a[mesh.Secrets], SecretShelf(l, ByListeners))
 			v := GatewayView{l, p.Families}
 			a[mesh.Listeners] = append(a[mesh.Listeners], GatewayListenerShelf(v))
 			if p.Mutual {

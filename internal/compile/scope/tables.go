@@ -75,6 +75,8 @@ type Tables struct {
 	imports   *table.Table[pattern, table.Rows[importKey, importEntry]]
 	crowd     *table.Table[struct{}, string]
 	policies  *table.Table[mesh.Layer, Outbound]
+	plain     *table.Table[string, table.Rows[mesh.Layer, LayerInfo]]
+	clients   *table.Table[term, table.Rows[config.Key, mesh.Labels]]
 	sources   *table.Table[string, table.Rows[config.Key, []string]]
 	inboundOf *table.Table[mesh.ProxyID, InboundKey]
 }
@@ -84,6 +86,7 @@ func Declare(in *input.Tables, reg *registry.Tables, peers *peer.Tables, patches
 	t := &Tables{in: in, reg: reg, peers: peers, patches: patches}
 	t.declareSidecars()
 	t.declareSources()
+	t.declareClients()
 	t.declarePlacements()
 	t.declareSourceViews()
 	t.declareDemand()
@@ -99,7 +102,7 @@ func Declare(in *input.Tables, reg *registry.Tables, peers *peer.Tables, patches
 // Look is what a layer sees of a host: its own row, then Public's where it lies below. nil: nothing. A gateway sees all that is exported to its namespace.
 func (t *Tables) Look(r *table.Reader, l mesh.Layer, host mesh.Host) *Seen {
 	if l.Kind == mesh.GatewayLayer {
-		return t.resolve(r, l.Namespace, host)
+		return t.resolve(r, viewer{namespace: l.Namespace, clients: mesh.Labels(l.Name)}, host)
 	}
 	if s, ok := table.Get(r, t.Seen, Key{l, host}); ok || l.Kind == mesh.SidecarLayer || l == mesh.Public {
 		return s

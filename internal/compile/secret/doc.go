@@ -1,4 +1,5 @@
-// Package secret delivers what Secrets hold to the gateways whose listeners and clusters name it, and to nobody else.
+// Package secret delivers what Secrets hold to the proxies whose listeners and clusters name it, and to nobody else: gateways, and sidecars that a
+// DestinationRule picks by its workloadSelector.
 //
 //	Secrets ──► Shapes (namespace, name): what each can be used for ──► listeners and clusters that name it
 //	   └───────────────────────────────► one resource a secret and layer ◄──────────┘ Encoded.Secrets

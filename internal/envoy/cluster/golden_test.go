@@ -153,7 +153,7 @@ func render(t *testing.T, w world, rule *networking.DestinationRule) string {
 func build(w world, s *mesh.Service, p mesh.Port, subset string, rule *networking.DestinationRule, d cluster.Defaults) (*clusterv3.Cluster, error) {
 	o := cluster.Outbound{
 		Key: mesh.ClusterKey{Port: p.Number, Subset: subset, Host: s.Key.Host}, Service: s, Port: p,
-		Policy: cluster.Resolve(rule, subset, p.Number), Rule: mesh.ObjectRef{Namespace: "default", Name: "rule"}, Gateway: w.Gateway, Defaults: d,
+		Policy: cluster.Resolve(rule, subset, p.Number), Rule: mesh.ObjectRef{Namespace: "default", Name: "rule"}, Credentials: w.Gateway, Defaults: d,
 	}
 	o.Discovery = cluster.Discover(s, o.Policy, w.Gateway)
 	if o.Discovery.Inline() {

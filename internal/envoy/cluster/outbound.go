@@ -58,18 +58,20 @@ func Discover(s *mesh.Service, p Policy, gateway bool) Discovery {
 
 // Outbound is the cluster of one port of a service, or of one subset of it.
 type Outbound struct {
-	Key       mesh.ClusterKey
-	Service   *mesh.Service
-	Port      mesh.Port
-	Policy    Policy
-	Rule      mesh.ObjectRef // the DestinationRule of the policy; zero: none
-	Gateway   bool           // the cluster is a gateway's
-	Discovery Discovery
-	Load      *endpointv3.ClusterLoadAssignment // where Discovery is Inline
+	Key     mesh.ClusterKey
+	Service *mesh.Service
+	Port    mesh.Port
+	Policy  Policy
+	Rule    mesh.ObjectRef // the DestinationRule of the policy; zero: none
+	// Credentials says that secrets which the policy names can reach the proxy: it is a gateway, or the rule picks it by its workloadSelector
+	// (ClientTLSSettings.credential_name).
+	Credentials bool
+	Discovery   Discovery
+	Load        *endpointv3.ClusterLoadAssignment // where Discovery is Inline
 	// Identities are those that the service's endpoints may show of themselves over mutual TLS; none: any of the mesh.
 	Identities []string
 	Defaults   Defaults
-	// NoCredential is why the credential that the policy names cannot be delivered to the gateway; nil: it can.
+	// NoCredential is why the credential that the policy names cannot be delivered; nil: it can.
 	NoCredential error
 }
 

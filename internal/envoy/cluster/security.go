@@ -21,7 +21,7 @@ import (
 // Why a cluster cannot be built as its rule asks. What is built all the same would be less secure than the rule says, or refused by every Envoy.
 var (
 	ErrNoClientCertificate = errors.New("tls mode MUTUAL needs clientCertificate and privateKey")
-	ErrCredential          = errors.New("tls credentialName is for gateways: mode MUTUAL of a sidecar needs clientCertificate and privateKey")
+	ErrCredential          = errors.New("tls credentialName is for gateways and for sidecars that a workloadSelector picks: mode MUTUAL of another needs clientCertificate and privateKey")
 	ErrNoIdentity          = errors.New("tls mode ISTIO_MUTUAL needs an identity, which the proxy does not have")
 	ErrTableSize           = errors.New("the tableSize of maglev must be a prime number of at most 5000011")
 )
@@ -56,7 +56,7 @@ func (o Outbound) tls() (*corev3.TransportSocket, error) {
 		return nil, nil
 	}
 	mutual := t.Mode == networking.ClientTLSSettings_MUTUAL
-	if t.CredentialName != "" && o.Gateway {
+	if t.CredentialName != "" && o.Credentials {
 		return o.delivered(t)
 	}
 	client := tls.Client{SNI: t.Sni, Trust: o.trust(t)}
@@ -90,7 +90,7 @@ func (o Outbound) delivered(t *networking.ClientTLSSettings) (*corev3.TransportS
 // Secrets lists the secrets that the cluster takes from the stream that it comes by, sorted.
 func (o Outbound) Secrets() []string {
 	t := o.Policy.TLS
-	if !o.Gateway || o.NoCredential != nil || t.GetCredentialName() == "" || !originates(t) {
+	if !o.Credentials || o.NoCredential != nil || t.GetCredentialName() == "" || !originates(t) {
 		return nil
 	}
 	var out []string
