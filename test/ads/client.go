@@ -222,15 +222,12 @@ func (c *Client) take(s stream, r response) (Event, error) {
 			return ev, err
 		}
 	}
-	if err := s.ack(r); err != nil { // after what was asked for: a server that has heard this has heard of that
-		return ev, err
-	}
 	for typ, names := range drop { // of one type
 		if err := c.ask(s, typ, nil, names); err != nil {
 			return ev, err
 		}
 	}
-	return ev, nil
+	return ev, s.ack(r) // after what is asked for, and what is not any more: a server that has heard this has heard of that
 }
 
 // store keeps a response's resources and returns what they newly refer to, by type.
