@@ -3,8 +3,6 @@ package app
 import (
 	"context"
 
-	"github.com/cespare/xxhash/v2"
-
 	"fairway/internal/compile"
 	"fairway/internal/envoy"
 	"fairway/internal/identity"
@@ -18,11 +16,7 @@ func bundleKey() mesh.ResourceKey {
 
 // bundle is the authority's roots and CRLs as agents take them.
 func (s *secure) bundle() *envoy.Encoded {
-	body, err := identity.EncodeBundle(s.ca.Roots())
-	if err != nil {
-		return &envoy.Encoded{Err: err}
-	}
-	return &envoy.Encoded{Version: xxhash.Sum64(body), Body: body}
+	return envoy.Sealed(identity.EncodeBundle(s.ca.Roots()))
 }
 
 // tellRoots puts what workloads are to believe into the inputs, at once, before anybody is served: an agent that comes back with what it was told before is
@@ -33,11 +27,12 @@ func (s *secure) tellRoots(g *compile.Graph) {
 	}
 }
 
-// followRoots does so again whenever roots or CRLs change, until ctx ends.
+// followRoots does so again whenever roots or CRLs change, and ends the streams of those who are believed no more, until ctx ends.
 func (s *secure) followRoots(ctx context.Context, in *inbox) error {
 	for {
 		changed, now := s.ca.Changed(), s.bundle()
 		in.put(func(g *compile.Graph) { g.In.Bundles.Set(bundleKey(), now) })
+		s.leases.check(ctx, s.callers)
 		select {
 		case <-changed:
 		case <-ctx.Done():

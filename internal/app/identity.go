@@ -72,7 +72,7 @@ func warnOfPlaintext(opts Options) {
 	if err != nil {
 		return
 	}
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+	if identity.OnThisMachine(host) {
 		return
 	}
 	opts.Log.Warn("--grpcAddr serves xDS in plaintext to other machines, and believes what they say of themselves; bind it to 127.0.0.1 or leave it empty, and have agents use --secureGRPCAddr", "grpcAddr", opts.GRPCAddr)
@@ -217,7 +217,6 @@ func (s *secure) run(ctx context.Context, in *inbox, start func(string, func() e
 	if s.ca != nil {
 		start("certificate authority", func() error { return s.ca.Run(ctx) })
 		start("roots", func() error { return s.followRoots(ctx, in) })
-		start("leases", func() error { return s.followLeases(ctx) })
 	}
 	start("secure xds", func() error {
 		if err := s.grpc.Serve(s.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
@@ -296,19 +295,6 @@ func (s *secure) roots() <-chan struct{} {
 		return nil
 	}
 	return s.ca.Changed()
-}
-
-// followLeases looks at every open stream whenever roots or CRLs have changed, until ctx ends.
-func (s *secure) followLeases(ctx context.Context) error {
-	for {
-		changed := s.roots()
-		s.leases.check(ctx, s.callers)
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil
-		}
-	}
 }
 
 // pages adds the authority's page to the debug pages.

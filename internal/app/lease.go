@@ -33,10 +33,8 @@ func newLeases(log *slog.Logger) *leases {
 
 // lease is a stream's right to go on.
 type lease struct {
-	ended chan struct{} // closed when it is over; why is set before
-
-	once sync.Once
-	why  error // the stream's status
+	once   sync.Once
+	cancel context.CancelCauseFunc // of the stream's context: its cause is the stream's status
 
 	// What guard found out, once; nothing before.
 	caller authn.Caller
@@ -52,9 +50,11 @@ const closeAfter = 50 * time.Millisecond
 
 // intercept gives a stream its lease, and ends it with that.
 func (l *leases) intercept(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	one := &lease{ended: make(chan struct{})}
+	ctx, cancel := context.WithCancelCause(stream.Context())
+	defer cancel(nil)
+	one := &lease{cancel: cancel}
 	defer l.leave(one)
-	err := handler(srv, &leased{stream, context.WithValue(stream.Context(), leaseKey{}, one), one})
+	err := handler(srv, &leased{stream, context.WithValue(ctx, leaseKey{}, one)})
 	if status.Code(err) == codes.Unauthenticated {
 		closeSoon(stream.Context())
 	}
@@ -75,27 +75,14 @@ func closeSoon(ctx context.Context) {
 // byCertificate is what authn calls a caller who showed a certificate.
 const byCertificate = "certificate"
 
-// leased is a stream whose reading ends with its lease: whatever the handler waits for, it waits for a request too.
+// leased is a stream whose context has the lease in it, and ends with that.
 type leased struct {
 	grpc.ServerStream
-	ctx   context.Context
-	lease *lease
+	ctx context.Context
 }
 
-// Context is the stream's, with the lease in it.
+// Context is a ServerStream's.
 func (s *leased) Context() context.Context { return s.ctx }
-
-// RecvMsg is a ServerStream's. Once it has returned because the lease is over, what it began to read goes nowhere, and the end of the handler ends that.
-func (s *leased) RecvMsg(m any) error {
-	got := make(chan error, 1)
-	go func() { got <- s.ServerStream.RecvMsg(m) }()
-	select {
-	case err := <-got:
-		return err
-	case <-s.lease.ended:
-		return s.lease.why
-	}
-}
 
 // grant lets a stream go on for as long as what it was opened with is good.
 func (l *leases) grant(ctx context.Context, caller authn.Caller, node string) {
@@ -119,8 +106,7 @@ func (l *leases) grant(ctx context.Context, caller authn.Caller, node string) {
 func (l *leases) end(one *lease, why error) {
 	one.once.Do(func() {
 		l.log.Warn("proxy's stream ended", "scope", "audit", "node", one.node, "identity", one.caller.ID.String(), "by", one.caller.By, "address", one.shown.Addr.String(), "reason", why)
-		one.why = status.Errorf(codes.Unauthenticated, "%s: connect again with what there is now", why)
-		close(one.ended)
+		one.cancel(status.Errorf(codes.Unauthenticated, "%s: connect again with what there is now", why))
 	})
 }
 

@@ -42,7 +42,11 @@ type Message interface {
 
 // Encode marshals and validates m, and all that Any packed into it. A message that its own validation refuses comes back with Err set and no body.
 func Encode(m Message) *Encoded {
-	body, err := seal(m)
+	return Sealed(seal(m))
+}
+
+// Sealed takes what is marshalled already, or why it could not be. The bytes are not validated here.
+func Sealed(body []byte, err error) *Encoded {
 	if err != nil {
 		return &Encoded{Err: err}
 	}

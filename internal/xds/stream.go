@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 )
 
 // stream connects one client's machine to the wire. One goroutine receives; the handler's own goroutine owns the
@@ -45,6 +46,8 @@ func (s *stream) serve(ctx context.Context) error {
 	case first = <-s.in:
 	case err := <-s.failed:
 		return closing(err)
+	case <-ctx.Done():
+		return ended(ctx)
 	case <-s.stop:
 		return ErrDraining
 	}
@@ -58,7 +61,7 @@ func (s *stream) serve(ctx context.Context) error {
 	s.mu.Lock()
 	s.proxy, s.viewer = proxy, viewer
 	s.mu.Unlock()
-	return s.converse(first)
+	return s.converse(ctx, first)
 }
 
 // receive reads requests until the stream ends.
@@ -86,8 +89,17 @@ func closing(err error) error {
 	return err
 }
 
-// converse is the loop of the stream: one of six things happens at a time.
-func (s *stream) converse(first *request) error {
+// ended turns the end of a stream's context into the stream's status: its cause, where whoever ended it gave one.
+func ended(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if _, ok := status.FromError(cause); ok {
+		return cause
+	}
+	return status.FromContextError(cause).Err()
+}
+
+// converse is the loop of the stream: one of seven things happens at a time.
+func (s *stream) converse(ctx context.Context, first *request) error {
 	cut := time.NewTimer(time.Hour)
 	cut.Stop()
 	defer cut.Stop()
@@ -124,6 +136,8 @@ func (s *stream) converse(first *request) error {
 			return errSlow(s.server.opts, typ)
 		case err := <-s.failed:
 			return closing(err)
+		case <-ctx.Done():
+			return ended(ctx)
 		case <-s.stop:
 			return ErrDraining
 		}
