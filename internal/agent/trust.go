@@ -3,7 +3,6 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"net"
 
 	"fairway/internal/agent/relay"
 	"fairway/internal/agent/secrets"
@@ -19,9 +18,7 @@ func hearsRoots(o Options) bool {
 	if o.Relay == nil || authorityOf(o.Secrets) == nil {
 		return false
 	}
-	host := o.Bootstrap.Discovery.Host
-	ip := net.ParseIP(host)
-	return o.Relay.Secure || host == "localhost" || ip != nil && ip.IsLoopback()
+	return o.Relay.Secure || identity.OnThisMachine(o.Bootstrap.Discovery.Host)
 }
 
 // bundles asks the control plane whom the workload believes.

@@ -27,6 +27,7 @@ import (
 	"google.golang.org/grpc/status"
 	security "istio.io/api/security/v1alpha1"
 
+	"fairway/internal/identity"
 	"fairway/internal/identity/safefile"
 )
 
@@ -61,7 +62,7 @@ func serverName(address string) string {
 	if err != nil {
 		host = address
 	}
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+	if identity.OnThisMachine(host) {
 		return "istiod.istio-system.svc"
 	}
 	return host

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/cespare/xxhash/v2"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/compile/input"
@@ -185,9 +184,5 @@ func (t *Tables) encode(r *table.Reader, o *config.Object, k key) *envoy.Encoded
 		own = 0
 	}
 	order := fmt.Sprintf("%d|%010d|%020d|%s|%s|%04d", own, int64(spec.GetPriority())-math.MinInt32, max(o.Created, 0), k.filter.Namespace, k.filter.Name, k.at)
-	body, err := bootstrap.Patch{Order: order, Value: spec.GetConfigPatches()[k.at].GetPatch().GetValue()}.Encode()
-	if err != nil {
-		return &envoy.Encoded{Err: err}
-	}
-	return &envoy.Encoded{Version: xxhash.Sum64(body), Body: body}
+	return envoy.Sealed(bootstrap.Patch{Order: order, Value: spec.GetConfigPatches()[k.at].GetPatch().GetValue()}.Encode())
 }
