@@ -16,7 +16,8 @@ type sums struct {
 
 type sample struct {
 	series, value string
-	more          []float64 // what else has come of the series
+	sum           float64
+	added         bool // more of the series has come than value
 }
 
 // add takes a sample; false where it is not just labels and a value, and cannot be added up.
@@ -31,13 +32,13 @@ func (s *sums) add(name, rest string) bool {
 		return false
 	}
 	if one, again := s.of[series]; again {
-		one.more = append(one.more, number)
+		one.sum, one.added = one.sum+number, true
 		return true
 	}
 	if s.of == nil {
 		s.of = map[string]*sample{}
 	}
-	one := &sample{series: series, value: value}
+	one := &sample{series: series, value: value, sum: number}
 	s.order, s.of[series] = append(s.order, one), one
 	return true
 }
@@ -53,12 +54,8 @@ func (s *sums) release(out *bufio.Writer) {
 
 // total is the value as it came, where it came alone.
 func (o *sample) total() string {
-	if len(o.more) == 0 {
+	if !o.added {
 		return o.value
 	}
-	sum, _ := strconv.ParseFloat(o.value, 64)
-	for _, n := range o.more {
-		sum += n
-	}
-	return strconv.FormatFloat(sum, 'f', -1, 64)
+	return strconv.FormatFloat(o.sum, 'f', -1, 64)
 }
