@@ -199,41 +199,38 @@ spec:
 
 // TestCredentialRotation: a certificate is replaced under load: no request fails, new connections see the new one, and nothing but the secret is sent.
 func TestCredentialRotation(t *testing.T) {
-	for _, sotw := range []bool{false, true} {
-		t.Run(map[bool]string{false: "delta", true: "state of the world"}[sotw], func(t *testing.T) {
-			t.Parallel()
-			m := live.Start(t, live.Options{})
-			m.Proxy(t, live.Node{Name: gateway, Router: true, Labels: map[string]string{"istio": "gateway"}, Sotw: sotw})
-			m.Backend(t, "credturn")
-			ca := live.NewAuthority(t, "gateway")
-			m.Apply(t, secretOf(t, "credturn", ca.Issue(t, "credturn.example"))+credentialed("credturn", "mode: SIMPLE, credentialName: credturn"))
-			ask := over(m, "credturn", ca)
-			wantServer(t, live.Send(t, ask), "credturn")
-			load := live.StartLoad(t, live.HTTPClients("HTTPS", 4, ask))
-			before := m.Plane.Sent(t)
-			const turns = 20
-			for range turns {
-				next := ca.Issue(t, "credturn.example")
-				m.Apply(t, secretOf(t, "credturn", next))
-				live.Eventually(t, func() error { return shows(ask, next) })
-				load.Await(t, 5)
+	bothProtocols(t, func(t *testing.T, sotw bool) {
+		m := live.Start(t, live.Options{})
+		m.Proxy(t, live.Node{Name: gateway, Router: true, Labels: map[string]string{"istio": "gateway"}, Sotw: sotw})
+		m.Backend(t, "credturn")
+		ca := live.NewAuthority(t, "gateway")
+		m.Apply(t, secretOf(t, "credturn", ca.Issue(t, "credturn.example"))+credentialed("credturn", "mode: SIMPLE, credentialName: credturn"))
+		ask := over(m, "credturn", ca)
+		wantServer(t, live.Send(t, ask), "credturn")
+		load := live.StartLoad(t, live.HTTPClients("HTTPS", 4, ask))
+		before := m.Plane.Sent(t)
+		const turns = 20
+		for range turns {
+			next := ca.Issue(t, "credturn.example")
+			m.Apply(t, secretOf(t, "credturn", next))
+			live.Eventually(t, func() error { return shows(ask, next) })
+			load.Await(t, 5)
+		}
+		load.Stop(t)
+		after := m.Plane.Sent(t)
+		for typ, n := range after {
+			want := 0.0
+			if typ == "sds" {
+				want = turns
 			}
-			load.Stop(t)
-			after := m.Plane.Sent(t)
-			for typ, n := range after {
-				want := 0.0
-				if typ == "sds" {
-					want = turns
-				}
-				if n-before[typ] != want {
-					t.Errorf("%v resources of type %s were sent, want %v", n-before[typ], typ, want)
-				}
+			if n-before[typ] != want {
+				t.Errorf("%v resources of type %s were sent, want %v", n-before[typ], typ, want)
 			}
-			if got := m.Envoy(gateway).Stats(t, "listener_manager.listener_(modified|in_place_updated|removed)"); got["listener_manager.listener_modified"] != 0 || got["listener_manager.listener_in_place_updated"] > 0 {
-				t.Errorf("listeners were changed: %v", got)
-			}
-		})
-	}
+		}
+		if got := m.Envoy(gateway).Stats(t, "listener_manager.listener_(modified|in_place_updated|removed)"); got["listener_manager.listener_modified"] != 0 || got["listener_manager.listener_in_place_updated"] > 0 {
+			t.Errorf("listeners were changed: %v", got)
+		}
+	})
 }
 
 // shows tells whether a new connection is shown a certificate.

@@ -48,6 +48,16 @@ func show(t *testing.T, sotw bool, all []feature) {
 	}
 }
 
+// bothProtocols runs a test over delta xDS and over the state of the world, side by side.
+func bothProtocols(t *testing.T, test func(t *testing.T, sotw bool)) {
+	for name, sotw := range map[string]bool{"delta": false, "state of the world": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, sotw)
+		})
+	}
+}
+
 // service is a ServiceEntry of namespace default whose port 8000 leads to port 8080 of its endpoints, each written "name" or "name:version"; the name is
 // that of the address too.
 func service(host string, endpoints ...string) string {

@@ -11,32 +11,25 @@ import (
 
 // TestUnderLoad changes the mesh in every way that users do while clients of every kind ask without pause: no request may fail.
 func TestUnderLoad(t *testing.T) {
-	for _, sotw := range []bool{false, true} {
-		name := "delta"
-		if sotw {
-			name = "state of the world"
+	bothProtocols(t, func(t *testing.T, sotw bool) {
+		m := live.Start(t, live.Options{})
+		m.ClientNode(t, live.Node{Name: client, Sotw: sotw})
+		m.Proxy(t, live.Node{Name: gateway, Router: true, Labels: map[string]string{"istio": "gateway"}, Sotw: sotw})
+		for _, c := range []feature{
+			{"rules applied and deleted in either order", rulesInAnyOrder},
+			{"DestinationRule changed", ruleChanged},
+			{"endpoints replaced", endpointsReplaced},
+			{"service added and removed", serviceComesAndGoes},
+			{"flips of a route", flips},
+			{"flips on a gateway", gatewayFlips},
+			{"rules of a gateway in either order", gatewayOrder},
+			{"a service goes before the route to it", destinationGoes},
+			{"inbound listener changed", inboundChanged},
+			{"control plane restarted", restarted},
+		} {
+			t.Run(c.name, func(t *testing.T) { c.show(t, m) })
 		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			m := live.Start(t, live.Options{})
-			m.ClientNode(t, live.Node{Name: client, Sotw: sotw})
-			m.Proxy(t, live.Node{Name: gateway, Router: true, Labels: map[string]string{"istio": "gateway"}, Sotw: sotw})
-			for _, c := range []feature{
-				{"rules applied and deleted in either order", rulesInAnyOrder},
-				{"DestinationRule changed", ruleChanged},
-				{"endpoints replaced", endpointsReplaced},
-				{"service added and removed", serviceComesAndGoes},
-				{"flips of a route", flips},
-				{"flips on a gateway", gatewayFlips},
-				{"rules of a gateway in either order", gatewayOrder},
-				{"a service goes before the route to it", destinationGoes},
-				{"inbound listener changed", inboundChanged},
-				{"control plane restarted", restarted},
-			} {
-				t.Run(c.name, func(t *testing.T) { c.show(t, m) })
-			}
-		})
-	}
+	})
 }
 
 // The kinds of clients in a crowd.

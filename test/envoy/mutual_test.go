@@ -14,25 +14,18 @@ import (
 
 // TestMutualTLS: proxies that have identities use them by themselves, and policies say who may do without.
 func TestMutualTLS(t *testing.T) {
-	for _, sotw := range []bool{false, true} {
-		name := "delta"
-		if sotw {
-			name = "state of the world"
-		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newMutual(t, sotw)
-			t.Run("both sides can", w.automatic)
-			t.Run("counted at both ends", w.counted)
-			t.Run("counted by who calls", w.callers)
-			t.Run("what callers claim", w.claims)
-			t.Run("what is told outside", w.outside)
-			t.Run("modes", w.modes)
-			t.Run("identities", w.identities)
-			t.Run("at a gateway", w.atGateway)
-			t.Run("modes changed under load", w.underLoad)
-		})
-	}
+	bothProtocols(t, func(t *testing.T, sotw bool) {
+		w := newMutual(t, sotw)
+		t.Run("both sides can", w.automatic)
+		t.Run("counted at both ends", w.counted)
+		t.Run("counted by who calls", w.callers)
+		t.Run("what callers claim", w.claims)
+		t.Run("what is told outside", w.outside)
+		t.Run("modes", w.modes)
+		t.Run("identities", w.identities)
+		t.Run("at a gateway", w.atGateway)
+		t.Run("modes changed under load", w.underLoad)
+	})
 }
 
 // mutual is a mesh of two proxies with identities, a gateway with one, and a client without.

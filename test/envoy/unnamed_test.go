@@ -23,30 +23,23 @@ import (
 // TestUnnamedPorts: at a port whose protocol nobody named HTTP/1, HTTP/2, gRPC and anything else arrive as what they are, over mutual TLS and without, and what is HTTP is routed,
 // tried again and counted as at a port that is named.
 func TestUnnamedPorts(t *testing.T) {
-	for _, sotw := range []bool{false, true} {
-		name := "delta"
-		if sotw {
-			name = "state of the world"
+	bothProtocols(t, func(t *testing.T, sotw bool) {
+		w := newUnnamed(t, sotw)
+		for _, mode := range []string{"PERMISSIVE", "STRICT"} {
+			w.mode(t, mode)
+			t.Run(mode, func(t *testing.T) {
+				t.Run("HTTP", w.requests)
+				t.Run("gRPC", w.streams)
+				t.Run("anything else", w.connections)
+				t.Run("rules", w.rules)
+				t.Run("from elsewhere", w.elsewhere)
+				t.Run("in the clear", func(t *testing.T) { w.inTheClear(t, mode) })
+			})
 		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newUnnamed(t, sotw)
-			for _, mode := range []string{"PERMISSIVE", "STRICT"} {
-				w.mode(t, mode)
-				t.Run(mode, func(t *testing.T) {
-					t.Run("HTTP", w.requests)
-					t.Run("gRPC", w.streams)
-					t.Run("anything else", w.connections)
-					t.Run("rules", w.rules)
-					t.Run("from elsewhere", w.elsewhere)
-					t.Run("in the clear", func(t *testing.T) { w.inTheClear(t, mode) })
-				})
-			}
-			t.Run("TLS of others", w.outside)
-			t.Run("DISABLE", w.disabled)
-			t.Run("servers that speak first", w.serverFirst)
-		})
-	}
+		t.Run("TLS of others", w.outside)
+		t.Run("DISABLE", w.disabled)
+		t.Run("servers that speak first", w.serverFirst)
+	})
 }
 
 // unnamed is a mesh whose app serves all that clients may speak at one port, 9300, and greets them at another, 9301.
