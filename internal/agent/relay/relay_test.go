@@ -255,3 +255,41 @@ func TestWhatIsRefusedFromTheCacheIsAskedFor(t *testing.T) {
 		t.Errorf("%d resources were sent, want the listener alone", n)
 	}
 }
+
+// TestOlderEnvoyIsKeptOfOnceTheYoungerIsGone: while a younger Envoy is there, which may be the one that stays, nothing is kept of an older one. Once that fails, what the
+// older holds is kept without another word from it.
+func TestOlderEnvoyIsKeptOfOnceTheYoungerIsGone(t *testing.T) {
+	p := newPlane(t)
+	p.fill(2)
+	p.start()
+	a := newAgent(t, p, true)
+	first := func(_ string, body []byte) bool { return string(body) == "l 1" }
+	older, younger := newEnvoy(t, a), newEnvoy(t, a)
+	older.refuses, younger.refuses = first, func(name string, _ []byte) bool { return name == "l" }
+	refused := func(n int) error {
+		for _, typ := range a.relay.Status().Types {
+			if typ.Type == xds.ListenerType && typ.Refused >= n {
+				return nil
+			}
+		}
+		return errors.New("not refused")
+	}
+	older.connect()
+	eventually(t, func() error { return refused(1) })
+	younger.connect()
+	eventually(t, func() error { return refused(2) })
+	p.set(xds.ListenerType, "l", 2)
+	older.holds(p)
+	eventually(t, func() error { return refused(3) })
+	p.settled(2, 3)
+	if c := a.relay.Status().Cache; c != nil {
+		t.Errorf("kept while the younger is there: %+v", c)
+	}
+	younger.disconnect()
+	eventually(t, func() error {
+		if a.relay.Status().Cache == nil {
+			return errors.New("nothing is kept")
+		}
+		return nil
+	})
+}

@@ -307,9 +307,11 @@ func (e *envoy) connect() {
 	}
 	e.conn, e.stop, e.done, e.got, e.asked, e.ended = conn, cancel, make(chan struct{}), 0, map[string]bool{}, nil
 	node := &corev3.Node{Id: e.node}
-	for name := range e.held[xds.ClusterType] { // the stream may have ended before they were asked for
+	e.names = map[string]bool{} // the stream may have ended before it could say that they changed
+	for name := range e.held[xds.ClusterType] {
 		e.names[name] = true
 	}
+	maps.DeleteFunc(e.held[xds.EndpointType], func(name, _ string) bool { return !e.names[name] })
 	for i, typ := range types {
 		if typ == xds.EndpointType && len(e.names) == 0 {
 			continue
@@ -366,13 +368,34 @@ func (e *envoy) take(w wire, r *discoveryv3.DeltaDiscoveryResponse) error {
 		e.held[r.TypeUrl][x.Name] = x.Version
 		e.bodies[r.TypeUrl+" "+x.Name] = string(x.Resource.Value)
 	}
+	if r.TypeUrl == xds.ClusterType {
+		if err := e.unfollow(w); err != nil {
+			return err
+		}
+	}
 	if err := w.Send(answer); err != nil || r.TypeUrl != xds.ClusterType {
 		return err
 	}
 	return e.follow(w)
 }
 
-// follow subscribes to the endpoints of the clusters that it holds.
+// unfollow asks no more for the endpoints of clusters that are gone; it does so before it acknowledges that, so that a control plane that has the acknowledgement knows.
+func (e *envoy) unfollow(w wire) error {
+	r := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: xds.EndpointType}
+	for _, name := range slices.Sorted(maps.Keys(e.names)) {
+		if _, ok := e.held[xds.ClusterType][name]; !ok {
+			delete(e.names, name)
+			delete(e.held[xds.EndpointType], name)
+			r.ResourceNamesUnsubscribe = append(r.ResourceNamesUnsubscribe, name)
+		}
+	}
+	if len(r.ResourceNamesUnsubscribe) == 0 || !e.asked[xds.EndpointType] {
+		return nil
+	}
+	return w.Send(r)
+}
+
+// follow asks for the endpoints of the clusters that it holds.
 func (e *envoy) follow(w wire) error {
 	r := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: xds.EndpointType}
 	for _, name := range slices.Sorted(maps.Keys(e.held[xds.ClusterType])) {
@@ -381,23 +404,10 @@ func (e *envoy) follow(w wire) error {
 			r.ResourceNamesSubscribe = append(r.ResourceNamesSubscribe, name)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(e.names)) {
-		if _, ok := e.held[xds.ClusterType][name]; !ok {
-			delete(e.names, name)
-			delete(e.held[xds.EndpointType], name)
-			r.ResourceNamesUnsubscribe = append(r.ResourceNamesUnsubscribe, name)
-		}
-	}
-	if len(r.ResourceNamesSubscribe)+len(r.ResourceNamesUnsubscribe) == 0 {
+	if len(r.ResourceNamesSubscribe) == 0 {
 		return nil
 	}
-	if !e.asked[xds.EndpointType] {
-		r.ResourceNamesUnsubscribe = nil
-		if len(r.ResourceNamesSubscribe) == 0 {
-			return nil
-		}
-		e.asked[xds.EndpointType] = true
-	}
+	e.asked[xds.EndpointType] = true
 	return w.Send(r)
 }
 

@@ -117,6 +117,7 @@ func (s *session) step(ctx context.Context) error {
 	case <-opened:
 		s.resume(ctx)
 	case <-s.stirred:
+		s.settle() // a younger session may have been in the way
 		s.carry(ctx)
 	case m := <-fromUp:
 		return s.pass(m)

@@ -51,6 +51,9 @@ func (u *upstream) run(ctx context.Context, conn *grpc.ClientConn) error {
 	if err != nil {
 		return err
 	}
+	// gRPC would open the stream again by itself where a control plane went before it looked at it, and repeat what was said on it: by then that may not be what Envoy
+	// holds, and what is sent meanwhile may be lost. Asking for the context forbids it (grpc.ClientStream); the session opens the next stream.
+	_ = wire.Context()
 	close(u.opened)
 	u.all.Go(func() { u.send(ctx, wire) })
 	return u.receive(ctx, wire)
