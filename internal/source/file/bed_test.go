@@ -184,6 +184,7 @@ type clock struct {
 	now    time.Time
 	asked  time.Duration // of the latest timer
 	timer  chan time.Time
+	runs   time.Duration // timers of it run out by themselves
 	serial int
 }
 
@@ -203,8 +204,8 @@ func (c *clock) After(d time.Duration) <-chan time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked, c.timer = d, make(chan time.Time, 1)
-	if d == 0 {
-		c.timer <- c.now
+	if d == 0 || d == c.runs {
+		c.expire(d)
 	}
 	c.serial++
 	c.cond.Broadcast()
@@ -217,6 +218,22 @@ func (c *clock) fire(t *testing.T, d time.Duration) {
 	c.await(t, d)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.expire(d)
+}
+
+// run lets every timer of d run out from here on, for what the source may see in several steps: what it sees later puts off what it saw before.
+func (c *clock) run(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.runs = d
+	if c.asked == d {
+		c.expire(d)
+	}
+}
+
+// expire ends the latest timer; c is locked.
+func (c *clock) expire(d time.Duration) {
+	c.asked = 0 // each wait is waited for once
 	c.now = c.now.Add(d)
 	c.timer <- c.now
 }
@@ -239,5 +256,5 @@ func (c *clock) await(t *testing.T, d time.Duration) {
 		}
 		c.cond.Wait()
 	}
-	c.asked = 0 // each wait is waited for once
+	c.asked = 0
 }
