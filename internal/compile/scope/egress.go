@@ -229,7 +229,7 @@ func (t *Tables) declarePolicies() {
 
 // declareSidecarNotes says, once an object, what of Sidecars has no effect yet.
 func (t *Tables) declareSidecarNotes() {
-	table.Derive(t.in.Sidecars.Table, "sidecar/notes", config.CompareKey, func(a, b struct{}) bool { return a == b },
+	table.Derive(t.in.Sidecars.Table, "sidecar/notes", config.CompareKey, nothing,
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			spec := config.Spec[*networking.Sidecar](o)
 			note := func(field, code, message string) {

@@ -139,7 +139,7 @@ func destinations(spec *networking.VirtualService) []string {
 
 // declareClashes notes, on the younger, VirtualServices that name a host which another one names that the same sidecars see.
 func (t *Tables) declareClashes() {
-	table.Derive(t.mentions, "clashes", cmp.Compare[mesh.Host], func(a, b struct{}) bool { return a == b },
+	table.Derive(t.mentions, "clashes", cmp.Compare[mesh.Host], nothing,
 		func(r *table.Reader, host mesh.Host, rows table.Rows[mentionKey, mention], _ func(mesh.Host, struct{})) {
 			var routes []route
 			for k, m := range rows.All() {

@@ -122,7 +122,7 @@ func (t *Tables) declareSidecars() {
 
 // declareDefaults notes Sidecar objects without selector of which a namespace has more than one.
 func (t *Tables) declareDefaults() {
-	table.Derive(t.sidecars.byTerm, "sidecar/defaults", compareTerm, func(a, b struct{}) bool { return a == b },
+	table.Derive(t.sidecars.byTerm, "sidecar/defaults", compareTerm, nothing,
 		func(r *table.Reader, k term, rows table.Rows[config.Key, picker], _ func(term, struct{})) {
 			if k.pair != "" || rows.Len() < 2 {
 				return
@@ -194,7 +194,7 @@ func (t *Tables) declarePlacements() {
 		})
 }
 
-// declareDemand derives what is wanted from where proxies stand. The groups may be large; each row made of them looks at one member.
+// declareDemand derives what is wanted from where proxies stand. The groups may be large; each row made of them looks at one member at most.
 func (t *Tables) declareDemand() {
 	byLayer := table.Group(t.Placements, "placements/layer", mesh.CompareLayer, func(_ mesh.ProxyID, p Placement) []mesh.Layer { return p.layers() }).Broad()
 	t.Layers = table.Derive(byLayer, "layers", mesh.CompareLayer, func(a, b LayerInfo) bool { return a == b },
@@ -202,67 +202,60 @@ func (t *Tables) declareDemand() {
 			_, p, _ := rows.First()
 			emit(l, LayerInfo{Sidecar: p.Sidecar})
 		}).Broad()
-	nothing := func(a, b struct{}) bool { return true }
 	t.GatewayViews = table.Derive(t.Layers, "gateway views", mesh.CompareLayer, nothing,
 		func(_ *table.Reader, l mesh.Layer, _ LayerInfo, emit func(mesh.Layer, struct{})) {
 			if l.Kind == mesh.GatewayLayer {
 				emit(l, struct{}{})
 			}
 		}).Broad()
-	byFamilies := table.Group(t.Placements, "placements/gateway view", CompareGatewayView, func(_ mesh.ProxyID, p Placement) []GatewayView {
+	t.GatewayListenerViews = demanded(t, "gateway listener views", CompareGatewayView, func(p Placement) []GatewayView {
 		if p.Layer.Kind != mesh.GatewayLayer {
 			return nil
 		}
 		return []GatewayView{{p.Layer, p.Families}}
-	}).Broad()
-	t.GatewayListenerViews = table.Derive(byFamilies, "gateway listener views", CompareGatewayView, nothing,
-		func(_ *table.Reader, v GatewayView, _ table.Rows[mesh.ProxyID, Placement], emit func(GatewayView, struct{})) {
-			emit(v, struct{}{})
-		}).Broad()
-	byClusters := table.Group(t.Placements, "placements/cluster view", CompareClusterView, func(_ mesh.ProxyID, p Placement) []ClusterView {
-		var views []ClusterView
-		for _, l := range p.layers() {
-			views = append(views, ClusterView{l, p.Mutual})
-		}
-		return views
-	}).Broad()
-	t.ClusterViews = table.Derive(byClusters, "cluster views", CompareClusterView, nothing,
-		func(_ *table.Reader, v ClusterView, _ table.Rows[mesh.ProxyID, Placement], emit func(ClusterView, struct{})) {
-			emit(v, struct{}{})
-		}).Broad()
-	byView := table.Group(t.Placements, "placements/view", CompareListenerView, func(_ mesh.ProxyID, p Placement) []ListenerView {
+	})
+	t.ClusterViews = demanded(t, "cluster views", CompareClusterView, func(p Placement) []ClusterView {
+		return perLayer(p, func(l mesh.Layer) ClusterView { return ClusterView{l, p.Mutual} })
+	})
+	t.ListenerViews = demanded(t, "listener views", CompareListenerView, func(p Placement) []ListenerView {
 		if p.Layer.Kind == mesh.GatewayLayer {
 			return nil
 		}
-		var views []ListenerView
-		for _, l := range p.layers() {
-			views = append(views, p.view(l))
-		}
-		return views
-	}).Broad()
-	t.ListenerViews = table.Derive(byView, "listener views", CompareListenerView, nothing,
-		func(_ *table.Reader, v ListenerView, _ table.Rows[mesh.ProxyID, Placement], emit func(ListenerView, struct{})) {
-			emit(v, struct{}{})
-		}).Broad()
-	t.declareNameViews()
-	t.declareCrowd()
-}
-
-func (t *Tables) declareNameViews() {
-	byView := table.Group(t.Placements, "placements/name view", CompareNameView, func(_ mesh.ProxyID, p Placement) []NameView {
+		return perLayer(p, p.view)
+	})
+	t.NameViews = demanded(t, "name views", CompareNameView, func(p Placement) []NameView {
 		if !p.Names {
 			return nil
 		}
-		var views []NameView
-		for _, l := range p.layers() {
-			views = append(views, NameView{l, p.AutoVIP})
+		return perLayer(p, func(l mesh.Layer) NameView { return NameView{l, p.AutoVIP} })
+	})
+	t.SourceViews = demanded(t, "source views", CompareSourceView, func(p Placement) []SourceView {
+		if p.Sources == "" {
+			return nil
 		}
-		return views
-	}).Broad()
-	t.NameViews = table.Derive(byView, "name views", CompareNameView, func(a, b struct{}) bool { return true },
-		func(_ *table.Reader, v NameView, _ table.Rows[mesh.ProxyID, Placement], emit func(NameView, struct{})) {
+		return []SourceView{{p.Layer, p.Sources}}
+	})
+	t.SourceViewsByLabel = table.Group(t.SourceViews, "source views/label", cmp.Compare[string], func(v SourceView, _ struct{}) []string { return v.Sources.Pairs() }).Broad()
+	t.declareCrowd()
+}
+
+// demanded derives the variants of something that proxies want by where they stand.
+func demanded[K comparable](t *Tables, name string, compare func(a, b K) int, of func(Placement) []K) *table.Table[K, struct{}] {
+	by := table.Group(t.Placements, "placements/"+name, compare, func(_ mesh.ProxyID, p Placement) []K { return of(p) }).Broad()
+	return table.Derive(by, name, compare, nothing,
+		func(_ *table.Reader, v K, _ table.Rows[mesh.ProxyID, Placement], emit func(K, struct{})) {
 			emit(v, struct{}{})
 		}).Broad()
+}
+
+// nothing says that rows without content never differ.
+func nothing(a, b struct{}) bool { return true }
+
+func perLayer[V any](p Placement, view func(mesh.Layer) V) (out []V) {
+	for _, l := range p.layers() {
+		out = append(out, view(l))
+	}
+	return out
 }
 
 // Whose plain sidecars are connected, for a host that may be its own namespace's affair: nobody's, one namespace's (its name), several.
@@ -275,20 +268,15 @@ func (t *Tables) declareCrowd() {
 		}
 		return []string{l.Namespace}
 	}).Broad()
-	plain := table.Group(t.Layers, "layers/plain", func(_, _ struct{}) int { return 0 }, func(l mesh.Layer, _ LayerInfo) []struct{} {
-		if l.Kind != mesh.NamespaceLayer {
-			return nil
-		}
-		return []struct{}{{}}
-	}).Broad()
-	t.crowd = table.Derive(plain, "crowd", func(_, _ struct{}) int { return 0 }, func(a, b string) bool { return a == b },
-		func(_ *table.Reader, k struct{}, rows table.Rows[mesh.Layer, LayerInfo], emit func(struct{}, string)) {
+	all := table.Group(t.plain, "layers/plain", func(_, _ struct{}) int { return 0 }, func(string, table.Rows[mesh.Layer, LayerInfo]) []struct{} { return []struct{}{{}} }).Broad()
+	t.crowd = table.Derive(all, "crowd", func(_, _ struct{}) int { return 0 }, func(a, b string) bool { return a == b },
+		func(_ *table.Reader, k struct{}, rows table.Rows[string, table.Rows[mesh.Layer, LayerInfo]], emit func(struct{}, string)) {
 			if rows.Len() > 1 {
 				emit(k, several)
 				return
 			}
-			l, _, _ := rows.First()
-			emit(k, l.Namespace)
+			namespace, _, _ := rows.First()
+			emit(k, namespace)
 		}).Broad()
 }
 

@@ -50,18 +50,3 @@ func (t *Tables) sourcesOf(r *table.Reader, labels mesh.Labels) mesh.Labels {
 	}
 	return mesh.MakeLabels(kept)
 }
-
-// declareSourceViews derives which sets of such labels there are in each layer.
-func (t *Tables) declareSourceViews() {
-	byView := table.Group(t.Placements, "placements/sources", CompareSourceView, func(_ mesh.ProxyID, p Placement) []SourceView {
-		if p.Sources == "" {
-			return nil
-		}
-		return []SourceView{{p.Layer, p.Sources}}
-	}).Broad()
-	t.SourceViews = table.Derive(byView, "source views", CompareSourceView, func(_, _ struct{}) bool { return true },
-		func(_ *table.Reader, v SourceView, _ table.Rows[mesh.ProxyID, Placement], emit func(SourceView, struct{})) {
-			emit(v, struct{}{})
-		})
-	t.SourceViewsByLabel = table.Group(t.SourceViews, "source views/label", cmp.Compare[string], func(v SourceView, _ struct{}) []string { return v.Sources.Pairs() }).Broad()
-}

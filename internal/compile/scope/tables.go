@@ -88,7 +88,6 @@ func Declare(in *input.Tables, reg *registry.Tables, peers *peer.Tables, patches
 	t.declareSources()
 	t.declareClients()
 	t.declarePlacements()
-	t.declareSourceViews()
 	t.declareDemand()
 	t.declareInbounds()
 	t.declareAttachments()
