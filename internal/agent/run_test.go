@@ -22,6 +22,7 @@ import (
 	"fairway/build/envoybin"
 	"fairway/internal/envoy/bootstrap"
 	"fairway/internal/mesh"
+	"fairway/test/rig"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -82,22 +83,12 @@ func testOptions(t *testing.T, envoy string) (Options, *buffer) {
 		Bootstrap: bootstrap.Params{
 			Node:      bootstrap.Node{Type: mesh.Sidecar, IP: "127.0.0.2", Name: "a", Namespace: "b", Domain: "b.svc.cluster.local", Cluster: "a.b"},
 			Discovery: bootstrap.HostPort{Host: "127.0.0.1", Port: 1},
-			Admin:     bootstrap.HostPort{Host: "127.0.0.1", Port: freePort(t)},
+			Admin:     bootstrap.HostPort{Host: "127.0.0.1", Port: rig.FreePort(t)},
 		},
 		Restarts: Restarts{Budget: -1}, Shutdown: Shutdown{Kill: 20 * time.Second},
 		Envoy: envoy, ConfigDir: filepath.Join(t.TempDir(), "proxy"),
 		Stdout: out, Stderr: out, Log: slog.New(slog.NewTextHandler(out, nil)),
 	}, out
-}
-
-func freePort(t *testing.T) uint16 {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return uint16(l.Addr().(*net.TCPAddr).Port)
 }
 
 // background runs the agent; the returned stop asks it to end and gives what Run returned.
@@ -235,7 +226,7 @@ func TestRealEnvoy(t *testing.T) {
 	id := uint32(os.Getpid())
 	o.Restarts.Hot, o.Restarts.BaseID = true, &id
 	o.Override = "stats_flush_interval: 7s"
-	o.Bootstrap.Prometheus = bootstrap.HostPort{Host: "127.0.0.1", Port: freePort(t)}
+	o.Bootstrap.Prometheus = bootstrap.HostPort{Host: "127.0.0.1", Port: rig.FreePort(t)}
 	o.Bootstrap.Stats = bootstrap.StatsMatcher{Prefixes: []string{"cluster."}, Suffixes: []string{"x"}, Regexps: []string{"a.*"}}
 	stop := background(t, o, nil)
 	out.await(t, "envoy started")

@@ -36,7 +36,7 @@ spec: {hosts: [shop.test], location: MESH_INTERNAL, resolution: STATIC, ports: [
 	p.ready(t)
 	says := func(want string) {
 		t.Helper()
-		live.Eventually(t, func() error {
+		rig.Eventually(t, func() error {
 			reply, err := live.Try(live.Request{To: m.Addr("web-egress", 8000), Host: "shop.test"})
 			if got := reply.Echo.Header.Get(caller.Header); err == nil && got != want {
 				err = fmt.Errorf("%d: the workload is called %q, want %q", reply.Status, got, want)

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/test/envoy/live"
+	"fairway/test/rig"
 )
 
 // application is what stands behind a proxy: HTTP/1 and cleartext HTTP/2, gRPC too, at one port of 127.0.0.1, lines of text that come back at another.
@@ -28,7 +28,7 @@ const slow = 400 * time.Millisecond
 func startApplication(t *testing.T) application {
 	t.Helper()
 	web, lines := listen(t), listen(t)
-	server := &http.Server{Handler: withGRPC(answer), Protocols: new(http.Protocols), ReadHeaderTimeout: live.Bound}
+	server := &http.Server{Handler: withGRPC(answer), Protocols: new(http.Protocols), ReadHeaderTimeout: rig.Bound}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetUnencryptedHTTP2(true)
 	var under sync.WaitGroup
@@ -106,7 +106,7 @@ func gather(t *testing.T, web, streams, host, lines string) *crowd {
 	c.ask(ctx, 2, "gRPC stream", grpcClient(streams, host))
 	c.ask(ctx, 3, "TCP stream", func() asker { return asker{func(ctx context.Context) error { return converse(ctx, lines) }, func() {}} })
 	t.Cleanup(c.end)
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		if n := c.kinds(); n < 7 {
 			return fmt.Errorf("%d kinds of clients have been answered", n)
 		}
@@ -172,7 +172,7 @@ func (c *crowd) total() (n int) {
 func (c *crowd) more(t *testing.T, n int) {
 	t.Helper()
 	from := c.total()
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		if got := c.total() - from; got < n {
 			return fmt.Errorf("%d requests of %d", got, n)
 		}
@@ -213,7 +213,7 @@ func httpClient(to, host, path string, change func(*http.Transport)) func() aske
 }
 
 func post(ctx context.Context, transport *http.Transport, to, host, path string) error {
-	ctx, cancel := context.WithTimeout(ctx, live.Bound)
+	ctx, cancel := context.WithTimeout(ctx, rig.Bound)
 	defer cancel()
 	const text = "what was sent"
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+to+path, io.NopCloser(strings.NewReader(text))) // no GetBody: it cannot be sent again
@@ -243,7 +243,7 @@ func converse(ctx context.Context, address string) error {
 		return err
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(live.Bound))
+	conn.SetDeadline(time.Now().Add(rig.Bound))
 	in := bufio.NewReader(conn)
 	tick := time.NewTicker(pace)
 	defer tick.Stop()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"fairway/test/envoy/live"
+	"fairway/test/rig"
 )
 
 // custom is a bootstrap written by hand that counts requests as the control plane has Envoy count them.
@@ -62,7 +63,7 @@ func TestCustomBootstrap(t *testing.T) {
 	p := launch(t, s)
 	answers := func(want int) {
 		t.Helper()
-		live.Eventually(t, func() error {
+		rig.Eventually(t, func() error {
 			code, _, err := call(http.MethodGet, "http://"+m.Addr("web", 8080)+"/")
 			if err == nil && code != want {
 				err = fmt.Errorf("status %d, want %d", code, want)

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"fairway/test/envoy/live"
+	"fairway/test/rig"
 )
 
 // withGRPC serves streams of a gRPC method, which return what they get, beside what a handler serves.
@@ -56,7 +56,7 @@ const messages = 25
 
 // talk opens a stream, sends messages and reads each back, and ends it.
 func talk(ctx context.Context, conn *grpc.ClientConn) error {
-	ctx, cancel := context.WithTimeout(ctx, live.Bound)
+	ctx, cancel := context.WithTimeout(ctx, rig.Bound)
 	defer cancel()
 	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/test.Echo/Talk")
 	if err != nil {

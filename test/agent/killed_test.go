@@ -61,7 +61,7 @@ func (v *victims) startPlane() {
 		"discovery", "--configDir", "rules", "--caStateDir", "ca", "--grpcAddr", "", "--secureGRPCAddr", v.Addr("istiod", 15012), "--httpAddr", v.Addr("istiod", 8080),
 		"--monitoringAddr", "", "--shutdownDuration", "10ms",
 	}})
-	live.Eventually(v.t, func() error {
+	rig.Eventually(v.t, func() error {
 		v.plane.Running(v.t)
 		code, body, err := call(http.MethodGet, "http://"+v.Addr("istiod", 8080)+"/ready")
 		if err == nil && code != http.StatusOK {

@@ -107,7 +107,7 @@ func (p *proxy) tryFacts() (f facts, err error) {
 func (p *proxy) await(t *testing.T, what string, is func(facts) bool) facts {
 	t.Helper()
 	var f facts
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		p.Running(t)
 		var err error
 		if f, err = p.tryFacts(); err == nil && !is(f) {
@@ -121,7 +121,7 @@ func (p *proxy) await(t *testing.T, what string, is func(facts) bool) facts {
 // ready waits until the proxy says so to others, through Envoy.
 func (p *proxy) ready(t *testing.T) {
 	t.Helper()
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		p.Running(t)
 		code, body, err := call(http.MethodGet, "http://"+p.ip+":15021/healthz/ready")
 		if err == nil && code != http.StatusOK {

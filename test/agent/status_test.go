@@ -19,16 +19,17 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 
 	"fairway/test/envoy/live"
+	"fairway/test/rig"
 )
 
 func dial(t *testing.T, address string) net.Conn {
 	t.Helper()
-	conn, err := net.DialTimeout("tcp", address, live.Bound)
+	conn, err := net.DialTimeout("tcp", address, rig.Bound)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(live.Bound))
+	conn.SetDeadline(time.Now().Add(rig.Bound))
 	return conn
 }
 
@@ -40,7 +41,7 @@ func TestReadiness(t *testing.T) {
 	p := launch(t, with(t, m, "web"))
 	reasons := func(want string) {
 		t.Helper()
-		live.Eventually(t, func() error {
+		rig.Eventually(t, func() error {
 			code, body, err := p.call(http.MethodGet, "/healthz/ready")
 			if err == nil && (code != http.StatusServiceUnavailable || !strings.Contains(body, want)) {
 				err = fmt.Errorf("%d %q", code, body)
@@ -81,7 +82,7 @@ func TestCrashLoop(t *testing.T) {
 	}
 	s.envoy = crashing
 	p := launch(t, s)
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		_, body, err := p.call(http.MethodGet, "/healthz/ready")
 		if err == nil && !strings.Contains(body, "started again in") {
 			err = fmt.Errorf("reason %q", body)
@@ -170,7 +171,7 @@ func startHealth(t *testing.T, ip string) healthy {
 	mux.HandleFunc("/numbers", func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, "# TYPE app_numbers_total counter\napp_numbers_total 7\n# TYPE envoy_server_live gauge\nenvoy_server_live 0\n# EOF\n")
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: live.Bound}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: rig.Bound}
 	calls := grpc.NewServer()
 	state := health.NewServer()
 	state.SetServingStatus("up", grpc_health_v1.HealthCheckResponse_SERVING)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fairway/test/envoy/live"
+	"fairway/test/rig"
 )
 
 // keepEndpoints stands for an orchestrator: a service's endpoints are the workloads whose proxies say that they are ready. It ends with the test.
@@ -114,7 +115,7 @@ func TestStopOptions(t *testing.T) {
 			began := time.Now()
 			for range c.signals {
 				p.Signal(syscall.SIGTERM)
-				live.Eventually(t, func() error {
+				rig.Eventually(t, func() error {
 					if !strings.Contains(p.Log.String(), "draining") {
 						return fmt.Errorf("not draining: %s", p.Log)
 					}

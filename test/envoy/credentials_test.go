@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"fairway/test/envoy/live"
+	"fairway/test/rig"
 )
 
 func credentials() []feature {
@@ -85,7 +86,7 @@ func credentialMutual(t *testing.T, m *live.Mesh) {
 	refused("no certificate", over(m, "credmutual", ca))
 	refused("a stranger's certificate", over(m, "credmutual", ca, foe.Certificate))
 	m.Apply(t, secretOf(t, "credmutual-cacert", live.Pair{}, stranger.File)) // goes before the one beside the certificate
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		_, err := live.Try(over(m, "credmutual", ca, foe.Certificate))
 		return err
 	})
@@ -112,13 +113,13 @@ func credentialMissing(t *testing.T, m *live.Mesh) {
 			t.Error("a server without certificate answers")
 		}
 		m.Apply(t, secretOf(t, "credgone", ca.Issue(t, "credgone.example")))
-		live.Eventually(t, func() error {
+		rig.Eventually(t, func() error {
 			_, err := live.Try(over(m, "credgone", ca))
 			return err
 		})
 		load.Await(t, 5)
 		m.Delete(t, "Secret credgone")
-		live.Eventually(t, func() error {
+		rig.Eventually(t, func() error {
 			if _, err := live.Try(over(m, "credgone", ca)); err == nil {
 				return fmt.Errorf("the server goes on without its Secret")
 			}
@@ -189,7 +190,7 @@ spec:
 	wantServer(t, r, "credside")
 	wantHeader(t, "the certificate presented", r.Echo.Client, "the-sidecar")
 	m.Apply(t, secretOf(t, "credside", second, ca.File))
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		if r := live.Send(t, m.From("credclient", "credside.test")); r.Echo.Client != "the-next" {
 			return fmt.Errorf("presented %q", r.Echo.Client)
 		}
@@ -213,7 +214,7 @@ func TestCredentialRotation(t *testing.T) {
 		for range turns {
 			next := ca.Issue(t, "credturn.example")
 			m.Apply(t, secretOf(t, "credturn", next))
-			live.Eventually(t, func() error { return shows(ask, next) })
+			rig.Eventually(t, func() error { return shows(ask, next) })
 			load.Await(t, 5)
 		}
 		load.Stop(t)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"fairway/test/envoy/live"
+	"fairway/test/rig"
 )
 
 func entries() []feature {
@@ -34,7 +35,7 @@ spec:
   ports: [{number: 8000, name: http, protocol: HTTP}]
   endpoints: [{address: localhost, ports: {http: %d}}]
 `, objectName(host), host, resolution, port))
-		live.Eventually(t, func() error { // until the name is resolved
+		rig.Eventually(t, func() error { // until the name is resolved
 			if r := live.Send(t, from(m, host)); r.Echo.Server != "dns-"+resolution {
 				return fmt.Errorf("status %d: %s", r.Status, r.Body)
 			}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"fairway/test/envoy/live"
+	"fairway/test/rig"
 )
 
 // guarding is what keeps a service that is in trouble from more of it: connection pools and outlier detection.
@@ -125,7 +126,7 @@ func (o outlier) show(t *testing.T, m *live.Mesh) {
 	if got := live.Tally(t, 2, from(m, host)); got[good] != 1 {
 		t.Errorf("two requests in turn were answered by %v", got)
 	}
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		if got := live.Tally(t, 10, from(m, host)); got[good] != 10 {
 			return fmt.Errorf("the bad endpoint is still asked: %v; %v", got, m.Envoy(client).Hosts(t, "outbound|8000||"+host))
 		}
@@ -162,7 +163,7 @@ func outlierPart(t *testing.T, m *live.Mesh) {
     loadBalancer: {simple: ROUND_ROBIN}
     outlierDetection: {consecutive5xxErrors: 2, interval: 1s, baseEjectionTime: 300s, maxEjectionPercent: 50}
 `))
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		live.Tally(t, 8, from(m, host))
 		if n := ejected(t, m, host); n != 2 {
 			return fmt.Errorf("%d endpoints are ejected, want 2", n)

@@ -8,6 +8,7 @@ import (
 
 	"fairway/internal/envoy/caller"
 	"fairway/test/envoy/live"
+	"fairway/test/rig"
 )
 
 // Addresses of the network that TestInterception has to itself.
@@ -143,7 +144,7 @@ func blackHole(t *testing.T, m *live.Mesh, e *live.Envoy) {
 	m.TCPBackendAt(t, "unknown-tcp", unknownIP+":7777")
 	hit := m.BackendAt(t, "unknown-http", unknownIP+":80")
 	m.MeshConfig(t, "outboundTrafficPolicy: {mode: REGISTRY_ONLY}\n")
-	live.Eventually(t, closed(t, unknownIP+":7777")) // the listener of before may still take it for a moment
+	rig.Eventually(t, closed(t, unknownIP+":7777")) // the listener of before may still take it for a moment
 	wantStatus(t, live.Send(t, live.Request{To: unknownIP + ":80", Host: "nobody.example", Mark: live.Workload}), http.StatusBadGateway)
 	if n := hit.Count(); n != 0 {
 		t.Errorf("%d requests reached a server that the registry does not know", n)

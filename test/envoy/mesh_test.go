@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"fairway/test/envoy/live"
+	"fairway/test/rig"
 )
 
 // TestMeshConfig shows what the mesh configuration says of every proxy, and that a change of it is in force at once.
@@ -22,7 +23,7 @@ func TestMeshConfig(t *testing.T) {
 
 	t.Run("access log", func(t *testing.T) {
 		const want = "meshed.test 200 outbound|8000||meshed.test -\n"
-		live.Eventually(t, func() error { // Envoy writes its log by and by
+		rig.Eventually(t, func() error { // Envoy writes its log by and by
 			text, err := os.ReadFile(log)
 			if err == nil && !strings.Contains(string(text), want) {
 				err = fmt.Errorf("the access log %q lacks %q", text, want)
@@ -58,7 +59,7 @@ func TestFolder(t *testing.T) {
 	m.Client(t, client)
 	follows := func(want func(map[string]int) bool) {
 		t.Helper()
-		live.Eventually(t, func() error {
+		rig.Eventually(t, func() error {
 			if got := live.Tally(t, 10, from(m, "folder.test")); !want(got) {
 				return fmt.Errorf("requests are answered by %v", got)
 			}
@@ -73,7 +74,7 @@ func TestFolder(t *testing.T) {
 	m.WriteFile(t, "route.yaml", route("v2"))
 	follows(only("folder-v2"))
 	m.WriteFile(t, "route.yaml", "apiVersion: [this is no YAML\n")
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		for _, p := range m.Plane.Problems() {
 			if strings.HasSuffix(p.Object.File, "route.yaml") {
 				return nil

@@ -10,6 +10,7 @@ import (
 
 	"fairway/internal/agent/exposition"
 	"fairway/test/envoy/live"
+	"fairway/test/rig"
 )
 
 // TestMutualTLS: proxies that have identities use them by themselves, and policies say who may do without.
@@ -179,7 +180,7 @@ func (w *mutual) counted(t *testing.T) {
 // awaitMetric waits until the series of a metric that have all these labels add up to at least that much.
 func awaitMetric(t *testing.T, e *live.Envoy, own exposition.Workload, least float64, metric string, labels ...string) {
 	t.Helper()
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		sum, lines := 0.0, e.Metrics(t, own)
 		for _, line := range lines {
 			series, value, ok := strings.Cut(line, "} ")
@@ -208,7 +209,7 @@ func all(labels []string, has func(string) bool) bool {
 func (w *mutual) modes(t *testing.T) {
 	refused := func(why string, r live.Request) {
 		t.Helper()
-		live.Eventually(t, func() error {
+		rig.Eventually(t, func() error {
 			if reply, err := live.Try(r); err == nil {
 				return &unwanted{why, reply.Status}
 			}
@@ -230,7 +231,7 @@ func (w *mutual) modes(t *testing.T) {
 	wantServer(t, live.Send(t, tlsTo(known.TLS)), "mutual-app")
 	w.mode(t, "DISABLE")
 	wantServer(t, live.Send(t, w.plaintext()), "mutual-app")
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		if reply := live.Send(t, from(w.m, "app.test")); reply.Status != 200 || len(reply.Echo.Header[xfcc]) > 0 {
 			return &unwanted{"a client that speaks mutual TLS, which is disabled", reply.Status}
 		}
@@ -251,14 +252,14 @@ func (u *unwanted) Error() string { return u.what + " is answered " + strconv.It
 // identities: a server that shows another identity than its service's endpoints have is not believed.
 func (w *mutual) identities(t *testing.T) {
 	w.m.Apply(t, w.service("somebody-else"))
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		if reply := live.Send(t, from(w.m, "app.test")); reply.Status != 503 {
 			return &unwanted{"a server with the wrong identity", reply.Status}
 		}
 		return nil
 	})
 	w.m.Apply(t, w.service("app"))
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		if reply := live.Send(t, from(w.m, "app.test")); reply.Status != 200 {
 			return &unwanted{"a server with the right identity", reply.Status}
 		}

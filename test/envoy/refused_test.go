@@ -10,6 +10,7 @@ import (
 
 	"fairway/internal/mesh"
 	"fairway/test/envoy/live"
+	"fairway/test/rig"
 )
 
 // mistake is a rule that an Envoy would refuse as it stands.
@@ -114,7 +115,7 @@ func refused(t *testing.T, sotw bool) {
 // awaitProblem waits until an object says what a proxy refused: that is known in the turn after the proxy's answer.
 func awaitProblem(t *testing.T, m *live.Mesh, object, text string) {
 	t.Helper()
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		for _, p := range errorsOf(m.ProblemsOf(object)) {
 			if strings.Contains(p.Message, text) {
 				return nil
@@ -126,7 +127,7 @@ func awaitProblem(t *testing.T, m *live.Mesh, object, text string) {
 
 func awaitNoProblem(t *testing.T, m *live.Mesh, object string) {
 	t.Helper()
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		if p := errorsOf(m.ProblemsOf(object)); len(p) > 0 {
 			return fmt.Errorf("mended, %s still has problems: %v", object, p)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"fairway/internal/agent/exposition"
 	"fairway/test/envoy/live"
+	"fairway/test/rig"
 )
 
 // TestUnnamedPorts: at a port whose protocol nobody named HTTP/1, HTTP/2, gRPC and anything else arrive as what they are, over mutual TLS and without, and what is HTTP is routed,
@@ -155,7 +156,7 @@ func (w *unnamed) streams(t *testing.T) {
 	for service, status := range map[string]string{"": "0", "unheard-of": "5"} {
 		ok := served(webWorkload, "web", `request_protocol="grpc"`, `response_code="200"`, `grpc_response_status="`+status+`"`)
 		w.counted(t, 1, "istio_requests_total", ok, func() {
-			ctx, cancel := context.WithTimeout(context.Background(), live.Bound)
+			ctx, cancel := context.WithTimeout(context.Background(), rig.Bound)
 			defer cancel()
 			reply, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{Service: service}, grpc.WaitForReady(true))
 			if (status == "0") != (err == nil) || err == nil && reply.Status != healthpb.HealthCheckResponse_SERVING {
@@ -264,7 +265,7 @@ func (w *unnamed) disabled(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		r := w.ask()
 		r.HTTP2 = http2
-		live.Eventually(t, func() error { // connections of before may still be there
+		rig.Eventually(t, func() error { // connections of before may still be there
 			if reply := live.Send(t, r); reply.Status != http.StatusOK || len(reply.Echo.Header[xfcc]) > 0 {
 				return &unwanted{"a request in the clear", reply.Status}
 			}
@@ -282,13 +283,13 @@ func (w *unnamed) serverFirst(t *testing.T) {
 	w.mode(t, "STRICT")
 	tcp := []string{`reporter="destination"`, `request_protocol="tcp"`, `source_principal="spiffe://cluster.local/ns/default/sa/web"`, `connection_security_policy="mutual_tls"`}
 	w.counted(t, 1, "istio_tcp_connections_opened_total", tcp, func() {
-		live.Eventually(t, func() error { // a listener of before may still take a connection, and would wait without end
-			conn, err := net.DialTimeout("tcp", w.m.Addr("any-vip", 9301), live.Bound)
+		rig.Eventually(t, func() error { // a listener of before may still take a connection, and would wait without end
+			conn, err := net.DialTimeout("tcp", w.m.Addr("any-vip", 9301), rig.Bound)
 			if err != nil {
 				return err
 			}
 			defer conn.Close()
-			_ = conn.SetDeadline(time.Now().Add(live.Bound / 6))
+			_ = conn.SetDeadline(time.Now().Add(rig.Bound / 6))
 			greeting, err := bufio.NewReader(conn).ReadString('\n')
 			if err == nil && greeting != "any-greets\n" {
 				err = fmt.Errorf("%q greets", greeting)

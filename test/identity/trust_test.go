@@ -171,7 +171,7 @@ func (s memberState) believes(roots, revoked int) bool {
 
 func (m *member) await(t *testing.T, what string, is func(memberState) bool) (s memberState) {
 	t.Helper()
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		m.Running(t)
 		s = memberState{}
 		err := rig.Read(m.page, &s)
@@ -192,7 +192,7 @@ func (f *fleet) from(name string) live.Request {
 func (f *fleet) serves(t *testing.T, name string) {
 	t.Helper()
 	f.plane.Settle(t)
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		r, err := live.Try(f.from(name))
 		if err == nil && r.Status != http.StatusOK {
 			err = fmt.Errorf("%s: %d %s", name, r.Status, r.Body)
@@ -262,7 +262,7 @@ func TestRootsReachAgents(t *testing.T) {
 		t.Errorf("%d bundles of roots were sent to two agents in two changes", n)
 	}
 	f.command(t, "ca", "advance") // nobody has renewed since: only because all were told is nothing lost
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		if s := f.plane.Discovery.Authority().Status(); s.Phase != "retiring" {
 			return fmt.Errorf("%+v", s)
 		}
@@ -313,7 +313,7 @@ func TestRevokedWithinSeconds(t *testing.T) {
 	hex := bad.await(t, "ready", func(s memberState) bool { return s.Ready }).secret(secrets.DefaultName).Serial
 	began := time.Now()
 	files.revoke(t, hex)
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		if r := live.Send(t, f.from("bad")); r.Status != http.StatusServiceUnavailable {
 			return fmt.Errorf("%d %s", r.Status, r.Body)
 		}
@@ -395,7 +395,7 @@ func TestTheMachinesOwnRoots(t *testing.T) {
 		name   string
 		status int
 	}{{"good", http.StatusOK}, {"bad", http.StatusServiceUnavailable}} {
-		live.Eventually(t, func() error {
+		rig.Eventually(t, func() error {
 			r, err := live.Try(live.Request{To: f.Addr(c.name, 8000), Host: "outside.test"})
 			if err == nil && r.Status != c.status {
 				err = fmt.Errorf("%s: %d %s", c.name, r.Status, r.Body)

@@ -20,6 +20,7 @@ import (
 	"fairway/internal/identity"
 	"fairway/test/envoy/live"
 	"fairway/test/plane"
+	"fairway/test/rig"
 )
 
 var (
@@ -73,7 +74,7 @@ func (w *world) start(t *testing.T, id identity.ID, config string) *proxy {
 		t.Fatal(err)
 	}
 	runEnvoy(t, w.file(t, p, "envoy.yaml", text.Bytes()), filepath.Join(w.dir, id.ServiceAccount+".log"))
-	live.Eventually(t, func() error { return ready(p.admin) })
+	rig.Eventually(t, func() error { return ready(p.admin) })
 	p.settle(t)
 	return p
 }
@@ -113,7 +114,7 @@ func (w *world) replaceAgent(t *testing.T, p *proxy) {
 	t.Helper()
 	p.stop()
 	w.startAgent(t, p)
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		for _, c := range p.secrets.Status() {
 			if c.Streams == 0 || c.Current != c.Streams {
 				return fmt.Errorf("%s: %+v", p.id, c)
@@ -178,7 +179,7 @@ func ready(admin string) error {
 
 func bounded(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), live.Bound)
+	ctx, cancel := context.WithTimeout(context.Background(), rig.Bound)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -207,7 +208,7 @@ func (w *world) both(t *testing.T) {
 	errs := make([]error, 2)
 	for i, p := range []*proxy{w.front, w.back} {
 		g.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), live.Bound)
+			ctx, cancel := context.WithTimeout(context.Background(), rig.Bound)
 			defer cancel()
 			if errs[i] = p.secrets.Renew(ctx); errs[i] == nil {
 				errs[i] = p.secrets.Settled(ctx)

@@ -148,7 +148,7 @@ func (m *machine) start(t *testing.T) {
 	// What is added is for several machines in one, and for a test's patience.
 	args := append(words[1:], "--adminPort", fmt.Sprint(rig.FreePort(t)), "--concurrency", "1")
 	m.Process = rig.Launch(t, rig.Command{Name: m.name, Path: agent.Path(t), Args: args, Dir: unit["WorkingDirectory"], Env: append(env, "MINIMUM_DRAIN_DURATION=2s")})
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		m.Running(t)
 		code, body, err := rig.Call(http.MethodGet, "http://"+m.world.Addr(m.name, 15020)+"/healthz/ready", nil)
 		if err == nil && code != http.StatusOK {
@@ -177,7 +177,7 @@ func settings(t *testing.T, path string) map[string]string {
 // awaitHealth waits until the control plane has it from a machine's agent, and has everybody know it.
 func (m *machine) awaitHealth(t *testing.T, healthy bool) {
 	t.Helper()
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		var said []page.WorkloadHealth
 		if err := rig.Read(m.world.plane.URL("/debug/workloadz"), &said); err != nil {
 			return err
@@ -195,7 +195,7 @@ func (m *machine) awaitHealth(t *testing.T, healthy bool) {
 // quiet waits until a backend is asked no more while others are: what was under way has ended.
 func quiet(t *testing.T, load *live.Load, b *live.Backend) {
 	t.Helper()
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		before := b.Count()
 		load.Await(t, 20)
 		if n := b.Count() - before; n != 0 {

@@ -15,8 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"fairway/test/envoy/live"
 	"fairway/test/netns"
+	"fairway/test/rig"
 )
 
 // dialer connects from a namespace, by one of its addresses where one is named.
@@ -70,7 +70,7 @@ func startApp(t *testing.T, in *netns.Namespace, name, web string, config *tls.C
 	if config != nil {
 		l = tls.NewListener(l, config)
 	}
-	server := &http.Server{Handler: a, ReadHeaderTimeout: live.Bound, ErrorLog: quiet()}
+	server := &http.Server{Handler: a, ReadHeaderTimeout: rig.Bound, ErrorLog: quiet()}
 	under.Go(func() { server.Serve(l) })
 	t.Cleanup(func() { server.Close(); under.Wait() })
 	if lines != "" {
@@ -121,7 +121,7 @@ var errStatus = errors.New("refused with a status")
 
 // ask sends it once, on a connection of its own.
 func (q question) ask() (s seen, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), live.Bound)
+	ctx, cancel := context.WithTimeout(context.Background(), rig.Bound)
 	defer cancel()
 	scheme := "http"
 	if q.tls != nil {
@@ -150,7 +150,7 @@ func (q question) ask() (s seen, err error) {
 
 // say sends a line over TCP and gives what comes back.
 func say(from dialer, to, line string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), live.Bound)
+	ctx, cancel := context.WithTimeout(context.Background(), rig.Bound)
 	defer cancel()
 	c, err := from.DialContext(ctx, "tcp", to)
 	if err != nil {

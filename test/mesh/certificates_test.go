@@ -22,7 +22,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	security "istio.io/api/security/v1alpha1"
 
-	"fairway/test/envoy/live"
+	"fairway/test/rig"
 )
 
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
@@ -71,7 +71,7 @@ func (w *world) sign(t *testing.T, account, csr string, ttl int64) []string {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), live.Bound)
+	ctx, cancel := context.WithTimeout(t.Context(), rig.Bound)
 	defer cancel()
 	ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+w.tokens[account])
 	answer, err := security.NewIstioCertificateServiceClient(conn).CreateCertificate(ctx, &security.IstioCertificateRequest{Csr: csr, ValidityDuration: ttl})
@@ -89,10 +89,10 @@ func showing(c tls.Certificate) *tls.Config {
 // awaitExpiry returns when a certificate has ended, by the clock that Envoy reads too.
 func awaitExpiry(t *testing.T, c tls.Certificate) {
 	t.Helper()
-	if left := time.Until(c.Leaf.NotAfter); left > live.Bound {
+	if left := time.Until(c.Leaf.NotAfter); left > rig.Bound {
 		t.Fatalf("it lasts for %s", left)
 	}
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		if left := time.Until(c.Leaf.NotAfter.Add(time.Second)); left > 0 { // certificates count in seconds
 			return &early{left}
 		}

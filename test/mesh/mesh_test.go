@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"fairway/test/envoy/live"
+	"fairway/test/rig"
 )
 
 // TestMesh: a mesh of two sidecars and a gateway that the kernel intercepts, in each way that there is, lets in who may come and nobody else.
@@ -92,7 +93,7 @@ func (m *mesh) firstAnswer(t *testing.T) {
 		first = append(first, m.fromA(m.second.service, "second.test"))
 	}
 	for _, q := range first {
-		live.Eventually(t, func() error {
+		rig.Eventually(t, func() error {
 			_, err := q.ask()
 			return err
 		})
@@ -180,7 +181,7 @@ func (m *mesh) refused(t *testing.T, what string, ask func() error) {
 
 // overTLS is a TCP connection from outside to b past a's sidecar: it sends a line and reads one.
 func (m *mesh) overTLS(config *tls.Config) error {
-	ctx, cancel := context.WithTimeout(context.Background(), live.Bound)
+	ctx, cancel := context.WithTimeout(context.Background(), rig.Bound)
 	defer cancel()
 	c, err := m.straight(nil).from.DialContext(ctx, "tcp", at(m.ip("b"), "9000"))
 	if err != nil {

@@ -161,7 +161,7 @@ func (w *world) wire(t *testing.T) {
 		w.outside.Wire(t, func(l netns.Links) { l.Up("lo", net.plane+net.host, net.stranger+net.host, net.impostor+net.host) })
 	}
 	w.outside.Wire(t, func(l netns.Links) { l.Forward() })
-	live.Eventually(t, func() error { // cables carry when both ends have been seen plugged in
+	rig.Eventually(t, func() error { // cables carry when both ends have been seen plugged in
 		for _, n := range w.networks() {
 			for _, h := range n.hosts {
 				if err := w.plugged(t, h); err != nil {
@@ -178,7 +178,7 @@ func (w *world) plugged(t *testing.T, h host) (err error) {
 	t.Helper()
 	w.outside.Do(t, func() {
 		var c net.Conn
-		if c, err = net.DialTimeout("tcp", at(h.ip, "1"), live.Bound); err == nil {
+		if c, err = net.DialTimeout("tcp", at(h.ip, "1"), rig.Bound); err == nil {
 			c.Close()
 		}
 	})
@@ -213,7 +213,7 @@ func (w *world) startPlane(t *testing.T) {
 // await waits until a page of a process says that all is well.
 func (w *world) await(t *testing.T, p *rig.Process, in *netns.Namespace, page string) {
 	t.Helper()
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		p.Running(t)
 		code, body, err := rig.Call(http.MethodGet, page, dialer{in, ""}.DialContext)
 		if err == nil && code != http.StatusOK {

@@ -25,6 +25,7 @@ import (
 	"fairway/internal/agent/relay"
 	"fairway/test/envoy/live"
 	"fairway/test/plane"
+	"fairway/test/rig"
 )
 
 // agentEnv is where the test finds pilot-agent, which is built before the test has a namespace of its own.
@@ -162,7 +163,7 @@ func launch(t *testing.T, discovery string) {
 			t.Logf("--- pilot-agent\n%s", text[max(0, len(text)-6000):])
 		}
 	})
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		resp, err := http.Get("http://127.0.0.1:15020/healthz/ready")
 		if err != nil {
 			return err
@@ -203,7 +204,7 @@ func counted(t *testing.T) relay.TypeStatus {
 
 func awaitCounts(t *testing.T, resources, removed int) {
 	t.Helper()
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		if got := counted(t); got.Resources != resources || got.Removed != removed {
 			return fmt.Errorf("%d resources and %d removals were sent, want %d and %d", got.Resources, got.Removed, resources, removed)
 		}
@@ -218,7 +219,7 @@ func resolves(t *testing.T, network, name, family string) []netip.Addr {
 		return (&net.Dialer{}).DialContext(ctx, network, "10.0.0.53:53")
 	}}
 	var found []netip.Addr
-	live.Eventually(t, func() (err error) { // the machine may be too busy for the resolver's own patience
+	rig.Eventually(t, func() (err error) { // the machine may be too busy for the resolver's own patience
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		found, err = resolver.LookupNetIP(ctx, family, name+".")
@@ -285,7 +286,7 @@ func dial(t *testing.T, to netip.AddrPort) (said string) {
 		}
 		return failed
 	}}
-	live.Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		c, err := d.DialContext(t.Context(), "tcp", to.String())
 		if err != nil {
 			return err

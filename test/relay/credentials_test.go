@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"fairway/test/envoy/live"
+	"fairway/test/rig"
 )
 
 // gatewayRules are a gateway's: one server with a certificate from a Secret, one with the gateway's own identity, which the sidecar is told of as a service of the mesh.
@@ -110,7 +111,7 @@ func TestCredentialsOfGateways(t *testing.T) {
 	}
 	ask := live.Request{To: w.Addr("gw", 8443), Host: "shop.example", TLS: &tls.Config{ServerName: "shop.example", RootCAs: ca.Pool}}
 	inside := live.Request{To: w.Addr("web", 8000), Host: "inner.test"}
-	live.Eventually(t, func() error { return shows(ask, first) })
+	rig.Eventually(t, func() error { return shows(ask, first) })
 	w.serves("inner.test")
 	if got := strings.Join(live.Send(t, inside).Echo.Header["X-Forwarded-Client-Cert"], ","); !strings.Contains(got, "URI=spiffe://cluster.local/ns/default/sa/web") {
 		t.Errorf("the service behind the gateway is told of the caller %q", got)
@@ -120,7 +121,7 @@ func TestCredentialsOfGateways(t *testing.T) {
 	load.Await(t, 20)
 	before := w.sent()
 	w.plane.Apply(t, "secret", second.secret)
-	live.Eventually(t, func() error { return shows(ask, second) })
+	rig.Eventually(t, func() error { return shows(ask, second) })
 	load.Await(t, 20)
 	load.Stop(t)
 	if n := w.sent() - before; n != 1 {
@@ -140,7 +141,7 @@ func TestCredentialsOfGateways(t *testing.T) {
 	}
 	gw.keepsNone(first, second)
 	w.start()
-	live.Eventually(t, func() error { return shows(ask, second) })
+	rig.Eventually(t, func() error { return shows(ask, second) })
 	w.serves("inner.test")
 	gw.keepsNone(first, second)
 }

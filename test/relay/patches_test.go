@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/test/envoy/live"
 	"fairway/test/rig"
 )
 
@@ -57,7 +56,7 @@ func TestBootstrapPatches(t *testing.T) {
 // runsWith waits until Envoy's bootstrap has all these texts.
 func (w *world) runsWith(texts ...string) {
 	w.t.Helper()
-	live.Eventually(w.t, func() error {
+	rig.Eventually(w.t, func() error {
 		code, body, err := rig.Call(http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/config_dump?mask=bootstrap.stats_flush_interval,bootstrap.memory_allocator_manager", w.admin), nil)
 		if err != nil || code != http.StatusOK {
 			return errors.Join(fmt.Errorf("config_dump: %d", code), err)

@@ -123,7 +123,7 @@ type facts struct {
 // await waits until the agent's facts are as wanted.
 func (w *world) await(what string, is func(facts) bool) (f facts) {
 	w.t.Helper()
-	live.Eventually(w.t, func() error {
+	rig.Eventually(w.t, func() error {
 		f = facts{}
 		err := rig.Read(w.page("/debug/agent"), &f)
 		if err == nil && !is(f) {
@@ -155,7 +155,7 @@ func disconnected(f facts) bool {
 // serves waits until the workload reaches a service through its Envoy.
 func (w *world) serves(host string) {
 	w.t.Helper()
-	live.Eventually(w.t, func() error {
+	rig.Eventually(w.t, func() error {
 		r, err := live.Try(live.Request{To: w.Addr("web", 8000), Host: host})
 		if err == nil && r.Status != http.StatusOK {
 			err = fmt.Errorf("%s: %d %s", host, r.Status, r.Body)

@@ -12,9 +12,6 @@ import (
 	"fairway/test/netns"
 )
 
-// Bound is how long anything may take that a test waits for.
-const Bound = 60 * time.Second
-
 // Command is how a process is started. Name, Path and Dir must be set.
 type Command struct {
 	Name string // of its log

@@ -17,10 +17,8 @@ import (
 
 	"fairway/internal/agent/names"
 	nametable "fairway/internal/envoy/names"
+	"fairway/test/rig"
 )
-
-// bound is how long anything may take that a test waits for.
-const bound = 60 * time.Second
 
 // upstream is a name server. What it says is for the test to decide.
 type upstream struct {
@@ -179,7 +177,7 @@ func newWorld(t testing.TB, conf string, change func(*names.Options), upstreams 
 	var number uint16
 	_, _ = fmt.Sscan(port, &number)
 	w.o = names.Options{
-		Listen: w.address, ResolvConf: file, Port: number, Hold: time.Millisecond, Timeout: bound, Next: bound, Now: w.now.Now, Log: slog.New(slog.DiscardHandler),
+		Listen: w.address, ResolvConf: file, Port: number, Hold: time.Millisecond, Timeout: rig.Bound, Next: rig.Bound, Now: w.now.Now, Log: slog.New(slog.DiscardHandler),
 	}
 	if change != nil {
 		change(&w.o)
@@ -224,7 +222,7 @@ func (w *world) has(host string, ips ...string) {
 // ask asks over a network and returns the whole answer.
 func (w *world) ask(network string, q *dns.Msg) *dns.Msg {
 	w.t.Helper()
-	c := dns.Client{Net: network, Timeout: bound, UDPSize: dns.MaxMsgSize}
+	c := dns.Client{Net: network, Timeout: rig.Bound, UDPSize: dns.MaxMsgSize}
 	reply, _, err := c.Exchange(q, w.address)
 	if err != nil {
 		w.t.Fatalf("%s: %v", q.Question[0].Name, err)

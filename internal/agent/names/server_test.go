@@ -15,6 +15,7 @@ import (
 
 	"fairway/internal/agent/names"
 	nametable "fairway/internal/envoy/names"
+	"fairway/test/rig"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -322,7 +323,7 @@ func TestTooMany(t *testing.T) {
 	w.has("db.example.com", "10.0.0.1")
 	first := make(chan string, 1)
 	go func() { first <- brief(w.ask("udp", question("slow.test.", dns.TypeA))) }()
-	eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		if len(u.asked()) == 1 {
 			return nil
 		}
@@ -343,7 +344,7 @@ func TestTooMany(t *testing.T) {
 // TestQuestionsWaitForTheTable: who asks before the control plane has answered is not sent elsewhere.
 func TestQuestionsWaitForTheTable(t *testing.T) {
 	u := &upstream{say: records(t, "db.example.com. 60 IN A 192.0.2.66")}
-	w := newWorld(t, "", func(o *names.Options) { o.Hold = bound }, u)
+	w := newWorld(t, "", func(o *names.Options) { o.Hold = rig.Bound }, u)
 	got := make(chan string, 1)
 	go func() { got <- w.gets("db.example.com.", dns.TypeA) }()
 	w.has("db.example.com", "240.240.0.1")
@@ -363,7 +364,7 @@ func TestResolvConfIsReadAgain(t *testing.T) {
 	if err := os.WriteFile(w.o.ResolvConf, []byte("search two.test\nnameserver 127.0.0.2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		if s := w.server.Status(); !slices.Equal(s.Search, []string{"two.test"}) {
 			return fmt.Errorf("%+v", s)
 		}
@@ -390,25 +391,5 @@ func TestMistakes(t *testing.T) {
 	update.Opcode = dns.OpcodeUpdate
 	if got := brief(w.ask("udp", update)); got != "NOTIMP" {
 		t.Error(got)
-	}
-}
-
-// eventually asks until the answer is nil.
-func eventually(t testing.TB, ask func() error) {
-	t.Helper()
-	deadline := time.NewTimer(bound)
-	defer deadline.Stop()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := ask()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("after %s: %v", bound, err)
-		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/agent/relay"
+	"fairway/test/rig"
 )
 
 // noteType is of the agent itself.
@@ -86,7 +87,7 @@ func (n *notes) differs(p *plane) error {
 
 func (n *notes) holds(p *plane) {
 	p.t.Helper()
-	eventually(p.t, func() error { return n.differs(p) })
+	rig.Eventually(p.t, func() error { return n.differs(p) })
 }
 
 // newOwnAgent is an agent that subscribes to all notes.
@@ -138,7 +139,7 @@ func TestTheAgentAsksWithoutAnEnvoy(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	e.disconnect()
-	eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		if s := a.relay.Status().Sessions; len(s) != 1 || !s[0].Alone {
 			return fmt.Errorf("%+v", s)
 		}
@@ -261,7 +262,7 @@ func TestWhatTheAgentRefusesIsToldAndNotKept(t *testing.T) {
 	n.refuse = "n1 66"
 	n.mu.Unlock()
 	p.set(noteType, "n1", 66)
-	eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		for _, s := range p.server.Status() {
 			if s.Types[noteType].Rejected == "no such note, please" && s.Synced {
 				return nil

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"fairway/internal/xds"
+	"fairway/test/rig"
 )
 
 // fill publishes n clusters with endpoints, and a listener.
@@ -109,7 +110,7 @@ func TestHotRestartAsksTheControlPlaneForNothing(t *testing.T) {
 	old.connect()
 	old.holds(p)
 	p.settled(1, 3)
-	eventually(t, func() error { // the cache is kept
+	rig.Eventually(t, func() error { // the cache is kept
 		if c := a.relay.Status().Cache; c == nil || c.Resources != 41 {
 			return fmt.Errorf("%+v", c)
 		}
@@ -162,7 +163,7 @@ func TestRefusedIsToldAndNotKept(t *testing.T) {
 	e.holds(p)
 	p.settled(1, 3)
 	p.set(xds.ClusterType, "c1", 66)
-	eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		for _, s := range p.server.Status() {
 			if s.Types[xds.ClusterType].Rejected == "refused" && s.Synced {
 				return nil
@@ -207,7 +208,7 @@ func TestASlowEnvoySlowsItsUpstream(t *testing.T) {
 		p.set(xds.EndpointType, "c0", uint64(i+2))
 	}
 	last, still := 0, 0
-	eventually(t, func() error { // until what is on its way is there: the control plane, too, stands still then, with a response that nobody takes
+	rig.Eventually(t, func() error { // until what is on its way is there: the control plane, too, stands still then, with a response that nobody takes
 		n := responses() - before
 		if n != last {
 			last, still = n, 0
@@ -239,7 +240,7 @@ func TestWhatIsRefusedFromTheCacheIsAskedFor(t *testing.T) {
 	e.forget()
 	e.refuses = func(name string, body []byte) bool { return string(body) == "l 1" }
 	e.connect()
-	eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		for _, typ := range a.relay.Status().Types {
 			if typ.Type == xds.ListenerType && typ.Refused == 1 {
 				return nil
@@ -275,18 +276,18 @@ func TestOlderEnvoyIsKeptOfOnceTheYoungerIsGone(t *testing.T) {
 		return errors.New("not refused")
 	}
 	older.connect()
-	eventually(t, func() error { return refused(1) })
+	rig.Eventually(t, func() error { return refused(1) })
 	younger.connect()
-	eventually(t, func() error { return refused(2) })
+	rig.Eventually(t, func() error { return refused(2) })
 	p.set(xds.ListenerType, "l", 2)
 	older.holds(p)
-	eventually(t, func() error { return refused(3) })
+	rig.Eventually(t, func() error { return refused(3) })
 	p.settled(2, 3)
 	if c := a.relay.Status().Cache; c != nil {
 		t.Errorf("kept while the younger is there: %+v", c)
 	}
 	younger.disconnect()
-	eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		if a.relay.Status().Cache == nil {
 			return errors.New("nothing is kept")
 		}

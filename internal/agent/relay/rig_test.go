@@ -22,10 +22,8 @@ import (
 
 	"fairway/internal/agent/relay"
 	"fairway/internal/xds"
+	"fairway/test/rig"
 )
-
-// bound is how long anything may take that a test waits for.
-const bound = 20 * time.Second
 
 // types are Envoy's; published are they and the agent's own.
 var (
@@ -154,7 +152,7 @@ func (p *plane) total() (n int) {
 // settled waits until a number of streams have asked for a number of types each, and have all that they are due.
 func (p *plane) settled(streams, asked int) {
 	p.t.Helper()
-	eventually(p.t, func() error {
+	rig.Eventually(p.t, func() error {
 		all := p.server.Status()
 		if len(all) != streams {
 			return fmt.Errorf("%d streams, want %d", len(all), streams)
@@ -166,26 +164,6 @@ func (p *plane) settled(streams, asked int) {
 		}
 		return nil
 	})
-}
-
-// eventually asks until the answer is nil.
-func eventually(t testing.TB, ask func() error) {
-	t.Helper()
-	deadline := time.NewTimer(bound)
-	defer deadline.Stop()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := ask()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("after %s: %v", bound, err)
-		}
-	}
 }
 
 // agent is a relay that can be started anew on the same folder.
@@ -414,7 +392,7 @@ func (e *envoy) follow(w wire) error {
 // holds waits until it holds what the plane has.
 func (e *envoy) holds(p *plane) {
 	e.t.Helper()
-	eventually(e.t, func() error {
+	rig.Eventually(e.t, func() error {
 		if err := e.differs(p); err != nil {
 			return fmt.Errorf("%w; the control plane's streams: %+v", err, p.server.Status())
 		}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
+
+	"fairway/test/rig"
 )
 
 // TestStreamIsNotRepeatedByGRPC: where a control plane goes before it has looked at a stream, gRPC would open it again by itself and repeat what was said on it. The relay
@@ -32,7 +34,7 @@ func TestStreamIsNotRepeatedByGRPC(t *testing.T) {
 	e := newEnvoy(t, a)
 	e.connect()
 	e.holds(p)
-	eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		if s := a.relay.Status().Sessions; len(s) != 1 || s[0].Streams != 2 {
 			return fmt.Errorf("%+v, want a second stream", s)
 		}

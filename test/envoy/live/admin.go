@@ -12,13 +12,13 @@ import (
 	"testing"
 
 	"fairway/internal/agent/exposition"
-	"time"
+	"fairway/test/rig"
 )
 
 // get fetches a page; anything but 200 fails the test.
 func get(t testing.TB, address string) string {
 	t.Helper()
-	client := http.Client{Timeout: Bound}
+	client := http.Client{Timeout: rig.Bound}
 	resp, err := client.Get(address)
 	if err != nil {
 		t.Fatal(err)
@@ -29,26 +29,6 @@ func get(t testing.TB, address string) string {
 		t.Fatalf("%s: %s: %v: %s", address, resp.Status, err, body)
 	}
 	return string(body)
-}
-
-// Eventually asks until the answer is nil; where it is not within Bound, the last answer fails the test. It is for what only an Envoy knows the moment of.
-func Eventually(t testing.TB, ask func() error) {
-	t.Helper()
-	deadline := time.NewTimer(Bound)
-	defer deadline.Stop()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := ask()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("after %s: %v", Bound, err)
-		}
-	}
 }
 
 // Stats are the Envoy's statistics whose names match a regular expression.
@@ -90,7 +70,7 @@ func (e *Envoy) Metrics(t testing.TB, own exposition.Workload) []string {
 // AwaitStat waits until the statistics whose names match a regular expression add up to at least a value.
 func (e *Envoy) AwaitStat(t testing.TB, filter string, least int64) {
 	t.Helper()
-	Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		var sum int64
 		for _, v := range e.Stats(t, filter) {
 			sum += v
@@ -135,7 +115,7 @@ func (e *Envoy) Hosts(t testing.TB, cluster string) map[string]string {
 func (e *Envoy) AwaitHosts(t testing.TB, cluster string, want ...string) {
 	t.Helper()
 	slices.Sort(want)
-	Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		if got := slices.Sorted(maps.Keys(e.Hosts(t, cluster))); !slices.Equal(got, want) {
 			return fmt.Errorf("%s: cluster %s has %v, want %v", e.Name, cluster, got, want)
 		}
@@ -184,7 +164,7 @@ func (p *Plane) check(t testing.TB) {
 // AwaitStatIs waits until the one statistic whose name matches a regular expression has a value.
 func (e *Envoy) AwaitStatIs(t testing.TB, filter string, want int64) {
 	t.Helper()
-	Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		got := e.Stats(t, filter)
 		for _, v := range got {
 			if len(got) == 1 && v == want {

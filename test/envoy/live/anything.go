@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"fairway/test/rig"
 )
 
 // AnythingOnLocalhost starts a server that speaks at one port whatever its clients do: HTTP/1, cleartext HTTP/2 with gRPC's health service, and to those who send a line of
@@ -27,7 +29,7 @@ func (m *Mesh) AnythingOnLocalhost(t testing.TB, name string) (*Backend, int) {
 	streams := grpc.NewServer()
 	healthpb.RegisterHealthServer(streams, health.NewServer())
 	found := &found{address: listener.Addr(), requests: make(chan net.Conn), over: make(chan struct{})}
-	server := &http.Server{ReadHeaderTimeout: Bound, Protocols: new(http.Protocols), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := &http.Server{ReadHeaderTimeout: rig.Bound, Protocols: new(http.Protocols), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Content-Type") == "application/grpc" && r.ProtoMajor == 2 {
 			streams.ServeHTTP(w, r)
 			return
@@ -80,7 +82,7 @@ func (f *found) tell(listener net.Listener, name string, all *sync.WaitGroup) {
 			return
 		}
 		all.Go(func() {
-			_ = conn.SetReadDeadline(time.Now().Add(Bound))
+			_ = conn.SetReadDeadline(time.Now().Add(rig.Bound))
 			in := bufio.NewReader(conn)
 			first, err := in.Peek(3)
 			if err != nil {
@@ -110,7 +112,7 @@ func (f *found) hand(conn net.Conn) {
 // echoLines gives each line back, with the server's name before it.
 func echoLines(conn net.Conn, in *bufio.Reader, name string) {
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(Bound))
+	_ = conn.SetDeadline(time.Now().Add(rig.Bound))
 	for {
 		line, err := in.ReadString('\n')
 		if err != nil {
@@ -133,12 +135,12 @@ func (p *peeked) Read(b []byte) (int, error) { return p.in.Read(b) }
 // Say connects, sends a line before it hears anything, and returns what comes back; the empty string where the connection was closed instead.
 func Say(t testing.TB, address, line string) string {
 	t.Helper()
-	conn, err := net.DialTimeout("tcp", address, Bound)
+	conn, err := net.DialTimeout("tcp", address, rig.Bound)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(Bound))
+	_ = conn.SetDeadline(time.Now().Add(rig.Bound))
 	if _, err := fmt.Fprintln(conn, line); err != nil {
 		return ""
 	}

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"fairway/test/rig"
 )
 
 // Echo is what an HTTP backend answers: who it is, and what it received.
@@ -89,7 +91,7 @@ func (m *Mesh) serve(t testing.TB, name, address string, config *tls.Config) *Ba
 		t.Fatal(err)
 	}
 	b := &Backend{Name: name, port: listener.Addr().(*net.TCPAddr).Port, news: make(chan struct{})}
-	server := &http.Server{Handler: b, ReadHeaderTimeout: Bound, TLSConfig: config, Protocols: new(http.Protocols), ErrorLog: log.New(io.Discard, "", 0)}
+	server := &http.Server{Handler: b, ReadHeaderTimeout: rig.Bound, TLSConfig: config, Protocols: new(http.Protocols), ErrorLog: log.New(io.Discard, "", 0)}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetHTTP2(true)
 	server.Protocols.SetUnencryptedHTTP2(true)
@@ -154,7 +156,7 @@ func (b *Backend) FailNext(n int) { b.fail.Store(int64(n)) }
 // Await waits until a request has come, maybe before the call, that satisfies want.
 func (b *Backend) Await(t testing.TB, want func(Echo) bool) Echo {
 	t.Helper()
-	timeout := time.After(Bound)
+	timeout := time.After(rig.Bound)
 	for {
 		b.mu.Lock()
 		last, news := b.last, b.news
@@ -167,7 +169,7 @@ func (b *Backend) Await(t testing.TB, want func(Echo) bool) Echo {
 		select {
 		case <-news:
 		case <-timeout:
-			t.Fatalf("backend %s has not received what was waited for after %s", b.Name, Bound)
+			t.Fatalf("backend %s has not received what was waited for after %s", b.Name, rig.Bound)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"fairway/test/rig"
 )
 
 // Blocked is requests that were sent at once, some of which are not answered before the test ends.
@@ -40,8 +42,8 @@ func (b *Blocked) Next(t testing.TB) Reply {
 	select {
 	case r := <-b.replies:
 		return r
-	case <-time.After(Bound):
-		t.Fatalf("no answer within %s", Bound)
+	case <-time.After(rig.Bound):
+		t.Fatalf("no answer within %s", rig.Bound)
 		return Reply{}
 	}
 }

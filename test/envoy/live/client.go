@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"fairway/test/rig"
 )
 
 // Request is what a client sends to an address.
@@ -35,13 +37,13 @@ type Reply struct {
 	Took   time.Duration
 }
 
-// Send sends one request on a connection of its own. No answer at all fails the test. A refused connection is tried again within Bound: a listener
+// Send sends one request on a connection of its own. No answer at all fails the test. A refused connection is tried again within rig.Bound: a listener
 // that is on its way may not be there yet.
 func Send(t testing.TB, r Request) Reply {
 	t.Helper()
 	reply, err := Try(r)
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		Eventually(t, func() error {
+		rig.Eventually(t, func() error {
 			reply, err = Try(r)
 			return err
 		})
@@ -56,7 +58,7 @@ func Send(t testing.TB, r Request) Reply {
 func Try(r Request) (Reply, error) {
 	c := newClient(r)
 	defer c.transport.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(context.Background(), Bound)
+	ctx, cancel := context.WithTimeout(context.Background(), rig.Bound)
 	defer cancel()
 	return c.do(ctx)
 }
@@ -71,7 +73,7 @@ func newClient(r Request) *client {
 	t := &http.Transport{
 		TLSClientConfig: r.TLS, Protocols: new(http.Protocols), DisableCompression: true, MaxIdleConnsPerHost: 1,
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return (&net.Dialer{Timeout: Bound, Control: r.Mark.control}).DialContext(ctx, network, r.To)
+			return (&net.Dialer{Timeout: rig.Bound, Control: r.Mark.control}).DialContext(ctx, network, r.To)
 		},
 	}
 	if r.HTTP2 {
@@ -133,7 +135,7 @@ func Tally(t testing.TB, n int, r Request) map[string]int {
 	Send(t, r)
 	c := newClient(r)
 	defer c.transport.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(context.Background(), Bound)
+	ctx, cancel := context.WithTimeout(context.Background(), rig.Bound)
 	defer cancel()
 	out := map[string]int{}
 	for range n {

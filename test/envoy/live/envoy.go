@@ -19,6 +19,7 @@ import (
 	"fairway/internal/envoy/bootstrap"
 	"fairway/internal/envoy/caller"
 	"fairway/internal/mesh"
+	"fairway/test/rig"
 )
 
 // Node says which proxy an Envoy is. Name is its workload's and, as an address of the mesh, the proxy's own.
@@ -152,7 +153,7 @@ func (e *Envoy) Stop() {
 
 func (e *Envoy) awaitReady(t testing.TB, m *Mesh) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), Bound)
+	ctx, cancel := context.WithTimeout(context.Background(), rig.Bound)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -165,7 +166,7 @@ func (e *Envoy) awaitReady(t testing.TB, m *Mesh) {
 		case <-e.exited:
 			t.Fatalf("Envoy %s ended: %v\n%s", e.Name, e.err, m.Logs())
 		case <-ctx.Done():
-			t.Fatalf("Envoy %s is not live after %s\n%s%s", e.Name, Bound, m.describe(), m.Logs())
+			t.Fatalf("Envoy %s is not live after %s\n%s%s", e.Name, rig.Bound, m.describe(), m.Logs())
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"fairway/test/rig"
 )
 
 // Load is clients that ask one after another until stopped. Every answer but a backend's is a failure.
@@ -138,7 +140,7 @@ func (l *Load) AwaitFrom(t testing.TB, kind, backend string) {
 // await waits for a condition, which is asked at the call and after every answer, with the lock held.
 func (l *Load) await(t testing.TB, is func() bool) {
 	t.Helper()
-	timeout := time.After(Bound)
+	timeout := time.After(rig.Bound)
 	for {
 		l.mu.Lock()
 		ok, news := is(), l.news
@@ -149,7 +151,7 @@ func (l *Load) await(t testing.TB, is func() bool) {
 		select {
 		case <-news:
 		case <-timeout:
-			t.Fatalf("the load has not got there after %s: %s", Bound, l)
+			t.Fatalf("the load has not got there after %s: %s", rig.Bound, l)
 		}
 	}
 }

@@ -11,10 +11,8 @@ import (
 
 	"fairway/build/envoybin"
 	"fairway/internal/config"
+	"fairway/test/rig"
 )
-
-// Bound is how long anything may take that a test waits for.
-const Bound = 30 * time.Second
 
 // Ports that every mesh has to itself, since its addresses are its own.
 const (
@@ -90,10 +88,10 @@ func (m *Mesh) Addr(name string, port int) string {
 // Settle waits until all that was set so far is in force in every connected proxy.
 func (m *Mesh) Settle(t testing.TB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), Bound)
+	ctx, cancel := context.WithTimeout(context.Background(), rig.Bound)
 	defer cancel()
 	if err := m.Plane.discovery.Settled(ctx); err != nil {
-		t.Fatalf("not in force after %s: %v\n%s%s", Bound, err, m.describe(), m.Logs())
+		t.Fatalf("not in force after %s: %v\n%s%s", rig.Bound, err, m.describe(), m.Logs())
 	}
 }
 

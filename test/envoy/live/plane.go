@@ -16,6 +16,7 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/source/memory"
 	"fairway/internal/xds"
+	"fairway/test/rig"
 )
 
 // Plane is a mesh's control plane. It can be stopped and started again on the same addresses, as a new program would be.
@@ -90,8 +91,8 @@ func (p *Plane) Start(t testing.TB) {
 	case err := <-done:
 		done <- err
 		t.Fatalf("the control plane ended at start: %v\n%s", err, p.log)
-	case <-time.After(Bound):
-		t.Fatalf("the control plane has not synced after %s\n%s", Bound, p.log)
+	case <-time.After(rig.Bound):
+		t.Fatalf("the control plane has not synced after %s\n%s", rig.Bound, p.log)
 	}
 }
 
@@ -122,7 +123,7 @@ func (p *Plane) Log() string { return p.log.String() }
 // AwaitStreams waits until exactly n streams are connected.
 func (p *Plane) AwaitStreams(t testing.TB, n int) {
 	t.Helper()
-	Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		if got := len(p.discovery.Streams().Status()); got != n {
 			return fmt.Errorf("%d streams are connected, want %d", got, n)
 		}

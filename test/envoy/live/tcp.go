@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fairway/test/rig"
 )
 
 // TCPBackend starts a server at a port of the address of its name that greets each connection with its name and then returns what it gets.
@@ -79,7 +81,7 @@ func DialTCP(t testing.TB, address string) string {
 // DialMarked is DialTCP on a socket with a mark, which the kernel may redirect.
 func DialMarked(t testing.TB, mark Mark, address string) string {
 	t.Helper()
-	conn, err := (&net.Dialer{Timeout: Bound, Control: mark.control}).Dial("tcp", address)
+	conn, err := (&net.Dialer{Timeout: rig.Bound, Control: mark.control}).Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +91,7 @@ func DialMarked(t testing.TB, mark Mark, address string) string {
 // DialTLS is DialTCP through TLS to a server name.
 func DialTLS(t testing.TB, address string, config *tls.Config) (string, error) {
 	t.Helper()
-	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: Bound}, "tcp", address, config)
+	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: rig.Bound}, "tcp", address, config)
 	if err != nil {
 		return "", err
 	}
@@ -99,7 +101,7 @@ func DialTLS(t testing.TB, address string, config *tls.Config) (string, error) {
 func converse(t testing.TB, conn net.Conn) string {
 	t.Helper()
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(Bound))
+	_ = conn.SetDeadline(time.Now().Add(rig.Bound))
 	in := bufio.NewReader(conn)
 	name, err := in.ReadString('\n')
 	if err != nil {
@@ -118,10 +120,10 @@ func converse(t testing.TB, conn net.Conn) string {
 // AwaitTCP waits until a server greets who connects to an address: a listener that is on its way may not be there yet.
 func AwaitTCP(t testing.TB, address string) {
 	t.Helper()
-	Eventually(t, func() error {
+	rig.Eventually(t, func() error {
 		d := dialer{address: address}
 		defer d.close()
-		ctx, cancel := context.WithTimeout(context.Background(), Bound)
+		ctx, cancel := context.WithTimeout(context.Background(), rig.Bound)
 		defer cancel()
 		return d.dial(ctx)
 	})

@@ -8,6 +8,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"fairway/test/rig"
 )
 
 // TCPClients connect to an address, are greeted, send a line, read it back and close, again and again.
@@ -45,12 +47,12 @@ func (d *dialer) ask(ctx context.Context) (string, error) {
 }
 
 func (d *dialer) dial(ctx context.Context) error {
-	conn, err := (&net.Dialer{Timeout: Bound}).DialContext(ctx, "tcp", d.address)
+	conn, err := (&net.Dialer{Timeout: rig.Bound}).DialContext(ctx, "tcp", d.address)
 	if err != nil {
 		return err
 	}
 	d.conn, d.in = conn, bufio.NewReader(conn)
-	_ = conn.SetDeadline(time.Now().Add(Bound))
+	_ = conn.SetDeadline(time.Now().Add(rig.Bound))
 	name, err := d.in.ReadString('\n')
 	if err != nil {
 		d.close()
@@ -63,7 +65,7 @@ func (d *dialer) dial(ctx context.Context) error {
 func (d *dialer) exchange() error {
 	d.lines++
 	line := fmt.Sprintf("line %d\n", d.lines)
-	_ = d.conn.SetDeadline(time.Now().Add(Bound))
+	_ = d.conn.SetDeadline(time.Now().Add(rig.Bound))
 	if _, err := io.WriteString(d.conn, line); err != nil {
 		return err
 	}
