@@ -92,15 +92,14 @@ func (c checker) port(key ServerKey, s *networking.Server) bool {
 
 // secrets notes those that a server names and that its proxies cannot get.
 func (c checker) secrets(key ServerKey, s *networking.Server) bool {
-	found := false
 	if class, _ := classify(s); class != HTTPS && class != TLS {
 		return false
 	}
-	for at, why := range c.t.withoutSecret(c.r, key.Port.Layer.Namespace, s.GetTls()) {
-		c.note(mesh.Error, "MissingSecret", ".tls."+at, why.Message+": this server is not served", why.Fix)
-		found = true
+	missing := c.t.withoutSecret(c.r, key.Port.Layer.Namespace, s.GetTls())
+	for _, l := range missing {
+		c.note(mesh.Error, "MissingSecret", ".tls."+l.field, l.why.Message+": this server is not served", l.why.Fix)
 	}
-	return found
+	return len(missing) > 0
 }
 
 // files notes a certificate file that a proxy of the layer could not read.

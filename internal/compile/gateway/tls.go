@@ -29,8 +29,7 @@ func (b *listenerBuilder) usable(s Planned) bool {
 	if missing(settings) != "" {
 		return false
 	}
-	lacking := b.t.withoutSecret(b.r, b.port.Layer.Namespace, settings)
-	for range lacking {
+	if len(b.t.withoutSecret(b.r, b.port.Layer.Namespace, settings)) > 0 {
 		return false
 	}
 	_, _, bad := b.t.unreadable(b.r, b.port.Layer, s.Server.Spec)
@@ -77,33 +76,38 @@ func asks(s *networking.ServerTLSSettings) bool {
 	return s.GetMode() == networking.ServerTLSSettings_MUTUAL || s.GetMode() == networking.ServerTLSSettings_OPTIONAL_MUTUAL
 }
 
-// withoutSecret yields the fields of a server's settings that name a secret which proxies of a namespace cannot get, and why.
-func (t *Tables) withoutSecret(r *table.Reader, namespace string, s *networking.ServerTLSSettings) func(yield func(field string, why secret.Missing) bool) {
-	return func(yield func(string, secret.Missing) bool) {
-		for i, name := range credentials(s) {
-			at := "credentialName"
-			if s.GetCredentialName() == "" {
-				at = index("credentialNames", i)
-			}
-			if why := t.secrets.Certificate(r, namespace, name); why != (secret.Missing{}) && !yield(at, why) {
-				return
-			}
-		}
-		name := authorityCredential(s)
-		if name == "" {
-			return
-		}
+// lacking is a field that names a secret which proxies cannot get.
+type lacking struct {
+	field string
+	why   secret.Missing
+}
+
+// withoutSecret lists the fields of a server's settings that name a secret which proxies of a namespace cannot get.
+func (t *Tables) withoutSecret(r *table.Reader, namespace string, s *networking.ServerTLSSettings) (out []lacking) {
+	for i, name := range credentials(s) {
 		at := "credentialName"
-		switch {
-		case s.GetCaCertCredentialName() != "":
-			at = "caCertCredentialName"
-		case s.GetCredentialName() == "":
-			at = index("credentialNames", 0)
+		if s.GetCredentialName() == "" {
+			at = index("credentialNames", i)
 		}
-		if why := t.secrets.Authorities(r, namespace, name); why != (secret.Missing{}) {
-			yield(at, why)
+		if why := t.secrets.Certificate(r, namespace, name); why != (secret.Missing{}) {
+			out = append(out, lacking{at, why})
 		}
 	}
+	name := authorityCredential(s)
+	if name == "" {
+		return out
+	}
+	at := "credentialName"
+	switch {
+	case s.GetCaCertCredentialName() != "":
+		at = "caCertCredentialName"
+	case s.GetCredentialName() == "":
+		at = index("credentialNames", 0)
+	}
+	if why := t.secrets.Authorities(r, namespace, name); why != (secret.Missing{}) {
+		out = append(out, lacking{at, why})
+	}
+	return out
 }
 
 // certificates lists a server's certificates: one, or one of a kind (ServerTLSSettings.tls_certificates).
