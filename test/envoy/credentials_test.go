@@ -3,7 +3,6 @@ package envoy
 import (
 	"crypto/tls"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -20,27 +19,6 @@ func credentials() []feature {
 		{"gateway: TLS origination with a Secret", credentialOriginate},
 		{"sidecar: TLS origination with a Secret", credentialOfClients},
 	}
-}
-
-// secretOf is a Secret of namespace default that holds a pair, and an authority where one is given.
-func secretOf(t *testing.T, name string, pair live.Pair, authorities ...string) string {
-	t.Helper()
-	out := "---\napiVersion: v1\nkind: Secret\nmetadata: {name: " + name + ", namespace: default}\nstringData:\n"
-	put := func(key, file string) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out += "  " + key + ": |\n    " + strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "\n    ") + "\n"
-	}
-	if pair.CertFile != "" {
-		put("tls.crt", pair.CertFile)
-		put("tls.key", pair.KeyFile)
-	}
-	for _, file := range authorities {
-		put("ca.crt", file)
-	}
-	return out
 }
 
 // credentialed is a Gateway with an HTTPS server on port 8443, whose certificate is in a Secret of its name, and the rule behind it.
@@ -64,7 +42,7 @@ func over(m *live.Mesh, name string, ca *live.Authority, own ...tls.Certificate)
 func credentialSimple(t *testing.T, m *live.Mesh) {
 	m.Backend(t, "credsimple")
 	ca := live.NewAuthority(t, "gateway")
-	m.Apply(t, secretOf(t, "credsimple", ca.Issue(t, "credsimple.example"))+credentialed("credsimple", "mode: SIMPLE, credentialName: credsimple"))
+	m.Apply(t, live.Secret(t, "credsimple", ca.Issue(t, "credsimple.example"))+credentialed("credsimple", "mode: SIMPLE, credentialName: credsimple"))
 	wantServer(t, live.Send(t, over(m, "credsimple", ca)), "credsimple")
 	if dump := m.Envoy(gateway).Dump(t); !strings.Contains(dump, "kubernetes://credsimple") {
 		t.Error("the gateway does not have its certificate as a secret of its own")
@@ -75,7 +53,7 @@ func credentialMutual(t *testing.T, m *live.Mesh) {
 	m.Backend(t, "credmutual")
 	ca, stranger := live.NewAuthority(t, "gateway"), live.NewAuthority(t, "stranger")
 	server, friend, foe := ca.Issue(t, "credmutual.example"), ca.Issue(t, "friend"), stranger.Issue(t, "foe")
-	m.Apply(t, secretOf(t, "credmutual", server, ca.File)+credentialed("credmutual", "mode: MUTUAL, credentialName: credmutual"))
+	m.Apply(t, live.Secret(t, "credmutual", server, ca.File)+credentialed("credmutual", "mode: MUTUAL, credentialName: credmutual"))
 	refused := func(who string, r live.Request) {
 		t.Helper()
 		if reply, err := live.Try(r); err == nil {
@@ -85,7 +63,7 @@ func credentialMutual(t *testing.T, m *live.Mesh) {
 	wantServer(t, live.Send(t, over(m, "credmutual", ca, friend.Certificate)), "credmutual")
 	refused("no certificate", over(m, "credmutual", ca))
 	refused("a stranger's certificate", over(m, "credmutual", ca, foe.Certificate))
-	m.Apply(t, secretOf(t, "credmutual-cacert", live.Pair{}, stranger.File)) // goes before the one beside the certificate
+	m.Apply(t, live.Secret(t, "credmutual-cacert", live.Pair{}, stranger.File)) // goes before the one beside the certificate
 	rig.Eventually(t, func() error {
 		_, err := live.Try(over(m, "credmutual", ca, foe.Certificate))
 		return err
@@ -98,7 +76,7 @@ func credentialMissing(t *testing.T, m *live.Mesh) {
 	m.Backends(t, "credgone", "credthere")
 	ca := live.NewAuthority(t, "gateway")
 	there := strings.ReplaceAll(credentialServer("credthere", "mode: SIMPLE, credentialName: credthere"), "<credthere-entry>", "<credgone-entry>")
-	m.Apply(t, secretOf(t, "credthere", ca.Issue(t, "credthere.example"))+service("credgone.test", "credgone")+service("credthere.test", "credthere")+
+	m.Apply(t, live.Secret(t, "credthere", ca.Issue(t, "credthere.example"))+service("credgone.test", "credgone")+service("credthere.test", "credthere")+
 		entrance("credgone", credentialServer("credgone", "mode: SIMPLE, credentialName: credgone")+strings.ReplaceAll(there, "name: https,", "name: https-there,"))+
 		behind("credgone", "credgone.example", "  http: [{route: [{destination: {host: credgone.test}}]}]\n")+
 		behind("credgone", "credthere.example", "  http: [{route: [{destination: {host: credthere.test}}]}]\n"))
@@ -112,7 +90,7 @@ func credentialMissing(t *testing.T, m *live.Mesh) {
 		if _, err := live.Try(over(m, "credgone", ca)); err == nil {
 			t.Error("a server without certificate answers")
 		}
-		m.Apply(t, secretOf(t, "credgone", ca.Issue(t, "credgone.example")))
+		m.Apply(t, live.Secret(t, "credgone", ca.Issue(t, "credgone.example")))
 		rig.Eventually(t, func() error {
 			_, err := live.Try(over(m, "credgone", ca))
 			return err
@@ -135,11 +113,11 @@ func credentialBad(t *testing.T, m *live.Mesh) {
 	m.Backend(t, "credbad")
 	ca := live.NewAuthority(t, "gateway")
 	good, other := ca.Issue(t, "credbad.example"), ca.Issue(t, "another.example")
-	m.Apply(t, secretOf(t, "credbad", good)+credentialed("credbad", "mode: SIMPLE, credentialName: credbad"))
+	m.Apply(t, live.Secret(t, "credbad", good)+credentialed("credbad", "mode: SIMPLE, credentialName: credbad"))
 	wantServer(t, live.Send(t, over(m, "credbad", ca)), "credbad")
 	mixed := good
 	mixed.KeyFile = other.KeyFile
-	objects, problems := m.TryDecode(secretOf(t, "credbad", mixed))
+	objects, problems := m.TryDecode(live.Secret(t, "credbad", mixed))
 	if len(objects) != 0 || len(problems) != 1 || problems[0].Code != "KeyMismatch" {
 		t.Errorf("a key of another certificate gives %v, %v", objects, problems)
 	}
@@ -150,7 +128,7 @@ func credentialOriginate(t *testing.T, m *live.Mesh) {
 	ca := live.NewAuthority(t, "upstream")
 	server, own := ca.Issue(t, "credup.test"), ca.Issue(t, "the-gateway")
 	m.SecureBackend(t, "credup", &tls.Config{Certificates: []tls.Certificate{server.Certificate}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool})
-	m.Apply(t, secretOf(t, "credup", own, ca.File)+service("credup.test", "credup")+entrance("credup", `
+	m.Apply(t, live.Secret(t, "credup", own, ca.File)+service("credup.test", "credup")+entrance("credup", `
   - {port: {number: 8000, name: http, protocol: HTTP}, bind: <credup-entry>, hosts: [credup.example]}
 `)+behind("credup", "credup.example", "  http: [{route: [{destination: {host: credup.test}}]}]\n")+destination("credup.test", `  trafficPolicy:
     tls: {mode: MUTUAL, sni: credup.test, credentialName: credup}
@@ -165,7 +143,7 @@ func credentialOfClients(t *testing.T, m *live.Mesh) {
 	ca := live.NewAuthority(t, "upstream")
 	server, first, second := ca.Issue(t, "credside.test"), ca.Issue(t, "the-sidecar"), ca.Issue(t, "the-next")
 	m.SecureBackend(t, "credside", &tls.Config{Certificates: []tls.Certificate{server.Certificate}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool, SessionTicketsDisabled: true})
-	m.Apply(t, secretOf(t, "credside", first, ca.File)+service("credside.test", "credside")+`---
+	m.Apply(t, live.Secret(t, "credside", first, ca.File)+service("credside.test", "credside")+`---
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
 metadata: {name: credside, namespace: default}
@@ -189,7 +167,7 @@ spec:
 	r := live.Send(t, m.From("credclient", "credside.test"))
 	wantServer(t, r, "credside")
 	wantHeader(t, "the certificate presented", r.Echo.Client, "the-sidecar")
-	m.Apply(t, secretOf(t, "credside", second, ca.File))
+	m.Apply(t, live.Secret(t, "credside", second, ca.File))
 	rig.Eventually(t, func() error {
 		if r := live.Send(t, m.From("credclient", "credside.test")); r.Echo.Client != "the-next" {
 			return fmt.Errorf("presented %q", r.Echo.Client)
@@ -205,7 +183,7 @@ func TestCredentialRotation(t *testing.T) {
 		m.Proxy(t, live.Node{Name: gateway, Router: true, Labels: map[string]string{"istio": "gateway"}, Sotw: sotw})
 		m.Backend(t, "credturn")
 		ca := live.NewAuthority(t, "gateway")
-		m.Apply(t, secretOf(t, "credturn", ca.Issue(t, "credturn.example"))+credentialed("credturn", "mode: SIMPLE, credentialName: credturn"))
+		m.Apply(t, live.Secret(t, "credturn", ca.Issue(t, "credturn.example"))+credentialed("credturn", "mode: SIMPLE, credentialName: credturn"))
 		ask := over(m, "credturn", ca)
 		wantServer(t, live.Send(t, ask), "credturn")
 		load := live.StartLoad(t, live.HTTPClients("HTTPS", 4, ask))
@@ -213,8 +191,8 @@ func TestCredentialRotation(t *testing.T) {
 		const turns = 20
 		for range turns {
 			next := ca.Issue(t, "credturn.example")
-			m.Apply(t, secretOf(t, "credturn", next))
-			rig.Eventually(t, func() error { return shows(ask, next) })
+			m.Apply(t, live.Secret(t, "credturn", next))
+			rig.Eventually(t, func() error { return live.Shows(ask, next) })
 			load.Await(t, 5)
 		}
 		load.Stop(t)
@@ -232,17 +210,4 @@ func TestCredentialRotation(t *testing.T) {
 			t.Errorf("listeners were changed: %v", got)
 		}
 	})
-}
-
-// shows tells whether a new connection is shown a certificate.
-func shows(r live.Request, want live.Pair) error {
-	c, err := tls.Dial("tcp", r.To, r.TLS)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if got := c.ConnectionState().PeerCertificates[0]; string(got.Raw) != string(want.Certificate.Certificate[0]) {
-		return fmt.Errorf("a new connection is shown the certificate with serial %v", got.SerialNumber)
-	}
-	return nil
 }

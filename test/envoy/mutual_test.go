@@ -181,24 +181,30 @@ func (w *mutual) counted(t *testing.T) {
 func awaitMetric(t *testing.T, e *live.Envoy, own exposition.Workload, least float64, metric string, labels ...string) {
 	t.Helper()
 	rig.Eventually(t, func() error {
-		sum, lines := 0.0, e.Metrics(t, own)
-		for _, line := range lines {
-			series, value, ok := strings.Cut(line, "} ")
-			if has := func(l string) bool { return strings.Contains(series, l) }; !ok || !strings.HasPrefix(series, metric+"{") || !all(labels, has) {
-				continue
-			}
-			n, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				return err
-			}
-			sum += n
-		}
-		if sum < least {
+		lines := e.Metrics(t, own)
+		sum, err := total(lines, metric, labels)
+		if err == nil && sum < least {
 			others := slices.DeleteFunc(lines, func(l string) bool { return !strings.HasPrefix(l, metric) })
-			return fmt.Errorf("%s %v: %v of %v in\n%s", metric, labels, sum, least, strings.Join(others, "\n"))
+			err = fmt.Errorf("%s %v: %v of %v in\n%s", metric, labels, sum, least, strings.Join(others, "\n"))
 		}
-		return nil
+		return err
 	})
+}
+
+// total is what the series of a metric that have all these labels add up to.
+func total(lines []string, metric string, labels []string) (sum float64, err error) {
+	for _, line := range lines {
+		series, value, ok := strings.Cut(line, "} ")
+		if has := func(l string) bool { return strings.Contains(series, l) }; !ok || !strings.HasPrefix(series, metric+"{") || !all(labels, has) {
+			continue
+		}
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
 }
 
 func all(labels []string, has func(string) bool) bool {

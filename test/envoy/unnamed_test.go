@@ -99,21 +99,12 @@ func (w *unnamed) ask() live.Request { return live.Request{To: w.address, Host: 
 // counted waits until the app's proxy has counted that many more, by the labels given, than it had.
 func (w *unnamed) counted(t *testing.T, n float64, metric string, labels []string, do func()) {
 	t.Helper()
-	before := total(t, w.app, appWorkload, metric, labels)
+	before, err := total(w.app.Metrics(t, appWorkload), metric, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
 	do()
 	awaitMetric(t, w.app, appWorkload, before+n, metric, labels...)
-}
-
-// total is what the series of a metric that have all these labels add up to now.
-func total(t *testing.T, e *live.Envoy, own exposition.Workload, metric string, labels []string) (sum float64) {
-	t.Helper()
-	for _, line := range e.Metrics(t, own) {
-		series, value, ok := strings.Cut(line, "} ")
-		if n, err := strconv.ParseFloat(value, 64); ok && err == nil && strings.HasPrefix(series, metric+"{") && all(labels, func(l string) bool { return strings.Contains(series, l) }) {
-			sum += n
-		}
-	}
-	return sum
 }
 
 // served are the labels of what the app's proxy counts of a caller's requests.

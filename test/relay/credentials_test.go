@@ -66,19 +66,12 @@ type credential struct {
 // issue makes a credential. Files of another one of the same name are overwritten, so it is read at once.
 func issue(t *testing.T, ca *live.Authority) credential {
 	t.Helper()
-	c := credential{Pair: ca.Issue(t, "shop.example")}
-	certificate, err := os.ReadFile(c.CertFile)
+	pair := ca.Issue(t, "shop.example")
+	key, err := os.ReadFile(pair.KeyFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.key, err = os.ReadFile(c.KeyFile); err != nil {
-		t.Fatal(err)
-	}
-	part := func(key string, text []byte) string {
-		return "  " + key + ": |\n    " + strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "\n    ") + "\n"
-	}
-	c.secret = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: shop, namespace: default}\nstringData:\n" + part("tls.crt", certificate) + part("tls.key", c.key)
-	return c
+	return credential{pair, live.Secret(t, "shop", pair), key}
 }
 
 // forms are the ways in which the key may lie on disk.
@@ -148,13 +141,8 @@ func TestCredentialsOfGateways(t *testing.T) {
 
 // shows tells whether a new connection is shown a certificate, and a request on it answered.
 func shows(r live.Request, want credential) error {
-	c, err := tls.Dial("tcp", r.To, r.TLS)
-	if err != nil {
+	if err := live.Shows(r, want.Pair); err != nil {
 		return err
-	}
-	defer c.Close()
-	if got := c.ConnectionState().PeerCertificates[0]; !bytes.Equal(got.Raw, want.Certificate.Certificate[0]) {
-		return fmt.Errorf("a new connection is shown the certificate with serial %v", got.SerialNumber)
 	}
 	reply, err := live.Try(r)
 	if err == nil && reply.Status != http.StatusOK {

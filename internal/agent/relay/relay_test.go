@@ -225,6 +225,19 @@ func TestASlowEnvoySlowsItsUpstream(t *testing.T) {
 	e.holds(p)
 }
 
+// refused waits until so many responses with listeners were refused.
+func (a *agent) refused(n int) {
+	a.t.Helper()
+	rig.Eventually(a.t, func() error {
+		for _, typ := range a.relay.Status().Types {
+			if typ.Type == xds.ListenerType && typ.Refused == n {
+				return nil
+			}
+		}
+		return fmt.Errorf("not %d are refused", n)
+	})
+}
+
 // TestWhatIsRefusedFromTheCacheIsAskedFor: an Envoy of another build may refuse what the one before it took.
 func TestWhatIsRefusedFromTheCacheIsAskedFor(t *testing.T) {
 	p := newPlane(t)
@@ -240,14 +253,7 @@ func TestWhatIsRefusedFromTheCacheIsAskedFor(t *testing.T) {
 	e.forget()
 	e.refuses = func(name string, body []byte) bool { return string(body) == "l 1" }
 	e.connect()
-	rig.Eventually(t, func() error {
-		for _, typ := range a.relay.Status().Types {
-			if typ.Type == xds.ListenerType && typ.Refused == 1 {
-				return nil
-			}
-		}
-		return errors.New("nothing is refused")
-	})
+	a.refused(1)
 	p.set(xds.ListenerType, "l", 2)
 	p.start()
 	e.holds(p)
@@ -267,21 +273,13 @@ func TestOlderEnvoyIsKeptOfOnceTheYoungerIsGone(t *testing.T) {
 	first := func(_ string, body []byte) bool { return string(body) == "l 1" }
 	older, younger := newEnvoy(t, a), newEnvoy(t, a)
 	older.refuses, younger.refuses = first, func(name string, _ []byte) bool { return name == "l" }
-	refused := func(n int) error {
-		for _, typ := range a.relay.Status().Types {
-			if typ.Type == xds.ListenerType && typ.Refused >= n {
-				return nil
-			}
-		}
-		return errors.New("not refused")
-	}
 	older.connect()
-	rig.Eventually(t, func() error { return refused(1) })
+	a.refused(1)
 	younger.connect()
-	rig.Eventually(t, func() error { return refused(2) })
+	a.refused(2)
 	p.set(xds.ListenerType, "l", 2)
 	older.holds(p)
-	rig.Eventually(t, func() error { return refused(3) })
+	a.refused(3)
 	p.settled(2, 3)
 	if c := a.relay.Status().Cache; c != nil {
 		t.Errorf("kept while the younger is there: %+v", c)

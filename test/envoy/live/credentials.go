@@ -1,0 +1,44 @@
+package live
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// Secret is a Secret of namespace default that holds a pair, and an authority where one is given, as YAML.
+func Secret(t testing.TB, name string, pair Pair, authorities ...string) string {
+	t.Helper()
+	out := "---\napiVersion: v1\nkind: Secret\nmetadata: {name: " + name + ", namespace: default}\nstringData:\n"
+	put := func(key, file string) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out += "  " + key + ": |\n    " + strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "\n    ") + "\n"
+	}
+	if pair.CertFile != "" {
+		put("tls.crt", pair.CertFile)
+		put("tls.key", pair.KeyFile)
+	}
+	for _, file := range authorities {
+		put("ca.crt", file)
+	}
+	return out
+}
+
+// Shows tells whether a new connection, made as the request says, is shown a certificate.
+func Shows(r Request, want Pair) error {
+	c, err := tls.Dial("tcp", r.To, r.TLS)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if got := c.ConnectionState().PeerCertificates[0]; !bytes.Equal(got.Raw, want.Certificate.Certificate[0]) {
+		return fmt.Errorf("a new connection is shown the certificate with serial %v", got.SerialNumber)
+	}
+	return nil
+}
