@@ -45,7 +45,9 @@ type recorder struct {
 	sent      []Sent
 	acked     []Acked
 	refuse    error
-	left      chan ProxyID // gets each disconnect, if not nil
+	left      chan ProxyID  // gets each disconnect, if not nil
+	heard     chan Acked    // gets each ACK, if not nil
+	hold      chan struct{} // until it is closed no send is over, if not nil
 }
 
 func (r *recorder) Connect(_ context.Context, node *corev3.Node, _ net.Addr) (ProxyID, error) {
@@ -72,8 +74,25 @@ func (r *recorder) Rejected(x Rejection) {
 	r.rejected = append(r.rejected, x)
 	r.mu.Unlock()
 }
-func (r *recorder) Sent(x Sent)            { r.mu.Lock(); r.sent = append(r.sent, x); r.mu.Unlock() }
-func (r *recorder) Acked(x Acked)          { r.mu.Lock(); r.acked = append(r.acked, x); r.mu.Unlock() }
+
+func (r *recorder) Sent(x Sent) {
+	if r.hold != nil {
+		<-r.hold
+	}
+	r.mu.Lock()
+	r.sent = append(r.sent, x)
+	r.mu.Unlock()
+}
+
+func (r *recorder) Acked(x Acked) {
+	r.mu.Lock()
+	r.acked = append(r.acked, x)
+	r.mu.Unlock()
+	if r.heard != nil {
+		r.heard <- x
+	}
+}
+
 func (r *recorder) Nacked(ProxyID, string) {}
 
 func newHouse(t testing.TB, opts Options) *house {
@@ -251,6 +270,29 @@ func checkMetrics(t *testing.T, r *recorder) {
 	}
 	if len(r.sent) != 4 || len(r.acked) != 4 || bytes < 400 || changes != 2 {
 		t.Errorf("sent %+v, acked %+v", r.sent, r.acked)
+	}
+}
+
+// TestNotSyncedBeforeTheSendIsOver: a client may ACK what it was sent before that is over and counted; who reads the counts of a stream that is synced reads them all.
+func TestNotSyncedBeforeTheSendIsOver(t *testing.T) {
+	h := newHouse(t, Options{})
+	h.hooks.heard, h.hooks.hold = make(chan Acked, 10), make(chan struct{})
+	h.put(cluster("c", 1))
+	h.attach("p", "all")
+	ctx := patience(t)
+	s := h.delta(ctx)
+	s.ask("p", ClusterType)
+	s.expect("Cluster c")
+	<-h.hooks.heard
+	if st := h.srv.Status()[0]; st.Synced {
+		t.Errorf("synced while a send is under way: %+v", st)
+	}
+	close(h.hooks.hold)
+	if err := h.srv.Wait(ctx, h.turn); err != nil {
+		t.Fatal(err)
+	}
+	if st := h.srv.Status()[0]; !st.Synced || len(h.hooks.sent) != 1 {
+		t.Errorf("%+v after %v", st, h.hooks.sent)
 	}
 }
 

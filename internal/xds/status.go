@@ -15,7 +15,7 @@ type ProxyStatus struct {
 	Delta       bool
 	Turn        uint64                // up to which the stream has looked
 	Types       map[string]TypeStatus // by type URL
-	Synced      bool                  // nothing to send, nothing un-ACKed
+	Synced      bool                  // nothing to send, nothing being sent, nothing un-ACKed
 }
 
 // TypeStatus is the state of one type on a stream. Versions are turns: a response of turn n brings the client to n.
@@ -68,7 +68,7 @@ func (s *stream) status() ProxyStatus {
 	defer s.mu.Unlock()
 	out := ProxyStatus{
 		Proxy: s.proxy, Connection: s.id, Peer: s.peer.String(), ConnectedAt: s.since, Delta: s.machine.delta,
-		Turn: s.machine.cursor, Types: map[string]TypeStatus{}, Synced: s.machine.synced(),
+		Turn: s.machine.cursor, Types: map[string]TypeStatus{}, Synced: s.synced(),
 	}
 	for _, sub := range s.machine.order {
 		out.Types[sub.typ] = sub.status()

@@ -234,8 +234,11 @@ func (s *stream) reached(turn uint64) bool {
 		s.viewer.nudge()
 		return false
 	}
-	return !s.sending && s.machine.synced()
+	return s.synced()
 }
+
+// synced tells whether there is nothing to send, nothing being sent, and nothing un-ACKed; s.mu is held. A client may ACK before its send is over, and counted.
+func (s *stream) synced() bool { return !s.sending && s.machine.synced() }
 
 // tell passes on what the machine noticed.
 func (s *stream) tell(events []event) {
