@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -286,9 +287,24 @@ type recorder struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	asked chan *discoveryv3.DeltaDiscoveryRequest
 	end   chan struct{} // a token ends a stream
+	open  atomic.Int32  // streams
+}
+
+// finish ends the stream, once there is one alone: the control plane hears in its own time that another one was closed.
+func (r *recorder) finish(t *testing.T) {
+	t.Helper()
+	rig.Eventually(t, func() error {
+		if n := r.open.Load(); n != 1 {
+			return fmt.Errorf("%d streams", n)
+		}
+		return nil
+	})
+	r.end <- struct{}{}
 }
 
 func (r *recorder) DeltaAggregatedResources(wire discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+	r.open.Add(1)
+	defer r.open.Add(-1)
 	in := make(chan *discoveryv3.DeltaDiscoveryRequest)
 	go func() {
 		defer close(in)
@@ -359,14 +375,14 @@ func TestTheLastReportIsSentOnEachStream(t *testing.T) {
 	}
 	say("")
 	next("")
-	rec.end <- struct{}{}
+	rec.finish(t)
 	next("")
 	e := newEnvoy(t, a)
 	e.connect()
 	next("")
 	say("ill again")
 	next("ill again")
-	rec.end <- struct{}{}
+	rec.finish(t)
 	next("ill again")
 	say("ill again") // said anew
 	next("ill again")
