@@ -15,7 +15,9 @@ ALL      = $(shell $(GO) list ./...)
 FORMAT   = $(shell $(GO) list -f '{{.Dir}}' ./...)
 
 .DEFAULT_GOAL := build
-.PHONY: help build demo test check bench lint fmt schemas envoy iptables clean
+FUZZTIME ?= 60s
+
+.PHONY: help build demo test check bench fuzz lint fmt schemas envoy iptables clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -40,6 +42,12 @@ check: schemas ## seconds: vet, and the tests of the rooms, without Envoy
 
 bench: build ## what a change costs, as a table and as JSON; ARGS= are test/bench's
 	$(GO) run ./test/bench $(ARGS)
+
+fuzz: schemas ## every decoder of what others wrote, FUZZTIME= (60s) each; what is found is kept in testdata/fuzz of its room
+	@status=0; for file in $$(grep -rl '^func Fuzz' --include='*_test.go' internal test); do for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$file); do \
+		echo "== $$(dirname $$file) $$target"; \
+		$(GO) test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) || status=1; \
+	done; done; exit $$status
 
 lint: schemas ## golangci-lint where it can be had, else gofmt and vet
 	@test -x $(LINT) || GOBIN=$(CURDIR)/$(dir $(LINT)) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINTER) \

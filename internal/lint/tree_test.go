@@ -20,18 +20,20 @@ const module = "fairway"
 var arrows = map[string][]string{
 	"table":    {},
 	"mesh":     {},
-	"xds":      {},
-	"config":   {"mesh", "identity"},
+	"xds":      {"printable"},
+	"config":   {"mesh", "identity", "printable"},
 	"envoy":    {"mesh", "config"},
-	"identity": {"mesh"},
-	"source":   {"config", "mesh"},
+	"identity": {"mesh", "printable"},
+	"source":   {"config", "mesh", "printable"},
 	"door":     {"config", "mesh", "source"},
-	"compile":  {"table", "mesh", "config", "envoy", "source"},
-	"agent":    {"mesh", "envoy", "identity", "resident"},
+	"compile":  {"table", "mesh", "config", "envoy", "source", "printable"},
+	"agent":    {"mesh", "envoy", "identity", "resident", "printable"},
 	"resident": {},
-	"admin":    {"table", "mesh", "config", "compile", "xds"},
-	"ctl":      {"mesh", "admin", "config", "identity"},
+	"admin":    {"table", "mesh", "config", "compile", "xds", "printable"},
+	"ctl":      {"mesh", "admin", "config", "identity", "printable"},
 	"lint":     {},
+	// What strangers wrote is made fit to show wherever it comes in.
+	"printable": {},
 }
 
 // unlinked names packages that a room's programs must not carry, with the reason.

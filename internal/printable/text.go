@@ -1,0 +1,63 @@
+package printable
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Limits on what is kept of a stranger's text, in bytes.
+const (
+	Short = 256  // in a line of a log or a table
+	Long  = 4096 // where the words themselves matter, as those of a refusal
+)
+
+// cutMark stands where text was cut.
+const cutMark = "…"
+
+// Text returns at most limit bytes of s, in which every byte that is not valid UTF-8 and every character that could change how the rest is shown stands as U+FFFD.
+// It looks at no more than limit bytes of s, and what it returns shares no memory with s where anything was changed or cut.
+func Text(s string, limit int) string { return clean(s, limit, false) }
+
+// Lines is Text, but lets line feeds and tabs stand. It is for text that is shown on lines of its own.
+func Lines(s string, limit int) string { return clean(s, limit, true) }
+
+func clean(s string, limit int, lines bool) string {
+	head := s
+	if len(s) > limit {
+		head = s[:max(0, limit-len(cutMark))]
+		for len(head) > 0 && !utf8.RuneStart(s[len(head)]) && !utf8.ValidString(head) { // a character stands across the cut
+			head = head[:len(head)-1]
+		}
+	}
+	if len(head) == len(s) && !strings.ContainsFunc(s, func(r rune) bool { return !shown(r, lines) }) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range head {
+		if !shown(r, lines) {
+			r = utf8.RuneError
+		}
+		if b.Len()+utf8.RuneLen(r) > limit {
+			break
+		}
+		b.WriteRune(r)
+	}
+	if len(head) < len(s) && b.Len()+len(cutMark) <= limit {
+		b.WriteString(cutMark)
+	}
+	return b.String()
+}
+
+// Is tells whether s is valid UTF-8 of at most limit bytes with nothing in it that Text would replace.
+func Is(s string, limit int) bool {
+	return len(s) <= limit && !strings.ContainsFunc(s, func(r rune) bool { return !shown(r, false) })
+}
+
+// shown tells whether a character shows as itself and leaves its neighbours alone. U+FFFD counts as not: it is what a byte decodes to that is not UTF-8.
+func shown(r rune, lines bool) bool {
+	if lines && (r == '\n' || r == '\t') {
+		return true
+	}
+	return r != utf8.RuneError && !unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Cs)
+}
