@@ -54,8 +54,37 @@ func (f Families) AlsoAny() []string {
 // Loopback is where a workload reaches itself.
 func (f Families) Loopback() string { return [...]string{"127.0.0.1", "::1", "127.0.0.1"}[f] }
 
-// ProxyID is the whole node id: type~ip~id~domain.
+// ProxyID names a proxy by who it proved to be and by the node id that it chose: "<namespace>/<service account>|<node id>". A proxy that proved nothing is named by its node
+// id alone, and so shares no name with one that did. Node ids start with a type and '~', so the two forms cannot be confused.
 type ProxyID string
+
+// MakeProxyID names the proxy of a node id; an empty account means that nothing was proved.
+func MakeProxyID(namespace, account, node string) ProxyID {
+	if account == "" {
+		return ProxyID(node)
+	}
+	return ProxyID(namespace + "/" + account + "|" + node)
+}
+
+// Node is the node id: type~ip~id~domain.
+func (id ProxyID) Node() string {
+	_, node := id.parts()
+	return node
+}
+
+// Identity is "<namespace>/<service account>", or empty where nothing was proved.
+func (id ProxyID) Identity() string {
+	identity, _ := id.parts()
+	return identity
+}
+
+func (id ProxyID) parts() (identity, node string) {
+	identity, node, proved := strings.Cut(string(id), "|")
+	if !proved || strings.Contains(identity, "~") {
+		return "", string(id)
+	}
+	return identity, node
+}
 
 // Proxy is one connected Envoy as its node id and metadata describe it. It is comparable,
 // so that a reconnecting proxy that says the same of itself changes nothing.

@@ -17,3 +17,19 @@ func TestFamilies(t *testing.T) {
 		}
 	}
 }
+
+func TestProxyID(t *testing.T) {
+	const node = "sidecar~10.0.0.1~web-1.shop~shop.svc.cluster.local"
+	for _, c := range []struct {
+		id             mesh.ProxyID
+		identity, node string
+	}{
+		{mesh.MakeProxyID("shop", "web", node), "shop/web", node},
+		{mesh.MakeProxyID("shop", "", node), "", node},
+		{mesh.ProxyID("sidecar~10.0.0.1~shop/web|x.shop~d"), "", "sidecar~10.0.0.1~shop/web|x.shop~d"},
+	} {
+		if c.id.Identity() != c.identity || c.id.Node() != c.node {
+			t.Errorf("%s: identity %q, node %q", c.id, c.id.Identity(), c.id.Node())
+		}
+	}
+}
