@@ -108,6 +108,8 @@ func checkMeshConfig(c *check, m *meshconfig.MeshConfig) {
 	}
 	checkLocality(c, at, m.LocalityLbSetting)
 	checkRetries(c, at, m.DefaultHttpRetryPolicy)
+	defaultConfig := at.key("defaultConfig")
+	checkExtensions(c, defaultConfig.key("proxyMetadata"), m)
 	seen := map[string]bool{}
 	for i, p := range m.ExtensionProviders {
 		here := at.of("extensionProviders", i)

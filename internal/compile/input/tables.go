@@ -35,6 +35,7 @@ type Tables struct {
 	Rejections                                            *table.Input[Rejected, Refusal]                // what proxies refused
 
 	settings *table.Table[string, *meshconfig.MeshConfig]
+	extended *table.Table[string, *extension]
 	objects  []*Objects
 	byKind   map[config.Kind]*Objects
 	store    *table.Store
@@ -144,6 +145,7 @@ func Declare(s *table.Store, opts Options) *Tables {
 	t.FileProblems = table.NewInput(s, "fileproblems", ComparePlace, slices.Equal[[]mesh.Problem])
 	t.Rejections = table.NewInput(s, "rejections", CompareRejected, func(a, b Refusal) bool { return a == b })
 	t.settings = declareSettings(t.Mesh.Table)
+	t.extended = declareExtensions(t.settings)
 	t.declareLater()
 	t.declareFileNotes()
 	return t

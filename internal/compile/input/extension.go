@@ -1,0 +1,56 @@
+package input
+
+import (
+	"slices"
+	"strings"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	"fairway/internal/config"
+	"fairway/internal/table"
+)
+
+// extension is what one key of MeshConfig.defaultConfig.proxyMetadata that is Fairway's own says; which of the fields is set follows from the key.
+type extension struct {
+	namespaces []string
+	accounts   []config.ServiceAccount
+}
+
+func sameExtension(a, b *extension) bool {
+	return slices.Equal(a.namespaces, b.namespaces) && slices.Equal(a.accounts, b.accounts)
+}
+
+// declareExtensions reads those keys once: a row a key, so that who reads one is not computed again for another.
+func declareExtensions(settings *table.Table[string, *meshconfig.MeshConfig]) *table.Table[string, *extension] {
+	return table.Derive(settings, "settings/extensions", strings.Compare, sameExtension,
+		func(_ *table.Reader, field string, m *meshconfig.MeshConfig, emit func(string, *extension)) {
+			if field != "default_config" {
+				return
+			}
+			for key, value := range config.Extensions(m) {
+				switch key {
+				case config.LocalEndpointsKey:
+					emit(key, &extension{namespaces: config.LocalEndpointNamespaces(value)})
+				case config.SecretAccountsKey:
+					emit(key, &extension{accounts: config.SecretAccounts(value)})
+				}
+			}
+		}).Broad()
+}
+
+// AllowsLocalEndpoints says whether rules of a namespace may lead proxies of other namespaces, and gateways, to addresses that are a proxy's own machine's:
+// config.LocalEndpointsKey.
+func (t *Tables) AllowsLocalEndpoints(r *table.Reader, namespace string) bool {
+	e, ok := table.Get(r, t.extended, config.LocalEndpointsKey)
+	return ok && (slices.Contains(e.namespaces, namespace) || slices.Contains(e.namespaces, "*"))
+}
+
+// SecretAccounts are the service accounts whose proxies are delivered Secrets wherever no object says: config.SecretAccountsKey. said is false where the mesh's
+// configuration has no such key. Nobody may change the slice.
+func (t *Tables) SecretAccounts(r *table.Reader) (accounts []config.ServiceAccount, said bool) {
+	e, ok := table.Get(r, t.extended, config.SecretAccountsKey)
+	if !ok {
+		return nil, false
+	}
+	return e.accounts, true
+}

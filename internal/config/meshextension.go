@@ -1,0 +1,118 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"fairway/internal/printable"
+)
+
+// Keys of MeshConfig.defaultConfig.proxyMetadata by which a mesh's administrator says what Istio's MeshConfig has no field for.
+const (
+	extensionPrefix = "FAIRWAY_"
+
+	// LocalEndpointsKey lists the namespaces whose rules may lead proxies of every namespace, gateways too, to loopback and link-local addresses and to unix
+	// sockets: names joined by commas, "*" for all.
+	LocalEndpointsKey = extensionPrefix + "ALLOW_LOCAL_ENDPOINTS"
+	// SecretAccountsKey lists the service accounts whose proxies are delivered the Secrets of their namespace: namespace/account joined by commas, namespace/* for all of one.
+	SecretAccountsKey = extensionPrefix + "SECRET_SERVICE_ACCOUNTS"
+)
+
+// maxExtensionItems bounds a list, and maxExtensionText its text in bytes: each is read for every row that depends on it.
+const (
+	maxExtensionItems = 1000
+	maxExtensionText  = 64 << 10
+)
+
+// ServiceAccount names the service account of a namespace; Name "*" is every one.
+type ServiceAccount struct{ Namespace, Name string }
+
+// Holds says whether an account is the one, or among those, that a stands for.
+func (a ServiceAccount) Holds(namespace, account string) bool {
+	return a.Namespace == namespace && (a.Name == "*" || a.Name == account)
+}
+
+// Extensions gives the keys of a mesh configuration that are Fairway's own, with their values; nil: there are none.
+func Extensions(m *meshconfig.MeshConfig) map[string]string {
+	var out map[string]string
+	for k, v := range m.GetDefaultConfig().GetProxyMetadata() {
+		if strings.HasPrefix(k, extensionPrefix) {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// LocalEndpointNamespaces reads the value of LocalEndpointsKey: sorted, each once; what is no namespace is left out.
+func LocalEndpointNamespaces(value string) []string {
+	return extensionList(value, func(s string) (string, bool) { return s, isNamespaceOrAll(s) }, strings.Compare)
+}
+
+// SecretAccounts reads the value of SecretAccountsKey: sorted, each once; what is no namespace/account is left out.
+func SecretAccounts(value string) []ServiceAccount {
+	return extensionList(value, parseAccount, func(a, b ServiceAccount) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+}
+
+func extensionList[T comparable](value string, parse func(string) (T, bool), compare func(a, b T) int) []T {
+	var out []T
+	for s := range strings.SplitSeq(value, ",") {
+		if item, ok := parse(strings.TrimSpace(s)); ok && len(out) < maxExtensionItems {
+			out = append(out, item)
+		}
+	}
+	slices.SortFunc(out, compare)
+	return slices.Compact(out)
+}
+
+// isNamespaceOrAll takes no "true" either: who writes it means something else than a namespace of that name.
+func isNamespaceOrAll(s string) bool {
+	return s == "*" || s != "true" && s != "false" && len(validation.IsDNS1123Label(s)) == 0
+}
+
+func parseAccount(s string) (ServiceAccount, bool) {
+	namespace, name, ok := strings.Cut(s, "/")
+	good := ok && len(validation.IsDNS1123Label(namespace)) == 0 && (name == "*" || len(validation.IsDNS1123Subdomain(name)) == 0)
+	return ServiceAccount{namespace, name}, good
+}
+
+// checkExtensions looks at the keys of proxyMetadata that are Fairway's own. A bad value refuses the mesh configuration: it says who may do what.
+func checkExtensions(c *check, at path, m *meshconfig.MeshConfig) {
+	known := map[string]struct {
+		good func(string) bool
+		fix  string
+	}{
+		LocalEndpointsKey: {isNamespaceOrAll, `write namespaces joined by commas, or "*" for all: legacy,vms`},
+		SecretAccountsKey: {func(s string) bool { _, ok := parseAccount(s); return ok }, "write namespace/account joined by commas: istio-system/istio-ingressgateway"},
+	}
+	own := Extensions(m)
+	for _, k := range sortedKeys(own) {
+		value, here := own[k], at.key(k)
+		rule, ok := known[k]
+		switch {
+		case !ok:
+			c.warn(here, "UnknownExtension", quote(printable.Text(k, printable.Short))+" means nothing to this mesh", "the keys that do are "+strings.Join(sortedKeys(known), ", "))
+		case len(value) > maxExtensionText || strings.Count(value, ",") >= maxExtensionItems:
+			c.fail(here, "TooLong", "the list is too long", "write at most 1000 items, 64 KiB in all")
+		default:
+			c.extension(here, value, rule.good, rule.fix)
+		}
+	}
+}
+
+// extension checks the items of one list. An empty list is one of none.
+func (c *check) extension(at path, value string, good func(string) bool, fix string) {
+	for item := range strings.SplitSeq(value, ",") {
+		if item = strings.TrimSpace(item); item != "" && !good(item) || item == "" && strings.Contains(value, ",") {
+			c.fail(at, "BadExtension", quote(printable.Text(item, printable.Short))+" is not what the list takes", fix)
+			return
+		}
+	}
+}
