@@ -21,7 +21,6 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	meshconfig "istio.io/api/mesh/v1alpha1"
-	security "istio.io/api/security/v1alpha1"
 
 	"fairway/internal/config"
 	"fairway/internal/identity"
@@ -40,7 +39,8 @@ type secure struct {
 	tls      *tls.Config
 	ca       *ca.CA // nil where certificates are somebody else's
 	tokens   *authn.JoinTokens
-	callers  authn.Methods // of xDS: join tokens are for certificates only
+	callers  authn.Barred // of xDS: join tokens are for certificates only
+	failures *authn.Failures
 	service  *service.Service
 	grpc     *grpc.Server
 	leases   *leases
@@ -56,7 +56,7 @@ func newSecure(opts Options, decoder *config.Decoder, registry prometheus.Regist
 	if err != nil {
 		return nil, err
 	}
-	s := &secure{log: opts.Log, leases: newLeases(opts.Log)}
+	s := &secure{log: opts.Log, leases: newLeases(opts.Log), failures: authn.NewFailures(opts.Identity.Failures, time.Now)}
 	if err := s.open(opts, trust, registry); err != nil {
 		return nil, err
 	}
@@ -81,6 +81,7 @@ func warnOfPlaintext(opts Options) {
 // open makes the parts in the order in which they need each other.
 func (s *secure) open(opts Options, trust identity.Trust, registry prometheus.Registerer) error {
 	o := opts.Identity
+	var methods authn.Methods
 	shown := &service.Serving{CertFile: o.CertFile, KeyFile: o.KeyFile, Names: append(serverNames(opts.Namespace), o.Names...), Now: time.Now, Log: opts.Log}
 	if !o.NoCA {
 		o.CA.State = writable(o.CA.State, opts.Log)
@@ -90,41 +91,50 @@ func (s *secure) open(opts Options, trust identity.Trust, registry prometheus.Re
 			return err
 		}
 		s.ca, shown.CA = authority, authority
-		s.callers = append(s.callers, authn.Certificates{Roots: authority.Pool, Revoked: authority.Revoked, Trust: trust, Now: time.Now})
+		methods = append(methods, authn.Certificates{Roots: authority.Pool, Revoked: authority.Revoked, Trust: trust, Now: time.Now})
 	}
 	if o.ClientRoots != "" {
 		roots, err := readRoots(o.ClientRoots)
 		if err != nil {
 			return fmt.Errorf("--caCertFile: %w", err)
 		}
-		s.callers = append(s.callers, authn.Certificates{Roots: func() *x509.CertPool { return roots }, Trust: trust, Now: time.Now})
+		methods = append(methods, authn.Certificates{Roots: func() *x509.CertPool { return roots }, Trust: trust, Now: time.Now})
 	}
 	if len(o.Issuers) > 0 {
-		tokens, err := authn.NewTokens(trust, o.Issuers, time.Now, nil)
+		tokens, err := authn.NewTokens(trust, o.Issuers, authn.TokenOptions{Now: time.Now, Log: opts.Log})
 		if err != nil {
 			return err
 		}
-		s.callers = append(s.callers, tokens)
+		methods = append(methods, tokens)
 	}
+	s.callers = authn.Barred{Method: methods, Why: s.barred}
 	var err error
 	if s.tls, err = shown.Config(); err != nil || s.ca == nil {
 		return err
 	}
-	return s.openService(o, trust, registry, opts.Log)
+	return s.openService(o, trust, methods, registry)
 }
 
-func (s *secure) openService(o IdentityOptions, trust identity.Trust, registry prometheus.Registerer, log *slog.Logger) error {
+// barred says why an identity is shut out; nil where it is not.
+func (s *secure) barred(id identity.ID) error {
+	if s.ca == nil {
+		return nil
+	}
+	return s.ca.Barred(id)
+}
+
+func (s *secure) openService(o IdentityOptions, trust identity.Trust, callers authn.Methods, registry prometheus.Registerer) error {
 	metrics, err := service.NewMetrics(registry, s.ca, time.Now)
 	if err != nil {
 		return err
 	}
-	callers := s.callers[:len(s.callers):len(s.callers)]
 	if o.CA.State != "" {
 		s.tokens = authn.NewJoinTokens(o.CA.State, time.Now)
 		callers = append(callers, s.tokens)
 	}
 	s.service = &service.Service{
-		CA: s.ca, Callers: callers, Trust: trust, Limits: authn.NewLimits(o.Address, o.Identity, time.Now), Audit: log.With("scope", "audit"), Metrics: metrics,
+		CA: s.ca, Callers: authn.Barred{Method: callers, Why: s.barred}, Trust: trust, Limits: authn.NewLimits(o.Address, o.Identity, time.Now),
+		Audit: s.log.With("scope", "audit"), Metrics: metrics,
 	}
 	return nil
 }
@@ -154,6 +164,11 @@ func serverNames(namespace string) []string {
 }
 
 func readRoots(path string) (*x509.CertPool, error) {
+	if info, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() || info.Size() > 1<<20 {
+		return nil, fmt.Errorf("%s: want a file of at most 1 MiB", path)
+	}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -191,15 +206,21 @@ func meshTrust(opts Options, decoder *config.Decoder) (identity.Trust, error) {
 	return identity.NewTrust(domain, aliases...)
 }
 
+// What a caller may have the control plane hold before it is known: the headers of a call, and what it sends before anybody reads it.
+const (
+	maxHeaders = 64 << 10
+	unread     = 64 << 10
+)
+
 // register makes the gRPC server; options are those that every server of xDS has.
 func (s *secure) register(x *xds.Server, options []grpc.ServerOption) {
 	if s == nil {
 		return
 	}
-	s.grpc = grpc.NewServer(append(options[:len(options):len(options)], grpc.Creds(closing{credentials.NewTLS(s.tls)}), grpc.ChainStreamInterceptor(s.leases.intercept))...)
+	s.grpc = grpc.NewServer(append(options[:len(options):len(options)], grpc.MaxHeaderListSize(maxHeaders), grpc.InitialWindowSize(unread), grpc.Creds(closing{credentials.NewTLS(s.tls)}), grpc.ChainStreamInterceptor(s.leases.intercept))...)
 	x.Register(s.grpc)
 	if s.service != nil {
-		security.RegisterIstioCertificateServiceServer(s.grpc, s.service)
+		s.service.Register(s.grpc)
 	}
 }
 
@@ -268,9 +289,13 @@ func (g guard) Connect(ctx context.Context, node *corev3.Node, addr net.Addr) (x
 
 // admit finds out who calls, and lets the stream go on for as long as that holds.
 func (g guard) admit(ctx context.Context, node *corev3.Node) (authn.Caller, error) {
-	before := g.secure.roots()
-	caller, err := g.secure.callers.Authenticate(ctx, authn.FromContext(ctx))
+	before, shown := g.secure.roots(), authn.FromContext(ctx)
+	if !g.secure.failures.Address(shown.Addr) {
+		return authn.Caller{}, status.Errorf(codes.ResourceExhausted, "too many failed authentications from %s; try again in a few seconds", shown.Addr)
+	}
+	caller, err := g.secure.callers.Authenticate(ctx, shown)
 	if err != nil {
+		g.secure.failures.Failed(shown.Addr)
 		return caller, service.Status(err)
 	}
 	proxy, err := mesh.ParseNode(describeNode(node))

@@ -32,7 +32,7 @@ func stateFlag(c *cobra.Command) *string {
 }
 
 func authorityCommand() *cobra.Command {
-	c := &cobra.Command{Use: "ca", Short: "Look at the self-made root, and replace it"}
+	c := &cobra.Command{Use: "ca", Short: "Look at the self-made root, and replace it; take certificates and identities back"}
 	dir := stateFlag(c)
 	verb := func(use, short string, do func(*ca.CA) error) {
 		c.AddCommand(&cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
@@ -54,6 +54,7 @@ func authorityCommand() *cobra.Command {
 	verb("status", "Where the replacement of the root stands", func(*ca.CA) error { return nil })
 	verb("rotate", "Tell everybody of a new root; the control plane takes the further steps when they are due", (*ca.CA).Rotate)
 	verb("advance", "Take the next step of the replacement before its time: connections fail unless every workload has been given a certificate since the last", (*ca.CA).Advance)
+	c.AddCommand(revokeCommand(dir), restoreCommand(dir), revokedCommand(dir))
 	return c
 }
 

@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -79,5 +80,41 @@ func TestTokenCommands(t *testing.T) {
 	}
 	if _, err := execute(t, "token", "create", "--caStateDir", dir); err == nil {
 		t.Error("a token for no namespace passes")
+	}
+}
+
+// TestRevokeCommands: what an operator types, and is told.
+func TestRevokeCommands(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "ca")
+	run := func(args ...string) (string, error) {
+		return execute(t, append([]string{"ca"}, append(args, "--caStateDir", dir)...)...)
+	}
+	for _, c := range []struct {
+		args []string
+		want string // of what is printed, or of the error
+		ok   bool
+	}{
+		{[]string{"revoke", "shop/web", "--reason", "left"}, "shop/web is revoked; 0 of its certificates are on the list", true},
+		{[]string{"revoke", "abc"}, "add --unrecorded", false},
+		{[]string{"revoke", "AB:C0", "--unrecorded"}, "", true},
+		{[]string{"revoke", "shop/web/x"}, "want <namespace>/<service account>", false},
+		{[]string{"revoke", "xyz"}, "hexadecimal", false},
+		{[]string{"revoke", "shop/web", "--reason", "a\x1b[2J"}, "printable", false},
+		{[]string{"revoked"}, "abc0", true},
+		{[]string{"revoked"}, "left", true},
+		{[]string{"restore", "shop/web"}, "", true},
+		{[]string{"restore", "shop/db"}, "shop/db is not revoked", false},
+		{[]string{"restore", "abc0"}, "", true},
+	} {
+		out, err := run(c.args...)
+		if err != nil {
+			out = err.Error()
+		}
+		if (err == nil) != c.ok || !strings.Contains(out, c.want) {
+			t.Errorf("%v: %s, want %q", c.args, out, c.want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "ca.json")); err == nil {
+		t.Error("revoking makes a root, which would take the place of one that is plugged in")
 	}
 }

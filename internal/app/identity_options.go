@@ -30,6 +30,7 @@ type IdentityOptions struct {
 	Issuers  []authn.Issuer
 	Address  authn.Rate // certificate requests from one address
 	Identity authn.Rate // and by one identity
+	Failures authn.Rate // streams from one address whose caller is refused; past it the next ones are not looked at
 }
 
 // stateDir is where a self-made root is kept unless something else is said.
@@ -41,6 +42,7 @@ func DefaultIdentityOptions() IdentityOptions {
 		CA:       ca.DefaultOptions(),
 		Address:  authn.Rate{PerSecond: 20, Burst: 200},
 		Identity: authn.Rate{PerSecond: 10, Burst: 100}, // replicas of one deployment share an identity
+		Failures: authn.Rate{PerSecond: 5, Burst: 50},   // many workloads may come from one address
 	}
 }
 

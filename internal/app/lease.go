@@ -21,15 +21,21 @@ import (
 // leases end the streams of the secure address with what they were opened with: when a certificate or token ends, and when a certificate is believed no more, because
 // a CRL names it or its root is gone.
 type leases struct {
-	log *slog.Logger
+	log   *slog.Logger
+	now   func() time.Time // the time of day, which goes on while the machine is suspended
+	after func(time.Duration, func()) (stop func() bool)
 
 	mu  sync.Mutex
 	all map[*lease]struct{} // of streams that have proved who they are
 }
 
 func newLeases(log *slog.Logger) *leases {
-	return &leases{log: log, all: map[*lease]struct{}{}}
+	after := func(d time.Duration, do func()) func() bool { return time.AfterFunc(d, do).Stop }
+	return &leases{log: log, now: time.Now, after: after, all: map[*lease]struct{}{}}
 }
+
+// lookAgain is how long a stream may go on after its time when the machine was suspended meanwhile: timers stand still then, the time of day does not.
+const lookAgain = time.Minute
 
 // lease is a stream's right to go on.
 type lease struct {
@@ -40,7 +46,7 @@ type lease struct {
 	caller authn.Caller
 	shown  authn.Credentials
 	node   string
-	timer  *time.Timer
+	stop   func() bool // the timer; nil where it has no end
 }
 
 type leaseKey struct{}
@@ -94,12 +100,29 @@ func (l *leases) grant(ctx context.Context, caller authn.Caller, node string) {
 	defer l.mu.Unlock()
 	one.caller, one.shown, one.node = caller, authn.FromContext(ctx), node
 	one.shown.Token = "" // it is not needed again
-	if !caller.Until.IsZero() {
-		one.timer = time.AfterFunc(time.Until(caller.Until), func() {
-			l.end(one, fmt.Errorf("the %s that the stream was opened with ended at %s", caller.By, caller.Until.UTC().Format(time.RFC3339)))
-		})
-	}
 	l.all[one] = struct{}{}
+	l.wait(one)
+}
+
+// wait looks at a stream's end again when it may have come; callers hold mu.
+func (l *leases) wait(one *lease) {
+	if until := one.caller.Until; !until.IsZero() {
+		one.stop = l.after(min(until.Sub(l.now()), lookAgain), func() { l.look(one) })
+	}
+}
+
+// look ends a stream whose time has come.
+func (l *leases) look(one *lease) {
+	until := one.caller.Until
+	if !l.now().Before(until) {
+		l.end(one, fmt.Errorf("the %s that the stream was opened with ended at %s", one.caller.By, until.UTC().Format(time.RFC3339)))
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, there := l.all[one]; there {
+		l.wait(one)
+	}
 }
 
 // end ends a stream, once.
@@ -114,23 +137,27 @@ func (l *leases) leave(one *lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.all, one)
-	if one.timer != nil {
-		one.timer.Stop()
+	if one.stop != nil {
+		one.stop()
 	}
 }
 
-// check asks of every stream whether its certificate is still believed, and ends those whose is not.
-func (l *leases) check(ctx context.Context, callers authn.Method) {
+// check asks of every stream whether its certificate is still believed and its identity let in, and ends those of which that is not so.
+func (l *leases) check(ctx context.Context, callers authn.Barred) {
 	l.mu.Lock()
 	open := make([]*lease, 0, len(l.all))
 	for one := range l.all {
-		if one.caller.By == byCertificate {
-			open = append(open, one)
-		}
+		open = append(open, one)
 	}
 	l.mu.Unlock()
 	for _, one := range open {
-		if _, err := callers.Authenticate(ctx, one.shown); errors.Is(err, authn.ErrRefused) {
+		err := callers.Why(one.caller.ID)
+		if err == nil && one.caller.By == byCertificate {
+			if _, err = callers.Authenticate(ctx, one.shown); !errors.Is(err, authn.ErrRefused) {
+				continue
+			}
+		}
+		if err != nil {
 			l.end(one, err)
 		}
 	}

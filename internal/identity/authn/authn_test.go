@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -52,7 +53,7 @@ type platform struct {
 	id  string
 }
 
-func newPlatform(t *testing.T, id string) platform {
+func newPlatform(t testing.TB, id string) platform {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -104,11 +105,15 @@ func fileTokens(t *testing.T, p platform, now func() time.Time, audiences ...str
 	if err := os.WriteFile(file, p.keySet(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m, err := authn.NewTokens(trust(t), []authn.Issuer{{URL: issuerURL, KeysFile: file, Audiences: audiences}}, now, nil)
+	m, err := authn.NewTokens(trust(t), []authn.Issuer{{URL: issuerURL, KeysFile: file, Audiences: audiences}}, options(now, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m, file
+}
+
+func options(now func() time.Time, client *http.Client) authn.TokenOptions {
+	return authn.TokenOptions{Now: now, Log: slog.New(slog.DiscardHandler), Client: client}
 }
 
 func at(d time.Duration) func() time.Time { return func() time.Time { return start.Add(d) } }
@@ -129,12 +134,12 @@ func TestTokens(t *testing.T) {
 		{name: "valid in half a minute: clocks differ", signed: p, at: -30 * time.Second},
 		{name: "valid in two minutes", signed: p, at: -2 * time.Minute, want: "not valid before 2030-01-01T00:00:00Z; the control plane's clock says 2029-12-31T23:58:00Z"},
 		{name: "ended", signed: p, at: time.Hour, want: "ended at 2030-01-01T01:00:00Z"},
-		{name: "without an end", signed: p, change: map[string]any{"exp": nil}, want: "ended"},
-		{name: "signed by somebody else", signed: stranger, want: "none of the 1 keys"},
+		{name: "without an end", signed: p, change: map[string]any{"exp": nil}, want: "has no end"},
+		{name: "signed by somebody else", signed: stranger, want: "none of the issuer's keys signed it"},
 		{name: "another audience", signed: p, change: map[string]any{"aud": []string{"api"}}, want: `audience ["api"]; want one of ["istio-ca"]`},
 		{name: "no audience", signed: p, change: map[string]any{"aud": nil}, want: "audience"},
 		{name: "a user", signed: p, change: map[string]any{"sub": "alice"}, want: `subject "alice"`},
-		{name: "subject and claim differ", signed: p, change: map[string]any{"sub": "system:serviceaccount:istio-system:root"}, want: "claim says shop/web"},
+		{name: "subject and claim differ", signed: p, change: map[string]any{"sub": "system:serviceaccount:istio-system:root"}, want: `claim says "shop"/"web"`},
 		{name: "a path as a name", signed: p, change: map[string]any{"sub": "system:serviceaccount:shop:../x", "kubernetes.io": nil}, want: "holds '/'"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -216,16 +221,16 @@ func TestKeyFilesThatCannotBeUsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for want, text := range map[string][]byte{"is no JSON Web Key Set": []byte("hello"), "holds no public key": secret} {
+	for want, text := range map[string][]byte{"no JSON Web Key Set": []byte("hello"), "it holds no public key": secret} {
 		file := filepath.Join(t.TempDir(), "keys.json")
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := authn.NewTokens(trust(t), []authn.Issuer{{URL: issuerURL, KeysFile: file}}, at(0), nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := authn.NewTokens(trust(t), []authn.Issuer{{URL: issuerURL, KeysFile: file}}, options(at(0), nil)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if _, err := authn.NewTokens(trust(t), []authn.Issuer{{URL: issuerURL, KeysFile: "/no/such/file"}}, at(0), nil); err == nil {
+	if _, err := authn.NewTokens(trust(t), []authn.Issuer{{URL: issuerURL, KeysFile: "/no/such/file"}}, options(at(0), nil)); err == nil {
 		t.Error("a missing file passes")
 	}
 }
@@ -249,7 +254,7 @@ func TestDiscovery(t *testing.T) {
 	now := start
 	for _, keysURL := range []string{"", server.URL + "/keys"} {
 		up = false
-		m, err := authn.NewTokens(trust(t), []authn.Issuer{{URL: server.URL, KeysURL: keysURL}}, func() time.Time { return now }, server.Client())
+		m, err := authn.NewTokens(trust(t), []authn.Issuer{{URL: server.URL, KeysURL: keysURL}}, options(func() time.Time { return now }, server.Client()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -258,7 +263,7 @@ func TestDiscovery(t *testing.T) {
 			t.Errorf("an issuer that is down: %v", err)
 		}
 		up = true
-		now = now.Add(3 * time.Second)
+		now = now.Add(11 * time.Second)
 		if got, err := answered(t, m, c); err != nil || got.ID != web {
 			t.Errorf("%+v, %v", got, err)
 		}

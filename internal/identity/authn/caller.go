@@ -43,6 +43,9 @@ type Caller struct {
 	Bind func(publicKey any) error
 }
 
+// maxChain is how many certificates a caller may show: each is work for whoever verifies it.
+const maxChain = 10
+
 // Method proves one kind of credentials. Methods are asked from many goroutines.
 type Method interface {
 	// Authenticate answers ErrNotMine where there is nothing of its kind, and errors that wrap ErrRefused or ErrUnavailable otherwise.
@@ -54,6 +57,12 @@ type Methods []Method
 
 // Authenticate is a Method's.
 func (m Methods) Authenticate(ctx context.Context, c Credentials) (Caller, error) {
+	if len(c.Token) > maxToken {
+		return Caller{}, refused("the token has %d bytes; at most %d are read", len(c.Token), maxToken)
+	}
+	if len(c.Certificates) > maxChain {
+		return Caller{}, refused("%d certificates are shown; at most %d are looked at", len(c.Certificates), maxChain)
+	}
 	var errs []error
 	for _, method := range m {
 		caller, err := method.Authenticate(ctx, c)

@@ -3,9 +3,11 @@ package authn
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"time"
 
 	"fairway/internal/identity"
+	"fairway/internal/printable"
 )
 
 // Certificates admits those who show a certificate of this mesh.
@@ -33,7 +35,7 @@ func (m Certificates) Authenticate(_ context.Context, c Credentials) (Caller, er
 		Roots: m.Roots(), Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	if err != nil {
-		return Caller{}, refused("the certificate: %w", err)
+		return Caller{}, refused("the certificate: %s", why(err))
 	}
 	if m.Revoked != nil {
 		for _, cert := range chains[0][:len(chains[0])-1] {
@@ -51,6 +53,15 @@ func (m Certificates) Authenticate(_ context.Context, c Credentials) (Caller, er
 		return Caller{}, refused("the certificate is of trust domain %s; this mesh is %s", id.TrustDomain, m.Trust.Domain())
 	}
 	return Caller{ID: own, By: "certificate", Until: leaf.NotAfter}, nil
+}
+
+// why is what a caller is told of a certificate that does not verify. What the library says may quote the caller's certificates at any length.
+func why(err error) string {
+	var unknown x509.UnknownAuthorityError
+	if errors.As(err, &unknown) {
+		return "it is signed by unknown authority: none of the roots that are believed here stands behind it"
+	}
+	return printable.Text(err.Error(), printable.Short)
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -2,9 +2,8 @@ package authn
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"time"
@@ -22,33 +21,16 @@ type keyFile struct {
 	size int64
 }
 
-// VerifySignature gives the payload of a token that one of the keys signed.
-func (f *keyFile) VerifySignature(_ context.Context, token string) ([]byte, error) {
-	keys, err := f.read()
-	if len(keys) == 0 {
-		return nil, err
-	}
-	var allowed []jose.SignatureAlgorithm
-	for _, a := range algorithms {
-		allowed = append(allowed, jose.SignatureAlgorithm(a))
-	}
-	signed, err := jose.ParseSignedCompact(token, allowed)
-	if err != nil {
-		return nil, err
-	}
-	if len(signed.Signatures) != 1 {
-		return nil, errors.New("want one signature")
-	}
-	id := signed.Signatures[0].Header.KeyID
-	for _, k := range keys {
-		if id != "" && k.KeyID != "" && k.KeyID != id {
-			continue
-		}
-		if payload, err := signed.Verify(k); err == nil {
-			return payload, nil
-		}
-	}
-	return nil, fmt.Errorf("none of the %d keys in %s signed it (its key is %q)", len(keys), f.path, id)
+func (f *keyFile) known() []jose.JSONWebKey {
+	keys, _ := f.read() // those before stay
+	return keys
+}
+
+// renewed is a keySource's: known looked at the file already.
+func (f *keyFile) renewed(context.Context) ([]jose.JSONWebKey, bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.keys, true, nil
 }
 
 func (f *keyFile) read() ([]jose.JSONWebKey, error) {
@@ -61,23 +43,27 @@ func (f *keyFile) read() ([]jose.JSONWebKey, error) {
 	if info.ModTime().Equal(f.time) && info.Size() == f.size {
 		return f.keys, nil
 	}
-	text, err := os.ReadFile(f.path)
+	text, err := readBounded(f.path, info)
 	if err != nil {
 		return f.keys, err
 	}
-	var set jose.JSONWebKeySet
-	if err := json.Unmarshal(text, &set); err != nil {
-		return f.keys, fmt.Errorf("%s is no JSON Web Key Set: %w", f.path, err)
+	keys, err := publicKeys(text)
+	if err != nil {
+		return f.keys, fmt.Errorf("%s: %w", f.path, err)
 	}
-	var public []jose.JSONWebKey
-	for _, k := range set.Keys {
-		if k.Valid() && k.IsPublic() && (k.Use == "" || k.Use == "sig") {
-			public = append(public, k)
-		}
-	}
-	if len(public) == 0 {
-		return f.keys, fmt.Errorf("%s holds no public key for signatures", f.path)
-	}
-	f.keys, f.time, f.size = public, info.ModTime(), info.Size()
+	f.keys, f.time, f.size = keys, info.ModTime(), info.Size()
 	return f.keys, nil
+}
+
+// readBounded reads a file that is one, of at most mostText.
+func readBounded(path string, info os.FileInfo) ([]byte, error) {
+	if !info.Mode().IsRegular() || info.Size() > mostText {
+		return nil, fmt.Errorf("%s: want a file of at most %d bytes", path, mostText)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, mostText))
 }

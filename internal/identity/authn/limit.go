@@ -27,31 +27,58 @@ func NewLimits(address, id Rate, now func() time.Time) *Limits {
 	return &Limits{limiters[netip.Prefix]{rate: address, now: now}, limiters[identity.ID]{rate: id, now: now}}
 }
 
-// Address says whether a call from there may go on. Addresses of one IPv6 network of 64 bits count as one: a machine has as many as it likes.
+// Address says whether a call from there may go on.
 func (l *Limits) Address(a netip.Addr) bool {
-	if !a.IsValid() {
-		return true // a socket of this machine
-	}
+	network, ok := networkOf(a)
+	return !ok || l.addresses.allow(network)
+}
+
+// networkOf is what counts as one caller: an IPv4 address, or an IPv6 network of 64 bits, of which a machine has as many addresses as it likes.
+// Not ok is a socket of this machine.
+func networkOf(a netip.Addr) (network netip.Prefix, ok bool) {
+	a = a.Unmap()
 	bits := a.BitLen()
 	if a.Is6() {
 		bits = 64
 	}
 	network, err := a.Prefix(bits)
-	return err != nil || l.addresses.allow(network)
+	return network, err == nil && a.IsValid()
 }
 
 // Identity says whether a call by this identity may go on.
 func (l *Limits) Identity(id identity.ID) bool { return l.identities.allow(id) }
 
-// mostLimiters bounds the memory that strangers can take. It is far more than callers who are there at the same time.
-const mostLimiters = 50_000
+// Failures holds those who are refused to a rate: whoever guesses, or has signatures checked that are none, waits.
+type Failures struct{ addresses limiters[netip.Prefix] }
 
+// NewFailures makes them. A Rate of zero is none.
+func NewFailures(address Rate, now func() time.Time) *Failures {
+	return &Failures{limiters[netip.Prefix]{rate: address, now: now}}
+}
+
+// Address says whether a call from there is looked at.
+func (f *Failures) Address(a netip.Addr) bool {
+	network, ok := networkOf(a)
+	return !ok || f.addresses.has(network)
+}
+
+// Failed counts a call that was refused.
+func (f *Failures) Failed(a netip.Addr) {
+	if network, ok := networkOf(a); ok {
+		f.addresses.allow(network)
+	}
+}
+
+// mostLimiters is half of how many limiters are kept, which bounds the memory that strangers can take. It is far more than callers who are there at the same time.
+const mostLimiters = 25_000
+
+// limiters keeps those that were used lately: when there are enough of the young, they become the old, and those that were old are forgotten.
 type limiters[K comparable] struct {
 	rate Rate
 	now  func() time.Time
 
-	mu  sync.Mutex
-	all map[K]*rate.Limiter
+	mu         sync.Mutex
+	young, old map[K]*rate.Limiter
 }
 
 func (l *limiters[K]) allow(k K) bool {
@@ -61,29 +88,36 @@ func (l *limiters[K]) allow(k K) bool {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.all == nil {
-		l.all = map[K]*rate.Limiter{}
-	}
-	one := l.all[k]
-	if one == nil {
-		l.makeRoom(now)
-		one = rate.NewLimiter(rate.Limit(l.rate.PerSecond), max(1, l.rate.Burst))
-		l.all[k] = one
-	}
-	return one.AllowN(now, 1)
+	return l.of(k).AllowN(now, 1)
 }
 
-// makeRoom forgets those who could start afresh anyway, and everybody where that is not enough.
-func (l *limiters[K]) makeRoom(now time.Time) {
-	if len(l.all) < mostLimiters {
-		return
+// has says whether allow would allow, and takes nothing. It remembers nobody.
+func (l *limiters[K]) has(k K) bool {
+	if l.rate.PerSecond <= 0 {
+		return true
 	}
-	for k, one := range l.all {
-		if one.TokensAt(now) >= float64(one.Burst()) {
-			delete(l.all, k)
-		}
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	one := l.young[k]
+	if one == nil {
+		one = l.old[k]
 	}
-	if len(l.all) >= mostLimiters {
-		clear(l.all)
+	return one == nil || one.TokensAt(now) >= 1
+}
+
+// of is a caller's limiter; callers hold mu.
+func (l *limiters[K]) of(k K) *rate.Limiter {
+	one := l.young[k]
+	if one != nil {
+		return one
 	}
+	if one = l.old[k]; one == nil {
+		one = rate.NewLimiter(rate.Limit(l.rate.PerSecond), max(1, l.rate.Burst))
+	}
+	if l.young == nil || len(l.young) >= mostLimiters {
+		l.young, l.old = map[K]*rate.Limiter{}, l.young
+	}
+	l.young[k] = one
+	return one
 }

@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
 
 	"fairway/internal/identity"
 )
@@ -30,7 +30,9 @@ type Issuer struct {
 const DefaultAudience = "istio-ca"
 
 // algorithms are those with a public key: a token signed with a shared secret proves nothing to whoever knows the key set.
-var algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
+var algorithms = []jose.SignatureAlgorithm{
+	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
+}
 
 // maxToken is more than the largest projected token.
 const maxToken = 16 << 10
@@ -44,21 +46,22 @@ type Tokens struct {
 
 type issuer struct {
 	Issuer
-	client *http.Client
-
-	mu       sync.Mutex
-	verifier *oidc.IDTokenVerifier // nil until the issuer has been asked successfully
-	failed   error                 // of the last time it was asked
-	again    time.Time             // when it may be asked again
+	keys keySource
 }
 
-// NewTokens checks the issuers. Nobody is asked anything before the first token comes, so that a control plane starts without them. client fetches key sets;
-// nil is http.DefaultClient with a limit of ten seconds.
-func NewTokens(trust identity.Trust, issuers []Issuer, now func() time.Time, client *http.Client) (*Tokens, error) {
-	if client == nil {
-		client = &http.Client{Timeout: 10 * time.Second}
+// TokenOptions are what Tokens needs beside the issuers.
+type TokenOptions struct {
+	Now    func() time.Time
+	Log    *slog.Logger // what an issuer that does not give its keys said, which callers are not told
+	Client *http.Client // fetches key sets; nil: one of its own
+}
+
+// NewTokens checks the issuers. Nobody is asked anything before the first token comes, so that a control plane starts without them.
+func NewTokens(trust identity.Trust, issuers []Issuer, o TokenOptions) (*Tokens, error) {
+	if o.Client == nil {
+		o.Client = &http.Client{}
 	}
-	t := &Tokens{trust: trust, now: now, issuers: map[string]*issuer{}}
+	t := &Tokens{trust: trust, now: o.Now, issuers: map[string]*issuer{}}
 	for _, i := range issuers {
 		if i.URL == "" {
 			return nil, errors.New("an issuer of tokens without a name: want what its tokens have as iss")
@@ -66,27 +69,23 @@ func NewTokens(trust identity.Trust, issuers []Issuer, now func() time.Time, cli
 		if len(i.Audiences) == 0 {
 			i.Audiences = []string{DefaultAudience}
 		}
-		made := &issuer{Issuer: i, client: client}
+		made := &issuer{Issuer: i, keys: &served{issuer: i.URL, url: i.KeysURL, client: o.Client, now: o.Now, log: o.Log}}
 		if i.KeysFile != "" {
 			keys := &keyFile{path: i.KeysFile}
 			if _, err := keys.read(); err != nil {
 				return nil, fmt.Errorf("the keys of issuer %s: %w", i.URL, err)
 			}
-			made.verifier = oidc.NewVerifier(i.URL, keys, t.config())
+			made.keys = keys
 		}
 		t.issuers[i.URL] = made
 	}
 	return t, nil
 }
 
-// config leaves audience and times to this package, whose errors say what to do.
-func (t *Tokens) config() *oidc.Config {
-	return &oidc.Config{SkipClientIDCheck: true, SkipExpiryCheck: true, SupportedSigningAlgs: algorithms}
-}
-
-// claims are what is read of a token beyond its frame. Kubernetes says namespace and account twice; both must agree.
+// claims are what is read of a token. Kubernetes says namespace and account twice; both must agree.
 type claims struct {
-	NotBefore  *float64 `json:"nbf"`
+	jwt.Claims
+
 	Kubernetes *struct {
 		Namespace      string `json:"namespace"`
 		ServiceAccount struct {
@@ -95,44 +94,43 @@ type claims struct {
 	} `json:"kubernetes.io"`
 }
 
-// Authenticate is a Method's.
+// Authenticate is a Method's. Its errors are in words of its own: neither the issuer's answers nor what a library says of them reach the caller.
 func (t *Tokens) Authenticate(ctx context.Context, c Credentials) (Caller, error) {
 	from, ok := t.issuers[claimedIssuer(c.Token)]
 	if !ok {
 		return Caller{}, ErrNotMine
 	}
-	verifier, err := t.verifier(ctx, from)
-	if err != nil {
+	signed, err := jose.ParseSignedCompact(c.Token, algorithms)
+	if err != nil || len(signed.Signatures) != 1 {
+		return Caller{}, refused("the token is no JSON Web Token, or is signed in a way that is not believed; want one of %v", algorithms)
+	}
+	payload, err := verify(ctx, signed, from.keys)
+	switch {
+	case errors.Is(err, ErrUnavailable):
+		return Caller{}, err
+	case err != nil:
+		return Caller{}, refused("the token: %w", err)
+	}
+	var said claims
+	if json.Unmarshal(payload, &said) != nil {
+		return Caller{}, refused("the token's claims are not those of a service account's token")
+	}
+	if err := t.check(from, said); err != nil {
 		return Caller{}, err
 	}
-	token, err := verifier.Verify(ctx, c.Token)
-	if err != nil {
-		if strings.Contains(err.Error(), "fetching keys") || ctx.Err() != nil {
-			return Caller{}, fmt.Errorf("%w: the keys of issuer %s: %w", ErrUnavailable, from.URL, err)
-		}
-		return Caller{}, refused("the token: %w", err)
-	}
-	var more claims
-	if err := token.Claims(&more); err != nil {
-		return Caller{}, refused("the token: %w", err)
-	}
-	if err := t.check(from, token, more); err != nil {
-		return Caller{}, err
-	}
-	id, err := t.identity(token.Subject, more)
+	id, err := t.identity(said)
 	if err != nil {
 		return Caller{}, refused("the token: %w", err)
 	}
-	return Caller{ID: id, By: "token", Until: token.Expiry}, nil
+	return Caller{ID: id, By: "token", Until: said.Expiry.Time()}, nil
 }
 
 // claimedIssuer is whom a token says it is from, before anything is verified; empty where it is no such token.
 func claimedIssuer(token string) string {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 || len(token) > maxToken {
+	if len(token) > maxToken || strings.Count(token, ".") != 2 {
 		return ""
 	}
-	body, err := base64.RawURLEncoding.DecodeString(parts[1])
+	body, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[1])
 	if err != nil {
 		return ""
 	}
@@ -145,63 +143,40 @@ func claimedIssuer(token string) string {
 	return c.Issuer
 }
 
-// askAgain is how long an issuer that did not answer is left alone: all callers wait for one question.
-const askAgain = 2 * time.Second
-
-// verifier asks an issuer where its keys are, once. One that does not answer is asked again with the next token.
-func (t *Tokens) verifier(ctx context.Context, i *issuer) (*oidc.IDTokenVerifier, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.verifier != nil {
-		return i.verifier, nil
-	}
-	// The verifier keeps its context for later fetches: it must outlive this call.
-	lasting := oidc.ClientContext(context.WithoutCancel(ctx), i.client)
-	if i.KeysURL != "" {
-		i.verifier = oidc.NewVerifier(i.URL, oidc.NewRemoteKeySet(lasting, i.KeysURL), t.config())
-		return i.verifier, nil
-	}
-	if now := t.now(); now.Before(i.again) {
-		return nil, i.failed
-	}
-	provider, err := oidc.NewProvider(lasting, i.URL)
-	if err != nil {
-		i.failed = fmt.Errorf("%w: ask issuer %s for its keys: %w", ErrUnavailable, i.URL, err)
-		i.again = t.now().Add(askAgain)
-		return nil, i.failed
-	}
-	i.verifier = provider.Verifier(t.config())
-	return i.verifier, nil
-}
-
 // leeway is how far the clocks of issuer and control plane may differ for a token that is not valid yet.
 const leeway = time.Minute
 
-func (t *Tokens) check(from *issuer, token *oidc.IDToken, more claims) error {
+func (t *Tokens) check(from *issuer, said claims) error {
 	now := t.now()
-	if !now.Before(token.Expiry) {
-		return refused("the token ended at %s; the control plane's clock says %s", stamp(token.Expiry), stamp(now))
+	if said.Issuer != from.URL {
+		return refused("the token is of another issuer than it says")
 	}
-	if more.NotBefore != nil {
-		if from := time.Unix(int64(*more.NotBefore), 0); now.Add(leeway).Before(from) {
-			return refused("the token is not valid before %s; the control plane's clock says %s", stamp(from), stamp(now))
+	if said.Expiry == nil {
+		return refused("the token has no end (exp)")
+	}
+	if end := said.Expiry.Time(); !now.Before(end) {
+		return refused("the token ended at %s; the control plane's clock says %s", stamp(end), stamp(now))
+	}
+	if said.NotBefore != nil {
+		if begin := said.NotBefore.Time(); now.Add(leeway).Before(begin) {
+			return refused("the token is not valid before %s; the control plane's clock says %s", stamp(begin), stamp(now))
 		}
 	}
 	for _, a := range from.Audiences {
-		if slices.Contains(token.Audience, a) {
+		if said.Audience.Contains(a) {
 			return nil
 		}
 	}
-	return refused("the token is made for audience %q; want one of %q", token.Audience, from.Audiences)
+	return refused("the token is made for audience %.200q; want one of %q", []string(said.Audience), from.Audiences)
 }
 
-func (t *Tokens) identity(subject string, more claims) (identity.ID, error) {
-	id, err := identity.FromSubject(t.trust.Domain(), subject)
+func (t *Tokens) identity(said claims) (identity.ID, error) {
+	id, err := identity.FromSubject(t.trust.Domain(), said.Subject)
 	if err != nil {
 		return identity.ID{}, err
 	}
-	if k := more.Kubernetes; k != nil && (k.Namespace != id.Namespace || k.ServiceAccount.Name != id.ServiceAccount) {
-		return identity.ID{}, fmt.Errorf("its subject is %s, but its kubernetes.io claim says %s/%s", subject, k.Namespace, k.ServiceAccount.Name)
+	if k := said.Kubernetes; k != nil && (k.Namespace != id.Namespace || k.ServiceAccount.Name != id.ServiceAccount) {
+		return identity.ID{}, fmt.Errorf("its subject is %s, but its kubernetes.io claim says %.200q/%.200q", said.Subject, k.Namespace, k.ServiceAccount.Name)
 	}
 	return id, nil
 }

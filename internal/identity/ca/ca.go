@@ -56,12 +56,15 @@ func (o Options) Validate() error {
 
 // CA is an authority. All methods may be called by anybody at any time.
 type CA struct {
-	opts Options
-	keep keeper
+	opts        Options
+	keep        keeper
+	revocations *Revocations // nil where no folder keeps them
+	issued      issued
 
 	mu      sync.Mutex
+	revoked *Revoked      // as it was last read
 	state   *state        // replaced as a whole, never changed
-	changed chan struct{} // closed when what Roots gives, or Revoked says, has changed
+	changed chan struct{} // closed when what Roots gives, or Revoked or Barred says, has changed
 }
 
 // Open reads the plugged-in certificate, or else the self-made one of an earlier run, or else makes one. What is there and cannot be used is an error: an
@@ -70,27 +73,46 @@ func Open(o Options) (*CA, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	c := &CA{opts: o, keep: keeper{dir: o.State}, changed: make(chan struct{})}
+	if err := GuardState(o.State, o.Log); err != nil {
+		return nil, err
+	}
+	c := &CA{opts: o, keep: keeper{dir: o.State}, revoked: &Revoked{}, changed: make(chan struct{})}
+	if o.State != "" {
+		c.revocations = NewRevocations(o.State, o.Now)
+		c.issued = c.revocations.issued()
+	}
 	plugged, err := readPlugged(o.Plugged, o.Now())
 	if err != nil {
 		return nil, fmt.Errorf("the authority's certificate in %s: %w", o.Plugged, err)
 	}
 	if plugged != nil {
-		if err := c.openPlugged(plugged); err != nil {
-			return nil, err
-		}
+		err = c.openPlugged(plugged)
+	} else {
+		err = c.openSelfMade()
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.state = c.complete(c.state)
+	if err := c.followRevoked(); err != nil {
+		return nil, err
+	}
+	c.told(plugged)
+	return c, nil
+}
+
+// told logs what an authority begins with.
+func (c *CA) told(plugged *plugged) {
+	o := c.opts
+	if plugged != nil {
 		c.warnOfLists(c.state)
 		o.Log.Info("certificate authority", "from", o.Plugged, "certificate", nameOf(plugged.signer.cert), "ends", plugged.signer.cert.NotAfter, "phase", c.state.phase(), "due", c.due(c.state))
-		return c, nil
-	}
-	if err := c.openSelfMade(); err != nil {
-		return nil, err
+		return
 	}
 	o.Log.Info("certificate authority", "from", "self-made root", "kept", o.State, "ends", c.state.active.cert.NotAfter)
 	if o.State == "" {
 		o.Log.Warn("the self-made root is kept in memory: a restart makes another one, and every certificate of this one is refused then; name a folder to keep it in")
 	}
-	return c, nil
 }
 
 func (c *CA) openSelfMade() error {
@@ -118,22 +140,7 @@ func (c *CA) Roots() []byte { return c.current().bundle() }
 // Pool is Roots for verifying. CRLs are not in it: Revoked knows them.
 func (c *CA) Pool() *x509.CertPool { return pool(c.current().roots()) }
 
-// Revoked says whether a plugged-in CRL names a certificate.
-func (c *CA) Revoked(cert *x509.Certificate) bool {
-	for _, list := range c.current().crl {
-		if !bytes.Equal(list.RawIssuer, cert.RawIssuer) {
-			continue
-		}
-		for _, r := range list.RevokedCertificateEntries {
-			if r.SerialNumber.Cmp(cert.SerialNumber) == 0 {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// Changed is closed when what Roots gives, or Revoked says, is no longer what it was. Ask for it before either.
+// Changed is closed when what Roots gives, or Revoked or Barred says, is no longer what it was. Ask for it before either.
 func (c *CA) Changed() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,7 +155,8 @@ func (c *CA) current() *state {
 
 // set puts a state in force; callers hold mu.
 func (c *CA) set(st *state) {
-	same := bytes.Equal(c.state.bundle(), st.bundle()) && equalCRL(c.state.crl, st.crl)
+	st = c.complete(st)
+	same := bytes.Equal(c.state.bundle(), st.bundle()) && equalCRL(c.state.lists, st.lists) && c.state.revoked == st.revoked
 	c.state = st
 	if !same {
 		close(c.changed)
@@ -199,7 +207,7 @@ func (c *CA) Status() Status {
 	for _, r := range st.roots() {
 		out.Roots = append(out.Roots, describe(r))
 	}
-	for _, l := range st.crl {
+	for _, l := range st.lists {
 		out.Lists = append(out.Lists, List{l.Issuer.String(), len(l.RevokedCertificateEntries), l.NextUpdate})
 	}
 	if i := st.unlisted(); i != nil {
@@ -216,7 +224,7 @@ func (c *CA) Run(ctx context.Context) error {
 		return err
 	}
 	defer stop()
-	kept, stopKept, err := watch(c.opts.State, c.opts.Log, func(name string) bool { return name == stateFile })
+	kept, stopKept, err := watch(c.opts.State, c.opts.Log, func(name string) bool { return name == stateFile || name == revokedFile })
 	if err != nil {
 		return err
 	}
@@ -247,5 +255,8 @@ func (c *CA) Run(ctx context.Context) error {
 func (c *CA) step() {
 	if err := c.Step(); err != nil {
 		c.opts.Log.Error("the root's rotation does not go on; it is tried again", "error", err)
+	}
+	if err := c.followRevoked(); err != nil {
+		c.opts.Log.Error("what is revoked cannot be read again; what was known stays revoked, and it is tried again", "error", err)
 	}
 }

@@ -28,3 +28,26 @@ func (c *CA) PrintKeys() (out string) {
 	}
 	return out
 }
+
+// Follow reads again what is revoked, as Run does when the folder changes.
+func (c *CA) Follow() error { return c.followRevoked() }
+
+// ReadState, ReadRevoked and ReadRecord read what the files of the folder hold.
+func ReadState(text []byte) error {
+	var f kept
+	if err := json.Unmarshal(text, &f); err != nil {
+		return err
+	}
+	_, err := f.state()
+	return err
+}
+
+func ReadRevoked(text []byte) (*Revoked, error) {
+	out := &Revoked{}
+	return out, out.read(text)
+}
+
+func ReadRecord(line string) (serial string, ok bool) {
+	r, ok := parseRecord(line)
+	return r.serial, ok
+}

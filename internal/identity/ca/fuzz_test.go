@@ -52,3 +52,25 @@ func BenchmarkSign(b *testing.B) {
 		}
 	}
 }
+
+// FuzzStateFiles: whatever the files of the state folder hold is read or refused, and what is read can be put on a list.
+func FuzzStateFiles(f *testing.F) {
+	f.Add([]byte(`{"number":1,"changed":"2030-01-01T00:00:00Z","certificates":[{"serial":"ab","at":"2030-01-01T00:00:00Z","ends":"2030-01-02T00:00:00Z"}]}`))
+	f.Add([]byte(`{"active":{"certificate":"-----BEGIN CERTIFICATE-----","key":""},"longest":"24h"}`))
+	f.Add([]byte("1893456000 ab 0123456789abcdef spiffe://a/ns/b/sa/c"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		_ = ca.ReadState(text) // no panic
+		if v, err := ca.ReadRevoked(text); err == nil {
+			for _, c := range v.Certificates {
+				if s, err := ca.ParseSerial(c.Serial); err != nil || s != c.Serial {
+					t.Errorf("serial number %q is read", c.Serial)
+				}
+			}
+		}
+		if serial, ok := ca.ReadRecord(string(text)); ok {
+			if s, err := ca.ParseSerial(serial); err != nil || s != serial {
+				t.Errorf("serial number %q is read", serial)
+			}
+		}
+	})
+}

@@ -164,14 +164,14 @@ func (c *CA) reload() {
 		c.set(next)
 		c.opts.Log.Info("the plugged-in certificate has changed", "phase", next.phase(), "was", before, "signs", nameOf(next.active.cert), "ends", next.active.cert.NotAfter,
 			"roots", len(next.roots()), "revocationLists", len(next.crl), "due", c.due(next))
-		c.warnOfLists(next)
+		c.warnOfLists(c.state)
 	}
 }
 
 // warnOfLists says why CRLs are not given to proxies.
 func (c *CA) warnOfLists(st *state) {
 	if i := st.unlisted(); i != nil {
-		c.opts.Log.Error("the lists of revoked certificates are not given to proxies, which would refuse every certificate of an issuer without a list; add its list to "+crlName, "without", nameOf(i))
+		c.opts.Log.Error("the lists of revoked certificates are not given to proxies, which would refuse every certificate of an issuer without a list; add its list to "+crlName+", or give it the key usage CRL Sign where the authority has its key", "without", nameOf(i))
 	}
 }
 

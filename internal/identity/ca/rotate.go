@@ -171,7 +171,7 @@ func retire(st *state, by *signer, until time.Time) []retired {
 	}
 	for _, root := range st.active.roots {
 		if !has(by.roots, root) {
-			out = append(out, retired{root, until, st.active.cert})
+			out = append(out, retired{root, until, st.active})
 		}
 	}
 	return out

@@ -22,10 +22,18 @@ import (
 var (
 	ErrRequest = errors.New("bad certificate request")                   // the caller's mistake: the CSR or the life it asks for
 	ErrExpired = errors.New("the authority's own certificate has ended") // the operator's
+	ErrBarred  = errors.New("the identity is revoked")                   // the operator's will
 )
 
 // maxRequest is more than the largest useful CSR; parsing costs as much as it is long.
-const maxRequest = 32 << 10
+const maxRequest = 16 << 10
+
+// What a useful CSR has at most: none of it comes into the certificate.
+const (
+	maxNames      = 100
+	maxExtensions = 20
+	maxRequestRSA = 4096 // bits: the signature of a longer key is work for everybody who meets it
+)
 
 // Grant is what a certificate is to say. Its fields are the caller's knowledge, never the request's.
 type Grant struct {
@@ -57,13 +65,19 @@ func ParseRequest(text []byte) (*x509.CertificateRequest, error) {
 	if err := checkPublic(csr.PublicKey); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
 	}
+	if k, ok := csr.PublicKey.(*rsa.PublicKey); ok && k.N.BitLen() > maxRequestRSA {
+		return nil, fmt.Errorf("%w: an RSA key of %d bits; want 2048 to %d", ErrRequest, k.N.BitLen(), maxRequestRSA)
+	}
+	if n := len(csr.DNSNames) + len(csr.EmailAddresses) + len(csr.IPAddresses) + len(csr.URIs); n > maxNames || len(csr.Extensions) > maxExtensions {
+		return nil, fmt.Errorf("%w: %d names and %d extensions; want at most %d and %d", ErrRequest, n, len(csr.Extensions), maxNames, maxExtensions)
+	}
 	if err := csr.CheckSignature(); err != nil {
 		return nil, fmt.Errorf("%w: it is not signed by its own key: %w", ErrRequest, err)
 	}
 	return csr, nil
 }
 
-// Sign gives the request's key a certificate that says what the grant says. Errors wrap ErrRequest or ErrExpired where those apply.
+// Sign gives the request's key a certificate that says what the grant says. Errors wrap ErrRequest, ErrExpired or ErrBarred where those apply.
 func (c *CA) Sign(csr *x509.CertificateRequest, g Grant) (Certificate, error) {
 	if err := g.ID.Validate(); err != nil {
 		return Certificate{}, fmt.Errorf("%w: %w", ErrRequest, err)
@@ -72,8 +86,20 @@ func (c *CA) Sign(csr *x509.CertificateRequest, g Grant) (Certificate, error) {
 	if err != nil {
 		return Certificate{}, err
 	}
-	template := &x509.Certificate{URIs: []*url.URL{g.ID.URL()}, KeyUsage: usage(csr.PublicKey)}
-	return c.sign(template, csr.PublicKey, life)
+	template := &x509.Certificate{URIs: []*url.URL{g.ID.URL()}, KeyUsage: usage(csr.PublicKey), NotBefore: c.afterRevocation(g.ID)}
+	out, err := c.sign(template, csr.PublicKey, life)
+	if err != nil {
+		return out, err
+	}
+	if c.revocations != nil {
+		if err := c.issued.add(out.Leaf, g.ID); err != nil {
+			c.opts.Log.Error("a certificate is not recorded: it would not be on the list if its identity were revoked", "identity", g.ID.String(), "serial", out.Leaf.SerialNumber.Text(16), "error", err)
+		}
+	}
+	if err := c.Barred(g.ID); err != nil { // whoever bars it after this finds it on record
+		return Certificate{}, err
+	}
+	return out, nil
 }
 
 // ServerCertificate makes a key and a certificate with which the control plane itself is found under DNS names and IP addresses. It has the default life.
@@ -109,6 +135,9 @@ func usage(public any) x509.KeyUsage {
 	return x509.KeyUsageDigitalSignature
 }
 
+// DefaultTTL is how long a certificate is valid that was asked for without a life.
+func (c *CA) DefaultTTL() time.Duration { return c.opts.DefaultTTL }
+
 // life is how long a certificate may be valid that was asked for with a TTL.
 func (c *CA) life(asked time.Duration) (time.Duration, error) {
 	switch {
@@ -135,7 +164,7 @@ func (c *CA) sign(template *x509.Certificate, public any, life time.Duration) (C
 	if template.SerialNumber, err = newSerial(); err != nil {
 		return Certificate{}, err
 	}
-	template.NotBefore, template.NotAfter = now.Add(-c.opts.Backdate), now.Add(life)
+	template.NotBefore, template.NotAfter = later(template.NotBefore, now.Add(-c.opts.Backdate)), now.Add(life)
 	if template.NotAfter.After(by.cert.NotAfter) {
 		template.NotAfter = by.cert.NotAfter
 	}

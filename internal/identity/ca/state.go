@@ -2,7 +2,6 @@ package ca
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -25,15 +24,20 @@ type state struct {
 	switchAt time.Time // set with next
 	retired  []retired // believed until their time
 	longest  time.Duration
-	crl      []*x509.RevocationList
+	crl      []*x509.RevocationList // the plugged-in ones
 	plugged  bool
+
+	// What complete adds.
+	revoked *Revoked
+	lists   []*x509.RevocationList // the CRLs that are in force: plugged-in ones, and own ones
+	index   map[listed]bool        // what is on them
 }
 
 // retired is a root whose signer signs no more.
 type retired struct {
-	cert   *x509.Certificate
-	until  time.Time
-	issuer *x509.Certificate // whom its certificates are of; nil where that is not known any more
+	cert  *x509.Certificate
+	until time.Time
+	by    *signer // whom its certificates are of, who may still revoke them; nil where that is not known any more
 }
 
 func (s *state) roots() []*x509.Certificate {
@@ -52,7 +56,7 @@ func (s *state) bundle() []byte {
 	if s.unlisted() != nil {
 		return out
 	}
-	for _, list := range s.crl {
+	for _, list := range s.lists {
 		out = append(out, pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: list.Raw})...)
 	}
 	return out
@@ -61,11 +65,11 @@ func (s *state) bundle() []byte {
 // unlisted is an issuer of certificates that are about for which there is no CRL though there are some for others; nil: none. Proxies that are given any CRL refuse
 // every certificate whose issuer has none, so lists that leave one out are for the control plane alone.
 func (s *state) unlisted() *x509.Certificate {
-	if len(s.crl) == 0 {
+	if len(s.lists) == 0 {
 		return nil
 	}
 	for _, i := range s.issuers() {
-		if !slices.ContainsFunc(s.crl, func(l *x509.RevocationList) bool { return bytes.Equal(l.RawIssuer, i.RawSubject) }) {
+		if !slices.ContainsFunc(s.lists, func(l *x509.RevocationList) bool { return bytes.Equal(l.RawIssuer, i.RawSubject) }) {
 			return i
 		}
 	}
@@ -79,7 +83,25 @@ func (s *state) issuers() []*x509.Certificate {
 		out = append(out, s.next.cert)
 	}
 	for _, r := range s.retired {
-		out = append(out, cmp.Or(r.issuer, r.cert))
+		if r.by != nil {
+			out = append(out, r.by.cert)
+		} else {
+			out = append(out, r.cert)
+		}
+	}
+	return union(out)
+}
+
+// signers are those of the issuers whose keys are here.
+func (s *state) signers() []*signer {
+	out := []*signer{s.active}
+	if s.next != nil {
+		out = append(out, s.next)
+	}
+	for _, r := range s.retired {
+		if r.by != nil && !slices.ContainsFunc(out, func(o *signer) bool { return o.cert.Equal(r.by.cert) }) {
+			out = append(out, r.by)
+		}
 	}
 	return out
 }
@@ -117,6 +139,7 @@ type keptSigner struct {
 
 type keptRetired struct {
 	Certificate string    `json:"certificate"`
+	Key         string    `json:"key,omitempty"` // revokes; it signs no certificates any more
 	Until       time.Time `json:"until"`
 }
 
@@ -207,7 +230,15 @@ func (s *state) kept() (kept, error) {
 		f.Next = &next
 	}
 	for _, r := range s.retired {
-		f.Retired = append(f.Retired, keptRetired{string(encode(r.cert)), r.until})
+		one := keptRetired{Certificate: string(encode(r.cert)), Until: r.until}
+		if r.by != nil && r.by.cert.Equal(r.cert) {
+			by, err := r.by.kept()
+			if err != nil {
+				return kept{}, err
+			}
+			one.Key = by.Key
+		}
+		f.Retired = append(f.Retired, one)
 	}
 	return f, nil
 }
@@ -239,7 +270,13 @@ func (f kept) state() (*state, error) {
 		if err != nil {
 			return nil, err
 		}
-		st.retired = append(st.retired, retired{cert: certs[0], until: r.Until})
+		one := retired{cert: certs[0], until: r.Until}
+		if r.Key != "" {
+			if one.by, err = (keptSigner{r.Certificate, r.Key}).signer(); err != nil {
+				return nil, err
+			}
+		}
+		st.retired = append(st.retired, one)
 	}
 	return st, nil
 }

@@ -9,19 +9,20 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	security "istio.io/api/security/v1alpha1"
 
 	"fairway/internal/identity"
 	"fairway/internal/identity/authn"
 	"fairway/internal/identity/ca"
+	"fairway/internal/printable"
 )
 
 // Service signs certificates for those who call. All fields but Metrics are needed; they are not changed once it serves.
 type Service struct {
-	security.UnimplementedIstioCertificateServiceServer
-
 	CA      *ca.CA
 	Callers authn.Method
 	Trust   identity.Trust // certificates are for its own domain alone; callers known under an alias get their own domain's
@@ -30,19 +31,62 @@ type Service struct {
 	Metrics *Metrics     // nil: nothing is counted
 }
 
+// byCertificate is what authn calls a caller who showed a certificate.
+const byCertificate = "certificate"
+
 // impersonation is the field of a request's metadata by which Istio's node agents ask on behalf of others.
 const impersonation = "ImpersonatedIdentity"
 
-// CreateCertificate answers a request with a certificate for the caller's own identity: the chain, leaf first, and as the last element everything to believe.
-func (s *Service) CreateCertificate(ctx context.Context, r *security.IstioCertificateRequest) (*security.IstioCertificateResponse, error) {
+// What a caller may take before and while it is answered.
+const (
+	maxRequest = 64 << 10         // bytes of a request's message
+	patience   = 10 * time.Second // for its message to come, and for those who are asked about its credentials
+)
+
+// Register serves the certificate service. On the wire it is as the API says, one message each way; here it is a stream, so that the caller is known before its message
+// is read: gRPC reads the message of an ordinary call, up to the size that xDS needs, before anybody looks at who sends it.
+func (s *Service) Register(to grpc.ServiceRegistrar) {
+	to.RegisterService(&grpc.ServiceDesc{
+		ServiceName: security.IstioCertificateService_ServiceDesc.ServiceName, HandlerType: (*any)(nil), Metadata: security.IstioCertificateService_ServiceDesc.Metadata,
+		Streams: []grpc.StreamDesc{{StreamName: "CreateCertificate", Handler: serve, ServerStreams: true, ClientStreams: true}},
+	}, s)
+}
+
+// serve is a call of CreateCertificate: it answers a request with a certificate for the caller's own identity: the chain, leaf first, and as the last element everything to
+// believe.
+func serve(srv any, stream grpc.ServerStream) error {
+	s, ok := srv.(*Service)
+	if !ok {
+		return status.Errorf(codes.Internal, "served by %T", srv)
+	}
 	d := decision{start: time.Now()}
-	out, err := s.decide(ctx, r, &d)
+	ctx, cancel := context.WithTimeout(stream.Context(), patience)
+	defer cancel()
+	out, err := s.decide(ctx, stream, &d)
 	s.Metrics.decided(d, err)
 	d.log(s.Audit, err)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &security.IstioCertificateResponse{CertChain: append(split(string(out.Chain)), string(out.Roots))}, nil
+	return stream.SendMsg(&security.IstioCertificateResponse{CertChain: append(split(string(out.Chain)), string(out.Roots))})
+}
+
+// receive reads the request, and waits for it no longer than ctx lasts.
+func receive(ctx context.Context, stream grpc.ServerStream) (*security.IstioCertificateRequest, error) {
+	r, came := &security.IstioCertificateRequest{}, make(chan error, 1)
+	go func() { came <- stream.RecvMsg(r) }() // the end of the stream ends it
+	select {
+	case err := <-came:
+		if err != nil {
+			return nil, status.Error(codes.InvalidArgument, "the request cannot be read")
+		}
+	case <-ctx.Done():
+		return nil, status.Errorf(codes.InvalidArgument, "no request came within %s", patience)
+	}
+	if n := proto.Size(r); n > maxRequest {
+		return nil, status.Errorf(codes.InvalidArgument, "a request of %d bytes; at most %d are read", n, maxRequest)
+	}
+	return r, nil
 }
 
 // decision is what is known of a request so far; it becomes a line of the audit log.
@@ -65,7 +109,7 @@ const (
 	signing        step = "signing"
 )
 
-func (s *Service) decide(ctx context.Context, r *security.IstioCertificateRequest, d *decision) (ca.Certificate, error) {
+func (s *Service) decide(ctx context.Context, stream grpc.ServerStream, d *decision) (ca.Certificate, error) {
 	shown := authn.FromContext(ctx)
 	d.addr, d.step = shown.Addr, limits
 	if !s.Limits.Address(shown.Addr) {
@@ -86,9 +130,14 @@ func (s *Service) decide(ctx context.Context, r *security.IstioCertificateReques
 	if !s.Limits.Identity(caller.ID) {
 		return ca.Certificate{}, status.Errorf(codes.ResourceExhausted, "too many requests by %s; try again in a few seconds", caller.ID)
 	}
+	d.step = parsing
+	r, err := receive(ctx, stream)
+	if err != nil {
+		return ca.Certificate{}, err
+	}
 	d.step = idExtraction
 	if other := r.GetMetadata().GetFields()[impersonation].GetStringValue(); other != "" && other != caller.ID.String() {
-		return ca.Certificate{}, status.Errorf(codes.PermissionDenied, "%s asks for a certificate of %s: each workload gets its own identity's alone, and this control plane lets nobody ask for others", caller.ID, other)
+		return ca.Certificate{}, status.Errorf(codes.PermissionDenied, "%s asks for a certificate of %s: each workload gets its own identity's alone, and this control plane lets nobody ask for others", caller.ID, printable.Text(other, printable.Short))
 	}
 	return s.sign(r, d)
 }
@@ -97,7 +146,7 @@ func (s *Service) sign(r *security.IstioCertificateRequest, d *decision) (ca.Cer
 	d.step = parsing
 	csr, err := ca.ParseRequest([]byte(r.GetCsr()))
 	if err != nil {
-		return ca.Certificate{}, status.Error(codes.InvalidArgument, err.Error())
+		return ca.Certificate{}, status.Error(codes.InvalidArgument, printable.Text(err.Error(), printable.Long))
 	}
 	d.step = authentication
 	if d.caller.Bind != nil {
@@ -110,12 +159,18 @@ func (s *Service) sign(r *security.IstioCertificateRequest, d *decision) (ca.Cer
 	if err != nil {
 		return ca.Certificate{}, err
 	}
+	if d.caller.By == byCertificate {
+		ttl = min(ttl, s.CA.DefaultTTL()) // more is for those who prove themselves anew: a stolen certificate must not lead to one of months
+	}
 	d.signed, err = s.CA.Sign(csr, ca.Grant{ID: d.caller.ID, TTL: ttl})
 	switch {
 	case errors.Is(err, ca.ErrRequest):
-		return ca.Certificate{}, status.Error(codes.InvalidArgument, err.Error())
+		return ca.Certificate{}, status.Error(codes.InvalidArgument, printable.Text(err.Error(), printable.Long))
+	case errors.Is(err, ca.ErrBarred):
+		return ca.Certificate{}, status.Error(codes.Unauthenticated, err.Error())
 	case err != nil:
-		return ca.Certificate{}, status.Error(codes.Internal, err.Error())
+		s.Audit.Error("a certificate is not signed", "identity", d.caller.ID.String(), "error", err)
+		return ca.Certificate{}, status.Error(codes.Internal, "the authority cannot sign now; its log says why")
 	}
 	return d.signed, nil
 }
@@ -133,11 +188,11 @@ func life(seconds int64) (time.Duration, error) {
 func Status(err error) error {
 	switch {
 	case errors.Is(err, authn.ErrUnavailable) && !errors.Is(err, authn.ErrRefused):
-		return status.Error(codes.Unavailable, err.Error())
+		return status.Error(codes.Unavailable, printable.Text(err.Error(), printable.Long))
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return status.FromContextError(err).Err()
 	}
-	return status.Error(codes.Unauthenticated, err.Error())
+	return status.Error(codes.Unauthenticated, printable.Text(err.Error(), printable.Long))
 }
 
 // log writes the decision. What stands in it names who, where and what, and no credentials.

@@ -75,7 +75,7 @@ func serve(t testing.TB, limits *authn.Limits) *world {
 		t.Fatal(err)
 	}
 	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)))
-	security.RegisterIstioCertificateServiceServer(server, w.service)
+	w.service.Register(server)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -169,6 +169,34 @@ func TestFromTokenToRenewal(t *testing.T) {
 	}
 	if !strings.Contains(w.audit.String(), leaf.SerialNumber.Text(16)) || strings.Contains(w.audit.String(), token[20:]) || strings.Count(w.audit.String(), "\n") != 2 {
 		t.Errorf("the audit log says:\n%s", w.audit)
+	}
+}
+
+// TestACertificateLeadsToNoLongerOne: months are for those who prove themselves anew; whoever stole a certificate gets the default.
+func TestACertificateLeadsToNoLongerOne(t *testing.T) {
+	w := serve(t, unlimited())
+	const asked = 60 * 24 * 3600
+	k := newKey(t)
+	out, err := w.call(t, w.join(t), nil, &security.IstioCertificateRequest{Csr: csr(t, k), ValidityDuration: asked})
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf := first(t, out)
+	if got := time.Until(leaf.NotAfter); got < 59*24*time.Hour {
+		t.Errorf("with a join token: %s", got)
+	}
+	pair := &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: k}
+	if out, err = w.call(t, "", pair, &security.IstioCertificateRequest{Csr: csr(t, newKey(t)), ValidityDuration: asked}); err != nil {
+		t.Fatal(err)
+	}
+	if got := time.Until(first(t, out).NotAfter); got > 24*time.Hour {
+		t.Errorf("with a certificate: %s, want at most the default of a day", got)
+	}
+	if out, err = w.call(t, "", pair, &security.IstioCertificateRequest{Csr: csr(t, newKey(t)), ValidityDuration: 600}); err != nil {
+		t.Fatal(err)
+	}
+	if got := time.Until(first(t, out).NotAfter); got > 10*time.Minute {
+		t.Errorf("ten minutes were asked for, with a certificate: %s", got)
 	}
 }
 

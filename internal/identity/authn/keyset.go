@@ -1,0 +1,225 @@
+package authn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"fairway/internal/printable"
+)
+
+// keySource gives the keys of an issuer. Its errors are for the log.
+type keySource interface {
+	// known are the keys without asking anybody else.
+	known() []jose.JSONWebKey
+	// renewed are the keys after asking for them again, where that may be done now; tried is false where nobody was asked.
+	renewed(ctx context.Context) (keys []jose.JSONWebKey, tried bool, err error)
+}
+
+// errNoKey is what a token is refused with that none of the keys signed.
+var errNoKey = errors.New("none of the issuer's keys signed it")
+
+// errUnknownKey is the same of a token that names a key which is not among the issuer's, of whom it may not be asked yet.
+var errUnknownKey = fmt.Errorf("%w: it names a key that the issuer did not have when it was last asked; try again in %s", ErrUnavailable, askAgain)
+
+// verify gives the payload of a token that one of the keys signed. Keys are asked for again where none fits.
+func verify(ctx context.Context, signed *jose.JSONWebSignature, from keySource) ([]byte, error) {
+	id := signed.Signatures[0].Header.KeyID
+	payload, named := tryKeys(signed, id, from.known())
+	if payload != nil {
+		return payload, nil
+	}
+	keys, tried, err := from.renewed(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if payload, _ := tryKeys(signed, id, keys); payload != nil {
+		return payload, nil
+	}
+	if !tried && !named {
+		return nil, errUnknownKey
+	}
+	return nil, errNoKey
+}
+
+// tryKeys also says whether one of the keys has the name that the token names.
+func tryKeys(signed *jose.JSONWebSignature, id string, keys []jose.JSONWebKey) (payload []byte, named bool) {
+	for _, k := range keys {
+		if id != "" && k.KeyID != "" && k.KeyID != id {
+			continue
+		}
+		named = true
+		if payload, err := signed.Verify(k); err == nil {
+			return payload, true
+		}
+	}
+	return nil, named
+}
+
+// publicKeys reads a JSON Web Key Set. Keys of kinds that are not known here are passed over, and so are those that are for something else, or not public.
+func publicKeys(text []byte) ([]jose.JSONWebKey, error) {
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(text, &set); err != nil {
+		return nil, fmt.Errorf("no JSON Web Key Set: %w", err)
+	}
+	var out []jose.JSONWebKey
+	for _, one := range set.Keys {
+		var k jose.JSONWebKey
+		if json.Unmarshal(one, &k) == nil && k.Valid() && k.IsPublic() && (k.Use == "" || k.Use == "sig") {
+			out = append(out, k)
+		}
+		if len(out) == mostKeys {
+			break
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("it holds no public key for signatures")
+	}
+	return out, nil
+}
+
+const (
+	// askAgain is how long an issuer is left alone after it was asked for its keys, whether or not it gave them: tokens that anybody makes up must not become requests.
+	askAgain = 10 * time.Second
+	// mostKeys and mostText bound what an issuer says.
+	mostKeys = 100
+	mostText = 1 << 20
+)
+
+// served is a key set that an issuer serves. One question at a time is under way, at most one in askAgain, and whoever needs its answer waits for it.
+type served struct {
+	issuer string
+	url    string // of the keys; empty: the issuer says
+	client *http.Client
+	now    func() time.Time
+	log    *slog.Logger
+
+	mu    sync.Mutex
+	keys  []jose.JSONWebKey
+	asked time.Time // the last time
+	last  *question
+}
+
+// question is one that is under way, or the last one.
+type question struct {
+	done chan struct{}
+	err  error // once done is closed
+}
+
+func (s *served) known() []jose.JSONWebKey {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.keys
+}
+
+func (s *served) renewed(ctx context.Context) (keys []jose.JSONWebKey, tried bool, err error) {
+	q, tried := s.ask()
+	select {
+	case <-q.done:
+	case <-ctx.Done():
+		return nil, tried, ctx.Err()
+	}
+	keys = s.known()
+	if len(keys) > 0 {
+		return keys, tried, nil // those before go on counting
+	}
+	return nil, tried, q.err
+}
+
+// ask is the question under way, a new one, or the last one where it is too soon for another.
+func (s *served) ask() (q *question, tried bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last != nil {
+		select {
+		case <-s.last.done:
+		default:
+			return s.last, true
+		}
+		if since := s.now().Sub(s.asked); since >= 0 && since < askAgain {
+			return s.last, false
+		}
+	}
+	s.asked, s.last = s.now(), &question{done: make(chan struct{})}
+	go s.answer(s.last)
+	return s.last, true
+}
+
+// answer asks, and keeps the answer for everybody.
+func (s *served) answer(q *question) {
+	ctx, cancel := context.WithTimeout(context.Background(), askAgain)
+	defer cancel()
+	keys, err := s.fetch(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.keys = keys
+	} else {
+		s.log.Warn("an issuer of tokens does not give its keys; those before go on counting", "issuer", s.issuer, "keys", len(s.keys), "error", printable.Text(err.Error(), printable.Long))
+		q.err = errors.New("the issuer's keys cannot be had")
+	}
+	close(q.done)
+}
+
+func (s *served) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
+	at := s.url
+	if at == "" {
+		text, err := s.get(ctx, strings.TrimSuffix(s.issuer, "/")+"/.well-known/openid-configuration")
+		if err != nil {
+			return nil, err
+		}
+		var found struct {
+			Issuer string `json:"issuer"`
+			Keys   string `json:"jwks_uri"`
+		}
+		if err := json.Unmarshal(text, &found); err != nil {
+			return nil, fmt.Errorf("its configuration: %w", err)
+		}
+		if found.Issuer != s.issuer {
+			return nil, fmt.Errorf("its configuration is that of issuer %q", found.Issuer)
+		}
+		at = found.Keys
+	}
+	text, err := s.get(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	return publicKeys(text)
+}
+
+func (s *served) get(ctx context.Context, at string) ([]byte, error) {
+	if u, err := url.Parse(at); err != nil || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, fmt.Errorf("%q is no URL of the web", at)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := s.client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, mostText+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("%s: %s: %s", at, resp.Status, printable.Text(string(text), printable.Short))
+	case len(text) > mostText:
+		return nil, fmt.Errorf("%s: more than %d bytes", at, mostText)
+	}
+	return text, nil
+}

@@ -1,0 +1,159 @@
+package authn_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"fairway/internal/identity/authn"
+)
+
+// issuerAt is an issuer that counts who asks it.
+type issuerAt struct {
+	*httptest.Server
+	asked atomic.Int64
+	keys  atomic.Pointer[[]byte] // nil: it is out of order
+}
+
+func newIssuer(t *testing.T, keys []byte) *issuerAt {
+	i := &issuerAt{}
+	i.keys.Store(&keys)
+	i.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		i.asked.Add(1)
+		keys := i.keys.Load()
+		switch {
+		case keys == nil:
+			http.Error(w, "internal secret of the issuer\x1b[2J", http.StatusInternalServerError)
+		case r.URL.Path == "/.well-known/openid-configuration":
+			fmt.Fprintf(w, `{"issuer": %q, "jwks_uri": %q}`, i.URL, i.URL+"/keys")
+		default:
+			w.Write(*keys)
+		}
+	}))
+	t.Cleanup(i.Close)
+	return i
+}
+
+// TestBadTokensDoNotBecomeRequests: 300 of them, many at a time, with names of keys that nobody has, ask the issuer once; a good one is admitted all the while, and one whose key is
+// new ten seconds later.
+func TestBadTokensDoNotBecomeRequests(t *testing.T) {
+	p, next := newPlatform(t, "one"), newPlatform(t, "two")
+	i := newIssuer(t, p.keySet(t))
+	var now atomic.Pointer[time.Time]
+	now.Store(&start)
+	m, err := authn.NewTokens(trust(t), []authn.Issuer{{URL: i.URL}}, options(func() time.Time { return *now.Load() }, i.Client()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := authn.Credentials{Token: p.token(t, i.URL, nil)}
+	if _, err := m.Authenticate(t.Context(), good); err != nil {
+		t.Fatal(err)
+	}
+	bad := make([]string, 300)
+	for n := range bad {
+		bad[n] = newPlatform(t, fmt.Sprint("made up ", n)).token(t, i.URL, nil)
+	}
+	before := i.asked.Load()
+	now.Store(ptr(start.Add(11 * time.Second)))
+	var g sync.WaitGroup
+	for _, token := range bad {
+		g.Go(func() {
+			if _, err := m.Authenticate(t.Context(), authn.Credentials{Token: token}); err == nil || strings.Contains(err.Error(), i.URL) {
+				t.Errorf("a bad token: %v", err)
+			}
+			if _, err := m.Authenticate(t.Context(), good); err != nil {
+				t.Errorf("a good token beside bad ones: %v", err)
+			}
+		})
+	}
+	g.Wait()
+	if n := i.asked.Load() - before; n != 2 { // where its keys are, and the keys
+		t.Errorf("300 bad tokens became %d requests, want 2", n)
+	}
+	i.keys.Store(ptr(next.keySet(t)))
+	fresh := authn.Credentials{Token: next.token(t, i.URL, nil)}
+	if _, err := m.Authenticate(t.Context(), fresh); !errors.Is(err, authn.ErrUnavailable) {
+		t.Errorf("a new key within ten seconds: %v, want to be told to try again", err)
+	}
+	now.Store(ptr(start.Add(22 * time.Second)))
+	if _, err := m.Authenticate(t.Context(), fresh); err != nil {
+		t.Errorf("a new key after ten seconds: %v", err)
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// TestAnIssuerOutOfOrder is asked once in ten seconds; what it answers is logged, fit to show, and not told to callers; keys that were known go on counting.
+func TestAnIssuerOutOfOrder(t *testing.T) {
+	p := newPlatform(t, "one")
+	i := newIssuer(t, p.keySet(t))
+	i.keys.Store(nil)
+	var log bytes.Buffer
+	now := start
+	m, err := authn.NewTokens(trust(t), []authn.Issuer{{URL: i.URL, KeysURL: i.URL + "/keys"}}, authn.TokenOptions{Now: func() time.Time { return now }, Log: slog.New(slog.NewTextHandler(&log, nil)), Client: i.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := authn.Credentials{Token: p.token(t, i.URL, nil)}
+	for range 50 {
+		if _, err := m.Authenticate(t.Context(), good); !errors.Is(err, authn.ErrUnavailable) || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "http") {
+			t.Errorf("%v", err)
+		}
+	}
+	if n := i.asked.Load(); n != 1 {
+		t.Errorf("50 tokens became %d requests to an issuer that is out of order, want 1", n)
+	}
+	if !strings.Contains(log.String(), "internal secret of the issuer") || strings.Contains(log.String(), "x1b") || strings.Contains(log.String(), "\x1b") {
+		t.Errorf("the log says %q", &log)
+	}
+	i.keys.Store(ptr(p.keySet(t)))
+	now = now.Add(11 * time.Second)
+	if _, err := m.Authenticate(t.Context(), good); err != nil {
+		t.Error(err)
+	}
+	i.keys.Store(nil)
+	now = now.Add(11 * time.Second)
+	if _, err := m.Authenticate(t.Context(), authn.Credentials{Token: newPlatform(t, "x").token(t, i.URL, nil)}); !errors.Is(err, authn.ErrRefused) {
+		t.Errorf("a bad token while the issuer is out of order: %v", err)
+	}
+	if _, err := m.Authenticate(t.Context(), good); err != nil {
+		t.Errorf("keys that were known: %v", err)
+	}
+}
+
+func TestTokensAreBounded(t *testing.T) {
+	long := authn.Credentials{Token: authn.JoinPrefix + strings.Repeat("x", 16<<10)}
+	m := authn.Methods{authn.NewJoinTokens(t.TempDir(), at(0))}
+	if _, err := m.Authenticate(t.Context(), long); !errors.Is(err, authn.ErrRefused) || !strings.Contains(err.Error(), "at most 16384") {
+		t.Errorf("%.200v", err)
+	}
+}
+
+// TestFailures: who is refused often waits, from any address of its network; others do not; success costs nothing.
+func TestFailures(t *testing.T) {
+	now := start
+	f := authn.NewFailures(authn.Rate{PerSecond: 1, Burst: 3}, func() time.Time { return now })
+	a, same, other := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2"), netip.MustParseAddr("::ffff:10.0.0.1")
+	for range 3 {
+		if !f.Address(a) {
+			t.Error("refused too early")
+		}
+		f.Failed(a)
+	}
+	if f.Address(same) || !f.Address(other) || !f.Address(netip.Addr{}) {
+		t.Errorf("its network %t, another %t, this machine %t", f.Address(same), f.Address(other), f.Address(netip.Addr{}))
+	}
+	now = now.Add(time.Second)
+	if !f.Address(a) {
+		t.Error("still waiting a second later")
+	}
+}

@@ -1,0 +1,184 @@
+package ca
+
+import (
+	"bytes"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+
+	"fairway/internal/identity"
+)
+
+// listed names a certificate on a CRL; one that is on every issuer's has no issuer.
+type listed struct{ issuer, serial string }
+
+// complete is a state with what is revoked.
+func (c *CA) complete(st *state) *state {
+	n := *st
+	n.revoked = c.revoked
+	n.lists = c.makeLists(&n)
+	if was := c.state; was != nil && was.revoked == n.revoked && equalCRL(was.crl, n.crl) && was.index != nil {
+		n.index = was.index
+		return &n
+	}
+	n.index = map[listed]bool{}
+	for _, l := range n.crl {
+		for _, r := range l.RevokedCertificateEntries {
+			n.index[listed{issuerTag(l.RawIssuer), r.SerialNumber.Text(16)}] = true
+		}
+	}
+	for _, r := range n.revoked.Certificates {
+		n.index[listed{r.Issuer, r.Serial}] = true
+	}
+	return &n
+}
+
+// makeLists are the CRLs in force: the plugged-in ones and, where something is revoked here, one of each issuer whose key is here, which then takes the place of a
+// plugged-in one and holds what that held. The same state gives the same bytes, whichever process makes it and whenever: agents are sent nothing again.
+func (c *CA) makeLists(st *state) []*x509.RevocationList {
+	if len(st.revoked.Certificates) == 0 {
+		return st.crl
+	}
+	var out []*x509.RevocationList
+	own := map[string]bool{}
+	for _, by := range st.signers() {
+		list, err := st.list(by, c.opts.Backdate)
+		if err != nil {
+			c.opts.Log.Error("an issuer cannot revoke", "issuer", nameOf(by.cert), "error", err)
+			continue
+		}
+		own[string(by.cert.RawSubject)] = true
+		out = append(out, list)
+	}
+	for _, l := range st.crl {
+		if !own[string(l.RawIssuer)] {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// list makes an issuer's CRL. It ends with the issuer: one that ended sooner would have every certificate refused if the control plane were away for so long.
+func (s *state) list(by *signer, backdate time.Duration) (*x509.RevocationList, error) {
+	template := &x509.RevocationList{Number: big.NewInt(s.revoked.Number), ThisUpdate: s.revoked.Changed.Add(-backdate), NextUpdate: by.cert.NotAfter}
+	there := map[string]bool{}
+	for _, l := range s.crl {
+		if !bytes.Equal(l.RawIssuer, by.cert.RawSubject) {
+			continue
+		}
+		if l.Number != nil {
+			template.Number.Add(template.Number, l.Number)
+		}
+		template.ThisUpdate, template.NextUpdate = later(template.ThisUpdate, l.ThisUpdate), l.NextUpdate
+		for _, r := range l.RevokedCertificateEntries {
+			there[r.SerialNumber.Text(16)] = true
+			template.RevokedCertificateEntries = append(template.RevokedCertificateEntries, r)
+		}
+	}
+	tag := issuerTag(by.cert.RawSubject)
+	for _, r := range s.revoked.Certificates {
+		if r.Issuer != "" && r.Issuer != tag || there[r.Serial] {
+			continue
+		}
+		n, ok := new(big.Int).SetString(r.Serial, 16)
+		if !ok {
+			return nil, fmt.Errorf("serial number %.60q", r.Serial)
+		}
+		template.RevokedCertificateEntries = append(template.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: n, RevocationTime: r.At})
+	}
+	if template.NextUpdate.IsZero() {
+		template.NextUpdate = by.cert.NotAfter
+	}
+	// Without a source of randomness ECDSA's signature is a function of the text (RFC 6979), as RSA's and Ed25519's are anyway.
+	der, err := x509.CreateRevocationList(nil, template, by.cert, by.key.signer())
+	if err != nil {
+		return nil, err
+	}
+	return x509.ParseRevocationList(der)
+}
+
+// Revoked says whether a certificate of this authority's is taken back: a CRL names it, or it is one of an identity that is revoked from before that was.
+func (c *CA) Revoked(cert *x509.Certificate) bool {
+	st := c.current()
+	serial := cert.SerialNumber.Text(16)
+	if st.index[listed{issuerTag(cert.RawIssuer), serial}] || st.index[listed{"", serial}] {
+		return true
+	}
+	if len(st.revoked.Identities) == 0 {
+		return false
+	}
+	id, err := identity.FromCertificate(cert)
+	if err != nil {
+		return false // no workload's
+	}
+	issued := cert.NotBefore.Add(c.opts.Backdate)
+	for _, r := range st.revoked.Identities {
+		if covers(r.ID, id) && (r.Restored.IsZero() || !issued.After(r.At)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Barred is ErrBarred where an identity is shut out: it is given nothing, whatever it proves itself with.
+func (c *CA) Barred(id identity.ID) error {
+	for _, r := range c.current().revoked.Identities {
+		if r.Restored.IsZero() && covers(r.ID, id) {
+			return fmt.Errorf("%w: %s, on %s; an operator lets it in again with `pilot-discovery ca restore %s`", ErrBarred, id, r.At.UTC().Format(time.RFC3339), Name(r.ID))
+		}
+	}
+	return nil
+}
+
+// afterRevocation is what a certificate of an identity that is let in again must not be valid before, so that it is known from those that are revoked; the zero time otherwise.
+func (c *CA) afterRevocation(id identity.ID) (at time.Time) {
+	for _, r := range c.current().revoked.Identities {
+		if covers(r.ID, id) {
+			at = later(at, r.At.Add(time.Second-c.opts.Backdate))
+		}
+	}
+	return at
+}
+
+// followRevoked puts in force what the folder says is revoked, and keeps its list in order.
+func (c *CA) followRevoked() error {
+	if c.revocations == nil {
+		return nil
+	}
+	changed, err := c.readRevoked()
+	if err != nil {
+		return err
+	}
+	// What identities that are shut out were given before the line above is on record now.
+	if v := c.current().revoked; changed && len(v.shutOut()) > 0 || v.ended(c.opts.Now()) > 0 {
+		if err := c.revocations.tidy(); err != nil {
+			return err
+		}
+		if _, err := c.readRevoked(); err != nil {
+			return err
+		}
+	}
+	return c.issued.clean(c.opts.Now())
+}
+
+func (c *CA) readRevoked() (changed bool, err error) {
+	v, err := c.revocations.List()
+	if err != nil {
+		return false, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v.Number == c.revoked.Number && v.Changed.Equal(c.revoked.Changed) {
+		return false, nil
+	}
+	if v.Number < c.revoked.Number {
+		return false, errors.New(revokedFile + " is older than what was read from it, or is gone")
+	}
+	c.opts.Log.Info("what is revoked has changed", "scope", "audit", "number", v.Number, "identities", len(v.Identities), "certificates", len(v.Certificates))
+	c.revoked = v
+	c.set(c.state)
+	c.warnOfLists(c.state)
+	return true, nil
+}

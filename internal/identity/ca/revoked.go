@@ -1,0 +1,309 @@
+package ca
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"fairway/internal/identity"
+	"fairway/internal/identity/safefile"
+)
+
+// Revoked is what an authority has taken back. It is a file of the State folder, and immutable once it was read.
+type Revoked struct {
+	Number       int64                `json:"number"`  // of the change, and of the CRLs that are made of it
+	Changed      time.Time            `json:"changed"` // when
+	Identities   []RevokedIdentity    `json:"identities,omitempty"`
+	Certificates []RevokedCertificate `json:"certificates,omitempty"` // those on the CRLs; that which ends first comes first
+}
+
+// RevokedIdentity is an identity that is shut out, or was: its certificates from before At are not good any more.
+type RevokedIdentity struct {
+	ID       identity.ID `json:"identity"` // without a trust domain it is of any
+	At       time.Time   `json:"at"`
+	Restored time.Time   `json:"restored,omitzero"` // since when it is let in again with new proofs
+	Reason   string      `json:"reason,omitempty"`
+}
+
+// RevokedCertificate is a certificate on a CRL.
+type RevokedCertificate struct {
+	Serial   string    `json:"serial"`             // hexadecimal
+	Issuer   string    `json:"issuer,omitempty"`   // whose CRL it is on; empty: everybody's
+	Identity string    `json:"identity,omitempty"` // whom it was given to, where that is known
+	At       time.Time `json:"at"`
+	Ends     time.Time `json:"ends"` // when it may leave the CRL
+	Reason   string    `json:"reason,omitempty"`
+}
+
+const (
+	revokedFile = "revoked.json"
+	// MaxRevoked is how many certificates the CRLs name at most: about 1 MB, which travels with every certificate that is issued. Those that end last are kept.
+	MaxRevoked = 20_000
+	// unrecordedLife is how long a certificate that is not in the record stays on the CRL: the longest that MAX_WORKLOAD_CERT_TTL gives unless it is set.
+	unrecordedLife = 90 * 24 * time.Hour
+	// restoredMemory is how long the time of an identity that is let in again is kept; its certificates from before have ended long since.
+	restoredMemory = 400 * 24 * time.Hour
+)
+
+// ErrUnrecorded is Revoke's answer to a serial number of no certificate that is on record.
+var ErrUnrecorded = errors.New("no certificate that has not ended is recorded under this serial number")
+
+// Revocations keeps what is revoked in a folder; several processes may use it, and a running authority follows.
+type Revocations struct {
+	dir string
+	now func() time.Time
+}
+
+// NewRevocations uses a folder, an authority's State, which need not exist yet.
+func NewRevocations(dir string, now func() time.Time) *Revocations { return &Revocations{dir, now} }
+
+func (r *Revocations) issued() issued { return issued{filepath.Join(r.dir, issuedFolder)} }
+
+// ParseSerial reads a serial number as tools print them: hexadecimal digits in either case, with colons or 0x or without. It returns it as certificates are listed here.
+func ParseSerial(s string) (string, error) {
+	digits := strings.TrimPrefix(strings.ToLower(strings.ReplaceAll(s, ":", "")), "0x")
+	n, ok := new(big.Int).SetString(digits, 16)
+	if !ok || len(digits) > 40 || strings.ContainsAny(digits, "+-_") || n.Sign() <= 0 {
+		return "", fmt.Errorf("serial number %.60q: want up to 40 hexadecimal digits", s)
+	}
+	return n.Text(16), nil
+}
+
+// ParseRevoked reads whom a command names: spiffe://<trust domain>/ns/<namespace>/sa/<service account>, or <namespace>/<service account> of any trust domain.
+func ParseRevoked(s string) (identity.ID, error) {
+	if strings.Contains(s, "://") {
+		return identity.Parse(s)
+	}
+	namespace, account, ok := strings.Cut(s, "/")
+	id, err := identity.New("any", namespace, account)
+	if !ok || err != nil {
+		return identity.ID{}, fmt.Errorf("identity %.80q: want <namespace>/<service account> or spiffe://<trust domain>/ns/<namespace>/sa/<service account>", s)
+	}
+	id.TrustDomain = ""
+	return id, nil
+}
+
+// covers says whether what was named is an identity.
+func covers(named, id identity.ID) bool {
+	return named == id || named.TrustDomain == "" && named.Namespace == id.Namespace && named.ServiceAccount == id.ServiceAccount
+}
+
+// List is what is revoked now.
+func (r *Revocations) List() (*Revoked, error) {
+	out := &Revoked{}
+	text, err := os.ReadFile(filepath.Join(r.dir, revokedFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return out, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("what is revoked: %w", err)
+	}
+	if err := out.read(text); err != nil {
+		return nil, fmt.Errorf("what is revoked, in %s, is damaged: %w; restore the file", filepath.Join(r.dir, revokedFile), err)
+	}
+	return out, nil
+}
+
+func (v *Revoked) read(text []byte) error {
+	if err := json.Unmarshal(text, v); err != nil {
+		return err
+	}
+	if v.Number < 0 || len(v.Certificates) > MaxRevoked {
+		return fmt.Errorf("number %d with %d certificates: want none below 0, and at most %d", v.Number, len(v.Certificates), MaxRevoked)
+	}
+	for i, c := range v.Certificates {
+		if s, err := ParseSerial(c.Serial); err != nil || s != c.Serial || c.At.IsZero() || c.At.Year() > 9999 {
+			return fmt.Errorf("certificates[%d]: %.60q at %s", i, c.Serial, c.At)
+		}
+	}
+	return nil
+}
+
+// RevokeIdentity takes all certificates of an identity back and shuts it out, with whatever proof it comes, until RestoreIdentity. It returns how many certificates of it the CRLs name.
+func (r *Revocations) RevokeIdentity(id identity.ID, reason string) (listed int, err error) {
+	err = r.change(func(v *Revoked, now time.Time) error {
+		v.Identities = slices.DeleteFunc(v.Identities, func(i RevokedIdentity) bool { return i.ID == id })
+		v.Identities = append(v.Identities, RevokedIdentity{ID: id, At: now, Reason: reason})
+		err := r.listShutOut(v, now)
+		for _, c := range v.Certificates {
+			if of, bad := identity.Parse(c.Identity); bad == nil && covers(id, of) {
+				listed++
+			}
+		}
+		return err
+	})
+	return listed, err
+}
+
+// RevokeSerial takes one certificate back. One that is not on record is ErrUnrecorded unless unrecorded says that it is meant all the same.
+func (r *Revocations) RevokeSerial(serial, reason string, unrecorded bool) error {
+	serial, err := ParseSerial(serial)
+	if err != nil {
+		return err
+	}
+	return r.change(func(v *Revoked, now time.Time) error {
+		one := RevokedCertificate{Serial: serial, At: now, Ends: now.Add(unrecordedLife), Reason: reason}
+		found := unrecorded
+		if err := r.issued().each(now, func(x record) {
+			if x.serial == serial {
+				found, one.Issuer, one.Identity, one.Ends = true, x.issuer, x.id.String(), x.ends
+			}
+		}); err != nil {
+			return err
+		}
+		if !found {
+			return fmt.Errorf("%w: %s", ErrUnrecorded, serial)
+		}
+		v.list(one)
+		return nil
+	})
+}
+
+// RestoreIdentity lets an identity in again that comes with a token; its certificates from before stay revoked, unless certificates gives them back too.
+func (r *Revocations) RestoreIdentity(id identity.ID, certificates bool) error {
+	return r.change(func(v *Revoked, now time.Time) error {
+		at := slices.IndexFunc(v.Identities, func(i RevokedIdentity) bool { return i.ID == id && (certificates || i.Restored.IsZero()) })
+		if at < 0 {
+			return fmt.Errorf("%s is not revoked", Name(id))
+		}
+		v.Identities[at].Restored = now
+		if certificates {
+			v.Identities = slices.Delete(v.Identities, at, at+1)
+			v.Certificates = slices.DeleteFunc(v.Certificates, func(c RevokedCertificate) bool {
+				of, err := identity.Parse(c.Identity)
+				return err == nil && covers(id, of)
+			})
+		}
+		return nil
+	})
+}
+
+// RestoreSerial gives one certificate back; it is good again unless its identity is revoked.
+func (r *Revocations) RestoreSerial(serial string) error {
+	serial, err := ParseSerial(serial)
+	if err != nil {
+		return err
+	}
+	return r.change(func(v *Revoked, _ time.Time) error {
+		left := slices.DeleteFunc(slices.Clone(v.Certificates), func(c RevokedCertificate) bool { return c.Serial == serial })
+		if len(left) == len(v.Certificates) {
+			return fmt.Errorf("the certificate with serial number %s is not revoked", serial)
+		}
+		v.Certificates = left
+		return nil
+	})
+}
+
+// Name is how an identity that a command named is shown.
+func Name(id identity.ID) string {
+	if id.TrustDomain == "" {
+		return id.Namespace + "/" + id.ServiceAccount
+	}
+	return id.String()
+}
+
+// list adds certificates that are not there yet, in order of their ends.
+func (v *Revoked) list(some ...RevokedCertificate) {
+	there := map[string]bool{}
+	for _, c := range v.Certificates {
+		there[c.Serial] = true
+	}
+	for _, c := range some {
+		if !there[c.Serial] {
+			there[c.Serial] = true
+			v.Certificates = append(v.Certificates, c)
+		}
+	}
+	slices.SortFunc(v.Certificates, func(a, b RevokedCertificate) int {
+		return cmp.Or(a.Ends.Compare(b.Ends), cmp.Compare(a.Serial, b.Serial))
+	})
+	if over := len(v.Certificates) - MaxRevoked; over > 0 {
+		v.Certificates = slices.Delete(v.Certificates, 0, over)
+	}
+}
+
+// listShutOut lists what is on record of identities that are shut out; a control plane may have issued it while they were being revoked.
+func (r *Revocations) listShutOut(v *Revoked, now time.Time) error {
+	out := v.shutOut()
+	if len(out) == 0 {
+		return nil
+	}
+	var found []RevokedCertificate
+	err := r.issued().each(now, func(x record) {
+		for _, i := range out {
+			if covers(i.ID, x.id) {
+				found = append(found, RevokedCertificate{x.serial, x.issuer, x.id.String(), now, x.ends, i.Reason})
+			}
+		}
+	})
+	v.list(found...)
+	return err
+}
+
+func (v *Revoked) shutOut() (out []RevokedIdentity) {
+	for _, i := range v.Identities {
+		if i.Restored.IsZero() {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// change rewrites the file while nobody else does, where do changes anything.
+func (r *Revocations) change(do func(v *Revoked, now time.Time) error) error {
+	unlock, err := safefile.Lock(r.dir)
+	if err != nil {
+		return fmt.Errorf("what is revoked: %w", err)
+	}
+	defer unlock()
+	v, err := r.List()
+	if err != nil {
+		return err
+	}
+	before, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	now := r.now().UTC().Truncate(time.Second)
+	if err := do(v, now); err != nil {
+		return err
+	}
+	if after, err := json.Marshal(v); err != nil || string(after) == string(before) {
+		return err
+	}
+	v.Number, v.Changed = v.Number+1, now
+	text, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		return err
+	}
+	return safefile.Write(filepath.Join(r.dir, revokedFile), text, 0o600)
+}
+
+// ended is how many certificates of the list may leave it. Each change of the list is sent to every agent, so they leave once they are half of it.
+func (v *Revoked) ended(now time.Time) int {
+	n := 0
+	for n < len(v.Certificates) && !now.Before(v.Certificates[n].Ends) {
+		n++
+	}
+	if 2*n < len(v.Certificates) {
+		return 0
+	}
+	return n
+}
+
+// tidy takes from the list what has ended, and adds what identities that are shut out were given while that was on its way to the control plane.
+func (r *Revocations) tidy() error {
+	return r.change(func(v *Revoked, now time.Time) error {
+		v.Certificates = slices.Delete(v.Certificates, 0, v.ended(now))
+		v.Identities = slices.DeleteFunc(v.Identities, func(i RevokedIdentity) bool { return !i.Restored.IsZero() && now.Sub(i.At) > restoredMemory })
+		return r.listShutOut(v, now)
+	})
+}
