@@ -27,6 +27,8 @@ type Options struct {
 	Envoy     string // path of the binary, or a name to look up in PATH
 	ConfigDir string // made if missing; holds what is written for Envoy
 
+	Environment []string // Envoy's variables, name=value; it gets no others but the one by which proxies know each other's workloads
+
 	LogLevel          string // Envoy's: trace, debug, info, warning, error, critical, off; empty is warning
 	ComponentLogLevel string // "misc:error,http:debug"
 	Concurrency       int    // worker threads; 0 is one for each core

@@ -10,12 +10,11 @@ import (
 
 	"fairway/internal/agent/epoch"
 	"fairway/internal/envoy/bootstrap"
-	"fairway/internal/envoy/caller"
 )
 
 // plan is what an Envoy of these options is started with, and where its administration will be (a zero port: nowhere).
 func (o Options) plan() (epoch.Plan, bootstrap.HostPort, error) {
-	p := epoch.Plan{Binary: o.Envoy, Args: o.arguments(), Env: []string{caller.Variable + "=" + o.workload().Claim().String()}}
+	p := epoch.Plan{Binary: o.Envoy, Args: o.arguments(), Env: o.environment()}
 	var err error
 	admin := o.Bootstrap.Admin
 	if o.CustomConfig != "" {

@@ -27,6 +27,9 @@ func resolveProcess(f Flags, env Environment, config *meshconfig.ProxyConfig) (O
 	if o.Concurrency, err = concurrency(f, env, config); err != nil {
 		return o, err
 	}
+	if o.Environment, err = envoyVariables(env.Vars); err != nil {
+		return o, err
+	}
 	if o.Restarts, err = resolveRestarts(f, config); err != nil {
 		return o, err
 	}

@@ -56,7 +56,8 @@ func TestResolveAsIstioProxyDoes(t *testing.T) {
 	if config["discoveryAddress"] != "own:2" || n.Cluster != "reviews.shop" || n.Locality != (mesh.Locality{Region: "eu", Zone: "eu-1"}) {
 		t.Errorf("PROXY_CONFIG %v, cluster %q, locality %v", config, n.Cluster, n.Locality)
 	}
-	if plan, _, err := o.plan(); err != nil || !slices.Equal(plan.Env, []string{"FAIRWAY_CALLER=reviews;reviews;v1;reviews;v1;c1"}) {
+	if plan, _, err := o.plan(); err != nil || !slices.Equal(plan.Env, []string{
+		"INSTANCE_IP=10.1.1.1", "POD_NAME=reviews-1", "POD_NAMESPACE=shop", "SERVICE_ACCOUNT=sa", "FAIRWAY_CALLER=reviews;reviews;v1;reviews;v1;c1"}) {
 		t.Errorf("Envoy's environment is %q, %v", plan.Env, err)
 	}
 	if o.Bootstrap.Discovery != (bootstrap.HostPort{Host: "own", Port: 2}) || o.Concurrency != 3 || o.Shutdown.Limit != 9*time.Second || o.Bootstrap.Prometheus.Port != 15090 || o.Bootstrap.Admin.Port != 15000 {

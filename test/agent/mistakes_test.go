@@ -38,13 +38,16 @@ func TestMistakes(t *testing.T) {
 		{"PROXY_CONFIG half written", func(s *setup) { s.env = []string{"PROXY_CONFIG={concurrency:"} }, []string{"PROXY_CONFIG: "}},
 		{"probes half written", func(s *setup) { s.env = []string{"ISTIO_KUBE_APP_PROBERS={"} }, []string{"ISTIO_KUBE_APP_PROBERS: "}},
 		{"base id taken", func(s *setup) {
-			hold, err := net.Listen("unix", "@fairway_base_id_77001")
+			hold, err := os.Create("/dev/shm/fairway_base_id_77001") // another agent's
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { hold.Close() })
+			t.Cleanup(func() { hold.Close(); os.Remove(hold.Name()) })
+			if err := syscall.Flock(int(hold.Fd()), syscall.LOCK_EX); err != nil {
+				t.Fatal(err)
+			}
 			s.args = []string{"--statusPort", "0", "--base-id", "77001"}
-		}, []string{"base id 77001: the base id is taken", "--base-id"}},
+		}, []string{"base id 77001 is taken: /dev/shm/fairway_base_id_77001 is locked by process", "--base-id"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := with(t, m, "web")

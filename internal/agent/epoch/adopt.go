@@ -15,7 +15,7 @@ func (s *Supervisor) adopt(ctx context.Context, plan Plan) bool {
 	if len(found) == 0 {
 		return false
 	}
-	f, err := reclaim(s.o.Memory, found[len(found)-1].baseID)
+	f, err := s.bases().reclaim(found[len(found)-1])
 	if err != nil {
 		s.o.Log.Error("envoys of this folder run, and are another agent's", "envoys", len(found), "error", err)
 		return false
@@ -29,6 +29,10 @@ func (s *Supervisor) adopt(ctx context.Context, plan Plan) bool {
 	s.nextBase, s.wanted = f.baseID+1, plan
 	s.note(nil)
 	s.o.Log.Info("envoy has been adopted from an agent that was killed", "epoch", s.serving.epoch, "pid", s.serving.pid, "same_plan", plan.Equal(s.serving.plan))
+	if f.sockets == "" {
+		s.o.Log.Warn("this envoy was started by an earlier version's agent: any user of this machine reaches its hot-restart socket; stop it and start it anew once",
+			"base_id", f.baseID)
+	}
 	if !plan.Equal(s.serving.plan) {
 		go s.follow(plan)
 	}

@@ -1,13 +1,11 @@
 package epoch
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"net"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 )
 
@@ -21,136 +19,153 @@ const lastBaseID = (1<<32 - 1 - idsPerBase) / idsPerBase
 type family struct {
 	baseID  uint32
 	dir     string // of the shared memory
+	sockets string // what the names of their sockets begin with; empty: abstract ones, of an Envoy that an earlier version's agent started
 	next    uint32 // epoch
 	members int    // processes that have not ended
 
-	lock   *os.File     // held while claimed
-	socket net.Listener // likewise
+	lock    *os.File // held while claimed; nil where a stranger has the lock's name
+	claimed bool     // completely: the memory and the sockets are its own
 }
 
-// errTaken says that a base id belongs to somebody else.
-var errTaken = errors.New("the base id is taken")
+// bases is where base ids are claimed.
+type bases struct {
+	memory string // the folder of shared memory, and of the locks
+	own    string // the agent's folder, for sockets
+}
 
-// claimAny claims the first free base id from first on. Ids are small and are used again, so that agents that were killed leave no growing heap of memory behind.
-func claimAny(dir string, first uint32) (*family, error) {
-	const tries = 4096
-	for i := range uint32(tries) {
-		f, err := claim(dir, (first+i)%lastBaseID)
-		if errors.Is(err, errTaken) {
-			continue
+// takenError says that a base id belongs to somebody else.
+type takenError struct {
+	id      uint32
+	by      string // what can be seen of who has it
+	foreign bool   // another user's: no agent that keeps to the locks, and none whose operator could be told to choose another one
+}
+
+func (e *takenError) Error() string { return fmt.Sprintf("base id %d is taken: %s", e.id, e.by) }
+
+// Those that are tried: small ones first, which are used again, so that agents that were killed leave no growing heap of memory behind; then any, for nobody can have taken them all.
+const (
+	inOrder  = 4096
+	atRandom = 64
+)
+
+// claimAny claims the first free base id from first on. Beside it it returns how many it left out because strangers have their names, and the first of these errors.
+func (b bases) claimAny(first uint32) (f *family, strangers int, stranger error, err error) {
+	for i := range uint32(inOrder + atRandom) {
+		id := (first + i) % lastBaseID
+		if i >= inOrder {
+			id = rand.Uint32N(lastBaseID)
 		}
-		return f, err
+		f, err = b.claim(id)
+		taken := (*takenError)(nil)
+		if !errors.As(err, &taken) {
+			return f, strangers, stranger, err
+		}
+		if taken.foreign {
+			strangers++
+			stranger = firstError(stranger, err)
+		}
 	}
-	return nil, fmt.Errorf("no free base id from %d on within %d: are there that many agents? name one with --base-id", first, tries)
+	return nil, strangers, stranger, fmt.Errorf("no free base id among %d; the last one tried: %w", inOrder+atRandom, err)
 }
 
-// claim takes one base id: no other agent holds it, no Envoy uses its sockets in this network namespace or, as far as its memory tells, in another.
-func claim(dir string, id uint32) (*family, error) {
-	lock, fresh, err := lockFile(filepath.Join(dir, fmt.Sprintf("fairway_base_id_%d", id)))
+func firstError(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// claim takes one base id: no other agent holds it, nobody has the names of its memory and its sockets. *takenError says who does.
+func (b bases) claim(id uint32) (*family, error) {
+	lock, fresh, err := b.lock(id)
 	if err != nil {
 		return nil, err
 	}
-	f := &family{baseID: id, dir: dir, lock: lock}
-	if err := f.checkFree(fresh); err != nil {
+	f := &family{baseID: id, dir: b.memory, lock: lock}
+	err = f.checkMemory(fresh)
+	if err == nil {
+		f.sockets, err = b.sockets(id)
+	}
+	if err != nil {
 		f.release()
 		return nil, err
 	}
+	f.claimed = true
 	return f, nil
 }
 
-// lockFile makes a file and locks it. fresh says that it was not there: somebody who left it behind was killed.
-func lockFile(path string) (f *os.File, fresh bool, err error) {
-	for {
-		_, missing := os.Stat(path)
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
-		if errors.Is(err, os.ErrPermission) {
-			return nil, false, errTaken // another user's
-		}
+// reclaim takes the base id of Envoys that an agent left behind: its lock went with it. Where a stranger took the lock's name meanwhile it is done without; another agent's is an error.
+func (b bases) reclaim(left orphan) (*family, error) {
+	lock, _, err := b.lock(left.baseID)
+	if taken := (*takenError)(nil); errors.As(err, &taken) && taken.foreign {
+		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &family{baseID: left.baseID, dir: b.memory, lock: lock, sockets: left.value(socketFlag), claimed: true}, nil
+}
+
+// lock makes the file of a base id and locks it. fresh says that it was not there: where it was, an agent that left it behind was killed.
+func (b bases) lock(id uint32) (f *os.File, fresh bool, err error) {
+	path := filepath.Join(b.memory, fmt.Sprintf("fairway_base_id_%d", id))
+	const tries = 16 // somebody who removes it between open and lock does so once
+	for range tries {
+		_, missing := os.Lstat(path)
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 		if err != nil {
-			return nil, false, fmt.Errorf("claim a base id: %w", err)
+			if isOthers(path) {
+				return nil, false, &takenError{id, whose(path), true}
+			}
+			return nil, false, fmt.Errorf("claim base id %d: %w", id, err)
+		}
+		if info, err := f.Stat(); err != nil || !isOurs(info) || !info.Mode().IsRegular() {
+			f.Close()
+			return nil, false, &takenError{id, whose(path), true}
 		}
 		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-			f.Close()
-			return nil, false, errTaken
+			defer f.Close()
+			return nil, false, &takenError{id, path + " is locked by " + locker(f), false}
 		}
 		if sameFile(f, path) {
 			return f, missing != nil, nil
 		}
-		f.Close() // its owner removed it between open and lock
+		f.Close()
 	}
-}
-
-// reclaim takes the base id of Envoys that an agent left behind: its lock went with it.
-func reclaim(dir string, id uint32) (*family, error) {
-	lock, _, err := lockFile(filepath.Join(dir, fmt.Sprintf("fairway_base_id_%d", id)))
-	if err != nil {
-		return nil, err
-	}
-	f := &family{baseID: id, dir: dir, lock: lock}
-	if f.socket, err = meet(id); err != nil {
-		f.release()
-		return nil, err
-	}
-	return f, nil
-}
-
-// meet is where agents of containers find each other that share a network but no memory.
-func meet(id uint32) (net.Listener, error) {
-	l, err := net.Listen("unix", fmt.Sprintf("@fairway_base_id_%d", id))
-	if err != nil {
-		return nil, errTaken
-	}
-	return l, nil
+	return nil, false, fmt.Errorf("claim base id %d: %s is replaced all the time", id, path)
 }
 
 func sameFile(f *os.File, path string) bool {
 	a, errA := f.Stat()
-	b, errB := os.Stat(path)
+	b, errB := os.Lstat(path)
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
-// checkFree completes a claim whose lock is held.
-func (f *family) checkFree(fresh bool) error {
-	// Memory without a lock file is an Envoy's that no agent started; maybe in a network namespace that shares this folder.
-	if _, err := os.Stat(memoryFile(f.dir, f.baseID)); err == nil && fresh {
-		return errTaken
+// checkMemory says whether the family's memory is free. Envoy replaces what is its user's, and cannot start where another user has the name.
+func (f *family) checkMemory(fresh bool) error {
+	path := memoryFile(f.dir, f.baseID)
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("claim base id %d: %w", f.baseID, err)
+	case !isOurs(info):
+		return &takenError{f.baseID, whose(path), true}
+	case fresh: // maybe in a network namespace of its own that shares this folder
+		return &takenError{f.baseID, path + " is there, of an Envoy that no agent started", false}
 	}
-	used, err := envoySockets(f.baseID)
-	if err != nil || used {
-		return errors.Join(err, errTaken)
-	}
-	f.socket, err = meet(f.baseID)
-	return err
-}
-
-// envoySockets says whether an Envoy of this network namespace uses a base id.
-func envoySockets(id uint32) (bool, error) {
-	file, err := os.Open("/proc/net/unix")
-	if err != nil {
-		return false, fmt.Errorf("list the unix sockets: %w", err)
-	}
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		_, name, ok := strings.Cut(lines.Text(), " @envoy_domain_socket_")
-		if !ok {
-			continue
-		}
-		number := strings.TrimRight(name[strings.LastIndexByte(name, '_')+1:], "@")
-		var n uint64
-		if _, err := fmt.Sscan(number, &n); err == nil && n/idsPerBase == uint64(id) {
-			return true, nil
-		}
-	}
-	return false, lines.Err()
+	return nil
 }
 
 // release gives the base id back, and removes what Envoys of it left. It may be called when none of them runs any more.
 func (f *family) release() {
-	if f.socket != nil { // the claim was complete: the memory is ours
+	if f.claimed {
 		os.Remove(memoryFile(f.dir, f.baseID))
-		f.socket.Close()
+		f.removeSockets()
 	}
-	os.Remove(f.lock.Name()) // before the lock goes: who opens it after this makes a new one
-	f.lock.Close()
+	if f.lock != nil {
+		os.Remove(f.lock.Name()) // before the lock goes: who opens it after this makes a new one
+		f.lock.Close()
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // An Envoy that can be hot-restarted shares a small struct with its successor (source/server/hot_restart_impl.h, version 11): its own size in eight bytes, the
@@ -23,7 +24,7 @@ func memoryFile(dir string, baseID uint32) string {
 // forgetInitializing takes the mark of a dead epoch away. It may be called only when no epoch of this memory is initializing.
 // It fails where the memory is of a version that is not known here; then only a new base id helps.
 func forgetInitializing(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return fmt.Errorf("open envoy's shared memory: %w", err)
 	}

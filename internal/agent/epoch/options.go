@@ -14,7 +14,7 @@ type Options struct {
 
 	// HotRestart has epochs take over from each other. Without it a restart is a graceful end and a new start.
 	HotRestart bool
-	// BaseID is the first base id to try; nil: any free one.
+	// BaseID is the first base id to try; nil: any free one. Where another agent of this user has it, Run returns a *PlanError; where a stranger has, any free one is taken.
 	BaseID *uint32
 	// Memory is the folder of shared memory; empty is /dev/shm.
 	Memory string
@@ -90,6 +90,9 @@ func (o Options) restartArguments(f *family, epoch uint32) []string {
 	args = append(args, "--base-id", fmt.Sprint(f.baseID), "--restart-epoch", fmt.Sprint(epoch))
 	if o.ParentShutdown > 0 {
 		args = append(args, "--parent-shutdown-time-s", seconds(o.ParentShutdown))
+	}
+	if f.sockets != "" {
+		args = append(args, socketFlag, f.sockets, "--socket-mode", socketMode)
 	}
 	return args
 }

@@ -32,21 +32,37 @@ func orphans(dir string) []orphan {
 	if err != nil {
 		return nil // no folder, no Envoy
 	}
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
 	var out []orphan
+	for _, o := range envoys() {
+		if o.numbered() && filepath.Dir(o.file) == dir {
+			out = append(out, o)
+		}
+	}
+	slices.SortFunc(out, func(a, b orphan) int { return cmp.Compare(a.epoch, b.epoch) })
+	return out
+}
+
+// envoys are all of this user's that agents started.
+func envoys() (out []orphan) {
+	entries, _ := os.ReadDir("/proc") // without it nobody is found
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
 			continue
 		}
-		if o, ok := readOrphan(pid); ok && filepath.Dir(o.file) == dir {
+		if o, ok := readEnvoy(pid); ok {
 			out = append(out, o)
 		}
 	}
-	slices.SortFunc(out, func(a, b orphan) int { return cmp.Compare(a.epoch, b.epoch) })
+	return out
+}
+
+// inUse are the bootstraps that Envoys run with.
+func inUse() map[string]bool {
+	out := map[string]bool{}
+	for _, o := range envoys() {
+		out[o.file] = true
+	}
 	return out
 }
 
@@ -62,8 +78,14 @@ func canonical(path, from string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// readOrphan reads a process that belongs to this user and was started as launch starts Envoys that can be hot-restarted.
-func readOrphan(pid int) (o orphan, ok bool) {
+// numbered reads base id and epoch, which Envoys have that can be hot-restarted.
+func (o *orphan) numbered() bool {
+	_, err := fmt.Sscan(o.value("--base-id")+" "+o.value("--restart-epoch"), &o.baseID, &o.epoch)
+	return err == nil
+}
+
+// readEnvoy reads a process that belongs to this user and was started as launch starts Envoys.
+func readEnvoy(pid int) (o orphan, ok bool) {
 	proc := fmt.Sprintf("/proc/%d", pid)
 	info, err := os.Stat(proc)
 	if err != nil || pid == os.Getpid() {
@@ -80,18 +102,12 @@ func readOrphan(pid int) (o orphan, ok bool) {
 	if len(o.args) < 3 || o.args[1] != "--config-path" || !strings.HasPrefix(filepath.Base(o.args[2]), bootstrapName) {
 		return o, false
 	}
-	base, epoch := o.value("--base-id"), o.value("--restart-epoch")
 	cwd, err := os.Readlink(proc + "/cwd")
-	if err != nil || base == "" || epoch == "" {
+	if err != nil {
 		return o, false
 	}
-	if o.file, err = canonical(o.args[2], cwd); err != nil {
-		return o, false
-	}
-	if _, err := fmt.Sscan(base+" "+epoch, &o.baseID, &o.epoch); err != nil {
-		return o, false
-	}
-	return o, true
+	o.file, err = canonical(o.args[2], cwd)
+	return o, err == nil
 }
 
 // value is that of a flag, whose last place counts: those of hot restart stand at the end.
@@ -104,16 +120,13 @@ func (o orphan) value(flag string) string {
 	return ""
 }
 
-// env are the variables that the orphan has of its plan.
+// env are the orphan's variables.
 func (o orphan) env() []string {
-	all, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", o.pid))
-	var out []string
-	for variable := range strings.SplitSeq(string(all), "\x00") {
-		if strings.HasPrefix(variable, EnvPrefix) {
-			out = append(out, variable)
-		}
+	all, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", o.pid)) // where it cannot be read, the plan is another one
+	if len(all) == 0 {
+		return nil
 	}
-	return out
+	return strings.Split(strings.TrimSuffix(string(all), "\x00"), "\x00")
 }
 
 // plan is what the orphan was started with, as far as it can still be read; what cannot makes it unlike any other plan.
@@ -126,7 +139,7 @@ func (o orphan) plan(ctx context.Context, tail []string) Plan {
 	p.Bootstrap, _ = os.ReadFile(o.file)
 	running := fmt.Sprintf("/proc/%d/exe", o.pid) // the file that it runs, even where another one has taken its name
 	p.stamp, _ = stampOf(running)
-	p.protocol = hotRestartVersion(ctx, running)
+	p.protocol = hotRestartVersion(ctx, running, p.environment())
 	return p
 }
 
@@ -136,7 +149,7 @@ func (o orphan) watch(plan Plan, f *family) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch envoy %d: %w", o.pid, err)
 	}
-	if again, ok := readOrphan(o.pid); !ok || again.epoch != o.epoch || again.file != o.file {
+	if again, ok := readEnvoy(o.pid); !ok || !again.numbered() || again.epoch != o.epoch || again.file != o.file {
 		unix.Close(fd)
 		return nil, fmt.Errorf("envoy %d has ended", o.pid)
 	}

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -18,7 +16,7 @@ import (
 type Plan struct {
 	Binary string   // path
 	Args   []string // without --config-path and those of hot restart
-	// Env are variables that it gets beside the agent's own: "NAME=value", in order. Their names begin with EnvPrefix.
+	// Env are all variables that it gets, "NAME=value", in order: a rule may have Envoy send any of them to whom it likes (%ENVIRONMENT(NAME)%).
 	Env []string
 	// Bootstrap is the configuration's text, Suffix the end of its file's name, by which Envoy tells the format: ".json", ".yaml".
 	Bootstrap []byte
@@ -28,20 +26,13 @@ type Plan struct {
 	protocol string // Binary's --hot-restart-version; Check fills it in, empty where Binary has none
 }
 
-// EnvPrefix begins the names of the variables that a plan gives an Envoy. Variables of the agent's own with such a name are not handed on, so that what a running Envoy has of
-// them is its plan's.
-const EnvPrefix = "FAIRWAY_"
-
 // Equal says whether an Envoy started by q would be another one than that started by p. Both have passed Check.
 func (p Plan) Equal(q Plan) bool {
 	return p.Binary == q.Binary && p.stamp == q.stamp && p.Suffix == q.Suffix && slices.Equal(p.Args, q.Args) && slices.Equal(p.Env, q.Env) && bytes.Equal(p.Bootstrap, q.Bootstrap)
 }
 
-// environment is that of the plan's Envoy: the agent's own but for what only plans say, and the plan's.
-func (p Plan) environment() []string {
-	planned := func(variable string) bool { return strings.HasPrefix(variable, EnvPrefix) }
-	return append(slices.DeleteFunc(os.Environ(), planned), p.Env...)
-}
+// environment is the plan's Envoy's. It is never nil, which would be the agent's own.
+func (p Plan) environment() []string { return append([]string{}, p.Env...) }
 
 // PlanError says that a plan cannot work. Nothing was started.
 type PlanError struct{ Err error }
@@ -81,11 +72,11 @@ func (p Plan) check(ctx context.Context, file string, hot bool) (Plan, error) {
 	defer cancel()
 	args := append([]string{"--config-path", file, "--mode", "validate", "--disable-hot-restart"}, quiet(p.Args)...)
 	cmd := exec.CommandContext(ctx, p.Binary, args...)
-	cmd.WaitDelay = time.Second
+	cmd.Env, cmd.WaitDelay = p.environment(), time.Second
 	protocol := make(chan string, 1)
 	go func() { // beside: a start waits for both
 		if hot {
-			protocol <- hotRestartVersion(ctx, p.Binary)
+			protocol <- hotRestartVersion(ctx, p.Binary, p.environment())
 		}
 		close(protocol)
 	}()
@@ -118,9 +109,9 @@ func quiet(args []string) []string {
 }
 
 // hotRestartVersion asks a binary which others it can take over from: the last line it says, below what it may complain of. Those built without hot restart say nothing of use.
-func hotRestartVersion(ctx context.Context, binary string) string {
+func hotRestartVersion(ctx context.Context, binary string, env []string) string {
 	cmd := exec.CommandContext(ctx, binary, "--hot-restart-version")
-	cmd.WaitDelay = time.Second
+	cmd.Env, cmd.WaitDelay = env, time.Second
 	out, err := cmd.CombinedOutput() // Envoy says it on its standard error
 	said := strings.TrimSpace(string(out))
 	version := said[strings.LastIndexByte(said, '\n')+1:]
@@ -133,81 +124,4 @@ func hotRestartVersion(ctx context.Context, binary string) string {
 func lastLines(s string, n int) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	return "  " + strings.Join(lines[max(0, len(lines)-n):], "\n  ")
-}
-
-// folder is where bootstraps are written.
-type folder struct {
-	path  string
-	ours  bool // made here: removed when empty
-	count int  // of files written so far
-}
-
-// openFolder makes the folder if it is missing.
-func openFolder(path string) (*folder, error) {
-	_, missing := os.Stat(path)
-	if err := os.MkdirAll(path, 0o755); err != nil {
-		return nil, &PlanError{fmt.Errorf("make the folder for Envoy's configuration: %w; name a writable one with --configPath", err)}
-	}
-	return &folder{path: path, ours: missing != nil}, nil
-}
-
-// bootstrapName begins the names of files that Envoys are started with.
-const bootstrapName = "envoy-rev"
-
-// after has the next file numbered above one that an agent before this one wrote.
-func (f *folder) after(file string) {
-	number := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), bootstrapName), filepath.Ext(file))
-	if n, err := strconv.Atoi(number); err == nil {
-		f.count = max(f.count, n+1)
-	}
-}
-
-// writeNext puts the bootstrap of the next epoch into a file of its own.
-func (f *folder) writeNext(p Plan) (path string, err error) {
-	path, err = f.write(fmt.Sprintf("%s%d%s", bootstrapName, f.count, p.Suffix), p.Bootstrap)
-	if err == nil {
-		f.count++
-	}
-	return path, err
-}
-
-// checked has Envoy read the plan's bootstrap, and say how it is hot-restarted where that is asked. The file stays only where it is refused: the error names it.
-func (f *folder) checked(ctx context.Context, p Plan, hot bool) (Plan, error) {
-	path, err := f.write("envoy-checked"+p.Suffix, p.Bootstrap)
-	if err != nil {
-		return p, err
-	}
-	p, err = p.check(ctx, path, hot)
-	if err == nil {
-		os.Remove(path)
-	}
-	return p, err
-}
-
-// write makes a file, whole or not at all.
-func (f *folder) write(name string, content []byte) (path string, err error) {
-	tmp, err := os.CreateTemp(f.path, "."+name+"-")
-	if err != nil {
-		return "", &PlanError{fmt.Errorf("write Envoy's configuration: %w; name a writable folder with --configPath", err)}
-	}
-	defer os.Remove(tmp.Name()) // fails once renamed
-	_, err = tmp.Write(content)
-	if closed := tmp.Close(); err == nil {
-		err = closed
-	}
-	path = filepath.Join(f.path, name)
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return "", &PlanError{fmt.Errorf("write Envoy's configuration: %w; make room, or name another folder with --configPath", err)}
-	}
-	return path, nil
-}
-
-// close removes the folder where it was made here; it stays where somebody else put something there.
-func (f *folder) close() {
-	if f.ours {
-		os.Remove(f.path)
-	}
 }

@@ -3,7 +3,6 @@ package epoch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"sync"
@@ -64,6 +63,10 @@ func (s *Supervisor) Run(ctx context.Context, first Plan, orElse ...Plan) error 
 		return err
 	}
 	defer s.close()
+	if !s.folder.closed() {
+		s.o.Log.Warn("others may write to the agent's folder, and so choose what Envoy does: give it one of its own with --configPath", "folder", s.o.Dir)
+	}
+	s.folder.sweep()
 	plan, err := s.checked(ctx, first)
 	for bad := (*PlanError)(nil); len(orElse) > 0 && errors.As(err, &bad); orElse = orElse[1:] {
 		s.o.Log.Error("Envoy cannot start as it should: the next best is tried", "error", err)
@@ -184,22 +187,6 @@ func (s *Supervisor) begin(plan Plan) error {
 	s.serving = p
 	s.note(nil)
 	return nil
-}
-
-// claim takes a base id: the one that was asked for, else a free one; the next time, after a crash, another one.
-func (s *Supervisor) claim() (f *family, err error) {
-	if s.o.BaseID != nil && s.nextBase == 0 {
-		f, err = claim(s.o.Memory, *s.o.BaseID)
-		if errors.Is(err, errTaken) {
-			err = &PlanError{fmt.Errorf("base id %d: %w by another Envoy or agent; choose another --base-id, or leave it out", *s.o.BaseID, err)}
-		}
-	} else {
-		f, err = claimAny(s.o.Memory, max(s.nextBase, 1))
-	}
-	if err == nil {
-		s.nextBase = f.baseID + 1
-	}
-	return f, err
 }
 
 // launch runs the next epoch's Envoy of a family, or one that stands alone where that is nil.

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"fairway/internal/identity/safefile"
 )
 
 // longest is Linux's: sun_path has 108 bytes, the last of which is zero.
@@ -29,7 +31,7 @@ func Check(what, path string) error {
 
 // Listen opens the socket. One that a dead agent left behind is replaced; one that answers belongs to somebody, and is an error.
 func Listen(what, path string) (net.Listener, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := safefile.Folder(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("the folder of %s: %w", what, err)
 	}
 	info, err := os.Lstat(path)

@@ -1,0 +1,35 @@
+package epoch
+
+import (
+	"errors"
+	"fmt"
+)
+
+func (s *Supervisor) bases() bases { return bases{memory: s.o.Memory, own: s.o.Dir} }
+
+// claim takes a base id: the one that was asked for, else a free one; the next time, after a crash, another one. Nobody can keep Envoy from starting by taking names: where no base id
+// can be had the family is nil, and Envoy starts without hot restart.
+func (s *Supervisor) claim() (*family, error) {
+	if asked := s.o.BaseID; asked != nil && s.nextBase == 0 {
+		f, err := s.bases().claim(*asked)
+		taken := (*takenError)(nil)
+		switch {
+		case err == nil:
+			s.nextBase = f.baseID + 1
+			return f, nil
+		case errors.As(err, &taken) && !taken.foreign:
+			return nil, &PlanError{fmt.Errorf("%w; choose another --base-id, or leave it out", err)}
+		}
+		s.o.Log.Error("the base id that was asked for cannot be had; a free one is taken", "base_id", *asked, "error", err)
+	}
+	f, strangers, stranger, err := s.bases().claimAny(max(s.nextBase, 1))
+	if strangers > 0 {
+		s.o.Log.Warn("another user has taken names of base ids", "base_ids", strangers, "first", stranger)
+	}
+	if err != nil {
+		s.o.Log.Error("no base id can be had: envoy starts without hot restart, and will end if the agent is killed", "error", err)
+		return nil, nil
+	}
+	s.nextBase = f.baseID + 1
+	return f, nil
+}
