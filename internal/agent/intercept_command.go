@@ -84,7 +84,7 @@ func addInterceptFlags(c *cobra.Command, f *interceptFlags) {
 	s.StringVarP(&f.mark, "istio-inbound-tproxy-mark", "t", "1337", "mark of packets under TPROXY; the number after it is taken too")
 	s.StringVarP(&f.table, "istio-inbound-tproxy-route-table", "r", "133", "routing table of marked packets under TPROXY")
 	s.StringVarP(&f.inPorts, "istio-inbound-ports", "b", "", "inbound ports to intercept, with commas between; *: all; empty: none")
-	s.StringVarP(&f.inPortsExclude, "istio-local-exclude-ports", "d", "", "inbound ports not to intercept where all are")
+	s.StringVarP(&f.inPortsExclude, "istio-local-exclude-ports", "d", "", "inbound ports not to intercept where all are; 15020, 15021 and 15090, the proxy's own, never are")
 	s.StringVarP(&f.networks, "istio-service-cidr", "i", "", "networks of destinations to intercept, with commas between; *: all; empty: none")
 	s.StringVarP(&f.networksExclude, "istio-service-exclude-cidr", "x", "", "networks of destinations not to intercept")
 	s.StringVarP(&f.outPorts, "istio-outbound-ports", "q", "", "outbound ports to intercept whatever the network")

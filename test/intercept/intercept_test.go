@@ -39,7 +39,7 @@ func everything(mode intercept.Mode) intercept.Options {
 	o.Mode = mode
 	o.IPv6 = true
 	o.InboundPorts.All = true
-	o.InboundPortsExclude = []uint16{15020}
+	o.InboundPortsExclude = []uint16{8022}
 	o.OutboundNetworks.All = true
 	o.OutboundNetworkExclude = []netip.Prefix{netip.MustParsePrefix("10.97.0.0/16"), netip.MustParsePrefix("fd97::/16")}
 	o.OutboundPortsExclude = []uint16{9999}
@@ -86,7 +86,7 @@ func TestConnections(t *testing.T) {
 				}
 				w.workload.serve(t, "outbound", ":15001")
 				w.workload.serve(t, "inbound", ":15006", in...)
-				for _, port := range []string{"8080", "15020", "15008"} {
+				for _, port := range []string{"8080", "8022", "15020", "15008"} {
 					w.workload.serve(t, "app", ":"+port)
 				}
 				for _, port := range []string{"80", "9999"} {
@@ -133,7 +133,8 @@ func connections(t *testing.T, w *world, mode intercept.Mode, a addresses) {
 		{"from the proxy's inbound side", w.workload, proxyUser, a.source, at(a.workload, "8080"), "app " + at(a.workload, "8080") + " from " + a.source, nil},
 		{"inbound", w.outside, app, "", at(a.workload, "8080"), "inbound " + at(a.workload, "8080") + " from " + a.outside, nil},
 		{"inbound to a port where nothing listens", w.outside, app, "", at(a.workload, "7777"), "inbound " + at(a.workload, "7777") + " from " + a.outside, nil},
-		{"inbound to an excluded port", w.outside, app, "", at(a.workload, "15020"), "app " + at(a.workload, "15020") + " from " + a.outside, nil},
+		{"inbound to an excluded port", w.outside, app, "", at(a.workload, "8022"), "app " + at(a.workload, "8022") + " from " + a.outside, nil},
+		{"inbound to a port of the proxy's own, which nobody excluded", w.outside, app, "", at(a.workload, "15020"), "app " + at(a.workload, "15020") + " from " + a.outside, nil},
 		{"inbound to the tunnel's port", w.outside, app, "", at(a.workload, "15008"), "app " + at(a.workload, "15008") + " from " + a.outside, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,5 +1,11 @@
 package intercept
 
+import "slices"
+
+// proxyPorts are those at which the proxy is asked how it is, which are never intercepted inbound: its metrics, its readiness, and the agent's. What asks there asks the proxy's own
+// listeners, which a rule, or mutual TLS, must not stand before; and none of these ports is the workload's.
+func proxyPorts() []uint16 { return []uint16{15090, 15021, 15020} }
+
 // redirectInbound decides over each connection that comes to this machine: a guest's is outbound, others are inbound.
 func (b builder) redirectInbound() []Rule {
 	var own []Rule
@@ -31,12 +37,19 @@ func (b builder) inbound(take func(match Rule) []Rule) []Rule {
 	}
 	if !b.InboundPorts.All {
 		for _, port := range b.InboundPorts.List {
-			out = append(out, take(Rule{Proto: TCP, Port: port})...)
+			if !slices.Contains(proxyPorts(), port) {
+				out = append(out, take(Rule{Proto: TCP, Port: port})...)
+			}
 		}
 		return out
 	}
 	for _, port := range b.InboundPortsExclude {
 		out = append(out, Rule{Proto: TCP, Port: port})
+	}
+	for _, port := range proxyPorts() {
+		if !slices.Contains(b.InboundPortsExclude, port) {
+			out = append(out, Rule{Proto: TCP, Port: port})
+		}
 	}
 	return append(out, take(Rule{Proto: TCP})...)
 }

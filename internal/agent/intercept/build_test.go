@@ -26,9 +26,14 @@ func cases() map[string]intercept.Options {
 	transparent := sidecar
 	transparent.Mode, transparent.IPv6 = intercept.TProxy, true
 
+	unnamed := sidecar // nobody says which ports are the proxy's own
+	unnamed.InboundPortsExclude, unnamed.IPv6 = nil, true
+	unnamedTransparent := transparent
+	unnamedTransparent.InboundPortsExclude = []uint16{22, 15021}
+
 	named := intercept.DefaultOptions()
 	named.IPv6, named.DropInvalid = true, true
-	named.InboundPorts.List = []uint16{80, 8080}
+	named.InboundPorts.List = []uint16{80, 15021, 8080}
 	named.OutboundNetworks.List = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("fd96::/16")}
 	named.OutboundNetworkExclude = []netip.Prefix{netip.MustParsePrefix("10.96.9.0/24")}
 	named.OutboundPorts, named.OutboundPortsExclude = []uint16{443}, []uint16{25}
@@ -41,7 +46,7 @@ func cases() map[string]intercept.Options {
 	dns.Nameservers = []netip.Addr{netip.MustParseAddr("10.96.0.53"), netip.MustParseAddr("fe80::53%eth0")}
 
 	return map[string]intercept.Options{
-		"sidecar": sidecar, "transparent": transparent, "named": named, "dns": dns, "nothing": intercept.DefaultOptions(),
+		"sidecar": sidecar, "transparent": transparent, "named": named, "unnamed": unnamed, "unnamed-transparent": unnamedTransparent, "dns": dns, "nothing": intercept.DefaultOptions(),
 	}
 }
 

@@ -46,10 +46,10 @@ type Options struct {
 	TunnelPort             uint16 // never intercepted inbound: it ends a tunnel by itself; 0: none
 	DNSPort                uint16 // the agent's DNS proxy
 	ProxyUIDs, ProxyGIDs   []uint32
-	Mark                   uint32 // under TPROXY, of packets that belong to the proxy's transparent sockets; Mark+1 is taken as well
-	RouteTable             uint32 // under TPROXY, of the route that keeps marked packets on this machine
-	InboundPorts           Ports  // intercepted; none by default
-	InboundPortsExclude    []uint16
+	Mark                   uint32   // under TPROXY, of packets that belong to the proxy's transparent sockets; Mark+1 is taken as well
+	RouteTable             uint32   // under TPROXY, of the route that keeps marked packets on this machine
+	InboundPorts           Ports    // intercepted; none by default
+	InboundPortsExclude    []uint16 // beside the proxy's own, 15020, 15021 and 15090, which are always left out
 	OutboundNetworks       Networks // intercepted; none by default
 	OutboundNetworkExclude []netip.Prefix
 	OutboundPorts          []uint16 // intercepted whatever the network
