@@ -42,7 +42,8 @@ func (m *machine) variables() (map[string]string, error) {
 	vars := map[string]string{
 		"CANONICAL_SERVICE": labels[canonicalName], "CANONICAL_REVISION": labels[canonicalRevision],
 		"POD_NAMESPACE": m.namespace, "SERVICE_ACCOUNT": m.id.ServiceAccount, "TRUST_DOMAIN": m.id.TrustDomain,
-		"CA_ADDR": m.Discovery, "CA_ROOT_CA": "./" + rootFile, "JWT_TOKEN_PATH": "./" + tokenFile, "PROV_CERT": "./certs", "OUTPUT_CERTS": "./certs",
+		"CA_ADDR": m.Discovery, "CA_ROOT_CA": "./" + rootFile, "JWT_TOKEN_PATH": "./" + tokenFile,
+		"PROV_CERT": "./" + stateDir + "/certs", "OUTPUT_CERTS": "./" + stateDir + "/certs",
 		"ISTIO_META_CLUSTER_ID": m.ClusterID, "ISTIO_META_WORKLOAD_NAME": m.name, "ISTIO_META_INTERCEPTION_MODE": m.Interception,
 		"ISTIO_METAJSON_LABELS": string(asJSON), "ISTIO_SERVICE": m.name + "." + m.namespace, "ISTIO_NAMESPACE": m.namespace,
 	}
@@ -88,7 +89,9 @@ func (m *machine) clusterEnv() (string, error) {
 
 // meshYAML is the agent's own configuration, as the file of a mesh has it.
 func (m *machine) meshYAML() (string, error) {
-	return asYAML(&meshconfig.MeshConfig{DefaultConfig: &meshconfig.ProxyConfig{DiscoveryAddress: m.Discovery, BinaryPath: m.Envoy, ReadinessProbe: m.probe}})
+	return asYAML(&meshconfig.MeshConfig{DefaultConfig: &meshconfig.ProxyConfig{
+		DiscoveryAddress: m.Discovery, BinaryPath: m.Envoy, ConfigPath: "./" + stateDir + "/proxy", ReadinessProbe: m.probe,
+	}})
 }
 
 func asYAML(message proto.Message) (string, error) {
@@ -135,43 +138,4 @@ func (m *machine) workloadEntry() (string, error) {
 		b.WriteString("  " + line)
 	}
 	return b.String(), nil
-}
-
-// unit runs the agent under systemd (systemd.service(5), systemd.exec(5)). The agent says itself when the proxy is ready; Signals go to it alone, for it drains Envoy; and where
-// it is killed itself, Envoy serves on, intercepted as before, until the next agent adopts it.
-func (m *machine) unit() string {
-	capabilities := "CAP_NET_BIND_SERVICE"
-	if m.Interception == "TPROXY" {
-		capabilities += " CAP_NET_ADMIN"
-	}
-	intercept, release := "", ""
-	if m.Interception != "NONE" {
-		intercept = "ExecStartPre=+" + m.Agent + " istio-iptables\n"
-		release = "ExecStopPost=+/bin/sh -c 'if [ \"$$SERVICE_RESULT\" = success ]; then exec " + m.Agent + " istio-iptables --cleanup; fi'\n"
-	}
-	return "[Unit]\n" +
-		"Description=Envoy for " + m.name + "." + m.namespace + " (Fairway's agent)\n" +
-		"Wants=network-online.target\n" +
-		"After=network-online.target\n" +
-		"StartLimitIntervalSec=0\n" +
-		"\n[Service]\n" +
-		"Type=notify\n" +
-		"NotifyAccess=main\n" +
-		"User=" + m.User + "\n" +
-		"WorkingDirectory=" + m.Directory + "\n" +
-		"EnvironmentFile=" + m.Directory + "/" + envFile + "\n" +
-		"ExecStartPre=+/bin/chown -R " + m.User + ": " + m.Directory + "\n" +
-		intercept +
-		"ExecStart=" + m.Agent + " proxy sidecar --meshConfig ./" + meshFile + "\n" +
-		"ExecReload=/bin/kill -HUP $MAINPID\n" +
-		release +
-		"AmbientCapabilities=" + capabilities + "\n" +
-		"LimitNOFILE=1048576\n" +
-		"KillMode=process\n" +
-		"Restart=always\n" +
-		"RestartSec=2\n" +
-		"TimeoutStartSec=300\n" +
-		"TimeoutStopSec=90\n" +
-		"\n[Install]\n" +
-		"WantedBy=multi-user.target\n"
 }

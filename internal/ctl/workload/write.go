@@ -200,7 +200,7 @@ func (m *machine) advice() string {
 	fmt.Fprintf(&b, "on the machine, with %s and %s in place, as root:\n", m.Agent, m.Envoy)
 	for _, line := range []string{
 		"id " + m.User + " || useradd --system --no-create-home " + m.User,
-		"move the folder to " + m.Directory,
+		"move the folder to " + m.Directory + " && chown -R root: " + m.Directory + " && chmod 0755 " + m.Directory,
 		"cat " + m.Directory + "/" + hostsFile + " >> /etc/hosts",
 		"cp " + m.Directory + "/" + unitFile + " /etc/systemd/system/ && systemctl daemon-reload && systemctl enable --now pilot-agent",
 	} {

@@ -1,0 +1,71 @@
+package workload
+
+import "strings"
+
+// stateDir is what of the folder the agent may write: certificates, Envoy's bootstraps and sockets, what it keeps for a start without the control plane. All else is root's, for
+// root runs commands with the variables that are there, and so would run what the agent's user wants.
+const stateDir = "state"
+
+// unit runs the agent under systemd (systemd.service(5), systemd.exec(5)). The agent says itself when the proxy is ready; signals go to it alone, for it drains Envoy; and where
+// it is killed itself, Envoy serves on, intercepted as before, until the next agent adopts it. That is why it sees the machine's own /tmp and processes, and may change settings of the
+// network: the next one has to find what this one leaves.
+func (m *machine) unit() string {
+	capabilities := "CAP_NET_BIND_SERVICE"
+	if m.Interception == "TPROXY" {
+		capabilities += " CAP_NET_ADMIN"
+	}
+	lines := []string{
+		"[Unit]",
+		"Description=Envoy for " + m.name + "." + m.namespace + " (Fairway's agent)",
+		"Wants=network-online.target",
+		"After=network-online.target",
+		"StartLimitIntervalSec=0",
+		"",
+		"[Service]",
+		"Type=notify",
+		"NotifyAccess=main",
+		"User=" + m.User,
+		"WorkingDirectory=" + m.Directory,
+		"EnvironmentFile=" + m.Directory + "/" + envFile,
+	}
+	lines = append(lines, m.asRoot()...)
+	lines = append(lines,
+		"ExecStart="+m.Agent+" proxy sidecar --meshConfig ./"+meshFile,
+		"ExecReload=/bin/kill -HUP $MAINPID")
+	if m.Interception != "NONE" {
+		lines = append(lines, "ExecStopPost=+/bin/sh -c 'if [ \"$$SERVICE_RESULT\" = success ]; then exec "+m.Agent+" istio-iptables --cleanup; fi'")
+	}
+	lines = append(lines,
+		"AmbientCapabilities="+capabilities,
+		"CapabilityBoundingSet="+capabilities,
+		"NoNewPrivileges=yes",
+		"ProtectSystem=full",
+		"ProtectControlGroups=yes",
+		"ProtectKernelModules=yes",
+		"RestrictSUIDSGID=yes",
+		"LimitNOFILE=1048576",
+		"KillMode=process",
+		"Restart=always",
+		"RestartSec=2",
+		"TimeoutStartSec=300",
+		"TimeoutStopSec=90",
+		"",
+		"[Install]",
+		"WantedBy=multi-user.target",
+		"")
+	return strings.Join(lines, "\n")
+}
+
+// asRoot are the commands that need root (the plus), in order: they name nothing that the agent's user could put another file in the place of. The token is the user's to read, and may be
+// gone once it has been used (the minus).
+func (m *machine) asRoot() []string {
+	out := []string{
+		"ExecStartPre=+/usr/bin/install -d -m 0755 -o root -g root " + m.Directory,
+		"ExecStartPre=+/usr/bin/install -d -m 0700 -o " + m.User + " " + m.Directory + "/" + stateDir,
+		"ExecStartPre=+-/bin/chown " + m.User + " " + m.Directory + "/" + tokenFile,
+	}
+	if m.Interception != "NONE" {
+		out = append(out, "ExecStartPre=+"+m.Agent+" istio-iptables")
+	}
+	return out
+}
