@@ -83,7 +83,7 @@ func addFlags(c *cobra.Command, f *Flags, level *string) {
 	s.IntVar(&f.PrometheusPort, "prometheusPort", -1, "port that serves /stats/prometheus to others; 0: none (default 15090)")
 	s.IntVar(&f.Concurrency, "concurrency", -1, "Envoy's worker threads; 0: one a core (default PROXY_CONFIG's, else as many as the control group's limits allow)")
 	s.BoolVar(&f.NoHotRestart, "disable-hot-restart", false, "replace Envoy by a graceful stop and a new start")
-	s.IntVar(&f.BaseID, "base-id", -1, "what tells hot-restartable Envoys on one machine apart (default: one that is free)")
+	s.IntVar(&f.BaseID, "base-id", -1, "what tells hot-restartable Envoys on one machine apart (default: one that is free, which is also taken where another user of this machine has its names)")
 	s.DurationVar(&f.DrainDuration, "drainDuration", 0, "how long an Envoy that was replaced closes its connections (default PROXY_CONFIG's drainDuration, else 45s)")
 	s.DurationVar(&f.ParentShutdownDuration, "parentShutdownDuration", 0, "how long an Envoy that was replaced stays; always longer than it drains (default 15s longer)")
 	s.DurationVar(&f.LongestRequest, "longestRequest", 0, "how long a request may last that a hot restart must not cut; the drain is made longer than that")

@@ -40,6 +40,7 @@ func (m *machine) unit() string {
 		"CapabilityBoundingSet="+capabilities,
 		"NoNewPrivileges=yes",
 		"ProtectSystem=full",
+		"ReadWritePaths=-"+m.Directory+"/"+stateDir, // which may be below /etc or /usr
 		"ProtectControlGroups=yes",
 		"ProtectKernelModules=yes",
 		"RestrictSUIDSGID=yes",
