@@ -56,11 +56,8 @@ func NewDecoder(o Options) (*Decoder, error) {
 func (d *Decoder) Decode(doc Document) (*Object, []mesh.Problem) {
 	w := newDraft(doc)
 	w.namespace, w.now = d.namespace, d.now
-	if !w.parse() || !w.identify(d) {
-		return nil, w.problems
-	}
-	if w.kind == nil {
-		return nil, w.problems
+	if !w.parse() || !w.identify(d) || w.kind == nil {
+		return nil, w.told()
 	}
 	spec := w.kind.decode(w)
 	if spec == nil || w.failed {

@@ -2,10 +2,12 @@ package config
 
 import (
 	"encoding/binary"
+	"fmt"
 	"hash/fnv"
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"fairway/internal/mesh"
+	"fairway/internal/printable"
 )
 
 // draft is one document on its way to an object. It belongs to one call of Decode.
@@ -31,8 +34,10 @@ type draft struct {
 	credential  *Credential // of a Secret
 
 	problems []mesh.Problem
-	failed   bool // an Error is among them
-	broken   bool // and not only unknown fields, which hide nothing of the rest
+	more     int           // problems that were not kept
+	worst    mesh.Severity // of those
+	failed   bool          // an Error is among them all
+	broken   bool          // and not only unknown fields, which hide nothing of the rest
 	lines    *lines
 }
 
@@ -40,15 +45,25 @@ func newDraft(doc Document) *draft {
 	return &draft{doc: doc, ref: mesh.ObjectRef{Kind: "file", File: doc.File, Line: doc.Line}}
 }
 
-// say adds a problem; its line is looked up in the text.
+// say adds a problem, fit to be shown; its line is looked up in the text. What is past maxProblems is counted only.
 func (w *draft) say(field, code string, severity mesh.Severity, message, fix string) {
+	w.failed = w.failed || severity == mesh.Error
+	w.broken = w.broken || severity == mesh.Error && code != "UnknownField"
+	if w.full() {
+		w.more, w.worst = w.more+1, max(w.worst, severity)
+		return
+	}
 	if w.lines == nil {
 		w.lines = indexLines(w.doc)
 	}
-	w.problems = append(w.problems, mesh.Problem{Object: w.ref, Line: w.lines.of(field), Field: field, Code: code, Severity: severity, Message: message, Fix: fix})
-	w.failed = w.failed || severity == mesh.Error
-	w.broken = w.broken || severity == mesh.Error && code != "UnknownField"
+	w.problems = append(w.problems, mesh.Problem{
+		Object: w.ref, Line: w.lines.of(field), Field: printable.Text(field, printable.Long), Code: code, Severity: severity,
+		Message: printable.Text(message, printable.Long), Fix: printable.Text(fix, printable.Long),
+	})
 }
+
+// full tells whether a further problem would only be counted.
+func (w *draft) full() bool { return len(w.problems) >= maxProblems }
 
 func (w *draft) fail(field, code, message, fix string) {
 	w.say(field, code, mesh.Error, message, fix)
@@ -60,7 +75,18 @@ func (w *draft) report(p path, code, message, fix string) { w.fail(p.String(), c
 // sorted returns the problems by line, each once: a schema and a rule may say the same.
 func (w *draft) sorted() []mesh.Problem {
 	slices.SortFunc(w.problems, mesh.CompareProblem)
-	return slices.Compact(w.problems)
+	w.problems = slices.Compact(w.problems)
+	return w.told()
+}
+
+// told is what there is to say, with how much is not said.
+func (w *draft) told() []mesh.Problem {
+	if w.more == 0 {
+		return w.problems
+	}
+	return append(w.problems, mesh.Problem{
+		Object: w.ref, Line: w.ref.Line, Code: "TooManyProblems", Severity: w.worst, Message: "and " + strconv.Itoa(w.more) + " more problems in this document",
+	})
 }
 
 // parse reads the text. It is false when there is nothing to go on with: no content, or an error.
@@ -68,7 +94,8 @@ func (w *draft) parse() bool {
 	tree, err := parseTree(w.doc.Text)
 	if err != nil {
 		w.problems = append(w.problems, mesh.Problem{
-			Object: w.ref, Line: w.doc.Line + max(err.line-1, 0), Code: "Syntax", Severity: mesh.Error, Message: err.message, Fix: err.fix,
+			Object: w.ref, Line: w.doc.Line + max(err.line-1, 0), Code: "Syntax", Severity: mesh.Error,
+			Message: printable.Text(err.message, printable.Long), Fix: printable.Text(err.fix, printable.Long),
 		})
 		w.failed = true
 		w.guessIdentity()
@@ -136,7 +163,7 @@ func (w *draft) readNames(kind string) {
 	if ns, _ := meta["namespace"].(string); ns != "" {
 		w.key.Namespace = ns
 	}
-	w.ref = mesh.ObjectRef{Kind: kind, Namespace: w.key.Namespace, Name: w.key.Name, File: w.doc.File, Line: w.doc.Line}
+	w.ref = mesh.ObjectRef{Kind: shownName(kind), Namespace: shownName(w.key.Namespace), Name: shownName(w.key.Name), File: w.doc.File, Line: w.doc.Line}
 }
 
 // object makes the object of a spec that passed everything.
@@ -194,6 +221,7 @@ func (w *draft) readMetadata() bool {
 	w.labels = w.stringMap(meta, "labels")
 	w.annotations = w.stringMap(meta, "annotations")
 	w.checkLabels()
+	w.checkAnnotations()
 	if s, ok := meta["creationTimestamp"].(string); ok {
 		t, err := time.Parse(time.RFC3339, s)
 		if err != nil {
@@ -234,6 +262,16 @@ func (w *draft) checkLabels() {
 		if msgs := validation.IsValidLabelValue(w.labels[k]); len(msgs) > 0 {
 			w.fail("metadata.labels."+k, "BadLabel", quote(w.labels[k])+" is not a label's value: "+msgs[0], "")
 		}
+	}
+}
+
+func (w *draft) checkAnnotations() {
+	size := 0
+	for k, v := range w.annotations {
+		size += len(k) + len(v)
+	}
+	if size > maxAnnotations {
+		w.fail("metadata.annotations", "TooMuch", fmt.Sprintf("the annotations hold %d bytes of at most %d", size, maxAnnotations), "")
 	}
 }
 

@@ -11,6 +11,10 @@ import (
 // addErrors turns the library's errors into problems, in words for someone who looks at the file and not at the schema.
 func (s *schema) addErrors(w *draft, errs field.ErrorList) {
 	for _, e := range errs {
+		if w.full() {
+			w.fail("", "Invalid", "", "") // is counted only
+			continue
+		}
 		at := e.Field
 		if at == "<nil>" {
 			at = ""

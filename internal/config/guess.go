@@ -40,7 +40,7 @@ func (w *draft) guessIdentity() {
 	if kind == string(Secret) {
 		last.Message = "the text is neither valid YAML nor JSON" // the parser's own words may quote it
 	}
-	last.Object = mesh.ObjectRef{Kind: kind, Namespace: namespace, Name: name, File: w.doc.File, Line: w.doc.Line}
+	last.Object = mesh.ObjectRef{Kind: shownName(kind), Namespace: shownName(namespace), Name: shownName(name), File: w.doc.File, Line: w.doc.Line}
 }
 
 // plainField takes "key: value" apart where both are simple.

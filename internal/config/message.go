@@ -352,6 +352,9 @@ func integer(v any) (int64, bool) {
 
 // nearest suggests the field that a misspelt name probably meant.
 func nearest(name string, fields protoreflect.FieldDescriptors) string {
+	if len(name) > longestName {
+		return ""
+	}
 	best, dist := "", 3
 	for i := range fields.Len() {
 		n := fields.Get(i).JSONName()
@@ -367,6 +370,9 @@ func nearest(name string, fields protoreflect.FieldDescriptors) string {
 
 // editDistance is Levenshtein's.
 func editDistance(a, b string) int {
+	if d := len(a) - len(b); d > 3 || d < -3 {
+		return 4 // or more: nobody asks beyond
+	}
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -182,6 +182,9 @@ func (n *node) checkList(list []any) verdict {
 
 // distinct checks the key of an x-kubernetes-list-type: map, if it is one string.
 func distinct(list []any, key string) verdict {
+	if len(list) > fewItems {
+		return distinctMany(list, key)
+	}
 	for i, e := range list {
 		m, _ := e.(map[string]any)
 		k, ok := m[key].(string)
@@ -193,6 +196,22 @@ func distinct(list []any, key string) verdict {
 				return maybe
 			}
 		}
+	}
+	return yes
+}
+
+// fewItems are compared with each other; more are looked up.
+const fewItems = 16
+
+func distinctMany(list []any, key string) verdict {
+	seen := make(map[string]bool, len(list))
+	for _, e := range list {
+		m, _ := e.(map[string]any)
+		k, ok := m[key].(string)
+		if !ok || seen[k] {
+			return maybe
+		}
+		seen[k] = true
 	}
 	return yes
 }

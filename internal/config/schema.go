@@ -77,14 +77,20 @@ func (s *schema) validate(w *draft) bool {
 func (s *schema) unknownFields(w *draft) map[string]any {
 	tree := deepCopy(w.tree).(map[string]any)
 	for _, f := range pruning.PruneWithOptions(tree, s.root, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
-		name := f[strings.LastIndexByte(f, '.')+1:]
-		w.fail(f, "UnknownField", "unknown field "+quote(name), s.suggest(f, name))
+		name, fix := f[strings.LastIndexByte(f, '.')+1:], ""
+		if !w.full() {
+			fix = s.suggest(f, name)
+		}
+		w.fail(f, "UnknownField", "unknown field "+quote(name), fix)
 	}
 	return tree
 }
 
 // suggest names the field of the schema that an unknown one is nearest to.
 func (s *schema) suggest(f, name string) string {
+	if len(name) > longestName {
+		return ""
+	}
 	if w := s.root.Properties["spec"]; strings.Count(f, ".") == 0 {
 		for n := range w.Properties {
 			if n == name {
@@ -115,8 +121,13 @@ func (s *schema) openAPI(w *draft) {
 		w.fail("", "NoSchema", s.strictErr.Error(), "")
 		return
 	}
-	s.addErrors(w, validation.ValidateCustomResource(nil, w.tree, s.strict))
+	t := &trimmer{left: maxDoubtful}
+	tree := t.value(s.quick, w.tree).(map[string]any)
+	s.addErrors(w, validation.ValidateCustomResource(nil, tree, s.strict))
 	s.addErrors(w, listtype.ValidateListSetsAndMaps(nil, s.root, w.tree))
+	if t.cut {
+		w.fail("", "TooMuch", "the object has too many values that may be wrong: not all were looked at", "mend those that are named, or write several objects")
+	}
 }
 
 // checkRules runs the CEL rules.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/base64"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -63,6 +64,7 @@ func readSecret(w *draft) proto.Message {
 	}
 	s.read("data", fromBase64)
 	s.read("stringData", func(text string) ([]byte, bool) { return []byte(text), true })
+	s.checkSize()
 	if w.failed {
 		return nil
 	}
@@ -111,6 +113,16 @@ func (s *secret) read(field string, decode func(string) ([]byte, bool)) {
 			continue
 		}
 		s.values[k], s.fields[k] = value, at
+	}
+}
+
+func (s *secret) checkSize() {
+	size := 0
+	for k, v := range s.values {
+		size += len(k) + len(v)
+	}
+	if size > maxSecret {
+		s.fail("data", "TooMuch", fmt.Sprintf("the Secret holds %d bytes of at most %d", size, maxSecret), "")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"encoding/asn1"
 	"encoding/hex"
 	"encoding/pem"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -30,6 +31,10 @@ func (s *secret) checkPair(certAt, keyAt string, chain, key []byte) {
 	certs, err := identity.Certificates(chain)
 	if err != nil {
 		s.fail(certAt, "BadCertificate", "the certificate cannot be read: "+err.Error(), "write the certificates in PEM, the server's own first: "+pemCertificate)
+		return
+	}
+	if len(key) > maxKey {
+		s.fail(keyAt, "BadKey", fmt.Sprintf("the key has %d bytes of at most %d", len(key), maxKey), "make an RSA key of 2048 bits or more, or an EC key on P-256")
 		return
 	}
 	if block, _ := pem.Decode(key); block != nil && (strings.Contains(block.Type, "ENCRYPTED") || block.Headers["DEK-Info"] != "") {

@@ -4,7 +4,7 @@ import "bytes"
 
 // Split takes a file apart into its YAML documents, each with the line it starts on; documents without content are left out. A file of JSON is one document.
 // The items of a list (kind List, as kubectl writes several objects) are documents of their own.
-// Texts are parts of data, which must not change afterwards.
+// Texts are parts of data, which must not change afterwards. Of a file with more than MaxDocuments documents it returns a few more than these: the caller refuses it.
 func Split(file string, data []byte) []Document {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	var out []Document
@@ -25,7 +25,7 @@ func Split(file string, data []byte) []Document {
 		}
 	}
 	start, startLine, line := 0, 1, 1
-	for at := 0; at < len(data); line++ {
+	for at := 0; at < len(data) && len(out) <= MaxDocuments; line++ {
 		end := len(data)
 		if i := bytes.IndexByte(data[at:], '\n'); i >= 0 {
 			end = at + i + 1

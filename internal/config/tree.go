@@ -30,6 +30,9 @@ func parseTree(text []byte) (any, *syntaxError) {
 	if len(body) == 0 {
 		return nil, nil
 	}
+	if bad := tooMany(text); bad != nil {
+		return nil, bad
+	}
 	if body[0] == '{' {
 		if tree, ok, err := parseJSON(text); ok {
 			return tree, err
@@ -51,6 +54,9 @@ func parseJSON(text []byte) (tree any, ok bool, bad *syntaxError) {
 	if len(strict) > 0 {
 		return nil, true, &syntaxError{line: 1, message: strict[0].Error(), fix: "keep one of the two"}
 	}
+	if deeper(m, maxDepth) {
+		return nil, true, &errDeep
+	}
 	return m, true, nil
 }
 
@@ -60,8 +66,8 @@ func parseYAML(text []byte) (any, *syntaxError) {
 	if bad != nil || root == nil {
 		return nil, bad
 	}
-	b := builder{budget: 100_000 + 100*len(text)}
-	tree := b.value(root)
+	b := builder{nodes: nodesOf(text), bytes: spelledOf(text)}
+	tree := b.value(root, 0)
 	if b.bad != nil {
 		return nil, b.bad
 	}
@@ -70,10 +76,13 @@ func parseYAML(text []byte) (any, *syntaxError) {
 
 // parseNodes parses one document; nil when there is none in it.
 func parseNodes(text []byte) (*yaml.Node, *syntaxError) {
+	if bad := tooMany(text); bad != nil {
+		return nil, bad
+	}
 	if !utf8.Valid(text) {
 		return nil, &syntaxError{line: 1, message: "the text is not UTF-8"}
 	}
-	dec := yaml.NewDecoder(strings.NewReader(string(text)))
+	dec := yaml.NewDecoder(bytes.NewReader(text))
 	var doc yaml.Node
 	switch err := safeDecode(dec, &doc); {
 	case errors.Is(err, io.EOF):
@@ -126,8 +135,9 @@ func lineOf(text []byte, n int) []byte {
 
 // builder turns YAML nodes into a tree.
 type builder struct {
-	budget int // nodes left: aliases of aliases must not grow without bound
-	bad    *syntaxError
+	nodes int // left: aliases of aliases must not grow without bound
+	bytes int // of names and strings, left: nor must aliases of long strings
+	bad   *syntaxError
 }
 
 func (b *builder) fail(n *yaml.Node, message, fix string) any {
@@ -137,29 +147,35 @@ func (b *builder) fail(n *yaml.Node, message, fix string) any {
 	return nil
 }
 
-func (b *builder) value(n *yaml.Node) any {
-	if b.budget--; b.budget < 0 {
-		return b.fail(n, "the document's aliases expand to too much", "write it out")
-	}
+// value builds what stands at a node, which is depth levels down.
+func (b *builder) value(n *yaml.Node, depth int) any {
 	if b.bad != nil {
 		return nil
 	}
+	if b.nodes, b.bytes = b.nodes-1, b.bytes-len(n.Value); b.nodes < 0 || b.bytes < 0 {
+		return b.fail(n, "the document's aliases expand to too much", "write it out")
+	}
+	if depth > maxDepth {
+		return b.fail(n, errDeep.message, errDeep.fix)
+	}
 	switch n.Kind {
 	case yaml.MappingNode:
-		return b.mapping(n)
+		return b.mapping(n, depth)
 	case yaml.SequenceNode:
 		out := make([]any, len(n.Content))
 		for i, c := range n.Content {
-			out[i] = b.value(c)
+			if out[i] = b.value(c, depth+1); b.bad != nil {
+				return nil
+			}
 		}
 		return out
 	case yaml.AliasNode:
-		return b.value(n.Alias)
+		return b.value(n.Alias, depth+1)
 	}
 	return b.scalar(n)
 }
 
-func (b *builder) mapping(n *yaml.Node) any {
+func (b *builder) mapping(n *yaml.Node, depth int) any {
 	out := make(map[string]any, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
@@ -173,11 +189,14 @@ func (b *builder) mapping(n *yaml.Node) any {
 		if _, twice := out[name]; twice {
 			return b.fail(k, "field "+quote(name)+" is written twice", "keep one of the two")
 		}
-		out[name] = b.value(n.Content[i+1])
+		b.nodes, b.bytes = b.nodes-1, b.bytes-len(name)
+		if out[name] = b.value(n.Content[i+1], depth+1); b.bad != nil {
+			return nil
+		}
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if isMerge(n.Content[i]) {
-			b.merge(out, n.Content[i+1])
+			b.merge(out, n.Content[i+1], depth+1)
 		}
 	}
 	return out
@@ -188,8 +207,8 @@ func isMerge(k *yaml.Node) bool {
 }
 
 // merge adds what `<<` names to fields that are not written out, the first of a list winning.
-func (b *builder) merge(out map[string]any, n *yaml.Node) {
-	switch v := b.value(n).(type) {
+func (b *builder) merge(out map[string]any, n *yaml.Node, depth int) {
+	switch v := b.value(n, depth).(type) {
 	case map[string]any:
 		addMissing(out, v)
 	case []any:
