@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"fairway/internal/config"
+	"fairway/internal/disk"
 	"fairway/internal/mesh"
 )
 
@@ -21,7 +21,7 @@ func checkFiles(opts Options, decoder *config.Decoder) error {
 		if f.path == "" {
 			continue
 		}
-		text, err := os.ReadFile(f.path)
+		text, _, err := disk.Read(disk.OS, f.path, disk.MaxFile)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -1,0 +1,128 @@
+// Package faulty is a file system that fails when a test says so. Only tests import it.
+package faulty
+
+import (
+	"io/fs"
+	"syscall"
+
+	"fairway/internal/disk"
+)
+
+// Files fail where Fail says how an operation on a path ends; nil lets it through. The operations are "stat", "real", "open", "readdir", "create", "rename", "remove", and on
+// open files "read", "write", "fstat", "chmod", "sync". Reads give a few bytes at a time, and a write that fails has written half.
+type Files struct {
+	disk.Files
+	Fail func(operation, path string) error
+}
+
+// Errors are those that file systems give to programs that do nothing wrong.
+var Errors = []error{syscall.EACCES, syscall.EMFILE, syscall.ENFILE, syscall.EIO, syscall.ENOSPC, syscall.ESTALE}
+
+func (f Files) fail(operation, path string) error {
+	if err := f.Fail(operation, path); err != nil {
+		return &fs.PathError{Op: operation, Path: path, Err: err}
+	}
+	return nil
+}
+
+// Stat implements disk.Files.
+func (f Files) Stat(path string) (fs.FileInfo, error) {
+	if err := f.fail("stat", path); err != nil {
+		return nil, err
+	}
+	return f.Files.Stat(path)
+}
+
+// Real implements disk.Files.
+func (f Files) Real(path string) (string, error) {
+	if err := f.fail("real", path); err != nil {
+		return "", err
+	}
+	return f.Files.Real(path)
+}
+
+// Open implements disk.Files.
+func (f Files) Open(path string) (disk.File, error) {
+	return f.open("open", path, func() (disk.File, error) { return f.Files.Open(path) })
+}
+
+// Create implements disk.Files.
+func (f Files) Create(dir, pattern string) (disk.File, error) {
+	return f.open("create", dir, func() (disk.File, error) { return f.Files.Create(dir, pattern) })
+}
+
+func (f Files) open(operation, path string, do func() (disk.File, error)) (disk.File, error) {
+	if err := f.fail(operation, path); err != nil {
+		return nil, err
+	}
+	inner, err := do()
+	if err != nil {
+		return nil, err
+	}
+	return file{inner, f}, nil
+}
+
+// ReadDir implements disk.Files.
+func (f Files) ReadDir(path string) ([]fs.DirEntry, error) {
+	if err := f.fail("readdir", path); err != nil {
+		return nil, err
+	}
+	return f.Files.ReadDir(path)
+}
+
+// Rename implements disk.Files.
+func (f Files) Rename(from, to string) error {
+	if err := f.fail("rename", to); err != nil {
+		return err
+	}
+	return f.Files.Rename(from, to)
+}
+
+// Remove implements disk.Files.
+func (f Files) Remove(path string) error {
+	if err := f.fail("remove", path); err != nil {
+		return err
+	}
+	return f.Files.Remove(path)
+}
+
+type file struct {
+	disk.File
+	of Files
+}
+
+func (f file) Read(p []byte) (int, error) {
+	if err := f.of.fail("read", f.Name()); err != nil {
+		return 0, err
+	}
+	return f.File.Read(p[:min(len(p), 7)])
+}
+
+func (f file) Write(p []byte) (int, error) {
+	if err := f.of.fail("write", f.Name()); err != nil {
+		n, _ := f.File.Write(p[:len(p)/2])
+		return n, err
+	}
+	return f.File.Write(p)
+}
+
+func (f file) Stat() (fs.FileInfo, error) {
+	if err := f.of.fail("fstat", f.Name()); err != nil {
+		return nil, err
+	}
+	return f.File.Stat()
+}
+
+func (f file) Chmod(mode fs.FileMode) error {
+	if err := f.of.fail("chmod", f.Name()); err != nil {
+		return err
+	}
+	return f.File.Chmod(mode)
+}
+
+func (f file) Sync() error {
+	if err := f.of.fail("sync", f.Name()); err != nil {
+		return err
+	}
+	return f.File.Sync()
+}

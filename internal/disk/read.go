@@ -1,0 +1,70 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"syscall"
+)
+
+// MaxFile is the most that a configuration file may hold, in bytes.
+const MaxFile = 64 << 20
+
+// What Read refuses. Whoever calls it has to say what would be right.
+var (
+	ErrNotRegular = errors.New("it is not a regular file")
+	ErrTooLarge   = errors.New("it is too large")
+	ErrChanging   = errors.New("it is being written")
+)
+
+// Read reads a regular file of at most limit bytes that stays as it is meanwhile. It waits for no pipe, opens no device and no socket, and reads nothing of a file that
+// is too large. info is what the file was when it was read.
+func Read(files Files, path string, limit int64) (content []byte, info fs.FileInfo, err error) {
+	if info, err := files.Stat(path); err != nil {
+		return nil, nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, nil, &fs.PathError{Op: "read", Path: path, Err: ErrNotRegular}
+	}
+	f, err := files.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	before, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case !before.Mode().IsRegular(): // another stands there by now
+		return nil, nil, &fs.PathError{Op: "read", Path: path, Err: ErrNotRegular}
+	case before.Size() > limit:
+		return nil, nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("%w: %d bytes of at most %d", ErrTooLarge, before.Size(), limit)}
+	}
+	content = make([]byte, before.Size())
+	n, err := io.ReadFull(f, content)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, nil, err
+	}
+	after, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	if n < len(content) || after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime()) {
+		return nil, nil, &fs.PathError{Op: "read", Path: path, Err: ErrChanging}
+	}
+	return content, before, nil
+}
+
+// Gone tells whether an error says that there is nothing of that name, which is another thing than that it cannot be seen.
+func Gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) }
+
+// ID is which file or folder something is, whatever its name.
+type ID struct{ Device, Inode uint64 }
+
+// IDOf is zero where the system does not tell.
+func IDOf(info fs.FileInfo) ID {
+	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
+		return ID{uint64(sys.Dev), sys.Ino} //nolint:unconvert // another type on other systems
+	}
+	return ID{}
+}
