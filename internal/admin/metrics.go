@@ -38,6 +38,7 @@ type Metrics struct {
 	waiting     prometheus.Gauge
 	startup     prometheus.Gauge
 	health      *prometheus.CounterVec
+	unreadable  prometheus.Gauge
 }
 
 // short names of the xDS types, as Istio labels them.
@@ -89,11 +90,12 @@ func NewMetrics(version string) *Metrics {
 		waiting:     gauge("fairway_waiting_objects", "Objects that wait for what they refer to."),
 		startup:     gauge("startup_duration_seconds", "Seconds from start to the first complete configuration."),
 		health:      counters("fairway_health_reports_total", "What agents said of the applications beside them, by state: healthy, unhealthy.", "state"),
+		unreadable:  gauge("fairway_source_unreadable", "Files and folders of rules that cannot be read; what they held stays in force."),
 	}
 	info := gauges("pilot_info", "What this control plane is.", "version")
 	info.WithLabelValues(version).Set(1)
 	m.Registry.MustRegister(m.streams, m.pushes, m.resources, m.bytes, m.sizes, m.rejects, m.timeouts, m.internal, m.convergence,
-		m.sendTime, m.pushTime, m.updates, m.triggers, m.services, m.virtual, m.turns, m.turnTime, m.contextTime, m.rows, m.changed, m.waiting, m.startup, m.health, info,
+		m.sendTime, m.pushTime, m.updates, m.triggers, m.services, m.virtual, m.turns, m.turnTime, m.contextTime, m.rows, m.changed, m.waiting, m.startup, m.health, m.unreadable, info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -198,3 +200,6 @@ func (m *Metrics) Waiting(n int) { m.waiting.Set(float64(n)) }
 
 // Started sets how long the start took.
 func (m *Metrics) Started(d time.Duration) { m.startup.Set(d.Seconds()) }
+
+// Unreadable sets how many files and folders of rules cannot be read.
+func (m *Metrics) Unreadable(n int) { m.unreadable.Set(float64(n)) }

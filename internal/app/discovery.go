@@ -89,7 +89,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	if err := checkFiles(opts, decoder); err != nil {
 		return nil, err
 	}
-	files, err := fileSource(opts, decoder)
+	files, err := fileSource(opts, decoder, d.metrics.Unreadable)
 	if err != nil {
 		return nil, err
 	}
@@ -123,8 +123,8 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	return d, nil
 }
 
-func fileSource(opts Options, decoder *config.Decoder) (source.Source, error) {
-	o := file.Options{MeshConfig: opts.MeshConfig, MeshNetworks: opts.Networks, Decoder: decoder, Log: opts.Log}
+func fileSource(opts Options, decoder *config.Decoder, unreadable func(int)) (source.Source, error) {
+	o := file.Options{MeshConfig: opts.MeshConfig, MeshNetworks: opts.Networks, Decoder: decoder, Log: opts.Log, Unreadable: unreadable}
 	if opts.ConfigDir != "" {
 		o.Dirs = []string{opts.ConfigDir}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fairway/internal/config"
+	"fairway/internal/disk"
 	"fairway/internal/source"
 )
 
@@ -32,6 +33,10 @@ type Options struct {
 	Quiet time.Duration
 	// Clock tells the time; the zero value is the real one.
 	Clock Clock
+	// Files is the file system; nil means the machine's own.
+	Files disk.Files
+	// Unreadable, where it is set, hears how many files and folders cannot be read, whenever that changes. It must not block.
+	Unreadable func(n int)
 }
 
 // Clock is time, for tests to hold still. A nil function means the real one.
@@ -79,6 +84,12 @@ func (o Options) withDefaults() Options {
 	if o.Quiet == 0 {
 		o.Quiet = 50 * time.Millisecond
 	}
+	if o.Files == nil {
+		o.Files = disk.OS
+	}
+	if o.Unreadable == nil {
+		o.Unreadable = func(int) {}
+	}
 	if o.Clock.Now == nil {
 		o.Clock.Now = time.Now
 	}
@@ -99,6 +110,8 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	}
 	defer w.close()
 	r := newRunner(s.o, w, sink)
+	r.ctx = ctx
+	defer r.lane.running.Wait() // a file that is being read ends with ctx
 	r.start()
 	return r.loop(ctx)
 }

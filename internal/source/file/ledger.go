@@ -31,13 +31,16 @@ type ledger struct {
 	claims map[config.Key][]claim // in order of path, then of place in the file: the first counts
 	out    map[config.Key]*config.Object
 
+	folders map[string]mesh.Problem // what is to say of folders
+
 	dirtyKeys  map[config.Key]bool
 	dirtyFiles map[string]bool
 }
 
 type content struct {
 	stamp   stamp
-	entries []entry
+	entries []entry // never changed in place: a task may hold them
+	failed  string  // why it could not be read the last time
 }
 
 type claim struct {
@@ -49,7 +52,7 @@ type claim struct {
 func newLedger() *ledger {
 	return &ledger{
 		files: map[string]*content{}, claims: map[config.Key][]claim{}, out: map[config.Key]*config.Object{},
-		dirtyKeys: map[config.Key]bool{}, dirtyFiles: map[string]bool{},
+		folders: map[string]mesh.Problem{}, dirtyKeys: map[config.Key]bool{}, dirtyFiles: map[string]bool{},
 	}
 }
 
@@ -61,26 +64,41 @@ func (l *ledger) same(path string, info fs.FileInfo) bool {
 	return c != nil && c.stamp == stampOf(info)
 }
 
+// size is that of a file when it was read, in bytes.
+func (l *ledger) size(path string) int64 {
+	if c := l.files[path]; c != nil {
+		return c.stamp.size
+	}
+	return 0
+}
+
+// note sets what is to say of a folder; the zero Problem takes it back.
+func (l *ledger) note(folder string, p mesh.Problem) {
+	if l.folders[folder] == p {
+		return
+	}
+	if l.folders[folder] = p; p == (mesh.Problem{}) {
+		delete(l.folders, folder)
+	}
+	l.dirtyFiles[folder] = true
+}
+
+// fail keeps a file that cannot be read as it was, but for what is to say of it.
+func (l *ledger) fail(f loaded) {
+	c := l.files[f.path]
+	if c != nil && c.failed == f.failed.Error() {
+		return
+	}
+	size := l.size(f.path)
+	l.replace(f.path, stamp{size: size}, f.entries)
+	l.files[f.path].failed = f.failed.Error()
+}
+
 func (l *ledger) entries(path string) []entry {
 	if c := l.files[path]; c != nil {
 		return c.entries
 	}
 	return nil
-}
-
-// byText finds a file's documents by what they say, so that an edit of one does not decode its neighbours again.
-func (l *ledger) byText(path string) map[string]*entry {
-	c := l.files[path]
-	if c == nil {
-		return nil
-	}
-	out := make(map[string]*entry, len(c.entries))
-	for i := range c.entries {
-		if e := &c.entries[i]; !e.kept {
-			out[string(e.text)] = e
-		}
-	}
-	return out
 }
 
 func (l *ledger) filesBelow(dir string) []string {
@@ -179,22 +197,48 @@ func (l *ledger) flush() (source.Batch, bool) {
 	return b, changed
 }
 
-// problems is all there is to say of a file.
+// maxProblems is how many problems are told of one file; the others are counted.
+const maxProblems = 100
+
+// problems is what there is to say of a file or a folder.
 func (l *ledger) problems(path string) []mesh.Problem {
+	if p, is := l.folders[path]; is {
+		return []mesh.Problem{p}
+	}
 	var out []mesh.Problem
-	for i, e := range l.entries(path) {
-		out = append(out, e.problems...)
+	more, worst := 0, mesh.Info
+	add := func(severity mesh.Severity, make func() mesh.Problem) {
+		if len(out) < maxProblems {
+			out = append(out, make())
+		} else {
+			more, worst = more+1, max(worst, severity)
+		}
+	}
+	for i := range l.entries(path) {
+		e := &l.files[path].entries[i]
+		for _, p := range e.problems {
+			add(p.Severity, func() mesh.Problem { return p })
+		}
 		if e.object == nil {
 			continue
 		}
 		if first := l.claims[e.key][0]; first.path != path || first.index != i {
-			out = append(out, mesh.Problem{
-				Object: e.object.Ref, Line: e.object.Ref.Line, Code: "DuplicateObject", Severity: mesh.Error,
-				Message: fmt.Sprintf("%s is also in %s:%d, which counts", e.key, first.path, first.object.Ref.Line), Fix: "keep one of the two",
-			})
+			add(mesh.Error, func() mesh.Problem { return duplicate(e, first) })
 		}
 	}
+	if more > 0 {
+		out = append(out, mesh.Problem{
+			Object: mesh.ObjectRef{Kind: "file", File: path, Line: 1}, Code: "TooManyProblems", Severity: worst, Message: fmt.Sprintf("and %d more problems in this file", more),
+		})
+	}
 	return out
+}
+
+func duplicate(e *entry, first claim) mesh.Problem {
+	return mesh.Problem{
+		Object: e.object.Ref, Line: e.object.Ref.Line, Code: "DuplicateObject", Severity: mesh.Error,
+		Message: fmt.Sprintf("%s is also in %s:%d, which counts", e.key, first.path, first.object.Ref.Line), Fix: "keep one of the two",
+	}
 }
 
 // keepGood puts the good version of before in the place of each document that is bad now. It is found by the object's key; where not even that

@@ -2,38 +2,42 @@ package file
 
 import (
 	"bytes"
+	"context"
 	"errors"
-	"io"
+	"fmt"
 	"io/fs"
-	"os"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"fairway/internal/config"
+	"fairway/internal/disk"
 	"fairway/internal/mesh"
 )
 
 // stamp tells one content of a file from another without reading it.
 type stamp struct {
-	inode uint64
-	size  int64
-	mod   time.Time
+	id   disk.ID
+	size int64
+	mod  time.Time
 }
 
 func stampOf(info fs.FileInfo) stamp {
-	s := stamp{size: info.Size(), mod: info.ModTime()}
-	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
-		s.inode = sys.Ino
-	}
-	return s
+	return stamp{id: disk.IDOf(info), size: info.Size(), mod: info.ModTime()}
+}
+
+// task is a file to be read. It may be done on any goroutine: it holds all of the ledger that it needs, which is never changed in place.
+type task struct {
+	path string
+	kind config.Kind // of a file that holds one thing without kind and name
+	old  []entry     // what the ledger has of it
 }
 
 // loaded is one file as it was read.
 type loaded struct {
-	path     string
+	task
 	stamp    stamp
 	docs     []config.Document
 	results  []entry // one a document, as decoded
@@ -43,34 +47,71 @@ type loaded struct {
 	unstable bool    // it changed while it was read
 }
 
-// loadAll reads and decodes files on all cores, with results in the order of paths.
-func loadAll(d *config.Decoder, single map[string]config.Kind, l *ledger, paths []string) []loaded {
-	files := make([]loaded, len(paths))
-	parallel(len(paths), func(i int) { files[i] = readFile(paths[i], single[paths[i]] != "") })
+// loader reads and decodes files. Its methods may be called from any goroutine.
+type loader struct {
+	files   disk.Files
+	decoder *config.Decoder
+	log     func(message string, args ...any)
+}
+
+// all reads files on all cores, with results in the order of tasks.
+func (l loader) all(tasks []task) []loaded {
+	files := make([]loaded, len(tasks))
+	parallel(len(tasks), func(i int) { files[i] = l.read(tasks[i]) })
 	type unit struct{ file, doc int }
 	var units []unit
+	reuse := make([]map[string]*entry, len(tasks))
 	for i := range files {
-		files[i].results = make([]entry, len(files[i].docs))
+		reuse[i] = byText(files[i].old, len(files[i].docs))
 		for j := range files[i].docs {
 			units = append(units, unit{i, j})
 		}
 	}
-	reuse := make([]map[string]*entry, len(paths))
-	for i := range files {
-		reuse[i] = l.byText(paths[i])
-	}
 	parallel(len(units), func(i int) {
 		f := &files[units[i].file]
-		f.results[units[i].doc] = decode(d, single[f.path], f.docs[units[i].doc], reuse[units[i].file])
+		f.results[units[i].doc] = l.decode(f.kind, f.docs[units[i].doc], reuse[units[i].file])
 	})
 	for i := range files {
-		f := &files[i]
-		if f.failed != nil {
-			f.results = []entry{unreadable(f.path, f.failed)}
-		}
-		f.entries = keepGood(l.entries(f.path), f.results)
+		files[i].finish()
 	}
 	return files
+}
+
+// one reads a file by itself. It gives up between documents when ctx ends.
+func (l loader) one(ctx context.Context, t task) loaded {
+	f := l.read(t)
+	reuse := byText(f.old, len(f.docs))
+	for i, doc := range f.docs {
+		if ctx.Err() != nil {
+			f.unstable = true
+			return f
+		}
+		f.results[i] = l.decode(f.kind, doc, reuse)
+	}
+	f.finish()
+	return f
+}
+
+func (f *loaded) finish() {
+	if f.failed != nil {
+		f.results = []entry{unreadable(f.path, f.failed)}
+	}
+	f.entries = keepGood(f.old, f.results)
+	f.docs, f.results = nil, nil
+}
+
+// byText finds a file's documents by what they say, so that an edit of one does not decode its neighbours again.
+func byText(old []entry, documents int) map[string]*entry {
+	if len(old) == 0 || documents == 0 {
+		return nil
+	}
+	out := make(map[string]*entry, len(old))
+	for i := range old {
+		if e := &old[i]; !e.kept {
+			out[string(e.text)] = e
+		}
+	}
+	return out
 }
 
 // parallel calls fn for 0 to n-1 on all cores.
@@ -94,84 +135,57 @@ func parallel(n int, fn func(i int)) {
 	wg.Wait()
 }
 
-// readFile reads one file and takes it apart.
-func readFile(path string, whole bool) loaded {
-	out := loaded{path: path}
-	data, st, err := readStable(path)
+// read reads one file and takes it apart.
+func (l loader) read(t task) (out loaded) {
+	out.task = t
+	defer func() {
+		if p := recover(); p != nil {
+			l.log("a file ended what reads it", "file", t.path, "panic", p, "stack", string(debug.Stack()))
+			out.docs, out.failed = nil, fmt.Errorf("%v", p)
+		}
+	}()
+	data, info, err := disk.Read(l.files, t.path, disk.MaxFile)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case disk.Gone(err):
 		out.missing = true
 		return out
-	case errors.Is(err, errChanging):
+	case errors.Is(err, disk.ErrChanging):
 		out.unstable = true
 		return out
 	case err != nil:
 		out.failed = err
 		return out
 	}
-	out.stamp = st
-	if whole {
-		out.docs = wholeFile(path, data)
+	out.stamp = stampOf(info)
+	out.docs = config.Split(t.path, data)
+	switch {
+	case t.kind != "" && len(out.docs) == 0:
+		out.docs = []config.Document{{File: t.path, Line: 1}} // says nothing but that defaults hold
+	case len(out.docs) > config.MaxDocuments:
+		out.docs, out.failed = nil, errDocuments
 		return out
-	}
-	out.docs = config.Split(path, data)
-	if len(out.docs) > 1 {
+	case len(out.docs) > 1:
 		for i := range out.docs { // one document kept must not keep its neighbours' text
 			out.docs[i].Text = bytes.Clone(out.docs[i].Text)
 		}
 	}
+	out.results = make([]entry, len(out.docs))
 	return out
 }
 
-// errChanging is a file that was written to while it was read.
-var errChanging = errors.New("the file is being written")
-
-// readStable reads a regular file that stays as it is meanwhile.
-func readStable(path string) ([]byte, stamp, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe must not hold us up
-	if err != nil {
-		return nil, stamp{}, err
-	}
-	defer f.Close()
-	before, err := f.Stat()
-	if err != nil {
-		return nil, stamp{}, err
-	}
-	if !before.Mode().IsRegular() {
-		return nil, stamp{}, errors.New("it is not a regular file")
-	}
-	data := make([]byte, before.Size())
-	n, err := io.ReadFull(f, data)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, stamp{}, err
-	}
-	after, err := f.Stat()
-	if err != nil {
-		return nil, stamp{}, err
-	}
-	if n < len(data) || stampOf(after) != stampOf(before) {
-		return nil, stamp{}, errChanging
-	}
-	return data, stampOf(before), nil
-}
-
-// wholeFile is a file that is one document; an empty one too, which says nothing but that defaults hold.
-func wholeFile(path string, data []byte) []config.Document {
-	if docs := config.Split(path, data); len(docs) > 0 {
-		return docs
-	}
-	return []config.Document{{File: path, Line: 1}}
-}
-
-func unreadable(path string, err error) entry {
-	return entry{lost: true, problems: []mesh.Problem{{
-		Object: mesh.ObjectRef{Kind: "file", File: path, Line: 1}, Code: "Unreadable", Severity: mesh.Error,
-		Message: "the file cannot be read: " + err.Error(), Fix: "check its permissions",
-	}}}
-}
+var errDocuments = fmt.Errorf("it holds more than %d documents", config.MaxDocuments)
 
 // decode decodes one document, or takes the object that the same text gave before.
-func decode(d *config.Decoder, kind config.Kind, doc config.Document, known map[string]*entry) entry {
+func (l loader) decode(kind config.Kind, doc config.Document, known map[string]*entry) (e entry) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.log("a document ended what reads it", "file", doc.File, "line", doc.Line, "panic", p, "stack", string(debug.Stack()))
+			e = entry{line: doc.Line, text: doc.Text, lost: true, problems: []mesh.Problem{{
+				Object: mesh.ObjectRef{Kind: "file", File: doc.File, Line: doc.Line}, Code: "Unreadable", Severity: mesh.Error,
+				Message: "the document cannot be read, by a fault of the control plane's own", Fix: "its log tells more",
+			}}}
+		}
+	}()
 	if old := known[string(doc.Text)]; old != nil && (old.line == doc.Line || len(old.problems) == 0) && old.object != nil && !old.lost {
 		e := *old
 		e.kept = false
@@ -181,14 +195,14 @@ func decode(d *config.Decoder, kind config.Kind, doc config.Document, known map[
 		}
 		return e
 	}
-	e := entry{line: doc.Line, text: doc.Text}
+	e = entry{line: doc.Line, text: doc.Text}
 	switch kind {
 	case config.MeshConfig:
-		e.object, e.problems = d.DecodeMeshConfig(doc)
+		e.object, e.problems = l.decoder.DecodeMeshConfig(doc)
 	case config.MeshNetworks:
-		e.object, e.problems = d.DecodeMeshNetworks(doc)
+		e.object, e.problems = l.decoder.DecodeMeshNetworks(doc)
 	default:
-		e.object, e.problems = d.Decode(doc)
+		e.object, e.problems = l.decoder.Decode(doc)
 	}
 	switch {
 	case e.object != nil:

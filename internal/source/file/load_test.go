@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -135,30 +137,56 @@ func FuzzDocuments(f *testing.F) {
 	f.Add("---\n# c\n--- {a: b}\n...\n%YAML 1.1\n---\n- x\n", "a: [\n")
 	f.Add(`{"kind":"ServiceEntry"}`, "kind: List\nitems: []\n")
 	f.Add("kind: List\nitems:\n- kind: Gateway\n  metadata: {name: g}\n-\n- {kind: Sidecar}\n", `{"kind": "List", "items": [{"kind": "Gateway"}, {}]}`)
+	bomb := "a: &a [x,x,x,x,x,x,x,x]\n"
+	for c := 'b'; c < 'k'; c++ {
+		bomb += fmt.Sprintf("%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c]\n", c, c, c-1, c-1, c-1, c-1, c-1, c-1)
+	}
+	f.Add(bomb, "x: &x "+strings.Repeat("s", 5000)+"\ny: ["+strings.Repeat("*x,", 5000)+"]\n")
+	f.Add(strings.Repeat("[", 5000), strings.Repeat(`{"a":`, 5000)+"1"+strings.Repeat("}", 5000))
+	f.Add("kind: List\nitems:\r- a: b\r- a: c\r- d\n", strings.Repeat("a\n---\n", 1000))
 	f.Add("a: &a [*a]\n", "\xef\xbb\xbfkind: Gateway\nmetadata: {name: g}\napiVersion: networking.istio.io/v1\nspec: {}\n")
 	d, err := config.NewDecoder(config.Options{})
 	if err != nil {
 		f.Fatal(err)
 	}
+	read := loader{decoder: d, log: f.Logf}
 	f.Fuzz(func(t *testing.T, before, after string) {
-		l := newLedger()
-		for _, text := range []string{before, after, before} {
-			var results []entry
-			for _, doc := range config.Split("f.yaml", []byte(text)) {
-				results = append(results, decode(d, "", doc, l.byText("f.yaml")))
-			}
-			l.replace("f.yaml", stamp{}, keepGood(l.entries("f.yaml"), results))
-			batch, _ := l.flush()
-			for _, o := range batch.Set {
-				if o.Ref.Line < 1 || l.out[o.Key] != o {
-					t.Errorf("%v at line %d", o.Key, o.Ref.Line)
-				}
-			}
-			for _, k := range batch.Delete {
-				if l.out[k] != nil {
-					t.Errorf("%v deleted and in force", k)
-				}
-			}
+		if got := spend(func() { documents(t, read, before, after) }); got > uint64(96<<20+20_000*(len(before)+len(after))) {
+			t.Errorf("%d bytes of text take %d of memory", len(before)+len(after), got)
 		}
 	})
+}
+
+// spend is what a call takes of memory, garbage included, in bytes.
+func spend(do func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	do()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+func documents(t *testing.T, read loader, before, after string) {
+	l := newLedger()
+	for _, text := range []string{before, after, before} {
+		var results []entry
+		for _, doc := range config.Split("f.yaml", []byte(text)) {
+			results = append(results, read.decode("", doc, byText(l.entries("f.yaml"), 1)))
+		}
+		l.replace("f.yaml", stamp{}, keepGood(l.entries("f.yaml"), results))
+		batch, _ := l.flush()
+		for _, o := range batch.Set {
+			if o.Ref.Line < 1 || l.out[o.Key] != o {
+				t.Errorf("%v at line %d", o.Key, o.Ref.Line)
+			}
+		}
+		for _, k := range batch.Delete {
+			if l.out[k] != nil {
+				t.Errorf("%v deleted and in force", k)
+			}
+		}
+		if n := len(batch.Problems["f.yaml"]); n > maxProblems+1 {
+			t.Errorf("%d problems", n)
+		}
+	}
 }

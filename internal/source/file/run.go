@@ -5,13 +5,13 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"fairway/internal/config"
+	"fairway/internal/disk"
 	"fairway/internal/source"
 )
 
@@ -30,8 +30,20 @@ type runner struct {
 	synced  bool
 	blind   bool // a directory could not be watched: look again from time to time
 
-	now  map[string]bool // what this step reads: path → whether it must be gone
-	look map[string]bool // directories that this step looks through → whether what it finds there is complete
+	now   map[string]bool // what this step reads: path → whether it must be gone
+	look  map[string]bool // directories that this step looks through → whether what it finds there is complete
+	again map[string]bool // directories that the next step looks through
+
+	ctx      context.Context
+	lane     *lane
+	leaving  map[string]departure
+	arriving bool // a new file is about to be read, in this step
+	roots    map[string]*root
+	troubles map[string]*trouble
+	told     int                // troubles, when they were last counted
+	owners   map[disk.ID]string // under which name each folder is read
+	shared   bool               // some folder has several
+	outside  map[string]bool    // files that are read under another name now
 }
 
 // openFactor says how much longer than Quiet a file waits whose writer has not closed it.
@@ -40,11 +52,17 @@ const openFactor = 100
 // blindFactor says how many Quiets pass between looks where nothing can be watched.
 const blindFactor = 40
 
+// pollFactor says how many Quiets pass between looks at whether each tree is still the same folder: of a file system that is mounted over it nobody tells.
+const pollFactor = 100
+
 func newRunner(o Options, w watcher, sink source.Sink) *runner {
 	r := &runner{
 		o: o, watch: w, sink: sink, ledger: newLedger(), single: map[string]config.Kind{}, links: map[string][]string{},
-		waiting: map[string]time.Time{}, initial: map[string]bool{},
+		waiting: map[string]time.Time{}, initial: map[string]bool{}, again: map[string]bool{},
+		ctx: context.Background(), leaving: map[string]departure{}, roots: map[string]*root{}, troubles: map[string]*trouble{},
+		owners: map[disk.ID]string{}, outside: map[string]bool{},
 	}
+	r.lane = newLane(loader{o.Files, o.Decoder, func(message string, args ...any) { o.Log.Error(message, args...) }})
 	if o.MeshConfig != "" {
 		r.single[o.MeshConfig] = config.MeshConfig
 	}
@@ -55,7 +73,9 @@ func newRunner(o Options, w watcher, sink source.Sink) *runner {
 	return r
 }
 
-func (r *runner) begin() { r.now, r.look = map[string]bool{}, map[string]bool{} }
+func (r *runner) begin() {
+	r.now, r.look, r.again = map[string]bool{}, r.again, map[string]bool{}
+}
 
 // start reads everything there is. What was written within the last Quiet may not be all of it yet, and waits.
 func (r *runner) start() {
@@ -77,7 +97,7 @@ func (r *runner) start() {
 
 func (r *runner) add(dir string) error {
 	err := r.watch.add(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !r.blind {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && !r.blind {
 		r.blind = true
 		r.o.Log.Error("cannot watch for changes; looking again from time to time", "dir", dir, "error", err)
 	}
@@ -86,6 +106,8 @@ func (r *runner) add(dir string) error {
 
 // loop is the one loop of the source. One of three things happens at a time: names changed, waiting is over, the end.
 func (r *runner) loop(ctx context.Context) error {
+	poll := time.NewTicker(r.o.Quiet * pollFactor)
+	defer poll.Stop()
 	for {
 		var timer <-chan time.Time
 		if wait, any := r.nextWait(); any {
@@ -101,6 +123,10 @@ func (r *runner) loop(ctx context.Context) error {
 			r.take(list)
 		case <-timer:
 			r.timeUp()
+		case got := <-r.lane.done:
+			r.finished(got)
+		case <-poll.C:
+			r.checkRoots()
 		}
 		r.scan(never)
 		r.step()
@@ -108,10 +134,18 @@ func (r *runner) loop(ctx context.Context) error {
 }
 
 func (r *runner) nextWait() (time.Duration, bool) {
+	if len(r.look) > 0 {
+		return 0, true
+	}
 	var first time.Time
 	for _, t := range r.waiting {
 		if first.IsZero() || t.Before(first) {
 			first = t
+		}
+	}
+	for _, t := range r.troubles {
+		if first.IsZero() || t.next.Before(first) {
+			first = t.next
 		}
 	}
 	if first.IsZero() {
@@ -129,8 +163,20 @@ func (r *runner) timeUp() {
 			r.now[path] = false
 		}
 	}
+	r.retry(now)
 	if r.blind && len(r.waiting) == 0 {
 		r.rescanAll()
+	}
+}
+
+// checkRoots has each tree looked through that is another folder than it was, or cannot be told to be the same.
+func (r *runner) checkRoots() {
+	for _, dir := range r.o.Dirs {
+		info, err := r.o.Files.Stat(dir)
+		if known := r.roots[dir]; err != nil || known == nil || known.id != disk.IDOf(info) {
+			_ = r.add(parent(dir)) // it may be another, too
+			r.glance(dir, false)
+		}
 	}
 }
 
@@ -157,6 +203,12 @@ func (r *runner) take(list []event) {
 			r.rescanAll()
 			continue
 		}
+		if e.what == ended {
+			if r.inTree(e.dir) {
+				r.glance(e.dir, false)
+			}
+			continue
+		}
 		path := filepath.Join(e.dir, e.name)
 		if slices.Contains(r.o.Dirs, path) && (e.isDir || e.what != touched) {
 			r.moved(path, e)
@@ -170,7 +222,7 @@ func (r *runner) take(list []event) {
 			r.file(path, e.what)
 		case strings.HasPrefix(e.name, "..") && e.what == placed:
 			r.glance(e.dir, true) // a ConfigMap's link was swapped
-		case !hidden(e.name) && r.inTree(e.dir) && (e.isDir || e.what == placed && isDir(path) || r.ledger.below(path)):
+		case !hidden(e.name) && r.inTree(e.dir) && (e.isDir || e.what == placed && r.isDir(path) || r.ledger.below(path)):
 			r.moved(path, e)
 		}
 	}
@@ -188,8 +240,8 @@ func (r *runner) inTree(dir string) bool {
 	return false
 }
 
-func isDir(path string) bool {
-	info, err := os.Stat(path)
+func (r *runner) isDir(path string) bool {
+	info, err := r.o.Files.Stat(path)
 	return err == nil && info.IsDir()
 }
 
@@ -232,28 +284,77 @@ func (r *runner) moved(path string, e event) {
 	}
 }
 
-// scan looks through the directories of this step. A file that is new or other than it was is read now if ready says so, and waits otherwise.
+// scan looks through the directories of this step. A file that is new or other than it was is read now if ready says so, and waits otherwise. Where a folder has several
+// names, all trees are looked through: which name counts must not depend on what came first.
 func (r *runner) scan(ready func(path string, info fs.FileInfo) bool) {
+	if len(r.look) == 0 {
+		return
+	}
+	all := r.shared
+	if all {
+		r.anew()
+	}
+	r.pass(ready)
+	if r.shared && !all {
+		r.anew()
+		r.pass(ready)
+	}
+}
+
+func (r *runner) anew() {
+	r.shared = false
+	clear(r.owners)
+	r.rescanAll()
+}
+
+func (r *runner) pass(ready func(path string, info fs.FileInfo) bool) {
 	for _, dir := range slices.Sorted(maps.Keys(r.look)) {
 		complete := r.look[dir]
-		found := map[string]bool{}
 		t := r.read(dir)
+		judges := !slices.Contains(r.o.Dirs, dir) || r.enter(dir, &t, complete)
+		r.unread(dir, &t)
+		found := map[string]bool{}
 		for _, path := range t.files {
 			found[path] = true
-			info, err := os.Stat(path)
-			if _, already := r.now[path]; err != nil || already || r.ledger.same(path, info) {
-				continue
-			}
-			if complete || ready(path, info) {
-				r.file(path, placed)
-			} else if _, waits := r.waiting[path]; !waits {
-				r.wait(path, r.o.Quiet)
-			}
+			delete(r.outside, path)
+			r.sight(path, complete, ready)
 		}
 		for _, path := range r.ledger.filesBelow(dir) {
-			if alone := r.single[path] != ""; !found[path] && (alone && filepath.Dir(path) == dir || !alone && r.inTree(dir)) {
-				r.missing(path, complete)
+			alone := r.single[path] != ""
+			if found[path] || !judges || t.hides(path) || alone && parent(path) != dir || !alone && !r.inTree(dir) {
+				continue
 			}
+			if slices.ContainsFunc(t.shared, func(folder string) bool { return isBelow(path, folder) }) {
+				r.outside[path] = true
+			}
+			r.missing(path, complete)
+		}
+	}
+}
+
+// sight has a file read that a look through its folder found, if it is new or other than it was.
+func (r *runner) sight(path string, complete bool, ready func(path string, info fs.FileInfo) bool) {
+	info, err := r.o.Files.Stat(path)
+	if _, already := r.now[path]; disk.Gone(err) || already || err == nil && r.ledger.same(path, info) {
+		return
+	}
+	if err != nil || complete || ready(path, info) {
+		r.file(path, placed)
+	} else if _, waits := r.waiting[path]; !waits {
+		r.wait(path, r.o.Quiet)
+	}
+}
+
+// unread keeps book of the folders at and below dir that could not be looked at.
+func (r *runner) unread(dir string, t *tree) {
+	for path, err := range t.unread {
+		if !counts(filepath.Base(path)) { // a file is told when it is read
+			r.fails(path, true, err)
+		}
+	}
+	for path, known := range r.troubles {
+		if known.folder && t.unread[path] == nil && (path == dir || isBelow(path, dir)) {
+			r.heals(path)
 		}
 	}
 }
@@ -262,6 +363,9 @@ func (r *runner) scan(ready func(path string, info fs.FileInfo) bool) {
 func never(string, fs.FileInfo) bool { return false }
 
 func (r *runner) missing(path string, certain bool) {
+	if _, already := r.now[path]; already && !certain {
+		return
+	}
 	if certain {
 		r.file(path, renamed)
 	} else if _, waits := r.waiting[path]; !waits {
@@ -271,30 +375,35 @@ func (r *runner) missing(path string, certain bool) {
 
 // read lists a directory: the tree below it if it is part of one, and the single files in it.
 func (r *runner) read(dir string) tree {
-	var t tree
+	t := newTree()
 	if r.inTree(dir) {
-		t = look(dir, r.add)
+		for id, name := range r.owners {
+			if name == dir || isBelow(name, dir) {
+				delete(r.owners, id)
+			}
+		}
+		w := walk{disk: r.o.Files, watch: r.add, owners: r.owners, root: dir, must: slices.Contains(r.o.Dirs, dir)}
+		t = w.look()
+		r.shared = r.shared || len(t.shared) > 0
 	} else {
 		_ = r.add(dir)
-		t.links = map[string][]string{}
 	}
 	t.files = slices.DeleteFunc(t.files, func(path string) bool { return r.single[path] != "" })
+	w := walk{disk: r.o.Files, watch: r.add, tree: t}
 	for _, path := range slices.Sorted(maps.Keys(r.single)) {
-		if filepath.Dir(path) != dir {
+		if parent(path) != dir {
 			continue
 		}
-		if info, err := os.Stat(path); err == nil && !info.IsDir() {
-			t.files = append(t.files, path)
+		info, err := r.o.Files.Stat(path)
+		if err != nil && !disk.Gone(err) || err == nil && !info.IsDir() {
+			w.files = append(w.files, path)
 			if isLink(path) {
-				t.follow(dir, path, r.add)
+				w.follow(dir, path)
 			}
 		}
 	}
-	r.relink(dir, t.links)
-	for _, err := range t.errs {
-		r.o.Log.Error("cannot read a directory of rules", "error", err)
-	}
-	return t
+	r.relink(dir, w.links)
+	return w.tree
 }
 
 // relink keeps book of where links lead, anew for dir and all below it.
@@ -316,39 +425,91 @@ func (r *runner) relink(dir string, links map[string][]string) {
 
 // step reads what is to be read now and hands over what changed by it.
 func (r *runner) step() {
-	var paths []string
+	var tasks []task
+	var gone []string
+	r.arriving = r.arrivals()
 	for _, path := range slices.Sorted(maps.Keys(r.now)) {
-		if r.now[path] && !exists(path) {
-			r.ledger.remove(path)
-			delete(r.initial, path)
-			continue
-		}
-		paths = append(paths, path)
-	}
-	for _, got := range loadAll(r.o.Decoder, r.single, r.ledger, paths) {
-		switch {
-		case got.unstable:
-			r.wait(got.path, r.o.Quiet)
-			continue
-		case got.missing:
-			r.ledger.remove(got.path)
+		job := r.lane.pending[path]
+		switch t := (task{path, r.single[path], r.ledger.entries(path)}); {
+		case job != nil:
+			job.again = true
+		case r.outside[path], r.now[path] && r.isGone(path):
+			gone = append(gone, path)
+		case r.synced && r.isLarge(path):
+			r.lane.start(r.ctx, t)
 		default:
-			r.ledger.replace(got.path, got.stamp, got.entries)
+			tasks = append(tasks, t)
 		}
-		delete(r.initial, got.path)
 	}
 	r.begin()
+	for _, got := range r.lane.loader.all(tasks) {
+		r.accept(got)
+	}
+	for _, path := range gone {
+		r.leave(path)
+	}
+	r.hand()
+}
+
+func (r *runner) isGone(path string) bool {
+	_, err := r.o.Files.Stat(path)
+	return disk.Gone(err)
+}
+
+func (r *runner) isLarge(path string) bool {
+	info, err := r.o.Files.Stat(path)
+	return err == nil && info.Size() > large
+}
+
+// finished takes what came of a large file. One that changed meanwhile is read again.
+func (r *runner) finished(got loaded) {
+	job := r.lane.pending[got.path]
+	delete(r.lane.pending, got.path)
+	if job.again {
+		r.now[got.path] = false
+		if r.isGone(got.path) {
+			return
+		}
+	}
+	r.accept(got)
+}
+
+// accept enters what was read of a file into the ledger.
+func (r *runner) accept(got loaded) {
+	switch {
+	case got.unstable:
+		r.wait(got.path, r.o.Quiet)
+		return
+	case got.missing:
+		if r.ledger.has(got.path) {
+			r.leave(got.path)
+		} else {
+			r.heals(got.path)
+		}
+	case got.failed != nil:
+		r.fails(got.path, false, got.failed)
+		r.ledger.fail(got)
+	default:
+		r.heals(got.path)
+		r.arrived(got.path, got.kind)
+		r.ledger.replace(got.path, got.stamp, got.entries)
+		delete(r.leaving, got.path)
+	}
+	delete(r.initial, got.path)
+}
+
+// hand gives what has changed to the sink.
+func (r *runner) hand() {
 	batch, changed := r.ledger.flush()
 	batch.Source = r.o.Name
 	if !r.synced && len(r.initial) == 0 {
 		r.synced, batch.Synced, changed = true, true, true
 	}
+	if n := len(r.troubles); n != r.told {
+		r.told = n
+		r.o.Unreadable(n)
+	}
 	if changed {
 		r.sink.Apply(batch)
 	}
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }

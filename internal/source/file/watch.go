@@ -9,6 +9,7 @@ const (
 	placed            // it appeared complete: renamed into place, or a symlink
 	gone              // it was removed, or renamed away
 	renamed           // gone, and what it was appeared elsewhere in the tree, in the same list of events
+	ended             // the directory is no longer watched: it was removed, or its file system was unmounted
 	lost              // events were dropped: nothing is known any more
 )
 

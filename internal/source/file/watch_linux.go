@@ -137,6 +137,9 @@ func (w *inotify) parse(buf []byte) []event {
 			list = append(list, event{what: lost})
 			continue
 		case raw.Mask&unix.IN_IGNORED != 0:
+			for _, dir := range w.byID[raw.Wd] {
+				list = append(list, event{dir: dir, what: ended})
+			}
 			w.ended(raw.Wd)
 			continue
 		}
