@@ -2,10 +2,12 @@ package app
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -34,6 +36,7 @@ func stateFlag(c *cobra.Command) *string {
 func authorityCommand() *cobra.Command {
 	c := &cobra.Command{Use: "ca", Short: "Look at the self-made root, and replace it; take certificates and identities back"}
 	dir := stateFlag(c)
+	c.PersistentPreRunE = func(*cobra.Command, []string) error { return asOwner(*dir) }
 	verb := func(use, short string, do func(*ca.CA) error) {
 		c.AddCommand(&cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := os.Stat(*dir); err != nil {
@@ -58,9 +61,31 @@ func authorityCommand() *cobra.Command {
 	return c
 }
 
+// asOwner has a command that root runs go on as the folder's owner: files of root's would be closed to the control plane, which would not hear of what they say, and root
+// writes nothing where another user could have put a link.
+func asOwner(dir string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil // the command says so, or makes it
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || owner.Uid == 0 {
+		return nil
+	}
+	err = errors.Join(syscall.Setgroups(nil), syscall.Setegid(int(owner.Gid)))
+	if err = errors.Join(err, syscall.Seteuid(int(owner.Uid))); err != nil {
+		return fmt.Errorf("act as user %d, whose folder %s is: %w", owner.Uid, dir, err)
+	}
+	return nil
+}
+
 func tokenCommand() *cobra.Command {
 	c := &cobra.Command{Use: "token", Short: "One-time tokens with which machines join"}
 	dir := stateFlag(c)
+	c.PersistentPreRunE = func(*cobra.Command, []string) error { return asOwner(*dir) }
 	var domain, namespace, account string
 	var life time.Duration
 	create := &cobra.Command{Use: "create", Short: "Make a token for an identity and print it: it can not be shown again", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -116,5 +118,46 @@ func TestRevokeCommands(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "ca.json")); err == nil {
 		t.Error("revoking makes a root, which would take the place of one that is plugged in")
+	}
+}
+
+// TestRootActsAsTheFoldersOwner: what root's commands write is for the control plane to read, which is another user's.
+func TestRootActsAsTheFoldersOwner(t *testing.T) {
+	const told, nobody = "FAIRWAY_TEST_STATE", 65534
+	if dir := os.Getenv(told); dir != "" { // the command's own process
+		for _, args := range [][]string{{"token", "create", "-n", "shop"}, {"ca", "revoke", "shop/web"}} {
+			if _, err := execute(t, append(args, "--caStateDir", dir)...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("root alone may act as others")
+	}
+	above, err := os.MkdirTemp("", "state")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(above) })
+	dir := filepath.Join(above, "ca")
+	for _, err := range []error{os.Chmod(above, 0o755), os.Mkdir(dir, 0o700), os.Chown(dir, nobody, nobody)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := exec.Command(os.Args[0], "-test.run=^TestRootActsAsTheFoldersOwner$")
+	command.Env = append(os.Environ(), told+"="+dir)
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, name := range []string{"join-tokens.json", "revoked.json", ".lock"} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if owner, ok := info.Sys().(*syscall.Stat_t); !ok || owner.Uid != nobody || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s is %v of user %d", name, info.Mode(), owner.Uid)
+		}
 	}
 }
