@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"fairway/internal/agent/token"
 )
 
 // replaceTimeout bounds how long the replacement of something may take.
@@ -99,6 +102,11 @@ func (w *world) restart(ctx context.Context, proxy int) error {
 	if err != nil {
 		return err
 	}
+	shown, err := token.Read(filepath.Join(w.dir, "proxies", proxyNames[proxy], token.File))
+	if err != nil {
+		return fmt.Errorf("read the token of %s's agent: %w", proxyNames[proxy], err)
+	}
+	request.Header.Set(token.Header, string(shown))
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ import (
 	"fairway/internal/agent/relay"
 	"fairway/internal/agent/secrets"
 	"fairway/internal/agent/status"
+	"fairway/internal/agent/token"
 	"fairway/internal/agent/watch"
 	"fairway/internal/envoy/bootstrap"
 )
@@ -33,6 +34,8 @@ type agent struct {
 	admin   *admin.Client      // nil: the bootstrap has none
 	envoys  *epoch.Supervisor
 	ready   *status.Readiness
+	front   *admin.Front     // answers at; nil: Envoy does, or nobody
+	folder  token.Folder     // of the secret that tells its Envoy from others
 	status  *status.Server   // nil: no port was asked for
 	secrets *secrets.Secrets // nil: the workload has no identity
 	relay   *relay.Relay     // nil: Envoy asks the control plane itself
@@ -73,13 +76,15 @@ func newAgent(o Options) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &agent{o: o, now: o, log: o.Log, notify: os.Getenv("NOTIFY_SOCKET"), quit: make(chan struct{}, 1), turn: make(chan struct{}, 1)}
+	folder, err := o.lock()
+	if err != nil {
+		return nil, err
+	}
+	a := &agent{o: o, now: o, folder: folder, log: o.Log, notify: os.Getenv("NOTIFY_SOCKET"), quit: make(chan struct{}, 1), turn: make(chan struct{}, 1)}
 	if a.first, a.at, err = o.plan(); err != nil {
 		return nil, err
 	}
-	if a.at.Port != 0 {
-		a.admin = admin.New(a.at.String())
-	}
+	a.administer()
 	a.envoys = epoch.New(a.epochOptions())
 	a.ready = &status.Readiness{Epochs: a.envoys.State, Admin: a.admin, Draining: a.draining.Load, Dynamic: dynamic(a.first.Bootstrap)}
 	if a.secrets, err = newSecrets(o); err != nil {
@@ -89,7 +94,7 @@ func newAgent(o Options) (*agent, error) {
 		return nil, err
 	}
 	if a.relay != nil {
-		a.patches = newPatches()
+		a.patches = newPatches(o.ConfigDir, a.log)
 		a.relay.Subscribe(a.patches.subscription())
 		if hearsRoots(o) {
 			a.relay.Subscribe(bundles(a.secrets))
@@ -100,6 +105,9 @@ func newAgent(o Options) (*agent, error) {
 		return nil, err
 	}
 	if err := portsFree(o.Bootstrap); err != nil && o.CustomConfig == "" && !epoch.Orphaned(o.ConfigDir) {
+		return nil, err
+	}
+	if err := a.openFront(); err != nil {
 		return nil, err
 	}
 	return a, a.listen()
@@ -129,12 +137,15 @@ func (a *agent) listen() error {
 	if metrics.App, err = status.AppPage(s.Annotations, "localhost", a.o.Bootstrap.Status.Port); err != nil {
 		return usage("ISTIO_PROMETHEUS_ANNOTATIONS: %w", err)
 	}
-	a.status, err = status.Listen(s.Listen, status.Actions{
+	actions := status.Actions{
 		Reasons: a.reasons, Drain: a.drainOnRequest, Quit: a.askToQuit, Describe: a.describe, Names: a.describeNames, Metrics: metrics, Probes: probes,
 		Restart:   func(ctx context.Context) error { return a.restart(ctx, "asked for at the status port", true) },
-		Bootstrap: func() []byte { return a.envoys.Plan().Bootstrap },
-	}, a.log)
-	if err != nil {
+		Bootstrap: a.showBootstrap,
+	}
+	if err := a.guard(&actions); err != nil {
+		return err
+	}
+	if a.status, err = status.Listen(s.Listen, actions, a.log); err != nil {
 		return usage("the agent cannot listen on %s: %w; choose another port with --statusPort", s.Listen, err)
 	}
 	return nil
@@ -148,7 +159,7 @@ func (a *agent) run(ctx context.Context, signals <-chan os.Signal) error {
 		defer close(done)
 		a.obey(ctx, signals, stop)
 	}()
-	a.log.Info("starting", "node", a.o.Bootstrap.Node.ID(), "discovery", a.o.Bootstrap.Discovery.String(), "admin", a.at.String(), "status", a.o.Status.Listen)
+	a.log.Info("starting", "node", a.o.Bootstrap.Node.ID(), "discovery", a.o.Bootstrap.Discovery.String(), "admin", adminName(a.o.Bootstrap, a.at), "status", a.o.Status.Listen)
 	err := beside(ctx, a.log, a.parts(), a.serve)
 	stop()
 	<-done
@@ -156,10 +167,14 @@ func (a *agent) run(ctx context.Context, signals <-chan os.Signal) error {
 	if a.status != nil {
 		a.status.Close() // where it never came to run
 	}
+	if a.front != nil {
+		a.front.Close()
+	}
 	if err != nil {
 		a.log.Error("ended", "error", err)
 		return err
 	}
+	a.unlock()
 	a.log.Info("ended")
 	return nil
 }

@@ -2,9 +2,12 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/agent/admin"
+	"fairway/internal/agent/token"
 )
 
 // waiting is `pilot-agent wait`'s flags.
@@ -81,11 +85,12 @@ func isOK(ctx context.Context, client *http.Client, url string) error {
 }
 
 // agentPages are those of the status port that `pilot-agent request` finds there by itself; all others are Envoy's.
-var agentPages = []string{"drain", "hot-restart", "healthz/ready", "debug/agent", "debug/bootstrap"}
+var agentPages = []string{"drain", "hot-restart", "healthz/ready", "debug/agent", "debug/bootstrap", "debug/dnsz"}
 
 // requestCommand asks Envoy or the agent, in containers that have no curl: the preStop of native sidecars is `request POST /drain`.
 func requestCommand() *cobra.Command {
 	var port uint16
+	var dir string
 	c := &cobra.Command{
 		Use:   "request METHOD PATH",
 		Short: "Asks Envoy's administration, or the agent",
@@ -97,13 +102,14 @@ func requestCommand() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error { return ask(c, port, args[0], args[1]) },
+		RunE: func(c *cobra.Command, args []string) error { return ask(c, dir, port, args[0], args[1]) },
 	}
 	c.Flags().Uint16Var(&port, "debug-port", 0, "port on localhost to ask (default 15020 for the agent, 15000 for Envoy)")
+	c.Flags().StringVar(&dir, "configPath", defaultConfigDir, "the agent's folder, whose token is shown where this user may read it")
 	return c
 }
 
-func ask(c *cobra.Command, port uint16, method, path string) error {
+func ask(c *cobra.Command, dir string, port uint16, method, path string) error {
 	name, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "?")
 	if port == 0 {
 		port = 15000
@@ -111,7 +117,11 @@ func ask(c *cobra.Command, port uint16, method, path string) error {
 			port = 15020
 		}
 	}
-	status, body, err := admin.Patient(fmt.Sprintf("localhost:%d", port)).Do(c.Context(), strings.ToUpper(method), path)
+	shown, err := token.Read(filepath.Join(dir, token.File))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		fmt.Fprintf(c.ErrOrStderr(), "the request goes without the agent's token: %v\n", err)
+	}
+	status, body, err := admin.Patient(fmt.Sprintf("localhost:%d", port)).Showing(shown).Do(c.Context(), strings.ToUpper(method), path)
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ type description struct {
 	}
 	Watched      []string
 	Patches      []string              `json:",omitempty"` // of the bootstrap, by EnvoyFilter objects
+	Refused      map[string]string     `json:",omitempty"` // patches that are left out, and why
 	Certificates []secrets.Certificate `json:",omitempty"`
 	Relay        *relay.Status         `json:",omitempty"`
 	Application  *health.Status        `json:",omitempty"`
@@ -42,14 +43,14 @@ func (a *agent) describe() any {
 	now := a.now
 	a.mu.Unlock()
 	d := description{
-		Node: now.Bootstrap.Node.ID(), Discovery: now.Bootstrap.Discovery.String(), Admin: a.at.String(), Reasons: a.reasons(ctx),
+		Node: now.Bootstrap.Node.ID(), Discovery: now.Bootstrap.Discovery.String(), Admin: adminName(a.o.Bootstrap, a.at), Reasons: a.reasons(ctx),
 		Draining: a.draining.Load(), Envoys: a.envoys.State(), Watched: a.watched(),
 	}
 	if a.secrets != nil {
 		d.Certificates = a.secrets.Status()
 	}
 	if a.patches != nil {
-		d.Patches = a.patches.names()
+		d.Patches, d.Refused = a.patches.names(), a.patches.why()
 	}
 	d.Relay = a.relayStatus()
 	if a.health != nil {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"fairway/internal/agent/secrets"
+	"fairway/internal/agent/token"
 )
 
 // secretsSocket is the name of the socket in the configuration's folder; Istio's agent calls it so too.
@@ -32,7 +33,7 @@ func newSecrets(o Options) (*secrets.Secrets, error) {
 		return nil, nil
 	}
 	with := *o.Secrets
-	with.Log = o.Log
+	with.Log, with.Token = o.Log, token.Token(o.Bootstrap.Token)
 	s, err := secrets.New(with)
 	if err != nil {
 		return nil, &UsageError{err}

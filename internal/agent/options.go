@@ -88,6 +88,8 @@ type Status struct {
 	// Probers is ISTIO_KUBE_APP_PROBERS, Annotations ISTIO_PROMETHEUS_ANNOTATIONS.
 	Probers, Annotations string
 	AppHost              string // where the application is asked for its health
+	// QuitTokenFile is where a secret is written by which applications may have /quitquitquit done, readable by everybody who reaches the file; empty: nowhere.
+	QuitTokenFile string
 }
 
 // UsageError is a mistake in flags or environment: nothing was started. Programs exit with 2.

@@ -25,6 +25,9 @@ func (a *agent) parts() []part {
 	if a.names != nil {
 		parts = append(parts, part{"names", a.names.Run})
 	}
+	if a.front != nil {
+		parts = append(parts, part{"administration", a.front.Run})
+	}
 	parts = append(parts, part{"watch", a.watch})
 	if a.status != nil {
 		parts = append(parts, part{"status", func(ctx context.Context, up func()) error { up(); return a.status.Run(ctx) }})

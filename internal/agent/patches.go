@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/agent/relay"
 	"fairway/internal/envoy/bootstrap"
+	"fairway/internal/printable"
 )
 
 // patchesWithin is how long a first Envoy waits for the control plane to say what its bootstrap is patched with: as long as a control plane that is there needs. One that is
@@ -25,12 +27,15 @@ const patchesWithin = 3 * time.Second
 type patches struct {
 	mu      sync.Mutex
 	known   map[string]bootstrap.Patch // by resource name
-	said    chan struct{}              // closed once the control plane, or the cache, has spoken
-	changed chan struct{}              // holds a token while something is new since said
+	refused map[string]string          // why one is not merged, by resource name
+	log     *slog.Logger
+	dir     string        // of the agent, from which no patch has Envoy read
+	said    chan struct{} // closed once the control plane, or the cache, has spoken
+	changed chan struct{} // holds a token while something is new since said
 }
 
-func newPatches() *patches {
-	return &patches{known: map[string]bootstrap.Patch{}, said: make(chan struct{}), changed: make(chan struct{}, 1)}
+func newPatches(dir string, log *slog.Logger) *patches {
+	return &patches{dir: dir, known: map[string]bootstrap.Patch{}, refused: map[string]string{}, log: log, said: make(chan struct{}), changed: make(chan struct{}, 1)}
 }
 
 // subscription asks the control plane for all patches there are for this proxy.
@@ -52,6 +57,14 @@ func (p *patches) take(u relay.Update) error {
 	before := len(p.known)
 	for _, name := range u.Removed {
 		delete(p.known, name)
+		delete(p.refused, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(read)) {
+		if err := p.admit(name, read[name]); err != nil {
+			delete(read, name) // what worked before stays
+			p.refused[name] = err.Error()
+			p.log.Error("an EnvoyFilter's patch of the bootstrap is left out", "filter", printable.Text(name, printable.Short), "error", err)
+		}
 	}
 	news := len(p.known) != before || len(read) > 0
 	maps.Copy(p.known, read)
@@ -64,6 +77,28 @@ func (p *patches) take(u relay.Update) error {
 		close(p.said) // whoever waits for this reads what is known
 	}
 	return nil
+}
+
+// admit says why a patch is not merged; the caller holds mu.
+func (p *patches) admit(name string, one bootstrap.Patch) error {
+	delete(p.refused, name)
+	size, count := proto.Size(one.Value), 1
+	for other, known := range p.known {
+		if other != name {
+			size, count = size+proto.Size(known.Value), count+1
+		}
+	}
+	if size > patchesBytes || count > patchCount {
+		return errTooMany
+	}
+	return checkPatch(one, p.dir)
+}
+
+// why gives what was refused with its reasons, for /debug/agent.
+func (p *patches) why() map[string]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.refused)
 }
 
 func (p *patches) tell() {

@@ -28,7 +28,7 @@ func patchBody(t *testing.T, order, value string) []byte {
 
 // TestPatches: patches come over the bootstrap in their order, whatever order they arrive in, and the machine's own override comes last.
 func TestPatches(t *testing.T) {
-	p := newPatches()
+	p := newPatches(t.TempDir(), slog.New(slog.DiscardHandler))
 	over := func(override, want string) {
 		t.Helper()
 		got, err := p.over(override)
@@ -47,17 +47,17 @@ func TestPatches(t *testing.T) {
 		t.Errorf("without patches: %q, %v", got, err)
 	}
 	err := p.take(relay.Update{Changed: []relay.Resource{
-		{Name: "shop/b/0", Body: patchBody(t, "2", `{"flags_path": "/b", "static_resources": {"clusters": [{"name": "b"}]}}`)},
-		{Name: "root/a/0", Body: patchBody(t, "1", `{"flags_path": "/a", "stats_config": {"x": 1}, "static_resources": {"clusters": [{"name": "a"}]}}`)},
+		{Name: "shop/b/0", Body: patchBody(t, "2", `{"stats_flush_interval": "2s", "static_resources": {"clusters": [{"name": "b"}]}}`)},
+		{Name: "root/a/0", Body: patchBody(t, "1", `{"stats_flush_interval": "1s", "stats_config": {"x": 1}, "static_resources": {"clusters": [{"name": "a"}]}}`)},
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	over("stats_config: {y: 2}", `{"flags_path": "/b", "stats_config": {"x": 1, "y": 2}, "static_resources": {"clusters": [{"name": "a"}, {"name": "b"}]}}`)
+	over("stats_config: {y: 2}", `{"stats_flush_interval": "2s", "stats_config": {"x": 1, "y": 2}, "static_resources": {"clusters": [{"name": "a"}, {"name": "b"}]}}`)
 	if err := p.take(relay.Update{Removed: []string{"shop/b/0", "never/was/0"}}); err != nil {
 		t.Fatal(err)
 	}
-	over("", `{"flags_path": "/a", "stats_config": {"x": 1}, "static_resources": {"clusters": [{"name": "a"}]}}`)
+	over("", `{"stats_flush_interval": "1s", "stats_config": {"x": 1}, "static_resources": {"clusters": [{"name": "a"}]}}`)
 	for _, bad := range [][]byte{{0xff}, patchBody(t, "3", `"text"`)} {
 		if err := p.take(relay.Update{Changed: []relay.Resource{{Name: "x", Body: bad}}, Removed: []string{"root/a/0"}}); err == nil {
 			t.Errorf("%q is taken", bad)
@@ -73,7 +73,7 @@ func TestPatches(t *testing.T) {
 
 // TestPatchesRestart: Envoy starts when it is known what its bootstrap is patched with, without a restart for that; each later change is one.
 func TestPatchesRestart(t *testing.T) {
-	p := newPatches()
+	p := newPatches(t.TempDir(), slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
 	up, restarts, over := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -84,7 +84,7 @@ func TestPatchesRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	patch := []relay.Resource{{Name: "a", Body: patchBody(t, "1", `{"flags_path": "/a"}`)}}
+	patch := []relay.Resource{{Name: "a", Body: patchBody(t, "1", `{"stats_flush_interval": "1s"}`)}}
 	say(relay.Update{Changed: patch, Kept: true})
 	<-up
 	say(relay.Update{}) // nothing new

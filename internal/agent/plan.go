@@ -80,7 +80,7 @@ func portsFree(p bootstrap.Params) error {
 	for _, one := range []struct {
 		at   bootstrap.HostPort
 		flag string
-	}{{p.Admin, "--adminPort"}, {p.Prometheus, "--prometheusPort"}, {p.Ready, "--readyPort"}} {
+	}{{p.Prometheus, "--prometheusPort"}, {p.Ready, "--readyPort"}} {
 		if one.at.Port == 0 {
 			continue
 		}

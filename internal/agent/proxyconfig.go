@@ -17,6 +17,9 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 )
 
+// defaultConfigDir is the agent's folder where nothing else is said, as Istio's agent has it.
+const defaultConfigDir = "./etc/istio/proxy"
+
 // configAnnotation is the workload's own ProxyConfig, as YAML.
 const configAnnotation = "proxy.istio.io/config"
 
@@ -24,7 +27,7 @@ const configAnnotation = "proxy.istio.io/config"
 // annotation comes last because it can change while the workload runs, which a variable cannot; an injector has written it into PROXY_CONFIG as it was before.
 func resolveProxyConfig(f Flags, env Environment) (*meshconfig.ProxyConfig, error) {
 	config := &meshconfig.ProxyConfig{
-		ConfigPath:               "./etc/istio/proxy",
+		ConfigPath:               defaultConfigDir,
 		DiscoveryAddress:         defaultDiscovery,
 		ProxyAdminPort:           15000,
 		StatusPort:               15020,

@@ -11,6 +11,7 @@ import (
 
 	"fairway/internal/agent/relay"
 	"fairway/internal/agent/secrets"
+	"fairway/internal/agent/token"
 	"fairway/internal/envoy/bootstrap"
 )
 
@@ -98,7 +99,7 @@ func newRelay(o Options, s *secrets.Secrets, node func() []byte) (*relay.Relay, 
 		dial = s.DialOptions(to, o.Relay.ServerName)
 	}
 	r, err := relay.New(relay.Options{
-		Socket: o.Relay.Socket, Address: to, CacheDir: o.Relay.CacheDir, Dial: append(dial, grpc.WithNoProxy()), Node: node, Log: o.Log,
+		Socket: o.Relay.Socket, Token: token.Token(o.Bootstrap.Token), Address: to, CacheDir: o.Relay.CacheDir, Dial: append(dial, grpc.WithNoProxy()), Node: node, Log: o.Log,
 	})
 	if err != nil {
 		return nil, &UsageError{err}
@@ -128,6 +129,7 @@ func (o *Options) keepParts(first Options) {
 	o.Secrets, o.Names, o.Relay, o.Health = first.Secrets, first.Names, first.Relay, first.Health
 	o.Bootstrap.Discovery = bootstrapDiscovery(o.Bootstrap, first)
 	o.Bootstrap.SecretsSocket, o.Bootstrap.DiscoverySocket = first.Bootstrap.SecretsSocket, first.Bootstrap.DiscoverySocket
+	o.Bootstrap.Token, o.Bootstrap.AdminSocket, o.Bootstrap.AdminMoved = first.Bootstrap.Token, first.Bootstrap.AdminSocket, first.Bootstrap.AdminMoved
 }
 
 // bootstrapDiscovery is where the control plane is: with a relay, where that was told to look for it.

@@ -305,7 +305,7 @@ func port(flag int, name string, env Environment, variable string, otherwise uin
 
 // resolveStatus says what the agent's own port serves. It listens where the readiness of the proxy is asked for: the kubelet's probes may come straight to it.
 func resolveStatus(env Environment, p bootstrap.Params) Status {
-	s := Status{Probers: env.Vars["ISTIO_KUBE_APP_PROBERS"], Annotations: env.Vars["ISTIO_PROMETHEUS_ANNOTATIONS"], AppHost: firstOf(env.Vars["INSTANCE_IP"], "localhost")}
+	s := Status{Probers: env.Vars["ISTIO_KUBE_APP_PROBERS"], Annotations: env.Vars["ISTIO_PROMETHEUS_ANNOTATIONS"], AppHost: firstOf(env.Vars["INSTANCE_IP"], "localhost"), QuitTokenFile: env.Vars["QUIT_TOKEN_FILE"]}
 	if p.Status.Port != 0 {
 		s.Listen = bootstrap.HostPort{Host: p.Ready.Host, Port: p.Status.Port}.String()
 	}

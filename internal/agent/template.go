@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"text/template"
+
+	"fairway/internal/envoy/bootstrap"
 )
 
 // templateSuffix ends the name of a custom bootstrap that is a template; what comes before it tells the format: "bootstrap.yaml.tmpl".
@@ -50,7 +52,7 @@ func (o Options) words() (map[string]any, error) {
 		"region": b.Node.Locality.Region, "zone": b.Node.Locality.Zone, "sub_zone": b.Node.Locality.SubZone,
 		"localhost": b.Status.Host, "wildcard": b.Ready.Host, "instance_ip": b.Node.IP,
 		"discovery_address": b.Discovery.String(), "discovery_host": b.Discovery.Host, "discovery_port": b.Discovery.Port,
-		"discovery_socket": b.DiscoverySocket, "secrets_socket": b.SecretsSocket,
+		"discovery_socket": b.DiscoverySocket, "secrets_socket": b.SecretsSocket, "token": b.Token, "token_header": bootstrap.TokenHeader,
 		"admin_port": b.Admin.Port, "status_port": b.Status.Port, "envoy_status_port": b.Ready.Port, "envoy_prometheus_port": b.Prometheus.Port,
 	}, nil
 }

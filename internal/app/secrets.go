@@ -34,7 +34,4 @@ func withhold(log *slog.Logger) func(context.Context, net.Addr, string) bool {
 }
 
 // local says whether an address is this machine's own. One without an address stands for a connection inside this process.
-func local(a net.Addr) bool {
-	tcp, ok := a.(*net.TCPAddr)
-	return !ok || tcp.IP.IsLoopback()
-}
+func local(a net.Addr) bool { return identity.LocalPeer(a) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -62,8 +63,16 @@ func launch(t *testing.T, s setup) *proxy {
 
 func (p *proxy) page(path string) string { return "http://" + p.ip + ":15020" + path }
 
-// call asks the agent's status port.
-func (p *proxy) call(method, path string) (int, string, error) { return call(method, p.page(path)) }
+// folder is where the agent keeps its token and sockets.
+func (p *proxy) folder() string { return filepath.Join(p.dir, "etc/istio/proxy") }
+
+// call asks the agent's status port, as `pilot-agent request` does where something is to change.
+func (p *proxy) call(method, path string) (int, string, error) {
+	if method == http.MethodPost {
+		return rig.CallAgent(method, p.page(path), p.folder())
+	}
+	return call(method, p.page(path))
+}
 
 func call(method, url string) (int, string, error) { return rig.Call(method, url, nil) }
 

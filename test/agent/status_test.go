@@ -140,7 +140,9 @@ func TestPages(t *testing.T) {
 		{fmt.Sprintf("request GET /server_info --debug-port %d", p.admin), `"state": "LIVE"`},
 		{fmt.Sprintf("request --debug-port=%d POST logging?level=info", p.admin), "active loggers"},
 	} {
-		out, err := exec.Command(agent.Path(t), strings.Fields(c.args)...).CombinedOutput()
+		command := exec.Command(agent.Path(t), strings.Fields(c.args)...)
+		command.Dir = p.dir // where the agent's token is, as in its container
+		out, err := command.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), c.want) {
 			t.Errorf("pilot-agent %s: %v, %s", c.args, err, out)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -80,7 +81,7 @@ func TestOutage(t *testing.T) {
 	w.away()
 	before := w.await("away", disconnected)
 	load := live.StartLoad(t, live.HTTPClients("HTTP/1", 2, live.Request{To: w.Addr("web", 8000), Host: "s7.test"}))
-	if code, body, err := rig.Call(http.MethodPost, w.page("/hot-restart"), nil); err != nil || code != http.StatusOK {
+	if code, body, err := rig.CallAgent(http.MethodPost, w.page("/hot-restart"), filepath.Join(w.dir, "etc/istio/proxy")); err != nil || code != http.StatusOK {
 		t.Fatalf("%d %s %v", code, body, err)
 	}
 	w.await("replaced", func(f facts) bool { return f.Ready && f.Envoys.Handovers == before.Envoys.Handovers+1 })

@@ -7,15 +7,34 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 )
 
 // Call asks a page, within Bound, on a connection of its own. dial says how it is reached; nil: from here.
 func Call(method, url string, dial func(ctx context.Context, network, address string) (net.Conn, error)) (code int, body string, err error) {
+	return call(method, url, "", dial)
+}
+
+// CallAgent asks a page of an agent, and shows the token that lies in its folder, as `pilot-agent request` does.
+func CallAgent(method, url, folder string) (code int, body string, err error) {
+	shown, err := os.ReadFile(filepath.Join(folder, "token"))
+	if err != nil {
+		return 0, "", err
+	}
+	return call(method, url, strings.TrimSpace(string(shown)), nil)
+}
+
+func call(method, url, token string, dial func(ctx context.Context, network, address string) (net.Conn, error)) (code int, body string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), Bound)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
 		return 0, "", err
+	}
+	if token != "" {
+		req.Header.Set("x-fairway-token", token)
 	}
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
 	resp, err := client.Do(req)

@@ -5,11 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"fairway/internal/agent/token"
 )
 
 // timeout bounds one question; an Envoy with a thousand clusters writes its statistics in a fraction of a second.
@@ -19,11 +23,32 @@ const timeout = 10 * time.Second
 type Client struct {
 	base string
 	http *http.Client
+
+	token token.Token
 }
 
 // New gives a client of the administration at address, written host:port.
 func New(address string) *Client {
 	return &Client{base: "http://" + address, http: &http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true}}}
+}
+
+// AtSocket gives a client of the administration at a unix socket. Each connection moves what an Envoy has put at bound to moved first, and goes there: bound can be read
+// by every user of the machine in the kernel's list of sockets, moved by nobody but who knows it.
+func AtSocket(bound, moved string) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		if err := os.Rename(bound, moved); err == nil {
+			_ = os.Chmod(moved, 0o600) // its folder keeps others out too
+		}
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", moved)
+	}
+	return &Client{base: "http://envoy", http: &http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}}
+}
+
+// Showing has each request of the client show a token.
+func (c *Client) Showing(t token.Token) *Client {
+	c.token = t
+	return c
 }
 
 // Patient is New for questions whose answer may take as long as a drain.
@@ -133,6 +158,9 @@ func (c *Client) send(ctx context.Context, method, path string) (*http.Response,
 	req, err := http.NewRequestWithContext(ctx, method, c.base+"/"+strings.TrimPrefix(path, "/"), nil)
 	if err != nil {
 		return nil, err
+	}
+	if c.token != "" {
+		req.Header.Set(token.Header, string(c.token))
 	}
 	return c.http.Do(req)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"fairway/internal/identity/safefile"
 )
 
 // forwarder asks name servers.
@@ -36,6 +37,9 @@ func newForwarder(o Options, c *counts) *forwarder {
 	return &forwarder{o: o, counts: c, cache: newCache(o.CacheSize, o.Now), turns: make(chan struct{}, o.Forwards), own: map[string]bool{}}
 }
 
+// longestConf is how many bytes are read of resolv.conf.
+const longestConf = 1 << 20
+
 // follow reads resolv.conf again when it has changed, until ctx ends.
 func (f *forwarder) follow(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
@@ -52,7 +56,7 @@ func (f *forwarder) follow(ctx context.Context) {
 
 // read takes over resolv.conf where it is not what is in force. One that cannot be read leaves what is.
 func (f *forwarder) read() {
-	content, err := os.ReadFile(f.o.ResolvConf)
+	content, err := safefile.Read(f.o.ResolvConf, longestConf)
 	if f.file != nil && bytes.Equal(content, f.file) && err == nil {
 		return
 	}
@@ -134,6 +138,10 @@ func (f *forwarder) ask(q *dns.Msg) *dns.Msg {
 	if reply == nil {
 		f.o.Log.Debug("no name server answers", "name", q.Question[0].Name, "error", err)
 		return new(dns.Msg).SetRcode(q, dns.RcodeServerFailure)
+	}
+	if n := f.withoutLocal(reply); n > 0 {
+		f.counts.local.Add(float64(n))
+		f.o.Log.Debug("addresses of this machine are left out of a name server's answer; DNS_LOCAL_NAMES lets a name have such", "name", q.Question[0].Name, "addresses", n)
 	}
 	f.cache.put(q, reply)
 	return addressed(reply, q)

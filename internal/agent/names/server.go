@@ -31,8 +31,10 @@ type Options struct {
 	Forwards int
 	// CacheSize bounds the answers that are kept; 0: 4096.
 	CacheSize int
-	Now       func() time.Time
-	Log       *slog.Logger
+	// LocalNames are names, with all below them, that name servers may give addresses of this machine or its link, beside localhost and metadata.google.internal.
+	LocalNames []string
+	Now        func() time.Time
+	Log        *slog.Logger
 }
 
 // DefaultListen is where the kernel's rules send the workload's questions.

@@ -4,8 +4,8 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // counts are the metrics, under the names that Istio's agent has for them.
 type counts struct {
-	requests, mesh, hits, refused, upstream, failures prometheus.Counter
-	duration                                          prometheus.Histogram
+	requests, mesh, hits, refused, local, upstream, failures prometheus.Counter
+	duration                                                 prometheus.Histogram
 }
 
 func newCounts() *counts {
@@ -17,6 +17,7 @@ func newCounts() *counts {
 		mesh:     counter("mesh_answers_total", "Questions that were answered from the mesh's names."),
 		hits:     counter("cache_hits_total", "Questions that were answered from the cache."),
 		refused:  counter("refused_total", "Questions that were refused because too many wait for name servers."),
+		local:    counter("local_addresses_refused_total", "Addresses of this machine or its link that a name server gave, and that were left out of its answer."),
 		upstream: counter("upstream_requests_total", "Questions to name servers."),
 		failures: counter("upstream_failures_total", "Questions that a name server did not answer, or with a failure."),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -28,7 +29,7 @@ func newCounts() *counts {
 // Collectors are the server's metrics.
 func (s *Server) Collectors() []prometheus.Collector {
 	c := s.counts
-	return []prometheus.Collector{c.requests, c.mesh, c.hits, c.refused, c.upstream, c.failures, c.duration}
+	return []prometheus.Collector{c.requests, c.mesh, c.hits, c.refused, c.local, c.upstream, c.failures, c.duration}
 }
 
 // Status is what may be known of a server; it is made for JSON.

@@ -18,12 +18,14 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"fairway/internal/agent/socket"
+	"fairway/internal/agent/token"
 )
 
 // Options say where Envoy comes from and where its configuration does.
 type Options struct {
-	Socket  string // path of the unix socket; its folder is made if missing
-	Address string // the control plane, as gRPC names targets: host:port
+	Socket  string      // path of the unix socket; its folder is made if missing
+	Token   token.Token // that Envoys show; empty: they are not asked
+	Address string      // the control plane, as gRPC names targets: host:port
 	// Dial are how the control plane is reached: transport credentials, and what shows who asks.
 	Dial []grpc.DialOption
 	// CacheDir is the folder of the cache; empty: nothing is kept.
@@ -105,10 +107,10 @@ func (r *Relay) Run(ctx context.Context, up func()) (err error) {
 		return fmt.Errorf("the control plane's address %s: %w", r.o.Address, err)
 	}
 	defer r.conn.Close()
-	server := grpc.NewServer(grpc.ForceServerCodecV2(codec{}), grpc.MaxRecvMsgSize(math.MaxInt32), grpc.MaxSendMsgSize(math.MaxInt32),
+	server := grpc.NewServer(append(r.o.Token.Options(), grpc.ForceServerCodecV2(codec{}), grpc.MaxRecvMsgSize(math.MaxInt32), grpc.MaxSendMsgSize(math.MaxInt32),
 		// Envoy pings every 30 seconds.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
-		grpc.WaitForHandlers(true))
+		grpc.WaitForHandlers(true))...)
 	server.RegisterService(&grpc.ServiceDesc{
 		ServiceName: service, HandlerType: (*any)(nil), Metadata: "envoy/service/discovery/v3/ads.proto",
 		Streams: []grpc.StreamDesc{{StreamName: method, Handler: r.handle, ServerStreams: true, ClientStreams: true}},

@@ -245,7 +245,7 @@ func readToken(path string) (string, error) {
 	if path == "" {
 		return "", errors.New("no file with a token is named")
 	}
-	text, err := os.ReadFile(path)
+	text, err := safefile.Read(path, longestFile)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return "", fmt.Errorf("the token: %w; let this user (uid %d) read it: for a projected volume with fsGroup or defaultMode", err, os.Getuid())

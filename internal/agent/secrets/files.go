@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"fairway/internal/identity/safefile"
 )
 
 // What files are given before they are read: quiet after a change, since a set of files is seldom replaced at once, and a look from time to time, since
@@ -20,14 +21,17 @@ const (
 	mayTake = 5 * time.Second // half-replaced files that stay so are an error to be told
 )
 
+// longestFile is how many bytes are read of a certificate's, key's or token's file: a machine's own roots have a quarter of a megabyte.
+const longestFile = 16 << 20
+
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 func readPair(chain, key string) (*pair, error) {
-	c, err := os.ReadFile(chain)
+	c, err := safefile.Read(chain, longestFile)
 	if err != nil {
 		return nil, err
 	}
-	k, err := os.ReadFile(key)
+	k, err := safefile.Read(key, longestFile)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +43,7 @@ func readPair(chain, key string) (*pair, error) {
 }
 
 func readRoots(file string) (*trusted, error) {
-	text, err := os.ReadFile(file)
+	text, err := safefile.Read(file, longestFile)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fairway/internal/agent/socket"
+	"fairway/internal/agent/token"
 	"fairway/internal/identity"
 )
 
@@ -22,7 +23,8 @@ const socketName = "the socket for secrets"
 // Options say where secrets come from and where they are served. Exactly one of Authority, SPIRE and Files gives the workload's own certificate; with none
 // of them only secrets from files that configuration names (file-cert:, file-root:) are served.
 type Options struct {
-	Socket string // path of the unix socket; its folder is made if missing
+	Socket string      // path of the unix socket; its folder is made if missing
+	Token  token.Token // that Envoys show; empty: they are not asked
 	// ID is who the workload is to be; a certificate for somebody else is refused. The zero ID takes what comes.
 	ID  identity.ID
 	Now func() time.Time

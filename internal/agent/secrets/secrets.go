@@ -86,7 +86,7 @@ func (s *Secrets) Run(ctx context.Context, up func()) error {
 	s.mu.Lock()
 	s.ctx = ctx
 	s.mu.Unlock()
-	api := grpc.NewServer()
+	api := grpc.NewServer(s.opts.Token.Options()...)
 	secretv3.RegisterSecretDiscoveryServiceServer(api, server{secrets: s})
 	g.Go(func() error {
 		if err := api.Serve(l); !errors.Is(err, grpc.ErrServerStopped) {

@@ -581,7 +581,7 @@ func TestWhatGoesWrong(t *testing.T) {
 	}{
 		{name: "no token", change: func(t *testing.T, w *world, _ *secrets.Options) { os.Remove(filepath.Join(w.dir, "token")) }, want: "mount a token there"},
 		{name: "an empty token", change: func(t *testing.T, w *world, _ *secrets.Options) { w.file(t, "token", nil) }, want: "is empty"},
-		{name: "a token that is a folder", change: func(t *testing.T, w *world, o *secrets.Options) { o.Authority.Token = w.dir }, want: "is a directory"},
+		{name: "a token that is a folder", change: func(t *testing.T, w *world, o *secrets.Options) { o.Authority.Token = w.dir }, want: "not a regular file"},
 		{name: "a token of nobody", change: func(t *testing.T, w *world, _ *secrets.Options) { w.file(t, "token", []byte("a.b.c")) }, want: "refuses (Unauthenticated): credentials refused: nobody here knows such a token"},
 		{name: "no roots", change: func(t *testing.T, w *world, o *secrets.Options) { o.Authority.Roots = filepath.Join(w.dir, "none") }, want: "CA_ROOT_CA"},
 		{name: "another mesh's roots", change: func(t *testing.T, w *world, _ *secrets.Options) { w.file(t, "root.pem", stranger.ca.Roots()) }, want: "none of the roots in"},

@@ -16,7 +16,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 )
 
-// server speaks SDS: one resource type, few names, and a client that may be trusted, since it runs as the same user.
+// server speaks SDS: one resource type, few names, and a client that may be trusted: it has shown the agent's token.
 type server struct {
 	secretv3.UnimplementedSecretDiscoveryServiceServer
 	secrets *Secrets

@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"fairway/internal/identity/safefile"
 )
 
 // systemName is the name of the machine's own roots among the files that configuration names; Istio's control plane writes it so too.
@@ -36,7 +38,7 @@ func (s *Secrets) loadSystem(name string) (resource, error) {
 	if err != nil {
 		return resource{}, err
 	}
-	text, err := os.ReadFile(file)
+	text, err := safefile.Read(file, longestFile)
 	if err != nil {
 		return resource{}, fmt.Errorf("this machine's own roots: %w", err)
 	}

@@ -171,7 +171,7 @@ func (s *Secrets) withRevoked(t *trusted) *trusted {
 	if s.opts.CRL == "" {
 		return t
 	}
-	text, err := os.ReadFile(s.opts.CRL)
+	text, err := safefile.Read(s.opts.CRL, longestFile)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		s.opts.Log.Error("the file of revoked certificates cannot be read", "error", err)
 	}

@@ -10,7 +10,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"fairway/internal/identity/safefile"
 )
@@ -29,7 +32,8 @@ func Check(what, path string) error {
 	return nil
 }
 
-// Listen opens the socket. One that a dead agent left behind is replaced; one that answers belongs to somebody, and is an error.
+// Listen opens the socket. One that a dead agent left behind is replaced; one that answers belongs to somebody, and is an error. A folder that is missing is made for
+// its owner alone. Processes of other users than this one's and root are cut off unheard, whatever the folder lets them do.
 func Listen(what, path string) (net.Listener, error) {
 	if err := safefile.Folder(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("the folder of %s: %w", what, err)
@@ -58,5 +62,39 @@ func Listen(what, path string) (net.Listener, error) {
 		l.Close()
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	return l, nil
+	return owned{l.(*net.UnixListener)}, nil
+}
+
+// owned is a listener that hears its own user and root alone. The mode of the socket says the same; this holds also in the moment before that is set.
+type owned struct{ *net.UnixListener }
+
+// Accept implements net.Listener.
+func (l owned) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.AcceptUnix()
+		if err != nil {
+			return nil, err
+		}
+		if uid, err := user(conn); err == nil && (uid == 0 || uid == os.Geteuid()) {
+			return conn, nil
+		}
+		conn.Close()
+	}
+}
+
+// user is who connected (SO_PEERCRED).
+func user(conn syscall.Conn) (int, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var who *unix.Ucred
+	var failed error
+	if err := raw.Control(func(fd uintptr) { who, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
+		return 0, err
+	}
+	if failed != nil {
+		return 0, failed
+	}
+	return int(who.Uid), nil
 }

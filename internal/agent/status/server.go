@@ -8,12 +8,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"time"
+
+	"fairway/internal/agent/peer"
+	"fairway/internal/agent/token"
 )
 
-// Actions are what the pages show and do. All must be set; any of them may be called by several goroutines at once.
+// Actions are what the pages show and do. All but QuitToken must be set; any of them may be called by several goroutines at once.
 type Actions struct {
 	Reasons   func(context.Context) []string // why the proxy is not ready; none: it is
 	Drain     func(context.Context) (string, error)
@@ -24,6 +26,9 @@ type Actions struct {
 	Bootstrap func() []byte
 	Metrics   Metrics
 	Probes    Probes
+	// Gate says who may read what is not for everybody, and who may change something. QuitToken admits to /quitquitquit alone; empty: nothing but the gate's does.
+	Gate      *peer.Gate
+	QuitToken token.Token
 }
 
 // Server is the port.
@@ -39,7 +44,7 @@ func Listen(address string, a Actions, log *slog.Logger) (*Server, error) {
 		return nil, err
 	}
 	return &Server{listener, &http.Server{
-		Handler: a.handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		Handler: a.handler(), ConnContext: peer.Connected, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}, nil
 }
 
@@ -79,25 +84,23 @@ func (a Actions) handler() http.Handler {
 	mux.Handle("/app-lifecycle/", a.Probes)
 	mux.Handle("GET /stats/prometheus", a.Metrics)
 	mux.Handle("GET /metrics", a.Metrics)
-	mux.HandleFunc("POST /drain", local(a.drain))
-	mux.HandleFunc("POST /hot-restart", local(a.restart))
-	mux.HandleFunc("POST /quitquitquit", local(a.quit))
-	mux.HandleFunc("GET /debug/agent", local(a.describe))
-	mux.HandleFunc("GET /debug/dnsz", local(a.names))
-	mux.HandleFunc("GET /debug/bootstrap", local(a.bootstrap))
+	mux.HandleFunc("POST /drain", a.Gate.Change(a.drain))
+	mux.HandleFunc("POST /hot-restart", a.Gate.Change(a.restart))
+	mux.HandleFunc("POST /quitquitquit", a.mayQuit)
+	mux.HandleFunc("GET /debug/agent", a.Gate.Read(a.describe))
+	mux.HandleFunc("GET /debug/dnsz", a.Gate.Read(a.names))
+	mux.HandleFunc("GET /debug/bootstrap", a.Gate.Read(a.bootstrap))
 	return mux
 }
 
-// local answers those on this machine only.
-func local(next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		from, err := netip.ParseAddrPort(r.RemoteAddr)
-		if err != nil || !from.Addr().Unmap().IsLoopback() {
-			http.Error(w, "only from this machine's loopback address", http.StatusForbidden)
-			return
-		}
-		next(w, r)
+// mayQuit stops the proxy for those who show the gate's token, or that of applications.
+func (a Actions) mayQuit(w http.ResponseWriter, r *http.Request) {
+	gate := peer.Gate{Token: a.QuitToken}
+	if gate.Shown(r) {
+		a.quit(w, r)
+		return
 	}
+	a.Gate.Change(a.quit)(w, r)
 }
 
 func (a Actions) ready(w http.ResponseWriter, r *http.Request) {

@@ -13,6 +13,8 @@ import (
 
 	"fairway/internal/agent/admin"
 	"fairway/internal/agent/epoch"
+	"fairway/internal/agent/peer"
+	"fairway/internal/agent/token"
 )
 
 // answers is an administration with pages.
@@ -92,21 +94,46 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestOnlyFromHere: what changes something is not for others.
+// TestOnlyFromHere: what changes something is not for others, nor for those on this machine who do not show the token, nor for what a sidecar hands on (127.0.0.6).
 func TestOnlyFromHere(t *testing.T) {
-	a := Actions{Quit: func() { t.Error("stopped by a stranger") }, Reasons: func(context.Context) []string { return nil }, Metrics: NewMetrics(func() epoch.State { return epoch.State{} })}
+	quits := 0
+	a := Actions{
+		Quit: func() { quits++ }, Reasons: func(context.Context) []string { return nil }, Metrics: NewMetrics(func() epoch.State { return epoch.State{} }),
+		Gate: &peer.Gate{Token: "secret"}, QuitToken: "leave", Describe: func() any { return "described" },
+		Drain: func(context.Context) (string, error) { return "drained", nil }, Restart: func(context.Context) error { return nil },
+	}
 	a.Metrics.Log, a.Metrics.Envoy = slog.New(slog.DiscardHandler), func(context.Context) (io.ReadCloser, error) { return nil, io.EOF }
-	for path, want := range map[string]int{"POST /quitquitquit": 403, "POST /drain": 403, "POST /hot-restart": 403, "GET /debug/agent": 403, "GET /healthz/ready": 200, "GET /metrics": 200, "GET /drain": 405} {
-		method, path, _ := strings.Cut(path, " ")
+	ask := func(from, shown, page string) *httptest.ResponseRecorder {
+		method, path, _ := strings.Cut(page, " ")
 		req := httptest.NewRequest(method, path, nil)
-		req.RemoteAddr = "10.0.0.1:5"
+		req.RemoteAddr = from + ":5"
+		if shown != "" {
+			req.Header.Set(token.Header, shown)
+		}
 		w := httptest.NewRecorder()
 		a.handler().ServeHTTP(w, req)
-		if w.Code != want {
-			t.Errorf("%s %s: %d, want %d", method, path, w.Code, want)
+		return w
+	}
+	for _, c := range []struct {
+		from, shown, page string
+		want              int
+	}{
+		{"10.0.0.1", "", "POST /quitquitquit", 403}, {"10.0.0.1", "secret", "POST /quitquitquit", 403}, {"127.0.0.1", "", "POST /quitquitquit", 403},
+		{"127.0.0.6", "secret", "POST /quitquitquit", 403}, {"127.0.0.1", "wrong", "POST /quitquitquit", 403}, {"127.0.0.1", "leave", "POST /quitquitquit", 200},
+		{"127.0.0.1", "secret", "POST /quitquitquit", 200}, {"127.0.0.1", "leave", "POST /drain", 403}, {"127.0.0.1", "secret", "POST /drain", 200},
+		{"127.0.0.1", "", "POST /drain", 403}, {"127.0.0.1", "", "POST /hot-restart", 403}, {"127.0.0.1", "secret", "POST /hot-restart", 200},
+		{"10.0.0.1", "", "GET /debug/agent", 403}, {"127.0.0.6", "", "GET /debug/agent", 403}, {"127.0.0.1", "", "GET /debug/agent", 200},
+		{"10.0.0.1", "", "GET /healthz/ready", 200}, {"10.0.0.1", "", "GET /metrics", 200}, {"10.0.0.1", "", "GET /drain", 405},
+	} {
+		w := ask(c.from, c.shown, c.page)
+		if w.Code != c.want {
+			t.Errorf("%+v: %d %s", c, w.Code, w.Body)
 		}
-		if path == "/metrics" && !strings.Contains(w.Body.String(), `istio_agent_scrape_failures_total{type="envoy"} `) {
+		if c.page == "GET /metrics" && !strings.Contains(w.Body.String(), `istio_agent_scrape_failures_total{type="envoy"} `) {
 			t.Errorf("metrics without Envoy:\n%s", w.Body)
 		}
+	}
+	if quits != 2 {
+		t.Errorf("stopped %d times", quits)
 	}
 }

@@ -22,6 +22,9 @@ import (
 // SecretsCluster is the static cluster of Params.SecretsSocket.
 const SecretsCluster = tls.SecretsCluster
 
+// TokenHeader is the header in which Params.Token is shown.
+const TokenHeader = "x-fairway-token"
+
 // XDSCluster is the static cluster that every ADS stream goes through. Istio's dashboards know it by this name.
 const XDSCluster = "xds-grpc"
 
@@ -38,12 +41,12 @@ func Build(p Params) (*bootstrapv3.Bootstrap, error) {
 	}
 	b := &bootstrapv3.Bootstrap{
 		Node:             node,
-		DynamicResources: dynamicResources(),
+		DynamicResources: dynamicResources(p),
 		StaticResources: &bootstrapv3.Bootstrap_StaticResources{
 			Clusters: staticClusters(p), Listeners: staticListeners(p),
 		},
 		Admin: &bootstrapv3.Admin{
-			Address: socketAddress(p.Admin),
+			Address: adminAddress(p),
 			// The way in must stay open when all connections are taken.
 			IgnoreGlobalConnLimit: true,
 		},
@@ -79,10 +82,10 @@ func (p Params) identified() Node {
 func staticClusters(p Params) []*clusterv3.Cluster {
 	out := []*clusterv3.Cluster{xdsCluster(p)}
 	if p.SecretsSocket != "" {
-		out = append(out, secretsCluster(p.SecretsSocket))
+		out = append(out, secretsCluster(p))
 	}
 	if p.Prometheus.Port != 0 {
-		out = append(out, localCluster(prometheusCluster, p.Admin))
+		out = append(out, adminCluster(p))
 	}
 	if p.Ready.Port != 0 {
 		out = append(out, localCluster(agentCluster, p.Status))
@@ -93,7 +96,7 @@ func staticClusters(p Params) []*clusterv3.Cluster {
 func staticListeners(p Params) []*listenerv3.Listener {
 	var out []*listenerv3.Listener
 	if p.Prometheus.Port != 0 {
-		out = append(out, pageListener("prometheus", p.Prometheus, "/stats/prometheus", prometheusCluster))
+		out = append(out, pageListener("prometheus", p.Prometheus, "/stats/prometheus", PrometheusCluster))
 	}
 	if p.Ready.Port != 0 {
 		out = append(out, pageListener("readiness", p.Ready, "/healthz/ready", agentCluster))
@@ -105,7 +108,7 @@ func staticListeners(p Params) []*listenerv3.Listener {
 const longestSocket = 108
 
 func checkSockets(p Params) error {
-	for _, path := range []string{p.DiscoverySocket, p.SecretsSocket} {
+	for _, path := range []string{p.DiscoverySocket, p.SecretsSocket, p.AdminSocket, p.AdminMoved} {
 		if len(path) >= longestSocket {
 			return fmt.Errorf("build bootstrap: the socket's path %s is longer than the %d bytes that the system allows; choose a shorter folder", path, longestSocket-1)
 		}
@@ -137,9 +140,17 @@ func buildNode(n Node) (*corev3.Node, error) {
 	return node, nil
 }
 
+// shown is what Envoy proves with, on its configuration's stream, that it was started by its agent. It is not for control planes elsewhere.
+func shown(p Params) []*corev3.HeaderValue {
+	if p.Token == "" || p.DiscoverySocket == "" {
+		return nil
+	}
+	return []*corev3.HeaderValue{{Key: TokenHeader, Value: p.Token}}
+}
+
 // dynamicResources: clusters and listeners over one incremental ADS stream. An Envoy without a timeout on its first fetch
 // waits for its control plane instead of going live with nothing.
-func dynamicResources() *bootstrapv3.Bootstrap_DynamicResources {
+func dynamicResources(p Params) *bootstrapv3.Bootstrap_DynamicResources {
 	return &bootstrapv3.Bootstrap_DynamicResources{
 		LdsConfig: overADS(),
 		CdsConfig: overADS(),
@@ -148,6 +159,7 @@ func dynamicResources() *bootstrapv3.Bootstrap_DynamicResources {
 			TransportApiVersion:       corev3.ApiVersion_V3,
 			SetNodeOnFirstMessageOnly: true,
 			GrpcServices: []*corev3.GrpcService{{
+				InitialMetadata: shown(p),
 				TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{
 					ClusterName: XDSCluster,
 					// Between attempts to open the stream, with jitter, so that a restarted control plane is not stormed.

@@ -4,8 +4,12 @@ import (
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	mutationv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/mutation_rules/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	headersv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_mutation/v3"
+	codecv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/upstream_codec/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -39,16 +43,34 @@ func xdsCluster(p Params) *clusterv3.Cluster {
 	return c
 }
 
-// secretsCluster is the agent's server of certificates.
-func secretsCluster(socket string) *clusterv3.Cluster {
-	c := pipeCluster(SecretsCluster, socket)
+// secretsCluster is the agent's server of certificates. It is named by configuration that the control plane sends, which does not know the token: so the cluster itself
+// adds it to each stream.
+func secretsCluster(p Params) *clusterv3.Cluster {
+	c := pipeCluster(SecretsCluster, p.SecretsSocket)
 	c.ConnectTimeout = durationpb.New(time.Second)
-	c.TypedExtensionProtocolOptions = http2(nil)
+	c.TypedExtensionProtocolOptions = http2(nil, showing(p.Token)...)
 	return c
 }
 
-func http2(pings *corev3.KeepaliveSettings) map[string]*anypb.Any {
+// showing are the HTTP filters of a cluster that add a token to what goes there; none for no token.
+func showing(token string) []*hcmv3.HttpFilter {
+	if token == "" {
+		return nil
+	}
+	add := &headersv3.HeaderMutation{Mutations: &headersv3.Mutations{RequestMutations: []*mutationv3.HeaderMutation{{
+		Action: &mutationv3.HeaderMutation_Append{Append: &corev3.HeaderValueOption{
+			Header: &corev3.HeaderValue{Key: TokenHeader, Value: token}, AppendAction: corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD,
+		}},
+	}}}}
+	return []*hcmv3.HttpFilter{
+		{Name: "envoy.filters.http.header_mutation", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: envoy.Any(add)}},
+		{Name: "envoy.filters.http.upstream_codec", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: envoy.Any(&codecv3.UpstreamCodec{})}},
+	}
+}
+
+func http2(pings *corev3.KeepaliveSettings, filters ...*hcmv3.HttpFilter) map[string]*anypb.Any {
 	return map[string]*anypb.Any{protocolOptions: envoy.Any(&httpv3.HttpProtocolOptions{
+		HttpFilters: filters,
 		UpstreamProtocolOptions: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{
 			ExplicitHttpConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig{
 				ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{
@@ -59,11 +81,32 @@ func http2(pings *corev3.KeepaliveSettings) map[string]*anypb.Any {
 	})}
 }
 
-// The clusters behind static listeners: Envoy's own administration, and the agent's status port.
+// The clusters behind static listeners: Envoy's own administration (PrometheusCluster), and the agent's status port.
 const (
-	prometheusCluster = "prometheus_stats"
+	PrometheusCluster = "prometheus_stats"
 	agentCluster      = "agent"
 )
+
+// adminCluster lets a listener reach the administration.
+func adminCluster(p Params) *clusterv3.Cluster {
+	if p.AdminSocket == "" {
+		return localCluster(PrometheusCluster, p.Admin)
+	}
+	c := pipeCluster(PrometheusCluster, p.adminAt())
+	c.ConnectTimeout = durationpb.New(250 * time.Millisecond)
+	return c
+}
+
+func adminAddress(p Params) *corev3.Address {
+	if p.AdminSocket == "" {
+		return socketAddress(p.Admin)
+	}
+	return pipeAddress(p.AdminSocket)
+}
+
+func pipeAddress(path string) *corev3.Address {
+	return &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: path}}}
+}
 
 // localCluster lets a listener reach what listens on this machine.
 func localCluster(name string, at HostPort) *clusterv3.Cluster {
@@ -73,7 +116,7 @@ func localCluster(name string, at HostPort) *clusterv3.Cluster {
 }
 
 func pipeCluster(name, socket string) *clusterv3.Cluster {
-	c := oneHost(name, &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: socket}}})
+	c := oneHost(name, pipeAddress(socket))
 	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
 	return c
 }

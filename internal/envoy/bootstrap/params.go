@@ -18,7 +18,12 @@ type Params struct {
 	// SecretsSocket is the unix socket of a server of certificates and keys (SDS), which configuration may name as cluster SecretsCluster; empty: there is none,
 	// and a cluster that names it never finishes warming.
 	SecretsSocket string
-	Admin         HostPort // an IP address: Envoy does not resolve names here
+	// Token is what Envoy shows at both sockets, under TokenHeader; empty: nothing.
+	Token string
+	Admin HostPort // an IP address: Envoy does not resolve names here
+	// AdminSocket is the unix socket that the administration listens on, where it is to be no port; Admin is not used then. AdminMoved is the path at which that
+	// socket is reached: whoever starts the Envoy moves it there. Empty: AdminSocket itself.
+	AdminSocket, AdminMoved string
 	// Prometheus is where /stats/prometheus is served without the rest of the administration; a zero port: nowhere.
 	Prometheus HostPort
 	// Ready is where /healthz/ready is served to others, answered at Status; a zero port: nowhere.
@@ -78,4 +83,12 @@ func (a HostPort) String() string {
 func (a HostPort) isIP() bool {
 	_, err := netip.ParseAddr(a.Host)
 	return err == nil
+}
+
+// adminAt is where the administration is reached.
+func (p Params) adminAt() string {
+	if p.AdminMoved != "" {
+		return p.AdminMoved
+	}
+	return p.AdminSocket
 }

@@ -1,0 +1,137 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"fairway/internal/agent/peer"
+)
+
+// Front answers at the port where users look for Envoy's administration, which itself listens on a unix socket that only the agent finds. Pages that show something are
+// shown to people of this machine, not to requests that come out of an Envoy; what changes something asks for the agent's token. No page shows the agent's secrets.
+type Front struct {
+	listener net.Listener
+	http     *http.Server
+}
+
+// pages are those that change nothing (envoyproxy.io, Operations and administration, Administration interface).
+var pages = map[string]bool{
+	"/": true, "/help": true, "/certs": true, "/clusters": true, "/config_dump": true, "/contention": true, "/hot_restart_version": true, "/init_dump": true, "/listeners": true,
+	"/memory": true, "/ready": true, "/runtime": true, "/server_info": true, "/stats": true, "/stats/prometheus": true, "/stats/recentlookups": true,
+}
+
+// ListenFront takes the port, so that a clash is known before anything is started; nothing is answered before Run. secrets are texts that no answer is to hold.
+func ListenFront(address string, to *Client, gate *peer.Gate, secrets []string, log *slog.Logger) (*Front, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &Front{l, &http.Server{
+		Handler: front{to, gate, secrets}, ConnContext: peer.Connected, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+		WriteTimeout: 5 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}}, nil
+}
+
+// Close gives the port back where Run was never called.
+func (f *Front) Close() { f.listener.Close() }
+
+// Run answers until ctx ends.
+func (f *Front) Run(ctx context.Context, up func()) error {
+	failed := make(chan error, 1)
+	go func() { failed <- f.http.Serve(f.listener) }()
+	up()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("answer for Envoy's administration: %w", err)
+	case <-ctx.Done():
+	}
+	f.http.Close()
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("answer for Envoy's administration: %w", err)
+	}
+	return nil
+}
+
+// front is the handler.
+type front struct {
+	to      *Client
+	gate    *peer.Gate
+	secrets []string
+}
+
+// ServeHTTP hands a request on, or says why not.
+func (f front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	do := f.gate.Change(f.pass)
+	if r.Method == http.MethodGet && pages[r.URL.Path] {
+		do = f.gate.Read(f.pass)
+	}
+	do(w, r)
+}
+
+func (f front) pass(w http.ResponseWriter, r *http.Request) {
+	resp, err := f.to.send(r.Context(), r.Method, r.URL.RequestURI())
+	if err != nil {
+		http.Error(w, "Envoy's administration does not answer: "+err.Error(), http.StatusBadGateway)
+		return
+	}
+	defer resp.Body.Close()
+	for _, name := range []string{"Content-Type", "X-Content-Type-Options"} {
+		if v := resp.Header.Get(name); v != "" {
+			w.Header().Set(name, v)
+		}
+	}
+	w.WriteHeader(resp.StatusCode)
+	out := &veil{to: w, secrets: f.secrets}
+	if _, err := io.Copy(out, resp.Body); err == nil {
+		_ = out.flush() // a caller that left is no loss
+	}
+}
+
+// veiled stands in the place of a secret.
+const veiled = "[redacted]"
+
+// Veil gives a text without the secrets.
+func Veil(text string, secrets []string) string {
+	for _, s := range secrets {
+		if s != "" {
+			text = strings.ReplaceAll(text, s, veiled)
+		}
+	}
+	return text
+}
+
+// veil writes what it is given without the secrets, also where one is given in two parts.
+type veil struct {
+	to      io.Writer
+	secrets []string
+	held    []byte // what may be the beginning of a secret
+}
+
+// Write implements io.Writer.
+func (v *veil) Write(p []byte) (int, error) {
+	v.held = append(v.held, p...)
+	text := Veil(string(v.held), v.secrets)
+	keep := 0
+	for _, s := range v.secrets {
+		for n := min(len(s)-1, len(text)); n > keep; n-- {
+			if strings.HasSuffix(text, s[:n]) {
+				keep = n
+			}
+		}
+	}
+	v.held = append(v.held[:0], text[len(text)-keep:]...)
+	_, err := io.WriteString(v.to, text[:len(text)-keep])
+	return len(p), err
+}
+
+func (v *veil) flush() error {
+	_, err := v.to.Write(v.held)
+	return err
+}

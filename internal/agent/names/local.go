@@ -1,0 +1,77 @@
+package names
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/miekg/dns"
+)
+
+// allowedLocal are names that may stand for this machine or its link: localhost (RFC 6761, 6.3), and where a cloud keeps what it tells its machines.
+var allowedLocal = [...]string{"localhost.", "metadata.google.internal."}
+
+// withoutLocal takes out of a name server's answer the addresses that stand for this machine or its link, where the name is none that may have such: whoever has a name
+// of his own could otherwise have a workload, or its proxy, speak to what listens on its loopback address alone. It says how many there were.
+func (f *forwarder) withoutLocal(reply *dns.Msg) (refused int) {
+	if len(reply.Question) == 0 || f.mayBeLocal(canonical(reply.Question[0].Name)) {
+		return 0
+	}
+	for _, section := range []*[]dns.RR{&reply.Answer, &reply.Extra} {
+		kept := slices.DeleteFunc(slices.Clone(*section), localRecord)
+		refused += len(*section) - len(kept)
+		*section = kept
+	}
+	return refused
+}
+
+func (f *forwarder) mayBeLocal(name string) bool {
+	for _, ends := range append(allowedLocal[:], f.o.LocalNames...) {
+		ends = canonical(ends)
+		if name == ends || strings.HasSuffix(name, "."+ends) {
+			return true
+		}
+	}
+	return false
+}
+
+// localRecord says whether a record holds such an address, also as the hint of a service (RFC 9460).
+func localRecord(r dns.RR) bool {
+	switch r := r.(type) {
+	case *dns.A:
+		return localAddress(r.A)
+	case *dns.AAAA:
+		return localAddress(r.AAAA)
+	case *dns.SVCB:
+		return localHint(r.Value)
+	case *dns.HTTPS:
+		return localHint(r.Value)
+	}
+	return false
+}
+
+func localHint(values []dns.SVCBKeyValue) bool {
+	for _, v := range values {
+		switch v := v.(type) {
+		case *dns.SVCBIPv4Hint:
+			if slices.ContainsFunc(v.Hint, func(ip net.IP) bool { return localAddress(ip) }) {
+				return true
+			}
+		case *dns.SVCBIPv6Hint:
+			if slices.ContainsFunc(v.Hint, func(ip net.IP) bool { return localAddress(ip) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func localAddress(ip []byte) bool {
+	a, ok := netip.AddrFromSlice(ip)
+	a = a.Unmap()
+	return ok && (a.IsLoopback() || a.IsUnspecified() || a.IsLinkLocalUnicast() || thisNetwork.Contains(a))
+}
+
+// thisNetwork is what no other machine has either (RFC 1122, 3.2.1.3); Linux takes 0.0.0.0 for itself.
+var thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
