@@ -3,24 +3,11 @@ package relay
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
-	"hash/crc32"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
 )
-
-// record is one as a cache writes it.
-func record(kind byte, id uint64, payload []byte) []byte {
-	head := make([]byte, headSize)
-	binary.LittleEndian.PutUint32(head, uint32(len(payload)))
-	head[8] = kind
-	binary.LittleEndian.PutUint64(head[9:], id)
-	sum := crc32.Update(crc32.ChecksumIEEE(head[8:]), crc32.IEEETable, payload)
-	binary.LittleEndian.PutUint32(head[4:], sum)
-	return append(head, payload...)
-}
 
 // FuzzCacheFile: whatever is in the file, it is a cache within its limit, or none; what it gives can be sent.
 func FuzzCacheFile(f *testing.F) {

@@ -28,7 +28,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/anypb"
-	security "istio.io/api/security/v1alpha1"
 
 	"fairway/internal/agent/secrets"
 	"fairway/internal/identity"
@@ -117,10 +116,10 @@ func newWorld(t *testing.T, change ...func(*world)) *world {
 		t.Fatal(err)
 	}
 	w.served = grpc.NewServer(grpc.Creds(credentials.NewTLS(config)))
-	security.RegisterIstioCertificateServiceServer(w.served, &service.Service{
+	(&service.Service{
 		CA: w.ca, Callers: authn.Methods{authn.Certificates{Roots: w.ca.Pool, Trust: trust, Now: clock}, w.tokens},
 		Trust: trust, Limits: authn.NewLimits(authn.Rate{}, authn.Rate{}, clock), Audit: quietly,
-	})
+	}).Register(w.served)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -645,7 +644,7 @@ func TestSockets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Run(t.Context(), func() {}); err == nil || !strings.Contains(err.Error(), "the folder of the socket") {
+	if err := s.Run(t.Context(), func() {}); err == nil || !strings.Contains(err.Error(), "not a directory") {
 		t.Errorf("%v", err)
 	}
 	no := o
