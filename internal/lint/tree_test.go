@@ -20,7 +20,7 @@ const module = "fairway"
 var arrows = map[string][]string{
 	"table":    {},
 	"mesh":     {},
-	"xds":      {"printable"},
+	"xds":      {"printable", "limit"},
 	"config":   {"mesh", "identity", "printable"},
 	"envoy":    {"mesh", "config"},
 	"identity": {"mesh", "printable", "disk"},
@@ -35,6 +35,8 @@ var arrows = map[string][]string{
 	"lint":     {},
 	// What strangers wrote is made fit to show wherever it comes in.
 	"printable": {},
+	// So many calls a second of each address, in bounded memory.
+	"limit": {},
 }
 
 // unlinked names packages that a room's programs must not carry, with the reason.
