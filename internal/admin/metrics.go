@@ -39,6 +39,7 @@ type Metrics struct {
 	startup     prometheus.Gauge
 	health      *prometheus.CounterVec
 	unreadable  prometheus.Gauge
+	doors
 }
 
 // short names of the xDS types, as Istio labels them.
@@ -92,6 +93,7 @@ func NewMetrics(version string) *Metrics {
 		health:      counters("fairway_health_reports_total", "What agents said of the applications beside them, by state: healthy, unhealthy.", "state"),
 		unreadable:  gauge("fairway_source_unreadable", "Files and folders of rules that cannot be read; what they held stays in force."),
 	}
+	m.doors = newDoors(m.Registry)
 	info := gauges("pilot_info", "What this control plane is.", "version")
 	info.WithLabelValues(version).Set(1)
 	m.Registry.MustRegister(m.streams, m.pushes, m.resources, m.bytes, m.sizes, m.rejects, m.timeouts, m.internal, m.convergence,

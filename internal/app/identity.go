@@ -274,7 +274,6 @@ func (g guard) Connect(ctx context.Context, node *corev3.Node, addr net.Addr) (x
 	if p, ok := peer.FromContext(ctx); ok && p.AuthInfo != nil && p.AuthInfo.AuthType() == "tls" {
 		caller, err := g.admit(ctx, node)
 		if err != nil {
-			g.secure.log.Warn("proxy refused", "scope", "audit", "node", node.GetId(), "address", addr.String(), "error", err)
 			return "", err
 		}
 		select {
@@ -287,16 +286,30 @@ func (g guard) Connect(ctx context.Context, node *corev3.Node, addr net.Addr) (x
 	return g.Hooks.Connect(ctx, node, addr)
 }
 
+// arrive is asked about a stream before anything is read from it: on the secure address nobody may send who does not prove who he is. A nil *secure asks nobody.
+func (s *secure) arrive(ctx context.Context, _ net.Addr) error {
+	p, ok := peer.FromContext(ctx)
+	if s == nil || !ok || p.AuthInfo == nil || p.AuthInfo.AuthType() != "tls" {
+		return nil
+	}
+	before, shown := s.roots(), authn.FromContext(ctx)
+	if !s.failures.Address(shown.Addr) {
+		return status.Errorf(codes.ResourceExhausted, "too many failed authentications from %s; try again in a few seconds", shown.Addr)
+	}
+	caller, err := s.callers.Authenticate(ctx, shown)
+	if err != nil {
+		s.failures.Failed(shown.Addr)
+		return service.Status(err)
+	}
+	s.leases.arrived(ctx, caller, before)
+	return nil
+}
+
 // admit finds out who calls, and lets the stream go on for as long as that holds.
 func (g guard) admit(ctx context.Context, node *corev3.Node) (authn.Caller, error) {
-	before, shown := g.secure.roots(), authn.FromContext(ctx)
-	if !g.secure.failures.Address(shown.Addr) {
-		return authn.Caller{}, status.Errorf(codes.ResourceExhausted, "too many failed authentications from %s; try again in a few seconds", shown.Addr)
-	}
-	caller, err := g.secure.callers.Authenticate(ctx, shown)
-	if err != nil {
-		g.secure.failures.Failed(shown.Addr)
-		return caller, service.Status(err)
+	caller, before, ok := g.secure.leases.who(ctx)
+	if !ok {
+		return caller, status.Error(codes.Unauthenticated, "nobody was asked who calls")
 	}
 	proxy, err := mesh.ParseNode(describeNode(node))
 	if err != nil {

@@ -42,6 +42,10 @@ type lease struct {
 	once   sync.Once
 	cancel context.CancelCauseFunc // of the stream's context: its cause is the stream's status
 
+	// Found out before anything was read. Only the stream's own goroutine looks at it.
+	arrived *authn.Caller
+	before  <-chan struct{} // closed when roots or CRLs have changed since
+
 	// What guard found out, once; nothing before.
 	caller authn.Caller
 	shown  authn.Credentials
@@ -89,6 +93,22 @@ type leased struct {
 
 // Context is a ServerStream's.
 func (s *leased) Context() context.Context { return s.ctx }
+
+// arrived notes who opened a stream, and what is closed when that has to be looked at again.
+func (l *leases) arrived(ctx context.Context, caller authn.Caller, before <-chan struct{}) {
+	if one, ok := ctx.Value(leaseKey{}).(*lease); ok {
+		one.arrived, one.before = &caller, before
+	}
+}
+
+// who returns what arrived noted; false: nothing.
+func (l *leases) who(ctx context.Context) (caller authn.Caller, before <-chan struct{}, ok bool) {
+	one, ok := ctx.Value(leaseKey{}).(*lease)
+	if !ok || one.arrived == nil {
+		return caller, nil, false
+	}
+	return *one.arrived, one.before, true
+}
 
 // grant lets a stream go on for as long as what it was opened with is good.
 func (l *leases) grant(ctx context.Context, caller authn.Caller, node string) {

@@ -36,6 +36,8 @@ type Options struct {
 	NewStreams  int           // --newStreamsPerSecond
 	MaxMessage  int           // --maxRequestBytes
 	MaxNames    int           // --maxSubscriptions: names one stream may ask for
+	FirstWait   time.Duration // how long a stream may take until it says who it is
+	IdleAfter   time.Duration // how long a connection may stay without a stream
 	ProxyLinger time.Duration // how long a proxy's rows are kept after its last stream ended
 	HealthGrace time.Duration // PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: how long what an agent said of its application counts after its last stream ended
 	HealthStart time.Duration // how long after a start agents may take to say it; until then WorkloadEntries that are checked count as healthy
@@ -65,6 +67,8 @@ func DefaultOptions() Options {
 		NewStreams:  500,
 		MaxMessage:  16 << 20,
 		MaxNames:    100000,
+		FirstWait:   10 * time.Second,
+		IdleAfter:   time.Minute,
 		ProxyLinger: 60 * time.Second,
 		HealthGrace: 10 * time.Second,
 		HealthStart: 30 * time.Second,

@@ -23,7 +23,10 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 // Unmarshal implements encoding.CodecV2.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if r, ok := v.(*request); ok {
-		return r.decode(data)
+		if err := r.decode(data); err != nil {
+			r.wrong = errWrong(err) // gRPC would make an Internal of it
+		}
+		return nil
 	}
 	return c.other.Unmarshal(data, v)
 }

@@ -19,6 +19,22 @@ func errTooManyStreams(limit int) error {
 	return status.Errorf(codes.ResourceExhausted, "%d streams are open, the limit of this server", limit)
 }
 
+func errTooManyPending(limit int) error {
+	return status.Errorf(codes.ResourceExhausted, "%d streams have not said who they are, the limit of this server: send the first request at once", limit)
+}
+
+func errSilent(o Options) error {
+	return status.Errorf(codes.DeadlineExceeded, "no first request came within %s", o.FirstWait)
+}
+
+func errTooManyTypes() error {
+	return status.Errorf(codes.ResourceExhausted, "the stream asks for more than %d types that this server does not have", maxUnknownTypes)
+}
+
+func errTooFastFrom(o Options) error {
+	return status.Errorf(codes.ResourceExhausted, "more than %g new streams a second from this address, and none free within %s", o.AddressStreamsPerSecond, o.StreamWait)
+}
+
 func errTooFast(o Options) error {
 	return status.Errorf(codes.ResourceExhausted, "more than %g new streams a second, and none free within %s", o.StreamsPerSecond, o.StreamWait)
 }

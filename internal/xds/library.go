@@ -40,6 +40,7 @@ type Library struct {
 	names    *catalog
 	pages    *pagePool
 	memories *memories
+	types    map[string]bool     // that there is, or was, a shelf of, and those of typesKnown
 	news     chan struct{}       // closed by the next turn
 	times    [timesKept]turnTime // when the last turns were published, by turn modulo its length
 }
@@ -74,7 +75,7 @@ type viewer struct {
 func NewLibrary() *Library {
 	return &Library{
 		shelves: map[shelfID]*shelf{}, bindings: map[ProxyID]*binding{}, names: newCatalog(), pages: newPagePool(),
-		memories: newMemories(), news: make(chan struct{}),
+		memories: newMemories(), types: typesKnown(), news: make(chan struct{}),
 	}
 }
 
@@ -142,6 +143,19 @@ func (l *Library) enter(c Change) *entry {
 	return c.Resource.links.name
 }
 
+// OtherType is what a Meter is told in place of a type that the library has never had a shelf of: those are texts that clients chose.
+const OtherType = "other"
+
+// label is what a type is called where it is counted.
+func (l *Library) label(typ string) string {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.types[typ] {
+		return typ
+	}
+	return OtherType
+}
+
 // publishedAt returns when a turn was published, if that was not too many turns ago.
 func (l *Library) publishedAt(turn uint64) (time.Time, bool) {
 	l.mu.RLock()
@@ -155,6 +169,7 @@ func (l *Library) shelf(id shelfID) *shelf {
 	if s == nil {
 		s = newShelf(id)
 		l.shelves[id] = s
+		l.types[id.typ] = true
 	}
 	return s
 }
@@ -262,7 +277,7 @@ func (l *Library) read(w *viewer, fn func(v *view)) bool {
 	if w.bound.at == nil {
 		return false
 	}
-	fn(&view{turn: l.turn, at: w.bound.at, names: l.names, pages: l.pages, memories: l.memories})
+	fn(&view{turn: l.turn, at: w.bound.at, names: l.names, pages: l.pages, memories: l.memories, types: l.types})
 	return true
 }
 

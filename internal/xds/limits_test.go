@@ -27,15 +27,27 @@ func TestLimits(t *testing.T) {
 		one := h.delta(patience(t))
 		one.ask("p", ClusterType)
 		one.expect("Cluster")
-		expect(t, h.delta(patience(t)).end(), codes.ResourceExhausted, "1 streams are open")
+		two := h.delta(patience(t))
+		two.ask("q", ClusterType)
+		expect(t, two.end(), codes.ResourceExhausted, "1 streams are open")
 	})
 	t.Run("rate", func(t *testing.T) {
-		h := newHouse(t, Options{StreamsPerSecond: 1, StreamWait: time.Millisecond})
+		h := newHouse(t, Options{StreamsPerSecond: 1, AddressStreamsPerSecond: 100, StreamWait: time.Millisecond})
 		h.attach("p", "all")
 		one := h.delta(patience(t))
 		one.ask("p", ClusterType)
 		one.expect("Cluster")
 		expect(t, h.delta(patience(t)).end(), codes.ResourceExhausted, "more than 1 new streams a second")
+	})
+	t.Run("rate of one address", func(t *testing.T) {
+		h := newHouse(t, Options{StreamsPerSecond: 2, AddressStreamsPerSecond: 0.1, StreamWait: time.Millisecond})
+		h.attach("p", "all")
+		for range 2 {
+			s := h.delta(patience(t))
+			s.ask("p", ClusterType)
+			s.expect("Cluster")
+		}
+		expect(t, h.delta(patience(t)).end(), codes.ResourceExhausted, "more than 0.1 new streams a second from this address")
 	})
 	t.Run("withheld types", func(t *testing.T) {
 		allowed := make(chan bool, 1)
@@ -61,7 +73,7 @@ func TestLimits(t *testing.T) {
 		friend.expect("Secret s")
 	})
 	t.Run("rate that waits", func(t *testing.T) {
-		h := newHouse(t, Options{StreamsPerSecond: 100})
+		h := newHouse(t, Options{StreamsPerSecond: 100, AddressStreamsPerSecond: 100})
 		h.attach("p", "all")
 		for range 110 {
 			s := h.delta(patience(t))

@@ -17,6 +17,7 @@ type machine struct {
 	at        *attached
 	restacked uint64 // the turn in which the stacks were last replaced
 	nonces    uint64
+	unknown   int                 // types asked for that the library has never had
 	named     int                 // names subscribed to by name, over all types
 	epoch     uint64              // rises whenever something happened that others may have waited for
 	owed      map[*entry]struct{} // load assignments due once the client subscribes to any
@@ -171,6 +172,11 @@ func (m *machine) sub(v *view, typ string) *sub {
 // receive takes one request. It returns an error only if the client exceeds a limit.
 func (m *machine) receive(v *view, r *request) error {
 	m.pull(v)
+	if m.subs[r.typ] == nil && !v.types[r.typ] {
+		if m.unknown++; m.unknown > maxUnknownTypes {
+			return refuse(ReasonTypes, errTooManyTypes())
+		}
+	}
 	s := m.sub(v, r.typ)
 	fresh := m.settle(v, s, r)
 	switch {
@@ -183,7 +189,7 @@ func (m *machine) receive(v *view, r *request) error {
 	}
 	m.moved(s)
 	if m.named > m.limits.names {
-		return errTooManyNames(m.named, m.limits.names)
+		return refuse(ReasonNames, errTooManyNames(m.named, m.limits.names))
 	}
 	return nil
 }

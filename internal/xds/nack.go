@@ -29,7 +29,7 @@ func (m *machine) nack(v *view, s *sub, at int, detail string) {
 	f := s.flight[0]
 	s.land(1)
 	s.probe = false
-	s.detail = strings.Clone(detail)
+	s.detail = detail
 	m.events = append(m.events, event{kind: eventNack, typ: s.typ, detail: s.detail})
 	if !s.search {
 		s.search, s.budget = true, maxTrials
@@ -213,9 +213,20 @@ func (m *machine) lock(s *sub, it item, early bool) {
 	}
 	s.jail[it.name] = jailed{version: it.version, turn: it.turn, early: early}
 	m.goOn(s, it)
+	if m.jailed() > maxRejected {
+		return // a client that refuses everything is told of by what it refused first
+	}
 	m.events = append(m.events, event{
 		kind: eventReject, typ: s.typ, name: it.name.text, version: it.version, detail: s.detail,
 	})
+}
+
+// jailed counts what is quarantined.
+func (m *machine) jailed() (n int) {
+	for _, s := range m.order {
+		n += len(s.jail)
+	}
+	return n
 }
 
 // goOn deals with a client that waits for what is quarantined now: for a load assignment a cluster may be waiting, so it

@@ -13,12 +13,23 @@ type Options struct {
 	MaxResponseBytes int
 	// MaxRequestBytes is the largest request taken; 16 MiB.
 	MaxRequestBytes int
-	// MaxStreams is how many streams may be open at once; 0 is unlimited.
+	// MaxStreams is how many streams that have said who they are may be open at once; 0 is unlimited.
 	MaxStreams int
+	// MaxPending is how many streams may be open at once that have not said who they are; 1,000. Past it the oldest of the address with most of them is ended.
+	MaxPending int
+	// AddressPending is how many of them are listened to at once of one address; 64. The others wait for their turn.
+	AddressPending int
+	// FirstWait is how long a stream may take until its first request is there, its turn included; 10 s.
+	FirstWait time.Duration
+	// MaxConnectionStreams is how many streams one connection may have open at once, those of other services included; 100.
+	MaxConnectionStreams uint32
 	// MaxSubscriptions is how many names one stream may subscribe to by name, over all types; 100,000.
 	MaxSubscriptions int
 	// StreamsPerSecond limits new streams; a stream waits up to StreamWait for its turn. 0 is unlimited.
 	StreamsPerSecond float64
+	// AddressStreamsPerSecond limits new streams of one address, before StreamsPerSecond does, in the same way; a fifth of that. As many as StreamsPerSecond may
+	// come at once. IPv6 addresses count by their network of 64 bits.
+	AddressStreamsPerSecond float64
 	// StreamWait is how long a new stream waits under StreamsPerSecond; 1 s.
 	StreamWait time.Duration
 	// SendTimeout is how long one response may wait for the client to take it before the stream is cut; 30 s.
@@ -31,6 +42,13 @@ type Options struct {
 	// Withhold tells that a stream gets nothing of a type, whatever its proxy sees: what is sent to nobody who did not prove who he is. It is asked with
 	// the stream's context and the client's address, many times, from many goroutines at once. Nil withholds nothing.
 	Withhold func(ctx context.Context, peer net.Addr, typ string) bool
+	// Arrive is asked about each stream before anything is read from it, with its context, where gRPC keeps what the connection and the headers prove. An error ends the
+	// stream: a gRPC status is passed on, anything else becomes PermissionDenied. Nil lets all arrive.
+	Arrive func(ctx context.Context, peer net.Addr) error
+	// Refused is told of each stream that was refused; it must return quickly. Nil tells nobody.
+	Refused func(Refusal)
+	// Panicked is told of each panic that ended a stream: in which of its goroutines, with what, and its stack. Nil logs it.
+	Panicked func(where string, value any, stack []byte)
 	// Meter counts what is sent; nil counts nothing.
 	Meter Meter
 }
@@ -50,8 +68,20 @@ func (o Options) withDefaults() Options {
 	orInt(&o.MaxRequestBytes, 16<<20)
 	orInt(&o.MaxSubscriptions, 100_000)
 	orInt(&o.Window, 16)
+	orInt(&o.MaxPending, 1000)
+	orInt(&o.AddressPending, 64)
+	if o.MaxConnectionStreams == 0 {
+		o.MaxConnectionStreams = 100
+	}
+	if o.AddressStreamsPerSecond == 0 {
+		o.AddressStreamsPerSecond = o.StreamsPerSecond / 5
+	}
+	orTime(&o.FirstWait, 10*time.Second)
 	orTime(&o.StreamWait, time.Second)
 	orTime(&o.SendTimeout, 30*time.Second)
+	if o.Panicked == nil {
+		o.Panicked = logPanic
+	}
 	if o.Meter == nil {
 		o.Meter = noMeter{}
 	}

@@ -263,8 +263,11 @@ func TestDeltaNack(t *testing.T) {
 			if sent > maxTrials+1 {
 				k.t.Errorf("%d responses to a client that refuses everything", sent)
 			}
-			if have := k.rejected(); len(have) != len(all) {
-				k.t.Errorf("%d of %d quarantined", len(have), len(all))
+			if have := k.m.jailed(); have != len(all) {
+				k.t.Errorf("%d of %d quarantined", have, len(all))
+			}
+			if told := k.rejected(); len(told) != maxRejected {
+				k.t.Errorf("%d are told of, of a client that refuses %d", len(told), len(all))
 			}
 			if !k.m.synced() {
 				k.t.Error("not at rest")

@@ -9,12 +9,16 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/printable"
 )
 
-// request is what a stream reads: a DiscoveryRequest or a DeltaDiscoveryRequest. All of its strings are parts of one
+// request is what a stream reads: a DiscoveryRequest or a DeltaDiscoveryRequest. All of its strings but the detail are parts of one
 // copy of the message, so whoever keeps one must clone it.
 type request struct {
 	delta       bool // which of the two to decode
+	nodeless    bool // the node was heard before: it is skipped
+	most        int  // names in one list that are decoded, besides initial: more than any stream may subscribe to; 0 is unlimited
 	node        *corev3.Node
 	typ         string
 	subscribe   []string // all names, in the state-of-the-world protocol
@@ -22,14 +26,16 @@ type request struct {
 	initial     []known
 	nonce       string
 	failed      bool   // error_detail is there
-	detail      string // its message
+	detail      string // its message, fit to be shown and kept
+	plain       bool   // the rest of the message, from the first of initial on, is ASCII
+	wrong       error  // why it is not to be answered: the stream's status
 }
 
 // known is a resource that a reconnecting client says it holds.
 type known struct{ name, version string }
 
 // errMalformed is what a message that is not of the expected type decodes to.
-var errMalformed = errors.New("malformed discovery request")
+var errMalformed = errors.New("it is malformed")
 
 // decode reads a message from its buffers. It does by hand what the generated code does, because the requests of a
 // reconnecting fleet name everything that it holds: one allocation for all names, not two for each.
@@ -44,44 +50,41 @@ func (r *request) decode(data mem.BufferSlice) error {
 
 func (r *request) parse(s string) error {
 	r.initial = nil
-	size := len(s)
 	for len(s) > 0 {
 		num, value, rest, err := nextField(s)
 		if err != nil {
 			return err
 		}
-		s = rest
 		if r.delta {
-			err = r.deltaField(num, value, size)
+			err = r.deltaField(num, value, s)
 		} else {
 			err = r.stateField(num, value)
 		}
 		if err != nil {
 			return err
 		}
+		s = rest
 	}
 	return nil
 }
 
-func (r *request) deltaField(num protowire.Number, value string, size int) error {
+// deltaField takes one field; left is what the message holds from there on.
+func (r *request) deltaField(num protowire.Number, value, left string) error {
 	switch num {
 	case 1:
 		return r.setNode(value)
 	case 2:
 		r.typ = value
+		return checkString("type_url", value, maxTypeBytes)
 	case 3:
-		r.subscribe = append(r.subscribe, value)
+		return r.add(&r.subscribe, "resource_names_subscribe", value)
 	case 4:
-		r.unsubscribe = append(r.unsubscribe, value)
+		return r.add(&r.unsubscribe, "resource_names_unsubscribe", value)
 	case 5:
-		k, err := parseKnown(value)
-		if r.initial == nil {
-			r.initial = make([]known, 0, size/(len(value)+2)+1)
-		}
-		r.initial = append(r.initial, k)
-		return err
+		return r.addKnown(value, left)
 	case 6:
 		r.nonce = value
+		return checkString("response_nonce", value, maxNonceBytes)
 	case 7:
 		return r.setDetail(value)
 	}
@@ -90,22 +93,83 @@ func (r *request) deltaField(num protowire.Number, value string, size int) error
 
 func (r *request) stateField(num protowire.Number, value string) error {
 	switch num {
+	case 1:
+		return checkString("version_info", value, maxVersionBytes)
 	case 2:
 		return r.setNode(value)
 	case 3:
-		r.subscribe = append(r.subscribe, value)
+		return r.add(&r.subscribe, "resource_names", value)
 	case 4:
 		r.typ = value
+		return checkString("type_url", value, maxTypeBytes)
 	case 5:
 		r.nonce = value
+		return checkString("response_nonce", value, maxNonceBytes)
 	case 6:
 		return r.setDetail(value)
 	}
 	return nil
 }
 
+// add takes a name into a list.
+func (r *request) add(to *[]string, field, name string) error {
+	if r.most > 0 && len(*to) >= r.most {
+		return errTooMany(field, r.most)
+	}
+	*to = append(*to, name)
+	return checkName(field, name)
+}
+
+// addKnown takes an entry of initial_resource_versions. Room is made for as many as the message holds if the rest of it are entries like this one, but
+// never for more than a few times those that were there already: the first may be short and the others long.
+func (r *request) addKnown(value, left string) error {
+	const field = "initial_resource_versions"
+	k, err := parseKnown(value)
+	if err != nil {
+		return err
+	}
+	if n := len(r.initial); n == cap(r.initial) {
+		if n >= maxReported {
+			return errTooMany(field, maxReported)
+		}
+		room := min(len(left)/(len(value)+2)+1, max(1<<14, 4*n), maxReported-n)
+		r.initial = append(make([]known, 0, n+room), r.initial...)
+		r.plain = n > 0 && r.plain || ascii(left)
+	}
+	r.initial = append(r.initial, k)
+	if r.plain && k.name != "" && len(value) <= maxVersionBytes {
+		return nil // as nearly all are
+	}
+	if err := checkName(field, k.name); err != nil {
+		return err
+	}
+	return checkString(field, k.version, maxVersionBytes)
+}
+
+// ascii tells whether all of a text is: then so is each part of it.
+func ascii(s string) bool {
+	for len(s) >= 8 {
+		if (s[0]|s[1]|s[2]|s[3]|s[4]|s[5]|s[6]|s[7])&0x80 != 0 {
+			return false
+		}
+		s = s[8:]
+	}
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
 // parseKnown reads an entry of initial_resource_versions.
 func parseKnown(s string) (k known, err error) {
+	const name, version = 1<<3 | byte(protowire.BytesType), 2<<3 | byte(protowire.BytesType)
+	if len(s) > 4 && s[0] == name && s[1] < 0x80 && int(s[1])+4 <= len(s) { // as nearly all are written
+		if at := 2 + int(s[1]); s[at] == version && s[at+1] < 0x80 && at+2+int(s[at+1]) == len(s) {
+			return known{s[2:at], s[at+2:]}, nil
+		}
+	}
 	for len(s) > 0 {
 		num, value, rest, err := nextField(s)
 		if err != nil {
@@ -122,15 +186,48 @@ func parseKnown(s string) (k known, err error) {
 	return k, nil
 }
 
+// setNode decodes the node, without the list of extensions that the client's binary holds: it is nine tenths of what Envoy sends, and nobody reads it. A node that
+// comes in parts is merged, as the generated code does.
 func (r *request) setNode(value string) error {
-	r.node = &corev3.Node{}
-	if err := proto.Unmarshal([]byte(value), r.node); err != nil {
-		return fmt.Errorf("decode node: %w", err)
+	if r.nodeless {
+		return nil
+	}
+	if len(value) > maxNodeWire {
+		return &wrongString{"node", len(value), maxNodeWire}
+	}
+	text, err := withoutExtensions(value)
+	if err != nil {
+		return err
+	}
+	if len(text) > maxNodeBytes {
+		return &wrongString{"node without its extensions", len(text), maxNodeBytes}
+	}
+	if r.node == nil {
+		r.node = &corev3.Node{}
+	}
+	if err := (proto.UnmarshalOptions{Merge: true, DiscardUnknown: true, RecursionLimit: maxNodeDepth}).Unmarshal(text, r.node); err != nil {
+		return fmt.Errorf("node: %w", err)
 	}
 	return nil
 }
 
-// setDetail reads the message of a google.rpc.Status.
+// withoutExtensions copies the encoding of a node without its extensions.
+func withoutExtensions(node string) ([]byte, error) {
+	var out []byte
+	for len(node) > 0 {
+		num, _, rest, err := nextField(node)
+		if err != nil {
+			return nil, err
+		}
+		if num != nodeExtensions {
+			out = append(out, node[:len(node)-len(rest)]...)
+		}
+		node = rest
+	}
+	return out, nil
+}
+
+// setDetail reads the message of a google.rpc.Status. What is kept of it is short, can be shown to anybody, and is no part of the request.
 func (r *request) setDetail(s string) error {
 	r.failed = true
 	for len(s) > 0 {
@@ -143,6 +240,7 @@ func (r *request) setDetail(s string) error {
 		}
 		s = rest
 	}
+	r.detail = strings.Clone(printable.Lines(r.detail, printable.Long))
 	return nil
 }
 

@@ -1,11 +1,9 @@
 package xds
 
 import (
-	"strings"
 	"testing"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 )
@@ -46,62 +44,6 @@ func TestVersions(t *testing.T) {
 			t.Errorf("%q is a version", s)
 		}
 	}
-}
-
-func FuzzRequest(f *testing.F) {
-	delta := &discoveryv3.DeltaDiscoveryRequest{
-		TypeUrl: ClusterType, ResourceNamesSubscribe: []string{"a", "b"}, ResourceNamesUnsubscribe: []string{"c"},
-		InitialResourceVersions: map[string]string{"d": "1"}, ResponseNonce: "7", ErrorDetail: nackStatus("bad"),
-	}
-	state := &discoveryv3.DiscoveryRequest{
-		TypeUrl: ClusterType, ResourceNames: []string{"a", "b"}, VersionInfo: "1", ResponseNonce: "7", ErrorDetail: nackStatus("bad"),
-	}
-	for _, m := range []proto.Message{delta, state} {
-		b, err := proto.Marshal(m)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(b)
-	}
-	f.Add([]byte{0x08, 0x01, 0x0d, 1, 2, 3, 4, 0x11, 1, 2, 3, 4, 5, 6, 7, 8})
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var d discoveryv3.DeltaDiscoveryRequest
-		r := &request{delta: true}
-		if proto.Unmarshal(b, &d) == nil && r.decode(mem.BufferSlice{mem.SliceBuffer(b)}) == nil {
-			same := r.typ == d.TypeUrl && r.nonce == d.ResponseNonce && r.detail == d.ErrorDetail.GetMessage() &&
-				strings.Join(r.subscribe, "\x00") == strings.Join(d.ResourceNamesSubscribe, "\x00") &&
-				strings.Join(r.unsubscribe, "\x00") == strings.Join(d.ResourceNamesUnsubscribe, "\x00")
-			for _, k := range r.initial {
-				if _, ok := d.InitialResourceVersions[k.name]; !ok {
-					same = false
-				}
-			}
-			if !same && len(d.ProtoReflect().GetUnknown()) == 0 && !repeats(b) {
-				t.Errorf("%+v is not %v", r, &d)
-			}
-		}
-		var s discoveryv3.DiscoveryRequest
-		r = &request{}
-		if proto.Unmarshal(b, &s) == nil && r.decode(mem.BufferSlice{mem.SliceBuffer(b)}) == nil && !repeats(b) {
-			if r.typ != s.TypeUrl || r.nonce != s.ResponseNonce || strings.Join(r.subscribe, "\x00") != strings.Join(s.ResourceNames, "\x00") {
-				t.Errorf("%+v is not %v", r, &s)
-			}
-		}
-	})
-}
-
-// repeats tells whether a field occurs twice: messages then merge, which requests never need.
-func repeats(b []byte) bool {
-	seen := map[int32]bool{}
-	for s := string(b); s != ""; {
-		num, _, rest, err := nextField(s)
-		if err != nil || seen[int32(num)] {
-			return true
-		}
-		seen[int32(num)] = true
-		s = rest
-	}
-	return false
 }
 
 func TestErrorTextNames(t *testing.T) {

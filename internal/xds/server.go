@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+
+	"fairway/internal/limit"
 )
 
 // Server is the aggregated discovery service. It must be served by a gRPC server that was made with its GRPC options.
@@ -22,9 +25,12 @@ type Server struct {
 	opts    Options
 	hooks   Hooks
 	limiter *rate.Limiter
+	sources *limit.Keyed[netip.Prefix] // new streams by address
+	pending *pending
 
 	mu       sync.Mutex
-	streams  map[*stream]struct{}
+	streams  map[*stream]struct{} // that have said who they are
+	arriving map[*stream]struct{} // that have not
 	lastID   uint64
 	draining bool
 	changed  chan struct{} // closed and replaced when a stream made progress or ended, if anybody waits for that
@@ -35,23 +41,39 @@ type Server struct {
 // NewServer returns a server of what the library holds.
 func NewServer(lib *Library, opts Options, hooks Hooks) *Server {
 	opts = opts.withDefaults()
-	limit := rate.Inf
+	perSecond := rate.Inf
 	if opts.StreamsPerSecond > 0 {
-		limit = rate.Limit(opts.StreamsPerSecond)
+		perSecond = rate.Limit(opts.StreamsPerSecond)
 	}
+	burst := max(1, int(math.Ceil(opts.StreamsPerSecond)))
 	return &Server{
-		lib: lib, opts: opts, hooks: hooks, limiter: rate.NewLimiter(limit, max(1, int(math.Ceil(opts.StreamsPerSecond)))),
-		streams: map[*stream]struct{}{}, changed: make(chan struct{}),
+		lib: lib, opts: opts, hooks: hooks, limiter: rate.NewLimiter(perSecond, burst), pending: newPending(opts.MaxPending, opts.AddressPending),
+		sources: byAddress(opts.AddressStreamsPerSecond, burst), streams: map[*stream]struct{}{}, arriving: map[*stream]struct{}{}, changed: make(chan struct{}),
 	}
 }
 
-// GRPC returns the options that the gRPC server needs: the codec that sends shared bytes, the size limit of requests,
+func byAddress(perSecond float64, burst int) *limit.Keyed[netip.Prefix] {
+	return limit.New[netip.Prefix](limit.Rate{PerSecond: perSecond, Burst: max(burst, int(math.Ceil(perSecond)))}, time.Now)
+}
+
+// Bounds on what gRPC itself takes from a client that nobody knows yet.
+const (
+	unread      = 64 << 10 // bytes of a message that come before it is read; the whole of one that is read may come at once
+	headerBytes = 64 << 10 // of a call's headers
+	handshake   = 10 * time.Second
+)
+
+// GRPC returns the options that the gRPC server needs: the codec that sends shared bytes, the limits of what a client may send and open,
 // and that its Stop waits for streams to end, as Close expects. Other services on the same server work as usual.
 func (s *Server) GRPC() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(s.opts.MaxRequestBytes),
 		grpc.MaxSendMsgSize(math.MaxInt32),
+		grpc.MaxConcurrentStreams(s.opts.MaxConnectionStreams),
+		grpc.StaticStreamWindowSize(unread),
+		grpc.MaxHeaderListSize(headerBytes),
+		grpc.ConnectionTimeout(handshake),
 		grpc.WaitForHandlers(true),
 	}
 }
@@ -70,29 +92,29 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 }
 
 func (s *Server) handler(delta bool) grpc.StreamHandler {
-	return func(_ any, wire grpc.ServerStream) error {
-		if err := s.admit(wire.Context()); err != nil {
-			return err
-		}
+	return func(_ any, wire grpc.ServerStream) (err error) {
 		st := s.newStream(wire, delta)
-		if err := s.enter(st); err != nil {
-			return err
-		}
-		defer s.leave(st)
-		return st.serve(wire.Context())
+		defer s.caught("stream", func(ended error) { err = ended })
+		err = st.serve(wire.Context())
+		return s.told(err, st.peer, st.proxy)
 	}
 }
 
-// admit holds new streams to their rate.
-func (s *Server) admit(ctx context.Context) error {
+// admit holds new streams to their rates: of their address first, so that one address cannot use up what is for all.
+func (s *Server) admit(ctx context.Context, from netip.Prefix) error {
+	wait, ok := s.sources.Within(from, s.opts.StreamWait)
+	if !ok {
+		return refuse(ReasonRate, errTooFastFrom(s.opts))
+	}
 	r := s.limiter.Reserve()
-	wait := r.Delay()
+	if d := r.Delay(); d > s.opts.StreamWait {
+		r.Cancel()
+		return refuse(ReasonRate, errTooFast(s.opts))
+	} else {
+		wait = max(wait, d)
+	}
 	if wait == 0 {
 		return nil
-	}
-	if wait > s.opts.StreamWait {
-		r.Cancel()
-		return errTooFast(s.opts)
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -123,15 +145,27 @@ func (s *Server) newStream(wire grpc.ServerStream, delta bool) *stream {
 	return st
 }
 
-// enter counts a stream in, unless the server is full or draining.
-func (s *Server) enter(st *stream) error {
+// arrive notes a stream that has yet to say who it is, so that Drain ends it.
+func (s *Server) arrive(st *stream) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
 		return ErrDraining
 	}
+	s.arriving[st] = struct{}{}
+	return nil
+}
+
+// enter counts a stream in that has said who it is, unless the server is full or draining.
+func (s *Server) enter(st *stream) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.arriving, st)
+	if s.draining {
+		return ErrDraining
+	}
 	if s.opts.MaxStreams > 0 && len(s.streams) >= s.opts.MaxStreams {
-		return errTooManyStreams(s.opts.MaxStreams)
+		return refuse(ReasonStreams, errTooManyStreams(s.opts.MaxStreams))
 	}
 	s.lastID++
 	st.id = s.lastID
@@ -142,6 +176,7 @@ func (s *Server) enter(st *stream) error {
 func (s *Server) leave(st *stream) {
 	s.mu.Lock()
 	delete(s.streams, st)
+	delete(s.arriving, st)
 	s.mu.Unlock()
 	s.progress()
 }
@@ -163,6 +198,10 @@ func (s *Server) all() []*stream {
 func (s *Server) Drain(ctx context.Context, window time.Duration) error {
 	s.mu.Lock()
 	s.draining = true
+	for st := range s.arriving {
+		close(st.stop)
+	}
+	clear(s.arriving)
 	s.mu.Unlock()
 	streams := s.all()
 	start := time.Now()

@@ -96,9 +96,17 @@ func (r *recorder) Acked(x Acked) {
 func (r *recorder) Nacked(ProxyID, string) {}
 
 func newHouse(t testing.TB, opts Options) *house {
-	h := &house{t: t, lib: NewLibrary(), wire: bufconn.Listen(1 << 20), hooks: &recorder{left: make(chan ProxyID, 1000)}}
-	opts.Meter = h.hooks
-	h.srv = NewServer(h.lib, opts, h.hooks)
+	hooks := &recorder{left: make(chan ProxyID, 1000)}
+	opts.Meter = hooks
+	h := newHouseOf(t, opts, hooks)
+	h.hooks = hooks
+	return h
+}
+
+// newHouseOf is newHouse with hooks of the test's own.
+func newHouseOf(t testing.TB, opts Options, hooks Hooks) *house {
+	h := &house{t: t, lib: NewLibrary(), wire: bufconn.Listen(1 << 20)}
+	h.srv = NewServer(h.lib, opts, hooks)
 	g := grpc.NewServer(h.srv.GRPC()...)
 	h.srv.Register(g)
 	healthpb.RegisterHealthServer(g, health.NewServer())

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
@@ -39,21 +41,24 @@ type stream struct {
 // serve runs the stream until it ends, and returns its status.
 func (s *stream) serve(ctx context.Context) error {
 	defer close(s.done)
-	s.server.inner.Add(1)
-	go s.receive()
-	var first *request
-	select {
-	case first = <-s.in:
-	case err := <-s.failed:
-		return closing(err)
-	case <-ctx.Done():
-		return ended(ctx)
-	case <-s.stop:
-		return ErrDraining
+	from := networkOf(s.peer)
+	if err := s.server.admit(ctx, from); err != nil {
+		return err
+	}
+	if err := s.server.arrive(s); err != nil {
+		return err
+	}
+	defer s.server.leave(s)
+	first, err := s.greet(ctx, from)
+	if err != nil {
+		return err
+	}
+	if err := s.server.enter(s); err != nil {
+		return err
 	}
 	proxy, err := s.server.hooks.Connect(ctx, first.node, s.peer)
 	if err != nil {
-		return refusal(err)
+		return unwelcome(ctx, err)
 	}
 	defer s.server.hooks.Disconnect(proxy)
 	viewer := s.server.lib.open(proxy)
@@ -64,13 +69,66 @@ func (s *stream) serve(ctx context.Context) error {
 	return s.converse(ctx, first)
 }
 
+// greet waits for the first request. Nothing is read before it is the stream's turn, and before the program has seen who calls.
+func (s *stream) greet(ctx context.Context, from netip.Prefix) (*request, error) {
+	place, err := s.server.pending.enter(from)
+	if err != nil {
+		return nil, err
+	}
+	defer s.server.pending.leave(place)
+	late := time.NewTimer(s.server.opts.FirstWait)
+	defer late.Stop()
+	turn := place.turn
+	for {
+		select {
+		case <-turn:
+			turn = nil
+			if arrive := s.server.opts.Arrive; arrive != nil {
+				if err := arrive(ctx, s.peer); err != nil {
+					return nil, unwelcome(ctx, err)
+				}
+			}
+			s.server.inner.Add(1)
+			go s.receive()
+		case first := <-s.in:
+			return first, nil
+		case err := <-place.out:
+			return nil, err
+		case <-late.C:
+			return nil, refuse(ReasonSilent, errSilent(s.server.opts))
+		case err := <-s.failed:
+			return nil, closing(err)
+		case <-ctx.Done():
+			return nil, ended(ctx)
+		case <-s.stop:
+			return nil, ErrDraining
+		}
+	}
+}
+
+// unwelcome is the end of a stream that the program refused, unless the client has left meanwhile.
+func unwelcome(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return refusal(err)
+	}
+	return refuse(ReasonIdentity, refusal(err))
+}
+
 // receive reads requests until the stream ends.
 func (s *stream) receive() {
 	defer s.server.inner.Done()
-	for {
-		r := &request{delta: s.machine.delta}
+	defer s.server.caught("receive", func(err error) { s.failed <- err })
+	for first := true; ; first = false {
+		r := &request{delta: s.machine.delta, nodeless: !first, most: 2 * s.machine.limits.names}
 		if err := s.wire.RecvMsg(r); err != nil {
+			if status.Code(err) == codes.ResourceExhausted {
+				err = refuse(ReasonSize, err)
+			}
 			s.failed <- err
+			return
+		}
+		if r.wrong != nil {
+			s.failed <- refuse(reasonOf(r.wrong), r.wrong)
 			return
 		}
 		select {
@@ -153,8 +211,19 @@ func (s *stream) step(r *request) (taken bool, resp *response, err error) {
 	if r != nil {
 		s.follow(r.typ)
 	}
+	attached, resp, events, err := s.turn(r)
+	s.tell(events)
+	if resp == nil {
+		s.server.progress()
+	}
+	return attached || told, resp, err
+}
+
+// turn has the machine take a request and give a response, at one turn of the library.
+func (s *stream) turn(r *request) (attached bool, resp *response, events []event, err error) {
 	s.mu.Lock()
-	attached := s.server.lib.read(s.viewer, func(v *view) {
+	defer s.mu.Unlock()
+	attached = s.server.lib.read(s.viewer, func(v *view) {
 		if r != nil {
 			err = s.machine.receive(v, r)
 		}
@@ -162,14 +231,8 @@ func (s *stream) step(r *request) (taken bool, resp *response, err error) {
 			resp = s.machine.next(v)
 		}
 	})
-	events := s.machine.events
-	s.machine.events = nil
-	s.mu.Unlock()
-	s.tell(events)
-	if resp == nil {
-		s.server.progress()
-	}
-	return attached || told, resp, err
+	events, s.machine.events = s.machine.events, nil
+	return attached, resp, events, err
 }
 
 // hear hands on a request with which the client tells something and asks for nothing; false: it is another one.
@@ -179,7 +242,7 @@ func (s *stream) hear(r *request) bool {
 	}
 	report, ok := s.server.opts.Reports[r.typ]
 	if ok {
-		report(Report{Proxy: s.proxy, Failed: r.failed, Detail: strings.Clone(r.detail)}) // it is part of the request
+		report(Report{Proxy: s.proxy, Failed: r.failed, Detail: r.detail})
 	}
 	return ok
 }
@@ -204,11 +267,12 @@ func (s *stream) send(r *response) {
 	s.server.inner.Add(1)
 	go func() {
 		defer s.server.inner.Done()
+		defer s.server.caught("send", func(err error) { s.sent <- err })
 		start := time.Now()
 		err := s.wire.SendMsg(r)
 		if err == nil {
 			s.server.opts.Meter.Sent(Sent{
-				Proxy: s.proxy, Type: r.typ, Turn: r.turn, Resources: r.resources, Removed: r.removed,
+				Proxy: s.proxy, Type: s.server.lib.label(r.typ), Turn: r.turn, Resources: r.resources, Removed: r.removed,
 				Bytes: size, Took: time.Since(start),
 			})
 		}
@@ -245,13 +309,13 @@ func (s *stream) tell(events []event) {
 	for _, e := range events {
 		switch e.kind {
 		case eventAck:
-			a := Acked{Proxy: s.proxy, Type: e.typ, Turn: e.turn, Resources: e.resources}
+			a := Acked{Proxy: s.proxy, Type: s.server.lib.label(e.typ), Turn: e.turn, Resources: e.resources}
 			if at, ok := s.server.lib.publishedAt(e.turn); ok {
 				a.Took = time.Since(at)
 			}
 			s.server.opts.Meter.Acked(a)
 		case eventNack:
-			s.server.opts.Meter.Nacked(s.proxy, e.typ)
+			s.server.opts.Meter.Nacked(s.proxy, s.server.lib.label(e.typ))
 		case eventReject:
 			s.server.hooks.Rejected(Rejection{
 				Proxy: s.proxy, Type: e.typ, Names: []string{e.name}, Version: FormatVersion(e.version), Detail: e.detail,

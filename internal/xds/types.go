@@ -15,6 +15,13 @@ const (
 	NameTableType   = "type.googleapis.com/istio.networking.nds.v1.NameTable"
 )
 
+// typesKnown are those that count as known before there is a shelf of them.
+func typesKnown() map[string]bool {
+	return map[string]bool{
+		ClusterType: true, EndpointType: true, ListenerType: true, RouteType: true, VirtualHostType: true, SecretType: true, ExtensionType: true, NameTableType: true,
+	}
+}
+
 // rank is the place of a type in the order of sending: clusters, their load assignments, secrets, whatever else, then what
 // refers to clusters (xDS protocol, "Eventual consistency considerations").
 type rank int

@@ -9,6 +9,7 @@ type view struct {
 	names    *catalog
 	pages    *pagePool
 	memories *memories
+	types    map[string]bool // see Library
 }
 
 // enter returns the entry of a name that a client uses.

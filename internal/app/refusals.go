@@ -1,0 +1,77 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync/atomic"
+
+	"golang.org/x/time/rate"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"fairway/internal/admin"
+	"fairway/internal/printable"
+	"fairway/internal/xds"
+)
+
+// Refusals that are logged: so many a second, and so many at once. All are counted.
+const (
+	refusalsLogged = 2
+	refusalsBurst  = 10
+)
+
+// refusals logs and counts streams that were refused, and what ended by a panic.
+type refusals struct {
+	log     *slog.Logger
+	metrics *admin.Metrics
+	limiter *rate.Limiter
+	left    atomic.Int64 // not logged since the last that was
+}
+
+func newRefusals(log *slog.Logger, m *admin.Metrics) *refusals {
+	return &refusals{log: log, metrics: m, limiter: rate.NewLimiter(refusalsLogged, refusalsBurst)}
+}
+
+// stream logs a refused stream, unless too many were: a stranger is not to fill the log.
+func (r *refusals) stream(x xds.Refusal) {
+	r.metrics.Refused(string(x.Reason))
+	if !r.limiter.Allow() {
+		r.left.Add(1)
+		return
+	}
+	r.log.Warn("stream refused", "scope", "audit", "reason", string(x.Reason), "address", x.Peer.String(), "proxy", printable.Text(string(x.Proxy), printable.Short),
+		"error", printable.Text(x.Err.Error(), printable.Long), "notLogged", r.left.Swap(0))
+}
+
+// panicked logs what a panic left behind. It is an error of this program, so each is logged.
+func (r *refusals) panicked(where string, value any, stack []byte) {
+	r.metrics.Panicked()
+	r.log.Error("a panic ended one call", "where", where, "panic", printable.Text(fmt.Sprint(value), printable.Long), "stack", string(stack))
+}
+
+var errPanicked = status.Error(codes.Internal, "an error of the server's ended this call")
+
+// unary has a panic end the call that it happened in, and nothing else.
+func (r *refusals) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			r.panicked(info.FullMethod, value, debug.Stack())
+			resp, err = nil, errPanicked
+		}
+	}()
+	return handler(ctx, req)
+}
+
+// streams is unary for streams of any service; xDS sees to those of its goroutines that run beside the handler.
+func (r *refusals) streams(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			r.panicked(info.FullMethod, value, debug.Stack())
+			err = errPanicked
+		}
+	}()
+	return handler(srv, stream)
+}

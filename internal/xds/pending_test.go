@@ -1,0 +1,83 @@
+package xds
+
+import (
+	"net/netip"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+func network(s string) netip.Prefix { return netip.MustParsePrefix(s + "/32") }
+
+// isOpen tells whether a channel is not closed yet.
+func isOpen(c chan struct{}) bool {
+	select {
+	case <-c:
+		return false
+	default:
+		return true
+	}
+}
+
+// TestWhoIsPending holds many silent streams of one address against those of others.
+func TestWhoIsPending(t *testing.T) {
+	p := newPending(10, 4)
+	stranger, friend := network("10.0.0.1"), network("10.0.0.2")
+	var strangers []*arrival
+	for i := range 10 {
+		a, err := p.enter(stranger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if isOpen(a.turn) != (i >= 4) {
+			t.Errorf("stream %d of one address is heard: %v", i, !isOpen(a.turn))
+		}
+		strangers = append(strangers, a)
+	}
+	if _, err := p.enter(stranger); status.Code(err.(*refused).error) != codes.ResourceExhausted {
+		t.Errorf("one more is refused with %v", err)
+	}
+	for i := range 5 {
+		a, err := p.enter(friend)
+		if err != nil {
+			t.Fatalf("friend %d: %v", i, err)
+		}
+		if i < 4 && isOpen(a.turn) {
+			t.Errorf("friend %d waits", i)
+		}
+	}
+	for i, a := range strangers {
+		if ended := len(a.out) > 0; ended != (i < 5) {
+			t.Errorf("stranger %d made room: %v", i, ended)
+		}
+		p.leave(a)
+	}
+	if have := p.len(); have != 5 {
+		t.Errorf("%d are pending of 5", have)
+	}
+	if _, ok := p.by[stranger]; ok {
+		t.Error("an address without streams is kept account of")
+	}
+}
+
+// TestTurns lets those who wait be heard as others leave, in their order.
+func TestTurns(t *testing.T) {
+	p := newPending(10, 1)
+	var all []*arrival
+	for range 3 {
+		a, err := p.enter(network("10.0.0.1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, a)
+	}
+	p.leave(all[1]) // it gave up
+	if !isOpen(all[2].turn) {
+		t.Error("two are heard at once")
+	}
+	p.leave(all[0])
+	if isOpen(all[2].turn) {
+		t.Error("nobody is heard")
+	}
+}
