@@ -82,7 +82,7 @@ func (w *world) http(port int, path string) string { return "http://" + at(local
 
 func (w *world) discovery() command {
 	return command{name: "pilot-discovery", path: filepath.Join(w.bin, "pilot-discovery"), args: []string{
-		"discovery", "--configDir", w.rules(),
+		"discovery", "--configDir", w.rules(), "--meshConfig", filepath.Join(w.root, "examples", "bookinfo", "mesh.yaml"),
 		"--grpcAddr", at(local, w.ports.grpc), "--httpAddr", at(local, w.ports.http), "--monitoringAddr", at(local, w.ports.monitoring),
 		"--secureGRPCAddr", at(local, w.ports.secure), "--caStateDir", w.authority(), "--httpsAddr", "", "--shutdownDuration", "1s",
 	}}

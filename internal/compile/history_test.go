@@ -41,14 +41,15 @@ func (h *history) object(t *rapid.T) (config.Key, string) {
 	var spec string
 	switch kind {
 	case "ServiceEntry":
-		backing := pick(t, "backing", []string{"endpoints: [{address: 10.0.0.1, labels: {version: v1}}, {address: 10.0.0.2}]", "workloadSelector: {labels: {app: a}}"})
+		backing := pick(t, "backing", []string{"endpoints: [{address: 10.0.0.1, labels: {version: v1}}, {address: 10.0.0.2}]", "workloadSelector: {labels: {app: a}}",
+			"endpoints: [{address: 127.0.0.1, labels: {version: v1}}, {address: 10.0.0.2}]"})
 		if host == "*" || host == "a" {
 			host = "a.shop.svc.cluster.local"
 		}
 		spec = fmt.Sprintf(`{hosts: [%q], ports: [{number: %d, name: p, protocol: %s}], resolution: STATIC, exportTo: [%s], %s}`,
 			host, rapid.SampledFrom([]int{80, 81}).Draw(t, "port"), pick(t, "protocol", []string{"HTTP", "TCP"}), pick(t, "export", exports), backing)
 	case "WorkloadEntry":
-		spec = fmt.Sprintf(`{address: 10.0.0.3, labels: {app: %s}}`, pick(t, "app", []string{"a", "b"}))
+		spec = fmt.Sprintf(`{address: %s, labels: {app: %s}}`, pick(t, "address", []string{"10.0.0.3", "10.0.0.3", "169.254.1.1"}), pick(t, "app", []string{"a", "b"}))
 	case "VirtualService":
 		gateways := pick(t, "gateways", []string{"mesh", "shop/one", "mesh, shop/one"})
 		if host == "*" {

@@ -22,7 +22,7 @@ var arrows = map[string][]string{
 	"mesh":     {},
 	"xds":      {"printable", "limit"},
 	"config":   {"mesh", "identity", "printable"},
-	"envoy":    {"mesh", "config"},
+	"envoy":    {"mesh", "config", "printable"},
 	"identity": {"mesh", "printable", "disk"},
 	"source":   {"config", "mesh", "printable", "disk"},
 	"door":     {"config", "mesh", "source"},

@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 
+	"fairway/internal/compile/registry"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/endpoint"
 	"fairway/internal/mesh"
@@ -38,13 +39,22 @@ func (b builder) members(r *table.Reader, s selection) []mesh.Endpoint {
 
 // each calls fn with the endpoints that a selection selects, each as clients are to reach it.
 func (b builder) each(r *table.Reader, s selection, fn func(mesh.Endpoint)) {
+	local := b.reg.HasLocal(r, registry.HostKey{Host: s.Service.Host, Namespace: s.Service.Namespace})
 	for _, e := range b.reg.EndpointsOf(r, &mesh.Service{Key: s.Service}, s.Port) {
 		if e.Health == mesh.Unready || !e.Labels.SelectedBy(s.Labels) {
+			continue
+		}
+		if local && b.withheld(r, s, e) {
 			continue
 		}
 		e.MTLS = e.MTLS && b.peers.Client(r, s.Service.Namespace, e.Labels, e.On(s.Port))
 		fn(e)
 	}
+}
+
+// withheld says whether an endpoint is left out because it leads to the machine of whoever connects: to a proxy's own ports always, else unless the selection has such.
+func (b builder) withheld(r *table.Reader, s selection, e mesh.Endpoint) bool {
+	return mesh.ReachOf(e.Address) != mesh.Anywhere && (!s.Local || b.reg.Guarded(r, e.Address, e.On(s.Port)))
 }
 
 func badAddress(s selection, address string) mesh.Problem {

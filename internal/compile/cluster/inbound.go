@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/registry"
 	"fairway/internal/compile/scope"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
@@ -19,7 +21,7 @@ import (
 )
 
 // declareInbound gives the sidecars of equal workloads the clusters that lead to the workload.
-func declareInbound(in *input.Tables, sc *scope.Tables) *Published {
+func declareInbound(in *input.Tables, reg *registry.Tables, sc *scope.Tables) *Published {
 	return table.Derive(sc.Inbounds, "inbound clusters", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k scope.InboundKey, i *scope.Inbound, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			d := defaults(in, r)
@@ -35,9 +37,27 @@ func declareInbound(in *input.Tables, sc *scope.Tables) *Published {
 				}
 				last = p.Number
 				c := inbound(i, p, pool(spec, p), d)
+				if c.Closed = p.Endpoint != "" && ownPort(r, reg, c); c.Closed {
+					noteOwnPort(r, in, i, p)
+				}
 				emit(resource(shelf, c.Key.String()), envoy.Encode(c.Build()))
 			}
 		})
+}
+
+// ownPort says whether a cluster leads to what the proxy or its agent serve to their machine. Where the connection was going is the machine too.
+func ownPort(r *table.Reader, reg *registry.Tables, c cluster.Inbound) bool {
+	if c.Address == "" {
+		return reg.Guarded(r, mesh.IPv4.Loopback(), c.On)
+	}
+	return reg.Guarded(r, c.Address, c.On)
+}
+
+func noteOwnPort(r *table.Reader, in *input.Tables, i *scope.Inbound, p scope.InboundPort) {
+	if o, ok := table.Get(r, in.Sidecars.Table, i.Sidecar); ok {
+		r.Note(o.Problem(fmt.Sprintf("spec.ingress[%d].defaultEndpoint", p.Ingress), "ProxysOwn", mesh.Error,
+			strconv.Quote(p.Endpoint)+" is a proxy's own, of Envoy or its agent: connections to the listener are closed", "give the address of the application"))
+	}
 }
 
 // sidecar is the Sidecar whose ingress listeners the ports are; nil: the ports are those of services.

@@ -34,10 +34,10 @@ type Tables struct {
 // Declare declares the package's tables. needs says which clusters gateways refer to; they have no others.
 func Declare[N Need, V any](in *input.Tables, reg *registry.Tables, sc *scope.Tables, peers *peer.Tables, secrets *secret.Tables, needs *table.Table[N, V]) *Tables {
 	defaults, b := declareDefaults(in, sc), builder{reg, peers, secrets}
-	t := &Tables{Targets: declareTargets(sc), GatewayTargets: declareGatewayTargets(sc, needs)}
+	t := &Tables{Targets: declareTargets(reg, sc), GatewayTargets: declareGatewayTargets(reg, sc, needs)}
 	t.OfSidecars = t.publish("clusters", "loads", t.Targets, defaults, b)
 	t.OfGateways = t.publish("gateway clusters", "gateway loads", t.GatewayTargets, defaults, b)
-	t.Clusters = append(t.Clusters, declareStatic(defaults), declareInbound(in, sc))
+	t.Clusters = append(t.Clusters, declareStatic(defaults), declareInbound(in, reg, sc))
 	declareChecks(in.DestinationRules.Table, reg, sc.FullHost)
 	return t
 }
@@ -50,14 +50,14 @@ func (t *Tables) publish(clusters, loads string, targets *table.Table[Key, *Targ
 }
 
 // declareTargets finds what the clusters of every layer stand for. A namespace's layer has those that are not the same in the public one.
-func declareTargets(sc *scope.Tables) *table.Table[Key, *Target] {
+func declareTargets(reg *registry.Tables, sc *scope.Tables) *table.Table[Key, *Target] {
 	return table.Derive(sc.Seen, "targets", CompareKey, sameTarget,
 		func(r *table.Reader, k scope.Key, seen *scope.Seen, emit func(Key, *Target)) {
 			if seen.Service == nil {
 				return
 			}
-			v := view{service: seen.Service, rule: sc.RuleOf(r, seen)}
-			below, shared := public(r, sc, k)
+			v := view{service: seen.Service, rule: sc.RuleOf(r, seen), local: reg.KeepsLocal(r, k.Layer, seen.Service)}
+			below, shared := public(r, reg, sc, k)
 			if shared && v.same(below) {
 				return
 			}
@@ -73,7 +73,7 @@ func declareTargets(sc *scope.Tables) *table.Table[Key, *Target] {
 }
 
 // public is what the layer below a namespace's sees of the same host.
-func public(r *table.Reader, sc *scope.Tables, k scope.Key) (view, bool) {
+func public(r *table.Reader, reg *registry.Tables, sc *scope.Tables, k scope.Key) (view, bool) {
 	if k.Layer.Kind != mesh.NamespaceLayer {
 		return view{}, false
 	}
@@ -81,7 +81,7 @@ func public(r *table.Reader, sc *scope.Tables, k scope.Key) (view, bool) {
 	if !ok || seen.Service == nil {
 		return view{}, false
 	}
-	return view{service: seen.Service, rule: sc.RuleOf(r, seen)}, true
+	return view{service: seen.Service, rule: sc.RuleOf(r, seen), local: reg.KeepsLocal(r, mesh.Public, seen.Service)}, true
 }
 
 // over is the target as it stands over another view's of the same name: nil where it adds nothing to that.
@@ -97,7 +97,7 @@ func (t *Target) over(below view, key mesh.ClusterKey) *Target {
 }
 
 // declareGatewayTargets finds what the clusters that gateways refer to stand for. One that names no known service, port or subset is left out.
-func declareGatewayTargets[N Need, V any](sc *scope.Tables, needs *table.Table[N, V]) *table.Table[Key, *Target] {
+func declareGatewayTargets[N Need, V any](reg *registry.Tables, sc *scope.Tables, needs *table.Table[N, V]) *table.Table[Key, *Target] {
 	return table.Derive(needs, "gateway targets", CompareKey, sameTarget,
 		func(r *table.Reader, n N, _ V, emit func(Key, *Target)) {
 			k := Key(n)
@@ -105,7 +105,7 @@ func declareGatewayTargets[N Need, V any](sc *scope.Tables, needs *table.Table[N
 			if seen == nil || seen.Service == nil {
 				return
 			}
-			v := view{service: seen.Service, rule: sc.RuleOf(r, seen), gateway: true}
+			v := view{service: seen.Service, rule: sc.RuleOf(r, seen), gateway: true, local: reg.KeepsLocal(r, k.Layer, seen.Service)}
 			if t, ok := v.find(k.Cluster); ok {
 				emit(k, t)
 			}

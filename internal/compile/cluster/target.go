@@ -31,11 +31,12 @@ type Target struct {
 	Picks     bool           // the rule picks the proxies that it holds for
 	Discovery cluster.Discovery
 	Below     bool // the layer below has the same load assignment under the same name
+	Local     bool // endpoints that lead to the machine of whoever connects are among its endpoints
 }
 
 func sameTarget(a, b *Target) bool {
 	return a == b || a.Service.Equal(b.Service) && a.Port == b.Port && a.Labels == b.Labels && a.Discovery == b.Discovery &&
-		a.Below == b.Below && a.Rule == b.Rule && a.Picks == b.Picks && a.Policy.Equal(b.Policy)
+		a.Below == b.Below && a.Local == b.Local && a.Rule == b.Rule && a.Picks == b.Picks && a.Policy.Equal(b.Policy)
 }
 
 // sameCluster says whether two targets of one name make the same cluster.
@@ -43,7 +44,7 @@ func sameCluster(a, b *Target) bool { return sameTarget(a.with(false), b.with(fa
 
 // sameLoad says whether two targets of one name have the same load assignment.
 func sameLoad(a, b *Target) bool {
-	return a.Service.Key == b.Service.Key && a.Port == b.Port && a.Labels == b.Labels && a.Discovery == b.Discovery
+	return a.Service.Key == b.Service.Key && a.Port == b.Port && a.Labels == b.Labels && a.Discovery == b.Discovery && a.Local == b.Local
 }
 
 func (t *Target) with(below bool) *Target {
@@ -57,6 +58,7 @@ type view struct {
 	service *mesh.Service
 	rule    *scope.Rule // nil: none
 	gateway bool
+	local   bool // Target.Local
 }
 
 func (v view) spec() *networking.DestinationRule {
@@ -68,7 +70,7 @@ func (v view) spec() *networking.DestinationRule {
 
 // same says whether two views of one host make the same targets; it may say no where they do.
 func (v view) same(o view) bool {
-	return v.service.Equal(o.service) && v.rule == o.rule
+	return v.service.Equal(o.service) && v.rule == o.rule && v.local == o.local
 }
 
 // each yields all targets of a view: every port, as a whole and by subset.
@@ -97,7 +99,7 @@ func (v view) find(key mesh.ClusterKey) (*Target, bool) {
 func (v view) target(p mesh.Port, subset string) (mesh.ClusterKey, *Target) {
 	t := &Target{
 		Service: v.service, Port: p, Policy: cluster.Resolve(v.spec(), subset, p.Number),
-		Labels: mesh.MakeLabels(v.rule.Subset(subset).GetLabels()),
+		Labels: mesh.MakeLabels(v.rule.Subset(subset).GetLabels()), Local: v.local,
 	}
 	if v.rule != nil {
 		t.Rule, t.Picks = v.rule.Owner(subset).Ref, v.rule.Key.Clients != ""
@@ -112,15 +114,26 @@ type selection struct {
 	Service mesh.ServiceKey
 	Port    mesh.Port
 	Labels  mesh.Labels
+	Local   bool // with those that lead to the machine of whoever connects
 }
 
 func compareSelection(a, b selection) int {
 	return cmp.Or(mesh.CompareClusterKey(a.Cluster, b.Cluster), mesh.CompareServiceKey(a.Service, b.Service), cmp.Compare(a.Labels, b.Labels),
 		cmp.Compare(a.Port.Name, b.Port.Name), cmp.Compare(a.Port.Number, b.Port.Number), cmp.Compare(a.Port.Target, b.Port.Target),
-		cmp.Compare(a.Port.Protocol, b.Port.Protocol))
+		cmp.Compare(a.Port.Protocol, b.Port.Protocol), compareBool(a.Local, b.Local))
 }
 
 // selects is the selection of a target's own load assignment; false: it has none, or the one of the layer below.
 func (t *Target) selects(key mesh.ClusterKey) (selection, bool) {
-	return selection{key, t.Service.Key, t.Port, t.Labels}, t.Discovery == cluster.Delivered && !t.Below
+	return selection{key, t.Service.Key, t.Port, t.Labels, t.Local}, t.Discovery == cluster.Delivered && !t.Below
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }

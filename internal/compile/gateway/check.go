@@ -104,10 +104,14 @@ func (c checker) secrets(key ServerKey, s *networking.Server) bool {
 
 // files notes a certificate file that a proxy of the layer could not read.
 func (c checker) files(key ServerKey, s *networking.Server) bool {
-	path, why, bad := c.t.unreadable(c.r, key.Port.Layer, s)
-	if bad {
-		c.note(mesh.Error, "UnreadableFile", ".tls", "a gateway cannot read "+path+" ("+why+"): this server is not served",
+	u, some := c.t.unreadable(c.r, key.Port.Layer, s)
+	if some {
+		then := "that gateway keeps the listener that it has"
+		if u.all {
+			then = "this server is not served"
+		}
+		c.note(mesh.Error, "UnreadableFile", ".tls", "a gateway cannot read "+u.path+" ("+u.why+"): "+then,
 			"put the file where the gateway runs, and restart the gateway")
 	}
-	return bad
+	return some
 }

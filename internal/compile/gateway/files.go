@@ -6,12 +6,15 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/compile/scope"
 	"fairway/internal/mesh"
+	"fairway/internal/printable"
 	"fairway/internal/table"
 )
 
-// Certificates are files on the gateways' machines, which the control plane does not see. Envoy refuses a whole listener for one file that it cannot read;
-// then the server that names the file is left out for as long as the proxy that said so is connected, and the others of the listener serve.
+// Certificates are files on the gateways' machines, which the control plane does not see. Envoy refuses a whole listener for one file that it cannot read, and keeps what it
+// has of it. What one proxy says is no word on the others: the server that names the file is left out of the layer once every proxy of it that is connected has said so,
+// so that the others of the listener serve. Until then those that can read the file have it, and who cannot is kept from the listener by itself.
 
 // FileKey names a file on a proxy's machine.
 type FileKey struct {
@@ -26,6 +29,12 @@ func compareFile(a, b FileKey) int {
 func (t *Tables) declareFiles(s *table.Store) {
 	t.BadFiles = table.NewInput(s, "gateway/unreadable files", compareFile, func(a, b string) bool { return a == b })
 	t.badByPath = table.Group(t.BadFiles.Table, "gateway/unreadable files by path", strings.Compare, func(k FileKey, _ string) []string { return []string{k.Path} })
+	t.proxiesOf = table.Group(t.sc.Placements, "gateway/proxies", mesh.CompareLayer, func(_ mesh.ProxyID, at scope.Placement) []mesh.Layer {
+		if at.Layer.Kind != mesh.GatewayLayer {
+			return nil
+		}
+		return []mesh.Layer{at.Layer}
+	})
 }
 
 // Refused takes what a proxy said when it refused a listener: files that it names, of servers of the proxy's layer, count as unreadable from the next
@@ -46,21 +55,37 @@ func (t *Tables) Refused(tx *table.Tx, proxy mesh.ProxyID, detail string) {
 		}
 		for _, f := range files(s.Spec.GetTls()) {
 			if strings.Contains(detail, f) {
-				t.BadFiles.Set(FileKey{proxy, f}, detail)
+				t.BadFiles.Set(FileKey{proxy, f}, printable.Text(detail, printable.Long))
 			}
 		}
 	}
 }
 
-// unreadable finds a file that a server names and a connected proxy of the layer cannot read, and what that proxy said.
-func (t *Tables) unreadable(r *table.Reader, layer mesh.Layer, s *networking.Server) (path, why string, bad bool) {
+// unreadable is what proxies of a layer said of a file that a server names.
+type unreadable struct {
+	path, why string
+	all       bool // every connected proxy of the layer said so: the server is left out
+}
+
+// unreadable finds a file that a server names and that connected proxies of the layer cannot read; false: nobody said so of any.
+func (t *Tables) unreadable(r *table.Reader, layer mesh.Layer, s *networking.Server) (u unreadable, some bool) {
 	for _, f := range files(s.GetTls()) {
+		said := 0
 		rows, _ := table.Get(r, t.badByPath, f)
 		for k, detail := range rows.All() {
 			if at, ok := table.Get(r, t.sc.Placements, k.Proxy); ok && at.Layer == layer {
-				return f, detail, true
+				u.path, u.why = f, detail
+				said++
 			}
 		}
+		if said == 0 {
+			continue
+		}
+		some = true
+		if proxies, _ := table.Get(r, t.proxiesOf, layer); said >= proxies.Len() {
+			u.all = true
+			return u, true
+		}
 	}
-	return "", "", false
+	return u, some
 }

@@ -39,6 +39,7 @@ type Tables struct {
 	views          *table.Table[mesh.Layer, table.Rows[scope.GatewayView, struct{}]]
 	claimed        *table.Table[routeKey, table.Rows[ClaimKey, *Claim]]
 	chainsByServer *table.Table[ServerKey, table.Rows[ChainsKey, *Chains]]
+	proxiesOf      *table.Table[mesh.Layer, table.Rows[mesh.ProxyID, scope.Placement]]
 	badByPath      *table.Table[string, table.Rows[FileKey, string]]
 	byNamespace    *table.Table[string, table.Rows[config.Key, *config.Object]]
 	byName         *table.Table[string, table.Rows[config.Key, *config.Object]]

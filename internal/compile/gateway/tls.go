@@ -32,8 +32,8 @@ func (b *listenerBuilder) usable(s Planned) bool {
 	if len(b.t.withoutSecret(b.r, b.port.Layer.Namespace, settings)) > 0 {
 		return false
 	}
-	_, _, bad := b.t.unreadable(b.r, b.port.Layer, s.Server.Spec)
-	return !bad
+	u, _ := b.t.unreadable(b.r, b.port.Layer, s.Server.Spec)
+	return !u.all
 }
 
 // tls is the socket that ends TLS for a server.

@@ -45,6 +45,17 @@ func (t *Tables) AllowsLocalEndpoints(r *table.Reader, namespace string) bool {
 	return ok && (slices.Contains(e.namespaces, namespace) || slices.Contains(e.namespaces, "*"))
 }
 
+// ProxyPlaces is where the mesh's configuration puts what serves a proxy's own machine: ports, and the folder of its agent's sockets, "" where it says none.
+func (t *Tables) ProxyPlaces(r *table.Reader) (ports []uint32, folder string) {
+	d := t.field(r, "default_config").GetDefaultConfig()
+	for _, p := range []int32{d.GetProxyAdminPort(), d.GetStatusPort()} {
+		if p > 0 {
+			ports = append(ports, uint32(p))
+		}
+	}
+	return append(ports, t.ProxyListenPort(r), t.ProxyInboundPort(r)), d.GetConfigPath()
+}
+
 // SecretAccounts are the service accounts whose proxies are delivered Secrets wherever no object says: config.SecretAccountsKey. said is false where the mesh's
 // configuration has no such key. Nobody may change the slice.
 func (t *Tables) SecretAccounts(r *table.Reader) (accounts []config.ServiceAccount, said bool) {

@@ -137,12 +137,11 @@ func declareSelectors(in *input.Tables) selectors {
 	return selectors{byTerm}
 }
 
-// endpoints emits what a WorkloadEntry serves: each host of each ServiceEntry of its namespace whose selector it matches.
-func (s selectors) endpoints(r *table.Reader, h health, o *config.Object, emit func(mesh.EndpointKey, mesh.Endpoint)) {
-	spec := config.Spec[*networking.WorkloadEntry](o)
-	e := endpoint(spec)
+// endpoints emits what a WorkloadEntry serves: each host of each ServiceEntry of its namespace whose selector it matches. It returns that.
+func (s selectors) endpoints(r *table.Reader, h health, o *config.Object, emit func(mesh.EndpointKey, mesh.Endpoint)) (e mesh.Endpoint, serves []mesh.ServiceKey) {
+	e = endpoint(config.Spec[*networking.WorkloadEntry](o))
 	if e.Address == "" {
-		return
+		return e, nil
 	}
 	if !h.ready(r, o) {
 		e.Health = mesh.Unready
@@ -156,6 +155,8 @@ func (s selectors) endpoints(r *table.Reader, h health, o *config.Object, emit f
 			for _, key := range sel.services {
 				emit(mesh.EndpointKey{Service: key, ID: "WorkloadEntry/" + o.Name}, e)
 			}
+			serves = append(serves, sel.services...)
 		}
 	}
+	return e, serves
 }

@@ -74,12 +74,12 @@ func (t *Tables) entryServices(r *table.Reader, o *config.Object, emit func(mesh
 			Message: "DYNAMIC_DNS has no effect yet: connections go where the client sent them, as with NONE"})
 	}
 	exportTo := t.in.ExportTo(r, o.Kind, spec.GetExportTo())
-	ports := entryPorts(spec)
+	ports, addresses := entryPorts(spec), t.addresses(r, o)
 	for _, host := range entryHosts(spec) {
 		emit(entryKey(o, host), &mesh.Service{
 			Key:        entryKey(o, host),
 			Ports:      ports,
-			Addresses:  spec.GetAddresses(),
+			Addresses:  addresses,
 			Resolution: resolution(spec.GetResolution()),
 			External:   spec.GetLocation() == networking.ServiceEntry_MESH_EXTERNAL,
 			ExportTo:   exportTo,

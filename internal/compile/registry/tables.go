@@ -42,6 +42,7 @@ type Tables struct {
 	VIPs               *table.Table[HostKey, string]                                      // addresses given to services that have none
 
 	in         *input.Tables
+	locals     *table.Table[HostKey, table.Rows[mesh.EndpointKey, mesh.Endpoint]]
 	identities *table.Table[HostKey, []string]
 }
 
@@ -50,6 +51,7 @@ func Declare(in *input.Tables) *Tables {
 	t := &Tables{in: in}
 	t.declareServices()
 	t.declareEndpoints()
+	t.declareLocals()
 	t.declareIdentities()
 	t.declareVIPs()
 	return t
@@ -98,9 +100,11 @@ func (t *Tables) declareEndpoints() {
 				notePorts(r, s.Endpoint)
 				emit(s.Endpoint.Key, s.Endpoint.Endpoint)
 			case s.Object.Kind == "ServiceEntry":
+				t.noteInline(r, s.Object)
 				inlineEndpoints(s.Object, emit)
 			default:
-				selectors.endpoints(r, health, s.Object, emit)
+				e, serves := selectors.endpoints(r, health, s.Object, emit)
+				t.noteLocal(r, s.Object, "spec.address", e, serves)
 			}
 		})
 	t.EndpointsByHost = table.Group(t.Endpoints, "endpoints/host", CompareHostKey, func(k mesh.EndpointKey, _ mesh.Endpoint) []HostKey {

@@ -36,6 +36,7 @@ type Inbound struct {
 	Sources  []string
 	Pool     *networking.ConnectionPoolSettings // nil: no limits
 	Defaults Defaults
+	Closed   bool // the cluster leads nowhere: what was asked for is not to be reached
 }
 
 // Build puts the cluster together.
@@ -50,6 +51,11 @@ func (i Inbound) Build() *clusterv3.Cluster {
 	connect(c, i.Pool.GetTcp(), i.Defaults)
 	if len(i.Services) > 0 {
 		c.Metadata = istio(map[string]*structpb.Value{"services": services(i.Services...)})
+	}
+	if i.Closed {
+		static(c, "", 0)
+		c.LoadAssignment.Endpoints = nil
+		return c
 	}
 	if i.Address == "" {
 		originalDestination(c)

@@ -10,6 +10,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/mesh"
+	"fairway/internal/printable"
 )
 
 // operations is a Headers message in Envoy's words. Setting host rewrites the request's authority, which Envoy does by an option of its own.
@@ -58,8 +59,12 @@ func (b *Builder) option(out []*corev3.HeaderValueOption, field, key, value stri
 	case !changeableHeader(key) || len(key) > 16384:
 		b.problem(mesh.Error, "BadHeaderName", field+"."+key, quote(key)+" is not a header that can be changed", "")
 		return out
+	case !headerValue(value) && withheld(value) != "":
+		b.problem(mesh.Error, "WithheldCommand", field+"."+key, "%"+withheld(value)+"% is not for rules to send: it says what the proxy of whoever sends the request knows; the header is left out",
+			"write what is to be sent, or a command that is about the request, such as %REQ(x-id)%; %% stands for a percent sign")
+		return out
 	case !headerValue(value):
-		b.problem(mesh.Error, "BadHeaderValue", field+"."+key, quote(value)+" is not a header's value", "write %% for a percent sign; %COMMAND% only as Envoy's access log format has it")
+		b.problem(mesh.Error, "BadHeaderValue", field+"."+key, quote(printable.Text(value, printable.Short))+" is not a header's value", "write %% for a percent sign; %COMMAND% only as Envoy's access log format has it")
 		return out
 	}
 	return append(out, &corev3.HeaderValueOption{

@@ -123,7 +123,7 @@ func headerValue(v string) bool {
 
 // formatted walks the commands of a format string (Envoy: Access logging, command operators).
 func formatted(v string) bool {
-	for {
+	for n := 0; n <= maxCommands; n++ {
 		i := strings.IndexByte(v, '%')
 		if i < 0 {
 			return true
@@ -131,6 +131,7 @@ func formatted(v string) bool {
 		v = v[i+1:]
 		if strings.HasPrefix(v, "%") {
 			v = v[1:]
+			n--
 			continue
 		}
 		rest, ok := command(v)
@@ -139,32 +140,27 @@ func formatted(v string) bool {
 		}
 		v = rest
 	}
+	return false
 }
 
 // command reads NAME, NAME(args) and :length up to the closing percent sign.
 func command(v string) (rest string, ok bool) {
-	n := 0
-	for n < len(v) && ('A' <= v[n] && v[n] <= 'Z' || '0' <= v[n] && v[n] <= '9' || v[n] == '_') {
-		n++
-	}
-	if n == 0 {
-		return "", false
-	}
+	n := commandName(v)
 	name := v[:n]
 	v = v[n:]
-	if !knownCommand(name, strings.HasPrefix(v, "(")) {
+	if !allowedCommand(name, strings.HasPrefix(v, "(")) {
 		return "", false
 	}
 	if strings.HasPrefix(v, "(") {
 		end := strings.IndexByte(v, ')')
-		if end < 0 {
+		if end < 0 || !argument(name, v[1:end]) {
 			return "", false
 		}
 		v = v[end+1:]
 	}
 	if digits, found := strings.CutPrefix(v, ":"); found {
 		v = strings.TrimLeft(digits, "0123456789")
-		if v == digits {
+		if n := len(digits) - len(v); n == 0 || n > maxDigits {
 			return "", false
 		}
 	}

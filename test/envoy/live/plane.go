@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"fairway/internal/app"
+	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/source/memory"
 	"fairway/internal/xds"
@@ -61,7 +62,9 @@ func startPlane(t testing.TB, m *Mesh, o Options) *Plane {
 	}
 	p := &Plane{opts: opts, log: &logBuffer{}, Rules: memory.New("Memory"), mayRefuse: o.MayRefuse}
 	p.opts.Log = slog.New(slog.NewTextHandler(p.log, nil))
-	if o.MeshConfig != "" {
+	if o.MeshConfig == "" {
+		p.Rules.Set(allowLoopback(config.DefaultMesh()))
+	} else {
 		m.setMeshConfig(t, p, o.MeshConfig)
 	}
 	p.Start(t)

@@ -1,11 +1,15 @@
 package live
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"google.golang.org/protobuf/proto"
+	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"fairway/internal/config"
 	"fairway/internal/mesh"
@@ -83,7 +87,27 @@ func (m *Mesh) setMeshConfig(t testing.TB, p *Plane, yaml string) {
 	if o == nil {
 		t.Fatalf("mesh configuration of the test: %v", problems)
 	}
-	p.Rules.Set(o)
+	p.Rules.Set(allowLoopback(o))
+}
+
+// allowLoopback lets rules lead every proxy to loopback addresses, where all workloads of a test are, unless the test says itself whose may.
+func allowLoopback(o *config.Object) *config.Object {
+	spec := proto.CloneOf(config.Spec[*meshconfig.MeshConfig](o))
+	metadata := maps.Clone(spec.GetDefaultConfig().GetProxyMetadata())
+	if _, said := metadata[config.LocalEndpointsKey]; said {
+		return o
+	}
+	if metadata == nil {
+		metadata = map[string]string{}
+	}
+	metadata[config.LocalEndpointsKey] = "*"
+	if spec.DefaultConfig == nil {
+		spec.DefaultConfig = &meshconfig.ProxyConfig{}
+	}
+	spec.DefaultConfig.ProxyMetadata = metadata
+	allowed := *o
+	allowed.Spec, allowed.Hash = spec, o.Hash+1
+	return &allowed
 }
 
 // MeshConfig sets the mesh configuration and waits until it is in force.

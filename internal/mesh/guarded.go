@@ -1,0 +1,45 @@
+package mesh
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// guardedPorts are what Envoy and its agent listen on by default, and the control plane where it shares their machine: administration, interception, the tunnel,
+// the agent's status and names, readiness and metrics; xDS, its web hooks and its monitoring.
+var guardedPorts = []uint32{15000, 15001, 15002, 15004, 15006, 15008, 15009, 15010, 15012, 15014, 15017, 15020, 15021, 15053, 15090}
+
+// Guarded says whether an address leads to what Envoy, its agent or the control plane serve to their own machine alone: no rule may lead there, whoever wrote it.
+// ports are more of theirs, and folder is where the agent of this mesh keeps its sockets; "" is its default alone.
+func Guarded(address string, port uint32, ports []uint32, folder string) bool {
+	switch ReachOf(address) {
+	case OnMachine:
+		return slices.Contains(guardedPorts, port) || slices.Contains(ports, port)
+	case Socket:
+		return guardedSocket(address, folder)
+	}
+	return false
+}
+
+// guardedSocket goes by the names that agents and SPIRE have: of a path that could be an alias of one of theirs, as one through /proc is, nothing is known.
+func guardedSocket(address, folder string) bool {
+	name := strings.TrimPrefix(strings.TrimPrefix(address, "unix:"), "//")
+	if abstract, ok := strings.CutPrefix(name, "@"); ok {
+		return strings.HasPrefix(strings.ToLower(abstract), "envoy") || strings.ContainsRune(name, 0)
+	}
+	if !strings.HasPrefix(name, "/") || strings.ContainsRune(name, 0) {
+		return true
+	}
+	name = path.Clean(name)
+	if folder = path.Clean("/" + folder); folder != "/" && strings.HasPrefix(name+"/", folder+"/") {
+		return true
+	}
+	elements := strings.Split(strings.ToLower(name[1:]), "/")
+	if last := elements[len(elements)-1]; last == "sds" || last == "xds" {
+		return true
+	}
+	return elements[0] == "proc" || elements[0] == "dev" || slices.ContainsFunc(elements, func(e string) bool {
+		return e == "istio" || e == "secrets" || e == "hot-restart" || strings.Contains(e, "envoy") || strings.Contains(e, "fairway") || strings.Contains(e, "spire") || strings.Contains(e, "spiffe")
+	})
+}

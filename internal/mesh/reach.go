@@ -1,0 +1,117 @@
+package mesh
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Reach says how far from whoever connects an address lies, as far as the address itself tells: what a name resolves to is not known here.
+type Reach uint8
+
+// The reaches, from far to near.
+const (
+	Anywhere  Reach = iota // another machine, for all that the address says
+	OnLink                 // link-local: the neighbours of the machine, and a cloud's metadata service
+	OnMachine              // loopback and unspecified addresses, names that mean them: the machine itself
+	Socket                 // a unix domain socket of the machine
+)
+
+func (r Reach) String() string {
+	return [...]string{"another machine's address", "a link-local address", "a loopback address", "a unix socket"}[r]
+}
+
+// ReachOf reads an address as a resolver of names would at its most lenient: IPv4 addresses within IPv6 ones (mapped, compatible, translated, 6to4), IPv4
+// addresses of fewer than four parts or with octal and hexadecimal ones, trailing dots, brackets and zones. Where a text can be read in two ways the nearer counts.
+func ReachOf(address string) Reach {
+	if strings.HasPrefix(address, "unix:") || strings.HasPrefix(address, "@") || strings.HasPrefix(address, "/") {
+		return Socket
+	}
+	s := strings.TrimRight(strings.TrimSpace(address), ".")
+	if a, err := netip.ParseAddr(s); err == nil {
+		return reachOfIP(a)
+	}
+	if inner := strings.TrimSuffix(strings.TrimPrefix(s, "["), "]"); inner != s {
+		if a, err := netip.ParseAddr(inner); err == nil {
+			return reachOfIP(a)
+		}
+	}
+	if a, err := netip.ParsePrefix(s); err == nil {
+		return reachOfIP(a.Addr())
+	}
+	s = strings.ToLower(s)
+	if meansLoopback(s) {
+		return OnMachine
+	}
+	return max(oddIPv4(s, false), oddIPv4(s, true))
+}
+
+// Some say localhost by other names in their hosts files: those of Linux distributions.
+var loopbackNames = []string{"localhost", "localhost4", "localhost6", "localhost.localdomain", "localhost4.localdomain4", "localhost6.localdomain6",
+	"ip6-localhost", "ip6-loopback", "loopback"}
+
+// meansLoopback: names below localhost are loopback by RFC 6761 §6.3.
+func meansLoopback(name string) bool {
+	return slices.Contains(loopbackNames, name) || strings.HasSuffix(name, ".localhost")
+}
+
+var (
+	translated = []netip.Prefix{netip.MustParsePrefix("::/96"), netip.MustParsePrefix("::ffff:0:0:0/96"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48")}
+	sixToFour  = netip.MustParsePrefix("2002::/16")
+	thisHost   = netip.MustParsePrefix("0.0.0.0/8")
+)
+
+// reachOfIP looks at an address and at the IPv4 address within it.
+func reachOfIP(a netip.Addr) Reach {
+	a = a.WithZone("").Unmap()
+	switch {
+	case a.IsLoopback() || a.IsUnspecified() || thisHost.Contains(a):
+		return OnMachine
+	case a.IsLinkLocalUnicast():
+		return OnLink
+	case !a.Is6():
+		return Anywhere
+	}
+	b := a.As16()
+	for _, p := range translated {
+		if p.Contains(a) {
+			return reachOfIP(netip.AddrFrom4([4]byte(b[12:])))
+		}
+	}
+	if sixToFour.Contains(a) {
+		return reachOfIP(netip.AddrFrom4([4]byte(b[2:6])))
+	}
+	return Anywhere
+}
+
+// oddIPv4 reads what inet_aton takes: one to four numbers, the last of which fills the rest. decimal takes a leading zero for nothing, as some resolvers do; else it means octal.
+func oddIPv4(s string, decimal bool) Reach {
+	parts := strings.Split(s, ".")
+	if len(parts) > 4 {
+		return Anywhere
+	}
+	var ip uint64
+	for i, part := range parts {
+		digits, base := part, 10
+		switch {
+		case strings.HasPrefix(part, "0x"):
+			digits, base = part[2:], 16
+		case !decimal && len(part) > 1 && part[0] == '0':
+			base = 8
+		}
+		if digits == "" && base == 16 {
+			digits = "0"
+		}
+		n, err := strconv.ParseUint(digits, base, 64)
+		if err != nil {
+			return Anywhere
+		}
+		if i == len(parts)-1 {
+			ip |= n & (1<<(8*(4-i)) - 1)
+		} else {
+			ip |= n & 0xff << (8 * (3 - i))
+		}
+	}
+	return reachOfIP(netip.AddrFrom4([4]byte{byte(ip >> 24), byte(ip >> 16), byte(ip >> 8), byte(ip)}))
+}
