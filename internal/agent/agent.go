@@ -23,6 +23,7 @@ import (
 	"fairway/internal/agent/token"
 	"fairway/internal/agent/watch"
 	"fairway/internal/envoy/bootstrap"
+	"fairway/internal/printable"
 )
 
 // agent is one run.
@@ -80,6 +81,7 @@ func newAgent(o Options) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.Log = slog.New(printable.Handler(o.Log.Handler()))
 	a := &agent{o: o, now: o, folder: folder, log: o.Log, notify: os.Getenv("NOTIFY_SOCKET"), quit: make(chan struct{}, 1), turn: make(chan struct{}, 1)}
 	if a.first, a.at, err = o.plan(); err != nil {
 		return nil, err

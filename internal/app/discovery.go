@@ -20,9 +20,11 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/door"
 	"fairway/internal/identity"
+	"fairway/internal/printable"
 	"fairway/internal/source"
 	"fairway/internal/source/file"
 	"fairway/internal/table"
+	"fairway/internal/web"
 	"fairway/internal/xds"
 )
 
@@ -73,6 +75,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
+	opts.Log = slog.New(printable.Handler(opts.Log.Handler()))
 	decoder, err := config.NewDecoder(config.Options{})
 	if err != nil {
 		return nil, err
@@ -251,7 +254,7 @@ func (d *Discovery) serveWeb(run func(string, func() error)) (stop func()) {
 		if l == nil {
 			return
 		}
-		s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+		s := web.New(h, web.Options{Log: d.log, Panicked: d.metrics.Panicked})
 		servers = append(servers, s)
 		run(name, func() error {
 			if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {

@@ -27,10 +27,11 @@ var arrows = map[string][]string{
 	"source":   {"config", "mesh", "printable", "disk"},
 	"door":     {"config", "mesh", "source"},
 	"compile":  {"table", "mesh", "config", "envoy", "source", "printable"},
-	"agent":    {"mesh", "envoy", "identity", "resident", "printable"},
+	"agent":    {"mesh", "envoy", "identity", "resident", "printable", "web"},
 	"resident": {},
 	"disk":     {},
-	"admin":    {"table", "mesh", "config", "compile", "xds", "printable"},
+	"web":      {},
+	"admin":    {"table", "mesh", "config", "compile", "xds", "printable", "web"},
 	"ctl":      {"mesh", "admin", "config", "identity", "printable"},
 	"lint":     {},
 	// What strangers wrote is made fit to show wherever it comes in.

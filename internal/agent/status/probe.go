@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"fairway/internal/agent/health"
+
+	"fairway/internal/web"
 )
 
 // Probes asks an application what Kubernetes would: the injector points the pod's probes here, for the kubelet has no certificate to get through the proxy with.
@@ -88,7 +90,9 @@ func (p Probes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no such probe: ISTIO_KUBE_APP_PROBERS does not name it", http.StatusNotFound)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), time.Duration(max(one.Timeout, 1))*time.Second)
+	timeout := time.Duration(max(one.Timeout, 1)) * time.Second
+	web.Extend(w, timeout)
+	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
 	if one.HTTP != nil {
 		p.askHTTP(ctx, w, r, one)

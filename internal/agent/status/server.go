@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/agent/peer"
 	"fairway/internal/agent/token"
+	"fairway/internal/web"
 )
 
 // Actions are what the pages show and do. All but QuitToken must be set; any of them may be called by several goroutines at once.
@@ -43,9 +44,9 @@ func Listen(address string, a Actions, log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{listener, &http.Server{
-		Handler: a.handler(), ConnContext: peer.Connected, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}}, nil
+	server := web.New(a.handler(), web.Options{Log: log})
+	server.ConnContext = peer.Connected
+	return &Server{listener, server}, nil
 }
 
 // Address is where the server listens.
@@ -53,6 +54,9 @@ func (s *Server) Address() string { return s.listener.Addr().String() }
 
 // Close gives the port back where Run was never called.
 func (s *Server) Close() { s.listener.Close() }
+
+// longest is how long a drain or a restart may take, beside an answer's usual time.
+const longest = 10 * time.Minute
 
 // leave is how long answers that are being written may take once the server is stopped.
 const leave = time.Second
@@ -113,6 +117,7 @@ func (a Actions) ready(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a Actions) drain(w http.ResponseWriter, r *http.Request) {
+	web.Extend(w, longest)
 	result, err := a.Drain(r.Context())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -122,6 +127,7 @@ func (a Actions) drain(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a Actions) restart(w http.ResponseWriter, r *http.Request) {
+	web.Extend(w, longest)
 	if err := a.Restart(r.Context()); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

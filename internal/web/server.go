@@ -1,0 +1,97 @@
+package web
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"time"
+)
+
+// Limits of every server.
+const (
+	headerTime  = 10 * time.Second // for a request's header
+	readTime    = time.Minute      // for a whole request
+	idleTime    = 2 * time.Minute  // between two requests of one connection
+	headerBytes = 64 << 10         // tokens and cookies included
+	answerTime  = time.Minute      // Options.Answer's default
+	mostTime    = 10 * time.Minute // that Extend gives an answer
+)
+
+// Options are what servers differ in.
+type Options struct {
+	Log      *slog.Logger  // gets panics as errors, and what clients do wrong at the level debug
+	Panicked func()        // is called after each panic of a page; nil: nobody counts
+	Answer   time.Duration // within which an answer is made and taken; 0: a minute
+}
+
+// New returns a server of h. What it does not answer within its limits it ends; what comes beyond the requests at once it answers with 503.
+func New(h http.Handler, o Options) *http.Server {
+	if o.Answer <= 0 {
+		o.Answer = answerTime
+	}
+	return &http.Server{
+		Handler:           newSeats().limit(recovering(h, o)),
+		ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: o.Answer, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
+		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+	}
+}
+
+// Extend gives one answer d, at most ten minutes, beside the server's usual time. A page that takes longer calls it before it begins.
+func Extend(w http.ResponseWriter, d time.Duration) {
+	until := time.Now().Add(min(max(d, 0), mostTime) + answerTime)
+	c := http.NewResponseController(w)
+	_ = errors.Join(c.SetWriteDeadline(until), c.SetReadDeadline(until)) // a writer without them, as a test's, has no limit; past the read deadline the page's context would end
+}
+
+// Loopback tells whether a request came from this machine over its loopback interface. Nothing that a request says of itself (X-Forwarded-For) is believed; so
+// whatever a proxy of this machine passes on comes from this machine.
+func Loopback(r *http.Request) bool {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && from.Addr().Unmap().IsLoopback()
+}
+
+// recovering ends a page that panics, and no other: an answer that had begun is cut, so that nobody takes it for whole.
+func recovering(h http.Handler, o Options) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := &begun{ResponseWriter: w}
+		defer func() {
+			why := recover()
+			if why == nil {
+				return
+			}
+			if why == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+				panic(why)
+			}
+			o.Log.Error("a page failed", "page", r.URL.Path, "panic", why, "stack", string(debug.Stack()))
+			if o.Panicked != nil {
+				o.Panicked()
+			}
+			if answer.yes {
+				panic(http.ErrAbortHandler)
+			}
+			http.Error(w, "this page failed; the log says how", http.StatusInternalServerError)
+		}()
+		h.ServeHTTP(answer, r)
+	})
+}
+
+// begun knows whether an answer has begun.
+type begun struct {
+	http.ResponseWriter
+	yes bool
+}
+
+func (b *begun) WriteHeader(code int) {
+	b.yes = true
+	b.ResponseWriter.WriteHeader(code)
+}
+
+func (b *begun) Write(p []byte) (int, error) {
+	b.yes = true
+	return b.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (b *begun) Unwrap() http.ResponseWriter { return b.ResponseWriter }

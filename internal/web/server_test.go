@@ -1,0 +1,230 @@
+package web_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"fairway/internal/web"
+)
+
+// safe is a buffer that may be read while it is written.
+type safe struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safe) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safe) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func serve(t *testing.T, h http.Handler, o web.Options) string {
+	t.Helper()
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := web.New(h, o)
+	go server.Serve(listener)
+	t.Cleanup(func() { server.Close() })
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	return "http://" + listener.Addr().String()
+}
+
+func get(t *testing.T, url string) (int, string, error) {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(body), err
+}
+
+// TestPanicEndsOnePage: it is an answer of its own where none had begun, and a cut one where one had; both are logged with their stack and counted.
+func TestPanicEndsOnePage(t *testing.T) {
+	var log safe
+	panicked := make(chan struct{}, 2)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/early", func(http.ResponseWriter, *http.Request) { panic("before a word") })
+	mux.HandleFunc("/late", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "half")
+		_ = http.NewResponseController(w).Flush()
+		panic("in the middle")
+	})
+	mux.HandleFunc("/fine", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "fine") })
+	url := serve(t, mux, web.Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Panicked: func() { panicked <- struct{}{} }})
+	if code, body, err := get(t, url+"/early"); code != http.StatusInternalServerError || !strings.Contains(body, "the log says how") || strings.Contains(body, "before a word") {
+		t.Errorf("/early: %d %q, %v", code, body, err)
+	}
+	if _, body, err := get(t, url+"/late"); err == nil {
+		t.Errorf("/late is whole: %q", body)
+	}
+	if code, body, err := get(t, url+"/fine"); code != http.StatusOK || body != "fine" {
+		t.Errorf("/fine: %d %q, %v", code, body, err)
+	}
+	if len(panicked) != 2 {
+		t.Errorf("%d panics counted, want 2", len(panicked))
+	}
+	for _, want := range []string{"page=/early", "before a word", "server_test.go", "in the middle"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log does not hold %q:\n%s", want, log.String())
+		}
+	}
+}
+
+// TestRequestsAtOnce: one address does not take all, all strangers do not take what is this machine's, and what ends makes room.
+func TestRequestsAtOnce(t *testing.T) {
+	hold, arrived := make(chan struct{}), make(chan struct{})
+	server := web.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/held" {
+			arrived <- struct{}{}
+			<-hold
+		}
+	}), web.Options{Log: slog.New(slog.DiscardHandler)})
+	ask := func(path, from string) int {
+		r, w := httptest.NewRequest(http.MethodGet, path, nil), httptest.NewRecorder()
+		r.RemoteAddr = from
+		server.Handler.ServeHTTP(w, r)
+		return w.Code
+	}
+	var held sync.WaitGroup
+	take := func(n int, from string) {
+		for range n {
+			held.Go(func() { ask("/held", from) })
+			<-arrived
+		}
+	}
+	take(32, "10.0.0.1:1")
+	if got := ask("/", "10.0.0.1:2"); got != http.StatusServiceUnavailable {
+		t.Errorf("the 33rd request of one address: %d, want 503", got)
+	}
+	take(32, "[fd00::1]:1")
+	if got := ask("/", "[fd00::2]:1"); got != http.StatusServiceUnavailable {
+		t.Errorf("the 33rd request of one IPv6 network: %d, want 503", got)
+	}
+	if got := ask("/", "10.0.0.2:1"); got != http.StatusOK {
+		t.Errorf("a request of another address: %d, want 200", got)
+	}
+	take(32, "10.0.0.2:1")
+	take(32, "10.0.0.3:1")
+	if got := ask("/", "10.0.0.4:1"); got != http.StatusServiceUnavailable {
+		t.Errorf("the 129th request of strangers: %d, want 503", got)
+	}
+	if got := ask("/", "127.0.0.1:1"); got != http.StatusOK {
+		t.Errorf("a request from this machine: %d, want 200", got)
+	}
+	close(hold)
+	held.Wait()
+	if got := ask("/", "10.0.0.1:2"); got != http.StatusOK {
+		t.Errorf("after the others have ended: %d, want 200", got)
+	}
+}
+
+// TestLargeHeader: a header beyond the limit is refused.
+func TestLargeHeader(t *testing.T) {
+	url := serve(t, http.NotFoundHandler(), web.Options{})
+	req, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Large", strings.Repeat("x", 100<<10))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("100 KiB of header: %d, want 431", resp.StatusCode)
+	}
+}
+
+// TestEveryTimeIsBounded: a zero would be no limit.
+func TestEveryTimeIsBounded(t *testing.T) {
+	s := web.New(http.NotFoundHandler(), web.Options{Log: slog.New(slog.DiscardHandler)})
+	if s.ReadHeaderTimeout <= 0 || s.ReadTimeout <= 0 || s.WriteTimeout <= 0 || s.IdleTimeout <= 0 || s.MaxHeaderBytes <= 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestSlowReaderIsCut: who takes no answer loses it, and its place, within the server's time.
+func TestSlowReaderIsCut(t *testing.T) {
+	ended := make(chan error, 1)
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		part := make([]byte, 1<<20)
+		for {
+			if _, err := w.Write(part); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}), web.Options{Answer: 50 * time.Millisecond})
+	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	if _, err := bufio.NewReader(c).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the page still writes")
+	}
+}
+
+// TestExtend: a page that says so may take longer than the server's usual time, and its context holds.
+func TestExtend(t *testing.T) {
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/long" {
+			web.Extend(w, time.Minute)
+		}
+		pause := time.NewTimer(150 * time.Millisecond)
+		defer pause.Stop()
+		<-pause.C
+		fmt.Fprint(w, "done: ", r.Context().Err())
+	}), web.Options{Answer: 20 * time.Millisecond})
+	if code, body, err := get(t, url+"/long"); code != http.StatusOK || body != "done: <nil>" {
+		t.Errorf("/long: %d %q, %v", code, body, err)
+	}
+	if code, body, err := get(t, url+"/"); err == nil {
+		t.Errorf("/ has %d %q after its time", code, body)
+	}
+}
+
+func TestLoopback(t *testing.T) {
+	for from, want := range map[string]bool{
+		"127.0.0.1:1": true, "127.9.9.9:1": true, "[::1]:1": true, "[::ffff:127.0.0.1]:1": true,
+		"10.0.0.1:1": false, "[fe80::1%eth0]:1": false, "0.0.0.0:1": false, "": false, "@": false, "localhost:1": false,
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = from
+		r.Header.Set("X-Forwarded-For", "127.0.0.1")
+		if got := web.Loopback(r); got != want {
+			t.Errorf("%q: %t, want %t", from, got, want)
+		}
+	}
+}
