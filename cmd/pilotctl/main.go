@@ -9,13 +9,14 @@ import (
 
 	"fairway"
 	"fairway/internal/ctl"
+	"fairway/internal/printable"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := ctl.Command(fairway.Version).ExecuteContext(ctx)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "pilotctl: %v\n", err)
+		fmt.Fprintf(os.Stderr, "pilotctl: %s\n", printable.Lines(err.Error(), printable.Long))
 	}
 	stop()
 	os.Exit(ctl.ExitCode(err))

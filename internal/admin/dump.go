@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"fairway/internal/mesh"
+	"fairway/internal/printable"
 	"fairway/internal/table"
 	"fairway/internal/xds"
 )
@@ -121,7 +122,7 @@ func (p *Pages) configDump(w http.ResponseWriter, r *http.Request) {
 	if name == "" {
 		name = r.URL.Query().Get("proxy")
 	}
-	proxy, ok := p.proxy(w, name)
+	proxy, ok := p.proxy(w, r, name)
 	if !ok {
 		return
 	}
@@ -140,7 +141,7 @@ func (p *Pages) configDump(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	write(w, "application/json", b.Bytes())
+	write(w, "application/json", printable.JSON(b.Bytes()))
 }
 
 // dump has the sections of Envoy's that xDS fills, in Envoy's order.

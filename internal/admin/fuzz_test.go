@@ -19,7 +19,7 @@ func FuzzQueries(f *testing.F) {
 	problems := func() []mesh.Problem {
 		return []mesh.Problem{{}, {Severity: mesh.Error, Field: "spec", Object: mesh.ObjectRef{Kind: "nothing"}}, {Field: "a[", Object: mesh.ObjectRef{Kind: "file"}}}
 	}
-	metrics.Watch(admin.Scrape{Problems: problems, Streams: server.Status, Graph: graph})
+	metrics.Watch(admin.Scrape{Problems: graph.Counts, Streams: server.Status, Versions: func() map[string]int { return nil }, Graph: graph})
 	pages := &admin.Pages{
 		Graph: graph, Streams: server, Metrics: metrics, Ready: func() error { return nil }, Problems: problems,
 		Proxy: func(xds.ProxyID) (mesh.Proxy, bool) { return mesh.Proxy{}, false },
@@ -41,7 +41,7 @@ func FuzzQueries(f *testing.F) {
 		if len(page) >= 5 && page[:5] == "pprof" {
 			return // the standard library's, and slow
 		}
-		req := (&http.Request{Method: http.MethodGet, URL: &u, Host: "localhost", Header: http.Header{}}).WithContext(t.Context())
+		req := (&http.Request{Method: http.MethodGet, URL: &u, Host: "localhost", Header: http.Header{}, RemoteAddr: "127.0.0.1:1"}).WithContext(t.Context())
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, req)
 		switch w.Code {

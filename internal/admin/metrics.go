@@ -15,7 +15,6 @@ type Metrics struct {
 
 	work atomic.Uint64
 
-	streams     *prometheus.GaugeVec
 	pushes      *prometheus.CounterVec
 	resources   *prometheus.CounterVec
 	bytes       *prometheus.CounterVec
@@ -40,6 +39,7 @@ type Metrics struct {
 	health      *prometheus.CounterVec
 	unreadable  prometheus.Gauge
 	doors
+	refusals    *prometheus.CounterVec
 }
 
 // short names of the xDS types, as Istio labels them.
@@ -52,15 +52,18 @@ var typeLabels = map[string]string{
 	"envoy.extensions.transport_sockets.tls.v3.Secret": "sds",
 	"istio.networking.nds.v1.NameTable":                "nds",
 	"istio.mesh.v1alpha1.ProxyConfig":                  "pcds",
+	"google.protobuf.Struct":                           "google.protobuf.Struct", // patches of bootstraps
 }
 
-// TypeLabel is the short name of a resource type: "cds" for type.googleapis.com/envoy.config.cluster.v3.Cluster. A type without one is itself.
+// Other stands for all values of a label that strangers may choose and that are none of those that are known.
+const Other = "other"
+
+// TypeLabel is the short name of a resource type: "cds" for type.googleapis.com/envoy.config.cluster.v3.Cluster. All types that nobody serves are Other.
 func TypeLabel(typeURL string) string {
-	name := strings.TrimPrefix(typeURL, "type.googleapis.com/")
-	if l, ok := typeLabels[name]; ok {
+	if l, ok := typeLabels[strings.TrimPrefix(typeURL, "type.googleapis.com/")]; ok {
 		return l
 	}
-	return name
+	return Other
 }
 
 // NewMetrics makes the counters. version is what the program calls itself. What is counted at each scrape comes with Watch.
@@ -68,7 +71,6 @@ func NewMetrics(version string) *Metrics {
 	fine := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 3, 5, 10, 20, 30}
 	m := &Metrics{
 		Registry:    prometheus.NewRegistry(),
-		streams:     gauges("pilot_xds", "Number of proxies connected to this control plane over xDS.", "version"),
 		pushes:      counters("pilot_xds_pushes", "Responses sent over xDS, by type.", "type"),
 		resources:   counters("fairway_xds_sent_resources_total", "Resources sent and removals told over xDS, by type.", "type"),
 		bytes:       counters("fairway_xds_sent_bytes_total", "Bytes of responses sent over xDS before HTTP/2 framing, by type.", "type"),
@@ -92,12 +94,16 @@ func NewMetrics(version string) *Metrics {
 		startup:     gauge("startup_duration_seconds", "Seconds from start to the first complete configuration."),
 		health:      counters("fairway_health_reports_total", "What agents said of the applications beside them, by state: healthy, unhealthy.", "state"),
 		unreadable:  gauge("fairway_source_unreadable", "Files and folders of rules that cannot be read; what they held stays in force."),
+		refusals:    counters("fairway_page_refusals_total", "Requests for debug pages that were refused, by reason: plaintext, credentials, namespace, site.", "reason"),
+	}
+	for _, reason := range []string{refusedPlaintext, refusedCredentials, refusedNamespace, refusedSite} {
+		m.refusals.WithLabelValues(reason)
 	}
 	m.doors = newDoors(m.Registry)
 	info := gauges("pilot_info", "What this control plane is.", "version")
 	info.WithLabelValues(version).Set(1)
-	m.Registry.MustRegister(m.streams, m.pushes, m.resources, m.bytes, m.sizes, m.rejects, m.timeouts, m.internal, m.convergence,
-		m.sendTime, m.pushTime, m.updates, m.triggers, m.services, m.virtual, m.turns, m.turnTime, m.contextTime, m.rows, m.changed, m.waiting, m.startup, m.health, m.unreadable, info,
+	m.Registry.MustRegister(m.pushes, m.resources, m.bytes, m.sizes, m.rejects, m.timeouts, m.internal, m.convergence,
+		m.sendTime, m.pushTime, m.updates, m.triggers, m.services, m.virtual, m.turns, m.turnTime, m.contextTime, m.rows, m.changed, m.waiting, m.startup, m.health, m.unreadable, m.refusals, info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -129,11 +135,11 @@ func histograms(name, help string, buckets []float64, labels ...string) *prometh
 // Work grows with every turn, response and stream: what it does not change in, was quiet.
 func (m *Metrics) Work() uint64 { return m.work.Load() }
 
-// Connected counts a proxy that came (1) or went (-1).
-func (m *Metrics) Connected(version string, delta int) {
-	m.work.Add(1)
-	m.streams.WithLabelValues(version).Add(float64(delta))
-}
+// Connected notes that a proxy came or went. How many there are is counted at each scrape.
+func (m *Metrics) Connected() { m.work.Add(1) }
+
+// pageRefused counts a request for a debug page that was refused.
+func (m *Metrics) pageRefused(reason string) { m.refusals.WithLabelValues(reason).Inc() }
 
 // Sent counts one response.
 func (m *Metrics) Sent(typeURL string, resources, bytes int, took time.Duration) {

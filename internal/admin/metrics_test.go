@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"fairway/internal/admin"
+	"fairway/internal/admin/page"
 	"fairway/internal/xds"
 	"fairway/test/plane"
 )
@@ -53,7 +55,7 @@ func TestMetricNames(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{
-		"fairway_panics_total", "fairway_problems", "fairway_rows_changed_total", "fairway_rows_recomputed_total", "fairway_turn_seconds", "fairway_turns_total", "fairway_waiting_objects",
+		"fairway_page_refusals_total", "fairway_panics_total", "fairway_problems", "fairway_rows_changed_total", "fairway_rows_recomputed_total", "fairway_turn_seconds", "fairway_turns_total", "fairway_waiting_objects",
 		"fairway_xds_sent_bytes_total", "fairway_xds_sent_resources_total",
 		"pilot_conflict_outbound_listener_tcp_over_current_tcp", "pilot_destrule_subsets", "pilot_eds_no_instances", "pilot_inbound_updates", "pilot_info",
 		"pilot_proxy_convergence_time", "pilot_push_triggers", "pilot_pushcontext_init_seconds", "pilot_services", "pilot_total_xds_internal_errors",
@@ -105,11 +107,11 @@ func TestMetricsFollowState(t *testing.T) {
 	check("without the proxy", map[string]string{`pilot_xds{version="1.31.1"}`: "1"})
 }
 
-// TestTypeLabel: Istio's short names; what has none is itself.
+// TestTypeLabel: Istio's short names; what nobody serves is other.
 func TestTypeLabel(t *testing.T) {
 	for typ, want := range map[string]string{
 		xds.ClusterType: "cds", xds.EndpointType: "eds", xds.ListenerType: "lds", xds.RouteType: "rds", xds.VirtualHostType: "vhds",
-		"type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret": "sds", "type.googleapis.com/a.b.C": "a.b.C", "": "",
+		"type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret": "sds", "type.googleapis.com/google.protobuf.Struct": "google.protobuf.Struct", "type.googleapis.com/a.b.C": "other", "": "other", "\xff": "other",
 	} {
 		if got := admin.TypeLabel(typ); got != want {
 			t.Errorf("%q: %q, want %q", typ, got, want)
@@ -126,5 +128,30 @@ func noStream(t *testing.T, p *plane.Plane, node string) {
 		return !slices.ContainsFunc(all, func(s xds.ProxyStatus) bool { return string(s.Proxy) == node })
 	}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestProblemsAreCountedAsListed: the counts at a scrape, for which no text is made, are those of the page.
+func TestProblemsAreCountedAsListed(t *testing.T) {
+	p := start(t)
+	p.Apply(t, "rules.yaml", reviews)
+	p.Apply(t, "mistakes.yaml", mistakes)
+	p.Connect(t, plane.Proxy{Name: "web-1"})
+	p.Connect(t, plane.Proxy{Name: "web-2", Namespace: "far", IP: "10.0.0.7"})
+	p.Refuse(t, plane.Proxy{Name: "odd-1", IP: "10.0.0.8"}, xds.ClusterType, "outbound|80||reviews.shop.svc.cluster.local", "no")
+	for range 2 { // made, then kept
+		want := map[string]int{"info": 0, "warning": 0, "error": 0}
+		for _, problem := range read[[]page.ProblemInfo](t, p, "/debug/problems") {
+			want[problem.Severity]++
+		}
+		got := samples(t, p)
+		for severity, n := range want {
+			if got[`fairway_problems{severity="`+severity+`"}`] != strconv.Itoa(n) {
+				t.Errorf("%s: counted %s, listed %d", severity, got[`fairway_problems{severity="`+severity+`"}`], n)
+			}
+		}
+		if want["error"] == 0 {
+			t.Error("nothing is wrong")
+		}
 	}
 }

@@ -7,18 +7,23 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/time/rate"
 
 	"fairway/internal/admin/page"
 	"fairway/internal/compile"
 	"fairway/internal/mesh"
+	"fairway/internal/printable"
 	"fairway/internal/table"
+	"fairway/internal/web"
 	"fairway/internal/xds"
 )
 
-// Pages serves what one control plane knows. All fields are needed.
+// Pages serves what one control plane knows. All fields are needed but where they say otherwise.
 type Pages struct {
 	Graph    *compile.Graph
 	Streams  *xds.Server
@@ -27,59 +32,99 @@ type Pages struct {
 	Problems func() []mesh.Problem                // in order
 	Proxy    func(xds.ProxyID) (mesh.Proxy, bool) // of a connected proxy
 	Shown    func() []page.ProxyCertificate       // what connected proxies proved themselves with, in order
+	Access   Access                               // who may see the debug pages
+	// Authority is what /debug/caz shows; nil: there is no certificate authority, nor the page.
+	Authority func() any
+
+	audit *rate.Limiter // of the log of refusals
 }
 
 // debugPage is one page below /debug.
 type debugPage struct {
 	path, about string
 	serve       http.HandlerFunc
+	forAll      bool // shows what belongs to no namespace
 }
 
 func (p *Pages) debug() []debugPage {
-	return []debugPage{
-		{"syncz", "per proxy and type, what was sent and what acknowledged", p.syncz},
-		{"config_dump", "what a proxy was sent, as Envoy's admin page has it: ?proxyID=", p.configDump},
-		{"resourcez", "the same, one type by name: ?proxyID=&type=cds|eds|lds|rds|vhds|sds", p.resourcez},
-		{"ndsz", "the names that a proxy's agent resolves: ?proxyID=", p.ndsz},
-		{"registryz", "services, and which registry's won", p.registryz},
-		{"endpointz", "endpoints by service", p.endpointz},
-		{"workloadz", "what agents say of the applications beside them, and the WorkloadEntries that it counts for", p.workloadz},
-		{"certz", "what each connected proxy proved itself with, and until when that is valid", p.certz},
-		{"configz", "objects in force: ?kind=", p.configz},
-		{"tablez", "the control plane's tables; the rows of one: ?table=&filter=&format=text|json", p.tablez},
-		{"problems", "what users wrote that does not do what it says: ?severity=info|warning|error, and worse", p.problems},
-		{"connections", "the same as syncz", p.syncz},
+	all := []debugPage{
+		{"syncz", "per proxy and type, what was sent and what acknowledged", p.syncz, false},
+		{"config_dump", "what a proxy was sent, as Envoy's admin page has it: ?proxyID=", p.configDump, false},
+		{"resourcez", "the same, one type by name: ?proxyID=&type=cds|eds|lds|rds|vhds|sds", p.resourcez, false},
+		{"ndsz", "the names that a proxy's agent resolves: ?proxyID=", p.ndsz, false},
+		{"registryz", "services, and which registry's won", p.registryz, false},
+		{"endpointz", "endpoints by service", p.endpointz, false},
+		{"workloadz", "what agents say of the applications beside them, and the WorkloadEntries that it counts for", p.workloadz, false},
+		{"certz", "what each connected proxy proved itself with, and until when that is valid", p.certz, false},
+		{"configz", "objects in force: ?kind=", p.configz, false},
+		{"tablez", "the control plane's tables; the rows of one: ?table=&filter=&format=text|json", p.tablez, true},
+		{"problems", "what users wrote that does not do what it says: ?severity=info|warning|error, and worse", p.problems, false},
+		{"connections", "the same as syncz", p.syncz, false},
 	}
+	if p.Authority != nil {
+		all = append(all, debugPage{"caz", "the certificate authority: its roots, what signs, its CRLs", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.Authority()) }, true})
+	}
+	if p.Access.Profiles {
+		all = append(all, debugPage{"pprof/", "profiles", pprof.Index, true})
+	}
+	return all
 }
 
-// Handler returns all pages. "/debug" lists them. Each answers GET and HEAD.
+// Handler returns all pages. "/debug" lists them. Each answers GET and HEAD. Readiness and metrics are open to everybody; one handler stands before all else.
 func (p *Pages) Handler() http.Handler {
+	p.audit = rate.NewLimiter(auditRate, auditBurst)
+	debug := http.NewServeMux()
+	for _, d := range p.debug() {
+		serve := d.serve
+		if d.forAll {
+			serve = p.forAll(serve)
+		}
+		debug.HandleFunc("/debug/"+d.path, serve)
+	}
+	if p.Access.Profiles {
+		debug.HandleFunc("/debug/pprof/profile", p.forAll(lasting(pprof.Profile)))
+		debug.HandleFunc("/debug/pprof/trace", p.forAll(lasting(pprof.Trace)))
+		debug.HandleFunc("/debug/pprof/cmdline", p.forAll(pprof.Cmdline))
+		debug.HandleFunc("/debug/pprof/symbol", p.forAll(pprof.Symbol))
+	}
+	debug.HandleFunc("/debug", p.list)
+	debug.HandleFunc("/debug/list", p.list)
+	debug.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		tell(w, fmt.Sprintf("there is no page %s; /debug lists them", r.URL.Path), http.StatusNotFound)
+	})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ready", p.ready)
 	mux.HandleFunc("GET /healthz/ready", p.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(p.Metrics.Registry, promhttp.HandlerOpts{}))
-	for _, d := range p.debug() {
-		mux.HandleFunc("GET /debug/"+d.path, d.serve)
-	}
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("GET /debug", p.list)
-	mux.HandleFunc("GET /debug/list", p.list)
-	mux.HandleFunc("GET /debug/", func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, fmt.Sprintf("there is no page %s; /debug lists them", r.URL.Path), http.StatusNotFound)
-	})
+	mux.Handle("/debug", p.guard(debug))
+	mux.Handle("/debug/", p.guard(debug))
 	return mux
 }
 
-func (p *Pages) list(w http.ResponseWriter, _ *http.Request) {
+// longestProfile is how long a profile may be asked for.
+const longestProfile = 5 * time.Minute
+
+// lasting gives a profile the time that was asked for.
+func lasting(page http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		seconds, _ := strconv.ParseFloat(r.URL.Query().Get("seconds"), 64) // none: the page's own, which is less than a minute
+		if seconds > longestProfile.Seconds() {
+			tell(w, fmt.Sprintf("seconds=%s: a profile is at most %s", r.URL.Query().Get("seconds"), longestProfile), http.StatusBadRequest)
+			return
+		}
+		web.Extend(w, longestProfile)
+		page(w, r)
+	}
+}
+
+// list names the pages that whoever asks may see.
+func (p *Pages) list(w http.ResponseWriter, r *http.Request) {
 	var b strings.Builder
 	for _, d := range p.debug() {
-		fmt.Fprintf(&b, "/debug/%-12s %s\n", d.path, d.about)
+		if !d.forAll || viewerOf(r).all {
+			fmt.Fprintf(&b, "/debug/%-12s %s\n", d.path, d.about)
+		}
 	}
-	fmt.Fprintln(&b, "/debug/pprof/       profiles")
 	writeText(w, b.String())
 }
 
@@ -107,18 +152,24 @@ func writeJSON(w http.ResponseWriter, v any) {
 		fail(w, err)
 		return
 	}
-	write(w, "application/json", append(text, '\n'))
+	write(w, "application/json", append(printable.JSON(text), '\n'))
+}
+
+// tell answers with a sentence.
+func tell(w http.ResponseWriter, text string, code int) {
+	http.Error(w, printable.Text(text, printable.Long), code)
 }
 
 // fail answers with an error of ours.
-func fail(w http.ResponseWriter, err error) {
-	http.Error(w, err.Error(), http.StatusInternalServerError)
-}
+func fail(w http.ResponseWriter, err error) { tell(w, err.Error(), http.StatusInternalServerError) }
 
-func (p *Pages) registryz(w http.ResponseWriter, _ *http.Request) {
+func (p *Pages) registryz(w http.ResponseWriter, r *http.Request) {
 	out := []page.ServiceInfo{}
 	p.Graph.Store.Read(func(tx *table.Tx) {
 		for k, s := range table.All(tx, p.Graph.Registry.Services) {
+			if !viewerOf(r).sees(s.Key.Namespace) {
+				continue
+			}
 			out = append(out, serviceInfo(s, p.Graph.Won(tx, k), p.Graph.AutoVIP(tx, s)))
 		}
 	})
@@ -136,10 +187,13 @@ func serviceInfo(s *mesh.Service, won bool, vip string) page.ServiceInfo {
 	return info
 }
 
-func (p *Pages) endpointz(w http.ResponseWriter, _ *http.Request) {
+func (p *Pages) endpointz(w http.ResponseWriter, r *http.Request) {
 	out := []page.ServiceEndpoints{}
 	p.Graph.Store.Read(func(tx *table.Tx) {
 		for k, e := range table.All(tx, p.Graph.Registry.Endpoints) {
+			if !viewerOf(r).sees(k.Service.Namespace) {
+				continue
+			}
 			name := fmt.Sprintf("%s (%s/%s)", k.Service.Host, k.Service.Registry, k.Service.Namespace)
 			if len(out) == 0 || out[len(out)-1].Service != name {
 				out = append(out, page.ServiceEndpoints{Service: name})
@@ -158,7 +212,7 @@ func (p *Pages) configz(w http.ResponseWriter, r *http.Request) {
 	kind := r.URL.Query().Get("kind")
 	out := []page.ObjectInfo{}
 	for _, o := range p.Graph.Objects() {
-		if kind != "" && !strings.EqualFold(kind, string(o.Kind)) {
+		if kind != "" && !strings.EqualFold(kind, string(o.Kind)) || !viewerOf(r).sees(o.Namespace) {
 			continue
 		}
 		spec, err := protoJSON(o.Spec)
@@ -187,7 +241,7 @@ func (p *Pages) tablez(w http.ResponseWriter, r *http.Request) {
 	var err error
 	p.Graph.Store.Read(func(tx *table.Tx) { listing, err = p.Graph.Store.List(tx, name, query.Get("filter")) })
 	if err != nil {
-		http.Error(w, fmt.Sprintf("there is no table %q; /debug/tablez lists them", name), http.StatusNotFound)
+		tell(w, fmt.Sprintf("there is no table %q; /debug/tablez lists them", name), http.StatusNotFound)
 		return
 	}
 	p.writeListing(w, listing, query.Get("format"))
@@ -198,6 +252,11 @@ func (p *Pages) writeListing(w http.ResponseWriter, listing table.Listing, forma
 	case "json":
 		writeJSON(w, page.Table{Name: listing.Table, Header: listing.Header, Rows: append([][]string{}, listing.Rows...)})
 	case "", "text":
+		for _, row := range listing.Rows {
+			for i, cell := range row {
+				row[i] = printable.Text(cell, printable.Long)
+			}
+		}
 		var b strings.Builder
 		if err := listing.Write(&b); err != nil {
 			fail(w, err)
@@ -205,7 +264,7 @@ func (p *Pages) writeListing(w http.ResponseWriter, listing table.Listing, forma
 		}
 		writeText(w, b.String())
 	default:
-		http.Error(w, fmt.Sprintf("format %q: want text or json", format), http.StatusBadRequest)
+		tell(w, fmt.Sprintf("format %q: want text or json", format), http.StatusBadRequest)
 	}
 }
 
@@ -213,17 +272,25 @@ func (p *Pages) problems(w http.ResponseWriter, r *http.Request) {
 	least := r.URL.Query().Get("severity")
 	order := []string{mesh.Info.String(), mesh.Warning.String(), mesh.Error.String()}
 	if least != "" && !slices.Contains(order, least) {
-		http.Error(w, fmt.Sprintf("severity %q: want %s", least, strings.Join(order, ", ")), http.StatusBadRequest)
+		tell(w, fmt.Sprintf("severity %q: want %s", least, strings.Join(order, ", ")), http.StatusBadRequest)
 		return
 	}
 	out := []page.ProblemInfo{}
 	for _, problem := range p.Problems() {
-		if least != "" && slices.Index(order, problem.Severity.String()) < slices.Index(order, least) {
+		if least != "" && slices.Index(order, problem.Severity.String()) < slices.Index(order, least) || !viewerOf(r).sees(owner(problem)) {
 			continue
 		}
 		out = append(out, problemInfo(problem))
 	}
 	writeJSON(w, out)
+}
+
+// owner is the namespace of what a problem is about; of a table, which stands where the namespace does, there is none.
+func owner(problem mesh.Problem) string {
+	if problem.Object.Kind == "table" {
+		return ""
+	}
+	return problem.Object.Namespace
 }
 
 func problemInfo(problem mesh.Problem) page.ProblemInfo {

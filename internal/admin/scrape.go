@@ -1,19 +1,54 @@
 package admin
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fairway/internal/compile"
 	"fairway/internal/mesh"
+	"fairway/internal/printable"
 	"fairway/internal/table"
 	"fairway/internal/xds"
 )
 
 // Scrape says where state is read that is counted only when somebody scrapes, so that keeping count costs a change nothing. All fields are needed; any goroutine calls them.
 type Scrape struct {
-	Problems func() []mesh.Problem
+	Problems func() compile.Counts
 	Streams  func() []xds.ProxyStatus
+	Versions func() map[string]int // streams by what their proxies say that their version is
 	Graph    *compile.Graph
+}
+
+// Versions of proxies are theirs to choose: so many have a series at a time, those of most streams, each for as long as it has one, and no longer than that in bytes.
+const (
+	mostVersions = 32
+	versionBytes = 64
+)
+
+// boundVersions puts all versions that are too long, not printable or too many under Other.
+func boundVersions(all map[string]int) map[string]int {
+	kept := make([]string, 0, len(all))
+	for v := range all {
+		if v != Other && printable.Is(v, versionBytes) {
+			kept = append(kept, v)
+		}
+	}
+	slices.SortFunc(kept, func(a, b string) int { return cmp.Or(cmp.Compare(all[b], all[a]), cmp.Compare(a, b)) })
+	kept = kept[:min(len(kept), mostVersions)]
+	out, others := make(map[string]int, len(kept)+1), 0
+	for _, n := range all {
+		others += n
+	}
+	for _, v := range kept {
+		out[v] = all[v]
+		others -= all[v]
+	}
+	if others > 0 {
+		out[Other] = others
+	}
+	return out
 }
 
 // byCode are Istio's gauges that count one kind of mistake: those that here are problems of one code.
@@ -30,6 +65,7 @@ func (m *Metrics) Watch(s Scrape) {
 		problems: prometheus.NewDesc("fairway_problems", "Problems in force, by severity.", []string{"severity"}, nil),
 		rejected: map[string]*prometheus.Desc{},
 		mistakes: map[string]*prometheus.Desc{},
+		versions: prometheus.NewDesc("pilot_xds", "Number of proxies connected to this control plane over xDS, by version; versions that are rare or odd count as other.", []string{"version"}, nil),
 		empty:    prometheus.NewDesc("pilot_eds_no_instances", "Services whose endpoints this control plane names, and that have none.", nil, nil),
 	}
 	for _, t := range []string{"cds", "eds", "lds", "rds"} {
@@ -44,6 +80,7 @@ func (m *Metrics) Watch(s Scrape) {
 type collector struct {
 	scrape   Scrape
 	problems *prometheus.Desc
+	versions *prometheus.Desc
 	rejected map[string]*prometheus.Desc // by type's short name
 	mistakes map[string]*prometheus.Desc // by problem's code
 	empty    *prometheus.Desc
@@ -51,6 +88,7 @@ type collector struct {
 
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.problems
+	ch <- c.versions
 	ch <- c.empty
 	for _, d := range c.rejected {
 		ch <- d
@@ -64,16 +102,15 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, n int, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
 	}
-	severities, codes := map[mesh.Severity]int{}, map[string]int{}
-	for _, p := range c.scrape.Problems() {
-		severities[p.Severity]++
-		codes[p.Code]++
-	}
+	problems := c.scrape.Problems()
 	for _, s := range []mesh.Severity{mesh.Info, mesh.Warning, mesh.Error} {
-		gauge(c.problems, severities[s], s.String())
+		gauge(c.problems, problems.Severities[s], s.String())
 	}
 	for code, d := range c.mistakes {
-		gauge(d, codes[code])
+		gauge(d, problems.Codes[code])
+	}
+	for v, n := range boundVersions(c.scrape.Versions()) {
+		gauge(c.versions, n, v)
 	}
 	rejects := countRejects(c.scrape.Streams())
 	for t, d := range c.rejected {

@@ -13,20 +13,33 @@ import (
 
 	"fairway/internal/admin/page"
 	"fairway/internal/compile/names"
+	"fairway/internal/mesh"
 	"fairway/internal/xds"
 )
 
 // syncz shows each stream; of a proxy that has just reconnected both may be there.
-func (p *Pages) syncz(w http.ResponseWriter, _ *http.Request) {
+func (p *Pages) syncz(w http.ResponseWriter, r *http.Request) {
 	out := []page.ProxySync{}
-	for _, s := range p.Streams.Status() {
+	for _, s := range p.visible(viewerOf(r)) {
 		out = append(out, p.sync(s))
 	}
 	writeJSON(w, out)
 }
 
+// visible are the streams of the proxies that a viewer sees.
+func (p *Pages) visible(v viewer) []xds.ProxyStatus {
+	return slices.DeleteFunc(p.Streams.Status(), func(s xds.ProxyStatus) bool { return !v.all && !v.sees(p.namespace(s.Proxy)) })
+}
+
+// namespace is a connected proxy's; empty: it is not connected any more.
+func (p *Pages) namespace(id xds.ProxyID) string {
+	proxy, _ := p.Proxy(id)
+	return proxy.Namespace
+}
+
 func (p *Pages) sync(s xds.ProxyStatus) page.ProxySync {
-	line := page.ProxySync{ProxyID: string(s.Proxy), ConnectedAt: s.ConnectedAt, Synced: s.Synced}
+	id := mesh.ProxyID(s.Proxy)
+	line := page.ProxySync{ProxyID: id.Node(), Identity: id.Identity(), ConnectedAt: s.ConnectedAt, Synced: s.Synced}
 	if proxy, ok := p.Proxy(s.Proxy); ok {
 		line.ProxyType, line.ClusterID, line.IstioVersion = proxy.Type.String(), proxy.Cluster, proxy.Version
 	}
@@ -56,15 +69,17 @@ func (p *Pages) sync(s xds.ProxyStatus) page.ProxySync {
 // errAmbiguous says that a name fits several proxies.
 var errAmbiguous = errors.New("several proxies fit")
 
-// find returns the stream of the proxy that a request names by node id, by name.namespace, or by name alone; the youngest of several. What fits exactly goes first.
-func (p *Pages) find(name string) (xds.ProxyStatus, error) {
+// find returns the stream of the proxy that a viewer names by its whole key, by node id, by name.namespace, or by name alone; the youngest of several.
+// What fits exactly goes first. What the viewer does not see is not there.
+func (p *Pages) find(v viewer, name string) (xds.ProxyStatus, error) {
 	if name == "" {
 		return xds.ProxyStatus{}, errors.New("say which proxy: ?proxyID=; /debug/syncz lists them")
 	}
 	var best int
 	var found []xds.ProxyStatus // one a proxy
-	for _, s := range p.Streams.Status() {
-		fit := page.Fit(string(s.Proxy), name)
+	for _, s := range p.visible(v) {
+		id := mesh.ProxyID(s.Proxy)
+		fit := page.Fit(id.Node(), id.Identity(), name)
 		switch {
 		case fit == 0 || fit < best:
 			continue
@@ -85,30 +100,35 @@ func (p *Pages) find(name string) (xds.ProxyStatus, error) {
 	return xds.ProxyStatus{}, fmt.Errorf("%w %q, name one of them in full: %s", errAmbiguous, name, strings.Join(fullNames(found), ", "))
 }
 
-// fullNames tells proxies apart: by name.namespace if that does, else by node id.
+// fullNames tells proxies apart: by name.namespace if that does, else by node id, else by their whole keys.
 func fullNames(proxies []xds.ProxyStatus) []string {
-	var short, ids []string
+	var short, nodes, keys []string
 	for _, s := range proxies {
-		ids = append(ids, string(s.Proxy))
-		short = append(short, page.ShortName(string(s.Proxy)))
+		id := mesh.ProxyID(s.Proxy)
+		nodes = append(nodes, id.Node())
+		short = append(short, page.ShortName(id.Node()))
+		keys = append(keys, page.Key(id.Node(), id.Identity()))
 	}
-	slices.Sort(short)
-	if len(slices.Compact(short)) < len(ids) {
-		return ids
+	for _, names := range [][]string{short, nodes} {
+		slices.Sort(names)
+		if len(slices.Compact(slices.Clone(names))) == len(keys) {
+			return names
+		}
 	}
-	return short
+	slices.Sort(keys)
+	return keys
 }
 
 // proxy answers a request that names no proxy, or several, by itself.
-func (p *Pages) proxy(w http.ResponseWriter, name string) (xds.ProxyStatus, bool) {
-	s, err := p.find(name)
+func (p *Pages) proxy(w http.ResponseWriter, r *http.Request, name string) (xds.ProxyStatus, bool) {
+	s, err := p.find(viewerOf(r), name)
 	switch {
 	case err == nil:
 		return s, true
 	case name == "" || errors.Is(err, errAmbiguous):
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		tell(w, err.Error(), http.StatusBadRequest)
 	default:
-		http.Error(w, err.Error(), http.StatusNotFound)
+		tell(w, err.Error(), http.StatusNotFound)
 	}
 	return s, false
 }
@@ -125,13 +145,13 @@ var shown = map[string][]string{
 
 func (p *Pages) resourcez(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	proxy, ok := p.proxy(w, query.Get("proxyID"))
+	proxy, ok := p.proxy(w, r, query.Get("proxyID"))
 	if !ok {
 		return
 	}
 	types, ok := shown[query.Get("type")]
 	if !ok {
-		http.Error(w, fmt.Sprintf("type %q: want cds, eds, lds, rds, vhds or sds", query.Get("type")), http.StatusBadRequest)
+		tell(w, fmt.Sprintf("type %q: want cds, eds, lds, rds, vhds or sds", query.Get("type")), http.StatusBadRequest)
 		return
 	}
 	out := []page.Resource{}
@@ -155,7 +175,7 @@ func (p *Pages) resourcez(w http.ResponseWriter, r *http.Request) {
 
 // ndsz shows the names that a proxy's agent was sent.
 func (p *Pages) ndsz(w http.ResponseWriter, r *http.Request) {
-	proxy, ok := p.proxy(w, r.URL.Query().Get("proxyID"))
+	proxy, ok := p.proxy(w, r, r.URL.Query().Get("proxyID"))
 	if !ok {
 		return
 	}

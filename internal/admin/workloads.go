@@ -9,11 +9,14 @@ import (
 )
 
 // workloadz shows what agents report, and of which WorkloadEntries. A report that counts for none is listed too: that is what somebody looks for.
-func (p *Pages) workloadz(w http.ResponseWriter, _ *http.Request) {
+func (p *Pages) workloadz(w http.ResponseWriter, r *http.Request) {
 	out := []page.WorkloadHealth{}
 	p.Graph.Store.Read(func(tx *table.Tx) {
 		for id, report := range table.All(tx, p.Graph.In.Health.Table) {
-			line := page.WorkloadHealth{ProxyID: string(id), Healthy: report.Healthy, Detail: report.Detail, Entries: []string{}}
+			if !viewerOf(r).sees(report.Proxy.Namespace) {
+				continue
+			}
+			line := page.WorkloadHealth{ProxyID: id.Node(), Identity: id.Identity(), Healthy: report.Healthy, Detail: report.Detail, Entries: []string{}}
 			for k, o := range table.All(tx, p.Graph.In.WorkloadEntries.Table) {
 				if registry.SpeaksFor(report.Proxy, o) {
 					line.Entries = append(line.Entries, k.Namespace+"/"+k.Name)
@@ -26,4 +29,12 @@ func (p *Pages) workloadz(w http.ResponseWriter, _ *http.Request) {
 }
 
 // certz shows what proxies proved themselves with.
-func (p *Pages) certz(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.Shown()) }
+func (p *Pages) certz(w http.ResponseWriter, r *http.Request) {
+	out := []page.ProxyCertificate{}
+	for _, c := range p.Shown() {
+		if viewerOf(r).sees(c.Namespace) {
+			out = append(out, c)
+		}
+	}
+	writeJSON(w, out)
+}

@@ -54,7 +54,9 @@ func (p *proxies) certificates() []page.ProxyCertificate {
 	out := []page.ProxyCertificate{}
 	for id, c := range p.all {
 		if c.streams > 0 {
-			out = append(out, c.shown.page(string(id), time.Now()))
+			line := c.shown.page(id.Node(), time.Now())
+			line.Namespace = c.proxy.Namespace
+			out = append(out, line)
 		}
 	}
 	slices.SortFunc(out, func(a, b page.ProxyCertificate) int { return cmp.Compare(a.ProxyID, b.ProxyID) })

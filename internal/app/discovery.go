@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"sync"
 	"time"
 
@@ -24,7 +23,6 @@ import (
 	"fairway/internal/source"
 	"fairway/internal/source/file"
 	"fairway/internal/table"
-	"fairway/internal/web"
 	"fairway/internal/xds"
 )
 
@@ -68,7 +66,7 @@ type Discovery struct {
 }
 
 // listeners are the sockets, opened before anything else so that a taken port fails the start at once.
-type listeners struct{ grpc, http, monitor net.Listener }
+type listeners struct{ grpc, http, https, monitor net.Listener }
 
 // NewDiscovery builds a control plane that listens but does not serve yet. extra sources (memory) are read beside those that the options name.
 func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
@@ -113,7 +111,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		SendTimeout: opts.SendTimeout, MaxStreams: opts.MaxStreams, StreamsPerSecond: float64(opts.NewStreams), MaxSubscriptions: opts.MaxNames,
 		MaxRequestBytes: opts.MaxMessage, Meter: meter{d.metrics}, Withhold: withhold(opts.Log), Reports: map[string]func(xds.Report){healthType: d.proxies.Healthy},
 	}, d.secure.guard(d.proxies, d.synced))
-	d.metrics.Watch(admin.Scrape{Problems: d.Problems, Streams: d.server.Status, Graph: d.graph})
+	d.metrics.Watch(admin.Scrape{Problems: d.counts, Streams: d.server.Status, Versions: d.proxies.versions, Graph: d.graph})
 	serving := append(d.server.GRPC(),
 		grpc.ChainUnaryInterceptor(refused.unary), grpc.ChainStreamInterceptor(refused.streams, meter{d.metrics}.cut),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: opts.IdleAfter, Time: opts.KeepAlive, Timeout: opts.KeepTimeout, MaxConnectionAge: opts.MaxAge, MaxConnectionAgeGrace: opts.Shutdown}),
@@ -164,11 +162,11 @@ func (d *Discovery) listen() error {
 		}
 		*l.to = socket
 	}
-	return nil
+	return d.listenHTTPS()
 }
 
 func (l *listeners) close() {
-	for _, socket := range []net.Listener{l.grpc, l.http, l.monitor} {
+	for _, socket := range []net.Listener{l.grpc, l.http, l.https, l.monitor} {
 		if socket != nil {
 			socket.Close()
 		}
@@ -194,7 +192,7 @@ func (d *Discovery) HTTPAddr() string {
 // Run serves until ctx ends, then drains the streams over the configured window. It returns once every goroutine it started has ended.
 func (d *Discovery) Run(ctx context.Context) error {
 	defer d.listens.close()
-	d.log.Info("listening", "version", fairway.Version, "grpc", d.GRPCAddr(), "secure", d.SecureAddr(), "http", d.HTTPAddr(), "monitoring", addressOf(d.listens.monitor))
+	d.log.Info("listening", "version", fairway.Version, "grpc", d.GRPCAddr(), "secure", d.SecureAddr(), "http", d.HTTPAddr(), "https", d.HTTPSAddr(), "monitoring", addressOf(d.listens.monitor))
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx)) // outlives ctx by the drain
 	defer stopServing()
 	var g errgroup.Group
@@ -245,32 +243,6 @@ func (d *Discovery) serveXDS(ctx context.Context) error {
 		return err
 	}
 	return nil
-}
-
-// serveWeb starts the HTTP servers and returns what stops them.
-func (d *Discovery) serveWeb(run func(string, func() error)) (stop func()) {
-	var servers []*http.Server
-	serve := func(name string, l net.Listener, h http.Handler) {
-		if l == nil {
-			return
-		}
-		s := web.New(h, web.Options{Log: d.log, Panicked: d.metrics.Panicked})
-		servers = append(servers, s)
-		run(name, func() error {
-			if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-				return err
-			}
-			return nil
-		})
-	}
-	pages := d.pages()
-	serve("http", d.listens.http, pages)
-	serve("monitoring", d.listens.monitor, pages)
-	return func() {
-		for _, s := range servers {
-			s.Close()
-		}
-	}
 }
 
 // shutdown moves proxies elsewhere over a short window, then ends what is left.

@@ -25,7 +25,7 @@ type DiscoveryFlags struct {
 // NewDiscoveryFlags returns the flags with their defaults.
 func NewDiscoveryFlags() *DiscoveryFlags {
 	f := &DiscoveryFlags{opts: DefaultOptions()}
-	f.opts.SecureAddr = ":15012"
+	f.opts.SecureAddr, f.opts.HTTPSAddr = ":15012", pagesAddr
 	return f
 }
 
@@ -42,9 +42,10 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.GRPCAddr, "grpcAddr", o.GRPCAddr, "address to serve xDS on in plaintext; empty: none")
 	fs.StringVar(&o.SecureAddr, "secureGRPCAddr", o.SecureAddr, "address to serve xDS and the certificate authority on, with TLS 1.3; empty: none")
 	f.bindIdentity(fs)
-	fs.StringVar(&o.HTTPAddr, "httpAddr", o.HTTPAddr, "address of readiness and debug pages")
-	fs.StringVar(&o.HTTPSAddr, "httpsAddr", o.HTTPSAddr, "address of webhooks (not served yet)")
-	fs.StringVar(&o.MonitorAddr, "monitoringAddr", o.MonitorAddr, "address of metrics")
+	fs.StringVar(&o.HTTPAddr, "httpAddr", o.HTTPAddr, "address of readiness, metrics and, for this machine's loopback, debug pages")
+	fs.StringVar(&o.HTTPSAddr, "httpsAddr", o.HTTPSAddr, "address of the same pages with TLS, for callers with a certificate of the mesh or a token; empty: none")
+	fs.BoolVar(&o.Profiles, "profile", o.Profiles, "serve profiles of this program at /debug/pprof, to those who may see all debug pages")
+	fs.StringVar(&o.MonitorAddr, "monitoringAddr", o.MonitorAddr, "address of metrics; it has the pages of --httpAddr too")
 	fs.DurationVar(&o.KeepAlive, "keepaliveInterval", o.KeepAlive, "idle time after which a proxy's connection is probed")
 	fs.DurationVar(&o.KeepTimeout, "keepaliveTimeout", o.KeepTimeout, "how long a probe may go unanswered")
 	fs.DurationVar(&o.MaxAge, "keepaliveMaxServerConnectionAge", o.MaxAge, "age at which a connection is closed so that proxies spread; 0: never")

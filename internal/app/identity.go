@@ -4,12 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"time"
 
@@ -333,22 +331,6 @@ func (s *secure) roots() <-chan struct{} {
 		return nil
 	}
 	return s.ca.Changed()
-}
-
-// pages adds the authority's page to the debug pages.
-func (s *secure) pages(others http.Handler) http.Handler {
-	if s == nil || s.ca == nil {
-		return others
-	}
-	mux := http.NewServeMux()
-	mux.Handle("/", others)
-	mux.HandleFunc("GET /debug/caz", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		out := json.NewEncoder(w)
-		out.SetIndent("", "  ")
-		_ = out.Encode(s.ca.Status()) // whoever asked may have left
-	})
-	return mux
 }
 
 // SecureAddr is where xDS and certificates are served with TLS; empty when they are not.

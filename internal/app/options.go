@@ -24,7 +24,8 @@ type Options struct {
 	SecureAddr  string   // --secureGRPCAddr: xDS and the certificate authority over TLS; empty: none
 	Identity    IdentityOptions
 	HTTPAddr    string        // --httpAddr: readiness and debug pages
-	HTTPSAddr   string        // --httpsAddr
+	HTTPSAddr   string        // --httpsAddr: the same pages with TLS, for callers who prove who they are; served where SecureAddr is; empty: not at all
+	Profiles    bool          // --profile: /debug/pprof, for those who may see all pages
 	MonitorAddr string        // --monitoringAddr: metrics; empty: on HTTPAddr
 	KeepAlive   time.Duration // --keepaliveInterval
 	KeepTimeout time.Duration // --keepaliveTimeout
@@ -44,7 +45,7 @@ type Options struct {
 	Log         *slog.Logger
 }
 
-// DefaultOptions returns Istio's defaults where Istio has the option. Only the flags' default opens the secure address: it keeps a root in a folder.
+// DefaultOptions returns Istio's defaults where Istio has the option. Only the flags' defaults open the secure addresses: these keep a root in a folder.
 func DefaultOptions() Options {
 	return Options{
 		Registries:  []string{"Kubernetes"},
@@ -56,7 +57,7 @@ func DefaultOptions() Options {
 		GRPCAddr:    ":15010",
 		Identity:    DefaultIdentityOptions(),
 		HTTPAddr:    ":8080",
-		HTTPSAddr:   ":15017",
+		Profiles:    true,
 		MonitorAddr: ":15014",
 		KeepAlive:   30 * time.Second,
 		KeepTimeout: 10 * time.Second,
@@ -87,7 +88,7 @@ func (o *Options) Validate() error {
 			errs = append(errs, fmt.Errorf("--configDir: %w", err))
 		}
 	}
-	for _, a := range []struct{ flag, addr string }{{"--grpcAddr", o.GRPCAddr}, {"--secureGRPCAddr", o.SecureAddr}, {"--httpAddr", o.HTTPAddr}, {"--monitoringAddr", o.MonitorAddr}} {
+	for _, a := range []struct{ flag, addr string }{{"--grpcAddr", o.GRPCAddr}, {"--secureGRPCAddr", o.SecureAddr}, {"--httpAddr", o.HTTPAddr}, {"--httpsAddr", o.HTTPSAddr}, {"--monitoringAddr", o.MonitorAddr}} {
 		if a.addr == "" {
 			continue
 		}

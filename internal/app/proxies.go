@@ -69,7 +69,7 @@ func (p *proxies) Connect(ctx context.Context, node *corev3.Node, _ net.Addr) (x
 	c.streams++
 	c.leaves = time.Time{}
 	p.expectHealth(c)
-	p.metrics.Connected(proxy.Version, 1)
+	p.metrics.Connected()
 	return xds.ProxyID(proxy.ID), nil
 }
 
@@ -90,7 +90,7 @@ func (p *proxies) Disconnect(id xds.ProxyID) {
 		return // nobody that Connect let in
 	}
 	c.streams--
-	p.metrics.Connected(c.proxy.Version, -1)
+	p.metrics.Connected()
 	if c.streams > 0 {
 		return
 	}

@@ -3,12 +3,10 @@ package app
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"fairway/internal/admin"
 	"fairway/internal/compile"
 	"fairway/internal/door"
 	"fairway/internal/mesh"
@@ -70,6 +68,13 @@ func (d *Discovery) Problems() []mesh.Problem {
 	return problems
 }
 
+// counts counts what Problems lists.
+func (d *Discovery) counts() compile.Counts {
+	out := d.graph.Counts()
+	out.Add(mesh.Info, "Waiting", d.door.Waits())
+	return out
+}
+
 // waitingProblem says of an object that waits at the door what for.
 func waitingProblem(w door.Waiting) mesh.Problem {
 	message := "this version waits for " + strings.Join(w.For, ", ") + ", which is not there yet; what was before it stays in force"
@@ -80,11 +85,6 @@ func waitingProblem(w door.Waiting) mesh.Problem {
 		Object: w.Ref, Code: "Waiting", Severity: mesh.Info, Message: message,
 		Fix: "nothing needs to be done if that is about to change; it is applied all the same " + w.Until.Sub(w.Since).Round(time.Second).String() + " after it came",
 	}
-}
-
-func (d *Discovery) pages() http.Handler {
-	pages := &admin.Pages{Graph: d.graph, Streams: d.server, Metrics: d.metrics, Ready: d.Ready, Problems: d.Problems, Proxy: d.proxies.find, Shown: d.proxies.certificates}
-	return d.secure.pages(pages.Handler())
 }
 
 // Streams is the protocol server, for tests that look at what proxies hold.

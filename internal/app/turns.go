@@ -45,7 +45,7 @@ func (d *Discovery) observe(turn table.Turn, resources int, took time.Duration) 
 	d.metrics.Turn(turn.Recomputed, turn.Changed, took)
 	d.metrics.Mesh(d.graph.Services(), d.graph.VirtualServices())
 	d.metrics.InternalErrors(len(turn.Panics))
-	d.metrics.Waiting(len(d.door.Waiting()))
+	d.metrics.Waiting(d.door.Waits())
 	if resources > 0 {
 		d.metrics.Trigger(triggerOf(turn.Inputs))
 	}

@@ -42,6 +42,7 @@ type Graph struct {
 	Out Outputs
 
 	problems problemCache
+	counts   countCache // guarded by problems.mu
 }
 
 // Published is a table of resources of one type.

@@ -48,11 +48,11 @@ func (s *session) certificates() *cobra.Command {
 
 // shown is what proxies showed; all of them, or those that a name fits.
 func (s *session) shown(ctx context.Context, name string) ([]page.ProxyCertificate, error) {
-	all, err := fetch[[]page.ProxyCertificate](ctx, s.client(), "/debug/certz", nil)
+	all, err := ask[[]page.ProxyCertificate](ctx, s, "/debug/certz", nil)
 	if err != nil || name == "" {
 		return all, err
 	}
-	all = slices.DeleteFunc(all, func(p page.ProxyCertificate) bool { return page.Fit(p.ProxyID, name) == 0 })
+	all = slices.DeleteFunc(all, func(p page.ProxyCertificate) bool { return page.Fit(p.ProxyID, page.Account(p.Identity), name) == 0 })
 	if len(all) == 0 {
 		return nil, fmt.Errorf("no connected proxy is called %q; pilotctl proxy-status lists them", name)
 	}

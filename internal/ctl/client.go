@@ -2,6 +2,7 @@ package ctl
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,39 +11,54 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"fairway/internal/printable"
 )
+
+// mostBody is the largest answer that is read, in bytes.
+const mostBody = 1 << 30
 
 // client asks one control plane.
 type client struct {
-	address string // host:port of --httpAddr
+	address string // host:port of --httpAddr or --httpsAddr
+	scheme  string
+	token   string // shown where it is not empty
 	http    *http.Client
 }
 
+// newClient asks a page in plaintext, without credentials.
 func newClient(address string) *client {
 	address = strings.TrimSuffix(strings.TrimPrefix(address, "http://"), "/")
 	if strings.HasPrefix(address, ":") { // as --httpAddr is often written
 		address = "127.0.0.1" + address
 	}
-	return &client{address: address, http: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}}
+	return &client{address: address, scheme: "http", http: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: stay}}
+}
+
+// stay follows no redirect to another place: credentials go where the user said and nowhere else.
+func stay(to *http.Request, via []*http.Request) error {
+	if len(via) > 3 || to.URL.Host != via[0].URL.Host || to.URL.Scheme != via[0].URL.Scheme {
+		return http.ErrUseLastResponse
+	}
+	return nil
 }
 
 // get returns a page's bytes. An error says what was asked and what to do.
 func (c *client) get(ctx context.Context, path string, query url.Values) ([]byte, error) {
-	u := url.URL{Scheme: "http", Host: c.address, Path: path, RawQuery: query.Encode()}
+	u := url.URL{Scheme: c.scheme, Host: c.address, Path: path, RawQuery: query.Encode()}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", c.address, err)
 	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		var asked *url.Error
-		if errors.As(err, &asked) {
-			err = asked.Err // without the whole address again
-		}
-		return nil, fmt.Errorf("ask %s: %w; is pilot-discovery running, and is --address its --httpAddr?", c.address, err)
+		return nil, c.unanswered(err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, mostBody))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
@@ -50,6 +66,25 @@ func (c *client) get(ctx context.Context, path string, query url.Values) ([]byte
 		return nil, errors.New(c.advice(resp, strings.TrimSpace(string(body))))
 	}
 	return body, nil
+}
+
+// unanswered says what may be wrong where no answer came.
+func (c *client) unanswered(err error) error {
+	var asked *url.Error
+	if errors.As(err, &asked) {
+		err = asked.Err // without the whole address again
+	}
+	var name x509.HostnameError
+	var unknown x509.UnknownAuthorityError
+	switch {
+	case errors.As(err, &name):
+		return fmt.Errorf("ask %s: %w; say with --server-name which of these names is meant", c.address, err)
+	case errors.As(err, &unknown):
+		return fmt.Errorf("ask %s: %w; give the mesh's root with --cacert", c.address, err)
+	case c.scheme == "https":
+		return fmt.Errorf("ask %s: %w; is pilot-discovery running, and is --address its --httpsAddr?", c.address, err)
+	}
+	return fmt.Errorf("ask %s: %w; is pilot-discovery running, and is --address its --httpAddr?", c.address, err)
 }
 
 // page returns a page of something else than a control plane.
@@ -63,7 +98,7 @@ func (c *client) page(ctx context.Context, path string) ([]byte, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, mostBody))
 	if err == nil && resp.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s: %s", resp.Status, strings.TrimSpace(string(body)))
 	}
@@ -74,6 +109,13 @@ func (c *client) page(ctx context.Context, path string) ([]byte, error) {
 func (c *client) advice(resp *http.Response, body string) string {
 	if resp.Header.Get("Content-Type") != "text/plain; charset=utf-8" || body == "" || strings.Contains(body, "\n") {
 		return fmt.Sprintf("ask %s: %s; is --address the --httpAddr of pilot-discovery?", c.address, resp.Status)
+	}
+	body = printable.Text(body, printable.Long)
+	switch resp.StatusCode {
+	case http.StatusUnauthorized:
+		return fmt.Sprintf("%s does not know who asks: %s; give --token-file FILE, or --cert FILE and --key FILE", c.address, body)
+	case http.StatusForbidden:
+		return fmt.Sprintf("%s refuses: %s; pilotctl asks so with --address https://HOST:15017 --cacert FILE and --token-file FILE, or --cert FILE and --key FILE", c.address, body)
 	}
 	body = strings.ReplaceAll(body, "/debug/syncz lists them", "pilotctl proxy-status lists them")
 	return strings.ReplaceAll(body, "/debug/tablez lists them", "pilotctl tables lists them")

@@ -1,6 +1,7 @@
 package ctl
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 
 	"fairway/internal/admin/page"
 	"fairway/internal/ctl/workload"
+	"fairway/internal/printable"
 )
 
 // failure is an error of a command that was understood.
@@ -36,16 +38,28 @@ func Command(version string) *cobra.Command {
 		Use: "pilotctl", Short: "Ask a Fairway control plane", SilenceUsage: true, SilenceErrors: true, Version: version,
 		PersistentPreRunE: func(*cobra.Command, []string) error { return knownFormat(s.format) },
 	}
-	root.PersistentFlags().StringVar(&s.address, "address", "127.0.0.1:8080", "where pilot-discovery serves its debug pages (its --httpAddr)")
+	root.PersistentFlags().StringVar(&s.address, "address", "127.0.0.1:8080", "where pilot-discovery serves its debug pages: its --httpAddr on its own machine, else https:// and its --httpsAddr")
+	s.credentials.bind(root.PersistentFlags())
 	root.PersistentFlags().StringVarP(&s.format, "output", "o", "table", "table, json or yaml")
 	root.AddCommand(s.proxyStatus(), s.proxyConfig(), s.problems(), s.tables(), s.certificates(), workload.Command())
 	return root
 }
 
 // session is what the global flags say.
-type session struct{ address, format string }
+type session struct {
+	address, format string
+	credentials     credentials
+}
 
-func (s *session) client() *client { return newClient(s.address) }
+// ask fetches a page of the control plane's.
+func ask[T any](ctx context.Context, s *session, path string, query url.Values) (T, error) {
+	c, err := s.credentials.client(s.address)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return fetch[T](ctx, c, path, query)
+}
 
 func (s *session) show(cmd *cobra.Command, sh sheet) error {
 	return sh.write(cmd.OutOrStdout(), s.format)
@@ -66,21 +80,29 @@ func (s *session) proxyStatus() *cobra.Command {
 		Use: "proxy-status [PROXY]", Aliases: []string{"ps"}, Args: cobra.MaximumNArgs(1),
 		Short: "Which proxies are connected and whether each has acknowledged all it was sent",
 		RunE: s.run(func(cmd *cobra.Command, args []string) error {
-			proxies, err := fetch[[]page.ProxySync](cmd.Context(), s.client(), "/debug/syncz", nil)
+			proxies, err := ask[[]page.ProxySync](cmd.Context(), s, "/debug/syncz", nil)
 			if err != nil {
 				return err
 			}
 			if len(args) == 1 {
-				proxies = slices.DeleteFunc(proxies, func(p page.ProxySync) bool { return page.Fit(p.ProxyID, args[0]) == 0 })
+				proxies = slices.DeleteFunc(proxies, func(p page.ProxySync) bool { return page.Fit(p.ProxyID, p.Identity, args[0]) == 0 })
 				if len(proxies) == 0 {
 					return fmt.Errorf("no connected proxy is called %q; pilotctl proxy-status lists them", args[0])
 				}
 			}
 			sh := sheet{header: []string{"NAME", "TYPE", "CDS", "LDS", "EDS", "RDS", "VHDS", "VERSION"}, value: proxies, empty: "no proxy is connected"}
+			proven := slices.ContainsFunc(proxies, func(p page.ProxySync) bool { return p.Identity != "" })
+			if proven {
+				sh.header = append(sh.header, "IDENTITY")
+			}
 			for _, p := range proxies {
-				sh.rows = append(sh.rows, []string{page.ShortName(p.ProxyID), orDash(p.ProxyType),
+				row := []string{page.ShortName(p.ProxyID), orDash(p.ProxyType),
 					syncState(p, "cds", p.ClusterSent, p.ClusterAcked), syncState(p, "lds", p.ListenerSent, p.ListenerAcked), syncState(p, "eds", p.EndpointSent, p.EndpointAcked),
-					syncState(p, "rds", p.RouteSent, p.RouteAcked), syncState(p, "vhds", p.VirtualHostSent, p.VirtualHostAcked), orDash(p.IstioVersion)})
+					syncState(p, "rds", p.RouteSent, p.RouteAcked), syncState(p, "vhds", p.VirtualHostSent, p.VirtualHostAcked), orDash(p.IstioVersion)}
+				if proven {
+					row = append(row, orDash(p.Identity))
+				}
+				sh.rows = append(sh.rows, row)
 				sh.notes = append(sh.notes, refusals(p)...)
 			}
 			return s.show(cmd, sh)
@@ -106,7 +128,8 @@ func refusals(p page.ProxySync) []string {
 	var out []string
 	for _, kind := range []string{"cds", "lds", "eds", "rds", "vhds"} {
 		if why := p.Rejected[kind]; why != "" {
-			out = append(out, fmt.Sprintf("%s refuses %s, pilotctl problems says what it was made of:\n  %s", page.ShortName(p.ProxyID), kind, why))
+			name := printable.Text(page.ShortName(p.ProxyID), printable.Short)
+			out = append(out, fmt.Sprintf("%s refuses %s, pilotctl problems says what it was made of:\n%s", name, kind, indented(why)))
 		}
 	}
 	return out
@@ -123,17 +146,17 @@ func (s *session) tables() *cobra.Command {
 			if len(args) == 2 {
 				query.Set("filter", args[1])
 			}
-			t, err := fetch[page.Table](cmd.Context(), s.client(), "/debug/tablez", query)
+			t, err := ask[page.Table](cmd.Context(), s, "/debug/tablez", query)
 			if err != nil {
 				return err
 			}
-			return s.show(cmd, sheet{header: t.Header, rows: t.Rows, value: t, empty: "no such rows"})
+			return s.show(cmd, sheet{header: t.Header, rows: t.Rows, value: t, empty: "no such rows", wide: true})
 		}),
 	}
 }
 
 func (s *session) listTables(cmd *cobra.Command) error {
-	tables, err := fetch[[]page.TableInfo](cmd.Context(), s.client(), "/debug/tablez", nil)
+	tables, err := ask[[]page.TableInfo](cmd.Context(), s, "/debug/tablez", nil)
 	if err != nil {
 		return err
 	}

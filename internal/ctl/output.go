@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"fairway/internal/printable"
 )
 
 // formats are what -o takes.
@@ -19,7 +21,8 @@ type sheet struct {
 	rows   [][]string
 	value  any      // what json and yaml print
 	empty  string   // what a table without rows says
-	notes  []string // paragraphs below the table
+	notes  []string // paragraphs below the table, fit to be shown
+	wide   bool     // cells may be long: they are what somebody asked for
 }
 
 // write prints s as a table, "json" or "yaml".
@@ -35,11 +38,12 @@ func writeValue(w io.Writer, format string, value any) error {
 	if err != nil {
 		return err
 	}
+	text = printable.JSON(text)
 	if format == "yaml" {
-		text, err = yaml.JSONToYAML(text)
-		if err != nil {
+		if text, err = yaml.JSONToYAML(text); err != nil {
 			return err
 		}
+		text = []byte(printable.Lines(string(text), 4*len(text))) // YAML has the characters themselves
 	}
 	_, err = fmt.Fprintln(w, strings.TrimRight(string(text), "\n"))
 	return err
@@ -48,13 +52,35 @@ func writeValue(w io.Writer, format string, value any) error {
 func (s sheet) table(w io.Writer) error {
 	lines := []string{s.empty}
 	if len(s.rows) > 0 || s.empty == "" {
-		lines = align(append([][]string{s.header}, s.rows...))
+		lines = align(s.shown())
 	}
 	for _, n := range s.notes {
 		lines = append(lines, "", n)
 	}
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
+}
+
+// shown is the table in which no cell is long, starts a line or moves the cursor.
+func (s sheet) shown() [][]string {
+	most := printable.Short
+	if s.wide {
+		most = printable.Long
+	}
+	out := [][]string{s.header}
+	for _, row := range s.rows {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = printable.Text(cell, most)
+		}
+		out = append(out, cells)
+	}
+	return out
+}
+
+// indented has every line of a stranger's text begin with spaces, so that none passes for a row.
+func indented(text string) string {
+	return "  " + strings.ReplaceAll(printable.Lines(text, printable.Long), "\n", "\n  ")
 }
 
 // align pads cells to columns, which are as wide as their widest cell; no line ends in a space.

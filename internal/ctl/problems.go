@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/admin/page"
+	"fairway/internal/printable"
 )
 
 func (s *session) problems() *cobra.Command {
@@ -27,7 +28,7 @@ func (s *session) problems() *cobra.Command {
 			if severity != "" {
 				query.Set("severity", severity)
 			}
-			problems, err := fetch[[]page.ProblemInfo](cmd.Context(), s.client(), "/debug/problems", query)
+			problems, err := ask[[]page.ProblemInfo](cmd.Context(), s, "/debug/problems", query)
 			if err != nil {
 				return err
 			}
@@ -50,7 +51,7 @@ const (
 func writeProblems(w io.Writer, problems []page.ProblemInfo) error {
 	var b strings.Builder
 	for _, p := range problems {
-		fmt.Fprintf(&b, "%-*s%s\n", indent, p.Severity, heading(p))
+		fmt.Fprintf(&b, "%-*s%s\n", indent, printable.Text(p.Severity, printable.Short), printable.Text(heading(p), 4*printable.Short))
 		paragraph(&b, "", place(p))
 		paragraph(&b, "", p.Message)
 		paragraph(&b, "fix: ", p.Fix)
@@ -88,7 +89,7 @@ func paragraph(b *strings.Builder, label, text string) {
 	if text == "" {
 		return
 	}
-	for i, line := range wrap(text, measure-indent-len(label)) {
+	for i, line := range wrap(printable.Lines(text, printable.Long), measure-indent-len(label)) {
 		if i > 0 {
 			label = strings.Repeat(" ", len(label))
 		}

@@ -76,7 +76,7 @@ func oneProxy(cmd *cobra.Command, args []string) error {
 }
 
 func (s *session) resources(ctx context.Context, proxy, kind string) ([]page.Resource, error) {
-	return fetch[[]page.Resource](ctx, s.client(), "/debug/resourcez", url.Values{"proxyID": {proxy}, "type": {kind}})
+	return ask[[]page.Resource](ctx, s, "/debug/resourcez", url.Values{"proxyID": {proxy}, "type": {kind}})
 }
 
 var headers = map[string][]string{

@@ -231,6 +231,13 @@ type Waiting struct {
 	For []string
 }
 
+// Waits is how many changes wait.
+func (d *Door) Waits() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.queue.Len()
+}
+
 // Waiting lists what waits, in the order in which it began to. Its cost follows how much waits, and how many refer to that.
 func (d *Door) Waiting() []Waiting {
 	d.mu.Lock()

@@ -10,22 +10,38 @@ func ShortName(node string) string {
 	return node
 }
 
-// Fit says how well a name that a user typed names the proxy of a node id: 3 it is the node id, 2 name.namespace (or Istio's pod/name.namespace), 1 the name alone, 0 not at all.
-func Fit(node, name string) int {
+// Key names a proxy in full: "shop/web|" and the node id. One that proved no identity has '|' and its node id.
+func Key(node, identity string) string { return identity + "|" + node }
+
+// Fit says how well a name that a user typed names the proxy of a node id and an identity (namespace/service account; empty: none was proved): 4 it is the key,
+// 3 the node id, 2 name.namespace (or Istio's pod/name.namespace), 1 the name alone, 0 not at all.
+func Fit(node, identity, name string) int {
 	short := ShortName(node)
-	name = strings.TrimPrefix(name, "pod/")
+	pod := strings.TrimPrefix(name, "pod/")
 	switch {
 	case name == "":
 		return 0
+	case Key(node, identity) == name:
+		return 4
 	case node == name:
 		return 3
-	case short == name:
+	case short == pod:
 		return 2
 	}
-	if bare, _, ok := cutLast(short, '.'); ok && bare == name {
+	if bare, _, ok := cutLast(short, '.'); ok && bare == pod {
 		return 1
 	}
 	return 0
+}
+
+// Account is "namespace/service account" of a SPIFFE identity, the form in which keys have it; empty: it is none of a workload's.
+func Account(spiffe string) string {
+	_, rest, _ := strings.Cut(spiffe, "/ns/")
+	namespace, account, ok := strings.Cut(rest, "/sa/")
+	if !ok || namespace == "" || account == "" {
+		return ""
+	}
+	return namespace + "/" + account
 }
 
 // cutLast cuts at the last sep: names may hold dots, namespaces may not.

@@ -10,7 +10,8 @@ import (
 
 // ProxySync is one proxy's line of /debug/syncz, with Istio's field names: per type the nonce last sent and the one last acknowledged. They are equal when the proxy has all.
 type ProxySync struct {
-	ProxyID      string    `json:"proxy"`
+	ProxyID      string    `json:"proxy"`              // the node id
+	Identity     string    `json:"identity,omitempty"` // what the proxy proved, namespace/service account; empty: nothing, in plaintext
 	ProxyType    string    `json:"proxy_type,omitempty"`
 	ClusterID    string    `json:"cluster_id,omitempty"`
 	IstioVersion string    `json:"istio_version,omitempty"`
@@ -34,7 +35,8 @@ type ProxySync struct {
 
 // ProxyCertificate is what one connected proxy proved itself with when its youngest stream began, of /debug/certz.
 type ProxyCertificate struct {
-	ProxyID     string       `json:"proxy"`
+	ProxyID     string       `json:"proxy"`           // the node id
+	Namespace   string       `json:"-"`               // of the proxy
 	By          string       `json:"authenticatedBy"` // "certificate", "token", or "nothing": plaintext
 	Identity    string       `json:"identity,omitempty"`
 	Certificate *Certificate `json:"certificate,omitempty"` // nil where it showed none
@@ -51,9 +53,10 @@ type Certificate struct {
 
 // WorkloadHealth is what one proxy's agent says of the application beside it, of /debug/workloadz.
 type WorkloadHealth struct {
-	ProxyID string `json:"proxy"`
-	Healthy bool   `json:"healthy"`
-	Detail  string `json:"detail,omitempty"`
+	ProxyID  string `json:"proxy"`              // the node id
+	Identity string `json:"identity,omitempty"` // what the proxy proved, namespace/service account
+	Healthy  bool   `json:"healthy"`
+	Detail   string `json:"detail,omitempty"`
 	// Entries are the WorkloadEntries that it counts for, namespace/name; none: none stands at the proxy's address, in its namespace, with its service account.
 	Entries []string `json:"workloadEntries"`
 }

@@ -1,0 +1,111 @@
+package app
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+
+	"fairway/internal/admin"
+	"fairway/internal/identity/authn"
+	"fairway/internal/web"
+)
+
+// pagesAddr is the flags' default for --httpsAddr. One that another program has is no reason not to start: nobody asked for it.
+const pagesAddr = ":15017"
+
+// listenHTTPS opens the socket of the pages with TLS, where there is a certificate to show.
+func (d *Discovery) listenHTTPS() error {
+	addr := d.opts.HTTPSAddr
+	if d.secure == nil || addr == "" {
+		if addr != "" && addr != pagesAddr {
+			d.log.Warn("--httpsAddr is not served: it needs the certificates of --secureGRPCAddr", "httpsAddr", addr)
+		}
+		return nil
+	}
+	socket, err := net.Listen("tcp", addr)
+	switch {
+	case err == nil:
+		config := d.secure.tls.Clone()
+		config.NextProtos = []string{"h2", "http/1.1"}
+		d.listens.https = tls.NewListener(socket, config)
+	case addr == pagesAddr:
+		d.log.Warn("pages are not served with TLS: the default address is taken; choose one with --httpsAddr", "error", err)
+	default:
+		d.listens.close()
+		return fmt.Errorf("--httpsAddr: %w; choose another port or stop what listens there", err)
+	}
+	return nil
+}
+
+// HTTPSAddr is where pages are served with TLS; empty when they are not.
+func (d *Discovery) HTTPSAddr() string { return addressOf(d.listens.https) }
+
+// serveWeb starts the HTTP servers and returns what stops them.
+func (d *Discovery) serveWeb(run func(string, func() error)) (stop func()) {
+	var servers []*http.Server
+	pages := d.pages().Handler()
+	serve := func(name string, l net.Listener) {
+		if l == nil {
+			return
+		}
+		s := web.New(pages, web.Options{Log: d.log, Panicked: d.metrics.Panicked})
+		servers = append(servers, s)
+		run(name, func() error {
+			if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+			return nil
+		})
+	}
+	serve("http", d.listens.http)
+	serve("https", d.listens.https)
+	serve("monitoring", d.listens.monitor)
+	return func() {
+		for _, s := range servers {
+			s.Close()
+		}
+	}
+}
+
+func (d *Discovery) pages() *admin.Pages {
+	out := &admin.Pages{
+		Graph: d.graph, Streams: d.server, Metrics: d.metrics, Ready: d.Ready, Problems: d.Problems, Proxy: d.proxies.find, Shown: d.proxies.certificates,
+		Access: admin.Access{System: d.opts.Namespace, Names: d.ownNames(), Profiles: d.opts.Profiles, Secure: d.HTTPSAddr(), Log: d.log},
+	}
+	if d.secure != nil {
+		out.Access.Prove = d.secure.prove
+		if d.secure.ca != nil {
+			out.Authority = func() any { return d.secure.ca.Status() }
+		}
+	}
+	return out
+}
+
+// ownNames are the names by which this machine's users may call the control plane.
+func (d *Discovery) ownNames() []string {
+	names := append(serverNames(d.opts.Namespace), d.opts.Identity.Names...)
+	if host, err := os.Hostname(); err == nil {
+		names = append(names, host)
+	}
+	return names
+}
+
+// prove finds out the namespace of whoever asks for a page, by the same credentials as xDS takes.
+func (s *secure) prove(r *http.Request, token string) (string, error) {
+	c := authn.Credentials{Token: token}
+	if r.TLS != nil {
+		c.Certificates = r.TLS.PeerCertificates
+	}
+	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		c.Addr = from.Addr().Unmap()
+	}
+	caller, err := s.callers.Authenticate(r.Context(), c)
+	if errors.Is(err, authn.ErrNone) {
+		return "", admin.ErrNobody
+	}
+	return caller.ID.Namespace, err
+}

@@ -1,0 +1,124 @@
+package ctl
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"fairway/internal/identity"
+)
+
+// credentials are what pilotctl shows of its user, and by what it knows the control plane.
+type credentials struct {
+	token          string // file; "-": standard input
+	cert, key      string // files
+	roots          string // file; empty: the machine's roots
+	serverName     string // in the control plane's certificate; empty: the address's host
+	stdin          io.Reader
+	mostTokenBytes int64
+}
+
+func (c *credentials) bind(flags *pflag.FlagSet) {
+	c.stdin, c.mostTokenBytes = os.Stdin, 64<<10
+	for _, name := range []string{"token", "token-file"} {
+		flags.StringVar(&c.token, name, "", "file with a token to show, as one of a service account; -: standard input")
+	}
+	flags.StringVar(&c.cert, "cert", "", "file with a certificate chain of this mesh to show")
+	flags.StringVar(&c.key, "key", "", "file with the private key of --cert")
+	flags.StringVar(&c.roots, "cacert", "", "file with the roots by which the control plane is known (default: the machine's)")
+	flags.StringVar(&c.serverName, "server-name", "", "name in the control plane's certificate, as istiod.istio-system.svc (default: the host of --address)")
+}
+
+func (c *credentials) overTLS() bool {
+	return c.cert != "" || c.key != "" || c.roots != "" || c.serverName != ""
+}
+
+// client asks address, over TLS where the address or the credentials say so. A token is not sent in the clear to another machine.
+func (c *credentials) client(address string) (*client, error) {
+	secure := strings.HasPrefix(address, "https://")
+	if !secure && c.overTLS() {
+		if strings.HasPrefix(address, "http://") {
+			return nil, errors.New("--address http://…: --cert, --key, --cacert and --server-name are for https://")
+		}
+		secure = true
+	}
+	out := newClient(strings.TrimPrefix(address, "https://"))
+	token, err := c.readToken()
+	if err != nil {
+		return nil, err
+	}
+	out.token = token
+	if secure {
+		return out, c.secure(out)
+	}
+	host, _, err := net.SplitHostPort(out.address)
+	if err != nil {
+		host = out.address
+	}
+	if token != "" && !identity.OnThisMachine(host) {
+		return nil, fmt.Errorf("--token: %s is asked in plaintext, where others could read the token; give --address https://HOST:15017 and --cacert FILE", out.address)
+	}
+	return out, nil
+}
+
+func (c *credentials) readToken() (string, error) {
+	if c.token == "" {
+		return "", nil
+	}
+	from := c.stdin
+	if c.token != "-" {
+		f, err := os.Open(c.token)
+		if err != nil {
+			return "", fmt.Errorf("--token: %w; want a file that holds the token, or - for standard input", err)
+		}
+		defer f.Close()
+		from = f
+	}
+	text, err := io.ReadAll(io.LimitReader(from, c.mostTokenBytes+1))
+	token := strings.TrimSpace(string(text))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("--token: %w", err)
+	case token == "":
+		return "", errors.New("--token: there is nothing in it")
+	case int64(len(text)) > c.mostTokenBytes || strings.ContainsAny(token, " \t\r\n"):
+		return "", errors.New("--token: this is no token: want one word of at most 64 KiB")
+	}
+	return token, nil
+}
+
+// secure has a client speak TLS.
+func (c *credentials) secure(to *client) error {
+	config := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: c.serverName}
+	if (c.cert == "") != (c.key == "") {
+		return errors.New("--cert and --key: want both or neither")
+	}
+	if c.cert != "" {
+		pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+		if err != nil {
+			return fmt.Errorf("--cert, --key: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	if c.roots != "" {
+		text, err := os.ReadFile(c.roots)
+		if err != nil {
+			return fmt.Errorf("--cacert: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return fmt.Errorf("--cacert: %s holds no certificate in PEM", c.roots)
+		}
+	}
+	to.scheme = "https"
+	to.http.Transport = &http.Transport{DisableKeepAlives: true, TLSClientConfig: config}
+	return nil
+}
