@@ -117,7 +117,7 @@ func TestWhoSeesWhat(t *testing.T) {
 		t.Errorf("shop's list:\n%s", w.Body)
 	}
 	r, w = httptest.NewRequest(http.MethodGet, "/debug/pprof/heap", nil), httptest.NewRecorder()
-	r.RemoteAddr = local
+	r.RemoteAddr, r.Host = local, "localhost"
 	if door(false).ServeHTTP(w, r); w.Code != http.StatusNotFound {
 		t.Errorf("profiles that are off: %d, want 404", w.Code)
 	}
