@@ -39,7 +39,7 @@ type Metrics struct {
 	health      *prometheus.CounterVec
 	unreadable  prometheus.Gauge
 	doors
-	refusals    *prometheus.CounterVec
+	refusals *prometheus.CounterVec
 }
 
 // short names of the xDS types, as Istio labels them.
