@@ -18,7 +18,7 @@ func (p *Pages) workloadz(w http.ResponseWriter, r *http.Request) {
 			}
 			line := page.WorkloadHealth{ProxyID: id.Node(), Identity: id.Identity(), Healthy: report.Healthy, Detail: report.Detail, Entries: []string{}}
 			for k, o := range table.All(tx, p.Graph.In.WorkloadEntries.Table) {
-				if registry.SpeaksFor(report.Proxy, o) {
+				if registry.SpeaksFor(report, o) {
 					line.Entries = append(line.Entries, k.Namespace+"/"+k.Name)
 				}
 			}

@@ -21,7 +21,7 @@ type follower struct {
 func follow(t *testing.T, p *plane.Plane, node *corev3.Node, holds map[string]string) follower {
 	t.Helper()
 	id := identity.ID{TrustDomain: "cluster.local", Namespace: "shop", ServiceAccount: "web"}
-	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(dial(t, p, join(t, p, id))).DeltaAggregatedResources(bounded(t))
+	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(p.Dial(t, p.Join(t, id))).DeltaAggregatedResources(bounded(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func (f follower) one() (text []byte, version string) {
 
 // TestRootsAreOneResource: an agent has the roots of the moment, hears of another one at once, and is told nothing that it knows when the control plane or its stream is another one.
 func TestRootsAreOneResource(t *testing.T) {
-	opts := secureOptions(t)
+	opts := plane.SecureOptions(t)
 	p := plane.Start(t, opts)
 	f := follow(t, p, nodeOf("shop", "web"), nil)
 	if text, _ := f.one(); !bytes.Equal(text, p.Discovery.Authority().Roots()) {

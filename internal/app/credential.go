@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"context"
 	"crypto/x509"
+	"net"
 	"slices"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"fairway/internal/admin/page"
 	"fairway/internal/identity/authn"
+	"fairway/internal/mesh"
 )
 
 // credential is what a stream proved of its proxy. The zero value is of a stream in plaintext, which proves nothing.
@@ -36,15 +35,15 @@ func credentialOf(ctx context.Context) credential {
 	return c
 }
 
-// account is the service account that was proved; empty: none.
-func (c credential) account() string { return c.caller.ID.ServiceAccount }
-
-// sameCaller keeps one workload from taking the name of another that is connected: both may say that they have no service account, or be of one namespace.
-func (c *connected) sameCaller(shown credential) error {
-	if was := c.shown.account(); c.streams > 0 && was != "" && shown.account() != "" && was != shown.account() {
-		return status.Errorf(codes.PermissionDenied, "a proxy of service account %s is connected under this node id, and these are the credentials of %s; give the workloads different names (POD_NAME)", was, shown.account())
+// standBehind writes into a proxy what its stream proved, and names it by that.
+func (c credential) standBehind(p *mesh.Proxy, from net.Addr) {
+	switch account := c.caller.ID.ServiceAccount; {
+	case account != "":
+		p.Standing, p.ServiceAccount = mesh.Proven, account
+		p.ID = mesh.MakeProxyID(p.Namespace, account, string(p.ID))
+	case local(from):
+		p.Standing = mesh.Here
 	}
-	return nil
 }
 
 // certificates tells what each connected proxy has shown, in order of proxy. Keys are not among it: nobody has them but the proxies.

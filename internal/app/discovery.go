@@ -87,7 +87,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	d.library = xds.NewLibrary()
 	d.publisher = newPublisher(d.graph, d.library)
 	d.proxies = newProxies(opts.ProxyLinger, d.inbox, d.metrics)
-	d.proxies.grace = opts.HealthGrace
+	d.proxies.grace, d.proxies.share = opts.HealthGrace, opts.ProxyShare
 	if err := checkFiles(opts, decoder); err != nil {
 		return nil, err
 	}

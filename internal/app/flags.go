@@ -17,21 +17,30 @@ var ErrFailed = errors.New("failed")
 // DiscoveryFlags are pilot-discovery's flags, under Istio's names where Istio has them.
 type DiscoveryFlags struct {
 	opts     Options
+	set      *pflag.FlagSet
 	issuer   issuerFlags
 	logJSON  bool
 	logLevel string
 }
 
+// plaintextHere is where xDS is served in plaintext unless a flag says otherwise. Without a secure address proxies of other machines have no other way in, and it is plaintextAll.
+const (
+	plaintextHere = "127.0.0.1:15010"
+	plaintextAll  = ":15010"
+)
+
 // NewDiscoveryFlags returns the flags with their defaults.
 func NewDiscoveryFlags() *DiscoveryFlags {
 	f := &DiscoveryFlags{opts: DefaultOptions()}
 	f.opts.SecureAddr, f.opts.HTTPSAddr = ":15012", pagesAddr
+	f.opts.GRPCAddr = plaintextHere
 	return f
 }
 
 // Bind declares the flags.
 func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 	o := &f.opts
+	f.set = fs
 	fs.StringVar(&o.ConfigDir, "configDir", o.ConfigDir, "folder of rules (YAML or JSON), read and watched with its subfolders")
 	fs.StringSliceVar(&o.Registries, "registries", o.Registries, "platform registries to read services from")
 	fs.StringVar(&o.MeshConfig, "meshConfig", o.MeshConfig, "file with the mesh configuration; read again when it changes")
@@ -39,7 +48,7 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ClusterID, "clusterID", o.ClusterID, "name of the cluster this control plane runs in")
 	fs.StringVar(&o.Domain, "domain", o.Domain, "DNS suffix of the mesh's services")
 	fs.StringVarP(&o.Namespace, "namespace", "n", o.Namespace, "root namespace: where mesh-wide rules stand")
-	fs.StringVar(&o.GRPCAddr, "grpcAddr", o.GRPCAddr, "address to serve xDS on in plaintext; empty: none")
+	fs.StringVar(&o.GRPCAddr, "grpcAddr", o.GRPCAddr, "address to serve xDS on in plaintext, to whoever reaches it; empty: none. Without --secureGRPCAddr the default is "+plaintextAll)
 	fs.StringVar(&o.SecureAddr, "secureGRPCAddr", o.SecureAddr, "address to serve xDS and the certificate authority on, with TLS 1.3; empty: none")
 	f.bindIdentity(fs)
 	fs.StringVar(&o.HTTPAddr, "httpAddr", o.HTTPAddr, "address of readiness, metrics and, for this machine's loopback, debug pages")
@@ -53,6 +62,7 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.Grace, "referenceGrace", o.Grace, "how long a rule waits for the subset, host or gateway it refers to")
 	fs.DurationVar(&o.SendTimeout, "sendTimeout", o.SendTimeout, "a proxy that has not read for this long is cut")
 	fs.IntVar(&o.MaxStreams, "maxStreams", o.MaxStreams, "streams served at once")
+	fs.IntVar(&o.ProxyShare, "maxProxiesPerIdentity", o.ProxyShare, "most proxies of one service account, and most of one address in plaintext")
 	fs.IntVar(&o.NewStreams, "newStreamsPerSecond", o.NewStreams, "new streams accepted a second")
 	fs.IntVar(&o.MaxMessage, "maxRequestBytes", o.MaxMessage, "largest request a proxy may send")
 	fs.IntVar(&o.MaxNames, "maxSubscriptions", o.MaxNames, "most names one stream may ask for")
@@ -67,6 +77,9 @@ func (f *DiscoveryFlags) Options(w io.Writer) (Options, error) {
 		return Options{}, err
 	}
 	opts := f.opts
+	if opts.SecureAddr == "" && !f.set.Changed("grpcAddr") {
+		opts.GRPCAddr = plaintextAll
+	}
 	handler := &slog.HandlerOptions{Level: level}
 	if f.logJSON {
 		opts.Log = slog.New(slog.NewJSONHandler(w, handler))

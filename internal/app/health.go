@@ -2,11 +2,12 @@ package app
 
 import (
 	"context"
-	"strings"
+	"net"
 	"time"
 
 	"fairway/internal/compile"
 	"fairway/internal/mesh"
+	"fairway/internal/printable"
 	"fairway/internal/xds"
 )
 
@@ -29,16 +30,21 @@ func (p *proxies) Healthy(r xds.Report) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.all[mesh.ProxyID(r.Proxy)]
-	if c == nil {
-		return
+	if c == nil || c.proxy.Standing == mesh.Unproven {
+		return // what plaintext of another machine says changes nothing
 	}
 	p.metrics.Health(!r.Failed)
-	report := mesh.HealthReport{Proxy: c.proxy, Healthy: !r.Failed, Detail: strings.ToValidUTF8(r.Detail[:min(len(r.Detail), maxDetail)], "")}
-	if proven := c.shown.account(); proven != "" {
-		report.Proxy.ServiceAccount = proven
-	}
+	report := mesh.HealthReport{Proxy: c.proxy, From: addressOfPeer(c.from), Healthy: !r.Failed, Detail: printable.Lines(r.Detail, maxDetail)}
 	c.health = spoken{said: true, report: report}
 	p.inbox.put(func(g *compile.Graph) { g.In.Health.Set(report.Proxy.ID, report) })
+}
+
+// addressOfPeer is the IP address that a stream comes from; empty for one within this process.
+func addressOfPeer(a net.Addr) string {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap().String()
+	}
+	return ""
 }
 
 // expectHealth gives the agent of a proxy that has come or gone the time to say again how its application is. The lock is held.

@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"io"
 	"log/slog"
@@ -24,11 +21,8 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
-	security "istio.io/api/security/v1alpha1"
 
 	"fairway/internal/app"
 	"fairway/internal/identity"
@@ -36,54 +30,6 @@ import (
 	"fairway/test/ads"
 	"fairway/test/plane"
 )
-
-func secureOptions(t *testing.T) app.Options {
-	opts := plane.Options()
-	opts.SecureAddr = "127.0.0.1:0"
-	opts.Identity.CA.Plugged, opts.Identity.CA.State = "", t.TempDir()
-	return opts
-}
-
-// dial connects to the secure address, with a certificate or without.
-func dial(t *testing.T, p *plane.Plane, pair *tls.Certificate) *grpc.ClientConn {
-	t.Helper()
-	config := &tls.Config{RootCAs: p.Discovery.Authority().Pool(), ServerName: "istiod.istio-system.svc"}
-	if pair != nil {
-		config.Certificates = []tls.Certificate{*pair}
-	}
-	conn, err := grpc.NewClient(p.Discovery.SecureAddr(), grpc.WithTransportCredentials(credentials.NewTLS(config)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	return conn
-}
-
-// join asks for a certificate with a join token.
-func join(t *testing.T, p *plane.Plane, id identity.ID) *tls.Certificate {
-	t.Helper()
-	token, err := p.Discovery.JoinTokens().Create(id, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := metadata.AppendToOutgoingContext(bounded(t), "authorization", "Bearer "+token)
-	out, err := security.NewIstioCertificateServiceClient(dial(t, p, nil)).CreateCertificate(ctx, &security.IstioCertificateRequest{
-		Csr: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	block, _ := pem.Decode([]byte(out.CertChain[0]))
-	return &tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: key}
-}
 
 // firstAnswer opens a stream of xDS and returns how it answers a request for clusters.
 func firstAnswer(t *testing.T, conn *grpc.ClientConn, node *corev3.Node) error {
@@ -112,11 +58,11 @@ func nodeOf(namespace, account string) *corev3.Node {
 // TestProxiesAreThemselves: on the secure address a proxy is served as what its credentials prove, and as nothing else.
 func TestProxiesAreThemselves(t *testing.T) {
 	log := &buffer{}
-	opts := secureOptions(t)
+	opts := plane.SecureOptions(t)
 	opts.Log = slog.New(slog.NewJSONHandler(log, nil))
 	p := plane.Start(t, opts)
 	p.Apply(t, "rules.yaml", reviews)
-	web := join(t, p, identity.ID{TrustDomain: "cluster.local", Namespace: "shop", ServiceAccount: "web"})
+	web := p.Join(t, identity.ID{TrustDomain: "cluster.local", Namespace: "shop", ServiceAccount: "web"})
 	for _, c := range []struct {
 		name               string
 		pair               *tls.Certificate
@@ -129,7 +75,7 @@ func TestProxiesAreThemselves(t *testing.T) {
 		{"another namespace", web, "bank", "web", codes.PermissionDenied},
 		{"nobody", nil, "shop", "web", codes.Unauthenticated},
 	} {
-		if err := firstAnswer(t, dial(t, p, c.pair), nodeOf(c.namespace, c.account)); status.Code(err) != c.want {
+		if err := firstAnswer(t, p.Dial(t, c.pair), nodeOf(c.namespace, c.account)); status.Code(err) != c.want {
 			t.Errorf("%s: %v, want %s", c.name, err, c.want)
 		}
 	}
@@ -144,10 +90,10 @@ func TestProxiesAreThemselves(t *testing.T) {
 // TestCertificatesBeforeSync: agents get certificates while sources are still read, and their streams wait.
 func TestCertificatesBeforeSync(t *testing.T) {
 	slow := late{make(chan struct{})}
-	p := plane.Run(t, secureOptions(t), slow)
-	pair := join(t, p, identity.ID{TrustDomain: "cluster.local", Namespace: "shop", ServiceAccount: "web"})
+	p := plane.Run(t, plane.SecureOptions(t), slow)
+	pair := p.Join(t, identity.ID{TrustDomain: "cluster.local", Namespace: "shop", ServiceAccount: "web"})
 	answered := make(chan error, 1)
-	go func() { answered <- firstAnswer(t, dial(t, p, pair), nodeOf("shop", "web")) }()
+	go func() { answered <- firstAnswer(t, p.Dial(t, pair), nodeOf("shop", "web")) }()
 	select {
 	case err := <-answered:
 		t.Fatalf("answered before everything was read: %v", err)
@@ -160,7 +106,7 @@ func TestCertificatesBeforeSync(t *testing.T) {
 }
 
 func TestAuthorityPages(t *testing.T) {
-	p := plane.Start(t, secureOptions(t))
+	p := plane.Start(t, plane.SecureOptions(t))
 	code, body := get(t, p.URL("/debug/caz"))
 	var shown struct {
 		Phase string
@@ -183,7 +129,7 @@ func TestAuthorityPages(t *testing.T) {
 
 // TestTrustDomainOfTheMeshConfiguration is that of certificates.
 func TestTrustDomainOfTheMeshConfiguration(t *testing.T) {
-	opts := secureOptions(t)
+	opts := plane.SecureOptions(t)
 	opts.MeshConfig = filepath.Join(t.TempDir(), "mesh")
 	if err := os.WriteFile(opts.MeshConfig, []byte("trustDomain: new.example\ntrustDomainAliases: [old.example]\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -192,7 +138,7 @@ func TestTrustDomainOfTheMeshConfiguration(t *testing.T) {
 	if got := p.Discovery.Authority().Status().Signs.Subject; !strings.Contains(got, "new.example") {
 		t.Errorf("the root is of %s", got)
 	}
-	pair := join(t, p, identity.ID{TrustDomain: "old.example", Namespace: "shop", ServiceAccount: "web"})
+	pair := p.Join(t, identity.ID{TrustDomain: "old.example", Namespace: "shop", ServiceAccount: "web"})
 	leaf, err := x509.ParseCertificate(pair.Certificate[0])
 	if err != nil || leaf.URIs[0].String() != "spiffe://new.example/ns/shop/sa/web" {
 		t.Errorf("one who is known under an alias gets %v, %v", leaf.URIs, err)
@@ -203,18 +149,18 @@ func TestTrustDomainOfTheMeshConfiguration(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := firstAnswer(t, dial(t, p, &tls.Certificate{Certificate: [][]byte{out.Leaf.Raw}, PrivateKey: key}), nodeOf("shop", "web")); status.Code(err) != want {
+		if err := firstAnswer(t, p.Dial(t, &tls.Certificate{Certificate: [][]byte{out.Leaf.Raw}, PrivateKey: key}), nodeOf("shop", "web")); status.Code(err) != want {
 			t.Errorf("a certificate of %s: %v, want %s", domain, err, want)
 		}
 	}
 }
 
 func TestSecureAddressAlone(t *testing.T) {
-	opts := secureOptions(t)
+	opts := plane.SecureOptions(t)
 	opts.GRPCAddr = ""
 	p := plane.Start(t, opts)
-	pair := join(t, p, identity.ID{TrustDomain: "cluster.local", Namespace: "shop", ServiceAccount: "web"})
-	if err := firstAnswer(t, dial(t, p, pair), nodeOf("shop", "web")); err != nil {
+	pair := p.Join(t, identity.ID{TrustDomain: "cluster.local", Namespace: "shop", ServiceAccount: "web"})
+	if err := firstAnswer(t, p.Dial(t, pair), nodeOf("shop", "web")); err != nil {
 		t.Error(err)
 	}
 	if p.Address() != "" {
@@ -259,7 +205,7 @@ func TestSecureAddressMistakes(t *testing.T) {
 		"MAX_WORKLOAD_CERT_TTL":        func(o *app.IdentityOptions) { o.CA.MaxTTL = 1 },
 		"holds '!'":                    func(o *app.IdentityOptions) { o.TrustDomain = "a!" },
 	} {
-		opts := secureOptions(t)
+		opts := plane.SecureOptions(t)
 		change(&opts.Identity)
 		if _, err := app.NewDiscovery(opts); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

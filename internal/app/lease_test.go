@@ -125,7 +125,7 @@ func audited(t *testing.T, log *buffer, reason string) {
 func TestStreamsEndWithTheirCertificate(t *testing.T) {
 	t.Parallel()
 	log := &buffer{}
-	opts := secureOptions(t)
+	opts := plane.SecureOptions(t)
 	opts.Log = slog.New(slog.NewJSONHandler(log, nil))
 	p := plane.Start(t, opts)
 	var show atomic.Pointer[tls.Certificate]
@@ -134,7 +134,7 @@ func TestStreamsEndWithTheirCertificate(t *testing.T) {
 	conn := dialWith(t, p, &show)
 	stream := listen(t, bounded(t), conn)
 	long := issue(t, p, time.Hour)
-	other := listen(t, bounded(t), dial(t, p, long))
+	other := listen(t, bounded(t), p.Dial(t, long))
 	show.Store(long)
 	ended(t, stream, "the certificate that the stream was opened with ended at")
 	if early := time.Until(short.Leaf.NotAfter); early > 0 {
@@ -154,7 +154,7 @@ func TestStreamsEndWithTheirCertificate(t *testing.T) {
 func TestStreamsEndWithTheirRoot(t *testing.T) {
 	t.Parallel()
 	log := &buffer{}
-	opts := secureOptions(t)
+	opts := plane.SecureOptions(t)
 	opts.Log = slog.New(slog.NewJSONHandler(log, nil))
 	p := plane.Start(t, opts)
 	var show atomic.Pointer[tls.Certificate]
@@ -180,11 +180,11 @@ func TestStreamsEndWithTheirRoot(t *testing.T) {
 func TestStreamsEndWithTheirToken(t *testing.T) {
 	t.Parallel()
 	log := &buffer{}
-	opts := secureOptions(t)
+	opts := plane.SecureOptions(t)
 	opts.Log = slog.New(slog.NewJSONHandler(log, nil))
 	token := tokensFor(t, &opts)
 	p := plane.Start(t, opts)
-	conn := dial(t, p, nil)
+	conn := p.Dial(t, nil)
 	with := func(life time.Duration) context.Context {
 		return metadata.AppendToOutgoingContext(bounded(t), "authorization", "Bearer "+token(life))
 	}

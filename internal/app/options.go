@@ -34,6 +34,7 @@ type Options struct {
 	Grace       time.Duration // --referenceGrace: how long a rule waits for what it refers to
 	SendTimeout time.Duration // --sendTimeout: a proxy that does not read for this long is cut
 	MaxStreams  int           // --maxStreams
+	ProxyShare  int           // --maxProxiesPerIdentity: of proxies that prove nothing, for each address
 	NewStreams  int           // --newStreamsPerSecond
 	MaxMessage  int           // --maxRequestBytes
 	MaxNames    int           // --maxSubscriptions: names one stream may ask for
@@ -65,6 +66,7 @@ func DefaultOptions() Options {
 		Grace:       10 * time.Second,
 		SendTimeout: 30 * time.Second,
 		MaxStreams:  20000,
+		ProxyShare:  5000,
 		NewStreams:  500,
 		MaxMessage:  16 << 20,
 		MaxNames:    100000,
@@ -126,7 +128,7 @@ func (o *Options) Validate() error {
 	for _, n := range []struct {
 		flag string
 		n    int
-	}{{"--maxStreams", o.MaxStreams}, {"--newStreamsPerSecond", o.NewStreams}, {"--maxRequestBytes", o.MaxMessage}, {"--maxSubscriptions", o.MaxNames}} {
+	}{{"--maxStreams", o.MaxStreams}, {"--maxProxiesPerIdentity", o.ProxyShare}, {"--newStreamsPerSecond", o.NewStreams}, {"--maxRequestBytes", o.MaxMessage}, {"--maxSubscriptions", o.MaxNames}} {
 		if n.n <= 0 {
 			errs = append(errs, fmt.Errorf("%s: %d; want a positive number", n.flag, n.n))
 		}

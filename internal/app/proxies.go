@@ -25,9 +25,12 @@ type proxies struct {
 	inbox   *inbox
 	metrics *admin.Metrics
 
-	mu   sync.Mutex
-	all  map[mesh.ProxyID]*connected
-	gone chan struct{} // holds a token when a proxy has begun to linger
+	share int // most proxies of one owner; 0: any number
+
+	mu    sync.Mutex
+	all   map[mesh.ProxyID]*connected
+	owned map[owner]int // how many of all each owner has
+	gone  chan struct{} // holds a token when a proxy has begun to linger
 }
 
 type connected struct {
@@ -35,42 +38,101 @@ type connected struct {
 	streams int
 	leaves  time.Time  // when its row goes; zero while it has a stream
 	shown   credential // of the youngest stream
+	from    net.Addr   // of the youngest stream
+	counted owner      // who it was counted for
 	health  spoken
+}
+
+// owner is who answers for a proxy where proxies are counted: the identity that was proved, or the machine that a stream comes from where none was.
+type owner struct{ identity, address string }
+
+func ownerOf(id mesh.ProxyID, from net.Addr) owner {
+	if identity := id.Identity(); identity != "" {
+		return owner{identity: identity}
+	}
+	return owner{address: machineOf(from)}
+}
+
+// machineOf is the machine that an address is of: a port tells nothing of who calls, and of IPv6 a network of 64 bits is one machine's.
+func machineOf(a net.Addr) string {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return ""
+	}
+	ip := tcp.AddrPort().Addr().Unmap()
+	if ip.Is6() {
+		if network, err := ip.WithZone("").Prefix(64); err == nil {
+			return network.String()
+		}
+	}
+	return ip.String()
 }
 
 var _ xds.Hooks = (*proxies)(nil)
 
 func newProxies(linger time.Duration, in *inbox, m *admin.Metrics) *proxies {
-	return &proxies{linger: linger, inbox: in, metrics: m, all: map[mesh.ProxyID]*connected{}, gone: make(chan struct{}, 1)}
+	return &proxies{linger: linger, inbox: in, metrics: m, all: map[mesh.ProxyID]*connected{}, owned: map[owner]int{}, gone: make(chan struct{}, 1)}
 }
 
-// Connect registers a stream of the proxy that the node describes.
-func (p *proxies) Connect(ctx context.Context, node *corev3.Node, _ net.Addr) (xds.ProxyID, error) {
+// Connect registers a stream of the proxy that the node describes. What names the proxy is what the stream proved and the node id, so nobody shares anything with a proxy of
+// another identity, whatever it calls itself.
+func (p *proxies) Connect(ctx context.Context, node *corev3.Node, from net.Addr) (xds.ProxyID, error) {
 	proxy, err := mesh.ParseNode(describeNode(node))
 	if err != nil {
 		return "", status.Error(codes.InvalidArgument, err.Error())
 	}
+	shown := credentialOf(ctx)
+	shown.standBehind(&proxy, from)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.all[proxy.ID]
 	if c == nil {
-		c = &connected{}
+		c = &connected{proxy: proxy, counted: ownerOf(proxy.ID, from)}
+		if err := p.count(c.counted); err != nil {
+			return "", err
+		}
 		p.all[proxy.ID] = c
+		p.inbox.put(func(g *compile.Graph) { g.In.Proxies.Set(proxy.ID, proxy) })
 	}
-	shown := credentialOf(ctx)
-	if err := c.sameCaller(shown); err != nil {
-		return "", err
+	if c.streams >= maxStreamsOfProxy {
+		return "", status.Errorf(codes.ResourceExhausted, "%d streams are open of this proxy, the most that one may have", maxStreamsOfProxy)
 	}
-	c.shown = shown
 	if c.proxy != proxy {
+		if c.streams > 0 {
+			p.metrics.Connected(c.proxy.Version, -c.streams)
+			p.metrics.Connected(proxy.Version, c.streams)
+		}
 		c.proxy = proxy
 		p.inbox.put(func(g *compile.Graph) { g.In.Proxies.Set(proxy.ID, proxy) })
 	}
+	c.shown, c.from = shown, from
 	c.streams++
 	c.leaves = time.Time{}
 	p.expectHealth(c)
 	p.metrics.Connected()
 	return xds.ProxyID(proxy.ID), nil
+}
+
+// maxStreamsOfProxy is how many streams one proxy may have: one that reconnects has two for a moment, and a replica that shares its name a few more.
+const maxStreamsOfProxy = 16
+
+// count counts a proxy in, unless its owner has as many as one may have.
+func (p *proxies) count(o owner) error {
+	if p.share > 0 && p.owned[o] >= p.share {
+		who := "service account " + o.identity
+		if o.identity == "" {
+			who = "plaintext from " + o.address
+		}
+		return status.Errorf(codes.ResourceExhausted, "%d proxies are connected, or were a moment ago, of %s: the most that one may have (--maxProxiesPerIdentity)", p.share, who)
+	}
+	p.owned[o]++
+	return nil
+}
+
+func (p *proxies) uncount(o owner) {
+	if p.owned[o]--; p.owned[o] == 0 {
+		delete(p.owned, o)
+	}
 }
 
 func describeNode(node *corev3.Node) mesh.Node {
@@ -107,9 +169,12 @@ func (p *proxies) look() {
 	}
 }
 
-// Rejected turns a refusal into an input row, which becomes the problem of the object it was made from.
+// Rejected turns a refusal into an input row, which becomes the problem of the object it was made from. What plaintext of another machine says changes nothing.
 func (p *proxies) Rejected(r xds.Rejection) {
-	p.inbox.put(func(g *compile.Graph) { g.Reject(r.Type, r.Names, string(r.Proxy), r.Detail) })
+	if proxy, ok := p.find(r.Proxy); !ok || proxy.Standing == mesh.Unproven {
+		return
+	}
+	p.inbox.put(func(g *compile.Graph) { g.Reject(r.Type, r.Names, mesh.ProxyID(r.Proxy), r.Detail) })
 }
 
 // run removes proxies whose time has come, until ctx ends.
@@ -150,7 +215,11 @@ func (p *proxies) sweep(now time.Time) (next time.Duration, some bool) {
 		if due(c.leaves) {
 			p.forgetHealth(c)
 			delete(p.all, id)
-			p.inbox.put(func(g *compile.Graph) { g.In.Proxies.Delete(id) })
+			p.uncount(c.counted)
+			p.inbox.put(func(g *compile.Graph) {
+				g.In.Proxies.Delete(id)
+				g.Forget(id)
+			})
 		}
 	}
 	return next, some

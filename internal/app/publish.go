@@ -1,6 +1,8 @@
 package app
 
 import (
+	"unique"
+
 	"fairway/internal/compile"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/bootstrap"
@@ -22,11 +24,10 @@ var typeURLs = [mesh.ResourceTypes]string{
 type publisher struct {
 	graph   *compile.Graph
 	library *xds.Library
-	shelves map[mesh.Shelf]xds.ShelfKey // names of shelves, formatted once
 }
 
 func newPublisher(g *compile.Graph, l *xds.Library) *publisher {
-	return &publisher{graph: g, library: l, shelves: map[mesh.Shelf]xds.ShelfKey{}}
+	return &publisher{graph: g, library: l}
 }
 
 // publish hands the library what the turn changed and returns how many resources that were.
@@ -53,7 +54,7 @@ func (p *publisher) publish(turn table.Turn) int {
 
 // change is one resource's; a row that may not be sent changes nothing, so that proxies keep what they have.
 func (p *publisher) change(typeURL string, c table.Change[mesh.ResourceKey, *envoy.Encoded]) (xds.Change, bool) {
-	out := xds.Change{Shelf: p.shelf(c.Key.Shelf), Type: typeURL, Name: c.Key.Name}
+	out := xds.Change{Shelf: shelf(c.Key.Shelf), Type: typeURL, Name: c.Key.Name}
 	if !c.Has {
 		return out, true
 	}
@@ -80,24 +81,19 @@ func (p *publisher) attach(c table.Change[mesh.ProxyID, mesh.Attachment]) xds.At
 	}
 	a.To = &xds.Attachment{Stacks: make(map[string][]xds.ShelfKey, len(typeURLs))}
 	for t, shelves := range c.New {
-		a.To.Stacks[typeURLs[t]] = p.stack(shelves)
+		a.To.Stacks[typeURLs[t]] = stack(shelves)
 	}
 	return a
 }
 
-func (p *publisher) stack(shelves []mesh.Shelf) []xds.ShelfKey {
+func stack(shelves []mesh.Shelf) []xds.ShelfKey {
 	keys := make([]xds.ShelfKey, len(shelves))
 	for i, s := range shelves {
-		keys[i] = p.shelf(s)
+		keys[i] = shelf(s)
 	}
 	return keys
 }
 
-func (p *publisher) shelf(s mesh.Shelf) xds.ShelfKey {
-	key, ok := p.shelves[s]
-	if !ok {
-		key = xds.ShelfKey(s.String())
-		p.shelves[s] = key
-	}
-	return key
-}
+// shelf names a shelf by all that it is, in one word: labels and namespaces come from outside, and two shelves could be made to look alike in print. A name that nobody uses any
+// more is forgotten.
+func shelf(s mesh.Shelf) xds.ShelfKey { return unique.Make(s) }

@@ -50,3 +50,19 @@ func TestRouteCarriesItsParts(t *testing.T) {
 		t.Errorf("got %+v", o)
 	}
 }
+
+// TestShelvesThatLookAlike: labels and namespaces come from outside, so what two shelves are called in print decides nothing.
+func TestShelvesThatLookAlike(t *testing.T) {
+	layer := mesh.Layer{Kind: mesh.GatewayLayer, Namespace: "shop", Name: "a=b"}
+	part := mesh.Shelf{Layer: layer, Part: "listeners/web"}
+	name := mesh.Shelf{Layer: mesh.Layer{Kind: mesh.GatewayLayer, Namespace: "shop", Name: "a=b#listeners/web"}}
+	if part.String() != name.String() {
+		t.Fatalf("%s and %s do not look alike: nothing was looked at", part, name)
+	}
+	if shelf(part) == shelf(name) {
+		t.Error("two shelves have one key")
+	}
+	if shelf(part) != shelf(mesh.Shelf{Layer: layer, Part: "listeners/web"}) {
+		t.Error("one shelf has two keys")
+	}
+}

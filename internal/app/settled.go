@@ -111,7 +111,7 @@ func (d *Discovery) AfterTurn(ctx context.Context, turn uint64) error {
 func (d *Discovery) Connected(ctx context.Context, node string, types int) error {
 	return d.server.WaitUntil(ctx, func(streams []xds.ProxyStatus) bool {
 		return slices.ContainsFunc(streams, func(s xds.ProxyStatus) bool {
-			return string(s.Proxy) == node && len(s.Types) >= types && s.Synced
+			return mesh.ProxyID(s.Proxy).Node() == node && len(s.Types) >= types && s.Synced
 		})
 	})
 }

@@ -43,6 +43,7 @@ type Graph struct {
 
 	problems problemCache
 	counts   countCache // guarded by problems.mu
+	refusals refusals
 }
 
 // Published is a table of resources of one type.
@@ -64,13 +65,14 @@ func New(opts Options) *Graph {
 	patches := patch.Declare(in)
 	sc := scope.Declare(in, reg, peers, patches)
 	rt := route.Declare(in, reg, sc)
-	sec := secret.Declare(in)
+	sec := secret.Declare(in, sc)
 	gw := gateway.Declare(s, in, sec, sc, rt)
 	cl := cluster.Declare(in, reg, sc, peers, sec, gw.Clusters)
 	ls := listener.Declare(in, reg, sc, rt)
 	ns := names.Declare(in, reg, sc)
 	return &Graph{
-		Store: s, In: in, Registry: reg, Scope: sc, Route: rt, Gateway: gw, Cluster: cl, Listener: ls, Names: ns, Secret: sec,
+		refusals: refusals{},
+		Store:    s, In: in, Registry: reg, Scope: sc, Route: rt, Gateway: gw, Cluster: cl, Listener: ls, Names: ns, Secret: sec,
 		Out: Outputs{
 			Resources: [mesh.ResourceTypes][]*Published{
 				mesh.Clusters:     cl.Clusters,

@@ -36,8 +36,8 @@ func TestRefusalsNameTheObject(t *testing.T) {
 	w.Connect(p)
 	w.Settle()
 	const cluster, host = "outbound|80|v1|s0.ns0.svc.cluster.local", "80/s0.ns0.svc.cluster.local:80"
-	w.Reject("type.googleapis.com/envoy.config.cluster.v3.Cluster", []string{cluster, "unknown"}, string(p.ID), "bad cluster")
-	w.Reject("type.googleapis.com/envoy.config.route.v3.VirtualHost", []string{host}, string(p.ID), "bad host")
+	w.Reject("type.googleapis.com/envoy.config.cluster.v3.Cluster", []string{cluster, "unknown"}, p.ID, "bad cluster")
+	w.Reject("type.googleapis.com/envoy.config.route.v3.VirtualHost", []string{host}, p.ID, "bad host")
 	w.Settle()
 	refused := find(w.Problems(), "Refused")
 	if len(refused) != 2 || refused[0].Object.Kind != "DestinationRule" || refused[1].Object.Kind != "VirtualService" || !strings.Contains(refused[0].Message, "bad cluster") {
@@ -48,7 +48,7 @@ func TestRefusalsNameTheObject(t *testing.T) {
 	if refused = find(w.Problems(), "Refused"); len(refused) != 1 || refused[0].Object.Kind != "VirtualService" {
 		t.Fatalf("after the rule has changed: %v", refused)
 	}
-	w.Reject("type.googleapis.com/envoy.config.route.v3.VirtualHost", nil, string(p.ID), "")
+	w.Reject("type.googleapis.com/envoy.config.route.v3.VirtualHost", nil, p.ID, "")
 	w.Settle()
 	w.Store.Read(func(tx *table.Tx) {
 		if n := table.Len(tx, w.In.Rejections.Table); n != 1 {

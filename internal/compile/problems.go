@@ -95,55 +95,6 @@ func internal(n table.Note, code, message string) mesh.Problem {
 	return mesh.Problem{Object: mesh.ObjectRef{Kind: "table", Namespace: n.Table, Name: n.Key}, Code: code, Severity: mesh.Error, Message: message}
 }
 
-// Reject takes what a proxy said when it refused resources of a type (a type URL). For the owner of the turns; it becomes a row in the next one.
-func (g *Graph) Reject(typeURL string, names []string, proxy, detail string) {
-	kind := shortType(typeURL)
-	g.Store.Read(func(tx *table.Tx) {
-		g.forgetOld(tx)
-		attachment, _ := table.Lookup(tx, g.Scope.Attachments, mesh.ProxyID(proxy))
-		for _, name := range names {
-			for _, t := range slices.Backward(g.Out.shelves(kind, attachment)) {
-				key := mesh.ResourceKey{Shelf: t, Name: name}
-				if version, ok := g.Out.version(tx, kind, key); ok {
-					g.In.Rejections.Set(input.Rejected{Type: kind, Key: key}, input.Refusal{Detail: detail, Version: version})
-					break
-				}
-			}
-		}
-		if kind == "Listener" {
-			g.Gateway.Refused(tx, mesh.ProxyID(proxy), detail)
-		}
-	})
-}
-
-// forgetOld drops refusals of resources that have changed since.
-func (g *Graph) forgetOld(tx *table.Tx) {
-	for k, v := range table.All(tx, g.In.Rejections.Table) {
-		if version, ok := g.Out.version(tx, k.Type, k.Key); !ok || version != v.Version {
-			g.In.Rejections.Delete(k)
-		}
-	}
-}
-
-// refused turns refusals that still hold into problems of the objects that the resource was made from.
-func (g *Graph) refused(tx *table.Tx) []mesh.Problem {
-	var out []mesh.Problem
-	for k, v := range table.All(tx, g.In.Rejections.Table) {
-		t, ok := g.Out.holder(tx, k.Type, k.Key)
-		if !ok {
-			continue
-		}
-		if e, _ := table.Lookup(tx, t, k.Key); e.Version != v.Version {
-			continue
-		}
-		for _, ref := range g.culprits(tx, t, k) {
-			out = append(out, mesh.Problem{Object: ref, Code: "Refused", Severity: mesh.Error,
-				Message: fmt.Sprintf("a proxy refused the %s %s that was made of this: %s", k.Type, k.Key.Name, v.Detail)})
-		}
-	}
-	return out
-}
-
 // culprits are the objects to blame for a resource: those of the kind that shapes its type most, of all it was made from.
 func (g *Graph) culprits(tx *table.Tx, t *Published, k input.Rejected) []mesh.ObjectRef {
 	byKind := map[config.Kind][]mesh.ObjectRef{}

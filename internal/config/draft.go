@@ -197,7 +197,7 @@ func hash(o *Object) uint64 {
 	buf = binary.AppendVarint(buf, o.Created)
 	buf, _ = proto.MarshalOptions{Deterministic: true}.MarshalAppend(buf, o.Spec) // a message of valid UTF-8 always marshals
 	if c := o.Credential; c != nil {
-		for _, part := range [...][]byte{c.Chain, c.Key.PEM(), c.Staple, c.CA, c.CRL} {
+		for _, part := range [...][]byte{c.Chain, c.Key.PEM(), c.Staple, c.CA, c.CRL, []byte(c.Holders)} {
 			put(string(part))
 		}
 	}

@@ -25,6 +25,8 @@ type Credential struct {
 	Staple []byte           // an OCSP response in DER; nil: none
 	CA     []byte           // PEM certificates; nil: none
 	CRL    []byte           // PEM revocation lists of CA; nil: none
+	// Holders are the service accounts whose proxies may have it.
+	Holders Holders
 }
 
 // TLSSecret is the type of a Secret that must hold a certificate and its key.
@@ -70,11 +72,15 @@ func readSecret(w *draft) proto.Message {
 	}
 	s.takePair()
 	s.takeAuthorities()
+	s.readHolders()
 	if w.failed {
 		return nil
 	}
 	if kind, ok := s.tree["type"].(string); ok {
 		s.public["type"] = kind
+	}
+	if s.out.Holders != "" {
+		s.public["serviceAccounts"] = string(s.out.Holders)
 	}
 	s.public["keys"] = anyList(sortedKeys(s.values))
 	spec, err := structpb.NewStruct(s.public)

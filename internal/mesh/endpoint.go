@@ -23,8 +23,8 @@ func (h Health) String() string {
 
 // HealthReport is what a proxy's agent said last of the application beside it. It is comparable.
 type HealthReport struct {
-	// Proxy is who speaks. Its ServiceAccount is the one that its connection proved, where that proves one.
-	Proxy   Proxy
+	Proxy   Proxy  // who speaks
+	From    string // the IP address that the report came from; empty where it came from the control plane's own process
 	Healthy bool
 	Detail  string // why not, in the agent's words
 }

@@ -18,18 +18,23 @@ type Node struct {
 	Locality Locality       // of the node itself; the zero value where it says none
 }
 
-// The lengths that a node id and the number of labels may have; both come from outside.
+// What a node may say at most: all of it comes from outside. Lengths are in bytes.
 const (
 	maxNodeID     = 1024
 	maxNodeLabels = 256
+	maxNodeText   = 256  // one value of metadata that is read, a label's key or value, a part of the locality
+	maxAddresses  = 16   // a workload's addresses
+	maxNodeList   = 1024 // INSTANCE_IPS: sixteen addresses of IPv6 with what stands between them
+	maxLabelKey   = 317  // Kubernetes': a prefix, a slash and a name
+	maxNamespace  = 253
 )
 
 // ParseNode reads the node id type~ip~id~domain and Istio's node metadata into a Proxy.
-// The id part ends in ".<namespace>"; the metadata's NAMESPACE wins over it. Metadata of the wrong type is ignored, as a proxy with a newer agent
-// may say things in a new way; only what makes it impossible to serve the proxy is an error, and every error wraps ErrNode.
+// The id part ends in ".<namespace>", and the metadata's NAMESPACE is the same, or there is only one of the two. Metadata of the wrong type is ignored, as a proxy with a
+// newer agent may say things in a new way. What makes it impossible to serve the proxy, and what is longer than is read, is an error; every error wraps ErrNode.
 func ParseNode(n Node) (Proxy, error) {
-	if len(n.ID) > maxNodeID {
-		return Proxy{}, fmt.Errorf("%w: its id has %d bytes, at most %d are allowed", ErrNode, len(n.ID), maxNodeID)
+	if err := checkNode(n); err != nil {
+		return Proxy{}, err
 	}
 	parts := strings.Split(n.ID, "~")
 	if len(parts) != 4 {
@@ -43,12 +48,53 @@ func ParseNode(n Node) (Proxy, error) {
 	if p.IP, err = parseNodeIP(parts[1], n.Metadata); err != nil {
 		return Proxy{}, err
 	}
-	p.Name, p.Namespace = splitNodeName(parts[2], text(n.Metadata, "NAMESPACE"))
-	if p.Namespace == "" {
-		return Proxy{}, fmt.Errorf("%w: id %q names no namespace: want the third part to be <name>.<namespace>, or metadata NAMESPACE", ErrNode, n.ID)
+	if p.Name, p.Namespace, err = splitNodeName(parts[2], text(n.Metadata, "NAMESPACE")); err != nil {
+		return Proxy{}, err
 	}
 	p.describe(n)
 	return p, nil
+}
+
+// readMetadata are the names of the metadata that is read as text; what else a node says is not kept.
+var readMetadata = [...]string{
+	"NAMESPACE", "CLUSTER_ID", "NETWORK", "INTERCEPTION_MODE", "SERVICE_ACCOUNT", "ISTIO_VERSION", "DNS_CAPTURE", "DNS_AUTO_ALLOCATE", "HTTP10", "WORKLOAD_ENTRY", "FAIRWAY_IDENTITY",
+}
+
+// checkNode refuses a node of which more is said than is read, or that is called what cannot be shown.
+func checkNode(n Node) error {
+	if len(n.ID) > maxNodeID {
+		return fmt.Errorf("%w: its id has %d bytes, at most %d are allowed", ErrNode, len(n.ID), maxNodeID)
+	}
+	if i := strings.IndexFunc(n.ID, func(r rune) bool { return r <= ' ' || r > '~' }); i >= 0 {
+		return fmt.Errorf("%w: byte %d of its id is not a visible character of ASCII", ErrNode, i)
+	}
+	for _, key := range readMetadata {
+		if v := text(n.Metadata, key); len(v) > maxNodeText {
+			return fmt.Errorf("%w: metadata %s has %d bytes, at most %d are allowed", ErrNode, key, len(v), maxNodeText)
+		}
+	}
+	if v := text(n.Metadata, "INSTANCE_IPS"); len(v) > maxNodeList || strings.Count(v, ",") >= maxAddresses {
+		return fmt.Errorf("%w: metadata INSTANCE_IPS has more than %d addresses or %d bytes", ErrNode, maxAddresses, maxNodeList)
+	}
+	for _, v := range [...]string{n.Locality.Region, n.Locality.Zone, n.Locality.SubZone} {
+		if len(v) > maxNodeText {
+			return fmt.Errorf("%w: a part of its locality has %d bytes, at most %d are allowed", ErrNode, len(v), maxNodeText)
+		}
+	}
+	return checkLabels(n.Metadata)
+}
+
+func checkLabels(md map[string]any) error {
+	raw, _ := md["LABELS"].(map[string]any)
+	if len(raw) > maxNodeLabels {
+		return fmt.Errorf("%w: it has %d labels, at most %d are allowed", ErrNode, len(raw), maxNodeLabels)
+	}
+	for k, v := range raw {
+		if s, _ := v.(string); len(k) > maxLabelKey || len(s) > maxNodeText {
+			return fmt.Errorf("%w: a label has a key of %d and a value of %d bytes, at most %d and %d are allowed", ErrNode, len(k), len(s), maxLabelKey, maxNodeText)
+		}
+	}
+	return nil
 }
 
 // describe fills in what metadata says beyond the id.
@@ -102,16 +148,26 @@ func parseNodeIP(s string, md map[string]any) (string, error) {
 	return addr.String(), nil
 }
 
-// splitNodeName takes the id part "name.namespace" apart. Names may hold dots, namespaces may not.
-func splitNodeName(id, namespace string) (name, ns string) {
-	if namespace != "" {
-		return strings.TrimSuffix(id, "."+namespace), namespace
+// splitNodeName takes the id part "name.namespace" apart. Names may hold dots, namespaces may not. An id without a dot leaves the namespace to the metadata.
+func splitNodeName(id, said string) (name, namespace string, err error) {
+	name, namespace = id, said
+	if dot := strings.LastIndexByte(id, '.'); dot >= 0 {
+		name, namespace = id[:dot], id[dot+1:]
 	}
-	dot := strings.LastIndexByte(id, '.')
-	if dot < 0 {
-		return id, ""
+	switch {
+	case namespace == "":
+		return "", "", fmt.Errorf("%w: id %q names no namespace: want the third part to be <name>.<namespace>, or metadata NAMESPACE", ErrNode, id)
+	case said != "" && said != namespace:
+		return "", "", fmt.Errorf("%w: the third part of its id, %q, ends in another namespace than metadata NAMESPACE, %q: want <name>.%s", ErrNode, id, said, said)
+	case len(namespace) > maxNamespace || strings.ContainsFunc(namespace, notOfName):
+		return "", "", fmt.Errorf("%w: %q is no namespace: want letters, digits, '-' and '_', at most %d", ErrNode, namespace, maxNamespace)
 	}
-	return id[:dot], id[dot+1:]
+	return name, namespace, nil
+}
+
+// notOfName tells what a namespace is not made of.
+func notOfName(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
 func allAddresses(first, list string) string {
@@ -127,9 +183,6 @@ func allAddresses(first, list string) string {
 
 func nodeLabels(md map[string]any) Labels {
 	raw, _ := md["LABELS"].(map[string]any)
-	if len(raw) > maxNodeLabels {
-		return ""
-	}
 	labels := make(map[string]string, len(raw))
 	for k, v := range raw {
 		if s, ok := v.(string); ok {

@@ -2,6 +2,7 @@ package mesh_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -61,6 +62,43 @@ func TestParseNodeRefuses(t *testing.T) {
 		_, err := mesh.ParseNode(mesh.Node{ID: id})
 		if !errors.Is(err, mesh.ErrNode) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: %v, want ErrNode with %q", id, err, want)
+		}
+	}
+}
+
+// What a node says is bounded and agrees with itself, or the proxy is not served.
+func TestParseNodeRefusesWhatIsSaid(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	labels := map[string]any{}
+	for n := range 300 {
+		labels[fmt.Sprint("l", n)] = "v"
+	}
+	for _, c := range []struct {
+		name, id string
+		metadata map[string]any
+		locality mesh.Locality
+		want     string
+	}{
+		{name: "another namespace than the id's", metadata: map[string]any{"NAMESPACE": "bank"}, want: "another namespace"},
+		{name: "an escape sequence in the id", id: "sidecar~10.0.0.1~web\x1b[2J.shop~d", want: "visible character"},
+		{name: "a line feed in the id", id: "sidecar~10.0.0.1~web.shop~d\nx", want: "visible character"},
+		{name: "separators in the namespace", id: "sidecar~10.0.0.1~web~d", metadata: map[string]any{"NAMESPACE": "shop/x#y"}, want: "no namespace"},
+		{name: "a bar in the namespace", id: "sidecar~10.0.0.1~web.a|b~d", want: "no namespace"},
+		{name: "a long namespace", id: "sidecar~10.0.0.1~web." + long + "~d", want: "no namespace"},
+		{name: "a long version", metadata: map[string]any{"ISTIO_VERSION": long}, want: "ISTIO_VERSION"},
+		{name: "a long network", metadata: map[string]any{"NETWORK": long}, want: "NETWORK"},
+		{name: "seventeen addresses", metadata: map[string]any{"INSTANCE_IPS": strings.Repeat("10.0.0.1,", 16) + "10.0.0.2"}, want: "INSTANCE_IPS"},
+		{name: "a long label", metadata: map[string]any{"LABELS": map[string]any{"app": long}}, want: "label"},
+		{name: "many labels", metadata: map[string]any{"LABELS": labels}, want: "300 labels"},
+		{name: "a long region", locality: mesh.Locality{Region: long}, want: "locality"},
+	} {
+		id := c.id
+		if id == "" {
+			id = "sidecar~10.0.0.1~web.shop~d"
+		}
+		_, err := mesh.ParseNode(mesh.Node{ID: id, Metadata: c.metadata, Locality: c.locality})
+		if !errors.Is(err, mesh.ErrNode) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want ErrNode with %q", c.name, err, c.want)
 		}
 	}
 }

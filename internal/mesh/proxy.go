@@ -86,6 +86,18 @@ func (id ProxyID) parts() (identity, node string) {
 	return identity, node
 }
 
+// Standing tells what stands behind what a proxy says of itself. It is decided by how its stream came in, never by the node.
+type Standing uint8
+
+// The standings of proxies.
+const (
+	Unproven Standing = iota // a plaintext stream of another machine: nothing does
+	Here                     // a plaintext stream of the control plane's own machine: it proved nothing, and no other machine can say it
+	Proven                   // its namespace and service account were proved by a certificate or token
+)
+
+func (s Standing) String() string { return [...]string{"unproven", "here", "proven"}[s] }
+
 // Proxy is one connected Envoy as its node id and metadata describe it. It is comparable,
 // so that a reconnecting proxy that says the same of itself changes nothing.
 type Proxy struct {
@@ -101,13 +113,14 @@ type Proxy struct {
 	Network        string // metadata NETWORK
 	Locality       Locality
 	Interception   Interception
-	ServiceAccount string
-	Version        string // metadata ISTIO_VERSION
-	Names          bool   // metadata DNS_CAPTURE: the proxy's agent resolves the names of the mesh
-	AutoVIP        bool   // metadata DNS_CAPTURE and DNS_AUTO_ALLOCATE: the proxy resolves auto-allocated addresses itself
-	HTTP10         bool   // metadata HTTP10
-	Workload       string // metadata WORKLOAD_ENTRY: the WorkloadEntry that the proxy stands for, where it says so
-	Mutual         bool   // it has an identity, so it can speak mutual TLS: metadata FAIRWAY_IDENTITY is not "none"
+	ServiceAccount string   // metadata SERVICE_ACCOUNT; of a proxy that proved one, that
+	Standing       Standing // what stands behind what it says
+	Version        string   // metadata ISTIO_VERSION
+	Names          bool     // metadata DNS_CAPTURE: the proxy's agent resolves the names of the mesh
+	AutoVIP        bool     // metadata DNS_CAPTURE and DNS_AUTO_ALLOCATE: the proxy resolves auto-allocated addresses itself
+	HTTP10         bool     // metadata HTTP10
+	Workload       string   // metadata WORKLOAD_ENTRY: the WorkloadEntry that the proxy stands for, where it says so
+	Mutual         bool     // it has an identity, so it can speak mutual TLS: metadata FAIRWAY_IDENTITY is not "none"
 }
 
 // Families are those of all its addresses, except link-local ones: these are not served, and are there on machines that mean to have no IPv6.

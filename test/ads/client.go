@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 )
 
@@ -42,6 +43,9 @@ type Client struct {
 	Bodies bool // keep the resources' bytes, for Body
 	Tables bool // ask for the tables of names too, as the agents of proxies that resolve DNS do
 
+	// Credentials are what the client shows and whom it believes; nil: plaintext.
+	Credentials credentials.TransportCredentials
+
 	reader *Reader
 	events func(Event)
 
@@ -64,7 +68,11 @@ func New(node *corev3.Node, reader *Reader, events func(Event)) *Client {
 
 // Connect opens the stream and starts reading; what the client holds from before is told to the server.
 func (c *Client) Connect(ctx context.Context, target string) error {
-	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()),
+	shown := c.Credentials
+	if shown == nil {
+		shown = insecure.NewCredentials()
+	}
+	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(shown),
 		grpc.WithConnectParams(grpc.ConnectParams{ // a server that is just starting is there within milliseconds
 			Backoff: backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1.2, MaxDelay: 50 * time.Millisecond}, MinConnectTimeout: time.Second,
 		}),

@@ -4,6 +4,7 @@ package plane
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"sync"
 	"testing"
@@ -171,6 +172,9 @@ type Proxy struct {
 	Labels    map[string]string
 	SotW      bool // speak the state-of-the-world protocol
 	Tables    bool // its agent resolves names, and keeps what it is sent
+	Secrets   bool // it keeps the bodies of what it is sent
+
+	Identity *tls.Certificate // shown at the secure address; nil: plaintext
 }
 
 func orElse(s, otherwise string) string {
@@ -215,7 +219,10 @@ func (p *Plane) Connect(t testing.TB, x Proxy) *Client {
 	t.Helper()
 	c := &Client{plane: p, more: make(chan struct{}, 1)}
 	c.Client = ads.New(x.Node(), ads.NewReader(), c.take)
-	c.SotW, c.Tables, c.Bodies = x.SotW, x.Tables, x.Tables
+	c.SotW, c.Tables, c.Bodies = x.SotW, x.Tables, x.Tables || x.Secrets
+	if x.Identity != nil {
+		c.Credentials = p.Credentials(x.Identity)
+	}
 	c.Reconnect(t)
 	t.Cleanup(c.Disconnect)
 	return c
@@ -226,7 +233,11 @@ func (c *Client) Reconnect(t testing.TB) {
 	t.Helper()
 	c.Disconnect()
 	c.done = make(chan struct{})
-	if err := c.Client.Connect(context.Background(), c.plane.Address()); err != nil {
+	target := c.plane.Address()
+	if c.Credentials != nil {
+		target = c.plane.Discovery.SecureAddr()
+	}
+	if err := c.Client.Connect(context.Background(), target); err != nil {
 		t.Fatal(err)
 	}
 	c.plane.await(t, c.Node.Id+" does not get through", func(ctx context.Context) error {

@@ -46,7 +46,7 @@ func newWorld() *world {
 	peers := peer.Declare(w.in)
 	sc := scope.Declare(w.in, reg, peers, patch.Declare(w.in))
 	w.needs = table.NewInput(w.store, "needs", cluster.CompareKey, func(a, b struct{}) bool { return a == b })
-	w.out = cluster.Declare(w.in, reg, sc, peers, secret.Declare(w.in), w.needs.Table)
+	w.out = cluster.Declare(w.in, reg, sc, peers, secret.Declare(w.in, sc), w.needs.Table)
 	return w
 }
 
@@ -81,7 +81,7 @@ func object(t testing.TB, doc string, created int64) *config.Object {
 		t.Fatalf("%v in:\n%s", err, doc)
 	}
 	spec := map[config.Kind]proto.Message{
-		"ServiceEntry": &networking.ServiceEntry{}, "WorkloadEntry": &networking.WorkloadEntry{}, "DestinationRule": &networking.DestinationRule{},
+		"ServiceEntry": &networking.ServiceEntry{}, "WorkloadEntry": &networking.WorkloadEntry{}, "DestinationRule": &networking.DestinationRule{}, "Gateway": &networking.Gateway{},
 		"PeerAuthentication": &security.PeerAuthentication{}, "Sidecar": &networking.Sidecar{}, "VirtualService": &networking.VirtualService{}, "MeshConfig": &meshconfig.MeshConfig{},
 	}[head.Kind]
 	if spec == nil {

@@ -38,7 +38,7 @@ func TestTablesHideKeys(t *testing.T) {
 	w := compiletest.New(t)
 	w.Apply(`apiVersion: v1
 kind: Secret
-metadata: {name: web, namespace: infra, annotations: {last: "` + encoded(keyPEM) + `"}}
+metadata: {name: web, namespace: infra, annotations: {fairway/service-accounts: edge, last: "` + encoded(keyPEM) + `"}}
 type: kubernetes.io/tls
 data: {tls.crt: ` + encoded(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})) + `, tls.key: ` + encoded(keyPEM) + `}
 ---
@@ -50,7 +50,7 @@ spec:
   servers:
   - {port: {number: 443, name: https, protocol: HTTPS}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: web}}
 `)
-	w.Connect(mesh.Proxy{ID: "router~1~g.infra~x", Name: "g", Namespace: "infra", IP: "10.0.0.1", IPs: "10.0.0.1", Type: mesh.Router, Labels: "istio=ingress"})
+	w.Connect(mesh.Proxy{ID: "router~1~g.infra~x", Name: "g", Namespace: "infra", IP: "10.0.0.1", IPs: "10.0.0.1", Type: mesh.Router, Labels: "istio=ingress", Standing: mesh.Proven, ServiceAccount: "edge"})
 	w.Settle()
 	sent := false
 	var out strings.Builder

@@ -91,8 +91,9 @@ func ComparePlace(a, b Place) int {
 
 // Rejected names a resource that a proxy refused, with its type.
 type Rejected struct {
-	Type string // the message's name: "Cluster", "RouteConfiguration"
-	Key  mesh.ResourceKey
+	Proxy mesh.ProxyID
+	Type  string // the message's name: "Cluster", "RouteConfiguration"
+	Key   mesh.ResourceKey
 }
 
 // Refusal is what a proxy said, in its words, and of which version. It is comparable.
@@ -101,9 +102,9 @@ type Refusal struct {
 	Version uint64 // envoy.Encoded.Version; once the resource has another, the refusal is history
 }
 
-// CompareRejected orders by type, then key.
+// CompareRejected orders by proxy, type, then key.
 func CompareRejected(a, b Rejected) int {
-	return cmp.Or(cmp.Compare(a.Type, b.Type), mesh.CompareResourceKey(a.Key, b.Key))
+	return cmp.Or(cmp.Compare(a.Proxy, b.Proxy), cmp.Compare(a.Type, b.Type), mesh.CompareResourceKey(a.Key, b.Key))
 }
 
 // Declare declares the inputs and the settings.

@@ -49,7 +49,7 @@ func (h health) ready(r *table.Reader, o *config.Object) bool {
 	rows, _ := table.Get(r, h.at, place{o.Namespace, canonical(config.Spec[*networking.WorkloadEntry](o).GetAddress())})
 	said := false
 	for _, report := range rows.All() {
-		if !SpeaksFor(report.Proxy, o) {
+		if !SpeaksFor(report, o) {
 			continue
 		}
 		if said = true; !report.Healthy {
@@ -77,21 +77,21 @@ func (h health) checked(r *table.Reader, o *config.Object) bool {
 }
 
 // SpeaksFor says whether what a proxy's agent reports counts for a WorkloadEntry: it is at the entry's address, in its namespace and network, with its service account,
-// and does not say itself that it stands for another one.
-func SpeaksFor(p mesh.Proxy, o *config.Object) bool {
-	spec := config.Spec[*networking.WorkloadEntry](o)
-	if p.Namespace != o.Namespace || p.Workload != "" && p.Workload != o.Name {
+// and does not say itself that it stands for another one. The addresses are what the proxy says of itself; so where the entry names no service account, the report must have
+// come from the entry's address as well.
+func SpeaksFor(report mesh.HealthReport, o *config.Object) bool {
+	p, spec := report.Proxy, config.Spec[*networking.WorkloadEntry](o)
+	address := canonical(spec.GetAddress())
+	if p.Namespace != o.Namespace || p.Workload != "" && p.Workload != o.Name || !hasAddress(p, address) {
 		return false
 	}
 	if a, b := spec.GetNetwork(), p.Network; a != "" && b != "" && a != b {
 		return false
 	}
-	return sameAccount(spec.GetServiceAccount(), p) && hasAddress(p, canonical(spec.GetAddress()))
-}
-
-// sameAccount: an entry that names no service account takes any of its namespace.
-func sameAccount(account string, p mesh.Proxy) bool {
-	return account == "" || account == p.ServiceAccount || strings.HasSuffix(account, "/ns/"+p.Namespace+"/sa/"+p.ServiceAccount)
+	if account := spec.GetServiceAccount(); account != "" {
+		return account == p.ServiceAccount || strings.HasSuffix(account, "/ns/"+p.Namespace+"/sa/"+p.ServiceAccount)
+	}
+	return p.Standing == mesh.Here || report.From == address
 }
 
 func hasAddress(p mesh.Proxy, address string) bool {

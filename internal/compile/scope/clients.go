@@ -1,8 +1,6 @@
 package scope
 
 import (
-	"maps"
-
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/config"
@@ -15,28 +13,29 @@ func selectorOf(spec *networking.DestinationRule) mesh.Labels {
 	return mesh.MakeLabels(spec.GetWorkloadSelector().GetMatchLabels())
 }
 
-// declareClients indexes the selectors of DestinationRules by namespace and first label.
+// declareClients indexes what picks proxies by labels: DestinationRules those of their namespace, Gateways gateways of any.
 func (t *Tables) declareClients() {
-	selectors := table.Derive(t.in.DestinationRules.Table, "clients/rules", config.CompareKey, func(a, b mesh.Labels) bool { return a == b },
-		func(_ *table.Reader, k config.Key, o *config.Object, emit func(config.Key, mesh.Labels)) {
-			if s := selectorOf(config.Spec[*networking.DestinationRule](o)); s != "" {
-				emit(k, s)
-			}
-		})
-	t.clients = table.Group(selectors, "clients/label", compareTerm, func(k config.Key, s mesh.Labels) []term { return []term{{k.Namespace, s.Pairs()[0]}} })
+	t.clients = declareSelectors(t.in.DestinationRules, "clients/rules", func(k config.Key) string { return k.Namespace }, func(o *config.Object) (mesh.Labels, bool) {
+		s := selectorOf(config.Spec[*networking.DestinationRule](o))
+		return s, s != ""
+	})
+	t.gateways = declareSelectors(t.in.Gateways, "gateways/selectors", func(config.Key) string { return "" }, func(o *config.Object) (mesh.Labels, bool) {
+		s := mesh.MakeLabels(config.Spec[*networking.Gateway](o).GetSelector())
+		return s, s != ""
+	})
 }
 
-// clientsOf keeps those of a proxy's labels by which DestinationRules of its namespace pick it. Exactly the rules whose selectors these labels match hold for the proxy,
-// so that proxies which the same rules hold for share a layer.
+// clientsOf keeps those of a sidecar's labels by which DestinationRules of its namespace pick it.
 func (t *Tables) clientsOf(r *table.Reader, p mesh.Proxy) mesh.Labels {
 	kept := map[string]string{}
-	for _, pair := range p.Labels.Pairs() {
-		selectors, _ := table.Get(r, t.clients, term{p.Namespace, pair})
-		for _, s := range selectors.All() {
-			if p.Labels.SelectedBy(s) {
-				maps.Copy(kept, s.Map())
-			}
-		}
-	}
+	t.clients.asked(r, p.Namespace, p.Labels, kept)
+	return mesh.MakeLabels(kept)
+}
+
+// servedOf keeps those of a gateway's labels by which Gateways, and DestinationRules of its namespace, pick it.
+func (t *Tables) servedOf(r *table.Reader, p mesh.Proxy) mesh.Labels {
+	kept := map[string]string{}
+	t.gateways.asked(r, "", p.Labels, kept)
+	t.clients.asked(r, p.Namespace, p.Labels, kept)
 	return mesh.MakeLabels(kept)
 }

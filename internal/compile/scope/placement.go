@@ -20,6 +20,7 @@ type Placement struct {
 	Names        bool        // the proxy's agent resolves names
 	Mutual       bool        // the proxy can speak mutual TLS
 	Sources      mesh.Labels // those of the proxy's labels that sourceLabels of some VirtualService ask for
+	Holder       Holder      // who it is, where Secrets are concerned
 }
 
 // view is the variant of a layer's listeners that the proxy has.
@@ -75,6 +76,34 @@ func CompareClusterView(a, b ClusterView) int {
 	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.part(), b.part()))
 }
 
+// Holder is who a proxy is to those that give out Secrets: the service account that it proved, of its layer's namespace. It is comparable; the zero Holder gets none.
+type Holder struct {
+	Account string
+	Here    bool // it proved nothing, and its stream comes from the control plane's own machine
+}
+
+// holderOf is who a proxy is.
+func holderOf(p mesh.Proxy) Holder {
+	switch p.Standing {
+	case mesh.Proven:
+		return Holder{Account: p.ServiceAccount}
+	case mesh.Here:
+		return Holder{Here: true}
+	}
+	return Holder{}
+}
+
+// SecretView is what one holder may see of the secrets that resources of a layer name.
+type SecretView struct {
+	Layer  mesh.Layer
+	Holder Holder
+}
+
+// CompareSecretView orders by layer, then holder.
+func CompareSecretView(a, b SecretView) int {
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Holder.part(), b.Holder.part()))
+}
+
 // NameView is one variant of a layer's names that some proxy's agent resolves.
 type NameView struct {
 	Layer   mesh.Layer
@@ -85,9 +114,6 @@ type NameView struct {
 func CompareNameView(a, b NameView) int {
 	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.part(), b.part()))
 }
-
-// term is a label that Sidecar objects of a namespace select proxies by; the empty pair stands for those without selector.
-type term struct{ namespace, pair string }
 
 func compareTerm(a, b term) int {
 	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.pair, b.pair))
@@ -181,11 +207,11 @@ func (t *Tables) declarePlacements() {
 	t.Placements = table.Derive(t.in.Proxies.Table, "placements", cmp.Compare[mesh.ProxyID], func(a, b Placement) bool { return a == b },
 		func(r *table.Reader, id mesh.ProxyID, p mesh.Proxy, emit func(mesh.ProxyID, Placement)) {
 			if p.Type == mesh.Router {
-				emit(id, Placement{Layer: mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(p.Labels)}, Families: p.Families(), Mutual: p.Mutual})
+				emit(id, Placement{Layer: mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(t.servedOf(r, p))}, Families: p.Families(), Mutual: p.Mutual, Holder: holderOf(p)})
 				return
 			}
 			out := Placement{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace, Clients: t.clientsOf(r, p)}, Interception: p.Interception, Families: p.Families(), AutoVIP: p.AutoVIP, Names: p.Names, Mutual: p.Mutual,
-				Sources: t.sourcesOf(r, p.Labels)}
+				Sources: t.sourcesOf(r, p.Labels), Holder: holderOf(p)}
 			if k, ok := t.sidecars.of(r, p, t.in.RootNamespace(r)); ok {
 				out.Sidecar = k
 				out.Layer.Kind, out.Layer.Name = mesh.SidecarLayer, k.Namespace+"/"+k.Name
@@ -229,6 +255,10 @@ func (t *Tables) declareDemand() {
 		}
 		return perLayer(p, func(l mesh.Layer) NameView { return NameView{l, p.AutoVIP} })
 	})
+	t.SecretViews = demanded(t, "secret views", CompareSecretView, func(p Placement) []SecretView {
+		return perLayer(p, func(l mesh.Layer) SecretView { return SecretView{l, p.Holder} })
+	})
+	t.SecretViewsByLayer = table.Group(t.SecretViews, "secret views/layer", mesh.CompareLayer, func(v SecretView, _ struct{}) []mesh.Layer { return []mesh.Layer{v.Layer} }).Broad()
 	t.SourceViews = demanded(t, "source views", CompareSourceView, func(p Placement) []SourceView {
 		if p.Sources == "" {
 			return nil

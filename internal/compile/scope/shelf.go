@@ -52,9 +52,17 @@ func GatewayMutualShelf(v GatewayView) mesh.Shelf {
 	return mesh.Shelf{Layer: v.Layer, Part: "mutual" + also(v.Families)}
 }
 
-// SecretShelf is where the secrets are published that resources of a kind name, which stand on shelves of the layer.
-func SecretShelf(l mesh.Layer, named SecretUse) mesh.Shelf {
-	return mesh.Shelf{Layer: l, Part: string(named)}
+// SecretShelf is where the secrets are published for a holder that resources of a kind name, which stand on shelves of the layer.
+func SecretShelf(v SecretView, named SecretUse) mesh.Shelf {
+	return mesh.Shelf{Layer: v.Layer, Part: string(named) + v.Holder.part()}
+}
+
+// part names the holder.
+func (h Holder) part() string {
+	if h.Here {
+		return "@here"
+	}
+	return "/" + h.Account
 }
 
 // SecretUse tells what names a secret.
@@ -104,10 +112,10 @@ func attach(p Placement, inbound InboundKey, hasInbound bool) mesh.Attachment {
 		}
 		a[mesh.VirtualHosts] = append(a[mesh.VirtualHosts], RouteShelf(l))
 		if l.Kind == mesh.GatewayLayer || l.Clients != "" {
-			a[mesh.Secrets] = append(a[mesh.Secrets], SecretShelf(l, ByClusters))
+			a[mesh.Secrets] = append(a[mesh.Secrets], SecretShelf(SecretView{l, p.Holder}, ByClusters))
 		}
 		if l.Kind == mesh.GatewayLayer {
-			a[mesh.Secrets] = append(a[mesh.Secrets], SecretShelf(l, ByListeners))
+			a[mesh.Secrets] = append(a[mesh.Secrets], SecretShelf(SecretView{l, p.Holder}, ByListeners))
 			v := GatewayView{l, p.Families}
 			a[mesh.Listeners] = append(a[mesh.Listeners], GatewayListenerShelf(v))
 			if p.Mutual {

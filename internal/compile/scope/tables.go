@@ -56,9 +56,12 @@ type Tables struct {
 	ListenerViews        *table.Table[ListenerView, struct{}]
 	ClusterViews         *table.Table[ClusterView, struct{}]
 	NameViews            *table.Table[NameView, struct{}]
-	SourceViews          *table.Table[SourceView, struct{}]
-	Inbounds             *table.Table[InboundKey, *Inbound]
-	Attachments          *table.Table[mesh.ProxyID, mesh.Attachment]
+	SecretViews          *table.Table[SecretView, struct{}]
+	// SecretViewsByLayer finds the views of secrets of a layer.
+	SecretViewsByLayer *table.Table[mesh.Layer, table.Rows[SecretView, struct{}]]
+	SourceViews        *table.Table[SourceView, struct{}]
+	Inbounds           *table.Table[InboundKey, *Inbound]
+	Attachments        *table.Table[mesh.ProxyID, mesh.Attachment]
 	// SourceViewsByLabel finds source views by each of their labels.
 	SourceViewsByLabel *table.Table[string, table.Rows[SourceView, struct{}]]
 	// Views.
@@ -76,7 +79,8 @@ type Tables struct {
 	crowd     *table.Table[struct{}, string]
 	policies  *table.Table[mesh.Layer, Outbound]
 	plain     *table.Table[string, table.Rows[mesh.Layer, LayerInfo]]
-	clients   *table.Table[term, table.Rows[config.Key, mesh.Labels]]
+	clients   selectors // of DestinationRules
+	gateways  selectors // of Gateways
 	sources   *table.Table[string, table.Rows[config.Key, []string]]
 	inboundOf *table.Table[mesh.ProxyID, InboundKey]
 }

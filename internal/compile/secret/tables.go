@@ -2,6 +2,8 @@ package secret
 
 import (
 	"cmp"
+	"fmt"
+	"slices"
 	"strings"
 
 	"fairway/internal/compile/input"
@@ -36,16 +38,22 @@ type Tables struct {
 	Shapes *table.Table[Key, Shape]
 
 	in      *input.Tables
+	sc      *scope.Tables
 	byName  *table.Table[string, table.Rows[Key, Shape]]
+	holders *table.Table[Key, config.Holders]
 	secrets *table.Table[config.Key, *config.Object]
 }
 
 // Declare declares what others ask; Publish comes after those.
-func Declare(in *input.Tables) *Tables {
-	t := &Tables{in: in, secrets: in.Secrets.Table}
+func Declare(in *input.Tables, sc *scope.Tables) *Tables {
+	t := &Tables{in: in, sc: sc, secrets: in.Secrets.Table}
 	t.Shapes = table.Derive(t.secrets, "secret/shapes", compareKey, func(a, b Shape) bool { return a == b },
 		func(_ *table.Reader, k config.Key, o *config.Object, emit func(Key, Shape)) {
 			emit(Key{k.Namespace, k.Name}, Shape{Certificate: o.Credential.Chain != nil, Authorities: o.Credential.CA != nil})
+		})
+	t.holders = table.Derive(t.secrets, "secret/holders", compareKey, func(a, b config.Holders) bool { return a == b },
+		func(_ *table.Reader, k config.Key, o *config.Object, emit func(Key, config.Holders)) {
+			emit(Key{k.Namespace, k.Name}, o.Credential.Holders)
 		})
 	t.byName = table.Group(t.Shapes, "secret/shapes by name", strings.Compare, func(k Key, _ Shape) []string { return []string{k.Name} })
 	return t
@@ -61,7 +69,7 @@ func compareUse(a, b use) int {
 	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Name, b.Name))
 }
 
-// Publish derives the secrets that resources name, each once a layer.
+// Publish derives the secrets that resources name, each once for every holder of the layer who may have it.
 func (t *Tables) Publish(name string, by scope.SecretUse, users *Published) *Published {
 	uses := table.Group(users, name+" used", compareUse, func(k mesh.ResourceKey, e *envoy.Encoded) []use {
 		var out []use
@@ -72,31 +80,66 @@ func (t *Tables) Publish(name string, by scope.SecretUse, users *Published) *Pub
 	})
 	return table.Derive(uses, name, mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, u use, _ table.Rows[mesh.ResourceKey, *envoy.Encoded], emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			credential, authority := tls.CredentialOf(u.Name)
-			build := t.certificate
-			if authority {
-				build = t.authorities
+			k, e := t.build(r, u)
+			if e == nil {
+				return
 			}
-			if e := build(r, u.Name, qualify(u.Layer.Namespace, credential)); e != nil {
-				emit(mesh.ResourceKey{Shelf: scope.SecretShelf(u.Layer, by), Name: u.Name}, e)
+			views, _ := table.Get(r, t.sc.SecretViewsByLayer, u.Layer)
+			for v := range views.All() {
+				if t.allowed(r, k, v.Holder) {
+					emit(mesh.ResourceKey{Shelf: scope.SecretShelf(v, by), Name: u.Name}, e)
+				}
 			}
 		})
 }
 
-func (t *Tables) certificate(r *table.Reader, resource string, k Key) *envoy.Encoded {
-	if c := t.get(r, k); c != nil && c.Chain != nil {
-		return envoy.Encode(tls.Certificate(resource, c.Chain, c.Key.PEM(), c.Staple))
+// build makes a secret, and tells the Secret that it is taken from; nil: there is none.
+func (t *Tables) build(r *table.Reader, u use) (Key, *envoy.Encoded) {
+	credential, authority := tls.CredentialOf(u.Name)
+	k := qualify(u.Layer.Namespace, credential)
+	if authority {
+		from, ok := t.authority(r, k)
+		if !ok {
+			return k, nil
+		}
+		c := t.get(r, from)
+		return from, envoy.Encode(tls.Authorities(u.Name, c.CA, c.CRL))
 	}
-	return nil
+	if c := t.get(r, k); c != nil && c.Chain != nil {
+		return k, envoy.Encode(tls.Certificate(u.Name, c.Chain, c.Key.PEM(), c.Staple))
+	}
+	return k, nil
 }
 
-func (t *Tables) authorities(r *table.Reader, resource string, k Key) *envoy.Encoded {
-	k, ok := t.authority(r, k)
-	if !ok {
-		return nil
+// allowed says whether a holder may have a Secret: its author named the service account, or said nothing and MeshConfig names it. Whoever may not, and proved who it is, is
+// told to the Secret's author.
+func (t *Tables) allowed(r *table.Reader, k Key, h scope.Holder) bool {
+	if h == (scope.Holder{}) {
+		return false
 	}
-	c := t.get(r, k)
-	return envoy.Encode(tls.Authorities(resource, c.CA, c.CRL))
+	said, _ := table.Get(r, t.holders, k)
+	if said.Has(h.Account) {
+		return true
+	}
+	if h.Here {
+		t.noteHolder(r, k, "a proxy that proves no identity, on the control plane's own machine,", string(config.AnyHolder))
+		return false
+	}
+	if accounts, _ := t.in.SecretAccounts(r); said == "" && slices.ContainsFunc(accounts, func(a config.ServiceAccount) bool { return a.Holds(k.Namespace, h.Account) }) {
+		return true
+	}
+	t.noteHolder(r, k, "a proxy of service account "+h.Account, strings.Trim(string(said)+","+h.Account, ","))
+	return false
+}
+
+func (t *Tables) noteHolder(r *table.Reader, k Key, who, want string) {
+	o, ok := table.Get(r, t.secrets, config.Key{Kind: config.Secret, Namespace: k.Namespace, Name: k.Name})
+	if !ok {
+		return
+	}
+	r.Note(mesh.Problem{Object: o.Ref, Field: "metadata.annotations", Code: "HolderNotNamed", Severity: mesh.Warning,
+		Message: who + " is to serve with this Secret and is not sent it, for nobody says that it may have it",
+		Fix:     fmt.Sprintf("if it may, annotate the Secret with %s: %q, or name it in MeshConfig", config.HoldersAnnotation, want)})
 }
 
 func (t *Tables) get(r *table.Reader, k Key) *config.Credential {

@@ -55,7 +55,7 @@ func New() *World {
 	reg := registry.Declare(w.In)
 	w.Scope = scope.Declare(w.In, reg, peer.Declare(w.In), patch.Declare(w.In))
 	w.Route = route.Declare(w.In, reg, w.Scope)
-	secrets := secret.Declare(w.In)
+	secrets := secret.Declare(w.In, w.Scope)
 	w.Gateway = gateway.Declare(w.Store, w.In, secrets, w.Scope, w.Route)
 	w.Secrets = secrets.Publish("secrets of listeners", scope.ByListeners, w.Gateway.Listeners)
 	return w
@@ -89,7 +89,7 @@ func (w *World) Delete(lines string) {
 func (w *World) Connect(lines string) {
 	for line := range strings.Lines(lines) {
 		f := append(strings.Fields(line), "", "", "", "")
-		p := mesh.Proxy{ID: mesh.ProxyID(strings.Join(strings.Fields(line), "~")), Namespace: f[1], IP: f[2], IPs: f[2], Labels: mesh.Labels(f[3])}
+		p := mesh.Proxy{ID: mesh.ProxyID(strings.Join(strings.Fields(line), "~")), Namespace: f[1], IP: f[2], IPs: f[2], Labels: mesh.Labels(f[3]), Standing: mesh.Here}
 		if f[0] == "router" {
 			p.Type = mesh.Router
 		}
@@ -114,7 +114,7 @@ func object(t testing.TB, doc string, created int64) *config.Object {
 	if head.Kind == config.Secret {
 		c := head.Credential
 		return &config.Object{Key: config.Key{Kind: head.Kind, Namespace: head.Metadata.Namespace, Name: head.Metadata.Name}, Created: created, Spec: &structpb.Struct{},
-			Hash: xxhash.Sum64([]byte(doc)), Credential: &config.Credential{Chain: bytesOf(c.Chain), CA: bytesOf(c.CA), CRL: bytesOf(c.CRL)}}
+			Hash: xxhash.Sum64([]byte(doc)), Credential: &config.Credential{Chain: bytesOf(c.Chain), CA: bytesOf(c.CA), CRL: bytesOf(c.CRL), Holders: config.AnyHolder}}
 	}
 	specs := map[config.Kind]proto.Message{
 		"ServiceEntry": &networking.ServiceEntry{}, "VirtualService": &networking.VirtualService{}, "DestinationRule": &networking.DestinationRule{},
