@@ -91,7 +91,7 @@ func TestMistakesEndWithCode2AndSayWhatToDo(t *testing.T) {
 		{"mesh configuration with an unknown field", local("--meshConfig=" + writeFile(t, "mesh", "trustDomain: a\ntrustDomian: b\n")),
 			[]string{"--meshConfig", "mesh:2: ", "trustDomian", "trustDomain"}},
 		{"mesh configuration with a bad value", local("--meshConfig=" + writeFile(t, "mesh", "\nconnectTimeout: soon\n")), []string{"--meshConfig", "mesh:2: ", "connectTimeout"}},
-		{"mesh configuration that is a folder", local("--meshConfig=" + t.TempDir()), []string{"--meshConfig", "is a directory"}},
+		{"mesh configuration that is a folder", local("--meshConfig=" + t.TempDir()), []string{"--meshConfig", "it is not a regular file"}},
 		{"networks with an unknown field", local("--networksConfig=" + writeFile(t, "networks", "networks: {}\nnetwork: {}\n")), []string{"--networksConfig", "networks:2: ", "network"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -50,8 +50,14 @@ func TestDefaultsAreValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if opts.GRPCAddr != ":15010" || opts.HTTPAddr != ":8080" || opts.MonitorAddr != ":15014" || opts.Domain != "cluster.local" || opts.Namespace != "istio-system" {
-		t.Errorf("got %+v, want Istio's defaults", opts)
+	if opts.GRPCAddr != "127.0.0.1:15010" || opts.HTTPAddr != ":8080" || opts.MonitorAddr != ":15014" || opts.Domain != "cluster.local" || opts.Namespace != "istio-system" {
+		t.Errorf("got %+v, want Istio's defaults, and plaintext on this machine alone", opts)
+	}
+	if opts, _, err := parse(t, "--secureGRPCAddr="); err != nil || opts.GRPCAddr != ":15010" {
+		t.Errorf("without a secure address plaintext is served at %s, %v: want it for other machines, which have no other way in", opts.GRPCAddr, err)
+	}
+	if opts, _, err := parse(t, "--secureGRPCAddr=", "--grpcAddr=127.0.0.1:1"); err != nil || opts.GRPCAddr != "127.0.0.1:1" {
+		t.Errorf("an address that was set became %s, %v", opts.GRPCAddr, err)
 	}
 }
 

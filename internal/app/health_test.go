@@ -13,8 +13,6 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/spf13/pflag"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"fairway/internal/identity"
 	"fairway/internal/identity/authn"
@@ -82,7 +80,22 @@ func TestHealthIsKept(t *testing.T) {
 	}
 }
 
-// TestHealthIsOfWhoProvedIt: the service account of the connection counts, not the one that the node names; and no other may take the node id meanwhile.
+// TestHealthOfStrangers: what plaintext of another machine says of an application is not listened to, nor what it refuses.
+func TestHealthOfStrangers(t *testing.T) {
+	d := newDemand()
+	id, err := d.Connect(t.Context(), &corev3.Node{Id: webNode}, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 9)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.turn()
+	d.Healthy(xds.Report{Proxy: id, Failed: true})
+	d.Rejected(xds.Rejection{Proxy: id, Type: xds.ClusterType, Names: []string{"BlackHoleCluster"}, Detail: "no"})
+	if !d.inbox.empty() {
+		t.Error("a stranger's word changes something")
+	}
+}
+
+// TestHealthIsOfWhoProvedIt: the service account of the connection counts, not the one that the node names; another's proxy of the same node id is another proxy.
 func TestHealthIsOfWhoProvedIt(t *testing.T) {
 	d := newDemand()
 	as := func(account string) context.Context {
@@ -100,12 +113,18 @@ func TestHealthIsOfWhoProvedIt(t *testing.T) {
 	if r, _ := d.said(id); r.Proxy.ServiceAccount != "web" || len(r.Detail) != maxDetail {
 		t.Errorf("known: %+v", r)
 	}
-	if _, err := d.Connect(as("thief"), &corev3.Node{Id: webNode}, &net.TCPAddr{}); status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "POD_NAME") {
-		t.Errorf("another's node id: %v", err)
+	thief, err := d.Connect(as("thief"), &corev3.Node{Id: webNode}, &net.TCPAddr{})
+	if err != nil || thief == id {
+		t.Errorf("another's node id: %q, %v", thief, err)
 	}
-	d.Disconnect(id)
-	if _, err := d.Connect(as("thief"), &corev3.Node{Id: webNode}, &net.TCPAddr{}); err != nil {
-		t.Errorf("a node id that nobody has: %v", err)
+	d.Healthy(xds.Report{Proxy: thief})
+	if r, ok := d.said(id); !ok || r.Healthy {
+		t.Errorf("known after another spoke: %+v, %t", r, ok)
+	}
+	d.Disconnect(thief)
+	d.sweep(time.Now().Add(time.Hour))
+	if _, ok := d.said(id); !ok {
+		t.Error("what was said is forgotten with another's stream")
 	}
 }
 

@@ -98,10 +98,6 @@ func (p *proxies) Connect(ctx context.Context, node *corev3.Node, from net.Addr)
 		return "", status.Errorf(codes.ResourceExhausted, "%d streams are open of this proxy, the most that one may have", maxStreamsOfProxy)
 	}
 	if c.proxy != proxy {
-		if c.streams > 0 {
-			p.metrics.Connected(c.proxy.Version, -c.streams)
-			p.metrics.Connected(proxy.Version, c.streams)
-		}
 		c.proxy = proxy
 		p.inbox.put(func(g *compile.Graph) { g.In.Proxies.Set(proxy.ID, proxy) })
 	}

@@ -33,7 +33,7 @@ func newDemand() demand {
 
 func (d demand) connect(t *testing.T, node *corev3.Node) xds.ProxyID {
 	t.Helper()
-	id, err := d.Connect(t.Context(), node, &net.TCPAddr{})
+	id, err := d.Connect(t.Context(), node, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,6 +77,8 @@ func (h *history) step(t *rapid.T) {
 		p := compiletest.Sidecar(pick(t, "proxy", []string{"p", "q"}), pick(t, "in", namespaces), pick(t, "ip", []string{"10.0.0.1", "10.0.0.3"}))
 		p.Labels = mesh.Labels(pick(t, "labels", []string{"", "app=a"}))
 		p.AutoVIP = rapid.Bool().Draw(t, "vip")
+		p.Standing = pick(t, "standing", []mesh.Standing{mesh.Unproven, mesh.Here, mesh.Proven})
+		p.ServiceAccount = pick(t, "account", []string{"x", "y"})
 		if rapid.IntRange(0, 3).Draw(t, "router") == 0 {
 			p.ID, p.Type, p.Labels = "router"+p.ID, mesh.Router, "app=gw"
 		}

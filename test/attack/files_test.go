@@ -15,8 +15,6 @@ import (
 	"fairway/test/rig"
 )
 
-var filesDiscovery = rig.Program{Name: "pilot-discovery"}
-
 // filesPlane is a control plane of its own process, which reads a folder of rules.
 type filesPlane struct {
 	*rig.Process
@@ -32,7 +30,7 @@ func startFiles(t *testing.T, lay func(dir string)) *filesPlane {
 	}
 	p.put(t, "small.yaml", entryOf("small", 0))
 	lay(p.dir)
-	p.Process = rig.Launch(t, rig.Command{Name: "pilot-discovery", Path: filesDiscovery.Path(t), Dir: home, Args: []string{
+	p.Process = rig.Launch(t, rig.Command{Name: "pilot-discovery", Path: discovery.Path(t), Dir: home, Args: []string{
 		"discovery", "--configDir", p.dir, "--grpcAddr", "127.0.0.1:0", "--secureGRPCAddr", "", "--monitoringAddr", "", "--httpAddr", strings.TrimPrefix(p.url, "http://"), "--meshConfig", "", "--networksConfig", "", "--caStateDir", "",
 	}})
 	rig.Eventually(t, func() error {
@@ -240,7 +238,7 @@ func TestFilesNamedByFlags(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	p := rig.Launch(t, rig.Command{Name: "pilot-discovery", Path: filesDiscovery.Path(t), Dir: dir, Args: []string{
+	p := rig.Launch(t, rig.Command{Name: "pilot-discovery", Path: discovery.Path(t), Dir: dir, Args: []string{
 		"discovery", "--grpcAddr", "127.0.0.1:0", "--secureGRPCAddr", "", "--monitoringAddr", "", "--httpAddr", "", "--meshConfig", pipe, "--networksConfig", "", "--caStateDir", "",
 	}})
 	if code := p.Exit(t); code != 2 || !strings.Contains(p.Log.String(), "not a regular file") {

@@ -39,9 +39,7 @@ const answering = `{"admin": {"address": {"socket_address": {"address": "127.0.0
 // startBeside starts them and waits until Envoy serves.
 func startBeside(t *testing.T, env ...string) *beside {
 	t.Helper()
-	program := rig.Program{Name: "pilot-agent"}
-	path := program.Path(t)
-	t.Cleanup(func() { os.RemoveAll(filepath.Dir(path)) })
+	path := agent.Path(t)
 	b := &beside{dir: rig.Folder(t), serves: int(rig.FreePort(t))}
 	rig.Write(t, b.dir, "bootstrap.json", fmt.Appendf(nil, answering, rig.FreePort(t), b.serves))
 	status := fmt.Sprint(rig.FreePort(t))

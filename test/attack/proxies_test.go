@@ -26,8 +26,8 @@ import (
 	"fairway/test/rig"
 )
 
-// edge is a gateway's rules: a server whose certificate is in a Secret that service account edge may have.
-const edge = `apiVersion: networking.istio.io/v1
+// edgeWithSecret is a gateway's rules: a server whose certificate is in a Secret that service account edge may have.
+const edgeWithSecret = `apiVersion: networking.istio.io/v1
 kind: Gateway
 metadata: {name: edge, namespace: infra}
 spec:
@@ -50,7 +50,7 @@ func edgeRules(t *testing.T, holders string) (rules string, key []byte) {
 	t.Helper()
 	chain, key := keyPair(t)
 	indent := func(text []byte) string { return strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "\n    ") }
-	return fmt.Sprintf(edge, holders, indent(chain), indent(key)), key
+	return fmt.Sprintf(edgeWithSecret, holders, indent(chain), indent(key)), key
 }
 
 func gatewayNode(namespace, name string, pair *tls.Certificate) plane.Proxy {

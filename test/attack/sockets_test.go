@@ -114,8 +114,7 @@ func startGateway(t *testing.T) *gateway {
 	} {
 		rig.Write(t, g.dir, name, []byte(content))
 	}
-	program := attacked.Path(t)
-	t.Cleanup(func() { os.RemoveAll(filepath.Dir(program)) })
+	program := agent.Path(t)
 	g.Process = rig.Launch(t, rig.Command{
 		Name: "gw", Path: program, Dir: g.dir,
 		Args: []string{"proxy", "router", "--envoy", envoy, "--adminPort", fmt.Sprint(g.admin), "--statusPort", fmt.Sprint(g.status), "--readyPort", "0",
@@ -137,9 +136,6 @@ func (g *gateway) readyNow() error {
 	}
 	return err
 }
-
-// attacked is the program that holds the sockets.
-var attacked = rig.Program{Name: "pilot-agent"}
 
 // TestTheGatewaysOwnSockets: rules that lead to the agent's sockets and ports get nothing there: no key, no configuration, no end of the gateway, no page of Envoy's
 // administration; nor do other users of its machine. People who administer it go on as they did.
@@ -197,7 +193,7 @@ func (g *gateway) people(t *testing.T) {
 		{fmt.Sprintf("request --debug-port=%d GET clusters", g.admin), "sds-grpc::"},
 		{fmt.Sprintf("request --debug-port=%d POST logging?level=warning", g.admin), "active loggers"},
 	} {
-		command := exec.Command(attacked.Path(t), strings.Fields(c.args)...)
+		command := exec.Command(agent.Path(t), strings.Fields(c.args)...)
 		command.Dir = g.dir
 		if out, err := command.CombinedOutput(); err != nil || !strings.Contains(string(out), c.want) {
 			t.Errorf("pilot-agent %s: %v %.300s", c.args, err, out)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fairway/internal/agent/peer"
+	"fairway/internal/web"
 )
 
 // Front answers at the port where users look for Envoy's administration, which itself listens on a unix socket that only the agent finds. Pages that show something are
@@ -33,10 +34,9 @@ func ListenFront(address string, to *Client, gate *peer.Gate, secrets []string, 
 	if err != nil {
 		return nil, err
 	}
-	return &Front{l, &http.Server{
-		Handler: front{to, gate, secrets}, ConnContext: peer.Connected, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: time.Minute,
-		WriteTimeout: 5 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}}, nil
+	server := web.New(front{to, gate, secrets}, web.Options{Log: log, Answer: 5 * time.Minute})
+	server.ConnContext = peer.Connected
+	return &Front{l, server}, nil
 }
 
 // Close gives the port back where Run was never called.

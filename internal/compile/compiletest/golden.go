@@ -104,7 +104,8 @@ func (s *script) report(who, address, state string) {
 	p := parseProxy([]string{"sidecar", name, address})
 	p.ServiceAccount = account
 	p.Name, p.Workload, _ = strings.Cut(p.Name, "=")
-	s.In.Health.Set(p.ID, mesh.HealthReport{Proxy: p, Healthy: state == "healthy", Detail: state})
+	p.Standing = mesh.Proven
+	s.In.Health.Set(p.ID, mesh.HealthReport{Proxy: p, From: p.IP, Healthy: state == "healthy", Detail: state})
 }
 
 func sidecarID(name string) mesh.ProxyID {

@@ -39,7 +39,7 @@ spec:
 	}
 	const listener, words = "type.googleapis.com/envoy.config.listener.v3.Listener", "Invalid path: /etc/a.pem"
 	refuse := func(p mesh.Proxy) {
-		w.Reject(listener, []string{"0.0.0.0_443"}, string(p.ID), words)
+		w.Reject(listener, []string{"0.0.0.0_443"}, p.ID, words)
 		w.Settle()
 	}
 	if !served("/etc/a.pem") || !served("/etc/b.pem") {

@@ -256,6 +256,9 @@ func (t *Tables) declareDemand() {
 		return perLayer(p, func(l mesh.Layer) NameView { return NameView{l, p.AutoVIP} })
 	})
 	t.SecretViews = demanded(t, "secret views", CompareSecretView, func(p Placement) []SecretView {
+		if p.Holder == (Holder{}) {
+			return nil
+		}
 		return perLayer(p, func(l mesh.Layer) SecretView { return SecretView{l, p.Holder} })
 	})
 	t.SecretViewsByLayer = table.Group(t.SecretViews, "secret views/layer", mesh.CompareLayer, func(v SecretView, _ struct{}) []mesh.Layer { return []mesh.Layer{v.Layer} }).Broad()

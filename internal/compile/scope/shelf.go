@@ -111,11 +111,14 @@ func attach(p Placement, inbound InboundKey, hasInbound bool) mesh.Attachment {
 			a[mesh.VirtualHosts] = append(a[mesh.VirtualHosts], RedirectShelf(l))
 		}
 		a[mesh.VirtualHosts] = append(a[mesh.VirtualHosts], RouteShelf(l))
-		if l.Kind == mesh.GatewayLayer || l.Clients != "" {
+		holds := p.Holder != (Holder{})
+		if holds && (l.Kind == mesh.GatewayLayer || l.Clients != "") {
 			a[mesh.Secrets] = append(a[mesh.Secrets], SecretShelf(SecretView{l, p.Holder}, ByClusters))
 		}
-		if l.Kind == mesh.GatewayLayer {
+		if holds && l.Kind == mesh.GatewayLayer {
 			a[mesh.Secrets] = append(a[mesh.Secrets], SecretShelf(SecretView{l, p.Holder}, ByListeners))
+		}
+		if l.Kind == mesh.GatewayLayer {
 			v := GatewayView{l, p.Families}
 			a[mesh.Listeners] = append(a[mesh.Listeners], GatewayListenerShelf(v))
 			if p.Mutual {
