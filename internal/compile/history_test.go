@@ -1,9 +1,18 @@
 package compile_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
 	"fmt"
+	"math/big"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -35,7 +44,7 @@ func pick[T any](t *rapid.T, label string, from []T) T { return rapid.SampledFro
 
 // object draws an object of a kind; few names and hosts, so that they meet.
 func (h *history) object(t *rapid.T) (config.Key, string) {
-	kind := pick(t, "kind", []string{"ServiceEntry", "WorkloadEntry", "VirtualService", "DestinationRule", "Sidecar", "Gateway"})
+	kind := pick(t, "kind", []string{"ServiceEntry", "WorkloadEntry", "VirtualService", "DestinationRule", "Sidecar", "Gateway", "Secret"})
 	k := config.Key{Kind: config.Kind(kind), Namespace: pick(t, "namespace", namespaces), Name: pick(t, "name", []string{"one", "two"})}
 	host := pick(t, "host", hosts)
 	var spec string
@@ -64,12 +73,37 @@ func (h *history) object(t *rapid.T) (config.Key, string) {
 		selector := pick(t, "selector", []string{"", "workloadSelector: {labels: {app: a}}, "})
 		spec = fmt.Sprintf(`{%segress: [{hosts: [%s]}]}`, selector, pick(t, "egress", []string{`"*/*"`, `"./*"`, `"shop/*.shop.svc.cluster.local"`, `"*/x.example.com"`}))
 	case "Gateway":
-		spec = fmt.Sprintf(`{selector: {app: gw}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: [%s]}]}`, pick(t, "served", []string{`"*"`, `"x.example.com"`}))
+		spec = fmt.Sprintf(`{selector: {app: gw}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: [%[1]s]}, {port: {number: 443, name: https, protocol: HTTPS}, hosts: [%[1]s], tls: {mode: SIMPLE, credentialName: %[2]s}}]}`,
+			pick(t, "served", []string{`"*"`, `"x.example.com"`}), pick(t, "credential", []string{"one", "two"}))
+	case "Secret":
+		return k, fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s, namespace: %s, annotations: {fairway/service-accounts: %q}}\n%s",
+			k.Name, k.Namespace, pick(t, "holders", []string{"x", "x,y", "*"}), credentialData())
 	}
 	group := "networking.istio.io/v1"
 	return k, fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: %s, namespace: %s, creationTimestamp: \"2020-01-0%dT00:00:00Z\"}\nspec: %s\n",
 		group, kind, k.Name, k.Namespace, rapid.IntRange(1, 3).Draw(t, "day"), spec)
 }
+
+// credentialData are the data of a Secret with a certificate and its key.
+var credentialData = sync.OnceValue(func() string {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	about := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	cert, err := x509.CreateCertificate(rand.Reader, about, about, key.Public(), key)
+	if err != nil {
+		panic(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		panic(err)
+	}
+	encoded := func(kind string, der []byte) string {
+		return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+	}
+	return "data: {tls.crt: " + encoded("CERTIFICATE", cert) + ", tls.key: " + encoded("PRIVATE KEY", private) + "}\n"
+})
 
 func (h *history) step(t *rapid.T) {
 	switch rapid.IntRange(0, 5).Draw(t, "step") {
