@@ -39,9 +39,12 @@ type world struct {
 	agent *rig.Process
 }
 
+const meshWide = "defaultConfig: {proxyMetadata: {FAIRWAY_ALLOW_LOCAL_ENDPOINTS: default}}\n"
+
 func newWorld(t *testing.T) *world {
 	w := &world{Mesh: live.Start(t, live.Options{}), t: t, name: "web", role: "sidecar", options: plane.Options(), dir: t.TempDir(), admin: rig.FreePort(t)}
 	w.options.SecureAddr, w.options.GRPCAddr = w.Addr("istiod", 15012), w.Addr("istiod", 15010)
+	w.options.MeshConfig = rig.Write(t, t.TempDir(), "mesh.yaml", []byte(meshWide)) // every workload of this mesh lives on a loopback address
 	w.options.Identity.CA.Plugged, w.options.Identity.CA.State = "", filepath.Join(t.TempDir(), "ca")
 	return w
 }
