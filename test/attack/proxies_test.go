@@ -2,6 +2,7 @@ package attack
 
 import (
 	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -70,7 +71,9 @@ func isSentKey(t *testing.T, p *plane.Plane, x plane.Proxy, key []byte) bool {
 	if x.Identity != nil {
 		conn = p.Dial(t, x.Identity)
 	}
-	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(t.Context())
+	ctx, leave := context.WithCancel(t.Context()) // it acknowledges nothing, so nobody may wait for it
+	defer leave()
+	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +208,11 @@ func TestVictimKeepsItsView(t *testing.T) {
 	if err := stream.Send(&discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: ads.ClusterType}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := stream.Recv(); err != nil {
+	answer, err := stream.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: ads.ClusterType, ResponseNonce: answer.GetNonce()}); err != nil {
 		t.Fatal(err)
 	}
 	p.Settle(t)
