@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,6 +25,7 @@ type proxy struct {
 	ip    string
 	admin uint16
 	dir   string // its working folder
+	args  []string
 }
 
 // setup is how a proxy is started.
@@ -58,13 +60,18 @@ func launch(t *testing.T, s setup) *proxy {
 		"POD_NAME=" + s.name, "POD_NAMESPACE=default", "INSTANCE_IP=" + s.ip, "ISTIO_META_INTERCEPTION_MODE=NONE",
 		"MINIMUM_DRAIN_DURATION=300ms",
 	}, s.env...)})
-	return &proxy{Process: process, ip: s.ip, admin: s.admin, dir: s.dir}
+	return &proxy{Process: process, ip: s.ip, admin: s.admin, dir: s.dir, args: s.args}
 }
 
 func (p *proxy) page(path string) string { return "http://" + p.ip + ":15020" + path }
 
 // folder is where the agent keeps its token and sockets.
-func (p *proxy) folder() string { return filepath.Join(p.dir, "etc/istio/proxy") }
+func (p *proxy) folder() string {
+	if at := slices.Index(p.args, "--configPath"); at >= 0 {
+		return p.args[at+1]
+	}
+	return filepath.Join(p.dir, "etc/istio/proxy")
+}
 
 // call asks the agent's status port, as `pilot-agent request` does where something is to change.
 func (p *proxy) call(method, path string) (int, string, error) {
