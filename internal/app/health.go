@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"net"
+	"net/netip"
 	"time"
 
 	"fairway/internal/compile"
@@ -34,17 +35,17 @@ func (p *proxies) Healthy(r xds.Report) {
 		return // what plaintext of another machine says changes nothing
 	}
 	p.metrics.Health(!r.Failed)
-	report := mesh.HealthReport{Proxy: c.proxy, From: addressOfPeer(c.from), Healthy: !r.Failed, Detail: printable.Lines(r.Detail, maxDetail)}
+	report := mesh.HealthReport{Proxy: c.proxy, From: ipOf(c.from), Healthy: !r.Failed, Detail: printable.Lines(r.Detail, maxDetail)}
 	c.health = spoken{said: true, report: report}
 	p.inbox.put(func(g *compile.Graph) { g.In.Health.Set(report.Proxy.ID, report) })
 }
 
-// addressOfPeer is the IP address that a stream comes from; empty for one within this process.
-func addressOfPeer(a net.Addr) string {
+// ipOf is the IP address that a stream comes from; the zero Addr for one within this process.
+func ipOf(a net.Addr) netip.Addr {
 	if tcp, ok := a.(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr().Unmap().String()
+		return tcp.AddrPort().Addr().Unmap()
 	}
-	return ""
+	return netip.Addr{}
 }
 
 // expectHealth gives the agent of a proxy that has come or gone the time to say again how its application is. The lock is held.

@@ -14,6 +14,7 @@ import (
 
 	"fairway/internal/identity/authn"
 	"fairway/internal/identity/ca"
+	"fairway/internal/limit"
 )
 
 // IdentityOptions are what the secure address needs: the certificate authority, and how callers are known. They count where Options.SecureAddr is set.
@@ -28,9 +29,9 @@ type IdentityOptions struct {
 	Names             []string // more DNS names and IP addresses under which agents find the control plane (ISTIOD_CUSTOM_HOST)
 
 	Issuers  []authn.Issuer
-	Address  authn.Rate // certificate requests from one address
-	Identity authn.Rate // and by one identity
-	Failures authn.Rate // streams from one address whose caller is refused; past it the next ones are not looked at
+	Address  limit.Rate // certificate requests from one address
+	Identity limit.Rate // and by one identity
+	Failures limit.Rate // streams from one address whose caller is refused; past it the next ones are not looked at
 }
 
 // stateDir is where a self-made root is kept unless something else is said.
@@ -40,9 +41,9 @@ const stateDir = "./var/lib/fairway/ca"
 func DefaultIdentityOptions() IdentityOptions {
 	return IdentityOptions{
 		CA:       ca.DefaultOptions(),
-		Address:  authn.Rate{PerSecond: 20, Burst: 200},
-		Identity: authn.Rate{PerSecond: 10, Burst: 100}, // replicas of one deployment share an identity
-		Failures: authn.Rate{PerSecond: 5, Burst: 50},   // many workloads may come from one address
+		Address:  limit.Rate{PerSecond: 20, Burst: 200},
+		Identity: limit.Rate{PerSecond: 10, Burst: 100}, // replicas of one deployment share an identity
+		Failures: limit.Rate{PerSecond: 5, Burst: 50},   // many workloads may come from one address
 	}
 }
 

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"fairway/internal/admin"
 	"fairway/internal/compile"
+	"fairway/internal/limit"
 	"fairway/internal/mesh"
 	"fairway/internal/xds"
 )
@@ -44,28 +46,16 @@ type connected struct {
 }
 
 // owner is who answers for a proxy where proxies are counted: the identity that was proved, or the machine that a stream comes from where none was.
-type owner struct{ identity, address string }
+type owner struct {
+	identity string
+	network  netip.Prefix
+}
 
 func ownerOf(id mesh.ProxyID, from net.Addr) owner {
 	if identity := id.Identity(); identity != "" {
 		return owner{identity: identity}
 	}
-	return owner{address: machineOf(from)}
-}
-
-// machineOf is the machine that an address is of: a port tells nothing of who calls, and of IPv6 a network of 64 bits is one machine's.
-func machineOf(a net.Addr) string {
-	tcp, ok := a.(*net.TCPAddr)
-	if !ok {
-		return ""
-	}
-	ip := tcp.AddrPort().Addr().Unmap()
-	if ip.Is6() {
-		if network, err := ip.WithZone("").Prefix(64); err == nil {
-			return network.String()
-		}
-	}
-	return ip.String()
+	return owner{network: limit.Network(ipOf(from))}
 }
 
 var _ xds.Hooks = (*proxies)(nil)
@@ -87,12 +77,11 @@ func (p *proxies) Connect(ctx context.Context, node *corev3.Node, from net.Addr)
 	defer p.mu.Unlock()
 	c := p.all[proxy.ID]
 	if c == nil {
-		c = &connected{proxy: proxy, counted: ownerOf(proxy.ID, from)}
+		c = &connected{counted: ownerOf(proxy.ID, from)}
 		if err := p.count(c.counted); err != nil {
 			return "", err
 		}
 		p.all[proxy.ID] = c
-		p.inbox.put(func(g *compile.Graph) { g.In.Proxies.Set(proxy.ID, proxy) })
 	}
 	if c.streams >= maxStreamsOfProxy {
 		return "", status.Errorf(codes.ResourceExhausted, "%d streams are open of this proxy, the most that one may have", maxStreamsOfProxy)
@@ -117,7 +106,7 @@ func (p *proxies) count(o owner) error {
 	if p.share > 0 && p.owned[o] >= p.share {
 		who := "service account " + o.identity
 		if o.identity == "" {
-			who = "plaintext from " + o.address
+			who = "plaintext from " + o.network.String()
 		}
 		return status.Errorf(codes.ResourceExhausted, "%d proxies are connected, or were a moment ago, of %s: the most that one may have (--maxProxiesPerIdentity)", p.share, who)
 	}

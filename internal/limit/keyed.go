@@ -17,18 +17,19 @@ type Rate struct {
 // Most is how many keys are kept account of at once: far more than callers who are there at the same time.
 const Most = 50_000
 
-// Keyed holds each key to the same rate. It is safe for concurrent use.
+// Keyed holds each key to the same rate. It keeps account of the keys that were used lately: when half of Most are young, they become the old, and those that were old are
+// forgotten. It is safe for concurrent use.
 type Keyed[K comparable] struct {
 	rate Rate
 	now  func() time.Time
 
-	mu  sync.Mutex
-	all map[K]*rate.Limiter
+	mu         sync.Mutex
+	young, old map[K]*rate.Limiter
 }
 
 // New makes limits that read the time from now.
 func New[K comparable](r Rate, now func() time.Time) *Keyed[K] {
-	return &Keyed[K]{rate: r, now: now, all: map[K]*rate.Limiter{}}
+	return &Keyed[K]{rate: r, now: now, young: map[K]*rate.Limiter{}}
 }
 
 // Allow says whether a call of this key may go on now.
@@ -45,13 +46,7 @@ func (l *Keyed[K]) Within(k K, patience time.Duration) (wait time.Duration, ok b
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	one := l.all[k]
-	if one == nil {
-		l.makeRoom(now)
-		one = rate.NewLimiter(rate.Limit(l.rate.PerSecond), max(1, l.rate.Burst))
-		l.all[k] = one
-	}
-	r := one.ReserveN(now, 1)
+	r := l.of(k).ReserveN(now, 1)
 	if wait = r.DelayFrom(now); wait > patience {
 		r.CancelAt(now)
 		return 0, false
@@ -59,26 +54,48 @@ func (l *Keyed[K]) Within(k K, patience time.Duration) (wait time.Duration, ok b
 	return wait, true
 }
 
+// Would says whether Allow would let a call of this key go on. It counts nothing, and keeps account of nobody.
+func (l *Keyed[K]) Would(k K) bool {
+	if l.rate.PerSecond <= 0 {
+		return true
+	}
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	one := l.young[k]
+	if one == nil {
+		one = l.old[k]
+	}
+	return one == nil || one.TokensAt(now) >= 1
+}
+
 // Len returns how many keys are kept account of.
 func (l *Keyed[K]) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.all)
-}
-
-// makeRoom forgets those who could start afresh anyway, and everybody where that frees less than half: it would have to be done again at once.
-func (l *Keyed[K]) makeRoom(now time.Time) {
-	if len(l.all) < Most {
-		return
-	}
-	for k, one := range l.all {
-		if one.TokensAt(now) >= float64(one.Burst()) {
-			delete(l.all, k)
+	n := len(l.young)
+	for k := range l.old {
+		if l.young[k] == nil {
+			n++
 		}
 	}
-	if len(l.all) > Most/2 {
-		clear(l.all)
+	return n
+}
+
+// of is a key's limiter, which is young from now on. The lock is held.
+func (l *Keyed[K]) of(k K) *rate.Limiter {
+	one := l.young[k]
+	if one != nil {
+		return one
 	}
+	if one = l.old[k]; one == nil {
+		one = rate.NewLimiter(rate.Limit(l.rate.PerSecond), max(1, l.rate.Burst))
+	}
+	if len(l.young) >= Most/2 {
+		l.young, l.old = map[K]*rate.Limiter{}, l.young
+	}
+	l.young[k] = one
+	return one
 }
 
 // Network is what addresses are counted by: the address itself, and of IPv6 the network of 64 bits, for a machine has as many addresses there as it likes. It is

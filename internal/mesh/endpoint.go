@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"cmp"
+	"net/netip"
 	"strconv"
 )
 
@@ -23,8 +24,8 @@ func (h Health) String() string {
 
 // HealthReport is what a proxy's agent said last of the application beside it. It is comparable.
 type HealthReport struct {
-	Proxy   Proxy  // who speaks
-	From    string // the IP address that the report came from; empty where it came from the control plane's own process
+	Proxy   Proxy      // who speaks
+	From    netip.Addr // that the report came from; the zero Addr where it came from the control plane's own process
 	Healthy bool
 	Detail  string // why not, in the agent's words
 }

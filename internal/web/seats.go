@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+
+	"fairway/internal/limit"
 )
 
 // Requests at once. Requests from this machine's loopback have a limit of their own, so that strangers cannot keep those out who would look why.
@@ -41,13 +43,7 @@ func network(r *http.Request) netip.Prefix {
 	if err != nil || from.Addr().Unmap().IsLoopback() {
 		return netip.Prefix{}
 	}
-	addr := from.Addr().Unmap().WithZone("")
-	bits := addr.BitLen()
-	if addr.Is6() {
-		bits = 64
-	}
-	out, _ := addr.Prefix(bits)
-	return out
+	return limit.Network(from.Addr())
 }
 
 func (s *seats) take(from netip.Prefix) bool {

@@ -34,6 +34,7 @@ import (
 	"fairway/internal/identity/authn"
 	"fairway/internal/identity/ca"
 	"fairway/internal/identity/service"
+	"fairway/internal/limit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -118,7 +119,7 @@ func newWorld(t *testing.T, change ...func(*world)) *world {
 	w.served = grpc.NewServer(grpc.Creds(credentials.NewTLS(config)))
 	(&service.Service{
 		CA: w.ca, Callers: authn.Methods{authn.Certificates{Roots: w.ca.Pool, Trust: trust, Now: clock}, w.tokens},
-		Trust: trust, Limits: authn.NewLimits(authn.Rate{}, authn.Rate{}, clock), Audit: quietly,
+		Trust: trust, Limits: authn.NewLimits(limit.Rate{}, limit.Rate{}, clock), Audit: quietly,
 	}).Register(w.served)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,6 +1,7 @@
 package compiletest
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -105,7 +106,8 @@ func (s *script) report(who, address, state string) {
 	p.ServiceAccount = account
 	p.Name, p.Workload, _ = strings.Cut(p.Name, "=")
 	p.Standing = mesh.Proven
-	s.In.Health.Set(p.ID, mesh.HealthReport{Proxy: p, From: p.IP, Healthy: state == "healthy", Detail: state})
+	from, _ := netip.ParseAddr(p.IP)
+	s.In.Health.Set(p.ID, mesh.HealthReport{Proxy: p, From: from, Healthy: state == "healthy", Detail: state})
 }
 
 func sidecarID(name string) mesh.ProxyID {

@@ -91,7 +91,7 @@ func SpeaksFor(report mesh.HealthReport, o *config.Object) bool {
 	if account := spec.GetServiceAccount(); account != "" {
 		return account == p.ServiceAccount || strings.HasSuffix(account, "/ns/"+p.Namespace+"/sa/"+p.ServiceAccount)
 	}
-	return p.Standing == mesh.Here || report.From == address
+	return p.Standing == mesh.Here || report.From.String() == address
 }
 
 func hasAddress(p mesh.Proxy, address string) bool {

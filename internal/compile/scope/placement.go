@@ -104,6 +104,11 @@ func CompareSecretView(a, b SecretView) int {
 	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Holder.part(), b.Holder.part()))
 }
 
+// holds says whether the proxy may be sent secrets that resources of a layer name: others' layers have none, and who is nobody gets none.
+func (p Placement) holds(l mesh.Layer) bool {
+	return p.Holder != (Holder{}) && (l.Kind == mesh.GatewayLayer || l.Clients != "")
+}
+
 // NameView is one variant of a layer's names that some proxy's agent resolves.
 type NameView struct {
 	Layer   mesh.Layer
@@ -256,10 +261,13 @@ func (t *Tables) declareDemand() {
 		return perLayer(p, func(l mesh.Layer) NameView { return NameView{l, p.AutoVIP} })
 	})
 	t.SecretViews = demanded(t, "secret views", CompareSecretView, func(p Placement) []SecretView {
-		if p.Holder == (Holder{}) {
-			return nil
+		var views []SecretView
+		for _, l := range p.layers() {
+			if p.holds(l) {
+				views = append(views, SecretView{l, p.Holder})
+			}
 		}
-		return perLayer(p, func(l mesh.Layer) SecretView { return SecretView{l, p.Holder} })
+		return views
 	})
 	t.SecretViewsByLayer = table.Group(t.SecretViews, "secret views/layer", mesh.CompareLayer, func(v SecretView, _ struct{}) []mesh.Layer { return []mesh.Layer{v.Layer} }).Broad()
 	t.SourceViews = demanded(t, "source views", CompareSourceView, func(p Placement) []SourceView {

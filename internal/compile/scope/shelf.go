@@ -111,12 +111,11 @@ func attach(p Placement, inbound InboundKey, hasInbound bool) mesh.Attachment {
 			a[mesh.VirtualHosts] = append(a[mesh.VirtualHosts], RedirectShelf(l))
 		}
 		a[mesh.VirtualHosts] = append(a[mesh.VirtualHosts], RouteShelf(l))
-		holds := p.Holder != (Holder{})
-		if holds && (l.Kind == mesh.GatewayLayer || l.Clients != "") {
+		if p.holds(l) {
 			a[mesh.Secrets] = append(a[mesh.Secrets], SecretShelf(SecretView{l, p.Holder}, ByClusters))
-		}
-		if holds && l.Kind == mesh.GatewayLayer {
-			a[mesh.Secrets] = append(a[mesh.Secrets], SecretShelf(SecretView{l, p.Holder}, ByListeners))
+			if l.Kind == mesh.GatewayLayer {
+				a[mesh.Secrets] = append(a[mesh.Secrets], SecretShelf(SecretView{l, p.Holder}, ByListeners))
+			}
 		}
 		if l.Kind == mesh.GatewayLayer {
 			v := GatewayView{l, p.Families}

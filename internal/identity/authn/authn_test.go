@@ -29,6 +29,7 @@ import (
 	"fairway/internal/identity"
 	"fairway/internal/identity/authn"
 	"fairway/internal/identity/ca"
+	"fairway/internal/limit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -458,7 +459,7 @@ func TestMethods(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	now := start
-	l := authn.NewLimits(authn.Rate{PerSecond: 1, Burst: 2}, authn.Rate{PerSecond: 1, Burst: 1}, func() time.Time { return now })
+	l := authn.NewLimits(limit.Rate{PerSecond: 1, Burst: 2}, limit.Rate{PerSecond: 1, Burst: 1}, func() time.Time { return now })
 	count := func(n int, allow func() bool) (out int) {
 		for range n {
 			if allow() {
@@ -490,7 +491,7 @@ func TestLimits(t *testing.T) {
 	if n := l.Addresses(); n > 60_000 {
 		t.Errorf("%d addresses are remembered", n)
 	}
-	free := authn.NewLimits(authn.Rate{}, authn.Rate{}, func() time.Time { return now })
+	free := authn.NewLimits(limit.Rate{}, limit.Rate{}, func() time.Time { return now })
 	if got := count(100, func() bool { return free.Identity(web) }); got != 100 {
 		t.Errorf("without limits %d of 100", got)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"fairway/internal/identity/authn"
+	"fairway/internal/limit"
 )
 
 // issuerAt is an issuer that counts who asks it.
@@ -141,7 +142,7 @@ func TestTokensAreBounded(t *testing.T) {
 // TestFailures: who is refused often waits, from any address of its network; others do not; success costs nothing.
 func TestFailures(t *testing.T) {
 	now := start
-	f := authn.NewFailures(authn.Rate{PerSecond: 1, Burst: 3}, func() time.Time { return now })
+	f := authn.NewFailures(limit.Rate{PerSecond: 1, Burst: 3}, func() time.Time { return now })
 	a, same, other := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2"), netip.MustParseAddr("::ffff:10.0.0.1")
 	for range 3 {
 		if !f.Address(a) {

@@ -33,6 +33,7 @@ import (
 	"fairway/internal/identity/authn"
 	"fairway/internal/identity/ca"
 	"fairway/internal/identity/service"
+	"fairway/internal/limit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -87,7 +88,7 @@ func serve(t testing.TB, limits *authn.Limits) *world {
 	return w
 }
 
-func unlimited() *authn.Limits { return authn.NewLimits(authn.Rate{}, authn.Rate{}, time.Now) }
+func unlimited() *authn.Limits { return authn.NewLimits(limit.Rate{}, limit.Rate{}, time.Now) }
 
 func newKey(t *testing.T) crypto.Signer {
 	t.Helper()
@@ -295,8 +296,8 @@ func TestRefusals(t *testing.T) {
 func TestRateLimits(t *testing.T) {
 	clock := func() time.Time { return time.Unix(0, 0) }
 	for name, limits := range map[string]*authn.Limits{
-		"address":  authn.NewLimits(authn.Rate{PerSecond: 1, Burst: 3}, authn.Rate{}, clock),
-		"identity": authn.NewLimits(authn.Rate{}, authn.Rate{PerSecond: 1, Burst: 3}, clock),
+		"address":  authn.NewLimits(limit.Rate{PerSecond: 1, Burst: 3}, limit.Rate{}, clock),
+		"identity": authn.NewLimits(limit.Rate{}, limit.Rate{PerSecond: 1, Burst: 3}, clock),
 	} {
 		w := serve(t, limits)
 		ok, limited := 0, 0
