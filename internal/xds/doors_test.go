@@ -137,7 +137,7 @@ type panics struct {
 }
 
 func (p *panics) Connect(ctx context.Context, node *corev3.Node, peer net.Addr) (ProxyID, error) {
-	if p.connect {
+	if p.connect && node.GetId() == "bad" {
 		panic("in Connect")
 	}
 	return p.recorder.Connect(ctx, node, peer)
@@ -163,6 +163,7 @@ func TestPanics(t *testing.T) {
 		t.Run(c.where, func(t *testing.T) {
 			var d doorman
 			hooks := &panics{recorder: &recorder{left: make(chan ProxyID, 10)}}
+			c.set(hooks)
 			opts := d.watch(Options{Reports: map[string]func(Report){"report": func(Report) { panic("in a report") }}})
 			opts.Meter = hooks
 			h := newHouseOf(t, opts, hooks)
@@ -172,7 +173,6 @@ func TestPanics(t *testing.T) {
 			good := h.delta(patience(t))
 			good.ask("good", ClusterType)
 			good.expect("Cluster c")
-			c.set(hooks)
 			bad := h.delta(patience(t))
 			bad.ask("bad", c.typ)
 			if end := bad.end(); end.Code() != codes.Internal {

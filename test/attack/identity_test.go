@@ -9,7 +9,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -120,10 +122,10 @@ func openStream(ctx context.Context, conn *grpc.ClientConn) (discoveryv3.Aggrega
 	}
 	node := plane.Proxy{Name: "web-1", Namespace: "shop"}.Node()
 	node.Metadata.Fields["SERVICE_ACCOUNT"] = structpb.NewStringValue("web")
-	if err := stream.Send(&discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: ads.ClusterType}); err != nil {
+	if err := stream.Send(&discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: ads.ClusterType}); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	_, err = stream.Recv()
+	_, err = stream.Recv() // what ended a stream is told here, also where Send met its end
 	return stream, err
 }
 
