@@ -1,29 +1,37 @@
 package xds
 
 import (
+	"math"
+	"runtime"
 	"strings"
 	"sync"
 	"weak"
 )
 
 // entry is a name as the library and its streams know it: one for each name, whatever types have it, compared by
-// address. Its number is small, so that what is known of many names lies in arrays. It is never modified.
+// address. Its number is small, so that what is known of many names lies in arrays; names that only clients have said have
+// none, so that nobody else's arrays grow with them.
 type entry struct {
-	id    uint32
+	id    uint32 // or unnumbered; given once, under the library's lock
 	text  string
 	owner *entry // of a virtual host's name, the route configuration's: see owner
 }
+
+// unnumbered is the number of an entry that has none. No array reaches it.
+const unnumbered = math.MaxUint32
 
 func (e *entry) String() string { return e.text }
 
 // catalog gives names their entries. It keeps no entry alive: who holds a number holds its entry, and numbers of
 // entries that nobody holds are given out again. It is safe for concurrent use.
 type catalog struct {
-	mu    sync.RWMutex
-	known map[string]listing
-	free  []uint32
-	next  uint32
-	sweep int // the size at which entries that nobody holds are looked for
+	mu      sync.RWMutex
+	known   map[string]listing             // with numbers
+	strange map[string]weak.Pointer[entry] // without
+	most    int                            // strange names at once, since their map was made
+	free    []uint32
+	next    uint32
+	sweep   int // the size at which numbered entries that nobody holds are looked for
 }
 
 type listing struct {
@@ -33,13 +41,22 @@ type listing struct {
 
 const firstSweep = 1024
 
-func newCatalog() *catalog { return &catalog{known: map[string]listing{}, sweep: firstSweep} }
+func newCatalog() *catalog {
+	return &catalog{known: map[string]listing{}, strange: map[string]weak.Pointer[entry]{}, sweep: firstSweep}
+}
 
 // find returns the entry of a name, or nil if nobody holds one.
 func (c *catalog) find(text string) *entry {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.known[text].entry.Value()
+	return c.look(text)
+}
+
+func (c *catalog) look(text string) *entry {
+	if e := c.known[text].entry.Value(); e != nil {
+		return e
+	}
+	return c.strange[text].Value()
 }
 
 // entries finds n names at once; those without an entry are nil.
@@ -48,43 +65,85 @@ func (c *catalog) entries(n int, text func(i int) string) []*entry {
 	defer c.mu.RUnlock()
 	out := make([]*entry, n)
 	for i := range out {
-		out[i] = c.known[text(i)].entry.Value()
+		out[i] = c.look(text(i))
 	}
 	return out
 }
 
-// enter returns the entry of a name, which is made if need be. The string is kept.
+// enter returns the entry of a name that a client says. It is made without a number if need be, and the string is kept then.
 func (c *catalog) enter(text string) *entry {
-	if e := c.find(text); e != nil {
-		return e
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.make(text)
 }
 
 func (c *catalog) make(text string) *entry {
+	if e := c.look(text); e != nil {
+		return e
+	}
+	e := &entry{id: unnumbered, text: text}
+	if o := owner(text); o != "" {
+		e.owner = c.make(o)
+	}
+	c.strange[text] = weak.Make(e)
+	c.most = max(c.most, len(c.strange))
+	runtime.AddCleanup(e, c.forget, text)
+	return e
+}
+
+// forget drops a name without a number that nobody holds any more.
+func (c *catalog) forget(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.strange[text].Value() != nil {
+		return // it was said again meanwhile
+	}
+	delete(c.strange, text)
+	if c.most > firstSweep && len(c.strange) < c.most/4 { // maps do not shrink
+		left := make(map[string]weak.Pointer[entry], len(c.strange))
+		for text, e := range c.strange {
+			left[text] = e
+		}
+		c.strange, c.most = left, len(left)
+	}
+}
+
+// publish returns the entry of a name that is published, or that something published refers to. It has a number from now on. The string is kept. The library's lock is
+// held, for streams read numbers under it.
+func (c *catalog) publish(text string) *entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.number(text)
+}
+
+func (c *catalog) number(text string) *entry {
 	l, listed := c.known[text]
 	if e := l.entry.Value(); e != nil {
 		return e
 	}
-	e := &entry{text: text}
+	e := c.strange[text].Value()
+	if e != nil {
+		delete(c.strange, text)
+	} else {
+		e = &entry{text: text}
+	}
 	if o := owner(text); o != "" {
-		e.owner = c.make(o)
+		e.owner = c.number(o)
 		l, listed = c.known[text]
 	}
 	if !listed {
 		if len(c.known) >= c.sweep {
 			c.tidy()
 		}
-		l.id = c.number()
+		l.id = c.unused()
 	}
 	e.id = l.id
 	c.known[text] = listing{entry: weak.Make(e), id: e.id}
 	return e
 }
 
-func (c *catalog) number() uint32 {
+// unused returns a number that no entry has.
+func (c *catalog) unused() uint32 {
 	if n := len(c.free); n > 0 {
 		id := c.free[n-1]
 		c.free = c.free[:n-1]
@@ -94,7 +153,7 @@ func (c *catalog) number() uint32 {
 	return c.next - 1
 }
 
-// tidy forgets the entries that nobody holds.
+// tidy forgets the numbered entries that nobody holds.
 func (c *catalog) tidy() {
 	for text, l := range c.known {
 		if l.entry.Value() == nil {

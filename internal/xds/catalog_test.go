@@ -5,13 +5,14 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestCatalogIsBounded(t *testing.T) {
 	c := newCatalog()
-	kept := c.enter("80/kept")
+	kept := c.publish("80/kept")
 	for i := range 20 * firstSweep {
-		c.enter(fmt.Sprintf("passing %d", i))
+		c.publish(fmt.Sprintf("passing %d", i))
 		if i%firstSweep == 0 {
 			runtime.GC()
 		}
@@ -28,12 +29,34 @@ func TestCatalogIsBounded(t *testing.T) {
 	runtime.KeepAlive(kept)
 }
 
+// TestCatalogForgetsWhatClientsSaid: names that clients say take no numbers, and no memory once nobody holds them; one that is published keeps its entry.
+func TestCatalogForgetsWhatClientsSaid(t *testing.T) {
+	c := newCatalog()
+	kept, before := c.enter("80/kept"), c.publish("a")
+	for i := range 20 * firstSweep {
+		c.enter(fmt.Sprintf("80/passing %d", i))
+	}
+	for end := time.Now().Add(20 * time.Second); c.size() > 3 && time.Now().Before(end); {
+		runtime.GC()
+		runtime.Gosched()
+	}
+	if c.size() != 3 || c.most > firstSweep || c.next != 1 {
+		t.Errorf("%d names are known, not 3; their map had %d; %d numbers are given", c.size(), c.most, c.next)
+	}
+	if c.publish("80/kept") != kept || kept.id == unnumbered || kept.owner != c.find("80") || kept.owner.id == unnumbered || c.find("80/kept") != kept {
+		t.Errorf("what is published now has entry %p and number %d, its owner %v", c.find("80/kept"), kept.id, kept.owner)
+	}
+	if len(c.strange) != 0 || before.id == kept.id {
+		t.Errorf("%v are without a number; %d and %d have one", c.strange, before.id, kept.id)
+	}
+}
+
 // TestCatalogComesBack has a name come back after nobody held it: it may have its old number, if no other got it.
 func TestCatalogComesBack(t *testing.T) {
 	c := newCatalog()
 	held := map[uint32]*entry{}
 	for i := range 4 * firstSweep {
-		e := c.enter(fmt.Sprintf("n%d", i%(2*firstSweep)))
+		e := c.publish(fmt.Sprintf("n%d", i%(2*firstSweep)))
 		if i%3 == 0 {
 			held[e.id] = e
 		} else if other := held[e.id]; other != nil && other != e {
@@ -80,19 +103,44 @@ func TestPaged(t *testing.T) {
 
 func TestSlots(t *testing.T) {
 	c := newCatalog()
-	a, b := c.enter("a"), c.enter("b")
+	a, b, x, y := c.publish("a"), c.publish("b"), c.enter("x"), c.enter("y")
 	var s slots
+	expect := func(want string) {
+		t.Helper()
+		have := ""
+		for sl := range s.all() {
+			if have += fmt.Sprint(sl.name, sl.flags, " "); s.get(sl.name) != sl {
+				t.Errorf("%s is found as %v, not %v", sl.name, s.get(sl.name), sl)
+			}
+		}
+		if have != want {
+			t.Errorf("holds %q, not %q", have, want)
+		}
+	}
 	s.set(b, slot{flags: named})
-	if s.known(a) || !s.known(b) || s.get(a).is(named) || !s.get(b).is(named) {
+	s.set(x, slot{flags: named})
+	s.set(y, slot{flags: has})
+	expect("b 1 x 1 y 2 ")
+	if s.get(a).name != nil {
 		t.Error("the wrong name is known")
 	}
+	if c.publish("x") != x || x.id == unnumbered || y.id != unnumbered {
+		t.Errorf("published: numbers %d, %d", x.id, y.id)
+	}
+	expect("b 1 x 1 y 2 ")
+	s.set(x, slot{flags: sure})
+	expect("b 1 x 4 y 2 ")
+	if s.strays.places[y] != 1 || len(s.strays.places) != 1 {
+		t.Errorf("strays %v", s.strays.places)
+	}
+	s.set(c.enter("z"), slot{flags: has})
+	expect("b 1 x 4 z 2 y 2 ")
+	c.publish("z")
 	for sl := range s.all() {
-		if sl.name != b {
-			t.Errorf("yields %s", sl.name)
-		}
 		s.drop(sl.name)
 	}
-	if s.known(b) {
-		t.Error("a name was not dropped")
+	expect("")
+	if s.strays != nil {
+		t.Error("no name is left, but strays are")
 	}
 }

@@ -137,7 +137,7 @@ func (l *Library) apply(turn uint64, changes []Change, attach []Attach) (wake []
 // enter returns the entry of a change's name, and has its resource know the entries that it refers to.
 func (l *Library) enter(c Change) *entry {
 	if c.Resource == nil {
-		return l.names.enter(c.Name)
+		return l.names.publish(c.Name)
 	}
 	c.Resource.link(l.names)
 	return c.Resource.links.name

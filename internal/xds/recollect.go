@@ -127,7 +127,7 @@ func (m *machine) recollect(s *sub, was *memory) {
 
 // remember keeps the state of a subscription after its first request, if that left nothing to do.
 func (m *machine) remember(v *view, s *sub, f firstRequest) {
-	if len(s.queue) > 0 || s.owes || s.probe || len(s.stack) == 0 {
+	if len(s.queue) > 0 || s.owes || s.probe || len(s.stack) == 0 || s.slots.strays != nil {
 		return
 	}
 	f.typ = s.typ // the other is a part of the request

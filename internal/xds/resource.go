@@ -38,15 +38,15 @@ func (r *Resource) link(names *catalog) {
 	if r.links.names == names {
 		return
 	}
-	k := links{names: names, name: names.enter(r.Name)}
+	k := links{names: names, name: names.publish(r.Name)}
 	for _, need := range r.opts.Needs {
-		k.needs = append(k.needs, names.enter(need))
+		k.needs = append(k.needs, names.publish(need))
 	}
 	if r.opts.Load != "" {
-		k.load = names.enter(r.opts.Load)
+		k.load = names.publish(r.opts.Load)
 	}
 	if r.opts.Bare != nil {
-		k.bare = names.enter(strings.TrimSuffix(r.opts.Bare.MemberPrefix, "/"))
+		k.bare = names.publish(strings.TrimSuffix(r.opts.Bare.MemberPrefix, "/"))
 	}
 	r.links = k
 }

@@ -192,14 +192,15 @@ func (s *deltaStream) take() string {
 }
 
 func describe(r *discoveryv3.DeltaDiscoveryResponse) string {
-	out := shortType(r.TypeUrl)
+	var out strings.Builder
+	out.WriteString(shortType(r.TypeUrl))
 	for _, x := range r.Resources {
-		out += " " + x.Name
+		out.WriteString(" " + x.Name)
 	}
 	for _, x := range r.RemovedResources {
-		out += " -" + x
+		out.WriteString(" -" + x)
 	}
-	return out
+	return out.String()
 }
 
 func (s *deltaStream) expect(want string) {

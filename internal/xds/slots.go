@@ -11,27 +11,30 @@ import (
 type slots struct {
 	paged[slot]
 	shared []uint64 // a bit for each page that others may see, or that is not there
+	strays *strays  // of names that had no number when they came; nil: none came yet
 }
 
 type slotPage = [pageSize]slot
 
 // get returns the slot of a name, which is empty if the stream knows nothing of it.
 func (s *slots) get(e *entry) slot {
-	if at := s.at(e.id); at != nil {
+	if at := s.at(e.id); at != nil && at.name != nil {
 		return *at
 	}
-	return slot{}
+	if s.strays == nil {
+		return slot{}
+	}
+	return s.strays.get(e)
 }
 
-// known tells whether the stream knows anything of a name.
-func (s *slots) known(e *entry) bool {
-	at := s.at(e.id)
-	return at != nil && at.name != nil
-}
-
-// set replaces the slot of a name.
+// set replaces the slot of a name. One that has got a number since it came leaves the strays.
 func (s *slots) set(e *entry, sl slot) {
 	sl.name = e
+	if e.id == unnumbered {
+		s.stray(e, sl)
+		return
+	}
+	s.unstray(e)
 	if at := s.at(e.id); at != nil && *at == sl {
 		return
 	}
@@ -41,13 +44,31 @@ func (s *slots) set(e *entry, sl slot) {
 
 // drop empties the slot of a name.
 func (s *slots) drop(e *entry) {
-	if s.known(e) {
+	if at := s.at(e.id); at != nil && at.name != nil {
 		s.own(e.id)
 		*s.at(e.id) = slot{}
+	} else {
+		s.unstray(e)
 	}
 }
 
-// all yields the slots that are not empty, by number; they may be replaced and dropped meanwhile.
+func (s *slots) stray(e *entry, sl slot) {
+	if s.strays == nil {
+		s.strays = &strays{places: map[*entry]int{}}
+	}
+	s.strays.set(e, sl)
+}
+
+func (s *slots) unstray(e *entry) {
+	if s.strays == nil {
+		return
+	}
+	if s.strays.drop(e); len(s.strays.places) == 0 {
+		s.strays = nil
+	}
+}
+
+// all yields the slots that are not empty, by number, then the strays; they may be replaced and dropped meanwhile.
 func (s *slots) all() iter.Seq[slot] {
 	return func(yield func(slot) bool) {
 		for page := range s.pages {
@@ -59,6 +80,11 @@ func (s *slots) all() iter.Seq[slot] {
 				if sl.name != nil && !yield(sl) {
 					return
 				}
+			}
+		}
+		for i := 0; s.strays != nil && i < len(s.strays.list); i++ {
+			if sl := s.strays.list[i]; sl.name != nil && !yield(sl) {
+				return
 			}
 		}
 	}
@@ -95,7 +121,7 @@ func (s *slots) share(pool *pagePool) {
 	}
 }
 
-// clone copies slots all of whose pages are shared.
+// clone copies slots all of whose pages are shared, and that have no strays.
 func (s *slots) clone() slots {
 	return slots{paged: paged[slot]{slices.Clone(s.pages)}, shared: slices.Clone(s.shared)}
 }

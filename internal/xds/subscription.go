@@ -82,6 +82,9 @@ func (m *machine) recall(v *view, s *sub, held []known) {
 	names := v.names.entries(len(held), func(i int) string { return held[i].name })
 	for i, k := range held {
 		name := names[i]
+		if name == nil && !s.wildcard {
+			continue // what was subscribed to has an entry
+		}
 		if name == nil {
 			name = v.enter(k.name)
 		}
