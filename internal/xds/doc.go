@@ -10,8 +10,9 @@
 //
 // Names are strings at the edges alone. Within, a name is an entry of the library's catalog, with a small number by
 // which shelves and streams find what they know of it: a request's names are looked up once, a resource's when it is
-// published. The catalog forgets what nobody holds. Streams that hold the same share the pages where they note it, and
-// clients that come back with the same are looked up once.
+// published. A name that nothing was published under has no number: what a stream knows of it is in a map of its own.
+// The catalog forgets what nobody holds. Streams that hold the same share the pages where they note it, and clients that
+// come back with the same are looked up once.
 //
 // The laws of this room, each with a test:
 //
