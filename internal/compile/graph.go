@@ -12,6 +12,7 @@ import (
 	"fairway/internal/compile/route"
 	"fairway/internal/compile/scope"
 	"fairway/internal/compile/secret"
+	"fairway/internal/compile/vouch"
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -62,8 +63,9 @@ func New(opts Options) *Graph {
 	in := input.Declare(s, input.Options{DomainSuffix: opts.DomainSuffix, RootNamespace: opts.RootNamespace})
 	reg := registry.Declare(in)
 	peers := peer.Declare(in)
-	patches := patch.Declare(in)
-	sc := scope.Declare(in, reg, peers, patches)
+	who := vouch.Declare(in)
+	patches := patch.Declare(in, who)
+	sc := scope.Declare(in, who, reg, peers, patches)
 	rt := route.Declare(in, reg, sc)
 	sec := secret.Declare(in, sc)
 	gw := gateway.Declare(s, in, sec, sc, rt)

@@ -44,7 +44,7 @@ func pick[T any](t *rapid.T, label string, from []T) T { return rapid.SampledFro
 
 // object draws an object of a kind; few names and hosts, so that they meet.
 func (h *history) object(t *rapid.T) (config.Key, string) {
-	kind := pick(t, "kind", []string{"ServiceEntry", "WorkloadEntry", "VirtualService", "DestinationRule", "Sidecar", "Gateway", "Secret"})
+	kind := pick(t, "kind", []string{"ServiceEntry", "WorkloadEntry", "VirtualService", "DestinationRule", "Sidecar", "Gateway", "Secret", "WorkloadGroup"})
 	k := config.Key{Kind: config.Kind(kind), Namespace: pick(t, "namespace", namespaces), Name: pick(t, "name", []string{"one", "two"})}
 	host := pick(t, "host", hosts)
 	var spec string
@@ -58,7 +58,10 @@ func (h *history) object(t *rapid.T) (config.Key, string) {
 		spec = fmt.Sprintf(`{hosts: [%q], ports: [{number: %d, name: p, protocol: %s}], resolution: STATIC, exportTo: [%s], %s}`,
 			host, rapid.SampledFrom([]int{80, 81}).Draw(t, "port"), pick(t, "protocol", []string{"HTTP", "TCP"}), pick(t, "export", exports), backing)
 	case "WorkloadEntry":
-		spec = fmt.Sprintf(`{address: %s, labels: {app: %s}}`, pick(t, "address", []string{"10.0.0.3", "10.0.0.3", "169.254.1.1"}), pick(t, "app", []string{"a", "b"}))
+		spec = fmt.Sprintf(`{address: %s, labels: {app: %s}%s}`, pick(t, "address", []string{"10.0.0.3", "10.0.0.3", "169.254.1.1"}), pick(t, "app", []string{"a", "b"}),
+			pick(t, "account", []string{"", ", serviceAccount: x"}))
+	case "WorkloadGroup":
+		spec = fmt.Sprintf(`{metadata: {labels: {app: %s}}, template: {serviceAccount: %q}}`, pick(t, "app", []string{"a", "gw"}), pick(t, "account", []string{"x", "y"}))
 	case "VirtualService":
 		gateways := pick(t, "gateways", []string{"mesh", "shop/one", "mesh, shop/one"})
 		if host == "*" {

@@ -19,6 +19,9 @@ const (
 	LocalEndpointsKey = extensionPrefix + "ALLOW_LOCAL_ENDPOINTS"
 	// SecretAccountsKey lists the service accounts whose proxies are delivered the Secrets of their namespace: namespace/account joined by commas, namespace/* for all of one.
 	SecretAccountsKey = extensionPrefix + "SECRET_SERVICE_ACCOUNTS"
+	// LabelAccountsKey lists the service accounts whose proxies are taken at their word for the labels that they say: written as SecretAccountsKey is. Of others those labels
+	// count that objects give to the account.
+	LabelAccountsKey = extensionPrefix + "LABEL_SERVICE_ACCOUNTS"
 )
 
 // maxExtensionItems bounds a list, and maxExtensionText its text in bytes: each is read for every row that depends on it.
@@ -54,8 +57,8 @@ func LocalEndpointNamespaces(value string) []string {
 	return extensionList(value, func(s string) (string, bool) { return s, isNamespaceOrAll(s) }, strings.Compare)
 }
 
-// SecretAccounts reads the value of SecretAccountsKey: sorted, each once; what is no namespace/account is left out.
-func SecretAccounts(value string) []ServiceAccount {
+// ServiceAccounts reads the value of SecretAccountsKey and LabelAccountsKey: sorted, each once; what is no namespace/account is left out.
+func ServiceAccounts(value string) []ServiceAccount {
 	return extensionList(value, parseAccount, func(a, b ServiceAccount) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
@@ -85,12 +88,14 @@ func parseAccount(s string) (ServiceAccount, bool) {
 
 // checkExtensions looks at the keys of proxyMetadata that are Fairway's own. A bad value refuses the mesh configuration: it says who may do what.
 func checkExtensions(c *check, at path, m *meshconfig.MeshConfig) {
+	isAccount := func(s string) bool { _, ok := parseAccount(s); return ok }
 	known := map[string]struct {
 		good func(string) bool
 		fix  string
 	}{
 		LocalEndpointsKey: {isNamespaceOrAll, `write namespaces joined by commas, or "*" for all: legacy,vms`},
-		SecretAccountsKey: {func(s string) bool { _, ok := parseAccount(s); return ok }, "write namespace/account joined by commas: istio-system/istio-ingressgateway"},
+		SecretAccountsKey: {isAccount, "write namespace/account joined by commas: istio-system/istio-ingressgateway"},
+		LabelAccountsKey:  {isAccount, "write namespace/account joined by commas: istio-system/istio-ingressgateway"},
 	}
 	own := Extensions(m)
 	for _, k := range sortedKeys(own) {

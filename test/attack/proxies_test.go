@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +28,8 @@ import (
 	"fairway/test/rig"
 )
 
-// edgeWithSecret is a gateway's rules: a server whose certificate is in a Secret that service account edge may have.
+// edgeWithSecret is a gateway's rules: a server whose certificate is in a Secret that some service accounts may have. The labels are everybody's who asks for it, so it is
+// not they that keep it from anybody.
 const edgeWithSecret = `apiVersion: networking.istio.io/v1
 kind: Gateway
 metadata: {name: edge, namespace: infra}
@@ -44,6 +46,21 @@ stringData:
     %s
   tls.key: |
     %s
+---
+apiVersion: networking.istio.io/v1
+kind: WorkloadGroup
+metadata: {name: edge, namespace: infra}
+spec: {metadata: {labels: {istio: ingress}}, template: {serviceAccount: edge}}
+---
+apiVersion: networking.istio.io/v1
+kind: WorkloadGroup
+metadata: {name: shop, namespace: infra}
+spec: {metadata: {labels: {istio: ingress}}, template: {serviceAccount: shop}}
+---
+apiVersion: networking.istio.io/v1
+kind: WorkloadGroup
+metadata: {name: edge, namespace: bank}
+spec: {metadata: {labels: {istio: ingress}}, template: {serviceAccount: edge}}
 `
 
 // edgeRules are the rules with a new key, which is returned as PEM.
@@ -67,6 +84,15 @@ func holdsKey(c *plane.Client, key []byte) bool {
 // isSentKey asks for the Secret as a proxy of its own making, and says whether it is sent the key. The first answer decides: a name that a proxy does not see is said not to exist.
 func isSentKey(t *testing.T, p *plane.Plane, x plane.Proxy, key []byte) bool {
 	t.Helper()
+	return slices.ContainsFunc(firstAnswer(t, p, x, &discoveryv3.DeltaDiscoveryRequest{TypeUrl: ads.SecretType, ResourceNamesSubscribe: []string{"kubernetes://web"}}),
+		func(r *discoveryv3.Resource) bool {
+			return bytes.Contains(r.GetResource().GetValue(), bytes.TrimSpace(key))
+		})
+}
+
+// firstAnswer is what a proxy of its own making is sent first for a request.
+func firstAnswer(t *testing.T, p *plane.Plane, x plane.Proxy, ask *discoveryv3.DeltaDiscoveryRequest) []*discoveryv3.Resource {
+	t.Helper()
 	conn := plaintext(t, p)
 	if x.Identity != nil {
 		conn = p.Dial(t, x.Identity)
@@ -77,19 +103,15 @@ func isSentKey(t *testing.T, p *plane.Plane, x plane.Proxy, key []byte) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Send(&discoveryv3.DeltaDiscoveryRequest{Node: x.Node(), TypeUrl: ads.SecretType, ResourceNamesSubscribe: []string{"kubernetes://web"}}); err != nil {
+	ask.Node = x.Node()
+	if err := stream.Send(ask); err != nil {
 		t.Fatal(err)
 	}
 	answer, err := stream.Recv()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range answer.GetResources() {
-		if bytes.Contains(r.GetResource().GetValue(), bytes.TrimSpace(key)) {
-			return true
-		}
-	}
-	return false
+	return answer.GetResources()
 }
 
 // plaintext connects to the plaintext address until the test ends.
@@ -183,6 +205,32 @@ func TestKeysOfAnyAccount(t *testing.T) {
 		p.Apply(t, "rules.yaml", rules)
 		if isSentKey(t, p, gatewayNode("infra", "edge-1", p.JoinAs(t, "infra", "edge")), key) != want {
 			t.Errorf("%q: the gateway is sent the key: %t, want %t", holders, !want, want)
+		}
+	}
+}
+
+// TestLabelsOfAGateway: whoever says them is told nothing of what the gateway serves, unless somebody gives them to its service account; the Gateway's author learns of it.
+func TestLabelsOfAGateway(t *testing.T) {
+	p := plane.Start(t, plane.SecureOptions(t))
+	rules, _ := edgeRules(t, "edge")
+	p.Apply(t, "rules.yaml", rules)
+	if gateway := p.Connect(t, gatewayNode("infra", "edge-1", p.JoinAs(t, "infra", "edge"))); len(gateway.Names(ads.ListenerType)) == 0 {
+		t.Fatal("the gateway has no listener: nothing was looked at")
+	}
+	for _, x := range []struct{ namespace, account string }{{"infra", "batch"}, {"bank", "teller"}} {
+		liar := gatewayNode(x.namespace, "edge-1", p.JoinAs(t, x.namespace, x.account))
+		// A name that nobody has is answered for, also where there is nothing else to send.
+		for _, r := range firstAnswer(t, p, liar, &discoveryv3.DeltaDiscoveryRequest{TypeUrl: ads.ListenerType, ResourceNamesSubscribe: []string{"*", "nobody's"}}) {
+			if r.GetResource() != nil {
+				t.Errorf("%s/%s is told of listener %s", x.namespace, x.account, r.GetName())
+			}
+		}
+		told := false
+		for _, problem := range p.Discovery.Problems() {
+			told = told || problem.Code == "LabelsNotVouched" && problem.Object.Name == "edge" && strings.Contains(problem.Message, x.namespace+"/"+x.account)
+		}
+		if !told {
+			t.Errorf("the Gateway's author is not told of %s/%s", x.namespace, x.account)
 		}
 	}
 }

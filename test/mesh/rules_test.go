@@ -34,6 +34,11 @@ spec:
   endpoints: [{address: "` + n.impostor + `", serviceAccount: shop}]
 ---
 apiVersion: networking.istio.io/v1
+kind: WorkloadGroup
+metadata: {name: edge, namespace: default}
+spec: {metadata: {labels: {istio: gateway}}, template: {serviceAccount: edge}}
+---
+apiVersion: networking.istio.io/v1
 kind: Gateway
 metadata: {name: edge, namespace: default}
 spec:

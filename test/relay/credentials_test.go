@@ -91,7 +91,7 @@ func TestCredentialsOfGateways(t *testing.T) {
 	gw := w.beside("gw", "router")
 	ca := live.NewAuthority(t, "gateway")
 	first, second := issue(t, ca), issue(t, ca)
-	w.rules = w.services(1) + w.Text(gatewayRules)
+	w.rules = w.services(1) + w.Text(gatewayRules) + vouched("gw")
 	w.start()
 	w.plane.Apply(t, "secret", first.secret)
 	gw.plane = w.plane

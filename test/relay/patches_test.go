@@ -27,7 +27,7 @@ spec:
 func TestBootstrapPatches(t *testing.T) {
 	w := newWorld(t)
 	w.Backend(t, "app")
-	w.rules = w.services(1)
+	w.rules = w.services(1) + vouched("web")
 	w.start()
 	w.plane.Apply(t, "filters", filter("istio-system", "flush", "{stats_flush_interval: 7s}")+filter("default", "memory", "{memory_allocator_manager: {max_unfreed_memory_bytes: 104857601}}"))
 	w.introduce()

@@ -41,6 +41,15 @@ type world struct {
 
 const meshWide = "defaultConfig: {proxyMetadata: {FAIRWAY_ALLOW_LOCAL_ENDPOINTS: default}}\n"
 
+// vouched is what gives the workloads of this mesh the labels that they say: each is called as its service account and its label app.
+func vouched(names ...string) (text string) {
+	for _, name := range names {
+		text += "---\napiVersion: networking.istio.io/v1\nkind: WorkloadGroup\nmetadata: {name: " + name + ", namespace: default}\n" +
+			"spec: {metadata: {labels: {app: " + name + "}}, template: {serviceAccount: " + name + "}}\n"
+	}
+	return text
+}
+
 func newWorld(t *testing.T) *world {
 	w := &world{Mesh: live.Start(t, live.Options{}), t: t, name: "web", role: "sidecar", options: plane.Options(), dir: t.TempDir(), admin: rig.FreePort(t)}
 	w.options.SecureAddr, w.options.GRPCAddr = w.Addr("istiod", 15012), w.Addr("istiod", 15010)

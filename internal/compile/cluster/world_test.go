@@ -24,6 +24,7 @@ import (
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/scope"
 	"fairway/internal/compile/secret"
+	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
@@ -44,7 +45,8 @@ func newWorld() *world {
 	w.in = input.Declare(w.store, input.Options{})
 	reg := registry.Declare(w.in)
 	peers := peer.Declare(w.in)
-	sc := scope.Declare(w.in, reg, peers, patch.Declare(w.in))
+	who := vouch.Declare(w.in)
+	sc := scope.Declare(w.in, who, reg, peers, patch.Declare(w.in, who))
 	w.needs = table.NewInput(w.store, "needs", cluster.CompareKey, func(a, b struct{}) bool { return a == b })
 	w.out = cluster.Declare(w.in, reg, sc, peers, secret.Declare(w.in, sc), w.needs.Table)
 	return w

@@ -49,6 +49,11 @@ spec:
   selector: {istio: ingress}
   servers:
   - {port: {number: 443, name: https, protocol: HTTPS}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: web}}
+---
+apiVersion: networking.istio.io/v1
+kind: WorkloadGroup
+metadata: {name: edge, namespace: infra}
+spec: {metadata: {labels: {istio: ingress}}, template: {serviceAccount: edge}}
 `)
 	w.Connect(mesh.Proxy{ID: "router~1~g.infra~x", Name: "g", Namespace: "infra", IP: "10.0.0.1", IPs: "10.0.0.1", Type: mesh.Router, Labels: "istio=ingress", Standing: mesh.Proven, ServiceAccount: "edge"})
 	w.Settle()

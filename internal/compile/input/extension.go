@@ -31,8 +31,8 @@ func declareExtensions(settings *table.Table[string, *meshconfig.MeshConfig]) *t
 				switch key {
 				case config.LocalEndpointsKey:
 					emit(key, &extension{namespaces: config.LocalEndpointNamespaces(value)})
-				case config.SecretAccountsKey:
-					emit(key, &extension{accounts: config.SecretAccounts(value)})
+				case config.SecretAccountsKey, config.LabelAccountsKey:
+					emit(key, &extension{accounts: config.ServiceAccounts(value)})
 				}
 			}
 		}).Broad()
@@ -64,4 +64,10 @@ func (t *Tables) SecretAccounts(r *table.Reader) (accounts []config.ServiceAccou
 		return nil, false
 	}
 	return e.accounts, true
+}
+
+// TakesLabels says whether the mesh's configuration takes a service account at its word for the labels of its proxies: config.LabelAccountsKey.
+func (t *Tables) TakesLabels(r *table.Reader, namespace, account string) bool {
+	e, ok := table.Get(r, t.extended, config.LabelAccountsKey)
+	return ok && slices.ContainsFunc(e.accounts, func(a config.ServiceAccount) bool { return a.Holds(namespace, account) })
 }

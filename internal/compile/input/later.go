@@ -37,7 +37,7 @@ func (t *Tables) declareLater() {
 	table.Derive(t.WorkloadGroups.Table, "workloadgroups/later", config.CompareKey, nothing,
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			r.Note(mesh.Problem{Object: o.Ref, Code: "NotYet", Severity: mesh.Info,
-				Message: "no WorkloadEntry is made of the group when a machine's agent connects: write one for each machine, as pilotctl workload config --address does"})
+				Message: "no WorkloadEntry is made of the group when a machine's agent connects: write one for each machine, as pilotctl workload config --address does; its labels are given to its service account"})
 		})
 	table.Derive(t.Mesh.Table, "mesh/later", config.CompareKey, nothing,
 		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {

@@ -23,6 +23,7 @@ import (
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/route"
 	"fairway/internal/compile/scope"
+	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/listener/listenertest"
@@ -45,7 +46,8 @@ func newWorld() *world {
 	w.in = input.Declare(w.store, input.Options{})
 	reg := registry.Declare(w.in)
 	peers := peer.Declare(w.in)
-	sc := scope.Declare(w.in, reg, peers, patch.Declare(w.in))
+	who := vouch.Declare(w.in)
+	sc := scope.Declare(w.in, who, reg, peers, patch.Declare(w.in, who))
 	w.scope, w.route = sc, route.Declare(w.in, reg, sc)
 	w.out = listener.Declare(w.in, reg, sc, w.route)
 	return w

@@ -11,6 +11,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/bootstrap"
@@ -47,15 +48,16 @@ const (
 
 // Tables are the derived tables of this package.
 type Tables struct {
-	in *input.Tables
+	in  *input.Tables
+	who *vouch.Tables
 	// Bootstrap holds the patches, each on a shelf of its own.
 	Bootstrap   *table.Table[mesh.ResourceKey, *envoy.Encoded]
 	byNamespace *table.Table[string, []patch]
 }
 
 // Declare declares the package's tables.
-func Declare(in *input.Tables) *Tables {
-	t := &Tables{in: in}
+func Declare(in *input.Tables, who *vouch.Tables) *Tables {
+	t := &Tables{in: in, who: who}
 	t.Bootstrap = table.Derive(in.EnvoyFilters.Table, "bootstrap patches", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			for _, p := range read(o) {
@@ -91,24 +93,29 @@ func (t *Tables) Shelves(r *table.Reader, namespace string, id mesh.ProxyID) []m
 	if len(all) == 0 {
 		return nil
 	}
-	proxy, ok := table.Get(r, t.in.Proxies.Table, id)
+	proxy, ok := table.Get(r, t.who.Proxies, id)
 	if !ok {
 		return nil
 	}
 	var out []mesh.Shelf
 	for _, p := range all {
-		if p.holdsFor(proxy) {
+		switch {
+		case p.holdsFor(proxy, proxy.Labels):
 			out = append(out, resourceKey(p.key).Shelf)
+		case p.holdsFor(proxy, proxy.Said):
+			if o, ok := table.Get(r, t.in.EnvoyFilters.Table, p.key.filter); ok {
+				r.Note(vouch.Unvouched(o, "spec.workloadSelector", proxy))
+			}
 		}
 	}
 	return out
 }
 
-func (p patch) holdsFor(proxy mesh.Proxy) bool {
+func (p patch) holdsFor(proxy vouch.Proxy, labels mesh.Labels) bool {
 	if p.side == sidecars && proxy.Type != mesh.Sidecar || p.side == gateways && proxy.Type != mesh.Router {
 		return false
 	}
-	if !proxy.Labels.SelectedBy(p.labels) {
+	if !labels.SelectedBy(p.labels) {
 		return false
 	}
 	matches, err := regexp.MatchString(p.version, proxy.Version)

@@ -3,6 +3,7 @@ package scope
 import (
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -26,14 +27,14 @@ func (t *Tables) declareClients() {
 }
 
 // clientsOf keeps those of a sidecar's labels by which DestinationRules of its namespace pick it.
-func (t *Tables) clientsOf(r *table.Reader, p mesh.Proxy) mesh.Labels {
+func (t *Tables) clientsOf(r *table.Reader, p vouch.Proxy) mesh.Labels {
 	kept := map[string]string{}
 	t.clients.asked(r, p.Namespace, p.Labels, kept)
 	return mesh.MakeLabels(kept)
 }
 
 // servedOf keeps those of a gateway's labels by which Gateways, and DestinationRules of its namespace, pick it.
-func (t *Tables) servedOf(r *table.Reader, p mesh.Proxy) mesh.Labels {
+func (t *Tables) servedOf(r *table.Reader, p vouch.Proxy) mesh.Labels {
 	kept := map[string]string{}
 	t.gateways.asked(r, "", p.Labels, kept)
 	t.clients.asked(r, p.Namespace, p.Labels, kept)

@@ -12,6 +12,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/compile/registry"
+	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -75,7 +76,7 @@ func (i *Inbound) equal(o *Inbound) bool {
 func (t *Tables) declareInbounds() {
 	own := table.Derive(t.Placements, "inbound/workloads", cmp.Compare[mesh.ProxyID], (*Inbound).equal,
 		func(r *table.Reader, id mesh.ProxyID, at Placement, emit func(mesh.ProxyID, *Inbound)) {
-			p, ok := table.Get(r, t.in.Proxies.Table, id)
+			p, ok := table.Get(r, t.who.Proxies, id)
 			if ok && p.Type == mesh.Sidecar {
 				emit(id, t.inbound(r, p, at))
 			}
@@ -93,7 +94,7 @@ func (t *Tables) declareInbounds() {
 }
 
 // inbound is what a proxy's workload serves: the ingress listeners of its Sidecar if it has some, else the ports that services target on its addresses.
-func (t *Tables) inbound(r *table.Reader, p mesh.Proxy, at Placement) *Inbound {
+func (t *Tables) inbound(r *table.Reader, p vouch.Proxy, at Placement) *Inbound {
 	i := &Inbound{Namespace: p.Namespace, Interception: p.Interception, Families: at.Families}
 	var spec *networking.Sidecar
 	if o, ok := table.Get(r, t.in.Sidecars.Table, at.Sidecar); ok {
@@ -117,9 +118,10 @@ func (t *Tables) inbound(r *table.Reader, p mesh.Proxy, at Placement) *Inbound {
 	return i
 }
 
-// secure says what each port takes, as policies for the workload say and its proxy is able to.
-func (t *Tables) secure(r *table.Reader, p mesh.Proxy, i *Inbound) {
-	policy := t.peers.Server(r, p.Namespace, p.Labels)
+// secure says what each port takes, as policies for the workload say and its proxy is able to. Policies restrict who reaches the workload, so all labels that it says
+// select them: a label that nobody vouches for would open its ports.
+func (t *Tables) secure(r *table.Reader, p vouch.Proxy, i *Inbound) {
+	policy := t.peers.Server(r, p.Namespace, p.Said)
 	able := func(m mesh.MTLS) (mesh.MTLS, bool) {
 		if p.Mutual {
 			return m, false
@@ -156,7 +158,7 @@ func bound(capture networking.CaptureMode, mode mesh.Interception) bool {
 }
 
 // servicePorts are the ports that services of the proxy's namespace target on its addresses. Of several services on one port the first by registry and age gives the protocol.
-func (t *Tables) servicePorts(r *table.Reader, p mesh.Proxy) []InboundPort {
+func (t *Tables) servicePorts(r *table.Reader, p vouch.Proxy) []InboundPort {
 	targets := map[uint32]target{}
 	for ip := range strings.SplitSeq(p.IPs, ",") {
 		rows, _ := table.Get(r, t.reg.EndpointsByAddress, ip)

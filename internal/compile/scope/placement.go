@@ -2,9 +2,11 @@ package scope
 
 import (
 	"cmp"
+	"iter"
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -83,7 +85,7 @@ type Holder struct {
 }
 
 // holderOf is who a proxy is.
-func holderOf(p mesh.Proxy) Holder {
+func holderOf(p vouch.Proxy) Holder {
 	switch p.Standing {
 	case mesh.Proven:
 		return Holder{Account: p.ServiceAccount}
@@ -184,18 +186,23 @@ func oldest(rows table.Rows[config.Key, picker], labels mesh.Labels) (best confi
 	return best, found
 }
 
-// of finds the Sidecar object for a proxy: one of its namespace that selects it, else its namespace's default, else the root namespace's.
-func (s sidecars) of(r *table.Reader, p mesh.Proxy, root string) (config.Key, bool) {
-	candidates := table.NewRows(config.CompareKey, func(yield func(config.Key, picker) bool) {
-		for _, pair := range p.Labels.Pairs() {
-			rows, _ := table.Get(r, s.byTerm, term{p.Namespace, pair})
+// asked gives the Sidecar objects of a namespace whose selectors are indexed by one of these labels.
+func (s sidecars) asked(r *table.Reader, namespace string, labels mesh.Labels) iter.Seq2[config.Key, picker] {
+	return func(yield func(config.Key, picker) bool) {
+		for _, pair := range labels.Pairs() {
+			rows, _ := table.Get(r, s.byTerm, term{namespace, pair})
 			for k, v := range rows.All() {
 				if !yield(k, v) {
 					return
 				}
 			}
 		}
-	})
+	}
+}
+
+// of finds the Sidecar object for a proxy: one of its namespace that selects it, else its namespace's default, else the root namespace's.
+func (s sidecars) of(r *table.Reader, p vouch.Proxy, root string) (config.Key, bool) {
+	candidates := table.NewRows(config.CompareKey, s.asked(r, p.Namespace, p.Labels))
 	if k, ok := oldest(candidates, p.Labels); ok {
 		return k, true
 	}
@@ -209,8 +216,9 @@ func (s sidecars) of(r *table.Reader, p mesh.Proxy, root string) (config.Key, bo
 }
 
 func (t *Tables) declarePlacements() {
-	t.Placements = table.Derive(t.in.Proxies.Table, "placements", cmp.Compare[mesh.ProxyID], func(a, b Placement) bool { return a == b },
-		func(r *table.Reader, id mesh.ProxyID, p mesh.Proxy, emit func(mesh.ProxyID, Placement)) {
+	t.Placements = table.Derive(t.who.Proxies, "placements", cmp.Compare[mesh.ProxyID], func(a, b Placement) bool { return a == b },
+		func(r *table.Reader, id mesh.ProxyID, p vouch.Proxy, emit func(mesh.ProxyID, Placement)) {
+			t.noteUnvouched(r, p)
 			if p.Type == mesh.Router {
 				emit(id, Placement{Layer: mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(t.servedOf(r, p))}, Families: p.Families(), Mutual: p.Mutual, Holder: holderOf(p)})
 				return

@@ -8,6 +8,7 @@ import (
 	"fairway/internal/compile/patch"
 	"fairway/internal/compile/peer"
 	"fairway/internal/compile/registry"
+	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -70,6 +71,7 @@ type Tables struct {
 	Seen   *table.Table[Key, *Seen]
 
 	in        *input.Tables
+	who       *vouch.Tables
 	reg       *registry.Tables
 	peers     *peer.Tables
 	patches   *patch.Tables
@@ -86,8 +88,8 @@ type Tables struct {
 }
 
 // Declare declares the package's tables.
-func Declare(in *input.Tables, reg *registry.Tables, peers *peer.Tables, patches *patch.Tables) *Tables {
-	t := &Tables{in: in, reg: reg, peers: peers, patches: patches}
+func Declare(in *input.Tables, who *vouch.Tables, reg *registry.Tables, peers *peer.Tables, patches *patch.Tables) *Tables {
+	t := &Tables{in: in, who: who, reg: reg, peers: peers, patches: patches}
 	t.declareSidecars()
 	t.declareSources()
 	t.declareClients()

@@ -17,6 +17,14 @@ metadata: {name: edge, namespace: infra}
 spec:
   selector: {istio: ingress}
   servers: [{port: {number: 443, name: https, protocol: HTTPS}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: web}}]
+---
+kind: WorkloadGroup
+metadata: {name: edge, namespace: infra}
+spec: {metadata: {labels: {istio: ingress}}, template: {serviceAccount: edge}}
+---
+kind: WorkloadGroup
+metadata: {name: shop, namespace: infra}
+spec: {metadata: {labels: {istio: ingress}}, template: {serviceAccount: shop}}
 `
 
 // TestHolders: a Secret goes to the proven service accounts that its author names, else to those that MeshConfig does; what proves nothing gets it by "*" alone, and only

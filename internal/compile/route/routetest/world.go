@@ -29,6 +29,7 @@ import (
 	"fairway/internal/compile/route"
 	"fairway/internal/compile/scope"
 	"fairway/internal/compile/secret"
+	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
@@ -53,7 +54,8 @@ func New() *World {
 	w := &World{Store: table.New(table.Options{})}
 	w.In = input.Declare(w.Store, input.Options{})
 	reg := registry.Declare(w.In)
-	w.Scope = scope.Declare(w.In, reg, peer.Declare(w.In), patch.Declare(w.In))
+	who := vouch.Declare(w.In)
+	w.Scope = scope.Declare(w.In, who, reg, peer.Declare(w.In), patch.Declare(w.In, who))
 	w.Route = route.Declare(w.In, reg, w.Scope)
 	secrets := secret.Declare(w.In, w.Scope)
 	w.Gateway = gateway.Declare(w.Store, w.In, secrets, w.Scope, w.Route)
@@ -119,6 +121,7 @@ func object(t testing.TB, doc string, created int64) *config.Object {
 	specs := map[config.Kind]proto.Message{
 		"ServiceEntry": &networking.ServiceEntry{}, "VirtualService": &networking.VirtualService{}, "DestinationRule": &networking.DestinationRule{},
 		"Gateway": &networking.Gateway{}, "Sidecar": &networking.Sidecar{}, "MeshConfig": &meshconfig.MeshConfig{},
+		"WorkloadGroup": &networking.WorkloadGroup{},
 	}
 	spec := specs[head.Kind]
 	if spec == nil {

@@ -1,0 +1,46 @@
+package scope
+
+import (
+	"fairway/internal/compile/input"
+	"fairway/internal/compile/vouch"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// maxUnvouched is of how many objects the authors are told about one proxy: its labels are its own word, and may name every selector there is.
+const maxUnvouched = 8
+
+// noteUnvouched tells the authors of objects that select a proxy by labels that it says and nobody vouches for.
+func (t *Tables) noteUnvouched(r *table.Reader, p vouch.Proxy) {
+	if p.Said == p.Labels {
+		return
+	}
+	told := 0
+	note := func(in *input.Objects, k config.Key, selector mesh.Labels, field string) bool {
+		o, ok := table.Get(r, in.Table, k)
+		if ok && !p.Labels.SelectedBy(selector) {
+			r.Note(vouch.Unvouched(o, field, p))
+			told++
+		}
+		return told < maxUnvouched
+	}
+	if p.Type == mesh.Router {
+		for k, selector := range t.gateways.picking(r, "", p.Said) {
+			if !note(t.in.Gateways, k, selector, "spec.selector") {
+				return
+			}
+		}
+	} else {
+		for k, s := range t.sidecars.asked(r, p.Namespace, p.Said) {
+			if p.Said.SelectedBy(s.labels) && !note(t.in.Sidecars, k, s.labels, "spec.workloadSelector") {
+				return
+			}
+		}
+	}
+	for k, selector := range t.clients.picking(r, p.Namespace, p.Said) {
+		if !note(t.in.DestinationRules, k, selector, "spec.workloadSelector") {
+			return
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package vouch
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/compile/input"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// Proxy is a connected proxy of which those Labels count that are vouched for. Said are all.
+type Proxy struct {
+	mesh.Proxy
+	Said mesh.Labels
+}
+
+// Tables are the derived tables of this package.
+type Tables struct {
+	Proxies *table.Table[mesh.ProxyID, Proxy]
+
+	in *input.Tables
+	// What objects give: each finds those that give a label to an account.
+	entries, groups, inline given
+}
+
+// grant is one label that an object gives to a service account of its namespace.
+type grant struct {
+	account config.ServiceAccount
+	pair    string // "key=value"
+}
+
+func compareGrant(a, b grant) int {
+	return cmp.Or(cmp.Compare(a.account.Namespace, b.account.Namespace), cmp.Compare(a.account.Name, b.account.Name), cmp.Compare(a.pair, b.pair))
+}
+
+type given = *table.Table[grant, table.Rows[config.Key, *config.Object]]
+
+// Declare declares the package's tables.
+func Declare(in *input.Tables) *Tables {
+	t := &Tables{in: in}
+	t.entries = declareGiven(in.WorkloadEntries, func(o *config.Object) []*networking.WorkloadEntry {
+		return []*networking.WorkloadEntry{config.Spec[*networking.WorkloadEntry](o)}
+	})
+	t.inline = declareGiven(in.ServiceEntries, func(o *config.Object) []*networking.WorkloadEntry {
+		return config.Spec[*networking.ServiceEntry](o).GetEndpoints()
+	})
+	t.groups = declareGiven(in.WorkloadGroups, func(o *config.Object) []*networking.WorkloadEntry { return []*networking.WorkloadEntry{memberOf(o)} })
+	t.Proxies = table.Derive(in.Proxies.Table, "proxies/vouched", cmp.Compare[mesh.ProxyID], func(a, b Proxy) bool { return a == b },
+		func(r *table.Reader, id mesh.ProxyID, p mesh.Proxy, emit func(mesh.ProxyID, Proxy)) {
+			out := Proxy{Proxy: p, Said: p.Labels}
+			out.Labels = t.counting(r, p)
+			emit(id, out)
+		})
+	return t
+}
+
+// declareGiven finds the objects of a kind by the labels that they give. An index and nothing more: of a hundred entries that give the same, one that comes or goes
+// touches no proxy.
+func declareGiven(objects *input.Objects, workloads func(*config.Object) []*networking.WorkloadEntry) given {
+	return table.Group(objects.Table, objects.Name()+"/labels given", compareGrant, func(k config.Key, o *config.Object) []grant {
+		var out []grant
+		for _, w := range workloads(o) {
+			if w.GetServiceAccount() == "" {
+				continue // nobody in particular
+			}
+			for _, pair := range mesh.MakeLabels(w.GetLabels()).Pairs() {
+				out = append(out, grant{config.ServiceAccount{Namespace: k.Namespace, Name: w.GetServiceAccount()}, pair})
+			}
+		}
+		return out
+	})
+}
+
+// defaultAccount is the service account of a group's machines where it names none, as pilotctl workload config makes them.
+const defaultAccount = "default"
+
+// memberOf is the workload that each machine of a WorkloadGroup is: its template with the labels of its metadata (networking/v1alpha3/workload_group.proto).
+func memberOf(o *config.Object) *networking.WorkloadEntry {
+	spec := config.Spec[*networking.WorkloadGroup](o)
+	labels := maps.Clone(spec.GetTemplate().GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, spec.GetMetadata().GetLabels())
+	return &networking.WorkloadEntry{Labels: labels, ServiceAccount: cmp.Or(spec.GetTemplate().GetServiceAccount(), defaultAccount)}
+}
+
+// counting keeps the labels of a proxy that count.
+func (t *Tables) counting(r *table.Reader, p mesh.Proxy) mesh.Labels {
+	if p.Standing != mesh.Proven || p.Labels == "" || t.in.TakesLabels(r, p.Namespace, p.ServiceAccount) {
+		return p.Labels
+	}
+	said := p.Labels.Pairs()
+	kept := slices.DeleteFunc(said, func(pair string) bool {
+		g := grant{config.ServiceAccount{Namespace: p.Namespace, Name: p.ServiceAccount}, pair}
+		return !table.Has(r, t.entries, g) && !table.Has(r, t.groups, g) && !table.Has(r, t.inline, g)
+	})
+	return mesh.Labels(strings.Join(kept, ","))
+}
+
+// Unvouched is the problem of an object that selects a proxy by labels that nobody vouches for.
+func Unvouched(o *config.Object, field string, p Proxy) mesh.Problem {
+	account := p.Namespace + "/" + p.ServiceAccount
+	return mesh.Problem{Object: o.Ref, Field: field, Code: "LabelsNotVouched", Severity: mesh.Warning,
+		Message: "a proxy of service account " + account + " says labels that this selects, and is not selected, for nobody gives them to the account",
+		Fix: "if they are its own, give them to it by a WorkloadGroup or WorkloadEntry of namespace " + p.Namespace + ", or take the account at its word by MeshConfig's " +
+			config.LabelAccountsKey + ": " + account}
+}
