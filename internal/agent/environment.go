@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+
+	"fairway/internal/identity/safefile"
 )
 
 // Environment is what surrounds an agent: everything that Resolve reads besides flags.
@@ -84,12 +86,15 @@ func (e Environment) addresses() ([]string, error) {
 	return out, nil
 }
 
+// longestPairs bounds a downward API file, in bytes: Kubernetes has at most 256 KiB of annotations, which quoting makes four times as long at most.
+const longestPairs = 4 << 20
+
 // readPairs reads a downward API file: lines of key="value", the value quoted as Go quotes.
 func readPairs(path string) (map[string]any, error) {
 	if path == "" {
 		return nil, nil
 	}
-	content, err := os.ReadFile(path)
+	content, err := safefile.Read(path, longestPairs)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

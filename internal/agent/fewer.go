@@ -4,6 +4,8 @@ import (
 	"os"
 	"runtime"
 	"strings"
+
+	"fairway/internal/disk"
 )
 
 // An Envoy has a listening socket for each worker thread, and one that is hot-restarted with fewer threads closes some of them: connections that wait in one to be
@@ -13,7 +15,7 @@ const migration = "/proc/sys/net/ipv4/tcp_migrate_req"
 
 // keepWaiting has the kernel keep connections that wait in a socket that is closed, and says whether it will. restore undoes that.
 func keepWaiting(path string) (kept bool, restore func()) {
-	before, err := os.ReadFile(path)
+	before, err := disk.Stream(path, 64)
 	if err != nil {
 		return false, nil
 	}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fairway/internal/agent/intercept"
+	"fairway/internal/identity/safefile"
 )
 
 // interceptFlags are those of Istio's istio-iptables, as text; each is read from the environment too, under its name in capitals with underscores.
@@ -309,16 +311,15 @@ func hasIPv6(addresses []string) bool {
 
 // nameservers reads the servers of a resolv.conf(5). A file that is not there names none.
 func nameservers(path string) ([]netip.Addr, error) {
-	file, err := os.Open(path)
+	content, err := safefile.Read(path, longestFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
 	var out []netip.Addr
-	lines := bufio.NewScanner(file)
+	lines := bufio.NewScanner(bytes.NewReader(content))
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())
 		if len(words) < 2 || words[0] != "nameserver" {

@@ -3,13 +3,13 @@ package agent
 import (
 	"fmt"
 	"net"
-	"os"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
 
 	"fairway/internal/agent/epoch"
 	"fairway/internal/envoy/bootstrap"
+	"fairway/internal/identity/safefile"
 )
 
 // plan is what an Envoy of these options is started with, and where its administration will be (a zero port: nowhere).
@@ -18,7 +18,7 @@ func (o Options) plan() (epoch.Plan, bootstrap.HostPort, error) {
 	var err error
 	admin := o.Bootstrap.Admin
 	if o.CustomConfig != "" {
-		content, err := os.ReadFile(o.CustomConfig)
+		content, err := safefile.Read(o.CustomConfig, longestFile)
 		if err != nil {
 			return p, admin, usage("custom bootstrap: %w", err)
 		}

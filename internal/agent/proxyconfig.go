@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
 	"time"
 
@@ -15,10 +14,15 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	"fairway/internal/identity/safefile"
 )
 
 // defaultConfigDir is the agent's folder where nothing else is said, as Istio's agent has it.
 const defaultConfigDir = "./etc/istio/proxy"
+
+// longestFile bounds a file that says how one proxy is configured, in bytes: a MeshConfig, a custom bootstrap, an override of it.
+const longestFile = 16 << 20
 
 // configAnnotation is the workload's own ProxyConfig, as YAML.
 const configAnnotation = "proxy.istio.io/config"
@@ -120,7 +124,7 @@ func overlayObjects(config *meshconfig.ProxyConfig, f Flags, env Environment, ro
 // readMesh reads a MeshConfig file. No file, nothing.
 func readMesh(path string) (*meshconfig.MeshConfig, error) {
 	mesh := &meshconfig.MeshConfig{}
-	content, err := os.ReadFile(path)
+	content, err := safefile.Read(path, longestFile)
 	switch {
 	case path == "" || errors.Is(err, fs.ErrNotExist):
 		return mesh, nil

@@ -8,13 +8,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networkingv1beta1 "istio.io/api/networking/v1beta1"
+
+	"fairway/internal/disk"
+	"fairway/internal/identity/safefile"
 )
 
 // proxyObject is a ProxyConfig resource: settings for all proxies of a namespace, or of some workloads in it.
@@ -25,7 +27,7 @@ type proxyObject struct {
 
 // readProxyObjects reads the ProxyConfig resources of a file of YAML documents; others are passed over, for the file may be one of a rules folder. No file, none.
 func readProxyObjects(path string) ([]proxyObject, error) {
-	content, err := os.ReadFile(path)
+	content, err := safefile.Read(path, disk.MaxFile)
 	if path == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -1,13 +1,13 @@
 package agent
 
 import (
-	"os"
 	"strconv"
 	"time"
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"fairway/internal/agent/cpu"
+	"fairway/internal/identity/safefile"
 )
 
 // parentMargin is how much longer than it drains an Envoy stays after its successor took over: a parent that goes before its last
@@ -119,7 +119,7 @@ func readOverride(o *Options, path string) error {
 	if path == "" {
 		return nil
 	}
-	content, err := os.ReadFile(path)
+	content, err := safefile.Read(path, longestFile)
 	if err != nil {
 		return usage("ISTIO_BOOTSTRAP_OVERRIDE: %w", err)
 	}

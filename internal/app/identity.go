@@ -6,9 +6,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
-	"os"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -21,6 +21,7 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"fairway/internal/config"
+	"fairway/internal/disk"
 	"fairway/internal/identity"
 	"fairway/internal/identity/authn"
 	"fairway/internal/identity/ca"
@@ -127,7 +128,7 @@ func (s *secure) openService(o IdentityOptions, trust identity.Trust, callers au
 		return err
 	}
 	if o.CA.State != "" {
-		s.tokens = authn.NewJoinTokens(o.CA.State, time.Now)
+		s.tokens = authn.NewJoinTokens(o.CA.State, time.Now, s.log)
 		callers = append(callers, s.tokens)
 	}
 	s.service = &service.Service{
@@ -162,12 +163,7 @@ func serverNames(namespace string) []string {
 }
 
 func readRoots(path string) (*x509.CertPool, error) {
-	if info, err := os.Stat(path); err != nil {
-		return nil, err
-	} else if !info.Mode().IsRegular() || info.Size() > 1<<20 {
-		return nil, fmt.Errorf("%s: want a file of at most 1 MiB", path)
-	}
-	text, err := os.ReadFile(path)
+	text, err := safefile.Read(path, 1<<20)
 	if err != nil {
 		return nil, err
 	}
@@ -182,8 +178,11 @@ func readRoots(path string) (*x509.CertPool, error) {
 func meshTrust(opts Options, decoder *config.Decoder) (identity.Trust, error) {
 	domain, aliases := opts.Identity.TrustDomain, opts.Identity.Aliases
 	said := config.DefaultMeshConfig()
-	text, err := os.ReadFile(opts.MeshConfig)
-	if opts.MeshConfig != "" && err == nil {
+	if opts.MeshConfig != "" {
+		text, err := safefile.Read(opts.MeshConfig, disk.MaxFile)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // the trust domain may stand in it
+			return identity.Trust{}, fmt.Errorf("--meshConfig: %w", err)
+		}
 		for _, doc := range config.Split(opts.MeshConfig, text) {
 			if object, _ := decoder.DecodeMeshConfig(doc); object != nil {
 				if m, ok := object.Spec.(*meshconfig.MeshConfig); ok {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -93,7 +94,7 @@ func tokenCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		token, err := authn.NewJoinTokens(*dir, time.Now).Create(id, life)
+		token, err := authn.NewJoinTokens(*dir, time.Now, slog.New(slog.DiscardHandler)).Create(id, life)
 		if err == nil {
 			fmt.Fprintln(cmd.OutOrStdout(), token)
 		}
@@ -104,7 +105,7 @@ func tokenCommand() *cobra.Command {
 	create.Flags().StringVar(&account, "serviceAccount", "default", "service account of the identity")
 	create.Flags().DurationVar(&life, "expires", time.Hour, "how long the token waits for its machine")
 	list := &cobra.Command{Use: "list", Short: "The tokens, without their secrets", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
-		all, err := authn.NewJoinTokens(*dir, time.Now).List()
+		all, err := authn.NewJoinTokens(*dir, time.Now, slog.New(slog.DiscardHandler)).List()
 		if err != nil {
 			return err
 		}
@@ -120,7 +121,7 @@ func tokenCommand() *cobra.Command {
 		return w.Flush()
 	}}
 	revoke := &cobra.Command{Use: "revoke NAME", Short: "Take a token away", Args: cobra.ExactArgs(1), RunE: func(_ *cobra.Command, args []string) error {
-		return authn.NewJoinTokens(*dir, time.Now).Revoke(args[0])
+		return authn.NewJoinTokens(*dir, time.Now, slog.New(slog.DiscardHandler)).Revoke(args[0])
 	}}
 	c.AddCommand(create, list, revoke)
 	return c

@@ -9,7 +9,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/admin/page"
+	"fairway/internal/disk"
 )
 
 // certificates shows what every connected proxy proved itself with.
@@ -167,7 +167,7 @@ func fromPage(ctx context.Context, flag, address, path string, read func([]byte)
 }
 
 func fromFile(path string) ([]secret, error) {
-	text, err := os.ReadFile(path)
+	text, err := disk.Stream(path, mostBody)
 	if err != nil {
 		return nil, fmt.Errorf("--file: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"fairway/internal/disk"
 	"fairway/internal/identity"
 )
 
@@ -95,6 +96,21 @@ func (c *credentials) readToken() (string, error) {
 	return token, nil
 }
 
+// longestPEM bounds a file of certificates or of a key that a person names, in bytes; it may be a pipe.
+const longestPEM = 16 << 20
+
+func readPair(certFile, keyFile string) (tls.Certificate, error) {
+	cert, err := disk.Stream(certFile, longestPEM)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := disk.Stream(keyFile, longestPEM)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(cert, key)
+}
+
 // secure has a client speak TLS.
 func (c *credentials) secure(to *client) error {
 	config := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: c.serverName}
@@ -102,14 +118,14 @@ func (c *credentials) secure(to *client) error {
 		return errors.New("--cert and --key: want both or neither")
 	}
 	if c.cert != "" {
-		pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+		pair, err := readPair(c.cert, c.key)
 		if err != nil {
 			return fmt.Errorf("--cert, --key: %w", err)
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
 	if c.roots != "" {
-		text, err := os.ReadFile(c.roots)
+		text, err := disk.Stream(c.roots, longestPEM)
 		if err != nil {
 			return fmt.Errorf("--cacert: %w", err)
 		}

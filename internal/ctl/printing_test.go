@@ -72,7 +72,10 @@ func TestCredentials(t *testing.T) {
 		c.SetOut(&bytes.Buffer{})
 		return c.Execute()
 	}
-	token := file("token", "a.b.c\n")
+	token, large := file("token", "a.b.c\n"), file("large", "")
+	if err := os.Truncate(large, 16<<20+1); err != nil {
+		t.Fatal(err)
+	}
 	for _, flag := range []string{"--token", "--token-file"} {
 		if err := run("--address", server.URL, flag, token); err != nil {
 			t.Fatal(err)
@@ -82,6 +85,9 @@ func TestCredentials(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
+		"--cacert: read " + large + ": it is too large: more than 16777216": {"--address", "https://127.0.0.1:1", "--cacert", large},
+		"--key: read " + large + ": it is too large: more than 16777216":    {"--address", "https://127.0.0.1:1", "--cert", large, "--key", large},
+
 		"in plaintext":                 {"--address", "192.0.2.99:8080", "--token", token},
 		"there is nothing in it":       {"--address", server.URL, "--token", file("empty", "\n")},
 		"this is no token":             {"--address", server.URL, "--token", file("two", "a b")},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"syscall"
 )
 
@@ -53,6 +54,24 @@ func Read(files Files, path string, limit int64) (content []byte, info fs.FileIn
 		return nil, nil, &fs.PathError{Op: "read", Path: path, Err: ErrChanging}
 	}
 	return content, before, nil
+}
+
+// Stream reads to the end of something that cannot say its size: a file of the kernel's, or the pipe that a person names on a command line. It waits for whoever
+// writes. More than limit bytes are ErrTooLarge.
+func Stream(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(content)) > limit {
+		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return content, nil
 }
 
 // Gone tells whether an error says that there is nothing of that name, which is another thing than that it cannot be seen.

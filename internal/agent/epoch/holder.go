@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fairway/internal/disk"
 	"fairway/internal/printable"
 )
 
@@ -54,6 +55,9 @@ func whose(path string) string {
 	return fmt.Sprintf("%s belongs to %s%s", path, name, kind)
 }
 
+// longestName bounds the name of a process, in bytes: the kernel keeps 15.
+const longestName = 256
+
 // locker is who holds the lock of a file, as far as the kernel tells.
 func locker(f *os.File) string {
 	unknown := "another agent"
@@ -69,7 +73,7 @@ func locker(f *os.File) string {
 		if len(words) < 6 || words[1] != "FLOCK" || words[5] != at {
 			continue
 		}
-		name, err := os.ReadFile("/proc/" + words[4] + "/comm")
+		name, err := disk.Stream("/proc/"+words[4]+"/comm", longestName)
 		if errors.Is(err, fs.ErrNotExist) {
 			return unknown
 		}

@@ -106,7 +106,7 @@ func newWorld(t *testing.T, change ...func(*world)) *world {
 	if w.ca, err = ca.Open(o); err != nil {
 		t.Fatal(err)
 	}
-	w.tokens = authn.NewJoinTokens(w.dir, clock)
+	w.tokens = authn.NewJoinTokens(w.dir, clock, slog.New(slog.DiscardHandler))
 	trust, err := identity.NewTrust("cluster.local")
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"fairway/internal/identity/safefile"
 )
 
 // large is the size from which content is not read.
@@ -59,8 +61,12 @@ func one(h *maphash.Hash, name string) {
 		fmt.Fprint(h, info.Size(), info.ModTime().UnixNano(), inode(info))
 		return
 	}
-	content, err := os.ReadFile(name)
-	fmt.Fprint(h, len(content), err)
+	content, err := safefile.Read(name, large)
+	if err != nil { // unreadable, or another file by now
+		fmt.Fprint(h, err, info.Size(), info.ModTime().UnixNano(), inode(info))
+		return
+	}
+	fmt.Fprint(h, len(content))
 	_, _ = h.Write(content)
 }
 

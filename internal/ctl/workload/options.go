@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net"
 	"net/netip"
-	"os"
 	"path"
 	"regexp"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/config"
+	"fairway/internal/disk"
 	"fairway/internal/identity"
 	"fairway/internal/mesh"
 )
@@ -86,7 +86,7 @@ func readGroup(o Options) (*config.Object, error) {
 	if o.File == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(o.File)
+	text, err := disk.Stream(o.File, disk.MaxFile)
 	if err != nil {
 		return nil, fmt.Errorf("-f: %w", err)
 	}

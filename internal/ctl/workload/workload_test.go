@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"flag"
+	"log/slog"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -114,7 +115,7 @@ func TestSecretsAndModes(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %v", name, info, err, mode)
 		}
 	}
-	all, err := authn.NewJoinTokens(ca, time.Now).List()
+	all, err := authn.NewJoinTokens(ca, time.Now, slog.New(slog.DiscardHandler)).List()
 	if err != nil || len(all) != 1 || all[0].ID != (identity.ID{TrustDomain: "cluster.local", Namespace: "default", ServiceAccount: "web"}) || time.Until(all[0].Expires) > time.Hour {
 		t.Errorf("tokens: %+v, %v", all, err)
 	}
@@ -153,7 +154,7 @@ func TestReplacing(t *testing.T) {
 	if _, err := call(append(args, "--overwrite")...); err == nil || !strings.Contains(err.Error(), "holds mine, which this command did not write") {
 		t.Errorf("another's: %v", err)
 	}
-	if all, _ := authn.NewJoinTokens(ca, time.Now).List(); len(all) != 2 {
+	if all, _ := authn.NewJoinTokens(ca, time.Now, slog.New(slog.DiscardHandler)).List(); len(all) != 2 {
 		t.Errorf("%d tokens were made, want one for each folder written", len(all))
 	}
 }
@@ -164,6 +165,10 @@ func TestMistakes(t *testing.T) {
 	group := put(t, filepath.Join(dir, "group.yaml"), "apiVersion: networking.istio.io/v1\nkind: WorkloadGroup\nmetadata: {name: a, namespace: default}\nspec: {template: {}, probe: {httpGet: {port: 1, scheme: FTP}}}\n")
 	key := put(t, filepath.Join(dir, "key.pem"), "-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----\n")
 	empty := put(t, filepath.Join(dir, "empty"), "\n")
+	large := put(t, filepath.Join(dir, "large"), "")
+	if err := os.Truncate(large, 64<<20+1); err != nil {
+		t.Fatal(err)
+	}
 	who := []string{"--name", "shop", "-n", "default"}
 	good := append(who[:2:2], "-n", "default", "--ingressIP", "10.0.0.1", "--caStateDir", ca, "-o", out)
 	for _, c := range []struct {
@@ -186,6 +191,9 @@ func TestMistakes(t *testing.T) {
 		{append(good, "--root", empty), []string{"no certificate in PEM"}},
 		{append(good, "--tokenFile", empty), []string{"is empty"}},
 		{append(good, "--tokenFile", filepath.Join(dir, "none")), []string{"--tokenFile: open"}},
+		{[]string{"-f", large}, []string{"-f: ", large, "more than 67108864 bytes"}},
+		{append(good, "--root", large), []string{"--root: ", large, "more than 16777216 bytes"}},
+		{append(good, "--tokenFile", large), []string{"--tokenFile: ", large, "more than 65536 bytes"}},
 		{append(good, "--tokenDuration", "0s"), []string{"a join token of 0s"}},
 		{append(good, "-l", "app=it's"), []string{"CANONICAL_SERVICE", "single quote"}},
 		{append(good, "-s", "a/b"), []string{"invalid identity"}},
@@ -201,7 +209,7 @@ func TestMistakes(t *testing.T) {
 	if _, err := os.Stat(out); err == nil {
 		t.Error("a mistake left a folder behind")
 	}
-	if all, _ := authn.NewJoinTokens(ca, time.Now).List(); len(all) != 0 {
+	if all, _ := authn.NewJoinTokens(ca, time.Now, slog.New(slog.DiscardHandler)).List(); len(all) != 0 {
 		t.Errorf("mistakes made tokens: %+v", all)
 	}
 }

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"fairway/internal/disk"
 	"fairway/internal/identity/authn"
 )
 
@@ -24,6 +26,12 @@ const (
 	hostsFile = "hosts"
 	unitFile  = "pilot-agent.service"
 	entryFile = "workload-entry.yaml"
+)
+
+// The most that is read of the control plane's root and of a token, in bytes. Whoever runs the command may name a pipe.
+const (
+	longestRoot  = 16 << 20
+	longestToken = 64 << 10
 )
 
 // file is one of them.
@@ -82,7 +90,7 @@ func (m *machine) root(now time.Time) (string, error) {
 	if path == "" {
 		path, flag = filepath.Join(m.StateDir, rootFile), "--caStateDir"
 	}
-	text, err := os.ReadFile(path)
+	text, err := disk.Stream(path, longestRoot)
 	if errors.Is(err, fs.ErrNotExist) && m.Root == "" {
 		return "", fmt.Errorf("the control plane's root: %w; run this where pilot-discovery keeps it and name that folder with --caStateDir, or give the root with --root", err)
 	}
@@ -117,7 +125,7 @@ func (m *machine) root(now time.Time) (string, error) {
 func (m *machine) token(now func() time.Time) (token string, undo func() error, err error) {
 	none := func() error { return nil }
 	if m.TokenFile != "" {
-		text, err := os.ReadFile(m.TokenFile)
+		text, err := disk.Stream(m.TokenFile, longestToken)
 		if err != nil {
 			return "", none, fmt.Errorf("--tokenFile: %w", err)
 		}
@@ -129,7 +137,7 @@ func (m *machine) token(now func() time.Time) (token string, undo func() error, 
 	if _, err := os.Stat(m.StateDir); err != nil {
 		return "", none, fmt.Errorf("a join token: %w; run this where pilot-discovery keeps them and name that folder with --caStateDir, or give a token with --tokenFile", err)
 	}
-	tokens := authn.NewJoinTokens(m.StateDir, now)
+	tokens := authn.NewJoinTokens(m.StateDir, now, slog.New(slog.DiscardHandler))
 	if token, err = tokens.Create(m.id, m.TokenDuration); err != nil {
 		return "", none, fmt.Errorf("a join token: %w", err)
 	}

@@ -348,7 +348,7 @@ func TestJoinTokens(t *testing.T) {
 	dir := t.TempDir()
 	now := start
 	clock := func() time.Time { return now }
-	tokens, other := authn.NewJoinTokens(dir, clock), authn.NewJoinTokens(dir, clock)
+	tokens, other := authn.NewJoinTokens(dir, clock, slog.New(slog.DiscardHandler)), authn.NewJoinTokens(dir, clock, slog.New(slog.DiscardHandler))
 	text, err := tokens.Create(web, time.Hour)
 	if err != nil {
 		t.Fatal(err)
@@ -440,7 +440,7 @@ func TestMethods(t *testing.T) {
 	p := newPlatform(t, "one")
 	tokens, _ := fileTokens(t, p, at(2*time.Hour))
 	late := authn.Certificates{Roots: c.Pool, Trust: trust(t), Now: at(25 * time.Hour)}
-	m := authn.Methods{late, tokens, authn.NewJoinTokens(t.TempDir(), at(0))}
+	m := authn.Methods{late, tokens, authn.NewJoinTokens(t.TempDir(), at(0), slog.New(slog.DiscardHandler))}
 	both := authn.Credentials{Certificates: []*x509.Certificate{issue(t, c, web)}, Token: p.token(t, issuerURL, nil)}
 	if _, err := m.Authenticate(t.Context(), both); !errors.Is(err, authn.ErrRefused) || !strings.Contains(err.Error(), "the certificate is valid") || !strings.Contains(err.Error(), "the token ended") {
 		t.Errorf("%v, want both reasons", err)

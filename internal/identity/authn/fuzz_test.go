@@ -37,7 +37,7 @@ func FuzzTokens(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	join := authn.NewJoinTokens(dir, time.Now)
+	join := authn.NewJoinTokens(dir, time.Now, slog.New(slog.DiscardHandler))
 	if _, err := join.Create(identity.ID{TrustDomain: "mesh", Namespace: "shop", ServiceAccount: "web"}, time.Hour); err != nil {
 		f.Fatal(err)
 	}

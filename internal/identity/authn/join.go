@@ -14,7 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,6 +32,7 @@ const JoinPrefix = "fwjoin."
 type JoinTokens struct {
 	path string
 	now  func() time.Time
+	log  *slog.Logger
 }
 
 // JoinToken is what may be known of a token.
@@ -55,9 +56,16 @@ const (
 	joinMemory  = 7 * 24 * time.Hour
 )
 
-// NewJoinTokens uses the file join-tokens.json in a folder; both need not exist yet.
-func NewJoinTokens(dir string, now func() time.Time) *JoinTokens {
-	return &JoinTokens{filepath.Join(dir, "join-tokens.json"), now}
+// mostJoin bounds the file, in bytes: about 150,000 tokens.
+const mostJoin = 64 << 20
+
+// errJoinFile is all that a caller elsewhere hears of a file that cannot be used.
+var errJoinFile = fmt.Errorf("%w: the control plane cannot use its list of join tokens; its log says why", ErrUnavailable)
+
+// NewJoinTokens uses the file join-tokens.json in a folder; both need not exist yet. Why the file cannot be used is logged where a caller elsewhere asks, who does not
+// hear it, and returned to those who run a command.
+func NewJoinTokens(dir string, now func() time.Time, log *slog.Logger) *JoinTokens {
+	return &JoinTokens{filepath.Join(dir, "join-tokens.json"), now, log}
 }
 
 // Create makes a token for an identity. This is the only time that it can be read.
@@ -114,7 +122,7 @@ func (j *JoinTokens) Authenticate(_ context.Context, c Credentials) (Caller, err
 	}
 	all, err := j.load()
 	if err != nil {
-		return Caller{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return Caller{}, j.toCaller(err)
 	}
 	t, err := j.find(all, rest)
 	if err != nil {
@@ -142,7 +150,7 @@ func (j *JoinTokens) bind(text string, public any) error {
 		return err
 	}
 	key := hash(string(der))
-	return j.change(func(all []keptToken) ([]keptToken, error) {
+	return j.toCaller(j.change(func(all []keptToken) ([]keptToken, error) {
 		t, err := j.find(all, text) // it may have gone since
 		if err != nil {
 			return nil, err
@@ -154,11 +162,20 @@ func (j *JoinTokens) bind(text string, public any) error {
 			t.Key, t.Used = key, j.now().Truncate(time.Second)
 		}
 		return all, nil
-	})
+	}))
+}
+
+// toCaller is what a caller elsewhere hears of an error: a refusal as it is, and nothing of this machine's files.
+func (j *JoinTokens) toCaller(err error) error {
+	if err == nil || errors.Is(err, ErrRefused) {
+		return err
+	}
+	j.log.Error("the join tokens cannot be used, and nobody is let in by one", "error", err)
+	return errJoinFile
 }
 
 func (j *JoinTokens) load() ([]keptToken, error) {
-	text, err := os.ReadFile(j.path)
+	text, err := safefile.Read(j.path, mostJoin)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -191,6 +208,9 @@ func (j *JoinTokens) change(do func([]keptToken) ([]keptToken, error)) error {
 	text, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return err
+	}
+	if len(text) > mostJoin { // it could not be read again
+		return fmt.Errorf("the join tokens: %d bytes, at most %d are kept; take tokens away that are not needed, or wait until some have ended", len(text), mostJoin)
 	}
 	if err := safefile.Write(j.path, text, 0o600); err != nil {
 		return fmt.Errorf("%w: the join tokens: %w", ErrUnavailable, err)

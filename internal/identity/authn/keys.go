@@ -3,12 +3,13 @@ package authn
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"sync"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"fairway/internal/identity/safefile"
 )
 
 // keyFile is a JSON Web Key Set in a file. It is read again when the file has another time or length; while it cannot be read, the keys before stay.
@@ -43,7 +44,7 @@ func (f *keyFile) read() ([]jose.JSONWebKey, error) {
 	if info.ModTime().Equal(f.time) && info.Size() == f.size {
 		return f.keys, nil
 	}
-	text, err := readBounded(f.path, info)
+	text, err := safefile.Read(f.path, mostText)
 	if err != nil {
 		return f.keys, err
 	}
@@ -53,17 +54,4 @@ func (f *keyFile) read() ([]jose.JSONWebKey, error) {
 	}
 	f.keys, f.time, f.size = keys, info.ModTime(), info.Size()
 	return f.keys, nil
-}
-
-// readBounded reads a file that is one, of at most mostText.
-func readBounded(path string, info os.FileInfo) ([]byte, error) {
-	if !info.Mode().IsRegular() || info.Size() > mostText {
-		return nil, fmt.Errorf("%s: want a file of at most %d bytes", path, mostText)
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, mostText))
 }

@@ -133,7 +133,7 @@ func TestAnIssuerOutOfOrder(t *testing.T) {
 
 func TestTokensAreBounded(t *testing.T) {
 	long := authn.Credentials{Token: authn.JoinPrefix + strings.Repeat("x", 16<<10)}
-	m := authn.Methods{authn.NewJoinTokens(t.TempDir(), at(0))}
+	m := authn.Methods{authn.NewJoinTokens(t.TempDir(), at(0), slog.New(slog.DiscardHandler))}
 	if _, err := m.Authenticate(t.Context(), long); !errors.Is(err, authn.ErrRefused) || !strings.Contains(err.Error(), "at most 16384") {
 		t.Errorf("%.200v", err)
 	}

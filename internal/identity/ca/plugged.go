@@ -16,6 +16,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"fairway/internal/identity"
+	"fairway/internal/identity/safefile"
 )
 
 // plugged is what a folder of files says.
@@ -32,6 +33,9 @@ var (
 
 // crlName is the file with revoked certificates; it need not exist.
 const crlName = "ca-crl.pem"
+
+// longestPlugged bounds each of the files, in bytes; the longest is a list of some hundred thousand revoked certificates.
+const longestPlugged = 16 << 20
 
 // readPlugged reads a folder; nil where no certificate is plugged in there. CRLs may be of the issuers that are known already, too: their certificates are about.
 func readPlugged(dir string, now time.Time, known ...*x509.Certificate) (*plugged, error) {
@@ -53,7 +57,7 @@ func readFiles(dir string, names [4]string, now time.Time, known []*x509.Certifi
 	if err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(filepath.Join(dir, names[1]))
+	text, err := safefile.Read(filepath.Join(dir, names[1]), longestPlugged)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +83,7 @@ func readFiles(dir string, names [4]string, now time.Time, known []*x509.Certifi
 
 // readChain reads what stands above the certificate; a root that signs by itself has nothing above it, and the file may be empty or missing.
 func readChain(dir, name string) ([]*x509.Certificate, error) {
-	text, err := os.ReadFile(filepath.Join(dir, name))
+	text, err := safefile.Read(filepath.Join(dir, name), longestPlugged)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.TrimSpace(text)) == 0 {
 		return nil, nil
 	}
@@ -87,7 +91,7 @@ func readChain(dir, name string) ([]*x509.Certificate, error) {
 }
 
 func readCertificates(dir, name string) ([]*x509.Certificate, error) {
-	text, err := os.ReadFile(filepath.Join(dir, name))
+	text, err := safefile.Read(filepath.Join(dir, name), longestPlugged)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +105,7 @@ func readCertificates(dir, name string) ([]*x509.Certificate, error) {
 // readCRL reads the lists that one of the issuers signed. A list of somebody else is an error, as a proxy would refuse it, and one that is not valid now, by which a
 // proxy would refuse everybody.
 func readCRL(path string, issuers []*x509.Certificate, now time.Time) ([]*x509.RevocationList, error) {
-	text, err := os.ReadFile(path)
+	text, err := safefile.Read(path, longestPlugged)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

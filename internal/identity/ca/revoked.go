@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math/big"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -99,7 +98,7 @@ func covers(named, id identity.ID) bool {
 // List is what is revoked now.
 func (r *Revocations) List() (*Revoked, error) {
 	out := &Revoked{}
-	text, err := os.ReadFile(filepath.Join(r.dir, revokedFile))
+	text, err := safefile.Read(filepath.Join(r.dir, revokedFile), mostState)
 	if errors.Is(err, fs.ErrNotExist) {
 		return out, nil
 	}
@@ -283,6 +282,9 @@ func (r *Revocations) change(do func(v *Revoked, now time.Time) error) error {
 	text, err := json.MarshalIndent(v, "", " ")
 	if err != nil {
 		return err
+	}
+	if len(text) > mostState { // it could not be read again
+		return fmt.Errorf("what is revoked: %d bytes, at most %d are kept; restore identities that need not be shut out any more, or give shorter reasons", len(text), mostState)
 	}
 	return safefile.Write(filepath.Join(r.dir, revokedFile), text, 0o600)
 }

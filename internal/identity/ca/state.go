@@ -17,6 +17,9 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
+// mostState bounds each file of the folder that keeps the root, in bytes; the longest is the list of what is revoked.
+const mostState = 64 << 20
+
 // state is all that an authority is at a moment. It is immutable.
 type state struct {
 	active   *signer
@@ -175,7 +178,7 @@ func (k keeper) read() (f *kept, path string, err error) {
 		return nil, "", nil
 	}
 	path = filepath.Join(k.dir, stateFile)
-	text, err := os.ReadFile(path)
+	text, err := safefile.Read(path, mostState)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, path, nil
 	}

@@ -58,7 +58,7 @@ func serve(t testing.TB, limits *authn.Limits) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{ca: authority, tokens: authn.NewJoinTokens(t.TempDir(), time.Now), audit: &bytes.Buffer{}, registry: prometheus.NewRegistry()}
+	w := &world{ca: authority, tokens: authn.NewJoinTokens(t.TempDir(), time.Now, slog.New(slog.DiscardHandler)), audit: &bytes.Buffer{}, registry: prometheus.NewRegistry()}
 	trust, err := identity.NewTrust("cluster.local")
 	if err != nil {
 		t.Fatal(err)

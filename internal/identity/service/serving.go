@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fairway/internal/identity/ca"
+	"fairway/internal/identity/safefile"
 )
 
 // Serving is how the control plane shows itself to agents: TLS 1.3, with a certificate of its own authority or one from files. Clients may show a
@@ -64,6 +65,21 @@ func (s *Serving) certificate() (*tls.Certificate, error) {
 	return cert, nil
 }
 
+// longestFile bounds the files of the control plane's certificate and of its key, in bytes.
+const longestFile = 1 << 20
+
+func readPair(certFile, keyFile string) (tls.Certificate, error) {
+	cert, err := safefile.Read(certFile, longestFile)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := safefile.Read(keyFile, longestFile)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(cert, key)
+}
+
 // fromFiles reads the files when they have changed; half-replaced ones leave what was.
 func (s *Serving) fromFiles() (*tls.Certificate, error) {
 	info, err := os.Stat(s.CertFile)
@@ -72,7 +88,7 @@ func (s *Serving) fromFiles() (*tls.Certificate, error) {
 	}
 	if err == nil {
 		var cert tls.Certificate
-		if cert, err = tls.LoadX509KeyPair(s.CertFile, s.KeyFile); err == nil {
+		if cert, err = readPair(s.CertFile, s.KeyFile); err == nil {
 			s.cert, s.stamp = &cert, info.ModTime()
 			return s.cert, nil
 		}
