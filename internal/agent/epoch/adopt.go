@@ -43,7 +43,11 @@ func (s *Supervisor) adopt(ctx context.Context, plan Plan) bool {
 func (s *Supervisor) take(ctx context.Context, f *family, found []orphan) (out []*process) {
 	for i, o := range found {
 		s.folder.after(o.file)
-		p, err := o.watch(o.plan(ctx, s.o.restartArguments(f, o.epoch)), f)
+		plan, err := o.plan(ctx, s.o.Files, s.o.restartArguments(f, o.epoch))
+		if err != nil {
+			s.o.Log.Warn("an earlier envoy's bootstrap cannot be read: it counts as another than is wanted", "epoch", o.epoch, "pid", o.pid, "error", err)
+		}
+		p, err := o.watch(plan, f)
 		switch {
 		case err != nil:
 			s.o.Log.Info("an envoy of an earlier agent is gone", "error", err)

@@ -8,23 +8,25 @@ import (
 	"strconv"
 	"strings"
 
+	"fairway/internal/disk"
 	"fairway/internal/identity/safefile"
 )
 
 // folder is where bootstraps are written.
 type folder struct {
+	files disk.Files
 	path  string
 	ours  bool // made here: removed when empty
 	count int  // of files written so far
 }
 
 // openFolder makes the folder if it is missing, for this user alone: bootstraps hold secrets.
-func openFolder(path string) (*folder, error) {
+func openFolder(files disk.Files, path string) (*folder, error) {
 	_, missing := os.Stat(path)
 	if err := safefile.Folder(path); err != nil {
 		return nil, &PlanError{fmt.Errorf("make the folder for Envoy's configuration: %w; name a writable one with --configPath", err)}
 	}
-	return &folder{path: path, ours: missing != nil}, nil
+	return &folder{files: files, path: path, ours: missing != nil}, nil
 }
 
 // closed says whether nobody but this user and root can put other files into the places of those in the folder.
@@ -84,27 +86,27 @@ func (f *folder) checked(ctx context.Context, p Plan, hot bool) (Plan, error) {
 	}
 	p, err = p.check(ctx, path, hot)
 	if err == nil {
-		os.Remove(path)
+		_ = f.files.Remove(path) // the next sweep does
 	}
 	return p, err
 }
 
 // write makes a file for this user alone, whole or not at all.
 func (f *folder) write(name string, content []byte) (path string, err error) {
-	tmp, err := os.CreateTemp(f.path, "."+name+"-") // 0600
+	tmp, err := f.files.Create(f.path, "."+name+"-") // 0600
 	if err != nil {
 		return "", &PlanError{fmt.Errorf("write Envoy's configuration: %w; name a writable folder with --configPath", err)}
 	}
-	defer os.Remove(tmp.Name()) // fails once renamed
 	_, err = tmp.Write(content)
 	if closed := tmp.Close(); err == nil {
 		err = closed
 	}
 	path = filepath.Join(f.path, name)
 	if err == nil {
-		err = os.Rename(tmp.Name(), path)
+		err = f.files.Rename(tmp.Name(), path)
 	}
 	if err != nil {
+		_ = f.files.Remove(tmp.Name()) // where this fails, the next sweep does
 		return "", &PlanError{fmt.Errorf("write Envoy's configuration: %w; make room, or name another folder with --configPath", err)}
 	}
 	return path, nil

@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"time"
+
+	"fairway/internal/disk"
 )
 
 // Options of a Supervisor. Dir, Live and Log must be set; zero times are the defaults that their comments name.
@@ -36,6 +38,9 @@ type Options struct {
 	// Steady is how long an Envoy has to run before earlier crashes are forgotten. Zero: a minute.
 	Steady time.Duration
 
+	// Files is what bootstraps are written to and read from; nil: disk.OS.
+	Files disk.Files
+
 	// Live says whether the Envoy of an epoch, started by a plan, serves.
 	Live func(ctx context.Context, p Plan, epoch uint32) bool
 	// Quiesce lets the serving Envoy's connections end before it is stopped for a restart that cannot be a hot one. Nil: it is stopped at once.
@@ -49,6 +54,9 @@ type Options struct {
 const margin = 1
 
 func (o Options) settled() Options {
+	if o.Files == nil {
+		o.Files = disk.OS
+	}
 	o.Memory = orElse(o.Memory, "/dev/shm")
 	o.LiveWithin = orElse(o.LiveWithin, time.Minute)
 	o.Kill = orElse(o.Kill, 5*time.Second)

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"fairway/internal/disk"
 )
 
 // orphan is an Envoy that an agent before this one started, and left behind when it was killed.
@@ -94,7 +96,7 @@ func readEnvoy(pid int) (o orphan, ok bool) {
 	if owner, is := info.Sys().(*syscall.Stat_t); !is || int(owner.Uid) != os.Geteuid() {
 		return o, false
 	}
-	line, err := os.ReadFile(proc + "/cmdline")
+	line, err := disk.Stream(proc+"/cmdline", longestStart)
 	if err != nil || len(line) == 0 {
 		return o, false
 	}
@@ -120,27 +122,31 @@ func (o orphan) value(flag string) string {
 	return ""
 }
 
+// longestStart bounds the arguments of a process and its variables, in bytes: the kernel starts none with more than 6 MiB together, but lets a process change them.
+const longestStart = 8 << 20
+
 // env are the orphan's variables.
 func (o orphan) env() []string {
-	all, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", o.pid)) // where it cannot be read, the plan is another one
+	all, _ := disk.Stream(fmt.Sprintf("/proc/%d/environ", o.pid), longestStart) // where it cannot be read, the plan is another one
 	if len(all) == 0 {
 		return nil
 	}
 	return strings.Split(strings.TrimSuffix(string(all), "\x00"), "\x00")
 }
 
-// plan is what the orphan was started with, as far as it can still be read; what cannot makes it unlike any other plan.
-func (o orphan) plan(ctx context.Context, tail []string) Plan {
+// plan is what the orphan was started with, as far as it can still be read; what cannot makes it unlike any other plan. The error says why its bootstrap cannot.
+func (o orphan) plan(ctx context.Context, files disk.Files, tail []string) (Plan, error) {
 	p := Plan{Binary: o.args[0], Args: o.args[3:], Suffix: filepath.Ext(o.file)}
 	if n := len(p.Args) - len(tail); n >= 0 && slices.Equal(p.Args[n:], tail) {
 		p.Args = slices.Clone(p.Args[:n])
 	}
 	p.Env = o.env()
-	p.Bootstrap, _ = os.ReadFile(o.file)
+	var err error
+	p.Bootstrap, _, err = disk.Read(files, o.file, disk.MaxFile)
 	running := fmt.Sprintf("/proc/%d/exe", o.pid) // the file that it runs, even where another one has taken its name
 	p.stamp, _ = stampOf(running)
 	p.protocol = hotRestartVersion(ctx, running, p.environment())
-	return p
+	return p, err
 }
 
 // watch makes a process of an orphan. Its end is seen, but how it ended is told to the system's first process only.

@@ -58,7 +58,7 @@ func New(o Options) *Supervisor {
 // or it crashed once too often. It returns *PlanError where the first plan cannot work, *ExitError where an Envoy ended otherwise than with 0. It may be called once.
 func (s *Supervisor) Run(ctx context.Context, first Plan, orElse ...Plan) error {
 	var err error
-	if s.folder, err = openFolder(s.o.Dir); err != nil {
+	if s.folder, err = openFolder(s.o.Files, s.o.Dir); err != nil {
 		close(s.over)
 		return err
 	}
@@ -136,7 +136,7 @@ func (s *Supervisor) checked(ctx context.Context, plan Plan) (Plan, error) {
 		return plan, ErrOver
 	default:
 	}
-	folder, err := openFolder(s.o.Dir)
+	folder, err := openFolder(s.o.Files, s.o.Dir)
 	if err != nil {
 		return plan, err
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"fairway/internal/disk"
 )
 
 // batchID names a response that was written to a cache and not committed yet; 0 is none.
@@ -34,33 +36,35 @@ type batch struct {
 // cache is a file with the resources that one node's Envoy has acknowledged. Memory holds names, versions and places, never bodies. A cache may be used by several
 // sessions at once. A nil cache keeps nothing.
 type cache struct {
+	files disk.Files
 	path  string
 	limit int64
 	log   *slog.Logger
 
 	mu      sync.Mutex
-	file    *os.File
+	file    disk.Random
 	node    [sha256.Size]byte
 	end     int64 // of the file
 	live    int64 // bytes of what the index points at
 	index   map[string]map[string]entry
 	pending map[batchID]batch
 	last    batchID
-	gone    bool // closed, or given up
-	warm    bool // what an Envoy of this agent's life holds, and so not older than that
+	again   int64 // the size from which it is written anew, after that has failed once
+	gone    bool  // closed, or given up
+	warm    bool  // what an Envoy of this agent's life holds, and so not older than that
 }
 
 // errTooBig is what a cache is given up for when it grows over its limit.
 var errTooBig = errors.New("it is larger than its limit")
 
 // createCache makes an empty cache for a node.
-func createCache(path string, node [sha256.Size]byte, limit int64, log *slog.Logger) (*cache, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
+func createCache(files disk.Files, path string, node [sha256.Size]byte, limit int64, log *slog.Logger) (*cache, error) {
+	f, err := files.Make(path)
 	if err != nil {
 		return nil, err
 	}
 	c := &cache{
-		path: path, limit: limit, log: log, file: f, node: node, index: map[string]map[string]entry{}, pending: map[batchID]batch{},
+		files: files, path: path, limit: limit, log: log, file: f, node: node, index: map[string]map[string]entry{}, pending: map[batchID]batch{},
 	}
 	if _, err := c.write(recordNode, 0, node[:]); err != nil {
 		c.discard()
@@ -216,17 +220,25 @@ func (c *cache) read(typ string, names []string, limit int) (bodies [][]byte, it
 // slack is how much of a cache may be of no use before it is written anew; twice what is of use is always allowed.
 const slack = 4 << 20
 
-// tidy writes the cache anew where most of it is of no use any more, and gives it up where it is too large.
+// tidy writes the cache anew where most of it is of no use any more, and gives it up where it is too large. Where it cannot be written anew it stays as it is while it is
+// not over its limit, and that is tried again when it has grown.
 func (c *cache) tidy() {
 	if c.live > c.limit {
 		c.giveUp(errTooBig)
 		return
 	}
-	if c.end <= 2*c.live+slack && c.end <= c.limit+slack {
+	over := c.end > c.limit+slack
+	if !over && (c.end <= 2*c.live+slack || c.end < c.again) {
 		return
 	}
-	if err := c.rewrite(); err != nil {
+	switch err := c.rewrite(); {
+	case err == nil:
+		c.again = 0
+	case over:
 		c.giveUp(err)
+	default:
+		c.again = c.end + slack
+		c.log.Warn("the cache of configuration cannot be written anew; it goes on as it is", "file", c.path, "error", err)
 	}
 }
 
@@ -242,7 +254,7 @@ func (c *cache) remove() {
 	}
 	c.gone = true
 	c.file.Close()
-	_ = os.Remove(c.path) // nothing is lost
+	_ = c.files.Remove(c.path) // nothing is lost
 	c.index, c.pending = map[string]map[string]entry{}, map[batchID]batch{}
 }
 
@@ -289,7 +301,7 @@ func (c *cache) moveTo(path string) error {
 	if err := c.file.Sync(); err != nil {
 		return err
 	}
-	if err := os.Rename(c.path, path); err != nil {
+	if err := c.files.Rename(c.path, path); err != nil {
 		return err
 	}
 	c.path = path

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"fairway/internal/disk"
 	"fairway/internal/xds"
 )
 
@@ -23,7 +24,7 @@ func body(name, version, content string) []byte {
 
 func newCache(t *testing.T, limit int64) *cache {
 	t.Helper()
-	c, err := createCache(filepath.Join(t.TempDir(), cacheFile), aNode, limit, slog.New(slog.DiscardHandler))
+	c, err := createCache(disk.OS, filepath.Join(t.TempDir(), cacheFile), aNode, limit, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,7 @@ func put(t *testing.T, c *cache, typ, version string, size int, names ...string)
 func reopened(t *testing.T, c *cache) *cache {
 	t.Helper()
 	c.close()
-	again, err := openCache(c.path, c.limit, c.log)
+	again, err := openCache(disk.OS, c.path, c.limit, c.log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +118,7 @@ func TestTornFiles(t *testing.T) {
 			if err := os.WriteFile(path, torn, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			again, err := openCache(path, 1<<20, c.log)
+			again, err := openCache(disk.OS, path, 1<<20, c.log)
 			switch {
 			case errors.Is(err, errNoCache) && cut < int(whole):
 				continue
@@ -180,7 +181,7 @@ func TestNodesAreToldApart(t *testing.T) {
 
 // BenchmarkForward is what one resource in a response costs beside gRPC: reading it, keeping it, and taking its acknowledgement.
 func BenchmarkForward(b *testing.B) {
-	c, err := createCache(filepath.Join(b.TempDir(), cacheFile), aNode, 1<<30, slog.New(slog.DiscardHandler))
+	c, err := createCache(disk.OS, filepath.Join(b.TempDir(), cacheFile), aNode, 1<<30, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -9,8 +9,9 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"os"
 	"slices"
+
+	"fairway/internal/disk"
 )
 
 // A cache's file is a sequence of records, each a head and a payload. The head is the payload's size and the checksum of all that follows it, both of four bytes,
@@ -47,42 +48,71 @@ func (c *cache) write(kind byte, id batchID, payload []byte) (int64, error) {
 // errNoCache is what a file is that no cache wrote.
 var errNoCache = errors.New("no cache, or of another kind")
 
-// openCache reads the cache that an earlier agent left. What follows a record that is not whole is cut off.
-func openCache(path string, limit int64, log *slog.Logger) (*cache, error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+// openCache reads the cache that an earlier agent left. What follows a record that is not whole is cut off. A file that cannot be read, or not to its end, stays as it is.
+func openCache(files disk.Files, path string, limit int64, log *slog.Logger) (*cache, error) {
+	f, err := files.Edit(path)
 	if err != nil {
 		return nil, err
 	}
-	c := &cache{path: path, limit: limit, log: log, file: f, index: map[string]map[string]entry{}, pending: map[batchID]batch{}}
+	c := &cache{files: files, path: path, limit: limit, log: log, file: f, index: map[string]map[string]entry{}, pending: map[batchID]batch{}}
 	if err := c.load(); err != nil {
 		f.Close()
 		return nil, err
 	}
 	clear(c.pending) // nobody will acknowledge them
-	return c, f.Truncate(c.end)
+	if err := f.Truncate(c.end); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return c, nil
 }
 
 func (c *cache) load() error {
+	info, err := c.file.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return errNoCache
+	}
 	in := bufio.NewReaderSize(c.file, 64<<10)
-	kind, _, payload, err := readRecord(in, c.limit)
-	if err != nil || kind != recordNode || len(payload) != sha256.Size {
+	kind, _, payload, err := readRecord(in, c.mostOf(info.Size()))
+	switch {
+	case err != nil && !torn(err):
+		return err
+	case err != nil, kind != recordNode, len(payload) != sha256.Size:
 		return errNoCache
 	}
 	copy(c.node[:], payload)
 	c.end = headSize + int64(len(payload))
-	for c.next(in) { // what comes after that was not written whole
+	for {
+		if err := c.next(in, info.Size()); torn(err) {
+			return nil // what comes after that was not written whole
+		} else if err != nil {
+			return err
+		}
 	}
-	return nil
 }
 
-// next takes over one record; false where there is none.
-func (c *cache) next(in io.Reader) bool {
-	kind, id, payload, err := readRecord(in, c.limit)
-	if err != nil || !c.replay(kind, id, payload) {
-		return false
+// mostOf is how many bytes a record's payload may have that begins where the cache ends so far, in a file of a size.
+func (c *cache) mostOf(size int64) int64 { return min(c.limit+slack, size-c.end-headSize) }
+
+// torn tells the end of what was written whole from a file that could not be read to there.
+func torn(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errNoCache)
+}
+
+// next takes over one record. Its error is torn where there is none.
+func (c *cache) next(in io.Reader, size int64) error {
+	kind, id, payload, err := readRecord(in, c.mostOf(size))
+	if err != nil {
+		return err
+	}
+	if !c.replay(kind, id, payload) {
+		return errNoCache
 	}
 	c.end += headSize + int64(len(payload))
-	return true
+	return nil
 }
 
 // replay takes over a record; false where it makes no sense.
@@ -105,13 +135,14 @@ func (c *cache) replay(kind byte, id batchID, payload []byte) bool {
 	return true
 }
 
-func readRecord(in io.Reader, limit int64) (kind byte, id batchID, payload []byte, err error) {
+// readRecord reads a record whose payload has at most a number of bytes.
+func readRecord(in io.Reader, most int64) (kind byte, id batchID, payload []byte, err error) {
 	var head [headSize]byte
 	if _, err := io.ReadFull(in, head[:]); err != nil {
 		return 0, 0, nil, err
 	}
 	size := int64(binary.LittleEndian.Uint32(head[:]))
-	if size > limit+slack {
+	if size > most {
 		return 0, 0, nil, errNoCache
 	}
 	payload = make([]byte, size)
@@ -149,7 +180,7 @@ const chunk = 1 << 20
 
 // rewrite copies what is of use to a new file and puts that in the place of the old one. The caller holds mu.
 func (c *cache) rewrite() error {
-	next, err := createCache(c.path+".tidy", c.node, c.limit, c.log)
+	next, err := createCache(c.files, c.path+".tidy", c.node, c.limit, c.log)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"fairway/internal/disk"
 )
 
 // FuzzCacheFile: whatever is in the file, it is a cache within its limit, or none; what it gives can be sent.
@@ -23,7 +25,7 @@ func FuzzCacheFile(f *testing.F) {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c, err := openCache(path, 1<<16, slog.New(slog.DiscardHandler))
+		c, err := openCache(disk.OS, path, 1<<16, slog.New(slog.DiscardHandler))
 		if err != nil {
 			return
 		}

@@ -127,13 +127,18 @@ func (r *Relay) openOwn() {
 	}
 	path, node := filepath.Join(r.o.CacheDir, ownCache), hashNode(r.o.Node())
 	_ = os.Remove(path + ".tidy") // of an agent that was killed
-	c, err := openCache(path, r.o.CacheLimit, r.o.Log)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	c, err := openCache(r.o.Files, path, r.o.CacheLimit, r.o.Log)
+	switch {
+	case err == nil, errors.Is(err, os.ErrNotExist):
+	case errors.Is(err, errNoCache):
 		r.o.Log.Warn("what an earlier agent kept for itself is of no use", "error", err)
+	default: // it may be readable another time
+		r.o.Log.Error("what an earlier agent kept for itself cannot be read: it stays as it is, and nothing is added to it", "error", err)
+		return
 	}
 	if !c.usable(node) {
 		c.close()
-		if c, err = createCache(path, node, r.o.CacheLimit, r.o.Log); err != nil {
+		if c, err = createCache(r.o.Files, path, node, r.o.CacheLimit, r.o.Log); err != nil {
 			r.o.Log.Error("the agent keeps nothing for itself: one that starts while the control plane is away will have to wait for it", "error", err)
 			return
 		}

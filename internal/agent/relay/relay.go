@@ -19,6 +19,7 @@ import (
 
 	"fairway/internal/agent/socket"
 	"fairway/internal/agent/token"
+	"fairway/internal/disk"
 )
 
 // Options say where Envoy comes from and where its configuration does.
@@ -32,6 +33,8 @@ type Options struct {
 	CacheDir string
 	// CacheLimit is how many bytes of configuration are kept at most; 0: 256 MiB. What grows over it is not kept at all.
 	CacheLimit int64
+	// Files is what the cache asks the file system; nil: disk.OS.
+	Files disk.Files
 	// Grace is how long an Envoy that starts with nothing waits for the control plane before it is given what an earlier agent kept; 0: one second.
 	Grace time.Duration
 	// Node is the encoded Node message (envoy.config.core.v3) that the agent itself speaks as while there is no Envoy. Nil: what the agent asks for and says waits for
@@ -54,6 +57,9 @@ func (o Options) withDefaults() Options {
 	or(&o.RetryMax, 5*time.Second)
 	if o.CacheLimit == 0 {
 		o.CacheLimit = 256 << 20
+	}
+	if o.Files == nil {
+		o.Files = disk.OS
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -170,7 +176,7 @@ func (r *Relay) openCache() {
 			_ = os.Remove(path)
 		}
 	}
-	c, err := openCache(filepath.Join(r.o.CacheDir, cacheFile), r.o.CacheLimit, r.o.Log)
+	c, err := openCache(r.o.Files, filepath.Join(r.o.CacheDir, cacheFile), r.o.CacheLimit, r.o.Log)
 	if err != nil {
 		if !errors.Is(err, os.ErrNotExist) {
 			r.o.Log.Warn("the cache of an earlier agent is of no use", "error", err)
@@ -219,7 +225,7 @@ func (r *Relay) fresh(node []byte) *cache {
 	r.made++
 	path := filepath.Join(r.o.CacheDir, fmt.Sprintf("%s.%d.new", cacheFile, r.made))
 	r.mu.Unlock()
-	c, err := createCache(path, hashNode(node), r.o.CacheLimit, r.o.Log)
+	c, err := createCache(r.o.Files, path, hashNode(node), r.o.CacheLimit, r.o.Log)
 	if err != nil {
 		r.o.Log.Error("no cache of configuration: an Envoy that starts while the control plane is away will have to wait for it", "error", err)
 		return nil

@@ -8,8 +8,8 @@ import (
 	"fairway/internal/disk"
 )
 
-// Files fail where Fail says how an operation on a path ends; nil lets it through. The operations are "stat", "real", "open", "readdir", "create", "rename", "remove", and on
-// open files "read", "write", "fstat", "chmod", "sync". Reads give a few bytes at a time, and a write that fails has written half.
+// Files fail where Fail says how an operation on a path ends; nil lets it through. The operations are "stat", "real", "open", "readdir", "create", "edit", "make", "rename", "remove", and
+// on open files "read", "write", "fstat", "chmod", "sync", "truncate". Reads give a few bytes at a time, and a write that fails has written half.
 type Files struct {
 	disk.Files
 	Fail func(operation, path string) error
@@ -60,6 +60,27 @@ func (f Files) open(operation, path string, do func() (disk.File, error)) (disk.
 		return nil, err
 	}
 	return file{inner, f}, nil
+}
+
+// Edit implements disk.Files.
+func (f Files) Edit(path string) (disk.Random, error) {
+	return f.random("edit", path, f.Files.Edit)
+}
+
+// Make implements disk.Files.
+func (f Files) Make(path string) (disk.Random, error) {
+	return f.random("make", path, f.Files.Make)
+}
+
+func (f Files) random(operation, path string, do func(string) (disk.Random, error)) (disk.Random, error) {
+	if err := f.fail(operation, path); err != nil {
+		return nil, err
+	}
+	inner, err := do(path)
+	if err != nil {
+		return nil, err
+	}
+	return random{file{inner, f}, inner}, nil
 }
 
 // ReadDir implements disk.Files.
@@ -125,4 +146,31 @@ func (f file) Sync() error {
 		return err
 	}
 	return f.File.Sync()
+}
+
+type random struct {
+	file
+	inner disk.Random
+}
+
+func (r random) ReadAt(p []byte, at int64) (int, error) {
+	if err := r.of.fail("read", r.Name()); err != nil {
+		return 0, err
+	}
+	return r.inner.ReadAt(p, at)
+}
+
+func (r random) WriteAt(p []byte, at int64) (int, error) {
+	if err := r.of.fail("write", r.Name()); err != nil {
+		n, _ := r.inner.WriteAt(p[:len(p)/2], at)
+		return n, err
+	}
+	return r.inner.WriteAt(p, at)
+}
+
+func (r random) Truncate(size int64) error {
+	if err := r.of.fail("truncate", r.Name()); err != nil {
+		return err
+	}
+	return r.inner.Truncate(size)
 }
