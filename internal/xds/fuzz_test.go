@@ -5,6 +5,11 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"unicode/utf8"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // play is a random history of one mesh and one client: changes, deliveries in any interleaving, reconnects.
@@ -72,9 +77,41 @@ func (p *play) step() {
 	case op < 250 && !p.t.Failed():
 		p.settle()
 		p.check()
-	default:
+	case op < 253:
 		p.reconnect()
+	default:
+		p.stranger()
 	}
+}
+
+// stranger has the client's stream say raw bytes of the input, of whatever kind: they are refused, or taken and answered, and the stream ends. What it held is the next
+// stream's to say.
+func (p *play) stranger() {
+	n := min(p.byte(), len(p.input))
+	raw := string(p.input[:n])
+	p.input = p.input[n:]
+	if p.byte()%2 == 0 { // of a type that is served, so that more is looked at than its name
+		raw += field(map[bool]protowire.Number{true: 2, false: 4}[p.delta], []string{ClusterType, EndpointType, ListenerType, RouteType, VirtualHostType}[p.byte()%5])
+	}
+	r := decoded(p.delta, raw)
+	p.logf("a stranger says %q: %v", raw, r.wrong)
+	refused := r.wrong
+	if refused == nil {
+		checkDecoded(p.t, r)
+		refused = p.r.receive(r)
+	}
+	if code := status.Code(refused); code != codes.OK && code != codes.InvalidArgument && code != codes.ResourceExhausted {
+		p.t.Fatalf("refused with %v", refused)
+	}
+	if refused != nil && !utf8.ValidString(refused.Error()) {
+		p.t.Fatalf("refused with %q", refused)
+	}
+	for range 8 {
+		if refused != nil || p.r.next() == nil {
+			break
+		}
+	}
+	p.reconnect()
 }
 
 var (
@@ -240,9 +277,13 @@ func TestRandomHistories(t *testing.T) {
 	}
 }
 
+// FuzzSubscriptions: whatever a client says, by raw bytes too, and in whatever order that meets changes of the mesh, it holds what the mesh has once all is said.
 func FuzzSubscriptions(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(byte(seed), randomInput(seed, 300))
+	}
+	for i, raw := range []string{field(5, field(1, "c0")+field(2, "1")), field(3, "c1") + field(4, "c1"), field(6, "1") + field(7, field(2, "no")), field(3, "a\xffb"), "\x0a\x80"} {
+		f.Add(byte(i), append(append([]byte{0, 3, 200, 254, byte(len(raw))}, raw...), 0, byte(i), 248))
 	}
 	f.Fuzz(func(t *testing.T, mode byte, input []byte) {
 		if len(input) < 4000 {

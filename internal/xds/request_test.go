@@ -156,7 +156,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-func checkDecoded(t *testing.T, r *request) {
+func checkDecoded(t testing.TB, r *request) {
 	all := append([]string{r.typ, r.nonce, r.detail}, append(r.subscribe, r.unsubscribe...)...)
 	for _, k := range r.initial {
 		all = append(all, k.name, k.version)
