@@ -46,7 +46,7 @@ bench: build ## what a change costs, as a table and as JSON; ARGS= are test/benc
 fuzz: schemas ## every decoder of what others wrote, FUZZTIME= (60s) each; what is found is kept in testdata/fuzz of its room
 	@status=0; for file in $$(grep -rl '^func Fuzz' --include='*_test.go' internal test); do for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$file); do \
 		echo "== $$(dirname $$file) $$target"; \
-		$(GO) test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) || status=1; \
+		$(GO) test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s || status=1; \
 	done; done; exit $$status
 
 lint: schemas ## golangci-lint where it can be had, else gofmt and vet
