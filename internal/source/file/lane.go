@@ -2,6 +2,8 @@ package file
 
 import (
 	"context"
+	"math"
+	"slices"
 	"sync"
 	"time"
 )
@@ -9,47 +11,101 @@ import (
 // large is the size, in bytes, from which on a file is read beside the loop once everything has been read: what it costs must not hold up the others.
 const large = 32 << 10
 
-// lanes is how many large files are read at a time, so that one that takes long does not hold up the others of its kind.
-const lanes = 3
+// A small file is decoded in the loop unless it makes more work than inline. The unit is a byte; to begin a document costs as much as documentWork bytes of the
+// costliest text. That much takes less than 100 ms of one core.
+const (
+	inline       = 48 << 10
+	documentWork = 32
+)
+
+// huge is the work from which on a file may take long. One that turns out to be more while it is read beside the others is put off.
+const huge = 128 << 10
+
+// Files that may take long, and those that the last time held something that was refused, are read one at a time, so they take one core at most and hold up only each
+// other. The other large files have lanes of their own.
+const (
+	slowLanes  = 1
+	quickLanes = 2
+)
 
 // lane reads large files beside the loop. All but the goroutines it starts belongs to the loop.
 type lane struct {
 	loader  loader
-	slots   chan struct{}
+	read    func(context.Context, task, int) loaded // the loader's one
 	done    chan loaded
 	running sync.WaitGroup
 
 	pending map[string]*job
 	serial  uint64 // of the latest job
+	waiting []*job // in the order in which they came
+	slow    int    // jobs that are being done
+	quick   int
 }
 
-// job is a file that is being read.
+// job is a file that is to be read, or being read.
 type job struct {
+	task
 	serial uint64
-	again  bool // it has changed since
+	begun  bool
+	again  bool // it has changed since it was begun
+	slow   bool // it may take long
 }
 
 func newLane(l loader) *lane {
-	return &lane{loader: l, slots: make(chan struct{}, lanes), done: make(chan loaded), pending: map[string]*job{}}
+	return &lane{loader: l, read: l.one, done: make(chan loaded), pending: map[string]*job{}}
 }
 
-// start has a file read. What comes of it comes through done, unless ctx ends first.
-func (l *lane) start(ctx context.Context, t task) {
+// start has a file of so many bytes read. What comes of it comes through done, unless ctx ends first.
+func (l *lane) start(ctx context.Context, t task, size int64) {
 	l.serial++
-	l.pending[t.path] = &job{serial: l.serial}
+	j := &job{task: t, serial: l.serial, slow: t.slow || t.work(size) > huge || t.refused()}
+	l.pending[t.path] = j
+	l.waiting = append(l.waiting, j)
+	l.next(ctx)
+}
+
+// finish takes note of a job that is done.
+func (l *lane) finish(ctx context.Context, path string) *job {
+	j := l.pending[path]
+	delete(l.pending, path)
+	if j.slow {
+		l.slow--
+	} else {
+		l.quick--
+	}
+	l.next(ctx)
+	return j
+}
+
+// next begins jobs while there are lanes for them. Of those that may take long, files come first that were all right the last time.
+func (l *lane) next(ctx context.Context) {
+	for l.quick < quickLanes && l.begin(ctx, func(j *job) bool { return !j.slow }) {
+		l.quick++
+	}
+	for l.slow < slowLanes && (l.begin(ctx, func(j *job) bool { return j.slow && !j.refused() }) || l.begin(ctx, func(j *job) bool { return j.slow })) {
+		l.slow++
+	}
+}
+
+// begin begins the first job that is such, if there is one.
+func (l *lane) begin(ctx context.Context, such func(*job) bool) bool {
+	at := slices.IndexFunc(l.waiting, such)
+	if at < 0 {
+		return false
+	}
+	j, most := l.waiting[at], huge
+	if j.begun = true; j.slow {
+		most = math.MaxInt
+	}
+	l.waiting = slices.Delete(l.waiting, at, at+1)
 	l.running.Go(func() {
-		select {
-		case l.slots <- struct{}{}:
-			defer func() { <-l.slots }()
-		case <-ctx.Done():
-			return
-		}
-		got := l.loader.one(ctx, t)
+		got := l.read(ctx, j.task, most)
 		select {
 		case l.done <- got:
 		case <-ctx.Done():
 		}
 	})
+	return true
 }
 
 // busy tells whether a job that was begun by then is still being done.

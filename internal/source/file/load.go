@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,7 +34,16 @@ type task struct {
 	path string
 	kind config.Kind // of a file that holds one thing without kind and name
 	old  []entry     // what the ledger has of it
+	slow bool        // it was begun once, and is more work than huge
 }
+
+// refused tells whether the file held something that was refused the last time.
+func (t task) refused() bool {
+	return slices.ContainsFunc(t.old, func(e entry) bool { return hasError(e.problems) })
+}
+
+// work is what so many bytes may cost to decode, if the file has as many documents as the last time.
+func (t task) work(size int64) int { return int(size) + documentWork*len(t.old) }
 
 // loaded is one file as it was read.
 type loaded struct {
@@ -45,6 +55,8 @@ type loaded struct {
 	failed   error   // it could not be read
 	missing  bool    // there is no such file
 	unstable bool    // it changed while it was read
+	work     int     // what is in it
+	isPutOff bool    // it is more work than was allowed, and nothing is decoded
 }
 
 // loader reads and decodes files. Its methods may be called from any goroutine.
@@ -54,10 +66,13 @@ type loader struct {
 	log     func(message string, args ...any)
 }
 
-// all reads files on all cores, with results in the order of tasks.
-func (l loader) all(tasks []task) []loaded {
+// all reads files on all cores, with results in the order of tasks. Of a file that makes more work than most nothing is decoded.
+func (l loader) all(tasks []task, most int) []loaded {
 	files := make([]loaded, len(tasks))
-	parallel(len(tasks), func(i int) { files[i] = l.read(tasks[i]) })
+	parallel(len(tasks), func(i int) {
+		files[i] = l.read(tasks[i])
+		files[i].putOff(most)
+	})
 	type unit struct{ file, doc int }
 	var units []unit
 	reuse := make([]map[string]*entry, len(tasks))
@@ -77,9 +92,20 @@ func (l loader) all(tasks []task) []loaded {
 	return files
 }
 
-// one reads a file by itself. It gives up between documents when ctx ends.
-func (l loader) one(ctx context.Context, t task) loaded {
+// putOff leaves a file for later that makes more work than most.
+func (f *loaded) putOff(most int) {
+	for _, doc := range f.docs {
+		f.work += len(doc.Text) + documentWork
+	}
+	if f.work > most {
+		f.docs, f.results, f.isPutOff = nil, nil, true
+	}
+}
+
+// one reads a file by itself, unless it makes more work than most. It gives up between documents when ctx ends.
+func (l loader) one(ctx context.Context, t task, most int) loaded {
 	f := l.read(t)
+	f.putOff(most)
 	reuse := byText(f.old, len(f.docs))
 	for i, doc := range f.docs {
 		if ctx.Err() != nil {

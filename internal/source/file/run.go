@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -427,22 +428,26 @@ func (r *runner) relink(dir string, links map[string][]string) {
 func (r *runner) step() {
 	var tasks []task
 	var gone []string
+	most := math.MaxInt // at the start nobody waits for anything else
+	if r.synced {
+		most = inline
+	}
 	r.arriving = r.arrivals()
 	for _, path := range slices.Sorted(maps.Keys(r.now)) {
 		job := r.lane.pending[path]
-		switch t := (task{path, r.single[path], r.ledger.entries(path)}); {
+		switch t := (task{path: path, kind: r.single[path], old: r.ledger.entries(path)}); {
 		case job != nil:
-			job.again = true
+			job.again = job.begun
 		case r.outside[path], r.now[path] && r.isGone(path):
 			gone = append(gone, path)
-		case r.synced && r.isLarge(path):
-			r.lane.start(r.ctx, t)
+		case r.synced && r.isHeavy(t):
+			r.lane.start(r.ctx, t, r.size(path))
 		default:
 			tasks = append(tasks, t)
 		}
 	}
 	r.begin()
-	for _, got := range r.lane.loader.all(tasks) {
+	for _, got := range r.lane.loader.all(tasks, most) {
 		r.accept(got)
 	}
 	for _, path := range gone {
@@ -456,16 +461,24 @@ func (r *runner) isGone(path string) bool {
 	return disk.Gone(err)
 }
 
-func (r *runner) isLarge(path string) bool {
+// isHeavy tells whether a file is more than the loop may read itself.
+func (r *runner) isHeavy(t task) bool {
+	size := r.size(t.path)
+	return size > large || t.work(size) > inline
+}
+
+// size is that of a file now, in bytes.
+func (r *runner) size(path string) int64 {
 	info, err := r.o.Files.Stat(path)
-	return err == nil && info.Size() > large
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 // finished takes what came of a large file. One that changed meanwhile is read again.
 func (r *runner) finished(got loaded) {
-	job := r.lane.pending[got.path]
-	delete(r.lane.pending, got.path)
-	if job.again {
+	if again := r.lane.finish(r.ctx, got.path).again; again && !got.isPutOff {
 		r.now[got.path] = false
 		if r.isGone(got.path) {
 			return
@@ -477,6 +490,10 @@ func (r *runner) finished(got loaded) {
 // accept enters what was read of a file into the ledger.
 func (r *runner) accept(got loaded) {
 	switch {
+	case got.isPutOff:
+		got.slow = got.work > huge
+		r.lane.start(r.ctx, got.task, got.stamp.size)
+		return
 	case got.unstable:
 		r.wait(got.path, r.o.Quiet)
 		return
