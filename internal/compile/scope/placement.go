@@ -2,7 +2,6 @@ package scope
 
 import (
 	"cmp"
-	"iter"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -186,24 +185,20 @@ func oldest(rows table.Rows[config.Key, picker], labels mesh.Labels) (best confi
 	return best, found
 }
 
-// asked gives the Sidecar objects of a namespace whose selectors are indexed by one of these labels.
-func (s sidecars) asked(r *table.Reader, namespace string, labels mesh.Labels) iter.Seq2[config.Key, picker] {
-	return func(yield func(config.Key, picker) bool) {
-		for _, pair := range labels.Pairs() {
-			rows, _ := table.Get(r, s.byTerm, term{namespace, pair})
+// of finds the Sidecar object for a proxy: one of its namespace that selects it, else its namespace's default, else the root namespace's. A Sidecar narrows what its own
+// namespace's proxy sees and gives it nothing, so all labels that the proxy says select it: without its Sidecar it would see more.
+func (s sidecars) of(r *table.Reader, p vouch.Proxy, root string) (config.Key, bool) {
+	candidates := table.NewRows(config.CompareKey, func(yield func(config.Key, picker) bool) {
+		for _, pair := range p.Said.Pairs() {
+			rows, _ := table.Get(r, s.byTerm, term{p.Namespace, pair})
 			for k, v := range rows.All() {
 				if !yield(k, v) {
 					return
 				}
 			}
 		}
-	}
-}
-
-// of finds the Sidecar object for a proxy: one of its namespace that selects it, else its namespace's default, else the root namespace's.
-func (s sidecars) of(r *table.Reader, p vouch.Proxy, root string) (config.Key, bool) {
-	candidates := table.NewRows(config.CompareKey, s.asked(r, p.Namespace, p.Labels))
-	if k, ok := oldest(candidates, p.Labels); ok {
+	})
+	if k, ok := oldest(candidates, p.Said); ok {
 		return k, true
 	}
 	for _, namespace := range []string{p.Namespace, root} {

@@ -31,12 +31,6 @@ func (t *Tables) noteUnvouched(r *table.Reader, p vouch.Proxy) {
 				return
 			}
 		}
-	} else {
-		for k, s := range t.sidecars.asked(r, p.Namespace, p.Said) {
-			if p.Said.SelectedBy(s.labels) && !note(t.in.Sidecars, k, s.labels, "spec.workloadSelector") {
-				return
-			}
-		}
 	}
 	for k, selector := range t.clients.picking(r, p.Namespace, p.Said) {
 		if !note(t.in.DestinationRules, k, selector, "spec.workloadSelector") {
