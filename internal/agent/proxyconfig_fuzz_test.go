@@ -25,7 +25,10 @@ func FuzzProxyConfig(f *testing.F) {
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, variable, annotation, mesh string) {
 		at := filepath.Join(dir, strconv.Itoa(os.Getpid()))
-		files := map[string]string{at + ".annotations": configAnnotation + "=" + strconv.Quote(annotation) + "\n", at + ".mesh": "defaultConfig:\n  proxyMetadata: {A: " + strconv.Quote(mesh) + "}\n" + mesh}
+		files := map[string]string{
+			at + ".annotations": configAnnotation + "=" + strconv.Quote(annotation) + "\n",
+			at + ".mesh":        "defaultConfig:\n  proxyMetadata: {A: " + strconv.Quote(mesh) + "}\n" + mesh,
+		}
 		for path, text := range files {
 			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 				t.Fatal(err)

@@ -79,7 +79,8 @@ func (w wire) say(t testing.TB, raw ...[]byte) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	stream, err := w.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources")
+	stream, err := w.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+		"/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,8 +148,9 @@ func FuzzNode(f *testing.F) {
 	}
 	seed(&corev3.Node{Id: webNode, Cluster: "c", Locality: &corev3.Locality{Region: "r", Zone: "z"}})
 	seed(&corev3.Node{Id: "router~::1~gw.edge~edge.svc"})
-	f.Add(append(stringField(1, webNode), bytesField(3, bytesField(1, append(stringField(1, "LABELS"), bytesField(2, bytesField(5, bytesField(1, append(stringField(1, "app"),
-		bytesField(2, stringField(3, "web"))...))))...)))...), stringField(2, "x"))
+	f.Add(append(stringField(1, webNode), bytesField(3, bytesField(1, append(stringField(1, "LABELS"),
+		bytesField(2, bytesField(5, bytesField(1, append(stringField(1, "app"),
+			bytesField(2, stringField(3, "web"))...))))...)))...), stringField(2, "x"))
 	f.Add(stringField(1, "sidecar~10.0.0.1~a\x1b[2J.b~c"), []byte{0x0a, 0x80})
 	f.Add([]byte{0xff, 0xff}, stringField(1, "again"))
 	w := newWire(f)
@@ -198,7 +200,8 @@ func checkKept(t *testing.T, p mesh.Proxy) {
 func FuzzHealth(f *testing.F) {
 	f.Add([]byte{}, []byte{})
 	f.Add(bytesField(7, stringField(2, "refused")), []byte{})
-	f.Add(bytesField(7, append(protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 13), stringField(2, "a\x1b[2J\n\xff")...)), stringField(2, xds.ClusterType))
+	f.Add(bytesField(7, append(protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 13),
+		stringField(2, "a\x1b[2J\n\xff")...)), stringField(2, xds.ClusterType))
 	f.Add(bytesField(7, []byte{0x0a}), stringField(3, "name"))
 	f.Add(append(bytesField(7, stringField(2, "a")), bytesField(7, nil)...), bytesField(7, bytesField(3, []byte("any"))))
 	w := newWire(f)
@@ -225,7 +228,8 @@ func FuzzHealth(f *testing.F) {
 		if proto.Unmarshal(raw, &m) != nil {
 			return
 		}
-		if want := m.TypeUrl != healthType || m.ErrorDetail == nil; r.Healthy != want || !r.Healthy && r.Detail != printable.Lines(printable.Lines(m.ErrorDetail.GetMessage(), printable.Long), maxDetail) {
+		detail := printable.Lines(printable.Lines(m.ErrorDetail.GetMessage(), printable.Long), maxDetail)
+		if want := m.TypeUrl != healthType || m.ErrorDetail == nil; r.Healthy != want || !r.Healthy && r.Detail != detail {
 			t.Fatalf("%v is kept as %+v", &m, r)
 		}
 	})
