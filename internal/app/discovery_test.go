@@ -1,7 +1,6 @@
 package app_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -28,6 +26,7 @@ import (
 	"fairway/internal/xds"
 	"fairway/test/ads"
 	"fairway/test/plane"
+	"fairway/test/rig"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -119,26 +118,12 @@ func TestReadyOnceEverySourceHasSynced(t *testing.T) {
 	}
 }
 
-// buffer is a log that may be read while it is written.
-type buffer struct {
-	mu  sync.Mutex
-	log bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.log.Write(p)
-}
-
-// lines are the log's lines with a message.
-func (b *buffer) lines(t *testing.T, msg string) (out []map[string]any) {
+// lines are a log's lines with a message.
+func lines(t *testing.T, log *rig.Log, msg string) (out []map[string]any) {
 	t.Helper()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for line := range bytes.Lines(b.log.Bytes()) {
+	for line := range strings.Lines(log.String()) {
 		var fields map[string]any
-		if err := json.Unmarshal(line, &fields); err != nil {
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
 		if fields["msg"] == msg {
@@ -150,19 +135,19 @@ func (b *buffer) lines(t *testing.T, msg string) (out []map[string]any) {
 
 // TestOneLogLineATurn: with what caused it, what it cost and what came of it.
 func TestOneLogLineATurn(t *testing.T) {
-	log := &buffer{}
+	log := &rig.Log{}
 	opts := plane.Options()
 	opts.Log = slog.New(slog.NewJSONHandler(log, nil))
 	p := plane.Start(t, opts)
 	p.Apply(t, "rules.yaml", reviews)
 	p.Connect(t, plane.Proxy{Name: "web-1"})
-	before := log.lines(t, "turn")
+	before := lines(t, log, "turn")
 	p.Apply(t, "rules.yaml", reviews)
-	if idle := log.lines(t, "turn"); len(idle) != len(before) {
+	if idle := lines(t, log, "turn"); len(idle) != len(before) {
 		t.Errorf("a batch that says nothing new is logged: %v", idle[len(before):])
 	}
 	p.Apply(t, "rules.yaml", strings.Replace(reviews, "10.0.0.1", "10.0.0.2", 1))
-	turns := log.lines(t, "turn")
+	turns := lines(t, log, "turn")
 	if len(turns) != len(before)+1 {
 		t.Fatalf("one change is %d lines, want 1", len(turns)-len(before))
 	}
@@ -180,7 +165,7 @@ func TestOneLogLineATurn(t *testing.T) {
 	if cause, _ := last["cause"].(string); !strings.Contains(cause, "shop/reviews") || last["resources"] != float64(1) || last["rows"].(float64) < 1 {
 		t.Errorf("got %v, want the ServiceEntry as cause and one resource", last)
 	}
-	if len(log.lines(t, "synced")) != 1 || len(log.lines(t, "listening")) != 1 {
+	if len(lines(t, log, "synced")) != 1 || len(lines(t, log, "listening")) != 1 {
 		t.Error("want one line when it listens and one when it has synced")
 	}
 }

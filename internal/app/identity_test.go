@@ -29,6 +29,7 @@ import (
 	"fairway/internal/identity/ca"
 	"fairway/test/ads"
 	"fairway/test/plane"
+	"fairway/test/rig"
 )
 
 // firstAnswer opens a stream of xDS and returns how it answers a request for clusters.
@@ -57,7 +58,7 @@ func nodeOf(namespace, account string) *corev3.Node {
 
 // TestProxiesAreThemselves: on the secure address a proxy is served as what its credentials prove, and as nothing else.
 func TestProxiesAreThemselves(t *testing.T) {
-	log := &buffer{}
+	log := &rig.Log{}
 	opts := plane.SecureOptions(t)
 	opts.Log = slog.New(slog.NewJSONHandler(log, nil))
 	p := plane.Start(t, opts)
@@ -79,10 +80,10 @@ func TestProxiesAreThemselves(t *testing.T) {
 			t.Errorf("%s: %v, want %s", c.name, err, c.want)
 		}
 	}
-	if refused := log.lines(t, "stream refused"); len(refused) != 3 || !strings.Contains(refused[0]["error"].(string), "a proxy may only be itself") {
+	if refused := lines(t, log, "stream refused"); len(refused) != 3 || !strings.Contains(refused[0]["error"].(string), "a proxy may only be itself") {
 		t.Errorf("the log says %v", refused)
 	}
-	if issued := log.lines(t, "certificate issued"); len(issued) != 1 || issued[0]["identity"] != "spiffe://cluster.local/ns/shop/sa/web" || issued[0]["by"] != "join token" {
+	if issued := lines(t, log, "certificate issued"); len(issued) != 1 || issued[0]["identity"] != "spiffe://cluster.local/ns/shop/sa/web" || issued[0]["by"] != "join token" {
 		t.Errorf("the log says %v", issued)
 	}
 }

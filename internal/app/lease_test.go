@@ -32,6 +32,7 @@ import (
 	"fairway/internal/identity/ca"
 	"fairway/test/ads"
 	"fairway/test/plane"
+	"fairway/test/rig"
 )
 
 // issue makes a certificate of some seconds for shop/web.
@@ -113,9 +114,9 @@ func again(t *testing.T, conn *grpc.ClientConn) {
 	}
 }
 
-func audited(t *testing.T, log *buffer, reason string) {
+func audited(t *testing.T, log *rig.Log, reason string) {
 	t.Helper()
-	lines := log.lines(t, "proxy's stream ended")
+	lines := lines(t, log, "proxy's stream ended")
 	if len(lines) != 1 || lines[0]["scope"] != "audit" || lines[0]["identity"] != "spiffe://cluster.local/ns/shop/sa/web" || !strings.Contains(lines[0]["reason"].(string), reason) {
 		t.Errorf("the log says %v, want one of %q", lines, reason)
 	}
@@ -124,7 +125,7 @@ func audited(t *testing.T, log *buffer, reason string) {
 // TestStreamsEndWithTheirCertificate: at its end, and no sooner; another certificate opens the next one, on the client's same connection.
 func TestStreamsEndWithTheirCertificate(t *testing.T) {
 	t.Parallel()
-	log := &buffer{}
+	log := &rig.Log{}
 	opts := plane.SecureOptions(t)
 	opts.Log = slog.New(slog.NewJSONHandler(log, nil))
 	p := plane.Start(t, opts)
@@ -153,7 +154,7 @@ func TestStreamsEndWithTheirCertificate(t *testing.T) {
 // TestStreamsEndWithTheirRoot: those whose root is believed no more.
 func TestStreamsEndWithTheirRoot(t *testing.T) {
 	t.Parallel()
-	log := &buffer{}
+	log := &rig.Log{}
 	opts := plane.SecureOptions(t)
 	opts.Log = slog.New(slog.NewJSONHandler(log, nil))
 	p := plane.Start(t, opts)
@@ -179,7 +180,7 @@ func TestStreamsEndWithTheirRoot(t *testing.T) {
 // TestStreamsEndWithTheirToken: a token's stream ends with it, and the connection, on which nothing was shown, goes on.
 func TestStreamsEndWithTheirToken(t *testing.T) {
 	t.Parallel()
-	log := &buffer{}
+	log := &rig.Log{}
 	opts := plane.SecureOptions(t)
 	opts.Log = slog.New(slog.NewJSONHandler(log, nil))
 	token := tokensFor(t, &opts)

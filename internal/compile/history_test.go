@@ -1,18 +1,11 @@
 package compile_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
 	"encoding/base64"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -21,6 +14,7 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/source"
 	"fairway/internal/table"
+	"fairway/test/rig"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -89,23 +83,12 @@ func (h *history) object(t *rapid.T) (config.Key, string) {
 
 // credentialData are the data of a Secret with a certificate and its key.
 var credentialData = sync.OnceValue(func() string {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	certificate, key, err := rig.Pair()
 	if err != nil {
 		panic(err)
 	}
-	about := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	cert, err := x509.CreateCertificate(rand.Reader, about, about, key.Public(), key)
-	if err != nil {
-		panic(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		panic(err)
-	}
-	encoded := func(kind string, der []byte) string {
-		return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
-	}
-	return "data: {tls.crt: " + encoded("CERTIFICATE", cert) + ", tls.key: " + encoded("PRIVATE KEY", private) + "}\n"
+	encoded := base64.StdEncoding.EncodeToString
+	return "data: {tls.crt: " + encoded(certificate) + ", tls.key: " + encoded(key) + "}\n"
 })
 
 func (h *history) step(t *rapid.T) {

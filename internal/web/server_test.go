@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,25 +14,8 @@ import (
 	"time"
 
 	"fairway/internal/web"
+	"fairway/test/rig"
 )
-
-// safe is a buffer that may be read while it is written.
-type safe struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safe) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safe) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
 
 func serve(t *testing.T, h http.Handler, o web.Options) string {
 	t.Helper()
@@ -64,7 +46,7 @@ func get(t *testing.T, url string) (int, string, error) {
 
 // TestPanicEndsOnePage: it is an answer of its own where none had begun, and a cut one where one had; both are logged with their stack and counted.
 func TestPanicEndsOnePage(t *testing.T) {
-	var log safe
+	var log rig.Log
 	panicked := make(chan struct{}, 2)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/early", func(http.ResponseWriter, *http.Request) { panic("before a word") })

@@ -232,24 +232,6 @@ func askedByPilotctl(t *testing.T, p *plane.Plane, https string, shop visitor) {
 	}
 }
 
-// oddLog is a log that may be read while it is written.
-type oddLog struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (l *oddLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.Write(p)
-}
-
-func (l *oddLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.String()
-}
-
 // TestMetricsOfStrangers: whatever versions and types proxies make up, /metrics stays small, and a version that nobody has any more is gone from it.
 func TestMetricsOfStrangers(t *testing.T) {
 	opts := plane.Options()
@@ -313,7 +295,7 @@ func TestMetricsOfStrangers(t *testing.T) {
 
 // TestLogsAndTablesOfStrangers: the text of a stranger fills no log and no terminal, moves no cursor and makes no line or row.
 func TestLogsAndTablesOfStrangers(t *testing.T) {
-	log := &oddLog{}
+	log := &rig.Log{}
 	opts := pagesOptions(t)
 	opts.Log = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	p := plane.Start(t, opts)

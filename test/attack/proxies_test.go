@@ -3,18 +3,11 @@ package attack
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
@@ -66,7 +59,10 @@ spec: {metadata: {labels: {istio: ingress}}, template: {serviceAccount: edge}}
 // edgeRules are the rules with a new key, which is returned as PEM.
 func edgeRules(t *testing.T, holders string) (rules string, key []byte) {
 	t.Helper()
-	chain, key := keyPair(t)
+	chain, key, err := rig.Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
 	indent := func(text []byte) string { return strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "\n    ") }
 	return fmt.Sprintf(edgeWithSecret, holders, indent(chain), indent(key)), key
 }
@@ -138,25 +134,6 @@ spec:
   resolution: STATIC
   endpoints: [{address: 10.1.1.1}]
 `, name, namespace)
-}
-
-// keyPair makes a certificate of its own authority, with its key, both in PEM.
-func keyPair(t *testing.T) (chain, key []byte) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	about := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"web.example"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, about, about, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
 }
 
 // TestKeysOfAGateway: its service account alone is sent them, by whatever name another calls itself: with the gateway's node id, its labels, its namespace; beside its stream and

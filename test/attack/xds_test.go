@@ -1,7 +1,6 @@
 package attack
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -23,6 +22,7 @@ import (
 
 	"fairway/internal/app"
 	"fairway/test/plane"
+	"fairway/test/rig"
 )
 
 const (
@@ -106,24 +106,6 @@ func rawHello(id, typ string) string {
 // honest is the node id of a proxy.
 func honest(name string) string { return "sidecar~10.0.0.1~" + name + ".shop~shop.svc.cluster.local" }
 
-// planeLog collects what a control plane logs.
-type planeLog struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *planeLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *planeLog) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.b.String(), text)
-}
-
 func metricsOf(t testing.TB, p *plane.Plane) string {
 	t.Helper()
 	resp, err := http.Get(p.URL("/metrics"))
@@ -138,8 +120,8 @@ func metricsOf(t testing.TB, p *plane.Plane) string {
 	return string(text)
 }
 
-func startXDS(t testing.TB, set func(*app.Options)) (*plane.Plane, *planeLog) {
-	log := &planeLog{}
+func startXDS(t testing.TB, set func(*app.Options)) (*plane.Plane, *rig.Log) {
+	log := &rig.Log{}
 	opts := plane.Options()
 	opts.Log = slog.New(slog.NewTextHandler(log, nil))
 	if set != nil {
@@ -204,7 +186,7 @@ func TestSilentStreams(t *testing.T) {
 	if text := metricsOf(t, p); !strings.Contains(text, `fairway_xds_refused_total{reason="silent"} 50`) {
 		t.Error("silent streams are not counted")
 	}
-	if lines := log.count("stream refused"); lines == 0 || lines > 20 {
+	if lines := strings.Count(log.String(), "stream refused"); lines == 0 || lines > 20 {
 		t.Errorf("%d lines are logged of 50 refusals", lines)
 	}
 }

@@ -9,11 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"fairway/test/rig"
 )
 
 // stays is a variable that has this program be an Envoy's stand-in that does nothing, with whatever arguments.
@@ -59,31 +60,14 @@ done
 type world struct {
 	*Supervisor
 	dir  string
-	log  *lines
+	log  *rig.Log
 	stop context.CancelFunc
 	over chan error
 }
 
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 func start(t *testing.T, bootstrap string, change func(*Options)) *world {
 	t.Helper()
-	w := &world{dir: t.TempDir(), log: &lines{}, over: make(chan error, 1)}
+	w := &world{dir: t.TempDir(), log: &rig.Log{}, over: make(chan error, 1)}
 	if err := os.WriteFile(w.binary(), []byte(fake), 0o755); err != nil {
 		t.Fatal(err)
 	}

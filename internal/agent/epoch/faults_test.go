@@ -15,6 +15,7 @@ import (
 
 	"fairway/internal/disk"
 	"fairway/internal/disk/faulty"
+	"fairway/test/rig"
 )
 
 // failing is a disk on which one operation fails while on is set.
@@ -132,7 +133,7 @@ func TestAnOrphansBootstrapThatCannotBeRead(t *testing.T) {
 	if err != nil || !again.Equal(whole) {
 		t.Errorf("read seven bytes at a time: %q, %v", again.Bootstrap, err)
 	}
-	lines := &lines{}
+	lines := &rig.Log{}
 	s := New(Options{Dir: dir, Memory: t.TempDir(), HotRestart: true, Log: slog.New(slog.NewTextHandler(lines, nil)), Files: failing(&broken, "open", faulty.Errors[0]),
 		Live: func(context.Context, Plan, uint32) bool { return false }})
 	if s.folder, err = openFolder(s.o.Files, dir); err != nil {

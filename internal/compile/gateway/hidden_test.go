@@ -1,46 +1,30 @@
 package gateway_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
 	"encoding/base64"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"strings"
 	"testing"
-	"time"
 
 	"fairway/internal/compile/compiletest"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
+	"fairway/test/rig"
 )
 
 // TestTablesHideKeys: no table prints a key (law 9: tables print themselves), nor does any problem or page of objects; and the gateway is sent it.
 func TestTablesHideKeys(t *testing.T) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	certPEM, keyPEM, err := rig.Pair()
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
 	encoded := base64.StdEncoding.EncodeToString
 	w := compiletest.New(t)
 	w.Apply(`apiVersion: v1
 kind: Secret
 metadata: {name: web, namespace: infra, annotations: {fairway/service-accounts: edge, last: "` + encoded(keyPEM) + `"}}
 type: kubernetes.io/tls
-data: {tls.crt: ` + encoded(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})) + `, tls.key: ` + encoded(keyPEM) + `}
+data: {tls.crt: ` + encoded(certPEM) + `, tls.key: ` + encoded(keyPEM) + `}
 ---
 apiVersion: networking.istio.io/v1
 kind: Gateway

@@ -1,14 +1,12 @@
 package live
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,28 +23,10 @@ type Plane struct {
 	Rules *memory.Source
 
 	opts      app.Options
-	log       *logBuffer
+	log       *rig.Log
 	discovery *app.Discovery
 	stop      func(testing.TB)
 	mayRefuse bool // Options.MayRefuse
-}
-
-// logBuffer keeps what the control plane logs.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func startPlane(t testing.TB, m *Mesh, o Options) *Plane {
@@ -60,7 +40,7 @@ func startPlane(t testing.TB, m *Mesh, o Options) *Plane {
 	if o.Grace != 0 {
 		opts.Grace = o.Grace
 	}
-	p := &Plane{opts: opts, log: &logBuffer{}, Rules: memory.New("Memory"), mayRefuse: o.MayRefuse}
+	p := &Plane{opts: opts, log: &rig.Log{}, Rules: memory.New("Memory"), mayRefuse: o.MayRefuse}
 	p.opts.Log = slog.New(slog.NewTextHandler(p.log, nil))
 	if o.MeshConfig == "" {
 		p.Rules.Set(allowLoopback(config.DefaultMesh()))
