@@ -216,6 +216,74 @@ func TestTheAgentIsKilled(t *testing.T) {
 	}
 }
 
+// TestKilledWithTheSuccessor: agent and the epoch that starts are killed, after the serving Envoy has closed its administration for that epoch. It serves on until the next
+// agent has another epoch take over, and no request fails.
+func TestKilledWithTheSuccessor(t *testing.T) {
+	t.Parallel() // most of its time it waits for an Envoy that does not answer
+	m := live.Start(t, live.Options{})
+	app := startApplication(t)
+	m.Set(t, inbound("web", app)+ports("web", "web"))
+	s := with(t, m, "web", quick...)
+	s.dir, s.admin = t.TempDir(), rig.FreePort(t)
+	p := launch(t, s)
+	p.ready(t)
+	m.Settle(t)
+	load := gather(t, m.Addr("web", 8080), m.Addr("web", 8081), "web.test", m.Addr("web", 9000))
+	first := p.facts(t).Envoys.Serving
+
+	m.Plane.Stop(t) // an Envoy that starts now waits for it
+	p.Signal(syscall.SIGHUP)
+	starting := p.await(t, "an epoch starts", func(f facts) bool { return f.Envoys.Starting != nil }).Envoys.Starting
+	rig.Eventually(t, func() error {
+		if n := listening(t, first.Pid); n > 0 {
+			return fmt.Errorf("the serving Envoy's administration is open: %d sockets", n)
+		}
+		return nil
+	})
+	p.Kill()
+	if err := syscall.Kill(starting.Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	load.more(t, 100)
+	m.Plane.Start(t)
+	p = launch(t, s)
+	f := p.await(t, "another epoch", func(f facts) bool { return f.Ready && f.Envoys.Draining == nil })
+	if next := f.Envoys.Serving; f.Envoys.Handovers != 1 || f.Envoys.Starts != 0 || next.Epoch != first.Epoch+1 || next.BaseID != first.BaseID {
+		t.Errorf("%+v follow %+v", f.Envoys, first)
+	}
+	load.stop(t)
+	p.Signal(syscall.SIGTERM)
+	if code := p.Exit(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if left := leftovers(first.BaseID); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// listening counts the unix sockets at which a process waits for connections.
+func listening(t *testing.T, pid int) (n int) {
+	t.Helper()
+	table, err := os.ReadFile("/proc/net/unix")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const accepts = "00010000" // among the flags, the fourth word; the seventh is the inode
+	waiting := map[string]bool{}
+	for line := range strings.Lines(string(table)) {
+		if words := strings.Fields(line); len(words) > 6 && words[3] == accepts {
+			waiting["socket:["+words[6]+"]"] = true
+		}
+	}
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	for _, f := range files {
+		if to, err := os.Readlink(f); err == nil && waiting[to] {
+			n++
+		}
+	}
+	return n
+}
+
 // TestKilledInAHotRestart: the next agent finishes what is under way, be it a parent that drains or an epoch that will never serve, and no request fails.
 func TestKilledInAHotRestart(t *testing.T) {
 	t.Parallel() // most of its time it waits for parents to go

@@ -69,7 +69,7 @@ func (s *Supervisor) resume(ctx context.Context, family []*process) bool {
 	next := family[len(family)-1]
 	if len(family) == 1 {
 		s.serving = next
-		return s.answers(ctx, next)
+		return s.answers(ctx, next) || s.relieve(ctx, next)
 	}
 	parent := family[0]
 	parent.live = true
@@ -109,6 +109,14 @@ func (s *Supervisor) answers(ctx context.Context, p *process) bool {
 			return false
 		}
 	}
+}
+
+// relieve has a new epoch take over from an Envoy that does not answer, and says whether one did. It may well serve: it closed its administration for a successor, and that
+// was killed together with the agent.
+func (s *Supervisor) relieve(ctx context.Context, deaf *process) bool {
+	s.o.Log.Warn("an envoy of an earlier agent does not answer; if it serves, a new epoch takes over from it", "epoch", deaf.epoch, "pid", deaf.pid)
+	deaf.live = true
+	return s.handOver(ctx, deaf.plan) == nil
 }
 
 // disown ends Envoys that cannot be gone on with, so that a new one finds its ports free.
