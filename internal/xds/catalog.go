@@ -72,6 +72,9 @@ func (c *catalog) entries(n int, text func(i int) string) []*entry {
 
 // enter returns the entry of a name that a client says. It is made without a number if need be, and the string is kept then.
 func (c *catalog) enter(text string) *entry {
+	if e := c.find(text); e != nil {
+		return e
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.make(text)

@@ -174,9 +174,9 @@ func (l *Library) shelf(id shelfID) *shelf {
 	return s
 }
 
-// retire drops a shelf that holds nothing and that no attachment names.
+// retire drops a shelf that holds nothing and that no attachment names. One that was dropped before may have a successor of the same name, which stays.
 func (l *Library) retire(s *shelf) {
-	if s.refs == 0 && s.live == 0 {
+	if s.refs == 0 && s.live == 0 && l.shelves[s.id] == s {
 		delete(l.shelves, s.id)
 	}
 }
@@ -195,8 +195,9 @@ func (l *Library) attach(a Attach) (wake []*viewer) {
 	for w := range b.viewers {
 		w.unwatch()
 	}
-	l.release(b.at)
-	b.at = l.resolve(a.To)
+	old := b.at
+	b.at = l.resolve(a.To) // first, so that a shelf which both name stays the same one
+	l.release(old)
 	for w := range b.viewers {
 		w.watch()
 		wake = append(wake, w)

@@ -44,6 +44,35 @@ func TestPublishWakesOnlyWhoSeesIt(t *testing.T) {
 	}
 }
 
+// TestAShelfEmptiedWhileItsProxyMoves: a turn empties a shelf and replaces the attachment of the only proxy that sees it by one that names it again. What comes to the shelf later
+// reaches the proxy.
+func TestAShelfEmptiedWhileItsProxyMoves(t *testing.T) {
+	for name, to := range map[string][]ShelfKey{"the same shelves": {"one"}, "one more shelf": {"one", "two"}} {
+		t.Run(name, func(t *testing.T) {
+			lib := NewLibrary()
+			at := func(keys ...ShelfKey) *Attachment {
+				return &Attachment{Stacks: map[string][]ShelfKey{ClusterType: keys}}
+			}
+			lib.Publish(1, []Change{cluster("a", 1).on("one")}, Attach{"p", at("one")})
+			w := lib.open("p")
+			lib.follow(w, ClusterType)
+			lib.Publish(2, []Change{gone("one", ClusterType, "a")}, Attach{"p", at(to...)})
+			<-w.wake
+			lib.Publish(3, []Change{cluster("b", 1).on("one")})
+			select {
+			case <-w.wake:
+			default:
+				t.Error("the proxy hears nothing of the shelf any more")
+			}
+			lib.close("p", w)
+			lib.Publish(4, []Change{gone("one", ClusterType, "b")}, Attach{Proxy: "p"})
+			if len(lib.bindings) != 0 || len(lib.shelves) != 0 {
+				t.Errorf("%d bindings and %d shelves are left", len(lib.bindings), len(lib.shelves))
+			}
+		})
+	}
+}
+
 // TestGraves has rows die and rise in one turn, more of them than a shelf keeps tombstones for.
 func TestGraves(t *testing.T) {
 	r := newRig(t, true)
