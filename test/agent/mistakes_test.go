@@ -34,7 +34,7 @@ func TestMistakes(t *testing.T) {
 			os.WriteFile(filepath.Join(s.dir, "file"), nil, 0o600)
 			s.args = []string{"--statusPort", "0", "--configPath", filepath.Join(s.dir, "file", "below")}
 		}, []string{"not a directory", "--configPath"}},
-		{"labels unreadable", func(s *setup) { os.MkdirAll(filepath.Join(s.dir, "etc/istio/pod/annotations"), 0o755) }, []string{"read the workload's labels and annotations", "is a directory"}},
+		{"labels unreadable", func(s *setup) { os.MkdirAll(filepath.Join(s.dir, "etc/istio/pod/annotations"), 0o755) }, []string{"read the workload's labels and annotations", "not a regular file"}},
 		{"labels half written", func(s *setup) { s.env = []string{"ISTIO_METAJSON_LABELS={\"app\":"} }, []string{"ISTIO_METAJSON_LABELS is no JSON object"}},
 		{"PROXY_CONFIG half written", func(s *setup) { s.env = []string{"PROXY_CONFIG={concurrency:"} }, []string{"PROXY_CONFIG: "}},
 		{"probes half written", func(s *setup) { s.env = []string{"ISTIO_KUBE_APP_PROBERS={"} }, []string{"ISTIO_KUBE_APP_PROBERS: "}},
