@@ -248,7 +248,7 @@ func TestKilledWithTheSuccessor(t *testing.T) {
 	m.Plane.Start(t)
 	p = launch(t, s)
 	f := p.await(t, "another epoch", func(f facts) bool { return f.Ready && f.Envoys.Draining == nil })
-	if next := f.Envoys.Serving; f.Envoys.Handovers != 1 || f.Envoys.Starts != 0 || next.Epoch != first.Epoch+1 || next.BaseID != first.BaseID {
+	if next := f.Envoys.Serving; f.Envoys.Handovers != 1 || f.Envoys.Starts != 1 || next.Epoch != first.Epoch+1 || next.BaseID != first.BaseID {
 		t.Errorf("%+v follow %+v", f.Envoys, first)
 	}
 	load.stop(t)
