@@ -87,6 +87,7 @@ func tokenCommand() *cobra.Command {
 	c := &cobra.Command{Use: "token", Short: "One-time tokens with which machines join"}
 	dir := stateFlag(c)
 	c.PersistentPreRunE = func(*cobra.Command, []string) error { return asOwner(*dir) }
+	tokens := func() *authn.JoinTokens { return authn.NewJoinTokens(*dir, time.Now, slog.New(slog.DiscardHandler)) } // errors are the command's
 	var domain, namespace, account string
 	var life time.Duration
 	create := &cobra.Command{Use: "create", Short: "Make a token for an identity and print it: it can not be shown again", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
@@ -94,7 +95,7 @@ func tokenCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		token, err := authn.NewJoinTokens(*dir, time.Now, slog.New(slog.DiscardHandler)).Create(id, life)
+		token, err := tokens().Create(id, life)
 		if err == nil {
 			fmt.Fprintln(cmd.OutOrStdout(), token)
 		}
@@ -105,7 +106,7 @@ func tokenCommand() *cobra.Command {
 	create.Flags().StringVar(&account, "serviceAccount", "default", "service account of the identity")
 	create.Flags().DurationVar(&life, "expires", time.Hour, "how long the token waits for its machine")
 	list := &cobra.Command{Use: "list", Short: "The tokens, without their secrets", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
-		all, err := authn.NewJoinTokens(*dir, time.Now, slog.New(slog.DiscardHandler)).List()
+		all, err := tokens().List()
 		if err != nil {
 			return err
 		}
@@ -121,7 +122,7 @@ func tokenCommand() *cobra.Command {
 		return w.Flush()
 	}}
 	revoke := &cobra.Command{Use: "revoke NAME", Short: "Take a token away", Args: cobra.ExactArgs(1), RunE: func(_ *cobra.Command, args []string) error {
-		return authn.NewJoinTokens(*dir, time.Now, slog.New(slog.DiscardHandler)).Revoke(args[0])
+		return tokens().Revoke(args[0])
 	}}
 	c.AddCommand(create, list, revoke)
 	return c

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"fmt"
-	"syscall"
 	"testing"
 
 	"fairway/internal/envoy/caller"
@@ -58,8 +57,5 @@ spec: {hosts: [shop.test], location: MESH_INTERNAL, resolution: STATIC, ports: [
 	p.write(t, "etc/istio/pod/labels", "app=\"web\"\nversion=\"v2\"\nservice.istio.io/canonical-name=\"front\"\n")
 	p.await(t, "replaced", func(f facts) bool { return f.Ready && f.Envoys.Handovers == 1 })
 	says("web;web;v2;front;v2;c1")
-	p.Signal(syscall.SIGTERM)
-	if code := p.Exit(t); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	p.ends(t)
 }

@@ -100,13 +100,8 @@ func TestHotRestarts(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	wantContains(t, "metrics", p.metrics(t), fmt.Sprintf("istio_agent_envoy_hot_restarts_total %d", rounds), "envoy_server_live")
-	p.Signal(syscall.SIGTERM)
-	if code := p.Exit(t); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
-	if left := leftovers(f.Envoys.Serving.BaseID); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
+	p.ends(t)
+	wantNothingLeft(t, f.Envoys.Serving.BaseID)
 	if files, _ := filepath.Glob(filepath.Join(p.dir, "etc/istio/proxy/*")); len(files) > 0 {
 		t.Errorf("left behind: %v", files)
 	}

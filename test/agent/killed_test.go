@@ -157,13 +157,8 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	}
 	v.agent.wantOK(t, "/hot-restart")
 	serving := v.connected().Envoys.Serving
-	v.agent.Signal(syscall.SIGTERM)
-	if code := v.agent.Exit(t); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
-	if left := leftovers(serving.BaseID); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
+	v.agent.ends(t)
+	wantNothingLeft(t, serving.BaseID)
 	if files, _ := filepath.Glob(filepath.Join(v.setup.dir, "etc/istio/proxy/envoy*")); len(files) > 0 {
 		t.Errorf("left behind: %v", files)
 	}
@@ -207,10 +202,7 @@ func TestTheAgentIsKilled(t *testing.T) {
 
 	p = launch(t, s)
 	p.await(t, "adopted for the last time", func(f facts) bool { return f.Ready })
-	p.Signal(syscall.SIGTERM)
-	if code := p.Exit(t); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	p.ends(t)
 	if err := syscall.Kill(f.Envoys.Serving.Pid, 0); err == nil && !zombie(f.Envoys.Serving.Pid) {
 		t.Error("an adopted Envoy outlives the orderly end of its agent")
 	}
@@ -252,13 +244,8 @@ func TestKilledWithTheSuccessor(t *testing.T) {
 		t.Errorf("%+v follow %+v", f.Envoys, first)
 	}
 	load.stop(t)
-	p.Signal(syscall.SIGTERM)
-	if code := p.Exit(t); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
-	if left := leftovers(first.BaseID); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
+	p.ends(t)
+	wantNothingLeft(t, first.BaseID)
 }
 
 // listening counts the unix sockets at which a process waits for connections.
@@ -322,13 +309,8 @@ func TestKilledInAHotRestart(t *testing.T) {
 		t.Errorf("%+v follows %+v", third, second)
 	}
 	load.stop(t)
-	p.Signal(syscall.SIGTERM)
-	if code := p.Exit(t); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
-	if left := leftovers(third.BaseID); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
+	p.ends(t)
+	wantNothingLeft(t, third.BaseID)
 }
 
 // zombie says that a process has ended, and only its parent has not noticed.

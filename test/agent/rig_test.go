@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"fairway/test/envoy/live"
@@ -162,6 +163,22 @@ func leftovers(baseID int) []string {
 		}
 	}
 	return out
+}
+
+func wantNothingLeft(t *testing.T, baseID int) {
+	t.Helper()
+	if left := leftovers(baseID); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// ends asks the agent to stop, and waits until it has, in order.
+func (p *proxy) ends(t *testing.T) {
+	t.Helper()
+	p.Signal(syscall.SIGTERM)
+	if code := p.Exit(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
 }
 
 func exists(path string) bool {

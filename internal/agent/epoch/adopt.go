@@ -115,12 +115,8 @@ func (s *Supervisor) answers(ctx context.Context, p *process) bool {
 // was killed together with the agent.
 func (s *Supervisor) relieve(ctx context.Context, deaf *process) bool {
 	s.o.Log.Warn("an envoy of an earlier agent does not answer; if it serves, a new epoch takes over from it", "epoch", deaf.epoch, "pid", deaf.pid)
-	if err := forgetInitializing(memoryFile(s.o.Memory, deaf.family.baseID)); err != nil { // the successor's mark, which would have the next one refused
-		s.o.Log.Warn("no epoch can take over from it", "error", err)
-		return false
-	}
 	deaf.live = true
-	return s.handOver(ctx, deaf.plan) == nil
+	return s.unmark(deaf.family) && s.handOver(ctx, deaf.plan) == nil // the mark is its successor's
 }
 
 // disown ends Envoys that cannot be gone on with, so that a new one finds its ports free.

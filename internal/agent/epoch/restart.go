@@ -95,12 +95,18 @@ func (s *Supervisor) awaitLife(ctx context.Context, next, parent *process) error
 func (s *Supervisor) undo(ctx context.Context, next *process, why error) {
 	next.kill()
 	s.bury(next, false)
-	if err := forgetInitializing(memoryFile(s.o.Memory, next.family.baseID)); err != nil {
-		s.stuck = true
-		s.o.Log.Warn("no further hot restart with this base id", "base_id", next.family.baseID, "error", err)
-	}
+	s.stuck = !s.unmark(next.family) || s.stuck
 	s.deaf = !s.o.Live(ctx, s.serving.plan, s.serving.epoch)
 	s.note(func(st *State) { st.Failed++; st.LastError = why.Error() })
+}
+
+// unmark takes away the mark that a dead epoch has left in its family's memory; false: it cannot be, so no further epoch would start.
+func (s *Supervisor) unmark(f *family) bool {
+	err := forgetInitializing(memoryFile(s.o.Memory, f.baseID))
+	if err != nil {
+		s.o.Log.Warn("no further hot restart with this base id", "base_id", f.baseID, "error", err)
+	}
+	return err == nil
 }
 
 // regainVoice starts a new epoch with the plan that serves: its parent has closed its administration for a successor that failed, and does not open it again.

@@ -57,6 +57,14 @@ func TestABrokenDiskStopsNobody(t *testing.T) {
 			}}
 			a.start() // it keeps something while all is well
 			e := newEnvoy(t, a)
+			next := func() { // the next agent, with an Envoy that holds nothing
+				e.disconnect()
+				e.forget()
+				a.stop()
+				a.start()
+				e.connect()
+				e.holds(p)
+			}
 			e.connect()
 			e.holds(p)
 			p.settled(1, 3)
@@ -65,12 +73,7 @@ func TestABrokenDiskStopsNobody(t *testing.T) {
 			broken.Store(true)
 			p.set(xds.EndpointType, "c3", 7)
 			e.holds(p)
-			e.disconnect()
-			e.forget()
-			a.stop()
-			a.start()
-			e.connect()
-			e.holds(p)
+			next()
 			p.set(xds.ClusterType, "c4", 5)
 			e.holds(p)
 			p.settled(1, 3)
@@ -82,21 +85,11 @@ func TestABrokenDiskStopsNobody(t *testing.T) {
 			}
 
 			broken.Store(false)
-			e.disconnect()
-			e.forget()
-			a.stop()
-			a.start()
-			e.connect()
-			e.holds(p)
+			next()
 			p.settled(1, 3)
 			kept(t, a)
 			p.stop()
-			e.disconnect()
-			e.forget()
-			a.stop()
-			a.start()
-			e.connect()
-			e.holds(p)
+			next()
 		})
 	}
 }

@@ -56,18 +56,19 @@ func (t *Tables) ProxyPlaces(r *table.Reader) (ports []uint32, folder string) {
 	return append(ports, t.ProxyListenPort(r), t.ProxyInboundPort(r)), d.GetConfigPath()
 }
 
-// SecretAccounts are the service accounts whose proxies are delivered Secrets wherever no object says: config.SecretAccountsKey. said is false where the mesh's
-// configuration has no such key. Nobody may change the slice.
-func (t *Tables) SecretAccounts(r *table.Reader) (accounts []config.ServiceAccount, said bool) {
-	e, ok := table.Get(r, t.extended, config.SecretAccountsKey)
-	if !ok {
-		return nil, false
-	}
-	return e.accounts, true
+// TakesSecrets says whether the mesh's configuration has proxies of a service account delivered the Secrets of which no object says who may have them:
+// config.SecretAccountsKey.
+func (t *Tables) TakesSecrets(r *table.Reader, namespace, account string) bool {
+	return t.lists(r, config.SecretAccountsKey, namespace, account)
 }
 
 // TakesLabels says whether the mesh's configuration takes a service account at its word for the labels of its proxies: config.LabelAccountsKey.
 func (t *Tables) TakesLabels(r *table.Reader, namespace, account string) bool {
-	e, ok := table.Get(r, t.extended, config.LabelAccountsKey)
+	return t.lists(r, config.LabelAccountsKey, namespace, account)
+}
+
+// lists says whether the list of a key holds a service account.
+func (t *Tables) lists(r *table.Reader, key, namespace, account string) bool {
+	e, ok := table.Get(r, t.extended, key)
 	return ok && slices.ContainsFunc(e.accounts, func(a config.ServiceAccount) bool { return a.Holds(namespace, account) })
 }

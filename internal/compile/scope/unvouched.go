@@ -18,8 +18,10 @@ func (t *Tables) noteUnvouched(r *table.Reader, p vouch.Proxy) {
 	}
 	told := 0
 	note := func(in *input.Objects, k config.Key, selector mesh.Labels, field string) bool {
-		o, ok := table.Get(r, in.Table, k)
-		if ok && !p.Labels.SelectedBy(selector) {
+		if p.Labels.SelectedBy(selector) {
+			return true
+		}
+		if o, ok := table.Get(r, in.Table, k); ok {
 			r.Note(vouch.Unvouched(o, field, p))
 			told++
 		}

@@ -3,7 +3,6 @@ package secret
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"fairway/internal/compile/input"
@@ -122,7 +121,7 @@ func (t *Tables) allowed(r *table.Reader, k Key, h scope.Holder) bool {
 		t.noteHolder(r, k, "a proxy that proves no identity, on the control plane's own machine,", string(config.AnyHolder))
 		return false
 	}
-	if accounts, _ := t.in.SecretAccounts(r); said == "" && slices.ContainsFunc(accounts, func(a config.ServiceAccount) bool { return a.Holds(k.Namespace, h.Account) }) {
+	if said == "" && t.in.TakesSecrets(r, k.Namespace, h.Account) {
 		return true
 	}
 	t.noteHolder(r, k, "a proxy of service account "+h.Account, strings.Trim(string(said)+","+h.Account, ","))

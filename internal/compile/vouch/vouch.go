@@ -53,9 +53,9 @@ func Declare(in *input.Tables) *Tables {
 	t.groups = declareGiven(in.WorkloadGroups, func(o *config.Object) []*networking.WorkloadEntry { return []*networking.WorkloadEntry{memberOf(o)} })
 	t.Proxies = table.Derive(in.Proxies.Table, "proxies/vouched", cmp.Compare[mesh.ProxyID], func(a, b Proxy) bool { return a == b },
 		func(r *table.Reader, id mesh.ProxyID, p mesh.Proxy, emit func(mesh.ProxyID, Proxy)) {
-			out := Proxy{Proxy: p, Said: p.Labels}
-			out.Labels = t.counting(r, p)
-			emit(id, out)
+			said := p.Labels
+			p.Labels = t.counting(r, p)
+			emit(id, Proxy{Proxy: p, Said: said})
 		})
 	return t
 }
@@ -66,11 +66,12 @@ func declareGiven(objects *input.Objects, workloads func(*config.Object) []*netw
 	return table.Group(objects.Table, objects.Name()+"/labels given", compareGrant, func(k config.Key, o *config.Object) []grant {
 		var out []grant
 		for _, w := range workloads(o) {
-			if w.GetServiceAccount() == "" {
+			account := config.ServiceAccount{Namespace: k.Namespace, Name: w.GetServiceAccount()}
+			if account.Name == "" {
 				continue // nobody in particular
 			}
 			for _, pair := range mesh.MakeLabels(w.GetLabels()).Pairs() {
-				out = append(out, grant{config.ServiceAccount{Namespace: k.Namespace, Name: w.GetServiceAccount()}, pair})
+				out = append(out, grant{account, pair})
 			}
 		}
 		return out
@@ -96,9 +97,9 @@ func (t *Tables) counting(r *table.Reader, p mesh.Proxy) mesh.Labels {
 	if p.Standing != mesh.Proven || p.Labels == "" || t.in.TakesLabels(r, p.Namespace, p.ServiceAccount) {
 		return p.Labels
 	}
-	said := p.Labels.Pairs()
-	kept := slices.DeleteFunc(said, func(pair string) bool {
-		g := grant{config.ServiceAccount{Namespace: p.Namespace, Name: p.ServiceAccount}, pair}
+	account := config.ServiceAccount{Namespace: p.Namespace, Name: p.ServiceAccount}
+	kept := slices.DeleteFunc(p.Labels.Pairs(), func(pair string) bool {
+		g := grant{account, pair}
 		return !table.Has(r, t.entries, g) && !table.Has(r, t.groups, g) && !table.Has(r, t.inline, g)
 	})
 	return mesh.Labels(strings.Join(kept, ","))
