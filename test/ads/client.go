@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,6 +35,8 @@ type Totals struct{ Responses, Resources, Removed, Bytes int }
 type Held struct {
 	Version string
 	Body    []byte // nil unless the client keeps bodies
+
+	refs references
 }
 
 // Client is one proxy. Make it with New; Connect and Disconnect may be called in turn, from one goroutine. What it holds outlives its streams.
@@ -42,6 +45,7 @@ type Client struct {
 	SotW   bool // speak the state-of-the-world protocol
 	Bodies bool // keep the resources' bytes, for Body
 	Tables bool // ask for the tables of names too, as the agents of proxies that resolve DNS do
+	Prompt bool // let go at once of route configurations and secrets that nothing refers to any more, as when no listener drains; else the server takes them away
 
 	// Credentials are what the client shows and whom it believes; nil: plaintext.
 	Credentials credentials.TransportCredentials
@@ -56,14 +60,15 @@ type Client struct {
 
 	mu       sync.Mutex
 	held     map[string]map[string]Held // type → name
-	wanted   map[string]map[string]bool // type → names asked for
+	wanted   map[string]map[string]int  // type → names asked for, and how many resources that it holds refer to each
+	absent   map[string]map[string]bool // type → names asked for of which the server said that there is none
 	asked    map[string]bool            // types asked for on this stream
 	received Totals
 }
 
 // New returns a client that is not connected. events is called for each response, on the client's own goroutine; clients may share a reader.
 func New(node *corev3.Node, reader *Reader, events func(Event)) *Client {
-	return &Client{Node: node, reader: reader, events: events, held: map[string]map[string]Held{}, wanted: map[string]map[string]bool{}}
+	return &Client{Node: node, reader: reader, events: events, held: map[string]map[string]Held{}, wanted: map[string]map[string]int{}, absent: map[string]map[string]bool{}}
 }
 
 // Connect opens the stream and starts reading; what the client holds from before is told to the server.
@@ -204,95 +209,127 @@ func (c *Client) read(ctx context.Context, s stream) {
 	}
 }
 
-// take stores a response, asks for what it newly refers to, and ACKs it.
+// take stores a response, asks for what it newly refers to, lets go of what nothing refers to any more, and ACKs it.
 func (c *Client) take(s stream, r response) (Event, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ev := Event{Type: r.typ, Bytes: r.bytes, Removed: r.removed}
-	next, err := c.store(r, &ev)
+	moved, err := c.store(r, &ev)
 	if err != nil {
 		return ev, err
 	}
-	drop := c.remove(r)
 	c.received.Responses++
 	c.received.Resources += len(r.resources)
 	c.received.Removed += len(r.removed)
 	c.received.Bytes += r.bytes
 	for _, typ := range referred {
-		names := next[typ]
-		if len(names) == 0 {
+		more, less := c.move(typ, moved)
+		if len(more)+len(less) == 0 {
 			continue
 		}
-		if typ == VirtualHostType { // one subscription without names
-			names = nil
+		if typ == VirtualHostType { // one subscription without names, which lasts as long as the stream
+			if len(more) == 0 || c.asked[typ] {
+				continue
+			}
+			more = nil
 		}
-		if err := c.ask(s, typ, names, nil); err != nil {
-			return ev, err
-		}
-	}
-	for typ, names := range drop { // of one type
-		if err := c.ask(s, typ, nil, names); err != nil {
+		if err := c.ask(s, typ, more, less); err != nil {
 			return ev, err
 		}
 	}
 	return ev, s.ack(r) // after what is asked for, and what is not any more: a server that has heard this has heard of that
 }
 
-// store keeps a response's resources and returns what they newly refer to, by type.
-func (c *Client) store(r response, ev *Event) (references, error) {
+// counts are names by type, and by how many more resources refer to each.
+type counts map[string]map[string]int
+
+func (n counts) add(refs references, by int) {
+	for typ, names := range refs {
+		if n[typ] == nil {
+			n[typ] = map[string]int{}
+		}
+		for _, name := range names {
+			n[typ][name] += by
+		}
+	}
+}
+
+// store keeps a response's resources and lets go of those that it removes; it returns what that changes in how often others are referred to.
+func (c *Client) store(r response, ev *Event) (counts, error) {
 	held := c.held[r.typ]
 	if held == nil {
 		held = map[string]Held{}
-		c.held[r.typ] = held
+		c.held[r.typ], c.absent[r.typ] = held, map[string]bool{}
 	}
-	next := references{}
+	moved := counts{}
 	for _, res := range r.resources {
-		h := Held{Version: res.version}
-		if c.Bodies {
-			h.Body = res.body
-		}
-		held[res.name] = h
-		ev.Names = append(ev.Names, res.name)
 		refs, err := c.reader.references(r.typ, res)
 		if err != nil {
 			return nil, err
 		}
-		for to, names := range refs {
-			next[to] = append(next[to], c.want(to, names)...)
+		h := Held{Version: res.version, refs: refs}
+		if c.Bodies {
+			h.Body = res.body
 		}
+		moved.add(held[res.name].refs, -1)
+		moved.add(refs, +1)
+		held[res.name] = h
+		delete(c.absent[r.typ], res.name)
+		ev.Names = append(ev.Names, res.name)
 	}
-	return next, nil
-}
-
-// remove lets go of what a response takes away, and returns what is not asked for any more: the load assignments of removed clusters, and secrets, which go after what
-// names them.
-func (c *Client) remove(r response) references {
-	out := references{}
 	for _, name := range r.removed {
-		delete(c.held[r.typ], name)
-		to := map[string]string{ClusterType: EndpointType, SecretType: SecretType}[r.typ]
-		if c.wanted[to][name] {
-			delete(c.wanted[to], name)
-			delete(c.held[to], name)
-			out[to] = append(out[to], name)
+		moved.add(held[name].refs, -1)
+		delete(held, name)
+		if _, asked := c.wanted[r.typ][name]; asked {
+			c.absent[r.typ][name] = true
 		}
+		moved.add(references{r.typ: {name}}, 0) // where it waited for this, it is let go
 	}
-	return out
+	return moved, nil
 }
 
-// want notes names as wanted and returns those that are new.
-func (c *Client) want(typ string, names []string) []string {
+// move applies what changed in how often names of a type are referred to. It returns, in order, those to ask for, and those to let go, with a route configuration's virtual
+// hosts.
+func (c *Client) move(typ string, moved counts) (more, less []string) {
 	have := c.wanted[typ]
 	if have == nil {
-		have = map[string]bool{}
+		have = map[string]int{}
 		c.wanted[typ] = have
 	}
-	var fresh []string
-	for _, name := range names {
-		if !have[name] {
-			have[name] = true
-			fresh = append(fresh, name)
+	for name, n := range moved[typ] {
+		before, asked := have[name]
+		_, holds := c.held[typ][name]
+		switch {
+		case before+n > 0:
+			have[name] = before + n
+			if !asked {
+				more = append(more, name)
+			}
+		case asked && (c.Prompt || typ == EndpointType || !holds):
+			less = append(less, name)
+			delete(have, name)
+			delete(c.absent[typ], name)
+		case asked:
+			have[name] = 0
 		}
 	}
-	return fresh
+	for _, name := range less {
+		moved.add(c.held[typ][name].refs, -1)
+		delete(c.held[typ], name)
+		if typ == RouteType {
+			c.orphan(name)
+		}
+	}
+	slices.Sort(more)
+	slices.Sort(less)
+	return more, less
+}
+
+// orphan lets go of the virtual hosts of a route configuration that nothing refers to any more.
+func (c *Client) orphan(route string) {
+	for host := range c.held[VirtualHostType] {
+		if strings.HasPrefix(host, route+"/") {
+			delete(c.held[VirtualHostType], host)
+		}
+	}
 }

@@ -1,11 +1,13 @@
 package ads
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"sync"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
@@ -69,14 +71,7 @@ func (r *Reader) references(typ string, res resource) (references, error) {
 func decodeReferences(typ string, body []byte) (references, error) {
 	switch typ {
 	case ClusterType:
-		var c clusterv3.Cluster
-		if err := proto.Unmarshal(body, &c); err != nil || c.GetType() != clusterv3.Cluster_EDS {
-			return nil, err
-		}
-		if name := c.GetEdsClusterConfig().GetServiceName(); name != "" {
-			return references{EndpointType: {name}}, nil
-		}
-		return references{EndpointType: {c.Name}}, nil
+		return referencesOfCluster(body)
 	case ListenerType:
 		return referencesOf(body)
 	case RouteType:
@@ -87,6 +82,32 @@ func decodeReferences(typ string, body []byte) (references, error) {
 		return references{VirtualHostType: {"*"}}, nil
 	}
 	return nil, nil
+}
+
+// referencesOfCluster lists the load assignment of a cluster, and the secrets that come from the control plane.
+func referencesOfCluster(body []byte) (references, error) {
+	var c clusterv3.Cluster
+	if err := proto.Unmarshal(body, &c); err != nil {
+		return nil, err
+	}
+	out := references{}
+	if c.GetType() == clusterv3.Cluster_EDS {
+		out[EndpointType] = []string{cmp.Or(c.GetEdsClusterConfig().GetServiceName(), c.Name)}
+	}
+	sockets := []*corev3.TransportSocket{c.TransportSocket}
+	for _, m := range c.TransportSocketMatches {
+		sockets = append(sockets, m.TransportSocket)
+	}
+	for _, socket := range sockets {
+		var tls tlsv3.UpstreamTlsContext
+		if packed := socket.GetTypedConfig(); packed != nil && packed.MessageIs(&tls) {
+			if err := packed.UnmarshalTo(&tls); err != nil {
+				return nil, err
+			}
+			out[SecretType] = append(out[SecretType], secretsOf(tls.GetCommonTlsContext())...)
+		}
+	}
+	return out, nil
 }
 
 // referencesOf lists the route configurations that a listener names, and the secrets that come from the control plane.

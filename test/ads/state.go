@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Synced says whether the client holds all that it asked for and at least that many virtual hosts.
+// Synced says whether the client holds all that it asked for, but for what it was told not to be there, and at least that many virtual hosts.
 func (c *Client) Synced(hosts int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -15,8 +15,8 @@ func (c *Client) Synced(hosts int) bool {
 		return false
 	}
 	for _, typ := range []string{EndpointType, SecretType, RouteType} {
-		for name := range c.wanted[typ] {
-			if _, ok := c.held[typ][name]; !ok {
+		for name, refs := range c.wanted[typ] {
+			if _, ok := c.held[typ][name]; refs > 0 && !ok && !c.absent[typ][name] {
 				return false
 			}
 		}
@@ -55,6 +55,33 @@ func (c *Client) Names(typ string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Sorted(maps.Keys(c.held[typ]))
+}
+
+// InUse returns the bytes of all that the client holds and that something it holds refers to, by type and name; it must keep bodies.
+func (c *Client) InUse() map[string]map[string][]byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := map[string]map[string][]byte{}
+	for typ, all := range c.held {
+		out[typ] = map[string][]byte{}
+		for name, h := range all {
+			if c.inUse(typ, name) {
+				out[typ][name] = h.Body
+			}
+		}
+	}
+	return out
+}
+
+func (c *Client) inUse(typ, name string) bool {
+	switch {
+	case typ == VirtualHostType:
+		route, _, _ := strings.Cut(name, "/")
+		return c.wanted[RouteType][route] > 0
+	case slices.Contains(referred[:], typ):
+		return c.wanted[typ][name] > 0
+	}
+	return true
 }
 
 // Body returns the bytes of a resource that the client holds; it must keep bodies.
