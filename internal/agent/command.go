@@ -5,13 +5,13 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"runtime/debug"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"fairway/internal/agent/early"
 )
 
 // NewCommand gives `pilot-agent`'s command line. Errors come back from Execute; ExitCode says what to exit with.
@@ -118,9 +118,8 @@ func runProxy(c *cobra.Command, f Flags, level string, stdout, stderr io.Writer)
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1)
-	defer signal.Stop(signals)
+	signals, stop := early.Signals()
+	defer stop()
 	if err := Run(c.Context(), o, signals); err != nil {
 		return fmt.Errorf("run the proxy: %w", err)
 	}

@@ -44,6 +44,7 @@ while [ $# -gt 0 ]; do
 done
 echo "start $(cat "$config") epoch $epoch base $base sockets $sockets variables $(env | grep -c -i secret)" >> "$state/log"
 if grep -q crash "$config"; then exit 7; fi
+if grep -q leave "$config"; then exit 0; fi
 if grep -q hang "$config"; then trap "echo asked >> $state/log; exit 0" TERM; while :; do sleep 0.02; done; fi
 trap "echo stopped $(cat "$config") >> $state/log; rm -f $state/live.$epoch.$$; exit 0" TERM
 : > "$state/live.$epoch.$$"

@@ -12,12 +12,21 @@ import (
 
 // ExitError says that Envoy ended by itself, or had to be killed. Programs exit with its Code.
 type ExitError struct {
-	Code int // as a shell shows it: 128 + n for signal n
+	Code int // as a shell shows it: 128 + n for signal n; 1 for an Envoy that ended with 0 before it served
 	Err  error
 }
 
-func (e *ExitError) Error() string { return fmt.Sprintf("envoy ended with code %d: %v", e.Code, e.Err) }
+func (e *ExitError) Error() string {
+	if errors.Is(e.Err, errNeverServed) {
+		return fmt.Sprintf("envoy ended with code 0: %v", e.Err)
+	}
+	return fmt.Sprintf("envoy ended with code %d: %v", e.Code, e.Err)
+}
+
 func (e *ExitError) Unwrap() error { return e.Err }
+
+// errNeverServed is how an Envoy failed that ended in order, as if it had been asked to, before it served.
+var errNeverServed = errors.New("it had not served yet, and nobody had asked it to end")
 
 // errOrphan stands for how an Envoy ended that an earlier agent started.
 var errOrphan = errors.New("how is not known, for the agent that started it was killed")
@@ -121,12 +130,15 @@ func (p *process) end(within time.Duration) {
 	}
 }
 
-// exit turns how the process ended into an error; nil for code 0. It may be called once done is closed.
+// exit turns how the process ended into an error; nil where it ended in order: with code 0 after it served, or as it was asked to. The supervisor's goroutine may call it
+// once done is closed.
 func (p *process) exit() error {
-	if p.orphan && !p.asked {
+	switch {
+	case p.orphan && !p.asked:
 		return &ExitError{Code: 1, Err: errOrphan}
-	}
-	if p.err == nil {
+	case p.err == nil && !p.live && !p.asked:
+		return &ExitError{Code: 1, Err: errNeverServed}
+	case p.err == nil:
 		return nil
 	}
 	var ended *exec.ExitError
@@ -135,6 +147,9 @@ func (p *process) exit() error {
 	}
 	code := ended.ExitCode()
 	if status, ok := ended.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		if p.asked && status.Signal() == syscall.SIGTERM {
+			return nil // it was asked before it had a handler
+		}
 		code = 128 + int(status.Signal())
 	}
 	return &ExitError{Code: code, Err: p.err}

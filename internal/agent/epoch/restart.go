@@ -16,6 +16,10 @@ func (s *Supervisor) restart(ctx context.Context, plan Plan, why string) error {
 	}
 	log.Info("hot-restarting envoy", "epoch", s.serving.epoch)
 	err := s.handOver(ctx, plan)
+	if errors.Is(err, errBereft) {
+		s.countCrash(err)
+		return s.replace(ctx, plan) // there is nothing to lose
+	}
 	if err != nil {
 		log.Error("the hot restart failed, the old epoch serves on", "epoch", s.serving.epoch, "error", err)
 		if s.deaf {
@@ -60,6 +64,9 @@ func (s *Supervisor) succeed(parent, next *process) {
 	s.o.Log.Info("a new epoch serves", "epoch", next.epoch, "pid", next.pid, "after", time.Since(next.since).Round(time.Millisecond))
 }
 
+// errBereft is why an epoch is given up whose parent ended before it could take over: it would wait for that one's answers for ever.
+var errBereft = errors.New("the envoy that it was to take over from has ended")
+
 // awaitLife returns nil when an epoch serves in its parent's place.
 func (s *Supervisor) awaitLife(ctx context.Context, next, parent *process) error {
 	late := time.NewTimer(s.o.LiveWithin)
@@ -75,8 +82,14 @@ func (s *Supervisor) awaitLife(ctx context.Context, next, parent *process) error
 				return fmt.Errorf("epoch %d ended before it served: %w", next.epoch, err)
 			}
 			return fmt.Errorf("epoch %d ended before it served", next.epoch)
-		case <-ended: // as it should where the successor serves, and nobody has looked yet: it was adopted
-			ended = nil
+		case <-ended:
+			if s.o.Live(ctx, next.plan, next.epoch) {
+				return nil
+			}
+			if time.Since(next.since) < orElse(s.o.ParentShutdown, envoysParentShutdown) {
+				return errBereft // no successor ends its parent before that time
+			}
+			ended = nil // as it should where the successor serves, and did not answer just now
 			failed = fmt.Errorf("epoch %d ended before its successor served", parent.epoch)
 			late.Reset(s.o.Kill)
 		case <-late.C:
@@ -151,11 +164,11 @@ func (s *Supervisor) backoff(n int) time.Duration {
 	return min(wait, s.o.BackoffMax)
 }
 
-// afterCrash waits, and says what to start next. over says that it was one crash too many, or that ctx ended meanwhile.
-func (s *Supervisor) afterCrash(ctx context.Context, err error) (plan Plan, over bool) {
+// afterCrash waits, and says what to start next. over says that it was one crash too many, which is the error then, or that a stop was asked for meanwhile.
+func (s *Supervisor) afterCrash(ctx context.Context, err error) (plan Plan, over bool, _ error) {
 	var mistake *PlanError
 	if plan = s.wanted; s.State().Starts == 0 && errors.As(err, &mistake) {
-		return plan, true
+		return plan, true, err
 	}
 	row := s.countCrash(err)
 	if s.serving != nil {
@@ -163,7 +176,7 @@ func (s *Supervisor) afterCrash(ctx context.Context, err error) (plan Plan, over
 	}
 	if row > s.o.Budget || s.held {
 		s.o.Log.Error("envoy ended, and is not started again", "crashes_in_a_row", row, "error", err)
-		return plan, true
+		return plan, true, err
 	}
 	wait := s.backoff(row - 1)
 	if row > s.o.Budget/2 {
@@ -177,18 +190,18 @@ func (s *Supervisor) afterCrash(ctx context.Context, err error) (plan Plan, over
 	for {
 		select {
 		case <-timer.C:
-			return plan, false
+			return plan, false, nil
 		case r := <-s.requests:
 			r.reply <- nil // there is nothing to lose
-			return r.plan, false
+			return r.plan, false, nil
 		case done := <-s.holds:
 			close(done)
-			return plan, true
+			return plan, true, nil
 		case <-s.signals:
 		case <-ended(s.parent):
 			s.dropParent()
 		case <-ctx.Done():
-			return plan, true
+			return plan, true, nil
 		}
 	}
 }

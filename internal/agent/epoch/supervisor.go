@@ -17,6 +17,7 @@ type Supervisor struct {
 	requests chan request
 	holds    chan chan struct{}
 	signals  chan syscall.Signal
+	begun    chan struct{} // closed when Run has a plan that can work
 	over     chan struct{} // closed when Run has returned
 
 	serving, parent, starting *process
@@ -50,12 +51,13 @@ var ErrOver = errors.New("the proxy is being stopped")
 func New(o Options) *Supervisor {
 	return &Supervisor{
 		o: o.settled(), requests: make(chan request), holds: make(chan chan struct{}), signals: make(chan syscall.Signal),
-		over: make(chan struct{}),
+		begun: make(chan struct{}), over: make(chan struct{}),
 	}
 }
 
 // Run starts an Envoy and stays until all is over: ctx ended (then it stops all Envoys and returns how the serving one ended), the serving Envoy ended with code 0,
-// or it crashed once too often. It returns *PlanError where the first plan cannot work, *ExitError where an Envoy ended otherwise than with 0. It may be called once.
+// or it crashed once too often. It returns *PlanError where the first plan cannot work, *ExitError where an Envoy ended otherwise than with 0, or before it served. A stop
+// that is asked for while no Envoy runs is none of these. It may be called once.
 func (s *Supervisor) Run(ctx context.Context, first Plan, orElse ...Plan) error {
 	var err error
 	if s.folder, err = openFolder(s.o.Files, s.o.Dir); err != nil {
@@ -72,9 +74,13 @@ func (s *Supervisor) Run(ctx context.Context, first Plan, orElse ...Plan) error 
 		s.o.Log.Error("Envoy cannot start as it should: the next best is tried", "error", err)
 		plan, err = s.checked(ctx, orElse[0])
 	}
+	if ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
+	close(s.begun)
 	adopted := s.adopt(ctx, plan)
 	for {
 		over := false
@@ -88,7 +94,7 @@ func (s *Supervisor) Run(ctx context.Context, first Plan, orElse ...Plan) error 
 			over, err = s.serve(ctx)
 		}
 		if !over {
-			plan, over = s.afterCrash(ctx, err)
+			plan, over, err = s.afterCrash(ctx, err)
 		}
 		if over {
 			s.clear(err)
@@ -143,8 +149,14 @@ func (s *Supervisor) checked(ctx context.Context, plan Plan) (Plan, error) {
 	return folder.checked(ctx, plan, s.o.HotRestart)
 }
 
-// Hold ends restarts: one that is under way is completed, later ones get ErrOver. It returns when the serving Envoy is the last one to come.
+// Hold ends restarts: one that is under way is completed, later ones get ErrOver. It returns when the serving Envoy is the last one to come; at once where Run has not
+// come to have one yet: whoever ends its ctx then is in time.
 func (s *Supervisor) Hold(ctx context.Context) {
+	select {
+	case <-s.begun:
+	default:
+		return
+	}
 	done := make(chan struct{})
 	select {
 	case s.holds <- done:

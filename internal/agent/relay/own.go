@@ -21,7 +21,7 @@ import (
 type Subscription struct {
 	Type  string   // type URL
 	Names []string // of the resources; none: all there are
-	// Take is told what has changed: first, where an earlier agent kept something, what that was, then whatever the control plane sends, which may be nothing in its
+	// Take is told what has changed: first, where an earlier agent kept something, what that was, even if it was that there is nothing, then whatever the control plane sends, which may be nothing in its
 	// first answer. Calls come one at a time, in order, each resource once until it changes. An error refuses the update: the control plane hears it, and nothing of
 	// the update counts as held, so Take has to take all of it or nothing. It must return quickly, keep no byte of a body, and not call the relay.
 	Take func(Update) error
@@ -156,7 +156,7 @@ func (o *own) recall(t *ownType) {
 		return
 	}
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(versions)), func(name string) bool { return !t.wants(name) })
-	for len(names) > 0 {
+	for first := true; first || len(names) > 0; first = false { // that there is none is known too
 		bodies, items, took, err := o.cache.read(t.Type, names, chunk)
 		if err != nil {
 			return // whoever reads next says it
@@ -166,7 +166,7 @@ func (o *own) recall(t *ownType) {
 		for i, v := range items {
 			u.Changed = append(u.Changed, Resource{v.name, v.version, bodyOf(bodies[i])})
 		}
-		if len(items) > 0 && t.Take(u) == nil {
+		if (len(items) > 0 || len(versions) == 0) && t.Take(u) == nil {
 			t.note(u)
 		}
 	}

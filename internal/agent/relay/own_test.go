@@ -253,6 +253,37 @@ func TestTheAgentStartsFromDisk(t *testing.T) {
 	n.holds(p)
 }
 
+// TestThatThereIsNothingIsKeptToo: an agent that starts while the control plane is away is told so at once, and one that has never heard of the type is not.
+func TestThatThereIsNothingIsKeptToo(t *testing.T) {
+	p := newPlane(t)
+	a, n := newOwnAgent(t, p, true)
+	a.stop()
+	if kept, _ := n.counts(); kept != 0 {
+		t.Error("there is something before the control plane has said so")
+	}
+	p.start()
+	a.start()
+	rig.Eventually(t, func() error {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.answers == 0 {
+			return errors.New("no answer")
+		}
+		return nil
+	})
+	p.settled(1, 1)
+	p.stop()
+	a.stop()
+	n.forget()
+	a.start()
+	rig.Eventually(t, func() error {
+		if kept, _ := n.counts(); kept != 1 {
+			return fmt.Errorf("told %d times", kept)
+		}
+		return nil
+	})
+}
+
 func TestWhatTheAgentRefusesIsToldAndNotKept(t *testing.T) {
 	p := newPlane(t)
 	p.fillNotes(3)
