@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -63,7 +64,7 @@ type agent struct {
 // SIGTERM and SIGINT on signals (nil is none) stop it gracefully (Options.Shutdown), a second one at once; SIGHUP asks for a hot restart; others are passed on to
 // Envoy. When ctx ends Envoy is stopped at once.
 //
-// It returns nil when Envoy ended with code 0, *UsageError or *epoch.PlanError where the options cannot work, *epoch.ExitError with Envoy's code otherwise.
+// It returns nil when Envoy served and ended with code 0, or a stop was asked for before it served, *UsageError or *epoch.PlanError where the options cannot work, *epoch.ExitError with Envoy's code otherwise.
 func Run(ctx context.Context, o Options, signals <-chan os.Signal) error {
 	a, err := newAgent(o)
 	if err != nil {
@@ -86,6 +87,7 @@ func newAgent(o Options) (*agent, error) {
 	if a.first, a.at, err = o.plan(); err != nil {
 		return nil, err
 	}
+	a.sayUnknown(nil, o.Unknown)
 	a.administer()
 	a.envoys = epoch.New(a.epochOptions())
 	a.ready = &status.Readiness{Epochs: a.envoys.State, Admin: a.admin, Draining: a.draining.Load, Dynamic: dynamic(a.first.Bootstrap)}
@@ -294,8 +296,18 @@ func (a *agent) restartNow(ctx context.Context, why string, force bool) (needed 
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.sayUnknown(a.now.Unknown, o.Unknown)
 	a.now = o
 	return true, nil
+}
+
+// sayUnknown logs fields that were passed over and had not been so before.
+func (a *agent) sayUnknown(before, now []string) {
+	for _, field := range now {
+		if !slices.Contains(before, field) {
+			a.log.Warn("an unknown field of the proxy's configuration is passed over", "field", field)
+		}
+	}
 }
 
 func (a *agent) renewed() (Options, error) {

@@ -52,6 +52,9 @@ type Options struct {
 	Watched    []string
 	WatchEvery time.Duration
 
+	// Unknown are fields of ProxyConfigs that Resolve passed over, with where they stand; they are logged.
+	Unknown []string
+
 	Stdout, Stderr io.Writer // Envoy's own; files are handed on as they are
 	Log            *slog.Logger
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,8 +30,9 @@ const configAnnotation = "proxy.istio.io/config"
 
 // resolveProxyConfig lays the mesh's defaultConfig, ProxyConfig resources, PROXY_CONFIG and the workload's annotation over the defaults that istio.io/api documents for ProxyConfig. The
 // annotation comes last because it can change while the workload runs, which a variable cannot; an injector has written it into PROXY_CONFIG as it was before.
-func resolveProxyConfig(f Flags, env Environment) (*meshconfig.ProxyConfig, error) {
-	config := &meshconfig.ProxyConfig{
+// unknown are fields that were passed over, each with where it stands.
+func resolveProxyConfig(f Flags, env Environment) (config *meshconfig.ProxyConfig, unknown []string, err error) {
+	config = &meshconfig.ProxyConfig{
 		ConfigPath:               defaultConfigDir,
 		DiscoveryAddress:         defaultDiscovery,
 		ProxyAdminPort:           15000,
@@ -38,27 +40,31 @@ func resolveProxyConfig(f Flags, env Environment) (*meshconfig.ProxyConfig, erro
 		DrainDuration:            durationpb.New(45 * time.Second),
 		TerminationDrainDuration: durationpb.New(5 * time.Second),
 	}
-	mesh, err := readMesh(f.MeshConfig)
+	mesh, unknown, err := readMesh(f.MeshConfig)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	overlay(config, mesh.GetDefaultConfig())
 	if err := overlayObjects(config, f, env, firstOf(mesh.GetRootNamespace(), "istio-system")); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	annotations, err := readPairs(env.AnnotationsFile)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, layer := range [...][2]string{{"PROXY_CONFIG", env.Vars["PROXY_CONFIG"]}, {"annotation " + configAnnotation, text(annotations, configAnnotation)}} {
 		over := &meshconfig.ProxyConfig{}
-		if err := decodeYAML([]byte(layer[1]), over); err != nil {
-			return nil, usage("%s: %w", layer[0], err)
+		fields, err := decodeYAML([]byte(layer[1]), over)
+		if err != nil {
+			return nil, nil, usage("%s: %w", layer[0], err)
+		}
+		for _, field := range fields {
+			unknown = append(unknown, layer[0]+": "+field)
 		}
 		overlay(config, over)
 	}
 	annotateStats(config, annotations)
-	return config, nil
+	return config, unknown, nil
 }
 
 // annotateStats takes from the workload's annotations which statistics to keep, as far as no ProxyConfig says it
@@ -121,36 +127,56 @@ func overlayObjects(config *meshconfig.ProxyConfig, f Flags, env Environment, ro
 	return nil
 }
 
-// readMesh reads a MeshConfig file. No file, nothing.
-func readMesh(path string) (*meshconfig.MeshConfig, error) {
-	mesh := &meshconfig.MeshConfig{}
+// readMesh reads a MeshConfig file; unknown are those fields of its defaultConfig that were passed over: what else it says is the control plane's to judge. No file, nothing.
+func readMesh(path string) (mesh *meshconfig.MeshConfig, unknown []string, err error) {
+	mesh = &meshconfig.MeshConfig{}
 	content, err := safefile.Read(path, longestFile)
 	switch {
 	case path == "" || errors.Is(err, fs.ErrNotExist):
-		return mesh, nil
+		return mesh, nil, nil
 	case err != nil:
-		return nil, usage("read the mesh configuration: %w", err)
+		return nil, nil, usage("read the mesh configuration: %w", err)
 	}
-	if err := decodeYAML(content, mesh); err != nil {
-		return nil, usage("mesh configuration %s: %w", path, err)
+	fields, err := decodeYAML(content, mesh)
+	if err != nil {
+		return nil, nil, usage("mesh configuration %s: %w", path, err)
 	}
-	return mesh, nil
+	for _, field := range fields {
+		if strings.HasPrefix(field, "defaultConfig.") {
+			unknown = append(unknown, "mesh configuration "+path+": "+field)
+		}
+	}
+	return mesh, unknown, nil
 }
 
-// decodeYAML reads YAML into a message. Fields that it does not know are left out: a newer release may have written them.
-func decodeYAML(content []byte, into proto.Message) error {
+// decodeYAML reads YAML into a message. Fields that it does not know are passed over, for a newer release may have written them, and returned. An error names the field.
+func decodeYAML(content []byte, into proto.Message) (unknown []string, err error) {
 	var tree any
 	if err := yaml.Unmarshal(content, &tree); err != nil {
-		return err
+		return nil, err
 	}
 	if tree == nil {
-		return nil
+		return nil, nil
 	}
 	asJSON, err := json.Marshal(tree)
 	if err != nil {
-		return fmt.Errorf("not a JSON value: %w", err)
+		return nil, fmt.Errorf("not a JSON value: %w", err)
 	}
-	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(asJSON, into)
+	return decodeJSON(asJSON, into)
+}
+
+// decodeJSON is decodeYAML for JSON.
+func decodeJSON(text []byte, into proto.Message) (unknown []string, err error) {
+	err = protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, into)
+	var tree any
+	if json.Unmarshal(text, &tree) != nil {
+		return nil, err
+	}
+	of := into.ProtoReflect().Descriptor()
+	if err != nil {
+		return nil, cmp.Or(wrongField(tree, of), err)
+	}
+	return unknownFields(tree, of), nil
 }
 
 // asMap is a message as node metadata carries it.

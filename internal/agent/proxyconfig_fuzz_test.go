@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -37,13 +38,16 @@ func FuzzProxyConfig(f *testing.F) {
 		flags := unset()
 		flags.MeshConfig = at + ".mesh"
 		env := Environment{Hostname: "h", Vars: map[string]string{"PROXY_CONFIG": variable}, AnnotationsFile: at + ".annotations"}
-		config, err := resolveProxyConfig(flags, env)
+		config, unknown, err := resolveProxyConfig(flags, env)
 		if err != nil {
 			checkMistake(t, err)
 			return
 		}
+		if said := strings.Join(unknown, ""); !utf8.ValidString(said) || len(unknown) > 3*mostUnknown || len(said) > len(unknown)*printable.Long {
+			t.Fatalf("unknown fields: %q", unknown)
+		}
 		sameAgain(t, config)
-		if again, err := resolveProxyConfig(flags, env); err != nil || !proto.Equal(config, again) {
+		if again, _, err := resolveProxyConfig(flags, env); err != nil || !proto.Equal(config, again) {
 			t.Fatalf("read again it is %v, %v, not %v", again, err, config)
 		}
 		o, err := Resolve(flags, env)
@@ -76,7 +80,7 @@ func sameAgain(t *testing.T, config *meshconfig.ProxyConfig) {
 		t.Fatal(err)
 	}
 	again := &meshconfig.ProxyConfig{}
-	if err := decodeYAML(text, again); err != nil || !proto.Equal(config, again) {
+	if _, err := decodeYAML(text, again); err != nil || !proto.Equal(config, again) {
 		t.Fatalf("%s is read as %v, %v, not %v", text, again, err, config)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v3"
-	"google.golang.org/protobuf/encoding/protojson"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networkingv1beta1 "istio.io/api/networking/v1beta1"
 
@@ -69,7 +68,8 @@ func decodeSpec(spec any, into *networkingv1beta1.ProxyConfig) error {
 	if err != nil {
 		return err
 	}
-	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(asJSON, into)
+	_, err = decodeJSON(asJSON, into) // unknown fields are the control plane's to tell
+	return err
 }
 
 // proxyLayers are the settings of resources that reach a workload, weakest first: of the mesh (the root namespace, without a selector), of its namespace, its own. Of

@@ -52,7 +52,7 @@ type Flags struct {
 // that over ProxyConfig resources (of the workload, its namespace, the mesh), those over the mesh's defaultConfig, that over defaults.
 // A mistake comes back as *UsageError and names the flag or variable. Stdout, Stderr and Log are left to the caller.
 func Resolve(f Flags, env Environment) (Options, error) {
-	config, err := resolveProxyConfig(f, env)
+	config, unknown, err := resolveProxyConfig(f, env)
 	if err != nil {
 		return Options{}, err
 	}
@@ -82,7 +82,7 @@ func Resolve(f Flags, env Environment) (Options, error) {
 	if err := resolveRelay(f, env, &o); err != nil {
 		return o, err
 	}
-	o.Watched = watched(f, env)
+	o.Watched, o.Unknown = watched(f, env), unknown
 	return o, nil
 }
 
@@ -239,6 +239,11 @@ func resolveBootstrap(f Flags, env Environment, config *meshconfig.ProxyConfig, 
 	var err error
 	if p.Discovery, err = hostPort(address); err != nil {
 		return p, usage("%s: %w", from, err)
+	}
+	for name, n := range map[string]int32{"proxyAdminPort": config.GetProxyAdminPort(), "statusPort": config.GetStatusPort()} {
+		if n < 0 || n > 65535 {
+			return p, usage("PROXY_CONFIG %s: want a port, 0 to 65535, not %d", name, n)
+		}
 	}
 	admin := f.AdminPort
 	if admin == 0 {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -94,6 +95,7 @@ func TestUserMistakes(t *testing.T) {
 		"ghost":                      func(f *Flags, _ *Environment) { f.Type = "ghost" },
 		"--discoveryAddress":         func(f *Flags, _ *Environment) { f.DiscoveryAddress = "pilot" },
 		"PROXY_CONFIG discovery":     func(_ *Flags, e *Environment) { e.Vars["PROXY_CONFIG"] = "discoveryAddress: x:0" },
+		"PROXY_CONFIG statusPort":    func(_ *Flags, e *Environment) { e.Vars["PROXY_CONFIG"] = "statusPort: 70000" },
 		"PROXY_CONFIG: ":             func(_ *Flags, e *Environment) { e.Vars["PROXY_CONFIG"] = "concurrency: many" },
 		"ISTIO_METAJSON_X":           func(_ *Flags, e *Environment) { e.Vars["ISTIO_METAJSON_X"] = "{" },
 		"INSTANCE_IP":                func(_ *Flags, e *Environment) { e.Vars["INSTANCE_IP"] = "here" },
@@ -117,6 +119,62 @@ func TestUserMistakes(t *testing.T) {
 		if ExitCode(err) != 2 || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v (code %d), want code 2 and %q", err, ExitCode(err), want)
 		}
+	}
+}
+
+// TestWrongFieldsAreNamed: a value of another type than the field's is said with the field's path, and what it takes.
+func TestWrongFieldsAreNamed(t *testing.T) {
+	for config, want := range map[string]string{
+		"concurrency: many":                           `PROXY_CONFIG: concurrency: want a whole number that fits int32, not "many"`,
+		"drainDuration: 5":                            `PROXY_CONFIG: drainDuration: want a time such as "5s", not 5`,
+		"{serviceCluster: [a]}":                       `PROXY_CONFIG: serviceCluster: want a text, not ["a"]`,
+		"{proxyMetadata: {A: 1}}":                     `PROXY_CONFIG: proxyMetadata: want an object of texts, not {"A":1}`,
+		"{proxyMetadata: text}":                       `PROXY_CONFIG: proxyMetadata: want an object of texts, not "text"`,
+		"{tracing: {zipkin: {address: 7}}}":           `PROXY_CONFIG: tracing.zipkin.address: want a text, not 7`,
+		"{tracing: zipkin}":                           `PROXY_CONFIG: tracing: want an object with fields of Tracing, not "zipkin"`,
+		"{tracing: {sampling: half}}":                 `PROXY_CONFIG: tracing.sampling: want a number, not "half"`,
+		"{holdApplicationUntilProxyStarts: so}":       `PROXY_CONFIG: holdApplicationUntilProxyStarts: want true or false, not "so"`,
+		"{proxyStatsMatcher: {inclusionPrefixes: a}}": `PROXY_CONFIG: proxyStatsMatcher.inclusionPrefixes: want a list, not "a"`,
+		"{readinessProbe: {httpGet: {port: 1, httpHeaders: [{name: a}, {name: 1}]}}}": `PROXY_CONFIG: readinessProbe.httpGet.httpHeaders[1].name: want a text, not 1`,
+		"[a, b]": `PROXY_CONFIG: want an object with fields of ProxyConfig, not ["a","b"]`,
+	} {
+		_, err := Resolve(unset(), Environment{Hostname: "h", Vars: map[string]string{"PROXY_CONFIG": config}})
+		if ExitCode(err) != 2 || err.Error() != want {
+			t.Errorf("%s: error %v (code %d), want %s", config, err, ExitCode(err), want)
+		}
+	}
+}
+
+// TestUnknownFieldsAreSaid: they are passed over, wherever a ProxyConfig stands, and said with where that is. MeshConfig's others are not the agent's to judge.
+func TestUnknownFieldsAreSaid(t *testing.T) {
+	dir := t.TempDir()
+	e := Environment{Hostname: "h", Vars: map[string]string{"PROXY_CONFIG": "{concurency: 3, tracing: {zipkin: {adress: a, address: 'b:1'}}, proxy_admin_port: 7, brandNew: {a: 1}, interceptionMode: MAGIC}"}}
+	f := unset()
+	f.MeshConfig, e.AnnotationsFile = filepath.Join(dir, "mesh"), filepath.Join(dir, "annotations")
+	os.WriteFile(f.MeshConfig, []byte("brandNew: 1\ndefaultConfig: {drainDuratoin: 5s}\n"), 0o644)
+	os.WriteFile(e.AnnotationsFile, []byte(`proxy.istio.io/config="{statusport: 1}"`+"\n"), 0o644)
+	o, err := Resolve(f, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"mesh configuration " + f.MeshConfig + ": defaultConfig.drainDuratoin (did you mean drainDuration?)",
+		"PROXY_CONFIG: brandNew", "PROXY_CONFIG: concurency (did you mean concurrency?)",
+		`PROXY_CONFIG: interceptionMode: want one of REDIRECT, TPROXY, NONE, not "MAGIC"`, "PROXY_CONFIG: tracing.zipkin.adress (did you mean address?)",
+		"annotation proxy.istio.io/config: statusport (did you mean statusPort?)",
+	}
+	if d := cmp.Diff(want, o.Unknown); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if o.Bootstrap.Admin.Port != 7 {
+		t.Errorf("what is known does not count: %+v", o.Bootstrap.Admin)
+	}
+	log := newBuffer()
+	a := &agent{log: slog.New(slog.NewTextHandler(log, nil))}
+	a.sayUnknown(nil, o.Unknown[:5])
+	a.sayUnknown(o.Unknown[:5], o.Unknown)
+	if got := strings.Count(log.String(), "level=WARN"); got != 6 || !strings.Contains(log.String(), "concurency (did you mean concurrency?)") {
+		t.Errorf("%d warnings:\n%s", got, log)
 	}
 }
 
