@@ -121,7 +121,7 @@ func (a *agent) epochOptions() epoch.Options {
 	r := a.o.Restarts
 	return epoch.Options{
 		Dir: a.o.ConfigDir, HotRestart: r.Hot && a.admin != nil, BaseID: r.BaseID, Drain: r.Drain, ParentShutdown: r.ParentShutdown,
-		LiveWithin: r.LiveWithin, Kill: a.o.Shutdown.Kill, Budget: r.Budget, Backoff: r.Backoff, Live: a.live, Quiesce: func(ctx context.Context) { _, _ = a.drain(ctx, false) },
+		LiveWithin: r.LiveWithin, Kill: a.o.Shutdown.Kill, Budget: r.Budget, Backoff: r.Backoff, Live: a.live, Quiesce: a.quiesce,
 		Stdout: a.o.Stdout, Stderr: a.o.Stderr, Log: a.log,
 	}
 }
@@ -185,6 +185,10 @@ func (a *agent) run(ctx context.Context, signals <-chan os.Signal) error {
 
 // serve runs Envoys, the first as the control plane wants its bootstrap, or, where that does not work, as it is without.
 func (a *agent) serve(ctx context.Context) error {
+	if err := a.o.letIdleGo(false); err != nil {
+		return usage("%w; make room, or choose another folder with --configPath", err)
+	}
+	defer os.Remove(a.o.Bootstrap.DrainFile) // fails where there is none
 	o, err := a.patched(a.o)
 	if err != nil {
 		return err
@@ -381,6 +385,7 @@ func (a *agent) drain(ctx context.Context, inbound bool) (drain.Result, error) {
 	}
 	o := a.o.Shutdown.sequence(a.noticed())
 	o.Admin, o.Inbound, o.Log = a.admin, inbound, a.log
+	o.Idle = func() error { return a.o.letIdleGo(true) }
 	o.Ignore = []uint16{a.o.Bootstrap.Ready.Port, a.o.Bootstrap.Prometheus.Port}
 	r, err := drain.Run(ctx, o)
 	if err != nil && ctx.Err() == nil {
@@ -388,6 +393,14 @@ func (a *agent) drain(ctx context.Context, inbound bool) (drain.Result, error) {
 	}
 	a.log.Info("drained", "took", r.Took.Round(time.Millisecond), "connections_left", r.Left)
 	return r, err
+}
+
+// quiesce drains an Envoy that another one is to follow.
+func (a *agent) quiesce(ctx context.Context) {
+	_, _ = a.drain(ctx, false) // it says itself what went wrong
+	if err := a.o.letIdleGo(false); err != nil {
+		a.log.Error("the next envoy will close idle connections", "error", err)
+	}
 }
 
 // noticed is for how long peers have been able to see that health fails.

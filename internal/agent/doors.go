@@ -11,6 +11,7 @@ import (
 	"fairway/internal/agent/status"
 	"fairway/internal/agent/token"
 	"fairway/internal/envoy/bootstrap"
+	"fairway/internal/identity/safefile"
 )
 
 // What is derived from the agent's token: where Envoy opens its administration, where the agent moves it to, and what applications may show to end the proxy.
@@ -30,8 +31,24 @@ func (o *Options) lock() (token.Folder, error) {
 	if o.CustomConfig == "" {
 		o.Bootstrap.AdminSocket = filepath.Join(o.ConfigDir, t.Derive(purposeAdmin))
 		o.Bootstrap.AdminMoved = filepath.Join(o.ConfigDir, t.Derive(purposeMoved))
+		o.Bootstrap.DrainFile = filepath.Join(o.ConfigDir, drainFile)
 	}
 	return folder, nil
+}
+
+// drainFile is the name of bootstrap.Params.DrainFile in the agent's folder.
+const drainFile = "drain"
+
+// letIdleGo tells every Envoy of the agent whether connections without requests are to go.
+func (o Options) letIdleGo(yes bool) error {
+	if o.Bootstrap.DrainFile == "" {
+		return nil
+	}
+	text := "0.0"
+	if yes {
+		text = "1.0"
+	}
+	return safefile.Write(o.Bootstrap.DrainFile, []byte(text), 0o600)
 }
 
 // unlock takes back what lock left on the disk. No Envoy runs any more.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -32,6 +33,9 @@ func (o Options) plan() (epoch.Plan, bootstrap.HostPort, error) {
 		return p, admin, nil
 	}
 	p.Suffix = ".json"
+	if strings.Contains(o.Override, bootstrap.DrainAction) || strings.Contains(o.Override, bootstrap.DrainMonitor) {
+		o.Bootstrap.DrainFile = "" // each may stand in a bootstrap once, and there it is the user's
+	}
 	message, err := bootstrap.Build(o.Bootstrap)
 	if err != nil {
 		return p, admin, &UsageError{err}

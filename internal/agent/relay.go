@@ -130,6 +130,7 @@ func (o *Options) keepParts(first Options) {
 	o.Bootstrap.Discovery = bootstrapDiscovery(o.Bootstrap, first)
 	o.Bootstrap.SecretsSocket, o.Bootstrap.DiscoverySocket = first.Bootstrap.SecretsSocket, first.Bootstrap.DiscoverySocket
 	o.Bootstrap.Token, o.Bootstrap.AdminSocket, o.Bootstrap.AdminMoved = first.Bootstrap.Token, first.Bootstrap.AdminSocket, first.Bootstrap.AdminMoved
+	o.Bootstrap.DrainFile = first.Bootstrap.DrainFile
 }
 
 // bootstrapDiscovery is where the control plane is: with a relay, where that was told to look for it.

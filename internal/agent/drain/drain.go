@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"fairway/internal/agent/admin"
@@ -15,7 +14,9 @@ type Options struct {
 	Admin *admin.Client
 	// Minimum is how long the Envoy serves on as before while its peers notice that its health fails.
 	Minimum time.Duration
-	// Limit is how long, after that, connections may take to end. Zero: as long as they want.
+	// Idle asks Envoy to tell connections without requests to go, which by itself it tells with their next answer only. Nil: it cannot be asked.
+	Idle func() error
+	// Limit is how long, after that, connections with something in hand may take to end. Zero: as long as they want.
 	Limit time.Duration
 	// Whole has the drain last its Limit even where no connection is left.
 	Whole bool
@@ -29,9 +30,16 @@ type Options struct {
 
 // Result is what a drain came to.
 type Result struct {
-	Left int64         // connections when it ended
+	Left int64         // connections when it ended that had something in hand: requests, answers not sent yet, or what is no HTTP
 	Took time.Duration // all of it
 }
+
+// settle is for how long a drain lasts at least where connections stay: clients that send now and then hear with an answer that they are to go, and those that are idle
+// hear it where that can be.
+const settle = time.Second
+
+// looks is how many counts in a row have to find nothing in hand: gauges are not read all at one moment.
+const looks = 3
 
 // Run drains. It returns early when ctx ends, or when the Envoy's administration does not answer: then nothing can be asked of it.
 func Run(ctx context.Context, o Options) (Result, error) {
@@ -51,6 +59,11 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if err := o.Admin.Post(ctx, path); err != nil {
 		return took(-1), fmt.Errorf("drain envoy's listeners: %w", err)
 	}
+	if o.Idle != nil && !o.Inbound {
+		if err := o.Idle(); err != nil {
+			o.Log.Warn("idle connections end with envoy only", "error", err)
+		}
+	}
 	if o.Whole {
 		err := pause(ctx, o.Limit)
 		return took(0), err
@@ -59,12 +72,13 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	return took(left), err
 }
 
-// awaitNone waits until no connection is left, or time is up.
+// awaitNone waits until no connection is left, or none but idle ones of HTTP, or time is up.
 func (o Options) awaitNone(ctx context.Context) (left int64, err error) {
 	poll := o.Poll
 	if poll == 0 {
 		poll = 100 * time.Millisecond
 	}
+	settled, calm := time.Now().Add(settle), 0
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
 	var late <-chan time.Time
@@ -74,8 +88,17 @@ func (o Options) awaitNone(ctx context.Context) (left int64, err error) {
 		late = timer.C
 	}
 	for {
-		if left, err = o.connections(ctx); err != nil || left == 0 {
+		now, err := o.connections(ctx)
+		left = now.Busy
+		if err != nil || now == (Count{}) {
 			return left, err
+		}
+		if calm++; left > 0 {
+			calm = 0
+		}
+		if calm >= looks && !time.Now().Before(settled) {
+			o.Log.Info("connections without requests end with envoy", "connections", now.Idle)
+			return 0, nil
 		}
 		select {
 		case <-tick.C:
@@ -86,40 +109,6 @@ func (o Options) awaitNone(ctx context.Context) (left int64, err error) {
 			return left, ctx.Err()
 		}
 	}
-}
-
-// connections counts what is open at the listeners.
-func (o Options) connections(ctx context.Context) (int64, error) {
-	stats, err := o.Admin.Stats(ctx, `^(listener|http\.inbound|tcp\.inbound).*\.downstream_cx_active$`)
-	if err != nil {
-		return 0, fmt.Errorf("count envoy's connections: %w", err)
-	}
-	return Connections(stats, o.Inbound, o.Ignore), nil
-}
-
-// Connections adds up the gauges downstream_cx_active: of all listeners but the administration and those at ignored ports, or of inbound connection managers and TCP
-// proxies only, which are told by the names "inbound…" that the control plane gives them.
-func Connections(stats map[string]int64, inbound bool, ignore []uint16) int64 {
-	var n int64
-	for name, v := range stats {
-		if _, listener := strings.CutPrefix(name, "listener."); listener == inbound {
-			continue
-		}
-		if !inbound && (strings.HasPrefix(name, "listener.admin.") || strings.Contains(name, ".worker_") || atPort(name, ignore)) {
-			continue
-		}
-		n += v
-	}
-	return n
-}
-
-func atPort(name string, ports []uint16) bool {
-	for _, p := range ports {
-		if strings.HasSuffix(name, fmt.Sprintf("_%d.downstream_cx_active", p)) {
-			return true
-		}
-	}
-	return false
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -20,6 +20,7 @@ type envoy struct {
 	mu          sync.Mutex
 	told        []string
 	connections int
+	idle, other int // connections of HTTP beside them, and of something else, which stay
 	going       bool
 }
 
@@ -32,7 +33,9 @@ func (e *envoy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	fmt.Fprintf(w, "listener.admin.downstream_cx_active: 1\nlistener.0.0.0.0_15021.downstream_cx_active: 2\nlistener.0.0.0.0_8080.downstream_cx_active: %d\n"+
-		"listener.0.0.0.0_8080.worker_0.downstream_cx_active: 9\nhttp.inbound_0.0.0.0_8080;.downstream_cx_active: %d\n", e.connections+1, e.connections)
+		"listener.0.0.0.0_8080.worker_0.downstream_cx_active: 9\nhttp.inbound_0.0.0.0_8080;.downstream_cx_active: %d\n"+
+		"http.inbound_0.0.0.0_8080;.downstream_rq_active: %d\nhttp.inbound_0.0.0.0_8080;.downstream_cx_tx_bytes_buffered: 0\n",
+		e.connections+e.idle+e.other, e.connections+e.idle, e.connections)
 	if e.going && e.connections > 0 {
 		e.connections--
 	}
@@ -61,7 +64,8 @@ func TestTheOrder(t *testing.T) {
 }
 
 func TestTimeIsUp(t *testing.T) {
-	_, o := start(t, 1) // of all listeners one connection stays
+	e, o := start(t, 0)
+	e.other = 1
 	o.Limit = 10 * time.Millisecond
 	if r, err := Run(t.Context(), o); err != nil || r.Left != 1 {
 		t.Errorf("%+v, %v", r, err)
@@ -95,10 +99,40 @@ func TestConnections(t *testing.T) {
 		"listener.0.0.0.0_80.downstream_cx_active": 2, "listener.127.0.0.1_15090.downstream_cx_active": 4, "listener.admin.downstream_cx_active": 8,
 		"listener.0.0.0.0_80.worker_1.downstream_cx_active": 16, "http.inbound_x;.downstream_cx_active": 32, "tcp.inbound|9000||;.downstream_cx_active": 64,
 	}
-	if got := Connections(stats, false, []uint16{15090}); got != 2 {
-		t.Errorf("of all listeners %d, want 2", got)
+	if got := Connections(stats, false, []uint16{15090}); got != (Count{Busy: 32}) {
+		t.Errorf("of all listeners %+v, want 32 of one that does not count requests", got)
 	}
-	if got := Connections(stats, true, nil); got != 96 {
-		t.Errorf("inbound %d, want 96", got)
+	if got := Connections(stats, true, nil); got != (Count{Busy: 96}) {
+		t.Errorf("inbound %+v, want 96", got)
+	}
+	stats = map[string]int64{
+		"listener.0.0.0.0_80.downstream_cx_active": 10, "listener.0.0.0.0_90.downstream_cx_active": 3, "listener.0.0.0.0_15021.downstream_cx_active": 1,
+		"http.inbound_a;.downstream_cx_active": 4, "http.inbound_a;.downstream_rq_active": 0, "http.inbound_a;.downstream_cx_tx_bytes_buffered": 0,
+		"http.outbound_b;.downstream_cx_active": 2, "http.outbound_b;.downstream_rq_active": 0, "http.outbound_b;.downstream_cx_tx_bytes_buffered": 7,
+		"http.outbound_c;.downstream_cx_active": 4, "http.outbound_c;.downstream_rq_active": 3, "http.outbound_c;.downstream_cx_tx_bytes_buffered": 0,
+		"http.readiness.downstream_cx_active": 1, "http.readiness.downstream_rq_active": 1, "http.admin.downstream_cx_active": 1, "tcp.inbound|9000||;.downstream_cx_active": 2,
+	}
+	if got := Connections(stats, false, []uint16{15021}); got != (Count{Busy: 0 + 1 + 3 + (13 - 10), Idle: 4 + 1 + 1}) {
+		t.Errorf("of all listeners %+v", got)
+	}
+	if got := Connections(stats, true, nil); got != (Count{Busy: 2, Idle: 4}) {
+		t.Errorf("inbound %+v", got)
+	}
+}
+
+// TestIdleConnectionsAreNotWaitedFor: they are told to go where that can be, and end with Envoy; what has something in hand is waited for.
+func TestIdleConnectionsAreNotWaitedFor(t *testing.T) {
+	e, o := start(t, 0)
+	e.idle = 5
+	told := 0
+	o.Limit, o.Idle = time.Hour, func() error { told++; return errors.New("as well as can be") }
+	if r, err := Run(t.Context(), o); err != nil || r.Left != 0 || r.Took < settle || told != 1 {
+		t.Errorf("%+v, %v, told %d times", r, err, told)
+	}
+	e, o = start(t, 3)
+	e.idle = 5
+	o.Poll, o.Inbound, o.Idle = settle, true, func() error { told++; return nil }
+	if r, err := Run(t.Context(), o); err != nil || r.Left != 0 || r.Took < 3*settle || told != 1 {
+		t.Errorf("%+v, %v, told %d times: what the application calls is not drained", r, err, told)
 	}
 }

@@ -9,13 +9,10 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	overloadv3 "github.com/envoyproxy/go-control-plane/envoy/config/overload/v3"
-	connectionsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/resource_monitors/downstream_connections/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"fairway/internal/envoy"
 	"fairway/internal/envoy/tls"
 )
 
@@ -54,7 +51,7 @@ func Build(p Params) (*bootstrapv3.Bootstrap, error) {
 		// A small mesh sees few of its clusters used: their statistics cost memory only from their first request on.
 		DeferredStatOptions: &bootstrapv3.Bootstrap_DeferredStatOptions{EnableDeferredCreationStats: true},
 		LayeredRuntime:      runtime,
-		OverloadManager:     overload(),
+		OverloadManager:     overload(p.DrainFile),
 	}
 	if err := checkSockets(p); err != nil {
 		return nil, err
@@ -196,14 +193,4 @@ func layeredRuntime(extra map[string]string) (*bootstrapv3.LayeredRuntime, error
 		{Name: "static", LayerSpecifier: &bootstrapv3.RuntimeLayer_StaticLayer{StaticLayer: static}},
 		{Name: "admin", LayerSpecifier: &bootstrapv3.RuntimeLayer_AdminLayer_{AdminLayer: &bootstrapv3.RuntimeLayer_AdminLayer{}}},
 	}}, nil
-}
-
-// overload says that the number of connections is left to the system's own limits; Envoy warns at every start of a limit nobody chose.
-func overload() *overloadv3.OverloadManager {
-	return &overloadv3.OverloadManager{ResourceMonitors: []*overloadv3.ResourceMonitor{{
-		Name: "envoy.resource_monitors.global_downstream_max_connections",
-		ConfigType: &overloadv3.ResourceMonitor_TypedConfig{TypedConfig: envoy.Any(
-			&connectionsv3.DownstreamConnectionsConfig{MaxActiveDownstreamConnections: 1<<31 - 1},
-		)},
-	}}}
 }

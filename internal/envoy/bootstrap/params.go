@@ -24,6 +24,8 @@ type Params struct {
 	// AdminSocket is the unix socket that the administration listens on, where it is to be no port; Admin is not used then. AdminMoved is the path at which that
 	// socket is reached: whoever starts the Envoy moves it there. Empty: AdminSocket itself.
 	AdminSocket, AdminMoved string
+	// DrainFile is a file in which somebody writes 1.0 when connections without requests are to go, and 0.0 before that; empty: they stay for as long as they may.
+	DrainFile string
 	// Prometheus is where /stats/prometheus is served without the rest of the administration; a zero port: nowhere.
 	Prometheus HostPort
 	// Ready is where /healthz/ready is served to others, answered at Status; a zero port: nowhere.

@@ -30,8 +30,8 @@ var statsTags = [...][2]string{
 	{"response_code_class", `_rq(_(\dxx))$`},
 }
 
-// alwaysCounted ends the statistics by which a drain tells when the last connection has gone.
-const alwaysCounted = ".downstream_cx_active"
+// alwaysCounted end the statistics by which a drain tells when the last connection has gone, or has nothing in hand.
+var alwaysCounted = [...]string{".downstream_cx_active", ".downstream_rq_active", ".downstream_cx_tx_bytes_buffered"}
 
 // alwaysKept are prefixes of statistics without which a proxy cannot be judged at all, and of those that the listeners' access logs count for the mesh's metrics.
 var alwaysKept = [...]string{"server.", "cluster_manager.", "listener_manager.", "cluster." + XDSCluster, "control_plane.", "istio."}
@@ -54,7 +54,7 @@ func inclusions(m StatsMatcher) *matcherv3.ListStringMatcher {
 	for _, prefix := range append(alwaysKept[:], m.Prefixes...) {
 		list.Patterns = append(list.Patterns, &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: prefix}})
 	}
-	for _, suffix := range append([]string{alwaysCounted}, m.Suffixes...) {
+	for _, suffix := range append(alwaysCounted[:], m.Suffixes...) {
 		list.Patterns = append(list.Patterns, &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Suffix{Suffix: suffix}})
 	}
 	for _, expr := range m.Regexps {
