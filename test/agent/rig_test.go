@@ -103,7 +103,8 @@ type facts struct {
 		Crashes                           int
 		LastError                         string
 	}
-	Relay struct{ Sessions []struct{ Connected bool } }
+	Relay        struct{ Sessions []struct{ Connected bool } }
+	Certificates []struct{ Name, Serial, Error string }
 }
 
 func (p *proxy) facts(t *testing.T) facts {

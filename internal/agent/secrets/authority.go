@@ -42,6 +42,7 @@ const (
 	chainFile = "cert-chain.pem"
 	keyFile   = "key.pem"
 	rootFile  = "root-cert.pem"
+	crlFile   = "ca-crl.pem" // in OutputDir alone
 )
 
 func (a *Authority) setDefaults() {
@@ -200,15 +201,16 @@ func (s *Secrets) controlPlaneRoots() (*x509.CertPool, error) {
 const joinPrefix = "fwjoin."
 
 // credentials are what is shown: a platform's token where there is one, since the platform takes it away when the workload goes; else the certificate in force,
-// or one from files; a join token where there is nothing else.
+// or one from files; a join token where there is nothing else, or nothing but what an earlier agent kept and the authority has refused.
 func (s *Secrets) credentials() (*tls.Certificate, string, error) {
 	a := s.opts.Authority
 	token, tokenErr := readToken(a.Token)
 	if a.CertDir == "" && token != "" && !strings.HasPrefix(token, joinPrefix) {
 		return nil, token, nil
 	}
-	if c := s.ownCertificate(); c != nil {
-		return c, "", nil
+	own, kept := s.ownCertificate(), s.keptInForce()
+	if own != nil && !(kept && (a.CertDir != "" || s.doubted.Load())) {
+		return own, "", nil
 	}
 	if a.CertDir != "" {
 		p, err := readPair(filepath.Join(a.CertDir, chainFile), filepath.Join(a.CertDir, keyFile))
@@ -223,6 +225,9 @@ func (s *Secrets) credentials() (*tls.Certificate, string, error) {
 	}
 	if token != "" {
 		return nil, token, nil
+	}
+	if own != nil {
+		return own, "", nil
 	}
 	return nil, "", fmt.Errorf("nothing to show to the certificate authority: %w", tokenErr)
 }
@@ -355,11 +360,12 @@ func (s *Secrets) write(p *pair) error {
 		name    string
 		content []byte
 		mode    os.FileMode
-	}{{keyFile, p.key.PEM(), 0o600}, {chainFile, p.chain, 0o644}, {rootFile, t.roots, 0o644}} {
+	}{{keyFile, p.key.PEM(), 0o600}, {chainFile, p.chain, 0o644}} {
 		if err := safefile.Write(filepath.Join(dir, f.name), f.content, f.mode); err != nil {
 			s.opts.Log.Error("the certificate is not written to files (OUTPUT_CERTS)", "error", err)
 			return nil
 		}
 	}
+	s.writeRoots(t)
 	return nil
 }

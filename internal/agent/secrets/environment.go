@@ -39,6 +39,7 @@ type Surroundings struct {
 func FromEnvironment(around Surroundings) (*Options, error) {
 	e := reader{vars: around.Vars}
 	o := &Options{Socket: around.Socket, Now: time.Now, Log: around.Log, ID: e.identity(around.Namespace), SystemRoots: e.or("SSL_CERT_FILE", "")}
+	o.Expect = identity.ID{TrustDomain: e.or("TRUST_DOMAIN", ""), Namespace: around.Namespace, ServiceAccount: e.or("SERVICE_ACCOUNT", "")}
 	if is(filepath.Dir(wellKnownCRL), fs.ModeDir) {
 		o.CRL = wellKnownCRL
 	}

@@ -26,9 +26,11 @@ type Options struct {
 	Socket string      // path of the unix socket; its folder is made if missing
 	Token  token.Token // that Envoys show; empty: they are not asked
 	// ID is who the workload is to be; a certificate for somebody else is refused. The zero ID takes what comes.
-	ID  identity.ID
-	Now func() time.Time
-	Log *slog.Logger
+	ID identity.ID
+	// Expect is what a certificate must say that an earlier agent kept (Authority.OutputDir), as far as its parts are not empty: nobody is asked whether it is this workload's.
+	Expect identity.ID
+	Now    func() time.Time
+	Log    *slog.Logger
 
 	Authority *Authority
 	SPIRE     string // address of the workload API: a path, or unix:///path
@@ -49,7 +51,8 @@ type Authority struct {
 	Token      string // file with a token; read for each request; empty: none
 	// CertDir holds cert-chain.pem, key.pem and root-cert.pem to authenticate with before there is a certificate in memory (PROV_CERT). Empty: none.
 	CertDir string
-	// OutputDir is where certificate, key and roots are written, under the same names, for those who need them as files (OUTPUT_CERTS). Empty: nowhere.
+	// OutputDir is where certificate, key and roots are written, under the same names, and CRLs, for those who need them as files (OUTPUT_CERTS): an agent that starts while
+	// the authority is away, too. Empty: nowhere.
 	OutputDir string
 	ClusterID string
 	TTL       time.Duration // asked for; 0: what the authority gives by itself

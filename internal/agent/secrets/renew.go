@@ -17,7 +17,8 @@ const (
 	longestWait  = 5 * time.Minute
 	startingWait = 10 * time.Second
 	partOfRest   = 20
-	lookAtClock  = time.Minute // timers stand still while a machine sleeps
+	lookAtClock  = time.Minute      // timers stand still while a machine sleeps
+	soonest      = 10 * time.Second // at random, after the control plane was heard of again: all proxies hear of it together
 )
 
 // renewer keeps the workload's certificate new, by asking an authority. Its fields belong to run's goroutine.
@@ -36,6 +37,7 @@ func (r *renewer) run(ctx context.Context) error {
 	if r.issuer == nil {
 		r.issuer = r.secrets.ask
 	}
+	r.resume()
 	due := r.secrets.opts.Now()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -44,6 +46,11 @@ func (r *renewer) run(ctx context.Context) error {
 		timer.Reset(min(due.Sub(r.secrets.opts.Now()), lookAtClock))
 		select {
 		case answer = <-r.secrets.asks:
+		case <-r.secrets.heard:
+			if soon := r.secrets.opts.Now().Add(rand.N(soonest)); r.failures > 0 && soon.Before(due) {
+				due = soon
+			}
+			continue
 		case <-timer.C:
 		case <-ctx.Done():
 			return nil
@@ -70,6 +77,9 @@ func (r *renewer) renew(ctx context.Context) (due time.Time, err error) {
 	}
 	if ctx.Err() == context.Canceled {
 		return due, err // the agent stops
+	}
+	if status.Code(err) == codes.Unauthenticated {
+		r.secrets.doubted.Store(r.secrets.keptInForce())
 	}
 	r.failures++
 	due = r.secrets.opts.Now().Add(r.wait())

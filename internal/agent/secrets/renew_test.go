@@ -3,6 +3,7 @@ package secrets
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -152,6 +153,40 @@ func TestNobodyWaitsLongForTheFirst(t *testing.T) {
 	if last := got[len(got)-1]; last.err != nil || last.at > time.Hour+startingWait {
 		t.Errorf("the first certificate came after %s", last.at)
 	}
+}
+
+// TestTheControlPlaneIsHeardOf: an authority that has been away is asked soon after the control plane has spoken, and one that has not failed is left alone.
+func TestTheControlPlaneIsHeardOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(Options{Socket: "x", Now: time.Now, Log: slog.New(slog.DiscardHandler), Authority: &Authority{Address: "x"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var asked []time.Time
+		r := &renewer{secrets: s, authority: s.opts.Authority, issuer: func(context.Context, []byte) ([]string, error) {
+			asked = append(asked, time.Now())
+			return nil, errors.New("away")
+		}}
+		s.pair = &pair{certs: []*x509.Certificate{{NotAfter: time.Now().Add(1000 * time.Hour)}}} // so nobody is in a hurry
+		ctx, cancel := context.WithCancel(t.Context())
+		over := make(chan error, 1)
+		go func() { over <- r.run(ctx) }()
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		n, at := len(asked), time.Now()
+		if err := s.ConfirmBundle(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(soonest)
+		synctest.Wait()
+		if len(asked) != n+1 || asked[n].Sub(at) > soonest {
+			t.Errorf("asked %d times more within %s", len(asked)-n, soonest)
+		}
+		cancel()
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestABadKeyIsNotRepeated: an authority that calls the request itself wrong is asked with another one.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	secretv3 "github.com/envoyproxy/go-control-plane/envoy/service/secret/v3"
@@ -25,8 +26,12 @@ type Secrets struct {
 	known map[string]*Certificate // what Status tells, by name
 	uses  map[string]*use         // of files that streams follow
 	pair  *pair                   // the workload's own; nil before the first
+	kept  *pair                   // that an earlier agent wrote to OutputDir; nil: none is served
 	trust beliefs                 // whom the workload believes
 	asks  chan chan error         // of Renew; nil where the source cannot be asked
+	heard chan struct{}           // holds a token when the control plane has spoken: the authority may be back too
+
+	doubted atomic.Bool // the authority has refused what was kept
 
 	believing sync.Mutex // held while beliefs are changed and served, one change after the other; taken before mu
 
@@ -64,7 +69,7 @@ func New(o Options) (*Secrets, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	s := &Secrets{opts: o, shelf: newShelf(), known: map[string]*Certificate{}, uses: map[string]*use{}}
+	s := &Secrets{opts: o, shelf: newShelf(), heard: make(chan struct{}, 1), known: map[string]*Certificate{}, uses: map[string]*use{}}
 	if o.Authority != nil {
 		a := *o.Authority // Authority's zero values stand for defaults
 		s.opts.Authority = &a

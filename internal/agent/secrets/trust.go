@@ -90,12 +90,22 @@ func (s *Secrets) TakeBundle(text []byte) error {
 	if err != nil {
 		return err
 	}
+	s.hear()
 	return s.believe(nil, func(b *beliefs) { b.told, b.when, b.sure = t, s.opts.Now(), true })
 }
 
 // ConfirmBundle notes that the control plane has nothing newer to say than what TakeBundle took.
 func (s *Secrets) ConfirmBundle() error {
+	s.hear()
 	return s.believe(nil, func(b *beliefs) { b.sure = b.told != nil })
+}
+
+// hear notes that the control plane is there.
+func (s *Secrets) hear() {
+	select {
+	case s.heard <- struct{}{}:
+	default: // noted already
+	}
 }
 
 // ForgetBundle notes that the control plane says nothing of roots any more. What is believed stays so until the next certificate comes with its own.
@@ -155,13 +165,19 @@ func (s *Secrets) describeBeliefs(t *trusted, version string) {
 	}
 }
 
-// writeRoots puts them into a file for those who asked for that; an agent that starts anew knows the control plane by it.
+// writeRoots puts them, and what is revoked, into files for those who asked for that; an agent that starts anew knows the control plane by them. Callers hold believing.
 func (s *Secrets) writeRoots(t *trusted) {
 	a := s.opts.Authority
 	if a == nil || a.OutputDir == "" {
 		return
 	}
-	if err := safefile.Write(filepath.Join(a.OutputDir, rootFile), t.roots, 0o644); err != nil {
+	err := safefile.Write(filepath.Join(a.OutputDir, rootFile), t.roots, 0o644)
+	if crl := filepath.Join(a.OutputDir, crlFile); err == nil && len(t.crl) > 0 {
+		err = safefile.Write(crl, t.crl, 0o644)
+	} else if err == nil {
+		_ = os.Remove(crl) // fails where there is none
+	}
+	if err != nil {
 		s.opts.Log.Error("the roots are not written to a file (OUTPUT_CERTS)", "error", err)
 	}
 }
