@@ -41,9 +41,7 @@ func checkServer(c *check, at *path, s *networking.Server) {
 			c.host(here, host)
 		}
 	}
-	if s.Bind != "" && !isIP(s.Bind) {
-		c.fail(at.key("bind"), "BadAddress", quote(s.Bind)+" is not an address", "write an IP address")
-	}
+	c.bind(at.key("bind"), s.Bind)
 	tls := at.key("tls")
 	checkServerTLS(c, &tls, s.Tls)
 	if s.Port == nil {
@@ -51,7 +49,10 @@ func checkServer(c *check, at *path, s *networking.Server) {
 		return
 	}
 	port := at.key("port")
-	c.port(port.key("number"), s.Port.Number)
+	c.boundPort(port.key("number"), s.Bind, s.Port.Number)
+	if isSocket(s.Bind) && s.Port.Number != 0 {
+		c.warn(port.key("number"), "Unused", "a unix socket has no port: the number does nothing", "write 0")
+	}
 	if s.Port.Name == "" {
 		c.fail(port.key("name"), "Missing", "the port has no name", "name it after its protocol: http, https")
 	}
@@ -77,7 +78,7 @@ func checkServerProtocol(c *check, at *path, s *networking.Server) {
 		c.fail(*at, "Missing", "protocol "+s.Port.Protocol+" needs tls settings", "add tls with a mode")
 	case p.IsTLS() && s.Tls.HttpsRedirect:
 		tls := at.key("tls")
-		c.fail(tls.key("httpsRedirect"), "Conflict", "there is no http to redirect on a port that speaks "+s.Port.Protocol, "put it on the HTTP server")
+		c.warn(tls.key("httpsRedirect"), "Unused", "there is no http to redirect on a port that speaks "+s.Port.Protocol+": it does nothing", "put it on the HTTP server")
 	case s.Tls == nil || p.IsTLS():
 	case p.IsHTTP() && !onlyRedirect(s.Tls):
 		c.fail(at.key("tls"), "Conflict", "protocol "+s.Port.Protocol+" is plain text: only tls.httpsRedirect means something here", "write protocol HTTPS")

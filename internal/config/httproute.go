@@ -10,15 +10,19 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// matchesAll says whether a match of an http route has no condition: the empty one, or a path prefix of "/".
+// matchesAll says whether a match of an http route has no condition: the empty one, or a path prefix of "/", which "" is too.
 func matchesAll(m *networking.HTTPMatchRequest) bool {
-	anyPath := m.Uri == nil || m.Uri.GetPrefix() == "/"
+	prefix, isPrefix := m.GetUri().GetMatchType().(*networking.StringMatch_Prefix)
+	anyPath := m.Uri == nil || isPrefix && (prefix.Prefix == "/" || prefix.Prefix == "")
 	return anyPath && m.Scheme == nil && m.Method == nil && m.Authority == nil && len(m.Headers) == 0 && m.Port == 0 && len(m.SourceLabels) == 0 &&
 		len(m.Gateways) == 0 && len(m.QueryParams) == 0 && len(m.WithoutHeaders) == 0 && m.SourceNamespace == ""
 }
 
-func checkHTTPMatch(c *check, at *path, m *networking.HTTPMatchRequest) {
-	c.stringMatch(at.key("uri"), m.Uri, true)
+// checkHTTPMatch checks a match block; claims tells whether conditions on claims may stand in it.
+func checkHTTPMatch(c *check, at *path, m *networking.HTTPMatchRequest, claims bool) {
+	if prefix, ok := m.GetUri().GetMatchType().(*networking.StringMatch_Prefix); !ok || prefix.Prefix != "" {
+		c.stringMatch(at.key("uri"), m.Uri, true)
+	}
 	c.stringMatch(at.key("scheme"), m.Scheme, true)
 	c.stringMatch(at.key("method"), m.Method, true)
 	c.stringMatch(at.key("authority"), m.Authority, true)
@@ -31,9 +35,12 @@ func checkHTTPMatch(c *check, at *path, m *networking.HTTPMatchRequest) {
 		for _, name := range sortedKeys(f.matches) {
 			here := list.key(name)
 			if f.header {
-				c.headerName(here, name)
+				c.matchedName(here, name, claims)
 			} else if name == "" {
 				c.fail(here, "BadName", "a query parameter without a name", "")
+			}
+			if f.name == "withoutHeaders" && f.matches[name].GetRegex() == "*" {
+				continue // no expression, but Istio's word for any value
 			}
 			c.stringMatch(here, f.matches[name], false)
 		}

@@ -36,8 +36,8 @@ func checkRequestAuthentication(c *check, r *securityv1beta1.RequestAuthenticati
 }
 
 func checkJWTRule(c *check, at *path, j *securityv1beta1.JWTRule) {
-	if j.Issuer == "" {
-		c.fail(at.key("issuer"), "Missing", "the rule has no issuer", "write the iss that its tokens carry")
+	if j.Issuer == "" && j.JwksUri == "" && j.Jwks == "" {
+		c.fail(at.key("issuer"), "Missing", "the rule has neither an issuer nor keys", "write the iss that its tokens carry, or jwksUri for tokens of any issuer with these keys")
 	}
 	if j.JwksUri != "" {
 		if u, err := url.Parse(j.JwksUri); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

@@ -37,14 +37,12 @@ func checkIngress(c *check, at *path, s *networking.Sidecar) {
 			c.fail(port, "Missing", "the listener has no port", "")
 			continue
 		}
+		c.port(port.key("number"), l.Port.Number)
 		checkSidecarPort(c, &port, l.Port, seen)
-		if l.Port.Protocol == "" {
-			c.fail(port.key("protocol"), "Missing", "the port has no protocol", "write HTTP, TCP or another")
-		}
-		if l.Bind != "" && !isIP(l.Bind) && !strings.HasPrefix(l.Bind, "unix://") {
+		if l.Bind != "" && !isIP(l.Bind) && !isSocket(l.Bind) {
 			c.fail(here.key("bind"), "BadAddress", quote(l.Bind)+" is not an address", "")
 		}
-		if strings.HasPrefix(l.Bind, "unix://") {
+		if isSocket(l.Bind) {
 			if sockets[l.Bind] {
 				c.fail(here.key("bind"), "Duplicate", quote(l.Bind)+" has a listener already, and a socket has one whatever its port", "merge the two")
 			}
@@ -62,7 +60,7 @@ func checkIngress(c *check, at *path, s *networking.Sidecar) {
 
 // checkDefaultEndpoint takes what sidecar.proto says of defaultEndpoint: 127.0.0.1:port, [::1]:port, 0.0.0.0:port, [::]:port or a unix socket.
 func checkDefaultEndpoint(c *check, at path, s string) {
-	if s == "" || strings.HasPrefix(s, "unix://") {
+	if s == "" || isSocket(s) {
 		return
 	}
 	for _, host := range []string{"127.0.0.1:", "0.0.0.0:", "[::1]:", "[::]:"} {
@@ -76,7 +74,6 @@ func checkDefaultEndpoint(c *check, at path, s string) {
 }
 
 func checkSidecarPort(c *check, at *path, p *networking.SidecarPort, seen map[uint32]bool) {
-	c.port(at.key("number"), p.Number)
 	if p.Protocol != "" {
 		c.protocol(at.key("protocol"), p.Protocol)
 	}
@@ -101,13 +98,7 @@ func checkEgress(c *check, at *path, list []*networking.IstioEgressListener) {
 				c.fail(here, "Conflict", "the listener without a port must be the last", "put it last")
 			}
 		default:
-			port := here.key("port")
-			checkSidecarPort(c, &port, l.Port, map[uint32]bool{})
-			if id := fmt.Sprintf("%s:%d", l.Bind, l.Port.Number); seen[id] {
-				c.fail(port.key("number"), "Duplicate", fmt.Sprintf("port %d has a listener already", l.Port.Number), "merge the two")
-			} else {
-				seen[id] = true
-			}
+			checkEgressPort(c, &here, l, seen)
 		}
 		if len(l.Hosts) == 0 {
 			c.fail(here.key("hosts"), "Missing", "the listener has no hosts", `write <namespace>/<host>, or "*/*"`)
@@ -116,6 +107,25 @@ func checkEgress(c *check, at *path, list []*networking.IstioEgressListener) {
 			checkEgressHost(c, here.of("hosts", j), h)
 		}
 	}
+}
+
+// checkEgressPort checks a listener that has a port, or a unix socket, of its own (sidecar.proto, IstioEgressListener.port, bind and capture_mode).
+func checkEgressPort(c *check, at *path, l *networking.IstioEgressListener, seen map[string]bool) {
+	port := at.key("port")
+	c.bind(at.key("bind"), l.Bind)
+	c.boundPort(port.key("number"), l.Bind, l.Port.Number)
+	checkSidecarPort(c, &port, l.Port, map[uint32]bool{})
+	id, name := fmt.Sprintf("%s:%d", l.Bind, l.Port.Number), fmt.Sprintf("port %d", l.Port.Number)
+	if isSocket(l.Bind) {
+		id, name = l.Bind, quote(l.Bind)
+		if l.CaptureMode == networking.CaptureMode_IPTABLES {
+			c.fail(at.key("captureMode"), "Conflict", "nothing that is intercepted comes to a unix socket", "write captureMode DEFAULT or NONE")
+		}
+	}
+	if seen[id] {
+		c.fail(port.key("number"), "Duplicate", name+" has a listener already", "merge the two")
+	}
+	seen[id] = true
 }
 
 // checkEgressHost takes <namespace>/<host>, where the namespace may be "*" or "."; "~" before it excludes what it names, and alone stands for "~*"

@@ -14,12 +14,12 @@ func checkTelemetry(c *check, t *telemetryv1alpha1.Telemetry) {
 		}
 		checkProviders(c, &here, tr.Providers)
 		if len(tr.Providers) > 1 {
-			c.fail(here.key("providers"), "TooMuch", "only one provider of tracing can be in force", "keep one")
+			c.warn(here.key("providers"), "TooMuch", "only one provider of tracing can be in force: the first is", "keep one")
 		}
 		tags := here.key("customTags")
 		for _, name := range sortedKeys(tr.CustomTags) {
 			if tr.CustomTags[name].GetType() == nil {
-				c.fail(tags.key(name), "Missing", "the tag has no value", "set literal, environment, header or formatter")
+				c.warn(tags.key(name), "Missing", "the tag has no value and is left out", "set literal, environment, header or formatter")
 			}
 		}
 	}

@@ -23,7 +23,7 @@ func checkVirtualService(c *check, vs *networking.VirtualService) {
 	}
 	for i, r := range vs.Http {
 		here := at.of("http", i)
-		checkHTTPRoute(c, &here, r, len(vs.Hosts) == 0)
+		checkHTTPRoute(c, &here, r, forWhom{delegate: len(vs.Hosts) == 0, gateways: slices.ContainsFunc(vs.Gateways, func(g string) bool { return g != "mesh" })})
 	}
 	for i, r := range vs.Tls {
 		here := at.of("tls", i)
@@ -64,11 +64,17 @@ func checkHosts(c *check, at *path, vs *networking.VirtualService) {
 	}
 }
 
-func checkHTTPRoute(c *check, at *path, r *networking.HTTPRoute, delegate bool) {
-	checkHTTPAction(c, at, r, delegate)
+// forWhom is what of a VirtualService its http routes are checked by.
+type forWhom struct {
+	delegate bool // others lead to it, and say for which gateways
+	gateways bool // it is bound to a gateway
+}
+
+func checkHTTPRoute(c *check, at *path, r *networking.HTTPRoute, whose forWhom) {
+	checkHTTPAction(c, at, r, whose.delegate)
 	for i, m := range r.Match {
 		here := at.of("match", i)
-		checkHTTPMatch(c, &here, m)
+		checkHTTPMatch(c, &here, m, whose.delegate || whose.gateways)
 	}
 	for i, d := range r.Route {
 		here := at.of("route", i)
@@ -192,11 +198,17 @@ func checkTLSRoute(c *check, at *path, r *networking.TLSRoute, hosts []string) {
 
 // checkSNI: a tls route may only match names that its VirtualService has among its hosts.
 func checkSNI(c *check, at path, sni string, hosts []string) {
-	c.host(at, sni)
+	if !isIP(sni) {
+		c.host(at, sni)
+	}
 	for _, h := range hosts {
 		if mesh.Host(h).Matches(mesh.Host(sni)) || !mesh.Host(h).IsWildcard() && h == sni {
 			return
 		}
+	}
+	if isIP(sni) {
+		c.warn(at, "BadHost", quote(sni)+" is an address: clients send names, and this is not among the hosts", "match a name of spec.hosts")
+		return
 	}
 	c.fail(at, "BadHost", quote(sni)+" is not among the hosts", "add it to spec.hosts")
 }

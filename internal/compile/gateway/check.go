@@ -20,7 +20,7 @@ func (t *Tables) declareChecks(gateways *table.Table[config.Key, *config.Object]
 				c := checker{t: t, r: r, gateway: o, field: field(i)}
 				c.server(s)
 				for selected := range layers.All() {
-					if c.port(ServerKey{portOf(selected.Layer, s), k, i}, s) {
+					if c.socket(selected.Layer, s) || c.port(ServerKey{portOf(selected.Layer, s), k, i}, s) {
 						break
 					}
 				}
@@ -51,7 +51,7 @@ func (c checker) server(s *networking.Server) {
 	case class == HTTPS || class == TLS:
 		c.certificates(s.GetTls())
 	}
-	if n := s.GetPort().GetNumber(); n > 65535 || n == 0 && !strings.HasPrefix(s.GetBind(), "unix://") {
+	if n := s.GetPort().GetNumber(); n > 65535 || n == 0 && !isSocket(s.GetBind()) {
 		c.note(mesh.Error, "BadPort", ".port.number", fmt.Sprintf("%d is not a port", n), "use 1 to 65535")
 	}
 }
@@ -61,6 +61,15 @@ func (c checker) certificates(s *networking.ServerTLSSettings) {
 	if absent := missing(s); absent != "" {
 		c.note(mesh.Error, "NoCertificate", ".tls."+absent, "TLS mode "+s.GetMode().String()+" needs "+absent+": this server is not served", "name the file")
 	}
+}
+
+// socket notes why gateways of a layer do not bind the server's socket; it is true if they do not.
+func (c checker) socket(l mesh.Layer, s *networking.Server) bool {
+	why := c.t.binds(c.r, l, c.gateway, s)
+	if why != nil {
+		c.note(mesh.Error, why.Code, ".bind", why.Message, why.Fix)
+	}
+	return why != nil
 }
 
 // port notes what another server of the port has, seen from one layer; it is true if there was something.

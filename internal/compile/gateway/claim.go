@@ -120,7 +120,7 @@ func (c claims) add(o *config.Object, key ServerKey, s *Server, gateway string, 
 		if i, ok := slices.BinarySearch(claim.Gateways, gateway); !ok {
 			claim.Gateways = slices.Insert(claim.Gateways, i, gateway)
 		}
-		claim.ToHTTPS = claim.ToHTTPS || s.Spec.GetTls().GetHttpsRedirect()
+		claim.ToHTTPS = claim.ToHTTPS || s.Class == HTTP && s.Spec.GetTls().GetHttpsRedirect()
 	}
 }
 

@@ -109,7 +109,7 @@ func (t *Tables) eachServer(r *table.Reader, o *config.Object, rule route.Rule, 
 				continue
 			}
 			for selected := range b.layers.All() {
-				if t.visible(r, o, selected.Layer.Namespace) {
+				if t.visible(r, o, selected.Layer.Namespace) && t.binds(r, selected.Layer, b.object, spec) == nil {
 					visit(ServerKey{portOf(selected.Layer, spec), b.key, i}, s, b.name)
 				}
 			}

@@ -55,9 +55,9 @@ func (t *Tables) declareSelected(gateways *table.Table[config.Key, *config.Objec
 // declareServers takes Gateways apart and puts together what shares a port.
 func (t *Tables) declareServers() {
 	t.Servers = table.Derive(t.Selected, "gateway/servers", compareServer, sameServer,
-		func(_ *table.Reader, k SelectedKey, o *config.Object, emit func(ServerKey, *Server)) {
+		func(r *table.Reader, k SelectedKey, o *config.Object, emit func(ServerKey, *Server)) {
 			for i, s := range config.Spec[*networking.Gateway](o).GetServers() {
-				if class, _ := classify(s); class != Unserved {
+				if class, _ := classify(s); class != Unserved && t.binds(r, k.Layer, o, s) == nil {
 					emit(ServerKey{portOf(k.Layer, s), k.Gateway, i}, &Server{o, s, class})
 				}
 			}
@@ -71,11 +71,14 @@ func (t *Tables) declareServers() {
 
 // portOf is what a server of a layer binds.
 func portOf(l mesh.Layer, s *networking.Server) PortKey {
-	bind := s.GetBind()
-	if bind == "0.0.0.0" || bind == "::" {
+	bind, port := s.GetBind(), s.GetPort().GetNumber()
+	switch {
+	case isSocket(bind):
+		port = 0 // it has none, whatever is written
+	case bind == "0.0.0.0" || bind == "::":
 		bind = ""
 	}
-	return PortKey{Layer: l, Bind: bind, Port: s.GetPort().GetNumber()}
+	return PortKey{Layer: l, Bind: bind, Port: port}
 }
 
 // Plan is what one port serves: the servers that can share it, in order of age, with the names that each gets.

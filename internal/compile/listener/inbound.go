@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
@@ -127,7 +126,7 @@ func (b inbound) bound(in *scope.Inbound) []boundListener {
 		}
 		seen[at] = struct{}{}
 		out = append(out, boundListener{listener.Listener{
-			Name: at, Address: address, Port: p.Number, Direction: listener.Inbound, FreeBind: !strings.HasPrefix(address, "unix://"),
+			Name: at, Address: address, Port: p.Number, Direction: listener.Inbound, FreeBind: !isSocket(address),
 			DetectionTimeout: b.Detection, AccessLog: b.Log.ForNoRoute(),
 			Filters: listener.ListenerFilters{
 				TLS:  listener.Inspect{On: tellsTLS(p)},

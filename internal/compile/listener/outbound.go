@@ -54,7 +54,7 @@ func build(s Slot, c *Contest, v scope.ListenerView, set settings) *builder {
 	if first == nil {
 		return b
 	}
-	b.place(s, v, capturedBy(first.Capture, v.Interception))
+	b.place(s, v, !isSocket(s.Bind) && capturedBy(first.Capture, v.Interception))
 	if b.any() && v.Interception != mesh.None && set.reserved(s.Port) {
 		b.say(*first, mesh.Problem{Code: "ReservedPort", Severity: mesh.Error,
 			Message: "port " + number(s.Port) + " is the sidecar's own: connections to it cannot be told from those that are intercepted",
@@ -69,6 +69,9 @@ func build(s Slot, c *Contest, v scope.ListenerView, set settings) *builder {
 	b.encode()
 	return b
 }
+
+// isSocket tells a unix socket, to which nothing is intercepted, from an address.
+func isSocket(bind string) bool { return strings.HasPrefix(bind, "unix://") }
 
 // capturedBy says whether a listener gets its connections by interception: a Sidecar's captureMode, by default the proxy's own way.
 func capturedBy(c networking.CaptureMode, mode mesh.Interception) bool {
@@ -228,7 +231,7 @@ func (b *builder) encode() {
 	if len(b.out.Chains) == 0 { // what is not narrowed down needs no fallback: readers of configurations look for chains
 		b.out.Chains, b.out.Default = []listener.Chain{*b.out.Default}, nil
 	}
-	if strings.HasPrefix(b.out.Address, "unix://") {
+	if isSocket(b.out.Address) {
 		b.out.FreeBind = false
 	}
 	b.encoded = envoy.Encode(listener.Build(b.out))

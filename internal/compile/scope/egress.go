@@ -48,13 +48,21 @@ func (l Listener) RouteName() string {
 	return strconv.FormatUint(uint64(l.Port), 10)
 }
 
-// PortOn is the service's port that a listener with its own port stands for: the one of that number, else a service's only port.
+// PortOn is the service's port that a listener with its own port stands for: the one of that number, else a service's only port. A socket, which has no number,
+// stands for the first that speaks what the listener does.
 func (l Listener) PortOn(s *mesh.Service) (mesh.Port, bool) {
 	if p, ok := s.Port(l.Port); ok {
 		return p, true
 	}
 	if len(s.Ports) == 1 {
 		return s.Ports[0], true
+	}
+	if l.Port == 0 {
+		for _, p := range s.Ports {
+			if p.Protocol != mesh.UDP && (l.Protocol == mesh.Unknown || p.Protocol == mesh.Unknown || p.Protocol.IsHTTP() == l.Protocol.IsHTTP()) {
+				return p, true
+			}
+		}
 	}
 	return mesh.Port{}, false
 }
@@ -127,7 +135,11 @@ func (t *Tables) declareEgress() {
 			}
 		})
 	t.Egress = table.Derive(listeners, "egress", CompareEgressKey, func(a, b Listener) bool { return a == b },
-		func(_ *table.Reader, k EgressKey, e egress, emit func(EgressKey, Listener)) { emit(k, e.listener) })
+		func(r *table.Reader, k EgressKey, e egress, emit func(EgressKey, Listener)) {
+			if !t.proxysOwn(r, e.listener.Bind) {
+				emit(k, e.listener)
+			}
+		})
 	entries := table.Derive(listeners, "egress/imports", compareImportKey, func(a, b importEntry) bool { return a == b },
 		func(_ *table.Reader, k EgressKey, e egress, emit func(importKey, importEntry)) {
 			for n, host := range strings.Split(e.hosts, ",") {
@@ -235,6 +247,7 @@ func (t *Tables) declareSidecarNotes() {
 			note := func(field, code, message string) {
 				r.Note(mesh.Problem{Object: o.Ref, Field: field, Code: code, Severity: mesh.Info, Message: message})
 			}
+			t.noteSockets(r, o, spec)
 			if spec.GetOutboundTrafficPolicy().GetEgressProxy() != nil {
 				note("spec.outboundTrafficPolicy.egressProxy", "NotYet", "an egress proxy has no effect yet: unknown traffic passes through directly")
 			}

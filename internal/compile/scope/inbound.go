@@ -104,7 +104,7 @@ func (t *Tables) inbound(r *table.Reader, p vouch.Proxy, at Placement) *Inbound 
 		i.Sidecar = at.Sidecar
 	}
 	if len(spec.GetIngress()) > 0 {
-		i.Ports = ingressPorts(spec, p.Interception)
+		i.Ports = slices.DeleteFunc(ingressPorts(spec, p.Interception), func(port InboundPort) bool { return t.proxysOwn(r, port.Bind) })
 	} else {
 		i.Ports = t.servicePorts(r, p)
 	}

@@ -35,13 +35,13 @@ func (b *Builder) TCP(rule Rule) []Chain {
 		field := index("spec.tcp", i)
 		to := b.weighted(rule, field+".route", r.GetRoute())
 		if len(r.GetMatch()) == 0 {
-			out.add(b, Chain{Clusters: to, Field: field})
+			out.take(b, Chain{Clusters: to, Field: field}, (*networking.L4MatchAttributes)(nil))
 		}
 		for j, m := range r.GetMatch() {
 			at := index(field+".match", j)
 			b.connectionMistakes(rule, at, m)
 			if subnets, ok := b.subnets(at+".destinationSubnets", m.GetDestinationSubnets()); ok && b.Viewer.applies(rule, m) {
-				out.add(b, Chain{Subnets: subnets, Clusters: to, Field: at})
+				out.take(b, Chain{Subnets: subnets, Clusters: to, Field: at}, m)
 			}
 		}
 	}
@@ -60,7 +60,7 @@ func (b *Builder) TLS(rule Rule) []Chain {
 			subnets, ok := b.subnets(at+".destinationSubnets", m.GetDestinationSubnets())
 			names, good := b.serverNames(at+".sniHosts", m.GetSniHosts())
 			if ok && good && b.Viewer.applies(rule, m) {
-				out.add(b, Chain{SNI: names, Subnets: subnets, Clusters: to, Field: at})
+				out.take(b, Chain{SNI: names, Subnets: subnets, Clusters: to, Field: at}, m)
 			}
 		}
 	}
@@ -133,32 +133,51 @@ func (b *Builder) serverNames(field string, in []string) ([]string, bool) {
 
 // chains takes away from each chain what an earlier one takes already: Envoy refuses a listener with two alike.
 type chains struct {
-	list  []Chain
-	taken map[[2]string]struct{}
+	list    []Chain
+	taken   map[taken]struct{}
+	circles circles
 }
 
-func (c *chains) add(b *Builder, in Chain) {
+// taken is what a match takes: connections to a subnet, with a server name, of those in a circle.
+type taken struct {
+	subnet, name string
+	circle       circle
+}
+
+// take adds what of a match's chain no earlier one takes, and says so where that is nothing to anybody.
+func (c *chains) take(b *Builder, in Chain, m conditions) {
 	if c.taken == nil {
-		c.taken = map[[2]string]struct{}{}
+		c.taken, c.circles = map[taken]struct{}{}, circles{}
 	}
+	var whose circle
+	if b.Viewer.Every {
+		whose = c.circles.of(m)
+	}
+	wider := whose.widened()
 	before := len(c.list)
 	for _, subnet := range orAny(in.Subnets) {
 		var names []string
 		for _, name := range orAny(in.SNI) {
-			k := [2]string{subnet, name}
-			if _, dup := c.taken[k]; !dup {
-				c.taken[k] = struct{}{}
+			if !c.has(subnet, name, wider) {
+				c.taken[taken{subnet, name, whose}] = struct{}{}
 				names = append(names, name)
 			}
 		}
 		c.put(in, subnet, names, before)
 	}
-	if len(c.list) == before && !b.Viewer.Every {
-		return
-	}
-	if len(c.list) == before {
+	if len(c.list) == before && b.Viewer.Every {
 		b.problem(mesh.Warning, "UnreachableRoute", in.Field, "no connection gets here: an earlier match takes every one", "")
 	}
+}
+
+// has says whether an earlier match takes connections from one of the circles.
+func (c *chains) has(subnet, name string, from []circle) bool {
+	for _, whose := range from {
+		if _, has := c.taken[taken{subnet, name, whose}]; has {
+			return true
+		}
+	}
+	return false
 }
 
 // put adds a chain for one subnet, or widens the one just added where it takes the same names.

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/config"
 	"fairway/internal/mesh"
 )
 
@@ -65,7 +66,8 @@ func (b *Builder) pseudo(out *routev3.RouteMatch, name, field string, m *network
 	return ok
 }
 
-// headers translates headers and withoutHeaders, in order of name. The names of the block's own fields are not headers (HTTPMatchRequest.headers, note).
+// headers translates headers and withoutHeaders, in order of name. The names of the block's own fields are not headers (HTTPMatchRequest.headers, note), and
+// some names stand for claims of a token.
 func (b *Builder) headers(out *routev3.RouteMatch, field string, in map[string]*networking.StringMatch, without bool) bool {
 	ok := true
 	for _, name := range slices.Sorted(maps.Keys(in)) {
@@ -74,7 +76,15 @@ func (b *Builder) headers(out *routev3.RouteMatch, field string, in map[string]*
 			b.problem(mesh.Warning, "IgnoredHeader", field+"."+name, name+" is not a header: this condition is ignored", "use the match block's field "+name)
 			continue
 		}
-		h, good := b.header(name, field+"."+name, in[name])
+		value := in[name]
+		if without && value.GetRegex() == "*" {
+			value = nil // any value: Istio's own word, no expression
+		}
+		if path, is := config.ClaimPath(name); is {
+			ok = b.claim(out, field+"."+name, path, value, without) && ok
+			continue
+		}
+		h, good := b.header(name, field+"."+name, value)
 		if !good {
 			ok = false
 			continue
@@ -126,7 +136,7 @@ func (b *Builder) query(out *routev3.RouteMatch, field string, in map[string]*ne
 func CatchAll(r *routev3.Route) bool {
 	m := r.GetMatch()
 	p, ok := m.GetPathSpecifier().(*routev3.RouteMatch_Prefix)
-	return ok && p.Prefix == "/" && len(m.GetHeaders()) == 0 && len(m.GetQueryParameters()) == 0
+	return ok && p.Prefix == "/" && len(m.GetHeaders()) == 0 && len(m.GetQueryParameters()) == 0 && len(m.GetDynamicMetadata()) == 0
 }
 
 // Merge joins the routes of several VirtualServices for one host of a gateway, in their order: what takes every request goes last, and only the first of it.
