@@ -24,6 +24,8 @@ type Document struct {
 	File string // as the source calls it; empty where there is no file
 	Line int    // of the first line of Text in that file, from 1
 	Text []byte
+
+	bad *syntaxError // of a list's item that its list does not give: why
 }
 
 // Decoder turns documents into objects. It is safe for concurrent use; what a kind needs is prepared when it is first met.

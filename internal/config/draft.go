@@ -2,7 +2,6 @@ package config
 
 import (
 	"encoding/binary"
-	"fmt"
 	"hash/fnv"
 	"maps"
 	"math"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
@@ -91,7 +89,10 @@ func (w *draft) told() []mesh.Problem {
 
 // parse reads the text. It is false when there is nothing to go on with: no content, or an error.
 func (w *draft) parse() bool {
-	tree, err := parseTree(w.doc.Text)
+	tree, err := any(nil), w.doc.bad
+	if err == nil {
+		tree, err = parseTree(w.doc.Text)
+	}
 	if err != nil {
 		w.problems = append(w.problems, mesh.Problem{
 			Object: w.ref, Line: w.doc.Line + max(err.line-1, 0), Code: "Syntax", Severity: mesh.Error,
@@ -145,7 +146,10 @@ func (w *draft) identify(d *Decoder) bool {
 
 // foreign says that a document is of no kind of ours: a Warning, but for what can only be a slip inside Istio's own groups.
 func (w *draft) foreign(k *kind, group, name string) {
+	_, items := w.tree["items"].([]any)
 	switch {
+	case k == nil && (name == "List" && w.tree["items"] != nil || strings.HasSuffix(name, "List") && items):
+		w.fail("items", "BadList", "the list cannot be taken apart: nothing of it is in force", "write kind and items in plain words, and items as a list of objects, none of which is a list itself")
 	case k != nil && (group == "" || strings.HasSuffix(group, ".istio.io")):
 		w.fail("apiVersion", "UnknownVersion", name+" is not in API group "+quote(group), "write "+k.group+"/v1")
 	case k == nil && strings.HasSuffix(group, ".istio.io"):
@@ -203,105 +207,6 @@ func hash(o *Object) uint64 {
 	}
 	_, _ = h.Write(buf)
 	return h.Sum64()
-}
-
-// readMetadata checks the metadata as an API server does, and keeps labels, annotations and the time of creation.
-func (w *draft) readMetadata() bool {
-	meta, ok := w.tree["metadata"].(map[string]any)
-	if !ok {
-		w.fail("metadata", "NoName", "the object has no metadata", "give it a metadata.name")
-		return false
-	}
-	for _, k := range slices.Sorted(maps.Keys(meta)) {
-		if !isMetaField(k) {
-			w.fail("metadata."+k, "UnknownField", "unknown field "+quote(k), "")
-		}
-	}
-	w.checkName(meta)
-	w.labels = w.stringMap(meta, "labels")
-	w.annotations = w.stringMap(meta, "annotations")
-	w.checkLabels()
-	w.checkAnnotations()
-	if s, ok := meta["creationTimestamp"].(string); ok {
-		t, err := time.Parse(time.RFC3339, s)
-		if err != nil {
-			w.fail("metadata.creationTimestamp", "BadTime", quote(s)+" is not a time", "write it as 2006-01-02T15:04:05Z")
-		}
-		w.created = t.Unix()
-	}
-	return !w.failed
-}
-
-func (w *draft) checkName(meta map[string]any) {
-	switch name := meta["name"].(type) {
-	case string:
-		if msgs := validation.IsDNS1123Subdomain(name); len(msgs) > 0 {
-			w.fail("metadata.name", "BadName", quote(name)+" is not a name: "+msgs[0], "")
-		}
-	case nil:
-		w.fail("metadata", "NoName", "the object has no name", "give it a metadata.name")
-	default:
-		w.fail("metadata.name", "BadName", "the name is not a string", "put it in quotes")
-	}
-	switch ns := meta["namespace"].(type) {
-	case nil:
-	case string:
-		if msgs := validation.IsDNS1123Label(ns); ns != "" && len(msgs) > 0 {
-			w.fail("metadata.namespace", "BadName", quote(ns)+" is not a namespace: "+msgs[0], "")
-		}
-	default:
-		w.fail("metadata.namespace", "BadName", "the namespace is not a string", "put it in quotes")
-	}
-}
-
-func (w *draft) checkLabels() {
-	for _, k := range slices.Sorted(maps.Keys(w.labels)) {
-		if msgs := validation.IsQualifiedName(k); len(msgs) > 0 {
-			w.fail("metadata.labels."+k, "BadLabel", quote(k)+" is not a label's name: "+msgs[0], "")
-		}
-		if msgs := validation.IsValidLabelValue(w.labels[k]); len(msgs) > 0 {
-			w.fail("metadata.labels."+k, "BadLabel", quote(w.labels[k])+" is not a label's value: "+msgs[0], "")
-		}
-	}
-}
-
-func (w *draft) checkAnnotations() {
-	size := 0
-	for k, v := range w.annotations {
-		size += len(k) + len(v)
-	}
-	if size > maxAnnotations {
-		w.fail("metadata.annotations", "TooMuch", fmt.Sprintf("the annotations hold %d bytes of at most %d", size, maxAnnotations), "")
-	}
-}
-
-func (w *draft) stringMap(meta map[string]any, field string) map[string]string {
-	m, ok := meta[field].(map[string]any)
-	if !ok {
-		if meta[field] != nil {
-			w.fail("metadata."+field, "WrongType", field+" is not a set of fields", "")
-		}
-		return nil
-	}
-	out := make(map[string]string, len(m))
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		s, ok := m[k].(string)
-		if !ok && m[k] != nil {
-			w.fail("metadata."+field+"."+k, "WrongType", "the value is not a string", "put it in quotes")
-		}
-		out[k] = s
-	}
-	return out
-}
-
-// isMetaField knows the fields of Kubernetes' ObjectMeta; those that only an API server writes are read over.
-func isMetaField(name string) bool {
-	switch name {
-	case "name", "generateName", "namespace", "labels", "annotations", "creationTimestamp", "selfLink", "uid", "resourceVersion", "generation",
-		"deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences", "finalizers", "managedFields", "clusterName":
-		return true
-	}
-	return false
 }
 
 // wholeNumber is the int64 that a float stands for where JSON would write it without a point: 1e3 and 8080.0 are integers to an API server.

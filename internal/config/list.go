@@ -11,7 +11,7 @@ import (
 )
 
 // listKind finds what may be a list's kind: "List", as `kubectl get -o yaml` writes it, or one of a single kind, as VirtualServiceList.
-var listKind = regexp.MustCompile(`(?m)^\s*"?kind"?\s*:\s*"?\w*List"?\s*,?\s*$|"kind"\s*:\s*"\w*List"`)
+var listKind = regexp.MustCompile(`\bkind["']?\s*:\s*["']?\w*List\b`)
 
 // expand takes a document that is a list apart into its items, each with its own line; any other document comes back alone.
 func expand(d Document) []Document {
@@ -22,27 +22,95 @@ func expand(d Document) []Document {
 	if bad != nil || root == nil {
 		return []Document{d} // what is wrong with it is said where it is decoded
 	}
-	kind, _, _ := child(root, "kind", "")
-	items, _, _ := child(root, "items", "")
+	kind, items := member(root, "kind"), member(root, "items")
 	if kind == nil || !strings.HasSuffix(kind.Value, "List") || items == nil || items.Kind != yaml.SequenceNode {
 		return []Document{d}
 	}
-	from := &cursor{text: d.Text, lines: bytes.SplitAfter(d.Text, []byte("\n")), line: 1, column: 1}
+	l := &list{
+		cursor: cursor{text: d.Text, lines: bytes.SplitAfter(d.Text, []byte("\n")), line: 1, column: 1},
+		shares: bytes.IndexByte(d.Text, '&') >= 0, odd: oddBreaks(d.Text), alone: newRewriter(d.Text),
+	}
 	var out []Document
 	for i, item := range items.Content {
-		if item.Kind != yaml.MappingNode || item.Line > len(from.lines) {
-			return []Document{d} // no list of objects, or one whose lines end in other ways than ours
-		}
-		end := len(from.lines)
+		end := len(l.lines)
 		if i+1 < len(items.Content) {
 			end = min(end, max(item.Line, items.Content[i+1].Line-1))
 		}
-		out = append(out, Document{File: d.File, Line: d.Line + item.Line - 1, Text: from.item(item, end)})
+		text, bad := l.item(item, end)
+		out = append(out, Document{File: d.File, Line: d.Line + item.Line - 1, Text: text, bad: bad})
 		if len(out) > MaxDocuments {
 			break
 		}
 	}
 	return out
+}
+
+// member is what a field of a mapping stands for; nil where it has none.
+func member(n *yaml.Node, name string) *yaml.Node {
+	n, _, _ = child(n, name, "")
+	if n != nil && n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
+// list takes the text of a list apart.
+type list struct {
+	cursor
+	shares bool      // there are anchors
+	odd    bool      // lines are not what they are to YAML
+	alone  *rewriter // of what cannot be cut out of the text
+}
+
+// oddBreaks tells whether YAML sees more lines in a text than there are line feeds.
+func oddBreaks(text []byte) bool {
+	return bytes.Count(text, []byte("\r")) != bytes.Count(text, []byte("\r\n")) ||
+		bytes.Contains(text, []byte("\u0085")) || bytes.Contains(text, []byte("\u2028")) || bytes.Contains(text, []byte("\u2029"))
+}
+
+// item is an item as a document of its own: cut out of the text if it stands there by itself, else written anew with the same lines.
+func (l *list) item(item *yaml.Node, end int) ([]byte, *syntaxError) {
+	switch {
+	case item.Kind != yaml.MappingNode || l.odd || l.shares && borrows(item):
+	case item.Style&yaml.FlowStyle != 0:
+		var raw json.RawMessage
+		if l.to(item.Line, item.Column) && json.NewDecoder(bytes.NewReader(l.text[l.at:])).Decode(&raw) == nil {
+			return raw, nil
+		}
+	default:
+		if text, whole := l.block(item, end); whole {
+			return text, nil
+		}
+	}
+	text, bad := l.alone.text(item)
+	if bad != nil && !l.odd {
+		text, _ = l.block(item, end) // which object it is can be read perhaps
+	}
+	return text, bad
+}
+
+// borrows tells whether an item has an alias of what is anchored outside of it.
+func borrows(item *yaml.Node) bool {
+	anchored, aliases := map[*yaml.Node]bool{}, []*yaml.Node(nil)
+	var walk func(n *yaml.Node)
+	walk = func(n *yaml.Node) {
+		if n.Anchor != "" {
+			anchored[n] = true
+		}
+		if n.Kind == yaml.AliasNode {
+			aliases = append(aliases, n.Alias)
+		}
+		for _, c := range n.Content {
+			walk(c)
+		}
+	}
+	walk(item)
+	for _, target := range aliases {
+		if !anchored[target] {
+			return true
+		}
+	}
+	return false
 }
 
 // cursor goes through a text by lines and columns, both from 1, columns in characters. It only goes on, so that all of a list's items cost one walk.
@@ -66,26 +134,19 @@ func (c *cursor) to(line, column int) bool {
 	return c.line == line && c.column == column
 }
 
-// item is an item as a document of its own. One in block style keeps its lines, so that what is said of it names the right ones; they end where
-// they are indented less.
-func (c *cursor) item(item *yaml.Node, end int) []byte {
-	if item.Style&yaml.FlowStyle != 0 {
-		var raw json.RawMessage
-		if c.to(item.Line, item.Column) && json.NewDecoder(bytes.NewReader(c.text[c.at:])).Decode(&raw) == nil {
-			return raw
-		}
-		out, _ := yaml.Marshal(item) // it was read from YAML
-		return out
-	}
+// block cuts out an item in block style, with its lines, so that what is said of it names the right ones; they end where they are indented less. It is not whole
+// where that is within a quoted text or within brackets, in which YAML does not care.
+func (c *cursor) block(item *yaml.Node, end int) (text []byte, whole bool) {
 	indent := item.Column - 1
 	first := c.lines[item.Line-1]
 	out := bytes.Clone(first[min(indent, len(first)):])
 	for _, line := range c.lines[item.Line:end] {
 		content := bytes.TrimLeft(line, " ")
 		if deep := len(line) - len(content); deep < indent && !isBlank(line) {
-			break
+			_, bad := parseNodes(out)
+			return out, bad == nil
 		}
 		out = append(out, line[min(indent, len(line)-len(content)):]...)
 	}
-	return out
+	return out, true
 }

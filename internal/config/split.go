@@ -2,8 +2,8 @@ package config
 
 import "bytes"
 
-// Split takes a file apart into its YAML documents, each with the line it starts on; documents without content are left out. A file of JSON is one document.
-// The items of a list (kind List, as kubectl writes several objects) are documents of their own.
+// Split takes a file apart into its YAML documents, each with the line it starts on; documents without content are left out. JSON objects that stand one behind
+// the other are documents each. The items of a list (kind List, as kubectl writes several objects) are documents of their own.
 // Texts are parts of data, which must not change afterwards. Of a file with more than MaxDocuments documents it returns a few more than these: the caller refuses it.
 func Split(file string, data []byte) []Document {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
@@ -21,7 +21,9 @@ func Split(file string, data []byte) []Document {
 			line++
 		}
 		if len(text) > 0 {
-			out = append(out, expand(Document{File: file, Line: line, Text: text[:len(text):len(text)]})...)
+			for _, d := range objects(Document{File: file, Line: line, Text: text[:len(text):len(text)]}) {
+				out = append(out, expand(d)...)
+			}
 		}
 	}
 	start, startLine, line := 0, 1, 1

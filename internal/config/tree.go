@@ -1,11 +1,7 @@
 package config
 
 import (
-	"bytes"
 	"encoding/base64"
-	"errors"
-	"fmt"
-	"io"
 	"math"
 	"regexp"
 	"strconv"
@@ -72,65 +68,6 @@ func parseYAML(text []byte) (any, *syntaxError) {
 		return nil, b.bad
 	}
 	return tree, nil
-}
-
-// parseNodes parses one document; nil when there is none in it.
-func parseNodes(text []byte) (*yaml.Node, *syntaxError) {
-	if bad := tooMany(text); bad != nil {
-		return nil, bad
-	}
-	if !utf8.Valid(text) {
-		return nil, &syntaxError{line: 1, message: "the text is not UTF-8"}
-	}
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	var doc yaml.Node
-	switch err := safeDecode(dec, &doc); {
-	case errors.Is(err, io.EOF):
-		return nil, nil
-	case err != nil:
-		return nil, yamlError(err, text)
-	}
-	if len(doc.Content) == 0 {
-		return nil, nil
-	}
-	return doc.Content[0], nil
-}
-
-// safeDecode keeps a panic of the YAML library, should there be one for some text, from being more than a bad document.
-func safeDecode(dec *yaml.Decoder, doc *yaml.Node) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("yaml: %v", p)
-		}
-	}()
-	return dec.Decode(doc)
-}
-
-// yamlError takes the line out of the library's text ("yaml: line 3: …").
-func yamlError(err error, text []byte) *syntaxError {
-	message := strings.TrimPrefix(err.Error(), "yaml: ")
-	e := &syntaxError{line: 1, message: "not valid YAML: " + message}
-	if rest, ok := strings.CutPrefix(message, "line "); ok {
-		if n, after, ok := strings.Cut(rest, ": "); ok {
-			if line, err := strconv.Atoi(n); err == nil {
-				e.line, e.message = line, "not valid YAML: "+after
-			}
-		}
-	}
-	if bytes.Contains(lineOf(text, e.line), []byte{'\t'}) {
-		e.fix = "indent with spaces: YAML allows no tabs there"
-	}
-	return e
-}
-
-// lineOf returns one line of a text, counted from 1.
-func lineOf(text []byte, n int) []byte {
-	for line := range bytes.Lines(text) {
-		if n--; n == 0 {
-			return line
-		}
-	}
-	return nil
 }
 
 // builder turns YAML nodes into a tree.
