@@ -58,13 +58,13 @@ func (d *Discovery) Ready() error {
 	}
 }
 
-// Problems lists what users wrote that does not do what it says, in order of object and line.
+// Problems lists what users wrote that does not do what it says, the worst first, then in order of object and line.
 func (d *Discovery) Problems() []mesh.Problem {
 	problems := d.graph.Problems()
 	for _, w := range d.door.Waiting() {
 		problems = append(problems, waitingProblem(w))
 	}
-	slices.SortFunc(problems, mesh.CompareProblem)
+	slices.SortFunc(problems, mesh.CompareUrgency)
 	return problems
 }
 

@@ -68,6 +68,20 @@ func (p Problem) String() string {
 	return s
 }
 
+// NotEnforced is the code of what is wrong with a policy that nothing carries out: what it would refuse is let through.
+const NotEnforced = "NotEnforced"
+
+// CompareUrgency orders by what hurts most: policies that are not enforced, errors, warnings, remarks; and these as CompareProblem does.
+func CompareUrgency(a, b Problem) int {
+	open := func(p Problem) int {
+		if p.Code == NotEnforced {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(open(a), open(b)), cmp.Compare(b.Severity, a.Severity), CompareProblem(a, b))
+}
+
 // CompareProblem orders by object, line, field, code, message.
 func CompareProblem(a, b Problem) int {
 	return cmp.Or(cmp.Compare(a.Object.File, b.Object.File), cmp.Compare(a.Object.Kind, b.Object.Kind), cmp.Compare(a.Object.Namespace, b.Object.Namespace),

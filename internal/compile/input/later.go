@@ -27,8 +27,8 @@ var elsewhere = [...]string{"default_config"}
 // declareLater notes what is accepted and kept but has no effect yet: whole kinds, and fields of the mesh's configuration that say something else than their default.
 func (t *Tables) declareLater() {
 	nothing := func(_, _ struct{}) bool { return true }
-	for _, in := range []*Objects{t.ProxyConfigs, t.RequestAuthentications,
-		t.AuthorizationPolicies, t.Telemetries, t.WasmPlugins, t.TrafficExtensions, t.Others} {
+	t.declareUnenforced()
+	for _, in := range []*Objects{t.ProxyConfigs, t.Telemetries, t.WasmPlugins, t.TrafficExtensions, t.Others} {
 		table.Derive(in.Table, in.Name()+"/later", config.CompareKey, nothing,
 			func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
 				r.Note(NotYet(o, "", "objects of this kind"))

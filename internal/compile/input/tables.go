@@ -36,6 +36,7 @@ type Tables struct {
 
 	settings *table.Table[string, *meshconfig.MeshConfig]
 	extended *table.Table[string, *extension]
+	open     []*unenforced
 	objects  []*Objects
 	byKind   map[config.Kind]*Objects
 	store    *table.Store
