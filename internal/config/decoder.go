@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -44,10 +43,12 @@ func NewDecoder(o Options) (*Decoder, error) {
 	if d.namespace == "" {
 		d.namespace = "default"
 	}
-	for name, k := range d.kinds {
-		if k.read == nil && !schemas.Has(string(name)) {
-			return nil, fmt.Errorf("schema of %s: %w", name, schemas.ErrMissing)
-		}
+	var names []string
+	for _, k := range Kinds() {
+		names = append(names, string(k))
+	}
+	if err := schemas.Check(names); err != nil {
+		return nil, err
 	}
 	return d, nil
 }

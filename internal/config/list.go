@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -73,8 +74,7 @@ func (l *list) item(item *yaml.Node, end int) ([]byte, *syntaxError) {
 	switch {
 	case item.Kind != yaml.MappingNode || l.odd || l.shares && borrows(item):
 	case item.Style&yaml.FlowStyle != 0:
-		var raw json.RawMessage
-		if l.to(item.Line, item.Column) && json.NewDecoder(bytes.NewReader(l.text[l.at:])).Decode(&raw) == nil {
+		if raw := l.object(item); raw != nil {
 			return raw, nil
 		}
 	default:
@@ -87,6 +87,29 @@ func (l *list) item(item *yaml.Node, end int) ([]byte, *syntaxError) {
 		text, _ = l.block(item, end) // which object it is can be read perhaps
 	}
 	return text, bad
+}
+
+// object is an item that is JSON; nil: it is none.
+func (l *list) object(item *yaml.Node) []byte {
+	if !l.to(item.Line, item.Column) || l.at >= len(l.text) || l.text[l.at] != '{' {
+		return nil
+	}
+	rest := l.text[l.at:]
+	var raw json.RawMessage
+	dec := json.NewDecoder(bytes.NewReader(rest))
+	if dec.Decode(&raw) != nil {
+		return nil
+	}
+	// In YAML it may be the first field of something larger.
+	if behind := bytes.TrimLeft(rest[dec.InputOffset():], " \t\r\n"); len(behind) == 0 || behind[0] != ',' && behind[0] != ']' {
+		return nil
+	}
+	return raw
+}
+
+// sameNode tells whether two nodes say the same.
+func sameNode(a, b *yaml.Node) bool {
+	return a != nil && a.Kind == b.Kind && a.Value == b.Value && a.Style == b.Style && slices.EqualFunc(a.Content, b.Content, sameNode)
 }
 
 // borrows tells whether an item has an alias of what is anchored outside of it.
@@ -135,7 +158,7 @@ func (c *cursor) to(line, column int) bool {
 }
 
 // block cuts out an item in block style, with its lines, so that what is said of it names the right ones; they end where they are indented less. It is not whole
-// where that is within a quoted text or within brackets, in which YAML does not care.
+// where that is within a quoted text or brackets, in which YAML does not care, or behind an anchor that stands deeper than what it is for.
 func (c *cursor) block(item *yaml.Node, end int) (text []byte, whole bool) {
 	indent := item.Column - 1
 	first := c.lines[item.Line-1]
@@ -143,8 +166,8 @@ func (c *cursor) block(item *yaml.Node, end int) (text []byte, whole bool) {
 	for _, line := range c.lines[item.Line:end] {
 		content := bytes.TrimLeft(line, " ")
 		if deep := len(line) - len(content); deep < indent && !isBlank(line) {
-			_, bad := parseNodes(out)
-			return out, bad == nil
+			root, bad := parseNodes(out)
+			return out, bad == nil && sameNode(root, item)
 		}
 		out = append(out, line[min(indent, len(line)-len(content)):]...)
 	}

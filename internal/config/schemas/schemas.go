@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
@@ -14,7 +15,27 @@ import (
 var data embed.FS
 
 // ErrMissing says that the program was built without the schemas.
-var ErrMissing = errors.New("this program was built without Istio's CRD schemas: run `make schemas` and build again")
+var ErrMissing = errors.New("this program was built without Istio's CRD schemas, which `go build` alone does not get: build it with `make build`, " +
+	"or run `go generate ./internal/config/schemas` before `go build`")
+
+// Check says of which kinds the program has no schema: nil, or an ErrMissing that names them in the order given; it is the same each time.
+func Check(kinds []string) error { return check(data, kinds) }
+
+func check(files fs.FS, kinds []string) error {
+	var missing []string
+	for _, kind := range kinds {
+		if _, err := fs.Stat(files, "data/"+kind+".json"); err != nil {
+			missing = append(missing, kind)
+		}
+	}
+	switch len(missing) {
+	case 0:
+		return nil
+	case len(kinds):
+		return ErrMissing
+	}
+	return fmt.Errorf("no schema of %s: %w", strings.Join(missing, ", "), ErrMissing)
+}
 
 // Schema is what Istio publishes of one kind. All its API versions have the same schema: the generator refuses anything else.
 type Schema struct {
@@ -38,13 +59,4 @@ func Load(kind string) (*Schema, error) {
 		return nil, fmt.Errorf("schema of %s: %w", kind, err)
 	}
 	return s, nil
-}
-
-// Has says whether a kind's schema is embedded, without reading it.
-func Has(kind string) bool {
-	f, err := data.Open("data/" + kind + ".json")
-	if err != nil {
-		return false
-	}
-	return f.Close() == nil
 }
