@@ -81,6 +81,16 @@ func TestInputs(t *testing.T) {
 	endpoint := mesh.EndpointKey{Service: svc.Key, ID: "1"}
 	w.In.Apply(source.Batch{Services: []*mesh.Service{svc}, Endpoints: map[mesh.EndpointKey]mesh.Endpoint{endpoint: {Address: "10.0.0.1", Health: mesh.Draining}}})
 	w.Settle()
+	for name, spec := range map[string]string{"all": "{}", "some": "{action: DENY, rules: [{}]}", "none": "{action: DENY}", "watched": "{action: AUDIT, rules: [{}]}"} {
+		w.Apply("apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: " + name + ", namespace: shop}\nspec: " + spec + "\n")
+		w.Settle()
+		want := name == "all" || name == "some"
+		if open := find(w.Problems(), mesh.NotEnforced); (len(open) == 1 && open[0].Severity == mesh.Error) != want {
+			t.Errorf("AuthorizationPolicy %s: %v", spec, open)
+		}
+		w.Delete("AuthorizationPolicy", "shop", name)
+		w.Settle()
+	}
 	later := find(w.Problems(), "NotYet")
 	if len(later) != 1 || later[0].Object.Name != "default" || len(w.Objects()) != 1 || w.Services() != 1 {
 		t.Fatalf("%v, %d objects, %d services", later, len(w.Objects()), w.Services())

@@ -15,6 +15,8 @@ func entering() []feature {
 		{"gateway: HTTPS MUTUAL", gatewayMutual},
 		{"gateway: TLS PASSTHROUGH", gatewayPassthrough},
 		{"gateway: TCP", gatewayTCP},
+		{"gateway: claims of tokens", gatewayClaims},
+		{"gateway: a unix socket", gatewaySocket},
 		{"gateway: only the clusters that routes name", gatewayClusters},
 	}
 }

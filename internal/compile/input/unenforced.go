@@ -31,10 +31,15 @@ func (t *Tables) declareUnenforced() {
 	}
 }
 
-// refuses says whether a policy is there to refuse something.
+// refuses says whether a policy is there to refuse something. Without rules only ALLOW does, and that is everything.
 func refuses(o *config.Object) bool {
-	p, ok := o.Spec.(*securityv1beta1.AuthorizationPolicy)
-	return !ok || p.GetAction() != securityv1beta1.AuthorizationPolicy_AUDIT
+	switch p := o.Spec.(type) {
+	case *securityv1beta1.AuthorizationPolicy:
+		return p.GetAction() == securityv1beta1.AuthorizationPolicy_ALLOW || p.GetAction() != securityv1beta1.AuthorizationPolicy_AUDIT && len(p.GetRules()) > 0
+	case *securityv1beta1.RequestAuthentication:
+		return len(p.GetJwtRules()) > 0
+	}
+	return false
 }
 
 // Unenforced counts the policies that nothing carries out, and names the first of them, at most so many.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,7 +19,7 @@ import (
 
 // Request is what a client sends to an address.
 type Request struct {
-	To     string // address and port to connect to
+	To     string // address and port, or unix socket, to connect to
 	Host   string // authority
 	Path   string // "/" when empty
 	Method string // GET when empty
@@ -37,12 +38,12 @@ type Reply struct {
 	Took   time.Duration
 }
 
-// Send sends one request on a connection of its own. No answer at all fails the test. A refused connection is tried again within rig.Bound: a listener
-// that is on its way may not be there yet.
+// Send sends one request on a connection of its own. No answer at all fails the test. A refused connection, or a socket that is not there, is tried
+// again within rig.Bound: a listener may be on its way.
 func Send(t testing.TB, r Request) Reply {
 	t.Helper()
 	reply, err := Try(r)
-	if errors.Is(err, syscall.ECONNREFUSED) {
+	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT) {
 		rig.Eventually(t, func() error {
 			reply, err = Try(r)
 			return err
@@ -73,6 +74,9 @@ func newClient(r Request) *client {
 	t := &http.Transport{
 		TLSClientConfig: r.TLS, Protocols: new(http.Protocols), DisableCompression: true, MaxIdleConnsPerHost: 1,
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			if filepath.IsAbs(r.To) {
+				network = "unix"
+			}
 			return (&net.Dialer{Timeout: rig.Bound, Control: r.Mark.control}).DialContext(ctx, network, r.To)
 		},
 	}
