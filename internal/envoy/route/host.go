@@ -119,7 +119,7 @@ func Passthrough() mesh.ClusterKey { return mesh.ClusterKey{Special: "Passthroug
 // Outbound builds the part of a route configuration for requests to others that does not depend on its virtual hosts. Requests say whom they come from, in place of what
 // their clients say: with the header removed first, it cannot stay where there is nothing to put in its place.
 func Outbound(name string, inline ...*routev3.VirtualHost) *routev3.RouteConfiguration {
-	out := configuration(name, inline)
+	out := config(name, inline)
 	out.RequestHeadersToRemove = []string{caller.Header}
 	out.RequestHeadersToAdd = []*corev3.HeaderValueOption{{
 		Header:       &corev3.HeaderValue{Key: caller.Header, Value: "%ENVIRONMENT(" + caller.Variable + ")%"},
@@ -130,13 +130,13 @@ func Outbound(name string, inline ...*routev3.VirtualHost) *routev3.RouteConfigu
 
 // Inbound is Outbound for requests to the workload itself, which does not see what proxies tell each other.
 func Inbound(name string, inline ...*routev3.VirtualHost) *routev3.RouteConfiguration {
-	out := configuration(name, inline)
+	out := config(name, inline)
 	out.RequestHeadersToRemove = []string{caller.Header}
 	return out
 }
 
-// configuration is what all have alike. Names in virtual hosts' domains are matched without a request's port.
-func configuration(name string, inline []*routev3.VirtualHost) *routev3.RouteConfiguration {
+// config is what all have alike. Names in virtual hosts' domains are matched without a request's port.
+func config(name string, inline []*routev3.VirtualHost) *routev3.RouteConfiguration {
 	return &routev3.RouteConfiguration{
 		Name:                           name,
 		VirtualHosts:                   inline,

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1alpha3"
 
-	"fairway/internal/config"
+	users "fairway/internal/config"
 	"fairway/internal/mesh"
 )
 
@@ -80,7 +80,7 @@ func (b *Builder) headers(out *routev3.RouteMatch, field string, in map[string]*
 		if without && value.GetRegex() == "*" {
 			value = nil // any value: Istio's own word, no expression
 		}
-		if path, is := config.ClaimPath(name); is {
+		if path, is := users.ClaimPath(name); is {
 			ok = b.claim(out, field+"."+name, path, value, without) && ok
 			continue
 		}
