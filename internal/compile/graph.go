@@ -23,6 +23,7 @@ type Options struct {
 	DomainSuffix  string // of names of services inside the mesh; "" is cluster.local
 	RootNamespace string // where mesh-wide objects live; "" leaves it to MeshConfig, and that to istio-system
 	Workers       int    // goroutines that compute rows; 0: one a core
+	Invariants    bool   // for tests: a row that is written to panics (table.Options)
 }
 
 // Graph is every table of the program. One goroutine at a time owns its turns (Store.Settle); any may stage into In and read under Store.Read.
@@ -59,7 +60,7 @@ type Outputs struct {
 
 // New declares every table, in order.
 func New(opts Options) *Graph {
-	s := table.New(table.Options{Workers: opts.Workers})
+	s := table.New(table.Options{Workers: opts.Workers, Invariants: opts.Invariants})
 	in := input.Declare(s, input.Options{DomainSuffix: opts.DomainSuffix, RootNamespace: opts.RootNamespace})
 	reg := registry.Declare(in)
 	peers := peer.Declare(in)

@@ -28,8 +28,8 @@
 //  4. Equal stops. A row that comes out equal changes nothing downstream.
 //  5. One owner per output key. Of two rows that emit the same key the one with
 //     the smaller source key wins, the other carries a note of *ConflictError.
-//  6. Rows are immutable. The build tag "invariants" hashes them before and
-//     after each turn and panics with the table and row that was written to.
+//  6. Rows are immutable. Options.Invariants hashes them before and after each
+//     turn and panics with the table and row that was written to.
 //  7. Demand drives. What is wanted is an input table, and what is computed
 //     derives from it: nobody asks, nobody computes, and memory follows.
 //  8. User mistakes are rows: a derivation has no error result, it attaches
@@ -43,7 +43,7 @@
 // goroutines at once, keep no Reader after they return, and neither start a turn
 // nor Read. equal and compare must not panic.
 //
-// Under the tag "invariants" a row is hashed with all that it reaches, save
+// With Options.Invariants a row is hashed with all that it reaches, save
 // functions, channels, what the sync packages guard, and the unexported state of
 // protobuf messages. A value that fills in a cache lazily implements
 // HashRow() uint64 to say which part of it is the row.

@@ -1,5 +1,3 @@
-//go:build invariants
-
 package table
 
 import (
@@ -11,7 +9,7 @@ import (
 )
 
 // Hasher is implemented by values of which only a part is the row: it is needed
-// only where a value fills in a cache lazily. The invariants build hashes all
+// only where a value fills in a cache lazily. Options.Invariants hashes all
 // that any other value reaches, save functions, channels, what the sync packages
 // guard, and the unexported state of protobuf messages.
 type Hasher interface{ HashRow() uint64 }

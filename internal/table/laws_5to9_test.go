@@ -92,7 +92,7 @@ func TestLaw5TwiceByOneRow(t *testing.T) {
 }
 
 // Rows that a turn replaced stay what they were for whoever holds them. (That
-// nobody writes to a row is checked with the build tag: invariants_on_test.go.)
+// nobody writes to a row is checked by Options.Invariants: invariants_test.go.)
 func TestLaw6RowsAreImmutable(t *testing.T) {
 	s := New(Options{})
 	in := NewInput(s, "in", cmp.Compare[int], same[int])

@@ -173,7 +173,7 @@ func (l *live) state() state {
 	st.notes = join(notes)
 	var reads, absent []string
 	for _, n := range l.s.nodes {
-		n.audit(func(c *head, key string, _ any) {
+		n.visit(func(c *head, key string, _ any) {
 			at := n.meta().name + "/" + key
 			if !c.has {
 				absent = append(absent, at)
@@ -205,7 +205,7 @@ func (m *rowMaker[IK, IV, OK, OV]) whoami() (*base, any) { return &m.table.base,
 // cells have readers, and nothing is queued or disputed without cause.
 func (l *live) sound(t *rapid.T) {
 	for _, n := range l.s.nodes {
-		n.audit(func(c *head, key string, _ any) {
+		n.visit(func(c *head, key string, _ any) {
 			if !c.has && len(c.readers) == 0 {
 				t.Fatalf("%s %s is absent and kept for nobody", n.meta().name, key)
 			}
@@ -262,7 +262,7 @@ func (l *live) edgesAddUp(t *rapid.T) {
 	counted, known := 0, 0
 	for _, n := range l.s.nodes {
 		counted += n.meta().edges
-		n.audit(func(c *head, _ string, _ any) { known += len(c.readers) })
+		n.visit(func(c *head, _ string, _ any) { known += len(c.readers) })
 	}
 	if counted != known {
 		t.Fatalf("%d reads are counted, cells know of %d", counted, known)

@@ -12,6 +12,10 @@ type Options struct {
 	// Workers is how many goroutines compute the stale rows of one table;
 	// 0 means GOMAXPROCS. Results do not depend on it.
 	Workers int
+	// Invariants has each turn hash every row before and after it, and panic
+	// where one was written to (law 6). It is for tests: a turn costs as much as
+	// all rows.
+	Invariants bool
 }
 
 // A Store is a set of tables that settle together: one turn, one version.
@@ -46,6 +50,7 @@ type Store struct {
 	loose        []*head // cells that lost their last reader in this batch
 	notesVersion uint64
 	notesChanged bool
+	doubts       int // why the next Settle is a turn although nothing was staged; guarded by turns
 	checks       invariants
 }
 
@@ -55,7 +60,7 @@ func New(o Options) *Store {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	return &Store{workers: workers, parallel: parallelRows, byName: map[string]node{}, signal: make(chan struct{}, 1)}
+	return &Store{workers: workers, parallel: parallelRows, checks: invariants{on: o.Invariants}, byName: map[string]node{}, signal: make(chan struct{}, 1)}
 }
 
 // node is a table as the store sees it: without its types.
@@ -73,8 +78,11 @@ type node interface {
 	size() (rows, ghosts int)
 	// notes yields what is attached to the table's rows, in order.
 	notes(yield func(Note) bool) bool
-	// audit visits every cell, for the invariants build and for tests.
-	audit(visit func(c *head, key string, value any))
+	// visit visits every cell, for law 6 and for tests.
+	visit(visit func(c *head, key string, value any))
+	// recheck computes a random row again, and has the next turn do so where it
+	// comes out different.
+	recheck() (Divergence, bool)
 }
 
 // base is the part of a table that does not depend on its types.

@@ -189,7 +189,7 @@ func (t *Table[K, V]) ordered() []*cell[K, V] {
 	return cells
 }
 
-func (t *Table[K, V]) audit(visit func(c *head, key string, value any)) {
+func (t *Table[K, V]) visit(visit func(c *head, key string, value any)) {
 	for _, c := range t.cells {
 		visit(&c.head, text(c.key), c.val)
 	}

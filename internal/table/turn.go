@@ -12,9 +12,12 @@ type Turn struct {
 	Version uint64
 	// Inputs names the first few input rows that changed, as "table key".
 	Inputs []string
-	// Staged is how many input rows the turn applied; 0 means that there was
-	// nothing to do and that no turn took place.
+	// Staged is how many input rows the turn applied. Where it is 0, and Doubted
+	// too, there was nothing to do and no turn took place.
 	Staged int
+	// Doubted counts rows that the turn computed again because Recheck had found
+	// them wrong, and calls of Again.
+	Doubted int
 	// Recomputed counts runs of derivations; Changed counts rows that appeared,
 	// disappeared or became different, in all tables.
 	Recomputed, Changed int
@@ -50,7 +53,7 @@ func (t *turn) cause(table string, keys []string) {
 
 // Settle runs one turn: it applies what is staged, recomputes the rows whose
 // reads changed, table by table in order of declaration, and publishes the next
-// version. With nothing staged it returns at once and the version stays.
+// version. With nothing staged, and no row in doubt, it returns at once and the version stays.
 //
 // One goroutine at a time owns the turns. Readers (Store.Read) wait while a turn
 // runs, and a turn waits for readers to finish.
@@ -64,7 +67,8 @@ func (s *Store) Settle() Turn {
 	defer s.mu.Unlock()
 	s.sealed = true
 	s.forget()
-	if t.Staged > 0 {
+	t.Doubted, s.doubts = s.doubts, 0
+	if t.Staged+t.Doubted > 0 {
 		s.checks.verify(s, false)
 		s.run(&t)
 		s.checks.verify(s, true)

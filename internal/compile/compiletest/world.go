@@ -36,7 +36,7 @@ func New(t testing.TB) *World {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &World{Graph: compile.New(compile.Options{}), t: t, decoder: d, ages: map[config.Key]int64{}}
+	return &World{Graph: compile.New(compile.Options{Invariants: true}), t: t, decoder: d, ages: map[config.Key]int64{}}
 }
 
 // Apply stages the objects of a YAML stream. One without creationTimestamp is younger than all that were applied for the first time before it.

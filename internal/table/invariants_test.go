@@ -1,5 +1,3 @@
-//go:build invariants
-
 package table
 
 import (
@@ -20,7 +18,7 @@ type cached struct{ val, lazy int }
 func (c *cached) HashRow() uint64 { return uint64(c.val) }
 
 func newBoxes() (*Store, *Input[string, *box], *Input[string, *cached]) {
-	s := New(Options{})
+	s := New(Options{Invariants: true})
 	return s, NewInput(s, "boxes", strings.Compare, same[*box]), NewInput(s, "cached", strings.Compare, same[*cached])
 }
 
@@ -86,7 +84,7 @@ func TestLaw6Cycles(t *testing.T) {
 	}
 	a, b := &ring{val: 1}, &ring{val: 2}
 	a.next, b.next = b, a
-	s := New(Options{})
+	s := New(Options{Invariants: true})
 	in := NewInput(s, "rings", strings.Compare, same[*ring])
 	in.Set("a", a)
 	in.Set("b", b)

@@ -1,0 +1,121 @@
+package table
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+)
+
+// Divergence is a row of a derivation that is not what its reads say it is.
+type Divergence struct {
+	Table string // the derived table
+	Key   string // of the source row, printed
+	Have  string // what differs, as it is
+	Want  string // and as it comes out when it is computed again
+}
+
+func (d Divergence) String() string {
+	return fmt.Sprintf("%s from %s: has %s, and comes out as %s", d.Table, d.Key, d.Have, d.Want)
+}
+
+// Recheck computes n derived rows again from what they read, chosen at random,
+// and returns those that come out different: an input of theirs is not recorded,
+// or something wrote to them. The next Settle computes these again and mends
+// them. It is for the owner of the turns, between turns; its cost is that of n
+// rows, whatever there is.
+func (s *Store) Recheck(n int) []Divergence {
+	s.turns.Lock()
+	defer s.turns.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.sealed {
+		return nil
+	}
+	var found []Divergence
+	for range n {
+		if d, differs := s.nodes[rand.IntN(len(s.nodes))].recheck(); differs {
+			s.doubts++
+			found = append(found, d)
+		}
+	}
+	return found
+}
+
+// Again has the next Settle be a turn even with nothing staged. It is for the
+// owner of the turns.
+func (s *Store) Again() {
+	s.turns.Lock()
+	defer s.turns.Unlock()
+	s.doubts++
+}
+
+// recheck finds nothing where rows are not computed.
+func (t *Table[K, V]) recheck() (d Divergence, differs bool) { return d, false }
+
+func (d *derived[IK, IV, OK, OV]) recheck() (out Divergence, differs bool) {
+	m := d.anyMaker()
+	if m == nil || m.queued {
+		return out, false
+	}
+	if len(d.workers) == 0 {
+		d.workers = append(d.workers, d.newWorker())
+	}
+	w := d.workers[0]
+	defer func() { w.outs = recycle(w.outs) }()
+	res := w.run(m)
+	if res.err != nil {
+		return out, false // it keeps its rows, and says so
+	}
+	out = Divergence{Table: d.name, Key: text(m.from.key)}
+	if out.Have, out.Want = d.difference(m, res); out.Have == out.Want {
+		return out, false
+	}
+	m.queued = true
+	m.enqueue()
+	return out, true
+}
+
+// anyMaker returns the maker of a random source row; nil where there is none.
+// Makers are a cell's first readers.
+func (d *derived[IK, IV, OK, OV]) anyMaker() *rowMaker[IK, IV, OK, OV] {
+	for _, c := range d.source.cells { // in no order
+		for _, e := range c.readers[:min(len(c.readers), 4*len(d.source.sprout))] {
+			if m, ok := e.reader.self.(*rowMaker[IK, IV, OK, OV]); ok && m.table == d && m.from == c {
+				return m
+			}
+		}
+		break
+	}
+	return nil
+}
+
+// difference says how what a maker emitted differs from what it emits now: two
+// equal texts where it does not.
+func (d *derived[IK, IV, OK, OV]) difference(m *rowMaker[IK, IV, OK, OV], res result[IK, IV, OK, OV]) (have, want string) {
+	now := map[*cell[OK, OV]]*emitted[OK, OV]{}
+	for i := range res.outs {
+		o := &res.outs[i]
+		if o.cell == nil || !slices.Contains(m.outs, o.cell) {
+			return "no row " + text(o.key), text(o.val)
+		}
+		if now[o.cell] == nil { // of a key that is emitted twice the first stands
+			now[o.cell] = o
+		}
+	}
+	for _, c := range m.outs {
+		o := now[c]
+		switch {
+		case o == nil:
+			return text(c.key) + " " + text(c.val), "no such row"
+		case !c.dispute && !o.same:
+			return text(c.key) + " " + text(c.val), text(o.val)
+		}
+	}
+	switch {
+	case res.deps != nil:
+		return fmt.Sprintf("%d reads recorded", len(m.deps)), fmt.Sprintf("others, %d", len(res.deps))
+	case !slices.EqualFunc(d.remarks[m], res.remark, sameNote):
+		return fmt.Sprint(d.remarks[m]), fmt.Sprint(res.remark)
+	}
+	return "", ""
+}

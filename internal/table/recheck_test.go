@@ -1,0 +1,84 @@
+package table
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A row that depends on what its derivation did not read comes out different, is found however many others there are, and the next turn mends it.
+func TestRecheckFindsAndMends(t *testing.T) {
+	hidden := "old"
+	s := New(Options{})
+	in := newStrs(s, "in")
+	out := Derive(in.Table, "out", strings.Compare, same[string], func(_ *Reader, k, v string, emit func(string, string)) {
+		if k == "bad" {
+			v += hidden
+			if hidden == "more" {
+				emit("another", v)
+			}
+		}
+		emit(k, v)
+	})
+	for _, k := range []string{"a", "b", "bad", "c"} {
+		in.Set(k, "x")
+	}
+	s.Settle()
+	if found := s.Recheck(200); len(found) > 0 {
+		t.Fatalf("of rows that are right: %v", found)
+	}
+	if turn := s.Settle(); turn.Version != 1 || turn.Recomputed > 0 {
+		t.Fatalf("a turn for nothing: %+v", turn)
+	}
+	for i, state := range []string{"new", "more", "old"} {
+		hidden = state
+		var found []Divergence
+		for range 100 { // each looks at one table of two, and one row of four
+			if found = s.Recheck(10); len(found) > 0 {
+				break
+			}
+		}
+		if len(found) != 1 || found[0].Table != "out" || found[0].Key != "bad" || found[0].Have == found[0].Want {
+			t.Fatalf("found %v", found)
+		}
+		turn := s.Settle()
+		if turn.Doubted != 1 || turn.Recomputed != 1 || turn.Version != uint64(i+2) {
+			t.Errorf("the turn that mends: %+v", turn)
+		}
+		s.Read(func(tx *Tx) {
+			if v, _ := Lookup(tx, out, "bad"); v != "x"+state {
+				t.Errorf("%q is not mended", v)
+			}
+			if _, ok := Lookup(tx, out, "another"); ok != (state == "more") {
+				t.Errorf("the other row is there: %v", ok)
+			}
+		})
+		if changes := slices.Collect(Changes(s.byName["out"].(*derived[string, string, string, string]).Table)); len(changes) == 0 {
+			t.Error("the turn does not say what it changed")
+		}
+	}
+}
+
+// What it costs does not depend on how many rows there are, and rows that panic, contend or carry notes are no difference.
+func TestRecheckKnowsWhatIsNoDifference(t *testing.T) {
+	s := New(Options{})
+	in := newStrs(s, "in")
+	Derive(in.Table, "contended", strings.Compare, same[string], func(_ *Reader, k, v string, emit func(string, string)) { emit("one", v+k) })
+	Derive(in.Table, "noted", strings.Compare, same[string], func(r *Reader, k, v string, emit func(string, string)) {
+		r.Note([]string{k})
+		emit(k, v)
+		emit(k, "again")
+	})
+	Derive(in.Table, "panics", strings.Compare, same[string], func(r *Reader, k, _ string, _ func(string, string)) {
+		Get(r, in.Table, k+"x")
+		panic(k)
+	})
+	Group(in.Table, "grouped", strings.Compare, func(k, _ string) []string { return []string{k[:1]} })
+	for _, k := range []string{"a", "ab", "b"} {
+		in.Set(k, "x")
+	}
+	s.Settle()
+	if found := s.Recheck(500); len(found) > 0 {
+		t.Fatalf("%v", found)
+	}
+}

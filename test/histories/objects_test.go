@@ -1,0 +1,366 @@
+package histories
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+
+	"fairway/test/rig"
+)
+
+// draw makes objects at random, of few names, hosts, labels and ports, so that they meet.
+type draw struct{ *rand.Rand }
+
+func pick[T any](d draw, from ...T) T { return from[d.IntN(len(from))] }
+
+// often is true n times of ten.
+func (d draw) often(n int) bool { return d.IntN(10) < n }
+
+// some are a few of the given, in order, at least one.
+func some[T any](d draw, from ...T) []T {
+	var out []T
+	for _, x := range from {
+		if d.often(4) {
+			out = append(out, x)
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, pick(d, from...))
+	}
+	return out
+}
+
+func list(items []string) string { return "[" + strings.Join(items, ", ") + "]" }
+
+var (
+	namespaces = []string{"istio-system", "shop", "bank"}
+	files      = []string{"a.yaml", "b.yaml", "c.yaml", "d.yaml"}
+	services   = []string{"a.shop.svc.cluster.local", "b.shop.svc.cluster.local", "a.bank.svc.cluster.local", "x.example.com", "y.example.com"}
+	workloads  = []string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1"} // addresses of proxies, too
+)
+
+// kindsOf says how to draw each kind that has behaviour, and how often it comes.
+var kindsOf = map[string]struct {
+	weight int
+	group  string
+	spec   func(d draw) string
+}{
+	"ServiceEntry":       {6, "networking.istio.io/v1", draw.serviceEntry},
+	"WorkloadEntry":      {3, "networking.istio.io/v1", draw.workloadEntry},
+	"WorkloadGroup":      {1, "networking.istio.io/v1", draw.workloadGroup},
+	"VirtualService":     {6, "networking.istio.io/v1", draw.virtualService},
+	"DestinationRule":    {4, "networking.istio.io/v1", draw.destinationRule},
+	"Sidecar":            {3, "networking.istio.io/v1", draw.sidecar},
+	"Gateway":            {4, "networking.istio.io/v1", draw.gateway},
+	"EnvoyFilter":        {1, "networking.istio.io/v1alpha3", draw.envoyFilter},
+	"PeerAuthentication": {2, "security.istio.io/v1", draw.peerAuthentication},
+	"Secret":             {2, "v1", draw.secret},
+}
+
+var kinds = sync.OnceValue(func() (out []string) {
+	for _, kind := range slices.Sorted(maps.Keys(kindsOf)) {
+		out = append(out, slices.Repeat([]string{kind}, kindsOf[kind].weight)...)
+	}
+	return out
+})
+
+// object draws one.
+func (d draw) object() document {
+	kind := pick(d, kinds()...)
+	k := kindsOf[kind]
+	namespace, name := pick(d, namespaces...), pick(d, "one", "two", "three")
+	if kind == "PeerAuthentication" || kind == "Sidecar" {
+		name = pick(d, "default", "one")
+	}
+	meta := fmt.Sprintf("name: %s, namespace: %s", name, namespace)
+	if d.often(3) {
+		meta += fmt.Sprintf(", creationTimestamp: \"2020-01-0%dT00:00:00Z\"", 1+d.IntN(3))
+	}
+	if kind == "WorkloadEntry" && d.often(3) {
+		meta += `, annotations: {proxy.istio.io/health-checks-enabled: "true"}`
+	}
+	if kind == "Secret" {
+		meta += fmt.Sprintf(", annotations: {fairway/service-accounts: %q}", pick(d, "*", "web", "edge,web"))
+	}
+	body := k.spec(d)
+	if kind != "Secret" {
+		body = "spec: {" + body + "}"
+	}
+	return document{
+		File: pick(d, files...), Key: kind + "/" + namespace + "/" + name,
+		Text: fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {%s}\n%s\n", k.group, kind, meta, body),
+	}
+}
+
+func (d draw) exportTo() string {
+	return pick(d, "", "", "", `, exportTo: ["*"]`, `, exportTo: ["."]`, ", exportTo: [bank]", ", exportTo: [shop, bank]", `, exportTo: ["~"]`)
+}
+
+func (d draw) labels() string {
+	return pick(d, "app: a", "app: b", "app: a, version: v1", "app: b, version: v2", "version: v1")
+}
+
+func (d draw) host() string {
+	return pick(d, "a.shop.svc.cluster.local", "a.shop.svc.cluster.local", "a", "b.shop.svc.cluster.local", "a.bank.svc.cluster.local", "x.example.com", "y.example.com", "nowhere.example.com")
+}
+
+func (d draw) pattern() string {
+	return pick(d, d.host(), d.host(), d.host(), `"*.example.com"`, `"*.shop.svc.cluster.local"`, `"*.cluster.local"`)
+}
+
+func (d draw) serviceEntry() string {
+	hosts := some(d, services...)
+	if len(hosts) > 2 {
+		hosts = hosts[:2]
+	}
+	resolution := pick(d, "STATIC", "STATIC", "STATIC", "STATIC", "DNS", "DNS", "DNS_ROUND_ROBIN", "NONE")
+	out := "hosts: " + list(hosts) + ", resolution: " + resolution + d.exportTo()
+	ports := []string{}
+	for i, number := range some(d, 80, 81, 443, 3306) {
+		protocol := pick(d, "HTTP", "HTTP", "HTTP2", "GRPC", "TCP", "TLS", "HTTPS")
+		target := ""
+		if d.often(3) {
+			target = fmt.Sprintf(", targetPort: %d", pick(d, 8080, 8081, 9090))
+		}
+		ports = append(ports, fmt.Sprintf("{number: %d, name: p%d, protocol: %s%s}", number, i, protocol, target))
+	}
+	out += ", ports: " + list(ports)
+	if d.often(5) {
+		out += ", location: " + pick(d, "MESH_INTERNAL", "MESH_EXTERNAL")
+	}
+	if d.often(4) && resolution != "DNS" && resolution != "DNS_ROUND_ROBIN" || resolution == "NONE" && d.often(5) {
+		out += ", addresses: " + list(some(d, "10.1.0.1", "10.1.0.2", "10.2.0.0/16"))
+	}
+	switch {
+	case resolution == "NONE":
+	case d.often(4) && (resolution == "STATIC" || resolution == "DNS"):
+		out += ", workloadSelector: {labels: {" + d.labels() + "}}"
+	case resolution == "STATIC" || d.often(6):
+		out += ", endpoints: " + list(d.endpoints(resolution))
+	}
+	if d.often(2) {
+		out += ", subjectAltNames: [" + pick(d, "spiffe://cluster.local/ns/shop/sa/web", "x.example.com") + "]"
+	}
+	return out
+}
+
+func (d draw) endpoints(resolution string) []string {
+	addresses := workloads
+	if resolution != "STATIC" {
+		addresses = []string{"one.example.net", "two.example.net", "10.0.0.1"}
+	}
+	var out []string
+	for _, address := range some(d, addresses...) {
+		out = append(out, fmt.Sprintf("{address: %q, labels: {%s}%s}", address, d.labels(), d.endpoint()))
+	}
+	return out
+}
+
+// endpoint is what else a WorkloadEntry may say.
+func (d draw) endpoint() string {
+	return pick(d, "", "", "", ", weight: 3", ", locality: r1/z1", ", locality: r1/z2", ", serviceAccount: web", ", ports: {p0: 8088}", ", network: n1")
+}
+
+func (d draw) workloadEntry() string {
+	return fmt.Sprintf("address: %q, labels: {%s}%s", pick(d, append(workloads, "127.0.0.1")...), d.labels(), d.endpoint())
+}
+
+func (d draw) workloadGroup() string {
+	return fmt.Sprintf("metadata: {labels: {%s}}, template: {serviceAccount: %s}", pick(d, d.labels(), "istio: ingress"), pick(d, "web", "edge"))
+}
+
+func (d draw) destination() string {
+	out := "host: " + d.host()
+	if d.often(4) {
+		out += ", subset: " + pick(d, "v1", "v2")
+	}
+	if d.often(4) {
+		out += fmt.Sprintf(", port: {number: %d}", pick(d, 80, 81, 3306))
+	}
+	return "{" + out + "}"
+}
+
+func (d draw) virtualService() string {
+	hosts := d.pattern()
+	gateways := pick(d, "", "", "", ", gateways: [mesh]", ", gateways: [shop/one]", ", gateways: [mesh, shop/one]", ", gateways: [istio-system/two, shop/one]")
+	if strings.Contains(gateways, "/") && d.often(3) {
+		hosts, gateways = `"*"`, ", gateways: [shop/one]"
+	}
+	if d.often(2) && hosts != `"*"` {
+		if more := d.pattern(); more != hosts {
+			hosts += ", " + more
+		}
+	}
+	return "hosts: [" + hosts + "]" + gateways + d.exportTo() + ", " + pick(d, d.http, d.http, d.http, d.tcp, d.tls)()
+}
+
+func (d draw) http() string {
+	var routes []string
+	for range 1 + d.IntN(3) {
+		match := ""
+		if d.often(6) {
+			match = "match: [{" + pick(d, "uri: {prefix: /a}", "uri: {exact: /b}", "uri: {regex: /c.*}", "headers: {x: {exact: y}}", "port: 80", "sourceLabels: {app: a}", "sourceLabels: {app: b}",
+				"sourceNamespace: shop", "gateways: [shop/one]", "gateways: [mesh]", "queryParams: {q: {exact: r}}", "method: {exact: GET}, uri: {prefix: /a}") + "}], "
+		}
+		then := pick(d, "redirect: {uri: /z}", "directResponse: {status: 418}", "", "", "", "")
+		if then == "" {
+			then = "route: [{destination: " + d.destination() + "}]"
+			if d.often(3) {
+				then = "route: [{destination: " + d.destination() + ", weight: 30}, {destination: " + d.destination() + ", weight: 70}]"
+			}
+			then += pick(d, "", "", "", ", timeout: 3s", ", retries: {attempts: 2}", ", fault: {abort: {percentage: {value: 10}, httpStatus: 503}}", ", mirror: {host: "+d.host()+"}", ", rewrite: {uri: /y}",
+				", headers: {request: {set: {h: v}}}", ", corsPolicy: {allowOrigins: [{exact: x}]}")
+		}
+		routes = append(routes, "{"+match+then+"}")
+	}
+	return "http: " + list(routes)
+}
+
+func (d draw) tcp() string {
+	match := pick(d, "", "match: [{port: 3306}], ", "match: [{destinationSubnets: [10.1.0.0/24]}], ", "match: [{sourceLabels: {app: a}}], ", "match: [{gateways: [shop/one]}], ")
+	return "tcp: [{" + match + "route: [{destination: " + d.destination() + "}]}]"
+}
+
+func (d draw) tls() string {
+	return fmt.Sprintf("tls: [{match: [{sniHosts: [%s]%s}], route: [{destination: %s}]}]", pick(d, "x.example.com", "a.shop.svc.cluster.local", "y.example.com"), pick(d, "", ", port: 443", ", sourceLabels: {app: a}"), d.destination())
+}
+
+func (d draw) policy() string {
+	return pick(d, "loadBalancer: {simple: ROUND_ROBIN}", "loadBalancer: {consistentHash: {httpHeaderName: x}}", "connectionPool: {http: {http1MaxPendingRequests: 7}}", "outlierDetection: {consecutive5xxErrors: 3}",
+		"tls: {mode: ISTIO_MUTUAL}", "tls: {mode: DISABLE}", "tls: {mode: SIMPLE, sni: x}", "tls: {mode: SIMPLE, credentialName: one}", "portLevelSettings: [{port: {number: 80}, tls: {mode: DISABLE}}]")
+}
+
+func (d draw) destinationRule() string {
+	out := "host: " + d.pattern() + d.exportTo()
+	if d.often(3) {
+		out += ", workloadSelector: {matchLabels: {" + pick(d, "app: a", "app: b", "istio: ingress") + "}}"
+	}
+	if d.often(5) {
+		out += ", trafficPolicy: {" + d.policy() + "}"
+	}
+	subsets := []string{}
+	for _, v := range some(d, "v1", "v2") {
+		more := ""
+		if d.often(3) {
+			more = ", trafficPolicy: {" + d.policy() + "}"
+		}
+		subsets = append(subsets, fmt.Sprintf("{name: %s, labels: {version: %s}%s}", v, v, more))
+	}
+	return out + ", subsets: " + list(subsets)
+}
+
+func (d draw) sidecar() string {
+	var out []string
+	if d.often(6) {
+		out = append(out, "workloadSelector: {labels: {"+pick(d, "app: a", "app: b")+"}}")
+	}
+	hosts := list(some(d, `"*/*"`, `"./*"`, `"shop/*"`, `"bank/a.bank.svc.cluster.local"`, `"*/x.example.com"`, `"shop/*.shop.svc.cluster.local"`, `"~/*"`))
+	if strings.Contains(hosts, `"~/*"`) {
+		hosts = `["~/*"]`
+	}
+	egress := "{hosts: " + hosts + "}"
+	if d.often(3) {
+		egress = fmt.Sprintf(`{port: {number: %d, protocol: %s, name: e}, bind: 127.0.0.1, captureMode: NONE, hosts: ["*/*"]}, `, pick(d, 80, 9080), pick(d, "HTTP", "TCP")) + egress
+	}
+	out = append(out, "egress: ["+egress+"]")
+	if d.often(3) {
+		out = append(out, fmt.Sprintf("ingress: [{port: {number: %d, protocol: %s, name: i}, defaultEndpoint: \"%s\"}]", pick(d, 8080, 80), pick(d, "HTTP", "TCP"), pick(d, "127.0.0.1:9090", "0.0.0.0:9091", "unix:///run/app.sock")))
+	}
+	if d.often(3) {
+		out = append(out, "outboundTrafficPolicy: {mode: "+pick(d, "REGISTRY_ONLY", "ALLOW_ANY")+"}")
+	}
+	return strings.Join(out, ", ")
+}
+
+func (d draw) gateway() string {
+	var servers []string
+	for i, server := range some(d, "http", "https", "mutual", "passthrough", "tcp", "redirect") {
+		hosts := pick(d, `"*"`, `"x.example.com"`, `"shop/*"`, `"./a.shop.svc.cluster.local"`)
+		port, more := "", ""
+		switch server {
+		case "http":
+			port = "number: 80, protocol: HTTP"
+		case "https":
+			port, more = "number: 443, protocol: HTTPS", ", tls: {mode: SIMPLE, credentialName: "+pick(d, "one", "two")+"}"
+		case "mutual":
+			port, more = "number: 8443, protocol: HTTPS", ", tls: {mode: ISTIO_MUTUAL}"
+		case "passthrough":
+			port, more = "number: 9443, protocol: TLS", ", tls: {mode: PASSTHROUGH}"
+		case "tcp":
+			port = "number: 3306, protocol: TCP"
+		case "redirect":
+			port, more = "number: 8080, protocol: HTTP", ", tls: {httpsRedirect: true}"
+		}
+		servers = append(servers, fmt.Sprintf("{port: {name: s%d, %s}, hosts: [%s]%s}", i, port, hosts, more))
+	}
+	return "selector: {" + pick(d, "istio: ingress", "istio: ingress", "app: a") + "}, servers: " + list(servers)
+}
+
+func (d draw) envoyFilter() string {
+	selector := pick(d, "", "workloadSelector: {labels: {app: a}}, ", "workloadSelector: {labels: {istio: ingress}}, ")
+	match := pick(d, "", "match: {context: GATEWAY}, ", "match: {context: SIDECAR_OUTBOUND}, ", `match: {proxy: {proxyVersion: "^1\\.3"}}, `)
+	return fmt.Sprintf("%spriority: %d, configPatches: [{applyTo: BOOTSTRAP, %spatch: {operation: MERGE, value: {stats_flush_interval: %ds}}}]", selector, d.IntN(3), match, 1+d.IntN(9))
+}
+
+func (d draw) peerAuthentication() string {
+	out := "mtls: {mode: " + pick(d, "STRICT", "PERMISSIVE", "DISABLE", "UNSET") + "}"
+	if d.often(5) {
+		out += ", selector: {matchLabels: {" + pick(d, "app: a", "app: b") + "}}"
+		if d.often(5) {
+			out += ", portLevelMtls: {8080: {mode: " + pick(d, "STRICT", "DISABLE") + "}}"
+		}
+	}
+	return out
+}
+
+// pairs are certificates and their keys, made once: what a Secret holds is one of few.
+var pairs = sync.OnceValue(func() (out []string) {
+	encoded := base64.StdEncoding.EncodeToString
+	for range 3 {
+		certificate, key, err := rig.Pair()
+		if err != nil {
+			panic(err)
+		}
+		out = append(out, "data: {tls.crt: "+encoded(certificate)+", tls.key: "+encoded(key)+"}")
+	}
+	return out
+})
+
+func (d draw) secret() string { return pick(d, pairs()...) }
+
+// mesh draws a mesh configuration; empty: there is none.
+func (d draw) mesh() string {
+	if d.often(2) {
+		return ""
+	}
+	return strings.Join(some(d, "connectTimeout: "+pick(d, "3s", "4s"), "outboundTrafficPolicy: {mode: "+pick(d, "REGISTRY_ONLY", "ALLOW_ANY")+"}", "protocolDetectionTimeout: 2s",
+		"accessLogFile: "+pick(d, "/dev/stdout", "/tmp/log"), "accessLogEncoding: JSON", "defaultServiceExportTo: ["+pick(d, `"."`, `"*"`, "bank")+"]", `defaultVirtualServiceExportTo: ["."]`, `defaultDestinationRuleExportTo: ["."]`,
+		"enableAutoMtls: "+pick(d, "true", "false"), "h2UpgradePolicy: UPGRADE", "trustDomainAliases: [old.example]", "pathNormalization: {normalization: MERGE_SLASHES}",
+		"defaultHttpRetryPolicy: {attempts: 1}", "outboundClusterStatName: \"%SERVICE%\"", "tcpKeepalive: {probes: 3}", "proxyListenPort: "+pick(d, "15001", "15101"), "defaultProviders: {}",
+		"defaultConfig: {proxyMetadata: {FAIRWAY_LABEL_SERVICE_ACCOUNTS: "+pick(d, "shop/edge", "shop/web")+"}}"), "\n") + "\n"
+}
+
+// networks draws mesh networks; empty: there are none.
+func (d draw) networks() string {
+	return pick(d, "", "networks: {n1: {endpoints: [{fromCidr: 10.0.0.0/8}], gateways: [{address: 10.9.0.1, port: 15443}]}}\n")
+}
+
+// proxy draws one of few names; it comes back as another.
+func (d draw) proxy() *proxy {
+	name := pick(d, "p1", "p2", "p3", "p4", "p5", "p6")
+	p := &proxy{Name: name, Type: "sidecar", Namespace: pick(d, namespaces[1:]...), Addresses: pick(d, "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.3,fd00::1", "10.7.0.1", "fd00::1"), SotW: d.often(3), Forgets: d.often(3)}
+	p.Labels = pick(d, nil, map[string]string{"app": "a"}, map[string]string{"app": "b", "version": "v2"}, map[string]string{"app": "a", "version": "v1"})
+	if d.often(3) {
+		p.Type, p.Addresses, p.Labels = "router", "10.7.0.9", pick(d, map[string]string{"istio": "ingress"}, map[string]string{"istio": "ingress", "app": "a"})
+	}
+	if d.often(4) {
+		p.Account = pick(d, "web", "edge")
+	}
+	p.Metadata = pick(d, nil, nil, nil, map[string]string{"INTERCEPTION_MODE": "NONE"}, map[string]string{"INTERCEPTION_MODE": "TPROXY"}, map[string]string{"DNS_CAPTURE": "true"},
+		map[string]string{"DNS_CAPTURE": "true", "DNS_AUTO_ALLOCATE": "true"}, map[string]string{"HTTP10": "1"}, map[string]string{"FAIRWAY_IDENTITY": "none"}, map[string]string{"NETWORK": "n1"})
+	return p
+}

@@ -1,0 +1,233 @@
+package histories
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+
+	"fairway/internal/app"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/source"
+	"fairway/internal/source/file"
+	"fairway/internal/xds"
+)
+
+// control is a control plane that reads the folder.
+type control interface {
+	// dial says where a proxy connects and what it shows there; nil: nothing, in plaintext.
+	dial(p *proxy) (address string, shown credentials.TransportCredentials)
+	// settle returns once the control plane has read the folder as other has, and every client is served all that it is due by that.
+	settle(ctx context.Context, other control, clients []*client) error
+	// exact says whether that is so once settle has returned, or within moments.
+	exact() bool
+	problems() string
+	stop() error
+}
+
+// planes starts control planes in this process. What is dear is shared by all of them.
+type planes struct {
+	folder  *folder
+	decoder *config.Decoder
+	state   string // of the authority
+	pairs   map[string]*tls.Certificate
+	linger  time.Duration
+	grace   time.Duration
+}
+
+// inProcess is a control plane in this process.
+type inProcess struct {
+	planes    *planes
+	discovery *app.Discovery
+	rules     *read
+	cancel    context.CancelFunc
+	ended     chan error
+}
+
+// quiet is how long a removed file must be gone. Files change by renames, so nothing else waits.
+const quiet = 2 * time.Millisecond
+
+func (p *planes) options() app.Options {
+	opts := app.DefaultOptions()
+	opts.GRPCAddr, opts.SecureAddr, opts.HTTPAddr, opts.MonitorAddr = "127.0.0.1:0", "127.0.0.1:0", "", ""
+	opts.MeshConfig, opts.Networks = "", ""
+	opts.Identity.CA.Plugged, opts.Identity.CA.State = "", p.state
+	opts.Shutdown, opts.Grace, opts.ProxyLinger = time.Millisecond, p.grace, p.linger
+	opts.HealthStart, opts.HealthGrace = 0, time.Hour // what agents said counts until the control plane ends
+	opts.NewStreams = 100_000
+	return opts
+}
+
+func (p *planes) start(ctx context.Context) (*inProcess, error) {
+	inner, err := file.New(file.Options{
+		Name: "rules", Dirs: []string{p.folder.rules()}, MeshConfig: p.folder.meshFile(), MeshNetworks: p.folder.netsFile(), Decoder: p.decoder, Quiet: quiet,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &inProcess{planes: p, rules: &read{Source: inner, objects: map[config.Key]*config.Object{}, problems: map[string][]mesh.Problem{}, news: make(chan struct{})}, ended: make(chan error, 1)}
+	if out.discovery, err = app.NewDiscovery(p.options(), out.rules); err != nil {
+		return nil, err
+	}
+	running, cancel := context.WithCancel(context.Background())
+	out.cancel = cancel
+	go func() { out.ended <- out.discovery.Run(running) }()
+	select {
+	case <-out.discovery.Synced():
+		return out, nil
+	case <-ctx.Done():
+		return nil, errors.Join(errors.New("the control plane does not sync"), out.stop())
+	}
+}
+
+func (c *inProcess) stop() error {
+	c.cancel()
+	return <-c.ended
+}
+
+func (c *inProcess) exact() bool { return true }
+
+func (c *inProcess) dial(p *proxy) (string, credentials.TransportCredentials) {
+	if p.Account == "" {
+		return c.discovery.GRPCAddr(), nil
+	}
+	return c.discovery.SecureAddr(), credentials.NewTLS(&tls.Config{
+		RootCAs: c.discovery.Authority().Pool(), ServerName: "istiod.istio-system.svc", Certificates: []tls.Certificate{*c.planes.pairs[p.Namespace+"/"+p.Account]},
+	})
+}
+
+func (c *inProcess) settle(ctx context.Context, other control, clients []*client) error {
+	if err := c.rules.await(ctx, other.(*inProcess).rules); err != nil {
+		return err
+	}
+	for {
+		if err := c.discovery.Settled(ctx); err != nil {
+			return fmt.Errorf("it does not settle: %w; %s", err, describe(c.discovery.Streams().Status()))
+		}
+		if !slices.ContainsFunc(c.discovery.Problems(), func(p mesh.Problem) bool { return p.Code == "Waiting" }) {
+			break
+		}
+		time.Sleep(c.planes.grace)
+	}
+	for _, x := range clients {
+		if err := c.discovery.Streams().WaitUntil(ctx, func(all []xds.ProxyStatus) bool { return slices.ContainsFunc(all, x.isServed) }); err != nil {
+			return fmt.Errorf("%s is not served: %w; %v; %s", x.proxy.Name, err, x.err(), describe(c.discovery.Streams().Status()))
+		}
+	}
+	if err := c.discovery.Settled(ctx); err != nil {
+		return fmt.Errorf("it does not settle: %w; %s", err, describe(c.discovery.Streams().Status()))
+	}
+	return nil
+}
+
+// describe prints the streams that keep a control plane from being settled.
+func describe(all []xds.ProxyStatus) string {
+	var b strings.Builder
+	for _, s := range all {
+		if !s.Synced {
+			fmt.Fprintf(&b, "%s turn %d:", s.Proxy, s.Turn)
+			for typ, t := range s.Types {
+				fmt.Fprintf(&b, " %s %d pending, sent %v, acknowledged %v;", typ[strings.LastIndexByte(typ, '.')+1:], t.Pending, t.Sent, t.Acked)
+			}
+		}
+	}
+	return b.String()
+}
+
+func (c *inProcess) problems() string {
+	var b strings.Builder
+	for _, p := range c.discovery.Problems() {
+		fmt.Fprintln(&b, p)
+	}
+	return b.String()
+}
+
+// read is the source of the rules, and notes what it handed over.
+type read struct {
+	source.Source
+
+	mu       sync.Mutex
+	objects  map[config.Key]*config.Object
+	problems map[string][]mesh.Problem
+	news     chan struct{} // closed with the next batch
+}
+
+// Run implements source.Source.
+func (r *read) Run(ctx context.Context, sink source.Sink) error {
+	return r.Source.Run(ctx, tap{r, sink})
+}
+
+type tap struct {
+	read *read
+	to   source.Sink
+}
+
+func (t tap) Apply(b source.Batch) {
+	t.to.Apply(b)
+	r := t.read
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, key := range b.Delete {
+		delete(r.objects, key)
+	}
+	for _, o := range b.Set {
+		r.objects[o.Key] = o
+	}
+	for file, problems := range b.Problems {
+		if r.problems[file] = problems; len(problems) == 0 {
+			delete(r.problems, file)
+		}
+	}
+	close(r.news)
+	r.news = make(chan struct{})
+}
+
+// await returns once the source has handed over what the other has: what a source says of a folder is the same whatever came before.
+func (r *read) await(ctx context.Context, other *read) error {
+	for {
+		r.mu.Lock()
+		diff, news := r.differs(other), r.news
+		r.mu.Unlock()
+		if diff == "" {
+			return nil
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return fmt.Errorf("the source of rules does not say of the folder what a new one says: %s: %w", diff, ctx.Err())
+		}
+	}
+}
+
+func (r *read) differs(other *read) string {
+	other.mu.Lock()
+	defer other.mu.Unlock()
+	for key, o := range other.objects {
+		if !config.Same(o, r.objects[key]) {
+			return key.String()
+		}
+	}
+	for key := range r.objects {
+		if other.objects[key] == nil {
+			return key.String()
+		}
+	}
+	for file, problems := range other.problems {
+		if !slices.Equal(problems, r.problems[file]) {
+			return file
+		}
+	}
+	for file := range r.problems {
+		if len(other.problems[file]) == 0 {
+			return file
+		}
+	}
+	return ""
+}

@@ -1,0 +1,207 @@
+package histories
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// patience is how long a step may take.
+const patience = 20 * time.Second
+
+// player plays one script.
+type player struct {
+	folder  *folder
+	start   func(context.Context) (control, error)
+	control control
+	clients map[string]*client
+	said    map[string]saying // by node id, since the control plane started
+}
+
+// saying is what an agent said last of the application, and the proxy as it was then.
+type saying struct {
+	proxy   proxy
+	failure string
+}
+
+// play plays a script and returns what went wrong, after which step. progress is called after each.
+func (p *player) play(s script, progress func(step int)) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if p.control, err = p.start(ctx); err != nil {
+		return err
+	}
+	defer func() {
+		for _, c := range p.clients {
+			c.Disconnect()
+		}
+		if p.control != nil {
+			err = errors.Join(err, p.control.stop())
+		}
+	}()
+	for i, st := range s {
+		if err := p.step(st); err != nil {
+			return fmt.Errorf("after step %d: %w", i, err)
+		}
+		progress(i)
+	}
+	return nil
+}
+
+func (p *player) step(st step) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	restart := slices.ContainsFunc(st, func(a action) bool { return a.Restart })
+	if restart {
+		err := p.control.stop()
+		if p.control = nil; err != nil {
+			return err
+		}
+	}
+	for _, a := range st {
+		p.folder.do(a)
+	}
+	if err := p.folder.write(); err != nil {
+		return err
+	}
+	if restart {
+		if err := p.comeBack(ctx); err != nil {
+			return err
+		}
+	}
+	reported := false
+	for _, a := range st {
+		reported = reported || a.Report != nil
+		if err := p.act(ctx, a); err != nil {
+			return err
+		}
+	}
+	return p.check(ctx, reported)
+}
+
+// comeBack starts the control plane, and its proxies come back with what they hold.
+func (p *player) comeBack(ctx context.Context) (err error) {
+	clear(p.said)
+	if p.control, err = p.start(ctx); err != nil {
+		return err
+	}
+	for _, c := range p.clients {
+		if err := c.connect(context.Background(), p.control); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// act does what is a proxy's doing.
+func (p *player) act(ctx context.Context, a action) error {
+	switch {
+	case a.Connect != nil:
+		c := p.clients[a.Connect.Name]
+		if c != nil {
+			c.Disconnect()
+		}
+		if c == nil || a.Connect.Forgets || c.SotW != a.Connect.SotW {
+			c = newClient(*a.Connect)
+			p.clients[a.Connect.Name] = c
+		}
+		c.become(*a.Connect)
+		return c.connect(context.Background(), p.control)
+	case a.Leave != "":
+		if c := p.clients[a.Leave]; c != nil {
+			c.Disconnect()
+			delete(p.clients, a.Leave)
+		}
+	case a.Report != nil:
+		if c := p.clients[a.Report.Proxy]; c != nil {
+			p.said[c.Node.Id+"|"+c.proxy.Account] = saying{c.proxy, a.Report.Failure}
+			return c.Report(healthType, a.Report.Failure)
+		}
+	}
+	return nil
+}
+
+const healthType = "type.googleapis.com/istio.v1.HealthInformation"
+
+// check compares every client with one that comes to a control plane which was just started.
+func (p *player) check(ctx context.Context, reported bool) (err error) {
+	fresh, err := p.start(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, fresh.stop()) }()
+	names := slices.Sorted(maps.Keys(p.clients))
+	var clients, others []*client
+	if err := p.repeat(ctx, fresh); err != nil {
+		return err
+	}
+	for _, name := range names {
+		c := p.clients[name]
+		other := newClient(c.proxy)
+		if err := other.connect(context.Background(), fresh); err != nil {
+			return err
+		}
+		defer other.Disconnect()
+		clients, others = append(clients, c), append(others, other)
+	}
+	for {
+		if err := p.control.settle(ctx, fresh, clients); err != nil {
+			return err
+		}
+		if err := fresh.settle(ctx, p.control, others); err != nil {
+			return fmt.Errorf("started anew: %w", err)
+		}
+		diff := compare(clients, others)
+		if diff == "" && p.control.problems() != fresh.problems() {
+			diff = "the problems are\n" + p.control.problems() + "want\n" + fresh.problems()
+		}
+		if diff == "" {
+			return nil
+		}
+		// What an agent says arrives when it arrives.
+		exact := p.control.exact() && !reported && len(p.said) == 0
+		if exact || ctx.Err() != nil {
+			return errors.New(diff)
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return errors.New(diff)
+		}
+	}
+}
+
+// repeat tells a control plane that was just started what agents said to the one that lives.
+func (p *player) repeat(ctx context.Context, fresh control) error {
+	for _, key := range slices.Sorted(maps.Keys(p.said)) {
+		c := newClient(p.said[key].proxy)
+		if err := c.connect(ctx, fresh); err != nil {
+			return err
+		}
+		if err := c.Report(healthType, p.said[key].failure); err != nil {
+			return err
+		}
+		if err := fresh.settle(ctx, fresh, []*client{c}); err != nil {
+			return err
+		}
+		c.Disconnect()
+	}
+	return nil
+}
+
+func compare(clients, others []*client) string {
+	var b strings.Builder
+	for i, c := range clients {
+		if err := c.err(); err != nil {
+			fmt.Fprintf(&b, "%s lost its stream: %v\n", c.proxy.Name, err)
+		}
+		if diff := c.diff(others[i]); diff != "" {
+			fmt.Fprintf(&b, "%s differs from one that just came:\n%s", c.proxy.Name, diff)
+		}
+	}
+	return b.String()
+}
