@@ -115,6 +115,9 @@ func (p *play) check() {
 	if !p.r.m.synced() {
 		p.t.Errorf("at rest, but not synced")
 	}
+	if found := p.r.audit(); found.Count > 0 {
+		p.t.Errorf("an audit finds %+v", found)
+	}
 	p.logf("check")
 	checkPages(p.t, p.r.lib.pages)
 	v := p.r.view()

@@ -72,8 +72,10 @@ func (p *play) step() {
 		p.toServer()
 	case op < 235:
 		p.emit()
-	case op < 245:
+	case op < 241:
 		p.restack()
+	case op < 245:
+		p.empty()
 	case op < 250 && !p.t.Failed():
 		p.settle()
 		p.check()
@@ -218,14 +220,29 @@ func (p *play) toServer() {
 	}
 }
 
-func (p *play) restack() {
+func (p *play) restack() { p.restackWith(nil) }
+
+// restackWith gives the proxy other stacks in the turn of some changes.
+func (p *play) restackWith(changes []Change) {
 	p.stacks++
 	if p.stacks%2 == 1 {
-		p.r.attach("low", "high")
+		p.r.publishAndAttach(changes, "low", "high")
 	} else {
-		p.r.attach("low")
+		p.r.publishAndAttach(changes, "low")
 	}
-	p.logf("turn %d: stacks %d", p.r.turn, p.stacks%2)
+	p.logf("turn %d: stacks %d, %d changes", p.r.turn, p.stacks%2, len(changes))
+}
+
+// empty takes everything from a shelf, in the turn in which the proxy sees it from another place, or not any more.
+func (p *play) empty() {
+	key := shelfKeys[p.byte()%2]
+	var changes []Change
+	for typ, names := range map[string][]string{ClusterType: clusterNames, EndpointType: clusterNames, ListenerType: listenerNames, RouteType: routeNames, VirtualHostType: hostNames} {
+		for _, name := range names {
+			changes = append(changes, gone(key, typ, name))
+		}
+	}
+	p.restackWith(changes)
 }
 
 func (p *play) reconnect() {

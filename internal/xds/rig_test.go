@@ -120,6 +120,7 @@ type rig struct {
 	viewer *viewer
 	m      *machine
 	turn   uint64
+	keys   []ShelfKey
 	events []event
 }
 
@@ -142,13 +143,33 @@ func (r *rig) reconnect(delta bool) {
 	r.m = newMachine(delta, limits{bytes: 1 << 20, names: 1000, window: 16})
 }
 
-func (r *rig) attach(keys ...ShelfKey) {
+func (r *rig) attach(keys ...ShelfKey) { r.publishAndAttach(nil, keys...) }
+
+// publishAndAttach publishes changes and other stacks in one turn.
+func (r *rig) publishAndAttach(changes []Change, keys ...ShelfKey) {
+	r.keys = keys
+	r.turn++
+	r.lib.Publish(r.turn, changes, Attach{Proxy: "p", To: r.attachment()})
+}
+
+// attachment is what the proxy was told to see.
+func (r *rig) attachment() *Attachment {
 	at := &Attachment{Stacks: map[string][]ShelfKey{}}
 	for _, typ := range allTypes {
-		at.Stacks[typ] = keys
+		at.Stacks[typ] = r.keys
 	}
-	r.turn++
-	r.lib.Publish(r.turn, nil, Attach{Proxy: "p", To: at})
+	return at
+}
+
+// audit compares the machine with what its stacks resolve to.
+func (r *rig) audit() (out Audited) {
+	r.lib.read(r.viewer, func(v *view) {
+		r.lib.compareStacks(v.at, r.attachment(), &out)
+		for _, s := range r.m.order {
+			r.m.audit(v, s, &out)
+		}
+	})
+	return out
 }
 
 func (r *rig) publish(changes ...Change) {

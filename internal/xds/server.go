@@ -29,7 +29,7 @@ type Server struct {
 	pending *pending
 
 	mu       sync.Mutex
-	streams  map[*stream]struct{} // that have said who they are
+	streams  map[uint64]*stream   // by id, that have said who they are
 	arriving map[*stream]struct{} // that have not
 	lastID   uint64
 	draining bool
@@ -48,7 +48,7 @@ func NewServer(lib *Library, opts Options, hooks Hooks) *Server {
 	burst := max(1, int(math.Ceil(opts.StreamsPerSecond)))
 	return &Server{
 		lib: lib, opts: opts, hooks: hooks, limiter: rate.NewLimiter(perSecond, burst), pending: newPending(opts.MaxPending, opts.AddressPending),
-		sources: byAddress(opts.AddressStreamsPerSecond, burst), streams: map[*stream]struct{}{}, arriving: map[*stream]struct{}{}, changed: make(chan struct{}),
+		sources: byAddress(opts.AddressStreamsPerSecond, burst), streams: map[uint64]*stream{}, arriving: map[*stream]struct{}{}, changed: make(chan struct{}),
 	}
 }
 
@@ -169,13 +169,13 @@ func (s *Server) enter(st *stream) error {
 	}
 	s.lastID++
 	st.id = s.lastID
-	s.streams[st] = struct{}{}
+	s.streams[st.id] = st
 	return nil
 }
 
 func (s *Server) leave(st *stream) {
 	s.mu.Lock()
-	delete(s.streams, st)
+	delete(s.streams, st.id)
 	delete(s.arriving, st)
 	s.mu.Unlock()
 	s.progress()
@@ -186,7 +186,7 @@ func (s *Server) all() []*stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make([]*stream, 0, len(s.streams))
-	for st := range s.streams {
+	for _, st := range s.streams {
 		out = append(out, st)
 	}
 	slices.SortFunc(out, func(a, b *stream) int { return cmp.Compare(a.id, b.id) })

@@ -16,6 +16,8 @@ type ProxyStatus struct {
 	Turn        uint64                // up to which the stream has looked
 	Types       map[string]TypeStatus // by type URL
 	Synced      bool                  // nothing to send, nothing being sent, nothing un-ACKed
+	Compared    bool                  // Server.Audit compared what the client holds with the tables since anything was asked or sent
+	Diverged    int                   // differences that audits found, and had sent
 }
 
 // TypeStatus is the state of one type on a stream. Versions are turns: a response of turn n brings the client to n.
@@ -69,6 +71,7 @@ func (s *stream) status() ProxyStatus {
 	out := ProxyStatus{
 		Proxy: s.proxy, Connection: s.id, Peer: s.peer.String(), ConnectedAt: s.since, Delta: s.machine.delta,
 		Turn: s.machine.cursor, Types: map[string]TypeStatus{}, Synced: s.synced(),
+		Compared: s.compared, Diverged: s.diverged,
 	}
 	for _, sub := range s.machine.order {
 		out.Types[sub.typ] = sub.status()

@@ -34,8 +34,10 @@ type stream struct {
 	follows map[string]bool // only the handler's goroutine
 	sending bool            // only the handler's goroutine writes it, under mu
 
-	mu      sync.Mutex // guards machine, for status pages
-	machine *machine
+	mu       sync.Mutex // guards what follows, for status pages and audits
+	machine  *machine
+	compared bool // with the tables, since anything was asked or sent
+	diverged int  // differences that audits found
 }
 
 // serve runs the stream until it ends, and returns its status.
@@ -231,6 +233,9 @@ func (s *stream) turn(r *request) (attached bool, resp *response, events []event
 			resp = s.machine.next(v)
 		}
 	})
+	if r != nil && attached || resp != nil {
+		s.compared = false
+	}
 	events, s.machine.events = s.machine.events, nil
 	return attached, resp, events, err
 }
