@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"fairway/internal/xds"
 )
 
 // Metrics are the counters of one control plane, on a registry of their own. All methods are safe for concurrent use.
@@ -38,6 +40,8 @@ type Metrics struct {
 	startup     prometheus.Gauge
 	health      *prometheus.CounterVec
 	unreadable  prometheus.Gauge
+	diverged    *prometheus.CounterVec
+	compared    prometheus.Counter
 	doors
 	refusals *prometheus.CounterVec
 }
@@ -94,19 +98,33 @@ func NewMetrics(version string) *Metrics {
 		startup:     gauge("startup_duration_seconds", "Seconds from start to the first complete configuration."),
 		health:      counters("fairway_health_reports_total", "What agents said of the applications beside them, by state: healthy, unhealthy.", "state"),
 		unreadable:  gauge("fairway_source_unreadable", "Files and folders of rules that cannot be read; what they held stays in force."),
+		diverged:    counters("fairway_audit_divergence_total", "Differences from the tables that the audit found and mended, by where: stream, shelf, attachment, row.", "of"),
+		compared:    counter("fairway_audit_compared_total", "Streams that the audit compared with the tables."),
 		refusals:    counters("fairway_page_refusals_total", "Requests for debug pages that were refused, by reason: plaintext, credentials, namespace, site.", "reason"),
 	}
 	for _, reason := range []string{refusedPlaintext, refusedCredentials, refusedNamespace, refusedSite} {
 		m.refusals.WithLabelValues(reason)
 	}
+	for _, of := range []string{string(xds.OfStream), string(xds.OfShelf), string(xds.OfAttachment), OfRow} {
+		m.diverged.WithLabelValues(of)
+	}
 	m.doors = newDoors(m.Registry)
 	info := gauges("pilot_info", "What this control plane is.", "version")
 	info.WithLabelValues(version).Set(1)
 	m.Registry.MustRegister(m.pushes, m.resources, m.bytes, m.sizes, m.rejects, m.timeouts, m.internal, m.convergence,
-		m.sendTime, m.pushTime, m.updates, m.triggers, m.services, m.virtual, m.turns, m.turnTime, m.contextTime, m.rows, m.changed, m.waiting, m.startup, m.health, m.unreadable, m.refusals, info,
+		m.sendTime, m.pushTime, m.updates, m.triggers, m.services, m.virtual, m.turns, m.turnTime, m.contextTime, m.rows, m.changed, m.waiting, m.startup, m.health, m.unreadable, m.diverged, m.compared, m.refusals, info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
+
+// OfRow says that a difference is of a row, where the others are an xds.Place.
+const OfRow = "row"
+
+// Diverged counts differences that the audit found, by where they are.
+func (m *Metrics) Diverged(of string, n int) { m.diverged.WithLabelValues(of).Add(float64(n)) }
+
+// Compared counts a stream that the audit compared.
+func (m *Metrics) Compared() { m.compared.Inc() }
 
 func counter(name, help string) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -27,6 +28,7 @@ import (
 type Pages struct {
 	Graph    *compile.Graph
 	Streams  *xds.Server
+	Compare  func(context.Context, []uint64) // has these streams compared with the tables; returns once they were, or the context ends
 	Metrics  *Metrics
 	Ready    func() error                         // nil once proxies are served; else what is missing
 	Problems func() []mesh.Problem                // in order

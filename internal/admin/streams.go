@@ -17,9 +17,18 @@ import (
 	"fairway/internal/xds"
 )
 
-// syncz shows each stream; of a proxy that has just reconnected both may be there.
+// syncz shows each stream; of a proxy that has just reconnected both may be there. What is to be called synced is compared with the tables first.
 func (p *Pages) syncz(w http.ResponseWriter, r *http.Request) {
 	out := []page.ProxySync{}
+	var doubtful []uint64
+	for _, s := range p.visible(viewerOf(r)) {
+		if s.Synced && !s.Compared {
+			doubtful = append(doubtful, s.Connection)
+		}
+	}
+	if p.Compare != nil && len(doubtful) > 0 {
+		p.Compare(r.Context(), doubtful)
+	}
 	for _, s := range p.visible(viewerOf(r)) {
 		out = append(out, p.sync(s))
 	}
@@ -39,7 +48,7 @@ func (p *Pages) namespace(id xds.ProxyID) string {
 
 func (p *Pages) sync(s xds.ProxyStatus) page.ProxySync {
 	id := mesh.ProxyID(s.Proxy)
-	line := page.ProxySync{ProxyID: id.Node(), Identity: id.Identity(), ConnectedAt: s.ConnectedAt, Synced: s.Synced}
+	line := page.ProxySync{ProxyID: id.Node(), Identity: id.Identity(), ConnectedAt: s.ConnectedAt, Synced: s.Synced && s.Compared, Compared: s.Compared, Diverged: s.Diverged}
 	if proxy, ok := p.Proxy(s.Proxy); ok {
 		line.ProxyType, line.ClusterID, line.IstioVersion = proxy.Type.String(), proxy.Cluster, proxy.Version
 	}

@@ -56,6 +56,7 @@ type Discovery struct {
 
 	// Used by the loop only.
 	publisher *publisher
+	auditor   *auditor
 
 	// Guarded by mu.
 	mu   sync.Mutex
@@ -111,6 +112,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		SendTimeout: opts.SendTimeout, MaxStreams: opts.MaxStreams, StreamsPerSecond: float64(opts.NewStreams), MaxSubscriptions: opts.MaxNames,
 		MaxRequestBytes: opts.MaxMessage, Meter: meter{d.metrics}, Withhold: withhold(opts.Log), Reports: map[string]func(xds.Report){healthType: d.proxies.Healthy},
 	}, d.secure.guard(d.proxies, d.synced))
+	d.auditor = newAuditor(d)
 	d.metrics.Watch(admin.Scrape{Problems: d.counts, Streams: d.server.Status, Versions: d.proxies.versions, Graph: d.graph})
 	serving := append(d.server.GRPC(),
 		grpc.ChainUnaryInterceptor(refused.unary), grpc.ChainStreamInterceptor(refused.streams, meter{d.metrics}.cut),

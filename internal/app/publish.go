@@ -24,7 +24,11 @@ var typeURLs = [mesh.ResourceTypes]string{
 type publisher struct {
 	graph   *compile.Graph
 	library *xds.Library
+	again   []xds.RowKey // to be published with the next turn although it did not change them
 }
+
+// change is what a turn did to one resource's row.
+type change = table.Change[mesh.ResourceKey, *envoy.Encoded]
 
 func newPublisher(g *compile.Graph, l *xds.Library) *publisher {
 	return &publisher{graph: g, library: l}
@@ -32,7 +36,7 @@ func newPublisher(g *compile.Graph, l *xds.Library) *publisher {
 
 // publish hands the library what the turn changed and returns how many resources that were.
 func (p *publisher) publish(turn table.Turn) int {
-	var changes []xds.Change
+	changes := p.publishAgain()
 	for kind, tables := range p.graph.Out.Resources {
 		for _, t := range tables {
 			for c := range table.Changes(t) {
@@ -53,7 +57,7 @@ func (p *publisher) publish(turn table.Turn) int {
 }
 
 // change is one resource's; a row that may not be sent changes nothing, so that proxies keep what they have.
-func (p *publisher) change(typeURL string, c table.Change[mesh.ResourceKey, *envoy.Encoded]) (xds.Change, bool) {
+func (p *publisher) change(typeURL string, c change) (xds.Change, bool) {
 	out := xds.Change{Shelf: shelf(c.Key.Shelf), Type: typeURL, Name: c.Key.Name}
 	if !c.Has {
 		return out, true
@@ -79,11 +83,16 @@ func (p *publisher) attach(c table.Change[mesh.ProxyID, mesh.Attachment]) xds.At
 	if !c.Has {
 		return a
 	}
-	a.To = &xds.Attachment{Stacks: make(map[string][]xds.ShelfKey, len(typeURLs))}
-	for t, shelves := range c.New {
-		a.To.Stacks[typeURLs[t]] = stack(shelves)
-	}
+	a.To = attachment(c.New)
 	return a
+}
+
+func attachment(a mesh.Attachment) *xds.Attachment {
+	out := &xds.Attachment{Stacks: make(map[string][]xds.ShelfKey, len(typeURLs))}
+	for t, shelves := range a {
+		out.Stacks[typeURLs[t]] = stack(shelves)
+	}
+	return out
 }
 
 func stack(shelves []mesh.Shelf) []xds.ShelfKey {
@@ -97,3 +106,5 @@ func stack(shelves []mesh.Shelf) []xds.ShelfKey {
 // shelf names a shelf by all that it is, in one word: labels and namespaces come from outside, and two shelves could be made to look alike in print. A name that nobody uses any
 // more is forgotten.
 func shelf(s mesh.Shelf) xds.ShelfKey { return unique.Make(s) }
+
+type shelfHandle = unique.Handle[mesh.Shelf]

@@ -9,11 +9,14 @@ import (
 	"fairway/internal/table"
 )
 
-// loop makes turns: one starts as soon as something has come in and the last one has ended. It alone touches the graph.
+// loop makes turns: one starts as soon as something has come in and the last one has ended; between them it audits. It alone touches the graph.
 func (d *Discovery) loop(ctx context.Context) error {
+	defer d.auditor.timer.Stop()
 	for {
 		select {
 		case <-d.inbox.wake:
+		case <-d.auditor.timer.C:
+			d.auditor.step()
 		case <-ctx.Done():
 			return nil
 		}
@@ -27,7 +30,7 @@ func (d *Discovery) turn() {
 		apply(d.graph)
 	}
 	turn := d.graph.Store.Settle()
-	if turn.Staged > 0 {
+	if turn.Staged+turn.Doubted > 0 {
 		resources := d.publisher.publish(turn)
 		d.graph.Store.Forget()
 		d.observe(turn, resources, time.Since(start))

@@ -103,24 +103,35 @@ func (s *session) proxyStatus() *cobra.Command {
 					row = append(row, orDash(p.Identity))
 				}
 				sh.rows = append(sh.rows, row)
-				sh.notes = append(sh.notes, refusals(p)...)
+				sh.notes = append(append(sh.notes, refusals(p)...), divergence(p)...)
 			}
 			return s.show(cmd, sh)
 		}),
 	}
 }
 
-// syncState says how a type stands, in Istio's words.
+// syncState says how a type stands, in Istio's words; synced is only what was compared with the tables.
 func syncState(p page.ProxySync, kind, sent, acked string) string {
 	switch {
 	case p.Rejected[kind] != "":
 		return "REJECTED"
 	case sent == "":
 		return "NOT SENT"
-	case sent == acked:
+	case sent == acked && p.Compared:
 		return "SYNCED"
+	case sent == acked:
+		return "NOT COMPARED"
 	}
 	return "STALE"
+}
+
+// divergence says what the control plane's audit found of a proxy.
+func divergence(p page.ProxySync) []string {
+	if p.Diverged == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: what it was sent differed from the tables in %d places, which an audit found and sent again; the control plane's log has both sides: please report it",
+		printable.Text(page.ShortName(p.ProxyID), printable.Short), p.Diverged)}
 }
 
 // refusals says in the proxy's words what it refuses.

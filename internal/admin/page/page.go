@@ -16,7 +16,9 @@ type ProxySync struct {
 	ClusterID    string    `json:"cluster_id,omitempty"`
 	IstioVersion string    `json:"istio_version,omitempty"`
 	ConnectedAt  time.Time `json:"connected_at"`
-	Synced       bool      `json:"synced"`
+	Synced       bool      `json:"synced"`             // it has all, which was compared with the tables
+	Compared     bool      `json:"compared"`           // with the tables, since anything was asked or sent
+	Diverged     int       `json:"diverged,omitempty"` // differences that audits found on this stream, and had sent
 
 	ClusterSent      string `json:"cluster_sent,omitempty"`
 	ClusterAcked     string `json:"cluster_acked,omitempty"`

@@ -1,0 +1,148 @@
+package app
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"fairway/internal/admin"
+	"fairway/internal/compile"
+	"fairway/internal/mesh"
+	"fairway/internal/printable"
+	"fairway/internal/table"
+	"fairway/internal/xds"
+)
+
+// Pace of the audit: every stream within auditPass as long as that takes no more than one part in auditShare of a core; some rows with each.
+const (
+	auditPass  = 50 * time.Second
+	auditShare = 100
+	auditRows  = 8
+	auditPause = time.Second // the longest between two steps
+)
+
+// auditor holds what streams believe, and a sample of rows, against the tables: stream by stream between turns, at a low rate, for as long as the program runs. It finds what no
+// test found: a difference is logged, counted and sent. It belongs to the loop, so that no turn is published while it looks.
+type auditor struct {
+	d     *Discovery
+	left  []uint64 // streams of this pass that were not looked at yet
+	pass  *xds.Pass
+	pause time.Duration // between the streams of this pass
+	timer *time.Timer
+}
+
+func newAuditor(d *Discovery) *auditor {
+	return &auditor{d: d, pass: xds.NewPass(), pause: auditPause, timer: time.NewTimer(auditPause)}
+}
+
+// step looks at the next stream and at some rows, and says when the next step is due.
+func (a *auditor) step() {
+	start := time.Now()
+	if len(a.left) == 0 {
+		a.left, a.pass = a.d.server.Connections(), xds.NewPass()
+		a.pause = min(auditPause, auditPass/time.Duration(len(a.left)+1))
+	}
+	if len(a.left) > 0 {
+		a.stream(a.left[0])
+		a.left = a.left[1:]
+	}
+	for _, found := range a.d.graph.Store.Recheck(auditRows) {
+		a.d.metrics.Diverged(admin.OfRow, 1)
+		a.d.log.Error("audit: a row is not what its reads make of it, and is computed again", "table", found.Table, "row", printable.Text(found.Key, printable.Short),
+			"has", printable.Text(found.Have, printable.Long), "comes_out_as", printable.Text(found.Want, printable.Long))
+	}
+	a.timer.Reset(max(a.pause, auditShare*time.Since(start)))
+}
+
+// stream compares one stream with the tables.
+func (a *auditor) stream(connection uint64) {
+	found, ok := a.d.server.Audit(connection, a.d.publisher, a.pass)
+	if !ok {
+		return
+	}
+	if found.Done {
+		a.d.metrics.Compared()
+	}
+	if found.Count == 0 {
+		return
+	}
+	told := map[xds.Place]int{}
+	for _, diff := range found.Differences {
+		told[diff.Of]++
+		a.d.log.Error("audit: not as the tables have it, and sent again", "of", string(diff.Of), "proxy", string(found.Proxy), "type", diff.Type, "name", diff.Name,
+			"holds", diff.Holds, "tables", diff.Sees, "differences", found.Count)
+	}
+	for of, n := range told {
+		a.d.metrics.Diverged(string(of), n)
+	}
+	if len(found.Rows) > 0 {
+		a.d.publisher.again = append(a.d.publisher.again, found.Rows...)
+		a.d.graph.Store.Again()
+	}
+}
+
+// compare has streams compared with the tables before the next turn, for whoever is about to say that they are synced.
+func (d *Discovery) compare(ctx context.Context, connections []uint64) {
+	for _, connection := range connections {
+		done := make(chan struct{})
+		d.inbox.put(func(*compile.Graph) {
+			defer close(done)
+			d.auditor.stream(connection)
+		})
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+var _ xds.Tables = (*publisher)(nil)
+
+// Attachment implements xds.Tables.
+func (p *publisher) Attachment(id xds.ProxyID) (out *xds.Attachment) {
+	p.graph.Store.Read(func(tx *table.Tx) {
+		if a, ok := table.Lookup(tx, p.graph.Out.Attachments, mesh.ProxyID(id)); ok {
+			out = attachment(a)
+		}
+	})
+	return out
+}
+
+// Row implements xds.Tables.
+func (p *publisher) Row(typ string, key xds.ShelfKey, name string) (out xds.Row) {
+	if c, ok := p.row(xds.RowKey{Type: typ, Shelf: key, Name: name}); ok {
+		out = xds.Row{Has: true, Version: c.New.Version, Kept: c.New.Err != nil}
+	}
+	return out
+}
+
+// row is what the tables have under a name of a shelf, as a change that makes it so.
+func (p *publisher) row(k xds.RowKey) (out change, found bool) {
+	handle, ok := k.Shelf.(shelfHandle)
+	kind := slices.Index(typeURLs[:], k.Type)
+	if !ok || kind < 0 {
+		return out, false
+	}
+	out.Key = mesh.ResourceKey{Shelf: handle.Value(), Name: k.Name}
+	p.graph.Store.Read(func(tx *table.Tx) {
+		for _, t := range p.graph.Out.Resources[kind] {
+			if out.New, out.Has = table.Lookup(tx, t, out.Key); out.Has {
+				return
+			}
+		}
+	})
+	return out, out.Has
+}
+
+// publishAgain lists the rows that an audit found to be published otherwise than the tables have them.
+func (p *publisher) publishAgain() (out []xds.Change) {
+	for _, k := range p.again {
+		row, _ := p.row(k)
+		if c, ok := p.change(k.Type, row); ok {
+			out = append(out, c)
+		}
+	}
+	p.again = nil
+	return out
+}
