@@ -40,7 +40,7 @@ func (b builder) members(r *table.Reader, s selection) []mesh.Endpoint {
 // each calls fn with the endpoints that a selection selects, each as clients are to reach it.
 func (b builder) each(r *table.Reader, s selection, fn func(mesh.Endpoint)) {
 	local := b.reg.HasLocal(r, registry.HostKey{Host: s.Service.Host, Namespace: s.Service.Namespace})
-	for _, e := range b.reg.EndpointsOf(r, &mesh.Service{Key: s.Service}, s.Port) {
+	for _, e := range b.reg.EndpointsOf(r, s.Service, s.Port) {
 		if e.Health == mesh.Unready || !e.Labels.SelectedBy(s.Labels) {
 			continue
 		}

@@ -129,7 +129,7 @@ func (b builder) parts(h mesh.Host) (short, namespace string) {
 func (b builder) headless(r *table.Reader, s *mesh.Service, e names.Entry) []names.Entry {
 	own := map[string][]string{}
 	for _, p := range s.Ports {
-		for _, end := range b.reg.EndpointsOf(r, s, p) {
+		for _, end := range b.reg.EndpointsOf(r, s.Key, p) {
 			ip, err := netip.ParseAddr(end.Address)
 			if err != nil || end.Health != mesh.Healthy {
 				continue

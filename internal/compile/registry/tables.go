@@ -66,12 +66,12 @@ func (t *Tables) VIP(r *table.Reader, s *mesh.Service) string {
 	return ip
 }
 
-// EndpointsOf yields what serves one port of a merged service, in order of key.
-func (t *Tables) EndpointsOf(r *table.Reader, s *mesh.Service, port mesh.Port) iter.Seq2[mesh.EndpointKey, mesh.Endpoint] {
-	rows, _ := table.Get(r, t.EndpointsByHost, KeyOf(s))
+// EndpointsOf yields what serves one port of a merged service, which has the key of the service that goes first, in order of key.
+func (t *Tables) EndpointsOf(r *table.Reader, of mesh.ServiceKey, port mesh.Port) iter.Seq2[mesh.EndpointKey, mesh.Endpoint] {
+	rows, _ := table.Get(r, t.EndpointsByHost, HostKey{of.Host, of.Namespace})
 	return func(yield func(mesh.EndpointKey, mesh.Endpoint) bool) {
 		for k, e := range rows.All() {
-			if k.Service != s.Key && !t.adds(r, k.Service, s, port) {
+			if k.Service != of && !t.adds(r, k.Service, of, port) {
 				continue
 			}
 			if !yield(k, e) {
@@ -81,10 +81,11 @@ func (t *Tables) EndpointsOf(r *table.Reader, s *mesh.Service, port mesh.Port) i
 	}
 }
 
-// adds says whether the endpoints of another service of the host serve a port of the merged one: it has the port, and is resolved in the same way.
-func (t *Tables) adds(r *table.Reader, k mesh.ServiceKey, merged *mesh.Service, port mesh.Port) bool {
-	s, ok := table.Get(r, t.Services, k)
-	if !ok || s.Resolution != merged.Resolution {
+// adds says whether the endpoints of another service of the host serve a port of the first: it has the port, and is resolved in the same way.
+func (t *Tables) adds(r *table.Reader, other, first mesh.ServiceKey, port mesh.Port) bool {
+	s, ok := table.Get(r, t.Services, other)
+	winner, both := table.Get(r, t.Services, first)
+	if !ok || !both || s.Resolution != winner.Resolution {
 		return false
 	}
 	_, ok = s.Port(port.Number)
