@@ -181,6 +181,16 @@ func Exported(exportTo []string, home, viewer string) bool {
 	return false
 }
 
+// Local takes a host that FullHost makes of a name without dots apart again: name.namespace.svc.domain. ok is false for every other host.
+func (h Host) Local(domain string) (name, namespace string, ok bool) {
+	local, ok := strings.CutSuffix(string(h), ".svc."+domain)
+	name, namespace, two := strings.Cut(local, ".")
+	if !ok || !two || h.IsWildcard() || name == "" || namespace == "" || strings.Contains(namespace, ".") {
+		return "", "", false
+	}
+	return name, namespace, true
+}
+
 // FullHost is the host that something in a namespace means by a name: a name without dots is a service of that namespace ("reviews" is
 // "reviews.<namespace>.svc.<domain>"), any other stands for itself. The result is in lower case.
 func FullHost(name, namespace, domain string) Host {

@@ -44,11 +44,13 @@ type host struct {
 	rules    []route         // DestinationRules, in the same order
 	targets  []route         // VirtualServices that send requests to the host without naming it
 	root     string          // the root namespace
+	home     string          // the namespace in which a name without dots means the host; empty: in none
 }
 
 // gather reads what names a host: exactly, and by wildcards. nil: nothing makes it a host that anybody could address.
 func (t *Tables) gather(r *table.Reader, name mesh.Host, own table.Rows[mentionKey, mention]) *host {
 	h := &host{name: name}
+	_, h.home, _ = name.Local(t.in.DomainSuffix())
 	addressed := false
 	for k := range own.All() {
 		addressed = addressed || k.About == aService || k.About == aRoute
@@ -220,41 +222,42 @@ func (h *host) ruleIn(namespace string, v viewer) (best route, found bool) {
 	return best, found
 }
 
-// emitPlain emits the rows of Public and of the namespaces that may see the host differently.
+// emitPlain emits the row of Public, and those of the namespaces that see the host differently or have a shorter name for it. What a proxy sees does not depend on who else
+// is connected; but where all are of one namespace that has a row of its own, nobody needs the one of Public.
 func (t *Tables) emitPlain(r *table.Reader, h *host, emit func(Key, *Seen)) {
 	crowd, _ := table.Get(r, t.crowd, struct{}{})
 	if crowd == "" {
 		return
 	}
-	special := h.special()
-	var public *Seen
-	if _, own := slices.BinarySearch(special, crowd); !own {
-		if public = h.seen(viewer{}); public != nil {
-			emit(Key{mesh.Public, h.name}, public)
-		}
-	}
-	for _, namespace := range special {
+	public, needed := h.seen(viewer{}), true
+	for _, namespace := range h.special() {
 		if crowd != namespace && crowd != several {
 			continue
 		}
 		layers, _ := table.Get(r, t.plain, namespace)
+		needed = crowd == several
 		for l := range layers.All() {
 			s := h.seen(viewer{namespace: namespace, clients: l.Clients})
-			if s != nil && (s.ownedBy(namespace) || !s.Equal(public)) {
+			if s != nil && (namespace == h.home || s.ownedBy(namespace) || !s.Equal(public)) {
 				emit(Key{l, h.name}, s)
+			} else {
+				needed = true
 			}
 		}
 	}
+	if public != nil && needed {
+		emit(Key{mesh.Public, h.name}, public)
+	}
 }
 
-// ownedBy says whether the service is the namespace's own, so that short names mean it.
+// ownedBy says whether the service is the namespace's own: endpoints that lead to a machine itself are for clients of that namespace.
 func (s *Seen) ownedBy(namespace string) bool {
 	return s.Service != nil && s.Service.Key.Namespace == namespace
 }
 
 // special lists the namespaces whose view of the host may differ from everybody's, sorted.
 func (h *host) special() []string {
-	var out []string
+	out := []string{h.home}
 	for _, s := range h.services {
 		out = append(out, s.Key.Namespace)
 		out = append(out, s.ExportTo...)

@@ -4,7 +4,6 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -55,11 +54,11 @@ func Domains(host mesh.Host, client, suffix string, addresses []string) []string
 
 // ShortForms lists the names below the mesh's domain that stand for a host: for name.ns.svc.suffix these are, to clients of ns, name; and name.ns.svc, name.ns to all.
 func ShortForms(host mesh.Host, client, suffix string) []string {
-	local, ok := strings.CutSuffix(string(host), ".svc."+suffix)
-	name, namespace, two := strings.Cut(local, ".")
-	if !ok || !two || host.IsWildcard() || name == "" || namespace == "" || strings.Contains(namespace, ".") {
+	name, namespace, ok := host.Local(suffix)
+	if !ok {
 		return nil
 	}
+	local := name + "." + namespace
 	out := []string{local + ".svc", local}
 	if namespace == client {
 		out = append(out, name)
