@@ -155,15 +155,16 @@ func (p *player) check(ctx context.Context, reported bool) (err error) {
 		if err := fresh.settle(ctx, p.control, others); err != nil {
 			return fmt.Errorf("started anew: %w", err)
 		}
+		// What an agent says arrives when it arrives.
+		exact := p.control.exact() && !reported && len(p.said) == 0
 		diff := compare(clients, others)
 		if diff == "" && p.control.problems() != fresh.problems() {
 			diff = "the problems are\n" + p.control.problems() + "want\n" + fresh.problems()
+			exact = false // proxies that left are forgotten in a moment
 		}
 		if diff == "" {
 			return nil
 		}
-		// What an agent says arrives when it arrives.
-		exact := p.control.exact() && !reported && len(p.said) == 0
 		if exact || ctx.Err() != nil {
 			return errors.New(diff)
 		}
