@@ -63,6 +63,8 @@ type Discovery struct {
 	last table.Turn
 	next chan struct{} // closed with the next turn
 
+	unenforced unenforced // what the log said last of policies; the loop's alone
+
 	synced chan struct{} // closed once the first turn after every source synced is published
 }
 
