@@ -98,7 +98,7 @@ func newAgent(o Options) (*agent, error) {
 		return nil, err
 	}
 	if a.relay != nil {
-		a.patches = newPatches(o.ConfigDir, a.log)
+		a.patches = newPatches(o.ConfigDir, o.Relay.CacheDir, a.log)
 		a.relay.Subscribe(a.patches.subscription())
 		if hearsRoots(o) {
 			a.relay.Subscribe(bundles(a.secrets))
@@ -121,7 +121,7 @@ func (a *agent) epochOptions() epoch.Options {
 	r := a.o.Restarts
 	return epoch.Options{
 		Dir: a.o.ConfigDir, HotRestart: r.Hot && a.admin != nil, BaseID: r.BaseID, Drain: r.Drain, ParentShutdown: r.ParentShutdown,
-		LiveWithin: r.LiveWithin, Kill: a.o.Shutdown.Kill, Budget: r.Budget, Backoff: r.Backoff, Live: a.live, Quiesce: a.quiesce,
+		LiveWithin: r.LiveWithin, Kill: a.o.Shutdown.Kill, Budget: r.Budget, Backoff: r.Backoff, Live: a.live, Quiesce: a.quiesce, Answers: a.answers, Instead: a.instead, Failed: a.couldNotFollow,
 		Stdout: a.o.Stdout, Stderr: a.o.Stderr, Log: a.log,
 	}
 }
@@ -244,14 +244,18 @@ func (a *agent) askToQuit() {
 }
 
 // live says whether the Envoy of an epoch serves.
-func (a *agent) live(ctx context.Context, _ epoch.Plan, number uint32) bool {
+func (a *agent) live(ctx context.Context, plan epoch.Plan, number uint32) bool {
 	if a.admin == nil {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	info, err := a.admin.ServerInfo(ctx)
-	return err == nil && info.Epoch == number && info.State == admin.Live
+	is := err == nil && info.Epoch == number && info.State == admin.Live
+	if is && a.patches != nil {
+		a.patches.served(overrideOf(plan))
+	}
+	return is
 }
 
 // restart has an Envoy made from what files and environment say now take over. Unless forced it does nothing where that would be the same Envoy. Restarts take turns, so

@@ -51,7 +51,7 @@ func TestPatchesAreBounded(t *testing.T) {
 		}
 	}
 
-	p := newPatches(dir, slog.New(slog.DiscardHandler))
+	p := newPatches(dir, "", slog.New(slog.DiscardHandler))
 	good, bad := patchBody(t, "1", `{"stats_flush_interval": "7s"}`), patchBody(t, "1", `{"admin": {}}`)
 	for _, body := range [][]byte{good, bad} {
 		if err := p.take(relay.Update{Changed: []relay.Resource{{Name: "shop/a/0", Body: body}, {Name: "shop/b/0", Body: good}}}); err != nil {
@@ -88,7 +88,7 @@ func FuzzPatch(f *testing.F) {
 				t.Fatalf("%s is changed", never)
 			}
 		}
-		p := newPatches(dir, slog.New(slog.DiscardHandler))
+		p := newPatches(dir, "", slog.New(slog.DiscardHandler))
 		if err := p.take(relay.Update{Changed: []relay.Resource{{Name: "x", Body: body}}}); err != nil {
 			t.Fatal(err)
 		}

@@ -55,6 +55,9 @@ type Options struct {
 	// Unknown are fields of ProxyConfigs that Resolve passed over, with where they stand; they are logged.
 	Unknown []string
 
+	patched   bool   // Override holds the control plane's patches too
+	unpatched string // Override without them, where it does
+
 	Stdout, Stderr io.Writer // Envoy's own; files are handed on as they are
 	Log            *slog.Logger
 }
@@ -155,7 +158,7 @@ func (o Options) arguments() []string {
 		args = append(args, "--concurrency", fmt.Sprint(o.Concurrency))
 	}
 	if o.Override != "" {
-		args = append(args, "--config-yaml", o.Override)
+		args = append(args, overrideFlag, o.Override)
 	}
 	return args
 }

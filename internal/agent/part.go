@@ -38,8 +38,9 @@ func (a *agent) parts() []part {
 	parts = append(parts, part{"memory", a.slim})
 	if a.patches != nil {
 		parts = append(parts, part{"patches", func(ctx context.Context, up func()) error {
-			return a.patches.run(ctx, up, a.log, func(ctx context.Context) {
-				_ = a.restart(ctx, "EnvoyFilter objects patch the bootstrap", false)
+			return a.patches.run(ctx, up, a.log, patchActions{
+				restart: func(ctx context.Context) { _ = a.restart(ctx, "EnvoyFilter objects patch the bootstrap", false) },
+				blame:   a.blame, tell: a.reportFailing,
 			})
 		}})
 	}

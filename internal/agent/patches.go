@@ -1,12 +1,12 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -32,10 +32,26 @@ type patches struct {
 	dir     string        // of the agent, from which no patch has Envoy read
 	said    chan struct{} // closed once the control plane, or the cache, has spoken
 	changed chan struct{} // holds a token while something is new since said
+
+	seen   experience
+	file   string                       // that keeps seen; empty: nothing does
+	made   map[string]map[string]string // override → patches in it, as name → digest
+	failed chan error                   // holds why an Envoy could not take over, until somebody looks
+	news   chan struct{}                // holds a token when what is set aside has changed
+	told   map[string]string            // what the control plane was told of it; run's own
 }
 
-func newPatches(dir string, log *slog.Logger) *patches {
-	return &patches{dir: dir, known: map[string]bootstrap.Patch{}, refused: map[string]string{}, log: log, said: make(chan struct{}), changed: make(chan struct{}, 1)}
+// newPatches knows nothing yet but what earlier agents have seen. dir is the agent's folder, cache where that is kept; empty: nowhere.
+func newPatches(dir, cache string, log *slog.Logger) *patches {
+	p := &patches{
+		dir: dir, known: map[string]bootstrap.Patch{}, refused: map[string]string{}, log: log, said: make(chan struct{}), changed: make(chan struct{}, 1),
+		seen: experience{Aside: map[string]setAside{}}, made: map[string]map[string]string{}, failed: make(chan error, 1), news: make(chan struct{}, 1),
+	}
+	if cache != "" {
+		p.file = filepath.Join(cache, experienceFile)
+	}
+	p.recall(time.Now())
+	return p
 }
 
 // subscription asks the control plane for all patches there are for this proxy.
@@ -58,6 +74,7 @@ func (p *patches) take(u relay.Update) error {
 	for _, name := range u.Removed {
 		delete(p.known, name)
 		delete(p.refused, name)
+		delete(p.seen.Aside, name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(read)) {
 		if err := p.admit(name, read[name]); err != nil {
@@ -68,6 +85,7 @@ func (p *patches) take(u relay.Update) error {
 	}
 	news := len(p.known) != before || len(read) > 0
 	maps.Copy(p.known, read)
+	p.poke()
 	select {
 	case <-p.said:
 		if news {
@@ -98,7 +116,13 @@ func (p *patches) admit(name string, one bootstrap.Patch) error {
 func (p *patches) why() map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return maps.Clone(p.refused)
+	out := maps.Clone(p.refused)
+	for name := range p.known {
+		if p.isAside(name) {
+			out[name] = p.seen.Aside[name].Why
+		}
+	}
+	return out
 }
 
 func (p *patches) tell() {
@@ -110,28 +134,30 @@ func (p *patches) tell() {
 
 // names are those of the patches in force, for /debug/agent.
 func (p *patches) names() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Sorted(maps.Keys(p.known))
+	return slices.Sorted(slices.Values(p.merging()))
 }
 
 // over gives what Envoy merges over its bootstrap: the patches in their order, and the machine's own override last. Without patches that is the override itself.
-func (p *patches) over(override string) (string, error) {
+func (p *patches) over(override string) (string, error) { return p.overOf(p.merging(), override) }
+
+// overOf is over with just some of the patches, given in their order.
+func (p *patches) overOf(names []string, override string) (out string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.known) == 0 {
+	defer func() { p.remember(out, names) }()
+	if len(names) == 0 {
 		return override, nil
 	}
 	merged := map[string]any{}
-	for _, one := range slices.SortedFunc(maps.Values(p.known), func(a, b bootstrap.Patch) int { return cmp.Compare(a.Order, b.Order) }) {
-		merged = mergeObject(merged, one.Value.AsMap())
+	for _, name := range names {
+		merged = mergeObject(merged, p.known[name].Value.AsMap()) // of one that has gone meanwhile that is empty
 	}
 	var own map[string]any
 	if err := yaml.Unmarshal([]byte(override), &own); err != nil {
 		return "", fmt.Errorf("ISTIO_BOOTSTRAP_OVERRIDE: %w", err)
 	}
-	out, err := json.Marshal(mergeObject(merged, own))
-	return string(out), err
+	text, err := json.Marshal(mergeObject(merged, own))
+	return string(text), err
 }
 
 // patched are options with what the control plane changes in them.
@@ -140,6 +166,7 @@ func (a *agent) patched(o Options) (Options, error) {
 		return o, nil
 	}
 	var err error
+	o.patched, o.unpatched = true, o.Override
 	o.Override, err = a.patches.over(o.Override)
 	return o, err
 }
@@ -168,8 +195,16 @@ func merge(a, b any) any {
 	return b
 }
 
+// patchActions are what run has the agent do.
+type patchActions struct {
+	restart func(context.Context)
+	blame   func(context.Context, error)
+	tell    func()
+}
+
 // run is a part of the agent: Envoy starts when it is known what its bootstrap is patched with, or when that takes too long; later changes are hot restarts.
-func (p *patches) run(ctx context.Context, up func(), log *slog.Logger, restart func(context.Context)) error {
+// Whom failures are to be blamed on, and whom that is told, is asked meanwhile.
+func (p *patches) run(ctx context.Context, up func(), log *slog.Logger, do patchActions) error {
 	late := time.NewTimer(patchesWithin)
 	defer late.Stop()
 	select {
@@ -192,7 +227,11 @@ func (p *patches) run(ctx context.Context, up func(), log *slog.Logger, restart 
 		case <-ctx.Done():
 			return nil
 		case <-p.changed:
-			restart(ctx) // it says itself what went wrong
+			do.restart(ctx) // it says itself what went wrong
+		case why := <-p.failed:
+			do.blame(ctx, why)
+		case <-p.news:
+			do.tell()
 		}
 	}
 }

@@ -28,7 +28,7 @@ func patchBody(t *testing.T, order, value string) []byte {
 
 // TestPatches: patches come over the bootstrap in their order, whatever order they arrive in, and the machine's own override comes last.
 func TestPatches(t *testing.T) {
-	p := newPatches(t.TempDir(), slog.New(slog.DiscardHandler))
+	p := newPatches(t.TempDir(), "", slog.New(slog.DiscardHandler))
 	over := func(override, want string) {
 		t.Helper()
 		got, err := p.over(override)
@@ -73,11 +73,11 @@ func TestPatches(t *testing.T) {
 
 // TestPatchesRestart: Envoy starts when it is known what its bootstrap is patched with, without a restart for that; each later change is one.
 func TestPatchesRestart(t *testing.T) {
-	p := newPatches(t.TempDir(), slog.New(slog.DiscardHandler))
+	p := newPatches(t.TempDir(), "", slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
 	up, restarts, over := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
-		over <- p.run(ctx, func() { close(up) }, slog.New(slog.DiscardHandler), func(context.Context) { restarts <- struct{}{} })
+		over <- p.run(ctx, func() { close(up) }, slog.New(slog.DiscardHandler), patchActions{restart: func(context.Context) { restarts <- struct{}{} }, tell: func() {}})
 	}()
 	say := func(u relay.Update) {
 		if err := p.take(u); err != nil {

@@ -18,6 +18,7 @@ import (
 	"fairway/internal/compile"
 	"fairway/internal/config"
 	"fairway/internal/door"
+	"fairway/internal/envoy/bootstrap"
 	"fairway/internal/identity"
 	"fairway/internal/printable"
 	"fairway/internal/source"
@@ -112,7 +113,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	d.server = xds.NewServer(d.library, xds.Options{
 		Arrive: d.secure.arrive, Refused: refused.stream, Panicked: refused.panicked, FirstWait: opts.FirstWait,
 		SendTimeout: opts.SendTimeout, MaxStreams: opts.MaxStreams, StreamsPerSecond: float64(opts.NewStreams), MaxSubscriptions: opts.MaxNames,
-		MaxRequestBytes: opts.MaxMessage, Meter: meter{d.metrics}, Withhold: withhold(opts.Log), Reports: map[string]func(xds.Report){healthType: d.proxies.Healthy},
+		MaxRequestBytes: opts.MaxMessage, Meter: meter{d.metrics}, Withhold: withhold(opts.Log), Reports: map[string]func(xds.Report){healthType: d.proxies.Healthy, bootstrap.PatchReportType: d.proxies.PatchesFail},
 	}, d.secure.guard(d.proxies, d.synced))
 	d.auditor = newAuditor(d)
 	d.metrics.Watch(admin.Scrape{Problems: d.counts, Streams: d.server.Status, Versions: d.proxies.versions, Graph: d.graph})

@@ -67,6 +67,16 @@ func (g *Graph) forgetOld(tx *table.Tx, identity string) {
 	}
 }
 
+// Retract drops what a proxy refused of a type (a type URL). For the owner of the turns, before it says what it refuses now.
+func (g *Graph) Retract(typeURL string, proxy mesh.ProxyID) {
+	kind := shortType(typeURL)
+	for k := range g.refusals[proxy.Identity()] {
+		if k.Proxy == proxy && k.Type == kind {
+			g.unreject(k)
+		}
+	}
+}
+
 // Forget drops what a proxy refused. For the owner of the turns, when the proxy is gone.
 func (g *Graph) Forget(proxy mesh.ProxyID) {
 	for k := range g.refusals[proxy.Identity()] {

@@ -3,10 +3,12 @@ package relay
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"fairway/test/rig"
 )
@@ -68,4 +70,97 @@ func (w *world) runsWith(texts ...string) {
 		}
 		return nil
 	})
+}
+
+// listens is a patch with a static listener; Envoy finds out that its port is taken when it runs, not before.
+func listens(at string) string {
+	host, port, _ := strings.Cut(at, ":")
+	return "{static_resources: {listeners: [{name: extra, address: {socket_address: {address: " + host + ", port_value: " + port + "}}, filter_chains: " +
+		"[{filters: [{name: envoy.filters.network.echo, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.filters.network.echo.v3.Echo}}]}]}]}}"
+}
+
+// said waits until the problems of an EnvoyFilter of the namespace default say something, or, where that is empty, until there are none.
+func (w *world) said(name, text string) {
+	w.t.Helper()
+	rig.Eventually(w.t, func() error {
+		var all []string
+		for _, p := range w.plane.Discovery.Problems() {
+			if p.Object.Kind == "EnvoyFilter" && p.Object.Name == name {
+				all = append(all, p.Message)
+			}
+		}
+		if joined := strings.Join(all, "\n"); text == "" && joined != "" || text != "" && !strings.Contains(joined, text) {
+			return fmt.Errorf("problems of %s: %q, want %q", name, joined, text)
+		}
+		return nil
+	})
+}
+
+// TestAPatchThatCannotRun: a patch that Envoy takes when it is asked, and cannot run with, keeps no proxy from starting. Envoy runs with the others, the object says why it does not
+// run with this one, and the next agent does not try it again. A change is tried; one that fails where an Envoy serves changes nothing but that the object says so.
+func TestAPatchThatCannotRun(t *testing.T) {
+	w := newWorld(t)
+	w.Backend(t, "app")
+	w.rules = w.services(1) + vouched("web")
+	w.start()
+	taken, err := net.Listen("tcp", w.Addr("other", 7777))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	flush := func(seconds int) string {
+		return filter("istio-system", "flush", fmt.Sprintf("{stats_flush_interval: %ds}", seconds))
+	}
+	memory := filter("default", "memory", "{memory_allocator_manager: {max_unfreed_memory_bytes: 104857601}}")
+	bad := filter("default", "extra", listens(taken.Addr().String()))
+	w.plane.Apply(t, "filters", flush(7)+bad+memory)
+	w.introduce()
+	agent.Path(t) // building it does not count
+	began := time.Now()
+	w.launch("--discoveryAddress", w.options.SecureAddr)
+	w.await("ready", func(f facts) bool { return f.Ready && connected(f) })
+	took := time.Since(began)
+	t.Logf("ready after %s", took.Round(time.Millisecond))
+	if took > 10*time.Second {
+		t.Errorf("ready after %s\n%s", took, w.agent.Log)
+	}
+	w.runsWith(`"stats_flush_interval": "7s"`, `"max_unfreed_memory_bytes": "104857601"`)
+	w.serves("s0.test")
+	refused := func(f facts) bool {
+		return strings.Contains(f.Refused["default/extra/0"], "in use") && len(f.Patches) == 2
+	}
+	w.await("set aside", refused)
+	w.said("extra", "runs without until it changes")
+	w.said("extra", "Address already in use")
+	w.said("memory", "")
+
+	w.stop()
+	w.introduce()
+	w.launch("--discoveryAddress", w.options.SecureAddr)
+	f := w.await("ready again", func(f facts) bool { return f.Ready && connected(f) && refused(f) })
+	if f.Envoys.Starts != 1 {
+		t.Errorf("the second agent tried again: %+v\n%s", f.Envoys, w.agent.Log)
+	}
+	w.said("extra", "runs without until it changes")
+
+	free := w.Addr("another", 7777)
+	w.plane.Apply(t, "filters", flush(7)+filter("default", "extra", listens(free))+memory)
+	w.await("run with what was changed", func(f facts) bool {
+		return f.Ready && len(f.Patches) == 3 && len(f.Refused) == 0 && f.Envoys.Handovers == 1
+	})
+	rig.Eventually(t, func() error {
+		conn, err := net.Dial("tcp", free)
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	})
+	w.said("extra", "")
+
+	w.plane.Apply(t, "filters", flush(7)+bad+memory)
+	w.await("set aside while an Envoy serves", func(f facts) bool { return f.Ready && f.Refused["default/extra/0"] != "" && len(f.Patches) == 2 })
+	w.said("extra", "runs without until it changes")
+	w.plane.Apply(t, "filters", flush(9)+bad+memory)
+	w.runsWith(`"stats_flush_interval": "9s"`, `"max_unfreed_memory_bytes": "104857601"`)
+	w.serves("s0.test")
 }

@@ -130,6 +130,7 @@ type facts struct {
 	}
 	Relay   relay.Status
 	Patches []string
+	Refused map[string]string // patches, and why
 }
 
 // await waits until the agent's facts are as wanted.

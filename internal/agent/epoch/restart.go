@@ -49,6 +49,9 @@ func (s *Supervisor) handOver(ctx context.Context, plan Plan) error {
 	s.starting = nil
 	if err != nil {
 		s.undo(ctx, next, err)
+		if exit := (*ExitError)(nil); errors.As(err, &exit) && s.o.Failed != nil {
+			s.o.Failed(plan, err)
+		}
 		return err
 	}
 	s.succeed(parent, next)

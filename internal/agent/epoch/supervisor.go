@@ -3,6 +3,7 @@ package epoch
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"slices"
 	"sync"
@@ -94,6 +95,11 @@ func (s *Supervisor) Run(ctx context.Context, first Plan, orElse ...Plan) error 
 			over, err = s.serve(ctx)
 		}
 		if !over {
+			next, ok := s.instead(ctx, plan, err)
+			if ok {
+				plan = next
+				continue
+			}
 			plan, over, err = s.afterCrash(ctx, err)
 		}
 		if over {
@@ -203,6 +209,11 @@ func (s *Supervisor) begin(plan Plan) error {
 
 // launch runs the next epoch's Envoy of a family, or one that stands alone where that is nil.
 func (s *Supervisor) launch(plan Plan, f *family) (*process, error) {
+	return s.launchSaying(plan, f, s.o.Stderr)
+}
+
+// launchSaying is launch of an Envoy that writes its log somewhere.
+func (s *Supervisor) launchSaying(plan Plan, f *family, stderr io.Writer) (*process, error) {
 	file, err := s.folder.writeNext(plan)
 	if err != nil {
 		return nil, err
@@ -213,7 +224,7 @@ func (s *Supervisor) launch(plan Plan, f *family) (*process, error) {
 	}
 	args := append([]string{"--config-path", file}, plan.Args...)
 	args = append(args, s.o.restartArguments(f, p.epoch)...)
-	err = p.start(command{path: plan.Binary, args: args, env: plan.environment(), stdout: s.o.Stdout, stderr: s.o.Stderr, outlives: f != nil})
+	err = p.start(command{path: plan.Binary, args: args, env: plan.environment(), stdout: s.o.Stdout, stderr: stderr, outlives: f != nil})
 	if err != nil {
 		os.Remove(file)
 		return nil, err
