@@ -122,7 +122,11 @@ func (r Request) http(ctx context.Context) (*http.Request, error) {
 	if r.TLS != nil {
 		scheme = "https"
 	}
-	req, err := http.NewRequestWithContext(ctx, method, scheme+"://"+r.To+path, nil)
+	to := r.To
+	if filepath.IsAbs(to) {
+		to = "socket" // an URL has no room for it; the connection is made to r.To all the same
+	}
+	req, err := http.NewRequestWithContext(ctx, method, scheme+"://"+to+path, nil)
 	if err != nil {
 		return nil, err
 	}
