@@ -9,15 +9,17 @@ LINT    := .cache/golangci-lint-v$(LINTER)/golangci-lint
 # The race detector needs a C compiler; where Go found none, the same tests run without it.
 RACE    := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
-# Live tests spend their time in Envoy and the kernel, where the race detector sees nothing; everything else runs under it.
-LIVE    := $(MODULE)/test/envoy% $(MODULE)/test/agent% $(MODULE)/test/identity% $(MODULE)/test/intercept% $(MODULE)/test/mesh% $(MODULE)/test/relay% $(MODULE)/test/names% $(MODULE)/examples/demo
+# Live tests spend their time in Envoy and the kernel, where the race detector sees nothing, and histories in thousands of control planes; everything else runs under it.
+LIVE    := $(MODULE)/test/histories% $(MODULE)/test/envoy% $(MODULE)/test/agent% $(MODULE)/test/identity% $(MODULE)/test/intercept% $(MODULE)/test/mesh% $(MODULE)/test/relay% $(MODULE)/test/names% $(MODULE)/examples/demo
 ALL      = $(shell $(GO) list ./...)
 FORMAT   = $(shell $(GO) list -f '{{.Dir}}' ./...)
 
 .DEFAULT_GOAL := build
 FUZZTIME ?= 60s
 
-.PHONY: help build demo test check bench fuzz lint fmt schemas envoy iptables clean
+STEPS    ?= 20000
+
+.PHONY: help build demo test check bench fuzz soak lint fmt schemas envoy iptables clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -48,6 +50,10 @@ fuzz: schemas ## every decoder of what others wrote, FUZZTIME= (60s) each; what 
 		echo "== $$(dirname $$file) $$target"; \
 		$(GO) test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s || status=1; \
 	done; done; exit $$status
+
+soak: schemas ## hours: random histories of the whole program, STEPS= (20000) in one process and a fortieth of it over programs; SEED= (1) is the first
+	$(GO) test ./test/histories -count 1 -timeout 6h -run InProcess -steps $(STEPS) -seed $(or $(SEED),1)
+	$(GO) test ./test/histories -count 1 -timeout 6h -run Programs -steps $$(( $(STEPS) / 40 )) -seed $(or $(SEED),1)
 
 lint: schemas ## golangci-lint where it can be had, else gofmt and vet
 	@test -x $(LINT) || GOBIN=$(CURDIR)/$(dir $(LINT)) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINTER) \

@@ -37,3 +37,22 @@ spec:
 		}
 	}
 }
+
+// A line moves where the text above it changes, though the problem stays the same.
+func TestLinesMoveWithTheText(t *testing.T) {
+	w := compiletest.New(t)
+	line := func(above string) int {
+		w.Apply("apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: rule, namespace: shop}\nspec:\n" + above + "  host: nobody.example.com\n")
+		w.Settle()
+		for _, p := range w.Problems() {
+			if p.Field == "spec.host" {
+				return p.Line
+			}
+		}
+		t.Fatalf("problems are %v", w.Problems())
+		return 0
+	}
+	if a, b := line(""), line("  exportTo: [shop]\n  subsets: []\n"); a != 5 || b != 7 {
+		t.Errorf("the field is in line %d, then %d, want 5, then 7", a, b)
+	}
+}

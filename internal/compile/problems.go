@@ -13,13 +13,14 @@ import (
 	"fairway/internal/table"
 )
 
-// problemCache keeps the problems that rows noted until the notes change.
+// problemCache keeps the problems that rows noted until the notes change, and the lines of their fields as long as the objects stay the same: a line may be another one though
+// the problem is not.
 type problemCache struct {
 	mu      sync.Mutex
 	version uint64 // of the notes
 	valid   bool
 	noted   []mesh.Problem
-	lines   map[place]int // that noted needed; finding one parses the object's text
+	lines   map[place]int // finding one parses the object's text
 }
 
 // place is a field of an object as it was written.
@@ -33,46 +34,46 @@ type place struct {
 func (g *Graph) Problems() []mesh.Problem {
 	var out []mesh.Problem
 	g.Store.Read(func(tx *table.Tx) {
-		out = append(slices.Clone(g.noted(tx)), g.refused(tx)...)
+		out = append(g.noted(tx), g.refused(tx)...)
 	})
 	slices.SortFunc(out, mesh.CompareProblem)
 	return slices.Compact(out)
 }
 
-// noted are the problems that are notes on rows. What it returns is shared: do not change it.
+// noted are the problems that are notes on rows.
 func (g *Graph) noted(tx *table.Tx) []mesh.Problem {
 	c := &g.problems
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if version := g.Store.NotesVersion(tx); !c.valid || version != c.version {
 		c.noted, c.version, c.valid = nil, version, true
-		known := c.lines
-		c.lines = map[place]int{}
 		for n := range g.Store.Notes(tx) {
-			p := problemOf(n)
-			g.locate(tx, &p, known)
-			c.noted = append(c.noted, p)
+			c.noted = append(c.noted, problemOf(n))
 		}
 	}
-	return c.noted
+	out, lines := slices.Clone(c.noted), map[place]int{}
+	for i := range out {
+		at, ok := g.place(tx, out[i])
+		if !ok {
+			continue
+		}
+		line, known := c.lines[at]
+		if !known {
+			line = at.object.Line(at.field)
+		}
+		lines[at], out[i].Line = line, line
+	}
+	c.lines = lines
+	return out
 }
 
-// locate finds the line of a problem's field, where whoever noted it left that to us. What was found before is in known.
-func (g *Graph) locate(tx *table.Tx, p *mesh.Problem, known map[place]int) {
+// place is where the field of a problem stands, if whoever noted it left it to us to find the line.
+func (g *Graph) place(tx *table.Tx, p mesh.Problem) (at place, ok bool) {
 	if p.Line != 0 || p.Field == "" {
-		return
+		return at, false
 	}
 	o := g.Object(tx, config.Key{Kind: config.Kind(p.Object.Kind), Namespace: p.Object.Namespace, Name: p.Object.Name})
-	if o == nil || o.Ref != p.Object {
-		return
-	}
-	at := place{o, p.Field}
-	line, ok := known[at]
-	if !ok {
-		line = o.Line(p.Field)
-	}
-	g.problems.lines[at] = line
-	p.Line = line
+	return place{o, p.Field}, o != nil && o.Ref == p.Object
 }
 
 // problemOf turns a note into a problem; what the engine noted is a mistake of ours, and says so.

@@ -75,6 +75,8 @@ func (c *Client) InUse() map[string]map[string][]byte {
 
 func (c *Client) inUse(typ, name string) bool {
 	switch {
+	case typ == NameTableType:
+		return c.Tables
 	case typ == VirtualHostType:
 		route, _, _ := strings.Cut(name, "/")
 		return c.wanted[RouteType][route] > 0

@@ -22,19 +22,30 @@ var (
 // length is how many steps a history has. Several short ones find more than one long one, whose objects are all there after a while.
 const length = 100
 
-// TestInProcess: after each step of a random history every proxy holds what it gets from a control plane that was just started.
-func TestInProcess(t *testing.T) {
-	shared := &planes{decoder: newDecoder(t), state: t.TempDir(), pairs: map[string]*tls.Certificate{}}
+// newPlanes makes what all control planes of a test share, certificates of proxies among it.
+func newPlanes(t *testing.T) *planes {
+	decoder, err := config.NewDecoder(config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &planes{decoder: decoder, state: t.TempDir(), pairs: map[string]*tls.Certificate{}}
 	opts := plane.Options()
 	opts.SecureAddr = "127.0.0.1:0"
-	opts.Identity.CA.Plugged, opts.Identity.CA.State = "", shared.state
+	opts.Identity.CA.Plugged, opts.Identity.CA.State = "", out.state
 	issuer := plane.Start(t, opts)
+	out.roots = issuer.Discovery.Authority().Pool()
 	for _, namespace := range namespaces {
 		for _, account := range []string{"web", "edge"} {
-			shared.pairs[namespace+"/"+account] = issuer.JoinAs(t, namespace, account)
+			out.pairs[namespace+"/"+account] = issuer.JoinAs(t, namespace, account)
 		}
 	}
-	hunt(t, 1000, func(t *testing.T, seed uint64) (*player, error) {
+	return out
+}
+
+// TestInProcess: after each step of a random history every proxy holds what it gets from a control plane that was just started.
+func TestInProcess(t *testing.T) {
+	shared := newPlanes(t)
+	hunt(t, 1000, as, func(t *testing.T, seed uint64) (*player, error) {
 		folder, err := newFolder(t.TempDir())
 		if err != nil {
 			return nil, err
@@ -55,25 +66,21 @@ func TestInProcess(t *testing.T) {
 	})
 }
 
-func newDecoder(t *testing.T) *config.Decoder {
-	d, err := config.NewDecoder(config.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
+// as plays a script as it was written.
+func as(s script) script { return s }
 
 // hunt plays histories until there were that many steps, unless the command line says otherwise. One that fails is shortened.
-func hunt(t *testing.T, usual int, make func(t *testing.T, seed uint64) (*player, error)) {
+func hunt(t *testing.T, usual int, fit func(script) script, make func(t *testing.T, seed uint64) (*player, error)) {
 	n := usual
 	if *steps > 0 {
 		n = *steps
 	}
-	play := func(s script, seed uint64) error {
+	play := func(s script, seed uint64, patience time.Duration) error {
 		p, err := make(t, seed)
 		if err != nil {
 			return err
 		}
+		p.patience = patience
 		return p.play(s, func(int) {})
 	}
 	if *scriptFile != "" {
@@ -81,24 +88,24 @@ func hunt(t *testing.T, usual int, make func(t *testing.T, seed uint64) (*player
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := play(s, *seed); err != nil {
+		if err := play(fit(s), *seed, patience); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	for at := *seed; n > 0; at++ {
-		s := write(at, min(n, length))
-		n -= len(s)
-		err := play(s, at)
+		s := fit(write(at, min(n, length)))
+		n -= max(len(s), 1)
+		err := play(s, at, patience)
 		if err == nil {
 			continue
 		}
 		t.Logf("seed %d: %v", at, err)
-		short := s.shorten(300, func(less script) bool { return play(less, at) != nil })
+		short := s.shorten(300, func(less script) bool { return play(less, at, hurried) != nil })
 		kept := filepath.Join(os.TempDir(), "failed-history.yaml")
 		if err := os.WriteFile(kept, []byte(short.String()), 0o644); err != nil {
 			t.Log(err)
 		}
-		t.Fatalf("seed %d, shortened, kept in %s:\n%s\nfails with %v", at, kept, short, play(short, at))
+		t.Fatalf("seed %d, shortened, kept in %s:\n%s\nfails with %v", at, kept, short, play(short, at, patience))
 	}
 }

@@ -3,6 +3,7 @@ package histories
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,8 +38,9 @@ type control interface {
 type planes struct {
 	folder  *folder
 	decoder *config.Decoder
-	state   string // of the authority
-	pairs   map[string]*tls.Certificate
+	state   string                      // of the authority
+	pairs   map[string]*tls.Certificate // of proxies, by namespace/account
+	roots   *x509.CertPool
 	linger  time.Duration
 	grace   time.Duration
 }
@@ -100,7 +102,7 @@ func (c *inProcess) dial(p *proxy) (string, credentials.TransportCredentials) {
 		return c.discovery.GRPCAddr(), nil
 	}
 	return c.discovery.SecureAddr(), credentials.NewTLS(&tls.Config{
-		RootCAs: c.discovery.Authority().Pool(), ServerName: "istiod.istio-system.svc", Certificates: []tls.Certificate{*c.planes.pairs[p.Namespace+"/"+p.Account]},
+		RootCAs: c.planes.roots, ServerName: "istiod.istio-system.svc", Certificates: []tls.Certificate{*c.planes.pairs[p.Namespace+"/"+p.Account]},
 	})
 }
 

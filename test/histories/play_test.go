@@ -10,16 +10,20 @@ import (
 	"time"
 )
 
-// patience is how long a step may take.
-const patience = 20 * time.Second
+// patience is how long a step may take; hurried, how long where many are tried to see which part of a script fails.
+const (
+	patience = 20 * time.Second
+	hurried  = 3 * time.Second
+)
 
 // player plays one script.
 type player struct {
-	folder  *folder
-	start   func(context.Context) (control, error)
-	control control
-	clients map[string]*client
-	said    map[string]saying // by node id, since the control plane started
+	patience time.Duration
+	folder   *folder
+	start    func(context.Context) (control, error)
+	control  control
+	clients  map[string]*client
+	said     map[string]saying // by node id, since the control plane started
 }
 
 // saying is what an agent said last of the application, and the proxy as it was then.
@@ -30,7 +34,7 @@ type saying struct {
 
 // play plays a script and returns what went wrong, after which step. progress is called after each.
 func (p *player) play(s script, progress func(step int)) (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), p.patience)
 	defer cancel()
 	if p.control, err = p.start(ctx); err != nil {
 		return err
@@ -53,7 +57,7 @@ func (p *player) play(s script, progress func(step int)) (err error) {
 }
 
 func (p *player) step(st step) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), p.patience)
 	defer cancel()
 	restart := slices.ContainsFunc(st, func(a action) bool { return a.Restart })
 	if restart {
