@@ -55,7 +55,7 @@ func TestMetricNames(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{
-		"fairway_page_refusals_total", "fairway_panics_total", "fairway_problems", "fairway_rows_changed_total", "fairway_rows_recomputed_total", "fairway_source_unreadable", "fairway_turn_seconds", "fairway_turns_total", "fairway_waiting_objects",
+		"fairway_audit_compared_total", "fairway_audit_divergence_total", "fairway_page_refusals_total", "fairway_panics_total", "fairway_problems", "fairway_rows_changed_total", "fairway_rows_recomputed_total", "fairway_source_unreadable", "fairway_turn_seconds", "fairway_turns_total", "fairway_waiting_objects",
 		"fairway_xds_sent_bytes_total", "fairway_xds_sent_resources_total",
 		"pilot_conflict_outbound_listener_tcp_over_current_tcp", "pilot_destrule_subsets", "pilot_eds_no_instances", "pilot_inbound_updates", "pilot_info",
 		"pilot_proxy_convergence_time", "pilot_push_triggers", "pilot_pushcontext_init_seconds", "pilot_services", "pilot_total_xds_internal_errors",

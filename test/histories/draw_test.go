@@ -4,11 +4,14 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+
+	"fairway/internal/config"
 )
 
 // writer makes scripts at random. It knows what stands in the folder, so that what it takes away or moves is there.
 type writer struct {
 	draw
+	decoder *config.Decoder
 	objects map[string]document // by key
 	copies  []document          // that stand in a second file
 	gone    map[string]document // that were all removed at once, to be put back
@@ -16,8 +19,8 @@ type writer struct {
 }
 
 // write makes the script of a seed.
-func write(seed uint64, steps int) script {
-	w := &writer{draw: draw{rand.New(rand.NewPCG(seed, 11))}, objects: map[string]document{}, gone: map[string]document{}, proxies: map[string]bool{}}
+func write(decoder *config.Decoder, seed uint64, steps int) script {
+	w := &writer{decoder: decoder, draw: draw{rand.New(rand.NewPCG(seed, 11))}, objects: map[string]document{}, gone: map[string]document{}, proxies: map[string]bool{}}
 	out := make(script, steps)
 	for i := range out {
 		out[i] = w.step()
@@ -67,13 +70,23 @@ func (w *writer) edit() action {
 		text := w.networks()
 		return action{Networks: &text}
 	case n < 9:
-		d := w.object()
+		d := w.good()
 		w.copies = append(w.copies, d)
 		return action{Copy: &d}
 	}
-	d := w.object()
+	d := w.good()
 	w.objects[d.Key] = d
 	return action{Put: &d}
+}
+
+// good draws an object that is right: what a wrong one does depends on the version before it, which stays in force.
+func (w *writer) good() document {
+	for {
+		d := w.object()
+		if o, _ := w.decoder.Decode(config.Document{File: d.File, Line: 1, Text: []byte(d.Text)}); o != nil {
+			return d
+		}
+	}
 }
 
 func (w *writer) any() document {

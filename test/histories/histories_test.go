@@ -71,6 +71,10 @@ func as(s script) script { return s }
 
 // hunt plays histories until there were that many steps, unless the command line says otherwise. One that fails is shortened.
 func hunt(t *testing.T, usual int, fit func(script) script, make func(t *testing.T, seed uint64) (*player, error)) {
+	decoder, err := config.NewDecoder(config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	n := usual
 	if *steps > 0 {
 		n = *steps
@@ -94,7 +98,7 @@ func hunt(t *testing.T, usual int, fit func(script) script, make func(t *testing
 		return
 	}
 	for at := *seed; n > 0; at++ {
-		s := fit(write(at, min(n, length)))
+		s := fit(write(decoder, at, min(n, length)))
 		n -= max(len(s), 1)
 		err := play(s, at, patience)
 		if err == nil {

@@ -119,7 +119,11 @@ func (c *inProcess) settle(ctx context.Context, other control, clients []*client
 		if !slices.ContainsFunc(c.discovery.Problems(), func(p mesh.Problem) bool { return p.Code == "Waiting" }) {
 			break
 		}
-		time.Sleep(c.planes.grace)
+		select {
+		case <-time.After(c.planes.grace):
+		case <-ctx.Done():
+			return fmt.Errorf("some objects wait for others: %w", ctx.Err())
+		}
 	}
 	for _, x := range clients {
 		if err := c.discovery.Streams().WaitUntil(ctx, func(all []xds.ProxyStatus) bool { return slices.ContainsFunc(all, x.isServed) }); err != nil {

@@ -223,29 +223,30 @@ func (h *host) ruleIn(namespace string, v viewer) (best route, found bool) {
 }
 
 // emitPlain emits the row of Public, and those of the namespaces that see the host differently or have a shorter name for it. What a proxy sees does not depend on who else
-// is connected; but where all are of one namespace that has a row of its own, nobody needs the one of Public.
+// is connected; but where all are of one namespace that has a row of its own and the same, nobody needs the one of Public.
 func (t *Tables) emitPlain(r *table.Reader, h *host, emit func(Key, *Seen)) {
 	crowd, _ := table.Get(r, t.crowd, struct{}{})
 	if crowd == "" {
 		return
 	}
-	public, needed := h.seen(viewer{}), true
+	public, covered := h.seen(viewer{}), false
 	for _, namespace := range h.special() {
 		if crowd != namespace && crowd != several {
 			continue
 		}
 		layers, _ := table.Get(r, t.plain, namespace)
-		needed = crowd == several
+		covered = crowd != several
 		for l := range layers.All() {
 			s := h.seen(viewer{namespace: namespace, clients: l.Clients})
-			if s != nil && (namespace == h.home || s.ownedBy(namespace) || !s.Equal(public)) {
-				emit(Key{l, h.name}, s)
-			} else {
-				needed = true
+			same := s.Equal(public)
+			if covered = covered && same; s == nil || same && namespace != h.home && !s.ownedBy(namespace) {
+				covered = false
+				continue
 			}
+			emit(Key{l, h.name}, s)
 		}
 	}
-	if public != nil && needed {
+	if public != nil && !covered {
 		emit(Key{mesh.Public, h.name}, public)
 	}
 }

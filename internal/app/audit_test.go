@@ -1,0 +1,157 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"fairway/internal/compile"
+	"fairway/internal/envoy/cluster"
+	"fairway/internal/mesh"
+	"fairway/internal/xds"
+	"fairway/test/ads"
+)
+
+// watched is a control plane with one proxy.
+type watched struct {
+	*Discovery
+	t      *testing.T
+	ctx    context.Context
+	client *ads.Client
+}
+
+func watch(t *testing.T) *watched {
+	opts := DefaultOptions()
+	opts.GRPCAddr, opts.HTTPAddr, opts.MonitorAddr, opts.MeshConfig, opts.Networks = "127.0.0.1:0", "", "", "", ""
+	opts.Shutdown = time.Millisecond
+	d, err := NewDiscovery(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(running) }()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	w := &watched{Discovery: d, t: t, ctx: ctx, client: ads.New(&corev3.Node{Id: webNode}, ads.NewReader(), func(ads.Event) {})}
+	w.client.Bodies = true
+	if err := w.client.Connect(context.Background(), d.GRPCAddr()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		w.client.Disconnect()
+		cancel()
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	if err := d.Connected(ctx, webNode, w.client.Asked()); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	return w
+}
+
+func (w *watched) settle() {
+	w.t.Helper()
+	if err := w.Settled(w.ctx); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// audit compares the proxy's stream, and returns what is said of it then.
+func (w *watched) audit() xds.ProxyStatus {
+	w.t.Helper()
+	w.compare(w.ctx, w.server.Connections())
+	w.settle()
+	return w.server.Status()[0]
+}
+
+func (w *watched) found(of string) float64 {
+	families, err := w.metrics.Registry.Gather()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "fairway_audit_divergence_total" && m.GetLabel()[0].GetValue() == of {
+				return m.GetCounter().GetValue()
+			}
+		}
+	}
+	w.t.Fatalf("nothing is counted of %s", of)
+	return 0
+}
+
+// TestAuditMendsWhatIsPublished: what is on a shelf otherwise than the tables have it is found, counted and sent again, and nothing is found where all is right.
+func TestAuditMendsWhatIsPublished(t *testing.T) {
+	w := watch(t)
+	if s := w.audit(); !s.Compared || s.Diverged != 0 {
+		t.Fatalf("%+v, want it compared and right", s)
+	}
+	right, _ := w.client.Body(ads.ClusterType, cluster.BlackHoleName)
+	turned := make(chan struct{})
+	w.inbox.put(func(g *compile.Graph) { // the library gets what the tables never had
+		defer close(turned)
+		g.Store.Again()
+		turn := g.Store.Settle()
+		wrong := xds.NewResource(xds.ClusterType, cluster.BlackHoleName, 7, append([]byte{0xa}, append([]byte{byte(len(cluster.BlackHoleName))}, cluster.BlackHoleName...)...), xds.ResourceOptions{})
+		w.library.Publish(turn.Version, []xds.Change{{Shelf: w.publisher.Attachment(webNode).Stacks[xds.ClusterType][0], Type: xds.ClusterType, Name: cluster.BlackHoleName, Resource: wrong}})
+	})
+	<-turned
+	w.settle()
+	if now, _ := w.client.Body(ads.ClusterType, cluster.BlackHoleName); string(now) == string(right) {
+		t.Fatal("the proxy did not get what is wrong: nothing was looked at")
+	}
+	w.inbox.put(func(*compile.Graph) { w.auditor.pass = xds.NewPass() }) // the next pass begins
+	if s := w.audit(); s.Diverged != 1 {
+		t.Errorf("%+v, want one difference found", s)
+	}
+	if now, _ := w.client.Body(ads.ClusterType, cluster.BlackHoleName); string(now) != string(right) {
+		t.Error("the proxy holds what is wrong still")
+	}
+	if n := w.found(string(xds.OfShelf)); n != 1 {
+		t.Errorf("%v differences are counted", n)
+	}
+	if s := w.audit(); !s.Compared || s.Diverged != 1 {
+		t.Errorf("%+v, want it right again", s)
+	}
+}
+
+// TestAuditComesByItself: a stream is compared without anybody asking.
+func TestAuditComesByItself(t *testing.T) {
+	w := watch(t)
+	for !w.server.Status()[0].Compared {
+		if w.ctx.Err() != nil {
+			t.Fatal("nobody compared it")
+		}
+		w.settle()
+	}
+	for _, of := range []string{"stream", "shelf", "attachment", "row"} {
+		if n := w.found(of); n != 0 {
+			t.Errorf("%v differences of %s", n, of)
+		}
+	}
+}
+
+// TestShelfNamesAreForgotten: the names of shelves that came and went take no memory.
+func TestShelfNamesAreForgotten(t *testing.T) {
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for i := range 200_000 {
+		shelf(mesh.Shelf{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: "shop"}, Part: fmt.Sprintf("inbound/%016x", i)})
+	}
+	if after := heap(); after > before+8<<20 {
+		t.Errorf("%d MB are kept of 200,000 names that nobody uses", (after-before)>>20)
+	}
+}
