@@ -63,7 +63,12 @@ func beside(ctx context.Context, log *slog.Logger, parts []part, do func(context
 	go func() { over <- first.run(own, func() { close(up) }) }()
 	select {
 	case err := <-over:
-		return fmt.Errorf("%s: %w", first.name, err)
+		select {
+		case <-up: // both are there: it was up, and ended at once
+			over <- err
+		default:
+			return fmt.Errorf("%s: %w", first.name, err)
+		}
 	case <-ctx.Done():
 		stop()
 		return <-over

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -71,4 +72,27 @@ func TestPartsStandAroundEnvoy(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A part that is up and fails at once was up: what comes after it starts, and is stopped. With more to do than processors, both are known at times before anybody looks.
+func TestAPartThatFailsAtOnceWasUp(t *testing.T) {
+	broken := errors.New("broken")
+	var all sync.WaitGroup
+	for range 16 * runtime.GOMAXPROCS(0) {
+		all.Go(func() {
+			for range 400 {
+				started := false
+				err := beside(t.Context(), slog.New(slog.DiscardHandler), []part{{"fails", func(_ context.Context, up func()) error { up(); return broken }}}, func(ctx context.Context) error {
+					started = true
+					<-ctx.Done()
+					return nil
+				})
+				if !started || !errors.Is(err, broken) {
+					t.Errorf("what comes after it started: %v; error %v", started, err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
 }

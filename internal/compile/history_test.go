@@ -132,6 +132,9 @@ func TestHistoryLeavesNoTrace(t *testing.T) {
 			}
 		}
 		h.world.Settle()
+		if found := h.world.Store.Recheck(1000); len(found) > 0 {
+			rt.Fatalf("rows are not what their reads make of them: %v", found)
+		}
 		fresh := compiletest.New(t)
 		for _, k := range sortedObjects(h.objects) {
 			fresh.Apply(h.objects[k])

@@ -133,6 +133,11 @@ func (c *inProcess) settle(ctx context.Context, other control, clients []*client
 	if err := c.discovery.Settled(ctx); err != nil {
 		return fmt.Errorf("it does not settle: %w; %s", err, describe(c.discovery.Streams().Status()))
 	}
+	for _, s := range c.discovery.Streams().Status() {
+		if s.Diverged > 0 {
+			return fmt.Errorf("an audit found %d differences on the stream of %s", s.Diverged, s.Proxy)
+		}
+	}
 	return nil
 }
 
