@@ -55,7 +55,7 @@ spec:
 
 // meshOf is a settled mesh of n services, a fifth of them with rules, and sidecars in five namespaces, one of them behind a Sidecar that imports all.
 func meshOf(t testing.TB, n int) *compiletest.World {
-	w := compiletest.New(t)
+	w := compiletest.Large(t)
 	var text strings.Builder
 	for i := range n {
 		text.WriteString(service(i, ""))
@@ -112,7 +112,7 @@ func TestChangesCostTheSameAtAnySize(t *testing.T) {
 // Fifty namespaces hold once what they see alike: rows grow with what differs.
 func TestNamespacesShareWhatTheySeeAlike(t *testing.T) {
 	rows := func(namespaces int) int {
-		w := compiletest.New(t)
+		w := compiletest.Large(t)
 		var text strings.Builder
 		for i := range 200 {
 			text.WriteString(service(i, ""))

@@ -29,14 +29,25 @@ type World struct {
 	ages    map[config.Key]int64
 }
 
-// New returns a world without objects and proxies.
+// New returns a world without objects and proxies. A row that is written to ends the test.
 func New(t testing.TB) *World {
+	t.Helper()
+	return newWorld(t, compile.Options{Invariants: true})
+}
+
+// Large is New for a world of many rows, without the look at all of them in each turn.
+func Large(t testing.TB) *World {
+	t.Helper()
+	return newWorld(t, compile.Options{})
+}
+
+func newWorld(t testing.TB, opts compile.Options) *World {
 	t.Helper()
 	d, err := config.NewDecoder(config.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &World{Graph: compile.New(compile.Options{Invariants: true}), t: t, decoder: d, ages: map[config.Key]int64{}}
+	return &World{Graph: compile.New(opts), t: t, decoder: d, ages: map[config.Key]int64{}}
 }
 
 // Apply stages the objects of a YAML stream. One without creationTimestamp is younger than all that were applied for the first time before it.

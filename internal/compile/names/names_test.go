@@ -13,7 +13,7 @@ import (
 
 // TestHeadless: a service that has no address on purpose stands for its healthy endpoints, and an endpoint with a hostname for itself.
 func TestHeadless(t *testing.T) {
-	w := compiletest.New(t)
+	w := compiletest.Large(t)
 	k := mesh.ServiceKey{Host: "db.shop.svc.cluster.local", Namespace: "shop", Registry: "Kubernetes/one"}
 	end := func(id string) mesh.EndpointKey { return mesh.EndpointKey{Service: k, ID: id} }
 	w.In.Apply(source.Batch{
@@ -69,7 +69,7 @@ spec:
 
 // crowd is a mesh of n services that all namespaces see, with agents that resolve names in two namespaces.
 func crowd(t *testing.T, n int, capture bool) *compiletest.World {
-	w := compiletest.New(t)
+	w := compiletest.Large(t)
 	var text strings.Builder
 	for i := range n {
 		text.WriteString(entry(i))

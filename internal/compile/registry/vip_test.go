@@ -34,7 +34,7 @@ func vips(w *compiletest.World) map[registry.HostKey]string {
 // The addresses of a set of services do not depend on the order they came in, nor on services that came and went; no two share one.
 func TestVIPsDependOnTheSetAlone(t *testing.T) {
 	const n = 3000
-	w := compiletest.New(t)
+	w := compiletest.Large(t)
 	for i := range n {
 		w.In.Apply(source.Batch{Services: []*mesh.Service{plain(i)}})
 	}
@@ -51,7 +51,7 @@ func TestVIPsDependOnTheSetAlone(t *testing.T) {
 		t.Fatalf("%d of %d services have an address", len(want), n)
 	}
 
-	other := compiletest.New(t)
+	other := compiletest.Large(t)
 	order := rand.New(rand.NewPCG(1, 2)).Perm(n + 500)
 	for turn, i := range order {
 		other.In.Apply(source.Batch{Services: []*mesh.Service{plain(i)}})
@@ -70,7 +70,7 @@ func TestVIPsDependOnTheSetAlone(t *testing.T) {
 
 // One more service changes few addresses: those of services that it takes a slot from.
 func TestVIPsAreLocal(t *testing.T) {
-	w := compiletest.New(t)
+	w := compiletest.Large(t)
 	var all []*mesh.Service
 	for i := range 3000 {
 		all = append(all, plain(i))
