@@ -21,8 +21,8 @@ import (
 type Subscription struct {
 	Type  string   // type URL
 	Names []string // of the resources; none: all there are
-	// Take is told what has changed: first, where an earlier agent kept something, what that was, even if it was that there is nothing, then whatever the control plane sends, which may be nothing in its
-	// first answer. Calls come one at a time, in order, each resource once until it changes. An error refuses the update: the control plane hears it, and nothing of
+	// Take is told what has changed: first, where an earlier agent kept something, what that was, even if it was that there is nothing; then whatever the control plane
+	// sends, which may be nothing in its first answer. Calls come one at a time, in order, each resource once until it changes. An error refuses the update: the control plane hears it, and nothing of
 	// the update counts as held, so Take has to take all of it or nothing. It must return quickly, keep no byte of a body, and not call the relay.
 	Take func(Update) error
 }

@@ -24,21 +24,10 @@ func keeper(t *testing.T) (w *world, o secrets.Options, serial string, roots, li
 	other := newIssuer(t, "other")
 	roots, list = bytes.Join([][]byte{w.ca.Roots(), other.pem}, nil), other.list(t, 7)
 	must(t, s.TakeBundle(bytes.Join([][]byte{roots, list}, nil)))
-	serial = own(t, s).Serial
+	serial = statusOf(t, s, secrets.DefaultName).Serial
 	stop()
 	o.Authority.Address, o.Authority.ServerName = "127.0.0.1:1", "istiod.istio-system.svc"
 	return w, o, serial, roots, list
-}
-
-func own(t *testing.T, s *secrets.Secrets) secrets.Certificate {
-	t.Helper()
-	for _, c := range s.Status() {
-		if c.Name == secrets.DefaultName {
-			return c
-		}
-	}
-	t.Fatal("no certificate")
-	return secrets.Certificate{}
 }
 
 // TestAKeptCertificateIsServedInAnOutage: with its roots and what they revoke, and it is shown to the control plane. When the authority is back another one takes its place.
@@ -58,7 +47,7 @@ func TestAKeptCertificateIsServedInAnOutage(t *testing.T) {
 		t.Error("renewed by nobody")
 	}
 	must(t, s.Ready())
-	if c := own(t, s); c.Serial != serial || c.Error == "" {
+	if c := statusOf(t, s, secrets.DefaultName); c.Serial != serial || c.Error == "" {
 		t.Errorf("%+v", c)
 	}
 	stop()
@@ -67,7 +56,7 @@ func TestAKeptCertificateIsServedInAnOutage(t *testing.T) {
 	again := run(t, o)
 	must(t, again.Renew(bounded(t)))
 	must(t, again.Ready())
-	if c := own(t, again); c.Serial == serial || c.Error != "" {
+	if c := statusOf(t, again, secrets.DefaultName); c.Serial == serial || c.Error != "" {
 		t.Errorf("after the outage: %+v", c)
 	}
 }
@@ -82,7 +71,7 @@ func TestAKeptCertificateThatTheAuthorityRefuses(t *testing.T) {
 	s := run(t, next)
 	connect(t, next.Socket).ask("default").next()
 	ctx := bounded(t)
-	for own(t, s).Serial == serial && ctx.Err() == nil {
+	for statusOf(t, s, secrets.DefaultName).Serial == serial && ctx.Err() == nil {
 		_ = s.Renew(ctx) // refused once
 	}
 	must(t, ctx.Err())

@@ -58,14 +58,15 @@ func (i issuer) list(t *testing.T, serials ...int64) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der})
 }
 
-func rootStatus(t *testing.T, s *secrets.Secrets) secrets.Certificate {
+// statusOf is what the status says of a certificate.
+func statusOf(t *testing.T, s *secrets.Secrets, name string) secrets.Certificate {
 	t.Helper()
 	for _, c := range s.Status() {
-		if c.Name == secrets.RootName {
+		if c.Name == name {
 			return c
 		}
 	}
-	t.Fatal("nothing is believed")
+	t.Fatalf("the status does not know %s", name)
 	return secrets.Certificate{}
 }
 
@@ -83,7 +84,7 @@ func TestBundleOfTheControlPlane(t *testing.T) {
 		return v.GetTrustedCa().GetInlineBytes(), v.GetCrl().GetInlineBytes(), v.GetOnlyVerifyLeafCertCrl()
 	}
 	mesh := w.ca.Roots()
-	if roots, lists, _ := served(); !bytes.Equal(roots, mesh) || lists != nil || !rootStatus(t, s).Told.IsZero() {
+	if roots, lists, _ := served(); !bytes.Equal(roots, mesh) || lists != nil || !statusOf(t, s, secrets.RootName).Told.IsZero() {
 		t.Errorf("first %s %s", roots, lists)
 	}
 	next := newIssuer(t, "next")
@@ -97,7 +98,7 @@ func TestBundleOfTheControlPlane(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(o.Authority.OutputDir, "root-cert.pem")); err != nil || !bytes.Equal(text, both) {
 		t.Errorf("written: %s %v", text, err)
 	}
-	first := rootStatus(t, s)
+	first := statusOf(t, s, secrets.RootName)
 	if first.Roots != 2 || first.Revoked != 2 || first.Version == "" || first.Told.IsZero() {
 		t.Errorf("%+v", first)
 	}
@@ -105,7 +106,7 @@ func TestBundleOfTheControlPlane(t *testing.T) {
 	must(t, s.Renew(bounded(t))) // comes with the mesh's root alone
 	must(t, s.ConfirmBundle())
 	must(t, s.Settled(bounded(t)))
-	if got := rootStatus(t, s); got.Version != first.Version || !got.Since.Equal(first.Since) {
+	if got := statusOf(t, s, secrets.RootName); got.Version != first.Version || !got.Since.Equal(first.Since) {
 		t.Errorf("served anew: %+v, %+v", first, got)
 	}
 	for _, bad := range []string{"", "hello", string(next.list(t))} {
@@ -114,7 +115,7 @@ func TestBundleOfTheControlPlane(t *testing.T) {
 		}
 	}
 	must(t, s.ForgetBundle())
-	if got := rootStatus(t, s); got.Version != first.Version || !got.Told.IsZero() {
+	if got := statusOf(t, s, secrets.RootName); got.Version != first.Version || !got.Told.IsZero() {
 		t.Errorf("forgotten: %+v", got)
 	}
 	must(t, s.TakeBundle(mesh))
