@@ -39,8 +39,7 @@ func newClient(p proxy) *client {
 // become has the client say other things of itself from its next stream on.
 func (c *client) become(p proxy) {
 	c.proxy = p
-	c.Node, c.SotW, c.Tables, c.Bodies = p.node(), p.SotW, p.Metadata["DNS_CAPTURE"] != "", true
-	c.Prompt = len(p.Labels) != 1 // as good as any other way to have both
+	c.Node, c.SotW, c.Prompt, c.Tables, c.Bodies = p.node(), p.SotW, p.Prompt, p.Metadata["DNS_CAPTURE"] != "", true
 }
 
 func (p proxy) node() *corev3.Node {

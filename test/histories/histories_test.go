@@ -28,11 +28,8 @@ func newPlanes(t *testing.T) *planes {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &planes{decoder: decoder, state: t.TempDir(), pairs: map[string]*tls.Certificate{}}
-	opts := plane.Options()
-	opts.SecureAddr = "127.0.0.1:0"
-	opts.Identity.CA.Plugged, opts.Identity.CA.State = "", out.state
-	issuer := plane.Start(t, opts)
+	out := &planes{decoder: decoder, options: plane.SecureOptions(t), pairs: map[string]*tls.Certificate{}}
+	issuer := plane.Start(t, out.options)
 	out.roots = issuer.Discovery.Authority().Pool()
 	for _, namespace := range namespaces {
 		for _, account := range []string{"web", "edge"} {
@@ -45,7 +42,7 @@ func newPlanes(t *testing.T) *planes {
 // TestInProcess: after each step of a random history every proxy holds what it gets from a control plane that was just started.
 func TestInProcess(t *testing.T) {
 	shared := newPlanes(t)
-	hunt(t, 1000, as, func(t *testing.T, seed uint64) (*player, error) {
+	hunt(t, 1000, func(s script) script { return s }, func(t *testing.T, seed uint64) (*player, error) {
 		folder, err := newFolder(t.TempDir())
 		if err != nil {
 			return nil, err
@@ -66,10 +63,7 @@ func TestInProcess(t *testing.T) {
 	})
 }
 
-// as plays a script as it was written.
-func as(s script) script { return s }
-
-// hunt plays histories until there were that many steps, unless the command line says otherwise. One that fails is shortened.
+// hunt plays histories until there were that many steps, unless the command line says otherwise, each fitted to what it is played on. One that fails is shortened.
 func hunt(t *testing.T, usual int, fit func(script) script, make func(t *testing.T, seed uint64) (*player, error)) {
 	decoder, err := config.NewDecoder(config.Options{})
 	if err != nil {

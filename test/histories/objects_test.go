@@ -352,7 +352,7 @@ func (d draw) networks() string {
 // proxy draws one of few names; it comes back as another.
 func (d draw) proxy() *proxy {
 	name := pick(d, "p1", "p2", "p3", "p4", "p5", "p6")
-	p := &proxy{Name: name, Type: "sidecar", Namespace: pick(d, namespaces[1:]...), Addresses: pick(d, "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.3,fd00::1", "10.7.0.1", "fd00::1"), SotW: d.often(3), Forgets: d.often(3)}
+	p := &proxy{Name: name, Type: "sidecar", Namespace: pick(d, namespaces[1:]...), Addresses: pick(d, "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.3,fd00::1", "10.7.0.1", "fd00::1"), SotW: d.often(3), Forgets: d.often(3), Prompt: d.often(5)}
 	p.Labels = pick(d, nil, map[string]string{"app": "a"}, map[string]string{"app": "b", "version": "v2"}, map[string]string{"app": "a", "version": "v1"})
 	if d.often(3) {
 		p.Type, p.Addresses, p.Labels = "router", "10.7.0.9", pick(d, map[string]string{"istio": "ingress"}, map[string]string{"istio": "ingress", "app": "a"})

@@ -38,7 +38,7 @@ type control interface {
 type planes struct {
 	folder  *folder
 	decoder *config.Decoder
-	state   string                      // of the authority
+	options app.Options                 // of all; they share the state of one authority
 	pairs   map[string]*tls.Certificate // of proxies, by namespace/account
 	roots   *x509.CertPool
 	linger  time.Duration
@@ -57,12 +57,10 @@ type inProcess struct {
 // quiet is how long a removed file must be gone. Files change by renames, so nothing else waits.
 const quiet = 2 * time.Millisecond
 
-func (p *planes) options() app.Options {
-	opts := app.DefaultOptions()
-	opts.GRPCAddr, opts.SecureAddr, opts.HTTPAddr, opts.MonitorAddr = "127.0.0.1:0", "127.0.0.1:0", "", ""
-	opts.MeshConfig, opts.Networks = "", ""
-	opts.Identity.CA.Plugged, opts.Identity.CA.State = "", p.state
-	opts.Shutdown, opts.Grace, opts.ProxyLinger = time.Millisecond, p.grace, p.linger
+// fitted are the options of one that reads the folder.
+func (p *planes) fitted() app.Options {
+	opts := p.options
+	opts.HTTPAddr, opts.Grace, opts.ProxyLinger = "", p.grace, p.linger
 	opts.HealthStart, opts.HealthGrace = 0, time.Hour // what agents said counts until the control plane ends
 	opts.NewStreams = 100_000
 	return opts
@@ -76,7 +74,7 @@ func (p *planes) start(ctx context.Context) (*inProcess, error) {
 		return nil, err
 	}
 	out := &inProcess{planes: p, rules: &read{Source: inner, objects: map[config.Key]*config.Object{}, problems: map[string][]mesh.Problem{}, news: make(chan struct{})}, ended: make(chan error, 1)}
-	if out.discovery, err = app.NewDiscovery(p.options(), out.rules); err != nil {
+	if out.discovery, err = app.NewDiscovery(p.fitted(), out.rules); err != nil {
 		return nil, err
 	}
 	running, cancel := context.WithCancel(context.Background())

@@ -83,7 +83,7 @@ var addressOf = regexp.MustCompile(`\b(grpc|secure|http)="?([0-9.]+:[0-9]+)`)
 // launch returns once the program has read the folder.
 func (p *planes) launch(ctx context.Context, path string) (control, error) {
 	c := &program{planes: p, addresses: map[string]string{}, exited: make(chan struct{})}
-	c.command = exec.Command(path, "discovery", "--configDir", p.folder.rules(), "--meshConfig", p.folder.meshFile(), "--networksConfig", p.folder.netsFile(), "--caStateDir", p.state,
+	c.command = exec.Command(path, "discovery", "--configDir", p.folder.rules(), "--meshConfig", p.folder.meshFile(), "--networksConfig", p.folder.netsFile(), "--caStateDir", p.options.Identity.CA.State,
 		"--grpcAddr", "127.0.0.1:0", "--secureGRPCAddr", "127.0.0.1:0", "--httpAddr", "127.0.0.1:0", "--httpsAddr", "", "--monitoringAddr", "", "--referenceGrace", "10ms", "--newStreamsPerSecond", "100000")
 	c.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := c.command.StderrPipe()

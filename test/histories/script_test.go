@@ -45,6 +45,7 @@ type proxy struct {
 	SotW      bool              `json:"sotw,omitempty"`
 	Account   string            `json:"account,omitempty"` // it comes by the secure address, with a certificate of this service account
 	Forgets   bool              `json:"forgets,omitempty"` // it holds nothing when it comes
+	Prompt    bool              `json:"prompt,omitempty"`  // it lets go at once of what nothing refers to any more
 }
 
 // report is what an agent says of the application; empty: it is well.
