@@ -19,18 +19,20 @@ import (
 
 // syncz shows each stream; of a proxy that has just reconnected both may be there. What is to be called synced is compared with the tables first.
 func (p *Pages) syncz(w http.ResponseWriter, r *http.Request) {
-	out := []page.ProxySync{}
+	shown := p.visible(viewerOf(r))
 	var doubtful []uint64
-	for _, s := range p.visible(viewerOf(r)) {
+	for _, s := range shown {
 		if s.Synced && !s.Compared {
 			doubtful = append(doubtful, s.Connection)
 		}
 	}
 	if p.Compare != nil && len(doubtful) > 0 {
 		p.Compare(r.Context(), doubtful)
+		shown = p.visible(viewerOf(r))
 	}
-	for _, s := range p.visible(viewerOf(r)) {
-		out = append(out, p.sync(s))
+	out := make([]page.ProxySync, len(shown))
+	for i, s := range shown {
+		out[i] = p.sync(s)
 	}
 	writeJSON(w, out)
 }

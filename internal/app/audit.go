@@ -63,17 +63,12 @@ func (a *auditor) stream(connection uint64) {
 	if found.Done {
 		a.d.metrics.Compared()
 	}
-	if found.Count == 0 {
-		return
-	}
-	told := map[xds.Place]int{}
-	for _, diff := range found.Differences {
-		told[diff.Of]++
-		a.d.log.Error("audit: not as the tables have it, and sent again", "of", string(diff.Of), "proxy", string(found.Proxy), "type", diff.Type, "name", diff.Name,
-			"holds", diff.Holds, "tables", diff.Sees, "differences", found.Count)
-	}
-	for of, n := range told {
+	for of, n := range found.Counts {
 		a.d.metrics.Diverged(string(of), n)
+	}
+	for _, diff := range found.Differences {
+		a.d.log.Error("audit: not as the tables have it, and sent again", "of", string(diff.Of), "proxy", string(found.Proxy), "type", diff.Type, "name", diff.Name,
+			"holds", diff.Holds, "tables", diff.Sees, "differences", found.Count())
 	}
 	if len(found.Rows) > 0 {
 		a.d.publisher.again = append(a.d.publisher.again, found.Rows...)
@@ -111,18 +106,18 @@ func (p *publisher) Attachment(id xds.ProxyID) (out *xds.Attachment) {
 
 // Row implements xds.Tables.
 func (p *publisher) Row(typ string, key xds.ShelfKey, name string) (out xds.Row) {
-	if c, ok := p.row(xds.RowKey{Type: typ, Shelf: key, Name: name}); ok {
+	if c := p.row(xds.RowKey{Type: typ, Shelf: key, Name: name}); c.Has {
 		out = xds.Row{Has: true, Version: c.New.Version, Kept: c.New.Err != nil}
 	}
 	return out
 }
 
 // row is what the tables have under a name of a shelf, as a change that makes it so.
-func (p *publisher) row(k xds.RowKey) (out change, found bool) {
+func (p *publisher) row(k xds.RowKey) (out change) {
 	handle, ok := k.Shelf.(shelfHandle)
 	kind := slices.Index(typeURLs[:], k.Type)
 	if !ok || kind < 0 {
-		return out, false
+		return out
 	}
 	out.Key = mesh.ResourceKey{Shelf: handle.Value(), Name: k.Name}
 	p.graph.Store.Read(func(tx *table.Tx) {
@@ -132,14 +127,13 @@ func (p *publisher) row(k xds.RowKey) (out change, found bool) {
 			}
 		}
 	})
-	return out, out.Has
+	return out
 }
 
 // publishAgain lists the rows that an audit found to be published otherwise than the tables have them.
 func (p *publisher) publishAgain() (out []xds.Change) {
 	for _, k := range p.again {
-		row, _ := p.row(k)
-		if c, ok := p.change(k.Type, row); ok {
+		if c, ok := p.change(k.Type, p.row(k)); ok {
 			out = append(out, c)
 		}
 	}

@@ -11,9 +11,9 @@ import (
 )
 
 // PatchesFail takes an agent's word on which patches its Envoy cannot run with: they are refusals of this proxy's, and become problems of the EnvoyFilter objects until
-// these change. What it said before counts no more. What plaintext of another machine says changes nothing.
+// these change. What it said before counts no more.
 func (p *proxies) PatchesFail(r xds.Report) {
-	if proxy, ok := p.find(r.Proxy); !ok || proxy.Standing == mesh.Unproven {
+	if !p.counts(r.Proxy) {
 		return
 	}
 	id, failing := mesh.ProxyID(r.Proxy), map[string]string{}

@@ -154,9 +154,9 @@ func (p *proxies) look() {
 	}
 }
 
-// Rejected turns a refusal into an input row, which becomes the problem of the object it was made from. What plaintext of another machine says changes nothing.
+// Rejected turns a refusal into an input row, which becomes the problem of the object it was made from.
 func (p *proxies) Rejected(r xds.Rejection) {
-	if proxy, ok := p.find(r.Proxy); !ok || proxy.Standing == mesh.Unproven {
+	if !p.counts(r.Proxy) {
 		return
 	}
 	p.inbox.put(func(g *compile.Graph) { g.Reject(r.Type, r.Names, mesh.ProxyID(r.Proxy), r.Detail) })
@@ -208,6 +208,12 @@ func (p *proxies) sweep(now time.Time) (next time.Duration, some bool) {
 		}
 	}
 	return next, some
+}
+
+// counts says whether what a proxy says of itself changes anything: what plaintext of another machine says does not.
+func (p *proxies) counts(id xds.ProxyID) bool {
+	proxy, ok := p.find(id)
+	return ok && proxy.Standing != mesh.Unproven
 }
 
 // find returns a connected proxy.

@@ -45,7 +45,9 @@ func (d *Discovery) observe(turn table.Turn, resources int, took time.Duration) 
 	close(d.next)
 	d.next = make(chan struct{})
 	d.mu.Unlock()
-	d.tellUnenforced()
+	if turn.NotesChanged { // each such policy has a note
+		d.tellUnenforced()
+	}
 	d.metrics.Turn(turn.Recomputed, turn.Changed, took)
 	d.metrics.Mesh(d.graph.Services(), d.graph.VirtualServices())
 	d.metrics.InternalErrors(len(turn.Panics))

@@ -31,8 +31,8 @@ type Audited struct {
 	Proxy ProxyID
 	// Done says whether the stream was compared: it had nothing to send, nothing un-ACKed, and is attached.
 	Done bool
-	// Count is how many differences there are; Differences are the first of them.
-	Count       int
+	// Counts is how many differences there are, by place; Differences are the first of them.
+	Counts      map[Place]int
 	Differences []Difference
 	// Rows are those of the library that are not as the tables have them: to be published again.
 	Rows []RowKey
@@ -99,10 +99,13 @@ func (s *stream) audit(t Tables, pass *Pass) (out Audited) {
 	if to == nil || !s.server.lib.read(s.viewer, func(v *view) { s.compare(v, to, t, pass, &out) }) {
 		return out
 	}
-	if s.compared = out.Done; out.Count > 0 {
-		s.diverged += out.Count
-		s.server.lib.mend(s.proxy, to, out)
+	s.compared = out.Done
+	if found := out.Count(); found > 0 {
+		s.diverged += found
 		s.viewer.nudge()
+	}
+	if out.Counts[OfAttachment] > 0 {
+		s.server.lib.reattach(Attach{Proxy: s.proxy, To: to})
 	}
 	return out
 }
@@ -162,7 +165,7 @@ func (s *shelf) compare(t Tables, out *Audited) {
 
 // audit finds the names of a subscription that the client holds otherwise than its stacks resolve to, and queues them.
 func (m *machine) audit(v *view, s *sub, out *Audited) {
-	before := out.Count
+	before := len(s.queue)
 	look := func(name *entry) {
 		sl := s.slots.get(name)
 		r, astray := m.astray(v, s, name, sl)
@@ -178,7 +181,7 @@ func (m *machine) audit(v *view, s *sub, out *Audited) {
 	if s.wildcard {
 		s.stack.each(look)
 	}
-	if out.Count > before {
+	if len(s.queue) > before {
 		m.moved(s)
 	}
 }
@@ -218,8 +221,20 @@ func (m *machine) included(s *sub, name *entry, sl slot) bool {
 	return route == nil || route.opts.Bare == nil
 }
 
+// Count is how many differences there are.
+func (a *Audited) Count() (n int) {
+	for _, of := range a.Counts {
+		n += of
+	}
+	return n
+}
+
 func (a *Audited) add(d Difference) {
-	if a.Count++; len(a.Differences) < maxDifferences {
+	if a.Counts == nil {
+		a.Counts = map[Place]int{}
+	}
+	a.Counts[d.Of]++
+	if len(a.Differences) < maxDifferences {
 		a.Differences = append(a.Differences, d)
 	}
 }
@@ -231,13 +246,10 @@ func versionOf(r *Resource) string {
 	return FormatVersion(r.version)
 }
 
-// mend attaches a proxy again that does not see the shelves that it should.
-func (l *Library) mend(proxy ProxyID, to *Attachment, found Audited) {
-	if !slices.ContainsFunc(found.Differences, func(d Difference) bool { return d.Of == OfAttachment }) {
-		return
-	}
+// reattach resolves a proxy's attachment again, between turns.
+func (l *Library) reattach(a Attach) {
 	l.mu.Lock()
-	wake := l.attach(Attach{Proxy: proxy, To: to})
+	wake := l.attach(a)
 	l.mu.Unlock()
 	for _, w := range wake {
 		w.nudge()

@@ -71,7 +71,7 @@ func (a *audited) look() Audited {
 func (a *audited) quiet() {
 	a.t.Helper()
 	a.rest()
-	if found := a.look(); !found.Done || found.Count > 0 {
+	if found := a.look(); !found.Done || found.Count() > 0 {
 		a.t.Errorf("%+v, want nothing to be found", found)
 	}
 	if s := a.srv.Status()[0]; !s.Synced || !s.Compared {
@@ -98,7 +98,7 @@ func TestAuditOfAStream(t *testing.T) {
 	}
 	st.mu.Unlock()
 	found := a.look()
-	if found.Count != 1 || found.Differences[0].Of != OfStream || found.Differences[0].Name != "b" || found.Differences[0].Holds == found.Differences[0].Sees {
+	if found.Count() != 1 || found.Differences[0].Of != OfStream || found.Differences[0].Name != "b" || found.Differences[0].Holds == found.Differences[0].Sees {
 		t.Fatalf("%+v", found)
 	}
 	a.client.expect("Cluster b")
@@ -133,7 +133,7 @@ func TestAuditOfAnAttachment(t *testing.T) {
 		t.Fatalf("%+v: it hears nothing, and has nothing to do", s)
 	}
 	found := a.look()
-	if found.Count == 0 || found.Differences[0].Of != OfAttachment || found.Differences[0].Type != ClusterType {
+	if found.Count() == 0 || found.Differences[0].Of != OfAttachment || found.Differences[0].Type != ClusterType {
 		t.Fatalf("%+v", found)
 	}
 	a.client.expect("Cluster b c")
@@ -151,10 +151,10 @@ func TestAuditOfAShelf(t *testing.T) {
 	delete(a.rows, RowKey{ClusterType, "all", "b"})
 	pass := NewPass()
 	found, _ := a.srv.Audit(a.conn, a.truth, pass)
-	if found.Count != 2 || len(found.Rows) != 2 || found.Differences[0].Of != OfShelf {
+	if found.Count() != 2 || len(found.Rows) != 2 || found.Differences[0].Of != OfShelf {
 		t.Fatalf("%+v", found)
 	}
-	if again, _ := a.srv.Audit(a.conn, a.truth, pass); again.Count > 0 {
+	if again, _ := a.srv.Audit(a.conn, a.truth, pass); again.Count() > 0 {
 		t.Errorf("a shelf is compared twice in a pass: %+v", again)
 	}
 	a.rows[RowKey{ClusterType, "all", "a"}] = Row{Kept: true}
@@ -170,7 +170,7 @@ func TestAuditOfAStreamAtWork(t *testing.T) {
 	if _, err := a.client.Recv(); err != nil { // and no word of it
 		t.Fatal(err)
 	}
-	if found := a.look(); found.Done || found.Count > 0 {
+	if found := a.look(); found.Done || found.Count() > 0 {
 		t.Errorf("%+v, want it left alone", found)
 	}
 	if _, ok := a.srv.Audit(a.conn+1, a.truth, NewPass()); ok {
@@ -199,7 +199,7 @@ func BenchmarkAudit(b *testing.B) {
 		}
 		b.Run(map[bool]string{true: "delta", false: "sotw"}[delta], func(b *testing.B) {
 			for b.Loop() {
-				if found := r.audit(); found.Count > 0 {
+				if found := r.audit(); found.Count() > 0 {
 					b.Fatalf("%+v", found)
 				}
 			}

@@ -115,7 +115,7 @@ func (p *play) check() {
 	if !p.r.m.synced() {
 		p.t.Errorf("at rest, but not synced")
 	}
-	if found := p.r.audit(); found.Count > 0 {
+	if found := p.r.audit(); found.Count() > 0 {
 		p.t.Errorf("an audit finds %+v", found)
 	}
 	p.logf("check")

@@ -239,11 +239,11 @@ func (t *Tables) emitPlain(r *table.Reader, h *host, emit func(Key, *Seen)) {
 		for l := range layers.All() {
 			s := h.seen(viewer{namespace: namespace, clients: l.Clients})
 			same := s.Equal(public)
-			if covered = covered && same; s == nil || same && namespace != h.home && !s.ownedBy(namespace) {
-				covered = false
-				continue
+			own := s != nil && (!same || namespace == h.home || s.ownedBy(namespace))
+			if own {
+				emit(Key{l, h.name}, s)
 			}
-			emit(Key{l, h.name}, s)
+			covered = covered && own && same
 		}
 	}
 	if public != nil && !covered {
