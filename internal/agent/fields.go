@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"fairway/internal/printable"
+	"fairway/internal/spelling"
 )
 
 // mostUnknown bounds how many unknown fields are told of one text.
@@ -130,7 +131,7 @@ func alike(name string, in protoreflect.MessageDescriptor) string {
 	best, least := "", max(1, len(name)/3)
 	for i := range in.Fields().Len() {
 		if field := in.Fields().Get(i).JSONName(); len(name) <= 2*len(field) {
-			if n := apart(strings.ToLower(name), strings.ToLower(field)); n <= least && (best == "" || n < least) {
+			if n := spelling.Distance(name, field, least); n <= least && (best == "" || n < least) {
 				best, least = field, n
 			}
 		}
@@ -139,25 +140,4 @@ func alike(name string, in protoreflect.MessageDescriptor) string {
 		return ""
 	}
 	return " (did you mean " + best + "?)"
-}
-
-// apart is how many letters must be set, changed or removed to make one text of another.
-func apart(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := before
-			if a[i] != b[j] {
-				change++
-			}
-			before = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -13,6 +13,8 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"fairway/internal/spelling"
 )
 
 // filler fills messages from trees by the rules of proto's JSON form (https://protobuf.dev/programming-guides/json/). Unlike the libraries it needs
@@ -358,7 +360,7 @@ func nearest(name string, fields protoreflect.FieldDescriptors) string {
 	best, dist := "", 3
 	for i := range fields.Len() {
 		n := fields.Get(i).JSONName()
-		if d := editDistance(strings.ToLower(name), strings.ToLower(n)); d < dist && d < len(n)/2+1 {
+		if d := spelling.Distance(name, n, 3); d < dist && d < len(n)/2+1 {
 			best, dist = n, d
 		}
 	}
@@ -366,27 +368,4 @@ func nearest(name string, fields protoreflect.FieldDescriptors) string {
 		return ""
 	}
 	return "did you mean " + best + "?"
-}
-
-// editDistance is Levenshtein's.
-func editDistance(a, b string) int {
-	if d := len(a) - len(b); d > 3 || d < -3 {
-		return 4 // or more: nobody asks beyond
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diag := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			next := min(row[j]+1, row[j+1]+1, diag+1)
-			if a[i] == b[j] {
-				next = min(next, diag)
-			}
-			diag, row[j+1] = row[j+1], next
-		}
-	}
-	return row[len(b)]
 }

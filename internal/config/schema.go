@@ -15,6 +15,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 	"fairway/internal/config/schemas"
+	"fairway/internal/spelling"
 )
 
 // schema validates trees of one kind as an API server does. Most objects are right, and for those a walk of our own (quick.go) is enough; what it
@@ -104,7 +105,7 @@ func (s *schema) suggest(f, name string) string {
 		return ""
 	}
 	for n := range at.props {
-		if d := editDistance(strings.ToLower(name), strings.ToLower(n)); d < dist || d == dist && n < best {
+		if d := spelling.Distance(name, n, 3); d < dist || d == dist && n < best {
 			best, dist = n, d
 		}
 	}

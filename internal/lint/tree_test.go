@@ -21,13 +21,13 @@ var arrows = map[string][]string{
 	"table":    {},
 	"mesh":     {},
 	"xds":      {"printable", "limit"},
-	"config":   {"mesh", "identity", "printable"},
+	"config":   {"mesh", "identity", "printable", "spelling"},
 	"envoy":    {"mesh", "config", "printable"},
 	"identity": {"mesh", "printable", "disk", "limit"},
 	"source":   {"config", "mesh", "printable", "disk"},
 	"door":     {"config", "mesh", "source"},
 	"compile":  {"table", "mesh", "config", "envoy", "source", "printable"},
-	"agent":    {"mesh", "envoy", "identity", "resident", "printable", "web", "disk"},
+	"agent":    {"mesh", "envoy", "identity", "resident", "printable", "spelling", "web", "disk"},
 	"resident": {},
 	"disk":     {},
 	"web":      {"limit"},
@@ -36,6 +36,8 @@ var arrows = map[string][]string{
 	"lint":     {},
 	// What strangers wrote is made fit to show wherever it comes in.
 	"printable": {},
+	// What may have been meant by a name that nobody knows.
+	"spelling": {},
 	// So many calls a second of each address, in bounded memory.
 	"limit": {},
 }
