@@ -107,7 +107,7 @@ func (p *publisher) Attachment(id xds.ProxyID) (out *xds.Attachment) {
 // Row implements xds.Tables.
 func (p *publisher) Row(typ string, key xds.ShelfKey, name string) (out xds.Row) {
 	if c := p.row(xds.RowKey{Type: typ, Shelf: key, Name: name}); c.Has {
-		out = xds.Row{Has: true, Version: c.New.Version, Kept: c.New.Err != nil}
+		out = xds.Row{Has: true, Version: c.New.Version, Kept: c.New.Err != nil && !c.New.Hides, Whiteout: c.New.Hides}
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -21,6 +22,7 @@ import (
 
 	"fairway/internal/admin/page"
 	"fairway/internal/app"
+	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/source"
 	"fairway/internal/xds"
@@ -50,6 +52,16 @@ metadata: {name: reviews, namespace: shop}
 spec:
   host: reviews
   trafficPolicy: {loadBalancer: {consistentHash: {httpHeaderName: x-user, maglev: {tableSize: SIZE}}}}
+`
+
+const mutual = `
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: mutual, namespace: %s}
+spec:
+  host: reviews.shop.svc.cluster.local
+  exportTo: [.]
+  trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}
 `
 
 func bounded(t *testing.T) context.Context {
@@ -350,6 +362,40 @@ func TestHeldBackResourceKeepsWhatProxiesHave(t *testing.T) {
 	}
 	if problems := p.Discovery.Problems(); len(problems) > 0 {
 		t.Errorf("problems stay: %v", problems)
+	}
+}
+
+// TestWithheldClusterIsTakenAway: a cluster that a proxy cannot have as its rule asks is taken from it, and neither the older one nor that of other namespaces stands in: both
+// would be in the clear. Whoever comes later sees the same.
+func TestWithheldClusterIsTakenAway(t *testing.T) {
+	const cluster = "outbound|80||reviews.shop.svc.cluster.local"
+	for _, namespace := range []string{"shop", "bank"} { // its own, and one where all others see another rule
+		t.Run(namespace, func(t *testing.T) {
+			p := plane.Start(t, plane.Options())
+			p.Apply(t, "rules.yaml", reviews)
+			x := plane.Proxy{Name: "web-1", Namespace: namespace, Plain: true}
+			c, other := p.Connect(t, x), p.Connect(t, plane.Proxy{Name: "web-2", Namespace: "other", IP: "10.0.0.8", Plain: true})
+			if !slices.Contains(c.Names(ads.ClusterType), cluster) {
+				t.Fatal("there is no cluster to take away")
+			}
+
+			p.Apply(t, "mutual.yaml", fmt.Sprintf(mutual, namespace))
+			x.Name, x.IP = "web-3", "10.0.0.7"
+			late := p.Connect(t, x)
+			for who, x := range map[string]*plane.Client{"the proxy": c, "one that came later": late} {
+				if slices.Contains(x.Names(ads.ClusterType), cluster) {
+					t.Errorf("%s has the cluster, in the clear", who)
+				}
+			}
+			if !slices.Contains(other.Names(ads.ClusterType), cluster) {
+				t.Error("a proxy that the rule does not hold for lost the cluster")
+			}
+
+			p.Delete(t, config.DestinationRule, namespace, "mutual")
+			if !slices.Contains(c.Names(ads.ClusterType), cluster) {
+				t.Error("the cluster did not come back when the rule went")
+			}
+		})
 	}
 }
 

@@ -56,14 +56,15 @@ func (p *publisher) publish(turn table.Turn) int {
 	return len(changes)
 }
 
-// change is one resource's; a row that may not be sent changes nothing, so that proxies keep what they have.
+// change is one resource's; a row that may not be sent changes nothing, so that proxies keep what they have, unless it says that they must not.
 func (p *publisher) change(typeURL string, c change) (xds.Change, bool) {
 	out := xds.Change{Shelf: shelf(c.Key.Shelf), Type: typeURL, Name: c.Key.Name}
 	if !c.Has {
 		return out, true
 	}
 	if c.New.Err != nil {
-		return out, false
+		out.Whiteout = c.New.Hides
+		return out, out.Whiteout
 	}
 	out.Resource = resource(typeURL, c.Key.Name, c.New)
 	return out, true

@@ -21,17 +21,18 @@ func TestHeldBackRowChangesNothing(t *testing.T) {
 	p := newPublisher(compile.New(compile.Options{}), xds.NewLibrary())
 	key := mesh.ResourceKey{Name: "outbound|80||reviews"}
 	for _, c := range []struct {
-		name    string
-		change  table.Change[mesh.ResourceKey, *envoy.Encoded]
-		ok, set bool
+		name           string
+		change         table.Change[mesh.ResourceKey, *envoy.Encoded]
+		ok, set, white bool
 	}{
-		{"good", table.Change[mesh.ResourceKey, *envoy.Encoded]{Key: key, Has: true, New: &envoy.Encoded{Version: 1, Body: []byte{1}}}, true, true},
-		{"held back", table.Change[mesh.ResourceKey, *envoy.Encoded]{Key: key, Has: true, New: &envoy.Encoded{Err: errors.New("no")}}, false, false},
-		{"gone", table.Change[mesh.ResourceKey, *envoy.Encoded]{Key: key}, true, false},
+		{"good", table.Change[mesh.ResourceKey, *envoy.Encoded]{Key: key, Has: true, New: &envoy.Encoded{Version: 1, Body: []byte{1}}}, true, true, false},
+		{"held back", table.Change[mesh.ResourceKey, *envoy.Encoded]{Key: key, Has: true, New: &envoy.Encoded{Err: errors.New("no")}}, false, false, false},
+		{"withheld", table.Change[mesh.ResourceKey, *envoy.Encoded]{Key: key, Has: true, New: &envoy.Encoded{Err: errors.New("no"), Hides: true}}, true, false, true},
+		{"gone", table.Change[mesh.ResourceKey, *envoy.Encoded]{Key: key}, true, false, false},
 	} {
 		change, ok := p.change(xds.ClusterType, c.change)
-		if ok != c.ok || (change.Resource != nil) != c.set {
-			t.Errorf("%s: published %t with resource %v", c.name, ok, change.Resource)
+		if ok != c.ok || (change.Resource != nil) != c.set || change.Whiteout != c.white {
+			t.Errorf("%s: published %t with resource %v, whiteout %t", c.name, ok, change.Resource, change.Whiteout)
 		}
 		if ok && (change.Name != key.Name || change.Type != xds.ClusterType) {
 			t.Errorf("%s: got %+v", c.name, change)

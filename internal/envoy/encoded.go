@@ -16,12 +16,17 @@ type Encoded struct {
 	Secrets []string // sorted names of the secrets that a listener or cluster takes from the stream that it comes by
 	Load    string   // of an EDS cluster: the load assignment it waits for
 	Bare    *Bare    // of a route configuration with vhds: how a client without VHDS gets it
-	// Err is why the message may not be sent: its own validation refuses it. What proxies had before stays with them.
+	// Err is why the message may not be sent: its own validation refuses it. What proxies had before stays with them, unless Hides is set.
 	Err error
+	// Hides is set beside Err where what proxies had, or see on a lower layer, must not stand in: they get nothing under the name.
+	Hides bool
 }
 
 // String tells which bytes these are and never what they say: a secret's are a key.
 func (e *Encoded) String() string {
+	if e.Hides {
+		return "withheld: " + e.Err.Error()
+	}
 	if e.Err != nil {
 		return "refused: " + e.Err.Error()
 	}
@@ -58,7 +63,7 @@ func Same(a, b *Encoded) bool {
 	if a == b || a == nil || b == nil {
 		return a == b
 	}
-	return a.Version == b.Version && a.Load == b.Load && slices.Equal(a.Needs, b.Needs) && slices.Equal(a.Secrets, b.Secrets) && sameBare(a.Bare, b.Bare) && sameErr(a.Err, b.Err)
+	return a.Version == b.Version && a.Load == b.Load && slices.Equal(a.Needs, b.Needs) && slices.Equal(a.Secrets, b.Secrets) && sameBare(a.Bare, b.Bare) && sameErr(a.Err, b.Err) && a.Hides == b.Hides
 }
 
 func sameBare(a, b *Bare) bool {

@@ -15,9 +15,21 @@ type Tables interface {
 
 // Row is what the tables have under a name of a shelf.
 type Row struct {
-	Has     bool
-	Version uint64
-	Kept    bool // it may not be sent: whatever was published before stays
+	Has      bool
+	Version  uint64
+	Kept     bool // it may not be sent: whatever was published before stays
+	Whiteout bool // it hides the name on lower shelves
+}
+
+// is says whether a row of the library is what the tables have.
+func (want Row) is(r *row) bool {
+	switch {
+	case want.Kept:
+		return true
+	case want.Whiteout || r.white:
+		return want.Whiteout == r.white
+	}
+	return want.Has == (r.res != nil) && (r.res == nil || r.res.version == want.Version)
 }
 
 // Pass remembers which shelves were compared with the tables, so that one which many proxies see is compared once. It belongs to who audits.
@@ -151,11 +163,11 @@ func (l *Library) compareStacks(at *attached, to *Attachment, out *Audited) {
 func (s *shelf) compare(t Tables, out *Audited) {
 	for r := s.oldest; r != nil; r = r.newer {
 		want := t.Row(s.id.typ, s.id.key, r.name.text)
-		if r.white || want.Kept || want.Has == (r.res != nil) && (r.res == nil || r.res.version == want.Version) {
+		if want.is(r) {
 			continue
 		}
 		d := Difference{Of: OfShelf, Type: s.id.typ, Name: r.name.text, Holds: versionOf(r.res)}
-		if want.Has {
+		if want.Has && !want.Whiteout {
 			d.Sees = FormatVersion(want.Version)
 		}
 		out.add(d)

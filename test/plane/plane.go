@@ -173,6 +173,7 @@ type Proxy struct {
 	SotW      bool // speak the state-of-the-world protocol
 	Tables    bool // its agent resolves names, and keeps what it is sent
 	Secrets   bool // it keeps the bodies of what it is sent
+	Plain     bool // it has no identity, so it cannot speak mutual TLS
 
 	Identity *tls.Certificate // shown at the secure address; nil: plaintext
 }
@@ -194,6 +195,9 @@ func (x Proxy) Node() *corev3.Node {
 	said := map[string]any{"NAMESPACE": ns, "LABELS": labels, "INSTANCE_IPS": ip, "ISTIO_VERSION": "1.31.1", "CLUSTER_ID": "Kubernetes"}
 	if x.Tables {
 		said["DNS_CAPTURE"] = "true"
+	}
+	if x.Plain {
+		said["FAIRWAY_IDENTITY"] = "none"
 	}
 	meta, err := structpb.NewStruct(said)
 	if err != nil {

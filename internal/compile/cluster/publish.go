@@ -46,7 +46,7 @@ func declareClusters(name string, targets *table.Table[Key, *Target], defaults *
 			for v, d := range variants(r, defaults, k.Layer) {
 				o := b.outbound(r, k, t, *d)
 				enc := encode(o.Build())
-				enc.Secrets = o.Secrets()
+				enc.Secrets, enc.Hides = o.Secrets(), without(enc.Err)
 				if t.Discovery == cluster.Delivered && enc.Err == nil {
 					enc.Load = k.Cluster.String()
 				}
@@ -107,6 +107,13 @@ func encode(c *clusterv3.Cluster, err error) *envoy.Encoded {
 		return &envoy.Encoded{Err: err}
 	}
 	return envoy.Encode(c)
+}
+
+// without says whether an error leaves proxies without the cluster. The rule is right but asks for what is not there: an older cluster, which may ask for less, does not stand
+// in for it, nor does the one that others see. Of a rule that is wrong itself the last good cluster stays.
+func without(err error) bool {
+	var why secret.Missing
+	return errors.Is(err, cluster.ErrNoIdentity) || errors.As(err, &why)
 }
 
 // known says whether an error is one that check.go notes, once for all layers.

@@ -211,6 +211,9 @@ func loadText(t *testing.T, e *envoy.Encoded) string {
 func clusterText(t *testing.T, e *envoy.Encoded) string {
 	t.Helper()
 	if e.Err != nil {
+		if e.Hides {
+			return "withheld: " + e.Err.Error() + "\n"
+		}
 		return "held back: " + e.Err.Error() + "\n"
 	}
 	m := &clusterv3.Cluster{}
