@@ -99,11 +99,18 @@ func hunt(t *testing.T, usual int, fit func(script) script, make func(t *testing
 			continue
 		}
 		t.Logf("seed %d: %v", at, err)
-		short := s.shorten(300, func(less script) bool { return play(less, at, hurried) != nil })
 		kept := filepath.Join(os.TempDir(), "failed-history.yaml")
-		if err := os.WriteFile(kept, []byte(short.String()), 0o644); err != nil {
-			t.Log(err)
+		keep := func(s script) {
+			if err := os.WriteFile(kept, []byte(s.String()), 0o644); err != nil {
+				t.Log(err)
+			}
 		}
+		keep(s)
+		if play(s, at, patience) == nil {
+			t.Fatalf("seed %d, kept in %s, does not fail each time", at, kept)
+		}
+		short := s.shorten(300, func(less script) bool { return play(less, at, hurried) != nil })
+		keep(short)
 		t.Fatalf("seed %d, shortened, kept in %s:\n%s\nfails with %v", at, kept, short, play(short, at, patience))
 	}
 }

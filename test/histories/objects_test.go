@@ -266,7 +266,9 @@ func (d draw) sidecar() string {
 	if d.often(3) {
 		egress = fmt.Sprintf(`{port: {number: %d, protocol: %s, name: e}, bind: 127.0.0.1, captureMode: NONE, hosts: ["*/*"]}, `, pick(d, 80, 9080), pick(d, "HTTP", "TCP")) + egress
 	}
-	out = append(out, "egress: ["+egress+"]")
+	if !d.often(4) { // without, a Sidecar imports everything
+		out = append(out, "egress: ["+egress+"]")
+	}
 	if d.often(3) {
 		out = append(out, fmt.Sprintf("ingress: [{port: {number: %d, protocol: %s, name: i}, defaultEndpoint: \"%s\"}]", pick(d, 8080, 80), pick(d, "HTTP", "TCP"), pick(d, "127.0.0.1:9090", "0.0.0.0:9091", "unix:///run/app.sock")))
 	}

@@ -207,6 +207,7 @@ func (t tap) Apply(b source.Batch) {
 // await returns once the source has handed over what the other has: what a source says of a folder is the same whatever came before.
 func (r *read) await(ctx context.Context, other *read) error {
 	for {
+		others := other.latest()
 		r.mu.Lock()
 		diff, news := r.differs(other), r.news
 		r.mu.Unlock()
@@ -215,10 +216,18 @@ func (r *read) await(ctx context.Context, other *read) error {
 		}
 		select {
 		case <-news:
+		case <-others: // it may be synced a moment before what it handed over is noted here
 		case <-ctx.Done():
 			return fmt.Errorf("the source of rules does not say of the folder what a new one says: %s: %w", diff, ctx.Err())
 		}
 	}
+}
+
+// latest is closed with the next batch.
+func (r *read) latest() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.news
 }
 
 func (r *read) differs(other *read) string {
