@@ -18,7 +18,8 @@ type memories struct {
 	few   int // names that a client reports, below which looking them up is as fast
 	mu    sync.Mutex
 	known map[firstRequest]*memory
-	names int // in all of them
+	on    map[*shelf]map[firstRequest]struct{} // which of known rest on a shelf
+	names int                                  // in all of them
 }
 
 // firstRequest is what a first request asks for and reports, whatever the order.
@@ -51,7 +52,13 @@ const (
 )
 
 func newMemories() *memories {
-	return &memories{keys: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, few: fewNames, known: map[firstRequest]*memory{}}
+	c := &memories{keys: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, few: fewNames}
+	c.clear()
+	return c
+}
+
+func (c *memories) clear() {
+	c.known, c.on, c.names = map[firstRequest]*memory{}, map[*shelf]map[firstRequest]struct{}{}, 0
 }
 
 // sum returns what a first request is remembered by; false: it is not worth it.
@@ -89,32 +96,41 @@ func (c *memories) keep(f firstRequest, m *memory) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.names+m.held > memoryNames {
-		clear(c.known)
-		c.names = 0
+		c.clear()
 	}
 	c.drop(f)
 	c.known[f] = m
 	c.names += m.held
+	for _, s := range m.stack {
+		if c.on[s] == nil {
+			c.on[s] = map[firstRequest]struct{}{}
+		}
+		c.on[s][f] = struct{}{}
+	}
 }
 
-// forget drops what rests on shelves that changed.
+// forget drops what rests on shelves that changed. Its cost follows what it drops, and that is kept once.
 func (c *memories) forget(changed map[*shelf]struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for f, m := range c.known {
-		for _, s := range m.stack {
-			if _, ok := changed[s]; ok {
-				c.drop(f)
-				break
-			}
+	for s := range changed {
+		for f := range c.on[s] {
+			c.drop(f)
 		}
 	}
 }
 
 func (c *memories) drop(f firstRequest) {
-	if m := c.known[f]; m != nil {
-		c.names -= m.held
-		delete(c.known, f)
+	m := c.known[f]
+	if m == nil {
+		return
+	}
+	c.names -= m.held
+	delete(c.known, f)
+	for _, s := range m.stack {
+		if delete(c.on[s], f); len(c.on[s]) == 0 {
+			delete(c.on, s)
+		}
 	}
 }
 

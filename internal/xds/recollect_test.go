@@ -3,6 +3,7 @@ package xds
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"runtime"
 	"slices"
 	"testing"
@@ -17,6 +18,26 @@ func checkPages(t testing.TB, pool *pagePool) {
 		if page := known.Value(); page != nil && sumPage(page) != sum {
 			t.Error("a shared page was modified")
 		}
+	}
+}
+
+// checkMemories compares what memories know by shelf with what they know.
+func checkMemories(t testing.TB, c *memories) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	by, names := map[*shelf]map[firstRequest]struct{}{}, 0
+	for f, m := range c.known {
+		names += m.held
+		for _, s := range m.stack {
+			if by[s] == nil {
+				by[s] = map[firstRequest]struct{}{}
+			}
+			by[s][f] = struct{}{}
+		}
+	}
+	if !reflect.DeepEqual(by, c.on) || names != c.names {
+		t.Errorf("%d memories of %d names are found by %d shelves, not by %d, and of %d names", len(c.known), names, len(c.on), len(by), c.names)
 	}
 }
 
@@ -128,6 +149,7 @@ func TestRecollectedAsLookedUp(t *testing.T) {
 				}
 				sameState(t, fast, slow)
 				sameAnswers(t, v, &alone, fast, slow)
+				checkMemories(t, v.memories)
 				for _, o := range old {
 					o.next(v) // it writes to pages that the others share
 				}
@@ -201,11 +223,13 @@ func TestMemoriesAreBounded(t *testing.T) {
 	if n, names := len(r.lib.memories.known), r.lib.memories.names; n != 1 || names != 1 {
 		t.Errorf("%d memories of %d names are left, not 1 of 1", n, names)
 	}
+	checkMemories(t, r.lib.memories)
 	r.lib.memories.names = memoryNames
 	r.lib.memories.keep(firstRequest{typ: ListenerType, initial: listSum{n: 1}}, &memory{held: 1})
 	if n, names := len(r.lib.memories.known), r.lib.memories.names; n != 1 || names != 1 {
 		t.Errorf("%d memories of %d names, not 1 of 1", n, names)
 	}
+	checkMemories(t, r.lib.memories)
 }
 
 // TestStreamsSharePages has two streams hold the same, then one of them another version.
