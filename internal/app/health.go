@@ -37,6 +37,7 @@ func (p *proxies) Healthy(r xds.Report) {
 	p.metrics.Health(!r.Failed)
 	report := mesh.HealthReport{Proxy: c.proxy, From: ipOf(c.from), Healthy: !r.Failed, Detail: printable.Lines(r.Detail, maxDetail)}
 	c.health = spoken{said: true, report: report}
+	p.schedule(c)
 	p.inbox.put(func(g *compile.Graph) { g.In.Health.Set(report.Proxy.ID, report) })
 }
 
@@ -48,13 +49,12 @@ func ipOf(a net.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// expectHealth gives the agent of a proxy that has come or gone the time to say again how its application is. The lock is held.
+// expectHealth gives the agent of a proxy that has come or gone the time to say again how its application is. The lock is held; schedule is to follow.
 func (p *proxies) expectHealth(c *connected) {
 	if !c.health.said {
 		return
 	}
 	c.health.until = time.Now().Add(p.grace)
-	p.look()
 }
 
 // forgetHealth: nothing is known of the application any more. The lock is held.

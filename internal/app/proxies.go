@@ -32,10 +32,12 @@ type proxies struct {
 	mu    sync.Mutex
 	all   map[mesh.ProxyID]*connected
 	owned map[owner]int // how many of all each owner has
+	due   due           // those of all of whom something is to be forgotten
 	gone  chan struct{} // holds a token when a proxy has begun to linger
 }
 
 type connected struct {
+	at      int // its place among those that are due, from 1 on; 0: it is not
 	proxy   mesh.Proxy
 	streams int
 	leaves  time.Time  // when its row goes; zero while it has a stream
@@ -94,6 +96,7 @@ func (p *proxies) Connect(ctx context.Context, node *corev3.Node, from net.Addr)
 	c.streams++
 	c.leaves = time.Time{}
 	p.expectHealth(c)
+	p.schedule(c)
 	p.metrics.Connected()
 	return xds.ProxyID(proxy.ID), nil
 }
@@ -143,11 +146,15 @@ func (p *proxies) Disconnect(id xds.ProxyID) {
 	}
 	c.leaves = time.Now().Add(p.linger)
 	p.expectHealth(c)
-	p.look()
+	p.schedule(c)
 }
 
-// look has run see when the next thing is due.
-func (p *proxies) look() {
+// schedule has run see to a proxy whose times have changed. The lock is held.
+func (p *proxies) schedule(c *connected) {
+	p.due.place(c)
+	if c.at != 1 {
+		return // others come first
+	}
 	select {
 	case p.gone <- struct{}{}:
 	default:
@@ -183,31 +190,36 @@ func (p *proxies) run(ctx context.Context) error {
 func (p *proxies) sweep(now time.Time) (next time.Duration, some bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	due := func(at time.Time) bool {
-		if at.IsZero() {
-			return false
+	for len(p.due) > 0 {
+		c := p.due[0]
+		if left := c.next().Sub(now); left > 0 {
+			return left, true
 		}
-		left := at.Sub(now)
-		if left > 0 && (!some || left < next) {
-			next, some = left, true
-		}
-		return left <= 0
-	}
-	for id, c := range p.all {
-		if due(c.health.until) {
+		if past(c.health.until, now) {
 			p.forgetHealth(c)
 		}
-		if due(c.leaves) {
-			p.forgetHealth(c)
-			delete(p.all, id)
-			p.uncount(c.counted)
-			p.inbox.put(func(g *compile.Graph) {
-				g.In.Proxies.Delete(id)
-				g.Forget(id)
-			})
+		if past(c.leaves, now) {
+			p.forget(c)
 		}
+		p.due.place(c)
 	}
-	return next, some
+	return 0, false
+}
+
+// past says whether a time that is set has come.
+func past(at, now time.Time) bool { return !at.IsZero() && !at.After(now) }
+
+// forget takes the row of a proxy away that has no stream. The lock is held.
+func (p *proxies) forget(c *connected) {
+	p.forgetHealth(c)
+	id := c.proxy.ID
+	delete(p.all, id)
+	p.uncount(c.counted)
+	c.leaves = time.Time{}
+	p.inbox.put(func(g *compile.Graph) {
+		g.In.Proxies.Delete(id)
+		g.Forget(id)
+	})
 }
 
 // counts says whether what a proxy says of itself changes anything: what plaintext of another machine says does not.
