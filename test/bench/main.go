@@ -8,9 +8,11 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -18,7 +20,7 @@ import (
 
 func main() {
 	binary := flag.String("server", "bin/pilot-discovery", "the pilot-discovery to measure")
-	shapes := flag.String("shapes", "100x5x100,1000x5x100,1000x5x100x50,1000x10x500,5000x5x50,5000x5x100", "services x endpoints x clients [x namespaces], comma separated")
+	shapes := flag.String("shapes", "100x5x100,1000x5x100,1000x5x100x50,1000x10x500,5000x5x50,5000x5x100", "services x endpoints x clients [x namespaces [/ Sidecars]], comma separated; Sidecars, one a namespace: policy, refuse, all, own or ingress")
 	rounds := flag.Int("rounds", 40, "how many times each change is made")
 	jsonPath := flag.String("json", "", "also write the results to this file")
 	keep := flag.String("scratch", "", "folder for rules and logs (default: a temporary one, removed at the end)")
@@ -48,7 +50,7 @@ func measure(binary, shapes string, rounds int, jsonPath, scratch, profiles stri
 		if err != nil {
 			return err
 		}
-		dir := filepath.Join(scratch, strings.TrimSpace(text))
+		dir := filepath.Join(scratch, strings.ReplaceAll(strings.TrimSpace(text), "/", "-"))
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
@@ -74,7 +76,12 @@ func measure(binary, shapes string, rounds int, jsonPath, scratch, profiles stri
 
 func parseShape(text string) (shape, error) {
 	s := shape{Namespaces: 1}
-	fields := strings.Split(strings.TrimSpace(text), "x")
+	text, form, _ := strings.Cut(strings.TrimSpace(text), "/")
+	if _, known := sidecars[form]; form != "" && !known {
+		return s, fmt.Errorf("shape %q: no such Sidecars %q: want one of %s", text, form, strings.Join(slices.Sorted(maps.Keys(sidecars)), ", "))
+	}
+	s.Sidecars = form
+	fields := strings.Split(text, "x")
 	targets := []*int{&s.Services, &s.Endpoints, &s.Clients, &s.Namespaces}
 	if len(fields) < 3 || len(fields) > len(targets) {
 		return s, fmt.Errorf("shape %q: want services x endpoints x clients [x namespaces], as 1000x5x100", text)

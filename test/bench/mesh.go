@@ -13,12 +13,26 @@ type shape struct {
 	Endpoints  int `json:"endpoints"`
 	Clients    int `json:"clients"`
 	Namespaces int `json:"namespaces"`
+	// Sidecars is what the Sidecar object of each namespace says, a key of sidecars; empty: there is none.
+	Sidecars string `json:"sidecars,omitempty"`
+}
+
+// sidecars are the specs of Sidecar objects that users of large meshes have, one a namespace.
+var sidecars = map[string]string{
+	"policy":  `{outboundTrafficPolicy: {mode: ALLOW_ANY}}`,
+	"refuse":  `{outboundTrafficPolicy: {mode: REGISTRY_ONLY}}`,
+	"all":     `{egress: [{hosts: ["*/*"]}]}`,
+	"own":     `{egress: [{hosts: ["./*", "istio-system/*"]}]}`,
+	"ingress": `{ingress: [{port: {number: 9080, protocol: HTTP, name: http}, defaultEndpoint: "127.0.0.1:8080"}]}`,
 }
 
 func (s shape) String() string {
 	name := fmt.Sprintf("%d × %d × %d", s.Services, s.Endpoints, s.Clients)
 	if s.Namespaces > 1 {
 		name += fmt.Sprintf(" in %d namespaces", s.Namespaces)
+	}
+	if s.Sidecars != "" {
+		name += ", a Sidecar each: " + sidecars[s.Sidecars]
 	}
 	return name
 }
@@ -41,6 +55,21 @@ func (r rules) namespace(i int) string {
 
 func (r rules) host(i int) string {
 	return fmt.Sprintf("svc-%d.%s.svc.cluster.local", i, r.namespace(i))
+}
+
+// sees says whether a client sees a service: through a Sidecar that imports no more than its own namespace, only that namespace's.
+func (r rules) sees(client, service int) bool {
+	return r.shape.Sidecars != "own" || r.namespace(client) == r.namespace(service)
+}
+
+// hosts is how many services a client sees.
+func (r rules) hosts(client int) (n int) {
+	for i := range r.shape.Services {
+		if r.sees(client, i) {
+			n++
+		}
+	}
+	return n
 }
 
 // service is the text of one ServiceEntry; its last endpoint's address ends in last, so that a change is one address.
@@ -108,6 +137,15 @@ spec:
 `, i, r.namespace(i), r.host(i), connections)
 }
 
+// sidecar is the text of the Sidecar object of a namespace's workloads.
+func (r rules) sidecar(i int) string {
+	return fmt.Sprintf(`apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: default, namespace: %s}
+spec: %s
+`, r.namespace(i), sidecars[r.shape.Sidecars])
+}
+
 func machines() (service string, entries []string) {
 	service = `apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -155,6 +193,11 @@ func (r rules) write() (int, error) {
 			return n, err
 		}
 		if err := put(r.path("rule", i), r.destinationRule(i, 1000)); err != nil {
+			return n, err
+		}
+	}
+	for i := 0; r.shape.Sidecars != "" && i < r.shape.Namespaces; i++ {
+		if err := put(r.path("sidecar", i), r.sidecar(i)); err != nil {
 			return n, err
 		}
 	}

@@ -61,6 +61,7 @@ type bench struct {
 	reader   *ads.Reader
 	clients  []*ads.Client
 	index    map[*ads.Client]int
+	hosts    []int // how many services each client sees
 	events   chan ads.Event
 }
 
@@ -91,6 +92,7 @@ func (b *bench) run(ctx context.Context) (res result, err error) {
 		c := ads.New(node(i, b.rules.namespace(i)), b.reader, func(ev ads.Event) { b.events <- ev })
 		b.index[c] = i
 		b.clients = append(b.clients, c)
+		b.hosts = append(b.hosts, b.rules.hosts(i))
 	}
 	if err := b.first(ctx, &res); err != nil {
 		return res, err
@@ -219,10 +221,10 @@ func (b *bench) replaceServer(ctx context.Context, logPath string) error {
 
 // await waits until the clients are synced.
 func (b *bench) await(ctx context.Context, clients []*ads.Client) error {
-	hosts := b.rules.shape.Services
+	synced := func(c *ads.Client) bool { return c.Synced(b.hosts[b.index[c]]) }
 	left := map[*ads.Client]bool{}
 	for _, c := range clients {
-		if !c.Synced(hosts) {
+		if !synced(c) {
 			left[c] = true
 		}
 	}
@@ -232,7 +234,7 @@ func (b *bench) await(ctx context.Context, clients []*ads.Client) error {
 			if ev.Err != nil {
 				return b.failed(ev)
 			}
-			if left[ev.Client] && ev.Client.Synced(hosts) {
+			if left[ev.Client] && synced(ev.Client) {
 				delete(left, ev.Client)
 			}
 		case <-ctx.Done():
@@ -264,9 +266,10 @@ func (b *bench) quiet(ctx context.Context) error {
 	}
 }
 
-// edit is one change of the mesh: what is done on disk, and what each client must have heard of for the change to have reached it.
+// edit is one change of the mesh: what is done on disk, to which service, and what each client that sees it must have heard of for the change to have reached it.
 type edit struct {
 	do     func() error
+	of     int
 	expect map[string]bool // "<type> <name>", present or removed
 }
 
@@ -285,7 +288,7 @@ func (b *bench) changes(ctx context.Context, res *result) error {
 		edit func(round int) edit
 	}{
 		{"one route changed", func(n int) edit {
-			return edit{func() error { return replace(r.path("route", 0), r.virtualService(0, 10+n%80)) }, map[string]bool{vhost(0): true}}
+			return edit{func() error { return replace(r.path("route", 0), r.virtualService(0, 10+n%80)) }, 0, map[string]bool{vhost(0): true}}
 		}},
 		{"one DestinationRule changed", func(n int) edit {
 			want := map[string]bool{}
@@ -293,21 +296,21 @@ func (b *bench) changes(ctx context.Context, res *result) error {
 				name := "outbound|80|" + subset + "|" + r.host(0)
 				want[key(ads.ClusterType, name)], want[key(ads.EndpointType, name)] = true, true
 			}
-			return edit{func() error { return replace(r.path("rule", 0), r.destinationRule(0, 2000+n)) }, want}
+			return edit{func() error { return replace(r.path("rule", 0), r.destinationRule(0, 2000+n)) }, 0, want}
 		}},
 		{"one service added", func(n int) edit {
 			i := added + n
 			name := "outbound|80||" + r.host(i)
-			return edit{func() error { return replace(r.path("service", i), r.service(i, 0)) },
+			return edit{func() error { return replace(r.path("service", i), r.service(i, 0)) }, i,
 				map[string]bool{vhost(i): true, key(ads.ClusterType, name): true, key(ads.EndpointType, name): true}}
 		}},
 		{"one endpoint changed", func(n int) edit {
-			return edit{func() error { return replace(r.path("service", 1), r.service(1, 100+n%100)) },
+			return edit{func() error { return replace(r.path("service", 1), r.service(1, 100+n%100)) }, 1,
 				map[string]bool{key(ads.EndpointType, "outbound|80||"+r.host(1)): true}}
 		}},
 		{"one service removed", func(n int) edit {
 			i := added + n
-			return edit{func() error { return os.Remove(r.path("service", i)) },
+			return edit{func() error { return os.Remove(r.path("service", i)) }, i,
 				map[string]bool{vhost(i): true, key(ads.ClusterType, "outbound|80||"+r.host(i)): true}}
 		}},
 	} {
@@ -364,8 +367,12 @@ func (b *bench) repeat(ctx context.Context, name string, next func(round int) ed
 func (b *bench) once(ctx context.Context, e edit) (time.Duration, error) {
 	left := make([]int, len(b.clients))
 	seen := make([]map[string]bool, len(b.clients))
+	waiting := 0
 	for i := range left {
-		left[i], seen[i] = len(e.expect), map[string]bool{}
+		if b.rules.sees(i, e.of) {
+			left[i], seen[i] = len(e.expect), map[string]bool{}
+			waiting++
+		}
 	}
 	start := time.Now()
 	if err := e.do(); err != nil {
@@ -373,7 +380,7 @@ func (b *bench) once(ctx context.Context, e edit) (time.Duration, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	waiting, end := len(left), start
+	end := start
 	for waiting > 0 {
 		select {
 		case ev := <-b.events:
@@ -383,7 +390,7 @@ func (b *bench) once(ctx context.Context, e edit) (time.Duration, error) {
 			i := b.index[ev.Client]
 			for _, name := range slices.Concat(ev.Names, ev.Removed) {
 				k := key(ev.Type, name)
-				if !e.expect[k] || seen[i][k] {
+				if !e.expect[k] || left[i] == 0 || seen[i][k] {
 					continue
 				}
 				seen[i][k] = true
@@ -402,7 +409,7 @@ func (b *bench) once(ctx context.Context, e edit) (time.Duration, error) {
 func missing(e edit, seen []map[string]bool) string {
 	var b strings.Builder
 	for i, have := range seen {
-		if len(have) < len(e.expect) {
+		if have != nil && len(have) < len(e.expect) {
 			for k := range e.expect {
 				if !have[k] {
 					fmt.Fprintf(&b, "client %d lacks %s; ", i, k)

@@ -26,9 +26,9 @@ func (t *Tables) declareListeners() {
 			views, _ := table.Get(r, t.views, s.Layer)
 			n := notes{layer: s.Layer}
 			for v := range views.All() {
-				b := build(s, c.over(public), v, set)
+				b := build(s, c.over(public), v, set.of(v))
 				n.add(b)
-				if b.encoded != nil && (public == nil || !envoy.Same(b.encoded, build(s, public, v, set).encoded)) {
+				if b.encoded != nil && (public == nil || !envoy.Same(b.encoded, build(s, public, v, set.of(v)).encoded)) {
 					emit(mesh.ResourceKey{Shelf: scope.ListenerShelf(v), Name: b.out.Name}, b.encoded)
 				}
 			}

@@ -17,7 +17,7 @@ type settings struct {
 	Log       listener.AccessLog
 	Normalize listener.Normalization
 	Detection time.Duration
-	AllowAny  bool   // connections to hosts that no one declared go on to where the client sent them
+	AllowAny  bool   // connections to hosts that no one declared go on to where the client sent them; see of
 	Outbound  uint32 // virtualOutbound's port
 	Inbound   uint32 // virtualInbound's
 }
@@ -33,11 +33,19 @@ func (t *Tables) declareSettings() {
 				Log:       t.in.AccessLog(r, listener.Source),
 				Normalize: normalization(t.in, r),
 				Detection: t.in.ProtocolDetectionTimeout(r),
-				AllowAny:  t.sc.OutboundPolicy(r, l) == scope.AllowAny,
+				AllowAny:  t.sc.OutboundPolicy(r, scope.OutboundView{Layer: l}) == scope.AllowAny,
 				Outbound:  t.in.ProxyListenPort(r),
 				Inbound:   t.in.ProxyInboundPort(r),
 			})
 		}).Broad()
+}
+
+// of is the settings of a variant whose proxies have a policy of their own.
+func (s settings) of(v scope.ListenerView) settings {
+	if v.Outbound != scope.AsMesh {
+		s.AllowAny = v.Outbound == scope.AllowAny
+	}
+	return s
 }
 
 // normalization reads MeshConfig.pathNormalization; DEFAULT is BASE.

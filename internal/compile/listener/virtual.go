@@ -19,7 +19,7 @@ func (t *Tables) declareVirtual() {
 				return
 			}
 			set, _ := table.Get(r, t.settings, v.Layer)
-			l, needs := virtualOutbound(set, v)
+			l, needs := virtualOutbound(set.of(v), v)
 			e := envoy.Encode(listener.Build(l))
 			e.Needs = needs
 			emit(mesh.ResourceKey{Shelf: scope.ListenerShelf(v), Name: l.Name}, e)

@@ -34,7 +34,11 @@ func (t *Tables) declareRoutes() {
 					return // what lies below serves these proxies too
 				}
 			}
-			emit(mesh.ResourceKey{Shelf: k.shelf, Name: k.name}, t.outbound(r, k))
+			emit(mesh.ResourceKey{Shelf: k.shelf, Name: k.name}, t.outbound(r, k.name, scope.OutboundView{Layer: k.shelf.Layer}))
+			views, _ := table.Get(r, t.sc.OutboundViews, k.shelf.Layer)
+			for v := range views.All() {
+				emit(mesh.ResourceKey{Shelf: scope.OutboundShelf(k.shelf, v.Outbound), Name: k.name}, t.outbound(r, k.name, v))
+			}
 		})
 }
 
@@ -50,10 +54,10 @@ func under(s mesh.Shelf) (mesh.Shelf, bool) {
 }
 
 // outbound is the route configuration of virtual hosts that are resources of their own. A request for a name that none has goes where the client
-// was sending it, or is refused: the layer's outbound traffic policy.
-func (t *Tables) outbound(r *table.Reader, k routeKey) *envoy.Encoded {
-	allow := t.sc.OutboundPolicy(r, k.shelf.Layer) == scope.AllowAny
-	e := route.Encode(route.Outbound(k.name, route.CatchAllHost(allow)), true)
+// was sending it, or is refused: the outbound traffic policy.
+func (t *Tables) outbound(r *table.Reader, name string, v scope.OutboundView) *envoy.Encoded {
+	allow := t.sc.OutboundPolicy(r, v) == scope.AllowAny
+	e := route.Encode(route.Outbound(name, route.CatchAllHost(allow)), true)
 	if allow {
 		e.Needs = []string{route.Passthrough().String()}
 	}

@@ -45,7 +45,12 @@ func (h *hosts) layer(k scope.Key, s *scope.Seen) {
 	}
 	for _, p := range h.t.places(h.r, k, s) {
 		if p.hidden {
-			h.publish(k, mesh.Shelf{Layer: k.Layer}, p, h.unknown(k, p))
+			shelf := mesh.Shelf{Layer: k.Layer}
+			h.publish(k, shelf, p, h.unknown(k, p, scope.OutboundView{Layer: k.Layer}))
+			views, _ := table.Get(h.r, h.t.sc.OutboundViews, k.Layer)
+			for v := range views.All() {
+				h.publish(k, scope.OutboundShelf(shelf, v.Outbound), p, h.unknown(k, p, v))
+			}
 			continue
 		}
 		own := h.build(k, s, rule, "", p)
@@ -118,8 +123,8 @@ func (t *Tables) hidden(r *table.Reader, k scope.Key, s *scope.Seen) []place {
 }
 
 // unknown is the virtual host of a host that is hidden: what the policy for unknown hosts says, in place of what everybody has.
-func (h *hosts) unknown(k scope.Key, p place) *envoy.Encoded {
-	allow := h.t.sc.OutboundPolicy(h.r, k.Layer) == scope.AllowAny
+func (h *hosts) unknown(k scope.Key, p place, v scope.OutboundView) *envoy.Encoded {
+	allow := h.t.sc.OutboundPolicy(h.r, v) == scope.AllowAny
 	e := envoy.Encode(route.Host(p.name(k.Host), []string{string(k.Host)}, route.CatchAllHost(allow).Routes))
 	if allow {
 		e.Needs = []string{route.Passthrough().String()}

@@ -12,7 +12,8 @@
 //   - A NamespaceLayer: only hosts for which that namespace's view may differ from Public: services of its own (short names), things exported
 //     to it alone, DestinationRules that hold for it alone. A plain sidecar sees Public with its namespace on top. A feature that makes
 //     something of a row of a NamespaceLayer makes the same of Public's row, if there is one, and emits nothing where both are equal.
-//   - A SidecarLayer: all hosts that the Sidecar's egress imports. No Public lies below.
+//   - A SidecarLayer: all hosts that the Sidecar's egress imports. No Public lies below. Proxies of a Sidecar that imports everything have none: they see what their
+//     namespace sees, and where its outboundTrafficPolicy is not the mesh's, a variant of the listeners and route configurations (OutboundView).
 //   - Both of these there are once more for each set of labels by which DestinationRules pick some of their proxies (clients.go): in place of the plain one.
 //   - Gateway layers have no rows: a gateway sees what its rules name. Tables.Look computes it on the spot.
 //

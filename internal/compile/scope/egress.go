@@ -3,6 +3,7 @@ package scope
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -105,19 +106,27 @@ type Outbound uint8
 
 // The policies.
 const (
-	AllowAny     Outbound = iota // it passes through (PassthroughCluster)
+	AsMesh       Outbound = iota // as MeshConfig.outboundTrafficPolicy says
+	AllowAny                     // it passes through (PassthroughCluster)
 	RegistryOnly                 // it is refused (BlackHoleCluster)
 )
 
-func (o Outbound) String() string { return [...]string{"ALLOW_ANY", "REGISTRY_ONLY"}[o] }
+func (o Outbound) String() string { return [...]string{"", "ALLOW_ANY", "REGISTRY_ONLY"}[o] }
 
-// OutboundPolicy is a layer's policy: its Sidecar's, else the mesh's.
-func (t *Tables) OutboundPolicy(r *table.Reader, l mesh.Layer) Outbound {
-	if l.Kind == mesh.SidecarLayer {
-		if p, ok := table.Get(r, t.policies, l); ok {
+// OutboundPolicy is the policy of a variant of a layer: its Sidecar's, else the mesh's. It is never AsMesh.
+func (t *Tables) OutboundPolicy(r *table.Reader, v OutboundView) Outbound {
+	if v.Outbound != AsMesh {
+		return v.Outbound
+	}
+	if v.Layer.Kind == mesh.SidecarLayer {
+		if p, ok := table.Get(r, t.policies, v.Layer); ok {
 			return p
 		}
 	}
+	return t.meshPolicy(r)
+}
+
+func (t *Tables) meshPolicy(r *table.Reader) Outbound {
 	if t.in.OutboundPolicy(r) == meshconfig.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY {
 		return RegistryOnly
 	}
@@ -130,7 +139,7 @@ func (t *Tables) declareEgress() {
 			if l.Kind != mesh.SidecarLayer {
 				return
 			}
-			for i, e := range t.egressOf(r, l, info) {
+			for i, e := range t.egressOf(r, info.Sidecar) {
 				emit(EgressKey{l, i}, e)
 			}
 		})
@@ -163,11 +172,11 @@ type egress struct {
 
 func sameEgress(a, b egress) bool { return a == b }
 
-// egressOf lists the egress listeners of a layer's Sidecar. One that has none takes those of its namespace's default Sidecar, then of the root
+// egressOf lists the egress listeners of a Sidecar. One that has none takes those of its namespace's default Sidecar, then of the root
 // namespace's (sidecar.proto, Sidecar.egress), and if these have none either, imports everything.
-func (t *Tables) egressOf(r *table.Reader, l mesh.Layer, info LayerInfo) []egress {
-	keys := []config.Key{info.Sidecar}
-	for _, namespace := range []string{info.Sidecar.Namespace, t.in.RootNamespace(r)} {
+func (t *Tables) egressOf(r *table.Reader, sidecar config.Key) []egress {
+	keys := []config.Key{sidecar}
+	for _, namespace := range []string{sidecar.Namespace, t.in.RootNamespace(r)} {
 		rows, _ := table.Get(r, t.sidecars.byTerm, term{namespace, ""})
 		if k, ok := oldest(rows, ""); ok {
 			keys = append(keys, k)
@@ -182,7 +191,31 @@ func (t *Tables) egressOf(r *table.Reader, l mesh.Layer, info LayerInfo) []egres
 			return egresses(list)
 		}
 	}
-	return []egress{{hosts: "*/*"}}
+	return []egress{{hosts: everything}}
+}
+
+// everything imports each host of each namespace.
+const everything = "*/*"
+
+// opening is what of a Sidecar decides whether its proxies need a layer of their own.
+type opening struct {
+	open   bool // they see what their namespace sees
+	policy Outbound
+}
+
+// declareOpenings tells Sidecars that import everything, on no listener of their own, from those that narrow what their proxies see.
+func (t *Tables) declareOpenings() {
+	t.openings = table.Derive(t.in.Sidecars.Table, "sidecar/openings", config.CompareKey, func(a, b opening) bool { return a == b },
+		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, opening)) {
+			list := t.egressOf(r, k)
+			emit(k, opening{open: len(list) == 1 && list[0].all(), policy: policyOf(o)})
+		})
+}
+
+// all says whether a listener imports everything, under the ports and addresses that services have.
+func (e egress) all() bool {
+	hosts := strings.Split(e.hosts, ",")
+	return e.listener == Listener{} && slices.Contains(hosts, everything) && !slices.ContainsFunc(hosts, func(h string) bool { return strings.HasPrefix(h, "~") })
 }
 
 func egresses(list []*networking.IstioEgressListener) []egress {
@@ -217,23 +250,23 @@ func parseImport(s, own string) importEntry {
 	return e
 }
 
+// policyOf is the policy that a Sidecar gives itself; AsMesh: it says nothing of it.
+func policyOf(o *config.Object) Outbound {
+	policy := config.Spec[*networking.Sidecar](o).GetOutboundTrafficPolicy()
+	switch {
+	case policy == nil:
+		return AsMesh
+	case policy.GetMode() == networking.OutboundTrafficPolicy_REGISTRY_ONLY:
+		return RegistryOnly
+	}
+	return AllowAny
+}
+
 func (t *Tables) declarePolicies() {
 	t.policies = table.Derive(t.Layers, "policies", mesh.CompareLayer, func(a, b Outbound) bool { return a == b },
 		func(r *table.Reader, l mesh.Layer, info LayerInfo, emit func(mesh.Layer, Outbound)) {
-			if l.Kind != mesh.SidecarLayer {
-				return
-			}
-			o, ok := table.Get(r, t.in.Sidecars.Table, info.Sidecar)
-			if !ok {
-				return
-			}
-			policy := config.Spec[*networking.Sidecar](o).GetOutboundTrafficPolicy()
-			switch {
-			case policy == nil:
-			case policy.GetMode() == networking.OutboundTrafficPolicy_REGISTRY_ONLY:
-				emit(l, RegistryOnly)
-			default:
-				emit(l, AllowAny)
+			if o, ok := table.Get(r, t.in.Sidecars.Table, info.Sidecar); ok && l.Kind == mesh.SidecarLayer && policyOf(o) != AsMesh {
+				emit(l, policyOf(o))
 			}
 		})
 	t.declareSidecarNotes()

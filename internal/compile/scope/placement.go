@@ -15,6 +15,7 @@ import (
 type Placement struct {
 	Layer        mesh.Layer // the topmost: a NamespaceLayer has Public below it
 	Sidecar      config.Key // the Sidecar object that selects the proxy; zero: none
+	Outbound     Outbound   // the Sidecar's own policy, where it has no layer of its own and the mesh says otherwise
 	Interception mesh.Interception
 	Families     mesh.Families
 	AutoVIP      bool
@@ -26,7 +27,7 @@ type Placement struct {
 
 // view is the variant of a layer's listeners that the proxy has.
 func (p Placement) view(l mesh.Layer) ListenerView {
-	return ListenerView{Layer: l, Interception: p.Interception, Families: p.Families, AutoVIP: p.AutoVIP}
+	return ListenerView{OutboundView: OutboundView{l, p.Outbound}, Interception: p.Interception, Families: p.Families, AutoVIP: p.AutoVIP}
 }
 
 // layers is what the proxy sees, from below.
@@ -42,17 +43,28 @@ type LayerInfo struct {
 	Sidecar config.Key // of a SidecarLayer
 }
 
+// OutboundView is a layer, as proxies have it that send traffic to unknown hosts where a policy says.
+type OutboundView struct {
+	Layer    mesh.Layer
+	Outbound Outbound
+}
+
+// compareOutboundView orders by layer, then policy.
+func compareOutboundView(a, b OutboundView) int {
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Outbound, b.Outbound))
+}
+
 // ListenerView is one variant of a layer's listeners that some proxy has.
 type ListenerView struct {
-	Layer        mesh.Layer
+	OutboundView
 	Interception mesh.Interception
 	Families     mesh.Families // that listeners are to be for
 	AutoVIP      bool          // listeners for allocated addresses too
 }
 
-// CompareListenerView orders by layer, interception, families and allocated addresses.
+// CompareListenerView orders by layer, policy, interception, families and allocated addresses.
 func CompareListenerView(a, b ListenerView) int {
-	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Interception, b.Interception), cmp.Compare(a.part(), b.part()))
+	return cmp.Or(compareOutboundView(a.OutboundView, b.OutboundView), cmp.Compare(a.Interception, b.Interception), cmp.Compare(a.part(), b.part()))
 }
 
 // GatewayView is one variant of a gateway layer's listeners that some proxy has.
@@ -150,6 +162,7 @@ func (t *Tables) declareSidecars() {
 		return []term{{k.Namespace, first}}
 	})
 	t.declareDefaults()
+	t.declareOpenings()
 }
 
 // declareDefaults notes Sidecar objects without selector of which a namespace has more than one.
@@ -222,7 +235,11 @@ func (t *Tables) declarePlacements() {
 				Sources: t.sourcesOf(r, p.Labels), Holder: holderOf(p)}
 			if k, ok := t.sidecars.of(r, p, t.in.RootNamespace(r)); ok {
 				out.Sidecar = k
-				out.Layer.Kind, out.Layer.Name = mesh.SidecarLayer, k.Namespace+"/"+k.Name
+				if o, _ := table.Get(r, t.openings, k); !o.open {
+					out.Layer.Kind, out.Layer.Name = mesh.SidecarLayer, k.Namespace+"/"+k.Name
+				} else if o.policy != AsMesh && o.policy != t.meshPolicy(r) {
+					out.Outbound = o.policy
+				}
 			}
 			emit(id, out)
 		})
@@ -233,8 +250,12 @@ func (t *Tables) declareDemand() {
 	byLayer := table.Group(t.Placements, "placements/layer", mesh.CompareLayer, func(_ mesh.ProxyID, p Placement) []mesh.Layer { return p.layers() }).Broad()
 	t.Layers = table.Derive(byLayer, "layers", mesh.CompareLayer, func(a, b LayerInfo) bool { return a == b },
 		func(_ *table.Reader, l mesh.Layer, rows table.Rows[mesh.ProxyID, Placement], emit func(mesh.Layer, LayerInfo)) {
-			_, p, _ := rows.First()
-			emit(l, LayerInfo{Sidecar: p.Sidecar})
+			var info LayerInfo
+			if l.Kind == mesh.SidecarLayer {
+				_, p, _ := rows.First()
+				info.Sidecar = p.Sidecar
+			}
+			emit(l, info)
 		}).Broad()
 	t.GatewayViews = table.Derive(t.Layers, "gateway views", mesh.CompareLayer, nothing,
 		func(_ *table.Reader, l mesh.Layer, _ LayerInfo, emit func(mesh.Layer, struct{})) {
@@ -257,6 +278,13 @@ func (t *Tables) declareDemand() {
 		}
 		return perLayer(p, p.view)
 	})
+	outbound := demanded(t, "outbound views", compareOutboundView, func(p Placement) []OutboundView {
+		if p.Outbound == AsMesh {
+			return nil
+		}
+		return perLayer(p, func(l mesh.Layer) OutboundView { return OutboundView{l, p.Outbound} })
+	})
+	t.OutboundViews = table.Group(outbound, "outbound views/layer", mesh.CompareLayer, func(v OutboundView, _ struct{}) []mesh.Layer { return []mesh.Layer{v.Layer} }).Broad()
 	t.NameViews = demanded(t, "name views", CompareNameView, func(p Placement) []NameView {
 		if !p.Names {
 			return nil

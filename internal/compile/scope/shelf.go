@@ -18,6 +18,12 @@ func RouteShelf(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l} }
 // ListenerShelf is where a variant of a layer's outbound listeners is published.
 func ListenerShelf(v ListenerView) mesh.Shelf { return mesh.Shelf{Layer: v.Layer, Part: v.part()} }
 
+// OutboundShelf is where, above a shelf of routes, those are published that proxies have whose policy for unknown hosts is their Sidecar's and not the mesh's.
+func OutboundShelf(s mesh.Shelf, o Outbound) mesh.Shelf {
+	s.Part += "+" + o.String()
+	return s
+}
+
 // RedirectShelf is where a gateway's virtual hosts are published that do nothing but send to HTTPS: those that rules claim shadow them.
 func RedirectShelf(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l, Part: "redirect"} }
 
@@ -85,6 +91,9 @@ func also(f mesh.Families) string {
 // part names the variant: "redirect", "tproxy+vip", "redirect+dual".
 func (v ListenerView) part() string {
 	part := strings.ToLower(v.Interception.String()) + also(v.Families)
+	if v.Outbound != AsMesh {
+		part += "+" + v.Outbound.String()
+	}
 	if v.AutoVIP {
 		part += "+vip"
 	}
@@ -99,6 +108,16 @@ func (v ClusterView) part() string {
 	return ""
 }
 
+// attachRoutes adds a shelf of routes and their virtual hosts, and what of them is of the proxy's own policy.
+func (p Placement) attachRoutes(a *mesh.Attachment, s mesh.Shelf) {
+	shelves := []mesh.Shelf{s}
+	if p.Outbound != AsMesh {
+		shelves = append(shelves, OutboundShelf(s, p.Outbound))
+	}
+	a[mesh.Routes] = append(a[mesh.Routes], shelves...)
+	a[mesh.VirtualHosts] = append(a[mesh.VirtualHosts], shelves...)
+}
+
 // attach lists the shelves of a proxy, the lowest first.
 func attach(p Placement, inbound InboundKey, hasInbound bool) mesh.Attachment {
 	var a mesh.Attachment
@@ -106,11 +125,10 @@ func attach(p Placement, inbound InboundKey, hasInbound bool) mesh.Attachment {
 	for _, l := range p.layers() {
 		a[mesh.Clusters] = append(a[mesh.Clusters], ClusterShelf(ClusterView{l, p.Mutual}))
 		a[mesh.Loads] = append(a[mesh.Loads], LoadShelf(l))
-		a[mesh.Routes] = append(a[mesh.Routes], RouteShelf(l))
 		if l.Kind == mesh.GatewayLayer {
 			a[mesh.VirtualHosts] = append(a[mesh.VirtualHosts], RedirectShelf(l))
 		}
-		a[mesh.VirtualHosts] = append(a[mesh.VirtualHosts], RouteShelf(l))
+		p.attachRoutes(&a, RouteShelf(l))
 		if p.holds(l) {
 			a[mesh.Secrets] = append(a[mesh.Secrets], SecretShelf(SecretView{l, p.Holder}, ByClusters))
 			if l.Kind == mesh.GatewayLayer {
@@ -131,9 +149,7 @@ func attach(p Placement, inbound InboundKey, hasInbound bool) mesh.Attachment {
 		}
 	}
 	if p.Sources != "" {
-		s := SourceShelf(SourceView{p.Layer, p.Sources})
-		a[mesh.Routes] = append(a[mesh.Routes], s)
-		a[mesh.VirtualHosts] = append(a[mesh.VirtualHosts], s)
+		p.attachRoutes(&a, SourceShelf(SourceView{p.Layer, p.Sources}))
 	}
 	if hasInbound {
 		s := InboundShelf(inbound)

@@ -55,6 +55,7 @@ type Tables struct {
 	GatewayViews         *table.Table[mesh.Layer, struct{}] // the gateway layers among Layers
 	GatewayListenerViews *table.Table[GatewayView, struct{}]
 	ListenerViews        *table.Table[ListenerView, struct{}]
+	OutboundViews        *table.Table[mesh.Layer, table.Rows[OutboundView, struct{}]] // by layer, but for those of the mesh's policy
 	ClusterViews         *table.Table[ClusterView, struct{}]
 	NameViews            *table.Table[NameView, struct{}]
 	SecretViews          *table.Table[SecretView, struct{}]
@@ -80,6 +81,7 @@ type Tables struct {
 	imports   *table.Table[pattern, table.Rows[importKey, importEntry]]
 	crowd     *table.Table[struct{}, string]
 	policies  *table.Table[mesh.Layer, Outbound]
+	openings  *table.Table[config.Key, opening]
 	plain     *table.Table[string, table.Rows[mesh.Layer, LayerInfo]]
 	clients   selectors // of DestinationRules
 	gateways  selectors // of Gateways
