@@ -18,6 +18,7 @@ type ProxyStatus struct {
 	Synced      bool                  // nothing to send, nothing being sent, nothing un-ACKed
 	Compared    bool                  // Server.Audit compared what the client holds with the tables since anything was asked or sent
 	Diverged    int                   // differences that audits found, and had sent
+	Reports     int                   // requests that told something (Options.Reports), each handed on
 }
 
 // TypeStatus is the state of one type on a stream. Versions are turns: a response of turn n brings the client to n.
@@ -71,7 +72,7 @@ func (s *stream) status() ProxyStatus {
 	out := ProxyStatus{
 		Proxy: s.proxy, Connection: s.id, Peer: s.peer.String(), ConnectedAt: s.since, Delta: s.machine.delta,
 		Turn: s.machine.cursor, Types: map[string]TypeStatus{}, Synced: s.synced(),
-		Compared: s.compared, Diverged: s.diverged,
+		Compared: s.compared, Diverged: s.diverged, Reports: s.reports,
 	}
 	for _, sub := range s.machine.order {
 		out.Types[sub.typ] = sub.status()

@@ -38,6 +38,7 @@ type stream struct {
 	machine  *machine
 	compared bool // with the tables, since anything was asked or sent
 	diverged int  // differences that audits found
+	reports  int  // requests that told something (Options.Reports)
 }
 
 // serve runs the stream until it ends, and returns its status.
@@ -248,6 +249,9 @@ func (s *stream) hear(r *request) bool {
 	report, ok := s.server.opts.Reports[r.typ]
 	if ok {
 		report(Report{Proxy: s.proxy, Failed: r.failed, Detail: r.detail})
+		s.mu.Lock()
+		s.reports++
+		s.mu.Unlock()
 	}
 	return ok
 }

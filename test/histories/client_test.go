@@ -22,8 +22,9 @@ import (
 // client is a proxy at a control plane.
 type client struct {
 	*ads.Client
-	proxy proxy
-	since time.Time // when its stream was opened
+	proxy   proxy
+	since   time.Time // when its stream was opened
+	reports int       // how often it said on that how its application is
 
 	mu     sync.Mutex
 	failed error // how its stream ended by itself
@@ -69,7 +70,7 @@ func (c *client) connect(ctx context.Context, to control) error {
 	c.failed = nil
 	c.mu.Unlock()
 	address, shown := to.dial(&c.proxy)
-	c.Credentials, c.since = shown, time.Now()
+	c.Credentials, c.since, c.reports = shown, time.Now(), 0
 	return c.Connect(ctx, address)
 }
 
@@ -87,9 +88,18 @@ func (c *client) err() error {
 	return c.failed
 }
 
-// isServed says whether a stream is the client's own, and has acknowledged all that it is due.
+// report says how the application is, as its agent does, and waits until a control plane has heard it.
+func (c *client) report(ctx context.Context, to control, failure string) error {
+	if err := c.Report(healthType, failure); err != nil {
+		return err
+	}
+	c.reports++
+	return to.settle(ctx, to, []*client{c})
+}
+
+// isServed says whether a stream is the client's own, was heard, and has acknowledged all that it is due.
 func (c *client) isServed(s xds.ProxyStatus) bool {
-	return mesh.ProxyID(s.Proxy).Node() == c.Node.Id && !s.ConnectedAt.Before(c.since) && len(s.Types) >= c.Asked() && s.Synced
+	return mesh.ProxyID(s.Proxy).Node() == c.Node.Id && !s.ConnectedAt.Before(c.since) && len(s.Types) >= c.Asked() && s.Reports >= c.reports && s.Synced
 }
 
 // diff says how what the client holds differs from what another holds; empty: in nothing.

@@ -123,7 +123,7 @@ func (p *player) act(ctx context.Context, a action) error {
 	case a.Report != nil:
 		if c := p.clients[a.Report.Proxy]; c != nil {
 			p.said[c.Node.Id+"|"+c.proxy.Account] = saying{c.proxy, a.Report.Failure}
-			return c.Report(healthType, a.Report.Failure)
+			return c.report(ctx, p.control, a.Report.Failure)
 		}
 	}
 	return nil
@@ -140,7 +140,9 @@ func (p *player) check(ctx context.Context, reported bool) (err error) {
 	defer func() { err = errors.Join(err, fresh.stop()) }()
 	names := slices.Sorted(maps.Keys(p.clients))
 	var clients, others []*client
-	if err := p.repeat(ctx, fresh); err != nil {
+	speakers, err := p.repeat(ctx, fresh)
+	defer silence(speakers)
+	if err != nil {
 		return err
 	}
 	for _, name := range names {
@@ -159,6 +161,7 @@ func (p *player) check(ctx context.Context, reported bool) (err error) {
 		if err := fresh.settle(ctx, p.control, others); err != nil {
 			return fmt.Errorf("started anew: %w", err)
 		}
+		silence(speakers) // those who are there still have come by now
 		// What an agent says arrives when it arrives.
 		exact := p.control.exact() && !reported && len(p.said) == 0
 		diff := compare(clients, others)
@@ -180,22 +183,25 @@ func (p *player) check(ctx context.Context, reported bool) (err error) {
 	}
 }
 
-// repeat tells a control plane that was just started what agents said to the one that lives.
-func (p *player) repeat(ctx context.Context, fresh control) error {
+// repeat tells a control plane that was just started what agents said to the one that lives. It returns who said so; as long as they are connected it is not forgotten.
+func (p *player) repeat(ctx context.Context, fresh control) (speakers []*client, err error) {
 	for _, key := range slices.Sorted(maps.Keys(p.said)) {
 		c := newClient(p.said[key].proxy)
 		if err := c.connect(ctx, fresh); err != nil {
-			return err
+			return speakers, err
 		}
-		if err := c.Report(healthType, p.said[key].failure); err != nil {
-			return err
+		speakers = append(speakers, c)
+		if err := c.report(ctx, fresh, p.said[key].failure); err != nil {
+			return speakers, err
 		}
-		if err := fresh.settle(ctx, fresh, []*client{c}); err != nil {
-			return err
-		}
+	}
+	return speakers, nil
+}
+
+func silence(speakers []*client) {
+	for _, c := range speakers {
 		c.Disconnect()
 	}
-	return nil
 }
 
 func compare(clients, others []*client) string {
