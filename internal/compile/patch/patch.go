@@ -34,7 +34,11 @@ type patch struct {
 	key     key
 	labels  mesh.Labels // of its workloads; empty: all of the namespace, or of the mesh
 	side    side
-	version string // a regular expression that the proxy's version matches (match.proxy.proxyVersion); empty: any
+	version *regexp.Regexp // that the proxy's version matches (match.proxy.proxyVersion)
+}
+
+func same(a, b patch) bool {
+	return a.key == b.key && a.labels == b.labels && a.side == b.side && a.version.String() == b.version.String()
 }
 
 // side is which proxies a patch's context means (EnvoyFilter.PatchContext).
@@ -64,7 +68,7 @@ func Declare(in *input.Tables, who *vouch.Tables) *Tables {
 				emit(resourceKey(p.key), t.encode(r, o, p.key))
 			}
 		})
-	patches := table.Derive(in.EnvoyFilters.Table, "bootstrap patches/for", compareKey, func(a, b patch) bool { return a == b },
+	patches := table.Derive(in.EnvoyFilters.Table, "bootstrap patches/for", compareKey, same,
 		func(r *table.Reader, _ config.Key, o *config.Object, emit func(key, patch)) {
 			note(r, o)
 			for _, p := range read(o) {
@@ -72,7 +76,7 @@ func Declare(in *input.Tables, who *vouch.Tables) *Tables {
 			}
 		})
 	grouped := table.Group(patches, "bootstrap patches/namespace", cmp.Compare[string], func(k key, _ patch) []string { return []string{k.filter.Namespace} })
-	t.byNamespace = table.Derive(grouped, "bootstrap patches/namespaces", cmp.Compare[string], slices.Equal[[]patch],
+	t.byNamespace = table.Derive(grouped, "bootstrap patches/namespaces", cmp.Compare[string], func(a, b []patch) bool { return slices.EqualFunc(a, b, same) },
 		func(_ *table.Reader, namespace string, rows table.Rows[key, patch], emit func(string, []patch)) {
 			all := make([]patch, 0, rows.Len())
 			for _, p := range rows.All() {
@@ -115,11 +119,7 @@ func (p patch) holdsFor(proxy vouch.Proxy, labels mesh.Labels) bool {
 	if p.side == sidecars && proxy.Type != mesh.Sidecar || p.side == gateways && proxy.Type != mesh.Router {
 		return false
 	}
-	if !labels.SelectedBy(p.labels) {
-		return false
-	}
-	matches, err := regexp.MatchString(p.version, proxy.Version)
-	return err == nil && matches // one that does not compile has no effect: note says so
+	return labels.SelectedBy(p.labels) && p.version.MatchString(proxy.Version)
 }
 
 func resourceKey(k key) mesh.ResourceKey {
@@ -135,11 +135,12 @@ func read(o *config.Object) []patch {
 	spec := config.Spec[*networking.EnvoyFilter](o)
 	var out []patch
 	for i, p := range spec.GetConfigPatches() {
-		if hindrance(spec, p) != "" {
+		version, err := regexp.Compile(p.GetMatch().GetProxy().GetProxyVersion())
+		if err != nil || hindrance(spec, p) != "" {
 			continue
 		}
 		out = append(out, patch{
-			key: key{o.Key, i}, labels: mesh.MakeLabels(spec.GetWorkloadSelector().GetLabels()), side: sideOf(p.GetMatch().GetContext()), version: p.GetMatch().GetProxy().GetProxyVersion(),
+			key: key{o.Key, i}, labels: mesh.MakeLabels(spec.GetWorkloadSelector().GetLabels()), side: sideOf(p.GetMatch().GetContext()), version: version,
 		})
 	}
 	return out
