@@ -89,7 +89,7 @@ func (b *bed) next() source.Batch {
 			b.said[f] = list
 		}
 		return batch
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		b.Fatal("no batch came")
 		return source.Batch{}
 	}
