@@ -88,12 +88,7 @@ type crowd struct {
 	asked    map[string]int // by kind of client
 	failures map[string]int // by kind and error
 	first    map[string]time.Time
-	overdue  int // failures of requests that took longer than any was promised
 }
-
-// promised is how long a request may take and still be served to its end by an Envoy that goes: all parents here live a second longer than they drain. Where the machine has no time
-// for a stream that should last a tenth of that, its parent may go first.
-const promised = time.Second
 
 // pace is between a client's requests: the machine belongs to Envoy, too.
 const pace = 4 * time.Millisecond
@@ -135,24 +130,18 @@ func (c *crowd) ask(ctx context.Context, n int, kind string, make func() asker) 
 			defer tick.Stop()
 			for ctx.Err() == nil {
 				// A request that has begun is awaited: it counts.
-				begun := time.Now()
-				err := one.ask(context.WithoutCancel(ctx))
-				c.note(kind, time.Since(begun), err)
+				c.note(kind, one.ask(context.WithoutCancel(ctx)))
 				<-tick.C
 			}
 		})
 	}
 }
 
-func (c *crowd) note(kind string, took time.Duration, err error) {
+func (c *crowd) note(kind string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked[kind]++
 	if err == nil {
-		return
-	}
-	if took > promised {
-		c.overdue++
 		return
 	}
 	key := kind + ": " + port.ReplaceAllString(err.Error(), ":*->")
@@ -205,10 +194,7 @@ func (c *crowd) stop(t *testing.T) {
 		t.Errorf("%d times, first at %s: %s", c.failures[k], c.first[k].UTC().Format("15:04:05.000"), k)
 		failed += c.failures[k]
 	}
-	if total := c.total(); c.overdue*1000 > total {
-		t.Errorf("%d of %d requests took longer than %v and failed: too many for a machine that is merely busy", c.overdue, total, promised)
-	}
-	t.Logf("%d requests, %d failed, %d after more than %v: %v", c.total(), failed, c.overdue, promised, c.asked)
+	t.Logf("%d requests, %d failed: %v", c.total(), failed, c.asked)
 }
 
 func overHTTP2(t *http.Transport) {
