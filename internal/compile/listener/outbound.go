@@ -26,9 +26,10 @@ func (t *Tables) declareListeners() {
 			views, _ := table.Get(r, t.views, s.Layer)
 			n := notes{layer: s.Layer}
 			for v := range views.All() {
-				b := build(s, c.over(public), v, set.of(v))
+				set := set.of(v)
+				b := build(s, c.over(public), v, set)
 				n.add(b)
-				if b.encoded != nil && (public == nil || !envoy.Same(b.encoded, build(s, public, v, set.of(v)).encoded)) {
+				if b.encoded != nil && (public == nil || !envoy.Same(b.encoded, build(s, public, v, set).encoded)) {
 					emit(mesh.ResourceKey{Shelf: scope.ListenerShelf(v), Name: b.out.Name}, b.encoded)
 				}
 			}

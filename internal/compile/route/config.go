@@ -34,10 +34,8 @@ func (t *Tables) declareRoutes() {
 					return // what lies below serves these proxies too
 				}
 			}
-			emit(mesh.ResourceKey{Shelf: k.shelf, Name: k.name}, t.outbound(r, k.name, scope.OutboundView{Layer: k.shelf.Layer}))
-			views, _ := table.Get(r, t.sc.OutboundViews, k.shelf.Layer)
-			for v := range views.All() {
-				emit(mesh.ResourceKey{Shelf: scope.OutboundShelf(k.shelf, v.Outbound), Name: k.name}, t.outbound(r, k.name, v))
+			for shelf, v := range t.sc.OutboundShelves(r, k.shelf) {
+				emit(mesh.ResourceKey{Shelf: shelf, Name: k.name}, t.outbound(r, k.name, v))
 			}
 		})
 }

@@ -45,11 +45,8 @@ func (h *hosts) layer(k scope.Key, s *scope.Seen) {
 	}
 	for _, p := range h.t.places(h.r, k, s) {
 		if p.hidden {
-			shelf := mesh.Shelf{Layer: k.Layer}
-			h.publish(k, shelf, p, h.unknown(k, p, scope.OutboundView{Layer: k.Layer}))
-			views, _ := table.Get(h.r, h.t.sc.OutboundViews, k.Layer)
-			for v := range views.All() {
-				h.publish(k, scope.OutboundShelf(shelf, v.Outbound), p, h.unknown(k, p, v))
+			for shelf, v := range h.t.sc.OutboundShelves(h.r, mesh.Shelf{Layer: k.Layer}) {
+				h.publish(k, shelf, p, h.unknown(k, p, v))
 			}
 			continue
 		}

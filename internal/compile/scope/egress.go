@@ -265,8 +265,8 @@ func policyOf(o *config.Object) Outbound {
 func (t *Tables) declarePolicies() {
 	t.policies = table.Derive(t.Layers, "policies", mesh.CompareLayer, func(a, b Outbound) bool { return a == b },
 		func(r *table.Reader, l mesh.Layer, info LayerInfo, emit func(mesh.Layer, Outbound)) {
-			if o, ok := table.Get(r, t.in.Sidecars.Table, info.Sidecar); ok && l.Kind == mesh.SidecarLayer && policyOf(o) != AsMesh {
-				emit(l, policyOf(o))
+			if o, _ := table.Get(r, t.openings, info.Sidecar); l.Kind == mesh.SidecarLayer && o.policy != AsMesh {
+				emit(l, o.policy)
 			}
 		})
 	t.declareSidecarNotes()

@@ -284,7 +284,7 @@ func (t *Tables) declareDemand() {
 		}
 		return perLayer(p, func(l mesh.Layer) OutboundView { return OutboundView{l, p.Outbound} })
 	})
-	t.OutboundViews = table.Group(outbound, "outbound views/layer", mesh.CompareLayer, func(v OutboundView, _ struct{}) []mesh.Layer { return []mesh.Layer{v.Layer} }).Broad()
+	t.outboundViews = table.Group(outbound, "outbound views/layer", mesh.CompareLayer, func(v OutboundView, _ struct{}) []mesh.Layer { return []mesh.Layer{v.Layer} }).Broad()
 	t.NameViews = demanded(t, "name views", CompareNameView, func(p Placement) []NameView {
 		if !p.Names {
 			return nil

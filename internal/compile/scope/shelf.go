@@ -1,9 +1,11 @@
 package scope
 
 import (
+	"iter"
 	"strings"
 
 	"fairway/internal/mesh"
+	"fairway/internal/table"
 )
 
 // ClusterShelf is where a variant of a layer's outbound clusters is published, the special ones (PassthroughCluster, …) of Public, Sidecar and gateway layers too.
@@ -18,10 +20,26 @@ func RouteShelf(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l} }
 // ListenerShelf is where a variant of a layer's outbound listeners is published.
 func ListenerShelf(v ListenerView) mesh.Shelf { return mesh.Shelf{Layer: v.Layer, Part: v.part()} }
 
-// OutboundShelf is where, above a shelf of routes, those are published that proxies have whose policy for unknown hosts is their Sidecar's and not the mesh's.
-func OutboundShelf(s mesh.Shelf, o Outbound) mesh.Shelf {
+// outboundShelf is where, above a shelf of routes, those are published that proxies have whose policy for unknown hosts is their Sidecar's and not the mesh's.
+func outboundShelf(s mesh.Shelf, o Outbound) mesh.Shelf {
 	s.Part += "+" + o.String()
 	return s
+}
+
+// OutboundShelves lists where a route of a shelf is published that depends on the policy for unknown hosts: on the shelf itself as the mesh says, and above it for each other
+// policy that some proxy of the layer has.
+func (t *Tables) OutboundShelves(r *table.Reader, s mesh.Shelf) iter.Seq2[mesh.Shelf, OutboundView] {
+	return func(yield func(mesh.Shelf, OutboundView) bool) {
+		if !yield(s, OutboundView{Layer: s.Layer}) {
+			return
+		}
+		views, _ := table.Get(r, t.outboundViews, s.Layer)
+		for v := range views.All() {
+			if !yield(outboundShelf(s, v.Outbound), v) {
+				return
+			}
+		}
+	}
 }
 
 // RedirectShelf is where a gateway's virtual hosts are published that do nothing but send to HTTPS: those that rules claim shadow them.
@@ -112,7 +130,7 @@ func (v ClusterView) part() string {
 func (p Placement) attachRoutes(a *mesh.Attachment, s mesh.Shelf) {
 	shelves := []mesh.Shelf{s}
 	if p.Outbound != AsMesh {
-		shelves = append(shelves, OutboundShelf(s, p.Outbound))
+		shelves = append(shelves, outboundShelf(s, p.Outbound))
 	}
 	a[mesh.Routes] = append(a[mesh.Routes], shelves...)
 	a[mesh.VirtualHosts] = append(a[mesh.VirtualHosts], shelves...)

@@ -55,7 +55,6 @@ type Tables struct {
 	GatewayViews         *table.Table[mesh.Layer, struct{}] // the gateway layers among Layers
 	GatewayListenerViews *table.Table[GatewayView, struct{}]
 	ListenerViews        *table.Table[ListenerView, struct{}]
-	OutboundViews        *table.Table[mesh.Layer, table.Rows[OutboundView, struct{}]] // by layer, but for those of the mesh's policy
 	ClusterViews         *table.Table[ClusterView, struct{}]
 	NameViews            *table.Table[NameView, struct{}]
 	SecretViews          *table.Table[SecretView, struct{}]
@@ -71,22 +70,23 @@ type Tables struct {
 	Rules  *table.Table[RuleKey, *Rule]
 	Seen   *table.Table[Key, *Seen]
 
-	in        *input.Tables
-	who       *vouch.Tables
-	reg       *registry.Tables
-	peers     *peer.Tables
-	patches   *patch.Tables
-	sidecars  sidecars
-	mentions  *table.Table[mesh.Host, table.Rows[mentionKey, mention]]
-	imports   *table.Table[pattern, table.Rows[importKey, importEntry]]
-	crowd     *table.Table[struct{}, string]
-	policies  *table.Table[mesh.Layer, Outbound]
-	openings  *table.Table[config.Key, opening]
-	plain     *table.Table[string, table.Rows[mesh.Layer, LayerInfo]]
-	clients   selectors // of DestinationRules
-	gateways  selectors // of Gateways
-	sources   *table.Table[string, table.Rows[config.Key, []string]]
-	inboundOf *table.Table[mesh.ProxyID, InboundKey]
+	in            *input.Tables
+	who           *vouch.Tables
+	reg           *registry.Tables
+	peers         *peer.Tables
+	patches       *patch.Tables
+	sidecars      sidecars
+	mentions      *table.Table[mesh.Host, table.Rows[mentionKey, mention]]
+	imports       *table.Table[pattern, table.Rows[importKey, importEntry]]
+	crowd         *table.Table[struct{}, string]
+	policies      *table.Table[mesh.Layer, Outbound]
+	openings      *table.Table[config.Key, opening]
+	outboundViews *table.Table[mesh.Layer, table.Rows[OutboundView, struct{}]] // those of policies that are not the mesh's
+	plain         *table.Table[string, table.Rows[mesh.Layer, LayerInfo]]
+	clients       selectors // of DestinationRules
+	gateways      selectors // of Gateways
+	sources       *table.Table[string, table.Rows[config.Key, []string]]
+	inboundOf     *table.Table[mesh.ProxyID, InboundKey]
 }
 
 // Declare declares the package's tables.
