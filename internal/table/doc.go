@@ -1,7 +1,8 @@
 // Package table is an engine for tables of immutable rows that settle in turns.
 //
 // Rows come in through Input tables. Derive computes rows from rows with a pure
-// function, Group indexes rows by another key. Each computed row records what it
+// function, Group indexes rows by another key, Join pairs the rows of two tables
+// that have a term in common. Each computed row records what it
 // read, so a turn recomputes exactly the rows whose reads changed, and tells
 // which rows came out different:
 //
@@ -36,7 +37,8 @@
 //     notes to its row. A derivation that panics keeps its old rows.
 //  9. Tables print themselves: Print, Dump and List are what command line, debug
 //     pages and test goldens show.
-//  10. Incremental = from scratch, values and bookkeeping alike.
+//  10. Incremental = from scratch, values and bookkeeping alike. So a turn can be
+//     tried and taken back (Store.Try), and a row explained (Store.Explain).
 //
 // Functions given to this package (derivations, group functions, equal, compare)
 // are pure: same arguments and same reads, same result. They run on several

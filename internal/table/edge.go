@@ -35,6 +35,8 @@ type maker struct {
 type anyMaker interface {
 	// enqueue notes that the maker must run in this turn.
 	enqueue()
+	// makes names the table that it makes rows of, and the key of its source row.
+	makes() (of *base, from any)
 }
 
 // An edge is one recorded read. It has two ends that know each other's place:
@@ -153,7 +155,7 @@ func (c *cell[K, V]) compareKey(other anyCell) int {
 
 func (c *cell[K, V]) made(visit func(*head) bool) {
 	if c.table.members != nil {
-		c.table.members(c.val, visit)
+		c.table.members(c, visit)
 		return
 	}
 	if c.owner == nil {

@@ -1,17 +1,12 @@
 package table
 
-import (
-	"runtime/debug"
-	"slices"
-)
+import "slices"
 
 // group is a table of the rows of another one by group key.
 type group[G, K comparable, V any] struct {
 	*Table[G, Rows[K, V]]
-	source *Table[K, V]
-	groups func(k K, v V) []G
+	groups terms[K, V, G]
 	edited []edited[G, K, V]
-	failed map[K]*PanicError
 }
 
 // edited is a group that the turn edits, and what it was.
@@ -29,9 +24,10 @@ type edited[G, K comparable, V any] struct {
 func Group[G comparable, K comparable, V any](
 	from *Table[K, V], name string, compare func(a, b G) int, groups func(k K, v V) []G,
 ) *Table[G, Rows[K, V]] {
-	g := &group[G, K, V]{source: from, groups: groups}
+	g := &group[G, K, V]{}
 	b := base{store: from.store, name: name, kind: KindGroup, from: from.name}
 	g.Table = newTable(b, compare, Rows[K, V].same)
+	g.groups = terms[K, V, G]{table: &g.base, source: from, fn: groups}
 	g.members = g.membersOf
 	from.store.declare(g)
 	from.follow = append(from.follow, g.height)
@@ -40,7 +36,7 @@ func Group[G comparable, K comparable, V any](
 
 // settle moves what changed in the source into its groups.
 func (g *group[G, K, V]) settle(t *turn) {
-	for _, c := range g.source.changes {
+	for _, c := range g.groups.source.changes {
 		g.move(c, t)
 	}
 	for _, e := range g.edited {
@@ -52,48 +48,16 @@ func (g *group[G, K, V]) settle(t *turn) {
 
 // move takes a row out of the groups it has left and puts it into those it is in.
 func (g *group[G, K, V]) move(c change[K, V], t *turn) {
-	var now []G
-	var err *PanicError
-	if c.cell.has {
-		now, err = g.groupsOf(c.cell.key, c.cell.val)
-	}
-	if c.had {
-		was, _ := g.groupsOf(c.cell.key, c.old)
-		for _, gk := range was {
-			if left := g.cells[gk]; left != nil && !slices.Contains(now, gk) {
-				rows := g.edit(left)
-				*rows = rows.without(g.store.version, c.cell.key)
-			}
+	was, now := g.groups.change(c, t)
+	for _, gk := range was {
+		if left := g.cells[gk]; left != nil && !slices.Contains(now, gk) {
+			rows := g.edit(left)
+			*rows = rows.without(g.store.version, c.cell.key)
 		}
 	}
 	for _, gk := range now {
 		rows := g.edit(g.place(gk))
-		*rows = rows.with(g.store.version, c.cell.key, c.cell.val, g.source.compare)
-	}
-	g.report(c.cell.key, err, t)
-}
-
-// groupsOf calls the user's function.
-func (g *group[G, K, V]) groupsOf(k K, v V) (keys []G, err *PanicError) {
-	defer func() {
-		if p := recover(); p != nil {
-			keys, err = nil, &PanicError{Table: g.name, Key: text(k), Value: p, Stack: string(debug.Stack())}
-		}
-	}()
-	return g.groups(k, v), nil
-}
-
-func (g *group[G, K, V]) report(k K, err *PanicError, t *turn) {
-	if err != nil {
-		if g.failed == nil {
-			g.failed = map[K]*PanicError{}
-		}
-		g.failed[k] = err
-		t.Panics = append(t.Panics, err)
-		g.store.notesChanged = true
-	} else if g.failed[k] != nil {
-		delete(g.failed, k)
-		g.store.notesChanged = true
+		*rows = rows.with(g.store.version, c.cell.key, c.cell.val, g.groups.source.compare)
 	}
 }
 
@@ -116,24 +80,12 @@ func (g *group[G, K, V]) finish(e edited[G, K, V]) {
 }
 
 // membersOf visits the cells of a group's members.
-func (g *group[G, K, V]) membersOf(rows Rows[K, V], visit func(*head) bool) {
-	for k := range rows.All() {
-		if c := g.source.cells[k]; c != nil && !visit(&c.head) {
+func (g *group[G, K, V]) membersOf(c *cell[G, Rows[K, V]], visit func(*head) bool) {
+	for k := range c.val.All() {
+		if c := g.groups.source.cells[k]; c != nil && !visit(&c.head) {
 			return
 		}
 	}
 }
 
-func (g *group[G, K, V]) notes(yield func(Note) bool) bool {
-	keys := make([]K, 0, len(g.failed))
-	for k := range g.failed {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, g.source.compare)
-	for _, k := range keys {
-		if !yield(Note{g.name, text(k), g.failed[k]}) {
-			return false
-		}
-	}
-	return true
-}
+func (g *group[G, K, V]) notes(yield func(Note) bool) bool { return g.groups.notes(yield) }

@@ -23,6 +23,7 @@ const (
 type plan struct {
 	kind  Kind
 	from  int // index of the source table
+	with  int // of a join: index of the other one
 	emits int // which rows a derivation emits
 	reads []planRead
 	trap  bool // panics while the trigger of its key is set
@@ -109,8 +110,12 @@ func drawPlans(t *rapid.T, traps bool) []plan {
 
 func drawPlan(t *rapid.T, above int, traps bool) plan {
 	p := plan{kind: KindDerived, from: rapid.IntRange(1, above-1).Draw(t, "from")}
-	if rapid.IntRange(0, 3).Draw(t, "kind") == 0 {
+	switch rapid.IntRange(0, 4).Draw(t, "kind") {
+	case 0:
 		p.kind = KindGroup
+	case 1:
+		p.kind = KindJoin
+		p.with = rapid.IntRange(1, above-1).Draw(t, "with")
 	}
 	p.emits = rapid.IntRange(0, 4).Draw(t, "emits")
 	for range rapid.IntRange(0, 3).Draw(t, "reads") {
@@ -136,6 +141,13 @@ func groupsOf(k, v int) []int {
 	}
 	return []int{v % 3, k % 3}
 }
+
+// rightTerms are the terms of the right side of a join; those of its left side are its groups.
+func rightTerms(k, v int) []int { return groupsOf(v, k) }
+
+// pairKey and pairValue are what a derivation of the random graph makes of a pair. Keys collide.
+func pairKey(left, right int) int   { return (left + 2*right) % modelKeys }
+func pairValue(left, right int) int { return (left*7 + right*13) % (1 << 20) }
 
 // digest makes a number of a group, that depends on each member and their order
 // (a prime, so that what is unequal does not look equal).
@@ -178,7 +190,13 @@ func (l *live) declare(name string, p plan) {
 	case p.kind == KindGroup && l.ints[p.from] != nil:
 		groups = Group(l.ints[p.from], name, cmp.Compare[int], groupsOf)
 	case p.kind == KindGroup:
-		groups = Group(digests(l, p.from, name), name, cmp.Compare[int], groupsOf)
+		groups = Group(l.numbers(p.from, name+" digests"), name, cmp.Compare[int], groupsOf)
+	case p.kind == KindJoin:
+		pairs := Join(l.numbers(p.from, name+" left"), groupsOf, l.numbers(p.with, name+" right"), rightTerms, name+" pairs")
+		ints = Derive(pairs, name, cmp.Compare[int], func(a, b int) bool { return a == b },
+			func(r *Reader, k Pair[int, int], v Both[int, int], emit func(int, int)) {
+				p.run(l.world(r, emit), pairKey(k.Left, k.Right), pairValue(v.Left, v.Right))
+			})
 	case l.ints[p.from] != nil:
 		ints = Derive(l.ints[p.from], name, cmp.Compare[int], func(a, b int) bool { return a == b },
 			func(r *Reader, k, v int, emit func(int, int)) { p.run(l.world(r, emit), k, v) })
@@ -191,9 +209,12 @@ func (l *live) declare(name string, p plan) {
 	l.ints, l.groups = append(l.ints, ints), append(l.groups, groups)
 }
 
-// digests makes a group of groups possible: a table of their digests between.
-func digests(l *live, from int, name string) *Table[int, int] {
-	return Derive(l.groups[from], name+" digests", cmp.Compare[int], func(a, b int) bool { return a == b },
+// numbers returns a table of numbers; where it is a group, one of its digests, which it declares.
+func (l *live) numbers(from int, name string) *Table[int, int] {
+	if l.ints[from] != nil {
+		return l.ints[from]
+	}
+	return Derive(l.groups[from], name, cmp.Compare[int], func(a, b int) bool { return a == b },
 		func(_ *Reader, k int, v Rows[int, int], emit func(int, int)) { emit(k, digest(v.All())) })
 }
 
@@ -242,15 +263,12 @@ func evaluate(plans []plan, inputs []map[int]int) *oracle {
 
 func (o *oracle) group(i int, p plan) map[int]int {
 	members := map[int]map[int]int{}
-	for k, v := range o.values[p.from] {
+	for k, v := range o.numbers(p.from, fmt.Sprintf("t%d digests", i)) {
 		for _, g := range groupsOf(k, v) {
 			if members[g] == nil {
 				members[g] = map[int]int{}
 			}
 			members[g][k] = v
-		}
-		if o.plans[p.from].kind == KindGroup { // the table of digests between
-			o.read(fmt.Sprintf("t%d digests", i), k, p.from, k, 2)
 		}
 	}
 	digests := map[int]int{}
@@ -266,22 +284,61 @@ func (o *oracle) group(i int, p plan) map[int]int {
 	return digests
 }
 
-func (o *oracle) read(reader string, key, table, k, kind int) {
-	at := fmt.Sprintf("%s/%d -> t%d/%d", reader, key, table, k)
+// numbers are the rows of a table; of a group those of the table of its digests.
+func (o *oracle) numbers(from int, digests string) map[int]int {
+	if o.plans[from].kind == KindGroup {
+		for k := range o.values[from] {
+			o.read(digests, fmt.Sprint(k), from, k, 2)
+		}
+	}
+	return o.values[from]
+}
+
+func (o *oracle) read(reader, key string, table, k, kind int) {
+	at := fmt.Sprintf("%s/%s -> t%d/%d", reader, key, table, k)
 	o.reads[at] = max(o.reads[at], kind)
+}
+
+// runOf is what a derivation is run for: a row, or a pair of rows. reader is it as a reader, shown as in notes.
+type runOf struct {
+	reader, shown string
+	key, val      int
+}
+
+// sources lists what a derivation is run for, in order: rows, or pairs of rows that have a term in common.
+func (o *oracle) sources(i int, p plan) (list []runOf) {
+	name := fmt.Sprintf("t%d", i)
+	if p.kind == KindDerived {
+		for _, k := range slices.Sorted(maps.Keys(o.values[p.from])) {
+			o.read(name, fmt.Sprint(k), p.from, k, 2)
+			list = append(list, runOf{fmt.Sprint(k), fmt.Sprint(k), k, o.values[p.from][k]})
+		}
+		return list
+	}
+	left, right := o.numbers(p.from, name+" left"), o.numbers(p.with, name+" right")
+	for _, l := range slices.Sorted(maps.Keys(left)) {
+		for _, r := range slices.Sorted(maps.Keys(right)) {
+			if !slices.ContainsFunc(groupsOf(l, left[l]), func(term int) bool { return slices.Contains(rightTerms(r, right[r]), term) }) {
+				continue
+			}
+			pair, shown := fmt.Sprint(Pair[int, int]{l, r}), fmt.Sprintf("%d %d", l, r)
+			o.reads[fmt.Sprintf("%s/%s -> %s pairs/%s", name, pair, name, shown)] = 2
+			list = append(list, runOf{pair, shown, pairKey(l, r), pairValue(left[l], right[r])})
+		}
+	}
+	return list
 }
 
 func (o *oracle) derive(i int, p plan) map[int]int {
 	out := map[int]int{}
-	owner := map[int]int{}
+	owner := map[int]string{} // the printed source of each row
 	name := fmt.Sprintf("t%d", i)
-	for _, k := range slices.Sorted(maps.Keys(o.values[p.from])) {
-		o.read(name, k, p.from, k, 2)
+	for _, from := range o.sources(i, p) {
 		var own, lost []string
 		seen, twice := map[int]bool{}, map[int]bool{}
 		w := world{
 			get: func(table, at int) (int, bool) {
-				o.read(name, k, table, at, 2)
+				o.read(name, from.reader, table, at, 2)
 				v, ok := o.values[table][at]
 				if !ok && o.plans[table].kind == KindGroup {
 					v = 1 // the digest of no members
@@ -289,7 +346,7 @@ func (o *oracle) derive(i int, p plan) map[int]int {
 				return v, ok
 			},
 			has: func(table, at int) bool {
-				o.read(name, k, table, at, 1)
+				o.read(name, from.reader, table, at, 1)
 				_, ok := o.values[table][at]
 				return ok
 			},
@@ -297,7 +354,7 @@ func (o *oracle) derive(i int, p plan) map[int]int {
 			emit: func(at, v int) {
 				if seen[at] {
 					if !twice[at] {
-						lost = append(lost, conflictText(name, at, k, k))
+						lost = append(lost, conflictText(name, at, from.shown, from.shown))
 					}
 					twice[at] = true
 					return
@@ -306,24 +363,24 @@ func (o *oracle) derive(i int, p plan) map[int]int {
 				if _, taken := owner[at]; taken {
 					return
 				}
-				owner[at], out[at] = k, v
+				owner[at], out[at] = from.shown, v
 			},
 		}
-		p.run(w, k, o.values[p.from][k])
+		p.run(w, from.key, from.val)
 		for _, at := range slices.Sorted(maps.Keys(seen)) {
-			if owner[at] != k {
-				lost = append(lost, conflictText(name, at, owner[at], k))
+			if owner[at] != from.shown {
+				lost = append(lost, conflictText(name, at, owner[at], from.shown))
 			}
 		}
 		for _, n := range append(own, lost...) {
-			o.notes = append(o.notes, fmt.Sprintf("%s %d %s", name, k, n))
+			o.notes = append(o.notes, fmt.Sprintf("%s %s %s", name, from.shown, n))
 		}
 	}
 	return out
 }
 
-func conflictText(table string, key, winner, loser int) string {
-	return (&ConflictError{Table: table, Key: fmt.Sprint(key), Winner: fmt.Sprint(winner), Loser: fmt.Sprint(loser)}).Error()
+func conflictText(table string, key int, winner, loser string) string {
+	return (&ConflictError{Table: table, Key: fmt.Sprint(key), Winner: winner, Loser: loser}).Error()
 }
 
 // state is all that must agree, as lines that read well in a failure.
@@ -340,6 +397,9 @@ func (o *oracle) state() state {
 	for edge := range o.reads {
 		target := edge[strings.LastIndex(edge, "-> ")+3:]
 		var table, k int
+		if strings.Contains(target, " pairs/") {
+			continue // a pair is read by what is made of it alone
+		}
 		if _, err := fmt.Sscanf(target, "t%d/%d", &table, &k); err != nil {
 			panic(err)
 		}

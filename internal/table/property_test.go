@@ -152,18 +152,22 @@ func changesBetween(before, after map[string]string) (told []string) {
 	return told
 }
 
-// state tells what the live graph holds, in the oracle's words.
-func (l *live) state() state {
-	var st state
+// rowLines are the rows that the live graph holds, in the oracle's words.
+func (l *live) rowLines() (rows []string) {
 	values := l.values()
-	var rows []string
 	for i := range l.plans {
 		name := fmt.Sprintf("t%d", i)
 		for _, k := range slices.Sorted(maps.Keys(values[name])) {
 			rows = append(rows, fmt.Sprintf("%s %s = %s", name, k, values[name][k]))
 		}
 	}
-	st.rows = join(rows)
+	return rows
+}
+
+// state tells what the live graph holds, in the oracle's words.
+func (l *live) state() state {
+	var st state
+	st.rows = join(l.rowLines())
 	var notes []string
 	l.s.Read(func(tx *Tx) {
 		for n := range l.s.Notes(tx) {
@@ -195,11 +199,9 @@ func (l *live) state() state {
 
 // readerName names a maker by its table and source key.
 func readerName(m *maker) string {
-	b, key := m.self.(interface{ whoami() (*base, any) }).whoami()
+	b, key := m.self.makes()
 	return fmt.Sprint(b.name, "/", key)
 }
-
-func (m *rowMaker[IK, IV, OK, OV]) whoami() (*base, any) { return &m.table.base, m.from.key }
 
 // sound fails unless the two ends of each recorded read know each other, absent
 // cells have readers, and nothing is queued or disputed without cause.

@@ -13,6 +13,7 @@ const (
 	KindInput   Kind = "input"
 	KindDerived Kind = "derived"
 	KindGroup   Kind = "group"
+	KindJoin    Kind = "join"
 )
 
 // Table is the read side of every table: rows of V under unique keys K.
@@ -30,11 +31,11 @@ type Table[K comparable, V any] struct {
 	ghosts    map[K]*cell[K, V] // absent keys that some row has read
 	ghostPeak int
 
-	changes []change[K, V]            // what the last turn changed here
-	sorted  bool                      // changes are in key order
-	sprout  []func(c *cell[K, V])     // derivations from this table, to be told of new rows
-	follow  []int                     // heights of the groups of this table
-	members func(V, func(*head) bool) // for a group: the cells of its members
+	changes []change[K, V]                      // what the last turn changed here
+	sorted  bool                                // changes are in key order
+	sprout  []func(c *cell[K, V])               // derivations from this table, to be told of new rows
+	follow  []int                               // heights of the groups of this table
+	members func(*cell[K, V], func(*head) bool) // of a group or a join: visits the cells that a row is made of
 }
 
 // cell is one key of a table: a row, or the place of a row that was read and is

@@ -1,0 +1,80 @@
+package table
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Ref names a row as it prints.
+type Ref struct {
+	Table string `json:"table"`
+	Key   string `json:"key"`
+}
+
+func (r Ref) String() string { return r.Table + " " + r.Key }
+
+// Explanation says what a row was made from and what depends on it.
+type Explanation struct {
+	Ref
+	// Value is the row as it prints, a column each. There is none where the key has no row.
+	Value []string `json:"value,omitempty"`
+	// Reads are the rows that were read to make it, its source row first; those of Absent were looked for and are not there. A member of a group, and
+	// each side of a join, counts as read.
+	Reads  []Ref `json:"reads,omitempty"`
+	Absent []Ref `json:"absent,omitempty"`
+	// Readers are the source rows of what read it, each with the table that is made of them. They are computed again when it changes.
+	Readers []Ref `json:"readers,omitempty"`
+	// More counts reads and readers that are left out.
+	More int `json:"more,omitempty"`
+}
+
+// Explain tells of the row with a printed key what it was made from and what depends on it, at most so many of each; false: there is neither such a
+// row nor anybody who looked for it. It fails if there is no such table. It looks at all keys of the table.
+func (s *Store) Explain(tx *Tx, table, key string, most int) (Explanation, bool, error) {
+	tx.check(s)
+	n := s.byName[table]
+	if n == nil {
+		return Explanation{}, false, fmt.Errorf("explain a row of table %q: there is none of that name", table)
+	}
+	out := Explanation{Ref: Ref{table, key}}
+	var found *head
+	n.visit(func(c *head, printed string, value any) {
+		if printed != key {
+			return
+		}
+		if found = c; c.has {
+			out.Value = columns(value)
+		}
+	})
+	if found == nil {
+		return out, false, nil
+	}
+	if found.has {
+		found.self.made(func(c *head) bool {
+			ref := Ref{c.self.home().name, text(c.self.keyValue())}
+			switch {
+			case len(out.Reads)+len(out.Absent) >= most:
+				out.More++
+			case c.has:
+				out.Reads = append(out.Reads, ref)
+			default:
+				out.Absent = append(out.Absent, ref)
+			}
+			return true
+		})
+	}
+	for _, e := range found.readers {
+		if len(out.Readers) >= most {
+			out.More += len(found.readers) - most
+			break
+		}
+		of, from := e.reader.self.makes()
+		out.Readers = append(out.Readers, Ref{of.name, text(from)})
+	}
+	slices.SortFunc(out.Readers, func(a, b Ref) int { return strings.Compare(a.String(), b.String()) })
+	return out, true, nil
+}
+
+// makes names the table that a maker makes rows of, and the key of its source row.
+func (m *rowMaker[IK, IV, OK, OV]) makes() (of *base, from any) { return &m.table.base, m.from.key }

@@ -1,0 +1,69 @@
+package table
+
+// Trial is a turn that is taken back. It must not be used after the call of stage that got it.
+type Trial struct {
+	store *Store
+	open  bool
+}
+
+// Try sets a row for the trial alone; otherwise as Set.
+func (in *Input[K, V]) Try(tr *Trial, k K, v V) { in.tryWrite(tr, k, staged[V]{v, true}) }
+
+// TryDelete removes a row for the trial alone; otherwise as Delete.
+func (in *Input[K, V]) TryDelete(tr *Trial, k K) { in.tryWrite(tr, k, staged[V]{}) }
+
+func (in *Input[K, V]) tryWrite(tr *Trial, k K, w staged[V]) {
+	if !tr.open || tr.store != in.store {
+		panic("table: " + in.name + " is written to through a Trial that is over, or of another store")
+	}
+	if in.taken == nil {
+		in.taken = map[K]staged[V]{}
+	}
+	in.taken[k] = w
+	tr.store.due.set(in.height)
+}
+
+// takeBack has the next run put the rows back that the last one changed.
+func (in *Input[K, V]) takeBack() {
+	for _, c := range in.changes {
+		if in.taken == nil {
+			in.taken = map[K]staged[V]{}
+		}
+		in.taken[c.cell.key] = staged[V]{c.old, c.had}
+		in.store.due.set(in.height)
+	}
+}
+
+// Try runs a turn with what stage writes through the Trial, shows it to look, and
+// takes it back: the tables are as they were before (law 10), and nothing is left
+// of the turn but two versions that nobody saw. look may use Changes, and tx for
+// the tables as they would be; it must copy out what it keeps.
+//
+// It is for the owner of the turns, between turns, once the last turn's Changes
+// are read. What others have staged waits for the next turn. Readers wait, and so
+// do turns, as long as the turn takes twice, and look.
+func (s *Store) Try(stage func(tr *Trial), look func(t Turn, tx *Tx)) {
+	s.turns.Lock()
+	defer s.turns.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sealed = true
+	s.forget()
+	tr := &Trial{store: s, open: true}
+	stage(tr)
+	tr.open = false
+	t := turn{}
+	s.run(&t)
+	t.Version = s.version
+	tx := &Tx{Version: s.version, store: s}
+	look(t.Turn, tx)
+	tx.store = nil
+	for _, n := range s.touched {
+		if in, is := n.(interface{ takeBack() }); is {
+			in.takeBack()
+		}
+	}
+	s.forget()
+	s.run(&turn{})
+	s.forget()
+}
