@@ -83,3 +83,22 @@ func TestTheParentEndsWhileItsSuccessorStarts(t *testing.T) {
 	}
 	w.live(t)
 }
+
+// TestAParentEndsLast: an Envoy that ends asks its parent for what it counted, and waits long for one that is gone.
+func TestAParentEndsLast(t *testing.T) {
+	w := start(t, "a", nil)
+	w.live(t)
+	if err := w.restart(t, "asks"); err != nil {
+		t.Fatal(err)
+	}
+	if w.State().Draining == nil {
+		t.Fatal("there is no parent any more")
+	}
+	w.stop()
+	if err := w.ends(t); err != nil {
+		t.Error(err)
+	}
+	if got := w.history(); !strings.Contains(got, "answered") || !strings.Contains(got, "stopped a") {
+		t.Errorf("the parent was gone, or did not end in order:\n%s", got)
+	}
+}

@@ -47,8 +47,11 @@ if grep -q crash "$config"; then exit 7; fi
 if grep -q leave "$config"; then exit 0; fi
 if grep -q hang "$config"; then trap "echo asked >> $state/log; exit 0" TERM; while :; do sleep 0.02; done; fi
 trap "echo stopped $(cat "$config") >> $state/log; rm -f $state/live.$epoch.$$; exit 0" TERM
+if grep -q asks "$config"; then
+  trap "sleep 0.2; ls $state/live.$((epoch-1)).* >/dev/null && echo answered >> $state/log; rm -f $state/live.$epoch.$$; exit 0" TERM
+fi
 : > "$state/live.$epoch.$$"
-if [ "$epoch" != none ] && [ "$epoch" -gt 0 ]; then
+if [ "$epoch" != none ] && [ "$epoch" -gt 0 ] && ! grep -q asks "$config"; then
   (sleep 0.1; for f in "$state"/live.$((epoch-1)).*; do kill -TERM "${f##*.}"; done) 2>/dev/null &
 fi
 while :; do

@@ -358,12 +358,14 @@ func (s *Supervisor) lives(p *process) {
 	s.good = append(s.good[max(0, len(s.good)-1):], p.plan)
 }
 
-// stop asks all Envoys to end and says how the serving one did.
+// stop asks all Envoys to end, within Kill all together, and says how the serving one did. A parent goes last: an Envoy that ends asks its parent once more for what it
+// counted, and where that is gone tries for ten seconds to reach it.
 func (s *Supervisor) stop() error {
 	s.o.Log.Info("stopping envoy", "epoch", s.serving.epoch, "within", s.o.Kill)
-	if s.parent != nil {
-		s.parent.terminate()
-	}
+	late := time.Now().Add(s.o.Kill)
 	s.serving.end(s.o.Kill)
+	if s.parent != nil {
+		s.parent.end(time.Until(late))
+	}
 	return s.serving.exit()
 }
