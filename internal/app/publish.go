@@ -25,13 +25,27 @@ type publisher struct {
 	graph   *compile.Graph
 	library *xds.Library
 	again   []xds.RowKey // to be published with the next turn although it did not change them
+	frames  map[frameKey]*frame
+}
+
+// frameKey is what tells resources apart on the wire.
+type frameKey struct {
+	typeURL, name string
+	version       uint64
+}
+
+// frame is a resource that one or more rows have in common.
+type frame struct {
+	of       *envoy.Encoded
+	resource *xds.Resource
+	rows     int
 }
 
 // change is what a turn did to one resource's row.
 type change = table.Change[mesh.ResourceKey, *envoy.Encoded]
 
 func newPublisher(g *compile.Graph, l *xds.Library) *publisher {
-	return &publisher{graph: g, library: l}
+	return &publisher{graph: g, library: l, frames: map[frameKey]*frame{}}
 }
 
 // publish hands the library what the turn changed and returns how many resources that were.
@@ -40,6 +54,7 @@ func (p *publisher) publish(turn table.Turn) int {
 	for kind, tables := range p.graph.Out.Resources {
 		for _, t := range tables {
 			for c := range table.Changes(t) {
+				p.count(typeURLs[kind], c)
 				if change, ok := p.change(typeURLs[kind], c); ok {
 					changes = append(changes, change)
 				}
@@ -66,8 +81,33 @@ func (p *publisher) change(typeURL string, c change) (xds.Change, bool) {
 		out.Whiteout = c.New.Hides
 		return out, out.Whiteout
 	}
-	out.Resource = resource(typeURL, c.Key.Name, c.New)
+	out.Resource = p.resource(typeURL, c.Key.Name, c.New)
 	return out, true
+}
+
+// count keeps the frames that rows have.
+func (p *publisher) count(typeURL string, c change) {
+	if c.Has && c.New.Err == nil {
+		k := frameKey{typeURL, c.Key.Name, c.New.Version}
+		if p.frames[k] == nil {
+			p.frames[k] = &frame{of: c.New, resource: resource(typeURL, c.Key.Name, c.New)}
+		}
+		p.frames[k].rows++
+	}
+	if c.Had && c.Old.Err == nil {
+		k := frameKey{typeURL, c.Key.Name, c.Old.Version}
+		if p.frames[k].rows--; p.frames[k].rows == 0 {
+			delete(p.frames, k)
+		}
+	}
+}
+
+// resource returns the frame of a row, which it shares with all rows of the same name and content. Two that have a version in common and are not the same are framed apart.
+func (p *publisher) resource(typeURL, name string, e *envoy.Encoded) *xds.Resource {
+	if f := p.frames[frameKey{typeURL, name, e.Version}]; f != nil && envoy.Same(f.of, e) {
+		return f.resource
+	}
+	return resource(typeURL, name, e)
 }
 
 func resource(typeURL, name string, e *envoy.Encoded) *xds.Resource {

@@ -3,6 +3,8 @@ package envoy
 import (
 	"fmt"
 	"slices"
+	"unique"
+	"unsafe"
 
 	"github.com/cespare/xxhash/v2"
 	"google.golang.org/protobuf/proto"
@@ -11,7 +13,7 @@ import (
 // Encoded is one message, marshalled once for every proxy that gets it. It is immutable.
 type Encoded struct {
 	Version uint64   // the hash of Body
-	Body    []byte   // deterministic bytes of the message
+	Body    []byte   // deterministic bytes of the message; equal ones are held once, whatever they stand in
 	Needs   []string // sorted names of the clusters that a route or listener refers to
 	Secrets []string // sorted names of the secrets that a listener or cluster takes from the stream that it comes by
 	Load    string   // of an EDS cluster: the load assignment it waits for
@@ -20,6 +22,8 @@ type Encoded struct {
 	Err error
 	// Hides is set beside Err where what proxies had, or see on a lower layer, must not stand in: they get nothing under the name.
 	Hides bool
+
+	one unique.Handle[string] // of Body
 }
 
 // String tells which bytes these are and never what they say: a secret's are a key.
@@ -50,12 +54,18 @@ func Encode(m Message) *Encoded {
 	return Sealed(seal(m))
 }
 
-// Sealed takes what is marshalled already, or why it could not be. The bytes are not validated here.
+// Sealed takes what is marshalled already, or why it could not be. The bytes are not validated here. They are copied, unless equal ones are held
+// somewhere already: layers, and proxies of one layer, mostly have the same clusters and routes.
 func Sealed(body []byte, err error) *Encoded {
 	if err != nil {
 		return &Encoded{Err: err}
 	}
-	return &Encoded{Version: xxhash.Sum64(body), Body: body}
+	e := &Encoded{Version: xxhash.Sum64(body)}
+	if len(body) > 0 {
+		e.one = unique.Make(unsafe.String(&body[0], len(body)))
+		e.Body = unsafe.Slice(unsafe.StringData(e.one.Value()), len(body))
+	}
+	return e
 }
 
 // Same says whether two encoded messages are the same to every proxy.

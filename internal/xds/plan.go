@@ -48,7 +48,7 @@ func (p pick) size() int {
 	if p.whole != nil {
 		return p.whole.size
 	}
-	return len(p.res.delta)
+	return p.res.Size()
 }
 
 // batch is a queue sorted by verdict.

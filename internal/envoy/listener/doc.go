@@ -5,7 +5,9 @@
 // formats one. What a user may set is a field here, and the field's comment says what Envoy makes of it. Equal values give equal messages.
 //
 //	l := listener.Listener{Name: "0.0.0.0_80", Address: "0.0.0.0", Port: 80, Direction: listener.Outbound, Unbound: true,
-//		Chains: []listener.Chain{{Filters: listener.HTTP{Side: listener.SidecarOutbound, StatPrefix: "outbound_0.0.0.0_80", RouteName: "80"}.Filters()}}}
+//		Chains: []listener.Chain{{
+//			Filters: listener.HTTP{Side: listener.SidecarOutbound, StatPrefix: "outbound_0.0.0.0_80", RouteName: "80"}.Filters(),
+//		}}}
 //	encoded := envoy.Encode(listener.Build(l))
 //
 // Only extensions that stock Envoy has are used. The package is pure, and must not know services, rules, layers or tables.

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cespare/xxhash/v2"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"fairway/internal/envoy"
@@ -55,7 +54,7 @@ func Encode(entries []Entry) *envoy.Encoded {
 		entry = field(entry, entryValue, string(e.info()))
 		body = field(body, tableEntry, string(entry))
 	}
-	return &envoy.Encoded{Version: xxhash.Sum64(body), Body: body}
+	return envoy.Sealed(body, nil)
 }
 
 func (e Entry) info() []byte {
