@@ -172,7 +172,9 @@ func (p *Pages) registryz(w http.ResponseWriter, r *http.Request) {
 			if !viewerOf(r).sees(s.Key.Namespace) {
 				continue
 			}
-			out = append(out, serviceInfo(s, p.Graph.Won(tx, k), p.Graph.AutoVIP(tx, s)))
+			info := serviceInfo(s, p.Graph.Won(tx, k), p.Graph.AutoVIP(tx, s))
+			info.Object = p.Graph.Where(tx, s.Origin)
+			out = append(out, info)
 		}
 	})
 	writeJSON(w, out)
@@ -181,7 +183,7 @@ func (p *Pages) registryz(w http.ResponseWriter, r *http.Request) {
 func serviceInfo(s *mesh.Service, won bool, vip string) page.ServiceInfo {
 	info := page.ServiceInfo{
 		Hostname: s.Key.Host, Namespace: s.Key.Namespace, Registry: s.Key.Registry, Addresses: s.Addresses, AutoVIP: vip,
-		Resolution: s.Resolution.String(), External: s.External, ExportTo: s.ExportTo, Won: won, Object: s.Origin,
+		Resolution: s.Resolution.String(), External: s.External, ExportTo: s.ExportTo, Won: won,
 	}
 	for _, port := range s.Ports {
 		info.Ports = append(info.Ports, page.PortInfo{Name: port.Name, Port: port.Number, Protocol: port.Protocol.String(), Target: port.Target})

@@ -78,9 +78,20 @@ func (g *Graph) AutoVIP(tx *table.Tx, s *mesh.Service) string {
 	return vip
 }
 
-// Object is what a user wrote under a key; nil: nothing.
+// Object is what a user wrote under a key, and where; nil: nothing.
 func (g *Graph) Object(tx *table.Tx, k config.Key) *config.Object {
-	o, _ := table.Lookup(tx, g.In.Of(k.Kind).Table, k)
+	o, ok := table.Lookup(tx, g.In.Of(k.Kind).Table, k)
+	if !ok {
+		return nil
+	}
+	return g.placed(tx, o)
+}
+
+// placed is a row of an input of objects, with where it is written.
+func (g *Graph) placed(tx *table.Tx, o *config.Object) *config.Object {
+	if w, ok := table.Lookup(tx, g.In.Written.Table, o.Key); ok {
+		return o.At(w)
+	}
 	return o
 }
 
@@ -90,7 +101,7 @@ func (g *Graph) Objects() []*config.Object {
 	g.Store.Read(func(tx *table.Tx) {
 		for _, in := range g.In.All() {
 			for _, o := range table.All(tx, in.Table) {
-				out = append(out, o)
+				out = append(out, g.placed(tx, o))
 			}
 		}
 	})

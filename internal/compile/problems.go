@@ -13,20 +13,26 @@ import (
 	"fairway/internal/table"
 )
 
-// problemCache keeps the problems that rows noted until the notes change, and the lines of their fields as long as the objects stay the same: a line may be another one though
-// the problem is not.
+// problemCache keeps the problems that rows noted until the notes change, and the lines of their fields as long as the objects are written as they were: a line may be another
+// one though the problem is not.
 type problemCache struct {
 	mu      sync.Mutex
 	version uint64 // of the notes
 	valid   bool
 	noted   []mesh.Problem
-	lines   map[place]int // finding one parses the object's text
+	lines   map[place]found // finding one parses the object's text
 }
 
-// place is a field of an object as it was written.
+// place is a field of an object.
 type place struct {
-	object *config.Object
+	object config.Key
 	field  string
+}
+
+// found is the line of a field in a text.
+type found struct {
+	in   config.Written
+	line int
 }
 
 // Problems lists everything that users wrote and that does not do what it says, ordered by object and place: what derivations noted, what sources
@@ -51,29 +57,50 @@ func (g *Graph) noted(tx *table.Tx) []mesh.Problem {
 			c.noted = append(c.noted, problemOf(n))
 		}
 	}
-	out, lines := slices.Clone(c.noted), map[place]int{}
+	out, lines := slices.Clone(c.noted), map[place]found{}
 	for i := range out {
-		at, ok := g.place(tx, out[i])
+		p := &out[i]
+		w, ok := g.written(tx, p.Object)
 		if !ok {
+			continue // a source said where it is
+		}
+		p.Object = w.Ref
+		if other, ok := g.written(tx, p.Other); ok {
+			p.Message = strings.Replace(p.Message, p.Other.String(), other.Ref.String(), 1)
+			p.Other = other.Ref
+		}
+		if p.Line != 0 || p.Field == "" {
 			continue
 		}
+		at := place{keyOf(p.Object), p.Field}
 		line, known := c.lines[at]
-		if !known {
-			line = at.object.Line(at.field)
+		if !known || !line.in.Equal(w) {
+			line = found{w, w.Line(p.Field)}
 		}
-		lines[at], out[i].Line = line, line
+		lines[at], p.Line = line, line.line
 	}
 	c.lines = lines
 	return out
 }
 
-// place is where the field of a problem stands, if whoever noted it left it to us to find the line.
-func (g *Graph) place(tx *table.Tx, p mesh.Problem) (at place, ok bool) {
-	if p.Line != 0 || p.Field == "" {
-		return at, false
+// written is where an object is written that a row named; false: it is gone, or a source told the place.
+func (g *Graph) written(tx *table.Tx, o mesh.ObjectRef) (config.Written, bool) {
+	if o.File != "" {
+		return config.Written{}, false
 	}
-	o := g.Object(tx, config.Key{Kind: config.Kind(p.Object.Kind), Namespace: p.Object.Namespace, Name: p.Object.Name})
-	return place{o, p.Field}, o != nil && o.Ref == p.Object
+	return table.Lookup(tx, g.In.Written.Table, keyOf(o))
+}
+
+// Where completes the name of an object with where it is written.
+func (g *Graph) Where(tx *table.Tx, o mesh.ObjectRef) mesh.ObjectRef {
+	if w, ok := g.written(tx, o); ok {
+		return w.Ref
+	}
+	return o
+}
+
+func keyOf(o mesh.ObjectRef) config.Key {
+	return config.Key{Kind: config.Kind(o.Kind), Namespace: o.Namespace, Name: o.Name}
 }
 
 // problemOf turns a note into a problem; what the engine noted is a mistake of ours, and says so.

@@ -182,6 +182,9 @@ func (w *draft) object(spec proto.Message) *Object {
 	return o
 }
 
+// readMetadata says whether something is made of the labels and annotations of a kind's objects (those of a Secret are read into its Credential).
+func readMetadata(k Kind) bool { return k == WorkloadEntry }
+
 // hash covers what the object says, not where it stands. It is the same in every process.
 func hash(o *Object) uint64 {
 	h := fnv.New64a()
@@ -193,10 +196,12 @@ func hash(o *Object) uint64 {
 	put(string(o.Kind))
 	put(o.Namespace)
 	put(o.Name)
-	put(string(o.Labels))
-	for _, k := range slices.Sorted(maps.Keys(o.Annotations)) {
-		put(k)
-		put(o.Annotations[k])
+	if readMetadata(o.Kind) {
+		put(string(o.Labels))
+		for _, k := range slices.Sorted(maps.Keys(o.Annotations)) {
+			put(k)
+			put(o.Annotations[k])
+		}
 	}
 	buf = binary.AppendVarint(buf, o.Created)
 	buf, _ = proto.MarshalOptions{Deterministic: true}.MarshalAppend(buf, o.Spec) // a message of valid UTF-8 always marshals

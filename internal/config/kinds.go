@@ -43,7 +43,12 @@ func Kinds() []Kind {
 
 // kindTable has one line a kind: its API group, the message its spec is, and the rules that its schema cannot say.
 func kindTable() []*kind {
-	const ofNetworking, ofSecurity, ofTelemetry, ofExtensions = "networking.istio.io", "security.istio.io", "telemetry.istio.io", "extensions.istio.io"
+	const (
+		ofNetworking = "networking.istio.io"
+		ofSecurity   = "security.istio.io"
+		ofTelemetry  = "telemetry.istio.io"
+		ofExtensions = "extensions.istio.io"
+	)
 	return []*kind{
 		kindOf(ofNetworking, VirtualService, func() *networking.VirtualService { return new(networking.VirtualService) }, checkVirtualService),
 		kindOf(ofNetworking, DestinationRule, func() *networking.DestinationRule { return new(networking.DestinationRule) }, checkDestinationRule),

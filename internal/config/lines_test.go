@@ -46,7 +46,7 @@ spec:
 	} {
 		o := &Object{Ref: mesh.ObjectRef{Line: 100}, Text: []byte(text)}
 		for field, want := range fields {
-			if got := o.Line(field); got != want {
+			if got := o.Written().Line(field); got != want {
 				t.Errorf("%q: line %d, want %d", field, got, want)
 			}
 		}
@@ -54,7 +54,7 @@ spec:
 	if p := (&Object{Ref: mesh.ObjectRef{Kind: "K", Line: 100}, Text: []byte(yaml)}).Problem("spec.hosts[0]", "C", mesh.Warning, "m", "f"); p.Line != 108 || p.Object.Kind != "K" {
 		t.Errorf("%+v", p)
 	}
-	if got := (&Object{}).Line("spec"); got != 0 {
+	if got := (&Object{}).Written().Line("spec"); got != 0 {
 		t.Errorf("line %d without text", got)
 	}
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 
 	"google.golang.org/protobuf/proto"
@@ -32,18 +33,46 @@ type Object struct {
 	Annotations map[string]string
 	Created     int64         // Unix seconds from creationTimestamp; 0 where there is none
 	Spec        proto.Message // an istio.io/api message: *networking.VirtualService, …
-	Ref         mesh.ObjectRef
-	Text        []byte      // the document as written (YAML or JSON), to find a field's line in
-	Credential  *Credential // of a Secret; nil otherwise
-	Hash        uint64      // of everything above but Ref and Text: equal hashes are the same object
+	Credential  *Credential   // of a Secret; nil otherwise
+	Hash        uint64        // of what the object says: equal hashes mean the same. Labels and annotations count where something is made of them
+
+	// Where it is written, which is no part of what it says.
+	Ref  mesh.ObjectRef
+	Text []byte // the document as written (YAML or JSON), to find a field's line in
+}
+
+// Written is where an object is written, and in which words.
+type Written struct {
+	Ref  mesh.ObjectRef
+	Text []byte
+}
+
+// Equal compares place and text.
+func (w Written) Equal(o Written) bool { return w.Ref == o.Ref && bytes.Equal(w.Text, o.Text) }
+
+// Written is where the object is written.
+func (o *Object) Written() Written { return Written{o.Ref, o.Text} }
+
+// At returns the object as it is with another place and text.
+func (o *Object) At(w Written) *Object {
+	moved := *o
+	moved.Ref, moved.Text = w.Ref, w.Text
+	return &moved
+}
+
+// Unplaced returns what the object says, without where: its Ref names the object alone.
+func (o *Object) Unplaced() *Object {
+	ref := o.Ref
+	ref.File, ref.Line = "", 0
+	return o.At(Written{Ref: ref})
 }
 
 // Spec returns the object's specification as the message its kind has. It panics when asked for another kind's.
 func Spec[T proto.Message](o *Object) T { return o.Spec.(T) }
 
-// Same says whether two objects say the same; and stands in the same place (problems name it).
+// Same says whether two objects say the same, wherever they are written.
 func Same(a, b *Object) bool {
-	return a == b || a != nil && b != nil && a.Key == b.Key && a.Hash == b.Hash && a.Ref == b.Ref
+	return a == b || a != nil && b != nil && a.Key == b.Key && a.Hash == b.Hash
 }
 
 // Older orders objects of a kind as Istio resolves conflicts: by creation time, then namespace and name.
@@ -53,14 +82,14 @@ func Older(a, b *Object) int {
 
 // Line returns the line, in the object's file, of a field: "spec.http[0].route[1].weight". A field that is not written has the line of what it
 // would stand in. It is 0 where there is no text. The text is parsed for it, so it is for problems, not for every row.
-func (o *Object) Line(field string) int {
-	if o == nil || len(o.Text) == 0 {
+func (w Written) Line(field string) int {
+	if len(w.Text) == 0 {
 		return 0
 	}
-	return indexLines(Document{Line: max(o.Ref.Line, 1), Text: o.Text}).of(field)
+	return indexLines(Document{Line: max(w.Ref.Line, 1), Text: w.Text}).of(field)
 }
 
 // Problem makes a problem about one field of the object, or about the whole of it where field is empty.
 func (o *Object) Problem(field, code string, severity mesh.Severity, message, fix string) mesh.Problem {
-	return mesh.Problem{Object: o.Ref, Line: o.Line(field), Field: field, Code: code, Severity: severity, Message: message, Fix: fix}
+	return mesh.Problem{Object: o.Ref, Line: o.Written().Line(field), Field: field, Code: code, Severity: severity, Message: message, Fix: fix}
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 const module = "fairway"
@@ -212,6 +213,33 @@ func TestTestsDoNotSleep(t *testing.T) {
 }
 
 // TestMainsAreSmall: a program's main turns flags into options and hands them to app.
+// widest is how many columns a line may have, with tabs of four.
+const widest = 140
+
+// A line is read at one glance. What stands in a raw string is somebody else's text, and keeps its lines.
+func TestLinesFit(t *testing.T) {
+	for _, f := range repository(t) {
+		text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(f.path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw := map[int]bool{}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && strings.HasPrefix(lit.Value, "`") {
+				for line := f.fset.Position(lit.Pos()).Line; line <= f.fset.Position(lit.End()).Line; line++ {
+					raw[line] = true
+				}
+			}
+			return true
+		})
+		for i, line := range strings.Split(string(text), "\n") {
+			if n := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    ")); n > widest && !raw[i+1] {
+				t.Errorf("%s:%d has %d columns of at most %d: break it", f.path, i+1, n, widest)
+			}
+		}
+	}
+}
+
 func TestMainsAreSmall(t *testing.T) {
 	for _, f := range repository(t) {
 		if !strings.HasPrefix(f.path, "cmd/") || f.isTest() {

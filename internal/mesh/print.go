@@ -34,11 +34,7 @@ func (s *Service) String() string {
 	if s.External {
 		out += " external"
 	}
-	out += list(" addresses=", s.Addresses) + list(" exportTo=", s.ExportTo) + list(" identities=", s.Identities)
-	if s.Labels != "" {
-		out += " labels=" + string(s.Labels)
-	}
-	return out
+	return out + list(" addresses=", s.Addresses) + list(" exportTo=", s.ExportTo) + list(" identities=", s.Identities)
 }
 
 func list(name string, values []string) string {

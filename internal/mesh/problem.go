@@ -50,6 +50,7 @@ type Problem struct {
 	Severity Severity
 	Message  string // what is wrong, in a sentence without a full stop
 	Fix      string // what would be right; empty where nothing can be said
+	Other    ObjectRef // another object that Message names by this; zero: none
 }
 
 func (p Problem) String() string {

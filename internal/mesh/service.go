@@ -130,7 +130,6 @@ type Service struct {
 	Resolution Resolution
 	External   bool     // MESH_EXTERNAL: no mutual TLS is expected of it
 	ExportTo   []string // namespaces that may see it; "*" everybody, "." its own; never empty (defaulted)
-	Labels     Labels
 	Identities []string // subjectAltNames: SPIFFE ids or DNS names its endpoints may present
 	Created    int64    // Unix seconds; the older of two that clash wins. 0: unknown
 	Origin     ObjectRef
@@ -152,7 +151,7 @@ func (s *Service) Equal(o *Service) bool {
 		return s == o
 	}
 	return s.Key == o.Key && slices.Equal(s.Ports, o.Ports) && slices.Equal(s.Addresses, o.Addresses) && s.Resolution == o.Resolution &&
-		s.External == o.External && slices.Equal(s.ExportTo, o.ExportTo) && s.Labels == o.Labels &&
+		s.External == o.External && slices.Equal(s.ExportTo, o.ExportTo) &&
 		slices.Equal(s.Identities, o.Identities) && s.Created == o.Created && s.Origin == o.Origin
 }
 

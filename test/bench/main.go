@@ -20,7 +20,7 @@ import (
 
 func main() {
 	binary := flag.String("server", "bin/pilot-discovery", "the pilot-discovery to measure")
-	shapes := flag.String("shapes", "100x5x100,1000x5x100,1000x5x100x50,1000x10x500,5000x5x50,5000x5x100", "services x endpoints x clients [x namespaces [/ Sidecars]], comma separated; Sidecars, one a namespace: policy, refuse, all, own or ingress")
+	shapes := flag.String("shapes", "100x5x100,1000x5x100,1000x5x100x50,1000x10x500,5000x5x50,5000x5x100", "services x endpoints x clients [x namespaces [/ Sidecars]], comma separated; Sidecars, one a namespace: policy, refuse, all, most, own or ingress")
 	rounds := flag.Int("rounds", 40, "how many times each change is made")
 	jsonPath := flag.String("json", "", "also write the results to this file")
 	keep := flag.String("scratch", "", "folder for rules and logs (default: a temporary one, removed at the end)")

@@ -22,6 +22,7 @@ var sidecars = map[string]string{
 	"policy":  `{outboundTrafficPolicy: {mode: ALLOW_ANY}}`,
 	"refuse":  `{outboundTrafficPolicy: {mode: REGISTRY_ONLY}}`,
 	"all":     `{egress: [{hosts: ["*/*"]}]}`,
+	"most":    `{egress: [{hosts: ["*/*", "~private/*"]}]}`,
 	"own":     `{egress: [{hosts: ["./*", "istio-system/*"]}]}`,
 	"ingress": `{ingress: [{port: {number: 9080, protocol: HTTP, name: http}, defaultEndpoint: "127.0.0.1:8080"}]}`,
 }

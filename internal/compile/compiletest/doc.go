@@ -6,7 +6,8 @@
 //	delete KIND NAMESPACE/NAME
 //	connect TYPE NAME.NAMESPACE IP [LABELS] [MODE] [vip] [dns]      a proxy; "-" for no labels
 //	disconnect NAME.NAMESPACE
-//	report NAME.NAMESPACE[@ACCOUNT] IP healthy|WORD           what a sidecar's agent says of its application; NAME=ENTRY.NAMESPACE where it names its WorkloadEntry
+//	report NAME.NAMESPACE[@ACCOUNT] IP healthy|WORD    what a sidecar's agent says of its application;
+//	                                    NAME=ENTRY.NAMESPACE where it names its WorkloadEntry
 //	silent NAME.NAMESPACE               nothing is known of it any more
 //	heard                               every agent had the time to report
 //	cmp FILE TABLE [FILTER]             settles, then the table's rows, those with FILTER in some column, must be FILE

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	networking "istio.io/api/networking/v1alpha3"
-
 	"fairway/internal/config"
 	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
@@ -59,8 +57,7 @@ type binding struct {
 	index  int // in the rule's list
 	name   string
 	key    config.Key
-	object *config.Object
-	layers table.Rows[SelectedKey, *config.Object]
+	layers table.Rows[SelectedKey, struct{}]
 }
 
 // bindings resolves the gateways of a VirtualService. One that is not there is noted, by the one row that asks with a note.
@@ -71,15 +68,14 @@ func (t *Tables) bindings(r *table.Reader, rule route.Rule, note func(field, cod
 			continue
 		}
 		key := gatewayKey(name)
-		o, ok := table.Get(r, t.gateways, key)
-		if !ok {
+		if !table.Has(r, t.gateways, key) {
 			if note != nil {
 				note(index("spec.gateways", i), "UnknownGateway", "there is no Gateway "+name, t.nearestGateway(r, key))
 			}
 			continue
 		}
 		layers, _ := table.Get(r, t.layers, key)
-		out = append(out, binding{i, name, key, o, layers})
+		out = append(out, binding{i, name, key, layers})
 	}
 	return out
 }
@@ -91,7 +87,7 @@ func (t *Tables) declareClaims(rules *table.Table[config.Key, *config.Object]) {
 			rule := ruleOf(o)
 			note := func(field, code, message, fix string) { r.Note(o.Problem(field, code, mesh.Error, message, fix)) }
 			bound := t.bindings(r, rule, note)
-			t.checkCover(rule, bound, note)
+			t.checkCover(r, rule, bound, note)
 			found := claims{}
 			if len(rule.Spec.GetHttp()) > 0 {
 				t.eachServer(r, o, rule, bound, func(key ServerKey, s *Server, gateway string) { found.add(o, key, s, gateway, t.hosts(rule, s)) })
@@ -127,23 +123,32 @@ func (c claims) add(o *config.Object, key ServerKey, s *Server, gateway string, 
 // hosts lists the names that a rule claims on a server.
 func (t *Tables) hosts(rule route.Rule, s *Server) []mesh.Host {
 	var out []mesh.Host
-	for _, h := range rule.Spec.GetHosts() {
-		out = append(out, s.claims(rule.Namespace, t.sc.FullHost(h, rule.Namespace))...)
+	for _, h := range t.fullHosts(rule) {
+		out = append(out, s.claims(rule.Namespace, h)...)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
+// fullHosts lists the hosts of a rule.
+func (t *Tables) fullHosts(rule route.Rule) []mesh.Host {
+	out := make([]mesh.Host, 0, len(rule.Spec.GetHosts()))
+	for _, h := range rule.Spec.GetHosts() {
+		out = append(out, t.sc.FullHost(h, rule.Namespace))
+	}
+	return out
+}
+
 // checkCover notes the hosts of a rule that no gateway serves which it is bound to, and the gateways that serve none of them. Hosts of a rule that is
 // bound to the mesh too may be for sidecars alone.
-func (t *Tables) checkCover(rule route.Rule, bound []binding, note func(field, code, message, fix string)) {
+func (t *Tables) checkCover(r *table.Reader, rule route.Rule, bound []binding, note func(field, code, message, fix string)) {
 	const fix = "add the host to one of its servers, or bind the rule to another gateway"
 	used := make([]bool, len(bound))
 	for i, h := range rule.Spec.GetHosts() {
 		host := t.sc.FullHost(h, rule.Namespace)
 		served := false
 		for j, b := range bound {
-			if b.serves(rule.Namespace, host) {
+			if len(t.claimable(r, b.key, rule.Namespace, host)) > 0 {
 				served, used[j] = true, true
 			}
 		}
@@ -156,13 +161,6 @@ func (t *Tables) checkCover(rule route.Rule, bound []binding, note func(field, c
 			note(index("spec.gateways", b.index), "HostNotServed", "no server of Gateway "+b.name+" serves any host of this rule to namespace "+rule.Namespace, fix)
 		}
 	}
-}
-
-// serves says whether a server of the gateway gives the host to rules of a namespace.
-func (b binding) serves(namespace string, host mesh.Host) bool {
-	return slices.ContainsFunc(config.Spec[*networking.Gateway](b.object).GetServers(), func(s *networking.Server) bool {
-		return len((&Server{Gateway: b.object, Spec: s}).claims(namespace, host)) > 0
-	})
 }
 
 func gatewayNames(bound []binding) string {

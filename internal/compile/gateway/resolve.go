@@ -101,16 +101,15 @@ func (t *Tables) needs(r *table.Reader, o *config.Object) map[ClusterKey]struct{
 
 // eachServer visits the servers of the layers that see a rule, through the gateways that it is bound to, of which the rule claims some host.
 func (t *Tables) eachServer(r *table.Reader, o *config.Object, rule route.Rule, bound []binding, visit func(key ServerKey, s *Server, gateway string)) {
+	hosts := t.fullHosts(rule)
 	for _, b := range bound {
-		for i, spec := range config.Spec[*networking.Gateway](b.object).GetServers() {
-			class, _ := classify(spec)
-			s := &Server{b.object, spec, class}
-			if class == Unserved || len(t.hosts(rule, s)) == 0 {
+		for _, s := range t.claimable(r, b.key, rule.Namespace, hosts...) {
+			if s.Class == Unserved {
 				continue
 			}
 			for selected := range b.layers.All() {
-				if t.visible(r, o, selected.Layer.Namespace) && t.binds(r, selected.Layer, b.object, spec) == nil {
-					visit(ServerKey{portOf(selected.Layer, spec), b.key, i}, s, b.name)
+				if t.visible(r, o, selected.Layer.Namespace) && t.binds(r, selected.Layer, s.Gateway, s.Spec) == nil {
+					visit(ServerKey{portOf(selected.Layer, s.Spec), b.key, s.index}, s.Server, b.name)
 				}
 			}
 		}

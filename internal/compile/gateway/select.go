@@ -47,9 +47,93 @@ func (t *Tables) declareSelected(gateways *table.Table[config.Key, *config.Objec
 				r.Note(o.Problem("spec.selector", "NoRouter", mesh.Info, "no connected gateway proxy has the labels "+string(selector), "start one, or select labels that one has"))
 			}
 		})
-	t.layers = table.Group(t.Selected, "gateway/layers of a gateway", config.CompareKey, func(k SelectedKey, _ *config.Object) []config.Key {
+	layers := table.Derive(t.Selected, "gateway/layers", compareSelected, func(struct{}, struct{}) bool { return true },
+		func(_ *table.Reader, k SelectedKey, _ *config.Object, emit func(SelectedKey, struct{})) {
+			emit(k, struct{}{})
+		})
+	t.layers = table.Group(layers, "gateway/layers of a gateway", config.CompareKey, func(k SelectedKey, _ struct{}) []config.Key {
 		return []config.Key{k.Gateway}
 	})
+}
+
+// writtenKey names one server of one Gateway, whoever serves it.
+type writtenKey struct {
+	gateway config.Key
+	index   int
+}
+
+func compareWritten(a, b writtenKey) int {
+	return cmp.Or(config.CompareKey(a.gateway, b.gateway), cmp.Compare(a.index, b.index))
+}
+
+// nameTerm is what a server of a Gateway and a rule that may claim it have in common: a host that the server names, or, where under is set, a wildcard above it.
+type nameTerm struct {
+	gateway config.Key
+	host    mesh.Host
+	under   bool
+}
+
+func compareNameTerm(a, b nameTerm) int {
+	under := func(t nameTerm) int {
+		if t.under {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(config.CompareKey(a.gateway, b.gateway), cmp.Compare(a.host, b.host), cmp.Compare(under(a), under(b)))
+}
+
+// declareWritten indexes the servers of each Gateway by their hosts: a rule asks for those that it may claim, so that neither many servers cost each rule
+// nor a change of one server the rules for others.
+func (t *Tables) declareWritten(gateways *table.Table[config.Key, *config.Object]) {
+	written := table.Derive(gateways, "gateway/written", compareWritten, sameServer,
+		func(_ *table.Reader, k config.Key, o *config.Object, emit func(writtenKey, *Server)) {
+			for i, s := range config.Spec[*networking.Gateway](o).GetServers() {
+				class, _ := classify(s)
+				emit(writtenKey{k, i}, &Server{o, s, class})
+			}
+		})
+	t.written = table.Group(written, "gateway/written by host", compareNameTerm, func(k writtenKey, s *Server) []nameTerm {
+		var out []nameTerm
+		for _, h := range s.names() {
+			out = append(out, nameTerm{k.gateway, h, false})
+			for _, w := range h.Wildcards() {
+				out = append(out, nameTerm{k.gateway, w, true})
+			}
+		}
+		return out
+	})
+}
+
+// claimable lists the servers of a Gateway of which rules of a namespace may claim some of the hosts, in the Gateway's order.
+func (t *Tables) claimable(r *table.Reader, gateway config.Key, namespace string, hosts ...mesh.Host) []numbered {
+	var out []numbered
+	take := func(host mesh.Host, under bool) {
+		rows, _ := table.Get(r, t.written, nameTerm{gateway, host, under})
+		for k, s := range rows.All() {
+			out = append(out, numbered{k.index, s})
+		}
+	}
+	for _, h := range hosts {
+		take(h, false)
+		for _, w := range h.Wildcards() {
+			take(w, false)
+		}
+		if h.IsWildcard() {
+			take(h, true)
+		}
+	}
+	slices.SortFunc(out, func(a, b numbered) int { return cmp.Compare(a.index, b.index) })
+	out = slices.CompactFunc(out, func(a, b numbered) bool { return a.index == b.index })
+	return slices.DeleteFunc(out, func(s numbered) bool {
+		return !slices.ContainsFunc(hosts, func(h mesh.Host) bool { return len(s.claims(namespace, h)) > 0 })
+	})
+}
+
+// numbered is a server with its index in its Gateway.
+type numbered struct {
+	index int
+	*Server
 }
 
 // declareServers takes Gateways apart and puts together what shares a port.

@@ -35,7 +35,8 @@ type Tables struct {
 	sc             *scope.Tables
 	rt             *routes.Tables
 	gateways       *table.Table[config.Key, *config.Object]
-	layers         *table.Table[config.Key, table.Rows[SelectedKey, *config.Object]]
+	layers         *table.Table[config.Key, table.Rows[SelectedKey, struct{}]]
+	written        *table.Table[nameTerm, table.Rows[writtenKey, *Server]]
 	views          *table.Table[mesh.Layer, table.Rows[scope.GatewayView, struct{}]]
 	claimed        *table.Table[routeKey, table.Rows[ClaimKey, *Claim]]
 	chainsByServer *table.Table[ServerKey, table.Rows[ChainsKey, *Chains]]
@@ -51,6 +52,7 @@ func Declare(s *table.Store, in *input.Tables, secrets *secret.Tables, sc *scope
 	t.declareFiles(s)
 	t.declareNearby()
 	t.declareSelected(in.Gateways.Table, sc.GatewayViews)
+	t.declareWritten(in.Gateways.Table)
 	t.declareServers()
 	t.declareClaims(in.VirtualServices.Table)
 	t.declareChains(in.VirtualServices.Table)

@@ -32,6 +32,8 @@ func (t *Tables) Apply(b source.Batch) {
 }
 
 func (t *Tables) set(o *config.Object) {
+	t.Written.Set(o.Key, o.Written())
+	o = o.Unplaced()
 	t.Of(o.Kind).Set(o.Key, o)
 	key := ObjectSource(o.Key)
 	if names(o.Kind) {
@@ -43,6 +45,7 @@ func (t *Tables) set(o *config.Object) {
 }
 
 func (t *Tables) remove(k config.Key) {
+	t.Written.Delete(k)
 	t.Of(k.Kind).Delete(k)
 	if names(k.Kind) {
 		t.Naming.Delete(ObjectSource(k))

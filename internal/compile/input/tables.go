@@ -26,13 +26,15 @@ type Tables struct {
 	Secrets                                               *Objects // their rows print without what is secret
 	Mesh                                                  *Objects // MeshConfig, MeshNetworks
 	Others                                                *Objects // kinds that have no table of their own
-	Naming, Serving                                       *table.Input[SourceKey, Source]
-	Proxies                                               *table.Input[mesh.ProxyID, mesh.Proxy]         // connected proxies: demand
-	Health                                                *table.Input[mesh.ProxyID, mesh.HealthReport]  // what agents say of the applications beside them
-	HealthHeard                                           *table.Input[struct{}, bool]                   // its row is there once every agent had the time to say it
-	Bundles                                               *table.Input[mesh.ResourceKey, *envoy.Encoded] // what workloads believe: one row, published as it is
-	FileProblems                                          *table.Input[Place, []mesh.Problem]            // what sources said of files
-	Rejections                                            *table.Input[Rejected, Refusal]                // what proxies refused
+	// Written is where each object is written. Nothing is computed from it: problems and pages look it up, so that a comment on top of a file computes nothing.
+	Written         *table.Input[config.Key, config.Written]
+	Naming, Serving *table.Input[SourceKey, Source]
+	Proxies         *table.Input[mesh.ProxyID, mesh.Proxy]         // connected proxies: demand
+	Health          *table.Input[mesh.ProxyID, mesh.HealthReport]  // what agents say of the applications beside them
+	HealthHeard     *table.Input[struct{}, bool]                   // its row is there once every agent had the time to say it
+	Bundles         *table.Input[mesh.ResourceKey, *envoy.Encoded] // what workloads believe: one row, published as it is
+	FileProblems    *table.Input[Place, []mesh.Problem]            // what sources said of files
+	Rejections      *table.Input[Rejected, Refusal]                // what proxies refused
 
 	settings *table.Table[string, *meshconfig.MeshConfig]
 	extended *table.Table[string, *extension]
@@ -138,6 +140,7 @@ func Declare(s *table.Store, opts Options) *Tables {
 	t.WasmPlugins = objects("wasmplugins", "WasmPlugin")
 	t.TrafficExtensions = objects("trafficextensions", "TrafficExtension")
 	t.Secrets = objects("secrets", config.Secret)
+	t.Written = table.NewInput(s, "written", config.CompareKey, config.Written.Equal)
 	t.Naming = table.NewInput(s, "naming", CompareSourceKey, sameSource)
 	t.Serving = table.NewInput(s, "serving", CompareSourceKey, sameSource)
 	t.Proxies = table.NewInput(s, "proxies", cmp.Compare[mesh.ProxyID], func(a, b mesh.Proxy) bool { return a == b })

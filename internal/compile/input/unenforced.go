@@ -46,9 +46,12 @@ func refuses(o *config.Object) bool {
 func (t *Tables) Unenforced(tx *table.Tx, most int) (n int, first []mesh.ObjectRef) {
 	for _, of := range t.open {
 		n += table.Len(tx, of)
-		for _, ref := range table.All(tx, of) {
+		for k, ref := range table.All(tx, of) {
 			if len(first) == most {
 				break
+			}
+			if w, ok := table.Lookup(tx, t.Written.Table, k); ok {
+				ref = w.Ref
 			}
 			first = append(first, ref)
 		}

@@ -1,7 +1,6 @@
 package patch
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -11,6 +10,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/selects"
 	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
@@ -25,20 +25,15 @@ type key struct {
 	at     int
 }
 
-func compareKey(a, b key) int {
-	return cmp.Or(config.CompareKey(a.filter, b.filter), cmp.Compare(a.at, b.at))
-}
-
 // patch is who a patch is for.
 type patch struct {
 	key     key
-	labels  mesh.Labels // of its workloads; empty: all of the namespace, or of the mesh
 	side    side
 	version *regexp.Regexp // that the proxy's version matches (match.proxy.proxyVersion)
 }
 
 func same(a, b patch) bool {
-	return a.key == b.key && a.labels == b.labels && a.side == b.side && a.version.String() == b.version.String()
+	return a.key == b.key && a.side == b.side && a.version.String() == b.version.String()
 }
 
 // side is which proxies a patch's context means (EnvoyFilter.PatchContext).
@@ -55,8 +50,8 @@ type Tables struct {
 	in  *input.Tables
 	who *vouch.Tables
 	// Bootstrap holds the patches, each on a shelf of its own.
-	Bootstrap   *table.Table[mesh.ResourceKey, *envoy.Encoded]
-	byNamespace *table.Table[string, []patch]
+	Bootstrap *table.Table[mesh.ResourceKey, *envoy.Encoded]
+	filters   *selects.Index[[]patch]
 }
 
 // Declare declares the package's tables.
@@ -68,58 +63,59 @@ func Declare(in *input.Tables, who *vouch.Tables) *Tables {
 				emit(resourceKey(p.key), t.encode(r, o, p.key))
 			}
 		})
-	patches := table.Derive(in.EnvoyFilters.Table, "bootstrap patches/for", compareKey, same,
-		func(r *table.Reader, _ config.Key, o *config.Object, emit func(key, patch)) {
-			note(r, o)
-			for _, p := range read(o) {
-				emit(p.key, p)
-			}
-		})
-	grouped := table.Group(patches, "bootstrap patches/namespace", cmp.Compare[string], func(k key, _ patch) []string { return []string{k.filter.Namespace} })
-	t.byNamespace = table.Derive(grouped, "bootstrap patches/namespaces", cmp.Compare[string], func(a, b []patch) bool { return slices.EqualFunc(a, b, same) },
-		func(_ *table.Reader, namespace string, rows table.Rows[key, patch], emit func(string, []patch)) {
-			all := make([]patch, 0, rows.Len())
-			for _, p := range rows.All() {
-				all = append(all, p)
-			}
-			emit(namespace, all)
+	table.Derive(in.EnvoyFilters.Table, "bootstrap patches/notes", config.CompareKey, func(struct{}, struct{}) bool { return true },
+		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) { note(r, o) })
+	t.filters = selects.Declare(in.EnvoyFilters.Table, "bootstrap patches/for", func(a, b []patch) bool { return slices.EqualFunc(a, b, same) },
+		func(o *config.Object) (selects.Selector, []patch, bool) {
+			patches := read(o)
+			labels := mesh.MakeLabels(config.Spec[*networking.EnvoyFilter](o).GetWorkloadSelector().GetLabels())
+			return selects.Selector{Namespace: o.Namespace, Labels: labels}, patches, len(patches) > 0
 		})
 	return t
 }
 
-// Shelves are where the patches for a proxy stand.
-func (t *Tables) Shelves(r *table.Reader, namespace string, id mesh.ProxyID) []mesh.Shelf {
-	all, _ := table.Get(r, t.byNamespace, namespace)
-	if root := t.in.RootNamespace(r); root != namespace {
-		above, _ := table.Get(r, t.byNamespace, root)
-		all = slices.Concat(above, all)
-	}
-	if len(all) == 0 {
-		return nil
-	}
+// Shelves are where the patches for a proxy stand: those of the root namespace and of its own, for all their proxies or by labels (EnvoyFilter.workloadSelector).
+func (t *Tables) Shelves(r *table.Reader, id mesh.ProxyID) []mesh.Shelf {
 	proxy, ok := table.Get(r, t.who.Proxies, id)
 	if !ok {
 		return nil
 	}
+	namespaces := []string{proxy.Namespace}
+	if root := t.in.RootNamespace(r); root != proxy.Namespace {
+		namespaces = append(namespaces, root)
+	}
 	var out []mesh.Shelf
-	for _, p := range all {
-		switch {
-		case p.holdsFor(proxy, proxy.Labels):
-			out = append(out, resourceKey(p.key).Shelf)
-		case p.holdsFor(proxy, proxy.Said):
-			if o, ok := table.Get(r, t.in.EnvoyFilters.Table, p.key.filter); ok {
-				r.Note(vouch.Unvouched(o, "spec.workloadSelector", proxy))
-			}
+	for _, namespace := range namespaces {
+		for _, filter := range slices.Concat(t.filters.Whole(r, namespace), t.filters.Picking(r, namespace, proxy.Said)) {
+			out = append(out, t.hold(r, filter, proxy)...)
 		}
 	}
+	slices.SortFunc(out, mesh.CompareShelf)
 	return out
 }
 
-func (p patch) holdsFor(proxy vouch.Proxy, labels mesh.Labels) bool {
+// hold lists the shelves of a filter's patches that are for a proxy. Of one that it says labels for that nobody vouches for, the author is told.
+func (t *Tables) hold(r *table.Reader, filter selects.Entry[[]patch], proxy vouch.Proxy) (out []mesh.Shelf) {
+	for _, p := range filter.Value {
+		if p.means(proxy) {
+			out = append(out, resourceKey(p.key).Shelf)
+		}
+	}
+	if len(out) == 0 || proxy.Labels.SelectedBy(filter.Labels) {
+		return out
+	}
+	if o, ok := table.Get(r, t.in.EnvoyFilters.Table, filter.Key); ok {
+		r.Note(vouch.Unvouched(o, "spec.workloadSelector", proxy))
+	}
+	return nil
+}
+
+// means says whether the patch's match is for a proxy.
+func (p patch) means(proxy vouch.Proxy) bool {
 	if p.side == sidecars && proxy.Type != mesh.Sidecar || p.side == gateways && proxy.Type != mesh.Router {
 		return false
 	}
-	return labels.SelectedBy(p.labels) && p.version.MatchString(proxy.Version)
+	return p.version.MatchString(proxy.Version)
 }
 
 func resourceKey(k key) mesh.ResourceKey {
@@ -140,7 +136,7 @@ func read(o *config.Object) []patch {
 			continue
 		}
 		out = append(out, patch{
-			key: key{o.Key, i}, labels: mesh.MakeLabels(spec.GetWorkloadSelector().GetLabels()), side: sideOf(p.GetMatch().GetContext()), version: version,
+			key: key{o.Key, i}, side: sideOf(p.GetMatch().GetContext()), version: version,
 		})
 	}
 	return out

@@ -8,6 +8,7 @@ import (
 	security "istio.io/api/security/v1beta1"
 
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/selects"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -16,8 +17,8 @@ import (
 // Tables are the derived tables of this package.
 type Tables struct {
 	in      *input.Tables
-	servers *table.Table[string, *namespace]
-	clients *table.Table[string, *namespace] // the same, blind to what clients need not know
+	servers *selects.Index[policy]
+	clients *selects.Index[policy] // the same, blind to what clients need not know
 }
 
 // mode is one that was set, or not: an unset one is inherited.
@@ -40,51 +41,38 @@ type portMode struct {
 	mode mode
 }
 
-// policy is one PeerAuthentication.
+// policy is what one PeerAuthentication says. It is immutable.
 type policy struct {
-	key     config.Key
-	created int64
-	labels  mesh.Labels // empty: the whole namespace
-	mode    mode
-	ports   []portMode // by port
+	mode  mode
+	ports []portMode // by port
 }
 
-func (p *policy) equal(o *policy) bool {
-	return p == o || p.key == o.key && p.created == o.created && p.labels == o.labels && p.mode == o.mode && slices.Equal(p.ports, o.ports)
-}
-
-// namespace is what all objects of a namespace say together.
-type namespace struct {
-	mode      mode
-	workloads []*policy // those with a selector, the oldest first
-}
-
-func (n *namespace) equal(o *namespace) bool {
-	return n.mode == o.mode && slices.EqualFunc(n.workloads, o.workloads, (*policy).equal)
-}
+func samePolicy(a, b policy) bool { return a.mode == b.mode && slices.Equal(a.ports, b.ports) }
 
 // Declare declares the package's tables.
 func Declare(in *input.Tables) *Tables {
-	policies := table.Derive(in.PeerAuthentications.Table, "peer policies", config.CompareKey, (*policy).equal,
-		func(_ *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *policy)) {
-			emit(k, read(o))
-		})
-	byNamespace := table.Group(policies, "peer policies/namespace", cmp.Compare[string], func(k config.Key, _ *policy) []string { return []string{k.Namespace} })
 	t := &Tables{in: in}
-	t.servers = table.Derive(byNamespace, "peer namespaces", cmp.Compare[string], (*namespace).equal,
-		func(r *table.Reader, k string, rows table.Rows[config.Key, *policy], emit func(string, *namespace)) {
-			emit(k, t.gather(r, rows))
-		})
-	t.clients = table.Derive(t.servers, "peer namespaces/clients", cmp.Compare[string], (*namespace).equal,
-		func(_ *table.Reader, k string, n *namespace, emit func(string, *namespace)) {
-			emit(k, n.forClients())
-		})
+	t.servers = selects.Declare(in.PeerAuthentications.Table, "peer policies", samePolicy, func(o *config.Object) (selects.Selector, policy, bool) {
+		return selectorOf(o), read(o), true
+	})
+	t.clients = selects.Declare(in.PeerAuthentications.Table, "peer policies/clients", samePolicy, func(o *config.Object) (selects.Selector, policy, bool) {
+		return selectorOf(o), read(o).forClients(), true
+	})
+	t.servers.Alike("peer policies/shadowed", func(r *table.Reader, _ selects.Selector, list []selects.Entry[policy]) {
+		for _, younger := range list[1:] {
+			t.shadowed(r, younger.Key, list[0].Key)
+		}
+	})
 	return t
 }
 
-func read(o *config.Object) *policy {
+func selectorOf(o *config.Object) selects.Selector {
+	return selects.Selector{Namespace: o.Namespace, Labels: mesh.MakeLabels(config.Spec[*security.PeerAuthentication](o).GetSelector().GetMatchLabels())}
+}
+
+func read(o *config.Object) policy {
 	spec := config.Spec[*security.PeerAuthentication](o)
-	p := &policy{key: o.Key, created: o.Created, labels: mesh.MakeLabels(spec.GetSelector().GetMatchLabels()), mode: readMode(spec.GetMtls())}
+	p := policy{mode: readMode(spec.GetMtls())}
 	for n, m := range spec.GetPortLevelMtls() {
 		p.ports = append(p.ports, portMode{n, readMode(m)})
 	}
@@ -104,54 +92,24 @@ func readMode(m *security.PeerAuthentication_MutualTLS) mode {
 	return mode{}
 }
 
-// gather puts a namespace's objects together, and notes those that do nothing because an older one is like them.
-func (t *Tables) gather(r *table.Reader, rows table.Rows[config.Key, *policy]) *namespace {
-	var all []*policy
-	for _, p := range rows.All() {
-		all = append(all, p)
-	}
-	slices.SortFunc(all, func(a, b *policy) int {
-		return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.key.Name, b.key.Name))
-	})
-	n := &namespace{}
-	first := map[mesh.Labels]*policy{}
-	for _, p := range all {
-		if older := first[p.labels]; older != nil {
-			t.shadowed(r, p, older)
-			continue
-		}
-		first[p.labels] = p
-		if p.labels == "" {
-			n.mode = p.mode
-		} else {
-			n.workloads = append(n.workloads, p)
-		}
-	}
-	return n
-}
-
-func (t *Tables) shadowed(r *table.Reader, p, older *policy) {
-	o, ok := table.Get(r, t.in.PeerAuthentications.Table, p.key)
+// shadowed notes an object that does nothing because an older one is like it.
+func (t *Tables) shadowed(r *table.Reader, p, older config.Key) {
+	o, ok := table.Get(r, t.in.PeerAuthentications.Table, p)
 	if !ok {
 		return
 	}
 	r.Note(o.Problem("spec.selector", "Shadowed", mesh.Warning,
-		fmt.Sprintf("PeerAuthentication %s/%s, which is older, is for the same workloads: this one has no effect", older.key.Namespace, older.key.Name),
+		fmt.Sprintf("PeerAuthentication %s/%s, which is older, is for the same workloads: this one has no effect", older.Namespace, older.Name),
 		"merge the two, or select other workloads"))
 }
 
 // forClients forgets what a client need not know: it can use mutual TLS wherever that is not disabled.
-func (n *namespace) forClients() *namespace {
-	out := &namespace{mode: n.mode.forClients()}
-	for _, p := range n.workloads {
-		c := *p
-		c.mode, c.ports = p.mode.forClients(), slices.Clone(p.ports)
-		for i := range c.ports {
-			c.ports[i].mode = c.ports[i].mode.forClients()
-		}
-		out.workloads = append(out.workloads, &c)
+func (p policy) forClients() policy {
+	p.mode = p.mode.forClients()
+	for i := range p.ports {
+		p.ports[i].mode = p.ports[i].mode.forClients()
 	}
-	return out
+	return p
 }
 
 func (m mode) forClients() mode {
@@ -177,32 +135,28 @@ func (p Policy) At(port uint32) mesh.MTLS {
 }
 
 // Server is what a workload with these labels takes from its clients.
-func (t *Tables) Server(r *table.Reader, ns string, labels mesh.Labels) Policy {
-	return t.find(r, t.servers, ns, labels)
+func (t *Tables) Server(r *table.Reader, namespace string, labels mesh.Labels) Policy {
+	return t.join(r, t.servers, namespace, t.servers.Picking(r, namespace, labels))
 }
 
 // Client says whether clients may use mutual TLS towards a port of a workload whose proxy takes it.
-func (t *Tables) Client(r *table.Reader, ns string, labels mesh.Labels, port uint32) bool {
-	return t.find(r, t.clients, ns, labels).At(port) != mesh.Disabled
+func (t *Tables) Client(r *table.Reader, namespace string, labels mesh.Labels, port uint32) bool {
+	return t.join(r, t.clients, namespace, t.clients.Among(r, namespace, labels)).At(port) != mesh.Disabled
 }
 
-func (t *Tables) find(r *table.Reader, in *table.Table[string, *namespace], ns string, labels mesh.Labels) Policy {
-	own, found := table.Get(r, in, ns)
+// join is what the oldest object says that picks a workload; what it leaves open the namespace's oldest for all workloads says, and then the root namespace's.
+func (t *Tables) join(r *table.Reader, in *selects.Index[policy], namespace string, own []selects.Entry[policy]) Policy {
 	var inherited mode
-	if found {
-		inherited = own.mode
-	}
-	if !inherited.set {
-		if root, ok := table.Get(r, in, t.in.RootNamespace(r)); ok {
-			inherited = root.mode
+	for _, whole := range []string{namespace, t.in.RootNamespace(r)} {
+		if inherited.set {
+			break
+		}
+		if list := in.Whole(r, whole); len(list) > 0 {
+			inherited = list[0].Value.mode
 		}
 	}
-	if found {
-		for _, p := range own.workloads {
-			if labels.SelectedBy(p.labels) {
-				return Policy{Other: p.mode.or(inherited).mtls, ports: p.ports}
-			}
-		}
+	if len(own) == 0 {
+		return Policy{Other: inherited.mtls}
 	}
-	return Policy{Other: inherited.mtls}
+	return Policy{Other: own[0].Value.mode.or(inherited).mtls, ports: own[0].Value.ports}
 }

@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/selects"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -92,49 +92,23 @@ func takesMutual(e *networking.WorkloadEntry) bool {
 	return e.GetServiceAccount() != ""
 }
 
-// term is one label that workloads are looked up by, in one namespace. An empty pair stands for selectors without labels.
-type term struct{ namespace, pair string }
-
-func compareTerm(a, b term) int {
-	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.pair, b.pair))
-}
-
-// selector is the workloadSelector of one ServiceEntry.
-type selector struct {
-	labels   mesh.Labels
-	services []mesh.ServiceKey
-}
-
-func sameSelector(a, b *selector) bool {
-	return a.labels == b.labels && slices.Equal(a.services, b.services)
-}
-
-// selectors is an index of selectors by their first label: a workload that matches one has that label.
+// selectors find ServiceEntries by the workloads that they select, with the services that these serve.
 type selectors struct {
-	byTerm *table.Table[term, table.Rows[config.Key, *selector]]
+	*selects.Index[[]mesh.ServiceKey]
 }
 
 func declareSelectors(in *input.Tables) selectors {
-	rows := table.Derive(in.ServiceEntries.Table, "selectors", config.CompareKey, sameSelector,
-		func(_ *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *selector)) {
-			spec := config.Spec[*networking.ServiceEntry](o)
-			if spec.GetWorkloadSelector() == nil {
-				return
-			}
-			s := &selector{labels: mesh.MakeLabels(spec.GetWorkloadSelector().GetLabels())}
-			for _, host := range entryHosts(spec) {
-				s.services = append(s.services, entryKey(o, host))
-			}
-			emit(k, s)
-		})
-	byTerm := table.Group(rows, "selectors/label", compareTerm, func(k config.Key, s *selector) []term {
-		first := ""
-		if pairs := s.labels.Pairs(); len(pairs) > 0 {
-			first = pairs[0]
+	return selectors{selects.Declare(in.ServiceEntries.Table, "selectors", slices.Equal[[]mesh.ServiceKey], func(o *config.Object) (selects.Selector, []mesh.ServiceKey, bool) {
+		spec := config.Spec[*networking.ServiceEntry](o)
+		if spec.GetWorkloadSelector() == nil {
+			return selects.Selector{}, nil, false
 		}
-		return []term{{k.Namespace, first}}
-	})
-	return selectors{byTerm}
+		var services []mesh.ServiceKey
+		for _, host := range entryHosts(spec) {
+			services = append(services, entryKey(o, host))
+		}
+		return selects.Selector{Namespace: o.Namespace, Labels: mesh.MakeLabels(spec.GetWorkloadSelector().GetLabels())}, services, true
+	})}
 }
 
 // endpoints emits what a WorkloadEntry serves: each host of each ServiceEntry of its namespace whose selector it matches. It returns that.
@@ -146,17 +120,11 @@ func (s selectors) endpoints(r *table.Reader, h health, o *config.Object, emit f
 	if !h.ready(r, o) {
 		e.Health = mesh.Unready
 	}
-	for _, pair := range append(e.Labels.Pairs(), "") {
-		rows, _ := table.Get(r, s.byTerm, term{o.Namespace, pair})
-		for _, sel := range rows.All() {
-			if !e.Labels.SelectedBy(sel.labels) {
-				continue
-			}
-			for _, key := range sel.services {
-				emit(mesh.EndpointKey{Service: key, ID: "WorkloadEntry/" + o.Name}, e)
-			}
-			serves = append(serves, sel.services...)
+	for _, by := range slices.Concat(s.Picking(r, o.Namespace, e.Labels), s.Whole(r, o.Namespace)) {
+		for _, key := range by.Value {
+			emit(mesh.EndpointKey{Service: key, ID: "WorkloadEntry/" + o.Name}, e)
 		}
+		serves = append(serves, by.Value...)
 	}
 	return e, serves
 }

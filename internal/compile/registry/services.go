@@ -83,7 +83,6 @@ func (t *Tables) entryServices(r *table.Reader, o *config.Object, emit func(mesh
 			Resolution: resolution(spec.GetResolution()),
 			External:   spec.GetLocation() == networking.ServiceEntry_MESH_EXTERNAL,
 			ExportTo:   exportTo,
-			Labels:     o.Labels,
 			Identities: spec.GetSubjectAltNames(),
 			Created:    o.Created,
 			Origin:     o.Ref,
@@ -166,7 +165,7 @@ func (m *Merged) add(s *mesh.Service) int {
 }
 
 func sameHost(loser, winner *mesh.Service, added int) mesh.Problem {
-	p := mesh.Problem{Object: originOf(loser), Field: "spec.hosts", Code: "SameHost", Severity: mesh.Info,
+	p := mesh.Problem{Object: originOf(loser), Other: originOf(winner), Field: "spec.hosts", Code: "SameHost", Severity: mesh.Info,
 		Message: fmt.Sprintf("host %s is declared by %s too, which goes first; of this one the endpoints and %d more ports are taken", loser.Key.Host, originOf(winner), added)}
 	if loser.Resolution != winner.Resolution {
 		p.Severity = mesh.Warning
@@ -199,7 +198,7 @@ func (t *Tables) declareOverlaps() {
 			}
 			slices.SortFunc(public, Before)
 			for i := 1; i < len(public); i++ {
-				r.Note(mesh.Problem{Object: originOf(public[i]), Field: "spec.hosts", Code: "HostOfOtherNamespace", Severity: mesh.Info,
+				r.Note(mesh.Problem{Object: originOf(public[i]), Other: originOf(public[0]), Field: "spec.hosts", Code: "HostOfOtherNamespace", Severity: mesh.Info,
 					Message: fmt.Sprintf("host %s is declared by %s too, which clients of other namespaces use; this one serves namespace %s alone",
 						public[i].Key.Host, originOf(public[0]), public[i].Key.Namespace)})
 			}

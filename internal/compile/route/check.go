@@ -36,7 +36,7 @@ type checker struct {
 }
 
 func (c *checker) note(p mesh.Problem) {
-	p.Object, p.Line = c.object.Ref, c.object.Line(p.Field)
+	p.Object, p.Line = c.object.Ref, 0
 	c.found[p] = struct{}{}
 }
 

@@ -1,8 +1,8 @@
 // Package scope derives who sees what: what connected proxies ask for, and for each host what each layer of proxies sees of it.
 //
-//	Proxies ──► Placements (proxy → layer, inbound part) ──► Layers, ListenerViews, NameViews, GatewayViews, Inbounds, Attachments   (demand)
-//	Naming  ──► mentions by host (services, VirtualServices, DestinationRules) ┐
-//	Layers  ──► egress entries by pattern (what Sidecar objects import) ───────┴──► Seen (layer, host)
+//	Proxies ──► Placements (proxy → layer, inbound part) ──► Layers, views of each, Inbounds, Attachments   (demand)
+//	Naming  ──► mentions by host (services, VirtualServices, DestinationRules) ──► hosts ┐
+//	Layers  ──► reach (what a Sidecar imports, or a namespace's view) ───────────────────┴─ by pair ──► Seen (layer, host)
 //
 // # Seen
 //

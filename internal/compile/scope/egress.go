@@ -68,27 +68,6 @@ func (l Listener) PortOn(s *mesh.Service) (mesh.Port, bool) {
 	return mesh.Port{}, false
 }
 
-// pattern is what imports are looked up by: a host or wildcard; under "*" a namespace too, so that namespaces that import all of themselves do not meet.
-type pattern struct {
-	host      mesh.Host
-	namespace string // only with "*": a namespace, or "*" for any
-}
-
-func comparePattern(a, b pattern) int {
-	return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.namespace, b.namespace))
-}
-
-// importKey names one entry of an egress listener's hosts.
-type importKey struct {
-	layer    mesh.Layer
-	listener int
-	entry    int
-}
-
-func compareImportKey(a, b importKey) int {
-	return cmp.Or(mesh.CompareLayer(a.layer, b.layer), cmp.Compare(a.listener, b.listener), cmp.Compare(a.entry, b.entry))
-}
-
 // importEntry is one entry "namespace/host", resolved.
 type importEntry struct {
 	exclude   bool
@@ -149,18 +128,6 @@ func (t *Tables) declareEgress() {
 				emit(k, e.listener)
 			}
 		})
-	entries := table.Derive(listeners, "egress/imports", compareImportKey, func(a, b importEntry) bool { return a == b },
-		func(_ *table.Reader, k EgressKey, e egress, emit func(importKey, importEntry)) {
-			for n, host := range strings.Split(e.hosts, ",") {
-				emit(importKey{k.Layer, k.Index, n}, parseImport(host, k.Layer.Namespace))
-			}
-		})
-	t.imports = table.Group(entries, "egress/imports by host", comparePattern, func(_ importKey, e importEntry) []pattern {
-		if e.host != "*" {
-			return []pattern{{host: e.host}}
-		}
-		return []pattern{{e.host, e.namespace}}
-	}).Broad()
 	t.declarePolicies()
 }
 
@@ -177,8 +144,7 @@ func sameEgress(a, b egress) bool { return a == b }
 func (t *Tables) egressOf(r *table.Reader, sidecar config.Key) []egress {
 	keys := []config.Key{sidecar}
 	for _, namespace := range []string{sidecar.Namespace, t.in.RootNamespace(r)} {
-		rows, _ := table.Get(r, t.sidecars.byTerm, term{namespace, ""})
-		if k, ok := oldest(rows, ""); ok {
+		if k, ok := t.defaultSidecar(r, namespace); ok {
 			keys = append(keys, k)
 		}
 	}

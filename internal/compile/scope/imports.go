@@ -8,11 +8,112 @@ import (
 	"fairway/internal/table"
 )
 
-// imports are the entries of one SidecarLayer's egress hosts that may be about one host. nil imports let everything through.
-type imports struct {
-	layer   mesh.Layer
-	entries []found
+// reach is what the proxies of a layer may see: what their namespace does, or what a Sidecar imports of it. It is immutable.
+type reach struct {
+	sidecar   bool
+	entries   []found // of a Sidecar: those of all its egress listeners
+	byPattern map[pattern][]found
 }
+
+func (a *reach) equal(b *reach) bool {
+	return a.sidecar == b.sidecar && slices.Equal(a.entries, b.entries)
+}
+
+// declareReaches derives what each demanded layer may see; gateways look at hosts by themselves.
+func (t *Tables) declareReaches() *table.Table[mesh.Layer, *reach] {
+	return table.Derive(t.Layers, "layers/reach", mesh.CompareLayer, (*reach).equal,
+		func(r *table.Reader, l mesh.Layer, info LayerInfo, emit func(mesh.Layer, *reach)) {
+			switch l.Kind {
+			case mesh.GatewayLayer:
+			case mesh.SidecarLayer:
+				emit(l, newReach(t.egressOf(r, info.Sidecar), l.Namespace))
+			default:
+				emit(l, &reach{})
+			}
+		}).Broad()
+}
+
+func newReach(listeners []egress, namespace string) *reach {
+	out := &reach{sidecar: true, byPattern: map[pattern][]found{}}
+	for i, e := range listeners {
+		for host := range strings.SplitSeq(e.hosts, ",") {
+			f := found{i, parseImport(host, namespace)}
+			out.entries = append(out.entries, f)
+			out.byPattern[f.pattern()] = append(out.byPattern[f.pattern()], f)
+		}
+	}
+	return out
+}
+
+// pattern is what a host and a layer that may see it have in common: a host or wildcard that an entry imports; under "*" a namespace too, so that namespaces that import all of
+// themselves do not meet. Without a host it stands for layers of no Sidecar: a namespace's, or Public.
+type pattern struct {
+	host      mesh.Host
+	namespace string // only with "*", where "*" is any, and without host, where "" is Public
+}
+
+// pattern is what the entry is found by.
+func (e importEntry) pattern() pattern {
+	if e.host != "*" {
+		return pattern{host: e.host}
+	}
+	return pattern{e.host, e.namespace}
+}
+
+// patterns are what the layer meets hosts by.
+func (a *reach) patterns(l mesh.Layer) []pattern {
+	if !a.sidecar {
+		return []pattern{{namespace: l.Namespace}}
+	}
+	out := make([]pattern, 0, len(a.byPattern))
+	for p, list := range a.byPattern {
+		if slices.ContainsFunc(list, func(f found) bool { return !f.exclude }) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// patterns are what layers meet the host by: all by whom somebody may see it, or a rule that sends requests to it.
+func (h *host) patterns() []pattern {
+	out := []pattern{{}}
+	for _, namespace := range h.special() {
+		out = append(out, pattern{namespace: namespace})
+	}
+	out = append(out, importing(h.name, h.homes())...)
+	for _, m := range h.targets {
+		for name := range strings.SplitSeq(m.hosts, ",") {
+			out = append(out, importing(mesh.Host(name), []string{m.key.Source.Namespace})...)
+		}
+	}
+	return out
+}
+
+// importing lists the patterns of entries that may be about a host, by the namespaces that declare something of it.
+func importing(name mesh.Host, namespaces []string) []pattern {
+	out := []pattern{{"*", "*"}}
+	for _, host := range append([]mesh.Host{name}, name.Wildcards()...) {
+		if host != "*" {
+			out = append(out, pattern{host: host})
+		}
+	}
+	for _, namespace := range namespaces {
+		out = append(out, pattern{"*", namespace})
+	}
+	return out
+}
+
+// about are those of a Sidecar's imports that may be about a host, by the namespaces that declare something of it.
+func (a *reach) about(name mesh.Host, namespaces []string) imports {
+	var out imports
+	for _, p := range importing(name, namespaces) {
+		out = append(out, a.byPattern[p]...)
+	}
+	return out
+}
+
+// imports are the entries of a Sidecar's egress hosts that may be about one host.
+type imports []found
 
 // found is one entry and the listener it belongs to.
 type found struct {
@@ -21,14 +122,14 @@ type found struct {
 }
 
 // let says whether some listener imports a host of a namespace.
-func (i *imports) let(namespace string, host mesh.Host) bool {
-	return i == nil || len(i.listeners(namespace, host)) > 0
+func (i imports) let(namespace string, host mesh.Host) bool {
+	return len(i.listeners(namespace, host)) > 0
 }
 
 // listeners lists the egress listeners that import a host of a namespace: those of which an entry covers it and no exclusion does.
-func (i *imports) listeners(namespace string, host mesh.Host) []int {
+func (i imports) listeners(namespace string, host mesh.Host) []int {
 	var in, out []int
-	for _, e := range i.entries {
+	for _, e := range i {
 		switch {
 		case !e.covers(namespace, host):
 		case e.exclude:
@@ -40,32 +141,6 @@ func (i *imports) listeners(namespace string, host mesh.Host) []int {
 	slices.Sort(in)
 	in = slices.Compact(in)
 	return slices.DeleteFunc(in, func(l int) bool { return slices.Contains(out, l) })
-}
-
-// importers finds the layers of Sidecars that may import a host, by the namespaces that declare something of it.
-func (t *Tables) importers(r *table.Reader, name mesh.Host, namespaces []string) map[mesh.Layer]*imports {
-	layers := map[mesh.Layer]*imports{}
-	take := func(p pattern) {
-		rows, _ := table.Get(r, t.imports, p)
-		for k, e := range rows.All() {
-			i := layers[k.layer]
-			if i == nil {
-				i = &imports{layer: k.layer}
-				layers[k.layer] = i
-			}
-			i.entries = append(i.entries, found{k.listener, e})
-		}
-	}
-	for _, host := range append([]mesh.Host{name}, name.Wildcards()...) {
-		if host != "*" {
-			take(pattern{host: host})
-		}
-	}
-	take(pattern{"*", "*"})
-	for _, namespace := range namespaces {
-		take(pattern{"*", namespace})
-	}
-	return layers
 }
 
 // homes lists the namespaces that declare something which makes the host addressable, sorted.
@@ -81,43 +156,20 @@ func (h *host) homes() []string {
 	return slices.Compact(out)
 }
 
-// emitSidecars emits the rows of the layers of Sidecars that import the host, or a VirtualService that sends requests to it.
-func (t *Tables) emitSidecars(r *table.Reader, h *host, emit func(Key, *Seen)) {
-	layers := t.importers(r, h.name, h.homes())
-	targeted := t.targetLayers(r, h)
-	for l := range targeted {
-		if layers[l] == nil {
-			layers[l] = &imports{layer: l}
-		}
-	}
-	for _, l := range slices.SortedFunc(mapKeys(layers), mesh.CompareLayer) {
-		if s := h.imported(layers[l], targeted[l]); s != nil {
-			emit(Key{l, h.name}, s)
-		}
-	}
-}
-
-func mapKeys[V any](m map[mesh.Layer]V) func(func(mesh.Layer) bool) {
-	return func(yield func(mesh.Layer) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
-}
-
 // imported is what a Sidecar's proxies see of the host. Where they import nothing of it but rules that send requests to it, that is where these go.
-func (h *host) imported(i *imports, target bool) *Seen {
-	namespace := i.layer.Namespace
-	if s := h.seen(viewer{namespace, i.layer.Clients, i}); s != nil && (s.Service != nil || !target) {
+func (h *host) imported(l mesh.Layer, by *reach) *Seen {
+	v := viewer{namespace: l.Namespace, clients: l.Clients}
+	target, i := h.targeted(l, by), by.about(h.name, h.homes())
+	v.let = i.let
+	if s := h.seen(v); s != nil && (s.Service != nil || !target) {
 		s.Egress = h.egress(i, s)
 		return s
 	}
 	if !target {
 		return nil
 	}
-	s := h.seen(viewer{namespace: namespace, clients: i.layer.Clients})
+	v.let = nil
+	s := h.seen(v)
 	if s == nil || s.Service == nil {
 		return nil
 	}
@@ -125,7 +177,7 @@ func (h *host) imported(i *imports, target bool) *Seen {
 }
 
 // egress lists the listeners that import what the row is made of.
-func (h *host) egress(i *imports, s *Seen) []int {
+func (h *host) egress(i imports, s *Seen) []int {
 	var out []int
 	if s.Service != nil {
 		return i.listeners(s.Service.Key.Namespace, h.name)
@@ -139,18 +191,18 @@ func (h *host) egress(i *imports, s *Seen) []int {
 	return slices.Compact(out)
 }
 
-// targetLayers finds the layers whose Sidecars import a VirtualService that sends requests to the host.
-func (t *Tables) targetLayers(r *table.Reader, h *host) map[mesh.Layer]bool {
-	out := map[mesh.Layer]bool{}
-	for _, m := range h.targets {
+// targeted says whether the Sidecar imports a VirtualService that sends requests to the host.
+func (h *host) targeted(l mesh.Layer, by *reach) bool {
+	return slices.ContainsFunc(h.targets, func(m route) bool {
 		namespace := m.key.Source.Namespace
+		if !m.visible(l.Namespace) {
+			return false
+		}
 		for name := range strings.SplitSeq(m.hosts, ",") {
-			for l, i := range t.importers(r, mesh.Host(name), []string{namespace}) {
-				if m.visible(l.Namespace) && i.let(namespace, mesh.Host(name)) {
-					out[l] = true
-				}
+			if by.about(mesh.Host(name), []string{namespace}).let(namespace, mesh.Host(name)) {
+				return true
 			}
 		}
-	}
-	return out
+		return false
+	})
 }

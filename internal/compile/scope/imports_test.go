@@ -27,10 +27,10 @@ func TestParseImport(t *testing.T) {
 
 // A host is imported by the listeners of which an entry covers it and no exclusion does.
 func TestListenersOfAHost(t *testing.T) {
-	i := &imports{}
+	var i imports
 	for listener, entries := range [][]string{{"*/*", "~bank/*"}, {"bank/*.b.com"}, {"*/*", "~/*"}, {"./a.com", "./a.com"}} {
 		for _, e := range entries {
-			i.entries = append(i.entries, found{listener, parseImport(e, "shop")})
+			i = append(i, found{listener, parseImport(e, "shop")})
 		}
 	}
 	for _, c := range []struct {

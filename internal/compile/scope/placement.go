@@ -5,6 +5,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/compile/selects"
 	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
@@ -133,33 +134,9 @@ func CompareNameView(a, b NameView) int {
 	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.part(), b.part()))
 }
 
-func compareTerm(a, b term) int {
-	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.pair, b.pair))
-}
-
-// picker is what of a Sidecar object decides which proxies it selects.
-type picker struct {
-	labels  mesh.Labels
-	created int64
-}
-
-// sidecars is an index of Sidecar objects by their selector's first label.
-type sidecars struct {
-	byTerm *table.Table[term, table.Rows[config.Key, picker]]
-}
-
 func (t *Tables) declareSidecars() {
-	pickers := table.Derive(t.in.Sidecars.Table, "sidecar/selectors", config.CompareKey, func(a, b picker) bool { return a == b },
-		func(_ *table.Reader, k config.Key, o *config.Object, emit func(config.Key, picker)) {
-			selector := config.Spec[*networking.Sidecar](o).GetWorkloadSelector()
-			emit(k, picker{labels: mesh.MakeLabels(selector.GetLabels()), created: o.Created})
-		})
-	t.sidecars.byTerm = table.Group(pickers, "sidecar/selectors by label", compareTerm, func(k config.Key, p picker) []term {
-		first := ""
-		if pairs := p.labels.Pairs(); len(pairs) > 0 {
-			first = pairs[0]
-		}
-		return []term{{k.Namespace, first}}
+	t.sidecars = declareSelectors(t.in.Sidecars, "sidecar/selectors", func(o *config.Object) (selects.Selector, bool) {
+		return selects.Selector{Namespace: o.Namespace, Labels: mesh.MakeLabels(config.Spec[*networking.Sidecar](o).GetWorkloadSelector().GetLabels())}, true
 	})
 	t.declareDefaults()
 	t.declareOpenings()
@@ -167,60 +144,37 @@ func (t *Tables) declareSidecars() {
 
 // declareDefaults notes Sidecar objects without selector of which a namespace has more than one.
 func (t *Tables) declareDefaults() {
-	table.Derive(t.sidecars.byTerm, "sidecar/defaults", compareTerm, nothing,
-		func(r *table.Reader, k term, rows table.Rows[config.Key, picker], _ func(term, struct{})) {
-			if k.pair != "" || rows.Len() < 2 {
-				return
-			}
-			best, _ := oldest(rows, "")
-			for key := range rows.All() {
-				o, ok := table.Get(r, t.in.Sidecars.Table, key)
-				if !ok || key == best {
-					continue
-				}
+	t.sidecars.Alike("sidecar/defaults", func(r *table.Reader, s selects.Selector, list []selects.Entry[struct{}]) {
+		if s.Labels != "" {
+			return
+		}
+		for _, younger := range list[1:] {
+			if o, ok := table.Get(r, t.in.Sidecars.Table, younger.Key); ok {
 				r.Note(mesh.Problem{Object: o.Ref, Field: "spec.workloadSelector", Code: "SecondDefault", Severity: mesh.Error,
-					Message: "namespace " + key.Namespace + " has the default Sidecar " + best.Name + " already, which is older", Fix: "give this one a workloadSelector"})
-			}
-		})
-}
-
-// oldest picks the oldest of rows whose selector the labels match.
-func oldest(rows table.Rows[config.Key, picker], labels mesh.Labels) (best config.Key, found bool) {
-	var created int64
-	for k, p := range rows.All() {
-		if !labels.SelectedBy(p.labels) {
-			continue
-		}
-		if !found || p.created < created || p.created == created && k.Name < best.Name {
-			best, created, found = k, p.created, true
-		}
-	}
-	return best, found
-}
-
-// of finds the Sidecar object for a proxy: one of its namespace that selects it, else its namespace's default, else the root namespace's. A Sidecar narrows what its own
-// namespace's proxy sees and gives it nothing, so all labels that the proxy says select it: without its Sidecar it would see more.
-func (s sidecars) of(r *table.Reader, p vouch.Proxy, root string) (config.Key, bool) {
-	candidates := table.NewRows(config.CompareKey, func(yield func(config.Key, picker) bool) {
-		for _, pair := range p.Said.Pairs() {
-			rows, _ := table.Get(r, s.byTerm, term{p.Namespace, pair})
-			for k, v := range rows.All() {
-				if !yield(k, v) {
-					return
-				}
+					Message: "namespace " + s.Namespace + " has the default Sidecar " + list[0].Key.Name + " already, which is older", Fix: "give this one a workloadSelector"})
 			}
 		}
 	})
-	if k, ok := oldest(candidates, p.Said); ok {
-		return k, true
-	}
-	for _, namespace := range []string{p.Namespace, root} {
-		rows, _ := table.Get(r, s.byTerm, term{namespace, ""})
-		if k, ok := oldest(rows, ""); ok {
-			return k, true
-		}
+}
+
+// defaultSidecar is the Sidecar of a namespace's proxies that none selects by labels.
+func (t *Tables) defaultSidecar(r *table.Reader, namespace string) (config.Key, bool) {
+	if list := t.sidecars.Whole(r, namespace); len(list) > 0 {
+		return list[0].Key, true
 	}
 	return config.Key{}, false
+}
+
+// sidecarOf finds the Sidecar object for a proxy: one of its namespace that selects it, else its namespace's default, else the root namespace's. A Sidecar narrows what its own
+// namespace's proxy sees and gives it nothing, so all labels that the proxy says select it: without its Sidecar it would see more.
+func (t *Tables) sidecarOf(r *table.Reader, p vouch.Proxy) (config.Key, bool) {
+	if list := t.sidecars.Picking(r, p.Namespace, p.Said); len(list) > 0 {
+		return list[0].Key, true
+	}
+	if k, ok := t.defaultSidecar(r, p.Namespace); ok {
+		return k, true
+	}
+	return t.defaultSidecar(r, t.in.RootNamespace(r))
 }
 
 func (t *Tables) declarePlacements() {
@@ -233,7 +187,7 @@ func (t *Tables) declarePlacements() {
 			}
 			out := Placement{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace, Clients: t.clientsOf(r, p)}, Interception: p.Interception, Families: p.Families(), AutoVIP: p.AutoVIP, Names: p.Names, Mutual: p.Mutual,
 				Sources: t.sourcesOf(r, p.Labels), Holder: holderOf(p)}
-			if k, ok := t.sidecars.of(r, p, t.in.RootNamespace(r)); ok {
+			if k, ok := t.sidecarOf(r, p); ok {
 				out.Sidecar = k
 				if o, _ := table.Get(r, t.openings, k); !o.open {
 					out.Layer.Kind, out.Layer.Name = mesh.SidecarLayer, k.Namespace+"/"+k.Name
@@ -357,7 +311,7 @@ func (t *Tables) declareAttachments() {
 		func(r *table.Reader, id mesh.ProxyID, p Placement, emit func(mesh.ProxyID, mesh.Attachment)) {
 			inbound, ok := table.Get(r, t.inboundOf, id)
 			a := attach(p, inbound, ok)
-			a[mesh.Patches] = t.patches.Shelves(r, p.Layer.Namespace, id)
+			a[mesh.Patches] = t.patches.Shelves(r, id)
 			emit(id, a)
 		})
 }

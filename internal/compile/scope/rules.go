@@ -128,7 +128,7 @@ func (rule *Rule) add(r *table.Reader, o *config.Object) {
 	for i, s := range spec.GetSubsets() {
 		if rule.Subset(s.GetName()) != nil {
 			r.Note(mesh.Problem{Object: o.Ref, Field: fmt.Sprintf("spec.subsets[%d].name", i), Code: "SubsetTaken", Severity: mesh.Error,
-				Message: fmt.Sprintf("subset %s of host %s is in %s already, which is older", s.GetName(), rule.Key.Host, oldest.Ref), Fix: "give the subset another name, or remove one of the two"})
+				Message: fmt.Sprintf("subset %s of host %s is in %s already, which is older", s.GetName(), rule.Key.Host, oldest.Ref), Other: oldest.Ref, Fix: "give the subset another name, or remove one of the two"})
 			continue
 		}
 		joined.Subsets = append(joined.Subsets, s)
@@ -139,7 +139,7 @@ func (rule *Rule) add(r *table.Reader, o *config.Object) {
 		} else {
 			r.Note(mesh.Problem{Object: o.Ref, Field: "spec.trafficPolicy", Code: "SecondPolicy", Severity: mesh.Warning,
 				Message: fmt.Sprintf("host %s has the traffic policy of %s, which is older; of this rule only the subsets are taken", rule.Key.Host, oldest.Ref),
-				Fix:     "write one DestinationRule for the host"})
+				Other:   oldest.Ref, Fix: "write one DestinationRule for the host"})
 		}
 	}
 	rule.Spec = joined

@@ -24,16 +24,36 @@ func joinHosts(hosts []mesh.Host) string {
 	return b.String()
 }
 
+// declareSeen derives who sees which host: by pair of a host and a layer, so that neither another layer nor another host is looked at where one changes.
 func (t *Tables) declareSeen() {
-	t.Seen = table.Derive(t.mentions, "seen", CompareKey, (*Seen).Equal,
-		func(r *table.Reader, host mesh.Host, own table.Rows[mentionKey, mention], emit func(Key, *Seen)) {
-			h := t.gather(r, host, own)
-			if h == nil {
-				return
+	t.hosts = table.Derive(t.mentions, "hosts", cmp.Compare[mesh.Host], (*host).equal,
+		func(r *table.Reader, name mesh.Host, own table.Rows[mentionKey, mention], emit func(mesh.Host, *host)) {
+			if h := t.gather(r, name, own); h != nil {
+				emit(name, h)
 			}
-			t.emitPlain(r, h, emit)
-			t.emitSidecars(r, h, emit)
 		})
+	pairs := table.Join(t.hosts, func(_ mesh.Host, h *host) []pattern { return h.patterns() },
+		t.declareReaches(), func(l mesh.Layer, reach *reach) []pattern { return reach.patterns(l) }, "hosts by layer")
+	t.Seen = table.Derive(pairs, "seen", CompareKey, (*Seen).Equal,
+		func(r *table.Reader, k table.Pair[mesh.Host, mesh.Layer], v table.Both[*host, *reach], emit func(Key, *Seen)) {
+			if s := t.seenBy(r, v.Left, k.Right, v.Right); s != nil {
+				emit(Key{k.Right, k.Left}, s)
+			}
+		})
+}
+
+// seenBy is what a layer sees of a host; nil: nothing, or what Public sees.
+func (t *Tables) seenBy(r *table.Reader, h *host, l mesh.Layer, by *reach) *Seen {
+	switch {
+	case l.Kind == mesh.SidecarLayer:
+		return h.imported(l, by)
+	case l != mesh.Public:
+		own, _ := h.inNamespace(l)
+		return own
+	case t.coveredBy(r, h):
+		return nil
+	}
+	return h.public
 }
 
 // host is all that is said of one host, by whoever says it, before anybody looks at it.
@@ -45,6 +65,13 @@ type host struct {
 	targets  []route         // VirtualServices that send requests to the host without naming it
 	root     string          // the root namespace
 	home     string          // the namespace in which a name without dots means the host; empty: in none
+	public   *Seen           // what namespaces see that nothing of it is about; nil: nothing
+}
+
+// equal compares what hosts are made of.
+func (h *host) equal(o *host) bool {
+	return h.name == o.name && slices.EqualFunc(h.services, o.services, (*mesh.Service).Equal) && slices.Equal(h.routes, o.routes) &&
+		slices.Equal(h.rules, o.rules) && slices.Equal(h.targets, o.targets) && h.root == o.root && h.home == o.home
 }
 
 // gather reads what names a host: exactly, and by wildcards. nil: nothing makes it a host that anybody could address.
@@ -69,6 +96,7 @@ func (t *Tables) gather(r *table.Reader, name mesh.Host, own table.Rows[mentionK
 		h.add(rows)
 	}
 	h.root = t.in.RootNamespace(r)
+	h.public = h.seen(viewer{})
 	return h
 }
 
@@ -93,19 +121,23 @@ func (h *host) add(rows table.Rows[mentionKey, mention]) {
 
 // resolve is what a viewer sees of a host.
 func (t *Tables) resolve(r *table.Reader, v viewer, name mesh.Host) *Seen {
-	own, _ := table.Get(r, t.mentions, name)
-	h := t.gather(r, name, own)
-	if h == nil {
+	h, ok := table.Get(r, t.hosts, name)
+	if !ok {
 		return nil
 	}
 	return h.seen(v)
 }
 
-// viewer looks at hosts with the eyes of a namespace; "" is one that no exportTo names. Through a Sidecar it sees what imports lets through.
+// viewer looks at hosts with the eyes of a namespace; "" is one that no exportTo names.
 type viewer struct {
 	namespace string
-	clients   mesh.Labels // its labels, as far as DestinationRules pick by them
-	imports   *imports
+	clients   mesh.Labels                  // its labels, as far as DestinationRules pick by them
+	let       func(string, mesh.Host) bool // whether a Sidecar imports a host of a namespace; nil: there is none
+}
+
+// imports says whether the viewer sees a host of a namespace, as far as it is the Sidecar's to say.
+func (v viewer) imports(namespace string, host mesh.Host) bool {
+	return v.let == nil || v.let(namespace, host)
 }
 
 // seen is what a viewer sees of the host; nil: nothing.
@@ -141,7 +173,7 @@ func (h *host) named(keys []config.Key) bool {
 func (h *host) service(v viewer) *mesh.Service {
 	var first *mesh.Service
 	for _, s := range h.services {
-		if !s.VisibleIn(v.namespace) || !v.imports.let(s.Key.Namespace, h.name) {
+		if !s.VisibleIn(v.namespace) || !v.imports(s.Key.Namespace, h.name) {
 			continue
 		}
 		if s.Key.Namespace == v.namespace {
@@ -158,7 +190,7 @@ func (h *host) service(v viewer) *mesh.Service {
 func (h *host) virtualServices(v viewer) []config.Key {
 	var visible []route
 	for _, m := range h.routes {
-		if m.visible(v.namespace) && v.imports.let(m.key.Source.Namespace, m.key.Host) {
+		if m.visible(v.namespace) && v.imports(m.key.Source.Namespace, m.key.Host) {
 			visible = append(visible, m)
 		}
 	}
@@ -222,33 +254,30 @@ func (h *host) ruleIn(namespace string, v viewer) (best route, found bool) {
 	return best, found
 }
 
-// emitPlain emits the row of Public, and those of the namespaces that see the host differently or have a shorter name for it. What a proxy sees does not depend on who else
-// is connected; but where all are of one namespace that has a row of its own and the same, nobody needs the one of Public.
-func (t *Tables) emitPlain(r *table.Reader, h *host, emit func(Key, *Seen)) {
+// inNamespace is what a namespace's proxies see of the host, where they see it otherwise than everybody does or have a shorter name for it; else nil. same: it is what everybody sees.
+func (h *host) inNamespace(l mesh.Layer) (own *Seen, same bool) {
+	s := h.seen(viewer{namespace: l.Namespace, clients: l.Clients})
+	same = s.Equal(h.public)
+	if s == nil || same && l.Namespace != h.home && !s.ownedBy(l.Namespace) {
+		return nil, same
+	}
+	return s, same
+}
+
+// coveredBy says whether nobody needs what everybody sees of the host: all that are connected are of one namespace, and have rows of their own that say the same.
+// What a proxy sees does not depend on who else is connected.
+func (t *Tables) coveredBy(r *table.Reader, h *host) bool {
 	crowd, _ := table.Get(r, t.crowd, struct{}{})
-	if crowd == "" {
-		return
+	if crowd == several || !slices.Contains(h.special(), crowd) {
+		return false
 	}
-	public, covered := h.seen(viewer{}), false
-	for _, namespace := range h.special() {
-		if crowd != namespace && crowd != several {
-			continue
-		}
-		layers, _ := table.Get(r, t.plain, namespace)
-		covered = crowd != several
-		for l := range layers.All() {
-			s := h.seen(viewer{namespace: namespace, clients: l.Clients})
-			same := s.Equal(public)
-			own := s != nil && (!same || namespace == h.home || s.ownedBy(namespace))
-			if own {
-				emit(Key{l, h.name}, s)
-			}
-			covered = covered && own && same
+	layers, _ := table.Get(r, t.plain, crowd)
+	for l := range layers.All() {
+		if own, same := h.inNamespace(l); own == nil || !same {
+			return false
 		}
 	}
-	if public != nil && !covered {
-		emit(Key{mesh.Public, h.name}, public)
-	}
+	return true
 }
 
 // ownedBy says whether the service is the namespace's own: endpoints that lead to a machine itself are for clients of that namespace.

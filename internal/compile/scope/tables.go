@@ -75,9 +75,9 @@ type Tables struct {
 	reg           *registry.Tables
 	peers         *peer.Tables
 	patches       *patch.Tables
-	sidecars      sidecars
+	sidecars      selectors
 	mentions      *table.Table[mesh.Host, table.Rows[mentionKey, mention]]
-	imports       *table.Table[pattern, table.Rows[importKey, importEntry]]
+	hosts         *table.Table[mesh.Host, *host]
 	crowd         *table.Table[struct{}, string]
 	policies      *table.Table[mesh.Layer, Outbound]
 	openings      *table.Table[config.Key, opening]

@@ -28,14 +28,14 @@ func (t *Tables) noteUnvouched(r *table.Reader, p vouch.Proxy) {
 		return told < maxUnvouched
 	}
 	if p.Type == mesh.Router {
-		for k, selector := range t.gateways.picking(r, "", p.Said) {
-			if !note(t.in.Gateways, k, selector, "spec.selector") {
+		for _, e := range t.gateways.Picking(r, "", p.Said) {
+			if !note(t.in.Gateways, e.Key, e.Labels, "spec.selector") {
 				return
 			}
 		}
 	}
-	for k, selector := range t.clients.picking(r, p.Namespace, p.Said) {
-		if !note(t.in.DestinationRules, k, selector, "spec.workloadSelector") {
+	for _, e := range t.clients.Picking(r, p.Namespace, p.Said) {
+		if !note(t.in.DestinationRules, e.Key, e.Labels, "spec.workloadSelector") {
 			return
 		}
 	}

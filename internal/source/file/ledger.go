@@ -183,7 +183,7 @@ func (l *ledger) flush() (source.Batch, bool) {
 				delete(l.out, key)
 				b.Delete = append(b.Delete, key)
 			}
-		case !config.Same(l.out[key], list[0].object):
+		case !config.Same(l.out[key], list[0].object) || !l.out[key].Written().Equal(list[0].object.Written()):
 			l.out[key] = list[0].object
 			b.Set = append(b.Set, list[0].object)
 		}

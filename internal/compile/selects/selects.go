@@ -1,0 +1,151 @@
+package selects
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// Selector says which workloads an object is about.
+type Selector struct {
+	Namespace string      // whose they are; empty: any namespace's
+	Labels    mesh.Labels // all of which they have; empty: all workloads of the namespace
+}
+
+// Entry is an object of an index, with what its readers need of it. It is immutable.
+type Entry[V any] struct {
+	Selector
+	Key     config.Key
+	Created int64
+	Value   V
+}
+
+// Index finds objects by the workloads that they select.
+type Index[V any] struct {
+	byTerm *table.Table[term, table.Rows[config.Key, Entry[V]]]
+	// narrow has the namespaces in which some object has a selector.
+	narrow *table.Table[string, struct{}]
+}
+
+// term is a label ("key=value") by which objects select workloads of a namespace; an empty pair stands for objects that select them all.
+type term struct{ namespace, pair string }
+
+func compareTerm(a, b term) int {
+	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.pair, b.pair))
+}
+
+// Declare declares an index of objects. read is a pure function that returns an object's selector and what its readers need of it; false: the object is not to be found.
+func Declare[V any](objects *table.Table[config.Key, *config.Object], name string, equal func(a, b V) bool, read func(*config.Object) (Selector, V, bool)) *Index[V] {
+	same := func(a, b Entry[V]) bool {
+		return a.Selector == b.Selector && a.Key == b.Key && a.Created == b.Created && equal(a.Value, b.Value)
+	}
+	entries := table.Derive(objects, name, config.CompareKey, same, func(_ *table.Reader, k config.Key, o *config.Object, emit func(config.Key, Entry[V])) {
+		if s, v, ok := read(o); ok {
+			emit(k, Entry[V]{s, k, o.Created, v})
+		}
+	})
+	x := &Index[V]{byTerm: table.Group(entries, name+"/label", compareTerm, func(_ config.Key, e Entry[V]) []term { return []term{e.term()} })}
+	byNamespace := table.Group(entries, name+"/namespace", cmp.Compare[string], func(_ config.Key, e Entry[V]) []string {
+		if e.Labels == "" {
+			return nil
+		}
+		return []string{e.Namespace}
+	})
+	x.narrow = table.Derive(byNamespace, name+"/narrow", cmp.Compare[string], func(struct{}, struct{}) bool { return true },
+		func(_ *table.Reader, namespace string, _ table.Rows[config.Key, Entry[V]], emit func(string, struct{})) {
+			emit(namespace, struct{}{})
+		})
+	return x
+}
+
+// term is what the entry is indexed by.
+func (s Selector) term() term {
+	if pairs := s.Labels.Pairs(); len(pairs) > 0 {
+		return term{s.Namespace, pairs[0]}
+	}
+	return term{s.Namespace, ""}
+}
+
+// Picking lists the objects whose selectors match a workload of the namespace by some of its labels, the oldest first. The row that asks depends on the objects that
+// have one of the labels.
+func (x *Index[V]) Picking(r *table.Reader, namespace string, labels mesh.Labels) []Entry[V] {
+	var out []Entry[V]
+	for _, pair := range labels.Pairs() {
+		rows, _ := table.Get(r, x.byTerm, term{namespace, pair})
+		for _, e := range rows.All() {
+			if labels.SelectedBy(e.Labels) {
+				out = append(out, e)
+			}
+		}
+	}
+	slices.SortFunc(out, older)
+	return out
+}
+
+// Among is Picking for a row that asks for many workloads, as one that lists endpoints does: where no object of the namespace has a selector it depends on that alone.
+func (x *Index[V]) Among(r *table.Reader, namespace string, labels mesh.Labels) []Entry[V] {
+	if !table.Has(r, x.narrow, namespace) {
+		return nil
+	}
+	return x.Picking(r, namespace, labels)
+}
+
+// Whole lists the objects that select all workloads of the namespace, the oldest first.
+func (x *Index[V]) Whole(r *table.Reader, namespace string) []Entry[V] {
+	rows, _ := table.Get(r, x.byTerm, term{namespace, ""})
+	out := make([]Entry[V], 0, rows.Len())
+	for _, e := range rows.All() {
+		out = append(out, e)
+	}
+	slices.SortFunc(out, older)
+	return out
+}
+
+// older orders by age, then namespace and name, as Istio resolves conflicts.
+func older[V any](a, b Entry[V]) int {
+	return cmp.Or(cmp.Compare(a.Created, b.Created), config.CompareKey(a.Key, b.Key))
+}
+
+// Asked adds those of a workload's labels to into by which objects pick it. Exactly the objects whose selectors these labels match pick the workload, so workloads that the
+// same objects pick are alike, whatever other labels they have.
+func (x *Index[V]) Asked(r *table.Reader, namespace string, labels mesh.Labels, into map[string]string) {
+	for _, e := range x.Picking(r, namespace, labels) {
+		maps.Copy(into, e.Labels.Map())
+	}
+}
+
+// Alike calls fn, which is a pure function, for each term with two or more objects that have the same selector, the oldest first, so that it can note those that
+// an older one leaves without effect.
+func (x *Index[V]) Alike(name string, fn func(r *table.Reader, s Selector, list []Entry[V])) {
+	table.Derive(x.byTerm, name, compareTerm, func(struct{}, struct{}) bool { return true },
+		func(r *table.Reader, _ term, rows table.Rows[config.Key, Entry[V]], _ func(term, struct{})) {
+			for s, list := range bySelector(rows) {
+				if len(list) > 1 {
+					fn(r, s, list)
+				}
+			}
+		})
+}
+
+// bySelector yields the entries of each selector, the oldest first; selectors come in order.
+func bySelector[V any](rows table.Rows[config.Key, Entry[V]]) iter.Seq2[Selector, []Entry[V]] {
+	return func(yield func(Selector, []Entry[V]) bool) {
+		by := map[Selector][]Entry[V]{}
+		for _, e := range rows.All() {
+			by[e.Selector] = append(by[e.Selector], e)
+		}
+		for _, s := range slices.SortedFunc(maps.Keys(by), func(a, b Selector) int {
+			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Labels, b.Labels))
+		}) {
+			slices.SortFunc(by[s], older)
+			if !yield(s, by[s]) {
+				return
+			}
+		}
+	}
+}

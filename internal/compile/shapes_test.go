@@ -1,0 +1,136 @@
+package compile_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"fairway/internal/compile/compiletest"
+	"fairway/internal/mesh"
+)
+
+// Changes in shapes that users of large meshes have cost what they are about, counted exactly: the rows of a small mesh and of a large one are the same.
+func TestShapesCostTheSameAtAnySize(t *testing.T) {
+	for _, shape := range []struct {
+		name string
+		make func(w *compiletest.World, size int)
+		edit func(w *compiletest.World, size int)
+	}{
+		{"one more Sidecar that imports nearly all", narrowed, func(w *compiletest.World, _ int) {
+			w.Apply(narrowing("late"))
+			w.Connect(compiletest.Sidecar("late", "late", "10.250.1.1"))
+		}},
+		{"a proxy of such a Sidecar goes", narrowed, func(w *compiletest.World, _ int) {
+			w.In.Proxies.Delete(compiletest.Sidecar("p0", "client0", "10.250.0.1").ID)
+		}},
+		{"a policy for one workload of the root namespace", many, func(w *compiletest.World, _ int) { w.Apply(strictFor("istio-system", "nobody")) }},
+		{"a policy for one workload of a namespace", many, func(w *compiletest.World, _ int) { w.Apply(strictFor("client0", "p0")) }},
+		{"one server of a gateway", served, func(w *compiletest.World, size int) { w.Apply(gateway(size, "extra.example")) }},
+	} {
+		t.Run(shape.name, func(t *testing.T) {
+			rows := func(size int) int {
+				w := compiletest.Large(t)
+				shape.make(w, size)
+				w.Settle()
+				shape.edit(w, size)
+				turn := w.Settle()
+				t.Logf("%d: %v", size, turn.Tables)
+				return turn.Recomputed
+			}
+			if small, large := rows(5), rows(20); small != large || small == 0 {
+				t.Errorf("%d rows in a mesh of 5, %d in one of 20", small, large)
+			}
+		})
+	}
+}
+
+// narrowing is a Sidecar that imports all but one namespace.
+func narrowing(namespace string) string {
+	return fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: own, namespace: %s}\n"+
+		"spec: {egress: [{hosts: [\"*/*\", \"~private/*\"]}]}\n---\n", namespace)
+}
+
+// narrowed is a mesh of ten services and so many namespaces with a Sidecar of their own.
+func narrowed(w *compiletest.World, size int) {
+	var text strings.Builder
+	for i := range 10 {
+		text.WriteString(service(i, ""))
+	}
+	for i := range size {
+		text.WriteString(narrowing(fmt.Sprintf("client%d", i)))
+	}
+	w.Apply(text.String())
+	for i := range size {
+		w.Connect(compiletest.Sidecar(fmt.Sprintf("p%d", i), fmt.Sprintf("client%d", i), fmt.Sprintf("10.250.0.%d", i+1)))
+	}
+}
+
+// many is a mesh of so many proxies, each with a label and a policy of its own, four a namespace.
+func many(w *compiletest.World, size int) {
+	w.Apply(service(0, ""))
+	for i := range 4 * size {
+		p := compiletest.Sidecar(fmt.Sprintf("p%d", i), fmt.Sprintf("client%d", i%size), fmt.Sprintf("10.250.0.%d", i+1))
+		p.Labels = mesh.MakeLabels(map[string]string{"app": p.Name})
+		w.Connect(p)
+	}
+}
+
+func strictFor(namespace, app string) string {
+	return fmt.Sprintf("apiVersion: security.istio.io/v1\nkind: PeerAuthentication\nmetadata: {name: %[2]s, namespace: %[1]s}\n"+
+		"spec: {selector: {matchLabels: {app: %[2]s}}, mtls: {mode: STRICT}}\n", namespace, app)
+}
+
+// served is a gateway with so many servers, and a rule for each.
+func served(w *compiletest.World, size int) {
+	var text strings.Builder
+	text.WriteString(service(0, ""))
+	for i := range size {
+		fmt.Fprintf(&text, "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: v%[1]d, namespace: default}\n"+
+			"spec: {hosts: [h%[1]d.example], gateways: [edge], http: [{route: [{destination: {host: s0.ns0.svc.cluster.local}}]}]}\n---\n", i)
+	}
+	text.WriteString(gateway(size))
+	w.Apply(text.String())
+	edge := compiletest.Sidecar("edge", "default", "10.250.0.1")
+	edge.Type, edge.Labels = mesh.Router, mesh.MakeLabels(map[string]string{"app": "edge"})
+	w.Connect(edge)
+}
+
+// gateway is served's, with more hosts on its first server.
+func gateway(size int, more ...string) string {
+	var text strings.Builder
+	text.WriteString("apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: edge, namespace: default}\nspec:\n  selector: {app: edge}\n  servers:\n")
+	for i := range size {
+		hosts := []string{fmt.Sprintf("h%d.example", i)}
+		if i == 0 {
+			hosts = append(hosts, more...)
+		}
+		fmt.Fprintf(&text, "  - {port: {number: %d, name: http, protocol: HTTP}, hosts: [%s]}\n", 8000+i, strings.Join(hosts, ", "))
+	}
+	return text.String()
+}
+
+// Where an object is written, and what is said of it that nothing is made of, computes nothing; and problems know the new place.
+func TestWhereAnObjectIsWrittenComputesNothing(t *testing.T) {
+	w := compiletest.Large(t)
+	text := func(above, metadata string) string {
+		return above + "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: rule, namespace: shop" + metadata + "}\nspec:\n  host: nobody.example.com\n"
+	}
+	w.Connect(compiletest.Sidecar("p", "shop", "10.250.0.1"))
+	w.Apply(text("", ""))
+	w.Settle()
+	for _, c := range []struct {
+		above, metadata string
+		line            int
+	}{
+		{"# a comment\n# and another\n", "", 7},
+		{"", ", labels: {team: a}, annotations: {note: b}, resourceVersion: \"7\", generation: 3", 5},
+	} {
+		w.Apply(text(c.above, c.metadata))
+		if turn := w.Settle(); turn.Recomputed != 0 {
+			t.Errorf("%q %q: %d rows were computed again: %v", c.above, c.metadata, turn.Recomputed, turn.Tables)
+		}
+		if p := w.Problems(); len(p) != 1 || p[0].Line != c.line {
+			t.Errorf("problems are %v, want one in line %d", p, c.line)
+		}
+	}
+}
