@@ -28,7 +28,13 @@ func main() {
 }
 
 func command() *cobra.Command {
-	root := &cobra.Command{Use: "pilot-discovery", Short: "Fairway's control plane", SilenceUsage: true, SilenceErrors: true, Version: fairway.Version}
+	root := &cobra.Command{
+		Use:           "pilot-discovery",
+		Short:         "Fairway's control plane",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Version:       fairway.Version,
+	}
 	flags := app.NewDiscoveryFlags()
 	discovery := &cobra.Command{
 		Use:   "discovery",

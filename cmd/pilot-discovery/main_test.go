@@ -46,7 +46,16 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 
 // local are flags for sockets that nobody else has.
 func local(more ...string) []string {
-	return append([]string{"discovery", "--grpcAddr=127.0.0.1:0", "--secureGRPCAddr=", "--httpAddr=127.0.0.1:0", "--monitoringAddr=127.0.0.1:0", "--shutdownDuration=10ms"}, more...)
+	return append(
+		[]string{
+			"discovery",
+			"--grpcAddr=127.0.0.1:0",
+			"--secureGRPCAddr=",
+			"--httpAddr=127.0.0.1:0",
+			"--monitoringAddr=127.0.0.1:0",
+			"--shutdownDuration=10ms",
+		},
+		more...)
 }
 
 func writeFile(t *testing.T, name, text string) string {
@@ -75,7 +84,11 @@ func TestMistakesEndWithCode2AndSayWhatToDo(t *testing.T) {
 		{"argument", local("rules"), []string{`unknown command "rules"`}},
 		{"duration without a unit", local("--keepaliveInterval=30"), []string{"--keepaliveInterval", "missing unit"}},
 		{"duration of zero", local("--sendTimeout=0s"), []string{"--sendTimeout", "want a positive duration"}},
-		{"negative duration", local("--referenceGrace=-1s", "--shutdownDuration=-1s"), []string{"--referenceGrace: -1s", "--shutdownDuration: -1s"}},
+		{
+			"negative duration",
+			local("--referenceGrace=-1s", "--shutdownDuration=-1s"),
+			[]string{"--referenceGrace: -1s", "--shutdownDuration: -1s"},
+		},
 		{"number of zero", local("--maxStreams=0"), []string{"--maxStreams: 0", "want a positive number"}},
 		{"missing folder", local("--configDir=/nowhere/at/all"), []string{"--configDir", "/nowhere/at/all", "name an existing folder"}},
 		{"file as folder", local("--configDir=" + file), []string{"--configDir", file, "is not a folder"}},
@@ -87,12 +100,24 @@ func TestMistakesEndWithCode2AndSayWhatToDo(t *testing.T) {
 		{"bad domain", local("--domain=a b"), []string{"--domain", `"a b"`, "cluster.local"}},
 		{"log level", local("--log_output_level=loud"), []string{"--log_output_level", `"loud"`, "debug, info, warn, error, none"}},
 		{"several at once", local("--maxStreams=0", "--domain="), []string{"--maxStreams", "--domain"}},
-		{"mesh configuration that is no YAML", local("--meshConfig=" + writeFile(t, "mesh", "trustDomain: a\n  b: [\n")), []string{"--meshConfig", "mesh:2"}},
+		{
+			"mesh configuration that is no YAML",
+			local("--meshConfig=" + writeFile(t, "mesh", "trustDomain: a\n  b: [\n")),
+			[]string{"--meshConfig", "mesh:2"},
+		},
 		{"mesh configuration with an unknown field", local("--meshConfig=" + writeFile(t, "mesh", "trustDomain: a\ntrustDomian: b\n")),
 			[]string{"--meshConfig", "mesh:2: ", "trustDomian", "trustDomain"}},
-		{"mesh configuration with a bad value", local("--meshConfig=" + writeFile(t, "mesh", "\nconnectTimeout: soon\n")), []string{"--meshConfig", "mesh:2: ", "connectTimeout"}},
+		{
+			"mesh configuration with a bad value",
+			local("--meshConfig=" + writeFile(t, "mesh", "\nconnectTimeout: soon\n")),
+			[]string{"--meshConfig", "mesh:2: ", "connectTimeout"},
+		},
 		{"mesh configuration that is a folder", local("--meshConfig=" + t.TempDir()), []string{"--meshConfig", "it is not a regular file"}},
-		{"networks with an unknown field", local("--networksConfig=" + writeFile(t, "networks", "networks: {}\nnetwork: {}\n")), []string{"--networksConfig", "networks:2: ", "network"}},
+		{
+			"networks with an unknown field",
+			local("--networksConfig=" + writeFile(t, "networks", "networks: {}\nnetwork: {}\n")),
+			[]string{"--networksConfig", "networks:2: ", "network"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cmd := program(t, c.args...)
@@ -199,10 +224,18 @@ func TestRunsUntilSIGTERM(t *testing.T) {
 	if code, body := get(t, web+"/ready"); code != http.StatusOK {
 		t.Errorf("/ready: %d %s", code, body)
 	}
-	if code, body := get(t, web+"/debug/problems"); code != http.StatusOK || !strings.Contains(body, `"name": "reviews"`) || !strings.Contains(body, `"line": 7`) {
+	if code, body := get(
+		t,
+		web+"/debug/problems",
+	); code != http.StatusOK || !strings.Contains(body, `"name": "reviews"`) ||
+		!strings.Contains(body, `"line": 7`) {
 		t.Errorf("/debug/problems: %d %s, want the rule and its line", code, body)
 	}
-	if code, body := get(t, monitoring+"/metrics"); code != http.StatusOK || !strings.Contains(body, "pilot_info{") || !strings.Contains(body, `fairway_problems{severity="error"} 1`) {
+	if code, body := get(
+		t,
+		monitoring+"/metrics",
+	); code != http.StatusOK || !strings.Contains(body, "pilot_info{") ||
+		!strings.Contains(body, `fairway_problems{severity="error"} 1`) {
 		t.Errorf("/metrics: %d %s", code, body)
 	}
 	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -231,8 +264,10 @@ func TestHelpNamesIstiosFlags(t *testing.T) {
 		t.Fatalf("%v:\n%s", err, out)
 	}
 	for _, flag := range []string{
-		"configDir", "registries", "meshConfig", "networksConfig", "grpcAddr", "secureGRPCAddr", "httpAddr", "httpsAddr", "monitoringAddr", "clusterID", "domain",
-		"keepaliveInterval", "keepaliveTimeout", "keepaliveMaxServerConnectionAge", "shutdownDuration", "namespace", "log_output_level", "log_as_json",
+		"configDir", "registries", "meshConfig", "networksConfig", "grpcAddr", "secureGRPCAddr", "httpAddr", "httpsAddr",
+		"monitoringAddr", "clusterID", "domain",
+		"keepaliveInterval", "keepaliveTimeout", "keepaliveMaxServerConnectionAge", "shutdownDuration", "namespace",
+		"log_output_level", "log_as_json",
 	} {
 		if !strings.Contains(string(out), "--"+flag+" ") {
 			t.Errorf("--help does not name --%s", flag)

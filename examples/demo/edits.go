@@ -14,7 +14,8 @@ import (
 // followTimeout bounds how long traffic may take to follow an edit.
 const followTimeout = 10 * time.Second
 
-// most is what one changed route may cost: the virtual host and little else. Sending whole route tables, listeners or clusters is far above it.
+// most is what one changed route may cost: the virtual host and little else. Sending whole route tables, listeners or
+// clusters is far above it.
 var most = sent{resources: 2, bytes: 8 << 10}
 
 // showEdits moves jason from one version to another, by editing the rule's file as an editor that saves atomically does, and measures until
@@ -36,7 +37,14 @@ func showEdits(ctx context.Context, w *world, out io.Writer) error {
 			return err
 		}
 		cost := after.minus(before)
-		fmt.Fprintf(out, "  reviews.yaml: jason from %s to %s: real traffic followed %s after the rename; sent: %s\n", version, next, milliseconds(took), cost)
+		fmt.Fprintf(
+			out,
+			"  reviews.yaml: jason from %s to %s: real traffic followed %s after the rename; sent: %s\n",
+			version,
+			next,
+			milliseconds(took),
+			cost,
+		)
 		if cost.resources < 1 || cost.resources > most.resources || cost.bytes > most.bytes {
 			return fmt.Errorf("one changed route should cost at most %s, it cost %s", most, cost)
 		}

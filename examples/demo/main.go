@@ -4,7 +4,8 @@
 // bookshop's services; sends real requests; says what came of each rule; then changes a rule on disk and measures
 // how soon the traffic followed. It listens on loopback only, needs no root, and writes only below the checkout's .demo folder.
 //
-// With a terminal the mesh stays up until Ctrl-C. With --once it ends by itself, with a code other than 0 where something was not as the rules say.
+// With a terminal the mesh stays up until Ctrl-C. With --once it ends by itself, with a code other than 0 where
+// something was not as the rules say.
 package main
 
 import (

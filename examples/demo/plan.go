@@ -24,7 +24,16 @@ const (
 )
 
 // serviceAddresses all serve on the service port.
-var serviceAddresses = [...]string{productpageIn, productpageOut, reviewsV1, reviewsV2In, reviewsV2Out, reviewsV3, ratingsSteady, ratingsFlaky}
+var serviceAddresses = [...]string{
+	productpageIn,
+	productpageOut,
+	reviewsV1,
+	reviewsV2In,
+	reviewsV2Out,
+	reviewsV3,
+	ratingsSteady,
+	ratingsFlaky,
+}
 
 // ports are those that this run uses.
 type ports struct {

@@ -80,7 +80,8 @@ func (c *child) ended() error {
 	}
 }
 
-// stop asks the child to end and waits for it, at most stopTimeout; asked twice, an agent ends at once. One that is killed would leave its Envoy running.
+// stop asks the child to end and waits for it, at most stopTimeout; asked twice, an agent ends at once. One that is
+// killed would leave its Envoy running.
 func (c *child) stop() {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGTERM, syscall.SIGKILL} {
 		select {

@@ -106,7 +106,8 @@ func (w *world) services() []command {
 	}
 }
 
-// proxies are the Envoys, each through pilot-agent. Their certificates live for seconds, so that one sees them replaced, and so do replaced Envoys.
+// proxies are the Envoys, each through pilot-agent. Their certificates live for seconds, so that one sees them
+// replaced, and so do replaced Envoys.
 func (w *world) proxies() []command {
 	proxy := func(i int, kind, labels string) command {
 		name := proxyNames[i]
@@ -114,14 +115,46 @@ func (w *world) proxies() []command {
 			name: name,
 			path: filepath.Join(w.bin, "pilot-agent"),
 			args: []string{
-				"proxy", kind, "--envoy", w.envoy, "--discoveryAddress", at(local, w.ports.secure), "--configPath", filepath.Join(w.dir, "proxies", name),
-				"--adminPort", fmt.Sprint(w.ports.admin[i]), "--statusPort", fmt.Sprint(w.ports.status[i]), "--readyPort", "0", "--prometheusPort", "0", "--concurrency", "1",
-				"--drainDuration", "2s", "--longestRequest", "1s", "--parentShutdownDuration", "4s",
+				"proxy",
+				kind,
+				"--envoy",
+				w.envoy,
+				"--discoveryAddress",
+				at(local, w.ports.secure),
+				"--configPath",
+				filepath.Join(w.dir, "proxies", name),
+				"--adminPort",
+				fmt.Sprint(w.ports.admin[i]),
+				"--statusPort",
+				fmt.Sprint(w.ports.status[i]),
+				"--readyPort",
+				"0",
+				"--prometheusPort",
+				"0",
+				"--concurrency",
+				"1",
+				"--drainDuration",
+				"2s",
+				"--longestRequest",
+				"1s",
+				"--parentShutdownDuration",
+				"4s",
 			},
 			env: []string{
-				"CA_ADDR=" + at(local, w.ports.secure), "CA_ROOT_CA=" + filepath.Join(w.authority(), "root-cert.pem"), "JWT_TOKEN_PATH=" + w.token(name),
-				"SERVICE_ACCOUNT=" + name, "SECRET_TTL=" + certificateLife.String(), "MINIMUM_DRAIN_DURATION=0s",
-				"POD_NAME=" + name, "POD_NAMESPACE=default", "INSTANCE_IP=" + proxyAddresses[i], "ISTIO_META_INTERCEPTION_MODE=NONE", "ISTIO_METAJSON_LABELS=" + labels,
+				"CA_ADDR=" + at(
+					local,
+					w.ports.secure,
+				),
+				"CA_ROOT_CA=" + filepath.Join(w.authority(), "root-cert.pem"),
+				"JWT_TOKEN_PATH=" + w.token(name),
+				"SERVICE_ACCOUNT=" + name,
+				"SECRET_TTL=" + certificateLife.String(),
+				"MINIMUM_DRAIN_DURATION=0s",
+				"POD_NAME=" + name,
+				"POD_NAMESPACE=default",
+				"INSTANCE_IP=" + proxyAddresses[i],
+				"ISTIO_META_INTERCEPTION_MODE=NONE",
+				"ISTIO_METAJSON_LABELS=" + labels,
 			},
 		}
 	}

@@ -15,15 +15,16 @@ import (
 	"fairway/internal/web"
 )
 
-// Access says who may see the debug pages: those on this machine's loopback see all, whoever proves to be of the system namespace too, and one of another
-// namespace sees that namespace's proxies and objects. The zero Access lets in loopback alone.
+// Access says who may see the debug pages: those on this machine's loopback see all, whoever proves to be of the system
+// namespace too, and one of another namespace sees that namespace's proxies and objects. The zero Access lets in
+// loopback alone.
 type Access struct {
 	System   string   // the namespace whose workloads see all
 	Names    []string // DNS names of this control plane, beside localhost
 	Profiles bool     // whether profiles are shown to those who see all
 	Secure   string   // where pages are served over TLS, as users write it; empty: nowhere
-	// Prove finds out the namespace of a caller by its certificate, which is in r.TLS, or its token. It wraps ErrNobody where nothing was shown.
-	// nil: nobody can prove anything.
+	// Prove finds out the namespace of a caller by its certificate, which is in r.TLS, or its token. It wraps ErrNobody
+	// where nothing was shown. nil: nobody can prove anything.
 	Prove func(r *http.Request, token string) (namespace string, err error)
 	Log   *slog.Logger // of refusals; nil: none
 }
@@ -132,7 +133,14 @@ func (a Access) admit(r *http.Request) (viewer, *refusal) {
 	shown := token != "" || r.TLS != nil && len(r.TLS.PeerCertificates) > 0
 	if local && !shown {
 		if !a.ours(r.Host) {
-			return viewer{}, &refusal{http.StatusForbidden, refusedSite, fmt.Sprintf("the request is for host %q, which is not this control plane's name; ask an IP address or localhost", printable.Text(r.Host, printable.Short))}
+			return viewer{}, &refusal{
+				http.StatusForbidden,
+				refusedSite,
+				fmt.Sprintf(
+					"the request is for host %q, which is not this control plane's name; ask an IP address or localhost",
+					printable.Text(r.Host, printable.Short),
+				),
+			}
 		}
 		return viewer{all: true}, nil
 	}
@@ -142,12 +150,21 @@ func (a Access) admit(r *http.Request) (viewer, *refusal) {
 // prove goes by what was shown.
 func (a Access) prove(r *http.Request, token string) (viewer, *refusal) {
 	if a.Prove == nil {
-		return viewer{}, &refusal{http.StatusUnauthorized, refusedCredentials, "this control plane knows no callers: it serves nothing with TLS (--secureGRPCAddr); ask from its own machine, without credentials"}
+		return viewer{}, &refusal{
+			http.StatusUnauthorized,
+			refusedCredentials,
+			"this control plane knows no callers: it serves nothing with TLS (--secureGRPCAddr); ask from its own " +
+				"machine, without credentials",
+		}
 	}
 	namespace, err := a.Prove(r, token)
 	switch {
 	case errors.Is(err, ErrNobody) || err == nil && namespace == "":
-		return viewer{}, &refusal{http.StatusUnauthorized, refusedCredentials, "who asks? Show a certificate of this mesh, or a token as header Authorization: Bearer <token>"}
+		return viewer{}, &refusal{
+			http.StatusUnauthorized,
+			refusedCredentials,
+			"who asks? Show a certificate of this mesh, or a token as header Authorization: Bearer <token>",
+		}
 	case err != nil:
 		return viewer{}, &refusal{http.StatusUnauthorized, refusedCredentials, err.Error()}
 	}
@@ -183,7 +200,8 @@ func bearer(h http.Header) string {
 	return strings.TrimSpace(token)
 }
 
-// foreignSite refuses what a browser sends on behalf of another site's page: such a page may reach what the browser's machine reaches, and be let in as its user.
+// foreignSite refuses what a browser sends on behalf of another site's page: such a page may reach what the browser's
+// machine reaches, and be let in as its user.
 func foreignSite(r *http.Request) *refusal {
 	no := &refusal{http.StatusForbidden, refusedSite, "a page of another site asks; open this page by itself"}
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "none" && site != "same-origin" {
@@ -197,7 +215,8 @@ func foreignSite(r *http.Request) *refusal {
 	return nil
 }
 
-// ours tells whether a request names this control plane. A site whose name was made to resolve to this machine (DNS rebinding) sends its own name.
+// ours tells whether a request names this control plane. A site whose name was made to resolve to this machine (DNS
+// rebinding) sends its own name.
 func (a Access) ours(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

@@ -19,21 +19,24 @@ import (
 func door(profiles bool) http.Handler {
 	graph, server := compile.New(compile.Options{}), xds.NewServer(xds.NewLibrary(), xds.Options{}, nil)
 	metrics := admin.NewMetrics("test")
-	metrics.Watch(admin.Scrape{Problems: graph.Counts, Streams: server.Status, Versions: func() map[string]int { return nil }, Graph: graph})
+	metrics.Watch(
+		admin.Scrape{Problems: graph.Counts, Streams: server.Status, Versions: func() map[string]int { return nil }, Graph: graph},
+	)
 	return (&admin.Pages{
 		Graph: graph, Streams: server, Metrics: metrics, Ready: func() error { return nil }, Problems: graph.Problems,
 		Proxy: func(xds.ProxyID) (mesh.Proxy, bool) { return mesh.Proxy{}, false }, Authority: func() any { return "roots" },
-		Access: admin.Access{System: "system", Names: []string{"istiod.system.svc"}, Profiles: profiles, Secure: "[::]:15017", Prove: func(r *http.Request, token string) (string, error) {
-			switch {
-			case token == "system" || token == "shop":
-				return token, nil
-			case token != "":
-				return "", errors.New("nobody knows this token")
-			case r.TLS != nil && len(r.TLS.PeerCertificates) > 0:
-				return "shop", nil
-			}
-			return "", admin.ErrNobody
-		}},
+		Access: admin.Access{System: "system", Names: []string{"istiod.system.svc"}, Profiles: profiles, Secure: "[::]:15017",
+			Prove: func(r *http.Request, token string) (string, error) {
+				switch {
+				case token == "system" || token == "shop":
+					return token, nil
+				case token != "":
+					return "", errors.New("nobody knows this token")
+				case r.TLS != nil && len(r.TLS.PeerCertificates) > 0:
+					return "shop", nil
+				}
+				return "", admin.ErrNobody
+			}},
 	}).Handler()
 }
 
@@ -62,20 +65,61 @@ func TestWhoSeesWhat(t *testing.T) {
 		{name: "a stranger, the list", from: stranger, path: "/debug", want: 403},
 		{name: "a stranger, no page", from: stranger, path: "/debug/nothing", want: 403},
 		{name: "a stranger, escaped", from: stranger, path: "/debug/%73yncz", want: 403},
-		{name: "a stranger who says otherwise", from: stranger, path: "/debug/syncz", header: [2]string{"X-Forwarded-For", "127.0.0.1"}, want: 403},
-		{name: "a stranger's token in the clear", from: stranger, path: "/debug/syncz", header: [2]string{"Authorization", "Bearer system"}, want: 403, says: "replace it"},
+		{
+			name:   "a stranger who says otherwise",
+			from:   stranger,
+			path:   "/debug/syncz",
+			header: [2]string{"X-Forwarded-For", "127.0.0.1"},
+			want:   403,
+		},
+		{
+			name:   "a stranger's token in the clear",
+			from:   stranger,
+			path:   "/debug/syncz",
+			header: [2]string{"Authorization", "Bearer system"},
+			want:   403,
+			says:   "replace it",
+		},
 		{name: "a stranger, ready", from: stranger, path: "/ready", want: 200},
 		{name: "a stranger, metrics", from: stranger, path: "/metrics", want: 200},
 		{name: "TLS, nobody", from: stranger, tls: none, path: "/debug/syncz", want: 401, says: "Show a certificate"},
-		{name: "TLS, a bad token", from: stranger, tls: none, path: "/debug/syncz", header: [2]string{"Authorization", "Bearer junk"}, want: 401, says: "nobody knows"},
-		{name: "TLS, the system", from: stranger, tls: none, path: "/debug/tablez", header: [2]string{"Authorization", "bearer system"}, want: 200},
-		{name: "TLS, the system, profiles", from: stranger, tls: none, path: "/debug/pprof/cmdline", header: [2]string{"Authorization", "Bearer system"}, want: 200},
+		{
+			name:   "TLS, a bad token",
+			from:   stranger,
+			tls:    none,
+			path:   "/debug/syncz",
+			header: [2]string{"Authorization", "Bearer junk"},
+			want:   401,
+			says:   "nobody knows",
+		},
+		{
+			name:   "TLS, the system",
+			from:   stranger,
+			tls:    none,
+			path:   "/debug/tablez",
+			header: [2]string{"Authorization", "bearer system"},
+			want:   200,
+		},
+		{
+			name:   "TLS, the system, profiles",
+			from:   stranger,
+			tls:    none,
+			path:   "/debug/pprof/cmdline",
+			header: [2]string{"Authorization", "Bearer system"},
+			want:   200,
+		},
 		{name: "TLS, shop", from: stranger, tls: none, path: "/debug/syncz", header: [2]string{"Authorization", "Bearer shop"}, want: 200},
 		{name: "TLS, shop's certificate", from: stranger, tls: shown, path: "/debug/syncz", want: 200},
 		{name: "TLS, shop, tables", from: stranger, tls: shown, path: "/debug/tablez", want: 403, says: "system namespace"},
 		{name: "TLS, shop, profiles", from: stranger, tls: shown, path: "/debug/pprof/heap", want: 403},
 		{name: "TLS, shop, the authority", from: stranger, tls: shown, path: "/debug/caz", want: 403},
-		{name: "loopback, who asks to be shop", from: local, path: "/debug/tablez", header: [2]string{"Authorization", "Bearer shop"}, want: 403},
+		{
+			name:   "loopback, who asks to be shop",
+			from:   local,
+			path:   "/debug/tablez",
+			header: [2]string{"Authorization", "Bearer shop"},
+			want:   403,
+		},
 		{name: "loopback, a bad token", from: local, path: "/debug/syncz", header: [2]string{"Authorization", "Bearer junk"}, want: 401},
 		{name: "loopback by its name", from: local, host: "localhost:8080", path: "/debug/syncz", want: 200},
 		{name: "loopback by our name", from: local, host: "ISTIOD.system.svc.:8080", path: "/debug/syncz", want: 200},
@@ -85,7 +129,14 @@ func TestWhoSeesWhat(t *testing.T) {
 		{name: "another port's page", from: local, path: "/debug/syncz", header: [2]string{"Sec-Fetch-Site", "same-site"}, want: 403},
 		{name: "another origin", from: local, path: "/debug/syncz", header: [2]string{"Origin", "http://evil.example"}, want: 403},
 		{name: "an opaque origin", from: local, path: "/debug/syncz", header: [2]string{"Origin", "null"}, want: 403},
-		{name: "its own origin", from: local, host: "localhost:8080", path: "/debug/syncz", header: [2]string{"Origin", "http://localhost:8080"}, want: 200},
+		{
+			name:   "its own origin",
+			from:   local,
+			host:   "localhost:8080",
+			path:   "/debug/syncz",
+			header: [2]string{"Origin", "http://localhost:8080"},
+			want:   200,
+		},
 		{name: "typed into a browser", from: local, path: "/debug/syncz", header: [2]string{"Sec-Fetch-Site", "none"}, want: 200},
 		{name: "POST", from: local, method: http.MethodPost, path: "/debug/pprof/symbol", want: 405},
 		{name: "a preflight", from: local, method: http.MethodOptions, path: "/debug/syncz", want: 405},

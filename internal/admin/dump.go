@@ -28,7 +28,8 @@ type held struct {
 	message       proto.Message
 }
 
-// held lists what a proxy holds of a type. Route configurations of the state-of-the-world protocol come with their virtual hosts in them, as they were sent.
+// held lists what a proxy holds of a type. Route configurations of the state-of-the-world protocol come with their
+// virtual hosts in them, as they were sent.
 func (p *Pages) held(proxy xds.ProxyStatus, typ string) ([]held, error) {
 	var out []held
 	for _, res := range p.Streams.Held(proxy.Proxy, typ) {
@@ -147,7 +148,9 @@ func (p *Pages) configDump(w http.ResponseWriter, r *http.Request) {
 // dump has the sections of Envoy's that xDS fills, in Envoy's order.
 func (p *Pages) dump(proxy xds.ProxyStatus) (*adminv3.ConfigDump, error) {
 	out := &adminv3.ConfigDump{}
-	for _, section := range []func(xds.ProxyStatus) (proto.Message, error){p.dumpClusters, p.dumpListeners, p.dumpRoutes, p.dumpEndpoints, p.dumpSecrets} {
+	for _, section := range []func(xds.ProxyStatus) (proto.Message, error){
+		p.dumpClusters, p.dumpListeners, p.dumpRoutes, p.dumpEndpoints, p.dumpSecrets,
+	} {
 		m, err := section(proxy)
 		if err != nil {
 			return nil, err
@@ -180,7 +183,10 @@ func (p *Pages) each(proxy xds.ProxyStatus, typ string, add func(h held, packed 
 func (p *Pages) dumpClusters(proxy xds.ProxyStatus) (proto.Message, error) {
 	out := &adminv3.ClustersConfigDump{}
 	return out, p.each(proxy, xds.ClusterType, func(h held, packed *anypb.Any) {
-		out.DynamicActiveClusters = append(out.DynamicActiveClusters, &adminv3.ClustersConfigDump_DynamicCluster{VersionInfo: h.version, Cluster: packed})
+		out.DynamicActiveClusters = append(
+			out.DynamicActiveClusters,
+			&adminv3.ClustersConfigDump_DynamicCluster{VersionInfo: h.version, Cluster: packed},
+		)
 	})
 }
 
@@ -195,7 +201,10 @@ func (p *Pages) dumpListeners(proxy xds.ProxyStatus) (proto.Message, error) {
 func (p *Pages) dumpSecrets(proxy xds.ProxyStatus) (proto.Message, error) {
 	out := &adminv3.SecretsConfigDump{}
 	return out, p.each(proxy, xds.SecretType, func(h held, packed *anypb.Any) {
-		out.DynamicActiveSecrets = append(out.DynamicActiveSecrets, &adminv3.SecretsConfigDump_DynamicSecret{Name: h.name, VersionInfo: h.version, Secret: packed})
+		out.DynamicActiveSecrets = append(
+			out.DynamicActiveSecrets,
+			&adminv3.SecretsConfigDump_DynamicSecret{Name: h.name, VersionInfo: h.version, Secret: packed},
+		)
 	})
 }
 
@@ -221,7 +230,10 @@ func (p *Pages) dumpRoutes(proxy xds.ProxyStatus) (proto.Message, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", h.name, err)
 		}
-		out.DynamicRouteConfigs = append(out.DynamicRouteConfigs, &adminv3.RoutesConfigDump_DynamicRouteConfig{VersionInfo: h.version, RouteConfig: packed})
+		out.DynamicRouteConfigs = append(
+			out.DynamicRouteConfigs,
+			&adminv3.RoutesConfigDump_DynamicRouteConfig{VersionInfo: h.version, RouteConfig: packed},
+		)
 	}
 	return out, nil
 }
@@ -229,6 +241,9 @@ func (p *Pages) dumpRoutes(proxy xds.ProxyStatus) (proto.Message, error) {
 func (p *Pages) dumpEndpoints(proxy xds.ProxyStatus) (proto.Message, error) {
 	out := &adminv3.EndpointsConfigDump{}
 	return out, p.each(proxy, xds.EndpointType, func(h held, packed *anypb.Any) {
-		out.DynamicEndpointConfigs = append(out.DynamicEndpointConfigs, &adminv3.EndpointsConfigDump_DynamicEndpointConfig{VersionInfo: h.version, EndpointConfig: packed})
+		out.DynamicEndpointConfigs = append(
+			out.DynamicEndpointConfigs,
+			&adminv3.EndpointsConfigDump_DynamicEndpointConfig{VersionInfo: h.version, EndpointConfig: packed},
+		)
 	})
 }

@@ -17,9 +17,15 @@ func FuzzQueries(f *testing.F) {
 	graph, server := compile.New(compile.Options{}), xds.NewServer(xds.NewLibrary(), xds.Options{}, nil)
 	metrics := admin.NewMetrics("test")
 	problems := func() []mesh.Problem {
-		return []mesh.Problem{{}, {Severity: mesh.Error, Field: "spec", Object: mesh.ObjectRef{Kind: "nothing"}}, {Field: "a[", Object: mesh.ObjectRef{Kind: "file"}}}
+		return []mesh.Problem{
+			{},
+			{Severity: mesh.Error, Field: "spec", Object: mesh.ObjectRef{Kind: "nothing"}},
+			{Field: "a[", Object: mesh.ObjectRef{Kind: "file"}},
+		}
 	}
-	metrics.Watch(admin.Scrape{Problems: graph.Counts, Streams: server.Status, Versions: func() map[string]int { return nil }, Graph: graph})
+	metrics.Watch(
+		admin.Scrape{Problems: graph.Counts, Streams: server.Status, Versions: func() map[string]int { return nil }, Graph: graph},
+	)
 	pages := &admin.Pages{
 		Graph: graph, Streams: server, Metrics: metrics, Ready: func() error { return nil }, Problems: problems,
 		Proxy: func(xds.ProxyID) (mesh.Proxy, bool) { return mesh.Proxy{}, false },
@@ -27,7 +33,8 @@ func FuzzQueries(f *testing.F) {
 	handler := pages.Handler()
 	for _, seed := range [][3]string{
 		{"tablez", "table", "services"}, {"tablez", "filter", "%"}, {"problems", "severity", "error"}, {"problems", "severity", ""},
-		{"config_dump", "proxyID", "sidecar~~~"}, {"resourcez", "proxyID", "~~~"}, {"resourcez", "type", "cds"}, {"configz", "kind", "\x00"},
+		{"config_dump", "proxyID", "sidecar~~~"}, {"resourcez", "proxyID", "~~~"}, {"resourcez", "type", "cds"},
+		{"configz", "kind", "\x00"},
 		{"", "", ""}, {"../ready", "a", "b"}, {"list", "x", "y"}, {"endpointz", "", "=&;"}, {"syncz", "%zz", "%"},
 	} {
 		f.Add(seed[0], seed[1], seed[2], false)
@@ -41,11 +48,24 @@ func FuzzQueries(f *testing.F) {
 		if len(page) >= 5 && page[:5] == "pprof" {
 			return // the standard library's, and slow
 		}
-		req := (&http.Request{Method: http.MethodGet, URL: &u, Host: "localhost", Header: http.Header{}, RemoteAddr: "127.0.0.1:1"}).WithContext(t.Context())
+		req := (&http.Request{
+			Method:     http.MethodGet,
+			URL:        &u,
+			Host:       "localhost",
+			Header:     http.Header{},
+			RemoteAddr: "127.0.0.1:1",
+		}).WithContext(
+			t.Context(),
+		)
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, req)
 		switch w.Code {
-		case http.StatusOK, http.StatusBadRequest, http.StatusNotFound, http.StatusMovedPermanently, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		case http.StatusOK,
+			http.StatusBadRequest,
+			http.StatusNotFound,
+			http.StatusMovedPermanently,
+			http.StatusTemporaryRedirect,
+			http.StatusPermanentRedirect:
 		default:
 			t.Errorf("%s answers %d: %s", u.String(), w.Code, w.Body)
 		}

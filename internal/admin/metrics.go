@@ -62,7 +62,8 @@ var typeLabels = map[string]string{
 // Other stands for all values of a label that strangers may choose and that are none of those that are known.
 const Other = "other"
 
-// TypeLabel is the short name of a resource type: "cds" for type.googleapis.com/envoy.config.cluster.v3.Cluster. All types that nobody serves are Other.
+// TypeLabel is the short name of a resource type: "cds" for type.googleapis.com/envoy.config.cluster.v3.Cluster. All
+// types that nobody serves are Other.
 func TypeLabel(typeURL string) string {
 	if l, ok := typeLabels[strings.TrimPrefix(typeURL, "type.googleapis.com/")]; ok {
 		return l
@@ -74,33 +75,63 @@ func TypeLabel(typeURL string) string {
 func NewMetrics(version string) *Metrics {
 	fine := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 3, 5, 10, 20, 30}
 	m := &Metrics{
-		Registry:    prometheus.NewRegistry(),
-		pushes:      counters("pilot_xds_pushes", "Responses sent over xDS, by type.", "type"),
-		resources:   counters("fairway_xds_sent_resources_total", "Resources sent and removals told over xDS, by type.", "type"),
-		bytes:       counters("fairway_xds_sent_bytes_total", "Bytes of responses sent over xDS before HTTP/2 framing, by type.", "type"),
-		sizes:       histograms("pilot_xds_config_size_bytes", "Distribution of the sizes of responses sent.", []float64{1, 10000, 1000000, 4000000, 10000000, 40000000}, "type"),
-		rejects:     counters("pilot_total_xds_rejects", "Responses that proxies refused, by type.", "type"),
-		timeouts:    counter("pilot_xds_write_timeout", "Streams cut because the proxy did not read."),
-		internal:    counter("pilot_total_xds_internal_errors", "Rows that kept their old value because computing them failed."),
-		convergence: histogram("pilot_proxy_convergence_time", "Seconds from the publication of a change to its acknowledgement by a proxy.", fine),
-		sendTime:    histograms("pilot_xds_send_time", "Seconds that sending a response took, by type.", fine, "type"),
-		pushTime:    histograms("pilot_xds_push_time", "Seconds that a response took until the transport had it, by type; its resources were made before, once for all proxies.", fine, "type"),
-		updates:     counters("pilot_inbound_updates", "Changes that sources handed over, by kind.", "type"),
-		triggers:    counters("pilot_push_triggers", "Turns that changed something for proxies, by cause.", "type"),
-		services:    gauge("pilot_services", "Services known to this control plane."),
-		virtual:     gauge("pilot_virt_services", "VirtualServices known to this control plane."),
-		turns:       counter("fairway_turns_total", "Turns of the graph."),
-		turnTime:    histogram("fairway_turn_seconds", "Seconds a turn took, publishing included.", fine),
-		contextTime: histogram("pilot_pushcontext_init_seconds", "Seconds it took to bring all tables up to date with a change: a turn, under Istio's name.", fine),
-		rows:        counter("fairway_rows_recomputed_total", "Rows recomputed in all turns."),
-		changed:     counter("fairway_rows_changed_total", "Rows that came out different in all turns."),
-		waiting:     gauge("fairway_waiting_objects", "Objects that wait for what they refer to."),
-		startup:     gauge("startup_duration_seconds", "Seconds from start to the first complete configuration."),
-		health:      counters("fairway_health_reports_total", "What agents said of the applications beside them, by state: healthy, unhealthy.", "state"),
-		unreadable:  gauge("fairway_source_unreadable", "Files and folders of rules that cannot be read; what they held stays in force."),
-		diverged:    counters("fairway_audit_divergence_total", "Differences from the tables that the audit found and mended, by where: stream, shelf, attachment, row.", "of"),
-		compared:    counter("fairway_audit_compared_total", "Streams that the audit compared with the tables."),
-		refusals:    counters("fairway_page_refusals_total", "Requests for debug pages that were refused, by reason: plaintext, credentials, namespace, site.", "reason"),
+		Registry:  prometheus.NewRegistry(),
+		pushes:    counters("pilot_xds_pushes", "Responses sent over xDS, by type.", "type"),
+		resources: counters("fairway_xds_sent_resources_total", "Resources sent and removals told over xDS, by type.", "type"),
+		bytes:     counters("fairway_xds_sent_bytes_total", "Bytes of responses sent over xDS before HTTP/2 framing, by type.", "type"),
+		sizes: histograms(
+			"pilot_xds_config_size_bytes",
+			"Distribution of the sizes of responses sent.",
+			[]float64{1, 10000, 1000000, 4000000, 10000000, 40000000},
+			"type",
+		),
+		rejects:  counters("pilot_total_xds_rejects", "Responses that proxies refused, by type.", "type"),
+		timeouts: counter("pilot_xds_write_timeout", "Streams cut because the proxy did not read."),
+		internal: counter("pilot_total_xds_internal_errors", "Rows that kept their old value because computing them failed."),
+		convergence: histogram(
+			"pilot_proxy_convergence_time",
+			"Seconds from the publication of a change to its acknowledgement by a proxy.",
+			fine,
+		),
+		sendTime: histograms("pilot_xds_send_time", "Seconds that sending a response took, by type.", fine, "type"),
+		pushTime: histograms(
+			"pilot_xds_push_time",
+			"Seconds that a response took until the transport had it, by type; its resources were made before, once for all proxies.",
+			fine,
+			"type",
+		),
+		updates:  counters("pilot_inbound_updates", "Changes that sources handed over, by kind.", "type"),
+		triggers: counters("pilot_push_triggers", "Turns that changed something for proxies, by cause.", "type"),
+		services: gauge("pilot_services", "Services known to this control plane."),
+		virtual:  gauge("pilot_virt_services", "VirtualServices known to this control plane."),
+		turns:    counter("fairway_turns_total", "Turns of the graph."),
+		turnTime: histogram("fairway_turn_seconds", "Seconds a turn took, publishing included.", fine),
+		contextTime: histogram(
+			"pilot_pushcontext_init_seconds",
+			"Seconds it took to bring all tables up to date with a change: a turn, under Istio's name.",
+			fine,
+		),
+		rows:    counter("fairway_rows_recomputed_total", "Rows recomputed in all turns."),
+		changed: counter("fairway_rows_changed_total", "Rows that came out different in all turns."),
+		waiting: gauge("fairway_waiting_objects", "Objects that wait for what they refer to."),
+		startup: gauge("startup_duration_seconds", "Seconds from start to the first complete configuration."),
+		health: counters(
+			"fairway_health_reports_total",
+			"What agents said of the applications beside them, by state: healthy, unhealthy.",
+			"state",
+		),
+		unreadable: gauge("fairway_source_unreadable", "Files and folders of rules that cannot be read; what they held stays in force."),
+		diverged: counters(
+			"fairway_audit_divergence_total",
+			"Differences from the tables that the audit found and mended, by where: stream, shelf, attachment, row.",
+			"of",
+		),
+		compared: counter("fairway_audit_compared_total", "Streams that the audit compared with the tables."),
+		refusals: counters(
+			"fairway_page_refusals_total",
+			"Requests for debug pages that were refused, by reason: plaintext, credentials, namespace, site.",
+			"reason",
+		),
 	}
 	for _, reason := range []string{refusedPlaintext, refusedCredentials, refusedNamespace, refusedSite} {
 		m.refusals.WithLabelValues(reason)
@@ -111,9 +142,37 @@ func NewMetrics(version string) *Metrics {
 	m.doors = newDoors(m.Registry)
 	info := gauges("pilot_info", "What this control plane is.", "version")
 	info.WithLabelValues(version).Set(1)
-	m.Registry.MustRegister(m.pushes, m.resources, m.bytes, m.sizes, m.rejects, m.timeouts, m.internal, m.convergence,
-		m.sendTime, m.pushTime, m.updates, m.triggers, m.services, m.virtual, m.turns, m.turnTime, m.contextTime, m.rows, m.changed, m.waiting, m.startup, m.health, m.unreadable, m.diverged, m.compared, m.refusals, info,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.Registry.MustRegister(
+		m.pushes,
+		m.resources,
+		m.bytes,
+		m.sizes,
+		m.rejects,
+		m.timeouts,
+		m.internal,
+		m.convergence,
+		m.sendTime,
+		m.pushTime,
+		m.updates,
+		m.triggers,
+		m.services,
+		m.virtual,
+		m.turns,
+		m.turnTime,
+		m.contextTime,
+		m.rows,
+		m.changed,
+		m.waiting,
+		m.startup,
+		m.health,
+		m.unreadable,
+		m.diverged,
+		m.compared,
+		m.refusals,
+		info,
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
 	return m
 }
 

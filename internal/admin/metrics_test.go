@@ -33,8 +33,9 @@ func samples(t *testing.T, p *plane.Plane) map[string]string {
 	return out
 }
 
-// TestMetricNames: after a proxy came, something changed and something was refused, each metric that is declared has a value. What dashboards call
-// by Istio's name is here in full, so that a name does not get lost, and none is declared that nothing sets.
+// TestMetricNames: after a proxy came, something changed and something was refused, each metric that is declared has a
+// value. What dashboards call by Istio's name is here in full, so that a name does not get lost, and none is declared
+// that nothing sets.
 func TestMetricNames(t *testing.T) {
 	p := start(t)
 	p.Apply(t, "rules.yaml", reviews)
@@ -55,13 +56,43 @@ func TestMetricNames(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{
-		"fairway_audit_compared_total", "fairway_audit_divergence_total", "fairway_page_refusals_total", "fairway_panics_total", "fairway_problems", "fairway_rows_changed_total", "fairway_rows_recomputed_total", "fairway_source_unreadable", "fairway_turn_seconds", "fairway_turns_total", "fairway_waiting_objects",
-		"fairway_xds_sent_bytes_total", "fairway_xds_sent_resources_total",
-		"pilot_conflict_outbound_listener_tcp_over_current_tcp", "pilot_destrule_subsets", "pilot_eds_no_instances", "pilot_inbound_updates", "pilot_info",
-		"pilot_proxy_convergence_time", "pilot_push_triggers", "pilot_pushcontext_init_seconds", "pilot_services", "pilot_total_xds_internal_errors",
-		"pilot_total_xds_rejects", "pilot_virt_services", "pilot_vservice_dup_domain", "pilot_xds", "pilot_xds_cds_reject", "pilot_xds_config_size_bytes",
-		"pilot_xds_eds_reject", "pilot_xds_lds_reject", "pilot_xds_push_time", "pilot_xds_pushes", "pilot_xds_rds_reject", "pilot_xds_send_time",
-		"pilot_xds_write_timeout", "startup_duration_seconds",
+		"fairway_audit_compared_total",
+		"fairway_audit_divergence_total",
+		"fairway_page_refusals_total",
+		"fairway_panics_total",
+		"fairway_problems",
+		"fairway_rows_changed_total",
+		"fairway_rows_recomputed_total",
+		"fairway_source_unreadable",
+		"fairway_turn_seconds",
+		"fairway_turns_total",
+		"fairway_waiting_objects",
+		"fairway_xds_sent_bytes_total",
+		"fairway_xds_sent_resources_total",
+		"pilot_conflict_outbound_listener_tcp_over_current_tcp",
+		"pilot_destrule_subsets",
+		"pilot_eds_no_instances",
+		"pilot_inbound_updates",
+		"pilot_info",
+		"pilot_proxy_convergence_time",
+		"pilot_push_triggers",
+		"pilot_pushcontext_init_seconds",
+		"pilot_services",
+		"pilot_total_xds_internal_errors",
+		"pilot_total_xds_rejects",
+		"pilot_virt_services",
+		"pilot_vservice_dup_domain",
+		"pilot_xds",
+		"pilot_xds_cds_reject",
+		"pilot_xds_config_size_bytes",
+		"pilot_xds_eds_reject",
+		"pilot_xds_lds_reject",
+		"pilot_xds_push_time",
+		"pilot_xds_pushes",
+		"pilot_xds_rds_reject",
+		"pilot_xds_send_time",
+		"pilot_xds_write_timeout",
+		"startup_duration_seconds",
 	}
 	if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {
 		t.Errorf("names differ (- want, + got):\n%s", diff)
@@ -80,7 +111,15 @@ func TestMetricsFollowState(t *testing.T) {
 			}
 		}
 	}
-	check("at the start", map[string]string{"pilot_services": "0", "pilot_xds_cds_reject": "0", "pilot_vservice_dup_domain": "0", `fairway_problems{severity="error"}`: "0"})
+	check(
+		"at the start",
+		map[string]string{
+			"pilot_services":                     "0",
+			"pilot_xds_cds_reject":               "0",
+			"pilot_vservice_dup_domain":          "0",
+			`fairway_problems{severity="error"}`: "0",
+		},
+	)
 
 	p.Apply(t, "rules.yaml", reviews)
 	check("with rules", map[string]string{
@@ -88,13 +127,24 @@ func TestMetricsFollowState(t *testing.T) {
 	})
 
 	c := p.Connect(t, plane.Proxy{Name: "web-1"})
-	check("with a proxy", map[string]string{`pilot_xds{version="1.31.1"}`: "1", "pilot_xds_write_timeout": "0", `pilot_push_triggers{type="proxy"}`: "1"})
+	check(
+		"with a proxy",
+		map[string]string{`pilot_xds{version="1.31.1"}`: "1", "pilot_xds_write_timeout": "0", `pilot_push_triggers{type="proxy"}`: "1"},
+	)
 
 	p.Apply(t, "rules.yaml", strings.Replace(reviews, "10.0.0.2", "10.0.0.3", 1))
 	check("with another endpoint", map[string]string{`pilot_push_triggers{type="service"}`: "1"})
 
 	p.Apply(t, "mistakes.yaml", mistakes)
-	check("with mistakes", map[string]string{`pilot_push_triggers{type="config"}`: "1", "pilot_virt_services": "2", "pilot_vservice_dup_domain": "1", "pilot_destrule_subsets": "1"})
+	check(
+		"with mistakes",
+		map[string]string{
+			`pilot_push_triggers{type="config"}`: "1",
+			"pilot_virt_services":                "2",
+			"pilot_vservice_dup_domain":          "1",
+			"pilot_destrule_subsets":             "1",
+		},
+	)
 
 	p.Refuse(t, plane.Proxy{Name: "odd-1", IP: "10.0.0.8"}, xds.ClusterType, "outbound|80||reviews.shop.svc.cluster.local", "no")
 	check("with a refusal", map[string]string{"pilot_xds_cds_reject": "1", "pilot_xds_lds_reject": "0", `pilot_xds{version="1.31.1"}`: "2"})
@@ -111,7 +161,9 @@ func TestMetricsFollowState(t *testing.T) {
 func TestTypeLabel(t *testing.T) {
 	for typ, want := range map[string]string{
 		xds.ClusterType: "cds", xds.EndpointType: "eds", xds.ListenerType: "lds", xds.RouteType: "rds", xds.VirtualHostType: "vhds",
-		"type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret": "sds", "type.googleapis.com/google.protobuf.Struct": "google.protobuf.Struct", "type.googleapis.com/a.b.C": "other", "": "other", "\xff": "other",
+		"type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret": "sds",
+		"type.googleapis.com/google.protobuf.Struct":                           "google.protobuf.Struct",
+		"type.googleapis.com/a.b.C":                                            "other", "": "other", "\xff": "other",
 	} {
 		if got := admin.TypeLabel(typ); got != want {
 			t.Errorf("%q: %q, want %q", typ, got, want)
@@ -131,7 +183,8 @@ func noStream(t *testing.T, p *plane.Plane, node string) {
 	}
 }
 
-// TestProblemsAreCountedAsListed: the counts at a scrape, for which no text is made, are those of the page; a refusal counts once, however many objects are to blame.
+// TestProblemsAreCountedAsListed: the counts at a scrape, for which no text is made, are those of the page; a refusal
+// counts once, however many objects are to blame.
 func TestProblemsAreCountedAsListed(t *testing.T) {
 	p := start(t)
 	p.Apply(t, "rules.yaml", reviews)

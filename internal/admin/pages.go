@@ -64,7 +64,15 @@ func (p *Pages) debug() []debugPage {
 		{"connections", "the same as syncz", p.syncz, false},
 	}
 	if p.Authority != nil {
-		all = append(all, debugPage{"caz", "the certificate authority: its roots, what signs, its CRLs", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.Authority()) }, true})
+		all = append(
+			all,
+			debugPage{
+				"caz",
+				"the certificate authority: its roots, what signs, its CRLs",
+				func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.Authority()) },
+				true,
+			},
+		)
 	}
 	if p.Access.Profiles {
 		all = append(all, debugPage{"pprof/", "profiles", pprof.Index, true})
@@ -72,7 +80,8 @@ func (p *Pages) debug() []debugPage {
 	return all
 }
 
-// Handler returns all pages. "/debug" lists them. Each answers GET and HEAD. Readiness and metrics are open to everybody; one handler stands before all else.
+// Handler returns all pages. "/debug" lists them. Each answers GET and HEAD. Readiness and metrics are open to
+// everybody; one handler stands before all else.
 func (p *Pages) Handler() http.Handler {
 	p.audit = rate.NewLimiter(auditRate, auditBurst)
 	debug := http.NewServeMux()
@@ -186,7 +195,10 @@ func serviceInfo(s *mesh.Service, won bool, vip string) page.ServiceInfo {
 		Resolution: s.Resolution.String(), External: s.External, ExportTo: s.ExportTo, Won: won,
 	}
 	for _, port := range s.Ports {
-		info.Ports = append(info.Ports, page.PortInfo{Name: port.Name, Port: port.Number, Protocol: port.Protocol.String(), Target: port.Target})
+		info.Ports = append(
+			info.Ports,
+			page.PortInfo{Name: port.Name, Port: port.Number, Protocol: port.Protocol.String(), Target: port.Target},
+		)
 	}
 	return info
 }
@@ -204,8 +216,15 @@ func (p *Pages) endpointz(w http.ResponseWriter, r *http.Request) {
 			}
 			last := &out[len(out)-1]
 			last.Endpoints = append(last.Endpoints, page.EndpointInfo{
-				ID: k.ID, Address: e.Address, Ports: string(e.Ports), Labels: string(e.Labels), Locality: e.Locality.String(), Network: e.Network,
-				Weight: e.Weight, Health: e.Health.String(), Identity: e.Identity,
+				ID:       k.ID,
+				Address:  e.Address,
+				Ports:    string(e.Ports),
+				Labels:   string(e.Labels),
+				Locality: e.Locality.String(),
+				Network:  e.Network,
+				Weight:   e.Weight,
+				Health:   e.Health.String(),
+				Identity: e.Identity,
 			})
 		}
 	})
@@ -224,7 +243,10 @@ func (p *Pages) configz(w http.ResponseWriter, r *http.Request) {
 			fail(w, fmt.Errorf("%s: %w", o.Key, err))
 			return
 		}
-		out = append(out, page.ObjectInfo{Kind: string(o.Kind), Namespace: o.Namespace, Name: o.Name, File: o.Ref.File, Line: o.Ref.Line, Spec: spec})
+		out = append(
+			out,
+			page.ObjectInfo{Kind: string(o.Kind), Namespace: o.Namespace, Name: o.Name, File: o.Ref.File, Line: o.Ref.Line, Spec: spec},
+		)
 	}
 	writeJSON(w, out)
 }
@@ -300,7 +322,15 @@ func owner(problem mesh.Problem) string {
 func problemInfo(problem mesh.Problem) page.ProblemInfo {
 	o := problem.Object
 	return page.ProblemInfo{
-		Severity: problem.Severity.String(), Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, File: o.File, Line: cmp.Or(problem.Line, o.Line),
-		Field: problem.Field, Code: problem.Code, Message: problem.Message, Fix: problem.Fix,
+		Severity:  problem.Severity.String(),
+		Kind:      o.Kind,
+		Namespace: o.Namespace,
+		Name:      o.Name,
+		File:      o.File,
+		Line:      cmp.Or(problem.Line, o.Line),
+		Field:     problem.Field,
+		Code:      problem.Code,
+		Message:   problem.Message,
+		Fix:       problem.Fix,
 	}
 }

@@ -63,7 +63,10 @@ func TestAnswers(t *testing.T) {
 		{"/debug/resourcez?proxyID=web-1.shop", 400, textType, "want cds, eds, lds, rds, vhds or sds"},
 		{"/debug/resourcez?proxyID=web-1.shop&type=cds", 200, jsonType, "outbound|80|v1|reviews.shop.svc.cluster.local"},
 		{"/debug/resourcez?proxyID=web-1.shop&type=vhds", 200, jsonType, "reviews.shop.svc.cluster.local:80"},
-		{"/debug/resourcez?proxyID=web-1&type=cds", 400, textType, `several proxies fit "web-1", name one of them in full: web-1.far, web-1.shop`},
+		{
+			"/debug/resourcez?proxyID=web-1&type=cds", 400, textType,
+			`several proxies fit "web-1", name one of them in full: web-1.far, web-1.shop`,
+		},
 		{"/debug/resourcez?proxyID=web&type=cds", 404, textType, `no connected proxy is called "web"`},
 		{"/debug/config_dump", 400, textType, "say which proxy"},
 		{"/debug/config_dump?proxyID=nobody", 404, textType, `no connected proxy is called "nobody"`},
@@ -92,11 +95,13 @@ func TestSyncz(t *testing.T) {
 		t.Fatalf("got %d proxies, want 1", len(all))
 	}
 	s := all[0]
-	if s.ProxyType != "sidecar" || s.ClusterID != "Kubernetes" || s.IstioVersion != "1.31.1" || !s.Synced || s.ConnectedAt.IsZero() || len(s.Rejected) > 0 {
+	if s.ProxyType != "sidecar" || s.ClusterID != "Kubernetes" || s.IstioVersion != "1.31.1" || !s.Synced || s.ConnectedAt.IsZero() ||
+		len(s.Rejected) > 0 {
 		t.Errorf("got %+v", s)
 	}
 	for _, pair := range [][2]string{
-		{s.ClusterSent, s.ClusterAcked}, {s.ListenerSent, s.ListenerAcked}, {s.RouteSent, s.RouteAcked}, {s.EndpointSent, s.EndpointAcked}, {s.VirtualHostSent, s.VirtualHostAcked},
+		{s.ClusterSent, s.ClusterAcked}, {s.ListenerSent, s.ListenerAcked}, {s.RouteSent, s.RouteAcked},
+		{s.EndpointSent, s.EndpointAcked}, {s.VirtualHostSent, s.VirtualHostAcked},
 	} {
 		if pair[0] == "" || pair[0] != pair[1] {
 			t.Errorf("sent %q, acknowledged %q: want the same", pair[0], pair[1])
@@ -197,7 +202,9 @@ func TestEndpointz(t *testing.T) {
 		t.Fatalf("got %+v, want the two endpoints of reviews", all)
 	}
 	first := all[0].Endpoints[0]
-	if first.Address != "10.0.0.1" || first.Labels != "version=v1" || first.Locality != "north/a" || first.Weight != 3 || first.Health != "HEALTHY" || first.ID == "" {
+	if first.Address != "10.0.0.1" || first.Labels != "version=v1" || first.Locality != "north/a" || first.Weight != 3 ||
+		first.Health != "HEALTHY" ||
+		first.ID == "" {
 		t.Errorf("got %+v", first)
 	}
 }
@@ -239,13 +246,20 @@ func TestProblems(t *testing.T) {
 	p := start(t)
 	p.Apply(t, "rules.yaml", reviews)
 	p.Apply(t, "mistakes.yaml", mistakes)
-	p.Apply(t, "broken.yaml", "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: broken, namespace: shop}\nspec: {hosts: []}\n")
+	p.Apply(
+		t,
+		"broken.yaml",
+		"apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: broken, namespace: shop}\nspec: {hosts: []}\n",
+	)
 	all := read[[]page.ProblemInfo](t, p, "/debug/problems")
 	i := slices.IndexFunc(all, func(p page.ProblemInfo) bool { return p.Code == "UnknownSubset" })
 	if i < 0 {
 		t.Fatalf("no UnknownSubset in %+v", all)
 	}
-	if got := all[i]; got.File != "mistakes.yaml" || got.Line != 11 || got.Field != "spec.http[0].route[0].destination.subset" || got.Name != "first" || got.Severity != "error" || got.Fix == "" {
+	if got := all[i]; got.File != "mistakes.yaml" || got.Line != 11 || got.Field != "spec.http[0].route[0].destination.subset" ||
+		got.Name != "first" ||
+		got.Severity != "error" ||
+		got.Fix == "" {
 		t.Errorf("got %+v, want line 11", got)
 	}
 	if got := read[[]page.ProblemInfo](t, p, "/debug/problems?severity=info"); len(got) != len(all) {

@@ -13,7 +13,8 @@ import (
 	"fairway/internal/xds"
 )
 
-// Scrape says where state is read that is counted only when somebody scrapes, so that keeping count costs a change nothing. All fields are needed; any goroutine calls them.
+// Scrape says where state is read that is counted only when somebody scrapes, so that keeping count costs a change
+// nothing. All fields are needed; any goroutine calls them.
 type Scrape struct {
 	Problems func() compile.Counts
 	Streams  func() []xds.ProxyStatus
@@ -21,7 +22,8 @@ type Scrape struct {
 	Graph    *compile.Graph
 }
 
-// Versions of proxies are theirs to choose: so many have a series at a time, those of most streams, each for as long as it has one, and no longer than that in bytes.
+// Versions of proxies are theirs to choose: so many have a series at a time, those of most streams, each for as long as
+// it has one, and no longer than that in bytes.
 const (
 	mostVersions = 32
 	versionBytes = 64
@@ -55,7 +57,11 @@ func boundVersions(all map[string]int) map[string]int {
 var byCode = []struct{ name, code, help string }{
 	{"pilot_vservice_dup_domain", "HostTaken", "VirtualServices with a host that an older one routes."},
 	{"pilot_destrule_subsets", "SubsetTaken", "Subsets whose name an older DestinationRule of the host has."},
-	{"pilot_conflict_outbound_listener_tcp_over_current_tcp", "PortTaken", "Ports of services that cannot be told from those of an older service."},
+	{
+		"pilot_conflict_outbound_listener_tcp_over_current_tcp",
+		"PortTaken",
+		"Ports of services that cannot be told from those of an older service.",
+	},
 }
 
 // Watch has the state counted at each scrape. It is called once, before anybody scrapes.
@@ -65,8 +71,18 @@ func (m *Metrics) Watch(s Scrape) {
 		problems: prometheus.NewDesc("fairway_problems", "Problems in force, by severity.", []string{"severity"}, nil),
 		rejected: map[string]*prometheus.Desc{},
 		mistakes: map[string]*prometheus.Desc{},
-		versions: prometheus.NewDesc("pilot_xds", "Number of proxies connected to this control plane over xDS, by version; versions that are rare or odd count as other.", []string{"version"}, nil),
-		empty:    prometheus.NewDesc("pilot_eds_no_instances", "Services whose endpoints this control plane names, and that have none.", nil, nil),
+		versions: prometheus.NewDesc(
+			"pilot_xds",
+			"Number of proxies connected to this control plane over xDS, by version; versions that are rare or odd count as other.",
+			[]string{"version"},
+			nil,
+		),
+		empty: prometheus.NewDesc(
+			"pilot_eds_no_instances",
+			"Services whose endpoints this control plane names, and that have none.",
+			nil,
+			nil,
+		),
 	}
 	for _, t := range []string{"cds", "eds", "lds", "rds"} {
 		c.rejected[t] = prometheus.NewDesc("pilot_xds_"+t+"_reject", "Proxies that refuse some of the "+t+" they were sent.", nil, nil)

@@ -17,7 +17,8 @@ import (
 	"fairway/internal/xds"
 )
 
-// syncz shows each stream; of a proxy that has just reconnected both may be there. What is to be called synced is compared with the tables first.
+// syncz shows each stream; of a proxy that has just reconnected both may be there. What is to be called synced is
+// compared with the tables first.
 func (p *Pages) syncz(w http.ResponseWriter, r *http.Request) {
 	shown := p.visible(viewerOf(r))
 	var doubtful []uint64
@@ -50,7 +51,14 @@ func (p *Pages) namespace(id xds.ProxyID) string {
 
 func (p *Pages) sync(s xds.ProxyStatus) page.ProxySync {
 	id := mesh.ProxyID(s.Proxy)
-	line := page.ProxySync{ProxyID: id.Node(), Identity: id.Identity(), ConnectedAt: s.ConnectedAt, Synced: s.Synced && s.Compared, Compared: s.Compared, Diverged: s.Diverged}
+	line := page.ProxySync{
+		ProxyID:     id.Node(),
+		Identity:    id.Identity(),
+		ConnectedAt: s.ConnectedAt,
+		Synced:      s.Synced && s.Compared,
+		Compared:    s.Compared,
+		Diverged:    s.Diverged,
+	}
 	if proxy, ok := p.Proxy(s.Proxy); ok {
 		line.ProxyType, line.ClusterID, line.IstioVersion = proxy.Type.String(), proxy.Cluster, proxy.Version
 	}
@@ -80,8 +88,8 @@ func (p *Pages) sync(s xds.ProxyStatus) page.ProxySync {
 // errAmbiguous says that a name fits several proxies.
 var errAmbiguous = errors.New("several proxies fit")
 
-// find returns the stream of the proxy that a viewer names by its whole key, by node id, by name.namespace, or by name alone; the youngest of several.
-// What fits exactly goes first. What the viewer does not see is not there.
+// find returns the stream of the proxy that a viewer names by its whole key, by node id, by name.namespace, or by name
+// alone; the youngest of several. What fits exactly goes first. What the viewer does not see is not there.
 func (p *Pages) find(v viewer, name string) (xds.ProxyStatus, error) {
 	if name == "" {
 		return xds.ProxyStatus{}, errors.New("say which proxy: ?proxyID=; /debug/syncz lists them")
@@ -198,7 +206,10 @@ func (p *Pages) ndsz(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		for _, s := range shown {
-			out = append(out, page.NameInfo{Host: s.Host, Addresses: s.Addresses, Resource: res.Name, Version: xds.FormatVersion(res.Version())})
+			out = append(
+				out,
+				page.NameInfo{Host: s.Host, Addresses: s.Addresses, Resource: res.Name, Version: xds.FormatVersion(res.Version())},
+			)
 		}
 	}
 	writeJSON(w, out)

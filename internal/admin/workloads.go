@@ -8,7 +8,8 @@ import (
 	"fairway/internal/table"
 )
 
-// workloadz shows what agents report, and of which WorkloadEntries. A report that counts for none is listed too: that is what somebody looks for.
+// workloadz shows what agents report, and of which WorkloadEntries. A report that counts for none is listed too: that
+// is what somebody looks for.
 func (p *Pages) workloadz(w http.ResponseWriter, r *http.Request) {
 	out := []page.WorkloadHealth{}
 	p.Graph.Store.Read(func(tx *table.Tx) {
@@ -16,7 +17,13 @@ func (p *Pages) workloadz(w http.ResponseWriter, r *http.Request) {
 			if !viewerOf(r).sees(report.Proxy.Namespace) {
 				continue
 			}
-			line := page.WorkloadHealth{ProxyID: id.Node(), Identity: id.Identity(), Healthy: report.Healthy, Detail: report.Detail, Entries: []string{}}
+			line := page.WorkloadHealth{
+				ProxyID:  id.Node(),
+				Identity: id.Identity(),
+				Healthy:  report.Healthy,
+				Detail:   report.Detail,
+				Entries:  []string{},
+			}
 			for k, o := range table.All(tx, p.Graph.In.WorkloadEntries.Table) {
 				if registry.SpeaksFor(report, o) {
 					line.Entries = append(line.Entries, k.Namespace+"/"+k.Name)

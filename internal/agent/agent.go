@@ -59,12 +59,14 @@ type agent struct {
 	restore  func()     // of a setting of the system; nil: none was changed
 }
 
-// Run starts Envoy with a validated bootstrap and stays with it: it replaces it when what it is made from changes, starts it again when it crashes, and stops it when asked.
+// Run starts Envoy with a validated bootstrap and stays with it: it replaces it when what it is made from changes,
+// starts it again when it crashes, and stops it when asked.
 //
-// SIGTERM and SIGINT on signals (nil is none) stop it gracefully (Options.Shutdown), a second one at once; SIGHUP asks for a hot restart; others are passed on to
-// Envoy. When ctx ends Envoy is stopped at once.
+// SIGTERM and SIGINT on signals (nil is none) stop it gracefully (Options.Shutdown), a second one at once; SIGHUP asks
+// for a hot restart; others are passed on to Envoy. When ctx ends Envoy is stopped at once.
 //
-// It returns nil when Envoy served and ended with code 0, or a stop was asked for before it served, *UsageError or *epoch.PlanError where the options cannot work, *epoch.ExitError with Envoy's code otherwise.
+// It returns nil when Envoy served and ended with code 0, or a stop was asked for before it served, *UsageError or
+// *epoch.PlanError where the options cannot work, *epoch.ExitError with Envoy's code otherwise.
 func Run(ctx context.Context, o Options, signals <-chan os.Signal) error {
 	a, err := newAgent(o)
 	if err != nil {
@@ -83,7 +85,15 @@ func newAgent(o Options) (*agent, error) {
 		return nil, err
 	}
 	o.Log = slog.New(printable.Handler(o.Log.Handler()))
-	a := &agent{o: o, now: o, folder: folder, log: o.Log, notify: os.Getenv("NOTIFY_SOCKET"), quit: make(chan struct{}, 1), turn: make(chan struct{}, 1)}
+	a := &agent{
+		o:      o,
+		now:    o,
+		folder: folder,
+		log:    o.Log,
+		notify: os.Getenv("NOTIFY_SOCKET"),
+		quit:   make(chan struct{}, 1),
+		turn:   make(chan struct{}, 1),
+	}
 	if a.first, a.at, err = o.plan(); err != nil {
 		return nil, err
 	}
@@ -120,9 +130,23 @@ func newAgent(o Options) (*agent, error) {
 func (a *agent) epochOptions() epoch.Options {
 	r := a.o.Restarts
 	return epoch.Options{
-		Dir: a.o.ConfigDir, HotRestart: r.Hot && a.admin != nil, BaseID: r.BaseID, Drain: r.Drain, ParentShutdown: r.ParentShutdown,
-		LiveWithin: r.LiveWithin, Kill: a.o.Shutdown.Kill, Budget: r.Budget, Backoff: r.Backoff, Live: a.live, Quiesce: a.quiesce, Answers: a.answers, Instead: a.instead, Failed: a.couldNotFollow,
-		Stdout: a.o.Stdout, Stderr: a.o.Stderr, Log: a.log,
+		Dir:            a.o.ConfigDir,
+		HotRestart:     r.Hot && a.admin != nil,
+		BaseID:         r.BaseID,
+		Drain:          r.Drain,
+		ParentShutdown: r.ParentShutdown,
+		LiveWithin:     r.LiveWithin,
+		Kill:           a.o.Shutdown.Kill,
+		Budget:         r.Budget,
+		Backoff:        r.Backoff,
+		Live:           a.live,
+		Quiesce:        a.quiesce,
+		Answers:        a.answers,
+		Instead:        a.instead,
+		Failed:         a.couldNotFollow,
+		Stdout:         a.o.Stdout,
+		Stderr:         a.o.Stderr,
+		Log:            a.log,
 	}
 }
 
@@ -142,7 +166,13 @@ func (a *agent) listen() error {
 		return usage("ISTIO_PROMETHEUS_ANNOTATIONS: %w", err)
 	}
 	actions := status.Actions{
-		Reasons: a.reasons, Drain: a.drainOnRequest, Quit: a.askToQuit, Describe: a.describe, Names: a.describeNames, Metrics: metrics, Probes: probes,
+		Reasons:   a.reasons,
+		Drain:     a.drainOnRequest,
+		Quit:      a.askToQuit,
+		Describe:  a.describe,
+		Names:     a.describeNames,
+		Metrics:   metrics,
+		Probes:    probes,
 		Restart:   func(ctx context.Context) error { return a.restart(ctx, "asked for at the status port", true) },
 		Bootstrap: a.showBootstrap,
 	}
@@ -163,7 +193,17 @@ func (a *agent) run(ctx context.Context, signals <-chan os.Signal) error {
 		defer close(done)
 		a.obey(ctx, signals, stop)
 	}()
-	a.log.Info("starting", "node", a.o.Bootstrap.Node.ID(), "discovery", a.o.Bootstrap.Discovery.String(), "admin", adminName(a.o.Bootstrap, a.at), "status", a.o.Status.Listen)
+	a.log.Info(
+		"starting",
+		"node",
+		a.o.Bootstrap.Node.ID(),
+		"discovery",
+		a.o.Bootstrap.Discovery.String(),
+		"admin",
+		adminName(a.o.Bootstrap, a.at),
+		"status",
+		a.o.Status.Listen,
+	)
 	err := beside(ctx, a.log, a.parts(), a.serve)
 	stop()
 	<-done
@@ -258,8 +298,9 @@ func (a *agent) live(ctx context.Context, plan epoch.Plan, number uint32) bool {
 	return is
 }
 
-// restart has an Envoy made from what files and environment say now take over. Unless forced it does nothing where that would be the same Envoy. Restarts take turns, so
-// that each is made from what is said when it begins; one that began after the call was made counts as the call's own.
+// restart has an Envoy made from what files and environment say now take over. Unless forced it does nothing where that
+// would be the same Envoy. Restarts take turns, so that each is made from what is said when it begins; one that began
+// after the call was made counts as the call's own.
 func (a *agent) restart(ctx context.Context, why string, force bool) error {
 	asked := time.Now()
 	select {

@@ -18,7 +18,8 @@ import (
 	"fairway/internal/printable"
 )
 
-// experience is what an agent and those before it have seen of the patches of a bootstrap. It is kept on disk, so that a start does not fail twice for one reason.
+// experience is what an agent and those before it have seen of the patches of a bootstrap. It is kept on disk, so that
+// a start does not fail twice for one reason.
 type experience struct {
 	// Aside are patches with which Envoy cannot run, by resource name: a changed one is tried, and each again after retryAside.
 	Aside map[string]setAside `json:"aside,omitempty"`
@@ -124,7 +125,13 @@ func (p *patches) setAside(names []string, why string) {
 	for _, name := range names {
 		if known, is := p.known[name]; is {
 			p.seen.Aside[name] = setAside{digestOf(known), printable.Lines(why, printable.Long), time.Now()}
-			p.log.Error("envoy cannot run with an EnvoyFilter's patch of the bootstrap: it is left out until it changes", "filter", printable.Text(name, printable.Short), "error", why)
+			p.log.Error(
+				"envoy cannot run with an EnvoyFilter's patch of the bootstrap: it is left out until it changes",
+				"filter",
+				printable.Text(name, printable.Short),
+				"error",
+				why,
+			)
 		}
 	}
 	p.keep()

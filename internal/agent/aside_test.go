@@ -13,14 +13,19 @@ import (
 	"fairway/internal/agent/relay"
 )
 
-// TestPatchesSetAside: they are left out until they change, by the next agent too, which tries again what was set aside long ago; a file that is no use counts as nothing.
+// TestPatchesSetAside: they are left out until they change, by the next agent too, which tries again what was set aside
+// long ago; a file that is no use counts as nothing.
 func TestPatchesSetAside(t *testing.T) {
 	dir, cache := t.TempDir(), t.TempDir()
 	quiet := slog.New(slog.DiscardHandler)
 	give := func(p *patches, seconds string) {
 		t.Helper()
 		err := p.take(relay.Update{Changed: []relay.Resource{
-			{Name: "a/x/0", Body: patchBody(t, "1", `{"stats_flush_interval": "`+seconds+`"}`)}, {Name: "a/y/0", Body: patchBody(t, "2", `{"stats_config": {}}`)},
+			{
+				Name: "a/x/0",
+				Body: patchBody(t, "1", `{"stats_flush_interval": "`+seconds+`"}`),
+			},
+			{Name: "a/y/0", Body: patchBody(t, "2", `{"stats_config": {}}`)},
 		}})
 		if err != nil {
 			t.Fatal(err)
@@ -67,7 +72,11 @@ func TestPatchesSetAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	year, ahead := time.Now().Format("2006-"), time.Now().AddDate(-1, 0, 0).Format("2006-")
-	for what, content := range map[string]string{"long ago": strings.ReplaceAll(string(text), year, ahead), "no JSON": "{", "too long": strings.Repeat(" ", longestExperience+1)} {
+	for what, content := range map[string]string{
+		"long ago": strings.ReplaceAll(string(text), year, ahead),
+		"no JSON":  "{",
+		"too long": strings.Repeat(" ", longestExperience+1),
+	} {
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}

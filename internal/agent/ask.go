@@ -94,8 +94,12 @@ func requestCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "request METHOD PATH",
 		Short: "Asks Envoy's administration, or the agent",
-		Long: "Asks Envoy's administration, or for " + strings.Join(agentPages, ", ") + " the agent. The answer is printed; an answer other than 200 is an error.\n\n" +
-			"  pilot-agent request GET /clusters\n  pilot-agent request POST /drain          until no connection is left: for a preStop hook\n  pilot-agent request POST /hot-restart",
+		Long: "Asks Envoy's administration, or for " + strings.Join(
+			agentPages,
+			", ",
+		) + " the agent. The answer is printed; an answer other than 200 is an error.\n\n" +
+			"  pilot-agent request GET /clusters\n  pilot-agent request POST /drain          until no connection is " +
+			"left: for a preStop hook\n  pilot-agent request POST /hot-restart",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return usage("request takes a method and a path, as: request GET /clusters")

@@ -22,14 +22,20 @@ const (
 	patchCount   = 256
 )
 
-// notPatched are the parts of a bootstrap that rules do not change: by which Envoy is administered, says who it is, reaches control plane and agent, and proves that it
-// is the agent's. Both spellings of JSON are Envoy's.
+// notPatched are the parts of a bootstrap that rules do not change: by which Envoy is administered, says who it is,
+// reaches control plane and agent, and proves that it is the agent's. Both spellings of JSON are Envoy's.
 var notPatched = map[string]string{
-	"admin": "the administration is the agent's", "node": "who the proxy is, is the agent's to say", "node_context_params": "who the proxy is, is the agent's to say",
-	"dynamic_resources": "where configuration comes from is the agent's to say", "hds_config": "which control plane is asked is the agent's to say",
-	"config_sources": "where configuration comes from is the agent's to say", "default_config_source": "where configuration comes from is the agent's to say",
-	"xdstp_config_sources": "where configuration comes from is the agent's to say", "certificate_provider_instances": "where certificates come from is the agent's to say",
-	"flags_path": "files of the machine are the agent's", "fatal_actions": "files of the machine are the agent's",
+	"admin":                            "the administration is the agent's",
+	"node":                             "who the proxy is, is the agent's to say",
+	"node_context_params":              "who the proxy is, is the agent's to say",
+	"dynamic_resources":                "where configuration comes from is the agent's to say",
+	"hds_config":                       "which control plane is asked is the agent's to say",
+	"config_sources":                   "where configuration comes from is the agent's to say",
+	"default_config_source":            "where configuration comes from is the agent's to say",
+	"xdstp_config_sources":             "where configuration comes from is the agent's to say",
+	"certificate_provider_instances":   "where certificates come from is the agent's to say",
+	"flags_path":                       "files of the machine are the agent's",
+	"fatal_actions":                    "files of the machine are the agent's",
 	"grpc_async_client_manager_config": "how the agent is reached is the agent's to say",
 }
 
@@ -60,7 +66,10 @@ func checkValue(v *structpb.Value, dir string, depth int) error {
 			return fmt.Errorf("it names the cluster %s, by which Envoy reaches its agent; name another one", v.StringValue)
 		}
 		if in := resolved(v.StringValue); within(in, dir) || within(in, "/proc") {
-			return fmt.Errorf("it names %s, which is in the agent's folder or of the system's processes", printable.Text(v.StringValue, printable.Short))
+			return fmt.Errorf(
+				"it names %s, which is in the agent's folder or of the system's processes",
+				printable.Text(v.StringValue, printable.Short),
+			)
 		}
 	case *structpb.Value_ListValue:
 		for _, one := range v.ListValue.GetValues() {

@@ -11,7 +11,8 @@ import (
 	"fairway/internal/envoy/bootstrap"
 )
 
-// TestPatchesAreBounded: a rule's author changes neither how Envoy is administered nor whom it obeys, and reads nothing of the agent's through it; what worked stays.
+// TestPatchesAreBounded: a rule's author changes neither how Envoy is administered nor whom it obeys, and reads nothing
+// of the agent's through it; what worked stays.
 func TestPatchesAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(t.TempDir(), "link")
@@ -54,11 +55,16 @@ func TestPatchesAreBounded(t *testing.T) {
 	p := newPatches(dir, "", slog.New(slog.DiscardHandler))
 	good, bad := patchBody(t, "1", `{"stats_flush_interval": "7s"}`), patchBody(t, "1", `{"admin": {}}`)
 	for _, body := range [][]byte{good, bad} {
-		if err := p.take(relay.Update{Changed: []relay.Resource{{Name: "shop/a/0", Body: body}, {Name: "shop/b/0", Body: good}}}); err != nil {
+		if err := p.take(
+			relay.Update{Changed: []relay.Resource{{Name: "shop/a/0", Body: body}, {Name: "shop/b/0", Body: good}}},
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, err := p.over(""); err != nil || got != `{"stats_flush_interval":"7s"}` || len(p.names()) != 2 || !strings.Contains(p.why()["shop/a/0"], "admin") {
+	if got, err := p.over(
+		"",
+	); err != nil || got != `{"stats_flush_interval":"7s"}` || len(p.names()) != 2 ||
+		!strings.Contains(p.why()["shop/a/0"], "admin") {
 		t.Errorf("merged: %s, %v; refused: %v", got, err, p.why())
 	}
 	if err := p.take(relay.Update{Removed: []string{"shop/a/0"}}); err != nil || len(p.why()) != 0 {
@@ -74,7 +80,9 @@ func TestPatchesAreBounded(t *testing.T) {
 }
 
 func FuzzPatch(f *testing.F) {
-	for _, seed := range []string{`{"order": "1", "value": {"admin": {}}}`, `{"order": "1", "value": {"x": ["/proc/1", {"y": "sds-grpc"}]}}`} {
+	for _, seed := range []string{
+		`{"order": "1", "value": {"admin": {}}}`, `{"order": "1", "value": {"x": ["/proc/1", {"y": "sds-grpc"}]}}`,
+	} {
 		f.Add([]byte(seed))
 	}
 	dir := f.TempDir()

@@ -43,8 +43,13 @@ func (a *agent) describe() any {
 	now := a.now
 	a.mu.Unlock()
 	d := description{
-		Node: now.Bootstrap.Node.ID(), Discovery: now.Bootstrap.Discovery.String(), Admin: adminName(a.o.Bootstrap, a.at), Reasons: a.reasons(ctx),
-		Draining: a.draining.Load(), Envoys: a.envoys.State(), Watched: a.watched(),
+		Node:      now.Bootstrap.Node.ID(),
+		Discovery: now.Bootstrap.Discovery.String(),
+		Admin:     adminName(a.o.Bootstrap, a.at),
+		Reasons:   a.reasons(ctx),
+		Draining:  a.draining.Load(),
+		Envoys:    a.envoys.State(),
+		Watched:   a.watched(),
 	}
 	if a.secrets != nil {
 		d.Certificates = a.secrets.Status()
@@ -73,8 +78,16 @@ func (a *agent) workload() exposition.Workload {
 func (o Options) workload() exposition.Workload {
 	meta := o.Bootstrap.Node.Metadata
 	return exposition.Workload{
-		Name: text(meta, "WORKLOAD_NAME"), Namespace: text(meta, "NAMESPACE"), App: label(meta, "app"), Version: label(meta, "version"), Cluster: text(meta, "CLUSTER_ID"),
-		Service: firstLabel(meta, mesh.NameLabels[:]), Revision: firstLabel(meta, mesh.RevisionLabels[:]),
+		Name: text(
+			meta,
+			"WORKLOAD_NAME",
+		),
+		Namespace: text(meta, "NAMESPACE"),
+		App:       label(meta, "app"),
+		Version:   label(meta, "version"),
+		Cluster:   text(meta, "CLUSTER_ID"),
+		Service:   firstLabel(meta, mesh.NameLabels[:]),
+		Revision:  firstLabel(meta, mesh.RevisionLabels[:]),
 	}
 }
 

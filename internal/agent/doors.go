@@ -14,14 +14,16 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// What is derived from the agent's token: where Envoy opens its administration, where the agent moves it to, and what applications may show to end the proxy.
+// What is derived from the agent's token: where Envoy opens its administration, where the agent moves it to, and what
+// applications may show to end the proxy.
 const (
 	purposeAdmin = "administration"
 	purposeMoved = "administration, moved"
 	purposeQuit  = "quit"
 )
 
-// lock gives the options what tells the agent's own Envoy from strangers that reach its sockets: the token, and an administration that cannot be found without it.
+// lock gives the options what tells the agent's own Envoy from strangers that reach its sockets: the token, and an
+// administration that cannot be found without it.
 func (o *Options) lock() (token.Folder, error) {
 	t, folder, err := token.Open(o.ConfigDir)
 	if err != nil {
@@ -99,7 +101,11 @@ func (a *agent) openFront() (err error) {
 
 // gate says who may ask the agent's ports what.
 func (a *agent) gate() *peer.Gate {
-	return &peer.Gate{Token: token.Token(a.o.Bootstrap.Token), Envoys: func() []int { return pids(a.envoys.State()) }, Program: func() string { return a.envoys.Plan().Binary }}
+	return &peer.Gate{
+		Token:   token.Token(a.o.Bootstrap.Token),
+		Envoys:  func() []int { return pids(a.envoys.State()) },
+		Program: func() string { return a.envoys.Plan().Binary },
+	}
 }
 
 func pids(s epoch.State) (out []int) {

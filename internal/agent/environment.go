@@ -86,7 +86,8 @@ func (e Environment) addresses() ([]string, error) {
 	return out, nil
 }
 
-// longestPairs bounds a downward API file, in bytes: Kubernetes has at most 256 KiB of annotations, which quoting makes four times as long at most.
+// longestPairs bounds a downward API file, in bytes: Kubernetes has at most 256 KiB of annotations, which quoting makes
+// four times as long at most.
 const longestPairs = 4 << 20
 
 // readPairs reads a downward API file: lines of key="value", the value quoted as Go quotes.

@@ -8,9 +8,10 @@ import (
 	"fairway/internal/disk"
 )
 
-// An Envoy has a listening socket for each worker thread, and one that is hot-restarted with fewer threads closes some of them: connections that wait in one to be
-// accepted are reset (measured: up to six of some ten thousand at one restart). Linux hands them to the other sockets of the port where this is on (since 5.14); then
-// none was lost. It is on for no longer than the agent runs, and harmless to others.
+// An Envoy has a listening socket for each worker thread, and one that is hot-restarted with fewer threads closes some
+// of them: connections that wait in one to be accepted are reset (measured: up to six of some ten thousand at one
+// restart). Linux hands them to the other sockets of the port where this is on (since 5.14); then none was lost. It is
+// on for no longer than the agent runs, and harmless to others.
 const migration = "/proc/sys/net/ipv4/tcp_migrate_req"
 
 // keepWaiting has the kernel keep connections that wait in a socket that is closed, and says whether it will. restore undoes that.
@@ -48,8 +49,14 @@ func (a *agent) safely(o Options) Options {
 		a.restore = restore
 	}
 	if !kept {
-		a.log.Warn("fewer worker threads take effect when Envoy is started anew: a hot restart would lose connections, because "+migration+" cannot be switched on",
-			"wanted", o.Concurrency, "kept", a.now.Concurrency)
+		a.log.Warn(
+			"fewer worker threads take effect when Envoy is started anew: a hot restart would lose "+
+				"connections, because "+migration+" cannot be switched on",
+			"wanted",
+			o.Concurrency,
+			"kept",
+			a.now.Concurrency,
+		)
 		o.Concurrency = a.now.Concurrency
 	}
 	return o

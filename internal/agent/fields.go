@@ -18,8 +18,8 @@ import (
 // mostUnknown bounds how many unknown fields are told of one text.
 const mostUnknown = 20
 
-// unknownFields are the paths of what a message has no field for, with what may have been meant, and of fields whose value is none of an enumeration; at most mostUnknown
-// of them. tree is what the message was read from.
+// unknownFields are the paths of what a message has no field for, with what may have been meant, and of fields whose
+// value is none of an enumeration; at most mostUnknown of them. tree is what the message was read from.
 func unknownFields(tree any, of protoreflect.MessageDescriptor) []string {
 	var out []string
 	walkFields(tree, of, "", func(path string, value any, field protoreflect.FieldDescriptor, in protoreflect.MessageDescriptor) {
@@ -51,7 +51,12 @@ func wrongField(tree any, of protoreflect.MessageDescriptor) (err error) {
 }
 
 // walkFields calls each for every field of a tree, those below it first; field is nil where the message in has no such one.
-func walkFields(tree any, of protoreflect.MessageDescriptor, path string, each func(path string, value any, field protoreflect.FieldDescriptor, in protoreflect.MessageDescriptor)) {
+func walkFields(
+	tree any,
+	of protoreflect.MessageDescriptor,
+	path string,
+	each func(path string, value any, field protoreflect.FieldDescriptor, in protoreflect.MessageDescriptor),
+) {
 	object, _ := tree.(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		at, value := path+printable.Text(name, printable.Short), object[name]
@@ -79,7 +84,8 @@ func walkFields(tree any, of protoreflect.MessageDescriptor, path string, each f
 // takes says whether a message takes a value for a field of its own.
 func takes(field protoreflect.FieldDescriptor, value any) bool {
 	text, err := json.Marshal(map[string]any{field.JSONName(): value})
-	return err == nil && protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, dynamicpb.NewMessage(field.ContainingMessage())) == nil
+	return err == nil &&
+		protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, dynamicpb.NewMessage(field.ContainingMessage())) == nil
 }
 
 // wanted says what a field takes.

@@ -11,7 +11,8 @@ import (
 	"fairway/internal/disk"
 )
 
-// TestFilesThatAreNone: a pipe or a file beyond its limit in the place of one that the agent reads is an error that names it, at once; nobody waits for who never writes.
+// TestFilesThatAreNone: a pipe or a file beyond its limit in the place of one that the agent reads is an error that
+// names it, at once; nobody waits for who never writes.
 func TestFilesThatAreNone(t *testing.T) {
 	dir := t.TempDir()
 	pipe, large := filepath.Join(dir, "pipe"), filepath.Join(dir, "large")

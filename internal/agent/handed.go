@@ -9,16 +9,39 @@ import (
 	"fairway/internal/envoy/caller"
 )
 
-// passVariable names further variables that Envoy gets: a list separated by commas, in which a star at the end of a name stands for any end.
+// passVariable names further variables that Envoy gets: a list separated by commas, in which a star at the end of a
+// name stands for any end.
 const passVariable = "ENVOY_ENV_PASS"
 
-// handedOn are the variables that Envoy gets of the agent's own: what the C library, the allocator, TLS and the tracers read, where programs are, and who the workload is, for
-// formats of logs. None of them holds a secret: a rule can have Envoy send any of its variables anywhere (%ENVIRONMENT(NAME)%).
+// handedOn are the variables that Envoy gets of the agent's own: what the C library, the allocator, TLS and the tracers
+// read, where programs are, and who the workload is, for formats of logs. None of them holds a secret: a rule can have
+// Envoy send any of its variables anywhere (%ENVIRONMENT(NAME)%).
 func handedOn() []string {
 	return []string{
-		"PATH", "HOME", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "LD_PRELOAD", "GLIBC_TUNABLES", "TCMALLOC_*", "LOCALDOMAIN", "RES_OPTIONS",
-		"SSL_CERT_FILE", "SSL_CERT_DIR", "OTEL_RESOURCE_ATTRIBUTES", "OTEL_SERVICE_NAME", "DD_SERVICE", "DD_ENV", "DD_VERSION",
-		"HOSTNAME", "POD_NAME", "POD_NAMESPACE", "SERVICE_ACCOUNT", "INSTANCE_IP", "HOST_IP",
+		"PATH",
+		"HOME",
+		"LANG",
+		"LC_ALL",
+		"TZ",
+		"LD_LIBRARY_PATH",
+		"LD_PRELOAD",
+		"GLIBC_TUNABLES",
+		"TCMALLOC_*",
+		"LOCALDOMAIN",
+		"RES_OPTIONS",
+		"SSL_CERT_FILE",
+		"SSL_CERT_DIR",
+		"OTEL_RESOURCE_ATTRIBUTES",
+		"OTEL_SERVICE_NAME",
+		"DD_SERVICE",
+		"DD_ENV",
+		"DD_VERSION",
+		"HOSTNAME",
+		"POD_NAME",
+		"POD_NAMESPACE",
+		"SERVICE_ACCOUNT",
+		"INSTANCE_IP",
+		"HOST_IP",
 	}
 }
 

@@ -6,11 +6,23 @@ import (
 	"testing"
 )
 
-// TestEnvoyGetsFewVariables: of all that an agent may have, Envoy gets what is on the list and what the operator names; nothing that may be a secret.
+// TestEnvoyGetsFewVariables: of all that an agent may have, Envoy gets what is on the list and what the operator names;
+// nothing that may be a secret.
 func TestEnvoyGetsFewVariables(t *testing.T) {
 	vars := map[string]string{
-		"TZ": "UTC", "PATH": "/bin", "POD_NAME": "a", "AWS_SECRET_ACCESS_KEY": "s", "AWS_REGION": "eu", "DD_API_KEY": "s", "OTEL_EXPORTER_OTLP_HEADERS": "s", "MY_TOKEN": "s",
-		"NOTIFY_SOCKET": "/run/x", "ISTIO_META_SECRET": "s", "PROXY_CONFIG": "{}", "FAIRWAY_CALLER": "forged", "TZX": "s",
+		"TZ":                         "UTC",
+		"PATH":                       "/bin",
+		"POD_NAME":                   "a",
+		"AWS_SECRET_ACCESS_KEY":      "s",
+		"AWS_REGION":                 "eu",
+		"DD_API_KEY":                 "s",
+		"OTEL_EXPORTER_OTLP_HEADERS": "s",
+		"MY_TOKEN":                   "s",
+		"NOTIFY_SOCKET":              "/run/x",
+		"ISTIO_META_SECRET":          "s",
+		"PROXY_CONFIG":               "{}",
+		"FAIRWAY_CALLER":             "forged",
+		"TZX":                        "s",
 	}
 	for pass, want := range map[string][]string{
 		"":                        {"PATH=/bin", "POD_NAME=a", "TZ=UTC"},

@@ -11,7 +11,8 @@ import (
 	"fairway/internal/agent/relay"
 )
 
-// healthType is the request by which Istio's agents tell the control plane how the application is; an error_detail says that it fails, and why.
+// healthType is the request by which Istio's agents tell the control plane how the application is; an error_detail says
+// that it fails, and why.
 const healthType = "type.googleapis.com/istio.v1.HealthInformation"
 
 // newHealth makes the part that checks the application and tells the control plane; nil where there is no probe.
@@ -22,7 +23,8 @@ func (a *agent) newHealth(p *health.Probe) *health.Checker {
 	return health.New(health.Options{Probe: p, Proxy: a.reasons, Say: a.sayHealth, Log: a.log})
 }
 
-// reprobe checks the application as the configuration says now. To begin with that, or to end it, takes a new agent: metrics, and maybe the relay, come and go with it.
+// reprobe checks the application as the configuration says now. To begin with that, or to end it, takes a new agent:
+// metrics, and maybe the relay, come and go with it.
 func (a *agent) reprobe(p *health.Probe) {
 	switch {
 	case a.health != nil && p != nil:
@@ -43,7 +45,8 @@ func (a *agent) sayHealth(healthy bool, why string) {
 	}
 }
 
-// leavePeers tells the control plane that this workload is about to stop, where it hears of its health at all, so that others leave it out while it drains.
+// leavePeers tells the control plane that this workload is about to stop, where it hears of its health at all, so that
+// others leave it out while it drains.
 func (a *agent) leavePeers() {
 	if a.health != nil {
 		a.health.Leave("draining: the proxy is about to be stopped")
@@ -51,10 +54,13 @@ func (a *agent) leavePeers() {
 }
 
 func (a *agent) healthMetric() prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "application_healthy", Help: "Whether the application was told to be healthy last: 1, else 0."}, func() float64 {
-		if a.health.Status().State == "healthy" {
-			return 1
-		}
-		return 0
-	})
+	return prometheus.NewGaugeFunc(
+		prometheus.GaugeOpts{Name: "application_healthy", Help: "Whether the application was told to be healthy last: 1, else 0."},
+		func() float64 {
+			if a.health.Status().State == "healthy" {
+				return 1
+			}
+			return 0
+		},
+	)
 }

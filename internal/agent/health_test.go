@@ -13,11 +13,16 @@ import (
 	"fairway/internal/agent/health"
 )
 
-// TestProbeIsResolved: a readiness probe comes by the mesh's file, PROXY_CONFIG or the annotation, and has the agent speak to the control plane itself.
+// TestProbeIsResolved: a readiness probe comes by the mesh's file, PROXY_CONFIG or the annotation, and has the agent
+// speak to the control plane itself.
 func TestProbeIsResolved(t *testing.T) {
 	t.Chdir(t.TempDir())
 	mesh := filepath.Join(t.TempDir(), "mesh")
-	if err := os.WriteFile(mesh, []byte("defaultConfig: {readinessProbe: {httpGet: {path: /ok, port: 80}, periodSeconds: 3}}\n"), 0o644); err != nil {
+	if err := os.WriteFile(
+		mesh,
+		[]byte("defaultConfig: {readinessProbe: {httpGet: {path: /ok, port: 80}, periodSeconds: 3}}\n"),
+		0o644,
+	); err != nil {
 		t.Fatal(err)
 	}
 	env := Environment{Hostname: "host", Addresses: []string{"10.1.1.1"}, Vars: map[string]string{}}
@@ -27,7 +32,11 @@ func TestProbeIsResolved(t *testing.T) {
 		t.Errorf("without a probe: %v, %v, %v", o.Health, o.Relay, err)
 	}
 	f.MeshConfig = mesh
-	if o, err = Resolve(f, env); err != nil || o.Health == nil || o.Health.String() != "httpGet http://10.1.1.1:80/ok" || o.Relay == nil || o.Relay.Secure {
+	if o, err = Resolve(
+		f,
+		env,
+	); err != nil || o.Health == nil || o.Health.String() != "httpGet http://10.1.1.1:80/ok" || o.Relay == nil ||
+		o.Relay.Secure {
 		t.Errorf("the mesh's: %v, %+v, %v", o.Health, o.Relay, err)
 	}
 	env.Vars["PROXY_CONFIG"] = `{readinessProbe: {exec: {command: [check, shop]}}}`
@@ -39,15 +48,25 @@ func TestProbeIsResolved(t *testing.T) {
 		t.Errorf("without the relay: %v", err)
 	}
 	f.XDSRelay, env.Vars["PROXY_CONFIG"] = "", `{readinessProbe: {tcpSocket: {}}}`
-	if _, err = Resolve(f, env); ExitCode(err) != 2 || !strings.Contains(err.Error(), "readinessProbe: tcpSocket.port: 0; want 1 to 65535") {
+	if _, err = Resolve(
+		f,
+		env,
+	); ExitCode(err) != 2 ||
+		!strings.Contains(err.Error(), "readinessProbe: tcpSocket.port: 0; want 1 to 65535") {
 		t.Errorf("without a port: %v", err)
 	}
 }
 
-// TestProbeIsTakenUp: what a reload finds is how the application is checked from then on; a probe that comes or goes is told to need a new agent.
+// TestProbeIsTakenUp: what a reload finds is how the application is checked from then on; a probe that comes or goes is
+// told to need a new agent.
 func TestProbeIsTakenUp(t *testing.T) {
 	parse := func(port uint32) *health.Probe {
-		p, err := health.Parse(&networking.ReadinessProbe{HealthCheckMethod: &networking.ReadinessProbe_TcpSocket{TcpSocket: &networking.TCPHealthCheckConfig{Port: port}}}, "")
+		p, err := health.Parse(
+			&networking.ReadinessProbe{
+				HealthCheckMethod: &networking.ReadinessProbe_TcpSocket{TcpSocket: &networking.TCPHealthCheckConfig{Port: port}},
+			},
+			"",
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

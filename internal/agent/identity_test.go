@@ -14,12 +14,17 @@ import (
 
 func TestIdentityIsResolved(t *testing.T) {
 	t.Chdir(t.TempDir())
-	env := Environment{Hostname: "host", Addresses: []string{"10.1.1.1"}, Vars: map[string]string{"POD_NAMESPACE": "shop", "CA_ADDR": "ca:1"}}
+	env := Environment{
+		Hostname:  "host",
+		Addresses: []string{"10.1.1.1"},
+		Vars:      map[string]string{"POD_NAMESPACE": "shop", "CA_ADDR": "ca:1"},
+	}
 	o, err := Resolve(unset(), env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Secrets == nil || o.Secrets.Authority.Address != "ca:1" || o.Bootstrap.SecretsSocket != o.Secrets.Socket || o.Secrets.Socket != filepath.Join(o.ConfigDir, "SDS") {
+	if o.Secrets == nil || o.Secrets.Authority.Address != "ca:1" || o.Bootstrap.SecretsSocket != o.Secrets.Socket ||
+		o.Secrets.Socket != filepath.Join(o.ConfigDir, "SDS") {
 		t.Errorf("%+v, socket %q", o.Secrets, o.Bootstrap.SecretsSocket)
 	}
 	delete(env.Vars, "CA_ADDR")
@@ -34,9 +39,19 @@ func TestIdentityIsResolved(t *testing.T) {
 
 // TestSecretsAreServedWhileEnvoyRuns: from before its start until after its end, and nothing is left behind.
 func TestSecretsAreServedWhileEnvoyRuns(t *testing.T) {
-	o, out := testOptions(t, fakeEnvoy(t, `trap 'test -S "$(dirname $CONFIG)/SDS" && echo and still; exit 0' TERM; test -S "$(dirname $CONFIG)/SDS" && echo the socket is there; while :; do sleep 0.05; done`))
+	o, out := testOptions(
+		t,
+		fakeEnvoy(
+			t,
+			`trap 'test -S "$(dirname $CONFIG)/SDS" && echo and still; exit 0' TERM; test -S "$(dirname $CONFIG)/SDS" && echo the socket is there; while :; do sleep 0.05; done`,
+		),
+	)
 	socket := filepath.Join(o.ConfigDir, "SDS")
-	o.Secrets = &secrets.Options{Socket: socket, Now: time.Now, Authority: &secrets.Authority{Address: "127.0.0.1:1", Token: "/no/token", Roots: "/no/roots"}}
+	o.Secrets = &secrets.Options{
+		Socket:    socket,
+		Now:       time.Now,
+		Authority: &secrets.Authority{Address: "127.0.0.1:1", Token: "/no/token", Roots: "/no/roots"},
+	}
 	o.Bootstrap.SecretsSocket = socket
 	stop := background(t, o, nil)
 	out.await(t, "the socket is there")

@@ -18,8 +18,8 @@ import (
 // Options is all that an agent's run depends on. Resolve makes it; tests and other programs may write it by hand.
 type Options struct {
 	Bootstrap bootstrap.Params
-	// CustomConfig is a bootstrap file to use in place of one built from Bootstrap: as it is, or filled in where its name ends in ".tmpl" (template.go has the words).
-	// Empty: build it.
+	// CustomConfig is a bootstrap file to use in place of one built from Bootstrap: as it is, or filled in where its
+	// name ends in ".tmpl" (template.go has the words). Empty: build it.
 	CustomConfig string
 	// Override is YAML that Envoy merges over the bootstrap (its --config-yaml).
 	Override string
@@ -36,9 +36,11 @@ type Options struct {
 	Restarts Restarts
 	Shutdown Shutdown
 	Status   Status
-	// Secrets says where the workload's certificate comes from; Bootstrap.SecretsSocket is its socket then. Its log is the agent's. Nil: there is none.
+	// Secrets says where the workload's certificate comes from; Bootstrap.SecretsSocket is its socket then. Its log is
+	// the agent's. Nil: there is none.
 	Secrets *secrets.Options
-	// Relay has Envoy reach the control plane through this agent; Bootstrap.DiscoverySocket is its socket then. Nil: Envoy goes there itself.
+	// Relay has Envoy reach the control plane through this agent; Bootstrap.DiscoverySocket is its socket then. Nil:
+	// Envoy goes there itself.
 	Relay *Relay
 
 	// Health is how the application is checked, for the control plane to know; it goes through the relay. Nil: it is not.
@@ -48,7 +50,8 @@ type Options struct {
 
 	// Renew gives these options as they would be now, for a restart. Nil: they stay.
 	Renew func() (Options, error)
-	// Watched are files whose change asks for a restart where Renew's options differ. WatchEvery is how often they are read; zero: once a second.
+	// Watched are files whose change asks for a restart where Renew's options differ. WatchEvery is how often they are
+	// read; zero: once a second.
 	Watched    []string
 	WatchEvery time.Duration
 
@@ -67,11 +70,13 @@ type Restarts struct {
 	Hot bool // a new epoch takes over from the old one
 	// BaseID tells Envoys on one machine apart that can be hot-restarted; it is their shared memory's name. Nil: a free one is chosen.
 	BaseID *uint32
-	// Drain is how long a parent closes its connections, ParentShutdown how long it stays; the second is made longer than the first, and the first longer than Longest.
+	// Drain is how long a parent closes its connections, ParentShutdown how long it stays; the second is made longer
+	// than the first, and the first longer than Longest.
 	Drain, ParentShutdown time.Duration
 	// Longest is how long a request may last that must survive a hot restart. Zero: not longer than Drain.
 	Longest time.Duration
-	// DrainStrategy is "immediate" (each answer asks its connection to close; also when empty) or "gradual" (more of them as Drain goes on).
+	// DrainStrategy is "immediate" (each answer asks its connection to close; also when empty) or "gradual" (more of
+	// them as Drain goes on).
 	DrainStrategy string
 	LiveWithin    time.Duration // for a new epoch to serve; zero: a minute
 	Budget        int           // crashes in a row that are answered; zero: ten; negative: none
@@ -82,8 +87,8 @@ type Restarts struct {
 type Shutdown struct {
 	Minimum time.Duration // MINIMUM_DRAIN_DURATION: for peers to notice that its health fails
 	Limit   time.Duration // terminationDrainDuration: for connections to end after that
-	// ExitOnZero is EXIT_ON_ZERO_ACTIVE_CONNECTIONS: true waits for the last connection without a limit, false always takes Limit in all. Nil, the default, waits for the
-	// last connection, but after Minimum no longer than Limit.
+	// ExitOnZero is EXIT_ON_ZERO_ACTIVE_CONNECTIONS: true waits for the last connection without a limit, false always
+	// takes Limit in all. Nil, the default, waits for the last connection, but after Minimum no longer than Limit.
 	ExitOnZero *bool
 	Kill       time.Duration // for Envoy to end after SIGTERM; zero: five seconds
 }
@@ -94,7 +99,8 @@ type Status struct {
 	// Probers is ISTIO_KUBE_APP_PROBERS, Annotations ISTIO_PROMETHEUS_ANNOTATIONS.
 	Probers, Annotations string
 	AppHost              string // where the application is asked for its health
-	// QuitTokenFile is where a secret is written by which applications may have /quitquitquit done, readable by everybody who reaches the file; empty: nowhere.
+	// QuitTokenFile is where a secret is written by which applications may have /quitquitquit done, readable by
+	// everybody who reaches the file; empty: nowhere.
 	QuitTokenFile string
 }
 

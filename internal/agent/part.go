@@ -13,7 +13,8 @@ type part struct {
 	run func(ctx context.Context, up func()) error
 }
 
-// parts are this agent's, in the order in which they start. What Envoy connects to (relay, secrets, names) belongs before what only looks at it.
+// parts are this agent's, in the order in which they start. What Envoy connects to (relay, secrets, names) belongs
+// before what only looks at it.
 func (a *agent) parts() []part {
 	var parts []part
 	if a.secrets != nil {
@@ -50,8 +51,8 @@ func (a *agent) parts() []part {
 	return parts
 }
 
-// beside starts parts one after the other, runs do, and ends the parts in the reverse order when it has returned. do's context ends when a part fails; the error is
-// then the part's.
+// beside starts parts one after the other, runs do, and ends the parts in the reverse order when it has returned. do's
+// context ends when a part fails; the error is then the part's.
 func beside(ctx context.Context, log *slog.Logger, parts []part, do func(context.Context) error) error {
 	if len(parts) == 0 {
 		return do(ctx)

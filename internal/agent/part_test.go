@@ -74,7 +74,8 @@ func TestPartsStandAroundEnvoy(t *testing.T) {
 	}
 }
 
-// A part that is up and fails at once was up: what comes after it starts, and is stopped. With more to do than processors, both are known at times before anybody looks.
+// A part that is up and fails at once was up: what comes after it starts, and is stopped. With more to do than
+// processors, both are known at times before anybody looks.
 func TestAPartThatFailsAtOnceWasUp(t *testing.T) {
 	broken := errors.New("broken")
 	var all sync.WaitGroup
@@ -82,11 +83,16 @@ func TestAPartThatFailsAtOnceWasUp(t *testing.T) {
 		all.Go(func() {
 			for range 400 {
 				started := false
-				err := beside(t.Context(), slog.New(slog.DiscardHandler), []part{{"fails", func(_ context.Context, up func()) error { up(); return broken }}}, func(ctx context.Context) error {
-					started = true
-					<-ctx.Done()
-					return nil
-				})
+				err := beside(
+					t.Context(),
+					slog.New(slog.DiscardHandler),
+					[]part{{"fails", func(_ context.Context, up func()) error { up(); return broken }}},
+					func(ctx context.Context) error {
+						started = true
+						<-ctx.Done()
+						return nil
+					},
+				)
 				if !started || !errors.Is(err, broken) {
 					t.Errorf("what comes after it started: %v; error %v", started, err)
 					return

@@ -19,8 +19,9 @@ import (
 	"fairway/internal/printable"
 )
 
-// patchesWithin is how long a first Envoy waits for the control plane to say what its bootstrap is patched with: as long as a control plane that is there needs. One that is
-// not holds up nobody for longer, and what it says later comes by a hot restart.
+// patchesWithin is how long a first Envoy waits for the control plane to say what its bootstrap is patched with: as
+// long as a control plane that is there needs. One that is not holds up nobody for longer, and what it says later comes
+// by a hot restart.
 const patchesWithin = 3 * time.Second
 
 // patches are the control plane's changes to the bootstrap.
@@ -44,8 +45,18 @@ type patches struct {
 // newPatches knows nothing yet but what earlier agents have seen. dir is the agent's folder, cache where that is kept; empty: nowhere.
 func newPatches(dir, cache string, log *slog.Logger) *patches {
 	p := &patches{
-		dir: dir, known: map[string]bootstrap.Patch{}, refused: map[string]string{}, log: log, said: make(chan struct{}), changed: make(chan struct{}, 1),
-		seen: experience{Aside: map[string]setAside{}}, made: map[string]map[string]string{}, failed: make(chan error, 1), news: make(chan struct{}, 1),
+		dir:     dir,
+		known:   map[string]bootstrap.Patch{},
+		refused: map[string]string{},
+		log:     log,
+		said:    make(chan struct{}),
+		changed: make(chan struct{}, 1),
+		seen: experience{
+			Aside: map[string]setAside{},
+		},
+		made:   map[string]map[string]string{},
+		failed: make(chan error, 1),
+		news:   make(chan struct{}, 1),
 	}
 	if cache != "" {
 		p.file = filepath.Join(cache, experienceFile)
@@ -80,7 +91,13 @@ func (p *patches) take(u relay.Update) error {
 		if err := p.admit(name, read[name]); err != nil {
 			delete(read, name) // what worked before stays
 			p.refused[name] = err.Error()
-			p.log.Error("an EnvoyFilter's patch of the bootstrap is left out", "filter", printable.Text(name, printable.Short), "error", err)
+			p.log.Error(
+				"an EnvoyFilter's patch of the bootstrap is left out",
+				"filter",
+				printable.Text(name, printable.Short),
+				"error",
+				err,
+			)
 		}
 	}
 	news := len(p.known) != before || len(read) > 0
@@ -137,7 +154,8 @@ func (p *patches) names() []string {
 	return slices.Sorted(slices.Values(p.merging()))
 }
 
-// over gives what Envoy merges over its bootstrap: the patches in their order, and the machine's own override last. Without patches that is the override itself.
+// over gives what Envoy merges over its bootstrap: the patches in their order, and the machine's own override last.
+// Without patches that is the override itself.
 func (p *patches) over(override string) (string, error) { return p.overOf(p.merging(), override) }
 
 // overOf is over with just some of the patches, given in their order.
@@ -171,8 +189,8 @@ func (a *agent) patched(o Options) (Options, error) {
 	return o, err
 }
 
-// mergeObject puts b over a as Envoy merges messages (EnvoyFilter.Patch.Operation MERGE): objects field by field, lists one after the other, anything else by replacing it.
-// Neither is changed.
+// mergeObject puts b over a as Envoy merges messages (EnvoyFilter.Patch.Operation MERGE): objects field by field, lists
+// one after the other, anything else by replacing it. Neither is changed.
 func mergeObject(a, b map[string]any) map[string]any {
 	out := maps.Clone(a)
 	for name, with := range b {
@@ -202,8 +220,8 @@ type patchActions struct {
 	tell    func()
 }
 
-// run is a part of the agent: Envoy starts when it is known what its bootstrap is patched with, or when that takes too long; later changes are hot restarts.
-// Whom failures are to be blamed on, and whom that is told, is asked meanwhile.
+// run is a part of the agent: Envoy starts when it is known what its bootstrap is patched with, or when that takes too
+// long; later changes are hot restarts. Whom failures are to be blamed on, and whom that is told, is asked meanwhile.
 func (p *patches) run(ctx context.Context, up func(), log *slog.Logger, do patchActions) error {
 	late := time.NewTimer(patchesWithin)
 	defer late.Stop()
@@ -213,7 +231,11 @@ func (p *patches) run(ctx context.Context, up func(), log *slog.Logger, do patch
 	case <-p.said:
 		up()
 	case <-late.C:
-		log.Warn("the control plane does not say how EnvoyFilter objects patch the bootstrap: Envoy starts without, and is replaced if it does", "waited", patchesWithin)
+		log.Warn(
+			"the control plane does not say how EnvoyFilter objects patch the bootstrap: Envoy starts without, and is replaced if it does",
+			"waited",
+			patchesWithin,
+		)
 		up()
 		select {
 		case <-ctx.Done():

@@ -48,12 +48,22 @@ func TestPatches(t *testing.T) {
 	}
 	err := p.take(relay.Update{Changed: []relay.Resource{
 		{Name: "shop/b/0", Body: patchBody(t, "2", `{"stats_flush_interval": "2s", "static_resources": {"clusters": [{"name": "b"}]}}`)},
-		{Name: "root/a/0", Body: patchBody(t, "1", `{"stats_flush_interval": "1s", "stats_config": {"x": 1}, "static_resources": {"clusters": [{"name": "a"}]}}`)},
+		{
+			Name: "root/a/0",
+			Body: patchBody(
+				t,
+				"1",
+				`{"stats_flush_interval": "1s", "stats_config": {"x": 1}, "static_resources": {"clusters": [{"name": "a"}]}}`,
+			),
+		},
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	over("stats_config: {y: 2}", `{"stats_flush_interval": "2s", "stats_config": {"x": 1, "y": 2}, "static_resources": {"clusters": [{"name": "a"}, {"name": "b"}]}}`)
+	over(
+		"stats_config: {y: 2}",
+		`{"stats_flush_interval": "2s", "stats_config": {"x": 1, "y": 2}, "static_resources": {"clusters": [{"name": "a"}, {"name": "b"}]}}`,
+	)
 	if err := p.take(relay.Update{Removed: []string{"shop/b/0", "never/was/0"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -71,13 +81,19 @@ func TestPatches(t *testing.T) {
 	}
 }
 
-// TestPatchesRestart: Envoy starts when it is known what its bootstrap is patched with, without a restart for that; each later change is one.
+// TestPatchesRestart: Envoy starts when it is known what its bootstrap is patched with, without a restart for that;
+// each later change is one.
 func TestPatchesRestart(t *testing.T) {
 	p := newPatches(t.TempDir(), "", slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
 	up, restarts, over := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
-		over <- p.run(ctx, func() { close(up) }, slog.New(slog.DiscardHandler), patchActions{restart: func(context.Context) { restarts <- struct{}{} }, tell: func() {}})
+		over <- p.run(
+			ctx,
+			func() { close(up) },
+			slog.New(slog.DiscardHandler),
+			patchActions{restart: func(context.Context) { restarts <- struct{}{} }, tell: func() {}},
+		)
 	}()
 	say := func(u relay.Update) {
 		if err := p.take(u); err != nil {

@@ -46,7 +46,8 @@ func (o Options) plan() (epoch.Plan, bootstrap.HostPort, error) {
 	return p, admin, nil
 }
 
-// customAdmin reads where the administration of a hand-written bootstrap (YAML or JSON) is. A pipe, or none, is a zero port: such an Envoy cannot be asked anything.
+// customAdmin reads where the administration of a hand-written bootstrap (YAML or JSON) is. A pipe, or none, is a zero
+// port: such an Envoy cannot be asked anything.
 func customAdmin(content []byte) (bootstrap.HostPort, error) {
 	var b struct {
 		Admin struct {
@@ -106,8 +107,12 @@ func portFree(at bootstrap.HostPort, flag string) error {
 // unlike says where renewed options ask for what only another agent can give.
 func (o Options) unlike(first Options) error {
 	if o.Bootstrap.Admin != first.Bootstrap.Admin || o.Status.Listen != first.Status.Listen || o.ConfigDir != first.ConfigDir {
-		return fmt.Errorf("the ports of administration and status, and the configuration's folder, change with a new agent only (%s, %s, %s)",
-			o.Bootstrap.Admin, o.Status.Listen, o.ConfigDir)
+		return fmt.Errorf(
+			"the ports of administration and status, and the configuration's folder, change with a new agent only (%s, %s, %s)",
+			o.Bootstrap.Admin,
+			o.Status.Listen,
+			o.ConfigDir,
+		)
 	}
 	return nil
 }

@@ -28,9 +28,10 @@ const longestFile = 16 << 20
 // configAnnotation is the workload's own ProxyConfig, as YAML.
 const configAnnotation = "proxy.istio.io/config"
 
-// resolveProxyConfig lays the mesh's defaultConfig, ProxyConfig resources, PROXY_CONFIG and the workload's annotation over the defaults that istio.io/api documents for ProxyConfig. The
-// annotation comes last because it can change while the workload runs, which a variable cannot; an injector has written it into PROXY_CONFIG as it was before.
-// unknown are fields that were passed over, each with where it stands.
+// resolveProxyConfig lays the mesh's defaultConfig, ProxyConfig resources, PROXY_CONFIG and the workload's annotation
+// over the defaults that istio.io/api documents for ProxyConfig. The annotation comes last because it can change while
+// the workload runs, which a variable cannot; an injector has written it into PROXY_CONFIG as it was before. unknown
+// are fields that were passed over, each with where it stands.
 func resolveProxyConfig(f Flags, env Environment) (config *meshconfig.ProxyConfig, unknown []string, err error) {
 	config = &meshconfig.ProxyConfig{
 		ConfigPath:               defaultConfigDir,
@@ -52,7 +53,10 @@ func resolveProxyConfig(f Flags, env Environment) (config *meshconfig.ProxyConfi
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, layer := range [...][2]string{{"PROXY_CONFIG", env.Vars["PROXY_CONFIG"]}, {"annotation " + configAnnotation, text(annotations, configAnnotation)}} {
+	for _, layer := range [...][2]string{
+		{"PROXY_CONFIG", env.Vars["PROXY_CONFIG"]},
+		{"annotation " + configAnnotation, text(annotations, configAnnotation)},
+	} {
 		over := &meshconfig.ProxyConfig{}
 		fields, err := decodeYAML([]byte(layer[1]), over)
 		if err != nil {
@@ -127,7 +131,8 @@ func overlayObjects(config *meshconfig.ProxyConfig, f Flags, env Environment, ro
 	return nil
 }
 
-// readMesh reads a MeshConfig file; unknown are those fields of its defaultConfig that were passed over: what else it says is the control plane's to judge. No file, nothing.
+// readMesh reads a MeshConfig file; unknown are those fields of its defaultConfig that were passed over: what else it
+// says is the control plane's to judge. No file, nothing.
 func readMesh(path string) (mesh *meshconfig.MeshConfig, unknown []string, err error) {
 	mesh = &meshconfig.MeshConfig{}
 	content, err := safefile.Read(path, longestFile)
@@ -149,7 +154,8 @@ func readMesh(path string) (mesh *meshconfig.MeshConfig, unknown []string, err e
 	return mesh, unknown, nil
 }
 
-// decodeYAML reads YAML into a message. Fields that it does not know are passed over, for a newer release may have written them, and returned. An error names the field.
+// decodeYAML reads YAML into a message. Fields that it does not know are passed over, for a newer release may have
+// written them, and returned. An error names the field.
 func decodeYAML(content []byte, into proto.Message) (unknown []string, err error) {
 	var tree any
 	if err := yaml.Unmarshal(content, &tree); err != nil {

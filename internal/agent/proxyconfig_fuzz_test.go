@@ -16,8 +16,9 @@ import (
 	"fairway/internal/printable"
 )
 
-// FuzzProxyConfig: whatever stands in PROXY_CONFIG, in the mesh's defaultConfig or in the workload's annotation, it is a configuration that can be written and read again as
-// the same, or a mistake of the user's that is fit to be printed. Resolving it gives a bootstrap, or such a mistake.
+// FuzzProxyConfig: whatever stands in PROXY_CONFIG, in the mesh's defaultConfig or in the workload's annotation, it is
+// a configuration that can be written and read again as the same, or a mistake of the user's that is fit to be printed.
+// Resolving it gives a bootstrap, or such a mistake.
 func FuzzProxyConfig(f *testing.F) {
 	f.Add("{discoveryAddress: own:2, concurrency: 3, proxyMetadata: {ISTIO_META_HTTP10: \"1\"}}", "drainDuration: 5s\n", "")
 	f.Add("concurrency: many", "a: &a [1, 2]\nb: [*a, *a, *a]", "proxyStatsMatcher: {inclusionPrefixes: [a]}")
@@ -43,7 +44,11 @@ func FuzzProxyConfig(f *testing.F) {
 			checkMistake(t, err)
 			return
 		}
-		if said := strings.Join(unknown, ""); !utf8.ValidString(said) || len(unknown) > 3*mostUnknown || len(said) > len(unknown)*printable.Long {
+		if said := strings.Join(
+			unknown,
+			"",
+		); !utf8.ValidString(said) || len(unknown) > 3*mostUnknown ||
+			len(said) > len(unknown)*printable.Long {
 			t.Fatalf("unknown fields: %q", unknown)
 		}
 		sameAgain(t, config)
@@ -63,7 +68,11 @@ func FuzzProxyConfig(f *testing.F) {
 // checkMistake: the user is told, in bounded text that is fit to be printed as programs print it.
 func checkMistake(t *testing.T, err error) {
 	t.Helper()
-	if said := printable.Lines(err.Error(), printable.Long); ExitCode(err) != 2 || !utf8.ValidString(said) || len(said) > 2*printable.Long || said == "" {
+	if said := printable.Lines(
+		err.Error(),
+		printable.Long,
+	); ExitCode(err) != 2 || !utf8.ValidString(said) || len(said) > 2*printable.Long ||
+		said == "" {
 		t.Fatalf("code %d: %q", ExitCode(err), said)
 	}
 }

@@ -24,7 +24,8 @@ type proxyObject struct {
 	spec            *networkingv1beta1.ProxyConfig
 }
 
-// readProxyObjects reads the ProxyConfig resources of a file of YAML documents; others are passed over, for the file may be one of a rules folder. No file, none.
+// readProxyObjects reads the ProxyConfig resources of a file of YAML documents; others are passed over, for the file
+// may be one of a rules folder. No file, none.
 func readProxyObjects(path string) ([]proxyObject, error) {
 	content, err := safefile.Read(path, disk.MaxFile)
 	if path == "" || errors.Is(err, fs.ErrNotExist) {
@@ -72,8 +73,9 @@ func decodeSpec(spec any, into *networkingv1beta1.ProxyConfig) error {
 	return err
 }
 
-// proxyLayers are the settings of resources that reach a workload, weakest first: of the mesh (the root namespace, without a selector), of its namespace, its own. Of
-// several of one rank the first by name counts (https://istio.io/latest/docs/reference/config/networking/proxy-config/ allows one only). An image is the injector's.
+// proxyLayers are the settings of resources that reach a workload, weakest first: of the mesh (the root namespace,
+// without a selector), of its namespace, its own. Of several of one rank the first by name counts
+// (https://istio.io/latest/docs/reference/config/networking/proxy-config/ allows one only). An image is the injector's.
 func proxyLayers(objects []proxyObject, root, namespace string, labels map[string]any) []*meshconfig.ProxyConfig {
 	ranks := [...]func(proxyObject) bool{
 		func(o proxyObject) bool { return o.namespace == root && o.spec.GetSelector() == nil },

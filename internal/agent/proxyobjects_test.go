@@ -11,7 +11,14 @@ func TestProxyConfigLayers(t *testing.T) {
 	dir := t.TempDir()
 	f := unset()
 	f.MeshConfig, f.ProxyConfigs = filepath.Join(dir, "mesh"), filepath.Join(dir, "objects")
-	os.WriteFile(f.MeshConfig, []byte("rootNamespace: root\ndefaultConfig: {concurrency: 1, proxyMetadata: {ISTIO_META_A: mesh, ISTIO_META_B: mesh, ISTIO_META_C: mesh, ISTIO_META_D: mesh, ISTIO_META_E: mesh}}\n"), 0o600)
+	os.WriteFile(
+		f.MeshConfig,
+		[]byte(
+			"rootNamespace: root\ndefaultConfig: {concurrency: 1, proxyMetadata: {ISTIO_META_A: mesh, ISTIO_META_B: "+
+				"mesh, ISTIO_META_C: mesh, ISTIO_META_D: mesh, ISTIO_META_E: mesh}}\n",
+		),
+		0o600,
+	)
 	objects := func(text string) { os.WriteFile(f.ProxyConfigs, []byte(text), 0o600) }
 	objects(`
 kind: ProxyConfig
@@ -33,7 +40,14 @@ kind: ProxyConfig
 metadata: {name: others, namespace: shop}
 spec: {selector: {matchLabels: {app: ratings}}, concurrency: 9}
 `)
-	e := Environment{Hostname: "h", Vars: map[string]string{"POD_NAMESPACE": "shop", "ISTIO_METAJSON_LABELS": `{"app":"reviews"}`, "PROXY_CONFIG": "proxyMetadata: {ISTIO_META_E: variable}"}}
+	e := Environment{
+		Hostname: "h",
+		Vars: map[string]string{
+			"POD_NAMESPACE":         "shop",
+			"ISTIO_METAJSON_LABELS": `{"app":"reviews"}`,
+			"PROXY_CONFIG":          "proxyMetadata: {ISTIO_META_E: variable}",
+		},
+	}
 	o, err := Resolve(f, e)
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +62,11 @@ spec: {selector: {matchLabels: {app: ratings}}, concurrency: 9}
 	}
 	for text, want := range map[string]string{"a: [": "yaml", "kind: ProxyConfig\nspec: {concurrency: many}\n": "ProxyConfig default/"} {
 		objects(text)
-		if _, err := Resolve(f, e); ExitCode(err) != 2 || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), f.ProxyConfigs) {
+		if _, err := Resolve(
+			f,
+			e,
+		); ExitCode(err) != 2 || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), f.ProxyConfigs) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

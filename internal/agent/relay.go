@@ -21,7 +21,8 @@ const (
 	relayCache  = "xds-cache"
 )
 
-// defaultDiscovery is where the control plane is unless something else is said; securePort is where it believes workloads by their certificate or token. Both as Istio has them.
+// defaultDiscovery is where the control plane is unless something else is said; securePort is where it believes
+// workloads by their certificate or token. Both as Istio has them.
 const (
 	defaultDiscovery = "istiod.istio-system.svc:15010"
 	securePort       = 15012
@@ -36,8 +37,10 @@ type Relay struct {
 	ServerName string // in the control plane's certificate; empty: what the address says
 }
 
-// resolveRelay decides whether Envoy speaks to the control plane through the agent: where the flag or XDS_RELAY says so, and by itself where the control plane is reached as
-// the workload, which Envoy alone cannot do, and where the agent itself has something to say. That is at port 15012, which is also where a workload with an identity goes that was told of no control plane.
+// resolveRelay decides whether Envoy speaks to the control plane through the agent: where the flag or XDS_RELAY says
+// so, and by itself where the control plane is reached as the workload, which Envoy alone cannot do, and where the
+// agent itself has something to say. That is at port 15012, which is also where a workload with an identity goes that
+// was told of no control plane.
 func resolveRelay(f Flags, env Environment, o *Options) error {
 	authority := authorityOf(o.Secrets)
 	to := &o.Bootstrap.Discovery
@@ -61,7 +64,12 @@ func resolveRelay(f Flags, env Environment, o *Options) error {
 	}
 	on = on || o.Names != nil
 	if secure && !on {
-		return usage("%s: the control plane at %s wants TLS as the workload, which Envoy has from the relay only; name its plaintext port with --discoveryAddress", from, to)
+		return usage(
+			"%s: the control plane at %s wants TLS as the workload, which Envoy has from the relay only; name its "+
+				"plaintext port with --discoveryAddress",
+			from,
+			to,
+		)
 	}
 	if !on && o.Health != nil {
 		return usage("%s: without the relay nobody hears how readinessProbe finds the application; leave one of them out", from)
@@ -88,7 +96,8 @@ func hasIdentity(s *secrets.Options) bool {
 	return s != nil && (s.Authority != nil || s.SPIRE != "" || s.Files != nil)
 }
 
-// newRelay makes the part that serves Envoy its configuration; nil where Envoy asks the control plane itself. node is who the agent speaks as.
+// newRelay makes the part that serves Envoy its configuration; nil where Envoy asks the control plane itself. node is
+// who the agent speaks as.
 func newRelay(o Options, s *secrets.Secrets, node func() []byte) (*relay.Relay, error) {
 	if o.Relay == nil {
 		return nil, nil
@@ -99,7 +108,13 @@ func newRelay(o Options, s *secrets.Secrets, node func() []byte) (*relay.Relay, 
 		dial = s.DialOptions(to, o.Relay.ServerName)
 	}
 	r, err := relay.New(relay.Options{
-		Socket: o.Relay.Socket, Token: token.Token(o.Bootstrap.Token), Address: to, CacheDir: o.Relay.CacheDir, Dial: append(dial, grpc.WithNoProxy()), Node: node, Log: o.Log,
+		Socket:   o.Relay.Socket,
+		Token:    token.Token(o.Bootstrap.Token),
+		Address:  to,
+		CacheDir: o.Relay.CacheDir,
+		Dial:     append(dial, grpc.WithNoProxy()),
+		Node:     node,
+		Log:      o.Log,
 	})
 	if err != nil {
 		return nil, &UsageError{err}
@@ -129,7 +144,8 @@ func (o *Options) keepParts(first Options) {
 	o.Secrets, o.Names, o.Relay, o.Health = first.Secrets, first.Names, first.Relay, first.Health
 	o.Bootstrap.Discovery = bootstrapDiscovery(o.Bootstrap, first)
 	o.Bootstrap.SecretsSocket, o.Bootstrap.DiscoverySocket = first.Bootstrap.SecretsSocket, first.Bootstrap.DiscoverySocket
-	o.Bootstrap.Token, o.Bootstrap.AdminSocket, o.Bootstrap.AdminMoved = first.Bootstrap.Token, first.Bootstrap.AdminSocket, first.Bootstrap.AdminMoved
+	o.Bootstrap.Token, o.Bootstrap.AdminSocket, o.Bootstrap.AdminMoved = first.Bootstrap.Token, first.Bootstrap.AdminSocket,
+		first.Bootstrap.AdminMoved
 	o.Bootstrap.DrainFile = first.Bootstrap.DrainFile
 }
 

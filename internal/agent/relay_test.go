@@ -37,7 +37,11 @@ func TestRelayIsResolved(t *testing.T) {
 		if on := o.Relay != nil; on != c.on || on && o.Relay.Secure != c.secure || o.Bootstrap.Discovery.String() != c.to {
 			t.Errorf("%s: relay %+v, to %s", c.name, o.Relay, o.Bootstrap.Discovery)
 		}
-		if want := filepath.Join(o.ConfigDir, "XDS"); c.on && o.Bootstrap.DiscoverySocket != want || !c.on && o.Bootstrap.DiscoverySocket != "" {
+		if want := filepath.Join(
+			o.ConfigDir,
+			"XDS",
+		); c.on && o.Bootstrap.DiscoverySocket != want ||
+			!c.on && o.Bootstrap.DiscoverySocket != "" {
 			t.Errorf("%s: socket %q", c.name, o.Bootstrap.DiscoverySocket)
 		}
 	}
@@ -59,7 +63,13 @@ func TestRelayMistakes(t *testing.T) {
 
 // TestRelayServesWhileEnvoyRuns: the socket is there before Envoy and after it, and is not left behind.
 func TestRelayServesWhileEnvoyRuns(t *testing.T) {
-	o, out := testOptions(t, fakeEnvoy(t, `trap 'test -S "$(dirname $CONFIG)/XDS" && echo and still; exit 0' TERM; test -S "$(dirname $CONFIG)/XDS" && echo the socket is there; while :; do sleep 0.05; done`))
+	o, out := testOptions(
+		t,
+		fakeEnvoy(
+			t,
+			`trap 'test -S "$(dirname $CONFIG)/XDS" && echo and still; exit 0' TERM; test -S "$(dirname $CONFIG)/XDS" && echo the socket is there; while :; do sleep 0.05; done`,
+		),
+	)
 	o.Relay = &Relay{Socket: filepath.Join(o.ConfigDir, "XDS")}
 	o.Bootstrap.DiscoverySocket = o.Relay.Socket
 	stop := background(t, o, nil)

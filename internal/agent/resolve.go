@@ -181,7 +181,8 @@ func resolveMetadata(env Environment, config *meshconfig.ProxyConfig, n bootstra
 	return meta, nil
 }
 
-// addPorts completes the metadata by what a control plane needs to know of the proxy's own ports, and of whom the proxy believes to be its control plane.
+// addPorts completes the metadata by what a control plane needs to know of the proxy's own ports, and of whom the proxy
+// believes to be its control plane.
 func addPorts(p bootstrap.Params, s Shutdown) {
 	meta := p.Node.Metadata
 	if p.Ready.Port != 0 {
@@ -254,13 +255,17 @@ func resolveBootstrap(f Flags, env Environment, config *meshconfig.ProxyConfig, 
 		return p, err
 	}
 	if m := config.GetProxyStatsMatcher(); m != nil {
-		p.Stats = bootstrap.StatsMatcher{Prefixes: m.GetInclusionPrefixes(), Suffixes: m.GetInclusionSuffixes(), Regexps: m.GetInclusionRegexps()}
+		p.Stats = bootstrap.StatsMatcher{
+			Prefixes: m.GetInclusionPrefixes(),
+			Suffixes: m.GetInclusionSuffixes(),
+			Regexps:  m.GetInclusionRegexps(),
+		}
 	}
 	return p, nil
 }
 
-// resolvePorts fills in where the proxy itself is asked: for metrics, readiness, and the agent. A workload whose own address is a loopback one shares this machine's
-// ports with others, so it listens on that address only.
+// resolvePorts fills in where the proxy itself is asked: for metrics, readiness, and the agent. A workload whose own
+// address is a loopback one shares this machine's ports with others, so it listens on that address only.
 func resolvePorts(f Flags, env Environment, config *meshconfig.ProxyConfig, p *bootstrap.Params) error {
 	all, own := "0.0.0.0", "127.0.0.1"
 	if ip, err := netip.ParseAddr(p.Node.IP); err == nil && ip.IsLoopback() {
@@ -308,9 +313,15 @@ func port(flag int, name string, env Environment, variable string, otherwise uin
 	return uint16(n), nil
 }
 
-// resolveStatus says what the agent's own port serves. It listens where the readiness of the proxy is asked for: the kubelet's probes may come straight to it.
+// resolveStatus says what the agent's own port serves. It listens where the readiness of the proxy is asked for: the
+// kubelet's probes may come straight to it.
 func resolveStatus(env Environment, p bootstrap.Params) Status {
-	s := Status{Probers: env.Vars["ISTIO_KUBE_APP_PROBERS"], Annotations: env.Vars["ISTIO_PROMETHEUS_ANNOTATIONS"], AppHost: firstOf(env.Vars["INSTANCE_IP"], "localhost"), QuitTokenFile: env.Vars["QUIT_TOKEN_FILE"]}
+	s := Status{
+		Probers:       env.Vars["ISTIO_KUBE_APP_PROBERS"],
+		Annotations:   env.Vars["ISTIO_PROMETHEUS_ANNOTATIONS"],
+		AppHost:       firstOf(env.Vars["INSTANCE_IP"], "localhost"),
+		QuitTokenFile: env.Vars["QUIT_TOKEN_FILE"],
+	}
 	if p.Status.Port != 0 {
 		s.Listen = bootstrap.HostPort{Host: p.Ready.Host, Port: p.Status.Port}.String()
 	}

@@ -39,7 +39,8 @@ func resolveProcess(f Flags, env Environment, config *meshconfig.ProxyConfig) (O
 	return o, readOverride(&o, env.Vars["ISTIO_BOOTSTRAP_OVERRIDE"])
 }
 
-// concurrency is the flag's, else ProxyConfig's, where 0 is one thread a core; else what the container's limits allow, which the injector may have written down.
+// concurrency is the flag's, else ProxyConfig's, where 0 is one thread a core; else what the container's limits allow,
+// which the injector may have written down.
 func concurrency(f Flags, env Environment, config *meshconfig.ProxyConfig) (int, error) {
 	if f.Concurrency >= 0 {
 		return f.Concurrency, nil

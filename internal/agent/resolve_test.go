@@ -31,9 +31,15 @@ func TestResolveAsIstioProxyDoes(t *testing.T) {
 	o, err := Resolve(f, Environment{
 		Hostname: "host", Addresses: []string{"10.1.1.1", "fd00::1"}, LabelsFile: labels,
 		Vars: map[string]string{
-			"POD_NAME": "reviews-1", "POD_NAMESPACE": "shop", "INSTANCE_IP": "10.1.1.1", "SERVICE_ACCOUNT": "sa",
-			"ISTIO_META_CLUSTER_ID": "c1", "ISTIO_META_DNS_CAPTURE": "true", "ISTIO_METAJSON_MORE": `{"NETWORK":"n1"}`,
-			"PROXY_CONFIG": "{discoveryAddress: own:2, concurrency: 3, proxyMetadata: {ISTIO_META_HTTP10: \"1\", ISTIO_META_CLUSTER_ID: lower}}",
+			"POD_NAME":               "reviews-1",
+			"POD_NAMESPACE":          "shop",
+			"INSTANCE_IP":            "10.1.1.1",
+			"SERVICE_ACCOUNT":        "sa",
+			"ISTIO_META_CLUSTER_ID":  "c1",
+			"ISTIO_META_DNS_CAPTURE": "true",
+			"ISTIO_METAJSON_MORE":    `{"NETWORK":"n1"}`,
+			"PROXY_CONFIG": "{discoveryAddress: own:2, concurrency: 3, proxyMetadata: {ISTIO_META_HTTP10: " +
+				"\"1\", ISTIO_META_CLUSTER_ID: lower}}",
 		},
 	})
 	if err != nil {
@@ -44,10 +50,22 @@ func TestResolveAsIstioProxyDoes(t *testing.T) {
 		t.Errorf("node id %q, want %q", got, want)
 	}
 	want := map[string]any{
-		"NAME": "reviews-1", "NAMESPACE": "shop", "INSTANCE_IPS": "10.1.1.1,fd00::1", "SERVICE_ACCOUNT": "sa", "CLUSTER_ID": "c1", "DNS_CAPTURE": "true",
-		"NETWORK": "n1", "HTTP10": "1", "MESH_ID": "m1", "INTERCEPTION_MODE": "REDIRECT", "WORKLOAD_NAME": "reviews", "ISTIO_VERSION": version,
-		"ENVOY_STATUS_PORT": 15021.0, "ENVOY_PROMETHEUS_PORT": 15090.0, "PILOT_SAN": []any{"own"},
-		"LABELS": map[string]any{"app": "reviews", "version": "v1", "istio-locality": "eu.eu-1"},
+		"NAME":                  "reviews-1",
+		"NAMESPACE":             "shop",
+		"INSTANCE_IPS":          "10.1.1.1,fd00::1",
+		"SERVICE_ACCOUNT":       "sa",
+		"CLUSTER_ID":            "c1",
+		"DNS_CAPTURE":           "true",
+		"NETWORK":               "n1",
+		"HTTP10":                "1",
+		"MESH_ID":               "m1",
+		"INTERCEPTION_MODE":     "REDIRECT",
+		"WORKLOAD_NAME":         "reviews",
+		"ISTIO_VERSION":         version,
+		"ENVOY_STATUS_PORT":     15021.0,
+		"ENVOY_PROMETHEUS_PORT": 15090.0,
+		"PILOT_SAN":             []any{"own"},
+		"LABELS":                map[string]any{"app": "reviews", "version": "v1", "istio-locality": "eu.eu-1"},
 	}
 	config, _ := n.Metadata["PROXY_CONFIG"].(map[string]any)
 	delete(n.Metadata, "PROXY_CONFIG")
@@ -58,10 +76,17 @@ func TestResolveAsIstioProxyDoes(t *testing.T) {
 		t.Errorf("PROXY_CONFIG %v, cluster %q, locality %v", config, n.Cluster, n.Locality)
 	}
 	if plan, _, err := o.plan(); err != nil || !slices.Equal(plan.Env, []string{
-		"INSTANCE_IP=10.1.1.1", "POD_NAME=reviews-1", "POD_NAMESPACE=shop", "SERVICE_ACCOUNT=sa", "FAIRWAY_CALLER=reviews;reviews;v1;reviews;v1;c1"}) {
+		"INSTANCE_IP=10.1.1.1",
+		"POD_NAME=reviews-1",
+		"POD_NAMESPACE=shop",
+		"SERVICE_ACCOUNT=sa",
+		"FAIRWAY_CALLER=reviews;reviews;v1;reviews;v1;c1",
+	}) {
 		t.Errorf("Envoy's environment is %q, %v", plan.Env, err)
 	}
-	if o.Bootstrap.Discovery != (bootstrap.HostPort{Host: "own", Port: 2}) || o.Concurrency != 3 || o.Shutdown.Limit != 9*time.Second || o.Bootstrap.Prometheus.Port != 15090 || o.Bootstrap.Admin.Port != 15000 {
+	if o.Bootstrap.Discovery != (bootstrap.HostPort{Host: "own", Port: 2}) || o.Concurrency != 3 || o.Shutdown.Limit != 9*time.Second ||
+		o.Bootstrap.Prometheus.Port != 15090 ||
+		o.Bootstrap.Admin.Port != 15000 {
 		t.Errorf("%+v", o)
 	}
 }
@@ -72,18 +97,23 @@ func TestFlagsWin(t *testing.T) {
 		ProxyLogLevel: "debug", AdminPort: 7, PrometheusPort: 0, Concurrency: 0, BaseID: 0,
 	}
 	o, err := Resolve(f, Environment{Hostname: "h", Vars: map[string]string{
-		"INSTANCE_IP": "127.0.0.9", "ENVOY_PROMETHEUS_PORT": "1", "PROXY_CONFIG": "{concurrency: 3, serviceCluster: x, binaryPath: /x, configPath: /x, proxyAdminPort: 1}",
+		"INSTANCE_IP":                        "127.0.0.9",
+		"ENVOY_PROMETHEUS_PORT":              "1",
+		"PROXY_CONFIG":                       "{concurrency: 3, serviceCluster: x, binaryPath: /x, configPath: /x, proxyAdminPort: 1}",
 		"TERMINATION_DRAIN_DURATION_SECONDS": "3",
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := o.Bootstrap
-	if p.Node.ID() != "router~127.0.0.9~h.default~d" || p.Node.Cluster != "sc" || p.Discovery.Host != "::1" || p.Admin.Port != 7 || p.Prometheus.Port != 0 ||
-		p.Node.Locality != (mesh.Locality{Region: "a", Zone: "b", SubZone: "c"}) || p.Node.Metadata["INTERCEPTION_MODE"] != nil {
+	if p.Node.ID() != "router~127.0.0.9~h.default~d" || p.Node.Cluster != "sc" || p.Discovery.Host != "::1" || p.Admin.Port != 7 ||
+		p.Prometheus.Port != 0 ||
+		p.Node.Locality != (mesh.Locality{Region: "a", Zone: "b", SubZone: "c"}) ||
+		p.Node.Metadata["INTERCEPTION_MODE"] != nil {
 		t.Errorf("%+v", p)
 	}
-	if o.Envoy != "/e" || o.ConfigDir != "/c" || o.LogLevel != "debug" || o.Concurrency != 0 || o.Restarts.BaseID == nil || o.Shutdown.Limit != 3*time.Second {
+	if o.Envoy != "/e" || o.ConfigDir != "/c" || o.LogLevel != "debug" || o.Concurrency != 0 || o.Restarts.BaseID == nil ||
+		o.Shutdown.Limit != 3*time.Second {
 		t.Errorf("%+v", o)
 	}
 }
@@ -135,7 +165,8 @@ func TestWrongFieldsAreNamed(t *testing.T) {
 		"{tracing: {sampling: half}}":                 `PROXY_CONFIG: tracing.sampling: want a number, not "half"`,
 		"{holdApplicationUntilProxyStarts: so}":       `PROXY_CONFIG: holdApplicationUntilProxyStarts: want true or false, not "so"`,
 		"{proxyStatsMatcher: {inclusionPrefixes: a}}": `PROXY_CONFIG: proxyStatsMatcher.inclusionPrefixes: want a list, not "a"`,
-		"{readinessProbe: {httpGet: {port: 1, httpHeaders: [{name: a}, {name: 1}]}}}": `PROXY_CONFIG: readinessProbe.httpGet.httpHeaders[1].name: want a text, not 1`,
+		"{readinessProbe: {httpGet: {port: 1, httpHeaders: [{name: a}, " +
+			"{name: 1}]}}}": `PROXY_CONFIG: readinessProbe.httpGet.httpHeaders[1].name: want a text, not 1`,
 		"[a, b]": `PROXY_CONFIG: want an object with fields of ProxyConfig, not ["a","b"]`,
 	} {
 		_, err := Resolve(unset(), Environment{Hostname: "h", Vars: map[string]string{"PROXY_CONFIG": config}})
@@ -145,10 +176,17 @@ func TestWrongFieldsAreNamed(t *testing.T) {
 	}
 }
 
-// TestUnknownFieldsAreSaid: they are passed over, wherever a ProxyConfig stands, and said with where that is. MeshConfig's others are not the agent's to judge.
+// TestUnknownFieldsAreSaid: they are passed over, wherever a ProxyConfig stands, and said with where that is.
+// MeshConfig's others are not the agent's to judge.
 func TestUnknownFieldsAreSaid(t *testing.T) {
 	dir := t.TempDir()
-	e := Environment{Hostname: "h", Vars: map[string]string{"PROXY_CONFIG": "{concurency: 3, tracing: {zipkin: {adress: a, address: 'b:1'}}, proxy_admin_port: 7, brandNew: {a: 1}, interceptionMode: MAGIC}"}}
+	e := Environment{
+		Hostname: "h",
+		Vars: map[string]string{
+			"PROXY_CONFIG": "{concurency: 3, tracing: {zipkin: {adress: a, address: 'b:1'}}, proxy_admin_port: 7, " +
+				"brandNew: {a: 1}, interceptionMode: MAGIC}",
+		},
+	}
 	f := unset()
 	f.MeshConfig, e.AnnotationsFile = filepath.Join(dir, "mesh"), filepath.Join(dir, "annotations")
 	os.WriteFile(f.MeshConfig, []byte("brandNew: 1\ndefaultConfig: {drainDuratoin: 5s}\n"), 0o644)
@@ -159,8 +197,10 @@ func TestUnknownFieldsAreSaid(t *testing.T) {
 	}
 	want := []string{
 		"mesh configuration " + f.MeshConfig + ": defaultConfig.drainDuratoin (did you mean drainDuration?)",
-		"PROXY_CONFIG: brandNew", "PROXY_CONFIG: concurency (did you mean concurrency?)",
-		`PROXY_CONFIG: interceptionMode: want one of REDIRECT, TPROXY, NONE, not "MAGIC"`, "PROXY_CONFIG: tracing.zipkin.adress (did you mean address?)",
+		"PROXY_CONFIG: brandNew",
+		"PROXY_CONFIG: concurency (did you mean concurrency?)",
+		`PROXY_CONFIG: interceptionMode: want one of REDIRECT, TPROXY, NONE, not "MAGIC"`,
+		"PROXY_CONFIG: tracing.zipkin.adress (did you mean address?)",
 		"annotation proxy.istio.io/config: statusport (did you mean statusPort?)",
 	}
 	if d := cmp.Diff(want, o.Unknown); d != "" {
@@ -173,13 +213,20 @@ func TestUnknownFieldsAreSaid(t *testing.T) {
 	a := &agent{log: slog.New(slog.NewTextHandler(log, nil))}
 	a.sayUnknown(nil, o.Unknown[:5])
 	a.sayUnknown(o.Unknown[:5], o.Unknown)
-	if got := strings.Count(log.String(), "level=WARN"); got != 6 || !strings.Contains(log.String(), "concurency (did you mean concurrency?)") {
+	if got := strings.Count(
+		log.String(),
+		"level=WARN",
+	); got != 6 ||
+		!strings.Contains(log.String(), "concurency (did you mean concurrency?)") {
 		t.Errorf("%d warnings:\n%s", got, log)
 	}
 }
 
 func TestCommandLineMistakes(t *testing.T) {
-	for _, args := range []string{"prxy", "proxy ghost", "proxy sidecar router", "proxy --nope", "proxy --adminPort=x", "proxy --log_output_level=loud"} {
+	for _, args := range []string{
+		"prxy", "proxy ghost", "proxy sidecar router", "proxy --nope", "proxy --adminPort=x",
+		"proxy --log_output_level=loud",
+	} {
 		c := NewCommand(newBuffer(), newBuffer())
 		c.SetArgs(strings.Fields(args))
 		if err := c.ExecuteContext(t.Context()); ExitCode(err) != 2 {
@@ -191,11 +238,21 @@ func TestCommandLineMistakes(t *testing.T) {
 // TestTheAnnotationWins: it can change while the workload runs; what it does not say stays as PROXY_CONFIG and the mesh have it.
 func TestTheAnnotationWins(t *testing.T) {
 	dir := t.TempDir()
-	f, e := unset(), Environment{Hostname: "h", AnnotationsFile: filepath.Join(dir, "annotations"), LabelsFile: filepath.Join(dir, "labels"), Vars: map[string]string{
-		"PROXY_CONFIG": "{concurrency: 3, statusPort: 7, proxyMetadata: {ISTIO_META_A: env, ISTIO_META_B: env}, proxyStatsMatcher: {inclusionPrefixes: [env]}}",
-	}}
+	f, e := unset(), Environment{
+		Hostname:        "h",
+		AnnotationsFile: filepath.Join(dir, "annotations"),
+		LabelsFile:      filepath.Join(dir, "labels"),
+		Vars: map[string]string{
+			"PROXY_CONFIG": "{concurrency: 3, statusPort: 7, proxyMetadata: {ISTIO_META_A: env, ISTIO_META_B: env}, " +
+				"proxyStatsMatcher: {inclusionPrefixes: [env]}}",
+		},
+	}
 	f.MeshConfig = filepath.Join(dir, "mesh")
-	os.WriteFile(f.MeshConfig, []byte("defaultConfig: {concurrency: 9, drainDuration: 7s, proxyStatsMatcher: {inclusionPrefixes: [mesh, more]}}"), 0o600)
+	os.WriteFile(
+		f.MeshConfig,
+		[]byte("defaultConfig: {concurrency: 9, drainDuration: 7s, proxyStatsMatcher: {inclusionPrefixes: [mesh, more]}}"),
+		0o600,
+	)
 	os.WriteFile(e.AnnotationsFile, []byte(`proxy.istio.io/config="concurrency: 4\nproxyMetadata: {ISTIO_META_B: own}"`+"\n"+
 		`sidecar.istio.io/statsInclusionPrefixes="annotated"`+"\n"+`sidecar.istio.io/statsInclusionRegexps="x.*,y.*"`+"\n"), 0o600)
 	os.WriteFile(e.LabelsFile, []byte(`topology.istio.io/network="n1"`+"\n"), 0o600)
@@ -204,7 +261,9 @@ func TestTheAnnotationWins(t *testing.T) {
 		t.Fatal(err)
 	}
 	meta := o.Bootstrap.Node.Metadata
-	if o.Concurrency != 4 || o.Bootstrap.Status.Port != 7 || o.Restarts.Drain != 7*time.Second || meta["A"] != "env" || meta["B"] != "own" || meta["NETWORK"] != "n1" {
+	if o.Concurrency != 4 || o.Bootstrap.Status.Port != 7 || o.Restarts.Drain != 7*time.Second || meta["A"] != "env" ||
+		meta["B"] != "own" ||
+		meta["NETWORK"] != "n1" {
 		t.Errorf("%+v, metadata %v", o, meta)
 	}
 	if got := o.Bootstrap.Stats.Prefixes; len(got) != 1 || got[0] != "env" {
@@ -223,7 +282,8 @@ func TestTheAnnotationWins(t *testing.T) {
 func TestThreadsByLimits(t *testing.T) {
 	machine := fstest.MapFS{"proc/self/cgroup": {Data: []byte("0::/\n")}, "sys/fs/cgroup/cpu.max": {Data: []byte("250000 100000\n")}}
 	for want, vars := range map[int]map[string]string{
-		3: {}, 5: {"ISTIO_CPU_LIMIT": "5"}, 7: {"ISTIO_CPU_LIMIT": "5", "PROXY_CONFIG": "concurrency: 7"}, 0: {"PROXY_CONFIG": "concurrency: 0"},
+		3: {}, 5: {"ISTIO_CPU_LIMIT": "5"}, 7: {"ISTIO_CPU_LIMIT": "5", "PROXY_CONFIG": "concurrency: 7"},
+		0: {"PROXY_CONFIG": "concurrency: 0"},
 	} {
 		o, err := Resolve(unset(), Environment{Hostname: "h", Vars: vars, Machine: machine})
 		if err != nil || o.Concurrency != want {
@@ -234,7 +294,12 @@ func TestThreadsByLimits(t *testing.T) {
 
 // TestTimes: parent-shutdown > drain > longest request, whatever is said.
 func TestTimes(t *testing.T) {
-	for _, f := range []Flags{{}, {DrainDuration: 3 * time.Second}, {LongestRequest: time.Minute}, {DrainDuration: time.Second, LongestRequest: 10 * time.Second, ParentShutdownDuration: time.Second}} {
+	for _, f := range []Flags{
+		{},
+		{DrainDuration: 3 * time.Second},
+		{LongestRequest: time.Minute},
+		{DrainDuration: time.Second, LongestRequest: 10 * time.Second, ParentShutdownDuration: time.Second},
+	} {
 		f.BaseID, f.Concurrency, f.RestartBudget, f.PrometheusPort, f.Envoy = -1, -1, -1, -1, "sh"
 		o, err := Resolve(f, Environment{Hostname: "h"})
 		if err != nil {
@@ -259,12 +324,33 @@ func TestShutdownSequence(t *testing.T) {
 		limit   time.Duration
 		whole   bool
 	}{
-		"defaults":        {nil, 0, Shutdown{Minimum: 5 * time.Second, Limit: 5 * time.Second}, 5 * time.Second, 5 * time.Second, false},
-		"noticed already": {map[string]string{"MINIMUM_DRAIN_DURATION": "2s"}, 3 * time.Second, Shutdown{Minimum: 2 * time.Second, Limit: 5 * time.Second}, 0, 5 * time.Second, false},
-		"until zero":      {map[string]string{"EXIT_ON_ZERO_ACTIVE_CONNECTIONS": "true"}, 0, Shutdown{Minimum: 5 * time.Second, Limit: 5 * time.Second, ExitOnZero: &yes}, 5 * time.Second, 0, false},
+		"defaults": {nil, 0, Shutdown{Minimum: 5 * time.Second, Limit: 5 * time.Second}, 5 * time.Second, 5 * time.Second, false},
+		"noticed already": {
+			map[string]string{"MINIMUM_DRAIN_DURATION": "2s"},
+			3 * time.Second,
+			Shutdown{Minimum: 2 * time.Second, Limit: 5 * time.Second},
+			0,
+			5 * time.Second,
+			false,
+		},
+		"until zero": {
+			map[string]string{"EXIT_ON_ZERO_ACTIVE_CONNECTIONS": "true"},
+			0,
+			Shutdown{Minimum: 5 * time.Second, Limit: 5 * time.Second, ExitOnZero: &yes},
+			5 * time.Second,
+			0,
+			false,
+		},
 		"as Istio without": {map[string]string{"EXIT_ON_ZERO_ACTIVE_CONNECTIONS": "false", "TERMINATION_DRAIN_DURATION_SECONDS": "7"}, 0,
 			Shutdown{Minimum: 5 * time.Second, Limit: 7 * time.Second, ExitOnZero: &no}, 5 * time.Second, 2 * time.Second, true},
-		"at once": {map[string]string{"MINIMUM_DRAIN_DURATION": "0s", "TERMINATION_DRAIN_DURATION_SECONDS": "0"}, 0, Shutdown{}, 0, time.Millisecond, false},
+		"at once": {
+			map[string]string{"MINIMUM_DRAIN_DURATION": "0s", "TERMINATION_DRAIN_DURATION_SECONDS": "0"},
+			0,
+			Shutdown{},
+			0,
+			time.Millisecond,
+			false,
+		},
 	} {
 		o, err := Resolve(unset(), Environment{Hostname: "h", Vars: c.vars})
 		if err != nil {

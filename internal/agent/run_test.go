@@ -69,7 +69,8 @@ func (b *buffer) await(t *testing.T, s string) {
 func fakeEnvoy(t *testing.T, body string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "envoy")
-	script := "#!/bin/sh\ncase \"$*\" in *'--mode validate'*) exit 0;; *--hot-restart-version*) echo 11.104; exit 0;; esac\nCONFIG=$2\necho args \"$@\"\n" + body + "\n"
+	script := "#!/bin/sh\ncase \"$*\" in *'--mode validate'*) exit 0;; *--hot-restart-version*) echo 11.104; exit 0;; " +
+		"esac\nCONFIG=$2\necho args \"$@\"\n" + body + "\n"
 	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +82,14 @@ func testOptions(t *testing.T, envoy string) (Options, *buffer) {
 	out := newBuffer()
 	return Options{
 		Bootstrap: bootstrap.Params{
-			Node:      bootstrap.Node{Type: mesh.Sidecar, IP: "127.0.0.2", Name: "a", Namespace: "b", Domain: "b.svc.cluster.local", Cluster: "a.b"},
+			Node: bootstrap.Node{
+				Type:      mesh.Sidecar,
+				IP:        "127.0.0.2",
+				Name:      "a",
+				Namespace: "b",
+				Domain:    "b.svc.cluster.local",
+				Cluster:   "a.b",
+			},
 			Discovery: bootstrap.HostPort{Host: "127.0.0.1", Port: 1},
 			Admin:     bootstrap.HostPort{Host: "127.0.0.1", Port: rig.FreePort(t)},
 		},

@@ -15,14 +15,15 @@ import (
 	"fairway/internal/envoy/bootstrap"
 )
 
-// Bounds of the search for patches with which Envoy cannot run: how many times an Envoy is started for it before there is one that serves, and beside one that does.
+// Bounds of the search for patches with which Envoy cannot run: how many times an Envoy is started for it before there
+// is one that serves, and beside one that does.
 const (
 	mostTrials   = 16
 	mostRestarts = 8
 )
 
-// instead finds the patches with which an Envoy has ended before it served, sets them aside and gives the plan with the others. Where Envoy does not run without any patch
-// either, or with all of them now, it has nothing to say.
+// instead finds the patches with which an Envoy has ended before it served, sets them aside and gives the plan with the
+// others. Where Envoy does not run without any patch either, or with all of them now, it has nothing to say.
 func (a *agent) instead(ctx context.Context, failed epoch.Plan, why error, try epoch.Trial) (epoch.Plan, bool) {
 	if a.patches == nil || a.admin == nil {
 		return failed, false
@@ -32,7 +33,13 @@ func (a *agent) instead(ctx context.Context, failed epoch.Plan, why error, try e
 	if err != nil || len(names) == 0 || overrideOf(plain) == overrideOf(failed) {
 		return failed, false
 	}
-	a.log.Error("envoy does not start with the patches of its bootstrap: those that it cannot run with are looked for", "patches", len(names), "error", why)
+	a.log.Error(
+		"envoy does not start with the patches of its bootstrap: those that it cannot run with are looked for",
+		"patches",
+		len(names),
+		"error",
+		why,
+	)
 	if err := try(plain); err != nil {
 		a.log.Error("envoy does not start without them either", "error", err)
 		return failed, false
@@ -92,8 +99,8 @@ func overrideOf(p epoch.Plan) string {
 	return ""
 }
 
-// blame looks for the patches for which an Envoy could not take over from the one that serves: those that no Envoy has served with. Where there are several they are tried one
-// after the other.
+// blame looks for the patches for which an Envoy could not take over from the one that serves: those that no Envoy has
+// served with. Where there are several they are tried one after the other.
 func (a *agent) blame(ctx context.Context, why error) {
 	suspects := a.patches.untried()
 	if len(suspects) == 0 {
@@ -105,7 +112,12 @@ func (a *agent) blame(ctx context.Context, why error) {
 	}
 	for _, name := range suspects[:min(len(suspects), mostRestarts)] {
 		a.patches.tryAgain(name)
-		if err := a.restart(ctx, "a patch of the bootstrap is tried by itself", false); err != nil && !errors.Is(err, epoch.ErrOver) && ctx.Err() == nil {
+		if err := a.restart(
+			ctx,
+			"a patch of the bootstrap is tried by itself",
+			false,
+		); err != nil && !errors.Is(err, epoch.ErrOver) &&
+			ctx.Err() == nil {
 			a.patches.setAside([]string{name}, err.Error())
 		}
 	}
@@ -135,7 +147,8 @@ func (a *agent) answers(ctx context.Context) bool {
 	return err == nil
 }
 
-// reportFailing tells the control plane which patches Envoy cannot run with, for the objects to say so; nothing is said before there is one.
+// reportFailing tells the control plane which patches Envoy cannot run with, for the objects to say so; nothing is said
+// before there is one.
 func (a *agent) reportFailing() {
 	failing := a.patches.failing()
 	if maps.Equal(failing, a.patches.told) {

@@ -24,7 +24,15 @@ func (o Options) custom(content []byte) (text []byte, suffix string, err error) 
 		suffix = ".json"
 	}
 	// A word that does not exist is a mistake, not an empty text in the middle of a bootstrap.
-	t, err := template.New(filepath.Base(o.CustomConfig)).Option("missingkey=error").Funcs(template.FuncMap{"toJSON": toJSON}).Parse(string(content))
+	t, err := template.New(
+		filepath.Base(o.CustomConfig),
+	).Option(
+		"missingkey=error",
+	).Funcs(
+		template.FuncMap{"toJSON": toJSON},
+	).Parse(
+		string(content),
+	)
 	if err != nil {
 		return nil, suffix, err
 	}
@@ -39,8 +47,9 @@ func (o Options) custom(content []byte) (text []byte, suffix string, err error) 
 	return out.Bytes(), suffix, nil
 }
 
-// words are what a template may name; those that Istio's template has too are called the same. meta_json_str and config are JSON and stand without quotes; config is
-// the resolved ProxyConfig, whose fields can be asked for one by one ({{ .config.meshId }}).
+// words are what a template may name; those that Istio's template has too are called the same. meta_json_str and config
+// are JSON and stand without quotes; config is the resolved ProxyConfig, whose fields can be asked for one by one ({{
+// .config.meshId }}).
 func (o Options) words() (map[string]any, error) {
 	b := o.Bootstrap
 	meta, err := toJSON(b.Node.Metadata)
@@ -48,12 +57,28 @@ func (o Options) words() (map[string]any, error) {
 		return nil, fmt.Errorf("node metadata: %w", err)
 	}
 	return map[string]any{
-		"nodeID": b.Node.ID(), "nodeType": b.Node.Type.String(), "cluster": b.Node.Cluster, "meta_json_str": meta, "config": b.Node.Metadata["PROXY_CONFIG"],
-		"region": b.Node.Locality.Region, "zone": b.Node.Locality.Zone, "sub_zone": b.Node.Locality.SubZone,
-		"localhost": b.Status.Host, "wildcard": b.Ready.Host, "instance_ip": b.Node.IP,
-		"discovery_address": b.Discovery.String(), "discovery_host": b.Discovery.Host, "discovery_port": b.Discovery.Port,
-		"discovery_socket": b.DiscoverySocket, "secrets_socket": b.SecretsSocket, "token": b.Token, "token_header": bootstrap.TokenHeader,
-		"admin_port": b.Admin.Port, "status_port": b.Status.Port, "envoy_status_port": b.Ready.Port, "envoy_prometheus_port": b.Prometheus.Port,
+		"nodeID":                b.Node.ID(),
+		"nodeType":              b.Node.Type.String(),
+		"cluster":               b.Node.Cluster,
+		"meta_json_str":         meta,
+		"config":                b.Node.Metadata["PROXY_CONFIG"],
+		"region":                b.Node.Locality.Region,
+		"zone":                  b.Node.Locality.Zone,
+		"sub_zone":              b.Node.Locality.SubZone,
+		"localhost":             b.Status.Host,
+		"wildcard":              b.Ready.Host,
+		"instance_ip":           b.Node.IP,
+		"discovery_address":     b.Discovery.String(),
+		"discovery_host":        b.Discovery.Host,
+		"discovery_port":        b.Discovery.Port,
+		"discovery_socket":      b.DiscoverySocket,
+		"secrets_socket":        b.SecretsSocket,
+		"token":                 b.Token,
+		"token_header":          bootstrap.TokenHeader,
+		"admin_port":            b.Admin.Port,
+		"status_port":           b.Status.Port,
+		"envoy_status_port":     b.Ready.Port,
+		"envoy_prometheus_port": b.Prometheus.Port,
 	}, nil
 }
 

@@ -14,7 +14,10 @@ func TestCustomBootstraps(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), "bootstrap.yaml.tmpl")
 		os.WriteFile(file, []byte(text), 0o600)
-		o, err := Resolve(unset(), Environment{Hostname: "h", Vars: map[string]string{"PROXY_CONFIG": "{meshId: m1, customConfigFile: " + file + "}"}})
+		o, err := Resolve(
+			unset(),
+			Environment{Hostname: "h", Vars: map[string]string{"PROXY_CONFIG": "{meshId: m1, customConfigFile: " + file + "}"}},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -26,14 +29,20 @@ func TestCustomBootstraps(t *testing.T) {
 	for text, want := range map[string]string{"{{ .nope }}": "nope", "{{": "template", "a: [": "yaml"} {
 		file := filepath.Join(t.TempDir(), "x.tmpl")
 		os.WriteFile(file, []byte(text), 0o600)
-		if _, _, err := (Options{CustomConfig: file}).plan(); ExitCode(err) != 2 || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) {
+		if _, _, err := (Options{CustomConfig: file}).plan(); ExitCode(err) != 2 || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), file) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
 
 func TestDynamic(t *testing.T) {
-	for text, want := range map[string]bool{"": false, "a: [": false, "dynamic_resources: {cds_config: {ads: {}}, lds_config: {ads: {}}}": true, "dynamic_resources: {cds_config: {ads: {}}}": false} {
+	for text, want := range map[string]bool{
+		"":     false,
+		"a: [": false,
+		"dynamic_resources: {cds_config: {ads: {}}, lds_config: {ads: {}}}": true,
+		"dynamic_resources: {cds_config: {ads: {}}}":                        false,
+	} {
 		if dynamic([]byte(text)) != want {
 			t.Errorf("%q: %t", text, !want)
 		}

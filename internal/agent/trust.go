@@ -12,8 +12,9 @@ import (
 // errKept is why a bundle of roots is not believed from the disk: only the control plane itself says whom to believe.
 var errKept = errors.New("roots are believed from the control plane alone")
 
-// hearsRoots says whether the control plane may tell this agent whom its workload believes: where the workload's certificate is the mesh's authority's, and the
-// stream is one on which the control plane has proved itself, or does not leave this machine.
+// hearsRoots says whether the control plane may tell this agent whom its workload believes: where the workload's
+// certificate is the mesh's authority's, and the stream is one on which the control plane has proved itself, or does
+// not leave this machine.
 func hearsRoots(o Options) bool {
 	if o.Relay == nil || authorityOf(o.Secrets) == nil {
 		return false

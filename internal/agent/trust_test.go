@@ -20,11 +20,16 @@ import (
 	"fairway/internal/identity"
 )
 
-// TestWhoHearsRoots: those whose certificates are the mesh's authority's, where the control plane has proved itself or the stream stays on this machine.
+// TestWhoHearsRoots: those whose certificates are the mesh's authority's, where the control plane has proved itself or
+// the stream stays on this machine.
 func TestWhoHearsRoots(t *testing.T) {
 	authority := &secrets.Options{Authority: &secrets.Authority{}}
 	at := func(host string, secure bool) Options {
-		return Options{Secrets: authority, Relay: &Relay{Secure: secure}, Bootstrap: bootstrap.Params{Discovery: bootstrap.HostPort{Host: host, Port: 15010}}}
+		return Options{
+			Secrets:   authority,
+			Relay:     &Relay{Secure: secure},
+			Bootstrap: bootstrap.Params{Discovery: bootstrap.HostPort{Host: host, Port: 15010}},
+		}
 	}
 	elsewhere, noRelay := at("istiod", true), at("istiod", true)
 	elsewhere.Secrets, noRelay.Relay = &secrets.Options{SPIRE: "/socket"}, nil
@@ -32,8 +37,10 @@ func TestWhoHearsRoots(t *testing.T) {
 		o    Options
 		want bool
 	}{
-		"secure": {at("istiod", true), true}, "plaintext": {at("istiod", false), false}, "plaintext on this machine": {at("127.0.0.1", false), true}, "by name": {at("localhost", false), true},
-		"of IPv6": {at("::1", false), true}, "certificates of SPIRE": {elsewhere, false}, "no relay": {noRelay, false}, "another machine": {at("10.0.0.1", false), false},
+		"secure": {at("istiod", true), true}, "plaintext": {at("istiod", false), false},
+		"plaintext on this machine": {at("127.0.0.1", false), true}, "by name": {at("localhost", false), true},
+		"of IPv6": {at("::1", false), true}, "certificates of SPIRE": {elsewhere, false}, "no relay": {noRelay, false},
+		"another machine": {at("10.0.0.1", false), false},
 	} {
 		if got := hearsRoots(c.o); got != c.want {
 			t.Errorf("%s: %t", name, got)
@@ -41,9 +48,17 @@ func TestWhoHearsRoots(t *testing.T) {
 	}
 }
 
-// TestTakeBundle: what comes from disk, cannot be read, or is more than one is refused, so that the control plane hears why; the rest reaches the secrets.
+// TestTakeBundle: what comes from disk, cannot be read, or is more than one is refused, so that the control plane hears
+// why; the rest reaches the secrets.
 func TestTakeBundle(t *testing.T) {
-	s, err := secrets.New(secrets.Options{Socket: filepath.Join(t.TempDir(), "s"), Now: time.Now, Log: slog.New(slog.DiscardHandler), Authority: &secrets.Authority{Address: "a:1"}})
+	s, err := secrets.New(
+		secrets.Options{
+			Socket:    filepath.Join(t.TempDir(), "s"),
+			Now:       time.Now,
+			Log:       slog.New(slog.DiscardHandler),
+			Authority: &secrets.Authority{Address: "a:1"},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +81,11 @@ func TestTakeBundle(t *testing.T) {
 	}
 	before := s.Status()
 	for _, body := range [][]byte{nil, {0xff}} {
-		if err := takeBundle(s, relay.Update{Changed: []relay.Resource{{Body: body}}}); err == nil || !strings.Contains(err.Error(), "the bundle of roots") {
+		if err := takeBundle(
+			s,
+			relay.Update{Changed: []relay.Resource{{Body: body}}},
+		); err == nil ||
+			!strings.Contains(err.Error(), "the bundle of roots") {
 			t.Errorf("%q: %v", body, err)
 		}
 	}

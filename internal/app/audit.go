@@ -13,7 +13,8 @@ import (
 	"fairway/internal/xds"
 )
 
-// Pace of the audit: every stream within auditPass as long as that takes no more than one part in auditShare of a core; some rows with each.
+// Pace of the audit: every stream within auditPass as long as that takes no more than one part in auditShare of a core;
+// some rows with each.
 const (
 	auditPass  = 50 * time.Second
 	auditShare = 100
@@ -21,8 +22,9 @@ const (
 	auditPause = time.Second // the longest between two steps
 )
 
-// auditor holds what streams believe, and a sample of rows, against the tables: stream by stream between turns, at a low rate, for as long as the program runs. It finds what no
-// test found: a difference is logged, counted and sent. It belongs to the loop, so that no turn is published while it looks.
+// auditor holds what streams believe, and a sample of rows, against the tables: stream by stream between turns, at a
+// low rate, for as long as the program runs. It finds what no test found: a difference is logged, counted and sent. It
+// belongs to the loop, so that no turn is published while it looks.
 type auditor struct {
 	d     *Discovery
 	left  []uint64 // streams of this pass that were not looked at yet
@@ -48,8 +50,17 @@ func (a *auditor) step() {
 	}
 	for _, found := range a.d.graph.Store.Recheck(auditRows) {
 		a.d.metrics.Diverged(admin.OfRow, 1)
-		a.d.log.Error("audit: a row is not what its reads make of it, and is computed again", "table", found.Table, "row", printable.Text(found.Key, printable.Short),
-			"has", printable.Text(found.Have, printable.Long), "comes_out_as", printable.Text(found.Want, printable.Long))
+		a.d.log.Error(
+			"audit: a row is not what its reads make of it, and is computed again",
+			"table",
+			found.Table,
+			"row",
+			printable.Text(found.Key, printable.Short),
+			"has",
+			printable.Text(found.Have, printable.Long),
+			"comes_out_as",
+			printable.Text(found.Want, printable.Long),
+		)
 	}
 	a.timer.Reset(max(a.pause, auditShare*time.Since(start)))
 }
@@ -67,8 +78,23 @@ func (a *auditor) stream(connection uint64) {
 		a.d.metrics.Diverged(string(of), n)
 	}
 	for _, diff := range found.Differences {
-		a.d.log.Error("audit: not as the tables have it, and sent again", "of", string(diff.Of), "proxy", string(found.Proxy), "type", diff.Type, "name", diff.Name,
-			"holds", diff.Holds, "tables", diff.Sees, "differences", found.Count())
+		a.d.log.Error(
+			"audit: not as the tables have it, and sent again",
+			"of",
+			string(diff.Of),
+			"proxy",
+			string(found.Proxy),
+			"type",
+			diff.Type,
+			"name",
+			diff.Name,
+			"holds",
+			diff.Holds,
+			"tables",
+			diff.Sees,
+			"differences",
+			found.Count(),
+		)
 	}
 	if len(found.Rows) > 0 {
 		a.d.publisher.again = append(a.d.publisher.again, found.Rows...)

@@ -87,7 +87,8 @@ func (w *watched) found(of string) float64 {
 	return 0
 }
 
-// TestAuditMendsWhatIsPublished: what is on a shelf otherwise than the tables have it is found, counted and sent again, and nothing is found where all is right.
+// TestAuditMendsWhatIsPublished: what is on a shelf otherwise than the tables have it is found, counted and sent again,
+// and nothing is found where all is right.
 func TestAuditMendsWhatIsPublished(t *testing.T) {
 	w := watch(t)
 	if s := w.audit(); !s.Compared || s.Diverged != 0 {
@@ -99,8 +100,24 @@ func TestAuditMendsWhatIsPublished(t *testing.T) {
 		defer close(turned)
 		g.Store.Again()
 		turn := g.Store.Settle()
-		wrong := xds.NewResource(xds.ClusterType, cluster.BlackHoleName, 7, append([]byte{0xa}, append([]byte{byte(len(cluster.BlackHoleName))}, cluster.BlackHoleName...)...), xds.ResourceOptions{})
-		w.library.Publish(turn.Version, []xds.Change{{Shelf: w.publisher.Attachment(webNode).Stacks[xds.ClusterType][0], Type: xds.ClusterType, Name: cluster.BlackHoleName, Resource: wrong}})
+		wrong := xds.NewResource(
+			xds.ClusterType,
+			cluster.BlackHoleName,
+			7,
+			append([]byte{0xa}, append([]byte{byte(len(cluster.BlackHoleName))}, cluster.BlackHoleName...)...),
+			xds.ResourceOptions{},
+		)
+		w.library.Publish(
+			turn.Version,
+			[]xds.Change{
+				{
+					Shelf:    w.publisher.Attachment(webNode).Stacks[xds.ClusterType][0],
+					Type:     xds.ClusterType,
+					Name:     cluster.BlackHoleName,
+					Resource: wrong,
+				},
+			},
+		)
 	})
 	<-turned
 	w.settle()

@@ -19,8 +19,8 @@ func (s *secure) bundle() *envoy.Encoded {
 	return envoy.Sealed(identity.EncodeBundle(s.ca.Roots()))
 }
 
-// tellRoots puts what workloads are to believe into the inputs, at once, before anybody is served: an agent that comes back with what it was told before is
-// told nothing then.
+// tellRoots puts what workloads are to believe into the inputs, at once, before anybody is served: an agent that comes
+// back with what it was told before is told nothing then.
 func (s *secure) tellRoots(g *compile.Graph) {
 	if s != nil && s.ca != nil {
 		g.In.Bundles.Set(bundleKey(), s.bundle())

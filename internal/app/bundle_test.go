@@ -62,7 +62,8 @@ func (f follower) one() (text []byte, version string) {
 	return text, r.Resources[0].Version
 }
 
-// TestRootsAreOneResource: an agent has the roots of the moment, hears of another one at once, and is told nothing that it knows when the control plane or its stream is another one.
+// TestRootsAreOneResource: an agent has the roots of the moment, hears of another one at once, and is told nothing that
+// it knows when the control plane or its stream is another one.
 func TestRootsAreOneResource(t *testing.T) {
 	opts := plane.SecureOptions(t)
 	p := plane.Start(t, opts)

@@ -74,7 +74,13 @@ func (c credential) page(proxy string, now time.Time) page.ProxyCertificate {
 	}
 	l := c.leaf
 	out.Certificate = &page.Certificate{
-		Serial: l.SerialNumber.Text(16), NotBefore: l.NotBefore, NotAfter: l.NotAfter, Issuer: l.Issuer.String(), Valid: now.After(l.NotBefore) && now.Before(l.NotAfter),
+		Serial: l.SerialNumber.Text(
+			16,
+		),
+		NotBefore: l.NotBefore,
+		NotAfter:  l.NotAfter,
+		Issuer:    l.Issuer.String(),
+		Valid:     now.After(l.NotBefore) && now.Before(l.NotAfter),
 	}
 	return out
 }

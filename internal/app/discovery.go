@@ -27,7 +27,8 @@ import (
 	"fairway/internal/xds"
 )
 
-// RunDiscovery runs pilot-discovery until ctx ends. A mistake in files named by options is an error as a bad flag is; what goes wrong later wraps ErrFailed.
+// RunDiscovery runs pilot-discovery until ctx ends. A mistake in files named by options is an error as a bad flag is;
+// what goes wrong later wraps ErrFailed.
 func RunDiscovery(ctx context.Context, opts Options) error {
 	d, err := NewDiscovery(opts)
 	if err != nil {
@@ -72,7 +73,8 @@ type Discovery struct {
 // listeners are the sockets, opened before anything else so that a taken port fails the start at once.
 type listeners struct{ grpc, http, https, monitor net.Listener }
 
-// NewDiscovery builds a control plane that listens but does not serve yet. extra sources (memory) are read beside those that the options name.
+// NewDiscovery builds a control plane that listens but does not serve yet. extra sources (memory) are read beside those
+// that the options name.
 func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -82,7 +84,14 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Discovery{opts: opts, log: opts.Log, started: time.Now(), inbox: newInbox(), synced: make(chan struct{}), next: make(chan struct{})}
+	d := &Discovery{
+		opts:    opts,
+		log:     opts.Log,
+		started: time.Now(),
+		inbox:   newInbox(),
+		synced:  make(chan struct{}),
+		next:    make(chan struct{}),
+	}
 	d.metrics = admin.NewMetrics(fairway.Version)
 	d.graph = compile.New(compile.Options{DomainSuffix: opts.Domain, RootNamespace: opts.Namespace})
 	if opts.HealthStart <= 0 {
@@ -104,22 +113,44 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	for i, s := range d.sources {
 		names[i] = s.Name()
 	}
-	d.door = door.New(door.Options{Sources: names, Grace: opts.Grace, DomainSuffix: opts.Domain, Log: opts.Log}, counted{d.inbox, d.metrics})
+	d.door = door.New(
+		door.Options{Sources: names, Grace: opts.Grace, DomainSuffix: opts.Domain, Log: opts.Log},
+		counted{d.inbox, d.metrics},
+	)
 	if d.secure, err = newSecure(opts, decoder, d.metrics.Registry); err != nil {
 		return nil, err
 	}
 	d.secure.tellRoots(d.graph)
 	refused := newRefusals(opts.Log, d.metrics)
 	d.server = xds.NewServer(d.library, xds.Options{
-		Arrive: d.secure.arrive, Refused: refused.stream, Panicked: refused.panicked, FirstWait: opts.FirstWait,
-		SendTimeout: opts.SendTimeout, MaxStreams: opts.MaxStreams, StreamsPerSecond: float64(opts.NewStreams), MaxSubscriptions: opts.MaxNames,
-		MaxRequestBytes: opts.MaxMessage, Meter: meter{d.metrics}, Withhold: withhold(opts.Log), Reports: map[string]func(xds.Report){healthType: d.proxies.Healthy, bootstrap.PatchReportType: d.proxies.PatchesFail},
+		Arrive:           d.secure.arrive,
+		Refused:          refused.stream,
+		Panicked:         refused.panicked,
+		FirstWait:        opts.FirstWait,
+		SendTimeout:      opts.SendTimeout,
+		MaxStreams:       opts.MaxStreams,
+		StreamsPerSecond: float64(opts.NewStreams),
+		MaxSubscriptions: opts.MaxNames,
+		MaxRequestBytes:  opts.MaxMessage,
+		Meter:            meter{d.metrics},
+		Withhold:         withhold(opts.Log),
+		Reports:          map[string]func(xds.Report){healthType: d.proxies.Healthy, bootstrap.PatchReportType: d.proxies.PatchesFail},
 	}, d.secure.guard(d.proxies, d.synced))
 	d.auditor = newAuditor(d)
 	d.metrics.Watch(admin.Scrape{Problems: d.counts, Streams: d.server.Status, Versions: d.proxies.versions, Graph: d.graph})
-	serving := append(d.server.GRPC(),
-		grpc.ChainUnaryInterceptor(refused.unary), grpc.ChainStreamInterceptor(refused.streams, meter{d.metrics}.cut),
-		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: opts.IdleAfter, Time: opts.KeepAlive, Timeout: opts.KeepTimeout, MaxConnectionAge: opts.MaxAge, MaxConnectionAgeGrace: opts.Shutdown}),
+	serving := append(
+		d.server.GRPC(),
+		grpc.ChainUnaryInterceptor(refused.unary),
+		grpc.ChainStreamInterceptor(refused.streams, meter{d.metrics}.cut),
+		grpc.KeepaliveParams(
+			keepalive.ServerParameters{
+				MaxConnectionIdle:     opts.IdleAfter,
+				Time:                  opts.KeepAlive,
+				Timeout:               opts.KeepTimeout,
+				MaxConnectionAge:      opts.MaxAge,
+				MaxConnectionAgeGrace: opts.Shutdown,
+			},
+		),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: opts.KeepAlive / 2, PermitWithoutStream: true}),
 	)
 	d.grpc = grpc.NewServer(plaintext(opts, serving)...)
@@ -132,7 +163,8 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	return d, nil
 }
 
-// plaintextBytes is the largest request in plaintext from another machine: nobody there proves anything, neither before the first request nor after it.
+// plaintextBytes is the largest request in plaintext from another machine: nobody there proves anything, neither before
+// the first request nor after it.
 const plaintextBytes = 1 << 20
 
 // plaintext are the options of the server that believes what it is told.
@@ -156,7 +188,11 @@ func (d *Discovery) listen() error {
 	for _, l := range []struct {
 		flag, addr string
 		to         *net.Listener
-	}{{"--grpcAddr", d.opts.GRPCAddr, &d.listens.grpc}, {"--httpAddr", d.opts.HTTPAddr, &d.listens.http}, {"--monitoringAddr", d.opts.MonitorAddr, &d.listens.monitor}} {
+	}{
+		{"--grpcAddr", d.opts.GRPCAddr, &d.listens.grpc},
+		{"--httpAddr", d.opts.HTTPAddr, &d.listens.http},
+		{"--monitoringAddr", d.opts.MonitorAddr, &d.listens.monitor},
+	} {
 		if l.addr == "" {
 			continue
 		}
@@ -197,7 +233,21 @@ func (d *Discovery) HTTPAddr() string {
 // Run serves until ctx ends, then drains the streams over the configured window. It returns once every goroutine it started has ended.
 func (d *Discovery) Run(ctx context.Context) error {
 	defer d.listens.close()
-	d.log.Info("listening", "version", fairway.Version, "grpc", d.GRPCAddr(), "secure", d.SecureAddr(), "http", d.HTTPAddr(), "https", d.HTTPSAddr(), "monitoring", addressOf(d.listens.monitor))
+	d.log.Info(
+		"listening",
+		"version",
+		fairway.Version,
+		"grpc",
+		d.GRPCAddr(),
+		"secure",
+		d.SecureAddr(),
+		"http",
+		d.HTTPAddr(),
+		"https",
+		d.HTTPSAddr(),
+		"monitoring",
+		addressOf(d.listens.monitor),
+	)
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx)) // outlives ctx by the drain
 	defer stopServing()
 	var g errgroup.Group
@@ -234,7 +284,8 @@ func (d *Discovery) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// serveXDS answers streams once every source has been read, so that no proxy is ever told less than what the inputs justify; until then connections wait.
+// serveXDS answers streams once every source has been read, so that no proxy is ever told less than what the inputs
+// justify; until then connections wait.
 func (d *Discovery) serveXDS(ctx context.Context) error {
 	if d.listens.grpc == nil {
 		return nil

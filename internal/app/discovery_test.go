@@ -106,7 +106,11 @@ func TestReadyOnceEverySourceHasSynced(t *testing.T) {
 	p := plane.Run(t, plane.Options(), slow)
 	p.Apply(t, "rules.yaml", reviews) // what one source says is in force, but not told yet
 	for range 2 {
-		if code, body := get(t, p.URL("/ready")); code != http.StatusServiceUnavailable || !strings.Contains(body, "sources are still being read") {
+		if code, body := get(
+			t,
+			p.URL("/ready"),
+		); code != http.StatusServiceUnavailable ||
+			!strings.Contains(body, "sources are still being read") {
 			t.Errorf("/ready: %d %q, want 503 and why", code, body)
 		}
 	}
@@ -174,7 +178,8 @@ func TestOneLogLineATurn(t *testing.T) {
 		}
 	}
 	last := turns[len(turns)-1]
-	if cause, _ := last["cause"].(string); !strings.Contains(cause, "shop/reviews") || last["resources"] != float64(1) || last["rows"].(float64) < 1 {
+	if cause, _ := last["cause"].(string); !strings.Contains(cause, "shop/reviews") || last["resources"] != float64(1) ||
+		last["rows"].(float64) < 1 {
 		t.Errorf("got %v, want the ServiceEntry as cause and one resource", last)
 	}
 	if len(lines(t, log, "synced")) != 1 || len(lines(t, log, "listening")) != 1 {
@@ -317,7 +322,10 @@ func TestSourceThatFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Run(bounded(t)); !errors.Is(err, broken.err) || !errors.Is(err, app.ErrFailed) || !strings.Contains(err.Error(), "source failing") {
+	if err := d.Run(
+		bounded(t),
+	); !errors.Is(err, broken.err) || !errors.Is(err, app.ErrFailed) ||
+		!strings.Contains(err.Error(), "source failing") {
 		t.Errorf("ended with %v", err)
 	}
 }
@@ -328,7 +336,8 @@ func (failing) Name() string { return "failing" }
 
 func (f failing) Run(context.Context, source.Sink) error { return f.err }
 
-// TestHeldBackResourceKeepsWhatProxiesHave: a rule that Envoy would refuse is not sent; the Problem names it, and what was before stays in force.
+// TestHeldBackResourceKeepsWhatProxiesHave: a rule that Envoy would refuse is not sent; the Problem names it, and what
+// was before stays in force.
 func TestHeldBackResourceKeepsWhatProxiesHave(t *testing.T) {
 	const cluster = "outbound|80||reviews.shop.svc.cluster.local"
 	p := plane.Start(t, plane.Options())
@@ -344,7 +353,10 @@ func TestHeldBackResourceKeepsWhatProxiesHave(t *testing.T) {
 	if !slices.Contains(c.Names(ads.ClusterType), cluster) {
 		t.Error("the proxy lost the cluster")
 	}
-	i := slices.IndexFunc(p.Discovery.Problems(), func(q mesh.Problem) bool { return q.Object.Kind == "DestinationRule" && q.Severity == mesh.Error })
+	i := slices.IndexFunc(
+		p.Discovery.Problems(),
+		func(q mesh.Problem) bool { return q.Object.Kind == "DestinationRule" && q.Severity == mesh.Error },
+	)
 	if i < 0 {
 		t.Fatalf("no problem names the rule: %v", p.Discovery.Problems())
 	}
@@ -365,8 +377,8 @@ func TestHeldBackResourceKeepsWhatProxiesHave(t *testing.T) {
 	}
 }
 
-// TestWithheldClusterIsTakenAway: a cluster that a proxy cannot have as its rule asks is taken from it, and neither the older one nor that of other namespaces stands in: both
-// would be in the clear. Whoever comes later sees the same.
+// TestWithheldClusterIsTakenAway: a cluster that a proxy cannot have as its rule asks is taken from it, and neither the
+// older one nor that of other namespaces stands in: both would be in the clear. Whoever comes later sees the same.
 func TestWithheldClusterIsTakenAway(t *testing.T) {
 	const cluster = "outbound|80||reviews.shop.svc.cluster.local"
 	for _, namespace := range []string{"shop", "bank"} { // its own, and one where all others see another rule
@@ -433,7 +445,9 @@ func TestMeshConfigKeepsLastGood(t *testing.T) {
 		t.Errorf("a wrong mesh configuration sent %+v", got)
 	}
 	problems := p.Discovery.Problems()
-	if len(problems) != 1 || problems[0].Object.Kind != "MeshConfig" || problems[0].Object.File != opts.MeshConfig || problems[0].Line != 2 || problems[0].Field != "outboundTrafficPolicy.mode" {
+	if len(problems) != 1 || problems[0].Object.Kind != "MeshConfig" || problems[0].Object.File != opts.MeshConfig ||
+		problems[0].Line != 2 ||
+		problems[0].Field != "outboundTrafficPolicy.mode" {
 		t.Fatalf("problems: %v, want one with file, line and field", problems)
 	}
 	if got := change("outboundTrafficPolicy: {mode: ALLOW_ANY}\n"); got.Resources == 0 {

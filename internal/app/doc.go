@@ -1,4 +1,5 @@
-// Package app composes programs out of the rooms: it is the only one that may import all the others, and holds no knowledge of its own beyond how they fit.
+// Package app composes programs out of the rooms: it is the only one that may import all the others, and holds no
+// knowledge of its own beyond how they fit.
 //
 // Discovery is the control plane. Its events flow one way, on one loop:
 //

@@ -23,7 +23,8 @@ type DiscoveryFlags struct {
 	logLevel string
 }
 
-// plaintextHere is where xDS is served in plaintext unless a flag says otherwise. Without a secure address proxies of other machines have no other way in, and it is plaintextAll.
+// plaintextHere is where xDS is served in plaintext unless a flag says otherwise. Without a secure address proxies of
+// other machines have no other way in, and it is plaintextAll.
 const (
 	plaintextHere = "127.0.0.1:15010"
 	plaintextAll  = ":15010"
@@ -48,26 +49,56 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ClusterID, "clusterID", o.ClusterID, "name of the cluster this control plane runs in")
 	fs.StringVar(&o.Domain, "domain", o.Domain, "DNS suffix of the mesh's services")
 	fs.StringVarP(&o.Namespace, "namespace", "n", o.Namespace, "root namespace: where mesh-wide rules stand")
-	fs.StringVar(&o.GRPCAddr, "grpcAddr", o.GRPCAddr, "address to serve xDS on in plaintext, to whoever reaches it; empty: none. Without --secureGRPCAddr the default is "+plaintextAll)
-	fs.StringVar(&o.SecureAddr, "secureGRPCAddr", o.SecureAddr, "address to serve xDS and the certificate authority on, with TLS 1.3; empty: none")
+	fs.StringVar(
+		&o.GRPCAddr,
+		"grpcAddr",
+		o.GRPCAddr,
+		"address to serve xDS on in plaintext, to whoever reaches it; empty: none. Without --secureGRPCAddr the default is "+plaintextAll,
+	)
+	fs.StringVar(
+		&o.SecureAddr,
+		"secureGRPCAddr",
+		o.SecureAddr,
+		"address to serve xDS and the certificate authority on, with TLS 1.3; empty: none",
+	)
 	f.bindIdentity(fs)
 	fs.StringVar(&o.HTTPAddr, "httpAddr", o.HTTPAddr, "address of readiness, metrics and, for this machine's loopback, debug pages")
-	fs.StringVar(&o.HTTPSAddr, "httpsAddr", o.HTTPSAddr, "address of the same pages with TLS, for callers with a certificate of the mesh or a token; empty: none")
+	fs.StringVar(
+		&o.HTTPSAddr,
+		"httpsAddr",
+		o.HTTPSAddr,
+		"address of the same pages with TLS, for callers with a certificate of the mesh or a token; empty: none",
+	)
 	fs.BoolVar(&o.Profiles, "profile", o.Profiles, "serve profiles of this program at /debug/pprof, to those who may see all debug pages")
 	fs.StringVar(&o.MonitorAddr, "monitoringAddr", o.MonitorAddr, "address of metrics; it has the pages of --httpAddr too")
 	fs.DurationVar(&o.KeepAlive, "keepaliveInterval", o.KeepAlive, "idle time after which a proxy's connection is probed")
 	fs.DurationVar(&o.KeepTimeout, "keepaliveTimeout", o.KeepTimeout, "how long a probe may go unanswered")
-	fs.DurationVar(&o.MaxAge, "keepaliveMaxServerConnectionAge", o.MaxAge, "age at which a connection is closed so that proxies spread; 0: never")
+	fs.DurationVar(
+		&o.MaxAge,
+		"keepaliveMaxServerConnectionAge",
+		o.MaxAge,
+		"age at which a connection is closed so that proxies spread; 0: never",
+	)
 	fs.DurationVar(&o.Shutdown, "shutdownDuration", o.Shutdown, "window over which streams are drained at a graceful stop")
 	fs.DurationVar(&o.Grace, "referenceGrace", o.Grace, "how long a rule waits for the subset, host or gateway it refers to")
 	fs.DurationVar(&o.SendTimeout, "sendTimeout", o.SendTimeout, "a proxy that has not read for this long is cut")
 	fs.IntVar(&o.MaxStreams, "maxStreams", o.MaxStreams, "streams served at once")
-	fs.IntVar(&o.ProxyShare, "maxProxiesPerIdentity", o.ProxyShare, "most proxies of one service account, and most of one address in plaintext")
+	fs.IntVar(
+		&o.ProxyShare,
+		"maxProxiesPerIdentity",
+		o.ProxyShare,
+		"most proxies of one service account, and most of one address in plaintext",
+	)
 	fs.IntVar(&o.NewStreams, "newStreamsPerSecond", o.NewStreams, "new streams accepted a second")
 	fs.IntVar(&o.MaxMessage, "maxRequestBytes", o.MaxMessage, "largest request a proxy may send")
 	fs.IntVar(&o.MaxNames, "maxSubscriptions", o.MaxNames, "most names one stream may ask for")
 	fs.BoolVar(&f.logJSON, "log_as_json", false, "write the log as JSON")
-	fs.StringVar(&f.logLevel, "log_output_level", "info", "debug, info, warn, error or none; Istio's scope:level lists are read by their default")
+	fs.StringVar(
+		&f.logLevel,
+		"log_output_level",
+		"info",
+		"debug, info, warn, error or none; Istio's scope:level lists are read by their default",
+	)
 }
 
 // Options checks the flags and returns them as options that log to w.

@@ -16,7 +16,8 @@ func TestLogLevels(t *testing.T) {
 		text string
 		want slog.Level
 	}{
-		{"debug", slog.LevelDebug}, {"info", slog.LevelInfo}, {"warn", slog.LevelWarn}, {"warning", slog.LevelWarn}, {"error", slog.LevelError},
+		{"debug", slog.LevelDebug}, {"info", slog.LevelInfo}, {"warn", slog.LevelWarn}, {"warning", slog.LevelWarn},
+		{"error", slog.LevelError},
 		{"none", none}, {"fatal", none}, {"DEBUG", slog.LevelDebug},
 		{"default:debug", slog.LevelDebug}, {"all:error", slog.LevelError},
 		{"ads:debug", slog.LevelInfo}, {"ads:debug,default:warn", slog.LevelWarn}, {"default:error,ads:debug", slog.LevelError},
@@ -50,11 +51,16 @@ func TestDefaultsAreValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if opts.GRPCAddr != "127.0.0.1:15010" || opts.HTTPAddr != ":8080" || opts.MonitorAddr != ":15014" || opts.Domain != "cluster.local" || opts.Namespace != "istio-system" {
+	if opts.GRPCAddr != "127.0.0.1:15010" || opts.HTTPAddr != ":8080" || opts.MonitorAddr != ":15014" || opts.Domain != "cluster.local" ||
+		opts.Namespace != "istio-system" {
 		t.Errorf("got %+v, want Istio's defaults, and plaintext on this machine alone", opts)
 	}
 	if opts, _, err := parse(t, "--secureGRPCAddr="); err != nil || opts.GRPCAddr != ":15010" {
-		t.Errorf("without a secure address plaintext is served at %s, %v: want it for other machines, which have no other way in", opts.GRPCAddr, err)
+		t.Errorf(
+			"without a secure address plaintext is served at %s, %v: want it for other machines, which have no other way in",
+			opts.GRPCAddr,
+			err,
+		)
 	}
 	if opts, _, err := parse(t, "--secureGRPCAddr=", "--grpcAddr=127.0.0.1:1"); err != nil || opts.GRPCAddr != "127.0.0.1:1" {
 		t.Errorf("an address that was set became %s, %v", opts.GRPCAddr, err)
@@ -76,7 +82,9 @@ func TestLogGoesWhereToldAndAsTold(t *testing.T) {
 // TestValidateTellsEverythingAtOnce: a user with three mistakes starts the program once to see them, not three times.
 func TestValidateTellsEverythingAtOnce(t *testing.T) {
 	opts := DefaultOptions()
-	opts.ConfigDir, opts.Registries, opts.SendTimeout, opts.MaxNames, opts.Domain, opts.GRPCAddr = "/nowhere", []string{"Eureka"}, 0, -1, "a/b", ""
+	opts.ConfigDir, opts.Registries, opts.SendTimeout, opts.MaxNames, opts.Domain, opts.GRPCAddr = "/nowhere", []string{
+		"Eureka",
+	}, 0, -1, "a/b", ""
 	err := opts.Validate()
 	if err == nil {
 		t.Fatal("no error")

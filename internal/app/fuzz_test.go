@@ -59,7 +59,11 @@ func newWire(t testing.TB) wire {
 	}
 	over := make(chan error, 1)
 	go func() { over <- g.Serve(l) }()
-	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{})))
+	conn, err := grpc.NewClient(
+		l.Addr().String(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{})),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +141,8 @@ func checkRefused(t *testing.T, err error) {
 	}
 }
 
-// FuzzNode: a node's raw bytes, as a stream's first request has them. What is kept of it is bounded and fit to be shown, and the same as what is read of the node itself.
+// FuzzNode: a node's raw bytes, as a stream's first request has them. What is kept of it is bounded and fit to be
+// shown, and the same as what is read of the node itself.
 func FuzzNode(f *testing.F) {
 	seed := func(n *corev3.Node) {
 		raw, err := proto.Marshal(n)
@@ -195,8 +200,8 @@ func checkKept(t *testing.T, p mesh.Proxy) {
 	}
 }
 
-// FuzzHealth: what an agent says of its application, by raw bytes. Kept is whether it fails, and its reason bounded and fit to be shown, of the proxy that said it and of no
-// other; a request that is refused changes nothing.
+// FuzzHealth: what an agent says of its application, by raw bytes. Kept is whether it fails, and its reason bounded and
+// fit to be shown, of the proxy that said it and of no other; a request that is refused changes nothing.
 func FuzzHealth(f *testing.F) {
 	f.Add([]byte{}, []byte{})
 	f.Add(bytesField(7, stringField(2, "refused")), []byte{})
@@ -214,7 +219,8 @@ func FuzzHealth(f *testing.F) {
 			t.Fatalf("%v; %d proxies are kept, with %d reports", err, len(all), len(said))
 		}
 		r := said[all[0].ID]
-		if r.Proxy != all[0] || len(r.Detail) > maxDetail || r.Detail != printable.Lines(r.Detail, maxDetail) || r.Healthy && r.Detail != "" {
+		if r.Proxy != all[0] || len(r.Detail) > maxDetail || r.Detail != printable.Lines(r.Detail, maxDetail) ||
+			r.Healthy && r.Detail != "" {
 			t.Fatalf("kept is %+v", r)
 		}
 		if err != nil {

@@ -12,14 +12,16 @@ import (
 	"fairway/internal/xds"
 )
 
-// healthType is the request with which Istio's agents say how the application beside them is: one with an error_detail says that it fails, and why.
+// healthType is the request with which Istio's agents say how the application beside them is: one with an error_detail
+// says that it fails, and why.
 const healthType = "type.googleapis.com/istio.v1.HealthInformation"
 
 // maxDetail is how much of an agent's words is kept.
 const maxDetail = 512
 
-// spoken is what an agent said of its application last. It counts while the proxy is connected, and a grace longer, so that a stream that is cut and comes back flips
-// nothing. An agent says it again on each new stream; one that does not within the grace has stopped to check.
+// spoken is what an agent said of its application last. It counts while the proxy is connected, and a grace longer, so
+// that a stream that is cut and comes back flips nothing. An agent says it again on each new stream; one that does not
+// within the grace has stopped to check.
 type spoken struct {
 	said   bool
 	report mesh.HealthReport
@@ -49,7 +51,8 @@ func ipOf(a net.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// expectHealth gives the agent of a proxy that has come or gone the time to say again how its application is. The lock is held; schedule is to follow.
+// expectHealth gives the agent of a proxy that has come or gone the time to say again how its application is. The lock
+// is held; schedule is to follow.
 func (p *proxies) expectHealth(c *connected) {
 	if !c.health.said {
 		return

@@ -30,8 +30,8 @@ func (d demand) said(id xds.ProxyID) (report mesh.HealthReport, ok bool) {
 	return report, ok
 }
 
-// TestHealthIsKept: what an agent said outlives a stream that is cut and comes back, if it is said again in time; and neither an agent that stays away nor one that
-// comes back without a word.
+// TestHealthIsKept: what an agent said outlives a stream that is cut and comes back, if it is said again in time; and
+// neither an agent that stays away nor one that comes back without a word.
 func TestHealthIsKept(t *testing.T) {
 	d := newDemand()
 	d.grace = 10 * time.Second
@@ -95,7 +95,8 @@ func TestHealthOfStrangers(t *testing.T) {
 	}
 }
 
-// TestHealthIsOfWhoProvedIt: the service account of the connection counts, not the one that the node names; another's proxy of the same node id is another proxy.
+// TestHealthIsOfWhoProvedIt: the service account of the connection counts, not the one that the node names; another's
+// proxy of the same node id is another proxy.
 func TestHealthIsOfWhoProvedIt(t *testing.T) {
 	d := newDemand()
 	as := func(account string) context.Context {
@@ -147,7 +148,8 @@ func TestCertificatesShown(t *testing.T) {
 	if p := got[0]; p.By != "nothing" || p.Certificate != nil || p.Identity != "" {
 		t.Errorf("plaintext: %+v", p)
 	}
-	if p := got[1]; p.Identity != "spiffe://cluster.local/ns/shop/sa/web" || p.Certificate == nil || p.Certificate.Serial != "beef" || !p.Certificate.Valid {
+	if p := got[1]; p.Identity != "spiffe://cluster.local/ns/shop/sa/web" || p.Certificate == nil || p.Certificate.Serial != "beef" ||
+		!p.Certificate.Valid {
 		t.Errorf("certificate: %+v", p)
 	}
 	leaf.NotAfter = now.Add(-time.Minute)
@@ -169,7 +171,10 @@ func TestGraceFromEnvironment(t *testing.T) {
 	}
 	for _, wrong := range []string{"soon", "-1s"} {
 		t.Setenv("PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", wrong)
-		if _, err := flagsFromEnvironment().Options(io.Discard); err == nil || errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), "PILOT_WORKLOAD_ENTRY_GRACE_PERIOD") {
+		if _, err := flagsFromEnvironment().Options(
+			io.Discard,
+		); err == nil || errors.Is(err, ErrFailed) ||
+			!strings.Contains(err.Error(), "PILOT_WORKLOAD_ENTRY_GRACE_PERIOD") {
 			t.Errorf("%s: %v", wrong, err)
 		}
 	}

@@ -31,7 +31,8 @@ import (
 	"fairway/internal/xds"
 )
 
-// secure is what stands behind --secureGRPCAddr: the certificate authority, and xDS for callers who are known. A nil *secure serves nothing.
+// secure is what stands behind --secureGRPCAddr: the certificate authority, and xDS for callers who are known. A nil
+// *secure serves nothing.
 type secure struct {
 	log      *slog.Logger
 	listener net.Listener
@@ -74,14 +75,25 @@ func warnOfPlaintext(opts Options) {
 	if identity.OnThisMachine(host) {
 		return
 	}
-	opts.Log.Warn("--grpcAddr serves xDS in plaintext to other machines, and believes what they say of themselves; bind it to 127.0.0.1 or leave it empty, and have agents use --secureGRPCAddr", "grpcAddr", opts.GRPCAddr)
+	opts.Log.Warn(
+		"--grpcAddr serves xDS in plaintext to other machines, and believes what they say of themselves; bind it to "+
+			"127.0.0.1 or leave it empty, and have agents use --secureGRPCAddr",
+		"grpcAddr",
+		opts.GRPCAddr,
+	)
 }
 
 // open makes the parts in the order in which they need each other.
 func (s *secure) open(opts Options, trust identity.Trust, registry prometheus.Registerer) error {
 	o := opts.Identity
 	var methods authn.Methods
-	shown := &service.Serving{CertFile: o.CertFile, KeyFile: o.KeyFile, Names: append(serverNames(opts.Namespace), o.Names...), Now: time.Now, Log: opts.Log}
+	shown := &service.Serving{
+		CertFile: o.CertFile,
+		KeyFile:  o.KeyFile,
+		Names:    append(serverNames(opts.Namespace), o.Names...),
+		Now:      time.Now,
+		Log:      opts.Log,
+	}
 	if !o.NoCA {
 		o.CA.State = writable(o.CA.State, opts.Log)
 		o.CA.TrustDomain, o.CA.Now, o.CA.Log = trust.Domain(), time.Now, opts.Log
@@ -132,13 +144,18 @@ func (s *secure) openService(o IdentityOptions, trust identity.Trust, callers au
 		callers = append(callers, s.tokens)
 	}
 	s.service = &service.Service{
-		CA: s.ca, Callers: authn.Barred{Method: callers, Why: s.barred}, Trust: trust, Limits: authn.NewLimits(o.Address, o.Identity, time.Now),
-		Audit: s.log.With("scope", "audit"), Metrics: metrics,
+		CA:      s.ca,
+		Callers: authn.Barred{Method: callers, Why: s.barred},
+		Trust:   trust,
+		Limits:  authn.NewLimits(o.Address, o.Identity, time.Now),
+		Audit:   s.log.With("scope", "audit"),
+		Metrics: metrics,
 	}
 	return nil
 }
 
-// writable gives up the default folder where it cannot be made, as in a container with a read-only file system; one that the user named must work.
+// writable gives up the default folder where it cannot be made, as in a container with a read-only file system; one
+// that the user named must work.
 func writable(dir string, log *slog.Logger) string {
 	if dir != stateDir {
 		return dir
@@ -214,7 +231,14 @@ func (s *secure) register(x *xds.Server, options []grpc.ServerOption) {
 	if s == nil {
 		return
 	}
-	s.grpc = grpc.NewServer(append(options[:len(options):len(options)], grpc.MaxHeaderListSize(maxHeaders), grpc.InitialWindowSize(unread), grpc.Creds(closing{credentials.NewTLS(s.tls)}), grpc.ChainStreamInterceptor(s.leases.intercept))...)
+	s.grpc = grpc.NewServer(
+		append(
+			options[:len(options):len(options)],
+			grpc.MaxHeaderListSize(maxHeaders),
+			grpc.InitialWindowSize(unread),
+			grpc.Creds(closing{credentials.NewTLS(s.tls)}),
+			grpc.ChainStreamInterceptor(s.leases.intercept),
+		)...)
 	x.Register(s.grpc)
 	if s.service != nil {
 		s.service.Register(s.grpc)
@@ -227,7 +251,8 @@ func (s *secure) close() {
 	}
 }
 
-// run serves until stop, the authority until ctx ends. Certificates are given out at once: agents need them before they can ask for anything else.
+// run serves until stop, the authority until ctx ends. Certificates are given out at once: agents need them before they
+// can ask for anything else.
 func (s *secure) run(ctx context.Context, in *inbox, start func(string, func() error)) {
 	if s == nil {
 		return
@@ -251,8 +276,8 @@ func (s *secure) stop() {
 	}
 }
 
-// guard has xDS know its callers: on the secure address a proxy may be itself alone. Streams there wait until every source has been read, as the
-// connections of the plaintext address do.
+// guard has xDS know its callers: on the secure address a proxy may be itself alone. Streams there wait until every
+// source has been read, as the connections of the plaintext address do.
 func (s *secure) guard(hooks xds.Hooks, synced <-chan struct{}) xds.Hooks {
 	if s == nil {
 		return hooks
@@ -283,7 +308,8 @@ func (g guard) Connect(ctx context.Context, node *corev3.Node, addr net.Addr) (x
 	return g.Hooks.Connect(ctx, node, addr)
 }
 
-// arrive is asked about a stream before anything is read from it: on the secure address nobody may send who does not prove who he is. A nil *secure asks nobody.
+// arrive is asked about a stream before anything is read from it: on the secure address nobody may send who does not
+// prove who he is. A nil *secure asks nobody.
 func (s *secure) arrive(ctx context.Context, _ net.Addr) error {
 	p, ok := peer.FromContext(ctx)
 	if s == nil || !ok || p.AuthInfo == nil || p.AuthInfo.AuthType() != "tls" {

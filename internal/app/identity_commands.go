@@ -19,8 +19,9 @@ import (
 	"fairway/internal/identity/ca"
 )
 
-// IdentityCommands are `pilot-discovery ca` and `pilot-discovery token`: they work on the folder that keeps root and join tokens, which a running control
-// plane reads again when it changes. Whoever may write that folder may do this; nothing is opened to the network for it.
+// IdentityCommands are `pilot-discovery ca` and `pilot-discovery token`: they work on the folder that keeps root and
+// join tokens, which a running control plane reads again when it changes. Whoever may write that folder may do this;
+// nothing is opened to the network for it.
 func IdentityCommands() []*cobra.Command {
 	return []*cobra.Command{authorityCommand(), tokenCommand()}
 }
@@ -57,13 +58,18 @@ func authorityCommand() *cobra.Command {
 	}
 	verb("status", "Where the replacement of the root stands", func(*ca.CA) error { return nil })
 	verb("rotate", "Tell everybody of a new root; the control plane takes the further steps when they are due", (*ca.CA).Rotate)
-	verb("advance", "Take the next step of the replacement before its time: connections fail unless every workload has been given a certificate since the last", (*ca.CA).Advance)
+	verb(
+		"advance",
+		"Take the next step of the replacement before its time: connections fail unless every workload has been given a "+
+			"certificate since the last",
+		(*ca.CA).Advance,
+	)
 	c.AddCommand(revokeCommand(dir), restoreCommand(dir), revokedCommand(dir))
 	return c
 }
 
-// asOwner has a command that root runs go on as the folder's owner: files of root's would be closed to the control plane, which would not hear of what they say, and root
-// writes nothing where another user could have put a link.
+// asOwner has a command that root runs go on as the folder's owner: files of root's would be closed to the control
+// plane, which would not hear of what they say, and root writes nothing where another user could have put a link.
 func asOwner(dir string) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -87,43 +93,59 @@ func tokenCommand() *cobra.Command {
 	c := &cobra.Command{Use: "token", Short: "One-time tokens with which machines join"}
 	dir := stateFlag(c)
 	c.PersistentPreRunE = func(*cobra.Command, []string) error { return asOwner(*dir) }
-	tokens := func() *authn.JoinTokens { return authn.NewJoinTokens(*dir, time.Now, slog.New(slog.DiscardHandler)) } // errors are the command's
+	// errors are the command's
+	tokens := func() *authn.JoinTokens { return authn.NewJoinTokens(*dir, time.Now, slog.New(slog.DiscardHandler)) }
 	var domain, namespace, account string
 	var life time.Duration
-	create := &cobra.Command{Use: "create", Short: "Make a token for an identity and print it: it can not be shown again", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
-		id, err := identity.New(domain, namespace, account)
-		if err != nil {
+	create := &cobra.Command{
+		Use:   "create",
+		Short: "Make a token for an identity and print it: it can not be shown again",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			id, err := identity.New(domain, namespace, account)
+			if err != nil {
+				return err
+			}
+			token, err := tokens().Create(id, life)
+			if err == nil {
+				fmt.Fprintln(cmd.OutOrStdout(), token)
+			}
 			return err
-		}
-		token, err := tokens().Create(id, life)
-		if err == nil {
-			fmt.Fprintln(cmd.OutOrStdout(), token)
-		}
-		return err
-	}}
+		},
+	}
 	create.Flags().StringVar(&domain, "trustDomain", "cluster.local", "trust domain of the identity")
 	create.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the identity")
 	create.Flags().StringVar(&account, "serviceAccount", "default", "service account of the identity")
 	create.Flags().DurationVar(&life, "expires", time.Hour, "how long the token waits for its machine")
-	list := &cobra.Command{Use: "list", Short: "The tokens, without their secrets", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
-		all, err := tokens().List()
-		if err != nil {
-			return err
-		}
-		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 8, 2, ' ', 0)
-		fmt.Fprintln(w, "NAME\tIDENTITY\tEXPIRES\tUSED")
-		for _, t := range all {
-			used := "-"
-			if !t.Used.IsZero() {
-				used = t.Used.UTC().Format(time.RFC3339)
+	list := &cobra.Command{
+		Use:   "list",
+		Short: "The tokens, without their secrets",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			all, err := tokens().List()
+			if err != nil {
+				return err
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.Name, t.ID, t.Expires.UTC().Format(time.RFC3339), used)
-		}
-		return w.Flush()
-	}}
-	revoke := &cobra.Command{Use: "revoke NAME", Short: "Take a token away", Args: cobra.ExactArgs(1), RunE: func(_ *cobra.Command, args []string) error {
-		return tokens().Revoke(args[0])
-	}}
+			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 8, 2, ' ', 0)
+			fmt.Fprintln(w, "NAME\tIDENTITY\tEXPIRES\tUSED")
+			for _, t := range all {
+				used := "-"
+				if !t.Used.IsZero() {
+					used = t.Used.UTC().Format(time.RFC3339)
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.Name, t.ID, t.Expires.UTC().Format(time.RFC3339), used)
+			}
+			return w.Flush()
+		},
+	}
+	revoke := &cobra.Command{
+		Use:   "revoke NAME",
+		Short: "Take a token away",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return tokens().Revoke(args[0])
+		},
+	}
 	c.AddCommand(create, list, revoke)
 	return c
 }

@@ -69,13 +69,21 @@ func TestTokenCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	caller, err := authn.NewJoinTokens(dir, time.Now, slog.New(slog.DiscardHandler)).Authenticate(t.Context(), authn.Credentials{Token: strings.TrimSpace(out)})
+	caller, err := authn.NewJoinTokens(
+		dir,
+		time.Now,
+		slog.New(slog.DiscardHandler),
+	).Authenticate(
+		t.Context(),
+		authn.Credentials{Token: strings.TrimSpace(out)},
+	)
 	if err != nil || caller.ID.String() != "spiffe://cluster.local/ns/shop/sa/web" {
 		t.Errorf("%+v, %v", caller, err)
 	}
 	list, err := execute(t, "token", "list", "--caStateDir", dir)
 	name := strings.Split(out, ".")[1]
-	if err != nil || !strings.Contains(list, name) || !strings.Contains(list, caller.ID.String()) || strings.Contains(list, strings.Split(out, ".")[2]) {
+	if err != nil || !strings.Contains(list, name) || !strings.Contains(list, caller.ID.String()) ||
+		strings.Contains(list, strings.Split(out, ".")[2]) {
 		t.Errorf("%v %s", err, list)
 	}
 	if _, err := execute(t, "token", "revoke", name, "--caStateDir", dir); err != nil {

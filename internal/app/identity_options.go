@@ -17,7 +17,8 @@ import (
 	"fairway/internal/limit"
 )
 
-// IdentityOptions are what the secure address needs: the certificate authority, and how callers are known. They count where Options.SecureAddr is set.
+// IdentityOptions are what the secure address needs: the certificate authority, and how callers are known. They count
+// where Options.SecureAddr is set.
 type IdentityOptions struct {
 	TrustDomain string     // empty: the mesh configuration's
 	Aliases     []string   // of the trust domain; nil: the mesh configuration's
@@ -60,9 +61,19 @@ func (f *DiscoveryFlags) bindIdentity(fs *pflag.FlagSet) {
 	fs.StringVar(&o.KeyFile, "tlsKeyFile", "", "private key of --tlsCertFile")
 	fs.StringVar(&o.ClientRoots, "caCertFile", "", "roots beside the mesh's own that agents' certificates may come from")
 	fs.StringVar(&o.CA.State, "caStateDir", o.CA.State, "folder that keeps the self-made root and the join tokens; empty: memory")
-	fs.StringVar(&f.issuer.url, "tokenIssuer", "", "issuer (iss) whose tokens agents may show; its keys are found by OpenID Connect discovery (default $TOKEN_ISSUER)")
+	fs.StringVar(
+		&f.issuer.url,
+		"tokenIssuer",
+		"",
+		"issuer (iss) whose tokens agents may show; its keys are found by OpenID Connect discovery (default $TOKEN_ISSUER)",
+	)
 	fs.StringVar(&f.issuer.keys, "tokenKeys", "", "file with the issuer's JSON Web Key Set, in place of discovery (default $TOKEN_KEYS)")
-	fs.StringVar(&f.issuer.audience, "tokenAudience", "", "audience that tokens must be made for (default $AUDIENCE, else "+authn.DefaultAudience+")")
+	fs.StringVar(
+		&f.issuer.audience,
+		"tokenAudience",
+		"",
+		"audience that tokens must be made for (default $AUDIENCE, else "+authn.DefaultAudience+")",
+	)
 }
 
 // readIdentity fills in what the environment says, under Istio's names where Istio has them; flags go before it.
@@ -167,7 +178,10 @@ func (o IdentityOptions) validate() error {
 		errs = append(errs, errors.New("--tlsCertFile and --tlsKeyFile: want both or neither"))
 	}
 	if o.NoCA && (o.CertFile == "" || o.ClientRoots == "") {
-		errs = append(errs, errors.New("ENABLE_CA_SERVER=false: without an authority --secureGRPCAddr needs --tlsCertFile, --tlsKeyFile and --caCertFile"))
+		errs = append(
+			errs,
+			errors.New("ENABLE_CA_SERVER=false: without an authority --secureGRPCAddr needs --tlsCertFile, --tlsKeyFile and --caCertFile"),
+		)
 	}
 	if !o.NoCA {
 		errs = append(errs, o.CA.Validate())

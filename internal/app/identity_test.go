@@ -41,7 +41,8 @@ func firstAnswer(t *testing.T, conn *grpc.ClientConn, node *corev3.Node) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Send(&discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: ads.ClusterType}); err != nil && !errors.Is(err, io.EOF) { // it may be refused already
+	// it may be refused already
+	if err := stream.Send(&discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: ads.ClusterType}); err != nil && !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
 	_, err = stream.Recv()
@@ -80,10 +81,20 @@ func TestProxiesAreThemselves(t *testing.T) {
 			t.Errorf("%s: %v, want %s", c.name, err, c.want)
 		}
 	}
-	if refused := lines(t, log, "stream refused"); len(refused) != 3 || !strings.Contains(refused[0]["error"].(string), "a proxy may only be itself") {
+	if refused := lines(
+		t,
+		log,
+		"stream refused",
+	); len(refused) != 3 ||
+		!strings.Contains(refused[0]["error"].(string), "a proxy may only be itself") {
 		t.Errorf("the log says %v", refused)
 	}
-	if issued := lines(t, log, "certificate issued"); len(issued) != 1 || issued[0]["identity"] != "spiffe://cluster.local/ns/shop/sa/web" || issued[0]["by"] != "join token" {
+	if issued := lines(
+		t,
+		log,
+		"certificate issued",
+	); len(issued) != 1 || issued[0]["identity"] != "spiffe://cluster.local/ns/shop/sa/web" ||
+		issued[0]["by"] != "join token" {
 		t.Errorf("the log says %v", issued)
 	}
 }
@@ -113,10 +124,18 @@ func TestAuthorityPages(t *testing.T) {
 		Phase string
 		Roots []struct{ NotAfter time.Time }
 	}
-	if err := json.Unmarshal([]byte(body), &shown); err != nil || code != http.StatusOK || shown.Phase != "stable" || len(shown.Roots) != 1 || strings.Contains(body, "PRIVATE") {
+	if err := json.Unmarshal(
+		[]byte(body),
+		&shown,
+	); err != nil || code != http.StatusOK || shown.Phase != "stable" || len(shown.Roots) != 1 ||
+		strings.Contains(body, "PRIVATE") {
 		t.Errorf("%d %v %s", code, err, body)
 	}
-	if code, body := get(t, p.URL("/metrics")); code != http.StatusOK || !strings.Contains(body, "citadel_server_root_cert_expiry_timestamp ") {
+	if code, body := get(
+		t,
+		p.URL("/metrics"),
+	); code != http.StatusOK ||
+		!strings.Contains(body, "citadel_server_root_cert_expiry_timestamp ") {
 		t.Errorf("%d %s", code, body)
 	}
 	if code, _ := get(t, p.URL("/debug/syncz")); code != http.StatusOK {
@@ -146,11 +165,20 @@ func TestTrustDomainOfTheMeshConfiguration(t *testing.T) {
 	}
 	for domain, want := range map[string]codes.Code{"old.example": codes.OK, "else": codes.Unauthenticated} {
 		key := pair.PrivateKey.(*ecdsa.PrivateKey)
-		out, err := p.Discovery.Authority().Sign(&x509.CertificateRequest{PublicKey: key.Public()}, ca.Grant{ID: identity.ID{TrustDomain: domain, Namespace: "shop", ServiceAccount: "web"}})
+		out, err := p.Discovery.Authority().Sign(
+			&x509.CertificateRequest{PublicKey: key.Public()},
+			ca.Grant{ID: identity.ID{TrustDomain: domain, Namespace: "shop", ServiceAccount: "web"}},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := firstAnswer(t, p.Dial(t, &tls.Certificate{Certificate: [][]byte{out.Leaf.Raw}, PrivateKey: key}), nodeOf("shop", "web")); status.Code(err) != want {
+		if err := firstAnswer(
+			t,
+			p.Dial(t, &tls.Certificate{Certificate: [][]byte{out.Leaf.Raw}, PrivateKey: key}),
+			nodeOf("shop", "web"),
+		); status.Code(
+			err,
+		) != want {
 			t.Errorf("a certificate of %s: %v, want %s", domain, err, want)
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"fairway/internal/identity/authn"
 )
 
-// leases end the streams of the secure address with what they were opened with: when a certificate or token ends, and when a certificate is believed no more, because
-// a CRL names it or its root is gone.
+// leases end the streams of the secure address with what they were opened with: when a certificate or token ends, and
+// when a certificate is believed no more, because a CRL names it or its root is gone.
 type leases struct {
 	log   *slog.Logger
 	now   func() time.Time // the time of day, which goes on while the machine is suspended
@@ -34,7 +34,8 @@ func newLeases(log *slog.Logger) *leases {
 	return &leases{log: log, now: time.Now, after: after, all: map[*lease]struct{}{}}
 }
 
-// lookAgain is how long a stream may go on after its time when the machine was suspended meanwhile: timers stand still then, the time of day does not.
+// lookAgain is how long a stream may go on after its time when the machine was suspended meanwhile: timers stand still
+// then, the time of day does not.
 const lookAgain = time.Minute
 
 // lease is a stream's right to go on.
@@ -71,7 +72,8 @@ func (l *leases) intercept(srv any, stream grpc.ServerStream, _ *grpc.StreamServ
 	return err
 }
 
-// closeSoon closes a connection on which a certificate was shown that is no good any more: it is shown once a connection, so no stream on this one would be let in.
+// closeSoon closes a connection on which a certificate was shown that is no good any more: it is shown once a
+// connection, so no stream on this one would be let in.
 func closeSoon(ctx context.Context) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -148,7 +150,21 @@ func (l *leases) look(one *lease) {
 // end ends a stream, once.
 func (l *leases) end(one *lease, why error) {
 	one.once.Do(func() {
-		l.log.Warn("proxy's stream ended", "scope", "audit", "node", one.node, "identity", one.caller.ID.String(), "by", one.caller.By, "address", one.shown.Addr.String(), "reason", why)
+		l.log.Warn(
+			"proxy's stream ended",
+			"scope",
+			"audit",
+			"node",
+			one.node,
+			"identity",
+			one.caller.ID.String(),
+			"by",
+			one.caller.By,
+			"address",
+			one.shown.Addr.String(),
+			"reason",
+			why,
+		)
 		one.cancel(status.Errorf(codes.Unauthenticated, "%s: connect again with what there is now", why))
 	})
 }

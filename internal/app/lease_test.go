@@ -67,7 +67,11 @@ func dialWith(t *testing.T, p *plane.Plane, show *atomic.Pointer[tls.Certificate
 }
 
 // listen opens a stream and reads what it is sent at first.
-func listen(t *testing.T, ctx context.Context, conn *grpc.ClientConn) discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesClient {
+func listen(
+	t *testing.T,
+	ctx context.Context,
+	conn *grpc.ClientConn,
+) discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesClient {
 	t.Helper()
 	stream, err := tryListen(ctx, conn)
 	if err != nil {
@@ -117,7 +121,8 @@ func again(t *testing.T, conn *grpc.ClientConn) {
 func audited(t *testing.T, log *rig.Log, reason string) {
 	t.Helper()
 	lines := lines(t, log, "proxy's stream ended")
-	if len(lines) != 1 || lines[0]["scope"] != "audit" || lines[0]["identity"] != "spiffe://cluster.local/ns/shop/sa/web" || !strings.Contains(lines[0]["reason"].(string), reason) {
+	if len(lines) != 1 || lines[0]["scope"] != "audit" || lines[0]["identity"] != "spiffe://cluster.local/ns/shop/sa/web" ||
+		!strings.Contains(lines[0]["reason"].(string), reason) {
 		t.Errorf("the log says %v, want one of %q", lines, reason)
 	}
 }
@@ -217,7 +222,10 @@ func tokensFor(t *testing.T, opts *app.Options) func(life time.Duration) string 
 	}
 	return func(life time.Duration) string {
 		text, err := jwt.Signed(signer).Claims(jwt.Claims{
-			Issuer: "https://issuer.test", Subject: "system:serviceaccount:shop:web", Audience: jwt.Audience{authn.DefaultAudience}, Expiry: jwt.NewNumericDate(time.Now().Add(life)),
+			Issuer:   "https://issuer.test",
+			Subject:  "system:serviceaccount:shop:web",
+			Audience: jwt.Audience{authn.DefaultAudience},
+			Expiry:   jwt.NewNumericDate(time.Now().Add(life)),
 		}).Serialize()
 		if err != nil {
 			t.Fatal(err)

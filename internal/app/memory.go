@@ -11,8 +11,9 @@ import (
 	"fairway/internal/resident"
 )
 
-// The collector's settings. A start, like a storm of proxies, allocates much that soon dies and much that stays: collecting seldom meanwhile, and giving
-// back what died once it is over, costs a fraction of collecting often, and leaves less resident (docs/performance.md has the figures).
+// The collector's settings. A start, like a storm of proxies, allocates much that soon dies and much that stays:
+// collecting seldom meanwhile, and giving back what died once it is over, costs a fraction of collecting often, and
+// leaves less resident (docs/performance.md has the figures).
 const (
 	startPercent = 300      // GOGC until the first quiet moment
 	quietTicks   = 2        // seconds without work that make a quiet moment
@@ -20,7 +21,8 @@ const (
 	allocated    = "/gc/heap/allocs:bytes"
 )
 
-// memory gives back to the system what a burst of work has left, once the burst is over. GOGC in the environment is respected, as GOMEMLIMIT is by the runtime.
+// memory gives back to the system what a burst of work has left, once the burst is over. GOGC in the environment is
+// respected, as GOMEMLIMIT is by the runtime.
 type memory struct {
 	work func() uint64 // grows with whatever the program does
 	log  *slog.Logger

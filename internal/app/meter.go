@@ -27,7 +27,8 @@ func (m meter) Acked(a xds.Acked) {
 
 func (m meter) Nacked(_ xds.ProxyID, typ string) { m.metrics.Rejected(typ) }
 
-// cut sees how streams end and counts those that the server ended because the proxy did not read. A deadline of the proxy's own ends its context too.
+// cut sees how streams end and counts those that the server ended because the proxy did not read. A deadline of the
+// proxy's own ends its context too.
 func (m meter) cut(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	err := handler(srv, stream)
 	if status.Code(err) == codes.DeadlineExceeded && stream.Context().Err() == nil {

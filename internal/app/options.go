@@ -13,18 +13,20 @@ import (
 
 // Options is all that pilot-discovery can be told. DefaultOptions gives the defaults; Validate must pass before Run.
 type Options struct {
-	ConfigDir   string   // --configDir: folder of rules; empty: none
-	Registries  []string // --registries
-	MeshConfig  string   // --meshConfig: file; need not exist
-	Networks    string   // --networksConfig: file; need not exist
-	ClusterID   string   // --clusterID
-	Domain      string   // --domain
-	Namespace   string   // --namespace: the root namespace unless the mesh configuration names one
-	GRPCAddr    string   // --grpcAddr: plaintext xDS; empty: none
-	SecureAddr  string   // --secureGRPCAddr: xDS and the certificate authority over TLS; empty: none
-	Identity    IdentityOptions
-	HTTPAddr    string        // --httpAddr: readiness and debug pages
-	HTTPSAddr   string        // --httpsAddr: the same pages with TLS, for callers who prove who they are; served where SecureAddr is; empty: not at all
+	ConfigDir  string   // --configDir: folder of rules; empty: none
+	Registries []string // --registries
+	MeshConfig string   // --meshConfig: file; need not exist
+	Networks   string   // --networksConfig: file; need not exist
+	ClusterID  string   // --clusterID
+	Domain     string   // --domain
+	Namespace  string   // --namespace: the root namespace unless the mesh configuration names one
+	GRPCAddr   string   // --grpcAddr: plaintext xDS; empty: none
+	SecureAddr string   // --secureGRPCAddr: xDS and the certificate authority over TLS; empty: none
+	Identity   IdentityOptions
+	HTTPAddr   string // --httpAddr: readiness and debug pages
+	// --httpsAddr: the same pages with TLS, for callers who prove who they are; served where SecureAddr is; empty: not
+	// at all
+	HTTPSAddr   string
 	Profiles    bool          // --profile: /debug/pprof, for those who may see all pages
 	MonitorAddr string        // --monitoringAddr: metrics; empty: on HTTPAddr
 	KeepAlive   time.Duration // --keepaliveInterval
@@ -41,12 +43,16 @@ type Options struct {
 	FirstWait   time.Duration // how long a stream may take until it says who it is
 	IdleAfter   time.Duration // how long a connection may stay without a stream
 	ProxyLinger time.Duration // how long a proxy's rows are kept after its last stream ended
-	HealthGrace time.Duration // PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: how long what an agent said of its application counts after its last stream ended
-	HealthStart time.Duration // how long after a start agents may take to say it; until then WorkloadEntries that are checked count as healthy
+	// PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: how long what an agent said of its application counts after its last stream
+	// ended
+	HealthGrace time.Duration
+	// how long after a start agents may take to say it; until then WorkloadEntries that are checked count as healthy
+	HealthStart time.Duration
 	Log         *slog.Logger
 }
 
-// DefaultOptions returns Istio's defaults where Istio has the option. Only the flags' defaults open the secure addresses: these keep a root in a folder.
+// DefaultOptions returns Istio's defaults where Istio has the option. Only the flags' defaults open the secure
+// addresses: these keep a root in a folder.
 func DefaultOptions() Options {
 	return Options{
 		Registries:  []string{"Kubernetes"},
@@ -90,7 +96,13 @@ func (o *Options) Validate() error {
 			errs = append(errs, fmt.Errorf("--configDir: %w", err))
 		}
 	}
-	for _, a := range []struct{ flag, addr string }{{"--grpcAddr", o.GRPCAddr}, {"--secureGRPCAddr", o.SecureAddr}, {"--httpAddr", o.HTTPAddr}, {"--httpsAddr", o.HTTPSAddr}, {"--monitoringAddr", o.MonitorAddr}} {
+	for _, a := range []struct{ flag, addr string }{
+		{"--grpcAddr", o.GRPCAddr},
+		{"--secureGRPCAddr", o.SecureAddr},
+		{"--httpAddr", o.HTTPAddr},
+		{"--httpsAddr", o.HTTPSAddr},
+		{"--monitoringAddr", o.MonitorAddr},
+	} {
 		if a.addr == "" {
 			continue
 		}
@@ -120,7 +132,12 @@ func (o *Options) Validate() error {
 	for _, d := range []struct {
 		flag string
 		d    time.Duration
-	}{{"--keepaliveMaxServerConnectionAge", o.MaxAge}, {"--shutdownDuration", o.Shutdown}, {"--referenceGrace", o.Grace}, {"PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", o.HealthGrace}} {
+	}{
+		{"--keepaliveMaxServerConnectionAge", o.MaxAge},
+		{"--shutdownDuration", o.Shutdown},
+		{"--referenceGrace", o.Grace},
+		{"PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", o.HealthGrace},
+	} {
 		if d.d < 0 {
 			errs = append(errs, fmt.Errorf("%s: %s; want a duration as 30s, or 0", d.flag, d.d))
 		}
@@ -128,7 +145,13 @@ func (o *Options) Validate() error {
 	for _, n := range []struct {
 		flag string
 		n    int
-	}{{"--maxStreams", o.MaxStreams}, {"--maxProxiesPerIdentity", o.ProxyShare}, {"--newStreamsPerSecond", o.NewStreams}, {"--maxRequestBytes", o.MaxMessage}, {"--maxSubscriptions", o.MaxNames}} {
+	}{
+		{"--maxStreams", o.MaxStreams},
+		{"--maxProxiesPerIdentity", o.ProxyShare},
+		{"--newStreamsPerSecond", o.NewStreams},
+		{"--maxRequestBytes", o.MaxMessage},
+		{"--maxSubscriptions", o.MaxNames},
+	} {
 		if n.n <= 0 {
 			errs = append(errs, fmt.Errorf("%s: %d; want a positive number", n.flag, n.n))
 		}

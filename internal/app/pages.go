@@ -73,8 +73,15 @@ func (d *Discovery) serveWeb(run func(string, func() error)) (stop func()) {
 
 func (d *Discovery) pages() *admin.Pages {
 	out := &admin.Pages{
-		Graph: d.graph, Streams: d.server, Compare: d.compare, Metrics: d.metrics, Ready: d.Ready, Problems: d.Problems, Proxy: d.proxies.find, Shown: d.proxies.certificates,
-		Access: admin.Access{System: d.opts.Namespace, Names: d.ownNames(), Profiles: d.opts.Profiles, Secure: d.HTTPSAddr(), Log: d.log},
+		Graph:    d.graph,
+		Streams:  d.server,
+		Compare:  d.compare,
+		Metrics:  d.metrics,
+		Ready:    d.Ready,
+		Problems: d.Problems,
+		Proxy:    d.proxies.find,
+		Shown:    d.proxies.certificates,
+		Access:   admin.Access{System: d.opts.Namespace, Names: d.ownNames(), Profiles: d.opts.Profiles, Secure: d.HTTPSAddr(), Log: d.log},
 	}
 	if d.secure != nil {
 		out.Access.Prove = d.secure.prove

@@ -10,8 +10,8 @@ import (
 	"fairway/internal/xds"
 )
 
-// PatchesFail takes an agent's word on which patches its Envoy cannot run with: they are refusals of this proxy's, and become problems of the EnvoyFilter objects until
-// these change. What it said before counts no more.
+// PatchesFail takes an agent's word on which patches its Envoy cannot run with: they are refusals of this proxy's, and
+// become problems of the EnvoyFilter objects until these change. What it said before counts no more.
 func (p *proxies) PatchesFail(r xds.Report) {
 	if !p.counts(r.Proxy) {
 		return
@@ -23,7 +23,12 @@ func (p *proxies) PatchesFail(r xds.Report) {
 	p.inbox.put(func(g *compile.Graph) {
 		g.Retract(bootstrap.PatchType, id)
 		for _, name := range slices.Sorted(maps.Keys(failing)) {
-			g.Reject(bootstrap.PatchType, []string{name}, id, "its Envoy cannot run with it, and runs without until it changes: "+failing[name])
+			g.Reject(
+				bootstrap.PatchType,
+				[]string{name},
+				id,
+				"its Envoy cannot run with it, and runs without until it changes: "+failing[name],
+			)
 		}
 	})
 }

@@ -19,8 +19,8 @@ import (
 	"fairway/internal/xds"
 )
 
-// proxies turns streams that come and go into rows of connected proxies: demand. A proxy whose last stream has ended lingers, so that one that
-// reconnects, as all do when a network blinks, finds its rows as they were.
+// proxies turns streams that come and go into rows of connected proxies: demand. A proxy whose last stream has ended
+// lingers, so that one that reconnects, as all do when a network blinks, finds its rows as they were.
 type proxies struct {
 	linger  time.Duration
 	grace   time.Duration // of what they said of their applications (health.go)
@@ -47,7 +47,8 @@ type connected struct {
 	health  spoken
 }
 
-// owner is who answers for a proxy where proxies are counted: the identity that was proved, or the machine that a stream comes from where none was.
+// owner is who answers for a proxy where proxies are counted: the identity that was proved, or the machine that a
+// stream comes from where none was.
 type owner struct {
 	identity string
 	network  netip.Prefix
@@ -63,11 +64,18 @@ func ownerOf(id mesh.ProxyID, from net.Addr) owner {
 var _ xds.Hooks = (*proxies)(nil)
 
 func newProxies(linger time.Duration, in *inbox, m *admin.Metrics) *proxies {
-	return &proxies{linger: linger, inbox: in, metrics: m, all: map[mesh.ProxyID]*connected{}, owned: map[owner]int{}, gone: make(chan struct{}, 1)}
+	return &proxies{
+		linger:  linger,
+		inbox:   in,
+		metrics: m,
+		all:     map[mesh.ProxyID]*connected{},
+		owned:   map[owner]int{},
+		gone:    make(chan struct{}, 1),
+	}
 }
 
-// Connect registers a stream of the proxy that the node describes. What names the proxy is what the stream proved and the node id, so nobody shares anything with a proxy of
-// another identity, whatever it calls itself.
+// Connect registers a stream of the proxy that the node describes. What names the proxy is what the stream proved and
+// the node id, so nobody shares anything with a proxy of another identity, whatever it calls itself.
 func (p *proxies) Connect(ctx context.Context, node *corev3.Node, from net.Addr) (xds.ProxyID, error) {
 	proxy, err := mesh.ParseNode(describeNode(node))
 	if err != nil {
@@ -86,7 +94,11 @@ func (p *proxies) Connect(ctx context.Context, node *corev3.Node, from net.Addr)
 		p.all[proxy.ID] = c
 	}
 	if c.streams >= maxStreamsOfProxy {
-		return "", status.Errorf(codes.ResourceExhausted, "%d streams are open of this proxy, the most that one may have", maxStreamsOfProxy)
+		return "", status.Errorf(
+			codes.ResourceExhausted,
+			"%d streams are open of this proxy, the most that one may have",
+			maxStreamsOfProxy,
+		)
 	}
 	if c.proxy != proxy {
 		c.proxy = proxy
@@ -101,7 +113,8 @@ func (p *proxies) Connect(ctx context.Context, node *corev3.Node, from net.Addr)
 	return xds.ProxyID(proxy.ID), nil
 }
 
-// maxStreamsOfProxy is how many streams one proxy may have: one that reconnects has two for a moment, and a replica that shares its name a few more.
+// maxStreamsOfProxy is how many streams one proxy may have: one that reconnects has two for a moment, and a replica
+// that shares its name a few more.
 const maxStreamsOfProxy = 16
 
 // count counts a proxy in, unless its owner has as many as one may have.
@@ -111,7 +124,12 @@ func (p *proxies) count(o owner) error {
 		if o.identity == "" {
 			who = "plaintext from " + o.network.String()
 		}
-		return status.Errorf(codes.ResourceExhausted, "%d proxies are connected, or were a moment ago, of %s: the most that one may have (--maxProxiesPerIdentity)", p.share, who)
+		return status.Errorf(
+			codes.ResourceExhausted,
+			"%d proxies are connected, or were a moment ago, of %s: the most that one may have (--maxProxiesPerIdentity)",
+			p.share,
+			who,
+		)
 	}
 	p.owned[o]++
 	return nil

@@ -124,7 +124,13 @@ func TestDisconnectOfUnknown(t *testing.T) {
 // TestBadNodeIsRefused: with what is wrong, and InvalidArgument, so that an operator reads it in Envoy's log.
 func TestBadNodeIsRefused(t *testing.T) {
 	d := newDemand()
-	for _, node := range []*corev3.Node{nil, {}, {Id: "web-1"}, {Id: "sidecar~nowhere~web-1.shop~x"}, {Id: "waypoint~10.0.0.9~web-1.shop~x"}} {
+	for _, node := range []*corev3.Node{
+		nil,
+		{},
+		{Id: "web-1"},
+		{Id: "sidecar~nowhere~web-1.shop~x"},
+		{Id: "waypoint~10.0.0.9~web-1.shop~x"},
+	} {
 		if _, err := d.Connect(t.Context(), node, nil); status.Code(err) != codes.InvalidArgument || status.Convert(err).Message() == "" {
 			t.Errorf("%v: %v, want InvalidArgument", node, err)
 		}
@@ -194,7 +200,8 @@ func TestTriggers(t *testing.T) {
 		inputs []string
 		want   string
 	}{
-		{[]string{"serving a"}, "endpoint"}, {[]string{"naming a", "serving a"}, "service"}, {[]string{"serviceentries a", "naming a"}, "service"}, {[]string{"proxies a"}, "proxy"},
+		{[]string{"serving a"}, "endpoint"}, {[]string{"naming a", "serving a"}, "service"},
+		{[]string{"serviceentries a", "naming a"}, "service"}, {[]string{"proxies a"}, "proxy"},
 		{[]string{"destinationrules a", "naming a"}, "config"}, {nil, "config"},
 	} {
 		if got := triggerOf(c.inputs); got != c.want {

@@ -15,9 +15,15 @@ import (
 
 // typeURLs are what the types are called on the wire.
 var typeURLs = [mesh.ResourceTypes]string{
-	mesh.Clusters: xds.ClusterType, mesh.Loads: xds.EndpointType, mesh.Secrets: xds.SecretType, mesh.Listeners: xds.ListenerType, mesh.Routes: xds.RouteType,
-	mesh.VirtualHosts: xds.VirtualHostType, mesh.NameTables: names.Type, mesh.Patches: bootstrap.PatchType,
-	mesh.Bundles: identity.BundleType,
+	mesh.Clusters:     xds.ClusterType,
+	mesh.Loads:        xds.EndpointType,
+	mesh.Secrets:      xds.SecretType,
+	mesh.Listeners:    xds.ListenerType,
+	mesh.Routes:       xds.RouteType,
+	mesh.VirtualHosts: xds.VirtualHostType,
+	mesh.NameTables:   names.Type,
+	mesh.Patches:      bootstrap.PatchType,
+	mesh.Bundles:      identity.BundleType,
 }
 
 // publisher turns what changed in a turn into what the library publishes. Only the loop calls it.
@@ -71,7 +77,8 @@ func (p *publisher) publish(turn table.Turn) int {
 	return len(changes)
 }
 
-// change is one resource's; a row that may not be sent changes nothing, so that proxies keep what they have, unless it says that they must not.
+// change is one resource's; a row that may not be sent changes nothing, so that proxies keep what they have, unless it
+// says that they must not.
 func (p *publisher) change(typeURL string, c change) (xds.Change, bool) {
 	out := xds.Change{Shelf: shelf(c.Key.Shelf), Type: typeURL, Name: c.Key.Name}
 	if !c.Has {
@@ -102,7 +109,8 @@ func (p *publisher) count(typeURL string, c change) {
 	}
 }
 
-// resource returns the frame of a row, which it shares with all rows of the same name and content. Two that have a version in common and are not the same are framed apart.
+// resource returns the frame of a row, which it shares with all rows of the same name and content. Two that have a
+// version in common and are not the same are framed apart.
 func (p *publisher) resource(typeURL, name string, e *envoy.Encoded) *xds.Resource {
 	if f := p.frames[frameKey{typeURL, name, e.Version}]; f != nil && envoy.Same(f.of, e) {
 		return f.resource
@@ -144,8 +152,8 @@ func stack(shelves []mesh.Shelf) []xds.ShelfKey {
 	return keys
 }
 
-// shelf names a shelf by all that it is, in one word: labels and namespaces come from outside, and two shelves could be made to look alike in print. A name that nobody uses any
-// more is forgotten.
+// shelf names a shelf by all that it is, in one word: labels and namespaces come from outside, and two shelves could be
+// made to look alike in print. A name that nobody uses any more is forgotten.
 func shelf(s mesh.Shelf) xds.ShelfKey { return unique.Make(s) }
 
 type shelfHandle = unique.Handle[mesh.Shelf]

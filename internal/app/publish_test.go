@@ -13,7 +13,11 @@ import (
 )
 
 func doorWaiting(removal bool) door.Waiting {
-	return door.Waiting{Ref: mesh.ObjectRef{Kind: "VirtualService", Namespace: "shop", Name: "reviews"}, For: []string{"host reviews"}, Removal: removal}
+	return door.Waiting{
+		Ref:     mesh.ObjectRef{Kind: "VirtualService", Namespace: "shop", Name: "reviews"},
+		For:     []string{"host reviews"},
+		Removal: removal,
+	}
 }
 
 // TestHeldBackRowChangesNothing: a row that may not be sent is neither sent nor removed, so proxies keep what they have.
@@ -25,9 +29,27 @@ func TestHeldBackRowChangesNothing(t *testing.T) {
 		change         table.Change[mesh.ResourceKey, *envoy.Encoded]
 		ok, set, white bool
 	}{
-		{"good", table.Change[mesh.ResourceKey, *envoy.Encoded]{Key: key, Has: true, New: &envoy.Encoded{Version: 1, Body: []byte{1}}}, true, true, false},
-		{"held back", table.Change[mesh.ResourceKey, *envoy.Encoded]{Key: key, Has: true, New: &envoy.Encoded{Err: errors.New("no")}}, false, false, false},
-		{"withheld", table.Change[mesh.ResourceKey, *envoy.Encoded]{Key: key, Has: true, New: &envoy.Encoded{Err: errors.New("no"), Hides: true}}, true, false, true},
+		{
+			"good",
+			table.Change[mesh.ResourceKey, *envoy.Encoded]{Key: key, Has: true, New: &envoy.Encoded{Version: 1, Body: []byte{1}}},
+			true,
+			true,
+			false,
+		},
+		{
+			"held back",
+			table.Change[mesh.ResourceKey, *envoy.Encoded]{Key: key, Has: true, New: &envoy.Encoded{Err: errors.New("no")}},
+			false,
+			false,
+			false,
+		},
+		{
+			"withheld",
+			table.Change[mesh.ResourceKey, *envoy.Encoded]{Key: key, Has: true, New: &envoy.Encoded{Err: errors.New("no"), Hides: true}},
+			true,
+			false,
+			true,
+		},
 		{"gone", table.Change[mesh.ResourceKey, *envoy.Encoded]{Key: key}, true, false, false},
 	} {
 		change, ok := p.change(xds.ClusterType, c.change)
@@ -42,7 +64,11 @@ func TestHeldBackRowChangesNothing(t *testing.T) {
 
 // TestRouteCarriesItsParts: a route configuration knows how a client without virtual host discovery gets it.
 func TestRouteCarriesItsParts(t *testing.T) {
-	r := resource(xds.RouteType, "80", &envoy.Encoded{Version: 1, Body: []byte{1}, Needs: []string{"a"}, Bare: &envoy.Bare{Body: []byte{2}, Prefix: "80/"}})
+	r := resource(
+		xds.RouteType,
+		"80",
+		&envoy.Encoded{Version: 1, Body: []byte{1}, Needs: []string{"a"}, Bare: &envoy.Bare{Body: []byte{2}, Prefix: "80/"}},
+	)
 	o := r.Options()
 	if o.Bare == nil || o.Bare.MemberPrefix != "80/" || o.Bare.MemberType != xds.VirtualHostType || o.Bare.Field != 2 || len(o.Needs) != 1 {
 		t.Errorf("got %+v", o)

@@ -18,9 +18,13 @@ func revokeCommand(dir *string) *cobra.Command {
 	var reason string
 	var unrecorded bool
 	c := &cobra.Command{
-		Use: "revoke SERIAL|IDENTITY", Args: cobra.ExactArgs(1), Short: "Take back a certificate, or an identity with all its certificates, which is then shut out until `ca restore`",
-		Long: "SERIAL is hexadecimal, as `pilotctl certificates` shows it. IDENTITY is <namespace>/<service account>, or spiffe://<trust domain>/ns/<namespace>/sa/<service account>.\n" +
-			"A running control plane follows within a second: it ends the streams, refuses renewal, and has every agent told by the list of revoked certificates.",
+		Use:   "revoke SERIAL|IDENTITY",
+		Args:  cobra.ExactArgs(1),
+		Short: "Take back a certificate, or an identity with all its certificates, which is then shut out until `ca restore`",
+		Long: "SERIAL is hexadecimal, as `pilotctl certificates` shows it. IDENTITY is <namespace>/<service account>, or " +
+			"spiffe://<trust domain>/ns/<namespace>/sa/<service account>.\n" +
+			"A running control plane follows within a second: it ends the streams, refuses renewal, and has every agent " +
+			"told by the list of revoked certificates.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !printable.Is(reason, printable.Short) {
 				return errors.New("--reason: want at most 256 bytes of printable text")
@@ -45,14 +49,21 @@ func revokeCommand(dir *string) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why, for those who read `ca revoked`")
-	c.Flags().BoolVar(&unrecorded, "unrecorded", false, "revoke a serial number though no certificate is recorded under it; it stays on the list for 90 days")
+	c.Flags().BoolVar(
+		&unrecorded,
+		"unrecorded",
+		false,
+		"revoke a serial number though no certificate is recorded under it; it stays on the list for 90 days",
+	)
 	return c
 }
 
 func restoreCommand(dir *string) *cobra.Command {
 	var certificates bool
 	c := &cobra.Command{
-		Use: "restore SERIAL|IDENTITY", Args: cobra.ExactArgs(1), Short: "Give a certificate back, or let an identity in again that comes with a token; its certificates from before stay revoked",
+		Use:   "restore SERIAL|IDENTITY",
+		Args:  cobra.ExactArgs(1),
+		Short: "Give a certificate back, or let an identity in again that comes with a token; its certificates from before stay revoked",
 		RunE: func(_ *cobra.Command, args []string) error {
 			r := ca.NewRevocations(*dir, time.Now)
 			if !strings.Contains(args[0], "/") {
@@ -86,10 +97,25 @@ func revokedCommand(dir *string) *cobra.Command {
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 8, 2, ' ', 0)
 			fmt.Fprintln(w, "WHAT\tREVOKED\tENDS\tRESTORED\tIDENTITY\tREASON")
 			for _, i := range all.Identities {
-				fmt.Fprintf(w, "identity\t%s\t-\t%s\t%s\t%s\n", stamp(i.At), stamp(i.Restored), ca.Name(i.ID), printable.Text(i.Reason, printable.Short))
+				fmt.Fprintf(
+					w,
+					"identity\t%s\t-\t%s\t%s\t%s\n",
+					stamp(i.At),
+					stamp(i.Restored),
+					ca.Name(i.ID),
+					printable.Text(i.Reason, printable.Short),
+				)
 			}
 			for _, c := range all.Certificates {
-				fmt.Fprintf(w, "%s\t%s\t%s\t-\t%s\t%s\n", c.Serial, stamp(c.At), stamp(c.Ends), printable.Text(c.Identity, printable.Short), printable.Text(c.Reason, printable.Short))
+				fmt.Fprintf(
+					w,
+					"%s\t%s\t%s\t-\t%s\t%s\n",
+					c.Serial,
+					stamp(c.At),
+					stamp(c.Ends),
+					printable.Text(c.Identity, printable.Short),
+					printable.Text(c.Reason, printable.Short),
+				)
 			}
 			return w.Flush()
 		},

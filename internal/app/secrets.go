@@ -11,9 +11,10 @@ import (
 	"fairway/internal/xds"
 )
 
-// withhold keeps keys from streams that nobody vouches for, and roots from those that nobody could believe. On the secure address a proxy is who it says, or
-// it is refused (guard): it gets the secrets of its namespace, and knows who tells it the roots. The plaintext address believes what proxies say of themselves;
-// it gives both to this machine alone, where whoever may connect could as well ask the control plane's own files.
+// withhold keeps keys from streams that nobody vouches for, and roots from those that nobody could believe. On the
+// secure address a proxy is who it says, or it is refused (guard): it gets the secrets of its namespace, and knows who
+// tells it the roots. The plaintext address believes what proxies say of themselves; it gives both to this machine
+// alone, where whoever may connect could as well ask the control plane's own files.
 func withhold(log *slog.Logger) func(context.Context, net.Addr, string) bool {
 	return func(ctx context.Context, from net.Addr, typ string) bool {
 		if typ != xds.SecretType && typ != identity.BundleType {
@@ -28,7 +29,13 @@ func withhold(log *slog.Logger) func(context.Context, net.Addr, string) bool {
 		if typ == identity.BundleType {
 			return true // nothing that a proxy needs; agents do not even ask for it there
 		}
-		log.Warn("secrets are withheld from a plaintext connection of another machine; let the proxy use --secureGRPCAddr", "scope", "audit", "address", from.String())
+		log.Warn(
+			"secrets are withheld from a plaintext connection of another machine; let the proxy use --secureGRPCAddr",
+			"scope",
+			"audit",
+			"address",
+			from.String(),
+		)
 		return true
 	}
 }

@@ -24,7 +24,8 @@ func TestKeysNeedAnIdentity(t *testing.T) {
 		typ  string
 		want bool
 	}{
-		{away, nil, xds.SecretType, true}, {away, secure, xds.SecretType, false}, {here, nil, xds.SecretType, false}, {six, nil, xds.SecretType, false},
+		{away, nil, xds.SecretType, true}, {away, secure, xds.SecretType, false}, {here, nil, xds.SecretType, false},
+		{six, nil, xds.SecretType, false},
 		{&net.UnixAddr{Name: "/x"}, nil, xds.SecretType, false}, {away, nil, xds.ListenerType, false},
 		{away, nil, identity.BundleType, true}, {away, secure, identity.BundleType, false}, {here, nil, identity.BundleType, false},
 	} {

@@ -20,7 +20,8 @@ var errNotSynced = errors.New("sources are still being read")
 // Synced is closed once every source has been read and the first complete configuration is published.
 func (d *Discovery) Synced() <-chan struct{} { return d.synced }
 
-// Settled waits until all that sources had handed over when it was called is in force: turned, published, sent, and acknowledged by every connected proxy.
+// Settled waits until all that sources had handed over when it was called is in force: turned, published, sent, and
+// acknowledged by every connected proxy.
 func (d *Discovery) Settled(ctx context.Context) error {
 	done := make(chan struct{})
 	d.inbox.put(func(*compile.Graph) { close(done) })
@@ -82,8 +83,15 @@ func waitingProblem(w door.Waiting) mesh.Problem {
 		message = "it is removed once nothing refers to it any more: " + strings.Join(w.For, ", ")
 	}
 	return mesh.Problem{
-		Object: w.Ref, Code: "Waiting", Severity: mesh.Info, Message: message,
-		Fix: "nothing needs to be done if that is about to change; it is applied all the same " + w.Until.Sub(w.Since).Round(time.Second).String() + " after it came",
+		Object:   w.Ref,
+		Code:     "Waiting",
+		Severity: mesh.Info,
+		Message:  message,
+		Fix: "nothing needs to be done if that is about to change; it is applied all the same " + w.Until.Sub(
+			w.Since,
+		).Round(
+			time.Second,
+		).String() + " after it came",
 	}
 }
 

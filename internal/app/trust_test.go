@@ -9,7 +9,8 @@ import (
 	"fairway/internal/config"
 )
 
-// TestTrustDomainIsNotGuessed: a mesh configuration that is there and cannot be read may name a trust domain, so the default one is not taken in its place.
+// TestTrustDomainIsNotGuessed: a mesh configuration that is there and cannot be read may name a trust domain, so the
+// default one is not taken in its place.
 func TestTrustDomainIsNotGuessed(t *testing.T) {
 	decoder, err := config.NewDecoder(config.Options{})
 	if err != nil {

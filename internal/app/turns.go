@@ -9,7 +9,8 @@ import (
 	"fairway/internal/table"
 )
 
-// loop makes turns: one starts as soon as something has come in and the last one has ended; between them it audits. It alone touches the graph.
+// loop makes turns: one starts as soon as something has come in and the last one has ended; between them it audits. It
+// alone touches the graph.
 func (d *Discovery) loop(ctx context.Context) error {
 	defer d.auditor.timer.Stop()
 	for {
@@ -61,15 +62,27 @@ func (d *Discovery) observe(turn table.Turn, resources int, took time.Duration) 
 	if turn.Changed == 0 && turn.Recomputed == 0 {
 		return // what came in was there already: the log is of what happened
 	}
-	d.log.LogAttrs(context.Background(), slog.LevelInfo, "turn",
-		slog.Uint64("turn", turn.Version), slog.String("cause", cause(turn)), slog.Int("staged", turn.Staged), slog.Int("rows", turn.Recomputed),
-		slog.Int("changed", turn.Changed), slog.Int("resources", resources), slog.Float64("ms", float64(took.Microseconds())/1000))
+	d.log.LogAttrs(
+		context.Background(),
+		slog.LevelInfo,
+		"turn",
+		slog.Uint64(
+			"turn",
+			turn.Version,
+		),
+		slog.String("cause", cause(turn)),
+		slog.Int("staged", turn.Staged),
+		slog.Int("rows", turn.Recomputed),
+		slog.Int("changed", turn.Changed),
+		slog.Int("resources", resources),
+		slog.Float64("ms", float64(took.Microseconds())/1000),
+	)
 }
 
 func cause(turn table.Turn) string { return strings.Join(turn.Inputs, ", ") }
 
-// triggerOf names a turn's cause as Istio's pilot_push_triggers does. Of several inputs the first decides; objects stand before what is copied from them, so the
-// tables of names and endpoints come first only where a registry spoke.
+// triggerOf names a turn's cause as Istio's pilot_push_triggers does. Of several inputs the first decides; objects
+// stand before what is copied from them, so the tables of names and endpoints come first only where a registry spoke.
 func triggerOf(inputs []string) string {
 	if len(inputs) == 0 {
 		return "config"
@@ -98,5 +111,17 @@ func (d *Discovery) markSynced(turn table.Turn) {
 	close(d.synced)
 	took := time.Since(d.started)
 	d.metrics.Started(took)
-	d.log.Info("synced", "turn", turn.Version, "services", d.graph.Services(), "problems", len(d.Problems()), "ms", took.Milliseconds(), "grpc", d.GRPCAddr())
+	d.log.Info(
+		"synced",
+		"turn",
+		turn.Version,
+		"services",
+		d.graph.Services(),
+		"problems",
+		len(d.Problems()),
+		"ms",
+		took.Milliseconds(),
+		"grpc",
+		d.GRPCAddr(),
+	)
 }

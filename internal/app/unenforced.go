@@ -11,8 +11,8 @@ import (
 // shownPolicies is how many policies a line of the log names.
 const shownPolicies = 3
 
-// tellUnenforced logs that there are policies which nothing carries out, when there are other ones than the last time: it fails open, so the log says so before
-// anything else of the turn. The loop calls it.
+// tellUnenforced logs that there are policies which nothing carries out, when there are other ones than the last time:
+// it fails open, so the log says so before anything else of the turn. The loop calls it.
 func (d *Discovery) tellUnenforced() {
 	var n int
 	var first []mesh.ObjectRef
@@ -30,7 +30,15 @@ func (d *Discovery) tellUnenforced() {
 		d.log.Info("every policy is enforced")
 		return
 	}
-	d.log.Error("policies are not enforced: what they refuse is let through", "policies", n, "first", told.first, "more", "pilotctl problems")
+	d.log.Error(
+		"policies are not enforced: what they refuse is let through",
+		"policies",
+		n,
+		"first",
+		told.first,
+		"more",
+		"pilotctl problems",
+	)
 }
 
 // unenforced is what the log said last of policies that nothing carries out.

@@ -32,29 +32,48 @@ func (b *lockedBuffer) take() []string {
 	return strings.Split(strings.TrimSpace(b.buf.String()), "\n")
 }
 
-// TestUnenforcedPoliciesComeFirst: a policy that nothing carries out fails open, so it is an error, the first of all problems and the first that the log says of its turn.
+// TestUnenforcedPoliciesComeFirst: a policy that nothing carries out fails open, so it is an error, the first of all
+// problems and the first that the log says of its turn.
 func TestUnenforcedPoliciesComeFirst(t *testing.T) {
 	var log lockedBuffer
 	opts := plane.Options()
 	opts.Log = slog.New(slog.NewTextHandler(&log, nil))
 	p := plane.Start(t, opts)
 	p.Apply(t, "a-broken.yaml", "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: broken}\nspec: {}\n")
-	p.Apply(t, "b-audit.yaml", "apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: watch}\nspec: {action: AUDIT}\n")
+	p.Apply(
+		t,
+		"b-audit.yaml",
+		"apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: watch}\nspec: {action: AUDIT}\n",
+	)
 	if said := strings.Join(log.take(), "\n"); strings.Contains(said, "ERROR") {
 		t.Errorf("the log says too much of a policy that refuses nothing:\n%s", said)
 	}
-	p.Apply(t, "z-policy.yaml", "apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: nobody, namespace: shop}\nspec: {}\n"+
-		"---\napiVersion: security.istio.io/v1\nkind: RequestAuthentication\nmetadata: {name: tokens, namespace: shop}\nspec: {jwtRules: [{issuer: a}]}\n")
+	p.Apply(
+		t,
+		"z-policy.yaml",
+		"apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: nobody, namespace: shop}\nspec: {}\n"+
+			"---\napiVersion: security.istio.io/v1\nkind: RequestAuthentication\nmetadata: {name: tokens, namespace: "+
+			"shop}\nspec: {jwtRules: [{issuer: a}]}\n",
+	)
 	var got []string
 	for _, problem := range p.Discovery.Problems() {
 		got = append(got, problem.Severity.String()+" "+problem.Code+" "+problem.Object.Name)
 	}
-	want := []string{"error " + mesh.NotEnforced + " nobody", "error " + mesh.NotEnforced + " tokens", "error Missing broken", "info NotYet watch"}
+	want := []string{
+		"error " + mesh.NotEnforced + " nobody",
+		"error " + mesh.NotEnforced + " tokens",
+		"error Missing broken",
+		"info NotYet watch",
+	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("problems are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	lines := log.take()
-	if !strings.Contains(lines[0], "level=ERROR") || !strings.Contains(lines[0], "policies=2") || !strings.Contains(lines[0], "AuthorizationPolicy shop/nobody (z-policy.yaml:1), RequestAuthentication shop/tokens (z-policy.yaml:6)") {
+	if !strings.Contains(lines[0], "level=ERROR") || !strings.Contains(lines[0], "policies=2") ||
+		!strings.Contains(
+			lines[0],
+			"AuthorizationPolicy shop/nobody (z-policy.yaml:1), RequestAuthentication shop/tokens (z-policy.yaml:6)",
+		) {
 		t.Errorf("the log says\n%s\nwant the policies first", strings.Join(lines, "\n"))
 	}
 	p.Apply(t, "other.yaml", "apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: w}\nspec: {address: 1.1.1.1}\n")

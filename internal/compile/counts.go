@@ -28,8 +28,9 @@ type countCache struct {
 	noted   Counts
 }
 
-// Counts counts what Problems lists, without making its texts: no line is looked for, nothing is formatted or sorted, and what rows noted is walked only where it has
-// changed. A refusal counts once, however many objects are to blame for it. What it returns is the caller's. Any goroutine may call it.
+// Counts counts what Problems lists, without making its texts: no line is looked for, nothing is formatted or sorted,
+// and what rows noted is walked only where it has changed. A refusal counts once, however many objects are to blame for
+// it. What it returns is the caller's. Any goroutine may call it.
 func (g *Graph) Counts() Counts {
 	var out Counts
 	g.Store.Read(func(tx *table.Tx) {

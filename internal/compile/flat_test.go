@@ -53,7 +53,8 @@ spec:
 `, n, connections, n%5)
 }
 
-// meshOf is a settled mesh of n services, a fifth of them with rules, and sidecars in five namespaces, one of them behind a Sidecar that imports all.
+// meshOf is a settled mesh of n services, a fifth of them with rules, and sidecars in five namespaces, one of them
+// behind a Sidecar that imports all.
 func meshOf(t testing.TB, n int) *compiletest.World {
 	w := compiletest.Large(t)
 	var text strings.Builder
@@ -64,7 +65,9 @@ func meshOf(t testing.TB, n int) *compiletest.World {
 			text.WriteString(destinationRule(i, 100))
 		}
 	}
-	text.WriteString("apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: all, namespace: ns3}\nspec: {egress: [{hosts: [\"*/*\"]}]}\n")
+	text.WriteString(
+		"apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: all, namespace: ns3}\nspec: {egress: [{hosts: [\"*/*\"]}]}\n",
+	)
 	w.Apply(text.String())
 	for i := range 10 {
 		w.Connect(compiletest.Sidecar(fmt.Sprintf("p%d", i), fmt.Sprintf("ns%d", i%5), fmt.Sprintf("10.250.0.%d", i+1)))

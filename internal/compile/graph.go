@@ -26,7 +26,8 @@ type Options struct {
 	Invariants    bool   // for tests: a row that is written to panics (table.Options)
 }
 
-// Graph is every table of the program. One goroutine at a time owns its turns (Store.Settle); any may stage into In and read under Store.Read.
+// Graph is every table of the program. One goroutine at a time owns its turns (Store.Settle); any may stage into In and
+// read under Store.Read.
 type Graph struct {
 	Store *table.Store
 	In    *input.Tables
@@ -78,9 +79,13 @@ func New(opts Options) *Graph {
 		Store:    s, In: in, Registry: reg, Scope: sc, Route: rt, Gateway: gw, Cluster: cl, Listener: ls, Names: ns, Secret: sec,
 		Out: Outputs{
 			Resources: [mesh.ResourceTypes][]*Published{
-				mesh.Clusters:     cl.Clusters,
-				mesh.Loads:        cl.Loads,
-				mesh.Secrets:      []*Published{sec.Publish("gateway secrets", scope.ByListeners, gw.Listeners), sec.Publish("gateway cluster secrets", scope.ByClusters, cl.OfGateways), sec.Publish("cluster secrets", scope.ByClusters, cl.OfSidecars)},
+				mesh.Clusters: cl.Clusters,
+				mesh.Loads:    cl.Loads,
+				mesh.Secrets: []*Published{
+					sec.Publish("gateway secrets", scope.ByListeners, gw.Listeners),
+					sec.Publish("gateway cluster secrets", scope.ByClusters, cl.OfGateways),
+					sec.Publish("cluster secrets", scope.ByClusters, cl.OfSidecars),
+				},
 				mesh.Listeners:    append(ls.Published(), gw.Listeners),
 				mesh.Routes:       []*Published{rt.Routes, gw.Routes},
 				mesh.VirtualHosts: []*Published{rt.VirtualHosts, gw.VirtualHosts, gw.RedirectHosts},

@@ -40,7 +40,8 @@ func TestRefusalsNameTheObject(t *testing.T) {
 	w.Reject("type.googleapis.com/envoy.config.route.v3.VirtualHost", []string{host}, p.ID, "bad host")
 	w.Settle()
 	refused := find(w.Problems(), "Refused")
-	if len(refused) != 2 || refused[0].Object.Kind != "DestinationRule" || refused[1].Object.Kind != "VirtualService" || !strings.Contains(refused[0].Message, "bad cluster") {
+	if len(refused) != 2 || refused[0].Object.Kind != "DestinationRule" || refused[1].Object.Kind != "VirtualService" ||
+		!strings.Contains(refused[0].Message, "bad cluster") {
 		t.Fatalf("%v", refused)
 	}
 	w.Apply(destinationRule(0, 101))
@@ -60,7 +61,12 @@ func TestRefusalsNameTheObject(t *testing.T) {
 // What a source says of a file is a problem until it says nothing any more.
 func TestFileProblems(t *testing.T) {
 	w := compiletest.New(t)
-	bad := mesh.Problem{Object: mesh.ObjectRef{Kind: "file", File: "a.yaml", Line: 3}, Code: "Syntax", Severity: mesh.Error, Message: "not YAML"}
+	bad := mesh.Problem{
+		Object:   mesh.ObjectRef{Kind: "file", File: "a.yaml", Line: 3},
+		Code:     "Syntax",
+		Severity: mesh.Error,
+		Message:  "not YAML",
+	}
 	w.In.Apply(source.Batch{Source: "file", Problems: map[string][]mesh.Problem{"a.yaml": {bad}}})
 	w.Settle()
 	if got := w.Problems(); !slices.Equal(got, []mesh.Problem{bad}) {
@@ -77,12 +83,28 @@ func TestFileProblems(t *testing.T) {
 func TestInputs(t *testing.T) {
 	w := compiletest.New(t)
 	w.Apply("apiVersion: security.istio.io/v1\nkind: RequestAuthentication\nmetadata: {name: default, namespace: shop}\nspec: {}\n")
-	svc := &mesh.Service{Key: mesh.ServiceKey{Host: "m.example", Namespace: "shop", Registry: "memory"}, Ports: []mesh.Port{{Name: "http", Number: 80, Protocol: mesh.HTTP}}}
+	svc := &mesh.Service{
+		Key:   mesh.ServiceKey{Host: "m.example", Namespace: "shop", Registry: "memory"},
+		Ports: []mesh.Port{{Name: "http", Number: 80, Protocol: mesh.HTTP}},
+	}
 	endpoint := mesh.EndpointKey{Service: svc.Key, ID: "1"}
-	w.In.Apply(source.Batch{Services: []*mesh.Service{svc}, Endpoints: map[mesh.EndpointKey]mesh.Endpoint{endpoint: {Address: "10.0.0.1", Health: mesh.Draining}}})
+	w.In.Apply(
+		source.Batch{
+			Services:  []*mesh.Service{svc},
+			Endpoints: map[mesh.EndpointKey]mesh.Endpoint{endpoint: {Address: "10.0.0.1", Health: mesh.Draining}},
+		},
+	)
 	w.Settle()
-	for name, spec := range map[string]string{"all": "{}", "some": "{action: DENY, rules: [{}]}", "none": "{action: DENY}", "watched": "{action: AUDIT, rules: [{}]}"} {
-		w.Apply("apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: " + name + ", namespace: shop}\nspec: " + spec + "\n")
+	for name, spec := range map[string]string{
+		"all":     "{}",
+		"some":    "{action: DENY, rules: [{}]}",
+		"none":    "{action: DENY}",
+		"watched": "{action: AUDIT, rules: [{}]}",
+	} {
+		w.Apply(
+			"apiVersion: security.istio.io/v1\nkind: " +
+				"AuthorizationPolicy\nmetadata: {name: " + name + ", namespace: shop}\nspec: " + spec + "\n",
+		)
 		w.Settle()
 		want := name == "all" || name == "some"
 		if open := find(w.Problems(), mesh.NotEnforced); (len(open) == 1 && open[0].Severity == mesh.Error) != want {

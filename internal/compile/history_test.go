@@ -31,31 +31,61 @@ type history struct {
 var (
 	namespaces = []string{"istio-system", "shop", "bank"}
 	exports    = []string{`"*"`, `"."`, `bank`, `"~"`, `shop, bank`}
-	hosts      = []string{"a", "a.shop.svc.cluster.local", "b.bank.svc.cluster.local", "*.shop.svc.cluster.local", "x.example.com", "*.example.com", "*"}
+	hosts      = []string{
+		"a",
+		"a.shop.svc.cluster.local",
+		"b.bank.svc.cluster.local",
+		"*.shop.svc.cluster.local",
+		"x.example.com",
+		"*.example.com",
+		"*",
+	}
 )
 
 func pick[T any](t *rapid.T, label string, from []T) T { return rapid.SampledFrom(from).Draw(t, label) }
 
 // object draws an object of a kind; few names and hosts, so that they meet.
 func (h *history) object(t *rapid.T) (config.Key, string) {
-	kind := pick(t, "kind", []string{"ServiceEntry", "WorkloadEntry", "VirtualService", "DestinationRule", "Sidecar", "Gateway", "Secret", "WorkloadGroup"})
+	kind := pick(
+		t,
+		"kind",
+		[]string{"ServiceEntry", "WorkloadEntry", "VirtualService", "DestinationRule", "Sidecar", "Gateway", "Secret", "WorkloadGroup"},
+	)
 	k := config.Key{Kind: config.Kind(kind), Namespace: pick(t, "namespace", namespaces), Name: pick(t, "name", []string{"one", "two"})}
 	host := pick(t, "host", hosts)
 	var spec string
 	switch kind {
 	case "ServiceEntry":
-		backing := pick(t, "backing", []string{"endpoints: [{address: 10.0.0.1, labels: {version: v1}}, {address: 10.0.0.2}]", "workloadSelector: {labels: {app: a}}",
-			"endpoints: [{address: 127.0.0.1, labels: {version: v1}}, {address: 10.0.0.2}]"})
+		backing := pick(
+			t,
+			"backing",
+			[]string{"endpoints: [{address: 10.0.0.1, labels: {version: v1}}, {address: 10.0.0.2}]", "workloadSelector: {labels: {app: a}}",
+				"endpoints: [{address: 127.0.0.1, labels: {version: v1}}, {address: 10.0.0.2}]"},
+		)
 		if host == "*" || host == "a" {
 			host = "a.shop.svc.cluster.local"
 		}
-		spec = fmt.Sprintf(`{hosts: [%q], ports: [{number: %d, name: p, protocol: %s}], resolution: STATIC, exportTo: [%s], %s}`,
-			host, rapid.SampledFrom([]int{80, 81}).Draw(t, "port"), pick(t, "protocol", []string{"HTTP", "TCP"}), pick(t, "export", exports), backing)
+		spec = fmt.Sprintf(
+			`{hosts: [%q], ports: [{number: %d, name: p, protocol: %s}], resolution: STATIC, exportTo: [%s], %s}`,
+			host,
+			rapid.SampledFrom([]int{80, 81}).Draw(t, "port"),
+			pick(t, "protocol", []string{"HTTP", "TCP"}),
+			pick(t, "export", exports),
+			backing,
+		)
 	case "WorkloadEntry":
-		spec = fmt.Sprintf(`{address: %s, labels: {app: %s}%s}`, pick(t, "address", []string{"10.0.0.3", "10.0.0.3", "169.254.1.1"}), pick(t, "app", []string{"a", "b"}),
-			pick(t, "account", []string{"", ", serviceAccount: x"}))
+		spec = fmt.Sprintf(
+			`{address: %s, labels: {app: %s}%s}`,
+			pick(t, "address", []string{"10.0.0.3", "10.0.0.3", "169.254.1.1"}),
+			pick(t, "app", []string{"a", "b"}),
+			pick(t, "account", []string{"", ", serviceAccount: x"}),
+		)
 	case "WorkloadGroup":
-		spec = fmt.Sprintf(`{metadata: {labels: {app: %s}}, template: {serviceAccount: %q}}`, pick(t, "app", []string{"a", "gw"}), pick(t, "account", []string{"x", "y"}))
+		spec = fmt.Sprintf(
+			`{metadata: {labels: {app: %s}}, template: {serviceAccount: %q}}`,
+			pick(t, "app", []string{"a", "gw"}),
+			pick(t, "account", []string{"x", "y"}),
+		)
 	case "VirtualService":
 		gateways := pick(t, "gateways", []string{"mesh", "shop/one", "mesh, shop/one"})
 		if host == "*" {
@@ -65,20 +95,44 @@ func (h *history) object(t *rapid.T) (config.Key, string) {
 			host, pick(t, "export", exports), gateways, pick(t, "target", []string{"a", "b.bank.svc.cluster.local"}))
 	case "DestinationRule":
 		clients := pick(t, "clients", []string{"", "", "workloadSelector: {matchLabels: {app: a}}, "})
-		spec = fmt.Sprintf(`{host: %q, exportTo: [%s], %ssubsets: [{name: v1, labels: {version: v1}}]}`, host, pick(t, "export", exports), clients)
+		spec = fmt.Sprintf(
+			`{host: %q, exportTo: [%s], %ssubsets: [{name: v1, labels: {version: v1}}]}`,
+			host,
+			pick(t, "export", exports),
+			clients,
+		)
 	case "Sidecar":
 		selector := pick(t, "selector", []string{"", "workloadSelector: {labels: {app: a}}, "})
-		spec = fmt.Sprintf(`{%segress: [{hosts: [%s]}]}`, selector, pick(t, "egress", []string{`"*/*"`, `"./*"`, `"shop/*.shop.svc.cluster.local"`, `"*/x.example.com"`}))
+		spec = fmt.Sprintf(
+			`{%segress: [{hosts: [%s]}]}`,
+			selector,
+			pick(t, "egress", []string{`"*/*"`, `"./*"`, `"shop/*.shop.svc.cluster.local"`, `"*/x.example.com"`}),
+		)
 	case "Gateway":
-		spec = fmt.Sprintf(`{selector: {app: gw}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: [%[1]s]}, {port: {number: 443, name: https, protocol: HTTPS}, hosts: [%[1]s], tls: {mode: SIMPLE, credentialName: %[2]s}}]}`,
-			pick(t, "served", []string{`"*"`, `"x.example.com"`}), pick(t, "credential", []string{"one", "two"}))
+		spec = fmt.Sprintf(
+			`{selector: {app: gw}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: [%[1]s]}, {port: {number: 443, name: https, protocol: HTTPS}, hosts: [%[1]s], tls: {mode: SIMPLE, credentialName: %[2]s}}]}`,
+			pick(t, "served", []string{`"*"`, `"x.example.com"`}),
+			pick(t, "credential", []string{"one", "two"}),
+		)
 	case "Secret":
-		return k, fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s, namespace: %s, annotations: {fairway/service-accounts: %q}}\n%s",
-			k.Name, k.Namespace, pick(t, "holders", []string{"x", "x,y", "*"}), credentialData())
+		return k, fmt.Sprintf(
+			"apiVersion: v1\nkind: Secret\nmetadata: {name: %s, namespace: %s, annotations: {fairway/service-accounts: %q}}\n%s",
+			k.Name,
+			k.Namespace,
+			pick(t, "holders", []string{"x", "x,y", "*"}),
+			credentialData(),
+		)
 	}
 	group := "networking.istio.io/v1"
-	return k, fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: %s, namespace: %s, creationTimestamp: \"2020-01-0%dT00:00:00Z\"}\nspec: %s\n",
-		group, kind, k.Name, k.Namespace, rapid.IntRange(1, 3).Draw(t, "day"), spec)
+	return k, fmt.Sprintf(
+		"apiVersion: %s\nkind: %s\nmetadata: {name: %s, namespace: %s, creationTimestamp: \"2020-01-0%dT00:00:00Z\"}\nspec: %s\n",
+		group,
+		kind,
+		k.Name,
+		k.Namespace,
+		rapid.IntRange(1, 3).Draw(t, "day"),
+		spec,
+	)
 }
 
 // credentialData are the data of a Secret with a certificate and its key.
@@ -94,7 +148,11 @@ var credentialData = sync.OnceValue(func() string {
 func (h *history) step(t *rapid.T) {
 	switch rapid.IntRange(0, 5).Draw(t, "step") {
 	case 0:
-		p := compiletest.Sidecar(pick(t, "proxy", []string{"p", "q"}), pick(t, "in", namespaces), pick(t, "ip", []string{"10.0.0.1", "10.0.0.3"}))
+		p := compiletest.Sidecar(
+			pick(t, "proxy", []string{"p", "q"}),
+			pick(t, "in", namespaces),
+			pick(t, "ip", []string{"10.0.0.1", "10.0.0.3"}),
+		)
 		p.Labels = mesh.Labels(pick(t, "labels", []string{"", "app=a"}))
 		p.AutoVIP = rapid.Bool().Draw(t, "vip")
 		p.Standing = pick(t, "standing", []mesh.Standing{mesh.Unproven, mesh.Here, mesh.Proven})
@@ -152,7 +210,10 @@ func TestHistoryLeavesNoTrace(t *testing.T) {
 // everything prints what the outside sees of a world.
 func everything(w *compiletest.World) string {
 	var b strings.Builder
-	for _, name := range []string{"services", "merged", "endpoints", "vips", "placements", "layers", "inbounds", "attachments", "egress", "rules", "seen"} {
+	for _, name := range []string{
+		"services", "merged", "endpoints", "vips", "placements", "layers", "inbounds", "attachments", "egress",
+		"rules", "seen",
+	} {
 		fmt.Fprintf(&b, "# %s\n%s", name, w.Print(name, ""))
 	}
 	w.Store.Read(func(tx *table.Tx) {

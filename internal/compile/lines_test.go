@@ -42,7 +42,10 @@ spec:
 func TestLinesMoveWithTheText(t *testing.T) {
 	w := compiletest.New(t)
 	line := func(above string) int {
-		w.Apply("apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: rule, namespace: shop}\nspec:\n" + above + "  host: nobody.example.com\n")
+		w.Apply(
+			"apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: rule, namespace: " +
+				"shop}\nspec:\n" + above + "  host: nobody.example.com\n",
+		)
 		w.Settle()
 		for _, p := range w.Problems() {
 			if p.Field == "spec.host" {

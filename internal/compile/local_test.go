@@ -65,8 +65,8 @@ func endpointsOf(t *testing.T, w *compiletest.World, cluster string) string {
 	return strings.Join(out, "\n")
 }
 
-// TestLocalEndpoints: what leads to the machine of whoever connects is sent to sidecars of its own namespace alone, unless the mesh's configuration says otherwise; what
-// leads to a proxy's own ports is sent to nobody.
+// TestLocalEndpoints: what leads to the machine of whoever connects is sent to sidecars of its own namespace alone,
+// unless the mesh's configuration says otherwise; what leads to a proxy's own ports is sent to nobody.
 func TestLocalEndpoints(t *testing.T) {
 	w := compiletest.New(t)
 	w.Apply(localRules)
@@ -81,7 +81,10 @@ func TestLocalEndpoints(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	text := w.ProblemText()
-	for _, said := range []string{"is a loopback address", "is a link-local address", "no proxy is sent it", "spec.endpoints[1].address", "spec.endpoints[2].address", "spec.endpoints[3].address", "port 15000"} {
+	for _, said := range []string{
+		"is a loopback address", "is a link-local address", "no proxy is sent it", "spec.endpoints[1].address",
+		"spec.endpoints[2].address", "spec.endpoints[3].address", "port 15000",
+	} {
 		if !strings.Contains(text, said) {
 			t.Errorf("no problem says %s:\n%s", said, text)
 		}

@@ -13,8 +13,8 @@ import (
 	"fairway/internal/table"
 )
 
-// problemCache keeps the problems that rows noted until the notes change, and the lines of their fields as long as the objects are written as they were: a line may be another
-// one though the problem is not.
+// problemCache keeps the problems that rows noted until the notes change, and the lines of their fields as long as the
+// objects are written as they were: a line may be another one though the problem is not.
 type problemCache struct {
 	mu      sync.Mutex
 	version uint64 // of the notes
@@ -35,8 +35,9 @@ type found struct {
 	line int
 }
 
-// Problems lists everything that users wrote and that does not do what it says, ordered by object and place: what derivations noted, what sources
-// said of files, what proxies refused, and rows that broke a law of the engine. Any goroutine may call it.
+// Problems lists everything that users wrote and that does not do what it says, ordered by object and place: what
+// derivations noted, what sources said of files, what proxies refused, and rows that broke a law of the engine. Any
+// goroutine may call it.
 func (g *Graph) Problems() []mesh.Problem {
 	var out []mesh.Problem
 	g.Store.Read(func(tx *table.Tx) {
@@ -120,7 +121,12 @@ func problemOf(n table.Note) mesh.Problem {
 }
 
 func internal(n table.Note, code, message string) mesh.Problem {
-	return mesh.Problem{Object: mesh.ObjectRef{Kind: "table", Namespace: n.Table, Name: n.Key}, Code: code, Severity: mesh.Error, Message: message}
+	return mesh.Problem{
+		Object:   mesh.ObjectRef{Kind: "table", Namespace: n.Table, Name: n.Key},
+		Code:     code,
+		Severity: mesh.Error,
+		Message:  message,
+	}
 }
 
 // culprits are the objects to blame for a resource: those of the kind that shapes its type most, of all it was made from.

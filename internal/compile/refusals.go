@@ -12,11 +12,12 @@ import (
 // maxRefusals is how many refusals are kept of the proxies of one identity. A mistake that all proxies refuse is told by any one of them.
 const maxRefusals = 64
 
-// refusals knows which rows of input.Tables.Rejections there are, by who said them: so that they are bounded for each identity and go with their proxy, without a walk over
-// what others said. Only the owner of the turns uses it.
+// refusals knows which rows of input.Tables.Rejections there are, by who said them: so that they are bounded for each
+// identity and go with their proxy, without a walk over what others said. Only the owner of the turns uses it.
 type refusals map[string]map[input.Rejected]struct{}
 
-// Reject takes what a proxy said when it refused resources of a type (a type URL). For the owner of the turns; it becomes a row in the next one.
+// Reject takes what a proxy said when it refused resources of a type (a type URL). For the owner of the turns; it
+// becomes a row in the next one.
 func (g *Graph) Reject(typeURL string, names []string, proxy mesh.ProxyID, detail string) {
 	kind := shortType(typeURL)
 	detail = printable.Lines(detail, printable.Long)
@@ -95,7 +96,8 @@ func (g *Graph) unreject(k input.Rejected) {
 	g.In.Rejections.Delete(k)
 }
 
-// refused turns refusals that still hold into problems of the objects that the resource was made from; what several proxies say of one resource in the same words is one.
+// refused turns refusals that still hold into problems of the objects that the resource was made from; what several
+// proxies say of one resource in the same words is one.
 func (g *Graph) refused(tx *table.Tx) []mesh.Problem {
 	type told struct {
 		kind, detail string

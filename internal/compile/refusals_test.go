@@ -63,7 +63,8 @@ func TestRefusalsGoWithTheirProxy(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreBounded: in number for the proxies of an identity, however many it has, and in length; another identity's are told all the same.
+// TestRefusalsAreBounded: in number for the proxies of an identity, however many it has, and in length; another
+// identity's are told all the same.
 func TestRefusalsAreBounded(t *testing.T) {
 	w, names := refusalWorld(t, 100)
 	honest := proxyOf("edge", "edge-1")

@@ -9,7 +9,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Changes in shapes that users of large meshes have cost what they are about, counted exactly: the rows of a small mesh and of a large one are the same.
+// Changes in shapes that users of large meshes have cost what they are about, counted exactly: the rows of a small mesh
+// and of a large one are the same.
 func TestShapesCostTheSameAtAnySize(t *testing.T) {
 	for _, shape := range []struct {
 		name string
@@ -23,7 +24,11 @@ func TestShapesCostTheSameAtAnySize(t *testing.T) {
 		{"a proxy of such a Sidecar goes", narrowed, func(w *compiletest.World, _ int) {
 			w.In.Proxies.Delete(compiletest.Sidecar("p0", "client0", "10.250.0.1").ID)
 		}},
-		{"a policy for one workload of the root namespace", many, func(w *compiletest.World, _ int) { w.Apply(strictFor("istio-system", "nobody")) }},
+		{
+			"a policy for one workload of the root namespace",
+			many,
+			func(w *compiletest.World, _ int) { w.Apply(strictFor("istio-system", "nobody")) },
+		},
 		{"a policy for one workload of a namespace", many, func(w *compiletest.World, _ int) { w.Apply(strictFor("client0", "p0")) }},
 		{"one server of a gateway", served, func(w *compiletest.World, size int) { w.Apply(gateway(size, "extra.example")) }},
 	} {
@@ -86,7 +91,8 @@ func served(w *compiletest.World, size int) {
 	text.WriteString(service(0, ""))
 	for i := range size {
 		fmt.Fprintf(&text, "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: v%[1]d, namespace: default}\n"+
-			"spec: {hosts: [h%[1]d.example], gateways: [edge], http: [{route: [{destination: {host: s0.ns0.svc.cluster.local}}]}]}\n---\n", i)
+			"spec: {hosts: [h%[1]d.example], gateways: [edge], http: [{route: [{destination: {host: "+
+			"s0.ns0.svc.cluster.local}}]}]}\n---\n", i)
 	}
 	text.WriteString(gateway(size))
 	w.Apply(text.String())
@@ -98,7 +104,10 @@ func served(w *compiletest.World, size int) {
 // gateway is served's, with more hosts on its first server.
 func gateway(size int, more ...string) string {
 	var text strings.Builder
-	text.WriteString("apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: edge, namespace: default}\nspec:\n  selector: {app: edge}\n  servers:\n")
+	text.WriteString(
+		"apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: edge, namespace: default}\nspec:\n  " +
+			"selector: {app: edge}\n  servers:\n",
+	)
 	for i := range size {
 		hosts := []string{fmt.Sprintf("h%d.example", i)}
 		if i == 0 {
@@ -113,7 +122,8 @@ func gateway(size int, more ...string) string {
 func TestWhereAnObjectIsWrittenComputesNothing(t *testing.T) {
 	w := compiletest.Large(t)
 	text := func(above, metadata string) string {
-		return above + "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: rule, namespace: shop" + metadata + "}\nspec:\n  host: nobody.example.com\n"
+		return above + "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: rule, " +
+			"namespace: shop" + metadata + "}\nspec:\n  host: nobody.example.com\n"
 	}
 	w.Connect(compiletest.Sidecar("p", "shop", "10.250.0.1"))
 	w.Apply(text("", ""))

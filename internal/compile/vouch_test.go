@@ -39,10 +39,13 @@ spec: {selector: {matchLabels: {app: web}}, mtls: {mode: STRICT}}
 `
 
 const (
-	byGroup = "apiVersion: networking.istio.io/v1\nkind: WorkloadGroup\nmetadata: {name: g, namespace: %s}\nspec: {metadata: {labels: {%s}}, template: {serviceAccount: %s}}\n"
-	byEntry = "apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: %[4]s, namespace: %[1]s}\nspec: {address: 10.0.0.9, labels: {%[2]s}, serviceAccount: %[3]s}\n"
-	inline  = "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: s, namespace: %s}\n" +
-		"spec: {hosts: [x.example.com], resolution: STATIC, ports: [{number: 80, name: p, protocol: HTTP}], endpoints: [{address: 10.0.0.9, labels: {%s}, serviceAccount: %s}]}\n"
+	byGroup = "apiVersion: networking.istio.io/v1\nkind: WorkloadGroup\nmetadata: {name: g, namespace: %s}\nspec: " +
+		"{metadata: {labels: {%s}}, template: {serviceAccount: %s}}\n"
+	byEntry = "apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: %[4]s, namespace: %[1]s}\nspec: " +
+		"{address: 10.0.0.9, labels: {%[2]s}, serviceAccount: %[3]s}\n"
+	inline = "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: s, namespace: %s}\n" +
+		"spec: {hosts: [x.example.com], resolution: STATIC, ports: [{number: 80, name: p, protocol: HTTP}], endpoints: " +
+		"[{address: 10.0.0.9, labels: {%s}, serviceAccount: %s}]}\n"
 	byMesh = "kind: MeshConfig\nspec: {defaultConfig: {proxyMetadata: {FAIRWAY_LABEL_SERVICE_ACCOUNTS: \"%s\"}}}\n"
 )
 
@@ -63,14 +66,32 @@ func TestLabelsAreVouchedFor(t *testing.T) {
 		objects string
 		counts  bool
 	}{
-		"nobody":                      {"", false},
-		"a WorkloadGroup each":        {fmt.Sprintf(byGroup, "edges", "istio: ingress", "gw") + "---\n" + fmt.Sprintf(byGroup, "shop", "app: web", "web"), true},
-		"a WorkloadEntry each":        {fmt.Sprintf(byEntry, "edges", "istio: ingress", "gw", "e") + "---\n" + fmt.Sprintf(byEntry, "shop", "app: web", "web", "e"), true},
-		"endpoints of ServiceEntries": {fmt.Sprintf(inline, "edges", "istio: ingress", "gw") + "---\n" + fmt.Sprintf(inline, "shop", "app: web", "web"), true},
-		"the mesh's administrator":    {fmt.Sprintf(byMesh, "edges/gw, shop/*"), true},
-		"for other accounts":          {fmt.Sprintf(byGroup, "edges", "istio: ingress", "other") + "---\n" + fmt.Sprintf(byGroup, "shop", "app: web", "other"), false},
-		"for other namespaces":        {fmt.Sprintf(byGroup, "shop", "istio: ingress", "gw") + "---\n" + fmt.Sprintf(byGroup, "edges", "app: web", "web"), false},
-		"with other values":           {fmt.Sprintf(byGroup, "edges", "istio: egress", "gw") + "---\n" + fmt.Sprintf(byGroup, "shop", "app: shop", "web"), false},
+		"nobody": {"", false},
+		"a WorkloadGroup each": {
+			fmt.Sprintf(byGroup, "edges", "istio: ingress", "gw") + "---\n" + fmt.Sprintf(byGroup, "shop", "app: web", "web"),
+			true,
+		},
+		"a WorkloadEntry each": {
+			fmt.Sprintf(byEntry, "edges", "istio: ingress", "gw", "e") + "---\n" + fmt.Sprintf(byEntry, "shop", "app: web", "web", "e"),
+			true,
+		},
+		"endpoints of ServiceEntries": {
+			fmt.Sprintf(inline, "edges", "istio: ingress", "gw") + "---\n" + fmt.Sprintf(inline, "shop", "app: web", "web"),
+			true,
+		},
+		"the mesh's administrator": {fmt.Sprintf(byMesh, "edges/gw, shop/*"), true},
+		"for other accounts": {
+			fmt.Sprintf(byGroup, "edges", "istio: ingress", "other") + "---\n" + fmt.Sprintf(byGroup, "shop", "app: web", "other"),
+			false,
+		},
+		"for other namespaces": {
+			fmt.Sprintf(byGroup, "shop", "istio: ingress", "gw") + "---\n" + fmt.Sprintf(byGroup, "edges", "app: web", "web"),
+			false,
+		},
+		"with other values": {
+			fmt.Sprintf(byGroup, "edges", "istio: egress", "gw") + "---\n" + fmt.Sprintf(byGroup, "shop", "app: shop", "web"),
+			false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := compiletest.New(t)

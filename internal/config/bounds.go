@@ -21,13 +21,15 @@ const (
 	maxKey         = 32 << 10  // bytes of a private key in PEM; the largest RSA key that Envoy takes has a third of that
 )
 
-// nodesOf is how many values a text may hold with its aliases written out: no more than it could write out by itself, and some for short ones.
+// nodesOf is how many values a text may hold with its aliases written out: no more than it could write out by itself,
+// and some for short ones.
 func nodesOf(text []byte) int { return min(10_000+len(text), maxNodes) }
 
 // spelledOf is how many bytes of names and strings a text may hold with its aliases written out.
 func spelledOf(text []byte) int { return 64<<10 + 2*len(text) }
 
-// tooMany tells whether a text may hold more than maxNodes values, before a parser spends memory on them. It counts what can begin a value, in YAML and in JSON.
+// tooMany tells whether a text may hold more than maxNodes values, before a parser spends memory on them. It counts
+// what can begin a value, in YAML and in JSON.
 func tooMany(text []byte) *syntaxError {
 	if len(text) < maxNodes/2 { // two bytes make three values at most
 		return nil
@@ -43,11 +45,17 @@ func tooMany(text []byte) *syntaxError {
 		return nil
 	}
 	return &syntaxError{
-		line: 1, message: fmt.Sprintf("the document holds too much: up to %d values of at most %d", nodes, maxNodes), fix: "write its objects as documents of their own, with --- between them",
+		line:    1,
+		message: fmt.Sprintf("the document holds too much: up to %d values of at most %d", nodes, maxNodes),
+		fix:     "write its objects as documents of their own, with --- between them",
 	}
 }
 
-var errDeep = syntaxError{line: 1, message: fmt.Sprintf("the document is nested deeper than %d levels", maxDepth), fix: "no object of ours is that deep"}
+var errDeep = syntaxError{
+	line:    1,
+	message: fmt.Sprintf("the document is nested deeper than %d levels", maxDepth),
+	fix:     "no object of ours is that deep",
+}
 
 // deeper tells whether a tree is more than levels deep.
 func deeper(v any, levels int) bool {

@@ -23,36 +23,40 @@ func bombs(size int) map[string]string {
 	long := "x: &x " + strings.Repeat("s", size/2) + "\nspec:\n  y: [" + strings.Repeat("*x, ", size/8) + "*x]\n"
 	merged := "x: &x {" + strings.Repeat("a: b, ", size/24) + "c: d}\n" + strings.Repeat("- <<: *x\n", size/20)
 	return map[string]string{
-		"aliases of aliases":        meta + laughs,
-		"aliases of a long list":    meta + wide,
-		"aliases of a long string":  meta + long,
-		"merges":                    merged,
-		"an alias of itself":        "a: &a [*a, *a]\n",
-		"a list of lists":           strings.Repeat("[", size),
-		"closed":                    "a: " + strings.Repeat("[", 9000) + strings.Repeat("]", 9000),
-		"maps of maps":              strings.Repeat("{a: ", size/4),
-		"dashes":                    strings.Repeat("- ", size/2),
-		"JSON of lists":             `{"a":` + strings.Repeat("[", size/2) + strings.Repeat("]", size/2) + "}",
-		"JSON of maps":              strings.Repeat(`{"a":`, size/6) + "1" + strings.Repeat("}", size/6),
-		"JSON deep":                 strings.Repeat(`{"a":`, 500) + "1" + strings.Repeat("}", 500),
-		"JSON of one field":         "{" + strings.TrimSuffix(strings.Repeat(`"a":1,`, size/6), ",") + "}",
-		"JSON of empty maps":        `{"spec":[` + strings.TrimSuffix(strings.Repeat("{},", size/3), ",") + "]}",
-		"a long number":             `{"spec":` + strings.Repeat("9", size) + "}",
-		"a long number in YAML":     "a: " + strings.Repeat("9", size) + "\n",
-		"comments":                  meta + strings.Repeat("# c\n", size/4),
-		"comments in a list":        "a:\n" + strings.Repeat("# c\n- b # d\n", size/12),
-		"anchors":                   "a: [" + strings.Repeat("&a b, ", size/6) + "c]\n",
-		"questions":                 strings.Repeat("? ", size/2),
-		"tags":                      "a: [" + strings.Repeat("!!str b, ", size/9) + "c]\n",
-		"quotes":                    "a: [" + strings.Repeat(`"\n", `, size/6) + "c]\n",
-		"blank lines":               "a: |\n" + strings.Repeat("\n", size) + "b\n",
-		"unknown fields":            meta + "spec:\n" + strings.Repeat("  x", 1) + ": 1\n" + numbered("  zz%d: 1\n", size/12),
-		"wrong values":              meta + "spec:\n  address: 1.1.1.1\n  labels:\n" + numbered("    l%d: 1\n", size/12),
-		"a long name":               strings.Replace(meta, "name: a", "name: "+strings.Repeat("a", size), 1) + "spec: {address: 1.1.1.1}\n",
-		"a long field":              meta + "spec:\n  ? " + strings.Repeat("a", size) + "\n  : 1\n",
-		"labels":                    meta + "  labels:\n" + numbered("    -l%d: -\n", size/14) + "spec: {address: 1.1.1.1}\n",
-		"unknown metadata":          meta + numbered("  u%d: 1\n", size/10),
-		"ports of a service":        "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: a}\nspec:\n  hosts: [a.b]\n  ports:\n" + numbered("  - {number: 80, name: n%d}\n", size/30),
+		"aliases of aliases":       meta + laughs,
+		"aliases of a long list":   meta + wide,
+		"aliases of a long string": meta + long,
+		"merges":                   merged,
+		"an alias of itself":       "a: &a [*a, *a]\n",
+		"a list of lists":          strings.Repeat("[", size),
+		"closed":                   "a: " + strings.Repeat("[", 9000) + strings.Repeat("]", 9000),
+		"maps of maps":             strings.Repeat("{a: ", size/4),
+		"dashes":                   strings.Repeat("- ", size/2),
+		"JSON of lists":            `{"a":` + strings.Repeat("[", size/2) + strings.Repeat("]", size/2) + "}",
+		"JSON of maps":             strings.Repeat(`{"a":`, size/6) + "1" + strings.Repeat("}", size/6),
+		"JSON deep":                strings.Repeat(`{"a":`, 500) + "1" + strings.Repeat("}", 500),
+		"JSON of one field":        "{" + strings.TrimSuffix(strings.Repeat(`"a":1,`, size/6), ",") + "}",
+		"JSON of empty maps":       `{"spec":[` + strings.TrimSuffix(strings.Repeat("{},", size/3), ",") + "]}",
+		"a long number":            `{"spec":` + strings.Repeat("9", size) + "}",
+		"a long number in YAML":    "a: " + strings.Repeat("9", size) + "\n",
+		"comments":                 meta + strings.Repeat("# c\n", size/4),
+		"comments in a list":       "a:\n" + strings.Repeat("# c\n- b # d\n", size/12),
+		"anchors":                  "a: [" + strings.Repeat("&a b, ", size/6) + "c]\n",
+		"questions":                strings.Repeat("? ", size/2),
+		"tags":                     "a: [" + strings.Repeat("!!str b, ", size/9) + "c]\n",
+		"quotes":                   "a: [" + strings.Repeat(`"\n", `, size/6) + "c]\n",
+		"blank lines":              "a: |\n" + strings.Repeat("\n", size) + "b\n",
+		"unknown fields":           meta + "spec:\n" + strings.Repeat("  x", 1) + ": 1\n" + numbered("  zz%d: 1\n", size/12),
+		"wrong values":             meta + "spec:\n  address: 1.1.1.1\n  labels:\n" + numbered("    l%d: 1\n", size/12),
+		"a long name":              strings.Replace(meta, "name: a", "name: "+strings.Repeat("a", size), 1) + "spec: {address: 1.1.1.1}\n",
+		"a long field":             meta + "spec:\n  ? " + strings.Repeat("a", size) + "\n  : 1\n",
+		"labels":                   meta + "  labels:\n" + numbered("    -l%d: -\n", size/14) + "spec: {address: 1.1.1.1}\n",
+		"unknown metadata":         meta + numbered("  u%d: 1\n", size/10),
+		"ports of a service": "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: a}\nspec:\n  " +
+			"hosts: [a.b]\n  ports:\n" + numbered(
+			"  - {number: 80, name: n%d}\n",
+			size/30,
+		),
 		"a list's items in a line":  `{"kind":"List","items":[` + strings.TrimSuffix(strings.Repeat(`{"a":"ü"},`, size/12), ",") + "]}",
 		"a list's items in YAML":    "kind: List\nitems: [" + strings.Repeat("{a: b}, ", size/8) + "{a: c}]\n",
 		"a list's items on lines":   "kind: List\nitems: [\n" + strings.Repeat("{\"a\": 1},\n", size/10) + "{\"a\": 2}]\n",
@@ -123,7 +127,8 @@ func TestManyMistakes(t *testing.T) {
 	_, took := spend(func() {
 		o, problems := d.Decode(Document{File: "x", Line: 1, Text: []byte(text)})
 		last := problems[len(problems)-1]
-		if o != nil || len(problems) != maxProblems+1 || last.Code != "TooManyProblems" || last.Severity != mesh.Error || !strings.Contains(last.Message, "more problems") {
+		if o != nil || len(problems) != maxProblems+1 || last.Code != "TooManyProblems" || last.Severity != mesh.Error ||
+			!strings.Contains(last.Message, "more problems") {
 			t.Errorf("%d problems, the last %v", len(problems), last)
 		}
 	})

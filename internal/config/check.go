@@ -13,7 +13,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// check is what a kind's rules say their problems to. A rule that Istio enforces is an Error; what Istio takes but cannot mean what it says is a Warning.
+// check is what a kind's rules say their problems to. A rule that Istio enforces is an Error; what Istio takes but
+// cannot mean what it says is a Warning.
 type check struct{ draft *draft }
 
 func (c *check) fail(at path, code, message, fix string) {
@@ -35,7 +36,12 @@ func (c *check) host(at path, host string) {
 	case host == "*" || isDNSName(strings.TrimPrefix(host, "*.")):
 	case strings.HasPrefix(host, "*") && isDNSName("x"+host[1:]):
 	default:
-		c.fail(at, "BadHost", quote(host)+" is not a host name", "write labels of letters, digits and '-', joined by dots; a wildcard only as the first: *.example.com")
+		c.fail(
+			at,
+			"BadHost",
+			quote(host)+" is not a host name",
+			"write labels of letters, digits and '-', joined by dots; a wildcard only as the first: *.example.com",
+		)
 	}
 }
 
@@ -87,7 +93,12 @@ func (c *check) port(at path, number uint32) {
 
 func (c *check) regex(at path, expr string) {
 	if _, err := regexp.Compile(expr); err != nil {
-		c.fail(at, "BadRegex", "the regular expression does not compile: "+strings.TrimPrefix(err.Error(), "error parsing regexp: "), "write it in RE2 syntax")
+		c.fail(
+			at,
+			"BadRegex",
+			"the regular expression does not compile: "+strings.TrimPrefix(err.Error(), "error parsing regexp: "),
+			"write it in RE2 syntax",
+		)
 	}
 }
 
@@ -177,7 +188,12 @@ func (c *check) gatewayNames(at *path, names []string) {
 // protocol checks a port's protocol by the names Istio's API has for them.
 func (c *check) protocol(at path, s string) {
 	if _, ok := mesh.ParseProtocol(s); !ok && !strings.EqualFold(s, "HTTP_PROXY") && !strings.EqualFold(s, "HBONE") {
-		c.fail(at, "UnknownProtocol", quote(s)+" is not a protocol", "write one of HTTP, HTTPS, HTTP2, GRPC, GRPC-Web, TLS, TCP, UDP, MONGO, MYSQL, REDIS")
+		c.fail(
+			at,
+			"UnknownProtocol",
+			quote(s)+" is not a protocol",
+			"write one of HTTP, HTTPS, HTTP2, GRPC, GRPC-Web, TLS, TCP, UDP, MONGO, MYSQL, REDIS",
+		)
 	}
 }
 

@@ -34,7 +34,8 @@ type Decoder struct {
 	kinds     map[Kind]*kind
 }
 
-// NewDecoder returns a decoder for every kind of Istio's API, and for Secret. It fails only in a build that lacks the schemas (schemas.ErrMissing).
+// NewDecoder returns a decoder for every kind of Istio's API, and for Secret. It fails only in a build that lacks the
+// schemas (schemas.ErrMissing).
 func NewDecoder(o Options) (*Decoder, error) {
 	d := &Decoder{namespace: o.DefaultNamespace, now: o.Now, kinds: kindsByName()}
 	if d.now == nil {
@@ -53,9 +54,10 @@ func NewDecoder(o Options) (*Decoder, error) {
 	return d, nil
 }
 
-// Decode reads one document. The object is nil when a problem of severity Error is among those returned, when the document is empty (then there
-// are no problems either), and when it is of a kind that is none of ours (then a Warning says so). A problem's Object holds kind, namespace and
-// name as far as they could be read, so that a caller can tell which object the document was meant to be; "file" is the kind of one that could not.
+// Decode reads one document. The object is nil when a problem of severity Error is among those returned, when the
+// document is empty (then there are no problems either), and when it is of a kind that is none of ours (then a Warning
+// says so). A problem's Object holds kind, namespace and name as far as they could be read, so that a caller can tell
+// which object the document was meant to be; "file" is the kind of one that could not.
 func (d *Decoder) Decode(doc Document) (*Object, []mesh.Problem) {
 	w := newDraft(doc)
 	w.namespace, w.now = d.namespace, d.now
@@ -69,8 +71,9 @@ func (d *Decoder) Decode(doc Document) (*Object, []mesh.Problem) {
 	return w.object(spec), w.sorted()
 }
 
-// DecodeMeshConfig reads a file of mesh configuration (istio.mesh.v1alpha1.MeshConfig as plain YAML or JSON, without apiVersion and kind) over
-// the defaults that Istio documents. Unknown fields are errors. The object's kind is "MeshConfig".
+// DecodeMeshConfig reads a file of mesh configuration (istio.mesh.v1alpha1.MeshConfig as plain YAML or JSON, without
+// apiVersion and kind) over the defaults that Istio documents. Unknown fields are errors. The object's kind is
+// "MeshConfig".
 func (d *Decoder) DecodeMeshConfig(doc Document) (*Object, []mesh.Problem) {
 	return decodePlain(doc, MeshConfig, DefaultMeshConfig(), func(c *check, m *meshconfig.MeshConfig) {
 		addDefaultProviders(m)
@@ -78,7 +81,8 @@ func (d *Decoder) DecodeMeshConfig(doc Document) (*Object, []mesh.Problem) {
 	})
 }
 
-// DecodeMeshNetworks reads a file of networks (istio.mesh.v1alpha1.MeshNetworks as plain YAML or JSON). The object's kind is "MeshNetworks".
+// DecodeMeshNetworks reads a file of networks (istio.mesh.v1alpha1.MeshNetworks as plain YAML or JSON). The object's
+// kind is "MeshNetworks".
 func (d *Decoder) DecodeMeshNetworks(doc Document) (*Object, []mesh.Problem) {
 	return decodePlain(doc, MeshNetworks, newMeshNetworks(), checkMeshNetworks)
 }

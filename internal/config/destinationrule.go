@@ -8,7 +8,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// checkDestinationRule holds the rules of https://istio.io/latest/docs/reference/config/networking/destination-rule/ that the schema cannot say.
+// checkDestinationRule holds the rules of https://istio.io/latest/docs/reference/config/networking/destination-rule/
+// that the schema cannot say.
 func checkDestinationRule(c *check, dr *networking.DestinationRule) {
 	at := c.spec()
 	if !isIP(dr.Host) {
@@ -23,7 +24,12 @@ func checkDestinationRule(c *check, dr *networking.DestinationRule) {
 		here := at.of("subsets", i)
 		checkSubset(c, &here, s)
 		if first, twice := seen[s.Name]; twice {
-			c.warn(here.key("name"), "Duplicate", fmt.Sprintf("subset %s is written twice; subsets[%d] counts", quote(s.Name), first), "give it another name")
+			c.warn(
+				here.key("name"),
+				"Duplicate",
+				fmt.Sprintf("subset %s is written twice; subsets[%d] counts", quote(s.Name), first),
+				"give it another name",
+			)
 			continue
 		}
 		seen[s.Name] = i
@@ -107,7 +113,11 @@ func checkLoadBalancer(c *check, at *path, lb *networking.LoadBalancerSettings) 
 		c.tableSize(maglev.key("tableSize"), h.GetMaglev().GetTableSize())
 	}
 	checkLocality(c, at, lb.LocalityLbSetting)
-	c.duration(at.key("warmupDurationSecs"), lb.WarmupDurationSecs, time.Millisecond) //nolint:staticcheck // deprecated by Istio, still taken
+	c.duration(
+		at.key("warmupDurationSecs"),
+		lb.WarmupDurationSecs,
+		time.Millisecond,
+	) //nolint:staticcheck // deprecated by Istio, still taken
 }
 
 // tableSize checks the size of a maglev table (envoy.config.cluster.v3.Cluster.MaglevLbConfig.table_size); 0 leaves it to Envoy.
@@ -116,9 +126,19 @@ func (c *check) tableSize(at path, size uint64) {
 	switch {
 	case size == 0:
 	case size > most:
-		c.fail(at, "BadNumber", fmt.Sprintf("a table of %d is larger than Envoy takes", size), fmt.Sprintf("write a prime number of at most %d; the default is 65537", most))
+		c.fail(
+			at,
+			"BadNumber",
+			fmt.Sprintf("a table of %d is larger than Envoy takes", size),
+			fmt.Sprintf("write a prime number of at most %d; the default is 65537", most),
+		)
 	case !big.NewInt(int64(size)).ProbablyPrime(0):
-		c.fail(at, "BadNumber", fmt.Sprintf("%d is not a prime number, which the size of a maglev table must be", size), fmt.Sprintf("write %d; the default is 65537", nextPrime(int64(size))))
+		c.fail(
+			at,
+			"BadNumber",
+			fmt.Sprintf("%d is not a prime number, which the size of a maglev table must be", size),
+			fmt.Sprintf("write %d; the default is 65537", nextPrime(int64(size))),
+		)
 	}
 }
 
@@ -179,7 +199,12 @@ func checkConnectionPool(c *check, at *path, p *networking.ConnectionPoolSetting
 		c.notNegative(here.key("maxRetries"), h.MaxRetries)
 		c.notNegative(here.key("maxConcurrentStreams"), h.MaxConcurrentStreams)
 		if h.H2UpgradePolicy == networking.ConnectionPoolSettings_HTTPSettings_UPGRADE && h.UseClientProtocol {
-			c.fail(here.key("useClientProtocol"), "Conflict", "useClientProtocol and h2UpgradePolicy UPGRADE exclude each other", "keep one of the two")
+			c.fail(
+				here.key("useClientProtocol"),
+				"Conflict",
+				"useClientProtocol and h2UpgradePolicy UPGRADE exclude each other",
+				"keep one of the two",
+			)
 		}
 	}
 }
@@ -199,7 +224,12 @@ func checkOutlier(c *check, at *path, o *networking.OutlierDetection) {
 	c.percent(at.key("maxEjectionPercent"), float64(o.MaxEjectionPercent))
 	c.percent(at.key("minHealthPercent"), float64(o.MinHealthPercent))
 	if o.ConsecutiveLocalOriginFailures.GetValue() > 0 && !o.SplitExternalLocalOriginErrors {
-		c.fail(at.key("consecutiveLocalOriginFailures"), "Conflict", "local origin failures are not counted apart", "set splitExternalLocalOriginErrors")
+		c.fail(
+			at.key("consecutiveLocalOriginFailures"),
+			"Conflict",
+			"local origin failures are not counted apart",
+			"set splitExternalLocalOriginErrors",
+		)
 	}
 }
 
@@ -216,21 +246,36 @@ func checkClientTLS(c *check, at *path, t *networking.ClientTLSSettings) {
 	switch t.Mode {
 	case networking.ClientTLSSettings_ISTIO_MUTUAL:
 		if files || t.CredentialName != "" {
-			c.fail(at.key("mode"), "Conflict", "ISTIO_MUTUAL uses the mesh's own certificates", "leave the certificates out, or write mode MUTUAL")
+			c.fail(
+				at.key("mode"),
+				"Conflict",
+				"ISTIO_MUTUAL uses the mesh's own certificates",
+				"leave the certificates out, or write mode MUTUAL",
+			)
 		}
 	case networking.ClientTLSSettings_MUTUAL:
 		if t.CredentialName != "" {
 			return
 		}
 		if t.ClientCertificate == "" {
-			c.fail(at.key("clientCertificate"), "Missing", "mode MUTUAL needs a client certificate", "set clientCertificate or credentialName")
+			c.fail(
+				at.key("clientCertificate"),
+				"Missing",
+				"mode MUTUAL needs a client certificate",
+				"set clientCertificate or credentialName",
+			)
 		}
 		if t.PrivateKey == "" {
 			c.fail(at.key("privateKey"), "Missing", "mode MUTUAL needs a private key", "set privateKey or credentialName")
 		}
 	case networking.ClientTLSSettings_SIMPLE:
 		if t.CredentialName == "" && t.CaCertificates == "" && !t.InsecureSkipVerify.GetValue() && len(t.SubjectAltNames) > 0 {
-			c.warn(at.key("subjectAltNames"), "NotVerified", "without caCertificates the system's trust store is used to verify the names", "set caCertificates to say which authority is meant")
+			c.warn(
+				at.key("subjectAltNames"),
+				"NotVerified",
+				"without caCertificates the system's trust store is used to verify the names",
+				"set caCertificates to say which authority is meant",
+			)
 		}
 	}
 }

@@ -83,7 +83,11 @@ func (w *draft) told() []mesh.Problem {
 		return w.problems
 	}
 	return append(w.problems, mesh.Problem{
-		Object: w.ref, Line: w.ref.Line, Code: "TooManyProblems", Severity: w.worst, Message: "and " + strconv.Itoa(w.more) + " more problems in this document",
+		Object:   w.ref,
+		Line:     w.ref.Line,
+		Code:     "TooManyProblems",
+		Severity: w.worst,
+		Message:  "and " + strconv.Itoa(w.more) + " more problems in this document",
 	})
 }
 
@@ -149,7 +153,12 @@ func (w *draft) foreign(k *kind, group, name string) {
 	_, items := w.tree["items"].([]any)
 	switch {
 	case k == nil && (name == "List" && w.tree["items"] != nil || strings.HasSuffix(name, "List") && items):
-		w.fail("items", "BadList", "the list cannot be taken apart: nothing of it is in force", "write kind and items in plain words, and items as a list of objects, none of which is a list itself")
+		w.fail(
+			"items",
+			"BadList",
+			"the list cannot be taken apart: nothing of it is in force",
+			"write kind and items in plain words, and items as a list of objects, none of which is a list itself",
+		)
 	case k != nil && (group == "" || strings.HasSuffix(group, ".istio.io")):
 		w.fail("apiVersion", "UnknownVersion", name+" is not in API group "+quote(group), "write "+k.group+"/v1")
 	case k == nil && strings.HasSuffix(group, ".istio.io"):
@@ -167,13 +176,25 @@ func (w *draft) readNames(kind string) {
 	if ns, _ := meta["namespace"].(string); ns != "" {
 		w.key.Namespace = ns
 	}
-	w.ref = mesh.ObjectRef{Kind: shownName(kind), Namespace: shownName(w.key.Namespace), Name: shownName(w.key.Name), File: w.doc.File, Line: w.doc.Line}
+	w.ref = mesh.ObjectRef{
+		Kind:      shownName(kind),
+		Namespace: shownName(w.key.Namespace),
+		Name:      shownName(w.key.Name),
+		File:      w.doc.File,
+		Line:      w.doc.Line,
+	}
 }
 
 // object makes the object of a spec that passed everything.
 func (w *draft) object(spec proto.Message) *Object {
 	o := &Object{
-		Key: w.key, Labels: mesh.MakeLabels(w.labels), Annotations: w.annotations, Created: w.created, Spec: spec, Ref: w.ref, Text: w.doc.Text,
+		Key:         w.key,
+		Labels:      mesh.MakeLabels(w.labels),
+		Annotations: w.annotations,
+		Created:     w.created,
+		Spec:        spec,
+		Ref:         w.ref,
+		Text:        w.doc.Text,
 	}
 	if w.credential != nil {
 		o.Credential, o.Annotations, o.Text = w.credential, nil, nil // annotations may repeat the whole object
@@ -182,7 +203,8 @@ func (w *draft) object(spec proto.Message) *Object {
 	return o
 }
 
-// readMetadata says whether something is made of the labels and annotations of a kind's objects (those of a Secret are read into its Credential).
+// readMetadata says whether something is made of the labels and annotations of a kind's objects (those of a Secret are
+// read into its Credential).
 func readMetadata(k Kind) bool { return k == WorkloadEntry }
 
 // hash covers what the object says, not where it stands. It is the same in every process.

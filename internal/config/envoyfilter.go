@@ -2,7 +2,8 @@ package config
 
 import networking "istio.io/api/networking/v1alpha3"
 
-// checkEnvoyFilter holds what can be said of https://istio.io/latest/docs/reference/config/networking/envoy-filter/ without Envoy's messages.
+// checkEnvoyFilter holds what can be said of https://istio.io/latest/docs/reference/config/networking/envoy-filter/
+// without Envoy's messages.
 func checkEnvoyFilter(c *check, ef *networking.EnvoyFilter) {
 	at := c.spec()
 	selector := at.key("workloadSelector")

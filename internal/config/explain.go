@@ -39,7 +39,14 @@ func explain(e *field.Error, at string, tree map[string]any) (code, message, fix
 		}
 		return "Missing", "the field is required", "set " + at
 	case field.ErrorTypeNotSupported:
-		return "UnknownValue", show(e.BadValue) + " is not one of the values", strings.Replace(e.Detail, "supported values:", "write one of", 1)
+		return "UnknownValue", show(
+				e.BadValue,
+			) + " is not one of the values", strings.Replace(
+				e.Detail,
+				"supported values:",
+				"write one of",
+				1,
+			)
 	case field.ErrorTypeTypeInvalid:
 		want, _, _ := strings.Cut(strings.TrimPrefix(detail, "must be of type "), ":")
 		return "WrongType", show(valueAt(tree, at)) + " is not of type " + want, ""

@@ -6,7 +6,8 @@ import (
 	extensionsv1alpha1 "istio.io/api/extensions/v1alpha1"
 )
 
-// checkWasmPlugin holds the rules of https://istio.io/latest/docs/reference/config/proxy_extensions/wasm-plugin/ that the schema cannot say.
+// checkWasmPlugin holds the rules of https://istio.io/latest/docs/reference/config/proxy_extensions/wasm-plugin/ that
+// the schema cannot say.
 func checkWasmPlugin(c *check, p *extensionsv1alpha1.WasmPlugin) {
 	at := c.spec()
 	selector := at.key("selector")
@@ -36,7 +37,12 @@ func checkTrafficExtension(c *check, t *extensionsv1alpha1.TrafficExtension) {
 func checkModule(c *check, at *path, from, sum string) {
 	u, err := url.Parse(from)
 	if from == "" || err != nil || !oneOf(u.Scheme, "", "file", "http", "https", "oci") {
-		c.fail(at.key("url"), "BadURL", quote(from)+" is not where a module can be fetched from", "write a URL with file, http, https or oci")
+		c.fail(
+			at.key("url"),
+			"BadURL",
+			quote(from)+" is not where a module can be fetched from",
+			"write a URL with file, http, https or oci",
+		)
 	}
 	if sum == "" {
 		return

@@ -78,10 +78,20 @@ func checkServerProtocol(c *check, at *path, s *networking.Server) {
 		c.fail(*at, "Missing", "protocol "+s.Port.Protocol+" needs tls settings", "add tls with a mode")
 	case p.IsTLS() && s.Tls.HttpsRedirect:
 		tls := at.key("tls")
-		c.warn(tls.key("httpsRedirect"), "Unused", "there is no http to redirect on a port that speaks "+s.Port.Protocol+": it does nothing", "put it on the HTTP server")
+		c.warn(
+			tls.key("httpsRedirect"),
+			"Unused",
+			"there is no http to redirect on a port that speaks "+s.Port.Protocol+": it does nothing",
+			"put it on the HTTP server",
+		)
 	case s.Tls == nil || p.IsTLS():
 	case p.IsHTTP() && !onlyRedirect(s.Tls):
-		c.fail(at.key("tls"), "Conflict", "protocol "+s.Port.Protocol+" is plain text: only tls.httpsRedirect means something here", "write protocol HTTPS")
+		c.fail(
+			at.key("tls"),
+			"Conflict",
+			"protocol "+s.Port.Protocol+" is plain text: only tls.httpsRedirect means something here",
+			"write protocol HTTPS",
+		)
 	case !p.IsHTTP():
 		c.fail(at.key("tls"), "Conflict", "protocol "+s.Port.Protocol+" has no tls", "write protocol TLS or HTTPS")
 	}
@@ -92,7 +102,8 @@ func onlyRedirect(t *networking.ServerTLSSettings) bool {
 }
 
 func hasServerCertificate(t *networking.ServerTLSSettings) bool {
-	return t.ServerCertificate != "" || t.PrivateKey != "" || t.CredentialName != "" || len(t.CredentialNames) > 0 || len(t.TlsCertificates) > 0
+	return t.ServerCertificate != "" || t.PrivateKey != "" || t.CredentialName != "" || len(t.CredentialNames) > 0 ||
+		len(t.TlsCertificates) > 0
 }
 
 // checkServerTLS: which certificates a mode takes.
@@ -104,18 +115,33 @@ func checkServerTLS(c *check, at *path, t *networking.ServerTLSSettings) {
 	switch t.Mode {
 	case networking.ServerTLSSettings_ISTIO_MUTUAL:
 		if hasServerCertificate(t) || t.CaCertificates != "" {
-			c.fail(at.key("mode"), "Conflict", "ISTIO_MUTUAL uses the mesh's own certificates", "leave the certificates out, or write mode MUTUAL")
+			c.fail(
+				at.key("mode"),
+				"Conflict",
+				"ISTIO_MUTUAL uses the mesh's own certificates",
+				"leave the certificates out, or write mode MUTUAL",
+			)
 		}
 	case networking.ServerTLSSettings_PASSTHROUGH, networking.ServerTLSSettings_AUTO_PASSTHROUGH:
 		if hasServerCertificate(t) || t.CaCertificates != "" {
-			c.warn(at.key("mode"), "Unused", t.Mode.String()+" forwards TLS as it comes: the certificates are not used", "write mode SIMPLE to end TLS here")
+			c.warn(
+				at.key("mode"),
+				"Unused",
+				t.Mode.String()+" forwards TLS as it comes: the certificates are not used",
+				"write mode SIMPLE to end TLS here",
+			)
 		}
 	case networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_MUTUAL, networking.ServerTLSSettings_OPTIONAL_MUTUAL:
 		if !byName && len(t.TlsCertificates) == 0 {
 			checkServerFiles(c, at, t)
 		}
 		if t.Mode != networking.ServerTLSSettings_SIMPLE && !byName && t.CaCertificates == "" && t.CaCertCredentialName == "" && !anyCA(t) {
-			c.fail(at.key("caCertificates"), "Missing", "mode "+t.Mode.String()+" needs an authority to verify clients by", "set caCertificates or credentialName")
+			c.fail(
+				at.key("caCertificates"),
+				"Missing",
+				"mode "+t.Mode.String()+" needs an authority to verify clients by",
+				"set caCertificates or credentialName",
+			)
 		}
 	}
 	if t.MaxProtocolVersion != 0 && t.MinProtocolVersion > t.MaxProtocolVersion {
@@ -146,7 +172,12 @@ func anyCA(t *networking.ServerTLSSettings) bool {
 
 func checkServerFiles(c *check, at *path, t *networking.ServerTLSSettings) {
 	if t.ServerCertificate == "" {
-		c.fail(at.key("serverCertificate"), "Missing", "mode "+t.Mode.String()+" needs a certificate", "set serverCertificate or credentialName")
+		c.fail(
+			at.key("serverCertificate"),
+			"Missing",
+			"mode "+t.Mode.String()+" needs a certificate",
+			"set serverCertificate or credentialName",
+		)
 	}
 	if t.PrivateKey == "" {
 		c.fail(at.key("privateKey"), "Missing", "mode "+t.Mode.String()+" needs a private key", "set privateKey or credentialName")

@@ -7,8 +7,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// guessIdentity reads kind, namespace and name out of a text that does not parse, line by line, so that its problem can name the object that
-// it was meant to be. What cannot be told for certain is left empty.
+// guessIdentity reads kind, namespace and name out of a text that does not parse, line by line, so that its problem can
+// name the object that it was meant to be. What cannot be told for certain is left empty.
 func (w *draft) guessIdentity() {
 	if w.key.Kind != "" { // mesh configuration: known from where the text stands
 		return
@@ -40,7 +40,13 @@ func (w *draft) guessIdentity() {
 	if kind == string(Secret) {
 		last.Message = "the text is neither valid YAML nor JSON" // the parser's own words may quote it
 	}
-	last.Object = mesh.ObjectRef{Kind: shownName(kind), Namespace: shownName(namespace), Name: shownName(name), File: w.doc.File, Line: w.doc.Line}
+	last.Object = mesh.ObjectRef{
+		Kind:      shownName(kind),
+		Namespace: shownName(namespace),
+		Name:      shownName(name),
+		File:      w.doc.File,
+		Line:      w.doc.Line,
+	}
 }
 
 // plainField takes "key: value" apart where both are simple.

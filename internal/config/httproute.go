@@ -14,8 +14,10 @@ import (
 func matchesAll(m *networking.HTTPMatchRequest) bool {
 	prefix, isPrefix := m.GetUri().GetMatchType().(*networking.StringMatch_Prefix)
 	anyPath := m.Uri == nil || isPrefix && (prefix.Prefix == "/" || prefix.Prefix == "")
-	return anyPath && m.Scheme == nil && m.Method == nil && m.Authority == nil && len(m.Headers) == 0 && m.Port == 0 && len(m.SourceLabels) == 0 &&
-		len(m.Gateways) == 0 && len(m.QueryParams) == 0 && len(m.WithoutHeaders) == 0 && m.SourceNamespace == ""
+	return anyPath && m.Scheme == nil && m.Method == nil && m.Authority == nil && len(m.Headers) == 0 && m.Port == 0 &&
+		len(m.SourceLabels) == 0 &&
+		len(m.Gateways) == 0 && len(m.QueryParams) == 0 && len(m.WithoutHeaders) == 0 &&
+		m.SourceNamespace == ""
 }
 
 // checkHTTPMatch checks a match block; claims tells whether conditions on claims may stand in it.
@@ -124,11 +126,21 @@ func checkFault(c *check, at *path, f *networking.HTTPFaultInjection) {
 			c.fail(abort, "Missing", "the abort has no status", "set httpStatus or grpcStatus")
 		case *networking.HTTPFaultInjection_Abort_HttpStatus:
 			if t.HttpStatus < 200 || t.HttpStatus > 599 {
-				c.fail(abort.key("httpStatus"), "BadStatus", fmt.Sprintf("%d is not a status that can be answered", t.HttpStatus), "write 200 to 599")
+				c.fail(
+					abort.key("httpStatus"),
+					"BadStatus",
+					fmt.Sprintf("%d is not a status that can be answered", t.HttpStatus),
+					"write 200 to 599",
+				)
 			}
 		case *networking.HTTPFaultInjection_Abort_GrpcStatus:
 			if !isGRPCStatus(t.GrpcStatus) {
-				c.fail(abort.key("grpcStatus"), "BadStatus", quote(t.GrpcStatus)+" is not a gRPC status", "write UNAVAILABLE, or another name of a status code")
+				c.fail(
+					abort.key("grpcStatus"),
+					"BadStatus",
+					quote(t.GrpcStatus)+" is not a gRPC status",
+					"write UNAVAILABLE, or another name of a status code",
+				)
 			}
 		case *networking.HTTPFaultInjection_Abort_Http2Error:
 			c.fail(abort.key("http2Error"), "NotSupported", "http2Error is not implemented by Envoy", "set httpStatus or grpcStatus")
@@ -149,8 +161,26 @@ func checkFault(c *check, at *path, f *networking.HTTPFaultInjection) {
 
 // isGRPCStatus knows the names of https://grpc.io/docs/guides/status-codes/.
 func isGRPCStatus(s string) bool {
-	return oneOf(s, "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED",
-		"FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED")
+	return oneOf(
+		s,
+		"OK",
+		"CANCELLED",
+		"UNKNOWN",
+		"INVALID_ARGUMENT",
+		"DEADLINE_EXCEEDED",
+		"NOT_FOUND",
+		"ALREADY_EXISTS",
+		"PERMISSION_DENIED",
+		"RESOURCE_EXHAUSTED",
+		"FAILED_PRECONDITION",
+		"ABORTED",
+		"OUT_OF_RANGE",
+		"UNIMPLEMENTED",
+		"INTERNAL",
+		"UNAVAILABLE",
+		"DATA_LOSS",
+		"UNAUTHENTICATED",
+	)
 }
 
 func checkMirrors(c *check, at *path, r *networking.HTTPRoute) {
@@ -192,7 +222,12 @@ func checkRetries(c *check, at *path, r *networking.HTTPRetry) {
 			continue
 		}
 		if on != "" && !isRetryCondition(on) {
-			c.fail(here.key("retryOn"), "UnknownValue", quote(on)+" is not a condition to retry on", "write conditions of Envoy's x-envoy-retry-on and x-envoy-retry-grpc-on, or status codes")
+			c.fail(
+				here.key("retryOn"),
+				"UnknownValue",
+				quote(on)+" is not a condition to retry on",
+				"write conditions of Envoy's x-envoy-retry-on and x-envoy-retry-grpc-on, or status codes",
+			)
 		}
 	}
 }
@@ -200,8 +235,25 @@ func checkRetries(c *check, at *path, r *networking.HTTPRetry) {
 // isRetryCondition knows x-envoy-retry-on and x-envoy-retry-grpc-on
 // (https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_filters/router_filter#x-envoy-retry-on).
 func isRetryCondition(s string) bool {
-	return oneOf(s, "5xx", "gateway-error", "reset", "reset-before-request", "connect-failure", "envoy-ratelimited", "retriable-4xx", "refused-stream",
-		"retriable-status-codes", "retriable-headers", "http3-post-connect-failure", "cancelled", "deadline-exceeded", "internal", "resource-exhausted", "unavailable")
+	return oneOf(
+		s,
+		"5xx",
+		"gateway-error",
+		"reset",
+		"reset-before-request",
+		"connect-failure",
+		"envoy-ratelimited",
+		"retriable-4xx",
+		"refused-stream",
+		"retriable-status-codes",
+		"retriable-headers",
+		"http3-post-connect-failure",
+		"cancelled",
+		"deadline-exceeded",
+		"internal",
+		"resource-exhausted",
+		"unavailable",
+	)
 }
 
 func checkRewrite(c *check, at *path, r *networking.HTTPRewrite) {
@@ -233,7 +285,12 @@ func checkRedirect(c *check, at *path, r *networking.HTTPRedirect) {
 		c.fail(here, "Missing", "the redirect changes nothing", "set uri, authority, scheme, port or redirectCode")
 	}
 	if code := r.RedirectCode; code != 0 && code != 301 && code != 302 && code != 303 && code != 307 && code != 308 {
-		c.fail(here.key("redirectCode"), "BadStatus", fmt.Sprintf("%d is not a redirect that Envoy can answer", code), "write 301, 302, 303, 307 or 308")
+		c.fail(
+			here.key("redirectCode"),
+			"BadStatus",
+			fmt.Sprintf("%d is not a redirect that Envoy can answer", code),
+			"write 301, 302, 303, 307 or 308",
+		)
 	}
 	if r.Scheme != "" && r.Scheme != "http" && r.Scheme != "https" {
 		c.fail(here.key("scheme"), "UnknownValue", quote(r.Scheme)+" is not a scheme", "write http or https")

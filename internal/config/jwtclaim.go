@@ -6,8 +6,9 @@ import "strings"
 // (https://istio.io/latest/docs/tasks/security/authentication/jwt-route/).
 const claimPrefix = "@request.auth.claims"
 
-// ClaimPath reads the name of a claim among the headers of an HTTPMatchRequest: "@request.auth.claims.a.b", or "@request.auth.claims[a][b]" where a claim's own
-// name has dots. path leads to the claim, from the outside in. is says that the name can mean nothing but a claim; path is nil then where it names none.
+// ClaimPath reads the name of a claim among the headers of an HTTPMatchRequest: "@request.auth.claims.a.b", or
+// "@request.auth.claims[a][b]" where a claim's own name has dots. path leads to the claim, from the outside in. is says
+// that the name can mean nothing but a claim; path is nil then where it names none.
 func ClaimPath(header string) (path []string, is bool) {
 	if len(header) < len(claimPrefix) || !strings.EqualFold(header[:len(claimPrefix)], claimPrefix) {
 		return nil, false
@@ -41,8 +42,19 @@ func (c *check) matchedName(at path, name string, claims bool) {
 	case !isClaim:
 		c.headerName(at, name)
 	case names == nil:
-		c.fail(at, "BadClaim", quote(name)+" names no claim", "write "+claimPrefix+".<name>, or "+claimPrefix+"[<name>] where the name has dots; nested ones .<name>.<name> or [<name>][<name>]")
+		c.fail(
+			at,
+			"BadClaim",
+			quote(name)+" names no claim",
+			"write "+claimPrefix+".<name>, or "+claimPrefix+"[<name>] where the name has dots; nested ones "+
+				".<name>.<name> or [<name>][<name>]",
+		)
 	case !claims:
-		c.fail(at, "BadClaim", "claims are matched at gateways alone, and the rule is for none", "bind the rule to a gateway, or leave the condition out")
+		c.fail(
+			at,
+			"BadClaim",
+			"claims are matched at gateways alone, and the rule is for none",
+			"bind the rule to a gateway, or leave the condition out",
+		)
 	}
 }

@@ -50,21 +50,61 @@ func kindTable() []*kind {
 		ofExtensions = "extensions.istio.io"
 	)
 	return []*kind{
-		kindOf(ofNetworking, VirtualService, func() *networking.VirtualService { return new(networking.VirtualService) }, checkVirtualService),
-		kindOf(ofNetworking, DestinationRule, func() *networking.DestinationRule { return new(networking.DestinationRule) }, checkDestinationRule),
+		kindOf(
+			ofNetworking,
+			VirtualService,
+			func() *networking.VirtualService { return new(networking.VirtualService) },
+			checkVirtualService,
+		),
+		kindOf(
+			ofNetworking,
+			DestinationRule,
+			func() *networking.DestinationRule { return new(networking.DestinationRule) },
+			checkDestinationRule,
+		),
 		kindOf(ofNetworking, Gateway, func() *networking.Gateway { return new(networking.Gateway) }, checkGateway),
 		kindOf(ofNetworking, ServiceEntry, func() *networking.ServiceEntry { return new(networking.ServiceEntry) }, checkServiceEntry),
 		kindOf(ofNetworking, Sidecar, func() *networking.Sidecar { return new(networking.Sidecar) }, checkSidecar),
 		kindOf(ofNetworking, WorkloadEntry, func() *networking.WorkloadEntry { return new(networking.WorkloadEntry) }, checkWorkloadEntry),
 		kindOf(ofNetworking, WorkloadGroup, func() *networking.WorkloadGroup { return new(networking.WorkloadGroup) }, checkWorkloadGroup),
 		kindOf(ofNetworking, EnvoyFilter, func() *networking.EnvoyFilter { return new(networking.EnvoyFilter) }, checkEnvoyFilter),
-		kindOf(ofNetworking, ProxyConfig, func() *networkingv1beta1.ProxyConfig { return new(networkingv1beta1.ProxyConfig) }, checkProxyConfig),
-		kindOf(ofSecurity, PeerAuthentication, func() *securityv1beta1.PeerAuthentication { return new(securityv1beta1.PeerAuthentication) }, checkPeerAuthentication),
-		kindOf(ofSecurity, RequestAuthentication, func() *securityv1beta1.RequestAuthentication { return new(securityv1beta1.RequestAuthentication) }, checkRequestAuthentication),
-		kindOf(ofSecurity, AuthorizationPolicy, func() *securityv1beta1.AuthorizationPolicy { return new(securityv1beta1.AuthorizationPolicy) }, checkAuthorizationPolicy),
+		kindOf(
+			ofNetworking,
+			ProxyConfig,
+			func() *networkingv1beta1.ProxyConfig { return new(networkingv1beta1.ProxyConfig) },
+			checkProxyConfig,
+		),
+		kindOf(
+			ofSecurity,
+			PeerAuthentication,
+			func() *securityv1beta1.PeerAuthentication { return new(securityv1beta1.PeerAuthentication) },
+			checkPeerAuthentication,
+		),
+		kindOf(
+			ofSecurity,
+			RequestAuthentication,
+			func() *securityv1beta1.RequestAuthentication { return new(securityv1beta1.RequestAuthentication) },
+			checkRequestAuthentication,
+		),
+		kindOf(
+			ofSecurity,
+			AuthorizationPolicy,
+			func() *securityv1beta1.AuthorizationPolicy { return new(securityv1beta1.AuthorizationPolicy) },
+			checkAuthorizationPolicy,
+		),
 		kindOf(ofTelemetry, Telemetry, func() *telemetryv1alpha1.Telemetry { return new(telemetryv1alpha1.Telemetry) }, checkTelemetry),
-		kindOf(ofExtensions, WasmPlugin, func() *extensionsv1alpha1.WasmPlugin { return new(extensionsv1alpha1.WasmPlugin) }, checkWasmPlugin),
-		kindOf(ofExtensions, TrafficExtension, func() *extensionsv1alpha1.TrafficExtension { return new(extensionsv1alpha1.TrafficExtension) }, checkTrafficExtension),
+		kindOf(
+			ofExtensions,
+			WasmPlugin,
+			func() *extensionsv1alpha1.WasmPlugin { return new(extensionsv1alpha1.WasmPlugin) },
+			checkWasmPlugin,
+		),
+		kindOf(
+			ofExtensions,
+			TrafficExtension,
+			func() *extensionsv1alpha1.TrafficExtension { return new(extensionsv1alpha1.TrafficExtension) },
+			checkTrafficExtension,
+		),
 	}
 }
 

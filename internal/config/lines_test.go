@@ -37,8 +37,10 @@ spec:
 	const json = "{\"kind\": \"x\",\n\t\"spec\": {\n\t\t\"http\": [\n\t\t\t{\"name\": \"a\"}]}}"
 	for text, fields := range map[string]map[string]int{
 		yaml: {
-			"": 100, "kind": 101, "metadata.labels[a.b/c]": 104, "metadata.labels.a.b/c": 104, "metadata.labels.e": 105, "spec.hosts[0]": 108, "spec.hosts[1]": 110,
-			"spec.http[0]": 112, "spec.http[0].match[0].uri.prefix": 113, "spec.http[0].route[0].destination.host": 116, "spec.http[0].route[0].weight": 117,
+			"": 100, "kind": 101, "metadata.labels[a.b/c]": 104, "metadata.labels.a.b/c": 104, "metadata.labels.e": 105,
+			"spec.hosts[0]": 108, "spec.hosts[1]": 110,
+			"spec.http[0]": 112, "spec.http[0].match[0].uri.prefix": 113, "spec.http[0].route[0].destination.host": 116,
+			"spec.http[0].route[0].weight":  117,
 			"spec.http[0].route[0].nothing": 115, "spec.http[7]": 111, "spec.tls": 106, "nothing": 100, "spec[": 106,
 		},
 		json:   {"": 100, "spec": 101, "spec.http[0].name": 103},
@@ -51,7 +53,14 @@ spec:
 			}
 		}
 	}
-	if p := (&Object{Ref: mesh.ObjectRef{Kind: "K", Line: 100}, Text: []byte(yaml)}).Problem("spec.hosts[0]", "C", mesh.Warning, "m", "f"); p.Line != 108 || p.Object.Kind != "K" {
+	if p := (&Object{Ref: mesh.ObjectRef{Kind: "K", Line: 100}, Text: []byte(yaml)}).Problem(
+		"spec.hosts[0]",
+		"C",
+		mesh.Warning,
+		"m",
+		"f",
+	); p.Line != 108 ||
+		p.Object.Kind != "K" {
 		t.Errorf("%+v", p)
 	}
 	if got := (&Object{}).Written().Line("spec"); got != 0 {
@@ -81,8 +90,10 @@ func TestSplit(t *testing.T) {
 
 // TestMeshConfigOverDefaults: what is written counts, inside messages too; lists are replaced; what is not written is as documented.
 func TestMeshConfigOverDefaults(t *testing.T) {
-	const text = "connectTimeout: 0.5s\naccess_log_file: /dev/stdout\ndefaultServiceExportTo: ['.']\ndefaultConfig:\n  concurrency: 3\n  proxyMetadata: {A: b}\n" +
-		"extensionProviders:\n- name: z\n  zipkin: {service: z, port: 9411}\n- name: envoy\n  envoyFileAccessLog: {path: /x}\noutboundTrafficPolicy: {mode: REGISTRY_ONLY}\n"
+	const text = "connectTimeout: 0.5s\naccess_log_file: /dev/stdout\ndefaultServiceExportTo: ['.']\ndefaultConfig:\n  " +
+		"concurrency: 3\n  proxyMetadata: {A: b}\n" +
+		"extensionProviders:\n- name: z\n  zipkin: {service: z, port: 9411}\n- name: envoy\n  envoyFileAccessLog: {path: " +
+		"/x}\noutboundTrafficPolicy: {mode: REGISTRY_ONLY}\n"
 	o, problems := newTestDecoder(t).DecodeMeshConfig(Document{File: "mesh.yaml", Line: 1, Text: []byte(text)})
 	if o == nil {
 		t.Fatal(problems)
@@ -93,11 +104,32 @@ func TestMeshConfigOverDefaults(t *testing.T) {
 		providers = append(providers, p.Name)
 	}
 	got := []any{
-		m.ConnectTimeout.AsDuration(), m.AccessLogFile, m.DefaultServiceExportTo, m.DefaultConfig.Concurrency.GetValue(), m.DefaultConfig.ProxyAdminPort,
-		m.DefaultConfig.ProxyMetadata["A"], providers, m.OutboundTrafficPolicy.Mode.String(), m.RootNamespace, m.ProxyListenPort, m.EnableAutoMtls.GetValue(), o.Key.Kind,
+		m.ConnectTimeout.AsDuration(),
+		m.AccessLogFile,
+		m.DefaultServiceExportTo,
+		m.DefaultConfig.Concurrency.GetValue(),
+		m.DefaultConfig.ProxyAdminPort,
+		m.DefaultConfig.ProxyMetadata["A"],
+		providers,
+		m.OutboundTrafficPolicy.Mode.String(),
+		m.RootNamespace,
+		m.ProxyListenPort,
+		m.EnableAutoMtls.GetValue(),
+		o.Key.Kind,
 	}
 	want := []any{
-		500 * time.Millisecond, "/dev/stdout", []string{"."}, int32(3), int32(15000), "b", []string{"z", "envoy", "prometheus"}, "REGISTRY_ONLY", "istio-system", int32(15001), true, MeshConfig,
+		500 * time.Millisecond,
+		"/dev/stdout",
+		[]string{"."},
+		int32(3),
+		int32(15000),
+		"b",
+		[]string{"z", "envoy", "prometheus"},
+		"REGISTRY_ONLY",
+		"istio-system",
+		int32(15001),
+		true,
+		MeshConfig,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("\n got %v\nwant %v", got, want)

@@ -136,7 +136,8 @@ func borrows(item *yaml.Node) bool {
 	return false
 }
 
-// cursor goes through a text by lines and columns, both from 1, columns in characters. It only goes on, so that all of a list's items cost one walk.
+// cursor goes through a text by lines and columns, both from 1, columns in characters. It only goes on, so that all of
+// a list's items cost one walk.
 type cursor struct {
 	text             []byte
 	lines            [][]byte // of text
@@ -157,8 +158,9 @@ func (c *cursor) to(line, column int) bool {
 	return c.line == line && c.column == column
 }
 
-// block cuts out an item in block style, with its lines, so that what is said of it names the right ones; they end where they are indented less. It is not whole
-// where that is within a quoted text or brackets, in which YAML does not care, or behind an anchor that stands deeper than what it is for.
+// block cuts out an item in block style, with its lines, so that what is said of it names the right ones; they end
+// where they are indented less. It is not whole where that is within a quoted text or brackets, in which YAML does not
+// care, or behind an anchor that stands deeper than what it is for.
 func (c *cursor) block(item *yaml.Node, end int) (text []byte, whole bool) {
 	indent := item.Column - 1
 	first := c.lines[item.Line-1]

@@ -18,9 +18,18 @@ func listSeeds() []string {
 		`{"kind": "PodList", "items": [{"a": "\u00e9\n", "b": 1e3}, {"c": {}}]}`,
 		head + "items:\n- &a\n  b: c\n- *a\n- ? d\n  : e\n- \"f\": \"g\n\n  h\"\n- i: {j: 1,\nk: 2}\n" + tail,
 		head + "items:\n-\n  a: 1\n# remark\n  b: 2\n-   c: 3\n    # d\n    e: >-\n      f\n      g\n",
-		`{"kind": "List", "items": [{"a": 1}, "b": {}, {"c": 1}]}`, head + "items: &l\n- a: 1\nmore: *l\n", "kind: &k List\nitems:\n- kind: *k\n", head + "items: []\n", head + "items:\n- a\n- null\n-\n- [b]\n- {}\n", "a: b\rkind: List\ritems:\r- c: d\r- e: f\r",
-		head + "items:\n- a: &a [*a]\n- b: *a\n", head + "items:\n- !!binary: x\n- a: !!binary aGk=\n- b: !x y\n", head + "items:\n- a: .nan\n- 1.5: x\n",
-		head + "items:\n- a: \"x\ny\"\n- b: 'c\n d'\n- e: f\n  a: 1\n  a: 2\n", head + "items:\n- &a\n b: c\n- d: e\n", head + "items:\n- &a {b: 1}\n- &a {b: 2, c: *a}\n- d: *a\n",
+		`{"kind": "List", "items": [{"a": 1}, "b": {}, {"c": 1}]}`,
+		head + "items: &l\n- a: 1\nmore: *l\n",
+		"kind: &k List\nitems:\n- kind: *k\n",
+		head + "items: []\n",
+		head + "items:\n- a\n- null\n-\n- [b]\n- {}\n",
+		"a: b\rkind: List\ritems:\r- c: d\r- e: f\r",
+		head + "items:\n- a: &a [*a]\n- b: *a\n",
+		head + "items:\n- !!binary: x\n- a: !!binary aGk=\n- b: !x y\n",
+		head + "items:\n- a: .nan\n- 1.5: x\n",
+		head + "items:\n- a: \"x\ny\"\n- b: 'c\n d'\n- e: f\n  a: 1\n  a: 2\n",
+		head + "items:\n- &a\n b: c\n- d: e\n",
+		head + "items:\n- &a {b: 1}\n- &a {b: 2, c: *a}\n- d: *a\n",
 	}
 }
 
@@ -45,7 +54,8 @@ func sameItems(t *testing.T, text string) {
 		if err == nil {
 			got, err = parseTree(d.Text)
 		}
-		if err != nil && !strings.Contains(err.message, "expand to too much") && !strings.Contains(err.message, "nested deeper") || err == nil && asJSON(t, got) != asJSON(t, items[i]) {
+		if err != nil && !strings.Contains(err.message, "expand to too much") && !strings.Contains(err.message, "nested deeper") ||
+			err == nil && asJSON(t, got) != asJSON(t, items[i]) {
 			t.Errorf("%q, item %d: %q\n got %#v %+v\nwant %#v", text, i, d.Text, got, err, items[i])
 		}
 	}

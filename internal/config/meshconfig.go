@@ -18,19 +18,23 @@ import (
 // It has no DefaultProviders: who names none of them has metrics counted, as with Istio's installation, who writes an empty list has not.
 func DefaultMeshConfig() *meshconfig.MeshConfig {
 	return &meshconfig.MeshConfig{
-		ProxyListenPort:                15001,
-		ProxyInboundListenPort:         15006,
-		ConnectTimeout:                 durationpb.New(10 * time.Second),
-		ProtocolDetectionTimeout:       durationpb.New(0),
-		IngressClass:                   "istio",
-		IngressService:                 "istio-ingressgateway",
-		IngressControllerMode:          meshconfig.MeshConfig_STRICT,
-		IngressSelector:                "ingressgateway",
-		EnableTracing:                  true,
-		AccessLogEncoding:              meshconfig.MeshConfig_TEXT,
-		DefaultConfig:                  defaultProxyConfig(),
-		OutboundTrafficPolicy:          &meshconfig.MeshConfig_OutboundTrafficPolicy{Mode: meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY},
-		InboundTrafficPolicy:           &meshconfig.MeshConfig_InboundTrafficPolicy{Mode: meshconfig.MeshConfig_InboundTrafficPolicy_PASSTHROUGH},
+		ProxyListenPort:          15001,
+		ProxyInboundListenPort:   15006,
+		ConnectTimeout:           durationpb.New(10 * time.Second),
+		ProtocolDetectionTimeout: durationpb.New(0),
+		IngressClass:             "istio",
+		IngressService:           "istio-ingressgateway",
+		IngressControllerMode:    meshconfig.MeshConfig_STRICT,
+		IngressSelector:          "ingressgateway",
+		EnableTracing:            true,
+		AccessLogEncoding:        meshconfig.MeshConfig_TEXT,
+		DefaultConfig:            defaultProxyConfig(),
+		OutboundTrafficPolicy: &meshconfig.MeshConfig_OutboundTrafficPolicy{
+			Mode: meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY,
+		},
+		InboundTrafficPolicy: &meshconfig.MeshConfig_InboundTrafficPolicy{
+			Mode: meshconfig.MeshConfig_InboundTrafficPolicy_PASSTHROUGH,
+		},
 		EnableAutoMtls:                 wrapperspb.Bool(true),
 		TrustDomain:                    "cluster.local",
 		DefaultServiceExportTo:         []string{"*"},
@@ -102,7 +106,11 @@ func checkMeshConfig(c *check, m *meshconfig.MeshConfig) {
 	for _, f := range []struct {
 		name string
 		list []string
-	}{{"defaultServiceExportTo", m.DefaultServiceExportTo}, {"defaultVirtualServiceExportTo", m.DefaultVirtualServiceExportTo}, {"defaultDestinationRuleExportTo", m.DefaultDestinationRuleExportTo}} {
+	}{
+		{"defaultServiceExportTo", m.DefaultServiceExportTo},
+		{"defaultVirtualServiceExportTo", m.DefaultVirtualServiceExportTo},
+		{"defaultDestinationRuleExportTo", m.DefaultDestinationRuleExportTo},
+	} {
 		here := at.key(f.name)
 		c.exportTo(&here, f.list)
 	}

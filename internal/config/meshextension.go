@@ -14,13 +14,14 @@ import (
 const (
 	extensionPrefix = "FAIRWAY_"
 
-	// LocalEndpointsKey lists the namespaces whose rules may lead proxies of every namespace, gateways too, to loopback and link-local addresses and to unix
-	// sockets: names joined by commas, "*" for all.
+	// LocalEndpointsKey lists the namespaces whose rules may lead proxies of every namespace, gateways too, to loopback
+	// and link-local addresses and to unix sockets: names joined by commas, "*" for all.
 	LocalEndpointsKey = extensionPrefix + "ALLOW_LOCAL_ENDPOINTS"
-	// SecretAccountsKey lists the service accounts whose proxies are delivered the Secrets of their namespace: namespace/account joined by commas, namespace/* for all of one.
+	// SecretAccountsKey lists the service accounts whose proxies are delivered the Secrets of their namespace:
+	// namespace/account joined by commas, namespace/* for all of one.
 	SecretAccountsKey = extensionPrefix + "SECRET_SERVICE_ACCOUNTS"
-	// LabelAccountsKey lists the service accounts whose proxies are taken at their word for the labels that they say: written as SecretAccountsKey is. Of others those labels
-	// count that objects give to the account.
+	// LabelAccountsKey lists the service accounts whose proxies are taken at their word for the labels that they say:
+	// written as SecretAccountsKey is. Of others those labels count that objects give to the account.
 	LabelAccountsKey = extensionPrefix + "LABEL_SERVICE_ACCOUNTS"
 )
 
@@ -86,7 +87,8 @@ func parseAccount(s string) (ServiceAccount, bool) {
 	return ServiceAccount{namespace, name}, good
 }
 
-// checkExtensions looks at the keys of proxyMetadata that are Fairway's own. A bad value refuses the mesh configuration: it says who may do what.
+// checkExtensions looks at the keys of proxyMetadata that are Fairway's own. A bad value refuses the mesh
+// configuration: it says who may do what.
 func checkExtensions(c *check, at path, m *meshconfig.MeshConfig) {
 	isAccount := func(s string) bool { _, ok := parseAccount(s); return ok }
 	known := map[string]struct {
@@ -103,7 +105,12 @@ func checkExtensions(c *check, at path, m *meshconfig.MeshConfig) {
 		rule, ok := known[k]
 		switch {
 		case !ok:
-			c.warn(here, "UnknownExtension", quote(printable.Text(k, printable.Short))+" means nothing to this mesh", "the keys that do are "+strings.Join(sortedKeys(known), ", "))
+			c.warn(
+				here,
+				"UnknownExtension",
+				quote(printable.Text(k, printable.Short))+" means nothing to this mesh",
+				"the keys that do are "+strings.Join(sortedKeys(known), ", "),
+			)
 		case len(value) > maxExtensionText || strings.Count(value, ",") >= maxExtensionItems:
 			c.fail(here, "TooLong", "the list is too long", "write at most 1000 items, 64 KiB in all")
 		default:

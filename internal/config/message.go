@@ -17,8 +17,8 @@ import (
 	"fairway/internal/spelling"
 )
 
-// filler fills messages from trees by the rules of proto's JSON form (https://protobuf.dev/programming-guides/json/). Unlike the libraries it needs
-// no text in between, and says of every mistake which field it is in.
+// filler fills messages from trees by the rules of proto's JSON form (https://protobuf.dev/programming-guides/json/).
+// Unlike the libraries it needs no text in between, and says of every mistake which field it is in.
 type filler struct {
 	report func(p path, code, message, fix string)
 }
@@ -48,7 +48,8 @@ func (f *filler) message(m protoreflect.Message, tree map[string]any, at *path) 
 	f.twice(m.Descriptor(), tree, at)
 }
 
-// twice reports members of one oneof that are both set, and a field that is written in both of its spellings: maps have no order to tell which counts.
+// twice reports members of one oneof that are both set, and a field that is written in both of its spellings: maps have
+// no order to tell which counts.
 func (f *filler) twice(d protoreflect.MessageDescriptor, tree map[string]any, at *path) {
 	if len(tree) < 2 {
 		return
@@ -155,8 +156,15 @@ func (f *filler) sub(m protoreflect.Message, v any, at *path) {
 	case "google.protobuf.Duration":
 		f.duration(m, v, at)
 		return
-	case "google.protobuf.BoolValue", "google.protobuf.StringValue", "google.protobuf.BytesValue", "google.protobuf.Int32Value", "google.protobuf.UInt32Value",
-		"google.protobuf.Int64Value", "google.protobuf.UInt64Value", "google.protobuf.FloatValue", "google.protobuf.DoubleValue":
+	case "google.protobuf.BoolValue",
+		"google.protobuf.StringValue",
+		"google.protobuf.BytesValue",
+		"google.protobuf.Int32Value",
+		"google.protobuf.UInt32Value",
+		"google.protobuf.Int64Value",
+		"google.protobuf.UInt64Value",
+		"google.protobuf.FloatValue",
+		"google.protobuf.DoubleValue":
 		fd := m.Descriptor().Fields().ByName("value")
 		if x, ok := f.scalar(fd, v, at); ok {
 			m.Set(fd, x)

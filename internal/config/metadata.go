@@ -101,8 +101,22 @@ func (w *draft) stringMap(meta map[string]any, field string) map[string]string {
 // isMetaField knows the fields of Kubernetes' ObjectMeta; those that only an API server writes are read over.
 func isMetaField(name string) bool {
 	switch name {
-	case "name", "generateName", "namespace", "labels", "annotations", "creationTimestamp", "selfLink", "uid", "resourceVersion", "generation",
-		"deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences", "finalizers", "managedFields", "clusterName":
+	case "name",
+		"generateName",
+		"namespace",
+		"labels",
+		"annotations",
+		"creationTimestamp",
+		"selfLink",
+		"uid",
+		"resourceVersion",
+		"generation",
+		"deletionTimestamp",
+		"deletionGracePeriodSeconds",
+		"ownerReferences",
+		"finalizers",
+		"managedFields",
+		"clusterName":
 		return true
 	}
 	return false

@@ -37,7 +37,8 @@ func parseNodes(text []byte) (*yaml.Node, *syntaxError) {
 	return doc.Content[0], nil
 }
 
-// behind says what stands behind the first document of a text: a decoder does not look further by itself, and what it leaves would be lost in silence.
+// behind says what stands behind the first document of a text: a decoder does not look further by itself, and what it
+// leaves would be lost in silence.
 func behind(dec *yaml.Decoder, text []byte) *syntaxError {
 	for {
 		var more yaml.Node
@@ -47,13 +48,18 @@ func behind(dec *yaml.Decoder, text []byte) *syntaxError {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			if bad = yamlError(err, text); strings.HasPrefix(err.Error(), "yaml: line ") && strings.HasSuffix(err.Error(), "<document start>") {
+			if bad = yamlError(
+				err,
+				text,
+			); strings.HasPrefix(err.Error(), "yaml: line ") &&
+				strings.HasSuffix(err.Error(), "<document start>") {
 				bad.line++ // the library counts its parser's lines from 0, its scanner's from 1
 			}
 		case len(more.Content) == 0 || more.Content[0].Kind == yaml.ScalarNode && more.Content[0].Value == "":
 			continue // a marker with nothing behind it
 		}
-		bad.message, bad.fix = "something stands behind the end of the object", "remove it; or put a line --- before it, if it is an object of its own"
+		bad.message, bad.fix = "something stands behind the end of the object",
+			"remove it; or put a line --- before it, if it is an object of its own"
 		return bad
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Kind is an API kind: "VirtualService". "MeshConfig" and "MeshNetworks" are kinds of ours with one object each, without namespace and name.
+// Kind is an API kind: "VirtualService". "MeshConfig" and "MeshNetworks" are kinds of ours with one object each,
+// without namespace and name.
 type Kind string
 
 // Key names an object: one per kind, namespace and name, whatever API version it was written in.
@@ -34,7 +35,8 @@ type Object struct {
 	Created     int64         // Unix seconds from creationTimestamp; 0 where there is none
 	Spec        proto.Message // an istio.io/api message: *networking.VirtualService, …
 	Credential  *Credential   // of a Secret; nil otherwise
-	Hash        uint64        // of what the object says: equal hashes mean the same. Labels and annotations count where something is made of them
+	// of what the object says: equal hashes mean the same. Labels and annotations count where something is made of them
+	Hash uint64
 
 	// Where it is written, which is no part of what it says.
 	Ref  mesh.ObjectRef
@@ -80,8 +82,9 @@ func Older(a, b *Object) int {
 	return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// Line returns the line, in the object's file, of a field: "spec.http[0].route[1].weight". A field that is not written has the line of what it
-// would stand in. It is 0 where there is no text. The text is parsed for it, so it is for problems, not for every row.
+// Line returns the line, in the object's file, of a field: "spec.http[0].route[1].weight". A field that is not written
+// has the line of what it would stand in. It is 0 where there is no text. The text is parsed for it, so it is for
+// problems, not for every row.
 func (w Written) Line(field string) int {
 	if len(w.Text) == 0 {
 		return 0
@@ -91,5 +94,13 @@ func (w Written) Line(field string) int {
 
 // Problem makes a problem about one field of the object, or about the whole of it where field is empty.
 func (o *Object) Problem(field, code string, severity mesh.Severity, message, fix string) mesh.Problem {
-	return mesh.Problem{Object: o.Ref, Line: o.Written().Line(field), Field: field, Code: code, Severity: severity, Message: message, Fix: fix}
+	return mesh.Problem{
+		Object:   o.Ref,
+		Line:     o.Written().Line(field),
+		Field:    field,
+		Code:     code,
+		Severity: severity,
+		Message:  message,
+		Fix:      fix,
+	}
 }

@@ -64,9 +64,49 @@ func (m mutant) tree(v any) any {
 
 func (m mutant) value() any {
 	pool := []any{
-		"", "a", "*", "80", "-1", "5s", "1ms", "10us", "unix:///x", "unix://x", "10.0.0.0/8", "HTTP", "STATIC", "NONE", "ROUND_ROBIN", "MUTUAL", "a.*", "(", strings.Repeat("x", 300),
-		int64(0), int64(1), int64(-1), int64(80), int64(65536), int64(1 << 40), 0.5, -0.5, 1e30, 100.0, true, false, nil, map[string]any{}, []any{}, map[string]any{"a": "b"},
-		map[string]any{"number": int64(70000)}, map[string]any{"simple": "RANDOM", "consistentHash": map[string]any{"useSourceIp": true}}, []any{"a", "a"}, map[string]any{"exact": "a", "prefix": "b"},
+		"",
+		"a",
+		"*",
+		"80",
+		"-1",
+		"5s",
+		"1ms",
+		"10us",
+		"unix:///x",
+		"unix://x",
+		"10.0.0.0/8",
+		"HTTP",
+		"STATIC",
+		"NONE",
+		"ROUND_ROBIN",
+		"MUTUAL",
+		"a.*",
+		"(",
+		strings.Repeat("x", 300),
+		int64(
+			0,
+		),
+		int64(1),
+		int64(-1),
+		int64(80),
+		int64(65536),
+		int64(1 << 40),
+		0.5,
+		-0.5,
+		1e30,
+		100.0,
+		true,
+		false,
+		nil,
+		map[string]any{},
+		[]any{},
+		map[string]any{"a": "b"},
+		map[string]any{
+			"number": int64(70000),
+		},
+		map[string]any{"simple": "RANDOM", "consistentHash": map[string]any{"useSourceIp": true}},
+		[]any{"a", "a"},
+		map[string]any{"exact": "a", "prefix": "b"},
 	}
 	return deepCopy(pool[m.IntN(len(pool))])
 }
@@ -193,7 +233,12 @@ func TestMessagesAreIstios(t *testing.T) {
 		}
 		ours, theirs := k.empty(), k.empty()
 		var said []string
-		fillMessage(ours.ProtoReflect(), spec, path{}, func(p path, code, message, fix string) { said = append(said, p.String()+": "+message) })
+		fillMessage(
+			ours.ProtoReflect(),
+			spec,
+			path{},
+			func(p path, code, message, fix string) { said = append(said, p.String()+": "+message) },
+		)
 		raw, err := json.Marshal(spec)
 		if err != nil {
 			t.Fatal(err)

@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// parsePlain reads the YAML that nearly all rules are written in: block maps and lists, scalars of one line, simple flow collections. It is some ten
-// times as fast as the library, which a start with thousands of files feels. Whatever it does not know for certain, a mistake included, is not ok and
-// goes to the library; what is ok means the same there (a fuzz test holds them together).
+// parsePlain reads the YAML that nearly all rules are written in: block maps and lists, scalars of one line, simple
+// flow collections. It is some ten times as fast as the library, which a start with thousands of files feels. Whatever
+// it does not know for certain, a mistake included, is not ok and goes to the library; what is ok means the same there
+// (a fuzz test holds them together).
 func parsePlain(text []byte) (any, bool) {
 	for _, c := range text {
 		if c < ' ' && c != '\n' || c >= 0x7f {

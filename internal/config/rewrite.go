@@ -7,8 +7,9 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// rewriter writes parts of a YAML document as JSON that stands by itself: aliases are written out, and every field keeps its line. What it may write in all is
-// bounded as the document's values are, so aliases of aliases come to no more than they may where they are decoded.
+// rewriter writes parts of a YAML document as JSON that stands by itself: aliases are written out, and every field
+// keeps its line. What it may write in all is bounded as the document's values are, so aliases of aliases come to no
+// more than they may where they are decoded.
 type rewriter struct {
 	builder
 	out     []byte
@@ -84,8 +85,8 @@ func (w *rewriter) append(v any) {
 	w.out = append(w.out, text...)
 }
 
-// fields writes the fields of a mapping that are not written yet, then those that it merges. A field that the mapping itself has twice is written twice: it is
-// refused where it is decoded.
+// fields writes the fields of a mapping that are not written yet, then those that it merges. A field that the mapping
+// itself has twice is written twice: it is refused where it is decoded.
 func (w *rewriter) fields(n *yaml.Node, depth int, written map[string]bool) {
 	own := map[string]bool{}
 	for i := 0; i+1 < len(n.Content) && w.bad == nil; i += 2 {

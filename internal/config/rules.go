@@ -16,11 +16,12 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// ruleSet is the CEL rules that stand at one place of a schema. They compile when the first value is met there: most objects use a few of the
-// hundreds of rules, and compiling all costs more than a start may.
+// ruleSet is the CEL rules that stand at one place of a schema. They compile when the first value is met there: most
+// objects use a few of the hundreds of rules, and compiling all costs more than a start may.
 //
-// The programs are the library's own; only walking and binding values is done here, because the library builds a map of all of a schema's fields
-// for each field that a rule looks at. A value that does not pass is given to the library's Validator, whose verdict and words count.
+// The programs are the library's own; only walking and binding values is done here, because the library builds a map of
+// all of a schema's fields for each field that a rule looks at. A value that does not pass is given to the library's
+// Validator, whose verdict and words count.
 type ruleSet struct {
 	schema *structural.Structural // of this place and below
 

@@ -18,8 +18,8 @@ import (
 	"fairway/internal/spelling"
 )
 
-// schema validates trees of one kind as an API server does. Most objects are right, and for those a walk of our own (quick.go) is enough; what it
-// cannot vouch for is judged, and explained, by the library.
+// schema validates trees of one kind as an API server does. Most objects are right, and for those a walk of our own
+// (quick.go) is enough; what it cannot vouch for is judged, and explained, by the library.
 type schema struct {
 	versions []string
 	root     *structural.Structural
@@ -127,7 +127,12 @@ func (s *schema) openAPI(w *draft) {
 	s.addErrors(w, validation.ValidateCustomResource(nil, tree, s.strict))
 	s.addErrors(w, listtype.ValidateListSetsAndMaps(nil, s.root, w.tree))
 	if t.cut {
-		w.fail("", "TooMuch", "the object has too many values that may be wrong: not all were looked at", "mend those that are named, or write several objects")
+		w.fail(
+			"",
+			"TooMuch",
+			"the object has too many values that may be wrong: not all were looked at",
+			"mend those that are named, or write several objects",
+		)
 	}
 }
 

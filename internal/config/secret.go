@@ -14,11 +14,13 @@ import (
 	"fairway/internal/identity"
 )
 
-// Secret is Kubernetes' own kind: the one that holds credentials of TLS. Its Object has no Text and no annotations, for both repeat what it holds, and its
-// Spec is a *structpb.Struct that tells what a page may show. The rest is in Object.Credential.
+// Secret is Kubernetes' own kind: the one that holds credentials of TLS. Its Object has no Text and no annotations, for
+// both repeat what it holds, and its Spec is a *structpb.Struct that tells what a page may show. The rest is in
+// Object.Credential.
 const Secret Kind = "Secret"
 
-// Credential is what a Secret holds that TLS needs: a certificate with its key, or those who are believed, or both, or nothing. It is immutable.
+// Credential is what a Secret holds that TLS needs: a certificate with its key, or those who are believed, or both, or
+// nothing. It is immutable.
 type Credential struct {
 	Chain  []byte           // PEM certificates, the leaf first; nil: the Secret holds none
 	Key    identity.Private // of the leaf
@@ -151,7 +153,12 @@ func (s *secret) takePair() {
 	}
 	for i, k := range names {
 		if !s.has(k) {
-			s.fail(s.where(k, names[1-i]), "Missing", "the Secret has no "+k, "a certificate and its key belong together: "+names[0]+" and "+names[1])
+			s.fail(
+				s.where(k, names[1-i]),
+				"Missing",
+				"the Secret has no "+k,
+				"a certificate and its key belong together: "+names[0]+" and "+names[1],
+			)
 		}
 	}
 	if !s.failed {
@@ -195,7 +202,13 @@ func (s *secret) takeAuthorities() {
 	}
 	for _, names := range authorityKeys {
 		if s.has(names[1]) && s.out.Chain != nil {
-			s.say(s.fields[names[1]], "Unused", warning, "the Secret has a "+names[1]+" but no "+names[0]+" that it is of: it is not used", "")
+			s.say(
+				s.fields[names[1]],
+				"Unused",
+				warning,
+				"the Secret has a "+names[1]+" but no "+names[0]+" that it is of: it is not used",
+				"",
+			)
 		}
 	}
 }

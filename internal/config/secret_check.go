@@ -30,11 +30,21 @@ const (
 func (s *secret) checkPair(certAt, keyAt string, chain, key []byte) {
 	certs, err := identity.Certificates(chain)
 	if err != nil {
-		s.fail(certAt, "BadCertificate", "the certificate cannot be read: "+err.Error(), "write the certificates in PEM, the server's own first: "+pemCertificate)
+		s.fail(
+			certAt,
+			"BadCertificate",
+			"the certificate cannot be read: "+err.Error(),
+			"write the certificates in PEM, the server's own first: "+pemCertificate,
+		)
 		return
 	}
 	if len(key) > maxKey {
-		s.fail(keyAt, "BadKey", fmt.Sprintf("the key has %d bytes of at most %d", len(key), maxKey), "make an RSA key of 2048 bits or more, or an EC key on P-256")
+		s.fail(
+			keyAt,
+			"BadKey",
+			fmt.Sprintf("the key has %d bytes of at most %d", len(key), maxKey),
+			"make an RSA key of 2048 bits or more, or an EC key on P-256",
+		)
 		return
 	}
 	if block, _ := pem.Decode(key); block != nil && (strings.Contains(block.Type, "ENCRYPTED") || block.Headers["DEK-Info"] != "") {
@@ -82,7 +92,13 @@ func (s *secret) checkTime(at string, leaf *x509.Certificate) {
 	case now.After(leaf.NotAfter):
 		s.say(at, "Expired", mesh.Warning, "the certificate has expired on "+stamp(leaf.NotAfter), "renew it")
 	case now.Before(leaf.NotBefore):
-		s.say(at, "NotYetValid", mesh.Warning, "the certificate is valid only from "+stamp(leaf.NotBefore), "set this machine's clock, or wait")
+		s.say(
+			at,
+			"NotYetValid",
+			mesh.Warning,
+			"the certificate is valid only from "+stamp(leaf.NotBefore),
+			"set this machine's clock, or wait",
+		)
 	}
 }
 
@@ -95,7 +111,12 @@ type ocspResponse struct {
 func (s *secret) checkStaple(at string, der []byte) {
 	var r ocspResponse
 	if rest, err := asn1.Unmarshal(der, &r); err != nil || len(rest) > 0 || r.Status != 0 {
-		s.fail(at, "BadStaple", "the value is not a successful OCSP response in DER", "write what the authority's responder answered, or leave it out")
+		s.fail(
+			at,
+			"BadStaple",
+			"the value is not a successful OCSP response in DER",
+			"write what the authority's responder answered, or leave it out",
+		)
 		return
 	}
 	s.out.Staple = der

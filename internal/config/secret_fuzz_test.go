@@ -26,7 +26,13 @@ type secretValues struct{ chain, key, ca, crl, staple []byte }
 
 func (v secretValues) document(kind, holders string) []byte {
 	data := map[string]string{}
-	for name, value := range map[string][]byte{"tls.crt": v.chain, "tls.key": v.key, "ca.crt": v.ca, "ca.crl": v.crl, "tls.ocsp-staple": v.staple} {
+	for name, value := range map[string][]byte{
+		"tls.crt":         v.chain,
+		"tls.key":         v.key,
+		"ca.crt":          v.ca,
+		"ca.crl":          v.crl,
+		"tls.ocsp-staple": v.staple,
+	} {
 		if len(value) > 0 {
 			data[name] = base64.StdEncoding.EncodeToString(value)
 		}
@@ -38,8 +44,8 @@ func (v secretValues) document(kind, holders string) []byte {
 	return text
 }
 
-// FuzzSecret: whatever stands in a Secret, what becomes of it is a credential that Envoy's own message takes, or nothing with the reason; a key is in neither the reasons nor
-// what pages show.
+// FuzzSecret: whatever stands in a Secret, what becomes of it is a credential that Envoy's own message takes, or
+// nothing with the reason; a key is in neither the reasons nor what pages show.
 func FuzzSecret(f *testing.F) {
 	seed := func(name string) []byte {
 		text, err := os.ReadFile(filepath.Join("testdata", "fuzz-seeds", name))
@@ -52,7 +58,15 @@ func FuzzSecret(f *testing.F) {
 	f.Add(chain, key, []byte{}, []byte{}, []byte{}, config.TLSSecret, "web")
 	f.Add(chain, key, chain, crl, []byte("\x30\x03\x0a\x01\x00"), "", "*")
 	f.Add([]byte{}, []byte{}, chain, crl, []byte{}, "Opaque", "a,b")
-	f.Add(chain, []byte("-----BEGIN EC PRIVATE KEY-----\nAA==\n-----END EC PRIVATE KEY-----\n"), []byte{}, []byte{}, []byte{}, config.TLSSecret, "a/b")
+	f.Add(
+		chain,
+		[]byte("-----BEGIN EC PRIVATE KEY-----\nAA==\n-----END EC PRIVATE KEY-----\n"),
+		[]byte{},
+		[]byte{},
+		[]byte{},
+		config.TLSSecret,
+		"a/b",
+	)
 	decoder, err := config.NewDecoder(config.Options{Now: func() time.Time { return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) }})
 	if err != nil {
 		f.Fatal(err)
@@ -83,7 +97,8 @@ func checkProblems(t *testing.T, problems []mesh.Problem, key []byte) (wrong boo
 	}
 	for _, p := range problems {
 		wrong = wrong || p.Severity == mesh.Error
-		if text := p.Message + p.Fix + p.Field; len(p.Message) > 4<<10 || !utf8.ValidString(text) || len(key) > 16 && strings.Contains(text, string(key)) {
+		if text := p.Message + p.Fix + p.Field; len(p.Message) > 4<<10 || !utf8.ValidString(text) ||
+			len(key) > 16 && strings.Contains(text, string(key)) {
 			t.Fatalf("a problem says %q", text)
 		}
 	}
@@ -94,7 +109,14 @@ func checkProblems(t *testing.T, problems []mesh.Problem, key []byte) (wrong boo
 func checkCredential(t *testing.T, c *config.Credential, v secretValues) {
 	t.Helper()
 	if (c.Chain == nil) != (c.Key.PEM() == nil) || c.Chain == nil && c.Staple != nil || c.CA == nil && c.CRL != nil {
-		t.Fatalf("half a credential: chain %d, key %d, staple %d, CA %d, CRL %d bytes", len(c.Chain), len(c.Key.PEM()), len(c.Staple), len(c.CA), len(c.CRL))
+		t.Fatalf(
+			"half a credential: chain %d, key %d, staple %d, CA %d, CRL %d bytes",
+			len(c.Chain),
+			len(c.Key.PEM()),
+			len(c.Staple),
+			len(c.CA),
+			len(c.CRL),
+		)
 	}
 	for _, pair := range [][2][]byte{{c.Chain, v.chain}, {c.Key.PEM(), v.key}, {c.Staple, v.staple}, {c.CA, v.ca}, {c.CRL, v.crl}} {
 		if pair[0] != nil && !bytes.Equal(pair[0], pair[1]) {

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// HoldersAnnotation of a Secret names the service accounts of its namespace whose proxies are sent it: names with commas between, or "*" for all of them, and for proxies of
-// the control plane's own machine that prove nothing. A Secret without it goes to those whom MeshConfig names, and to nobody else.
+// HoldersAnnotation of a Secret names the service accounts of its namespace whose proxies are sent it: names with
+// commas between, or "*" for all of them, and for proxies of the control plane's own machine that prove nothing. A
+// Secret without it goes to those whom MeshConfig names, and to nobody else.
 const HoldersAnnotation = "fairway/service-accounts"
 
 // Holders is who may have a Secret, in a canonical form: "" where the Secret does not say, "*", or sorted names with commas between.
@@ -37,13 +38,23 @@ func (s *secret) readHolders() {
 			return
 		}
 		if !isAccount(name) {
-			s.fail("metadata.annotations", "BadHolders", HoldersAnnotation+" names "+quote(name)+", which is no service account", "write names of service accounts of the namespace with commas between, or *")
+			s.fail(
+				"metadata.annotations",
+				"BadHolders",
+				HoldersAnnotation+" names "+quote(name)+", which is no service account",
+				"write names of service accounts of the namespace with commas between, or *",
+			)
 			return
 		}
 		names = append(names, name)
 	}
 	if len(names) > maxHolders {
-		s.fail("metadata.annotations", "BadHolders", HoldersAnnotation+" names more than 64 service accounts", "write * for all of the namespace")
+		s.fail(
+			"metadata.annotations",
+			"BadHolders",
+			HoldersAnnotation+" names more than 64 service accounts",
+			"write * for all of the namespace",
+		)
 		return
 	}
 	slices.Sort(names)

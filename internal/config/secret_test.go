@@ -31,7 +31,13 @@ var when = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func issue(t *testing.T, key crypto.Signer, until time.Time) issued {
 	t.Helper()
-	template := &x509.Certificate{SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: "shop.example"}, NotBefore: when.Add(-time.Hour), NotAfter: until, DNSNames: []string{"shop.example"}}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(7),
+		Subject:      pkix.Name{CommonName: "shop.example"},
+		NotBefore:    when.Add(-time.Hour),
+		NotAfter:     until,
+		DNSNames:     []string{"shop.example"},
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -57,8 +63,12 @@ func ec(t *testing.T, curve elliptic.Curve) crypto.Signer {
 
 func revoked(t *testing.T) string {
 	t.Helper()
-	der, err := x509.CreateRevocationList(rand.Reader, &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: when, NextUpdate: when.Add(time.Hour)},
-		&x509.Certificate{SubjectKeyId: []byte{1}, KeyUsage: x509.KeyUsageCRLSign}, ec(t, elliptic.P256()))
+	der, err := x509.CreateRevocationList(
+		rand.Reader,
+		&x509.RevocationList{Number: big.NewInt(1), ThisUpdate: when, NextUpdate: when.Add(time.Hour)},
+		&x509.Certificate{SubjectKeyId: []byte{1}, KeyUsage: x509.KeyUsageCRLSign},
+		ec(t, elliptic.P256()),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,18 +107,77 @@ func TestSecretForms(t *testing.T) {
 		want        Credential // but for the key
 		key         string
 	}{
-		"kubernetes.io/tls":   {TLSSecret, map[string]string{"tls.crt": web.cert, "tls.key": web.key}, nil, Credential{Chain: []byte(web.cert)}, web.key},
-		"generic":             {"Opaque", map[string]string{"cert": web.cert, "key": web.key}, nil, Credential{Chain: []byte(web.cert)}, web.key},
-		"generic goes first":  {"", map[string]string{"cert": web.cert, "key": web.key, "tls.crt": other.cert, "tls.key": other.key}, nil, Credential{Chain: []byte(web.cert)}, web.key},
-		"in the clear":        {TLSSecret, nil, map[string]string{"tls.crt": web.cert, "tls.key": web.key}, Credential{Chain: []byte(web.cert)}, web.key},
-		"the clear one holds": {TLSSecret, map[string]string{"tls.crt": other.cert, "tls.key": other.key}, map[string]string{"tls.crt": web.cert, "tls.key": web.key}, Credential{Chain: []byte(web.cert)}, web.key},
-		"with authorities": {TLSSecret, map[string]string{"tls.crt": web.cert, "tls.key": web.key, "ca.crt": other.cert, "ca.crl": crl}, nil,
+		"kubernetes.io/tls": {
+			TLSSecret,
+			map[string]string{"tls.crt": web.cert, "tls.key": web.key},
+			nil,
+			Credential{Chain: []byte(web.cert)},
+			web.key,
+		},
+		"generic": {
+			"Opaque",
+			map[string]string{"cert": web.cert, "key": web.key},
+			nil,
+			Credential{Chain: []byte(web.cert)},
+			web.key,
+		},
+		"generic goes first": {
+			"",
+			map[string]string{"cert": web.cert, "key": web.key, "tls.crt": other.cert, "tls.key": other.key},
+			nil,
+			Credential{Chain: []byte(web.cert)},
+			web.key,
+		},
+		"in the clear": {
+			TLSSecret,
+			nil,
+			map[string]string{"tls.crt": web.cert, "tls.key": web.key},
+			Credential{Chain: []byte(web.cert)},
+			web.key,
+		},
+		"the clear one holds": {
+			TLSSecret,
+			map[string]string{"tls.crt": other.cert, "tls.key": other.key},
+			map[string]string{"tls.crt": web.cert, "tls.key": web.key},
+			Credential{Chain: []byte(web.cert)},
+			web.key,
+		},
+		"with authorities": {TLSSecret, map[string]string{
+			"tls.crt": web.cert,
+			"tls.key": web.key,
+			"ca.crt":  other.cert,
+			"ca.crl":  crl,
+		}, nil,
 			Credential{Chain: []byte(web.cert), CA: []byte(other.cert), CRL: []byte(crl)}, web.key},
-		"authorities alone":          {"Opaque", map[string]string{"cacert": other.cert, "crl": crl}, nil, Credential{CA: []byte(other.cert), CRL: []byte(crl)}, ""},
-		"a chain":                    {"Opaque", map[string]string{"cert": web.cert + other.cert, "key": web.key}, nil, Credential{Chain: []byte(web.cert + other.cert)}, web.key},
-		"a staple":                   {TLSSecret, map[string]string{"tls.crt": web.cert, "tls.key": web.key, "tls.ocsp-staple": staple}, nil, Credential{Chain: []byte(web.cert), Staple: []byte(staple)}, web.key},
-		"about something else":       {"Opaque", map[string]string{"password": "x", "key": "y"}, nil, Credential{}, ""},
-		"about something else again": {"kubernetes.io/dockerconfigjson", map[string]string{".dockerconfigjson": "{}"}, nil, Credential{}, ""},
+		"authorities alone": {
+			"Opaque",
+			map[string]string{"cacert": other.cert, "crl": crl},
+			nil,
+			Credential{CA: []byte(other.cert), CRL: []byte(crl)},
+			"",
+		},
+		"a chain": {
+			"Opaque",
+			map[string]string{"cert": web.cert + other.cert, "key": web.key},
+			nil,
+			Credential{Chain: []byte(web.cert + other.cert)},
+			web.key,
+		},
+		"a staple": {
+			TLSSecret,
+			map[string]string{"tls.crt": web.cert, "tls.key": web.key, "tls.ocsp-staple": staple},
+			nil,
+			Credential{Chain: []byte(web.cert), Staple: []byte(staple)},
+			web.key,
+		},
+		"about something else": {"Opaque", map[string]string{"password": "x", "key": "y"}, nil, Credential{}, ""},
+		"about something else again": {
+			"kubernetes.io/dockerconfigjson",
+			map[string]string{".dockerconfigjson": "{}"},
+			nil,
+			Credential{},
+			"",
+		},
 	} {
 		o, problems := decodeSecret(t, secretText(c.kind, c.data, c.clear))
 		if o == nil || len(problems) > 0 {
@@ -116,7 +185,9 @@ func TestSecretForms(t *testing.T) {
 			continue
 		}
 		got := o.Credential
-		if string(got.Chain) != string(c.want.Chain) || string(got.CA) != string(c.want.CA) || string(got.CRL) != string(c.want.CRL) || string(got.Staple) != string(c.want.Staple) || string(got.Key.PEM()) != c.key {
+		if string(got.Chain) != string(c.want.Chain) || string(got.CA) != string(c.want.CA) || string(got.CRL) != string(c.want.CRL) ||
+			string(got.Staple) != string(c.want.Staple) ||
+			string(got.Key.PEM()) != c.key {
 			t.Errorf("%s: got another credential: %s", name, o.Spec)
 		}
 	}
@@ -128,7 +199,8 @@ func TestSecretHash(t *testing.T) {
 	web := issue(t, key, when.Add(time.Hour))
 	seen := map[uint64]string{}
 	for _, data := range []map[string]string{
-		{"tls.crt": web.cert, "tls.key": web.key}, {"tls.crt": web.cert + "\n", "tls.key": web.key}, {"tls.crt": web.cert, "tls.key": web.key + "\n"},
+		{"tls.crt": web.cert, "tls.key": web.key}, {"tls.crt": web.cert + "\n", "tls.key": web.key},
+		{"tls.crt": web.cert, "tls.key": web.key + "\n"},
 		{"tls.crt": web.cert, "tls.key": web.key, "ca.crt": web.cert},
 	} {
 		o, _ := decodeSecret(t, secretText(TLSSecret, data, nil))
@@ -159,21 +231,33 @@ func TestBadSecrets(t *testing.T) {
 		want string // severity code field
 		line int
 	}{
-		"key of another":   {pair(web.cert, other.key), "error KeyMismatch data.tls.key", 5},
-		"no key":           {secretText(TLSSecret, map[string]string{"tls.crt": web.cert}, nil), "error Missing data", 3},
-		"no certificate":   {secretText("Opaque", nil, map[string]string{"key": web.key}), "error Missing stringData", 12},
-		"cut off":          {pair(web.cert[:len(web.cert)/2], web.key), "error BadCertificate data.tls.crt", 4},
-		"broken inside":    {pair(strings.Replace(web.cert, "MII", "AII", 1), web.key), "error BadCertificate data.tls.crt", 4},
-		"key cut off":      {pair(web.cert, web.key[:40]), "error BadKey data.tls.key", 5},
-		"encrypted":        {pair(web.cert, strings.ReplaceAll(web.key, "PRIVATE", "ENCRYPTED PRIVATE")), "error BadKey data.tls.key", 5},
-		"weak":             {pair(weak.cert, weak.key), "error WeakKey data.tls.key", 5},
-		"not taken":        {pair(strange.cert, strange.key), "error WeakKey data.tls.key", 5},
-		"expired":          {pair(old.cert, old.key), "warning Expired data.tls.crt", 4},
-		"bad authority":    {secretText("Opaque", map[string]string{"cacert": "x"}, nil), "error BadCertificate data.cacert", 4},
-		"bad list":         {secretText("Opaque", map[string]string{"cacert": web.cert, "crl": web.cert}, nil), "error BadRevocationList data.crl", 5},
-		"bad staple":       {secretText(TLSSecret, map[string]string{"tls.crt": web.cert, "tls.key": web.key, "tls.ocsp-staple": "x"}, nil), "error BadStaple data.tls.ocsp-staple", 6},
-		"not base64":       {strings.Replace(pair(web.cert, web.key), `"tls.key": "`, `"tls.key": "%`, 1), "error BadBase64 data.tls.key", 5},
-		"not a string":     {"apiVersion: v1\nkind: Secret\nmetadata: {name: web}\nstringData:\n  key: 12345678\n", "error WrongType stringData.key", 5},
+		"key of another": {pair(web.cert, other.key), "error KeyMismatch data.tls.key", 5},
+		"no key":         {secretText(TLSSecret, map[string]string{"tls.crt": web.cert}, nil), "error Missing data", 3},
+		"no certificate": {secretText("Opaque", nil, map[string]string{"key": web.key}), "error Missing stringData", 12},
+		"cut off":        {pair(web.cert[:len(web.cert)/2], web.key), "error BadCertificate data.tls.crt", 4},
+		"broken inside":  {pair(strings.Replace(web.cert, "MII", "AII", 1), web.key), "error BadCertificate data.tls.crt", 4},
+		"key cut off":    {pair(web.cert, web.key[:40]), "error BadKey data.tls.key", 5},
+		"encrypted":      {pair(web.cert, strings.ReplaceAll(web.key, "PRIVATE", "ENCRYPTED PRIVATE")), "error BadKey data.tls.key", 5},
+		"weak":           {pair(weak.cert, weak.key), "error WeakKey data.tls.key", 5},
+		"not taken":      {pair(strange.cert, strange.key), "error WeakKey data.tls.key", 5},
+		"expired":        {pair(old.cert, old.key), "warning Expired data.tls.crt", 4},
+		"bad authority":  {secretText("Opaque", map[string]string{"cacert": "x"}, nil), "error BadCertificate data.cacert", 4},
+		"bad list": {
+			secretText("Opaque", map[string]string{"cacert": web.cert, "crl": web.cert}, nil),
+			"error BadRevocationList data.crl", 5,
+		},
+		"bad staple": {
+			secretText(TLSSecret, map[string]string{"tls.crt": web.cert, "tls.key": web.key, "tls.ocsp-staple": "x"}, nil),
+			"error BadStaple data.tls.ocsp-staple", 6,
+		},
+		"not base64": {
+			strings.Replace(pair(web.cert, web.key), `"tls.key": "`, `"tls.key": "%`, 1),
+			"error BadBase64 data.tls.key", 5,
+		},
+		"not a string": {
+			"apiVersion: v1\nkind: Secret\nmetadata: {name: web}\nstringData:\n  key: 12345678\n",
+			"error WrongType stringData.key", 5,
+		},
 		"another version":  {"apiVersion: v2\nkind: Secret\nmetadata: {name: web}\n", "error UnknownVersion apiVersion", 1},
 		"misspelt":         {"apiVersion: v1\nkind: Secret\nmetadata: {name: web}\nstringdata: {}\n", "error UnknownField stringdata", 4},
 		"broken YAML":      {"apiVersion: v1\nkind: Secret\nmetadata:\n  name: web\nstringData:\n  key: [\n", "error Syntax ", 6},
@@ -185,7 +269,11 @@ func TestBadSecrets(t *testing.T) {
 			continue
 		}
 		p := problems[0]
-		if got := strings.Join([]string{p.Severity.String(), p.Code, p.Field}, " "); got != c.want || p.Line != c.line || p.Object.Name != "web" {
+		if got := strings.Join(
+			[]string{p.Severity.String(), p.Code, p.Field},
+			" ",
+		); got != c.want || p.Line != c.line ||
+			p.Object.Name != "web" {
 			t.Errorf("%s: got %q at line %d of %s, want %q at %d", name, got, p.Line, p.Object, c.want, c.line)
 		}
 		if (p.Severity == mesh.Error) != (o == nil) {

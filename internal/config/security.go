@@ -10,7 +10,8 @@ import (
 	securityv1beta1 "istio.io/api/security/v1beta1"
 )
 
-// checkPeerAuthentication holds the rules of https://istio.io/latest/docs/reference/config/security/peer_authentication/ that the schema cannot say.
+// checkPeerAuthentication holds the rules of
+// https://istio.io/latest/docs/reference/config/security/peer_authentication/ that the schema cannot say.
 func checkPeerAuthentication(c *check, p *securityv1beta1.PeerAuthentication) {
 	at := c.spec()
 	selector := at.key("selector")
@@ -24,7 +25,8 @@ func checkPeerAuthentication(c *check, p *securityv1beta1.PeerAuthentication) {
 	}
 }
 
-// checkRequestAuthentication holds the rules of https://istio.io/latest/docs/reference/config/security/request_authentication/ that the schema cannot say.
+// checkRequestAuthentication holds the rules of
+// https://istio.io/latest/docs/reference/config/security/request_authentication/ that the schema cannot say.
 func checkRequestAuthentication(c *check, r *securityv1beta1.RequestAuthentication) {
 	at := c.spec()
 	selector := at.key("selector")
@@ -37,7 +39,12 @@ func checkRequestAuthentication(c *check, r *securityv1beta1.RequestAuthenticati
 
 func checkJWTRule(c *check, at *path, j *securityv1beta1.JWTRule) {
 	if j.Issuer == "" && j.JwksUri == "" && j.Jwks == "" {
-		c.fail(at.key("issuer"), "Missing", "the rule has neither an issuer nor keys", "write the iss that its tokens carry, or jwksUri for tokens of any issuer with these keys")
+		c.fail(
+			at.key("issuer"),
+			"Missing",
+			"the rule has neither an issuer nor keys",
+			"write the iss that its tokens carry, or jwksUri for tokens of any issuer with these keys",
+		)
 	}
 	if j.JwksUri != "" {
 		if u, err := url.Parse(j.JwksUri); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -69,7 +76,8 @@ func isKeySet(s string) bool {
 	return json.Unmarshal([]byte(s), &set) == nil && len(set.Keys) > 0
 }
 
-// checkAuthorizationPolicy holds the rules of https://istio.io/latest/docs/reference/config/security/authorization-policy/ that the schema cannot say.
+// checkAuthorizationPolicy holds the rules of
+// https://istio.io/latest/docs/reference/config/security/authorization-policy/ that the schema cannot say.
 func checkAuthorizationPolicy(c *check, p *securityv1beta1.AuthorizationPolicy) {
 	at := c.spec()
 	selector := at.key("selector")
@@ -104,7 +112,12 @@ func checkAuthRule(c *check, at *path, r *securityv1beta1.Rule) {
 		if w.Key == "" {
 			c.fail(here.key("key"), "Missing", "the condition has no key", "")
 		} else if !isConditionKey(w.Key) {
-			c.fail(here.key("key"), "UnknownValue", quote(w.Key)+" is not an attribute of a request", "write one of https://istio.io/latest/docs/reference/config/security/conditions/")
+			c.fail(
+				here.key("key"),
+				"UnknownValue",
+				quote(w.Key)+" is not an attribute of a request",
+				"write one of https://istio.io/latest/docs/reference/config/security/conditions/",
+			)
 		}
 		if len(w.Values)+len(w.NotValues) == 0 {
 			c.fail(here, "Missing", fmt.Sprintf("condition %s has no values", w.Key), "add values or notValues")
@@ -120,7 +133,12 @@ func checkAuthSource(c *check, at *path, s *securityv1beta1.Source) {
 	for _, l := range []struct {
 		name string
 		list []string
-	}{{"ipBlocks", s.IpBlocks}, {"notIpBlocks", s.NotIpBlocks}, {"remoteIpBlocks", s.RemoteIpBlocks}, {"notRemoteIpBlocks", s.NotRemoteIpBlocks}} {
+	}{
+		{"ipBlocks", s.IpBlocks},
+		{"notIpBlocks", s.NotIpBlocks},
+		{"remoteIpBlocks", s.RemoteIpBlocks},
+		{"notRemoteIpBlocks", s.NotRemoteIpBlocks},
+	} {
 		for j, b := range l.list {
 			if !isCIDR(b) {
 				c.fail(at.of(l.name, j), "BadAddress", quote(b)+" is not an address or CIDR", "write 10.1.2.0/24")
@@ -153,6 +171,20 @@ func isConditionKey(k string) bool {
 			return true
 		}
 	}
-	return oneOf(k, "source.ip", "remote.ip", "source.namespace", "source.principal", "source.serviceAccount", "source.trustDomain", "request.auth.principal", "request.auth.audiences",
-		"request.auth.presenter", "request.auth.claims", "destination.ip", "destination.port", "connection.sni")
+	return oneOf(
+		k,
+		"source.ip",
+		"remote.ip",
+		"source.namespace",
+		"source.principal",
+		"source.serviceAccount",
+		"source.trustDomain",
+		"request.auth.principal",
+		"request.auth.audiences",
+		"request.auth.presenter",
+		"request.auth.claims",
+		"destination.ip",
+		"destination.port",
+		"connection.sni",
+	)
 }

@@ -82,11 +82,21 @@ func checkResolution(c *check, at *path, se *networking.ServiceEntry) {
 	switch se.Resolution {
 	case networking.ServiceEntry_NONE:
 		if len(se.Endpoints) > 0 {
-			c.fail(at.key("endpoints"), "Conflict", "resolution NONE goes where the client meant to: endpoints are not used", "write resolution STATIC or DNS")
+			c.fail(
+				at.key("endpoints"),
+				"Conflict",
+				"resolution NONE goes where the client meant to: endpoints are not used",
+				"write resolution STATIC or DNS",
+			)
 		}
 	case networking.ServiceEntry_STATIC:
 		if len(se.Endpoints) == 0 && se.WorkloadSelector == nil {
-			c.warn(*at, "NoEndpoints", "resolution STATIC without endpoints or workloadSelector: requests to it fail", "add endpoints, a workloadSelector, or write resolution DNS")
+			c.warn(
+				*at,
+				"NoEndpoints",
+				"resolution STATIC without endpoints or workloadSelector: requests to it fail",
+				"add endpoints, a workloadSelector, or write resolution DNS",
+			)
 		}
 	case networking.ServiceEntry_DNS, networking.ServiceEntry_DNS_ROUND_ROBIN:
 		checkDNS(c, at, se)
@@ -101,7 +111,12 @@ func checkDNS(c *check, at *path, se *networking.ServiceEntry) {
 	if len(se.Endpoints) == 0 && se.WorkloadSelector == nil {
 		for i, h := range se.Hosts {
 			if strings.HasPrefix(h, "*") {
-				c.fail(at.of("hosts", i), "BadHost", "a wildcard cannot be resolved by DNS", "add endpoints, name the host, or write resolution NONE")
+				c.fail(
+					at.of("hosts", i),
+					"BadHost",
+					"a wildcard cannot be resolved by DNS",
+					"add endpoints, name the host, or write resolution NONE",
+				)
 			}
 		}
 	}
@@ -115,7 +130,12 @@ func checkEndpoint(c *check, at *path, se *networking.ServiceEntry, e *networkin
 	case unix && len(se.Ports) != 1:
 		c.fail(at.key("address"), "BadAddress", "a unix socket serves exactly one port of the service", "")
 	case !unix && se.Resolution == networking.ServiceEntry_STATIC && e.Address != "" && !isIP(e.Address):
-		c.fail(at.key("address"), "BadAddress", quote(e.Address)+" is not an IP address, which resolution STATIC needs", "write an address, or resolution DNS")
+		c.fail(
+			at.key("address"),
+			"BadAddress",
+			quote(e.Address)+" is not an IP address, which resolution STATIC needs",
+			"write an address, or resolution DNS",
+		)
 	}
 	checkWorkload(c, at, e)
 	ports := at.key("ports")

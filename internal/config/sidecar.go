@@ -44,7 +44,12 @@ func checkIngress(c *check, at *path, s *networking.Sidecar) {
 		}
 		if isSocket(l.Bind) {
 			if sockets[l.Bind] {
-				c.fail(here.key("bind"), "Duplicate", quote(l.Bind)+" has a listener already, and a socket has one whatever its port", "merge the two")
+				c.fail(
+					here.key("bind"),
+					"Duplicate",
+					quote(l.Bind)+" has a listener already, and a socket has one whatever its port",
+					"merge the two",
+				)
 			}
 			sockets[l.Bind] = true
 		}
@@ -58,7 +63,8 @@ func checkIngress(c *check, at *path, s *networking.Sidecar) {
 	}
 }
 
-// checkDefaultEndpoint takes what sidecar.proto says of defaultEndpoint: 127.0.0.1:port, [::1]:port, 0.0.0.0:port, [::]:port or a unix socket.
+// checkDefaultEndpoint takes what sidecar.proto says of defaultEndpoint: 127.0.0.1:port, [::1]:port, 0.0.0.0:port,
+// [::]:port or a unix socket.
 func checkDefaultEndpoint(c *check, at path, s string) {
 	if s == "" || isSocket(s) {
 		return
@@ -109,7 +115,8 @@ func checkEgress(c *check, at *path, list []*networking.IstioEgressListener) {
 	}
 }
 
-// checkEgressPort checks a listener that has a port, or a unix socket, of its own (sidecar.proto, IstioEgressListener.port, bind and capture_mode).
+// checkEgressPort checks a listener that has a port, or a unix socket, of its own (sidecar.proto,
+// IstioEgressListener.port, bind and capture_mode).
 func checkEgressPort(c *check, at *path, l *networking.IstioEgressListener, seen map[string]bool) {
 	port := at.key("port")
 	c.bind(at.key("bind"), l.Bind)
@@ -119,7 +126,12 @@ func checkEgressPort(c *check, at *path, l *networking.IstioEgressListener, seen
 	if isSocket(l.Bind) {
 		id, name = l.Bind, quote(l.Bind)
 		if l.CaptureMode == networking.CaptureMode_IPTABLES {
-			c.fail(at.key("captureMode"), "Conflict", "nothing that is intercepted comes to a unix socket", "write captureMode DEFAULT or NONE")
+			c.fail(
+				at.key("captureMode"),
+				"Conflict",
+				"nothing that is intercepted comes to a unix socket",
+				"write captureMode DEFAULT or NONE",
+			)
 		}
 	}
 	if seen[id] {
@@ -128,8 +140,8 @@ func checkEgressPort(c *check, at *path, l *networking.IstioEgressListener, seen
 	seen[id] = true
 }
 
-// checkEgressHost takes <namespace>/<host>, where the namespace may be "*" or "."; "~" before it excludes what it names, and alone stands for "~*"
-// (sidecar.proto, IstioEgressListener.hosts).
+// checkEgressHost takes <namespace>/<host>, where the namespace may be "*" or "."; "~" before it excludes what it
+// names, and alone stands for "~*" (sidecar.proto, IstioEgressListener.hosts).
 func checkEgressHost(c *check, at path, h string) {
 	ns, host, ok := strings.Cut(h, "/")
 	if !ok {

@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 )
 
-// objects takes a document apart that is several JSON objects, one behind the other, as programs write them and kubectl reads them; any other comes back alone.
-// Where not all of it is JSON objects it stays whole, and is refused where it is decoded.
+// objects takes a document apart that is several JSON objects, one behind the other, as programs write them and kubectl
+// reads them; any other comes back alone. Where not all of it is JSON objects it stays whole, and is refused where it
+// is decoded.
 func objects(d Document) []Document {
 	body := skipBlank(d.Text)
 	if len(body) == 0 || body[0] != '{' {

@@ -19,8 +19,9 @@ type syntaxError struct {
 	fix     string
 }
 
-// parseTree reads a document as an API server does: maps, lists, strings, bools, int64 and float64, and nil for no content at all. Plain YAML
-// scalars mean what they mean to kubectl (YAML 1.1: yes and on are bools), which is not what yaml.v3 makes of them.
+// parseTree reads a document as an API server does: maps, lists, strings, bools, int64 and float64, and nil for no
+// content at all. Plain YAML scalars mean what they mean to kubectl (YAML 1.1: yes and on are bools), which is not what
+// yaml.v3 makes of them.
 func parseTree(text []byte) (any, *syntaxError) {
 	body := skipBlank(text)
 	if len(body) == 0 {
@@ -225,7 +226,8 @@ func (b *builder) scalar(n *yaml.Node) any {
 	return b.fail(n, "the tag "+n.Tag+" is not understood", "leave it out")
 }
 
-// resolve gives a plain scalar its meaning by YAML 1.1, as the library that kubectl uses does, and then JSON's: a float that is a whole number is an integer.
+// resolve gives a plain scalar its meaning by YAML 1.1, as the library that kubectl uses does, and then JSON's: a float
+// that is a whole number is an integer.
 func resolve(s string) any {
 	if s == "" {
 		return nil

@@ -3,7 +3,8 @@ package config
 // maxDoubtful is how many values of an object the library is asked about: it compares what it finds wrong with all that it found before.
 const maxDoubtful = 2000
 
-// trimmer cuts out of a tree what is too much for the library. What the quick walk vouches for stays, as it costs the library no comparison.
+// trimmer cuts out of a tree what is too much for the library. What the quick walk vouches for stays, as it costs the
+// library no comparison.
 type trimmer struct {
 	left int
 	cut  bool // something was cut that may be wrong

@@ -63,7 +63,11 @@ func TestEveryVersionDecodes(t *testing.T) {
 			}
 		}
 	}
-	for kind, want := range map[Kind][]string{VirtualService: {"v1", "v1alpha3", "v1beta1"}, Telemetry: {"v1", "v1alpha1"}, AuthorizationPolicy: {"v1", "v1beta1"}} {
+	for kind, want := range map[Kind][]string{
+		VirtualService:      {"v1", "v1alpha3", "v1beta1"},
+		Telemetry:           {"v1", "v1alpha1"},
+		AuthorizationPolicy: {"v1", "v1beta1"},
+	} {
 		if s, _ := d.kinds[kind].load(); !slices.Equal(s.versions, want) {
 			t.Errorf("%s: %v", kind, s.versions)
 		}
@@ -97,13 +101,24 @@ func TestHashIsWhatIsSaid(t *testing.T) {
 		}
 		return o
 	}
-	const block = "apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata:\n  name: a\n  labels: {x: q}\nspec:\n  address: 1.1.1.1\n  labels:\n    b: c\n    d: e\n"
+	const block = "apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata:\n  name: a\n  labels: {x: " +
+		"q}\nspec:\n  address: 1.1.1.1\n  labels:\n    b: c\n    d: e\n"
 	a := decode(block)
-	b := decode(`{"kind":"WorkloadEntry","apiVersion":"networking.istio.io/v1beta1","spec":{"labels":{"d":"e","b":"c"},"address":"1.1.1.1"},"metadata":{"labels":{"x":"q"},"namespace":"default","name":"a"}}`)
+	b := decode(
+		`{"kind":"WorkloadEntry","apiVersion":"networking.istio.io/v1beta1","spec":{"labels":{"d":"e","b":"c"},"address":"1.1.1.1"},"metadata":{"labels":{"x":"q"},"namespace":"default","name":"a"}}`,
+	)
 	if a.Hash != b.Hash || a.Key != b.Key {
 		t.Errorf("%v %x, %v %x", a.Key, a.Hash, b.Key, b.Hash)
 	}
-	for _, change := range [][2]string{{"name: a", "name: b"}, {"x: q", "x: z"}, {"1.1.1.1", "1.1.1.2"}, {"d: e", "d: f"}, {"labels: {x: q}", "annotations: {x: q}"}, {"  name: a\n", "  name: a\n  namespace: m\n"}, {"  name: a\n", "  name: a\n  creationTimestamp: \"2020-01-01T00:00:00Z\"\n"}} {
+	for _, change := range [][2]string{
+		{"name: a", "name: b"},
+		{"x: q", "x: z"},
+		{"1.1.1.1", "1.1.1.2"},
+		{"d: e", "d: f"},
+		{"labels: {x: q}", "annotations: {x: q}"},
+		{"  name: a\n", "  name: a\n  namespace: m\n"},
+		{"  name: a\n", "  name: a\n  creationTimestamp: \"2020-01-01T00:00:00Z\"\n"},
+	} {
 		if o := decode(strings.Replace(block, change[0], change[1], 1)); o.Hash == a.Hash {
 			t.Errorf("%v: same hash", change)
 		}

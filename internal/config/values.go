@@ -37,9 +37,20 @@ func newValues(v *structural.ValueValidation) *values {
 		return nil
 	}
 	out := &values{
-		format: v.Format, min: v.Minimum, max: v.Maximum, minEx: v.ExclusiveMinimum, maxEx: v.ExclusiveMaximum, minLen: v.MinLength, maxLen: v.MaxLength,
-		minItems: v.MinItems, maxItems: v.MaxItems, minProps: v.MinProperties, maxProps: v.MaxProperties, required: v.Required,
-		beyond: v.UniqueItems || v.MultipleOf != nil, not: newNested(v.Not),
+		format:   v.Format,
+		min:      v.Minimum,
+		max:      v.Maximum,
+		minEx:    v.ExclusiveMinimum,
+		maxEx:    v.ExclusiveMaximum,
+		minLen:   v.MinLength,
+		maxLen:   v.MaxLength,
+		minItems: v.MinItems,
+		maxItems: v.MaxItems,
+		minProps: v.MinProperties,
+		maxProps: v.MaxProperties,
+		required: v.Required,
+		beyond:   v.UniqueItems || v.MultipleOf != nil,
+		not:      newNested(v.Not),
 	}
 	if v.Pattern != "" {
 		var err error

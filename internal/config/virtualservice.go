@@ -10,7 +10,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// checkVirtualService holds the rules of https://istio.io/latest/docs/reference/config/networking/virtual-service/ that the schema cannot say.
+// checkVirtualService holds the rules of https://istio.io/latest/docs/reference/config/networking/virtual-service/ that
+// the schema cannot say.
 func checkVirtualService(c *check, vs *networking.VirtualService) {
 	at := c.spec()
 	checkHosts(c, at, vs)
@@ -23,7 +24,12 @@ func checkVirtualService(c *check, vs *networking.VirtualService) {
 	}
 	for i, r := range vs.Http {
 		here := at.of("http", i)
-		checkHTTPRoute(c, &here, r, forWhom{delegate: len(vs.Hosts) == 0, gateways: slices.ContainsFunc(vs.Gateways, func(g string) bool { return g != "mesh" })})
+		checkHTTPRoute(
+			c,
+			&here,
+			r,
+			forWhom{delegate: len(vs.Hosts) == 0, gateways: slices.ContainsFunc(vs.Gateways, func(g string) bool { return g != "mesh" })},
+		)
 	}
 	for i, r := range vs.Tls {
 		here := at.of("tls", i)
@@ -41,7 +47,12 @@ func checkHosts(c *check, at *path, vs *networking.VirtualService) {
 	if len(vs.Hosts) == 0 {
 		switch {
 		case len(vs.Gateways) > 0:
-			c.fail(at.key("gateways"), "BadDelegate", "a VirtualService without hosts is a delegate, and a delegate has no gateways", "give it hosts or leave gateways out")
+			c.fail(
+				at.key("gateways"),
+				"BadDelegate",
+				"a VirtualService without hosts is a delegate, and a delegate has no gateways",
+				"give it hosts or leave gateways out",
+			)
 		case len(vs.Tcp)+len(vs.Tls) > 0:
 			c.fail(*at, "NoHost", "tcp and tls routes need hosts", "name the hosts")
 		}
@@ -104,7 +115,12 @@ func checkHTTPAction(c *check, at *path, r *networking.HTTPRoute, delegate bool)
 	for _, a := range []struct {
 		name string
 		set  bool
-	}{{"route", len(r.Route) > 0}, {"redirect", r.Redirect != nil}, {"directResponse", r.DirectResponse != nil}, {"delegate", r.Delegate != nil}} {
+	}{
+		{"route", len(r.Route) > 0},
+		{"redirect", r.Redirect != nil},
+		{"directResponse", r.DirectResponse != nil},
+		{"delegate", r.Delegate != nil},
+	} {
 		if a.set {
 			actions = append(actions, a.name)
 		}
@@ -123,7 +139,12 @@ func checkHTTPAction(c *check, at *path, r *networking.HTTPRoute, delegate bool)
 		for _, f := range []struct {
 			name string
 			set  bool
-		}{{"rewrite", r.Rewrite != nil}, {"fault", r.Fault != nil && r.DirectResponse == nil}, {"mirror", r.Mirror != nil}, {"retries", r.Retries != nil && r.DirectResponse != nil}} {
+		}{
+			{"rewrite", r.Rewrite != nil},
+			{"fault", r.Fault != nil && r.DirectResponse == nil},
+			{"mirror", r.Mirror != nil},
+			{"retries", r.Retries != nil && r.DirectResponse != nil},
+		} {
 			if f.set && len(actions) == 1 {
 				c.fail(at.key(f.name), "Conflict", actions[0]+" and "+f.name+" exclude each other", "leave "+f.name+" out")
 			}
@@ -207,7 +228,12 @@ func checkSNI(c *check, at path, sni string, hosts []string) {
 		}
 	}
 	if isIP(sni) {
-		c.warn(at, "BadHost", quote(sni)+" is an address: clients send names, and this is not among the hosts", "match a name of spec.hosts")
+		c.warn(
+			at,
+			"BadHost",
+			quote(sni)+" is an address: clients send names, and this is not among the hosts",
+			"match a name of spec.hosts",
+		)
 		return
 	}
 	c.fail(at, "BadHost", quote(sni)+" is not among the hosts", "add it to spec.hosts")
@@ -257,7 +283,12 @@ func warnUnreachable(c *check, at *path, routes []*networking.HTTPRoute) {
 			continue
 		}
 		for j := i + 1; j < len(routes); j++ {
-			c.warn(at.of("http", j), "Unreachable", fmt.Sprintf("no request gets here: http[%d] before it matches every one", i), "put it first")
+			c.warn(
+				at.of("http", j),
+				"Unreachable",
+				fmt.Sprintf("no request gets here: http[%d] before it matches every one", i),
+				"put it first",
+			)
 		}
 		return
 	}

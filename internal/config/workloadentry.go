@@ -6,7 +6,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// checkWorkloadEntry holds the rules of https://istio.io/latest/docs/reference/config/networking/workload-entry/ that the schema cannot say.
+// checkWorkloadEntry holds the rules of https://istio.io/latest/docs/reference/config/networking/workload-entry/ that
+// the schema cannot say.
 func checkWorkloadEntry(c *check, we *networking.WorkloadEntry) {
 	checkWorkload(c, c.spec(), we)
 }

@@ -2,7 +2,8 @@ package config
 
 import networking "istio.io/api/networking/v1alpha3"
 
-// checkWorkloadGroup holds the rules of https://istio.io/latest/docs/reference/config/networking/workload-group/ that the schema cannot say.
+// checkWorkloadGroup holds the rules of https://istio.io/latest/docs/reference/config/networking/workload-group/ that
+// the schema cannot say.
 func checkWorkloadGroup(c *check, wg *networking.WorkloadGroup) {
 	at := c.spec()
 	meta := at.key("metadata")

@@ -33,7 +33,11 @@ func (s *session) certificates() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sh := sheet{header: []string{"NAME", "IDENTITY", "SHOWN", "VALID", "SERIAL NUMBER", "NOT AFTER", "LEFT"}, value: shown, empty: "no proxy is connected"}
+			sh := sheet{
+				header: []string{"NAME", "IDENTITY", "SHOWN", "VALID", "SERIAL NUMBER", "NOT AFTER", "LEFT"},
+				value:  shown,
+				empty:  "no proxy is connected",
+			}
 			for _, p := range shown {
 				row := []string{page.ShortName(p.ProxyID), orDash(p.Identity), p.By, "-", "-", "-", "-"}
 				if c := p.Certificate; c != nil {
@@ -122,7 +126,11 @@ func (s *session) secrets() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sh := sheet{header: []string{"RESOURCE NAME", "TYPE", "STATUS", "VALID CERT", "SERIAL NUMBER", "NOT AFTER", "NOT BEFORE"}, value: found, empty: "no certificates"}
+			sh := sheet{
+				header: []string{"RESOURCE NAME", "TYPE", "STATUS", "VALID CERT", "SERIAL NUMBER", "NOT AFTER", "NOT BEFORE"},
+				value:  found,
+				empty:  "no certificates",
+			}
 			for _, x := range found {
 				sh.rows = append(sh.rows, x.row())
 			}

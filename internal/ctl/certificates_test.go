@@ -52,10 +52,20 @@ func TestCertificates(t *testing.T) {
 		{"proxy":"sidecar~10.0.0.1~a.shop~x","authenticatedBy":"certificate","identity":"spiffe://x/ns/shop/sa/a","certificate":{"serialNumber":"beef","notBefore":"`+past+`","notAfter":"`+soon+`","issuer":"O=x","valid":true}},
 		{"proxy":"sidecar~10.0.0.2~b.shop~x","authenticatedBy":"certificate","identity":"spiffe://x/ns/shop/sa/b","certificate":{"serialNumber":"cafe","notBefore":"`+past+`","notAfter":"`+past+`","issuer":"O=x","valid":false}},
 		{"proxy":"sidecar~10.0.0.3~c.shop~x","authenticatedBy":"nothing"}]`)
-	wantLines(t, pilotctl("certificates", "--address", address), "NAME IDENTITY SHOWN VALID SERIAL NUMBER NOT AFTER LEFT",
-		"a.shop spiffe://x/ns/shop/sa/a certificate true beef "+soon+" 1h30m0s", "b.shop spiffe://x/ns/shop/sa/b certificate false cafe "+past+" ended", "c.shop - nothing - - - -")
-	wantLines(t, pilotctl("proxy-config", "secret", "b.shop", "--address", address), "RESOURCE NAME TYPE STATUS VALID CERT SERIAL NUMBER NOT AFTER NOT BEFORE",
-		"default Cert Chain ACTIVE false cafe "+past+" "+past)
+	wantLines(
+		t,
+		pilotctl("certificates", "--address", address),
+		"NAME IDENTITY SHOWN VALID SERIAL NUMBER NOT AFTER LEFT",
+		"a.shop spiffe://x/ns/shop/sa/a certificate true beef "+soon+" 1h30m0s",
+		"b.shop spiffe://x/ns/shop/sa/b certificate false cafe "+past+" ended",
+		"c.shop - nothing - - - -",
+	)
+	wantLines(
+		t,
+		pilotctl("proxy-config", "secret", "b.shop", "--address", address),
+		"RESOURCE NAME TYPE STATUS VALID CERT SERIAL NUMBER NOT AFTER NOT BEFORE",
+		"default Cert Chain ACTIVE false cafe "+past+" "+past,
+	)
 	if out := pilotctl("certificates", "d", "--address", address); !strings.Contains(out, `no connected proxy is called "d"`) {
 		t.Error(out)
 	}
@@ -68,7 +78,13 @@ func TestSecretsOnTheMachine(t *testing.T) {
 	agent := serve(t, "/debug/agent", `{"Certificates":[{"name":"default","serial":"beef","notBefore":"`+past+`","notAfter":"`+soon+`"},
 		{"name":"ROOTCA","serial":"1","roots":2,"notBefore":"`+past+`","notAfter":"`+soon+`","error":"no answer"}]}`)
 	const header = "RESOURCE NAME TYPE STATUS VALID CERT SERIAL NUMBER NOT AFTER NOT BEFORE"
-	wantLines(t, pilotctl("pc", "secret", "--agent", agent), header, "default Cert Chain ACTIVE true beef "+soon+" "+past, "ROOTCA CA NOT RENEWED: no answer true 1 "+soon+" "+past)
+	wantLines(
+		t,
+		pilotctl("pc", "secret", "--agent", agent),
+		header,
+		"default Cert Chain ACTIVE true beef "+soon+" "+past,
+		"ROOTCA CA NOT RENEWED: no answer true 1 "+soon+" "+past,
+	)
 
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()
@@ -80,7 +96,12 @@ func TestSecretsOnTheMachine(t *testing.T) {
 			{"name":"ROOTCA","secret":{"validation_context":{"trusted_ca":{"filename":"/root.pem"}}}}],
 		"dynamic_warming_secrets":[{"name":"new","secret":{"tls_certificate":{}}}]}]}`
 	span := cert.SerialNumber.Text(16) + " " + cert.NotAfter.UTC().Format(time.RFC3339) + " " + cert.NotBefore.UTC().Format(time.RFC3339)
-	lines := []string{header, "ROOTCA CA ACTIVE: it is in the file /root.pem false - - -", "default Cert Chain ACTIVE true " + span, "new Cert Chain WARMING false - - -"}
+	lines := []string{
+		header,
+		"ROOTCA CA ACTIVE: it is in the file /root.pem false - - -",
+		"default Cert Chain ACTIVE true " + span,
+		"new Cert Chain WARMING false - - -",
+	}
 	wantLines(t, pilotctl("pc", "secret", "--admin", serve(t, "/config_dump", dump)), lines...)
 	file := filepath.Join(t.TempDir(), "dump.json")
 	if err := os.WriteFile(file, []byte(dump), 0o600); err != nil {
@@ -88,7 +109,15 @@ func TestSecretsOnTheMachine(t *testing.T) {
 	}
 	wantLines(t, pilotctl("pc", "secret", "-f", file), lines...)
 	for _, format := range []string{"json", "yaml"} {
-		if out := pilotctl("pc", "secret", "-f", file, "-o", format); strings.Contains(out, key) || strings.Contains(out, "a private key") || !strings.Contains(out, cert.SerialNumber.Text(16)) {
+		if out := pilotctl(
+			"pc",
+			"secret",
+			"-f",
+			file,
+			"-o",
+			format,
+		); strings.Contains(out, key) || strings.Contains(out, "a private key") ||
+			!strings.Contains(out, cert.SerialNumber.Text(16)) {
 			t.Errorf("%s: %s", format, out)
 		}
 	}

@@ -32,7 +32,11 @@ func newClient(address string) *client {
 	if strings.HasPrefix(address, ":") { // as --httpAddr is often written
 		address = "127.0.0.1" + address
 	}
-	return &client{address: address, scheme: "http", http: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: stay}}
+	return &client{
+		address: address,
+		scheme:  "http",
+		http:    &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: stay},
+	}
 }
 
 // stay follows no redirect to another place: credentials go where the user said and nowhere else.
@@ -115,7 +119,12 @@ func (c *client) advice(resp *http.Response, body string) string {
 	case http.StatusUnauthorized:
 		return fmt.Sprintf("%s does not know who asks: %s; give --token-file FILE, or --cert FILE and --key FILE", c.address, body)
 	case http.StatusForbidden:
-		return fmt.Sprintf("%s refuses: %s; pilotctl asks so with --address https://HOST:15017 --cacert FILE and --token-file FILE, or --cert FILE and --key FILE", c.address, body)
+		return fmt.Sprintf(
+			"%s refuses: %s; pilotctl asks so with --address https://HOST:15017 --cacert FILE and --token-file FILE, or "+
+				"--cert FILE and --key FILE",
+			c.address,
+			body,
+		)
 	}
 	body = strings.ReplaceAll(body, "/debug/syncz lists them", "pilotctl proxy-status lists them")
 	return strings.ReplaceAll(body, "/debug/tablez lists them", "pilotctl tables lists them")

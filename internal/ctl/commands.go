@@ -19,7 +19,8 @@ type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
 
-// ExitCode is what pilotctl ends with: 0 when all went well, 1 when the control plane could not be asked or could not say, 2 when the command line is wrong.
+// ExitCode is what pilotctl ends with: 0 when all went well, 1 when the control plane could not be asked or could not
+// say, 2 when the command line is wrong.
 func ExitCode(err error) int {
 	var f failure
 	switch {
@@ -38,7 +39,12 @@ func Command(version string) *cobra.Command {
 		Use: "pilotctl", Short: "Ask a Fairway control plane", SilenceUsage: true, SilenceErrors: true, Version: version,
 		PersistentPreRunE: func(*cobra.Command, []string) error { return knownFormat(s.format) },
 	}
-	root.PersistentFlags().StringVar(&s.address, "address", "127.0.0.1:8080", "where pilot-discovery serves its debug pages: its --httpAddr on its own machine, else https:// and its --httpsAddr")
+	root.PersistentFlags().StringVar(
+		&s.address,
+		"address",
+		"127.0.0.1:8080",
+		"where pilot-discovery serves its debug pages: its --httpAddr on its own machine, else https:// and its --httpsAddr",
+	)
 	s.credentials.bind(root.PersistentFlags())
 	root.PersistentFlags().StringVarP(&s.format, "output", "o", "table", "table, json or yaml")
 	root.AddCommand(s.proxyStatus(), s.proxyConfig(), s.problems(), s.tables(), s.certificates(), workload.Command())
@@ -90,15 +96,36 @@ func (s *session) proxyStatus() *cobra.Command {
 					return fmt.Errorf("no connected proxy is called %q; pilotctl proxy-status lists them", args[0])
 				}
 			}
-			sh := sheet{header: []string{"NAME", "TYPE", "CDS", "LDS", "EDS", "RDS", "VHDS", "VERSION"}, value: proxies, empty: "no proxy is connected"}
+			sh := sheet{
+				header: []string{"NAME", "TYPE", "CDS", "LDS", "EDS", "RDS", "VHDS", "VERSION"},
+				value:  proxies,
+				empty:  "no proxy is connected",
+			}
 			proven := slices.ContainsFunc(proxies, func(p page.ProxySync) bool { return p.Identity != "" })
 			if proven {
 				sh.header = append(sh.header, "IDENTITY")
 			}
 			for _, p := range proxies {
-				row := []string{page.ShortName(p.ProxyID), orDash(p.ProxyType),
-					syncState(p, "cds", p.ClusterSent, p.ClusterAcked), syncState(p, "lds", p.ListenerSent, p.ListenerAcked), syncState(p, "eds", p.EndpointSent, p.EndpointAcked),
-					syncState(p, "rds", p.RouteSent, p.RouteAcked), syncState(p, "vhds", p.VirtualHostSent, p.VirtualHostAcked), orDash(p.IstioVersion)}
+				row := []string{
+					page.ShortName(p.ProxyID),
+					orDash(p.ProxyType),
+					syncState(
+						p,
+						"cds",
+						p.ClusterSent,
+						p.ClusterAcked,
+					),
+					syncState(p, "lds", p.ListenerSent, p.ListenerAcked),
+					syncState(p, "eds", p.EndpointSent, p.EndpointAcked),
+					syncState(
+						p,
+						"rds",
+						p.RouteSent,
+						p.RouteAcked,
+					),
+					syncState(p, "vhds", p.VirtualHostSent, p.VirtualHostAcked),
+					orDash(p.IstioVersion),
+				}
 				if proven {
 					row = append(row, orDash(p.Identity))
 				}
@@ -130,8 +157,14 @@ func divergence(p page.ProxySync) []string {
 	if p.Diverged == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s: what it was sent differed from the tables in %d places, which an audit found and sent again; the control plane's log has both sides: please report it",
-		printable.Text(page.ShortName(p.ProxyID), printable.Short), p.Diverged)}
+	return []string{
+		fmt.Sprintf(
+			"%s: what it was sent differed from the tables in %d places, which an audit found and sent again; the "+
+				"control plane's log has both sides: please report it",
+			printable.Text(page.ShortName(p.ProxyID), printable.Short),
+			p.Diverged,
+		),
+	}
 }
 
 // refusals says in the proxy's words what it refuses.
@@ -148,7 +181,9 @@ func refusals(p page.ProxySync) []string {
 
 func (s *session) tables() *cobra.Command {
 	return &cobra.Command{
-		Use: "tables [TABLE [FILTER]]", Short: "The control plane's tables, or the rows of one that hold a text", Args: cobra.MaximumNArgs(2),
+		Use:   "tables [TABLE [FILTER]]",
+		Short: "The control plane's tables, or the rows of one that hold a text",
+		Args:  cobra.MaximumNArgs(2),
 		RunE: s.run(func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return s.listTables(cmd)

@@ -67,7 +67,10 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"problems", "--address", nobody}, []string{"exit code 1: ask " + nobody, "connection refused", "is pilot-discovery running"}},
+		{
+			[]string{"problems", "--address", nobody},
+			[]string{"exit code 1: ask " + nobody, "connection refused", "is pilot-discovery running"},
+		},
 		{[]string{"proxy-status", "--address", stranger.URL}, []string{"exit code 1", "404", "is --address the --httpAddr"}},
 		{[]string{"problems", "--address", stranger.URL}, []string{"exit code 1", "read /debug/problems", "is --address the --httpAddr"}},
 		{[]string{"problems", "--address", "a b"}, []string{"exit code 1"}},

@@ -55,8 +55,9 @@ func scrub(out, address string) string {
 	return out
 }
 
-// TestGolden runs the commands of each archive, which are the names of its files that begin with "$", against a control plane that was given its other
-// files. "connect" in the comment names the proxies: name.namespace, with "router" or "sotw" behind it; "refuse" one that refuses a cluster.
+// TestGolden runs the commands of each archive, which are the names of its files that begin with "$", against a control
+// plane that was given its other files. "connect" in the comment names the proxies: name.namespace, with "router" or
+// "sotw" behind it; "refuse" one that refuses a cluster.
 func TestGolden(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {

@@ -12,7 +12,8 @@ import (
 	"fairway/internal/ctl"
 )
 
-// TestNothingPrintedMovesACursor: a control plane full of strangers' text makes no fake row and sends nothing to the terminal but what shows.
+// TestNothingPrintedMovesACursor: a control plane full of strangers' text makes no fake row and sends nothing to the
+// terminal but what shows.
 func TestNothingPrintedMovesACursor(t *testing.T) {
 	const evil = `\u001b[2J\u202e\nFAKE   sidecar`
 	long := strings.Repeat("x", 1<<20)
@@ -20,9 +21,11 @@ func TestNothingPrintedMovesACursor(t *testing.T) {
 		body := `[]`
 		switch {
 		case r.URL.Path == "/debug/syncz":
-			body = `[{"proxy":"` + evil + `","istio_version":"` + long + `","identity":"` + evil + `","rejected":{"cds":"` + evil + long + `"}}]`
+			body = `[{"proxy":"` + evil + `","istio_version":"` + long + `","identity":"` + evil +
+				`","rejected":{"cds":"` + evil + long + `"}}]`
 		case r.URL.Path == "/debug/problems":
-			body = `[{"severity":"error","kind":"` + evil + `","field":"` + evil + `","file":"` + evil + `","message":"` + evil + long + `","fix":"` + evil + `"}]`
+			body = `[{"severity":"error","kind":"` + evil + `","field":"` + evil + `","file":"` + evil +
+				`","message":"` + evil + long + `","fix":"` + evil + `"}]`
 		case r.URL.Path == "/debug/tablez":
 			body = `{"table":"t","header":["A"],"rows":[["` + evil + `"]]}`
 		case r.URL.Path == "/debug/certz":
@@ -34,7 +37,8 @@ func TestNothingPrintedMovesACursor(t *testing.T) {
 	}))
 	defer server.Close()
 	for _, args := range [][]string{
-		{"proxy-status"}, {"problems"}, {"tables", "t"}, {"certificates"}, {"proxy-config", "clusters", "x"}, {"proxy-status", "-o", "json"}, {"proxy-status", "-o", "yaml"},
+		{"proxy-status"}, {"problems"}, {"tables", "t"}, {"certificates"}, {"proxy-config", "clusters", "x"},
+		{"proxy-status", "-o", "json"}, {"proxy-status", "-o", "yaml"},
 	} {
 		var out bytes.Buffer
 		c := ctl.Command("test")
@@ -45,7 +49,8 @@ func TestNothingPrintedMovesACursor(t *testing.T) {
 			continue
 		}
 		text := out.String()
-		if text == "" || strings.ContainsAny(text, "\x1b\u202e") || strings.Contains(text, "\nFAKE") || len(args) == 1 && len(text) > 20<<10 {
+		if text == "" || strings.ContainsAny(text, "\x1b\u202e") || strings.Contains(text, "\nFAKE") ||
+			len(args) == 1 && len(text) > 20<<10 {
 			t.Errorf("%v: %d bytes\n%.500q", args, len(text), text)
 		}
 	}
@@ -86,7 +91,9 @@ func TestCredentials(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"--cacert: read " + large + ": it is too large: more than 16777216": {"--address", "https://127.0.0.1:1", "--cacert", large},
-		"--key: read " + large + ": it is too large: more than 16777216":    {"--address", "https://127.0.0.1:1", "--cert", large, "--key", large},
+		"--key: read " + large + ": it is too large: more than 16777216": {
+			"--address", "https://127.0.0.1:1", "--cert", large, "--key", large,
+		},
 
 		"in plaintext":                 {"--address", "192.0.2.99:8080", "--token", token},
 		"there is nothing in it":       {"--address", server.URL, "--token", file("empty", "\n")},

@@ -16,7 +16,9 @@ import (
 func (s *session) problems() *cobra.Command {
 	var severity string
 	cmd := &cobra.Command{
-		Use: "problems", Short: "What users wrote that does not do what it says: where it stands and what would be right", Args: cobra.NoArgs,
+		Use:   "problems",
+		Short: "What users wrote that does not do what it says: where it stands and what would be right",
+		Args:  cobra.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error {
 			if !slices.Contains([]string{"", "info", "warning", "error"}, severity) {
 				return fmt.Errorf("--severity %s: want info, warning or error", severity)
@@ -42,7 +44,8 @@ func (s *session) problems() *cobra.Command {
 	return cmd
 }
 
-// Problems are printed as paragraphs: sentences and paths do not fit columns. What comes after the severity is indented by indent, and at most measure wide.
+// Problems are printed as paragraphs: sentences and paths do not fit columns. What comes after the severity is indented
+// by indent, and at most measure wide.
 const (
 	indent  = 9
 	measure = 100
@@ -107,7 +110,11 @@ func summary(problems []page.ProblemInfo) string {
 		counts[p.Severity]++
 	}
 	var parts []string
-	for _, s := range []struct{ severity, one, many string }{{"error", "error", "errors"}, {"warning", "warning", "warnings"}, {"info", "remark", "remarks"}} {
+	for _, s := range []struct{ severity, one, many string }{
+		{"error", "error", "errors"},
+		{"warning", "warning", "warnings"},
+		{"info", "remark", "remarks"},
+	} {
 		switch n := counts[s.severity]; n {
 		case 0:
 		case 1:

@@ -34,7 +34,10 @@ func (s *session) proxyConfig() *cobra.Command {
 		Args: cobra.ArbitraryArgs, // so that cobra leaves an unknown verb to RunE
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("unknown %q; want pilotctl proxy-config clusters, listeners, routes, endpoints or secret, then a proxy", args[0])
+				return fmt.Errorf(
+					"unknown %q; want pilotctl proxy-config clusters, listeners, routes, endpoints or secret, then a proxy",
+					args[0],
+				)
 			}
 			return cmd.Help()
 		},
@@ -144,13 +147,15 @@ func describeRoutes(name string, m map[string]any) [][]string {
 		if len(domains) > 3 {
 			shown = fmt.Sprintf("%s + %d more", strings.Join(domains[:3], ", "), len(domains)-3)
 		}
-		short := strings.TrimPrefix(text(host, "name"), name+"/") // a virtual host is named after its route configuration, which stands beside it
+		// a virtual host is named after its route configuration, which stands beside it
+		short := strings.TrimPrefix(text(host, "name"), name+"/")
 		rows = append(rows, []string{name, short, shown, fmt.Sprint(len(list(host, "routes")))})
 	}
 	return rows
 }
 
-// withoutEmpty drops the line of a route configuration without virtual hosts where its virtual hosts follow: they were delivered by themselves.
+// withoutEmpty drops the line of a route configuration without virtual hosts where its virtual hosts follow: they were
+// delivered by themselves.
 func withoutEmpty(rows [][]string) [][]string {
 	filled := map[string]bool{}
 	for _, row := range rows {

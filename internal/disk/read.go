@@ -19,8 +19,8 @@ var (
 	ErrChanging   = errors.New("it is being written")
 )
 
-// Read reads a regular file of at most limit bytes that stays as it is meanwhile. It waits for no pipe, opens no device and no socket, and reads nothing of a file that
-// is too large. info is what the file was when it was read.
+// Read reads a regular file of at most limit bytes that stays as it is meanwhile. It waits for no pipe, opens no device
+// and no socket, and reads nothing of a file that is too large. info is what the file was when it was read.
 func Read(files Files, path string, limit int64) (content []byte, info fs.FileInfo, err error) {
 	if info, err := files.Stat(path); err != nil {
 		return nil, nil, err
@@ -39,7 +39,11 @@ func Read(files Files, path string, limit int64) (content []byte, info fs.FileIn
 	case !before.Mode().IsRegular(): // another stands there by now
 		return nil, nil, &fs.PathError{Op: "read", Path: path, Err: ErrNotRegular}
 	case before.Size() > limit:
-		return nil, nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("%w: %d bytes of at most %d", ErrTooLarge, before.Size(), limit)}
+		return nil, nil, &fs.PathError{
+			Op:   "read",
+			Path: path,
+			Err:  fmt.Errorf("%w: %d bytes of at most %d", ErrTooLarge, before.Size(), limit),
+		}
 	}
 	content = make([]byte, before.Size())
 	n, err := io.ReadFull(f, content)
@@ -56,8 +60,8 @@ func Read(files Files, path string, limit int64) (content []byte, info fs.FileIn
 	return content, before, nil
 }
 
-// Stream reads to the end of something that cannot say its size: a file of the kernel's, or the pipe that a person names on a command line. It waits for whoever
-// writes. More than limit bytes are ErrTooLarge.
+// Stream reads to the end of something that cannot say its size: a file of the kernel's, or the pipe that a person
+// names on a command line. It waits for whoever writes. More than limit bytes are ErrTooLarge.
 func Stream(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -27,7 +27,11 @@ func TestStream(t *testing.T) {
 	if err := <-written; err != nil {
 		t.Error(err)
 	}
-	if got, err := disk.Stream(fmt.Sprintf("/proc/%d/cmdline", os.Getpid()), 1<<20); err != nil || !strings.HasPrefix(string(got), os.Args[0]+"\x00") {
+	if got, err := disk.Stream(
+		fmt.Sprintf("/proc/%d/cmdline", os.Getpid()),
+		1<<20,
+	); err != nil ||
+		!strings.HasPrefix(string(got), os.Args[0]+"\x00") {
 		t.Errorf("%q, %v", got, err)
 	}
 	if err := os.WriteFile(full, []byte("0123456789"), 0o600); err != nil {
@@ -35,7 +39,8 @@ func TestStream(t *testing.T) {
 	}
 	for _, path := range []string{full, "/dev/zero"} {
 		got, err := disk.Stream(path, 9)
-		if !errors.Is(err, disk.ErrTooLarge) || got != nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "more than 9 bytes") {
+		if !errors.Is(err, disk.ErrTooLarge) || got != nil || !strings.Contains(err.Error(), path) ||
+			!strings.Contains(err.Error(), "more than 9 bytes") {
 			t.Errorf("%s: %q, %v", path, got, err)
 		}
 	}

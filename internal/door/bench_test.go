@@ -16,7 +16,8 @@ type discard struct{}
 
 func (discard) Apply(source.Batch) {}
 
-// filled is a door behind which a service with its rule and subsets stands n times, all bound to one gateway and in part covered by a wildcard.
+// filled is a door behind which a service with its rule and subsets stands n times, all bound to one gateway and in
+// part covered by a wildcard.
 func filled(n int) *door.Door {
 	d := door.New(door.Options{Sources: []string{"test"}, Grace: time.Hour}, discard{})
 	b := source.Batch{Source: "test", Synced: true, Set: []*config.Object{object("GW gw"), object("SE all *.example.com")}}
@@ -33,7 +34,9 @@ func filled(n int) *door.Door {
 func BenchmarkOneChange(b *testing.B) {
 	end := mesh.EndpointKey{ID: "1"}
 	for name, toggle := range map[string][2]source.Batch{
-		"edit of a rule":         {from("test", object("VS v7 h7.example.com:v2 @gw")), from("test", object("VS v7 h7.example.com:v1 @gw"))},
+		"edit of a rule": {
+			from("test", object("VS v7 h7.example.com:v2 @gw")), from("test", object("VS v7 h7.example.com:v1 @gw")),
+		},
 		"new service and gone":   {batch("set SE new new.example.com"), batch("del SE new")},
 		"rule that waits":        {batch("set VS v7 h7.example.com:v3 @gw"), batch("set VS v7 h7.example.com:v1 @gw")},
 		"removal that waits":     {batch("del DR d7"), batch("set DR d7 h7.example.com v1 v2")},

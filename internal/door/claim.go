@@ -216,9 +216,16 @@ func (c *claims) merged(at place) []mesh.Problem {
 // duplicate tells the source of o that another source's version of e counts.
 func duplicate(e *entry, o claim) mesh.Problem {
 	return mesh.Problem{
-		Object: o.item.ref(), Code: "DuplicateObject", Severity: mesh.Warning,
-		Message: fmt.Sprintf("%s at %s is not in force: %s has it too, and comes first", e.key, whereIs(o.source, o.item), whereIs(e.source, e.want)),
-		Fix:     "keep one of the two",
+		Object:   o.item.ref(),
+		Code:     "DuplicateObject",
+		Severity: mesh.Warning,
+		Message: fmt.Sprintf(
+			"%s at %s is not in force: %s has it too, and comes first",
+			e.key,
+			whereIs(o.source, o.item),
+			whereIs(e.source, e.want),
+		),
+		Fix: "keep one of the two",
 	}
 }
 

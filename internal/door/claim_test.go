@@ -39,7 +39,12 @@ func TestFirstSourceWins(t *testing.T) {
 	same(t, "file takes precedence", "SE se f", n.holds[key.String()])
 	list := n.problems["memory ServiceEntry default/se"]
 	same(t, "memory is told", []string{"DuplicateObject"}, codes(list))
-	same(t, "in words", `ServiceEntry default/se at source "memory" is not in force: source "file" (a.yaml:7) has it too, and comes first`, list[0].Message)
+	same(
+		t,
+		"in words",
+		`ServiceEntry default/se at source "memory" is not in force: source "file" (a.yaml:7) has it too, and comes first`,
+		list[0].Message,
+	)
 	same(t, "as a warning", mesh.Warning, list[0].Severity)
 
 	d.Apply(from("memory", placed("SE se m2", "b.yaml", 3)))

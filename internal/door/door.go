@@ -98,7 +98,8 @@ func (d *Door) Apply(b source.Batch) {
 
 // hand gives a batch to next unless it says nothing. mu is held.
 func (d *Door) hand(b source.Batch) {
-	if b.Synced || len(b.Set)+len(b.Delete)+len(b.Services)+len(b.DeleteServices)+len(b.Endpoints)+len(b.DeleteEndpoints)+len(b.Problems) > 0 {
+	if b.Synced ||
+		len(b.Set)+len(b.Delete)+len(b.Services)+len(b.DeleteServices)+len(b.Endpoints)+len(b.DeleteEndpoints)+len(b.Problems) > 0 {
 		d.next.Apply(b)
 	}
 }

@@ -38,7 +38,8 @@ func (d *Door) Check() error {
 		return fmt.Errorf("given: %v, should be %v", d.names.given, fresh.given)
 	}
 	for what, pair := range map[string][2]any{
-		"needed": {fresh.needed, d.names.needed}, "leaning": {fresh.leaning, d.names.leaning}, "needing": {fresh.needing, d.names.needing}, "giving": {fresh.giving, d.names.giving},
+		"needed": {fresh.needed, d.names.needed}, "leaning": {fresh.leaning, d.names.leaning},
+		"needing": {fresh.needing, d.names.needing}, "giving": {fresh.giving, d.names.giving},
 	} {
 		if s, t := fmt.Sprint(pair[0]), fmt.Sprint(pair[1]); s != t {
 			return fmt.Errorf("%s: %s, should be %s", what, t, s)

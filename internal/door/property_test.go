@@ -219,7 +219,8 @@ func equal(t *rapid.T, want, got world) {
 // Whatever two sources write, also what never works: after the grace all of it is handed on, the first source's where both have it; and
 // when it is all deleted nothing is kept.
 func TestAllIsHandedOnAfterTheGrace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { rapid.Check(struct{ testing.TB }{t}, anyHistory) }) // rapid asks a *testing.T for its deadline, which a bubble has not
+	// rapid asks a *testing.T for its deadline, which a bubble has not
+	synctest.Test(t, func(t *testing.T) { rapid.Check(struct{ testing.TB }{t}, anyHistory) })
 }
 
 // grace is short because rapid counts the bubble's time as its own.

@@ -14,7 +14,8 @@ type names struct {
 	// away looks at those alone, not at all that the wildcard covers.
 	leaning tree
 
-	// needing and giving list entries that wait: under all that their applied or wanted version needs, and under what the two give differently.
+	// needing and giving list entries that wait: under all that their applied or wanted version needs, and under what
+	// the two give differently.
 	needing, giving index
 }
 

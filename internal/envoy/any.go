@@ -12,13 +12,14 @@ import (
 
 const (
 	typePrefix = "type.googleapis.com/"
-	// refused is the type of an Any that stands for a message which its own validation refused; its value is why. It never leaves the program:
-	// no message that holds one is encoded.
+	// refused is the type of an Any that stands for a message which its own validation refused; its value is why. It
+	// never leaves the program: no message that holds one is encoded.
 	refused = typePrefix + "fairway.Refused"
 )
 
-// Any packs an extension's configuration, deterministically. It is validated here, once, while it is still a message: generated validation does not
-// look into what is packed. What does not pass makes the message that it becomes part of fail in Encode.
+// Any packs an extension's configuration, deterministically. It is validated here, once, while it is still a message:
+// generated validation does not look into what is packed. What does not pass makes the message that it becomes part of
+// fail in Encode.
 func Any(m proto.Message) *anypb.Any {
 	body, err := seal(m)
 	if err != nil {
@@ -38,7 +39,8 @@ func seal(m proto.Message) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", m.ProtoReflect().Descriptor().Name(), err)
 	}
-	if bytes.Contains(body, []byte(refused)) { // a look through the bytes costs next to nothing, one through the message as much as encoding it
+	// a look through the bytes costs next to nothing, one through the message as much as encoding it
+	if bytes.Contains(body, []byte(refused)) {
 		if err := refusal(m.ProtoReflect()); err != nil {
 			return nil, err
 		}

@@ -24,14 +24,21 @@ func sni(name string) *anypb.Any { return envoy.Any(&tlsv3.UpstreamTlsContext{Sn
 func TestEncodeValidatesWhatIsPacked(t *testing.T) {
 	long := sni(strings.Repeat("x", 300))
 	for name, m := range map[string]envoy.Message{
-		"a field":      &clusterv3.Cluster{Name: "c", TransportSocket: socket(long)},
-		"a list":       &clusterv3.Cluster{Name: "c", TransportSocketMatches: []*clusterv3.Cluster_TransportSocketMatch{{Name: "m", TransportSocket: socket(long)}}},
-		"a map":        &clusterv3.Cluster{Name: "c", TypedExtensionProtocolOptions: map[string]*anypb.Any{"o": long}},
-		"another Any":  &clusterv3.Cluster{Name: "c", TransportSocket: socket(envoy.Any(&proxyprotocolv3.ProxyProtocolUpstreamTransport{TransportSocket: socket(long)}))},
+		"a field": &clusterv3.Cluster{Name: "c", TransportSocket: socket(long)},
+		"a list": &clusterv3.Cluster{
+			Name:                   "c",
+			TransportSocketMatches: []*clusterv3.Cluster_TransportSocketMatch{{Name: "m", TransportSocket: socket(long)}},
+		},
+		"a map": &clusterv3.Cluster{Name: "c", TypedExtensionProtocolOptions: map[string]*anypb.Any{"o": long}},
+		"another Any": &clusterv3.Cluster{
+			Name:            "c",
+			TransportSocket: socket(envoy.Any(&proxyprotocolv3.ProxyProtocolUpstreamTransport{TransportSocket: socket(long)})),
+		},
 		"filter chain": &listenerv3.Listener{FilterChains: []*listenerv3.FilterChain{{TransportSocket: socket(long)}}},
 	} {
 		e := envoy.Encode(m)
-		if e.Err == nil || !strings.Contains(e.Err.Error(), "invalid UpstreamTlsContext.Sni: value length must be at most 255 bytes") || e.Body != nil {
+		if e.Err == nil || !strings.Contains(e.Err.Error(), "invalid UpstreamTlsContext.Sni: value length must be at most 255 bytes") ||
+			e.Body != nil {
 			t.Errorf("in %s: %v, %d bytes", name, e.Err, len(e.Body))
 		}
 	}

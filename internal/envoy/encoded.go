@@ -49,13 +49,15 @@ type Message interface {
 	ValidateAll() error
 }
 
-// Encode marshals and validates m, and all that Any packed into it. A message that its own validation refuses comes back with Err set and no body.
+// Encode marshals and validates m, and all that Any packed into it. A message that its own validation refuses comes
+// back with Err set and no body.
 func Encode(m Message) *Encoded {
 	return Sealed(seal(m))
 }
 
-// Sealed takes what is marshalled already, or why it could not be. The bytes are not validated here. They are copied, unless equal ones are held
-// somewhere already: layers, and proxies of one layer, mostly have the same clusters and routes.
+// Sealed takes what is marshalled already, or why it could not be. The bytes are not validated here. They are copied,
+// unless equal ones are held somewhere already: layers, and proxies of one layer, mostly have the same clusters and
+// routes.
 func Sealed(body []byte, err error) *Encoded {
 	if err != nil {
 		return &Encoded{Err: err}
@@ -73,7 +75,10 @@ func Same(a, b *Encoded) bool {
 	if a == b || a == nil || b == nil {
 		return a == b
 	}
-	return a.Version == b.Version && a.Load == b.Load && slices.Equal(a.Needs, b.Needs) && slices.Equal(a.Secrets, b.Secrets) && sameBare(a.Bare, b.Bare) && sameErr(a.Err, b.Err) && a.Hides == b.Hides
+	return a.Version == b.Version && a.Load == b.Load && slices.Equal(a.Needs, b.Needs) && slices.Equal(a.Secrets, b.Secrets) &&
+		sameBare(a.Bare, b.Bare) &&
+		sameErr(a.Err, b.Err) &&
+		a.Hides == b.Hides
 }
 
 func sameBare(a, b *Bare) bool {

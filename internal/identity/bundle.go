@@ -12,8 +12,8 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 )
 
-// BundleType is the type of the resource by which a control plane tells agents whom workloads believe. It is what Istio's agents ask for too:
-// ProxyConfig.ca_certificates_pem.
+// BundleType is the type of the resource by which a control plane tells agents whom workloads believe. It is what
+// Istio's agents ask for too: ProxyConfig.ca_certificates_pem.
 const BundleType = "type.googleapis.com/istio.mesh.v1alpha1.ProxyConfig"
 
 // BundleName is the name of that resource: there is one.
@@ -58,7 +58,8 @@ func DecodeBundle(body []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// checkBlocks reads each block of an entry, and refuses what is neither a certificate nor a CRL: half an entry must not pass for a whole one.
+// checkBlocks reads each block of an entry, and refuses what is neither a certificate nor a CRL: half an entry must not
+// pass for a whole one.
 func checkBlocks(text string) error {
 	rest := []byte(text)
 	for len(bytes.TrimSpace(rest)) > 0 {

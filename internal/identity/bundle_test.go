@@ -25,12 +25,24 @@ func rootAndList(t *testing.T) (root, list []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), SubjectKeyId: []byte{1}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCRLSign}
+	template := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		NotAfter:              time.Now().Add(time.Hour),
+		SubjectKeyId:          []byte{1},
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCRLSign,
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	crl, err := x509.CreateRevocationList(rand.Reader, &x509.RevocationList{Number: big.NewInt(1), NextUpdate: time.Now().Add(time.Hour)}, template, key)
+	crl, err := x509.CreateRevocationList(
+		rand.Reader,
+		&x509.RevocationList{Number: big.NewInt(1), NextUpdate: time.Now().Add(time.Hour)},
+		template,
+		key,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,10 +69,12 @@ func TestBundle(t *testing.T) {
 	}
 	broken := strings.Replace(string(root), "MII", "MIJ", 1)
 	for want, entries := range map[string][]string{
-		"no certificate in PEM":            {},
-		"[0]: no PEM":                      {"hello"},
-		"[1]: x509":                        {string(root), broken},
-		"[1]: block EC PRIVATE KEY":        {string(root), string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: []byte("x")}))},
+		"no certificate in PEM": {},
+		"[0]: no PEM":           {"hello"},
+		"[1]: x509":             {string(root), broken},
+		"[1]: block EC PRIVATE KEY": {
+			string(root), string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: []byte("x")})),
+		},
 		"[0]: no PEM ":                     {string(root) + string(root[:len(root)/2])},
 		"the bundle of roots: no certific": {string(list)},
 	} {

@@ -1,5 +1,5 @@
-// Package identity says who a workload is: a SPIFFE id of the form that Istio gives (spiffe://<trust domain>/ns/<namespace>/sa/<service account>), and
-// which trust domains are one's own.
+// Package identity says who a workload is: a SPIFFE id of the form that Istio gives (spiffe://<trust
+// domain>/ns/<namespace>/sa/<service account>), and which trust domains are one's own.
 //
 // Its folders are the control plane's part of identity: ca signs certificates, authn finds out who calls, service serves both over gRPC.
 //

@@ -9,14 +9,21 @@ import (
 
 // FuzzIDs: what is read as an identity is written the same, and holds nothing that could be taken for more than it is.
 func FuzzIDs(f *testing.F) {
-	for _, s := range []string{"spiffe://cluster.local/ns/shop/sa/web", "spiffe://a/ns/../sa/x", "system:serviceaccount:shop:web", "spiffe://a/ns/b/sa/c%2f", ""} {
+	for _, s := range []string{
+		"spiffe://cluster.local/ns/shop/sa/web", "spiffe://a/ns/../sa/x", "system:serviceaccount:shop:web",
+		"spiffe://a/ns/b/sa/c%2f", "",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		if id, err := identity.Parse(s); err == nil && (id.String() != s || id.URL().String() != s || id.Validate() != nil) {
 			t.Errorf("%q is read as %q and %q", s, id, id.URL())
 		}
-		if id, err := identity.FromSubject("mesh", s); err == nil && (id.Validate() != nil || "system:serviceaccount:"+id.Namespace+":"+id.ServiceAccount != s) {
+		if id, err := identity.FromSubject(
+			"mesh",
+			s,
+		); err == nil &&
+			(id.Validate() != nil || "system:serviceaccount:"+id.Namespace+":"+id.ServiceAccount != s) {
 			t.Errorf("%q is read as %q", s, id)
 		}
 	})

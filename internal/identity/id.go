@@ -66,14 +66,20 @@ func (id ID) Validate() error {
 	return validateSegment("service account", id.ServiceAccount)
 }
 
-// ValidateTrustDomain says whether a trust domain has the characters that SPIFFE allows: lower-case letters, digits, dots, dashes and underscores.
+// ValidateTrustDomain says whether a trust domain has the characters that SPIFFE allows: lower-case letters, digits,
+// dots, dashes and underscores.
 func ValidateTrustDomain(s string) error {
 	if s == "" || len(s) > maxTrustDomain {
 		return fmt.Errorf("%w: trust domain %q has %d bytes; want 1 to %d", ErrInvalid, s, len(s), maxTrustDomain)
 	}
 	for _, c := range s {
 		if !plain(c) {
-			return fmt.Errorf("%w: trust domain %q holds %q; want lower-case letters, digits, dots, dashes and underscores", ErrInvalid, s, c)
+			return fmt.Errorf(
+				"%w: trust domain %q holds %q; want lower-case letters, digits, dots, dashes and underscores",
+				ErrInvalid,
+				s,
+				c,
+			)
 		}
 	}
 	return nil
@@ -105,7 +111,8 @@ func FromCertificate(c *x509.Certificate) (ID, error) {
 	return Parse(c.URIs[0].String())
 }
 
-// FromSubject reads the subject of a Kubernetes service account's token, "system:serviceaccount:<namespace>:<service account>", as an identity of a trust domain.
+// FromSubject reads the subject of a Kubernetes service account's token, "system:serviceaccount:<namespace>:<service
+// account>", as an identity of a trust domain.
 func FromSubject(trustDomain, subject string) (ID, error) {
 	rest, ok := strings.CutPrefix(subject, "system:serviceaccount:")
 	namespace, account, two := strings.Cut(rest, ":")

@@ -57,7 +57,14 @@ func TestParseIsTheInverseOfString(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		segment := rapid.StringMatching(`[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,20}`)
 		want := identity.ID{
-			TrustDomain: rapid.StringMatching(`[a-z0-9._-]{1,40}`).Draw(t, "domain"), Namespace: segment.Draw(t, "namespace"), ServiceAccount: segment.Draw(t, "account"),
+			TrustDomain: rapid.StringMatching(
+				`[a-z0-9._-]{1,40}`,
+			).Draw(
+				t,
+				"domain",
+			),
+			Namespace:      segment.Draw(t, "namespace"),
+			ServiceAccount: segment.Draw(t, "account"),
 		}
 		if got, err := identity.Parse(want.String()); err != nil || got != want {
 			t.Fatalf("%s: %v, %v", want, got, err)
@@ -78,10 +85,17 @@ func TestFromCertificateWantsOneName(t *testing.T) {
 }
 
 func TestFromSubject(t *testing.T) {
-	if got, err := identity.FromSubject("td", "system:serviceaccount:shop:web"); err != nil || got.String() != "spiffe://td/ns/shop/sa/web" {
+	if got, err := identity.FromSubject(
+		"td",
+		"system:serviceaccount:shop:web",
+	); err != nil ||
+		got.String() != "spiffe://td/ns/shop/sa/web" {
 		t.Errorf("%v, %v", got, err)
 	}
-	for _, s := range []string{"", "web", "system:serviceaccount:shop", "system:serviceaccount:shop:", "system:serviceaccount::web", "system:serviceaccount:a:b:c", "system:node:n"} {
+	for _, s := range []string{
+		"", "web", "system:serviceaccount:shop", "system:serviceaccount:shop:", "system:serviceaccount::web",
+		"system:serviceaccount:a:b:c", "system:node:n",
+	} {
 		if got, err := identity.FromSubject("td", s); !errors.Is(err, identity.ErrInvalid) {
 			t.Errorf("%q: %v, %v", s, got, err)
 		}

@@ -23,7 +23,13 @@ func TestCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	one := func(serial int64) []byte {
-		der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(serial)}, &x509.Certificate{SerialNumber: big.NewInt(serial)}, key.Public(), key)
+		der, err := x509.CreateCertificate(
+			rand.Reader,
+			&x509.Certificate{SerialNumber: big.NewInt(serial)},
+			&x509.Certificate{SerialNumber: big.NewInt(serial)},
+			key.Public(),
+			key,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +70,9 @@ func TestPrivateHides(t *testing.T) {
 	if err := json.NewEncoder(&out).Encode(holder); err != nil {
 		t.Fatal(err)
 	}
-	if got := out.String(); strings.Contains(got, key) || strings.Contains(got, fmt.Sprintf("%x", key)) || strings.Contains(got, "116 104 101") || !strings.Contains(got, "[hidden]") {
+	if got := out.String(); strings.Contains(got, key) || strings.Contains(got, fmt.Sprintf("%x", key)) ||
+		strings.Contains(got, "116 104 101") ||
+		!strings.Contains(got, "[hidden]") {
 		t.Errorf("printed: %s", got)
 	}
 }

@@ -2,8 +2,8 @@ package identity
 
 import "slices"
 
-// Trust names the trust domains of a mesh: its own, and the aliases under which its workloads may be known too (MeshConfig.trustDomain, trustDomainAliases).
-// The zero Trust trusts nobody.
+// Trust names the trust domains of a mesh: its own, and the aliases under which its workloads may be known too
+// (MeshConfig.trustDomain, trustDomainAliases). The zero Trust trusts nobody.
 type Trust struct {
 	domain  string
 	aliases []string
@@ -43,7 +43,8 @@ func (t Trust) Own(id ID) (own ID, ok bool) {
 	return id, true
 }
 
-// Expand lists the ids under which a workload may show itself: one a trust domain, the mesh's own first. A foreign id stands for itself alone.
+// Expand lists the ids under which a workload may show itself: one a trust domain, the mesh's own first. A foreign id
+// stands for itself alone.
 func (t Trust) Expand(id ID) []ID {
 	own, ok := t.Own(id)
 	if !ok {

@@ -17,8 +17,8 @@ type Rate struct {
 // Most is how many keys are kept account of at once: far more than callers who are there at the same time.
 const Most = 50_000
 
-// Keyed holds each key to the same rate. It keeps account of the keys that were used lately: when half of Most are young, they become the old, and those that were old are
-// forgotten. It is safe for concurrent use.
+// Keyed holds each key to the same rate. It keeps account of the keys that were used lately: when half of Most are
+// young, they become the old, and those that were old are forgotten. It is safe for concurrent use.
 type Keyed[K comparable] struct {
 	rate Rate
 	now  func() time.Time
@@ -38,7 +38,8 @@ func (l *Keyed[K]) Allow(k K) bool {
 	return ok
 }
 
-// Within says how long a call of this key has to wait for its turn; false: longer than the caller would. Only a call that may go on is counted.
+// Within says how long a call of this key has to wait for its turn; false: longer than the caller would. Only a call
+// that may go on is counted.
 func (l *Keyed[K]) Within(k K, patience time.Duration) (wait time.Duration, ok bool) {
 	if l.rate.PerSecond <= 0 {
 		return 0, true
@@ -98,8 +99,8 @@ func (l *Keyed[K]) of(k K) *rate.Limiter {
 	return one
 }
 
-// Network is what addresses are counted by: the address itself, and of IPv6 the network of 64 bits, for a machine has as many addresses there as it likes. It is
-// the zero Prefix where there is no address, as on a socket of this machine.
+// Network is what addresses are counted by: the address itself, and of IPv6 the network of 64 bits, for a machine has
+// as many addresses there as it likes. It is the zero Prefix where there is no address, as on a socket of this machine.
 func Network(a netip.Addr) netip.Prefix {
 	a = a.Unmap()
 	bits := a.BitLen()

@@ -42,7 +42,8 @@ func TestKeysAreBounded(t *testing.T) {
 
 func TestNetwork(t *testing.T) {
 	for in, want := range map[string]string{
-		"10.0.0.1": "10.0.0.1/32", "::ffff:10.0.0.1": "10.0.0.1/32", "2001:db8::1": "2001:db8::/64", "2001:db8::ffff:1": "2001:db8::/64", "fe80::1%eth0": "fe80::/64",
+		"10.0.0.1": "10.0.0.1/32", "::ffff:10.0.0.1": "10.0.0.1/32", "2001:db8::1": "2001:db8::/64",
+		"2001:db8::ffff:1": "2001:db8::/64", "fe80::1%eth0": "fe80::/64",
 	} {
 		if got := Network(netip.MustParseAddr(in)); got.String() != want {
 			t.Errorf("%s counts as %s, want %s", in, got, want)

@@ -16,8 +16,9 @@ import (
 
 const module = "fairway"
 
-// arrows says what each room may import of ours; a room is a folder of internal, subfolders included. docs/architecture.md draws the same picture.
-// A room that is not named here may import nothing of ours, so a new one has to be drawn first.
+// arrows says what each room may import of ours; a room is a folder of internal, subfolders included.
+// docs/architecture.md draws the same picture. A room that is not named here may import nothing of ours, so a new one
+// has to be drawn first.
 var arrows = map[string][]string{
 	"table":    {},
 	"mesh":     {},
@@ -65,7 +66,8 @@ func repository(t *testing.T) []file {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != root || d.Name() == "testdata" || d.Name() == "bin") && d.Name() != ".." {
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != root || d.Name() == "testdata" || d.Name() == "bin") &&
+			d.Name() != ".." {
 			return fs.SkipDir
 		}
 		if !strings.HasSuffix(path, ".go") {

@@ -9,8 +9,9 @@ import (
 // Health is whether an endpoint takes traffic.
 type Health uint8
 
-// The states of an endpoint. A Draining one keeps its connections and gets no new ones; it is sent as such, as an Unhealthy one is. An Unready one is left out of load
-// assignments: by its own agent's checks the application there does not answer, or has not done so yet.
+// The states of an endpoint. A Draining one keeps its connections and gets no new ones; it is sent as such, as an
+// Unhealthy one is. An Unready one is left out of load assignments: by its own agent's checks the application there
+// does not answer, or has not done so yet.
 const (
 	Healthy Health = iota
 	Unhealthy
@@ -73,7 +74,8 @@ type Endpoint struct {
 	MTLS     bool   // a proxy stands before it that takes mutual TLS, unless a PeerAuthentication disables that
 }
 
-// PortMap says which port an endpoint serves a service port on, in one comparable string: "http=8080,grpc=9090" by port name. Empty: the service's target ports.
+// PortMap says which port an endpoint serves a service port on, in one comparable string: "http=8080,grpc=9090" by port
+// name. Empty: the service's target ports.
 type PortMap = Labels
 
 // Workload is a running thing that services select by labels (a WorkloadEntry, later a pod).
@@ -84,7 +86,8 @@ type Workload struct {
 	Origin          ObjectRef
 }
 
-// On is the port that the endpoint serves a service port on: what it says itself under the port's name, else the port's target, else its number.
+// On is the port that the endpoint serves a service port on: what it says itself under the port's name, else the port's
+// target, else its number.
 func (e Endpoint) On(p Port) uint32 {
 	if s, ok := e.Ports.Get(p.Name); ok {
 		if n, err := strconv.ParseUint(s, 10, 16); err == nil && n > 0 {

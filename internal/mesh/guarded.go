@@ -6,12 +6,14 @@ import (
 	"strings"
 )
 
-// guardedPorts are what Envoy and its agent listen on by default, and the control plane where it shares their machine: administration, interception, the tunnel,
-// the agent's status and names, readiness and metrics; xDS, its web hooks and its monitoring.
+// guardedPorts are what Envoy and its agent listen on by default, and the control plane where it shares their machine:
+// administration, interception, the tunnel, the agent's status and names, readiness and metrics; xDS, its web hooks and
+// its monitoring.
 var guardedPorts = []uint32{15000, 15001, 15002, 15004, 15006, 15008, 15009, 15010, 15012, 15014, 15017, 15020, 15021, 15053, 15090}
 
-// Guarded says whether an address leads to what Envoy, its agent or the control plane serve to their own machine alone: no rule may lead there, whoever wrote it.
-// ports are more of theirs, and folder is where the agent of this mesh keeps its sockets; "" is its default alone.
+// Guarded says whether an address leads to what Envoy, its agent or the control plane serve to their own machine alone:
+// no rule may lead there, whoever wrote it. ports are more of theirs, and folder is where the agent of this mesh keeps
+// its sockets; "" is its default alone.
 func Guarded(address string, port uint32, ports []uint32, folder string) bool {
 	switch ReachOf(address) {
 	case OnMachine:
@@ -22,7 +24,8 @@ func Guarded(address string, port uint32, ports []uint32, folder string) bool {
 	return false
 }
 
-// guardedSocket goes by the names that agents and SPIRE have: of a path that could be an alias of one of theirs, as one through /proc is, nothing is known.
+// guardedSocket goes by the names that agents and SPIRE have: of a path that could be an alias of one of theirs, as one
+// through /proc is, nothing is known.
 func guardedSocket(address, folder string) bool {
 	name := strings.TrimPrefix(strings.TrimPrefix(address, "unix:"), "//")
 	if abstract, ok := strings.CutPrefix(name, "@"); ok {
@@ -40,6 +43,8 @@ func guardedSocket(address, folder string) bool {
 		return true
 	}
 	return elements[0] == "proc" || elements[0] == "dev" || slices.ContainsFunc(elements, func(e string) bool {
-		return e == "istio" || e == "secrets" || e == "hot-restart" || strings.Contains(e, "envoy") || strings.Contains(e, "fairway") || strings.Contains(e, "spire") || strings.Contains(e, "spiffe")
+		return e == "istio" || e == "secrets" || e == "hot-restart" || strings.Contains(e, "envoy") || strings.Contains(e, "fairway") ||
+			strings.Contains(e, "spire") ||
+			strings.Contains(e, "spiffe")
 	})
 }

@@ -6,16 +6,17 @@ import (
 	"strconv"
 )
 
-// Layer names a set of rows that proxies see alike. What a proxy sees is a short stack of layers, each above the one before:
-// a plain sidecar of namespace n sees Public with Namespace n on top of it; a sidecar that a Sidecar object selects sees that Sidecar's layer alone; a gateway its own.
-// The zero Layer is Public.
+// Layer names a set of rows that proxies see alike. What a proxy sees is a short stack of layers, each above the one
+// before: a plain sidecar of namespace n sees Public with Namespace n on top of it; a sidecar that a Sidecar object
+// selects sees that Sidecar's layer alone; a gateway its own. The zero Layer is Public.
 type Layer struct {
 	Kind LayerKind
 	// Namespace is whose eyes are looked through: the namespace that client-side rules are taken from first. Empty for Public.
 	Namespace string
 	// Name is the Sidecar object's name, or a gateway's labels in canonical form; empty otherwise.
 	Name string
-	// Clients are the labels by which DestinationRules of the namespace pick out the proxies of a namespace's or a Sidecar's layer (DestinationRule.workloadSelector); empty: none does.
+	// Clients are the labels by which DestinationRules of the namespace pick out the proxies of a namespace's or a
+	// Sidecar's layer (DestinationRule.workloadSelector); empty: none does.
 	Clients Labels
 }
 
@@ -51,7 +52,12 @@ func (l Layer) String() string {
 
 // CompareLayer orders by kind, namespace, name, clients.
 func CompareLayer(a, b Layer) int {
-	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Clients, b.Clients))
+	return cmp.Or(
+		cmp.Compare(a.Kind, b.Kind),
+		cmp.Compare(a.Namespace, b.Namespace),
+		cmp.Compare(a.Name, b.Name),
+		cmp.Compare(a.Clients, b.Clients),
+	)
 }
 
 // ClusterKey names an Envoy cluster before its name is formatted, so that no name is ever parsed back.
@@ -84,7 +90,13 @@ func CompareClusterKey(a, b ClusterKey) int {
 	if b.Inbound {
 		bi = 1
 	}
-	return cmp.Or(cmp.Compare(ai, bi), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Subset, b.Subset), cmp.Compare(a.Special, b.Special))
+	return cmp.Or(
+		cmp.Compare(ai, bi),
+		cmp.Compare(a.Host, b.Host),
+		cmp.Compare(a.Port, b.Port),
+		cmp.Compare(a.Subset, b.Subset),
+		cmp.Compare(a.Special, b.Special),
+	)
 }
 
 // Shelf names one published set of resources of one type: a layer's, or a part of a layer that only some of its proxies see
@@ -136,7 +148,10 @@ const (
 
 // String is the name of the message, as problems and debug pages have it.
 func (t ResourceType) String() string {
-	return [...]string{"Cluster", "ClusterLoadAssignment", "Secret", "Listener", "RouteConfiguration", "VirtualHost", "NameTable", "Struct", "ProxyConfig"}[t]
+	return [...]string{
+		"Cluster", "ClusterLoadAssignment", "Secret", "Listener", "RouteConfiguration", "VirtualHost", "NameTable",
+		"Struct", "ProxyConfig",
+	}[t]
 }
 
 // Attachment is what one proxy sees: for each type of resource its shelves, from the lowest to the one that shadows all below.

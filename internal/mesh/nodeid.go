@@ -29,9 +29,10 @@ const (
 	maxNamespace  = 253
 )
 
-// ParseNode reads the node id type~ip~id~domain and Istio's node metadata into a Proxy.
-// The id part ends in ".<namespace>", and the metadata's NAMESPACE is the same, or there is only one of the two. Metadata of the wrong type is ignored, as a proxy with a
-// newer agent may say things in a new way. What makes it impossible to serve the proxy, and what is longer than is read, is an error; every error wraps ErrNode.
+// ParseNode reads the node id type~ip~id~domain and Istio's node metadata into a Proxy. The id part ends in
+// ".<namespace>", and the metadata's NAMESPACE is the same, or there is only one of the two. Metadata of the wrong type
+// is ignored, as a proxy with a newer agent may say things in a new way. What makes it impossible to serve the proxy,
+// and what is longer than is read, is an error; every error wraps ErrNode.
 func ParseNode(n Node) (Proxy, error) {
 	if err := checkNode(n); err != nil {
 		return Proxy{}, err
@@ -57,7 +58,17 @@ func ParseNode(n Node) (Proxy, error) {
 
 // readMetadata are the names of the metadata that is read as text; what else a node says is not kept.
 var readMetadata = [...]string{
-	"NAMESPACE", "CLUSTER_ID", "NETWORK", "INTERCEPTION_MODE", "SERVICE_ACCOUNT", "ISTIO_VERSION", "DNS_CAPTURE", "DNS_AUTO_ALLOCATE", "HTTP10", "WORKLOAD_ENTRY", "FAIRWAY_IDENTITY",
+	"NAMESPACE",
+	"CLUSTER_ID",
+	"NETWORK",
+	"INTERCEPTION_MODE",
+	"SERVICE_ACCOUNT",
+	"ISTIO_VERSION",
+	"DNS_CAPTURE",
+	"DNS_AUTO_ALLOCATE",
+	"HTTP10",
+	"WORKLOAD_ENTRY",
+	"FAIRWAY_IDENTITY",
 }
 
 // checkNode refuses a node of which more is said than is read, or that is called what cannot be shown.
@@ -91,7 +102,14 @@ func checkLabels(md map[string]any) error {
 	}
 	for k, v := range raw {
 		if s, _ := v.(string); len(k) > maxLabelKey || len(s) > maxNodeText {
-			return fmt.Errorf("%w: a label has a key of %d and a value of %d bytes, at most %d and %d are allowed", ErrNode, len(k), len(s), maxLabelKey, maxNodeText)
+			return fmt.Errorf(
+				"%w: a label has a key of %d and a value of %d bytes, at most %d and %d are allowed",
+				ErrNode,
+				len(k),
+				len(s),
+				maxLabelKey,
+				maxNodeText,
+			)
 		}
 	}
 	return nil
@@ -148,7 +166,8 @@ func parseNodeIP(s string, md map[string]any) (string, error) {
 	return addr.String(), nil
 }
 
-// splitNodeName takes the id part "name.namespace" apart. Names may hold dots, namespaces may not. An id without a dot leaves the namespace to the metadata.
+// splitNodeName takes the id part "name.namespace" apart. Names may hold dots, namespaces may not. An id without a dot
+// leaves the namespace to the metadata.
 func splitNodeName(id, said string) (name, namespace string, err error) {
 	name, namespace = id, said
 	if dot := strings.LastIndexByte(id, '.'); dot >= 0 {
@@ -156,9 +175,19 @@ func splitNodeName(id, said string) (name, namespace string, err error) {
 	}
 	switch {
 	case namespace == "":
-		return "", "", fmt.Errorf("%w: id %q names no namespace: want the third part to be <name>.<namespace>, or metadata NAMESPACE", ErrNode, id)
+		return "", "", fmt.Errorf(
+			"%w: id %q names no namespace: want the third part to be <name>.<namespace>, or metadata NAMESPACE",
+			ErrNode,
+			id,
+		)
 	case said != "" && said != namespace:
-		return "", "", fmt.Errorf("%w: the third part of its id, %q, ends in another namespace than metadata NAMESPACE, %q: want <name>.%s", ErrNode, id, said, said)
+		return "", "", fmt.Errorf(
+			"%w: the third part of its id, %q, ends in another namespace than metadata NAMESPACE, %q: want <name>.%s",
+			ErrNode,
+			id,
+			said,
+			said,
+		)
 	case len(namespace) > maxNamespace || strings.ContainsFunc(namespace, notOfName):
 		return "", "", fmt.Errorf("%w: %q is no namespace: want letters, digits, '-' and '_', at most %d", ErrNode, namespace, maxNamespace)
 	}

@@ -15,17 +15,40 @@ func TestParseNode(t *testing.T) {
 	full := mesh.Node{
 		ID: "sidecar~10.0.0.7~web.v1-abc.shop~shop.svc.cluster.local",
 		Metadata: map[string]any{
-			"NAMESPACE": "shop", "INSTANCE_IPS": "10.0.0.7, fe80::1,junk", "CLUSTER_ID": "Kubernetes", "NETWORK": "n1", "INTERCEPTION_MODE": "TPROXY",
-			"SERVICE_ACCOUNT": "web", "ISTIO_VERSION": "1.28.0", "DNS_CAPTURE": "true", "DNS_AUTO_ALLOCATE": true, "HTTP10": "1",
-			"LABELS": map[string]any{"app": "web", "version": "v1", "n": 3.0},
+			"NAMESPACE":         "shop",
+			"INSTANCE_IPS":      "10.0.0.7, fe80::1,junk",
+			"CLUSTER_ID":        "Kubernetes",
+			"NETWORK":           "n1",
+			"INTERCEPTION_MODE": "TPROXY",
+			"SERVICE_ACCOUNT":   "web",
+			"ISTIO_VERSION":     "1.28.0",
+			"DNS_CAPTURE":       "true",
+			"DNS_AUTO_ALLOCATE": true,
+			"HTTP10":            "1",
+			"LABELS":            map[string]any{"app": "web", "version": "v1", "n": 3.0},
 		},
 		Locality: mesh.Locality{Region: "eu", Zone: "eu-1"},
 	}
 	want := mesh.Proxy{
-		ID: mesh.ProxyID(full.ID), IP: "10.0.0.7", Name: "web.v1-abc", Namespace: "shop", DNSDomain: "shop.svc.cluster.local", IPs: "10.0.0.7,fe80::1",
-		Labels: "app=web,version=v1", Cluster: "Kubernetes", Network: "n1", Locality: full.Locality, Interception: mesh.TProxy, ServiceAccount: "web",
-		Version: "1.28.0", Names: true, AutoVIP: true, HTTP10: true,
-		Mutual: true,
+		ID: mesh.ProxyID(
+			full.ID,
+		),
+		IP:             "10.0.0.7",
+		Name:           "web.v1-abc",
+		Namespace:      "shop",
+		DNSDomain:      "shop.svc.cluster.local",
+		IPs:            "10.0.0.7,fe80::1",
+		Labels:         "app=web,version=v1",
+		Cluster:        "Kubernetes",
+		Network:        "n1",
+		Locality:       full.Locality,
+		Interception:   mesh.TProxy,
+		ServiceAccount: "web",
+		Version:        "1.28.0",
+		Names:          true,
+		AutoVIP:        true,
+		HTTP10:         true,
+		Mutual:         true,
 	}
 	got, err := mesh.ParseNode(full)
 	if err != nil {
@@ -42,7 +65,8 @@ func TestParseNodeFallsBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Type != mesh.Router || got.IP != "10.1.1.1" || got.Name != "gw" || got.Namespace != "edge" || got.Locality != (mesh.Locality{Region: "eu", Zone: "eu-1", SubZone: "a"}) {
+	if got.Type != mesh.Router || got.IP != "10.1.1.1" || got.Name != "gw" || got.Namespace != "edge" ||
+		got.Locality != (mesh.Locality{Region: "eu", Zone: "eu-1", SubZone: "a"}) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -82,12 +106,21 @@ func TestParseNodeRefusesWhatIsSaid(t *testing.T) {
 		{name: "another namespace than the id's", metadata: map[string]any{"NAMESPACE": "bank"}, want: "another namespace"},
 		{name: "an escape sequence in the id", id: "sidecar~10.0.0.1~web\x1b[2J.shop~d", want: "visible character"},
 		{name: "a line feed in the id", id: "sidecar~10.0.0.1~web.shop~d\nx", want: "visible character"},
-		{name: "separators in the namespace", id: "sidecar~10.0.0.1~web~d", metadata: map[string]any{"NAMESPACE": "shop/x#y"}, want: "no namespace"},
+		{
+			name:     "separators in the namespace",
+			id:       "sidecar~10.0.0.1~web~d",
+			metadata: map[string]any{"NAMESPACE": "shop/x#y"},
+			want:     "no namespace",
+		},
 		{name: "a bar in the namespace", id: "sidecar~10.0.0.1~web.a|b~d", want: "no namespace"},
 		{name: "a long namespace", id: "sidecar~10.0.0.1~web." + long + "~d", want: "no namespace"},
 		{name: "a long version", metadata: map[string]any{"ISTIO_VERSION": long}, want: "ISTIO_VERSION"},
 		{name: "a long network", metadata: map[string]any{"NETWORK": long}, want: "NETWORK"},
-		{name: "seventeen addresses", metadata: map[string]any{"INSTANCE_IPS": strings.Repeat("10.0.0.1,", 16) + "10.0.0.2"}, want: "INSTANCE_IPS"},
+		{
+			name:     "seventeen addresses",
+			metadata: map[string]any{"INSTANCE_IPS": strings.Repeat("10.0.0.1,", 16) + "10.0.0.2"},
+			want:     "INSTANCE_IPS",
+		},
 		{name: "a long label", metadata: map[string]any{"LABELS": map[string]any{"app": long}}, want: "label"},
 		{name: "many labels", metadata: map[string]any{"LABELS": labels}, want: "300 labels"},
 		{name: "a long region", locality: mesh.Locality{Region: long}, want: "locality"},

@@ -49,7 +49,8 @@ func (e Endpoint) String() string {
 	var b strings.Builder
 	b.WriteString(e.Address)
 	for _, f := range []struct{ name, value string }{
-		{"ports", string(e.Ports)}, {"labels", string(e.Labels)}, {"locality", e.Locality.String()}, {"network", e.Network}, {"hostname", e.Hostname}, {"identity", e.Identity},
+		{"ports", string(e.Ports)}, {"labels", string(e.Labels)}, {"locality", e.Locality.String()}, {"network", e.Network},
+		{"hostname", e.Hostname}, {"identity", e.Identity},
 	} {
 		if f.value != "" {
 			b.WriteString(" " + f.name + "=" + f.value)

@@ -28,7 +28,8 @@ func (o ObjectRef) String() string {
 // Severity is how much a problem hurts.
 type Severity uint8
 
-// The severities. An Error means something the user wrote is not in force; a Warning that it is but may not do what it says; Info that it does nothing yet.
+// The severities. An Error means something the user wrote is not in force; a Warning that it is but may not do what it
+// says; Info that it does nothing yet.
 const (
 	Info Severity = iota
 	Warning
@@ -48,8 +49,8 @@ type Problem struct {
 	Field    string // path inside the object: "spec.http[0].route[1].destination.subset"; empty: the whole
 	Code     string // one stable word per kind of mistake: "UnknownSubset"
 	Severity Severity
-	Message  string // what is wrong, in a sentence without a full stop
-	Fix      string // what would be right; empty where nothing can be said
+	Message  string    // what is wrong, in a sentence without a full stop
+	Fix      string    // what would be right; empty where nothing can be said
 	Other    ObjectRef // another object that Message names by this; zero: none
 }
 
@@ -85,6 +86,17 @@ func CompareUrgency(a, b Problem) int {
 
 // CompareProblem orders by object, line, field, code, message.
 func CompareProblem(a, b Problem) int {
-	return cmp.Or(cmp.Compare(a.Object.File, b.Object.File), cmp.Compare(a.Object.Kind, b.Object.Kind), cmp.Compare(a.Object.Namespace, b.Object.Namespace),
-		cmp.Compare(a.Object.Name, b.Object.Name), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
+	return cmp.Or(
+		cmp.Compare(a.Object.File, b.Object.File),
+		cmp.Compare(a.Object.Kind, b.Object.Kind),
+		cmp.Compare(a.Object.Namespace, b.Object.Namespace),
+		cmp.Compare(
+			a.Object.Name,
+			b.Object.Name,
+		),
+		cmp.Compare(a.Line, b.Line),
+		cmp.Compare(a.Field, b.Field),
+		cmp.Compare(a.Code, b.Code),
+		cmp.Compare(a.Message, b.Message),
+	)
 }

@@ -40,7 +40,8 @@ const (
 
 func (f Families) String() string { return [...]string{"IPv4", "IPv6", "dual"}[f] }
 
-// Any is the address that stands for all of a workload's, and names what listens there; of both families IPv4's, beside which AlsoAny stands.
+// Any is the address that stands for all of a workload's, and names what listens there; of both families IPv4's, beside
+// which AlsoAny stands.
 func (f Families) Any() string { return [...]string{"0.0.0.0", "::", "0.0.0.0"}[f] }
 
 // AlsoAny is what Any leaves out.
@@ -54,8 +55,9 @@ func (f Families) AlsoAny() []string {
 // Loopback is where a workload reaches itself.
 func (f Families) Loopback() string { return [...]string{"127.0.0.1", "::1", "127.0.0.1"}[f] }
 
-// ProxyID names a proxy by who it proved to be and by the node id that it chose: "<namespace>/<service account>|<node id>". A proxy that proved nothing is named by its node
-// id alone, and so shares no name with one that did. Node ids start with a type and '~', so the two forms cannot be confused.
+// ProxyID names a proxy by who it proved to be and by the node id that it chose: "<namespace>/<service account>|<node
+// id>". A proxy that proved nothing is named by its node id alone, and so shares no name with one that did. Node ids
+// start with a type and '~', so the two forms cannot be confused.
 type ProxyID string
 
 // MakeProxyID names the proxy of a node id; an empty account means that nothing was proved.
@@ -123,7 +125,8 @@ type Proxy struct {
 	Mutual         bool     // it has an identity, so it can speak mutual TLS: metadata FAIRWAY_IDENTITY is not "none"
 }
 
-// Families are those of all its addresses, except link-local ones: these are not served, and are there on machines that mean to have no IPv6.
+// Families are those of all its addresses, except link-local ones: these are not served, and are there on machines that
+// mean to have no IPv6.
 func (p Proxy) Families() Families {
 	var four, six bool
 	for text := range strings.SplitSeq(p.IPs, ",") {

@@ -8,7 +8,8 @@ import (
 
 func TestFamilies(t *testing.T) {
 	for ips, want := range map[string]mesh.Families{
-		"10.0.0.1": mesh.IPv4, "10.0.0.1,10.0.0.2": mesh.IPv4, "10.0.0.1,fe80::1": mesh.IPv4, "::ffff:10.0.0.1": mesh.IPv4, "": mesh.IPv4, "junk": mesh.IPv4,
+		"10.0.0.1": mesh.IPv4, "10.0.0.1,10.0.0.2": mesh.IPv4, "10.0.0.1,fe80::1": mesh.IPv4, "::ffff:10.0.0.1": mesh.IPv4,
+		"": mesh.IPv4, "junk": mesh.IPv4,
 		"fd00::1": mesh.IPv6, "fd00::1,fd00::2": mesh.IPv6, "::1": mesh.IPv6,
 		"10.0.0.1,fd00::1": mesh.DualStack, "fd00::1,10.0.0.1": mesh.DualStack,
 	} {

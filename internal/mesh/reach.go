@@ -22,8 +22,9 @@ func (r Reach) String() string {
 	return [...]string{"another machine's address", "a link-local address", "a loopback address", "a unix socket"}[r]
 }
 
-// ReachOf reads an address as a resolver of names would at its most lenient: IPv4 addresses within IPv6 ones (mapped, compatible, translated, 6to4), IPv4
-// addresses of fewer than four parts or with octal and hexadecimal ones, trailing dots, brackets and zones. Where a text can be read in two ways the nearer counts.
+// ReachOf reads an address as a resolver of names would at its most lenient: IPv4 addresses within IPv6 ones (mapped,
+// compatible, translated, 6to4), IPv4 addresses of fewer than four parts or with octal and hexadecimal ones, trailing
+// dots, brackets and zones. Where a text can be read in two ways the nearer counts.
 func ReachOf(address string) Reach {
 	if strings.HasPrefix(address, "unix:") || strings.HasPrefix(address, "@") || strings.HasPrefix(address, "/") {
 		return Socket
@@ -48,8 +49,17 @@ func ReachOf(address string) Reach {
 }
 
 // Some say localhost by other names in their hosts files: those of Linux distributions.
-var loopbackNames = []string{"localhost", "localhost4", "localhost6", "localhost.localdomain", "localhost4.localdomain4", "localhost6.localdomain6",
-	"ip6-localhost", "ip6-loopback", "loopback"}
+var loopbackNames = []string{
+	"localhost",
+	"localhost4",
+	"localhost6",
+	"localhost.localdomain",
+	"localhost4.localdomain4",
+	"localhost6.localdomain6",
+	"ip6-localhost",
+	"ip6-loopback",
+	"loopback",
+}
 
 // meansLoopback: names below localhost are loopback by RFC 6761 §6.3.
 func meansLoopback(name string) bool {
@@ -57,9 +67,14 @@ func meansLoopback(name string) bool {
 }
 
 var (
-	translated = []netip.Prefix{netip.MustParsePrefix("::/96"), netip.MustParsePrefix("::ffff:0:0:0/96"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48")}
-	sixToFour  = netip.MustParsePrefix("2002::/16")
-	thisHost   = netip.MustParsePrefix("0.0.0.0/8")
+	translated = []netip.Prefix{
+		netip.MustParsePrefix("::/96"),
+		netip.MustParsePrefix("::ffff:0:0:0/96"),
+		netip.MustParsePrefix("64:ff9b::/96"),
+		netip.MustParsePrefix("64:ff9b:1::/48"),
+	}
+	sixToFour = netip.MustParsePrefix("2002::/16")
+	thisHost  = netip.MustParsePrefix("0.0.0.0/8")
 )
 
 // reachOfIP looks at an address and at the IPv4 address within it.
@@ -85,7 +100,8 @@ func reachOfIP(a netip.Addr) Reach {
 	return Anywhere
 }
 
-// oddIPv4 reads what inet_aton takes: one to four numbers, the last of which fills the rest. decimal takes a leading zero for nothing, as some resolvers do; else it means octal.
+// oddIPv4 reads what inet_aton takes: one to four numbers, the last of which fills the rest. decimal takes a leading
+// zero for nothing, as some resolvers do; else it means octal.
 func oddIPv4(s string, decimal bool) Reach {
 	parts := strings.Split(s, ".")
 	if len(parts) > 4 {

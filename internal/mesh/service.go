@@ -119,7 +119,12 @@ type ServiceKey struct {
 
 // CompareServiceKey orders keys by host, namespace, registry, object.
 func CompareServiceKey(a, b ServiceKey) int {
-	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Registry, b.Registry), cmp.Compare(a.Object, b.Object))
+	return cmp.Or(
+		cmp.Compare(a.Host, b.Host),
+		cmp.Compare(a.Namespace, b.Namespace),
+		cmp.Compare(a.Registry, b.Registry),
+		cmp.Compare(a.Object, b.Object),
+	)
 }
 
 // Service is a name with ports. Two services are the same when Equal says so.
@@ -155,7 +160,8 @@ func (s *Service) Equal(o *Service) bool {
 		slices.Equal(s.Identities, o.Identities) && s.Created == o.Created && s.Origin == o.Origin
 }
 
-// VisibleIn says whether clients of a namespace may see the service. ExportTo may name it, everybody ("*") or the service's own namespace (".").
+// VisibleIn says whether clients of a namespace may see the service. ExportTo may name it, everybody ("*") or the
+// service's own namespace (".").
 func (s *Service) VisibleIn(namespace string) bool {
 	return Exported(s.ExportTo, s.Key.Namespace, namespace)
 }

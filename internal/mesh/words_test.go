@@ -14,7 +14,8 @@ func TestHostMatches(t *testing.T) {
 		pattern, other mesh.Host
 		want           bool
 	}{
-		{"*", "a.example.com", true}, {"*", "*.example.com", true}, {"*.example.com", "a.example.com", true}, {"*.example.com", "*.a.example.com", true},
+		{"*", "a.example.com", true}, {"*", "*.example.com", true}, {"*.example.com", "a.example.com", true},
+		{"*.example.com", "*.a.example.com", true},
 		{"*.example.com", "example.com", false}, {"*.example.com", "badexample.com", false}, {"*.a.example.com", "*.example.com", false},
 		{"a.example.com", "a.example.com", true}, {"a.example.com", "*.example.com", false},
 	} {
@@ -51,8 +52,10 @@ func TestExported(t *testing.T) {
 		viewer       string
 		want, public bool
 	}{
-		{nil, "bank", true, true}, {[]string{"*"}, "bank", true, true}, {[]string{"."}, "shop", true, false}, {[]string{"."}, "bank", false, false},
-		{[]string{"~"}, "shop", false, false}, {[]string{"bank", "mall"}, "bank", true, false}, {[]string{"bank"}, "shop", false, false}, {[]string{".", "*"}, "bank", true, true},
+		{nil, "bank", true, true}, {[]string{"*"}, "bank", true, true}, {[]string{"."}, "shop", true, false},
+		{[]string{"."}, "bank", false, false},
+		{[]string{"~"}, "shop", false, false}, {[]string{"bank", "mall"}, "bank", true, false},
+		{[]string{"bank"}, "shop", false, false}, {[]string{".", "*"}, "bank", true, true},
 	} {
 		if got := mesh.Exported(c.exportTo, "shop", c.viewer); got != c.want {
 			t.Errorf("%v in %s: %t", c.exportTo, c.viewer, got)
@@ -85,7 +88,8 @@ func TestEndpointOn(t *testing.T) {
 		port mesh.Port
 		want uint32
 	}{
-		{mesh.Port{Name: "http", Number: 80, Target: 1}, 8080}, {mesh.Port{Name: "grpc", Number: 90, Target: 9090}, 9090}, {mesh.Port{Name: "grpc", Number: 90}, 90},
+		{mesh.Port{Name: "http", Number: 80, Target: 1}, 8080}, {mesh.Port{Name: "grpc", Number: 90, Target: 9090}, 9090},
+		{mesh.Port{Name: "grpc", Number: 90}, 90},
 		{mesh.Port{Name: "bad", Number: 80}, 80}, {mesh.Port{Name: "zero", Number: 80}, 80},
 	} {
 		if got := e.On(c.port); got != c.want {
@@ -109,11 +113,14 @@ func TestServiceEqual(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	for want, got := range map[string]string{
-		"outbound|80|v1|a.example":  mesh.ClusterKey{Port: 80, Subset: "v1", Host: "a.example"}.String(),
-		"inbound|8080||":            mesh.ClusterKey{Inbound: true, Port: 8080}.String(),
-		"BlackHoleCluster":          mesh.ClusterKey{Special: "BlackHoleCluster"}.String(),
-		"sidecar/shop/shop/web#vip": mesh.Shelf{Layer: mesh.Layer{Kind: mesh.SidecarLayer, Namespace: "shop", Name: "shop/web"}, Part: "vip"}.String(),
-		"public":                    mesh.Public.String(),
+		"outbound|80|v1|a.example": mesh.ClusterKey{Port: 80, Subset: "v1", Host: "a.example"}.String(),
+		"inbound|8080||":           mesh.ClusterKey{Inbound: true, Port: 8080}.String(),
+		"BlackHoleCluster":         mesh.ClusterKey{Special: "BlackHoleCluster"}.String(),
+		"sidecar/shop/shop/web#vip": mesh.Shelf{
+			Layer: mesh.Layer{Kind: mesh.SidecarLayer, Namespace: "shop", Name: "shop/web"},
+			Part:  "vip",
+		}.String(),
+		"public": mesh.Public.String(),
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// JSON returns JSON text in which every character that Lines would replace stands as its escape (\u202e), so that it reads as before and shows as it is. Encoders of
-// JSON escape only those below U+0020; the others can stand nowhere but in strings.
+// JSON returns JSON text in which every character that Lines would replace stands as its escape (\u202e), so that it
+// reads as before and shows as it is. Encoders of JSON escape only those below U+0020; the others can stand nowhere but
+// in strings.
 func JSON(text []byte) []byte {
 	fits := func(r rune) bool { return r != '\u007f' && (r < utf8.RuneSelf || shown(r, true)) }
 	i := bytes.IndexFunc(text, func(r rune) bool { return !fits(r) })

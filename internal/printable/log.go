@@ -18,9 +18,10 @@ const (
 	deepest    = 4        // group within group
 )
 
-// Handler returns a handler that makes every message and attribute fit to show before next has it: strings are cut to Short, errors to 1 KiB, the attribute "stack"
-// to 16 KiB, and what could move a cursor, start a line or turn the direction of writing is replaced. What is no plain value is written as text. A handler that
-// Handler made is returned as it is.
+// Handler returns a handler that makes every message and attribute fit to show before next has it: strings are cut to
+// Short, errors to 1 KiB, the attribute "stack" to 16 KiB, and what could move a cursor, start a line or turn the
+// direction of writing is replaced. What is no plain value is written as text. A handler that Handler made is returned
+// as it is.
 func Handler(next slog.Handler) slog.Handler {
 	if h, ok := next.(handler); ok {
 		return h
@@ -123,8 +124,19 @@ func cleanOther(v any) slog.Value {
 	switch r := reflect.ValueOf(v); r.Kind() { //nolint:exhaustive // all others have a form of their own, which is bounded below
 	case reflect.String:
 		return slog.StringValue(Text(r.String(), Short))
-	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64,
-		reflect.Float32, reflect.Float64:
+	case reflect.Bool,
+		reflect.Int,
+		reflect.Int8,
+		reflect.Int16,
+		reflect.Int32,
+		reflect.Int64,
+		reflect.Uint,
+		reflect.Uint8,
+		reflect.Uint16,
+		reflect.Uint32,
+		reflect.Uint64,
+		reflect.Float32,
+		reflect.Float64:
 		return slog.AnyValue(v)
 	}
 	b := &bounded{left: errorBound + 1} // one more than is kept, so that Text shows that something was cut

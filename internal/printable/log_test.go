@@ -33,11 +33,32 @@ func TestHandler(t *testing.T) {
 	huge := strings.Repeat("x", 1<<20) + "end"
 	evil := "a\x1b[2J\u202e\nlevel=ERROR msg=fake"
 	values := map[string]any{
-		"string": evil, "huge": huge, "named": named(evil), "huge named": named(huge), "error": errors.New(evil), "huge error": errors.New(huge),
-		"joined": errors.Join(errors.New("one"), errors.New("two")), "stringer": loud{huge}, "evil stringer": loud{evil}, "list": []string{evil, huge},
-		"long list": make([]string, 10_000), "bytes": []byte(evil), "huge bytes": []byte(huge), "struct": struct{ A, B string }{evil, huge},
-		"map": map[string]string{evil: huge}, "nil error": (*broken)(nil), "nil": nil, "json": json.RawMessage(`"` + huge + `"`), "stack": strings.Repeat("line\n", 10_000),
-		"group": slog.GroupValue(slog.String(evil, evil), slog.Any("deep", slog.GroupValue(slog.String("huge", huge)))), evil: 1,
+		"string":     evil,
+		"huge":       huge,
+		"named":      named(evil),
+		"huge named": named(huge),
+		"error":      errors.New(evil),
+		"huge error": errors.New(huge),
+		"joined": errors.Join(
+			errors.New("one"),
+			errors.New("two"),
+		),
+		"stringer":      loud{huge},
+		"evil stringer": loud{evil},
+		"list":          []string{evil, huge},
+		"long list":     make([]string, 10_000),
+		"bytes":         []byte(evil),
+		"huge bytes":    []byte(huge),
+		"struct":        struct{ A, B string }{evil, huge},
+		"map": map[string]string{
+			evil: huge,
+		},
+		"nil error": (*broken)(nil),
+		"nil":       nil,
+		"json":      json.RawMessage(`"` + huge + `"`),
+		"stack":     strings.Repeat("line\n", 10_000),
+		"group":     slog.GroupValue(slog.String(evil, evil), slog.Any("deep", slog.GroupValue(slog.String("huge", huge)))),
+		evil:        1,
 	}
 	for name, make := range map[string]func(*bytes.Buffer) slog.Handler{
 		"text": func(b *bytes.Buffer) slog.Handler { return slog.NewTextHandler(b, nil) },
@@ -53,7 +74,9 @@ func TestHandler(t *testing.T) {
 					log.Info(evil+huge, key, value)
 				}
 				line := out.String()
-				if strings.Count(line, "\n") != 1 || len(line) > 40<<10 || strings.ContainsAny(line, "\x1b\u202e") || strings.Contains(line, "end") || !strings.Contains(line, "msg") {
+				if strings.Count(line, "\n") != 1 || len(line) > 40<<10 || strings.ContainsAny(line, "\x1b\u202e") ||
+					strings.Contains(line, "end") ||
+					!strings.Contains(line, "msg") {
 					t.Errorf("%s, %q: %d bytes, %.300q", name, key, len(line), line)
 				}
 			}
@@ -64,15 +87,39 @@ func TestHandler(t *testing.T) {
 // TestHandlerLeavesWhatFits: numbers stay numbers, times times, and what hides itself stays hidden.
 func TestHandlerLeavesWhatFits(t *testing.T) {
 	var out bytes.Buffer
-	log := slog.New(printable.Handler(printable.Handler(slog.NewJSONHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey {
-			return slog.Attr{}
-		}
-		return a
-	}}))))
+	log := slog.New(
+		printable.Handler(
+			printable.Handler(slog.NewJSONHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if a.Key == slog.TimeKey {
+					return slog.Attr{}
+				}
+				return a
+			}})),
+		),
+	)
 	at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	log.Info("said", "n", 1, "f", 1.5, "b", true, "at", at, "d", time.Second, "addr", netip.MustParseAddr("::1"), "err", fmt.Errorf("a: %w", errors.New("b")), "list", []string{"x"},
-		"key", hidden("secret"), slog.Group("g", "k", "v"))
+	log.Info(
+		"said",
+		"n",
+		1,
+		"f",
+		1.5,
+		"b",
+		true,
+		"at",
+		at,
+		"d",
+		time.Second,
+		"addr",
+		netip.MustParseAddr("::1"),
+		"err",
+		fmt.Errorf("a: %w", errors.New("b")),
+		"list",
+		[]string{"x"},
+		"key",
+		hidden("secret"),
+		slog.Group("g", "k", "v"),
+	)
 	want := `{"level":"INFO","msg":"said","n":1,"f":1.5,"b":true,"at":"2030-01-01T00:00:00Z","d":1000000000,"addr":"::1","err":"a: b","list":["x"],"key":"[redacted]","g":{"k":"v"}}` + "\n"
 	if out.String() != want {
 		t.Errorf("got  %swant %s", out.String(), want)
@@ -81,7 +128,9 @@ func TestHandlerLeavesWhatFits(t *testing.T) {
 
 // TestJSON: it means the same, and nothing in it moves a cursor or turns the direction of writing.
 func TestJSON(t *testing.T) {
-	for _, value := range []string{"plain", "a\x1b\x7f\u0085\u009b\u202e\u2066\u200b\u2028\ue000\U000e0001\U000f0000b", "日本 \ufffd", "\xff"} {
+	for _, value := range []string{
+		"plain", "a\x1b\x7f\u0085\u009b\u202e\u2066\u200b\u2028\ue000\U000e0001\U000f0000b", "日本 \ufffd", "\xff",
+	} {
 		text, err := json.Marshal(map[string]string{value: value})
 		if err != nil {
 			t.Fatal(err)

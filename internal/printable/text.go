@@ -15,8 +15,9 @@ const (
 // cutMark stands where text was cut.
 const cutMark = "…"
 
-// Text returns at most limit bytes of s, in which every byte that is not valid UTF-8 and every character that could change how the rest is shown stands as U+FFFD.
-// It looks at no more than limit bytes of s, and what it returns shares no memory with s where anything was changed or cut.
+// Text returns at most limit bytes of s, in which every byte that is not valid UTF-8 and every character that could
+// change how the rest is shown stands as U+FFFD. It looks at no more than limit bytes of s, and what it returns shares
+// no memory with s where anything was changed or cut.
 func Text(s string, limit int) string { return clean(s, limit, false) }
 
 // Lines is Text, but lets line feeds and tabs stand. It is for text that is shown on lines of its own.
@@ -54,7 +55,8 @@ func Is(s string, limit int) bool {
 	return len(s) <= limit && !strings.ContainsFunc(s, func(r rune) bool { return !shown(r, false) })
 }
 
-// shown tells whether a character shows as itself and leaves its neighbours alone. U+FFFD counts as not: it is what a byte decodes to that is not UTF-8.
+// shown tells whether a character shows as itself and leaves its neighbours alone. U+FFFD counts as not: it is what a
+// byte decodes to that is not UTF-8.
 func shown(r rune, lines bool) bool {
 	if lines && (r == '\n' || r == '\t') {
 		return true

@@ -14,7 +14,8 @@ type Source interface {
 	Run(ctx context.Context, sink Sink) error
 }
 
-// Sink takes what a source found. Apply may be called from any goroutine, does not block on the mesh, and applies a batch as a whole: no turn sees half of it.
+// Sink takes what a source found. Apply may be called from any goroutine, does not block on the mesh, and applies a
+// batch as a whole: no turn sees half of it.
 type Sink interface {
 	Apply(Batch)
 }

@@ -1,10 +1,11 @@
-// Package spelling tells how near a name that nobody knows is to one that may have been meant. Any room may import it; it imports nothing of ours.
+// Package spelling tells how near a name that nobody knows is to one that may have been meant. Any room may import it;
+// it imports nothing of ours.
 package spelling
 
 import "strings"
 
-// Distance is how many letters must be set, changed or removed to make one text of another, without regard to case; texts whose lengths differ by more than most are not
-// looked at, and are most+1 apart.
+// Distance is how many letters must be set, changed or removed to make one text of another, without regard to case;
+// texts whose lengths differ by more than most are not looked at, and are most+1 apart.
 func Distance(a, b string, most int) int {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	if d := len(a) - len(b); d > most || -d > most {

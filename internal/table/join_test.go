@@ -107,7 +107,11 @@ func TestPanicInTerms(t *testing.T) {
 	if turn := f.s.Settle(); len(turn.Panics) != 1 || !turn.NotesChanged {
 		t.Errorf("the turn tells of panics %v, notes changed: %t", turn.Panics, turn.NotesChanged)
 	}
-	if diff := gocmp.Diff([]string{"pairs bob: compute pairs from bob: panic: bob has no hobby"}, notesOf(f.s)); diff != "" || f.rows() != nil {
+	if diff := gocmp.Diff(
+		[]string{"pairs bob: compute pairs from bob: panic: bob has no hobby"},
+		notesOf(f.s),
+	); diff != "" ||
+		f.rows() != nil {
 		t.Errorf("%s\nrows %v", diff, f.rows())
 	}
 	f.right.Set("bob", "tea")
@@ -125,7 +129,11 @@ func TestPairsPrintAndHaveOrigins(t *testing.T) {
 	f.s.Settle()
 	f.s.Read(func(tx *Tx) {
 		l, err := f.s.List(tx, "pairs", "")
-		want := Listing{Table: "pairs", Header: []string{"LEFT", "RIGHT", "LEFT", "RIGHT"}, Rows: [][]string{{"ada", "bob", "tea", "tea golf"}}}
+		want := Listing{
+			Table:  "pairs",
+			Header: []string{"LEFT", "RIGHT", "LEFT", "RIGHT"},
+			Rows:   [][]string{{"ada", "bob", "tea", "tea golf"}},
+		}
 		if diff := gocmp.Diff(want, l); diff != "" || err != nil {
 			t.Error(diff, err)
 		}

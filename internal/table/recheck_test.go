@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A row that depends on what its derivation did not read comes out different, is found however many others there are, and the next turn mends it.
+// A row that depends on what its derivation did not read comes out different, is found however many others there are,
+// and the next turn mends it.
 func TestRecheckFindsAndMends(t *testing.T) {
 	hidden := "old"
 	s := New(Options{})
@@ -63,7 +64,13 @@ func TestRecheckFindsAndMends(t *testing.T) {
 func TestRecheckKnowsWhatIsNoDifference(t *testing.T) {
 	s := New(Options{})
 	in := newStrs(s, "in")
-	Derive(in.Table, "contended", strings.Compare, same[string], func(_ *Reader, k, v string, emit func(string, string)) { emit("one", v+k) })
+	Derive(
+		in.Table,
+		"contended",
+		strings.Compare,
+		same[string],
+		func(_ *Reader, k, v string, emit func(string, string)) { emit("one", v+k) },
+	)
 	Derive(in.Table, "noted", strings.Compare, same[string], func(r *Reader, k, v string, emit func(string, string)) {
 		r.Note([]string{k})
 		emit(k, v)

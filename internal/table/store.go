@@ -60,7 +60,13 @@ func New(o Options) *Store {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	return &Store{workers: workers, parallel: parallelRows, checks: invariants{on: o.Invariants}, byName: map[string]node{}, signal: make(chan struct{}, 1)}
+	return &Store{
+		workers:  workers,
+		parallel: parallelRows,
+		checks:   invariants{on: o.Invariants},
+		byName:   map[string]node{},
+		signal:   make(chan struct{}, 1),
+	}
 }
 
 // node is a table as the store sees it: without its types.

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Law 10 makes the way back exact: after a trial the rows, the notes, the recorded reads and the absent keys are those of before, and in the trial
-// they were those of an evaluation from scratch.
+// Law 10 makes the way back exact: after a trial the rows, the notes, the recorded reads and the absent keys are those
+// of before, and in the trial they were those of an evaluation from scratch.
 func TestTrialLeavesNoTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := newLive(drawPlans(t, false), rapid.IntRange(1, 3).Draw(t, "workers"))
@@ -89,7 +89,13 @@ func TestExplain(t *testing.T) {
 	f.s.Read(func(tx *Tx) {
 		got, found, err := f.s.Explain(tx, "pairs", "ada bob", 10)
 		want := Explanation{
-			Ref: Ref{"pairs", "ada bob"}, Value: []string{"tea", "tea"}, Reads: []Ref{{"left", "ada"}, {"right", "bob"}}, Readers: []Ref{{"both", "ada bob"}},
+			Ref: Ref{
+				"pairs",
+				"ada bob",
+			},
+			Value:   []string{"tea", "tea"},
+			Reads:   []Ref{{"left", "ada"}, {"right", "bob"}},
+			Readers: []Ref{{"both", "ada bob"}},
 		}
 		if diff := gocmp.Diff(want, got); diff != "" || !found || err != nil {
 			t.Error(diff, found, err)

@@ -8,7 +8,8 @@ import (
 	"fairway/internal/limit"
 )
 
-// Requests at once. Requests from this machine's loopback have a limit of their own, so that strangers cannot keep those out who would look why.
+// Requests at once. Requests from this machine's loopback have a limit of their own, so that strangers cannot keep
+// those out who would look why.
 const (
 	mostAtOnce  = 128 // from other machines
 	mostOfOne   = 32  // from one address, or one IPv6 network of 64 bits

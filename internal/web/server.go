@@ -42,11 +42,12 @@ func New(h http.Handler, o Options) *http.Server {
 func Extend(w http.ResponseWriter, d time.Duration) {
 	until := time.Now().Add(min(max(d, 0), mostTime) + answerTime)
 	c := http.NewResponseController(w)
-	_ = errors.Join(c.SetWriteDeadline(until), c.SetReadDeadline(until)) // a writer without them, as a test's, has no limit; past the read deadline the page's context would end
+	// a writer without them, as a test's, has no limit; past the read deadline the page's context would end
+	_ = errors.Join(c.SetWriteDeadline(until), c.SetReadDeadline(until))
 }
 
-// Loopback tells whether a request came from this machine over its loopback interface. Nothing that a request says of itself (X-Forwarded-For) is believed; so
-// whatever a proxy of this machine passes on comes from this machine.
+// Loopback tells whether a request came from this machine over its loopback interface. Nothing that a request says of
+// itself (X-Forwarded-For) is believed; so whatever a proxy of this machine passes on comes from this machine.
 func Loopback(r *http.Request) bool {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	return err == nil && from.Addr().Unmap().IsLoopback()

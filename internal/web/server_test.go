@@ -44,7 +44,8 @@ func get(t *testing.T, url string) (int, string, error) {
 	return resp.StatusCode, string(body), err
 }
 
-// TestPanicEndsOnePage: it is an answer of its own where none had begun, and a cut one where one had; both are logged with their stack and counted.
+// TestPanicEndsOnePage: it is an answer of its own where none had begun, and a cut one where one had; both are logged
+// with their stack and counted.
 func TestPanicEndsOnePage(t *testing.T) {
 	var log rig.Log
 	panicked := make(chan struct{}, 2)
@@ -57,7 +58,11 @@ func TestPanicEndsOnePage(t *testing.T) {
 	})
 	mux.HandleFunc("/fine", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "fine") })
 	url := serve(t, mux, web.Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Panicked: func() { panicked <- struct{}{} }})
-	if code, body, err := get(t, url+"/early"); code != http.StatusInternalServerError || !strings.Contains(body, "the log says how") || strings.Contains(body, "before a word") {
+	if code, body, err := get(
+		t,
+		url+"/early",
+	); code != http.StatusInternalServerError || !strings.Contains(body, "the log says how") ||
+		strings.Contains(body, "before a word") {
 		t.Errorf("/early: %d %q, %v", code, body, err)
 	}
 	if _, body, err := get(t, url+"/late"); err == nil {

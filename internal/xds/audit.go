@@ -32,7 +32,8 @@ func (want Row) is(r *row) bool {
 	return want.Has == (r.res != nil) && (r.res == nil || r.res.version == want.Version)
 }
 
-// Pass remembers which shelves were compared with the tables, so that one which many proxies see is compared once. It belongs to who audits.
+// Pass remembers which shelves were compared with the tables, so that one which many proxies see is compared once. It
+// belongs to who audits.
 type Pass struct{ shelves map[*shelf]struct{} }
 
 // NewPass returns a pass in which nothing was compared yet.
@@ -89,8 +90,9 @@ func (s *Server) Connections() []uint64 {
 	return out
 }
 
-// Audit compares one stream with the tables: the shelves that its proxy sees, what is on them, and what the stream believes that its client holds. What differs is sent, but
-// for Rows, which are to be published again. No turn may be published meanwhile. false: there is no such stream.
+// Audit compares one stream with the tables: the shelves that its proxy sees, what is on them, and what the stream
+// believes that its client holds. What differs is sent, but for Rows, which are to be published again. No turn may be
+// published meanwhile. false: there is no such stream.
 func (s *Server) Audit(connection uint64, t Tables, pass *Pass) (Audited, bool) {
 	s.mu.Lock()
 	st := s.streams[connection]
@@ -149,7 +151,14 @@ func (l *Library) compareStacks(at *attached, to *Attachment, out *Audited) {
 	for typ, keys := range to.Stacks {
 		same := slices.EqualFunc(at.stacks[typ], keys, func(s *shelf, k ShelfKey) bool { return s == l.shelves[shelfID{typ, k}] })
 		if !same {
-			out.add(Difference{Of: OfAttachment, Type: typ, Holds: fmt.Sprint(len(at.stacks[typ]), " shelves"), Sees: fmt.Sprint(len(keys), ", not all of them the same")})
+			out.add(
+				Difference{
+					Of:    OfAttachment,
+					Type:  typ,
+					Holds: fmt.Sprint(len(at.stacks[typ]), " shelves"),
+					Sees:  fmt.Sprint(len(keys), ", not all of them the same"),
+				},
+			)
 		}
 	}
 	for typ, stack := range at.stacks {

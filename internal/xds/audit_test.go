@@ -98,7 +98,8 @@ func TestAuditOfAStream(t *testing.T) {
 	}
 	st.mu.Unlock()
 	found := a.look()
-	if found.Count() != 1 || found.Differences[0].Of != OfStream || found.Differences[0].Name != "b" || found.Differences[0].Holds == found.Differences[0].Sees {
+	if found.Count() != 1 || found.Differences[0].Of != OfStream || found.Differences[0].Name != "b" ||
+		found.Differences[0].Holds == found.Differences[0].Sees {
 		t.Fatalf("%+v", found)
 	}
 	a.client.expect("Cluster b")

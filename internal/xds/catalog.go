@@ -111,8 +111,8 @@ func (c *catalog) forget(text string) {
 	}
 }
 
-// publish returns the entry of a name that is published, or that something published refers to. It has a number from now on. The string is kept. The library's lock is
-// held, for streams read numbers under it.
+// publish returns the entry of a name that is published, or that something published refers to. It has a number from
+// now on. The string is kept. The library's lock is held, for streams read numbers under it.
 func (c *catalog) publish(text string) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -29,7 +29,8 @@ func TestCatalogIsBounded(t *testing.T) {
 	runtime.KeepAlive(kept)
 }
 
-// TestCatalogForgetsWhatClientsSaid: names that clients say take no numbers, and no memory once nobody holds them; one that is published keeps its entry.
+// TestCatalogForgetsWhatClientsSaid: names that clients say take no numbers, and no memory once nobody holds them; one
+// that is published keeps its entry.
 func TestCatalogForgetsWhatClientsSaid(t *testing.T) {
 	c := newCatalog()
 	kept, before := c.enter("80/kept"), c.publish("a")
@@ -43,7 +44,8 @@ func TestCatalogForgetsWhatClientsSaid(t *testing.T) {
 	if c.size() != 3 || c.most > firstSweep || c.next != 1 {
 		t.Errorf("%d names are known, not 3; their map had %d; %d numbers are given", c.size(), c.most, c.next)
 	}
-	if c.publish("80/kept") != kept || kept.id == unnumbered || kept.owner != c.find("80") || kept.owner.id == unnumbered || c.find("80/kept") != kept {
+	if c.publish("80/kept") != kept || kept.id == unnumbered || kept.owner != c.find("80") || kept.owner.id == unnumbered ||
+		c.find("80/kept") != kept {
 		t.Errorf("what is published now has entry %p and number %d, its owner %v", c.find("80/kept"), kept.id, kept.owner)
 	}
 	if len(c.strange) != 0 || before.id == kept.id {

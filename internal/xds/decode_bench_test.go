@@ -14,10 +14,16 @@ import (
 func BenchmarkDecode(b *testing.B) {
 	const clusters = 10_000
 	m := &discoveryv3.DeltaDiscoveryRequest{
-		Node: &corev3.Node{Id: "sidecar~10.0.0.1~p.shop~shop.svc.cluster.local"}, TypeUrl: ClusterType, InitialResourceVersions: map[string]string{},
+		Node: &corev3.Node{
+			Id: "sidecar~10.0.0.1~p.shop~shop.svc.cluster.local",
+		},
+		TypeUrl:                 ClusterType,
+		InitialResourceVersions: map[string]string{},
 	}
 	for i := range clusters {
-		m.InitialResourceVersions[fmt.Sprintf("outbound|8080|v1|service-%05d.namespace-%02d.svc.cluster.local", i, i%50)] = FormatVersion(scramble(uint64(i)))
+		m.InitialResourceVersions[fmt.Sprintf("outbound|8080|v1|service-%05d.namespace-%02d.svc.cluster.local", i, i%50)] = FormatVersion(
+			scramble(uint64(i)),
+		)
 	}
 	text, err := proto.Marshal(m)
 	if err != nil {

@@ -31,10 +31,18 @@ func TestRealEnvoyChurn(t *testing.T) {
 	for _, api := range []string{"GRPC", "DELTA_GRPC"} {
 		for seed := range uint64(churnRounds(t)) {
 			t.Run(fmt.Sprintf("%s,%d", api, seed), func(t *testing.T) {
-				c := &churn{envoy: startEnvoy(t, api), random: rand.New(rand.NewPCG(seed, 1)), clusters: map[string]string{}, static: map[string]bool{}}
+				c := &churn{
+					envoy:    startEnvoy(t, api),
+					random:   rand.New(rand.NewPCG(seed, 1)),
+					clusters: map[string]string{},
+					static:   map[string]bool{},
+				}
 				port := freePort(t)
 				c.turn++
-				c.lib.Publish(c.turn, append(c.edits(churnClusters/2), c.listener("l", port, "80"), c.route("80"), c.host("80", "a.test", "c0")))
+				c.lib.Publish(
+					c.turn,
+					append(c.edits(churnClusters/2), c.listener("l", port, "80"), c.route("80"), c.host("80", "a.test", "c0")),
+				)
 				for range 60 {
 					edits := c.edits(1 + c.random.IntN(1<<c.random.IntN(9)))
 					if len(edits) == 0 {

@@ -178,14 +178,18 @@ func startEnvoy(t *testing.T, api string) *envoy {
 	e.serve(NewLibrary())
 	_, port, _ := net.SplitHostPort(e.addr)
 	e.page = filepath.Join(t.TempDir(), "admin")
-	text := fmt.Sprintf(`{"admin":{"address":{"socketAddress":{"address":"127.0.0.1","portValue":0}}},"node":{"id":"p","cluster":"p"},"dynamicResources":{
+	text := fmt.Sprintf(
+		`{"admin":{"address":{"socketAddress":{"address":"127.0.0.1","portValue":0}}},"node":{"id":"p","cluster":"p"},"dynamicResources":{
 		"adsConfig":{"apiType":%q,"transportApiVersion":"V3","setNodeOnFirstMessageOnly":true,"grpcServices":[{"envoyGrpc":{"clusterName":"xds"}}]},
 		"ldsConfig":{"ads":{},"resourceApiVersion":"V3","initialFetchTimeout":"0s"},
 		"cdsConfig":{"ads":{},"resourceApiVersion":"V3","initialFetchTimeout":"0s"}},
 		"staticResources":{"clusters":[{"name":"xds","type":"STATIC","connectTimeout":"1s","typedExtensionProtocolOptions":{
 		"envoy.extensions.upstreams.http.v3.HttpProtocolOptions":{"@type":"type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
 		"explicitHttpConfig":{"http2ProtocolOptions":{}}}},"loadAssignment":{"clusterName":"xds","endpoints":[{"lbEndpoints":[{"endpoint":{
-		"address":{"socketAddress":{"address":"127.0.0.1","portValue":%s}}}}]}]}}]}}`, api, port)
+		"address":{"socketAddress":{"address":"127.0.0.1","portValue":%s}}}}]}]}}]}}`,
+		api,
+		port,
+	)
 	if err := protojson.Unmarshal([]byte(text), &bootstrapv3.Bootstrap{}); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +197,18 @@ func startEnvoy(t *testing.T, api string) *envoy {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(bin, "-c", file, "--concurrency", "1", "--log-level", "warn", "--use-dynamic-base-id", "--admin-address-path", e.page)
+	cmd := exec.Command(
+		bin,
+		"-c",
+		file,
+		"--concurrency",
+		"1",
+		"--log-level",
+		"warn",
+		"--use-dynamic-base-id",
+		"--admin-address-path",
+		e.page,
+	)
 	log := &strings.Builder{}
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
@@ -287,7 +302,8 @@ func (e *envoy) restart(api string, all []Change) {
 	e.turn++
 	e.lib.Publish(e.turn, all)
 	e.publish() // the stream is there once Envoy has come back
-	for deadline := time.Now().Add(10 * time.Second); len(e.srv.Status()) == 0 || e.srv.Status()[0].Types[VirtualHostType].Held+e.srv.Status()[0].Types[RouteType].Held < 2; {
+	for deadline := time.Now().Add(10 * time.Second); len(e.srv.Status()) == 0 ||
+		e.srv.Status()[0].Types[VirtualHostType].Held+e.srv.Status()[0].Types[RouteType].Held < 2; {
 		if time.Now().After(deadline) {
 			e.t.Fatalf("Envoy did not come back: %+v", e.srv.Status())
 		}

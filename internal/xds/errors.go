@@ -20,7 +20,11 @@ func errTooManyStreams(limit int) error {
 }
 
 func errTooManyPending(limit int) error {
-	return status.Errorf(codes.ResourceExhausted, "%d streams have not said who they are, the limit of this server: send the first request at once", limit)
+	return status.Errorf(
+		codes.ResourceExhausted,
+		"%d streams have not said who they are, the limit of this server: send the first request at once",
+		limit,
+	)
 }
 
 func errSilent(o Options) error {
@@ -32,11 +36,21 @@ func errTooManyTypes() error {
 }
 
 func errTooFastFrom(o Options) error {
-	return status.Errorf(codes.ResourceExhausted, "more than %g new streams a second from this address, and none free within %s", o.AddressStreamsPerSecond, o.StreamWait)
+	return status.Errorf(
+		codes.ResourceExhausted,
+		"more than %g new streams a second from this address, and none free within %s",
+		o.AddressStreamsPerSecond,
+		o.StreamWait,
+	)
 }
 
 func errTooFast(o Options) error {
-	return status.Errorf(codes.ResourceExhausted, "more than %g new streams a second, and none free within %s", o.StreamsPerSecond, o.StreamWait)
+	return status.Errorf(
+		codes.ResourceExhausted,
+		"more than %g new streams a second, and none free within %s",
+		o.StreamsPerSecond,
+		o.StreamWait,
+	)
 }
 
 func errTooManyNames(got, limit int) error {

@@ -17,9 +17,15 @@ func TestHistoriesThatFailed(t *testing.T) {
 		{true, true, 112632, 900, "the same, incrementally"},
 		{true, true, 113155, 900, "the same, with a newer version in the queue"},
 		{false, true, 20173, 400, "a full state changed a cluster that was not sent for itself, and its load assignment did not follow"},
-		{true, true, 110581, 900, "a route configuration was given up and asked for again while it was on the way: its virtual hosts did not follow"},
+		{
+			true, true, 110581, 900,
+			"a route configuration was given up and asked for again while it was on the way: its virtual hosts did not follow",
+		},
 		{true, true, 118102, 900, "the same, refused: what the client had before went with the subscription"},
-		{true, false, 150021, 900, "virtual hosts were reported as held, but their route configuration had come before they were subscribed to"},
+		{
+			true, false, 150021, 900,
+			"virtual hosts were reported as held, but their route configuration had come before they were subscribed to",
+		},
 		{true, true, 199265, 900, "a virtual host was to be removed, came back, and was not in force"},
 		{true, true, 109397, 900, "a listener of a refused response was in force, and its cluster was removed"},
 		{true, true, 129751, 900, "a refused listener had been waited for since before the removal that followed it"},
@@ -30,7 +36,10 @@ func TestHistoriesThatFailed(t *testing.T) {
 		{true, true, 235578, 900, "the same, of a client that refuses"},
 		{true, true, 261396, 900, "a route configuration was given up and asked for again while it was on the way, and its cluster went"},
 		{true, false, 105959, 900, "a cluster was ACKed, sent anew behind its removal, and taken for one that the client keeps"},
-		{true, true, 188765, 900, "a route configuration was sent again before it was refused: its virtual hosts, dropped meanwhile, did not follow"},
+		{
+			true, true, 188765, 900,
+			"a route configuration was sent again before it was refused: its virtual hosts, dropped meanwhile, did not follow",
+		},
 		{false, false, 114215, 900, "a route configuration of another server's came back"},
 		{false, false, 186896, 900, "the first state was not yet ACKed, and nobody knows what the client had before"},
 	} {

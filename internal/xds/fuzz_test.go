@@ -56,7 +56,17 @@ func (p *play) run() {
 	}
 	if p.t.Failed() {
 		for _, s := range p.r.m.order {
-			p.t.Logf("%s queue=%v trials=%v flights=%d slots=%v jail=%v owes=%v probe=%v", shortType(s.typ), s.queue, s.trials, len(s.flight), s.slots, s.jail, s.owes, s.probe)
+			p.t.Logf(
+				"%s queue=%v trials=%v flights=%d slots=%v jail=%v owes=%v probe=%v",
+				shortType(s.typ),
+				s.queue,
+				s.trials,
+				len(s.flight),
+				s.slots,
+				s.jail,
+				s.owes,
+				s.probe,
+			)
 		}
 		p.t.Logf("history:\n%s", strings.Join(p.log, "\n"))
 	}
@@ -86,14 +96,17 @@ func (p *play) step() {
 	}
 }
 
-// stranger has the client's stream say raw bytes of the input, of whatever kind: they are refused, or taken and answered, and the stream ends. What it held is the next
-// stream's to say.
+// stranger has the client's stream say raw bytes of the input, of whatever kind: they are refused, or taken and
+// answered, and the stream ends. What it held is the next stream's to say.
 func (p *play) stranger() {
 	n := min(p.byte(), len(p.input))
 	raw := string(p.input[:n])
 	p.input = p.input[n:]
 	if p.byte()%2 == 0 { // of a type that is served, so that more is looked at than its name
-		raw += field(map[bool]protowire.Number{true: 2, false: 4}[p.delta], []string{ClusterType, EndpointType, ListenerType, RouteType, VirtualHostType}[p.byte()%5])
+		raw += field(
+			map[bool]protowire.Number{true: 2, false: 4}[p.delta],
+			[]string{ClusterType, EndpointType, ListenerType, RouteType, VirtualHostType}[p.byte()%5],
+		)
 	}
 	r := decoded(p.delta, raw)
 	p.logf("a stranger says %q: %v", raw, r.wrong)
@@ -213,7 +226,14 @@ func (p *play) toServer() {
 	if len(p.c.out) > 0 {
 		req := p.c.out[0]
 		p.c.out = p.c.out[1:]
-		p.logf("server takes %s nonce=%q failed=%v sub=%v unsub=%v", shortType(req.typ), req.nonce, req.failed, req.subscribe, req.unsubscribe)
+		p.logf(
+			"server takes %s nonce=%q failed=%v sub=%v unsub=%v",
+			shortType(req.typ),
+			req.nonce,
+			req.failed,
+			req.subscribe,
+			req.unsubscribe,
+		)
 		if err := p.r.receive(req); err != nil {
 			p.t.Fatal(err)
 		}
@@ -237,7 +257,13 @@ func (p *play) restackWith(changes []Change) {
 func (p *play) empty() {
 	key := shelfKeys[p.byte()%2]
 	var changes []Change
-	for typ, names := range map[string][]string{ClusterType: clusterNames, EndpointType: clusterNames, ListenerType: listenerNames, RouteType: routeNames, VirtualHostType: hostNames} {
+	for typ, names := range map[string][]string{
+		ClusterType:     clusterNames,
+		EndpointType:    clusterNames,
+		ListenerType:    listenerNames,
+		RouteType:       routeNames,
+		VirtualHostType: hostNames,
+	} {
 		for _, name := range names {
 			changes = append(changes, gone(key, typ, name))
 		}
@@ -294,12 +320,16 @@ func TestRandomHistories(t *testing.T) {
 	}
 }
 
-// FuzzSubscriptions: whatever a client says, by raw bytes too, and in whatever order that meets changes of the mesh, it holds what the mesh has once all is said.
+// FuzzSubscriptions: whatever a client says, by raw bytes too, and in whatever order that meets changes of the mesh, it
+// holds what the mesh has once all is said.
 func FuzzSubscriptions(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(byte(seed), randomInput(seed, 300))
 	}
-	for i, raw := range []string{field(5, field(1, "c0")+field(2, "1")), field(3, "c1") + field(4, "c1"), field(6, "1") + field(7, field(2, "no")), field(3, "a\xffb"), "\x0a\x80"} {
+	for i, raw := range []string{
+		field(5, field(1, "c0")+field(2, "1")), field(3, "c1") + field(4, "c1"),
+		field(6, "1") + field(7, field(2, "no")), field(3, "a\xffb"), "\x0a\x80",
+	} {
 		f.Add(byte(i), append(append([]byte{0, 3, 200, 254, byte(len(raw))}, raw...), 0, byte(i), 248))
 	}
 	f.Fuzz(func(t *testing.T, mode byte, input []byte) {

@@ -174,7 +174,8 @@ func (l *Library) shelf(id shelfID) *shelf {
 	return s
 }
 
-// retire drops a shelf that holds nothing and that no attachment names. One that was dropped before may have a successor of the same name, which stays.
+// retire drops a shelf that holds nothing and that no attachment names. One that was dropped before may have a
+// successor of the same name, which stays.
 func (l *Library) retire(s *shelf) {
 	if s.refs == 0 && s.live == 0 && l.shelves[s.id] == s {
 		delete(l.shelves, s.id)

@@ -44,8 +44,8 @@ func TestPublishWakesOnlyWhoSeesIt(t *testing.T) {
 	}
 }
 
-// TestAShelfEmptiedWhileItsProxyMoves: a turn empties a shelf and replaces the attachment of the only proxy that sees it by one that names it again. What comes to the shelf later
-// reaches the proxy.
+// TestAShelfEmptiedWhileItsProxyMoves: a turn empties a shelf and replaces the attachment of the only proxy that sees
+// it by one that names it again. What comes to the shelf later reaches the proxy.
 func TestAShelfEmptiedWhileItsProxyMoves(t *testing.T) {
 	for name, to := range map[string][]ShelfKey{"the same shelves": {"one"}, "one more shelf": {"one", "two"}} {
 		t.Run(name, func(t *testing.T) {

@@ -126,8 +126,8 @@ func besideNames(t *testing.T, strange, left int) (there, gone namesSeen) {
 	return there, look("later")
 }
 
-// TestNamesOfOneStreamCostNoOther: what a stream keeps of names, and the library, does not grow with those that another stream asks for and nobody has; they are forgotten
-// once it is gone.
+// TestNamesOfOneStreamCostNoOther: what a stream keeps of names, and the library, does not grow with those that another
+// stream asks for and nobody has; they are forgotten once it is gone.
 func TestNamesOfOneStreamCostNoOther(t *testing.T) {
 	alone, aloneLater := besideNames(t, 0, manyNames)
 	there, gone := besideNames(t, manyNames, alone.names)
@@ -145,7 +145,8 @@ func TestNamesOfOneStreamCostNoOther(t *testing.T) {
 	}
 }
 
-// BenchmarkBesideNames measures what each of 1,000 streams keeps of the 20 names that it asks for, which came after another stream had asked for many that nobody has.
+// BenchmarkBesideNames measures what each of 1,000 streams keeps of the 20 names that it asks for, which came after
+// another stream had asked for many that nobody has.
 func BenchmarkBesideNames(b *testing.B) {
 	for _, strange := range []int{0, manyNames} {
 		b.Run(fmt.Sprintf("strange=%d", strange), func(b *testing.B) {

@@ -15,7 +15,8 @@ type Options struct {
 	MaxRequestBytes int
 	// MaxStreams is how many streams that have said who they are may be open at once; 0 is unlimited.
 	MaxStreams int
-	// MaxPending is how many streams may be open at once that have not said who they are; 1,000. Past it the oldest of the address with most of them is ended.
+	// MaxPending is how many streams may be open at once that have not said who they are; 1,000. Past it the oldest of
+	// the address with most of them is ended.
 	MaxPending int
 	// AddressPending is how many of them are listened to at once of one address; 64. The others wait for their turn.
 	AddressPending int
@@ -27,8 +28,8 @@ type Options struct {
 	MaxSubscriptions int
 	// StreamsPerSecond limits new streams; a stream waits up to StreamWait for its turn. 0 is unlimited.
 	StreamsPerSecond float64
-	// AddressStreamsPerSecond limits new streams of one address, before StreamsPerSecond does, in the same way; a fifth of that. As many as StreamsPerSecond may
-	// come at once. IPv6 addresses count by their network of 64 bits.
+	// AddressStreamsPerSecond limits new streams of one address, before StreamsPerSecond does, in the same way; a fifth
+	// of that. As many as StreamsPerSecond may come at once. IPv6 addresses count by their network of 64 bits.
 	AddressStreamsPerSecond float64
 	// StreamWait is how long a new stream waits under StreamsPerSecond; 1 s.
 	StreamWait time.Duration
@@ -36,14 +37,17 @@ type Options struct {
 	SendTimeout time.Duration
 	// Window is how many responses of one type may be un-ACKed; further changes coalesce until an ACK. 16.
 	Window int
-	// Reports are types of requests that subscribe to nothing: with them a client tells something of itself, as an error_detail or the lack of one. Each
-	// such request is handed to its function, which must return quickly, and is not answered.
+	// Reports are types of requests that subscribe to nothing: with them a client tells something of itself, as an
+	// error_detail or the lack of one. Each such request is handed to its function, which must return quickly, and is
+	// not answered.
 	Reports map[string]func(Report)
-	// Withhold tells that a stream gets nothing of a type, whatever its proxy sees: what is sent to nobody who did not prove who he is. It is asked with
-	// the stream's context and the client's address, many times, from many goroutines at once. Nil withholds nothing.
+	// Withhold tells that a stream gets nothing of a type, whatever its proxy sees: what is sent to nobody who did not
+	// prove who he is. It is asked with the stream's context and the client's address, many times, from many goroutines
+	// at once. Nil withholds nothing.
 	Withhold func(ctx context.Context, peer net.Addr, typ string) bool
-	// Arrive is asked about each stream before anything is read from it, with its context, where gRPC keeps what the connection and the headers prove. An error ends the
-	// stream: a gRPC status is passed on, anything else becomes PermissionDenied. Nil lets all arrive.
+	// Arrive is asked about each stream before anything is read from it, with its context, where gRPC keeps what the
+	// connection and the headers prove. An error ends the stream: a gRPC status is passed on, anything else becomes
+	// PermissionDenied. Nil lets all arrive.
 	Arrive func(ctx context.Context, peer net.Addr) error
 	// Refused is told of each stream that was refused; it must return quickly. Nil tells nobody.
 	Refused func(Refusal)

@@ -9,9 +9,10 @@ import (
 	"fairway/internal/limit"
 )
 
-// pending keeps account of the streams that have not said who they are: their number, and their share by address. Of one address only so many are listened to at
-// once; the others wait for their turn. Where there are too many in all, the oldest of the address with most of them makes room: who opens many streams and
-// says nothing keeps out nobody but himself. It is safe for concurrent use.
+// pending keeps account of the streams that have not said who they are: their number, and their share by address. Of
+// one address only so many are listened to at once; the others wait for their turn. Where there are too many in all,
+// the oldest of the address with most of them makes room: who opens many streams and says nothing keeps out nobody but
+// himself. It is safe for concurrent use.
 type pending struct {
 	most  int // in all
 	share int // listened to, of one address

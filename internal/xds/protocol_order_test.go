@@ -15,102 +15,143 @@ func TestDeltaOrder(t *testing.T) {
 			k.ack(ClusterType)
 			k.expect("VirtualHost r/h")
 		}},
-		{"at the grain of names", subSequel, "xDS updates can be pushed independently if no new clusters/routes/listeners are added", func(k *talk) {
-			k.put(cluster("a", 1), host("r/h", 1, "a"), host("r/i", 1, "a"))
-			k.ask(ClusterType)
-			k.expect("Cluster a")
-			k.ack(ClusterType)
-			k.ask(VirtualHostType)
-			k.expect("VirtualHost r/h r/i")
-			k.ack(VirtualHostType)
-			k.put(cluster("b", 1), cluster("a", 2), host("r/h", 2, "b"), host("r/i", 2, "a"))
-			k.expect("Cluster b a", "VirtualHost r/i")
-			k.put(host("r/i", 3, "a"))
-			k.expect("VirtualHost r/i")
-			k.ack(ClusterType)
-			k.expect("VirtualHost r/h")
-		}},
-		{"endpoints wait for nothing", subSequel, "EDS updates (if any) must arrive after CDS updates for the respective clusters", func(k *talk) {
-			k.put(edsCluster("a", 1), load("a", 1))
-			k.ask(ClusterType)
-			k.expect("Cluster a")
-			k.ask(EndpointType, "a")
-			k.expect("ClusterLoadAssignment a")
-			k.put(cluster("b", 1), load("a", 2))
-			k.expect("Cluster b", "ClusterLoadAssignment a")
-		}},
-		{"secrets go when no listener that may name them is to change", subSequel, "Stale CDS clusters and related EDS endpoints (ones no longer being referenced) can then be removed", func(k *talk) {
-			k.put(listener("l", 1, ""), secret("s", 1), secret("t", 1))
-			k.ask(ListenerType)
-			k.ask(SecretType, "s", "t")
-			k.expect("Secret s t", "Listener l")
-			k.ack(ListenerType)
-			k.ack(SecretType)
-			k.put(secret("s", 2))
-			k.expect("Secret s")
-			k.ack(SecretType)
-			k.publish(listener("l", 2, "").on("low"), secret("t", 2).on("low"), gone("low", SecretType, "s"))
-			k.expect("Secret t", "Listener l")
-			k.ack(SecretType)
-			k.expect()
-			k.ack(ListenerType)
-			k.expect("Secret -s")
-		}},
-		{"load assignment unasked behind a changed cluster", subWarm, "Warming of Cluster is completed only when a new ClusterLoadAssignment response is supplied by management server even though there is no change in endpoints", func(k *talk) {
-			k.put(edsCluster("a", 1), edsCluster("b", 1), load("a", 1), load("b", 1))
-			k.ask(ClusterType)
-			k.ask(EndpointType, "a", "b")
-			k.expect("Cluster a b", "ClusterLoadAssignment a b")
-			k.ack(ClusterType)
-			k.ack(EndpointType)
-			k.put(edsCluster("a", 2))
-			k.expect("Cluster a", "ClusterLoadAssignment a")
-		}},
-		{"load assignment owed across a reconnect", subWarm, "Management server is expected to provide the EDS/RDS updates during warming", func(k *talk) {
-			k.put(edsCluster("a", 2), edsCluster("b", 1), load("a", 1), load("b", 1))
-			k.initial(ClusterType, nil, edsCluster("a", 1), edsCluster("b", 1))
-			k.expect("Cluster a")
-			k.initial(EndpointType, []string{"a", "b"}, load("a", 1), load("b", 1))
-			k.expect("ClusterLoadAssignment a")
-		}},
-		{"load assignment that does not exist", subWarm, "Warming of Cluster is completed only when a ClusterLoadAssignment response is supplied", func(k *talk) {
-			k.put(edsCluster("a", 1))
-			k.ask(ClusterType)
-			k.ask(EndpointType, "a")
-			k.expect("Cluster a", "ClusterLoadAssignment -a")
-			k.put(edsCluster("a", 2))
-			k.expect("Cluster a", "ClusterLoadAssignment -a")
-		}},
-		{"clusters are removed last", subSequel, "Stale CDS clusters and related EDS endpoints (ones no longer being referenced) can then be removed", func(k *talk) {
-			k.put(cluster("a", 1), host("r/h", 1, "a"))
-			k.ask(ClusterType)
-			k.expect("Cluster a")
-			k.ack(ClusterType)
-			k.ask(VirtualHostType)
-			k.expect("VirtualHost r/h")
-			k.ack(VirtualHostType)
-			k.publish(gone("low", ClusterType, "a"), gone("low", VirtualHostType, "r/h"))
-			k.expect("VirtualHost -r/h")
-			k.put(host("r/i", 1))
-			k.expect("VirtualHost r/i")
-			k.answer(VirtualHostType, "", "3", nil)
-			k.expect("Cluster -a")
-		}},
-		{"repointed in one turn", subSequel, "providing a CDS/EDS update with both X and Y, then the RDS update repointing from X to Y and then a CDS/EDS update dropping X", func(k *talk) {
-			k.put(cluster("x", 1), route("r", 1, "x"))
-			k.ask(ClusterType)
-			k.expect("Cluster x")
-			k.ack(ClusterType)
-			k.ask(RouteType, "r")
-			k.expect("RouteConfiguration r")
-			k.ack(RouteType)
-			k.publish(gone("low", ClusterType, "x"), cluster("y", 1).on("low"), route("r", 2, "y").on("low"))
-			k.expect("Cluster y")
-			k.ack(ClusterType)
-			k.expect("RouteConfiguration r")
-			k.ack(RouteType)
-			k.expect("Cluster -x")
-		}},
+		{
+			"at the grain of names",
+			subSequel,
+			"xDS updates can be pushed independently if no new clusters/routes/listeners are added",
+			func(k *talk) {
+				k.put(cluster("a", 1), host("r/h", 1, "a"), host("r/i", 1, "a"))
+				k.ask(ClusterType)
+				k.expect("Cluster a")
+				k.ack(ClusterType)
+				k.ask(VirtualHostType)
+				k.expect("VirtualHost r/h r/i")
+				k.ack(VirtualHostType)
+				k.put(cluster("b", 1), cluster("a", 2), host("r/h", 2, "b"), host("r/i", 2, "a"))
+				k.expect("Cluster b a", "VirtualHost r/i")
+				k.put(host("r/i", 3, "a"))
+				k.expect("VirtualHost r/i")
+				k.ack(ClusterType)
+				k.expect("VirtualHost r/h")
+			},
+		},
+		{
+			"endpoints wait for nothing",
+			subSequel,
+			"EDS updates (if any) must arrive after CDS updates for the respective clusters",
+			func(k *talk) {
+				k.put(edsCluster("a", 1), load("a", 1))
+				k.ask(ClusterType)
+				k.expect("Cluster a")
+				k.ask(EndpointType, "a")
+				k.expect("ClusterLoadAssignment a")
+				k.put(cluster("b", 1), load("a", 2))
+				k.expect("Cluster b", "ClusterLoadAssignment a")
+			},
+		},
+		{
+			"secrets go when no listener that may name them is to change",
+			subSequel,
+			"Stale CDS clusters and related EDS endpoints (ones no longer being referenced) can then be removed",
+			func(k *talk) {
+				k.put(listener("l", 1, ""), secret("s", 1), secret("t", 1))
+				k.ask(ListenerType)
+				k.ask(SecretType, "s", "t")
+				k.expect("Secret s t", "Listener l")
+				k.ack(ListenerType)
+				k.ack(SecretType)
+				k.put(secret("s", 2))
+				k.expect("Secret s")
+				k.ack(SecretType)
+				k.publish(listener("l", 2, "").on("low"), secret("t", 2).on("low"), gone("low", SecretType, "s"))
+				k.expect("Secret t", "Listener l")
+				k.ack(SecretType)
+				k.expect()
+				k.ack(ListenerType)
+				k.expect("Secret -s")
+			},
+		},
+		{
+			"load assignment unasked behind a changed cluster",
+			subWarm,
+			"Warming of Cluster is completed only when a new ClusterLoadAssignment response is supplied by management " +
+				"server even though there is no change in endpoints",
+			func(k *talk) {
+				k.put(edsCluster("a", 1), edsCluster("b", 1), load("a", 1), load("b", 1))
+				k.ask(ClusterType)
+				k.ask(EndpointType, "a", "b")
+				k.expect("Cluster a b", "ClusterLoadAssignment a b")
+				k.ack(ClusterType)
+				k.ack(EndpointType)
+				k.put(edsCluster("a", 2))
+				k.expect("Cluster a", "ClusterLoadAssignment a")
+			},
+		},
+		{
+			"load assignment owed across a reconnect",
+			subWarm,
+			"Management server is expected to provide the EDS/RDS updates during warming",
+			func(k *talk) {
+				k.put(edsCluster("a", 2), edsCluster("b", 1), load("a", 1), load("b", 1))
+				k.initial(ClusterType, nil, edsCluster("a", 1), edsCluster("b", 1))
+				k.expect("Cluster a")
+				k.initial(EndpointType, []string{"a", "b"}, load("a", 1), load("b", 1))
+				k.expect("ClusterLoadAssignment a")
+			},
+		},
+		{
+			"load assignment that does not exist",
+			subWarm,
+			"Warming of Cluster is completed only when a ClusterLoadAssignment response is supplied",
+			func(k *talk) {
+				k.put(edsCluster("a", 1))
+				k.ask(ClusterType)
+				k.ask(EndpointType, "a")
+				k.expect("Cluster a", "ClusterLoadAssignment -a")
+				k.put(edsCluster("a", 2))
+				k.expect("Cluster a", "ClusterLoadAssignment -a")
+			},
+		},
+		{
+			"clusters are removed last",
+			subSequel,
+			"Stale CDS clusters and related EDS endpoints (ones no longer being referenced) can then be removed",
+			func(k *talk) {
+				k.put(cluster("a", 1), host("r/h", 1, "a"))
+				k.ask(ClusterType)
+				k.expect("Cluster a")
+				k.ack(ClusterType)
+				k.ask(VirtualHostType)
+				k.expect("VirtualHost r/h")
+				k.ack(VirtualHostType)
+				k.publish(gone("low", ClusterType, "a"), gone("low", VirtualHostType, "r/h"))
+				k.expect("VirtualHost -r/h")
+				k.put(host("r/i", 1))
+				k.expect("VirtualHost r/i")
+				k.answer(VirtualHostType, "", "3", nil)
+				k.expect("Cluster -a")
+			},
+		},
+		{
+			"repointed in one turn",
+			subSequel,
+			"providing a CDS/EDS update with both X and Y, then the RDS update repointing from X to Y and then a CDS/EDS update dropping X",
+			func(k *talk) {
+				k.put(cluster("x", 1), route("r", 1, "x"))
+				k.ask(ClusterType)
+				k.expect("Cluster x")
+				k.ack(ClusterType)
+				k.ask(RouteType, "r")
+				k.expect("RouteConfiguration r")
+				k.ack(RouteType)
+				k.publish(gone("low", ClusterType, "x"), cluster("y", 1).on("low"), route("r", 2, "y").on("low"))
+				k.expect("Cluster y")
+				k.ack(ClusterType)
+				k.expect("RouteConfiguration r")
+				k.ack(RouteType)
+				k.expect("Cluster -x")
+			},
+		},
 		{"no waiting without clusters", subSequel, "For some applications, a temporary drop of traffic is acceptable", func(k *talk) {
 			k.put(cluster("a", 1), route("r", 1, "a"))
 			k.ask(RouteType, "r")
@@ -122,30 +163,40 @@ func TestDeltaOrder(t *testing.T) {
 			k.ask(RouteType, "r")
 			k.expect("Cluster a", "RouteConfiguration r")
 		}},
-		{"the first answer to a wildcard is whole", subSequel, "LDS updates must arrive after corresponding CDS/EDS updates", func(k *talk) {
-			k.put(cluster("a", 1), listener("l", 1, "", "a"), listener("m", 1, ""))
-			k.ask(ClusterType)
-			k.ask(ListenerType)
-			k.expect("Cluster a")
-			k.ack(ClusterType)
-			k.expect("Listener l m")
-		}},
-		{"virtual hosts follow their route configuration", subSequel, "VHDS updates (if any) related to the newly added RouteConfigurations must arrive after RDS updates", func(k *talk) {
-			k.put(vhdsRoute("80", 1), vhdsRoute("90", 1), host("80/a", 1), host("90/b", 1))
-			k.ask(RouteType, "80")
-			k.expect("RouteConfiguration 80")
-			k.ask(VirtualHostType)
-			k.expect("VirtualHost 80/a")
-			k.ask(RouteType, "90")
-			k.expect("RouteConfiguration 90", "VirtualHost 90/b")
-			k.ask(RouteType, "-80")
-			k.put(host("80/a", 2))
-			k.expect()
-			k.ask(RouteType, "80")
-			k.expect("RouteConfiguration 80", "VirtualHost 80/a")
-			k.put(vhdsRoute("80", 2))
-			k.expect("RouteConfiguration 80")
-		}},
+		{
+			"the first answer to a wildcard is whole",
+			subSequel,
+			"LDS updates must arrive after corresponding CDS/EDS updates",
+			func(k *talk) {
+				k.put(cluster("a", 1), listener("l", 1, "", "a"), listener("m", 1, ""))
+				k.ask(ClusterType)
+				k.ask(ListenerType)
+				k.expect("Cluster a")
+				k.ack(ClusterType)
+				k.expect("Listener l m")
+			},
+		},
+		{
+			"virtual hosts follow their route configuration",
+			subSequel,
+			"VHDS updates (if any) related to the newly added RouteConfigurations must arrive after RDS updates",
+			func(k *talk) {
+				k.put(vhdsRoute("80", 1), vhdsRoute("90", 1), host("80/a", 1), host("90/b", 1))
+				k.ask(RouteType, "80")
+				k.expect("RouteConfiguration 80")
+				k.ask(VirtualHostType)
+				k.expect("VirtualHost 80/a")
+				k.ask(RouteType, "90")
+				k.expect("RouteConfiguration 90", "VirtualHost 90/b")
+				k.ask(RouteType, "-80")
+				k.put(host("80/a", 2))
+				k.expect()
+				k.ask(RouteType, "80")
+				k.expect("RouteConfiguration 80", "VirtualHost 80/a")
+				k.put(vhdsRoute("80", 2))
+				k.expect("RouteConfiguration 80")
+			},
+		},
 		{"what replaces goes with what is removed", subSequel, "make before break", func(k *talk) {
 			k.put(cluster("a", 1), host("r/old", 1))
 			k.ask(ClusterType)

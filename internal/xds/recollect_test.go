@@ -37,7 +37,14 @@ func checkMemories(t testing.TB, c *memories) {
 		}
 	}
 	if !reflect.DeepEqual(by, c.on) || names != c.names {
-		t.Errorf("%d memories of %d names are found by %d shelves, not by %d, and of %d names", len(c.known), names, len(c.on), len(by), c.names)
+		t.Errorf(
+			"%d memories of %d names are found by %d shelves, not by %d, and of %d names",
+			len(c.known),
+			names,
+			len(c.on),
+			len(by),
+			c.names,
+		)
 	}
 }
 

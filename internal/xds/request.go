@@ -120,8 +120,9 @@ func (r *request) add(to *[]string, field, name string) error {
 	return checkName(field, name)
 }
 
-// addKnown takes an entry of initial_resource_versions. Room is made for as many as the message holds if the rest of it are entries like this one, but
-// never for more than a few times those that were there already: the first may be short and the others long.
+// addKnown takes an entry of initial_resource_versions. Room is made for as many as the message holds if the rest of it
+// are entries like this one, but never for more than a few times those that were there already: the first may be short
+// and the others long.
 func (r *request) addKnown(value, left string) error {
 	const field = "initial_resource_versions"
 	k, err := parseKnown(value)
@@ -186,8 +187,8 @@ func parseKnown(s string) (k known, err error) {
 	return k, nil
 }
 
-// setNode decodes the node, without the list of extensions that the client's binary holds: it is nine tenths of what Envoy sends, and nobody reads it. A node that
-// comes in parts is merged, as the generated code does.
+// setNode decodes the node, without the list of extensions that the client's binary holds: it is nine tenths of what
+// Envoy sends, and nobody reads it. A node that comes in parts is merged, as the generated code does.
 func (r *request) setNode(value string) error {
 	if r.nodeless {
 		return nil
@@ -205,7 +206,10 @@ func (r *request) setNode(value string) error {
 	if r.node == nil {
 		r.node = &corev3.Node{}
 	}
-	if err := (proto.UnmarshalOptions{Merge: true, DiscardUnknown: true, RecursionLimit: maxNodeDepth}).Unmarshal(text, r.node); err != nil {
+	if err := (proto.UnmarshalOptions{Merge: true, DiscardUnknown: true, RecursionLimit: maxNodeDepth}).Unmarshal(
+		text,
+		r.node,
+	); err != nil {
 		return fmt.Errorf("node: %w", err)
 	}
 	return nil

@@ -54,7 +54,10 @@ func TestHostileRequests(t *testing.T) {
 		{"a long nonce", true, field(6, strings.Repeat("x", 257)), "response_nonce has 257 bytes"},
 		{"a version that is not UTF-8", false, field(1, "\xff"), "version_info is not valid UTF-8"},
 		{"a reported name that is not UTF-8", true, entryOf("a\xff", "1"), "initial_resource_versions is not valid UTF-8"},
-		{"one behind many that are", true, strings.Repeat(entryOf("a", "1"), 50) + entryOf("a\xff", "1"), "initial_resource_versions is not valid UTF-8"},
+		{
+			"one behind many that are", true, strings.Repeat(entryOf("a", "1"), 50) + entryOf("a\xff", "1"),
+			"initial_resource_versions is not valid UTF-8",
+		},
 		{"a reported version that is not UTF-8", true, entryOf("a", "\xff"), "initial_resource_versions is not valid UTF-8"},
 		{"a reported version that is long", true, entryOf("a", strings.Repeat("1", 1025)), "initial_resource_versions has 1025 bytes"},
 		{"an empty entry", true, field(5, ""), "initial_resource_versions is empty"},
@@ -128,8 +131,8 @@ func TestEmptyEntriesTakeNoMemory(t *testing.T) {
 	}
 }
 
-// FuzzRequest decodes raw bytes: they never make the decoder panic or keep more than a few times their size, what it accepts is fit to be shown and bounded, and
-// where the generated code accepts them too, both read the same.
+// FuzzRequest decodes raw bytes: they never make the decoder panic or keep more than a few times their size, what it
+// accepts is fit to be shown and bounded, and where the generated code accepts them too, both read the same.
 func FuzzRequest(f *testing.F) {
 	f.Add(true, field(2, "a\xffb"))
 	f.Add(true, entryOf("c", "1")+field(2, ClusterType)+field(1, field(1, "n")))

@@ -25,7 +25,16 @@ type spec struct {
 }
 
 func (s spec) body() []byte {
-	return fmt.Appendf(nil, "%d needs=%s load=%s route=%s vhds=%v name=%s", s.version, strings.Join(s.needs, ","), s.load, s.route, s.vhds, s.name)
+	return fmt.Appendf(
+		nil,
+		"%d needs=%s load=%s route=%s vhds=%v name=%s",
+		s.version,
+		strings.Join(s.needs, ","),
+		s.load,
+		s.route,
+		s.vhds,
+		s.name,
+	)
 }
 
 func readSpec(body []byte) (s spec) {

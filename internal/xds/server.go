@@ -47,8 +47,18 @@ func NewServer(lib *Library, opts Options, hooks Hooks) *Server {
 	}
 	burst := max(1, int(math.Ceil(opts.StreamsPerSecond)))
 	return &Server{
-		lib: lib, opts: opts, hooks: hooks, limiter: rate.NewLimiter(perSecond, burst), pending: newPending(opts.MaxPending, opts.AddressPending),
-		sources: byAddress(opts.AddressStreamsPerSecond, burst), streams: map[uint64]*stream{}, arriving: map[*stream]struct{}{}, changed: make(chan struct{}),
+		lib:     lib,
+		opts:    opts,
+		hooks:   hooks,
+		limiter: rate.NewLimiter(perSecond, burst),
+		pending: newPending(opts.MaxPending, opts.AddressPending),
+		sources: byAddress(
+			opts.AddressStreamsPerSecond,
+			burst,
+		),
+		streams:  map[uint64]*stream{},
+		arriving: map[*stream]struct{}{},
+		changed:  make(chan struct{}),
 	}
 }
 

@@ -282,7 +282,8 @@ func checkMetrics(t *testing.T, r *recorder) {
 	}
 }
 
-// TestNotSyncedBeforeTheSendIsOver: a client may ACK what it was sent before that is over and counted; who reads the counts of a stream that is synced reads them all.
+// TestNotSyncedBeforeTheSendIsOver: a client may ACK what it was sent before that is over and counted; who reads the
+// counts of a stream that is synced reads them all.
 func TestNotSyncedBeforeTheSendIsOver(t *testing.T) {
 	h := newHouse(t, Options{})
 	h.hooks.heard, h.hooks.hold = make(chan Acked, 10), make(chan struct{})
@@ -325,7 +326,9 @@ func TestServeState(t *testing.T) {
 		if len(r.Resources) != want || r.Resources[0].TypeUrl != ClusterType {
 			t.Errorf("received %v", r)
 		}
-		if err := s.Send(&discoveryv3.DiscoveryRequest{TypeUrl: ClusterType, VersionInfo: r.VersionInfo, ResponseNonce: r.Nonce}); err != nil {
+		if err := s.Send(
+			&discoveryv3.DiscoveryRequest{TypeUrl: ClusterType, VersionInfo: r.VersionInfo, ResponseNonce: r.Nonce},
+		); err != nil {
 			t.Fatal(err)
 		}
 		if want == 1 {
@@ -413,13 +416,21 @@ func TestRejectionIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: r.TypeUrl, ResponseNonce: r.Nonce, ErrorDetail: nackStatus("no such thing")}); err != nil {
+	if err := s.Send(
+		&discoveryv3.DeltaDiscoveryRequest{TypeUrl: r.TypeUrl, ResponseNonce: r.Nonce, ErrorDetail: nackStatus("no such thing")},
+	); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.srv.Wait(ctx, h.turn); err != nil {
 		t.Fatal(err)
 	}
-	want := Rejection{Proxy: "p", Type: ClusterType, Names: []string{"a"}, Version: FormatVersion(cluster("a", 1).resource().Version()), Detail: "no such thing"}
+	want := Rejection{
+		Proxy:   "p",
+		Type:    ClusterType,
+		Names:   []string{"a"},
+		Version: FormatVersion(cluster("a", 1).resource().Version()),
+		Detail:  "no such thing",
+	}
 	h.hooks.mu.Lock()
 	defer h.hooks.mu.Unlock()
 	if len(h.hooks.rejected) != 1 || fmt.Sprint(h.hooks.rejected[0]) != fmt.Sprint(want) {
@@ -449,7 +460,8 @@ func TestTwoStreamsOfOneProxy(t *testing.T) {
 	}
 }
 
-// TestReports: what a client tells of itself is handed on, first request or not, attached or not; it is not answered and changes no subscription.
+// TestReports: what a client tells of itself is handed on, first request or not, attached or not; it is not answered
+// and changes no subscription.
 func TestReports(t *testing.T) {
 	const typ = "type.googleapis.com/test.Health"
 	told := make(chan Report, 10)

@@ -2,8 +2,8 @@ package xds
 
 import "slices"
 
-// ShelfKey names a shelf among those of its type. It is any comparable value: whoever publishes names shelves by what they are, with no text in between in which two could look
-// alike.
+// ShelfKey names a shelf among those of its type. It is any comparable value: whoever publishes names shelves by what
+// they are, with no text in between in which two could look alike.
 type ShelfKey any
 
 // shelf is a set of resources of one type, in the order of their last change. It is guarded by the library's lock.

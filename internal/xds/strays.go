@@ -1,7 +1,7 @@
 package xds
 
-// strays is what a stream knows of names that have no number: those that it asked for and that nobody has, as a rule few. What they take is this
-// stream's own.
+// strays is what a stream knows of names that have no number: those that it asked for and that nobody has, as a rule
+// few. What they take is this stream's own.
 type strays struct {
 	places map[*entry]int // in the list
 	list   []slot         // in the order of coming, but for those that took an empty place

@@ -310,7 +310,8 @@ func (s *stream) reached(turn uint64) bool {
 	return s.synced()
 }
 
-// synced tells whether there is nothing to send, nothing being sent, and nothing un-ACKed; s.mu is held. A client may ACK before its send is over, and counted.
+// synced tells whether there is nothing to send, nothing being sent, and nothing un-ACKed; s.mu is held. A client may
+// ACK before its send is over, and counted.
 func (s *stream) synced() bool { return !s.sending && s.machine.synced() }
 
 // tell passes on what the machine noticed.

@@ -18,7 +18,14 @@ const (
 // typesKnown are those that count as known before there is a shelf of them.
 func typesKnown() map[string]bool {
 	return map[string]bool{
-		ClusterType: true, EndpointType: true, ListenerType: true, RouteType: true, VirtualHostType: true, SecretType: true, ExtensionType: true, NameTableType: true,
+		ClusterType:     true,
+		EndpointType:    true,
+		ListenerType:    true,
+		RouteType:       true,
+		VirtualHostType: true,
+		SecretType:      true,
+		ExtensionType:   true,
+		NameTableType:   true,
 	}
 }
 

@@ -17,7 +17,8 @@ func (l *Library) Await(ctx context.Context, turn uint64) error {
 	}
 }
 
-// WaitUntil blocks until ready says so of the streams' status, which it is asked about again after each turn and each progress of any stream.
+// WaitUntil blocks until ready says so of the streams' status, which it is asked about again after each turn and each
+// progress of any stream.
 func (s *Server) WaitUntil(ctx context.Context, ready func([]ProxyStatus) bool) error {
 	return s.await(ctx, func() bool { return ready(s.Status()) })
 }

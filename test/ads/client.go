@@ -39,13 +39,16 @@ type Held struct {
 	refs references
 }
 
-// Client is one proxy. Make it with New; Connect and Disconnect may be called in turn, from one goroutine. What it holds outlives its streams.
+// Client is one proxy. Make it with New; Connect and Disconnect may be called in turn, from one goroutine. What it
+// holds outlives its streams.
 type Client struct {
 	Node   *corev3.Node
 	SotW   bool // speak the state-of-the-world protocol
 	Bodies bool // keep the resources' bytes, for Body
 	Tables bool // ask for the tables of names too, as the agents of proxies that resolve DNS do
-	Prompt bool // let go at once of route configurations and secrets that nothing refers to any more, as when no listener drains; else the server takes them away
+	// let go at once of route configurations and secrets that nothing refers to any more, as when no listener drains;
+	// else the server takes them away
+	Prompt bool
 
 	// Credentials are what the client shows and whom it believes; nil: plaintext.
 	Credentials credentials.TransportCredentials
@@ -66,9 +69,17 @@ type Client struct {
 	received Totals
 }
 
-// New returns a client that is not connected. events is called for each response, on the client's own goroutine; clients may share a reader.
+// New returns a client that is not connected. events is called for each response, on the client's own goroutine;
+// clients may share a reader.
 func New(node *corev3.Node, reader *Reader, events func(Event)) *Client {
-	return &Client{Node: node, reader: reader, events: events, held: map[string]map[string]Held{}, wanted: map[string]map[string]int{}, absent: map[string]map[string]bool{}}
+	return &Client{
+		Node:   node,
+		reader: reader,
+		events: events,
+		held:   map[string]map[string]Held{},
+		wanted: map[string]map[string]int{},
+		absent: map[string]map[string]bool{},
+	}
 }
 
 // Connect opens the stream and starts reading; what the client holds from before is told to the server.
@@ -79,7 +90,12 @@ func (c *Client) Connect(ctx context.Context, target string) error {
 	}
 	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(shown),
 		grpc.WithConnectParams(grpc.ConnectParams{ // a server that is just starting is there within milliseconds
-			Backoff: backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1.2, MaxDelay: 50 * time.Millisecond}, MinConnectTimeout: time.Second,
+			Backoff: backoff.Config{
+				BaseDelay:  5 * time.Millisecond,
+				Multiplier: 1.2,
+				MaxDelay:   50 * time.Millisecond,
+			},
+			MinConnectTimeout: time.Second,
 		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
 	if err != nil {
@@ -106,7 +122,8 @@ func (c *Client) Connect(ctx context.Context, target string) error {
 	return nil
 }
 
-// greet asks for the wildcard types, and for all that the client refers to already, before it hears anything, as Envoy does when it reconnects.
+// greet asks for the wildcard types, and for all that the client refers to already, before it hears anything, as Envoy
+// does when it reconnects.
 func (c *Client) greet(s stream) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,7 +158,8 @@ func (c *Client) Disconnect() {
 	c.cancel = nil
 }
 
-// Report tells the server something of this proxy by a request that asks for nothing, as agents do; failure, if not empty, is its error_detail.
+// Report tells the server something of this proxy by a request that asks for nothing, as agents do; failure, if not
+// empty, is its error_detail.
 func (c *Client) Report(typ, failure string) error {
 	c.mu.Lock() // others send under it too
 	defer c.mu.Unlock()
@@ -254,7 +272,8 @@ func (n counts) add(refs references, by int) {
 	}
 }
 
-// store keeps a response's resources and lets go of those that it removes; it returns what that changes in how often others are referred to.
+// store keeps a response's resources and lets go of those that it removes; it returns what that changes in how often
+// others are referred to.
 func (c *Client) store(r response, ev *Event) (counts, error) {
 	held := c.held[r.typ]
 	if held == nil {
@@ -288,8 +307,8 @@ func (c *Client) store(r response, ev *Event) (counts, error) {
 	return moved, nil
 }
 
-// move applies what changed in how often names of a type are referred to. It returns, in order, those to ask for, and those to let go, with a route configuration's virtual
-// hosts.
+// move applies what changed in how often names of a type are referred to. It returns, in order, those to ask for, and
+// those to let go, with a route configuration's virtual hosts.
 func (c *Client) move(typ string, moved counts) (more, less []string) {
 	have := c.wanted[typ]
 	if have == nil {

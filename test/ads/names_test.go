@@ -29,7 +29,8 @@ spec:
 `, name, address)
 }
 
-// TestNameTables: an agent that resolves names hears of each that comes, changes and goes, in either protocol, and after its stream broke; one that does not resolve gets none.
+// TestNameTables: an agent that resolves names hears of each that comes, changes and goes, in either protocol, and
+// after its stream broke; one that does not resolve gets none.
 func TestNameTables(t *testing.T) {
 	for _, sotw := range []bool{false, true} {
 		t.Run(fmt.Sprintf("sotw=%v", sotw), func(t *testing.T) {

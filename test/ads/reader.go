@@ -38,8 +38,8 @@ var referred = [...]string{EndpointType, SecretType, RouteType, VirtualHostType}
 // Short is a type's name without what all share.
 func Short(typ string) string { return typ[strings.LastIndexByte(typ, '.')+1:] }
 
-// Reader tells what resources refer to. It decodes each name and version once for all clients that share it, so that their cost stays small beside the server's.
-// It is safe for concurrent use.
+// Reader tells what resources refer to. It decodes each name and version once for all clients that share it, so that
+// their cost stays small beside the server's. It is safe for concurrent use.
 type Reader struct {
 	mu   sync.Mutex
 	refs map[string]references
@@ -51,8 +51,8 @@ func NewReader() *Reader { return &Reader{refs: map[string]references{}} }
 // references are names by type.
 type references map[string][]string
 
-// references lists what a client asks for next because of the resource: a cluster's load assignment, a listener's route configurations and secrets,
-// a route configuration's virtual hosts (as the one wildcard "*").
+// references lists what a client asks for next because of the resource: a cluster's load assignment, a listener's route
+// configurations and secrets, a route configuration's virtual hosts (as the one wildcard "*").
 func (r *Reader) references(typ string, res resource) (references, error) {
 	key := typ + "\x00" + res.name + "\x00" + res.version
 	r.mu.Lock()
@@ -142,7 +142,11 @@ func referencesOf(body []byte) (references, error) {
 }
 
 func secretsOf(c *tlsv3.CommonTlsContext) (out []string) {
-	all := append(c.GetTlsCertificateSdsSecretConfigs(), c.GetValidationContextSdsSecretConfig(), c.GetCombinedValidationContext().GetValidationContextSdsSecretConfig())
+	all := append(
+		c.GetTlsCertificateSdsSecretConfigs(),
+		c.GetValidationContextSdsSecretConfig(),
+		c.GetCombinedValidationContext().GetValidationContextSdsSecretConfig(),
+	)
 	for _, s := range all {
 		if s.GetSdsConfig().GetAds() != nil {
 			out = append(out, s.Name)

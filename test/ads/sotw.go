@@ -32,7 +32,12 @@ func (s *sotwStream) ask(typ string, _, _ []string, _ bool) error {
 }
 
 func (s *sotwStream) send(typ string, answers response) error {
-	req := &discoveryv3.DiscoveryRequest{TypeUrl: typ, ResourceNames: s.client.names(typ), VersionInfo: answers.version, ResponseNonce: answers.nonce}
+	req := &discoveryv3.DiscoveryRequest{
+		TypeUrl:       typ,
+		ResourceNames: s.client.names(typ),
+		VersionInfo:   answers.version,
+		ResponseNonce: answers.nonce,
+	}
 	if !s.begun {
 		s.begun, req.Node = true, s.client.Node
 	}

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Synced says whether the client holds all that it asked for, but for what it was told not to be there, and at least that many virtual hosts.
+// Synced says whether the client holds all that it asked for, but for what it was told not to be there, and at least
+// that many virtual hosts.
 func (c *Client) Synced(hosts int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

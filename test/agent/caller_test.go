@@ -9,8 +9,8 @@ import (
 	"fairway/test/rig"
 )
 
-// TestWhoCalls: what an Envoy tells of its workload is what its agent says, not what the agent's own environment says; it stays when the next agent takes over, and
-// changes with the workload's labels.
+// TestWhoCalls: what an Envoy tells of its workload is what its agent says, not what the agent's own environment says;
+// it stays when the next agent takes over, and changes with the workload's labels.
 func TestWhoCalls(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	m.Backend(t, "shop")

@@ -19,7 +19,8 @@ import (
 	"fairway/test/rig"
 )
 
-// application is what stands behind a proxy: HTTP/1 and cleartext HTTP/2, gRPC too, at one port of 127.0.0.1, lines of text that come back at another.
+// application is what stands behind a proxy: HTTP/1 and cleartext HTTP/2, gRPC too, at one port of 127.0.0.1, lines of
+// text that come back at another.
 type application struct{ http, tcp int }
 
 // slow is how long an answer takes that the path /slow asks for.
@@ -202,7 +203,8 @@ func overHTTP2(t *http.Transport) {
 	t.Protocols.SetUnencryptedHTTP2(true)
 }
 
-// httpClient makes clients that post a text and want it back. A POST is not sent again by the client's own doing once its bytes have gone out.
+// httpClient makes clients that post a text and want it back. A POST is not sent again by the client's own doing once
+// its bytes have gone out.
 func httpClient(to, host, path string, change func(*http.Transport)) func() asker {
 	return func() asker {
 		transport := &http.Transport{Protocols: new(http.Protocols), MaxIdleConnsPerHost: 1}
@@ -216,7 +218,8 @@ func post(ctx context.Context, transport *http.Transport, to, host, path string)
 	ctx, cancel := context.WithTimeout(ctx, rig.Bound)
 	defer cancel()
 	const text = "what was sent"
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+to+path, io.NopCloser(strings.NewReader(text))) // no GetBody: it cannot be sent again
+	// no GetBody: it cannot be sent again
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+to+path, io.NopCloser(strings.NewReader(text)))
 	if err != nil {
 		return err
 	}

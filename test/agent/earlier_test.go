@@ -22,8 +22,8 @@ func procList(t *testing.T, pid int, name string) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
 }
 
-// TestAnEnvoyOfAnEarlierVersion: one that was started with an abstract hot-restart socket and with all of its agent's variables is adopted, and hot-restarted by that socket for the
-// variables' sake; the agent says what is left to do.
+// TestAnEnvoyOfAnEarlierVersion: one that was started with an abstract hot-restart socket and with all of its agent's
+// variables is adopted, and hot-restarted by that socket for the variables' sake; the agent says what is left to do.
 func TestAnEnvoyOfAnEarlierVersion(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	app := startApplication(t)
@@ -48,13 +48,20 @@ func TestAnEnvoyOfAnEarlierVersion(t *testing.T) {
 		}
 		return nil
 	})
-	earlier := rig.Launch(t, rig.Command{Name: "earlier", Path: words[0], Args: words[1:], Dir: s.dir, Env: append(vars, "MY_TOKEN=s3cr3t")})
+	earlier := rig.Launch(
+		t,
+		rig.Command{Name: "earlier", Path: words[0], Args: words[1:], Dir: s.dir, Env: append(vars, "MY_TOKEN=s3cr3t")},
+	)
 	p.agentless(t)
 	load := gather(t, m.Addr("web", 8080), m.Addr("web", 8081), "web.test", m.Addr("web", 9000))
 	load.more(t, 50)
 
 	p = launch(t, s)
-	after := p.await(t, "adopted and replaced", func(f facts) bool { return f.Ready && f.Envoys.Handovers == 1 && f.Envoys.Draining == nil }).Envoys.Serving
+	after := p.await(
+		t,
+		"adopted and replaced",
+		func(f facts) bool { return f.Ready && f.Envoys.Handovers == 1 && f.Envoys.Draining == nil },
+	).Envoys.Serving
 	load.more(t, 50)
 	load.stop(t)
 	if after.BaseID != first.BaseID || after.Epoch != 1 || after.Pid == earlier.Pid() {

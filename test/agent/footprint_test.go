@@ -37,10 +37,11 @@ spec:
 	return b.String()
 }
 
-// TestFootprint: an agent with an identity, whose Envoy has a thousand services from the relay, is ready soon, small, and idle when nothing happens.
+// TestFootprint: an agent with an identity, whose Envoy has a thousand services from the relay, is ready soon, small,
+// and idle when nothing happens.
 //
-// What is aimed for is a second, 40 MB and 0.5 % of a processor. The memory is exact; the processor has twice as much here, and the time, most of which is Envoy's, more than that, for
-// the machine is shared with others.
+// What is aimed for is a second, 40 MB and 0.5 % of a processor. The memory is exact; the processor has twice as much
+// here, and the time, most of which is Envoy's, more than that, for the machine is shared with others.
 func TestFootprint(t *testing.T) {
 	v := newVictims(t, many(1000))
 	f := v.connected()
@@ -52,7 +53,13 @@ func TestFootprint(t *testing.T) {
 	<-time.After(watched)
 	idle := float64(v.agent.CPU(t)-cpu) / float64(time.Since(began))
 	memory := v.agent.Memory(t)
-	t.Logf("ready after %s, of which %s are the agent's; %s; %.2f %% of a processor when idle", v.took.Round(time.Millisecond), v.cpu.Round(time.Millisecond), memory, idle*100)
+	t.Logf(
+		"ready after %s, of which %s are the agent's; %s; %.2f %% of a processor when idle",
+		v.took.Round(time.Millisecond),
+		v.cpu.Round(time.Millisecond),
+		memory,
+		idle*100,
+	)
 	if v.took > 10*time.Second || v.cpu > 2*time.Second {
 		t.Errorf("ready after %s, of which %s are the agent's", v.took, v.cpu)
 	}

@@ -12,7 +12,8 @@ import (
 	"fairway/test/envoy/live"
 )
 
-// inbound is the rules of a workload whose proxy takes HTTP at port 8080, gRPC at port 8081 and lines at port 9000, for an application at other ports.
+// inbound is the rules of a workload whose proxy takes HTTP at port 8080, gRPC at port 8081 and lines at port 9000, for
+// an application at other ports.
 func inbound(name string, app application) string {
 	return `---
 apiVersion: networking.istio.io/v1
@@ -21,9 +22,12 @@ metadata: {name: ` + name + `, namespace: default}
 spec:
   workloadSelector: {labels: {app: ` + name + `}}
   ingress:
-  - {port: {number: 8080, name: http, protocol: HTTP}, bind: <` + name + `>, captureMode: NONE, defaultEndpoint: "127.0.0.1:` + strconv.Itoa(app.http) + `"}
-  - {port: {number: 8081, name: grpc, protocol: GRPC}, bind: <` + name + `>, captureMode: NONE, defaultEndpoint: "127.0.0.1:` + strconv.Itoa(app.http) + `"}
-  - {port: {number: 9000, name: tcp, protocol: TCP}, bind: <` + name + `>, captureMode: NONE, defaultEndpoint: "127.0.0.1:` + strconv.Itoa(app.tcp) + `"}
+  - {port: {number: 8080, name: http, protocol: HTTP}, bind: <` + name +
+		`>, captureMode: NONE, defaultEndpoint: "127.0.0.1:` + strconv.Itoa(app.http) + `"}
+  - {port: {number: 8081, name: grpc, protocol: GRPC}, bind: <` + name +
+		`>, captureMode: NONE, defaultEndpoint: "127.0.0.1:` + strconv.Itoa(app.http) + `"}
+  - {port: {number: 9000, name: tcp, protocol: TCP}, bind: <` + name +
+		`>, captureMode: NONE, defaultEndpoint: "127.0.0.1:` + strconv.Itoa(app.tcp) + `"}
   egress:
   - {port: {number: 8000, name: http, protocol: HTTP}, bind: <` + name + `-egress>, captureMode: NONE, hosts: ["~/*"]}
 `
@@ -123,7 +127,8 @@ func link(t *testing.T, program, path string) {
 	}
 }
 
-// TestAFailedEpoch: what does not start beside the old Envoy leaves that one serving, and the next restart is a hot one again, with the same base id.
+// TestAFailedEpoch: what does not start beside the old Envoy leaves that one serving, and the next restart is a hot one
+// again, with the same base id.
 func TestAFailedEpoch(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	app := startApplication(t)
@@ -172,7 +177,8 @@ func TestAFailedEpoch(t *testing.T) {
 	annotate(`{runtimeValues: {again: "1"}}`)
 	serves("the next epoch", func(f facts) bool { return f.Envoys.Serving.Epoch == 1 })
 
-	// An epoch that waits for a control plane that is away is killed; its parent has no administration any more, so the agent tries again until one serves.
+	// An epoch that waits for a control plane that is away is killed; its parent has no administration any more, so the
+	// agent tries again until one serves.
 	second := p.facts(t).Envoys.Serving
 	m.Plane.Stop(t)
 	posts("does not serve after 2s")
@@ -183,7 +189,8 @@ func TestAFailedEpoch(t *testing.T) {
 	load.stop(t)
 }
 
-// TestConcurrencyGoesUpAndDown: fewer worker threads mean fewer listening sockets, and what waits in a socket that is closed must not be lost.
+// TestConcurrencyGoesUpAndDown: fewer worker threads mean fewer listening sockets, and what waits in a socket that is
+// closed must not be lost.
 func TestConcurrencyGoesUpAndDown(t *testing.T) {
 	t.Parallel() // most of its time it waits for parents to go
 	m := live.Start(t, live.Options{})

@@ -19,8 +19,8 @@ import (
 	"fairway/test/rig"
 )
 
-// TestIdleConnectionsDoNotHoldAStop: a stop takes as long as the longest request, however many connections are kept open between requests. HTTP/2's are told to go
-// (GOAWAY) as soon as peers have had their time to notice.
+// TestIdleConnectionsDoNotHoldAStop: a stop takes as long as the longest request, however many connections are kept
+// open between requests. HTTP/2's are told to go (GOAWAY) as soon as peers have had their time to notice.
 func TestIdleConnectionsDoNotHoldAStop(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	app, release := startPatientApplication(t)

@@ -40,7 +40,17 @@ func newVictims(t *testing.T, rules string) *victims {
 	v.setup.plane, v.setup.dir, v.setup.admin = v.Addr("istiod", 15012), t.TempDir(), rig.FreePort(t)
 	v.setup.env = []string{"SERVICE_ACCOUNT=web", "PROV_CERT=./certificates", "OUTPUT_CERTS=./certificates"}
 	rig.Write(t, v.dir, "rules/web.yaml", []byte(v.Text(rules)))
-	out, err := exec.Command(discovery.Path(t), "token", "create", "-n", "default", "--serviceAccount", "web", "--caStateDir", v.dir+"/ca").Output()
+	out, err := exec.Command(
+		discovery.Path(t),
+		"token",
+		"create",
+		"-n",
+		"default",
+		"--serviceAccount",
+		"web",
+		"--caStateDir",
+		v.dir+"/ca",
+	).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,8 +68,21 @@ func newVictims(t *testing.T, rules string) *victims {
 func (v *victims) startPlane() {
 	v.t.Helper()
 	v.plane = rig.Launch(v.t, rig.Command{Name: "pilot-discovery", Path: discovery.Path(v.t), Dir: v.dir, Args: []string{
-		"discovery", "--configDir", "rules", "--caStateDir", "ca", "--grpcAddr", "", "--secureGRPCAddr", v.Addr("istiod", 15012), "--httpAddr", v.Addr("istiod", 8080),
-		"--monitoringAddr", "", "--shutdownDuration", "10ms",
+		"discovery",
+		"--configDir",
+		"rules",
+		"--caStateDir",
+		"ca",
+		"--grpcAddr",
+		"",
+		"--secureGRPCAddr",
+		v.Addr("istiod", 15012),
+		"--httpAddr",
+		v.Addr("istiod", 8080),
+		"--monitoringAddr",
+		"",
+		"--shutdownDuration",
+		"10ms",
 	}})
 	rig.Eventually(v.t, func() error {
 		v.plane.Running(v.t)
@@ -106,8 +129,9 @@ func seed(t *testing.T) uint64 {
 	return n
 }
 
-// TestKilledAtRandomMoments: agent and control plane are killed, each alone and one after the other, while Envoy serves, while it is being replaced, and while they start. Envoy
-// serves on, whoever starts next goes on with what is there, and no request fails.
+// TestKilledAtRandomMoments: agent and control plane are killed, each alone and one after the other, while Envoy
+// serves, while it is being replaced, and while they start. Envoy serves on, whoever starts next goes on with what is
+// there, and no request fails.
 func TestKilledAtRandomMoments(t *testing.T) {
 	t.Parallel() // most of its time it waits for parents to go
 	app := startApplication(t)
@@ -164,7 +188,8 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	}
 }
 
-// TestTheAgentIsKilled: an Envoy that is left behind is taken over by the next agent: as it is, in another way where that is asked, and to be ended in the end.
+// TestTheAgentIsKilled: an Envoy that is left behind is taken over by the next agent: as it is, in another way where
+// that is asked, and to be ended in the end.
 func TestTheAgentIsKilled(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	m.Set(t, inbound("web", application{1, 2}))
@@ -208,8 +233,8 @@ func TestTheAgentIsKilled(t *testing.T) {
 	}
 }
 
-// TestKilledWithTheSuccessor: agent and the epoch that starts are killed, after the serving Envoy has closed its administration for that epoch. It serves on until the next
-// agent has another epoch take over, and no request fails.
+// TestKilledWithTheSuccessor: agent and the epoch that starts are killed, after the serving Envoy has closed its
+// administration for that epoch. It serves on until the next agent has another epoch take over, and no request fails.
 func TestKilledWithTheSuccessor(t *testing.T) {
 	t.Parallel() // most of its time it waits for an Envoy that does not answer
 	m := live.Start(t, live.Options{})
@@ -240,7 +265,8 @@ func TestKilledWithTheSuccessor(t *testing.T) {
 	m.Plane.Start(t)
 	p = launch(t, s)
 	f := p.await(t, "another epoch", func(f facts) bool { return f.Ready && f.Envoys.Draining == nil })
-	if next := f.Envoys.Serving; f.Envoys.Handovers != 1 || f.Envoys.Starts != 1 || next.Epoch != first.Epoch+1 || next.BaseID != first.BaseID {
+	if next := f.Envoys.Serving; f.Envoys.Handovers != 1 || f.Envoys.Starts != 1 || next.Epoch != first.Epoch+1 ||
+		next.BaseID != first.BaseID {
 		t.Errorf("%+v follow %+v", f.Envoys, first)
 	}
 	load.stop(t)
@@ -271,7 +297,8 @@ func listening(t *testing.T, pid int) (n int) {
 	return n
 }
 
-// TestKilledInAHotRestart: the next agent finishes what is under way, be it a parent that drains or an epoch that will never serve, and no request fails.
+// TestKilledInAHotRestart: the next agent finishes what is under way, be it a parent that drains or an epoch that will
+// never serve, and no request fails.
 func TestKilledInAHotRestart(t *testing.T) {
 	t.Parallel() // most of its time it waits for parents to go
 	m := live.Start(t, live.Options{})
@@ -304,7 +331,11 @@ func TestKilledInAHotRestart(t *testing.T) {
 	p.await(t, "the epoch given up", func(f facts) bool { return f.Envoys.Failed > 0 && f.Envoys.Serving.Pid == second.Pid })
 	load.more(t, 100)
 	m.Plane.Start(t)
-	third := p.await(t, "the next one", func(f facts) bool { return f.Ready && f.Envoys.Draining == nil && f.Envoys.Handovers == 1 }).Envoys.Serving
+	third := p.await(
+		t,
+		"the next one",
+		func(f facts) bool { return f.Ready && f.Envoys.Draining == nil && f.Envoys.Handovers == 1 },
+	).Envoys.Serving
 	if third.Epoch != second.Epoch+1 || third.BaseID != second.BaseID {
 		t.Errorf("%+v follows %+v", third, second)
 	}

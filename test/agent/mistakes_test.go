@@ -27,15 +27,31 @@ func TestMistakes(t *testing.T) {
 		want   []string
 	}{
 		{"no Envoy", func(s *setup) { s.envoy = "/no/such/envoy" }, []string{"no Envoy to run", "--envoy"}},
-		{"no Envoy but a program", func(s *setup) { s.envoy = "/bin/false"; s.args = []string{"--statusPort", "0"} }, []string{"refuses its bootstrap"}},
+		{
+			"no Envoy but a program",
+			func(s *setup) { s.envoy = "/bin/false"; s.args = []string{"--statusPort", "0"} },
+			[]string{"refuses its bootstrap"},
+		},
 		{"status port taken", func(*setup) {}, []string{"address already in use", "--statusPort"}},
-		{"readiness port taken", func(s *setup) { s.args = []string{"--statusPort", "15030", "--readyPort", "15020"} }, []string{"address already in use", "--readyPort"}},
+		{
+			"readiness port taken",
+			func(s *setup) { s.args = []string{"--statusPort", "15030", "--readyPort", "15020"} },
+			[]string{"address already in use", "--readyPort"},
+		},
 		{"the folder is a file", func(s *setup) {
 			os.WriteFile(filepath.Join(s.dir, "file"), nil, 0o600)
 			s.args = []string{"--statusPort", "0", "--configPath", filepath.Join(s.dir, "file", "below")}
 		}, []string{"not a directory", "--configPath"}},
-		{"labels unreadable", func(s *setup) { os.MkdirAll(filepath.Join(s.dir, "etc/istio/pod/annotations"), 0o755) }, []string{"read the workload's labels and annotations", "not a regular file"}},
-		{"labels half written", func(s *setup) { s.env = []string{"ISTIO_METAJSON_LABELS={\"app\":"} }, []string{"ISTIO_METAJSON_LABELS is no JSON object"}},
+		{
+			"labels unreadable",
+			func(s *setup) { os.MkdirAll(filepath.Join(s.dir, "etc/istio/pod/annotations"), 0o755) },
+			[]string{"read the workload's labels and annotations", "not a regular file"},
+		},
+		{
+			"labels half written",
+			func(s *setup) { s.env = []string{"ISTIO_METAJSON_LABELS={\"app\":"} },
+			[]string{"ISTIO_METAJSON_LABELS is no JSON object"},
+		},
 		{"PROXY_CONFIG half written", func(s *setup) { s.env = []string{"PROXY_CONFIG={concurrency:"} }, []string{"PROXY_CONFIG: "}},
 		{"probes half written", func(s *setup) { s.env = []string{"ISTIO_KUBE_APP_PROBERS={"} }, []string{"ISTIO_KUBE_APP_PROBERS: "}},
 		{"base id taken", func(s *setup) {
@@ -64,7 +80,8 @@ func TestMistakes(t *testing.T) {
 			}
 			files, _ := filepath.Glob(filepath.Join(s.dir, "etc/istio/proxy/*"))
 			for _, f := range files {
-				if filepath.Base(f) != token.File && !strings.Contains(p.Log.String(), filepath.Base(f)) { // the next agent takes the token over
+				// the next agent takes the token over
+				if filepath.Base(f) != token.File && !strings.Contains(p.Log.String(), filepath.Base(f)) {
 					t.Errorf("left behind, and not named in the log: %s", f)
 				}
 			}

@@ -55,8 +55,8 @@ func TestStoppedWhileItStarts(t *testing.T) {
 	}
 }
 
-// TestKilledWhileItsSuccessorStarts: Envoy is killed while the one starts that is to take over from it. The successor, which can get nothing of it any more, is ended, and
-// another Envoy serves as soon as after any crash.
+// TestKilledWhileItsSuccessorStarts: Envoy is killed while the one starts that is to take over from it. The successor,
+// which can get nothing of it any more, is ended, and another Envoy serves as soon as after any crash.
 func TestKilledWhileItsSuccessorStarts(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	app := startApplication(t)
@@ -96,8 +96,8 @@ func TestKilledWhileItsSuccessorStarts(t *testing.T) {
 	p.ends(t)
 }
 
-// TestStartsAtOnceWherePatchesAreKnown: an agent that starts while no control plane answers starts Envoy at once, also where the last one heard that nothing patches the
-// bootstrap.
+// TestStartsAtOnceWherePatchesAreKnown: an agent that starts while no control plane answers starts Envoy at once, also
+// where the last one heard that nothing patches the bootstrap.
 func TestStartsAtOnceWherePatchesAreKnown(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	m.Set(t, inbound("web", application{1, 2}))

@@ -56,7 +56,20 @@ func launch(t *testing.T, s setup) *proxy {
 		s.admin = rig.FreePort(t)
 	}
 	rig.Write(t, s.dir, "etc/istio/pod/labels", fmt.Appendf(nil, "app=%q\n", s.name))
-	args := []string{"proxy", "sidecar", "--discoveryAddress", s.plane, "--envoy", s.envoy, "--adminPort", fmt.Sprint(s.admin), "--watchInterval", "20ms", "--concurrency", "1"}
+	args := []string{
+		"proxy",
+		"sidecar",
+		"--discoveryAddress",
+		s.plane,
+		"--envoy",
+		s.envoy,
+		"--adminPort",
+		fmt.Sprint(s.admin),
+		"--watchInterval",
+		"20ms",
+		"--concurrency",
+		"1",
+	}
 	process := rig.Launch(t, rig.Command{Name: s.name, Path: agent.Path(t), Args: append(args, s.args...), Dir: s.dir, Env: append([]string{
 		"POD_NAME=" + s.name, "POD_NAMESPACE=default", "INSTANCE_IP=" + s.ip, "ISTIO_META_INTERCEPTION_MODE=NONE",
 		"MINIMUM_DRAIN_DURATION=300ms",

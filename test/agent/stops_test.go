@@ -13,7 +13,8 @@ import (
 	"fairway/test/rig"
 )
 
-// keepEndpoints stands for an orchestrator: a service's endpoints are the workloads whose proxies say that they are ready. It ends with the test.
+// keepEndpoints stands for an orchestrator: a service's endpoints are the workloads whose proxies say that they are
+// ready. It ends with the test.
 func keepEndpoints(t *testing.T, m *live.Mesh, service string, names ...string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -43,7 +44,8 @@ func ready(m *live.Mesh, names []string) (out []string) {
 	return out
 }
 
-// TestStopsAndStarts: two workloads behind one service stop and start in turn, by SIGTERM and by POST /drain before it, and no request notices.
+// TestStopsAndStarts: two workloads behind one service stop and start in turn, by SIGTERM and by POST /drain before it,
+// and no request notices.
 func TestStopsAndStarts(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	app := startApplication(t)
@@ -69,7 +71,11 @@ func TestStopsAndStarts(t *testing.T) {
 		began := time.Now()
 		if i%4 >= 2 {
 			p.wantOK(t, "/drain")
-			if code, body, err := p.call(http.MethodGet, "/healthz/ready"); err != nil || code != http.StatusServiceUnavailable || !strings.Contains(body, "draining") {
+			if code, body, err := p.call(
+				http.MethodGet,
+				"/healthz/ready",
+			); err != nil || code != http.StatusServiceUnavailable ||
+				!strings.Contains(body, "draining") {
 				t.Errorf("ready while draining: %d %q %v", code, body, err)
 			}
 		}
@@ -101,8 +107,22 @@ func TestStopOptions(t *testing.T) {
 		atMost   time.Duration
 		wantText string
 	}{
-		{"the deadline", []string{"TERMINATION_DRAIN_DURATION_SECONDS=1"}, 1, 1300 * time.Millisecond, 5 * time.Second, "time is up with connections left"},
-		{"always the whole time", []string{"TERMINATION_DRAIN_DURATION_SECONDS=1", "EXIT_ON_ZERO_ACTIVE_CONNECTIONS=false"}, 1, time.Second, 5 * time.Second, "drained"},
+		{
+			"the deadline",
+			[]string{"TERMINATION_DRAIN_DURATION_SECONDS=1"},
+			1,
+			1300 * time.Millisecond,
+			5 * time.Second,
+			"time is up with connections left",
+		},
+		{
+			"always the whole time",
+			[]string{"TERMINATION_DRAIN_DURATION_SECONDS=1", "EXIT_ON_ZERO_ACTIVE_CONNECTIONS=false"},
+			1,
+			time.Second,
+			5 * time.Second,
+			"drained",
+		},
 		{"a second signal", []string{"TERMINATION_DRAIN_DURATION_SECONDS=60"}, 2, 0, 5 * time.Second, "stopping at once"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

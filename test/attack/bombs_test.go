@@ -13,7 +13,8 @@ import (
 	"fairway/test/rig"
 )
 
-// bombOf is a hostile file: its text is other each time that it is written, and costs a second or so to read, or a third of one where it is small.
+// bombOf is a hostile file: its text is other each time that it is written, and costs a second or so to read, or a
+// third of one where it is small.
 func bombOf(i, version int) string {
 	switch i % 4 {
 	case 0: // small, of thousands of documents
@@ -35,7 +36,8 @@ func (p *filesPlane) rewriting(t *testing.T, bombs int) (stop func()) {
 		all.Go(func() {
 			for version := 0; ; version++ {
 				tmp := filepath.Join(beside, fmt.Sprint(i))
-				if os.WriteFile(tmp, []byte(bombOf(i, version)), 0o644) != nil || os.Rename(tmp, filepath.Join(p.dir, fmt.Sprintf("bomb%d.yaml", i))) != nil {
+				if os.WriteFile(tmp, []byte(bombOf(i, version)), 0o644) != nil ||
+					os.Rename(tmp, filepath.Join(p.dir, fmt.Sprintf("bomb%d.yaml", i))) != nil {
 					return
 				}
 				select {
@@ -49,7 +51,8 @@ func (p *filesPlane) rewriting(t *testing.T, bombs int) (stop func()) {
 	return func() { close(end); all.Wait() }
 }
 
-// TestEditsBesideBombs: however many hostile files are written over and over, an edit of another file, small or large, is in force as soon as without them.
+// TestEditsBesideBombs: however many hostile files are written over and over, an edit of another file, small or large,
+// is in force as soon as without them.
 func TestEditsBesideBombs(t *testing.T) {
 	var alone time.Duration
 	for _, bombs := range []int{0, 1, 3, 10} {
@@ -68,7 +71,12 @@ func TestEditsBesideBombs(t *testing.T) {
 				}
 				from := time.Now()
 				p.put(t, name+".yaml", fmt.Sprintf(
-					"apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: %s, namespace: shop}\nspec:\n  %s  address: 10.9.9.%d\n", name, comment, v))
+					"apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: %s, namespace: "+
+						"shop}\nspec:\n  %s  address: 10.9.9.%d\n",
+					name,
+					comment,
+					v,
+				))
 				rig.Eventually(t, func() error {
 					if text := p.page(t, "/debug/configz?kind=WorkloadEntry"); !strings.Contains(text, fmt.Sprintf(`"10.9.9.%d"`, v)) {
 						return fmt.Errorf("version %d is not in force", v)

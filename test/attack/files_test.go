@@ -31,7 +31,23 @@ func startFiles(t *testing.T, lay func(dir string)) *filesPlane {
 	p.put(t, "small.yaml", entryOf("small", 0))
 	lay(p.dir)
 	p.Process = rig.Launch(t, rig.Command{Name: "pilot-discovery", Path: discovery.Path(t), Dir: home, Args: []string{
-		"discovery", "--configDir", p.dir, "--grpcAddr", "127.0.0.1:0", "--secureGRPCAddr", "", "--monitoringAddr", "", "--httpAddr", strings.TrimPrefix(p.url, "http://"), "--meshConfig", "", "--networksConfig", "", "--caStateDir", "",
+		"discovery",
+		"--configDir",
+		p.dir,
+		"--grpcAddr",
+		"127.0.0.1:0",
+		"--secureGRPCAddr",
+		"",
+		"--monitoringAddr",
+		"",
+		"--httpAddr",
+		strings.TrimPrefix(p.url, "http://"),
+		"--meshConfig",
+		"",
+		"--networksConfig",
+		"",
+		"--caStateDir",
+		"",
 	}})
 	rig.Eventually(t, func() error {
 		p.Running(t)
@@ -50,7 +66,12 @@ func (p *filesPlane) put(t *testing.T, name, text string) {
 }
 
 func entryOf(name string, version int) string {
-	return fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata:\n  name: %s\n  namespace: shop\nspec:\n  hosts: [%[1]s-v%d.example.com]\n  ports:\n  - {number: 80, name: http, protocol: HTTP}\n  resolution: DNS\n", name, version)
+	return fmt.Sprintf(
+		"apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata:\n  name: %s\n  namespace: shop\nspec:\n  "+
+			"hosts: [%[1]s-v%d.example.com]\n  ports:\n  - {number: 80, name: http, protocol: HTTP}\n  resolution: DNS\n",
+		name,
+		version,
+	)
 }
 
 func (p *filesPlane) page(t *testing.T, path string) string {
@@ -93,8 +114,8 @@ func aliasBomb(size int) string {
 	return "x: &x [" + strings.Repeat("a, ", size/6) + "a]\ny: [" + strings.Repeat("*x, ", size/8) + "*x]\n"
 }
 
-// TestFilesOfHostiles: bombs of one, three and sixty megabytes, a file of a gigabyte of nothing, a pipe and a device are problems; they take little memory, and an edit of a
-// small file is in force while they are read.
+// TestFilesOfHostiles: bombs of one, three and sixty megabytes, a file of a gigabyte of nothing, a pipe and a device
+// are problems; they take little memory, and an edit of a small file is in force while they are read.
 func TestFilesOfHostiles(t *testing.T) {
 	p := startFiles(t, func(string) {})
 	before := p.Memory(t)
@@ -148,14 +169,31 @@ func TestFilesOfALargeMesh(t *testing.T) {
 	p := startFiles(t, func(string) {})
 	var all bytes.Buffer
 	for i := 0; all.Len() < 40<<20; i++ {
-		fmt.Fprintf(&all, "%s---\n", strings.Replace(entryOf(fmt.Sprintf("large%d", i), 0), "  namespace", "  annotations:\n    words: "+strings.Repeat("words ", 150)+"\n  namespace", 1))
+		fmt.Fprintf(
+			&all,
+			"%s---\n",
+			strings.Replace(
+				entryOf(fmt.Sprintf("large%d", i), 0),
+				"  namespace",
+				"  annotations:\n    words: "+strings.Repeat("words ", 150)+"\n  namespace",
+				1,
+			),
+		)
 	}
 	rig.Write(t, p.dir, "large.yaml", all.Bytes())
 	start := time.Now()
 	var slowest time.Duration
 	for v := 1; v <= 10; v++ {
 		from := time.Now()
-		p.put(t, "small.yaml", fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: small, namespace: shop}\nspec: {address: 10.9.9.%d}\n", v))
+		p.put(
+			t,
+			"small.yaml",
+			fmt.Sprintf(
+				"apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: small, namespace: "+
+					"shop}\nspec: {address: 10.9.9.%d}\n",
+				v,
+			),
+		)
 		rig.Eventually(t, func() error { // a page that lists all would be the slowest part
 			if text := p.page(t, "/debug/configz?kind=WorkloadEntry"); !strings.Contains(text, fmt.Sprintf(`"10.9.9.%d"`, v)) {
 				return fmt.Errorf("version %d is not in force", v)
@@ -168,7 +206,8 @@ func TestFilesOfALargeMesh(t *testing.T) {
 	t.Logf("%d bytes in force after %v; an edit took %v at most; %v", all.Len(), time.Since(start), slowest, p.Memory(t))
 }
 
-// TestFilesThatGo: the folder of rules is away, is empty as an unmounted one, and comes back: nothing is ever gone, and the metric and the problems tell.
+// TestFilesThatGo: the folder of rules is away, is empty as an unmounted one, and comes back: nothing is ever gone, and
+// the metric and the problems tell.
 func TestFilesThatGo(t *testing.T) {
 	p := startFiles(t, func(dir string) { rig.Write(t, dir, "sub/other.yaml", []byte(entryOf("other", 0))) })
 	away := p.dir + ".away"
@@ -239,7 +278,21 @@ func TestFilesNamedByFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := rig.Launch(t, rig.Command{Name: "pilot-discovery", Path: discovery.Path(t), Dir: dir, Args: []string{
-		"discovery", "--grpcAddr", "127.0.0.1:0", "--secureGRPCAddr", "", "--monitoringAddr", "", "--httpAddr", "", "--meshConfig", pipe, "--networksConfig", "", "--caStateDir", "",
+		"discovery",
+		"--grpcAddr",
+		"127.0.0.1:0",
+		"--secureGRPCAddr",
+		"",
+		"--monitoringAddr",
+		"",
+		"--httpAddr",
+		"",
+		"--meshConfig",
+		pipe,
+		"--networksConfig",
+		"",
+		"--caStateDir",
+		"",
 	}})
 	if code := p.Exit(t); code != 2 || !strings.Contains(p.Log.String(), "not a regular file") {
 		t.Errorf("code %d\n%s", code, p.Log)

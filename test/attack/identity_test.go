@@ -143,8 +143,9 @@ func identityCommand(t *testing.T, state string, args ...string) {
 	}
 }
 
-// TestAStolenCertificateIsTakenBack: its stream ends, it opens no other one and gets no next certificate; the workload's other certificate goes on. Taking the identity back ends that
-// too, and whatever it shows then is of no use, until it is restored.
+// TestAStolenCertificateIsTakenBack: its stream ends, it opens no other one and gets no next certificate; the
+// workload's other certificate goes on. Taking the identity back ends that too, and whatever it shows then is of no
+// use, until it is restored.
 func TestAStolenCertificateIsTakenBack(t *testing.T) {
 	p, state := securePlane(t, nil)
 	stolen, good := joined(t, p), joined(t, p)
@@ -183,7 +184,12 @@ func TestAStolenCertificateIsTakenBack(t *testing.T) {
 	}
 	identityCommand(t, state, "ca", "revoke", "shop/web")
 	revokedNow("workload", workload)
-	if _, err := askFor(t, withToken(t, unused), dialSecure(t, p, nil)); status.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), "ca restore shop/web") {
+	if _, err := askFor(
+		t,
+		withToken(t, unused),
+		dialSecure(t, p, nil),
+	); status.Code(err) != codes.Unauthenticated ||
+		!strings.Contains(err.Error(), "ca restore shop/web") {
 		t.Errorf("a join token of an identity that is shut out: %v", err)
 	}
 	changed := p.Discovery.Authority().Changed()
@@ -221,7 +227,11 @@ func TestGuessedTokensOnXDS(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		token, err := jwt.Signed(signer).Claims(jwt.Claims{Issuer: issuer.URL, Subject: "system:serviceaccount:shop:web", Audience: jwt.Audience{"istio-ca"}}).Serialize()
+		token, err := jwt.Signed(
+			signer,
+		).Claims(
+			jwt.Claims{Issuer: issuer.URL, Subject: "system:serviceaccount:shop:web", Audience: jwt.Audience{"istio-ca"}},
+		).Serialize()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,7 +277,12 @@ func TestACertificateRequestOfAStranger(t *testing.T) {
 		t.Errorf("a message of 100 KiB: %v", err)
 	}
 	long := authn.JoinPrefix + strings.Repeat("x", 17<<10)
-	if _, err := askFor(t, withToken(t, long), dialSecure(t, p, nil)); status.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), "at most 16384") {
+	if _, err := askFor(
+		t,
+		withToken(t, long),
+		dialSecure(t, p, nil),
+	); status.Code(err) != codes.Unauthenticated ||
+		!strings.Contains(err.Error(), "at most 16384") {
 		t.Errorf("a token of 17 KiB: %.200v", err)
 	}
 	if _, err := askFor(t, withToken(t, strings.Repeat("x", 100<<10)), dialSecure(t, p, nil)); err == nil {

@@ -43,10 +43,27 @@ func startBeside(t *testing.T, env ...string) *beside {
 	b := &beside{dir: rig.Folder(t), serves: int(rig.FreePort(t))}
 	rig.Write(t, b.dir, "bootstrap.json", fmt.Appendf(nil, answering, rig.FreePort(t), b.serves))
 	status := fmt.Sprint(rig.FreePort(t))
-	b.Process = rig.Launch(t, rig.Command{Name: "beside", Path: path, Dir: b.dir,
-		Args: []string{"proxy", "sidecar", "--envoy", envoyBinary(t), "--statusPort", status, "--discoveryAddress", "127.0.0.1:1", "--concurrency", "1"},
-		Env: append([]string{"POD_NAME=beside", "INSTANCE_IP=127.0.0.1", "ISTIO_META_INTERCEPTION_MODE=NONE", "MINIMUM_DRAIN_DURATION=100ms",
-			"PROXY_CONFIG={customConfigFile: bootstrap.json}"}, env...)})
+	b.Process = rig.Launch(t, rig.Command{
+		Name: "beside",
+		Path: path,
+		Dir:  b.dir,
+		Args: []string{
+			"proxy",
+			"sidecar",
+			"--envoy",
+			envoyBinary(t),
+			"--statusPort",
+			status,
+			"--discoveryAddress",
+			"127.0.0.1:1",
+			"--concurrency",
+			"1",
+		},
+		Env: append(
+			[]string{"POD_NAME=beside", "INSTANCE_IP=127.0.0.1", "ISTIO_META_INTERCEPTION_MODE=NONE", "MINIMUM_DRAIN_DURATION=100ms",
+				"PROXY_CONFIG={customConfigFile: bootstrap.json}"},
+			env...),
+	})
 	var said struct {
 		Envoys struct{ Serving json.RawMessage }
 	}
@@ -78,7 +95,8 @@ func (b *beside) answers() error {
 	return err
 }
 
-// restartSocket is where an Envoy of a base id may listen for its successor, or its successor for it; path is empty for the abstract socket.
+// restartSocket is where an Envoy of a base id may listen for its successor, or its successor for it; path is empty for
+// the abstract socket.
 func (b *beside) restartSocket(path, role string, epoch int) *syscall.SockaddrUnix {
 	name := fmt.Sprintf("%s_%s_%d", path, role, b.envoy.BaseID*10+epoch%3)
 	if path == "" {
@@ -133,8 +151,8 @@ func procList(t *testing.T, pid int, name string) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
 }
 
-// TestAnotherUserDoesNotReachHotRestart: who may speak to an Envoy's hot-restart socket takes its listeners, or ends it. Another user of the machine may not, neither with raw messages nor with
-// an Envoy of his own, and Envoy serves on.
+// TestAnotherUserDoesNotReachHotRestart: who may speak to an Envoy's hot-restart socket takes its listeners, or ends
+// it. Another user of the machine may not, neither with raw messages nor with an Envoy of his own, and Envoy serves on.
 func TestAnotherUserDoesNotReachHotRestart(t *testing.T) {
 	b := startBeside(t)
 	path := ""

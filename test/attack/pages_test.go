@@ -88,7 +88,10 @@ func workloadPair(t *testing.T, p *plane.Plane, namespace, account string) tls.C
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := p.Discovery.Authority().Sign(&x509.CertificateRequest{PublicKey: key.Public()}, ca.Grant{ID: identity.ID{TrustDomain: "cluster.local", Namespace: namespace, ServiceAccount: account}})
+	out, err := p.Discovery.Authority().Sign(
+		&x509.CertificateRequest{PublicKey: key.Public()},
+		ca.Grant{ID: identity.ID{TrustDomain: "cluster.local", Namespace: namespace, ServiceAccount: account}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,8 +134,8 @@ func portOf(t *testing.T, address string) string {
 	return port
 }
 
-// TestPagesOfStrangers: from another machine nobody sees a debug page or a profile in plaintext, while readiness and metrics are open; with a certificate one sees
-// what is its namespace's, and the system namespace sees all.
+// TestPagesOfStrangers: from another machine nobody sees a debug page or a profile in plaintext, while readiness and
+// metrics are open; with a certificate one sees what is its namespace's, and the system namespace sees all.
 func TestPagesOfStrangers(t *testing.T) {
 	from := outward(t)
 	p := plane.Start(t, pagesOptions(t))
@@ -148,7 +151,10 @@ func TestPagesOfStrangers(t *testing.T) {
 	shop := visitor{https, trust(workloadPair(t, p, "shop", "web"))}
 	system := visitor{https, trust(workloadPair(t, p, "istio-system", "operator"))}
 	local := visitor{base: "http://" + net.JoinHostPort("127.0.0.1", portOf(t, p.Discovery.HTTPAddr()))}
-	for _, path := range []string{"/debug", "/debug/syncz", "/debug/config_dump?proxyID=web-1.shop", "/debug/configz", "/debug/caz", "/debug/tablez", "/debug/pprof/", "/debug/pprof/heap"} {
+	for _, path := range []string{
+		"/debug", "/debug/syncz", "/debug/config_dump?proxyID=web-1.shop", "/debug/configz", "/debug/caz",
+		"/debug/tablez", "/debug/pprof/", "/debug/pprof/heap",
+	} {
 		for name, c := range map[string]struct {
 			who  visitor
 			want int
@@ -168,12 +174,21 @@ func TestPagesOfStrangers(t *testing.T) {
 	if _, body := stranger.ask(t, "/debug/syncz"); !strings.Contains(body, "by https on port "+portOf(t, p.Discovery.HTTPSAddr())) {
 		t.Errorf("the refusal does not say where to ask: %s", body)
 	}
-	for path, want := range map[string]int{"/debug/tablez": 403, "/debug/caz": 403, "/debug/pprof/heap": 403, "/debug/config_dump?proxyID=till-1.bank": 404, "/debug/config_dump?proxyID=web-1.shop": 200} {
+	for path, want := range map[string]int{
+		"/debug/tablez":                          403,
+		"/debug/caz":                             403,
+		"/debug/pprof/heap":                      403,
+		"/debug/config_dump?proxyID=till-1.bank": 404,
+		"/debug/config_dump?proxyID=web-1.shop":  200,
+	} {
 		if code, body := shop.ask(t, path); code != want {
 			t.Errorf("shop, %s: %d %.200s, want %d", path, code, body, want)
 		}
 	}
-	for _, path := range []string{"/debug/syncz", "/debug/certz", "/debug/registryz", "/debug/endpointz", "/debug/configz", "/debug/workloadz", "/debug/problems"} {
+	for _, path := range []string{
+		"/debug/syncz", "/debug/certz", "/debug/registryz", "/debug/endpointz", "/debug/configz", "/debug/workloadz",
+		"/debug/problems",
+	} {
 		code, body := shop.ask(t, path)
 		if code != http.StatusOK || strings.Contains(body, "bank") || strings.Contains(body, "10.9.9.9") {
 			t.Errorf("shop, %s: %d, or it sees bank's:\n%.500s", path, code, body)
@@ -208,13 +223,21 @@ func askedByPilotctl(t *testing.T, p *plane.Plane, https string, shop visitor) {
 	run := func(args ...string) (string, error) {
 		var out bytes.Buffer
 		c := ctl.Command("test")
-		c.SetArgs(append([]string{"proxy-status", "--address", https, "--cacert", roots, "--server-name", "istiod.istio-system.svc"}, args...))
+		c.SetArgs(
+			append([]string{"proxy-status", "--address", https, "--cacert", roots, "--server-name", "istiod.istio-system.svc"}, args...),
+		)
 		c.SetOut(&out)
 		c.SetErr(io.Discard)
 		err := c.ExecuteContext(t.Context())
 		return out.String(), err
 	}
-	if out, err := run("--cert", write("cert.pem", "CERTIFICATE", pair.Certificate[0]), "--key", write("key.pem", "PRIVATE KEY", key)); err != nil || !strings.Contains(out, "web-1.shop") || strings.Contains(out, "bank") {
+	if out, err := run(
+		"--cert",
+		write("cert.pem", "CERTIFICATE", pair.Certificate[0]),
+		"--key",
+		write("key.pem", "PRIVATE KEY", key),
+	); err != nil || !strings.Contains(out, "web-1.shop") ||
+		strings.Contains(out, "bank") {
 		t.Errorf("pilotctl with shop's certificate: %v\n%s", err, out)
 	}
 	if _, err := run(); err == nil || !strings.Contains(err.Error(), "--cert FILE and --key FILE") {
@@ -227,12 +250,23 @@ func askedByPilotctl(t *testing.T, p *plane.Plane, https string, shop visitor) {
 	if _, err := run("--token-file", token); err == nil || !strings.Contains(err.Error(), "does not know who asks") {
 		t.Errorf("pilotctl with a token of nobody's: %v", err)
 	}
-	if _, err := run("--address", strings.Replace(https, "https://", "http://", 1), "--cacert", "", "--server-name", "", "--token", token); err == nil || !strings.Contains(err.Error(), "in plaintext") {
+	if _, err := run(
+		"--address",
+		strings.Replace(https, "https://", "http://", 1),
+		"--cacert",
+		"",
+		"--server-name",
+		"",
+		"--token",
+		token,
+	); err == nil ||
+		!strings.Contains(err.Error(), "in plaintext") {
 		t.Errorf("pilotctl sends a token in the clear: %v", err)
 	}
 }
 
-// TestMetricsOfStrangers: whatever versions and types proxies make up, /metrics stays small, and a version that nobody has any more is gone from it.
+// TestMetricsOfStrangers: whatever versions and types proxies make up, /metrics stays small, and a version that nobody
+// has any more is gone from it.
 func TestMetricsOfStrangers(t *testing.T) {
 	opts := plane.Options()
 	opts.ProxyLinger = time.Millisecond
@@ -302,8 +336,21 @@ func TestLogsAndTablesOfStrangers(t *testing.T) {
 	const evil = "\x1b[2J\u202e\nFAKE-ROW   sidecar   SYNCED"
 	p.Discovery.Problems() // what is there before
 	p.Apply(t, "rules.yaml", strings.Replace(pagesRules, "10.0.0.1}", `10.0.0.1, labels: {app: "x"}}`, 1))
-	p.Refuse(t, plane.Proxy{Name: "odd-1"}, ads.ClusterType, "outbound|80||reviews.shop.svc.cluster.local", "no"+evil+strings.Repeat("x", 100<<10))
-	for _, args := range [][]string{{"proxy-status"}, {"problems"}, {"tables", "proxies"}, {"proxy-status", "-o", "json"}, {"proxy-status", "-o", "yaml"}, {"problems", "-o", "json"}} {
+	p.Refuse(
+		t,
+		plane.Proxy{Name: "odd-1"},
+		ads.ClusterType,
+		"outbound|80||reviews.shop.svc.cluster.local",
+		"no"+evil+strings.Repeat("x", 100<<10),
+	)
+	for _, args := range [][]string{
+		{"proxy-status"},
+		{"problems"},
+		{"tables", "proxies"},
+		{"proxy-status", "-o", "json"},
+		{"proxy-status", "-o", "yaml"},
+		{"problems", "-o", "json"},
+	} {
 		var out bytes.Buffer
 		c := ctl.Command("test")
 		c.SetArgs(append(args, "--address", "127.0.0.1:"+portOf(t, p.Discovery.HTTPAddr())))
@@ -311,12 +358,20 @@ func TestLogsAndTablesOfStrangers(t *testing.T) {
 		if err := c.ExecuteContext(t.Context()); err != nil {
 			t.Errorf("pilotctl %v: %v", args, err)
 		}
-		if text := out.String(); strings.ContainsAny(text, "\x1b\u202e") || strings.Contains(text, "\nFAKE-ROW") || len(args) == 1 && len(text) > 32<<10 {
+		if text := out.String(); strings.ContainsAny(text, "\x1b\u202e") || strings.Contains(text, "\nFAKE-ROW") ||
+			len(args) == 1 && len(text) > 32<<10 {
 			t.Errorf("pilotctl %v: %d bytes\n%.600q", args, len(text), text)
 		}
 	}
-	for _, path := range []string{"/debug/tablez?table=proxies", "/debug/syncz", "/debug/problems", "/debug/config_dump?proxyID=" + url.QueryEscape(evil)} {
-		if _, body := (visitor{base: "http://127.0.0.1:" + portOf(t, p.Discovery.HTTPAddr())}).ask(t, path); strings.ContainsAny(body, "\x1b\u202e") || strings.Contains(body, "\nFAKE-ROW") {
+	for _, path := range []string{
+		"/debug/tablez?table=proxies", "/debug/syncz", "/debug/problems",
+		"/debug/config_dump?proxyID=" + url.QueryEscape(evil),
+	} {
+		if _, body := (visitor{base: "http://127.0.0.1:" + portOf(t, p.Discovery.HTTPAddr())}).ask(
+			t,
+			path,
+		); strings.ContainsAny(body, "\x1b\u202e") ||
+			strings.Contains(body, "\nFAKE-ROW") {
 			t.Errorf("%s:\n%.600q", path, body)
 		}
 	}

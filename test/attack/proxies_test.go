@@ -21,8 +21,8 @@ import (
 	"fairway/test/rig"
 )
 
-// edgeWithSecret is a gateway's rules: a server whose certificate is in a Secret that some service accounts may have. The labels are everybody's who asks for it, so it is
-// not they that keep it from anybody.
+// edgeWithSecret is a gateway's rules: a server whose certificate is in a Secret that some service accounts may have.
+// The labels are everybody's who asks for it, so it is not they that keep it from anybody.
 const edgeWithSecret = `apiVersion: networking.istio.io/v1
 kind: Gateway
 metadata: {name: edge, namespace: infra}
@@ -68,7 +68,15 @@ func edgeRules(t *testing.T, holders string) (rules string, key []byte) {
 }
 
 func gatewayNode(namespace, name string, pair *tls.Certificate) plane.Proxy {
-	return plane.Proxy{Type: "router", Name: name, Namespace: namespace, IP: "10.0.0.5", Labels: map[string]string{"istio": "ingress"}, Secrets: true, Identity: pair}
+	return plane.Proxy{
+		Type:      "router",
+		Name:      name,
+		Namespace: namespace,
+		IP:        "10.0.0.5",
+		Labels:    map[string]string{"istio": "ingress"},
+		Secrets:   true,
+		Identity:  pair,
+	}
 }
 
 // holdsKey says whether a client was sent the key.
@@ -77,13 +85,21 @@ func holdsKey(c *plane.Client, key []byte) bool {
 	return ok && bytes.Contains(body, bytes.TrimSpace(key))
 }
 
-// isSentKey asks for the Secret as a proxy of its own making, and says whether it is sent the key. The first answer decides: a name that a proxy does not see is said not to exist.
+// isSentKey asks for the Secret as a proxy of its own making, and says whether it is sent the key. The first answer
+// decides: a name that a proxy does not see is said not to exist.
 func isSentKey(t *testing.T, p *plane.Plane, x plane.Proxy, key []byte) bool {
 	t.Helper()
-	return slices.ContainsFunc(firstAnswer(t, p, x, &discoveryv3.DeltaDiscoveryRequest{TypeUrl: ads.SecretType, ResourceNamesSubscribe: []string{"kubernetes://web"}}),
+	return slices.ContainsFunc(
+		firstAnswer(
+			t,
+			p,
+			x,
+			&discoveryv3.DeltaDiscoveryRequest{TypeUrl: ads.SecretType, ResourceNamesSubscribe: []string{"kubernetes://web"}},
+		),
 		func(r *discoveryv3.Resource) bool {
 			return bytes.Contains(r.GetResource().GetValue(), bytes.TrimSpace(key))
-		})
+		},
+	)
 }
 
 // firstAnswer is what a proxy of its own making is sent first for a request.
@@ -136,8 +152,8 @@ spec:
 `, name, namespace)
 }
 
-// TestKeysOfAGateway: its service account alone is sent them, by whatever name another calls itself: with the gateway's node id, its labels, its namespace; beside its stream and
-// right after its end; over plaintext and with a certificate.
+// TestKeysOfAGateway: its service account alone is sent them, by whatever name another calls itself: with the gateway's
+// node id, its labels, its namespace; beside its stream and right after its end; over plaintext and with a certificate.
 func TestKeysOfAGateway(t *testing.T) {
 	p := plane.Start(t, plane.SecureOptions(t))
 	rules, key := edgeRules(t, "edge")
@@ -167,7 +183,8 @@ func TestKeysOfAGateway(t *testing.T) {
 	p.Settle(t)
 	told := false
 	for _, problem := range p.Discovery.Problems() {
-		told = told || problem.Code == "HolderNotNamed" && problem.Object.Name == "web" && strings.Contains(problem.Message, "service account shop")
+		told = told ||
+			problem.Code == "HolderNotNamed" && problem.Object.Name == "web" && strings.Contains(problem.Message, "service account shop")
 	}
 	if !told {
 		t.Error("the Secret's author is not told that service account shop asks for it")
@@ -186,7 +203,8 @@ func TestKeysOfAnyAccount(t *testing.T) {
 	}
 }
 
-// TestLabelsOfAGateway: whoever says them is told nothing of what the gateway serves, unless somebody gives them to its service account; the Gateway's author learns of it.
+// TestLabelsOfAGateway: whoever says them is told nothing of what the gateway serves, unless somebody gives them to its
+// service account; the Gateway's author learns of it.
 func TestLabelsOfAGateway(t *testing.T) {
 	p := plane.Start(t, plane.SecureOptions(t))
 	rules, _ := edgeRules(t, "edge")
@@ -197,14 +215,21 @@ func TestLabelsOfAGateway(t *testing.T) {
 	for _, x := range []struct{ namespace, account string }{{"infra", "batch"}, {"bank", "teller"}} {
 		liar := gatewayNode(x.namespace, "edge-1", p.JoinAs(t, x.namespace, x.account))
 		// A name that nobody has is answered for, also where there is nothing else to send.
-		for _, r := range firstAnswer(t, p, liar, &discoveryv3.DeltaDiscoveryRequest{TypeUrl: ads.ListenerType, ResourceNamesSubscribe: []string{"*", "nobody's"}}) {
+		for _, r := range firstAnswer(
+			t,
+			p,
+			liar,
+			&discoveryv3.DeltaDiscoveryRequest{TypeUrl: ads.ListenerType, ResourceNamesSubscribe: []string{"*", "nobody's"}},
+		) {
 			if r.GetResource() != nil {
 				t.Errorf("%s/%s is told of listener %s", x.namespace, x.account, r.GetName())
 			}
 		}
 		told := false
 		for _, problem := range p.Discovery.Problems() {
-			told = told || problem.Code == "LabelsNotVouched" && problem.Object.Name == "edge" && strings.Contains(problem.Message, x.namespace+"/"+x.account)
+			told = told ||
+				problem.Code == "LabelsNotVouched" && problem.Object.Name == "edge" &&
+					strings.Contains(problem.Message, x.namespace+"/"+x.account)
 		}
 		if !told {
 			t.Errorf("the Gateway's author is not told of %s/%s", x.namespace, x.account)
@@ -212,7 +237,8 @@ func TestLabelsOfAGateway(t *testing.T) {
 	}
 }
 
-// TestVictimKeepsItsView: a plaintext stream with a victim's node id, namespace and other properties neither moves what the victim sees nor has it refused.
+// TestVictimKeepsItsView: a plaintext stream with a victim's node id, namespace and other properties neither moves what
+// the victim sees nor has it refused.
 func TestVictimKeepsItsView(t *testing.T) {
 	p := plane.Start(t, plane.SecureOptions(t))
 	p.Apply(t, "rules.yaml", service("reviews", "shop"))
@@ -281,7 +307,16 @@ func TestLayersOfManyLabels(t *testing.T) {
 	rules, _ := edgeRules(t, "edge")
 	p.Apply(t, "rules.yaml", rules)
 	for n := range 20 {
-		p.Connect(t, plane.Proxy{Type: "router", Name: fmt.Sprint("g-", n), Namespace: "infra", IP: "10.0.0.5", Labels: map[string]string{"istio": "ingress", "mine": fmt.Sprint(n)}})
+		p.Connect(
+			t,
+			plane.Proxy{
+				Type:      "router",
+				Name:      fmt.Sprint("g-", n),
+				Namespace: "infra",
+				IP:        "10.0.0.5",
+				Labels:    map[string]string{"istio": "ingress", "mine": fmt.Sprint(n)},
+			},
+		)
 	}
 	_, layers, err := rig.Call("GET", p.URL("/debug/tablez?table=layers&format=text"), nil)
 	if err != nil || strings.Count(layers, "gateway/infra/") != 1 {

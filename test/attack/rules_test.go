@@ -44,8 +44,9 @@ func allowing(namespaces string) string {
 	return fmt.Sprintf("defaultConfig: {proxyMetadata: {FAIRWAY_ALLOW_LOCAL_ENDPOINTS: %q}}\n", namespaces)
 }
 
-// TestRulesReachNoSocketOfTheGateway: a rule author of another namespace names loopback addresses, Envoy's administration and a unix socket as endpoints behind the shared
-// gateway. The backend that is reached once the mesh's configuration allows it shows that the way is open but for that; the administration is never reached.
+// TestRulesReachNoSocketOfTheGateway: a rule author of another namespace names loopback addresses, Envoy's
+// administration and a unix socket as endpoints behind the shared gateway. The backend that is reached once the mesh's
+// configuration allows it shows that the way is open but for that; the administration is never reached.
 func TestRulesReachNoSocketOfTheGateway(t *testing.T) {
 	m := live.Start(t, live.Options{MeshConfig: allowing("")})
 	m.Backends(t, "victim")
@@ -86,14 +87,21 @@ func TestRulesReachNoSocketOfTheGateway(t *testing.T) {
 func TestRulesReadNoVariables(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	m.Backends(t, "reader")
-	m.Apply(t, edge+hostileEntry("reads", "{address: <reader>, ports: {http: 8080}}",
-		`, headers: {request: {set: {x-home: "%ENVIRONMENT(PATH)%", x-all: "%CEL(xds.node.id)%", x-protocol: "%PROTOCOL%"}}, response: {set: {x-path: "a %ENVIRONMENT(FAIRWAY_CALLER)%"}}}`))
+	m.Apply(t, edge+hostileEntry(
+		"reads",
+		"{address: <reader>, ports: {http: 8080}}",
+		`, headers: {request: {set: {x-home: "%ENVIRONMENT(PATH)%", x-all: "%CEL(xds.node.id)%", x-protocol: "%PROTOCOL%"}}, response: {set: {x-path: "a %ENVIRONMENT(FAIRWAY_CALLER)%"}}}`,
+	))
 	m.Proxy(t, live.Node{Name: "edge", Namespace: "infra", Router: true, Labels: map[string]string{"istio": "edge"}})
 	reply := live.Send(t, live.Request{To: m.Addr("edge", 8000), Host: "reads.evil.test", Path: "/"})
 	if reply.Status != 200 || reply.Echo.Header.Get("x-protocol") != "HTTP/1.1" {
 		t.Fatalf("status %d, headers %v", reply.Status, reply.Echo.Header)
 	}
-	for name, value := range map[string]string{"x-home": reply.Echo.Header.Get("x-home"), "x-all": reply.Echo.Header.Get("x-all"), "x-path": reply.Header.Get("x-path")} {
+	for name, value := range map[string]string{
+		"x-home": reply.Echo.Header.Get("x-home"),
+		"x-all":  reply.Echo.Header.Get("x-all"),
+		"x-path": reply.Header.Get("x-path"),
+	} {
 		if value != "" {
 			t.Errorf("%s says %q", name, value)
 		}

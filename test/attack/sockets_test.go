@@ -30,7 +30,8 @@ import (
 // gatewayIP is the address of the gateway that is attacked; its ports are its own.
 const gatewayIP = "127.31.9.7"
 
-// hostileListener is what rules of somebody else could make of a gateway: a listener whose requests go, as they are, to one address of the gateway's machine.
+// hostileListener is what rules of somebody else could make of a gateway: a listener whose requests go, as they are, to
+// one address of the gateway's machine.
 const hostileListener = `
   - name: %[1]s
     address: {socket_address: {address: %[2]s, port_value: %[3]d}}
@@ -73,7 +74,8 @@ func (g *gateway) through(door, path string) string {
 
 func (g *gateway) folder() string { return filepath.Join(g.dir, "etc/istio/proxy") }
 
-// hostile writes what the gateway is told, which its control plane would not: a cluster and a listener for each of the agent's sockets and ports.
+// hostile writes what the gateway is told, which its control plane would not: a cluster and a listener for each of the
+// agent's sockets and ports.
 func (g *gateway) hostile(t *testing.T) string {
 	t.Helper()
 	pipe := func(name string) string { return fmt.Sprintf("{pipe: {path: ./etc/istio/proxy/%s}}", name) }
@@ -83,7 +85,8 @@ func (g *gateway) hostile(t *testing.T) string {
 	const h1, h2 = "http_protocol_options", "http2_protocol_options"
 	clusters, listeners := "", ""
 	for name, to := range map[string][2]string{
-		"sds": {pipe("SDS"), h2}, "xds": {pipe("XDS"), h2}, "status": {port(gatewayIP, g.status), h1}, "admin": {port("127.0.0.1", g.admin), h1},
+		"sds": {pipe("SDS"), h2}, "xds": {pipe("XDS"), h2}, "status": {port(gatewayIP, g.status), h1},
+		"admin":       {port("127.0.0.1", g.admin), h1},
 		"adminsocket": {pipe(g.key.Derive("administration")), h1},
 	} {
 		g.doors[name] = rig.FreePort(t)
@@ -93,7 +96,8 @@ func (g *gateway) hostile(t *testing.T) string {
 	return "static_resources:\n  clusters:" + clusters + "  listeners:" + listeners
 }
 
-// startGateway starts a control plane and a gateway with an identity, whose socket of the administration is known (as to somebody who reads the machine's list of sockets).
+// startGateway starts a control plane and a gateway with an identity, whose socket of the administration is known (as
+// to somebody who reads the machine's list of sockets).
 func startGateway(t *testing.T) *gateway {
 	t.Helper()
 	envoy := live.NeedEnvoy(t)
@@ -101,7 +105,10 @@ func startGateway(t *testing.T) *gateway {
 	o.SecureAddr = fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t))
 	o.Identity.CA.Plugged, o.Identity.CA.State = "", filepath.Join(t.TempDir(), "ca")
 	p := plane.Start(t, o)
-	join, err := p.Discovery.JoinTokens().Create(identity.ID{TrustDomain: "cluster.local", Namespace: "default", ServiceAccount: "gw"}, time.Hour)
+	join, err := p.Discovery.JoinTokens().Create(
+		identity.ID{TrustDomain: "cluster.local", Namespace: "default", ServiceAccount: "gw"},
+		time.Hour,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,17 +117,43 @@ func startGateway(t *testing.T) *gateway {
 		t.Fatal(err)
 	}
 	for name, content := range map[string]string{
-		"var/run/secrets/tokens/istio-token": join, "var/run/secrets/istio/root-cert.pem": string(p.Discovery.Authority().Roots()), "hostile.yaml": g.hostile(t),
+		"var/run/secrets/tokens/istio-token":  join,
+		"var/run/secrets/istio/root-cert.pem": string(p.Discovery.Authority().Roots()), "hostile.yaml": g.hostile(t),
 	} {
 		rig.Write(t, g.dir, name, []byte(content))
 	}
 	program := agent.Path(t)
 	g.Process = rig.Launch(t, rig.Command{
-		Name: "gw", Path: program, Dir: g.dir,
-		Args: []string{"proxy", "router", "--envoy", envoy, "--adminPort", fmt.Sprint(g.admin), "--statusPort", fmt.Sprint(g.status), "--readyPort", "0",
-			"--prometheusPort", fmt.Sprint(rig.FreePort(t)), "--concurrency", "1", "--discoveryAddress", o.SecureAddr},
-		Env: []string{"POD_NAME=gw", "POD_NAMESPACE=default", "SERVICE_ACCOUNT=gw", "INSTANCE_IP=" + gatewayIP, "CA_ADDR=" + o.SecureAddr, "MINIMUM_DRAIN_DURATION=0s",
-			"ISTIO_BOOTSTRAP_OVERRIDE=" + filepath.Join(g.dir, "hostile.yaml")},
+		Name: "gw",
+		Path: program,
+		Dir:  g.dir,
+		Args: []string{
+			"proxy",
+			"router",
+			"--envoy",
+			envoy,
+			"--adminPort",
+			fmt.Sprint(g.admin),
+			"--statusPort",
+			fmt.Sprint(g.status),
+			"--readyPort",
+			"0",
+			"--prometheusPort",
+			fmt.Sprint(rig.FreePort(t)),
+			"--concurrency",
+			"1",
+			"--discoveryAddress",
+			o.SecureAddr,
+		},
+		Env: []string{
+			"POD_NAME=gw",
+			"POD_NAMESPACE=default",
+			"SERVICE_ACCOUNT=gw",
+			"INSTANCE_IP=" + gatewayIP,
+			"CA_ADDR=" + o.SecureAddr,
+			"MINIMUM_DRAIN_DURATION=0s",
+			"ISTIO_BOOTSTRAP_OVERRIDE=" + filepath.Join(g.dir, "hostile.yaml"),
+		},
 	})
 	rig.Eventually(t, func() error {
 		g.Running(t)
@@ -137,8 +170,9 @@ func (g *gateway) readyNow() error {
 	return err
 }
 
-// TestTheGatewaysOwnSockets: rules that lead to the agent's sockets and ports get nothing there: no key, no configuration, no end of the gateway, no page of Envoy's
-// administration; nor do other users of its machine. People who administer it go on as they did.
+// TestTheGatewaysOwnSockets: rules that lead to the agent's sockets and ports get nothing there: no key, no
+// configuration, no end of the gateway, no page of Envoy's administration; nor do other users of its machine. People
+// who administer it go on as they did.
 func TestTheGatewaysOwnSockets(t *testing.T) {
 	g := startGateway(t)
 	for _, door := range []string{"sds", "xds"} {
@@ -147,15 +181,22 @@ func TestTheGatewaysOwnSockets(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ method, door, path string }{
-		{"POST", "status", "/quitquitquit"}, {"POST", "status", "/drain"}, {"POST", "status", "/hot-restart"}, {"GET", "status", "/debug/agent"}, {"GET", "status", "/debug/bootstrap"},
-		{"POST", "admin", "/quitquitquit"}, {"POST", "admin", "/healthcheck/fail"}, {"POST", "admin", "/logging?level=trace"}, {"GET", "admin", "/config_dump"},
+		{"POST", "status", "/quitquitquit"}, {"POST", "status", "/drain"}, {"POST", "status", "/hot-restart"},
+		{"GET", "status", "/debug/agent"}, {"GET", "status", "/debug/bootstrap"},
+		{"POST", "admin", "/quitquitquit"}, {"POST", "admin", "/healthcheck/fail"}, {"POST", "admin", "/logging?level=trace"},
+		{"GET", "admin", "/config_dump"},
 		{"GET", "admin", "/clusters"}, {"GET", "admin", "/stats"}, {"GET", "admin", "/quitquitquit"}, {"GET", "admin", "/nothing"},
 	} {
 		if code, body, err := rig.Call(c.method, g.through(c.door, c.path), nil); err != nil || code != http.StatusForbidden {
 			t.Errorf("%s %s through the gateway to %s: %d %.200s %v", c.method, c.path, c.door, code, body, err)
 		}
 	}
-	if code, body, err := rig.Call(http.MethodGet, g.through("adminsocket", "/config_dump"), nil); err != nil || code != http.StatusServiceUnavailable {
+	if code, body, err := rig.Call(
+		http.MethodGet,
+		g.through("adminsocket", "/config_dump"),
+		nil,
+	); err != nil ||
+		code != http.StatusServiceUnavailable {
 		t.Errorf("through the gateway to the socket that the administration was opened at: %d %.200s %v", code, body, err)
 	}
 	g.Running(t)
@@ -164,7 +205,12 @@ func TestTheGatewaysOwnSockets(t *testing.T) {
 	}
 	t.Run("people", g.people)
 	t.Run("other users", g.strangers)
-	if code, body, err := rig.CallAgent(http.MethodPost, fmt.Sprintf("http://%s:%d/quitquitquit", gatewayIP, g.status), g.folder()); err != nil || code != http.StatusOK {
+	if code, body, err := rig.CallAgent(
+		http.MethodPost,
+		fmt.Sprintf("http://%s:%d/quitquitquit", gatewayIP, g.status),
+		g.folder(),
+	); err != nil ||
+		code != http.StatusOK {
 		t.Fatalf("with the token: %d %s %v", code, body, err)
 	}
 	if code := g.Exit(t); code != 0 {
@@ -175,7 +221,12 @@ func TestTheGatewaysOwnSockets(t *testing.T) {
 // people are those who administer the gateway, as they are used to.
 func (g *gateway) people(t *testing.T) {
 	at := fmt.Sprintf("http://localhost:%d", g.admin)
-	for path, want := range map[string]string{"/server_info": `"state": "LIVE"`, "/stats?filter=server.live": "server.live: 1", "/clusters": "sds-grpc::", "/config_dump": `"sds-grpc"`} {
+	for path, want := range map[string]string{
+		"/server_info":              `"state": "LIVE"`,
+		"/stats?filter=server.live": "server.live: 1",
+		"/clusters":                 "sds-grpc::",
+		"/config_dump":              `"sds-grpc"`,
+	} {
 		code, body, err := rig.Call(http.MethodGet, at+path, nil)
 		if err != nil || code != http.StatusOK || !strings.Contains(body, want) {
 			t.Errorf("GET %s: %d %.200s %v", path, code, body, err)
@@ -230,7 +281,9 @@ func (g *gateway) strangers(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{
-		{"-X", "POST", fmt.Sprintf("http://%s:%d/quitquitquit", gatewayIP, g.status)}, {fmt.Sprintf("http://127.0.0.1:%d/config_dump", g.admin)},
+		{
+			"-X", "POST", fmt.Sprintf("http://%s:%d/quitquitquit", gatewayIP, g.status),
+		}, {fmt.Sprintf("http://127.0.0.1:%d/config_dump", g.admin)},
 		{"-X", "POST", fmt.Sprintf("http://127.0.0.1:%d/quitquitquit", g.admin)},
 	} {
 		if got := nobody(args...); got != "403" {
@@ -247,7 +300,10 @@ func (g *gateway) strangers(t *testing.T) {
 // speak asks through the gateway for the mesh's key, or for its configuration, and gives how that ended.
 func (g *gateway) speak(t *testing.T, door string) codes.Code {
 	t.Helper()
-	conn, err := grpc.NewClient(fmt.Sprintf("passthrough:///%s:%d", gatewayIP, g.doors[door]), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(
+		fmt.Sprintf("passthrough:///%s:%d", gatewayIP, g.doors[door]),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

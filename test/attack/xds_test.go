@@ -53,7 +53,11 @@ type rawStream struct {
 // rawConn is a connection of a stranger.
 func rawConn(t testing.TB, address string) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawBytes{})))
+	conn, err := grpc.NewClient(
+		address,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawBytes{})),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +147,11 @@ func TestTypesThatAreNotUTF8(t *testing.T) {
 	s := openRaw(t, rawConn(t, p.Address()))
 	s.say(rawHello(honest("web"), "type.googleapis.com/envoy.config.cluster.v3.Cluster"))
 	s.answered()
-	if text := metricsOf(t, p); !strings.Contains(text, `fairway_xds_refused_total{reason="request"} 3`) || !strings.Contains(text, "fairway_panics_total 0") {
+	if text := metricsOf(
+		t,
+		p,
+	); !strings.Contains(text, `fairway_xds_refused_total{reason="request"} 3`) ||
+		!strings.Contains(text, "fairway_panics_total 0") {
 		t.Error("the refusals are not counted, or something panicked")
 	}
 }
@@ -196,10 +204,14 @@ func TestStrangersHoldNoPlace(t *testing.T) {
 	p, _ := startXDS(t, func(o *app.Options) { o.FirstWait, o.NewStreams = time.Minute, 100_000 })
 	for at := range 12 { // addresses of their own: 1,200 streams
 		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(at+1))}}
-		conn, err := grpc.NewClient(p.Address(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawBytes{})),
+		conn, err := grpc.NewClient(
+			p.Address(),
+			grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawBytes{})),
 			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 				return dialer.DialContext(ctx, "tcp", address)
-			}))
+			}),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +234,13 @@ func TestStreamsOfOneConnection(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, deltaMethod); status.Code(err) != codes.DeadlineExceeded {
+	if _, err := conn.NewStream(
+		ctx,
+		&grpc.StreamDesc{ClientStreams: true, ServerStreams: true},
+		deltaMethod,
+	); status.Code(
+		err,
+	) != codes.DeadlineExceeded {
 		t.Errorf("stream 101 of a connection: %v", err)
 	}
 }

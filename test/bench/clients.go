@@ -16,8 +16,14 @@ func node(i int, namespace string) *corev3.Node {
 		Id:      fmt.Sprintf("sidecar~%s~%s.%s~%s.svc.cluster.local", ip, name, namespace, namespace),
 		Cluster: "client." + namespace,
 		Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{
-			"NAME": text(name), "NAMESPACE": text(namespace), "ISTIO_VERSION": text("1.31.1"), "CLUSTER_ID": text("Kubernetes"), "INSTANCE_IPS": text(ip),
-			"LABELS": structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{"app": text("client")}}),
+			"NAME": text(
+				name,
+			),
+			"NAMESPACE":     text(namespace),
+			"ISTIO_VERSION": text("1.31.1"),
+			"CLUSTER_ID":    text("Kubernetes"),
+			"INSTANCE_IPS":  text(ip),
+			"LABELS":        structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{"app": text("client")}}),
 		}},
 	}
 }

@@ -1,6 +1,7 @@
-// Bench measures pilot-discovery as a process of its own, under clients that behave as Envoy does on delta ADS: how long a first sync takes and what it costs,
-// and for each kind of change how soon the last client heard of it, what the server spent, and exactly what was sent. It prints a table and, with -json, the same as JSON.
-// docs/performance.md says what the figures mean and how to repeat them.
+// Bench measures pilot-discovery as a process of its own, under clients that behave as Envoy does on delta ADS: how
+// long a first sync takes and what it costs, and for each kind of change how soon the last client heard of it, what the
+// server spent, and exactly what was sent. It prints a table and, with -json, the same as JSON. docs/performance.md
+// says what the figures mean and how to repeat them.
 package main
 
 import (
@@ -20,7 +21,12 @@ import (
 
 func main() {
 	binary := flag.String("server", "bin/pilot-discovery", "the pilot-discovery to measure")
-	shapes := flag.String("shapes", "100x5x100,1000x5x100,1000x5x100x50,1000x10x500,5000x5x50,5000x5x100", "services x endpoints x clients [x namespaces [/ Sidecars]], comma separated; Sidecars, one a namespace: policy, refuse, all, most, own or ingress")
+	shapes := flag.String(
+		"shapes",
+		"100x5x100,1000x5x100,1000x5x100x50,1000x10x500,5000x5x50,5000x5x100",
+		"services x endpoints x clients [x namespaces [/ Sidecars]], comma separated; Sidecars, one a namespace: policy, "+
+			"refuse, all, most, own or ingress",
+	)
 	rounds := flag.Int("rounds", 40, "how many times each change is made")
 	jsonPath := flag.String("json", "", "also write the results to this file")
 	keep := flag.String("scratch", "", "folder for rules and logs (default: a temporary one, removed at the end)")
@@ -78,7 +84,12 @@ func parseShape(text string) (shape, error) {
 	s := shape{Namespaces: 1}
 	text, form, _ := strings.Cut(strings.TrimSpace(text), "/")
 	if _, known := sidecars[form]; form != "" && !known {
-		return s, fmt.Errorf("shape %q: no such Sidecars %q: want one of %s", text, form, strings.Join(slices.Sorted(maps.Keys(sidecars)), ", "))
+		return s, fmt.Errorf(
+			"shape %q: no such Sidecars %q: want one of %s",
+			text,
+			form,
+			strings.Join(slices.Sorted(maps.Keys(sidecars)), ", "),
+		)
 	}
 	s.Sidecars = form
 	fields := strings.Split(text, "x")
@@ -98,13 +109,37 @@ func print(r result) {
 	fmt.Printf("\n%s (%d objects in files)\n", r.Shape, r.Objects)
 	w := tabwriter.NewWriter(os.Stdout, 2, 8, 2, ' ', 0)
 	fmt.Fprintf(w, "  cold start to first synced client\t%.0f ms\t%.0f MB\n", r.FirstMS, r.FirstMB)
-	fmt.Fprintf(w, "  all clients synced\t%.0f ms\t%.2f s CPU (%.2f s since start)\t%.0f KB a client\n", r.SyncMS, r.SyncCPU, r.TotalCPU, float64(r.SyncBytes)/1000)
+	fmt.Fprintf(
+		w,
+		"  all clients synced\t%.0f ms\t%.2f s CPU (%.2f s since start)\t%.0f KB a client\n",
+		r.SyncMS,
+		r.SyncCPU,
+		r.TotalCPU,
+		float64(r.SyncBytes)/1000,
+	)
 	fmt.Fprintf(w, "  memory after sync / peak\t%.0f / %.0f MB\n", r.RSS, r.Peak)
 	for _, c := range r.Changes {
-		fmt.Fprintf(w, "  %s\tlast %.1f ms (p99 %.1f)\t%.2f ms CPU\t%.0f B, %.1f resources a client\t%.0f rows\n", c.Name, c.LastMS, c.LastP99, c.CPU*1000, c.Bytes, c.Resources, c.Rows)
+		fmt.Fprintf(
+			w,
+			"  %s\tlast %.1f ms (p99 %.1f)\t%.2f ms CPU\t%.0f B, %.1f resources a client\t%.0f rows\n",
+			c.Name,
+			c.LastMS,
+			c.LastP99,
+			c.CPU*1000,
+			c.Bytes,
+			c.Resources,
+			c.Rows,
+		)
 	}
 	if r.Restart != nil {
-		fmt.Fprintf(w, "  restart, nothing changed\tall back %.0f ms\t%.2f s CPU\t%d resources, %d B in all\n", r.Restart.SyncMS, r.Restart.CPU, r.Restart.Resources, r.Restart.Bytes)
+		fmt.Fprintf(
+			w,
+			"  restart, nothing changed\tall back %.0f ms\t%.2f s CPU\t%d resources, %d B in all\n",
+			r.Restart.SyncMS,
+			r.Restart.CPU,
+			r.Restart.Resources,
+			r.Restart.Bytes,
+		)
 	}
 	w.Flush()
 }

@@ -38,8 +38,9 @@ func (s shape) String() string {
 	return name
 }
 
-// rules writes the mesh's objects, one a file: a service each, and for every fifth a VirtualService and a DestinationRule with two subsets, all on port 80.
-// Beside them stand 252 WorkloadEntries that one more service selects, so that files hold what a mesh of machines would.
+// rules writes the mesh's objects, one a file: a service each, and for every fifth a VirtualService and a
+// DestinationRule with two subsets, all on port 80. Beside them stand 252 WorkloadEntries that one more service
+// selects, so that files hold what a mesh of machines would.
 type rules struct {
 	dir   string
 	shape shape
@@ -96,7 +97,15 @@ spec:
 		if e == r.shape.Endpoints-1 && last > 0 {
 			end = last
 		}
-		fmt.Fprintf(&b, "  - {address: 10.%d.%d.%d, ports: {http: 8080}, labels: {app: svc-%d, version: v%d}}\n", 128+n>>16, n>>8&255, end, i, 1+e%2)
+		fmt.Fprintf(
+			&b,
+			"  - {address: 10.%d.%d.%d, ports: {http: 8080}, labels: {app: svc-%d, version: v%d}}\n",
+			128+n>>16,
+			n>>8&255,
+			end,
+			i,
+			1+e%2,
+		)
 	}
 	return b.String()
 }

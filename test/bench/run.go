@@ -13,7 +13,8 @@ import (
 	"fairway/test/ads"
 )
 
-// result is all that is measured at one shape. Durations are in milliseconds, CPU in seconds, memory in MB (2^20), bytes as received inside the discovery responses.
+// result is all that is measured at one shape. Durations are in milliseconds, CPU in seconds, memory in MB (2^20),
+// bytes as received inside the discovery responses.
 type result struct {
 	Shape     shape    `json:"shape"`
 	Objects   int      `json:"objects"`
@@ -129,8 +130,8 @@ func (b *bench) first(ctx context.Context, res *result) error {
 	return nil
 }
 
-// sync starts the server anew and connects all clients, which hold nothing, once it is ready: so reading and validating the files, which cold start measures,
-// is not counted here, and all that clients cause is.
+// sync starts the server anew and connects all clients, which hold nothing, once it is ready: so reading and validating
+// the files, which cold start measures, is not counted here, and all that clients cause is.
 func (b *bench) sync(ctx context.Context, res *result, logPath string) error {
 	if err := b.replaceServer(ctx, logPath); err != nil {
 		return err
@@ -266,7 +267,8 @@ func (b *bench) quiet(ctx context.Context) error {
 	}
 }
 
-// edit is one change of the mesh: what is done on disk, to which service, and what each client that sees it must have heard of for the change to have reached it.
+// edit is one change of the mesh: what is done on disk, to which service, and what each client that sees it must have
+// heard of for the change to have reached it.
 type edit struct {
 	do     func() error
 	of     int
@@ -288,7 +290,11 @@ func (b *bench) changes(ctx context.Context, res *result) error {
 		edit func(round int) edit
 	}{
 		{"one route changed", func(n int) edit {
-			return edit{func() error { return replace(r.path("route", 0), r.virtualService(0, 10+n%80)) }, 0, map[string]bool{vhost(0): true}}
+			return edit{
+				func() error { return replace(r.path("route", 0), r.virtualService(0, 10+n%80)) },
+				0,
+				map[string]bool{vhost(0): true},
+			}
 		}},
 		{"one DestinationRule changed", func(n int) edit {
 			want := map[string]bool{}

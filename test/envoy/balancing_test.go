@@ -20,7 +20,10 @@ func balancing() []feature {
 
 func roundRobin(t *testing.T, m *live.Mesh) {
 	m.Backends(t, "robin-a", "robin-b")
-	m.Apply(t, service("robin.test", "robin-a", "robin-b")+destination("robin.test", "  trafficPolicy: {loadBalancer: {simple: ROUND_ROBIN}}\n"))
+	m.Apply(
+		t,
+		service("robin.test", "robin-a", "robin-b")+destination("robin.test", "  trafficPolicy: {loadBalancer: {simple: ROUND_ROBIN}}\n"),
+	)
 	got := live.Tally(t, 40, from(m, "robin.test"))
 	if got["robin-a"] != 20 || got["robin-b"] != 20 {
 		t.Errorf("40 requests in turn came out as %v", got)

@@ -12,10 +12,34 @@ import (
 
 // What the proxies of TestMutualTLS tell of their workloads; no two words are alike.
 var (
-	webWorkload   = exposition.Workload{Name: "web-7c9", Namespace: "default", App: "web-app", Version: "1.4", Service: "web-svc", Revision: "r14", Cluster: "c-web"}
-	edgeWorkload  = exposition.Workload{Name: "edge-5d1", Namespace: "default", App: "edge-app", Version: "2.0", Service: "edge-svc", Revision: "r20", Cluster: "c-edge"}
-	otherWorkload = exposition.Workload{Name: "other-1a2", Namespace: "default", App: "other-app", Version: "0.1", Service: "other-svc", Revision: "r01", Cluster: "c-other"}
-	appWorkload   = exposition.Workload{Name: "app-v1", Namespace: "default", Service: "app", Cluster: "Kubernetes"}
+	webWorkload = exposition.Workload{
+		Name:      "web-7c9",
+		Namespace: "default",
+		App:       "web-app",
+		Version:   "1.4",
+		Service:   "web-svc",
+		Revision:  "r14",
+		Cluster:   "c-web",
+	}
+	edgeWorkload = exposition.Workload{
+		Name:      "edge-5d1",
+		Namespace: "default",
+		App:       "edge-app",
+		Version:   "2.0",
+		Service:   "edge-svc",
+		Revision:  "r20",
+		Cluster:   "c-edge",
+	}
+	otherWorkload = exposition.Workload{
+		Name:      "other-1a2",
+		Namespace: "default",
+		App:       "other-app",
+		Version:   "0.1",
+		Service:   "other-svc",
+		Revision:  "r01",
+		Cluster:   "c-other",
+	}
+	appWorkload = exposition.Workload{Name: "app-v1", Namespace: "default", Service: "app", Cluster: "Kubernetes"}
 )
 
 const claimed = "evil-1;evil-app;evil-2;evil-svc;evil-3;evil-c"
@@ -23,12 +47,19 @@ const claimed = "evil-1;evil-app;evil-2;evil-svc;evil-3;evil-c"
 // source are the labels of a metric counted where a workload called.
 func source(w exposition.Workload) []string {
 	return []string{
-		`reporter="destination"`, `source_workload="` + w.Name + `"`, `source_workload_namespace="` + w.Namespace + `"`, `source_app="` + w.App + `"`, `source_version="` + w.Version + `"`,
-		`source_canonical_service="` + w.Service + `"`, `source_canonical_revision="` + w.Revision + `"`, `source_cluster="` + w.Cluster + `"`,
+		`reporter="destination"`,
+		`source_workload="` + w.Name + `"`,
+		`source_workload_namespace="` + w.Namespace + `"`,
+		`source_app="` + w.App + `"`,
+		`source_version="` + w.Version + `"`,
+		`source_canonical_service="` + w.Service + `"`,
+		`source_canonical_revision="` + w.Revision + `"`,
+		`source_cluster="` + w.Cluster + `"`,
 	}
 }
 
-// callers: whoever has shown a certificate is counted by the workload that its proxy tells of, whatever its clients say of themselves; the app never sees what proxies tell.
+// callers: whoever has shown a certificate is counted by the workload that its proxy tells of, whatever its clients say
+// of themselves; the app never sees what proxies tell.
 func (w *mutual) callers(t *testing.T) {
 	ask := func(who string, r live.Request) {
 		t.Helper()
@@ -42,9 +73,16 @@ func (w *mutual) callers(t *testing.T) {
 		workload exposition.Workload
 		request  live.Request
 	}{
-		"web": {webWorkload, from(w.m, "app.test")}, "edge": {edgeWorkload, live.Request{To: w.m.Addr("mutual-entry", 8000), Host: "edge.example"}},
+		"web": {webWorkload, from(w.m, "app.test")}, "edge": {
+			edgeWorkload,
+			live.Request{To: w.m.Addr("mutual-entry", 8000), Host: "edge.example"},
+		},
 	} {
-		labels := append(source(k.workload), `source_principal="spiffe://cluster.local/ns/default/sa/`+who+`"`, `connection_security_policy="mutual_tls"`)
+		labels := append(
+			source(k.workload),
+			`source_principal="spiffe://cluster.local/ns/default/sa/`+who+`"`,
+			`connection_security_policy="mutual_tls"`,
+		)
 		ask(who, k.request)
 		k.request.HTTP2 = true
 		ask(who, k.request)
@@ -54,9 +92,22 @@ func (w *mutual) callers(t *testing.T) {
 		ask(who, with(k.request, "content-type", "application/grpc"))
 		awaitMetric(t, w.app, appWorkload, 1, "istio_requests_total", append(labels, `request_protocol="grpc"`)...)
 	}
-	for who, r := range map[string]live.Request{"a proxy without an identity": w.m.From(other, "app.test"), "a client in plaintext": w.plaintext()} {
+	for who, r := range map[string]live.Request{
+		"a proxy without an identity": w.m.From(other, "app.test"),
+		"a client in plaintext":       w.plaintext(),
+	} {
 		ask(who, r)
-		awaitMetric(t, w.app, appWorkload, 1, "istio_requests_total", `reporter="destination"`, `source_workload="unknown"`, `source_principal="unknown"`, `connection_security_policy="none"`)
+		awaitMetric(
+			t,
+			w.app,
+			appWorkload,
+			1,
+			"istio_requests_total",
+			`reporter="destination"`,
+			`source_workload="unknown"`,
+			`source_principal="unknown"`,
+			`connection_security_policy="none"`,
+		)
 	}
 	w.nobodySays(t, "evil")
 	w.nobodySays(t, otherWorkload.Name)
@@ -79,7 +130,15 @@ func (w *mutual) claims(t *testing.T) {
 	direct := w.plaintext()
 	direct.TLS = w.trust.Issue(t, "visitor").TLS
 	direct.TLS.NextProtos = []string{"istio"}
-	visitor := exposition.Workload{Name: "visitor-7", Namespace: "default", App: "a", Version: "v", Service: "s", Revision: "r", Cluster: "c"}
+	visitor := exposition.Workload{
+		Name:      "visitor-7",
+		Namespace: "default",
+		App:       "a",
+		Version:   "v",
+		Service:   "s",
+		Revision:  "r",
+		Cluster:   "c",
+	}
 	send := func(claim string, labels []string, value float64) {
 		t.Helper()
 		reply := live.Send(t, with(direct, caller.Header, claim))
@@ -87,11 +146,28 @@ func (w *mutual) claims(t *testing.T) {
 		if got := reply.Echo.Header.Values(caller.Header); len(got) > 0 {
 			t.Errorf("the app is told %q", got)
 		}
-		awaitMetric(t, w.app, appWorkload, value, "istio_requests_total", append(labels, `source_principal="spiffe://cluster.local/ns/default/sa/visitor"`, `connection_security_policy="mutual_tls"`)...)
+		awaitMetric(
+			t,
+			w.app,
+			appWorkload,
+			value,
+			"istio_requests_total",
+			append(labels, `source_principal="spiffe://cluster.local/ns/default/sa/visitor"`, `connection_security_policy="mutual_tls"`)...)
 	}
 	send(visitor.Claim().String(), source(visitor), 1)
-	unknown := exposition.Workload{Name: "unknown", Namespace: "default", App: "unknown", Version: "unknown", Service: "unknown", Revision: "unknown", Cluster: "unknown"}
-	for i, wrong := range []string{"evil", "evil;a;b;c;d;e;f", "evil ;a;b;c;d;e", `evil";a;b;c;d;e`, strings.Repeat("evil", 16) + ";a;b;c;d;e", strings.Repeat("evil", 1500) + ";a;b;c;d;e"} {
+	unknown := exposition.Workload{
+		Name:      "unknown",
+		Namespace: "default",
+		App:       "unknown",
+		Version:   "unknown",
+		Service:   "unknown",
+		Revision:  "unknown",
+		Cluster:   "unknown",
+	}
+	for i, wrong := range []string{
+		"evil", "evil;a;b;c;d;e;f", "evil ;a;b;c;d;e", `evil";a;b;c;d;e`, strings.Repeat("evil", 16) + ";a;b;c;d;e",
+		strings.Repeat("evil", 1500) + ";a;b;c;d;e",
+	} {
 		send(wrong, source(unknown), float64(i+1))
 	}
 	for _, line := range w.app.Metrics(t, appWorkload) {
@@ -112,10 +188,23 @@ metadata: {name: %[1]s, namespace: default}
 spec: {hosts: [%[1]s.test], location: %[2]s, resolution: STATIC, ports: [%[3]s], endpoints: [{address: <%[1]s>}]}
 `, name, location, ports)
 	}
-	w.m.Apply(t, entry("mutual-out", "MESH_EXTERNAL", "{number: 8000, name: http, protocol: HTTP, targetPort: 8080}, {number: 8001, name: http2, protocol: HTTP2, targetPort: 8080}, "+
-		"{number: 9100, name: tcp, protocol: TCP, targetPort: 8080}, {number: 9101, name: any, targetPort: 8080}")+
-		entry("mutual-in", "MESH_INTERNAL", "{number: 8000, name: http, protocol: HTTP, targetPort: 8080}")+
-		virtual("mutual-in.test", `
+	w.m.Apply(
+		t,
+		entry(
+			"mutual-out",
+			"MESH_EXTERNAL",
+			"{number: 8000, name: http, protocol: HTTP, targetPort: 8080}, {number: 8001, name: http2, protocol: HTTP2, "+
+				"targetPort: 8080}, "+
+				"{number: 9100, name: tcp, protocol: TCP, targetPort: 8080}, {number: 9101, name: any, targetPort: 8080}",
+		)+
+			entry(
+				"mutual-in",
+				"MESH_INTERNAL",
+				"{number: 8000, name: http, protocol: HTTP, targetPort: 8080}",
+			)+
+			virtual(
+				"mutual-in.test",
+				`
   http:
   - match: [{uri: {prefix: /mirrored}}]
     route: [{destination: {host: mutual-in.test}}]
@@ -130,7 +219,9 @@ spec: {hosts: [%[1]s.test], location: %[2]s, resolution: STATIC, ports: [%[3]s],
     headers: {request: {set: {`+caller.Header+`: "`+claimed+`"}}}
     route: [{destination: {host: mutual-in.test}}]
   - route: [{destination: {host: mutual-in.test}}]
-`))
+`,
+			),
+	)
 	told := func(b *live.Backend, host, path string, want ...string) {
 		t.Helper()
 		r := with(from(w.m, host), caller.Header, claimed)

@@ -10,16 +10,36 @@ import (
 // gatewayClaims: as long as no proxy verifies tokens no request has claims, whatever it brings along.
 func gatewayClaims(t *testing.T, m *live.Mesh) {
 	m.Backends(t, "gwclaims-a", "gwclaims-b", "gwclaims-c")
-	m.Apply(t, service("gwclaims.test", "gwclaims-a:a", "gwclaims-b:b", "gwclaims-c:c")+subsets("gwclaims.test", "a", "b", "c")+entrance("gwclaims", `
+	m.Apply(
+		t,
+		service(
+			"gwclaims.test",
+			"gwclaims-a:a",
+			"gwclaims-b:b",
+			"gwclaims-c:c",
+		)+subsets(
+			"gwclaims.test",
+			"a",
+			"b",
+			"c",
+		)+entrance(
+			"gwclaims",
+			`
   - {port: {number: 8000, name: http, protocol: HTTP}, bind: <gwclaims-entry>, hosts: ["*.gwclaims.example"]}
-`)+behind("gwclaims", "shop.gwclaims.example", `
+`,
+		)+behind(
+			"gwclaims",
+			"shop.gwclaims.example",
+			`
   http:
   - match: [{headers: {"@request.auth.claims.group": {exact: admins}}}, {headers: {"@request.auth.claims[group]": {}}}]
     route: [{destination: {host: gwclaims.test, subset: a}}]
   - match: [{uri: {prefix: /guests}, withoutHeaders: {"@request.auth.claims.group": {exact: admins}, "@request.auth.claims.sub": {regex: "*"}}}]
     route: [{destination: {host: gwclaims.test, subset: b}}]
   - route: [{destination: {host: gwclaims.test, subset: c}}]
-`))
+`,
+		),
+	)
 	const token = "Bearer eyJhbGciOiJub25lIn0.eyJncm91cCI6ImFkbWlucyIsInN1YiI6ImEifQ." // {"group":"admins","sub":"a"}, signed by nobody
 	for _, authorization := range []string{"", token} {
 		enter := func(path string) live.Reply {

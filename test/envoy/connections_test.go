@@ -52,13 +52,16 @@ func dial(t *testing.T, n int, address string) map[string]int {
 func tcpRoutes(t *testing.T, m *live.Mesh) {
 	m.TCPBackend(t, "tcproute-a", 9000)
 	m.TCPBackend(t, "tcproute-b", 9000)
-	m.Apply(t, tcpEntry("tcproute", "tcproute-a", "tcproute-b")+subsets("tcproute.test", "tcproute-a", "tcproute-b")+virtual("tcproute.test", `
+	m.Apply(
+		t,
+		tcpEntry("tcproute", "tcproute-a", "tcproute-b")+subsets("tcproute.test", "tcproute-a", "tcproute-b")+virtual("tcproute.test", `
   tcp:
   - match: [{port: 9000}]
     route:
     - {destination: {host: tcproute.test, subset: tcproute-a}, weight: 80}
     - {destination: {host: tcproute.test, subset: tcproute-b}, weight: 20}
-`))
+`),
+	)
 	got := dial(t, 300, m.Addr("tcproute-vip", 9000))
 	if n := got["tcproute-b"]; n < 26 || n > 94 || n+got["tcproute-a"] != 300 {
 		t.Errorf("80/20 of 300 connections came out as %v", got)

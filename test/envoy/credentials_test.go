@@ -36,13 +36,27 @@ func credentialServer(name, settings string) string {
 
 // over asks a gateway's port 8443, believing an authority.
 func over(m *live.Mesh, name string, ca *live.Authority, own ...tls.Certificate) live.Request {
-	return live.Request{To: m.Addr(name+"-entry", 8443), Host: name + ".example", TLS: &tls.Config{ServerName: name + ".example", RootCAs: ca.Pool, Certificates: own}}
+	return live.Request{
+		To:   m.Addr(name+"-entry", 8443),
+		Host: name + ".example",
+		TLS:  &tls.Config{ServerName: name + ".example", RootCAs: ca.Pool, Certificates: own},
+	}
 }
 
 func credentialSimple(t *testing.T, m *live.Mesh) {
 	m.Backend(t, "credsimple")
 	ca := live.NewAuthority(t, "gateway")
-	m.Apply(t, live.Secret(t, "credsimple", ca.Issue(t, "credsimple.example"))+credentialed("credsimple", "mode: SIMPLE, credentialName: credsimple"))
+	m.Apply(
+		t,
+		live.Secret(
+			t,
+			"credsimple",
+			ca.Issue(t, "credsimple.example"),
+		)+credentialed(
+			"credsimple",
+			"mode: SIMPLE, credentialName: credsimple",
+		),
+	)
 	wantServer(t, live.Send(t, over(m, "credsimple", ca)), "credsimple")
 	if dump := m.Envoy(gateway).Dump(t); !strings.Contains(dump, "kubernetes://credsimple") {
 		t.Error("the gateway does not have its certificate as a secret of its own")
@@ -75,14 +89,56 @@ func credentialMutual(t *testing.T, m *live.Mesh) {
 func credentialMissing(t *testing.T, m *live.Mesh) {
 	m.Backends(t, "credgone", "credthere")
 	ca := live.NewAuthority(t, "gateway")
-	there := strings.ReplaceAll(credentialServer("credthere", "mode: SIMPLE, credentialName: credthere"), "<credthere-entry>", "<credgone-entry>")
-	m.Apply(t, live.Secret(t, "credthere", ca.Issue(t, "credthere.example"))+service("credgone.test", "credgone")+service("credthere.test", "credthere")+
-		entrance("credgone", credentialServer("credgone", "mode: SIMPLE, credentialName: credgone")+strings.ReplaceAll(there, "name: https,", "name: https-there,"))+
-		behind("credgone", "credgone.example", "  http: [{route: [{destination: {host: credgone.test}}]}]\n")+
-		behind("credgone", "credthere.example", "  http: [{route: [{destination: {host: credthere.test}}]}]\n"))
-	serves := live.Request{To: m.Addr("credgone-entry", 8443), Host: "credthere.example", TLS: &tls.Config{ServerName: "credthere.example", RootCAs: ca.Pool}}
+	there := strings.ReplaceAll(
+		credentialServer("credthere", "mode: SIMPLE, credentialName: credthere"),
+		"<credthere-entry>",
+		"<credgone-entry>",
+	)
+	m.Apply(
+		t,
+		live.Secret(
+			t,
+			"credthere",
+			ca.Issue(t, "credthere.example"),
+		)+service(
+			"credgone.test",
+			"credgone",
+		)+service(
+			"credthere.test",
+			"credthere",
+		)+
+			entrance(
+				"credgone",
+				credentialServer(
+					"credgone",
+					"mode: SIMPLE, credentialName: credgone",
+				)+strings.ReplaceAll(
+					there,
+					"name: https,",
+					"name: https-there,",
+				),
+			)+
+			behind(
+				"credgone",
+				"credgone.example",
+				"  http: [{route: [{destination: {host: credgone.test}}]}]\n",
+			)+
+			behind(
+				"credgone",
+				"credthere.example",
+				"  http: [{route: [{destination: {host: credthere.test}}]}]\n",
+			),
+	)
+	serves := live.Request{
+		To:   m.Addr("credgone-entry", 8443),
+		Host: "credthere.example",
+		TLS:  &tls.Config{ServerName: "credthere.example", RootCAs: ca.Pool},
+	}
 	wantServer(t, live.Send(t, serves), "credthere")
-	if problems := m.ProblemsOf("Gateway credgone"); len(problems) != 1 || problems[0].Code != "MissingSecret" || !strings.Contains(problems[0].Message, "default/credgone") {
+	if problems := m.ProblemsOf(
+		"Gateway credgone",
+	); len(problems) != 1 || problems[0].Code != "MissingSecret" ||
+		!strings.Contains(problems[0].Message, "default/credgone") {
 		t.Errorf("said of the missing Secret: %v", problems)
 	}
 	load := live.StartLoad(t, live.HTTPClients("HTTPS", 2, serves))
@@ -127,10 +183,16 @@ func credentialBad(t *testing.T, m *live.Mesh) {
 func credentialOriginate(t *testing.T, m *live.Mesh) {
 	ca := live.NewAuthority(t, "upstream")
 	server, own := ca.Issue(t, "credup.test"), ca.Issue(t, "the-gateway")
-	m.SecureBackend(t, "credup", &tls.Config{Certificates: []tls.Certificate{server.Certificate}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool})
+	m.SecureBackend(
+		t,
+		"credup",
+		&tls.Config{Certificates: []tls.Certificate{server.Certificate}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool},
+	)
 	m.Apply(t, live.Secret(t, "credup", own, ca.File)+service("credup.test", "credup")+entrance("credup", `
   - {port: {number: 8000, name: http, protocol: HTTP}, bind: <credup-entry>, hosts: [credup.example]}
-`)+behind("credup", "credup.example", "  http: [{route: [{destination: {host: credup.test}}]}]\n")+destination("credup.test", `  trafficPolicy:
+`)+behind(
+		"credup", "credup.example", "  http: [{route: [{destination: {host: credup.test}}]}]\n",
+	)+destination("credup.test", `  trafficPolicy:
     tls: {mode: MUTUAL, sni: credup.test, credentialName: credup}
 `))
 	r := live.Send(t, live.Request{To: m.Addr("credup-entry", 8000), Host: "credup.example"})
@@ -138,11 +200,21 @@ func credentialOriginate(t *testing.T, m *live.Mesh) {
 	wantHeader(t, "the certificate presented", r.Echo.Client, "the-gateway")
 }
 
-// credentialOfClients: a sidecar that a DestinationRule picks speaks mutual TLS with a certificate that it is sent, whichever it is at the time.
+// credentialOfClients: a sidecar that a DestinationRule picks speaks mutual TLS with a certificate that it is sent,
+// whichever it is at the time.
 func credentialOfClients(t *testing.T, m *live.Mesh) {
 	ca := live.NewAuthority(t, "upstream")
 	server, first, second := ca.Issue(t, "credside.test"), ca.Issue(t, "the-sidecar"), ca.Issue(t, "the-next")
-	m.SecureBackend(t, "credside", &tls.Config{Certificates: []tls.Certificate{server.Certificate}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool, SessionTicketsDisabled: true})
+	m.SecureBackend(
+		t,
+		"credside",
+		&tls.Config{
+			Certificates:           []tls.Certificate{server.Certificate},
+			ClientAuth:             tls.RequireAndVerifyClientCert,
+			ClientCAs:              ca.Pool,
+			SessionTicketsDisabled: true,
+		},
+	)
 	m.Apply(t, live.Secret(t, "credside", first, ca.File)+service("credside.test", "credside")+`---
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
@@ -176,14 +248,18 @@ spec:
 	})
 }
 
-// TestCredentialRotation: a certificate is replaced under load: no request fails, new connections see the new one, and nothing but the secret is sent.
+// TestCredentialRotation: a certificate is replaced under load: no request fails, new connections see the new one, and
+// nothing but the secret is sent.
 func TestCredentialRotation(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, sotw bool) {
 		m := live.Start(t, live.Options{})
 		m.Proxy(t, live.Node{Name: gateway, Router: true, Labels: map[string]string{"istio": "gateway"}, Sotw: sotw})
 		m.Backend(t, "credturn")
 		ca := live.NewAuthority(t, "gateway")
-		m.Apply(t, live.Secret(t, "credturn", ca.Issue(t, "credturn.example"))+credentialed("credturn", "mode: SIMPLE, credentialName: credturn"))
+		m.Apply(
+			t,
+			live.Secret(t, "credturn", ca.Issue(t, "credturn.example"))+credentialed("credturn", "mode: SIMPLE, credentialName: credturn"),
+		)
 		ask := over(m, "credturn", ca)
 		wantServer(t, live.Send(t, ask), "credturn")
 		load := live.StartLoad(t, live.HTTPClients("HTTPS", 4, ask))
@@ -206,7 +282,13 @@ func TestCredentialRotation(t *testing.T) {
 				t.Errorf("%v resources of type %s were sent, want %v", n-before[typ], typ, want)
 			}
 		}
-		if got := m.Envoy(gateway).Stats(t, "listener_manager.listener_(modified|in_place_updated|removed)"); got["listener_manager.listener_modified"] != 0 || got["listener_manager.listener_in_place_updated"] > 0 {
+		if got := m.Envoy(
+			gateway,
+		).Stats(
+			t,
+			"listener_manager.listener_(modified|in_place_updated|removed)",
+		); got["listener_manager.listener_modified"] != 0 ||
+			got["listener_manager.listener_in_place_updated"] > 0 {
 			t.Errorf("listeners were changed: %v", got)
 		}
 	})

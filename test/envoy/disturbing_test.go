@@ -68,7 +68,9 @@ func delay(t *testing.T, m *live.Mesh) {
 func mirror(t *testing.T, m *live.Mesh) {
 	m.Backend(t, "mirror-main")
 	copies := m.Backend(t, "mirror-copy")
-	m.Apply(t, service("mirror.test", "mirror-main:main", "mirror-copy:copy")+subsets("mirror.test", "main", "copy")+virtual("mirror.test", `
+	m.Apply(
+		t,
+		service("mirror.test", "mirror-main:main", "mirror-copy:copy")+subsets("mirror.test", "main", "copy")+virtual("mirror.test", `
   http:
   - match: [{uri: {prefix: /none}}]
     route: [{destination: {host: mirror.test, subset: main}}]
@@ -79,7 +81,8 @@ func mirror(t *testing.T, m *live.Mesh) {
     mirrors: [{destination: {host: mirror.test, subset: copy}, percentage: {value: 100}}]
   - route: [{destination: {host: mirror.test, subset: main}}]
     mirror: {host: mirror.test, subset: copy}
-`))
+`),
+	)
 	for range 5 {
 		wantServer(t, live.Send(t, at(m, "mirror.test", "/none/x")), "mirror-main")
 	}

@@ -19,7 +19,10 @@ func endpoints() []feature {
 func registered(m *live.Mesh, host mesh.Host) (*mesh.Service, func(string, mesh.Endpoint) (mesh.EndpointKey, mesh.Endpoint)) {
 	key := mesh.ServiceKey{Host: host, Namespace: "default", Registry: "Memory"}
 	s := &mesh.Service{
-		Key: key, Ports: []mesh.Port{{Name: "http", Number: 8000, Target: live.Backing, Protocol: mesh.HTTP}}, Resolution: mesh.ClientSide, ExportTo: []string{"*"},
+		Key:        key,
+		Ports:      []mesh.Port{{Name: "http", Number: 8000, Target: live.Backing, Protocol: mesh.HTTP}},
+		Resolution: mesh.ClientSide,
+		ExportTo:   []string{"*"},
 	}
 	return s, func(name string, e mesh.Endpoint) (mesh.EndpointKey, mesh.Endpoint) {
 		e.Address = m.IP(name)

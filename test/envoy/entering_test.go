@@ -88,7 +88,15 @@ func gatewaySimple(t *testing.T, m *live.Mesh) {
 	for _, name := range []string{"one", "two"} {
 		host := name + ".gwsimple.example"
 		for _, http2 := range []bool{false, true} {
-			r := live.Send(t, live.Request{To: m.Addr("gwsimple-entry", 8443), Host: host, HTTP2: http2, TLS: &tls.Config{ServerName: host, RootCAs: ca.Pool}})
+			r := live.Send(
+				t,
+				live.Request{
+					To:    m.Addr("gwsimple-entry", 8443),
+					Host:  host,
+					HTTP2: http2,
+					TLS:   &tls.Config{ServerName: host, RootCAs: ca.Pool},
+				},
+			)
 			wantServer(t, r, "gwsimple")
 			wantHeader(t, "route of "+host, r.Header.Get("x-route"), name)
 		}
@@ -110,7 +118,11 @@ func gatewayMutual(t *testing.T, m *live.Mesh) {
   http: [{route: [{destination: {host: gwmutual.test}}]}]
 `))
 	request := func(certs ...tls.Certificate) live.Request {
-		return live.Request{To: m.Addr("gwmutual-entry", 8443), Host: "gwmutual.example", TLS: &tls.Config{ServerName: "gwmutual.example", RootCAs: ca.Pool, Certificates: certs}}
+		return live.Request{
+			To:   m.Addr("gwmutual-entry", 8443),
+			Host: "gwmutual.example",
+			TLS:  &tls.Config{ServerName: "gwmutual.example", RootCAs: ca.Pool, Certificates: certs},
+		}
 	}
 	wantServer(t, live.Send(t, request(friend.Certificate)), "gwmutual")
 	for who, r := range map[string]live.Request{"no certificate": request(), "a stranger's certificate": request(foe.Certificate)} {
@@ -161,7 +173,11 @@ spec:
 			t.Errorf("%s reached %q: %v", name, got, err)
 		}
 	}
-	if got, err := live.DialTLS(t, m.Addr("gwpass-entry", 8443), &tls.Config{ServerName: "c.gwpass.example", RootCAs: ca.Pool}); err == nil {
+	if got, err := live.DialTLS(
+		t,
+		m.Addr("gwpass-entry", 8443),
+		&tls.Config{ServerName: "c.gwpass.example", RootCAs: ca.Pool},
+	); err == nil {
 		t.Errorf("a server name without a route reached %q", got)
 	}
 }
@@ -179,7 +195,8 @@ func gatewayTCP(t *testing.T, m *live.Mesh) {
 	}
 }
 
-// gatewayClusters: a gateway of its own holds the clusters that its routes name, out of all the services of the mesh, and follows the routes.
+// gatewayClusters: a gateway of its own holds the clusters that its routes name, out of all the services of the mesh,
+// and follows the routes.
 func gatewayClusters(t *testing.T, m *live.Mesh) {
 	m.Backends(t, "gwset-a", "gwset-b")
 	m.Apply(t, service("a.gwset.test", "gwset-a")+service("b.gwset.test", "gwset-b:v1")+subsets("b.gwset.test", "v1"))

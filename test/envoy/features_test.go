@@ -22,7 +22,10 @@ const (
 
 func features() []feature {
 	var all []feature
-	for _, area := range [][]feature{routing(), matching(), shaping(), disturbing(), naming(), entries(), connections(), balancing(), guarding(), securing(), scoping(), entering(), credentials(), endpoints()} {
+	for _, area := range [][]feature{
+		routing(), matching(), shaping(), disturbing(), naming(), entries(), connections(), balancing(), guarding(),
+		securing(), scoping(), entering(), credentials(), endpoints(),
+	} {
 		all = append(all, area...)
 	}
 	return all
@@ -58,8 +61,8 @@ func bothProtocols(t *testing.T, test func(t *testing.T, sotw bool)) {
 	}
 }
 
-// service is a ServiceEntry of namespace default whose port 8000 leads to port 8080 of its endpoints, each written "name" or "name:version"; the name is
-// that of the address too.
+// service is a ServiceEntry of namespace default whose port 8000 leads to port 8080 of its endpoints, each written
+// "name" or "name:version"; the name is that of the address too.
 func service(host string, endpoints ...string) string {
 	var b strings.Builder
 	b.WriteString(`---

@@ -23,7 +23,10 @@ func guarding() []feature {
 		{"gateway errors", "consecutiveGatewayErrors: 3, consecutive5xxErrors: 0", 503},
 		{"the older field", "consecutiveErrors: 3, consecutive5xxErrors: 0", 502},
 		{"nobody listens", "consecutive5xxErrors: 3", 0},
-		{"nobody listens, counted apart", "consecutiveLocalOriginFailures: 3, splitExternalLocalOriginErrors: true, consecutive5xxErrors: 0", 0},
+		{
+			"nobody listens, counted apart",
+			"consecutiveLocalOriginFailures: 3, splitExternalLocalOriginErrors: true, consecutive5xxErrors: 0", 0,
+		},
 	} {
 		all = append(all, feature{"outlier detection: " + o.name, o.show})
 	}
@@ -37,7 +40,14 @@ func unretried(host string) string {
 
 // overflow: with one connection and one pending request allowed, of those that come while it is busy one waits and the others are refused.
 func overflow(t *testing.T, m *live.Mesh) {
-	overflows(t, m, "overflow", 4, "upstream_rq_pending_overflow", "{tcp: {maxConnections: 1}, http: {http1MaxPendingRequests: 1, maxRequestsPerConnection: 1}}")
+	overflows(
+		t,
+		m,
+		"overflow",
+		4,
+		"upstream_rq_pending_overflow",
+		"{tcp: {maxConnections: 1}, http: {http1MaxPendingRequests: 1, maxRequestsPerConnection: 1}}",
+	)
 }
 
 // overflowHTTP2: with one request allowed all others are refused, though one connection could carry them.
@@ -67,10 +77,13 @@ func overflows(t *testing.T, m *live.Mesh, name string, refused int, stat, pool 
 	m.Envoy(client).AwaitStatIs(t, `^cluster\.outbound\|8000\|\|`+name+`\.test;?\.`+stat+`$`, int64(refused))
 }
 
-// overflowTCP: a connection more than are allowed is closed. The proxy is one of its own: all others of the mesh listen at the service's address.
+// overflowTCP: a connection more than are allowed is closed. The proxy is one of its own: all others of the mesh listen
+// at the service's address.
 func overflowTCP(t *testing.T, m *live.Mesh) {
 	m.TCPBackend(t, "overtcp", 9000)
-	m.Apply(t, tcpEntry("overtcp", "overtcp")+destination("overtcp.test", "  trafficPolicy: {connectionPool: {tcp: {maxConnections: 1}}}\n")+`---
+	m.Apply(
+		t,
+		tcpEntry("overtcp", "overtcp")+destination("overtcp.test", "  trafficPolicy: {connectionPool: {tcp: {maxConnections: 1}}}\n")+`---
 apiVersion: networking.istio.io/v1
 kind: Sidecar
 metadata: {name: overtcp, namespace: default}
@@ -78,7 +91,8 @@ spec:
   workloadSelector: {labels: {app: overtcp}}
   egress:
   - {port: {number: 9100, name: tcp, protocol: TCP}, bind: <overtcp-egress>, captureMode: NONE, hosts: ["./overtcp.test"]}
-`)
+`,
+	)
 	e := m.Proxy(t, live.Node{Name: "overtcp-proxy", Labels: map[string]string{"app": "overtcp"}})
 	address := m.Addr("overtcp-egress", 9100)
 	live.AwaitTCP(t, address)

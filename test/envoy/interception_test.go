@@ -49,7 +49,8 @@ spec:
   resolution: STATIC
   ports: [{number: 80, name: http, protocol: HTTP, targetPort: 8080}]
   endpoints: [{address: <web-v1>, labels: {version: v1}}, {address: <web-v2>, labels: {version: v2}}]
-`+strings.ReplaceAll(tcpEntry("one", "tcp-one"), "<one-vip>", tcpVIP)+strings.ReplaceAll(tcpEntry("two", "tcp-two"), "<two-vip>", otherVIP)+`---
+`+strings.ReplaceAll(tcpEntry("one", "tcp-one"), "<one-vip>",
+		tcpVIP)+strings.ReplaceAll(tcpEntry("two", "tcp-two"), "<two-vip>", otherVIP)+`---
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
 metadata: {name: workload, namespace: default}
@@ -202,7 +203,17 @@ func notRedirected(t *testing.T, _ *live.Mesh, _ *live.Envoy) {
 func redirectedLoad(t *testing.T, m *live.Mesh, _ *live.Envoy) {
 	load := live.StartLoad(t, httpCrowd(toWeb())...)
 	for i := range 20 {
-		m.Apply(t, subsets("web.test", "v1", "v2")+virtual("web.test", fmt.Sprintf("  http: [{route: [{destination: {host: web.test, subset: v%d}}]}]\n", 1+i%2)))
+		m.Apply(
+			t,
+			subsets(
+				"web.test",
+				"v1",
+				"v2",
+			)+virtual(
+				"web.test",
+				fmt.Sprintf("  http: [{route: [{destination: {host: web.test, subset: v%d}}]}]\n", 1+i%2),
+			),
+		)
 		load.Await(t, 5)
 		m.Apply(t, strings.ReplaceAll(tcpEntry("comes", "tcp-two"), "<comes-vip>", "10.96.0.13"))
 		load.Await(t, 5)

@@ -45,7 +45,9 @@ func crowd(t *testing.T, m *live.Mesh, name string) *live.Load {
 	t.Helper()
 	address := m.Addr(name+"-vip", 9000)
 	live.AwaitTCP(t, address)
-	return live.StartLoad(t, append(httpCrowd(from(m, name+".test")), live.TCPClients(tcp, 1, address), live.LongTCPClients(longTCP, 1, address))...)
+	return live.StartLoad(
+		t,
+		append(httpCrowd(from(m, name+".test")), live.TCPClients(tcp, 1, address), live.LongTCPClients(longTCP, 1, address))...)
 }
 
 func httpCrowd(r live.Request) []live.Clients {
@@ -54,7 +56,8 @@ func httpCrowd(r live.Request) []live.Clients {
 	return []live.Clients{live.HTTPClients(http1, 2, r), live.HTTPClients(http2, 2, two)}
 }
 
-// serving is a service of two versions, <name>-v1 and <name>-v2, that speaks HTTP at port 8000 and just TCP at port 9000 of the address <name>-vip.
+// serving is a service of two versions, <name>-v1 and <name>-v2, that speaks HTTP at port 8000 and just TCP at port
+// 9000 of the address <name>-vip.
 func serving(t *testing.T, m *live.Mesh, name string) string {
 	t.Helper()
 	for _, b := range []string{name + "-v1", name + "-v2"} {
@@ -139,9 +142,15 @@ func ruleChanged(t *testing.T, m *live.Mesh) {
 	m.Apply(t, serving(t, m, "rulechg")+allTo("rulechg", "v2")+subsets("rulechg.test", "v1", "v2"))
 	load := crowd(t, m, "rulechg")
 	for i := range 25 {
-		m.Apply(t, destination("rulechg.test", fmt.Sprintf(`  trafficPolicy: {connectionPool: {http: {http2MaxRequests: %d}, tcp: {maxConnections: %d}}}
+		m.Apply(
+			t,
+			destination(
+				"rulechg.test",
+				fmt.Sprintf(`  trafficPolicy: {connectionPool: {http: {http2MaxRequests: %d}, tcp: {maxConnections: %d}}}
   subsets: [{name: v1, labels: {version: v1}}, {name: v2, labels: {version: v2}}]
-`, 1000+i, 2000+i)))
+`, 1000+i, 2000+i),
+			),
+		)
 		load.Await(t, 10)
 	}
 	m.Delete(t, "VirtualService rulechg-test", "DestinationRule rulechg-test")

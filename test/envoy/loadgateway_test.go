@@ -31,12 +31,23 @@ func gatewayFlips(t *testing.T, m *live.Mesh) {
 	m.Apply(t, serving(t, m, "gwflip")+subsets("gwflip.test", "v1", "v2")+entrance("gwflip", servers))
 	flip("v1")
 	plain := live.Request{To: m.Addr("gwflip-entry", 8000), Host: "gwflip.example"}
-	secure := live.Request{To: m.Addr("gwflip-entry", 8443), Host: "gwflip.example", TLS: &tls.Config{ServerName: "gwflip.example", RootCAs: ca.Pool}}
+	secure := live.Request{
+		To:   m.Addr("gwflip-entry", 8443),
+		Host: "gwflip.example",
+		TLS:  &tls.Config{ServerName: "gwflip.example", RootCAs: ca.Pool},
+	}
 	address := m.Addr("gwflip-entry", 9000)
 	live.AwaitTCP(t, address)
 	live.Send(t, plain)
 	live.Send(t, secure)
-	load := live.StartLoad(t, append(httpCrowd(plain), live.HTTPClients("HTTPS", 1, secure), live.TCPClients(tcp, 1, address), live.LongTCPClients(longTCP, 1, address))...)
+	load := live.StartLoad(
+		t,
+		append(
+			httpCrowd(plain),
+			live.HTTPClients("HTTPS", 1, secure),
+			live.TCPClients(tcp, 1, address),
+			live.LongTCPClients(longTCP, 1, address),
+		)...)
 	for i := range 30 {
 		version := fmt.Sprintf("v%d", 1+(i+1)%2)
 		flip(version)
@@ -44,7 +55,10 @@ func gatewayFlips(t *testing.T, m *live.Mesh) {
 		load.Await(t, 5)
 	}
 	for i := range 5 { // the gateway's own object
-		m.Apply(t, entrance("gwflip", strings.ReplaceAll(servers, `["gwflip.example"]`, fmt.Sprintf(`["gwflip.example", "other-%d.example"]`, i))))
+		m.Apply(
+			t,
+			entrance("gwflip", strings.ReplaceAll(servers, `["gwflip.example"]`, fmt.Sprintf(`["gwflip.example", "other-%d.example"]`, i))),
+		)
 		load.Await(t, 20)
 	}
 	load.Stop(t)
@@ -75,12 +89,21 @@ spec:
 	load := live.StartLoad(t, httpCrowd(from(m, "inbound.test"))...)
 	for i := range 10 {
 		m.Apply(t, sidecar(`
-  - {port: {number: `+strconv.Itoa(8090+i)+`, name: http-more, protocol: HTTP}, bind: <inbound>, captureMode: NONE, defaultEndpoint: "127.0.0.1:`+strconv.Itoa(port)+`",
+  - {port: {number: `+strconv.Itoa(8090+i)+
+			`, name: http-more, protocol: HTTP}, bind: <inbound>, captureMode: NONE, defaultEndpoint: "127.0.0.1:`+strconv.Itoa(port)+`",
      connectionPool: {http: {http2MaxRequests: `+strconv.Itoa(100+i)+`}}}`))
 		load.Await(t, 10)
 	}
 	for i := range 10 { // the cluster behind the listener changes
-		m.Apply(t, strings.Replace(sidecar(""), "  egress:", "  inboundConnectionPool: {http: {http2MaxRequests: "+strconv.Itoa(500+i)+"}}\n  egress:", 1))
+		m.Apply(
+			t,
+			strings.Replace(
+				sidecar(""),
+				"  egress:",
+				"  inboundConnectionPool: {http: {http2MaxRequests: "+strconv.Itoa(500+i)+"}}\n  egress:",
+				1,
+			),
+		)
 		load.Await(t, 10)
 	}
 	load.Stop(t)
@@ -126,7 +149,11 @@ func gatewayOrder(t *testing.T, m *live.Mesh) {
   - {port: {number: 8000, name: http, protocol: HTTP}, bind: <gworder-entry>, hosts: ["gworder.example"]}
 `))
 	route := func(subset string) string {
-		return behind("gworder", "gworder.example", "  http: [{route: [{destination: {host: gworder.test, port: {number: 8000}"+subset+"}}]}]\n")
+		return behind(
+			"gworder",
+			"gworder.example",
+			"  http: [{route: [{destination: {host: gworder.test, port: {number: 8000}"+subset+"}}]}]\n",
+		)
 	}
 	m.Apply(t, route(""))
 	enter := live.Request{To: m.Addr("gworder-entry", 8000), Host: "gworder.example"}

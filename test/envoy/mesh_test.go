@@ -15,7 +15,13 @@ import (
 func TestMeshConfig(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "access.log")
-	m := live.Start(t, live.Options{MeshConfig: "accessLogFile: " + log + "\naccessLogFormat: \"%REQ(:AUTHORITY)% %RESPONSE_CODE% %UPSTREAM_CLUSTER_RAW% %RESPONSE_FLAGS%\\n\"\n"})
+	m := live.Start(
+		t,
+		live.Options{
+			MeshConfig: "accessLogFile: " + log + "\naccessLogFormat: \"%REQ(:AUTHORITY)% %RESPONSE_CODE% " +
+				"%UPSTREAM_CLUSTER_RAW% %RESPONSE_FLAGS%\\n\"\n",
+		},
+	)
 	m.Backends(t, "meshed")
 	m.Apply(t, service("meshed.test", "meshed"))
 	e := m.Client(t, client)
@@ -51,9 +57,16 @@ func TestFolder(t *testing.T) {
 	t.Parallel()
 	m := live.Start(t, live.Options{Folder: true})
 	m.Backends(t, "folder-v1", "folder-v2")
-	m.WriteFile(t, "services.yaml", strings.TrimPrefix(service("folder.test", "folder-v1:v1", "folder-v2:v2")+subsets("folder.test", "v1", "v2"), "---\n"))
+	m.WriteFile(
+		t,
+		"services.yaml",
+		strings.TrimPrefix(service("folder.test", "folder-v1:v1", "folder-v2:v2")+subsets("folder.test", "v1", "v2"), "---\n"),
+	)
 	route := func(version string) string {
-		return strings.TrimPrefix(virtual("folder.test", "  http: [{route: [{destination: {host: folder.test, subset: "+version+"}}]}]\n"), "---\n")
+		return strings.TrimPrefix(
+			virtual("folder.test", "  http: [{route: [{destination: {host: folder.test, subset: "+version+"}}]}]\n"),
+			"---\n",
+		)
 	}
 	m.WriteFile(t, "route.yaml", route("v1"))
 	m.Client(t, client)

@@ -135,13 +135,17 @@ const xfcc = "X-Forwarded-Client-Cert"
 
 // automatic: whoever can uses mutual TLS, and the app learns who called; whoever cannot is served in plaintext.
 func (w *mutual) automatic(t *testing.T) {
-	for who, r := range map[string]live.Request{"web": from(w.m, "app.test"), "edge": {To: w.m.Addr("mutual-entry", 8000), Host: "edge.example"}} {
+	for who, r := range map[string]live.Request{
+		"web":  from(w.m, "app.test"),
+		"edge": {To: w.m.Addr("mutual-entry", 8000), Host: "edge.example"},
+	} {
 		for _, http2 := range []bool{false, true} {
 			r.HTTP2 = http2
 			reply := live.Send(t, r)
 			wantServer(t, reply, "mutual-app")
 			got := strings.Join(reply.Echo.Header[xfcc], ",")
-			if !strings.Contains(got, "URI=spiffe://cluster.local/ns/default/sa/"+who) || !strings.Contains(got, "By=spiffe://cluster.local/ns/default/sa/app") {
+			if !strings.Contains(got, "URI=spiffe://cluster.local/ns/default/sa/"+who) ||
+				!strings.Contains(got, "By=spiffe://cluster.local/ns/default/sa/app") {
 				t.Errorf("called by %s, the app is told %q", who, got)
 			}
 		}
@@ -162,16 +166,36 @@ func (w *mutual) counted(t *testing.T) {
 		live.Send(t, from(w.m, "app.test"))
 	}
 	live.DialTCP(t, w.m.Addr("app-vip", 9000))
-	mutual := []string{`source_principal="spiffe://cluster.local/ns/default/sa/web"`, `destination_principal="spiffe://cluster.local/ns/default/sa/app"`}
+	mutual := []string{
+		`source_principal="spiffe://cluster.local/ns/default/sa/web"`,
+		`destination_principal="spiffe://cluster.local/ns/default/sa/app"`,
+	}
 	http := append([]string{`request_protocol="http"`, `response_code="200"`, `response_flags="-"`}, mutual...)
 	tcp := append([]string{`request_protocol="tcp"`}, mutual...)
-	sent := []string{`reporter="source"`, `source_workload="web-7c9"`, `destination_workload="app"`, `destination_workload_namespace="default"`, `destination_service="app.test"`, `destination_service_name="app.test"`}
-	served := []string{`reporter="destination"`, `source_workload_namespace="default"`, `destination_workload="app-v1"`, `connection_security_policy="mutual_tls"`}
-	for _, metric := range []string{"istio_requests_total", "istio_request_duration_milliseconds_count", "istio_request_bytes_count", "istio_response_bytes_count"} {
+	sent := []string{
+		`reporter="source"`,
+		`source_workload="web-7c9"`,
+		`destination_workload="app"`,
+		`destination_workload_namespace="default"`,
+		`destination_service="app.test"`,
+		`destination_service_name="app.test"`,
+	}
+	served := []string{
+		`reporter="destination"`,
+		`source_workload_namespace="default"`,
+		`destination_workload="app-v1"`,
+		`connection_security_policy="mutual_tls"`,
+	}
+	for _, metric := range []string{
+		"istio_requests_total", "istio_request_duration_milliseconds_count", "istio_request_bytes_count",
+		"istio_response_bytes_count",
+	} {
 		awaitMetric(t, w.m.Envoy(client), webWorkload, 5, metric, append(sent, http...)...)
 		awaitMetric(t, w.app, appWorkload, 5, metric, append(served, http...)...)
 	}
-	for _, metric := range []string{"istio_tcp_connections_opened_total", "istio_tcp_connections_closed_total", "istio_tcp_sent_bytes_total"} {
+	for _, metric := range []string{
+		"istio_tcp_connections_opened_total", "istio_tcp_connections_closed_total", "istio_tcp_sent_bytes_total",
+	} {
 		awaitMetric(t, w.m.Envoy(client), webWorkload, 1, metric, append(sent, tcp...)...)
 		awaitMetric(t, w.app, appWorkload, 1, metric, append(served, tcp...)...)
 	}
@@ -195,7 +219,8 @@ func awaitMetric(t *testing.T, e *live.Envoy, own exposition.Workload, least flo
 func total(lines []string, metric string, labels []string) (sum float64, err error) {
 	for _, line := range lines {
 		series, value, ok := strings.Cut(line, "} ")
-		if has := func(l string) bool { return strings.Contains(series, l) }; !ok || !strings.HasPrefix(series, metric+"{") || !all(labels, has) {
+		if has := func(l string) bool { return strings.Contains(series, l) }; !ok || !strings.HasPrefix(series, metric+"{") ||
+			!all(labels, has) {
 			continue
 		}
 		n, err := strconv.ParseFloat(value, 64)

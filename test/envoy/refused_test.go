@@ -16,37 +16,78 @@ import (
 // mistake is a rule that an Envoy would refuse as it stands.
 type mistake struct{ name, spec string }
 
-// TestNothingRefused writes what an Envoy would refuse. It must not reach one: the user's object says what is wrong, and other traffic goes on.
+// TestNothingRefused writes what an Envoy would refuse. It must not reach one: the user's object says what is wrong,
+// and other traffic goes on.
 func TestNothingRefused(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x{1000}", 40) // a program of 40,000 instructions
-	makes(t, "VirtualService mistaken-test", func(spec string) string { return virtual("mistaken.test", "  http:\n  - "+spec+"\n") }, []mistake{
-		{"a regular expression that does not compile", `{match: [{uri: {regex: "/(unclosed"}}], route: [{destination: {host: mistaken.test}}]}`},
-		{"a regular expression that is too large", `{match: [{uri: {regex: "/` + long + `"}}], route: [{destination: {host: mistaken.test}}]}`},
-		{"a header name with a line break", `{route: [{destination: {host: mistaken.test}}], headers: {request: {set: {"x-a\nb": "1"}}}}`},
-		{"a header value with a line break", `{route: [{destination: {host: mistaken.test}}], headers: {request: {set: {x-a: "1\n2"}}}}`},
-		{"an unknown variable in a header value", `{route: [{destination: {host: mistaken.test}}], headers: {request: {set: {x-a: "%NO_SUCH_THING%"}}}}`},
-		{"a header that only the proxy may set", `{route: [{destination: {host: mistaken.test}}], headers: {request: {remove: [":path"]}}}`},
-		{"a rewrite that names a group it does not have", `{match: [{uri: {prefix: /a}}], rewrite: {uriRegexRewrite: {match: "/a", rewrite: "/\\7"}}, route: [{destination: {host: mistaken.test}}]}`},
-		{"a status that is none", `{directResponse: {status: 99}}`},
-		{"a body that is too large", `{directResponse: {status: 200, body: {string: "` + strings.Repeat("x", 2<<20) + `"}}}`},
-		{"an origin that does not compile", `{corsPolicy: {allowOrigins: [{regex: "(("}]}, route: [{destination: {host: mistaken.test}}]}`},
-		{"a retry condition that is none", `{retries: {attempts: 1, retryOn: "not-a-condition"}, route: [{destination: {host: mistaken.test}}]}`},
-		{"a negative delay", `{fault: {delay: {fixedDelay: -1s, percentage: {value: 100}}}, route: [{destination: {host: mistaken.test}}]}`},
-	})
+	makes(
+		t,
+		"VirtualService mistaken-test",
+		func(spec string) string { return virtual("mistaken.test", "  http:\n  - "+spec+"\n") },
+		[]mistake{
+			{
+				"a regular expression that does not compile",
+				`{match: [{uri: {regex: "/(unclosed"}}], route: [{destination: {host: mistaken.test}}]}`,
+			},
+			{
+				"a regular expression that is too large",
+				`{match: [{uri: {regex: "/` + long + `"}}], route: [{destination: {host: mistaken.test}}]}`,
+			},
+			{
+				"a header name with a line break",
+				`{route: [{destination: {host: mistaken.test}}], headers: {request: {set: {"x-a\nb": "1"}}}}`,
+			},
+			{
+				"a header value with a line break",
+				`{route: [{destination: {host: mistaken.test}}], headers: {request: {set: {x-a: "1\n2"}}}}`,
+			},
+			{
+				"an unknown variable in a header value",
+				`{route: [{destination: {host: mistaken.test}}], headers: {request: {set: {x-a: "%NO_SUCH_THING%"}}}}`,
+			},
+			{
+				"a header that only the proxy may set",
+				`{route: [{destination: {host: mistaken.test}}], headers: {request: {remove: [":path"]}}}`,
+			},
+			{
+				"a rewrite that names a group it does not have",
+				`{match: [{uri: {prefix: /a}}], rewrite: {uriRegexRewrite: {match: "/a", rewrite: "/\\7"}}, route: [{destination: {host: mistaken.test}}]}`,
+			},
+			{"a status that is none", `{directResponse: {status: 99}}`},
+			{"a body that is too large", `{directResponse: {status: 200, body: {string: "` + strings.Repeat("x", 2<<20) + `"}}}`},
+			{
+				"an origin that does not compile",
+				`{corsPolicy: {allowOrigins: [{regex: "(("}]}, route: [{destination: {host: mistaken.test}}]}`,
+			},
+			{
+				"a retry condition that is none",
+				`{retries: {attempts: 1, retryOn: "not-a-condition"}, route: [{destination: {host: mistaken.test}}]}`,
+			},
+			{
+				"a negative delay",
+				`{fault: {delay: {fixedDelay: -1s, percentage: {value: 100}}}, route: [{destination: {host: mistaken.test}}]}`,
+			},
+		},
+	)
 }
 
 // TestClustersNotRefused does the same with DestinationRules, which make clusters.
 func TestClustersNotRefused(t *testing.T) {
 	t.Parallel()
-	makes(t, "DestinationRule mistaken-test", func(spec string) string { return destination("mistaken.test", "  trafficPolicy: "+spec+"\n") }, []mistake{
-		{"a table size that is no prime", `{loadBalancer: {consistentHash: {httpHeaderName: x, maglev: {tableSize: 10}}}}`},
-		{"a negative timeout", `{connectionPool: {tcp: {connectTimeout: -1s}}}`},
-		{"a timeout of nothing", `{connectionPool: {tcp: {connectTimeout: 0s}}}`},
-		{"an ejection of more than all", `{outlierDetection: {maxEjectionPercent: 101}}`},
-		{"an interval of nothing", `{outlierDetection: {interval: 0s}}`},
-		{"MUTUAL without certificate", `{tls: {mode: MUTUAL}}`},
-	})
+	makes(
+		t,
+		"DestinationRule mistaken-test",
+		func(spec string) string { return destination("mistaken.test", "  trafficPolicy: "+spec+"\n") },
+		[]mistake{
+			{"a table size that is no prime", `{loadBalancer: {consistentHash: {httpHeaderName: x, maglev: {tableSize: 10}}}}`},
+			{"a negative timeout", `{connectionPool: {tcp: {connectTimeout: -1s}}}`},
+			{"a timeout of nothing", `{connectionPool: {tcp: {connectTimeout: 0s}}}`},
+			{"an ejection of more than all", `{outlierDetection: {maxEjectionPercent: 101}}`},
+			{"an interval of nothing", `{outlierDetection: {interval: 0s}}`},
+			{"MUTUAL without certificate", `{tls: {mode: MUTUAL}}`},
+		},
+	)
 }
 
 // makes writes one mistake after the other into an object while another service is asked without pause.
@@ -77,8 +118,9 @@ func errorsOf(problems []mesh.Problem) []mesh.Problem {
 	return slices.DeleteFunc(slices.Clone(problems), func(p mesh.Problem) bool { return p.Severity != mesh.Error })
 }
 
-// TestRefused has Envoys refuse what the control plane could not know to be wrong: certificates that are not on the proxy's disk. What the proxy had stays, the
-// user's object says what the proxy said, everything else goes on and can be changed, and a mended object is in force at once.
+// TestRefused has Envoys refuse what the control plane could not know to be wrong: certificates that are not on the
+// proxy's disk. What the proxy had stays, the user's object says what the proxy said, everything else goes on and can
+// be changed, and a mended object is in force at once.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for _, sotw := range []bool{false, true} {
@@ -147,7 +189,11 @@ func refusedListener(t *testing.T, sotw bool) {
 `)
 	}
 	route := func(version string) string {
-		return behind("sound", "sound.example", "  http: [{route: [{destination: {host: sound.test, subset: "+version+", port: {number: 8000}}}]}]\n")
+		return behind(
+			"sound",
+			"sound.example",
+			"  http: [{route: [{destination: {host: sound.test, subset: "+version+", port: {number: 8000}}}]}]\n",
+		)
 	}
 	m.Apply(t, serving(t, m, "sound")+subsets("sound.test", "v1", "v2")+entrance("sound", `
   - {port: {number: 8000, name: http, protocol: HTTP}, bind: <sound-entry>, hosts: ["sound.example"]}
@@ -156,7 +202,11 @@ func refusedListener(t *testing.T, sotw bool) {
 	enter := live.Request{To: m.Addr("sound-entry", 8000), Host: "sound.example"}
 	load := live.StartLoad(t, httpCrowd(enter)...)
 	missing := filepath.Join(t.TempDir(), "nowhere.key")
-	secure := live.Request{To: m.Addr("mistaken-entry", 8443), Host: "mistaken.example", TLS: &tls.Config{ServerName: "mistaken.example", RootCAs: ca.Pool}}
+	secure := live.Request{
+		To:   m.Addr("mistaken-entry", 8443),
+		Host: "mistaken.example",
+		TLS:  &tls.Config{ServerName: "mistaken.example", RootCAs: ca.Pool},
+	}
 	for i := range 3 {
 		m.Apply(t, mistaken(missing))
 		awaitProblem(t, m, "Gateway mistaken", missing)

@@ -96,7 +96,8 @@ spec:
 	e.AwaitStat(t, `^cluster\.inbound\|8080\|\|;?\.upstream_rq_200$`, 1)
 }
 
-// selectedClients: a DestinationRule with a workloadSelector holds for the proxies that it selects, and for no other of its namespace; it may come and go.
+// selectedClients: a DestinationRule with a workloadSelector holds for the proxies that it selects, and for no other of
+// its namespace; it may come and go.
 func selectedClients(t *testing.T, m *live.Mesh) {
 	m.Backends(t, "select-v1", "select-v2")
 	m.Apply(t, service("select.test", "select-v1:v1", "select-v2:v2")+virtual("select.test", `

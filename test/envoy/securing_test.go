@@ -42,7 +42,11 @@ func originateSimple(t *testing.T, m *live.Mesh) {
 func originateMutual(t *testing.T, m *live.Mesh) {
 	ca := live.NewAuthority(t, "mutual")
 	server, own := ca.Issue(t, "mutual.test"), ca.Issue(t, "the-proxy")
-	m.SecureBackend(t, "mutual", &tls.Config{Certificates: []tls.Certificate{server.Certificate}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool})
+	m.SecureBackend(
+		t,
+		"mutual",
+		&tls.Config{Certificates: []tls.Certificate{server.Certificate}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool},
+	)
 	m.Apply(t, service("mutual.test", "mutual")+destination("mutual.test", `  trafficPolicy:
     tls: {mode: SIMPLE, caCertificates: `+ca.File+`}
 `))

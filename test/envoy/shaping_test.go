@@ -88,7 +88,12 @@ func rewrite(t *testing.T, m *live.Mesh) {
     rewrite: {authority: elsewhere.example}
     route: [{destination: {host: rewrite.test}}]
 `))
-	for path, want := range map[string]string{"/old/page?q=1": "/new/page?q=1", "/exact": "/replaced", "/shop/books/list": "/list/of/books", "/host": "/host"} {
+	for path, want := range map[string]string{
+		"/old/page?q=1":    "/new/page?q=1",
+		"/exact":           "/replaced",
+		"/shop/books/list": "/list/of/books",
+		"/host":            "/host",
+	} {
 		wantHeader(t, "path of "+path, live.Send(t, at(m, "rewrite.test", path)).Echo.Path, want)
 	}
 	wantHeader(t, "authority", live.Send(t, at(m, "rewrite.test", "/host")).Echo.Host, "elsewhere.example")

@@ -21,8 +21,8 @@ import (
 	"fairway/test/rig"
 )
 
-// TestUnnamedPorts: at a port whose protocol nobody named HTTP/1, HTTP/2, gRPC and anything else arrive as what they are, over mutual TLS and without, and what is HTTP is routed,
-// tried again and counted as at a port that is named.
+// TestUnnamedPorts: at a port whose protocol nobody named HTTP/1, HTTP/2, gRPC and anything else arrive as what they
+// are, over mutual TLS and without, and what is HTTP is routed, tried again and counted as at a port that is named.
 func TestUnnamedPorts(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, sotw bool) {
 		w := newUnnamed(t, sotw)
@@ -56,7 +56,8 @@ func newUnnamed(t *testing.T, sotw bool) *unnamed {
 	var port int
 	w.backend, port = w.m.AnythingOnLocalhost(t, "any-app")
 	greeting := w.m.TCPBackendOnLocalhost(t, "any-greets")
-	w.address, w.direct = w.m.Addr("any-vip", 9300), w.m.Addr("any-app", port) // what a proxy binds itself it hands on to the same port of localhost
+	// what a proxy binds itself it hands on to the same port of localhost
+	w.address, w.direct = w.m.Addr("any-vip", 9300), w.m.Addr("any-app", port)
 	w.m.Set(t, `---
 apiVersion: networking.istio.io/v1
 kind: Sidecar
@@ -74,7 +75,8 @@ spec:
   addresses: [<any-vip>]
   location: MESH_INTERNAL
   resolution: STATIC
-  ports: [{number: 9300, name: any, targetPort: `+strconv.Itoa(port)+`}, {number: 9301, name: greets, targetPort: `+strconv.Itoa(greeting)+`}]
+  ports: [{number: 9300, name: any, targetPort: `+strconv.Itoa(port)+`}, {number: 9301, name: greets, targetPort: `+
+		strconv.Itoa(greeting)+`}]
   endpoints: [{address: <any-app>, labels: {app: any-app}, serviceAccount: app}]
 `+service("named.test", "any-app")+virtual("named.test", `
   http: [{route: [{destination: {host: any.test, port: {number: 9300}}}]}]
@@ -109,7 +111,13 @@ func (w *unnamed) counted(t *testing.T, n float64, metric string, labels []strin
 
 // served are the labels of what the app's proxy counts of a caller's requests.
 func served(by exposition.Workload, account string, more ...string) []string {
-	return append(append(source(by), `source_principal="spiffe://cluster.local/ns/default/sa/`+account+`"`, `connection_security_policy="mutual_tls"`), more...)
+	return append(
+		append(
+			source(by),
+			`source_principal="spiffe://cluster.local/ns/default/sa/`+account+`"`,
+			`connection_security_policy="mutual_tls"`,
+		),
+		more...)
 }
 
 // requests: HTTP/1 and HTTP/2 stay what they are, and both ends know them for requests.
@@ -133,13 +141,23 @@ func (w *unnamed) requests(t *testing.T) {
 	w.counted(t, 1, "istio_requests_total", failed, func() {
 		wantStatus(t, live.Send(t, with(w.ask(), "x-do", "status=418")), http.StatusTeapot)
 	})
-	sent := []string{`reporter="source"`, `request_protocol="http"`, `response_code="418"`, `destination_service="any.test"`, `destination_principal="spiffe://cluster.local/ns/default/sa/app"`}
+	sent := []string{
+		`reporter="source"`,
+		`request_protocol="http"`,
+		`response_code="418"`,
+		`destination_service="any.test"`,
+		`destination_principal="spiffe://cluster.local/ns/default/sa/app"`,
+	}
 	awaitMetric(t, w.m.Envoy(client), webWorkload, 1, "istio_requests_total", sent...)
 }
 
 // streams: gRPC, which is HTTP/2 from the first byte, goes through, and its status is counted.
 func (w *unnamed) streams(t *testing.T) {
-	conn, err := grpc.NewClient("passthrough:///"+w.address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("any.test:9300"))
+	conn, err := grpc.NewClient(
+		"passthrough:///"+w.address,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithAuthority("any.test:9300"),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +177,12 @@ func (w *unnamed) streams(t *testing.T) {
 
 // connections: what is no HTTP goes through as it is, and is counted as a connection.
 func (w *unnamed) connections(t *testing.T) {
-	tcp := []string{`reporter="destination"`, `request_protocol="tcp"`, `source_principal="spiffe://cluster.local/ns/default/sa/web"`, `connection_security_policy="mutual_tls"`}
+	tcp := []string{
+		`reporter="destination"`,
+		`request_protocol="tcp"`,
+		`source_principal="spiffe://cluster.local/ns/default/sa/web"`,
+		`connection_security_policy="mutual_tls"`,
+	}
 	w.counted(t, 3, "istio_tcp_connections_opened_total", tcp, func() {
 		for _, line := range []string{"hello", "*1", strings.Repeat("long ", 4000)} {
 			if got := live.Say(t, w.address, line); got != "any-app: "+line {
@@ -234,7 +257,11 @@ func (w *unnamed) inTheClear(t *testing.T, mode string) {
 // outside: servers whose TLS a rule asks for are offered nothing that is the mesh's: they would refuse the connection.
 func (w *unnamed) outside(t *testing.T) {
 	authority := live.NewAuthority(t, "any-out")
-	w.m.SecureBackend(t, "any-out", &tls.Config{Certificates: []tls.Certificate{authority.Issue(t, "any-out.test").Certificate}, NextProtos: []string{"http/1.1"}})
+	w.m.SecureBackend(
+		t,
+		"any-out",
+		&tls.Config{Certificates: []tls.Certificate{authority.Issue(t, "any-out.test").Certificate}, NextProtos: []string{"http/1.1"}},
+	)
 	w.m.Apply(t, `---
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -272,7 +299,12 @@ func (w *unnamed) disabled(t *testing.T) {
 func (w *unnamed) serverFirst(t *testing.T) {
 	w.m.MeshConfig(t, "protocolDetectionTimeout: 0.3s\n")
 	w.mode(t, "STRICT")
-	tcp := []string{`reporter="destination"`, `request_protocol="tcp"`, `source_principal="spiffe://cluster.local/ns/default/sa/web"`, `connection_security_policy="mutual_tls"`}
+	tcp := []string{
+		`reporter="destination"`,
+		`request_protocol="tcp"`,
+		`source_principal="spiffe://cluster.local/ns/default/sa/web"`,
+		`connection_security_policy="mutual_tls"`,
+	}
 	w.counted(t, 1, "istio_tcp_connections_opened_total", tcp, func() {
 		rig.Eventually(t, func() error { // a listener of before may still take a connection, and would wait without end
 			conn, err := net.DialTimeout("tcp", w.m.Addr("any-vip", 9301), rig.Bound)

@@ -60,7 +60,10 @@ func (p proxy) node() *corev3.Node {
 		panic(err) // strings and maps of strings always fit
 	}
 	first, _, _ := strings.Cut(p.Addresses, ",")
-	return &corev3.Node{Id: fmt.Sprintf("%s~%s~%s.%s~%s.svc.cluster.local", p.Type, first, p.Name, p.Namespace, p.Namespace), Metadata: meta}
+	return &corev3.Node{
+		Id:       fmt.Sprintf("%s~%s~%s.%s~%s.svc.cluster.local", p.Type, first, p.Name, p.Namespace, p.Namespace),
+		Metadata: meta,
+	}
 }
 
 // connect opens a stream, and does not wait for anything to come.
@@ -99,7 +102,9 @@ func (c *client) report(ctx context.Context, to control, failure string) error {
 
 // isServed says whether a stream is the client's own, was heard, and has acknowledged all that it is due.
 func (c *client) isServed(s xds.ProxyStatus) bool {
-	return mesh.ProxyID(s.Proxy).Node() == c.Node.Id && !s.ConnectedAt.Before(c.since) && len(s.Types) >= c.Asked() && s.Reports >= c.reports && s.Synced
+	return mesh.ProxyID(s.Proxy).Node() == c.Node.Id && !s.ConnectedAt.Before(c.since) && len(s.Types) >= c.Asked() &&
+		s.Reports >= c.reports &&
+		s.Synced
 }
 
 // diff says how what the client holds differs from what another holds; empty: in nothing.

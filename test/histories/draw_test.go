@@ -20,7 +20,13 @@ type writer struct {
 
 // write makes the script of a seed.
 func write(decoder *config.Decoder, seed uint64, steps int) script {
-	w := &writer{decoder: decoder, draw: draw{rand.New(rand.NewPCG(seed, 11))}, objects: map[string]document{}, gone: map[string]document{}, proxies: map[string]bool{}}
+	w := &writer{
+		decoder: decoder,
+		draw:    draw{rand.New(rand.NewPCG(seed, 11))},
+		objects: map[string]document{},
+		gone:    map[string]document{},
+		proxies: map[string]bool{},
+	}
 	out := make(script, steps)
 	for i := range out {
 		out[i] = w.step()

@@ -63,7 +63,8 @@ func TestInProcess(t *testing.T) {
 	})
 }
 
-// hunt plays histories until there were that many steps, unless the command line says otherwise, each fitted to what it is played on. One that fails is shortened.
+// hunt plays histories until there were that many steps, unless the command line says otherwise, each fitted to what it
+// is played on. One that fails is shortened.
 func hunt(t *testing.T, usual int, fit func(script) script, make func(t *testing.T, seed uint64) (*player, error)) {
 	decoder, err := config.NewDecoder(config.Options{})
 	if err != nil {

@@ -39,8 +39,14 @@ func list(items []string) string { return "[" + strings.Join(items, ", ") + "]" 
 var (
 	namespaces = []string{"istio-system", "shop", "bank"}
 	files      = []string{"a.yaml", "b.yaml", "c.yaml", "d.yaml"}
-	services   = []string{"a.shop.svc.cluster.local", "b.shop.svc.cluster.local", "a.bank.svc.cluster.local", "x.example.com", "y.example.com"}
-	workloads  = []string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1"} // addresses of proxies, too
+	services   = []string{
+		"a.shop.svc.cluster.local",
+		"b.shop.svc.cluster.local",
+		"a.bank.svc.cluster.local",
+		"x.example.com",
+		"y.example.com",
+	}
+	workloads = []string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1"} // addresses of proxies, too
 )
 
 // kindsOf says how to draw each kind that has behaviour, and how often it comes.
@@ -97,7 +103,17 @@ func (d draw) object() document {
 }
 
 func (d draw) exportTo() string {
-	return pick(d, "", "", "", `, exportTo: ["*"]`, `, exportTo: ["."]`, ", exportTo: [bank]", ", exportTo: [shop, bank]", `, exportTo: ["~"]`)
+	return pick(
+		d,
+		"",
+		"",
+		"",
+		`, exportTo: ["*"]`,
+		`, exportTo: ["."]`,
+		", exportTo: [bank]",
+		", exportTo: [shop, bank]",
+		`, exportTo: ["~"]`,
+	)
 }
 
 func (d draw) labels() string {
@@ -105,7 +121,17 @@ func (d draw) labels() string {
 }
 
 func (d draw) host() string {
-	return pick(d, "a.shop.svc.cluster.local", "a.shop.svc.cluster.local", "a", "b.shop.svc.cluster.local", "a.bank.svc.cluster.local", "x.example.com", "y.example.com", "nowhere.example.com")
+	return pick(
+		d,
+		"a.shop.svc.cluster.local",
+		"a.shop.svc.cluster.local",
+		"a",
+		"b.shop.svc.cluster.local",
+		"a.bank.svc.cluster.local",
+		"x.example.com",
+		"y.example.com",
+		"nowhere.example.com",
+	)
 }
 
 func (d draw) pattern() string {
@@ -162,7 +188,18 @@ func (d draw) endpoints(resolution string) []string {
 
 // endpoint is what else a WorkloadEntry may say.
 func (d draw) endpoint() string {
-	return pick(d, "", "", "", ", weight: 3", ", locality: r1/z1", ", locality: r1/z2", ", serviceAccount: web", ", ports: {p0: 8088}", ", network: n1")
+	return pick(
+		d,
+		"",
+		"",
+		"",
+		", weight: 3",
+		", locality: r1/z1",
+		", locality: r1/z2",
+		", serviceAccount: web",
+		", ports: {p0: 8088}",
+		", network: n1",
+	)
 }
 
 func (d draw) workloadEntry() string {
@@ -170,7 +207,11 @@ func (d draw) workloadEntry() string {
 }
 
 func (d draw) workloadGroup() string {
-	return fmt.Sprintf("metadata: {labels: {%s}}, template: {serviceAccount: %s}", pick(d, d.labels(), "istio: ingress"), pick(d, "web", "edge"))
+	return fmt.Sprintf(
+		"metadata: {labels: {%s}}, template: {serviceAccount: %s}",
+		pick(d, d.labels(), "istio: ingress"),
+		pick(d, "web", "edge"),
+	)
 }
 
 func (d draw) destination() string {
@@ -186,7 +227,16 @@ func (d draw) destination() string {
 
 func (d draw) virtualService() string {
 	hosts := d.pattern()
-	gateways := pick(d, "", "", "", ", gateways: [mesh]", ", gateways: [shop/one]", ", gateways: [mesh, shop/one]", ", gateways: [istio-system/two, shop/one]")
+	gateways := pick(
+		d,
+		"",
+		"",
+		"",
+		", gateways: [mesh]",
+		", gateways: [shop/one]",
+		", gateways: [mesh, shop/one]",
+		", gateways: [istio-system/two, shop/one]",
+	)
 	if strings.Contains(gateways, "/") && d.often(3) {
 		hosts, gateways = `"*"`, ", gateways: [shop/one]"
 	}
@@ -203,8 +253,21 @@ func (d draw) http() string {
 	for range 1 + d.IntN(3) {
 		match := ""
 		if d.often(6) {
-			match = "match: [{" + pick(d, "uri: {prefix: /a}", "uri: {exact: /b}", "uri: {regex: /c.*}", "headers: {x: {exact: y}}", "port: 80", "sourceLabels: {app: a}", "sourceLabels: {app: b}",
-				"sourceNamespace: shop", "gateways: [shop/one]", "gateways: [mesh]", "queryParams: {q: {exact: r}}", "method: {exact: GET}, uri: {prefix: /a}") + "}], "
+			match = "match: [{" + pick(
+				d,
+				"uri: {prefix: /a}",
+				"uri: {exact: /b}",
+				"uri: {regex: /c.*}",
+				"headers: {x: {exact: y}}",
+				"port: 80",
+				"sourceLabels: {app: a}",
+				"sourceLabels: {app: b}",
+				"sourceNamespace: shop",
+				"gateways: [shop/one]",
+				"gateways: [mesh]",
+				"queryParams: {q: {exact: r}}",
+				"method: {exact: GET}, uri: {prefix: /a}",
+			) + "}], "
 		}
 		then := pick(d, "redirect: {uri: /z}", "directResponse: {status: 418}", "", "", "", "")
 		if then == "" {
@@ -212,8 +275,19 @@ func (d draw) http() string {
 			if d.often(3) {
 				then = "route: [{destination: " + d.destination() + ", weight: 30}, {destination: " + d.destination() + ", weight: 70}]"
 			}
-			then += pick(d, "", "", "", ", timeout: 3s", ", retries: {attempts: 2}", ", fault: {abort: {percentage: {value: 10}, httpStatus: 503}}", ", mirror: {host: "+d.host()+"}", ", rewrite: {uri: /y}",
-				", headers: {request: {set: {h: v}}}", ", corsPolicy: {allowOrigins: [{exact: x}]}")
+			then += pick(
+				d,
+				"",
+				"",
+				"",
+				", timeout: 3s",
+				", retries: {attempts: 2}",
+				", fault: {abort: {percentage: {value: 10}, httpStatus: 503}}",
+				", mirror: {host: "+d.host()+"}",
+				", rewrite: {uri: /y}",
+				", headers: {request: {set: {h: v}}}",
+				", corsPolicy: {allowOrigins: [{exact: x}]}",
+			)
 		}
 		routes = append(routes, "{"+match+then+"}")
 	}
@@ -221,17 +295,39 @@ func (d draw) http() string {
 }
 
 func (d draw) tcp() string {
-	match := pick(d, "", "match: [{port: 3306}], ", "match: [{destinationSubnets: [10.1.0.0/24]}], ", "match: [{sourceLabels: {app: a}}], ", "match: [{gateways: [shop/one]}], ")
+	match := pick(
+		d,
+		"",
+		"match: [{port: 3306}], ",
+		"match: [{destinationSubnets: [10.1.0.0/24]}], ",
+		"match: [{sourceLabels: {app: a}}], ",
+		"match: [{gateways: [shop/one]}], ",
+	)
 	return "tcp: [{" + match + "route: [{destination: " + d.destination() + "}]}]"
 }
 
 func (d draw) tls() string {
-	return fmt.Sprintf("tls: [{match: [{sniHosts: [%s]%s}], route: [{destination: %s}]}]", pick(d, "x.example.com", "a.shop.svc.cluster.local", "y.example.com"), pick(d, "", ", port: 443", ", sourceLabels: {app: a}"), d.destination())
+	return fmt.Sprintf(
+		"tls: [{match: [{sniHosts: [%s]%s}], route: [{destination: %s}]}]",
+		pick(d, "x.example.com", "a.shop.svc.cluster.local", "y.example.com"),
+		pick(d, "", ", port: 443", ", sourceLabels: {app: a}"),
+		d.destination(),
+	)
 }
 
 func (d draw) policy() string {
-	return pick(d, "loadBalancer: {simple: ROUND_ROBIN}", "loadBalancer: {consistentHash: {httpHeaderName: x}}", "connectionPool: {http: {http1MaxPendingRequests: 7}}", "outlierDetection: {consecutive5xxErrors: 3}",
-		"tls: {mode: ISTIO_MUTUAL}", "tls: {mode: DISABLE}", "tls: {mode: SIMPLE, sni: x}", "tls: {mode: SIMPLE, credentialName: one}", "portLevelSettings: [{port: {number: 80}, tls: {mode: DISABLE}}]")
+	return pick(
+		d,
+		"loadBalancer: {simple: ROUND_ROBIN}",
+		"loadBalancer: {consistentHash: {httpHeaderName: x}}",
+		"connectionPool: {http: {http1MaxPendingRequests: 7}}",
+		"outlierDetection: {consecutive5xxErrors: 3}",
+		"tls: {mode: ISTIO_MUTUAL}",
+		"tls: {mode: DISABLE}",
+		"tls: {mode: SIMPLE, sni: x}",
+		"tls: {mode: SIMPLE, credentialName: one}",
+		"portLevelSettings: [{port: {number: 80}, tls: {mode: DISABLE}}]",
+	)
 }
 
 func (d draw) destinationRule() string {
@@ -258,19 +354,42 @@ func (d draw) sidecar() string {
 	if d.often(6) {
 		out = append(out, "workloadSelector: {labels: {"+pick(d, "app: a", "app: b")+"}}")
 	}
-	hosts := list(some(d, `"*/*"`, `"./*"`, `"shop/*"`, `"bank/a.bank.svc.cluster.local"`, `"*/x.example.com"`, `"shop/*.shop.svc.cluster.local"`, `"~/*"`))
+	hosts := list(
+		some(
+			d,
+			`"*/*"`,
+			`"./*"`,
+			`"shop/*"`,
+			`"bank/a.bank.svc.cluster.local"`,
+			`"*/x.example.com"`,
+			`"shop/*.shop.svc.cluster.local"`,
+			`"~/*"`,
+		),
+	)
 	if strings.Contains(hosts, `"~/*"`) {
 		hosts = `["~/*"]`
 	}
 	egress := "{hosts: " + hosts + "}"
 	if d.often(3) {
-		egress = fmt.Sprintf(`{port: {number: %d, protocol: %s, name: e}, bind: 127.0.0.1, captureMode: NONE, hosts: ["*/*"]}, `, pick(d, 80, 9080), pick(d, "HTTP", "TCP")) + egress
+		egress = fmt.Sprintf(
+			`{port: {number: %d, protocol: %s, name: e}, bind: 127.0.0.1, captureMode: NONE, hosts: ["*/*"]}, `,
+			pick(d, 80, 9080),
+			pick(d, "HTTP", "TCP"),
+		) + egress
 	}
 	if !d.often(4) { // without, a Sidecar imports everything
 		out = append(out, "egress: ["+egress+"]")
 	}
 	if d.often(3) {
-		out = append(out, fmt.Sprintf("ingress: [{port: {number: %d, protocol: %s, name: i}, defaultEndpoint: \"%s\"}]", pick(d, 8080, 80), pick(d, "HTTP", "TCP"), pick(d, "127.0.0.1:9090", "0.0.0.0:9091", "unix:///run/app.sock")))
+		out = append(
+			out,
+			fmt.Sprintf(
+				"ingress: [{port: {number: %d, protocol: %s, name: i}, defaultEndpoint: \"%s\"}]",
+				pick(d, 8080, 80),
+				pick(d, "HTTP", "TCP"),
+				pick(d, "127.0.0.1:9090", "0.0.0.0:9091", "unix:///run/app.sock"),
+			),
+		)
 	}
 	if d.often(3) {
 		out = append(out, "outboundTrafficPolicy: {mode: "+pick(d, "REGISTRY_ONLY", "ALLOW_ANY")+"}")
@@ -304,8 +423,20 @@ func (d draw) gateway() string {
 
 func (d draw) envoyFilter() string {
 	selector := pick(d, "", "workloadSelector: {labels: {app: a}}, ", "workloadSelector: {labels: {istio: ingress}}, ")
-	match := pick(d, "", "match: {context: GATEWAY}, ", "match: {context: SIDECAR_OUTBOUND}, ", `match: {proxy: {proxyVersion: "^1\\.3"}}, `)
-	return fmt.Sprintf("%spriority: %d, configPatches: [{applyTo: BOOTSTRAP, %spatch: {operation: MERGE, value: {stats_flush_interval: %ds}}}]", selector, d.IntN(3), match, 1+d.IntN(9))
+	match := pick(
+		d,
+		"",
+		"match: {context: GATEWAY}, ",
+		"match: {context: SIDECAR_OUTBOUND}, ",
+		`match: {proxy: {proxyVersion: "^1\\.3"}}, `,
+	)
+	return fmt.Sprintf(
+		"%spriority: %d, configPatches: [{applyTo: BOOTSTRAP, %spatch: {operation: MERGE, value: {stats_flush_interval: %ds}}}]",
+		selector,
+		d.IntN(3),
+		match,
+		1+d.IntN(9),
+	)
 }
 
 func (d draw) peerAuthentication() string {
@@ -339,11 +470,38 @@ func (d draw) mesh() string {
 	if d.often(2) {
 		return ""
 	}
-	return strings.Join(some(d, "connectTimeout: "+pick(d, "3s", "4s"), "outboundTrafficPolicy: {mode: "+pick(d, "REGISTRY_ONLY", "ALLOW_ANY")+"}", "protocolDetectionTimeout: 2s",
-		"accessLogFile: "+pick(d, "/dev/stdout", "/tmp/log"), "accessLogEncoding: JSON", "defaultServiceExportTo: ["+pick(d, `"."`, `"*"`, "bank")+"]", `defaultVirtualServiceExportTo: ["."]`, `defaultDestinationRuleExportTo: ["."]`,
-		"enableAutoMtls: "+pick(d, "true", "false"), "h2UpgradePolicy: UPGRADE", "trustDomainAliases: [old.example]", "pathNormalization: {normalization: MERGE_SLASHES}",
-		"defaultHttpRetryPolicy: {attempts: 1}", "outboundClusterStatName: \"%SERVICE%\"", "tcpKeepalive: {probes: 3}", "proxyListenPort: "+pick(d, "15001", "15101"), "defaultProviders: {}",
-		"defaultConfig: {proxyMetadata: {FAIRWAY_LABEL_SERVICE_ACCOUNTS: "+pick(d, "shop/edge", "shop/web")+"}}"), "\n") + "\n"
+	return strings.Join(
+		some(
+			d,
+			"connectTimeout: "+pick(d, "3s", "4s"),
+			"outboundTrafficPolicy: {mode: "+pick(d, "REGISTRY_ONLY", "ALLOW_ANY")+"}",
+			"protocolDetectionTimeout: 2s",
+			"accessLogFile: "+pick(
+				d,
+				"/dev/stdout",
+				"/tmp/log",
+			),
+			"accessLogEncoding: JSON",
+			"defaultServiceExportTo: ["+pick(d, `"."`, `"*"`, "bank")+"]",
+			`defaultVirtualServiceExportTo: ["."]`,
+			`defaultDestinationRuleExportTo: ["."]`,
+			"enableAutoMtls: "+pick(
+				d,
+				"true",
+				"false",
+			),
+			"h2UpgradePolicy: UPGRADE",
+			"trustDomainAliases: [old.example]",
+			"pathNormalization: {normalization: MERGE_SLASHES}",
+			"defaultHttpRetryPolicy: {attempts: 1}",
+			"outboundClusterStatName: \"%SERVICE%\"",
+			"tcpKeepalive: {probes: 3}",
+			"proxyListenPort: "+pick(d, "15001", "15101"),
+			"defaultProviders: {}",
+			"defaultConfig: {proxyMetadata: {FAIRWAY_LABEL_SERVICE_ACCOUNTS: "+pick(d, "shop/edge", "shop/web")+"}}",
+		),
+		"\n",
+	) + "\n"
 }
 
 // networks draws mesh networks; empty: there are none.
@@ -354,15 +512,47 @@ func (d draw) networks() string {
 // proxy draws one of few names; it comes back as another.
 func (d draw) proxy() *proxy {
 	name := pick(d, "p1", "p2", "p3", "p4", "p5", "p6")
-	p := &proxy{Name: name, Type: "sidecar", Namespace: pick(d, namespaces[1:]...), Addresses: pick(d, "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.3,fd00::1", "10.7.0.1", "fd00::1"), SotW: d.often(3), Forgets: d.often(3), Prompt: d.often(5)}
-	p.Labels = pick(d, nil, map[string]string{"app": "a"}, map[string]string{"app": "b", "version": "v2"}, map[string]string{"app": "a", "version": "v1"})
+	p := &proxy{
+		Name:      name,
+		Type:      "sidecar",
+		Namespace: pick(d, namespaces[1:]...),
+		Addresses: pick(d, "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.3,fd00::1", "10.7.0.1", "fd00::1"),
+		SotW:      d.often(3),
+		Forgets:   d.often(3),
+		Prompt:    d.often(5),
+	}
+	p.Labels = pick(
+		d,
+		nil,
+		map[string]string{"app": "a"},
+		map[string]string{"app": "b", "version": "v2"},
+		map[string]string{"app": "a", "version": "v1"},
+	)
 	if d.often(3) {
-		p.Type, p.Addresses, p.Labels = "router", "10.7.0.9", pick(d, map[string]string{"istio": "ingress"}, map[string]string{"istio": "ingress", "app": "a"})
+		p.Type, p.Addresses, p.Labels = "router", "10.7.0.9", pick(
+			d,
+			map[string]string{"istio": "ingress"},
+			map[string]string{"istio": "ingress", "app": "a"},
+		)
 	}
 	if d.often(4) {
 		p.Account = pick(d, "web", "edge")
 	}
-	p.Metadata = pick(d, nil, nil, nil, map[string]string{"INTERCEPTION_MODE": "NONE"}, map[string]string{"INTERCEPTION_MODE": "TPROXY"}, map[string]string{"DNS_CAPTURE": "true"},
-		map[string]string{"DNS_CAPTURE": "true", "DNS_AUTO_ALLOCATE": "true"}, map[string]string{"HTTP10": "1"}, map[string]string{"FAIRWAY_IDENTITY": "none"}, map[string]string{"NETWORK": "n1"})
+	p.Metadata = pick(
+		d,
+		nil,
+		nil,
+		nil,
+		map[string]string{"INTERCEPTION_MODE": "NONE"},
+		map[string]string{"INTERCEPTION_MODE": "TPROXY"},
+		map[string]string{"DNS_CAPTURE": "true"},
+		map[string]string{
+			"DNS_CAPTURE":       "true",
+			"DNS_AUTO_ALLOCATE": "true",
+		},
+		map[string]string{"HTTP10": "1"},
+		map[string]string{"FAIRWAY_IDENTITY": "none"},
+		map[string]string{"NETWORK": "n1"},
+	)
 	return p
 }

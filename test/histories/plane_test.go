@@ -68,12 +68,26 @@ func (p *planes) fitted() app.Options {
 
 func (p *planes) start(ctx context.Context) (*inProcess, error) {
 	inner, err := file.New(file.Options{
-		Name: "rules", Dirs: []string{p.folder.rules()}, MeshConfig: p.folder.meshFile(), MeshNetworks: p.folder.netsFile(), Decoder: p.decoder, Quiet: quiet,
+		Name:         "rules",
+		Dirs:         []string{p.folder.rules()},
+		MeshConfig:   p.folder.meshFile(),
+		MeshNetworks: p.folder.netsFile(),
+		Decoder:      p.decoder,
+		Quiet:        quiet,
 	})
 	if err != nil {
 		return nil, err
 	}
-	out := &inProcess{planes: p, rules: &read{Source: inner, objects: map[config.Key]*config.Object{}, problems: map[string][]mesh.Problem{}, news: make(chan struct{})}, ended: make(chan error, 1)}
+	out := &inProcess{
+		planes: p,
+		rules: &read{
+			Source:   inner,
+			objects:  map[config.Key]*config.Object{},
+			problems: map[string][]mesh.Problem{},
+			news:     make(chan struct{}),
+		},
+		ended: make(chan error, 1),
+	}
 	if out.discovery, err = app.NewDiscovery(p.fitted(), out.rules); err != nil {
 		return nil, err
 	}
@@ -100,7 +114,9 @@ func (c *inProcess) dial(p *proxy) (string, credentials.TransportCredentials) {
 		return c.discovery.GRPCAddr(), nil
 	}
 	return c.discovery.SecureAddr(), credentials.NewTLS(&tls.Config{
-		RootCAs: c.planes.roots, ServerName: "istiod.istio-system.svc", Certificates: []tls.Certificate{*c.planes.pairs[p.Namespace+"/"+p.Account]},
+		RootCAs:      c.planes.roots,
+		ServerName:   "istiod.istio-system.svc",
+		Certificates: []tls.Certificate{*c.planes.pairs[p.Namespace+"/"+p.Account]},
 	})
 }
 
@@ -124,7 +140,10 @@ func (c *inProcess) settle(ctx context.Context, other control, clients []*client
 		}
 	}
 	for _, x := range clients {
-		if err := c.discovery.Streams().WaitUntil(ctx, func(all []xds.ProxyStatus) bool { return slices.ContainsFunc(all, x.isServed) }); err != nil {
+		if err := c.discovery.Streams().WaitUntil(
+			ctx,
+			func(all []xds.ProxyStatus) bool { return slices.ContainsFunc(all, x.isServed) },
+		); err != nil {
 			return fmt.Errorf("%s is not served: %w; %v; %s", x.proxy.Name, err, x.err(), describe(c.discovery.Streams().Status()))
 		}
 	}
@@ -146,7 +165,14 @@ func describe(all []xds.ProxyStatus) string {
 		if !s.Synced {
 			fmt.Fprintf(&b, "%s turn %d:", s.Proxy, s.Turn)
 			for typ, t := range s.Types {
-				fmt.Fprintf(&b, " %s %d pending, sent %v, acknowledged %v;", typ[strings.LastIndexByte(typ, '.')+1:], t.Pending, t.Sent, t.Acked)
+				fmt.Fprintf(
+					&b,
+					" %s %d pending, sent %v, acknowledged %v;",
+					typ[strings.LastIndexByte(typ, '.')+1:],
+					t.Pending,
+					t.Sent,
+					t.Acked,
+				)
 			}
 		}
 	}

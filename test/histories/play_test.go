@@ -183,7 +183,8 @@ func (p *player) check(ctx context.Context, reported bool) (err error) {
 	}
 }
 
-// repeat tells a control plane that was just started what agents said to the one that lives. It returns who said so; as long as they are connected it is not forgotten.
+// repeat tells a control plane that was just started what agents said to the one that lives. It returns who said so; as
+// long as they are connected it is not forgotten.
 func (p *player) repeat(ctx context.Context, fresh control) (speakers []*client, err error) {
 	for _, key := range slices.Sorted(maps.Keys(p.said)) {
 		c := newClient(p.said[key].proxy)

@@ -48,7 +48,8 @@ func TestPrograms(t *testing.T) {
 	})
 }
 
-// quietly leaves out what agents say of applications: for half a minute after its start a program takes those for well of which it has heard nothing.
+// quietly leaves out what agents say of applications: for half a minute after its start a program takes those for well
+// of which it has heard nothing.
 func quietly(s script) script {
 	var out script
 	for _, st := range s {
@@ -83,8 +84,32 @@ var addressOf = regexp.MustCompile(`\b(grpc|secure|http)="?([0-9.]+:[0-9]+)`)
 // launch returns once the program has read the folder.
 func (p *planes) launch(ctx context.Context, path string) (control, error) {
 	c := &program{planes: p, addresses: map[string]string{}, exited: make(chan struct{})}
-	c.command = exec.Command(path, "discovery", "--configDir", p.folder.rules(), "--meshConfig", p.folder.meshFile(), "--networksConfig", p.folder.netsFile(), "--caStateDir", p.options.Identity.CA.State,
-		"--grpcAddr", "127.0.0.1:0", "--secureGRPCAddr", "127.0.0.1:0", "--httpAddr", "127.0.0.1:0", "--httpsAddr", "", "--monitoringAddr", "", "--referenceGrace", "10ms", "--newStreamsPerSecond", "100000")
+	c.command = exec.Command(
+		path,
+		"discovery",
+		"--configDir",
+		p.folder.rules(),
+		"--meshConfig",
+		p.folder.meshFile(),
+		"--networksConfig",
+		p.folder.netsFile(),
+		"--caStateDir",
+		p.options.Identity.CA.State,
+		"--grpcAddr",
+		"127.0.0.1:0",
+		"--secureGRPCAddr",
+		"127.0.0.1:0",
+		"--httpAddr",
+		"127.0.0.1:0",
+		"--httpsAddr",
+		"",
+		"--monitoringAddr",
+		"",
+		"--referenceGrace",
+		"10ms",
+		"--newStreamsPerSecond",
+		"100000",
+	)
 	c.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := c.command.StderrPipe()
 	if err != nil {
@@ -135,7 +160,9 @@ func (c *program) dial(p *proxy) (string, credentials.TransportCredentials) {
 		return c.addresses["grpc"], nil
 	}
 	return c.addresses["secure"], credentials.NewTLS(&tls.Config{
-		RootCAs: c.planes.roots, ServerName: "istiod.istio-system.svc", Certificates: []tls.Certificate{*c.planes.pairs[p.Namespace+"/"+p.Account]},
+		RootCAs:      c.planes.roots,
+		ServerName:   "istiod.istio-system.svc",
+		Certificates: []tls.Certificate{*c.planes.pairs[p.Namespace+"/"+p.Account]},
 	})
 }
 

@@ -16,15 +16,18 @@ type step []action
 
 // action is one thing that happens; one field is set.
 type action struct {
-	Put      *document `json:"put,omitempty"`      // the document stands in its file: changed in its place, or added at the end; it goes from all other files
+	// the document stands in its file: changed in its place, or added at the end; it goes from all other files
+	Put      *document `json:"put,omitempty"`
 	Copy     *document `json:"copy,omitempty"`     // as put, but other files keep theirs
 	Drop     *document `json:"drop,omitempty"`     // the object goes from its file
 	Mesh     *string   `json:"mesh,omitempty"`     // the text of the mesh configuration; empty: there is no file
 	Networks *string   `json:"networks,omitempty"` // of the mesh networks
-	Restart  bool      `json:"restart,omitempty"`  // the control plane ends before the files change, and starts after that; its proxies come back with what they hold
-	Connect  *proxy    `json:"connect,omitempty"`  // a proxy comes; one of that name that is there leaves first, and what it held is held by the one that comes
-	Leave    string    `json:"leave,omitempty"`    // the proxy of that name
-	Report   *report   `json:"report,omitempty"`   // an agent says how the application beside it is
+	// the control plane ends before the files change, and starts after that; its proxies come back with what they hold
+	Restart bool `json:"restart,omitempty"`
+	// a proxy comes; one of that name that is there leaves first, and what it held is held by the one that comes
+	Connect *proxy  `json:"connect,omitempty"`
+	Leave   string  `json:"leave,omitempty"`  // the proxy of that name
+	Report  *report `json:"report,omitempty"` // an agent says how the application beside it is
 }
 
 // document is an object in a file.

@@ -18,8 +18,9 @@ import (
 	"fairway/test/plane"
 )
 
-// TestRotationsUnderLoad: fifty certificates of each proxy and three roots are replaced, and meanwhile the control plane once and the agents thrice, while clients of every kind
-// send without a pause. No request fails, and no connection that lasts is lost.
+// TestRotationsUnderLoad: fifty certificates of each proxy and three roots are replaced, and meanwhile the control
+// plane once and the agents thrice, while clients of every kind send without a pause. No request fails, and no
+// connection that lasts is lost.
 func TestRotationsUnderLoad(t *testing.T) {
 	w := newWorld(t)
 	to := live.Request{To: w.Addr("front", 8000), Host: "app"}
@@ -82,7 +83,10 @@ func TestRotationsUnderLoad(t *testing.T) {
 func (w *world) handshakes(t *testing.T) {
 	t.Helper()
 	var made, failed int64
-	for name, v := range stats(t, w.front.admin, `cluster\.back.*(ssl\.handshake|ssl\.connection_error|ssl\.fail_verify.*|upstream_cx_connect_fail)$`) {
+	for name, v := range stats(
+		t, w.front.admin,
+		`cluster\.back.*(ssl\.handshake|ssl\.connection_error|ssl\.fail_verify.*|upstream_cx_connect_fail)$`,
+	) {
 		if strings.HasSuffix(name, "handshake") {
 			made += v
 		} else {
@@ -131,7 +135,10 @@ func TestWhoIsLetIn(t *testing.T) {
 		if r.Status != http.StatusOK || r.Echo.Server != "app" {
 			t.Fatalf("%d %s", r.Status, r.Body)
 		}
-		if got := r.Echo.Header.Get("x-forwarded-client-cert"); !strings.Contains(got, "URI="+front.String()) || !strings.Contains(got, "By="+back.String()) {
+		if got := r.Echo.Header.Get(
+			"x-forwarded-client-cert",
+		); !strings.Contains(got, "URI="+front.String()) ||
+			!strings.Contains(got, "By="+back.String()) {
 			t.Errorf("XFCC %q", got)
 		}
 	})
@@ -161,7 +168,8 @@ func TestWhoIsLetIn(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := direct
-			r.TLS = &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12} // 1.2 tells the client of a refusal within the handshake
+			// 1.2 tells the client of a refusal within the handshake
+			r.TLS = &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}
 			if c.pair != nil {
 				r.TLS.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.pair, nil }
 			}

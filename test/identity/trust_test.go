@@ -120,17 +120,41 @@ type member struct {
 func (f *fleet) launch(t *testing.T, name string, env ...string) *member {
 	t.Helper()
 	dir := rig.Folder(t)
-	token, err := f.plane.Discovery.JoinTokens().Create(identity.ID{TrustDomain: "cluster.local", Namespace: "shop", ServiceAccount: name}, time.Hour)
+	token, err := f.plane.Discovery.JoinTokens().Create(
+		identity.ID{TrustDomain: "cluster.local", Namespace: "shop", ServiceAccount: name},
+		time.Hour,
+	)
 	must(t, err)
 	rig.Write(t, dir, "var/run/secrets/tokens/istio-token", []byte(token))
 	rig.Write(t, dir, "var/run/secrets/istio/root-cert.pem", f.plane.Discovery.Authority().Roots())
 	rig.Write(t, dir, "etc/istio/pod/labels", []byte("app=\""+name+"\"\n"))
 	m := &member{page: "http://" + f.Addr(name, 15020) + "/debug/agent", dir: dir}
 	m.Process = rig.Launch(t, rig.Command{
-		Name: name, Path: f.agent.Path(t), Dir: dir,
-		Args: []string{"proxy", "sidecar", "--envoy", live.NeedEnvoy(t), "--adminPort", fmt.Sprint(rig.FreePort(t)), "--concurrency", "1", "--discoveryAddress", f.options.SecureAddr},
-		Env: append(env, "POD_NAME="+name, "POD_NAMESPACE=shop", "SERVICE_ACCOUNT="+name, "INSTANCE_IP="+f.IP(name), "ISTIO_META_INTERCEPTION_MODE=NONE",
-			"MINIMUM_DRAIN_DURATION=100ms", "OUTPUT_CERTS="+filepath.Join(dir, "certs")),
+		Name: name,
+		Path: f.agent.Path(t),
+		Dir:  dir,
+		Args: []string{
+			"proxy",
+			"sidecar",
+			"--envoy",
+			live.NeedEnvoy(t),
+			"--adminPort",
+			fmt.Sprint(rig.FreePort(t)),
+			"--concurrency",
+			"1",
+			"--discoveryAddress",
+			f.options.SecureAddr,
+		},
+		Env: append(
+			env,
+			"POD_NAME="+name,
+			"POD_NAMESPACE=shop",
+			"SERVICE_ACCOUNT="+name,
+			"INSTANCE_IP="+f.IP(name),
+			"ISTIO_META_INTERCEPTION_MODE=NONE",
+			"MINIMUM_DRAIN_DURATION=100ms",
+			"OUTPUT_CERTS="+filepath.Join(dir, "certs"),
+		),
 	})
 	m.await(t, "ready", func(s memberState) bool { return s.Ready && s.connected() })
 	return m
@@ -237,8 +261,9 @@ func (f *fleet) command(t *testing.T, args ...string) {
 	t.Fatalf("no command %q", args)
 }
 
-// TestRootsReachAgents: a root that is replaced is in force in every running Envoy within seconds, with the certificates that they have; one whose certificate the new root signed is let in,
-// and lets in; a control plane that is known by the new root alone is known to all. Each change is one resource to each agent, and no request fails.
+// TestRootsReachAgents: a root that is replaced is in force in every running Envoy within seconds, with the
+// certificates that they have; one whose certificate the new root signed is let in, and lets in; a control plane that
+// is known by the new root alone is known to all. Each change is one resource to each agent, and no request fails.
 func TestRootsReachAgents(t *testing.T) {
 	f := newFleet(t, func(*app.Options) {})
 	server, good := f.launch(t, "server"), f.launch(t, "good")
@@ -296,7 +321,8 @@ func TestRootsReachAgents(t *testing.T) {
 	}
 }
 
-// TestRevokedWithinSeconds: whom a list names that comes into ca-crl.pem is refused by the others at its next handshake; nobody else's request fails. A list of no use changes nothing.
+// TestRevokedWithinSeconds: whom a list names that comes into ca-crl.pem is refused by the others at its next
+// handshake; nobody else's request fails. A list of no use changes nothing.
 func TestRevokedWithinSeconds(t *testing.T) {
 	files := newPlugged(t)
 	f := newFleet(t, func(o *app.Options) { o.Identity.CA.Plugged = files.dir })
@@ -335,8 +361,9 @@ func TestRevokedWithinSeconds(t *testing.T) {
 	load.Stop(t)
 }
 
-// TestStreamsOutliveCertificates: the control plane ends each stream with the certificate that it was opened with; the agent comes back with the one that it has by then, is sent nothing again,
-// and its Envoy, whose own stream goes on, notices nothing.
+// TestStreamsOutliveCertificates: the control plane ends each stream with the certificate that it was opened with; the
+// agent comes back with the one that it has by then, is sent nothing again, and its Envoy, whose own stream goes on,
+// notices nothing.
 func TestStreamsOutliveCertificates(t *testing.T) {
 	f := newFleet(t, func(*app.Options) {})
 	const short = "SECRET_TTL=16s"
@@ -418,8 +445,15 @@ func newPlugged(t *testing.T) plugged {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		must(t, err)
 		template := &x509.Certificate{
-			SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(240 * time.Hour),
-			IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+			SerialNumber: big.NewInt(
+				time.Now().UnixNano(),
+			),
+			Subject:               pkix.Name{CommonName: name},
+			NotBefore:             time.Now().Add(-time.Hour),
+			NotAfter:              time.Now().Add(240 * time.Hour),
+			IsCA:                  true,
+			BasicConstraintsValid: true,
+			KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 		}
 		if by == nil {
 			by = &plugged{cert: template, key: key}

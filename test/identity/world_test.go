@@ -67,8 +67,15 @@ func (w *world) start(t *testing.T, id identity.ID, config string) *proxy {
 	w.startAgent(t, p)
 	var text bytes.Buffer
 	err := template.Must(template.New("").Parse(envoyConfig+config)).Execute(&text, map[string]any{
-		"ID": id.ServiceAccount, "Admin": w.IP(id.ServiceAccount + "-admin"), "SDS": w.socket(p), "IP": w.IP(id.ServiceAccount), "Back": w.IP("back"), "App": w.IP("app"),
-		"FrontID": front.String(), "BackID": back.String(), "OtherID": other.String(),
+		"ID":      id.ServiceAccount,
+		"Admin":   w.IP(id.ServiceAccount + "-admin"),
+		"SDS":     w.socket(p),
+		"IP":      w.IP(id.ServiceAccount),
+		"Back":    w.IP("back"),
+		"App":     w.IP("app"),
+		"FrontID": front.String(),
+		"BackID":  back.String(),
+		"OtherID": other.String(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +107,9 @@ func (w *world) startAgent(t *testing.T, p *proxy) {
 	p.secrets, err = secrets.New(secrets.Options{
 		Socket: w.socket(p), ID: p.id, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Authority: &secrets.Authority{
-			Address: w.options.SecureAddr, Token: w.file(t, p, "token", []byte(token)), Roots: w.file(t, p, "root.pem", w.plane.Discovery.Authority().Roots()),
+			Address: w.options.SecureAddr,
+			Token:   w.file(t, p, "token", []byte(token)),
+			Roots:   w.file(t, p, "root.pem", w.plane.Discovery.Authority().Roots()),
 		},
 	})
 	if err != nil {
@@ -109,7 +118,8 @@ func (w *world) startAgent(t *testing.T, p *proxy) {
 	p.stop = runSecrets(t, p.secrets)
 }
 
-// replaceAgent stops a proxy's agent, starts another one, and waits until the Envoy, which goes on meanwhile, has come back for its secrets.
+// replaceAgent stops a proxy's agent, starts another one, and waits until the Envoy, which goes on meanwhile, has come
+// back for its secrets.
 func (w *world) replaceAgent(t *testing.T, p *proxy) {
 	t.Helper()
 	p.stop()
@@ -149,7 +159,18 @@ func runSecrets(t *testing.T, s *secrets.Secrets) (stop func()) {
 func runEnvoy(t *testing.T, config, log string) {
 	t.Helper()
 	var stderr bytes.Buffer
-	cmd := exec.Command(live.NeedEnvoy(t), "-c", config, "--concurrency", "1", "--disable-hot-restart", "--log-level", "warning", "--log-path", log)
+	cmd := exec.Command(
+		live.NeedEnvoy(t),
+		"-c",
+		config,
+		"--concurrency",
+		"1",
+		"--disable-hot-restart",
+		"--log-level",
+		"warning",
+		"--log-path",
+		log,
+	)
 	cmd.Stderr = &stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
@@ -338,9 +359,15 @@ static_resources:
 	backConfig = `
 static_resources:
   listeners:` +
-		listener("http", "8443", hcm("app", "          forward_client_cert_details: SANITIZE_SET\n          set_current_client_cert_details: {uri: true}\n"), mutual) +
+		listener(
+			"http",
+			"8443",
+			hcm("app", "          forward_client_cert_details: SANITIZE_SET\n          set_current_client_cert_details: {uri: true}\n"),
+			mutual,
+		) +
 		listener("tcp", "9443", tcpProxy("app-tcp"), mutual) + `
-  clusters:` + sdsCluster + cluster("app", "{{.App}}", "8080", "") + cluster("other", "{{.App}}", "8080", "") + cluster("app-tcp", "{{.App}}", "9000", "")
+  clusters:` + sdsCluster + cluster("app", "{{.App}}", "8080",
+		"") + cluster("other", "{{.App}}", "8080", "") + cluster("app-tcp", "{{.App}}", "9000", "")
 
 	mutual = tlsContext("DownstreamTlsContext", "{{.FrontID}}") + `        require_client_certificate: true
 `

@@ -14,20 +14,27 @@ import (
 	"fairway/test/plane"
 )
 
-// TestConfigurationOverTheSecureAddress: what the agent's certificate proves opens the control plane, after each step of a root's replacement too, and
-// only as the workload itself.
+// TestConfigurationOverTheSecureAddress: what the agent's certificate proves opens the control plane, after each step
+// of a root's replacement too, and only as the workload itself.
 func TestConfigurationOverTheSecureAddress(t *testing.T) {
 	w := newWorld(t)
 	expect := func(want codes.Code, account string) {
 		t.Helper()
-		conn, err := grpc.NewClient("passthrough:///"+w.options.SecureAddr, w.front.secrets.DialOptions(w.options.SecureAddr, "istiod.istio-system.svc")...)
+		conn, err := grpc.NewClient(
+			"passthrough:///"+w.options.SecureAddr,
+			w.front.secrets.DialOptions(w.options.SecureAddr, "istiod.istio-system.svc")...)
 		must(t, err)
 		defer conn.Close()
 		ctx, cancel := context.WithCancel(bounded(t))
 		defer cancel()
 		stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
 		must(t, err)
-		must(t, stream.Send(&discoveryv3.DeltaDiscoveryRequest{Node: node(account), TypeUrl: "type.googleapis.com/envoy.config.cluster.v3.Cluster"}))
+		must(
+			t,
+			stream.Send(
+				&discoveryv3.DeltaDiscoveryRequest{Node: node(account), TypeUrl: "type.googleapis.com/envoy.config.cluster.v3.Cluster"},
+			),
+		)
 		if _, err := stream.Recv(); status.Code(err) != want {
 			t.Errorf("%s in phase %s: %v, want %s", account, w.plane.Discovery.Authority().Status().Phase, err, want)
 		}

@@ -43,7 +43,16 @@ func TestCommand(t *testing.T) {
 	}
 	say("intercepted, by nftables", "nftables", "-i", "*", "-b", "*", "-m", "TPROXY", "--dual-stack")
 	say("nothing changed", "istio-iptables", "-i", "*", "-b", "*", "-m", "TPROXY", "--dual-stack")
-	if out, err := run(t, "iptables", "--backend", "iptables-nft", "-i", "*", in); err == nil || !strings.Contains(err.Error(), "two back-ends") {
+	if out, err := run(
+		t,
+		"iptables",
+		"--backend",
+		"iptables-nft",
+		"-i",
+		"*",
+		in,
+	); err == nil ||
+		!strings.Contains(err.Error(), "two back-ends") {
 		t.Errorf("another back-end: %q, %v", out, err)
 	}
 	say("is removed", "iptables", "--cleanup")
@@ -56,8 +65,10 @@ func TestCommand(t *testing.T) {
 // TestCommandEnvironment: variables stand for flags that are not given.
 func TestCommandEnvironment(t *testing.T) {
 	for name, value := range map[string]string{
-		"ENVOY_PORT": "16001", "INBOUND_CAPTURE_PORT": "16006", "PROXY_UID": "4", "ISTIO_INBOUND_PORTS": "*", "ISTIO_LOCAL_EXCLUDE_PORTS": "22",
-		"ISTIO_SERVICE_CIDR": "*", "ISTIO_SERVICE_EXCLUDE_CIDR": "10.9.0.0/16", "ISTIO_META_DNS_CAPTURE": "true", "CAPTURE_ALL_DNS": "true",
+		"ENVOY_PORT": "16001", "INBOUND_CAPTURE_PORT": "16006", "PROXY_UID": "4", "ISTIO_INBOUND_PORTS": "*",
+		"ISTIO_LOCAL_EXCLUDE_PORTS": "22",
+		"ISTIO_SERVICE_CIDR":        "*", "ISTIO_SERVICE_EXCLUDE_CIDR": "10.9.0.0/16", "ISTIO_META_DNS_CAPTURE": "true",
+		"CAPTURE_ALL_DNS":                     "true",
 		"ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE": "9", "ISTIO_LOCAL_OUTBOUND_PORTS_EXCLUDE": "25", "ISTIO_EXCLUDE_INTERFACES": "eth5",
 	} {
 		t.Setenv(name, value)
@@ -67,7 +78,8 @@ func TestCommandEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"redirect to :17001", "redirect to :16006", "skuid 4 return", "skgid 4 return", "dport 22 return", "daddr 10.9.0.0/16", "redirect to :15053",
+		"redirect to :17001", "redirect to :16006", "skuid 4 return", "skgid 4 return", "dport 22 return", "daddr 10.9.0.0/16",
+		"redirect to :15053",
 		"skgid 9 return", "dport 25 return", `oifname "eth5"`,
 	} {
 		if !strings.Contains(out, want) {
@@ -86,7 +98,10 @@ func TestCommandUsage(t *testing.T) {
 	if !errors.As(err, &usage) {
 		t.Fatalf("got %v", err)
 	}
-	for _, want := range []string{"--istio-inbound-ports", "--istio-service-cidr", "--istio-local-exclude-ports: * cannot stand here", "--proxy-uid"} {
+	for _, want := range []string{
+		"--istio-inbound-ports", "--istio-service-cidr", "--istio-local-exclude-ports: * cannot stand here",
+		"--proxy-uid",
+	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
 		}

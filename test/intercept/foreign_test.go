@@ -21,7 +21,11 @@ func foreignTable(t *testing.T) {
 	c := connectNft(t)
 	table := c.AddTable(&nftables.Table{Name: "others", Family: nftables.TableFamilyINet})
 	chain := c.AddChain(&nftables.Chain{
-		Name: "output", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityMangle,
+		Name:     "output",
+		Table:    table,
+		Type:     nftables.ChainTypeFilter,
+		Hooknum:  nftables.ChainHookOutput,
+		Priority: nftables.ChainPriorityMangle,
 	})
 	c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{&expr.Verdict{Kind: expr.VerdictReturn}}})
 	if err := c.Flush(); err != nil {

@@ -126,16 +126,40 @@ func connections(t *testing.T, w *world, mode intercept.Mode, a addresses) {
 		{"an excluded port", w.workload, app, "", at(a.vip, "9999"), "outside " + at(a.vip, "9999") + " from " + a.workload, nil},
 		{"an excluded network", w.workload, app, "", at(a.excluded, "80"), "outside " + at(a.excluded, "80") + " from " + a.workload, nil},
 		{"loopback", w.workload, app, "", at(a.loopback, "8080"), "app " + at(a.loopback, "8080") + " from " + a.loopback, nil},
-		{"the proxy to loopback", w.workload, proxyUser, "", at(a.loopback, "8080"), "app " + at(a.loopback, "8080") + " from " + a.loopback, nil},
+		{
+			"the proxy to loopback", w.workload, proxyUser, "", at(a.loopback, "8080"),
+			"app " + at(a.loopback, "8080") + " from " + a.loopback, nil,
+		},
 		{"the app to itself", w.workload, app, "", at(a.workload, "8080"), "app " + at(a.workload, "8080") + " from " + a.workload, nil},
-		{"the app to itself through the proxy", w.workload, proxyUser, "", at(a.workload, "8080"), "inbound " + at(a.workload, "8080") + " from " + a.workload, nil},
-		{"the same by the proxy's group", w.workload, proxyGroup, "", at(a.workload, "8080"), "inbound " + at(a.workload, "8080") + " from " + a.workload, nil},
-		{"from the proxy's inbound side", w.workload, proxyUser, a.source, at(a.workload, "8080"), "app " + at(a.workload, "8080") + " from " + a.source, nil},
+		{
+			"the app to itself through the proxy", w.workload, proxyUser, "", at(a.workload, "8080"),
+			"inbound " + at(a.workload, "8080") + " from " + a.workload, nil,
+		},
+		{
+			"the same by the proxy's group", w.workload, proxyGroup, "", at(a.workload, "8080"),
+			"inbound " + at(a.workload, "8080") + " from " + a.workload, nil,
+		},
+		{
+			"from the proxy's inbound side", w.workload, proxyUser, a.source, at(a.workload, "8080"),
+			"app " + at(a.workload, "8080") + " from " + a.source, nil,
+		},
 		{"inbound", w.outside, app, "", at(a.workload, "8080"), "inbound " + at(a.workload, "8080") + " from " + a.outside, nil},
-		{"inbound to a port where nothing listens", w.outside, app, "", at(a.workload, "7777"), "inbound " + at(a.workload, "7777") + " from " + a.outside, nil},
-		{"inbound to an excluded port", w.outside, app, "", at(a.workload, "8022"), "app " + at(a.workload, "8022") + " from " + a.outside, nil},
-		{"inbound to a port of the proxy's own, which nobody excluded", w.outside, app, "", at(a.workload, "15020"), "app " + at(a.workload, "15020") + " from " + a.outside, nil},
-		{"inbound to the tunnel's port", w.outside, app, "", at(a.workload, "15008"), "app " + at(a.workload, "15008") + " from " + a.outside, nil},
+		{
+			"inbound to a port where nothing listens", w.outside, app, "", at(a.workload, "7777"),
+			"inbound " + at(a.workload, "7777") + " from " + a.outside, nil,
+		},
+		{
+			"inbound to an excluded port", w.outside, app, "", at(a.workload, "8022"),
+			"app " + at(a.workload, "8022") + " from " + a.outside, nil,
+		},
+		{
+			"inbound to a port of the proxy's own, which nobody excluded", w.outside, app, "", at(a.workload, "15020"),
+			"app " + at(a.workload, "15020") + " from " + a.outside, nil,
+		},
+		{
+			"inbound to the tunnel's port", w.outside, app, "", at(a.workload, "15008"),
+			"app " + at(a.workload, "15008") + " from " + a.outside, nil,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := c.n.dial(t, c.as, c.from, c.to, c.options...); got != c.want {

@@ -14,8 +14,8 @@ import (
 	"fairway/internal/agent/intercept"
 )
 
-// foreign puts rules of somebody else there: a table of nft's, or rules at each place where iptables' tables get one of ours. (A place that has none at all is
-// made by iptables' programs, and left by them, empty.)
+// foreign puts rules of somebody else there: a table of nft's, or rules at each place where iptables' tables get one of
+// ours. (A place that has none at all is made by iptables' programs, and left by them, empty.)
 func foreign(t *testing.T, w *world, b intercept.Backend) {
 	t.Helper()
 	if b == intercept.Nftables {
@@ -96,7 +96,16 @@ func variety() []intercept.Options {
 		many.InboundPortsExclude = append(many.InboundPortsExclude, 20000+port)
 		many.OutboundPortsExclude = append(many.OutboundPortsExclude, 20000+port)
 	}
-	return []intercept.Options{many, everything(intercept.Redirect), everything(intercept.TProxy), named, transparentNamed, dns, servers, intercept.DefaultOptions()}
+	return []intercept.Options{
+		many,
+		everything(intercept.Redirect),
+		everything(intercept.TProxy),
+		named,
+		transparentNamed,
+		dns,
+		servers,
+		intercept.DefaultOptions(),
+	}
 }
 
 // TestAgain: a second apply changes nothing, and repairs what somebody took away.

@@ -13,7 +13,8 @@ import (
 	"fairway/internal/agent/intercept"
 )
 
-// snapshot is all of a namespace's tables, chains, rules, routes and routing rules as the kernel tells them, byte for byte; and what only iptables-legacy sees.
+// snapshot is all of a namespace's tables, chains, rules, routes and routing rules as the kernel tells them, byte for
+// byte; and what only iptables-legacy sees.
 func (n *namespace) snapshot(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -27,7 +28,8 @@ func (n *namespace) snapshot(t *testing.T) string {
 	return b.String()
 }
 
-// saved is what the programs of a variant tell, which is the same for rules that were removed and made again; and all routes and routing rules.
+// saved is what the programs of a variant tell, which is the same for rules that were removed and made again; and all
+// routes and routing rules.
 func (n *namespace) saved(t *testing.T, variant intercept.Backend) string {
 	t.Helper()
 	var b strings.Builder
@@ -54,7 +56,9 @@ func dump(t *testing.T, b *strings.Builder, protocol int, kind uint16, header []
 		return
 	}
 	defer c.Close()
-	all, err := c.Execute(netlink.Message{Header: netlink.Header{Type: netlink.HeaderType(kind), Flags: netlink.Request | netlink.Dump}, Data: header})
+	all, err := c.Execute(
+		netlink.Message{Header: netlink.Header{Type: netlink.HeaderType(kind), Flags: netlink.Request | netlink.Dump}, Data: header},
+	)
 	if err != nil {
 		t.Errorf("list %#x: %v", kind, err)
 	}

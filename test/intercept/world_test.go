@@ -53,7 +53,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// awaitCable returns when the kernel saw that both ends are plugged in, after which it changes no route by itself: when the other end refuses connections.
+// awaitCable returns when the kernel saw that both ends are plugged in, after which it changes no route by itself: when
+// the other end refuses connections.
 func (w *world) awaitCable(t *testing.T) {
 	t.Helper()
 	again := time.NewTicker(time.Millisecond)

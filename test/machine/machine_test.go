@@ -120,8 +120,31 @@ func (w *world) configure(t *testing.T, name string) *machine {
 	m := &machine{world: w, name: name, dir: filepath.Join(t.TempDir(), "agent")}
 	c, out := ctl.Command("test"), &bytes.Buffer{}
 	c.SetOut(out)
-	c.SetArgs([]string{"workload", "config", "-f", w.groups, "--name", name, "--address", w.IP(name), "--output", m.dir, "--directory", m.dir, "--caStateDir", w.options.Identity.CA.State,
-		"--discoveryAddress", w.options.SecureAddr, "--interception", "NONE", "--captureDNS=false", "--envoy", live.NeedEnvoy(t)})
+	c.SetArgs(
+		[]string{
+			"workload",
+			"config",
+			"-f",
+			w.groups,
+			"--name",
+			name,
+			"--address",
+			w.IP(name),
+			"--output",
+			m.dir,
+			"--directory",
+			m.dir,
+			"--caStateDir",
+			w.options.Identity.CA.State,
+			"--discoveryAddress",
+			w.options.SecureAddr,
+			"--interception",
+			"NONE",
+			"--captureDNS=false",
+			"--envoy",
+			live.NeedEnvoy(t),
+		},
+	)
 	if err := c.ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +170,16 @@ func (m *machine) start(t *testing.T) {
 	}
 	// What is added is for several machines in one, and for a test's patience.
 	args := append(words[1:], "--adminPort", fmt.Sprint(rig.FreePort(t)), "--concurrency", "1")
-	m.Process = rig.Launch(t, rig.Command{Name: m.name, Path: agent.Path(t), Args: args, Dir: unit["WorkingDirectory"], Env: append(env, "MINIMUM_DRAIN_DURATION=2s")})
+	m.Process = rig.Launch(
+		t,
+		rig.Command{
+			Name: m.name,
+			Path: agent.Path(t),
+			Args: args,
+			Dir:  unit["WorkingDirectory"],
+			Env:  append(env, "MINIMUM_DRAIN_DURATION=2s"),
+		},
+	)
 	rig.Eventually(t, func() error {
 		m.Running(t)
 		code, body, err := rig.Call(http.MethodGet, "http://"+m.world.Addr(m.name, 15020)+"/healthz/ready", nil)
@@ -205,8 +237,8 @@ func quiet(t *testing.T, load *live.Load, b *live.Backend) {
 	})
 }
 
-// TestMachines: two machines join with just what was written for them, serve, leave the load assignment when their application fails or their agent stops, and come back;
-// no request fails meanwhile.
+// TestMachines: two machines join with just what was written for them, serve, leave the load assignment when their
+// application fails or their agent stops, and come back; no request fails meanwhile.
 func TestMachines(t *testing.T) {
 	var sick atomic.Bool
 	health := startHealth(t, &sick)

@@ -74,7 +74,12 @@ func (w *world) sign(t *testing.T, account, csr string, ttl int64) []string {
 	ctx, cancel := context.WithTimeout(t.Context(), rig.Bound)
 	defer cancel()
 	ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+w.tokens[account])
-	answer, err := security.NewIstioCertificateServiceClient(conn).CreateCertificate(ctx, &security.IstioCertificateRequest{Csr: csr, ValidityDuration: ttl})
+	answer, err := security.NewIstioCertificateServiceClient(
+		conn,
+	).CreateCertificate(
+		ctx,
+		&security.IstioCertificateRequest{Csr: csr, ValidityDuration: ttl},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

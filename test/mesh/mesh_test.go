@@ -16,11 +16,13 @@ import (
 	"fairway/test/rig"
 )
 
-// TestMesh: a mesh of two sidecars and a gateway that the kernel intercepts, in each way that there is, lets in who may come and nobody else.
+// TestMesh: a mesh of two sidecars and a gateway that the kernel intercepts, in each way that there is, lets in who may
+// come and nobody else.
 func TestMesh(t *testing.T) {
 	live.NeedEnvoy(t)
 	for _, c := range []cell{
-		{"nftables", "REDIRECT", four, &six}, {"nftables", "TPROXY", four, nil}, {"iptables", "REDIRECT", four, nil}, {"iptables", "TPROXY", four, nil},
+		{"nftables", "REDIRECT", four, &six}, {"nftables", "TPROXY", four, nil}, {"iptables", "REDIRECT", four, nil},
+		{"iptables", "TPROXY", four, nil},
 		{"nftables", "TPROXY", six, nil}, {"iptables", "REDIRECT", six, nil},
 	} {
 		t.Run(c.String(), func(t *testing.T) {
@@ -112,7 +114,9 @@ func (m *mesh) source(address string) string {
 }
 
 // xfcc has the parts of the header that tells a workload who calls.
-var xfcc = regexp.MustCompile(`^By=spiffe://cluster\.local/ns/default/sa/shop;Hash=([0-9a-f]{64});Subject="";URI=spiffe://cluster\.local/ns/default/sa/(\w+)$`)
+var xfcc = regexp.MustCompile(
+	`^By=spiffe://cluster\.local/ns/default/sa/shop;Hash=([0-9a-f]{64});Subject="";URI=spiffe://cluster\.local/ns/default/sa/(\w+)$`,
+)
 
 // want asks a question often, and checks what b's application sees.
 func (m *mesh) want(t *testing.T, q question, caller, from string) (hash string) {
@@ -154,7 +158,11 @@ func (m *mesh) overSecond(t *testing.T) {
 	outside, b := dialer{m.outside, m.second.stranger}, m.second.ip("b")
 	m.want(t, question{from: outside, to: at(m.second.ip("gw"), "8080"), host: "shop.example"}, "edge", m.loopback)
 	m.want(t, question{from: outside, to: at(b, "8080"), host: "b.test", tls: showing(m.own)}, "stranger", m.second.loopback)
-	m.refused(t, "HTTP in plaintext", func() error { _, err := question{from: outside, to: at(b, "8080"), host: "b.test"}.ask(); return err })
+	m.refused(
+		t,
+		"HTTP in plaintext",
+		func() error { _, err := question{from: outside, to: at(b, "8080"), host: "b.test"}.ask(); return err },
+	)
 	m.refused(t, "TCP in plaintext", func() error { _, err := say(outside, at(b, "9000"), "hello"); return err })
 }
 
@@ -198,11 +206,20 @@ func (m *mesh) overTLS(config *tls.Config) error {
 
 func (m *mesh) plaintext(t *testing.T) {
 	m.refused(t, "HTTP in plaintext", func() error { _, err := m.straight(nil).ask(); return err })
-	m.refused(t, "TCP in plaintext", func() error { _, err := say(dialer{m.outside, m.stranger}, at(m.ip("b"), "9000"), "hello"); return err })
-	m.refused(t, "plaintext to a port of no service", func() error { _, err := say(dialer{m.outside, m.stranger}, at(m.ip("b"), "9001"), "hello"); return err })
+	m.refused(
+		t,
+		"TCP in plaintext",
+		func() error { _, err := say(dialer{m.outside, m.stranger}, at(m.ip("b"), "9000"), "hello"); return err },
+	)
+	m.refused(
+		t,
+		"plaintext to a port of no service",
+		func() error { _, err := say(dialer{m.outside, m.stranger}, at(m.ip("b"), "9001"), "hello"); return err },
+	)
 }
 
-// clients: whoever has a valid certificate of this mesh is let in and named; one that has ended, one of another authority, and none are not.
+// clients: whoever has a valid certificate of this mesh is let in and named; one that has ended, one of another
+// authority, and none are not.
 func (m *mesh) clients(t *testing.T) {
 	hash := m.want(t, m.straight(showing(m.own)), "stranger", m.source(m.stranger))
 	if sum := sha256.Sum256(m.own.Certificate[0]); hash != hex.EncodeToString(sum[:]) {
@@ -213,8 +230,9 @@ func (m *mesh) clients(t *testing.T) {
 	}
 	awaitExpiry(t, *m.late)
 	for what, config := range map[string]*tls.Config{
-		"a certificate that has ended": showing(*m.late), "a certificate of another authority": showing(live.NewTrust(t).Issue(t, "web").TLS.Certificates[0]),
-		"no certificate": {InsecureSkipVerify: true, NextProtos: []string{"istio"}},
+		"a certificate that has ended":       showing(*m.late),
+		"a certificate of another authority": showing(live.NewTrust(t).Issue(t, "web").TLS.Certificates[0]),
+		"no certificate":                     {InsecureSkipVerify: true, NextProtos: []string{"istio"}},
 	} {
 		m.refused(t, what, func() error { _, err := m.straight(config).ask(); return err })
 		m.refused(t, what+" over TCP", func() error { return m.overTLS(config) })
@@ -231,7 +249,12 @@ func (m *mesh) impostorRefused(t *testing.T) {
 	if n := m.impostor.hits.Load(); n != 0 {
 		t.Errorf("%d requests reached the impostor", n)
 	}
-	if _, err := (question{from: dialer{m.outside, m.network.impostor}, to: at(m.network.impostor, "8443"), host: "impostor.test", tls: showing(m.own)}).ask(); err != nil {
+	if _, err := (question{
+		from: dialer{m.outside, m.network.impostor},
+		to:   at(m.network.impostor, "8443"),
+		host: "impostor.test",
+		tls:  showing(m.own),
+	}).ask(); err != nil {
 		t.Errorf("the impostor does not answer at all: %v", err)
 	}
 }

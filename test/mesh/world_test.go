@@ -29,11 +29,13 @@ const proxyUser = 1337
 
 // network is the addresses of a mesh, of one family.
 type network struct {
-	// Outside of workloads: of the control plane, of a client that is in no mesh, and of a server that has a certificate of the mesh but not the right one.
+	// Outside of workloads: of the control plane, of a client that is in no mesh, and of a server that has a
+	// certificate of the mesh but not the right one.
 	plane, stranger, impostor string
 	// Where the workloads' clients find services; nobody has these addresses.
 	service, fake string
-	// any is all addresses, loopback where proxies reach their own workload from, mask what networks and hosts have, way what all others are behind.
+	// any is all addresses, loopback where proxies reach their own workload from, mask what networks and hosts have,
+	// way what all others are behind.
 	any, loopback, mask, host, way string
 	// The workloads, each with a network of its own: its router and itself.
 	hosts []host
@@ -48,9 +50,21 @@ var four = network{
 }
 
 var six = network{
-	plane: "fd00::1", stranger: "fd00::9", impostor: "fd00::8", service: "fd00:96::20", fake: "fd00:96::21",
-	any: "::", loopback: "::6", mask: "/64", host: "/128", way: "::/0",
-	hosts: []host{{"a", "web", "fd00:1::1", "fd00:1::2"}, {"b", "shop", "fd00:2::1", "fd00:2::2"}, {"gw", "edge", "fd00:3::1", "fd00:3::2"}},
+	plane:    "fd00::1",
+	stranger: "fd00::9",
+	impostor: "fd00::8",
+	service:  "fd00:96::20",
+	fake:     "fd00:96::21",
+	any:      "::",
+	loopback: "::6",
+	mask:     "/64",
+	host:     "/128",
+	way:      "::/0",
+	hosts: []host{
+		{"a", "web", "fd00:1::1", "fd00:1::2"},
+		{"b", "shop", "fd00:2::1", "fd00:2::2"},
+		{"gw", "edge", "fd00:3::1", "fd00:3::2"},
+	},
 }
 
 // ip is the address of a workload.
@@ -107,7 +121,13 @@ type world struct {
 // newWorld starts everything; applications are the caller's.
 func newWorld(t *testing.T, c cell) *world {
 	t.Helper()
-	w := &world{cell: c, dir: rig.Folder(t), spaces: map[string]*netns.Namespace{}, tokens: map[string]string{}, agents: map[string]*rig.Process{}}
+	w := &world{
+		cell:   c,
+		dir:    rig.Folder(t),
+		spaces: map[string]*netns.Namespace{},
+		tokens: map[string]string{},
+		agents: map[string]*rig.Process{},
+	}
 	w.envoy = w.shareEnvoy(t)
 	w.wire(t)
 	w.startPlane(t)
@@ -203,9 +223,27 @@ func (w *world) startPlane(t *testing.T) {
 	}
 	rig.Write(t, w.dir, "rules/mesh.yaml", []byte(w.rules()+w.more()))
 	w.plane = rig.Launch(t, rig.Command{
-		Name: "pilot-discovery", Path: discovery.Path(t), Dir: w.dir, In: w.outside,
-		Args: []string{"discovery", "--configDir", filepath.Join(w.dir, "rules"), "--caStateDir", state, "--grpcAddr", "", "--secureGRPCAddr", at(w.network.plane, "15012"),
-			"--httpAddr", at(w.network.plane, "8080"), "--monitoringAddr", "", "--shutdownDuration", "10ms"},
+		Name: "pilot-discovery",
+		Path: discovery.Path(t),
+		Dir:  w.dir,
+		In:   w.outside,
+		Args: []string{
+			"discovery",
+			"--configDir",
+			filepath.Join(w.dir, "rules"),
+			"--caStateDir",
+			state,
+			"--grpcAddr",
+			"",
+			"--secureGRPCAddr",
+			at(w.network.plane, "15012"),
+			"--httpAddr",
+			at(w.network.plane, "8080"),
+			"--monitoringAddr",
+			"",
+			"--shutdownDuration",
+			"10ms",
+		},
 	})
 	w.await(t, w.plane, w.outside, "http://"+at(w.network.plane, "8080")+"/ready")
 }
@@ -226,8 +264,22 @@ func (w *world) await(t *testing.T, p *rig.Process, in *netns.Namespace, page st
 // intercept has the kernel of a workload hand its connections to the proxy, as the init container of a pod does.
 func (w *world) intercept(t *testing.T, name string) {
 	t.Helper()
-	c := exec.Command(agent.Path(t), "istio-iptables", "--backend", w.backend, "-m", w.mode, "-i", "*", "-b", "*", "-d", "15090,15021,15020",
-		"--network-namespace", fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), w.spaces[name].File.Fd()))
+	c := exec.Command(
+		agent.Path(t),
+		"istio-iptables",
+		"--backend",
+		w.backend,
+		"-m",
+		w.mode,
+		"-i",
+		"*",
+		"-b",
+		"*",
+		"-d",
+		"15090,15021,15020",
+		"--network-namespace",
+		fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), w.spaces[name].File.Fd()),
+	)
 	out, err := c.CombinedOutput()
 	if err != nil {
 		t.Fatalf("intercept %s: %v\n%s", name, err, out)
@@ -258,10 +310,23 @@ func (w *world) startAgent(t *testing.T, name, account, ip string) {
 		keeps = []uintptr{unix.CAP_NET_ADMIN}
 	}
 	w.agents[name] = rig.Launch(t, rig.Command{
-		Name: name, Path: agent.Path(t), Dir: dir, In: w.spaces[name], User: proxyUser, Ambient: keeps,
-		Args: []string{"proxy", kind, "--discoveryAddress", at(w.network.plane, "15012"), "--envoy", w.envoy, "--concurrency", "1"},
-		Env: []string{"POD_NAME=" + name, "POD_NAMESPACE=default", "SERVICE_ACCOUNT=" + account, "TRUST_DOMAIN=cluster.local", "INSTANCE_IP=" + ip,
-			"ISTIO_META_INTERCEPTION_MODE=" + mode, "ISTIOD_SAN=istiod.istio-system.svc", "MINIMUM_DRAIN_DURATION=0s"},
+		Name:    name,
+		Path:    agent.Path(t),
+		Dir:     dir,
+		In:      w.spaces[name],
+		User:    proxyUser,
+		Ambient: keeps,
+		Args:    []string{"proxy", kind, "--discoveryAddress", at(w.network.plane, "15012"), "--envoy", w.envoy, "--concurrency", "1"},
+		Env: []string{
+			"POD_NAME=" + name,
+			"POD_NAMESPACE=default",
+			"SERVICE_ACCOUNT=" + account,
+			"TRUST_DOMAIN=cluster.local",
+			"INSTANCE_IP=" + ip,
+			"ISTIO_META_INTERCEPTION_MODE=" + mode,
+			"ISTIOD_SAN=istiod.istio-system.svc",
+			"MINIMUM_DRAIN_DURATION=0s",
+		},
 	})
 }
 

@@ -96,7 +96,20 @@ func (l Links) Up(name string, addrs ...string) {
 // Route sends packets for a network to a neighbour.
 func (l Links) Route(network, by string) {
 	p, gateway := netip.MustParsePrefix(network), netip.MustParseAddr(by)
-	header := []byte{family(gateway), byte(p.Bits()), 0, 0, unix.RT_TABLE_MAIN, unix.RTPROT_STATIC, unix.RT_SCOPE_UNIVERSE, unix.RTN_UNICAST, 0, 0, 0, 0}
+	header := []byte{
+		family(gateway),
+		byte(p.Bits()),
+		0,
+		0,
+		unix.RT_TABLE_MAIN,
+		unix.RTPROT_STATIC,
+		unix.RT_SCOPE_UNIVERSE,
+		unix.RTN_UNICAST,
+		0,
+		0,
+		0,
+		0,
+	}
 	l.request("route to "+network, unix.RTM_NEWROUTE, header, func(e *netlink.AttributeEncoder) {
 		e.Bytes(unix.RTA_DST, p.Addr().AsSlice())
 		e.Bytes(unix.RTA_GATEWAY, gateway.AsSlice())

@@ -45,7 +45,8 @@ func thread(f func()) {
 	<-done
 }
 
-// Inside runs f in the namespace. What f opens stays there. f must not end the test. The error says that the namespace could not be entered.
+// Inside runs f in the namespace. What f opens stays there. f must not end the test. The error says that the namespace
+// could not be entered.
 func (n *Namespace) Inside(f func()) error {
 	var failed error
 	thread(func() {
@@ -64,8 +65,8 @@ func (n *Namespace) Do(t testing.TB, f func()) {
 	}
 }
 
-// Run starts a program in the namespace, reports on started how that went, and returns when the program has ended with what Wait said. Its thread stays with the program,
-// so that Pdeathsig means the death of this process.
+// Run starts a program in the namespace, reports on started how that went, and returns when the program has ended with
+// what Wait said. Its thread stays with the program, so that Pdeathsig means the death of this process.
 func (n *Namespace) Run(c *exec.Cmd, started chan<- error) error {
 	var ended error
 	if err := n.Inside(func() {

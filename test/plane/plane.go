@@ -1,5 +1,6 @@
-// Package plane runs a control plane inside a test, with proxies that speak its protocol: what tests of the programs' outer parts (pages, command line) stand on.
-// Every call that changes something returns once that is in force and every connected proxy has acknowledged it, so tests need not wait for anything.
+// Package plane runs a control plane inside a test, with proxies that speak its protocol: what tests of the programs'
+// outer parts (pages, command line) stand on. Every call that changes something returns once that is in force and every
+// connected proxy has acknowledged it, so tests need not wait for anything.
 package plane
 
 import (
@@ -111,8 +112,8 @@ func (p *Plane) await(t testing.TB, what string, do func(context.Context) error)
 	}
 }
 
-// Holding is a source of the objects of a YAML text, for a control plane that is to know them before it serves anybody: one that came back without them would take them away
-// from its proxies first.
+// Holding is a source of the objects of a YAML text, for a control plane that is to know them before it serves anybody:
+// one that came back without them would take them away from its proxies first.
 func Holding(t testing.TB, name, text string) source.Source {
 	t.Helper()
 	decoder, err := config.NewDecoder(config.Options{})
@@ -143,7 +144,8 @@ func (p *Plane) Settle(t testing.TB) {
 	p.await(t, "the mesh does not settle", p.Discovery.Settled)
 }
 
-// Apply sets all objects of a YAML text at once, as if they stood in a file of that name. What cannot be decoded is a problem of the file, as it would be of a real one.
+// Apply sets all objects of a YAML text at once, as if they stood in a file of that name. What cannot be decoded is a
+// problem of the file, as it would be of a real one.
 func (p *Plane) Apply(t testing.TB, file, text string) {
 	t.Helper()
 	batch := decode(p.decoder, file, text)

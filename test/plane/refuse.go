@@ -14,8 +14,9 @@ import (
 	"fairway/internal/xds"
 )
 
-// Refuse connects a proxy that asks for all resources of a type and refuses, in these words, every response that holds one of the given name, as an Envoy does that
-// cannot take it. It returns once the control plane has understood, and leaves when the test ends.
+// Refuse connects a proxy that asks for all resources of a type and refuses, in these words, every response that holds
+// one of the given name, as an Envoy does that cannot take it. It returns once the control plane has understood, and
+// leaves when the test ends.
 func (p *Plane) Refuse(t testing.TB, x Proxy, typeURL, name, words string) {
 	t.Helper()
 	conn, err := grpc.NewClient(p.Address(), grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -19,7 +19,8 @@ import (
 	"fairway/test/rig"
 )
 
-// gatewayRules are a gateway's: one server with a certificate from a Secret, one with the gateway's own identity, which the sidecar is told of as a service of the mesh.
+// gatewayRules are a gateway's: one server with a certificate from a Secret, one with the gateway's own identity, which
+// the sidecar is told of as a service of the mesh.
 const gatewayRules = `---
 apiVersion: networking.istio.io/v1
 kind: Gateway
@@ -83,8 +84,9 @@ func (c credential) forms() [][]byte {
 	}
 }
 
-// TestCredentialsOfGateways: a gateway whose configuration comes through its agent's relay serves a certificate from a Secret, replaced under load, and the mesh with its own
-// identity. The key is on no disk of the gateway: one that starts while the control plane is away serves what needs none, and the rest when the control plane is back.
+// TestCredentialsOfGateways: a gateway whose configuration comes through its agent's relay serves a certificate from a
+// Secret, replaced under load, and the mesh with its own identity. The key is on no disk of the gateway: one that
+// starts while the control plane is away serves what needs none, and the rest when the control plane is back.
 func TestCredentialsOfGateways(t *testing.T) {
 	w := newWorld(t)
 	w.Backend(t, "app")
@@ -106,7 +108,13 @@ func TestCredentialsOfGateways(t *testing.T) {
 	inside := live.Request{To: w.Addr("web", 8000), Host: "inner.test"}
 	rig.Eventually(t, func() error { return shows(ask, first) })
 	w.serves("inner.test")
-	if got := strings.Join(live.Send(t, inside).Echo.Header["X-Forwarded-Client-Cert"], ","); !strings.Contains(got, "URI=spiffe://cluster.local/ns/default/sa/web") {
+	if got := strings.Join(
+		live.Send(t, inside).Echo.Header["X-Forwarded-Client-Cert"],
+		",",
+	); !strings.Contains(
+		got,
+		"URI=spiffe://cluster.local/ns/default/sa/web",
+	) {
 		t.Errorf("the service behind the gateway is told of the caller %q", got)
 	}
 
@@ -151,7 +159,8 @@ func shows(r live.Request, want credential) error {
 	return err
 }
 
-// keepsNone looks for keys in all that the workload's agent and its Envoy wrote: as they are and as base64. What names the Secret has to be there.
+// keepsNone looks for keys in all that the workload's agent and its Envoy wrote: as they are and as base64. What names
+// the Secret has to be there.
 func (w *world) keepsNone(all ...credential) {
 	w.t.Helper()
 	named := false

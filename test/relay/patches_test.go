@@ -25,13 +25,26 @@ spec:
 `
 }
 
-// TestBootstrapPatches: the first Envoy has what EnvoyFilter objects patch, without a restart; a change is a hot restart, and what Envoy refuses is none.
+// TestBootstrapPatches: the first Envoy has what EnvoyFilter objects patch, without a restart; a change is a hot
+// restart, and what Envoy refuses is none.
 func TestBootstrapPatches(t *testing.T) {
 	w := newWorld(t)
 	w.Backend(t, "app")
 	w.rules = w.services(1) + vouched("web")
 	w.start()
-	w.plane.Apply(t, "filters", filter("istio-system", "flush", "{stats_flush_interval: 7s}")+filter("default", "memory", "{memory_allocator_manager: {max_unfreed_memory_bytes: 104857601}}"))
+	w.plane.Apply(
+		t,
+		"filters",
+		filter(
+			"istio-system",
+			"flush",
+			"{stats_flush_interval: 7s}",
+		)+filter(
+			"default",
+			"memory",
+			"{memory_allocator_manager: {max_unfreed_memory_bytes: 104857601}}",
+		),
+	)
 	w.introduce()
 	w.launch("--discoveryAddress", w.options.SecureAddr)
 	f := w.await("ready", func(f facts) bool { return f.Ready && connected(f) })
@@ -45,7 +58,11 @@ func TestBootstrapPatches(t *testing.T) {
 	w.runsWith(`"stats_flush_interval": "9s"`)
 	w.serves("s0.test")
 
-	w.plane.Apply(t, "filters", filter("istio-system", "flush", "{stats_flush_interval: 9s}")+filter("default", "bad", "{no_such_field: 1}"))
+	w.plane.Apply(
+		t,
+		"filters",
+		filter("istio-system", "flush", "{stats_flush_interval: 9s}")+filter("default", "bad", "{no_such_field: 1}"),
+	)
 	w.await("told of the bad one", func(f facts) bool { return slices.Contains(f.Patches, "default/bad/0") })
 	w.plane.Delete(t, "EnvoyFilter", "default", "bad")
 	w.plane.Apply(t, "filters", filter("istio-system", "flush", "{stats_flush_interval: 11s}"))
@@ -59,7 +76,11 @@ func TestBootstrapPatches(t *testing.T) {
 func (w *world) runsWith(texts ...string) {
 	w.t.Helper()
 	rig.Eventually(w.t, func() error {
-		code, body, err := rig.Call(http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/config_dump?mask=bootstrap.stats_flush_interval,bootstrap.memory_allocator_manager", w.admin), nil)
+		code, body, err := rig.Call(
+			http.MethodGet,
+			fmt.Sprintf("http://127.0.0.1:%d/config_dump?mask=bootstrap.stats_flush_interval,bootstrap.memory_allocator_manager", w.admin),
+			nil,
+		)
 		if err != nil || code != http.StatusOK {
 			return errors.Join(fmt.Errorf("config_dump: %d", code), err)
 		}
@@ -75,8 +96,10 @@ func (w *world) runsWith(texts ...string) {
 // listens is a patch with a static listener; Envoy finds out that its port is taken when it runs, not before.
 func listens(at string) string {
 	host, port, _ := strings.Cut(at, ":")
-	return "{static_resources: {listeners: [{name: extra, address: {socket_address: {address: " + host + ", port_value: " + port + "}}, filter_chains: " +
-		"[{filters: [{name: envoy.filters.network.echo, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.filters.network.echo.v3.Echo}}]}]}]}}"
+	return "{static_resources: {listeners: [{name: extra, address: " +
+		"{socket_address: {address: " + host + ", port_value: " + port + "}}, filter_chains: " +
+		"[{filters: [{name: envoy.filters.network.echo, typed_config: {\"@type\": " +
+		"type.googleapis.com/envoy.extensions.filters.network.echo.v3.Echo}}]}]}]}}"
 }
 
 // said waits until the problems of an EnvoyFilter of the namespace default say something, or, where that is empty, until there are none.
@@ -96,8 +119,9 @@ func (w *world) said(name, text string) {
 	})
 }
 
-// TestAPatchThatCannotRun: a patch that Envoy takes when it is asked, and cannot run with, keeps no proxy from starting. Envoy runs with the others, the object says why it does not
-// run with this one, and the next agent does not try it again. A change is tried; one that fails where an Envoy serves changes nothing but that the object says so.
+// TestAPatchThatCannotRun: a patch that Envoy takes when it is asked, and cannot run with, keeps no proxy from
+// starting. Envoy runs with the others, the object says why it does not run with this one, and the next agent does not
+// try it again. A change is tried; one that fails where an Envoy serves changes nothing but that the object says so.
 func TestAPatchThatCannotRun(t *testing.T) {
 	w := newWorld(t)
 	w.Backend(t, "app")
@@ -158,7 +182,10 @@ func TestAPatchThatCannotRun(t *testing.T) {
 	w.said("extra", "")
 
 	w.plane.Apply(t, "filters", flush(7)+bad+memory)
-	w.await("set aside while an Envoy serves", func(f facts) bool { return f.Ready && f.Refused["default/extra/0"] != "" && len(f.Patches) == 2 })
+	w.await(
+		"set aside while an Envoy serves",
+		func(f facts) bool { return f.Ready && f.Refused["default/extra/0"] != "" && len(f.Patches) == 2 },
+	)
 	w.said("extra", "runs without until it changes")
 	w.plane.Apply(t, "filters", flush(9)+bad+memory)
 	w.runsWith(`"stats_flush_interval": "9s"`, `"max_unfreed_memory_bytes": "104857601"`)

@@ -64,7 +64,8 @@ func outage(t *testing.T) time.Duration {
 // many is how many services there are.
 const many = 300
 
-// TestOutage: the control plane goes away; Envoy is replaced and killed meanwhile, and serves; when the control plane is back it sends nothing.
+// TestOutage: the control plane goes away; Envoy is replaced and killed meanwhile, and serves; when the control plane
+// is back it sends nothing.
 func TestOutage(t *testing.T) {
 	w := newWorld(t)
 	w.Backend(t, "app")
@@ -81,7 +82,12 @@ func TestOutage(t *testing.T) {
 	w.away()
 	before := w.await("away", disconnected)
 	load := live.StartLoad(t, live.HTTPClients("HTTP/1", 2, live.Request{To: w.Addr("web", 8000), Host: "s7.test"}))
-	if code, body, err := rig.CallAgent(http.MethodPost, w.page("/hot-restart"), filepath.Join(w.dir, "etc/istio/proxy")); err != nil || code != http.StatusOK {
+	if code, body, err := rig.CallAgent(
+		http.MethodPost,
+		w.page("/hot-restart"),
+		filepath.Join(w.dir, "etc/istio/proxy"),
+	); err != nil ||
+		code != http.StatusOK {
 		t.Fatalf("%d %s %v", code, body, err)
 	}
 	w.await("replaced", func(f facts) bool { return f.Ready && f.Envoys.Handovers == before.Envoys.Handovers+1 })
@@ -100,8 +106,8 @@ func TestOutage(t *testing.T) {
 	w.returns()
 }
 
-// TestOutageWithANewAgent: an agent that starts while the control plane is away serves what the one before it kept. It is reached in plaintext, since the new agent would have
-// no certificate before its authority is back.
+// TestOutageWithANewAgent: an agent that starts while the control plane is away serves what the one before it kept. It
+// is reached in plaintext, since the new agent would have no certificate before its authority is back.
 func TestOutageWithANewAgent(t *testing.T) {
 	w := newWorld(t)
 	w.Backend(t, "app")

@@ -51,9 +51,18 @@ func vouched(names ...string) (text string) {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{Mesh: live.Start(t, live.Options{}), t: t, name: "web", role: "sidecar", options: plane.Options(), dir: t.TempDir(), admin: rig.FreePort(t)}
+	w := &world{
+		Mesh:    live.Start(t, live.Options{}),
+		t:       t,
+		name:    "web",
+		role:    "sidecar",
+		options: plane.Options(),
+		dir:     t.TempDir(),
+		admin:   rig.FreePort(t),
+	}
 	w.options.SecureAddr, w.options.GRPCAddr = w.Addr("istiod", 15012), w.Addr("istiod", 15010)
-	w.options.MeshConfig = rig.Write(t, t.TempDir(), "mesh.yaml", []byte(meshWide)) // every workload of this mesh lives on a loopback address
+	// every workload of this mesh lives on a loopback address
+	w.options.MeshConfig = rig.Write(t, t.TempDir(), "mesh.yaml", []byte(meshWide))
 	w.options.Identity.CA.Plugged, w.options.Identity.CA.State = "", filepath.Join(t.TempDir(), "ca")
 	return w
 }
@@ -83,7 +92,10 @@ func (w *world) away() {
 // introduce gives the workload what it needs to be believed.
 func (w *world) introduce() {
 	w.t.Helper()
-	token, err := w.plane.Discovery.JoinTokens().Create(identity.ID{TrustDomain: "cluster.local", Namespace: "default", ServiceAccount: w.name}, time.Hour)
+	token, err := w.plane.Discovery.JoinTokens().Create(
+		identity.ID{TrustDomain: "cluster.local", Namespace: "default", ServiceAccount: w.name},
+		time.Hour,
+	)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -107,11 +119,19 @@ func (w *world) launch(args ...string) {
 	w.t.Helper()
 	w.file("etc/istio/pod/labels", fmt.Appendf(nil, "app=%q\n", w.name))
 	w.agent = rig.Launch(w.t, rig.Command{
-		Name: w.name, Path: agent.Path(w.t), Dir: w.dir,
+		Name: w.name,
+		Path: agent.Path(w.t),
+		Dir:  w.dir,
 		Args: append([]string{"proxy", w.role, "--envoy", live.NeedEnvoy(w.t), "--adminPort", fmt.Sprint(w.admin),
 			"--concurrency", "1", "--drainDuration", "1s", "--parentShutdownDuration", "2s"}, args...),
-		Env: []string{"POD_NAME=" + w.name, "POD_NAMESPACE=default", "SERVICE_ACCOUNT=" + w.name, "INSTANCE_IP=" + w.IP(w.name), "ISTIO_META_INTERCEPTION_MODE=NONE",
-			"MINIMUM_DRAIN_DURATION=100ms"},
+		Env: []string{
+			"POD_NAME=" + w.name,
+			"POD_NAMESPACE=default",
+			"SERVICE_ACCOUNT=" + w.name,
+			"INSTANCE_IP=" + w.IP(w.name),
+			"ISTIO_META_INTERCEPTION_MODE=NONE",
+			"MINIMUM_DRAIN_DURATION=100ms",
+		},
 	})
 }
 

@@ -13,7 +13,10 @@ import (
 )
 
 // Call asks a page, within Bound, on a connection of its own. dial says how it is reached; nil: from here.
-func Call(method, url string, dial func(ctx context.Context, network, address string) (net.Conn, error)) (code int, body string, err error) {
+func Call(
+	method, url string,
+	dial func(ctx context.Context, network, address string) (net.Conn, error),
+) (code int, body string, err error) {
 	return call(method, url, "", dial)
 }
 
@@ -26,7 +29,10 @@ func CallAgent(method, url, folder string) (code int, body string, err error) {
 	return call(method, url, strings.TrimSpace(string(shown)), nil)
 }
 
-func call(method, url, token string, dial func(ctx context.Context, network, address string) (net.Conn, error)) (code int, body string, err error) {
+func call(
+	method, url, token string,
+	dial func(ctx context.Context, network, address string) (net.Conn, error),
+) (code int, body string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), Bound)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, url, nil)

@@ -46,7 +46,8 @@ func (w Words) String() string {
 	return string(text)
 }
 
-// Launch starts a process. When the test ends it is stopped at once, as Stop does, what it left running in its folder is killed, and its log is shown where the test failed.
+// Launch starts a process. When the test ends it is stopped at once, as Stop does, what it left running in its folder
+// is killed, and its log is shown where the test failed.
 func Launch(t testing.TB, c Command) *Process {
 	t.Helper()
 	log, err := os.CreateTemp(Folder(t), c.Name)

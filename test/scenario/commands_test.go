@@ -78,7 +78,8 @@ func (w *world) turnOf(do func() error) error {
 	return w.settle()
 }
 
-// got [NAME…]: show what each proxy was sent since it was last asked, or "nothing"; in order of type and name, so that it does not depend on how it was split.
+// got [NAME…]: show what each proxy was sent since it was last asked, or "nothing"; in order of type and name, so that
+// it does not depend on how it was split.
 func (w *world) got(args []string) error {
 	names := args
 	if len(names) == 0 {
@@ -178,7 +179,8 @@ func (w *world) rows([]string) error {
 	return nil
 }
 
-// report NAME healthy|WORDS: the proxy's agent says how its application is, in WORDS where it fails; and wait until everybody has acknowledged what that changes.
+// report NAME healthy|WORDS: the proxy's agent says how its application is, in WORDS where it fails; and wait until
+// everybody has acknowledged what that changes.
 func (w *world) report(args []string) error {
 	failure := strings.Join(args[1:], " ")
 	if failure == "healthy" {

@@ -17,7 +17,8 @@ import (
 // cost is what one change came to: rows recomputed, and what a client was sent. All three are exact, whatever the machine does meanwhile.
 type cost struct{ Rows, Resources, Bytes int }
 
-// TestOneChangeCostsTheSameInAnyMesh makes the same changes in a mesh of 100 services and in one of 2,000, and expects the same rows recomputed and the same bytes sent.
+// TestOneChangeCostsTheSameInAnyMesh makes the same changes in a mesh of 100 services and in one of 2,000, and expects
+// the same rows recomputed and the same bytes sent.
 func TestOneChangeCostsTheSameInAnyMesh(t *testing.T) {
 	if testing.Short() {
 		t.Skip("meshes of thousands of services are not short")
@@ -60,7 +61,8 @@ func costs(t *testing.T, decoder *config.Decoder, services int) map[string]cost 
 	objects = append(objects, object(flatSelector), object(flatMachine))
 	src.Set(objects...)
 	opts := app.DefaultOptions()
-	opts.GRPCAddr, opts.HTTPAddr, opts.MonitorAddr, opts.MeshConfig, opts.Networks, opts.Shutdown = "127.0.0.1:0", "", "", "", "", time.Millisecond
+	opts.GRPCAddr, opts.HTTPAddr, opts.MonitorAddr, opts.MeshConfig, opts.Networks, opts.Shutdown = "127.0.0.1:0", "", "", "",
+		"", time.Millisecond
 	d, err := app.NewDiscovery(opts, src)
 	if err != nil {
 		t.Fatal(err)
@@ -134,20 +136,33 @@ const (
 )
 
 func flatService(i, last int) string {
-	return fmt.Sprintf(`{"apiVersion":"networking.istio.io/v1","kind":"ServiceEntry","metadata":{"name":"svc-%[1]d","namespace":"default"},"spec":{
+	return fmt.Sprintf(
+		`{"apiVersion":"networking.istio.io/v1","kind":"ServiceEntry","metadata":{"name":"svc-%[1]d","namespace":"default"},"spec":{
 		"hosts":["svc-%[1]d.default.svc.cluster.local"],"addresses":["10.%[2]d.%[3]d.1"],"location":"MESH_INTERNAL","resolution":"STATIC",
 		"ports":[{"number":80,"name":"http","protocol":"HTTP"}],
-		"endpoints":[{"address":"10.200.1.1","labels":{"version":"v1"}},{"address":"10.200.1.%[4]d","labels":{"version":"v2"}}]}}`, i, 100+i/100, 100+i%100, 10+last)
+		"endpoints":[{"address":"10.200.1.1","labels":{"version":"v1"}},{"address":"10.200.1.%[4]d","labels":{"version":"v2"}}]}}`,
+		i,
+		100+i/100,
+		100+i%100,
+		10+last,
+	)
 }
 
 func flatRoute(i, weight int) string {
-	return fmt.Sprintf(`{"apiVersion":"networking.istio.io/v1","kind":"VirtualService","metadata":{"name":"svc-%[1]d","namespace":"default"},"spec":{
+	return fmt.Sprintf(
+		`{"apiVersion":"networking.istio.io/v1","kind":"VirtualService","metadata":{"name":"svc-%[1]d","namespace":"default"},"spec":{
 		"hosts":["svc-%[1]d"],"http":[{"route":[{"destination":{"host":"svc-%[1]d","subset":"v1"},"weight":%[2]d},{"destination":{"host":"svc-%[1]d","subset":"v2"},"weight":%[3]d}]}]}}`,
-		i, weight, 100-weight)
+		i,
+		weight,
+		100-weight,
+	)
 }
 
 func flatRule(i, connections int) string {
-	return fmt.Sprintf(`{"apiVersion":"networking.istio.io/v1","kind":"DestinationRule","metadata":{"name":"svc-%[1]d","namespace":"default"},"spec":{
+	return fmt.Sprintf(
+		`{"apiVersion":"networking.istio.io/v1","kind":"DestinationRule","metadata":{"name":"svc-%[1]d","namespace":"default"},"spec":{
 		"host":"svc-%[1]d","trafficPolicy":{"connectionPool":{"tcp":{"maxConnections":%[2]d}}},"subsets":[{"name":"v1","labels":{"version":"v1"}},{"name":"v2","labels":{"version":"v2"}}]}}`,
-		i, connections)
+		i,
+		connections,
+	)
 }

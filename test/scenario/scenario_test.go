@@ -1,5 +1,6 @@
-// Package scenario runs scripts over the whole control plane in one process, with a gRPC client that behaves as Envoy does. A script is a txtar file below testdata:
-// its commands first, the files they use after them. Nothing sleeps: each command that changes something waits until all connected proxies have acknowledged it.
+// Package scenario runs scripts over the whole control plane in one process, with a gRPC client that behaves as Envoy
+// does. A script is a txtar file below testdata: its commands first, the files they use after them. Nothing sleeps:
+// each command that changes something waits until all connected proxies have acknowledged it.
 package scenario
 
 import (

@@ -22,6 +22,16 @@ func (w *world) secret(args []string) error {
 	block := func(key string, text []byte) string {
 		return "  " + key + ": |\n    " + strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "\n    ") + "\n"
 	}
-	text := fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s, namespace: %s, annotations: {fairway/service-accounts: \"*\"}}\nstringData:\n", name, ns) + block("tls.key", key) + block("tls.crt", certificate)
+	text := fmt.Sprintf(
+		"apiVersion: v1\nkind: Secret\nmetadata: {name: %s, namespace: %s, annotations: {fairway/service-accounts: \"*\"}}\nstringData:\n",
+		name,
+		ns,
+	) + block(
+		"tls.key",
+		key,
+	) + block(
+		"tls.crt",
+		certificate,
+	)
 	return os.WriteFile(w.path(args[0]), []byte(text), 0o600)
 }

@@ -88,8 +88,9 @@ func bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), 30*time.Second)
 }
 
-// mesh [flag=value…]: start a control plane. dir=rules reads that folder; grace=10s sets the door's grace; heard has no time pass in which agents come back. After shutdown, mesh starts a new one on the
-// same address, with what apply had set; clients come back by connect.
+// mesh [flag=value…]: start a control plane. dir=rules reads that folder; grace=10s sets the door's grace; heard has no
+// time pass in which agents come back. After shutdown, mesh starts a new one on the same address, with what apply had
+// set; clients come back by connect.
 func (w *world) mesh(args []string) error {
 	if w.discovery != nil {
 		return errors.New("the mesh runs already")
@@ -205,7 +206,8 @@ func node(name string, args map[string]string) *corev3.Node {
 	return &corev3.Node{Id: fmt.Sprintf("%s~%s~%s.%s~%s.svc.cluster.local", get("type", "sidecar"), ip, name, ns, ns), Metadata: meta}
 }
 
-// connect NAME [ns=… ip=… labels=a=b,c=d type=router mode=NONE sotw]: connect a proxy, and wait until it holds all. One that was connected before comes back with what it holds.
+// connect NAME [ns=… ip=… labels=a=b,c=d type=router mode=NONE sotw]: connect a proxy, and wait until it holds all. One
+// that was connected before comes back with what it holds.
 func (w *world) connect(args []string) error {
 	name := args[0]
 	c := w.clients[name]

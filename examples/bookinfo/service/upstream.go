@@ -14,7 +14,18 @@ type upstream struct{ address string }
 
 // propagated are the request headers that travel along a chain of calls: who the user is, what the rules of the example match on, and
 // what ties a trace together.
-var propagated = [...]string{"end-user", "x-demo", "x-request-id", "traceparent", "tracestate", "b3", "x-b3-traceid", "x-b3-spanid", "x-b3-parentspanid", "x-b3-sampled"}
+var propagated = [...]string{
+	"end-user",
+	"x-demo",
+	"x-request-id",
+	"traceparent",
+	"tracestate",
+	"b3",
+	"x-b3-traceid",
+	"x-b3-spanid",
+	"x-b3-parentspanid",
+	"x-b3-sampled",
+}
 
 // ask sends a request for service, with the caller's headers handed on. Whatever goes wrong is in the answer.
 func (u upstream) ask(from *http.Request, service string) *answer {

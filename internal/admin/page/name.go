@@ -2,7 +2,8 @@ package page
 
 import "strings"
 
-// ShortName is the id part of a node id: "web-1.default" of "sidecar~10.0.0.1~web-1.default~default.svc.cluster.local". What is no node id is itself.
+// ShortName is the id part of a node id: "web-1.default" of "sidecar~10.0.0.1~web-1.default~default.svc.cluster.local".
+// What is no node id is itself.
 func ShortName(node string) string {
 	if parts := strings.Split(node, "~"); len(parts) == 4 {
 		return parts[2]
@@ -13,8 +14,9 @@ func ShortName(node string) string {
 // Key names a proxy in full: "shop/web|" and the node id. One that proved no identity has '|' and its node id.
 func Key(node, identity string) string { return identity + "|" + node }
 
-// Fit says how well a name that a user typed names the proxy of a node id and an identity (namespace/service account; empty: none was proved): 4 it is the key,
-// 3 the node id, 2 name.namespace (or Istio's pod/name.namespace), 1 the name alone, 0 not at all.
+// Fit says how well a name that a user typed names the proxy of a node id and an identity (namespace/service account;
+// empty: none was proved): 4 it is the key, 3 the node id, 2 name.namespace (or Istio's pod/name.namespace), 1 the name
+// alone, 0 not at all.
 func Fit(node, identity, name string) int {
 	short := ShortName(node)
 	pod := strings.TrimPrefix(name, "pod/")

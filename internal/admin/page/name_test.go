@@ -24,7 +24,12 @@ func TestFit(t *testing.T) {
 }
 
 func TestAccount(t *testing.T) {
-	for spiffe, want := range map[string]string{"spiffe://mesh/ns/shop/sa/web": "shop/web", "": "", "spiffe://mesh/ns/shop": "", "spiffe://mesh/ns//sa/web": ""} {
+	for spiffe, want := range map[string]string{
+		"spiffe://mesh/ns/shop/sa/web": "shop/web",
+		"":                             "",
+		"spiffe://mesh/ns/shop":        "",
+		"spiffe://mesh/ns//sa/web":     "",
+	} {
 		if got := page.Account(spiffe); got != want {
 			t.Errorf("%q: %q, want %q", spiffe, got, want)
 		}

@@ -1,4 +1,5 @@
-// Package page holds the types of the debug pages, which the control plane writes and pilotctl reads. It must not know how either does that.
+// Package page holds the types of the debug pages, which the control plane writes and pilotctl reads. It must not know
+// how either does that.
 package page
 
 import (
@@ -8,7 +9,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// ProxySync is one proxy's line of /debug/syncz, with Istio's field names: per type the nonce last sent and the one last acknowledged. They are equal when the proxy has all.
+// ProxySync is one proxy's line of /debug/syncz, with Istio's field names: per type the nonce last sent and the one
+// last acknowledged. They are equal when the proxy has all.
 type ProxySync struct {
 	ProxyID      string    `json:"proxy"`              // the node id
 	Identity     string    `json:"identity,omitempty"` // what the proxy proved, namespace/service account; empty: nothing, in plaintext
@@ -59,7 +61,8 @@ type WorkloadHealth struct {
 	Identity string `json:"identity,omitempty"` // what the proxy proved, namespace/service account
 	Healthy  bool   `json:"healthy"`
 	Detail   string `json:"detail,omitempty"`
-	// Entries are the WorkloadEntries that it counts for, namespace/name; none: none stands at the proxy's address, in its namespace, with its service account.
+	// Entries are the WorkloadEntries that it counts for, namespace/name; none: none stands at the proxy's address, in
+	// its namespace, with its service account.
 	Entries []string `json:"workloadEntries"`
 }
 

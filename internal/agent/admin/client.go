@@ -32,8 +32,9 @@ func New(address string) *Client {
 	return &Client{base: "http://" + address, http: &http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true}}}
 }
 
-// AtSocket gives a client of the administration at a unix socket. Each connection moves what an Envoy has put at bound to moved first, and goes there: bound can be read
-// by every user of the machine in the kernel's list of sockets, moved by nobody but who knows it.
+// AtSocket gives a client of the administration at a unix socket. Each connection moves what an Envoy has put at bound
+// to moved first, and goes there: bound can be read by every user of the machine in the kernel's list of sockets, moved
+// by nobody but who knows it.
 func AtSocket(bound, moved string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		if err := os.Rename(bound, moved); err == nil {
@@ -42,7 +43,10 @@ func AtSocket(bound, moved string) *Client {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", moved)
 	}
-	return &Client{base: "http://envoy", http: &http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}}
+	return &Client{
+		base: "http://envoy",
+		http: &http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}},
+	}
 }
 
 // Showing has each request of the client show a token.

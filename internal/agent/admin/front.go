@@ -15,8 +15,9 @@ import (
 	"fairway/internal/web"
 )
 
-// Front answers at the port where users look for Envoy's administration, which itself listens on a unix socket that only the agent finds. Pages that show something are
-// shown to people of this machine, not to requests that come out of an Envoy; what changes something asks for the agent's token. No page shows the agent's secrets.
+// Front answers at the port where users look for Envoy's administration, which itself listens on a unix socket that
+// only the agent finds. Pages that show something are shown to people of this machine, not to requests that come out of
+// an Envoy; what changes something asks for the agent's token. No page shows the agent's secrets.
 type Front struct {
 	listener net.Listener
 	http     *http.Server
@@ -24,11 +25,26 @@ type Front struct {
 
 // pages are those that change nothing (envoyproxy.io, Operations and administration, Administration interface).
 var pages = map[string]bool{
-	"/": true, "/help": true, "/certs": true, "/clusters": true, "/config_dump": true, "/contention": true, "/hot_restart_version": true, "/init_dump": true, "/listeners": true,
-	"/memory": true, "/ready": true, "/runtime": true, "/server_info": true, "/stats": true, "/stats/prometheus": true, "/stats/recentlookups": true,
+	"/":                    true,
+	"/help":                true,
+	"/certs":               true,
+	"/clusters":            true,
+	"/config_dump":         true,
+	"/contention":          true,
+	"/hot_restart_version": true,
+	"/init_dump":           true,
+	"/listeners":           true,
+	"/memory":              true,
+	"/ready":               true,
+	"/runtime":             true,
+	"/server_info":         true,
+	"/stats":               true,
+	"/stats/prometheus":    true,
+	"/stats/recentlookups": true,
 }
 
-// ListenFront takes the port, so that a clash is known before anything is started; nothing is answered before Run. secrets are texts that no answer is to hold.
+// ListenFront takes the port, so that a clash is known before anything is started; nothing is answered before Run.
+// secrets are texts that no answer is to hold.
 func ListenFront(address string, to *Client, gate *peer.Gate, secrets []string, log *slog.Logger) (*Front, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {

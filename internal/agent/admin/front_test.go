@@ -51,7 +51,8 @@ func administration(t *testing.T, path string) {
 	t.Cleanup(func() { s.Close() })
 }
 
-// TestMoved: the socket that everybody can read of is gone as soon as the agent has spoken to it, and another Envoy's takes the place of the one before.
+// TestMoved: the socket that everybody can read of is gone as soon as the agent has spoken to it, and another Envoy's
+// takes the place of the one before.
 func TestMoved(t *testing.T) {
 	dir := t.TempDir()
 	bound, moved := filepath.Join(dir, "bound"), filepath.Join(dir, "moved")
@@ -78,7 +79,13 @@ func TestFront(t *testing.T) {
 	dir := t.TempDir()
 	bound := filepath.Join(dir, "bound")
 	administration(t, bound)
-	f, err := ListenFront("127.0.0.1:0", AtSocket(bound, filepath.Join(dir, "moved")), &peer.Gate{Token: "secret"}, []string{"hush"}, slog.New(slog.DiscardHandler))
+	f, err := ListenFront(
+		"127.0.0.1:0",
+		AtSocket(bound, filepath.Join(dir, "moved")),
+		&peer.Gate{Token: "secret"},
+		[]string{"hush"},
+		slog.New(slog.DiscardHandler),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,8 +93,11 @@ func TestFront(t *testing.T) {
 	over := make(chan error, 1)
 	go func() { over <- f.Run(ctx, func() {}) }()
 	for _, c := range []struct{ method, path, token, want string }{
-		{"GET", "/stats?filter=a", "", "GET /stats?filter=a " + veiled}, {"GET", "/config_dump", "", "GET /config_dump " + veiled}, {"POST", "/quitquitquit", "", "token"},
-		{"GET", "/quitquitquit", "", "token"}, {"GET", "/unheard/of", "", "token"}, {"GET", "/stats/../quitquitquit", "", "token"}, {"DELETE", "/stats", "", "token"},
+		{
+			"GET", "/stats?filter=a", "", "GET /stats?filter=a " + veiled,
+		}, {"GET", "/config_dump", "", "GET /config_dump " + veiled}, {"POST", "/quitquitquit", "", "token"},
+		{"GET", "/quitquitquit", "", "token"}, {"GET", "/unheard/of", "", "token"},
+		{"GET", "/stats/../quitquitquit", "", "token"}, {"DELETE", "/stats", "", "token"},
 		{"POST", "/logging?level=info", "secret", "POST /logging?level=info " + veiled}, {"POST", "/logging", "wrong", "token"},
 	} {
 		req, err := http.NewRequest(c.method, "http://"+f.listener.Addr().String()+c.path, nil)

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Limit is how many whole processors the limits allow, rounded up; 0 where there is no limit. root is the machine's file system, os.DirFS("/") but in tests.
-// What cannot be read limits nothing.
+// Limit is how many whole processors the limits allow, rounded up; 0 where there is no limit. root is the machine's
+// file system, os.DirFS("/") but in tests. What cannot be read limits nothing.
 func Limit(root fs.FS) int {
 	groups, _ := fs.ReadFile(root, "proc/self/cgroup")
 	least := math.Inf(1)
@@ -63,7 +63,8 @@ func limitOf(root fs.FS, controllers, group string) float64 {
 	return least
 }
 
-// folders are where a group and those around it are shown. Inside a container the group's own path may be hidden, and its files are at the top.
+// folders are where a group and those around it are shown. Inside a container the group's own path may be hidden, and
+// its files are at the top.
 func folders(controllers, group string) []string {
 	top := "sys/fs/cgroup"
 	if controllers != "" {

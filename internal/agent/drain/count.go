@@ -31,8 +31,8 @@ func (o Options) connections(ctx context.Context) (Count, error) {
 // own are the connection managers of probes, metrics and the administration.
 var own = map[string]bool{"http.admin": true, "http.prometheus": true, "http.readiness": true}
 
-// Connections adds up gauges: of all listeners but the administration and those at ignored ports, or of inbound connection managers and TCP proxies only, which are told
-// by the names "inbound…" that the control plane gives them.
+// Connections adds up gauges: of all listeners but the administration and those at ignored ports, or of inbound
+// connection managers and TCP proxies only, which are told by the names "inbound…" that the control plane gives them.
 func Connections(stats map[string]int64, inbound bool, ignore []uint16) Count {
 	var c Count
 	var all, http int64
@@ -55,7 +55,8 @@ func Connections(stats map[string]int64, inbound bool, ignore []uint16) Count {
 	return c
 }
 
-// atWork says of how many requests or connections of a connection manager something is under way. Where its requests are not counted, of all.
+// atWork says of how many requests or connections of a connection manager something is under way. Where its requests
+// are not counted, of all.
 func atWork(stats map[string]int64, manager string, connections int64) int64 {
 	under, counted := stats[manager+requests]
 	switch {
@@ -69,7 +70,8 @@ func atWork(stats map[string]int64, manager string, connections int64) int64 {
 
 // counts says whether a statistic is of a listener whose connections count.
 func counts(name string, ignore []uint16) bool {
-	return strings.HasPrefix(name, "listener.") && !strings.HasPrefix(name, "listener.admin.") && !strings.Contains(name, ".worker_") && !atPort(name, ignore)
+	return strings.HasPrefix(name, "listener.") && !strings.HasPrefix(name, "listener.admin.") && !strings.Contains(name, ".worker_") &&
+		!atPort(name, ignore)
 }
 
 func atPort(name string, ports []uint16) bool {

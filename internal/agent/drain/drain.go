@@ -14,7 +14,8 @@ type Options struct {
 	Admin *admin.Client
 	// Minimum is how long the Envoy serves on as before while its peers notice that its health fails.
 	Minimum time.Duration
-	// Idle asks Envoy to tell connections without requests to go, which by itself it tells with their next answer only. Nil: it cannot be asked.
+	// Idle asks Envoy to tell connections without requests to go, which by itself it tells with their next answer only.
+	// Nil: it cannot be asked.
 	Idle func() error
 	// Limit is how long, after that, connections with something in hand may take to end. Zero: as long as they want.
 	Limit time.Duration
@@ -34,8 +35,8 @@ type Result struct {
 	Took time.Duration // all of it
 }
 
-// settle is for how long a drain lasts at least where connections stay: clients that send now and then hear with an answer that they are to go, and those that are idle
-// hear it where that can be.
+// settle is for how long a drain lasts at least where connections stay: clients that send now and then hear with an
+// answer that they are to go, and those that are idle hear it where that can be.
 const settle = time.Second
 
 // looks is how many counts in a row have to find nothing in hand: gauges are not read all at one moment.

@@ -32,10 +32,16 @@ func (e *envoy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.going = e.going || strings.HasPrefix(r.URL.Path, "/drain")
 		return
 	}
-	fmt.Fprintf(w, "listener.admin.downstream_cx_active: 1\nlistener.0.0.0.0_15021.downstream_cx_active: 2\nlistener.0.0.0.0_8080.downstream_cx_active: %d\n"+
-		"listener.0.0.0.0_8080.worker_0.downstream_cx_active: 9\nhttp.inbound_0.0.0.0_8080;.downstream_cx_active: %d\n"+
-		"http.inbound_0.0.0.0_8080;.downstream_rq_active: %d\nhttp.inbound_0.0.0.0_8080;.downstream_cx_tx_bytes_buffered: 0\n",
-		e.connections+e.idle+e.other, e.connections+e.idle, e.connections)
+	fmt.Fprintf(
+		w,
+		"listener.admin.downstream_cx_active: 1\nlistener.0.0.0.0_15021.downstream_cx_active: "+
+			"2\nlistener.0.0.0.0_8080.downstream_cx_active: %d\n"+
+			"listener.0.0.0.0_8080.worker_0.downstream_cx_active: 9\nhttp.inbound_0.0.0.0_8080;.downstream_cx_active: %d\n"+
+			"http.inbound_0.0.0.0_8080;.downstream_rq_active: %d\nhttp.inbound_0.0.0.0_8080;.downstream_cx_tx_bytes_buffered: 0\n",
+		e.connections+e.idle+e.other,
+		e.connections+e.idle,
+		e.connections,
+	)
 	if e.going && e.connections > 0 {
 		e.connections--
 	}
@@ -46,8 +52,13 @@ func start(t *testing.T, connections int) (*envoy, Options) {
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	return e, Options{
-		Admin: admin.New(strings.TrimPrefix(server.URL, "http://")), Limit: 20 * time.Second, Poll: time.Millisecond, Ignore: []uint16{15021},
-		Log: slog.New(slog.DiscardHandler),
+		Admin: admin.New(
+			strings.TrimPrefix(server.URL, "http://"),
+		),
+		Limit:  20 * time.Second,
+		Poll:   time.Millisecond,
+		Ignore: []uint16{15021},
+		Log:    slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -96,8 +107,12 @@ func TestCutShort(t *testing.T) {
 
 func TestConnections(t *testing.T) {
 	stats := map[string]int64{
-		"listener.0.0.0.0_80.downstream_cx_active": 2, "listener.127.0.0.1_15090.downstream_cx_active": 4, "listener.admin.downstream_cx_active": 8,
-		"listener.0.0.0.0_80.worker_1.downstream_cx_active": 16, "http.inbound_x;.downstream_cx_active": 32, "tcp.inbound|9000||;.downstream_cx_active": 64,
+		"listener.0.0.0.0_80.downstream_cx_active":          2,
+		"listener.127.0.0.1_15090.downstream_cx_active":     4,
+		"listener.admin.downstream_cx_active":               8,
+		"listener.0.0.0.0_80.worker_1.downstream_cx_active": 16,
+		"http.inbound_x;.downstream_cx_active":              32,
+		"tcp.inbound|9000||;.downstream_cx_active":          64,
 	}
 	if got := Connections(stats, false, []uint16{15090}); got != (Count{Busy: 32}) {
 		t.Errorf("of all listeners %+v, want 32 of one that does not count requests", got)
@@ -106,11 +121,22 @@ func TestConnections(t *testing.T) {
 		t.Errorf("inbound %+v, want 96", got)
 	}
 	stats = map[string]int64{
-		"listener.0.0.0.0_80.downstream_cx_active": 10, "listener.0.0.0.0_90.downstream_cx_active": 3, "listener.0.0.0.0_15021.downstream_cx_active": 1,
-		"http.inbound_a;.downstream_cx_active": 4, "http.inbound_a;.downstream_rq_active": 0, "http.inbound_a;.downstream_cx_tx_bytes_buffered": 0,
-		"http.outbound_b;.downstream_cx_active": 2, "http.outbound_b;.downstream_rq_active": 0, "http.outbound_b;.downstream_cx_tx_bytes_buffered": 7,
-		"http.outbound_c;.downstream_cx_active": 4, "http.outbound_c;.downstream_rq_active": 3, "http.outbound_c;.downstream_cx_tx_bytes_buffered": 0,
-		"http.readiness.downstream_cx_active": 1, "http.readiness.downstream_rq_active": 1, "http.admin.downstream_cx_active": 1, "tcp.inbound|9000||;.downstream_cx_active": 2,
+		"listener.0.0.0.0_80.downstream_cx_active":         10,
+		"listener.0.0.0.0_90.downstream_cx_active":         3,
+		"listener.0.0.0.0_15021.downstream_cx_active":      1,
+		"http.inbound_a;.downstream_cx_active":             4,
+		"http.inbound_a;.downstream_rq_active":             0,
+		"http.inbound_a;.downstream_cx_tx_bytes_buffered":  0,
+		"http.outbound_b;.downstream_cx_active":            2,
+		"http.outbound_b;.downstream_rq_active":            0,
+		"http.outbound_b;.downstream_cx_tx_bytes_buffered": 7,
+		"http.outbound_c;.downstream_cx_active":            4,
+		"http.outbound_c;.downstream_rq_active":            3,
+		"http.outbound_c;.downstream_cx_tx_bytes_buffered": 0,
+		"http.readiness.downstream_cx_active":              1,
+		"http.readiness.downstream_rq_active":              1,
+		"http.admin.downstream_cx_active":                  1,
+		"tcp.inbound|9000||;.downstream_cx_active":         2,
 	}
 	if got := Connections(stats, false, []uint16{15021}); got != (Count{Busy: 0 + 1 + 3 + (13 - 10), Idle: 4 + 1 + 1}) {
 		t.Errorf("of all listeners %+v", got)

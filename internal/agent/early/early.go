@@ -1,5 +1,5 @@
-// Package early catches the signals of a proxy from the moment at which the program begins to run: a stop that is asked for while the program is still being set up, some
-// hundredths of a second, must be an orderly one too.
+// Package early catches the signals of a proxy from the moment at which the program begins to run: a stop that is asked
+// for while the program is still being set up, some hundredths of a second, must be an orderly one too.
 package early
 
 import (
@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// caught is filled before what takes long to be set up: packages that import nothing but the standard library come first, in the order of their import paths.
-// Other commands than `proxy`, and programs that are not pilot-agent, keep what signals do by themselves.
+// caught is filled before what takes long to be set up: packages that import nothing but the standard library come
+// first, in the order of their import paths. Other commands than `proxy`, and programs that are not pilot-agent, keep
+// what signals do by themselves.
 var caught = catch(os.Args)
 
 func catch(args []string) chan os.Signal {
@@ -25,7 +26,8 @@ func notified() chan os.Signal {
 	return c
 }
 
-// Signals are those that have come so far and will come: SIGINT, SIGTERM, SIGHUP and SIGUSR1. Whoever runs a proxy calls it once, and reads them all.
+// Signals are those that have come so far and will come: SIGINT, SIGTERM, SIGHUP and SIGUSR1. Whoever runs a proxy
+// calls it once, and reads them all.
 func Signals() (signals <-chan os.Signal, stop func()) {
 	c := caught
 	if c == nil {

@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// adopt takes over the Envoys that an agent before this one left behind when it was killed, and says whether one of them serves. What was under way is finished: an epoch that was
-// starting takes over, or is removed. Where the one that serves was started by another plan, the next epoch follows by hot restart as soon as that can be.
-// Those that nobody can go on with are ended: they have the ports.
+// adopt takes over the Envoys that an agent before this one left behind when it was killed, and says whether one of
+// them serves. What was under way is finished: an epoch that was starting takes over, or is removed. Where the one that
+// serves was started by another plan, the next epoch follows by hot restart as soon as that can be. Those that nobody
+// can go on with are ended: they have the ports.
 func (s *Supervisor) adopt(ctx context.Context, plan Plan) bool {
 	found := orphans(s.o.Dir)
 	if len(found) == 0 {
@@ -28,10 +29,22 @@ func (s *Supervisor) adopt(ctx context.Context, plan Plan) bool {
 	}
 	s.nextBase, s.wanted = f.baseID+1, plan
 	s.note(nil)
-	s.o.Log.Info("envoy has been adopted from an agent that was killed", "epoch", s.serving.epoch, "pid", s.serving.pid, "same_plan", plan.Equal(s.serving.plan))
+	s.o.Log.Info(
+		"envoy has been adopted from an agent that was killed",
+		"epoch",
+		s.serving.epoch,
+		"pid",
+		s.serving.pid,
+		"same_plan",
+		plan.Equal(s.serving.plan),
+	)
 	if f.sockets == "" {
-		s.o.Log.Warn("this envoy was started by an earlier version's agent: any user of this machine reaches its hot-restart socket; stop it and start it anew once",
-			"base_id", f.baseID)
+		s.o.Log.Warn(
+			"this envoy was started by an earlier version's agent: any user of this machine reaches its hot-restart "+
+				"socket; stop it and start it anew once",
+			"base_id",
+			f.baseID,
+		)
 	}
 	if !plan.Equal(s.serving.plan) {
 		go s.follow(plan)
@@ -45,7 +58,15 @@ func (s *Supervisor) take(ctx context.Context, f *family, found []orphan) (out [
 		s.folder.after(o.file)
 		plan, err := o.plan(ctx, s.o.Files, s.o.restartArguments(f, o.epoch))
 		if err != nil {
-			s.o.Log.Warn("an earlier envoy's bootstrap cannot be read: it counts as another than is wanted", "epoch", o.epoch, "pid", o.pid, "error", err)
+			s.o.Log.Warn(
+				"an earlier envoy's bootstrap cannot be read: it counts as another than is wanted",
+				"epoch",
+				o.epoch,
+				"pid",
+				o.pid,
+				"error",
+				err,
+			)
 		}
 		p, err := o.watch(plan, f)
 		switch {
@@ -111,10 +132,16 @@ func (s *Supervisor) answers(ctx context.Context, p *process) bool {
 	}
 }
 
-// relieve has a new epoch take over from an Envoy that does not answer, and says whether one did. It may well serve: it closed its administration for a successor, and that
-// was killed together with the agent.
+// relieve has a new epoch take over from an Envoy that does not answer, and says whether one did. It may well serve: it
+// closed its administration for a successor, and that was killed together with the agent.
 func (s *Supervisor) relieve(ctx context.Context, deaf *process) bool {
-	s.o.Log.Warn("an envoy of an earlier agent does not answer; if it serves, a new epoch takes over from it", "epoch", deaf.epoch, "pid", deaf.pid)
+	s.o.Log.Warn(
+		"an envoy of an earlier agent does not answer; if it serves, a new epoch takes over from it",
+		"epoch",
+		deaf.epoch,
+		"pid",
+		deaf.pid,
+	)
 	deaf.live = true
 	return s.unmark(deaf.family) && s.handOver(ctx, deaf.plan) == nil // the mark is its successor's
 }
@@ -124,7 +151,13 @@ func (s *Supervisor) disown(family []*process) {
 	f := s.family
 	s.family, s.serving, s.parent, s.starting = nil, nil, nil, nil
 	for _, p := range family {
-		s.o.Log.Warn("an envoy of an earlier agent does not serve, or cannot be taken over from, and is stopped", "epoch", p.epoch, "pid", p.pid)
+		s.o.Log.Warn(
+			"an envoy of an earlier agent does not serve, or cannot be taken over from, and is stopped",
+			"epoch",
+			p.epoch,
+			"pid",
+			p.pid,
+		)
 		p.end(s.o.Kill)
 		os.Remove(p.file)
 		f.members--

@@ -42,13 +42,15 @@ type takenError struct {
 
 func (e *takenError) Error() string { return fmt.Sprintf("base id %d is taken: %s", e.id, e.by) }
 
-// Those that are tried: small ones first, which are used again, so that agents that were killed leave no growing heap of memory behind; then any, for nobody can have taken them all.
+// Those that are tried: small ones first, which are used again, so that agents that were killed leave no growing heap
+// of memory behind; then any, for nobody can have taken them all.
 const (
 	inOrder  = 4096
 	atRandom = 64
 )
 
-// claimAny claims the first free base id from first on. Beside it it returns how many it left out because strangers have their names, and the first of these errors.
+// claimAny claims the first free base id from first on. Beside it it returns how many it left out because strangers
+// have their names, and the first of these errors.
 func (b bases) claimAny(first uint32) (f *family, strangers int, stranger error, err error) {
 	for i := range uint32(inOrder + atRandom) {
 		id := (first + i) % lastBaseID
@@ -94,7 +96,8 @@ func (b bases) claim(id uint32) (*family, error) {
 	return f, nil
 }
 
-// reclaim takes the base id of Envoys that an agent left behind: its lock went with it. Where a stranger took the lock's name meanwhile it is done without; another agent's is an error.
+// reclaim takes the base id of Envoys that an agent left behind: its lock went with it. Where a stranger took the
+// lock's name meanwhile it is done without; another agent's is an error.
 func (b bases) reclaim(left orphan) (*family, error) {
 	lock, _, err := b.lock(left.baseID)
 	if taken := (*takenError)(nil); errors.As(err, &taken) && taken.foreign {
@@ -141,7 +144,8 @@ func sameFile(f *os.File, path string) bool {
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
-// checkMemory says whether the family's memory is free. Envoy replaces what is its user's, and cannot start where another user has the name.
+// checkMemory says whether the family's memory is free. Envoy replaces what is its user's, and cannot start where
+// another user has the name.
 func (f *family) checkMemory(fresh bool) error {
 	path := memoryFile(f.dir, f.baseID)
 	info, err := os.Lstat(path)

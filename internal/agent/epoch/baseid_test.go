@@ -69,7 +69,8 @@ func TestBaseIDsAreNotShared(t *testing.T) {
 	again.release()
 }
 
-// TestStrangersTakeNames: names that another user has taken, in every way there is, are left out and reported; an abstract socket of anybody's keeps nobody from anything.
+// TestStrangersTakeNames: names that another user has taken, in every way there is, are left out and reported; an
+// abstract socket of anybody's keeps nobody from anything.
 func TestStrangersTakeNames(t *testing.T) {
 	b := ids(t)
 	long := bases{memory: b.memory, own: filepath.Join(b.own, strings.Repeat("long", 30))}
@@ -80,10 +81,27 @@ func TestStrangersTakeNames(t *testing.T) {
 	os.WriteFile(at("fairway_base_id_2"), nil, 0o600) // ours, of an agent that was killed
 	err := rig.AsUser(t, rig.Nobody, func() error {
 		return errors.Join(
-			os.WriteFile(at("fairway_base_id_1"), nil, 0o666), os.Chmod(at("fairway_base_id_1"), 0o666), os.WriteFile(at("envoy_shared_memory_20"), nil, 0o666),
-			os.Symlink(at("elsewhere"), at("fairway_base_id_3")), os.Mkdir(at("fairway_base_id_4"), 0o777), syscall.Mkfifo(at("fairway_base_id_5"), 0o666),
-			os.Symlink(at("elsewhere"), at("envoy_shared_memory_60")), os.WriteFile(at("fairway_base_id_7"), nil, 0o600), os.Mkdir(at("fairway_hot_restart_8"), 0o777),
-			os.Symlink(b.own, at("fairway_hot_restart_9")))
+			os.WriteFile(
+				at("fairway_base_id_1"),
+				nil,
+				0o666,
+			),
+			os.Chmod(at("fairway_base_id_1"), 0o666),
+			os.WriteFile(at("envoy_shared_memory_20"), nil, 0o666),
+			os.Symlink(
+				at("elsewhere"),
+				at("fairway_base_id_3"),
+			),
+			os.Mkdir(at("fairway_base_id_4"), 0o777),
+			syscall.Mkfifo(at("fairway_base_id_5"), 0o666),
+			os.Symlink(
+				at("elsewhere"),
+				at("envoy_shared_memory_60"),
+			),
+			os.WriteFile(at("fairway_base_id_7"), nil, 0o600),
+			os.Mkdir(at("fairway_hot_restart_8"), 0o777),
+			os.Symlink(b.own, at("fairway_hot_restart_9")),
+		)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -124,9 +142,19 @@ func TestNobodyIsStopped(t *testing.T) {
 		said  string
 		hot   bool
 	}{
-		"asked for": {&five, func(dir string) error { return os.WriteFile(filepath.Join(dir, "fairway_base_id_5"), nil, 0o600) }, "the base id that was asked for cannot be had", true},
-		"some":      {nil, func(dir string) error { return os.WriteFile(filepath.Join(dir, "envoy_shared_memory_10"), nil, 0o600) }, "another user has taken names", true},
-		"all":       {nil, func(dir string) error { return syscall.Rmdir(dir) }, "starts without hot restart", false},
+		"asked for": {
+			&five,
+			func(dir string) error { return os.WriteFile(filepath.Join(dir, "fairway_base_id_5"), nil, 0o600) },
+			"the base id that was asked for cannot be had",
+			true,
+		},
+		"some": {
+			nil,
+			func(dir string) error { return os.WriteFile(filepath.Join(dir, "envoy_shared_memory_10"), nil, 0o600) },
+			"another user has taken names",
+			true,
+		},
+		"all": {nil, func(dir string) error { return syscall.Rmdir(dir) }, "starts without hot restart", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			memory := filepath.Join(rig.Folder(t), "shm")
@@ -151,7 +179,8 @@ func TestNobodyIsStopped(t *testing.T) {
 	}
 }
 
-// TestWhereSocketsAre: in the agent's folder, where that is short and nobody else can rename it; else beside the memory. Always in a folder for this user alone.
+// TestWhereSocketsAre: in the agent's folder, where that is short and nobody else can rename it; else beside the
+// memory. Always in a folder for this user alone.
 func TestWhereSocketsAre(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(own string) string // the folder to use

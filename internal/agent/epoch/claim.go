@@ -7,8 +7,9 @@ import (
 
 func (s *Supervisor) bases() bases { return bases{memory: s.o.Memory, own: s.o.Dir} }
 
-// claim takes a base id: the one that was asked for, else a free one; the next time, after a crash, another one. Nobody can keep Envoy from starting by taking names: where no base id
-// can be had the family is nil, and Envoy starts without hot restart.
+// claim takes a base id: the one that was asked for, else a free one; the next time, after a crash, another one. Nobody
+// can keep Envoy from starting by taking names: where no base id can be had the family is nil, and Envoy starts without
+// hot restart.
 func (s *Supervisor) claim() (*family, error) {
 	if asked := s.o.BaseID; asked != nil && s.nextBase == 0 {
 		f, err := s.bases().claim(*asked)

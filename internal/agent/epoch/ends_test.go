@@ -9,11 +9,15 @@ import (
 	"time"
 )
 
-// TestAnEnvoyThatEndsInOrderBeforeItServes has failed: it is started again, and in the end that is an error. One that served, and ends in order, is none.
+// TestAnEnvoyThatEndsInOrderBeforeItServes has failed: it is started again, and in the end that is an error. One that
+// served, and ends in order, is none.
 func TestAnEnvoyThatEndsInOrderBeforeItServes(t *testing.T) {
 	w := start(t, "leave", func(o *Options) { o.Budget = 2 })
 	var exit *ExitError
-	if err := w.ends(t); !errors.As(err, &exit) || exit.Code != 1 || !strings.Contains(err.Error(), "code 0") || !strings.Contains(err.Error(), "had not served yet") {
+	if err := w.ends(
+		t,
+	); !errors.As(err, &exit) || exit.Code != 1 || !strings.Contains(err.Error(), "code 0") ||
+		!strings.Contains(err.Error(), "had not served yet") {
 		t.Errorf("error %v, want code 1", err)
 	}
 	if got := strings.Count(w.history(), "start "); got != 3 {

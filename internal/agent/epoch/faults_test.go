@@ -28,8 +28,9 @@ func failing(on *atomic.Bool, operation string, err error) disk.Files {
 	}}
 }
 
-// TestABootstrapThatCannotBeWritten: whatever fails, the serving Envoy serves on by its plan, the error says what and what to do, no Envoy is started with half a file, none
-// is left behind, and the next restart succeeds once the disk does.
+// TestABootstrapThatCannotBeWritten: whatever fails, the serving Envoy serves on by its plan, the error says what and
+// what to do, no Envoy is started with half a file, none is left behind, and the next restart succeeds once the disk
+// does.
 func TestABootstrapThatCannotBeWritten(t *testing.T) {
 	for _, operation := range []string{"create", "write", "rename"} {
 		var broken atomic.Bool
@@ -134,8 +135,16 @@ func TestAnOrphansBootstrapThatCannotBeRead(t *testing.T) {
 		t.Errorf("read seven bytes at a time: %q, %v", again.Bootstrap, err)
 	}
 	lines := &rig.Log{}
-	s := New(Options{Dir: dir, Memory: t.TempDir(), HotRestart: true, Log: slog.New(slog.NewTextHandler(lines, nil)), Files: failing(&broken, "open", faulty.Errors[0]),
-		Live: func(context.Context, Plan, uint32) bool { return false }})
+	s := New(
+		Options{
+			Dir:        dir,
+			Memory:     t.TempDir(),
+			HotRestart: true,
+			Log:        slog.New(slog.NewTextHandler(lines, nil)),
+			Files:      failing(&broken, "open", faulty.Errors[0]),
+			Live:       func(context.Context, Plan, uint32) bool { return false },
+		},
+	)
 	if s.folder, err = openFolder(s.o.Files, dir); err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,8 @@ func (f *folder) writeNext(p Plan) (path string, err error) {
 	return path, err
 }
 
-// checked has Envoy read the plan's bootstrap, and say how it is hot-restarted where that is asked. The file stays only where it is refused: the error names it.
+// checked has Envoy read the plan's bootstrap, and say how it is hot-restarted where that is asked. The file stays only
+// where it is refused: the error names it.
 func (f *folder) checked(ctx context.Context, p Plan, hot bool) (Plan, error) {
 	path, err := f.write(checkedName+p.Suffix, p.Bootstrap)
 	if err != nil {

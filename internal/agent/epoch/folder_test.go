@@ -8,11 +8,16 @@ import (
 	"testing"
 )
 
-// TestBootstrapsAreThisUsersAlone: their files and the folder that is made for them; a folder that is there stays as it is, and is complained of where others may write to it.
+// TestBootstrapsAreThisUsersAlone: their files and the folder that is made for them; a folder that is there stays as it
+// is, and is complained of where others may write to it.
 func TestBootstrapsAreThisUsersAlone(t *testing.T) {
 	w := start(t, "a", nil)
 	w.live(t)
-	for path, mode := range map[string]os.FileMode{w.o.Dir: 0o700 | os.ModeDir, w.State().Serving.Bootstrap: 0o600, filepath.Join(w.o.Dir, meetingDir): 0o700 | os.ModeDir} {
+	for path, mode := range map[string]os.FileMode{
+		w.o.Dir:                            0o700 | os.ModeDir,
+		w.State().Serving.Bootstrap:        0o600,
+		filepath.Join(w.o.Dir, meetingDir): 0o700 | os.ModeDir,
+	} {
 		if info, err := os.Lstat(path); err != nil || info.Mode() != mode {
 			t.Errorf("%s: %v, %v, want %v", path, info, err, mode)
 		}
@@ -25,7 +30,10 @@ func TestBootstrapsAreThisUsersAlone(t *testing.T) {
 	os.Chmod(open, 0o777)
 	w = start(t, "a", func(o *Options) { o.Dir = open })
 	w.live(t)
-	if info, err := os.Stat(w.State().Serving.Bootstrap); err != nil || info.Mode() != 0o600 || !strings.Contains(w.log.String(), "others may write") {
+	if info, err := os.Stat(
+		w.State().Serving.Bootstrap,
+	); err != nil || info.Mode() != 0o600 ||
+		!strings.Contains(w.log.String(), "others may write") {
 		t.Errorf("%v, %v\n%s", info, err, w.log)
 	}
 }
@@ -33,7 +41,10 @@ func TestBootstrapsAreThisUsersAlone(t *testing.T) {
 // TestWhatKilledAgentsLeftIsSwept: files that were being written, and bootstraps that no Envoy runs with; what others put there stays.
 func TestWhatKilledAgentsLeftIsSwept(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{".envoy-rev3.json-123", ".envoy-checked.json-9", "envoy-checked.json", "envoy-rev7.json", "envoy-rev8.json", "mine", ".mine"} {
+	for _, name := range []string{
+		".envoy-rev3.json-123", ".envoy-checked.json-9", "envoy-checked.json", "envoy-rev7.json", "envoy-rev8.json",
+		"mine", ".mine",
+	} {
 		os.WriteFile(filepath.Join(dir, name), []byte("secret"), 0o600)
 	}
 	os.Mkdir(filepath.Join(dir, "envoy-rev9"), 0o700)

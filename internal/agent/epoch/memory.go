@@ -8,9 +8,10 @@ import (
 	"syscall"
 )
 
-// An Envoy that can be hot-restarted shares a small struct with its successor (source/server/hot_restart_impl.h, version 11): its own size in eight bytes, the
-// version in eight, two locks, and last eight bytes of flags. The first flag says that an epoch is still initializing; the next one refuses to start while it is set,
-// even where the one that set it has died.
+// An Envoy that can be hot-restarted shares a small struct with its successor (source/server/hot_restart_impl.h,
+// version 11): its own size in eight bytes, the version in eight, two locks, and last eight bytes of flags. The first
+// flag says that an epoch is still initializing; the next one refuses to start while it is set, even where the one that
+// set it has died.
 const (
 	memoryVersion = 11
 	initializing  = 1

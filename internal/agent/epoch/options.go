@@ -16,13 +16,14 @@ type Options struct {
 
 	// HotRestart has epochs take over from each other. Without it a restart is a graceful end and a new start.
 	HotRestart bool
-	// BaseID is the first base id to try; nil: any free one. Where another agent of this user has it, Run returns a *PlanError; where a stranger has, any free one is taken.
+	// BaseID is the first base id to try; nil: any free one. Where another agent of this user has it, Run returns a
+	// *PlanError; where a stranger has, any free one is taken.
 	BaseID *uint32
 	// Memory is the folder of shared memory; empty is /dev/shm.
 	Memory string
 
-	// Drain is how long a parent closes its connections one by one, ParentShutdown how long it stays at all; settled makes the second the longer one.
-	// Both in whole seconds, rounded up. Zero: Envoy's own.
+	// Drain is how long a parent closes its connections one by one, ParentShutdown how long it stays at all; settled
+	// makes the second the longer one. Both in whole seconds, rounded up. Zero: Envoy's own.
 	Drain, ParentShutdown time.Duration
 	// LiveWithin is how long a new epoch may take until it serves; then it has failed, and its parent serves on. Zero: a minute.
 	LiveWithin time.Duration
@@ -45,12 +46,14 @@ type Options struct {
 	Live func(ctx context.Context, p Plan, epoch uint32) bool
 	// Answers says whether the administration of an Envoy answers at all; a Trial asks it. It must be set where Instead is.
 	Answers func(ctx context.Context) bool
-	// Instead says what to start in the place of a plan whose Envoy ended before it served, and why it did; false: the same again, after a wait. Each plan that it gives should
-	// ask for less. Nil: always the same.
+	// Instead says what to start in the place of a plan whose Envoy ended before it served, and why it did; false: the
+	// same again, after a wait. Each plan that it gives should ask for less. Nil: always the same.
 	Instead func(ctx context.Context, failed Plan, why error, try Trial) (Plan, bool)
-	// Failed hears of a plan whose Envoy ended before it could take over from the serving one. It must return at once. Nil: nobody hears of it.
+	// Failed hears of a plan whose Envoy ended before it could take over from the serving one. It must return at once.
+	// Nil: nobody hears of it.
 	Failed func(failed Plan, why error)
-	// Quiesce lets the serving Envoy's connections end before it is stopped for a restart that cannot be a hot one. Nil: it is stopped at once.
+	// Quiesce lets the serving Envoy's connections end before it is stopped for a restart that cannot be a hot one.
+	// Nil: it is stopped at once.
 	Quiesce func(ctx context.Context)
 
 	Stdout, Stderr io.Writer // the Envoys' own; files are handed on as they are

@@ -28,7 +28,8 @@ type orphan struct {
 // Orphaned says whether Envoys run that an agent of this folder left behind: they have their ports, and a Supervisor adopts them.
 func Orphaned(dir string) bool { return len(orphans(dir)) > 0 }
 
-// orphans are the Envoys of a folder, the oldest epoch first. Their command lines say all, so nothing has to be written down that could be lost or be old.
+// orphans are the Envoys of a folder, the oldest epoch first. Their command lines say all, so nothing has to be written
+// down that could be lost or be old.
 func orphans(dir string) []orphan {
 	dir, err := canonical(dir, "")
 	if err != nil {
@@ -122,7 +123,8 @@ func (o orphan) value(flag string) string {
 	return ""
 }
 
-// longestStart bounds the arguments of a process and its variables, in bytes: the kernel starts none with more than 6 MiB together, but lets a process change them.
+// longestStart bounds the arguments of a process and its variables, in bytes: the kernel starts none with more than 6
+// MiB together, but lets a process change them.
 const longestStart = 8 << 20
 
 // env are the orphan's variables.
@@ -134,7 +136,8 @@ func (o orphan) env() []string {
 	return strings.Split(strings.TrimSuffix(string(all), "\x00"), "\x00")
 }
 
-// plan is what the orphan was started with, as far as it can still be read; what cannot makes it unlike any other plan. The error says why its bootstrap cannot.
+// plan is what the orphan was started with, as far as it can still be read; what cannot makes it unlike any other plan.
+// The error says why its bootstrap cannot.
 func (o orphan) plan(ctx context.Context, files disk.Files, tail []string) (Plan, error) {
 	p := Plan{Binary: o.args[0], Args: o.args[3:], Suffix: filepath.Ext(o.file)}
 	if n := len(p.Args) - len(tail); n >= 0 && slices.Equal(p.Args[n:], tail) {
@@ -159,7 +162,16 @@ func (o orphan) watch(plan Plan, f *family) (*process, error) {
 		unix.Close(fd)
 		return nil, fmt.Errorf("envoy %d has ended", o.pid)
 	}
-	p := &process{epoch: o.epoch, pid: o.pid, plan: plan, file: o.file, family: f, orphan: true, since: started(o.pid), done: make(chan struct{})}
+	p := &process{
+		epoch:  o.epoch,
+		pid:    o.pid,
+		plan:   plan,
+		file:   o.file,
+		family: f,
+		orphan: true,
+		since:  started(o.pid),
+		done:   make(chan struct{}),
+	}
 	f.members++
 	go func() {
 		defer close(p.done)

@@ -9,11 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outlive has whatever the calling thread starts from now on live on when its parent is killed. The thread must be locked, and must not be used for anything else.
+// outlive has whatever the calling thread starts from now on live on when its parent is killed. The thread must be
+// locked, and must not be used for anything else.
 //
-// An Envoy that can be hot-restarted asks the kernel for SIGTERM at the death of its parent (prctl PR_SET_PDEATHSIG), and only the process itself could take that back. So its
-// asking is answered with success and otherwise ignored, by a filter of system calls, which a thread hands on to its children; the kernel remembers which calls a filter always
-// allows, so all others cost nothing. Where the thread may not set a filter as it is, neither it nor the program may gain privileges any more: a program that needs to is refused.
+// An Envoy that can be hot-restarted asks the kernel for SIGTERM at the death of its parent (prctl PR_SET_PDEATHSIG),
+// and only the process itself could take that back. So its asking is answered with success and otherwise ignored, by a
+// filter of system calls, which a thread hands on to its children; the kernel remembers which calls a filter always
+// allows, so all others cost nothing. Where the thread may not set a filter as it is, neither it nor the program may
+// gain privileges any more: a program that needs to is refused.
 func outlive(program string) error {
 	err := ignoreDeathSignals()
 	if !errors.Is(err, unix.EACCES) {
@@ -28,7 +31,8 @@ func outlive(program string) error {
 	return ignoreDeathSignals()
 }
 
-// The places in struct seccomp_data (linux/seccomp.h) of a call's number, and of the lower half of its first argument on a little-endian machine.
+// The places in struct seccomp_data (linux/seccomp.h) of a call's number, and of the lower half of its first argument
+// on a little-endian machine.
 const (
 	callNumber    = 0
 	firstArgument = 16

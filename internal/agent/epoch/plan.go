@@ -16,7 +16,8 @@ import (
 type Plan struct {
 	Binary string   // path
 	Args   []string // without --config-path and those of hot restart
-	// Env are all variables that it gets, "NAME=value", in order: a rule may have Envoy send any of them to whom it likes (%ENVIRONMENT(NAME)%).
+	// Env are all variables that it gets, "NAME=value", in order: a rule may have Envoy send any of them to whom it
+	// likes (%ENVIRONMENT(NAME)%).
 	Env []string
 	// Bootstrap is the configuration's text, Suffix the end of its file's name, by which Envoy tells the format: ".json", ".yaml".
 	Bootstrap []byte
@@ -28,7 +29,9 @@ type Plan struct {
 
 // Equal says whether an Envoy started by q would be another one than that started by p. Both have passed Check.
 func (p Plan) Equal(q Plan) bool {
-	return p.Binary == q.Binary && p.stamp == q.stamp && p.Suffix == q.Suffix && slices.Equal(p.Args, q.Args) && slices.Equal(p.Env, q.Env) && bytes.Equal(p.Bootstrap, q.Bootstrap)
+	return p.Binary == q.Binary && p.stamp == q.stamp && p.Suffix == q.Suffix && slices.Equal(p.Args, q.Args) &&
+		slices.Equal(p.Env, q.Env) &&
+		bytes.Equal(p.Bootstrap, q.Bootstrap)
 }
 
 // environment is the plan's Envoy's. It is never nil, which would be the agent's own.
@@ -62,7 +65,8 @@ func (p Plan) Stamped() (Plan, error) {
 	return p, nil
 }
 
-// check has the plan's Envoy read the file without acting on it: an Envoy that fails later, in the middle of a hot restart, costs its parent the administration.
+// check has the plan's Envoy read the file without acting on it: an Envoy that fails later, in the middle of a hot
+// restart, costs its parent the administration.
 func (p Plan) check(ctx context.Context, file string, hot bool) (Plan, error) {
 	p, err := p.Stamped()
 	if err != nil {
@@ -108,7 +112,8 @@ func quiet(args []string) []string {
 	return out
 }
 
-// hotRestartVersion asks a binary which others it can take over from: the last line it says, below what it may complain of. Those built without hot restart say nothing of use.
+// hotRestartVersion asks a binary which others it can take over from: the last line it says, below what it may complain
+// of. Those built without hot restart say nothing of use.
 func hotRestartVersion(ctx context.Context, binary string, env []string) string {
 	cmd := exec.CommandContext(ctx, binary, "--hot-restart-version")
 	cmd.Env, cmd.WaitDelay = env, time.Second

@@ -73,7 +73,8 @@ func (p *process) start(c command) error {
 	return nil
 }
 
-// run starts cmd and waits for its end on one thread: the kernel sends Pdeathsig when the thread that forked ends. The thread ends with it, for what outlive does stays with it.
+// run starts cmd and waits for its end on one thread: the kernel sends Pdeathsig when the thread that forked ends. The
+// thread ends with it, for what outlive does stays with it.
 func (p *process) run(cmd *exec.Cmd, outlives bool, started chan<- error) {
 	runtime.LockOSThread()
 	defer close(p.done)
@@ -103,7 +104,8 @@ func (p *process) signal(sig syscall.Signal) {
 	}
 }
 
-// terminate asks the process to end, once: an Envoy that is ending dies of a second SIGTERM, with another exit code. The supervisor's goroutine calls it.
+// terminate asks the process to end, once: an Envoy that is ending dies of a second SIGTERM, with another exit code.
+// The supervisor's goroutine calls it.
 func (p *process) terminate() {
 	if !p.asked {
 		p.asked = true
@@ -111,7 +113,8 @@ func (p *process) terminate() {
 	}
 }
 
-// kill ends the process without asking and waits for it. An epoch that has a parent must go like this: asked to end, Envoy first has its parent end.
+// kill ends the process without asking and waits for it. An epoch that has a parent must go like this: asked to end,
+// Envoy first has its parent end.
 func (p *process) kill() {
 	p.signal(syscall.SIGKILL)
 	<-p.done
@@ -130,8 +133,8 @@ func (p *process) end(within time.Duration) {
 	}
 }
 
-// exit turns how the process ended into an error; nil where it ended in order: with code 0 after it served, or as it was asked to. The supervisor's goroutine may call it
-// once done is closed.
+// exit turns how the process ended into an error; nil where it ended in order: with code 0 after it served, or as it
+// was asked to. The supervisor's goroutine may call it once done is closed.
 func (p *process) exit() error {
 	switch {
 	case p.orphan && !p.asked:

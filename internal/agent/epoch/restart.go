@@ -29,13 +29,14 @@ func (s *Supervisor) restart(ctx context.Context, plan Plan, why string) error {
 	return err
 }
 
-// canHandOver says whether a hot restart is possible: both binaries speak the same protocol, and the serving Envoy has its shared memory in order. One that is not live
-// yet has nothing to hand over, and would refuse.
+// canHandOver says whether a hot restart is possible: both binaries speak the same protocol, and the serving Envoy has
+// its shared memory in order. One that is not live yet has nothing to hand over, and would refuse.
 func (s *Supervisor) canHandOver(plan Plan) bool {
 	return s.serving.family != nil && s.serving.live && !s.stuck && plan.protocol == s.serving.plan.protocol
 }
 
-// handOver runs the next epoch beside the serving one and has it take over. Where that fails nothing is left of it, and the old one serves on.
+// handOver runs the next epoch beside the serving one and has it take over. Where that fails nothing is left of it, and
+// the old one serves on.
 func (s *Supervisor) handOver(ctx context.Context, plan Plan) error {
 	parent := s.serving
 	parent.family.next = parent.epoch + 1
@@ -125,7 +126,8 @@ func (s *Supervisor) unmark(f *family) bool {
 	return err == nil
 }
 
-// regainVoice starts a new epoch with the plan that serves: its parent has closed its administration for a successor that failed, and does not open it again.
+// regainVoice starts a new epoch with the plan that serves: its parent has closed its administration for a successor
+// that failed, and does not open it again.
 func (s *Supervisor) regainVoice(ctx context.Context) {
 	s.retry = nil
 	if s.stuck {
@@ -167,7 +169,8 @@ func (s *Supervisor) backoff(n int) time.Duration {
 	return min(wait, s.o.BackoffMax)
 }
 
-// afterCrash waits, and says what to start next. over says that it was one crash too many, which is the error then, or that a stop was asked for meanwhile.
+// afterCrash waits, and says what to start next. over says that it was one crash too many, which is the error then, or
+// that a stop was asked for meanwhile.
 func (s *Supervisor) afterCrash(ctx context.Context, err error) (plan Plan, over bool, _ error) {
 	var mistake *PlanError
 	if plan = s.wanted; s.State().Starts == 0 && errors.As(err, &mistake) {

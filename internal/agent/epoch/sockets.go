@@ -11,8 +11,9 @@ import (
 	"syscall"
 )
 
-// The Envoys of a family speak to each other on sockets of datagrams: whoever may send to them takes over the listeners, or ends the Envoy. By default they are abstract ones, which have
-// no permissions. So they get files, in a folder that only this user may enter.
+// The Envoys of a family speak to each other on sockets of datagrams: whoever may send to them takes over the
+// listeners, or ends the Envoy. By default they are abstract ones, which have no permissions. So they get files, in a
+// folder that only this user may enter.
 const (
 	socketFlag = "--socket-path"
 	socketMode = "600"
@@ -20,11 +21,13 @@ const (
 	socketName = "envoy"
 )
 
-// longestSocket is how long the part of their names may be that is given: sun_path has 108 bytes, the last one zero, and Envoy appends "_udp_parent_" and up to ten digits.
+// longestSocket is how long the part of their names may be that is given: sun_path has 108 bytes, the last one zero,
+// and Envoy appends "_udp_parent_" and up to ten digits.
 const longestSocket = 107 - len("_udp_parent_") - 10
 
-// sockets is what the names of a base id's sockets are to begin with. Where the agent's folder is no place for them (its path is too long, or others could rename it), they are beside
-// the shared memory, in a folder that belongs to the base id.
+// sockets is what the names of a base id's sockets are to begin with. Where the agent's folder is no place for them
+// (its path is too long, or others could rename it), they are beside the shared memory, in a folder that belongs to the
+// base id.
 func (b bases) sockets(id uint32) (string, error) {
 	if own, err := canonical(b.own, ""); err == nil && private(own) {
 		at := filepath.Join(own, meetingDir, socketName)

@@ -7,7 +7,8 @@ type State struct {
 	Serving  *Process // who has the listeners; nil while there is none
 	Starting *Process // a new epoch that is not live yet
 	Draining *Process // the parent of Serving
-	// Administration says that the administration's port is the serving Envoy's. After a failed epoch it is nobody's until the next one is live.
+	// Administration says that the administration's port is the serving Envoy's. After a failed epoch it is nobody's
+	// until the next one is live.
 	Administration bool
 
 	Starts    int // Envoys that were started

@@ -56,9 +56,10 @@ func New(o Options) *Supervisor {
 	}
 }
 
-// Run starts an Envoy and stays until all is over: ctx ended (then it stops all Envoys and returns how the serving one ended), the serving Envoy ended with code 0,
-// or it crashed once too often. It returns *PlanError where the first plan cannot work, *ExitError where an Envoy ended otherwise than with 0, or before it served. A stop
-// that is asked for while no Envoy runs is none of these. It may be called once.
+// Run starts an Envoy and stays until all is over: ctx ended (then it stops all Envoys and returns how the serving one
+// ended), the serving Envoy ended with code 0, or it crashed once too often. It returns *PlanError where the first plan
+// cannot work, *ExitError where an Envoy ended otherwise than with 0, or before it served. A stop that is asked for
+// while no Envoy runs is none of these. It may be called once.
 func (s *Supervisor) Run(ctx context.Context, first Plan, orElse ...Plan) error {
 	var err error
 	if s.folder, err = openFolder(s.o.Files, s.o.Dir); err != nil {
@@ -67,7 +68,11 @@ func (s *Supervisor) Run(ctx context.Context, first Plan, orElse ...Plan) error 
 	}
 	defer s.close()
 	if !s.folder.closed() {
-		s.o.Log.Warn("others may write to the agent's folder, and so choose what Envoy does: give it one of its own with --configPath", "folder", s.o.Dir)
+		s.o.Log.Warn(
+			"others may write to the agent's folder, and so choose what Envoy does: give it one of its own with --configPath",
+			"folder",
+			s.o.Dir,
+		)
 	}
 	s.folder.sweep()
 	plan, err := s.checked(ctx, first)
@@ -117,8 +122,9 @@ func (s *Supervisor) close() {
 	s.folder.close()
 }
 
-// Restart replaces the serving Envoy by one started with a plan: by hot restart where that can be, else by a graceful end and a new start. It returns nil once the new
-// one serves. On an error the old one serves on: *PlanError says that the plan cannot work. It waits while an earlier parent still drains. Any goroutine may call it.
+// Restart replaces the serving Envoy by one started with a plan: by hot restart where that can be, else by a graceful
+// end and a new start. It returns nil once the new one serves. On an error the old one serves on: *PlanError says that
+// the plan cannot work. It waits while an earlier parent still drains. Any goroutine may call it.
 func (s *Supervisor) Restart(ctx context.Context, plan Plan, why string) error {
 	plan, err := s.checked(ctx, plan)
 	if err != nil {
@@ -155,8 +161,8 @@ func (s *Supervisor) checked(ctx context.Context, plan Plan) (Plan, error) {
 	return folder.checked(ctx, plan, s.o.HotRestart)
 }
 
-// Hold ends restarts: one that is under way is completed, later ones get ErrOver. It returns when the serving Envoy is the last one to come; at once where Run has not
-// come to have one yet: whoever ends its ctx then is in time.
+// Hold ends restarts: one that is under way is completed, later ones get ErrOver. It returns when the serving Envoy is
+// the last one to come; at once where Run has not come to have one yet: whoever ends its ctx then is in time.
 func (s *Supervisor) Hold(ctx context.Context) {
 	select {
 	case <-s.begun:
@@ -194,7 +200,11 @@ func (s *Supervisor) begin(plan Plan) error {
 			return err
 		}
 	} else if s.o.HotRestart {
-		s.o.Log.Warn("this envoy names no hot-restart version: it will be replaced by a graceful stop and a new start", "binary", plan.Binary)
+		s.o.Log.Warn(
+			"this envoy names no hot-restart version: it will be replaced by a graceful stop and a new start",
+			"binary",
+			plan.Binary,
+		)
 	}
 	p, err := s.launch(plan, s.family)
 	if err != nil {
@@ -358,8 +368,8 @@ func (s *Supervisor) lives(p *process) {
 	s.good = append(s.good[max(0, len(s.good)-1):], p.plan)
 }
 
-// stop asks all Envoys to end, within Kill all together, and says how the serving one did. A parent goes last: an Envoy that ends asks its parent once more for what it
-// counted, and where that is gone tries for ten seconds to reach it.
+// stop asks all Envoys to end, within Kill all together, and says how the serving one did. A parent goes last: an Envoy
+// that ends asks its parent once more for what it counted, and where that is gone tries for ten seconds to reach it.
 func (s *Supervisor) stop() error {
 	s.o.Log.Info("stopping envoy", "epoch", s.serving.epoch, "within", s.o.Kill)
 	late := time.Now().Add(s.o.Kill)

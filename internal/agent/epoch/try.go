@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Trial runs an Envoy by a plan for as long as it takes to see whether it can run at all: until its administration answers, or it ends. The error says why it cannot, in
-// Envoy's own last words.
+// Trial runs an Envoy by a plan for as long as it takes to see whether it can run at all: until its administration
+// answers, or it ends. The error says why it cannot, in Envoy's own last words.
 type Trial func(Plan) error
 
 // tryWithin is how long an Envoy may take until its administration answers: some tenths of a second, more on a machine that is busy.

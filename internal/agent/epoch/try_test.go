@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestInstead: a plan whose Envoy ends before it served gives way to what is said instead, at once; trials say which plans run, in Envoy's words, and leave nothing running.
+// TestInstead: a plan whose Envoy ends before it served gives way to what is said instead, at once; trials say which
+// plans run, in Envoy's words, and leave nothing running.
 func TestInstead(t *testing.T) {
 	var w *world
 	var crashes, runs error

@@ -1,7 +1,9 @@
 // Package exposition puts metrics of several programs into one Prometheus text exposition.
 //
-// A family may come once only, and what one program writes must not spoil the others: the first program that has a family keeps it, lines that are none are left out.
-// Nothing is held in memory but names and, where metrics are given other labels, the samples of one family: two that come out alike are one. The package must not know where metrics come from.
+// A family may come once only, and what one program writes must not spoil the others: the first program that has a
+// family keeps it, lines that are none are left out. Nothing is held in memory but names and, where metrics are given
+// other labels, the samples of one family: two that come out alike are one. The package must not know where metrics
+// come from.
 package exposition
 
 import (
@@ -28,10 +30,12 @@ func New(w io.Writer) *Merger { return &Merger{out: bufio.NewWriter(w), owner: m
 // maxLine is the longest line that is read; a sample has names, labels and a number.
 const maxLine = 1 << 20
 
-// Rewrite gives a metric another name, and a sample other labels: rest is what follows the name, `{a="b"} 1` of a sample, ` counter` of a header.
+// Rewrite gives a metric another name, and a sample other labels: rest is what follows the name, `{a="b"} 1` of a
+// sample, ` counter` of a header.
 type Rewrite func(name, rest string) (newName, newRest string)
 
-// Add copies what a source wrote, each metric as rewrite gives it (nil: as it is). It fails where reading or writing does; what came before is written.
+// Add copies what a source wrote, each metric as rewrite gives it (nil: as it is). It fails where reading or writing
+// does; what came before is written.
 func (m *Merger) Add(from io.Reader, rewrite Rewrite) error {
 	m.sources++
 	m.family = ""

@@ -22,9 +22,10 @@ func (w Workload) Claim() caller.Claim {
 	return caller.Claim{Workload: w.Name, App: w.App, Version: w.Version, Service: w.Service, Revision: w.Revision, Cluster: w.Cluster}
 }
 
-// Istio gives a source's metrics the names and labels of Istio's dashboards. What Envoy's stats access logger counts it writes as envoy_istio_requests_total (it may write nothing
-// that does not begin with envoy_), with the few labels that differ from request to request; own is the workload whose Envoy that is.
-// Counters of a logger that somebody else configured, which tells no reporter, keep their labels.
+// Istio gives a source's metrics the names and labels of Istio's dashboards. What Envoy's stats access logger counts it
+// writes as envoy_istio_requests_total (it may write nothing that does not begin with envoy_), with the few labels that
+// differ from request to request; own is the workload whose Envoy that is. Counters of a logger that somebody else
+// configured, which tells no reporter, keep their labels.
 func Istio(own Workload) Rewrite {
 	return func(name, rest string) (string, string) {
 		metric, ok := strings.CutPrefix(name, "envoy_istio_")
@@ -133,18 +134,36 @@ func (w Workload) put(side, principal string, put func(name, value string)) {
 func peer(raw map[string]string) Workload {
 	parts := append(strings.Split(raw["peer"], ";"), make([]string, 5)...)
 	return Workload{
-		Name: cmp.Or(parts[0], parts[2]), Namespace: cmp.Or(parts[1], namespaceOf(raw["destination_principal"])), App: parts[2], Version: parts[3], Service: parts[2], Revision: parts[3], Cluster: parts[4],
+		Name: cmp.Or(
+			parts[0],
+			parts[2],
+		),
+		Namespace: cmp.Or(parts[1], namespaceOf(raw["destination_principal"])),
+		App:       parts[2],
+		Version:   parts[3],
+		Service:   parts[2],
+		Revision:  parts[3],
+		Cluster:   parts[4],
 	}
 }
 
-// client is who asked: its certificate tells the namespace, and of one that has shown a certificate the rest is believed that its proxy says (not of connections that are not HTTP).
+// client is who asked: its certificate tells the namespace, and of one that has shown a certificate the rest is
+// believed that its proxy says (not of connections that are not HTTP).
 func client(raw map[string]string) Workload {
 	principal := raw["source_principal"]
 	if principal == "" {
 		return Workload{}
 	}
 	c, _ := caller.Parse(raw["caller"])
-	return Workload{Namespace: namespaceOf(principal), Name: c.Workload, App: c.App, Version: c.Version, Service: c.Service, Revision: c.Revision, Cluster: c.Cluster}
+	return Workload{
+		Namespace: namespaceOf(principal),
+		Name:      c.Workload,
+		App:       c.App,
+		Version:   c.Version,
+		Service:   c.Service,
+		Revision:  c.Revision,
+		Cluster:   c.Cluster,
+	}
 }
 
 // namespaceOf is the namespace of an identity of the mesh; empty where it is none.

@@ -15,7 +15,8 @@ func TestIstio(t *testing.T) {
 	const services = `services="[{\"host\":\"reviews.books.svc.cluster.local\",\"name\":\"reviews\",\"namespace\":\"books\"}]"`
 	for name, k := range map[string]struct{ in, want string }{
 		"sent": {
-			`envoy_istio_requests_total{request_protocol="grpc",response_flags="-",` + services + `,reporter="source",source_principal="spiffe://td/ns/shop/sa/web",destination_principal="spiffe://td/ns/books/sa/reviews",peer="reviews-v2;;reviews;v2;c2",response_code="200",grpc_response_status="5"} 7`,
+			`envoy_istio_requests_total{request_protocol="grpc",response_flags="-",` + services +
+				`,reporter="source",source_principal="spiffe://td/ns/shop/sa/web",destination_principal="spiffe://td/ns/books/sa/reviews",peer="reviews-v2;;reviews;v2;c2",response_code="200",grpc_response_status="5"} 7`,
 			`istio_requests_total{reporter="source",source_workload="web-v1",source_workload_namespace="shop",source_principal="spiffe://td/ns/shop/sa/web",source_app="web",source_version="v1",source_canonical_service="web",source_canonical_revision="v1",source_cluster="Kubernetes",` +
 				`destination_workload="reviews-v2",destination_workload_namespace="books",destination_principal="spiffe://td/ns/books/sa/reviews",destination_app="reviews",destination_version="v2",destination_canonical_service="reviews",destination_canonical_revision="v2",destination_cluster="c2",` +
 				`destination_service="reviews.books.svc.cluster.local",destination_service_name="reviews",destination_service_namespace="books",request_protocol="grpc",response_code="200",grpc_response_status="5",response_flags="-",connection_security_policy="unknown"} 7`,
@@ -56,15 +57,24 @@ func TestIstio(t *testing.T) {
 
 // TestLabelsInPlain: who calls without a certificate is unknown, and the connection is called plain.
 func TestLabelsInPlain(t *testing.T) {
-	_, got := Istio(Workload{})("envoy_istio_requests_total", `{reporter="destination",services="[{\"host\":\"a\\\\b\",\"name\":\"n\"}]",source_principal=""} 1`)
-	for _, want := range []string{`source_principal="unknown"`, `source_workload_namespace="unknown"`, `connection_security_policy="none"`, `destination_service_name="n"`} {
+	_, got := Istio(
+		Workload{},
+	)(
+		"envoy_istio_requests_total",
+		`{reporter="destination",services="[{\"host\":\"a\\\\b\",\"name\":\"n\"}]",source_principal=""} 1`,
+	)
+	for _, want := range []string{
+		`source_principal="unknown"`, `source_workload_namespace="unknown"`, `connection_security_policy="none"`,
+		`destination_service_name="n"`,
+	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not in %s", want, got)
 		}
 	}
 }
 
-// TestClaims: what a caller says of itself is believed whole or not at all, and only of one that has shown a certificate; it is what its own proxy says of it.
+// TestClaims: what a caller says of itself is believed whole or not at all, and only of one that has shown a
+// certificate; it is what its own proxy says of it.
 func TestClaims(t *testing.T) {
 	page := Workload{Name: "page-v3", App: "page", Version: "v3", Service: "page", Revision: "r3", Cluster: "c9"}
 	const known, long = `source_principal="spiffe://td/ns/books/sa/page"`, "0123456789012345678901234567890123456789012345678901234567890123"
@@ -94,7 +104,9 @@ func TestSums(t *testing.T) {
 	for i, labels := range []string{a, b, c} {
 		in += fmt.Sprintf("envoy_istio_h_bucket%s,le=\"1\"} %d\nenvoy_istio_h_sum%s} %d.5\n", labels, i+1, labels, i+1)
 	}
-	in += "envoy_istio_h_sum" + a + "} 1 1700000000\n# TYPE envoy_istio_c counter\nenvoy_istio_c" + a + "} 1\nenvoy_istio_c" + a + "} NaN\nenvoy_istio_c" + b + "} 2\nenvoy_other{} 3\nenvoy_istio_c" + a + "} 4\n"
+	in += "envoy_istio_h_sum" + a + "} 1 1700000000\n# TYPE envoy_istio_c " +
+		"counter\nenvoy_istio_c" + a + "} 1\nenvoy_istio_c" + a + "} NaN\nenvoy_istio_c" + b +
+		"} 2\nenvoy_other{} 3\nenvoy_istio_c" + a + "} 4\n"
 	var out strings.Builder
 	m := New(&out)
 	if err := m.Add(strings.NewReader(in), Istio(Workload{})); err != nil {

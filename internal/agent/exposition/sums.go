@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// sums holds samples until all of their family have come, for what differed by a label that is not written is one series now, and an exposition may have a series once only.
+// sums holds samples until all of their family have come, for what differed by a label that is not written is one
+// series now, and an exposition may have a series once only.
 type sums struct {
 	order []*sample
 	of    map[string]*sample

@@ -27,7 +27,8 @@ type Checker struct {
 // Options are all that a Checker needs; every field but Proxy must be set.
 type Options struct {
 	Probe *Probe
-	// Proxy gives the reasons why the proxy itself cannot take traffic; while there are any the application counts as failing. Nil: it is not asked.
+	// Proxy gives the reasons why the proxy itself cannot take traffic; while there are any the application counts as
+	// failing. Nil: it is not asked.
 	Proxy func(context.Context) []string
 	// Say is called when the state has changed, and why it fails. Calls come one at a time.
 	Say func(healthy bool, why string)
@@ -54,11 +55,17 @@ const (
 
 // New makes a checker that has not begun.
 func New(o Options) *Checker {
-	return &Checker{o: o, out: make(chan struct{}), replaced: make(chan struct{}, 1), probe: o.Probe, state: Status{Probe: o.Probe.String(), State: unknown}}
+	return &Checker{
+		o:        o,
+		out:      make(chan struct{}),
+		replaced: make(chan struct{}, 1),
+		probe:    o.Probe,
+		state:    Status{Probe: o.Probe.String(), State: unknown},
+	}
 }
 
-// Replace has the application checked in another way from now on. What was said of it stays until the new checks say otherwise; a probe that is as the one before changes
-// nothing.
+// Replace has the application checked in another way from now on. What was said of it stays until the new checks say
+// otherwise; a probe that is as the one before changes nothing.
 func (c *Checker) Replace(p *Probe) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +93,8 @@ func (c *Checker) Status() Status {
 	return c.state
 }
 
-// Leave says once and for all that the application takes no more traffic, if it was healthy: the proxy is about to stop, and peers are to notice now, not with the next check.
+// Leave says once and for all that the application takes no more traffic, if it was healthy: the proxy is about to
+// stop, and peers are to notice now, not with the next check.
 func (c *Checker) Leave(why string) {
 	c.once.Do(func() {
 		c.why = why
@@ -94,8 +102,9 @@ func (c *Checker) Leave(why string) {
 	})
 }
 
-// settling is how long a proxy may take until it is ready, or until a proxy that was there before its agent is known again, without its application counting as failing. It
-// is as long as a control plane goes by what the agent before this one said (PILOT_WORKLOAD_ENTRY_GRACE_PERIOD).
+// settling is how long a proxy may take until it is ready, or until a proxy that was there before its agent is known
+// again, without its application counting as failing. It is as long as a control plane goes by what the agent before
+// this one said (PILOT_WORKLOAD_ENTRY_GRACE_PERIOD).
 const settling = 10 * time.Second
 
 // Run checks until ctx ends.
@@ -160,7 +169,8 @@ func (c *Checker) ask(ctx context.Context, p *Probe) error {
 	return err
 }
 
-// count takes the outcome of a check, and says so where it makes the state another. That of a probe that was replaced meanwhile counts for nothing.
+// count takes the outcome of a check, and says so where it makes the state another. That of a probe that was replaced
+// meanwhile counts for nothing.
 func (c *Checker) count(p *Probe, err error) {
 	c.mu.Lock()
 	if c.probe != p {

@@ -44,7 +44,14 @@ func play(t *testing.T, outcomes string, leave time.Duration, proxy func(context
 			}
 			return fmt.Errorf("check %d", n)
 		})
-		c := New(Options{Probe: p, Proxy: proxy, Log: slog.New(slog.DiscardHandler), Say: func(ok bool, why string) { out = append(out, said{time.Since(began), ok, why}) }})
+		c := New(
+			Options{
+				Probe: p,
+				Proxy: proxy,
+				Log:   slog.New(slog.DiscardHandler),
+				Say:   func(ok bool, why string) { out = append(out, said{time.Since(began), ok, why}) },
+			},
+		)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(len(outcomes))*10*time.Second)
 		defer cancel()
 		if leave > 0 {
@@ -73,7 +80,19 @@ func TestTransitionsAreSaid(t *testing.T) {
 
 // TestLeaving: a healthy application is taken out at once, whatever its checks say; of one that was never healthy there is nothing to say.
 func TestLeaving(t *testing.T) {
-	if got, want := play(t, "++++++", 17*time.Second, nil), []said{{15 * time.Second, true, ""}, {17 * time.Second, false, "leaving"}}; fmt.Sprint(got) != fmt.Sprint(want) {
+	if got, want := play(
+		t,
+		"++++++",
+		17*time.Second,
+		nil,
+	), []said{
+		{15 * time.Second, true, ""},
+		{17 * time.Second, false, "leaving"},
+	}; fmt.Sprint(
+		got,
+	) != fmt.Sprint(
+		want,
+	) {
 		t.Errorf("said %v, want %v", got, want)
 	}
 	if got := play(t, "+-+-", 12*time.Second, nil); len(got) != 0 {
@@ -89,15 +108,22 @@ func TestProxyCounts(t *testing.T) {
 	}
 }
 
-// TestProxyMayTakeItsTime: of one that is ready soon after the start it was never said that it fails; of one that is not it is, and of one that was ready before.
+// TestProxyMayTakeItsTime: of one that is ready soon after the start it was never said that it fails; of one that is
+// not it is, and of one that was ready before.
 func TestProxyMayTakeItsTime(t *testing.T) {
 	for _, c := range []struct {
 		ready func(after time.Duration) bool
 		want  []said
 	}{
 		{func(after time.Duration) bool { return after >= settling }, []said{{15 * time.Second, true, ""}}},
-		{func(after time.Duration) bool { return after > 2*settling }, []said{{15 * time.Second, false, "the proxy is not ready: x"}, {25 * time.Second, true, ""}}},
-		{func(after time.Duration) bool { return after < settling }, []said{{5 * time.Second, true, ""}, {15 * time.Second, false, "the proxy is not ready: x"}}},
+		{
+			func(after time.Duration) bool { return after > 2*settling },
+			[]said{{15 * time.Second, false, "the proxy is not ready: x"}, {25 * time.Second, true, ""}},
+		},
+		{
+			func(after time.Duration) bool { return after < settling },
+			[]said{{5 * time.Second, true, ""}, {15 * time.Second, false, "the proxy is not ready: x"}},
+		},
 	} {
 		var got []said
 		synctest.Test(t, func(t *testing.T) {
@@ -111,7 +137,16 @@ func TestProxyMayTakeItsTime(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			New(Options{Probe: p, Proxy: ready, Log: slog.New(slog.DiscardHandler), Say: func(ok bool, why string) { got = append(got, said{time.Since(began), ok, why}) }}).Run(ctx)
+			New(
+				Options{
+					Probe: p,
+					Proxy: ready,
+					Log:   slog.New(slog.DiscardHandler),
+					Say:   func(ok bool, why string) { got = append(got, said{time.Since(began), ok, why}) },
+				},
+			).Run(
+				ctx,
+			)
 		})
 		if fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("said %v, want %v", got, c.want)
@@ -138,25 +173,43 @@ func TestDefaults(t *testing.T) {
 	if p, err := Parse(nil, "x"); p != nil || err != nil {
 		t.Errorf("no probe: %v, %v", p, err)
 	}
-	p, err := Parse(&networking.ReadinessProbe{HealthCheckMethod: &networking.ReadinessProbe_TcpSocket{TcpSocket: &networking.TCPHealthCheckConfig{Port: 80}}}, "10.0.0.1")
-	if err != nil || p.Delay != 0 || p.Timeout != time.Second || p.Period != 10*time.Second || p.Successes != 1 || p.Failures != 3 || p.String() != "tcpSocket localhost:80" {
+	p, err := Parse(
+		&networking.ReadinessProbe{
+			HealthCheckMethod: &networking.ReadinessProbe_TcpSocket{TcpSocket: &networking.TCPHealthCheckConfig{Port: 80}},
+		},
+		"10.0.0.1",
+	)
+	if err != nil || p.Delay != 0 || p.Timeout != time.Second || p.Period != 10*time.Second || p.Successes != 1 || p.Failures != 3 ||
+		p.String() != "tcpSocket localhost:80" {
 		t.Errorf("%+v, %v", p, err)
 	}
 	p, err = Parse(&networking.ReadinessProbe{
-		InitialDelaySeconds: 1, TimeoutSeconds: 2, PeriodSeconds: 3, SuccessThreshold: 4, FailureThreshold: 5,
-		HealthCheckMethod: &networking.ReadinessProbe_HttpGet{HttpGet: &networking.HTTPHealthCheckConfig{Port: 80, Path: "a?b=c", Scheme: "HTTPS"}},
+		InitialDelaySeconds: 1,
+		TimeoutSeconds:      2,
+		PeriodSeconds:       3,
+		SuccessThreshold:    4,
+		FailureThreshold:    5,
+		HealthCheckMethod: &networking.ReadinessProbe_HttpGet{
+			HttpGet: &networking.HTTPHealthCheckConfig{Port: 80, Path: "a?b=c", Scheme: "HTTPS"},
+		},
 	}, "fd00::1")
-	if err != nil || p.Delay != time.Second || p.Timeout != 2*time.Second || p.Period != 3*time.Second || p.Successes != 4 || p.Failures != 5 || p.String() != "httpGet https://[fd00::1]:80/a?b=c" {
+	if err != nil || p.Delay != time.Second || p.Timeout != 2*time.Second || p.Period != 3*time.Second || p.Successes != 4 ||
+		p.Failures != 5 ||
+		p.String() != "httpGet https://[fd00::1]:80/a?b=c" {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
 
 func TestMistakes(t *testing.T) {
 	for want, spec := range map[string]*networking.ReadinessProbe{
-		"set one of httpGet":         {},
-		"httpGet.port: 0":            {HealthCheckMethod: &networking.ReadinessProbe_HttpGet{HttpGet: &networking.HTTPHealthCheckConfig{}}},
-		`httpGet.scheme: "ftp"`:      {HealthCheckMethod: &networking.ReadinessProbe_HttpGet{HttpGet: &networking.HTTPHealthCheckConfig{Port: 1, Scheme: "ftp"}}},
-		"tcpSocket.port: 70000":      {HealthCheckMethod: &networking.ReadinessProbe_TcpSocket{TcpSocket: &networking.TCPHealthCheckConfig{Port: 70000}}},
+		"set one of httpGet": {},
+		"httpGet.port: 0":    {HealthCheckMethod: &networking.ReadinessProbe_HttpGet{HttpGet: &networking.HTTPHealthCheckConfig{}}},
+		`httpGet.scheme: "ftp"`: {
+			HealthCheckMethod: &networking.ReadinessProbe_HttpGet{HttpGet: &networking.HTTPHealthCheckConfig{Port: 1, Scheme: "ftp"}},
+		},
+		"tcpSocket.port: 70000": {
+			HealthCheckMethod: &networking.ReadinessProbe_TcpSocket{TcpSocket: &networking.TCPHealthCheckConfig{Port: 70000}},
+		},
 		"exec.command: missing":      {HealthCheckMethod: &networking.ReadinessProbe_Exec{Exec: &networking.ExecHealthCheckConfig{}}},
 		"grpc.port: 0":               {HealthCheckMethod: &networking.ReadinessProbe_Grpc{Grpc: &networking.GrpcHealthCheckConfig{}}},
 		"periodSeconds: -1":          {PeriodSeconds: -1},
@@ -206,9 +259,18 @@ func TestHTTP(t *testing.T) {
 	defer server.Close()
 	port := uint32(server.Listener.Addr().(*net.TCPAddr).Port)
 	get := func(path string) error {
-		return ask(t, &networking.ReadinessProbe{HealthCheckMethod: &networking.ReadinessProbe_HttpGet{HttpGet: &networking.HTTPHealthCheckConfig{
-			Port: port, Path: path, HttpHeaders: []*networking.HTTPHeader{{Name: "Host", Value: "shop.example"}, {Name: "X-A", Value: "1"}, {Name: "X-A", Value: "2"}},
-		}}})
+		return ask(
+			t,
+			&networking.ReadinessProbe{HealthCheckMethod: &networking.ReadinessProbe_HttpGet{HttpGet: &networking.HTTPHealthCheckConfig{
+				Port: port,
+				Path: path,
+				HttpHeaders: []*networking.HTTPHeader{
+					{Name: "Host", Value: "shop.example"},
+					{Name: "X-A", Value: "1"},
+					{Name: "X-A", Value: "2"},
+				},
+			}}},
+		)
 	}
 	expect(t, get("/ok?q=1"), "")
 	expect(t, get("/away"), "") // where it leads is nothing of this application
@@ -227,8 +289,12 @@ func TestTCPAndGRPC(t *testing.T) {
 	go func() { _ = server.Serve(l) }()
 	defer server.Stop()
 	port := uint32(l.Addr().(*net.TCPAddr).Port)
-	tcp := &networking.ReadinessProbe{HealthCheckMethod: &networking.ReadinessProbe_TcpSocket{TcpSocket: &networking.TCPHealthCheckConfig{Host: "127.0.0.1", Port: port}}}
-	call := &networking.ReadinessProbe{HealthCheckMethod: &networking.ReadinessProbe_Grpc{Grpc: &networking.GrpcHealthCheckConfig{Port: port, Service: "shop"}}}
+	tcp := &networking.ReadinessProbe{
+		HealthCheckMethod: &networking.ReadinessProbe_TcpSocket{TcpSocket: &networking.TCPHealthCheckConfig{Host: "127.0.0.1", Port: port}},
+	}
+	call := &networking.ReadinessProbe{
+		HealthCheckMethod: &networking.ReadinessProbe_Grpc{Grpc: &networking.GrpcHealthCheckConfig{Port: port, Service: "shop"}},
+	}
 	expect(t, ask(t, tcp), "")
 	expect(t, ask(t, call), "unknown service")
 	state.SetServingStatus("shop", grpc_health_v1.HealthCheckResponse_NOT_SERVING)
@@ -241,7 +307,12 @@ func TestTCPAndGRPC(t *testing.T) {
 
 func TestExec(t *testing.T) {
 	command := func(words ...string) error {
-		return ask(t, &networking.ReadinessProbe{HealthCheckMethod: &networking.ReadinessProbe_Exec{Exec: &networking.ExecHealthCheckConfig{Command: words}}})
+		return ask(
+			t,
+			&networking.ReadinessProbe{
+				HealthCheckMethod: &networking.ReadinessProbe_Exec{Exec: &networking.ExecHealthCheckConfig{Command: words}},
+			},
+		)
 	}
 	expect(t, command("true"), "")
 	expect(t, command("sh", "-c", "echo no disk >&2; exit 3"), "sh: exit status 3: no disk")
@@ -281,13 +352,19 @@ func TestExec(t *testing.T) {
 	}
 }
 
-// TestAnotherProbe: the checks of one that is replaced count no more, not the one under way either; what was said stays until the new ones say otherwise.
+// TestAnotherProbe: the checks of one that is replaced count no more, not the one under way either; what was said stays
+// until the new ones say otherwise.
 func TestAnotherProbe(t *testing.T) {
 	var out []said
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		c := New(Options{Log: slog.New(slog.DiscardHandler), Say: func(ok bool, why string) { out = append(out, said{time.Since(began), ok, why}) },
-			Probe: probe(func(context.Context) error { return nil })})
+		c := New(
+			Options{
+				Log:   slog.New(slog.DiscardHandler),
+				Say:   func(ok bool, why string) { out = append(out, said{time.Since(began), ok, why}) },
+				Probe: probe(func(context.Context) error { return nil }),
+			},
+		)
 		failing := probe(func(context.Context) error { return errors.New("no") })
 		failing.what, failing.Failures, failing.Period = "other", 2, time.Second
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -33,8 +33,9 @@ func (p *Probe) same(other *Probe) bool {
 	return p.what == other.what && proto.Equal(p.spec, other.spec)
 }
 
-// Parse reads a probe; nil where there is none. host is the workload's own address: what HTTP and gRPC are asked at unless the probe says otherwise. TCP is asked at
-// localhost then (comments of HTTPHealthCheckConfig and TCPHealthCheckConfig).
+// Parse reads a probe; nil where there is none. host is the workload's own address: what HTTP and gRPC are asked at
+// unless the probe says otherwise. TCP is asked at localhost then (comments of HTTPHealthCheckConfig and
+// TCPHealthCheckConfig).
 func Parse(spec *networking.ReadinessProbe, host string) (*Probe, error) {
 	if spec == nil {
 		return nil, nil
@@ -105,7 +106,12 @@ func address(host, otherwise string, port uint32) string {
 // get makes the check of httpGet.
 func get(spec *networking.HTTPHealthCheckConfig, host string) (what string, ask func(context.Context) error, err error) {
 	path, query, _ := strings.Cut(spec.GetPath(), "?")
-	target := url.URL{Scheme: "http", Host: address(spec.GetHost(), host, spec.GetPort()), Path: "/" + strings.TrimPrefix(path, "/"), RawQuery: query}
+	target := url.URL{
+		Scheme:   "http",
+		Host:     address(spec.GetHost(), host, spec.GetPort()),
+		Path:     "/" + strings.TrimPrefix(path, "/"),
+		RawQuery: query,
+	}
 	switch {
 	case strings.EqualFold(spec.GetScheme(), "https"):
 		target.Scheme = "https"
@@ -121,5 +127,11 @@ func get(spec *networking.HTTPHealthCheckConfig, host string) (what string, ask 
 		header.Add(h.GetName(), h.GetValue())
 	}
 	client := newClient()
-	return "httpGet " + target.String(), func(ctx context.Context) error { return client.ask(ctx, target.String(), name, header) }, checkPort("httpGet", spec.GetPort())
+	return "httpGet " + target.String(), func(ctx context.Context) error {
+			return client.ask(ctx, target.String(), name,
+				header)
+		}, checkPort(
+			"httpGet",
+			spec.GetPort(),
+		)
 }

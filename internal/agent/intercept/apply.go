@@ -69,8 +69,8 @@ func found(ctx context.Context) ([]backend, error) {
 	return out, nil
 }
 
-// Apply makes the rules of o be there and no other of ours. A second Apply of the same changes nothing. On an error what was there before is there still; an
-// error of undoing a half-made change is joined to its cause.
+// Apply makes the rules of o be there and no other of ours. A second Apply of the same changes nothing. On an error
+// what was there before is there still; an error of undoing a half-made change is joined to its cause.
 func Apply(ctx context.Context, o Options, choice Backend) (Result, error) {
 	if err := o.Validate(); err != nil {
 		return Result{}, err
@@ -142,7 +142,13 @@ func choose(ctx context.Context, choice Backend) (backend, error) {
 	}
 	for _, b := range there {
 		if b.name() != name {
-			return nil, fmt.Errorf("%w: rules of %s are there and %s was asked for; remove them first (--cleanup), or ask for %s", ErrMixed, b.name(), name, b.name())
+			return nil, fmt.Errorf(
+				"%w: rules of %s are there and %s was asked for; remove them first (--cleanup), or ask for %s",
+				ErrMixed,
+				b.name(),
+				name,
+				b.name(),
+			)
 		}
 	}
 	return chosen, nil
@@ -191,7 +197,8 @@ func explain(err error) error {
 	return err
 }
 
-// Print writes what Apply would make of o, on a machine without any of it: for nftables as nft reads it, for iptables as its restore programs do.
+// Print writes what Apply would make of o, on a machine without any of it: for nftables as nft reads it, for iptables
+// as its restore programs do.
 func Print(w io.Writer, o Options, choice Backend) error {
 	if err := o.Validate(); err != nil {
 		return err

@@ -2,8 +2,9 @@ package intercept
 
 import "slices"
 
-// proxyPorts are those at which the proxy is asked how it is, which are never intercepted inbound: its metrics, its readiness, and the agent's. What asks there asks the proxy's own
-// listeners, which a rule, or mutual TLS, must not stand before; and none of these ports is the workload's.
+// proxyPorts are those at which the proxy is asked how it is, which are never intercepted inbound: its metrics, its
+// readiness, and the agent's. What asks there asks the proxy's own listeners, which a rule, or mutual TLS, must not
+// stand before; and none of these ports is the workload's.
 func proxyPorts() []uint16 { return []uint16{15090, 15021, 15020} }
 
 // redirectInbound decides over each connection that comes to this machine: a guest's is outbound, others are inbound.
@@ -58,8 +59,9 @@ func (b builder) capturesInbound() bool { return b.InboundPorts.All || len(b.Inb
 
 // mangleInbound hands connections to the proxy's transparent socket, and drops what belongs to none.
 //
-// A packet that has the mark already comes from the proxy, on its way to the workload with the client's address; its connection remembers the mark, so that
-// the workload's answer finds back to the proxy (markOutbound) instead of leaving for the client.
+// A packet that has the mark already comes from the proxy, on its way to the workload with the client's address; its
+// connection remembers the mark, so that the workload's answer finds back to the proxy (markOutbound) instead of
+// leaving for the client.
 func (b builder) mangleInbound() []Rule {
 	var out []Rule
 	if b.DropInvalid {
@@ -85,8 +87,8 @@ func (b builder) mangleInbound() []Rule {
 	})...)
 }
 
-// markOutbound gives the workload's answers the mark that keeps them on this machine, and marks what the proxy sends to the workload it stands beside, which
-// mangleInbound takes from loopback by that.
+// markOutbound gives the workload's answers the mark that keeps them on this machine, and marks what the proxy sends to
+// the workload it stands beside, which mangleInbound takes from loopback by that.
 func (b builder) markOutbound() []Rule {
 	if b.Mode != TProxy || !b.capturesInbound() {
 		return nil

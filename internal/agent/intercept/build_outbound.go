@@ -4,8 +4,9 @@ import "net/netip"
 
 // redirectOutbound decides over each connection that a process of this machine opens.
 //
-// What the proxy sends to this machine by another address than loopback is the workload calling itself through a service: it goes in by the inbound
-// listener, so that inbound policy holds for it as for any other client. What else stays on loopback is local business.
+// What the proxy sends to this machine by another address than loopback is the workload calling itself through a
+// service: it goes in by the inbound listener, so that inbound policy holds for it as for any other client. What else
+// stays on loopback is local business.
 func (b builder) redirectOutbound() []Rule {
 	if !b.Captures() {
 		return nil
@@ -106,8 +107,8 @@ func (b builder) redirectDNS(proto Proto) []Rule {
 	return append(out, b.queries(proto, redirect(b.DNSPort))...)
 }
 
-// Zones that keep two kinds of queries apart: the workload's and the proxy's may have the same addresses and ports, and to connection tracking a query is
-// nothing but those.
+// Zones that keep two kinds of queries apart: the workload's and the proxy's may have the same addresses and ports, and
+// to connection tracking a query is nothing but those.
 const (
 	proxyZone    = 1
 	workloadZone = 2

@@ -46,7 +46,13 @@ func cases() map[string]intercept.Options {
 	dns.Nameservers = []netip.Addr{netip.MustParseAddr("10.96.0.53"), netip.MustParseAddr("fe80::53%eth0")}
 
 	return map[string]intercept.Options{
-		"sidecar": sidecar, "transparent": transparent, "named": named, "unnamed": unnamed, "unnamed-transparent": unnamedTransparent, "dns": dns, "nothing": intercept.DefaultOptions(),
+		"sidecar":             sidecar,
+		"transparent":         transparent,
+		"named":               named,
+		"unnamed":             unnamed,
+		"unnamed-transparent": unnamedTransparent,
+		"dns":                 dns,
+		"nothing":             intercept.DefaultOptions(),
 	}
 }
 

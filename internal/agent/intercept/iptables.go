@@ -22,7 +22,8 @@ func tools(f Family) string {
 	return "iptables"
 }
 
-// program finds a family's program ("save", "restore") of a variant: by the variant's own name, or by the plain one where that is this variant.
+// program finds a family's program ("save", "restore") of a variant: by the variant's own name, or by the plain one
+// where that is this variant.
 func (t iptables) program(ctx context.Context, f Family, what string) (string, error) {
 	suffix := strings.TrimPrefix(string(t.variant), "iptables")
 	if path, err := exec.LookPath(tools(f) + suffix + "-" + what); err == nil {
@@ -113,7 +114,8 @@ func (t iptables) cleanup(ctx context.Context) (bool, error) {
 	return t.change(ctx, map[Family]iptablesState{IPv4: {}, IPv6: {}})
 }
 
-// change leads to a state, and on failure back to what was there: each table changes as a whole, but tables and families do so one after another.
+// change leads to a state, and on failure back to what was there: each table changes as a whole, but tables and
+// families do so one after another.
 func (t iptables) change(ctx context.Context, want map[Family]iptablesState) (bool, error) {
 	before := map[Family]iptablesState{}
 	for f := range want {

@@ -10,7 +10,8 @@ import (
 // ourChain is how the chains start that are ours.
 const ourChain = "FAIRWAY_"
 
-// iptablesTable is what is ours in a table, without leading words: chains' names, "PREROUTING -p tcp -j FAIRWAY_INBOUND", "FAIRWAY_INBOUND … -j …".
+// iptablesTable is what is ours in a table, without leading words: chains' names, "PREROUTING -p tcp -j
+// FAIRWAY_INBOUND", "FAIRWAY_INBOUND … -j …".
 type iptablesTable struct {
 	chains, jumps, rules []string
 }
@@ -64,8 +65,8 @@ func byChain(rules []string) []string {
 	return out
 }
 
-// transition writes what iptables-restore --noflush needs to lead from one state to another; empty: nothing. Each table changes as a whole. Jumps that stay are
-// left at their place among others' rules.
+// transition writes what iptables-restore --noflush needs to lead from one state to another; empty: nothing. Each table
+// changes as a whole. Jumps that stay are left at their place among others' rules.
 func transition(from, to iptablesState) string {
 	var b strings.Builder
 	for _, table := range []string{"raw", "mangle", "nat"} {

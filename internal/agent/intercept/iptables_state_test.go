@@ -64,7 +64,8 @@ func TestSame(t *testing.T) {
 		t.Error("states are not told apart")
 	}
 	turned := iptablesState{"nat": {rules: []string{"A 1", "A 2"}}}
-	if turned.same(iptablesState{"nat": {rules: []string{"A 2", "A 1"}}}) || !turned.same(iptablesState{"nat": {rules: []string{"A 1", "A 2"}}}) {
+	if turned.same(iptablesState{"nat": {rules: []string{"A 2", "A 1"}}}) ||
+		!turned.same(iptablesState{"nat": {rules: []string{"A 1", "A 2"}}}) {
 		t.Error("the order of rules does not count")
 	}
 }

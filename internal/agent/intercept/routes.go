@@ -17,7 +17,8 @@ const RouteProtocol = 133
 // fraProtocol is FRA_PROTOCOL of linux/fib_rules.h.
 const fraProtocol = 21
 
-// route is one of two things: "packets with mark look into table", or, with mark 0, "in table, what is for an address is delivered to this machine".
+// route is one of two things: "packets with mark look into table", or, with mark 0, "in table, what is for an address
+// is delivered to this machine".
 type route struct {
 	family byte
 	mark   uint32
@@ -25,8 +26,9 @@ type route struct {
 	to     netip.Addr // zero: every address
 }
 
-// wantedRoutes keep marked packets on this machine, as TPROXY needs. Without TPROXY a proxy connects to its workload from an address that rules let pass: of IPv4 all
-// addresses like it are this machine's, of IPv6 it has to be made so. Machines prepared otherwise may have it as an address already; both go together.
+// wantedRoutes keep marked packets on this machine, as TPROXY needs. Without TPROXY a proxy connects to its workload
+// from an address that rules let pass: of IPv4 all addresses like it are this machine's, of IPv6 it has to be made so.
+// Machines prepared otherwise may have it as an address already; both go together.
 func wantedRoutes(o Options) []route {
 	switch {
 	case !(builder{Options: o}).capturesInbound():
@@ -47,7 +49,8 @@ func wantedRoutes(o Options) []route {
 	return out
 }
 
-// setRoutes makes ours the wanted ones, beside those that are there where keep is set, and on failure what they were. It gives what they were, for undoing it later.
+// setRoutes makes ours the wanted ones, beside those that are there where keep is set, and on failure what they were.
+// It gives what they were, for undoing it later.
 func setRoutes(want []route, keep bool) (before []route, changed bool, err error) {
 	c, err := netlink.Dial(unix.NETLINK_ROUTE, nil)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// iptablesRule writes a rule as iptables-save prints it, without its chain: only so can what is there be compared with what should be. The order is addresses,
-// interfaces, protocol, matches, target (iptables-extensions(8) has the names).
+// iptablesRule writes a rule as iptables-save prints it, without its chain: only so can what is there be compared with
+// what should be. The order is addresses, interfaces, protocol, matches, target (iptables-extensions(8) has the names).
 func iptablesRule(f Family, r Rule) string {
 	var b strings.Builder
 	word := func(format string, args ...any) { fmt.Fprintf(&b, " "+format, args...) }

@@ -105,8 +105,8 @@ func (c *cache) size() int {
 	return c.use.Len()
 }
 
-// lifetime is for how long an answer holds: the least of its records'; where it says that there is nothing, what the zone says of that (RFC 2308, 5). False: it may not be
-// kept.
+// lifetime is for how long an answer holds: the least of its records'; where it says that there is nothing, what the
+// zone says of that (RFC 2308, 5). False: it may not be kept.
 func lifetime(m *dns.Msg) (time.Duration, bool) {
 	if m.Truncated || m.Rcode != dns.RcodeSuccess && m.Rcode != dns.RcodeNameError {
 		return 0, false

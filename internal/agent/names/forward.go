@@ -68,7 +68,13 @@ func (f *forwarder) read() {
 	defer f.mu.Unlock()
 	if said := f.failed != nil; err != nil {
 		if f.failed = err; !said {
-			f.o.Log.Warn("no name servers can be read: names outside of the mesh resolve as far as those known before do", "file", f.o.ResolvConf, "error", err)
+			f.o.Log.Warn(
+				"no name servers can be read: names outside of the mesh resolve as far as those known before do",
+				"file",
+				f.o.ResolvConf,
+				"error",
+				err,
+			)
 		}
 		return
 	}
@@ -141,7 +147,13 @@ func (f *forwarder) ask(q *dns.Msg) *dns.Msg {
 	}
 	if n := f.withoutLocal(reply); n > 0 {
 		f.counts.local.Add(float64(n))
-		f.o.Log.Debug("addresses of this machine are left out of a name server's answer; DNS_LOCAL_NAMES lets a name have such", "name", q.Question[0].Name, "addresses", n)
+		f.o.Log.Debug(
+			"addresses of this machine are left out of a name server's answer; DNS_LOCAL_NAMES lets a name have such",
+			"name",
+			q.Question[0].Name,
+			"addresses",
+			n,
+		)
 	}
 	f.cache.put(q, reply)
 	return addressed(reply, q)
@@ -156,7 +168,8 @@ func addressed(reply, q *dns.Msg) *dns.Msg {
 // errNoServers is what there is to say where resolv.conf names nobody.
 var errNoServers = errors.New("there are no name servers")
 
-// race asks one server after the other, each as soon as the one before has failed or is slow, and takes the first good answer; where there is none, one that says why.
+// race asks one server after the other, each as soon as the one before has failed or is slow, and takes the first good
+// answer; where there is none, one that says why.
 func (f *forwarder) race(q *dns.Msg, servers []string, timeout time.Duration) (*dns.Msg, error) {
 	if len(servers) == 0 {
 		return nil, errNoServers

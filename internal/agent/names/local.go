@@ -9,11 +9,13 @@ import (
 	"github.com/miekg/dns"
 )
 
-// allowedLocal are names that may stand for this machine or its link: localhost (RFC 6761, 6.3), and where a cloud keeps what it tells its machines.
+// allowedLocal are names that may stand for this machine or its link: localhost (RFC 6761, 6.3), and where a cloud
+// keeps what it tells its machines.
 var allowedLocal = [...]string{"localhost.", "metadata.google.internal."}
 
-// withoutLocal takes out of a name server's answer the addresses that stand for this machine or its link, where the name is none that may have such: whoever has a name
-// of his own could otherwise have a workload, or its proxy, speak to what listens on its loopback address alone. It says how many there were.
+// withoutLocal takes out of a name server's answer the addresses that stand for this machine or its link, where the
+// name is none that may have such: whoever has a name of his own could otherwise have a workload, or its proxy, speak
+// to what listens on its loopback address alone. It says how many there were.
 func (f *forwarder) withoutLocal(reply *dns.Msg) (refused int) {
 	if len(reply.Question) == 0 || f.mayBeLocal(canonical(reply.Question[0].Name)) {
 		return 0

@@ -8,20 +8,40 @@ import (
 	"fairway/internal/agent/names"
 )
 
-// TestNamesOfStrangersAreNotThisMachine: a name server's answer leads nobody to what listens on this machine alone; names that may are known or told.
+// TestNamesOfStrangersAreNotThisMachine: a name server's answer leads nobody to what listens on this machine alone;
+// names that may are known or told.
 func TestNamesOfStrangersAreNotThisMachine(t *testing.T) {
-	u := &upstream{say: records(t, "a.evil.test. 60 IN A 127.0.0.1", "a.evil.test. 60 IN A 10.0.0.7", "b.evil.test. 60 IN A 0.0.0.0", "b.evil.test. 60 IN AAAA ::1",
-		"c.evil.test. 60 IN A 169.254.169.254", "c.evil.test. 60 IN AAAA ::ffff:127.0.0.1", "metadata.google.internal. 60 IN A 169.254.169.254", "me.dev.test. 60 IN A 127.0.0.1",
-		"localhost. 60 IN A 127.0.0.1", "x.localhost. 60 IN A 127.0.0.1", "h.evil.test. 60 IN HTTPS 1 . ipv4hint=127.0.0.1", "notdev.test. 60 IN A 127.0.0.1")}
+	u := &upstream{
+		say: records(
+			t,
+			"a.evil.test. 60 IN A 127.0.0.1",
+			"a.evil.test. 60 IN A 10.0.0.7",
+			"b.evil.test. 60 IN A 0.0.0.0",
+			"b.evil.test. 60 IN AAAA ::1",
+			"c.evil.test. 60 IN A 169.254.169.254",
+			"c.evil.test. 60 IN AAAA ::ffff:127.0.0.1",
+			"metadata.google.internal. 60 IN A 169.254.169.254",
+			"me.dev.test. 60 IN A 127.0.0.1",
+			"localhost. 60 IN A 127.0.0.1",
+			"x.localhost. 60 IN A 127.0.0.1",
+			"h.evil.test. 60 IN HTTPS 1 . ipv4hint=127.0.0.1",
+			"notdev.test. 60 IN A 127.0.0.1",
+		),
+	}
 	w := newWorld(t, "", func(o *names.Options) { o.LocalNames = []string{"dev.test"} }, u)
 	for _, c := range []struct {
 		name string
 		typ  uint16
 		want string
 	}{
-		{"a.evil.test.", dns.TypeA, "NOERROR a.evil.test. A 10.0.0.7"}, {"b.evil.test.", dns.TypeA, "NOERROR"}, {"b.evil.test.", dns.TypeAAAA, "NOERROR"},
-		{"c.evil.test.", dns.TypeA, "NOERROR"}, {"c.evil.test.", dns.TypeAAAA, "NOERROR"}, {"h.evil.test.", dns.TypeHTTPS, "NOERROR"}, {"notdev.test.", dns.TypeA, "NOERROR"},
-		{"metadata.google.internal.", dns.TypeA, "NOERROR metadata.google.internal. A 169.254.169.254"}, {"me.dev.test.", dns.TypeA, "NOERROR me.dev.test. A 127.0.0.1"},
+		{
+			"a.evil.test.", dns.TypeA, "NOERROR a.evil.test. A 10.0.0.7",
+		}, {"b.evil.test.", dns.TypeA, "NOERROR"}, {"b.evil.test.", dns.TypeAAAA, "NOERROR"},
+		{"c.evil.test.", dns.TypeA, "NOERROR"}, {"c.evil.test.", dns.TypeAAAA, "NOERROR"},
+		{"h.evil.test.", dns.TypeHTTPS, "NOERROR"}, {"notdev.test.", dns.TypeA, "NOERROR"},
+		{
+			"metadata.google.internal.", dns.TypeA, "NOERROR metadata.google.internal. A 169.254.169.254",
+		}, {"me.dev.test.", dns.TypeA, "NOERROR me.dev.test. A 127.0.0.1"},
 		{"localhost.", dns.TypeA, "NOERROR localhost. A 127.0.0.1"}, {"X.Localhost.", dns.TypeA, "NOERROR x.localhost. A 127.0.0.1"},
 	} {
 		for range 2 { // from the name server, then from the cache
@@ -50,7 +70,10 @@ func FuzzAnswer(f *testing.F) {
 
 // FuzzQuestion: whatever datagram comes from the workload, nothing ends.
 func FuzzQuestion(f *testing.F) {
-	for _, q := range []*dns.Msg{question("reviews.shop.", dns.TypeA), question(".", dns.TypeANY), question("_http._tcp.a.", dns.TypeSRV).SetEdns0(512, true)} {
+	for _, q := range []*dns.Msg{
+		question("reviews.shop.", dns.TypeA), question(".", dns.TypeANY),
+		question("_http._tcp.a.", dns.TypeSRV).SetEdns0(512, true),
+	} {
 		raw, err := q.Pack()
 		if err != nil {
 			f.Fatal(err)

@@ -177,7 +177,14 @@ func newWorld(t testing.TB, conf string, change func(*names.Options), upstreams 
 	var number uint16
 	_, _ = fmt.Sscan(port, &number)
 	w.o = names.Options{
-		Listen: w.address, ResolvConf: file, Port: number, Hold: time.Millisecond, Timeout: rig.Bound, Next: rig.Bound, Now: w.now.Now, Log: slog.New(slog.DiscardHandler),
+		Listen:     w.address,
+		ResolvConf: file,
+		Port:       number,
+		Hold:       time.Millisecond,
+		Timeout:    rig.Bound,
+		Next:       rig.Bound,
+		Now:        w.now.Now,
+		Log:        slog.New(slog.DiscardHandler),
 	}
 	if change != nil {
 		change(&w.o)

@@ -25,13 +25,15 @@ type Options struct {
 	Port uint16
 	// Hold is how long a question waits for the table's first entries before it is forwarded; 0: two seconds.
 	Hold time.Duration
-	// Timeout is how long a name server may take, Next how long until another one is asked beside it; 0: what resolv.conf says (5 s), and half a second.
+	// Timeout is how long a name server may take, Next how long until another one is asked beside it; 0: what
+	// resolv.conf says (5 s), and half a second.
 	Timeout, Next time.Duration
 	// Forwards bounds the questions that wait for name servers; 0: 1024. Those beyond it are answered with SERVFAIL.
 	Forwards int
 	// CacheSize bounds the answers that are kept; 0: 4096.
 	CacheSize int
-	// LocalNames are names, with all below them, that name servers may give addresses of this machine or its link, beside localhost and metadata.google.internal.
+	// LocalNames are names, with all below them, that name servers may give addresses of this machine or its link,
+	// beside localhost and metadata.google.internal.
 	LocalNames []string
 	Now        func() time.Time
 	Log        *slog.Logger
@@ -229,7 +231,13 @@ func (s *Server) answer(from net.Addr, q *dns.Msg) *dns.Msg {
 	case len(q.Question) != 1:
 		return new(dns.Msg).SetRcode(q, dns.RcodeFormatError)
 	case s.forward.isOwn(from):
-		s.o.Log.Error("what the agent asks a name server comes back to itself: the rules of interception must leave its user out", "from", from.String(), "name", q.Question[0].Name)
+		s.o.Log.Error(
+			"what the agent asks a name server comes back to itself: the rules of interception must leave its user out",
+			"from",
+			from.String(),
+			"name",
+			q.Question[0].Name,
+		)
 		return new(dns.Msg).SetRcode(q, dns.RcodeServerFailure)
 	}
 	s.wait()
@@ -245,7 +253,8 @@ func (s *Server) answer(from net.Addr, q *dns.Msg) *dns.Msg {
 	return s.forward.ask(q)
 }
 
-// wait gives the table time to be filled when the agent has just started: whoever asks too early would be told the address of somebody else.
+// wait gives the table time to be filled when the agent has just started: whoever asks too early would be told the
+// address of somebody else.
 func (s *Server) wait() {
 	select {
 	case <-s.table.first:

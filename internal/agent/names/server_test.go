@@ -43,8 +43,12 @@ func TestNamesOfTheMesh(t *testing.T) {
 		{"ratings.", dns.TypeA, "NXDOMAIN"},
 		{"ratings.other.", dns.TypeA, "NOERROR ratings.other. A 10.96.0.2"},
 		{"ratings.other.shop.svc.cluster.local.", dns.TypeA,
-			"NOERROR ratings.other.shop.svc.cluster.local. CNAME ratings.other.svc.cluster.local. ratings.other.svc.cluster.local. A 10.96.0.2"},
-		{"db.example.com.shop.svc.cluster.local.", dns.TypeA, "NOERROR db.example.com.shop.svc.cluster.local. CNAME db.example.com. db.example.com. A 240.240.0.1"},
+			"NOERROR ratings.other.shop.svc.cluster.local. CNAME ratings.other.svc.cluster.local. " +
+				"ratings.other.svc.cluster.local. A 10.96.0.2"},
+		{
+			"db.example.com.shop.svc.cluster.local.", dns.TypeA,
+			"NOERROR db.example.com.shop.svc.cluster.local. CNAME db.example.com. db.example.com. A 240.240.0.1",
+		},
 		{"db.example.com.corp.test.", dns.TypeA, "NOERROR db.example.com.corp.test. CNAME db.example.com. db.example.com. A 240.240.0.1"},
 		{"db.example.com.shop.svc.cluster.local.", dns.TypeAAAA, "NOERROR"},
 		{"db.example.com.", dns.TypeAAAA, "NOERROR"},
@@ -53,7 +57,10 @@ func TestNamesOfTheMesh(t *testing.T) {
 		{"a.b.wild.example.com.", dns.TypeA, "NOERROR a.b.wild.example.com. A 240.240.0.2"},
 		{"a.deep.wild.example.com.", dns.TypeA, "NOERROR a.deep.wild.example.com. A 240.240.0.3"},
 		{"wild.example.com.", dns.TypeA, "NXDOMAIN"},
-		{"a.wild.example.com.corp.test.", dns.TypeA, "NOERROR a.wild.example.com.corp.test. CNAME a.wild.example.com. a.wild.example.com. A 240.240.0.2"},
+		{
+			"a.wild.example.com.corp.test.", dns.TypeA,
+			"NOERROR a.wild.example.com.corp.test. CNAME a.wild.example.com. a.wild.example.com. A 240.240.0.2",
+		},
 		{"db-0.db.", dns.TypeA, "NOERROR db-0.db. A 10.0.0.7"},
 		{"web.test.", dns.TypeA, "NOERROR web.test. A 192.0.2.1"},
 		{"nobody.test.", dns.TypeA, "NXDOMAIN"},
@@ -86,8 +93,15 @@ func TestChangedNames(t *testing.T) {
 		t.Error(got)
 	}
 	bad := names.Resource{Name: "c.example.com", Body: []byte{0xff}}
-	good := names.Resource{Name: "a.example.com", Body: nametable.Encode([]nametable.Entry{{Host: "a.example.com", IPs: []string{"10.0.0.8"}}}).Body}
-	if err := w.table.Apply([]names.Resource{good, bad}, []string{"b.example.com"}); err == nil || !strings.Contains(err.Error(), "c.example.com") {
+	good := names.Resource{
+		Name: "a.example.com",
+		Body: nametable.Encode([]nametable.Entry{{Host: "a.example.com", IPs: []string{"10.0.0.8"}}}).Body,
+	}
+	if err := w.table.Apply(
+		[]names.Resource{good, bad},
+		[]string{"b.example.com"},
+	); err == nil ||
+		!strings.Contains(err.Error(), "c.example.com") {
 		t.Errorf("%v", err)
 	}
 	if got := w.gets("a.example.com.", dns.TypeA); got != "NOERROR a.example.com. A 10.0.0.9" {
@@ -103,12 +117,18 @@ func TestChangedNames(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	// a whole table in one resource, and a name that the resource itself has, are what other control planes send
-	both := nametable.Encode([]nametable.Entry{{Host: "x.example.com", IPs: []string{"10.1.0.1"}}, {Host: "b.example.com", IPs: []string{"10.1.0.2"}}}).Body
+	both := nametable.Encode(
+		[]nametable.Entry{{Host: "x.example.com", IPs: []string{"10.1.0.1"}}, {Host: "b.example.com", IPs: []string{"10.1.0.2"}}},
+	).Body
 	own := append([]byte{0x12, 10, 0x0a, 8}, "10.1.0.3"...)
 	if err := w.table.Apply([]names.Resource{{Name: "all", Body: both}, {Name: "y.example.com", Body: own}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"x.example.com.": "A 10.1.0.1", "b.example.com.": "A 10.1.0.2", "y.example.com.": "A 10.1.0.3"} {
+	for name, want := range map[string]string{
+		"x.example.com.": "A 10.1.0.1",
+		"b.example.com.": "A 10.1.0.2",
+		"y.example.com.": "A 10.1.0.3",
+	} {
 		if got := w.gets(name, dns.TypeA); got != "NOERROR "+name+" "+want {
 			t.Errorf("%s: %s", name, got)
 		}
@@ -290,7 +310,8 @@ func TestForgedAnswersAreNotTaken(t *testing.T) {
 	}
 }
 
-// TestNeverItself: neither where resolv.conf names the agent, nor where the rules of interception send its own questions back to it, which keep the address they come from.
+// TestNeverItself: neither where resolv.conf names the agent, nor where the rules of interception send its own
+// questions back to it, which keep the address they come from.
 func TestNeverItself(t *testing.T) {
 	w := newWorld(t, "nameserver 127.0.0.1\n", nil)
 	if got := w.server.Status().Servers; len(got) != 0 {

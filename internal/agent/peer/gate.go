@@ -13,11 +13,13 @@ import (
 	"fairway/internal/identity"
 )
 
-// Gate says who may ask what of a server of the agent's. The zero Gate takes every process of this machine for one that may read, and nobody for more.
+// Gate says who may ask what of a server of the agent's. The zero Gate takes every process of this machine for one that
+// may read, and nobody for more.
 type Gate struct {
 	// Token is what whoever changes something must show, in token.Header; who shows it may do everything.
 	Token token.Token
-	// Envoys are the processes of the agent's own Envoys, Program is theirs: those, and what they hand on, may not read. Nil: nobody is taken for an Envoy.
+	// Envoys are the processes of the agent's own Envoys, Program is theirs: those, and what they hand on, may not
+	// read. Nil: nobody is taken for an Envoy.
 	Envoys  func() []int
 	Program func() string
 	// Own lets processes of the agent's own user and root read, and no others of this machine.
@@ -28,7 +30,9 @@ type Gate struct {
 
 // A refusal is what those are told who may not; it names the way that is open.
 var (
-	errNoToken  = errors.New("this changes something, so it asks for the agent's token (" + token.Header + "): use `pilot-agent request POST …`, which reads it")
+	errNoToken = errors.New(
+		"this changes something, so it asks for the agent's token (" + token.Header + "): use `pilot-agent request POST …`, which reads it",
+	)
 	errElsehere = errors.New("only from this machine's loopback address")
 	errEnvoy    = errors.New("this request comes out of Envoy, or from nobody who can be told: use `pilot-agent request GET …`")
 	errUser     = errors.New("only the agent's own user and root may ask this: use `pilot-agent request GET …` as that user")

@@ -86,7 +86,8 @@ func address(text string) netip.AddrPort {
 	return netip.AddrPortFrom(addr.Unmap(), uint16(number))
 }
 
-// Within says whether one of these processes, or any that runs the same program (a path; empty: none), has the caller's end of the connection. It is an error where that cannot be known.
+// Within says whether one of these processes, or any that runs the same program (a path; empty: none), has the caller's
+// end of the connection. It is an error where that cannot be known.
 func (c Caller) Within(pids []int, program string) (bool, error) {
 	pids = append(pids, running(program)...)
 	for _, pid := range pids {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// carries says whether a session is the one whose upstream stream speaks for the agent itself: the youngest Envoy's, or the one alone while there is none.
+// carries says whether a session is the one whose upstream stream speaks for the agent itself: the youngest Envoy's, or
+// the one alone while there is none.
 func (r *Relay) carries(s *session) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +95,8 @@ func (r *Relay) goAlone(ctx context.Context) (end func()) {
 	return func() { stop(); running.Wait() }
 }
 
-// runAlone runs one session without an Envoy. It ends only with ctx, or with a control plane that cannot be understood, which is then given a rest.
+// runAlone runs one session without an Envoy. It ends only with ctx, or with a control plane that cannot be understood,
+// which is then given a rest.
 func (r *Relay) runAlone(ctx context.Context) error {
 	s := r.newSession(&downstream{}) // nothing ever comes from there
 	s.lone, s.node, s.tell = true, r.o.Node(), &SessionStatus{Began: r.o.Now(), Alone: true}

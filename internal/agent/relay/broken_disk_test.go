@@ -33,8 +33,8 @@ func (l *report) String() string {
 	return l.b.String()
 }
 
-// TestABrokenDiskStopsNobody: whatever operation on the cache fails, from the start or later, an Envoy has all that the control plane says, the log says what is wrong, and
-// once the disk is whole the next agent serves from what was kept.
+// TestABrokenDiskStopsNobody: whatever operation on the cache fails, from the start or later, an Envoy has all that the
+// control plane says, the log says what is wrong, and once the disk is whole the next agent serves from what was kept.
 func TestABrokenDiskStopsNobody(t *testing.T) {
 	operations := []string{"edit", "make", "read", "write", "fstat", "truncate", "sync", "rename", "remove"}
 	for i, operation := range operations {

@@ -33,8 +33,8 @@ type batch struct {
 	removed []string
 }
 
-// cache is a file with the resources that one node's Envoy has acknowledged. Memory holds names, versions and places, never bodies. A cache may be used by several
-// sessions at once. A nil cache keeps nothing.
+// cache is a file with the resources that one node's Envoy has acknowledged. Memory holds names, versions and places,
+// never bodies. A cache may be used by several sessions at once. A nil cache keeps nothing.
 type cache struct {
 	files disk.Files
 	path  string
@@ -64,7 +64,14 @@ func createCache(files disk.Files, path string, node [sha256.Size]byte, limit in
 		return nil, err
 	}
 	c := &cache{
-		files: files, path: path, limit: limit, log: log, file: f, node: node, index: map[string]map[string]entry{}, pending: map[batchID]batch{},
+		files:   files,
+		path:    path,
+		limit:   limit,
+		log:     log,
+		file:    f,
+		node:    node,
+		index:   map[string]map[string]entry{},
+		pending: map[batchID]batch{},
 	}
 	if _, err := c.write(recordNode, 0, node[:]); err != nil {
 		c.discard()
@@ -220,8 +227,8 @@ func (c *cache) read(typ string, names []string, limit int) (bodies [][]byte, it
 // slack is how much of a cache may be of no use before it is written anew; twice what is of use is always allowed.
 const slack = 4 << 20
 
-// tidy writes the cache anew where most of it is of no use any more, and gives it up where it is too large. Where it cannot be written anew it stays as it is while it is
-// not over its limit, and that is tried again when it has grown.
+// tidy writes the cache anew where most of it is of no use any more, and gives it up where it is too large. Where it
+// cannot be written anew it stays as it is while it is not over its limit, and that is tried again when it has grown.
 func (c *cache) tidy() {
 	if c.live > c.limit {
 		c.giveUp(errTooBig)
@@ -244,7 +251,13 @@ func (c *cache) tidy() {
 
 // giveUp is for disks that are full or broken: a cache that misses something is worse than none.
 func (c *cache) giveUp(err error) {
-	c.log.Error("the cache of configuration is given up: an Envoy that starts while the control plane is away will have to wait for it", "file", c.path, "error", err)
+	c.log.Error(
+		"the cache of configuration is given up: an Envoy that starts while the control plane is away will have to wait for it",
+		"file",
+		c.path,
+		"error",
+		err,
+	)
 	c.remove()
 }
 

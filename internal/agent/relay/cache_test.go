@@ -113,7 +113,10 @@ func TestTornFiles(t *testing.T) {
 	}
 	for cut := range len(content) {
 		torn := append([]byte{}, content...)
-		for name, torn := range map[string][]byte{"cut": torn[:cut], "flipped": append(append(append([]byte{}, torn[:cut]...), torn[cut]^0x40), torn[cut+1:]...)} {
+		for name, torn := range map[string][]byte{
+			"cut":     torn[:cut],
+			"flipped": append(append(append([]byte{}, torn[:cut]...), torn[cut]^0x40), torn[cut+1:]...),
+		} {
 			path := filepath.Join(t.TempDir(), "x")
 			if err := os.WriteFile(path, torn, 0o600); err != nil {
 				t.Fatal(err)

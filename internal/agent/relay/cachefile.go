@@ -14,8 +14,9 @@ import (
 	"fairway/internal/disk"
 )
 
-// A cache's file is a sequence of records, each a head and a payload. The head is the payload's size and the checksum of all that follows it, both of four bytes,
-// little end first; then the kind, one byte; then the number of the batch, eight bytes. A record that is cut off or whose checksum is wrong ends the file.
+// A cache's file is a sequence of records, each a head and a payload. The head is the payload's size and the checksum
+// of all that follows it, both of four bytes, little end first; then the kind, one byte; then the number of the batch,
+// eight bytes. A record that is cut off or whose checksum is wrong ends the file.
 const (
 	recordNode     = 'n' // the first: payload is the hash of the node's message
 	recordResponse = 'r' // payload is a DeltaDiscoveryResponse
@@ -48,13 +49,22 @@ func (c *cache) write(kind byte, id batchID, payload []byte) (int64, error) {
 // errNoCache is what a file is that no cache wrote.
 var errNoCache = errors.New("no cache, or of another kind")
 
-// openCache reads the cache that an earlier agent left. What follows a record that is not whole is cut off. A file that cannot be read, or not to its end, stays as it is.
+// openCache reads the cache that an earlier agent left. What follows a record that is not whole is cut off. A file that
+// cannot be read, or not to its end, stays as it is.
 func openCache(files disk.Files, path string, limit int64, log *slog.Logger) (*cache, error) {
 	f, err := files.Edit(path)
 	if err != nil {
 		return nil, err
 	}
-	c := &cache{files: files, path: path, limit: limit, log: log, file: f, index: map[string]map[string]entry{}, pending: map[batchID]batch{}}
+	c := &cache{
+		files:   files,
+		path:    path,
+		limit:   limit,
+		log:     log,
+		file:    f,
+		index:   map[string]map[string]entry{},
+		pending: map[batchID]batch{},
+	}
 	if err := c.load(); err != nil {
 		f.Close()
 		return nil, err

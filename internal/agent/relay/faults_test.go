@@ -46,8 +46,8 @@ func (f *trouble) set(operation string, after int, err error) {
 	f.operation, f.after, f.err = operation, after, err
 }
 
-// TestAFileThatCannotBeReadStays: whatever fails while a cache is opened, and wherever in the file, is an error that says so; the file is as it was, and holds everything
-// once it can be read.
+// TestAFileThatCannotBeReadStays: whatever fails while a cache is opened, and wherever in the file, is an error that
+// says so; the file is as it was, and holds everything once it can be read.
 func TestAFileThatCannotBeReadStays(t *testing.T) {
 	c := newCache(t, 1<<20)
 	want := map[string]string{}
@@ -86,8 +86,8 @@ func TestAFileThatCannotBeReadStays(t *testing.T) {
 	reopened(t, c).check(t, "t", want)
 }
 
-// TestFaultsOfWriting: whatever fails, at random, the cache that is found afterwards is one of those that were committed, whole, or none; the one in use says the same as
-// long as it is there, and that it was given up is logged.
+// TestFaultsOfWriting: whatever fails, at random, the cache that is found afterwards is one of those that were
+// committed, whole, or none; the one in use says the same as long as it is there, and that it was given up is logged.
 func TestFaultsOfWriting(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 7))

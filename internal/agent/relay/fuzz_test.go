@@ -48,7 +48,8 @@ func FuzzCacheFile(f *testing.F) {
 	})
 }
 
-// whole makes records with the right checksums of an input: each has a byte for its kind, for its batch and for its payload's size, and that many bytes.
+// whole makes records with the right checksums of an input: each has a byte for its kind, for its batch and for its
+// payload's size, and that many bytes.
 func whole(input []byte) (out []byte) {
 	for len(input) >= 3 {
 		n := min(int(input[2]), len(input)-3)
@@ -80,13 +81,16 @@ func allOf(t *testing.T, c *cache) map[[2]string]string {
 
 // FuzzMessages: what Envoy or a control plane says is read the same way again once it is written.
 func FuzzMessages(f *testing.F) {
-	f.Add(request{node: []byte{}, typ: "t", subscribe: []string{"a"}, initial: []versioned{{"a", "1"}}, nonce: "n", failed: true}.encode()[0])
+	f.Add(
+		request{node: []byte{}, typ: "t", subscribe: []string{"a"}, initial: []versioned{{"a", "1"}}, nonce: "n", failed: true}.encode()[0],
+	)
 	f.Add(response{typ: "t", removed: []string{"b"}}.encode([][]byte{appendField(nil, resourceName, "a")}, "n"))
 	f.Add([]byte{0x0a, 0xff})
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if r, err := decodeRequest(raw); err == nil {
 			again, err := decodeRequest(r.encode()[0])
-			if err != nil || again.typ != r.typ || again.nonce != r.nonce || len(again.subscribe) != len(r.subscribe) || len(again.initial) != len(r.initial) {
+			if err != nil || again.typ != r.typ || again.nonce != r.nonce || len(again.subscribe) != len(r.subscribe) ||
+				len(again.initial) != len(r.initial) {
 				t.Fatalf("%+v becomes %+v, %v", r, again, err)
 			}
 		}

@@ -9,8 +9,8 @@ import (
 	"fairway/internal/xds"
 )
 
-// TestHistories: whatever is cut, changed, stopped and started in whatever order, in the end Envoy holds what the control plane has, and another control plane has
-// nothing to send.
+// TestHistories: whatever is cut, changed, stopped and started in whatever order, in the end Envoy holds what the
+// control plane has, and another control plane has nothing to send.
 func TestHistories(t *testing.T) {
 	for _, cache := range []bool{false, true} {
 		t.Run(fmt.Sprintf("cache=%t", cache), func(t *testing.T) {
@@ -55,7 +55,10 @@ func (h *history) end() {
 }
 
 func (h *history) step(rt *rapid.T) {
-	switch what := rapid.SampledFrom([]string{"set", "set", "set", "gone", "gone", "note", "note", "no note", "away", "back", "other plane", "stream", "envoy", "no envoy", "young", "agent", "quiet"}).Draw(rt, "what"); what {
+	switch what := rapid.SampledFrom([]string{
+		"set", "set", "set", "gone", "gone", "note", "note", "no note", "away", "back", "other plane", "stream",
+		"envoy", "no envoy", "young", "agent", "quiet",
+	}).Draw(rt, "what"); what {
 	case "set":
 		h.version++
 		typ, name := rapid.SampledFrom(types).Draw(rt, "type"), h.name(rt)
@@ -152,7 +155,8 @@ func (h *history) check(rt *rapid.T) {
 	}
 }
 
-// received is how much came to Envoy and to the agent itself. What the control plane sent may be more: to an Envoy that went before the relay had heard of it.
+// received is how much came to Envoy and to the agent itself. What the control plane sent may be more: to an Envoy that
+// went before the relay had heard of it.
 func (h *history) received() int {
 	_, notes := h.notes.counts()
 	return h.envoy.received() + notes

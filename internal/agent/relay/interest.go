@@ -11,8 +11,8 @@ const absent = "\x00"
 // interest is what an Envoy asks for of one type on one stream, and holds of it. Only its session's goroutine uses it.
 type interest struct {
 	typ string
-	// wildcard: all there is. legacy: nothing was ever named, which is how a wildcard began before it had a name (xDS protocol, "How the client specifies what
-	// resources to return").
+	// wildcard: all there is. legacy: nothing was ever named, which is how a wildcard began before it had a name (xDS
+	// protocol, "How the client specifies what resources to return").
 	wildcard, legacy bool
 	names            map[string]struct{}
 	known            map[string]string // name → version that Envoy holds; "" where that is not known; or absent
@@ -143,8 +143,9 @@ func (t *interest) opening() (request, bool) {
 	return r, true
 }
 
-// holds is what Envoy will have once it has read all that is on its way to it. What it may still refuse has no version, so that it is sent again: a cluster that was not
-// acknowledged may wait for endpoints that come only behind the cluster. What comes from the cache was acknowledged before.
+// holds is what Envoy will have once it has read all that is on its way to it. What it may still refuse has no version,
+// so that it is sent again: a cluster that was not acknowledged may wait for endpoints that come only behind the
+// cluster. What comes from the cache was acknowledged before.
 func (t *interest) holds() []versioned {
 	now := maps.Clone(t.known)
 	for _, f := range t.flights {

@@ -16,14 +16,16 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Subscription is what the agent itself wants of the control plane. It travels on the upstream stream of the youngest Envoy, or on one of its own while there is no
-// Envoy; Envoys never see it, and must not ask for the same type.
+// Subscription is what the agent itself wants of the control plane. It travels on the upstream stream of the youngest
+// Envoy, or on one of its own while there is no Envoy; Envoys never see it, and must not ask for the same type.
 type Subscription struct {
 	Type  string   // type URL
 	Names []string // of the resources; none: all there are
-	// Take is told what has changed: first, where an earlier agent kept something, what that was, even if it was that there is nothing; then whatever the control plane
-	// sends, which may be nothing in its first answer. Calls come one at a time, in order, each resource once until it changes. An error refuses the update: the control plane hears it, and nothing of
-	// the update counts as held, so Take has to take all of it or nothing. It must return quickly, keep no byte of a body, and not call the relay.
+	// Take is told what has changed: first, where an earlier agent kept something, what that was, even if it was that
+	// there is nothing; then whatever the control plane sends, which may be nothing in its first answer. Calls come one
+	// at a time, in order, each resource once until it changes. An error refuses the update: the control plane hears
+	// it, and nothing of the update counts as held, so Take has to take all of it or nothing. It must return quickly,
+	// keep no byte of a body, and not call the relay.
 	Take func(Update) error
 }
 
@@ -40,8 +42,8 @@ type Resource struct {
 	Body          []byte // the encoded message; it lasts as long as the call
 }
 
-// Report is what the agent has to say to the control plane: a request of a type of its own that asks for nothing. Of each type the last report counts; it is sent at
-// once, and again on each new stream to the control plane.
+// Report is what the agent has to say to the control plane: a request of a type of its own that asks for nothing. Of
+// each type the last report counts; it is sent at once, and again on each new stream to the control plane.
 type Report struct {
 	Type    string           // type URL
 	Names   []string         // resource_names_subscribe
@@ -139,7 +141,11 @@ func (r *Relay) openOwn() {
 	if !c.usable(node) {
 		c.close()
 		if c, err = createCache(r.o.Files, path, node, r.o.CacheLimit, r.o.Log); err != nil {
-			r.o.Log.Error("the agent keeps nothing for itself: one that starts while the control plane is away will have to wait for it", "error", err)
+			r.o.Log.Error(
+				"the agent keeps nothing for itself: one that starts while the control plane is away will have to wait for it",
+				"error",
+				err,
+			)
 			return
 		}
 	}
@@ -213,8 +219,8 @@ func (s *session) carry(ctx context.Context) {
 	}
 }
 
-// tellOwn says whether another stream is needed: what the agent holds can be told in the first request of a type alone, and what it holds may have come on the stream of
-// another session since then.
+// tellOwn says whether another stream is needed: what the agent holds can be told in the first request of a type alone,
+// and what it holds may have come on the stream of another session since then.
 func (s *session) tellOwn() (stale bool) {
 	o := &s.relay.own
 	o.mu.Lock()
@@ -240,14 +246,16 @@ func (s *session) tellOwn() (stale bool) {
 	return false
 }
 
-// divert gives a response to the agent itself. What comes on a stream that another one has taken over from is acknowledged only: the other one brings it too.
+// divert gives a response to the agent itself. What comes on a stream that another one has taken over from is
+// acknowledged only: the other one brings it too.
 func (s *session) divert(t *ownType, raw []byte, r response) {
 	answer := request{typ: r.typ, nonce: r.nonce}
 	if err := s.relay.own.take(s, t, raw, r); err != nil {
 		s.relay.countRefused(r.typ)
 		s.relay.o.Log.Error("the agent refuses what the control plane sends", "type", r.typ, "error", err)
 		answer.failed = true
-		answer.failure, _ = proto.Marshal(&statuspb.Status{Code: int32(codes.InvalidArgument), Message: err.Error()}) // one number, one string: it cannot fail
+		// one number, one string: it cannot fail
+		answer.failure, _ = proto.Marshal(&statuspb.Status{Code: int32(codes.InvalidArgument), Message: err.Error()})
 	}
 	s.send(answer)
 }

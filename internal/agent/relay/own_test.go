@@ -253,7 +253,8 @@ func TestTheAgentStartsFromDisk(t *testing.T) {
 	n.holds(p)
 }
 
-// TestThatThereIsNothingIsKeptToo: an agent that starts while the control plane is away is told so at once, and one that has never heard of the type is not.
+// TestThatThereIsNothingIsKeptToo: an agent that starts while the control plane is away is told so at once, and one
+// that has never heard of the type is not.
 func TestThatThereIsNothingIsKeptToo(t *testing.T) {
 	p := newPlane(t)
 	a, n := newOwnAgent(t, p, true)

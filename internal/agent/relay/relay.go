@@ -35,10 +35,11 @@ type Options struct {
 	CacheLimit int64
 	// Files is what the cache asks the file system; nil: disk.OS.
 	Files disk.Files
-	// Grace is how long an Envoy that starts with nothing waits for the control plane before it is given what an earlier agent kept; 0: one second.
+	// Grace is how long an Envoy that starts with nothing waits for the control plane before it is given what an
+	// earlier agent kept; 0: one second.
 	Grace time.Duration
-	// Node is the encoded Node message (envoy.config.core.v3) that the agent itself speaks as while there is no Envoy. Nil: what the agent asks for and says waits for
-	// an Envoy, and nothing of it is kept.
+	// Node is the encoded Node message (envoy.config.core.v3) that the agent itself speaks as while there is no Envoy.
+	// Nil: what the agent asks for and says waits for an Envoy, and nothing of it is kept.
 	Node func() []byte
 	// Retry is the wait before the second attempt at a stream, at most, doubling up to RetryMax; 0: 100 ms and 5 s.
 	Retry, RetryMax time.Duration
@@ -67,7 +68,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Relay serves one proxy, of which several Envoys may be connected at once. Make it with New, run it once; the other methods may be called by anybody at any time.
+// Relay serves one proxy, of which several Envoys may be connected at once. Make it with New, run it once; the other
+// methods may be called by anybody at any time.
 type Relay struct {
 	o    Options
 	conn *grpc.ClientConn
@@ -97,8 +99,8 @@ const cacheFile = "xds.cache"
 // window is how many bytes may be on their way to a session that reads slowly: more than a large resource, and little beside an Envoy.
 const window = 1 << 20
 
-// Run serves until ctx ends and calls up once the socket is there. It returns an error where it cannot serve at all; a control plane that is away is none.
-// The socket is removed when it returns.
+// Run serves until ctx ends and calls up once the socket is there. It returns an error where it cannot serve at all; a
+// control plane that is away is none. The socket is removed when it returns.
 func (r *Relay) Run(ctx context.Context, up func()) (err error) {
 	l, err := socket.Listen("the relay's socket", r.o.Socket)
 	if err != nil {
@@ -113,10 +115,16 @@ func (r *Relay) Run(ctx context.Context, up func()) (err error) {
 		return fmt.Errorf("the control plane's address %s: %w", r.o.Address, err)
 	}
 	defer r.conn.Close()
-	server := grpc.NewServer(append(r.o.Token.Options(), grpc.ForceServerCodecV2(codec{}), grpc.MaxRecvMsgSize(math.MaxInt32), grpc.MaxSendMsgSize(math.MaxInt32),
-		// Envoy pings every 30 seconds.
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
-		grpc.WaitForHandlers(true))...)
+	server := grpc.NewServer(
+		append(
+			r.o.Token.Options(),
+			grpc.ForceServerCodecV2(codec{}),
+			grpc.MaxRecvMsgSize(math.MaxInt32),
+			grpc.MaxSendMsgSize(math.MaxInt32),
+			// Envoy pings every 30 seconds.
+			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+			grpc.WaitForHandlers(true),
+		)...)
 	server.RegisterService(&grpc.ServiceDesc{
 		ServiceName: service, HandlerType: (*any)(nil), Metadata: "envoy/service/discovery/v3/ads.proto",
 		Streams: []grpc.StreamDesc{{StreamName: method, Handler: r.handle, ServerStreams: true, ClientStreams: true}},
@@ -227,14 +235,19 @@ func (r *Relay) fresh(node []byte) *cache {
 	r.mu.Unlock()
 	c, err := createCache(r.o.Files, path, hashNode(node), r.o.CacheLimit, r.o.Log)
 	if err != nil {
-		r.o.Log.Error("no cache of configuration: an Envoy that starts while the control plane is away will have to wait for it", "error", err)
+		r.o.Log.Error(
+			"no cache of configuration: an Envoy that starts while the control plane is away will have to wait for it",
+			"error",
+			err,
+		)
 		return nil
 	}
 	c.warm = true
 	return c
 }
 
-// keep puts a session's cache in the place of the one before. Sessions that are not the youngest may have ended already, as far as their Envoy knows.
+// keep puts a session's cache in the place of the one before. Sessions that are not the youngest may have ended
+// already, as far as their Envoy knows.
 func (r *Relay) keep(s *session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -208,7 +208,8 @@ func TestASlowEnvoySlowsItsUpstream(t *testing.T) {
 		p.set(xds.EndpointType, "c0", uint64(i+2))
 	}
 	last, still := 0, 0
-	rig.Eventually(t, func() error { // until what is on its way is there: the control plane, too, stands still then, with a response that nobody takes
+	// until what is on its way is there: the control plane, too, stands still then, with a response that nobody takes
+	rig.Eventually(t, func() error {
 		n := responses() - before
 		if n != last {
 			last, still = n, 0
@@ -263,8 +264,8 @@ func TestWhatIsRefusedFromTheCacheIsAskedFor(t *testing.T) {
 	}
 }
 
-// TestOlderEnvoyIsKeptOfOnceTheYoungerIsGone: while a younger Envoy is there, which may be the one that stays, nothing is kept of an older one. Once that fails, what the
-// older holds is kept without another word from it.
+// TestOlderEnvoyIsKeptOfOnceTheYoungerIsGone: while a younger Envoy is there, which may be the one that stays, nothing
+// is kept of an older one. Once that fails, what the older holds is kept without another word from it.
 func TestOlderEnvoyIsKeptOfOnceTheYoungerIsGone(t *testing.T) {
 	p := newPlane(t)
 	p.fill(2)

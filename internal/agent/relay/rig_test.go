@@ -185,9 +185,16 @@ func newAgent(t testing.TB, p *plane, cache bool) *agent {
 func makeAgent(t testing.TB, p *plane, cache bool) *agent {
 	dir := t.TempDir()
 	a := &agent{t: t, o: relay.Options{
-		Socket: filepath.Join(dir, "XDS"), Address: "passthrough:///plane", Grace: 50 * time.Millisecond, Retry: time.Millisecond, RetryMax: 10 * time.Millisecond,
-		Dial: []grpc.DialOption{grpc.WithContextDialer(p.dial), grpc.WithTransportCredentials(insecure.NewCredentials())},
-		Log:  slog.New(slog.DiscardHandler),
+		Socket: filepath.Join(
+			dir,
+			"XDS",
+		),
+		Address:  "passthrough:///plane",
+		Grace:    50 * time.Millisecond,
+		Retry:    time.Millisecond,
+		RetryMax: 10 * time.Millisecond,
+		Dial:     []grpc.DialOption{grpc.WithContextDialer(p.dial), grpc.WithTransportCredentials(insecure.NewCredentials())},
+		Log:      slog.New(slog.DiscardHandler),
 	}}
 	if cache {
 		a.o.CacheDir = filepath.Join(dir, "cache")
@@ -357,7 +364,8 @@ func (e *envoy) take(w wire, r *discoveryv3.DeltaDiscoveryResponse) error {
 	return e.follow(w)
 }
 
-// unfollow asks no more for the endpoints of clusters that are gone; it does so before it acknowledges that, so that a control plane that has the acknowledgement knows.
+// unfollow asks no more for the endpoints of clusters that are gone; it does so before it acknowledges that, so that a
+// control plane that has the acknowledgement knows.
 func (e *envoy) unfollow(w wire) error {
 	r := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: xds.EndpointType}
 	for _, name := range slices.Sorted(maps.Keys(e.names)) {

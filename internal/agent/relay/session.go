@@ -51,7 +51,14 @@ type session struct {
 }
 
 func (r *Relay) newSession(down *downstream) *session {
-	return &session{relay: r, down: down, types: map[string]*interest{}, stirred: make(chan struct{}, 1), retry: stopped(), grace: stopped()}
+	return &session{
+		relay:   r,
+		down:    down,
+		types:   map[string]*interest{},
+		stirred: make(chan struct{}, 1),
+		retry:   stopped(),
+		grace:   stopped(),
+	}
 }
 
 func stopped() *time.Timer {
@@ -274,7 +281,16 @@ func (s *session) ask(ctx context.Context, m message) error {
 	case t.told != s.count:
 		s.introduce(t)
 	case len(r.subscribe)+len(r.unsubscribe) > 0 || nonce != "":
-		s.send(request{typ: r.typ, subscribe: r.subscribe, unsubscribe: r.unsubscribe, nonce: nonce, failure: r.failure, failed: r.failed && nonce != ""})
+		s.send(
+			request{
+				typ:         r.typ,
+				subscribe:   r.subscribe,
+				unsubscribe: r.unsubscribe,
+				nonce:       nonce,
+				failure:     r.failure,
+				failed:      r.failed && nonce != "",
+			},
+		)
 	}
 	return nil
 }
@@ -326,7 +342,8 @@ func (s *session) first(t *interest, r request) {
 	s.introduce(t)
 }
 
-// reconcile brings cache and Envoy together. What the cache lacks of what Envoy holds is asked for again, so that the cache is whole; what Envoy does not hold goes.
+// reconcile brings cache and Envoy together. What the cache lacks of what Envoy holds is asked for again, so that the
+// cache is whole; what Envoy does not hold goes.
 func (s *session) reconcile(t *interest, r request) {
 	if s.cache == nil || !cached(t.typ) {
 		return
@@ -341,8 +358,8 @@ func (s *session) reconcile(t *interest, r request) {
 	s.cache.drop(t.typ, slices.Sorted(maps.Keys(versions)))
 }
 
-// fromCache answers with what is kept of the names, or of all names where Envoy asks for all. Where the control plane is away a first request is told what is not there,
-// so that Envoy does not wait for it.
+// fromCache answers with what is kept of the names, or of all names where Envoy asks for all. Where the control plane
+// is away a first request is told what is not there, so that Envoy does not wait for it.
 func (s *session) fromCache(t *interest, names []string, first bool) {
 	versions, ok := s.cache.versions(t.typ)
 	if !ok || !first && len(names) == 0 {
@@ -373,8 +390,8 @@ func (s *session) fromCache(t *interest, names []string, first bool) {
 	}
 }
 
-// answer takes what a request says about a response: the nonce to pass on, if the upstream stream that gave it is still there. refused says that something from the cache
-// was not taken, so that the control plane must be asked for it.
+// answer takes what a request says about a response: the nonce to pass on, if the upstream stream that gave it is still
+// there. refused says that something from the cache was not taken, so that the control plane must be asked for it.
 func (s *session) answer(t *interest, r request) (nonce string, refused bool) {
 	if r.nonce == "" {
 		return "", false

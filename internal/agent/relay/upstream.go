@@ -33,7 +33,13 @@ type upstream struct {
 func connect(ctx context.Context, conn *grpc.ClientConn, number uint64) *upstream {
 	ctx, stop := context.WithCancel(ctx)
 	u := &upstream{
-		number: number, stop: stop, opened: make(chan struct{}), in: make(chan message), out: make(chan message), ended: make(chan error, 1), peer: make(chan string, 1),
+		number: number,
+		stop:   stop,
+		opened: make(chan struct{}),
+		in:     make(chan message),
+		out:    make(chan message),
+		ended:  make(chan error, 1),
+		peer:   make(chan string, 1),
 	}
 	u.all.Go(func() { u.ended <- u.run(ctx, conn) })
 	return u
@@ -51,8 +57,9 @@ func (u *upstream) run(ctx context.Context, conn *grpc.ClientConn) error {
 	if err != nil {
 		return err
 	}
-	// gRPC would open the stream again by itself where a control plane went before it looked at it, and repeat what was said on it: by then that may not be what Envoy
-	// holds, and what is sent meanwhile may be lost. Asking for the context forbids it (grpc.ClientStream); the session opens the next stream.
+	// gRPC would open the stream again by itself where a control plane went before it looked at it, and repeat what was
+	// said on it: by then that may not be what Envoy holds, and what is sent meanwhile may be lost. Asking for the
+	// context forbids it (grpc.ClientStream); the session opens the next stream.
 	_ = wire.Context()
 	close(u.opened)
 	u.all.Go(func() { u.send(ctx, wire) })

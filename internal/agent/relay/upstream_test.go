@@ -14,8 +14,8 @@ import (
 	"fairway/test/rig"
 )
 
-// TestStreamIsNotRepeatedByGRPC: where a control plane goes before it has looked at a stream, gRPC would open it again by itself and repeat what was said on it. The relay
-// opens the next one, and says what is so then.
+// TestStreamIsNotRepeatedByGRPC: where a control plane goes before it has looked at a stream, gRPC would open it again
+// by itself and repeat what was said on it. The relay opens the next one, and says what is so then.
 func TestStreamIsNotRepeatedByGRPC(t *testing.T) {
 	p := newPlane(t)
 	p.fill(2)

@@ -217,7 +217,8 @@ func appendField[T string | []byte](to []byte, num protowire.Number, value T) []
 	return append(to, value...)
 }
 
-// withNonce gives a response another nonce without touching it: of a field that comes twice the last one counts (protobuf, "Last One Wins").
+// withNonce gives a response another nonce without touching it: of a field that comes twice the last one counts
+// (protobuf, "Last One Wins").
 func withNonce(m message, nonce string) message {
 	return append(m[:len(m):len(m)], appendField(nil, responseNonce, nonce))
 }

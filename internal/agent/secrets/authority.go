@@ -121,7 +121,11 @@ func (s *Secrets) ask(ctx context.Context, csr []byte) ([]string, error) {
 		return nil, err
 	}
 	check := &handshake{roots: roots, name: a.ServerName, now: s.opts.Now, file: a.Roots, address: a.Address}
-	conn, err := grpc.NewClient("passthrough:///"+a.Address, grpc.WithTransportCredentials(credentials.NewTLS(check.config(show))), grpc.WithDisableServiceConfig())
+	conn, err := grpc.NewClient(
+		"passthrough:///"+a.Address,
+		grpc.WithTransportCredentials(credentials.NewTLS(check.config(show))),
+		grpc.WithDisableServiceConfig(),
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -141,8 +145,8 @@ func (s *Secrets) ask(ctx context.Context, csr []byte) ([]string, error) {
 	return out.GetCertChain(), nil
 }
 
-// authorityRoots are what the authority's own certificate may lead to: the file's, and what the authority told of itself, which is newer after its root was
-// replaced. nil: the machine's own.
+// authorityRoots are what the authority's own certificate may lead to: the file's, and what the authority told of
+// itself, which is newer after its root was replaced. nil: the machine's own.
 func (s *Secrets) authorityRoots() (*x509.CertPool, error) {
 	a := s.opts.Authority
 	if a.Roots == systemRoots {
@@ -178,7 +182,10 @@ func (s *Secrets) authorityRoots() (*x509.CertPool, error) {
 		}
 	}
 	if !some {
-		return nil, fmt.Errorf("roots to know the certificate authority by: %w; mount them there or name another file with CA_ROOT_CA", failed)
+		return nil, fmt.Errorf(
+			"roots to know the certificate authority by: %w; mount them there or name another file with CA_ROOT_CA",
+			failed,
+		)
 	}
 	return pool, nil
 }
@@ -200,8 +207,9 @@ func (s *Secrets) controlPlaneRoots() (*x509.CertPool, error) {
 // joinPrefix begins one-time tokens, which are used up by the first certificate.
 const joinPrefix = "fwjoin."
 
-// credentials are what is shown: a platform's token where there is one, since the platform takes it away when the workload goes; else the certificate in force,
-// or one from files; a join token where there is nothing else, or nothing but what an earlier agent kept and the authority has refused.
+// credentials are what is shown: a platform's token where there is one, since the platform takes it away when the
+// workload goes; else the certificate in force, or one from files; a join token where there is nothing else, or nothing
+// but what an earlier agent kept and the authority has refused.
 func (s *Secrets) credentials() (*tls.Certificate, string, error) {
 	a := s.opts.Authority
 	token, tokenErr := readToken(a.Token)
@@ -253,7 +261,11 @@ func readToken(path string) (string, error) {
 	text, err := safefile.Read(path, longestFile)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return "", fmt.Errorf("the token: %w; let this user (uid %d) read it: for a projected volume with fsGroup or defaultMode", err, os.Getuid())
+		return "", fmt.Errorf(
+			"the token: %w; let this user (uid %d) read it: for a projected volume with fsGroup or defaultMode",
+			err,
+			os.Getuid(),
+		)
 	case err != nil:
 		return "", fmt.Errorf("the token: %w; mount a token there or name another file", err)
 	}
@@ -304,13 +316,30 @@ func (h *handshake) verify(shown []*x509.Certificate) error {
 	var name x509.HostnameError
 	switch {
 	case errors.As(err, &stranger):
-		return fmt.Errorf("the certificate authority at %s shows a certificate that none of the roots in %s stands behind: the file is another mesh's, or older than a replaced root", h.address, h.file)
+		return fmt.Errorf(
+			"the certificate authority at %s shows a certificate that none of the roots in %s stands behind: the file is "+
+				"another mesh's, or older than a replaced root",
+			h.address,
+			h.file,
+		)
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return fmt.Errorf("the certificate of the authority at %s is %w: valid from %s to %s, and the clock says %s; set the clocks of this machine and of the authority's",
-			h.address, ErrClock, stamp(invalid.Cert.NotBefore), stamp(invalid.Cert.NotAfter), stamp(h.now()))
+		return fmt.Errorf(
+			"the certificate of the authority at %s is %w: valid from %s to %s, and the clock says %s; set the clocks of "+
+				"this machine and of the authority's",
+			h.address,
+			ErrClock,
+			stamp(invalid.Cert.NotBefore),
+			stamp(invalid.Cert.NotAfter),
+			stamp(h.now()),
+		)
 	case errors.As(err, &name):
-		return fmt.Errorf("the certificate authority at %s shows a certificate for %s, not for %s; name what it has with ISTIOD_SAN, or have it made for this name with ISTIOD_CUSTOM_HOST",
-			h.address, strings.Join(shown[0].DNSNames, ", "), h.name)
+		return fmt.Errorf(
+			"the certificate authority at %s shows a certificate for %s, not for %s; name what it has with ISTIOD_SAN, "+
+				"or have it made for this name with ISTIOD_CUSTOM_HOST",
+			h.address,
+			strings.Join(shown[0].DNSNames, ", "),
+			h.name,
+		)
 	}
 	return err
 }

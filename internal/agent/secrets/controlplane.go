@@ -11,9 +11,10 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// DialOptions let others of the agent connect to a control plane's secure address as this workload: TLS with what there is to show and to believe at the
-// time of each connection. address is host:port; serverName is in the control plane's certificate, empty for what the address says. Until there is
-// something to show no connection comes about, and gRPC tries again: one without a certificate would be kept, and every stream on it refused.
+// DialOptions let others of the agent connect to a control plane's secure address as this workload: TLS with what there
+// is to show and to believe at the time of each connection. address is host:port; serverName is in the control plane's
+// certificate, empty for what the address says. Until there is something to show no connection comes about, and gRPC
+// tries again: one without a certificate would be kept, and every stream on it refused.
 func (s *Secrets) DialOptions(address, serverName string) []grpc.DialOption {
 	if serverName == "" {
 		serverName = serverNameOf(s.opts.Authority, address)

@@ -34,11 +34,18 @@ type Surroundings struct {
 	Log       *slog.Logger
 }
 
-// FromEnvironment reads Istio's variables. Of what is there it takes the first: SPIRE's socket, certificate files, the authority. It returns nil where nothing
-// says that the workload is to have an identity: no socket, no files, no token, and none of CA_ADDR, PROV_CERT and FILE_MOUNTED_CERTS.
+// FromEnvironment reads Istio's variables. Of what is there it takes the first: SPIRE's socket, certificate files, the
+// authority. It returns nil where nothing says that the workload is to have an identity: no socket, no files, no token,
+// and none of CA_ADDR, PROV_CERT and FILE_MOUNTED_CERTS.
 func FromEnvironment(around Surroundings) (*Options, error) {
 	e := reader{vars: around.Vars}
-	o := &Options{Socket: around.Socket, Now: time.Now, Log: around.Log, ID: e.identity(around.Namespace), SystemRoots: e.or("SSL_CERT_FILE", "")}
+	o := &Options{
+		Socket:      around.Socket,
+		Now:         time.Now,
+		Log:         around.Log,
+		ID:          e.identity(around.Namespace),
+		SystemRoots: e.or("SSL_CERT_FILE", ""),
+	}
 	o.Expect = identity.ID{TrustDomain: e.or("TRUST_DOMAIN", ""), Namespace: around.Namespace, ServiceAccount: e.or("SERVICE_ACCOUNT", "")}
 	if is(filepath.Dir(wellKnownCRL), fs.ModeDir) {
 		o.CRL = wellKnownCRL
@@ -115,7 +122,11 @@ func (e *reader) identity(namespace string) identity.ID {
 // mounted are the files that Istio's node metadata names.
 func (e *reader) mounted() *Files {
 	return &Files{
-		Chain: e.or("ISTIO_META_TLS_CLIENT_CERT_CHAIN", "./etc/certs/"+chainFile), Key: e.or("ISTIO_META_TLS_CLIENT_KEY", "./etc/certs/"+keyFile),
+		Chain: e.or(
+			"ISTIO_META_TLS_CLIENT_CERT_CHAIN",
+			"./etc/certs/"+chainFile,
+		),
+		Key:   e.or("ISTIO_META_TLS_CLIENT_KEY", "./etc/certs/"+keyFile),
 		Roots: e.or("ISTIO_META_TLS_CLIENT_ROOT_CERT", "./etc/certs/"+rootFile),
 	}
 }
@@ -135,9 +146,22 @@ func (e *reader) authority(around Surroundings) *Authority {
 	ttl, err := time.ParseDuration(e.or("SECRET_TTL", "0s"))
 	e.wrong("SECRET_TTL", err)
 	a := &Authority{
-		Address: e.or("CA_ADDR", host+":15012"), ServerName: e.or("ISTIOD_SAN", ""), Roots: e.or("CA_ROOT_CA", wellKnownRoots), Token: e.token(),
-		CertDir: e.or("PROV_CERT", ""), OutputDir: e.or("OUTPUT_CERTS", ""), ClusterID: around.ClusterID, TTL: ttl,
-		RSABits: int(e.number("WORKLOAD_RSA_KEY_SIZE")), Grace: e.number("SECRET_GRACE_PERIOD_RATIO"), Jitter: e.number("SECRET_GRACE_PERIOD_RATIO_JITTER"),
+		Address: e.or(
+			"CA_ADDR",
+			host+":15012",
+		),
+		ServerName: e.or("ISTIOD_SAN", ""),
+		Roots:      e.or("CA_ROOT_CA", wellKnownRoots),
+		Token:      e.token(),
+		CertDir:    e.or("PROV_CERT", ""),
+		OutputDir:  e.or("OUTPUT_CERTS", ""),
+		ClusterID:  around.ClusterID,
+		TTL:        ttl,
+		RSABits: int(
+			e.number("WORKLOAD_RSA_KEY_SIZE"),
+		),
+		Grace:  e.number("SECRET_GRACE_PERIOD_RATIO"),
+		Jitter: e.number("SECRET_GRACE_PERIOD_RATIO_JITTER"),
 	}
 	switch {
 	case a.Grace == 0 && a.Jitter != 0:

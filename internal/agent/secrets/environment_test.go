@@ -15,7 +15,14 @@ import (
 )
 
 func around(vars map[string]string) secrets.Surroundings {
-	return secrets.Surroundings{Vars: vars, Socket: "./SDS", Discovery: "istiod.istio-system.svc:15010", Namespace: "shop", ClusterID: "c1", Log: slog.New(slog.DiscardHandler)}
+	return secrets.Surroundings{
+		Vars:      vars,
+		Socket:    "./SDS",
+		Discovery: "istiod.istio-system.svc:15010",
+		Namespace: "shop",
+		ClusterID: "c1",
+		Log:       slog.New(slog.DiscardHandler),
+	}
 }
 
 // mount makes a file in the working folder.
@@ -47,11 +54,31 @@ func TestFromEnvironment(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	all := map[string]string{
-		"CA_ADDR": "ca.example:1", "CA_ROOT_CA": "/root.pem", "ISTIOD_SAN": "ca", "JWT_TOKEN_PATH": "/token", "PROV_CERT": "/in", "OUTPUT_CERTS": "/out", "SECRET_TTL": "1h",
-		"SECRET_GRACE_PERIOD_RATIO": "0.3", "SECRET_GRACE_PERIOD_RATIO_JITTER": "0.05", "WORKLOAD_RSA_KEY_SIZE": "2048", "TRUST_DOMAIN": "cluster.local", "SERVICE_ACCOUNT": "web",
+		"CA_ADDR":                          "ca.example:1",
+		"CA_ROOT_CA":                       "/root.pem",
+		"ISTIOD_SAN":                       "ca",
+		"JWT_TOKEN_PATH":                   "/token",
+		"PROV_CERT":                        "/in",
+		"OUTPUT_CERTS":                     "/out",
+		"SECRET_TTL":                       "1h",
+		"SECRET_GRACE_PERIOD_RATIO":        "0.3",
+		"SECRET_GRACE_PERIOD_RATIO_JITTER": "0.05",
+		"WORKLOAD_RSA_KEY_SIZE":            "2048",
+		"TRUST_DOMAIN":                     "cluster.local",
+		"SERVICE_ACCOUNT":                  "web",
 	}
 	want := &secrets.Authority{
-		Address: "ca.example:1", ServerName: "ca", Roots: "/root.pem", Token: "/token", CertDir: "/in", OutputDir: "/out", ClusterID: "c1", TTL: time.Hour, RSABits: 2048, Grace: 0.3, Jitter: 0.05,
+		Address:    "ca.example:1",
+		ServerName: "ca",
+		Roots:      "/root.pem",
+		Token:      "/token",
+		CertDir:    "/in",
+		OutputDir:  "/out",
+		ClusterID:  "c1",
+		TTL:        time.Hour,
+		RSABits:    2048,
+		Grace:      0.3,
+		Jitter:     0.05,
 	}
 	o := get(all)
 	if d := cmp.Diff(want, o.Authority); d != "" || o.ID != web || o.Socket != "./SDS" || o.CRL != "" {
@@ -60,7 +87,12 @@ func TestFromEnvironment(t *testing.T) {
 	mount(t, "var/run/secrets/tokens/istio-token")
 	mount(t, "var/run/secrets/istio/crl/ca-crl.pem")
 	o = get(nil)
-	want = &secrets.Authority{Address: "istiod.istio-system.svc:15012", Roots: "./var/run/secrets/istio/root-cert.pem", Token: "./var/run/secrets/tokens/istio-token", ClusterID: "c1"}
+	want = &secrets.Authority{
+		Address:   "istiod.istio-system.svc:15012",
+		Roots:     "./var/run/secrets/istio/root-cert.pem",
+		Token:     "./var/run/secrets/tokens/istio-token",
+		ClusterID: "c1",
+	}
 	if d := cmp.Diff(want, o.Authority); d != "" || o.CRL == "" {
 		t.Error(d, o.CRL)
 	}
@@ -89,7 +121,8 @@ func TestFromEnvironment(t *testing.T) {
 func TestVariablesThatSayNothing(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, value := range map[string]string{
-		"SECRET_TTL": "soon", "SECRET_GRACE_PERIOD_RATIO": "half", "WORKLOAD_RSA_KEY_SIZE": "big", "FILE_MOUNTED_CERTS": "maybe", "ECC_SIGNATURE_ALGORITHM": "DSA", "TRUST_DOMAIN": "A b",
+		"SECRET_TTL": "soon", "SECRET_GRACE_PERIOD_RATIO": "half", "WORKLOAD_RSA_KEY_SIZE": "big", "FILE_MOUNTED_CERTS": "maybe",
+		"ECC_SIGNATURE_ALGORITHM": "DSA", "TRUST_DOMAIN": "A b",
 	} {
 		vars := map[string]string{"CA_ADDR": "x:1", "SERVICE_ACCOUNT": "web", name: value}
 		if _, err := secrets.FromEnvironment(around(vars)); err == nil || !strings.Contains(err.Error(), name+`="`+value+`"`) {

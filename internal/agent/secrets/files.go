@@ -13,8 +13,8 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// What files are given before they are read: quiet after a change, since a set of files is seldom replaced at once, and a look from time to time, since
-// a folder that is replaced as a whole is no longer the one that is watched.
+// What files are given before they are read: quiet after a change, since a set of files is seldom replaced at once, and
+// a look from time to time, since a folder that is replaced as a whole is no longer the one that is watched.
 const (
 	quiet   = 50 * time.Millisecond
 	anyway  = 30 * time.Second
@@ -103,7 +103,8 @@ func (s *Secrets) followOwnFiles(ctx context.Context) error {
 		if err == nil {
 			var t *trusted
 			if t, err = readRoots(f.Roots); err == nil {
-				if last != nil && string(last.chain) == string(p.chain) && string(lastRoots.roots)+string(lastRoots.crl) == string(t.roots)+string(t.crl) {
+				if last != nil && string(last.chain) == string(p.chain) &&
+					string(lastRoots.roots)+string(lastRoots.crl) == string(t.roots)+string(t.crl) {
 					return nil
 				}
 				if err = s.set(p, t, time.Time{}); err == nil {
@@ -153,8 +154,8 @@ func (s *Secrets) onChange(ctx context.Context, files []string, read func() erro
 	}
 }
 
-// watchFolders tells of every change in the folders of files: files are replaced by renaming, and Kubernetes replaces a link beside them. Folders that cannot be
-// watched are looked at from time to time all the same.
+// watchFolders tells of every change in the folders of files: files are replaced by renaming, and Kubernetes replaces a
+// link beside them. Folders that cannot be watched are looked at from time to time all the same.
 func (s *Secrets) watchFolders(files []string) (<-chan fsnotify.Event, func()) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {

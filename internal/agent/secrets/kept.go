@@ -13,8 +13,9 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// resume puts in force what an agent before this one kept in OutputDir, so that a workload that starts while the authority is away has its identity all the same. It has to
-// be what the authority gave to this workload, and valid still; a new one is asked for at once as ever. Nothing there is no error.
+// resume puts in force what an agent before this one kept in OutputDir, so that a workload that starts while the
+// authority is away has its identity all the same. It has to be what the authority gave to this workload, and valid
+// still; a new one is asked for at once as ever. Nothing there is no error.
 func (r *renewer) resume() {
 	s, dir := r.secrets, r.authority.OutputDir
 	if dir == "" {
@@ -60,7 +61,8 @@ func readKept(dir string) (*pair, *trusted, error) {
 	return p, t, nil
 }
 
-// readOwn reads a file of this user's, or of root's, that nobody else may write: whoever can would choose whom the workload is and whom it believes.
+// readOwn reads a file of this user's, or of root's, that nobody else may write: whoever can would choose whom the
+// workload is and whom it believes.
 func readOwn(path string) ([]byte, error) {
 	info, err := os.Lstat(path)
 	if err != nil {

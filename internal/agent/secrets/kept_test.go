@@ -12,7 +12,8 @@ import (
 	"fairway/internal/identity"
 )
 
-// keeper is a world in which an agent has had a certificate, with roots of which one is another issuer's with a list, and has written all of it; its authority is away.
+// keeper is a world in which an agent has had a certificate, with roots of which one is another issuer's with a list,
+// and has written all of it; its authority is away.
 func keeper(t *testing.T) (w *world, o secrets.Options, serial string, roots, list []byte) {
 	t.Helper()
 	w = newWorld(t)
@@ -30,12 +31,17 @@ func keeper(t *testing.T) (w *world, o secrets.Options, serial string, roots, li
 	return w, o, serial, roots, list
 }
 
-// TestAKeptCertificateIsServedInAnOutage: with its roots and what they revoke, and it is shown to the control plane. When the authority is back another one takes its place.
+// TestAKeptCertificateIsServedInAnOutage: with its roots and what they revoke, and it is shown to the control plane.
+// When the authority is back another one takes its place.
 func TestAKeptCertificateIsServedInAnOutage(t *testing.T) {
 	w, o, serial, roots, list := keeper(t)
 	o.Expect = web
 	s, stop := runs(t, o)
-	if got := leafOf(t, connect(t, o.Socket).ask("default").next()); got.SerialNumber.Text(16) != serial || got.URIs[0].String() != web.String() {
+	if got := leafOf(
+		t,
+		connect(t, o.Socket).ask("default").next(),
+	); got.SerialNumber.Text(16) != serial ||
+		got.URIs[0].String() != web.String() {
 		t.Errorf("served is %s of %v, kept was %s", got.SerialNumber.Text(16), got.URIs, serial)
 	}
 	v := connect(t, o.Socket).ask("ROOTCA").next().GetValidationContext()
@@ -84,9 +90,18 @@ func TestAKeptCertificateThatIsNoUse(t *testing.T) {
 		want   string
 		change func(t *testing.T, w *world, o *secrets.Options)
 	}{
-		"another account":      {"service account is shop-admin", func(_ *testing.T, _ *world, o *secrets.Options) { o.Expect = identity.ID{ServiceAccount: "shop-admin"} }},
-		"another namespace":    {"namespace is bank", func(_ *testing.T, _ *world, o *secrets.Options) { o.Expect = identity.ID{Namespace: "bank"} }},
-		"another trust domain": {"trust domain is other", func(_ *testing.T, _ *world, o *secrets.Options) { o.Expect = identity.ID{TrustDomain: "other"} }},
+		"another account": {
+			"service account is shop-admin",
+			func(_ *testing.T, _ *world, o *secrets.Options) { o.Expect = identity.ID{ServiceAccount: "shop-admin"} },
+		},
+		"another namespace": {
+			"namespace is bank",
+			func(_ *testing.T, _ *world, o *secrets.Options) { o.Expect = identity.ID{Namespace: "bank"} },
+		},
+		"another trust domain": {
+			"trust domain is other",
+			func(_ *testing.T, _ *world, o *secrets.Options) { o.Expect = identity.ID{TrustDomain: "other"} },
+		},
 		"over": {"not valid by this machine's clock", func(_ *testing.T, _ *world, o *secrets.Options) {
 			o.Now = func() time.Time { return time.Now().Add(400 * 24 * time.Hour) }
 		}},

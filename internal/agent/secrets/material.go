@@ -71,11 +71,18 @@ func blocks(text []byte, kind string) []byte {
 // ErrClock is what an error wraps when a certificate is not valid by this machine's clock.
 var ErrClock = errors.New("not valid by this machine's clock")
 
-// verify checks a certificate that was given to this workload: its time, that the roots that came with it stand behind it, and whom it is for.
+// verify checks a certificate that was given to this workload: its time, that the roots that came with it stand behind
+// it, and whom it is for.
 func verify(p *pair, t *trusted, want identity.ID, now time.Time) (identity.ID, error) {
 	leaf := p.certs[0]
 	if now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
-		return identity.ID{}, fmt.Errorf("the certificate is %w: valid from %s to %s, and the clock says %s; set the clocks of this machine and of the authority's", ErrClock, stamp(leaf.NotBefore), stamp(leaf.NotAfter), stamp(now))
+		return identity.ID{}, fmt.Errorf(
+			"the certificate is %w: valid from %s to %s, and the clock says %s; set the clocks of this machine and of the authority's",
+			ErrClock,
+			stamp(leaf.NotBefore),
+			stamp(leaf.NotAfter),
+			stamp(now),
+		)
 	}
 	if err := p.verify(t, now); err != nil {
 		return identity.ID{}, fmt.Errorf("the certificate does not lead to the roots that came with it: %w", err)
@@ -85,7 +92,12 @@ func verify(p *pair, t *trusted, want identity.ID, now time.Time) (identity.ID, 
 		return identity.ID{}, err
 	}
 	if want != (identity.ID{}) && id != want {
-		return identity.ID{}, fmt.Errorf("the certificate is for %s; this workload is %s: its token or certificate is somebody else's, or TRUST_DOMAIN, POD_NAMESPACE or SERVICE_ACCOUNT is wrong", id, want)
+		return identity.ID{}, fmt.Errorf(
+			"the certificate is for %s; this workload is %s: its token or certificate is somebody else's, or "+
+				"TRUST_DOMAIN, POD_NAMESPACE or SERVICE_ACCOUNT is wrong",
+			id,
+			want,
+		)
 	}
 	return id, nil
 }
@@ -96,7 +108,9 @@ func (p *pair) verify(t *trusted, now time.Time) error {
 	for _, c := range p.certs[1:] {
 		between.AddCert(c)
 	}
-	_, err := p.certs[0].Verify(x509.VerifyOptions{Roots: t.pool(), Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	_, err := p.certs[0].Verify(
+		x509.VerifyOptions{Roots: t.pool(), Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}},
+	)
 	return err
 }
 

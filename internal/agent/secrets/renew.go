@@ -10,8 +10,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// How attempts follow each other: from the first to the last wait, doubling, each shortened at random by up to a third. Before there is any certificate nobody
-// waits long; later the waits are never more than a part of what is left of the certificate.
+// How attempts follow each other: from the first to the last wait, doubling, each shortened at random by up to a third.
+// Before there is any certificate nobody waits long; later the waits are never more than a part of what is left of the
+// certificate.
 const (
 	firstWait    = time.Second
 	longestWait  = 5 * time.Minute

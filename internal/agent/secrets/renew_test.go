@@ -38,7 +38,9 @@ func watchRenewals(t *testing.T, ttl, during time.Duration, fail func(n int, at 
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := New(Options{Socket: "x", Now: time.Now, Log: slog.New(slog.DiscardHandler), Authority: &Authority{Address: "x", TTL: ttl}})
+		s, err := New(
+			Options{Socket: "x", Now: time.Now, Log: slog.New(slog.DiscardHandler), Authority: &Authority{Address: "x", TTL: ttl}},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +157,8 @@ func TestNobodyWaitsLongForTheFirst(t *testing.T) {
 	}
 }
 
-// TestTheControlPlaneIsHeardOf: an authority that has been away is asked soon after the control plane has spoken, and one that has not failed is left alone.
+// TestTheControlPlaneIsHeardOf: an authority that has been away is asked soon after the control plane has spoken, and
+// one that has not failed is left alone.
 func TestTheControlPlaneIsHeardOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := New(Options{Socket: "x", Now: time.Now, Log: slog.New(slog.DiscardHandler), Authority: &Authority{Address: "x"}})
@@ -231,7 +234,8 @@ func TestJoinPrefixIsTheAuthoritys(t *testing.T) {
 
 func TestServerName(t *testing.T) {
 	for address, want := range map[string]string{
-		"istiod.mesh.svc:15012": "istiod.mesh.svc", "127.0.0.1:1": "istiod.istio-system.svc", "[::1]:1": "istiod.istio-system.svc", "localhost:1": "istiod.istio-system.svc", "10.0.0.1:1": "10.0.0.1",
+		"istiod.mesh.svc:15012": "istiod.mesh.svc", "127.0.0.1:1": "istiod.istio-system.svc",
+		"[::1]:1": "istiod.istio-system.svc", "localhost:1": "istiod.istio-system.svc", "10.0.0.1:1": "10.0.0.1",
 	} {
 		if got := serverName(address); got != want {
 			t.Errorf("%s: %s, want %s", address, got, want)

@@ -55,13 +55,14 @@ type Certificate struct {
 	Roots     int       `json:"roots,omitempty"`   // how many, where it is what to believe
 	Revoked   int       `json:"revoked,omitempty"` // how many certificates its CRLs name
 	Version   string    `json:"version,omitempty"` // of what to believe: another one is another content
-	Told      time.Time `json:"told,omitzero"`     // when the control plane last said so on its stream; zero: it came with the certificate, or from a file
-	Renews    time.Time `json:"renews,omitzero"`   // when the next one is asked for
-	Error     string    `json:"error,omitempty"`   // why the last attempt to replace it failed; empty: it did not
-	Since     time.Time `json:"since,omitzero"`    // when it was last replaced
-	Streams   int       `json:"streams"`           // of the proxy that follow it
-	Current   int       `json:"current"`           // of those, how many have it in force
-	Refused   int       `json:"refused,omitempty"` // of those, how many have refused it
+	// when the control plane last said so on its stream; zero: it came with the certificate, or from a file
+	Told    time.Time `json:"told,omitzero"`
+	Renews  time.Time `json:"renews,omitzero"`   // when the next one is asked for
+	Error   string    `json:"error,omitempty"`   // why the last attempt to replace it failed; empty: it did not
+	Since   time.Time `json:"since,omitzero"`    // when it was last replaced
+	Streams int       `json:"streams"`           // of the proxy that follow it
+	Current int       `json:"current"`           // of those, how many have it in force
+	Refused int       `json:"refused,omitempty"` // of those, how many have refused it
 }
 
 // New checks the options. Nothing is opened or asked before Run.
@@ -79,8 +80,8 @@ func New(o Options) (*Secrets, error) {
 	return s, nil
 }
 
-// Run serves until ctx ends and calls up once the socket is there. It returns an error where it cannot serve at all; a source that fails is none.
-// The socket is removed when it returns.
+// Run serves until ctx ends and calls up once the socket is there. It returns an error where it cannot serve at all; a
+// source that fails is none. The socket is removed when it returns.
 func (s *Secrets) Run(ctx context.Context, up func()) error {
 	l, err := socket.Listen(socketName, s.opts.Socket)
 	if err != nil {
@@ -125,7 +126,8 @@ func (s *Secrets) source() func(context.Context) error {
 	return nil
 }
 
-// set puts the workload's own certificate and roots in force. Roots go first: peers may have been given a certificate of a new root already.
+// set puts the workload's own certificate and roots in force. Roots go first: peers may have been given a certificate
+// of a new root already.
 func (s *Secrets) set(p *pair, t *trusted, renews time.Time) error {
 	id, err := verify(p, t, s.opts.ID, s.opts.Now())
 	if err != nil {
@@ -158,7 +160,13 @@ func (s *Secrets) followRevoked(ctx context.Context) error {
 // describePair and describeRoots note what Status tells; callers hold mu.
 func (s *Secrets) describePair(name string, p *pair) *Certificate {
 	leaf := p.certs[0]
-	c := &Certificate{Name: name, Serial: leaf.SerialNumber.Text(16), NotBefore: leaf.NotBefore, NotAfter: leaf.NotAfter, Since: s.opts.Now()}
+	c := &Certificate{
+		Name:      name,
+		Serial:    leaf.SerialNumber.Text(16),
+		NotBefore: leaf.NotBefore,
+		NotAfter:  leaf.NotAfter,
+		Since:     s.opts.Now(),
+	}
 	s.known[name] = c
 	return c
 }
@@ -170,7 +178,14 @@ func (s *Secrets) describeRoots(name string, t *trusted) {
 			first = c
 		}
 	}
-	s.known[name] = &Certificate{Name: name, Serial: t.certs[0].SerialNumber.Text(16), NotBefore: first.NotBefore, NotAfter: first.NotAfter, Roots: len(t.certs), Since: s.opts.Now()}
+	s.known[name] = &Certificate{
+		Name:      name,
+		Serial:    t.certs[0].SerialNumber.Text(16),
+		NotBefore: first.NotBefore,
+		NotAfter:  first.NotAfter,
+		Roots:     len(t.certs),
+		Since:     s.opts.Now(),
+	}
 }
 
 // fail notes why a secret could not be replaced.
@@ -306,5 +321,13 @@ func (s *Secrets) fromFiles(name string) (load func() (resource, error), files [
 		file := strings.TrimPrefix(name, rootPrefix)
 		return func() (resource, error) { return s.loadRoots(name, file) }, []string{file}, nil
 	}
-	return nil, nil, fmt.Errorf("there is no secret %q: want %s, %s, %s<certificate>~<key>, %s<roots> or %s", name, DefaultName, RootName, certPrefix, rootPrefix, rootPrefix+systemName)
+	return nil, nil, fmt.Errorf(
+		"there is no secret %q: want %s, %s, %s<certificate>~<key>, %s<roots> or %s",
+		name,
+		DefaultName,
+		RootName,
+		certPrefix,
+		rootPrefix,
+		rootPrefix+systemName,
+	)
 }

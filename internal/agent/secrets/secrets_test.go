@@ -218,7 +218,9 @@ func (p *proxy) ask(name string) *proxy {
 	if p.state, err = secretv3.NewSecretDiscoveryServiceClient(p.conn).StreamSecrets(bounded(p.t)); err != nil {
 		p.t.Fatal(err)
 	}
-	if err := p.state.Send(&discoveryv3.DiscoveryRequest{Node: &corev3.Node{Id: "n"}, TypeUrl: secretType, ResourceNames: []string{name}}); err != nil {
+	if err := p.state.Send(
+		&discoveryv3.DiscoveryRequest{Node: &corev3.Node{Id: "n"}, TypeUrl: secretType, ResourceNames: []string{name}},
+	); err != nil {
 		p.t.Fatal(err)
 	}
 	return p
@@ -236,7 +238,9 @@ func (p *proxy) next() *tlsv3.Secret {
 	var names []string
 	out := decode(p.t, r.Resources[0])
 	names = append(names, out.Name)
-	if err := p.state.Send(&discoveryv3.DiscoveryRequest{TypeUrl: secretType, ResourceNames: names, VersionInfo: r.VersionInfo, ResponseNonce: r.Nonce}); err != nil {
+	if err := p.state.Send(
+		&discoveryv3.DiscoveryRequest{TypeUrl: secretType, ResourceNames: names, VersionInfo: r.VersionInfo, ResponseNonce: r.Nonce},
+	); err != nil {
 		p.t.Fatal(err)
 	}
 	return out
@@ -261,7 +265,8 @@ func leafOf(t *testing.T, s *tlsv3.Secret) *x509.Certificate {
 	return pair.Leaf
 }
 
-// TestCertificateFromTheAuthority: a join token turns into a certificate, which renews itself with itself; roots come beside it; nothing is on disk.
+// TestCertificateFromTheAuthority: a join token turns into a certificate, which renews itself with itself; roots come
+// beside it; nothing is on disk.
 func TestCertificateFromTheAuthority(t *testing.T) {
 	w := newWorld(t)
 	w.join(t, web)
@@ -294,8 +299,11 @@ func TestCertificateFromTheAuthority(t *testing.T) {
 		t.Error(err)
 	}
 	all := s.Status()
-	if len(all) != 2 || all[0].Name != "ROOTCA" || all[1].Name != "default" || all[1].Identity != web.String() || all[1].Serial != first.SerialNumber.Text(16) ||
-		all[1].Streams != 1 || all[1].Current != 1 || all[1].Error != "" || !all[1].NotAfter.Equal(first.NotAfter) {
+	if len(all) != 2 || all[0].Name != "ROOTCA" || all[1].Name != "default" || all[1].Identity != web.String() ||
+		all[1].Serial != first.SerialNumber.Text(16) ||
+		all[1].Streams != 1 || all[1].Current != 1 ||
+		all[1].Error != "" ||
+		!all[1].NotAfter.Equal(first.NotAfter) {
 		t.Errorf("%+v", all)
 	}
 	if d := all[1].Renews.Sub(all[1].Since); d < 9*time.Hour || d > 15*time.Hour {
@@ -315,7 +323,8 @@ func TestCertificateFromTheAuthority(t *testing.T) {
 	}
 }
 
-// TestRootRotation: what to believe reaches the proxy at each step, and the agent goes on knowing the authority, whose file of roots is old by then.
+// TestRootRotation: what to believe reaches the proxy at each step, and the agent goes on knowing the authority, whose
+// file of roots is old by then.
 func TestRootRotation(t *testing.T) {
 	w := newWorld(t)
 	w.join(t, web)
@@ -359,7 +368,13 @@ func TestDelta(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := d.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: secretType, ResourceNamesSubscribe: []string{"default", "ROOTCA"}, InitialResourceVersions: initial}); err != nil {
+		if err := d.Send(
+			&discoveryv3.DeltaDiscoveryRequest{
+				TypeUrl:                 secretType,
+				ResourceNamesSubscribe:  []string{"default", "ROOTCA"},
+				InitialResourceVersions: initial,
+			},
+		); err != nil {
 			t.Fatal(err)
 		}
 		return d
@@ -413,7 +428,12 @@ func TestRefusalByTheProxyIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nack := &discoveryv3.DiscoveryRequest{TypeUrl: secretType, ResourceNames: []string{"default"}, ResponseNonce: r.Nonce, ErrorDetail: status.New(codes.Internal, "no such curve").Proto()}
+	nack := &discoveryv3.DiscoveryRequest{
+		TypeUrl:       secretType,
+		ResourceNames: []string{"default"},
+		ResponseNonce: r.Nonce,
+		ErrorDetail:   status.New(codes.Internal, "no such curve").Proto(),
+	}
 	if err := p.state.Send(nack); err != nil {
 		t.Fatal(err)
 	}
@@ -463,7 +483,8 @@ func (w *world) pairFiles(t *testing.T, name string) (chain, key string) {
 		w.file(t, "tls.key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
-// TestFilesAreFollowed: secrets that configuration takes from files come when the files come, change with them, and stay when they are damaged.
+// TestFilesAreFollowed: secrets that configuration takes from files come when the files come, change with them, and
+// stay when they are damaged.
 func TestFilesAreFollowed(t *testing.T) {
 	w := newWorld(t)
 	o := w.options(t)
@@ -579,20 +600,53 @@ func TestWhatGoesWrong(t *testing.T) {
 		change func(t *testing.T, w *world, o *secrets.Options)
 		want   string
 	}{
-		{name: "no token", change: func(t *testing.T, w *world, _ *secrets.Options) { os.Remove(filepath.Join(w.dir, "token")) }, want: "mount a token there"},
+		{
+			name:   "no token",
+			change: func(t *testing.T, w *world, _ *secrets.Options) { os.Remove(filepath.Join(w.dir, "token")) },
+			want:   "mount a token there",
+		},
 		{name: "an empty token", change: func(t *testing.T, w *world, _ *secrets.Options) { w.file(t, "token", nil) }, want: "is empty"},
-		{name: "a token that is a folder", change: func(t *testing.T, w *world, o *secrets.Options) { o.Authority.Token = w.dir }, want: "not a regular file"},
-		{name: "a token of nobody", change: func(t *testing.T, w *world, _ *secrets.Options) { w.file(t, "token", []byte("a.b.c")) }, want: "refuses (Unauthenticated): credentials refused: nobody here knows such a token"},
-		{name: "no roots", change: func(t *testing.T, w *world, o *secrets.Options) { o.Authority.Roots = filepath.Join(w.dir, "none") }, want: "CA_ROOT_CA"},
-		{name: "another mesh's roots", change: func(t *testing.T, w *world, _ *secrets.Options) { w.file(t, "root.pem", stranger.ca.Roots()) }, want: "none of the roots in"},
-		{name: "another name", change: func(t *testing.T, w *world, o *secrets.Options) { o.Authority.ServerName = "istiod.elsewhere" }, want: "ISTIOD_SAN"},
+		{
+			name:   "a token that is a folder",
+			change: func(t *testing.T, w *world, o *secrets.Options) { o.Authority.Token = w.dir },
+			want:   "not a regular file",
+		},
+		{
+			name:   "a token of nobody",
+			change: func(t *testing.T, w *world, _ *secrets.Options) { w.file(t, "token", []byte("a.b.c")) },
+			want:   "refuses (Unauthenticated): credentials refused: nobody here knows such a token",
+		},
+		{
+			name:   "no roots",
+			change: func(t *testing.T, w *world, o *secrets.Options) { o.Authority.Roots = filepath.Join(w.dir, "none") },
+			want:   "CA_ROOT_CA",
+		},
+		{
+			name:   "another mesh's roots",
+			change: func(t *testing.T, w *world, _ *secrets.Options) { w.file(t, "root.pem", stranger.ca.Roots()) },
+			want:   "none of the roots in",
+		},
+		{
+			name:   "another name",
+			change: func(t *testing.T, w *world, o *secrets.Options) { o.Authority.ServerName = "istiod.elsewhere" },
+			want:   "ISTIOD_SAN",
+		},
 		{name: "nobody there", change: func(t *testing.T, w *world, _ *secrets.Options) { w.served.Stop() }, want: "does not answer"},
 		{name: "somebody else's token", change: func(t *testing.T, w *world, o *secrets.Options) {
 			o.ID = identity.ID{TrustDomain: "cluster.local", Namespace: "shop", ServiceAccount: "db"}
 		},
 			want: "the certificate is for spiffe://cluster.local/ns/shop/sa/web; this workload is spiffe://cluster.local/ns/shop/sa/db"},
-		{name: "for too long", change: func(t *testing.T, w *world, o *secrets.Options) { o.Authority.TTL = 10000 * time.Hour }, want: "MAX_WORKLOAD_CERT_TTL"},
-		{name: "a clock behind the authority's", world: func(w *world) { w.skew = time.Hour }, change: func(*testing.T, *world, *secrets.Options) {}, want: "not valid by this machine's clock"},
+		{
+			name:   "for too long",
+			change: func(t *testing.T, w *world, o *secrets.Options) { o.Authority.TTL = 10000 * time.Hour },
+			want:   "MAX_WORKLOAD_CERT_TTL",
+		},
+		{
+			name:   "a clock behind the authority's",
+			world:  func(w *world) { w.skew = time.Hour },
+			change: func(*testing.T, *world, *secrets.Options) {},
+			want:   "not valid by this machine's clock",
+		},
 		{name: "a clock ahead of the authority's", change: func(t *testing.T, w *world, o *secrets.Options) {
 			o.Now = func() time.Time { return time.Now().Add(48 * time.Hour) }
 		},

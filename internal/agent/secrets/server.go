@@ -90,7 +90,12 @@ func wrongType(r interface{ GetTypeUrl() string }, err error) error {
 
 func (s *Secrets) converse(delta bool) *conversation {
 	return &conversation{
-		secrets: s, delta: delta, follower: s.shelf.follow(), release: map[string]func(){}, sent: map[string]string{}, pending: map[string]map[string]string{},
+		secrets:  s,
+		delta:    delta,
+		follower: s.shelf.follow(),
+		release:  map[string]func(){},
+		sent:     map[string]string{},
+		pending:  map[string]map[string]string{},
 	}
 }
 
@@ -194,7 +199,13 @@ func (c *conversation) answered(a ask) {
 	into := c.follower.holds
 	if a.refusal != nil {
 		into = c.follower.refused
-		c.secrets.opts.Log.Error("the proxy refuses a secret; it keeps the one before", "names", slices.Sorted(maps.Keys(had)), "error", a.refusal.GetMessage())
+		c.secrets.opts.Log.Error(
+			"the proxy refuses a secret; it keeps the one before",
+			"names",
+			slices.Sorted(maps.Keys(had)),
+			"error",
+			a.refusal.GetMessage(),
+		)
 	}
 	c.secrets.shelf.update(c.follower, func() { maps.Copy(into, had) })
 }

@@ -52,7 +52,9 @@ func (w *world) svid(t *testing.T, id identity.ID) *workload.X509SVIDResponse {
 		t.Fatal(err)
 	}
 	root, _ := pem.Decode(w.ca.Roots())
-	return &workload.X509SVIDResponse{Svids: []*workload.X509SVID{{SpiffeId: id.String(), X509Svid: signed.Leaf.Raw, X509SvidKey: key, Bundle: root.Bytes}}}
+	return &workload.X509SVIDResponse{
+		Svids: []*workload.X509SVID{{SpiffeId: id.String(), X509Svid: signed.Leaf.Raw, X509SvidKey: key, Bundle: root.Bytes}},
+	}
 }
 
 // TestSPIRE: certificates of the workload API reach the proxy, and what is not for this workload does not.

@@ -14,9 +14,14 @@ import (
 // systemName is the name of the machine's own roots among the files that configuration names; Istio's control plane writes it so too.
 const systemName = "system"
 
-// systemFiles are where systems keep the authorities of the world: Debian, Ubuntu, Alpine, Arch and distroless; Fedora and RHEL; openSUSE; RHEL 7; BSD and macOS.
+// systemFiles are where systems keep the authorities of the world: Debian, Ubuntu, Alpine, Arch and distroless; Fedora
+// and RHEL; openSUSE; RHEL 7; BSD and macOS.
 var systemFiles = [...]string{
-	"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem",
+	"/etc/ssl/certs/ca-certificates.crt",
+	"/etc/pki/tls/certs/ca-bundle.crt",
+	"/etc/ssl/ca-bundle.pem",
+	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+	"/etc/ssl/cert.pem",
 }
 
 // systemFile is the machine's bundle of roots: what the user names (SSL_CERT_FILE), else the first that is there.
@@ -29,7 +34,10 @@ func (o Options) systemFile() (string, error) {
 			return f, nil
 		}
 	}
-	return "", fmt.Errorf("this machine's own roots are in none of %s: install the package ca-certificates, or name a file with SSL_CERT_FILE", strings.Join(systemFiles[:], ", "))
+	return "", fmt.Errorf(
+		"this machine's own roots are in none of %s: install the package ca-certificates, or name a file with SSL_CERT_FILE",
+		strings.Join(systemFiles[:], ", "),
+	)
 }
 
 // loadSystem reads the machine's own roots. Those among them that cannot be read are left out: nobody chose them one by one.

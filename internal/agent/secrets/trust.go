@@ -22,8 +22,9 @@ type beliefs struct {
 	sure bool      // it has spoken since the certificate came, so nothing that came with that can be newer
 }
 
-// inForce is what to believe; nil: nothing is known yet. What the control plane says counts alone, since it also takes roots away; where that might be older than what
-// came with the certificate, or does not stand behind the workload's own certificate, which may be another authority's, both count.
+// inForce is what to believe; nil: nothing is known yet. What the control plane says counts alone, since it also takes
+// roots away; where that might be older than what came with the certificate, or does not stand behind the workload's
+// own certificate, which may be another authority's, both count.
 func (b beliefs) inForce(own *pair, now time.Time) *trusted {
 	switch {
 	case b.told == nil:
@@ -71,8 +72,9 @@ func (t *trusted) same(other *trusted) bool {
 	return other != nil && bytes.Equal(t.roots, other.roots) && bytes.Equal(t.crl, other.crl)
 }
 
-// leavesAlone says whether CRLs can be asked for the certificates of workloads alone: Envoy refuses a chain in which any issuer has no list, and a root that signs
-// authorities only seldom has one (CertificateValidationContext.only_verify_leaf_cert_crl).
+// leavesAlone says whether CRLs can be asked for the certificates of workloads alone: Envoy refuses a chain in which
+// any issuer has no list, and a root that signs authorities only seldom has one
+// (CertificateValidationContext.only_verify_leaf_cert_crl).
 func (t *trusted) leavesAlone() bool {
 	lists := t.lists()
 	return len(t.crl) > 0 && slices.ContainsFunc(t.certs, func(root *x509.Certificate) bool {
@@ -80,8 +82,9 @@ func (t *trusted) leavesAlone() bool {
 	})
 }
 
-// TakeBundle puts in force what the control plane says is to be believed: certificates and CRLs in PEM. Whoever calls it knows that it was the control plane. What
-// cannot be used is an error, and changes nothing. Certificates of SPIRE and from files have their roots from there: a bundle is an error then too.
+// TakeBundle puts in force what the control plane says is to be believed: certificates and CRLs in PEM. Whoever calls
+// it knows that it was the control plane. What cannot be used is an error, and changes nothing. Certificates of SPIRE
+// and from files have their roots from there: a bundle is an error then too.
 func (s *Secrets) TakeBundle(text []byte) error {
 	if s.opts.Authority == nil {
 		return errors.New("the workload's certificate does not come from the mesh's authority, and neither do its roots")
@@ -108,7 +111,8 @@ func (s *Secrets) hear() {
 	}
 }
 
-// ForgetBundle notes that the control plane says nothing of roots any more. What is believed stays so until the next certificate comes with its own.
+// ForgetBundle notes that the control plane says nothing of roots any more. What is believed stays so until the next
+// certificate comes with its own.
 func (s *Secrets) ForgetBundle() error {
 	return s.believe(nil, func(b *beliefs) {
 		if b.told != nil {
@@ -118,8 +122,8 @@ func (s *Secrets) ForgetBundle() error {
 	})
 }
 
-// believe changes what is believed and serves it; p is a certificate that comes into force with it, nil where that stays. Roots are served before certificates: peers
-// may have been given a certificate of a new root already.
+// believe changes what is believed and serves it; p is a certificate that comes into force with it, nil where that
+// stays. Roots are served before certificates: peers may have been given a certificate of a new root already.
 func (s *Secrets) believe(p *pair, change func(*beliefs)) error {
 	s.believing.Lock()
 	defer s.believing.Unlock()
@@ -165,7 +169,8 @@ func (s *Secrets) describeBeliefs(t *trusted, version string) {
 	}
 }
 
-// writeRoots puts them, and what is revoked, into files for those who asked for that; an agent that starts anew knows the control plane by them. Callers hold believing.
+// writeRoots puts them, and what is revoked, into files for those who asked for that; an agent that starts anew knows
+// the control plane by them. Callers hold believing.
 func (s *Secrets) writeRoots(t *trusted) {
 	a := s.opts.Authority
 	if a == nil || a.OutputDir == "" {

@@ -32,8 +32,15 @@ func newIssuer(t *testing.T, name string) issuer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign}
+	template := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: name},
+		NotBefore:             time.Now().Add(-time.Hour),
+		NotAfter:              time.Now().Add(time.Hour),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +56,10 @@ func (i issuer) list(t *testing.T, serials ...int64) []byte {
 	t.Helper()
 	list := &x509.RevocationList{Number: big.NewInt(1), NextUpdate: time.Now().Add(time.Hour)}
 	for _, s := range serials {
-		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: big.NewInt(s), RevocationTime: time.Now()})
+		list.RevokedCertificateEntries = append(
+			list.RevokedCertificateEntries,
+			x509.RevocationListEntry{SerialNumber: big.NewInt(s), RevocationTime: time.Now()},
+		)
 	}
 	der, err := x509.CreateRevocationList(rand.Reader, list, i.cert, i.key)
 	if err != nil {
@@ -70,8 +80,9 @@ func statusOf(t *testing.T, s *secrets.Secrets, name string) secrets.Certificate
 	return secrets.Certificate{}
 }
 
-// TestBundleOfTheControlPlane: what the control plane says is served at once and alone, with its lists, and written where roots are written; the same again, and the
-// certificate's renewal, serve nothing anew; what is no use, or nothing, changes nothing.
+// TestBundleOfTheControlPlane: what the control plane says is served at once and alone, with its lists, and written
+// where roots are written; the same again, and the certificate's renewal, serve nothing anew; what is no use, or
+// nothing, changes nothing.
 func TestBundleOfTheControlPlane(t *testing.T) {
 	w := newWorld(t)
 	w.join(t, web)
@@ -134,12 +145,16 @@ func TestBundleOfAnotherAuthority(t *testing.T) {
 	p.next()
 	other := newIssuer(t, "other")
 	must(t, s.TakeBundle(other.pem))
-	if got := p.next().GetValidationContext().GetTrustedCa().GetInlineBytes(); !bytes.Equal(got, bytes.Join([][]byte{other.pem, w.ca.Roots()}, nil)) {
+	if got := p.next().GetValidationContext().GetTrustedCa().GetInlineBytes(); !bytes.Equal(
+		got,
+		bytes.Join([][]byte{other.pem, w.ca.Roots()}, nil),
+	) {
 		t.Errorf("believed: %s", got)
 	}
 }
 
-// TestBundleBeforeTheCertificate: it is served at once, and knows the authority whose root was replaced since the file of roots was written.
+// TestBundleBeforeTheCertificate: it is served at once, and knows the authority whose root was replaced since the file
+// of roots was written.
 func TestBundleBeforeTheCertificate(t *testing.T) {
 	w := newWorld(t)
 	w.join(t, web)
@@ -158,17 +173,27 @@ func TestBundleBeforeTheCertificate(t *testing.T) {
 
 // TestBundleIsNotForOthers: SPIRE's and files' certificates have their roots from where they are from.
 func TestBundleIsNotForOthers(t *testing.T) {
-	o := secrets.Options{Socket: filepath.Join(t.TempDir(), "s"), Now: time.Now, Log: newWorld(t).options(t).Log, Files: &secrets.Files{Chain: "a", Key: "b", Roots: "c"}, ID: identity.ID{}}
+	o := secrets.Options{
+		Socket: filepath.Join(t.TempDir(), "s"),
+		Now:    time.Now,
+		Log:    newWorld(t).options(t).Log,
+		Files:  &secrets.Files{Chain: "a", Key: "b", Roots: "c"},
+		ID:     identity.ID{},
+	}
 	s, err := secrets.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.TakeBundle(newIssuer(t, "other").pem); err == nil || !strings.Contains(err.Error(), "does not come from the mesh's authority") {
+	if err := s.TakeBundle(
+		newIssuer(t, "other").pem,
+	); err == nil ||
+		!strings.Contains(err.Error(), "does not come from the mesh's authority") {
 		t.Error(err)
 	}
 }
 
-// TestSystemRoots: the machine's own roots are those of the file that the user names, or of the first place where there is one; what cannot be read in them is left out.
+// TestSystemRoots: the machine's own roots are those of the file that the user names, or of the first place where there
+// is one; what cannot be read in them is left out.
 func TestSystemRoots(t *testing.T) {
 	w := newWorld(t)
 	w.join(t, web)

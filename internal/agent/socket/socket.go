@@ -1,4 +1,5 @@
-// Package socket opens the unix sockets on which Envoy reaches its agent: for their owner alone, and in place of those that a dead agent left behind.
+// Package socket opens the unix sockets on which Envoy reaches its agent: for their owner alone, and in place of those
+// that a dead agent left behind.
 //
 // It must not know what is spoken on them.
 package socket
@@ -27,13 +28,20 @@ func Check(what, path string) error {
 		return fmt.Errorf("%s has no path", what)
 	}
 	if n := len(path); n > longest {
-		return fmt.Errorf("%s, %s: %d bytes long, and the kernel takes %d; name a shorter path, or one relative to the working folder", what, path, n, longest)
+		return fmt.Errorf(
+			"%s, %s: %d bytes long, and the kernel takes %d; name a shorter path, or one relative to the working folder",
+			what,
+			path,
+			n,
+			longest,
+		)
 	}
 	return nil
 }
 
-// Listen opens the socket. One that a dead agent left behind is replaced; one that answers belongs to somebody, and is an error. A folder that is missing is made for
-// its owner alone. Processes of other users than this one's and root are cut off unheard, whatever the folder lets them do.
+// Listen opens the socket. One that a dead agent left behind is replaced; one that answers belongs to somebody, and is
+// an error. A folder that is missing is made for its owner alone. Processes of other users than this one's and root are
+// cut off unheard, whatever the folder lets them do.
 func Listen(what, path string) (net.Listener, error) {
 	if err := safefile.Folder(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("the folder of %s: %w", what, err)
@@ -65,7 +73,8 @@ func Listen(what, path string) (net.Listener, error) {
 	return owned{l.(*net.UnixListener)}, nil
 }
 
-// owned is a listener that hears its own user and root alone. The mode of the socket says the same; this holds also in the moment before that is set.
+// owned is a listener that hears its own user and root alone. The mode of the socket says the same; this holds also in
+// the moment before that is set.
 type owned struct{ *net.UnixListener }
 
 // Accept implements net.Listener.

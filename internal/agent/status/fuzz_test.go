@@ -4,7 +4,10 @@ import "testing"
 
 // FuzzProbes: what an injector, or somebody in its place, writes about probes and metrics is taken or refused.
 func FuzzProbes(f *testing.F) {
-	for _, seed := range []string{`{"/app-health/a/livez":{"httpGet":{"path":"/x","port":80,"httpHeaders":[{"name":"a","value":"b"}]}}}`, `{"scrape":"true","port":"9","path":"/m"}`, `{"/app-health/a":{"grpc":{"port":"1"}}}`} {
+	for _, seed := range []string{
+		`{"/app-health/a/livez":{"httpGet":{"path":"/x","port":80,"httpHeaders":[{"name":"a","value":"b"}]}}}`,
+		`{"scrape":"true","port":"9","path":"/m"}`, `{"/app-health/a":{"grpc":{"port":"1"}}}`,
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

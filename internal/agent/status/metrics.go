@@ -47,11 +47,18 @@ func NewMetrics(epochs func() epoch.State, more ...prometheus.Collector) Metrics
 		// As Prometheus asks a pod: a certificate of its own says nothing here.
 		http:    &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}},
 		scrapes: prometheus.NewCounter(prometheus.CounterOpts{Name: "scrapes_total", Help: "Scrapes of this page."}),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "scrape_failures_total", Help: "Scrapes in which one of the programs did not answer, by program."},
-			[]string{"type"}),
+		failures: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "scrape_failures_total", Help: "Scrapes in which one of the programs did not answer, by program."},
+			[]string{"type"},
+		),
 		agent: promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true}),
 	}
-	agent.MustRegister(m.scrapes, m.failures, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	agent.MustRegister(
+		m.scrapes,
+		m.failures,
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
 	agent.MustRegister(more...)
 	for _, c := range []struct {
 		name, help string
@@ -59,15 +66,25 @@ func NewMetrics(epochs func() epoch.State, more ...prometheus.Collector) Metrics
 	}{
 		{"envoy_starts_total", "Envoys that were started.", func(s epoch.State) int { return s.Starts }},
 		{"envoy_hot_restarts_total", "Epochs that took over from another.", func(s epoch.State) int { return s.Handovers }},
-		{"envoy_failed_epochs_total", "Epochs that never served, while their parent served on.", func(s epoch.State) int { return s.Failed }},
+		{
+			"envoy_failed_epochs_total",
+			"Epochs that never served, while their parent served on.",
+			func(s epoch.State) int { return s.Failed },
+		},
 		{"envoy_crashes_total", "Envoys that ended by themselves with an error.", func(s epoch.State) int { return s.Crashes }},
 	} {
-		agent.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: c.name, Help: c.help}, func() float64 { return float64(c.value(epochs())) }))
+		agent.MustRegister(
+			prometheus.NewCounterFunc(
+				prometheus.CounterOpts{Name: c.name, Help: c.help},
+				func() float64 { return float64(c.value(epochs())) },
+			),
+		)
 	}
 	return m
 }
 
-// AppPage is the address of the application's metrics by ISTIO_PROMETHEUS_ANNOTATIONS (the pod's prometheus.io annotations as JSON); empty where it is not to be asked.
+// AppPage is the address of the application's metrics by ISTIO_PROMETHEUS_ANNOTATIONS (the pod's prometheus.io
+// annotations as JSON); empty where it is not to be asked.
 func AppPage(annotations, host string, own uint16) (string, error) {
 	if strings.TrimSpace(annotations) == "" {
 		return "", nil
@@ -119,7 +136,13 @@ func (m Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (m Metrics) add(ctx context.Context, out *exposition.Merger, name string, open func(context.Context) (io.ReadCloser, error), rewrite exposition.Rewrite) {
+func (m Metrics) add(
+	ctx context.Context,
+	out *exposition.Merger,
+	name string,
+	open func(context.Context) (io.ReadCloser, error),
+	rewrite exposition.Rewrite,
+) {
 	body, err := open(ctx)
 	if err == nil {
 		err = out.Add(body, rewrite)

@@ -18,7 +18,8 @@ import (
 	"fairway/internal/web"
 )
 
-// Probes asks an application what Kubernetes would: the injector points the pod's probes here, for the kubelet has no certificate to get through the proxy with.
+// Probes asks an application what Kubernetes would: the injector points the pod's probes here, for the kubelet has no
+// certificate to get through the proxy with.
 type Probes struct {
 	host string // where the application listens
 	by   map[string]probe
@@ -118,7 +119,12 @@ func (p Probes) at(host string, port portNumber) string {
 
 func (p Probes) askHTTP(ctx context.Context, w http.ResponseWriter, r *http.Request, one probe) {
 	path, query, _ := strings.Cut(one.HTTP.Path, "?")
-	target := url.URL{Scheme: strings.ToLower(one.HTTP.Scheme), Host: p.at(one.HTTP.Host, one.HTTP.Port), Path: "/" + strings.TrimPrefix(path, "/"), RawQuery: query}
+	target := url.URL{
+		Scheme:   strings.ToLower(one.HTTP.Scheme),
+		Host:     p.at(one.HTTP.Host, one.HTTP.Port),
+		Path:     "/" + strings.TrimPrefix(path, "/"),
+		RawQuery: query,
+	}
 	if target.Scheme == "" {
 		target.Scheme = "http"
 	}

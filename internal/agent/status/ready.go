@@ -25,7 +25,8 @@ type Readiness struct {
 // patience is how long Envoy may take to answer; a probe waits a second by default.
 const patience = 900 * time.Millisecond
 
-// Reasons says what is missing, one line each; nothing: ready. While a new epoch comes up the administration is that one's, and the serving Envoy counts as it last did.
+// Reasons says what is missing, one line each; nothing: ready. While a new epoch comes up the administration is that
+// one's, and the serving Envoy counts as it last did.
 func (r *Readiness) Reasons(ctx context.Context) []string {
 	if r.Draining() {
 		return []string{"draining: the proxy is about to be stopped"}
@@ -50,7 +51,14 @@ func notRunning(st epoch.State) []string {
 	if st.NextStart.IsZero() {
 		return []string{"Envoy is not started yet"}
 	}
-	return []string{fmt.Sprintf("Envoy ended and is started again in %s (%d crashes in a row): %s", time.Until(st.NextStart).Round(time.Millisecond), st.InARow, st.LastError)}
+	return []string{
+		fmt.Sprintf(
+			"Envoy ended and is started again in %s (%d crashes in a row): %s",
+			time.Until(st.NextStart).Round(time.Millisecond),
+			st.InARow,
+			st.LastError,
+		),
+	}
 }
 
 // coming says how far an Envoy is that has never been live.
@@ -97,7 +105,10 @@ func (r *Readiness) ask(ctx context.Context, pid int) []string {
 	if known || !r.Dynamic {
 		return nil
 	}
-	stats, err := r.Admin.Stats(ctx, `^(cluster_manager\.cds|listener_manager\.lds)\.update_(success|rejected)$|^listener_manager\.workers_started$`)
+	stats, err := r.Admin.Stats(
+		ctx,
+		`^(cluster_manager\.cds|listener_manager\.lds)\.update_(success|rejected)$|^listener_manager\.workers_started$`,
+	)
 	if err != nil {
 		return []string{"Envoy does not answer: " + err.Error()}
 	}

@@ -27,7 +27,8 @@ type Actions struct {
 	Bootstrap func() []byte
 	Metrics   Metrics
 	Probes    Probes
-	// Gate says who may read what is not for everybody, and who may change something. QuitToken admits to /quitquitquit alone; empty: nothing but the gate's does.
+	// Gate says who may read what is not for everybody, and who may change something. QuitToken admits to /quitquitquit
+	// alone; empty: nothing but the gate's does.
 	Gate      *peer.Gate
 	QuitToken token.Token
 }

@@ -36,19 +36,49 @@ func TestReasons(t *testing.T) {
 		draining bool
 		want     string // empty: ready
 	}{
-		"not started":  {want: "not started yet"},
-		"crashed":      {state: epoch.State{NextStart: time.Now().Add(time.Hour), InARow: 3, LastError: "code 9"}, want: "(3 crashes in a row): code 9"},
-		"coming":       {state: epoch.State{Serving: &epoch.Process{Pid: 7}}, pages: map[string]string{"/server_info": info("PRE_INITIALIZING")}, want: "is PRE_INITIALIZING"},
-		"no listeners": {state: epoch.State{Serving: serving, Administration: true}, pages: map[string]string{"/server_info": info("LIVE"), "/stats": "cluster_manager.cds.update_success: 1\nlistener_manager.lds.update_rejected: 2\n"}, want: "no listeners from the control plane yet (2 responses refused)"},
-		"no workers":   {state: epoch.State{Serving: serving, Administration: true}, pages: map[string]string{"/server_info": info("LIVE"), "/stats": strings.Replace(got, "started: 1", "started: 0", 1)}, want: "workers are not started"},
-		"sick":         {state: epoch.State{Serving: serving, Administration: true}, pages: map[string]string{"/server_info": info("DRAINING")}, want: "Envoy is DRAINING"},
-		"ready":        {state: epoch.State{Serving: serving, Administration: true}, pages: map[string]string{"/server_info": info("LIVE"), "/stats": got}},
-		"draining":     {state: epoch.State{Serving: serving, Administration: true}, draining: true, want: "draining"},
-		"never ready":  {state: epoch.State{Serving: serving, Starting: &epoch.Process{Pid: 8}}, want: "was never found ready"},
-		"no answer":    {state: epoch.State{Serving: serving, Administration: true}, want: "does not answer"},
+		"not started": {want: "not started yet"},
+		"crashed": {
+			state: epoch.State{NextStart: time.Now().Add(time.Hour), InARow: 3, LastError: "code 9"},
+			want:  "(3 crashes in a row): code 9",
+		},
+		"coming": {
+			state: epoch.State{Serving: &epoch.Process{Pid: 7}},
+			pages: map[string]string{"/server_info": info("PRE_INITIALIZING")},
+			want:  "is PRE_INITIALIZING",
+		},
+		"no listeners": {
+			state: epoch.State{Serving: serving, Administration: true},
+			pages: map[string]string{
+				"/server_info": info("LIVE"),
+				"/stats":       "cluster_manager.cds.update_success: 1\nlistener_manager.lds.update_rejected: 2\n",
+			},
+			want: "no listeners from the control plane yet (2 responses refused)",
+		},
+		"no workers": {
+			state: epoch.State{Serving: serving, Administration: true},
+			pages: map[string]string{"/server_info": info("LIVE"), "/stats": strings.Replace(got, "started: 1", "started: 0", 1)},
+			want:  "workers are not started",
+		},
+		"sick": {
+			state: epoch.State{Serving: serving, Administration: true},
+			pages: map[string]string{"/server_info": info("DRAINING")},
+			want:  "Envoy is DRAINING",
+		},
+		"ready": {
+			state: epoch.State{Serving: serving, Administration: true},
+			pages: map[string]string{"/server_info": info("LIVE"), "/stats": got},
+		},
+		"draining":    {state: epoch.State{Serving: serving, Administration: true}, draining: true, want: "draining"},
+		"never ready": {state: epoch.State{Serving: serving, Starting: &epoch.Process{Pid: 8}}, want: "was never found ready"},
+		"no answer":   {state: epoch.State{Serving: serving, Administration: true}, want: "does not answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &Readiness{Epochs: func() epoch.State { return c.state }, Admin: answers(t, c.pages), Draining: func() bool { return c.draining }, Dynamic: true}
+			r := &Readiness{
+				Epochs:   func() epoch.State { return c.state },
+				Admin:    answers(t, c.pages),
+				Draining: func() bool { return c.draining },
+				Dynamic:  true,
+			}
 			text := strings.Join(r.Reasons(t.Context()), "\n")
 			if c.want == "" && text != "" || !strings.Contains(text, c.want) {
 				t.Errorf("reasons %q, want %q", text, c.want)
@@ -60,9 +90,14 @@ func TestReasons(t *testing.T) {
 // TestReadyThroughARestart: while a new epoch comes up, or has failed, the serving one cannot be asked and counts as before.
 func TestReadyThroughARestart(t *testing.T) {
 	st := epoch.State{Serving: &epoch.Process{Pid: 7, Live: true}, Administration: true}
-	r := &Readiness{Epochs: func() epoch.State { return st }, Draining: func() bool { return false }, Dynamic: true, Admin: answers(t, map[string]string{
-		"/server_info": `{"state":"LIVE"}`, "/stats": "cluster_manager.cds.update_success: 1\nlistener_manager.lds.update_success: 1\n",
-	})}
+	r := &Readiness{
+		Epochs:   func() epoch.State { return st },
+		Draining: func() bool { return false },
+		Dynamic:  true,
+		Admin: answers(t, map[string]string{
+			"/server_info": `{"state":"LIVE"}`, "/stats": "cluster_manager.cds.update_success: 1\nlistener_manager.lds.update_success: 1\n",
+		}),
+	}
 	for _, step := range []epoch.State{st, {Serving: st.Serving, Starting: &epoch.Process{Pid: 8}}, {Serving: st.Serving}} {
 		st = step
 		if reasons := r.Reasons(t.Context()); len(reasons) > 0 {
@@ -80,13 +115,18 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
-	for text, want := range map[string]string{`{`: "unexpected end", `{"scrape":"true","port":"x"}`: "no port", `{"scrape":"true","port":"15020"}`: "the agent's own"} {
+	for text, want := range map[string]string{
+		`{`:                                "unexpected end",
+		`{"scrape":"true","port":"x"}`:     "no port",
+		`{"scrape":"true","port":"15020"}`: "the agent's own",
+	} {
 		if _, err := AppPage(text, "localhost", 15020); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
 	for text, want := range map[string]string{
-		"": "", `{"scrape":"false","port":"1"}`: "", `{"scrape":"true"}`: "http://localhost:80/metrics", `{"scrape":"true","port":"9","path":"/m","scheme":"https"}`: "https://localhost:9/m",
+		"": "", `{"scrape":"false","port":"1"}`: "", `{"scrape":"true"}`: "http://localhost:80/metrics",
+		`{"scrape":"true","port":"9","path":"/m","scheme":"https"}`: "https://localhost:9/m",
 	} {
 		if got, err := AppPage(text, "localhost", 15020); err != nil || got != want {
 			t.Errorf("%s: %q, %v, want %q", text, got, err, want)
@@ -94,13 +134,19 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestOnlyFromHere: what changes something is not for others, nor for those on this machine who do not show the token, nor for what a sidecar hands on (127.0.0.6).
+// TestOnlyFromHere: what changes something is not for others, nor for those on this machine who do not show the token,
+// nor for what a sidecar hands on (127.0.0.6).
 func TestOnlyFromHere(t *testing.T) {
 	quits := 0
 	a := Actions{
-		Quit: func() { quits++ }, Reasons: func(context.Context) []string { return nil }, Metrics: NewMetrics(func() epoch.State { return epoch.State{} }),
-		Gate: &peer.Gate{Token: "secret"}, QuitToken: "leave", Describe: func() any { return "described" },
-		Drain: func(context.Context) (string, error) { return "drained", nil }, Restart: func(context.Context) error { return nil },
+		Quit:      func() { quits++ },
+		Reasons:   func(context.Context) []string { return nil },
+		Metrics:   NewMetrics(func() epoch.State { return epoch.State{} }),
+		Gate:      &peer.Gate{Token: "secret"},
+		QuitToken: "leave",
+		Describe:  func() any { return "described" },
+		Drain:     func(context.Context) (string, error) { return "drained", nil },
+		Restart:   func(context.Context) error { return nil },
 	}
 	a.Metrics.Log, a.Metrics.Envoy = slog.New(slog.DiscardHandler), func(context.Context) (io.ReadCloser, error) { return nil, io.EOF }
 	ask := func(from, shown, page string) *httptest.ResponseRecorder {
@@ -118,10 +164,14 @@ func TestOnlyFromHere(t *testing.T) {
 		from, shown, page string
 		want              int
 	}{
-		{"10.0.0.1", "", "POST /quitquitquit", 403}, {"10.0.0.1", "secret", "POST /quitquitquit", 403}, {"127.0.0.1", "", "POST /quitquitquit", 403},
-		{"127.0.0.6", "secret", "POST /quitquitquit", 403}, {"127.0.0.1", "wrong", "POST /quitquitquit", 403}, {"127.0.0.1", "leave", "POST /quitquitquit", 200},
-		{"127.0.0.1", "secret", "POST /quitquitquit", 200}, {"127.0.0.1", "leave", "POST /drain", 403}, {"127.0.0.1", "secret", "POST /drain", 200},
-		{"127.0.0.1", "", "POST /drain", 403}, {"127.0.0.1", "", "POST /hot-restart", 403}, {"127.0.0.1", "secret", "POST /hot-restart", 200},
+		{"10.0.0.1", "", "POST /quitquitquit", 403}, {"10.0.0.1", "secret", "POST /quitquitquit", 403},
+		{"127.0.0.1", "", "POST /quitquitquit", 403},
+		{"127.0.0.6", "secret", "POST /quitquitquit", 403}, {"127.0.0.1", "wrong", "POST /quitquitquit", 403},
+		{"127.0.0.1", "leave", "POST /quitquitquit", 200},
+		{"127.0.0.1", "secret", "POST /quitquitquit", 200}, {"127.0.0.1", "leave", "POST /drain", 403},
+		{"127.0.0.1", "secret", "POST /drain", 200},
+		{"127.0.0.1", "", "POST /drain", 403}, {"127.0.0.1", "", "POST /hot-restart", 403},
+		{"127.0.0.1", "secret", "POST /hot-restart", 200},
 		{"10.0.0.1", "", "GET /debug/agent", 403}, {"127.0.0.6", "", "GET /debug/agent", 403}, {"127.0.0.1", "", "GET /debug/agent", 200},
 		{"10.0.0.1", "", "GET /healthz/ready", 200}, {"10.0.0.1", "", "GET /metrics", 200}, {"10.0.0.1", "", "GET /drain", 405},
 	} {

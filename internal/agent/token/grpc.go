@@ -9,8 +9,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Options have a gRPC server answer only those who show the token, and others with Unauthenticated before anything of theirs is read. The zero Token asks nobody: that
-// is for servers whose socket is reached by tests and other programs' own Envoys.
+// Options have a gRPC server answer only those who show the token, and others with Unauthenticated before anything of
+// theirs is read. The zero Token asks nobody: that is for servers whose socket is reached by tests and other programs'
+// own Envoys.
 func (t Token) Options() []grpc.ServerOption {
 	if t == "" {
 		return nil

@@ -27,7 +27,8 @@ const File = "token"
 // length is that of a Token, in bytes of text.
 const length = 2 * sha256.Size
 
-// Folder is where an agent's token is kept while it runs, and where it stays if the agent is killed: the Envoy that is left knows it, and the next agent takes it over.
+// Folder is where an agent's token is kept while it runs, and where it stays if the agent is killed: the Envoy that is
+// left knows it, and the next agent takes it over.
 type Folder struct {
 	path string
 	made bool // the folder itself was
@@ -61,8 +62,8 @@ func (f Folder) Close() {
 	}
 }
 
-// Read gives the token in a file. It is an error where the file is no regular one, belongs to another user, may be read or written by others, or holds no token: who
-// could have written it could have chosen it.
+// Read gives the token in a file. It is an error where the file is no regular one, belongs to another user, may be read
+// or written by others, or holds no token: who could have written it could have chosen it.
 //
 // Root may read every user's.
 func Read(path string) (Token, error) { return read(path, os.Geteuid() == 0) }

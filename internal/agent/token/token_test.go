@@ -122,7 +122,12 @@ func TestServer(t *testing.T) {
 	for _, c := range []struct {
 		shown []string
 		want  codes.Code
-	}{{nil, codes.Unauthenticated}, {[]string{"x"}, codes.Unauthenticated}, {[]string{"secret", "x"}, codes.Unauthenticated}, {[]string{"secret"}, codes.OK}} {
+	}{
+		{nil, codes.Unauthenticated},
+		{[]string{"x"}, codes.Unauthenticated},
+		{[]string{"secret", "x"}, codes.Unauthenticated},
+		{[]string{"secret"}, codes.OK},
+	} {
 		ctx := context.Background()
 		for _, s := range c.shown {
 			ctx = metadata.AppendToOutgoingContext(ctx, Header, s)

@@ -1,7 +1,8 @@
 // Package watch tells when the content of files has changed, and has stopped changing.
 //
-// Content is read, not events: files are replaced by renames, by links that move (Kubernetes' volumes), written in pieces, missing for a while; and a few small
-// files read once a second cost nothing. Large files are told apart by size, time and inode. The package must not know what the files mean.
+// Content is read, not events: files are replaced by renames, by links that move (Kubernetes' volumes), written in
+// pieces, missing for a while; and a few small files read once a second cost nothing. Large files are told apart by
+// size, time and inode. The package must not know what the files mean.
 package watch
 
 import (
@@ -18,8 +19,8 @@ import (
 // large is the size from which content is not read.
 const large = 1 << 20
 
-// Files calls changed each time that the files of a list, asked for anew each time, have another content than before, and had that same content twice in a row: a file
-// that is being written is not looked at. It returns when ctx ends.
+// Files calls changed each time that the files of a list, asked for anew each time, have another content than before,
+// and had that same content twice in a row: a file that is being written is not looked at. It returns when ctx ends.
 func Files(ctx context.Context, every time.Duration, list func() []string, changed func()) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

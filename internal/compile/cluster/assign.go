@@ -52,16 +52,23 @@ func (b builder) each(r *table.Reader, s selection, fn func(mesh.Endpoint)) {
 	}
 }
 
-// withheld says whether an endpoint is left out because it leads to the machine of whoever connects: to a proxy's own ports always, else unless the selection has such.
+// withheld says whether an endpoint is left out because it leads to the machine of whoever connects: to a proxy's own
+// ports always, else unless the selection has such.
 func (b builder) withheld(r *table.Reader, s selection, e mesh.Endpoint) bool {
 	return mesh.ReachOf(e.Address) != mesh.Anywhere && (!s.Local || b.reg.Guarded(r, e.Address, e.On(s.Port)))
 }
 
 func badAddress(s selection, address string) mesh.Problem {
 	return mesh.Problem{
-		Object: mesh.ObjectRef{Kind: s.Service.Registry, Namespace: s.Service.Namespace, Name: s.Service.Object},
-		Field:  "spec.endpoints", Code: "AddressForm", Severity: mesh.Error,
-		Message: fmt.Sprintf("%q is no address that a service without DNS resolution can have; the endpoint of port %d is left out", address, s.Port.Number),
-		Fix:     "give an IP address or a unix socket, or resolution DNS",
+		Object:   mesh.ObjectRef{Kind: s.Service.Registry, Namespace: s.Service.Namespace, Name: s.Service.Object},
+		Field:    "spec.endpoints",
+		Code:     "AddressForm",
+		Severity: mesh.Error,
+		Message: fmt.Sprintf(
+			"%q is no address that a service without DNS resolution can have; the endpoint of port %d is left out",
+			address,
+			s.Port.Number,
+		),
+		Fix: "give an IP address or a unix socket, or resolution DNS",
 	}
 }

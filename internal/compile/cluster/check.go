@@ -13,9 +13,13 @@ import (
 	"fairway/internal/table"
 )
 
-// declareChecks notes what DestinationRules say that does nothing, or not what they say: a row an object, whoever sees it. resolve gives the full name
-// of a host that a rule of a namespace writes.
-func declareChecks(rules *table.Table[config.Key, *config.Object], reg *registry.Tables, resolve func(name, namespace string) mesh.Host) *table.Table[config.Key, struct{}] {
+// declareChecks notes what DestinationRules say that does nothing, or not what they say: a row an object, whoever sees
+// it. resolve gives the full name of a host that a rule of a namespace writes.
+func declareChecks(
+	rules *table.Table[config.Key, *config.Object],
+	reg *registry.Tables,
+	resolve func(name, namespace string) mesh.Host,
+) *table.Table[config.Key, struct{}] {
 	return table.Derive(rules, "rule checks", config.CompareKey, func(a, b struct{}) bool { return a == b },
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			spec := config.Spec[*networking.DestinationRule](o)
@@ -82,7 +86,13 @@ func (c check) policy(field string, t *networking.TrafficPolicy) {
 		at, port := fmt.Sprintf("%s.portLevelSettings[%d]", field, i), p.GetPort().GetNumber()
 		if c.service != nil {
 			if _, ok := c.service.Port(port); !ok {
-				c.note(mesh.Warning, "UnknownPort", at+".port", fmt.Sprintf("%s has no port %d: the settings do nothing", c.service.Key.Host, port), "")
+				c.note(
+					mesh.Warning,
+					"UnknownPort",
+					at+".port",
+					fmt.Sprintf("%s has no port %d: the settings do nothing", c.service.Key.Host, port),
+					"",
+				)
 			}
 		}
 		c.settings(at, port, p.LoadBalancer, p.Tls)
@@ -92,7 +102,10 @@ func (c check) policy(field string, t *networking.TrafficPolicy) {
 // settings looks at what a policy and a port's settings have in common. Port 0 is all.
 func (c check) settings(field string, port uint32, lb *networking.LoadBalancerSettings, tls *networking.ClientTLSSettings) {
 	if lb.GetLocalityLbSetting() != nil {
-		c.notYet(field+".loadBalancer.localityLbSetting", "localities are not told apart yet: endpoints are weighted alike wherever they are")
+		c.notYet(
+			field+".loadBalancer.localityLbSetting",
+			"localities are not told apart yet: endpoints are weighted alike wherever they are",
+		)
 	}
 	if lb.GetZoneAwareLbSetting() != nil {
 		c.notYet(field+".loadBalancer.zoneAwareLbSetting", "zones are not told apart yet: endpoints are weighted alike wherever they are")
@@ -113,17 +126,39 @@ func (c check) hash(field string, port uint32, hash *networking.LoadBalancerSett
 	if _, err := route.Hash(hash); err != nil {
 		c.note(mesh.Error, "BadHashKey", field, "proxies would refuse what is hashed, requests are balanced at random: "+err.Error(), "")
 	}
-	if size := max(hash.GetRingHash().GetMinimumRingSize(), hash.GetMinimumRingSize()); size > cluster.MaxRingSize { //nolint:staticcheck // users' rules still have the older field
-		c.note(mesh.Warning, "RingTooLarge", field, fmt.Sprintf("a ring of %d is larger than proxies take: it has %d places", size, cluster.MaxRingSize), "")
+	if size := max(
+		hash.GetRingHash().GetMinimumRingSize(),
+		hash.GetMinimumRingSize(),
+	); size > cluster.MaxRingSize { //nolint:staticcheck // users' rules still have the older field
+		c.note(
+			mesh.Warning,
+			"RingTooLarge",
+			field,
+			fmt.Sprintf("a ring of %d is larger than proxies take: it has %d places", size, cluster.MaxRingSize),
+			"",
+		)
 	}
 	if c.service == nil {
 		return
 	}
 	if c.service.Resolution == mesh.Passthrough {
-		c.note(mesh.Warning, "HashWithoutEndpoints", field, fmt.Sprintf("connections to %s go where clients send them: nothing is balanced", c.service.Key.Host), "")
+		c.note(
+			mesh.Warning,
+			"HashWithoutEndpoints",
+			field,
+			fmt.Sprintf("connections to %s go where clients send them: nothing is balanced", c.service.Key.Host),
+			"",
+		)
 	}
-	if _, byAddress := hash.GetHashKey().(*networking.LoadBalancerSettings_ConsistentHashLB_UseSourceIp); !byAddress && !c.some(port, carriesRequests) {
-		c.note(mesh.Warning, "HashWithoutHTTP", field, "the port carries no HTTP that proxies can read: there is nothing to hash, every connection is balanced at random", "use useSourceIp")
+	if _, byAddress := hash.GetHashKey().(*networking.LoadBalancerSettings_ConsistentHashLB_UseSourceIp); !byAddress &&
+		!c.some(port, carriesRequests) {
+		c.note(
+			mesh.Warning,
+			"HashWithoutHTTP",
+			field,
+			"the port carries no HTTP that proxies can read: there is nothing to hash, every connection is balanced at random",
+			"use useSourceIp",
+		)
 	}
 }
 
@@ -145,10 +180,22 @@ func (c check) tls(field string, port uint32, t *networking.ClientTLSSettings) {
 		return
 	}
 	if t.GetCredentialName() != "" && len(config.Spec[*networking.DestinationRule](c.object).GetWorkloadSelector().GetMatchLabels()) == 0 {
-		c.note(mesh.Info, "GatewaysOnly", field+".credentialName", "credentials are delivered to gateways, and to sidecars that a workloadSelector picks: others take certificates from the files that the rule names", "")
+		c.note(
+			mesh.Info,
+			"GatewaysOnly",
+			field+".credentialName",
+			"credentials are delivered to gateways, and to sidecars that a workloadSelector picks: others take "+
+				"certificates from the files that the rule names",
+			"",
+		)
 	}
 	if c.service != nil && port != 0 && c.some(port, mesh.Protocol.IsTLS) {
-		c.note(mesh.Warning, "TLSInTLS", field, fmt.Sprintf("clients speak TLS on port %d already: it would be put inside another TLS connection", port),
-			"set mode DISABLE, or declare the port as HTTP")
+		c.note(
+			mesh.Warning,
+			"TLSInTLS",
+			field,
+			fmt.Sprintf("clients speak TLS on port %d already: it would be put inside another TLS connection", port),
+			"set mode DISABLE, or declare the port as HTTP",
+		)
 	}
 }

@@ -29,7 +29,13 @@ func service(i int, version uint64) *config.Object {
 	}
 	for e := range 5 {
 		spec.Endpoints = append(spec.Endpoints, &networking.WorkloadEntry{
-			Address: fmt.Sprintf("10.%d.%d.%d", i/256, i%256, e+1), Labels: map[string]string{"app": o.Name, "version": fmt.Sprintf("v%d", e%2+1)},
+			Address: fmt.Sprintf(
+				"10.%d.%d.%d",
+				i/256,
+				i%256,
+				e+1,
+			),
+			Labels: map[string]string{"app": o.Name, "version": fmt.Sprintf("v%d", e%2+1)},
 		})
 	}
 	spec.Endpoints[4].Weight = uint32(version)

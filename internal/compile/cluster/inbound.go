@@ -45,7 +45,8 @@ func declareInbound(in *input.Tables, reg *registry.Tables, sc *scope.Tables) *P
 		})
 }
 
-// ownPort says whether a cluster leads to what the proxy or its agent serve to their machine. Where the connection was going is the machine too.
+// ownPort says whether a cluster leads to what the proxy or its agent serve to their machine. Where the connection was
+// going is the machine too.
 func ownPort(r *table.Reader, reg *registry.Tables, c cluster.Inbound) bool {
 	if c.Address == "" {
 		return reg.Guarded(r, mesh.IPv4.Loopback(), c.On)
@@ -55,8 +56,15 @@ func ownPort(r *table.Reader, reg *registry.Tables, c cluster.Inbound) bool {
 
 func noteOwnPort(r *table.Reader, in *input.Tables, i *scope.Inbound, p scope.InboundPort) {
 	if o, ok := table.Get(r, in.Sidecars.Table, i.Sidecar); ok {
-		r.Note(o.Problem(fmt.Sprintf("spec.ingress[%d].defaultEndpoint", p.Ingress), "ProxysOwn", mesh.Error,
-			strconv.Quote(p.Endpoint)+" is a proxy's own, of Envoy or its agent: connections to the listener are closed", "give the address of the application"))
+		r.Note(o.Problem(
+			fmt.Sprintf("spec.ingress[%d].defaultEndpoint", p.Ingress),
+			"ProxysOwn",
+			mesh.Error,
+			strconv.Quote(
+				p.Endpoint,
+			)+" is a proxy's own, of Envoy or its agent: connections to the listener are closed",
+			"give the address of the application",
+		))
 	}
 }
 
@@ -68,7 +76,8 @@ func sidecar(r *table.Reader, in *input.Tables, i *scope.Inbound) *networking.Si
 	return nil
 }
 
-// pool limits connections to the workload: the listener's own settings, else the Sidecar's (IstioIngressListener.connection_pool, Sidecar.inbound_connection_pool).
+// pool limits connections to the workload: the listener's own settings, else the Sidecar's
+// (IstioIngressListener.connection_pool, Sidecar.inbound_connection_pool).
 func pool(spec *networking.Sidecar, p scope.InboundPort) *networking.ConnectionPoolSettings {
 	if ingress := spec.GetIngress(); p.Ingress < len(ingress) && ingress[p.Ingress].GetConnectionPool() != nil {
 		return ingress[p.Ingress].GetConnectionPool()
@@ -76,7 +85,8 @@ func pool(spec *networking.Sidecar, p scope.InboundPort) *networking.ConnectionP
 	return spec.GetInboundConnectionPool()
 }
 
-// sources are the addresses that connections to the workload come from: under REDIRECT those that interception lets pass, under TPROXY the client's own.
+// sources are the addresses that connections to the workload come from: under REDIRECT those that interception lets
+// pass, under TPROXY the client's own.
 func sources(i *scope.Inbound) []string {
 	switch {
 	case i.Interception != mesh.Redirect:
@@ -105,7 +115,8 @@ func inbound(i *scope.Inbound, p scope.InboundPort, pool *networking.ConnectionP
 	return c
 }
 
-// workload is where the application listens (IstioIngressListener.default_endpoint). No address: where the connection was going, on the port unless that is 0.
+// workload is where the application listens (IstioIngressListener.default_endpoint). No address: where the connection
+// was going, on the port unless that is 0.
 func workload(i *scope.Inbound, p scope.InboundPort) (address string, on uint32) {
 	if endpoint.IsUnix(p.Endpoint) {
 		return p.Endpoint, 0

@@ -109,8 +109,9 @@ func encode(c *clusterv3.Cluster, err error) *envoy.Encoded {
 	return envoy.Encode(c)
 }
 
-// without says whether an error leaves proxies without the cluster. The rule is right but asks for what is not there: an older cluster, which may ask for less, does not stand
-// in for it, nor does the one that others see. Of a rule that is wrong itself the last good cluster stays.
+// without says whether an error leaves proxies without the cluster. The rule is right but asks for what is not there:
+// an older cluster, which may ask for less, does not stand in for it, nor does the one that others see. Of a rule that
+// is wrong itself the last good cluster stays.
 func without(err error) bool {
 	var why secret.Missing
 	return errors.Is(err, cluster.ErrNoIdentity) || errors.As(err, &why)

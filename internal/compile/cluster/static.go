@@ -54,7 +54,10 @@ func defaults(in *input.Tables, r *table.Reader) cluster.Defaults {
 
 func sameDefaults(a, b *cluster.Defaults) bool {
 	return proto.Equal(a.ConnectTimeout, b.ConnectTimeout) && proto.Equal(a.Keepalive, b.Keepalive) && a.UpgradeHTTP2 == b.UpgradeHTTP2 &&
-		proto.Equal(a.DNSRefresh, b.DNSRefresh) && proto.Equal(a.Pool, b.Pool) && proto.Equal(a.Outlier, b.Outlier) && a.StatName == b.StatName &&
+		proto.Equal(
+			a.DNSRefresh,
+			b.DNSRefresh,
+		) && proto.Equal(a.Pool, b.Pool) && proto.Equal(a.Outlier, b.Outlier) && a.StatName == b.StatName &&
 		a.Mutual == b.Mutual && a.AutoMutual == b.AutoMutual
 }
 

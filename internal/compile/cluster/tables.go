@@ -32,7 +32,14 @@ type Tables struct {
 }
 
 // Declare declares the package's tables. needs says which clusters gateways refer to; they have no others.
-func Declare[N Need, V any](in *input.Tables, reg *registry.Tables, sc *scope.Tables, peers *peer.Tables, secrets *secret.Tables, needs *table.Table[N, V]) *Tables {
+func Declare[N Need, V any](
+	in *input.Tables,
+	reg *registry.Tables,
+	sc *scope.Tables,
+	peers *peer.Tables,
+	secrets *secret.Tables,
+	needs *table.Table[N, V],
+) *Tables {
 	defaults, b := declareDefaults(in, sc), builder{reg, peers, secrets}
 	t := &Tables{Targets: declareTargets(reg, sc), GatewayTargets: declareGatewayTargets(reg, sc, needs)}
 	t.OfSidecars = t.publish("clusters", "loads", t.Targets, defaults, b)
@@ -96,7 +103,8 @@ func (t *Target) over(below view, key mesh.ClusterKey) *Target {
 	return t.with(sameLoad(t, b) && b.Discovery == cluster.Delivered)
 }
 
-// declareGatewayTargets finds what the clusters that gateways refer to stand for. One that names no known service, port or subset is left out.
+// declareGatewayTargets finds what the clusters that gateways refer to stand for. One that names no known service, port
+// or subset is left out.
 func declareGatewayTargets[N Need, V any](reg *registry.Tables, sc *scope.Tables, needs *table.Table[N, V]) *table.Table[Key, *Target] {
 	return table.Derive(needs, "gateway targets", CompareKey, sameTarget,
 		func(r *table.Reader, n N, _ V, emit func(Key, *Target)) {

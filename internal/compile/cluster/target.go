@@ -21,7 +21,8 @@ func CompareKey(a, b Key) int {
 	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), mesh.CompareClusterKey(a.Cluster, b.Cluster))
 }
 
-// Target is what a cluster stands for: a port of a service, or a subset of its endpoints, and the policy that is in force there. It is immutable.
+// Target is what a cluster stands for: a port of a service, or a subset of its endpoints, and the policy that is in
+// force there. It is immutable.
 type Target struct {
 	Service   *mesh.Service
 	Port      mesh.Port
@@ -118,9 +119,16 @@ type selection struct {
 }
 
 func compareSelection(a, b selection) int {
-	return cmp.Or(mesh.CompareClusterKey(a.Cluster, b.Cluster), mesh.CompareServiceKey(a.Service, b.Service), cmp.Compare(a.Labels, b.Labels),
-		cmp.Compare(a.Port.Name, b.Port.Name), cmp.Compare(a.Port.Number, b.Port.Number), cmp.Compare(a.Port.Target, b.Port.Target),
-		cmp.Compare(a.Port.Protocol, b.Port.Protocol), compareBool(a.Local, b.Local))
+	return cmp.Or(
+		mesh.CompareClusterKey(a.Cluster, b.Cluster),
+		mesh.CompareServiceKey(a.Service, b.Service),
+		cmp.Compare(a.Labels, b.Labels),
+		cmp.Compare(a.Port.Name, b.Port.Name),
+		cmp.Compare(a.Port.Number, b.Port.Number),
+		cmp.Compare(a.Port.Target, b.Port.Target),
+		cmp.Compare(a.Port.Protocol, b.Port.Protocol),
+		compareBool(a.Local, b.Local),
+	)
 }
 
 // selects is the selection of a target's own load assignment; false: it has none, or the one of the layer below.

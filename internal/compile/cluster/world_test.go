@@ -83,8 +83,10 @@ func object(t testing.TB, doc string, created int64) *config.Object {
 		t.Fatalf("%v in:\n%s", err, doc)
 	}
 	spec := map[config.Kind]proto.Message{
-		"ServiceEntry": &networking.ServiceEntry{}, "WorkloadEntry": &networking.WorkloadEntry{}, "DestinationRule": &networking.DestinationRule{}, "Gateway": &networking.Gateway{},
-		"PeerAuthentication": &security.PeerAuthentication{}, "Sidecar": &networking.Sidecar{}, "VirtualService": &networking.VirtualService{}, "MeshConfig": &meshconfig.MeshConfig{},
+		"ServiceEntry": &networking.ServiceEntry{}, "WorkloadEntry": &networking.WorkloadEntry{},
+		"DestinationRule": &networking.DestinationRule{}, "Gateway": &networking.Gateway{},
+		"PeerAuthentication": &security.PeerAuthentication{}, "Sidecar": &networking.Sidecar{},
+		"VirtualService": &networking.VirtualService{}, "MeshConfig": &meshconfig.MeshConfig{},
 	}[head.Kind]
 	if spec == nil {
 		t.Fatalf("kind %q", head.Kind)
@@ -95,8 +97,16 @@ func object(t testing.TB, doc string, created int64) *config.Object {
 	key := config.Key{Kind: head.Kind, Namespace: head.Metadata.Namespace, Name: head.Metadata.Name}
 	body, _ := proto.MarshalOptions{Deterministic: true}.Marshal(spec)
 	return &config.Object{
-		Key: key, Labels: mesh.MakeLabels(head.Metadata.Labels), Created: created, Spec: spec,
-		Ref: mesh.ObjectRef{Kind: string(head.Kind), Namespace: key.Namespace, Name: key.Name}, Hash: envoy.Encode(raw{spec}).Version ^ uint64(len(body)),
+		Key:     key,
+		Labels:  mesh.MakeLabels(head.Metadata.Labels),
+		Created: created,
+		Spec:    spec,
+		Ref: mesh.ObjectRef{
+			Kind:      string(head.Kind),
+			Namespace: key.Namespace,
+			Name:      key.Name,
+		},
+		Hash: envoy.Encode(raw{spec}).Version ^ uint64(len(body)),
 	}
 }
 
@@ -154,7 +164,13 @@ func (w *world) dump(t *testing.T) string {
 	return out.String()
 }
 
-func published(t *testing.T, tx *table.Tx, out *strings.Builder, tables []*cluster.Published, text func(*testing.T, *envoy.Encoded) string) {
+func published(
+	t *testing.T,
+	tx *table.Tx,
+	out *strings.Builder,
+	tables []*cluster.Published,
+	text func(*testing.T, *envoy.Encoded) string,
+) {
 	all := map[mesh.ResourceKey]*envoy.Encoded{}
 	for _, tab := range tables {
 		for k, e := range table.All(tx, tab) {
@@ -200,8 +216,17 @@ func loadText(t *testing.T, e *envoy.Encoded) string {
 			if e.GetMetadata().GetFilterMetadata()["envoy.transport_socket_match"] != nil {
 				mutual = " mutual TLS"
 			}
-			fmt.Fprintf(&out, "%s/%s (%d): %s weight %d %v%s\n", l.GetLocality().GetRegion(), l.GetLocality().GetZone(), l.LoadBalancingWeight.GetValue(),
-				address, max(e.LoadBalancingWeight.GetValue(), 1), e.HealthStatus, mutual)
+			fmt.Fprintf(
+				&out,
+				"%s/%s (%d): %s weight %d %v%s\n",
+				l.GetLocality().GetRegion(),
+				l.GetLocality().GetZone(),
+				l.LoadBalancingWeight.GetValue(),
+				address,
+				max(e.LoadBalancingWeight.GetValue(), 1),
+				e.HealthStatus,
+				mutual,
+			)
 		}
 	}
 	return out.String()

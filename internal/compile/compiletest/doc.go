@@ -1,4 +1,5 @@
-// Package compiletest runs the whole graph for tests: objects in as YAML, proxies connected by a line of text, tables out as they print themselves.
+// Package compiletest runs the whole graph for tests: objects in as YAML, proxies connected by a line of text, tables
+// out as they print themselves.
 //
 // Golden is a script in a txtar archive. Its comment holds the commands, one a line, its files what is applied and what must come out:
 //

@@ -50,7 +50,8 @@ func newWorld(t testing.TB, opts compile.Options) *World {
 	return &World{Graph: compile.New(opts), t: t, decoder: d, ages: map[config.Key]int64{}}
 }
 
-// Apply stages the objects of a YAML stream. One without creationTimestamp is younger than all that were applied for the first time before it.
+// Apply stages the objects of a YAML stream. One without creationTimestamp is younger than all that were applied for
+// the first time before it.
 func (w *World) Apply(text string) {
 	w.t.Helper()
 	var set []*config.Object
@@ -102,7 +103,12 @@ func (w *World) meshConfig(doc config.Document) *config.Object {
 	if err := protojson.Unmarshal(text, spec); err != nil {
 		w.t.Fatal(err)
 	}
-	return &config.Object{Key: config.Key{Kind: "MeshConfig"}, Spec: spec, Ref: mesh.ObjectRef{Kind: "MeshConfig"}, Hash: xxhash.Sum64(doc.Text)}
+	return &config.Object{
+		Key:  config.Key{Kind: "MeshConfig"},
+		Spec: spec,
+		Ref:  mesh.ObjectRef{Kind: "MeshConfig"},
+		Hash: xxhash.Sum64(doc.Text),
+	}
 }
 
 // Delete stages the removal of an object.

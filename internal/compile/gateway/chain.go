@@ -31,7 +31,8 @@ type Chains struct {
 
 func sameChains(a, b *Chains) bool {
 	return config.Same(a.Rule, b.Rule) && slices.EqualFunc(a.List, b.List, func(x, y route.Chain) bool {
-		return x.Field == y.Field && slices.Equal(x.SNI, y.SNI) && slices.Equal(x.Subnets, y.Subnets) && slices.Equal(x.Clusters, y.Clusters)
+		return x.Field == y.Field && slices.Equal(x.SNI, y.SNI) && slices.Equal(x.Subnets, y.Subnets) &&
+			slices.Equal(x.Clusters, y.Clusters)
 	})
 }
 
@@ -49,7 +50,12 @@ func (t *Tables) declareChains(rules *table.Table[config.Key, *config.Object]) {
 				}
 			})
 		})
-	t.chainsByServer = table.Group(t.Chains, "gateway/chains by server", compareServer, func(k ChainsKey, _ *Chains) []ServerKey { return []ServerKey{k.Server} })
+	t.chainsByServer = table.Group(
+		t.Chains,
+		"gateway/chains by server",
+		compareServer,
+		func(k ChainsKey, _ *Chains) []ServerKey { return []ServerKey{k.Server} },
+	)
 }
 
 // chains translates a rule for a server that routes connections.

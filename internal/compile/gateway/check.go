@@ -47,7 +47,13 @@ func (c checker) server(s *networking.Server) {
 	case class == Unserved && strings.HasSuffix(why, "yet"):
 		c.note(mesh.Info, "NotYet", ".tls.mode", why+": this server does nothing", "")
 	case class == Unserved:
-		c.note(mesh.Error, "BadProtocol", ".port.protocol", why, "use HTTP, HTTPS, GRPC, GRPC-WEB, HTTP2, MONGO, TCP or TLS, and tls settings for HTTPS and TLS")
+		c.note(
+			mesh.Error,
+			"BadProtocol",
+			".port.protocol",
+			why,
+			"use HTTP, HTTPS, GRPC, GRPC-WEB, HTTP2, MONGO, TCP or TLS, and tls settings for HTTPS and TLS",
+		)
 	case class == HTTPS || class == TLS:
 		c.certificates(s.GetTls())
 	}
@@ -59,7 +65,13 @@ func (c checker) server(s *networking.Server) {
 // certificates notes what keeps a server from showing its certificate.
 func (c checker) certificates(s *networking.ServerTLSSettings) {
 	if absent := missing(s); absent != "" {
-		c.note(mesh.Error, "NoCertificate", ".tls."+absent, "TLS mode "+s.GetMode().String()+" needs "+absent+": this server is not served", "name the file")
+		c.note(
+			mesh.Error,
+			"NoCertificate",
+			".tls."+absent,
+			"TLS mode "+s.GetMode().String()+" needs "+absent+": this server is not served",
+			"name the file",
+		)
 	}
 }
 
@@ -87,12 +99,29 @@ func (c checker) port(key ServerKey, s *networking.Server) bool {
 		winner := fmt.Sprintf("Gateway %s/%s", l.Winner.Gateway.Namespace, l.Winner.Gateway.Name)
 		switch {
 		case l.Family != "":
-			c.note(mesh.Error, "PortConflict", ".port", fmt.Sprintf("port %d speaks %s for the older %s: this server is not served", key.Port.Port, l.Family, winner),
-				"use another port, or the same protocol")
+			c.note(
+				mesh.Error,
+				"PortConflict",
+				".port",
+				fmt.Sprintf("port %d speaks %s for the older %s: this server is not served", key.Port.Port, l.Family, winner),
+				"use another port, or the same protocol",
+			)
 		case l.Name == "":
-			c.note(mesh.Error, "ServerNameConflict", ".hosts", "every TLS server name of the port is already the older "+winner+"'s", "name other hosts")
+			c.note(
+				mesh.Error,
+				"ServerNameConflict",
+				".hosts",
+				"every TLS server name of the port is already the older "+winner+"'s",
+				"name other hosts",
+			)
 		default:
-			c.note(mesh.Error, "ServerNameConflict", ".hosts", "the TLS server name "+l.Name+" is already the older "+winner+"'s", "name another host")
+			c.note(
+				mesh.Error,
+				"ServerNameConflict",
+				".hosts",
+				"the TLS server name "+l.Name+" is already the older "+winner+"'s",
+				"name another host",
+			)
 		}
 	}
 	found = c.secrets(key, s) || found

@@ -28,7 +28,12 @@ func (k HostKey) resource(s mesh.Shelf) mesh.ResourceKey {
 }
 
 func compareHost(a, b HostKey) int {
-	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Route, b.Route), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Host, b.Host))
+	return cmp.Or(
+		mesh.CompareLayer(a.Layer, b.Layer),
+		cmp.Compare(a.Route, b.Route),
+		cmp.Compare(a.Port, b.Port),
+		cmp.Compare(a.Host, b.Host),
+	)
 }
 
 // ClaimKey names a VirtualService's share of a virtual host.
@@ -90,7 +95,13 @@ func (t *Tables) declareClaims(rules *table.Table[config.Key, *config.Object]) {
 			t.checkCover(r, rule, bound, note)
 			found := claims{}
 			if len(rule.Spec.GetHttp()) > 0 {
-				t.eachServer(r, o, rule, bound, func(key ServerKey, s *Server, gateway string) { found.add(o, key, s, gateway, t.hosts(rule, s)) })
+				t.eachServer(
+					r,
+					o,
+					rule,
+					bound,
+					func(key ServerKey, s *Server, gateway string) { found.add(o, key, s, gateway, t.hosts(rule, s)) },
+				)
 			}
 			for _, host := range slices.SortedFunc(maps.Keys(found), compareHost) {
 				emit(ClaimKey{host, k}, found[host])
@@ -139,8 +150,8 @@ func (t *Tables) fullHosts(rule route.Rule) []mesh.Host {
 	return out
 }
 
-// checkCover notes the hosts of a rule that no gateway serves which it is bound to, and the gateways that serve none of them. Hosts of a rule that is
-// bound to the mesh too may be for sidecars alone.
+// checkCover notes the hosts of a rule that no gateway serves which it is bound to, and the gateways that serve none of
+// them. Hosts of a rule that is bound to the mesh too may be for sidecars alone.
 func (t *Tables) checkCover(r *table.Reader, rule route.Rule, bound []binding, note func(field, code, message, fix string)) {
 	const fix = "add the host to one of its servers, or bind the rule to another gateway"
 	used := make([]bool, len(bound))
@@ -153,12 +164,22 @@ func (t *Tables) checkCover(r *table.Reader, rule route.Rule, bound []binding, n
 			}
 		}
 		if !served && len(bound) > 0 && !route.BoundTo(rule, route.Mesh) {
-			note(index("spec.hosts", i), "HostNotServed", "no server of "+gatewayNames(bound)+" serves "+h+" to rules of namespace "+rule.Namespace, fix)
+			note(
+				index("spec.hosts", i),
+				"HostNotServed",
+				"no server of "+gatewayNames(bound)+" serves "+h+" to rules of namespace "+rule.Namespace,
+				fix,
+			)
 		}
 	}
 	for j, b := range bound {
 		if !used[j] && (slices.Contains(used, true) || route.BoundTo(rule, route.Mesh)) {
-			note(index("spec.gateways", b.index), "HostNotServed", "no server of Gateway "+b.name+" serves any host of this rule to namespace "+rule.Namespace, fix)
+			note(
+				index("spec.gateways", b.index),
+				"HostNotServed",
+				"no server of Gateway "+b.name+" serves any host of this rule to namespace "+rule.Namespace,
+				fix,
+			)
 		}
 	}
 }

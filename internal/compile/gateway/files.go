@@ -12,9 +12,11 @@ import (
 	"fairway/internal/table"
 )
 
-// Certificates are files on the gateways' machines, which the control plane does not see. Envoy refuses a whole listener for one file that it cannot read, and keeps what it
-// has of it. What one proxy says is no word on the others: the server that names the file is left out of the layer once every proxy of it that is connected has said so,
-// so that the others of the listener serve. Until then those that can read the file have it, and who cannot is kept from the listener by itself.
+// Certificates are files on the gateways' machines, which the control plane does not see. Envoy refuses a whole
+// listener for one file that it cannot read, and keeps what it has of it. What one proxy says is no word on the others:
+// the server that names the file is left out of the layer once every proxy of it that is connected has said so, so that
+// the others of the listener serve. Until then those that can read the file have it, and who cannot is kept from the
+// listener by itself.
 
 // FileKey names a file on a proxy's machine.
 type FileKey struct {
@@ -28,7 +30,12 @@ func compareFile(a, b FileKey) int {
 
 func (t *Tables) declareFiles(s *table.Store) {
 	t.BadFiles = table.NewInput(s, "gateway/unreadable files", compareFile, func(a, b string) bool { return a == b })
-	t.badByPath = table.Group(t.BadFiles.Table, "gateway/unreadable files by path", strings.Compare, func(k FileKey, _ string) []string { return []string{k.Path} })
+	t.badByPath = table.Group(
+		t.BadFiles.Table,
+		"gateway/unreadable files by path",
+		strings.Compare,
+		func(k FileKey, _ string) []string { return []string{k.Path} },
+	)
 	t.proxiesOf = table.Group(t.sc.Placements, "gateway/proxies", mesh.CompareLayer, func(_ mesh.ProxyID, at scope.Placement) []mesh.Layer {
 		if at.Layer.Kind != mesh.GatewayLayer {
 			return nil
@@ -37,8 +44,8 @@ func (t *Tables) declareFiles(s *table.Store) {
 	})
 }
 
-// Refused takes what a proxy said when it refused a listener: files that it names, of servers of the proxy's layer, count as unreadable from the next
-// turn on. It is for the owner of the turns, inside Store.Read.
+// Refused takes what a proxy said when it refused a listener: files that it names, of servers of the proxy's layer,
+// count as unreadable from the next turn on. It is for the owner of the turns, inside Store.Read.
 func (t *Tables) Refused(tx *table.Tx, proxy mesh.ProxyID, detail string) {
 	at, ok := table.Lookup(tx, t.sc.Placements, proxy)
 	if !ok || at.Layer.Kind != mesh.GatewayLayer {

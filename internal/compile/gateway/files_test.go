@@ -9,7 +9,8 @@ import (
 	"fairway/internal/table"
 )
 
-// TestOneProxysWordsTakeNoServer: a server whose certificate one gateway cannot read stays in the layer for the others, and goes once all have said so.
+// TestOneProxysWordsTakeNoServer: a server whose certificate one gateway cannot read stays in the layer for the others,
+// and goes once all have said so.
 func TestOneProxysWordsTakeNoServer(t *testing.T) {
 	w := compiletest.New(t)
 	w.Apply(`apiVersion: networking.istio.io/v1
@@ -22,7 +23,15 @@ spec:
   - {port: {number: 443, name: more, protocol: HTTPS}, hosts: ["b.example"], tls: {mode: SIMPLE, serverCertificate: /etc/b.pem, privateKey: /etc/b.key}}
 `)
 	gateway := func(name, ip string) mesh.Proxy {
-		return mesh.Proxy{ID: mesh.ProxyID("router~" + ip + "~" + name + ".infra~x"), Name: name, Namespace: "infra", IP: ip, IPs: ip, Type: mesh.Router, Labels: "istio=ingress"}
+		return mesh.Proxy{
+			ID:        mesh.ProxyID("router~" + ip + "~" + name + ".infra~x"),
+			Name:      name,
+			Namespace: "infra",
+			IP:        ip,
+			IPs:       ip,
+			Type:      mesh.Router,
+			Labels:    "istio=ingress",
+		}
 	}
 	honest, liar := gateway("honest", "10.0.0.1"), gateway("liar", "10.0.0.2")
 	w.Connect(honest, liar)

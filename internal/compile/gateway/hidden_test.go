@@ -13,7 +13,8 @@ import (
 	"fairway/test/rig"
 )
 
-// TestTablesHideKeys: no table prints a key (law 9: tables print themselves), nor does any problem or page of objects; and the gateway is sent it.
+// TestTablesHideKeys: no table prints a key (law 9: tables print themselves), nor does any problem or page of objects;
+// and the gateway is sent it.
 func TestTablesHideKeys(t *testing.T) {
 	certPEM, keyPEM, err := rig.Pair()
 	if err != nil {
@@ -40,7 +41,19 @@ kind: WorkloadGroup
 metadata: {name: edge, namespace: infra}
 spec: {metadata: {labels: {istio: ingress}}, template: {serviceAccount: edge}}
 `)
-	w.Connect(mesh.Proxy{ID: "router~1~g.infra~x", Name: "g", Namespace: "infra", IP: "10.0.0.1", IPs: "10.0.0.1", Type: mesh.Router, Labels: "istio=ingress", Standing: mesh.Proven, ServiceAccount: "edge"})
+	w.Connect(
+		mesh.Proxy{
+			ID:             "router~1~g.infra~x",
+			Name:           "g",
+			Namespace:      "infra",
+			IP:             "10.0.0.1",
+			IPs:            "10.0.0.1",
+			Type:           mesh.Router,
+			Labels:         "istio=ingress",
+			Standing:       mesh.Proven,
+			ServiceAccount: "edge",
+		},
+	)
 	w.Settle()
 	sent := false
 	var out strings.Builder
@@ -63,7 +76,10 @@ spec: {metadata: {labels: {istio: ingress}}, template: {serviceAccount: edge}}
 	fmt.Fprintln(&out, w.ProblemText())
 	body := strings.Split(string(keyPEM), "\n")[1]
 	private, _ := pem.Decode(keyPEM)
-	for _, form := range []string{body, encoded(keyPEM)[60:100], strings.Trim(fmt.Sprintf("%d", []byte(body)), "[]"), strings.Trim(fmt.Sprintf("%d", private.Bytes), "[]")} {
+	for _, form := range []string{
+		body, encoded(keyPEM)[60:100], strings.Trim(fmt.Sprintf("%d", []byte(body)), "[]"),
+		strings.Trim(fmt.Sprintf("%d", private.Bytes), "[]"),
+	} {
 		if i := strings.Index(out.String(), form); i >= 0 {
 			t.Errorf("a key is printed: …%s…", out.String()[max(0, i-300):i+20])
 		}

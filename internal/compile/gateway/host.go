@@ -16,7 +16,12 @@ import (
 
 // declareHosts builds a virtual host for each host that rules claim.
 func (t *Tables) declareHosts() {
-	byHost := table.Group(t.Claims, "gateway/claims by host", compareHost, func(k ClaimKey, _ *Claim) []HostKey { return []HostKey{k.Host} })
+	byHost := table.Group(
+		t.Claims,
+		"gateway/claims by host",
+		compareHost,
+		func(k ClaimKey, _ *Claim) []HostKey { return []HostKey{k.Host} },
+	)
 	t.VirtualHosts = table.Derive(byHost, "gateway/virtual hosts", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k HostKey, claims table.Rows[ClaimKey, *Claim], emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			emit(k.resource(scope.RouteShelf(k.Layer)), t.build(r, k, byAge(claims)))
@@ -52,7 +57,15 @@ func (t *Tables) build(r *table.Reader, k HostKey, claims []*Claim) *envoy.Encod
 	slices.Sort(needs)
 	out.Needs = slices.Compact(needs)
 	if out.Err != nil {
-		r.Note(claims[0].Rule.Problem("", "Refused", mesh.Error, "Envoy would refuse the virtual host "+k.name()+", what gateways have stays: "+out.Err.Error(), ""))
+		r.Note(
+			claims[0].Rule.Problem(
+				"",
+				"Refused",
+				mesh.Error,
+				"Envoy would refuse the virtual host "+k.name()+", what gateways have stays: "+out.Err.Error(),
+				"",
+			),
+		)
 	}
 	return out
 }
@@ -86,7 +99,12 @@ func (t *Tables) declareRedirects() {
 				emit(redirectKey{HostKey{k.Port.Layer, routeName(k, s), k.Port.Port, host}, k}, struct{}{})
 			}
 		})
-	byHost := table.Group(wishes, "gateway/redirects by host", compareHost, func(k redirectKey, _ struct{}) []HostKey { return []HostKey{k.host} })
+	byHost := table.Group(
+		wishes,
+		"gateway/redirects by host",
+		compareHost,
+		func(k redirectKey, _ struct{}) []HostKey { return []HostKey{k.host} },
+	)
 	t.RedirectHosts = table.Derive(byHost, "gateway/redirect hosts", mesh.CompareResourceKey, envoy.Same,
 		func(_ *table.Reader, k HostKey, _ table.Rows[redirectKey, struct{}], emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			emit(k.resource(scope.RedirectShelf(k.Layer)), encodeHost(k, nil, true))
@@ -103,8 +121,8 @@ func compareRoute(a, b routeKey) int {
 	return cmp.Or(mesh.CompareLayer(a.layer, b.layer), cmp.Compare(a.name, b.name))
 }
 
-// declareRoutes builds the route configurations that servers make together. What they hold are virtual hosts of their own; a request for a name
-// that none has is answered 404 by Envoy itself.
+// declareRoutes builds the route configurations that servers make together. What they hold are virtual hosts of their
+// own; a request for a name that none has is answered 404 by Envoy itself.
 func (t *Tables) declareRoutes() {
 	servers := table.Group(t.Servers, "gateway/servers by route", compareRoute, func(k ServerKey, s *Server) []routeKey {
 		if name := routeName(k, s); name != "" {
@@ -114,7 +132,10 @@ func (t *Tables) declareRoutes() {
 	})
 	t.Routes = table.Derive(servers, "gateway/routes", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k routeKey, servers table.Rows[ServerKey, *Server], emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			emit(mesh.ResourceKey{Shelf: scope.RouteShelf(k.layer), Name: k.name}, route.Encode(route.Outbound(k.name), redirects(servers) || table.Has(r, t.claimed, k)))
+			emit(
+				mesh.ResourceKey{Shelf: scope.RouteShelf(k.layer), Name: k.name},
+				route.Encode(route.Outbound(k.name), redirects(servers) || table.Has(r, t.claimed, k)),
+			)
 		})
 }
 

@@ -15,9 +15,14 @@ import (
 
 // declareListeners builds one listener for each port of a layer, in each variant that some proxy has.
 func (t *Tables) declareListeners() {
-	t.views = table.Group(t.sc.GatewayListenerViews, "gateway/views by layer", mesh.CompareLayer, func(v scope.GatewayView, _ struct{}) []mesh.Layer {
-		return []mesh.Layer{v.Layer}
-	}).Broad()
+	t.views = table.Group(
+		t.sc.GatewayListenerViews,
+		"gateway/views by layer",
+		mesh.CompareLayer,
+		func(v scope.GatewayView, _ struct{}) []mesh.Layer {
+			return []mesh.Layer{v.Layer}
+		},
+	).Broad()
 	t.Listeners = table.Derive(t.Plans, "gateway/listeners", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k PortKey, p *Plan, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			views, _ := table.Get(r, t.views, k.Layer)
@@ -52,7 +57,15 @@ func (t *Tables) emitListener(r *table.Reader, k PortKey, p *Plan, v variant, em
 	emit(mesh.ResourceKey{Shelf: shelf, Name: l.Name}, e)
 	if e.Err != nil {
 		s := p.Servers[0]
-		r.Note(s.Server.Gateway.Problem(field(s.Key.Index), "Refused", mesh.Error, "Envoy would refuse the listener "+l.Name+": "+e.Err.Error(), ""))
+		r.Note(
+			s.Server.Gateway.Problem(
+				field(s.Key.Index),
+				"Refused",
+				mesh.Error,
+				"Envoy would refuse the listener "+l.Name+": "+e.Err.Error(),
+				"",
+			),
+		)
 	}
 }
 
@@ -142,7 +155,8 @@ func (b *listenerBuilder) secure(p *Plan) {
 	})
 }
 
-// connections adds a chain for each match of the tcp and tls routes that are bound to the servers. What two of them match is the older rule's.
+// connections adds a chain for each match of the tcp and tls routes that are bound to the servers. What two of them
+// match is the older rule's.
 func (b *listenerBuilder) connections(servers []Planned, base func(Planned) listener.Chain) {
 	taken := matches{}
 	for _, c := range b.out.Chains {

@@ -25,7 +25,8 @@ func (t *Tables) builder(r *table.Reader, layer mesh.Layer, port uint32, gateway
 	return t.rt.Builder(r, layer, route.Viewer{Gateways: gateways, Port: port})
 }
 
-// nearestGateway suggests a gateway in place of one that does not exist: one of the namespace with a name like it, or of that name elsewhere.
+// nearestGateway suggests a gateway in place of one that does not exist: one of the namespace with a name like it, or
+// of that name elsewhere.
 func (t *Tables) nearestGateway(r *table.Reader, wrong config.Key) string {
 	var have []string
 	same, _ := table.Get(r, t.byNamespace, wrong.Namespace)
@@ -62,7 +63,8 @@ func compareNeed(a, b need) int {
 	return cmp.Or(compareCluster(a.cluster, b.cluster), config.CompareKey(a.rule, b.rule))
 }
 
-// declareClusters gathers the clusters that the rules bound to a layer's gateways refer to. Each rule says what it needs; a cluster is there as long as one does.
+// declareClusters gathers the clusters that the rules bound to a layer's gateways refer to. Each rule says what it
+// needs; a cluster is there as long as one does.
 func (t *Tables) declareClusters(rules *table.Table[config.Key, *config.Object]) {
 	nothing := func(struct{}, struct{}) bool { return true }
 	needs := table.Derive(rules, "gateway/needs", compareNeed, nothing,
@@ -71,7 +73,12 @@ func (t *Tables) declareClusters(rules *table.Table[config.Key, *config.Object])
 				emit(need{c, k}, struct{}{})
 			}
 		})
-	byCluster := table.Group(needs, "gateway/needs by cluster", compareCluster, func(n need, _ struct{}) []ClusterKey { return []ClusterKey{n.cluster} })
+	byCluster := table.Group(
+		needs,
+		"gateway/needs by cluster",
+		compareCluster,
+		func(n need, _ struct{}) []ClusterKey { return []ClusterKey{n.cluster} },
+	)
 	t.Clusters = table.Derive(byCluster, "gateway/clusters", compareCluster, nothing,
 		func(_ *table.Reader, k ClusterKey, _ table.Rows[need, struct{}], emit func(ClusterKey, struct{})) {
 			emit(k, struct{}{})
@@ -99,8 +106,15 @@ func (t *Tables) needs(r *table.Reader, o *config.Object) map[ClusterKey]struct{
 	return out
 }
 
-// eachServer visits the servers of the layers that see a rule, through the gateways that it is bound to, of which the rule claims some host.
-func (t *Tables) eachServer(r *table.Reader, o *config.Object, rule route.Rule, bound []binding, visit func(key ServerKey, s *Server, gateway string)) {
+// eachServer visits the servers of the layers that see a rule, through the gateways that it is bound to, of which the
+// rule claims some host.
+func (t *Tables) eachServer(
+	r *table.Reader,
+	o *config.Object,
+	rule route.Rule,
+	bound []binding,
+	visit func(key ServerKey, s *Server, gateway string),
+) {
 	hosts := t.fullHosts(rule)
 	for _, b := range bound {
 		for _, s := range t.claimable(r, b.key, rule.Namespace, hosts...) {

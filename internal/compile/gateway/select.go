@@ -44,7 +44,15 @@ func (t *Tables) declareSelected(gateways *table.Table[config.Key, *config.Objec
 				}
 			}
 			if !found {
-				r.Note(o.Problem("spec.selector", "NoRouter", mesh.Info, "no connected gateway proxy has the labels "+string(selector), "start one, or select labels that one has"))
+				r.Note(
+					o.Problem(
+						"spec.selector",
+						"NoRouter",
+						mesh.Info,
+						"no connected gateway proxy has the labels "+string(selector),
+						"start one, or select labels that one has",
+					),
+				)
 			}
 		})
 	layers := table.Derive(t.Selected, "gateway/layers", compareSelected, func(struct{}, struct{}) bool { return true },
@@ -66,7 +74,8 @@ func compareWritten(a, b writtenKey) int {
 	return cmp.Or(config.CompareKey(a.gateway, b.gateway), cmp.Compare(a.index, b.index))
 }
 
-// nameTerm is what a server of a Gateway and a rule that may claim it have in common: a host that the server names, or, where under is set, a wildcard above it.
+// nameTerm is what a server of a Gateway and a rule that may claim it have in common: a host that the server names, or,
+// where under is set, a wildcard above it.
 type nameTerm struct {
 	gateway config.Key
 	host    mesh.Host
@@ -83,8 +92,8 @@ func compareNameTerm(a, b nameTerm) int {
 	return cmp.Or(config.CompareKey(a.gateway, b.gateway), cmp.Compare(a.host, b.host), cmp.Compare(under(a), under(b)))
 }
 
-// declareWritten indexes the servers of each Gateway by their hosts: a rule asks for those that it may claim, so that neither many servers cost each rule
-// nor a change of one server the rules for others.
+// declareWritten indexes the servers of each Gateway by their hosts: a rule asks for those that it may claim, so that
+// neither many servers cost each rule nor a change of one server the rules for others.
 func (t *Tables) declareWritten(gateways *table.Table[config.Key, *config.Object]) {
 	written := table.Derive(gateways, "gateway/written", compareWritten, sameServer,
 		func(_ *table.Reader, k config.Key, o *config.Object, emit func(writtenKey, *Server)) {
@@ -146,7 +155,12 @@ func (t *Tables) declareServers() {
 				}
 			}
 		})
-	byPort := table.Group(t.Servers, "gateway/servers by port", comparePort, func(k ServerKey, _ *Server) []PortKey { return []PortKey{k.Port} })
+	byPort := table.Group(
+		t.Servers,
+		"gateway/servers by port",
+		comparePort,
+		func(k ServerKey, _ *Server) []PortKey { return []PortKey{k.Port} },
+	)
 	t.Plans = table.Derive(byPort, "gateway/ports", comparePort, samePlan,
 		func(_ *table.Reader, k PortKey, servers table.Rows[ServerKey, *Server], emit func(PortKey, *Plan)) {
 			emit(k, plan(servers))
@@ -216,7 +230,8 @@ func plan(servers table.Rows[ServerKey, *Server]) *Plan {
 	return p
 }
 
-// takeNames gives a server the names that nobody has taken. A server whose names are routed on one by one may share them: only what its rules match is taken.
+// takeNames gives a server the names that nobody has taken. A server whose names are routed on one by one may share
+// them: only what its rules match is taken.
 func (p *Plan) takeNames(s *Planned, taken map[string]ServerKey) bool {
 	names := s.Server.serverNames()
 	if s.Server.Class == SNI {

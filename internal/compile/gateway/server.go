@@ -69,7 +69,10 @@ func classify(s *networking.Server) (c Class, why string) {
 
 func terminated(c Class, mode networking.ServerTLSSettings_TLSmode) (Class, string) {
 	switch mode {
-	case networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_MUTUAL, networking.ServerTLSSettings_OPTIONAL_MUTUAL, networking.ServerTLSSettings_ISTIO_MUTUAL:
+	case networking.ServerTLSSettings_SIMPLE,
+		networking.ServerTLSSettings_MUTUAL,
+		networking.ServerTLSSettings_OPTIONAL_MUTUAL,
+		networking.ServerTLSSettings_ISTIO_MUTUAL:
 		return c, ""
 	}
 	return Unserved, "TLS mode " + mode.String() + " is not supported yet"
@@ -105,7 +108,9 @@ type Server struct {
 }
 
 func sameServer(a, b *Server) bool {
-	return a.Class == b.Class && a.Gateway.Key == b.Gateway.Key && a.Gateway.Created == b.Gateway.Created && a.Gateway.Ref == b.Gateway.Ref && proto.Equal(a.Spec, b.Spec)
+	return a.Class == b.Class && a.Gateway.Key == b.Gateway.Key && a.Gateway.Created == b.Gateway.Created &&
+		a.Gateway.Ref == b.Gateway.Ref &&
+		proto.Equal(a.Spec, b.Spec)
 }
 
 // routeName is what the server's route configuration is called, as Istio calls it; it is empty for a server that routes connections.
@@ -147,7 +152,8 @@ func (s *Server) patterns() []hostPattern {
 	return out
 }
 
-// claims lists the names that a rule of a namespace gets on the server for one of its hosts: the narrower of both where one covers the other.
+// claims lists the names that a rule of a namespace gets on the server for one of its hosts: the narrower of both where
+// one covers the other.
 func (s *Server) claims(namespace string, host mesh.Host) []mesh.Host {
 	var out []mesh.Host
 	for _, p := range s.patterns() {

@@ -14,21 +14,28 @@ import (
 // isSocket tells a unix socket from an address.
 func isSocket(bind string) bool { return strings.HasPrefix(bind, "unix://") }
 
-// binds says why gateways of a layer do not bind a server's unix socket; nil: they do, or it is none. Envoy takes away what stands at the path before it makes
-// a socket there, so it matters whose machine that is: the Gateway's own namespace's, unless the mesh's administrator wrote or allowed it.
+// binds says why gateways of a layer do not bind a server's unix socket; nil: they do, or it is none. Envoy takes away
+// what stands at the path before it makes a socket there, so it matters whose machine that is: the Gateway's own
+// namespace's, unless the mesh's administrator wrote or allowed it.
 func (t *Tables) binds(r *table.Reader, l mesh.Layer, gateway *config.Object, s *networking.Server) *mesh.Problem {
 	bind := s.GetBind()
 	if !isSocket(bind) {
 		return nil
 	}
 	if ports, folder := t.in.ProxyPlaces(r); mesh.Guarded(bind, 0, ports, folder) {
-		return &mesh.Problem{Code: "ProxysOwn", Message: strconv.Quote(bind) + " is a proxy's own, of Envoy or its agent: this server is not served", Fix: "bind another socket"}
+		return &mesh.Problem{
+			Code:    "ProxysOwn",
+			Message: strconv.Quote(bind) + " is a proxy's own, of Envoy or its agent: this server is not served",
+			Fix:     "bind another socket",
+		}
 	}
 	if own := gateway.Namespace; own != l.Namespace && own != t.in.RootNamespace(r) && !t.in.AllowsLocalEndpoints(r, own) {
 		return &mesh.Problem{
-			Code:    "LocalAddress",
-			Message: "a socket is a file of the gateway's machine, and gateways of namespace " + l.Namespace + " make none for namespace " + own + ": this server is not served there",
-			Fix:     "move the Gateway to namespace " + l.Namespace + ", or let the mesh's administrator add " + own + " to defaultConfig.proxyMetadata." + config.LocalEndpointsKey,
+			Code: "LocalAddress",
+			Message: "a socket is a file of the gateway's machine, and gateways " +
+				"of namespace " + l.Namespace + " make none for namespace " + own + ": this server is not served there",
+			Fix: "move the Gateway to namespace " + l.Namespace + ", or let the mesh's administrator add " + own +
+				" to defaultConfig.proxyMetadata." + config.LocalEndpointsKey,
 		}
 	}
 	return nil

@@ -13,7 +13,8 @@ import (
 	"fairway/internal/table"
 )
 
-// Tables is all that gateways are configured with. The five of *envoy.Encoded are published: VirtualHosts and RedirectHosts are of one type.
+// Tables is all that gateways are configured with. The five of *envoy.Encoded are published: VirtualHosts and
+// RedirectHosts are of one type.
 type Tables struct {
 	Selected *table.Table[SelectedKey, *config.Object] // which Gateways select which layers
 	Servers  *table.Table[ServerKey, *Server]

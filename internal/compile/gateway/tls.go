@@ -49,7 +49,8 @@ func (b *listenerBuilder) tls(s Planned, alpn []string) *corev3.TransportSocket 
 	return out.Socket()
 }
 
-// credentials lists the names of the secrets that a server takes its certificates from: one, or one of a kind (ServerTLSSettings.credential_names).
+// credentials lists the names of the secrets that a server takes its certificates from: one, or one of a kind
+// (ServerTLSSettings.credential_names).
 func credentials(s *networking.ServerTLSSettings) []string {
 	if s.GetCredentialName() != "" {
 		return []string{s.GetCredentialName()}

@@ -10,7 +10,8 @@ import (
 	"fairway/internal/table"
 )
 
-// extension is what one key of MeshConfig.defaultConfig.proxyMetadata that is Fairway's own says; which of the fields is set follows from the key.
+// extension is what one key of MeshConfig.defaultConfig.proxyMetadata that is Fairway's own says; which of the fields
+// is set follows from the key.
 type extension struct {
 	namespaces []string
 	accounts   []config.ServiceAccount
@@ -38,14 +39,15 @@ func declareExtensions(settings *table.Table[string, *meshconfig.MeshConfig]) *t
 		}).Broad()
 }
 
-// AllowsLocalEndpoints says whether rules of a namespace may lead proxies of other namespaces, and gateways, to addresses that are a proxy's own machine's:
-// config.LocalEndpointsKey.
+// AllowsLocalEndpoints says whether rules of a namespace may lead proxies of other namespaces, and gateways, to
+// addresses that are a proxy's own machine's: config.LocalEndpointsKey.
 func (t *Tables) AllowsLocalEndpoints(r *table.Reader, namespace string) bool {
 	e, ok := table.Get(r, t.extended, config.LocalEndpointsKey)
 	return ok && (slices.Contains(e.namespaces, namespace) || slices.Contains(e.namespaces, "*"))
 }
 
-// ProxyPlaces is where the mesh's configuration puts what serves a proxy's own machine: ports, and the folder of its agent's sockets, "" where it says none.
+// ProxyPlaces is where the mesh's configuration puts what serves a proxy's own machine: ports, and the folder of its
+// agent's sockets, "" where it says none.
 func (t *Tables) ProxyPlaces(r *table.Reader) (ports []uint32, folder string) {
 	d := t.field(r, "default_config").GetDefaultConfig()
 	for _, p := range []int32{d.GetProxyAdminPort(), d.GetStatusPort()} {
@@ -56,13 +58,14 @@ func (t *Tables) ProxyPlaces(r *table.Reader) (ports []uint32, folder string) {
 	return append(ports, t.ProxyListenPort(r), t.ProxyInboundPort(r)), d.GetConfigPath()
 }
 
-// TakesSecrets says whether the mesh's configuration has proxies of a service account delivered the Secrets of which no object says who may have them:
-// config.SecretAccountsKey.
+// TakesSecrets says whether the mesh's configuration has proxies of a service account delivered the Secrets of which no
+// object says who may have them: config.SecretAccountsKey.
 func (t *Tables) TakesSecrets(r *table.Reader, namespace, account string) bool {
 	return t.lists(r, config.SecretAccountsKey, namespace, account)
 }
 
-// TakesLabels says whether the mesh's configuration takes a service account at its word for the labels of its proxies: config.LabelAccountsKey.
+// TakesLabels says whether the mesh's configuration takes a service account at its word for the labels of its proxies:
+// config.LabelAccountsKey.
 func (t *Tables) TakesLabels(r *table.Reader, namespace, account string) bool {
 	return t.lists(r, config.LabelAccountsKey, namespace, account)
 }

@@ -15,16 +15,36 @@ import (
 
 // inForce are the fields of MeshConfig that something is derived from, by their proto names.
 var inForce = [...]string{
-	"root_namespace", "outbound_traffic_policy", "connect_timeout", "dns_refresh_rate", "protocol_detection_timeout", "tcp_keepalive", "access_log_file",
-	"access_log_format", "access_log_encoding", "default_http_retry_policy", "default_traffic_policy", "h2_upgrade_policy", "path_normalization",
-	"outbound_cluster_stat_name", "inbound_cluster_stat_name", "proxy_listen_port", "proxy_inbound_listen_port", "default_service_export_to",
-	"default_virtual_service_export_to", "default_destination_rule_export_to", "enable_auto_mtls", "trust_domain", "trust_domain_aliases",
+	"root_namespace",
+	"outbound_traffic_policy",
+	"connect_timeout",
+	"dns_refresh_rate",
+	"protocol_detection_timeout",
+	"tcp_keepalive",
+	"access_log_file",
+	"access_log_format",
+	"access_log_encoding",
+	"default_http_retry_policy",
+	"default_traffic_policy",
+	"h2_upgrade_policy",
+	"path_normalization",
+	"outbound_cluster_stat_name",
+	"inbound_cluster_stat_name",
+	"proxy_listen_port",
+	"proxy_inbound_listen_port",
+	"default_service_export_to",
+	"default_virtual_service_export_to",
+	"default_destination_rule_export_to",
+	"enable_auto_mtls",
+	"trust_domain",
+	"trust_domain_aliases",
 }
 
 // elsewhere are fields that other programs of a mesh read: the agent, the injector.
 var elsewhere = [...]string{"default_config"}
 
-// declareLater notes what is accepted and kept but has no effect yet: whole kinds, and fields of the mesh's configuration that say something else than their default.
+// declareLater notes what is accepted and kept but has no effect yet: whole kinds, and fields of the mesh's
+// configuration that say something else than their default.
 func (t *Tables) declareLater() {
 	nothing := func(_, _ struct{}) bool { return true }
 	t.declareUnenforced()
@@ -36,8 +56,13 @@ func (t *Tables) declareLater() {
 	}
 	table.Derive(t.WorkloadGroups.Table, "workloadgroups/later", config.CompareKey, nothing,
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
-			r.Note(mesh.Problem{Object: o.Ref, Code: "NotYet", Severity: mesh.Info,
-				Message: "no WorkloadEntry is made of the group when a machine's agent connects: write one for each machine, as pilotctl workload config --address does; its labels are given to its service account"})
+			r.Note(mesh.Problem{
+				Object:   o.Ref,
+				Code:     "NotYet",
+				Severity: mesh.Info,
+				Message: "no WorkloadEntry is made of the group when a machine's agent connects: write one for each " +
+					"machine, as pilotctl workload config --address does; its labels are given to its service account",
+			})
 		})
 	table.Derive(t.Mesh.Table, "mesh/later", config.CompareKey, nothing,
 		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
@@ -78,5 +103,11 @@ func sameField(fd protoreflect.FieldDescriptor, v protoreflect.Value, other prot
 
 // NotYet is the problem that says of a field, or of a whole object where field is empty, that it is accepted and does nothing yet.
 func NotYet(o *config.Object, field, what string) mesh.Problem {
-	return mesh.Problem{Object: o.Ref, Field: field, Code: "NotYet", Severity: mesh.Info, Message: what + " are accepted and kept, but have no effect yet"}
+	return mesh.Problem{
+		Object:   o.Ref,
+		Field:    field,
+		Code:     "NotYet",
+		Severity: mesh.Info,
+		Message:  what + " are accepted and kept, but have no effect yet",
+	}
 }

@@ -16,7 +16,8 @@ import (
 	"fairway/internal/table"
 )
 
-// declareSettings splits MeshConfig by field: each row is a MeshConfig of which only the field in its key is set. Fields that no one set have no row.
+// declareSettings splits MeshConfig by field: each row is a MeshConfig of which only the field in its key is set.
+// Fields that no one set have no row.
 func declareSettings(from *table.Table[config.Key, *config.Object]) *table.Table[string, *meshconfig.MeshConfig] {
 	same := func(a, b *meshconfig.MeshConfig) bool { return proto.Equal(a, b) }
 	return table.Derive(from, "settings", strings.Compare, same,
@@ -83,8 +84,8 @@ func (t *Tables) TCPKeepalive(r *table.Reader) *networking.ConnectionPoolSetting
 	return t.field(r, "tcp_keepalive").GetTcpKeepalive()
 }
 
-// AccessLog is what proxies log and count of requests and connections: MeshConfig.accessLogFile, accessLogFormat, accessLogEncoding, and defaultProviders, which counts
-// nothing where it is there and names no metrics. who counts.
+// AccessLog is what proxies log and count of requests and connections: MeshConfig.accessLogFile, accessLogFormat,
+// accessLogEncoding, and defaultProviders, which counts nothing where it is there and names no metrics. who counts.
 func (t *Tables) AccessLog(r *table.Reader, who listener.Reporter) listener.AccessLog {
 	var out listener.AccessLog
 	if p := t.field(r, "default_providers").GetDefaultProviders(); p == nil || len(p.GetMetrics()) > 0 {
@@ -136,7 +137,8 @@ func (t *Tables) PathNormalization(r *table.Reader) meshconfig.MeshConfig_ProxyP
 	return t.field(r, "path_normalization").GetPathNormalization().GetNormalization()
 }
 
-// OutboundStatName is the pattern for names of outbound clusters in statistics; "" is the cluster's name (MeshConfig.outboundClusterStatName).
+// OutboundStatName is the pattern for names of outbound clusters in statistics; "" is the cluster's name
+// (MeshConfig.outboundClusterStatName).
 func (t *Tables) OutboundStatName(r *table.Reader) string {
 	return t.field(r, "outbound_cluster_stat_name").GetOutboundClusterStatName()
 }
@@ -161,8 +163,8 @@ func (t *Tables) ProxyHTTPPort(r *table.Reader) uint32 {
 	return orPort(t.field(r, "proxy_http_port").GetProxyHttpPort(), 0)
 }
 
-// ExportTo gives the visibility of an object of a kind that says none itself: MeshConfig.default{Service,VirtualService,DestinationRule}ExportTo, "*" by default.
-// The result is never empty.
+// ExportTo gives the visibility of an object of a kind that says none itself:
+// MeshConfig.default{Service,VirtualService,DestinationRule}ExportTo, "*" by default. The result is never empty.
 func (t *Tables) ExportTo(r *table.Reader, kind config.Kind, own []string) []string {
 	if len(own) > 0 {
 		return own

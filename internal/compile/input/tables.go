@@ -26,7 +26,8 @@ type Tables struct {
 	Secrets                                               *Objects // their rows print without what is secret
 	Mesh                                                  *Objects // MeshConfig, MeshNetworks
 	Others                                                *Objects // kinds that have no table of their own
-	// Written is where each object is written. Nothing is computed from it: problems and pages look it up, so that a comment on top of a file computes nothing.
+	// Written is where each object is written. Nothing is computed from it: problems and pages look it up, so that a
+	// comment on top of a file computes nothing.
 	Written         *table.Input[config.Key, config.Written]
 	Naming, Serving *table.Input[SourceKey, Source]
 	Proxies         *table.Input[mesh.ProxyID, mesh.Proxy]         // connected proxies: demand
@@ -51,7 +52,8 @@ type Options struct {
 	RootNamespace string // where mesh-wide objects live; "" leaves it to MeshConfig.rootNamespace, and that to istio-system
 }
 
-// SourceKey names a row of Naming or Serving: an object (Kind, Namespace, Name), a registry's service (its key) or a registry's endpoint (service's key and ID).
+// SourceKey names a row of Naming or Serving: an object (Kind, Namespace, Name), a registry's service (its key) or a
+// registry's endpoint (service's key and ID).
 type SourceKey struct {
 	Kind            config.Kind // of an object; empty for a registry's row
 	Registry        string      // of a registry's row

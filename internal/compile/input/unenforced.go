@@ -20,14 +20,26 @@ func (t *Tables) declareUnenforced() {
 					r.Note(NotYet(o, "", "objects of this kind"))
 					return
 				}
-				r.Note(mesh.Problem{Object: o.Ref, Code: mesh.NotEnforced, Severity: mesh.Error, Message: message,
-					Fix: "refuse such requests elsewhere: in the application, or with PeerAuthentication in mode STRICT where a caller's identity is enough"})
+				r.Note(mesh.Problem{
+					Object:   o.Ref,
+					Code:     mesh.NotEnforced,
+					Severity: mesh.Error,
+					Message:  message,
+					Fix: "refuse such requests elsewhere: in the application, or with PeerAuthentication in mode " +
+						"STRICT where a caller's identity is enough",
+				})
 				emit(k, o.Ref)
 			})
 	}
 	t.open = []*unenforced{
-		open(t.AuthorizationPolicies, "the policy is not enforced: nothing carries out AuthorizationPolicies yet, and what it refuses is let through"),
-		open(t.RequestAuthentications, "the policy is not enforced: nothing verifies tokens yet, and requests with bad ones are let through"),
+		open(
+			t.AuthorizationPolicies,
+			"the policy is not enforced: nothing carries out AuthorizationPolicies yet, and what it refuses is let through",
+		),
+		open(
+			t.RequestAuthentications,
+			"the policy is not enforced: nothing verifies tokens yet, and requests with bad ones are let through",
+		),
 	}
 }
 
@@ -35,7 +47,8 @@ func (t *Tables) declareUnenforced() {
 func refuses(o *config.Object) bool {
 	switch p := o.Spec.(type) {
 	case *securityv1beta1.AuthorizationPolicy:
-		return p.GetAction() == securityv1beta1.AuthorizationPolicy_ALLOW || p.GetAction() != securityv1beta1.AuthorizationPolicy_AUDIT && len(p.GetRules()) > 0
+		return p.GetAction() == securityv1beta1.AuthorizationPolicy_ALLOW ||
+			p.GetAction() != securityv1beta1.AuthorizationPolicy_AUDIT && len(p.GetRules()) > 0
 	case *securityv1beta1.RequestAuthentication:
 		return len(p.GetJwtRules()) > 0
 	}

@@ -16,8 +16,9 @@ const (
 	inboundPassthrough = cluster.InboundPassthroughName
 )
 
-// connections is what a port whose connections are not HTTP, or not known to be, claims. Only connections to the ranges, where there are some.
-// Where others may share the slot, TLS is told apart by server name: the host itself, unless rules say better.
+// connections is what a port whose connections are not HTTP, or not known to be, claims. Only connections to the
+// ranges, where there are some. Where others may share the slot, TLS is told apart by server name: the host itself,
+// unless rules say better.
 func (c *claimant) connections(at opening, ranges []string, shared bool) *Claim {
 	out := &Claim{Requests: at.port.Protocol == mesh.Unknown && c.key.Host != "*"}
 	if at.port.Protocol.IsTLS() {

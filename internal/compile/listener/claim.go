@@ -14,8 +14,8 @@ import (
 	"fairway/internal/table"
 )
 
-// Slot is an address and a port that one listener of a layer takes. Without an address it is the port itself: every address where connections are
-// intercepted, the loopback address where they are not.
+// Slot is an address and a port that one listener of a layer takes. Without an address it is the port itself: every
+// address where connections are intercepted, the loopback address where they are not.
 type Slot struct {
 	Layer mesh.Layer
 	Bind  string
@@ -63,12 +63,23 @@ func whose(is bool, yes, no When) When {
 }
 
 func compareClaim(a, b ClaimKey) int {
-	return cmp.Or(CompareSlot(a.Slot, b.Slot), compareBool(a.Connections, b.Connections), compareAge(a, b), cmp.Compare(a.Port, b.Port), cmp.Compare(a.When, b.When))
+	return cmp.Or(
+		CompareSlot(a.Slot, b.Slot),
+		compareBool(a.Connections, b.Connections),
+		compareAge(a, b),
+		cmp.Compare(a.Port, b.Port),
+		cmp.Compare(a.When, b.When),
+	)
 }
 
 // compareAge orders claims by who wins: what a Sidecar says of a port goes before what services say, then the older.
 func compareAge(a, b ClaimKey) int {
-	return cmp.Or(compareBool(b.Own, a.Own), cmp.Compare(a.Created, b.Created), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Host, b.Host))
+	return cmp.Or(
+		compareBool(b.Own, a.Own),
+		cmp.Compare(a.Created, b.Created),
+		cmp.Compare(a.Namespace, b.Namespace),
+		cmp.Compare(a.Host, b.Host),
+	)
 }
 
 func compareBool(a, b bool) int {
@@ -101,8 +112,10 @@ func (c Chain) catchAll() bool { return len(c.SNI) == 0 && len(c.Prefixes) == 0 
 
 func sameChain(a, b Chain) bool {
 	x, y := a.TCP, b.TCP
-	return slices.Equal(a.SNI, b.SNI) && slices.Equal(a.Prefixes, b.Prefixes) && slices.Equal(x.Clusters, y.Clusters) && x.StatPrefix == y.StatPrefix &&
-		x.IdleTimeout == y.IdleTimeout && x.MaxDuration == y.MaxDuration && x.HashSource == y.HashSource
+	return slices.Equal(a.SNI,
+		b.SNI) && slices.Equal(a.Prefixes, b.Prefixes) && slices.Equal(x.Clusters, y.Clusters) && x.StatPrefix == y.StatPrefix &&
+		x.IdleTimeout == y.IdleTimeout && x.MaxDuration == y.MaxDuration &&
+		x.HashSource == y.HashSource
 }
 
 func sameClaim(a, b *Claim) bool {

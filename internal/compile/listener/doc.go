@@ -1,4 +1,5 @@
-// Package listener derives the listeners of sidecars: where the workload's own connections and those to it are taken, and by which protocol.
+// Package listener derives the listeners of sidecars: where the workload's own connections and those to it are taken,
+// and by which protocol.
 //
 //	Seen (layer, host) ──► Claims (slot, age, host) ──► Slots (layer, address, port) ──► Listeners (shelf, name)
 //	ListenerViews ───────────────────────────────────► virtualOutbound ─┐
@@ -6,16 +7,19 @@
 //
 // A slot is an address and a port that one listener takes; each port of each service that a layer sees claims one or more:
 //
-//   - Requests (HTTP) share the slot of the port on every address. Their listener names a route configuration and no service, so that one more
-//     service on a port that is known changes no listener.
-//   - Connections (TCP) claim each address of their service, an address range as a chain of the port's slot, or, without either, the port itself.
+//   - Requests (HTTP) share the slot of the port on every address. Their listener names a route configuration and no
+//     service, so that one more service on a port that is known changes no listener.
+//   - Connections (TCP) claim each address of their service, an address range as a chain of the port's slot, or,
+//     without either, the port itself.
 //   - Connections told apart by TLS server name share the port's slot, a chain each.
 //   - What a user named no protocol for claims both: the first bytes tell.
 //
 // Of two that claim the same connections the older wins, and the other's object has a Problem.
 //
-// Listeners come in variants (scope.ListenerView): intercepted ones open no socket and take connections over from virtualOutbound; without interception
-// they bind what they serve. A namespace's layer holds only what differs from what everybody has.
+// Listeners come in variants (scope.ListenerView): intercepted ones open no socket and take connections over from
+// virtualOutbound; without interception they bind what they serve. A namespace's layer holds only what differs from
+// what everybody has.
 //
-// How rules split connections is compile/route's affair, how a listener is written in Envoy's words envoy/listener's. The package must not know streams.
+// How rules split connections is compile/route's affair, how a listener is written in Envoy's words envoy/listener's.
+// The package must not know streams.
 package listener

@@ -16,7 +16,11 @@ func crowd(t testing.TB, n int) *world {
 	w := newWorld()
 	var objects []*config.Object
 	for i := range n {
-		objects = append(objects, web(t, fmt.Sprintf("web%d", i), int64(i+1)), db(t, fmt.Sprintf("db%d", i), fmt.Sprintf("10.9.%d.%d", i/250, i%250+1)))
+		objects = append(
+			objects,
+			web(t, fmt.Sprintf("web%d", i), int64(i+1)),
+			db(t, fmt.Sprintf("db%d", i), fmt.Sprintf("10.9.%d.%d", i/250, i%250+1)),
+		)
 	}
 	w.in.Apply(source.Batch{Source: "test", Set: objects})
 	w.connect("shop 10.0.0.1\nother 10.0.0.2 vip\n")
@@ -100,11 +104,21 @@ func TestFlat(t *testing.T) {
 // TestAccessLogTouchesAll is the other end: what every listener says, every listener follows.
 func TestAccessLogTouchesAll(t *testing.T) {
 	w := crowd(t, 3)
-	c := w.turn(t, source.Batch{Set: []*config.Object{object(t, `{kind: MeshConfig, metadata: {name: mesh}, spec: {accessLogFile: /dev/stdout}}`, 1)}})
+	c := w.turn(
+		t,
+		source.Batch{Set: []*config.Object{object(t, `{kind: MeshConfig, metadata: {name: mesh}, spec: {accessLogFile: /dev/stdout}}`, 1)}},
+	)
 	if all := len(w.published(t)); c.listeners != all || all == 0 {
 		t.Errorf("%d of %d listeners changed", c.listeners, all)
 	}
-	c = w.turn(t, source.Batch{Set: []*config.Object{object(t, `{kind: MeshConfig, metadata: {name: mesh}, spec: {accessLogFile: /dev/stdout, connectTimeout: 5s}}`, 1)}})
+	c = w.turn(
+		t,
+		source.Batch{
+			Set: []*config.Object{
+				object(t, `{kind: MeshConfig, metadata: {name: mesh}, spec: {accessLogFile: /dev/stdout, connectTimeout: 5s}}`, 1),
+			},
+		},
+	)
 	if c != (cost{}) {
 		t.Errorf("a field that no listener reads cost %+v", c)
 	}

@@ -52,8 +52,8 @@ func TestEnvoyTakesThem(t *testing.T) {
 	}
 }
 
-// TestWhatEnvoyWaitsFor holds two things that would stop a proxy without a word of protest: a route configuration that a listener names and nobody
-// publishes, and two listeners at one address.
+// TestWhatEnvoyWaitsFor holds two things that would stop a proxy without a word of protest: a route configuration that
+// a listener names and nobody publishes, and two listeners at one address.
 func TestWhatEnvoyWaitsFor(t *testing.T) {
 	for _, file := range files(t) {
 		_, in := parse(t, file)

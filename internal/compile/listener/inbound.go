@@ -16,16 +16,20 @@ import (
 	"fairway/internal/table"
 )
 
-// declareInbound builds the inbound side of equal workloads: virtualInbound, which takes every connection that is intercepted on its way in, and a
-// listener for each port that is bound itself.
+// declareInbound builds the inbound side of equal workloads: virtualInbound, which takes every connection that is
+// intercepted on its way in, and a listener for each port that is bound itself.
 func (t *Tables) declareInbound() {
 	t.Inbound = table.Derive(t.sc.Inbounds, "listener/inbound", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k scope.InboundKey, in *scope.Inbound, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			b := inbound{
-				settings: settings{Log: t.in.AccessLog(r, listener.Destination), Normalize: normalization(t.in, r), Detection: t.in.ProtocolDetectionTimeout(r)},
-				mode:     in.Interception,
-				port:     t.in.ProxyInboundPort(r),
-				trusted:  t.in.TrustDomains(r),
+				settings: settings{
+					Log:       t.in.AccessLog(r, listener.Destination),
+					Normalize: normalization(t.in, r),
+					Detection: t.in.ProtocolDetectionTimeout(r),
+				},
+				mode:    in.Interception,
+				port:    t.in.ProxyInboundPort(r),
+				trusted: t.in.TrustDomains(r),
 			}
 			put := func(l listener.Listener, needs []string) {
 				e := envoy.Encode(listener.Build(l))
@@ -50,9 +54,9 @@ type inbound struct {
 	trusted []string // trust domains whose identities may call
 }
 
-// virtual is virtualInbound: chains for each port that the workload is known to serve; connections to others go on as they are. The first bytes are
-// waited for only on ports whose protocol nobody named, or that take both mutual TLS and plaintext. No chain is the default one: it would take what
-// the chains of a port refuse.
+// virtual is virtualInbound: chains for each port that the workload is known to serve; connections to others go on as
+// they are. The first bytes are waited for only on ports whose protocol nobody named, or that take both mutual TLS and
+// plaintext. No chain is the default one: it would take what the chains of a port refuse.
 func (b inbound) virtual(in *scope.Inbound) (listener.Listener, []string) {
 	hole, rest := b.to(blackHole), b.to(inboundPassthrough)
 	needs := append(hole.Needs(), rest.Needs()...)
@@ -138,7 +142,8 @@ func (b inbound) bound(in *scope.Inbound) []boundListener {
 	return out
 }
 
-// chains is what becomes of connections to a port: those that are, or turn out to be, HTTP are routed, others forwarded. match is the port to match; 0: all.
+// chains is what becomes of connections to a port: those that are, or turn out to be, HTTP are routed, others
+// forwarded. match is the port to match; 0: all.
 func (b inbound) chains(p scope.InboundPort, at string, match uint32) []listener.Chain {
 	m := listener.Match{Port: match}
 	requests := listener.Chain{Name: at, Match: m, Route: &listener.HTTP{
@@ -157,7 +162,8 @@ func (b inbound) chains(p scope.InboundPort, at string, match uint32) []listener
 	return b.secured(p.MTLS, p.Closed, []listener.Chain{connections}, connections, nil)
 }
 
-// secured puts mutual TLS in front of chains, as a mode says. other is what becomes of TLS that is not the mesh's: it belongs to the workload.
+// secured puts mutual TLS in front of chains, as a mode says. other is what becomes of TLS that is not the mesh's: it
+// belongs to the workload.
 func (b inbound) secured(mode mesh.MTLS, closed bool, plain []listener.Chain, other listener.Chain, alpn []string) []listener.Chain {
 	if closed {
 		hole := b.to(blackHole)
@@ -183,7 +189,8 @@ func (b inbound) secured(mode mesh.MTLS, closed bool, plain []listener.Chain, ot
 	return append(append(out, other), plain...)
 }
 
-// clients are the protocols by which clients of a chain are known. Where only mutual TLS is taken nobody needs to be told apart, unless by what is spoken inside.
+// clients are the protocols by which clients of a chain are known. Where only mutual TLS is taken nobody needs to be
+// told apart, unless by what is spoken inside.
 func (b inbound) clients(mode mesh.MTLS, c listener.Chain, several bool) []string {
 	http := len(c.Match.ApplicationProtocols) > 0
 	switch {

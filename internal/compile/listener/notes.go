@@ -13,7 +13,8 @@ type said struct {
 	problem mesh.Problem
 }
 
-// outdone notes that another claim takes a slot's connections. Of a port whose protocol nobody named the requests may be routed all the same.
+// outdone notes that another claim takes a slot's connections. Of a port whose protocol nobody named the requests may
+// be routed all the same.
 func (b *builder) outdone(e Entry, taker *Entry) {
 	p := lost(e.Key, taker.Key, "connections")
 	if e.Requests && taker.Requests {
@@ -40,7 +41,14 @@ type notes struct {
 
 func (n *notes) add(b *builder) {
 	if b.encoded != nil && b.encoded.Err != nil {
-		b.say(*b.contest.first(), mesh.Problem{Code: "Refused", Severity: mesh.Error, Message: "Envoy would refuse the listener " + b.out.Name + ", what proxies have stays: " + b.encoded.Err.Error()})
+		b.say(
+			*b.contest.first(),
+			mesh.Problem{
+				Code:     "Refused",
+				Severity: mesh.Error,
+				Message:  "Envoy would refuse the listener " + b.out.Name + ", what proxies have stays: " + b.encoded.Err.Error(),
+			},
+		)
 	}
 	for _, s := range b.said {
 		if s.layer == n.layer && !slices.Contains(n.list, s.problem) {
@@ -58,9 +66,18 @@ func (n *notes) write(r *table.Reader) {
 // lost is the problem of a claim that another one goes before.
 func lost(loser, winner ClaimKey, what string) mesh.Problem {
 	return mesh.Problem{
-		Code: "PortTaken", Severity: mesh.Error,
-		Message: what + " to port " + number(loser.Port) + " of " + string(loser.Host) + " cannot be told from those to " + string(winner.Host) +
-			", which goes first and gets them: both claim " + place(loser.Slot),
+		Code:     "PortTaken",
+		Severity: mesh.Error,
+		Message: what + " to port " + number(
+			loser.Port,
+		) + " of " + string(
+			loser.Host,
+		) + " cannot be told from those to " + string(
+			winner.Host,
+		) +
+			", which goes first and gets them: both claim " + place(
+			loser.Slot,
+		),
 		Fix: "give each service an address of its own (spec.addresses), another port, or a TLS server name to tell them by",
 	}
 }
@@ -72,8 +89,8 @@ func place(s Slot) string {
 	return s.Bind
 }
 
-// declareShadowed notes services whose requests lose their port to an older service that takes its connections as they are. Thousands of services may
-// share the port: each looks at who takes it, none at the others.
+// declareShadowed notes services whose requests lose their port to an older service that takes its connections as they
+// are. Thousands of services may share the port: each looks at who takes it, none at the others.
 func (t *Tables) declareShadowed() {
 	takers := table.Derive(t.Slots, "listener/takers", CompareSlot, func(a, b ClaimKey) bool { return a == b },
 		func(r *table.Reader, s Slot, c *Contest, emit func(Slot, ClaimKey)) {

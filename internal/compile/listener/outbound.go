@@ -181,8 +181,8 @@ func (b *builder) tcp(t listener.TCP) listener.TCP {
 	return t
 }
 
-// rest says what becomes of connections that no match takes: the taker's, or where there is none the outbound policy's, on a slot that others may
-// have; on an address of its own they are closed.
+// rest says what becomes of connections that no match takes: the taker's, or where there is none the outbound policy's,
+// on a slot that others may have; on an address of its own they are closed.
 func (b *builder) rest(taker *Entry, v scope.ListenerView) {
 	switch {
 	case taker == nil && b.any():

@@ -13,7 +13,8 @@ type Entry struct {
 	*Claim
 }
 
-// Contest is who claims a slot: the oldest of those whose requests are routed, who stands for all of them, and everybody who claims connections.
+// Contest is who claims a slot: the oldest of those whose requests are routed, who stands for all of them, and
+// everybody who claims connections.
 type Contest struct {
 	Requests    *Entry  // nil: nobody
 	Connections []Entry // by age

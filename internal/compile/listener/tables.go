@@ -34,9 +34,14 @@ type Tables struct {
 func Declare(in *input.Tables, reg *registry.Tables, sc *scope.Tables, rt *route.Tables) *Tables {
 	t := &Tables{in: in, reg: reg, sc: sc, rt: rt}
 	t.declareSettings()
-	t.views = table.Group(sc.ListenerViews, "listener/views by layer", mesh.CompareLayer, func(v scope.ListenerView, _ struct{}) []mesh.Layer {
-		return []mesh.Layer{v.Layer}
-	}).Broad()
+	t.views = table.Group(
+		sc.ListenerViews,
+		"listener/views by layer",
+		mesh.CompareLayer,
+		func(v scope.ListenerView, _ struct{}) []mesh.Layer {
+			return []mesh.Layer{v.Layer}
+		},
+	).Broad()
 	t.declareClaims()
 	t.declareSlots()
 	t.declareListeners()

@@ -10,8 +10,9 @@ import (
 	"fairway/internal/table"
 )
 
-// declareVirtual builds virtualOutbound, which takes every connection that is intercepted on its way out and hands it to the listener of where it was going.
-// What no listener takes goes on, or nowhere, as the outbound policy says. A namespace has Public's.
+// declareVirtual builds virtualOutbound, which takes every connection that is intercepted on its way out and hands it
+// to the listener of where it was going. What no listener takes goes on, or nowhere, as the outbound policy says. A
+// namespace has Public's.
 func (t *Tables) declareVirtual() {
 	t.Virtual = table.Derive(t.sc.ListenerViews, "listener/virtual outbound", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, v scope.ListenerView, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {

@@ -76,8 +76,10 @@ func object(t testing.TB, doc string, created int64) *config.Object {
 		t.Fatalf("%v in:\n%s", err, doc)
 	}
 	spec := map[config.Kind]proto.Message{
-		"ServiceEntry": &networking.ServiceEntry{}, "WorkloadEntry": &networking.WorkloadEntry{}, "DestinationRule": &networking.DestinationRule{},
-		"PeerAuthentication": &security.PeerAuthentication{}, "Sidecar": &networking.Sidecar{}, "VirtualService": &networking.VirtualService{}, "MeshConfig": &meshconfig.MeshConfig{},
+		"ServiceEntry": &networking.ServiceEntry{}, "WorkloadEntry": &networking.WorkloadEntry{},
+		"DestinationRule":    &networking.DestinationRule{},
+		"PeerAuthentication": &security.PeerAuthentication{}, "Sidecar": &networking.Sidecar{},
+		"VirtualService": &networking.VirtualService{}, "MeshConfig": &meshconfig.MeshConfig{},
 	}[head.Kind]
 	if spec == nil {
 		t.Fatalf("kind %q in:\n%s", head.Kind, doc)
@@ -100,7 +102,14 @@ func (w *world) connect(lines string) {
 			continue
 		}
 		first, _, _ := strings.Cut(f[1], ",")
-		p := mesh.Proxy{ID: mesh.ProxyID(strings.Join(f, "~")), Namespace: f[0], IP: first, IPs: f[1], AutoVIP: slices.Contains(f, "vip"), Mutual: slices.Contains(f, "mutual")}
+		p := mesh.Proxy{
+			ID:        mesh.ProxyID(strings.Join(f, "~")),
+			Namespace: f[0],
+			IP:        first,
+			IPs:       f[1],
+			AutoVIP:   slices.Contains(f, "vip"),
+			Mutual:    slices.Contains(f, "mutual"),
+		}
 		switch {
 		case slices.Contains(f, "tproxy"):
 			p.Interception = mesh.TProxy

@@ -63,8 +63,8 @@ type builder struct {
 	suffix string // of the names of services inside the mesh: ".svc.cluster.local"
 }
 
-// below is what the layer below a namespace's says of the same host. Where both say the same the upper one need not, and where only the lower one has addresses the upper
-// one has to say that there are none.
+// below is what the layer below a namespace's says of the same host. Where both say the same the upper one need not,
+// and where only the lower one has addresses the upper one has to say that there are none.
 func (b builder) below(r *table.Reader, sc *scope.Tables, v scope.NameView, host mesh.Host) []names.Entry {
 	if v.Layer.Kind != mesh.NamespaceLayer {
 		return nil

@@ -112,7 +112,10 @@ func TestFlat(t *testing.T) {
 			w.Apply(strings.Replace(entry(9000), "  ports", "  addresses: [10.9.9.9]\n  ports", 1))
 		}, 1},
 		{"an endpoint of one that has an address", func(w *compiletest.World) {
-			w.Apply(strings.Replace(strings.Replace(entry(9000), "  ports", "  addresses: [10.9.9.9]\n  ports", 1), "10.0.0.1", "10.0.0.2", 1))
+			w.Apply(strings.Replace(
+				strings.Replace(entry(9000), "  ports", "  addresses: [10.9.9.9]\n  ports", 1), "10.0.0.1", "10.0.0.2",
+				1,
+			))
 		}, 0},
 		{"the service gone", func(w *compiletest.World) { w.Delete("ServiceEntry", "ns0", "s9000") }, 1},
 	} {
@@ -120,7 +123,15 @@ func TestFlat(t *testing.T) {
 		c.edit(many)
 		rows, got := changes(few)
 		if moreRows, more := changes(many); got != c.want || more != got || moreRows != rows {
-			t.Errorf("%s: among 100 services %d rows and %d resources, among 3,000 %d and %d; want %d resources", c.name, rows, got, moreRows, more, c.want)
+			t.Errorf(
+				"%s: among 100 services %d rows and %d resources, among 3,000 %d and %d; want %d resources",
+				c.name,
+				rows,
+				got,
+				moreRows,
+				more,
+				c.want,
+			)
 		}
 	}
 }

@@ -65,16 +65,21 @@ func Declare(in *input.Tables, who *vouch.Tables) *Tables {
 		})
 	table.Derive(in.EnvoyFilters.Table, "bootstrap patches/notes", config.CompareKey, func(struct{}, struct{}) bool { return true },
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) { note(r, o) })
-	t.filters = selects.Declare(in.EnvoyFilters.Table, "bootstrap patches/for", func(a, b []patch) bool { return slices.EqualFunc(a, b, same) },
+	t.filters = selects.Declare(
+		in.EnvoyFilters.Table,
+		"bootstrap patches/for",
+		func(a, b []patch) bool { return slices.EqualFunc(a, b, same) },
 		func(o *config.Object) (selects.Selector, []patch, bool) {
 			patches := read(o)
 			labels := mesh.MakeLabels(config.Spec[*networking.EnvoyFilter](o).GetWorkloadSelector().GetLabels())
 			return selects.Selector{Namespace: o.Namespace, Labels: labels}, patches, len(patches) > 0
-		})
+		},
+	)
 	return t
 }
 
-// Shelves are where the patches for a proxy stand: those of the root namespace and of its own, for all their proxies or by labels (EnvoyFilter.workloadSelector).
+// Shelves are where the patches for a proxy stand: those of the root namespace and of its own, for all their proxies or
+// by labels (EnvoyFilter.workloadSelector).
 func (t *Tables) Shelves(r *table.Reader, id mesh.ProxyID) []mesh.Shelf {
 	proxy, ok := table.Get(r, t.who.Proxies, id)
 	if !ok {
@@ -94,7 +99,8 @@ func (t *Tables) Shelves(r *table.Reader, id mesh.ProxyID) []mesh.Shelf {
 	return out
 }
 
-// hold lists the shelves of a filter's patches that are for a proxy. Of one that it says labels for that nobody vouches for, the author is told.
+// hold lists the shelves of a filter's patches that are for a proxy. Of one that it says labels for that nobody vouches
+// for, the author is told.
 func (t *Tables) hold(r *table.Reader, filter selects.Entry[[]patch], proxy vouch.Proxy) (out []mesh.Shelf) {
 	for _, p := range filter.Value {
 		if p.means(proxy) {
@@ -180,13 +186,22 @@ func note(r *table.Reader, o *config.Object) {
 	}
 }
 
-// encode writes a patch with its place in the order of patches (EnvoyFilter.priority): those of the root namespace first, then by priority, age and name.
+// encode writes a patch with its place in the order of patches (EnvoyFilter.priority): those of the root namespace
+// first, then by priority, age and name.
 func (t *Tables) encode(r *table.Reader, o *config.Object, k key) *envoy.Encoded {
 	spec := config.Spec[*networking.EnvoyFilter](o)
 	own := 1
 	if k.filter.Namespace == t.in.RootNamespace(r) {
 		own = 0
 	}
-	order := fmt.Sprintf("%d|%010d|%020d|%s|%s|%04d", own, int64(spec.GetPriority())-math.MinInt32, max(o.Created, 0), k.filter.Namespace, k.filter.Name, k.at)
+	order := fmt.Sprintf(
+		"%d|%010d|%020d|%s|%s|%04d",
+		own,
+		int64(spec.GetPriority())-math.MinInt32,
+		max(o.Created, 0),
+		k.filter.Namespace,
+		k.filter.Name,
+		k.at,
+	)
 	return envoy.Sealed(bootstrap.Patch{Order: order, Value: spec.GetConfigPatches()[k.at].GetPatch().GetValue()}.Encode())
 }

@@ -52,12 +52,22 @@ func samePolicy(a, b policy) bool { return a.mode == b.mode && slices.Equal(a.po
 // Declare declares the package's tables.
 func Declare(in *input.Tables) *Tables {
 	t := &Tables{in: in}
-	t.servers = selects.Declare(in.PeerAuthentications.Table, "peer policies", samePolicy, func(o *config.Object) (selects.Selector, policy, bool) {
-		return selectorOf(o), read(o), true
-	})
-	t.clients = selects.Declare(in.PeerAuthentications.Table, "peer policies/clients", samePolicy, func(o *config.Object) (selects.Selector, policy, bool) {
-		return selectorOf(o), read(o).forClients(), true
-	})
+	t.servers = selects.Declare(
+		in.PeerAuthentications.Table,
+		"peer policies",
+		samePolicy,
+		func(o *config.Object) (selects.Selector, policy, bool) {
+			return selectorOf(o), read(o), true
+		},
+	)
+	t.clients = selects.Declare(
+		in.PeerAuthentications.Table,
+		"peer policies/clients",
+		samePolicy,
+		func(o *config.Object) (selects.Selector, policy, bool) {
+			return selectorOf(o), read(o).forClients(), true
+		},
+	)
 	t.servers.Alike("peer policies/shadowed", func(r *table.Reader, _ selects.Selector, list []selects.Entry[policy]) {
 		for _, younger := range list[1:] {
 			t.shadowed(r, younger.Key, list[0].Key)
@@ -67,7 +77,10 @@ func Declare(in *input.Tables) *Tables {
 }
 
 func selectorOf(o *config.Object) selects.Selector {
-	return selects.Selector{Namespace: o.Namespace, Labels: mesh.MakeLabels(config.Spec[*security.PeerAuthentication](o).GetSelector().GetMatchLabels())}
+	return selects.Selector{
+		Namespace: o.Namespace,
+		Labels:    mesh.MakeLabels(config.Spec[*security.PeerAuthentication](o).GetSelector().GetMatchLabels()),
+	}
 }
 
 func read(o *config.Object) policy {
@@ -98,9 +111,17 @@ func (t *Tables) shadowed(r *table.Reader, p, older config.Key) {
 	if !ok {
 		return
 	}
-	r.Note(o.Problem("spec.selector", "Shadowed", mesh.Warning,
-		fmt.Sprintf("PeerAuthentication %s/%s, which is older, is for the same workloads: this one has no effect", older.Namespace, older.Name),
-		"merge the two, or select other workloads"))
+	r.Note(o.Problem(
+		"spec.selector",
+		"Shadowed",
+		mesh.Warning,
+		fmt.Sprintf(
+			"PeerAuthentication %s/%s, which is older, is for the same workloads: this one has no effect",
+			older.Namespace,
+			older.Name,
+		),
+		"merge the two, or select other workloads",
+	))
 }
 
 // forClients forgets what a client need not know: it can use mutual TLS wherever that is not disabled.
@@ -144,7 +165,8 @@ func (t *Tables) Client(r *table.Reader, namespace string, labels mesh.Labels, p
 	return t.join(r, t.clients, namespace, t.clients.Among(r, namespace, labels)).At(port) != mesh.Disabled
 }
 
-// join is what the oldest object says that picks a workload; what it leaves open the namespace's oldest for all workloads says, and then the root namespace's.
+// join is what the oldest object says that picks a workload; what it leaves open the namespace's oldest for all
+// workloads says, and then the root namespace's.
 func (t *Tables) join(r *table.Reader, in *selects.Index[policy], namespace string, own []selects.Entry[policy]) Policy {
 	var inherited mode
 	for _, whole := range []string{namespace, t.in.RootNamespace(r)} {

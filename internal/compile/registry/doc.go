@@ -1,5 +1,5 @@
-// Package registry derives the services of the mesh and their endpoints from all registries: ServiceEntry and WorkloadEntry objects, and what
-// other registries hand in as rows.
+// Package registry derives the services of the mesh and their endpoints from all registries: ServiceEntry and
+// WorkloadEntry objects, and what other registries hand in as rows.
 //
 //	Naming  ──► Services (service as its registry knows it) ──► Merged (host, namespace) ──► ServicesByHost
 //	                                                             └─► VIPs (addresses of services that have none)
@@ -11,6 +11,7 @@
 //
 // A WorkloadEntry whose agent says that its application fails is Unready: it keeps its row, and load assignments leave it out (health.go).
 //
-// Joins run from the side that changes: a WorkloadEntry asks an index of selectors by its own labels, so that one changed entry recomputes one row.
-// The specification is networking/v1alpha3/service_entry.proto and workload_entry.proto of istio.io/api.
+// Joins run from the side that changes: a WorkloadEntry asks an index of selectors by its own labels, so that one
+// changed entry recomputes one row. The specification is networking/v1alpha3/service_entry.proto and
+// workload_entry.proto of istio.io/api.
 package registry

@@ -15,7 +15,8 @@ import (
 	"fairway/internal/table"
 )
 
-// inlineEndpoints emits the endpoints that a ServiceEntry lists, for each of its hosts. Resolved by DNS and with none listed, the host is its own address.
+// inlineEndpoints emits the endpoints that a ServiceEntry lists, for each of its hosts. Resolved by DNS and with none
+// listed, the host is its own address.
 func inlineEndpoints(o *config.Object, emit func(mesh.EndpointKey, mesh.Endpoint)) {
 	spec := config.Spec[*networking.ServiceEntry](o)
 	for _, host := range entryHosts(spec) {
@@ -45,8 +46,20 @@ func notePorts(r *table.Reader, e *input.Endpoint) {
 			continue
 		}
 		s := e.Key.Service
-		r.Note(mesh.Problem{Object: mesh.ObjectRef{Kind: s.Registry, Namespace: s.Namespace, Name: string(s.Host)}, Field: "ports", Code: "BadPort", Severity: mesh.Error,
-			Message: fmt.Sprintf("endpoint %s serves %s on %q, which is no port: the service's own target is taken", e.Key.ID, name, number)})
+		r.Note(
+			mesh.Problem{
+				Object:   mesh.ObjectRef{Kind: s.Registry, Namespace: s.Namespace, Name: string(s.Host)},
+				Field:    "ports",
+				Code:     "BadPort",
+				Severity: mesh.Error,
+				Message: fmt.Sprintf(
+					"endpoint %s serves %s on %q, which is no port: the service's own target is taken",
+					e.Key.ID,
+					name,
+					number,
+				),
+			},
+		)
 	}
 }
 
@@ -98,21 +111,36 @@ type selectors struct {
 }
 
 func declareSelectors(in *input.Tables) selectors {
-	return selectors{selects.Declare(in.ServiceEntries.Table, "selectors", slices.Equal[[]mesh.ServiceKey], func(o *config.Object) (selects.Selector, []mesh.ServiceKey, bool) {
-		spec := config.Spec[*networking.ServiceEntry](o)
-		if spec.GetWorkloadSelector() == nil {
-			return selects.Selector{}, nil, false
-		}
-		var services []mesh.ServiceKey
-		for _, host := range entryHosts(spec) {
-			services = append(services, entryKey(o, host))
-		}
-		return selects.Selector{Namespace: o.Namespace, Labels: mesh.MakeLabels(spec.GetWorkloadSelector().GetLabels())}, services, true
-	})}
+	return selectors{
+		selects.Declare(
+			in.ServiceEntries.Table,
+			"selectors",
+			slices.Equal[[]mesh.ServiceKey],
+			func(o *config.Object) (selects.Selector, []mesh.ServiceKey, bool) {
+				spec := config.Spec[*networking.ServiceEntry](o)
+				if spec.GetWorkloadSelector() == nil {
+					return selects.Selector{}, nil, false
+				}
+				var services []mesh.ServiceKey
+				for _, host := range entryHosts(spec) {
+					services = append(services, entryKey(o, host))
+				}
+				return selects.Selector{
+					Namespace: o.Namespace,
+					Labels:    mesh.MakeLabels(spec.GetWorkloadSelector().GetLabels()),
+				}, services, true
+			},
+		),
+	}
 }
 
 // endpoints emits what a WorkloadEntry serves: each host of each ServiceEntry of its namespace whose selector it matches. It returns that.
-func (s selectors) endpoints(r *table.Reader, h health, o *config.Object, emit func(mesh.EndpointKey, mesh.Endpoint)) (e mesh.Endpoint, serves []mesh.ServiceKey) {
+func (s selectors) endpoints(
+	r *table.Reader,
+	h health,
+	o *config.Object,
+	emit func(mesh.EndpointKey, mesh.Endpoint),
+) (e mesh.Endpoint, serves []mesh.ServiceKey) {
 	e = endpoint(config.Spec[*networking.WorkloadEntry](o))
 	if e.Address == "" {
 		return e, nil

@@ -43,8 +43,9 @@ func declareHealth(in *input.Tables) health {
 	return health{in, at}
 }
 
-// ready says whether the application of a WorkloadEntry may be sent traffic: where agents speak for it, as none of them says otherwise; where none does, unless the
-// entry is known to be checked. In the time after a start in which agents come back a checked one counts as ready: nobody is cut off by a control plane that has heard nothing yet.
+// ready says whether the application of a WorkloadEntry may be sent traffic: where agents speak for it, as none of them
+// says otherwise; where none does, unless the entry is known to be checked. In the time after a start in which agents
+// come back a checked one counts as ready: nobody is cut off by a control plane that has heard nothing yet.
 func (h health) ready(r *table.Reader, o *config.Object) bool {
 	rows, _ := table.Get(r, h.at, place{o.Namespace, canonical(config.Spec[*networking.WorkloadEntry](o).GetAddress())})
 	said := false
@@ -76,9 +77,10 @@ func (h health) checked(r *table.Reader, o *config.Object) bool {
 	return ok && config.Spec[*networking.WorkloadGroup](group).GetProbe() != nil
 }
 
-// SpeaksFor says whether what a proxy's agent reports counts for a WorkloadEntry: it is at the entry's address, in its namespace and network, with its service account,
-// and does not say itself that it stands for another one. The addresses are what the proxy says of itself; so where the entry names no service account, the report must have
-// come from the entry's address as well.
+// SpeaksFor says whether what a proxy's agent reports counts for a WorkloadEntry: it is at the entry's address, in its
+// namespace and network, with its service account, and does not say itself that it stands for another one. The
+// addresses are what the proxy says of itself; so where the entry names no service account, the report must have come
+// from the entry's address as well.
 func SpeaksFor(report mesh.HealthReport, o *config.Object) bool {
 	p, spec := report.Proxy, config.Spec[*networking.WorkloadEntry](o)
 	address := canonical(spec.GetAddress())

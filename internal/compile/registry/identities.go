@@ -7,8 +7,8 @@ import (
 	"fairway/internal/table"
 )
 
-// declareIdentities collects, for each host, who may answer for it: the identities of its endpoints. Where one of them takes mutual TLS and did not
-// say who it is, the row is missing: then any identity of the mesh will do.
+// declareIdentities collects, for each host, who may answer for it: the identities of its endpoints. Where one of them
+// takes mutual TLS and did not say who it is, the row is missing: then any identity of the mesh will do.
 func (t *Tables) declareIdentities() {
 	t.identities = table.Derive(t.EndpointsByHost, "identities", CompareHostKey, slices.Equal[[]string],
 		func(r *table.Reader, k HostKey, rows table.Rows[mesh.EndpointKey, mesh.Endpoint], emit func(HostKey, []string)) {

@@ -13,7 +13,8 @@ import (
 	"fairway/internal/table"
 )
 
-// declareLocals indexes the endpoints whose addresses lead to the machine, or the link, of whoever connects to them: hardly any service has some.
+// declareLocals indexes the endpoints whose addresses lead to the machine, or the link, of whoever connects to them:
+// hardly any service has some.
 func (t *Tables) declareLocals() {
 	t.locals = table.Group(t.Endpoints, "endpoints/local", CompareHostKey, func(k mesh.EndpointKey, e mesh.Endpoint) []HostKey {
 		if mesh.ReachOf(e.Address) == mesh.Anywhere {
@@ -29,8 +30,9 @@ func (t *Tables) HasLocal(r *table.Reader, k HostKey) bool {
 	return ok
 }
 
-// KeepsLocal says whether a layer's proxies are sent such endpoints of a service: sidecars of the service's own namespace are, and everybody where
-// the mesh's administrator said so (config.LocalEndpointsKey). It is false where the service has none, so that views of it stay alike.
+// KeepsLocal says whether a layer's proxies are sent such endpoints of a service: sidecars of the service's own
+// namespace are, and everybody where the mesh's administrator said so (config.LocalEndpointsKey). It is false where the
+// service has none, so that views of it stay alike.
 func (t *Tables) KeepsLocal(r *table.Reader, l mesh.Layer, s *mesh.Service) bool {
 	if !t.HasLocal(r, KeyOf(s)) {
 		return false
@@ -67,9 +69,18 @@ func (t *Tables) noteLocal(r *table.Reader, o *config.Object, field string, e me
 		}
 	}
 	if len(services) > 0 && !t.in.AllowsLocalEndpoints(r, o.Namespace) {
-		r.Note(o.Problem(field, "LocalAddress", mesh.Warning,
-			fmt.Sprintf("%s is %s: it would mean something else for each proxy, so gateways and proxies of other namespaces are not sent it", show(e.Address), reach),
-			"give an address that means the same everywhere; or let the mesh's administrator add "+o.Namespace+" to defaultConfig.proxyMetadata."+config.LocalEndpointsKey))
+		r.Note(o.Problem(
+			field,
+			"LocalAddress",
+			mesh.Warning,
+			fmt.Sprintf(
+				"%s is %s: it would mean something else for each proxy, so gateways and proxies of other namespaces are not sent it",
+				show(e.Address),
+				reach,
+			),
+			"give an address that means the same everywhere; or let the mesh's "+
+				"administrator add "+o.Namespace+" to defaultConfig.proxyMetadata."+config.LocalEndpointsKey,
+		))
 	}
 }
 
@@ -78,7 +89,13 @@ func guarded(o *config.Object, field, address string, port uint32) mesh.Problem 
 	if mesh.ReachOf(address) != mesh.Socket {
 		what = fmt.Sprintf("port %d of %s", port, what)
 	}
-	return o.Problem(field, "ProxysOwn", mesh.Error, what+" is a proxy's own, of Envoy or its agent: no proxy is sent it", "give the address of an application")
+	return o.Problem(
+		field,
+		"ProxysOwn",
+		mesh.Error,
+		what+" is a proxy's own, of Envoy or its agent: no proxy is sent it",
+		"give the address of an application",
+	)
 }
 
 // noteInline looks at the endpoints that a ServiceEntry lists.
@@ -105,8 +122,8 @@ func entryKeys(o *config.Object) []mesh.ServiceKey {
 	return keys
 }
 
-// addresses are those by which clients address a ServiceEntry, without what means the client's own machine: proxies without interception would listen there in the place
-// of the client's own programs.
+// addresses are those by which clients address a ServiceEntry, without what means the client's own machine: proxies
+// without interception would listen there in the place of the client's own programs.
 func (t *Tables) addresses(r *table.Reader, o *config.Object) []string {
 	own := config.Spec[*networking.ServiceEntry](o).GetAddresses()
 	local := func(a string) bool { return mesh.ReachOf(a) == mesh.OnMachine && a != "0.0.0.0/0" && a != "::/0" }
@@ -115,8 +132,16 @@ func (t *Tables) addresses(r *table.Reader, o *config.Object) []string {
 	}
 	for i, a := range own {
 		if local(a) {
-			r.Note(o.Problem(fmt.Sprintf("spec.addresses[%d]", i), "LocalAddress", mesh.Warning, show(a)+" is every client's own machine: the service is not addressed by it",
-				"give an address that no machine has for itself; or let the mesh's administrator add "+o.Namespace+" to defaultConfig.proxyMetadata."+config.LocalEndpointsKey))
+			r.Note(
+				o.Problem(
+					fmt.Sprintf("spec.addresses[%d]", i),
+					"LocalAddress",
+					mesh.Warning,
+					show(a)+" is every client's own machine: the service is not addressed by it",
+					"give an address that no machine has for itself; or let the mesh's "+
+						"administrator add "+o.Namespace+" to defaultConfig.proxyMetadata."+config.LocalEndpointsKey,
+				),
+			)
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(own), local)

@@ -16,13 +16,25 @@ func TestPortsOutOfRange(t *testing.T) {
 	endpoint := mesh.EndpointKey{Service: key, ID: "1"}
 	w.In.Apply(source.Batch{
 		Services: []*mesh.Service{{Key: key, ExportTo: []string{"*"}, Ports: []mesh.Port{
-			{Name: "good", Number: 80, Target: 8080}, {Name: "target", Number: 81, Target: 70000}, {Name: "number", Number: 70001}, {Name: "zero"},
+			{
+				Name:   "good",
+				Number: 80,
+				Target: 8080,
+			},
+			{Name: "target", Number: 81, Target: 70000},
+			{Name: "number", Number: 70001},
+			{Name: "zero"},
 		}}},
-		Endpoints: map[mesh.EndpointKey]mesh.Endpoint{endpoint: {Address: "10.0.0.1", Ports: mesh.MakeLabels(map[string]string{"good": "70002"})}},
+		Endpoints: map[mesh.EndpointKey]mesh.Endpoint{
+			endpoint: {Address: "10.0.0.1", Ports: mesh.MakeLabels(map[string]string{"good": "70002"})},
+		},
 	})
 	w.Settle()
 	got := w.ProblemText()
-	for _, want := range []string{"port 81 of host a.shop.svc.cluster.local, with target 70000,", "port 70001 of", "port 0 of", `endpoint 1 serves good on "70002"`} {
+	for _, want := range []string{
+		"port 81 of host a.shop.svc.cluster.local, with target 70000,", "port 70001 of", "port 0 of",
+		`endpoint 1 serves good on "70002"`,
+	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no problem says %q:\n%s", want, got)
 		}

@@ -41,7 +41,8 @@ func sameMerged(a, b *Merged) bool {
 	return a.Service.Equal(b.Service) && slices.Equal(a.Parts, b.Parts)
 }
 
-// registered is a registry's service with the mesh's default visibility, and without ports that cannot be: nothing of it has been validated yet.
+// registered is a registry's service with the mesh's default visibility, and without ports that cannot be: nothing of
+// it has been validated yet.
 func (t *Tables) registered(r *table.Reader, s *mesh.Service) *mesh.Service {
 	bad := slices.ContainsFunc(s.Ports, badPort)
 	if len(s.ExportTo) > 0 && !bad {
@@ -55,8 +56,18 @@ func (t *Tables) registered(r *table.Reader, s *mesh.Service) *mesh.Service {
 		copied.Ports = slices.DeleteFunc(slices.Clone(s.Ports), badPort)
 		for _, p := range s.Ports {
 			if badPort(p) {
-				r.Note(mesh.Problem{Object: originOf(s), Field: "ports", Code: "BadPort", Severity: mesh.Error,
-					Message: fmt.Sprintf("port %d of host %s, with target %d, is left out: ports are numbers from 1 to 65535", p.Number, s.Key.Host, p.Target)})
+				r.Note(mesh.Problem{
+					Object:   originOf(s),
+					Field:    "ports",
+					Code:     "BadPort",
+					Severity: mesh.Error,
+					Message: fmt.Sprintf(
+						"port %d of host %s, with target %d, is left out: ports are numbers from 1 to 65535",
+						p.Number,
+						s.Key.Host,
+						p.Target,
+					),
+				})
 			}
 		}
 	}
@@ -128,7 +139,8 @@ func resolution(r networking.ServiceEntry_Resolution) mesh.Resolution {
 	return mesh.Passthrough
 }
 
-// merge makes one service of all that declare a host in a namespace. A loser that is resolved in the same way adds the ports that the winner lacks.
+// merge makes one service of all that declare a host in a namespace. A loser that is resolved in the same way adds the
+// ports that the winner lacks.
 func merge(r *table.Reader, rows table.Rows[mesh.ServiceKey, *mesh.Service]) *Merged {
 	all := make([]*mesh.Service, 0, rows.Len())
 	for _, s := range rows.All() {
@@ -165,11 +177,26 @@ func (m *Merged) add(s *mesh.Service) int {
 }
 
 func sameHost(loser, winner *mesh.Service, added int) mesh.Problem {
-	p := mesh.Problem{Object: originOf(loser), Other: originOf(winner), Field: "spec.hosts", Code: "SameHost", Severity: mesh.Info,
-		Message: fmt.Sprintf("host %s is declared by %s too, which goes first; of this one the endpoints and %d more ports are taken", loser.Key.Host, originOf(winner), added)}
+	p := mesh.Problem{
+		Object:   originOf(loser),
+		Other:    originOf(winner),
+		Field:    "spec.hosts",
+		Code:     "SameHost",
+		Severity: mesh.Info,
+		Message: fmt.Sprintf(
+			"host %s is declared by %s too, which goes first; of this one the endpoints and %d more ports are taken",
+			loser.Key.Host,
+			originOf(winner),
+			added,
+		),
+	}
 	if loser.Resolution != winner.Resolution {
 		p.Severity = mesh.Warning
-		p.Message = fmt.Sprintf("host %s is declared by %s too, with another resolution: that one goes first, and this one is not used", loser.Key.Host, originOf(winner))
+		p.Message = fmt.Sprintf(
+			"host %s is declared by %s too, with another resolution: that one goes first, and this one is not used",
+			loser.Key.Host,
+			originOf(winner),
+		)
 		p.Fix = "declare the host once in a namespace"
 	}
 	return p
@@ -198,9 +225,21 @@ func (t *Tables) declareOverlaps() {
 			}
 			slices.SortFunc(public, Before)
 			for i := 1; i < len(public); i++ {
-				r.Note(mesh.Problem{Object: originOf(public[i]), Other: originOf(public[0]), Field: "spec.hosts", Code: "HostOfOtherNamespace", Severity: mesh.Info,
-					Message: fmt.Sprintf("host %s is declared by %s too, which clients of other namespaces use; this one serves namespace %s alone",
-						public[i].Key.Host, originOf(public[0]), public[i].Key.Namespace)})
+				r.Note(
+					mesh.Problem{
+						Object:   originOf(public[i]),
+						Other:    originOf(public[0]),
+						Field:    "spec.hosts",
+						Code:     "HostOfOtherNamespace",
+						Severity: mesh.Info,
+						Message: fmt.Sprintf(
+							"host %s is declared by %s too, which clients of other namespaces use; this one serves namespace %s alone",
+							public[i].Key.Host,
+							originOf(public[0]),
+							public[i].Key.Namespace,
+						),
+					},
+				)
 			}
 		})
 }

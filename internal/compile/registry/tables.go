@@ -81,7 +81,8 @@ func (t *Tables) EndpointsOf(r *table.Reader, of mesh.ServiceKey, port mesh.Port
 	}
 }
 
-// adds says whether the endpoints of another service of the host serve a port of the first: it has the port, and is resolved in the same way.
+// adds says whether the endpoints of another service of the host serve a port of the first: it has the port, and is
+// resolved in the same way.
 func (t *Tables) adds(r *table.Reader, other, first mesh.ServiceKey, port mesh.Port) bool {
 	s, ok := table.Get(r, t.Services, other)
 	winner, both := table.Get(r, t.Services, first)
@@ -111,13 +112,18 @@ func (t *Tables) declareEndpoints() {
 	t.EndpointsByHost = table.Group(t.Endpoints, "endpoints/host", CompareHostKey, func(k mesh.EndpointKey, _ mesh.Endpoint) []HostKey {
 		return []HostKey{{k.Service.Host, k.Service.Namespace}}
 	})
-	t.EndpointsByAddress = table.Group(t.Endpoints, "endpoints/address", cmp.Compare[string], func(_ mesh.EndpointKey, e mesh.Endpoint) []string {
-		addr, err := netip.ParseAddr(e.Address)
-		if err != nil {
-			return nil
-		}
-		return []string{addr.String()}
-	})
+	t.EndpointsByAddress = table.Group(
+		t.Endpoints,
+		"endpoints/address",
+		cmp.Compare[string],
+		func(_ mesh.EndpointKey, e mesh.Endpoint) []string {
+			addr, err := netip.ParseAddr(e.Address)
+			if err != nil {
+				return nil
+			}
+			return []string{addr.String()}
+		},
+	)
 }
 
 // rank orders registries: what a platform knows goes before what users declare by hand.

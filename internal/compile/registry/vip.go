@@ -11,9 +11,10 @@ import (
 	"fairway/internal/table"
 )
 
-// Addresses are given out of 240.240.0.0/16, a class E range that no network routes, in rounds. In each round every service without an address
-// falls, by a hash of its name, into a slot of the round's own share of the range; of those that share a slot the oldest gets it and the others go to
-// the next round. So an address depends on which services there are, never on the order they came in, and one more service touches only who shares its slot.
+// Addresses are given out of 240.240.0.0/16, a class E range that no network routes, in rounds. In each round every
+// service without an address falls, by a hash of its name, into a slot of the round's own share of the range; of those
+// that share a slot the oldest gets it and the others go to the next round. So an address depends on which services
+// there are, never on the order they came in, and one more service touches only who shares its slot.
 const (
 	firstShare = 1 << 15 // slots of the first round; each round has half of the one before
 	rounds     = 7       // together exactly the 256 × 254 usable addresses
@@ -28,13 +29,20 @@ type claim struct {
 }
 
 func (c claim) before(k HostKey, d claim, l HostKey) bool {
-	return cmp.Or(cmp.Compare(c.created, d.created), cmp.Compare(k.Namespace, l.Namespace), cmp.Compare(c.object, d.object), cmp.Compare(k.Host, l.Host)) < 0
+	return cmp.Or(
+		cmp.Compare(c.created, d.created),
+		cmp.Compare(k.Namespace, l.Namespace),
+		cmp.Compare(c.object, d.object),
+		cmp.Compare(k.Host, l.Host),
+	) < 0
 }
 
-// wantsVIP says whether a service needs an address to be told apart on a port that is not HTTP. One with its own address does not,
-// one that is not resolved or has a wildcard for a name cannot have one, and of a platform's services those without address mean to have none.
+// wantsVIP says whether a service needs an address to be told apart on a port that is not HTTP. One with its own
+// address does not, one that is not resolved or has a wildcard for a name cannot have one, and of a platform's services
+// those without address mean to have none.
 func wantsVIP(s *mesh.Service) bool {
-	return len(s.Addresses) == 0 && s.Resolution != mesh.Passthrough && !s.Key.Host.IsWildcard() && !strings.HasPrefix(s.Key.Registry, "Kubernetes")
+	return len(s.Addresses) == 0 && s.Resolution != mesh.Passthrough && !s.Key.Host.IsWildcard() &&
+		!strings.HasPrefix(s.Key.Registry, "Kubernetes")
 }
 
 func (t *Tables) declareVIPs() {

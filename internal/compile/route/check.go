@@ -14,7 +14,8 @@ import (
 	"fairway/internal/table"
 )
 
-// declareChecks says of each VirtualService, once, what of it is not in force: it is translated as if for everybody, seen from its own namespace.
+// declareChecks says of each VirtualService, once, what of it is not in force: it is translated as if for everybody,
+// seen from its own namespace.
 func (t *Tables) declareChecks() {
 	table.Derive(t.in.VirtualServices.Table, "route/checks", config.CompareKey, func(struct{}, struct{}) bool { return true },
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
@@ -57,9 +58,15 @@ func (c *checker) target(_ route.Rule, field string, d *networking.Destination) 
 	host := c.t.sc.FullHost(d.GetHost(), c.rule.Namespace)
 	seen := c.view(host)
 	if seen == nil || seen.Service == nil {
-		c.note(mesh.Problem{Field: field + ".host", Code: "UnknownHost", Severity: mesh.Error,
-			Message: "there is no service " + string(host) + " that namespace " + c.rule.Namespace + " sees: requests to it are answered 503",
-			Fix:     didYouMean(c.t.nearby.host(c.r, host, c.rule.Namespace), "declare it, or export it to this namespace")})
+		c.note(mesh.Problem{
+			Field:    field + ".host",
+			Code:     "UnknownHost",
+			Severity: mesh.Error,
+			Message: "there is no service " + string(
+				host,
+			) + " that namespace " + c.rule.Namespace + " sees: requests to it are answered 503",
+			Fix: didYouMean(c.t.nearby.host(c.r, host, c.rule.Namespace), "declare it, or export it to this namespace"),
+		})
 		return route.Target{}
 	}
 	c.port(field+".port", seen.Service, d)
@@ -77,13 +84,29 @@ func (c *checker) port(field string, s *mesh.Service, d *networking.Destination)
 		have = append(have, routeName(p.Number))
 	}
 	if n == 0 {
-		c.note(mesh.Problem{Field: field, Code: "NoPort", Severity: mesh.Warning,
-			Message: string(s.Key.Host) + " has several ports and none is named: a gateway sends requests to the port that it listens on itself, and answers 503 where the service has no such port",
-			Fix:     "set port.number to one of " + strings.Join(have, ", ")})
+		c.note(mesh.Problem{
+			Field:    field,
+			Code:     "NoPort",
+			Severity: mesh.Warning,
+			Message: string(
+				s.Key.Host,
+			) + " has several ports and none is named: a gateway sends requests to the port that it listens on itself, " +
+				"and answers 503 where the service has no such port",
+			Fix: "set port.number to one of " + strings.Join(have, ", "),
+		})
 		return
 	}
-	c.note(mesh.Problem{Field: field + ".number", Code: "UnknownPort", Severity: mesh.Error,
-		Message: string(s.Key.Host) + " has no port " + routeName(n) + ": requests to it are answered 503", Fix: "it has " + strings.Join(have, ", ")})
+	c.note(mesh.Problem{
+		Field:    field + ".number",
+		Code:     "UnknownPort",
+		Severity: mesh.Error,
+		Message: string(
+			s.Key.Host,
+		) + " has no port " + routeName(
+			n,
+		) + ": requests to it are answered 503",
+		Fix: "it has " + strings.Join(have, ", "),
+	})
 }
 
 // behindGateway says whether the rule is bound to some gateway beside the mesh's sidecars.
@@ -98,9 +121,14 @@ func (c *checker) subset(field string, seen *scope.Seen, name string) {
 	host := string(seen.Service.Key.Host)
 	rule := c.t.sc.RuleOf(c.r, seen)
 	if rule == nil {
-		c.note(mesh.Problem{Field: field, Code: "UnknownSubset", Severity: mesh.Error,
-			Message: "no DestinationRule that namespace " + c.rule.Namespace + " sees defines subsets of " + host + ": requests to " + name + " are answered 503",
-			Fix:     "define subset " + name + " in a DestinationRule for " + host})
+		c.note(mesh.Problem{
+			Field:    field,
+			Code:     "UnknownSubset",
+			Severity: mesh.Error,
+			Message: "no DestinationRule that namespace " + c.rule.Namespace + " sees defines subsets of " + host +
+				": requests to " + name + " are answered 503",
+			Fix: "define subset " + name + " in a DestinationRule for " + host,
+		})
 		return
 	}
 	var have []string

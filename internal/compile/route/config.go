@@ -21,12 +21,18 @@ func compareRoute(a, b routeKey) int {
 	return cmp.Or(mesh.CompareShelf(a.shelf, b.shelf), cmp.Compare(a.name, b.name))
 }
 
-// declareRoutes builds the route configurations that virtual hosts belong to. One depends on whether there is a virtual host, never on which or how many.
+// declareRoutes builds the route configurations that virtual hosts belong to. One depends on whether there is a virtual
+// host, never on which or how many.
 func (t *Tables) declareRoutes() {
-	present := table.Group(t.VirtualHosts, "route/virtual hosts by route", compareRoute, func(k mesh.ResourceKey, _ *envoy.Encoded) []routeKey {
-		// VHDS itself names them so: <route configuration>/<virtual host>.
-		return []routeKey{{k.Shelf, k.Name[:strings.LastIndexByte(k.Name, '/')]}}
-	}).Broad()
+	present := table.Group(
+		t.VirtualHosts,
+		"route/virtual hosts by route",
+		compareRoute,
+		func(k mesh.ResourceKey, _ *envoy.Encoded) []routeKey {
+			// VHDS itself names them so: <route configuration>/<virtual host>.
+			return []routeKey{{k.Shelf, k.Name[:strings.LastIndexByte(k.Name, '/')]}}
+		},
+	).Broad()
 	t.Routes = table.Derive(present, "route/routes", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k routeKey, _ table.Rows[mesh.ResourceKey, *envoy.Encoded], emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			for below, ok := under(k.shelf); ok; below, ok = under(below) {
@@ -51,8 +57,8 @@ func under(s mesh.Shelf) (mesh.Shelf, bool) {
 	return mesh.Shelf{}, false
 }
 
-// outbound is the route configuration of virtual hosts that are resources of their own. A request for a name that none has goes where the client
-// was sending it, or is refused: the outbound traffic policy.
+// outbound is the route configuration of virtual hosts that are resources of their own. A request for a name that none
+// has goes where the client was sending it, or is refused: the outbound traffic policy.
 func (t *Tables) outbound(r *table.Reader, name string, v scope.OutboundView) *envoy.Encoded {
 	allow := t.sc.OutboundPolicy(r, v) == scope.AllowAny
 	e := route.Encode(route.Outbound(name, route.CatchAllHost(allow)), true)

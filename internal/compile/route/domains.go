@@ -11,8 +11,9 @@ import (
 	"fairway/internal/table"
 )
 
-// domains lists the names and addresses that stand for a host in a route configuration of a layer. Of a name or address that two hosts of it would have, the
-// one whose own name it is gets it, then the older one: Envoy refuses a configuration with two.
+// domains lists the names and addresses that stand for a host in a route configuration of a layer. Of a name or address
+// that two hosts of it would have, the one whose own name it is gets it, then the older one: Envoy refuses a
+// configuration with two.
 func (t *Tables) domains(r *table.Reader, k scope.Key, s *mesh.Service, in string) []string {
 	var addresses []string
 	if s != nil {
@@ -63,7 +64,8 @@ func (t *Tables) olderAt(r *table.Reader, k scope.Key, s *mesh.Service, address,
 			continue
 		}
 		at, seen, found := t.seen(r, k.Layer, o.Key.Host)
-		if found && seen.Service != nil && seen.Service.Key == o.Key && slices.ContainsFunc(t.places(r, at, seen), func(p place) bool { return p.route == in && !p.hidden }) {
+		if found && seen.Service != nil && seen.Service.Key == o.Key &&
+			slices.ContainsFunc(t.places(r, at, seen), func(p place) bool { return p.route == in && !p.hidden }) {
 			return true
 		}
 	}
@@ -72,9 +74,14 @@ func (t *Tables) olderAt(r *table.Reader, k scope.Key, s *mesh.Service, address,
 
 // declareAddresses indexes services by the domains that their addresses make.
 func (t *Tables) declareAddresses() {
-	t.byAddress = table.Group(t.reg.Merged, "route/services by address", strings.Compare, func(_ registry.HostKey, m *registry.Merged) []string {
-		return route.Domains("", "", "", m.Service.Addresses)[1:]
-	})
+	t.byAddress = table.Group(
+		t.reg.Merged,
+		"route/services by address",
+		strings.Compare,
+		func(_ registry.HostKey, m *registry.Merged) []string {
+			return route.Domains("", "", "", m.Service.Addresses)[1:]
+		},
+	)
 }
 
 // declareClashes notes, on who loses it, an address that several services have, or a short name that is another host's own.
@@ -89,9 +96,18 @@ func (t *Tables) declareClashes() {
 			slices.SortFunc(all, registry.Before)
 			for i, s := range all {
 				if w := slices.IndexFunc(all[:i], func(o *mesh.Service) bool { return shares(o, s) }); w >= 0 {
-					r.Note(mesh.Problem{Object: s.Origin, Field: "spec.addresses", Code: "AddressTaken", Severity: mesh.Warning,
-						Message: "requests to " + address + " mean " + string(all[w].Key.Host) + ", which is older: " + string(s.Key.Host) + " is reached by its name alone",
-						Fix:     "give every host an address of its own"})
+					r.Note(mesh.Problem{
+						Object:   s.Origin,
+						Field:    "spec.addresses",
+						Code:     "AddressTaken",
+						Severity: mesh.Warning,
+						Message: "requests to " + address + " mean " + string(
+							all[w].Key.Host,
+						) + ", which is older: " + string(
+							s.Key.Host,
+						) + " is reached by its name alone",
+						Fix: "give every host an address of its own",
+					})
 				}
 			}
 		})
@@ -100,8 +116,17 @@ func (t *Tables) declareClashes() {
 			for _, long := range t.longNames(host) {
 				others, _ := table.Get(r, t.reg.ServicesByHost, long)
 				for _, m := range others.All() {
-					r.Note(mesh.Problem{Object: m.Service.Origin, Field: "spec.hosts", Code: "NameTaken", Severity: mesh.Info,
-						Message: "the name " + string(host) + " means a host of that very name, not " + string(long) + ", to clients that see it"})
+					r.Note(mesh.Problem{
+						Object:   m.Service.Origin,
+						Field:    "spec.hosts",
+						Code:     "NameTaken",
+						Severity: mesh.Info,
+						Message: "the name " + string(
+							host,
+						) + " means a host of that very name, not " + string(
+							long,
+						) + ", to clients that see it",
+					})
 				}
 			}
 		})
@@ -175,7 +200,12 @@ func (t *Tables) rivalIn(r *table.Reader, l mesh.Layer, public mesh.Host, s *mes
 		}
 	}
 	for _, o := range t.sharers(r, s) {
-		if seen, ok := table.Get(r, t.sc.Seen, scope.Key{Layer: l, Host: o.Key.Host}); ok && seen.Service != nil && seen.Service.Key == o.Key {
+		if seen, ok := table.Get(
+			r,
+			t.sc.Seen,
+			scope.Key{Layer: l, Host: o.Key.Host},
+		); ok && seen.Service != nil &&
+			seen.Service.Key == o.Key {
 			return o.Key.Host
 		}
 	}

@@ -19,8 +19,13 @@ import (
 // entry is a service; rule and subsets are what is said of it; edge what a gateway serves of it.
 func entry(i int) *config.Object {
 	host := fmt.Sprintf("s%d.default.svc.cluster.local", i)
-	return fabricate("ServiceEntry", fmt.Sprintf("s%d", i), uint64(i), &networking.ServiceEntry{Hosts: []string{host}, Resolution: networking.ServiceEntry_STATIC,
-		Ports: []*networking.ServicePort{{Number: 80, Name: "http", Protocol: "HTTP"}}})
+	return fabricate(
+		"ServiceEntry",
+		fmt.Sprintf("s%d", i),
+		uint64(i),
+		&networking.ServiceEntry{Hosts: []string{host}, Resolution: networking.ServiceEntry_STATIC,
+			Ports: []*networking.ServicePort{{Number: 80, Name: "http", Protocol: "HTTP"}}},
+	)
 }
 
 func rule(i int, gateway string, path string) *config.Object {
@@ -38,8 +43,18 @@ func rule(i int, gateway string, path string) *config.Object {
 }
 
 func subsets(i int) *config.Object {
-	return fabricate("DestinationRule", fmt.Sprintf("s%d", i), uint64(i), &networking.DestinationRule{Host: fmt.Sprintf("s%d.default.svc.cluster.local", i),
-		Subsets: []*networking.Subset{{Name: "v1", Labels: map[string]string{"v": "1"}}, {Name: "v2", Labels: map[string]string{"v": "2"}}}})
+	return fabricate(
+		"DestinationRule",
+		fmt.Sprintf("s%d", i),
+		uint64(i),
+		&networking.DestinationRule{
+			Host: fmt.Sprintf("s%d.default.svc.cluster.local", i),
+			Subsets: []*networking.Subset{
+				{Name: "v1", Labels: map[string]string{"v": "1"}},
+				{Name: "v2", Labels: map[string]string{"v": "2"}},
+			},
+		},
+	)
 }
 
 func fabricate(kind config.Kind, name string, hash uint64, spec proto.Message) *config.Object {
@@ -47,7 +62,8 @@ func fabricate(kind config.Kind, name string, hash uint64, spec proto.Message) *
 		Ref: mesh.ObjectRef{Kind: string(kind), Namespace: "default", Name: name}}
 }
 
-// build makes a mesh of n services, each with a host at a gateway; a fifth have rules. Sidecars of two namespaces and a gateway are connected.
+// build makes a mesh of n services, each with a host at a gateway; a fifth have rules. Sidecars of two namespaces and a
+// gateway are connected.
 func build(n int) *routetest.World {
 	w := routetest.New()
 	w.Connect("sidecar default 10.0.0.1\nsidecar other 10.0.0.2\nrouter infra 10.0.0.3 istio=ingress")

@@ -58,7 +58,11 @@ func TestHistory(t *testing.T) {
 // change makes one random change, in the world and in what it should hold.
 func (s *state) change(r *rand.Rand, w *routetest.World) {
 	if r.IntN(5) == 0 {
-		p := mesh.Proxy{Namespace: pick(r, "a", "b", "c"), Labels: mesh.Labels(pick(r, "", "app=x", "app=x,v=1", "v=1")), Type: mesh.ProxyType(r.IntN(2))}
+		p := mesh.Proxy{
+			Namespace: pick(r, "a", "b", "c"),
+			Labels:    mesh.Labels(pick(r, "", "app=x", "app=x,v=1", "v=1")),
+			Type:      mesh.ProxyType(r.IntN(2)),
+		}
 		p.ID = mesh.ProxyID(fmt.Sprintf("%v~%s~%s", p.Type, p.Namespace, p.Labels))
 		if _, ok := s.proxies[p.ID]; ok {
 			delete(s.proxies, p.ID)
@@ -93,31 +97,65 @@ func random(r *rand.Rand) *config.Object {
 	var spec proto.Message
 	switch r.IntN(6) {
 	case 0, 1:
-		kind, spec = "ServiceEntry", &networking.ServiceEntry{Hosts: []string{host}, ExportTo: exportTo, Resolution: networking.ServiceEntry_STATIC,
-			Addresses: pick(r, nil, []string{"10.0.0.1"}), Ports: []*networking.ServicePort{{Number: pick(r, uint32(80), 81), Name: "http", Protocol: pick(r, "HTTP", "TCP")}}}
+		kind, spec = "ServiceEntry", &networking.ServiceEntry{
+			Hosts:      []string{host},
+			ExportTo:   exportTo,
+			Resolution: networking.ServiceEntry_STATIC,
+			Addresses: pick(
+				r,
+				nil,
+				[]string{"10.0.0.1"},
+			),
+			Ports: []*networking.ServicePort{{Number: pick(r, uint32(80), 81), Name: "http", Protocol: pick(r, "HTTP", "TCP")}},
+		}
 	case 2, 3:
 		kind, spec = "VirtualService", randomRule(r, exportTo)
 	case 4:
-		kind, spec = "DestinationRule", &networking.DestinationRule{Host: host, ExportTo: exportTo, TrafficPolicy: &networking.TrafficPolicy{
-			LoadBalancer: &networking.LoadBalancerSettings{LbPolicy: &networking.LoadBalancerSettings_ConsistentHash{ConsistentHash: &networking.LoadBalancerSettings_ConsistentHashLB{
-				HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName{HttpHeaderName: pick(r, "x", "y")}}}}},
-			Subsets: []*networking.Subset{{Name: pick(r, "v1", "v2")}}}
+		kind, spec = "DestinationRule", &networking.DestinationRule{
+			Host:     host,
+			ExportTo: exportTo,
+			TrafficPolicy: &networking.TrafficPolicy{
+				LoadBalancer: &networking.LoadBalancerSettings{
+					LbPolicy: &networking.LoadBalancerSettings_ConsistentHash{
+						ConsistentHash: &networking.LoadBalancerSettings_ConsistentHashLB{
+							HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName{HttpHeaderName: pick(r, "x", "y")}},
+					},
+				},
+			},
+			Subsets: []*networking.Subset{{Name: pick(r, "v1", "v2")}},
+		}
 	default:
 		kind, spec = pick2(r, func() (config.Kind, proto.Message) {
 			return "Gateway", &networking.Gateway{Selector: pick(r, nil, map[string]string{"app": "x"}), Servers: []*networking.Server{
-				{Port: &networking.Port{Number: 80, Name: "p", Protocol: pick(r, "HTTP", "TCP")}, Hosts: []string{pick(r, "*", "*.example.com", "a/x.example.com")},
-					Tls: pick(r, nil, &networking.ServerTLSSettings{HttpsRedirect: true})}}}
+				{
+					Port:  &networking.Port{Number: 80, Name: "p", Protocol: pick(r, "HTTP", "TCP")},
+					Hosts: []string{pick(r, "*", "*.example.com", "a/x.example.com")},
+					Tls:   pick(r, nil, &networking.ServerTLSSettings{HttpsRedirect: true}),
+				},
+			}}
 		}, func() (config.Kind, proto.Message) {
-			return "Sidecar", &networking.Sidecar{WorkloadSelector: pick(r, nil, &networking.WorkloadSelector{Labels: map[string]string{"v": "1"}}),
-				Egress: []*networking.IstioEgressListener{{Hosts: []string{pick(r, "*/*", "./*", "b/*")}, Port: pick(r, nil, &networking.SidecarPort{Number: 81, Protocol: "HTTP", Name: "p"})}}}
+			return "Sidecar", &networking.Sidecar{
+				WorkloadSelector: pick(r, nil, &networking.WorkloadSelector{Labels: map[string]string{"v": "1"}}),
+				Egress: []*networking.IstioEgressListener{
+					{
+						Hosts: []string{pick(r, "*/*", "./*", "b/*")},
+						Port:  pick(r, nil, &networking.SidecarPort{Number: 81, Protocol: "HTTP", Name: "p"}),
+					},
+				},
+			}
 		})
 	}
 	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(spec)
 	if err != nil {
 		panic(err)
 	}
-	return &config.Object{Key: config.Key{Kind: kind, Namespace: namespace, Name: name}, Spec: spec, Hash: xxhash.Sum64(body), Created: int64(name[0]),
-		Ref: mesh.ObjectRef{Kind: string(kind), Namespace: namespace, Name: name}}
+	return &config.Object{
+		Key:     config.Key{Kind: kind, Namespace: namespace, Name: name},
+		Spec:    spec,
+		Hash:    xxhash.Sum64(body),
+		Created: int64(name[0]),
+		Ref:     mesh.ObjectRef{Kind: string(kind), Namespace: namespace, Name: name},
+	}
 }
 
 func pick2(r *rand.Rand, of ...func() (config.Kind, proto.Message)) (config.Kind, proto.Message) {
@@ -126,13 +164,21 @@ func pick2(r *rand.Rand, of ...func() (config.Kind, proto.Message)) (config.Kind
 
 func randomRule(r *rand.Rand, exportTo []string) *networking.VirtualService {
 	to := func() []*networking.HTTPRouteDestination {
-		return []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: pick(r, hosts()...), Subset: pick(r, "", "v1")}}}
+		return []*networking.HTTPRouteDestination{
+			{Destination: &networking.Destination{Host: pick(r, hosts()...), Subset: pick(r, "", "v1")}},
+		}
 	}
 	m := &networking.HTTPMatchRequest{SourceLabels: pick(r, nil, map[string]string{"app": "x"}), SourceNamespace: pick(r, "", "b")}
-	spec := &networking.VirtualService{Hosts: []string{pick(r, hosts()...)}, ExportTo: exportTo, Gateways: pick(r, nil, []string{"m"}, []string{"mesh", "a/n"}),
-		Http: []*networking.HTTPRoute{{Match: []*networking.HTTPMatchRequest{m}, Route: to()}, {Route: to()}}}
+	spec := &networking.VirtualService{
+		Hosts:    []string{pick(r, hosts()...)},
+		ExportTo: exportTo,
+		Gateways: pick(r, nil, []string{"m"}, []string{"mesh", "a/n"}),
+		Http:     []*networking.HTTPRoute{{Match: []*networking.HTTPMatchRequest{m}, Route: to()}, {Route: to()}},
+	}
 	if r.IntN(3) == 0 {
-		spec.Tcp = []*networking.TCPRoute{{Route: []*networking.RouteDestination{{Destination: &networking.Destination{Host: pick(r, hosts()...)}}}}}
+		spec.Tcp = []*networking.TCPRoute{
+			{Route: []*networking.RouteDestination{{Destination: &networking.Destination{Host: pick(r, hosts()...)}}}},
+		}
 	}
 	return spec
 }

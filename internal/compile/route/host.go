@@ -36,7 +36,8 @@ type hosts struct {
 	emit func(mesh.ResourceKey, *envoy.Encoded)
 }
 
-// layer builds the virtual hosts of a host in a layer: those that all of the layer share, and those of proxies whose labels matter to its rule.
+// layer builds the virtual hosts of a host in a layer: those that all of the layer share, and those of proxies whose
+// labels matter to its rule.
 func (h *hosts) layer(k scope.Key, s *scope.Seen) {
 	rule := h.rule(s)
 	var below *scope.Seen
@@ -72,8 +73,8 @@ type place struct {
 // (it ACKs the removal of any other, and goes on serving).
 func (p place) name(host mesh.Host) string { return p.route + "/" + route.HostName(host, p.port) }
 
-// places lists where a layer has requests for a host: on the ports of its service, or on a Sidecar's listeners that have a port of their own. A host and port
-// that such a listener imports is that listener's alone.
+// places lists where a layer has requests for a host: on the ports of its service, or on a Sidecar's listeners that
+// have a port of their own. A host and port that such a listener imports is that listener's alone.
 func (t *Tables) places(r *table.Reader, k scope.Key, s *scope.Seen) []place {
 	var out []place
 	open := k.Layer.Kind != mesh.SidecarLayer
@@ -144,15 +145,16 @@ func portOn(l scope.Listener, s *mesh.Service) (uint32, bool) {
 // same says whether a namespace's virtual host is what everybody has.
 func (h *hosts) same(own *envoy.Encoded, k scope.Key, public *scope.Seen, p place) bool {
 	suffix := h.t.in.DomainSuffix()
-	if !slices.Contains(ports(public.Service), p.port) || len(route.ShortForms(k.Host, k.Layer.Namespace, suffix)) > len(route.ShortForms(k.Host, "", suffix)) {
+	if !slices.Contains(ports(public.Service), p.port) ||
+		len(route.ShortForms(k.Host, k.Layer.Namespace, suffix)) > len(route.ShortForms(k.Host, "", suffix)) {
 		return false // clients of its own namespace may leave the namespace out
 	}
 	pk := scope.Key{Layer: mesh.Public, Host: k.Host}
 	return envoy.Same(own, h.build(pk, public, h.rule(public), "", p))
 }
 
-// rivals builds for a namespace the hosts that it sees as everybody does, but by fewer names or addresses, because this one, which is the namespace's own
-// view, may take some. Of several that do, the first builds.
+// rivals builds for a namespace the hosts that it sees as everybody does, but by fewer names or addresses, because this
+// one, which is the namespace's own view, may take some. Of several that do, the first builds.
 func (h *hosts) rivals(k scope.Key, s *scope.Seen) {
 	for _, x := range h.t.rivals(h.r, k.Host, s.Service) {
 		at := scope.Key{Layer: k.Layer, Host: x}
@@ -207,7 +209,11 @@ func (h *hosts) refused(e *envoy.Encoded, s *scope.Seen, rule *config.Object) {
 	if e.Err == nil {
 		return
 	}
-	p := mesh.Problem{Code: "Refused", Severity: mesh.Error, Message: "Envoy would refuse the virtual host, what proxies have stays: " + e.Err.Error()}
+	p := mesh.Problem{
+		Code:     "Refused",
+		Severity: mesh.Error,
+		Message:  "Envoy would refuse the virtual host, what proxies have stays: " + e.Err.Error(),
+	}
 	if s.Service != nil {
 		p.Object = s.Service.Origin
 	}

@@ -11,8 +11,9 @@ import (
 	"fairway/internal/table"
 )
 
-// TCP is what the VirtualServices of a host say of plain connections to one of its ports, for sidecars of a layer with the labels that matter to it:
-// which connections go where. Nil: no rule speaks of them. The first rule with tcp routes counts.
+// TCP is what the VirtualServices of a host say of plain connections to one of its ports, for sidecars of a layer with
+// the labels that matter to it: which connections go where. Nil: no rule speaks of them. The first rule with tcp routes
+// counts.
 func (t *Tables) TCP(r *table.Reader, layer mesh.Layer, host mesh.Host, port uint32, labels mesh.Labels) []route.Chain {
 	for _, o := range t.sc.VirtualServices(r, layer, host) {
 		if rule := RuleOf(o); len(rule.Spec.GetTcp()) > 0 {
@@ -32,8 +33,9 @@ func (t *Tables) TLS(r *table.Reader, layer mesh.Layer, host mesh.Host, port uin
 	return nil
 }
 
-// Forward sends connections to clusters, as the DestinationRule of the first of them says: a listener, not a cluster, has to know how long a connection may
-// be idle or last, and what its endpoint is chosen by. One cluster names the statistics itself, several have stat. to is not empty.
+// Forward sends connections to clusters, as the DestinationRule of the first of them says: a listener, not a cluster,
+// has to know how long a connection may be idle or last, and what its endpoint is chosen by. One cluster names the
+// statistics itself, several have stat. to is not empty.
 func (t *Tables) Forward(r *table.Reader, layer mesh.Layer, to []route.Weighted, stat string) listener.TCP {
 	first := to[0].Cluster
 	out := listener.TCP{StatPrefix: stat}

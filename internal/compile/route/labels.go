@@ -11,7 +11,8 @@ import (
 	"fairway/internal/table"
 )
 
-// labelled builds a host's virtual hosts for proxies whose labels matter to its rule, where they differ from what the others of the layer have.
+// labelled builds a host's virtual hosts for proxies whose labels matter to its rule, where they differ from what the
+// others of the layer have.
 func (h *hosts) labelled(k scope.Key, s *scope.Seen, rule *config.Object, p place, own *envoy.Encoded) {
 	for _, v := range h.viewers(k, s, config.Spec[*networking.VirtualService](rule)) {
 		at := scope.Key{Layer: v.Layer, Host: k.Host}
@@ -37,7 +38,8 @@ func (h *hosts) viewers(k scope.Key, s *scope.Seen, rule *networking.VirtualServ
 	return out
 }
 
-// sees says whether it is this row of Seen that makes what proxies of a layer have of the host: there is none of their own layer, nor a rival there.
+// sees says whether it is this row of Seen that makes what proxies of a layer have of the host: there is none of their
+// own layer, nor a rival there.
 func (h *hosts) sees(l mesh.Layer, k scope.Key, s *scope.Seen) bool {
 	if k.Layer == l {
 		return true

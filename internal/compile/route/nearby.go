@@ -10,8 +10,8 @@ import (
 	"fairway/internal/table"
 )
 
-// nearby finds names that a wrong one may have been meant to be, without looking at all there are: services of the same first label, and of the same
-// namespace and first letter.
+// nearby finds names that a wrong one may have been meant to be, without looking at all there are: services of the same
+// first label, and of the same namespace and first letter.
 type nearby struct {
 	byLabel    *table.Table[string, table.Rows[registry.HostKey, *registry.Merged]]
 	byInitials *table.Table[initials, table.Rows[registry.HostKey, *registry.Merged]]
@@ -21,9 +21,14 @@ type nearby struct {
 type initials struct{ namespace, letter string }
 
 func (t *Tables) declareNearby() {
-	t.nearby.byLabel = table.Group(t.reg.Merged, "route/hosts by first label", strings.Compare, func(k registry.HostKey, _ *registry.Merged) []string {
-		return []string{firstLabel(k.Host)}
-	}).Broad()
+	t.nearby.byLabel = table.Group(
+		t.reg.Merged,
+		"route/hosts by first label",
+		strings.Compare,
+		func(k registry.HostKey, _ *registry.Merged) []string {
+			return []string{firstLabel(k.Host)}
+		},
+	).Broad()
 	t.nearby.byInitials = table.Group(t.reg.Merged, "route/hosts by initial", func(a, b initials) int {
 		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.letter, b.letter))
 	}, func(k registry.HostKey, _ *registry.Merged) []initials {
@@ -63,7 +68,8 @@ func (n nearby) host(r *table.Reader, wrong mesh.Host, namespace string) string 
 	return Nearest(string(wrong), candidates, 2)
 }
 
-// Nearest is the candidate that takes the fewest edits to make of the wrong name, if it takes at most so many; of several the first in order. Empty: none.
+// Nearest is the candidate that takes the fewest edits to make of the wrong name, if it takes at most so many; of
+// several the first in order. Empty: none.
 func Nearest(wrong string, candidates []string, most int) string {
 	best := ""
 	slices.Sort(candidates)

@@ -49,8 +49,8 @@ func (l Listener) RouteName() string {
 	return strconv.FormatUint(uint64(l.Port), 10)
 }
 
-// PortOn is the service's port that a listener with its own port stands for: the one of that number, else a service's only port. A socket, which has no number,
-// stands for the first that speaks what the listener does.
+// PortOn is the service's port that a listener with its own port stands for: the one of that number, else a service's
+// only port. A socket, which has no number, stands for the first that speaks what the listener does.
 func (l Listener) PortOn(s *mesh.Service) (mesh.Port, bool) {
 	if p, ok := s.Port(l.Port); ok {
 		return p, true
@@ -60,7 +60,8 @@ func (l Listener) PortOn(s *mesh.Service) (mesh.Port, bool) {
 	}
 	if l.Port == 0 {
 		for _, p := range s.Ports {
-			if p.Protocol != mesh.UDP && (l.Protocol == mesh.Unknown || p.Protocol == mesh.Unknown || p.Protocol.IsHTTP() == l.Protocol.IsHTTP()) {
+			if p.Protocol != mesh.UDP &&
+				(l.Protocol == mesh.Unknown || p.Protocol == mesh.Unknown || p.Protocol.IsHTTP() == l.Protocol.IsHTTP()) {
 				return p, true
 			}
 		}
@@ -181,7 +182,8 @@ func (t *Tables) declareOpenings() {
 // all says whether a listener imports everything, under the ports and addresses that services have.
 func (e egress) all() bool {
 	hosts := strings.Split(e.hosts, ",")
-	return e.listener == Listener{} && slices.Contains(hosts, everything) && !slices.ContainsFunc(hosts, func(h string) bool { return strings.HasPrefix(h, "~") })
+	return e.listener == Listener{} && slices.Contains(hosts, everything) &&
+		!slices.ContainsFunc(hosts, func(h string) bool { return strings.HasPrefix(h, "~") })
 }
 
 func egresses(list []*networking.IstioEgressListener) []egress {
@@ -189,15 +191,22 @@ func egresses(list []*networking.IstioEgressListener) []egress {
 	for _, e := range list {
 		protocol, _ := mesh.ParseProtocol(e.GetPort().GetProtocol())
 		out = append(out, egress{
-			listener: Listener{Port: e.GetPort().GetNumber(), PortName: e.GetPort().GetName(), Protocol: protocol, Bind: e.GetBind(), Capture: e.GetCaptureMode()},
-			hosts:    strings.Join(e.GetHosts(), ","),
+			listener: Listener{
+				Port:     e.GetPort().GetNumber(),
+				PortName: e.GetPort().GetName(),
+				Protocol: protocol,
+				Bind:     e.GetBind(),
+				Capture:  e.GetCaptureMode(),
+			},
+			hosts: strings.Join(e.GetHosts(), ","),
 		})
 	}
 	return out
 }
 
-// parseImport reads an entry of egress hosts, "namespace/host": "." is the proxy's own namespace, "*" any; "~" before a namespace excludes, alone it
-// excludes in any. An entry without a namespace, which validation refuses, is about any namespace.
+// parseImport reads an entry of egress hosts, "namespace/host": "." is the proxy's own namespace, "*" any; "~" before a
+// namespace excludes, alone it excludes in any. An entry without a namespace, which validation refuses, is about any
+// namespace.
 func parseImport(s, own string) importEntry {
 	namespace, host, ok := strings.Cut(s, "/")
 	if !ok {
@@ -248,7 +257,11 @@ func (t *Tables) declareSidecarNotes() {
 			}
 			t.noteSockets(r, o, spec)
 			if spec.GetOutboundTrafficPolicy().GetEgressProxy() != nil {
-				note("spec.outboundTrafficPolicy.egressProxy", "NotYet", "an egress proxy has no effect yet: unknown traffic passes through directly")
+				note(
+					"spec.outboundTrafficPolicy.egressProxy",
+					"NotYet",
+					"an egress proxy has no effect yet: unknown traffic passes through directly",
+				)
 			}
 			for i, l := range spec.GetIngress() {
 				if l.GetTls() != nil {

@@ -45,8 +45,9 @@ func newReach(listeners []egress, namespace string) *reach {
 	return out
 }
 
-// pattern is what a host and a layer that may see it have in common: a host or wildcard that an entry imports; under "*" a namespace too, so that namespaces that import all of
-// themselves do not meet. Without a host it stands for layers of no Sidecar: a namespace's, or Public.
+// pattern is what a host and a layer that may see it have in common: a host or wildcard that an entry imports; under
+// "*" a namespace too, so that namespaces that import all of themselves do not meet. Without a host it stands for
+// layers of no Sidecar: a namespace's, or Public.
 type pattern struct {
 	host      mesh.Host
 	namespace string // only with "*", where "*" is any, and without host, where "" is Public
@@ -156,7 +157,8 @@ func (h *host) homes() []string {
 	return slices.Compact(out)
 }
 
-// imported is what a Sidecar's proxies see of the host. Where they import nothing of it but rules that send requests to it, that is where these go.
+// imported is what a Sidecar's proxies see of the host. Where they import nothing of it but rules that send requests to
+// it, that is where these go.
 func (h *host) imported(l mesh.Layer, by *reach) *Seen {
 	v := viewer{namespace: l.Namespace, clients: l.Clients}
 	target, i := h.targeted(l, by), by.about(h.name, h.homes())

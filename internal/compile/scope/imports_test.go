@@ -61,7 +61,9 @@ func TestListenerOfItsOwn(t *testing.T) {
 		t.Error("none of two ports is meant")
 	}
 	socket := Listener{Bind: "unix:///run/egress.sock"}
-	mixed := &mesh.Service{Ports: []mesh.Port{{Number: 53, Protocol: mesh.UDP}, {Number: 7000, Protocol: mesh.TCP}, {Number: 80, Protocol: mesh.HTTP}}}
+	mixed := &mesh.Service{
+		Ports: []mesh.Port{{Number: 53, Protocol: mesh.UDP}, {Number: 7000, Protocol: mesh.TCP}, {Number: 80, Protocol: mesh.HTTP}},
+	}
 	for protocol, want := range map[mesh.Protocol]uint32{mesh.HTTP: 80, mesh.TCP: 7000, mesh.Unknown: 7000} {
 		if p, ok := (Listener{Bind: socket.Bind, Protocol: protocol}).PortOn(mixed); !ok || p.Number != want {
 			t.Errorf("a socket that speaks %v stands for port %d, want %d", protocol, p.Number, want)

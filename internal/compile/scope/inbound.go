@@ -31,13 +31,16 @@ type Inbound struct {
 	Namespace    string
 	Interception mesh.Interception
 	Families     mesh.Families // of the workload's addresses
-	// Address is the workload's own, set only where a listener must be bound to it: interception NONE, or a captureMode NONE, with no bind of its own.
+	// Address is the workload's own, set only where a listener must be bound to it: interception NONE, or a captureMode
+	// NONE, with no bind of its own.
 	Address string
 	Ports   []InboundPort // by number, then bind
-	// MTLS is what ports that are not listed take. A workload whose proxy has no identity cannot speak mutual TLS: where it has to, Closed is set.
+	// MTLS is what ports that are not listed take. A workload whose proxy has no identity cannot speak mutual TLS:
+	// where it has to, Closed is set.
 	MTLS   mesh.MTLS
 	Closed bool
-	// Sidecar is the Sidecar object that says how the ports are served, and with ingress listeners which they are; zero where none says anything of them.
+	// Sidecar is the Sidecar object that says how the ports are served, and with ingress listeners which they are; zero
+	// where none says anything of them.
 	Sidecar config.Key
 }
 
@@ -49,7 +52,8 @@ type InboundPort struct {
 	Bind     string // the address a listener of its own is bound to; empty: Inbound.Address where the port is bound at all
 	// Bound says that the port has a listener of its own; otherwise virtualInbound takes its connections.
 	Bound bool
-	// Endpoint is where the application listens: "127.0.0.1:8080", "0.0.0.0:8080" (the workload's own address), "unix:///path". Empty: where the connection was going.
+	// Endpoint is where the application listens: "127.0.0.1:8080", "0.0.0.0:8080" (the workload's own address),
+	// "unix:///path". Empty: where the connection was going.
 	Endpoint string
 	// Service and ServicePort are what clients call the port: the oldest service that targets it. An ingress listener may have none.
 	Service     mesh.Host
@@ -70,7 +74,11 @@ func (i *Inbound) key() InboundKey {
 }
 
 func (i *Inbound) equal(o *Inbound) bool {
-	return i.Namespace == o.Namespace && i.Interception == o.Interception && i.Families == o.Families && i.Address == o.Address && i.Sidecar == o.Sidecar && i.MTLS == o.MTLS && i.Closed == o.Closed && slices.Equal(i.Ports, o.Ports)
+	return i.Namespace == o.Namespace && i.Interception == o.Interception && i.Families == o.Families && i.Address == o.Address &&
+		i.Sidecar == o.Sidecar &&
+		i.MTLS == o.MTLS &&
+		i.Closed == o.Closed &&
+		slices.Equal(i.Ports, o.Ports)
 }
 
 func (t *Tables) declareInbounds() {
@@ -85,7 +93,12 @@ func (t *Tables) declareInbounds() {
 		func(_ *table.Reader, id mesh.ProxyID, i *Inbound, emit func(mesh.ProxyID, InboundKey)) {
 			emit(id, i.key())
 		})
-	bySpec := table.Group(own, "inbound/specs", CompareInboundKey, func(_ mesh.ProxyID, i *Inbound) []InboundKey { return []InboundKey{i.key()} }).Broad()
+	bySpec := table.Group(
+		own,
+		"inbound/specs",
+		CompareInboundKey,
+		func(_ mesh.ProxyID, i *Inbound) []InboundKey { return []InboundKey{i.key()} },
+	).Broad()
 	t.Inbounds = table.Derive(bySpec, "inbounds", CompareInboundKey, (*Inbound).equal,
 		func(_ *table.Reader, k InboundKey, rows table.Rows[mesh.ProxyID, *Inbound], emit func(InboundKey, *Inbound)) {
 			_, i, _ := rows.First()
@@ -93,7 +106,8 @@ func (t *Tables) declareInbounds() {
 		})
 }
 
-// inbound is what a proxy's workload serves: the ingress listeners of its Sidecar if it has some, else the ports that services target on its addresses.
+// inbound is what a proxy's workload serves: the ingress listeners of its Sidecar if it has some, else the ports that
+// services target on its addresses.
 func (t *Tables) inbound(r *table.Reader, p vouch.Proxy, at Placement) *Inbound {
 	i := &Inbound{Namespace: p.Namespace, Interception: p.Interception, Families: at.Families}
 	var spec *networking.Sidecar
@@ -118,8 +132,8 @@ func (t *Tables) inbound(r *table.Reader, p vouch.Proxy, at Placement) *Inbound 
 	return i
 }
 
-// secure says what each port takes, as policies for the workload say and its proxy is able to. Policies restrict who reaches the workload, so all labels that it says
-// select them: a label that nobody vouches for would open its ports.
+// secure says what each port takes, as policies for the workload say and its proxy is able to. Policies restrict who
+// reaches the workload, so all labels that it says select them: a label that nobody vouches for would open its ports.
 func (t *Tables) secure(r *table.Reader, p vouch.Proxy, i *Inbound) {
 	policy := t.peers.Server(r, p.Namespace, p.Said)
 	able := func(m mesh.MTLS) (mesh.MTLS, bool) {
@@ -157,7 +171,8 @@ func bound(capture networking.CaptureMode, mode mesh.Interception) bool {
 	return capture == networking.CaptureMode_NONE || capture == networking.CaptureMode_DEFAULT && mode == mesh.None
 }
 
-// servicePorts are the ports that services of the proxy's namespace target on its addresses. Of several services on one port the first by registry and age gives the protocol.
+// servicePorts are the ports that services of the proxy's namespace target on its addresses. Of several services on one
+// port the first by registry and age gives the protocol.
 func (t *Tables) servicePorts(r *table.Reader, p vouch.Proxy) []InboundPort {
 	targets := map[uint32]target{}
 	for ip := range strings.SplitSeq(p.IPs, ",") {
@@ -196,5 +211,9 @@ func (t *Tables) addTargets(r *table.Reader, targets map[uint32]target, k mesh.E
 }
 
 func goesFirst(s *mesh.Service, port mesh.Port, have target) bool {
-	return cmp.Or(registry.Before(s, have.service), cmp.Compare(s.Key.Host, have.service.Key.Host), cmp.Compare(port.Number, have.port.Number)) < 0
+	return cmp.Or(
+		registry.Before(s, have.service),
+		cmp.Compare(s.Key.Host, have.service.Key.Host),
+		cmp.Compare(port.Number, have.port.Number),
+	) < 0
 }

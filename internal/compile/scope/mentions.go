@@ -65,17 +65,26 @@ func (t *Tables) declareMentions() {
 				emit(mentionKey{key.Host, aRule, k}, mention{exportTo: key.ExportTo, created: s.Object.Created, clients: key.Clients})
 			}
 		})
-	t.mentions = table.Group(rows, "mentions/host", cmp.Compare[mesh.Host], func(k mentionKey, _ mention) []mesh.Host { return []mesh.Host{k.Host} })
+	t.mentions = table.Group(
+		rows,
+		"mentions/host",
+		cmp.Compare[mesh.Host],
+		func(k mentionKey, _ mention) []mesh.Host { return []mesh.Host{k.Host} },
+	)
 	t.declareClashes()
 }
 
 func (t *Tables) mentionEntry(k input.SourceKey, o *config.Object, emit func(mentionKey, mention)) {
-	for _, h := range hostsOf(config.Spec[*networking.ServiceEntry](o).GetHosts(), func(s string) mesh.Host { return mesh.Host(lower(s)) }) {
+	for _, h := range hostsOf(
+		config.Spec[*networking.ServiceEntry](o).GetHosts(),
+		func(s string) mesh.Host { return mesh.Host(lower(s)) },
+	) {
 		emit(mentionKey{h, aService, k}, mention{})
 	}
 }
 
-// mentionRoute emits the hosts of a VirtualService that is bound to the mesh (VirtualService.gateways: "mesh", or none at all), and where it sends requests.
+// mentionRoute emits the hosts of a VirtualService that is bound to the mesh (VirtualService.gateways: "mesh", or none
+// at all), and where it sends requests.
 func (t *Tables) mentionRoute(r *table.Reader, k input.SourceKey, o *config.Object, emit func(mentionKey, mention)) {
 	spec := config.Spec[*networking.VirtualService](o)
 	if g := spec.GetGateways(); len(g) > 0 && !slices.Contains(g, "mesh") {
@@ -169,8 +178,8 @@ func older(a, b route) int {
 	return cmp.Or(cmp.Compare(a.created, b.created), config.CompareKey(a.key.object(), b.key.object()))
 }
 
-// meets says whether there are namespaces that see both, with none of the two meant to go first there: one that not everybody sees goes before one
-// that everybody does, on purpose.
+// meets says whether there are namespaces that see both, with none of the two meant to go first there: one that not
+// everybody sees goes before one that everybody does, on purpose.
 func (a route) meets(b route) bool {
 	if a.visible("") != b.visible("") {
 		return false
@@ -179,7 +188,11 @@ func (a route) meets(b route) bool {
 	viewers = append(viewers, splitExports(a.exportTo)...)
 	return slices.ContainsFunc(viewers, func(v string) bool {
 		return v != "*" && v != "." && v != "~" &&
-			mesh.Exported(splitExports(a.exportTo), a.key.Source.Namespace, v) && mesh.Exported(splitExports(b.exportTo), b.key.Source.Namespace, v)
+			mesh.Exported(
+				splitExports(a.exportTo),
+				a.key.Source.Namespace,
+				v,
+			) && mesh.Exported(splitExports(b.exportTo), b.key.Source.Namespace, v)
 	})
 }
 
@@ -188,7 +201,17 @@ func (t *Tables) noteClash(r *table.Reader, host mesh.Host, loser, winner config
 	if !ok {
 		return
 	}
-	r.Note(mesh.Problem{Object: l.Ref, Field: "spec.hosts", Code: "HostTaken", Severity: mesh.Warning,
-		Message: fmt.Sprintf("sidecars take the routes for host %s from VirtualService %s/%s, which is older; this one does not hold for them", host, winner.Namespace, winner.Name),
-		Fix:     "write the routes of a host in one VirtualService"})
+	r.Note(mesh.Problem{
+		Object:   l.Ref,
+		Field:    "spec.hosts",
+		Code:     "HostTaken",
+		Severity: mesh.Warning,
+		Message: fmt.Sprintf(
+			"sidecars take the routes for host %s from VirtualService %s/%s, which is older; this one does not hold for them",
+			host,
+			winner.Namespace,
+			winner.Name,
+		),
+		Fix: "write the routes of a host in one VirtualService",
+	})
 }

@@ -65,7 +65,11 @@ type ListenerView struct {
 
 // CompareListenerView orders by layer, policy, interception, families and allocated addresses.
 func CompareListenerView(a, b ListenerView) int {
-	return cmp.Or(compareOutboundView(a.OutboundView, b.OutboundView), cmp.Compare(a.Interception, b.Interception), cmp.Compare(a.part(), b.part()))
+	return cmp.Or(
+		compareOutboundView(a.OutboundView, b.OutboundView),
+		cmp.Compare(a.Interception, b.Interception),
+		cmp.Compare(a.part(), b.part()),
+	)
 }
 
 // GatewayView is one variant of a gateway layer's listeners that some proxy has.
@@ -90,7 +94,8 @@ func CompareClusterView(a, b ClusterView) int {
 	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.part(), b.part()))
 }
 
-// Holder is who a proxy is to those that give out Secrets: the service account that it proved, of its layer's namespace. It is comparable; the zero Holder gets none.
+// Holder is who a proxy is to those that give out Secrets: the service account that it proved, of its layer's
+// namespace. It is comparable; the zero Holder gets none.
 type Holder struct {
 	Account string
 	Here    bool // it proved nothing, and its stream comes from the control plane's own machine
@@ -136,7 +141,10 @@ func CompareNameView(a, b NameView) int {
 
 func (t *Tables) declareSidecars() {
 	t.sidecars = declareSelectors(t.in.Sidecars, "sidecar/selectors", func(o *config.Object) (selects.Selector, bool) {
-		return selects.Selector{Namespace: o.Namespace, Labels: mesh.MakeLabels(config.Spec[*networking.Sidecar](o).GetWorkloadSelector().GetLabels())}, true
+		return selects.Selector{
+			Namespace: o.Namespace,
+			Labels:    mesh.MakeLabels(config.Spec[*networking.Sidecar](o).GetWorkloadSelector().GetLabels()),
+		}, true
 	})
 	t.declareDefaults()
 	t.declareOpenings()
@@ -150,8 +158,14 @@ func (t *Tables) declareDefaults() {
 		}
 		for _, younger := range list[1:] {
 			if o, ok := table.Get(r, t.in.Sidecars.Table, younger.Key); ok {
-				r.Note(mesh.Problem{Object: o.Ref, Field: "spec.workloadSelector", Code: "SecondDefault", Severity: mesh.Error,
-					Message: "namespace " + s.Namespace + " has the default Sidecar " + list[0].Key.Name + " already, which is older", Fix: "give this one a workloadSelector"})
+				r.Note(mesh.Problem{
+					Object:   o.Ref,
+					Field:    "spec.workloadSelector",
+					Code:     "SecondDefault",
+					Severity: mesh.Error,
+					Message:  "namespace " + s.Namespace + " has the default Sidecar " + list[0].Key.Name + " already, which is older",
+					Fix:      "give this one a workloadSelector",
+				})
 			}
 		}
 	})
@@ -165,8 +179,9 @@ func (t *Tables) defaultSidecar(r *table.Reader, namespace string) (config.Key, 
 	return config.Key{}, false
 }
 
-// sidecarOf finds the Sidecar object for a proxy: one of its namespace that selects it, else its namespace's default, else the root namespace's. A Sidecar narrows what its own
-// namespace's proxy sees and gives it nothing, so all labels that the proxy says select it: without its Sidecar it would see more.
+// sidecarOf finds the Sidecar object for a proxy: one of its namespace that selects it, else its namespace's default,
+// else the root namespace's. A Sidecar narrows what its own namespace's proxy sees and gives it nothing, so all labels
+// that the proxy says select it: without its Sidecar it would see more.
 func (t *Tables) sidecarOf(r *table.Reader, p vouch.Proxy) (config.Key, bool) {
 	if list := t.sidecars.Picking(r, p.Namespace, p.Said); len(list) > 0 {
 		return list[0].Key, true
@@ -182,11 +197,27 @@ func (t *Tables) declarePlacements() {
 		func(r *table.Reader, id mesh.ProxyID, p vouch.Proxy, emit func(mesh.ProxyID, Placement)) {
 			t.noteUnvouched(r, p)
 			if p.Type == mesh.Router {
-				emit(id, Placement{Layer: mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(t.servedOf(r, p))}, Families: p.Families(), Mutual: p.Mutual, Holder: holderOf(p)})
+				emit(
+					id,
+					Placement{
+						Layer:    mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(t.servedOf(r, p))},
+						Families: p.Families(),
+						Mutual:   p.Mutual,
+						Holder:   holderOf(p),
+					},
+				)
 				return
 			}
-			out := Placement{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace, Clients: t.clientsOf(r, p)}, Interception: p.Interception, Families: p.Families(), AutoVIP: p.AutoVIP, Names: p.Names, Mutual: p.Mutual,
-				Sources: t.sourcesOf(r, p.Labels), Holder: holderOf(p)}
+			out := Placement{
+				Layer:        mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace, Clients: t.clientsOf(r, p)},
+				Interception: p.Interception,
+				Families:     p.Families(),
+				AutoVIP:      p.AutoVIP,
+				Names:        p.Names,
+				Mutual:       p.Mutual,
+				Sources:      t.sourcesOf(r, p.Labels),
+				Holder:       holderOf(p),
+			}
 			if k, ok := t.sidecarOf(r, p); ok {
 				out.Sidecar = k
 				if o, _ := table.Get(r, t.openings, k); !o.open {
@@ -199,9 +230,15 @@ func (t *Tables) declarePlacements() {
 		})
 }
 
-// declareDemand derives what is wanted from where proxies stand. The groups may be large; each row made of them looks at one member at most.
+// declareDemand derives what is wanted from where proxies stand. The groups may be large; each row made of them looks
+// at one member at most.
 func (t *Tables) declareDemand() {
-	byLayer := table.Group(t.Placements, "placements/layer", mesh.CompareLayer, func(_ mesh.ProxyID, p Placement) []mesh.Layer { return p.layers() }).Broad()
+	byLayer := table.Group(
+		t.Placements,
+		"placements/layer",
+		mesh.CompareLayer,
+		func(_ mesh.ProxyID, p Placement) []mesh.Layer { return p.layers() },
+	).Broad()
 	t.Layers = table.Derive(byLayer, "layers", mesh.CompareLayer, func(a, b LayerInfo) bool { return a == b },
 		func(_ *table.Reader, l mesh.Layer, rows table.Rows[mesh.ProxyID, Placement], emit func(mesh.Layer, LayerInfo)) {
 			var info LayerInfo
@@ -238,7 +275,12 @@ func (t *Tables) declareDemand() {
 		}
 		return perLayer(p, func(l mesh.Layer) OutboundView { return OutboundView{l, p.Outbound} })
 	})
-	t.outboundViews = table.Group(outbound, "outbound views/layer", mesh.CompareLayer, func(v OutboundView, _ struct{}) []mesh.Layer { return []mesh.Layer{v.Layer} }).Broad()
+	t.outboundViews = table.Group(
+		outbound,
+		"outbound views/layer",
+		mesh.CompareLayer,
+		func(v OutboundView, _ struct{}) []mesh.Layer { return []mesh.Layer{v.Layer} },
+	).Broad()
 	t.NameViews = demanded(t, "name views", CompareNameView, func(p Placement) []NameView {
 		if !p.Names {
 			return nil
@@ -254,14 +296,24 @@ func (t *Tables) declareDemand() {
 		}
 		return views
 	})
-	t.SecretViewsByLayer = table.Group(t.SecretViews, "secret views/layer", mesh.CompareLayer, func(v SecretView, _ struct{}) []mesh.Layer { return []mesh.Layer{v.Layer} }).Broad()
+	t.SecretViewsByLayer = table.Group(
+		t.SecretViews,
+		"secret views/layer",
+		mesh.CompareLayer,
+		func(v SecretView, _ struct{}) []mesh.Layer { return []mesh.Layer{v.Layer} },
+	).Broad()
 	t.SourceViews = demanded(t, "source views", CompareSourceView, func(p Placement) []SourceView {
 		if p.Sources == "" {
 			return nil
 		}
 		return []SourceView{{p.Layer, p.Sources}}
 	})
-	t.SourceViewsByLabel = table.Group(t.SourceViews, "source views/label", cmp.Compare[string], func(v SourceView, _ struct{}) []string { return v.Sources.Pairs() }).Broad()
+	t.SourceViewsByLabel = table.Group(
+		t.SourceViews,
+		"source views/label",
+		cmp.Compare[string],
+		func(v SourceView, _ struct{}) []string { return v.Sources.Pairs() },
+	).Broad()
 	t.declareCrowd()
 }
 
@@ -294,7 +346,12 @@ func (t *Tables) declareCrowd() {
 		}
 		return []string{l.Namespace}
 	}).Broad()
-	all := table.Group(t.plain, "layers/plain", func(_, _ struct{}) int { return 0 }, func(string, table.Rows[mesh.Layer, LayerInfo]) []struct{} { return []struct{}{{}} }).Broad()
+	all := table.Group(
+		t.plain,
+		"layers/plain",
+		func(_, _ struct{}) int { return 0 },
+		func(string, table.Rows[mesh.Layer, LayerInfo]) []struct{} { return []struct{}{{}} },
+	).Broad()
 	t.crowd = table.Derive(all, "crowd", func(_, _ struct{}) int { return 0 }, func(a, b string) bool { return a == b },
 		func(_ *table.Reader, k struct{}, rows table.Rows[string, table.Rows[mesh.Layer, LayerInfo]], emit func(struct{}, string)) {
 			if rows.Len() > 1 {

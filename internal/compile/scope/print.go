@@ -85,7 +85,12 @@ func (r *Rule) String() string {
 	for i, s := range r.Spec.GetSubsets() {
 		subsets[i] = s.GetName()
 	}
-	return fmt.Sprintf("objects=%s subsets=%s policy=%t", strings.Join(names, ","), strings.Join(subsets, ","), r.Spec.GetTrafficPolicy() != nil)
+	return fmt.Sprintf(
+		"objects=%s subsets=%s policy=%t",
+		strings.Join(names, ","),
+		strings.Join(subsets, ","),
+		r.Spec.GetTrafficPolicy() != nil,
+	)
 }
 
 func (i *Inbound) String() string {
@@ -103,7 +108,17 @@ func (i *Inbound) String() string {
 		}
 		ports[n] += security(p.MTLS, p.Closed)
 	}
-	return strings.TrimSpace(fmt.Sprintf("%v%s%s %s [%s] %s", i.Interception, also(i.Families), security(i.MTLS, i.Closed), i.Address, strings.Join(ports, "; "), named(i.Sidecar)))
+	return strings.TrimSpace(
+		fmt.Sprintf(
+			"%v%s%s %s [%s] %s",
+			i.Interception,
+			also(i.Families),
+			security(i.MTLS, i.Closed),
+			i.Address,
+			strings.Join(ports, "; "),
+			named(i.Sidecar),
+		),
+	)
 }
 
 // security names what is not plaintext.

@@ -25,7 +25,12 @@ type RuleKey struct {
 
 // CompareRuleKey orders by namespace, host, visibility, selector.
 func CompareRuleKey(a, b RuleKey) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Host, b.Host), cmp.Compare(a.ExportTo, b.ExportTo), cmp.Compare(a.Clients, b.Clients))
+	return cmp.Or(
+		cmp.Compare(a.Namespace, b.Namespace),
+		cmp.Compare(a.Host, b.Host),
+		cmp.Compare(a.ExportTo, b.ExportTo),
+		cmp.Compare(a.Clients, b.Clients),
+	)
 }
 
 // Rule is what DestinationRules of one key say together. It is immutable.
@@ -87,7 +92,12 @@ func sameKeyed(a, b keyed) bool { return a.key == b.key && config.Same(a.object,
 // ruleKey is what an object holds for.
 func (t *Tables) ruleKey(r *table.Reader, o *config.Object) RuleKey {
 	spec := config.Spec[*networking.DestinationRule](o)
-	return RuleKey{o.Namespace, t.FullHost(spec.GetHost(), o.Namespace), joinExports(t.in.ExportTo(r, o.Kind, spec.GetExportTo())), selectorOf(spec)}
+	return RuleKey{
+		o.Namespace,
+		t.FullHost(spec.GetHost(), o.Namespace),
+		joinExports(t.in.ExportTo(r, o.Kind, spec.GetExportTo())),
+		selectorOf(spec),
+	}
 }
 
 func joinExports(list []string) string {
@@ -106,7 +116,8 @@ func (t *Tables) checkRule(r *table.Reader, o *config.Object) {
 	}
 }
 
-// joinRules makes one rule of all objects of a key: the oldest, with the subsets that younger ones add (Istio's documented merging of rules for one host).
+// joinRules makes one rule of all objects of a key: the oldest, with the subsets that younger ones add (Istio's
+// documented merging of rules for one host).
 func joinRules(r *table.Reader, k RuleKey, rows table.Rows[config.Key, keyed]) *Rule {
 	rule := &Rule{Key: k}
 	for _, row := range rows.All() {
@@ -127,8 +138,20 @@ func (rule *Rule) add(r *table.Reader, o *config.Object) {
 	joined := proto.CloneOf(rule.Spec)
 	for i, s := range spec.GetSubsets() {
 		if rule.Subset(s.GetName()) != nil {
-			r.Note(mesh.Problem{Object: o.Ref, Field: fmt.Sprintf("spec.subsets[%d].name", i), Code: "SubsetTaken", Severity: mesh.Error,
-				Message: fmt.Sprintf("subset %s of host %s is in %s already, which is older", s.GetName(), rule.Key.Host, oldest.Ref), Other: oldest.Ref, Fix: "give the subset another name, or remove one of the two"})
+			r.Note(mesh.Problem{
+				Object:   o.Ref,
+				Field:    fmt.Sprintf("spec.subsets[%d].name", i),
+				Code:     "SubsetTaken",
+				Severity: mesh.Error,
+				Message: fmt.Sprintf(
+					"subset %s of host %s is in %s already, which is older",
+					s.GetName(),
+					rule.Key.Host,
+					oldest.Ref,
+				),
+				Other: oldest.Ref,
+				Fix:   "give the subset another name, or remove one of the two",
+			})
 			continue
 		}
 		joined.Subsets = append(joined.Subsets, s)
@@ -137,9 +160,19 @@ func (rule *Rule) add(r *table.Reader, o *config.Object) {
 		if joined.TrafficPolicy == nil {
 			joined.TrafficPolicy = policy
 		} else {
-			r.Note(mesh.Problem{Object: o.Ref, Field: "spec.trafficPolicy", Code: "SecondPolicy", Severity: mesh.Warning,
-				Message: fmt.Sprintf("host %s has the traffic policy of %s, which is older; of this rule only the subsets are taken", rule.Key.Host, oldest.Ref),
-				Other:   oldest.Ref, Fix: "write one DestinationRule for the host"})
+			r.Note(mesh.Problem{
+				Object:   o.Ref,
+				Field:    "spec.trafficPolicy",
+				Code:     "SecondPolicy",
+				Severity: mesh.Warning,
+				Message: fmt.Sprintf(
+					"host %s has the traffic policy of %s, which is older; of this rule only the subsets are taken",
+					rule.Key.Host,
+					oldest.Ref,
+				),
+				Other: oldest.Ref,
+				Fix:   "write one DestinationRule for the host",
+			})
 		}
 	}
 	rule.Spec = joined

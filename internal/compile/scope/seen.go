@@ -24,7 +24,8 @@ func joinHosts(hosts []mesh.Host) string {
 	return b.String()
 }
 
-// declareSeen derives who sees which host: by pair of a host and a layer, so that neither another layer nor another host is looked at where one changes.
+// declareSeen derives who sees which host: by pair of a host and a layer, so that neither another layer nor another
+// host is looked at where one changes.
 func (t *Tables) declareSeen() {
 	t.hosts = table.Derive(t.mentions, "hosts", cmp.Compare[mesh.Host], (*host).equal,
 		func(r *table.Reader, name mesh.Host, own table.Rows[mentionKey, mention], emit func(mesh.Host, *host)) {
@@ -220,8 +221,9 @@ func (m route) visible(namespace string) bool {
 	return mesh.Exported(splitExports(m.exportTo), m.key.Source.Namespace, namespace)
 }
 
-// rule picks the DestinationRule: of the client's namespace, else of the service's, else of the root namespace; in each the most specific host
-// (destination_rule.proto, DestinationRule.host and exportTo). The root namespace's own clients find its rules last, like everybody.
+// rule picks the DestinationRule: of the client's namespace, else of the service's, else of the root namespace; in each
+// the most specific host (destination_rule.proto, DestinationRule.host and exportTo). The root namespace's own clients
+// find its rules last, like everybody.
 func (h *host) rule(v viewer, s *mesh.Service) RuleKey {
 	tiers := []string{v.namespace, s.Key.Namespace, h.root}
 	if v.namespace == h.root {
@@ -238,8 +240,9 @@ func (h *host) rule(v viewer, s *mesh.Service) RuleKey {
 	return RuleKey{}
 }
 
-// ruleIn picks from one namespace: of the most specific host that some rule holds for, one that picks the viewer by its labels before one for everybody
-// (DestinationRule.workloadSelector: it holds for workloads of its own namespace alone).
+// ruleIn picks from one namespace: of the most specific host that some rule holds for, one that picks the viewer by its
+// labels before one for everybody (DestinationRule.workloadSelector: it holds for workloads of its own namespace
+// alone).
 func (h *host) ruleIn(namespace string, v viewer) (best route, found bool) {
 	for _, m := range h.rules {
 		switch {
@@ -254,7 +257,8 @@ func (h *host) ruleIn(namespace string, v viewer) (best route, found bool) {
 	return best, found
 }
 
-// inNamespace is what a namespace's proxies see of the host, where they see it otherwise than everybody does or have a shorter name for it; else nil. same: it is what everybody sees.
+// inNamespace is what a namespace's proxies see of the host, where they see it otherwise than everybody does or have a
+// shorter name for it; else nil. same: it is what everybody sees.
 func (h *host) inNamespace(l mesh.Layer) (own *Seen, same bool) {
 	s := h.seen(viewer{namespace: l.Namespace, clients: l.Clients})
 	same = s.Equal(h.public)
@@ -264,8 +268,8 @@ func (h *host) inNamespace(l mesh.Layer) (own *Seen, same bool) {
 	return s, same
 }
 
-// coveredBy says whether nobody needs what everybody sees of the host: all that are connected are of one namespace, and have rows of their own that say the same.
-// What a proxy sees does not depend on who else is connected.
+// coveredBy says whether nobody needs what everybody sees of the host: all that are connected are of one namespace, and
+// have rows of their own that say the same. What a proxy sees does not depend on who else is connected.
 func (t *Tables) coveredBy(r *table.Reader, h *host) bool {
 	crowd, _ := table.Get(r, t.crowd, struct{}{})
 	if crowd == several || !slices.Contains(h.special(), crowd) {

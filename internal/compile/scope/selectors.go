@@ -20,7 +20,8 @@ func declareSelectors(objects *input.Objects, name string, of func(*config.Objec
 	})
 }
 
-// selectorOf is which of its namespace's proxies a DestinationRule holds for (DestinationRule.workloadSelector); empty: for whoever sees it.
+// selectorOf is which of its namespace's proxies a DestinationRule holds for (DestinationRule.workloadSelector); empty:
+// for whoever sees it.
 func selectorOf(spec *networking.DestinationRule) mesh.Labels {
 	return mesh.MakeLabels(spec.GetWorkloadSelector().GetMatchLabels())
 }

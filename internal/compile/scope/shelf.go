@@ -8,7 +8,8 @@ import (
 	"fairway/internal/table"
 )
 
-// ClusterShelf is where a variant of a layer's outbound clusters is published, the special ones (PassthroughCluster, …) of Public, Sidecar and gateway layers too.
+// ClusterShelf is where a variant of a layer's outbound clusters is published, the special ones (PassthroughCluster, …)
+// of Public, Sidecar and gateway layers too.
 func ClusterShelf(v ClusterView) mesh.Shelf { return mesh.Shelf{Layer: v.Layer, Part: v.part()} }
 
 // LoadShelf is where a layer's load assignments are published.
@@ -20,14 +21,15 @@ func RouteShelf(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l} }
 // ListenerShelf is where a variant of a layer's outbound listeners is published.
 func ListenerShelf(v ListenerView) mesh.Shelf { return mesh.Shelf{Layer: v.Layer, Part: v.part()} }
 
-// outboundShelf is where, above a shelf of routes, those are published that proxies have whose policy for unknown hosts is their Sidecar's and not the mesh's.
+// outboundShelf is where, above a shelf of routes, those are published that proxies have whose policy for unknown hosts
+// is their Sidecar's and not the mesh's.
 func outboundShelf(s mesh.Shelf, o Outbound) mesh.Shelf {
 	s.Part += "+" + o.String()
 	return s
 }
 
-// OutboundShelves lists where a route of a shelf is published that depends on the policy for unknown hosts: on the shelf itself as the mesh says, and above it for each other
-// policy that some proxy of the layer has.
+// OutboundShelves lists where a route of a shelf is published that depends on the policy for unknown hosts: on the
+// shelf itself as the mesh says, and above it for each other policy that some proxy of the layer has.
 func (t *Tables) OutboundShelves(r *table.Reader, s mesh.Shelf) iter.Seq2[mesh.Shelf, OutboundView] {
 	return func(yield func(mesh.Shelf, OutboundView) bool) {
 		if !yield(s, OutboundView{Layer: s.Layer}) {
@@ -71,7 +73,8 @@ func (v NameView) part() string {
 	return ""
 }
 
-// GatewayMutualShelf is where a variant of a gateway's listeners is published that serve mutual TLS with the proxy's own identity, for proxies that have one.
+// GatewayMutualShelf is where a variant of a gateway's listeners is published that serve mutual TLS with the proxy's
+// own identity, for proxies that have one.
 func GatewayMutualShelf(v GatewayView) mesh.Shelf {
 	return mesh.Shelf{Layer: v.Layer, Part: "mutual" + also(v.Families)}
 }

@@ -11,7 +11,8 @@ import (
 	"fairway/internal/table"
 )
 
-// proxysOwn says whether what a Sidecar's listener would bind is a socket of Envoy's or its agent's: Envoy would take it away before it made its own.
+// proxysOwn says whether what a Sidecar's listener would bind is a socket of Envoy's or its agent's: Envoy would take
+// it away before it made its own.
 func (t *Tables) proxysOwn(r *table.Reader, bind string) bool {
 	if mesh.ReachOf(bind) != mesh.Socket {
 		return false
@@ -24,8 +25,16 @@ func (t *Tables) proxysOwn(r *table.Reader, bind string) bool {
 func (t *Tables) noteSockets(r *table.Reader, o *config.Object, spec *networking.Sidecar) {
 	note := func(list string, i int, bind string) {
 		if t.proxysOwn(r, bind) {
-			r.Note(mesh.Problem{Object: o.Ref, Field: fmt.Sprintf("spec.%s[%d].bind", list, i), Code: "ProxysOwn", Severity: mesh.Error,
-				Message: strconv.Quote(bind) + " is a proxy's own, of Envoy or its agent: the listener is left out", Fix: "bind another socket"})
+			r.Note(mesh.Problem{
+				Object:   o.Ref,
+				Field:    fmt.Sprintf("spec.%s[%d].bind", list, i),
+				Code:     "ProxysOwn",
+				Severity: mesh.Error,
+				Message: strconv.Quote(
+					bind,
+				) + " is a proxy's own, of Envoy or its agent: the listener is left out",
+				Fix: "bind another socket",
+			})
 		}
 	}
 	for i, l := range spec.GetEgress() {

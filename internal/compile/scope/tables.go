@@ -34,7 +34,8 @@ type Seen struct {
 	// Destination is set in a SidecarLayer where no egress listener imports the host but an imported VirtualService sends requests to it:
 	// it needs clusters, and has no listeners or virtual hosts of its own.
 	Destination bool
-	// Source is the namespace that looks, where a match of one of VirtualServices has it as its sourceNamespace; empty: it does not matter who looks.
+	// Source is the namespace that looks, where a match of one of VirtualServices has it as its sourceNamespace; empty:
+	// it does not matter who looks.
 	Source string
 }
 
@@ -106,7 +107,8 @@ func Declare(in *input.Tables, who *vouch.Tables, reg *registry.Tables, peers *p
 	return t
 }
 
-// Look is what a layer sees of a host: its own row, then Public's where it lies below. nil: nothing. A gateway sees all that is exported to its namespace.
+// Look is what a layer sees of a host: its own row, then Public's where it lies below. nil: nothing. A gateway sees all
+// that is exported to its namespace.
 func (t *Tables) Look(r *table.Reader, l mesh.Layer, host mesh.Host) *Seen {
 	if l.Kind == mesh.GatewayLayer {
 		return t.resolve(r, viewer{namespace: l.Namespace, clients: mesh.Labels(l.Name)}, host)
@@ -162,8 +164,8 @@ func (t *Tables) VirtualServicesOf(r *table.Reader, s *Seen) []*config.Object {
 	return out
 }
 
-// FullHost is the host that a rule of a namespace means by a name: a name without dots is a service of the rule's own namespace, as Istio documents for
-// VirtualService.hosts, Destination.host and DestinationRule.host.
+// FullHost is the host that a rule of a namespace means by a name: a name without dots is a service of the rule's own
+// namespace, as Istio documents for VirtualService.hosts, Destination.host and DestinationRule.host.
 func (t *Tables) FullHost(name, namespace string) mesh.Host {
 	return mesh.FullHost(name, namespace, t.in.DomainSuffix())
 }

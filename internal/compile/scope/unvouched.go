@@ -8,7 +8,8 @@ import (
 	"fairway/internal/table"
 )
 
-// maxUnvouched is of how many objects the authors are told about one proxy: its labels are its own word, and may name every selector there is.
+// maxUnvouched is of how many objects the authors are told about one proxy: its labels are its own word, and may name
+// every selector there is.
 const maxUnvouched = 8
 
 // noteUnvouched tells the authors of objects that select a proxy by labels that it says and nobody vouches for.

@@ -58,7 +58,10 @@ func (t *Tables) Authorities(r *table.Reader, namespace, credential string) Miss
 	if !own && !apart {
 		return t.absent(r, k)
 	}
-	return Missing{fmt.Sprintf("neither Secret %s nor Secret %s%s holds the authorities that peers are verified by", base, base, suffix), "give one of them ca.crt"}
+	return Missing{
+		fmt.Sprintf("neither Secret %s nor Secret %s%s holds the authorities that peers are verified by", base, base, suffix),
+		"give one of them ca.crt",
+	}
 }
 
 // authority finds the Secret that a credential's authorities are taken from: the one of its own for them goes first.
@@ -80,14 +83,20 @@ func locate(namespace, credential string) (Key, Missing) {
 	}
 	k := qualify(namespace, name)
 	if k.Namespace != namespace {
-		return k, Missing{fmt.Sprintf("proxies of namespace %s get no Secret of namespace %s", namespace, k.Namespace), "put one into namespace " + namespace}
+		return k, Missing{
+			fmt.Sprintf("proxies of namespace %s get no Secret of namespace %s", namespace, k.Namespace),
+			"put one into namespace " + namespace,
+		}
 	}
 	return k, Missing{}
 }
 
 // absent words that there is no such Secret, and where there is one.
 func (t *Tables) absent(r *table.Reader, k Key) Missing {
-	m := Missing{fmt.Sprintf("there is no Secret %s", k), "add it, of type kubernetes.io/tls with tls.crt and tls.key, to the namespace that the proxy runs in"}
+	m := Missing{
+		fmt.Sprintf("there is no Secret %s", k),
+		"add it, of type kubernetes.io/tls with tls.crt and tls.key, to the namespace that the proxy runs in",
+	}
 	rows, _ := table.Get(r, t.byName, k.Name)
 	if other, _, ok := rows.First(); ok {
 		m.Fix = fmt.Sprintf("there is one in namespace %s: it must be in that of the proxy, %s", other.Namespace, k.Namespace)

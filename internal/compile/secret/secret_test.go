@@ -27,10 +27,19 @@ metadata: {name: shop, namespace: infra}
 spec: {metadata: {labels: {istio: ingress}}, template: {serviceAccount: shop}}
 `
 
-// TestHolders: a Secret goes to the proven service accounts that its author names, else to those that MeshConfig does; what proves nothing gets it by "*" alone, and only
-// on the control plane's own machine.
+// TestHolders: a Secret goes to the proven service accounts that its author names, else to those that MeshConfig does;
+// what proves nothing gets it by "*" alone, and only on the control plane's own machine.
 func TestHolders(t *testing.T) {
-	edge := mesh.Proxy{ID: "a", Type: mesh.Router, Namespace: "infra", Labels: "istio=ingress", IP: "10.0.0.1", IPs: "10.0.0.1", Standing: mesh.Proven, ServiceAccount: "edge"}
+	edge := mesh.Proxy{
+		ID:             "a",
+		Type:           mesh.Router,
+		Namespace:      "infra",
+		Labels:         "istio=ingress",
+		IP:             "10.0.0.1",
+		IPs:            "10.0.0.1",
+		Standing:       mesh.Proven,
+		ServiceAccount: "edge",
+	}
 	liar, here, stranger := edge, edge, edge
 	liar.ID, liar.ServiceAccount = "b", "shop"
 	here.ID, here.Standing = "c", mesh.Here
@@ -53,10 +62,18 @@ func TestHolders(t *testing.T) {
 		if c.mesh != "" {
 			w.Apply(t, "kind: MeshConfig\nspec: {defaultConfig: {proxyMetadata: {FAIRWAY_SECRET_SERVICE_ACCOUNTS: \""+c.mesh+"\"}}}\n")
 		}
-		w.In.Apply(source.Batch{Source: "test", Set: []*config.Object{{
-			Key: config.Key{Kind: config.Secret, Namespace: "infra", Name: "web"}, Hash: 1, Credential: &config.Credential{Chain: []byte("chain"), Holders: c.holders},
-			Ref: mesh.ObjectRef{Kind: "Secret", Namespace: "infra", Name: "web"},
-		}}})
+		w.In.Apply(source.Batch{Source: "test", Set: []*config.Object{
+			{
+				Key: config.Key{
+					Kind:      config.Secret,
+					Namespace: "infra",
+					Name:      "web",
+				},
+				Hash:       1,
+				Credential: &config.Credential{Chain: []byte("chain"), Holders: c.holders},
+				Ref:        mesh.ObjectRef{Kind: "Secret", Namespace: "infra", Name: "web"},
+			},
+		}})
 		for _, p := range []mesh.Proxy{edge, liar, here, stranger} {
 			w.In.Proxies.Set(p.ID, p)
 		}
@@ -68,7 +85,8 @@ func TestHolders(t *testing.T) {
 				got = append(got, k.Shelf.Part)
 			}
 			for n := range w.Store.Notes(tx) {
-				if p, ok := n.Value.(mesh.Problem); ok && p.Code == "HolderNotNamed" && p.Object.Name == "web" && strings.Contains(p.Fix, config.HoldersAnnotation) {
+				if p, ok := n.Value.(mesh.Problem); ok && p.Code == "HolderNotNamed" && p.Object.Name == "web" &&
+					strings.Contains(p.Fix, config.HoldersAnnotation) {
 					refused++
 				}
 			}

@@ -110,8 +110,8 @@ func (t *Tables) build(r *table.Reader, u use) (Key, *envoy.Encoded) {
 	return k, nil
 }
 
-// allowed says whether a holder may have a Secret: its author named the service account, or said nothing and MeshConfig names it. Whoever may not, and proved who it is, is
-// told to the Secret's author.
+// allowed says whether a holder may have a Secret: its author named the service account, or said nothing and MeshConfig
+// names it. Whoever may not, and proved who it is, is told to the Secret's author.
 func (t *Tables) allowed(r *table.Reader, k Key, h scope.Holder) bool {
 	said, _ := table.Get(r, t.holders, k)
 	if said.Has(h.Account) {

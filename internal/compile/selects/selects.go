@@ -39,17 +39,31 @@ func compareTerm(a, b term) int {
 	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.pair, b.pair))
 }
 
-// Declare declares an index of objects. read is a pure function that returns an object's selector and what its readers need of it; false: the object is not to be found.
-func Declare[V any](objects *table.Table[config.Key, *config.Object], name string, equal func(a, b V) bool, read func(*config.Object) (Selector, V, bool)) *Index[V] {
+// Declare declares an index of objects. read is a pure function that returns an object's selector and what its readers
+// need of it; false: the object is not to be found.
+func Declare[V any](
+	objects *table.Table[config.Key, *config.Object],
+	name string,
+	equal func(a, b V) bool,
+	read func(*config.Object) (Selector, V, bool),
+) *Index[V] {
 	same := func(a, b Entry[V]) bool {
 		return a.Selector == b.Selector && a.Key == b.Key && a.Created == b.Created && equal(a.Value, b.Value)
 	}
-	entries := table.Derive(objects, name, config.CompareKey, same, func(_ *table.Reader, k config.Key, o *config.Object, emit func(config.Key, Entry[V])) {
-		if s, v, ok := read(o); ok {
-			emit(k, Entry[V]{s, k, o.Created, v})
-		}
-	})
-	x := &Index[V]{byTerm: table.Group(entries, name+"/label", compareTerm, func(_ config.Key, e Entry[V]) []term { return []term{e.term()} })}
+	entries := table.Derive(
+		objects,
+		name,
+		config.CompareKey,
+		same,
+		func(_ *table.Reader, k config.Key, o *config.Object, emit func(config.Key, Entry[V])) {
+			if s, v, ok := read(o); ok {
+				emit(k, Entry[V]{s, k, o.Created, v})
+			}
+		},
+	)
+	x := &Index[V]{
+		byTerm: table.Group(entries, name+"/label", compareTerm, func(_ config.Key, e Entry[V]) []term { return []term{e.term()} }),
+	}
 	byNamespace := table.Group(entries, name+"/namespace", cmp.Compare[string], func(_ config.Key, e Entry[V]) []string {
 		if e.Labels == "" {
 			return nil
@@ -71,8 +85,8 @@ func (s Selector) term() term {
 	return term{s.Namespace, ""}
 }
 
-// Picking lists the objects whose selectors match a workload of the namespace by some of its labels, the oldest first. The row that asks depends on the objects that
-// have one of the labels.
+// Picking lists the objects whose selectors match a workload of the namespace by some of its labels, the oldest first.
+// The row that asks depends on the objects that have one of the labels.
 func (x *Index[V]) Picking(r *table.Reader, namespace string, labels mesh.Labels) []Entry[V] {
 	var out []Entry[V]
 	for _, pair := range labels.Pairs() {
@@ -87,7 +101,8 @@ func (x *Index[V]) Picking(r *table.Reader, namespace string, labels mesh.Labels
 	return out
 }
 
-// Among is Picking for a row that asks for many workloads, as one that lists endpoints does: where no object of the namespace has a selector it depends on that alone.
+// Among is Picking for a row that asks for many workloads, as one that lists endpoints does: where no object of the
+// namespace has a selector it depends on that alone.
 func (x *Index[V]) Among(r *table.Reader, namespace string, labels mesh.Labels) []Entry[V] {
 	if !table.Has(r, x.narrow, namespace) {
 		return nil
@@ -111,16 +126,16 @@ func older[V any](a, b Entry[V]) int {
 	return cmp.Or(cmp.Compare(a.Created, b.Created), config.CompareKey(a.Key, b.Key))
 }
 
-// Asked adds those of a workload's labels to into by which objects pick it. Exactly the objects whose selectors these labels match pick the workload, so workloads that the
-// same objects pick are alike, whatever other labels they have.
+// Asked adds those of a workload's labels to into by which objects pick it. Exactly the objects whose selectors these
+// labels match pick the workload, so workloads that the same objects pick are alike, whatever other labels they have.
 func (x *Index[V]) Asked(r *table.Reader, namespace string, labels mesh.Labels, into map[string]string) {
 	for _, e := range x.Picking(r, namespace, labels) {
 		maps.Copy(into, e.Labels.Map())
 	}
 }
 
-// Alike calls fn, which is a pure function, for each term with two or more objects that have the same selector, the oldest first, so that it can note those that
-// an older one leaves without effect.
+// Alike calls fn, which is a pure function, for each term with two or more objects that have the same selector, the
+// oldest first, so that it can note those that an older one leaves without effect.
 func (x *Index[V]) Alike(name string, fn func(r *table.Reader, s Selector, list []Entry[V])) {
 	table.Derive(x.byTerm, name, compareTerm, func(struct{}, struct{}) bool { return true },
 		func(r *table.Reader, _ term, rows table.Rows[config.Key, Entry[V]], _ func(term, struct{})) {

@@ -36,7 +36,11 @@ type grant struct {
 }
 
 func compareGrant(a, b grant) int {
-	return cmp.Or(cmp.Compare(a.account.Namespace, b.account.Namespace), cmp.Compare(a.account.Name, b.account.Name), cmp.Compare(a.pair, b.pair))
+	return cmp.Or(
+		cmp.Compare(a.account.Namespace, b.account.Namespace),
+		cmp.Compare(a.account.Name, b.account.Name),
+		cmp.Compare(a.pair, b.pair),
+	)
 }
 
 type given = *table.Table[grant, table.Rows[config.Key, *config.Object]]
@@ -50,7 +54,10 @@ func Declare(in *input.Tables) *Tables {
 	t.inline = declareGiven(in.ServiceEntries, func(o *config.Object) []*networking.WorkloadEntry {
 		return config.Spec[*networking.ServiceEntry](o).GetEndpoints()
 	})
-	t.groups = declareGiven(in.WorkloadGroups, func(o *config.Object) []*networking.WorkloadEntry { return []*networking.WorkloadEntry{memberOf(o)} })
+	t.groups = declareGiven(
+		in.WorkloadGroups,
+		func(o *config.Object) []*networking.WorkloadEntry { return []*networking.WorkloadEntry{memberOf(o)} },
+	)
 	t.Proxies = table.Derive(in.Proxies.Table, "proxies/vouched", cmp.Compare[mesh.ProxyID], func(a, b Proxy) bool { return a == b },
 		func(r *table.Reader, id mesh.ProxyID, p mesh.Proxy, emit func(mesh.ProxyID, Proxy)) {
 			said := p.Labels
@@ -60,8 +67,8 @@ func Declare(in *input.Tables) *Tables {
 	return t
 }
 
-// declareGiven finds the objects of a kind by the labels that they give. An index and nothing more: of a hundred entries that give the same, one that comes or goes
-// touches no proxy.
+// declareGiven finds the objects of a kind by the labels that they give. An index and nothing more: of a hundred
+// entries that give the same, one that comes or goes touches no proxy.
 func declareGiven(objects *input.Objects, workloads func(*config.Object) []*networking.WorkloadEntry) given {
 	return table.Group(objects.Table, objects.Name()+"/labels given", compareGrant, func(k config.Key, o *config.Object) []grant {
 		var out []grant
@@ -81,7 +88,8 @@ func declareGiven(objects *input.Objects, workloads func(*config.Object) []*netw
 // defaultAccount is the service account of a group's machines where it names none, as pilotctl workload config makes them.
 const defaultAccount = "default"
 
-// memberOf is the workload that each machine of a WorkloadGroup is: its template with the labels of its metadata (networking/v1alpha3/workload_group.proto).
+// memberOf is the workload that each machine of a WorkloadGroup is: its template with the labels of its metadata
+// (networking/v1alpha3/workload_group.proto).
 func memberOf(o *config.Object) *networking.WorkloadEntry {
 	spec := config.Spec[*networking.WorkloadGroup](o)
 	labels := maps.Clone(spec.GetTemplate().GetLabels())
@@ -108,8 +116,15 @@ func (t *Tables) counting(r *table.Reader, p mesh.Proxy) mesh.Labels {
 // Unvouched is the problem of an object that selects a proxy by labels that nobody vouches for.
 func Unvouched(o *config.Object, field string, p Proxy) mesh.Problem {
 	account := p.Namespace + "/" + p.ServiceAccount
-	return mesh.Problem{Object: o.Ref, Field: field, Code: "LabelsNotVouched", Severity: mesh.Warning,
-		Message: "a proxy of service account " + account + " says labels that this selects, and is not selected, for nobody gives them to the account",
-		Fix: "if they are its own, give them to it by a WorkloadGroup or WorkloadEntry of namespace " + p.Namespace + ", or take the account at its word by MeshConfig's " +
-			config.LabelAccountsKey + ": " + account}
+	return mesh.Problem{
+		Object:   o.Ref,
+		Field:    field,
+		Code:     "LabelsNotVouched",
+		Severity: mesh.Warning,
+		Message: "a proxy of service account " + account + " says labels that this selects, and is not selected, for " +
+			"nobody gives them to the account",
+		Fix: "if they are its own, give them to it by a WorkloadGroup or WorkloadEntry " +
+			"of namespace " + p.Namespace + ", or take the account at its word by MeshConfig's " +
+			config.LabelAccountsKey + ": " + account,
+	}
 }

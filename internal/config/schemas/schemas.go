@@ -15,8 +15,10 @@ import (
 var data embed.FS
 
 // ErrMissing says that the program was built without the schemas.
-var ErrMissing = errors.New("this program was built without Istio's CRD schemas, which `go build` alone does not get: build it with `make build`, " +
-	"or run `go generate ./internal/config/schemas` before `go build`")
+var ErrMissing = errors.New(
+	"this program was built without Istio's CRD schemas, which `go build` alone does not get: build it with `make build`, " +
+		"or run `go generate ./internal/config/schemas` before `go build`",
+)
 
 // Check says of which kinds the program has no schema: nil, or an ErrMissing that names them in the order given; it is the same each time.
 func Check(kinds []string) error { return check(data, kinds) }

@@ -21,7 +21,11 @@ func TestCheck(t *testing.T) {
 		if err := check(have(kinds...), kinds); err != nil {
 			t.Fatal(err)
 		}
-		if err := check(have(), kinds); err != ErrMissing || !strings.Contains(err.Error(), "`make build`") { //nolint:errorlint // the very error: nothing is random about it
+		if err := check(
+			have(),
+			kinds,
+		); err != ErrMissing ||
+			!strings.Contains(err.Error(), "`make build`") { //nolint:errorlint // the very error: nothing is random about it
 			t.Fatal(err)
 		}
 		err := check(have("Gateway", "Telemetry"), kinds)
@@ -33,7 +37,10 @@ func TestCheck(t *testing.T) {
 
 // TestCheckOfThisBuild: what the check takes for there can be loaded.
 func TestCheckOfThisBuild(t *testing.T) {
-	if err := Check([]string{"VirtualService", "Nothing"}); !errors.Is(err, ErrMissing) || !strings.HasPrefix(err.Error(), "no schema of Nothing: ") {
+	if err := Check(
+		[]string{"VirtualService", "Nothing"},
+	); !errors.Is(err, ErrMissing) ||
+		!strings.HasPrefix(err.Error(), "no schema of Nothing: ") {
 		t.Error(err)
 	}
 	if s, err := Load("VirtualService"); err != nil || s.Kind != "VirtualService" {

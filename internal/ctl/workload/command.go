@@ -19,11 +19,17 @@ func Command() *cobra.Command {
 func configCommand() *cobra.Command {
 	o := Options{}
 	c := &cobra.Command{
-		Use: "config", Aliases: []string{"configure"}, Args: cobra.NoArgs, SilenceUsage: true,
-		Short: "Write the files with which a machine joins the mesh",
-		Long: "Writes a folder for a machine: cluster.env, mesh.yaml, root-cert.pem, istio-token, hosts, pilot-agent.service and, with --address, workload-entry.yaml.\n\n" +
-			"Who the machine is comes from a WorkloadGroup (-f), from flags, or from both: flags win. The root and the token come from the control plane's own folder\n" +
-			"(--caStateDir), so run this where that is: the token is a new one-time join token. Elsewhere name them: --root and --tokenFile.",
+		Use:          "config",
+		Aliases:      []string{"configure"},
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		Short:        "Write the files with which a machine joins the mesh",
+		Long: "Writes a folder for a machine: cluster.env, mesh.yaml, root-cert.pem, istio-token, hosts, " +
+			"pilot-agent.service and, with --address, workload-entry.yaml.\n\n" +
+			"Who the machine is comes from a WorkloadGroup (-f), from flags, or from both: flags win. The root and the " +
+			"token come from the control plane's own folder\n" +
+			"(--caStateDir), so run this where that is: the token is a new one-time join token. Elsewhere name them: " +
+			"--root and --tokenFile.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			written, err := Write(o, time.Now)
 			if err != nil {
@@ -43,14 +49,35 @@ func configCommand() *cobra.Command {
 	s.StringVarP(&o.Namespace, "namespace", "n", "", "namespace of the workload")
 	s.StringVarP(&o.Account, "serviceAccount", "s", "", "service account of the workload (default the group's, else default)")
 	s.StringToStringVarP(&o.Labels, "labels", "l", nil, "labels of the workload beside the group's: app=shop,version=v1")
-	s.StringVar(&o.Address, "address", "", "address of the machine: peers reach it there; also writes its WorkloadEntry, to be given to the control plane")
-	s.StringVarP(&o.Output, "output", "o", "", "folder to write; it must not exist, or hold nothing but what an earlier call wrote (--overwrite)")
+	s.StringVar(
+		&o.Address,
+		"address",
+		"",
+		"address of the machine: peers reach it there; also writes its WorkloadEntry, to be given to the control plane",
+	)
+	s.StringVarP(
+		&o.Output,
+		"output",
+		"o",
+		"",
+		"folder to write; it must not exist, or hold nothing but what an earlier call wrote (--overwrite)",
+	)
 	s.BoolVar(&o.Overwrite, "overwrite", false, "replace a folder that an earlier call wrote, as a whole")
 	s.StringVar(&o.Directory, "directory", "/var/lib/fairway/agent", "where the folder will lie on the machine")
 	s.StringVar(&o.ClusterID, "clusterID", "Kubernetes", "cluster of the mesh that the machine counts for")
 	s.StringVar(&o.TrustDomain, "trustDomain", "cluster.local", "trust domain of the mesh")
-	s.StringVar(&o.Discovery, "discoveryAddress", "", "host:port of the control plane's secure address (default "+defaultDiscovery+" with --ingressIP)")
-	s.StringVar(&o.IngressIP, "ingressIP", "", "address at which the machine reaches the control plane; hosts gives it the discovery address's name")
+	s.StringVar(
+		&o.Discovery,
+		"discoveryAddress",
+		"",
+		"host:port of the control plane's secure address (default "+defaultDiscovery+" with --ingressIP)",
+	)
+	s.StringVar(
+		&o.IngressIP,
+		"ingressIP",
+		"",
+		"address at which the machine reaches the control plane; hosts gives it the discovery address's name",
+	)
 	s.StringVar(&o.Root, "root", "", "file with the root that the control plane is known by (default root-cert.pem of --caStateDir)")
 	s.StringVar(&o.TokenFile, "tokenFile", "", "file with a token for the machine (default a new join token)")
 	s.DurationVar(&o.TokenDuration, "tokenDuration", time.Hour, "how long a new join token waits for the machine")

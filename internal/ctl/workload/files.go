@@ -71,7 +71,8 @@ func (m *machine) variables() (map[string]string, error) {
 	return vars, nil
 }
 
-// clusterEnv writes variables so that both systemd (EnvironmentFile=) and a shell read them alike: in single quotes, within which a single quote cannot be.
+// clusterEnv writes variables so that both systemd (EnvironmentFile=) and a shell read them alike: in single quotes,
+// within which a single quote cannot be.
 func (m *machine) clusterEnv() (string, error) {
 	vars, err := m.variables()
 	if err != nil {
@@ -120,7 +121,8 @@ func (m *machine) entryName() string {
 	return m.name + "-" + strings.Trim(strings.NewReplacer(".", "-", ":", "-").Replace(address), "-")
 }
 
-// workloadEntry is the object by which the control plane knows the machine. Where the group has a probe, it takes traffic once its agent has said that it can.
+// workloadEntry is the object by which the control plane knows the machine. Where the group has a probe, it takes
+// traffic once its agent has said that it can.
 func (m *machine) workloadEntry() (string, error) {
 	spec := proto.Clone(m.template).(*networking.WorkloadEntry)
 	spec.Address, spec.Labels, spec.ServiceAccount = m.Address, m.labels, m.id.ServiceAccount
@@ -129,7 +131,12 @@ func (m *machine) workloadEntry() (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata:\n  name: %s\n  namespace: %s\n", m.entryName(), m.namespace)
+	fmt.Fprintf(
+		&b,
+		"apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata:\n  name: %s\n  namespace: %s\n",
+		m.entryName(),
+		m.namespace,
+	)
 	if m.probe != nil {
 		b.WriteString("  annotations:\n    proxy.istio.io/health-checks-enabled: \"true\"\n")
 	}

@@ -2,13 +2,15 @@ package workload
 
 import "strings"
 
-// stateDir is what of the folder the agent may write: certificates, Envoy's bootstraps and sockets, what it keeps for a start without the control plane. All else is root's, for
-// root runs commands with the variables that are there, and so would run what the agent's user wants.
+// stateDir is what of the folder the agent may write: certificates, Envoy's bootstraps and sockets, what it keeps for a
+// start without the control plane. All else is root's, for root runs commands with the variables that are there, and so
+// would run what the agent's user wants.
 const stateDir = "state"
 
-// unit runs the agent under systemd (systemd.service(5), systemd.exec(5)). The agent says itself when the proxy is ready; signals go to it alone, for it drains Envoy; and where
-// it is killed itself, Envoy serves on, intercepted as before, until the next agent adopts it. That is why it sees the machine's own /tmp and processes, and may change settings of the
-// network: the next one has to find what this one leaves.
+// unit runs the agent under systemd (systemd.service(5), systemd.exec(5)). The agent says itself when the proxy is
+// ready; signals go to it alone, for it drains Envoy; and where it is killed itself, Envoy serves on, intercepted as
+// before, until the next agent adopts it. That is why it sees the machine's own /tmp and processes, and may change
+// settings of the network: the next one has to find what this one leaves.
 func (m *machine) unit() string {
 	capabilities := "CAP_NET_BIND_SERVICE"
 	if m.Interception == "TPROXY" {
@@ -33,7 +35,10 @@ func (m *machine) unit() string {
 		"ExecStart="+m.Agent+" proxy sidecar --meshConfig ./"+meshFile,
 		"ExecReload=/bin/kill -HUP $MAINPID")
 	if m.Interception != "NONE" {
-		lines = append(lines, "ExecStopPost=+/bin/sh -c 'if [ \"$$SERVICE_RESULT\" = success ]; then exec "+m.Agent+" istio-iptables --cleanup; fi'")
+		lines = append(
+			lines,
+			"ExecStopPost=+/bin/sh -c 'if [ \"$$SERVICE_RESULT\" = success ]; then exec "+m.Agent+" istio-iptables --cleanup; fi'",
+		)
 	}
 	lines = append(lines,
 		"AmbientCapabilities="+capabilities,
@@ -57,8 +62,8 @@ func (m *machine) unit() string {
 	return strings.Join(lines, "\n")
 }
 
-// asRoot are the commands that need root (the plus), in order: they name nothing that the agent's user could put another file in the place of. The token is the user's to read, and may be
-// gone once it has been used (the minus).
+// asRoot are the commands that need root (the plus), in order: they name nothing that the agent's user could put
+// another file in the place of. The token is the user's to read, and may be gone once it has been used (the minus).
 func (m *machine) asRoot() []string {
 	out := []string{
 		"ExecStartPre=+/usr/bin/install -d -m 0755 -o root -g root " + m.Directory,

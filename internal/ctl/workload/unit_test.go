@@ -15,15 +15,37 @@ import (
 	"fairway/test/rig"
 )
 
-// installed writes a folder for a machine, installs it as the advice says, with a user to whom nothing belongs, and runs the commands that the unit runs as root to prepare it.
+// installed writes a folder for a machine, installs it as the advice says, with a user to whom nothing belongs, and
+// runs the commands that the unit runs as root to prepare it.
 func installed(t *testing.T, more ...string) (dir string, unit []string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("only root installs a machine's folder")
 	}
 	dir = filepath.Join(rig.Folder(t), "agent")
-	said, err := call(append([]string{"--name", "shop", "-n", "default", "--ingressIP", "10.0.0.1", "--caStateDir", state(t, time.Hour), "-o", dir, "--directory", dir,
-		"--user", "nobody", "--agent", "/bin/true", "--envoy", "/bin/true"}, more...)...)
+	said, err := call(
+		append(
+			[]string{
+				"--name",
+				"shop",
+				"-n",
+				"default",
+				"--ingressIP",
+				"10.0.0.1",
+				"--caStateDir",
+				state(t, time.Hour),
+				"-o",
+				dir,
+				"--directory",
+				dir,
+				"--user",
+				"nobody",
+				"--agent",
+				"/bin/true",
+				"--envoy",
+				"/bin/true",
+			},
+			more...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,8 +75,8 @@ func run(t *testing.T, line string) {
 	}
 }
 
-// TestTheServicesUserWritesNothingOfRoots: what root reads or runs for the unit, and every folder above, cannot be written by the service's user, nor renamed; its state it can write, and
-// nobody else can read that, nor the token.
+// TestTheServicesUserWritesNothingOfRoots: what root reads or runs for the unit, and every folder above, cannot be
+// written by the service's user, nor renamed; its state it can write, and nobody else can read that, nor the token.
 func TestTheServicesUserWritesNothingOfRoots(t *testing.T) {
 	for _, mode := range []string{"REDIRECT", "TPROXY", "NONE"} {
 		t.Run(mode, func(t *testing.T) {

@@ -33,7 +33,14 @@ func state(t *testing.T, life time.Duration) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	form := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{Organization: []string{"test"}}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(life), IsCA: true, BasicConstraintsValid: true}
+	form := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{Organization: []string{"test"}},
+		NotBefore:             time.Now().Add(-time.Hour),
+		NotAfter:              time.Now().Add(life),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+	}
 	der, err := x509.CreateCertificate(rand.Reader, form, form, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -104,10 +111,24 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestSecretsAndModes: the token is its owner's alone and stands for the workload; the root is the control plane's; nobody else may look into the folder.
+// TestSecretsAndModes: the token is its owner's alone and stands for the workload; the root is the control plane's;
+// nobody else may look into the folder.
 func TestSecretsAndModes(t *testing.T) {
 	ca, out := state(t, time.Hour), filepath.Join(t.TempDir(), "deep", "out")
-	if _, err := call("--name", "shop", "-n", "default", "-s", "web", "--ingressIP", "10.0.0.1", "--caStateDir", ca, "-o", out); err != nil {
+	if _, err := call(
+		"--name",
+		"shop",
+		"-n",
+		"default",
+		"-s",
+		"web",
+		"--ingressIP",
+		"10.0.0.1",
+		"--caStateDir",
+		ca,
+		"-o",
+		out,
+	); err != nil {
 		t.Fatal(err)
 	}
 	for name, mode := range map[string]os.FileMode{".": 0o700, tokenFile: 0o600, rootFile: 0o644, envFile: 0o644, unitFile: 0o644} {
@@ -116,7 +137,9 @@ func TestSecretsAndModes(t *testing.T) {
 		}
 	}
 	all, err := authn.NewJoinTokens(ca, time.Now, slog.New(slog.DiscardHandler)).List()
-	if err != nil || len(all) != 1 || all[0].ID != (identity.ID{TrustDomain: "cluster.local", Namespace: "default", ServiceAccount: "web"}) || time.Until(all[0].Expires) > time.Hour {
+	if err != nil || len(all) != 1 ||
+		all[0].ID != (identity.ID{TrustDomain: "cluster.local", Namespace: "default", ServiceAccount: "web"}) ||
+		time.Until(all[0].Expires) > time.Hour {
 		t.Errorf("tokens: %+v, %v", all, err)
 	}
 	token, err := os.ReadFile(filepath.Join(out, tokenFile))
@@ -151,7 +174,9 @@ func TestReplacing(t *testing.T) {
 		t.Error("a file of the folder before is left")
 	}
 	put(t, filepath.Join(out, "mine"), "")
-	if _, err := call(append(args, "--overwrite")...); err == nil || !strings.Contains(err.Error(), "holds mine, which this command did not write") {
+	if _, err := call(
+		append(args, "--overwrite")...); err == nil ||
+		!strings.Contains(err.Error(), "holds mine, which this command did not write") {
 		t.Errorf("another's: %v", err)
 	}
 	if all, _ := authn.NewJoinTokens(ca, time.Now, slog.New(slog.DiscardHandler)).List(); len(all) != 2 {
@@ -162,7 +187,12 @@ func TestReplacing(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	ca, dir := state(t, time.Hour), t.TempDir()
 	out := filepath.Join(dir, "out")
-	group := put(t, filepath.Join(dir, "group.yaml"), "apiVersion: networking.istio.io/v1\nkind: WorkloadGroup\nmetadata: {name: a, namespace: default}\nspec: {template: {}, probe: {httpGet: {port: 1, scheme: FTP}}}\n")
+	group := put(
+		t,
+		filepath.Join(dir, "group.yaml"),
+		"apiVersion: networking.istio.io/v1\nkind: WorkloadGroup\nmetadata: {name: a, namespace: default}\nspec: "+
+			"{template: {}, probe: {httpGet: {port: 1, scheme: FTP}}}\n",
+	)
 	key := put(t, filepath.Join(dir, "key.pem"), "-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----\n")
 	empty := put(t, filepath.Join(dir, "empty"), "\n")
 	large := put(t, filepath.Join(dir, "large"), "")
@@ -175,7 +205,13 @@ func TestMistakes(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{nil, []string{"name a WorkloadGroup's file with -f", "--namespace: missing", "--discoveryAddress, or its address with --ingressIP", "--output: missing"}},
+		{
+			nil,
+			[]string{
+				"name a WorkloadGroup's file with -f", "--namespace: missing",
+				"--discoveryAddress, or its address with --ingressIP", "--output: missing",
+			},
+		},
 		{[]string{"-f", filepath.Join(dir, "none")}, []string{"-f: open", "no such file"}},
 		{[]string{"-f", group, "-o", out}, []string{"group.yaml:4", "spec.probe.httpGet.scheme", "one of [HTTP, HTTPS]"}},
 		{[]string{"-f", empty}, []string{"holds no valid WorkloadGroup"}},
@@ -185,7 +221,10 @@ func TestMistakes(t *testing.T) {
 		{append(good, "--ingressIP", "x"), []string{`--ingressIP: "x" is no IP address`}},
 		{append(good, "--interception", "MAYBE"), []string{"want REDIRECT, TPROXY or NONE"}},
 		{append(good, "--directory", "a b"), []string{"--directory", "absolute path"}},
-		{append(good, "--caStateDir", filepath.Join(dir, "nowhere")), []string{"the control plane's root", "--caStateDir, or give the root with --root"}},
+		{
+			append(good, "--caStateDir", filepath.Join(dir, "nowhere")),
+			[]string{"the control plane's root", "--caStateDir, or give the root with --root"},
+		},
 		{append(good, "--caStateDir", state(t, -time.Minute)), []string{"no certificate in PEM that is valid still"}},
 		{append(good, "--root", key), []string{"holds a private key, which no machine may have"}},
 		{append(good, "--root", empty), []string{"no certificate in PEM"}},

@@ -40,7 +40,8 @@ type file struct {
 	mode          os.FileMode
 }
 
-// Write writes the folder, whole or not at all, and returns what to do with it. A join token is made last, and taken back where the folder cannot be put in place.
+// Write writes the folder, whole or not at all, and returns what to do with it. A join token is made last, and taken
+// back where the folder cannot be put in place.
 func Write(o Options, now func() time.Time) (advice string, err error) {
 	m, err := resolve(o)
 	if err != nil {
@@ -76,7 +77,13 @@ func (m *machine) files(root string) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := []file{{envFile, env, 0o644}, {meshFile, meshText, 0o644}, {rootFile, root, 0o644}, {hostsFile, m.hosts(), 0o644}, {unitFile, m.unit(), 0o644}}
+	files := []file{
+		{envFile, env, 0o644},
+		{meshFile, meshText, 0o644},
+		{rootFile, root, 0o644},
+		{hostsFile, m.hosts(), 0o644},
+		{unitFile, m.unit(), 0o644},
+	}
 	if m.Address == "" {
 		return files, nil
 	}
@@ -92,13 +99,21 @@ func (m *machine) root(now time.Time) (string, error) {
 	}
 	text, err := disk.Stream(path, longestRoot)
 	if errors.Is(err, fs.ErrNotExist) && m.Root == "" {
-		return "", fmt.Errorf("the control plane's root: %w; run this where pilot-discovery keeps it and name that folder with --caStateDir, or give the root with --root", err)
+		return "", fmt.Errorf(
+			"the control plane's root: %w; run this where pilot-discovery keeps it and name that folder with "+
+				"--caStateDir, or give the root with --root",
+			err,
+		)
 	}
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", flag, err)
 	}
 	if strings.Contains(string(text), "PRIVATE KEY") {
-		return "", fmt.Errorf("%s: %s holds a private key, which no machine may have; name the file of the root certificate alone", flag, path)
+		return "", fmt.Errorf(
+			"%s: %s holds a private key, which no machine may have; name the file of the root certificate alone",
+			flag,
+			path,
+		)
 	}
 	valid := 0
 	for rest := bytes.TrimSpace(text); len(rest) > 0; {
@@ -135,7 +150,11 @@ func (m *machine) token(now func() time.Time) (token string, undo func() error, 
 		return token, none, nil
 	}
 	if _, err := os.Stat(m.StateDir); err != nil {
-		return "", none, fmt.Errorf("a join token: %w; run this where pilot-discovery keeps them and name that folder with --caStateDir, or give a token with --tokenFile", err)
+		return "", none, fmt.Errorf(
+			"a join token: %w; run this where pilot-discovery keeps them and name that folder with --caStateDir, or give "+
+				"a token with --tokenFile",
+			err,
+		)
 	}
 	tokens := authn.NewJoinTokens(m.StateDir, now, slog.New(slog.DiscardHandler))
 	if token, err = tokens.Create(m.id, m.TokenDuration); err != nil {
@@ -154,7 +173,15 @@ func (m *machine) free() error {
 	case err != nil:
 		return fmt.Errorf("--output: %w", err)
 	}
-	ours := map[string]bool{envFile: true, meshFile: true, rootFile: true, tokenFile: true, hostsFile: true, unitFile: true, entryFile: true}
+	ours := map[string]bool{
+		envFile:   true,
+		meshFile:  true,
+		rootFile:  true,
+		tokenFile: true,
+		hostsFile: true,
+		unitFile:  true,
+		entryFile: true,
+	}
 	for _, e := range entries {
 		if !ours[e.Name()] {
 			return fmt.Errorf("--output: %s holds %s, which this command did not write; name another folder", m.Output, e.Name())

@@ -8,8 +8,9 @@ import (
 	"fairway/internal/disk"
 )
 
-// Files fail where Fail says how an operation on a path ends; nil lets it through. The operations are "stat", "real", "open", "readdir", "create", "edit", "make", "rename", "remove", and
-// on open files "read", "write", "fstat", "chmod", "sync", "truncate". Reads give a few bytes at a time, and a write that fails has written half.
+// Files fail where Fail says how an operation on a path ends; nil lets it through. The operations are "stat", "real",
+// "open", "readdir", "create", "edit", "make", "rename", "remove", and on open files "read", "write", "fstat", "chmod",
+// "sync", "truncate". Reads give a few bytes at a time, and a write that fails has written half.
 type Files struct {
 	disk.Files
 	Fail func(operation, path string) error

@@ -62,8 +62,8 @@ func Build(p Params) (*bootstrapv3.Bootstrap, error) {
 	return b, nil
 }
 
-// identified is the node with what the control plane must know of its identity: nothing that needs certificates may be sent to a proxy that gets none
-// (mesh.Proxy.Mutual).
+// identified is the node with what the control plane must know of its identity: nothing that needs certificates may be
+// sent to a proxy that gets none (mesh.Proxy.Mutual).
 func (p Params) identified() Node {
 	n := p.Node
 	if p.SecretsSocket == "" {
@@ -107,7 +107,11 @@ const longestSocket = 108
 func checkSockets(p Params) error {
 	for _, path := range []string{p.DiscoverySocket, p.SecretsSocket, p.AdminSocket, p.AdminMoved} {
 		if len(path) >= longestSocket {
-			return fmt.Errorf("build bootstrap: the socket's path %s is longer than the %d bytes that the system allows; choose a shorter folder", path, longestSocket-1)
+			return fmt.Errorf(
+				"build bootstrap: the socket's path %s is longer than the %d bytes that the system allows; choose a shorter folder",
+				path,
+				longestSocket-1,
+			)
 		}
 	}
 	return nil

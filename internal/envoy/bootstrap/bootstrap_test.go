@@ -119,15 +119,17 @@ func TestNodeID(t *testing.T) {
 
 func TestStatsTags(t *testing.T) {
 	for stat, want := range map[string][2]string{
-		"cluster.outbound|80||reviews.default.svc.cluster.local.upstream_cx_total": {"cluster_name", "outbound|80||reviews.default.svc.cluster.local"},
-		"cluster.outbound|80|v1|a.b;.http2.rx_reset":                               {"cluster_name", "outbound|80|v1|a.b"},
-		"cluster.xds-grpc.upstream_rq_total":                                       {"cluster_name", "xds-grpc"},
-		"http.outbound_0.0.0.0_80;.downstream_rq_total":                            {"http_conn_manager_prefix", "outbound_0.0.0.0_80;"},
-		"listener.127.0.0.1_9080.downstream_cx_total":                              {"listener_address", "127.0.0.1_9080"},
-		"listener.[__1]_80.downstream_cx_total":                                    {"listener_address", "[__1]_80"},
-		"cluster.x.upstream_rq_503":                                                {"response_code", "503"},
-		"cluster.x.upstream_rq_5xx":                                                {"response_code_class", "5xx"},
-		"tcp.outbound|3306||db.downstream_cx_total":                                {"tcp_prefix", "outbound|3306||db"},
+		"cluster.outbound|80||reviews.default.svc.cluster.local.upstream_cx_total": {
+			"cluster_name", "outbound|80||reviews.default.svc.cluster.local",
+		},
+		"cluster.outbound|80|v1|a.b;.http2.rx_reset":    {"cluster_name", "outbound|80|v1|a.b"},
+		"cluster.xds-grpc.upstream_rq_total":            {"cluster_name", "xds-grpc"},
+		"http.outbound_0.0.0.0_80;.downstream_rq_total": {"http_conn_manager_prefix", "outbound_0.0.0.0_80;"},
+		"listener.127.0.0.1_9080.downstream_cx_total":   {"listener_address", "127.0.0.1_9080"},
+		"listener.[__1]_80.downstream_cx_total":         {"listener_address", "[__1]_80"},
+		"cluster.x.upstream_rq_503":                     {"response_code", "503"},
+		"cluster.x.upstream_rq_5xx":                     {"response_code_class", "5xx"},
+		"tcp.outbound|3306||db.downstream_cx_total":     {"tcp_prefix", "outbound|3306||db"},
 	} {
 		if got := tagOf(stat, want[0]); got != want[1] {
 			t.Errorf("%s: %s = %q, want %q", stat, want[0], got, want[1])

@@ -21,8 +21,8 @@ import (
 // protocolOptions is the key of HttpProtocolOptions in Cluster.typed_extension_protocol_options.
 const protocolOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
-// xdsCluster is the control plane, or the relay that speaks for it. A dead connection is noticed within 40 seconds: by HTTP/2 pings where the network
-// swallows packets, by TCP keepalive where a middlebox forgets idle flows.
+// xdsCluster is the control plane, or the relay that speaks for it. A dead connection is noticed within 40 seconds: by
+// HTTP/2 pings where the network swallows packets, by TCP keepalive where a middlebox forgets idle flows.
 func xdsCluster(p Params) *clusterv3.Cluster {
 	timeout := p.ConnectTimeout
 	if timeout == 0 {
@@ -43,8 +43,8 @@ func xdsCluster(p Params) *clusterv3.Cluster {
 	return c
 }
 
-// secretsCluster is the agent's server of certificates. It is named by configuration that the control plane sends, which does not know the token: so the cluster itself
-// adds it to each stream.
+// secretsCluster is the agent's server of certificates. It is named by configuration that the control plane sends,
+// which does not know the token: so the cluster itself adds it to each stream.
 func secretsCluster(p Params) *clusterv3.Cluster {
 	c := pipeCluster(SecretsCluster, p.SecretsSocket)
 	c.ConnectTimeout = durationpb.New(time.Second)
@@ -64,7 +64,10 @@ func showing(token string) []*hcmv3.HttpFilter {
 	}}}}
 	return []*hcmv3.HttpFilter{
 		{Name: "envoy.filters.http.header_mutation", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: envoy.Any(add)}},
-		{Name: "envoy.filters.http.upstream_codec", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: envoy.Any(&codecv3.UpstreamCodec{})}},
+		{
+			Name:       "envoy.filters.http.upstream_codec",
+			ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: envoy.Any(&codecv3.UpstreamCodec{})},
+		},
 	}
 }
 

@@ -11,17 +11,20 @@ import (
 	"fairway/internal/envoy"
 )
 
-// What a drain by file is made of: Envoy's names of the monitor that reads the file and of the action that it causes. Each may stand in a bootstrap once.
+// What a drain by file is made of: Envoy's names of the monitor that reads the file and of the action that it causes.
+// Each may stand in a bootstrap once.
 const (
 	DrainMonitor = "envoy.resource_monitors.injected_resource"
 	DrainAction  = "envoy.overload_actions.reduce_timeouts"
 )
 
-// drainLook is how often Envoy looks at what its monitors know, soonest how long a connection has been without a request before it is told to go.
+// drainLook is how often Envoy looks at what its monitors know, soonest how long a connection has been without a
+// request before it is told to go.
 const drainLook, soonest = 250 * time.Millisecond, 100 * time.Millisecond
 
-// overload says that the number of connections is left to the system's own limits; Envoy warns at every start of a limit nobody chose. Where a file says that Envoy drains,
-// connections of HTTP are idle for too long at once, and so are told to go: by GOAWAY, or by closing them.
+// overload says that the number of connections is left to the system's own limits; Envoy warns at every start of a
+// limit nobody chose. Where a file says that Envoy drains, connections of HTTP are idle for too long at once, and so
+// are told to go: by GOAWAY, or by closing them.
 func overload(drainFile string) *overloadv3.OverloadManager {
 	m := &overloadv3.OverloadManager{ResourceMonitors: []*overloadv3.ResourceMonitor{{
 		Name: "envoy.resource_monitors.global_downstream_max_connections",
@@ -34,18 +37,24 @@ func overload(drainFile string) *overloadv3.OverloadManager {
 	}
 	m.RefreshInterval = durationpb.New(drainLook)
 	m.ResourceMonitors = append(m.ResourceMonitors, &overloadv3.ResourceMonitor{
-		Name:       DrainMonitor,
-		ConfigType: &overloadv3.ResourceMonitor_TypedConfig{TypedConfig: envoy.Any(&injectedv3.InjectedResourceConfig{Filename: drainFile})},
+		Name: DrainMonitor,
+		ConfigType: &overloadv3.ResourceMonitor_TypedConfig{
+			TypedConfig: envoy.Any(&injectedv3.InjectedResourceConfig{Filename: drainFile}),
+		},
 	})
-	m.Actions = []*overloadv3.OverloadAction{{
-		Name: DrainAction,
-		Triggers: []*overloadv3.Trigger{{Name: DrainMonitor, TriggerOneof: &overloadv3.Trigger_Scaled{
-			Scaled: &overloadv3.ScaledTrigger{ScalingThreshold: 0.5, SaturationThreshold: 1},
-		}}},
-		TypedConfig: envoy.Any(&overloadv3.ScaleTimersOverloadActionConfig{TimerScaleFactors: []*overloadv3.ScaleTimersOverloadActionConfig_ScaleTimer{{
-			Timer:          overloadv3.ScaleTimersOverloadActionConfig_HTTP_DOWNSTREAM_CONNECTION_IDLE,
-			OverloadAdjust: &overloadv3.ScaleTimersOverloadActionConfig_ScaleTimer_MinTimeout{MinTimeout: durationpb.New(soonest)},
-		}}}),
-	}}
+	m.Actions = []*overloadv3.OverloadAction{
+		{
+			Name: DrainAction,
+			Triggers: []*overloadv3.Trigger{{Name: DrainMonitor, TriggerOneof: &overloadv3.Trigger_Scaled{
+				Scaled: &overloadv3.ScaledTrigger{ScalingThreshold: 0.5, SaturationThreshold: 1},
+			}}},
+			TypedConfig: envoy.Any(
+				&overloadv3.ScaleTimersOverloadActionConfig{TimerScaleFactors: []*overloadv3.ScaleTimersOverloadActionConfig_ScaleTimer{{
+					Timer:          overloadv3.ScaleTimersOverloadActionConfig_HTTP_DOWNSTREAM_CONNECTION_IDLE,
+					OverloadAdjust: &overloadv3.ScaleTimersOverloadActionConfig_ScaleTimer_MinTimeout{MinTimeout: durationpb.New(soonest)},
+				}}},
+			),
+		},
+	}
 	return m
 }

@@ -15,16 +15,18 @@ type Params struct {
 	Discovery HostPort // plaintext xDS server
 	// DiscoverySocket is the unix socket of an xDS server on this machine; where it is set, Discovery is not used.
 	DiscoverySocket string
-	// SecretsSocket is the unix socket of a server of certificates and keys (SDS), which configuration may name as cluster SecretsCluster; empty: there is none,
-	// and a cluster that names it never finishes warming.
+	// SecretsSocket is the unix socket of a server of certificates and keys (SDS), which configuration may name as
+	// cluster SecretsCluster; empty: there is none, and a cluster that names it never finishes warming.
 	SecretsSocket string
 	// Token is what Envoy shows at both sockets, under TokenHeader; empty: nothing.
 	Token string
 	Admin HostPort // an IP address: Envoy does not resolve names here
-	// AdminSocket is the unix socket that the administration listens on, where it is to be no port; Admin is not used then. AdminMoved is the path at which that
-	// socket is reached: whoever starts the Envoy moves it there. Empty: AdminSocket itself.
+	// AdminSocket is the unix socket that the administration listens on, where it is to be no port; Admin is not used
+	// then. AdminMoved is the path at which that socket is reached: whoever starts the Envoy moves it there. Empty:
+	// AdminSocket itself.
 	AdminSocket, AdminMoved string
-	// DrainFile is a file in which somebody writes 1.0 when connections without requests are to go, and 0.0 before that; empty: they stay for as long as they may.
+	// DrainFile is a file in which somebody writes 1.0 when connections without requests are to go, and 0.0 before
+	// that; empty: they stay for as long as they may.
 	DrainFile string
 	// Prometheus is where /stats/prometheus is served without the rest of the administration; a zero port: nowhere.
 	Prometheus HostPort
@@ -57,9 +59,10 @@ func (n Node) ID() string {
 	return fmt.Sprintf("%s~%s~%s.%s~%s", n.Type, n.IP, n.Name, n.Namespace, n.Domain)
 }
 
-// StatsMatcher names statistics to keep, by prefix, suffix or regular expression (RE2, whole name), beside those that are always kept: of the server, the
-// cluster and listener managers, the xDS connection, and the mesh's own metrics. It is Istio's ProxyConfig.proxyStatsMatcher. An Envoy has a hundred
-// statistics for each cluster: with a thousand clusters, keeping them all triples the time until it serves.
+// StatsMatcher names statistics to keep, by prefix, suffix or regular expression (RE2, whole name), beside those that
+// are always kept: of the server, the cluster and listener managers, the xDS connection, and the mesh's own metrics. It
+// is Istio's ProxyConfig.proxyStatsMatcher. An Envoy has a hundred statistics for each cluster: with a thousand
+// clusters, keeping them all triples the time until it serves.
 type StatsMatcher struct {
 	Prefixes, Suffixes, Regexps []string
 }

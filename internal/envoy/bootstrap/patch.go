@@ -48,8 +48,8 @@ func DecodePatch(body []byte) (Patch, error) {
 	return Patch{s.GetFields()[patchOrder].GetStringValue(), value}, nil
 }
 
-// PatchReportType is the type of the request by which an agent tells which patches its Envoy cannot run with: error_detail holds what EncodePatchReport gives; without
-// error_detail there are none any more.
+// PatchReportType is the type of the request by which an agent tells which patches its Envoy cannot run with:
+// error_detail holds what EncodePatchReport gives; without error_detail there are none any more.
 const PatchReportType = "type.googleapis.com/fairway.v1.BootstrapPatchesFailing"
 
 // Bounds of a report: a control plane keeps 1 KiB of an error_detail.
@@ -58,7 +58,8 @@ const (
 	reportWhy   = 400
 )
 
-// EncodePatchReport writes why patches, by resource name, cannot run: as many as there is room for, the first by name. Nothing is the empty text.
+// EncodePatchReport writes why patches, by resource name, cannot run: as many as there is room for, the first by name.
+// Nothing is the empty text.
 func EncodePatchReport(failing map[string]string) string {
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(failing)) {
@@ -77,7 +78,11 @@ const reportMark = ": "
 func DecodePatchReport(text string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(text) {
-		if name, why, ok := strings.Cut(strings.TrimSuffix(line, "\n"), reportMark); ok && name != "" && len(out) < reportBytes/len(reportMark) {
+		if name, why, ok := strings.Cut(
+			strings.TrimSuffix(line, "\n"),
+			reportMark,
+		); ok && name != "" &&
+			len(out) < reportBytes/len(reportMark) {
 			out[name] = why
 		}
 	}

@@ -10,7 +10,8 @@ import (
 	"fairway/internal/printable"
 )
 
-// TestPatchReport: what an agent says comes back, on one line each and within what a control plane keeps of an error's text; whatever else stands there is passed over.
+// TestPatchReport: what an agent says comes back, on one line each and within what a control plane keeps of an error's
+// text; whatever else stands there is passed over.
 func TestPatchReport(t *testing.T) {
 	if got := EncodePatchReport(nil); got != "" {
 		t.Errorf("nothing is %q", got)
@@ -24,7 +25,10 @@ func TestPatchReport(t *testing.T) {
 		many[fmt.Sprintf("shop/f/%02d", i)] = strings.Repeat("long ", 200)
 	}
 	text = EncodePatchReport(many)
-	if got := DecodePatchReport(printable.Lines(text, printable.Long)); len(text) > printable.Long || len(got) != 2 || got["shop/f/00"] == "" {
+	if got := DecodePatchReport(
+		printable.Lines(text, printable.Long),
+	); len(text) > printable.Long || len(got) != 2 ||
+		got["shop/f/00"] == "" {
 		t.Errorf("%d bytes, %v", len(text), got)
 	}
 	for _, bad := range []string{"", "\n\n", "no mark", ": no name", "\xff\x00"} {

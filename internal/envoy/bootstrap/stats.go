@@ -33,7 +33,8 @@ var statsTags = [...][2]string{
 // alwaysCounted end the statistics by which a drain tells when the last connection has gone, or has nothing in hand.
 var alwaysCounted = [...]string{".downstream_cx_active", ".downstream_rq_active", ".downstream_cx_tx_bytes_buffered"}
 
-// alwaysKept are prefixes of statistics without which a proxy cannot be judged at all, and of those that the listeners' access logs count for the mesh's metrics.
+// alwaysKept are prefixes of statistics without which a proxy cannot be judged at all, and of those that the listeners'
+// access logs count for the mesh's metrics.
 var alwaysKept = [...]string{"server.", "cluster_manager.", "listener_manager.", "cluster." + XDSCluster, "control_plane.", "istio."}
 
 func statsConfig(m StatsMatcher) *metricsv3.StatsConfig {
@@ -72,10 +73,14 @@ func pageListener(name string, at HostPort, page, cluster string) *listenerv3.Li
 		RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{
 			VirtualHosts: []*routev3.VirtualHost{{
 				Name: name, Domains: []string{"*"},
-				Routes: []*routev3.Route{{
-					Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: page}},
-					Action: &routev3.Route_Route{Route: &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster}}},
-				}},
+				Routes: []*routev3.Route{
+					{
+						Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: page}},
+						Action: &routev3.Route_Route{
+							Route: &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster}},
+						},
+					},
+				},
 			}},
 		}},
 		HttpFilters: []*hcmv3.HttpFilter{{

@@ -20,12 +20,14 @@ const (
 	Longest = parts*longestPart + parts - 1
 )
 
-// Form is a regular expression (RE2) of what has the form of a claim, as its first group, or of anything else, without it. How long parts are is not in it: Envoy refuses a program
-// of more than a hundred instructions where its bootstrap says nothing of that (runtime key re2.max_program_size.error_level).
+// Form is a regular expression (RE2) of what has the form of a claim, as its first group, or of anything else, without
+// it. How long parts are is not in it: Envoy refuses a program of more than a hundred instructions where its bootstrap
+// says nothing of that (runtime key re2.max_program_size.error_level).
 const Form = `^((?:[\w.-]*;){5}[\w.-]*)$|^.*$`
 
-// Claim is what a proxy says of its workload, in the words of the mesh's metrics (istio.io/docs/reference/config/metrics). Empty fields are not known.
-// The namespace is not among them: the certificate tells it.
+// Claim is what a proxy says of its workload, in the words of the mesh's metrics
+// (istio.io/docs/reference/config/metrics). Empty fields are not known. The namespace is not among them: the
+// certificate tells it.
 type Claim struct {
 	Workload, App, Version string
 	Service, Revision      string // canonical

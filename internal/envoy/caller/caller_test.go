@@ -15,9 +15,13 @@ func TestClaims(t *testing.T) {
 		sent string
 		back Claim
 	}{
-		"all":      {whole, "web-v1;web;1.2_a;web;v1;Kubernetes", whole},
-		"nothing":  {Claim{}, ";;;;;", Claim{}},
-		"longest":  {Claim{long, long, long, long, long, long}, strings.Repeat(long+";", 5) + long, Claim{long, long, long, long, long, long}},
+		"all":     {whole, "web-v1;web;1.2_a;web;v1;Kubernetes", whole},
+		"nothing": {Claim{}, ";;;;;", Claim{}},
+		"longest": {
+			Claim{long, long, long, long, long, long},
+			strings.Repeat(long+";", 5) + long,
+			Claim{long, long, long, long, long, long},
+		},
 		"too long": {Claim{Workload: long + "x", App: "web"}, ";web;;;;", Claim{App: "web"}},
 		"unheard":  {Claim{Workload: "a;b", App: "a b", Version: "a\nb", Service: "é", Revision: "a,b", Cluster: `"`}, ";;;;;", Claim{}},
 	} {
@@ -38,7 +42,8 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestForm: the expression that Envoy goes by, replaced by its first group, keeps what has a claim's form and leaves nothing of anything else.
+// TestForm: the expression that Envoy goes by, replaced by its first group, keeps what has a claim's form and leaves
+// nothing of anything else.
 func TestForm(t *testing.T) {
 	form := regexp.MustCompile(Form)
 	for text, want := range map[string]string{

@@ -16,7 +16,8 @@ const defaultRingSize = 1024
 // MaxRingSize is what Envoy's ring_hash_lb_config can hold. A ring that a rule wants larger is cut to it.
 const MaxRingSize = 8 << 20
 
-// balance sets how endpoints are chosen. Where the user chose nothing it is the least requested of two (LoadBalancerSettings.SimpleLB.UNSPECIFIED).
+// balance sets how endpoints are chosen. Where the user chose nothing it is the least requested of two
+// (LoadBalancerSettings.SimpleLB.UNSPECIFIED).
 func balance(c *clusterv3.Cluster, lb *networking.LoadBalancerSettings) {
 	if hash := lb.GetConsistentHash(); hash != nil {
 		consistent(c, hash)
@@ -28,12 +29,16 @@ func balance(c *clusterv3.Cluster, lb *networking.LoadBalancerSettings) {
 	case networking.LoadBalancerSettings_ROUND_ROBIN:
 		c.LbPolicy = clusterv3.Cluster_ROUND_ROBIN
 		if w := warmup(lb); w != nil {
-			c.LbConfig = &clusterv3.Cluster_RoundRobinLbConfig_{RoundRobinLbConfig: &clusterv3.Cluster_RoundRobinLbConfig{SlowStartConfig: w}}
+			c.LbConfig = &clusterv3.Cluster_RoundRobinLbConfig_{
+				RoundRobinLbConfig: &clusterv3.Cluster_RoundRobinLbConfig{SlowStartConfig: w},
+			}
 		}
 	default:
 		c.LbPolicy = clusterv3.Cluster_LEAST_REQUEST
 		if w := warmup(lb); w != nil {
-			c.LbConfig = &clusterv3.Cluster_LeastRequestLbConfig_{LeastRequestLbConfig: &clusterv3.Cluster_LeastRequestLbConfig{SlowStartConfig: w}}
+			c.LbConfig = &clusterv3.Cluster_LeastRequestLbConfig_{
+				LeastRequestLbConfig: &clusterv3.Cluster_LeastRequestLbConfig{SlowStartConfig: w},
+			}
 		}
 	}
 }
@@ -42,15 +47,20 @@ func consistent(c *clusterv3.Cluster, hash *networking.LoadBalancerSettings_Cons
 	if m := hash.GetMaglev(); m != nil {
 		c.LbPolicy = clusterv3.Cluster_MAGLEV
 		if m.TableSize != 0 {
-			c.LbConfig = &clusterv3.Cluster_MaglevLbConfig_{MaglevLbConfig: &clusterv3.Cluster_MaglevLbConfig{TableSize: wrapperspb.UInt64(m.TableSize)}}
+			c.LbConfig = &clusterv3.Cluster_MaglevLbConfig_{
+				MaglevLbConfig: &clusterv3.Cluster_MaglevLbConfig{TableSize: wrapperspb.UInt64(m.TableSize)},
+			}
 		}
 		return
 	}
 	c.LbPolicy = clusterv3.Cluster_RING_HASH
-	c.LbConfig = &clusterv3.Cluster_RingHashLbConfig_{RingHashLbConfig: &clusterv3.Cluster_RingHashLbConfig{MinimumRingSize: wrapperspb.UInt64(ringSize(hash))}}
+	c.LbConfig = &clusterv3.Cluster_RingHashLbConfig_{
+		RingHashLbConfig: &clusterv3.Cluster_RingHashLbConfig{MinimumRingSize: wrapperspb.UInt64(ringSize(hash))},
+	}
 }
 
-// maxTableSize is what Envoy's maglev_lb_config can hold. It refuses a cluster whose table size is no prime, though its validation rules let that pass.
+// maxTableSize is what Envoy's maglev_lb_config can hold. It refuses a cluster whose table size is no prime, though its
+// validation rules let that pass.
 const maxTableSize = 5000011
 
 // CheckHash says what of a consistent hash Envoy would refuse: ErrTableSize, or nothing.

@@ -41,7 +41,13 @@ type world struct {
 	}
 }
 
-var resolutions = map[string]mesh.Resolution{"": mesh.ClientSide, "STATIC": mesh.ClientSide, "NONE": mesh.Passthrough, "DNS": mesh.DNS, "DNS_ROUND_ROBIN": mesh.DNSRoundRobin}
+var resolutions = map[string]mesh.Resolution{
+	"":                mesh.ClientSide,
+	"STATIC":          mesh.ClientSide,
+	"NONE":            mesh.Passthrough,
+	"DNS":             mesh.DNS,
+	"DNS_ROUND_ROBIN": mesh.DNSRoundRobin,
+}
 
 func TestOutboundGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -99,7 +105,11 @@ func read(t *testing.T, archive *txtar.Archive) (world, *networking.DestinationR
 }
 
 func (w world) service() *mesh.Service {
-	s := &mesh.Service{Key: mesh.ServiceKey{Host: mesh.Host(w.Host), Namespace: "default"}, Resolution: resolutions[w.Resolution], Identities: w.Identities}
+	s := &mesh.Service{
+		Key:        mesh.ServiceKey{Host: mesh.Host(w.Host), Namespace: "default"},
+		Resolution: resolutions[w.Resolution],
+		Identities: w.Identities,
+	}
 	for _, p := range w.Ports {
 		protocol, _ := mesh.ParseProtocol(p.Protocol)
 		s.Ports = append(s.Ports, mesh.Port{Name: p.Name, Number: p.Number, Protocol: protocol})
@@ -108,7 +118,12 @@ func (w world) service() *mesh.Service {
 }
 
 func (w world) defaults() cluster.Defaults {
-	d := cluster.Defaults{ConnectTimeout: durationpb.New(10e9), UpgradeHTTP2: w.Defaults.Upgrade, StatName: w.Defaults.StatName, DNSRefresh: durationpb.New(60e9)}
+	d := cluster.Defaults{
+		ConnectTimeout: durationpb.New(10e9),
+		UpgradeHTTP2:   w.Defaults.Upgrade,
+		StatName:       w.Defaults.StatName,
+		DNSRefresh:     durationpb.New(60e9),
+	}
 	if w.Defaults.Pool {
 		d.Pool = &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: 77}}
 		d.Outlier = &networking.OutlierDetection{Interval: durationpb.New(9e9)}
@@ -128,7 +143,9 @@ func render(t *testing.T, w world, rule *networking.DestinationRule) string {
 		for _, sub := range subsets {
 			c, err := build(w, s, p, sub, rule, w.defaults())
 			if err != nil {
-				out.WriteString("# " + mesh.ClusterKey{Port: p.Number, Subset: sub, Host: s.Key.Host}.String() + ": " + err.Error() + "\n---\n")
+				out.WriteString(
+					"# " + mesh.ClusterKey{Port: p.Number, Subset: sub, Host: s.Key.Host}.String() + ": " + err.Error() + "\n---\n",
+				)
 				continue
 			}
 			if err := c.ValidateAll(); err != nil {
@@ -150,10 +167,26 @@ func render(t *testing.T, w world, rule *networking.DestinationRule) string {
 	return out.String()
 }
 
-func build(w world, s *mesh.Service, p mesh.Port, subset string, rule *networking.DestinationRule, d cluster.Defaults) (*clusterv3.Cluster, error) {
+func build(
+	w world,
+	s *mesh.Service,
+	p mesh.Port,
+	subset string,
+	rule *networking.DestinationRule,
+	d cluster.Defaults,
+) (*clusterv3.Cluster, error) {
 	o := cluster.Outbound{
-		Key: mesh.ClusterKey{Port: p.Number, Subset: subset, Host: s.Key.Host}, Service: s, Port: p,
-		Policy: cluster.Resolve(rule, subset, p.Number), Rule: mesh.ObjectRef{Namespace: "default", Name: "rule"}, Credentials: w.Gateway, Defaults: d,
+		Key:     mesh.ClusterKey{Port: p.Number, Subset: subset, Host: s.Key.Host},
+		Service: s,
+		Port:    p,
+		Policy: cluster.Resolve(
+			rule,
+			subset,
+			p.Number,
+		),
+		Rule:        mesh.ObjectRef{Namespace: "default", Name: "rule"},
+		Credentials: w.Gateway,
+		Defaults:    d,
 	}
 	o.Discovery = cluster.Discover(s, o.Policy, w.Gateway)
 	if o.Discovery.Inline() {

@@ -22,7 +22,8 @@ const httpOptionsName = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 // maxStreams is ConnectionPoolSettings.HTTPSettings.max_concurrent_streams where it is not given; Envoy's own default is 1024.
 const maxStreams = math.MaxInt32
 
-// httpOptions is how HTTP is spoken to the cluster, nil where what Envoy does by itself is right: HTTP/1.1, or a port that carries no HTTP at all.
+// httpOptions is how HTTP is spoken to the cluster, nil where what Envoy does by itself is right: HTTP/1.1, or a port
+// that carries no HTTP at all.
 func (o Outbound) httpOptions() map[string]*anypb.Any {
 	outside := o.Service.External // rules may lead requests to any of its ports
 	if !carriesHTTP(o.Port.Protocol) {
@@ -46,7 +47,8 @@ func (o Outbound) httpOptions() map[string]*anypb.Any {
 	case onlyHTTP2:
 		options.UpstreamProtocolOptions = explicitHTTP2(http2(http))
 	default:
-		if options.CommonHttpProtocolOptions == nil && options.UpstreamHttpProtocolOptions == nil && options.OutlierDetection == nil && !outside {
+		if options.CommonHttpProtocolOptions == nil && options.UpstreamHttpProtocolOptions == nil && options.OutlierDetection == nil &&
+			!outside {
 			return nil
 		}
 		options.UpstreamProtocolOptions = explicitHTTP1()
@@ -58,7 +60,8 @@ func packed(options *httpv3.HttpProtocolOptions) map[string]*anypb.Any {
 	return map[string]*anypb.Any{httpOptionsName: envoy.Any(options)}
 }
 
-// carriesHTTP says whether requests may be routed to a port: it speaks HTTP in the clear, or nobody said what it speaks and listeners find out.
+// carriesHTTP says whether requests may be routed to a port: it speaks HTTP in the clear, or nobody said what it speaks
+// and listeners find out.
 func carriesHTTP(p mesh.Protocol) bool { return p.IsHTTP() || p == mesh.Unknown }
 
 type spoken uint8
@@ -118,9 +121,11 @@ func http2(http *networking.ConnectionPoolSettings_HTTPSettings) *corev3.Http2Pr
 }
 
 func asDownstream(http2 *corev3.Http2ProtocolOptions) *httpv3.HttpProtocolOptions_UseDownstreamProtocolConfig {
-	return &httpv3.HttpProtocolOptions_UseDownstreamProtocolConfig{UseDownstreamProtocolConfig: &httpv3.HttpProtocolOptions_UseDownstreamHttpConfig{
-		HttpProtocolOptions: &corev3.Http1ProtocolOptions{}, Http2ProtocolOptions: http2,
-	}}
+	return &httpv3.HttpProtocolOptions_UseDownstreamProtocolConfig{
+		UseDownstreamProtocolConfig: &httpv3.HttpProtocolOptions_UseDownstreamHttpConfig{
+			HttpProtocolOptions: &corev3.Http1ProtocolOptions{}, Http2ProtocolOptions: http2,
+		},
+	}
 }
 
 func explicitHTTP2(options *corev3.Http2ProtocolOptions) *httpv3.HttpProtocolOptions_ExplicitHttpConfig_ {
@@ -131,7 +136,9 @@ func explicitHTTP2(options *corev3.Http2ProtocolOptions) *httpv3.HttpProtocolOpt
 
 func explicitHTTP1() *httpv3.HttpProtocolOptions_ExplicitHttpConfig_ {
 	return &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig{
-		ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{HttpProtocolOptions: &corev3.Http1ProtocolOptions{}},
+		ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{
+			HttpProtocolOptions: &corev3.Http1ProtocolOptions{},
+		},
 	}}
 }
 
@@ -153,7 +160,11 @@ func errorCodes(codes []uint32) *httpv3.HttpProtocolOptions_OutlierDetection {
 
 func status(code uint32) *commonmatcherv3.MatchPredicate {
 	exact := &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: strconv.FormatUint(uint64(code), 10)}}
-	return &commonmatcherv3.MatchPredicate{Rule: &commonmatcherv3.MatchPredicate_HttpResponseHeadersMatch{HttpResponseHeadersMatch: &commonmatcherv3.HttpHeadersMatch{
-		Headers: []*routev3.HeaderMatcher{{Name: ":status", HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: exact}}},
-	}}}
+	return &commonmatcherv3.MatchPredicate{
+		Rule: &commonmatcherv3.MatchPredicate_HttpResponseHeadersMatch{HttpResponseHeadersMatch: &commonmatcherv3.HttpHeadersMatch{
+			Headers: []*routev3.HeaderMatcher{
+				{Name: ":status", HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: exact}},
+			},
+		}},
+	}
 }

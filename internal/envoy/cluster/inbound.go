@@ -77,7 +77,9 @@ func (i Inbound) statName(name string) string {
 }
 
 func portOverride(port uint32) *clusterv3.Cluster_OriginalDstLbConfig_ {
-	return &clusterv3.Cluster_OriginalDstLbConfig_{OriginalDstLbConfig: &clusterv3.Cluster_OriginalDstLbConfig{UpstreamPortOverride: wrapperspb.UInt32(port)}}
+	return &clusterv3.Cluster_OriginalDstLbConfig_{
+		OriginalDstLbConfig: &clusterv3.Cluster_OriginalDstLbConfig{UpstreamPortOverride: wrapperspb.UInt32(port)},
+	}
 }
 
 // httpOptions hands HTTP on as it came: HTTP/2 where the port is known to speak it, else the client's protocol.
@@ -133,7 +135,8 @@ func Passthrough(d Defaults) *clusterv3.Cluster {
 	return passthrough(PassthroughName, nil, d, &httpv3.HttpProtocolOptions{HttpFilters: discreet()})
 }
 
-// InboundPassthrough leads connections to ports that no service is known for to the workload itself, from the source addresses given; none: any.
+// InboundPassthrough leads connections to ports that no service is known for to the workload itself, from the source
+// addresses given; none: any.
 func InboundPassthrough(sources []string, d Defaults) *clusterv3.Cluster {
 	return passthrough(InboundPassthroughName, sources, d, &httpv3.HttpProtocolOptions{})
 }

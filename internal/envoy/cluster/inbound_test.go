@@ -27,12 +27,27 @@ func inboundClusters() []*clusterv3.Cluster {
 	named := d
 	named.StatName = "in_%SERVICE%_%SERVICE_PORT%"
 	return []*clusterv3.Cluster{
-		cluster.Inbound{Key: key(8080), Port: http, Services: []*mesh.Service{s}, Sources: []string{cluster.LoopbackSource}, Defaults: d}.Build(),
-		cluster.Inbound{Key: key(8081), Port: mesh.Port{Name: "grpc", Number: 81, Protocol: mesh.GRPC}, Services: []*mesh.Service{s}, Address: "127.0.0.1", On: 8081, Defaults: named}.Build(),
+		cluster.Inbound{
+			Key:      key(8080),
+			Port:     http,
+			Services: []*mesh.Service{s},
+			Sources:  []string{cluster.LoopbackSource},
+			Defaults: d,
+		}.Build(),
+		cluster.Inbound{
+			Key:      key(8081),
+			Port:     mesh.Port{Name: "grpc", Number: 81, Protocol: mesh.GRPC},
+			Services: []*mesh.Service{s},
+			Address:  "127.0.0.1",
+			On:       8081,
+			Defaults: named,
+		}.Build(),
 		cluster.Inbound{Key: key(8082), Port: tcp, Address: "unix:///run/app.sock", Defaults: named}.Build(),
 		cluster.Inbound{Key: key(8083), Port: tcp, Address: "::1", On: 9, Defaults: d, Pool: pool}.Build(),
 		cluster.Inbound{Key: key(8084), Port: http, On: 9, Defaults: d, Pool: pool}.Build(),
-		cluster.Passthrough(d), cluster.BlackHole(d), cluster.InboundPassthrough([]string{cluster.LoopbackSource}, d),
+		cluster.Passthrough(d),
+		cluster.BlackHole(d),
+		cluster.InboundPassthrough([]string{cluster.LoopbackSource}, d),
 	}
 }
 
@@ -63,7 +78,9 @@ func TestInboundGolden(t *testing.T) {
 }
 
 func TestResolve(t *testing.T) {
-	random := &networking.LoadBalancerSettings{LbPolicy: &networking.LoadBalancerSettings_Simple{Simple: networking.LoadBalancerSettings_RANDOM}}
+	random := &networking.LoadBalancerSettings{
+		LbPolicy: &networking.LoadBalancerSettings_Simple{Simple: networking.LoadBalancerSettings_RANDOM},
+	}
 	hash := &networking.LoadBalancerSettings{LbPolicy: &networking.LoadBalancerSettings_ConsistentHash{
 		ConsistentHash: &networking.LoadBalancerSettings_ConsistentHashLB{}}}
 	tls := &networking.ClientTLSSettings{Mode: networking.ClientTLSSettings_SIMPLE}
@@ -108,7 +125,9 @@ func TestResolve(t *testing.T) {
 func BenchmarkCluster(b *testing.B) {
 	s := &mesh.Service{Key: mesh.ServiceKey{Host: "reviews.default.svc.cluster.local", Namespace: "default"}}
 	rule := &networking.DestinationRule{TrafficPolicy: &networking.TrafficPolicy{
-		ConnectionPool:   &networking.ConnectionPoolSettings{Http: &networking.ConnectionPoolSettings_HTTPSettings{MaxRetries: 3, MaxRequestsPerConnection: 5}},
+		ConnectionPool: &networking.ConnectionPoolSettings{
+			Http: &networking.ConnectionPoolSettings_HTTPSettings{MaxRetries: 3, MaxRequestsPerConnection: 5},
+		},
 		OutlierDetection: &networking.OutlierDetection{Interval: durationpb.New(1e9)},
 	}}
 	for name, rule := range map[string]*networking.DestinationRule{"plain": nil, "rule": rule} {

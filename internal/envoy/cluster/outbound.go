@@ -19,11 +19,12 @@ type Defaults struct {
 	Keepalive      *networking.ConnectionPoolSettings_TCPSettings_TcpKeepalive // tcp_keepalive; nil: none
 	UpgradeHTTP2   bool                                                        // h2_upgrade_policy
 	DNSRefresh     *durationpb.Duration                                        // dns_refresh_rate; nil: Envoy's 5s
-	Pool           *networking.ConnectionPoolSettings                          // default_traffic_policy, where a DestinationRule has no such block
-	Outlier        *networking.OutlierDetection
-	Mutual         bool   // the proxies that get the cluster have identities
-	AutoMutual     bool   // enable_auto_mtls
-	StatName       string // outbound_cluster_stat_name, inbound_cluster_stat_name; empty: the cluster's name
+	// default_traffic_policy, where a DestinationRule has no such block
+	Pool       *networking.ConnectionPoolSettings
+	Outlier    *networking.OutlierDetection
+	Mutual     bool   // the proxies that get the cluster have identities
+	AutoMutual bool   // enable_auto_mtls
+	StatName   string // outbound_cluster_stat_name, inbound_cluster_stat_name; empty: the cluster's name
 }
 
 // Discovery is how an Envoy learns a cluster's endpoints.
@@ -63,8 +64,8 @@ type Outbound struct {
 	Port    mesh.Port
 	Policy  Policy
 	Rule    mesh.ObjectRef // the DestinationRule of the policy; zero: none
-	// Credentials says that secrets which the policy names can reach the proxy: it is a gateway, or the rule picks it by its workloadSelector
-	// (ClientTLSSettings.credential_name).
+	// Credentials says that secrets which the policy names can reach the proxy: it is a gateway, or the rule picks it
+	// by its workloadSelector (ClientTLSSettings.credential_name).
 	Credentials bool
 	Discovery   Discovery
 	Load        *endpointv3.ClusterLoadAssignment // where Discovery is Inline
@@ -122,7 +123,8 @@ func originalDestination(c *clusterv3.Cluster) {
 	c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
 }
 
-// ads subscribes on the stream that the cluster came by, for as long as it takes: every cluster's load assignment is there, if only an empty one.
+// ads subscribes on the stream that the cluster came by, for as long as it takes: every cluster's load assignment is
+// there, if only an empty one.
 func ads() *corev3.ConfigSource {
 	return &corev3.ConfigSource{
 		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
@@ -131,8 +133,9 @@ func ads() *corev3.ConfigSource {
 	}
 }
 
-// resolved is Envoy's one kind of cluster for names, which took the place of STRICT_DNS and LOGICAL_DNS and their deprecated fields. Taking all addresses
-// as one endpoint is for exactly one name: Envoy refuses it for none or several.
+// resolved is Envoy's one kind of cluster for names, which took the place of STRICT_DNS and LOGICAL_DNS and their
+// deprecated fields. Taking all addresses as one endpoint is for exactly one name: Envoy refuses it for none or
+// several.
 func (o Outbound) resolved() *clusterv3.Cluster_ClusterType {
 	config := &dnsv3.DnsCluster{
 		DnsRefreshRate:               o.Defaults.DNSRefresh,
@@ -140,7 +143,9 @@ func (o Outbound) resolved() *clusterv3.Cluster_ClusterType {
 		DnsLookupFamily:              dnscommonv3.DnsLookupFamily_V4_PREFERRED,
 		AllAddressesInSingleEndpoint: o.Discovery == ResolvedOnce && endpoints(o.Load) == 1,
 	}
-	return &clusterv3.Cluster_ClusterType{ClusterType: &clusterv3.Cluster_CustomClusterType{Name: "envoy.clusters.dns", TypedConfig: envoy.Any(config)}}
+	return &clusterv3.Cluster_ClusterType{
+		ClusterType: &clusterv3.Cluster_CustomClusterType{Name: "envoy.clusters.dns", TypedConfig: envoy.Any(config)},
+	}
 }
 
 func endpoints(l *endpointv3.ClusterLoadAssignment) int {

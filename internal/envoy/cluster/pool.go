@@ -28,7 +28,8 @@ func connect(c *clusterv3.Cluster, tcp *networking.ConnectionPoolSettings_TCPSet
 	}
 }
 
-// breakers limits how much a cluster takes at once. What is not given is unlimited (ConnectionPoolSettings: default 2^32-1), where Envoy would take 1024.
+// breakers limits how much a cluster takes at once. What is not given is unlimited (ConnectionPoolSettings: default
+// 2^32-1), where Envoy would take 1024.
 func breakers(pool *networking.ConnectionPoolSettings, budget *networking.TrafficPolicy_RetryBudget) *clusterv3.CircuitBreakers {
 	http := pool.GetHttp()
 	return &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{{
@@ -45,7 +46,10 @@ func retryBudget(b *networking.TrafficPolicy_RetryBudget) *clusterv3.CircuitBrea
 	if b == nil {
 		return nil
 	}
-	out := &clusterv3.CircuitBreakers_Thresholds_RetryBudget{MinRetryConcurrency: positive(b.MinRetryConcurrency), BudgetInterval: b.BudgetInterval}
+	out := &clusterv3.CircuitBreakers_Thresholds_RetryBudget{
+		MinRetryConcurrency: positive(b.MinRetryConcurrency),
+		BudgetInterval:      b.BudgetInterval,
+	}
 	if p := b.Percent; p != nil {
 		out.BudgetPercent = &typev3.Percent{Value: p.Value}
 	}

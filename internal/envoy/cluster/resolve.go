@@ -91,7 +91,8 @@ func (p Policy) TCPIdleTimeout() *durationpb.Duration {
 	return p.ConnectionPool.GetTcp().GetIdleTimeout()
 }
 
-// MaxConnectionDuration is how old a connection may become; nil: any age. HTTP connections have it in their cluster, TCP ones in the listener's TCP proxy.
+// MaxConnectionDuration is how old a connection may become; nil: any age. HTTP connections have it in their cluster,
+// TCP ones in the listener's TCP proxy.
 func (p Policy) MaxConnectionDuration() *durationpb.Duration {
 	return p.ConnectionPool.GetTcp().GetMaxConnectionDuration()
 }

@@ -18,12 +18,16 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Why a cluster cannot be built as its rule asks. What is built all the same would be less secure than the rule says, or refused by every Envoy.
+// Why a cluster cannot be built as its rule asks. What is built all the same would be less secure than the rule says,
+// or refused by every Envoy.
 var (
 	ErrNoClientCertificate = errors.New("tls mode MUTUAL needs clientCertificate and privateKey")
-	ErrCredential          = errors.New("tls credentialName is for gateways and for sidecars that a workloadSelector picks: mode MUTUAL of another needs clientCertificate and privateKey")
-	ErrNoIdentity          = errors.New("tls mode ISTIO_MUTUAL needs an identity, which the proxy does not have")
-	ErrTableSize           = errors.New("the tableSize of maglev must be a prime number of at most 5000011")
+	ErrCredential          = errors.New(
+		"tls credentialName is for gateways and for sidecars that a workloadSelector picks: mode MUTUAL of another needs " +
+			"clientCertificate and privateKey",
+	)
+	ErrNoIdentity = errors.New("tls mode ISTIO_MUTUAL needs an identity, which the proxy does not have")
+	ErrTableSize  = errors.New("the tableSize of maglev must be a prime number of at most 5000011")
 )
 
 // transport is how bytes reach the upstream; nil: in the clear.
@@ -103,8 +107,8 @@ func (o Outbound) Secrets() []string {
 	return out
 }
 
-// matches lets each endpoint say how it is reached: those whose load assignment says so with mutual TLS, others in the clear. It is for services of
-// the mesh whose rule says nothing of TLS (MeshConfig.enable_auto_mtls).
+// matches lets each endpoint say how it is reached: those whose load assignment says so with mutual TLS, others in the
+// clear. It is for services of the mesh whose rule says nothing of TLS (MeshConfig.enable_auto_mtls).
 func (o Outbound) matches() []*clusterv3.Cluster_TransportSocketMatch {
 	if !o.automatic() {
 		return nil
@@ -119,8 +123,9 @@ func (o Outbound) automatic() bool {
 	return o.Policy.TLS == nil && o.Defaults.Mutual && o.Defaults.AutoMutual && !o.Service.External && o.Discovery != OriginalDestination
 }
 
-// announcement is what a listener that found a connection to be HTTP has it offer in ALPN, so that the server routes its requests: the cluster itself offers what connections of
-// any protocol do. Only where mutual TLS is spoken to a port of unknown protocol; other servers would refuse such names.
+// announcement is what a listener that found a connection to be HTTP has it offer in ALPN, so that the server routes
+// its requests: the cluster itself offers what connections of any protocol do. Only where mutual TLS is spoken to a
+// port of unknown protocol; other servers would refuse such names.
 func (o Outbound) announcement() string {
 	mutual := o.automatic() || o.Defaults.Mutual && o.Policy.TLS.GetMode() == networking.ClientTLSSettings_ISTIO_MUTUAL
 	if o.Port.Protocol != mesh.Unknown || !mutual {

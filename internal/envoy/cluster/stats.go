@@ -51,14 +51,18 @@ func shortName(s *mesh.Service) string {
 func (o Outbound) metadata() *corev3.Metadata {
 	fields := map[string]*structpb.Value{"services": services(o.Service)}
 	if o.Rule.Name != "" {
-		fields["config"] = structpb.NewStringValue("/apis/networking.istio.io/v1/namespaces/" + o.Rule.Namespace + "/destination-rule/" + o.Rule.Name)
+		fields["config"] = structpb.NewStringValue(
+			"/apis/networking.istio.io/v1/namespaces/" + o.Rule.Namespace + "/destination-rule/" + o.Rule.Name,
+		)
 	}
 	if o.Key.Subset != "" {
 		fields["subset"] = structpb.NewStringValue(o.Key.Subset)
 	}
 	out := istio(fields)
 	if alpn := o.announcement(); alpn != "" {
-		out.FilterMetadata[tls.Metadata] = &structpb.Struct{Fields: map[string]*structpb.Value{tls.Announcement: structpb.NewStringValue(alpn)}}
+		out.FilterMetadata[tls.Metadata] = &structpb.Struct{
+			Fields: map[string]*structpb.Value{tls.Announcement: structpb.NewStringValue(alpn)},
+		}
 	}
 	return out
 }
@@ -82,7 +86,11 @@ func services(list ...*mesh.Service) *structpb.Value {
 // noService tells telemetry the name of a cluster that stands for no service, where else a service's name is.
 func noService(name string) *corev3.Metadata {
 	entry := &structpb.Struct{Fields: map[string]*structpb.Value{"name": structpb.NewStringValue(name)}}
-	return istio(map[string]*structpb.Value{"services": structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{structpb.NewStructValue(entry)}})})
+	return istio(
+		map[string]*structpb.Value{
+			"services": structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{structpb.NewStructValue(entry)}}),
+		},
+	)
 }
 
 // name is the first label of a host inside a cluster's domain, and the whole host otherwise.

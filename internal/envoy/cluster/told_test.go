@@ -10,7 +10,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// TestWhatUpstreamsAreTold: only requests to ports of unknown protocol that go over mutual TLS are announced, and upstreams outside the mesh are told of nothing.
+// TestWhatUpstreamsAreTold: only requests to ports of unknown protocol that go over mutual TLS are announced, and
+// upstreams outside the mesh are told of nothing.
 func TestWhatUpstreamsAreTold(t *testing.T) {
 	const announced = "istio-http/1.1,istio"
 	able := cluster.Defaults{Mutual: true, AutoMutual: true}
@@ -24,8 +25,14 @@ func TestWhatUpstreamsAreTold(t *testing.T) {
 		defaults cluster.Defaults
 		want     string
 	}{
-		"unknown":                       {protocol: mesh.Unknown, defaults: able, want: announced},
-		"unknown, by a rule":            {protocol: mesh.Unknown, tls: tls(networking.ClientTLSSettings_ISTIO_MUTUAL), external: true, defaults: cluster.Defaults{Mutual: true}, want: announced},
+		"unknown": {protocol: mesh.Unknown, defaults: able, want: announced},
+		"unknown, by a rule": {
+			protocol: mesh.Unknown,
+			tls:      tls(networking.ClientTLSSettings_ISTIO_MUTUAL),
+			external: true,
+			defaults: cluster.Defaults{Mutual: true},
+			want:     announced,
+		},
 		"unknown, no identity":          {protocol: mesh.Unknown, defaults: cluster.Defaults{AutoMutual: true}},
 		"unknown, not by itself":        {protocol: mesh.Unknown, defaults: cluster.Defaults{Mutual: true}},
 		"unknown, another's TLS":        {protocol: mesh.Unknown, tls: tls(networking.ClientTLSSettings_SIMPLE), defaults: able},
@@ -38,8 +45,14 @@ func TestWhatUpstreamsAreTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := cluster.Outbound{
-				Key: mesh.ClusterKey{Host: "a.test", Port: 80}, Service: &mesh.Service{Key: mesh.ServiceKey{Host: "a.test", Namespace: "n"}, External: k.external},
-				Port: mesh.Port{Number: 80, Protocol: k.protocol}, Policy: cluster.Policy{TLS: k.tls}, Defaults: k.defaults,
+				Key: mesh.ClusterKey{
+					Host: "a.test",
+					Port: 80,
+				},
+				Service:  &mesh.Service{Key: mesh.ServiceKey{Host: "a.test", Namespace: "n"}, External: k.external},
+				Port:     mesh.Port{Number: 80, Protocol: k.protocol},
+				Policy:   cluster.Policy{TLS: k.tls},
+				Defaults: k.defaults,
 			}.Build()
 			if err != nil {
 				t.Fatal(err)
@@ -57,7 +70,8 @@ func TestWhatUpstreamsAreTold(t *testing.T) {
 			for _, f := range options.GetHttpFilters() {
 				filters = append(filters, f.GetName())
 			}
-			discreet := len(filters) == 2 && filters[0] == "envoy.filters.http.header_mutation" && filters[1] == "envoy.filters.http.upstream_codec"
+			discreet := len(filters) == 2 && filters[0] == "envoy.filters.http.header_mutation" &&
+				filters[1] == "envoy.filters.http.upstream_codec"
 			if discreet != k.external || !discreet && len(filters) > 0 {
 				t.Errorf("upstream filters are %q", filters)
 			}

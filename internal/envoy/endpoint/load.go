@@ -20,8 +20,9 @@ type Load struct {
 	Endpoints []mesh.Endpoint // in any order; Build sorts them in place
 }
 
-// Build groups the endpoints by locality, in order of locality and address. A locality weighs what its endpoints weigh together; an endpoint
-// without a weight counts as 1. No endpoints at all is an assignment too: it says that there are none.
+// Build groups the endpoints by locality, in order of locality and address. A locality weighs what its endpoints weigh
+// together; an endpoint without a weight counts as 1. No endpoints at all is an assignment too: it says that there are
+// none.
 func (l Load) Build() *endpointv3.ClusterLoadAssignment {
 	ends := slices.DeleteFunc(l.Endpoints, func(e mesh.Endpoint) bool { return !l.Form.Fits(e.Address) })
 	slices.SortFunc(ends, compare)
@@ -36,8 +37,19 @@ func (l Load) Build() *endpointv3.ClusterLoadAssignment {
 }
 
 func compare(a, b mesh.Endpoint) int {
-	return cmp.Or(mesh.CompareLocality(a.Locality, b.Locality), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Ports, b.Ports),
-		cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Health, b.Health), cmp.Compare(a.Labels, b.Labels), cmp.Compare(a.Network, b.Network), cmp.Compare(tlsMode(a), tlsMode(b)))
+	return cmp.Or(
+		mesh.CompareLocality(a.Locality, b.Locality),
+		cmp.Compare(a.Address, b.Address),
+		cmp.Compare(a.Ports, b.Ports),
+		cmp.Compare(
+			a.Weight,
+			b.Weight,
+		),
+		cmp.Compare(a.Health, b.Health),
+		cmp.Compare(a.Labels, b.Labels),
+		cmp.Compare(a.Network, b.Network),
+		cmp.Compare(tlsMode(a), tlsMode(b)),
+	)
 }
 
 func sameLocality(ends []mesh.Endpoint) int {

@@ -53,7 +53,11 @@ func TestBuild(t *testing.T) {
 func lines(l endpoint.Load) []string {
 	var out []string
 	for _, locality := range l.Build().Endpoints {
-		place := mesh.Locality{Region: locality.GetLocality().GetRegion(), Zone: locality.GetLocality().GetZone(), SubZone: locality.GetLocality().GetSubZone()}.String()
+		place := mesh.Locality{
+			Region:  locality.GetLocality().GetRegion(),
+			Zone:    locality.GetLocality().GetZone(),
+			SubZone: locality.GetLocality().GetSubZone(),
+		}.String()
 		if place == "" {
 			place = "/"
 		}
@@ -66,7 +70,18 @@ func lines(l endpoint.Load) []string {
 			for k, v := range e.GetMetadata().GetFilterMetadata()["istio"].GetFields() {
 				meta = k + "=" + v.GetStringValue()
 			}
-			out = append(out, fmt.Sprintf("%s weight %d: %s %s %d %s", place, locality.LoadBalancingWeight.Value, address, e.HealthStatus, e.LoadBalancingWeight.GetValue(), meta))
+			out = append(
+				out,
+				fmt.Sprintf(
+					"%s weight %d: %s %s %d %s",
+					place,
+					locality.LoadBalancingWeight.Value,
+					address,
+					e.HealthStatus,
+					e.LoadBalancingWeight.GetValue(),
+					meta,
+				),
+			)
 		}
 	}
 	return out
@@ -92,7 +107,13 @@ func TestBuildIsTheSameInAnyOrder(t *testing.T) {
 
 func TestWeightsFitTogether(t *testing.T) {
 	heavy := []mesh.Endpoint{
-		{Address: "10.0.0.1", Locality: zoneA, Weight: math.MaxUint32}, {Address: "10.0.0.2", Locality: zoneB, Weight: math.MaxUint32 / 2}, {Address: "10.0.0.3", Weight: 1},
+		{
+			Address:  "10.0.0.1",
+			Locality: zoneA,
+			Weight:   math.MaxUint32,
+		},
+		{Address: "10.0.0.2", Locality: zoneB, Weight: math.MaxUint32 / 2},
+		{Address: "10.0.0.3", Weight: 1},
 	}
 	var sum uint64
 	assignment := endpoint.Load{Cluster: "c", Endpoints: heavy, Port: mesh.Port{Number: 1}}.Build()
@@ -122,9 +143,19 @@ func BenchmarkBuild(b *testing.B) {
 			for b.Loop() {
 				list := make([]mesh.Endpoint, n)
 				for i := range list {
-					list[i] = mesh.Endpoint{Address: fmt.Sprintf("10.0.%d.%d", i/256, i%256), Labels: "app=reviews,version=v1", Locality: zoneA}
+					list[i] = mesh.Endpoint{
+						Address:  fmt.Sprintf("10.0.%d.%d", i/256, i%256),
+						Labels:   "app=reviews,version=v1",
+						Locality: zoneA,
+					}
 				}
-				size = proto.Size(endpoint.Load{Cluster: "outbound|80||reviews.default.svc.cluster.local", Port: mesh.Port{Number: 80}, Endpoints: list}.Build())
+				size = proto.Size(
+					endpoint.Load{
+						Cluster:   "outbound|80||reviews.default.svc.cluster.local",
+						Port:      mesh.Port{Number: 80},
+						Endpoints: list,
+					}.Build(),
+				)
 			}
 			b.ReportMetric(float64(size)/float64(n), "bytes/endpoint")
 		})

@@ -14,7 +14,8 @@ import (
 	"fairway/internal/envoy"
 )
 
-// AccessLog says where a line is written for each request or connection, and who counts them. It is comparable; the zero value does neither.
+// AccessLog says where a line is written for each request or connection, and who counts them. It is comparable; the
+// zero value does neither.
 type AccessLog struct {
 	File   string   // MeshConfig.accessLogFile; empty: no log
 	Format string   // MeshConfig.accessLogFormat: a format string, or a JSON object where JSON is set; empty: the default
@@ -95,11 +96,18 @@ func (a AccessLog) ForNoRoute() []*accesslogv3.AccessLog {
 func (a AccessLog) logger() (string, proto.Message) {
 	switch a.File {
 	case "/dev/stdout":
-		return "envoy.access_loggers.stdout", &streamlogv3.StdoutAccessLog{AccessLogFormat: &streamlogv3.StdoutAccessLog_LogFormat{LogFormat: a.format()}}
+		return "envoy.access_loggers.stdout", &streamlogv3.StdoutAccessLog{
+			AccessLogFormat: &streamlogv3.StdoutAccessLog_LogFormat{LogFormat: a.format()},
+		}
 	case "/dev/stderr":
-		return "envoy.access_loggers.stderr", &streamlogv3.StderrAccessLog{AccessLogFormat: &streamlogv3.StderrAccessLog_LogFormat{LogFormat: a.format()}}
+		return "envoy.access_loggers.stderr", &streamlogv3.StderrAccessLog{
+			AccessLogFormat: &streamlogv3.StderrAccessLog_LogFormat{LogFormat: a.format()},
+		}
 	}
-	return "envoy.access_loggers.file", &filelogv3.FileAccessLog{Path: a.File, AccessLogFormat: &filelogv3.FileAccessLog_LogFormat{LogFormat: a.format()}}
+	return "envoy.access_loggers.file", &filelogv3.FileAccessLog{
+		Path:            a.File,
+		AccessLogFormat: &filelogv3.FileAccessLog_LogFormat{LogFormat: a.format()},
+	}
 }
 
 func (a AccessLog) format() *corev3.SubstitutionFormatString {

@@ -15,7 +15,8 @@ import (
 	"fairway/internal/envoy/caller"
 )
 
-// Reporter is which end of a request counts it for the mesh's metrics (istio_requests_total and the others of istio.io/docs/reference/config/metrics).
+// Reporter is which end of a request counts it for the mesh's metrics (istio_requests_total and the others of
+// istio.io/docs/reference/config/metrics).
 type Reporter uint8
 
 // The reporters. The zero value counts nothing.
@@ -25,8 +26,9 @@ const (
 	Destination          // who serves
 )
 
-// The tags that Envoy counts by. Only what differs from request to request is here: what is the same for the whole proxy, and the taking apart of the last four, is left to
-// whoever merges the metrics (agent/exposition), so that a request costs few tags.
+// The tags that Envoy counts by. Only what differs from request to request is here: what is the same for the whole
+// proxy, and the taking apart of the last four, is left to whoever merges the metrics (agent/exposition), so that a
+// request costs few tags.
 const (
 	reporterTag = "reporter"
 	protocolTag = "request_protocol"
@@ -42,7 +44,11 @@ const (
 
 // tags are those of every metric of one protocol.
 func (r Reporter) tags(protocol string) []*statslogv3.Config_Tag {
-	out := []*statslogv3.Config_Tag{{Name: protocolTag, ValueFormat: protocol}, {Name: flagsTag, ValueFormat: "%RESPONSE_FLAGS%"}, {Name: serviceTag, ValueFormat: "%CLUSTER_METADATA(istio:services)%"}}
+	out := []*statslogv3.Config_Tag{
+		{Name: protocolTag, ValueFormat: protocol},
+		{Name: flagsTag, ValueFormat: "%RESPONSE_FLAGS%"},
+		{Name: serviceTag, ValueFormat: "%CLUSTER_METADATA(istio:services)%"},
+	}
 	if r == Source {
 		return append(out, []*statslogv3.Config_Tag{
 			{Name: reporterTag, ValueFormat: "source"},
@@ -64,7 +70,10 @@ func (r Reporter) requests() []*accesslogv3.AccessLog {
 		return nil
 	}
 	grpc := append(r.requestTags("grpc"), &statslogv3.Config_Tag{Name: grpcTag, ValueFormat: "%GRPC_STATUS_NUMBER%"})
-	return []*accesslogv3.AccessLog{count(ofGRPC(false), r.bounded(requestStats(r.requestTags("http")))), count(ofGRPC(true), r.bounded(requestStats(grpc)))}
+	return []*accesslogv3.AccessLog{
+		count(ofGRPC(false), r.bounded(requestStats(r.requestTags("http")))),
+		count(ofGRPC(true), r.bounded(requestStats(grpc))),
+	}
 }
 
 // requestTags are those of requests. A claim that is too long is cut to one byte more than any may have, by which whoever reads it knows.
@@ -91,7 +100,8 @@ func requestStats(tags []*statslogv3.Config_Tag) *statslogv3.Config {
 	}
 }
 
-// neverConnected are the flags of connections that reached no endpoint, and so were not counted as opened when they did (config.accesslog.v3.ResponseFlagFilter.flags).
+// neverConnected are the flags of connections that reached no endpoint, and so were not counted as opened when they did
+// (config.accesslog.v3.ResponseFlagFilter.flags).
 var neverConnected = []string{"NR", "UH", "UF", "UO", "NC"}
 
 // connections counts connections: opened when the endpoint is there, closed, with their bytes, when they end.
@@ -105,7 +115,12 @@ func (r Reporter) connections() []*accesslogv3.AccessLog {
 		return &statslogv3.Config_Counter{Stat: stat(name, tags), ValueFormat: value}
 	}
 	closed := &statslogv3.Config{Counters: []*statslogv3.Config_Counter{
-		one("tcp_connections_closed_total", tags), bytes("tcp_sent_bytes_total", "%BYTES_SENT%"), bytes("tcp_received_bytes_total", "%BYTES_RECEIVED%"),
+		one(
+			"tcp_connections_closed_total",
+			tags,
+		),
+		bytes("tcp_sent_bytes_total", "%BYTES_SENT%"),
+		bytes("tcp_received_bytes_total", "%BYTES_RECEIVED%"),
 	}}
 	return []*accesslogv3.AccessLog{
 		count(atMoment(datav3.AccessLogType_TcpUpstreamConnected, false), opened),
@@ -122,18 +137,22 @@ func stat(name string, tags []*statslogv3.Config_Tag) *statslogv3.Config_Stat {
 	return &statslogv3.Config_Stat{Name: name, Tags: tags}
 }
 
-// meshStats begins the name of all that is counted. Each logger has a scope of its own, though equal names are one series: Envoy 1.40 with a shared one (Scope.sharing_name) ends
-// in a segmentation fault.
+// meshStats begins the name of all that is counted. Each logger has a scope of its own, though equal names are one
+// series: Envoy 1.40 with a shared one (Scope.sharing_name) ends in a segmentation fault.
 const meshStats = "istio"
 
-// mostSeries is how many series of requests there may be where callers say who they are, for one may say something else with every request. What would be more is not
-// counted (Scope.max_counters, max_histograms).
+// mostSeries is how many series of requests there may be where callers say who they are, for one may say something else
+// with every request. What would be more is not counted (Scope.max_counters, max_histograms).
 const mostSeries = 10_000
 
 // bounded gives what is counted of requests that limit: one counter and three histograms are a series.
 func (r Reporter) bounded(config *statslogv3.Config) *statslogv3.Config {
 	if r == Destination {
-		config.StatsScope = &typev3.Scope{Prefix: meshStats, MaxCounters: wrapperspb.UInt32(mostSeries), MaxHistograms: wrapperspb.UInt32(3 * mostSeries)}
+		config.StatsScope = &typev3.Scope{
+			Prefix:        meshStats,
+			MaxCounters:   wrapperspb.UInt32(mostSeries),
+			MaxHistograms: wrapperspb.UInt32(3 * mostSeries),
+		}
 	}
 	return config
 }
@@ -142,15 +161,25 @@ func count(filter *accesslogv3.AccessLogFilter, config *statslogv3.Config) *acce
 	if config.StatsScope == nil {
 		config.StatsScope = &typev3.Scope{Prefix: meshStats}
 	}
-	return &accesslogv3.AccessLog{Name: "envoy.access_loggers.stats", Filter: filter, ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: envoy.Any(config)}}
+	return &accesslogv3.AccessLog{
+		Name:       "envoy.access_loggers.stats",
+		Filter:     filter,
+		ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: envoy.Any(config)},
+	}
 }
 
 func ofGRPC(yes bool) *accesslogv3.AccessLogFilter {
 	header := &routev3.HeaderMatcher{
-		Name: "content-type", InvertMatch: !yes, TreatMissingHeaderAsEmpty: true,
-		HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: "application/grpc"}}},
+		Name:                      "content-type",
+		InvertMatch:               !yes,
+		TreatMissingHeaderAsEmpty: true,
+		HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{
+			StringMatch: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: "application/grpc"}},
+		},
 	}
-	return &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_HeaderFilter{HeaderFilter: &accesslogv3.HeaderFilter{Header: header}}}
+	return &accesslogv3.AccessLogFilter{
+		FilterSpecifier: &accesslogv3.AccessLogFilter_HeaderFilter{HeaderFilter: &accesslogv3.HeaderFilter{Header: header}},
+	}
 }
 
 // atMoment lets pass what is logged at one moment of a connection; all other moments where it is inverted.
@@ -161,5 +190,7 @@ func atMoment(moment datav3.AccessLogType, inverted bool) *accesslogv3.AccessLog
 }
 
 func withFlags(flags []string) *accesslogv3.AccessLogFilter {
-	return &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_ResponseFlagFilter{ResponseFlagFilter: &accesslogv3.ResponseFlagFilter{Flags: flags}}}
+	return &accesslogv3.AccessLogFilter{
+		FilterSpecifier: &accesslogv3.AccessLogFilter_ResponseFlagFilter{ResponseFlagFilter: &accesslogv3.ResponseFlagFilter{Flags: flags}},
+	}
 }

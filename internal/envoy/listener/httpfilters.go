@@ -44,14 +44,17 @@ func (h HTTP) httpFilters() []*hcmv3.HttpFilter {
 	return append(out, httpFilter("envoy.filters.http.router", &routerv3.Router{}))
 }
 
-// announce has a request's connection to its upstream offer in ALPN what the cluster's metadata says, where it says something: a peer tells by that whether requests come or
-// a connection of another protocol. Filter state under this key goes before the cluster's own list (envoyproxy.io, Well-known filter state objects).
+// announce has a request's connection to its upstream offer in ALPN what the cluster's metadata says, where it says
+// something: a peer tells by that whether requests come or a connection of another protocol. Filter state under this
+// key goes before the cluster's own list (envoyproxy.io, Well-known filter state objects).
 func announce() *hcmv3.HttpFilter {
 	return httpFilter("envoy.filters.http.set_filter_state", &setfilterstatev3.Config{OnRequestHeaders: []*filterstatev3.FilterStateValue{{
 		Key: &filterstatev3.FilterStateValue_ObjectKey{ObjectKey: "envoy.network.application_protocols"},
 		Value: &filterstatev3.FilterStateValue_FormatString{FormatString: &corev3.SubstitutionFormatString{
 			Format: &corev3.SubstitutionFormatString_TextFormatSource{TextFormatSource: &corev3.DataSource{
-				Specifier: &corev3.DataSource_InlineString{InlineString: "%CLUSTER_METADATA(" + tls.Metadata + ":" + tls.Announcement + ")%"},
+				Specifier: &corev3.DataSource_InlineString{
+					InlineString: "%CLUSTER_METADATA(" + tls.Metadata + ":" + tls.Announcement + ")%",
+				},
 			}},
 			OmitEmptyValues: true,
 		}},
@@ -60,7 +63,8 @@ func announce() *hcmv3.HttpFilter {
 	}}})
 }
 
-// claim takes what a caller says of itself from the request, for the mesh's metrics. What has not the form of a claim leaves nothing: the filter adds no empty value.
+// claim takes what a caller says of itself from the request, for the mesh's metrics. What has not the form of a claim
+// leaves nothing: the filter adds no empty value.
 func claim() *hcmv3.HttpFilter {
 	return httpFilter("envoy.filters.http.header_to_metadata", &headertometadatav3.Config{RequestRules: []*headertometadatav3.Config_Rule{{
 		Header: caller.Header,

@@ -16,8 +16,9 @@ import (
 // OriginalSourceMark is the mark that connections to the workload carry under TPROXY, as istio-iptables expects it.
 const OriginalSourceMark = 1337
 
-// ListenerFilters says what is looked at before a filter chain is chosen. Each that waits for the client's first bytes costs a protocol where the
-// server speaks first its connection, so a filter is asked for only where a chain's match needs it.
+// ListenerFilters says what is looked at before a filter chain is chosen. Each that waits for the client's first bytes
+// costs a protocol where the server speaks first its connection, so a filter is asked for only where a chain's match
+// needs it.
 type ListenerFilters struct {
 	ProxyProtocol  bool // read the PROXY protocol's header
 	OriginalDst    bool // restore the address that the client dialled, before interception
@@ -95,5 +96,9 @@ func anyOf(rules []*predicate) *predicate {
 	if len(rules) == 1 {
 		return rules[0]
 	}
-	return &predicate{Rule: &listenerv3.ListenerFilterChainMatchPredicate_OrMatch{OrMatch: &listenerv3.ListenerFilterChainMatchPredicate_MatchSet{Rules: rules}}}
+	return &predicate{
+		Rule: &listenerv3.ListenerFilterChainMatchPredicate_OrMatch{
+			OrMatch: &listenerv3.ListenerFilterChainMatchPredicate_MatchSet{Rules: rules},
+		},
+	}
 }

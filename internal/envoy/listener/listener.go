@@ -33,15 +33,18 @@ type Listener struct {
 	Unbound bool
 	// HandOver sends each connection on to the listener of its original destination, where there is one (use_original_dst).
 	HandOver bool
-	// FreeBind lets the socket be bound to an address that the machine does not have, or not yet: a service's, say (freebind). It has no effect on sockets that need none.
+	// FreeBind lets the socket be bound to an address that the machine does not have, or not yet: a service's, say
+	// (freebind). It has no effect on sockets that need none.
 	FreeBind bool
 	// Transparent sets the socket up for TPROXY; Envoy needs CAP_NET_ADMIN then.
 	Transparent bool
-	// KeepOnFailedHealth keeps connections when health checks are failed by hand: for egress, that has nobody to send away (drain_type: MODIFY_ONLY).
+	// KeepOnFailedHealth keeps connections when health checks are failed by hand: for egress, that has nobody to send
+	// away (drain_type: MODIFY_ONLY).
 	KeepOnFailedHealth bool
 
 	Filters ListenerFilters
-	// DetectionTimeout is how long listener filters may wait for the client's first bytes; 0 waits for ever (MeshConfig.protocolDetectionTimeout).
+	// DetectionTimeout is how long listener filters may wait for the client's first bytes; 0 waits for ever
+	// (MeshConfig.protocolDetectionTimeout).
 	DetectionTimeout time.Duration
 
 	Chains  []Chain // the most specific match wins, not the first; no two may match alike, or Envoy refuses the listener
@@ -59,7 +62,8 @@ type Chain struct {
 	Filters []*listenerv3.Filter
 	// Forward, in place of Filters, is where the connection goes on to as it is: behind TLS only once the client has shown who it is.
 	Forward *TCP
-	// Route, in place of Filters, is how requests are routed: behind mutual TLS callers are believed what they say of themselves (package caller).
+	// Route, in place of Filters, is how requests are routed: behind mutual TLS callers are believed what they say of
+	// themselves (package caller).
 	Route *HTTP
 }
 
@@ -108,7 +112,9 @@ func setSocket(out *listenerv3.Listener, l Listener) {
 }
 
 func (d Direction) message() corev3.TrafficDirection {
-	return [...]corev3.TrafficDirection{corev3.TrafficDirection_UNSPECIFIED, corev3.TrafficDirection_INBOUND, corev3.TrafficDirection_OUTBOUND}[d]
+	return [...]corev3.TrafficDirection{
+		corev3.TrafficDirection_UNSPECIFIED, corev3.TrafficDirection_INBOUND, corev3.TrafficDirection_OUTBOUND,
+	}[d]
 }
 
 func (c Chain) build() *listenerv3.FilterChain {

@@ -24,44 +24,122 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // cases are listeners of every sort that the mesh has; each has a golden file of its name.
 func cases() []listener.Listener {
 	stdout := listener.AccessLog{File: "/dev/stdout"}
-	pass := listener.TCP{StatPrefix: "PassthroughCluster", Clusters: []listener.Weighted{{Cluster: "PassthroughCluster"}}, AccessLog: stdout}
+	pass := listener.TCP{
+		StatPrefix: "PassthroughCluster",
+		Clusters:   []listener.Weighted{{Cluster: "PassthroughCluster"}},
+		AccessLog:  stdout,
+	}
 	hole := listener.TCP{StatPrefix: "BlackHoleCluster", Clusters: []listener.Weighted{{Cluster: "BlackHoleCluster"}}}
-	counted := listener.HTTP{Side: listener.SidecarInbound, StatPrefix: "inbound_0.0.0.0_9200", RouteName: "in", AccessLog: listener.AccessLog{Count: listener.Destination}}
+	counted := listener.HTTP{
+		Side:       listener.SidecarInbound,
+		StatPrefix: "inbound_0.0.0.0_9200",
+		RouteName:  "in",
+		AccessLog:  listener.AccessLog{Count: listener.Destination},
+	}
 	return []listener.Listener{
 		{
-			Name: "virtual-outbound", Address: "0.0.0.0", Port: 15001, Direction: listener.Outbound, HandOver: true, Transparent: true, KeepOnFailedHealth: true,
-			AccessLog: stdout.ForNoRoute(),
-			Chains:    []listener.Chain{{Name: "loop", Match: listener.Match{Port: 15001}, Filters: hole.Filters()}},
-			Default:   &listener.Chain{Name: "rest", Filters: pass.Filters()},
+			Name:               "virtual-outbound",
+			Address:            "0.0.0.0",
+			Port:               15001,
+			Direction:          listener.Outbound,
+			HandOver:           true,
+			Transparent:        true,
+			KeepOnFailedHealth: true,
+			AccessLog:          stdout.ForNoRoute(),
+			Chains:             []listener.Chain{{Name: "loop", Match: listener.Match{Port: 15001}, Filters: hole.Filters()}},
+			Default:            &listener.Chain{Name: "rest", Filters: pass.Filters()},
 		},
 		{
-			Name: "http-routes", Address: "0.0.0.0", Port: 80, Direction: listener.Outbound, Unbound: true,
-			Chains: []listener.Chain{{Filters: listener.HTTP{StatPrefix: "outbound_0.0.0.0_80", RouteName: "80", HTTP10: true, AccessLog: listener.AccessLog{File: "/dev/stdout", JSON: true}}.Filters()}},
-		},
-		{
-			Name: "sniffed", Address: "10.1.1.1", Port: 9000, Direction: listener.Outbound, Unbound: true, DetectionTimeout: 3 * time.Second,
-			Filters: listener.ListenerFilters{TLS: listener.Inspect{On: true}, HTTP: listener.Inspect{On: true}},
-			Chains: []listener.Chain{{Match: listener.Match{Transport: listener.RawBuffer, ApplicationProtocols: listener.HTTPProtocols()},
-				Filters: listener.HTTP{StatPrefix: "outbound_10.1.1.1_9000", RouteName: "9000", Sniffed: true, Normalize: listener.NormalizeDecodeAndMergeSlashes, IdleTimeout: time.Minute}.Filters()}},
-			Default: &listener.Chain{Filters: pass.Filters()},
-		},
-		{
-			Name: "inbound", Address: "0.0.0.0", Port: 15006, Direction: listener.Inbound,
-			Filters: listener.ListenerFilters{OriginalDst: true, OriginalSource: true, TLS: listener.Inspect{On: true, Ports: []uint32{443, 8443}}, HTTP: listener.Inspect{On: true, Ports: []uint32{9000}}},
+			Name:      "http-routes",
+			Address:   "0.0.0.0",
+			Port:      80,
+			Direction: listener.Outbound,
+			Unbound:   true,
 			Chains: []listener.Chain{
-				{Name: "hole", Match: listener.Match{Port: 15006}, Filters: hole.Filters()},
-				{Name: "web", Match: listener.Match{Port: 8080}, Filters: listener.HTTP{Side: listener.SidecarInbound, StatPrefix: "inbound_0.0.0.0_8080", RouteName: "in", GRPCWeb: true}.Filters()},
+				{
+					Filters: listener.HTTP{
+						StatPrefix: "outbound_0.0.0.0_80",
+						RouteName:  "80",
+						HTTP10:     true,
+						AccessLog:  listener.AccessLog{File: "/dev/stdout", JSON: true},
+					}.Filters(),
+				},
+			},
+		},
+		{
+			Name:             "sniffed",
+			Address:          "10.1.1.1",
+			Port:             9000,
+			Direction:        listener.Outbound,
+			Unbound:          true,
+			DetectionTimeout: 3 * time.Second,
+			Filters:          listener.ListenerFilters{TLS: listener.Inspect{On: true}, HTTP: listener.Inspect{On: true}},
+			Chains: []listener.Chain{
+				{
+					Match: listener.Match{Transport: listener.RawBuffer, ApplicationProtocols: listener.HTTPProtocols()},
+					Filters: listener.HTTP{
+						StatPrefix:  "outbound_10.1.1.1_9000",
+						RouteName:   "9000",
+						Sniffed:     true,
+						Normalize:   listener.NormalizeDecodeAndMergeSlashes,
+						IdleTimeout: time.Minute,
+					}.Filters(),
+				},
 			},
 			Default: &listener.Chain{Filters: pass.Filters()},
 		},
 		{
-			Name: "counted", Address: "0.0.0.0", Port: 9100, Direction: listener.Inbound,
-			Chains: []listener.Chain{{Match: listener.Match{Port: 9100}, Filters: listener.HTTP{Side: listener.SidecarInbound, StatPrefix: "inbound_0.0.0.0_9100", RouteName: "in",
-				AccessLog: listener.AccessLog{Count: listener.Destination}}.Filters()}},
-			Default: &listener.Chain{Filters: listener.TCP{StatPrefix: "c", Clusters: []listener.Weighted{{Cluster: "c"}}, AccessLog: listener.AccessLog{File: "/dev/stdout", Count: listener.Source}}.Filters()},
+			Name:      "inbound",
+			Address:   "0.0.0.0",
+			Port:      15006,
+			Direction: listener.Inbound,
+			Filters: listener.ListenerFilters{
+				OriginalDst:    true,
+				OriginalSource: true,
+				TLS:            listener.Inspect{On: true, Ports: []uint32{443, 8443}},
+				HTTP:           listener.Inspect{On: true, Ports: []uint32{9000}},
+			},
+			Chains: []listener.Chain{
+				{Name: "hole", Match: listener.Match{Port: 15006}, Filters: hole.Filters()},
+				{
+					Name:  "web",
+					Match: listener.Match{Port: 8080},
+					Filters: listener.HTTP{
+						Side:       listener.SidecarInbound,
+						StatPrefix: "inbound_0.0.0.0_8080",
+						RouteName:  "in",
+						GRPCWeb:    true,
+					}.Filters(),
+				},
+			},
+			Default: &listener.Chain{Filters: pass.Filters()},
 		},
 		{
-			Name: "identified", Address: "0.0.0.0", Port: 9200, Direction: listener.Inbound, Filters: listener.ListenerFilters{TLS: listener.Inspect{On: true}},
+			Name:      "counted",
+			Address:   "0.0.0.0",
+			Port:      9100,
+			Direction: listener.Inbound,
+			Chains: []listener.Chain{
+				{
+					Match: listener.Match{Port: 9100},
+					Filters: listener.HTTP{Side: listener.SidecarInbound, StatPrefix: "inbound_0.0.0.0_9100", RouteName: "in",
+						AccessLog: listener.AccessLog{Count: listener.Destination}}.Filters(),
+				},
+			},
+			Default: &listener.Chain{
+				Filters: listener.TCP{
+					StatPrefix: "c",
+					Clusters:   []listener.Weighted{{Cluster: "c"}},
+					AccessLog:  listener.AccessLog{File: "/dev/stdout", Count: listener.Source},
+				}.Filters(),
+			},
+		},
+		{
+			Name:      "identified",
+			Address:   "0.0.0.0",
+			Port:      9200,
+			Direction: listener.Inbound,
+			Filters:   listener.ListenerFilters{TLS: listener.Inspect{On: true}},
 			Chains: []listener.Chain{
 				{Match: listener.Match{Transport: listener.TLS}, TLS: tls.MeshServer([]string{"td"}, nil), Route: &counted},
 				{Route: &counted},
@@ -71,12 +149,25 @@ func cases() []listener.Listener {
 			Name: "gateway", Address: "::", Port: 443, Direction: listener.Outbound,
 			Filters: listener.ListenerFilters{ProxyProtocol: true, TLS: listener.Inspect{On: true}},
 			Chains: []listener.Chain{
-				{Match: listener.Match{ServerNames: []string{"a.example.com", "*.b.example.com"}, Transport: listener.TLS}, TLS: tls.Server{ALPN: []string{"h2", "http/1.1"}}.Socket(),
-					Filters: listener.HTTP{Side: listener.Gateway, StatPrefix: "outbound_0.0.0.0_443", RouteName: "https.443.x.y.z", TrustedHops: 2, XFCC: listener.AlwaysForwardOnly, HTTP2: true}.Filters()},
-				{Match: listener.Match{ServerNames: []string{"*"}, Prefixes: []string{"10.0.0.0/8", "192.168.1.1", "fd00::/16"}}, Filters: listener.TCP{StatPrefix: "split",
-					Clusters:    []listener.Weighted{{Cluster: "v1", Weight: 90}, {Cluster: "v2", Weight: 10}, {Cluster: "v3"}},
-					IdleTimeout: time.Minute, MaxDuration: time.Hour, HashSource: true, MaxAttempts: 3,
-					AccessLog: listener.AccessLog{File: "/dev/null", Format: "%START_TIME%"}}.Filters()},
+				{
+					Match: listener.Match{ServerNames: []string{"a.example.com", "*.b.example.com"}, Transport: listener.TLS},
+					TLS:   tls.Server{ALPN: []string{"h2", "http/1.1"}}.Socket(),
+					Filters: listener.HTTP{
+						Side:        listener.Gateway,
+						StatPrefix:  "outbound_0.0.0.0_443",
+						RouteName:   "https.443.x.y.z",
+						TrustedHops: 2,
+						XFCC:        listener.AlwaysForwardOnly,
+						HTTP2:       true,
+					}.Filters(),
+				},
+				{
+					Match: listener.Match{ServerNames: []string{"*"}, Prefixes: []string{"10.0.0.0/8", "192.168.1.1", "fd00::/16"}},
+					Filters: listener.TCP{StatPrefix: "split",
+						Clusters:    []listener.Weighted{{Cluster: "v1", Weight: 90}, {Cluster: "v2", Weight: 10}, {Cluster: "v3"}},
+						IdleTimeout: time.Minute, MaxDuration: time.Hour, HashSource: true, MaxAttempts: 3,
+						AccessLog: listener.AccessLog{File: "/dev/null", Format: "%START_TIME%"}}.Filters(),
+				},
 			},
 		},
 		{
@@ -88,8 +179,23 @@ func cases() []listener.Listener {
 			},
 		},
 		{
-			Name: "pipe", Address: "unix://@fairway", Direction: listener.Outbound,
-			Chains: []listener.Chain{{Filters: listener.HTTP{StatPrefix: "p", RouteName: "p", Normalize: listener.NormalizeNone, AccessLog: listener.AccessLog{File: "/dev/stderr", JSON: true, Format: `{"at":"%START_TIME%","n":{"code":"%RESPONSE_CODE%"}}`}}.Filters()}},
+			Name:      "pipe",
+			Address:   "unix://@fairway",
+			Direction: listener.Outbound,
+			Chains: []listener.Chain{
+				{
+					Filters: listener.HTTP{
+						StatPrefix: "p",
+						RouteName:  "p",
+						Normalize:  listener.NormalizeNone,
+						AccessLog: listener.AccessLog{
+							File:   "/dev/stderr",
+							JSON:   true,
+							Format: `{"at":"%START_TIME%","n":{"code":"%RESPONSE_CODE%"}}`,
+						},
+					}.Filters(),
+				},
+			},
 		},
 	}
 }
@@ -152,7 +258,9 @@ func TestEnvoyTakesEverySort(t *testing.T) {
 }
 
 func TestNeeds(t *testing.T) {
-	many := listener.TCP{Clusters: []listener.Weighted{{Cluster: "b", Weight: 1}, {Cluster: "a", Weight: 1}, {Cluster: "c"}, {Cluster: "b", Weight: 2}}}
+	many := listener.TCP{
+		Clusters: []listener.Weighted{{Cluster: "b", Weight: 1}, {Cluster: "a", Weight: 1}, {Cluster: "c"}, {Cluster: "b", Weight: 2}},
+	}
 	if got := many.Needs(); len(got) != 2 || got[0] != "a" || got[1] != "b" {
 		t.Errorf("needs %v, want [a b]", got)
 	}

@@ -46,7 +46,8 @@ func (m Match) build() *listenerv3.FilterChainMatch {
 }
 
 func (m Match) empty() bool {
-	return m.Port == 0 && len(m.Prefixes) == 0 && len(m.SourcePrefixes) == 0 && len(serverNames(m.ServerNames)) == 0 && m.Transport == "" && len(m.ApplicationProtocols) == 0
+	return m.Port == 0 && len(m.Prefixes) == 0 && len(m.SourcePrefixes) == 0 && len(serverNames(m.ServerNames)) == 0 && m.Transport == "" &&
+		len(m.ApplicationProtocols) == 0
 }
 
 // serverNames leaves out "*", which Envoy refuses: no server name at all matches everything.

@@ -19,7 +19,8 @@ type Entry struct {
 	IPs  []string
 	// Registry is which kind of registry knows the service: "Kubernetes", "ServiceEntry".
 	Registry string
-	// Short and Namespace are the parts of the name of a service of the mesh, <short>.<namespace>.svc.<domain>, which clients may leave the end off; empty otherwise.
+	// Short and Namespace are the parts of the name of a service of the mesh, <short>.<namespace>.svc.<domain>, which
+	// clients may leave the end off; empty otherwise.
 	Short, Namespace string
 }
 
@@ -46,7 +47,8 @@ const (
 	infoNamespace protowire.Number = 4
 )
 
-// Encode writes a table of entries, in their order. Without entries it says that there is no such name, to those who would see another one below.
+// Encode writes a table of entries, in their order. Without entries it says that there is no such name, to those who
+// would see another one below.
 func Encode(entries []Entry) *envoy.Encoded {
 	var body []byte
 	for _, e := range entries {
@@ -78,8 +80,9 @@ func field(to []byte, num protowire.Number, value string) []byte {
 	return protowire.AppendString(protowire.AppendTag(to, num, protowire.BytesType), value)
 }
 
-// Decode reads a resource with a name table: the entries of its table, and where it has none the one that says what the resource's own name resolves to (name_info, which
-// newer control planes may send), with an empty Host. Entries come in order of their hosts.
+// Decode reads a resource with a name table: the entries of its table, and where it has none the one that says what the
+// resource's own name resolves to (name_info, which newer control planes may send), with an empty Host. Entries come in
+// order of their hosts.
 func Decode(body []byte) ([]Entry, error) {
 	var out []Entry
 	err := fields(body, func(num protowire.Number, value []byte) (err error) {

@@ -19,9 +19,15 @@ import (
 // MaxDirectBody is the most bytes a direct response may hold: what route configurations allow.
 const MaxDirectBody = 1 << 20
 
-// action builds what becomes of a request: a redirect, a fixed response or a cluster. It is false where the rule says nothing that can be done.
-// The host and port are those of the one destination, if there is one.
-func (b *Builder) action(r *routev3.Route, rule Rule, field string, in *networking.HTTPRoute, m *networking.HTTPMatchRequest) (to string, ok bool) {
+// action builds what becomes of a request: a redirect, a fixed response or a cluster. It is false where the rule says
+// nothing that can be done. The host and port are those of the one destination, if there is one.
+func (b *Builder) action(
+	r *routev3.Route,
+	rule Rule,
+	field string,
+	in *networking.HTTPRoute,
+	m *networking.HTTPMatchRequest,
+) (to string, ok bool) {
 	switch {
 	case in.GetRedirect() != nil:
 		r.Action = &routev3.Route_Redirect{Redirect: b.redirect(field+".redirect", in.GetRedirect(), m)}
@@ -30,7 +36,13 @@ func (b *Builder) action(r *routev3.Route, rule Rule, field string, in *networki
 	case len(in.GetRoute()) > 0:
 		return b.forward(r, rule, field, in), true
 	default:
-		b.problem(mesh.Error, "EmptyRoute", field, "this route says neither where requests go nor what is answered: it is left out", "give it route, redirect or directResponse")
+		b.problem(
+			mesh.Error,
+			"EmptyRoute",
+			field,
+			"this route says neither where requests go nor what is answered: it is left out",
+			"give it route, redirect or directResponse",
+		)
 		return "", false
 	}
 	return "", true
@@ -50,7 +62,13 @@ func (b *Builder) redirect(field string, in *networking.HTTPRedirect, m *network
 		out.PathRewriteSpecifier = &routev3.RedirectAction_PathRedirect{PathRedirect: in.GetUri()}
 	case in.GetPrefixRewrite() != "" && b.plain(field+".prefixRewrite", in.GetPrefixRewrite()):
 		if m.GetUri().GetPrefix() == "" {
-			b.problem(mesh.Warning, "PrefixRewriteWithoutPrefix", field+".prefixRewrite", "the match has no uri prefix to replace", "match uri by prefix, or redirect with uri")
+			b.problem(
+				mesh.Warning,
+				"PrefixRewriteWithoutPrefix",
+				field+".prefixRewrite",
+				"the match has no uri prefix to replace",
+				"match uri by prefix, or redirect with uri",
+			)
 		}
 		out.PathRewriteSpecifier = &routev3.RedirectAction_PrefixRewrite{PrefixRewrite: in.GetPrefixRewrite()}
 	}
@@ -58,10 +76,12 @@ func (b *Builder) redirect(field string, in *networking.HTTPRedirect, m *network
 	return out
 }
 
-// redirectPort translates port and derivePort. Envoy itself takes the protocol's default port; the request's port is the one this route is built for.
+// redirectPort translates port and derivePort. Envoy itself takes the protocol's default port; the request's port is
+// the one this route is built for.
 func (b *Builder) redirectPort(field string, in *networking.HTTPRedirect) uint32 {
 	port := in.GetPort()
-	if d, ok := in.GetRedirectPort().(*networking.HTTPRedirect_DerivePort); ok && d.DerivePort == networking.HTTPRedirect_FROM_REQUEST_PORT {
+	if d, ok := in.GetRedirectPort().(*networking.HTTPRedirect_DerivePort); ok &&
+		d.DerivePort == networking.HTTPRedirect_FROM_REQUEST_PORT {
 		port = b.Viewer.Port
 	}
 	if port > 65535 {
@@ -102,7 +122,13 @@ func (b *Builder) plain(field, value string) bool {
 func (b *Builder) direct(r *routev3.Route, field string, in *networking.HTTPDirectResponse) bool {
 	status := in.GetStatus()
 	if status < 200 || status > 599 {
-		b.problem(mesh.Error, "BadStatus", field+".status", fmt.Sprintf("%d is not a status to answer with: this route is left out", status), "use 200 to 599")
+		b.problem(
+			mesh.Error,
+			"BadStatus",
+			field+".status",
+			fmt.Sprintf("%d is not a status to answer with: this route is left out", status),
+			"use 200 to 599",
+		)
 		return false
 	}
 	out := &routev3.DirectResponseAction{Status: status}
@@ -122,7 +148,13 @@ func (b *Builder) direct(r *routev3.Route, field string, in *networking.HTTPDire
 
 func (b *Builder) fits(field string, n int) bool {
 	if n > MaxDirectBody {
-		b.problem(mesh.Error, "BodyTooLarge", field, fmt.Sprintf("%d bytes are more than the 1048576 that Envoy answers with: the body is left out", n), "")
+		b.problem(
+			mesh.Error,
+			"BodyTooLarge",
+			field,
+			fmt.Sprintf("%d bytes are more than the 1048576 that Envoy answers with: the body is left out", n),
+			"",
+		)
 		return false
 	}
 	return true
@@ -131,7 +163,8 @@ func (b *Builder) fits(field string, n int) bool {
 // forward sends requests to the rule's destinations; it returns the host and port of the only one.
 func (b *Builder) forward(r *routev3.Route, rule Rule, field string, in *networking.HTTPRoute) string {
 	action := &routev3.RouteAction{
-		// max_stream_duration stays unset: with it Envoy does not look at the timeout at all. So a gRPC request's own grpc-timeout is its client's to keep.
+		// max_stream_duration stays unset: with it Envoy does not look at the timeout at all. So a gRPC request's own
+		// grpc-timeout is its client's to keep.
 		Timeout:               timeout(in.GetTimeout()),
 		RetryPolicy:           b.retry(field+".retries", in.GetRetries()),
 		RequestMirrorPolicies: b.mirrors(rule, field, in),
@@ -176,7 +209,17 @@ func (b *Builder) substitution(field string, re *networking.RegexRewrite) bool {
 			return b.plain(field+".rewrite", re.GetRewrite())
 		}
 		if s = s[i+1:]; s == "" || s[0] != '\\' && (s[0] < '0' || s[0] > '9' || int(s[0]-'0') > groups) {
-			b.problem(mesh.Error, "BadRewrite", field+".rewrite", fmt.Sprintf("%s refers to a group that the match, with %d, does not have: paths are not rewritten", quote(re.GetRewrite()), groups), "")
+			b.problem(
+				mesh.Error,
+				"BadRewrite",
+				field+".rewrite",
+				fmt.Sprintf(
+					"%s refers to a group that the match, with %d, does not have: paths are not rewritten",
+					quote(re.GetRewrite()),
+					groups,
+				),
+				"",
+			)
 			return false
 		}
 		s = s[1:]
@@ -184,7 +227,13 @@ func (b *Builder) substitution(field string, re *networking.RegexRewrite) bool {
 }
 
 // destinations names one cluster, or several by weight; it returns the host and port of the only one.
-func (b *Builder) destinations(r *routev3.Route, action *routev3.RouteAction, rule Rule, field string, in []*networking.HTTPRouteDestination) string {
+func (b *Builder) destinations(
+	r *routev3.Route,
+	action *routev3.RouteAction,
+	rule Rule,
+	field string,
+	in []*networking.HTTPRouteDestination,
+) string {
 	total := uint64(0)
 	weighted := &routev3.WeightedCluster{}
 	for i, d := range in {
@@ -205,7 +254,13 @@ func (b *Builder) destinations(r *routev3.Route, action *routev3.RouteAction, ru
 		total += uint64(d.GetWeight())
 	}
 	if total == 0 || total > 1<<32-1 {
-		b.problem(mesh.Error, "BadWeights", field, fmt.Sprintf("the weights add up to %d: requests are answered 503", total), "give at least one destination a weight; they may add up to 4294967295")
+		b.problem(
+			mesh.Error,
+			"BadWeights",
+			field,
+			fmt.Sprintf("the weights add up to %d: requests are answered 503", total),
+			"give at least one destination a weight; they may add up to 4294967295",
+		)
 		r.Action = unavailable()
 		return ""
 	}
@@ -245,7 +300,13 @@ func mirrorPercent(in *networking.HTTPRoute) float64 {
 	return 100
 }
 
-func (b *Builder) mirror(out []*routev3.RouteAction_RequestMirrorPolicy, rule Rule, field string, d *networking.Destination, percent float64) []*routev3.RouteAction_RequestMirrorPolicy {
+func (b *Builder) mirror(
+	out []*routev3.RouteAction_RequestMirrorPolicy,
+	rule Rule,
+	field string,
+	d *networking.Destination,
+	percent float64,
+) []*routev3.RouteAction_RequestMirrorPolicy {
 	fraction := fraction(percent)
 	if fraction.GetNumerator() == 0 {
 		return out

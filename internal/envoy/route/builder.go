@@ -88,7 +88,13 @@ func (b *Builder) HTTP(rule Rule) []*routev3.Route {
 // httpRoute translates one HTTPRoute into a route for each of its match blocks that the viewer comes under.
 func (b *Builder) httpRoute(rule Rule, field string, in *networking.HTTPRoute) []*routev3.Route {
 	if in.GetDelegate() != nil {
-		b.problem(mesh.Info, "NotYet", field+".delegate", "delegation to another VirtualService is not supported yet; this route does nothing", "")
+		b.problem(
+			mesh.Info,
+			"NotYet",
+			field+".delegate",
+			"delegation to another VirtualService is not supported yet; this route does nothing",
+			"",
+		)
 		return nil
 	}
 	if len(in.GetMatch()) == 0 {

@@ -7,8 +7,9 @@ import (
 	"fairway/internal/mesh"
 )
 
-// circle tells those apart whom matches of connections are for, where a rule is looked at for everybody: to one viewer all that applies is for the same.
-// Its texts stand as numbers, because there is a key with a circle for every name and subnet that a match has.
+// circle tells those apart whom matches of connections are for, where a rule is looked at for everybody: to one viewer
+// all that applies is for the same. Its texts stand as numbers, because there is a key with a circle for every name and
+// subnet that a match has.
 type circle struct {
 	gateways int    // 0: those of the rule
 	port     uint32 // 0: every one

@@ -8,24 +8,37 @@ import (
 	"fairway/internal/mesh"
 )
 
-// What Envoy's filter for JSON Web Tokens says of a token that it verified is dynamic metadata of the request: its claims stand below ClaimsKey in the namespace
-// ClaimsFilter. Nobody else writes there, so a request without a verified token has none.
+// What Envoy's filter for JSON Web Tokens says of a token that it verified is dynamic metadata of the request: its
+// claims stand below ClaimsKey in the namespace ClaimsFilter. Nobody else writes there, so a request without a verified
+// token has none.
 const (
 	ClaimsFilter = "envoy.filters.http.jwt_authn"
 	ClaimsKey    = "payload"
 )
 
-// claim translates a condition on a claim. Claims are told apart by Envoy where they are strings, or lists of strings of which one has to match.
+// claim translates a condition on a claim. Claims are told apart by Envoy where they are strings, or lists of strings
+// of which one has to match.
 func (b *Builder) claim(out *routev3.RouteMatch, field string, path []string, m *networking.StringMatch, without bool) bool {
 	if len(path) == 0 {
-		b.problem(mesh.Error, "BadClaim", field, "the condition names no claim: this match block is left out", "write @request.auth.claims.<name> or @request.auth.claims[<name>]")
+		b.problem(
+			mesh.Error,
+			"BadClaim",
+			field,
+			"the condition names no claim: this match block is left out",
+			"write @request.auth.claims.<name> or @request.auth.claims[<name>]",
+		)
 		return false
 	}
 	value, ok := b.stringMatcher(field, m)
 	if !ok {
 		return false
 	}
-	c := &matcherv3.MetadataMatcher{Filter: ClaimsFilter, Path: []*matcherv3.MetadataMatcher_PathSegment{segment(ClaimsKey)}, Value: claimValue(value), Invert: without}
+	c := &matcherv3.MetadataMatcher{
+		Filter: ClaimsFilter,
+		Path:   []*matcherv3.MetadataMatcher_PathSegment{segment(ClaimsKey)},
+		Value:  claimValue(value),
+		Invert: without,
+	}
 	for _, name := range path {
 		c.Path = append(c.Path, segment(name))
 	}

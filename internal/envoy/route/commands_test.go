@@ -9,7 +9,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// TestHeaderValueCommands: what Envoy's formatter does not know makes it refuse the whole virtual host, and what it knows may be more than a rule's author is to know.
+// TestHeaderValueCommands: what Envoy's formatter does not know makes it refuse the whole virtual host, and what it
+// knows may be more than a rule's author is to know.
 func TestHeaderValueCommands(t *testing.T) {
 	for value, want := range map[string]bool{
 		"plain":                               true,
@@ -50,7 +51,10 @@ func TestHeaderValueCommands(t *testing.T) {
 // TestWithheldCommandIsNamed, wherever a rule can write a header's value, and nothing of it is sent.
 func TestWithheldCommandIsNamed(t *testing.T) {
 	ops := func() *networking.Headers_HeaderOperations {
-		return &networking.Headers_HeaderOperations{Set: map[string]string{"x-a": "%ENVIRONMENT(HOME)%", "x-b": "b"}, Add: map[string]string{"x-c": "c %CEL(xds.node)%"}}
+		return &networking.Headers_HeaderOperations{
+			Set: map[string]string{"x-a": "%ENVIRONMENT(HOME)%", "x-b": "b"},
+			Add: map[string]string{"x-c": "c %CEL(xds.node)%"},
+		}
 	}
 	var codes []string
 	b := Builder{Note: func(p mesh.Problem) { codes = append(codes, p.Code+" "+p.Field) }}
@@ -58,15 +62,20 @@ func TestWithheldCommandIsNamed(t *testing.T) {
 	if len(o.requestAdd) != 1 || len(o.responseAdd) != 1 || o.requestAdd[0].Header.Value != "b" {
 		t.Errorf("%v, %v", o.requestAdd, o.responseAdd)
 	}
-	want := "WithheldCommand h.request.set.x-a, WithheldCommand h.request.add.x-c, WithheldCommand h.response.set.x-a, WithheldCommand h.response.add.x-c"
+	want := "WithheldCommand h.request.set.x-a, WithheldCommand h.request.add.x-c, WithheldCommand h.response.set.x-a, " +
+		"WithheldCommand h.response.add.x-c"
 	if got := strings.Join(codes, ", "); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 }
 
-// FuzzHeaderValue: no value that passes has the name of a withheld command behind a percent sign that stands for itself, as a formatter that reads from left to right finds it.
+// FuzzHeaderValue: no value that passes has the name of a withheld command behind a percent sign that stands for
+// itself, as a formatter that reads from left to right finds it.
 func FuzzHeaderValue(f *testing.F) {
-	for _, s := range []string{"%REQ(a)%%%ENVIRONMENT(X)%", "%START_TIME(%ENVIRONMENT(X)%)%", "%%%%ENVIRONMENT(X)%", "%PROTOCOL%:5", "%REQ(a):1%"} {
+	for _, s := range []string{
+		"%REQ(a)%%%ENVIRONMENT(X)%", "%START_TIME(%ENVIRONMENT(X)%)%", "%%%%ENVIRONMENT(X)%", "%PROTOCOL%:5",
+		"%REQ(a):1%",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, v string) {

@@ -87,19 +87,37 @@ func (b *Builder) abort(field string, in *networking.HTTPFaultInjection_Abort) *
 	switch t := in.GetErrorType().(type) {
 	case *networking.HTTPFaultInjection_Abort_HttpStatus:
 		if t.HttpStatus < 200 || t.HttpStatus > 599 {
-			b.problem(mesh.Error, "BadStatus", field+".httpStatus", fmt.Sprintf("%d is not a status to answer with: requests are not aborted", t.HttpStatus), "use 200 to 599")
+			b.problem(
+				mesh.Error,
+				"BadStatus",
+				field+".httpStatus",
+				fmt.Sprintf("%d is not a status to answer with: requests are not aborted", t.HttpStatus),
+				"use 200 to 599",
+			)
 			return nil
 		}
 		out.ErrorType = &faultv3.FaultAbort_HttpStatus{HttpStatus: uint32(t.HttpStatus)}
 	case *networking.HTTPFaultInjection_Abort_GrpcStatus:
 		code, ok := grpcCode(t.GrpcStatus)
 		if !ok {
-			b.problem(mesh.Error, "BadStatus", field+".grpcStatus", quote(t.GrpcStatus)+" is not a gRPC status: requests are not aborted", "use a name like UNAVAILABLE")
+			b.problem(
+				mesh.Error,
+				"BadStatus",
+				field+".grpcStatus",
+				quote(t.GrpcStatus)+" is not a gRPC status: requests are not aborted",
+				"use a name like UNAVAILABLE",
+			)
 			return nil
 		}
 		out.ErrorType = &faultv3.FaultAbort_GrpcStatus{GrpcStatus: uint32(code)}
 	default:
-		b.problem(mesh.Error, "BadAbort", field, "there is no status to answer with: requests are not aborted", "set httpStatus or grpcStatus")
+		b.problem(
+			mesh.Error,
+			"BadAbort",
+			field,
+			"there is no status to answer with: requests are not aborted",
+			"set httpStatus or grpcStatus",
+		)
 		return nil
 	}
 	return out

@@ -6,22 +6,28 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// Hash says what of a request a consistent-hash load balancer goes by (ConsistentHashLB.hash_key); nil where there is none. A key that Envoy would
-// refuse is an error: without it requests are balanced at random, with it none would be.
+// Hash says what of a request a consistent-hash load balancer goes by (ConsistentHashLB.hash_key); nil where there is
+// none. A key that Envoy would refuse is an error: without it requests are balanced at random, with it none would be.
 func Hash(lb *networking.LoadBalancerSettings_ConsistentHashLB) ([]*routev3.RouteAction_HashPolicy, error) {
 	out := &routev3.RouteAction_HashPolicy{}
 	switch k := lb.GetHashKey().(type) {
 	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName:
-		out.PolicySpecifier = &routev3.RouteAction_HashPolicy_Header_{Header: &routev3.RouteAction_HashPolicy_Header{HeaderName: k.HttpHeaderName}}
+		out.PolicySpecifier = &routev3.RouteAction_HashPolicy_Header_{
+			Header: &routev3.RouteAction_HashPolicy_Header{HeaderName: k.HttpHeaderName},
+		}
 	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpCookie:
 		out.PolicySpecifier = &routev3.RouteAction_HashPolicy_Cookie_{Cookie: cookie(k.HttpCookie)}
 	case *networking.LoadBalancerSettings_ConsistentHashLB_UseSourceIp:
 		if !k.UseSourceIp {
 			return nil, nil
 		}
-		out.PolicySpecifier = &routev3.RouteAction_HashPolicy_ConnectionProperties_{ConnectionProperties: &routev3.RouteAction_HashPolicy_ConnectionProperties{SourceIp: true}}
+		out.PolicySpecifier = &routev3.RouteAction_HashPolicy_ConnectionProperties_{
+			ConnectionProperties: &routev3.RouteAction_HashPolicy_ConnectionProperties{SourceIp: true},
+		}
 	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpQueryParameterName:
-		out.PolicySpecifier = &routev3.RouteAction_HashPolicy_QueryParameter_{QueryParameter: &routev3.RouteAction_HashPolicy_QueryParameter{Name: k.HttpQueryParameterName}}
+		out.PolicySpecifier = &routev3.RouteAction_HashPolicy_QueryParameter_{
+			QueryParameter: &routev3.RouteAction_HashPolicy_QueryParameter{Name: k.HttpQueryParameterName},
+		}
 	default:
 		return nil, nil
 	}

@@ -13,7 +13,8 @@ import (
 	"fairway/internal/printable"
 )
 
-// operations is a Headers message in Envoy's words. Setting host rewrites the request's authority, which Envoy does by an option of its own.
+// operations is a Headers message in Envoy's words. Setting host rewrites the request's authority, which Envoy does by
+// an option of its own.
 type operations struct {
 	requestAdd, responseAdd       []*corev3.HeaderValueOption
 	requestRemove, responseRemove []string
@@ -31,7 +32,11 @@ func (b *Builder) operations(field string, h *networking.Headers) operations {
 }
 
 // operation translates one HeaderOperations; authority, if not nil, takes the value that host is set to.
-func (b *Builder) operation(field string, in *networking.Headers_HeaderOperations, authority *string) ([]*corev3.HeaderValueOption, []string) {
+func (b *Builder) operation(
+	field string,
+	in *networking.Headers_HeaderOperations,
+	authority *string,
+) ([]*corev3.HeaderValueOption, []string) {
 	var out []*corev3.HeaderValueOption
 	for _, k := range slices.Sorted(maps.Keys(in.GetSet())) {
 		if v := in.GetSet()[k]; authority != nil && isAuthority(k) && headerValue(v) && v != "" {
@@ -54,17 +59,34 @@ func (b *Builder) operation(field string, in *networking.Headers_HeaderOperation
 	return out, remove
 }
 
-func (b *Builder) option(out []*corev3.HeaderValueOption, field, key, value string, action corev3.HeaderValueOption_HeaderAppendAction) []*corev3.HeaderValueOption {
+func (b *Builder) option(
+	out []*corev3.HeaderValueOption,
+	field, key, value string,
+	action corev3.HeaderValueOption_HeaderAppendAction,
+) []*corev3.HeaderValueOption {
 	switch {
 	case !changeableHeader(key) || len(key) > 16384:
 		b.problem(mesh.Error, "BadHeaderName", field+"."+key, quote(key)+" is not a header that can be changed", "")
 		return out
 	case !headerValue(value) && withheld(value) != "":
-		b.problem(mesh.Error, "WithheldCommand", field+"."+key, "%"+withheld(value)+"% is not for rules to send: it says what the proxy of whoever sends the request knows; the header is left out",
-			"write what is to be sent, or a command that is about the request, such as %REQ(x-id)%; %% stands for a percent sign")
+		b.problem(
+			mesh.Error,
+			"WithheldCommand",
+			field+"."+key,
+			"%"+withheld(
+				value,
+			)+"% is not for rules to send: it says what the proxy of whoever sends the request knows; the header is left out",
+			"write what is to be sent, or a command that is about the request, such as %REQ(x-id)%; %% stands for a percent sign",
+		)
 		return out
 	case !headerValue(value):
-		b.problem(mesh.Error, "BadHeaderValue", field+"."+key, quote(printable.Text(value, printable.Short))+" is not a header's value", "write %% for a percent sign; %COMMAND% only as Envoy's access log format has it")
+		b.problem(
+			mesh.Error,
+			"BadHeaderValue",
+			field+"."+key,
+			quote(printable.Text(value, printable.Short))+" is not a header's value",
+			"write %% for a percent sign; %COMMAND% only as Envoy's access log format has it",
+		)
 		return out
 	}
 	return append(out, &corev3.HeaderValueOption{

@@ -40,8 +40,9 @@ func Default(t Target, retry *routev3.RetryPolicy) *routev3.Route {
 	}
 }
 
-// Domains lists what clients of a namespace may call a host: the host first, then, of one under the mesh's domain, its short forms
-// (its namespace may be left out by clients of that namespace), then its addresses. A client that is of no one namespace gets the forms that all may use.
+// Domains lists what clients of a namespace may call a host: the host first, then, of one under the mesh's domain, its
+// short forms (its namespace may be left out by clients of that namespace), then its addresses. A client that is of no
+// one namespace gets the forms that all may use.
 func Domains(host mesh.Host, client, suffix string, addresses []string) []string {
 	out := append([]string{string(host)}, ShortForms(host, client, suffix)...)
 	for _, a := range addresses {
@@ -52,7 +53,8 @@ func Domains(host mesh.Host, client, suffix string, addresses []string) []string
 	return out
 }
 
-// ShortForms lists the names below the mesh's domain that stand for a host: for name.ns.svc.suffix these are, to clients of ns, name; and name.ns.svc, name.ns to all.
+// ShortForms lists the names below the mesh's domain that stand for a host: for name.ns.svc.suffix these are, to
+// clients of ns, name; and name.ns.svc, name.ns to all.
 func ShortForms(host mesh.Host, client, suffix string) []string {
 	name, namespace, ok := host.Local(suffix)
 	if !ok {
@@ -115,8 +117,9 @@ func NotFoundHost(name string) *routev3.VirtualHost {
 // Passthrough is the cluster that sends a connection where its client was going.
 func Passthrough() mesh.ClusterKey { return mesh.ClusterKey{Special: "PassthroughCluster"} }
 
-// Outbound builds the part of a route configuration for requests to others that does not depend on its virtual hosts. Requests say whom they come from, in place of what
-// their clients say: with the header removed first, it cannot stay where there is nothing to put in its place.
+// Outbound builds the part of a route configuration for requests to others that does not depend on its virtual hosts.
+// Requests say whom they come from, in place of what their clients say: with the header removed first, it cannot stay
+// where there is nothing to put in its place.
 func Outbound(name string, inline ...*routev3.VirtualHost) *routev3.RouteConfiguration {
 	out := config(name, inline)
 	out.RequestHeadersToRemove = []string{caller.Header}
@@ -145,8 +148,9 @@ func config(name string, inline []*routev3.VirtualHost) *routev3.RouteConfigurat
 	}
 }
 
-// Encode marshals a route configuration. With vhds its virtual hosts are resources of their own, named by the configuration's name, a slash and their own;
-// clients that cannot fetch them one by one get them put into the configuration. Without, it is complete.
+// Encode marshals a route configuration. With vhds its virtual hosts are resources of their own, named by the
+// configuration's name, a slash and their own; clients that cannot fetch them one by one get them put into the
+// configuration. Without, it is complete.
 func Encode(c *routev3.RouteConfiguration, vhds bool) *envoy.Encoded {
 	if !vhds {
 		return envoy.Encode(c)

@@ -22,15 +22,39 @@ func TestDomains(t *testing.T) {
 		addresses []string
 		want      []string
 	}{
-		{"same namespace", "reviews.prod.svc.cluster.local", "prod", nil, []string{"reviews.prod.svc.cluster.local", "reviews.prod.svc", "reviews.prod", "reviews"}},
-		{"other namespace", "reviews.prod.svc.cluster.local", "web", nil, []string{"reviews.prod.svc.cluster.local", "reviews.prod.svc", "reviews.prod"}},
-		{"any namespace", "reviews.prod.svc.cluster.local", "", nil, []string{"reviews.prod.svc.cluster.local", "reviews.prod.svc", "reviews.prod"}},
+		{
+			"same namespace",
+			"reviews.prod.svc.cluster.local",
+			"prod",
+			nil,
+			[]string{"reviews.prod.svc.cluster.local", "reviews.prod.svc", "reviews.prod", "reviews"},
+		},
+		{
+			"other namespace",
+			"reviews.prod.svc.cluster.local",
+			"web",
+			nil,
+			[]string{"reviews.prod.svc.cluster.local", "reviews.prod.svc", "reviews.prod"},
+		},
+		{
+			"any namespace",
+			"reviews.prod.svc.cluster.local",
+			"",
+			nil,
+			[]string{"reviews.prod.svc.cluster.local", "reviews.prod.svc", "reviews.prod"},
+		},
 		{"external", "www.example.com", "prod", nil, []string{"www.example.com"}},
 		{"wildcard", "*.prod.svc.cluster.local", "prod", nil, []string{"*.prod.svc.cluster.local"}},
 		{"headless pod", "web-0.web.prod.svc.cluster.local", "prod", nil, []string{"web-0.web.prod.svc.cluster.local"}},
 		{"suffix only", "prod.svc.cluster.local", "prod", nil, []string{"prod.svc.cluster.local"}},
 		{"other domain", "reviews.prod.svc.example.org", "prod", nil, []string{"reviews.prod.svc.example.org"}},
-		{"addresses", "a.com", "", []string{"10.0.0.1", "10.0.0.1", "fd00::1", "10.1.0.0/16", "10.2.0.1/32", "0.0.0.0", "not one"}, []string{"a.com", "10.0.0.1", "[fd00::1]", "10.2.0.1"}},
+		{
+			"addresses",
+			"a.com",
+			"",
+			[]string{"10.0.0.1", "10.0.0.1", "fd00::1", "10.1.0.0/16", "10.2.0.1/32", "0.0.0.0", "not one"},
+			[]string{"a.com", "10.0.0.1", "[fd00::1]", "10.2.0.1"},
+		},
 	} {
 		if got := Domains(c.host, c.client, suffix, c.addresses); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
@@ -39,7 +63,10 @@ func TestDomains(t *testing.T) {
 }
 
 func TestGatewaysAreQualified(t *testing.T) {
-	rule := Rule{Namespace: "ns", Spec: &networking.VirtualService{Gateways: []string{"mesh", "edge", "infra/edge", "old.infra.svc.cluster.local", "a.b"}}}
+	rule := Rule{
+		Namespace: "ns",
+		Spec:      &networking.VirtualService{Gateways: []string{"mesh", "edge", "infra/edge", "old.infra.svc.cluster.local", "a.b"}},
+	}
 	want := []string{"mesh", "ns/edge", "infra/edge", "infra/old", "ns/a.b"}
 	if got := Gateways(rule); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -51,9 +78,13 @@ func TestGatewaysAreQualified(t *testing.T) {
 
 func TestSources(t *testing.T) {
 	spec := &networking.VirtualService{
-		Http: []*networking.HTTPRoute{{Match: []*networking.HTTPMatchRequest{{SourceLabels: map[string]string{"b": "1", "a": "2"}}, {SourceNamespace: "x"}}}},
-		Tcp:  []*networking.TCPRoute{{Match: []*networking.L4MatchAttributes{{SourceLabels: map[string]string{"a": "2", "b": "1"}, SourceNamespace: "x"}}}},
-		Tls:  []*networking.TLSRoute{{Match: []*networking.TLSMatchAttributes{{SourceLabels: map[string]string{"c": "1"}}}}},
+		Http: []*networking.HTTPRoute{
+			{Match: []*networking.HTTPMatchRequest{{SourceLabels: map[string]string{"b": "1", "a": "2"}}, {SourceNamespace: "x"}}},
+		},
+		Tcp: []*networking.TCPRoute{
+			{Match: []*networking.L4MatchAttributes{{SourceLabels: map[string]string{"a": "2", "b": "1"}, SourceNamespace: "x"}}},
+		},
+		Tls: []*networking.TLSRoute{{Match: []*networking.TLSMatchAttributes{{SourceLabels: map[string]string{"c": "1"}}}}},
 	}
 	if got := Sources(spec); !slices.Equal(got, []mesh.Labels{"a=2,b=1", "c=1"}) {
 		t.Errorf("labels %q", got)
@@ -92,7 +123,8 @@ func TestWhoCalls(t *testing.T) {
 	if got := in.GetRequestHeadersToAdd(); len(got) > 0 {
 		t.Errorf("the workload is told %v", got)
 	}
-	if got := out.GetRequestHeadersToAdd(); len(got) != 1 || got[0].GetHeader().GetKey() != "x-fairway-caller" || got[0].GetHeader().GetValue() != "%ENVIRONMENT(FAIRWAY_CALLER)%" {
+	if got := out.GetRequestHeadersToAdd(); len(got) != 1 || got[0].GetHeader().GetKey() != "x-fairway-caller" ||
+		got[0].GetHeader().GetValue() != "%ENVIRONMENT(FAIRWAY_CALLER)%" {
 		t.Errorf("added: %v", got)
 	}
 }
@@ -119,9 +151,15 @@ func TestHash(t *testing.T) {
 		}
 		return p
 	}
-	byHeader := (&networking.LoadBalancerSettings_ConsistentHashLB{HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName{HttpHeaderName: "x-user"}})
-	bySource := (&networking.LoadBalancerSettings_ConsistentHashLB{HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_UseSourceIp{UseSourceIp: true}})
-	byQuery := (&networking.LoadBalancerSettings_ConsistentHashLB{HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpQueryParameterName{HttpQueryParameterName: "q"}})
+	byHeader := (&networking.LoadBalancerSettings_ConsistentHashLB{
+		HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName{HttpHeaderName: "x-user"},
+	})
+	bySource := (&networking.LoadBalancerSettings_ConsistentHashLB{
+		HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_UseSourceIp{UseSourceIp: true},
+	})
+	byQuery := (&networking.LoadBalancerSettings_ConsistentHashLB{
+		HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpQueryParameterName{HttpQueryParameterName: "q"},
+	})
 	byCookie := (&networking.LoadBalancerSettings_ConsistentHashLB{HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpCookie{
 		HttpCookie: &networking.LoadBalancerSettings_ConsistentHashLB_HTTPCookie{Name: "user", Path: "/"}}})
 	if got := hash(byHeader); len(got) != 1 || got[0].GetHeader().GetHeaderName() != "x-user" {
@@ -140,7 +178,12 @@ func TestHash(t *testing.T) {
 		t.Error("a hash of nothing")
 	}
 	for _, name := range []string{"", "bad\nname"} {
-		if got, err := Hash(&networking.LoadBalancerSettings_ConsistentHashLB{HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName{HttpHeaderName: name}}); got != nil || err == nil {
+		if got, err := Hash(
+			&networking.LoadBalancerSettings_ConsistentHashLB{
+				HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName{HttpHeaderName: name},
+			},
+		); got != nil ||
+			err == nil {
 			t.Errorf("a header named %q: %v, %v", name, got, err)
 		}
 	}
@@ -151,7 +194,8 @@ func TestHash(t *testing.T) {
 
 func TestHeaderValue(t *testing.T) {
 	for v, want := range map[string]bool{
-		"": true, "plain": true, "100%%": true, "%REQ(x-id)%": true, "a %REQ(x?y):10% b": true, "%DOWNSTREAM_REMOTE_ADDRESS%": true, "%START_TIME(%s)%": true,
+		"": true, "plain": true, "100%%": true, "%REQ(x-id)%": true, "a %REQ(x?y):10% b": true,
+		"%DOWNSTREAM_REMOTE_ADDRESS%": true, "%START_TIME(%s)%": true,
 		"50%": false, "%": false, "%lower%": false, "%REQ(x%": false, "%REQ(x):%": false, "a\nb": false, "a\x00b": false,
 	} {
 		if headerValue(v) != want {
@@ -176,27 +220,57 @@ func FuzzHTTP(f *testing.F) {
 		}
 		reg := &networking.StringMatch{MatchType: &networking.StringMatch_Regex{Regex: re}}
 		to := &networking.Destination{Host: host}
-		headers := &networking.Headers{Request: &networking.Headers_HeaderOperations{Set: map[string]string{name: value, "host": host}, Remove: []string{name}}}
-		spec := &networking.VirtualService{Http: []*networking.HTTPRoute{{
-			Match: []*networking.HTTPMatchRequest{
-				{Uri: sm(path), Headers: map[string]*networking.StringMatch{name: sm(value)}, QueryParams: map[string]*networking.StringMatch{name: reg}},
-				{Uri: reg, WithoutHeaders: map[string]*networking.StringMatch{name: reg}, Method: sm(value)},
+		headers := &networking.Headers{
+			Request: &networking.Headers_HeaderOperations{Set: map[string]string{name: value, "host": host}, Remove: []string{name}},
+		}
+		spec := &networking.VirtualService{Http: []*networking.HTTPRoute{
+			{
+				Match: []*networking.HTTPMatchRequest{
+					{
+						Uri:         sm(path),
+						Headers:     map[string]*networking.StringMatch{name: sm(value)},
+						QueryParams: map[string]*networking.StringMatch{name: reg},
+					},
+					{Uri: reg, WithoutHeaders: map[string]*networking.StringMatch{name: reg}, Method: sm(value)},
+				},
+				Route: []*networking.HTTPRouteDestination{
+					{Destination: to, Weight: weight, Headers: headers},
+					{Destination: to, Weight: 1},
+				},
+				Rewrite: &networking.HTTPRewrite{
+					Uri:             path,
+					Authority:       host,
+					UriRegexRewrite: &networking.RegexRewrite{Match: re, Rewrite: subst},
+				},
+				Retries:          &networking.HTTPRetry{Attempts: weight, RetryOn: retryOn},
+				Headers:          headers,
+				MirrorPercentage: &networking.Percent{Value: percent},
+				Mirror:           to,
+				Fault: &networking.HTTPFaultInjection{Abort: &networking.HTTPFaultInjection_Abort{
+					Percentage: &networking.Percent{
+						Value: percent,
+					},
+					ErrorType: &networking.HTTPFaultInjection_Abort_HttpStatus{HttpStatus: weight},
+				}},
+				CorsPolicy: &networking.CorsPolicy{AllowOrigins: []*networking.StringMatch{sm(path), reg}},
 			},
-			Route:            []*networking.HTTPRouteDestination{{Destination: to, Weight: weight, Headers: headers}, {Destination: to, Weight: 1}},
-			Rewrite:          &networking.HTTPRewrite{Uri: path, Authority: host, UriRegexRewrite: &networking.RegexRewrite{Match: re, Rewrite: subst}},
-			Retries:          &networking.HTTPRetry{Attempts: weight, RetryOn: retryOn},
-			Headers:          headers,
-			MirrorPercentage: &networking.Percent{Value: percent},
-			Mirror:           to,
-			Fault: &networking.HTTPFaultInjection{Abort: &networking.HTTPFaultInjection_Abort{
-				Percentage: &networking.Percent{Value: percent}, ErrorType: &networking.HTTPFaultInjection_Abort_HttpStatus{HttpStatus: weight}}},
-			CorsPolicy: &networking.CorsPolicy{AllowOrigins: []*networking.StringMatch{sm(path), reg}},
-		}, {
-			Match:    []*networking.HTTPMatchRequest{{Uri: sm(path)}},
-			Redirect: &networking.HTTPRedirect{Uri: path, Authority: host, RedirectCode: code, PrefixRewrite: value, RedirectPort: &networking.HTTPRedirect_Port{Port: code}},
-		}, {
-			DirectResponse: &networking.HTTPDirectResponse{Status: code, Body: &networking.HTTPBody{Specifier: &networking.HTTPBody_String_{String_: value}}},
-		}}}
+			{
+				Match: []*networking.HTTPMatchRequest{{Uri: sm(path)}},
+				Redirect: &networking.HTTPRedirect{
+					Uri:           path,
+					Authority:     host,
+					RedirectCode:  code,
+					PrefixRewrite: value,
+					RedirectPort:  &networking.HTTPRedirect_Port{Port: code},
+				},
+			},
+			{
+				DirectResponse: &networking.HTTPDirectResponse{
+					Status: code,
+					Body:   &networking.HTTPBody{Specifier: &networking.HTTPBody_String_{String_: value}},
+				},
+			},
+		}}
 		b := testBuilder(Viewer{Gateways: []string{Mesh}, Port: 80})
 		for _, r := range b.HTTP(Rule{Namespace: "ns", Name: "n", Spec: spec}) {
 			if err := r.ValidateAll(); err != nil {
@@ -214,7 +288,12 @@ func BenchmarkVirtualHost(b *testing.B) {
 		{Match: []*networking.HTTPMatchRequest{{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: "/v2"}}}},
 			Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: "reviews", Subset: "v2"}}}},
 		{Route: []*networking.HTTPRouteDestination{
-			{Destination: &networking.Destination{Host: "reviews", Subset: "v1"}, Weight: 90}, {Destination: &networking.Destination{Host: "reviews", Subset: "v2"}, Weight: 10}}},
+			{
+				Destination: &networking.Destination{Host: "reviews", Subset: "v1"},
+				Weight:      90,
+			},
+			{Destination: &networking.Destination{Host: "reviews", Subset: "v2"}, Weight: 10},
+		}},
 	}}
 	host := mesh.Host("reviews.default.svc.cluster.local")
 	b.Run("default", func(b *testing.B) {

@@ -66,14 +66,20 @@ func (b *Builder) pseudo(out *routev3.RouteMatch, name, field string, m *network
 	return ok
 }
 
-// headers translates headers and withoutHeaders, in order of name. The names of the block's own fields are not headers (HTTPMatchRequest.headers, note), and
-// some names stand for claims of a token.
+// headers translates headers and withoutHeaders, in order of name. The names of the block's own fields are not headers
+// (HTTPMatchRequest.headers, note), and some names stand for claims of a token.
 func (b *Builder) headers(out *routev3.RouteMatch, field string, in map[string]*networking.StringMatch, without bool) bool {
 	ok := true
 	for _, name := range slices.Sorted(maps.Keys(in)) {
 		switch name {
 		case "uri", "scheme", "method", "authority":
-			b.problem(mesh.Warning, "IgnoredHeader", field+"."+name, name+" is not a header: this condition is ignored", "use the match block's field "+name)
+			b.problem(
+				mesh.Warning,
+				"IgnoredHeader",
+				field+"."+name,
+				name+" is not a header: this condition is ignored",
+				"use the match block's field "+name,
+			)
 			continue
 		}
 		value := in[name]
@@ -139,7 +145,8 @@ func CatchAll(r *routev3.Route) bool {
 	return ok && p.Prefix == "/" && len(m.GetHeaders()) == 0 && len(m.GetQueryParameters()) == 0 && len(m.GetDynamicMetadata()) == 0
 }
 
-// Merge joins the routes of several VirtualServices for one host of a gateway, in their order: what takes every request goes last, and only the first of it.
+// Merge joins the routes of several VirtualServices for one host of a gateway, in their order: what takes every request
+// goes last, and only the first of it.
 func Merge(rules ...[]*routev3.Route) []*routev3.Route {
 	var out []*routev3.Route
 	var last *routev3.Route

@@ -51,8 +51,10 @@ func (b *Builder) retry(field string, in *networking.HTTPRetry) *routev3.RetryPo
 	}
 	if in.GetRetryRemoteLocalities().GetValue() {
 		out.RetryPriority = &routev3.RetryPolicy_RetryPriority{
-			Name:       "envoy.retry_priorities.previous_priorities",
-			ConfigType: &routev3.RetryPolicy_RetryPriority_TypedConfig{TypedConfig: envoy.Any(&previous_prioritiesv3.PreviousPrioritiesConfig{UpdateFrequency: 2})},
+			Name: "envoy.retry_priorities.previous_priorities",
+			ConfigType: &routev3.RetryPolicy_RetryPriority_TypedConfig{
+				TypedConfig: envoy.Any(&previous_prioritiesv3.PreviousPrioritiesConfig{UpdateFrequency: 2}),
+			},
 		}
 	}
 	return out
@@ -95,11 +97,32 @@ func (b *Builder) retryOn(out *routev3.RetryPolicy, field, on string) {
 
 // knownRetry notes a condition that Envoy does not have: it ignores what it does not know.
 func (b *Builder) knownRetry(field, on string) {
-	known := [...]string{"5xx", "gateway-error", "reset", "reset-before-request", "connect-failure", "envoy-ratelimited", "retriable-4xx", "refused-stream",
-		"retriable-status-codes", "retriable-headers", "http3-post-connect-failure",
-		"cancelled", "deadline-exceeded", "internal", "resource-exhausted", "unavailable"}
+	known := [...]string{
+		"5xx",
+		"gateway-error",
+		"reset",
+		"reset-before-request",
+		"connect-failure",
+		"envoy-ratelimited",
+		"retriable-4xx",
+		"refused-stream",
+		"retriable-status-codes",
+		"retriable-headers",
+		"http3-post-connect-failure",
+		"cancelled",
+		"deadline-exceeded",
+		"internal",
+		"resource-exhausted",
+		"unavailable",
+	}
 	if !slices.Contains(known[:], on) {
-		b.problem(mesh.Warning, "UnknownRetryOn", field, quote(on)+" is no condition that Envoy retries on", "use status codes or "+strings.Join(known[:], ", "))
+		b.problem(
+			mesh.Warning,
+			"UnknownRetryOn",
+			field,
+			quote(on)+" is no condition that Envoy retries on",
+			"use status codes or "+strings.Join(known[:], ", "),
+		)
 	}
 }
 

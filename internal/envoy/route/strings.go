@@ -40,7 +40,13 @@ func regexMatcher(re string) *matcherv3.RegexMatcher { return &matcherv3.RegexMa
 // regex says whether Envoy's engine, RE2, can compile re. Go's syntax is RE2's.
 func (b *Builder) regex(field, re string) bool {
 	if err := checkRegex(re); err != nil {
-		b.problem(mesh.Error, "BadRegex", field, fmt.Sprintf("%s is no RE2 regular expression: %v", quote(re), err), "see https://github.com/google/re2/wiki/Syntax; what uses it is left out")
+		b.problem(
+			mesh.Error,
+			"BadRegex",
+			field,
+			fmt.Sprintf("%s is no RE2 regular expression: %v", quote(re), err),
+			"see https://github.com/google/re2/wiki/Syntax; what uses it is left out",
+		)
 		return false
 	}
 	return true
@@ -64,8 +70,9 @@ func checkRegex(re string) error {
 // maxProgram is the size of the largest program that proxies run: runtime key re2.max_program_size.error_level of their bootstrap.
 const maxProgram = 32768
 
-// programSize is about how many instructions RE2 makes of an expression: one for each byte of a literal, and for each range of a class below 256, since Envoy
-// has it match bytes. (Tried on Envoy 1.40; what branches and captures cost is left out, so that it is seldom more than the true size.)
+// programSize is about how many instructions RE2 makes of an expression: one for each byte of a literal, and for each
+// range of a class below 256, since Envoy has it match bytes. (Tried on Envoy 1.40; what branches and captures cost is
+// left out, so that it is seldom more than the true size.)
 func programSize(re *syntax.Regexp) (size int) {
 	program, err := syntax.Compile(re.Simplify())
 	if err != nil {

@@ -63,8 +63,8 @@ func (v Viewer) appliesHTTP(rule Rule, m *networking.HTTPMatchRequest) bool {
 	return v.applies(rule, m)
 }
 
-// applies says whether the viewer comes under a match block. The block's list of gateways, if any, stands in for the rule's; sourceLabels and
-// sourceNamespace only hold inside the mesh.
+// applies says whether the viewer comes under a match block. The block's list of gateways, if any, stands in for the
+// rule's; sourceLabels and sourceNamespace only hold inside the mesh.
 func (v Viewer) applies(rule Rule, m conditions) bool {
 	if v.Every {
 		return true
@@ -103,8 +103,13 @@ func (b *Builder) viewerMistakes(rule Rule, field string, m conditions) {
 		names = rule.Spec.GetGateways()
 	}
 	if sources && !slices.Contains(qualify(rule.Namespace, names), Mesh) {
-		b.problem(mesh.Warning, "SourceWithoutMesh", field, "sourceLabels and sourceNamespace only hold for sidecars, and the rule is for gateways only: it never matches",
-			"add mesh to the gateways, or leave the source out")
+		b.problem(
+			mesh.Warning,
+			"SourceWithoutMesh",
+			field,
+			"sourceLabels and sourceNamespace only hold for sidecars, and the rule is for gateways only: it never matches",
+			"add mesh to the gateways, or leave the source out",
+		)
 	}
 }
 
@@ -112,7 +117,13 @@ func (b *Builder) viewerMistakes(rule Rule, field string, m conditions) {
 func (b *Builder) connectionMistakes(rule Rule, field string, m conditions) {
 	b.viewerMistakes(rule, field, m)
 	if len(m.GetSourceLabels()) > 0 {
-		b.problem(mesh.Info, "NotYet", field+".sourceLabels", "connections are not told apart by their source's labels yet: this match takes none", "")
+		b.problem(
+			mesh.Info,
+			"NotYet",
+			field+".sourceLabels",
+			"connections are not told apart by their source's labels yet: this match takes none",
+			"",
+		)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"fairway/internal/envoy"
 )
 
-// SystemRoots is the file that the certificates of well-known authorities are taken from where a rule names none and no agent stands beside the proxy (Trust.System).
-// Debian, Ubuntu, Alpine, Arch and the distroless images keep them here.
+// SystemRoots is the file that the certificates of well-known authorities are taken from where a rule names none and no
+// agent stands beside the proxy (Trust.System). Debian, Ubuntu, Alpine, Arch and the distroless images keep them here.
 const SystemRoots = "/etc/ssl/certs/ca-certificates.crt"
 
 // System is the word by which a rule names the machine's own authorities, in place of a file (ClientTLSSettings.ca_certificates in Istio).
@@ -82,7 +82,8 @@ func (t Trust) set(common *tlsv3.CommonTlsContext) {
 	}
 }
 
-// secret is where authorities come from that are not in a file that the rule names. A machine may have none of its own, and then other clusters are not to wait.
+// secret is where authorities come from that are not in a file that the rule names. A machine may have none of its own,
+// and then other clusters are not to wait.
 func (t Trust) secret() *tlsv3.SdsSecretConfig {
 	if !t.System {
 		return delivered([]string{t.Secret})[0]

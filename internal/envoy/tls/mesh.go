@@ -16,8 +16,9 @@ const (
 	systemSecret   = "file-root:" + System
 )
 
-// What a client of the mesh offers in ALPN, so that a server knows it among other clients that speak TLS. None of them is ever agreed upon: what is
-// spoken inside is what the cluster says, and servers read it off the first bytes. Istio's own proxies look for these names too.
+// What a client of the mesh offers in ALPN, so that a server knows it among other clients that speak TLS. None of them
+// is ever agreed upon: what is spoken inside is what the cluster says, and servers read it off the first bytes. Istio's
+// own proxies look for these names too.
 const (
 	alpnMesh     = "istio"
 	alpnPeer     = "istio-peer-exchange"
@@ -45,13 +46,14 @@ func OffersHTTP(http2 bool) []string {
 // OffersConnections is what clients of the mesh offer that will speak anything.
 func OffersConnections() []string { return []string{alpnPeer, alpnMesh} }
 
-// MeshHTTP are the protocols by which a server knows a client of the mesh that speaks HTTP, MeshConnections any other; MeshClients are both.
+// MeshHTTP are the protocols by which a server knows a client of the mesh that speaks HTTP, MeshConnections any other;
+// MeshClients are both.
 func MeshHTTP() []string        { return []string{alpnHTTP10, alpnHTTP11, alpnHTTP2} }
 func MeshConnections() []string { return []string{alpnPeer, alpnMesh} }
 func MeshClients() []string     { return append(MeshConnections(), MeshHTTP()...) }
 
-// MeshServer is the transport socket of a port that takes mutual TLS from identities of the trust domains. alpn is what is agreed upon with clients that
-// are no proxies.
+// MeshServer is the transport socket of a port that takes mutual TLS from identities of the trust domains. alpn is what
+// is agreed upon with clients that are no proxies.
 func MeshServer(trustDomains, alpn []string) *corev3.TransportSocket {
 	var trusted []*tlsv3.SubjectAltNameMatcher
 	for _, d := range trustDomains {
@@ -65,8 +67,8 @@ func MeshServer(trustDomains, alpn []string) *corev3.TransportSocket {
 	return socket(&tlsv3.DownstreamTlsContext{CommonTlsContext: common, RequireClientCertificate: wrapperspb.Bool(true)})
 }
 
-// MeshClient is the transport socket of a cluster whose endpoints take mutual TLS. Their certificates must hold one of the names; none: any that the
-// mesh's authorities signed.
+// MeshClient is the transport socket of a cluster whose endpoints take mutual TLS. Their certificates must hold one of
+// the names; none: any that the mesh's authorities signed.
 func MeshClient(sni string, subjects, alpn []string) *corev3.TransportSocket {
 	return socket(&tlsv3.UpstreamTlsContext{CommonTlsContext: identity(names(subjects), alpn), Sni: sni})
 }
@@ -91,8 +93,12 @@ func secret(name string) *tlsv3.SdsSecretConfig {
 		ResourceApiVersion:  corev3.ApiVersion_V3,
 		InitialFetchTimeout: &durationpb.Duration{},
 		ConfigSourceSpecifier: &corev3.ConfigSource_ApiConfigSource{ApiConfigSource: &corev3.ApiConfigSource{
-			ApiType: corev3.ApiConfigSource_GRPC, TransportApiVersion: corev3.ApiVersion_V3, SetNodeOnFirstMessageOnly: true,
-			GrpcServices: []*corev3.GrpcService{{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: SecretsCluster}}}},
+			ApiType:                   corev3.ApiConfigSource_GRPC,
+			TransportApiVersion:       corev3.ApiVersion_V3,
+			SetNodeOnFirstMessageOnly: true,
+			GrpcServices: []*corev3.GrpcService{
+				{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: SecretsCluster}}},
+			},
 		}},
 	}}
 }

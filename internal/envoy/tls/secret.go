@@ -21,7 +21,8 @@ func AuthoritySecret(credential string) string {
 	return CertificateSecret(strings.TrimSuffix(credential, authoritySuffix)) + authoritySuffix
 }
 
-// Credential takes the name of a secret as users write it apart: with or without the scheme of its resource. It is false for a name of another scheme.
+// Credential takes the name of a secret as users write it apart: with or without the scheme of its resource. It is
+// false for a name of another scheme.
 func Credential(written string) (name string, ok bool) {
 	name = strings.TrimPrefix(written, secretScheme)
 	return name, name != "" && !strings.Contains(name, "://")
@@ -32,8 +33,8 @@ func CredentialOf(resource string) (name string, authority bool) {
 	return strings.CutSuffix(strings.TrimPrefix(resource, secretScheme), authoritySuffix)
 }
 
-// delivered subscribes to secrets on the stream that the listener or cluster came by. A proxy waits for one as long as Envoy does by itself (15 s); then the
-// rest of the listener serves.
+// delivered subscribes to secrets on the stream that the listener or cluster came by. A proxy waits for one as long as
+// Envoy does by itself (15 s); then the rest of the listener serves.
 func delivered(names []string) []*tlsv3.SdsSecretConfig {
 	var out []*tlsv3.SdsSecretConfig
 	for _, n := range names {

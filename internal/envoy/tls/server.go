@@ -22,7 +22,12 @@ type Server struct {
 
 // Socket is the transport socket of a filter chain that terminates TLS.
 func (s Server) Socket() *corev3.TransportSocket {
-	common := &tlsv3.CommonTlsContext{TlsCertificates: certificates(s.Pairs), TlsCertificateSdsSecretConfigs: delivered(s.Secrets), TlsParams: s.parameters(), AlpnProtocols: s.ALPN}
+	common := &tlsv3.CommonTlsContext{
+		TlsCertificates:                certificates(s.Pairs),
+		TlsCertificateSdsSecretConfigs: delivered(s.Secrets),
+		TlsParams:                      s.parameters(),
+		AlpnProtocols:                  s.ALPN,
+	}
 	s.Trust.set(common)
 	return socket(&tlsv3.DownstreamTlsContext{CommonTlsContext: common, RequireClientCertificate: wrapperspb.Bool(s.Require)})
 }

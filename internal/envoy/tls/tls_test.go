@@ -48,19 +48,36 @@ func TestClient(t *testing.T) {
 
 // TestSystem: the agent says which authorities the machine believes, and a cluster does not wait for ever for one that knows of none.
 func TestSystem(t *testing.T) {
-	expect(t, tls.Client{Trust: tls.Trust{System: true, CRL: "/crl", Names: []string{"a.test"}}}.Socket(), &tlsv3.UpstreamTlsContext{}, `{"common_tls_context":{"combined_validation_context":{
+	expect(
+		t,
+		tls.Client{Trust: tls.Trust{System: true, CRL: "/crl", Names: []string{"a.test"}}}.Socket(),
+		&tlsv3.UpstreamTlsContext{},
+		`{"common_tls_context":{"combined_validation_context":{
 		"default_validation_context":{"crl":{"filename":"/crl"},"match_typed_subject_alt_names":[{"san_type":"DNS","matcher":{"exact":"a.test"}}]},
 		"validation_context_sds_secret_config":{"name":"file-root:system","sds_config":{"resource_api_version":"V3","api_config_source":{"api_type":"GRPC","transport_api_version":"V3",
-			"set_node_on_first_message_only":true,"grpc_services":[{"envoy_grpc":{"cluster_name":"sds-grpc"}}]}}}}}}`)
+			"set_node_on_first_message_only":true,"grpc_services":[{"envoy_grpc":{"cluster_name":"sds-grpc"}}]}}}}}}`,
+	)
 }
 
 func TestServer(t *testing.T) {
-	expect(t, tls.Server{Pairs: []tls.Pair{{Certificate: "/c", Key: "/k"}}}.Socket(), &tlsv3.DownstreamTlsContext{},
-		`{"require_client_certificate":false,"common_tls_context":{"tls_certificates":[{"certificate_chain":{"filename":"/c"},"private_key":{"filename":"/k"}}]}}`)
+	expect(
+		t,
+		tls.Server{Pairs: []tls.Pair{{Certificate: "/c", Key: "/k"}}}.Socket(),
+		&tlsv3.DownstreamTlsContext{},
+		`{"require_client_certificate":false,"common_tls_context":{"tls_certificates":[{"certificate_chain":{"filename":"/c"},"private_key":{"filename":"/k"}}]}}`,
+	)
 	expect(t, tls.Server{
-		Pairs: []tls.Pair{{Certificate: "/c", Key: "/k"}}, Require: true, ALPN: []string{"h2", "http/1.1"},
-		Min: tlsv3.TlsParameters_TLSv1_2, Max: tlsv3.TlsParameters_TLSv1_3, Ciphers: []string{"ECDHE-RSA-AES128-GCM-SHA256"},
-		Trust: tls.Trust{CA: "/ca", SPKI: []string{"NvqYIYSbgK2vCJpQhObf77vv+bQWtc5ek5RIOwPiC9A="}, Hashes: []string{"df6ff72fe9116521268f6f2dd4966f51df479883fe7037b39f75916ac3049d1a"}},
+		Pairs:   []tls.Pair{{Certificate: "/c", Key: "/k"}},
+		Require: true,
+		ALPN:    []string{"h2", "http/1.1"},
+		Min:     tlsv3.TlsParameters_TLSv1_2,
+		Max:     tlsv3.TlsParameters_TLSv1_3,
+		Ciphers: []string{"ECDHE-RSA-AES128-GCM-SHA256"},
+		Trust: tls.Trust{
+			CA:     "/ca",
+			SPKI:   []string{"NvqYIYSbgK2vCJpQhObf77vv+bQWtc5ek5RIOwPiC9A="},
+			Hashes: []string{"df6ff72fe9116521268f6f2dd4966f51df479883fe7037b39f75916ac3049d1a"},
+		},
 	}.Socket(), &tlsv3.DownstreamTlsContext{}, `{"require_client_certificate":true,"common_tls_context":{"alpn_protocols":["h2","http/1.1"],
 		"tls_params":{"tls_minimum_protocol_version":"TLSv1_2","tls_maximum_protocol_version":"TLSv1_3","cipher_suites":["ECDHE-RSA-AES128-GCM-SHA256"]},
 		"tls_certificates":[{"certificate_chain":{"filename":"/c"},"private_key":{"filename":"/k"}}],

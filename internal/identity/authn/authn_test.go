@@ -133,15 +133,35 @@ func TestTokens(t *testing.T) {
 		{name: "audience as a string", signed: p, change: map[string]any{"aud": "istio-ca"}},
 		{name: "one audience of two", signed: p, change: map[string]any{"aud": []string{"api", "istio-ca"}}},
 		{name: "valid in half a minute: clocks differ", signed: p, at: -30 * time.Second},
-		{name: "valid in two minutes", signed: p, at: -2 * time.Minute, want: "not valid before 2030-01-01T00:00:00Z; the control plane's clock says 2029-12-31T23:58:00Z"},
+		{
+			name:   "valid in two minutes",
+			signed: p,
+			at:     -2 * time.Minute,
+			want:   "not valid before 2030-01-01T00:00:00Z; the control plane's clock says 2029-12-31T23:58:00Z",
+		},
 		{name: "ended", signed: p, at: time.Hour, want: "ended at 2030-01-01T01:00:00Z"},
 		{name: "without an end", signed: p, change: map[string]any{"exp": nil}, want: "has no end"},
 		{name: "signed by somebody else", signed: stranger, want: "none of the issuer's keys signed it"},
-		{name: "another audience", signed: p, change: map[string]any{"aud": []string{"api"}}, want: `audience ["api"]; want one of ["istio-ca"]`},
+		{
+			name:   "another audience",
+			signed: p,
+			change: map[string]any{"aud": []string{"api"}},
+			want:   `audience ["api"]; want one of ["istio-ca"]`,
+		},
 		{name: "no audience", signed: p, change: map[string]any{"aud": nil}, want: "audience"},
 		{name: "a user", signed: p, change: map[string]any{"sub": "alice"}, want: `subject "alice"`},
-		{name: "subject and claim differ", signed: p, change: map[string]any{"sub": "system:serviceaccount:istio-system:root"}, want: `claim says "shop"/"web"`},
-		{name: "a path as a name", signed: p, change: map[string]any{"sub": "system:serviceaccount:shop:../x", "kubernetes.io": nil}, want: "holds '/'"},
+		{
+			name:   "subject and claim differ",
+			signed: p,
+			change: map[string]any{"sub": "system:serviceaccount:istio-system:root"},
+			want:   `claim says "shop"/"web"`,
+		},
+		{
+			name:   "a path as a name",
+			signed: p,
+			change: map[string]any{"sub": "system:serviceaccount:shop:../x", "kubernetes.io": nil},
+			want:   "holds '/'",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m, _ := fileTokens(t, p, at(c.at))
@@ -166,7 +186,10 @@ func TestForgedTokens(t *testing.T) {
 	good := p.token(t, issuerURL, nil)
 	parts := strings.Split(good, ".")
 	const none = "eyJhbGciOiJub25lIn0" // {"alg":"none"}
-	shared, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: jose.JSONWebKey{Key: []byte(strings.Repeat("k", 32)), KeyID: "one"}}, nil)
+	shared, err := jose.NewSigner(
+		jose.SigningKey{Algorithm: jose.HS256, Key: jose.JSONWebKey{Key: []byte(strings.Repeat("k", 32)), KeyID: "one"}},
+		nil,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,15 +198,23 @@ func TestForgedTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, token := range map[string]string{
-		"no algorithm":    none + "." + parts[1] + ".",
-		"other's payload": parts[0] + "." + strings.Split(p.token(t, issuerURL, map[string]any{"sub": "system:serviceaccount:a:b"}), ".")[1] + "." + parts[2],
-		"shared secret":   hs,
+		"no algorithm": none + "." + parts[1] + ".",
+		"other's payload": parts[0] + "." + strings.Split(
+			p.token(t, issuerURL, map[string]any{"sub": "system:serviceaccount:a:b"}), ".",
+		)[1] + "." + parts[2],
+		"shared secret": hs,
 	} {
 		if got, err := m.Authenticate(t.Context(), authn.Credentials{Token: token}); !errors.Is(err, authn.ErrRefused) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	for name, token := range map[string]string{"empty": "", "no token": "hello", "other issuer": p.token(t, "https://else", nil), "dots": "..", "huge": parts[0] + "." + strings.Repeat("x", 1<<20) + ".x"} {
+	for name, token := range map[string]string{
+		"empty":        "",
+		"no token":     "hello",
+		"other issuer": p.token(t, "https://else", nil),
+		"dots":         "..",
+		"huge":         parts[0] + "." + strings.Repeat("x", 1<<20) + ".x",
+	} {
 		if _, err := m.Authenticate(t.Context(), authn.Credentials{Token: token}); !errors.Is(err, authn.ErrNotMine) {
 			t.Errorf("%s: %v, want ErrNotMine, so that another method may know it", name, err)
 		}
@@ -227,7 +258,12 @@ func TestKeyFilesThatCannotBeUsed(t *testing.T) {
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := authn.NewTokens(trust(t), []authn.Issuer{{URL: issuerURL, KeysFile: file}}, options(at(0), nil)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := authn.NewTokens(
+			trust(t),
+			[]authn.Issuer{{URL: issuerURL, KeysFile: file}},
+			options(at(0), nil),
+		); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -236,7 +272,8 @@ func TestKeyFilesThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestDiscovery: the issuer is asked for its keys when the first token comes; one that does not answer makes no refusal, and is asked again later.
+// TestDiscovery: the issuer is asked for its keys when the first token comes; one that does not answer makes no
+// refusal, and is asked again later.
 func TestDiscovery(t *testing.T) {
 	p := newPlatform(t, "one")
 	up := false
@@ -255,7 +292,11 @@ func TestDiscovery(t *testing.T) {
 	now := start
 	for _, keysURL := range []string{"", server.URL + "/keys"} {
 		up = false
-		m, err := authn.NewTokens(trust(t), []authn.Issuer{{URL: server.URL, KeysURL: keysURL}}, options(func() time.Time { return now }, server.Client()))
+		m, err := authn.NewTokens(
+			trust(t),
+			[]authn.Issuer{{URL: server.URL, KeysURL: keysURL}},
+			options(func() time.Time { return now }, server.Client()),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -268,13 +309,21 @@ func TestDiscovery(t *testing.T) {
 		if got, err := answered(t, m, c); err != nil || got.ID != web {
 			t.Errorf("%+v, %v", got, err)
 		}
-		if _, err := answered(t, m, authn.Credentials{Token: newPlatform(t, "one").token(t, server.URL, nil)}); !errors.Is(err, authn.ErrRefused) {
+		if _, err := answered(
+			t,
+			m,
+			authn.Credentials{Token: newPlatform(t, "one").token(t, server.URL, nil)},
+		); !errors.Is(
+			err,
+			authn.ErrRefused,
+		) {
 			t.Errorf("a forged token: %v", err)
 		}
 	}
 }
 
-// answered asks until the issuer's keys are there: callers share a question that is under way, and its failure may reach one who asks a moment after the issuer is back.
+// answered asks until the issuer's keys are there: callers share a question that is under way, and its failure may
+// reach one who asks a moment after the issuer is back.
 func answered(t *testing.T, m *authn.Tokens, c authn.Credentials) (authn.Caller, error) {
 	t.Helper()
 	for ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second); ; runtime.Gosched() {
@@ -324,8 +373,15 @@ func TestCertificates(t *testing.T) {
 		want string
 	}{
 		{name: "good", cert: issue(t, c, web)},
-		{name: "an alias is the mesh's own", cert: issue(t, c, identity.ID{TrustDomain: "old-mesh", Namespace: "shop", ServiceAccount: "web"})},
-		{name: "a foreign trust domain", cert: issue(t, c, identity.ID{TrustDomain: "else", Namespace: "shop", ServiceAccount: "web"}), want: "trust domain else"},
+		{
+			name: "an alias is the mesh's own",
+			cert: issue(t, c, identity.ID{TrustDomain: "old-mesh", Namespace: "shop", ServiceAccount: "web"}),
+		},
+		{
+			name: "a foreign trust domain",
+			cert: issue(t, c, identity.ID{TrustDomain: "else", Namespace: "shop", ServiceAccount: "web"}),
+			want: "trust domain else",
+		},
 		{name: "another authority", cert: issue(t, stranger, web), want: "unknown authority"},
 		{name: "ended", cert: issue(t, c, web), at: 25 * time.Hour, want: "the control plane's clock says 2030-01-02T01:00:00Z"},
 		{name: "not valid yet", cert: issue(t, c, web), at: -time.Hour, want: "the control plane's clock says"},
@@ -348,7 +404,15 @@ func TestJoinTokens(t *testing.T) {
 	dir := t.TempDir()
 	now := start
 	clock := func() time.Time { return now }
-	tokens, other := authn.NewJoinTokens(dir, clock, slog.New(slog.DiscardHandler)), authn.NewJoinTokens(dir, clock, slog.New(slog.DiscardHandler))
+	tokens, other := authn.NewJoinTokens(
+		dir,
+		clock,
+		slog.New(slog.DiscardHandler),
+	), authn.NewJoinTokens(
+		dir,
+		clock,
+		slog.New(slog.DiscardHandler),
+	)
 	text, err := tokens.Create(web, time.Hour)
 	if err != nil {
 		t.Fatal(err)
@@ -386,7 +450,11 @@ func TestJoinTokens(t *testing.T) {
 	if list, err := other.List(); err != nil || len(list) != 1 || list[0].ID != web || !list[0].Used.Equal(start) {
 		t.Errorf("%+v, %v", list, err)
 	}
-	for name, wrong := range map[string]string{"cut": text[:len(text)-1], "another's secret": text[:len(text)-len(secret)] + strings.Repeat("A", len(secret)), "prefix alone": authn.JoinPrefix} {
+	for name, wrong := range map[string]string{
+		"cut":              text[:len(text)-1],
+		"another's secret": text[:len(text)-len(secret)] + strings.Repeat("A", len(secret)),
+		"prefix alone":     authn.JoinPrefix,
+	} {
 		if _, err := who(tokens, wrong); !errors.Is(err, authn.ErrRefused) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -442,7 +510,11 @@ func TestMethods(t *testing.T) {
 	late := authn.Certificates{Roots: c.Pool, Trust: trust(t), Now: at(25 * time.Hour)}
 	m := authn.Methods{late, tokens, authn.NewJoinTokens(t.TempDir(), at(0), slog.New(slog.DiscardHandler))}
 	both := authn.Credentials{Certificates: []*x509.Certificate{issue(t, c, web)}, Token: p.token(t, issuerURL, nil)}
-	if _, err := m.Authenticate(t.Context(), both); !errors.Is(err, authn.ErrRefused) || !strings.Contains(err.Error(), "the certificate is valid") || !strings.Contains(err.Error(), "the token ended") {
+	if _, err := m.Authenticate(
+		t.Context(),
+		both,
+	); !errors.Is(err, authn.ErrRefused) || !strings.Contains(err.Error(), "the certificate is valid") ||
+		!strings.Contains(err.Error(), "the token ended") {
 		t.Errorf("%v, want both reasons", err)
 	}
 	both.Token = p.token(t, issuerURL, map[string]any{"exp": start.Add(3 * time.Hour).Unix()})

@@ -38,8 +38,9 @@ type Caller struct {
 	ID    identity.ID
 	By    string    // what proved it: "certificate", "token", "join token"
 	Until time.Time // when that proof ends
-	// Bind, where it is not nil, must succeed before the caller is given anything for this public key: credentials that admit once are used up by it.
-	// Once bound to a key they admit the same key again, so that a lost answer can be asked for again.
+	// Bind, where it is not nil, must succeed before the caller is given anything for this public key: credentials that
+	// admit once are used up by it. Once bound to a key they admit the same key again, so that a lost answer can be
+	// asked for again.
 	Bind func(publicKey any) error
 }
 
@@ -52,7 +53,8 @@ type Method interface {
 	Authenticate(ctx context.Context, c Credentials) (Caller, error)
 }
 
-// Methods asks one method after the other; the first that proves something decides. Where none does, the error holds what each of them found wrong.
+// Methods asks one method after the other; the first that proves something decides. Where none does, the error holds
+// what each of them found wrong.
 type Methods []Method
 
 // Authenticate is a Method's.

@@ -25,7 +25,12 @@ func (m Certificates) Authenticate(_ context.Context, c Credentials) (Caller, er
 	}
 	leaf, now := c.Certificates[0], m.Now()
 	if now.After(leaf.NotAfter) || now.Before(leaf.NotBefore) {
-		return Caller{}, refused("the certificate is valid from %s to %s; the control plane's clock says %s", stamp(leaf.NotBefore), stamp(leaf.NotAfter), stamp(now))
+		return Caller{}, refused(
+			"the certificate is valid from %s to %s; the control plane's clock says %s",
+			stamp(leaf.NotBefore),
+			stamp(leaf.NotAfter),
+			stamp(now),
+		)
 	}
 	between := x509.NewCertPool()
 	for _, above := range c.Certificates[1:] {
@@ -55,7 +60,8 @@ func (m Certificates) Authenticate(_ context.Context, c Credentials) (Caller, er
 	return Caller{ID: own, By: "certificate", Until: leaf.NotAfter}, nil
 }
 
-// why is what a caller is told of a certificate that does not verify. What the library says may quote the caller's certificates at any length.
+// why is what a caller is told of a certificate that does not verify. What the library says may quote the caller's
+// certificates at any length.
 func why(err error) string {
 	var unknown x509.UnknownAuthorityError
 	if errors.As(err, &unknown) {

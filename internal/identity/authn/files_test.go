@@ -14,7 +14,8 @@ import (
 	"fairway/internal/identity/authn"
 )
 
-// TestJoinTokensThatCannotBeRead: a caller elsewhere hears that the tokens cannot be looked at, and nothing of where they lie or what is wrong there; the log says both.
+// TestJoinTokensThatCannotBeRead: a caller elsewhere hears that the tokens cannot be looked at, and nothing of where
+// they lie or what is wrong there; the log says both.
 func TestJoinTokensThatCannotBeRead(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "join-tokens.json")

@@ -42,12 +42,19 @@ func FuzzTokens(f *testing.F) {
 		f.Fatal(err)
 	}
 	body := base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"` + issuerURL + `","exp":9e99}`))
-	for _, s := range []string{"", "a.b.c", "fwjoin.", "fwjoin.a.b", "eyJhbGciOiJub25lIn0." + body + ".", "eyJhbGciOiJFUzI1NiJ9." + body + ".AAAA"} {
+	for _, s := range []string{
+		"", "a.b.c", "fwjoin.", "fwjoin.a.b", "eyJhbGciOiJub25lIn0." + body + ".",
+		"eyJhbGciOiJFUzI1NiJ9." + body + ".AAAA",
+	} {
 		f.Add(s)
 	}
 	methods := authn.Methods{tokens, join}
 	f.Fuzz(func(t *testing.T, text string) {
-		if caller, err := methods.Authenticate(t.Context(), authn.Credentials{Token: text}); !errors.Is(err, authn.ErrRefused) && !errors.Is(err, authn.ErrNone) {
+		if caller, err := methods.Authenticate(
+			t.Context(),
+			authn.Credentials{Token: text},
+		); !errors.Is(err, authn.ErrRefused) &&
+			!errors.Is(err, authn.ErrNone) {
 			t.Errorf("%q: %+v, %v", text, caller, err)
 		}
 	})

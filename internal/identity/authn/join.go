@@ -27,8 +27,8 @@ import (
 // JoinPrefix begins every join token, so that one that was lost somewhere is known for what it is.
 const JoinPrefix = "fwjoin."
 
-// JoinTokens keeps one-time tokens in a file: their hashes, never they themselves. Several processes may use one file. Each token stands for one identity,
-// ends, and admits one key.
+// JoinTokens keeps one-time tokens in a file: their hashes, never they themselves. Several processes may use one file.
+// Each token stands for one identity, ends, and admits one key.
 type JoinTokens struct {
 	path string
 	now  func() time.Time
@@ -62,8 +62,8 @@ const mostJoin = 64 << 20
 // errJoinFile is all that a caller elsewhere hears of a file that cannot be used.
 var errJoinFile = fmt.Errorf("%w: the control plane cannot use its list of join tokens; its log says why", ErrUnavailable)
 
-// NewJoinTokens uses the file join-tokens.json in a folder; both need not exist yet. Why the file cannot be used is logged where a caller elsewhere asks, who does not
-// hear it, and returned to those who run a command.
+// NewJoinTokens uses the file join-tokens.json in a folder; both need not exist yet. Why the file cannot be used is
+// logged where a caller elsewhere asks, who does not hear it, and returned to those who run a command.
 func NewJoinTokens(dir string, now func() time.Time, log *slog.Logger) *JoinTokens {
 	return &JoinTokens{filepath.Join(dir, "join-tokens.json"), now, log}
 }
@@ -82,7 +82,10 @@ func (j *JoinTokens) Create(id identity.ID, life time.Duration) (string, error) 
 	}
 	name, secret := hex.EncodeToString(random[:6]), base64.RawURLEncoding.EncodeToString(random[6:])
 	err := j.change(func(all []keptToken) ([]keptToken, error) {
-		return append(all, keptToken{JoinToken{Name: name, ID: id, Expires: j.now().Add(life).Truncate(time.Second)}, hash(secret), nil}), nil
+		return append(
+			all,
+			keptToken{JoinToken{Name: name, ID: id, Expires: j.now().Add(life).Truncate(time.Second)}, hash(secret), nil},
+		), nil
 	})
 	return JoinPrefix + name + "." + secret, err
 }
@@ -210,7 +213,11 @@ func (j *JoinTokens) change(do func([]keptToken) ([]keptToken, error)) error {
 		return err
 	}
 	if len(text) > mostJoin { // it could not be read again
-		return fmt.Errorf("the join tokens: %d bytes, at most %d are kept; take tokens away that are not needed, or wait until some have ended", len(text), mostJoin)
+		return fmt.Errorf(
+			"the join tokens: %d bytes, at most %d are kept; take tokens away that are not needed, or wait until some have ended",
+			len(text),
+			mostJoin,
+		)
 	}
 	if err := safefile.Write(j.path, text, 0o600); err != nil {
 		return fmt.Errorf("%w: the join tokens: %w", ErrUnavailable, err)

@@ -12,7 +12,8 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// keyFile is a JSON Web Key Set in a file. It is read again when the file has another time or length; while it cannot be read, the keys before stay.
+// keyFile is a JSON Web Key Set in a file. It is read again when the file has another time or length; while it cannot
+// be read, the keys before stay.
 type keyFile struct {
 	path string
 

@@ -30,7 +30,11 @@ type keySource interface {
 var errNoKey = errors.New("none of the issuer's keys signed it")
 
 // errUnknownKey is the same of a token that names a key which is not among the issuer's, of whom it may not be asked yet.
-var errUnknownKey = fmt.Errorf("%w: it names a key that the issuer did not have when it was last asked; try again in %s", ErrUnavailable, askAgain)
+var errUnknownKey = fmt.Errorf(
+	"%w: it names a key that the issuer did not have when it was last asked; try again in %s",
+	ErrUnavailable,
+	askAgain,
+)
 
 // verify gives the payload of a token that one of the keys signed. Keys are asked for again where none fits.
 func verify(ctx context.Context, signed *jose.JSONWebSignature, from keySource) ([]byte, error) {
@@ -66,7 +70,8 @@ func tryKeys(signed *jose.JSONWebSignature, id string, keys []jose.JSONWebKey) (
 	return nil, named
 }
 
-// publicKeys reads a JSON Web Key Set. Keys of kinds that are not known here are passed over, and so are those that are for something else, or not public.
+// publicKeys reads a JSON Web Key Set. Keys of kinds that are not known here are passed over, and so are those that are
+// for something else, or not public.
 func publicKeys(text []byte) ([]jose.JSONWebKey, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -91,14 +96,16 @@ func publicKeys(text []byte) ([]jose.JSONWebKey, error) {
 }
 
 const (
-	// askAgain is how long an issuer is left alone after it was asked for its keys, whether or not it gave them: tokens that anybody makes up must not become requests.
+	// askAgain is how long an issuer is left alone after it was asked for its keys, whether or not it gave them: tokens
+	// that anybody makes up must not become requests.
 	askAgain = 10 * time.Second
 	// mostKeys and mostText bound what an issuer says.
 	mostKeys = 100
 	mostText = 1 << 20
 )
 
-// served is a key set that an issuer serves. One question at a time is under way, at most one in askAgain, and whoever needs its answer waits for it.
+// served is a key set that an issuer serves. One question at a time is under way, at most one in askAgain, and whoever
+// needs its answer waits for it.
 type served struct {
 	issuer string
 	url    string // of the keys; empty: the issuer says
@@ -167,7 +174,15 @@ func (s *served) answer(q *question) {
 	if err == nil {
 		s.keys = keys
 	} else {
-		s.log.Warn("an issuer of tokens does not give its keys; those before go on counting", "issuer", s.issuer, "keys", len(s.keys), "error", printable.Text(err.Error(), printable.Long))
+		s.log.Warn(
+			"an issuer of tokens does not give its keys; those before go on counting",
+			"issuer",
+			s.issuer,
+			"keys",
+			len(s.keys),
+			"error",
+			printable.Text(err.Error(), printable.Long),
+		)
 		q.err = errors.New("the issuer's keys cannot be had")
 	}
 	close(q.done)

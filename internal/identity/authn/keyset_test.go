@@ -44,8 +44,8 @@ func newIssuer(t *testing.T, keys []byte) *issuerAt {
 	return i
 }
 
-// TestBadTokensDoNotBecomeRequests: 300 of them, many at a time, with names of keys that nobody has, ask the issuer once; a good one is admitted all the while, and one whose key is
-// new ten seconds later.
+// TestBadTokensDoNotBecomeRequests: 300 of them, many at a time, with names of keys that nobody has, ask the issuer
+// once; a good one is admitted all the while, and one whose key is new ten seconds later.
 func TestBadTokensDoNotBecomeRequests(t *testing.T) {
 	p, next := newPlatform(t, "one"), newPlatform(t, "two")
 	i := newIssuer(t, p.keySet(t))
@@ -93,27 +93,37 @@ func TestBadTokensDoNotBecomeRequests(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// TestAnIssuerOutOfOrder is asked once in ten seconds; what it answers is logged, fit to show, and not told to callers; keys that were known go on counting.
+// TestAnIssuerOutOfOrder is asked once in ten seconds; what it answers is logged, fit to show, and not told to callers;
+// keys that were known go on counting.
 func TestAnIssuerOutOfOrder(t *testing.T) {
 	p := newPlatform(t, "one")
 	i := newIssuer(t, p.keySet(t))
 	i.keys.Store(nil)
 	var log bytes.Buffer
 	now := start
-	m, err := authn.NewTokens(trust(t), []authn.Issuer{{URL: i.URL, KeysURL: i.URL + "/keys"}}, authn.TokenOptions{Now: func() time.Time { return now }, Log: slog.New(slog.NewTextHandler(&log, nil)), Client: i.Client()})
+	m, err := authn.NewTokens(
+		trust(t),
+		[]authn.Issuer{{URL: i.URL, KeysURL: i.URL + "/keys"}},
+		authn.TokenOptions{Now: func() time.Time { return now }, Log: slog.New(slog.NewTextHandler(&log, nil)), Client: i.Client()},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	good := authn.Credentials{Token: p.token(t, i.URL, nil)}
 	for range 50 {
-		if _, err := m.Authenticate(t.Context(), good); !errors.Is(err, authn.ErrUnavailable) || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "http") {
+		if _, err := m.Authenticate(
+			t.Context(),
+			good,
+		); !errors.Is(err, authn.ErrUnavailable) || strings.Contains(err.Error(), "secret") ||
+			strings.Contains(err.Error(), "http") {
 			t.Errorf("%v", err)
 		}
 	}
 	if n := i.asked.Load(); n != 1 {
 		t.Errorf("50 tokens became %d requests to an issuer that is out of order, want 1", n)
 	}
-	if !strings.Contains(log.String(), "internal secret of the issuer") || strings.Contains(log.String(), "x1b") || strings.Contains(log.String(), "\x1b") {
+	if !strings.Contains(log.String(), "internal secret of the issuer") || strings.Contains(log.String(), "x1b") ||
+		strings.Contains(log.String(), "\x1b") {
 		t.Errorf("the log says %q", &log)
 	}
 	i.keys.Store(ptr(p.keySet(t)))
@@ -123,7 +133,13 @@ func TestAnIssuerOutOfOrder(t *testing.T) {
 	}
 	i.keys.Store(nil)
 	now = now.Add(11 * time.Second)
-	if _, err := m.Authenticate(t.Context(), authn.Credentials{Token: newPlatform(t, "x").token(t, i.URL, nil)}); !errors.Is(err, authn.ErrRefused) {
+	if _, err := m.Authenticate(
+		t.Context(),
+		authn.Credentials{Token: newPlatform(t, "x").token(t, i.URL, nil)},
+	); !errors.Is(
+		err,
+		authn.ErrRefused,
+	) {
 		t.Errorf("a bad token while the issuer is out of order: %v", err)
 	}
 	if _, err := m.Authenticate(t.Context(), good); err != nil {

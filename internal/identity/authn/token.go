@@ -94,7 +94,8 @@ type claims struct {
 	} `json:"kubernetes.io"`
 }
 
-// Authenticate is a Method's. Its errors are in words of its own: neither the issuer's answers nor what a library says of them reach the caller.
+// Authenticate is a Method's. Its errors are in words of its own: neither the issuer's answers nor what a library says
+// of them reach the caller.
 func (t *Tokens) Authenticate(ctx context.Context, c Credentials) (Caller, error) {
 	from, ok := t.issuers[claimedIssuer(c.Token)]
 	if !ok {
@@ -176,7 +177,12 @@ func (t *Tokens) identity(said claims) (identity.ID, error) {
 		return identity.ID{}, err
 	}
 	if k := said.Kubernetes; k != nil && (k.Namespace != id.Namespace || k.ServiceAccount.Name != id.ServiceAccount) {
-		return identity.ID{}, fmt.Errorf("its subject is %s, but its kubernetes.io claim says %.200q/%.200q", said.Subject, k.Namespace, k.ServiceAccount.Name)
+		return identity.ID{}, fmt.Errorf(
+			"its subject is %s, but its kubernetes.io claim says %.200q/%.200q",
+			said.Subject,
+			k.Namespace,
+			k.ServiceAccount.Name,
+		)
 	}
 	return id, nil
 }

@@ -14,10 +14,11 @@ import (
 // Options of an authority. The zero values of times stand for Istio's defaults, which DefaultOptions spells out.
 type Options struct {
 	TrustDomain string // name that a self-made root carries; the identities are each grant's
-	// Plugged is a folder with Istio's file names (ca-cert.pem, ca-key.pem, cert-chain.pem, root-cert.pem, ca-crl.pem). Where it holds no ca-cert.pem the
-	// authority makes its own root. Empty: never looked at.
+	// Plugged is a folder with Istio's file names (ca-cert.pem, ca-key.pem, cert-chain.pem, root-cert.pem, ca-crl.pem).
+	// Where it holds no ca-cert.pem the authority makes its own root. Empty: never looked at.
 	Plugged string
-	// State is the folder in which a self-made root is kept; several processes may share it. Empty: it is kept in memory and gone with the process.
+	// State is the folder in which a self-made root is kept; several processes may share it. Empty: it is kept in
+	// memory and gone with the process.
 	State      string
 	DefaultTTL time.Duration // of certificates that ask for none
 	MaxTTL     time.Duration // nobody gets more
@@ -31,8 +32,15 @@ type Options struct {
 // DefaultOptions are Istio's defaults.
 func DefaultOptions() Options {
 	return Options{
-		TrustDomain: "cluster.local", Plugged: "./etc/cacerts", DefaultTTL: 24 * time.Hour, MaxTTL: 90 * 24 * time.Hour, RootTTL: 10 * 365 * 24 * time.Hour,
-		RenewRoot: 0.2, Backdate: 2 * time.Minute, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		TrustDomain: "cluster.local",
+		Plugged:     "./etc/cacerts",
+		DefaultTTL:  24 * time.Hour,
+		MaxTTL:      90 * 24 * time.Hour,
+		RootTTL:     10 * 365 * 24 * time.Hour,
+		RenewRoot:   0.2,
+		Backdate:    2 * time.Minute,
+		Now:         time.Now,
+		Log:         slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -40,10 +48,21 @@ func DefaultOptions() Options {
 func (o Options) Validate() error {
 	var errs []error
 	if o.DefaultTTL <= 0 || o.MaxTTL < o.DefaultTTL {
-		errs = append(errs, fmt.Errorf("certificates of %s (DEFAULT_WORKLOAD_CERT_TTL) and at most %s (MAX_WORKLOAD_CERT_TTL): want both positive, the second no less", o.DefaultTTL, o.MaxTTL))
+		errs = append(
+			errs,
+			fmt.Errorf(
+				"certificates of %s (DEFAULT_WORKLOAD_CERT_TTL) and at most %s (MAX_WORKLOAD_CERT_TTL): want both "+
+					"positive, the second no less",
+				o.DefaultTTL,
+				o.MaxTTL,
+			),
+		)
 	}
 	if o.RootTTL <= o.DefaultTTL {
-		errs = append(errs, fmt.Errorf("a root of %s (CITADEL_SELF_SIGNED_CA_CERT_TTL) behind certificates of %s: want it longer", o.RootTTL, o.DefaultTTL))
+		errs = append(
+			errs,
+			fmt.Errorf("a root of %s (CITADEL_SELF_SIGNED_CA_CERT_TTL) behind certificates of %s: want it longer", o.RootTTL, o.DefaultTTL),
+		)
 	}
 	if o.RenewRoot < 0 || o.RenewRoot >= 1 {
 		errs = append(errs, fmt.Errorf("a root renewed in the last %v of its life: want 0 to 1", o.RenewRoot))
@@ -67,8 +86,8 @@ type CA struct {
 	changed chan struct{} // closed when what Roots gives, or Revoked or Barred says, has changed
 }
 
-// Open reads the plugged-in certificate, or else the self-made one of an earlier run, or else makes one. What is there and cannot be used is an error: an
-// authority that starts over on its own would break every connection of the mesh.
+// Open reads the plugged-in certificate, or else the self-made one of an earlier run, or else makes one. What is there
+// and cannot be used is an error: an authority that starts over on its own would break every connection of the mesh.
 func Open(o Options) (*CA, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -106,12 +125,27 @@ func (c *CA) told(plugged *plugged) {
 	o := c.opts
 	if plugged != nil {
 		c.warnOfLists(c.state)
-		o.Log.Info("certificate authority", "from", o.Plugged, "certificate", nameOf(plugged.signer.cert), "ends", plugged.signer.cert.NotAfter, "phase", c.state.phase(), "due", c.due(c.state))
+		o.Log.Info(
+			"certificate authority",
+			"from",
+			o.Plugged,
+			"certificate",
+			nameOf(plugged.signer.cert),
+			"ends",
+			plugged.signer.cert.NotAfter,
+			"phase",
+			c.state.phase(),
+			"due",
+			c.due(c.state),
+		)
 		return
 	}
 	o.Log.Info("certificate authority", "from", "self-made root", "kept", o.State, "ends", c.state.active.cert.NotAfter)
 	if o.State == "" {
-		o.Log.Warn("the self-made root is kept in memory: a restart makes another one, and every certificate of this one is refused then; name a folder to keep it in")
+		o.Log.Warn(
+			"the self-made root is kept in memory: a restart makes another one, and every certificate of this one is " +
+				"refused then; name a folder to keep it in",
+		)
 	}
 }
 
@@ -216,8 +250,8 @@ func (c *CA) Status() Status {
 	return out
 }
 
-// Run takes the steps of rotations when they are due, reads plugged-in files again when they change, and what is kept when another process has moved it, until
-// ctx ends.
+// Run takes the steps of rotations when they are due, reads plugged-in files again when they change, and what is kept
+// when another process has moved it, until ctx ends.
 func (c *CA) Run(ctx context.Context) error {
 	files, stop, err := watch(c.opts.Plugged, c.opts.Log, func(string) bool { return true })
 	if err != nil {

@@ -93,11 +93,19 @@ func verify(chain, roots []byte, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	_, err = leaf.Verify(x509.VerifyOptions{Roots: believed, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	_, err = leaf.Verify(
+		x509.VerifyOptions{
+			Roots:         believed,
+			Intermediates: between,
+			CurrentTime:   now,
+			KeyUsages:     []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		},
+	)
 	return err
 }
 
-// TestOnlyTheGrantIsSigned: whatever the request says of names, subject, usage and authority, the certificate says what the caller of Sign knows.
+// TestOnlyTheGrantIsSigned: whatever the request says of names, subject, usage and authority, the certificate says what
+// the caller of Sign knows.
 func TestOnlyTheGrantIsSigned(t *testing.T) {
 	at := newClock()
 	c := open(t, at.options())
@@ -106,9 +114,19 @@ func TestOnlyTheGrantIsSigned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, k := range map[string]crypto.Signer{"P-256": ecKey(t, elliptic.P256()), "P-384": ecKey(t, elliptic.P384()), "RSA": rsaKey(t, 2048), "Ed25519": edKey(t)} {
+	for name, k := range map[string]crypto.Signer{
+		"P-256":   ecKey(t, elliptic.P256()),
+		"P-384":   ecKey(t, elliptic.P384()),
+		"RSA":     rsaKey(t, 2048),
+		"Ed25519": edKey(t),
+	} {
 		csr, err := ca.ParseRequest(request(t, k, &x509.CertificateRequest{
-			Subject: pkix.Name{CommonName: "root"}, URIs: []*url.URL{evil}, DNSNames: []string{"istiod.istio-system.svc"}, EmailAddresses: []string{"a@b"},
+			Subject: pkix.Name{
+				CommonName: "root",
+			},
+			URIs:            []*url.URL{evil},
+			DNSNames:        []string{"istiod.istio-system.svc"},
+			EmailAddresses:  []string{"a@b"},
 			ExtraExtensions: []pkix.Extension{{Id: []int{2, 5, 29, 19}, Value: constraints}},
 		}))
 		if err != nil {
@@ -119,7 +137,8 @@ func TestOnlyTheGrantIsSigned(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		l := out.Leaf
-		if len(l.URIs) != 1 || l.URIs[0].String() != web.String() || len(l.DNSNames)+len(l.EmailAddresses)+len(l.IPAddresses) > 0 || l.Subject.String() != "" {
+		if len(l.URIs) != 1 || l.URIs[0].String() != web.String() || len(l.DNSNames)+len(l.EmailAddresses)+len(l.IPAddresses) > 0 ||
+			l.Subject.String() != "" {
 			t.Errorf("%s: names %v %v %v, subject %q", name, l.URIs, l.DNSNames, l.EmailAddresses, l.Subject)
 		}
 		if l.IsCA || l.KeyUsage&x509.KeyUsageCertSign != 0 {
@@ -195,7 +214,9 @@ func TestBadRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, g := range map[string]ca.Grant{
-		"nobody": {}, "bad id": {ID: identity.ID{TrustDomain: "x", Namespace: "a/b", ServiceAccount: "c"}}, "negative": {ID: web, TTL: -1}, "too long": {ID: web, TTL: 91 * 24 * time.Hour},
+		"nobody": {}, "bad id": {
+			ID: identity.ID{TrustDomain: "x", Namespace: "a/b", ServiceAccount: "c"},
+		}, "negative": {ID: web, TTL: -1}, "too long": {ID: web, TTL: 91 * 24 * time.Hour},
 	} {
 		if _, err := c.Sign(csr, g); !errors.Is(err, ca.ErrRequest) {
 			t.Errorf("%s: %v, want ErrRequest", name, err)
@@ -250,7 +271,8 @@ func TestKeyIsHidden(t *testing.T) {
 	}
 	log.Write(c.Roots())
 	for name, form := range map[string]string{
-		"decimal": secret.String(), "hexadecimal": secret.Text(16), "base64": base64.StdEncoding.EncodeToString(secret.Bytes()), "PEM": "PRIVATE KEY",
+		"decimal": secret.String(), "hexadecimal": secret.Text(16), "base64": base64.StdEncoding.EncodeToString(secret.Bytes()),
+		"PEM":   "PRIVATE KEY",
 		"bytes": strings.Trim(fmt.Sprintf("%d", secret.Bytes()), "[]"), "words": strings.Trim(fmt.Sprint(secret.Bits()), "[]"),
 	} {
 		if strings.Contains(strings.ToLower(log.String()), strings.ToLower(form)) {
@@ -288,7 +310,8 @@ func TestKeptRoot(t *testing.T) {
 		t.Errorf("the second process does not take over the first one's rotation: %v", err)
 	}
 	third := open(t, at.options(kept))
-	if got, want := third.Status(), first.Status(); got.Phase != ca.Introduced || !got.Due.Equal(want.Due) || got.Next.Serial != want.Next.Serial {
+	if got, want := third.Status(), first.Status(); got.Phase != ca.Introduced || !got.Due.Equal(want.Due) ||
+		got.Next.Serial != want.Next.Serial {
 		t.Errorf("a restart in a rotation: %+v, want %+v", got, want)
 	}
 
@@ -300,7 +323,10 @@ func TestKeptRoot(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "ca.json"), whole[:n], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ca.Open(at.options(kept)); err == nil || !strings.Contains(err.Error(), "restore it") || strings.Contains(err.Error(), "PRIVATE") {
+		if _, err := ca.Open(
+			at.options(kept),
+		); err == nil || !strings.Contains(err.Error(), "restore it") ||
+			strings.Contains(err.Error(), "PRIVATE") {
 			t.Errorf("%d bytes of the kept root: %v", n, err)
 		}
 	}

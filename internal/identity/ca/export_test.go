@@ -18,7 +18,16 @@ func (c *CA) PrintKeys() (out string) {
 		k key
 	}
 	h := holder{c.state.active.key, c.state.active.key}
-	for _, v := range []any{c.state.active.key, &c.state.active.key, h, &h, *c.state.active, *c.state, []key{h.k}, map[string]key{"a": h.k}} {
+	for _, v := range []any{
+		c.state.active.key,
+		&c.state.active.key,
+		h,
+		&h,
+		*c.state.active,
+		*c.state,
+		[]key{h.k},
+		map[string]key{"a": h.k},
+	} {
 		for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 			out += fmt.Sprintf(format+"\n", v)
 		}

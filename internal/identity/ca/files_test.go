@@ -31,7 +31,8 @@ func instead(t *testing.T, path string, pipe bool) {
 	}
 }
 
-// TestFilesThatAreNone: a pipe or a file beyond its limit in the place of one of the authority's is an error that names it, at once; a running authority keeps what it has.
+// TestFilesThatAreNone: a pipe or a file beyond its limit in the place of one of the authority's is an error that names
+// it, at once; a running authority keeps what it has.
 func TestFilesThatAreNone(t *testing.T) {
 	at := newClock()
 	root := below(t, nil, "root", at)

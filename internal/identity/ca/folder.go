@@ -11,8 +11,9 @@ import (
 	"syscall"
 )
 
-// GuardState sees to it that nobody else reads or writes a State folder: permissions that are too wide are taken away, with a warning. What belongs to another user, or
-// is a symbolic link of another user's, is an error, which says what to do. A folder that is not there yet is in order.
+// GuardState sees to it that nobody else reads or writes a State folder: permissions that are too wide are taken away,
+// with a warning. What belongs to another user, or is a symbolic link of another user's, is an error, which says what
+// to do. A folder that is not there yet is in order.
 func GuardState(dir string, log *slog.Logger) error {
 	if dir == "" {
 		return nil
@@ -78,7 +79,13 @@ func guardEntry(dir string, f fs.DirEntry, log *slog.Logger) error {
 func ours(path string, info os.FileInfo) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid() && os.Geteuid() != 0 {
-		return fmt.Errorf("%s belongs to user %d, who can replace the authority's key, and this is user %d: chown it, or name another folder with --caStateDir", path, stat.Uid, os.Geteuid())
+		return fmt.Errorf(
+			"%s belongs to user %d, who can replace the authority's key, and this is user %d: chown it, or name another "+
+				"folder with --caStateDir",
+			path,
+			stat.Uid,
+			os.Geteuid(),
+		)
 	}
 	return nil
 }
@@ -93,8 +100,21 @@ func narrow(path string, info os.FileInfo, allowed os.FileMode, log *slog.Logger
 		return nil
 	}
 	if err := os.Chmod(path, mode&allowed); err != nil {
-		return fmt.Errorf("%s may be read or written by others (mode %#o), and that cannot be mended: %w; chmod it to %#o", path, mode, err, allowed)
+		return fmt.Errorf(
+			"%s may be read or written by others (mode %#o), and that cannot be mended: %w; chmod it to %#o",
+			path,
+			mode,
+			err,
+			allowed,
+		)
 	}
-	log.Warn("others could read or write what the authority keeps; they cannot any more: if they may have, replace the root (`pilot-discovery ca rotate`)", "path", path, "was", fmt.Sprintf("%#o", mode))
+	log.Warn(
+		"others could read or write what the authority keeps; they cannot any more: if they may have, replace the root "+
+			"(`pilot-discovery ca rotate`)",
+		"path",
+		path,
+		"was",
+		fmt.Sprintf("%#o", mode),
+	)
 	return nil
 }

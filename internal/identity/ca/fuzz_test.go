@@ -32,7 +32,9 @@ func FuzzParseRequest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l := out.Leaf; len(l.URIs) != 1 || l.URIs[0].String() != web.String() || len(l.DNSNames)+len(l.IPAddresses)+len(l.EmailAddresses) > 0 || l.IsCA {
+		if l := out.Leaf; len(l.URIs) != 1 || l.URIs[0].String() != web.String() ||
+			len(l.DNSNames)+len(l.IPAddresses)+len(l.EmailAddresses) > 0 ||
+			l.IsCA {
 			t.Errorf("%v %v", l.URIs, l.DNSNames)
 		}
 	})
@@ -55,7 +57,11 @@ func BenchmarkSign(b *testing.B) {
 
 // FuzzStateFiles: whatever the files of the state folder hold is read or refused, and what is read can be put on a list.
 func FuzzStateFiles(f *testing.F) {
-	f.Add([]byte(`{"number":1,"changed":"2030-01-01T00:00:00Z","certificates":[{"serial":"ab","at":"2030-01-01T00:00:00Z","ends":"2030-01-02T00:00:00Z"}]}`))
+	f.Add(
+		[]byte(
+			`{"number":1,"changed":"2030-01-01T00:00:00Z","certificates":[{"serial":"ab","at":"2030-01-01T00:00:00Z","ends":"2030-01-02T00:00:00Z"}]}`,
+		),
+	)
 	f.Add([]byte(`{"active":{"certificate":"-----BEGIN CERTIFICATE-----","key":""},"longest":"24h"}`))
 	f.Add([]byte("1893456000 ab 0123456789abcdef spiffe://a/ns/b/sa/c"))
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// openPlugged has a plugged-in certificate sign: at once where there was no other, and after the overlap where a self-made root is kept, whose certificates
-// are still about. To plug one in without the overlap, remove the kept root.
+// openPlugged has a plugged-in certificate sign: at once where there was no other, and after the overlap where a
+// self-made root is kept, whose certificates are still about. To plug one in without the overlap, remove the kept root.
 func (c *CA) openPlugged(p *plugged) error {
 	fresh := &state{active: p.signer, crl: p.crl, plugged: true, longest: c.opts.DefaultTTL}
 	return c.keep.locked(func() error {

@@ -18,8 +18,9 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// issued is the record of the certificates that have not ended, which revoking an identity needs: a CRL names serial numbers. There is a file for each day on which
-// some end, a line a certificate; several processes may append. A file goes as a whole once its day is over, so the record is as long as there are certificates about.
+// issued is the record of the certificates that have not ended, which revoking an identity needs: a CRL names serial
+// numbers. There is a file for each day on which some end, a line a certificate; several processes may append. A file
+// goes as a whole once its day is over, so the record is as long as there are certificates about.
 type issued struct{ dir string }
 
 // record is a line: what is known of a certificate.

@@ -16,8 +16,8 @@ import (
 
 const hidden = "[hidden]"
 
-// key is a private key that prints, logs and encodes as a word. It holds the signer in a function, so that not even a printer that looks into unexported
-// fields, which asks no method for leave, finds it.
+// key is a private key that prints, logs and encodes as a word. It holds the signer in a function, so that not even a
+// printer that looks into unexported fields, which asks no method for leave, finds it.
 type key struct{ signer func() crypto.Signer }
 
 func newKey() (key, error) {

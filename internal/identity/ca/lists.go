@@ -35,8 +35,9 @@ func (c *CA) complete(st *state) *state {
 	return &n
 }
 
-// makeLists are the CRLs in force: the plugged-in ones and, where something is revoked here, one of each issuer whose key is here, which then takes the place of a
-// plugged-in one and holds what that held. The same state gives the same bytes, whichever process makes it and whenever: agents are sent nothing again.
+// makeLists are the CRLs in force: the plugged-in ones and, where something is revoked here, one of each issuer whose
+// key is here, which then takes the place of a plugged-in one and holds what that held. The same state gives the same
+// bytes, whichever process makes it and whenever: agents are sent nothing again.
 func (c *CA) makeLists(st *state) []*x509.RevocationList {
 	if len(st.revoked.Certificates) == 0 {
 		return st.crl
@@ -60,9 +61,14 @@ func (c *CA) makeLists(st *state) []*x509.RevocationList {
 	return out
 }
 
-// list makes an issuer's CRL. It ends with the issuer: one that ended sooner would have every certificate refused if the control plane were away for so long.
+// list makes an issuer's CRL. It ends with the issuer: one that ended sooner would have every certificate refused if
+// the control plane were away for so long.
 func (s *state) list(by *signer, backdate time.Duration) (*x509.RevocationList, error) {
-	template := &x509.RevocationList{Number: big.NewInt(s.revoked.Number), ThisUpdate: s.revoked.Changed.Add(-backdate), NextUpdate: by.cert.NotAfter}
+	template := &x509.RevocationList{
+		Number:     big.NewInt(s.revoked.Number),
+		ThisUpdate: s.revoked.Changed.Add(-backdate),
+		NextUpdate: by.cert.NotAfter,
+	}
 	there := map[string]bool{}
 	for _, l := range s.crl {
 		if !bytes.Equal(l.RawIssuer, by.cert.RawSubject) {
@@ -86,7 +92,10 @@ func (s *state) list(by *signer, backdate time.Duration) (*x509.RevocationList, 
 		if !ok {
 			return nil, fmt.Errorf("serial number %.60q", r.Serial)
 		}
-		template.RevokedCertificateEntries = append(template.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: n, RevocationTime: r.At})
+		template.RevokedCertificateEntries = append(
+			template.RevokedCertificateEntries,
+			x509.RevocationListEntry{SerialNumber: n, RevocationTime: r.At},
+		)
 	}
 	if template.NextUpdate.IsZero() {
 		template.NextUpdate = by.cert.NotAfter
@@ -99,7 +108,8 @@ func (s *state) list(by *signer, backdate time.Duration) (*x509.RevocationList, 
 	return x509.ParseRevocationList(der)
 }
 
-// Revoked says whether a certificate of this authority's is taken back: a CRL names it, or it is one of an identity that is revoked from before that was.
+// Revoked says whether a certificate of this authority's is taken back: a CRL names it, or it is one of an identity
+// that is revoked from before that was.
 func (c *CA) Revoked(cert *x509.Certificate) bool {
 	st := c.current()
 	serial := cert.SerialNumber.Text(16)
@@ -126,13 +136,20 @@ func (c *CA) Revoked(cert *x509.Certificate) bool {
 func (c *CA) Barred(id identity.ID) error {
 	for _, r := range c.current().revoked.Identities {
 		if r.Restored.IsZero() && covers(r.ID, id) {
-			return fmt.Errorf("%w: %s, on %s; an operator lets it in again with `pilot-discovery ca restore %s`", ErrBarred, id, r.At.UTC().Format(time.RFC3339), Name(r.ID))
+			return fmt.Errorf(
+				"%w: %s, on %s; an operator lets it in again with `pilot-discovery ca restore %s`",
+				ErrBarred,
+				id,
+				r.At.UTC().Format(time.RFC3339),
+				Name(r.ID),
+			)
 		}
 	}
 	return nil
 }
 
-// afterRevocation is what a certificate of an identity that is let in again must not be valid before, so that it is known from those that are revoked; the zero time otherwise.
+// afterRevocation is what a certificate of an identity that is let in again must not be valid before, so that it is
+// known from those that are revoked; the zero time otherwise.
 func (c *CA) afterRevocation(id identity.ID) (at time.Time) {
 	for _, r := range c.current().revoked.Identities {
 		if covers(r.ID, id) {
@@ -176,7 +193,17 @@ func (c *CA) readRevoked() (changed bool, err error) {
 	if v.Number < c.revoked.Number {
 		return false, errors.New(revokedFile + " is older than what was read from it, or is gone")
 	}
-	c.opts.Log.Info("what is revoked has changed", "scope", "audit", "number", v.Number, "identities", len(v.Identities), "certificates", len(v.Certificates))
+	c.opts.Log.Info(
+		"what is revoked has changed",
+		"scope",
+		"audit",
+		"number",
+		v.Number,
+		"identities",
+		len(v.Identities),
+		"certificates",
+		len(v.Certificates),
+	)
 	c.revoked = v
 	c.set(c.state)
 	c.warnOfLists(c.state)

@@ -11,8 +11,9 @@ import (
 	"fairway/internal/identity/ca"
 )
 
-// TestListsForEveryIssuer: while a root is replaced proxies are given CRLs only where every issuer whose certificates are about has one, since they refuse all certificates of
-// one that has none; the control plane goes by what there is all the while.
+// TestListsForEveryIssuer: while a root is replaced proxies are given CRLs only where every issuer whose certificates
+// are about has one, since they refuse all certificates of one that has none; the control plane goes by what there is
+// all the while.
 func TestListsForEveryIssuer(t *testing.T) {
 	at := newClock()
 	root, next := below(t, nil, "root", at), below(t, nil, "next", at)
@@ -28,7 +29,8 @@ func TestListsForEveryIssuer(t *testing.T) {
 	files["ca-crl.pem"] = revoke(t, next, at, serial)
 	place(t, dir, files)
 	c.Reload()
-	if s := c.Status(); told() != 0 || s.Unlisted != "CN=root" || len(s.Lists) != 1 || s.Phase != ca.Introduced || !strings.Contains(log.String(), `without="CN=root"`) {
+	if s := c.Status(); told() != 0 || s.Unlisted != "CN=root" || len(s.Lists) != 1 || s.Phase != ca.Introduced ||
+		!strings.Contains(log.String(), `without="CN=root"`) {
 		t.Errorf("%d lists are told without one of the issuer that signs: %+v\n%s", told(), c.Status(), &log)
 	}
 	place(t, dir, map[string][]byte{"ca-crl.pem": join(revoke(t, next, at, serial), revokes(t, root, at, leaf.SerialNumber))})
@@ -49,7 +51,8 @@ func TestListsForEveryIssuer(t *testing.T) {
 	}
 }
 
-// TestAnotherProcessIsNoticed: what `pilot-discovery ca rotate` does to the folder is in force in the control plane at once, not when it looks there anyway.
+// TestAnotherProcessIsNoticed: what `pilot-discovery ca rotate` does to the folder is in force in the control plane at
+// once, not when it looks there anyway.
 func TestAnotherProcessIsNoticed(t *testing.T) {
 	at, state := newClock(), t.TempDir()
 	keep := at.options(func(o *ca.Options) { o.State = state })

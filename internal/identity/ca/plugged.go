@@ -37,7 +37,8 @@ const crlName = "ca-crl.pem"
 // longestPlugged bounds each of the files, in bytes; the longest is a list of some hundred thousand revoked certificates.
 const longestPlugged = 16 << 20
 
-// readPlugged reads a folder; nil where no certificate is plugged in there. CRLs may be of the issuers that are known already, too: their certificates are about.
+// readPlugged reads a folder; nil where no certificate is plugged in there. CRLs may be of the issuers that are known
+// already, too: their certificates are about.
 func readPlugged(dir string, now time.Time, known ...*x509.Certificate) (*plugged, error) {
 	if dir == "" {
 		return nil, nil
@@ -81,7 +82,8 @@ func readFiles(dir string, names [4]string, now time.Time, known []*x509.Certifi
 	return &plugged{s, crl}, err
 }
 
-// readChain reads what stands above the certificate; a root that signs by itself has nothing above it, and the file may be empty or missing.
+// readChain reads what stands above the certificate; a root that signs by itself has nothing above it, and the file may
+// be empty or missing.
 func readChain(dir, name string) ([]*x509.Certificate, error) {
 	text, err := safefile.Read(filepath.Join(dir, name), longestPlugged)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.TrimSpace(text)) == 0 {
@@ -102,8 +104,8 @@ func readCertificates(dir, name string) ([]*x509.Certificate, error) {
 	return certs, nil
 }
 
-// readCRL reads the lists that one of the issuers signed. A list of somebody else is an error, as a proxy would refuse it, and one that is not valid now, by which a
-// proxy would refuse everybody.
+// readCRL reads the lists that one of the issuers signed. A list of somebody else is an error, as a proxy would refuse
+// it, and one that is not valid now, by which a proxy would refuse everybody.
 func readCRL(path string, issuers []*x509.Certificate, now time.Time) ([]*x509.RevocationList, error) {
 	text, err := safefile.Read(path, longestPlugged)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -125,8 +127,14 @@ func readCRL(path string, issuers []*x509.Certificate, now time.Time) ([]*x509.R
 			return nil, fmt.Errorf("%s: the list of %s is signed by none of the authority's certificates", crlName, list.Issuer)
 		}
 		if now.Before(list.ThisUpdate) || !list.NextUpdate.IsZero() && now.After(list.NextUpdate) {
-			return nil, fmt.Errorf("%s: the list of %s is for %s to %s; this clock says %s: have the authority make a new one", crlName, list.Issuer, list.ThisUpdate.UTC().Format(time.RFC3339),
-				list.NextUpdate.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+			return nil, fmt.Errorf(
+				"%s: the list of %s is for %s to %s; this clock says %s: have the authority make a new one",
+				crlName,
+				list.Issuer,
+				list.ThisUpdate.UTC().Format(time.RFC3339),
+				list.NextUpdate.UTC().Format(time.RFC3339),
+				now.UTC().Format(time.RFC3339),
+			)
 		}
 		out = append(out, list)
 	}
@@ -145,7 +153,8 @@ func signedBy(list *x509.RevocationList, issuers []*x509.Certificate) bool {
 	return false
 }
 
-// reload reads the plugged-in files again. What cannot be used leaves everything as it is: a half-replaced set of files comes right with its last file.
+// reload reads the plugged-in files again. What cannot be used leaves everything as it is: a half-replaced set of files
+// comes right with its last file.
 func (c *CA) reload() {
 	p, err := readPlugged(c.opts.Plugged, c.opts.Now(), c.current().issuers()...)
 	if err != nil {
@@ -166,8 +175,23 @@ func (c *CA) reload() {
 			}
 		}
 		c.set(next)
-		c.opts.Log.Info("the plugged-in certificate has changed", "phase", next.phase(), "was", before, "signs", nameOf(next.active.cert), "ends", next.active.cert.NotAfter,
-			"roots", len(next.roots()), "revocationLists", len(next.crl), "due", c.due(next))
+		c.opts.Log.Info(
+			"the plugged-in certificate has changed",
+			"phase",
+			next.phase(),
+			"was",
+			before,
+			"signs",
+			nameOf(next.active.cert),
+			"ends",
+			next.active.cert.NotAfter,
+			"roots",
+			len(next.roots()),
+			"revocationLists",
+			len(next.crl),
+			"due",
+			c.due(next),
+		)
 		c.warnOfLists(c.state)
 	}
 }
@@ -175,15 +199,20 @@ func (c *CA) reload() {
 // warnOfLists says why CRLs are not given to proxies.
 func (c *CA) warnOfLists(st *state) {
 	if i := st.unlisted(); i != nil {
-		c.opts.Log.Error("the lists of revoked certificates are not given to proxies, which would refuse every certificate of an issuer without a list; add its list to "+crlName+", or give it the key usage CRL Sign where the authority has its key", "without", nameOf(i))
+		c.opts.Log.Error(
+			"the lists of revoked certificates are not given to proxies, which would refuse every certificate of an "+
+				"issuer without a list; add its list to "+crlName+", or give it the key usage CRL Sign where the authority has its key",
+			"without",
+			nameOf(i),
+		)
 	}
 }
 
 // Reload reads the plugged-in files again, now. Run does so whenever they change.
 func (c *CA) Reload() { c.reload() }
 
-// adopted is the state with what the files say; nil where it says so already. A certificate whose root everybody was told signs at once. Another one waits,
-// as the next root, until everybody has been.
+// adopted is the state with what the files say; nil where it says so already. A certificate whose root everybody was
+// told signs at once. Another one waits, as the next root, until everybody has been.
 func adopted(now time.Time, st *state, p *plugged) *state {
 	n := *st
 	n.crl, n.plugged = p.crl, true
@@ -222,8 +251,8 @@ func equalCRL(a, b []*x509.RevocationList) bool {
 	return true
 }
 
-// watch tells when the content of files in a folder that are meant has changed, a moment after the last change, so that a set of files is read once. A folder that
-// is not there is not watched: Run looks at it from time to time.
+// watch tells when the content of files in a folder that are meant has changed, a moment after the last change, so that
+// a set of files is read once. A folder that is not there is not watched: Run looks at it from time to time.
 func watch(dir string, log *slog.Logger, meant func(name string) bool) (changed <-chan struct{}, stop func(), err error) {
 	if info, _ := os.Stat(dir); dir == "" || info == nil {
 		return nil, func() {}, nil

@@ -43,8 +43,15 @@ func (a authority) keyPEM(t *testing.T) []byte {
 func below(t *testing.T, by *authority, name string, at *clock) authority {
 	t.Helper()
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(at.now.UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: at.now.Add(-time.Hour), NotAfter: at.now.Add(1000 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+		SerialNumber: big.NewInt(
+			at.now.UnixNano(),
+		),
+		Subject:               pkix.Name{CommonName: name},
+		NotBefore:             at.now.Add(-time.Hour),
+		NotAfter:              at.now.Add(1000 * time.Hour),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}
 	a := authority{template, ecKey(t, elliptic.P256())}
 	if by == nil {
@@ -120,9 +127,11 @@ func TestPluggedInFilesThatCannotBeUsed(t *testing.T) {
 		"does not lead to the root certificate":    {"root-cert.pem": other.pem()},
 		"root-cert.pem: no certificate in PEM":     {"root-cert.pem": []byte("hello")},
 		"ca-key.pem: no private key in PEM":        {"ca-key.pem": nil},
-		"is encrypted":                             {"ca-key.pem": pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY", Bytes: []byte("x")})},
-		"this clock says":                          {"ca-cert.pem": old.pem(), "ca-key.pem": old.keyPEM(t), "root-cert.pem": old.pem(), "cert-chain.pem": old.pem()},
-		"ca-crl.pem":                               {"ca-crl.pem": revoke(t, other, at, 7)},
+		"is encrypted": {
+			"ca-key.pem": pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY", Bytes: []byte("x")}),
+		},
+		"this clock says": {"ca-cert.pem": old.pem(), "ca-key.pem": old.keyPEM(t), "root-cert.pem": old.pem(), "cert-chain.pem": old.pem()},
+		"ca-crl.pem":      {"ca-crl.pem": revoke(t, other, at, 7)},
 	} {
 		dir := t.TempDir()
 		place(t, dir, istioFiles(t, low, low.pem(), root.pem()))
@@ -192,8 +201,8 @@ func TestCRL(t *testing.T) {
 	}
 }
 
-// TestReplacedFiles: another authority below the same root signs at once; one below a new root waits as the next root, whether or not the operator kept
-// the old one in root-cert.pem; half a set of files changes nothing.
+// TestReplacedFiles: another authority below the same root signs at once; one below a new root waits as the next root,
+// whether or not the operator kept the old one in root-cert.pem; half a set of files changes nothing.
 func TestReplacedFiles(t *testing.T) {
 	at := newClock()
 	root, next := below(t, nil, "root", at), below(t, nil, "next", at)
@@ -212,7 +221,8 @@ func TestReplacedFiles(t *testing.T) {
 
 	place(t, dir, map[string][]byte{"ca-cert.pem": below2.pem(), "ca-key.pem": below2.keyPEM(t)})
 	c.Reload()
-	if s := c.Status(); s.Phase != ca.Stable || s.Signs.Subject != "CN=low2" || !strings.Contains(log.String(), "does not lead to the root certificate") {
+	if s := c.Status(); s.Phase != ca.Stable || s.Signs.Subject != "CN=low2" ||
+		!strings.Contains(log.String(), "does not lead to the root certificate") {
 		t.Errorf("half a set of files: %+v\n%s", s, &log)
 	}
 
@@ -284,7 +294,8 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestPluggedInAfterASelfMadeRoot: who plugs in a certificate where a self-made root has signed gets the overlap, and restarts do not lengthen it.
+// TestPluggedInAfterASelfMadeRoot: who plugs in a certificate where a self-made root has signed gets the overlap, and
+// restarts do not lengthen it.
 func TestPluggedInAfterASelfMadeRoot(t *testing.T) {
 	for name, whileRunning := range map[string]bool{"found at the start": false, "found while running": true} {
 		t.Run(name, func(t *testing.T) {
@@ -306,7 +317,8 @@ func TestPluggedInAfterASelfMadeRoot(t *testing.T) {
 				signs       bool // the plugged-in root does
 				oldBelieved bool
 			}{
-				{0, ca.Introduced, 2, false, true}, {23 * time.Hour, ca.Introduced, 2, false, true}, {2 * time.Hour, ca.Retiring, 2, true, true}, {24 * time.Hour, ca.Stable, 1, true, false},
+				{0, ca.Introduced, 2, false, true}, {23 * time.Hour, ca.Introduced, 2, false, true},
+				{2 * time.Hour, ca.Retiring, 2, true, true}, {24 * time.Hour, ca.Stable, 1, true, false},
 			} {
 				at.now = at.now.Add(c.after)
 				again := open(t, options)

@@ -44,9 +44,11 @@ type RevokedCertificate struct {
 
 const (
 	revokedFile = "revoked.json"
-	// MaxRevoked is how many certificates the CRLs name at most: about 1 MB, which travels with every certificate that is issued. Those that end last are kept.
+	// MaxRevoked is how many certificates the CRLs name at most: about 1 MB, which travels with every certificate that
+	// is issued. Those that end last are kept.
 	MaxRevoked = 20_000
-	// unrecordedLife is how long a certificate that is not in the record stays on the CRL: the longest that MAX_WORKLOAD_CERT_TTL gives unless it is set.
+	// unrecordedLife is how long a certificate that is not in the record stays on the CRL: the longest that
+	// MAX_WORKLOAD_CERT_TTL gives unless it is set.
 	unrecordedLife = 90 * 24 * time.Hour
 	// restoredMemory is how long the time of an identity that is let in again is kept; its certificates from before have ended long since.
 	restoredMemory = 400 * 24 * time.Hour
@@ -66,7 +68,8 @@ func NewRevocations(dir string, now func() time.Time) *Revocations { return &Rev
 
 func (r *Revocations) issued() issued { return issued{filepath.Join(r.dir, issuedFolder)} }
 
-// ParseSerial reads a serial number as tools print them: hexadecimal digits in either case, with colons or 0x or without. It returns it as certificates are listed here.
+// ParseSerial reads a serial number as tools print them: hexadecimal digits in either case, with colons or 0x or
+// without. It returns it as certificates are listed here.
 func ParseSerial(s string) (string, error) {
 	digits := strings.TrimPrefix(strings.ToLower(strings.ReplaceAll(s, ":", "")), "0x")
 	n, ok := new(big.Int).SetString(digits, 16)
@@ -76,7 +79,8 @@ func ParseSerial(s string) (string, error) {
 	return n.Text(16), nil
 }
 
-// ParseRevoked reads whom a command names: spiffe://<trust domain>/ns/<namespace>/sa/<service account>, or <namespace>/<service account> of any trust domain.
+// ParseRevoked reads whom a command names: spiffe://<trust domain>/ns/<namespace>/sa/<service account>, or
+// <namespace>/<service account> of any trust domain.
 func ParseRevoked(s string) (identity.ID, error) {
 	if strings.Contains(s, "://") {
 		return identity.Parse(s)
@@ -84,7 +88,10 @@ func ParseRevoked(s string) (identity.ID, error) {
 	namespace, account, ok := strings.Cut(s, "/")
 	id, err := identity.New("any", namespace, account)
 	if !ok || err != nil {
-		return identity.ID{}, fmt.Errorf("identity %.80q: want <namespace>/<service account> or spiffe://<trust domain>/ns/<namespace>/sa/<service account>", s)
+		return identity.ID{}, fmt.Errorf(
+			"identity %.80q: want <namespace>/<service account> or spiffe://<trust domain>/ns/<namespace>/sa/<service account>",
+			s,
+		)
 	}
 	id.TrustDomain = ""
 	return id, nil
@@ -126,7 +133,8 @@ func (v *Revoked) read(text []byte) error {
 	return nil
 }
 
-// RevokeIdentity takes all certificates of an identity back and shuts it out, with whatever proof it comes, until RestoreIdentity. It returns how many certificates of it the CRLs name.
+// RevokeIdentity takes all certificates of an identity back and shuts it out, with whatever proof it comes, until
+// RestoreIdentity. It returns how many certificates of it the CRLs name.
 func (r *Revocations) RevokeIdentity(id identity.ID, reason string) (listed int, err error) {
 	err = r.change(func(v *Revoked, now time.Time) error {
 		v.Identities = slices.DeleteFunc(v.Identities, func(i RevokedIdentity) bool { return i.ID == id })
@@ -166,7 +174,8 @@ func (r *Revocations) RevokeSerial(serial, reason string, unrecorded bool) error
 	})
 }
 
-// RestoreIdentity lets an identity in again that comes with a token; its certificates from before stay revoked, unless certificates gives them back too.
+// RestoreIdentity lets an identity in again that comes with a token; its certificates from before stay revoked, unless
+// certificates gives them back too.
 func (r *Revocations) RestoreIdentity(id identity.ID, certificates bool) error {
 	return r.change(func(v *Revoked, now time.Time) error {
 		at := slices.IndexFunc(v.Identities, func(i RevokedIdentity) bool { return i.ID == id && (certificates || i.Restored.IsZero()) })
@@ -284,12 +293,18 @@ func (r *Revocations) change(do func(v *Revoked, now time.Time) error) error {
 		return err
 	}
 	if len(text) > mostState { // it could not be read again
-		return fmt.Errorf("what is revoked: %d bytes, at most %d are kept; restore identities that need not be shut out any more, or give shorter reasons", len(text), mostState)
+		return fmt.Errorf(
+			"what is revoked: %d bytes, at most %d are kept; restore identities that need not be shut out any more, or "+
+				"give shorter reasons",
+			len(text),
+			mostState,
+		)
 	}
 	return safefile.Write(filepath.Join(r.dir, revokedFile), text, 0o600)
 }
 
-// ended is how many certificates of the list may leave it. Each change of the list is sent to every agent, so they leave once they are half of it.
+// ended is how many certificates of the list may leave it. Each change of the list is sent to every agent, so they
+// leave once they are half of it.
 func (v *Revoked) ended(now time.Time) int {
 	n := 0
 	for n < len(v.Certificates) && !now.Before(v.Certificates[n].Ends) {
@@ -301,11 +316,15 @@ func (v *Revoked) ended(now time.Time) int {
 	return n
 }
 
-// tidy takes from the list what has ended, and adds what identities that are shut out were given while that was on its way to the control plane.
+// tidy takes from the list what has ended, and adds what identities that are shut out were given while that was on its
+// way to the control plane.
 func (r *Revocations) tidy() error {
 	return r.change(func(v *Revoked, now time.Time) error {
 		v.Certificates = slices.Delete(v.Certificates, 0, v.ended(now))
-		v.Identities = slices.DeleteFunc(v.Identities, func(i RevokedIdentity) bool { return !i.Restored.IsZero() && now.Sub(i.At) > restoredMemory })
+		v.Identities = slices.DeleteFunc(
+			v.Identities,
+			func(i RevokedIdentity) bool { return !i.Restored.IsZero() && now.Sub(i.At) > restoredMemory },
+		)
 		return r.listShutOut(v, now)
 	})
 }

@@ -26,7 +26,8 @@ func keptIn(t *testing.T, at *clock) (o ca.Options, commands *ca.Revocations) {
 	return at.options(func(o *ca.Options) { o.State = dir }), ca.NewRevocations(dir, func() time.Time { return at.now })
 }
 
-// told are the lists in what an authority tells, each of which one of the told roots must have signed: a proxy would refuse everybody by another.
+// told are the lists in what an authority tells, each of which one of the told roots must have signed: a proxy would
+// refuse everybody by another.
 func told(t *testing.T, c *ca.CA) (out []*x509.RevocationList) {
 	t.Helper()
 	roots, err := identity.Certificates(c.Roots())
@@ -69,7 +70,8 @@ func step(t *testing.T, c *ca.CA) {
 	}
 }
 
-// TestRevokeSerial: a certificate is on the list until it has ended, and no other one is; every process tells the same bytes; what nobody was given is an error.
+// TestRevokeSerial: a certificate is on the list until it has ended, and no other one is; every process tells the same
+// bytes; what nobody was given is an error.
 func TestRevokeSerial(t *testing.T) {
 	at := newClock()
 	o, commands := keptIn(t, at)
@@ -89,7 +91,8 @@ func TestRevokeSerial(t *testing.T) {
 		t.Error("nobody is told")
 	}
 	lists := told(t, c)
-	if !c.Revoked(bad) || c.Revoked(good) || c.Barred(web) != nil || len(lists) != 1 || !names(lists[0], bad.SerialNumber) || len(lists[0].RevokedCertificateEntries) != 1 {
+	if !c.Revoked(bad) || c.Revoked(good) || c.Barred(web) != nil || len(lists) != 1 || !names(lists[0], bad.SerialNumber) ||
+		len(lists[0].RevokedCertificateEntries) != 1 {
 		t.Errorf("revoked %t and %t, barred %v, %d lists", c.Revoked(bad), c.Revoked(good), c.Barred(web), len(lists))
 	}
 	if again := open(t, o); !bytes.Equal(again.Roots(), c.Roots()) {
@@ -110,8 +113,9 @@ func TestRevokeSerial(t *testing.T) {
 	}
 }
 
-// TestRevokeIdentity: all its certificates are taken back, those too that it was given before the control plane knew; it is shut out whatever it shows, until it is restored; then
-// new certificates are good, and those from before stay bad.
+// TestRevokeIdentity: all its certificates are taken back, those too that it was given before the control plane knew;
+// it is shut out whatever it shows, until it is restored; then new certificates are good, and those from before stay
+// bad.
 func TestRevokeIdentity(t *testing.T) {
 	at := newClock()
 	o, commands := keptIn(t, at)
@@ -163,7 +167,8 @@ func TestRevokeIdentity(t *testing.T) {
 	}
 }
 
-// TestRevokedWhileTheRootIsReplaced: in every phase, and after a restart in it, each issuer whose certificates are about has a list, or proxies would refuse all of its certificates.
+// TestRevokedWhileTheRootIsReplaced: in every phase, and after a restart in it, each issuer whose certificates are
+// about has a list, or proxies would refuse all of its certificates.
 func TestRevokedWhileTheRootIsReplaced(t *testing.T) {
 	at := newClock()
 	o, commands := keptIn(t, at)
@@ -182,7 +187,15 @@ func TestRevokedWhileTheRootIsReplaced(t *testing.T) {
 		}
 		s, lists := c.Status(), told(t, c)
 		if len(lists) != len(s.Roots) || s.Unlisted != "" || !c.Revoked(old) {
-			t.Errorf("step %d, phase %s: %d lists for %d roots, without %q, revoked %t", i, s.Phase, len(lists), len(s.Roots), s.Unlisted, c.Revoked(old))
+			t.Errorf(
+				"step %d, phase %s: %d lists for %d roots, without %q, revoked %t",
+				i,
+				s.Phase,
+				len(lists),
+				len(s.Roots),
+				s.Unlisted,
+				c.Revoked(old),
+			)
 		}
 		if i < 3 && !names(lists[0], old.SerialNumber) && !names(lists[1], old.SerialNumber) {
 			t.Errorf("step %d: no list names it", i)
@@ -190,7 +203,8 @@ func TestRevokedWhileTheRootIsReplaced(t *testing.T) {
 	}
 }
 
-// TestRevokedBesidePluggedInLists: an issuer's own list holds what the plugged-in one does, whose end it keeps; a plugged-in certificate needs no self-made root beside it.
+// TestRevokedBesidePluggedInLists: an issuer's own list holds what the plugged-in one does, whose end it keeps; a
+// plugged-in certificate needs no self-made root beside it.
 func TestRevokedBesidePluggedInLists(t *testing.T) {
 	at := newClock()
 	o, commands := keptIn(t, at)
@@ -285,13 +299,31 @@ func TestRevokedByAnotherProcess(t *testing.T) {
 }
 
 func TestWhomACommandNames(t *testing.T) {
-	for text, want := range map[string]string{"shop/web": "shop/web", "spiffe://a/ns/shop/sa/web": "spiffe://a/ns/shop/sa/web", "shop": "", "shop/": "", "a/b/c": "", "spiffe://a/shop": "", "shop/\x1b[2J": ""} {
+	for text, want := range map[string]string{
+		"shop/web":                  "shop/web",
+		"spiffe://a/ns/shop/sa/web": "spiffe://a/ns/shop/sa/web",
+		"shop":                      "",
+		"shop/":                     "",
+		"a/b/c":                     "",
+		"spiffe://a/shop":           "",
+		"shop/\x1b[2J":              "",
+	} {
 		id, err := ca.ParseRevoked(text)
 		if (err == nil) != (want != "") || err == nil && ca.Name(id) != want {
 			t.Errorf("%q: %+v %v", text, id, err)
 		}
 	}
-	for text, want := range map[string]string{"AB:cd": "abcd", "0x0F": "f", "7": "7", "": "", "0": "", "-1": "", "g": "", "1_0": "", strings.Repeat("a", 41): ""} {
+	for text, want := range map[string]string{
+		"AB:cd":                 "abcd",
+		"0x0F":                  "f",
+		"7":                     "7",
+		"":                      "",
+		"0":                     "",
+		"-1":                    "",
+		"g":                     "",
+		"1_0":                   "",
+		strings.Repeat("a", 41): "",
+	} {
 		if got, err := ca.ParseSerial(text); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q %v", text, got, err)
 		}

@@ -65,12 +65,25 @@ func (c *CA) apply(compute func(time.Time, *state) (*state, error), st *state) e
 	before := c.state.phase()
 	c.set(next)
 	if after := next.phase(); after != before {
-		c.opts.Log.Info("root rotation", "phase", after, "was", before, "signs", next.active.cert.SerialNumber.Text(16), "roots", len(next.roots()), "due", c.due(next))
+		c.opts.Log.Info(
+			"root rotation",
+			"phase",
+			after,
+			"was",
+			before,
+			"signs",
+			next.active.cert.SerialNumber.Text(16),
+			"roots",
+			len(next.roots()),
+			"due",
+			c.due(next),
+		)
 	}
 	return nil
 }
 
-// remember makes sure that the longest certificate is known before it is signed, since rotations wait for its end. It returns the state to sign with.
+// remember makes sure that the longest certificate is known before it is signed, since rotations wait for its end. It
+// returns the state to sign with.
 func (c *CA) remember(life time.Duration) (*state, error) {
 	if st := c.current(); life <= st.longest {
 		return st, nil
@@ -119,8 +132,9 @@ func (c *CA) introduce(now time.Time, st *state) (*state, error) {
 	return &n, nil
 }
 
-// Step does what is due by the clock: the next root begins to sign once every certificate from before its introduction has ended, the old one is
-// forgotten once every certificate that it signed has, and a self-made root near its end gets a successor. It may be called at any time.
+// Step does what is due by the clock: the next root begins to sign once every certificate from before its introduction
+// has ended, the old one is forgotten once every certificate that it signed has, and a self-made root near its end gets
+// a successor. It may be called at any time.
 func (c *CA) Step() error {
 	return c.change(func(now time.Time, st *state) (*state, error) {
 		if due := c.due(st); due.IsZero() || now.Before(due) {
@@ -138,8 +152,8 @@ func (c *CA) Step() error {
 	})
 }
 
-// Advance takes the next step of the rotation under way before its time. Whoever calls it knows that every workload has been given a certificate since
-// the last step; otherwise connections fail.
+// Advance takes the next step of the rotation under way before its time. Whoever calls it knows that every workload has
+// been given a certificate since the last step; otherwise connections fail.
 func (c *CA) Advance() error {
 	return c.change(func(now time.Time, st *state) (*state, error) {
 		switch st.phase() {
@@ -154,7 +168,8 @@ func (c *CA) Advance() error {
 	})
 }
 
-// switched has the next root sign; the roots of the old one that the next does not share are believed as long as the longest certificate lives.
+// switched has the next root sign; the roots of the old one that the next does not share are believed as long as the
+// longest certificate lives.
 func switched(now time.Time, st *state) *state {
 	n := *st
 	n.active, n.next, n.switchAt = st.next, nil, time.Time{}

@@ -50,7 +50,8 @@ func (w *workload) step(t *testing.T, c *ca.CA, now time.Time) {
 	w.renew = now.Add(w.cert.Leaf.NotAfter.Sub(now) / 2)
 }
 
-// TestRotationBreaksNoPair: workloads with certificates of different lives renew on their own; at every hour of three rotations each accepts each other's.
+// TestRotationBreaksNoPair: workloads with certificates of different lives renew on their own; at every hour of three
+// rotations each accepts each other's.
 func TestRotationBreaksNoPair(t *testing.T) {
 	at := newClock()
 	c := open(t, at.options())

@@ -48,14 +48,15 @@ type Certificate struct {
 	Roots []byte // PEM: every root to believe at this time, the leaf's own first; CRLs follow where there are
 }
 
-// ParseRequest reads a CSR in PEM and checks that whoever made it holds its key, and that the key is of a kind that certificates are given for.
-// Its errors wrap ErrRequest.
+// ParseRequest reads a CSR in PEM and checks that whoever made it holds its key, and that the key is of a kind that
+// certificates are given for. Its errors wrap ErrRequest.
 func ParseRequest(text []byte) (*x509.CertificateRequest, error) {
 	if len(text) > maxRequest {
 		return nil, fmt.Errorf("%w: %d bytes long, at most %d are read", ErrRequest, len(text), maxRequest)
 	}
 	block, rest := pem.Decode(text)
-	if block == nil || block.Type != "CERTIFICATE REQUEST" && block.Type != "NEW CERTIFICATE REQUEST" || strings.TrimSpace(string(rest)) != "" {
+	if block == nil || block.Type != "CERTIFICATE REQUEST" && block.Type != "NEW CERTIFICATE REQUEST" ||
+		strings.TrimSpace(string(rest)) != "" {
 		return nil, fmt.Errorf("%w: want one PEM block CERTIFICATE REQUEST and nothing else", ErrRequest)
 	}
 	csr, err := x509.ParseCertificateRequest(block.Bytes)
@@ -68,8 +69,24 @@ func ParseRequest(text []byte) (*x509.CertificateRequest, error) {
 	if k, ok := csr.PublicKey.(*rsa.PublicKey); ok && k.N.BitLen() > maxRequestRSA {
 		return nil, fmt.Errorf("%w: an RSA key of %d bits; want 2048 to %d", ErrRequest, k.N.BitLen(), maxRequestRSA)
 	}
-	if n := len(csr.DNSNames) + len(csr.EmailAddresses) + len(csr.IPAddresses) + len(csr.URIs); n > maxNames || len(csr.Extensions) > maxExtensions {
-		return nil, fmt.Errorf("%w: %d names and %d extensions; want at most %d and %d", ErrRequest, n, len(csr.Extensions), maxNames, maxExtensions)
+	if n := len(
+		csr.DNSNames,
+	) + len(
+		csr.EmailAddresses,
+	) + len(
+		csr.IPAddresses,
+	) + len(
+		csr.URIs,
+	); n > maxNames ||
+		len(csr.Extensions) > maxExtensions {
+		return nil, fmt.Errorf(
+			"%w: %d names and %d extensions; want at most %d and %d",
+			ErrRequest,
+			n,
+			len(csr.Extensions),
+			maxNames,
+			maxExtensions,
+		)
 	}
 	if err := csr.CheckSignature(); err != nil {
 		return nil, fmt.Errorf("%w: it is not signed by its own key: %w", ErrRequest, err)
@@ -77,7 +94,8 @@ func ParseRequest(text []byte) (*x509.CertificateRequest, error) {
 	return csr, nil
 }
 
-// Sign gives the request's key a certificate that says what the grant says. Errors wrap ErrRequest, ErrExpired or ErrBarred where those apply.
+// Sign gives the request's key a certificate that says what the grant says. Errors wrap ErrRequest, ErrExpired or
+// ErrBarred where those apply.
 func (c *CA) Sign(csr *x509.CertificateRequest, g Grant) (Certificate, error) {
 	if err := g.ID.Validate(); err != nil {
 		return Certificate{}, fmt.Errorf("%w: %w", ErrRequest, err)
@@ -93,7 +111,15 @@ func (c *CA) Sign(csr *x509.CertificateRequest, g Grant) (Certificate, error) {
 	}
 	if c.revocations != nil {
 		if err := c.issued.add(out.Leaf, g.ID); err != nil {
-			c.opts.Log.Error("a certificate is not recorded: it would not be on the list if its identity were revoked", "identity", g.ID.String(), "serial", out.Leaf.SerialNumber.Text(16), "error", err)
+			c.opts.Log.Error(
+				"a certificate is not recorded: it would not be on the list if its identity were revoked",
+				"identity",
+				g.ID.String(),
+				"serial",
+				out.Leaf.SerialNumber.Text(16),
+				"error",
+				err,
+			)
 		}
 	}
 	if err := c.Barred(g.ID); err != nil { // whoever bars it after this finds it on record
@@ -102,7 +128,8 @@ func (c *CA) Sign(csr *x509.CertificateRequest, g Grant) (Certificate, error) {
 	return out, nil
 }
 
-// ServerCertificate makes a key and a certificate with which the control plane itself is found under DNS names and IP addresses. It has the default life.
+// ServerCertificate makes a key and a certificate with which the control plane itself is found under DNS names and IP
+// addresses. It has the default life.
 func (c *CA) ServerCertificate(names []string) (*tls.Certificate, error) {
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -33,7 +33,8 @@ func selfMade(trustDomain string, now time.Time, life, backdate time.Duration) (
 		return nil, err
 	}
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{Organization: []string{trustDomain}, SerialNumber: serial.Text(16)[:16]}, // roots of one mesh differ in name
+		// roots of one mesh differ in name
+		SerialNumber: serial, Subject: pkix.Name{Organization: []string{trustDomain}, SerialNumber: serial.Text(16)[:16]},
 		NotBefore: now.Add(-backdate), NotAfter: now.Add(life), IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}
@@ -63,7 +64,10 @@ func newSigner(cert *x509.Certificate, k key, above, roots []*x509.Certificate, 
 		return nil, err
 	}
 	if !cert.IsCA || cert.KeyUsage != 0 && cert.KeyUsage&x509.KeyUsageCertSign == 0 {
-		return nil, fmt.Errorf("the certificate of %s may not sign others: it lacks CA:TRUE, or the key usage Certificate Sign", nameOf(cert))
+		return nil, fmt.Errorf(
+			"the certificate of %s may not sign others: it lacks CA:TRUE, or the key usage Certificate Sign",
+			nameOf(cert),
+		)
 	}
 	chain := withoutRoots(append([]*x509.Certificate{cert}, above...))
 	root, err := leadsTo(cert, chain, roots, now)

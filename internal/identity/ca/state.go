@@ -65,8 +65,9 @@ func (s *state) bundle() []byte {
 	return out
 }
 
-// unlisted is an issuer of certificates that are about for which there is no CRL though there are some for others; nil: none. Proxies that are given any CRL refuse
-// every certificate whose issuer has none, so lists that leave one out are for the control plane alone.
+// unlisted is an issuer of certificates that are about for which there is no CRL though there are some for others; nil:
+// none. Proxies that are given any CRL refuse every certificate whose issuer has none, so lists that leave one out are
+// for the control plane alone.
 func (s *state) unlisted() *x509.Certificate {
 	if len(s.lists) == 0 {
 		return nil
@@ -186,7 +187,10 @@ func (k keeper) read() (f *kept, path string, err error) {
 		return nil, path, fmt.Errorf("the kept root: %w", err)
 	}
 	if err := json.Unmarshal(text, &f); err != nil {
-		return nil, path, fmt.Errorf("the kept root in %s is damaged (not quoted: it holds a key); restore it, or remove it to start over with another root", path)
+		return nil, path, fmt.Errorf(
+			"the kept root in %s is damaged (not quoted: it holds a key); restore it, or remove it to start over with another root",
+			path,
+		)
 	}
 	return f, path, nil
 }

@@ -14,7 +14,8 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// TestWholeOrNotAtAll: whatever fails, what stands at the path is one of the contents that were written, whole, and once nothing fails the next is.
+// TestWholeOrNotAtAll: whatever fails, what stands at the path is one of the contents that were written, whole, and
+// once nothing fails the next is.
 func TestWholeOrNotAtAll(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -50,7 +51,8 @@ func TestWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// TestLeftBehind: what a killed process was writing, a key perhaps, goes when the folder is opened or written to; what somebody may be writing stays.
+// TestLeftBehind: what a killed process was writing, a key perhaps, goes when the folder is opened or written to; what
+// somebody may be writing stays.
 func TestLeftBehind(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")

@@ -26,7 +26,13 @@ func TestRead(t *testing.T) {
 	if got, err := safefile.Read(at("small"), 3); err != nil || string(got) != "abc" {
 		t.Errorf("%q, %v", got, err)
 	}
-	for name, want := range map[string]string{at("large"): "too large", at("pipe"): "not a regular file", "/dev/zero": "not a regular file", dir: "not a regular file", at("none"): "no such file"} {
+	for name, want := range map[string]string{
+		at("large"): "too large",
+		at("pipe"):  "not a regular file",
+		"/dev/zero": "not a regular file",
+		dir:         "not a regular file",
+		at("none"):  "no such file",
+	} {
 		if _, err := safefile.Read(name, 3); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}

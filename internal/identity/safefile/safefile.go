@@ -1,4 +1,5 @@
-// Package safefile writes files that must never be seen half-written and that hold secrets, and locks folders against other processes that do the same.
+// Package safefile writes files that must never be seen half-written and that hold secrets, and locks folders against
+// other processes that do the same.
 //
 // It must not know what is in the files.
 package safefile
@@ -34,8 +35,8 @@ const unfinished = ".unfinished-"
 // abandoned is how old a file is that nobody writes any more, where no lock tells: a write takes no time but what the disk does.
 const abandoned = time.Minute
 
-// Write puts content at path, whole or not at all, and returns once it would survive a power cut. The folder is made if missing, for the owner alone.
-// What stood there before is replaced, its permissions included.
+// Write puts content at path, whole or not at all, and returns once it would survive a power cut. The folder is made if
+// missing, for the owner alone. What stood there before is replaced, its permissions included.
 func Write(path string, content []byte, mode os.FileMode) error {
 	return WriteOn(disk.OS, path, content, mode)
 }
@@ -84,7 +85,8 @@ func syncDir(files disk.Files, dir string) error {
 	return d.Sync()
 }
 
-// clean removes what processes that were killed left in a folder while they wrote, which may be keys: all that is older than age. What it cannot remove stays for the next.
+// clean removes what processes that were killed left in a folder while they wrote, which may be keys: all that is older
+// than age. What it cannot remove stays for the next.
 func clean(dir string, age time.Duration) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -97,8 +99,9 @@ func clean(dir string, age time.Duration) {
 	}
 }
 
-// Lock waits until no other process, and nobody else in this one, holds the folder's lock, and takes it. The folder is made if missing. The lock ends with the
-// process at the latest. In a folder that is locked nobody else writes; so what is unfinished there is nobody's, and is removed.
+// Lock waits until no other process, and nobody else in this one, holds the folder's lock, and takes it. The folder is
+// made if missing. The lock ends with the process at the latest. In a folder that is locked nobody else writes; so what
+// is unfinished there is nobody's, and is removed.
 func Lock(dir string) (unlock func(), err error) {
 	if err := Folder(dir); err != nil {
 		return nil, err

@@ -17,7 +17,8 @@ import (
 	"fairway/internal/identity/ca"
 )
 
-// BenchmarkRenewal is what one renewal costs both sides together: a connection as agents make it, TLS 1.3 with a client's certificate, and the signature.
+// BenchmarkRenewal is what one renewal costs both sides together: a connection as agents make it, TLS 1.3 with a
+// client's certificate, and the signature.
 func BenchmarkRenewal(b *testing.B) {
 	w := serve(b, unlimited())
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -33,7 +34,11 @@ func BenchmarkRenewal(b *testing.B) {
 		b.Fatal(err)
 	}
 	r := &security.IstioCertificateRequest{Csr: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))}
-	config := &tls.Config{RootCAs: w.ca.Pool(), ServerName: "istiod.istio-system.svc", Certificates: []tls.Certificate{{Certificate: [][]byte{signed.Leaf.Raw}, PrivateKey: k}}}
+	config := &tls.Config{
+		RootCAs:      w.ca.Pool(),
+		ServerName:   "istiod.istio-system.svc",
+		Certificates: []tls.Certificate{{Certificate: [][]byte{signed.Leaf.Raw}, PrivateKey: k}},
+	}
 	for b.Loop() {
 		conn, err := grpc.NewClient(w.address, grpc.WithTransportCredentials(credentials.NewTLS(config)))
 		if err != nil {

@@ -26,7 +26,10 @@ func NewMetrics(to prometheus.Registerer, authority *ca.CA, now func() time.Time
 		issued:        counter("citadel_server_success_cert_issuance_count", "Certificates issued."),
 		unsigned: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "citadel_server_csr_sign_err_count",
 			Help: "Requests that were not signed, by error."}, []string{"error"}),
-		limited: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "fairway_ca_limited_total", Help: "Requests beyond a rate limit, by what was limited."}, []string{"limit"}),
+		limited: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "fairway_ca_limited_total", Help: "Requests beyond a rate limit, by what was limited."},
+			[]string{"limit"},
+		),
 	}
 	ends := func(name, help string, value func(ca.Status) float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return value(authority.Status()) })
@@ -35,25 +38,47 @@ func NewMetrics(to prometheus.Registerer, authority *ca.CA, now func() time.Time
 	left := func(t time.Time) float64 { return t.Sub(now()).Seconds() }
 	for _, c := range []prometheus.Collector{
 		m.requests, m.refused, m.unparsed, m.misidentified, m.issued, m.unsigned, m.limited,
-		ends("citadel_server_root_cert_expiry_timestamp", "Unix time at which the root certificate ends.", func(s ca.Status) float64 { return unix(s.Roots[0].NotAfter) }),
-		ends("citadel_server_root_cert_expiry_seconds", "Seconds until the root certificate ends.", func(s ca.Status) float64 { return left(s.Roots[0].NotAfter) }),
-		ends("citadel_server_cert_chain_expiry_timestamp", "Unix time at which the signing certificate ends.", func(s ca.Status) float64 { return unix(s.Signs.NotAfter) }),
-		ends("citadel_server_cert_chain_expiry_seconds", "Seconds until the signing certificate ends.", func(s ca.Status) float64 { return left(s.Signs.NotAfter) }),
+		ends(
+			"citadel_server_root_cert_expiry_timestamp",
+			"Unix time at which the root certificate ends.",
+			func(s ca.Status) float64 { return unix(s.Roots[0].NotAfter) },
+		),
+		ends(
+			"citadel_server_root_cert_expiry_seconds",
+			"Seconds until the root certificate ends.",
+			func(s ca.Status) float64 { return left(s.Roots[0].NotAfter) },
+		),
+		ends(
+			"citadel_server_cert_chain_expiry_timestamp",
+			"Unix time at which the signing certificate ends.",
+			func(s ca.Status) float64 { return unix(s.Signs.NotAfter) },
+		),
+		ends(
+			"citadel_server_cert_chain_expiry_seconds",
+			"Seconds until the signing certificate ends.",
+			func(s ca.Status) float64 { return left(s.Signs.NotAfter) },
+		),
 		ends("fairway_ca_revoked", "Certificates that the CRLs name.", func(s ca.Status) (n float64) {
 			for _, l := range s.Lists {
 				n += float64(l.Revoked)
 			}
 			return n
 		}),
-		ends("fairway_ca_crl_expiry_timestamp", "Unix time at which the first CRL ends, after which proxies refuse every certificate of its issuer; 0: none does.", func(s ca.Status) (first float64) {
-			for _, l := range s.Lists {
-				if at := unix(l.NextUpdate); !l.NextUpdate.IsZero() && (first == 0 || at < first) {
-					first = at
+		ends("fairway_ca_crl_expiry_timestamp",
+			"Unix time at which the first CRL ends, after which proxies refuse every certificate of its issuer; 0: none does.",
+			func(s ca.Status) (first float64) {
+				for _, l := range s.Lists {
+					if at := unix(l.NextUpdate); !l.NextUpdate.IsZero() && (first == 0 || at < first) {
+						first = at
+					}
 				}
-			}
-			return first
-		}),
-		ends("fairway_ca_roots", "Roots that are to be believed; more than one while a root is replaced.", func(s ca.Status) float64 { return float64(len(s.Roots)) }),
+				return first
+			}),
+		ends(
+			"fairway_ca_roots",
+			"Roots that are to be believed; more than one while a root is replaced.",
+			func(s ca.Status) float64 { return float64(len(s.Roots)) },
+		),
 	} {
 		if err := to.Register(c); err != nil {
 			return nil, err

@@ -43,17 +43,20 @@ const (
 	patience   = 10 * time.Second // for its message to come, and for those who are asked about its credentials
 )
 
-// Register serves the certificate service. On the wire it is as the API says, one message each way; here it is a stream, so that the caller is known before its message
-// is read: gRPC reads the message of an ordinary call, up to the size that xDS needs, before anybody looks at who sends it.
+// Register serves the certificate service. On the wire it is as the API says, one message each way; here it is a
+// stream, so that the caller is known before its message is read: gRPC reads the message of an ordinary call, up to the
+// size that xDS needs, before anybody looks at who sends it.
 func (s *Service) Register(to grpc.ServiceRegistrar) {
 	to.RegisterService(&grpc.ServiceDesc{
-		ServiceName: security.IstioCertificateService_ServiceDesc.ServiceName, HandlerType: (*any)(nil), Metadata: security.IstioCertificateService_ServiceDesc.Metadata,
-		Streams: []grpc.StreamDesc{{StreamName: "CreateCertificate", Handler: serve, ServerStreams: true, ClientStreams: true}},
+		ServiceName: security.IstioCertificateService_ServiceDesc.ServiceName,
+		HandlerType: (*any)(nil),
+		Metadata:    security.IstioCertificateService_ServiceDesc.Metadata,
+		Streams:     []grpc.StreamDesc{{StreamName: "CreateCertificate", Handler: serve, ServerStreams: true, ClientStreams: true}},
 	}, s)
 }
 
-// serve is a call of CreateCertificate: it answers a request with a certificate for the caller's own identity: the chain, leaf first, and as the last element everything to
-// believe.
+// serve is a call of CreateCertificate: it answers a request with a certificate for the caller's own identity: the
+// chain, leaf first, and as the last element everything to believe.
 func serve(srv any, stream grpc.ServerStream) error {
 	s, ok := srv.(*Service)
 	if !ok {
@@ -123,7 +126,12 @@ func (s *Service) decide(ctx context.Context, stream grpc.ServerStream, d *decis
 	d.caller, d.step = caller, idExtraction
 	own, ok := s.Trust.Own(caller.ID)
 	if !ok {
-		return ca.Certificate{}, status.Errorf(codes.PermissionDenied, "%s is of another trust domain; this mesh is %s", caller.ID, s.Trust.Domain())
+		return ca.Certificate{}, status.Errorf(
+			codes.PermissionDenied,
+			"%s is of another trust domain; this mesh is %s",
+			caller.ID,
+			s.Trust.Domain(),
+		)
 	}
 	caller.ID = own
 	d.caller, d.step = caller, limits
@@ -137,7 +145,13 @@ func (s *Service) decide(ctx context.Context, stream grpc.ServerStream, d *decis
 	}
 	d.step = idExtraction
 	if other := r.GetMetadata().GetFields()[impersonation].GetStringValue(); other != "" && other != caller.ID.String() {
-		return ca.Certificate{}, status.Errorf(codes.PermissionDenied, "%s asks for a certificate of %s: each workload gets its own identity's alone, and this control plane lets nobody ask for others", caller.ID, printable.Text(other, printable.Short))
+		return ca.Certificate{}, status.Errorf(
+			codes.PermissionDenied,
+			"%s asks for a certificate of %s: each workload gets its own identity's alone, and this control plane lets "+
+				"nobody ask for others",
+			caller.ID,
+			printable.Text(other, printable.Short),
+		)
 	}
 	return s.sign(r, d)
 }
@@ -160,7 +174,8 @@ func (s *Service) sign(r *security.IstioCertificateRequest, d *decision) (ca.Cer
 		return ca.Certificate{}, err
 	}
 	if d.caller.By == byCertificate {
-		ttl = min(ttl, s.CA.DefaultTTL()) // more is for those who prove themselves anew: a stolen certificate must not lead to one of months
+		// more is for those who prove themselves anew: a stolen certificate must not lead to one of months
+		ttl = min(ttl, s.CA.DefaultTTL())
 	}
 	d.signed, err = s.CA.Sign(csr, ca.Grant{ID: d.caller.ID, TTL: ttl})
 	switch {
@@ -197,11 +212,21 @@ func Status(err error) error {
 
 // log writes the decision. What stands in it names who, where and what, and no credentials.
 func (d *decision) log(to *slog.Logger, err error) {
-	fields := []slog.Attr{slog.String("address", text(d.addr)), slog.String("identity", d.caller.ID.String()), slog.String("by", d.caller.By)}
+	fields := []slog.Attr{
+		slog.String("address", text(d.addr)),
+		slog.String("identity", d.caller.ID.String()),
+		slog.String("by", d.caller.By),
+	}
 	took := slog.Float64("ms", float64(time.Since(d.start).Microseconds())/1000)
 	if err != nil {
 		st, _ := status.FromError(err)
-		fields = append(fields, slog.String("step", string(d.step)), slog.String("code", st.Code().String()), slog.String("reason", st.Message()), took)
+		fields = append(
+			fields,
+			slog.String("step", string(d.step)),
+			slog.String("code", st.Code().String()),
+			slog.String("reason", st.Message()),
+			took,
+		)
 		to.LogAttrs(context.Background(), slog.LevelWarn, "certificate refused", fields...)
 		return
 	}
@@ -229,8 +254,8 @@ func split(chain string) []string {
 	return out
 }
 
-// NodeMismatch says that a proxy calls itself what its credentials do not prove; nil where they agree. A node that names no service account is its
-// namespace's.
+// NodeMismatch says that a proxy calls itself what its credentials do not prove; nil where they agree. A node that
+// names no service account is its namespace's.
 func NodeMismatch(caller identity.ID, namespace, serviceAccount string) error {
 	if caller.Namespace == namespace && (serviceAccount == "" || caller.ServiceAccount == serviceAccount) {
 		return nil
@@ -239,5 +264,13 @@ func NodeMismatch(caller identity.ID, namespace, serviceAccount string) error {
 	if serviceAccount != "" {
 		said += "/" + serviceAccount
 	}
-	return status.Error(codes.PermissionDenied, fmt.Sprintf("the node says that it is %s, but its credentials are those of %s: a proxy may only be itself; correct POD_NAMESPACE and SERVICE_ACCOUNT, or its token", said, caller))
+	return status.Error(
+		codes.PermissionDenied,
+		fmt.Sprintf(
+			"the node says that it is %s, but its credentials are those of %s: a proxy may only be itself; correct "+
+				"POD_NAMESPACE and SERVICE_ACCOUNT, or its token",
+			said,
+			caller,
+		),
+	)
 }

@@ -58,7 +58,12 @@ func serve(t testing.TB, limits *authn.Limits) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{ca: authority, tokens: authn.NewJoinTokens(t.TempDir(), time.Now, slog.New(slog.DiscardHandler)), audit: &bytes.Buffer{}, registry: prometheus.NewRegistry()}
+	w := &world{
+		ca:       authority,
+		tokens:   authn.NewJoinTokens(t.TempDir(), time.Now, slog.New(slog.DiscardHandler)),
+		audit:    &bytes.Buffer{},
+		registry: prometheus.NewRegistry(),
+	}
 	trust, err := identity.NewTrust("cluster.local")
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +76,12 @@ func serve(t testing.TB, limits *authn.Limits) *world {
 		CA: authority, Callers: authn.Methods{authn.Certificates{Roots: authority.Pool, Trust: trust, Now: time.Now}, w.tokens},
 		Trust: trust, Limits: limits, Audit: slog.New(slog.NewJSONHandler(w.audit, nil)), Metrics: metrics,
 	}
-	config, err := (&service.Serving{CA: authority, Names: []string{"istiod.istio-system.svc", "127.0.0.1"}, Now: time.Now, Log: slog.New(slog.DiscardHandler)}).Config()
+	config, err := (&service.Serving{
+		CA:    authority,
+		Names: []string{"istiod.istio-system.svc", "127.0.0.1"},
+		Now:   time.Now,
+		Log:   slog.New(slog.DiscardHandler),
+	}).Config()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +119,12 @@ func csr(t *testing.T, k crypto.Signer) string {
 }
 
 // call asks as a caller with a token, a certificate or neither would.
-func (w *world) call(t *testing.T, token string, pair *tls.Certificate, r *security.IstioCertificateRequest) (*security.IstioCertificateResponse, error) {
+func (w *world) call(
+	t *testing.T,
+	token string,
+	pair *tls.Certificate,
+	r *security.IstioCertificateRequest,
+) (*security.IstioCertificateResponse, error) {
 	t.Helper()
 	config := &tls.Config{RootCAs: w.ca.Pool(), ServerName: "istiod.istio-system.svc"}
 	if pair != nil {
@@ -146,7 +161,8 @@ func TestFromTokenToRenewal(t *testing.T) {
 		t.Fatal(err)
 	}
 	leaf := first(t, out)
-	if len(out.CertChain) != 2 || out.CertChain[1] != string(w.ca.Roots()) || leaf.URIs[0].String() != web.String() || len(leaf.DNSNames) != 0 {
+	if len(out.CertChain) != 2 || out.CertChain[1] != string(w.ca.Roots()) || leaf.URIs[0].String() != web.String() ||
+		len(leaf.DNSNames) != 0 {
 		t.Errorf("%d elements, names %v %v", len(out.CertChain), leaf.URIs, leaf.DNSNames)
 	}
 	if got := time.Until(leaf.NotAfter); got > time.Hour || got < 59*time.Minute {
@@ -168,7 +184,8 @@ func TestFromTokenToRenewal(t *testing.T) {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}
 	}
-	if !strings.Contains(w.audit.String(), leaf.SerialNumber.Text(16)) || strings.Contains(w.audit.String(), token[20:]) || strings.Count(w.audit.String(), "\n") != 2 {
+	if !strings.Contains(w.audit.String(), leaf.SerialNumber.Text(16)) || strings.Contains(w.audit.String(), token[20:]) ||
+		strings.Count(w.audit.String(), "\n") != 2 {
 		t.Errorf("the audit log says:\n%s", w.audit)
 	}
 }
@@ -255,17 +272,79 @@ func TestRefusals(t *testing.T) {
 		want    string
 		metric  string
 	}{
-		{"nobody", "", nil, &security.IstioCertificateRequest{Csr: csr(t, k)}, codes.Unauthenticated, "no credentials", "citadel_server_authentication_failure_count"},
-		{"a used token", used, nil, &security.IstioCertificateRequest{Csr: csr(t, newKey(t))}, codes.Unauthenticated, "each admits one machine", "citadel_server_authentication_failure_count"},
-		{"a foreign certificate", "", &tls.Certificate{Certificate: [][]byte{first(t, foreign).Raw}, PrivateKey: k}, &security.IstioCertificateRequest{Csr: csr(t, k)},
+		{
+			"nobody",
+			"",
+			nil,
+			&security.IstioCertificateRequest{Csr: csr(t, k)},
+			codes.Unauthenticated,
+			"no credentials",
+			"citadel_server_authentication_failure_count",
+		},
+		{
+			"a used token",
+			used,
+			nil,
+			&security.IstioCertificateRequest{Csr: csr(t, newKey(t))},
+			codes.Unauthenticated,
+			"each admits one machine",
+			"citadel_server_authentication_failure_count",
+		},
+		{"a foreign certificate", "", &tls.Certificate{
+			Certificate: [][]byte{first(t, foreign).Raw},
+			PrivateKey:  k,
+		}, &security.IstioCertificateRequest{Csr: csr(t, k)},
 			codes.Unauthenticated, "unknown authority", "citadel_server_authentication_failure_count"},
-		{"in another's name", w.join(t), nil, &security.IstioCertificateRequest{Csr: csr(t, k), Metadata: asking("spiffe://cluster.local/ns/a/sa/b")},
+		{"in another's name", w.join(t), nil, &security.IstioCertificateRequest{
+			Csr:      csr(t, k),
+			Metadata: asking("spiffe://cluster.local/ns/a/sa/b"),
+		},
 			codes.PermissionDenied, "its own identity's alone", "citadel_server_id_extraction_err_count"},
-		{"of another trust domain", elsewhere, nil, &security.IstioCertificateRequest{Csr: csr(t, k)}, codes.PermissionDenied, "another trust domain", "citadel_server_id_extraction_err_count"},
-		{"no CSR", w.join(t), nil, &security.IstioCertificateRequest{Csr: "hello"}, codes.InvalidArgument, "bad certificate request", "citadel_server_csr_parsing_err_count"},
-		{"for too long", w.join(t), nil, &security.IstioCertificateRequest{Csr: csr(t, k), ValidityDuration: 1 << 30}, codes.InvalidArgument, "MAX_WORKLOAD_CERT_TTL", "citadel_server_csr_sign_err_count"},
-		{"for ever", w.join(t), nil, &security.IstioCertificateRequest{Csr: csr(t, k), ValidityDuration: 1 << 60}, codes.InvalidArgument, "validity_duration", ""},
-		{"for less than nothing", w.join(t), nil, &security.IstioCertificateRequest{Csr: csr(t, k), ValidityDuration: -1}, codes.InvalidArgument, "validity_duration", ""},
+		{
+			"of another trust domain",
+			elsewhere,
+			nil,
+			&security.IstioCertificateRequest{Csr: csr(t, k)},
+			codes.PermissionDenied,
+			"another trust domain",
+			"citadel_server_id_extraction_err_count",
+		},
+		{
+			"no CSR",
+			w.join(t),
+			nil,
+			&security.IstioCertificateRequest{Csr: "hello"},
+			codes.InvalidArgument,
+			"bad certificate request",
+			"citadel_server_csr_parsing_err_count",
+		},
+		{
+			"for too long",
+			w.join(t),
+			nil,
+			&security.IstioCertificateRequest{Csr: csr(t, k), ValidityDuration: 1 << 30},
+			codes.InvalidArgument,
+			"MAX_WORKLOAD_CERT_TTL",
+			"citadel_server_csr_sign_err_count",
+		},
+		{
+			"for ever",
+			w.join(t),
+			nil,
+			&security.IstioCertificateRequest{Csr: csr(t, k), ValidityDuration: 1 << 60},
+			codes.InvalidArgument,
+			"validity_duration",
+			"",
+		},
+		{
+			"for less than nothing",
+			w.join(t),
+			nil,
+			&security.IstioCertificateRequest{Csr: csr(t, k), ValidityDuration: -1},
+			codes.InvalidArgument,
+			"validity_duration",
+			"",
+		},
 	} {
 		before := 0.0
 		if c.metric != "" && c.metric != "citadel_server_csr_sign_err_count" { // a vector has no value before its first
@@ -280,7 +359,11 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %s is %v after %v", c.name, c.metric, w.metric(t, c.metric), before)
 		}
 		var line map[string]any
-		if err := json.Unmarshal(w.audit.Bytes(), &line); err != nil || line["msg"] != "certificate refused" || line["code"] != c.code.String() || line["address"] != "127.0.0.1" {
+		if err := json.Unmarshal(
+			w.audit.Bytes(),
+			&line,
+		); err != nil || line["msg"] != "certificate refused" || line["code"] != c.code.String() ||
+			line["address"] != "127.0.0.1" {
 			t.Errorf("%s: the audit log says %s (%v)", c.name, w.audit, err)
 		}
 		if c.token != "" && strings.Contains(w.audit.String(), c.token) {
@@ -321,7 +404,11 @@ func TestRateLimits(t *testing.T) {
 // TestTLS12IsRefused: the address speaks TLS 1.3 alone.
 func TestTLS12IsRefused(t *testing.T) {
 	w := serve(t, unlimited())
-	if c, err := tls.Dial("tcp", w.address, &tls.Config{RootCAs: w.ca.Pool(), ServerName: "istiod.istio-system.svc", MaxVersion: tls.VersionTLS12}); err == nil {
+	if c, err := tls.Dial(
+		"tcp",
+		w.address,
+		&tls.Config{RootCAs: w.ca.Pool(), ServerName: "istiod.istio-system.svc", MaxVersion: tls.VersionTLS12},
+	); err == nil {
 		c.Close()
 		t.Error("TLS 1.2 is spoken")
 	}
@@ -337,7 +424,12 @@ func TestServingCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := (&service.Serving{CA: authority, Names: []string{"istiod", "10.0.0.1"}, Now: clock, Log: slog.New(slog.DiscardHandler)}).Config()
+	config, err := (&service.Serving{
+		CA:    authority,
+		Names: []string{"istiod", "10.0.0.1"},
+		Now:   clock,
+		Log:   slog.New(slog.DiscardHandler),
+	}).Config()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -379,7 +471,13 @@ func TestServingCertificate(t *testing.T) {
 func TestServingFromFiles(t *testing.T) {
 	w := serve(t, unlimited())
 	dir := t.TempDir()
-	s := &service.Serving{CA: w.ca, CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key"), Now: time.Now, Log: slog.New(slog.DiscardHandler)}
+	s := &service.Serving{
+		CA:       w.ca,
+		CertFile: filepath.Join(dir, "tls.crt"),
+		KeyFile:  filepath.Join(dir, "tls.key"),
+		Now:      time.Now,
+		Log:      slog.New(slog.DiscardHandler),
+	}
 	if _, err := s.Config(); err == nil || !strings.Contains(err.Error(), "--tlsCertFile") {
 		t.Errorf("missing files: %v", err)
 	}
@@ -393,7 +491,10 @@ func TestServingFromFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for file, block := range map[string]*pem.Block{s.CertFile: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, s.KeyFile: {Type: "PRIVATE KEY", Bytes: key}} {
+		for file, block := range map[string]*pem.Block{
+			s.CertFile: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]},
+			s.KeyFile:  {Type: "PRIVATE KEY", Bytes: key},
+		} {
 			if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -12,8 +12,8 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// Serving is how the control plane shows itself to agents: TLS 1.3, with a certificate of its own authority or one from files. Clients may show a
-// certificate; whether it is good is authn's to say, in words that reach the agent.
+// Serving is how the control plane shows itself to agents: TLS 1.3, with a certificate of its own authority or one from
+// files. Clients may show a certificate; whether it is good is authn's to say, in words that reach the agent.
 type Serving struct {
 	CA    *ca.CA
 	Names []string // DNS names and IP addresses in a certificate of the authority's
@@ -56,7 +56,13 @@ func (s *Serving) certificate() (*tls.Certificate, error) {
 	cert, err := s.CA.ServerCertificate(s.Names)
 	if err != nil {
 		if s.cert != nil {
-			s.Log.Error("the control plane's own certificate is not renewed; the one before stays", "ends", s.cert.Leaf.NotAfter, "error", err)
+			s.Log.Error(
+				"the control plane's own certificate is not renewed; the one before stays",
+				"ends",
+				s.cert.Leaf.NotAfter,
+				"error",
+				err,
+			)
 			return s.cert, nil
 		}
 		return nil, fmt.Errorf("the control plane's own certificate: %w", err)

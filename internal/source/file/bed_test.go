@@ -33,7 +33,14 @@ type bed struct {
 
 // newBed makes a folder of files, each "path" followed by its text.
 func newBed(t *testing.T, files ...string) *bed {
-	b := &bed{T: t, dir: filepath.Join(t.TempDir(), "rules"), clock: newClock(), batches: make(chan source.Batch, 100), state: map[config.Key]*config.Object{}, said: map[string][]mesh.Problem{}}
+	b := &bed{
+		T:       t,
+		dir:     filepath.Join(t.TempDir(), "rules"),
+		clock:   newClock(),
+		batches: make(chan source.Batch, 100),
+		state:   map[config.Key]*config.Object{},
+		said:    map[string][]mesh.Problem{},
+	}
 	b.mkdir("")
 	for i := 0; i < len(files); i += 2 {
 		b.write(files[i], files[i+1])
@@ -221,7 +228,8 @@ func (c *clock) fire(t *testing.T, d time.Duration) {
 	c.expire(d)
 }
 
-// run lets every timer of d run out from here on, for what the source may see in several steps: what it sees later puts off what it saw before.
+// run lets every timer of d run out from here on, for what the source may see in several steps: what it sees later puts
+// off what it saw before.
 func (c *clock) run(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -84,7 +84,8 @@ func (b *bed) pass(r *runner, d, total time.Duration) {
 
 const settled = quiet * (settleFactor + lastRetry + 10)
 
-// TestFaults: whatever fails, in whatever order, nothing goes that is there; and once nothing fails, what is in force is what a source reads that starts then.
+// TestFaults: whatever fails, in whatever order, nothing goes that is there; and once nothing fails, what is in force
+// is what a source reads that starts then.
 func TestFaults(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 7))
@@ -151,7 +152,8 @@ func (b *bed) hosts() []string {
 	return out
 }
 
-// TestRootThatGoes: the whole tree is away for a moment, as when it is unmounted or deployed anew. What it held stays, somebody says so, and it is read again.
+// TestRootThatGoes: the whole tree is away for a moment, as when it is unmounted or deployed anew. What it held stays,
+// somebody says so, and it is read again.
 func TestRootThatGoes(t *testing.T) {
 	b := newBed(t, "a.yaml", entryText("a", "a.com"), "b.yaml", entryText("b", "b.com"))
 	unreadable := -1
@@ -288,7 +290,8 @@ func TestTooManyFolders(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(w.root, "one/two"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.look(); got.unread[filepath.Join(w.root, "one")] != errFolders || !got.hides(filepath.Join(w.root, "one/two/x.yaml")) || got.hides(filepath.Join(w.root, "x.yaml")) {
+	if got := w.look(); got.unread[filepath.Join(w.root, "one")] != errFolders || !got.hides(filepath.Join(w.root, "one/two/x.yaml")) ||
+		got.hides(filepath.Join(w.root, "x.yaml")) {
 		t.Errorf("%v", got.unread)
 	}
 }
@@ -304,7 +307,12 @@ func TestWhatIsNoFile(t *testing.T) {
 	b.must(os.Symlink("/dev/zero", b.path("zero.yaml")))
 	got := spend(func() { stepped(b) })
 	b.inForce("a a.yaml:1")
-	for name, want := range map[string]string{"pipe.yaml": "not a regular file", "zero.yaml": "not a regular file", "large.yaml": "too large", "most.yaml": "too large"} {
+	for name, want := range map[string]string{
+		"pipe.yaml":  "not a regular file",
+		"zero.yaml":  "not a regular file",
+		"large.yaml": "too large",
+		"most.yaml":  "too large",
+	} {
 		if p := b.problem(name); !strings.Contains(p.Message, want) || p.Fix == "" {
 			t.Errorf("%s: %v", name, p)
 		}
@@ -338,7 +346,13 @@ func TestLargeFileIsBeside(t *testing.T) {
 	})
 	b.must(os.Rename(b.path("large.yaml"), b.path("large2.yaml")))
 	b.place("a.yaml", entryText("a", "other.com"))
-	r.take([]event{{dir: b.dir, name: "large.yaml", what: renamed}, {dir: b.dir, name: "large2.yaml", what: placed}, {dir: b.dir, name: "a.yaml", what: placed}})
+	r.take(
+		[]event{
+			{dir: b.dir, name: "large.yaml", what: renamed},
+			{dir: b.dir, name: "large2.yaml", what: placed},
+			{dir: b.dir, name: "a.yaml", what: placed},
+		},
+	)
 	r.scan(never)
 	r.step()
 	<-held

@@ -28,8 +28,8 @@ type Options struct {
 	Decoder *config.Decoder
 	// Log takes what no file can be blamed for; nil discards it.
 	Log *slog.Logger
-	// Quiet is how long a file that is written in place must have been left alone before it is read, and how long a file must be gone before its
-	// objects go; 50ms when 0. What is renamed into place waits for nothing.
+	// Quiet is how long a file that is written in place must have been left alone before it is read, and how long a
+	// file must be gone before its objects go; 50ms when 0. What is renamed into place waits for nothing.
 	Quiet time.Duration
 	// Clock tells the time; the zero value is the real one.
 	Clock Clock

@@ -18,7 +18,10 @@ func TestStart(t *testing.T) {
 	b.mkdir(".git")
 	b.write("a.yaml", "# a comment\n\n"+entryText("a", "a.com")+"---\n"+entryText("b", "b.com"))
 	b.write("deep/er/c.yml", entryText("c", "c.com"))
-	b.write("deep/d.json", `{"apiVersion":"networking.istio.io/v1","kind":"ServiceEntry","metadata":{"name":"d"},"spec":{"hosts":["d.com"],"ports":[{"number":80,"name":"http"}],"resolution":"DNS"}}`)
+	b.write(
+		"deep/d.json",
+		`{"apiVersion":"networking.istio.io/v1","kind":"ServiceEntry","metadata":{"name":"d"},"spec":{"hosts":["d.com"],"ports":[{"number":80,"name":"http"}],"resolution":"DNS"}}`,
+	)
 	for _, ignored := range []string{".a.yaml.swp", "a.yaml~", ".#a.yaml", "#a.yaml#", "README.md", ".git/x.yaml", ".hidden.yaml"} {
 		b.write(ignored, entryText("ignored", "i.com"))
 	}
@@ -161,7 +164,11 @@ func TestBadDocumentHurtsOnlyItself(t *testing.T) {
 
 // TestUnreadableDocument: where not even the name can be read, nothing that may have been meant is lost.
 func TestUnreadableDocument(t *testing.T) {
-	for name, bad := range map[string]string{"no YAML": "a: [b\n", "named": "kind: ServiceEntry\nmetadata:\n  name: a\n\tx\n", "no UTF-8": "\xff\xfe\n"} {
+	for name, bad := range map[string]string{
+		"no YAML":  "a: [b\n",
+		"named":    "kind: ServiceEntry\nmetadata:\n  name: a\n\tx\n",
+		"no UTF-8": "\xff\xfe\n",
+	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, "ab.yaml", entryText("a", "a.com")+"---\n"+entryText("b", "b.com"))
 			b.start()

@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// large is the size, in bytes, from which on a file is read beside the loop once everything has been read: what it costs must not hold up the others.
+// large is the size, in bytes, from which on a file is read beside the loop once everything has been read: what it
+// costs must not hold up the others.
 const large = 32 << 10
 
-// A small file is decoded in the loop unless it makes more work than inline. The unit is a byte; to begin a document costs as much as documentWork bytes of the
-// costliest text. That much takes less than 100 ms of one core.
+// A small file is decoded in the loop unless it makes more work than inline. The unit is a byte; to begin a document
+// costs as much as documentWork bytes of the costliest text. That much takes less than 100 ms of one core.
 const (
 	inline       = 48 << 10
 	documentWork = 32
@@ -21,8 +22,8 @@ const (
 // huge is the work from which on a file may take long. One that turns out to be more while it is read beside the others is put off.
 const huge = 128 << 10
 
-// Files that may take long, and those that the last time held something that was refused, are read one at a time, so they take one core at most and hold up only each
-// other. The other large files have lanes of their own.
+// Files that may take long, and those that the last time held something that was refused, are read one at a time, so
+// they take one core at most and hold up only each other. The other large files have lanes of their own.
 const (
 	slowLanes  = 1
 	quickLanes = 2
@@ -82,7 +83,8 @@ func (l *lane) next(ctx context.Context) {
 	for l.quick < quickLanes && l.begin(ctx, func(j *job) bool { return !j.slow }) {
 		l.quick++
 	}
-	for l.slow < slowLanes && (l.begin(ctx, func(j *job) bool { return j.slow && !j.refused() }) || l.begin(ctx, func(j *job) bool { return j.slow })) {
+	for l.slow < slowLanes && (l.begin(ctx,
+		func(j *job) bool { return j.slow && !j.refused() }) || l.begin(ctx, func(j *job) bool { return j.slow })) {
 		l.slow++
 	}
 }
@@ -136,7 +138,8 @@ func (r *runner) arrivals() bool {
 	return false
 }
 
-// mayGo tells whether a file that is gone may take its objects with it, or how long to wait. A small file, which nobody rewrote into a large one, waits for two Quiets only.
+// mayGo tells whether a file that is gone may take its objects with it, or how long to wait. A small file, which nobody
+// rewrote into a large one, waits for two Quiets only.
 func (r *runner) mayGo(path string) (wait time.Duration, ok bool) {
 	d, known := r.leaving[path]
 	if !known {

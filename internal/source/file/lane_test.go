@@ -68,8 +68,8 @@ func TestSmallFileOfManyDocuments(t *testing.T) {
 	}
 }
 
-// TestHostileFilesHaveOneLane: of files that were refused one at a time is read, however often they are written; no other large file waits for more than that one, and
-// those that are no more than large for none of them.
+// TestHostileFilesHaveOneLane: of files that were refused one at a time is read, however often they are written; no
+// other large file waits for more than that one, and those that are no more than large for none of them.
 func TestHostileFilesHaveOneLane(t *testing.T) {
 	const bombs = 10
 	honest := strings.Repeat(entryText("h", "h.com")+"# "+strings.Repeat("x", 1000)+"\n---\n", 1)
@@ -121,7 +121,8 @@ func TestHostileFilesHaveOneLane(t *testing.T) {
 	}
 }
 
-// TestNewFileOfManyDocuments: a large file that nothing is known of is put off once it is seen how much it holds, so that it takes no lane of those that are quick.
+// TestNewFileOfManyDocuments: a large file that nothing is known of is put off once it is seen how much it holds, so
+// that it takes no lane of those that are quick.
 func TestNewFileOfManyDocuments(t *testing.T) {
 	b := newBed(t, "a.yaml", entryText("a", "a.com"))
 	r := stepped(b)
@@ -129,8 +130,18 @@ func TestNewFileOfManyDocuments(t *testing.T) {
 	if j := r.lane.pending[b.path("b.yaml")]; j == nil || j.slow || r.lane.quick != 1 {
 		t.Fatalf("%+v", j)
 	}
-	if got := b.finished(r); !got.isPutOff || len(got.entries) != 0 || got.work < huge || !r.lane.pending[got.path].slow || r.lane.quick != 0 || r.lane.slow != 1 {
-		t.Errorf("put off: %t, %d entries of %d, %d and %d lanes are taken", got.isPutOff, len(got.entries), got.work, r.lane.quick, r.lane.slow)
+	if got := b.finished(
+		r,
+	); !got.isPutOff || len(got.entries) != 0 || got.work < huge || !r.lane.pending[got.path].slow || r.lane.quick != 0 ||
+		r.lane.slow != 1 {
+		t.Errorf(
+			"put off: %t, %d entries of %d, %d and %d lanes are taken",
+			got.isPutOff,
+			len(got.entries),
+			got.work,
+			r.lane.quick,
+			r.lane.slow,
+		)
 	}
 	if got := b.finished(r); len(got.entries) != 10_000 || len(r.lane.pending) != 0 {
 		t.Errorf("%d entries", len(got.entries))

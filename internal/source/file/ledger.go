@@ -228,7 +228,14 @@ func (l *ledger) problems(path string) []mesh.Problem {
 	}
 	if more > 0 {
 		out = append(out, mesh.Problem{
-			Object: mesh.ObjectRef{Kind: "file", File: path, Line: 1}, Code: "TooManyProblems", Severity: worst, Message: fmt.Sprintf("and %d more problems in this file", more),
+			Object: mesh.ObjectRef{
+				Kind: "file",
+				File: path,
+				Line: 1,
+			},
+			Code:     "TooManyProblems",
+			Severity: worst,
+			Message:  fmt.Sprintf("and %d more problems in this file", more),
 		})
 	}
 	return out
@@ -241,9 +248,9 @@ func duplicate(e *entry, first claim) mesh.Problem {
 	}
 }
 
-// keepGood puts the good version of before in the place of each document that is bad now. It is found by the object's key; where not even that
-// can be read, what stood in the same place and is nowhere else now is kept, and with it all that went without a trace: a document that cannot
-// be read may have been any of them.
+// keepGood puts the good version of before in the place of each document that is bad now. It is found by the object's
+// key; where not even that can be read, what stood in the same place and is nowhere else now is kept, and with it all
+// that went without a trace: a document that cannot be read may have been any of them.
 func keepGood(old, now []entry) []entry {
 	before := map[config.Key]*entry{}
 	for i := range old {

@@ -70,7 +70,11 @@ func writeMany(tb testing.TB, dir string, n int) {
 				tb.Fatal(err)
 			}
 		}
-		if err := os.WriteFile(filepath.Join(sub, fmt.Sprintf("%d.yaml", i)), []byte(entryText(fmt.Sprintf("svc-%d", i), fmt.Sprintf("svc-%d.com", i))), 0o644); err != nil {
+		if err := os.WriteFile(
+			filepath.Join(sub, fmt.Sprintf("%d.yaml", i)),
+			[]byte(entryText(fmt.Sprintf("svc-%d", i), fmt.Sprintf("svc-%d.com", i))),
+			0o644,
+		); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -90,7 +94,11 @@ func BenchmarkStart(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		o := Options{Dirs: []string{dir}, Decoder: d, Clock: Clock{Now: func() time.Time { return time.Now().Add(time.Hour) }}}.withDefaults()
+		o := Options{
+			Dirs:    []string{dir},
+			Decoder: d,
+			Clock:   Clock{Now: func() time.Time { return time.Now().Add(time.Hour) }},
+		}.withDefaults()
 		got := 0
 		newRunner(o, deaf{}, sinkFunc(func(batch source.Batch) { got = len(batch.Set) })).start()
 		if got != 10_000 {
@@ -130,13 +138,16 @@ func BenchmarkRename(b *testing.B) {
 	}
 }
 
-// FuzzDocuments: whatever stands in a file, it is taken apart and decoded without a panic, every document is part of the file at the line it
-// claims, and what one edit makes of it keeps or replaces objects, never both.
+// FuzzDocuments: whatever stands in a file, it is taken apart and decoded without a panic, every document is part of
+// the file at the line it claims, and what one edit makes of it keeps or replaces objects, never both.
 func FuzzDocuments(f *testing.F) {
 	f.Add(entryText("a", "a.com")+"---\n"+entryText("b", "b.com"), entryText("a", "x.com"))
 	f.Add("---\n# c\n--- {a: b}\n...\n%YAML 1.1\n---\n- x\n", "a: [\n")
 	f.Add(`{"kind":"ServiceEntry"}`, "kind: List\nitems: []\n")
-	f.Add("kind: List\nitems:\n- kind: Gateway\n  metadata: {name: g}\n-\n- {kind: Sidecar}\n", `{"kind": "List", "items": [{"kind": "Gateway"}, {}]}`)
+	f.Add(
+		"kind: List\nitems:\n- kind: Gateway\n  metadata: {name: g}\n-\n- {kind: Sidecar}\n",
+		`{"kind": "List", "items": [{"kind": "Gateway"}, {}]}`,
+	)
 	bomb := "a: &a [x,x,x,x,x,x,x,x]\n"
 	for c := 'b'; c < 'k'; c++ {
 		bomb += fmt.Sprintf("%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c]\n", c, c, c-1, c-1, c-1, c-1, c-1, c-1)

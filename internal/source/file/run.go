@@ -53,7 +53,8 @@ const openFactor = 100
 // blindFactor says how many Quiets pass between looks where nothing can be watched.
 const blindFactor = 40
 
-// pollFactor says how many Quiets pass between looks at whether each tree is still the same folder: of a file system that is mounted over it nobody tells.
+// pollFactor says how many Quiets pass between looks at whether each tree is still the same folder: of a file system
+// that is mounted over it nobody tells.
 const pollFactor = 100
 
 func newRunner(o Options, w watcher, sink source.Sink) *runner {
@@ -285,8 +286,9 @@ func (r *runner) moved(path string, e event) {
 	}
 }
 
-// scan looks through the directories of this step. A file that is new or other than it was is read now if ready says so, and waits otherwise. Where a folder has several
-// names, all trees are looked through: which name counts must not depend on what came first.
+// scan looks through the directories of this step. A file that is new or other than it was is read now if ready says
+// so, and waits otherwise. Where a folder has several names, all trees are looked through: which name counts must not
+// depend on what came first.
 func (r *runner) scan(ready func(path string, info fs.FileInfo) bool) {
 	if len(r.look) == 0 {
 		return

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestSeveralObjectsInOneDocument: JSON objects one behind the other are objects each, and what stands behind one keeps what was in force, and is told.
+// TestSeveralObjectsInOneDocument: JSON objects one behind the other are objects each, and what stands behind one keeps
+// what was in force, and is told.
 func TestSeveralObjectsInOneDocument(t *testing.T) {
 	const a = `{"apiVersion": "networking.istio.io/v1", "kind": "WorkloadEntry", "metadata": {"name": "a"}, "spec": {"address": "1.1.1.1"}}` + "\n"
 	b := newBed(t, "w.json", a)
@@ -18,7 +19,10 @@ func TestSeveralObjectsInOneDocument(t *testing.T) {
 		t.Errorf("set %v, delete %v", batch.Set, batch.Delete)
 	}
 	b.inForce("a w.json:1", "b w.json:2")
-	if p := b.problem("w.json"); p.Line != 2 || !strings.Contains(p.Message, "stands behind") || !strings.Contains(p.Message, "stays in force") {
+	if p := b.problem(
+		"w.json",
+	); p.Line != 2 || !strings.Contains(p.Message, "stands behind") ||
+		!strings.Contains(p.Message, "stays in force") {
 		t.Errorf("%+v", p)
 	}
 }

@@ -12,7 +12,8 @@ import (
 // maxFolders is how many folders are read, and watched.
 const maxFolders = 20_000
 
-// counts says whether a file of that name holds objects: YAML and JSON, but not what editors leave beside them (swap files, backups, locks).
+// counts says whether a file of that name holds objects: YAML and JSON, but not what editors leave beside them (swap
+// files, backups, locks).
 func counts(name string) bool {
 	if name == "" || name[0] == '.' || name[0] == '#' || strings.HasSuffix(name, "~") {
 		return false
@@ -54,8 +55,9 @@ func (t *tree) hides(path string) bool {
 	return false
 }
 
-// walk reads a directory tree, links followed, each real folder once: under its own name if it has one in the tree, else under that of the first link to it. Each
-// directory is given to watch before it is read, so that nothing that comes later is missed.
+// walk reads a directory tree, links followed, each real folder once: under its own name if it has one in the tree,
+// else under that of the first link to it. Each directory is given to watch before it is read, so that nothing that
+// comes later is missed.
 type walk struct {
 	disk   disk.Files
 	watch  func(dir string) error

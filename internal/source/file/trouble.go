@@ -75,8 +75,14 @@ func (r *runner) retry(now time.Time) {
 
 func folderProblem(path string, err error) mesh.Problem {
 	return mesh.Problem{
-		Object: mesh.ObjectRef{Kind: "folder", File: path}, Code: "Unreadable", Severity: mesh.Error,
-		Message: printable.Text("the folder cannot be read: "+err.Error()+"; what it held stays in force", printable.Long), Fix: remedy(err),
+		Object:   mesh.ObjectRef{Kind: "folder", File: path},
+		Code:     "Unreadable",
+		Severity: mesh.Error,
+		Message: printable.Text(
+			"the folder cannot be read: "+err.Error()+"; what it held stays in force",
+			printable.Long,
+		),
+		Fix: remedy(err),
 	}
 }
 
@@ -113,7 +119,8 @@ type root struct {
 	changed time.Time // when another took its place, and when something last came to be in that; zero: it has settled
 }
 
-// settleFactor says how many Quiets must pass without a new file in a folder that took another's place, before what is not in it counts as gone: it is being filled.
+// settleFactor says how many Quiets must pass without a new file in a folder that took another's place, before what is
+// not in it counts as gone: it is being filled.
 const settleFactor = 20
 
 // rootOf is the folder that must be there for a file's absence to mean something.

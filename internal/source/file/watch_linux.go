@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inotify watches by the kernel's own events (man 7 inotify), which tell what portable ones do not: whether a new name was renamed into place, and
-// that a writer has closed its file.
+// inotify watches by the kernel's own events (man 7 inotify), which tell what portable ones do not: whether a new name
+// was renamed into place, and that a writer has closed its file.
 type inotify struct {
 	file *os.File
 	fd   int
@@ -38,7 +38,8 @@ func newWatcher() (watcher, error) {
 	return w, nil
 }
 
-const watchMask = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_MODIFY | unix.IN_CLOSE_WRITE | unix.IN_ONLYDIR
+const watchMask = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_MODIFY |
+	unix.IN_CLOSE_WRITE | unix.IN_ONLYDIR
 
 func (w *inotify) add(dir string) error {
 	w.mu.Lock()

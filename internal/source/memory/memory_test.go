@@ -87,8 +87,14 @@ func TestRunHandsOverWhatHasGathered(t *testing.T) {
 	got := newSink()
 	start(t, s, got)()
 	same(t, source.Batch{
-		Source: "m", Set: []*config.Object{object("a"), object("b")}, Services: []*mesh.Service{service("x"), service("y")},
-		Endpoints: map[mesh.EndpointKey]mesh.Endpoint{end("1"): {Address: "10.0.0.1"}}, Problems: map[string][]mesh.Problem{"f": {{Code: "X"}}}, Synced: true,
+		Source:   "m",
+		Set:      []*config.Object{object("a"), object("b")},
+		Services: []*mesh.Service{service("x"), service("y")},
+		Endpoints: map[mesh.EndpointKey]mesh.Endpoint{
+			end("1"): {Address: "10.0.0.1"},
+		},
+		Problems: map[string][]mesh.Problem{"f": {{Code: "X"}}},
+		Synced:   true,
 	}, got.last())
 }
 

@@ -17,8 +17,9 @@ import (
 	"fairway/test/rig"
 )
 
-// AnythingOnLocalhost starts a server that speaks at one port whatever its clients do: HTTP/1, cleartext HTTP/2 with gRPC's health service, and to those who send a line of
-// anything else lines of its own. It returns the Backend and its port of 127.0.0.1, which the system chooses.
+// AnythingOnLocalhost starts a server that speaks at one port whatever its clients do: HTTP/1, cleartext HTTP/2 with
+// gRPC's health service, and to those who send a line of anything else lines of its own. It returns the Backend and its
+// port of 127.0.0.1, which the system chooses.
 func (m *Mesh) AnythingOnLocalhost(t testing.TB, name string) (*Backend, int) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -29,13 +30,17 @@ func (m *Mesh) AnythingOnLocalhost(t testing.TB, name string) (*Backend, int) {
 	streams := grpc.NewServer()
 	healthpb.RegisterHealthServer(streams, health.NewServer())
 	found := &found{address: listener.Addr(), requests: make(chan net.Conn), over: make(chan struct{})}
-	server := &http.Server{ReadHeaderTimeout: rig.Bound, Protocols: new(http.Protocols), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Content-Type") == "application/grpc" && r.ProtoMajor == 2 {
-			streams.ServeHTTP(w, r)
-			return
-		}
-		b.ServeHTTP(w, r)
-	})}
+	server := &http.Server{
+		ReadHeaderTimeout: rig.Bound,
+		Protocols:         new(http.Protocols),
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Content-Type") == "application/grpc" && r.ProtoMajor == 2 {
+				streams.ServeHTTP(w, r)
+				return
+			}
+			b.ServeHTTP(w, r)
+		}),
+	}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetUnencryptedHTTP2(true)
 	var all sync.WaitGroup
@@ -132,7 +137,8 @@ type peeked struct {
 
 func (p *peeked) Read(b []byte) (int, error) { return p.in.Read(b) }
 
-// Say connects, sends a line before it hears anything, and returns what comes back; the empty string where the connection was closed instead.
+// Say connects, sends a line before it hears anything, and returns what comes back; the empty string where the
+// connection was closed instead.
 func Say(t testing.TB, address, line string) string {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", address, rig.Bound)

@@ -91,7 +91,13 @@ func (m *Mesh) serve(t testing.TB, name, address string, config *tls.Config) *Ba
 		t.Fatal(err)
 	}
 	b := &Backend{Name: name, port: listener.Addr().(*net.TCPAddr).Port, news: make(chan struct{})}
-	server := &http.Server{Handler: b, ReadHeaderTimeout: rig.Bound, TLSConfig: config, Protocols: new(http.Protocols), ErrorLog: log.New(io.Discard, "", 0)}
+	server := &http.Server{
+		Handler:           b,
+		ReadHeaderTimeout: rig.Bound,
+		TLSConfig:         config,
+		Protocols:         new(http.Protocols),
+		ErrorLog:          log.New(io.Discard, "", 0),
+	}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetHTTP2(true)
 	server.Protocols.SetUnencryptedHTTP2(true)

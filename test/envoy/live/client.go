@@ -38,8 +38,8 @@ type Reply struct {
 	Took   time.Duration
 }
 
-// Send sends one request on a connection of its own. No answer at all fails the test. A refused connection, or a socket that is not there, is tried
-// again within rig.Bound: a listener may be on its way.
+// Send sends one request on a connection of its own. No answer at all fails the test. A refused connection, or a socket
+// that is not there, is tried again within rig.Bound: a listener may be on its way.
 func Send(t testing.TB, r Request) Reply {
 	t.Helper()
 	reply, err := Try(r)

@@ -2,8 +2,8 @@ package live
 
 import "testing"
 
-// Client starts a sidecar of namespace default whose workload has the label app: <name>. Its workload reaches every HTTP service at ports HTTPPort and OtherPort
-// of the address "<name>-egress", and TCP services at their own addresses.
+// Client starts a sidecar of namespace default whose workload has the label app: <name>. Its workload reaches every
+// HTTP service at ports HTTPPort and OtherPort of the address "<name>-egress", and TCP services at their own addresses.
 func (m *Mesh) Client(t testing.TB, name string) *Envoy {
 	t.Helper()
 	return m.ClientNode(t, Node{Name: name})

@@ -9,10 +9,12 @@ import (
 	"testing"
 )
 
-// Secret is a Secret of namespace default that holds a pair, and an authority where one is given, as YAML. Any proxy of the namespace may have it, and those of this machine.
+// Secret is a Secret of namespace default that holds a pair, and an authority where one is given, as YAML. Any proxy of
+// the namespace may have it, and those of this machine.
 func Secret(t testing.TB, name string, pair Pair, authorities ...string) string {
 	t.Helper()
-	out := "---\napiVersion: v1\nkind: Secret\nmetadata: {name: " + name + ", namespace: default, annotations: {fairway/service-accounts: \"*\"}}\nstringData:\n"
+	out := "---\napiVersion: v1\nkind: Secret\nmetadata: {name: " + name + ", namespace: default, annotations: " +
+		"{fairway/service-accounts: \"*\"}}\nstringData:\n"
 	put := func(key, file string) {
 		text, err := os.ReadFile(file)
 		if err != nil {

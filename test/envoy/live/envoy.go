@@ -103,8 +103,13 @@ func (m *Mesh) bootstrap(t testing.TB, n Node) []byte {
 		SecretsSocket: socket,
 		Stats:         bootstrap.StatsMatcher{Regexps: []string{bootstrap.Everything}}, // tests look at any of them
 		Node: bootstrap.Node{
-			Type: kind, IP: n.IP, Name: n.Name, Namespace: n.Namespace, Domain: n.Namespace + ".svc.cluster.local", Cluster: n.Name + "." + n.Namespace,
-			Metadata: map[string]any{"INTERCEPTION_MODE": mode, "NAMESPACE": n.Namespace, "LABELS": labels},
+			Type:      kind,
+			IP:        n.IP,
+			Name:      n.Name,
+			Namespace: n.Namespace,
+			Domain:    n.Namespace + ".svc.cluster.local",
+			Cluster:   n.Name + "." + n.Namespace,
+			Metadata:  map[string]any{"INTERCEPTION_MODE": mode, "NAMESPACE": n.Namespace, "LABELS": labels},
 		},
 		Discovery: bootstrap.HostPort{Host: m.IP("plane"), Port: 15010},
 		Admin:     bootstrap.HostPort{Host: m.IP(n.Name + "-admin"), Port: adminPort},
@@ -124,7 +129,18 @@ func (m *Mesh) bootstrap(t testing.TB, n Node) []byte {
 
 func (e *Envoy) start(t testing.TB, binary, file string, env ...string) {
 	t.Helper()
-	e.command = exec.Command(binary, "-c", file, "--concurrency", "1", "--disable-hot-restart", "--log-level", "warning", "--log-path", e.logFile)
+	e.command = exec.Command(
+		binary,
+		"-c",
+		file,
+		"--concurrency",
+		"1",
+		"--disable-hot-restart",
+		"--log-level",
+		"warning",
+		"--log-path",
+		e.logFile,
+	)
 	e.command.Env = append(os.Environ(), env...)
 	e.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var stderr bytes.Buffer

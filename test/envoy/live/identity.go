@@ -45,7 +45,10 @@ type Identity struct {
 func (a *Trust) Issue(t testing.TB, account string) Identity {
 	t.Helper()
 	key := newKey(t)
-	signed, err := a.authority.Sign(request(t, key), ca.Grant{ID: identity.ID{TrustDomain: "cluster.local", Namespace: "default", ServiceAccount: account}})
+	signed, err := a.authority.Sign(
+		request(t, key),
+		ca.Grant{ID: identity.ID{TrustDomain: "cluster.local", Namespace: "default", ServiceAccount: account}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

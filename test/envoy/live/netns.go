@@ -18,9 +18,9 @@ import (
 // isolatedEnv names the test that runs in a namespace of its own, to the process that does.
 const isolatedEnv = "FAIRWAY_ISOLATED_TEST"
 
-// Isolated runs the calling test in a network namespace of its own, and where the user is not root in a user namespace too: in the process that go test
-// started it runs the test again in a child that has them, reports how that went and returns false; in the child it returns true. It skips the test where
-// the kernel forbids namespaces.
+// Isolated runs the calling test in a network namespace of its own, and where the user is not root in a user namespace
+// too: in the process that go test started it runs the test again in a child that has them, reports how that went and
+// returns false; in the child it returns true. It skips the test where the kernel forbids namespaces.
 func Isolated(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(isolatedEnv) == t.Name() {
@@ -48,8 +48,8 @@ func Isolated(t *testing.T) bool {
 	return false
 }
 
-// Mark tells sockets apart whose traffic is redirected to a proxy, as the user of a process does beside a real workload. Sockets without one are left alone: a
-// proxy's own, and the control plane's.
+// Mark tells sockets apart whose traffic is redirected to a proxy, as the user of a process does beside a real
+// workload. Sockets without one are left alone: a proxy's own, and the control plane's.
 type Mark uint32
 
 const (
@@ -59,8 +59,9 @@ const (
 	Outside Mark = 2
 )
 
-// Redirect brings up loopback with all of 10.0.0.0/8 on it and has the kernel redirect marked connections to the ports of a proxy: Workload's to outbound,
-// Outside's to inbound. It is for an Isolated test, and skips it where the kernel cannot.
+// Redirect brings up loopback with all of 10.0.0.0/8 on it and has the kernel redirect marked connections to the ports
+// of a proxy: Workload's to outbound, Outside's to inbound. It is for an Isolated test, and skips it where the kernel
+// cannot.
 func Redirect(t testing.TB, outbound, inbound uint16) {
 	t.Helper()
 	if err := loopback(); err != nil {
@@ -100,7 +101,11 @@ func redirect(ports map[Mark]uint16) error {
 	}
 	table := c.AddTable(&nftables.Table{Name: "live", Family: nftables.TableFamilyIPv4})
 	chain := c.AddChain(&nftables.Chain{
-		Name: "output", Table: table, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityNATDest,
+		Name:     "output",
+		Table:    table,
+		Type:     nftables.ChainTypeNAT,
+		Hooknum:  nftables.ChainHookOutput,
+		Priority: nftables.ChainPriorityNATDest,
 	})
 	for mark, port := range ports {
 		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{

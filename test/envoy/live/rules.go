@@ -63,8 +63,8 @@ func (m *Mesh) TryDecode(yaml string) (objects []*config.Object, problems []mesh
 	return objects, problems
 }
 
-// Delete takes objects away, written "VirtualService reviews" (of namespace default) or "VirtualService shop/reviews", in one batch, and waits until
-// every proxy knows.
+// Delete takes objects away, written "VirtualService reviews" (of namespace default) or "VirtualService shop/reviews",
+// in one batch, and waits until every proxy knows.
 func (m *Mesh) Delete(t testing.TB, objects ...string) {
 	t.Helper()
 	m.Drop(objects...)
@@ -90,7 +90,8 @@ func (m *Mesh) setMeshConfig(t testing.TB, p *Plane, yaml string) {
 	p.Rules.Set(allowLoopback(o))
 }
 
-// allowLoopback lets rules lead every proxy to loopback addresses, where all workloads of a test are, unless the test says itself whose may.
+// allowLoopback lets rules lead every proxy to loopback addresses, where all workloads of a test are, unless the test
+// says itself whose may.
 func allowLoopback(o *config.Object) *config.Object {
 	spec := proto.CloneOf(config.Spec[*meshconfig.MeshConfig](o))
 	metadata := maps.Clone(spec.GetDefaultConfig().GetProxyMetadata())

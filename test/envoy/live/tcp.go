@@ -71,8 +71,8 @@ func (m *Mesh) greet(t testing.TB, name string, listener net.Listener) {
 	t.Cleanup(func() { listener.Close(); <-done })
 }
 
-// DialTCP connects, reads the backend's greeting, sends a line and reads it back. It returns the backend's name; the empty one where the connection
-// was closed without a greeting.
+// DialTCP connects, reads the backend's greeting, sends a line and reads it back. It returns the backend's name; the
+// empty one where the connection was closed without a greeting.
 func DialTCP(t testing.TB, address string) string {
 	t.Helper()
 	return DialMarked(t, 0, address)

@@ -33,8 +33,9 @@ func Golden(t *testing.T, update bool) {
 	}
 }
 
-// play runs a txtar file: its comment aside, each file is a step (a YAML stream to apply, "delete", "proxies" to connect, a proxy that is "gone" or "refused" a listener) until one that is named out…,
-// which is what is published then. With update, these are rewritten.
+// play runs a txtar file: its comment aside, each file is a step (a YAML stream to apply, "delete", "proxies" to
+// connect, a proxy that is "gone" or "refused" a listener) until one that is named out…, which is what is published
+// then. With update, these are rewritten.
 func play(t *testing.T, a *txtar.Archive, update bool) (changed bool) {
 	t.Helper()
 	w := New()

@@ -13,8 +13,8 @@ import (
 	"fairway/internal/table"
 )
 
-// Ambiguous finds what Envoy would refuse in what some connected proxy sees: two virtual hosts of a route configuration with one domain, or virtual hosts
-// of a route configuration that is not there.
+// Ambiguous finds what Envoy would refuse in what some connected proxy sees: two virtual hosts of a route configuration
+// with one domain, or virtual hosts of a route configuration that is not there.
 func (w *World) Ambiguous() error {
 	hosts, routes := w.VirtualHosts(), w.Routes()
 	var err error

@@ -1,5 +1,5 @@
-// Package routetest is a world for tests of compile/route and compile/gateway: a store with their tables, objects and proxies out of text, and
-// what is published as text. It is for tests alone.
+// Package routetest is a world for tests of compile/route and compile/gateway: a store with their tables, objects and
+// proxies out of text, and what is published as text. It is for tests alone.
 package routetest
 
 import (
@@ -91,7 +91,14 @@ func (w *World) Delete(lines string) {
 func (w *World) Connect(lines string) {
 	for line := range strings.Lines(lines) {
 		f := append(strings.Fields(line), "", "", "", "")
-		p := mesh.Proxy{ID: mesh.ProxyID(strings.Join(strings.Fields(line), "~")), Namespace: f[1], IP: f[2], IPs: f[2], Labels: mesh.Labels(f[3]), Standing: mesh.Here}
+		p := mesh.Proxy{
+			ID:        mesh.ProxyID(strings.Join(strings.Fields(line), "~")),
+			Namespace: f[1],
+			IP:        f[2],
+			IPs:       f[2],
+			Labels:    mesh.Labels(f[3]),
+			Standing:  mesh.Here,
+		}
 		if f[0] == "router" {
 			p.Type = mesh.Router
 		}
@@ -115,13 +122,24 @@ func object(t testing.TB, doc string, created int64) *config.Object {
 	}
 	if head.Kind == config.Secret {
 		c := head.Credential
-		return &config.Object{Key: config.Key{Kind: head.Kind, Namespace: head.Metadata.Namespace, Name: head.Metadata.Name}, Created: created, Spec: &structpb.Struct{},
-			Hash: xxhash.Sum64([]byte(doc)), Credential: &config.Credential{Chain: bytesOf(c.Chain), CA: bytesOf(c.CA), CRL: bytesOf(c.CRL), Holders: config.AnyHolder}}
+		return &config.Object{
+			Key:     config.Key{Kind: head.Kind, Namespace: head.Metadata.Namespace, Name: head.Metadata.Name},
+			Created: created,
+			Spec:    &structpb.Struct{},
+			Hash: xxhash.Sum64(
+				[]byte(doc),
+			),
+			Credential: &config.Credential{Chain: bytesOf(c.Chain), CA: bytesOf(c.CA), CRL: bytesOf(c.CRL), Holders: config.AnyHolder},
+		}
 	}
 	specs := map[config.Kind]proto.Message{
-		"ServiceEntry": &networking.ServiceEntry{}, "VirtualService": &networking.VirtualService{}, "DestinationRule": &networking.DestinationRule{},
-		"Gateway": &networking.Gateway{}, "Sidecar": &networking.Sidecar{}, "MeshConfig": &meshconfig.MeshConfig{},
-		"WorkloadGroup": &networking.WorkloadGroup{},
+		"ServiceEntry":    &networking.ServiceEntry{},
+		"VirtualService":  &networking.VirtualService{},
+		"DestinationRule": &networking.DestinationRule{},
+		"Gateway":         &networking.Gateway{},
+		"Sidecar":         &networking.Sidecar{},
+		"MeshConfig":      &meshconfig.MeshConfig{},
+		"WorkloadGroup":   &networking.WorkloadGroup{},
 	}
 	spec := specs[head.Kind]
 	if spec == nil {
@@ -258,7 +276,8 @@ func show(t testing.TB, e *envoy.Encoded, m proto.Message) any {
 	return trim(v)
 }
 
-// trim leaves out what all resources of a type have: timeouts that are none, default retries, decorators, and of HTTP connection managers all but their routes.
+// trim leaves out what all resources of a type have: timeouts that are none, default retries, decorators, and of HTTP
+// connection managers all but their routes.
 func trim(v any) any {
 	switch v := v.(type) {
 	case []any:
@@ -269,7 +288,10 @@ func trim(v any) any {
 		if rds, ok := v["rds"].(map[string]any); ok {
 			return map[string]any{"routes": rds["routeConfigName"], "statPrefix": v["statPrefix"]}
 		}
-		for _, k := range []string{"decorator", "includeRequestAttemptCount", "validateClusters", "ignorePortInHostMatching", "maxDirectResponseBodySizeBytes", "maxStreamDuration", "retryPolicy"} {
+		for _, k := range []string{
+			"decorator", "includeRequestAttemptCount", "validateClusters", "ignorePortInHostMatching",
+			"maxDirectResponseBodySizeBytes", "maxStreamDuration", "retryPolicy",
+		} {
 			delete(v, k)
 		}
 		if v["timeout"] == "0s" {

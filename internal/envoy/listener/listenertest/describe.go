@@ -12,7 +12,8 @@ import (
 	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 )
 
-// Describe tells in a few lines what a listener does: where it listens, and which connections go where. It leaves out what all listeners have alike.
+// Describe tells in a few lines what a listener does: where it listens, and which connections go where. It leaves out
+// what all listeners have alike.
 func Describe(l *listenerv3.Listener) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s %s%s\n", l.GetName(), place(l.GetAddress()), strings.ToLower(l.GetTrafficDirection().String()), socket(l))

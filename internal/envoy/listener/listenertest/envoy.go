@@ -63,11 +63,17 @@ func Validate(t *testing.T, listeners []*listenerv3.Listener, clusters []string)
 
 func bootstrap(listeners []*listenerv3.Listener, clusters []string) *bootstrapv3.Bootstrap {
 	b := &bootstrapv3.Bootstrap{
-		Node:            &corev3.Node{Id: "test", Cluster: "test"},
-		StaticResources: &bootstrapv3.Bootstrap_StaticResources{Listeners: listeners, Clusters: []*clusterv3.Cluster{cluster(controlPlane, true)}},
+		Node: &corev3.Node{Id: "test", Cluster: "test"},
+		StaticResources: &bootstrapv3.Bootstrap_StaticResources{
+			Listeners: listeners,
+			Clusters:  []*clusterv3.Cluster{cluster(controlPlane, true)},
+		},
 		DynamicResources: &bootstrapv3.Bootstrap_DynamicResources{AdsConfig: &corev3.ApiConfigSource{
-			ApiType: corev3.ApiConfigSource_DELTA_GRPC, TransportApiVersion: corev3.ApiVersion_V3,
-			GrpcServices: []*corev3.GrpcService{{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: controlPlane}}}},
+			ApiType:             corev3.ApiConfigSource_DELTA_GRPC,
+			TransportApiVersion: corev3.ApiVersion_V3,
+			GrpcServices: []*corev3.GrpcService{
+				{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: controlPlane}}},
+			},
 		}},
 	}
 	names := slices.Clone(clusters)
@@ -85,11 +91,17 @@ func cluster(name string, http2 bool) *clusterv3.Cluster {
 		ConnectTimeout:       durationpb.New(time.Second),
 	}
 	if http2 {
-		c.TypedExtensionProtocolOptions = map[string]*anypb.Any{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": envoy.Any(&httpoptionsv3.HttpProtocolOptions{
-			UpstreamProtocolOptions: &httpoptionsv3.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: &httpoptionsv3.HttpProtocolOptions_ExplicitHttpConfig{
-				ProtocolConfig: &httpoptionsv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{Http2ProtocolOptions: &corev3.Http2ProtocolOptions{}},
-			}},
-		})}
+		c.TypedExtensionProtocolOptions = map[string]*anypb.Any{
+			"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": envoy.Any(&httpoptionsv3.HttpProtocolOptions{
+				UpstreamProtocolOptions: &httpoptionsv3.HttpProtocolOptions_ExplicitHttpConfig_{
+					ExplicitHttpConfig: &httpoptionsv3.HttpProtocolOptions_ExplicitHttpConfig{
+						ProtocolConfig: &httpoptionsv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{
+							Http2ProtocolOptions: &corev3.Http2ProtocolOptions{},
+						},
+					},
+				},
+			}),
+		}
 	}
 	return c
 }
