@@ -113,7 +113,8 @@ func gateway(size int, more ...string) string {
 		if i == 0 {
 			hosts = append(hosts, more...)
 		}
-		fmt.Fprintf(&text, "  - {port: {number: %d, name: http, protocol: HTTP}, hosts: [%s]}\n", 8000+i, strings.Join(hosts, ", "))
+		fmt.Fprintf(&text, "  - {port: {number: %[1]d, name: http-%[1]d, protocol: HTTP}, hosts: [%[2]s]}\n",
+			8000+i, strings.Join(hosts, ", "))
 	}
 	return text.String()
 }

@@ -116,12 +116,20 @@ func TestLimits(t *testing.T) {
 		h.attach("p", "all")
 		s := h.delta(patience(t))
 		s.ask("p", ClusterType)
-		for range 4 { // never read: the wire fills, and later changes coalesce
-			h.turn++
-			h.lib.Publish(h.turn, []Change{{Shelf: "all", Type: ClusterType, Name: "big", Resource: big(h.turn)}})
-		}
-		if got := <-h.hooks.left; got != "p" {
-			t.Errorf("%s left", got)
+		late, next := patience(t), time.NewTicker(time.Millisecond)
+		defer next.Stop()
+		for left := false; !left; { // never read: the wire fills, and later changes coalesce
+			select {
+			case <-next.C:
+				h.turn++
+				h.lib.Publish(h.turn, []Change{{Shelf: "all", Type: ClusterType, Name: "big", Resource: big(h.turn)}})
+			case got := <-h.hooks.left:
+				if left = true; got != "p" {
+					t.Errorf("%s left", got)
+				}
+			case <-late.Done():
+				t.Fatal("the stream does not end")
+			}
 		}
 		expect(t, s.end(), codes.DeadlineExceeded, "did not take a Cluster response within 20ms")
 	})

@@ -258,8 +258,9 @@ func clusterText(t *testing.T, e *envoy.Encoded) string {
 	if tree["connectTimeout"] == "10s" {
 		delete(tree, "connectTimeout")
 	}
-	if http, ok := m.TypedExtensionProtocolOptions["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"]; ok && len(http.Value) > 0 {
-		options := tree["typedExtensionProtocolOptions"].(map[string]any)["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"].(map[string]any)
+	const ofHTTP = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+	if http, ok := m.TypedExtensionProtocolOptions[ofHTTP]; ok && len(http.Value) > 0 {
+		options := tree["typedExtensionProtocolOptions"].(map[string]any)[ofHTTP].(map[string]any)
 		delete(options, "@type")
 		if _, ok := options["httpFilters"]; ok {
 			delete(options, "httpFilters")
