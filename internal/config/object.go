@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"cmp"
+	"strconv"
 
 	"google.golang.org/protobuf/proto"
 
@@ -47,6 +48,14 @@ type Object struct {
 type Written struct {
 	Ref  mesh.ObjectRef
 	Text []byte
+}
+
+// String is the place alone.
+func (w Written) String() string {
+	if w.Ref.File == "" {
+		return ""
+	}
+	return w.Ref.File + ":" + strconv.Itoa(w.Ref.Line)
 }
 
 // Equal compares place and text.

@@ -72,6 +72,26 @@ func (s *Seen) String() string {
 	return strings.Join(parts, " ")
 }
 
+// String counts who declares the host, and what rules say of it.
+func (h *host) String() string {
+	return fmt.Sprintf("services=%d routes=%d rules=%d targets=%d", len(h.services), len(h.routes), len(h.rules), len(h.targets))
+}
+
+// String lists what a Sidecar imports, by listener.
+func (a *reach) String() string {
+	if !a.sidecar {
+		return "namespace"
+	}
+	parts := make([]string, len(a.entries))
+	for i, e := range a.entries {
+		parts[i] = fmt.Sprintf("%d:%s/%s", e.listener, e.namespace, e.host)
+		if e.exclude {
+			parts[i] = "~" + parts[i]
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
 func (l Listener) String() string {
 	return fmt.Sprintf("port=%d name=%s protocol=%v bind=%s capture=%v", l.Port, l.PortName, l.Protocol, l.Bind, l.Capture)
 }
