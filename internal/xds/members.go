@@ -63,7 +63,7 @@ func (a *assembled) buffers() []mem.Buffer {
 		from := len(marks)
 		marks = protowire.AppendTag(marks, a.part.Field, protowire.BytesType)
 		marks = protowire.AppendVarint(marks, uint64(len(m.Body())))
-		out = append(out, mem.SliceBuffer(marks[from:len(marks):len(marks)]), &m.body)
+		out = append(out, mem.SliceBuffer(marks[from:len(marks):len(marks)]), mem.SliceBuffer(m.Body()))
 	}
 	return out
 }

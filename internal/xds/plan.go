@@ -48,7 +48,7 @@ func (p pick) size() int {
 	if p.whole != nil {
 		return p.whole.size
 	}
-	return p.res.Size()
+	return len(p.res.delta)
 }
 
 // batch is a queue sorted by verdict.

@@ -19,9 +19,9 @@ type Resource struct {
 	sum     uint64 // name and version mixed, so that the sums of a set combine by xor
 	opts    ResourceOptions
 	links   links
-	delta   mem.SliceBuffer // what comes before body in the field DeltaDiscoveryResponse.resources
-	sotw    mem.SliceBuffer // its tail, which is what comes before body in the field DiscoveryResponse.resources
-	body    mem.SliceBuffer // the message, shared with whoever made it
+	body    int             // where the message starts within delta
+	delta   mem.SliceBuffer // the whole field DeltaDiscoveryResponse.resources
+	sotw    mem.SliceBuffer // its tail, which is the whole field DiscoveryResponse.resources
 }
 
 // links is a resource's names in the library that it was published in last; it is guarded by that library's lock.
@@ -90,12 +90,12 @@ const (
 	responseResources = 2
 )
 
-// NewResource frames one resource. The version is a hash of its content: equal versions mean equal resources. The
-// body is the deterministic encoding of the message; it is kept, and must not be modified any more.
+// NewResource encodes one resource. The version is a hash of its content: equal versions mean equal resources. The
+// body is the deterministic encoding of the message; it is copied.
 func NewResource(typeURL, name string, version uint64, body []byte, opts ResourceOptions) *Resource {
 	anyLen := sizeBytes(anyTypeURL, len(typeURL)) + sizeBytes(anyValue, len(body))
 	inner := sizeBytes(resourceName, len(name)) + sizeBytes(resourceVersion, versionLen) + sizeBytes(resourceAny, anyLen)
-	b := make([]byte, 0, sizeBytes(responseResources, inner)-len(body))
+	b := make([]byte, 0, sizeBytes(responseResources, inner))
 	b = protowire.AppendTag(b, responseResources, protowire.BytesType)
 	b = protowire.AppendVarint(b, uint64(inner))
 	b = appendString(b, resourceName, name)
@@ -106,9 +106,11 @@ func NewResource(typeURL, name string, version uint64, body []byte, opts Resourc
 	b = appendString(b, anyTypeURL, typeURL)
 	b = protowire.AppendTag(b, anyValue, protowire.BytesType)
 	b = protowire.AppendVarint(b, uint64(len(body)))
+	start := len(b)
+	b = append(b, body...)
 	return &Resource{
 		Name: name, typ: typeURL, version: version, sum: mixVersion(name, version), opts: opts,
-		delta: b, sotw: b[tail:], body: body,
+		body: start, delta: b, sotw: b[tail:],
 	}
 }
 
@@ -124,13 +126,13 @@ func (r *Resource) Type() string { return r.typ }
 func (r *Resource) Version() uint64 { return r.version }
 
 // Body returns the encoded message; the caller must not modify it.
-func (r *Resource) Body() []byte { return r.body }
+func (r *Resource) Body() []byte { return r.delta[r.body:] }
 
 // Options returns what the resource was built with; the caller must not modify it.
 func (r *Resource) Options() ResourceOptions { return r.opts }
 
 // Size returns the bytes that the resource takes in an incremental response, framing included.
-func (r *Resource) Size() int { return len(r.delta) + len(r.body) }
+func (r *Resource) Size() int { return len(r.delta) }
 
 const versionLen = 16
 

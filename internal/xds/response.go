@@ -47,7 +47,7 @@ func (m *machine) encode(s *sub, f *flight, b batch) *response {
 	if s.full {
 		r.resources = 0
 		for _, res := range s.held() {
-			r.data = append(r.data, &res.sotw, &res.body)
+			r.data = append(r.data, &res.sotw)
 			r.resources++
 		}
 		return r
@@ -56,7 +56,7 @@ func (m *machine) encode(s *sub, f *flight, b batch) *response {
 		if p.whole != nil {
 			r.data = append(r.data, p.whole.buffers()...)
 		} else {
-			r.data = append(r.data, &p.res.sotw, &p.res.body)
+			r.data = append(r.data, &p.res.sotw)
 		}
 	}
 	return r
@@ -75,10 +75,10 @@ func deltaBuffers(s *sub, f *flight, b batch) mem.BufferSlice {
 	for _, w := range b.gone {
 		head = appendString(head, deltaRemoved, w.name.text)
 	}
-	out := make(mem.BufferSlice, 1, 1+2*len(b.sends))
+	out := make(mem.BufferSlice, 1, 1+len(b.sends))
 	out[0] = mem.SliceBuffer(head)
 	for _, p := range b.sends {
-		out = append(out, &p.res.delta, &p.res.body)
+		out = append(out, &p.res.delta)
 	}
 	return out
 }
