@@ -57,22 +57,27 @@ type cache struct {
 // errTooBig is what a cache is given up for when it grows over its limit.
 var errTooBig = errors.New("it is larger than its limit")
 
+// inFile is a cache in an open file of which nothing is read or written yet.
+func inFile(files disk.Files, path string, f disk.Random, limit int64, log *slog.Logger) *cache {
+	return &cache{
+		files:   files,
+		path:    path,
+		limit:   limit,
+		log:     log,
+		file:    f,
+		index:   map[string]map[string]entry{},
+		pending: map[batchID]batch{},
+	}
+}
+
 // createCache makes an empty cache for a node.
 func createCache(files disk.Files, path string, node [sha256.Size]byte, limit int64, log *slog.Logger) (*cache, error) {
 	f, err := files.Make(path)
 	if err != nil {
 		return nil, err
 	}
-	c := &cache{
-		files:   files,
-		path:    path,
-		limit:   limit,
-		log:     log,
-		file:    f,
-		node:    node,
-		index:   map[string]map[string]entry{},
-		pending: map[batchID]batch{},
-	}
+	c := inFile(files, path, f, limit, log)
+	c.node = node
 	if _, err := c.write(recordNode, 0, node[:]); err != nil {
 		c.discard()
 		return nil, err

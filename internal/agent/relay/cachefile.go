@@ -56,15 +56,7 @@ func openCache(files disk.Files, path string, limit int64, log *slog.Logger) (*c
 	if err != nil {
 		return nil, err
 	}
-	c := &cache{
-		files:   files,
-		path:    path,
-		limit:   limit,
-		log:     log,
-		file:    f,
-		index:   map[string]map[string]entry{},
-		pending: map[batchID]batch{},
-	}
+	c := inFile(files, path, f, limit, log)
 	if err := c.load(); err != nil {
 		f.Close()
 		return nil, err
