@@ -7,6 +7,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/compile/selects"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -31,12 +32,8 @@ func (t *Tables) declareSelected(gateways *table.Table[config.Key, *config.Objec
 	t.Selected = table.Derive(gateways, "gateway/selected", compareSelected, config.Same,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(SelectedKey, *config.Object)) {
 			selector := mesh.MakeLabels(config.Spec[*networking.Gateway](o).GetSelector())
-			first := ""
-			if pairs := selector.Pairs(); len(pairs) > 0 {
-				first = pairs[0]
-			}
 			found := false
-			candidates, _ := table.Get(r, byLabel, first)
+			candidates, _ := table.Get(r, byLabel, selects.First(selector))
 			for l := range candidates.All() {
 				if mesh.Labels(l.Name).SelectedBy(selector) {
 					found = true

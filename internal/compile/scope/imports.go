@@ -81,7 +81,7 @@ func (h *host) patterns() []pattern {
 	for _, namespace := range h.special() {
 		out = append(out, pattern{namespace: namespace})
 	}
-	out = append(out, importing(h.name, h.homes())...)
+	out = append(out, h.near...)
 	for _, m := range h.targets {
 		for name := range strings.SplitSeq(m.hosts, ",") {
 			out = append(out, importing(mesh.Host(name), []string{m.key.Source.Namespace})...)
@@ -104,10 +104,10 @@ func importing(name mesh.Host, namespaces []string) []pattern {
 	return out
 }
 
-// about are those of a Sidecar's imports that may be about a host, by the namespaces that declare something of it.
-func (a *reach) about(name mesh.Host, namespaces []string) imports {
+// about are those of a Sidecar's imports that may be about a host, by the patterns that importing gives for it.
+func (a *reach) about(host []pattern) imports {
 	var out imports
-	for _, p := range importing(name, namespaces) {
+	for _, p := range host {
 		out = append(out, a.byPattern[p]...)
 	}
 	return out
@@ -160,22 +160,18 @@ func (h *host) homes() []string {
 // imported is what a Sidecar's proxies see of the host. Where they import nothing of it but rules that send requests to
 // it, that is where these go.
 func (h *host) imported(l mesh.Layer, by *reach) *Seen {
-	v := viewer{namespace: l.Namespace, clients: l.Clients}
-	target, i := h.targeted(l, by), by.about(h.name, h.homes())
-	v.let = i.let
-	if s := h.seen(v); s != nil && (s.Service != nil || !target) {
+	i := by.about(h.near)
+	s := h.seen(viewer{namespace: l.Namespace, clients: l.Clients, let: i.let})
+	if (s == nil || s.Service == nil) && h.targeted(l, by) {
+		if s = h.seen(viewer{namespace: l.Namespace, clients: l.Clients}); s == nil || s.Service == nil {
+			return nil
+		}
+		return &Seen{Service: s.Service, Rule: s.Rule, Destination: true}
+	}
+	if s != nil {
 		s.Egress = h.egress(i, s)
-		return s
 	}
-	if !target {
-		return nil
-	}
-	v.let = nil
-	s := h.seen(v)
-	if s == nil || s.Service == nil {
-		return nil
-	}
-	return &Seen{Service: s.Service, Rule: s.Rule, Destination: true}
+	return s
 }
 
 // egress lists the listeners that import what the row is made of.
@@ -201,7 +197,7 @@ func (h *host) targeted(l mesh.Layer, by *reach) bool {
 			return false
 		}
 		for name := range strings.SplitSeq(m.hosts, ",") {
-			if by.about(mesh.Host(name), []string{namespace}).let(namespace, mesh.Host(name)) {
+			if by.about(importing(mesh.Host(name), []string{namespace})).let(namespace, mesh.Host(name)) {
 				return true
 			}
 		}

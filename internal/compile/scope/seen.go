@@ -67,6 +67,7 @@ type host struct {
 	root     string          // the root namespace
 	home     string          // the namespace in which a name without dots means the host; empty: in none
 	public   *Seen           // what namespaces see that nothing of it is about; nil: nothing
+	near     []pattern       // of Sidecars' imports that may be about it
 }
 
 // equal compares what hosts are made of.
@@ -98,6 +99,7 @@ func (t *Tables) gather(r *table.Reader, name mesh.Host, own table.Rows[mentionK
 	}
 	h.root = t.in.RootNamespace(r)
 	h.public = h.seen(viewer{})
+	h.near = importing(h.name, h.homes())
 	return h
 }
 

@@ -78,11 +78,14 @@ func Declare[V any](
 }
 
 // term is what the entry is indexed by.
-func (s Selector) term() term {
-	if pairs := s.Labels.Pairs(); len(pairs) > 0 {
-		return term{s.Namespace, pairs[0]}
+func (s Selector) term() term { return term{s.Namespace, First(s.Labels)} }
+
+// First is the label ("key=value") that a selector is looked up by: what it matches has that label. Empty: it matches everything.
+func First(selector mesh.Labels) string {
+	if pairs := selector.Pairs(); len(pairs) > 0 {
+		return pairs[0]
 	}
-	return term{s.Namespace, ""}
+	return ""
 }
 
 // Picking lists the objects whose selectors match a workload of the namespace by some of its labels, the oldest first.
