@@ -58,7 +58,7 @@ func Derive[IK comparable, IV any, OK comparable, OV any](
 	d := &derived[IK, IV, OK, OV]{source: from, fn: fn}
 	d.Table = newTable(base{store: from.store, name: name, kind: KindDerived, from: from.name}, compare, equal)
 	from.store.declare(d)
-	from.sprout = append(from.sprout, d.start)
+	from.starts = append(from.starts, d.start)
 	return d.Table
 }
 

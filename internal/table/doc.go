@@ -2,8 +2,8 @@
 //
 // Rows come in through Input tables. Derive computes rows from rows with a pure
 // function, Group indexes rows by another key, Join pairs the rows of two tables
-// that have a term in common. Each computed row records what it
-// read, so a turn recomputes exactly the rows whose reads changed, and tells
+// that have a term in common, Union makes one table of several. Each computed row
+// records what it read, so a turn recomputes exactly the rows whose reads changed, and tells
 // which rows came out different:
 //
 //	s := table.New(table.Options{})

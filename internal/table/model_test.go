@@ -116,6 +116,9 @@ func drawPlan(t *rapid.T, above int, traps bool) plan {
 	case 1:
 		p.kind = KindJoin
 		p.with = rapid.IntRange(1, above-1).Draw(t, "with")
+	case 2:
+		p.kind = KindUnion
+		p.with = rapid.IntRange(1, above-1).Draw(t, "with")
 	}
 	p.emits = rapid.IntRange(0, 4).Draw(t, "emits")
 	for range rapid.IntRange(0, 3).Draw(t, "reads") {
@@ -148,6 +151,17 @@ func rightTerms(k, v int) []int { return groupsOf(v, k) }
 // pairKey and pairValue are what a derivation of the random graph makes of a pair. Keys collide.
 func pairKey(left, right int) int   { return (left + 2*right) % modelKeys }
 func pairValue(left, right int) int { return (left*7 + right*13) % (1 << 20) }
+
+// The second part of a union: its rows stand under other keys, and say something else. What is said of one that is not taken.
+func unionKey(k int) int           { return (k + 1) % modelKeys }
+func unionKeyOf(k int) (int, bool) { return (k + modelKeys - 1) % modelKeys, k < modelKeys }
+func unionValue(k, v int) int      { return v + k + 1 }
+func unionLost(k, winner, loser int) any {
+	if winner == loser {
+		return nil
+	}
+	return fmt.Sprint(k, ": ", winner, " and not ", loser)
+}
 
 // digest makes a number of a group, that depends on each member and their order
 // (a prime, so that what is unequal does not look equal).
@@ -197,6 +211,9 @@ func (l *live) declare(name string, p plan) {
 			func(r *Reader, k Pair[int, int], v Both[int, int], emit func(int, int)) {
 				p.run(l.world(r, emit), pairKey(k.Left, k.Right), pairValue(v.Left, v.Right))
 			})
+	case p.kind == KindUnion:
+		ints = Union(name, cmp.Compare[int], Same[int], unionLost,
+			Whole(l.numbers(p.from, name+" left")), Keyed(l.numbers(p.with, name+" right"), unionKey, unionKeyOf, unionValue))
 	case l.ints[p.from] != nil:
 		ints = Derive(l.ints[p.from], name, cmp.Compare[int], func(a, b int) bool { return a == b },
 			func(r *Reader, k, v int, emit func(int, int)) { p.run(l.world(r, emit), k, v) })
@@ -254,6 +271,8 @@ func evaluate(plans []plan, inputs []map[int]int) *oracle {
 			o.values = append(o.values, inputs[i])
 		case KindGroup:
 			o.values = append(o.values, o.group(i, p))
+		case KindUnion:
+			o.values = append(o.values, o.unite(i, p))
 		default:
 			o.values = append(o.values, o.derive(i, p))
 		}
@@ -282,6 +301,26 @@ func (o *oracle) group(i int, p plan) map[int]int {
 		})
 	}
 	return digests
+}
+
+// unite takes the rows of one table, and those of the other under keys that are free.
+func (o *oracle) unite(i int, p plan) map[int]int {
+	name := fmt.Sprintf("t%d", i)
+	out := maps.Clone(o.numbers(p.from, name+" left"))
+	right := o.numbers(p.with, name+" right")
+	lost := map[int]string{}
+	for k, v := range right {
+		at := unionKey(k)
+		if winner, taken := out[at]; !taken {
+			out[at] = unionValue(k, v)
+		} else if n := unionLost(at, winner, unionValue(k, v)); n != nil {
+			lost[at] = n.(string)
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(lost)) {
+		o.notes = append(o.notes, fmt.Sprintf("%s %d %s", name, k, lost[k]))
+	}
+	return out
 }
 
 // numbers are the rows of a table; of a group those of the table of its digests.

@@ -79,7 +79,7 @@ func (d *derived[IK, IV, OK, OV]) recheck() (out Divergence, differs bool) {
 // Makers are a cell's first readers.
 func (d *derived[IK, IV, OK, OV]) anyMaker() *rowMaker[IK, IV, OK, OV] {
 	for _, c := range d.source.cells { // in no order
-		for _, e := range c.readers[:min(len(c.readers), 4*len(d.source.sprout))] {
+		for _, e := range c.readers[:min(len(c.readers), 4*len(d.source.starts))] {
 			if m, ok := e.reader.self.(*rowMaker[IK, IV, OK, OV]); ok && m.table == d && m.from == c {
 				return m
 			}

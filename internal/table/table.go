@@ -14,6 +14,7 @@ const (
 	KindDerived Kind = "derived"
 	KindGroup   Kind = "group"
 	KindJoin    Kind = "join"
+	KindUnion   Kind = "union"
 )
 
 // Table is the read side of every table: rows of V under unique keys K.
@@ -33,9 +34,9 @@ type Table[K comparable, V any] struct {
 
 	changes []change[K, V]                      // what the last turn changed here
 	sorted  bool                                // changes are in key order
-	sprout  []func(c *cell[K, V])               // derivations from this table, to be told of new rows
-	follow  []int                               // heights of the groups of this table
-	members func(*cell[K, V], func(*head) bool) // of a group or a join: visits the cells that a row is made of
+	starts  []func(c *cell[K, V])               // derivations from this table, to be told of new rows
+	follow  []int                               // heights of the groups, joins and unions of this table
+	members func(*cell[K, V], func(*head) bool) // of a group, a join or a union: visits the cells that a row is made of
 }
 
 // cell is one key of a table: a row, or the place of a row that was read and is
@@ -105,7 +106,7 @@ func (t *Table[K, V]) look(k K) *cell[K, V] {
 	c := t.ghosts[k]
 	if c == nil {
 		c = t.newCell(k)
-		t.haunt(c)
+		t.keepAbsent(c)
 	}
 	return c
 }
@@ -133,7 +134,7 @@ func (t *Table[K, V]) spread(c *cell[K, V], old V, had bool) {
 	c.queueReaders(had != c.has)
 	switch {
 	case !had:
-		for _, start := range t.sprout {
+		for _, start := range t.starts {
 			start(c)
 		}
 	case !c.has:
@@ -152,8 +153,8 @@ func (t *Table[K, V]) reserve(n int) {
 	}
 }
 
-// haunt keeps the cell of an absent key for its readers.
-func (t *Table[K, V]) haunt(c *cell[K, V]) {
+// keepAbsent keeps the cell of an absent key for its readers.
+func (t *Table[K, V]) keepAbsent(c *cell[K, V]) {
 	if t.ghosts == nil {
 		t.ghosts = map[K]*cell[K, V]{}
 	}
@@ -219,3 +220,7 @@ func remade[K comparable, V any](m map[K]V) map[K]V {
 	}
 	return n
 }
+
+// Same is the equality of values that == compares: what equal of a table is where nothing else is meant. Rows without
+// content (struct{}) are all the same.
+func Same[V comparable](a, b V) bool { return a == b }

@@ -16,21 +16,22 @@ func (in *Input[K, V]) tryWrite(tr *Trial, k K, w staged[V]) {
 	if !tr.open || tr.store != in.store {
 		panic("table: " + in.name + " is written to through a Trial that is over, or of another store")
 	}
+	in.apply(k, w)
+}
+
+// apply has the next run apply a write.
+func (in *Input[K, V]) apply(k K, w staged[V]) {
 	if in.taken == nil {
 		in.taken = map[K]staged[V]{}
 	}
 	in.taken[k] = w
-	tr.store.due.set(in.height)
+	in.store.due.set(in.height)
 }
 
 // takeBack has the next run put the rows back that the last one changed.
 func (in *Input[K, V]) takeBack() {
 	for _, c := range in.changes {
-		if in.taken == nil {
-			in.taken = map[K]staged[V]{}
-		}
-		in.taken[c.cell.key] = staged[V]{c.old, c.had}
-		in.store.due.set(in.height)
+		in.apply(c.cell.key, staged[V]{c.old, c.had})
 	}
 }
 
