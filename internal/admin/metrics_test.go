@@ -1,6 +1,9 @@
 package admin_test
 
 import (
+	"fairway/internal/mesh"
+	"fairway/internal/source"
+
 	"context"
 	"net/http"
 	"slices"
@@ -39,8 +42,8 @@ func samples(t *testing.T, p *plane.Plane) map[string]string {
 func TestMetricNames(t *testing.T) {
 	p := start(t)
 	p.Apply(t, "rules.yaml", reviews)
-	p.Source.SetServices(elsewhere())
-	p.Source.DeleteServices(elsewhere().Key)
+	p.Source.Add(source.Rows{Services: []*mesh.Service{elsewhere()}})
+	p.Source.Remove(source.Keys{Services: []mesh.ServiceKey{elsewhere().Key}})
 	p.Connect(t, plane.Proxy{Name: "web-1"})
 	p.Refuse(t, plane.Proxy{Name: "odd-1", IP: "10.0.0.8"}, xds.ClusterType, "outbound|80||reviews.shop.svc.cluster.local", "no")
 	p.Apply(t, "mistakes.yaml", mistakes)

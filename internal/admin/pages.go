@@ -35,6 +35,8 @@ type Pages struct {
 	Proxy    func(xds.ProxyID) (mesh.Proxy, bool) // of a connected proxy
 	Shown    func() []page.ProxyCertificate       // what connected proxies proved themselves with, in order
 	Access   Access                               // who may see the debug pages
+	// Sources is what /debug/sourcez shows; nil: there is no such page.
+	Sources func() any
 	// Authority is what /debug/caz shows; nil: there is no certificate authority, nor the page.
 	Authority func() any
 
@@ -62,6 +64,10 @@ func (p *Pages) debug() []debugPage {
 		{"tablez", "the control plane's tables; the rows of one: ?table=&filter=&format=text|json", p.tablez, true},
 		{"problems", "what users wrote that does not do what it says: ?severity=info|warning|error, and worse", p.problems, false},
 		{"connections", "the same as syncz", p.syncz, false},
+	}
+	if p.Sources != nil {
+		all = append(all, debugPage{"sourcez", "where rows come from, in order of precedence: how far each source is, and what it holds",
+			func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.Sources()) }, true})
 	}
 	if p.Authority != nil {
 		all = append(

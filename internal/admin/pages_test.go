@@ -1,6 +1,9 @@
 package admin_test
 
 import (
+	"fairway/internal/mesh"
+	"fairway/internal/source"
+
 	"net/http"
 	"slices"
 	"strings"
@@ -178,7 +181,7 @@ func TestConfigDump(t *testing.T) {
 func TestRegistryzSaysWhoWon(t *testing.T) {
 	p := start(t)
 	p.Apply(t, "rules.yaml", reviews)
-	p.Source.SetServices(elsewhere())
+	p.Source.Add(source.Rows{Services: []*mesh.Service{elsewhere()}})
 	p.Settle(t)
 	won := map[string]bool{}
 	for _, s := range read[[]page.ServiceInfo](t, p, "/debug/registryz") {

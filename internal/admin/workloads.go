@@ -24,7 +24,7 @@ func (p *Pages) workloadz(w http.ResponseWriter, r *http.Request) {
 				Detail:   report.Detail,
 				Entries:  []string{},
 			}
-			for k, o := range table.All(tx, p.Graph.In.WorkloadEntries.Table) {
+			for k, o := range table.All(tx, p.Graph.In.WorkloadEntries) {
 				if registry.SpeaksFor(report, o) {
 					line.Entries = append(line.Entries, k.Namespace+"/"+k.Name)
 				}

@@ -23,6 +23,7 @@ import (
 	"fairway/internal/printable"
 	"fairway/internal/source"
 	"fairway/internal/source/file"
+	"fairway/internal/source/shards"
 	"fairway/internal/table"
 	"fairway/internal/xds"
 )
@@ -48,7 +49,8 @@ type Discovery struct {
 	library *xds.Library
 	server  *xds.Server
 	door    *door.Door
-	sources []source.Source
+	shards  *shards.Set
+	sources []joined
 	inbox   *inbox
 	metrics *admin.Metrics
 	proxies *proxies
@@ -68,6 +70,12 @@ type Discovery struct {
 	unenforced unenforced // what the log said last of policies; the loop's alone
 
 	synced chan struct{} // closed once the first turn after every source synced is published
+}
+
+// joined is a source with the sink that is its own.
+type joined struct {
+	source.Source
+	sink source.Sink
 }
 
 // listeners are the sockets, opened before anything else so that a taken port fails the start at once.
@@ -108,15 +116,18 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.sources = append([]source.Source{files}, extra...)
-	names := make([]string, len(d.sources))
-	for i, s := range d.sources {
-		names[i] = s.Name()
-	}
 	d.door = door.New(
-		door.Options{Sources: names, Grace: opts.Grace, DomainSuffix: opts.Domain, Log: opts.Log},
+		door.Options{Grace: opts.Grace, DomainSuffix: opts.Domain, Log: opts.Log},
 		counted{d.inbox, d.metrics},
 	)
+	d.shards = shards.New(d.door, opts.Log)
+	for _, s := range append([]source.Source{files}, extra...) {
+		sink, err := d.shards.Join(s.Name(), 0)
+		if err != nil {
+			return nil, err
+		}
+		d.sources = append(d.sources, joined{s, sink})
+	}
 	if d.secure, err = newSecure(opts, decoder, d.metrics.Registry); err != nil {
 		return nil, err
 	}
@@ -263,7 +274,7 @@ func (d *Discovery) Run(ctx context.Context) error {
 		})
 	}
 	for _, s := range d.sources {
-		run("source "+s.Name(), func() error { return s.Run(serving, d.door) })
+		run("source "+s.Name(), func() error { return s.Run(serving, s.sink) })
 	}
 	run("door", func() error { return d.door.Run(serving) })
 	run("turns", func() error { return d.loop(serving) })

@@ -93,7 +93,7 @@ func (late) Name() string { return "late" }
 func (s late) Run(ctx context.Context, sink source.Sink) error {
 	select {
 	case <-s.told:
-		sink.Apply(source.Batch{Source: "late", Synced: true})
+		sink.Apply(source.Update{Synced: true})
 		<-ctx.Done()
 	case <-ctx.Done():
 	}

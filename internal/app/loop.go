@@ -17,7 +17,7 @@ type inbox struct {
 	wake   chan struct{} // holds one token while events is not empty
 }
 
-var _ source.Sink = (*inbox)(nil)
+var _ source.Settled = (*inbox)(nil)
 
 func newInbox() *inbox { return &inbox{wake: make(chan struct{}, 1)} }
 
@@ -32,7 +32,7 @@ func (i *inbox) put(e event) {
 	}
 }
 
-// Apply takes a source's batch.
+// Apply takes what became different in what sources hold.
 func (i *inbox) Apply(b source.Batch) {
 	i.put(func(g *compile.Graph) { g.In.Apply(b) })
 }

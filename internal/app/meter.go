@@ -39,14 +39,14 @@ func (m meter) cut(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, 
 
 // counted counts what sources hand over, by Istio's words for it.
 type counted struct {
-	next    source.Sink
+	next    source.Settled
 	metrics *admin.Metrics
 }
 
 func (c counted) Apply(b source.Batch) {
-	c.metrics.Update("config", len(b.Set)+len(b.Delete))
-	c.metrics.Update("svc", len(b.Services))
-	c.metrics.Update("svcdelete", len(b.DeleteServices))
-	c.metrics.Update("eds", len(b.Endpoints)+len(b.DeleteEndpoints))
+	c.metrics.Update("config", len(b.Set.Objects)+len(b.Gone.Objects))
+	c.metrics.Update("svc", len(b.Set.Services))
+	c.metrics.Update("svcdelete", len(b.Gone.Services))
+	c.metrics.Update("eds", len(b.Set.Slices)+len(b.Gone.Slices)+len(b.Set.Workloads)+len(b.Gone.Workloads))
 	c.next.Apply(b)
 }

@@ -79,6 +79,7 @@ func (d *Discovery) pages() *admin.Pages {
 		Metrics:  d.metrics,
 		Ready:    d.Ready,
 		Problems: d.Problems,
+		Sources:  func() any { return d.shards.Standings() },
 		Proxy:    d.proxies.find,
 		Shown:    d.proxies.certificates,
 		Access:   admin.Access{System: d.opts.Namespace, Names: d.ownNames(), Profiles: d.opts.Profiles, Secure: d.HTTPSAddr(), Log: d.log},

@@ -200,8 +200,8 @@ func TestTriggers(t *testing.T) {
 		inputs []string
 		want   string
 	}{
-		{[]string{"serving a"}, "endpoint"}, {[]string{"naming a", "serving a"}, "service"},
-		{[]string{"serviceentries a", "naming a"}, "service"}, {[]string{"proxies a"}, "proxy"},
+		{[]string{"slices a"}, "endpoint"}, {[]string{"services/registries a", "slices a"}, "service"},
+		{[]string{"serviceentries a", "workloads a"}, "service"}, {[]string{"proxies a"}, "proxy"},
 		{[]string{"destinationrules a", "naming a"}, "config"}, {nil, "config"},
 	} {
 		if got := triggerOf(c.inputs); got != c.want {

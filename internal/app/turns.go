@@ -81,18 +81,17 @@ func (d *Discovery) observe(turn table.Turn, resources int, took time.Duration) 
 
 func cause(turn table.Turn) string { return strings.Join(turn.Inputs, ", ") }
 
-// triggerOf names a turn's cause as Istio's pilot_push_triggers does. Of several inputs the first decides; objects
-// stand before what is copied from them, so the tables of names and endpoints come first only where a registry spoke.
+// triggerOf names a turn's cause as Istio's pilot_push_triggers does. Of several inputs the first that is declared decides.
 func triggerOf(inputs []string) string {
 	if len(inputs) == 0 {
 		return "config"
 	}
 	switch name, _, _ := strings.Cut(inputs[0], " "); name {
-	case "serving":
+	case "slices", "workloads":
 		return "endpoint"
 	case "proxies":
 		return "proxy"
-	case "naming", "serviceentries", "workloadentries":
+	case "services/registries", "serviceentries", "workloadentries":
 		return "service"
 	}
 	return "config"

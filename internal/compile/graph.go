@@ -1,8 +1,12 @@
 package compile
 
 import (
+	"slices"
+
 	"fairway/internal/compile/cluster"
+	"fairway/internal/compile/demand"
 	"fairway/internal/compile/gateway"
+	"fairway/internal/compile/inbound"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/listener"
 	"fairway/internal/compile/names"
@@ -12,8 +16,8 @@ import (
 	"fairway/internal/compile/route"
 	"fairway/internal/compile/scope"
 	"fairway/internal/compile/secret"
+	"fairway/internal/compile/sidecar"
 	"fairway/internal/compile/vouch"
-	"fairway/internal/envoy"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
@@ -33,13 +37,13 @@ type Graph struct {
 	In    *input.Tables
 
 	Registry *registry.Tables
+	Demand   *demand.Tables
 	Scope    *scope.Tables
 	Route    *route.Tables
 	Gateway  *gateway.Tables
 	Cluster  *cluster.Tables
 	Listener *listener.Tables
 	Names    *names.Tables
-	Secret   *secret.Tables
 
 	// Out is what is published.
 	Out Outputs
@@ -50,50 +54,42 @@ type Graph struct {
 }
 
 // Published is a table of resources of one type.
-type Published = table.Table[mesh.ResourceKey, *envoy.Encoded]
+type Published = demand.Published
 
-// Outputs are the tables that the outside follows: for each type of resource those that hold it, and what each proxy sees.
-// A resource whose Err is set is never sent: proxies keep what they had.
-type Outputs struct {
-	Resources   [mesh.ResourceTypes][]*Published
-	Attachments *table.Table[mesh.ProxyID, mesh.Attachment]
-}
+// Outputs are the tables that the outside follows.
+type Outputs struct{ demand.Outputs }
 
-// New declares every table, in order.
+// New declares every table, in order. What proxies see is put together at the end, of what each feature contributes.
 func New(opts Options) *Graph {
 	s := table.New(table.Options{Workers: opts.Workers, Invariants: opts.Invariants})
 	in := input.Declare(s, input.Options{DomainSuffix: opts.DomainSuffix, RootNamespace: opts.RootNamespace})
 	reg := registry.Declare(in)
 	peers := peer.Declare(in)
 	who := vouch.Declare(in)
+	side := sidecar.Declare(in)
+	proxies := demand.Declare(in, who, side)
+	workloads := inbound.Declare(in, who, reg, peers, side, proxies)
+	sc := scope.Declare(in, reg, side, proxies)
+	rt := route.Declare(in, reg, sc, proxies)
+	sec := secret.Declare(in, proxies)
+	gw := gateway.Declare(s, in, sec, sc, proxies, rt)
+	cl := cluster.Declare(in, reg, sc, proxies, workloads, peers, sec, gw.Clusters)
+	ls := listener.Declare(in, reg, sc, proxies, workloads, rt)
+	ns := names.Declare(in, reg, sc, proxies)
 	patches := patch.Declare(in, who)
-	sc := scope.Declare(in, who, reg, peers, patches)
-	rt := route.Declare(in, reg, sc)
-	sec := secret.Declare(in, sc)
-	gw := gateway.Declare(s, in, sec, sc, rt)
-	cl := cluster.Declare(in, reg, sc, peers, sec, gw.Clusters)
-	ls := listener.Declare(in, reg, sc, rt)
-	ns := names.Declare(in, reg, sc)
+	// Of one type the later part's shelves stand above the earlier one's.
+	parts := slices.Concat(
+		cl.Parts,
+		[]demand.Part{
+			sec.Publish(secret.ByClusters, cl.OfGateways, cl.OfSidecars),
+			sec.Publish(secret.ByListeners, gw.Listeners),
+		},
+		ls.Parts, gw.Parts, rt.Parts, ns.Parts,
+		[]demand.Part{patches.Part(), demand.Everybodys(mesh.Bundles, in.Bundles.Table)},
+	)
 	return &Graph{
 		refusals: refusals{},
-		Store:    s, In: in, Registry: reg, Scope: sc, Route: rt, Gateway: gw, Cluster: cl, Listener: ls, Names: ns, Secret: sec,
-		Out: Outputs{
-			Resources: [mesh.ResourceTypes][]*Published{
-				mesh.Clusters: cl.Clusters,
-				mesh.Loads:    cl.Loads,
-				mesh.Secrets: []*Published{
-					sec.Publish("gateway secrets", scope.ByListeners, gw.Listeners),
-					sec.Publish("gateway cluster secrets", scope.ByClusters, cl.OfGateways),
-					sec.Publish("cluster secrets", scope.ByClusters, cl.OfSidecars),
-				},
-				mesh.Listeners:    append(ls.Published(), gw.Listeners),
-				mesh.Routes:       []*Published{rt.Routes, gw.Routes},
-				mesh.VirtualHosts: []*Published{rt.VirtualHosts, gw.VirtualHosts, gw.RedirectHosts},
-				mesh.NameTables:   []*Published{ns.Names},
-				mesh.Patches:      []*Published{patches.Bootstrap},
-				mesh.Bundles:      []*Published{in.Bundles.Table},
-			},
-			Attachments: sc.Attachments,
-		},
+		Store:    s, In: in, Registry: reg, Demand: proxies, Scope: sc, Route: rt, Gateway: gw, Cluster: cl, Listener: ls, Names: ns,
+		Out: Outputs{proxies.Attach(parts...)},
 	}
 }

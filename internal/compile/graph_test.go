@@ -67,12 +67,13 @@ func TestFileProblems(t *testing.T) {
 		Severity: mesh.Error,
 		Message:  "not YAML",
 	}
-	w.In.Apply(source.Batch{Source: "file", Problems: map[string][]mesh.Problem{"a.yaml": {bad}}})
+	at := source.Place{Source: "file", Name: "a.yaml"}
+	w.In.Apply(source.Batch{Problems: map[source.Place][]mesh.Problem{at: {bad}}})
 	w.Settle()
 	if got := w.Problems(); !slices.Equal(got, []mesh.Problem{bad}) {
 		t.Fatalf("%v", got)
 	}
-	w.In.Apply(source.Batch{Source: "file", Problems: map[string][]mesh.Problem{"a.yaml": nil}})
+	w.In.Apply(source.Batch{Problems: map[source.Place][]mesh.Problem{at: nil}})
 	w.Settle()
 	if got := w.Problems(); len(got) != 0 {
 		t.Fatalf("%v", got)
@@ -87,13 +88,10 @@ func TestInputs(t *testing.T) {
 		Key:   mesh.ServiceKey{Host: "m.example", Namespace: "shop", Registry: "memory"},
 		Ports: []mesh.Port{{Name: "http", Number: 80, Protocol: mesh.HTTP}},
 	}
-	endpoint := mesh.EndpointKey{Service: svc.Key, ID: "1"}
-	w.In.Apply(
-		source.Batch{
-			Services:  []*mesh.Service{svc},
-			Endpoints: map[mesh.EndpointKey]mesh.Endpoint{endpoint: {Address: "10.0.0.1", Health: mesh.Draining}},
-		},
-	)
+	slice := &mesh.Slice{Key: mesh.SliceKey{Service: svc.Key}, Endpoints: []mesh.SliceEndpoint{
+		{ID: "1", Endpoint: mesh.Endpoint{Address: "10.0.0.1", Health: mesh.Draining}},
+	}}
+	w.In.Apply(source.Batch{Set: source.Rows{Services: []*mesh.Service{svc}, Slices: []*mesh.Slice{slice}}})
 	w.Settle()
 	for name, spec := range map[string]string{
 		"all":     "{}",
@@ -120,7 +118,7 @@ func TestInputs(t *testing.T) {
 	if got := w.Print("endpoints", ""); !strings.Contains(got, "DRAINING") {
 		t.Errorf("endpoints:\n%s", got)
 	}
-	w.In.Apply(source.Batch{DeleteServices: []mesh.ServiceKey{svc.Key}, DeleteEndpoints: []mesh.EndpointKey{endpoint}})
+	w.In.Apply(source.Batch{Gone: source.Keys{Services: []mesh.ServiceKey{svc.Key}, Slices: []mesh.SliceKey{slice.Key}}})
 	w.Settle()
 	if w.Services() != 0 || strings.Contains(w.Print("endpoints", ""), "10.0.0.1") {
 		t.Error("a removed service is still there")

@@ -171,7 +171,7 @@ func (h *history) step(t *rapid.T) {
 	case 2:
 		k, _ := h.object(t)
 		delete(h.objects, k)
-		h.world.In.Apply(source.Batch{Delete: []config.Key{k}})
+		h.world.In.Apply(source.Batch{Gone: source.Keys{Objects: []config.Key{k}}})
 	default:
 		k, text := h.object(t)
 		h.objects[k] = text

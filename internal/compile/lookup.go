@@ -62,7 +62,7 @@ func (g *Graph) Services() (n int) {
 
 // VirtualServices counts the VirtualServices.
 func (g *Graph) VirtualServices() (n int) {
-	g.Store.Read(func(tx *table.Tx) { n = table.Len(tx, g.In.VirtualServices.Table) })
+	g.Store.Read(func(tx *table.Tx) { n = table.Len(tx, g.In.VirtualServices) })
 	return n
 }
 
@@ -80,7 +80,7 @@ func (g *Graph) AutoVIP(tx *table.Tx, s *mesh.Service) string {
 
 // Object is what a user wrote under a key, and where; nil: nothing.
 func (g *Graph) Object(tx *table.Tx, k config.Key) *config.Object {
-	o, ok := table.Lookup(tx, g.In.Of(k.Kind).Table, k)
+	o, ok := table.Lookup(tx, g.In.Of(k.Kind), k)
 	if !ok {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (g *Graph) Objects() []*config.Object {
 	var out []*config.Object
 	g.Store.Read(func(tx *table.Tx) {
 		for _, in := range g.In.All() {
-			for _, o := range table.All(tx, in.Table) {
+			for _, o := range table.All(tx, in) {
 				out = append(out, g.placed(tx, o))
 			}
 		}

@@ -133,7 +133,7 @@ func internal(n table.Note, code, message string) mesh.Problem {
 func (g *Graph) culprits(tx *table.Tx, t *Published, k input.Rejected) []mesh.ObjectRef {
 	byKind := map[config.Kind][]mesh.ObjectRef{}
 	for _, o := range table.Origins(tx, t, k.Key, nil) {
-		key, ok := objectKey(o.Key)
+		key, ok := o.Key.(config.Key)
 		if !ok {
 			continue
 		}
@@ -150,16 +150,6 @@ func (g *Graph) culprits(tx *table.Tx, t *Published, k input.Rejected) []mesh.Ob
 		return byKind[kind]
 	}
 	return []mesh.ObjectRef{{Kind: k.Type, Name: k.Key.Name}}
-}
-
-func objectKey(k any) (config.Key, bool) {
-	switch k := k.(type) {
-	case config.Key:
-		return k, true
-	case input.SourceKey:
-		return config.Key{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name}, k.Kind != ""
-	}
-	return config.Key{}, false
 }
 
 // blame orders the kinds that shape a type of resource, the likeliest culprit first.

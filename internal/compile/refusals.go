@@ -23,7 +23,7 @@ func (g *Graph) Reject(typeURL string, names []string, proxy mesh.ProxyID, detai
 	detail = printable.Lines(detail, printable.Long)
 	g.Store.Read(func(tx *table.Tx) {
 		g.forgetOld(tx, proxy.Identity())
-		attachment, _ := table.Lookup(tx, g.Scope.Attachments, proxy)
+		attachment, _ := table.Lookup(tx, g.Out.Attachments, proxy)
 		for _, name := range names {
 			g.reject(tx, kind, name, g.Out.shelves(kind, attachment), input.Refusal{Detail: detail}, proxy)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 	networking "istio.io/api/networking/v1alpha3"
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // A name may be "namespace/name"; the namespace is default otherwise.
 func object(line string) *config.Object {
 	f := strings.Fields(line)
-	o := &config.Object{Annotations: map[string]string{"line": line}}
+	o := &config.Object{Annotations: map[string]string{"line": line}, Hash: xxhash.Sum64String(line)}
 	o.Namespace, o.Name = "default", f[1]
 	if ns, n, ok := strings.Cut(f[1], "/"); ok {
 		o.Namespace, o.Name = ns, n
@@ -100,19 +101,19 @@ func service(line string) *mesh.Service {
 
 // batch reads "set LINE; del LINE; …" as one batch.
 func batch(script string) source.Batch {
-	b := source.Batch{Source: "test"}
+	b := source.Batch{}
 	for part := range strings.SplitSeq(script, ";") {
 		verb, line, _ := strings.Cut(strings.TrimSpace(part), " ")
 		isService := strings.HasPrefix(line, "SV")
 		switch {
 		case verb == "set" && isService:
-			b.Services = append(b.Services, service(line))
+			b.Set.Services = append(b.Set.Services, service(line))
 		case verb == "set":
-			b.Set = append(b.Set, object(line))
+			b.Set.Objects = append(b.Set.Objects, object(line))
 		case verb == "del" && isService:
-			b.DeleteServices = append(b.DeleteServices, service(line).Key)
+			b.Gone.Services = append(b.Gone.Services, service(line).Key)
 		case verb == "del":
-			b.Delete = append(b.Delete, object(line).Key)
+			b.Gone.Objects = append(b.Gone.Objects, object(line).Key)
 		default:
 			panic(part)
 		}
@@ -123,34 +124,36 @@ func batch(script string) source.Batch {
 // next is the sink behind the door: what it holds, by key, as lines of the script.
 type next struct {
 	holds    map[string]string
-	problems map[string][]mesh.Problem // by "source file"
-	last     string                    // the last batch, as a script
+	problems map[source.Place][]mesh.Problem
+	last     string // the last batch, as a script
 	batches  int
 	watch    func(*next) // called after each batch
 }
 
-func newNext() *next { return &next{holds: map[string]string{}, problems: map[string][]mesh.Problem{}} }
+func newNext() *next {
+	return &next{holds: map[string]string{}, problems: map[source.Place][]mesh.Problem{}}
+}
 
 func (n *next) Apply(b source.Batch) {
 	var said []string
-	for _, k := range b.Delete {
+	for _, k := range b.Gone.Objects {
 		delete(n.holds, k.String())
 		said = append(said, "del "+k.String())
 	}
-	for _, k := range b.DeleteServices {
+	for _, k := range b.Gone.Services {
 		delete(n.holds, "SV "+string(k.Host))
 		said = append(said, "del SV "+string(k.Host))
 	}
-	for _, o := range b.Set {
+	for _, o := range b.Set.Objects {
 		n.holds[o.String()] = o.Annotations["line"]
 		said = append(said, "set "+o.Annotations["line"])
 	}
-	for _, s := range b.Services {
+	for _, s := range b.Set.Services {
 		n.holds["SV "+string(s.Key.Host)] = "SV " + string(s.Key.Host)
 		said = append(said, "set SV "+string(s.Key.Host))
 	}
-	for file, list := range b.Problems {
-		n.problems[b.Source+" "+file] = list
+	for at, list := range b.Problems {
+		n.problems[at] = list
 	}
 	slices.Sort(said)
 	n.last = strings.Join(said, "; ")
@@ -178,7 +181,7 @@ type bed struct {
 func run(t *testing.T, script string) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bed{t: t, next: newNext()}
-		b.door = door.New(door.Options{Sources: []string{"test"}, Grace: door.DefaultGrace}, b.next)
+		b.door = door.New(door.Options{Grace: door.DefaultGrace}, b.next)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- b.door.Run(ctx) }()
@@ -201,7 +204,7 @@ func (b *bed) play(at, line string) {
 	case "set", "del":
 		b.door.Apply(batch(line))
 	case "synced":
-		b.door.Apply(source.Batch{Source: "test", Synced: true})
+		b.door.Apply(source.Batch{Synced: true})
 	case "after":
 		d, err := time.ParseDuration(rest)
 		if err != nil {

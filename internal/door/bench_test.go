@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"fairway/internal/config"
 	"fairway/internal/door"
 	"fairway/internal/mesh"
 	"fairway/internal/source"
@@ -19,10 +18,11 @@ func (discard) Apply(source.Batch) {}
 // filled is a door behind which a service with its rule and subsets stands n times, all bound to one gateway and in
 // part covered by a wildcard.
 func filled(n int) *door.Door {
-	d := door.New(door.Options{Sources: []string{"test"}, Grace: time.Hour}, discard{})
-	b := source.Batch{Source: "test", Synced: true, Set: []*config.Object{object("GW gw"), object("SE all *.example.com")}}
+	d := door.New(door.Options{Grace: time.Hour}, discard{})
+	b := setting(object("GW gw"), object("SE all *.example.com"))
+	b.Synced = true
 	for i := range n {
-		b.Set = append(b.Set,
+		b.Set.Objects = append(b.Set.Objects,
 			object(fmt.Sprintf("SE s%d h%d.example.com", i, i)), object(fmt.Sprintf("DR d%d h%d.example.com v1 v2", i, i)),
 			object(fmt.Sprintf("VS v%d h%d.example.com:v1 @gw", i, i)))
 	}
@@ -32,18 +32,18 @@ func filled(n int) *door.Door {
 
 // The cost of one change stays flat from 100 to 10,000 services.
 func BenchmarkOneChange(b *testing.B) {
-	end := mesh.EndpointKey{ID: "1"}
+	end := mesh.SliceKey{Name: "1"}
 	for name, toggle := range map[string][2]source.Batch{
 		"edit of a rule": {
-			from("test", object("VS v7 h7.example.com:v2 @gw")), from("test", object("VS v7 h7.example.com:v1 @gw")),
+			setting(object("VS v7 h7.example.com:v2 @gw")), setting(object("VS v7 h7.example.com:v1 @gw")),
 		},
 		"new service and gone":   {batch("set SE new new.example.com"), batch("del SE new")},
 		"rule that waits":        {batch("set VS v7 h7.example.com:v3 @gw"), batch("set VS v7 h7.example.com:v1 @gw")},
 		"removal that waits":     {batch("del DR d7"), batch("set DR d7 h7.example.com v1 v2")},
 		"removal of the gateway": {batch("del GW gw"), batch("set GW gw")},
 		"removal of a wildcard":  {batch("del SE all"), batch("set SE all *.example.com")},
-		"endpoint": {source.Batch{Source: "test", Endpoints: map[mesh.EndpointKey]mesh.Endpoint{end: {}}},
-			source.Batch{Source: "test", DeleteEndpoints: []mesh.EndpointKey{end}}},
+		"endpoint": {source.Batch{Set: source.Rows{Slices: []*mesh.Slice{{Key: end}}}},
+			source.Batch{Gone: source.Keys{Slices: []mesh.SliceKey{end}}}},
 	} {
 		for _, n := range []int{100, 10000} {
 			b.Run(fmt.Sprintf("%s/services=%d", name, n), func(b *testing.B) {
@@ -63,13 +63,13 @@ func BenchmarkBackwards(b *testing.B) {
 	for b.Loop() {
 		d := door.New(door.Options{Grace: time.Hour}, discard{})
 		for i := range n {
-			d.Apply(from("test", object(fmt.Sprintf("VS v%d h%d.example.com:v1 @gw", i, i))))
+			d.Apply(setting(object(fmt.Sprintf("VS v%d h%d.example.com:v1 @gw", i, i))))
 		}
 		for i := range n {
-			d.Apply(from("test", object(fmt.Sprintf("DR d%d h%d.example.com v1", i, i))))
-			d.Apply(from("test", object(fmt.Sprintf("SE s%d h%d.example.com", i, i))))
+			d.Apply(setting(object(fmt.Sprintf("DR d%d h%d.example.com v1", i, i))))
+			d.Apply(setting(object(fmt.Sprintf("SE s%d h%d.example.com", i, i))))
 		}
-		d.Apply(from("test", object("GW gw")))
+		d.Apply(setting(object("GW gw")))
 		if w := waits(d); w != "" {
 			b.Fatal(w)
 		}

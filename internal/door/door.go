@@ -4,7 +4,6 @@ import (
 	"container/list"
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,8 +17,6 @@ const DefaultGrace = 10 * time.Second
 
 // Options say how a Door behaves.
 type Options struct {
-	// Sources names all sources, in order of precedence: of an object that several have, the first one's version counts.
-	Sources []string
 	// Grace is how long a change waits at most. With zero or less nothing waits.
 	Grace time.Duration
 	// DomainSuffix is the domain of short host names; "cluster.local" when empty.
@@ -28,32 +25,29 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Door is a source.Sink in front of another. Its methods may be called from any goroutine.
+// Door takes what sources settled, in front of another that does. Its methods may be called from any goroutine.
 //
 // It calls next.Apply with its lock held, so that what next gets is in one consistent order; next must not call back into the door, nor
 // wait for somebody who does.
 type Door struct {
 	grace time.Duration
 	log   *slog.Logger
-	next  source.Sink
+	next  source.Settled
 	wake  chan struct{} // has one when something begins to wait
 
 	mu       sync.Mutex // holds everything below, and the order of calls of next
-	unsynced map[string]bool
-	claims   claims
+	synced   bool
+	objects  map[config.Key]*entry
+	services map[mesh.ServiceKey]*entry
 	names    names
 	queue    *list.List // of *entry, by when they began to wait
 }
 
-var _ source.Sink = (*Door)(nil)
+var _ source.Settled = (*Door)(nil)
 
-// New returns a door in front of next. Nothing waits before every source has said Synced; nothing is let through after its grace
+// New returns a door in front of next. Nothing waits before a batch says Synced; nothing is let through after its grace
 // unless Run runs.
-func New(opts Options, next source.Sink) *Door {
-	unsynced := map[string]bool{}
-	for _, s := range opts.Sources {
-		unsynced[s] = true
-	}
+func New(opts Options, next source.Settled) *Door {
 	log := opts.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -63,63 +57,99 @@ func New(opts Options, next source.Sink) *Door {
 		log:      log,
 		next:     next,
 		wake:     make(chan struct{}, 1),
-		unsynced: unsynced,
-		claims:   newClaims(opts.Sources),
+		objects:  map[config.Key]*entry{},
+		services: map[mesh.ServiceKey]*entry{},
 		names:    newNames(reader{orElse(opts.DomainSuffix, "cluster.local")}),
 		queue:    list.New(),
 	}
 }
 
-// Apply hands on what of a batch need not wait, together with what waited for it. Endpoints and problems never wait.
-// It does not block but for other calls and for next.Apply. What it hands on of a batch has that batch's Source, also what another
-// source had waiting; problems stand under the source they belong to, in batches of their own where that is another.
+// Apply hands on what of a batch need not wait, together with what waited for it. Objects and services may wait, all
+// else never does. It does not block but for other calls and for next.Apply.
 func (d *Door) Apply(b source.Batch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	entries := d.claims.take(b)
-	problems := d.claims.problems(b, entries)
+	entries := d.take(b)
 	changes := make([]*change, len(entries))
 	for i, e := range entries {
 		changes[i] = d.names.change(e)
-		changes[i].forced = len(d.unsynced) > 0 || d.grace <= 0
+		changes[i].forced = !d.synced || d.grace <= 0
 	}
-	out := d.settle(changes)
-	out.Source, out.Synced = b.Source, b.Synced
-	out.Endpoints, out.DeleteEndpoints, out.Problems = b.Endpoints, b.DeleteEndpoints, problems[b.Source]
-	if b.Synced {
-		delete(d.unsynced, b.Source)
+	d.settle(changes, &b)
+	d.synced = d.synced || b.Synced
+	d.hand(b)
+}
+
+// take notes what a batch says of objects and services, in its order.
+func (d *Door) take(b source.Batch) []*entry {
+	var out []*entry
+	for _, k := range b.Gone.Objects {
+		if e := d.objects[k]; e != nil {
+			e.want = item{}
+			out = append(out, e)
+		}
 	}
-	d.hand(out)
-	delete(problems, b.Source)
-	for _, from := range sortedKeys(problems) {
-		d.hand(source.Batch{Source: from, Problems: problems[from]})
+	for _, k := range b.Gone.Services {
+		if e := d.services[k]; e != nil {
+			e.want = item{}
+			out = append(out, e)
+		}
+	}
+	for _, o := range b.Set.Objects {
+		e := d.objects[o.Key]
+		if e == nil {
+			e = &entry{key: o.Key}
+			d.objects[o.Key] = e
+		}
+		e.want = item{object: o}
+		out = append(out, e)
+	}
+	for _, s := range b.Set.Services {
+		e := d.services[s.Key]
+		if e == nil {
+			e = &entry{key: config.Key{Kind: "Service", Namespace: s.Key.Namespace, Name: string(s.Key.Host)}, service: &s.Key}
+			d.services[s.Key] = e
+		}
+		e.want = item{service: s}
+		out = append(out, e)
+	}
+	return out
+}
+
+// forget drops an entry that says nothing any more.
+func (d *Door) forget(e *entry) {
+	switch {
+	case !e.applied.absent() || !e.want.absent():
+	case e.service != nil:
+		delete(d.services, *e.service)
+	default:
+		delete(d.objects, e.key)
 	}
 }
 
 // hand gives a batch to next unless it says nothing. mu is held.
 func (d *Door) hand(b source.Batch) {
-	if b.Synced ||
-		len(b.Set)+len(b.Delete)+len(b.Services)+len(b.DeleteServices)+len(b.Endpoints)+len(b.DeleteEndpoints)+len(b.Problems) > 0 {
+	if !b.Empty() {
 		d.next.Apply(b)
 	}
 }
 
-// settle decides which changes go on, with the waiting ones that depend on them, and which wait. mu is held.
-func (d *Door) settle(changes []*change) source.Batch {
+// settle puts into a batch the changes that go on, with the waiting ones that depend on them, in place of the objects
+// and services that came with it. mu is held.
+func (d *Door) settle(changes []*change, out *source.Batch) {
+	out.Set.Objects, out.Gone.Objects, out.Set.Services, out.Gone.Services = nil, nil, nil, nil
 	changes = d.names.together(changes)
 	d.names.choose(changes)
-	var out source.Batch
 	for _, c := range changes {
 		if c.waiting != nil {
 			d.names.unpark(c.waiting, c.entry)
 		}
 		if c.taken {
-			d.release(c, &out)
+			d.release(c, out)
 		} else {
 			d.hold(c)
 		}
 	}
-	return out
 }
 
 // release adds a taken change to the batch that goes on.
@@ -133,15 +163,15 @@ func (d *Door) release(c *change, out *source.Batch) {
 	switch {
 	case was == c.want:
 	case c.want.object != nil:
-		out.Set = append(out.Set, c.want.object)
+		out.Set.Objects = append(out.Set.Objects, c.want.object)
 	case c.want.service != nil:
-		out.Services = append(out.Services, c.want.service)
+		out.Set.Services = append(out.Set.Services, c.want.service)
 	case c.service != nil:
-		out.DeleteServices = append(out.DeleteServices, *c.service)
+		out.Gone.Services = append(out.Gone.Services, *c.service)
 	default:
-		out.Delete = append(out.Delete, c.key)
+		out.Gone.Objects = append(out.Gone.Objects, c.key)
 	}
-	d.claims.forget(c.entry)
+	d.forget(c.entry)
 }
 
 // hold has a change wait from now on, or longer.
@@ -207,17 +237,16 @@ func (d *Door) expire(now time.Time) {
 	if len(changes) == 0 {
 		return
 	}
-	from := changes[0].source
-	out := d.settle(changes)
-	out.Source = from
+	var out source.Batch
+	d.settle(changes, &out)
 	d.hand(out)
 }
 
-// Synced says whether every named source has said Synced and all it had by then has been handed on.
+// Synced says whether a batch said Synced and all that had come by then has been handed on.
 func (d *Door) Synced() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.unsynced) == 0
+	return d.synced
 }
 
 // Waiting is one change that waits.
@@ -254,13 +283,4 @@ func (d *Door) Waiting() []Waiting {
 		out = append(out, w)
 	}
 	return out
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

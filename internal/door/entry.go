@@ -27,23 +27,14 @@ func (i item) ref() mesh.ObjectRef {
 	return mesh.ObjectRef{}
 }
 
-// entry is one object or service: what next holds of it, what it should hold, and who says so.
+// entry is one object or service: what next holds of it, and what it should hold.
 type entry struct {
 	key     config.Key       // of a service: kind "Service", its namespace and host
 	service *mesh.ServiceKey // nil for an object
 
-	applied item   // what next holds
-	want    item   // what the source last said; differs from applied only while it waits
-	source  string // whose want is; empty when nobody has the object
-	others  []claim
+	applied item     // what next holds
+	want    item     // what sources last said; differs from applied only while it waits
 	waiting *waiting // nil unless want waits
-	touched bool     // by the batch that is being claimed
-}
-
-// claim is a version that another source, later in precedence, has of an object.
-type claim struct {
-	source string
-	item   item
 }
 
 // waiting is why and since when an entry's want is not applied.

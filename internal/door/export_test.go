@@ -16,7 +16,7 @@ func (d *Door) Check() error {
 			return fmt.Errorf("%s is kept for nothing", e.key)
 		}
 		f := fresh.reader.facts(e.applied)
-		fresh.gain(&change{entry: e, gives: f.gives, needs: f.needs})
+		fresh.addNew(&change{entry: e, gives: f.gives, needs: f.needs})
 		if e.waiting == nil {
 			if e.applied != e.want {
 				return fmt.Errorf("%s is neither applied nor waiting", e.key)
@@ -50,10 +50,10 @@ func (d *Door) Check() error {
 
 func (d *Door) entries() []*entry {
 	var out []*entry
-	for _, e := range d.claims.objects {
+	for _, e := range d.objects {
 		out = append(out, e)
 	}
-	for _, e := range d.claims.services {
+	for _, e := range d.services {
 		out = append(out, e)
 	}
 	return out
@@ -63,8 +63,8 @@ func (d *Door) entries() []*entry {
 func (d *Door) Size() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	n, c := d.names, d.claims
-	size := len(n.given) + len(c.objects) + len(c.services) + len(c.own) + len(c.notes) + len(c.noted) + d.queue.Len()
+	n := d.names
+	size := len(n.given) + len(d.objects) + len(d.services) + d.queue.Len()
 	for _, x := range []index{n.needing, n.giving} {
 		size += len(x.at) + len(x.names.in) + len(x.names.beneath)
 	}

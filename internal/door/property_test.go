@@ -17,6 +17,7 @@ import (
 	"fairway/internal/door"
 	"fairway/internal/mesh"
 	"fairway/internal/source"
+	"fairway/internal/source/shards"
 )
 
 // world is a state of everything that is written: lines of scripts by key.
@@ -154,7 +155,7 @@ func batches(t *rapid.T, steps []step) []source.Batch {
 	keys := map[string]bool{}
 	for i, s := range steps {
 		if key := keyOf(s.line); i == 0 || keys[key] || rapid.Bool().Draw(t, "new batch") {
-			out = append(out, source.Batch{Source: "test"})
+			out = append(out, source.Batch{})
 			keys = map[string]bool{}
 		}
 		keys[keyOf(s.line)] = true
@@ -166,18 +167,18 @@ func batches(t *rapid.T, steps []step) []source.Batch {
 func add(b *source.Batch, s step) {
 	switch isService := strings.HasPrefix(s.line, "SV"); {
 	case isService && s.remove:
-		b.DeleteServices = append(b.DeleteServices, service(s.line).Key)
+		b.Gone.Services = append(b.Gone.Services, service(s.line).Key)
 	case isService:
-		b.Services = append(b.Services, service(s.line))
+		b.Set.Services = append(b.Set.Services, service(s.line))
 	case s.remove:
-		b.Delete = append(b.Delete, object(s.line).Key)
+		b.Gone.Objects = append(b.Gone.Objects, object(s.line).Key)
 	default:
-		b.Set = append(b.Set, object(s.line))
+		b.Set.Objects = append(b.Set.Objects, object(s.line))
 	}
 }
 
 func everything(w world) source.Batch {
-	b := source.Batch{Source: "test", Synced: true}
+	b := source.Batch{Synced: true}
 	for _, key := range slices.Sorted(maps.Keys(w)) {
 		add(&b, step{w[key], false})
 	}
@@ -195,7 +196,7 @@ func TestNoReferenceHangsOnTheWay(t *testing.T) {
 				t.Fatalf("after %q hangs %v", n.last, bad)
 			}
 		}
-		d := door.New(door.Options{Sources: []string{"test"}, Grace: time.Hour}, n)
+		d := door.New(door.Options{Grace: time.Hour}, n)
 		d.Apply(everything(from))
 		for _, b := range batches(t, steps(t, from, to)) {
 			d.Apply(b)
@@ -228,7 +229,11 @@ const grace = 10 * time.Microsecond
 
 func anyHistory(t *rapid.T) {
 	n := newNext()
-	d := door.New(door.Options{Sources: []string{"a", "b"}, Grace: grace}, n)
+	d := door.New(door.Options{Grace: grace}, n)
+	set, sinks := shards.New(d, nil), map[string]source.Sink{}
+	for _, name := range []string{"a", "b"} {
+		sinks[name], _ = set.Join(name, 0)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer synctest.Wait()
 	defer cancel()
@@ -240,9 +245,9 @@ func anyHistory(t *rapid.T) {
 		if !s.remove {
 			written[from][key] = s.line
 		}
-		b := source.Batch{Source: from, Synced: true}
+		var b source.Batch
 		add(&b, s)
-		d.Apply(b)
+		sinks[from].Apply(source.Update{Shards: []source.Shard{{Rows: b.Set, Gone: b.Gone}}, Synced: true})
 	}
 	check := func() {
 		if err := d.Check(); err != nil {
@@ -284,7 +289,7 @@ func duplicatesTold(t *rapid.T, written map[string]world, n *next) {
 		if strings.HasPrefix(slot, "SV") {
 			file = config.Key{Kind: "Service", Name: slot[3:]}.String()
 		}
-		if told := len(n.problems["b "+file]) == 1; told != both {
+		if told := len(n.problems[source.Place{Source: "b", Name: file}]) == 1; told != both {
 			t.Fatalf("%s: in both is %v, told is %v: %v", key, both, told, n.problems)
 		}
 	}
@@ -300,7 +305,7 @@ func TestSeveralGoroutines(t *testing.T) {
 		name := fmt.Sprintf("s%d", g)
 		all.Go(func() {
 			for i := range each {
-				d.Apply(from(name, object(fmt.Sprintf("SE %s h%d.x", name, i)), object(fmt.Sprintf("VS %s h%d.x", name, i))))
+				d.Apply(setting(object(fmt.Sprintf("SE %s h%d.x", name, i)), object(fmt.Sprintf("VS %s h%d.x", name, i))))
 				_ = d.Waiting()
 			}
 		})

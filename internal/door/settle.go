@@ -99,15 +99,15 @@ func (n *names) all(needs []name) bool {
 	return true
 }
 
-// gain and lose count what a change adds and takes away; they are two steps, so that it can be seen whether a need is met at all
-// before it is seen who may go.
-func (n *names) gain(c *change) { n.plus(c.gives, c.needs, c.entry) }
+// addNew and removeOld count what a change adds and takes away; they are two steps, so that it can be seen whether a need
+// is met at all before it is seen who may go.
+func (n *names) addNew(c *change) { n.plus(c.gives, c.needs, c.entry) }
 
-func (n *names) ungain(c *change) { n.minus(c.gives, c.needs, c.entry) }
+func (n *names) undoNew(c *change) { n.minus(c.gives, c.needs, c.entry) }
 
-func (n *names) lose(c *change) { n.minus(c.drops, c.lets, c.entry) }
+func (n *names) removeOld(c *change) { n.minus(c.drops, c.lets, c.entry) }
 
-func (n *names) unlose(c *change) { n.plus(c.drops, c.lets, c.entry) }
+func (n *names) undoOld(c *change) { n.plus(c.drops, c.lets, c.entry) }
 
 func (n *names) plus(gives, needs []name, e *entry) {
 	for _, x := range gives {
@@ -144,16 +144,16 @@ func (n *names) free(c *change) bool {
 // whatever lacks what was put back with them. What was put back for the sake of another that was put back later is tried once more, alone.
 func (n *names) choose(changes []*change) {
 	for _, c := range changes {
-		n.gain(c)
+		n.addNew(c)
 		c.taken = true
 	}
-	n.putBack(changes, n.met, n.ungain)
+	n.putBack(changes, n.met, n.undoNew)
 	for _, c := range changes {
 		if c.taken {
-			n.lose(c)
+			n.removeOld(c)
 		}
 	}
-	both := func(c *change) { n.unlose(c); n.ungain(c) }
+	both := func(c *change) { n.undoOld(c); n.undoNew(c) }
 	for n.putBack(changes, n.free, both) || n.putBack(changes, n.met, both) {
 	}
 	for n.takeAlone(changes, both) {
@@ -183,8 +183,8 @@ func (n *names) takeAlone(changes []*change, undo func(*change)) bool {
 			continue
 		}
 		c.broken = c.broken || !n.all(c.had) // something else that was taken may have broken it
-		n.gain(c)
-		n.lose(c)
+		n.addNew(c)
+		n.removeOld(c)
 		if c.taken = n.met(c) && n.free(c); !c.taken {
 			undo(c)
 		}
@@ -268,8 +268,8 @@ const shown = 10
 
 // blockers says what a waiting change waits for: names that are not there, and who needs what it drops.
 func (n *names) blockers(c *change) []string {
-	n.gain(c)
-	n.lose(c)
+	n.addNew(c)
+	n.removeOld(c)
 	var out []string
 	for _, x := range c.needs {
 		if !n.given.has(x) {
@@ -284,8 +284,8 @@ func (n *names) blockers(c *change) []string {
 			return true
 		})
 	}
-	n.unlose(c)
-	n.ungain(c)
+	n.undoOld(c)
+	n.undoNew(c)
 	return slices.Compact(slices.Sorted(slices.Values(out)))
 }
 

@@ -78,14 +78,6 @@ type Endpoint struct {
 // name. Empty: the service's target ports.
 type PortMap = Labels
 
-// Workload is a running thing that services select by labels (a WorkloadEntry, later a pod).
-type Workload struct {
-	Namespace, Name string
-	Endpoint        // address, labels, place, weight, identity; Ports by name
-	ServiceAccount  string
-	Origin          ObjectRef
-}
-
 // On is the port that the endpoint serves a service port on: what it says itself under the port's name, else the port's
 // target, else its number.
 func (e Endpoint) On(p Port) uint32 {

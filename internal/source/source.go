@@ -1,39 +1,122 @@
 package source
 
 import (
+	"cmp"
 	"context"
 
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 )
 
-// Source is where rows come from. Run hands over first everything there is, with Synced set on the last batch of it, then changes, until
-// the context ends; it returns nil then, an error only if it can never work. It must not keep or change what it handed over.
+// Source is where rows come from. Run hands over first everything there is, with Synced set on the last Update of it,
+// then changes, until the context ends; it returns nil then, an error only if it can never work. It must not keep or
+// change what it handed over.
 type Source interface {
 	Name() string
 	Run(ctx context.Context, sink Sink) error
 }
 
-// Sink takes what a source found. Apply may be called from any goroutine, does not block on the mesh, and applies a
-// batch as a whole: no turn sees half of it.
+// Sink takes what one source found. Apply may be called from any goroutine, does not block on the mesh, and applies an
+// Update as a whole: no turn sees half of it.
 type Sink interface {
-	Apply(Batch)
+	Apply(Update)
 }
 
-// Batch is a set of changes of one source.
-type Batch struct {
-	Source string
-
-	Set    []*config.Object
-	Delete []config.Key
-
-	Services        []*mesh.Service // of registries that are not made of objects
-	DeleteServices  []mesh.ServiceKey
-	Endpoints       map[mesh.EndpointKey]mesh.Endpoint
-	DeleteEndpoints []mesh.EndpointKey
-
+// Update is what a source says at once. It says what its rows are, not what became different: a row that is as it was
+// changes nothing.
+type Update struct {
+	Shards []Shard // in this order
 	// Problems replaces all that the source said of each file (or other place) named here; an empty list takes it back.
 	Problems map[string][]mesh.Problem
-
+	// Synced says that everything there was at the start has been handed over, with this Update.
 	Synced bool
+	// Stale says that what was handed over is not kept up to date for now, and why; Fresh that it is again.
+	Stale string
+	Fresh bool
+}
+
+// ShardKey names what a source hands in as one: a part of a kind of a cluster. Sources choose the words.
+type ShardKey struct {
+	Cluster string
+	Kind    string // of what the registry hands in
+	Part    string // a file, a slice, a namespace
+}
+
+// CompareShardKey orders by cluster, kind, part.
+func CompareShardKey(a, b ShardKey) int {
+	return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Part, b.Part))
+}
+
+// Holds says whether a shard is k itself or below it: a key without Part stands for all parts of its kind, one without
+// Kind for all kinds of its cluster, and the zero key for all that the source has.
+func (k ShardKey) Holds(o ShardKey) bool {
+	return (k.Cluster == o.Cluster || k == ShardKey{}) && (k.Kind == o.Kind || k.Kind == "" && k.Part == "") &&
+		(k.Part == o.Part || k.Part == "")
+}
+
+// Shard is what an Update says of one shard.
+type Shard struct {
+	Key ShardKey
+	// Whole says that Rows are all there is of the shard, and that there is nothing below it: what it had and is not
+	// among them goes. So a relist, and a cluster that is gone, are one word. Otherwise Rows are added or take the place
+	// of those of their keys, once Gone has gone.
+	Whole bool
+	Rows  Rows
+	Gone  Keys
+}
+
+// Rows are rows of all kinds. What they point to is immutable.
+type Rows struct {
+	Objects    []*config.Object // what users write
+	Services   []*mesh.Service
+	Slices     []*mesh.Slice // endpoints of services
+	Workloads  []mesh.Workload
+	Machines   []mesh.Machine
+	Namespaces []mesh.Namespace
+}
+
+// Len is how many there are.
+func (r Rows) Len() int {
+	return len(r.Objects) + len(r.Services) + len(r.Slices) + len(r.Workloads) + len(r.Machines) + len(r.Namespaces)
+}
+
+// Keys name rows that are gone. One that is not there changes nothing.
+type Keys struct {
+	Objects    []config.Key
+	Services   []mesh.ServiceKey
+	Slices     []mesh.SliceKey
+	Workloads  []mesh.WorkloadKey
+	Machines   []mesh.MachineKey
+	Namespaces []mesh.NamespaceKey
+}
+
+// Len is how many there are.
+func (k Keys) Len() int {
+	return len(k.Objects) + len(k.Services) + len(k.Slices) + len(k.Workloads) + len(k.Machines) + len(k.Namespaces)
+}
+
+// Place is where a source found problems: a file, or whatever the source reads from.
+type Place struct{ Source, Name string }
+
+// ComparePlace orders by source, then name.
+func ComparePlace(a, b Place) int {
+	return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name))
+}
+
+// Batch is what became different in all that sources hold, once it is settled whose version of a row counts.
+type Batch struct {
+	Set  Rows
+	Gone Keys // disjoint from Set
+	// Problems replaces all that was said of each place named here.
+	Problems map[Place][]mesh.Problem
+	// Synced says that with this Batch everything is there that sources had to hand over at the start.
+	Synced bool
+}
+
+// Empty says whether the batch says nothing.
+func (b Batch) Empty() bool { return b.Set.Len()+b.Gone.Len()+len(b.Problems) == 0 && !b.Synced }
+
+// Settled takes batches. Apply may be called from any goroutine, and does not block on the mesh.
+type Settled interface {
+	Apply(Batch)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"fairway/internal/mesh"
+	"fairway/internal/source"
 	"fairway/test/envoy/live"
 )
 
@@ -24,20 +25,19 @@ func registered(m *live.Mesh, host mesh.Host) (*mesh.Service, func(string, mesh.
 		Resolution: mesh.ClientSide,
 		ExportTo:   []string{"*"},
 	}
-	return s, func(name string, e mesh.Endpoint) (mesh.EndpointKey, mesh.Endpoint) {
+	return s, func(name string, e mesh.Endpoint) *mesh.Slice {
 		e.Address = m.IP(name)
-		return mesh.EndpointKey{Service: key, ID: name}, e
+		return &mesh.Slice{Key: mesh.SliceKey{Service: key, Name: name}, Endpoints: []mesh.SliceEndpoint{{ID: name, Endpoint: e}}}
 	}
 }
 
-func set(t *testing.T, m *live.Mesh, make func(string, mesh.Endpoint) (mesh.EndpointKey, mesh.Endpoint), states map[string]mesh.Endpoint) {
+func set(t *testing.T, m *live.Mesh, make func(string, mesh.Endpoint) *mesh.Slice, states map[string]mesh.Endpoint) {
 	t.Helper()
-	all := map[mesh.EndpointKey]mesh.Endpoint{}
+	var all []*mesh.Slice
 	for name, state := range states {
-		k, e := make(name, state)
-		all[k] = e
+		all = append(all, make(name, state))
 	}
-	m.Plane.Rules.SetEndpoints(all)
+	m.Plane.Rules.Add(source.Rows{Slices: all})
 	m.Settle(t)
 }
 
@@ -45,7 +45,7 @@ func set(t *testing.T, m *live.Mesh, make func(string, mesh.Endpoint) (mesh.Endp
 func endpointWeights(t *testing.T, m *live.Mesh) {
 	m.Backends(t, "eweight-a", "eweight-b")
 	s, endpoint := registered(m, "eweight.test")
-	m.Plane.Rules.SetServices(s)
+	m.Plane.Rules.Add(source.Rows{Services: []*mesh.Service{s}})
 	set(t, m, endpoint, map[string]mesh.Endpoint{"eweight-a": {Weight: 3}, "eweight-b": {Weight: 1}})
 	got := live.Tally(t, 400, from(m, "eweight.test"))
 	if n := got["eweight-b"]; n < 56 || n > 144 || n+got["eweight-a"] != 400 {
@@ -57,7 +57,7 @@ func endpointWeights(t *testing.T, m *live.Mesh) {
 func endpointHealth(t *testing.T, m *live.Mesh) {
 	m.Backends(t, "ehealth-a", "ehealth-b")
 	s, endpoint := registered(m, "ehealth.test")
-	m.Plane.Rules.SetServices(s)
+	m.Plane.Rules.Add(source.Rows{Services: []*mesh.Service{s}})
 	for _, state := range []mesh.Health{mesh.Draining, mesh.Unhealthy} {
 		set(t, m, endpoint, map[string]mesh.Endpoint{"ehealth-a": {}, "ehealth-b": {Health: state}})
 		if got := live.Tally(t, 30, from(m, "ehealth.test")); got["ehealth-a"] != 30 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"fairway/internal/mesh"
+	"fairway/internal/source"
 	"fairway/test/envoy/live"
 )
 
@@ -164,14 +165,13 @@ func endpointsReplaced(t *testing.T, m *live.Mesh) {
 	s, endpoint := registered(m, "replace.test")
 	s.Ports = append(s.Ports, mesh.Port{Name: "tcp", Number: 9000, Target: 9000, Protocol: mesh.TCP})
 	s.Addresses = []string{m.IP("replace-vip")}
-	m.Plane.Rules.SetServices(s)
+	m.Plane.Rules.Add(source.Rows{Services: []*mesh.Service{s}})
 	set(t, m, endpoint, map[string]mesh.Endpoint{"replace-v1": {}})
 	load := crowd(t, m, "replace")
 	for i := range 20 {
 		here, there := fmt.Sprintf("v%d", 1+i%2), fmt.Sprintf("v%d", 1+(i+1)%2)
 		set(t, m, endpoint, map[string]mesh.Endpoint{"replace-" + there: {}})
-		k, _ := endpoint("replace-"+here, mesh.Endpoint{})
-		m.Plane.Rules.DeleteEndpoints(k)
+		m.Plane.Rules.Remove(source.Keys{Slices: []mesh.SliceKey{endpoint("replace-"+here, mesh.Endpoint{}).Key}})
 		m.Settle(t)
 		wantAll(t, m, "replace", there)
 		load.Await(t, 10)

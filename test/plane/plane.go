@@ -126,16 +126,16 @@ func Holding(t testing.TB, name, text string) source.Source {
 }
 
 // decode reads what a file of that name would hold.
-func decode(decoder *config.Decoder, file, text string) source.Batch {
-	batch := source.Batch{Problems: map[string][]mesh.Problem{file: nil}}
+func decode(decoder *config.Decoder, file, text string) source.Update {
+	update := source.Update{Shards: make([]source.Shard, 1), Problems: map[string][]mesh.Problem{file: nil}}
 	for _, doc := range config.Split(file, []byte(text)) {
 		object, problems := decoder.Decode(doc)
-		batch.Problems[file] = append(batch.Problems[file], problems...)
-		if object != nil {
-			batch.Set = append(batch.Set, object)
+		update.Problems[file] = append(update.Problems[file], problems...)
+		if rows := &update.Shards[0].Rows; object != nil {
+			rows.Objects = append(rows.Objects, object)
 		}
 	}
-	return batch
+	return update
 }
 
 // Settle waits until what was handed over is in force everywhere.
@@ -148,13 +148,13 @@ func (p *Plane) Settle(t testing.TB) {
 // problem of the file, as it would be of a real one.
 func (p *Plane) Apply(t testing.TB, file, text string) {
 	t.Helper()
-	batch := decode(p.decoder, file, text)
-	if found := len(batch.Problems[file]) > 0; !found && !p.wrong[file] {
-		batch.Problems = nil
+	update := decode(p.decoder, file, text)
+	if found := len(update.Problems[file]) > 0; !found && !p.wrong[file] {
+		update.Problems = nil
 	} else {
 		p.wrong[file] = found
 	}
-	p.Source.Apply(batch)
+	p.Source.Apply(update)
 	p.Settle(t)
 }
 

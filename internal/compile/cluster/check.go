@@ -20,7 +20,7 @@ func declareChecks(
 	reg *registry.Tables,
 	resolve func(name, namespace string) mesh.Host,
 ) *table.Table[config.Key, struct{}] {
-	return table.Derive(rules, "rule checks", config.CompareKey, func(a, b struct{}) bool { return a == b },
+	return table.Derive(rules, "rule checks", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			spec := config.Spec[*networking.DestinationRule](o)
 			c := check{r: r, reg: reg, object: o}

@@ -58,11 +58,11 @@ func rule(i int, version uint64) *config.Object {
 
 // fill brings n services, of which every fifth has a rule with two subsets, and sidecars of two namespaces.
 func (w *world) fill(n int) {
-	batch := source.Batch{Source: "test"}
+	batch := source.Batch{}
 	for i := range n {
-		batch.Set = append(batch.Set, service(i, 1))
+		batch.Set.Objects = append(batch.Set.Objects, service(i, 1))
 		if i%5 == 0 {
-			batch.Set = append(batch.Set, rule(i, 1))
+			batch.Set.Objects = append(batch.Set.Objects, rule(i, 1))
 		}
 	}
 	w.in.Apply(batch)
@@ -97,7 +97,7 @@ func costs(t *testing.T, services int) map[string]map[string][2]int {
 	}{{"endpoint", service(5, 2)}, {"rule", rule(5, 2)}, {"new rule", rule(6, 1)}, {"new service", service(6000, 1)}}
 	out := map[string]map[string][2]int{}
 	for _, c := range changes {
-		w.in.Apply(source.Batch{Source: "test", Set: []*config.Object{c.set}})
+		w.in.Apply(source.Batch{Set: source.Rows{Objects: []*config.Object{c.set}}})
 		rows := map[string][2]int{}
 		for _, tab := range w.store.Settle().Tables {
 			rows[tab.Name] = [2]int{tab.Recomputed, tab.Changed}
@@ -119,7 +119,7 @@ func BenchmarkFirstTurn(b *testing.B) {
 		b.ReportMetric(float64(heap()-before)/7000, "bytes/cluster")
 		rows, bytes := 0, 0
 		w.store.Read(func(tx *table.Tx) {
-			for _, p := range append(w.out.Clusters, w.out.Loads...) {
+			for _, p := range append(w.Out.Resources[mesh.Clusters], w.Out.Resources[mesh.Loads]...) {
 				for _, e := range table.All(tx, p) {
 					rows++
 					bytes += len(e.Body)

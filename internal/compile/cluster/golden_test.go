@@ -63,7 +63,7 @@ func (w *world) step(t *testing.T, name, text string) {
 	case "proxies":
 		w.connect(text)
 	case "needs":
-		w.need(text)
+		w.need(t, text)
 	default:
 		t.Fatalf("section %q", name)
 	}

@@ -9,9 +9,9 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/compile/inbound"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/registry"
-	"fairway/internal/compile/scope"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/cluster"
@@ -21,12 +21,12 @@ import (
 )
 
 // declareInbound gives the sidecars of equal workloads the clusters that lead to the workload.
-func declareInbound(in *input.Tables, reg *registry.Tables, sc *scope.Tables) *Published {
-	return table.Derive(sc.Inbounds, "inbound clusters", mesh.CompareResourceKey, envoy.Same,
-		func(r *table.Reader, k scope.InboundKey, i *scope.Inbound, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+func declareInbound(in *input.Tables, reg *registry.Tables, workloads *inbound.Tables) *Published {
+	return table.Derive(workloads.Workloads, "inbound clusters", mesh.CompareResourceKey, envoy.Same,
+		func(r *table.Reader, k inbound.Key, i *inbound.Workload, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			d := defaults(in, r)
 			d.StatName = in.InboundStatName(r)
-			shelf, last := scope.InboundShelf(k), uint32(0)
+			shelf, last := k.Shelf(), uint32(0)
 			if i.Interception != mesh.None {
 				emit(resource(shelf, cluster.InboundPassthroughName), envoy.Encode(cluster.InboundPassthrough(sources(i), d)))
 			}
@@ -36,7 +36,7 @@ func declareInbound(in *input.Tables, reg *registry.Tables, sc *scope.Tables) *P
 					continue // one cluster a number: the ports are in order, and the first bind gives its endpoint
 				}
 				last = p.Number
-				c := inbound(i, p, pool(spec, p), d)
+				c := clusterOf(i, p, pool(spec, p), d)
 				if c.Closed = p.Endpoint != "" && ownPort(r, reg, c); c.Closed {
 					noteOwnPort(r, in, i, p)
 				}
@@ -54,8 +54,8 @@ func ownPort(r *table.Reader, reg *registry.Tables, c cluster.Inbound) bool {
 	return reg.Guarded(r, c.Address, c.On)
 }
 
-func noteOwnPort(r *table.Reader, in *input.Tables, i *scope.Inbound, p scope.InboundPort) {
-	if o, ok := table.Get(r, in.Sidecars.Table, i.Sidecar); ok {
+func noteOwnPort(r *table.Reader, in *input.Tables, i *inbound.Workload, p inbound.Port) {
+	if o, ok := table.Get(r, in.Sidecars, i.Sidecar); ok {
 		r.Note(o.Problem(
 			fmt.Sprintf("spec.ingress[%d].defaultEndpoint", p.Ingress),
 			"ProxysOwn",
@@ -69,8 +69,8 @@ func noteOwnPort(r *table.Reader, in *input.Tables, i *scope.Inbound, p scope.In
 }
 
 // sidecar is the Sidecar whose ingress listeners the ports are; nil: the ports are those of services.
-func sidecar(r *table.Reader, in *input.Tables, i *scope.Inbound) *networking.Sidecar {
-	if o, ok := table.Get(r, in.Sidecars.Table, i.Sidecar); ok {
+func sidecar(r *table.Reader, in *input.Tables, i *inbound.Workload) *networking.Sidecar {
+	if o, ok := table.Get(r, in.Sidecars, i.Sidecar); ok {
 		return config.Spec[*networking.Sidecar](o)
 	}
 	return nil
@@ -78,7 +78,7 @@ func sidecar(r *table.Reader, in *input.Tables, i *scope.Inbound) *networking.Si
 
 // pool limits connections to the workload: the listener's own settings, else the Sidecar's
 // (IstioIngressListener.connection_pool, Sidecar.inbound_connection_pool).
-func pool(spec *networking.Sidecar, p scope.InboundPort) *networking.ConnectionPoolSettings {
+func pool(spec *networking.Sidecar, p inbound.Port) *networking.ConnectionPoolSettings {
 	if ingress := spec.GetIngress(); p.Ingress < len(ingress) && ingress[p.Ingress].GetConnectionPool() != nil {
 		return ingress[p.Ingress].GetConnectionPool()
 	}
@@ -87,7 +87,7 @@ func pool(spec *networking.Sidecar, p scope.InboundPort) *networking.ConnectionP
 
 // sources are the addresses that connections to the workload come from: under REDIRECT those that interception lets
 // pass, under TPROXY the client's own.
-func sources(i *scope.Inbound) []string {
+func sources(i *inbound.Workload) []string {
 	switch {
 	case i.Interception != mesh.Redirect:
 		return nil
@@ -99,7 +99,7 @@ func sources(i *scope.Inbound) []string {
 	return []string{cluster.LoopbackSource}
 }
 
-func inbound(i *scope.Inbound, p scope.InboundPort, pool *networking.ConnectionPoolSettings, d cluster.Defaults) cluster.Inbound {
+func clusterOf(i *inbound.Workload, p inbound.Port, pool *networking.ConnectionPoolSettings, d cluster.Defaults) cluster.Inbound {
 	c := cluster.Inbound{
 		Key:  mesh.ClusterKey{Inbound: true, Port: p.Number},
 		Port: mesh.Port{Name: p.Name, Number: p.ServicePort, Target: p.Number, Protocol: p.Protocol},
@@ -117,7 +117,7 @@ func inbound(i *scope.Inbound, p scope.InboundPort, pool *networking.ConnectionP
 
 // workload is where the application listens (IstioIngressListener.default_endpoint). No address: where the connection
 // was going, on the port unless that is 0.
-func workload(i *scope.Inbound, p scope.InboundPort) (address string, on uint32) {
+func workload(i *inbound.Workload, p inbound.Port) (address string, on uint32) {
 	if endpoint.IsUnix(p.Endpoint) {
 		return p.Endpoint, 0
 	}

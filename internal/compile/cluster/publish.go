@@ -7,9 +7,9 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/compile/demand"
 	"fairway/internal/compile/peer"
 	"fairway/internal/compile/registry"
-	"fairway/internal/compile/scope"
 	"fairway/internal/compile/secret"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/cluster"
@@ -19,7 +19,7 @@ import (
 )
 
 // Published is a table of resources, ready to send.
-type Published = table.Table[mesh.ResourceKey, *envoy.Encoded]
+type Published = demand.Published
 
 func resource(shelf mesh.Shelf, name string) mesh.ResourceKey {
 	return mesh.ResourceKey{Shelf: shelf, Name: name}
@@ -34,7 +34,7 @@ func declareLoads(name string, targets *table.Table[Key, *Target], assignments *
 				return
 			}
 			if load, ok := table.Get(r, assignments, s); ok {
-				emit(resource(scope.LoadShelf(k.Layer), s.Cluster.String()), load)
+				emit(resource(mesh.Shelf{Layer: k.Layer}, s.Cluster.String()), load)
 			}
 		})
 }
@@ -53,7 +53,7 @@ func declareClusters(name string, targets *table.Table[Key, *Target], defaults *
 				if enc.Err != nil && !known(enc.Err) {
 					r.Note(t.refused(k.Cluster, enc.Err))
 				}
-				emit(resource(scope.ClusterShelf(v), k.Cluster.String()), enc)
+				emit(resource(v.shelf(), k.Cluster.String()), enc)
 			}
 		})
 }

@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"fairway/internal/compile/demand"
 	"fairway/internal/compile/input"
-	"fairway/internal/compile/scope"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/cluster"
 	"fairway/internal/mesh"
@@ -15,12 +15,12 @@ import (
 )
 
 // defaultsTable is what the mesh says of every cluster, for each variant of a layer's clusters that some proxy has.
-type defaultsTable = table.Table[scope.ClusterView, *cluster.Defaults]
+type defaultsTable = table.Table[Variant, *cluster.Defaults]
 
 // declareDefaults gathers what the mesh says of every cluster: one row a variant, so that a cluster reads one row and not one a setting.
-func declareDefaults(in *input.Tables, sc *scope.Tables) *defaultsTable {
-	return table.Derive(sc.ClusterViews, "cluster defaults", scope.CompareClusterView, sameDefaults,
-		func(r *table.Reader, v scope.ClusterView, _ struct{}, emit func(scope.ClusterView, *cluster.Defaults)) {
+func declareDefaults(in *input.Tables, views demand.Views[Variant]) *defaultsTable {
+	return table.Derive(views.Table, "cluster defaults", compareVariant, sameDefaults,
+		func(r *table.Reader, v Variant, _ struct{}, emit func(Variant, *cluster.Defaults)) {
 			d := defaults(in, r)
 			d.StatName = in.OutboundStatName(r)
 			d.Mutual, d.AutoMutual = v.Mutual, in.EnableAutoMTLS(r)
@@ -29,10 +29,10 @@ func declareDefaults(in *input.Tables, sc *scope.Tables) *defaultsTable {
 }
 
 // variants yields the variants of a layer's clusters that some proxy has, with what the mesh says of them.
-func variants(r *table.Reader, d *defaultsTable, l mesh.Layer) iter.Seq2[scope.ClusterView, *cluster.Defaults] {
-	return func(yield func(scope.ClusterView, *cluster.Defaults) bool) {
+func variants(r *table.Reader, d *defaultsTable, l mesh.Layer) iter.Seq2[Variant, *cluster.Defaults] {
+	return func(yield func(Variant, *cluster.Defaults) bool) {
 		for _, mutual := range []bool{false, true} {
-			v := scope.ClusterView{Layer: l, Mutual: mutual}
+			v := Variant{Layer: l, Mutual: mutual}
 			if row, ok := table.Get(r, d, v); ok && !yield(v, row) {
 				return
 			}
@@ -64,11 +64,11 @@ func sameDefaults(a, b *cluster.Defaults) bool {
 // declareStatic gives every proxy the clusters that lead to no service. A namespace's layer lies over Public, which has them.
 func declareStatic(defaults *defaultsTable) *Published {
 	return table.Derive(defaults, "static clusters", mesh.CompareResourceKey, envoy.Same,
-		func(_ *table.Reader, v scope.ClusterView, d *cluster.Defaults, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+		func(_ *table.Reader, v Variant, d *cluster.Defaults, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			if v.Layer.Kind == mesh.NamespaceLayer {
 				return
 			}
-			shelf := scope.ClusterShelf(v)
+			shelf := v.shelf()
 			emit(resource(shelf, cluster.BlackHoleName), envoy.Encode(cluster.BlackHole(*d)))
 			if v.Layer.Kind != mesh.GatewayLayer {
 				emit(resource(shelf, cluster.PassthroughName), envoy.Encode(cluster.Passthrough(*d)))

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"fairway/internal/compile/demand"
+	"fairway/internal/compile/inbound"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/peer"
 	"fairway/internal/compile/registry"
@@ -25,8 +27,8 @@ type Tables struct {
 	Targets        *table.Table[Key, *Target] // what each cluster of sidecars stands for
 	GatewayTargets *table.Table[Key, *Target] // and of gateways
 
-	// Clusters and Loads are what is published: each a set of tables whose resources are of one type.
-	Clusters, Loads []*Published
+	// Parts are what is published, the clusters of what proxies call below those of the workloads beside them.
+	Parts []demand.Part
 	// OfSidecars and OfGateways are those of Clusters that may name secrets: of services, as the two have them.
 	OfSidecars, OfGateways *Published
 }
@@ -36,24 +38,30 @@ func Declare[N Need, V any](
 	in *input.Tables,
 	reg *registry.Tables,
 	sc *scope.Tables,
+	proxies *demand.Tables,
+	workloads *inbound.Tables,
 	peers *peer.Tables,
 	secrets *secret.Tables,
 	needs *table.Table[N, V],
 ) *Tables {
-	defaults, b := declareDefaults(in, sc), builder{reg, peers, secrets}
+	views := declareViews(proxies)
+	defaults, b := declareDefaults(in, views), builder{reg, peers, secrets}
 	t := &Tables{Targets: declareTargets(reg, sc), GatewayTargets: declareGatewayTargets(reg, sc, needs)}
-	t.OfSidecars = t.publish("clusters", "loads", t.Targets, defaults, b)
-	t.OfGateways = t.publish("gateway clusters", "gateway loads", t.GatewayTargets, defaults, b)
-	t.Clusters = append(t.Clusters, declareStatic(defaults), declareInbound(in, reg, sc))
-	declareChecks(in.DestinationRules.Table, reg, sc.FullHost)
+	ofSidecars, sidecarLoads := publish("clusters", "loads", t.Targets, defaults, b)
+	ofGateways, gatewayLoads := publish("gateway clusters", "gateway loads", t.GatewayTargets, defaults, b)
+	t.OfSidecars, t.OfGateways = ofSidecars, ofGateways
+	t.Parts = []demand.Part{
+		views.Part(mesh.Clusters, Variant.shelf, ofSidecars, ofGateways, declareStatic(defaults)),
+		workloads.Part(mesh.Clusters, declareInbound(in, reg, workloads)),
+		demand.LayerPart(mesh.Loads, sidecarLoads, gatewayLoads),
+	}
+	declareChecks(in.DestinationRules, reg, sc.FullHost)
 	return t
 }
 
-func (t *Tables) publish(clusters, loads string, targets *table.Table[Key, *Target], d *defaultsTable, b builder) *Published {
-	out := declareClusters(clusters, targets, d, b)
-	t.Clusters = append(t.Clusters, out)
-	t.Loads = append(t.Loads, declareLoads(loads, targets, declareAssignments(loads, targets, b)))
-	return out
+// publish derives the clusters of some targets and their load assignments.
+func publish(name, loads string, targets *table.Table[Key, *Target], d *defaultsTable, b builder) (clusters, assignments *Published) {
+	return declareClusters(name, targets, d, b), declareLoads(loads, targets, declareAssignments(loads, targets, b))
 }
 
 // declareTargets finds what the clusters of every layer stand for. A namespace's layer has those that are not the same in the public one.

@@ -17,14 +17,9 @@ import (
 	security "istio.io/api/security/v1beta1"
 	"sigs.k8s.io/yaml"
 
+	"fairway/internal/compile"
 	"fairway/internal/compile/cluster"
 	"fairway/internal/compile/input"
-	"fairway/internal/compile/patch"
-	"fairway/internal/compile/peer"
-	"fairway/internal/compile/registry"
-	"fairway/internal/compile/scope"
-	"fairway/internal/compile/secret"
-	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
@@ -32,30 +27,22 @@ import (
 	"fairway/internal/table"
 )
 
-// world is a store with the tables up to this package's.
+// world is a graph.
 type world struct {
+	*compile.Graph
 	store *table.Store
 	in    *input.Tables
-	needs *table.Input[cluster.Key, struct{}] // stands for the gateway package's table
-	out   *cluster.Tables
 }
 
 func newWorld() *world {
-	w := &world{store: table.New(table.Options{})}
-	w.in = input.Declare(w.store, input.Options{})
-	reg := registry.Declare(w.in)
-	peers := peer.Declare(w.in)
-	who := vouch.Declare(w.in)
-	sc := scope.Declare(w.in, who, reg, peers, patch.Declare(w.in, who))
-	w.needs = table.NewInput(w.store, "needs", cluster.CompareKey, func(a, b struct{}) bool { return a == b })
-	w.out = cluster.Declare(w.in, reg, sc, peers, secret.Declare(w.in, sc), w.needs.Table)
-	return w
+	g := compile.New(compile.Options{})
+	return &world{Graph: g, store: g.Store, in: g.In}
 }
 
 // apply sets the objects of a YAML stream, each with its number as age.
 func (w *world) apply(t testing.TB, text string) {
 	t.Helper()
-	w.in.Apply(source.Batch{Source: "test", Set: objects(t, text)})
+	w.in.Apply(source.Batch{Set: source.Rows{Objects: objects(t, text)}})
 }
 
 func objects(t testing.TB, text string) []*config.Object {
@@ -134,18 +121,38 @@ func (w *world) connect(lines string) {
 	}
 }
 
-// need says that gateways with labels in a namespace refer to clusters: "<namespace> <labels> <port> <subset or -> <host>".
-func (w *world) need(lines string) {
-	for line := range strings.Lines(lines) {
+// need has gateways with labels in a namespace refer to clusters: "<namespace> <labels> <port> <subset or -> <host>".
+func (w *world) need(t testing.TB, lines string) {
+	for n, line := range strings.Split(lines, "\n") {
 		f := strings.Fields(line)
 		if len(f) < 5 {
 			continue
 		}
-		var port uint32
-		fmt.Sscan(f[2], &port)
-		key := mesh.ClusterKey{Port: port, Subset: strings.TrimPrefix(f[3], "-"), Host: mesh.Host(f[4])}
-		w.needs.Set(cluster.Key{Layer: mesh.Layer{Kind: mesh.GatewayLayer, Namespace: f[0], Name: f[1]}, Cluster: key}, struct{}{})
+		selector, _ := json.Marshal(mesh.Labels(f[1]).Map())
+		subset := ""
+		if f[3] != "-" {
+			subset = ", subset: " + f[3]
+		}
+		w.apply(t, fmt.Sprintf(`kind: Gateway
+metadata: {name: need%[1]d, namespace: %[2]s}
+spec: {selector: %[3]s, servers: [{hosts: [need%[1]d.example.com], port: {number: 80, name: http, protocol: HTTP}}]}
+---
+kind: VirtualService
+metadata: {name: need%[1]d, namespace: %[2]s}
+spec:
+  hosts: [need%[1]d.example.com]
+  gateways: [need%[1]d]
+  http: [{route: [{destination: {host: "%[4]s", port: {number: %[5]s}%[6]s}}]}]
+`, n, f[0], selector, f[4], f[2], subset))
 	}
+}
+
+// elsewhere says of a table that it is none of this package nor of those it is made from.
+func elsewhere(table string) bool {
+	return slices.ContainsFunc(
+		[]string{"route/", "gateway/", "listener/", "secret", "names"},
+		func(s string) bool { return strings.HasPrefix(table, s) },
+	)
 }
 
 // dump prints what is published, without what all clusters have alike, and the problems.
@@ -153,12 +160,14 @@ func (w *world) dump(t *testing.T) string {
 	t.Helper()
 	var out strings.Builder
 	w.store.Read(func(tx *table.Tx) {
-		published(t, tx, &out, w.out.Clusters, clusterText)
+		published(t, tx, &out, w.Out.Resources[mesh.Clusters], clusterText)
 		out.WriteString("\n# load assignments\n")
-		published(t, tx, &out, w.out.Loads, loadText)
+		published(t, tx, &out, w.Out.Resources[mesh.Loads], loadText)
 		out.WriteString("\n# problems\n")
 		for n := range w.store.Notes(tx) {
-			fmt.Fprintf(&out, "%v\n", n.Value)
+			if !elsewhere(n.Table) {
+				fmt.Fprintf(&out, "%v\n", n.Value)
+			}
 		}
 	})
 	return out.String()

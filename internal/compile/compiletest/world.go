@@ -60,7 +60,7 @@ func (w *World) Apply(text string) {
 			set = append(set, o)
 		}
 	}
-	w.In.Apply(source.Batch{Source: "test", Set: set})
+	w.In.Apply(source.Batch{Set: source.Rows{Objects: set}})
 }
 
 func (w *World) decode(doc config.Document) *config.Object {
@@ -113,7 +113,7 @@ func (w *World) meshConfig(doc config.Document) *config.Object {
 
 // Delete stages the removal of an object.
 func (w *World) Delete(kind, namespace, name string) {
-	w.In.Apply(source.Batch{Source: "test", Delete: []config.Key{{Kind: config.Kind(kind), Namespace: namespace, Name: name}}})
+	w.In.Apply(source.Batch{Gone: source.Keys{Objects: []config.Key{{Kind: config.Kind(kind), Namespace: namespace, Name: name}}}})
 }
 
 // Sidecar is a plain sidecar, for Connect.

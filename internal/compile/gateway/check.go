@@ -13,7 +13,7 @@ import (
 
 // declareChecks says of each Gateway, once, what of it is not served and why.
 func (t *Tables) declareChecks(gateways *table.Table[config.Key, *config.Object]) {
-	table.Derive(gateways, "gateway/checks", config.CompareKey, func(struct{}, struct{}) bool { return true },
+	table.Derive(gateways, "gateway/checks", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			layers, _ := table.Get(r, t.layers, k)
 			for i, s := range config.Spec[*networking.Gateway](o).GetServers() {

@@ -6,7 +6,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
-	"fairway/internal/compile/scope"
+	"fairway/internal/compile/demand"
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
 	"fairway/internal/table"
@@ -29,30 +29,35 @@ func compareFile(a, b FileKey) int {
 }
 
 func (t *Tables) declareFiles(s *table.Store) {
-	t.BadFiles = table.NewInput(s, "gateway/unreadable files", compareFile, func(a, b string) bool { return a == b })
+	t.BadFiles = table.NewInput(s, "gateway/unreadable files", compareFile, table.Same[string])
 	t.badByPath = table.Group(
 		t.BadFiles.Table,
 		"gateway/unreadable files by path",
 		strings.Compare,
 		func(k FileKey, _ string) []string { return []string{k.Path} },
 	)
-	t.proxiesOf = table.Group(t.sc.Placements, "gateway/proxies", mesh.CompareLayer, func(_ mesh.ProxyID, at scope.Placement) []mesh.Layer {
-		if at.Layer.Kind != mesh.GatewayLayer {
-			return nil
-		}
-		return []mesh.Layer{at.Layer}
-	})
+	t.proxiesOf = table.Group(
+		t.demand.Placements,
+		"gateway/proxies",
+		mesh.CompareLayer,
+		func(_ mesh.ProxyID, at demand.Placement) []mesh.Layer {
+			if at.Layer.Kind != mesh.GatewayLayer {
+				return nil
+			}
+			return []mesh.Layer{at.Layer}
+		},
+	)
 }
 
 // Refused takes what a proxy said when it refused a listener: files that it names, of servers of the proxy's layer,
 // count as unreadable from the next turn on. It is for the owner of the turns, inside Store.Read.
 func (t *Tables) Refused(tx *table.Tx, proxy mesh.ProxyID, detail string) {
-	at, ok := table.Lookup(tx, t.sc.Placements, proxy)
+	at, ok := table.Lookup(tx, t.demand.Placements, proxy)
 	if !ok || at.Layer.Kind != mesh.GatewayLayer {
 		return
 	}
 	for k := range table.All(tx, t.BadFiles.Table) {
-		if _, connected := table.Lookup(tx, t.sc.Placements, k.Proxy); !connected {
+		if _, connected := table.Lookup(tx, t.demand.Placements, k.Proxy); !connected {
 			t.BadFiles.Delete(k)
 		}
 	}
@@ -80,7 +85,7 @@ func (t *Tables) unreadable(r *table.Reader, layer mesh.Layer, s *networking.Ser
 		said := 0
 		rows, _ := table.Get(r, t.badByPath, f)
 		for k, detail := range rows.All() {
-			if at, ok := table.Get(r, t.sc.Placements, k.Proxy); ok && at.Layer == layer {
+			if at, ok := table.Get(r, t.demand.Placements, k.Proxy); ok && at.Layer == layer {
 				u.path, u.why = f, detail
 				said++
 			}

@@ -6,7 +6,6 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
-	"fairway/internal/compile/scope"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/route"
@@ -24,7 +23,7 @@ func (t *Tables) declareHosts() {
 	)
 	t.VirtualHosts = table.Derive(byHost, "gateway/virtual hosts", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k HostKey, claims table.Rows[ClaimKey, *Claim], emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			emit(k.resource(scope.RouteShelf(k.Layer)), t.build(r, k, byAge(claims)))
+			emit(k.resource(mesh.Shelf{Layer: k.Layer}), t.build(r, k, byAge(claims)))
 		})
 	t.claimed = table.Group(t.Claims, "gateway/claims by route", compareRoute, func(k ClaimKey, _ *Claim) []routeKey {
 		return []routeKey{{k.Host.Layer, k.Host.Route}}
@@ -90,7 +89,7 @@ func (t *Tables) declareRedirects() {
 		func(a, b redirectKey) int {
 			return cmp.Or(compareHost(a.host, b.host), compareServer(a.server, b.server))
 		},
-		func(struct{}, struct{}) bool { return true },
+		table.Same[struct{}],
 		func(_ *table.Reader, k ServerKey, s *Server, emit func(redirectKey, struct{})) {
 			if s.Class != HTTP || !s.Spec.GetTls().GetHttpsRedirect() {
 				return
@@ -107,7 +106,7 @@ func (t *Tables) declareRedirects() {
 	)
 	t.RedirectHosts = table.Derive(byHost, "gateway/redirect hosts", mesh.CompareResourceKey, envoy.Same,
 		func(_ *table.Reader, k HostKey, _ table.Rows[redirectKey, struct{}], emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			emit(k.resource(scope.RedirectShelf(k.Layer)), encodeHost(k, nil, true))
+			emit(k.resource(redirectShelf(k.Layer)), encodeHost(k, nil, true))
 		})
 }
 
@@ -133,7 +132,7 @@ func (t *Tables) declareRoutes() {
 	t.Routes = table.Derive(servers, "gateway/routes", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k routeKey, servers table.Rows[ServerKey, *Server], emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			emit(
-				mesh.ResourceKey{Shelf: scope.RouteShelf(k.layer), Name: k.name},
+				mesh.ResourceKey{Shelf: mesh.Shelf{Layer: k.layer}, Name: k.name},
 				route.Encode(route.Outbound(k.name), redirects(servers) || table.Has(r, t.claimed, k)),
 			)
 		})

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strconv"
 
-	"fairway/internal/compile/scope"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/listener"
@@ -15,18 +14,9 @@ import (
 
 // declareListeners builds one listener for each port of a layer, in each variant that some proxy has.
 func (t *Tables) declareListeners() {
-	t.views = table.Group(
-		t.sc.GatewayListenerViews,
-		"gateway/views by layer",
-		mesh.CompareLayer,
-		func(v scope.GatewayView, _ struct{}) []mesh.Layer {
-			return []mesh.Layer{v.Layer}
-		},
-	).Broad()
 	t.Listeners = table.Derive(t.Plans, "gateway/listeners", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k PortKey, p *Plan, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			views, _ := table.Get(r, t.views, k.Layer)
-			for v := range views.All() {
+			for v := range t.views.Of(r, k.Layer) {
 				t.emitListener(r, k, p, variant{v, false}, emit)
 				if p.mutual() {
 					t.emitListener(r, k, p, variant{v, true}, emit)
@@ -37,7 +27,7 @@ func (t *Tables) declareListeners() {
 
 // variant tells the listeners of one port apart.
 type variant struct {
-	scope.GatewayView
+	Variant
 	mutual bool // for proxies that have an identity to show
 }
 
@@ -50,9 +40,9 @@ func (t *Tables) emitListener(r *table.Reader, k PortKey, p *Plan, v variant, em
 	}
 	e := envoy.Encode(listener.Build(l))
 	e.Needs, e.Secrets = sorted(b.needs), sorted(b.secrets)
-	shelf := scope.GatewayListenerShelf(v.GatewayView)
+	shelf := v.shelf()
 	if v.mutual {
-		shelf = scope.GatewayMutualShelf(v.GatewayView)
+		shelf = v.mutualShelf()
 	}
 	emit(mesh.ResourceKey{Shelf: shelf, Name: l.Name}, e)
 	if e.Err != nil {

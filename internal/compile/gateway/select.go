@@ -52,7 +52,7 @@ func (t *Tables) declareSelected(gateways *table.Table[config.Key, *config.Objec
 				)
 			}
 		})
-	layers := table.Derive(t.Selected, "gateway/layers", compareSelected, func(struct{}, struct{}) bool { return true },
+	layers := table.Derive(t.Selected, "gateway/layers", compareSelected, table.Same[struct{}],
 		func(_ *table.Reader, k SelectedKey, _ *config.Object, emit func(SelectedKey, struct{})) {
 			emit(k, struct{}{})
 		})

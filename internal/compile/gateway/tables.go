@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 
+	"fairway/internal/compile/demand"
 	"fairway/internal/compile/input"
 	routes "fairway/internal/compile/route"
 	"fairway/internal/compile/scope"
@@ -28,6 +29,9 @@ type Tables struct {
 	RedirectHosts *table.Table[mesh.ResourceKey, *envoy.Encoded] // on the shelf below it
 	Clusters      *table.Table[ClusterKey, struct{}]             // which clusters a layer's routes name
 
+	// Parts are what is published.
+	Parts []demand.Part
+
 	// BadFiles says of certificate files that a gateway could not read them, and what it said. Refused stages into it.
 	BadFiles *table.Input[FileKey, string]
 
@@ -38,31 +42,36 @@ type Tables struct {
 	gateways       *table.Table[config.Key, *config.Object]
 	layers         *table.Table[config.Key, table.Rows[SelectedKey, struct{}]]
 	written        *table.Table[nameTerm, table.Rows[writtenKey, *Server]]
-	views          *table.Table[mesh.Layer, table.Rows[scope.GatewayView, struct{}]]
+	demand         *demand.Tables
+	views          demand.Views[Variant]
 	claimed        *table.Table[routeKey, table.Rows[ClaimKey, *Claim]]
 	chainsByServer *table.Table[ServerKey, table.Rows[ChainsKey, *Chains]]
-	proxiesOf      *table.Table[mesh.Layer, table.Rows[mesh.ProxyID, scope.Placement]]
+	proxiesOf      *table.Table[mesh.Layer, table.Rows[mesh.ProxyID, demand.Placement]]
 	badByPath      *table.Table[string, table.Rows[FileKey, string]]
 	byNamespace    *table.Table[string, table.Rows[config.Key, *config.Object]]
 	byName         *table.Table[string, table.Rows[config.Key, *config.Object]]
 }
 
 // Declare declares the tables, in order.
-func Declare(s *table.Store, in *input.Tables, secrets *secret.Tables, sc *scope.Tables, rt *routes.Tables) *Tables {
-	t := &Tables{in: in, secrets: secrets, sc: sc, rt: rt, gateways: in.Gateways.Table}
+func Declare(
+	s *table.Store, in *input.Tables, secrets *secret.Tables, sc *scope.Tables, proxies *demand.Tables, rt *routes.Tables,
+) *Tables {
+	t := &Tables{in: in, secrets: secrets, sc: sc, demand: proxies, rt: rt, gateways: in.Gateways}
 	t.declareFiles(s)
 	t.declareNearby()
-	t.declareSelected(in.Gateways.Table, sc.GatewayViews)
-	t.declareWritten(in.Gateways.Table)
+	t.declareSelected(in.Gateways, proxies.Gateways)
+	t.declareWritten(in.Gateways)
 	t.declareServers()
-	t.declareClaims(in.VirtualServices.Table)
-	t.declareChains(in.VirtualServices.Table)
+	t.declareClaims(in.VirtualServices)
+	t.declareChains(in.VirtualServices)
 	t.declareHosts()
 	t.declareRedirects()
 	t.declareRoutes()
+	t.views = declareViews(proxies)
 	t.declareListeners()
-	t.declareClusters(in.VirtualServices.Table)
-	t.declareChecks(in.Gateways.Table)
+	t.declareClusters(in.VirtualServices)
+	t.declareChecks(in.Gateways)
+	t.Parts = t.parts()
 	return t
 }
 

@@ -7,96 +7,53 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/source"
+	"fairway/internal/table"
 )
 
-// The kinds that name hosts, and those that serve them.
-func names(k config.Kind) bool {
-	return k == "ServiceEntry" || k == "VirtualService" || k == "DestinationRule"
-}
-func serves(k config.Kind) bool { return k == "ServiceEntry" || k == "WorkloadEntry" }
-
-// Apply stages a source's batch: each object into the input of its kind. No turn sees half of it. Any goroutine may call it.
+// Apply stages what became different: each row into the input of its kind. No turn sees half of it. Any goroutine may call it.
 func (t *Tables) Apply(b source.Batch) {
 	t.store.Together(func() {
-		for _, k := range b.Delete {
-			t.remove(k)
+		for _, k := range b.Gone.Objects {
+			t.Written.Delete(k)
+			t.written(k.Kind).Delete(k)
 		}
-		for _, o := range b.Set {
-			t.set(o)
+		for _, o := range b.Set.Objects {
+			t.Written.Set(o.Key, o.Written())
+			t.written(o.Kind).Set(o.Key, o.Unplaced())
 		}
-		t.applyRegistry(b)
-		for _, name := range slices.Sorted(maps.Keys(b.Problems)) {
-			t.setProblems(Place{b.Source, name}, b.Problems[name])
-		}
+		apply(t.services, b.Gone.Services, b.Set.Services, func(s *mesh.Service) mesh.ServiceKey { return s.Key })
+		apply(t.slices, b.Gone.Slices, b.Set.Slices, func(s *mesh.Slice) mesh.SliceKey { return s.Key })
+		apply(t.workloads, b.Gone.Workloads, b.Set.Workloads, func(w mesh.Workload) mesh.WorkloadKey { return w.Key })
+		apply(t.machines, b.Gone.Machines, b.Set.Machines, func(m mesh.Machine) mesh.MachineKey { return m.Key })
+		apply(t.namespaces, b.Gone.Namespaces, b.Set.Namespaces, func(n mesh.Namespace) mesh.NamespaceKey { return n.Key })
+		t.say(b.Problems)
 	})
 }
 
-func (t *Tables) set(o *config.Object) {
-	t.Written.Set(o.Key, o.Written())
-	o = o.Unplaced()
-	t.Of(o.Kind).Set(o.Key, o)
-	key := ObjectSource(o.Key)
-	if names(o.Kind) {
-		t.Naming.Set(key, Source{Object: o})
+func apply[K comparable, V any](in *table.Input[K, V], gone []K, set []V, key func(V) K) {
+	for _, k := range gone {
+		in.Delete(k)
 	}
-	if serves(o.Kind) {
-		t.Serving.Set(key, Source{Object: o})
+	for _, v := range set {
+		in.Set(key(v), v)
 	}
 }
 
-func (t *Tables) remove(k config.Key) {
-	t.Written.Delete(k)
-	t.Of(k.Kind).Delete(k)
-	if names(k.Kind) {
-		t.Naming.Delete(ObjectSource(k))
-	}
-	if serves(k.Kind) {
-		t.Serving.Delete(ObjectSource(k))
-	}
-}
-
-// Of is the input of a kind.
-func (t *Tables) Of(k config.Kind) *Objects {
-	if in := t.byKind[k]; in != nil {
+// written is the input of what users wrote of a kind.
+func (t *Tables) written(k config.Kind) *table.Input[config.Key, *config.Object] {
+	if in := t.inputs[k]; in != nil {
 		return in
 	}
-	return t.Others
+	return t.inputs[others]
 }
 
-func (t *Tables) applyRegistry(b source.Batch) {
-	for _, k := range b.DeleteServices {
-		t.Naming.Delete(serviceSource(k))
+// say stages what sources say of places.
+func (t *Tables) say(problems map[source.Place][]mesh.Problem) {
+	for _, at := range slices.SortedFunc(maps.Keys(problems), source.ComparePlace) {
+		if list := problems[at]; len(list) > 0 {
+			t.FileProblems.Set(at, list)
+		} else {
+			t.FileProblems.Delete(at)
+		}
 	}
-	for _, s := range b.Services {
-		t.Naming.Set(serviceSource(s.Key), Source{Service: s})
-	}
-	for _, k := range b.DeleteEndpoints {
-		t.Serving.Delete(endpointSource(k))
-	}
-	for k, e := range b.Endpoints {
-		t.Serving.Set(endpointSource(k), Source{Endpoint: &Endpoint{Key: k, Endpoint: e}})
-	}
-}
-
-func (t *Tables) setProblems(at Place, problems []mesh.Problem) {
-	if len(problems) == 0 {
-		t.FileProblems.Delete(at)
-		return
-	}
-	t.FileProblems.Set(at, problems)
-}
-
-// ObjectSource is the key under which an object stands in Naming and Serving.
-func ObjectSource(k config.Key) SourceKey {
-	return SourceKey{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name}
-}
-
-func serviceSource(k mesh.ServiceKey) SourceKey {
-	return SourceKey{Registry: k.Registry, Namespace: k.Namespace, Name: k.Object, Host: k.Host}
-}
-
-func endpointSource(k mesh.EndpointKey) SourceKey {
-	s := serviceSource(k.Service)
-	s.ID = k.ID
-	return s
 }

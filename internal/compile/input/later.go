@@ -46,15 +46,14 @@ var elsewhere = [...]string{"default_config"}
 // declareLater notes what is accepted and kept but has no effect yet: whole kinds, and fields of the mesh's
 // configuration that say something else than their default.
 func (t *Tables) declareLater() {
-	nothing := func(_, _ struct{}) bool { return true }
 	t.declareUnenforced()
 	for _, in := range []*Objects{t.ProxyConfigs, t.Telemetries, t.WasmPlugins, t.TrafficExtensions, t.Others} {
-		table.Derive(in.Table, in.Name()+"/later", config.CompareKey, nothing,
+		table.Derive(in, in.Name()+"/later", config.CompareKey, table.Same[struct{}],
 			func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
 				r.Note(NotYet(o, "", "objects of this kind"))
 			})
 	}
-	table.Derive(t.WorkloadGroups.Table, "workloadgroups/later", config.CompareKey, nothing,
+	table.Derive(t.WorkloadGroups, "workloadgroups/later", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			r.Note(mesh.Problem{
 				Object:   o.Ref,
@@ -64,7 +63,7 @@ func (t *Tables) declareLater() {
 					"machine, as pilotctl workload config --address does; its labels are given to its service account",
 			})
 		})
-	table.Derive(t.Mesh.Table, "mesh/later", config.CompareKey, nothing,
+	table.Derive(t.Mesh, "mesh/later", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			if k.Kind == "MeshNetworks" {
 				r.Note(NotYet(o, "", "networks"))

@@ -2,6 +2,7 @@ package input
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
@@ -9,13 +10,16 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
+	"fairway/internal/source"
 	"fairway/internal/table"
 )
 
-// Objects is an input of what users wrote, of one kind.
-type Objects = table.Input[config.Key, *config.Object]
+// Objects is a table of objects of one kind: those that users wrote, and those that are made of other kinds (Maker).
+type Objects = table.Table[config.Key, *config.Object]
 
-// Tables are all inputs. Any goroutine may stage into them; what is staged between two turns becomes visible together.
+// Tables are what comes in. Any goroutine may stage into the inputs among them, and Apply; what is staged between two
+// turns becomes visible together. Derivations read the tables, never an input of objects or of a registry's rows: beside
+// what was written may stand what is made.
 type Tables struct {
 	VirtualServices, DestinationRules, Gateways, Sidecars *Objects
 	ServiceEntries, WorkloadEntries, WorkloadGroups       *Objects
@@ -26,24 +30,35 @@ type Tables struct {
 	Secrets                                               *Objects // their rows print without what is secret
 	Mesh                                                  *Objects // MeshConfig, MeshNetworks
 	Others                                                *Objects // kinds that have no table of their own
+	// Naming is all that names hosts: ServiceEntries, VirtualServices, DestinationRules, registries' services.
+	// Serving is all that serves them: ServiceEntries, WorkloadEntries, registries' slices and workloads.
+	Naming, Serving *table.Table[SourceKey, Source]
+	Machines        *table.Table[mesh.MachineKey, mesh.Machine]
+	Namespaces      *table.Table[mesh.NamespaceKey, mesh.Namespace]
+	Workloads       *table.Table[mesh.WorkloadKey, mesh.Workload]
 	// Written is where each object is written. Nothing is computed from it: problems and pages look it up, so that a
 	// comment on top of a file computes nothing.
-	Written         *table.Input[config.Key, config.Written]
-	Naming, Serving *table.Input[SourceKey, Source]
-	Proxies         *table.Input[mesh.ProxyID, mesh.Proxy]         // connected proxies: demand
-	Health          *table.Input[mesh.ProxyID, mesh.HealthReport]  // what agents say of the applications beside them
-	HealthHeard     *table.Input[struct{}, bool]                   // its row is there once every agent had the time to say it
-	Bundles         *table.Input[mesh.ResourceKey, *envoy.Encoded] // what workloads believe: one row, published as it is
-	FileProblems    *table.Input[Place, []mesh.Problem]            // what sources said of files
-	Rejections      *table.Input[Rejected, Refusal]                // what proxies refused
+	Written      *table.Input[config.Key, config.Written]
+	Proxies      *table.Input[mesh.ProxyID, mesh.Proxy]         // connected proxies: demand
+	Health       *table.Input[mesh.ProxyID, mesh.HealthReport]  // what agents say of the applications beside them
+	HealthHeard  *table.Input[struct{}, bool]                   // its row is there once every agent had the time to say it
+	Bundles      *table.Input[mesh.ResourceKey, *envoy.Encoded] // what workloads believe: one row, published as it is
+	FileProblems *table.Input[source.Place, []mesh.Problem]     // what sources said of files
+	Rejections   *table.Input[Rejected, Refusal]                // what proxies refused
 
-	settings *table.Table[string, *meshconfig.MeshConfig]
-	extended *table.Table[string, *extension]
-	open     []*unenforced
-	objects  []*Objects
-	byKind   map[config.Kind]*Objects
-	store    *table.Store
-	opts     Options
+	services   *table.Input[mesh.ServiceKey, *mesh.Service]
+	slices     *table.Input[mesh.SliceKey, *mesh.Slice]
+	workloads  *table.Input[mesh.WorkloadKey, mesh.Workload]
+	machines   *table.Input[mesh.MachineKey, mesh.Machine]
+	namespaces *table.Input[mesh.NamespaceKey, mesh.Namespace]
+	settings   *table.Table[string, *meshconfig.MeshConfig]
+	extended   *table.Table[string, *extension]
+	open       []*unenforced
+	inputs     map[config.Kind]*table.Input[config.Key, *config.Object]
+	objects    []*Objects
+	byKind     map[config.Kind]*Objects
+	store      *table.Store
+	opts       Options
 }
 
 // Options are what the program's flags say and no object does.
@@ -52,46 +67,59 @@ type Options struct {
 	RootNamespace string // where mesh-wide objects live; "" leaves it to MeshConfig.rootNamespace, and that to istio-system
 }
 
-// SourceKey names a row of Naming or Serving: an object (Kind, Namespace, Name), a registry's service (its key) or a
-// registry's endpoint (service's key and ID).
+// Maker declares tables of objects that are made of what came in: of other kinds, of a registry's rows. It finds in t the
+// inputs, the settings, and of each kind what is written.
+type Maker func(t *Tables) []Made
+
+// Made are objects of a kind that are made, not written. One that has the key of a written one gives way to it; of two
+// makers' the first one's counts.
+type Made struct {
+	Kind    config.Kind
+	Objects *Objects
+}
+
+// SourceKey names a row of Naming or Serving: an object (Kind, Namespace, Name), a registry's service (its key), slice
+// (the service's key and the slice's name) or workload.
 type SourceKey struct {
-	Kind            config.Kind // of an object; empty for a registry's row
+	Kind            config.Kind // of an object, or one of the kinds of rows below
 	Registry        string      // of a registry's row
 	Namespace, Name string
 	Host            mesh.Host
-	ID              string
+	Part            string // of a service: the slice's name
 }
 
-// CompareSourceKey orders by kind, registry, namespace, name, host, id.
+// The kinds of a registry's rows in a SourceKey. No kind of object is called so.
+const (
+	ofService  config.Kind = ""
+	ofSlice    config.Kind = "slice"
+	ofWorkload config.Kind = "workload"
+)
+
+// Object is the object that the key names; false: it names a registry's row.
+func (k SourceKey) Object() (config.Key, bool) {
+	if k.Kind == ofService || k.Kind == ofSlice || k.Kind == ofWorkload {
+		return config.Key{}, false
+	}
+	return config.Key{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name}, true
+}
+
+// CompareSourceKey orders by kind, registry, namespace, name, host, part.
 func CompareSourceKey(a, b SourceKey) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Registry, b.Registry), cmp.Compare(a.Namespace, b.Namespace),
-		cmp.Compare(a.Name, b.Name), cmp.Compare(a.Host, b.Host), cmp.Compare(a.ID, b.ID))
+		cmp.Compare(a.Name, b.Name), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Part, b.Part))
 }
 
 // Source is one row of Naming or Serving: exactly one field is set.
 type Source struct {
 	Object   *config.Object
 	Service  *mesh.Service
-	Endpoint *Endpoint
-}
-
-// Endpoint is a registry's endpoint with its key.
-type Endpoint struct {
-	Key mesh.EndpointKey
-	mesh.Endpoint
+	Slice    *mesh.Slice
+	Workload *mesh.Workload
 }
 
 func sameSource(a, b Source) bool {
-	return config.Same(a.Object, b.Object) && a.Service.Equal(b.Service) &&
-		(a.Endpoint == b.Endpoint || a.Endpoint != nil && b.Endpoint != nil && *a.Endpoint == *b.Endpoint)
-}
-
-// Place is where a source found problems: a file, or whatever the source reads from.
-type Place struct{ Source, Name string }
-
-// ComparePlace orders by source, then name.
-func ComparePlace(a, b Place) int {
-	return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name))
+	return config.Same(a.Object, b.Object) && a.Service.Equal(b.Service) && a.Slice.Equal(b.Slice) &&
+		(a.Workload == b.Workload || a.Workload != nil && b.Workload != nil && *a.Workload == *b.Workload)
 }
 
 // Rejected names a resource that a proxy refused, with its type.
@@ -112,59 +140,185 @@ func CompareRejected(a, b Rejected) int {
 	return cmp.Or(cmp.Compare(a.Proxy, b.Proxy), cmp.Compare(a.Type, b.Type), mesh.CompareResourceKey(a.Key, b.Key))
 }
 
-// Declare declares the inputs and the settings.
-func Declare(s *table.Store, opts Options) *Tables {
-	t := &Tables{store: s, opts: opts, byKind: map[config.Kind]*Objects{}}
-	objects := func(name string, kinds ...config.Kind) *Objects {
-		in := table.NewInput(s, name, config.CompareKey, config.Same)
-		for _, k := range kinds {
-			t.byKind[k] = in
-		}
-		t.objects = append(t.objects, in)
-		return in
+// others is the input of kinds that have none of their own.
+const others config.Kind = ""
+
+// Declare declares the inputs, the settings, and the tables of objects with what makers make.
+func Declare(s *table.Store, opts Options, makers ...Maker) *Tables {
+	t := &Tables{
+		store:  s,
+		opts:   opts,
+		byKind: map[config.Kind]*Objects{},
+		inputs: map[config.Kind]*table.Input[config.Key, *config.Object]{},
 	}
-	t.Mesh = objects("mesh", "MeshConfig", "MeshNetworks")
-	t.Mesh.Broad()
-	t.Others = objects("others")
-	t.ServiceEntries = objects("serviceentries", "ServiceEntry")
-	t.WorkloadEntries = objects("workloadentries", "WorkloadEntry")
-	t.WorkloadGroups = objects("workloadgroups", "WorkloadGroup")
-	t.VirtualServices = objects("virtualservices", "VirtualService")
-	t.DestinationRules = objects("destinationrules", "DestinationRule")
-	t.Gateways = objects("gateways", "Gateway")
-	t.Sidecars = objects("sidecars", "Sidecar")
-	t.EnvoyFilters = objects("envoyfilters", "EnvoyFilter")
-	t.ProxyConfigs = objects("proxyconfigs", "ProxyConfig")
-	t.PeerAuthentications = objects("peerauthentications", "PeerAuthentication")
-	t.RequestAuthentications = objects("requestauthentications", "RequestAuthentication")
-	t.AuthorizationPolicies = objects("authorizationpolicies", "AuthorizationPolicy")
-	t.Telemetries = objects("telemetries", "Telemetry")
-	t.WasmPlugins = objects("wasmplugins", "WasmPlugin")
-	t.TrafficExtensions = objects("trafficextensions", "TrafficExtension")
-	t.Secrets = objects("secrets", config.Secret)
+	kinds := t.declareWritten()
 	t.Written = table.NewInput(s, "written", config.CompareKey, config.Written.Equal)
-	t.Naming = table.NewInput(s, "naming", CompareSourceKey, sameSource)
-	t.Serving = table.NewInput(s, "serving", CompareSourceKey, sameSource)
-	t.Proxies = table.NewInput(s, "proxies", cmp.Compare[mesh.ProxyID], func(a, b mesh.Proxy) bool { return a == b })
-	t.Health = table.NewInput(s, "health", cmp.Compare[mesh.ProxyID], func(a, b mesh.HealthReport) bool { return a == b })
-	t.HealthHeard = table.NewInput(s, "health/heard", func(struct{}, struct{}) int { return 0 }, func(a, b bool) bool { return a == b })
+	t.services = table.NewInput(s, "services/registries", mesh.CompareServiceKey, (*mesh.Service).Equal)
+	t.slices = table.NewInput(s, "slices", mesh.CompareSliceKey, (*mesh.Slice).Equal)
+	t.workloads = table.NewInput(s, "workloads", mesh.CompareWorkloadKey, table.Same[mesh.Workload])
+	t.machines = table.NewInput(s, "machines", mesh.CompareMachineKey, table.Same[mesh.Machine])
+	t.namespaces = table.NewInput(s, "namespaces", mesh.CompareNamespaceKey, table.Same[mesh.Namespace])
+	t.Workloads, t.Machines, t.Namespaces = t.workloads.Table, t.machines.Table, t.namespaces.Table
+	t.Proxies = table.NewInput(s, "proxies", cmp.Compare[mesh.ProxyID], table.Same[mesh.Proxy])
+	t.Health = table.NewInput(s, "health", cmp.Compare[mesh.ProxyID], table.Same[mesh.HealthReport])
+	t.HealthHeard = table.NewInput(s, "health/heard", func(struct{}, struct{}) int { return 0 }, table.Same[bool])
 	t.Bundles = table.NewInput(s, "bundles", mesh.CompareResourceKey, envoy.Same)
-	t.FileProblems = table.NewInput(s, "fileproblems", ComparePlace, slices.Equal[[]mesh.Problem])
-	t.Rejections = table.NewInput(s, "rejections", CompareRejected, func(a, b Refusal) bool { return a == b })
-	t.settings = declareSettings(t.Mesh.Table)
+	t.FileProblems = table.NewInput(s, "fileproblems", source.ComparePlace, slices.Equal[[]mesh.Problem])
+	t.Rejections = table.NewInput(s, "rejections", CompareRejected, table.Same[Refusal])
+	t.settings = declareSettings(t.Mesh)
 	t.extended = declareExtensions(t.settings)
+	t.declareMade(kinds, makers)
+	t.declareUnions()
 	t.declareLater()
 	t.declareFileNotes()
 	return t
 }
 
-// All lists the inputs of objects.
+// ofKinds is a table of objects: its name, the kinds in it, and where it goes.
+type ofKinds struct {
+	name  string
+	to    **Objects
+	kinds []config.Kind
+}
+
+// declareWritten declares the inputs of what users write.
+func (t *Tables) declareWritten() []ofKinds {
+	all := []ofKinds{
+		{"mesh", &t.Mesh, []config.Kind{"MeshConfig", "MeshNetworks"}},
+		{"others", &t.Others, []config.Kind{others}},
+		{"serviceentries", &t.ServiceEntries, []config.Kind{"ServiceEntry"}},
+		{"workloadentries", &t.WorkloadEntries, []config.Kind{"WorkloadEntry"}},
+		{"workloadgroups", &t.WorkloadGroups, []config.Kind{"WorkloadGroup"}},
+		{"virtualservices", &t.VirtualServices, []config.Kind{"VirtualService"}},
+		{"destinationrules", &t.DestinationRules, []config.Kind{"DestinationRule"}},
+		{"gateways", &t.Gateways, []config.Kind{"Gateway"}},
+		{"sidecars", &t.Sidecars, []config.Kind{"Sidecar"}},
+		{"envoyfilters", &t.EnvoyFilters, []config.Kind{"EnvoyFilter"}},
+		{"proxyconfigs", &t.ProxyConfigs, []config.Kind{"ProxyConfig"}},
+		{"peerauthentications", &t.PeerAuthentications, []config.Kind{"PeerAuthentication"}},
+		{"requestauthentications", &t.RequestAuthentications, []config.Kind{"RequestAuthentication"}},
+		{"authorizationpolicies", &t.AuthorizationPolicies, []config.Kind{"AuthorizationPolicy"}},
+		{"telemetries", &t.Telemetries, []config.Kind{"Telemetry"}},
+		{"wasmplugins", &t.WasmPlugins, []config.Kind{"WasmPlugin"}},
+		{"trafficextensions", &t.TrafficExtensions, []config.Kind{"TrafficExtension"}},
+		{"secrets", &t.Secrets, []config.Kind{config.Secret}},
+	}
+	for _, of := range all {
+		in := table.NewInput(t.store, of.name, config.CompareKey, config.Same)
+		for _, k := range of.kinds {
+			t.inputs[k] = in
+		}
+		*of.to = in.Table
+	}
+	t.Mesh.Broad()
+	return all
+}
+
+// declareMade puts what makers make beside what is written.
+func (t *Tables) declareMade(all []ofKinds, makers []Maker) {
+	made := map[config.Kind][]table.Part[config.Key, *config.Object]{}
+	for _, m := range makers {
+		for _, o := range m(t) {
+			made[o.Kind] = append(made[o.Kind], table.Whole(o.Objects))
+		}
+	}
+	for _, of := range all {
+		var parts []table.Part[config.Key, *config.Object]
+		for _, k := range of.kinds {
+			parts = append(parts, made[k]...)
+		}
+		if len(parts) > 0 {
+			*of.to = table.Union(
+				of.name+" and made",
+				config.CompareKey,
+				config.Same,
+				givesWay,
+				slices.Insert(parts, 0, table.Whole(*of.to))...)
+		}
+		t.objects = append(t.objects, *of.to)
+		for _, k := range of.kinds {
+			t.byKind[k] = *of.to
+		}
+	}
+}
+
+// givesWay says of an object that is made that another one of its name counts.
+func givesWay(k config.Key, winner, loser *config.Object) any {
+	return mesh.Problem{
+		Object:   loser.Ref,
+		Other:    winner.Ref,
+		Code:     "DuplicateObject",
+		Severity: mesh.Warning,
+		Message:  fmt.Sprintf("the %s that is made of it is not in force: %s has its name, and comes first", k, winner.Ref),
+		Fix:      "rename one of the two",
+	}
+}
+
+// declareUnions declares the tables that hold rows of several kinds under the question that a derivation asks first.
+// Their parts have no key in common.
+func (t *Tables) declareUnions() {
+	objects := func(of *Objects, kind config.Kind) table.Part[SourceKey, Source] {
+		return table.Keyed(of, objectSource,
+			func(k SourceKey) (config.Key, bool) {
+				return config.Key{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name}, k.Kind == kind
+			},
+			func(_ config.Key, o *config.Object) Source { return Source{Object: o} })
+	}
+	services := table.Keyed(t.services.Table, serviceSource,
+		func(k SourceKey) (mesh.ServiceKey, bool) { return k.service(), k.Kind == ofService },
+		func(_ mesh.ServiceKey, s *mesh.Service) Source { return Source{Service: s} })
+	parts := table.Keyed(t.slices.Table,
+		func(k mesh.SliceKey) SourceKey {
+			s := serviceSource(k.Service)
+			s.Kind, s.Part = ofSlice, k.Name
+			return s
+		},
+		func(k SourceKey) (mesh.SliceKey, bool) {
+			return mesh.SliceKey{Service: k.service(), Name: k.Part}, k.Kind == ofSlice
+		},
+		func(_ mesh.SliceKey, s *mesh.Slice) Source { return Source{Slice: s} })
+	workloads := table.Keyed(t.workloads.Table,
+		func(k mesh.WorkloadKey) SourceKey {
+			return SourceKey{Kind: ofWorkload, Registry: k.Registry, Namespace: k.Namespace, Name: k.Name}
+		},
+		func(k SourceKey) (mesh.WorkloadKey, bool) {
+			return mesh.WorkloadKey{Registry: k.Registry, Namespace: k.Namespace, Name: k.Name}, k.Kind == ofWorkload
+		},
+		func(_ mesh.WorkloadKey, w mesh.Workload) Source { return Source{Workload: &w} })
+	entries := objects(t.ServiceEntries, "ServiceEntry")
+	t.Naming = table.Union("naming", CompareSourceKey, sameSource, nil,
+		entries, objects(t.VirtualServices, "VirtualService"), objects(t.DestinationRules, "DestinationRule"), services)
+	t.Serving = table.Union("serving", CompareSourceKey, sameSource, nil,
+		entries, objects(t.WorkloadEntries, "WorkloadEntry"), parts, workloads)
+}
+
+func objectSource(k config.Key) SourceKey {
+	return SourceKey{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name}
+}
+
+func serviceSource(k mesh.ServiceKey) SourceKey {
+	return SourceKey{Kind: ofService, Registry: k.Registry, Namespace: k.Namespace, Name: k.Object, Host: k.Host}
+}
+
+func (k SourceKey) service() mesh.ServiceKey {
+	return mesh.ServiceKey{Host: k.Host, Namespace: k.Namespace, Registry: k.Registry, Object: k.Name}
+}
+
+// All lists the tables of objects.
 func (t *Tables) All() []*Objects { return t.objects }
+
+// Of is the table of a kind.
+func (t *Tables) Of(k config.Kind) *Objects {
+	if of := t.byKind[k]; of != nil {
+		return of
+	}
+	return t.byKind[others]
+}
 
 // declareFileNotes turns what sources said of files into notes, so that all problems are found in one place.
 func (t *Tables) declareFileNotes() {
-	table.Derive(t.FileProblems.Table, "fileproblems/notes", ComparePlace, func(_, _ struct{}) bool { return true },
-		func(r *table.Reader, _ Place, problems []mesh.Problem, _ func(Place, struct{})) {
+	table.Derive(t.FileProblems.Table, "fileproblems/notes", source.ComparePlace, table.Same[struct{}],
+		func(r *table.Reader, _ source.Place, problems []mesh.Problem, _ func(source.Place, struct{})) {
 			for _, p := range problems {
 				r.Note(p)
 			}

@@ -14,7 +14,7 @@ type unenforced = table.Table[config.Key, mesh.ObjectRef]
 // declareUnenforced says of policies that nothing carries out that they are open: who wrote one relies on it.
 func (t *Tables) declareUnenforced() {
 	open := func(in *Objects, message string) *unenforced {
-		return table.Derive(in.Table, in.Name()+"/unenforced", config.CompareKey, func(a, b mesh.ObjectRef) bool { return a == b },
+		return table.Derive(in, in.Name()+"/unenforced", config.CompareKey, table.Same[mesh.ObjectRef],
 			func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, mesh.ObjectRef)) {
 				if !refuses(o) {
 					r.Note(NotYet(o, "", "objects of this kind"))

@@ -9,6 +9,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/compile/scope"
+	"fairway/internal/compile/sidecar"
 	"fairway/internal/envoy/listener"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -51,7 +52,7 @@ const (
 )
 
 // holds says whether a claim holds in a variant.
-func (w When) holds(v scope.ListenerView) bool {
+func (w When) holds(v Variant) bool {
 	return w&whose(v.AutoVIP, resolving, plain)&whose(v.Interception == mesh.None, bound, intercepted) != 0
 }
 
@@ -161,7 +162,7 @@ func (c *claimant) openings(s *scope.Seen) []opening {
 	if c.key.Layer.Kind != mesh.SidecarLayer {
 		return c.ports(nil)
 	}
-	var own []scope.Listener
+	var own []sidecar.Listener
 	open := false
 	for _, i := range s.Egress {
 		l, ok := table.Get(c.r, c.t.sc.Egress, scope.EgressKey{Layer: c.key.Layer, Index: i})
@@ -188,10 +189,10 @@ func (c *claimant) openings(s *scope.Seen) []opening {
 }
 
 // ports opens the service's ports under their own numbers, but for those that listeners have.
-func (c *claimant) ports(taken []scope.Listener) []opening {
+func (c *claimant) ports(taken []sidecar.Listener) []opening {
 	var out []opening
 	for _, p := range c.service.Ports {
-		if !slices.ContainsFunc(taken, func(l scope.Listener) bool { return l.Port == p.Number }) {
+		if !slices.ContainsFunc(taken, func(l sidecar.Listener) bool { return l.Port == p.Number }) {
 			out = append(out, opening{port: p, number: p.Number, route: strconv.FormatUint(uint64(p.Number), 10)})
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"fairway/internal/config"
+	"fairway/internal/mesh"
 	"fairway/internal/source"
 	"fairway/internal/table"
 )
@@ -22,7 +23,7 @@ func crowd(t testing.TB, n int) *world {
 			db(t, fmt.Sprintf("db%d", i), fmt.Sprintf("10.9.%d.%d", i/250, i%250+1)),
 		)
 	}
-	w.in.Apply(source.Batch{Source: "test", Set: objects})
+	w.in.Apply(source.Batch{Set: source.Rows{Objects: objects}})
 	w.connect("shop 10.0.0.1\nother 10.0.0.2 vip\n")
 	w.settle(t)
 	return w
@@ -44,9 +45,12 @@ type cost struct {
 	listeners int
 }
 
+func setting(objects ...*config.Object) source.Batch {
+	return source.Batch{Set: source.Rows{Objects: objects}}
+}
+
 func (w *world) turn(t testing.TB, b source.Batch) cost {
 	t.Helper()
-	b.Source = "test"
 	w.in.Apply(b)
 	var c cost
 	for _, tab := range w.settle(t).Tables {
@@ -54,7 +58,7 @@ func (w *world) turn(t testing.TB, b source.Batch) cost {
 			c.rows += fmt.Sprintf("%s: %d recomputed, %d changed\n", tab.Name, tab.Recomputed, tab.Changed)
 		}
 	}
-	for _, tab := range w.out.Published() {
+	for _, tab := range w.Graph.Out.Resources[mesh.Listeners] {
 		for range table.Changes(tab) {
 			c.listeners++
 		}
@@ -70,23 +74,23 @@ func TestFlat(t *testing.T) {
 		batch     func(t *testing.T) source.Batch
 	}{
 		{"a service more on port 80", 0, func(t *testing.T) source.Batch {
-			return source.Batch{Set: []*config.Object{web(t, "new", 9999)}}
+			return setting(web(t, "new", 9999))
 		}},
 		{"the oldest service on port 80 gone", 0, func(t *testing.T) source.Batch {
-			return source.Batch{Delete: []config.Key{web(t, "web0", 1).Key}}
+			return source.Batch{Gone: source.Keys{Objects: []config.Key{web(t, "web0", 1).Key}}}
 		}},
 		{"a service with an address", 2, func(t *testing.T) source.Batch {
-			return source.Batch{Set: []*config.Object{db(t, "newdb", "10.77.0.1")}}
+			return setting(db(t, "newdb", "10.77.0.1"))
 		}},
 		{"a service's address moved", 4, func(t *testing.T) source.Batch {
-			return source.Batch{Set: []*config.Object{db(t, "newdb", "10.77.0.2")}}
+			return setting(db(t, "newdb", "10.77.0.2"))
 		}},
 		{"an idle timeout", 2, func(t *testing.T) source.Batch {
-			return source.Batch{Set: []*config.Object{object(t, `{kind: DestinationRule, metadata: {name: new, namespace: prod},
-				spec: {host: newdb.example.com, trafficPolicy: {connectionPool: {tcp: {idleTimeout: 5s}}}}}`, 1)}}
+			return setting(object(t, `{kind: DestinationRule, metadata: {name: new, namespace: prod},
+				spec: {host: newdb.example.com, trafficPolicy: {connectionPool: {tcp: {idleTimeout: 5s}}}}}`, 1))
 		}},
 		{"a service with an address gone", 2, func(t *testing.T) source.Batch {
-			return source.Batch{Delete: []config.Key{db(t, "newdb", "").Key}}
+			return source.Batch{Gone: source.Keys{Objects: []config.Key{db(t, "newdb", "").Key}}}
 		}},
 	}
 	few, many := crowd(t, 50), crowd(t, 2500)
@@ -106,18 +110,14 @@ func TestAccessLogTouchesAll(t *testing.T) {
 	w := crowd(t, 3)
 	c := w.turn(
 		t,
-		source.Batch{Set: []*config.Object{object(t, `{kind: MeshConfig, metadata: {name: mesh}, spec: {accessLogFile: /dev/stdout}}`, 1)}},
+		setting(object(t, `{kind: MeshConfig, metadata: {name: mesh}, spec: {accessLogFile: /dev/stdout}}`, 1)),
 	)
 	if all := len(w.published(t)); c.listeners != all || all == 0 {
 		t.Errorf("%d of %d listeners changed", c.listeners, all)
 	}
 	c = w.turn(
 		t,
-		source.Batch{
-			Set: []*config.Object{
-				object(t, `{kind: MeshConfig, metadata: {name: mesh}, spec: {accessLogFile: /dev/stdout, connectTimeout: 5s}}`, 1),
-			},
-		},
+		setting(object(t, `{kind: MeshConfig, metadata: {name: mesh}, spec: {accessLogFile: /dev/stdout, connectTimeout: 5s}}`, 1)),
 	)
 	if c != (cost{}) {
 		t.Errorf("a field that no listener reads cost %+v", c)

@@ -7,7 +7,7 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
-	"fairway/internal/compile/scope"
+	"fairway/internal/compile/inbound"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/listener"
 	"fairway/internal/envoy/route"
@@ -18,10 +18,10 @@ import (
 
 // declareInbound builds the inbound side of equal workloads: virtualInbound, which takes every connection that is
 // intercepted on its way in, and a listener for each port that is bound itself.
-func (t *Tables) declareInbound() {
-	t.Inbound = table.Derive(t.sc.Inbounds, "listener/inbound", mesh.CompareResourceKey, envoy.Same,
-		func(r *table.Reader, k scope.InboundKey, in *scope.Inbound, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			b := inbound{
+func (t *Tables) declareInbound(workloads *inbound.Tables) {
+	t.Inbound = table.Derive(workloads.Workloads, "listener/inbound", mesh.CompareResourceKey, envoy.Same,
+		func(r *table.Reader, k inbound.Key, in *inbound.Workload, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			b := inboundBuilder{
 				settings: settings{
 					Log:       t.in.AccessLog(r, listener.Destination),
 					Normalize: normalization(t.in, r),
@@ -35,7 +35,7 @@ func (t *Tables) declareInbound() {
 				e := envoy.Encode(listener.Build(l))
 				slices.Sort(needs)
 				e.Needs = slices.Compact(needs)
-				emit(mesh.ResourceKey{Shelf: scope.InboundShelf(k), Name: l.Name}, e)
+				emit(mesh.ResourceKey{Shelf: k.Shelf(), Name: l.Name}, e)
 			}
 			if in.Interception != mesh.None {
 				put(b.virtual(in))
@@ -46,8 +46,8 @@ func (t *Tables) declareInbound() {
 		})
 }
 
-// inbound builds the listeners of one inbound side.
-type inbound struct {
+// inboundBuilder builds the listeners of one inbound side.
+type inboundBuilder struct {
 	settings
 	mode    mesh.Interception
 	port    uint32   // virtualInbound's
@@ -57,7 +57,7 @@ type inbound struct {
 // virtual is virtualInbound: chains for each port that the workload is known to serve; connections to others go on as
 // they are. The first bytes are waited for only on ports whose protocol nobody named, or that take both mutual TLS and
 // plaintext. No chain is the default one: it would take what the chains of a port refuse.
-func (b inbound) virtual(in *scope.Inbound) (listener.Listener, []string) {
+func (b inboundBuilder) virtual(in *inbound.Workload) (listener.Listener, []string) {
 	hole, rest := b.to(blackHole), b.to(inboundPassthrough)
 	needs := append(hole.Needs(), rest.Needs()...)
 	l := listener.Listener{
@@ -88,7 +88,7 @@ func (b inbound) virtual(in *scope.Inbound) (listener.Listener, []string) {
 }
 
 // tellsTLS says whether chains of a port go by whether, and how, a client speaks TLS.
-func tellsTLS(p scope.InboundPort) bool {
+func tellsTLS(p inbound.Port) bool {
 	return p.MTLS == mesh.Permissive || p.MTLS == mesh.Strict && p.Protocol == mesh.Unknown
 }
 
@@ -113,7 +113,7 @@ type boundListener struct {
 }
 
 // bound lists the listeners of ports that are bound themselves. Of two at one address the first has it.
-func (b inbound) bound(in *scope.Inbound) []boundListener {
+func (b inboundBuilder) bound(in *inbound.Workload) []boundListener {
 	var out []boundListener
 	seen := map[string]struct{}{}
 	for _, p := range in.Ports {
@@ -144,7 +144,7 @@ func (b inbound) bound(in *scope.Inbound) []boundListener {
 
 // chains is what becomes of connections to a port: those that are, or turn out to be, HTTP are routed, others
 // forwarded. match is the port to match; 0: all.
-func (b inbound) chains(p scope.InboundPort, at string, match uint32) []listener.Chain {
+func (b inboundBuilder) chains(p inbound.Port, at string, match uint32) []listener.Chain {
 	m := listener.Match{Port: match}
 	requests := listener.Chain{Name: at, Match: m, Route: &listener.HTTP{
 		Side: listener.SidecarInbound, StatPrefix: "inbound_" + at, Routes: inboundRoutes(p),
@@ -164,7 +164,7 @@ func (b inbound) chains(p scope.InboundPort, at string, match uint32) []listener
 
 // secured puts mutual TLS in front of chains, as a mode says. other is what becomes of TLS that is not the mesh's: it
 // belongs to the workload.
-func (b inbound) secured(mode mesh.MTLS, closed bool, plain []listener.Chain, other listener.Chain, alpn []string) []listener.Chain {
+func (b inboundBuilder) secured(mode mesh.MTLS, closed bool, plain []listener.Chain, other listener.Chain, alpn []string) []listener.Chain {
 	if closed {
 		hole := b.to(blackHole)
 		other.Forward = &hole
@@ -191,7 +191,7 @@ func (b inbound) secured(mode mesh.MTLS, closed bool, plain []listener.Chain, ot
 
 // clients are the protocols by which clients of a chain are known. Where only mutual TLS is taken nobody needs to be
 // told apart, unless by what is spoken inside.
-func (b inbound) clients(mode mesh.MTLS, c listener.Chain, several bool) []string {
+func (b inboundBuilder) clients(mode mesh.MTLS, c listener.Chain, several bool) []string {
 	http := len(c.Match.ApplicationProtocols) > 0
 	switch {
 	case several && http:
@@ -204,12 +204,12 @@ func (b inbound) clients(mode mesh.MTLS, c listener.Chain, several bool) []strin
 	return tls.MeshClients()
 }
 
-func clusterOf(p scope.InboundPort) mesh.ClusterKey {
+func clusterOf(p inbound.Port) mesh.ClusterKey {
 	return mesh.ClusterKey{Inbound: true, Port: p.Number}
 }
 
 // inboundRoutes sends every request for a port to the workload.
-func inboundRoutes(p scope.InboundPort) *routev3.RouteConfiguration {
+func inboundRoutes(p inbound.Port) *routev3.RouteConfiguration {
 	cluster := clusterOf(p)
 	to := route.Default(route.Target{Cluster: cluster}, nil)
 	to.Decorator = &routev3.Decorator{Operation: operation(p)}
@@ -219,7 +219,7 @@ func inboundRoutes(p scope.InboundPort) *routev3.RouteConfiguration {
 }
 
 // operation names the requests of a port in traces, as its clients call it.
-func operation(p scope.InboundPort) string {
+func operation(p inbound.Port) string {
 	if p.Service == "" {
 		return ":" + number(p.Number) + "/*"
 	}

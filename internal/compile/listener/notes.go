@@ -92,17 +92,16 @@ func place(s Slot) string {
 // declareShadowed notes services whose requests lose their port to an older service that takes its connections as they
 // are. Thousands of services may share the port: each looks at who takes it, none at the others.
 func (t *Tables) declareShadowed() {
-	takers := table.Derive(t.Slots, "listener/takers", CompareSlot, func(a, b ClaimKey) bool { return a == b },
+	takers := table.Derive(t.Slots, "listener/takers", CompareSlot, table.Same[ClaimKey],
 		func(r *table.Reader, s Slot, c *Contest, emit func(Slot, ClaimKey)) {
-			views, _ := table.Get(r, t.views, s.Layer)
-			for v := range views.All() {
+			for v := range t.views.Of(r, s.Layer) {
 				if e := c.in(v).taker(); c.Requests != nil && e != nil && !e.Requests {
 					emit(s, e.Key)
 					return
 				}
 			}
 		})
-	table.Derive(t.Claims, "listener/shadowed", CompareSlot, func(a, b struct{}) bool { return a == b },
+	table.Derive(t.Claims, "listener/shadowed", CompareSlot, table.Same[struct{}],
 		func(r *table.Reader, k ClaimKey, c *Claim, _ func(Slot, struct{})) {
 			if k.Connections {
 				return

@@ -7,7 +7,6 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
-	"fairway/internal/compile/scope"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/listener"
 	"fairway/internal/mesh"
@@ -23,14 +22,13 @@ func (t *Tables) declareListeners() {
 				public, _ = table.Get(r, t.Slots, Slot{mesh.Public, s.Bind, s.Port})
 			}
 			set, _ := table.Get(r, t.settings, s.Layer)
-			views, _ := table.Get(r, t.views, s.Layer)
 			n := notes{layer: s.Layer}
-			for v := range views.All() {
+			for v := range t.views.Of(r, s.Layer) {
 				set := set.of(v)
 				b := build(s, c.over(public), v, set)
 				n.add(b)
 				if b.encoded != nil && (public == nil || !envoy.Same(b.encoded, build(s, public, v, set).encoded)) {
-					emit(mesh.ResourceKey{Shelf: scope.ListenerShelf(v), Name: b.out.Name}, b.encoded)
+					emit(mesh.ResourceKey{Shelf: v.shelf(), Name: b.out.Name}, b.encoded)
 				}
 			}
 			n.write(r)
@@ -49,7 +47,7 @@ type builder struct {
 }
 
 // build makes the listener of a slot in a variant; encoded is nil where nobody claims it there.
-func build(s Slot, c *Contest, v scope.ListenerView, set settings) *builder {
+func build(s Slot, c *Contest, v Variant, set settings) *builder {
 	b := &builder{contest: c.in(v), set: set, taken: map[[2]string]ClaimKey{}}
 	first := b.contest.first()
 	if first == nil {
@@ -80,7 +78,7 @@ func capturedBy(c networking.CaptureMode, mode mesh.Interception) bool {
 }
 
 // place says where the listener is.
-func (b *builder) place(s Slot, v scope.ListenerView, captured bool) {
+func (b *builder) place(s Slot, v Variant, captured bool) {
 	address, also := s.Bind, []string(nil)
 	switch {
 	case address != "":
@@ -183,7 +181,7 @@ func (b *builder) tcp(t listener.TCP) listener.TCP {
 
 // rest says what becomes of connections that no match takes: the taker's, or where there is none the outbound policy's,
 // on a slot that others may have; on an address of its own they are closed.
-func (b *builder) rest(taker *Entry, v scope.ListenerView) {
+func (b *builder) rest(taker *Entry, v Variant) {
 	switch {
 	case taker == nil && b.any():
 		b.fallback("unmatched", b.set.rest(v.Interception != mesh.None))

@@ -5,8 +5,9 @@ import (
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
+	"fairway/internal/compile/demand"
 	"fairway/internal/compile/input"
-	"fairway/internal/compile/scope"
+	"fairway/internal/compile/sidecar"
 	"fairway/internal/envoy/listener"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -24,8 +25,8 @@ type settings struct {
 
 // declareSettings gathers them in one row a layer, so that a listener reads one row and not one a field.
 func (t *Tables) declareSettings() {
-	t.settings = table.Derive(t.sc.Layers, "listener/settings", mesh.CompareLayer, func(a, b settings) bool { return a == b },
-		func(r *table.Reader, l mesh.Layer, _ scope.LayerInfo, emit func(mesh.Layer, settings)) {
+	t.settings = table.Derive(t.demand.Layers, "listener/settings", mesh.CompareLayer, table.Same[settings],
+		func(r *table.Reader, l mesh.Layer, _ demand.LayerInfo, emit func(mesh.Layer, settings)) {
 			if l.Kind == mesh.GatewayLayer {
 				return
 			}
@@ -33,7 +34,7 @@ func (t *Tables) declareSettings() {
 				Log:       t.in.AccessLog(r, listener.Source),
 				Normalize: normalization(t.in, r),
 				Detection: t.in.ProtocolDetectionTimeout(r),
-				AllowAny:  t.sc.OutboundPolicy(r, scope.OutboundView{Layer: l}) == scope.AllowAny,
+				AllowAny:  t.sc.OutboundPolicy(r, demand.OutboundView{Layer: l}) == sidecar.AllowAny,
 				Outbound:  t.in.ProxyListenPort(r),
 				Inbound:   t.in.ProxyInboundPort(r),
 			})
@@ -41,9 +42,9 @@ func (t *Tables) declareSettings() {
 }
 
 // of is the settings of a variant whose proxies have a policy of their own.
-func (s settings) of(v scope.ListenerView) settings {
-	if v.Outbound != scope.AsMesh {
-		s.AllowAny = v.Outbound == scope.AllowAny
+func (s settings) of(v Variant) settings {
+	if v.Outbound != sidecar.AsMesh {
+		s.AllowAny = v.Outbound == sidecar.AllowAny
 	}
 	return s
 }

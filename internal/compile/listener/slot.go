@@ -3,7 +3,6 @@ package listener
 import (
 	"slices"
 
-	"fairway/internal/compile/scope"
 	"fairway/internal/table"
 )
 
@@ -69,7 +68,7 @@ func (c *Contest) over(public *Contest) *Contest {
 }
 
 // in is the contest as one variant of a layer's listeners has it.
-func (c *Contest) in(v scope.ListenerView) *Contest {
+func (c *Contest) in(v Variant) *Contest {
 	out := &Contest{Requests: c.Requests}
 	for _, e := range c.Connections {
 		if e.Key.When.holds(v) {

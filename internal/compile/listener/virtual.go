@@ -3,7 +3,6 @@ package listener
 import (
 	"slices"
 
-	"fairway/internal/compile/scope"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/listener"
 	"fairway/internal/mesh"
@@ -14,8 +13,8 @@ import (
 // to the listener of where it was going. What no listener takes goes on, or nowhere, as the outbound policy says. A
 // namespace has Public's.
 func (t *Tables) declareVirtual() {
-	t.Virtual = table.Derive(t.sc.ListenerViews, "listener/virtual outbound", mesh.CompareResourceKey, envoy.Same,
-		func(r *table.Reader, v scope.ListenerView, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+	t.Virtual = table.Derive(t.views.Table, "listener/virtual outbound", mesh.CompareResourceKey, envoy.Same,
+		func(r *table.Reader, v Variant, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			if v.Interception == mesh.None || v.Layer.Kind == mesh.NamespaceLayer {
 				return
 			}
@@ -23,11 +22,11 @@ func (t *Tables) declareVirtual() {
 			l, needs := virtualOutbound(set.of(v), v)
 			e := envoy.Encode(listener.Build(l))
 			e.Needs = needs
-			emit(mesh.ResourceKey{Shelf: scope.ListenerShelf(v), Name: l.Name}, e)
+			emit(mesh.ResourceKey{Shelf: v.shelf(), Name: l.Name}, e)
 		})
 }
 
-func virtualOutbound(set settings, v scope.ListenerView) (l listener.Listener, needs []string) {
+func virtualOutbound(set settings, v Variant) (l listener.Listener, needs []string) {
 	hole, rest := set.to(blackHole), set.rest(true)
 	needs = append(hole.Needs(), rest.Needs()...)
 	slices.Sort(needs)

@@ -16,14 +16,9 @@ import (
 	security "istio.io/api/security/v1beta1"
 	"sigs.k8s.io/yaml"
 
+	"fairway/internal/compile"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/listener"
-	"fairway/internal/compile/patch"
-	"fairway/internal/compile/peer"
-	"fairway/internal/compile/registry"
-	"fairway/internal/compile/route"
-	"fairway/internal/compile/scope"
-	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/listener/listenertest"
@@ -32,25 +27,17 @@ import (
 	"fairway/internal/table"
 )
 
-// world is a store with the tables up to this package's.
+// world is a graph.
 type world struct {
+	*compile.Graph
 	store *table.Store
 	in    *input.Tables
-	scope *scope.Tables
-	route *route.Tables
 	out   *listener.Tables
 }
 
 func newWorld() *world {
-	w := &world{store: table.New(table.Options{})}
-	w.in = input.Declare(w.store, input.Options{})
-	reg := registry.Declare(w.in)
-	peers := peer.Declare(w.in)
-	who := vouch.Declare(w.in)
-	sc := scope.Declare(w.in, who, reg, peers, patch.Declare(w.in, who))
-	w.scope, w.route = sc, route.Declare(w.in, reg, sc)
-	w.out = listener.Declare(w.in, reg, sc, w.route)
-	return w
+	g := compile.New(compile.Options{})
+	return &world{Graph: g, store: g.Store, in: g.In, out: g.Listener}
 }
 
 // apply sets the objects of a YAML stream, each with its number as age.
@@ -62,7 +49,7 @@ func (w *world) apply(t testing.TB, text string) {
 			all = append(all, object(t, doc, int64(i+1)))
 		}
 	}
-	w.in.Apply(source.Batch{Source: "test", Set: all})
+	w.in.Apply(source.Batch{Set: source.Rows{Objects: all}})
 }
 
 func object(t testing.TB, doc string, created int64) *config.Object {
@@ -134,7 +121,7 @@ func (w *world) published(t testing.TB) map[mesh.ResourceKey]*envoy.Encoded {
 	t.Helper()
 	all := map[mesh.ResourceKey]*envoy.Encoded{}
 	w.store.Read(func(tx *table.Tx) {
-		for _, tab := range w.out.Published() {
+		for _, tab := range []*listener.Published{w.out.Listeners, w.out.Virtual, w.out.Inbound} {
 			for k, e := range table.All(tx, tab) {
 				if all[k] != nil {
 					t.Errorf("two tables publish %v", k)
@@ -152,7 +139,7 @@ func (w *world) sees(t testing.TB) map[mesh.ProxyID]map[string]*envoy.Encoded {
 	all := w.published(t)
 	out := map[mesh.ProxyID]map[string]*envoy.Encoded{}
 	w.store.Read(func(tx *table.Tx) {
-		for id, a := range table.All(tx, w.scope.Attachments) {
+		for id, a := range table.All(tx, w.Graph.Out.Attachments) {
 			out[id] = map[string]*envoy.Encoded{}
 			for _, shelf := range a[mesh.Listeners] {
 				for k, e := range all {
@@ -171,8 +158,8 @@ func (w *world) routes(t testing.TB, id mesh.ProxyID) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
 	w.store.Read(func(tx *table.Tx) {
-		a, _ := table.Lookup(tx, w.scope.Attachments, id)
-		for k := range table.All(tx, w.route.Routes) {
+		a, _ := table.Lookup(tx, w.Graph.Out.Attachments, id)
+		for k := range table.All(tx, w.Route.Routes) {
 			if slices.Contains(a[mesh.Routes], k.Shelf) {
 				out[k.Name] = true
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"fairway/internal/compile/demand"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/scope"
@@ -37,24 +38,24 @@ type Shown struct {
 type Tables struct {
 	// Names is published: one resource a shelf and host.
 	Names *table.Table[mesh.ResourceKey, *envoy.Encoded]
+	Parts []demand.Part
 }
 
 // Declare declares the package's tables.
-func Declare(in *input.Tables, reg *registry.Tables, sc *scope.Tables) *Tables {
+func Declare(in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *demand.Tables) *Tables {
 	b := builder{reg: reg, suffix: ".svc." + in.DomainSuffix()}
-	views := table.Group(sc.NameViews, "names/views by layer", mesh.CompareLayer, func(v scope.NameView, _ struct{}) []mesh.Layer {
-		return []mesh.Layer{v.Layer}
-	}).Broad()
-	return &Tables{Names: table.Derive(sc.Seen, "names", mesh.CompareResourceKey, envoy.Same,
+	views := declareViews(proxies)
+	t := &Tables{Names: table.Derive(sc.Seen, "names", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k scope.Key, seen *scope.Seen, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			wanted, _ := table.Get(r, views, k.Layer)
-			for v := range wanted.All() {
+			for v := range views.Of(r, k.Layer) {
 				own, below := b.entries(r, v, seen), b.below(r, sc, v, k.Host)
 				if e := names.Encode(own); len(own)+len(below) > 0 && !envoy.Same(e, names.Encode(below)) {
-					emit(mesh.ResourceKey{Shelf: scope.NameShelf(v), Name: string(k.Host)}, e)
+					emit(mesh.ResourceKey{Shelf: v.shelf(), Name: string(k.Host)}, e)
 				}
 			}
 		})}
+	t.Parts = []demand.Part{views.Part(mesh.NameTables, Variant.shelf, t.Names)}
+	return t
 }
 
 // builder finds the addresses of hosts.
@@ -65,7 +66,7 @@ type builder struct {
 
 // below is what the layer below a namespace's says of the same host. Where both say the same the upper one need not,
 // and where only the lower one has addresses the upper one has to say that there are none.
-func (b builder) below(r *table.Reader, sc *scope.Tables, v scope.NameView, host mesh.Host) []names.Entry {
+func (b builder) below(r *table.Reader, sc *scope.Tables, v Variant, host mesh.Host) []names.Entry {
 	if v.Layer.Kind != mesh.NamespaceLayer {
 		return nil
 	}
@@ -77,7 +78,7 @@ func (b builder) below(r *table.Reader, sc *scope.Tables, v scope.NameView, host
 }
 
 // entries are the names of a host with their addresses; none where it has no address, or nothing but VirtualServices knows it.
-func (b builder) entries(r *table.Reader, v scope.NameView, seen *scope.Seen) []names.Entry {
+func (b builder) entries(r *table.Reader, v Variant, seen *scope.Seen) []names.Entry {
 	s := seen.Service
 	if s == nil || seen.Destination {
 		return nil

@@ -15,21 +15,24 @@ import (
 func TestHeadless(t *testing.T) {
 	w := compiletest.Large(t)
 	k := mesh.ServiceKey{Host: "db.shop.svc.cluster.local", Namespace: "shop", Registry: "Kubernetes/one"}
-	end := func(id string) mesh.EndpointKey { return mesh.EndpointKey{Service: k, ID: id} }
-	w.In.Apply(source.Batch{
-		Source: "test",
+	slice := func(ends ...mesh.SliceEndpoint) []*mesh.Slice {
+		return []*mesh.Slice{{Key: mesh.SliceKey{Service: k}, Endpoints: ends}}
+	}
+	end := func(id string, e mesh.Endpoint) mesh.SliceEndpoint { return mesh.SliceEndpoint{ID: id, Endpoint: e} }
+	ill := end("2", mesh.Endpoint{Address: "10.0.0.3", Hostname: "db-2", Health: mesh.Unhealthy})
+	w.In.Apply(source.Batch{Set: source.Rows{
 		Services: []*mesh.Service{{
 			Key: k, Resolution: mesh.Passthrough, ExportTo: []string{"*"},
 			Ports: []mesh.Port{{Name: "tcp", Number: 5432, Protocol: mesh.TCP}, {Name: "http", Number: 80, Protocol: mesh.HTTP}},
 		}},
-		Endpoints: map[mesh.EndpointKey]mesh.Endpoint{
-			end("1"): {Address: "10.0.0.2", Hostname: "db-1"},
-			end("0"): {Address: "10.0.0.1", Hostname: "db-0"},
-			end("6"): {Address: "fd00::1", Hostname: "db-0"},
-			end("2"): {Address: "10.0.0.3", Hostname: "db-2", Health: mesh.Unhealthy},
-			end("3"): {Address: "10.0.0.4"},
-		},
-	})
+		Slices: slice(
+			end("1", mesh.Endpoint{Address: "10.0.0.2", Hostname: "db-1"}),
+			end("0", mesh.Endpoint{Address: "10.0.0.1", Hostname: "db-0"}),
+			end("6", mesh.Endpoint{Address: "fd00::1", Hostname: "db-0"}),
+			ill,
+			end("3", mesh.Endpoint{Address: "10.0.0.4"}),
+		),
+	}})
 	w.Connect(dns(compiletest.Sidecar("web", "shop", "10.1.0.1")))
 	w.Settle()
 	want := strings.Join([]string{
@@ -42,7 +45,7 @@ func TestHeadless(t *testing.T) {
 	if got := w.NameText(); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
-	w.In.Apply(source.Batch{Source: "test", DeleteEndpoints: []mesh.EndpointKey{end("0"), end("1"), end("3"), end("6")}})
+	w.In.Apply(source.Batch{Set: source.Rows{Slices: slice(ill)}})
 	w.Settle()
 	if got := w.NameText(); got != "" {
 		t.Errorf("a service with no endpoint that is well is named:\n%s", got)

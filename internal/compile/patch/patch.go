@@ -9,6 +9,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/compile/demand"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/selects"
 	"fairway/internal/compile/vouch"
@@ -57,16 +58,16 @@ type Tables struct {
 // Declare declares the package's tables.
 func Declare(in *input.Tables, who *vouch.Tables) *Tables {
 	t := &Tables{in: in, who: who}
-	t.Bootstrap = table.Derive(in.EnvoyFilters.Table, "bootstrap patches", mesh.CompareResourceKey, envoy.Same,
+	t.Bootstrap = table.Derive(in.EnvoyFilters, "bootstrap patches", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			for _, p := range read(o) {
 				emit(resourceKey(p.key), t.encode(r, o, p.key))
 			}
 		})
-	table.Derive(in.EnvoyFilters.Table, "bootstrap patches/notes", config.CompareKey, func(struct{}, struct{}) bool { return true },
+	table.Derive(in.EnvoyFilters, "bootstrap patches/notes", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) { note(r, o) })
 	t.filters = selects.Declare(
-		in.EnvoyFilters.Table,
+		in.EnvoyFilters,
 		"bootstrap patches/for",
 		func(a, b []patch) bool { return slices.EqualFunc(a, b, same) },
 		func(o *config.Object) (selects.Selector, []patch, bool) {
@@ -78,9 +79,14 @@ func Declare(in *input.Tables, who *vouch.Tables) *Tables {
 	return t
 }
 
-// Shelves are where the patches for a proxy stand: those of the root namespace and of its own, for all their proxies or
+// Part has each proxy see the patches that are for it.
+func (t *Tables) Part() demand.Part {
+	return demand.Part{Type: mesh.Patches, Tables: []*demand.Published{t.Bootstrap}, Shelves: t.shelves}
+}
+
+// shelves are where the patches for a proxy stand: those of the root namespace and of its own, for all their proxies or
 // by labels (EnvoyFilter.workloadSelector).
-func (t *Tables) Shelves(r *table.Reader, id mesh.ProxyID) []mesh.Shelf {
+func (t *Tables) shelves(r *table.Reader, id mesh.ProxyID, _ demand.Placement) []mesh.Shelf {
 	proxy, ok := table.Get(r, t.who.Proxies, id)
 	if !ok {
 		return nil
@@ -110,7 +116,7 @@ func (t *Tables) hold(r *table.Reader, filter selects.Entry[[]patch], proxy vouc
 	if len(out) == 0 || proxy.Labels.SelectedBy(filter.Labels) {
 		return out
 	}
-	if o, ok := table.Get(r, t.in.EnvoyFilters.Table, filter.Key); ok {
+	if o, ok := table.Get(r, t.in.EnvoyFilters, filter.Key); ok {
 		r.Note(vouch.Unvouched(o, "spec.workloadSelector", proxy))
 	}
 	return nil

@@ -53,7 +53,7 @@ func samePolicy(a, b policy) bool { return a.mode == b.mode && slices.Equal(a.po
 func Declare(in *input.Tables) *Tables {
 	t := &Tables{in: in}
 	t.servers = selects.Declare(
-		in.PeerAuthentications.Table,
+		in.PeerAuthentications,
 		"peer policies",
 		samePolicy,
 		func(o *config.Object) (selects.Selector, policy, bool) {
@@ -61,7 +61,7 @@ func Declare(in *input.Tables) *Tables {
 		},
 	)
 	t.clients = selects.Declare(
-		in.PeerAuthentications.Table,
+		in.PeerAuthentications,
 		"peer policies/clients",
 		samePolicy,
 		func(o *config.Object) (selects.Selector, policy, bool) {
@@ -107,7 +107,7 @@ func readMode(m *security.PeerAuthentication_MutualTLS) mode {
 
 // shadowed notes an object that does nothing because an older one is like it.
 func (t *Tables) shadowed(r *table.Reader, p, older config.Key) {
-	o, ok := table.Get(r, t.in.PeerAuthentications.Table, p)
+	o, ok := table.Get(r, t.in.PeerAuthentications, p)
 	if !ok {
 		return
 	}

@@ -1,10 +1,8 @@
 package registry
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -35,31 +33,6 @@ func inlineEndpoints(o *config.Object, emit func(mesh.EndpointKey, mesh.Endpoint
 			}
 			emit(mesh.EndpointKey{Service: key, ID: uniqueID(ids, address)}, endpoint(e))
 		}
-	}
-}
-
-// notePorts notes ports of a registry's endpoint that cannot be: the service's own target is taken for them (mesh.Endpoint.On).
-func notePorts(r *table.Reader, e *input.Endpoint) {
-	for _, pair := range e.Ports.Pairs() {
-		name, number, _ := strings.Cut(pair, "=")
-		if n, err := strconv.ParseUint(number, 10, 16); err == nil && n > 0 {
-			continue
-		}
-		s := e.Key.Service
-		r.Note(
-			mesh.Problem{
-				Object:   mesh.ObjectRef{Kind: s.Registry, Namespace: s.Namespace, Name: string(s.Host)},
-				Field:    "ports",
-				Code:     "BadPort",
-				Severity: mesh.Error,
-				Message: fmt.Sprintf(
-					"endpoint %s serves %s on %q, which is no port: the service's own target is taken",
-					e.Key.ID,
-					name,
-					number,
-				),
-			},
-		)
 	}
 }
 
@@ -113,7 +86,7 @@ type selectors struct {
 func declareSelectors(in *input.Tables) selectors {
 	return selectors{
 		selects.Declare(
-			in.ServiceEntries.Table,
+			in.ServiceEntries,
 			"selectors",
 			slices.Equal[[]mesh.ServiceKey],
 			func(o *config.Object) (selects.Selector, []mesh.ServiceKey, bool) {
@@ -148,11 +121,17 @@ func (s selectors) endpoints(
 	if !h.ready(r, o) {
 		e.Health = mesh.Unready
 	}
-	for _, by := range slices.Concat(s.Picking(r, o.Namespace, e.Labels), s.Whole(r, o.Namespace)) {
-		for _, key := range by.Value {
-			emit(mesh.EndpointKey{Service: key, ID: "WorkloadEntry/" + o.Name}, e)
-		}
-		serves = append(serves, by.Value...)
+	serves = s.selecting(r, o.Namespace, e.Labels)
+	for _, key := range serves {
+		emit(mesh.EndpointKey{Service: key, ID: "WorkloadEntry/" + o.Name}, e)
 	}
 	return e, serves
+}
+
+// selecting lists the services of the ServiceEntries of a namespace that select workloads with some labels.
+func (s selectors) selecting(r *table.Reader, namespace string, labels mesh.Labels) (serves []mesh.ServiceKey) {
+	for _, by := range slices.Concat(s.Picking(r, namespace, labels), s.Whole(r, namespace)) {
+		serves = append(serves, by.Value...)
+	}
+	return serves
 }

@@ -13,8 +13,7 @@ import (
 func TestPortsOutOfRange(t *testing.T) {
 	w := compiletest.New(t)
 	key := mesh.ServiceKey{Host: "a.shop.svc.cluster.local", Namespace: "shop", Registry: "memory"}
-	endpoint := mesh.EndpointKey{Service: key, ID: "1"}
-	w.In.Apply(source.Batch{
+	w.In.Apply(source.Batch{Set: source.Rows{
 		Services: []*mesh.Service{{Key: key, ExportTo: []string{"*"}, Ports: []mesh.Port{
 			{
 				Name:   "good",
@@ -25,10 +24,11 @@ func TestPortsOutOfRange(t *testing.T) {
 			{Name: "number", Number: 70001},
 			{Name: "zero"},
 		}}},
-		Endpoints: map[mesh.EndpointKey]mesh.Endpoint{
-			endpoint: {Address: "10.0.0.1", Ports: mesh.MakeLabels(map[string]string{"good": "70002"})},
-		},
-	})
+		Slices: []*mesh.Slice{{Key: mesh.SliceKey{Service: key}, Endpoints: []mesh.SliceEndpoint{{
+			ID:       "1",
+			Endpoint: mesh.Endpoint{Address: "10.0.0.1", Ports: mesh.MakeLabels(map[string]string{"good": "70002"})},
+		}}}},
+	}})
 	w.Settle()
 	got := w.ProblemText()
 	for _, want := range []string{

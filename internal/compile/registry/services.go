@@ -15,7 +15,7 @@ import (
 )
 
 func (t *Tables) declareServices() {
-	t.Services = table.Derive(t.in.Naming.Table, "services", mesh.CompareServiceKey, (*mesh.Service).Equal,
+	t.Services = table.Derive(t.in.Naming, "services", mesh.CompareServiceKey, (*mesh.Service).Equal,
 		func(r *table.Reader, _ input.SourceKey, s input.Source, emit func(mesh.ServiceKey, *mesh.Service)) {
 			switch {
 			case s.Service != nil:
@@ -212,7 +212,7 @@ func originOf(s *mesh.Service) mesh.ObjectRef {
 
 // declareOverlaps notes public services that lose their host to another namespace's in the eyes of everybody else.
 func (t *Tables) declareOverlaps() {
-	table.Derive(t.ServicesByHost, "overlaps", cmp.Compare[mesh.Host], func(a, b struct{}) bool { return a == b },
+	table.Derive(t.ServicesByHost, "overlaps", cmp.Compare[mesh.Host], table.Same[struct{}],
 		func(r *table.Reader, _ mesh.Host, rows table.Rows[HostKey, *Merged], _ func(mesh.Host, struct{})) {
 			if rows.Len() < 2 {
 				return

@@ -95,12 +95,13 @@ func (t *Tables) adds(r *table.Reader, other, first mesh.ServiceKey, port mesh.P
 
 func (t *Tables) declareEndpoints() {
 	selectors, health := declareSelectors(t.in), declareHealth(t.in)
-	t.Endpoints = table.Derive(t.in.Serving.Table, "endpoints", mesh.CompareEndpointKey, func(a, b mesh.Endpoint) bool { return a == b },
+	t.Endpoints = table.Derive(t.in.Serving, "endpoints", mesh.CompareEndpointKey, table.Same[mesh.Endpoint],
 		func(r *table.Reader, _ input.SourceKey, s input.Source, emit func(mesh.EndpointKey, mesh.Endpoint)) {
 			switch {
-			case s.Endpoint != nil:
-				notePorts(r, s.Endpoint)
-				emit(s.Endpoint.Key, s.Endpoint.Endpoint)
+			case s.Slice != nil:
+				t.sliceEndpoints(r, s.Slice, emit)
+			case s.Workload != nil:
+				selectors.workload(r, t.placeOf(r, *s.Workload), *s.Workload, emit)
 			case s.Object.Kind == "ServiceEntry":
 				t.noteInline(r, s.Object)
 				inlineEndpoints(s.Object, emit)

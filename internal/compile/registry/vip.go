@@ -46,7 +46,7 @@ func wantsVIP(s *mesh.Service) bool {
 }
 
 func (t *Tables) declareVIPs() {
-	same := func(a, b claim) bool { return a == b }
+	same := table.Same[claim]
 	open := table.Derive(t.Merged, "vip/wanted", CompareHostKey, same,
 		func(_ *table.Reader, k HostKey, m *Merged, emit func(HostKey, claim)) {
 			if wantsVIP(m.Service) {
@@ -62,7 +62,7 @@ func (t *Tables) declareVIPs() {
 		settled = append(settled, open)
 		offset, share = offset+share, share/2
 	}
-	t.VIPs = table.Derive(wanted, "vips", CompareHostKey, func(a, b string) bool { return a == b },
+	t.VIPs = table.Derive(wanted, "vips", CompareHostKey, table.Same[string],
 		func(r *table.Reader, k HostKey, _ claim, emit func(HostKey, string)) {
 			for _, s := range settled {
 				if c, _ := table.Get(r, s, k); c.address != "" {
@@ -84,7 +84,7 @@ func round(open *table.Table[HostKey, claim], name string, offset, share int) *t
 		}
 		return []int{offset + slot(k, offset, share)}
 	})
-	return table.Derive(slots, name, CompareHostKey, func(a, b claim) bool { return a == b },
+	return table.Derive(slots, name, CompareHostKey, table.Same[claim],
 		func(_ *table.Reader, at int, rows table.Rows[HostKey, claim], emit func(HostKey, claim)) {
 			winner, best, _ := rows.First()
 			for k, c := range rows.All() {

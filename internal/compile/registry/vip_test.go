@@ -36,7 +36,7 @@ func TestVIPsDependOnTheSetAlone(t *testing.T) {
 	const n = 3000
 	w := compiletest.Large(t)
 	for i := range n {
-		w.In.Apply(source.Batch{Services: []*mesh.Service{plain(i)}})
+		w.In.Apply(source.Batch{Set: source.Rows{Services: []*mesh.Service{plain(i)}}})
 	}
 	want := vips(w)
 	taken := map[string]registry.HostKey{}
@@ -54,14 +54,14 @@ func TestVIPsDependOnTheSetAlone(t *testing.T) {
 	other := compiletest.Large(t)
 	order := rand.New(rand.NewPCG(1, 2)).Perm(n + 500)
 	for turn, i := range order {
-		other.In.Apply(source.Batch{Services: []*mesh.Service{plain(i)}})
+		other.In.Apply(source.Batch{Set: source.Rows{Services: []*mesh.Service{plain(i)}}})
 		if turn%700 == 0 {
 			other.Settle()
 		}
 	}
 	other.Settle()
 	for i := range 500 {
-		other.In.Apply(source.Batch{DeleteServices: []mesh.ServiceKey{plain(n + i).Key}})
+		other.In.Apply(source.Batch{Gone: source.Keys{Services: []mesh.ServiceKey{plain(n + i).Key}}})
 	}
 	if got := vips(other); !maps.Equal(got, want) {
 		t.Error("the same services have other addresses after another history")
@@ -75,11 +75,11 @@ func TestVIPsAreLocal(t *testing.T) {
 	for i := range 3000 {
 		all = append(all, plain(i))
 	}
-	w.In.Apply(source.Batch{Services: all})
+	w.In.Apply(source.Batch{Set: source.Rows{Services: all}})
 	before := vips(w)
 	moved := 0
 	for i := range 100 {
-		w.In.Apply(source.Batch{Services: []*mesh.Service{plain(10000 + i)}})
+		w.In.Apply(source.Batch{Set: source.Rows{Services: []*mesh.Service{plain(10000 + i)}}})
 	}
 	after := vips(w)
 	for k, ip := range before {

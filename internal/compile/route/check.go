@@ -17,7 +17,7 @@ import (
 // declareChecks says of each VirtualService, once, what of it is not in force: it is translated as if for everybody,
 // seen from its own namespace.
 func (t *Tables) declareChecks() {
-	table.Derive(t.in.VirtualServices.Table, "route/checks", config.CompareKey, func(struct{}, struct{}) bool { return true },
+	table.Derive(t.in.VirtualServices, "route/checks", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			c := &checker{t: t, r: r, rule: RuleOf(o), object: o, found: map[mesh.Problem]struct{}{}}
 			c.translate()

@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"strings"
 
-	"fairway/internal/compile/scope"
+	"fairway/internal/compile/demand"
+	"fairway/internal/compile/sidecar"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
@@ -40,7 +41,7 @@ func (t *Tables) declareRoutes() {
 					return // what lies below serves these proxies too
 				}
 			}
-			for shelf, v := range t.sc.OutboundShelves(r, k.shelf) {
+			for shelf, v := range t.views.shelves(r, k.shelf) {
 				emit(mesh.ResourceKey{Shelf: shelf, Name: k.name}, t.outbound(r, k.name, v))
 			}
 		})
@@ -59,8 +60,8 @@ func under(s mesh.Shelf) (mesh.Shelf, bool) {
 
 // outbound is the route configuration of virtual hosts that are resources of their own. A request for a name that none
 // has goes where the client was sending it, or is refused: the outbound traffic policy.
-func (t *Tables) outbound(r *table.Reader, name string, v scope.OutboundView) *envoy.Encoded {
-	allow := t.sc.OutboundPolicy(r, v) == scope.AllowAny
+func (t *Tables) outbound(r *table.Reader, name string, v demand.OutboundView) *envoy.Encoded {
+	allow := t.sc.OutboundPolicy(r, v) == sidecar.AllowAny
 	e := route.Encode(route.Outbound(name, route.CatchAllHost(allow)), true)
 	if allow {
 		e.Needs = []string{route.Passthrough().String()}

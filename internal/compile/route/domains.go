@@ -86,7 +86,7 @@ func (t *Tables) declareAddresses() {
 
 // declareClashes notes, on who loses it, an address that several services have, or a short name that is another host's own.
 func (t *Tables) declareClashes() {
-	nothing := func(struct{}, struct{}) bool { return true }
+	nothing := table.Same[struct{}]
 	table.Derive(t.byAddress, "route/address clashes", strings.Compare, nothing,
 		func(r *table.Reader, address string, rows table.Rows[registry.HostKey, *registry.Merged], _ func(string, struct{})) {
 			var all []*mesh.Service

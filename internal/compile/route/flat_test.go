@@ -75,14 +75,14 @@ func build(n int) *routetest.World {
 			set = append(set, rule(i, "", "/a"), subsets(i))
 		}
 	}
-	w.In.Apply(source.Batch{Source: "test", Set: set})
+	w.In.Apply(source.Batch{Set: source.Rows{Objects: set}})
 	w.Store.Settle()
 	return w
 }
 
 // cost applies a change and counts the rows that the tables of route and gateway recompute.
 func cost(w *routetest.World, objects ...*config.Object) (rows int, text string) {
-	w.In.Apply(source.Batch{Source: "test", Set: objects})
+	w.In.Apply(source.Batch{Set: source.Rows{Objects: objects}})
 	return count(w.Store.Settle())
 }
 

@@ -43,7 +43,7 @@ func TestHistory(t *testing.T) {
 				t.Fatalf("seed %d step %d: %v\n%s", seed, step, err, w.Dump(t))
 			}
 			fresh := routetest.New()
-			fresh.In.Apply(source.Batch{Set: slices.Collect(maps.Values(s.objects))})
+			fresh.In.Apply(source.Batch{Set: source.Rows{Objects: slices.Collect(maps.Values(s.objects))}})
 			for id, p := range s.proxies {
 				fresh.In.Proxies.Set(id, p)
 			}
@@ -76,11 +76,11 @@ func (s *state) change(r *rand.Rand, w *routetest.World) {
 	o := random(r)
 	if _, ok := s.objects[o.Key]; ok && r.IntN(3) == 0 {
 		delete(s.objects, o.Key)
-		w.In.Apply(source.Batch{Delete: []config.Key{o.Key}})
+		w.In.Apply(source.Batch{Gone: source.Keys{Objects: []config.Key{o.Key}}})
 		return
 	}
 	s.objects[o.Key] = o
-	w.In.Apply(source.Batch{Set: []*config.Object{o}})
+	w.In.Apply(source.Batch{Set: source.Rows{Objects: []*config.Object{o}}})
 }
 
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }

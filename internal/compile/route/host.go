@@ -6,7 +6,9 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
+	"fairway/internal/compile/demand"
 	"fairway/internal/compile/scope"
+	"fairway/internal/compile/sidecar"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/route"
@@ -46,7 +48,7 @@ func (h *hosts) layer(k scope.Key, s *scope.Seen) {
 	}
 	for _, p := range h.t.places(h.r, k, s) {
 		if p.hidden {
-			for shelf, v := range h.t.sc.OutboundShelves(h.r, mesh.Shelf{Layer: k.Layer}) {
+			for shelf, v := range h.t.views.shelves(h.r, mesh.Shelf{Layer: k.Layer}) {
 				h.publish(k, shelf, p, h.unknown(k, p, v))
 			}
 			continue
@@ -121,8 +123,8 @@ func (t *Tables) hidden(r *table.Reader, k scope.Key, s *scope.Seen) []place {
 }
 
 // unknown is the virtual host of a host that is hidden: what the policy for unknown hosts says, in place of what everybody has.
-func (h *hosts) unknown(k scope.Key, p place, v scope.OutboundView) *envoy.Encoded {
-	allow := h.t.sc.OutboundPolicy(h.r, v) == scope.AllowAny
+func (h *hosts) unknown(k scope.Key, p place, v demand.OutboundView) *envoy.Encoded {
+	allow := h.t.sc.OutboundPolicy(h.r, v) == sidecar.AllowAny
 	e := envoy.Encode(route.Host(p.name(k.Host), []string{string(k.Host)}, route.CatchAllHost(allow).Routes))
 	if allow {
 		e.Needs = []string{route.Passthrough().String()}
@@ -131,7 +133,7 @@ func (h *hosts) unknown(k scope.Key, p place, v scope.OutboundView) *envoy.Encod
 }
 
 // portOn is the port that requests to a listener with its own port are for; false where it takes none for the host.
-func portOn(l scope.Listener, s *mesh.Service) (uint32, bool) {
+func portOn(l sidecar.Listener, s *mesh.Service) (uint32, bool) {
 	if s == nil {
 		return l.Port, l.Protocol.IsHTTP()
 	}
@@ -184,7 +186,7 @@ func (h *hosts) rule(s *scope.Seen) *config.Object {
 // build makes a virtual host for proxies of a layer with the labels; nil where there is nothing to route to.
 // A rule of which no part is for these proxies is no rule to them: they have the default route.
 func (h *hosts) build(k scope.Key, s *scope.Seen, rule *config.Object, labels mesh.Labels, p place) *envoy.Encoded {
-	b := h.t.Builder(h.r, k.Layer, sidecar(k.Layer, labels, p.port))
+	b := h.t.Builder(h.r, k.Layer, viewerOf(k.Layer, labels, p.port))
 	var routes []*routev3.Route
 	var needs []mesh.ClusterKey
 	if rule != nil {

@@ -17,7 +17,7 @@ import (
 func (t *Tables) TCP(r *table.Reader, layer mesh.Layer, host mesh.Host, port uint32, labels mesh.Labels) []route.Chain {
 	for _, o := range t.sc.VirtualServices(r, layer, host) {
 		if rule := RuleOf(o); len(rule.Spec.GetTcp()) > 0 {
-			return t.Builder(r, layer, sidecar(layer, labels, port)).TCP(rule)
+			return t.Builder(r, layer, viewerOf(layer, labels, port)).TCP(rule)
 		}
 	}
 	return nil
@@ -27,7 +27,7 @@ func (t *Tables) TCP(r *table.Reader, layer mesh.Layer, host mesh.Host, port uin
 func (t *Tables) TLS(r *table.Reader, layer mesh.Layer, host mesh.Host, port uint32, labels mesh.Labels) []route.Chain {
 	for _, o := range t.sc.VirtualServices(r, layer, host) {
 		if rule := RuleOf(o); len(rule.Spec.GetTls()) > 0 {
-			return t.Builder(r, layer, sidecar(layer, labels, port)).TLS(rule)
+			return t.Builder(r, layer, viewerOf(layer, labels, port)).TLS(rule)
 		}
 	}
 	return nil
@@ -58,8 +58,8 @@ func (t *Tables) Forward(r *table.Reader, layer mesh.Layer, to []route.Weighted,
 	return out
 }
 
-// sidecar is the viewer that sidecars of a layer with the labels are.
-func sidecar(layer mesh.Layer, labels mesh.Labels, port uint32) route.Viewer {
+// viewerOf is the viewer that sidecars of a layer with the labels are.
+func viewerOf(layer mesh.Layer, labels mesh.Labels, port uint32) route.Viewer {
 	return route.Viewer{Namespace: layer.Namespace, Labels: labels, Gateways: []string{route.Mesh}, Port: port}
 }
 

@@ -17,17 +17,17 @@ func (h *hosts) labelled(k scope.Key, s *scope.Seen, rule *config.Object, p plac
 	for _, v := range h.viewers(k, s, config.Spec[*networking.VirtualService](rule)) {
 		at := scope.Key{Layer: v.Layer, Host: k.Host}
 		if e := h.build(at, s, rule, v.Sources, p); !envoy.Same(e, own) {
-			h.publish(at, scope.SourceShelf(v), p, e)
+			h.publish(at, v.shelf(), p, e)
 		}
 	}
 }
 
 // viewers lists the sets of labels, of proxies that see this very row, which one of the rule's sourceLabels selects.
-func (h *hosts) viewers(k scope.Key, s *scope.Seen, rule *networking.VirtualService) []scope.SourceView {
-	var out []scope.SourceView
-	seen := map[scope.SourceView]bool{}
+func (h *hosts) viewers(k scope.Key, s *scope.Seen, rule *networking.VirtualService) []SourceView {
+	var out []SourceView
+	seen := map[SourceView]bool{}
 	for _, selector := range route.Sources(rule) {
-		views, _ := table.Get(h.r, h.t.sc.SourceViewsByLabel, selector.Pairs()[0])
+		views, _ := table.Get(h.r, h.t.views.byLabel, selector.Pairs()[0])
 		for v := range views.All() {
 			if !seen[v] && v.Sources.SelectedBy(selector) && h.sees(v.Layer, k, s) {
 				seen[v] = true

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"fairway/internal/compile/demand"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/scope"
@@ -19,16 +20,20 @@ type Tables struct {
 	sc        *scope.Tables
 	byAddress *table.Table[string, table.Rows[registry.HostKey, *registry.Merged]]
 	nearby    nearby
+	views     views
+	// Parts are what is published, for gateways too: their routes stand on shelves of the same names.
+	Parts []demand.Part
 }
 
 // Declare declares the tables, in order.
-func Declare(in *input.Tables, reg *registry.Tables, sc *scope.Tables) *Tables {
-	t := &Tables{in: in, reg: reg, sc: sc}
+func Declare(in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *demand.Tables) *Tables {
+	t := &Tables{in: in, reg: reg, sc: sc, views: declareViews(proxies)}
 	t.declareAddresses()
 	t.declareClashes()
 	t.declareHosts()
 	t.declareRoutes()
 	t.declareNearby()
 	t.declareChecks()
+	t.Parts = t.views.parts([]*demand.Published{t.Routes}, []*demand.Published{t.VirtualHosts})
 	return t
 }

@@ -1,6 +1,5 @@
-// Package scope derives who sees what: what connected proxies ask for, and for each host what each layer of proxies sees of it.
+// Package scope derives who sees what: for each host what each layer of proxies sees of it.
 //
-//	Proxies ──► Placements (proxy → layer, inbound part) ──► Layers, views of each, Inbounds, Attachments   (demand)
 //	Naming  ──► mentions by host (services, VirtualServices, DestinationRules) ──► hosts ┐
 //	Layers  ──► reach (what a Sidecar imports, or a namespace's view) ───────────────────┴─ by pair ──► Seen (layer, host)
 //
@@ -15,9 +14,9 @@
 //     if there is one, and emits nothing where both are equal.
 //   - A SidecarLayer: all hosts that the Sidecar's egress imports. No Public lies below. Proxies of a Sidecar that
 //     imports everything have none: they see what their namespace sees, and where its outboundTrafficPolicy is not the
-//     mesh's, a variant of the listeners and route configurations (OutboundView).
+//     mesh's, a variant of the listeners and route configurations (demand.OutboundView).
 //   - Both of these there are once more for each set of labels by which DestinationRules pick some of their proxies
-//     (clients.go): in place of the plain one.
+//     (demand/labels.go): in place of the plain one.
 //   - Gateway layers have no rows: a gateway sees what its rules name. Tables.Look computes it on the spot.
 //
 // A row says which service the host is, which VirtualServices hold for it (by key: a row that needs their text reads
@@ -32,7 +31,5 @@
 // a listener has its own port, PortOn gives the service's port that is meant, Listener.RouteName the name of its route
 // configuration.
 //
-// # Shelves
-//
-// The functions in shelf.go name every published set of resources, once. The package must not know how a resource is written.
+// The package must not know how a resource is written, nor what a proxy is beside its layer.
 package scope

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"fairway/internal/compile/demand"
+	"fairway/internal/compile/sidecar"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
@@ -21,23 +23,23 @@ func (a *reach) equal(b *reach) bool {
 
 // declareReaches derives what each demanded layer may see; gateways look at hosts by themselves.
 func (t *Tables) declareReaches() *table.Table[mesh.Layer, *reach] {
-	return table.Derive(t.Layers, "layers/reach", mesh.CompareLayer, (*reach).equal,
-		func(r *table.Reader, l mesh.Layer, info LayerInfo, emit func(mesh.Layer, *reach)) {
+	return table.Derive(t.demand.Layers, "layers/reach", mesh.CompareLayer, (*reach).equal,
+		func(r *table.Reader, l mesh.Layer, info demand.LayerInfo, emit func(mesh.Layer, *reach)) {
 			switch l.Kind {
 			case mesh.GatewayLayer:
 			case mesh.SidecarLayer:
-				emit(l, newReach(t.egressOf(r, info.Sidecar), l.Namespace))
+				emit(l, newReach(t.sidecars.Egress(r, info.Sidecar), l.Namespace))
 			default:
 				emit(l, &reach{})
 			}
 		}).Broad()
 }
 
-func newReach(listeners []egress, namespace string) *reach {
+func newReach(listeners []sidecar.Egress, namespace string) *reach {
 	out := &reach{sidecar: true, byPattern: map[pattern][]found{}}
 	for i, e := range listeners {
-		for host := range strings.SplitSeq(e.hosts, ",") {
-			f := found{i, parseImport(host, namespace)}
+		for host := range strings.SplitSeq(e.Hosts, ",") {
+			f := found{i, sidecar.ParseImport(host, namespace)}
 			out.entries = append(out.entries, f)
 			out.byPattern[f.pattern()] = append(out.byPattern[f.pattern()], f)
 		}
@@ -54,11 +56,11 @@ type pattern struct {
 }
 
 // pattern is what the entry is found by.
-func (e importEntry) pattern() pattern {
-	if e.host != "*" {
-		return pattern{host: e.host}
+func (e found) pattern() pattern {
+	if e.Host != "*" {
+		return pattern{host: e.Host}
 	}
-	return pattern{e.host, e.namespace}
+	return pattern{e.Host, e.Namespace}
 }
 
 // patterns are what the layer meets hosts by.
@@ -68,7 +70,7 @@ func (a *reach) patterns(l mesh.Layer) []pattern {
 	}
 	out := make([]pattern, 0, len(a.byPattern))
 	for p, list := range a.byPattern {
-		if slices.ContainsFunc(list, func(f found) bool { return !f.exclude }) {
+		if slices.ContainsFunc(list, func(f found) bool { return !f.Exclude }) {
 			out = append(out, p)
 		}
 	}
@@ -119,7 +121,7 @@ type imports []found
 // found is one entry and the listener it belongs to.
 type found struct {
 	listener int
-	importEntry
+	sidecar.Import
 }
 
 // let says whether some listener imports a host of a namespace.
@@ -132,8 +134,8 @@ func (i imports) listeners(namespace string, host mesh.Host) []int {
 	var in, out []int
 	for _, e := range i {
 		switch {
-		case !e.covers(namespace, host):
-		case e.exclude:
+		case !e.Covers(namespace, host):
+		case e.Exclude:
 			out = append(out, e.listener)
 		default:
 			in = append(in, e.listener)

@@ -51,7 +51,7 @@ func (k mentionKey) object() config.Key {
 }
 
 func (t *Tables) declareMentions() {
-	rows := table.Derive(t.in.Naming.Table, "mentions", compareMention, func(a, b mention) bool { return a == b },
+	rows := table.Derive(t.in.Naming, "mentions", compareMention, table.Same[mention],
 		func(r *table.Reader, k input.SourceKey, s input.Source, emit func(mentionKey, mention)) {
 			switch {
 			case s.Service != nil:
@@ -148,7 +148,7 @@ func destinations(spec *networking.VirtualService) []string {
 
 // declareClashes notes, on the younger, VirtualServices that name a host which another one names that the same sidecars see.
 func (t *Tables) declareClashes() {
-	table.Derive(t.mentions, "clashes", cmp.Compare[mesh.Host], nothing,
+	table.Derive(t.mentions, "clashes", cmp.Compare[mesh.Host], table.Same[struct{}],
 		func(r *table.Reader, host mesh.Host, rows table.Rows[mentionKey, mention], _ func(mesh.Host, struct{})) {
 			var routes []route
 			for k, m := range rows.All() {
@@ -197,7 +197,7 @@ func (a route) meets(b route) bool {
 }
 
 func (t *Tables) noteClash(r *table.Reader, host mesh.Host, loser, winner config.Key) {
-	l, ok := table.Get(r, t.in.VirtualServices.Table, loser)
+	l, ok := table.Get(r, t.in.VirtualServices, loser)
 	if !ok {
 		return
 	}

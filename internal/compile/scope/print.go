@@ -5,37 +5,16 @@ import (
 	"strings"
 
 	"fairway/internal/config"
-	"fairway/internal/mesh"
 )
 
 func (k Key) String() string { return k.Layer.String() + " " + string(k.Host) }
 
 func (k EgressKey) String() string { return fmt.Sprintf("%v %d", k.Layer, k.Index) }
 
-func (k InboundKey) String() string { return k.Namespace + " " + k.Spec }
-
 func (k RuleKey) String() string {
 	s := fmt.Sprintf("%s/%s exportTo=%s", k.Namespace, k.Host, k.ExportTo)
 	if k.Clients != "" {
 		s += " clients=" + string(k.Clients)
-	}
-	return s
-}
-
-func (v ListenerView) String() string { return v.Layer.String() + "#" + v.part() }
-
-func (v GatewayView) String() string { return GatewayListenerShelf(v).String() }
-
-func (v ClusterView) String() string { return ClusterShelf(v).String() }
-
-func (v SourceView) String() string { return v.Layer.String() + "#" + string(v.Sources) }
-
-func (i LayerInfo) String() string { return named(i.Sidecar) }
-
-func (p Placement) String() string {
-	s := p.view(p.Layer).String()
-	if p.Sources != "" {
-		s += " sources=" + string(p.Sources)
 	}
 	return s
 }
@@ -84,16 +63,12 @@ func (a *reach) String() string {
 	}
 	parts := make([]string, len(a.entries))
 	for i, e := range a.entries {
-		parts[i] = fmt.Sprintf("%d:%s/%s", e.listener, e.namespace, e.host)
-		if e.exclude {
+		parts[i] = fmt.Sprintf("%d:%s/%s", e.listener, e.Namespace, e.Host)
+		if e.Exclude {
 			parts[i] = "~" + parts[i]
 		}
 	}
 	return strings.Join(parts, " ")
-}
-
-func (l Listener) String() string {
-	return fmt.Sprintf("port=%d name=%s protocol=%v bind=%s capture=%v", l.Port, l.PortName, l.Protocol, l.Bind, l.Capture)
 }
 
 func (r *Rule) String() string {
@@ -111,45 +86,6 @@ func (r *Rule) String() string {
 		strings.Join(subsets, ","),
 		r.Spec.GetTrafficPolicy() != nil,
 	)
-}
-
-func (i *Inbound) String() string {
-	ports := make([]string, len(i.Ports))
-	for n, p := range i.Ports {
-		ports[n] = fmt.Sprintf("%d/%v", p.Number, p.Protocol)
-		if p.Service != "" {
-			ports[n] += fmt.Sprintf("=%s:%d", p.Service, p.ServicePort)
-		}
-		if p.Endpoint != "" {
-			ports[n] += "→" + p.Endpoint
-		}
-		if p.Bound {
-			ports[n] += " bound " + p.Bind
-		}
-		ports[n] += security(p.MTLS, p.Closed)
-	}
-	return strings.TrimSpace(
-		fmt.Sprintf(
-			"%v%s%s %s [%s] %s",
-			i.Interception,
-			also(i.Families),
-			security(i.MTLS, i.Closed),
-			i.Address,
-			strings.Join(ports, "; "),
-			named(i.Sidecar),
-		),
-	)
-}
-
-// security names what is not plaintext.
-func security(m mesh.MTLS, closed bool) string {
-	switch {
-	case closed:
-		return " closed"
-	case m == mesh.Disabled:
-		return ""
-	}
-	return " " + m.String()
 }
 
 func named(k config.Key) string {

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"fairway/internal/compile/demand"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -75,7 +76,7 @@ type keyed struct {
 }
 
 func (t *Tables) declareRules() {
-	each := table.Derive(t.in.DestinationRules.Table, "rules/objects", config.CompareKey, sameKeyed,
+	each := table.Derive(t.in.DestinationRules, "rules/objects", config.CompareKey, sameKeyed,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, keyed)) {
 			emit(k, keyed{t.ruleKey(r, o), o})
 			t.checkRule(r, o)
@@ -96,7 +97,7 @@ func (t *Tables) ruleKey(r *table.Reader, o *config.Object) RuleKey {
 		o.Namespace,
 		t.FullHost(spec.GetHost(), o.Namespace),
 		joinExports(t.in.ExportTo(r, o.Kind, spec.GetExportTo())),
-		selectorOf(spec),
+		demand.SelectorOf(spec),
 	}
 }
 

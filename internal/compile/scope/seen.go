@@ -43,7 +43,7 @@ func (t *Tables) declareSeen() {
 		})
 }
 
-// seenBy is what a layer sees of a host; nil: nothing, or what Public sees.
+// seenBy is what a layer sees of a host; nil: table.Same[struct{}], or what Public sees.
 func (t *Tables) seenBy(r *table.Reader, h *host, l mesh.Layer, by *reach) *Seen {
 	switch {
 	case l.Kind == mesh.SidecarLayer:
@@ -268,22 +268,6 @@ func (h *host) inNamespace(l mesh.Layer) (own *Seen, same bool) {
 		return nil, same
 	}
 	return s, same
-}
-
-// coveredBy says whether nobody needs what everybody sees of the host: all that are connected are of one namespace, and
-// have rows of their own that say the same. What a proxy sees does not depend on who else is connected.
-func (t *Tables) coveredBy(r *table.Reader, h *host) bool {
-	crowd, _ := table.Get(r, t.crowd, struct{}{})
-	if crowd == several || !slices.Contains(h.special(), crowd) {
-		return false
-	}
-	layers, _ := table.Get(r, t.plain, crowd)
-	for l := range layers.All() {
-		if own, same := h.inNamespace(l); own == nil || !same {
-			return false
-		}
-	}
-	return true
 }
 
 // ownedBy says whether the service is the namespace's own: endpoints that lead to a machine itself are for clients of that namespace.

@@ -4,11 +4,10 @@ import (
 	"cmp"
 	"slices"
 
+	"fairway/internal/compile/demand"
 	"fairway/internal/compile/input"
-	"fairway/internal/compile/patch"
-	"fairway/internal/compile/peer"
 	"fairway/internal/compile/registry"
-	"fairway/internal/compile/vouch"
+	"fairway/internal/compile/sidecar"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -50,56 +49,25 @@ func (s *Seen) Equal(o *Seen) bool {
 
 // Tables are the derived tables of this package.
 type Tables struct {
-	// Demand.
-	Placements           *table.Table[mesh.ProxyID, Placement]
-	Layers               *table.Table[mesh.Layer, LayerInfo]
-	GatewayViews         *table.Table[mesh.Layer, struct{}] // the gateway layers among Layers
-	GatewayListenerViews *table.Table[GatewayView, struct{}]
-	ListenerViews        *table.Table[ListenerView, struct{}]
-	ClusterViews         *table.Table[ClusterView, struct{}]
-	NameViews            *table.Table[NameView, struct{}]
-	SecretViews          *table.Table[SecretView, struct{}]
-	// SecretViewsByLayer finds the views of secrets of a layer.
-	SecretViewsByLayer *table.Table[mesh.Layer, table.Rows[SecretView, struct{}]]
-	SourceViews        *table.Table[SourceView, struct{}]
-	Inbounds           *table.Table[InboundKey, *Inbound]
-	Attachments        *table.Table[mesh.ProxyID, mesh.Attachment]
-	// SourceViewsByLabel finds source views by each of their labels.
-	SourceViewsByLabel *table.Table[string, table.Rows[SourceView, struct{}]]
-	// Views.
-	Egress *table.Table[EgressKey, Listener]
+	Egress *table.Table[EgressKey, sidecar.Listener]
 	Rules  *table.Table[RuleKey, *Rule]
 	Seen   *table.Table[Key, *Seen]
 
-	in            *input.Tables
-	who           *vouch.Tables
-	reg           *registry.Tables
-	peers         *peer.Tables
-	patches       *patch.Tables
-	sidecars      selectors
-	mentions      *table.Table[mesh.Host, table.Rows[mentionKey, mention]]
-	hosts         *table.Table[mesh.Host, *host]
-	crowd         *table.Table[struct{}, string]
-	policies      *table.Table[mesh.Layer, Outbound]
-	openings      *table.Table[config.Key, opening]
-	outboundViews *table.Table[mesh.Layer, table.Rows[OutboundView, struct{}]] // those of policies that are not the mesh's
-	plain         *table.Table[string, table.Rows[mesh.Layer, LayerInfo]]
-	clients       selectors // of DestinationRules
-	gateways      selectors // of Gateways
-	sources       *table.Table[string, table.Rows[config.Key, []string]]
-	inboundOf     *table.Table[mesh.ProxyID, InboundKey]
+	in       *input.Tables
+	reg      *registry.Tables
+	sidecars *sidecar.Tables
+	demand   *demand.Tables
+	mentions *table.Table[mesh.Host, table.Rows[mentionKey, mention]]
+	hosts    *table.Table[mesh.Host, *host]
+	policies *table.Table[mesh.Layer, sidecar.Outbound]
+	plain    *table.Table[string, table.Rows[mesh.Layer, demand.LayerInfo]] // layers without a Sidecar, by namespace
+	present  *table.Table[struct{}, string]                                 // whose: one namespace's, or several
 }
 
 // Declare declares the package's tables.
-func Declare(in *input.Tables, who *vouch.Tables, reg *registry.Tables, peers *peer.Tables, patches *patch.Tables) *Tables {
-	t := &Tables{in: in, who: who, reg: reg, peers: peers, patches: patches}
-	t.declareSidecars()
-	t.declareSources()
-	t.declareClients()
-	t.declarePlacements()
-	t.declareDemand()
-	t.declareInbounds()
-	t.declareAttachments()
+func Declare(in *input.Tables, reg *registry.Tables, sidecars *sidecar.Tables, proxies *demand.Tables) *Tables {
+	t := &Tables{in: in, reg: reg, sidecars: sidecars, demand: proxies}
+	t.declarePlain()
 	t.declareEgress()
 	t.declareRules()
 	t.declareMentions()
@@ -157,7 +125,7 @@ func (t *Tables) VirtualServices(r *table.Reader, l mesh.Layer, host mesh.Host) 
 func (t *Tables) VirtualServicesOf(r *table.Reader, s *Seen) []*config.Object {
 	out := make([]*config.Object, 0, len(s.VirtualServices))
 	for _, k := range s.VirtualServices {
-		if o, ok := table.Get(r, t.in.VirtualServices.Table, k); ok {
+		if o, ok := table.Get(r, t.in.VirtualServices, k); ok {
 			out = append(out, o)
 		}
 	}

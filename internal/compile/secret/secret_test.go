@@ -62,7 +62,7 @@ func TestHolders(t *testing.T) {
 		if c.mesh != "" {
 			w.Apply(t, "kind: MeshConfig\nspec: {defaultConfig: {proxyMetadata: {FAIRWAY_SECRET_SERVICE_ACCOUNTS: \""+c.mesh+"\"}}}\n")
 		}
-		w.In.Apply(source.Batch{Source: "test", Set: []*config.Object{
+		w.In.Apply(source.Batch{Set: source.Rows{Objects: []*config.Object{
 			{
 				Key: config.Key{
 					Kind:      config.Secret,
@@ -73,7 +73,7 @@ func TestHolders(t *testing.T) {
 				Credential: &config.Credential{Chain: []byte("chain"), Holders: c.holders},
 				Ref:        mesh.ObjectRef{Kind: "Secret", Namespace: "infra", Name: "web"},
 			},
-		}})
+		}}})
 		for _, p := range []mesh.Proxy{edge, liar, here, stranger} {
 			w.In.Proxies.Set(p.ID, p)
 		}
@@ -81,7 +81,7 @@ func TestHolders(t *testing.T) {
 		var got []string
 		refused := 0
 		w.Store.Read(func(tx *table.Tx) {
-			for k := range table.All(tx, w.Secrets) {
+			for k := range table.All(tx, w.Out.Resources[mesh.Secrets][2]) {
 				got = append(got, k.Shelf.Part)
 			}
 			for n := range w.Store.Notes(tx) {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"fairway/internal/compile/demand"
 	"fairway/internal/compile/input"
-	"fairway/internal/compile/scope"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/tls"
@@ -30,27 +30,28 @@ type Shape struct {
 }
 
 // Published is a table of resources, ready to send.
-type Published = table.Table[mesh.ResourceKey, *envoy.Encoded]
+type Published = demand.Published
 
 // Tables are the derived tables of this package.
 type Tables struct {
 	Shapes *table.Table[Key, Shape]
 
 	in      *input.Tables
-	sc      *scope.Tables
+	views   demand.Views[View]
 	byName  *table.Table[string, table.Rows[Key, Shape]]
 	holders *table.Table[Key, config.Holders]
 	secrets *table.Table[config.Key, *config.Object]
 }
 
 // Declare declares what others ask; Publish comes after those.
-func Declare(in *input.Tables, sc *scope.Tables) *Tables {
-	t := &Tables{in: in, sc: sc, secrets: in.Secrets.Table}
-	t.Shapes = table.Derive(t.secrets, "secret/shapes", compareKey, func(a, b Shape) bool { return a == b },
+func Declare(in *input.Tables, proxies *demand.Tables) *Tables {
+	t := &Tables{in: in, secrets: in.Secrets}
+	t.views = demand.DeclareViews(proxies, "secret views", compareView, func(v View) mesh.Layer { return v.Layer }, viewsOf)
+	t.Shapes = table.Derive(t.secrets, "secret/shapes", compareKey, table.Same[Shape],
 		func(_ *table.Reader, k config.Key, o *config.Object, emit func(Key, Shape)) {
 			emit(Key{k.Namespace, k.Name}, Shape{Certificate: o.Credential.Chain != nil, Authorities: o.Credential.CA != nil})
 		})
-	t.holders = table.Derive(t.secrets, "secret/holders", compareKey, func(a, b config.Holders) bool { return a == b },
+	t.holders = table.Derive(t.secrets, "secret/holders", compareKey, table.Same[config.Holders],
 		func(_ *table.Reader, k config.Key, o *config.Object, emit func(Key, config.Holders)) {
 			emit(Key{k.Namespace, k.Name}, o.Credential.Holders)
 		})
@@ -68,9 +69,27 @@ func compareUse(a, b use) int {
 	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Name, b.Name))
 }
 
-// Publish derives the secrets that resources name, each once for every holder of the layer who may have it.
-func (t *Tables) Publish(name string, by scope.SecretUse, users *Published) *Published {
-	uses := table.Group(users, name+" used", compareUse, func(k mesh.ResourceKey, e *envoy.Encoded) []use {
+// Publish derives the secrets that resources of a kind name, each once for every holder of the layer who may have it.
+func (t *Tables) Publish(by Use, users ...*Published) demand.Part {
+	of := viewsOf
+	if by == ByListeners {
+		of = gatewayViewsOf
+	}
+	out := demand.Part{Type: mesh.Secrets, Shelves: func(_ *table.Reader, _ mesh.ProxyID, p demand.Placement) (shelves []mesh.Shelf) {
+		for _, v := range of(p) {
+			shelves = append(shelves, by.shelf(v))
+		}
+		return shelves
+	}}
+	for _, u := range users {
+		out.Tables = append(out.Tables, t.publish(by, u))
+	}
+	return out
+}
+
+func (t *Tables) publish(by Use, users *Published) *Published {
+	name := "secrets of " + users.Name()
+	uses := table.Group(users, name+"/used", compareUse, func(k mesh.ResourceKey, e *envoy.Encoded) []use {
 		var out []use
 		for _, s := range e.Secrets {
 			out = append(out, use{k.Shelf.Layer, s})
@@ -83,10 +102,9 @@ func (t *Tables) Publish(name string, by scope.SecretUse, users *Published) *Pub
 			if e == nil {
 				return
 			}
-			views, _ := table.Get(r, t.sc.SecretViewsByLayer, u.Layer)
-			for v := range views.All() {
+			for v := range t.views.Of(r, u.Layer) {
 				if t.allowed(r, k, v.Holder) {
-					emit(mesh.ResourceKey{Shelf: scope.SecretShelf(v, by), Name: u.Name}, e)
+					emit(mesh.ResourceKey{Shelf: by.shelf(v), Name: u.Name}, e)
 				}
 			}
 		})
@@ -112,7 +130,7 @@ func (t *Tables) build(r *table.Reader, u use) (Key, *envoy.Encoded) {
 
 // allowed says whether a holder may have a Secret: its author named the service account, or said nothing and MeshConfig
 // names it. Whoever may not, and proved who it is, is told to the Secret's author.
-func (t *Tables) allowed(r *table.Reader, k Key, h scope.Holder) bool {
+func (t *Tables) allowed(r *table.Reader, k Key, h demand.Holder) bool {
 	said, _ := table.Get(r, t.holders, k)
 	if said.Has(h.Account) {
 		return true

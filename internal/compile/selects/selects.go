@@ -70,11 +70,24 @@ func Declare[V any](
 		}
 		return []string{e.Namespace}
 	})
-	x.narrow = table.Derive(byNamespace, name+"/narrow", cmp.Compare[string], func(struct{}, struct{}) bool { return true },
+	x.narrow = table.Derive(byNamespace, name+"/narrow", cmp.Compare[string], table.Same[struct{}],
 		func(_ *table.Reader, namespace string, _ table.Rows[config.Key, Entry[V]], emit func(string, struct{})) {
 			emit(namespace, struct{}{})
 		})
 	return x
+}
+
+// Keys is Declare for an index that finds objects by key alone: what they say is read elsewhere. of gives an object's
+// selector; false: the object is not to be found.
+func Keys(
+	objects *table.Table[config.Key, *config.Object],
+	name string,
+	of func(*config.Object) (Selector, bool),
+) *Index[struct{}] {
+	return Declare(objects, name, table.Same[struct{}], func(o *config.Object) (Selector, struct{}, bool) {
+		s, ok := of(o)
+		return s, struct{}{}, ok
+	})
 }
 
 // term is what the entry is indexed by.
@@ -140,7 +153,7 @@ func (x *Index[V]) Asked(r *table.Reader, namespace string, labels mesh.Labels, 
 // Alike calls fn, which is a pure function, for each term with two or more objects that have the same selector, the
 // oldest first, so that it can note those that an older one leaves without effect.
 func (x *Index[V]) Alike(name string, fn func(r *table.Reader, s Selector, list []Entry[V])) {
-	table.Derive(x.byTerm, name, compareTerm, func(struct{}, struct{}) bool { return true },
+	table.Derive(x.byTerm, name, compareTerm, table.Same[struct{}],
 		func(r *table.Reader, _ term, rows table.Rows[config.Key, Entry[V]], _ func(term, struct{})) {
 			for s, list := range bySelector(rows) {
 				if len(list) > 1 {

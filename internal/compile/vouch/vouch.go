@@ -27,6 +27,7 @@ type Tables struct {
 	in *input.Tables
 	// What objects give: each finds those that give a label to an account.
 	entries, groups, inline given
+	workloads               *table.Table[grant, table.Rows[mesh.WorkloadKey, mesh.Workload]] // those that registries know
 }
 
 // grant is one label that an object gives to a service account of its namespace.
@@ -58,7 +59,10 @@ func Declare(in *input.Tables) *Tables {
 		in.WorkloadGroups,
 		func(o *config.Object) []*networking.WorkloadEntry { return []*networking.WorkloadEntry{memberOf(o)} },
 	)
-	t.Proxies = table.Derive(in.Proxies.Table, "proxies/vouched", cmp.Compare[mesh.ProxyID], func(a, b Proxy) bool { return a == b },
+	t.workloads = table.Group(in.Workloads, "workloads/labels given", compareGrant, func(_ mesh.WorkloadKey, w mesh.Workload) []grant {
+		return grants(w.Key.Namespace, w.ServiceAccount, w.Labels)
+	})
+	t.Proxies = table.Derive(in.Proxies.Table, "proxies/vouched", cmp.Compare[mesh.ProxyID], table.Same[Proxy],
 		func(r *table.Reader, id mesh.ProxyID, p mesh.Proxy, emit func(mesh.ProxyID, Proxy)) {
 			said := p.Labels
 			p.Labels = t.counting(r, p)
@@ -70,19 +74,24 @@ func Declare(in *input.Tables) *Tables {
 // declareGiven finds the objects of a kind by the labels that they give. An index and nothing more: of a hundred
 // entries that give the same, one that comes or goes touches no proxy.
 func declareGiven(objects *input.Objects, workloads func(*config.Object) []*networking.WorkloadEntry) given {
-	return table.Group(objects.Table, objects.Name()+"/labels given", compareGrant, func(k config.Key, o *config.Object) []grant {
+	return table.Group(objects, objects.Name()+"/labels given", compareGrant, func(k config.Key, o *config.Object) []grant {
 		var out []grant
 		for _, w := range workloads(o) {
-			account := config.ServiceAccount{Namespace: k.Namespace, Name: w.GetServiceAccount()}
-			if account.Name == "" {
-				continue // nobody in particular
-			}
-			for _, pair := range mesh.MakeLabels(w.GetLabels()).Pairs() {
-				out = append(out, grant{account, pair})
-			}
+			out = append(out, grants(k.Namespace, w.GetServiceAccount(), mesh.MakeLabels(w.GetLabels()))...)
 		}
 		return out
 	})
+}
+
+// grants are the labels that a workload gives to its service account; "" is nobody in particular.
+func grants(namespace, account string, labels mesh.Labels) (out []grant) {
+	if account == "" {
+		return nil
+	}
+	for _, pair := range labels.Pairs() {
+		out = append(out, grant{config.ServiceAccount{Namespace: namespace, Name: account}, pair})
+	}
+	return out
 }
 
 // defaultAccount is the service account of a group's machines where it names none, as pilotctl workload config makes them.
@@ -108,7 +117,8 @@ func (t *Tables) counting(r *table.Reader, p mesh.Proxy) mesh.Labels {
 	account := config.ServiceAccount{Namespace: p.Namespace, Name: p.ServiceAccount}
 	kept := slices.DeleteFunc(p.Labels.Pairs(), func(pair string) bool {
 		g := grant{account, pair}
-		return !table.Has(r, t.entries, g) && !table.Has(r, t.groups, g) && !table.Has(r, t.inline, g)
+		return !table.Has(r, t.entries, g) && !table.Has(r, t.groups, g) && !table.Has(r, t.inline, g) &&
+			!table.Has(r, t.workloads, g)
 	})
 	return mesh.Labels(strings.Join(kept, ","))
 }

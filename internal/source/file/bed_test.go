@@ -15,6 +15,7 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/source"
+	"fairway/internal/source/shards"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -26,7 +27,7 @@ type bed struct {
 	*testing.T
 	dir     string
 	clock   *clock
-	batches chan source.Batch
+	batches chan news
 	state   map[config.Key]*config.Object
 	said    map[string][]mesh.Problem
 }
@@ -37,7 +38,7 @@ func newBed(t *testing.T, files ...string) *bed {
 		T:       t,
 		dir:     filepath.Join(t.TempDir(), "rules"),
 		clock:   newClock(),
-		batches: make(chan source.Batch, 100),
+		batches: make(chan news, 100),
 		state:   map[config.Key]*config.Object{},
 		said:    map[string][]mesh.Problem{},
 	}
@@ -48,10 +49,32 @@ func newBed(t *testing.T, files ...string) *bed {
 	return b
 }
 
-// Apply implements source.Sink.
-func (b *bed) Apply(batch source.Batch) { b.batches <- batch }
+// news is what became different of objects, and what is said of files.
+type news struct {
+	Set      []*config.Object
+	Delete   []config.Key
+	Problems map[string][]mesh.Problem
+	Synced   bool
+}
 
-func (b *bed) start(change ...func(*Options)) source.Batch {
+// Apply implements source.Settled.
+func (b *bed) Apply(batch source.Batch) {
+	n := news{Set: batch.Set.Objects, Delete: batch.Gone.Objects, Problems: map[string][]mesh.Problem{}, Synced: batch.Synced}
+	for at, list := range batch.Problems {
+		n.Problems[at.Name] = list
+	}
+	b.batches <- n
+}
+
+// sink is what a source at work hands to.
+func (b *bed) sink() source.Sink {
+	b.Helper()
+	sink, err := shards.New(b, nil).Join("files", 0)
+	b.must(err)
+	return sink
+}
+
+func (b *bed) start(change ...func(*Options)) news {
 	b.Helper()
 	d, err := config.NewDecoder(config.Options{})
 	if err != nil {
@@ -67,7 +90,8 @@ func (b *bed) start(change ...func(*Options)) source.Batch {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
-	go func() { done <- s.Run(ctx, b) }()
+	sink := b.sink()
+	go func() { done <- s.Run(ctx, sink) }()
 	b.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -82,7 +106,7 @@ func (b *bed) start(change ...func(*Options)) source.Batch {
 }
 
 // next waits for a batch and keeps book of what is in force.
-func (b *bed) next() source.Batch {
+func (b *bed) next() news {
 	b.Helper()
 	select {
 	case batch := <-b.batches:
@@ -98,7 +122,7 @@ func (b *bed) next() source.Batch {
 		return batch
 	case <-time.After(2 * time.Minute):
 		b.Fatal("no batch came")
-		return source.Batch{}
+		return news{}
 	}
 }
 

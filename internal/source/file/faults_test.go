@@ -52,7 +52,7 @@ func stepped(b *bed, change ...func(*Options)) *runner {
 	for _, c := range change {
 		c(&o)
 	}
-	r := newRunner(o.withDefaults(), deaf{}, b)
+	r := newRunner(o.withDefaults(), deaf{}, b.sink())
 	r.start()
 	b.drain()
 	return r

@@ -1,7 +1,6 @@
 package file
 
 import (
-	"cmp"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -25,16 +24,11 @@ type entry struct {
 	lost     bool // not even which object it is can be read
 }
 
-// ledger knows what stands in which file, and which of several that hold the same object counts.
+// ledger knows what stands in which file.
 type ledger struct {
-	files  map[string]*content
-	claims map[config.Key][]claim // in order of path, then of place in the file: the first counts
-	out    map[config.Key]*config.Object
-
+	files   map[string]*content
 	folders map[string]mesh.Problem // what is to say of folders
-
-	dirtyKeys  map[config.Key]bool
-	dirtyFiles map[string]bool
+	dirty   map[string]bool         // files and folders of which there is something to say
 }
 
 type content struct {
@@ -43,17 +37,8 @@ type content struct {
 	failed  string  // why it could not be read the last time
 }
 
-type claim struct {
-	path   string
-	index  int
-	object *config.Object
-}
-
 func newLedger() *ledger {
-	return &ledger{
-		files: map[string]*content{}, claims: map[config.Key][]claim{}, out: map[config.Key]*config.Object{},
-		folders: map[string]mesh.Problem{}, dirtyKeys: map[config.Key]bool{}, dirtyFiles: map[string]bool{},
-	}
+	return &ledger{files: map[string]*content{}, folders: map[string]mesh.Problem{}, dirty: map[string]bool{}}
 }
 
 func (l *ledger) has(path string) bool { return l.files[path] != nil }
@@ -80,7 +65,7 @@ func (l *ledger) note(folder string, p mesh.Problem) {
 	if l.folders[folder] = p; p == (mesh.Problem{}) {
 		delete(l.folders, folder)
 	}
-	l.dirtyFiles[folder] = true
+	l.dirty[folder] = true
 }
 
 // fail keeps a file that cannot be read as it was, but for what is to say of it.
@@ -127,74 +112,34 @@ func isBelow(path, dir string) bool {
 
 // replace sets what a file holds.
 func (l *ledger) replace(path string, s stamp, entries []entry) {
-	l.unclaim(path)
 	l.files[path] = &content{stamp: s, entries: entries}
-	l.dirtyFiles[path] = true
-	for i, e := range entries {
-		if e.object == nil {
-			continue
-		}
-		c := claim{path, i, e.object}
-		list := l.claims[e.key]
-		at, _ := slices.BinarySearchFunc(list, c, compareClaim)
-		l.claims[e.key] = slices.Insert(list, at, c)
-		l.dirtyKeys[e.key] = true
-	}
-}
-
-func compareClaim(a, b claim) int {
-	return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.index, b.index))
+	l.dirty[path] = true
 }
 
 func (l *ledger) remove(path string) {
 	if l.files[path] == nil {
 		return
 	}
-	l.unclaim(path)
 	delete(l.files, path)
-	l.dirtyFiles[path] = true
+	l.dirty[path] = true
 }
 
-func (l *ledger) unclaim(path string) {
-	for _, e := range l.entries(path) {
-		if e.object == nil {
-			continue
-		}
-		rest := slices.DeleteFunc(l.claims[e.key], func(c claim) bool { return c.path == path })
-		l.claims[e.key] = rest
-		if len(rest) == 0 {
-			delete(l.claims, e.key)
-		}
-		l.dirtyKeys[e.key] = true
-	}
-}
-
-// flush returns what changed since the last flush.
-func (l *ledger) flush() (source.Batch, bool) {
-	b := source.Batch{Problems: map[string][]mesh.Problem{}}
-	for _, key := range slices.SortedFunc(maps.Keys(l.dirtyKeys), config.CompareKey) {
-		list := l.claims[key]
-		for _, c := range list {
-			l.dirtyFiles[c.path] = true // who counts may have changed
-		}
-		switch {
-		case len(list) == 0:
-			if _, had := l.out[key]; had {
-				delete(l.out, key)
-				b.Delete = append(b.Delete, key)
+// flush returns what there is to say since the last flush: each file is a shard. false: nothing.
+func (l *ledger) flush() (source.Update, bool) {
+	u := source.Update{Problems: map[string][]mesh.Problem{}}
+	for _, path := range slices.Sorted(maps.Keys(l.dirty)) {
+		u.Problems[path] = l.problems(path)
+		shard := source.Shard{Key: source.ShardKey{Kind: "file", Part: path}, Whole: true}
+		for _, e := range l.entries(path) {
+			if e.object != nil {
+				shard.Rows.Objects = append(shard.Rows.Objects, e.object)
 			}
-		case !config.Same(l.out[key], list[0].object) || !l.out[key].Written().Equal(list[0].object.Written()):
-			l.out[key] = list[0].object
-			b.Set = append(b.Set, list[0].object)
 		}
+		u.Shards = append(u.Shards, shard)
 	}
-	for path := range l.dirtyFiles {
-		b.Problems[path] = l.problems(path)
-	}
-	changed := len(b.Set)+len(b.Delete)+len(l.dirtyFiles) > 0
-	clear(l.dirtyKeys)
-	clear(l.dirtyFiles)
-	return b, changed
+	changed := len(l.dirty) > 0
+	clear(l.dirty)
+	return u, changed
 }
 
 // maxProblems is how many problems are told of one file; the others are counted.
@@ -207,23 +152,13 @@ func (l *ledger) problems(path string) []mesh.Problem {
 	}
 	var out []mesh.Problem
 	more, worst := 0, mesh.Info
-	add := func(severity mesh.Severity, make func() mesh.Problem) {
-		if len(out) < maxProblems {
-			out = append(out, make())
-		} else {
-			more, worst = more+1, max(worst, severity)
-		}
-	}
-	for i := range l.entries(path) {
-		e := &l.files[path].entries[i]
+	for _, e := range l.entries(path) {
 		for _, p := range e.problems {
-			add(p.Severity, func() mesh.Problem { return p })
-		}
-		if e.object == nil {
-			continue
-		}
-		if first := l.claims[e.key][0]; first.path != path || first.index != i {
-			add(mesh.Error, func() mesh.Problem { return duplicate(e, first) })
+			if len(out) < maxProblems {
+				out = append(out, p)
+			} else {
+				more, worst = more+1, max(worst, p.Severity)
+			}
 		}
 	}
 	if more > 0 {
@@ -239,13 +174,6 @@ func (l *ledger) problems(path string) []mesh.Problem {
 		})
 	}
 	return out
-}
-
-func duplicate(e *entry, first claim) mesh.Problem {
-	return mesh.Problem{
-		Object: e.object.Ref, Line: e.object.Ref.Line, Code: "DuplicateObject", Severity: mesh.Error,
-		Message: fmt.Sprintf("%s is also in %s:%d, which counts", e.key, first.path, first.object.Ref.Line), Fix: "keep one of the two",
-	}
 }
 
 // keepGood puts the good version of before in the place of each document that is bad now. It is found by the object's

@@ -30,7 +30,7 @@ func TestDroppedEvents(t *testing.T) {
 	d, err := config.NewDecoder(config.Options{})
 	b.must(err)
 	o := Options{Dirs: []string{b.dir}, Decoder: d, Quiet: quiet, Clock: Clock{Now: b.clock.Now, After: b.clock.After}}.withDefaults()
-	r := newRunner(o, deaf{}, b)
+	r := newRunner(o, deaf{}, b.sink())
 	r.start()
 	b.next()
 	b.write("a.yaml", entryText("a", "a-longer-name.com"))
@@ -80,9 +80,9 @@ func writeMany(tb testing.TB, dir string, n int) {
 	}
 }
 
-type sinkFunc func(source.Batch)
+type sinkFunc func(source.Update)
 
-func (f sinkFunc) Apply(b source.Batch) { f(b) }
+func (f sinkFunc) Apply(u source.Update) { f(u) }
 
 // BenchmarkStart reads 10,000 files of one object each, with a decoder that has seen nothing yet.
 func BenchmarkStart(b *testing.B) {
@@ -100,7 +100,7 @@ func BenchmarkStart(b *testing.B) {
 			Clock:   Clock{Now: func() time.Time { return time.Now().Add(time.Hour) }},
 		}.withDefaults()
 		got := 0
-		newRunner(o, deaf{}, sinkFunc(func(batch source.Batch) { got = len(batch.Set) })).start()
+		newRunner(o, deaf{}, sinkFunc(func(u source.Update) { got = len(u.Shards[0].Rows.Objects) })).start()
 		if got != 10_000 {
 			b.Fatal(got)
 		}
@@ -121,7 +121,7 @@ func BenchmarkRename(b *testing.B) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done, applied := make(chan error), make(chan struct{}, 100)
-	go func() { done <- s.Run(ctx, sinkFunc(func(source.Batch) { applied <- struct{}{} })) }()
+	go func() { done <- s.Run(ctx, sinkFunc(func(source.Update) { applied <- struct{}{} })) }()
 	defer func() { cancel(); <-done }()
 	<-applied
 	tmp := filepath.Join(b.TempDir(), "x")
@@ -185,18 +185,16 @@ func documents(t *testing.T, read loader, before, after string) {
 			results = append(results, read.decode("", doc, byText(l.entries("f.yaml"), 1)))
 		}
 		l.replace("f.yaml", stamp{}, keepGood(l.entries("f.yaml"), results))
-		batch, _ := l.flush()
-		for _, o := range batch.Set {
-			if o.Ref.Line < 1 || l.out[o.Key] != o {
+		u, _ := l.flush()
+		if len(u.Shards) != 1 || !u.Shards[0].Whole {
+			t.Fatalf("%d shards for one file", len(u.Shards))
+		}
+		for _, o := range u.Shards[0].Rows.Objects {
+			if o.Ref.Line < 1 {
 				t.Errorf("%v at line %d", o.Key, o.Ref.Line)
 			}
 		}
-		for _, k := range batch.Delete {
-			if l.out[k] != nil {
-				t.Errorf("%v deleted and in force", k)
-			}
-		}
-		if n := len(batch.Problems["f.yaml"]); n > maxProblems+1 {
+		if n := len(u.Problems["f.yaml"]); n > maxProblems+1 {
 			t.Errorf("%d problems", n)
 		}
 	}

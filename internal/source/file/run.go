@@ -519,16 +519,15 @@ func (r *runner) accept(got loaded) {
 
 // hand gives what has changed to the sink.
 func (r *runner) hand() {
-	batch, changed := r.ledger.flush()
-	batch.Source = r.o.Name
+	update, changed := r.ledger.flush()
 	if !r.synced && len(r.initial) == 0 {
-		r.synced, batch.Synced, changed = true, true, true
+		r.synced, update.Synced, changed = true, true, true
 	}
 	if n := len(r.troubles); n != r.told {
 		r.told = n
 		r.o.Unreadable(n)
 	}
 	if changed {
-		r.sink.Apply(batch)
+		r.sink.Apply(update)
 	}
 }

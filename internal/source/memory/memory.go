@@ -20,12 +20,15 @@ var ErrRunning = errors.New("memory source runs already")
 type Source struct {
 	name string
 
-	mu       sync.Mutex // held while the sink takes a batch, so that batches arrive in the order of the calls
-	sink     source.Sink
-	objects  map[config.Key]*config.Object
-	services map[mesh.ServiceKey]*mesh.Service
-	ends     map[mesh.EndpointKey]mesh.Endpoint
-	problems map[string][]mesh.Problem
+	mu         sync.Mutex // held while the sink takes an update, so that updates arrive in the order of the calls
+	sink       source.Sink
+	objects    rows[config.Key, *config.Object]
+	services   rows[mesh.ServiceKey, *mesh.Service]
+	slices     rows[mesh.SliceKey, *mesh.Slice]
+	workloads  rows[mesh.WorkloadKey, mesh.Workload]
+	machines   rows[mesh.MachineKey, mesh.Machine]
+	namespaces rows[mesh.NamespaceKey, mesh.Namespace]
+	problems   map[string][]mesh.Problem
 }
 
 var _ source.Source = (*Source)(nil)
@@ -33,19 +36,22 @@ var _ source.Source = (*Source)(nil)
 // New returns an empty source of that name. Names of sources are unique within a program.
 func New(name string) *Source {
 	return &Source{
-		name:     name,
-		objects:  map[config.Key]*config.Object{},
-		services: map[mesh.ServiceKey]*mesh.Service{},
-		ends:     map[mesh.EndpointKey]mesh.Endpoint{},
-		problems: map[string][]mesh.Problem{},
+		name:       name,
+		objects:    newRows(config.CompareKey, func(o *config.Object) config.Key { return o.Key }),
+		services:   newRows(mesh.CompareServiceKey, func(s *mesh.Service) mesh.ServiceKey { return s.Key }),
+		slices:     newRows(mesh.CompareSliceKey, func(s *mesh.Slice) mesh.SliceKey { return s.Key }),
+		workloads:  newRows(mesh.CompareWorkloadKey, func(w mesh.Workload) mesh.WorkloadKey { return w.Key }),
+		machines:   newRows(mesh.CompareMachineKey, func(m mesh.Machine) mesh.MachineKey { return m.Key }),
+		namespaces: newRows(mesh.CompareNamespaceKey, func(n mesh.Namespace) mesh.NamespaceKey { return n.Key }),
+		problems:   map[string][]mesh.Problem{},
 	}
 }
 
 // Name is the name that New was given.
 func (s *Source) Name() string { return s.name }
 
-// Run hands over what is there as one batch with Synced set, then leaves the sink to the methods that change something, until ctx ends.
-// What changes after that gathers for the next Run. A second Run at the same time is ErrRunning.
+// Run hands over what is there as one whole shard with Synced set, then leaves the sink to the methods that change something, until ctx
+// ends. What changes after that gathers for the next Run. A second Run at the same time is ErrRunning.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if err := s.open(sink); err != nil {
 		return err
@@ -64,87 +70,94 @@ func (s *Source) open(sink source.Sink) error {
 		return ErrRunning
 	}
 	s.sink = sink
-	sink.Apply(s.everything())
+	sink.Apply(source.Update{
+		Shards: []source.Shard{{Whole: true, Rows: source.Rows{
+			Objects:    s.objects.sorted(),
+			Services:   s.services.sorted(),
+			Slices:     s.slices.sorted(),
+			Workloads:  s.workloads.sorted(),
+			Machines:   s.machines.sorted(),
+			Namespaces: s.namespaces.sorted(),
+		}}},
+		Problems: maps.Clone(s.problems),
+		Synced:   true,
+	})
 	return nil
 }
 
-// everything is the whole content, in order of key. mu is held.
-func (s *Source) everything() source.Batch {
-	return source.Batch{
-		Source:    s.name,
-		Set:       sorted(s.objects, config.CompareKey),
-		Services:  sorted(s.services, mesh.CompareServiceKey),
-		Endpoints: maps.Clone(s.ends),
-		Problems:  maps.Clone(s.problems),
-		Synced:    true,
-	}
+// Set adds objects, or puts newer versions in the place of older ones, at once. Objects must not be changed afterwards.
+func (s *Source) Set(objects ...*config.Object) { s.Add(source.Rows{Objects: objects}) }
+
+// Delete takes objects away, at once. Keys that are not there change nothing.
+func (s *Source) Delete(keys ...config.Key) { s.Remove(source.Keys{Objects: keys}) }
+
+// Add adds rows, or puts newer versions in the place of older ones, at once. What they point to must not be changed afterwards.
+func (s *Source) Add(rows source.Rows) {
+	s.Apply(source.Update{Shards: []source.Shard{{Rows: rows}}})
 }
 
-func sorted[K comparable, V any](m map[K]V, compare func(a, b K) int) []V {
-	out := make([]V, 0, len(m))
-	for _, k := range slices.SortedFunc(maps.Keys(m), compare) {
-		out = append(out, m[k])
-	}
-	return out
+// Remove takes rows away, at once. The slices of a service that goes stay until they are removed themselves.
+func (s *Source) Remove(keys source.Keys) {
+	s.Apply(source.Update{Shards: []source.Shard{{Gone: keys}}})
 }
 
-// Set adds objects, or puts newer versions in the place of older ones, as one batch. Objects must not be changed afterwards.
-func (s *Source) Set(objects ...*config.Object) { s.Apply(source.Batch{Set: objects}) }
-
-// Delete takes objects away, as one batch. Keys that are not there change nothing.
-func (s *Source) Delete(keys ...config.Key) { s.Apply(source.Batch{Delete: keys}) }
-
-// SetServices adds services or replaces them, as one batch. Services must not be changed afterwards.
-func (s *Source) SetServices(services ...*mesh.Service) { s.Apply(source.Batch{Services: services}) }
-
-// DeleteServices takes services away, as one batch. Their endpoints stay until they are deleted themselves.
-func (s *Source) DeleteServices(keys ...mesh.ServiceKey) { s.Apply(source.Batch{DeleteServices: keys}) }
-
-// SetEndpoints adds endpoints or replaces them, as one batch. Those that the map does not name stay.
-func (s *Source) SetEndpoints(endpoints map[mesh.EndpointKey]mesh.Endpoint) {
-	s.Apply(source.Batch{Endpoints: endpoints})
-}
-
-// DeleteEndpoints takes endpoints away, as one batch.
-func (s *Source) DeleteEndpoints(keys ...mesh.EndpointKey) {
-	s.Apply(source.Batch{DeleteEndpoints: keys})
-}
-
-// Apply makes several changes at once: what is deleted goes first, so a key that the batch both deletes and sets is set.
-// The batch's Source and Synced are the source's own affair and ignored. The caller must not change the batch afterwards.
-func (s *Source) Apply(b source.Batch) {
+// Apply makes several changes at once. In each shard what is gone goes first, so a row that is both gone and set is set. The shards'
+// keys, Whole and what the source says of itself are ignored: a source in memory is one shard, and up to date. The caller must not
+// change the update afterwards.
+func (s *Source) Apply(u source.Update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.keep(b)
-	if s.sink != nil {
-		b.Source, b.Synced = s.name, false
-		s.sink.Apply(b)
+	out := source.Update{Problems: u.Problems}
+	for _, part := range u.Shards {
+		s.keep(part)
+		out.Shards = append(out.Shards, source.Shard{Rows: part.Rows, Gone: part.Gone})
 	}
-}
-
-// keep brings the content up to date with a batch. mu is held.
-func (s *Source) keep(b source.Batch) {
-	drop(s.objects, b.Delete)
-	drop(s.services, b.DeleteServices)
-	drop(s.ends, b.DeleteEndpoints)
-	for _, o := range b.Set {
-		s.objects[o.Key] = o
-	}
-	for _, v := range b.Services {
-		s.services[v.Key] = v
-	}
-	maps.Copy(s.ends, b.Endpoints)
-	for file, list := range b.Problems {
+	for place, list := range u.Problems {
 		if len(list) == 0 {
-			delete(s.problems, file)
+			delete(s.problems, place)
 			continue
 		}
-		s.problems[file] = list
+		s.problems[place] = list
+	}
+	if s.sink != nil {
+		s.sink.Apply(out)
 	}
 }
 
-func drop[K comparable, V any](m map[K]V, keys []K) {
-	for _, k := range keys {
-		delete(m, k)
+// keep brings the content up to date. mu is held.
+func (s *Source) keep(part source.Shard) {
+	s.objects.keep(part.Gone.Objects, part.Rows.Objects)
+	s.services.keep(part.Gone.Services, part.Rows.Services)
+	s.slices.keep(part.Gone.Slices, part.Rows.Slices)
+	s.workloads.keep(part.Gone.Workloads, part.Rows.Workloads)
+	s.machines.keep(part.Gone.Machines, part.Rows.Machines)
+	s.namespaces.keep(part.Gone.Namespaces, part.Rows.Namespaces)
+}
+
+// rows are the rows of one kind.
+type rows[K comparable, V any] struct {
+	compare func(a, b K) int
+	key     func(V) K
+	held    map[K]V
+}
+
+func newRows[K comparable, V any](compare func(a, b K) int, key func(V) K) rows[K, V] {
+	return rows[K, V]{compare, key, map[K]V{}}
+}
+
+func (r rows[K, V]) keep(gone []K, set []V) {
+	for _, k := range gone {
+		delete(r.held, k)
 	}
+	for _, v := range set {
+		r.held[r.key(v)] = v
+	}
+}
+
+func (r rows[K, V]) sorted() []V {
+	out := make([]V, 0, len(r.held))
+	for _, k := range slices.SortedFunc(maps.Keys(r.held), r.compare) {
+		out = append(out, r.held[k])
+	}
+	return out
 }

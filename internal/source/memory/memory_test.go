@@ -22,13 +22,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // sink keeps what it gets, and says when it got the first.
 type sink struct {
 	mu      sync.Mutex
-	batches []source.Batch
+	batches []source.Update
 	first   chan struct{}
 }
 
 func newSink() *sink { return &sink{first: make(chan struct{})} }
 
-func (s *sink) Apply(b source.Batch) {
+func (s *sink) Apply(b source.Update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.batches = append(s.batches, b); len(s.batches) == 1 {
@@ -36,7 +36,7 @@ func (s *sink) Apply(b source.Batch) {
 	}
 }
 
-func (s *sink) last() source.Batch {
+func (s *sink) last() source.Update {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.batches[len(s.batches)-1]
@@ -64,9 +64,24 @@ func service(host string) *mesh.Service {
 	return &mesh.Service{Key: mesh.ServiceKey{Host: mesh.Host(host), Registry: "memory"}}
 }
 
-func end(id string) mesh.EndpointKey { return mesh.EndpointKey{ID: id} }
+func slice(name string, addresses ...string) *mesh.Slice {
+	s := &mesh.Slice{Key: mesh.SliceKey{Name: name}}
+	for _, a := range addresses {
+		s.Endpoints = append(s.Endpoints, mesh.SliceEndpoint{ID: a, Endpoint: mesh.Endpoint{Address: a}})
+	}
+	return s
+}
 
-func same(t *testing.T, want, got source.Batch) {
+// whole is everything that a source has, as its first update.
+func whole(rows source.Rows) source.Update {
+	return source.Update{Shards: []source.Shard{{Whole: true, Rows: rows}}, Synced: true}
+}
+
+func change(rows source.Rows, gone source.Keys) source.Update {
+	return source.Update{Shards: []source.Shard{{Rows: rows, Gone: gone}}}
+}
+
+func same(t *testing.T, want, got source.Update) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -77,63 +92,70 @@ func TestRunHandsOverWhatHasGathered(t *testing.T) {
 	s := memory.New("m")
 	s.Set(object("b"), object("a"), object("gone"))
 	s.Delete(object("gone").Key, object("never").Key)
-	s.SetServices(service("y"), service("x"), service("gone"))
-	s.DeleteServices(service("gone").Key)
-	s.SetEndpoints(map[mesh.EndpointKey]mesh.Endpoint{end("1"): {Address: "10.0.0.1"}, end("2"): {}})
-	s.DeleteEndpoints(end("2"))
-	s.Apply(source.Batch{Problems: map[string][]mesh.Problem{"f": {{Code: "X"}}, "g": {{Code: "Y"}}}})
-	s.Apply(source.Batch{Problems: map[string][]mesh.Problem{"g": nil}})
+	s.Add(source.Rows{Services: []*mesh.Service{service("y"), service("x"), service("gone")}})
+	s.Remove(source.Keys{Services: []mesh.ServiceKey{service("gone").Key}})
+	s.Add(source.Rows{Slices: []*mesh.Slice{slice("1", "10.0.0.1"), slice("2")}})
+	s.Remove(source.Keys{Slices: []mesh.SliceKey{slice("2").Key}})
+	s.Add(source.Rows{
+		Workloads:  []mesh.Workload{{Key: mesh.WorkloadKey{Name: "w"}}},
+		Machines:   []mesh.Machine{{Key: mesh.MachineKey{Name: "n"}}},
+		Namespaces: []mesh.Namespace{{Key: mesh.NamespaceKey{Name: "ns"}}, {Key: mesh.NamespaceKey{Name: "gone"}}},
+	})
+	s.Remove(source.Keys{Namespaces: []mesh.NamespaceKey{{Name: "gone"}}})
+	s.Apply(source.Update{Problems: map[string][]mesh.Problem{"f": {{Code: "X"}}, "g": {{Code: "Y"}}}})
+	s.Apply(source.Update{Problems: map[string][]mesh.Problem{"g": nil}})
 
 	got := newSink()
 	start(t, s, got)()
-	same(t, source.Batch{
-		Source:   "m",
-		Set:      []*config.Object{object("a"), object("b")},
-		Services: []*mesh.Service{service("x"), service("y")},
-		Endpoints: map[mesh.EndpointKey]mesh.Endpoint{
-			end("1"): {Address: "10.0.0.1"},
-		},
-		Problems: map[string][]mesh.Problem{"f": {{Code: "X"}}},
-		Synced:   true,
-	}, got.last())
+	want := whole(source.Rows{
+		Objects:    []*config.Object{object("a"), object("b")},
+		Services:   []*mesh.Service{service("x"), service("y")},
+		Slices:     []*mesh.Slice{slice("1", "10.0.0.1")},
+		Workloads:  []mesh.Workload{{Key: mesh.WorkloadKey{Name: "w"}}},
+		Machines:   []mesh.Machine{{Key: mesh.MachineKey{Name: "n"}}},
+		Namespaces: []mesh.Namespace{{Key: mesh.NamespaceKey{Name: "ns"}}},
+	})
+	want.Problems = map[string][]mesh.Problem{"f": {{Code: "X"}}}
+	same(t, want, got.last())
 }
 
 func TestAnEmptySourceSyncsToo(t *testing.T) {
 	got := newSink()
 	start(t, memory.New("m"), got)()
-	same(t, source.Batch{Source: "m", Synced: true}, got.last())
+	same(t, whole(source.Rows{}), got.last())
 }
 
 func TestChangesReachTheSinkBeforeTheyReturn(t *testing.T) {
 	s, got := memory.New("m"), newSink()
 	defer start(t, s, got)()
-	ends := map[mesh.EndpointKey]mesh.Endpoint{end("1"): {Address: "10.0.0.1"}}
+	slices := source.Rows{Slices: []*mesh.Slice{slice("1", "10.0.0.1")}}
+	gone := source.Keys{Slices: []mesh.SliceKey{slice("1").Key}}
 	for _, step := range []struct {
 		do   func()
-		want source.Batch
+		want source.Update
 	}{
-		{func() { s.Set(object("a")) }, source.Batch{Set: []*config.Object{object("a")}}},
-		{func() { s.Delete(object("a").Key) }, source.Batch{Delete: []config.Key{object("a").Key}}},
-		{func() { s.SetServices(service("x")) }, source.Batch{Services: []*mesh.Service{service("x")}}},
-		{func() { s.DeleteServices(service("x").Key) }, source.Batch{DeleteServices: []mesh.ServiceKey{service("x").Key}}},
-		{func() { s.SetEndpoints(ends) }, source.Batch{Endpoints: ends}},
-		{func() { s.DeleteEndpoints(end("1")) }, source.Batch{DeleteEndpoints: []mesh.EndpointKey{end("1")}}},
+		{func() { s.Set(object("a")) }, change(source.Rows{Objects: []*config.Object{object("a")}}, source.Keys{})},
+		{func() { s.Delete(object("a").Key) }, change(source.Rows{}, source.Keys{Objects: []config.Key{object("a").Key}})},
+		{func() { s.Add(slices) }, change(slices, source.Keys{})},
+		{func() { s.Remove(gone) }, change(source.Rows{}, gone)},
 		{func() {
-			s.Apply(source.Batch{Source: "other", Set: []*config.Object{object("b")}, Endpoints: ends, Synced: true})
-		},
-			source.Batch{Set: []*config.Object{object("b")}, Endpoints: ends}},
+			s.Apply(source.Update{
+				Shards: []source.Shard{{Key: source.ShardKey{Cluster: "other"}, Whole: true, Rows: slices}},
+				Synced: true,
+				Stale:  "never",
+			})
+		}, change(slices, source.Keys{})},
 	} {
 		step.do()
-		step.want.Source = "m"
 		same(t, step.want, got.last())
 	}
 }
 
-func TestWhatABatchDeletesAndSetsIsSet(t *testing.T) {
+func TestWhatAnUpdateRemovesAndSetsIsSet(t *testing.T) {
 	s, got := memory.New("m"), newSink()
-	s.Apply(source.Batch{Delete: []config.Key{object("a").Key}, Set: []*config.Object{object("a")}})
+	s.Apply(change(source.Rows{Objects: []*config.Object{object("a")}}, source.Keys{Objects: []config.Key{object("a").Key}}))
 	start(t, s, got)()
-	same(t, source.Batch{Source: "m", Set: []*config.Object{object("a")}, Synced: true}, got.last())
+	same(t, whole(source.Rows{Objects: []*config.Object{object("a")}}), got.last())
 }
 
 func TestItGathersAgainBetweenTwoRuns(t *testing.T) {
@@ -141,10 +163,10 @@ func TestItGathersAgainBetweenTwoRuns(t *testing.T) {
 	start(t, s, first)()
 	s.Set(object("a"))
 	if n := len(first.batches); n != 1 {
-		t.Errorf("the first sink got %d batches", n)
+		t.Errorf("the first sink got %d updates", n)
 	}
 	start(t, s, second)()
-	same(t, source.Batch{Source: "m", Set: []*config.Object{object("a")}, Synced: true}, second.last())
+	same(t, whole(source.Rows{Objects: []*config.Object{object("a")}}), second.last())
 }
 
 func TestOneRunAtATime(t *testing.T) {

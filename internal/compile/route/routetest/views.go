@@ -19,7 +19,7 @@ func (w *World) Ambiguous() error {
 	hosts, routes := w.VirtualHosts(), w.Routes()
 	var err error
 	w.Store.Read(func(tx *table.Tx) {
-		for id, a := range table.All(tx, w.Scope.Attachments) {
+		for id, a := range table.All(tx, w.Out.Attachments) {
 			if e := ambiguous(view(hosts, a[mesh.VirtualHosts]), view(routes, a[mesh.Routes])); e != nil && err == nil {
 				err = fmt.Errorf("proxy %s: %w", id, e)
 			}

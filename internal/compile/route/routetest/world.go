@@ -1,5 +1,5 @@
-// Package routetest is a world for tests of compile/route and compile/gateway: a store with their tables, objects and
-// proxies out of text, and what is published as text. It is for tests alone.
+// Package routetest is a world for tests of compile/route and compile/gateway: the graph, objects and proxies out of text, and
+// what is published as text. It is for tests alone.
 package routetest
 
 import (
@@ -21,15 +21,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 	"sigs.k8s.io/yaml"
 
-	"fairway/internal/compile/gateway"
-	"fairway/internal/compile/input"
-	"fairway/internal/compile/patch"
-	"fairway/internal/compile/peer"
-	"fairway/internal/compile/registry"
-	"fairway/internal/compile/route"
-	"fairway/internal/compile/scope"
-	"fairway/internal/compile/secret"
-	"fairway/internal/compile/vouch"
+	"fairway/internal/compile"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
@@ -37,31 +29,15 @@ import (
 	"fairway/internal/table"
 )
 
-// World is a store with the tables up to the gateway's.
+// World is a graph with the means to feed it and to look at what routes and gateways make.
 type World struct {
-	Store   *table.Store
-	In      *input.Tables
-	Scope   *scope.Tables
-	Route   *route.Tables
-	Gateway *gateway.Tables
-	Secrets *table.Table[mesh.ResourceKey, *envoy.Encoded]
+	*compile.Graph
 
 	age int64
 }
 
-// New declares the tables.
-func New() *World {
-	w := &World{Store: table.New(table.Options{})}
-	w.In = input.Declare(w.Store, input.Options{})
-	reg := registry.Declare(w.In)
-	who := vouch.Declare(w.In)
-	w.Scope = scope.Declare(w.In, who, reg, peer.Declare(w.In), patch.Declare(w.In, who))
-	w.Route = route.Declare(w.In, reg, w.Scope)
-	secrets := secret.Declare(w.In, w.Scope)
-	w.Gateway = gateway.Declare(w.Store, w.In, secrets, w.Scope, w.Route)
-	w.Secrets = secrets.Publish("secrets of listeners", scope.ByListeners, w.Gateway.Listeners)
-	return w
-}
+// New returns a world without objects and proxies.
+func New() *World { return &World{Graph: compile.New(compile.Options{})} }
 
 // Apply stages the objects of a YAML stream; each is younger than those before. An object that was there keeps its age.
 func (w *World) Apply(t testing.TB, text string) {
@@ -73,7 +49,7 @@ func (w *World) Apply(t testing.TB, text string) {
 			set = append(set, object(t, doc, w.age))
 		}
 	}
-	w.In.Apply(source.Batch{Source: "test", Set: set})
+	w.In.Apply(source.Batch{Set: source.Rows{Objects: set}})
 }
 
 // Delete takes objects away: "VirtualService default/reviews", one a line.
@@ -84,7 +60,7 @@ func (w *World) Delete(lines string) {
 		namespace, name, _ := strings.Cut(name, "/")
 		keys = append(keys, config.Key{Kind: config.Kind(kind), Namespace: namespace, Name: name})
 	}
-	w.In.Apply(source.Batch{Source: "test", Delete: keys})
+	w.In.Apply(source.Batch{Gone: source.Keys{Objects: keys}})
 }
 
 // Connect brings proxies: "sidecar <namespace> <ip> [labels]" or "router <namespace> <ip> [labels]", one a line.
@@ -210,7 +186,7 @@ func (w *World) Dump(t testing.TB) string {
 	}
 	put("virtual hosts", w.VirtualHosts(), func() proto.Message { return &routev3.VirtualHost{} })
 	put("routes", w.Routes(), func() proto.Message { return &routev3.RouteConfiguration{} })
-	put("secrets", w.Published(w.Secrets), func() proto.Message { return &tlsv3.Secret{} })
+	put("secrets", w.Published(w.Out.Resources[mesh.Secrets]...), func() proto.Message { return &tlsv3.Secret{} })
 	put("listeners", w.Listeners(), func() proto.Message { return &listenerv3.Listener{} })
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(shelves)) {

@@ -1,4 +1,4 @@
-package scope
+package inbound
 
 import (
 	"cmp"
@@ -11,30 +11,34 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/compile/demand"
+	"fairway/internal/compile/input"
+	"fairway/internal/compile/peer"
 	"fairway/internal/compile/registry"
+	"fairway/internal/compile/sidecar"
 	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
 
-// InboundKey names the inbound side that equal workloads of a namespace share. Spec is a digest of all that is in Inbound.
-type InboundKey struct{ Namespace, Spec string }
+// Key names the inbound side that equal workloads of a namespace share. Spec is a digest of all that is in a Workload.
+type Key struct{ Namespace, Spec string }
 
-// CompareInboundKey orders by namespace, then digest.
-func CompareInboundKey(a, b InboundKey) int {
+// CompareKey orders by namespace, then digest.
+func CompareKey(a, b Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Spec, b.Spec))
 }
 
-// Inbound is what a workload serves: the inbound side of its sidecar.
-type Inbound struct {
+// Workload is what a workload serves: the inbound side of its sidecar.
+type Workload struct {
 	Namespace    string
 	Interception mesh.Interception
 	Families     mesh.Families // of the workload's addresses
 	// Address is the workload's own, set only where a listener must be bound to it: interception NONE, or a captureMode
 	// NONE, with no bind of its own.
 	Address string
-	Ports   []InboundPort // by number, then bind
+	Ports   []Port // by number, then bind
 	// MTLS is what ports that are not listed take. A workload whose proxy has no identity cannot speak mutual TLS:
 	// where it has to, Closed is set.
 	MTLS   mesh.MTLS
@@ -44,12 +48,12 @@ type Inbound struct {
 	Sidecar config.Key
 }
 
-// InboundPort is one port that a workload serves. It is comparable.
-type InboundPort struct {
+// Port is one port that a workload serves. It is comparable.
+type Port struct {
 	Number   uint32 // connections come to it; inbound|<Number>|| is its cluster
 	Name     string
 	Protocol mesh.Protocol
-	Bind     string // the address a listener of its own is bound to; empty: Inbound.Address where the port is bound at all
+	Bind     string // the address a listener of its own is bound to; empty: Workload.Address where the port is bound at all
 	// Bound says that the port has a listener of its own; otherwise virtualInbound takes its connections.
 	Bound bool
 	// Endpoint is where the application listens: "127.0.0.1:8080", "0.0.0.0:8080" (the workload's own address),
@@ -64,16 +68,16 @@ type InboundPort struct {
 	Closed bool
 }
 
-func (i *Inbound) key() InboundKey {
+func (i *Workload) key() Key {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v%s|%v|%v|%v|%v", i.Interception, also(i.Families), i.Address, i.Sidecar, i.MTLS, i.Closed)
+	fmt.Fprintf(&b, "%v%s|%v|%v|%v|%v", i.Interception, demand.Also(i.Families), i.Address, i.Sidecar, i.MTLS, i.Closed)
 	for _, p := range i.Ports {
 		fmt.Fprintf(&b, "|%+v", p)
 	}
-	return InboundKey{i.Namespace, strconv.FormatUint(xxhash.Sum64String(b.String()), 16)}
+	return Key{i.Namespace, strconv.FormatUint(xxhash.Sum64String(b.String()), 16)}
 }
 
-func (i *Inbound) equal(o *Inbound) bool {
+func (i *Workload) equal(o *Workload) bool {
 	return i.Namespace == o.Namespace && i.Interception == o.Interception && i.Families == o.Families && i.Address == o.Address &&
 		i.Sidecar == o.Sidecar &&
 		i.MTLS == o.MTLS &&
@@ -81,26 +85,62 @@ func (i *Inbound) equal(o *Inbound) bool {
 		slices.Equal(i.Ports, o.Ports)
 }
 
-func (t *Tables) declareInbounds() {
-	own := table.Derive(t.Placements, "inbound/workloads", cmp.Compare[mesh.ProxyID], (*Inbound).equal,
-		func(r *table.Reader, id mesh.ProxyID, at Placement, emit func(mesh.ProxyID, *Inbound)) {
+// Tables are the derived tables of this package.
+type Tables struct {
+	Workloads *table.Table[Key, *Workload] // equal ones of a namespace once
+
+	in       *input.Tables
+	who      *vouch.Tables
+	reg      *registry.Tables
+	peers    *peer.Tables
+	sidecars *sidecar.Tables
+	of       *table.Table[mesh.ProxyID, Key]
+}
+
+// Declare declares the package's tables.
+func Declare(
+	in *input.Tables, who *vouch.Tables, reg *registry.Tables, peers *peer.Tables, sidecars *sidecar.Tables, proxies *demand.Tables,
+) *Tables {
+	t := &Tables{in: in, who: who, reg: reg, peers: peers, sidecars: sidecars}
+	t.declare(proxies.Placements)
+	return t
+}
+
+// Shelf is where the inbound side of equal workloads is published: its clusters and its listeners.
+func (k Key) Shelf() mesh.Shelf {
+	return mesh.Shelf{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: k.Namespace}, Part: "inbound/" + k.Spec}
+}
+
+// Part has proxies see what is published for the workload beside them.
+func (t *Tables) Part(typ mesh.ResourceType, tables ...*demand.Published) demand.Part {
+	return demand.Part{Type: typ, Tables: tables, Shelves: func(r *table.Reader, id mesh.ProxyID, _ demand.Placement) []mesh.Shelf {
+		if k, ok := table.Get(r, t.of, id); ok {
+			return []mesh.Shelf{k.Shelf()}
+		}
+		return nil
+	}}
+}
+
+func (t *Tables) declare(placements *table.Table[mesh.ProxyID, demand.Placement]) {
+	own := table.Derive(placements, "inbound/workloads", cmp.Compare[mesh.ProxyID], (*Workload).equal,
+		func(r *table.Reader, id mesh.ProxyID, at demand.Placement, emit func(mesh.ProxyID, *Workload)) {
 			p, ok := table.Get(r, t.who.Proxies, id)
 			if ok && p.Type == mesh.Sidecar {
 				emit(id, t.inbound(r, p, at))
 			}
 		})
-	t.inboundOf = table.Derive(own, "inbound/keys", cmp.Compare[mesh.ProxyID], func(a, b InboundKey) bool { return a == b },
-		func(_ *table.Reader, id mesh.ProxyID, i *Inbound, emit func(mesh.ProxyID, InboundKey)) {
+	t.of = table.Derive(own, "inbound/keys", cmp.Compare[mesh.ProxyID], table.Same[Key],
+		func(_ *table.Reader, id mesh.ProxyID, i *Workload, emit func(mesh.ProxyID, Key)) {
 			emit(id, i.key())
 		})
 	bySpec := table.Group(
 		own,
 		"inbound/specs",
-		CompareInboundKey,
-		func(_ mesh.ProxyID, i *Inbound) []InboundKey { return []InboundKey{i.key()} },
+		CompareKey,
+		func(_ mesh.ProxyID, i *Workload) []Key { return []Key{i.key()} },
 	).Broad()
-	t.Inbounds = table.Derive(bySpec, "inbounds", CompareInboundKey, (*Inbound).equal,
-		func(_ *table.Reader, k InboundKey, rows table.Rows[mesh.ProxyID, *Inbound], emit func(InboundKey, *Inbound)) {
+	t.Workloads = table.Derive(bySpec, "inbounds", CompareKey, (*Workload).equal,
+		func(_ *table.Reader, k Key, rows table.Rows[mesh.ProxyID, *Workload], emit func(Key, *Workload)) {
 			_, i, _ := rows.First()
 			emit(k, i)
 		})
@@ -108,24 +148,24 @@ func (t *Tables) declareInbounds() {
 
 // inbound is what a proxy's workload serves: the ingress listeners of its Sidecar if it has some, else the ports that
 // services target on its addresses.
-func (t *Tables) inbound(r *table.Reader, p vouch.Proxy, at Placement) *Inbound {
-	i := &Inbound{Namespace: p.Namespace, Interception: p.Interception, Families: at.Families}
+func (t *Tables) inbound(r *table.Reader, p vouch.Proxy, at demand.Placement) *Workload {
+	i := &Workload{Namespace: p.Namespace, Interception: p.Interception, Families: at.Families}
 	var spec *networking.Sidecar
-	if o, ok := table.Get(r, t.in.Sidecars.Table, at.Sidecar); ok {
+	if o, ok := table.Get(r, t.in.Sidecars, at.Sidecar); ok {
 		spec = config.Spec[*networking.Sidecar](o)
 	}
 	if len(spec.GetIngress()) > 0 || spec.GetInboundConnectionPool() != nil {
 		i.Sidecar = at.Sidecar
 	}
 	if len(spec.GetIngress()) > 0 {
-		i.Ports = slices.DeleteFunc(ingressPorts(spec, p.Interception), func(port InboundPort) bool { return t.proxysOwn(r, port.Bind) })
+		i.Ports = slices.DeleteFunc(ingressPorts(spec, p.Interception), func(port Port) bool { return t.sidecars.ProxysOwn(r, port.Bind) })
 	} else {
 		i.Ports = t.servicePorts(r, p)
 	}
-	slices.SortFunc(i.Ports, func(a, b InboundPort) int {
+	slices.SortFunc(i.Ports, func(a, b Port) int {
 		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Bind, b.Bind))
 	})
-	if slices.ContainsFunc(i.Ports, func(port InboundPort) bool { return port.Bound && port.Bind == "" }) {
+	if slices.ContainsFunc(i.Ports, func(port Port) bool { return port.Bound && port.Bind == "" }) {
 		i.Address = p.IP
 	}
 	t.secure(r, p, i)
@@ -134,7 +174,7 @@ func (t *Tables) inbound(r *table.Reader, p vouch.Proxy, at Placement) *Inbound 
 
 // secure says what each port takes, as policies for the workload say and its proxy is able to. Policies restrict who
 // reaches the workload, so all labels that it says select them: a label that nobody vouches for would open its ports.
-func (t *Tables) secure(r *table.Reader, p vouch.Proxy, i *Inbound) {
+func (t *Tables) secure(r *table.Reader, p vouch.Proxy, i *Workload) {
 	policy := t.peers.Server(r, p.Namespace, p.Said)
 	able := func(m mesh.MTLS) (mesh.MTLS, bool) {
 		if p.Mutual {
@@ -149,16 +189,16 @@ func (t *Tables) secure(r *table.Reader, p vouch.Proxy, i *Inbound) {
 }
 
 // ingressPorts are the ports of a Sidecar's ingress listeners (networking/v1alpha3/sidecar.proto, IstioIngressListener).
-func ingressPorts(spec *networking.Sidecar, mode mesh.Interception) []InboundPort {
-	var ports []InboundPort
+func ingressPorts(spec *networking.Sidecar, mode mesh.Interception) []Port {
+	var ports []Port
 	for i, l := range spec.GetIngress() {
 		protocol, _ := mesh.ParseProtocol(l.GetPort().GetProtocol())
-		ports = append(ports, InboundPort{
+		ports = append(ports, Port{
 			Number:   l.GetPort().GetNumber(),
 			Name:     l.GetPort().GetName(),
 			Protocol: protocol,
 			Bind:     l.GetBind(),
-			Bound:    bound(l.GetCaptureMode(), mode),
+			Bound:    sidecar.Bound(l.GetCaptureMode(), mode),
 			Endpoint: l.GetDefaultEndpoint(),
 			Ingress:  i,
 		})
@@ -166,14 +206,9 @@ func ingressPorts(spec *networking.Sidecar, mode mesh.Interception) []InboundPor
 	return ports
 }
 
-// bound says whether a listener of a Sidecar binds its port itself: captureMode, by default as the proxy's traffic is intercepted.
-func bound(capture networking.CaptureMode, mode mesh.Interception) bool {
-	return capture == networking.CaptureMode_NONE || capture == networking.CaptureMode_DEFAULT && mode == mesh.None
-}
-
 // servicePorts are the ports that services of the proxy's namespace target on its addresses. Of several services on one
 // port the first by registry and age gives the protocol.
-func (t *Tables) servicePorts(r *table.Reader, p vouch.Proxy) []InboundPort {
+func (t *Tables) servicePorts(r *table.Reader, p vouch.Proxy) []Port {
 	targets := map[uint32]target{}
 	for ip := range strings.SplitSeq(p.IPs, ",") {
 		rows, _ := table.Get(r, t.reg.EndpointsByAddress, ip)
@@ -183,9 +218,9 @@ func (t *Tables) servicePorts(r *table.Reader, p vouch.Proxy) []InboundPort {
 			}
 		}
 	}
-	ports := make([]InboundPort, 0, len(targets))
+	ports := make([]Port, 0, len(targets))
 	for n, at := range targets {
-		ports = append(ports, InboundPort{Number: n, Name: at.port.Name, Protocol: at.port.Protocol, Bound: p.Interception == mesh.None,
+		ports = append(ports, Port{Number: n, Name: at.port.Name, Protocol: at.port.Protocol, Bound: p.Interception == mesh.None,
 			Service: at.service.Key.Host, ServicePort: at.port.Number})
 	}
 	return ports

@@ -1,0 +1,112 @@
+package demand
+
+import (
+	"cmp"
+	"slices"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/compile/input"
+	"fairway/internal/compile/selects"
+	"fairway/internal/compile/vouch"
+	"fairway/internal/config"
+	routes "fairway/internal/envoy/route"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// This file keeps of a proxy's labels those that some object asks for, so that few proxies differ.
+
+// declareClients indexes what picks proxies by labels: DestinationRules those of their namespace, Gateways gateways of any.
+func (t *Tables) declareClients() {
+	t.clients = selects.Keys(t.in.DestinationRules, "clients/rules", func(o *config.Object) (selects.Selector, bool) {
+		labels := SelectorOf(config.Spec[*networking.DestinationRule](o))
+		return selects.Selector{Namespace: o.Namespace, Labels: labels}, labels != ""
+	})
+	t.gateways = selects.Keys(t.in.Gateways, "gateways/selectors", func(o *config.Object) (selects.Selector, bool) {
+		labels := mesh.MakeLabels(config.Spec[*networking.Gateway](o).GetSelector())
+		return selects.Selector{Labels: labels}, labels != ""
+	})
+}
+
+// clientsOf keeps those of a sidecar's labels by which DestinationRules of its namespace pick it.
+func (t *Tables) clientsOf(r *table.Reader, p vouch.Proxy) mesh.Labels {
+	kept := map[string]string{}
+	t.clients.Asked(r, p.Namespace, p.Labels, kept)
+	return mesh.MakeLabels(kept)
+}
+
+// servedOf keeps those of a gateway's labels by which Gateways, and DestinationRules of its namespace, pick it.
+func (t *Tables) servedOf(r *table.Reader, p vouch.Proxy) mesh.Labels {
+	kept := map[string]string{}
+	t.gateways.Asked(r, "", p.Labels, kept)
+	t.clients.Asked(r, p.Namespace, p.Labels, kept)
+	return mesh.MakeLabels(kept)
+}
+
+// SelectorOf is which of its namespace's proxies a DestinationRule holds for (DestinationRule.workloadSelector); empty:
+// for whoever sees it.
+func SelectorOf(spec *networking.DestinationRule) mesh.Labels {
+	return mesh.MakeLabels(spec.GetWorkloadSelector().GetMatchLabels())
+}
+
+// declareSources indexes the labels that VirtualServices' match blocks ask for ("key=value").
+func (t *Tables) declareSources() {
+	asked := table.Derive(t.in.VirtualServices, "sources/rules", config.CompareKey, slices.Equal[[]string],
+		func(_ *table.Reader, k config.Key, o *config.Object, emit func(config.Key, []string)) {
+			var pairs []string
+			for _, l := range routes.Sources(config.Spec[*networking.VirtualService](o)) {
+				pairs = append(pairs, l.Pairs()...)
+			}
+			if len(pairs) > 0 {
+				slices.Sort(pairs)
+				emit(k, slices.Compact(pairs))
+			}
+		})
+	t.sources = table.Group(asked, "sources/labels", cmp.Compare[string], func(_ config.Key, pairs []string) []string { return pairs })
+}
+
+// sourcesOf keeps those of a proxy's labels that some rule asks for.
+func (t *Tables) sourcesOf(r *table.Reader, labels mesh.Labels) mesh.Labels {
+	kept := map[string]string{}
+	for key, value := range labels.Map() {
+		if table.Has(r, t.sources, key+"="+value) {
+			kept[key] = value
+		}
+	}
+	return mesh.MakeLabels(kept)
+}
+
+// maxUnvouched is of how many objects the authors are told about one proxy: its labels are its own word, and may name
+// every selector there is.
+const maxUnvouched = 8
+
+// noteUnvouched tells the authors of objects that select a proxy by labels that it says and nobody vouches for.
+func (t *Tables) noteUnvouched(r *table.Reader, p vouch.Proxy) {
+	if p.Said == p.Labels {
+		return
+	}
+	told := 0
+	note := func(in *input.Objects, k config.Key, selector mesh.Labels, field string) bool {
+		if p.Labels.SelectedBy(selector) {
+			return true
+		}
+		if o, ok := table.Get(r, in, k); ok {
+			r.Note(vouch.Unvouched(o, field, p))
+			told++
+		}
+		return told < maxUnvouched
+	}
+	if p.Type == mesh.Router {
+		for _, e := range t.gateways.Picking(r, "", p.Said) {
+			if !note(t.in.Gateways, e.Key, e.Labels, "spec.selector") {
+				return
+			}
+		}
+	}
+	for _, e := range t.clients.Picking(r, p.Namespace, p.Said) {
+		if !note(t.in.DestinationRules, e.Key, e.Labels, "spec.workloadSelector") {
+			return
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package demand
+
+import (
+	"cmp"
+
+	"fairway/internal/compile/sidecar"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// LayerInfo is what is known of a demanded layer. It is comparable.
+type LayerInfo struct {
+	Sidecar config.Key // of a SidecarLayer
+}
+
+// OutboundView is a layer, as proxies have it that send traffic to unknown hosts where a policy says.
+type OutboundView struct {
+	Layer    mesh.Layer
+	Outbound sidecar.Outbound
+}
+
+// CompareOutboundView orders by layer, then policy.
+func CompareOutboundView(a, b OutboundView) int {
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Outbound, b.Outbound))
+}
+
+// declareLayers derives the layers that are wanted from where proxies stand. The groups may be large; each row made of
+// them looks at one member at most.
+func (t *Tables) declareLayers() {
+	byLayer := table.Group(
+		t.Placements,
+		"placements/layer",
+		mesh.CompareLayer,
+		func(_ mesh.ProxyID, p Placement) []mesh.Layer { return p.Layers() },
+	).Broad()
+	t.Layers = table.Derive(byLayer, "layers", mesh.CompareLayer, table.Same[LayerInfo],
+		func(_ *table.Reader, l mesh.Layer, rows table.Rows[mesh.ProxyID, Placement], emit func(mesh.Layer, LayerInfo)) {
+			var info LayerInfo
+			if l.Kind == mesh.SidecarLayer {
+				_, p, _ := rows.First()
+				info.Sidecar = p.Sidecar
+			}
+			emit(l, info)
+		}).Broad()
+	t.Gateways = table.Derive(t.Layers, "gateway views", mesh.CompareLayer, table.Same[struct{}],
+		func(_ *table.Reader, l mesh.Layer, _ LayerInfo, emit func(mesh.Layer, struct{})) {
+			if l.Kind == mesh.GatewayLayer {
+				emit(l, struct{}{})
+			}
+		}).Broad()
+}

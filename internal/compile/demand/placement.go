@@ -1,0 +1,99 @@
+package demand
+
+import (
+	"cmp"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	"fairway/internal/compile/sidecar"
+	"fairway/internal/compile/vouch"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// Placement is where one proxy stands. It is comparable.
+type Placement struct {
+	Layer        mesh.Layer       // the topmost: a NamespaceLayer has Public below it
+	Sidecar      config.Key       // the Sidecar object that selects the proxy; zero: none
+	Outbound     sidecar.Outbound // the Sidecar's own policy, where it has no layer of its own and the mesh says otherwise
+	Interception mesh.Interception
+	Families     mesh.Families
+	AutoVIP      bool
+	Names        bool        // the proxy's agent resolves names
+	Mutual       bool        // the proxy can speak mutual TLS
+	Sources      mesh.Labels // those of the proxy's labels that sourceLabels of some VirtualService ask for
+	Holder       Holder      // who it is, where Secrets are concerned
+}
+
+// Layers is what the proxy sees, from below.
+func (p Placement) Layers() []mesh.Layer {
+	if p.Layer.Kind == mesh.NamespaceLayer {
+		return []mesh.Layer{mesh.Public, p.Layer}
+	}
+	return []mesh.Layer{p.Layer}
+}
+
+// Holder is who a proxy is to those that give out Secrets: the service account that it proved, of its layer's
+// namespace. It is comparable; the zero Holder gets none.
+type Holder struct {
+	Account string
+	Here    bool // it proved table.Same[struct{}], and its stream comes from the control plane's own machine
+}
+
+// holderOf is who a proxy is.
+func holderOf(p vouch.Proxy) Holder {
+	switch p.Standing {
+	case mesh.Proven:
+		return Holder{Account: p.ServiceAccount}
+	case mesh.Here:
+		return Holder{Here: true}
+	}
+	return Holder{}
+}
+
+func (t *Tables) declarePlacements() {
+	t.Placements = table.Derive(t.who.Proxies, "placements", cmp.Compare[mesh.ProxyID], table.Same[Placement],
+		func(r *table.Reader, id mesh.ProxyID, p vouch.Proxy, emit func(mesh.ProxyID, Placement)) {
+			t.noteUnvouched(r, p)
+			if p.Type == mesh.Router {
+				emit(
+					id,
+					Placement{
+						Layer:    mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(t.servedOf(r, p))},
+						Families: p.Families(),
+						Mutual:   p.Mutual,
+						Holder:   holderOf(p),
+					},
+				)
+				return
+			}
+			out := Placement{
+				Layer:        mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace, Clients: t.clientsOf(r, p)},
+				Interception: p.Interception,
+				Families:     p.Families(),
+				AutoVIP:      p.AutoVIP,
+				Names:        p.Names,
+				Mutual:       p.Mutual,
+				Sources:      t.sourcesOf(r, p.Labels),
+				Holder:       holderOf(p),
+			}
+			if k, ok := t.sidecars.Of(r, p); ok {
+				out.Sidecar = k
+				if o := t.sidecars.Opening(r, k); !o.Open {
+					out.Layer.Kind, out.Layer.Name = mesh.SidecarLayer, k.Namespace+"/"+k.Name
+				} else if o.Policy != sidecar.AsMesh && o.Policy != t.MeshPolicy(r) {
+					out.Outbound = o.Policy
+				}
+			}
+			emit(id, out)
+		})
+}
+
+// MeshPolicy is what becomes of traffic to unknown hosts where no Sidecar says: MeshConfig.outboundTrafficPolicy. It is never AsMesh.
+func (t *Tables) MeshPolicy(r *table.Reader) sidecar.Outbound {
+	if t.in.OutboundPolicy(r) == meshconfig.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY {
+		return sidecar.RegistryOnly
+	}
+	return sidecar.AllowAny
+}

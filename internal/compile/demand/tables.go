@@ -1,0 +1,68 @@
+package demand
+
+import (
+	"strings"
+
+	"fairway/internal/compile/input"
+	"fairway/internal/compile/selects"
+	"fairway/internal/compile/sidecar"
+	"fairway/internal/compile/vouch"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// Tables are the derived tables of this package.
+type Tables struct {
+	Placements *table.Table[mesh.ProxyID, Placement]
+	Layers     *table.Table[mesh.Layer, LayerInfo]
+	Gateways   *table.Table[mesh.Layer, struct{}] // the gateway layers among Layers
+
+	in       *input.Tables
+	who      *vouch.Tables
+	sidecars *sidecar.Tables
+	clients  *selects.Index[struct{}] // of DestinationRules
+	gateways *selects.Index[struct{}] // of Gateways
+	sources  *table.Table[string, table.Rows[config.Key, []string]]
+}
+
+// Declare declares the package's tables.
+func Declare(in *input.Tables, who *vouch.Tables, sidecars *sidecar.Tables) *Tables {
+	t := &Tables{in: in, who: who, sidecars: sidecars}
+	t.declareSources()
+	t.declareClients()
+	t.declarePlacements()
+	t.declareLayers()
+	return t
+}
+
+func (i LayerInfo) String() string { return named(i.Sidecar) }
+
+func (p Placement) String() string {
+	s := p.Layer.String() + "#" + strings.ToLower(p.Interception.String()) + Also(p.Families)
+	if p.Outbound != sidecar.AsMesh {
+		s += "+" + p.Outbound.String()
+	}
+	if p.AutoVIP {
+		s += "+vip"
+	}
+	if p.Sources != "" {
+		s += " sources=" + string(p.Sources)
+	}
+	return s
+}
+
+// Also names families in a variant's name, unless they are the usual ones.
+func Also(f mesh.Families) string {
+	if f == mesh.IPv4 {
+		return ""
+	}
+	return "+" + strings.ToLower(f.String())
+}
+
+func named(k config.Key) string {
+	if k == (config.Key{}) {
+		return ""
+	}
+	return k.Namespace + "/" + k.Name
+}

@@ -1,0 +1,58 @@
+package inbound
+
+import (
+	"fmt"
+	"strings"
+
+	"fairway/internal/compile/demand"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+)
+
+func (k Key) String() string { return k.Namespace + " " + k.Spec }
+
+func (i *Workload) String() string {
+	ports := make([]string, len(i.Ports))
+	for n, p := range i.Ports {
+		ports[n] = fmt.Sprintf("%d/%v", p.Number, p.Protocol)
+		if p.Service != "" {
+			ports[n] += fmt.Sprintf("=%s:%d", p.Service, p.ServicePort)
+		}
+		if p.Endpoint != "" {
+			ports[n] += "→" + p.Endpoint
+		}
+		if p.Bound {
+			ports[n] += " bound " + p.Bind
+		}
+		ports[n] += security(p.MTLS, p.Closed)
+	}
+	return strings.TrimSpace(
+		fmt.Sprintf(
+			"%v%s%s %s [%s] %s",
+			i.Interception,
+			demand.Also(i.Families),
+			security(i.MTLS, i.Closed),
+			i.Address,
+			strings.Join(ports, "; "),
+			named(i.Sidecar),
+		),
+	)
+}
+
+// security names what is not plaintext.
+func security(m mesh.MTLS, closed bool) string {
+	switch {
+	case closed:
+		return " closed"
+	case m == mesh.Disabled:
+		return ""
+	}
+	return " " + m.String()
+}
+
+func named(k config.Key) string {
+	if k == (config.Key{}) {
+		return ""
+	}
+	return k.Namespace + "/" + k.Name
+}

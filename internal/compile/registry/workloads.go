@@ -1,0 +1,98 @@
+package registry
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// Labels of workloads, namespaces and machines that say where something is.
+const (
+	localityLabel = "istio-locality"            // of a workload: "region.zone.subzone", in place of its machine's
+	networkLabel  = "topology.istio.io/network" // of a workload or its namespace
+)
+
+// placeOf completes a workload's row to what an endpoint there is, by its machine and its namespace.
+func (t *Tables) placeOf(r *table.Reader, w mesh.Workload) mesh.Endpoint {
+	address, _, _ := strings.Cut(w.Addresses, ",")
+	e := mesh.Endpoint{Address: address, Labels: w.Labels, Network: w.Network, Identity: w.ServiceAccount, Health: w.Health}
+	mode, _ := w.Labels.Get(tlsModeLabel)
+	e.MTLS = mode == "istio"
+	if said, ok := w.Labels.Get(localityLabel); ok {
+		e.Locality = mesh.ParseLocality(strings.ReplaceAll(said, ".", "/"))
+	} else if w.Machine != "" {
+		m, _ := table.Get(r, t.in.Machines, mesh.MachineKey{Registry: w.Key.Registry, Name: w.Machine})
+		e.Locality = m.Locality
+	}
+	if said, ok := w.Labels.Get(networkLabel); ok && e.Network == "" {
+		e.Network = said
+	}
+	if e.Network == "" {
+		n, _ := table.Get(r, t.in.Namespaces, mesh.NamespaceKey{Registry: w.Key.Registry, Name: w.Key.Namespace})
+		e.Network, _ = n.Labels.Get(networkLabel)
+	}
+	return e
+}
+
+// sliceEndpoints emits the endpoints of a slice, each with what its workload's row says and the slice does not. One
+// whose workload is not known (yet) stands with what the slice says of it.
+func (t *Tables) sliceEndpoints(r *table.Reader, s *mesh.Slice, emit func(mesh.EndpointKey, mesh.Endpoint)) {
+	for _, at := range s.Endpoints {
+		e := at.Endpoint
+		notePorts(r, s.Key.Service, at)
+		if at.Workload != (mesh.WorkloadKey{}) {
+			if w, ok := table.Get(r, t.in.Workloads, at.Workload); ok {
+				e = completed(e, t.placeOf(r, w))
+			}
+		}
+		emit(mesh.EndpointKey{Service: s.Key.Service, ID: at.ID}, e)
+	}
+}
+
+// completed is what a registry says of an endpoint, with what its workload says beside.
+func completed(e, w mesh.Endpoint) mesh.Endpoint {
+	e.Address = cmp.Or(e.Address, w.Address)
+	e.Labels = cmp.Or(e.Labels, w.Labels)
+	e.Locality = cmp.Or(e.Locality, w.Locality)
+	e.Network = cmp.Or(e.Network, w.Network)
+	e.Identity = cmp.Or(e.Identity, w.Identity)
+	e.MTLS = e.MTLS || w.MTLS
+	return e
+}
+
+// workload emits what a registry's workload serves: each host of each ServiceEntry of its namespace whose selector it
+// matches (networking/v1alpha3/service_entry.proto, ServiceEntry.workloadSelector).
+func (s selectors) workload(r *table.Reader, e mesh.Endpoint, w mesh.Workload, emit func(mesh.EndpointKey, mesh.Endpoint)) {
+	if e.Address == "" {
+		return
+	}
+	for _, key := range s.selecting(r, w.Key.Namespace, e.Labels) {
+		emit(mesh.EndpointKey{Service: key, ID: "workload/" + w.Key.Registry + "/" + w.Key.Name}, e)
+	}
+}
+
+// notePorts notes ports of a registry's endpoint that cannot be: the service's own target is taken for them (mesh.Endpoint.On).
+func notePorts(r *table.Reader, of mesh.ServiceKey, e mesh.SliceEndpoint) {
+	for _, pair := range e.Ports.Pairs() {
+		name, number, _ := strings.Cut(pair, "=")
+		if n, err := strconv.ParseUint(number, 10, 16); err == nil && n > 0 {
+			continue
+		}
+		r.Note(mesh.Problem{
+			Object:   mesh.ObjectRef{Kind: of.Registry, Namespace: of.Namespace, Name: string(of.Host)},
+			Field:    "ports",
+			Code:     "BadPort",
+			Severity: mesh.Error,
+			Message: fmt.Sprintf(
+				"endpoint %s serves %s on %q, which is no port: the service's own target is taken",
+				e.ID,
+				name,
+				number,
+			),
+		})
+	}
+}

@@ -1,0 +1,70 @@
+package sidecar
+
+import (
+	"fmt"
+	"strconv"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// declareNotes says, once an object, what of Sidecars has no effect yet.
+func (t *Tables) declareNotes() {
+	table.Derive(t.in.Sidecars, "sidecar/notes", config.CompareKey, table.Same[struct{}],
+		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
+			spec := config.Spec[*networking.Sidecar](o)
+			note := func(field, code, message string) {
+				r.Note(mesh.Problem{Object: o.Ref, Field: field, Code: code, Severity: mesh.Info, Message: message})
+			}
+			t.noteSockets(r, o, spec)
+			if spec.GetOutboundTrafficPolicy().GetEgressProxy() != nil {
+				note(
+					"spec.outboundTrafficPolicy.egressProxy",
+					"NotYet",
+					"an egress proxy has no effect yet: unknown traffic passes through directly",
+				)
+			}
+			for i, l := range spec.GetIngress() {
+				if l.GetTls() != nil {
+					note(fmt.Sprintf("spec.ingress[%d].tls", i), "NotYet", "TLS settings of ingress listeners have no effect yet")
+				}
+			}
+		})
+}
+
+// ProxysOwn says whether what a Sidecar's listener would bind is a socket of Envoy's or its agent's: Envoy would take
+// it away before it made its own.
+func (t *Tables) ProxysOwn(r *table.Reader, bind string) bool {
+	if mesh.ReachOf(bind) != mesh.Socket {
+		return false
+	}
+	ports, folder := t.in.ProxyPlaces(r)
+	return mesh.Guarded(bind, 0, ports, folder)
+}
+
+// noteSockets says of a Sidecar which of its listeners are left out because their sockets are a proxy's own.
+func (t *Tables) noteSockets(r *table.Reader, o *config.Object, spec *networking.Sidecar) {
+	note := func(list string, i int, bind string) {
+		if t.ProxysOwn(r, bind) {
+			r.Note(mesh.Problem{
+				Object:   o.Ref,
+				Field:    fmt.Sprintf("spec.%s[%d].bind", list, i),
+				Code:     "ProxysOwn",
+				Severity: mesh.Error,
+				Message: strconv.Quote(
+					bind,
+				) + " is a proxy's own, of Envoy or its agent: the listener is left out",
+				Fix: "bind another socket",
+			})
+		}
+	}
+	for i, l := range spec.GetEgress() {
+		note("egress", i, l.GetBind())
+	}
+	for i, l := range spec.GetIngress() {
+		note("ingress", i, l.GetBind())
+	}
+}

@@ -1,0 +1,80 @@
+package sidecar
+
+import (
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/compile/input"
+	"fairway/internal/compile/selects"
+	"fairway/internal/compile/vouch"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// Tables are the derived tables of this package.
+type Tables struct {
+	in       *input.Tables
+	selects  *selects.Index[struct{}]
+	openings *table.Table[config.Key, Opening]
+}
+
+// Declare declares the package's tables.
+func Declare(in *input.Tables) *Tables {
+	t := &Tables{in: in}
+	t.declareSelectors()
+	t.declareDefaults()
+	t.declareOpenings()
+	t.declareNotes()
+	return t
+}
+
+func (t *Tables) declareSelectors() {
+	t.selects = selects.Keys(t.in.Sidecars, "sidecar/selectors", func(o *config.Object) (selects.Selector, bool) {
+		return selects.Selector{
+			Namespace: o.Namespace,
+			Labels:    mesh.MakeLabels(config.Spec[*networking.Sidecar](o).GetWorkloadSelector().GetLabels()),
+		}, true
+	})
+}
+
+// declareDefaults notes Sidecar objects without selector of which a namespace has more than one.
+func (t *Tables) declareDefaults() {
+	t.selects.Alike("sidecar/defaults", func(r *table.Reader, s selects.Selector, list []selects.Entry[struct{}]) {
+		if s.Labels != "" {
+			return
+		}
+		for _, younger := range list[1:] {
+			if o, ok := table.Get(r, t.in.Sidecars, younger.Key); ok {
+				r.Note(mesh.Problem{
+					Object:   o.Ref,
+					Field:    "spec.workloadSelector",
+					Code:     "SecondDefault",
+					Severity: mesh.Error,
+					Message:  "namespace " + s.Namespace + " has the default Sidecar " + list[0].Key.Name + " already, which is older",
+					Fix:      "give this one a workloadSelector",
+				})
+			}
+		}
+	})
+}
+
+// defaultSidecar is the Sidecar of a namespace's proxies that none selects by labels.
+func (t *Tables) defaultSidecar(r *table.Reader, namespace string) (config.Key, bool) {
+	if list := t.selects.Whole(r, namespace); len(list) > 0 {
+		return list[0].Key, true
+	}
+	return config.Key{}, false
+}
+
+// Of finds the Sidecar object for a proxy: one of its namespace that selects it, else its namespace's default,
+// else the root namespace's. A Sidecar narrows what its own namespace's proxy sees and gives it table.Same[struct{}], so all labels
+// that the proxy says select it: without its Sidecar it would see more.
+func (t *Tables) Of(r *table.Reader, p vouch.Proxy) (config.Key, bool) {
+	if list := t.selects.Picking(r, p.Namespace, p.Said); len(list) > 0 {
+		return list[0].Key, true
+	}
+	if k, ok := t.defaultSidecar(r, p.Namespace); ok {
+		return k, true
+	}
+	return t.defaultSidecar(r, t.in.RootNamespace(r))
+}

@@ -1,0 +1,36 @@
+package mesh
+
+// Interner gives equal strings one copy, so that what thousands of pods have alike (labels, accounts, localities) is
+// held once. It keeps the last so many different ones, and forgets the others: strings of strangers do not fill it. Not
+// more than one goroutine at a time may use it. The zero value is ready.
+type Interner struct{ young, old map[string]string }
+
+// internerStrings is how many strings each of the two generations holds at most.
+const internerStrings = 1 << 15
+
+// String returns s, or a string like it that was given before.
+func (i *Interner) String(s string) string {
+	if s == "" {
+		return s
+	}
+	if have, ok := i.young[s]; ok {
+		return have
+	}
+	if have, ok := i.old[s]; ok {
+		s = have
+	}
+	if len(i.young) >= internerStrings {
+		i.old, i.young = i.young, nil
+	}
+	if i.young == nil {
+		i.young = map[string]string{}
+	}
+	i.young[s] = s
+	return s
+}
+
+// Labels is MakeLabels, interned.
+func (i *Interner) Labels(m map[string]string) Labels { return Labels(i.String(string(MakeLabels(m)))) }
+
+// Held is how many strings it holds.
+func (i *Interner) Held() int { return len(i.young) + len(i.old) }

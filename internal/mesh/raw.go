@@ -1,0 +1,136 @@
+package mesh
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// This file has the rows that a platform's registry hands in as it knows them. What endpoint a workload is of which
+// service is derived from them.
+
+// SliceKey names a slice: a part of the endpoints of one service.
+type SliceKey struct {
+	Service ServiceKey
+	Name    string
+}
+
+// CompareSliceKey orders by service, then name.
+func CompareSliceKey(a, b SliceKey) int {
+	return cmp.Or(CompareServiceKey(a.Service, b.Service), cmp.Compare(a.Name, b.Name))
+}
+
+func (k SliceKey) String() string { return k.Service.String() + " " + k.Name }
+
+// Slice is a part of the endpoints of one service that its registry hands in as one and replaces as a whole. It is immutable.
+type Slice struct {
+	Key       SliceKey
+	Endpoints []SliceEndpoint // no two have an ID in common
+}
+
+// SliceEndpoint is one endpoint of a slice. It is comparable.
+type SliceEndpoint struct {
+	// ID tells the endpoints of a service apart, those of its other slices too. It stays while the endpoint does.
+	ID string
+	// Workload is what serves there; the zero key: the registry knows no more than Endpoint says.
+	Workload WorkloadKey
+	// Endpoint is what the registry says of the endpoint itself. Labels, Identity, Locality, Network and MTLS that it
+	// leaves out are those of the workload.
+	Endpoint
+}
+
+// Equal says whether two slices are the same, in everything.
+func (s *Slice) Equal(o *Slice) bool {
+	return s == o || s != nil && o != nil && s.Key == o.Key && slices.Equal(s.Endpoints, o.Endpoints)
+}
+
+// String lists the endpoints on one line.
+func (s *Slice) String() string {
+	if s == nil {
+		return "none"
+	}
+	out := make([]string, len(s.Endpoints))
+	for i, e := range s.Endpoints {
+		if out[i] = e.ID + ": " + e.Endpoint.String(); e.Workload != (WorkloadKey{}) {
+			out[i] += " of " + e.Workload.String()
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// WorkloadKey names a workload of a registry.
+type WorkloadKey struct {
+	Registry        string // "Kubernetes/<cluster>", …
+	Namespace, Name string
+}
+
+// CompareWorkloadKey orders by registry, namespace, name.
+func CompareWorkloadKey(a, b WorkloadKey) int {
+	return cmp.Or(cmp.Compare(a.Registry, b.Registry), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+func (k WorkloadKey) String() string { return k.Registry + "/" + k.Namespace + "/" + k.Name }
+
+// Workload is a running thing that a registry knows by itself, whether or not some service leads to it: a pod. It is comparable.
+type Workload struct {
+	Key            WorkloadKey
+	Addresses      string // IPs, comma separated, the first one first; empty: it has none yet
+	Labels         Labels
+	ServiceAccount string
+	Machine        string // where it runs, in the same registry; empty: nowhere yet, or unknown
+	Network        string // "": its namespace's
+	Health         Health
+	Origin         ObjectRef
+}
+
+// String describes a workload on one line, without what says nothing.
+func (w Workload) String() string {
+	out := w.Addresses
+	for _, f := range []struct{ name, value string }{
+		{"labels", string(w.Labels)}, {"account", w.ServiceAccount}, {"machine", w.Machine}, {"network", w.Network},
+	} {
+		if f.value != "" {
+			out += " " + f.name + "=" + f.value
+		}
+	}
+	if w.Health != Healthy {
+		out += " " + w.Health.String()
+	}
+	return strings.TrimPrefix(out, " ")
+}
+
+// MachineKey names a machine that a registry's workloads run on.
+type MachineKey struct{ Registry, Name string }
+
+// CompareMachineKey orders by registry, then name.
+func CompareMachineKey(a, b MachineKey) int {
+	return cmp.Or(cmp.Compare(a.Registry, b.Registry), cmp.Compare(a.Name, b.Name))
+}
+
+func (k MachineKey) String() string { return k.Registry + "/" + k.Name }
+
+// Machine is what workloads run on: a Kubernetes Node, a machine of Nomad's. It is comparable.
+type Machine struct {
+	Key      MachineKey
+	Locality Locality
+}
+
+func (n Machine) String() string { return n.Locality.String() }
+
+// NamespaceKey names a namespace of a registry.
+type NamespaceKey struct{ Registry, Name string }
+
+// CompareNamespaceKey orders by registry, then name.
+func CompareNamespaceKey(a, b NamespaceKey) int {
+	return cmp.Or(cmp.Compare(a.Registry, b.Registry), cmp.Compare(a.Name, b.Name))
+}
+
+func (k NamespaceKey) String() string { return k.Registry + "/" + k.Name }
+
+// Namespace is a namespace of a registry. It is comparable.
+type Namespace struct {
+	Key    NamespaceKey
+	Labels Labels
+}
+
+func (n Namespace) String() string { return string(n.Labels) }

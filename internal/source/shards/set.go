@@ -1,0 +1,244 @@
+package shards
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/printable"
+	"fairway/internal/source"
+)
+
+// ErrJoined says that a source of the name is there already.
+var ErrJoined = errors.New("a source of this name is there already")
+
+// Set holds what all sources handed in. Its methods may be called from any goroutine.
+//
+// It calls next.Apply with its lock held, so that what next gets is in one consistent order; next must not call back
+// into the set, nor wait for somebody who does.
+type Set struct {
+	next source.Settled
+	log  *slog.Logger
+
+	mu      sync.Mutex // holds everything below, and the order of calls of next
+	members map[string]*member
+	joined  int
+	told    bool // next knows that everything there was at the start is there
+
+	objects    claims[config.Key, *config.Object]
+	services   claims[mesh.ServiceKey, *mesh.Service]
+	slices     claims[mesh.SliceKey, *mesh.Slice]
+	workloads  claims[mesh.WorkloadKey, mesh.Workload]
+	machines   claims[mesh.MachineKey, mesh.Machine]
+	namespaces claims[mesh.NamespaceKey, mesh.Namespace]
+	problems   problems
+}
+
+// member is a source that joined.
+type member struct {
+	set    *Set
+	name   string
+	rank   int // by when it joined first; the lowest goes first
+	run    int // how often it has joined
+	rows   int // that it has, also those that do not count
+	shards map[source.ShardKey]*shard
+	places map[string]bool // of which it has said problems
+
+	phase  Phase
+	since  time.Time
+	detail string
+	late   *time.Timer // ends the wait for its first sync; nil: nothing does
+}
+
+// New returns a set without sources in front of next. log hears of what sources become; nil: nobody does.
+func New(next source.Settled, log *slog.Logger) *Set {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	s := &Set{
+		next: next, log: log, members: map[string]*member{}, problems: newProblems(),
+		objects:    newClaims(func(o *config.Object) config.Key { return o.Key }, config.CompareKey, sameObject),
+		services:   newClaims(func(v *mesh.Service) mesh.ServiceKey { return v.Key }, mesh.CompareServiceKey, (*mesh.Service).Equal),
+		slices:     newClaims(func(v *mesh.Slice) mesh.SliceKey { return v.Key }, mesh.CompareSliceKey, (*mesh.Slice).Equal),
+		workloads:  newClaims(func(v mesh.Workload) mesh.WorkloadKey { return v.Key }, mesh.CompareWorkloadKey, equal[mesh.Workload]),
+		machines:   newClaims(func(v mesh.Machine) mesh.MachineKey { return v.Key }, mesh.CompareMachineKey, equal[mesh.Machine]),
+		namespaces: newClaims(func(v mesh.Namespace) mesh.NamespaceKey { return v.Key }, mesh.CompareNamespaceKey, equal[mesh.Namespace]),
+	}
+	s.objects.note = func(k config.Key, list []claim[*config.Object]) {
+		duplicates(&s.problems, k, k.String(), list, refOfObject)
+	}
+	s.services.note = func(k mesh.ServiceKey, list []claim[*mesh.Service]) {
+		shown := config.Key{Kind: "Service", Namespace: k.Namespace, Name: string(k.Host)}
+		duplicates(&s.problems, k, shown.String(), list, refOfService)
+	}
+	return s
+}
+
+func equal[V comparable](a, b V) bool { return a == b }
+
+// sameObject says whether two versions of an object are the same, and written in the same place: problems name it.
+func sameObject(a, b *config.Object) bool { return config.Same(a, b) && a.Written().Equal(b.Written()) }
+
+// Join lets a source in and returns the sink that is its own: what comes through it is said by this source, whatever it
+// calls itself. Sources that joined earlier take precedence. Everything is there (Batch.Synced) once each source that
+// joined has synced; wait, unless it is 0, bounds how long this one is waited for.
+//
+// A source that left and joins again has the place that it had. What it left behind stays until it speaks of it, or has
+// synced without.
+func (s *Set) Join(name string, wait time.Duration) (source.Sink, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.members[name]
+	switch {
+	case m == nil:
+		s.joined++
+		m = &member{set: s, name: name, rank: s.joined, shards: map[source.ShardKey]*shard{}, places: map[string]bool{}}
+		s.members[name] = m
+	case m.phase != Gone:
+		return nil, fmt.Errorf("join as %s: %w", printable.Text(name, printable.Short), ErrJoined)
+	}
+	m.run++
+	s.become(m, Waiting, "")
+	if wait > 0 {
+		run := m.run
+		m.late = time.AfterFunc(wait, func() { s.giveUp(m, run, wait) })
+	}
+	return sink{m, m.run}, nil
+}
+
+// Leave ends what Join began. keep says whether what the source handed in stays as it is: that of a registry that is
+// lost for a while; or goes: that of one which is no part of the mesh any more. Its sink does nothing from then on.
+func (s *Set) Leave(name string, keep bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.members[name]
+	if m == nil {
+		return
+	}
+	m.stopWaiting()
+	s.become(m, Gone, "it has left")
+	if !keep {
+		for _, at := range m.held(func(*shard) bool { return true }) {
+			s.drop(at)
+		}
+		for at := range m.places {
+			s.problems.say(m, at, nil)
+		}
+		delete(s.members, name)
+	}
+	s.hand()
+}
+
+// sink is a source's own.
+type sink struct {
+	m   *member
+	run int
+}
+
+// Apply takes what the source says.
+func (k sink) Apply(u source.Update) {
+	s := k.m.set
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k.m.run != k.run || k.m.phase == Gone {
+		return
+	}
+	for _, part := range u.Shards {
+		s.take(k.m, part)
+	}
+	for _, at := range slices.Sorted(maps.Keys(u.Problems)) {
+		s.problems.say(k.m, at, u.Problems[at])
+	}
+	s.standing(k.m, u)
+	s.hand()
+}
+
+// take brings one shard up to date. mu is held.
+func (s *Set) take(m *member, part source.Shard) {
+	if part.Whole && (part.Key.Kind == "" || part.Key.Part == "") {
+		for _, below := range m.held(func(at *shard) bool { return at.key != part.Key && part.Key.Holds(at.key) }) {
+			s.drop(below)
+		}
+	}
+	at := m.shards[part.Key]
+	if at == nil {
+		at = &shard{of: m, key: part.Key}
+		m.shards[part.Key] = at
+	}
+	at.run = m.run
+	if !part.Whole {
+		for _, k := range part.Gone.Objects {
+			s.objects.remove(at, k)
+		}
+		for _, k := range part.Gone.Services {
+			s.services.remove(at, k)
+		}
+		for _, k := range part.Gone.Slices {
+			s.slices.remove(at, k)
+		}
+		for _, k := range part.Gone.Workloads {
+			s.workloads.remove(at, k)
+		}
+		for _, k := range part.Gone.Machines {
+			s.machines.remove(at, k)
+		}
+		for _, k := range part.Gone.Namespaces {
+			s.namespaces.remove(at, k)
+		}
+	}
+	s.objects.set(at, part.Rows.Objects, part.Whole)
+	s.services.set(at, part.Rows.Services, part.Whole)
+	s.slices.set(at, part.Rows.Slices, part.Whole)
+	s.workloads.set(at, part.Rows.Workloads, part.Whole)
+	s.machines.set(at, part.Rows.Machines, part.Whole)
+	s.namespaces.set(at, part.Rows.Namespaces, part.Whole)
+	if at.rows == 0 {
+		delete(m.shards, part.Key)
+	}
+}
+
+// held lists the shards of a source that which picks, in order of key.
+func (m *member) held(which func(*shard) bool) (out []*shard) {
+	for _, at := range m.shards {
+		if which(at) {
+			out = append(out, at)
+		}
+	}
+	slices.SortFunc(out, func(a, b *shard) int { return source.CompareShardKey(a.key, b.key) })
+	return out
+}
+
+// drop takes a shard away. mu is held.
+func (s *Set) drop(at *shard) {
+	s.objects.drop(at)
+	s.services.drop(at)
+	s.slices.drop(at)
+	s.workloads.drop(at)
+	s.machines.drop(at)
+	s.namespaces.drop(at)
+	delete(at.of.shards, at.key)
+}
+
+// hand gives next what became different. mu is held.
+func (s *Set) hand() {
+	var b source.Batch
+	b.Set.Objects, b.Gone.Objects = s.objects.flush()
+	b.Set.Services, b.Gone.Services = s.services.flush()
+	b.Set.Slices, b.Gone.Slices = s.slices.flush()
+	b.Set.Workloads, b.Gone.Workloads = s.workloads.flush()
+	b.Set.Machines, b.Gone.Machines = s.machines.flush()
+	b.Set.Namespaces, b.Gone.Namespaces = s.namespaces.flush()
+	b.Problems = s.problems.flush()
+	if !s.told && s.synced() {
+		s.told, b.Synced = true, true
+	}
+	if !b.Empty() {
+		s.next.Apply(b)
+	}
+}

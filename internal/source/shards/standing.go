@@ -1,0 +1,114 @@
+package shards
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"fairway/internal/source"
+)
+
+// Phase is how far a source is.
+type Phase uint8
+
+// The phases of a source.
+const (
+	Waiting Phase = iota // it has not handed over yet all that there is
+	Late                 // so it is, and nobody waits for it any more
+	Synced               // all that it has is here
+	Stale                // it was, and is not kept up to date for now
+	Gone                 // it has left; what it handed in stays
+)
+
+func (p Phase) String() string { return [...]string{"waiting", "late", "synced", "stale", "gone"}[p] }
+
+// Standing is what is known of a source.
+type Standing struct {
+	Source string    `json:"source"`
+	Phase  string    `json:"phase"`
+	Since  time.Time `json:"since"` // of the phase
+	Detail string    `json:"detail,omitempty"`
+	Shards int       `json:"shards"`
+	Rows   int       `json:"rows"` // also those of which another source's version counts
+}
+
+// Standings lists all sources, in order of precedence.
+func (s *Set) Standings() []Standing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	members := make([]*member, 0, len(s.members))
+	for _, m := range s.members {
+		members = append(members, m)
+	}
+	slices.SortFunc(members, func(a, b *member) int { return cmp.Compare(a.rank, b.rank) })
+	out := make([]Standing, len(members))
+	for i, m := range members {
+		out[i] = Standing{Source: m.name, Phase: m.phase.String(), Since: m.since, Detail: m.detail, Shards: len(m.shards), Rows: m.rows}
+	}
+	return out
+}
+
+// Synced says whether everything that sources had to hand over at the start has been handed on.
+func (s *Set) Synced() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.told
+}
+
+// synced says whether nobody is waited for. mu is held.
+func (s *Set) synced() bool {
+	for _, m := range s.members {
+		if m.phase == Waiting {
+			return false
+		}
+	}
+	return true
+}
+
+// standing takes what a source says of itself. mu is held.
+func (s *Set) standing(m *member, u source.Update) {
+	if u.Synced && (m.phase == Waiting || m.phase == Late) {
+		m.stopWaiting()
+		for _, left := range m.held(func(at *shard) bool { return at.run != m.run }) {
+			s.drop(left) // not spoken of since the source came back
+		}
+		s.become(m, Synced, "")
+	}
+	switch {
+	case u.Stale != "" && (m.phase == Synced || m.phase == Stale && m.detail != u.Stale):
+		s.become(m, Stale, u.Stale)
+	case u.Stale != "" && m.phase < Synced:
+		m.detail = u.Stale
+	case u.Fresh && m.phase == Stale:
+		s.become(m, Synced, "")
+	}
+}
+
+// giveUp ends the wait for a source's first sync. mu is not held.
+func (s *Set) giveUp(m *member, run int, after time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.run != run || m.phase != Waiting {
+		return
+	}
+	s.become(m, Late, cmp.Or(m.detail, "nothing of it was complete after "+after.String()))
+	s.hand()
+}
+
+func (m *member) stopWaiting() {
+	if m.late != nil {
+		m.late.Stop()
+		m.late = nil
+	}
+}
+
+// become moves a source to another phase. mu is held.
+func (s *Set) become(m *member, p Phase, detail string) {
+	m.phase, m.since, m.detail = p, time.Now(), detail
+	switch p {
+	case Stale, Late:
+		s.log.Warn("a source is "+p.String(), "source", m.name, "detail", detail, "rows", m.rows)
+	default:
+		s.log.Debug("a source is "+p.String(), "source", m.name, "rows", m.rows)
+	}
+}
