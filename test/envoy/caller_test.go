@@ -44,8 +44,8 @@ var (
 
 const claimed = "evil-1;evil-app;evil-2;evil-svc;evil-3;evil-c"
 
-// source are the labels of a metric counted where a workload called.
-func source(w exposition.Workload) []string {
+// sourceOf are the labels of a metric counted where a workload called.
+func sourceOf(w exposition.Workload) []string {
 	return []string{
 		`reporter="destination"`,
 		`source_workload="` + w.Name + `"`,
@@ -79,7 +79,7 @@ func (w *mutual) callers(t *testing.T) {
 		},
 	} {
 		labels := append(
-			source(k.workload),
+			sourceOf(k.workload),
 			`source_principal="spiffe://cluster.local/ns/default/sa/`+who+`"`,
 			`connection_security_policy="mutual_tls"`,
 		)
@@ -154,7 +154,7 @@ func (w *mutual) claims(t *testing.T) {
 			"istio_requests_total",
 			append(labels, `source_principal="spiffe://cluster.local/ns/default/sa/visitor"`, `connection_security_policy="mutual_tls"`)...)
 	}
-	send(visitor.Claim().String(), source(visitor), 1)
+	send(visitor.Claim().String(), sourceOf(visitor), 1)
 	unknown := exposition.Workload{
 		Name:      "unknown",
 		Namespace: "default",
@@ -168,7 +168,7 @@ func (w *mutual) claims(t *testing.T) {
 		"evil", "evil;a;b;c;d;e;f", "evil ;a;b;c;d;e", `evil";a;b;c;d;e`, strings.Repeat("evil", 16) + ";a;b;c;d;e",
 		strings.Repeat("evil", 1500) + ";a;b;c;d;e",
 	} {
-		send(wrong, source(unknown), float64(i+1))
+		send(wrong, sourceOf(unknown), float64(i+1))
 	}
 	for _, line := range w.app.Metrics(t, appWorkload) {
 		if strings.Contains(line, "evil") {

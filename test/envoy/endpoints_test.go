@@ -17,7 +17,7 @@ func endpoints() []feature {
 }
 
 // registered is a service as a registry knows it, and what makes endpoints of it: "a" stands for the backend and address of that name.
-func registered(m *live.Mesh, host mesh.Host) (*mesh.Service, func(string, mesh.Endpoint) (mesh.EndpointKey, mesh.Endpoint)) {
+func registered(m *live.Mesh, host mesh.Host) (*mesh.Service, func(string, mesh.Endpoint) *mesh.Slice) {
 	key := mesh.ServiceKey{Host: host, Namespace: "default", Registry: "Memory"}
 	s := &mesh.Service{
 		Key:        key,

@@ -113,7 +113,7 @@ func (w *unnamed) counted(t *testing.T, n float64, metric string, labels []strin
 func served(by exposition.Workload, account string, more ...string) []string {
 	return append(
 		append(
-			source(by),
+			sourceOf(by),
 			`source_principal="spiffe://cluster.local/ns/default/sa/`+account+`"`,
 			`connection_security_policy="mutual_tls"`,
 		),

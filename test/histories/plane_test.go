@@ -82,7 +82,7 @@ func (p *planes) start(ctx context.Context) (*inProcess, error) {
 		planes: p,
 		rules: &read{
 			Source:   inner,
-			objects:  map[config.Key]*config.Object{},
+			files:    map[source.ShardKey][]*config.Object{},
 			problems: map[string][]mesh.Problem{},
 			news:     make(chan struct{}),
 		},
@@ -195,7 +195,7 @@ type read struct {
 	source.Source
 
 	mu       sync.Mutex
-	objects  map[config.Key]*config.Object
+	files    map[source.ShardKey][]*config.Object
 	problems map[string][]mesh.Problem
 	news     chan struct{} // closed with the next batch
 }
@@ -210,18 +210,17 @@ type tap struct {
 	to   source.Sink
 }
 
-func (t tap) Apply(b source.Batch) {
-	t.to.Apply(b)
+func (t tap) Apply(u source.Update) {
+	t.to.Apply(u)
 	r := t.read
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, key := range b.Delete {
-		delete(r.objects, key)
+	for _, file := range u.Shards { // each is whole
+		if r.files[file.Key] = file.Rows.Objects; len(file.Rows.Objects) == 0 {
+			delete(r.files, file.Key)
+		}
 	}
-	for _, o := range b.Set {
-		r.objects[o.Key] = o
-	}
-	for file, problems := range b.Problems {
+	for file, problems := range u.Problems {
 		if r.problems[file] = problems; len(problems) == 0 {
 			delete(r.problems, file)
 		}
@@ -259,14 +258,14 @@ func (r *read) latest() <-chan struct{} {
 func (r *read) differs(other *read) string {
 	other.mu.Lock()
 	defer other.mu.Unlock()
-	for key, o := range other.objects {
-		if !config.Same(o, r.objects[key]) {
-			return key.String()
+	for file, objects := range other.files {
+		if !slices.EqualFunc(objects, r.files[file], config.Same) {
+			return file.Part
 		}
 	}
-	for key := range r.objects {
-		if other.objects[key] == nil {
-			return key.String()
+	for file := range r.files {
+		if len(other.files[file]) == 0 {
+			return file.Part
 		}
 	}
 	for file, problems := range other.problems {
