@@ -22,7 +22,7 @@ import (
 	"fairway/internal/agent/secrets"
 	"fairway/internal/agent/status"
 	"fairway/internal/agent/token"
-	"fairway/internal/agent/watch"
+	"fairway/internal/disk/watch"
 	"fairway/internal/envoy/bootstrap"
 	"fairway/internal/printable"
 )
@@ -389,8 +389,16 @@ func (a *agent) watch(ctx context.Context, up func()) error {
 		<-ctx.Done()
 		return nil
 	}
-	watch.Files(ctx, a.o.WatchEvery, a.watched, func() { _ = a.restart(ctx, "a file has changed", false) })
-	return nil
+	files := watch.Follow(watch.Options{Files: a.watched, Quiet: a.o.WatchEvery, Every: a.o.WatchEvery, Log: a.log})
+	defer files.Stop()
+	for {
+		select {
+		case <-files.Changed():
+			_ = a.restart(ctx, "a file has changed", false) // it says itself what went wrong
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // watched are the files that an Envoy is made from; options name them anew each time.

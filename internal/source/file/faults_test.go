@@ -18,6 +18,7 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/disk"
 	"fairway/internal/disk/faulty"
+	"fairway/internal/disk/watch"
 )
 
 // fail has files fail, by a function that a test may change.
@@ -121,7 +122,7 @@ func TestFaults(t *testing.T) {
 			case 1:
 				b.write(name(i), entryText(fmt.Sprintf("s%d", i), fmt.Sprintf("other%d.com", random.IntN(100))))
 			}
-			r.take([]event{{what: lost}})
+			r.take([]watch.Event{{What: watch.Lost}})
 			b.pass(r, quiet, 3*quiet)
 			for _, n := range before {
 				if b.state[key(n)] == nil && !removed[n] {
@@ -130,7 +131,7 @@ func TestFaults(t *testing.T) {
 			}
 		}
 		broken.set(nil)
-		r.take([]event{{what: lost}})
+		r.take([]watch.Event{{What: watch.Lost}})
 		b.pass(r, quiet, settled)
 		fresh := &bed{T: t, dir: b.dir, clock: b.clock, batches: b.batches, state: map[config.Key]*config.Object{}, said: b.said}
 		stepped(fresh)
@@ -160,7 +161,7 @@ func TestRootThatGoes(t *testing.T) {
 	r := stepped(b, func(o *Options) { o.Unreadable = func(n int) { unreadable = n } })
 	away := b.dir + ".away"
 	b.must(os.Rename(b.dir, away))
-	r.take([]event{{dir: filepath.Dir(b.dir), name: filepath.Base(b.dir), what: gone, isDir: true}})
+	r.take([]watch.Event{{Dir: filepath.Dir(b.dir), Name: filepath.Base(b.dir), What: watch.Gone, IsDir: true}})
 	b.pass(r, quiet, 30*quiet)
 	b.inForce("a a.yaml:1", "b b.yaml:1")
 	if list := b.said[b.dir]; len(list) != 1 || list[0].Code != "Unreadable" || unreadable != 1 {
@@ -203,7 +204,7 @@ func TestFolderThatCannotBeRead(t *testing.T) {
 	})
 	b.must(os.Remove(b.path("sub/c.yaml")))
 	b.place("a.yaml", entryText("a", "other.com"))
-	r.take([]event{{what: lost}})
+	r.take([]watch.Event{{What: watch.Lost}})
 	b.pass(r, quiet, settled)
 	b.inForce("a a.yaml:1", "b sub/b.yaml:1", "c sub/c.yaml:1")
 	if list := b.said[sub]; len(list) != 1 || !strings.Contains(list[0].Message, "permission denied") || list[0].Fix == "" {
@@ -229,7 +230,7 @@ func TestReadAgain(t *testing.T) {
 		return nil
 	})
 	b.place("a.yaml", entryText("a", "other.com"))
-	r.take([]event{{dir: b.dir, name: "a.yaml", what: placed}})
+	r.take([]watch.Event{{Dir: b.dir, Name: "a.yaml", What: watch.Placed}})
 	first := b.state[key("a")]
 	b.pass(r, quiet, 100*quiet)
 	if b.state[key("a")] != first || b.problem("a.yaml").Fix != "raise the limit of open files" {
@@ -269,8 +270,8 @@ func TestManyNames(t *testing.T) {
 	}
 	// A name that goes leaves what stands there in force under another.
 	b.must(os.Remove(b.path("../deep/0/a")))
-	r.take([]event{{dir: b.path("zero"), name: "a", what: gone}})
-	r.take([]event{{what: lost}})
+	r.take([]watch.Event{{Dir: b.path("zero"), Name: "a", What: watch.Gone}})
+	r.take([]watch.Event{{What: watch.Lost}})
 	r.scan(never)
 	r.step()
 	for range 6 {
@@ -347,10 +348,10 @@ func TestLargeFileIsBeside(t *testing.T) {
 	b.must(os.Rename(b.path("large.yaml"), b.path("large2.yaml")))
 	b.place("a.yaml", entryText("a", "other.com"))
 	r.take(
-		[]event{
-			{dir: b.dir, name: "large.yaml", what: renamed},
-			{dir: b.dir, name: "large2.yaml", what: placed},
-			{dir: b.dir, name: "a.yaml", what: placed},
+		[]watch.Event{
+			{Dir: b.dir, Name: "large.yaml", What: watch.Renamed, To: "large2.yaml"},
+			{Dir: b.dir, Name: "large2.yaml", What: watch.Placed},
+			{Dir: b.dir, Name: "a.yaml", What: watch.Placed},
 		},
 	)
 	r.scan(never)
@@ -360,7 +361,7 @@ func TestLargeFileIsBeside(t *testing.T) {
 		t.Fatalf("set %d, delete %d", len(batch.Set), len(batch.Delete))
 	}
 	b.must(os.Remove(b.path("a.yaml")))
-	r.take([]event{{dir: b.dir, name: "a.yaml", what: gone}})
+	r.take([]watch.Event{{Dir: b.dir, Name: "a.yaml", What: watch.Gone}})
 	for range 5 { // a small file's removal waits a little, the large one's until it is known what moved
 		b.clock.now = b.clock.now.Add(quiet)
 		r.timeUp()
@@ -396,7 +397,7 @@ func TestTooManyDocuments(t *testing.T) {
 	b := newBed(t, "a.yaml", entryText("a", "a.com"))
 	r := stepped(b)
 	b.place("a.yaml", strings.Repeat("a: b\n---\n", config.MaxDocuments+10))
-	r.take([]event{{dir: b.dir, name: "a.yaml", what: placed}})
+	r.take([]watch.Event{{Dir: b.dir, Name: "a.yaml", What: watch.Placed}})
 	b.pass(r, quiet, quiet)
 	b.inForce("a a.yaml:1")
 	if p := b.problem("a.yaml"); !strings.Contains(p.Message, "more than 100000 documents") {

@@ -12,6 +12,7 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/disk"
+	"fairway/internal/disk/watch"
 	"fairway/internal/source"
 )
 
@@ -102,13 +103,10 @@ func (o Options) withDefaults() Options {
 // Name implements source.Source.
 func (s *Source) Name() string { return s.o.Name }
 
-// Run implements source.Source: everything there is first, then what changes. It returns an error only if files cannot be watched at all.
+// Run implements source.Source: everything there is first, then what changes. It returns an error only if the kernel ends the watch.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
-	w, err := newWatcher()
-	if err != nil {
-		return err
-	}
-	defer w.close()
+	w := watch.New()
+	defer w.Close()
 	r := newRunner(s.o, w, sink)
 	r.ctx = ctx
 	defer r.lane.running.Wait() // a file that is being read ends with ctx

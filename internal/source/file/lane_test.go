@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fairway/internal/config"
+	"fairway/internal/disk/watch"
 )
 
 // manyDocuments is a small file that says nothing and takes long: to begin a document costs more than its text.
@@ -21,10 +22,10 @@ func bombText(version, size int) string {
 
 // placed writes files and has the runner hear of it.
 func (b *bed) placed(r *runner, files map[string]string) {
-	var list []event
+	var list []watch.Event
 	for name, text := range files {
 		b.place(name, text)
-		list = append(list, event{dir: b.dir, name: name, what: placed})
+		list = append(list, watch.Event{Dir: b.dir, Name: name, What: watch.Placed})
 	}
 	r.take(list)
 	r.scan(never)

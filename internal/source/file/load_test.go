@@ -1,28 +1,32 @@
 package file
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"fairway/internal/config"
+	"fairway/internal/disk/watch"
 	"fairway/internal/source"
 )
 
 // deaf is a watcher that hears nothing but what a test says.
 type deaf struct {
 	watcher
-	list chan []event
+	list chan []watch.Event
 }
 
-func (d deaf) add(string) error       { return nil }
-func (d deaf) drop(string)            {}
-func (d deaf) events() <-chan []event { return d.list }
+func (d deaf) Add(string) error             { return nil }
+func (d deaf) Drop(string)                  {}
+func (d deaf) Events() <-chan []watch.Event { return d.list }
 
 // TestDroppedEvents: after an overflow of the kernel's queue all files are looked through, and what changed waits for quiet.
 func TestDroppedEvents(t *testing.T) {
@@ -36,7 +40,7 @@ func TestDroppedEvents(t *testing.T) {
 	b.write("a.yaml", entryText("a", "a-longer-name.com"))
 	b.must(os.Remove(b.path("b.yaml")))
 	b.write("d.yaml", entryText("d", "d.com"))
-	r.take([]event{{what: lost}})
+	r.take([]watch.Event{{What: watch.Lost}})
 	r.scan(never)
 	r.step()
 	b.none()
@@ -47,6 +51,44 @@ func TestDroppedEvents(t *testing.T) {
 		t.Errorf("set %v, delete %v", batch.Set, batch.Delete)
 	}
 	b.inForce("a a.yaml:1", "c c.yaml:1", "d d.yaml:1")
+}
+
+// unwatched is a watcher of a system that watches nothing.
+type unwatched struct{ deaf }
+
+func (unwatched) Add(string) error { return syscall.EMFILE }
+
+// TestNothingCanBeWatched: it is said once, and what changes is found by looking from time to time.
+func TestNothingCanBeWatched(t *testing.T) {
+	b := newBed(t, "a.yaml", entryText("a", "a.com"))
+	b.mkdir("sub")
+	d, err := config.NewDecoder(config.Options{})
+	b.must(err)
+	var log bytes.Buffer
+	o := Options{
+		Dirs: []string{b.dir}, Decoder: d, Quiet: quiet, Clock: Clock{Now: b.clock.Now, After: b.clock.After},
+		Log: slog.New(slog.NewTextHandler(&log, nil)),
+	}.withDefaults()
+	r := newRunner(o, unwatched{}, b)
+	r.start()
+	b.next()
+	b.write("sub/b.yaml", entryText("b", "b.com"))
+	for _, want := range []time.Duration{quiet * blindFactor, quiet} {
+		wait, is := r.nextWait()
+		if !is || wait != want {
+			t.Errorf("it waits %s, want %s", wait, want)
+		}
+		b.none()
+		b.clock.now = b.clock.now.Add(wait)
+		r.timeUp()
+		r.scan(never)
+		r.step()
+	}
+	b.next()
+	b.inForce("a a.yaml:1", "b sub/b.yaml:1")
+	if n := strings.Count(log.String(), "cannot watch for changes"); n != 1 {
+		t.Errorf("it is said %d times:\n%s", n, &log)
+	}
 }
 
 // TestTenThousandFiles: that many files are one batch at the start, and one changed file is one object.

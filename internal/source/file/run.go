@@ -13,8 +13,16 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/disk"
+	"fairway/internal/disk/watch"
 	"fairway/internal/source"
 )
+
+// watcher is a watch.Watcher, or a test's.
+type watcher interface {
+	Add(dir string) error
+	Drop(dir string)
+	Events() <-chan []watch.Event
+}
 
 // runner is a source at work. All of it belongs to the goroutine of Run.
 type runner struct {
@@ -98,7 +106,7 @@ func (r *runner) start() {
 }
 
 func (r *runner) add(dir string) error {
-	err := r.watch.add(dir)
+	err := r.watch.Add(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && !r.blind {
 		r.blind = true
 		r.o.Log.Error("cannot watch for changes; looking again from time to time", "dir", dir, "error", err)
@@ -118,7 +126,7 @@ func (r *runner) loop(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case list, ok := <-r.watch.events():
+		case list, ok := <-r.watch.Events():
 			if !ok {
 				return errors.New("watch files: the kernel ended the watch")
 			}
@@ -198,33 +206,36 @@ func (r *runner) wait(path string, d time.Duration) {
 }
 
 // take sorts a list of events: what to read now, what to wait for, where to look.
-func (r *runner) take(list []event) {
+func (r *runner) take(list []watch.Event) {
 	for _, e := range list {
-		if e.what == lost {
+		if e.What == watch.Renamed && !e.IsDir && !counts(e.To) {
+			e.What = watch.Gone // what it became is none of ours: the file may come back
+		}
+		if e.What == watch.Lost {
 			r.o.Log.Warn("the kernel dropped events; looking through all files")
 			r.rescanAll()
 			continue
 		}
-		if e.what == ended {
-			if r.inTree(e.dir) {
-				r.glance(e.dir, false)
+		if e.What == watch.Ended {
+			if r.inTree(e.Dir) {
+				r.glance(e.Dir, false)
 			}
 			continue
 		}
-		path := filepath.Join(e.dir, e.name)
-		if slices.Contains(r.o.Dirs, path) && (e.isDir || e.what != touched) {
+		path := filepath.Join(e.Dir, e.Name)
+		if slices.Contains(r.o.Dirs, path) && (e.IsDir || e.What != watch.Touched) {
 			r.moved(path, e)
 			continue
 		}
-		for _, dir := range r.links[e.dir] {
-			r.glance(dir, e.what == placed)
+		for _, dir := range r.links[e.Dir] {
+			r.glance(dir, e.What == watch.Placed)
 		}
 		switch {
-		case r.single[path] != "" || counts(e.name) && !e.isDir && r.inTree(e.dir):
-			r.file(path, e.what)
-		case strings.HasPrefix(e.name, "..") && e.what == placed:
-			r.glance(e.dir, true) // a ConfigMap's link was swapped
-		case !hidden(e.name) && r.inTree(e.dir) && (e.isDir || e.what == placed && r.isDir(path) || r.ledger.below(path)):
+		case r.single[path] != "" || counts(e.Name) && !e.IsDir && r.inTree(e.Dir):
+			r.file(path, e.What)
+		case strings.HasPrefix(e.Name, "..") && e.What == watch.Placed:
+			r.glance(e.Dir, true) // a ConfigMap's link was swapped
+		case !hidden(e.Name) && r.inTree(e.Dir) && (e.IsDir || e.What == watch.Placed && r.isDir(path) || r.ledger.below(path)):
 			r.moved(path, e)
 		}
 	}
@@ -248,38 +259,38 @@ func (r *runner) isDir(path string) bool {
 }
 
 // file is one event of one file.
-func (r *runner) file(path string, what op) {
+func (r *runner) file(path string, what watch.Op) {
 	switch what {
-	case touched:
+	case watch.Touched:
 		r.wait(path, r.o.Quiet*openFactor)
-	case written:
+	case watch.Written:
 		r.wait(path, r.o.Quiet)
-	case gone:
+	case watch.Gone:
 		if r.ledger.has(path) || r.single[path] != "" {
 			r.wait(path, r.o.Quiet)
 		} else {
 			delete(r.waiting, path)
 			delete(r.initial, path)
 		}
-	case placed:
+	case watch.Placed:
 		delete(r.waiting, path)
 		r.now[path] = false
-	case renamed:
+	case watch.Renamed:
 		delete(r.waiting, path)
 		r.now[path] = true
 	}
 }
 
 // moved is an event of a whole directory, or of a link to one.
-func (r *runner) moved(path string, e event) {
-	switch e.what {
-	case gone, renamed:
-		r.watch.drop(path)
+func (r *runner) moved(path string, e watch.Event) {
+	switch e.What {
+	case watch.Gone, watch.Renamed:
+		r.watch.Drop(path)
 		for _, f := range r.ledger.filesBelow(path) {
-			r.file(f, e.what)
+			r.file(f, e.What)
 		}
-	case placed:
-		r.watch.drop(path)
+	case watch.Placed:
+		r.watch.Drop(path)
 		r.look[path] = true
 	default:
 		r.glance(path, false)
@@ -342,7 +353,7 @@ func (r *runner) sight(path string, complete bool, ready func(path string, info 
 		return
 	}
 	if err != nil || complete || ready(path, info) {
-		r.file(path, placed)
+		r.file(path, watch.Placed)
 	} else if _, waits := r.waiting[path]; !waits {
 		r.wait(path, r.o.Quiet)
 	}
@@ -370,9 +381,9 @@ func (r *runner) missing(path string, certain bool) {
 		return
 	}
 	if certain {
-		r.file(path, renamed)
+		r.file(path, watch.Renamed)
 	} else if _, waits := r.waiting[path]; !waits {
-		r.file(path, gone)
+		r.file(path, watch.Gone)
 	}
 }
 

@@ -3,6 +3,7 @@ package file
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -172,4 +173,9 @@ func (w *walk) follow(dir, link string) {
 	if n := len(w.links[to]); n == 0 || w.links[to][n-1] != dir {
 		w.links[to] = append(w.links[to], dir)
 	}
+}
+
+func isLink(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode()&os.ModeSymlink != 0
 }

@@ -1,0 +1,23 @@
+package watch
+
+// Op is what happened to a name in a folder.
+type Op uint8
+
+const (
+	Touched Op = iota // the file is being written, or may be
+	Written           // its writer has closed it
+	Placed            // it appeared complete: it was renamed into place, or is a symbolic link
+	Gone              // it was removed, or renamed away
+	Renamed           // it is gone, and the same list of events tells what it is called now
+	Ended             // the folder is no longer watched: it was removed, or its file system was unmounted
+	Lost              // events were dropped: nothing is known any more
+)
+
+// Event is one thing that happened. What happens to a folder itself is told by the folder it stands in.
+type Event struct {
+	Dir   string // as it was given to Add
+	Name  string // in Dir; empty of Ended and Lost
+	What  Op
+	IsDir bool
+	To    string // the new name of what was Renamed, without the folder, which is a watched one
+}
