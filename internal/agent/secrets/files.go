@@ -8,13 +8,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
+	"fairway/internal/disk/watch"
 	"fairway/internal/identity/safefile"
 )
 
 // What files are given before they are read: quiet after a change, since a set of files is seldom replaced at once, and
-// a look from time to time, since a folder that is replaced as a whole is no longer the one that is watched.
+// a look from time to time, since not every change is told.
 const (
 	quiet   = 50 * time.Millisecond
 	anyway  = 30 * time.Second
@@ -134,46 +133,24 @@ func (s *Secrets) onChange(ctx context.Context, files []string, read func() erro
 		}
 		return mayTake
 	}
-	events, stop := s.watchFolders(files)
-	defer stop()
+	followed := watch.Follow(watch.Options{
+		Files: func() []string { return files },
+		Quiet: quiet,
+		Every: anyway,
+		Log:   s.opts.Log,
+	})
+	defer followed.Stop()
 	timer := time.NewTimer(try())
 	defer timer.Stop()
 	for {
 		select {
-		case _, ok := <-events:
-			if !ok {
-				events = nil
-				continue
-			}
-			timer.Reset(quiet)
+		case <-followed.Changed():
 		case <-timer.C:
-			timer.Reset(try())
 		case <-ctx.Done():
 			return
 		}
+		timer.Reset(try())
 	}
-}
-
-// watchFolders tells of every change in the folders of files: files are replaced by renaming, and Kubernetes replaces a
-// link beside them. Folders that cannot be watched are looked at from time to time all the same.
-func (s *Secrets) watchFolders(files []string) (<-chan fsnotify.Event, func()) {
-	w, err := fsnotify.NewWatcher()
-	if err != nil {
-		s.opts.Log.Warn("certificate files are not watched; they are looked at every 30 seconds", "error", err)
-		return nil, func() {}
-	}
-	for _, f := range files {
-		if err := w.Add(filepath.Dir(f)); err != nil {
-			s.opts.Log.Warn("certificate files are not watched; they are looked at every 30 seconds", "file", f, "error", err)
-		}
-	}
-	errs := make(chan struct{})
-	go func() {
-		defer close(errs)
-		for range w.Errors { // an overflow: the files are looked at anyway
-		}
-	}()
-	return w.Events, func() { w.Close(); <-errs }
 }
 
 func absolute(path string) string {
