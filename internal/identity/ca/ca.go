@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"fairway/internal/disk/watch"
 )
 
 // Options of an authority. The zero values of times stand for Istio's defaults, which DefaultOptions spells out.
@@ -253,31 +255,20 @@ func (c *CA) Status() Status {
 // Run takes the steps of rotations when they are due, reads plugged-in files again when they change, and what is kept
 // when another process has moved it, until ctx ends.
 func (c *CA) Run(ctx context.Context) error {
-	files, stop, err := watch(c.opts.Plugged, c.opts.Log, func(string) bool { return true })
-	if err != nil {
-		return err
-	}
-	defer stop()
-	kept, stopKept, err := watch(c.opts.State, c.opts.Log, func(name string) bool { return name == stateFile || name == revokedFile })
-	if err != nil {
-		return err
-	}
-	defer stopKept()
-	const often = time.Minute // a folder may have come since, and some file systems tell of no change
+	const often = time.Minute // a file that was not valid yet may be by now
+	files := watch.Follow(watch.Options{Files: c.opts.followed, Quiet: 100 * time.Millisecond, Every: often, Log: c.opts.Log})
+	defer files.Stop()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
-		case <-files:
-			c.reload()
-		case <-kept:
-			c.step()
+		case <-files.Changed():
 		case <-timer.C:
-			c.reload()
-			c.step()
 		case <-ctx.Done():
 			return nil
 		}
+		c.reload()
+		c.step()
 		wait := often
 		if due := c.Status().Due; !due.IsZero() {
 			wait = min(often, max(time.Second, due.Sub(c.opts.Now())))

@@ -7,13 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
-
-	"github.com/fsnotify/fsnotify"
 
 	"fairway/internal/identity"
 	"fairway/internal/identity/safefile"
@@ -251,49 +248,16 @@ func equalCRL(a, b []*x509.RevocationList) bool {
 	return true
 }
 
-// watch tells when the content of files in a folder that are meant has changed, a moment after the last change, so that
-// a set of files is read once. A folder that is not there is not watched: Run looks at it from time to time.
-func watch(dir string, log *slog.Logger, meant func(name string) bool) (changed <-chan struct{}, stop func(), err error) {
-	if info, _ := os.Stat(dir); dir == "" || info == nil {
-		return nil, func() {}, nil
-	}
-	w, err := fsnotify.NewWatcher()
-	if err != nil {
-		return nil, nil, fmt.Errorf("watch %s: %w", dir, err)
-	}
-	if err := w.Add(dir); err != nil {
-		w.Close()
-		return nil, nil, fmt.Errorf("watch %s: %w", dir, err)
-	}
-	out := make(chan struct{}, 1)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		quiet := time.NewTimer(time.Hour)
-		defer quiet.Stop()
-		for {
-			select {
-			case e, ok := <-w.Events:
-				if !ok {
-					return
-				}
-				if e.Op == fsnotify.Chmod || !meant(filepath.Base(e.Name)) {
-					continue
-				}
-				quiet.Reset(100 * time.Millisecond)
-			case err, ok := <-w.Errors:
-				if !ok {
-					return
-				}
-				log.Warn("watching the plugged-in certificate", "folder", dir, "error", err)
-				quiet.Reset(0)
-			case <-quiet.C:
-				select {
-				case out <- struct{}{}:
-				default:
-				}
-			}
+// followed are the files that Run follows: the plugged-in ones, under all their names, and what is kept.
+func (o Options) followed() []string {
+	var out []string
+	if o.Plugged != "" {
+		for _, name := range slices.Concat(istioNames[:], tlsNames[:], []string{crlName}) {
+			out = append(out, filepath.Join(o.Plugged, name))
 		}
-	}()
-	return out, func() { w.Close(); <-done }, nil
+	}
+	if o.State != "" {
+		out = append(out, filepath.Join(o.State, stateFile), filepath.Join(o.State, revokedFile))
+	}
+	return out
 }
