@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"os"
 
-	"fairway/internal/agent"
+	"fairway/internal/agent/command"
+	"fairway/internal/agent/proxy"
 )
 
 func main() {
-	err := agent.NewCommand(os.Stdout, os.Stderr).ExecuteContext(context.Background())
+	err := command.New(os.Stdout, os.Stderr).ExecuteContext(context.Background())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "pilot-agent:", err)
 	}
-	os.Exit(agent.ExitCode(err))
+	os.Exit(proxy.ExitCode(err))
 }

@@ -1,17 +1,15 @@
-// Package agent runs Envoy beside a workload, from its first byte to its last. Resolve reads flags, environment and
-// files as istio-proxy's agent does and turns them into Options; Run starts Envoy and stays with it.
+// Package agent is pilot-agent: Envoy beside a workload. It is three rooms, of which each imports those after it, and
+// the things that they are made of:
 //
-//	Options ─► plan ─► epoch.Supervisor ── epoch 0 ─► epoch 1 ─► …     processes, hot restarts, crashes
-//	   ▲                    ▲      ▲
-//	 Renew                  │      └ drain: health fails, connections end, then SIGTERM
-//	   └ watch: files ──────┘        status: readiness, probes, metrics, /drain, /hot-restart
+//	command    what is typed: proxy, wait, request, iptables
+//	proxy      Envoy and what stands beside it, running
+//	settings   how that is configured, from flags, environment and files
 //
-// What runs beside Envoy is a part (part.go): parts are up before Envoy starts and end after it has ended, in the
-// reverse order. What Envoy connects to (a relay of xDS, certificates, names) is added there, at one place.
+//	epoch      Envoy's processes, hot restarts        secrets    certificates, to Envoy (SDS)
+//	drain      connections that end                   relay      xDS between Envoy and the control plane
+//	status     readiness, probes, metrics             names      DNS
+//	patches    changes to the bootstrap               health     checks of the application
+//	admin      Envoy's administration                 intercept  the kernel's rules
 //
-// Its laws: what it started it ends, and what it wrote for its own use it removes. No request is lost that a sequence
-// can keep: a restart hands over, a stop drains; only where neither is possible is Envoy ended at once, and the log
-// says so. Nothing outside package epoch may assume that there is one Envoy only.
-//
-// It must not know how configuration is made: the control plane does that, over xDS. It links nothing of Kubernetes.
+// None of them makes configuration: the control plane does that, over xDS. They link nothing of Kubernetes.
 package agent

@@ -7,14 +7,15 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/internal/agent"
+	"fairway/internal/agent/command"
+	"fairway/internal/agent/settings"
 )
 
 // run gives what pilot-agent says to a command line.
 func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	c := agent.NewCommand(&out, &out)
+	c := command.New(&out, &out)
 	c.SetArgs(args)
 	err := c.ExecuteContext(t.Context())
 	return out.String(), err
@@ -94,7 +95,7 @@ func TestCommandEnvironment(t *testing.T) {
 // TestCommandUsage: all that is wrong is said at once, before anything is done.
 func TestCommandUsage(t *testing.T) {
 	_, err := run(t, "iptables", "-b", "x", "-i", "host", "-d", "*", "-u", "no-such-user")
-	var usage *agent.UsageError
+	var usage *settings.UsageError
 	if !errors.As(err, &usage) {
 		t.Fatalf("got %v", err)
 	}

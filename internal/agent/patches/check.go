@@ -1,0 +1,131 @@
+package patches
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"fairway/internal/envoy/bootstrap"
+	"fairway/internal/printable"
+)
+
+// Bounds of what EnvoyFilter objects say of one bootstrap: bytes of one patch and of all, how deep one is, how many there are.
+const (
+	patchBytes   = 256 << 10
+	patchesBytes = 1 << 20
+	patchDepth   = 64
+	patchCount   = 256
+)
+
+// notPatched are the parts of a bootstrap that rules do not change: by which Envoy is administered, says who it is,
+// reaches control plane and agent, and proves that it is the agent's. Both spellings of JSON are Envoy's.
+var notPatched = map[string]string{
+	"admin":                            "the administration is the agent's",
+	"node":                             "who the proxy is, is the agent's to say",
+	"node_context_params":              "who the proxy is, is the agent's to say",
+	"dynamic_resources":                "where configuration comes from is the agent's to say",
+	"hds_config":                       "which control plane is asked is the agent's to say",
+	"config_sources":                   "where configuration comes from is the agent's to say",
+	"default_config_source":            "where configuration comes from is the agent's to say",
+	"xdstp_config_sources":             "where configuration comes from is the agent's to say",
+	"certificate_provider_instances":   "where certificates come from is the agent's to say",
+	"flags_path":                       "files of the machine are the agent's",
+	"fatal_actions":                    "files of the machine are the agent's",
+	"grpc_async_client_manager_config": "how the agent is reached is the agent's to say",
+}
+
+// agentsClusters are those whose name no patch says: requests there reach the agent with what only its Envoy has.
+var agentsClusters = []string{bootstrap.XDSCluster, bootstrap.SecretsCluster, bootstrap.PrometheusCluster}
+
+// checkPatch says why a patch is not merged; nil: it is. dir is the agent's folder.
+func checkPatch(p bootstrap.Patch, dir string) error {
+	if n := proto.Size(p.Value); n > patchBytes {
+		return fmt.Errorf("it has %d bytes; a patch of a bootstrap has at most %d", n, patchBytes)
+	}
+	for name := range p.Value.GetFields() {
+		if why, no := notPatched[snake(name)]; no {
+			return fmt.Errorf("it changes %s: %s; patch other parts, or use ISTIO_BOOTSTRAP_OVERRIDE on the proxy's machine", name, why)
+		}
+	}
+	return checkValue(structpb.NewStructValue(p.Value), resolved(dir), 0)
+}
+
+// checkValue looks at each text of a patch.
+func checkValue(v *structpb.Value, dir string, depth int) error {
+	if depth > patchDepth {
+		return fmt.Errorf("it is more than %d objects and lists deep", patchDepth)
+	}
+	switch v := v.GetKind().(type) {
+	case *structpb.Value_StringValue:
+		if slices.Contains(agentsClusters, v.StringValue) {
+			return fmt.Errorf("it names the cluster %s, by which Envoy reaches its agent; name another one", v.StringValue)
+		}
+		if in := resolved(v.StringValue); within(in, dir) || within(in, "/proc") {
+			return fmt.Errorf(
+				"it names %s, which is in the agent's folder or of the system's processes",
+				printable.Text(v.StringValue, printable.Short),
+			)
+		}
+	case *structpb.Value_ListValue:
+		for _, one := range v.ListValue.GetValues() {
+			if err := checkValue(one, dir, depth+1); err != nil {
+				return err
+			}
+		}
+	case *structpb.Value_StructValue:
+		for _, one := range v.StructValue.GetFields() {
+			if err := checkValue(one, dir, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// resolved is where a text leads as a path, links followed as far as it exists; empty where it can be none.
+func resolved(text string) string {
+	if text == "" || len(text) > longestPath || strings.ContainsAny(text, "\x00\n") {
+		return ""
+	}
+	path, err := filepath.Abs(strings.TrimPrefix(text, "file://"))
+	if err != nil {
+		return ""
+	}
+	rest := ""
+	for at := path; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if at == filepath.Dir(at) {
+			return path
+		}
+	}
+}
+
+// longestPath is Linux's limit (PATH_MAX).
+const longestPath = 4096
+
+func within(path, dir string) bool {
+	return path != "" && dir != "" && (path == dir || strings.HasPrefix(path, dir+"/"))
+}
+
+// errTooMany is said of the patches past the bounds; those before them are merged.
+var errTooMany = errors.New("there are more patches of this bootstrap, or larger ones in all, than are merged (256 of 1 MiB)")
+
+// snake is a field's name as Envoy's messages have it, where JSON may have it in camel case.
+func snake(name string) string {
+	var out []byte
+	for _, c := range []byte(name) {
+		if 'A' <= c && c <= 'Z' {
+			out = append(out, '_', c-'A'+'a')
+			continue
+		}
+		out = append(out, c)
+	}
+	return string(out)
+}

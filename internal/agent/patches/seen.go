@@ -1,0 +1,208 @@
+package patches
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/envoy/bootstrap"
+	"fairway/internal/identity/safefile"
+	"fairway/internal/printable"
+)
+
+// history is what an agent and those before it have seen of the patches of a bootstrap. It is kept on disk, so that a
+// start does not fail twice for one reason.
+type history struct {
+	// LeftOut are patches with which Envoy cannot run, by resource name: a changed one is tried, and each again after retryAfter.
+	LeftOut map[string]leftOut `json:"aside,omitempty"`
+	// Ran are patches with which an Envoy has served, as name → digest: where the next one does not, others are to blame.
+	Ran map[string]string `json:"ran,omitempty"`
+}
+
+// leftOut says why a patch is not merged.
+type leftOut struct {
+	Digest string    `json:"digest"` // of the patch
+	Why    string    `json:"why"`
+	At     time.Time `json:"at"`
+}
+
+// retryAfter is after how long an agent that starts tries a patch again that has not changed: what kept it from running may have gone.
+const retryAfter = time.Hour
+
+// longestHistory bounds the file, in bytes.
+const longestHistory = 1 << 20
+
+// historyFile is its name in the cache's folder.
+const historyFile = "patches.json"
+
+// readHistory reads what earlier agents have seen; what cannot be read counts as nothing.
+func (p *Set) readHistory(now time.Time) {
+	if p.file == "" {
+		return
+	}
+	text, err := safefile.Read(p.file, longestHistory)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var seen history
+	if err == nil {
+		err = json.Unmarshal(text, &seen)
+	}
+	if err != nil {
+		p.log.Warn("what earlier agents have seen of patches is of no use", "file", p.file, "error", err)
+		return
+	}
+	maps.DeleteFunc(seen.LeftOut, func(_ string, a leftOut) bool { return a.At.After(now) || now.Sub(a.At) > retryAfter })
+	p.seen.Ran = seen.Ran
+	if seen.LeftOut != nil {
+		p.seen.LeftOut = seen.LeftOut
+	}
+}
+
+// writeHistory writes what has been seen; the caller holds mu.
+func (p *Set) writeHistory() {
+	if p.file == "" {
+		return
+	}
+	text, err := json.Marshal(p.seen)
+	if err == nil {
+		err = safefile.Write(p.file, text, 0o600)
+	}
+	if err != nil {
+		p.log.Warn("what was seen of patches is not kept: the next agent finds it out again", "error", err)
+	}
+}
+
+// digestOf tells one content of a patch from another.
+func digestOf(p bootstrap.Patch) string {
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(p.Value)
+	if err != nil {
+		return "" // it was read from bytes, so it has some
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:16])
+}
+
+// isLeftOut says whether a patch is not merged because Envoy cannot run with it; the caller holds mu.
+func (p *Set) isLeftOut(name string) bool {
+	a, is := p.seen.LeftOut[name]
+	return is && a.Digest == digestOf(p.known[name])
+}
+
+// merged are the patches that are merged, in their order; the caller holds mu.
+func (p *Set) merged() []string {
+	names := slices.DeleteFunc(slices.Collect(maps.Keys(p.known)), p.isLeftOut)
+	slices.SortFunc(names, func(a, b string) int { return strings.Compare(p.known[a].Order, p.known[b].Order) })
+	return names
+}
+
+// Merged are the names of the patches that are merged, in their order.
+func (p *Set) Merged() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.merged()
+}
+
+// Untried are those of Merged with which no Envoy has served.
+func (p *Set) Untried() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.DeleteFunc(p.merged(), func(name string) bool { return p.seen.Ran[name] == digestOf(p.known[name]) })
+}
+
+// LeaveOut has patches left out until they change, or an agent starts much later. why is text of a stranger's.
+func (p *Set) LeaveOut(names []string, why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range names {
+		if known, is := p.known[name]; is {
+			p.seen.LeftOut[name] = leftOut{digestOf(known), printable.Lines(why, printable.Long), time.Now()}
+			p.log.Error(
+				"envoy cannot run with an EnvoyFilter's patch of the bootstrap: it is left out until it changes",
+				"filter",
+				printable.Text(name, printable.Short),
+				"error",
+				why,
+			)
+		}
+	}
+	p.writeHistory()
+	p.noteFailing()
+}
+
+// TryAgain merges a patch that was left out.
+func (p *Set) TryAgain(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.seen.LeftOut, name)
+}
+
+// remember notes which patches an override holds; the caller holds mu.
+func (p *Set) remember(override string, names []string) {
+	made := make(map[string]string, len(names))
+	for _, name := range names {
+		made[name] = digestOf(p.known[name])
+	}
+	if len(p.made) >= overridesKept {
+		clear(p.made)
+	}
+	p.made[override] = made
+}
+
+// overridesKept bounds how many overrides are remembered with what they hold: that of the Envoy that serves, and of the next ones.
+const overridesKept = 8
+
+// Served notes that an Envoy serves with an override: its patches are not to blame when another one fails.
+func (p *Set) Served(override string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ran, is := p.made[override]; is && !maps.Equal(ran, p.seen.Ran) {
+		p.seen.Ran = ran
+		p.writeHistory()
+	}
+}
+
+// failingNow are the patches that Envoy cannot run with, with why, as the control plane is told.
+func (p *Set) failingNow() map[string]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := map[string]string{}
+	for name, a := range p.seen.LeftOut {
+		if _, is := p.known[name]; is && p.isLeftOut(name) {
+			out[name] = a.Why
+		}
+	}
+	return out
+}
+
+// noteFailing has Run report what is left out, where that has changed.
+func (p *Set) noteFailing() {
+	select {
+	case p.failing <- struct{}{}:
+	default: // noted already
+	}
+}
+
+// NoteFailure has Run blame somebody for it that an Envoy could not take over.
+func (p *Set) NoteFailure(why error) {
+	select {
+	case p.failed <- why:
+	default: // noted already
+	}
+}
+
+// ForgetFailure takes back a failure that nobody has been blamed for yet.
+func (p *Set) ForgetFailure() {
+	select {
+	case <-p.failed:
+	default:
+	}
+}

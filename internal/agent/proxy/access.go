@@ -1,0 +1,145 @@
+package proxy
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"fairway/internal/agent/admin"
+	"fairway/internal/agent/epoch"
+	"fairway/internal/agent/peer"
+	"fairway/internal/agent/settings"
+	"fairway/internal/agent/status"
+	"fairway/internal/agent/token"
+	"fairway/internal/envoy/bootstrap"
+)
+
+// What is derived from the agent's token: where Envoy opens its administration, where the agent moves it to, and what
+// applications may show to end the proxy.
+const (
+	purposeAdmin = "administration"
+	purposeMoved = "administration, moved"
+	purposeQuit  = "quit"
+)
+
+// openAccess gives the options what tells the agent's own Envoy from strangers that reach its sockets: the token, and an
+// administration that cannot be found without it.
+func openAccess(o *settings.Options) (token.Folder, error) {
+	t, folder, err := token.Open(o.ConfigDir)
+	if err != nil {
+		return folder, settings.Usage("%w", err)
+	}
+	o.Bootstrap.Token = string(t)
+	if o.CustomConfig == "" {
+		o.Bootstrap.AdminSocket = filepath.Join(o.ConfigDir, t.Derive(purposeAdmin))
+		o.Bootstrap.AdminMoved = filepath.Join(o.ConfigDir, t.Derive(purposeMoved))
+		o.Bootstrap.DrainFile = filepath.Join(o.ConfigDir, drainFile)
+	}
+	return folder, nil
+}
+
+// closeAccess removes what openAccess left on the disk. No Envoy runs any more.
+func (a *agent) closeAccess() {
+	for _, path := range []string{a.o.Bootstrap.AdminSocket, a.o.Bootstrap.AdminMoved} {
+		if path != "" {
+			os.Remove(path)
+		}
+	}
+	a.folder.Close()
+}
+
+// redacted are the texts that no page of the agent's shows.
+func (a *agent) redacted() []string {
+	out := []string{a.o.Bootstrap.Token}
+	for _, path := range []string{a.o.Bootstrap.AdminSocket, a.o.Bootstrap.AdminMoved} {
+		if path != "" {
+			out = append(out, filepath.Base(path))
+		}
+	}
+	return out
+}
+
+// connectAdmin makes the client of Envoy's administration; where that is a socket, the agent answers at the port in its place.
+func (a *agent) connectAdmin() {
+	p := a.o.Bootstrap
+	switch {
+	case p.AdminSocket == "" && a.at.Port != 0:
+		a.admin = admin.New(a.at.String())
+	case p.AdminSocket != "":
+		a.admin = admin.AtSocket(p.AdminSocket, p.AdminMoved)
+	}
+}
+
+// openFront opens the port at which the agent answers for Envoy's administration.
+func (a *agent) openFront() (err error) {
+	if a.o.Bootstrap.AdminSocket == "" || a.at.Port == 0 {
+		return nil
+	}
+	gate := a.gate()
+	gate.Own = true
+	a.front, err = admin.ListenFront(a.at.String(), a.admin, gate, a.redacted(), a.log)
+	if err != nil {
+		return settings.Usage(
+			"the agent cannot answer for Envoy's administration on %s: %w; choose another port with --adminPort",
+			a.at,
+			err,
+		)
+	}
+	return nil
+}
+
+// gate says who may ask the agent's ports what.
+func (a *agent) gate() *peer.Gate {
+	return &peer.Gate{
+		Token:   token.Token(a.o.Bootstrap.Token),
+		Envoys:  func() []int { return pids(a.envoys.State()) },
+		Program: func() string { return a.envoys.Plan().Binary },
+	}
+}
+
+func pids(s epoch.State) (out []int) {
+	for _, p := range []*epoch.Process{s.Serving, s.Starting, s.Draining} {
+		if p != nil {
+			out = append(out, p.Pid)
+		}
+	}
+	return out
+}
+
+// quitToken writes the secret by which an application may end its proxy where it was asked for (QUIT_TOKEN_FILE), and gives it; else none.
+func (a *agent) quitToken() (token.Token, error) {
+	path := a.o.Status.QuitTokenFile
+	if path == "" {
+		return "", nil
+	}
+	t := token.Token(a.o.Bootstrap.Token).Derive(purposeQuit)
+	next := path + ".new"
+	os.Remove(next)
+	if err := os.WriteFile(next, []byte(t+"\n"), 0o644); err != nil {
+		return "", settings.Usage("QUIT_TOKEN_FILE: %w", err)
+	}
+	if err := os.Rename(next, path); err != nil {
+		return "", settings.Usage("QUIT_TOKEN_FILE: %w", err)
+	}
+	return token.Token(t), nil
+}
+
+// showBootstrap is /debug/bootstrap: the serving Envoy's, without what proves that it is the agent's.
+func (a *agent) showBootstrap() []byte {
+	return []byte(admin.Veil(string(a.envoys.Plan().Bootstrap), a.redacted()))
+}
+
+// restrict completes what the status port does by who may have it done.
+func (a *agent) restrict(actions *status.Actions) (err error) {
+	actions.Gate = a.gate()
+	actions.QuitToken, err = a.quitToken()
+	return err
+}
+
+// adminName is how logs and pages call the administration.
+func adminName(p bootstrap.Params, at bootstrap.HostPort) string {
+	if p.AdminSocket == "" {
+		return at.String()
+	}
+	return fmt.Sprintf("%s (answered by the agent)", at)
+}

@@ -1,0 +1,25 @@
+package proxy
+
+import (
+	"errors"
+
+	"fairway/internal/agent/epoch"
+	"fairway/internal/agent/settings"
+)
+
+// ExitCode is what a program exits with that got err from package settings or from Run: Envoy's own code where it ended
+// otherwise than with 0.
+func ExitCode(err error) int {
+	var exit *epoch.ExitError
+	var bad *settings.UsageError
+	var plan *epoch.PlanError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &bad), errors.As(err, &plan):
+		return 2
+	case errors.As(err, &exit) && exit.Code != 0:
+		return exit.Code
+	}
+	return 1
+}

@@ -1,0 +1,81 @@
+package proxy
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/agent/relay"
+	"fairway/internal/agent/secrets"
+	"fairway/internal/agent/settings"
+	"fairway/internal/agent/token"
+	"fairway/internal/envoy/bootstrap"
+)
+
+// newRelay makes the part that serves Envoy its configuration; nil where Envoy asks the control plane itself. node is
+// who the agent speaks as.
+func newRelay(o settings.Options, s *secrets.Secrets, node func() []byte) (*relay.Relay, error) {
+	if o.Relay == nil {
+		return nil, nil
+	}
+	to := o.Bootstrap.Discovery.String()
+	dial := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
+	if o.Relay.Secure && s != nil {
+		dial = s.DialOptions(to, o.Relay.ServerName)
+	}
+	r, err := relay.New(relay.Options{
+		Socket:   o.Relay.Socket,
+		Token:    token.Token(o.Bootstrap.Token),
+		Address:  to,
+		CacheDir: o.Relay.CacheDir,
+		Dial:     append(dial, grpc.WithNoProxy()),
+		Node:     node,
+		Log:      o.Log,
+	})
+	if err != nil {
+		return nil, &settings.UsageError{Err: err}
+	}
+	return r, nil
+}
+
+// node is the encoded Node of the serving Envoy, for what the agent itself asks of the control plane.
+func (a *agent) node() []byte {
+	a.mu.Lock()
+	p := a.now.Bootstrap
+	a.mu.Unlock()
+	message, err := bootstrap.NodeMessage(p)
+	if err != nil {
+		a.log.Error("the agent cannot say who it is", "error", err) // its Envoy could not either, and was not started
+		return nil
+	}
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(message)
+	if err != nil {
+		a.log.Error("the agent cannot say who it is", "error", err)
+	}
+	return raw
+}
+
+// relayStatus is for /debug/agent; nil where there is none.
+func (a *agent) relayStatus() *relay.Status {
+	if a.relay == nil {
+		return nil
+	}
+	s := a.relay.Status()
+	return &s
+}
+
+// collectors are the metrics of what runs beside Envoy.
+func (a *agent) collectors() []prometheus.Collector {
+	var out []prometheus.Collector
+	if a.relay != nil {
+		out = append(out, a.relay.Collector())
+	}
+	if a.health != nil {
+		out = append(out, a.healthMetric())
+	}
+	if a.names != nil {
+		out = append(out, a.names.Collectors()...)
+	}
+	return out
+}

@@ -1,0 +1,131 @@
+package settings
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os/exec"
+	"time"
+
+	"fairway/internal/agent/health"
+	"fairway/internal/agent/names"
+	"fairway/internal/agent/secrets"
+	"fairway/internal/envoy/bootstrap"
+)
+
+// Options is all that an agent's run depends on. Resolve makes them; tests and other programs may write them by hand.
+type Options struct {
+	Bootstrap bootstrap.Params
+	// CustomConfig is a bootstrap file to use in place of one built from Bootstrap: as it is, or filled in where its
+	// name ends in ".tmpl" (template.go has the words). Empty: build it.
+	CustomConfig string
+	// Override is YAML that Envoy merges over the bootstrap (its --config-yaml).
+	Override string
+
+	Envoy     string // path of the binary, or a name to look up in PATH
+	ConfigDir string // made if missing; holds what is written for Envoy
+
+	Environment []string // Envoy's variables, name=value; it gets no others but the one by which proxies know each other's workloads
+
+	LogLevel          string // Envoy's: trace, debug, info, warning, error, critical, off; empty is warning
+	ComponentLogLevel string // "misc:error,http:debug"
+	Concurrency       int    // worker threads; 0 is one for each core
+
+	Restarts Restarts
+	Shutdown Shutdown
+	Status   Status
+	// Secrets says where the workload's certificate comes from; Bootstrap.SecretsSocket is its socket then. Its log is
+	// the agent's. Nil: there is none.
+	Secrets *secrets.Options
+	// Relay has Envoy reach the control plane through this agent; Bootstrap.DiscoverySocket is its socket then. Nil:
+	// Envoy goes there itself.
+	Relay *Relay
+
+	// Health is how the application is checked, for the control plane to know; it goes through the relay. Nil: it is not.
+	Health *health.Probe
+	// Names has the agent resolve DNS for the workload; it needs a Relay. Nil: it does not.
+	Names *names.Options
+
+	// Renew gives these options as they would be now, for a restart. Nil: they stay.
+	Renew func() (Options, error)
+	// Watched are files whose change asks for a restart where Renew's options differ. WatchEvery is how often they are
+	// read; zero: once a second.
+	Watched    []string
+	WatchEvery time.Duration
+
+	// Unknown are fields of ProxyConfigs that Resolve passed over, with where they stand; they are logged.
+	Unknown []string
+
+	Stdout, Stderr io.Writer // Envoy's own; files are handed on as they are
+	Log            *slog.Logger
+}
+
+// Restarts says how one Envoy follows another.
+type Restarts struct {
+	Hot bool // a new epoch takes over from the old one
+	// BaseID tells Envoys on one machine apart that can be hot-restarted; it is their shared memory's name. Nil: a free one is chosen.
+	BaseID *uint32
+	// Drain is how long a parent closes its connections, ParentShutdown how long it stays; the second is made longer
+	// than the first, and the first longer than Longest.
+	Drain, ParentShutdown time.Duration
+	// Longest is how long a request may last that must survive a hot restart. Zero: not longer than Drain.
+	Longest time.Duration
+	// DrainStrategy is "immediate" (each answer asks its connection to close; also when empty) or "gradual" (more of
+	// them as Drain goes on).
+	DrainStrategy string
+	LiveWithin    time.Duration // for a new epoch to serve; zero: a minute
+	Budget        int           // crashes in a row that are answered; zero: ten; negative: none
+	Backoff       time.Duration // before the first new start, then doubling; zero: 200 ms
+}
+
+// Shutdown says how an Envoy is stopped that still has connections.
+type Shutdown struct {
+	Minimum time.Duration // MINIMUM_DRAIN_DURATION: for peers to notice that its health fails
+	Limit   time.Duration // terminationDrainDuration: for connections to end after that
+	// ExitOnZero is EXIT_ON_ZERO_ACTIVE_CONNECTIONS: true waits for the last connection without a limit, false always
+	// takes Limit in all. Nil, the default, waits for the last connection, but after Minimum no longer than Limit.
+	ExitOnZero *bool
+	Kill       time.Duration // for Envoy to end after SIGTERM; zero: five seconds
+}
+
+// Status says what the agent's own port serves.
+type Status struct {
+	Listen string // host:port; empty: there is no port
+	// Probers is ISTIO_KUBE_APP_PROBERS, Annotations ISTIO_PROMETHEUS_ANNOTATIONS.
+	Probers, Annotations string
+	AppHost              string // where the application is asked for its health
+	// QuitTokenFile is where a secret is written by which applications may have /quitquitquit done, readable by
+	// everybody who reaches the file; empty: nowhere.
+	QuitTokenFile string
+}
+
+// UsageError is a mistake in flags, environment or the files they name: nothing was started. Programs exit with 2.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usage is a *UsageError, its text made as fmt.Errorf does.
+func Usage(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
+
+// Complete fills in defaults and finds the binary.
+func (o Options) Complete() (Options, error) {
+	if o.LogLevel == "" {
+		o.LogLevel = "warning"
+	}
+	if o.Restarts.DrainStrategy == "" {
+		o.Restarts.DrainStrategy = "immediate"
+	}
+	if o.WatchEvery == 0 {
+		o.WatchEvery = time.Second
+	}
+	if o.Restarts.Longest > 0 {
+		o.Restarts.Drain = max(o.Restarts.Drain, o.Restarts.Longest+time.Second)
+	} // package epoch sees to it that a parent stays longer than it drains
+	path, err := exec.LookPath(o.Envoy)
+	if err != nil {
+		return o, Usage("no Envoy to run: %w; name its binary with --envoy", err)
+	}
+	o.Envoy = path
+	return o, nil
+}

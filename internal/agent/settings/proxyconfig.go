@@ -1,0 +1,196 @@
+package settings
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	"fairway/internal/identity/safefile"
+)
+
+// DefaultConfigDir is the agent's folder where nothing else is said, as Istio's agent has it.
+const DefaultConfigDir = "./etc/istio/proxy"
+
+// longestFile bounds a file that says how one proxy is configured, in bytes: a MeshConfig, a custom bootstrap, an override of it.
+const longestFile = 16 << 20
+
+// configAnnotation is the workload's own ProxyConfig, as YAML.
+const configAnnotation = "proxy.istio.io/config"
+
+// resolveProxyConfig lays the mesh's defaultConfig, ProxyConfig resources, PROXY_CONFIG and the workload's annotation
+// over the defaults that istio.io/api documents for ProxyConfig. The annotation comes last because it can change while
+// the workload runs, which a variable cannot; an injector has written it into PROXY_CONFIG as it was before. unknown
+// are fields that were passed over, each with where it stands.
+func resolveProxyConfig(f Flags, env Environment) (config *meshconfig.ProxyConfig, unknown []string, err error) {
+	config = &meshconfig.ProxyConfig{
+		ConfigPath:               DefaultConfigDir,
+		DiscoveryAddress:         defaultDiscovery,
+		ProxyAdminPort:           15000,
+		StatusPort:               15020,
+		DrainDuration:            durationpb.New(45 * time.Second),
+		TerminationDrainDuration: durationpb.New(5 * time.Second),
+	}
+	mesh, unknown, err := readMesh(f.MeshConfig)
+	if err != nil {
+		return nil, nil, err
+	}
+	overlay(config, mesh.GetDefaultConfig())
+	if err := overlayObjects(config, f, env, firstOf(mesh.GetRootNamespace(), "istio-system")); err != nil {
+		return nil, nil, err
+	}
+	annotations, err := readPairs(env.AnnotationsFile)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, layer := range [...][2]string{
+		{"PROXY_CONFIG", env.Vars["PROXY_CONFIG"]},
+		{"annotation " + configAnnotation, text(annotations, configAnnotation)},
+	} {
+		over := &meshconfig.ProxyConfig{}
+		fields, err := decodeYAML([]byte(layer[1]), over)
+		if err != nil {
+			return nil, nil, Usage("%s: %w", layer[0], err)
+		}
+		for _, field := range fields {
+			unknown = append(unknown, layer[0]+": "+field)
+		}
+		overlay(config, over)
+	}
+	annotateStats(config, annotations)
+	return config, unknown, nil
+}
+
+// annotateStats takes from the workload's annotations which statistics to keep, as far as no ProxyConfig says it
+// (istio.io/docs/reference/config/annotations, sidecar.istio.io/statsInclusionPrefixes and its siblings: lists separated by commas).
+func annotateStats(config *meshconfig.ProxyConfig, annotations map[string]any) {
+	matcher := config.GetProxyStatsMatcher()
+	if matcher == nil {
+		matcher = &meshconfig.ProxyConfig_ProxyStatsMatcher{}
+	}
+	for _, one := range [...]struct {
+		annotation string
+		to         *[]string
+	}{
+		{"sidecar.istio.io/statsInclusionPrefixes", &matcher.InclusionPrefixes},
+		{"sidecar.istio.io/statsInclusionSuffixes", &matcher.InclusionSuffixes},
+		{"sidecar.istio.io/statsInclusionRegexps", &matcher.InclusionRegexps},
+	} {
+		if list := text(annotations, one.annotation); list != "" && len(*one.to) == 0 {
+			*one.to, config.ProxyStatsMatcher = strings.Split(list, ","), matcher
+		}
+	}
+}
+
+// overlay replaces each field of base that over sets; variables of proxyMetadata are replaced one by one.
+func overlay(base, over *meshconfig.ProxyConfig) {
+	into := base.ProtoReflect()
+	over.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if field.IsMap() {
+			m := into.Mutable(field).Map()
+			v.Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool { m.Set(k, v); return true })
+			return true
+		}
+		into.Set(field, v)
+		return true
+	})
+}
+
+// overlayObjects lays the ProxyConfig resources over that reach this workload.
+func overlayObjects(config *meshconfig.ProxyConfig, f Flags, env Environment, root string) error {
+	objects, err := readProxyObjects(f.ProxyConfigs)
+	if err != nil {
+		return Usage("--proxyConfigs %s: %w", f.ProxyConfigs, err)
+	}
+	if len(objects) == 0 {
+		return nil
+	}
+	meta, err := environmentMetadata(env.Vars)
+	if err != nil {
+		return err
+	}
+	labels, ok := meta["LABELS"].(map[string]any)
+	if !ok {
+		if labels, err = readPairs(env.LabelsFile); err != nil {
+			return err
+		}
+	}
+	for _, layer := range proxyLayers(objects, root, firstOf(env.Vars["POD_NAMESPACE"], "default"), labels) {
+		overlay(config, layer)
+	}
+	return nil
+}
+
+// readMesh reads a MeshConfig file; unknown are those fields of its defaultConfig that were passed over: what else it
+// says is the control plane's to judge. No file, nothing.
+func readMesh(path string) (mesh *meshconfig.MeshConfig, unknown []string, err error) {
+	mesh = &meshconfig.MeshConfig{}
+	content, err := safefile.Read(path, longestFile)
+	switch {
+	case path == "" || errors.Is(err, fs.ErrNotExist):
+		return mesh, nil, nil
+	case err != nil:
+		return nil, nil, Usage("read the mesh configuration: %w", err)
+	}
+	fields, err := decodeYAML(content, mesh)
+	if err != nil {
+		return nil, nil, Usage("mesh configuration %s: %w", path, err)
+	}
+	for _, field := range fields {
+		if strings.HasPrefix(field, "defaultConfig.") {
+			unknown = append(unknown, "mesh configuration "+path+": "+field)
+		}
+	}
+	return mesh, unknown, nil
+}
+
+// decodeYAML reads YAML into a message. Fields that it does not know are passed over, for a newer release may have
+// written them, and returned. An error names the field.
+func decodeYAML(content []byte, into proto.Message) (unknown []string, err error) {
+	var tree any
+	if err := yaml.Unmarshal(content, &tree); err != nil {
+		return nil, err
+	}
+	if tree == nil {
+		return nil, nil
+	}
+	asJSON, err := json.Marshal(tree)
+	if err != nil {
+		return nil, fmt.Errorf("not a JSON value: %w", err)
+	}
+	return decodeJSON(asJSON, into)
+}
+
+// decodeJSON is decodeYAML for JSON.
+func decodeJSON(text []byte, into proto.Message) (unknown []string, err error) {
+	err = protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, into)
+	var tree any
+	if json.Unmarshal(text, &tree) != nil {
+		return nil, err
+	}
+	of := into.ProtoReflect().Descriptor()
+	if err != nil {
+		return nil, cmp.Or(wrongField(tree, of), err)
+	}
+	return unknownFields(tree, of), nil
+}
+
+// asMap is a message as node metadata carries it.
+func asMap(m proto.Message) (map[string]any, error) {
+	raw, err := protojson.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	var out map[string]any
+	return out, json.Unmarshal(raw, &out)
+}

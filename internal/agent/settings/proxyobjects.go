@@ -1,0 +1,104 @@
+package settings
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	networkingv1beta1 "istio.io/api/networking/v1beta1"
+
+	"fairway/internal/disk"
+	"fairway/internal/identity/safefile"
+)
+
+// proxyObject is a ProxyConfig resource: settings for all proxies of a namespace, or of some workloads in it.
+type proxyObject struct {
+	namespace, name string
+	spec            *networkingv1beta1.ProxyConfig
+}
+
+// readProxyObjects reads the ProxyConfig resources of a file of YAML documents; others are passed over, for the file
+// may be one of a rules folder. No file, none.
+func readProxyObjects(path string) ([]proxyObject, error) {
+	content, err := safefile.Read(path, disk.MaxFile)
+	if path == "" || errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []proxyObject
+	documents := yaml.NewDecoder(bytes.NewReader(content))
+	for {
+		var d struct {
+			Kind     string
+			Metadata struct{ Name, Namespace string }
+			Spec     any
+		}
+		err := documents.Decode(&d)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if d.Kind != "ProxyConfig" {
+			continue
+		}
+		o := proxyObject{namespace: cmp.Or(d.Metadata.Namespace, "default"), name: d.Metadata.Name, spec: &networkingv1beta1.ProxyConfig{}}
+		if err := decodeSpec(d.Spec, o.spec); err != nil {
+			return nil, fmt.Errorf("ProxyConfig %s/%s: %w", o.namespace, o.name, err)
+		}
+		out = append(out, o)
+	}
+	slices.SortFunc(out, func(a, b proxyObject) int {
+		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+	})
+	return out, nil
+}
+
+func decodeSpec(spec any, into *networkingv1beta1.ProxyConfig) error {
+	asJSON, err := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
+	_, err = decodeJSON(asJSON, into) // unknown fields are the control plane's to tell
+	return err
+}
+
+// proxyLayers are the settings of resources that reach a workload, weakest first: of the mesh (the root namespace,
+// without a selector), of its namespace, its own. Of several of one rank the first by name counts
+// (https://istio.io/latest/docs/reference/config/networking/proxy-config/ allows one only). An image is the injector's.
+func proxyLayers(objects []proxyObject, root, namespace string, labels map[string]any) []*meshconfig.ProxyConfig {
+	ranks := [...]func(proxyObject) bool{
+		func(o proxyObject) bool { return o.namespace == root && o.spec.GetSelector() == nil },
+		func(o proxyObject) bool { return o.namespace == namespace && o.spec.GetSelector() == nil },
+		func(o proxyObject) bool {
+			return o.namespace == namespace && o.spec.GetSelector() != nil && o.selects(labels)
+		},
+	}
+	var out []*meshconfig.ProxyConfig
+	for _, reaches := range ranks {
+		if i := slices.IndexFunc(objects, reaches); i >= 0 {
+			spec := objects[i].spec
+			out = append(out, &meshconfig.ProxyConfig{Concurrency: spec.GetConcurrency(), ProxyMetadata: spec.GetEnvironmentVariables()})
+		}
+	}
+	return out
+}
+
+func (o proxyObject) selects(labels map[string]any) bool {
+	for k, v := range o.spec.GetSelector().GetMatchLabels() {
+		if labels[k] != v {
+			return false
+		}
+	}
+	return true
+}

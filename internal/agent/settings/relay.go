@@ -1,0 +1,89 @@
+package settings
+
+import (
+	"path/filepath"
+	"strconv"
+
+	"fairway/internal/agent/secrets"
+)
+
+// relaySocket and relayCache are names in the configuration's folder; Istio's agent calls its socket so too.
+const (
+	relaySocket = "XDS"
+	relayCache  = "xds-cache"
+)
+
+// defaultDiscovery is where the control plane is unless something else is said; securePort is where it believes
+// workloads by their certificate or token. Both as Istio has them.
+const (
+	defaultDiscovery = "istiod.istio-system.svc:15010"
+	securePort       = 15012
+)
+
+// Relay says how Envoy reaches the control plane through this agent.
+type Relay struct {
+	Socket   string // of the relay
+	CacheDir string // keeps what Envoy holds; empty: nothing is kept
+	// Secure is TLS as the workload: with its certificate or token, to whom its roots vouch for. Otherwise it is plaintext.
+	Secure     bool
+	ServerName string // in the control plane's certificate; empty: what the address says
+}
+
+// resolveRelay decides whether Envoy speaks to the control plane through the agent: where the flag or XDS_RELAY says
+// so, and by itself where the control plane is reached as the workload, which Envoy alone cannot do, and where the
+// agent itself has something to say. That is at port 15012, which is also where a workload with an identity goes that
+// was told of no control plane.
+func resolveRelay(f Flags, env Environment, o *Options) error {
+	authority := authorityOf(o.Secrets)
+	to := &o.Bootstrap.Discovery
+	if authority != nil && to.String() == defaultDiscovery {
+		to.Port = securePort
+	}
+	secure := hasIdentity(o.Secrets) && (to.Port == securePort || authority != nil && authority.Address == to.String())
+	on := secure || o.Health != nil
+	said, from := f.XDSRelay, "--xdsRelay"
+	if said == "" {
+		said, from = env.Vars["XDS_RELAY"], "XDS_RELAY"
+	}
+	if said != "" {
+		var err error
+		if on, err = strconv.ParseBool(said); err != nil {
+			return Usage("%s: %q is neither true nor false", from, said)
+		}
+	}
+	if said != "" && !on && o.Names != nil {
+		return Usage("%s: ISTIO_META_DNS_CAPTURE has the agent resolve the names of the mesh, which it has from the relay only", from)
+	}
+	on = on || o.Names != nil
+	if secure && !on {
+		return Usage(
+			"%s: the control plane at %s wants TLS as the workload, which Envoy has from the relay only; name its "+
+				"plaintext port with --discoveryAddress",
+			from,
+			to,
+		)
+	}
+	if !on && o.Health != nil {
+		return Usage("%s: without the relay nobody hears how readinessProbe finds the application; leave one of them out", from)
+	}
+	if !on {
+		return nil
+	}
+	o.Relay = &Relay{Socket: filepath.Join(o.ConfigDir, relaySocket), CacheDir: filepath.Join(o.ConfigDir, relayCache), Secure: secure}
+	if authority != nil {
+		o.Relay.ServerName = authority.ServerName
+	}
+	o.Bootstrap.DiscoverySocket = o.Relay.Socket
+	return nil
+}
+
+func authorityOf(s *secrets.Options) *secrets.Authority {
+	if s == nil {
+		return nil
+	}
+	return s.Authority
+}
+
+func hasIdentity(s *secrets.Options) bool {
+	return s != nil && (s.Authority != nil || s.SPIRE != "" || s.Files != nil)
+}

@@ -1,0 +1,88 @@
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"text/template"
+
+	"fairway/internal/envoy/bootstrap"
+)
+
+// templateSuffix ends the name of a custom bootstrap that is a template; what comes before it tells the format: "bootstrap.yaml.tmpl".
+const templateSuffix = ".tmpl"
+
+// custom gives the text of a hand-written bootstrap, and the end of the name of the file that it belongs into.
+func (o Options) custom(content []byte) (text []byte, suffix string, err error) {
+	name, isTemplate := strings.CutSuffix(o.CustomConfig, templateSuffix)
+	if suffix = filepath.Ext(name); !isTemplate {
+		return content, suffix, nil
+	}
+	if suffix == "" {
+		suffix = ".json"
+	}
+	// A word that does not exist is a mistake, not an empty text in the middle of a bootstrap.
+	t, err := template.New(
+		filepath.Base(o.CustomConfig),
+	).Option(
+		"missingkey=error",
+	).Funcs(
+		template.FuncMap{"toJSON": toJSON},
+	).Parse(
+		string(content),
+	)
+	if err != nil {
+		return nil, suffix, err
+	}
+	words, err := o.words()
+	if err != nil {
+		return nil, suffix, err
+	}
+	var out bytes.Buffer
+	if err := t.Execute(&out, words); err != nil {
+		return nil, suffix, err
+	}
+	return out.Bytes(), suffix, nil
+}
+
+// words are what a template may name; those that Istio's template has too are called the same. meta_json_str and config
+// are JSON and stand without quotes; config is the resolved ProxyConfig, whose fields can be asked for one by one ({{
+// .config.meshId }}).
+func (o Options) words() (map[string]any, error) {
+	b := o.Bootstrap
+	meta, err := toJSON(b.Node.Metadata)
+	if err != nil {
+		return nil, fmt.Errorf("node metadata: %w", err)
+	}
+	return map[string]any{
+		"nodeID":                b.Node.ID(),
+		"nodeType":              b.Node.Type.String(),
+		"cluster":               b.Node.Cluster,
+		"meta_json_str":         meta,
+		"config":                b.Node.Metadata["PROXY_CONFIG"],
+		"region":                b.Node.Locality.Region,
+		"zone":                  b.Node.Locality.Zone,
+		"sub_zone":              b.Node.Locality.SubZone,
+		"localhost":             b.Status.Host,
+		"wildcard":              b.Ready.Host,
+		"instance_ip":           b.Node.IP,
+		"discovery_address":     b.Discovery.String(),
+		"discovery_host":        b.Discovery.Host,
+		"discovery_port":        b.Discovery.Port,
+		"discovery_socket":      b.DiscoverySocket,
+		"secrets_socket":        b.SecretsSocket,
+		"token":                 b.Token,
+		"token_header":          bootstrap.TokenHeader,
+		"admin_port":            b.Admin.Port,
+		"status_port":           b.Status.Port,
+		"envoy_status_port":     b.Ready.Port,
+		"envoy_prometheus_port": b.Prometheus.Port,
+	}, nil
+}
+
+func toJSON(v any) (string, error) {
+	out, err := json.Marshal(v)
+	return string(out), err
+}

@@ -1,0 +1,77 @@
+package settings
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"fairway/internal/envoy/caller"
+)
+
+// passVariable names further variables that Envoy gets: a list separated by commas, in which a star at the end of a
+// name stands for any end.
+const passVariable = "ENVOY_ENV_PASS"
+
+// handedOn are the variables that Envoy gets of the agent's own: what the C library, the allocator, TLS and the tracers
+// read, where programs are, and who the workload is, for formats of logs. None of them holds a secret: a rule can have
+// Envoy send any of its variables anywhere (%ENVIRONMENT(NAME)%).
+func handedOn() []string {
+	return []string{
+		"PATH",
+		"HOME",
+		"LANG",
+		"LC_ALL",
+		"TZ",
+		"LD_LIBRARY_PATH",
+		"LD_PRELOAD",
+		"GLIBC_TUNABLES",
+		"TCMALLOC_*",
+		"LOCALDOMAIN",
+		"RES_OPTIONS",
+		"SSL_CERT_FILE",
+		"SSL_CERT_DIR",
+		"OTEL_RESOURCE_ATTRIBUTES",
+		"OTEL_SERVICE_NAME",
+		"DD_SERVICE",
+		"DD_ENV",
+		"DD_VERSION",
+		"HOSTNAME",
+		"POD_NAME",
+		"POD_NAMESPACE",
+		"SERVICE_ACCOUNT",
+		"INSTANCE_IP",
+		"HOST_IP",
+	}
+}
+
+// variablePattern is a name, or the beginning of names.
+var variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
+
+// envoyVariables are those of vars that Envoy gets, as name=value, in the order of their names.
+func envoyVariables(vars map[string]string) ([]string, error) {
+	patterns := handedOn()
+	for word := range strings.SplitSeq(vars[passVariable], ",") {
+		word = strings.TrimSpace(word)
+		if word != "" && !variablePattern.MatchString(word) {
+			return nil, Usage("%s: %q is no name of a variable, nor the beginning of names with a * after it", passVariable, word)
+		}
+		patterns = append(patterns, word)
+	}
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		passes := func(pattern string) bool {
+			start, open := strings.CutSuffix(pattern, "*")
+			return name == pattern || open && strings.HasPrefix(name, start)
+		}
+		if name != caller.Variable && slices.ContainsFunc(patterns, passes) {
+			out = append(out, name+"="+vars[name])
+		}
+	}
+	return out, nil
+}
+
+// environment is all that Envoy gets: those variables, and what it says of its workload to those whom it calls.
+func (o Options) environment() []string {
+	return append(slices.Clone(o.Environment), caller.Variable+"="+o.Workload().Claim().String())
+}
