@@ -58,7 +58,7 @@ func (c *cache) get(q *dns.Msg) *dns.Msg {
 		return nil
 	}
 	c.use.MoveToFront(at)
-	reply := addressed(k.reply.Copy(), q)
+	reply := asReplyTo(k.reply.Copy(), q)
 	reply.RecursionDesired = q.RecursionDesired
 	age := uint32(now.Sub(k.since) / time.Second)
 	for _, section := range [][]dns.RR{reply.Answer, reply.Ns, reply.Extra} {

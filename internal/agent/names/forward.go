@@ -14,6 +14,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"fairway/internal/disk/watch"
 	"fairway/internal/identity/safefile"
 )
 
@@ -22,7 +23,7 @@ type forwarder struct {
 	o      Options
 	counts *counts
 	cache  *cache
-	turns  chan struct{} // a token for each question under way
+	slots  chan struct{} // a token for each question under way
 	file   []byte        // resolv.conf that is in force; only read uses it, which is called by one goroutine at a time
 
 	mu      sync.Mutex // guards the rest
@@ -34,19 +35,31 @@ type forwarder struct {
 }
 
 func newForwarder(o Options, c *counts) *forwarder {
-	return &forwarder{o: o, counts: c, cache: newCache(o.CacheSize, o.Now), turns: make(chan struct{}, o.Forwards), own: map[string]bool{}}
+	return &forwarder{o: o, counts: c, cache: newCache(o.CacheSize, o.Now), slots: make(chan struct{}, o.Forwards), own: map[string]bool{}}
 }
 
 // longestConf is how many bytes are read of resolv.conf.
 const longestConf = 1 << 20
 
+// lookEvery is how often resolv.conf is looked at; a change is in force after two looks. The system tells of none where
+// the file is mounted by itself, as in containers.
+const lookEvery = 500 * time.Millisecond
+
+// watch watches resolv.conf; the caller stops it.
+func (f *forwarder) watch() *watch.Follower {
+	return watch.Follow(watch.Options{
+		Files: func() []string { return []string{f.o.ResolvConf} },
+		Quiet: lookEvery,
+		Every: lookEvery,
+		Log:   f.o.Log,
+	})
+}
+
 // follow reads resolv.conf again when it has changed, until ctx ends.
-func (f *forwarder) follow(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
+func (f *forwarder) follow(ctx context.Context, changed <-chan struct{}) {
 	for {
 		select {
-		case <-tick.C:
+		case <-changed:
 			f.read()
 		case <-ctx.Done():
 			return
@@ -116,7 +129,7 @@ func (f *forwarder) isOwn(from net.Addr) bool {
 	return f.own[from.Network()+" "+from.String()]
 }
 
-func (f *forwarder) mark(a net.Addr, own bool) {
+func (f *forwarder) markOwn(a net.Addr, own bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if key := a.Network() + " " + a.String(); own {
@@ -133,8 +146,8 @@ func (f *forwarder) ask(q *dns.Msg) *dns.Msg {
 		return reply
 	}
 	select {
-	case f.turns <- struct{}{}:
-		defer func() { <-f.turns }()
+	case f.slots <- struct{}{}:
+		defer func() { <-f.slots }()
 	default:
 		f.counts.refused.Inc()
 		return new(dns.Msg).SetRcode(q, dns.RcodeServerFailure)
@@ -156,11 +169,11 @@ func (f *forwarder) ask(q *dns.Msg) *dns.Msg {
 		)
 	}
 	f.cache.put(q, reply)
-	return addressed(reply, q)
+	return asReplyTo(reply, q)
 }
 
-// addressed makes an answer the answer to a question that was asked in other letters and with another number.
-func addressed(reply, q *dns.Msg) *dns.Msg {
+// asReplyTo makes an answer the answer to a question that was asked in other letters and with another number.
+func asReplyTo(reply, q *dns.Msg) *dns.Msg {
 	reply.Id, reply.Question = q.Id, q.Question
 	return reply
 }
@@ -220,9 +233,9 @@ func (f *forwarder) exchange(ctx context.Context, q *dns.Msg, server string, tim
 	defer cancel()
 	out := q.Copy()
 	out.Id = dns.Id()
-	r := f.over(ctx, "udp", out, server)
+	r := f.exchangeOver(ctx, "udp", out, server)
 	if r.err == nil && r.reply.Truncated {
-		r = f.over(ctx, "tcp", out, server)
+		r = f.exchangeOver(ctx, "tcp", out, server)
 	}
 	f.counts.duration.Observe(f.o.Now().Sub(began).Seconds())
 	if !r.good() && !errors.Is(ctx.Err(), context.Canceled) { // not where another server was faster
@@ -231,7 +244,7 @@ func (f *forwarder) exchange(ctx context.Context, q *dns.Msg, server string, tim
 	return r
 }
 
-func (f *forwarder) over(ctx context.Context, network string, q *dns.Msg, server string) result {
+func (f *forwarder) exchangeOver(ctx context.Context, network string, q *dns.Msg, server string) result {
 	var dialer net.Dialer
 	raw, err := dialer.DialContext(ctx, network, server)
 	if err != nil {
@@ -239,8 +252,8 @@ func (f *forwarder) over(ctx context.Context, network string, q *dns.Msg, server
 	}
 	defer raw.Close()
 	local := raw.LocalAddr()
-	f.mark(local, true)
-	defer f.mark(local, false)
+	f.markOwn(local, true)
+	defer f.markOwn(local, false)
 	stop := context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	conn := &dns.Conn{Conn: raw, UDPSize: dns.MaxMsgSize}

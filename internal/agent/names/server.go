@@ -112,12 +112,14 @@ func (s *Server) Run(ctx context.Context, up func()) error {
 	if err != nil {
 		return err
 	}
+	conf := s.forward.watch()
+	defer conf.Stop()
 	s.forward.read()
 	g, ctx := errgroup.WithContext(ctx)
 	for _, server := range sockets {
 		g.Go(func() error { return serve(ctx, server) })
 	}
-	g.Go(func() error { s.forward.follow(ctx); return nil })
+	g.Go(func() error { s.forward.follow(ctx, conf.Changed()); return nil })
 	up()
 	return g.Wait()
 }

@@ -15,11 +15,11 @@ import (
 type Table struct {
 	suffixes []string // of the workload's own domain, the longest first: shop.svc.cluster.local, svc.cluster.local, cluster.local
 
-	mu    sync.RWMutex
-	hosts map[string][]record // by name, without a dot at the end, in lower case; by resource
-	of    map[string][]string // resource → its names
-	first chan struct{}       // closed once anything was applied
-	heard bool
+	mu     sync.RWMutex
+	hosts  map[string][]record // by name, without a dot at the end, in lower case; by resource
+	of     map[string][]string // resource → its names
+	first  chan struct{}       // closed once anything was applied
+	filled bool
 }
 
 // record is what one resource says of a name.
@@ -68,8 +68,8 @@ func (t *Table) Apply(changed []Resource, removed []string) error {
 			t.add(r.Name, e)
 		}
 	}
-	if !t.heard {
-		t.heard = true
+	if !t.filled {
+		t.filled = true
 		close(t.first)
 	}
 	return nil
@@ -137,11 +137,11 @@ func (t *Table) lookup(name string, search []string) (found, bool) {
 			return r.found(full), true
 		}
 	}
-	if r, ok := t.wild(name); ok {
+	if r, ok := t.wildcard(name); ok {
 		return r.found(""), true
 	}
 	for _, b := range bare {
-		if r, ok := t.wild(b); ok && strings.Contains(b, ".") {
+		if r, ok := t.wildcard(b); ok && strings.Contains(b, ".") {
 			return r.found(b), true
 		}
 	}
@@ -178,8 +178,8 @@ func (t *Table) unexpanded(name string, search []string) (out []string) {
 	return out
 }
 
-// wild finds the most specific wildcard that covers a name.
-func (t *Table) wild(name string) (record, bool) {
+// wildcard finds the most specific wildcard that covers a name.
+func (t *Table) wildcard(name string) (record, bool) {
 	for rest := name; rest != ""; {
 		_, rest, _ = strings.Cut(rest, ".")
 		pattern := "*." + rest
