@@ -32,10 +32,10 @@ func New(address string) *Client {
 	return &Client{base: "http://" + address, http: &http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true}}}
 }
 
-// AtSocket gives a client of the administration at a unix socket. Each connection moves what an Envoy has put at bound
+// NewAtSocket gives a client of the administration at a unix socket. Each connection moves what an Envoy has put at bound
 // to moved first, and goes there: bound can be read by every user of the machine in the kernel's list of sockets, moved
 // by nobody but who knows it.
-func AtSocket(bound, moved string) *Client {
+func NewAtSocket(bound, moved string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		if err := os.Rename(bound, moved); err == nil {
 			_ = os.Chmod(moved, 0o600) // its folder keeps others out too
@@ -49,14 +49,14 @@ func AtSocket(bound, moved string) *Client {
 	}
 }
 
-// Showing has each request of the client show a token.
-func (c *Client) Showing(t token.Token) *Client {
+// WithToken has each request of the client show a token.
+func (c *Client) WithToken(t token.Token) *Client {
 	c.token = t
 	return c
 }
 
-// Patient is New for questions whose answer may take as long as a drain.
-func Patient(address string) *Client {
+// NewWithoutTimeout is New for questions whose answer may take as long as a drain.
+func NewWithoutTimeout(address string) *Client {
 	c := New(address)
 	c.http.Timeout = 0
 	return c

@@ -84,14 +84,14 @@ type front struct {
 
 // ServeHTTP hands a request on, or says why not.
 func (f front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	do := f.gate.Change(f.pass)
+	do := f.gate.Change(f.forward)
 	if r.Method == http.MethodGet && pages[r.URL.Path] {
-		do = f.gate.Read(f.pass)
+		do = f.gate.Read(f.forward)
 	}
 	do(w, r)
 }
 
-func (f front) pass(w http.ResponseWriter, r *http.Request) {
+func (f front) forward(w http.ResponseWriter, r *http.Request) {
 	resp, err := f.to.send(r.Context(), r.Method, r.URL.RequestURI())
 	if err != nil {
 		http.Error(w, "Envoy's administration does not answer: "+err.Error(), http.StatusBadGateway)
@@ -104,36 +104,36 @@ func (f front) pass(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.WriteHeader(resp.StatusCode)
-	out := &veil{to: w, secrets: f.secrets}
+	out := &redactor{to: w, secrets: f.secrets}
 	if _, err := io.Copy(out, resp.Body); err == nil {
 		_ = out.flush() // a caller that left is no loss
 	}
 }
 
-// veiled stands in the place of a secret.
-const veiled = "[redacted]"
+// redacted stands in the place of a secret.
+const redacted = "[redacted]"
 
-// Veil gives a text without the secrets.
-func Veil(text string, secrets []string) string {
+// Redact gives a text without the secrets.
+func Redact(text string, secrets []string) string {
 	for _, s := range secrets {
 		if s != "" {
-			text = strings.ReplaceAll(text, s, veiled)
+			text = strings.ReplaceAll(text, s, redacted)
 		}
 	}
 	return text
 }
 
-// veil writes what it is given without the secrets, also where one is given in two parts.
-type veil struct {
+// redactor writes what it is given without the secrets, also where one is given in two parts.
+type redactor struct {
 	to      io.Writer
 	secrets []string
 	held    []byte // what may be the beginning of a secret
 }
 
 // Write implements io.Writer.
-func (v *veil) Write(p []byte) (int, error) {
+func (v *redactor) Write(p []byte) (int, error) {
 	v.held = append(v.held, p...)
-	text := Veil(string(v.held), v.secrets)
+	text := Redact(string(v.held), v.secrets)
 	keep := 0
 	for _, s := range v.secrets {
 		for n := min(len(s)-1, len(text)); n > keep; n-- {
@@ -147,7 +147,7 @@ func (v *veil) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-func (v *veil) flush() error {
+func (v *redactor) flush() error {
 	_, err := v.to.Write(v.held)
 	return err
 }

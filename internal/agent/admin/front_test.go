@@ -15,13 +15,13 @@ import (
 	"fairway/internal/agent/peer"
 )
 
-// TestVeil: a secret is left out of what is written, wherever it is cut in two.
-func TestVeil(t *testing.T) {
+// TestRedact: a secret is left out of what is written, wherever it is cut in two.
+func TestRedact(t *testing.T) {
 	text := "a deadbeef b cafe deaddeadbeefdead cafdeadbeef end deadbee"
-	want := strings.ReplaceAll(strings.ReplaceAll(text, "deadbeef", veiled), "cafe", veiled)
+	want := strings.ReplaceAll(strings.ReplaceAll(text, "deadbeef", redacted), "cafe", redacted)
 	for size := 1; size <= len(text); size++ {
 		var out bytes.Buffer
-		v := &veil{to: &out, secrets: []string{"deadbeef", "cafe", ""}}
+		v := &redactor{to: &out, secrets: []string{"deadbeef", "cafe", ""}}
 		for at := 0; at < len(text); at += size {
 			if _, err := io.WriteString(v, text[at:min(at+size, len(text))]); err != nil {
 				t.Fatal(err)
@@ -56,7 +56,7 @@ func administration(t *testing.T, path string) {
 func TestMoved(t *testing.T) {
 	dir := t.TempDir()
 	bound, moved := filepath.Join(dir, "bound"), filepath.Join(dir, "moved")
-	c := AtSocket(bound, moved)
+	c := NewAtSocket(bound, moved)
 	if _, err := c.ServerInfo(t.Context()); err == nil {
 		t.Error("nobody answers")
 	}
@@ -81,7 +81,7 @@ func TestFront(t *testing.T) {
 	administration(t, bound)
 	f, err := ListenFront(
 		"127.0.0.1:0",
-		AtSocket(bound, filepath.Join(dir, "moved")),
+		NewAtSocket(bound, filepath.Join(dir, "moved")),
 		&peer.Gate{Token: "secret"},
 		[]string{"hush"},
 		slog.New(slog.DiscardHandler),
@@ -94,11 +94,11 @@ func TestFront(t *testing.T) {
 	go func() { over <- f.Run(ctx, func() {}) }()
 	for _, c := range []struct{ method, path, token, want string }{
 		{
-			"GET", "/stats?filter=a", "", "GET /stats?filter=a " + veiled,
-		}, {"GET", "/config_dump", "", "GET /config_dump " + veiled}, {"POST", "/quitquitquit", "", "token"},
+			"GET", "/stats?filter=a", "", "GET /stats?filter=a " + redacted,
+		}, {"GET", "/config_dump", "", "GET /config_dump " + redacted}, {"POST", "/quitquitquit", "", "token"},
 		{"GET", "/quitquitquit", "", "token"}, {"GET", "/unheard/of", "", "token"},
 		{"GET", "/stats/../quitquitquit", "", "token"}, {"DELETE", "/stats", "", "token"},
-		{"POST", "/logging?level=info", "secret", "POST /logging?level=info " + veiled}, {"POST", "/logging", "wrong", "token"},
+		{"POST", "/logging?level=info", "secret", "POST /logging?level=info " + redacted}, {"POST", "/logging", "wrong", "token"},
 	} {
 		req, err := http.NewRequest(c.method, "http://"+f.listener.Addr().String()+c.path, nil)
 		if err != nil {

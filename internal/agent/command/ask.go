@@ -131,7 +131,8 @@ func ask(c *cobra.Command, dir string, port uint16, method, path string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		fmt.Fprintf(c.ErrOrStderr(), "the request goes without the agent's token: %v\n", err)
 	}
-	status, body, err := admin.Patient(fmt.Sprintf("localhost:%d", port)).Showing(shown).Do(c.Context(), strings.ToUpper(method), path)
+	client := admin.NewWithoutTimeout(fmt.Sprintf("localhost:%d", port)).WithToken(shown)
+	status, body, err := client.Do(c.Context(), strings.ToUpper(method), path)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func Connections(stats map[string]int64, inbound bool, ignore []uint16) Count {
 		case !is, own[manager]:
 		case strings.HasPrefix(name, "http.inbound"), strings.HasPrefix(name, "http.") && !inbound:
 			http += n
-			busy := atWork(stats, manager, n)
+			busy := busyOf(stats, manager, n)
 			c.Busy, c.Idle = c.Busy+busy, c.Idle+max(0, n-busy)
 		case inbound && strings.HasPrefix(name, "tcp.inbound"), !inbound && counts(name, ignore):
 			all += n
@@ -55,9 +55,9 @@ func Connections(stats map[string]int64, inbound bool, ignore []uint16) Count {
 	return c
 }
 
-// atWork says of how many requests or connections of a connection manager something is under way. Where its requests
+// busyOf says of how many requests or connections of a connection manager something is under way. Where its requests
 // are not counted, of all.
-func atWork(stats map[string]int64, manager string, connections int64) int64 {
+func busyOf(stats map[string]int64, manager string, connections int64) int64 {
 	under, counted := stats[manager+requests]
 	switch {
 	case !counted:

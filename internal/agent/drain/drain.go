@@ -39,8 +39,8 @@ type Result struct {
 // answer that they are to go, and those that are idle hear it where that can be.
 const settle = time.Second
 
-// looks is how many counts in a row have to find nothing in hand: gauges are not read all at one moment.
-const looks = 3
+// calmCounts is how many counts in a row have to find nothing in hand: gauges are not read all at one moment.
+const calmCounts = 3
 
 // Run drains. It returns early when ctx ends, or when the Envoy's administration does not answer: then nothing can be asked of it.
 func Run(ctx context.Context, o Options) (Result, error) {
@@ -97,7 +97,7 @@ func (o Options) awaitNone(ctx context.Context) (left int64, err error) {
 		if calm++; left > 0 {
 			calm = 0
 		}
-		if calm >= looks && !time.Now().Before(settled) {
+		if calm >= calmCounts && !time.Now().Before(settled) {
 			o.Log.Info("connections without requests end with envoy", "connections", now.Idle)
 			return 0, nil
 		}

@@ -21,10 +21,10 @@ func (s *Supervisor) adopt(ctx context.Context, plan Plan) bool {
 		s.o.Log.Error("envoys of this folder run, and are another agent's", "envoys", len(found), "error", err)
 		return false
 	}
-	family := s.take(ctx, f, found)
+	family := s.watchOrphans(ctx, f, found)
 	s.family = f
 	if !s.o.HotRestart || !s.resume(ctx, family) {
-		s.disown(family)
+		s.endAdopted(family)
 		return false
 	}
 	s.nextBase, s.wanted = f.baseID+1, plan
@@ -47,13 +47,13 @@ func (s *Supervisor) adopt(ctx context.Context, plan Plan) bool {
 		)
 	}
 	if !plan.Equal(s.serving.plan) {
-		go s.follow(plan)
+		go s.requestRestart(plan)
 	}
 	return true
 }
 
-// take watches the last two of the Envoys that were found; there should be no others.
-func (s *Supervisor) take(ctx context.Context, f *family, found []orphan) (out []*process) {
+// watchOrphans watches the last two of the Envoys that were found; there should be no others.
+func (s *Supervisor) watchOrphans(ctx context.Context, f *family, found []orphan) (out []*process) {
 	for i, o := range found {
 		s.folder.after(o.file)
 		plan, err := o.plan(ctx, s.o.Files, s.o.restartArguments(f, o.epoch))
@@ -90,20 +90,20 @@ func (s *Supervisor) resume(ctx context.Context, family []*process) bool {
 	next := family[len(family)-1]
 	if len(family) == 1 {
 		s.serving = next
-		return s.answers(ctx, next) || s.relieve(ctx, next)
+		return s.answers(ctx, next) || s.replaceSilent(ctx, next)
 	}
 	parent := family[0]
 	parent.live = true
 	s.serving, s.starting = parent, next
 	s.note(nil)
-	err := s.awaitLife(ctx, next, parent)
+	err := s.awaitLive(ctx, next, parent)
 	s.starting = nil
 	if err == nil {
-		s.succeed(parent, next)
+		s.completeHandOver(parent, next)
 		return true
 	}
 	s.undo(ctx, next, fmt.Errorf("adopt the next epoch: %w", err))
-	if s.deaf {
+	if s.adminClosed {
 		s.retry = time.After(0)
 	}
 	return true
@@ -117,7 +117,7 @@ func (s *Supervisor) answers(ctx context.Context, p *process) bool {
 	defer look.Stop()
 	for {
 		if s.o.Live(ctx, p.plan, p.epoch) {
-			s.lives(p)
+			s.markLive(p)
 			return true
 		}
 		select {
@@ -132,22 +132,22 @@ func (s *Supervisor) answers(ctx context.Context, p *process) bool {
 	}
 }
 
-// relieve has a new epoch take over from an Envoy that does not answer, and says whether one did. It may well serve: it
+// replaceSilent has a new epoch take over from an Envoy that does not answer, and says whether one did. It may well serve: it
 // closed its administration for a successor, and that was killed together with the agent.
-func (s *Supervisor) relieve(ctx context.Context, deaf *process) bool {
+func (s *Supervisor) replaceSilent(ctx context.Context, silent *process) bool {
 	s.o.Log.Warn(
 		"an envoy of an earlier agent does not answer; if it serves, a new epoch takes over from it",
 		"epoch",
-		deaf.epoch,
+		silent.epoch,
 		"pid",
-		deaf.pid,
+		silent.pid,
 	)
-	deaf.live = true
-	return s.unmark(deaf.family) && s.handOver(ctx, deaf.plan) == nil // the mark is its successor's
+	silent.live = true
+	return s.clearMark(silent.family) && s.handOver(ctx, silent.plan) == nil // the mark is its successor's
 }
 
-// disown ends Envoys that cannot be gone on with, so that a new one finds its ports free.
-func (s *Supervisor) disown(family []*process) {
+// endAdopted ends Envoys that cannot be gone on with, so that a new one finds its ports free.
+func (s *Supervisor) endAdopted(family []*process) {
 	f := s.family
 	s.family, s.serving, s.parent, s.starting = nil, nil, nil, nil
 	for _, p := range family {
@@ -162,12 +162,12 @@ func (s *Supervisor) disown(family []*process) {
 		os.Remove(p.file)
 		f.members--
 	}
-	s.leave(f)
+	s.releaseUnused(f)
 	s.note(nil)
 }
 
-// follow asks for a restart by what the options say now.
-func (s *Supervisor) follow(plan Plan) {
+// requestRestart asks for a restart by what the options say now.
+func (s *Supervisor) requestRestart(plan Plan) {
 	select {
 	case s.requests <- request{plan: plan, why: "it was started by an earlier agent in another way", reply: make(chan error, 1)}:
 	case <-s.over:

@@ -117,14 +117,14 @@ func (b bases) lock(id uint32) (f *os.File, fresh bool, err error) {
 		_, missing := os.Lstat(path)
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 		if err != nil {
-			if isOthers(path) {
-				return nil, false, &takenError{id, whose(path), true}
+			if isForeign(path) {
+				return nil, false, &takenError{id, describeOwner(path), true}
 			}
 			return nil, false, fmt.Errorf("claim base id %d: %w", id, err)
 		}
 		if info, err := f.Stat(); err != nil || !isOurs(info) || !info.Mode().IsRegular() {
 			f.Close()
-			return nil, false, &takenError{id, whose(path), true}
+			return nil, false, &takenError{id, describeOwner(path), true}
 		}
 		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 			defer f.Close()
@@ -155,7 +155,7 @@ func (f *family) checkMemory(fresh bool) error {
 	case err != nil:
 		return fmt.Errorf("claim base id %d: %w", f.baseID, err)
 	case !isOurs(info):
-		return &takenError{f.baseID, whose(path), true}
+		return &takenError{f.baseID, describeOwner(path), true}
 	case fresh: // maybe in a network namespace of its own that shares this folder
 		return &takenError{f.baseID, path + " is there, of an Envoy that no agent started", false}
 	}

@@ -218,7 +218,7 @@ func TestWhereSocketsAre(t *testing.T) {
 // TestDeadSocketsAreRemoved, and those in use are not.
 func TestDeadSocketsAreRemoved(t *testing.T) {
 	b := ids(t)
-	folder := filepath.Join(b.own, meetingDir)
+	folder := filepath.Join(b.own, socketDir)
 	os.Mkdir(folder, 0o700)
 	made := map[string]*net.UnixConn{}
 	for _, name := range []string{"envoy_parent_70", "envoy_parent_80"} {

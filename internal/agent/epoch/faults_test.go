@@ -148,7 +148,7 @@ func TestAnOrphansBootstrapThatCannotBeRead(t *testing.T) {
 	if s.folder, err = openFolder(s.o.Files, dir); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range s.take(ctx, &family{baseID: 3}, []orphan{found}) {
+	for _, p := range s.watchOrphans(ctx, &family{baseID: 3}, []orphan{found}) {
 		p.kill()
 	}
 	if said := lines.String(); !strings.Contains(said, fmt.Sprint(faulty.Errors[0])) || !strings.Contains(said, "cannot be read") {

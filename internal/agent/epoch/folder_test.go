@@ -14,9 +14,9 @@ func TestBootstrapsAreThisUsersAlone(t *testing.T) {
 	w := start(t, "a", nil)
 	w.live(t)
 	for path, mode := range map[string]os.FileMode{
-		w.o.Dir:                            0o700 | os.ModeDir,
-		w.State().Serving.Bootstrap:        0o600,
-		filepath.Join(w.o.Dir, meetingDir): 0o700 | os.ModeDir,
+		w.o.Dir:                           0o700 | os.ModeDir,
+		w.State().Serving.Bootstrap:       0o600,
+		filepath.Join(w.o.Dir, socketDir): 0o700 | os.ModeDir,
 	} {
 		if info, err := os.Lstat(path); err != nil || info.Mode() != mode {
 			t.Errorf("%s: %v, %v, want %v", path, info, err, mode)

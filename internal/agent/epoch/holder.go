@@ -31,14 +31,14 @@ func ownerOf(info fs.FileInfo) (uid uint32, ok bool) {
 	return stat.Uid, true
 }
 
-// isOthers says whether something is there that is not this agent's user's, or no file.
-func isOthers(path string) bool {
+// isForeign says whether something is there that is not this agent's user's, or no file.
+func isForeign(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && (!isOurs(info) || !info.Mode().IsRegular())
 }
 
-// whose says to whom a file belongs that is in the way.
-func whose(path string) string {
+// describeOwner says to whom a file belongs that is in the way.
+func describeOwner(path string) string {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return fmt.Sprintf("%s is somebody else's", path)

@@ -22,9 +22,9 @@ func memoryFile(dir string, baseID uint32) string {
 	return filepath.Join(dir, fmt.Sprintf("envoy_shared_memory_%d", uint64(baseID)*idsPerBase))
 }
 
-// forgetInitializing takes the mark of a dead epoch away. It may be called only when no epoch of this memory is initializing.
+// clearInitializing takes the mark of a dead epoch away. It may be called only when no epoch of this memory is initializing.
 // It fails where the memory is of a version that is not known here; then only a new base id helps.
-func forgetInitializing(path string) error {
+func clearInitializing(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return fmt.Errorf("open envoy's shared memory: %w", err)

@@ -44,11 +44,11 @@ type Options struct {
 
 	// Live says whether the Envoy of an epoch, started by a plan, serves.
 	Live func(ctx context.Context, p Plan, epoch uint32) bool
-	// Answers says whether the administration of an Envoy answers at all; a Trial asks it. It must be set where Instead is.
+	// Answers says whether the administration of an Envoy answers at all; a Trial asks it. It must be set where Alternative is.
 	Answers func(ctx context.Context) bool
-	// Instead says what to start in the place of a plan whose Envoy ended before it served, and why it did; false: the
+	// Alternative says what to start in the place of a plan whose Envoy ended before it served, and why it did; false: the
 	// same again, after a wait. Each plan that it gives should ask for less. Nil: always the same.
-	Instead func(ctx context.Context, failed Plan, why error, try Trial) (Plan, bool)
+	Alternative func(ctx context.Context, failed Plan, why error, try Trial) (Plan, bool)
 	// Failed hears of a plan whose Envoy ended before it could take over from the serving one. It must return at once.
 	// Nil: nobody hears of it.
 	Failed func(failed Plan, why error)

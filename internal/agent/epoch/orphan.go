@@ -37,7 +37,7 @@ func orphans(dir string) []orphan {
 	}
 	var out []orphan
 	for _, o := range envoys() {
-		if o.numbered() && filepath.Dir(o.file) == dir {
+		if o.readNumbers() && filepath.Dir(o.file) == dir {
 			out = append(out, o)
 		}
 	}
@@ -81,8 +81,8 @@ func canonical(path, from string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// numbered reads base id and epoch, which Envoys have that can be hot-restarted.
-func (o *orphan) numbered() bool {
+// readNumbers reads base id and epoch, which Envoys have that can be hot-restarted.
+func (o *orphan) readNumbers() bool {
 	_, err := fmt.Sscan(o.value("--base-id")+" "+o.value("--restart-epoch"), &o.baseID, &o.epoch)
 	return err == nil
 }
@@ -158,7 +158,7 @@ func (o orphan) watch(plan Plan, f *family) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch envoy %d: %w", o.pid, err)
 	}
-	if again, ok := readEnvoy(o.pid); !ok || !again.numbered() || again.epoch != o.epoch || again.file != o.file {
+	if again, ok := readEnvoy(o.pid); !ok || !again.readNumbers() || again.epoch != o.epoch || again.file != o.file {
 		unix.Close(fd)
 		return nil, fmt.Errorf("envoy %d has ended", o.pid)
 	}

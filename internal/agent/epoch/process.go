@@ -33,16 +33,16 @@ var errOrphan = errors.New("how is not known, for the agent that started it was 
 
 // process is one Envoy. Its fields but live and asked are read-only once started, err once done is closed.
 type process struct {
-	epoch  uint32
-	pid    int
-	plan   Plan
-	file   string // its bootstrap
-	family *family
-	since  time.Time
-	orphan bool  // another agent started it, which has been killed
-	live   bool  // the supervisor's: it has been seen serving
-	asked  bool  // the supervisor's: it was sent SIGTERM
-	mortal error // why it ends when the agent is killed, where it should not
+	epoch         uint32
+	pid           int
+	plan          Plan
+	file          string // its bootstrap
+	family        *family
+	since         time.Time
+	orphan        bool  // another agent started it, which has been killed
+	live          bool  // the supervisor's: it has been seen serving
+	asked         bool  // the supervisor's: it was sent SIGTERM
+	diesWithAgent error // why it ends when the agent is killed, where it should not
 
 	done chan struct{} // closed when it has ended and err is set
 	err  error
@@ -53,7 +53,7 @@ type command struct {
 	path           string
 	args, env      []string
 	stdout, stderr io.Writer
-	outlives       bool // goes on when the agent is killed, for the next agent to find
+	survivesAgent  bool // goes on when the agent is killed, for the next agent to find
 }
 
 // start starts an Envoy and returns once it runs.
@@ -66,7 +66,7 @@ func (p *process) start(c command) error {
 	}
 	p.done = make(chan struct{})
 	started := make(chan error)
-	go p.run(cmd, c.outlives, started)
+	go p.run(cmd, c.survivesAgent, started)
 	if err := <-started; err != nil {
 		return fmt.Errorf("start %s: %w", c.path, err)
 	}
@@ -74,14 +74,14 @@ func (p *process) start(c command) error {
 }
 
 // run starts cmd and waits for its end on one thread: the kernel sends Pdeathsig when the thread that forked ends. The
-// thread ends with it, for what outlive does stays with it.
-func (p *process) run(cmd *exec.Cmd, outlives bool, started chan<- error) {
+// thread ends with it, for what surviveAgent does stays with it.
+func (p *process) run(cmd *exec.Cmd, survivesAgent bool, started chan<- error) {
 	runtime.LockOSThread()
 	defer close(p.done)
-	if outlives {
-		p.mortal = outlive(cmd.Path)
+	if survivesAgent {
+		p.diesWithAgent = surviveAgent(cmd.Path)
 	}
-	if !outlives || p.mortal != nil {
+	if !survivesAgent || p.diesWithAgent != nil {
 		cmd.SysProcAttr.Pdeathsig = syscall.SIGTERM // nobody could hand over from it
 	}
 	err := cmd.Start()

@@ -16,13 +16,13 @@ func (s *Supervisor) restart(ctx context.Context, plan Plan, why string) error {
 	}
 	log.Info("hot-restarting envoy", "epoch", s.serving.epoch)
 	err := s.handOver(ctx, plan)
-	if errors.Is(err, errBereft) {
+	if errors.Is(err, errParentGone) {
 		s.countCrash(err)
 		return s.replace(ctx, plan) // there is nothing to lose
 	}
 	if err != nil {
 		log.Error("the hot restart failed, the old epoch serves on", "epoch", s.serving.epoch, "error", err)
-		if s.deaf {
+		if s.adminClosed {
 			s.retry = time.After(0)
 		}
 	}
@@ -32,7 +32,7 @@ func (s *Supervisor) restart(ctx context.Context, plan Plan, why string) error {
 // canHandOver says whether a hot restart is possible: both binaries speak the same protocol, and the serving Envoy has
 // its shared memory in order. One that is not live yet has nothing to hand over, and would refuse.
 func (s *Supervisor) canHandOver(plan Plan) bool {
-	return s.serving.family != nil && s.serving.live && !s.stuck && plan.protocol == s.serving.plan.protocol
+	return s.serving.family != nil && s.serving.live && !s.exhausted && plan.protocol == s.serving.plan.protocol
 }
 
 // handOver runs the next epoch beside the serving one and has it take over. Where that fails nothing is left of it, and
@@ -46,7 +46,7 @@ func (s *Supervisor) handOver(ctx context.Context, plan Plan) error {
 	}
 	s.starting = next
 	s.note(nil)
-	err = s.awaitLife(ctx, next, parent)
+	err = s.awaitLive(ctx, next, parent)
 	s.starting = nil
 	if err != nil {
 		s.undo(ctx, next, err)
@@ -55,24 +55,24 @@ func (s *Supervisor) handOver(ctx context.Context, plan Plan) error {
 		}
 		return err
 	}
-	s.succeed(parent, next)
+	s.completeHandOver(parent, next)
 	return nil
 }
 
-// succeed notes that an epoch serves in its parent's place.
-func (s *Supervisor) succeed(parent, next *process) {
-	s.lives(next)
-	s.parent, s.serving, s.deaf, s.retry, s.retries = parent, next, false, nil, 0
+// completeHandOver notes that an epoch serves in its parent's place.
+func (s *Supervisor) completeHandOver(parent, next *process) {
+	s.markLive(next)
+	s.parent, s.serving, s.adminClosed, s.retry, s.retries = parent, next, false, nil, 0
 	s.parentLate = time.After(s.o.parentStays())
 	s.note(func(st *State) { st.Handovers++; st.NextStart = time.Time{} })
 	s.o.Log.Info("a new epoch serves", "epoch", next.epoch, "pid", next.pid, "after", time.Since(next.since).Round(time.Millisecond))
 }
 
-// errBereft is why an epoch is given up whose parent ended before it could take over: it would wait for that one's answers for ever.
-var errBereft = errors.New("the envoy that it was to take over from has ended")
+// errParentGone is why an epoch is given up whose parent ended before it could take over: it would wait for that one's answers for ever.
+var errParentGone = errors.New("the envoy that it was to take over from has ended")
 
-// awaitLife returns nil when an epoch serves in its parent's place.
-func (s *Supervisor) awaitLife(ctx context.Context, next, parent *process) error {
+// awaitLive returns nil when an epoch serves in its parent's place.
+func (s *Supervisor) awaitLive(ctx context.Context, next, parent *process) error {
 	late := time.NewTimer(s.o.LiveWithin)
 	defer late.Stop()
 	look := time.NewTicker(s.o.Poll)
@@ -91,7 +91,7 @@ func (s *Supervisor) awaitLife(ctx context.Context, next, parent *process) error
 				return nil
 			}
 			if time.Since(next.since) < orElse(s.o.ParentShutdown, envoysParentShutdown) {
-				return errBereft // no successor ends its parent before that time
+				return errParentGone // no successor ends its parent before that time
 			}
 			ended = nil // as it should where the successor serves, and did not answer just now
 			failed = fmt.Errorf("epoch %d ended before its successor served", parent.epoch)
@@ -111,26 +111,26 @@ func (s *Supervisor) awaitLife(ctx context.Context, next, parent *process) error
 // undo removes a failed epoch, and what it did to its parent as far as that can be undone.
 func (s *Supervisor) undo(ctx context.Context, next *process, why error) {
 	next.kill()
-	s.bury(next, false)
-	s.stuck = !s.unmark(next.family) || s.stuck
-	s.deaf = !s.o.Live(ctx, s.serving.plan, s.serving.epoch)
+	s.forget(next, false)
+	s.exhausted = !s.clearMark(next.family) || s.exhausted
+	s.adminClosed = !s.o.Live(ctx, s.serving.plan, s.serving.epoch)
 	s.note(func(st *State) { st.Failed++; st.LastError = why.Error() })
 }
 
-// unmark takes away the mark that a dead epoch has left in its family's memory; false: it cannot be, so no further epoch would start.
-func (s *Supervisor) unmark(f *family) bool {
-	err := forgetInitializing(memoryFile(s.o.Memory, f.baseID))
+// clearMark takes away the mark that a dead epoch has left in its family's memory; false: it cannot be, so no further epoch would start.
+func (s *Supervisor) clearMark(f *family) bool {
+	err := clearInitializing(memoryFile(s.o.Memory, f.baseID))
 	if err != nil {
 		s.o.Log.Warn("no further hot restart with this base id", "base_id", f.baseID, "error", err)
 	}
 	return err == nil
 }
 
-// regainVoice starts a new epoch with the plan that serves: its parent has closed its administration for a successor
+// reopenAdministration starts a new epoch with the plan that serves: its parent has closed its administration for a successor
 // that failed, and does not open it again.
-func (s *Supervisor) regainVoice(ctx context.Context) {
+func (s *Supervisor) reopenAdministration(ctx context.Context) {
 	s.retry = nil
-	if s.stuck {
+	if s.exhausted {
 		return // the next restart that is asked for is a full one
 	}
 	err := s.handOver(ctx, s.serving.plan)
@@ -141,13 +141,13 @@ func (s *Supervisor) regainVoice(ctx context.Context) {
 	s.retries++
 	s.retry = time.After(wait)
 	s.note(func(st *State) { st.NextStart = time.Now().Add(wait) })
-	s.o.Log.Error("the last working bootstrap does not start beside itself; trying again", "in", wait, "error", err)
+	s.o.Log.Error("the last working bootstrap does not start as a new epoch; trying again", "in", wait, "error", err)
 }
 
 // replace ends the serving Envoy, after its connections where it was live, and starts another.
 func (s *Supervisor) replace(ctx context.Context, plan Plan) error {
 	old := s.serving
-	if old.live && !s.deaf && s.o.Quiesce != nil {
+	if old.live && !s.adminClosed && s.o.Quiesce != nil {
 		s.o.Quiesce(ctx)
 	}
 	old.end(s.o.Kill)

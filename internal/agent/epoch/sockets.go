@@ -17,7 +17,7 @@ import (
 const (
 	socketFlag = "--socket-path"
 	socketMode = "600"
-	meetingDir = "hot-restart" // in the agent's folder
+	socketDir  = "hot-restart" // in the agent's folder
 	socketName = "envoy"
 )
 
@@ -30,7 +30,7 @@ const longestSocket = 107 - len("_udp_parent_") - 10
 // base id.
 func (b bases) sockets(id uint32) (string, error) {
 	if own, err := canonical(b.own, ""); err == nil && private(own) {
-		at := filepath.Join(own, meetingDir, socketName)
+		at := filepath.Join(own, socketDir, socketName)
 		if fits(at) && makePrivate(filepath.Dir(at)) == nil {
 			removeDead(filepath.Dir(at))
 			return at, nil
@@ -42,7 +42,7 @@ func (b bases) sockets(id uint32) (string, error) {
 	}
 	err := makePrivate(filepath.Dir(at))
 	if errors.Is(err, errNotOurs) {
-		return "", &takenError{id, whose(filepath.Dir(at)), true}
+		return "", &takenError{id, describeOwner(filepath.Dir(at)), true}
 	}
 	return at, err
 }

@@ -57,7 +57,7 @@ func (s *Supervisor) note(change func(*State)) {
 		change(&s.state)
 	}
 	s.state.Serving, s.state.Starting, s.state.Draining = s.serving.describe(), s.starting.describe(), s.parent.describe()
-	s.state.Administration = s.serving != nil && !s.deaf
+	s.state.Administration = s.serving != nil && !s.adminClosed
 	if s.serving != nil {
 		s.plan = s.serving.plan
 	}

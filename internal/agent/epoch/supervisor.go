@@ -22,8 +22,8 @@ type Supervisor struct {
 	over     chan struct{} // closed when Run has returned
 
 	serving, parent, starting *process
-	deaf                      bool   // serving has closed its administration, for a successor that failed
-	stuck                     bool   // its base id can take no further epoch
+	adminClosed               bool   // serving has closed its administration, for a successor that failed
+	exhausted                 bool   // its base id can take no further epoch
 	held                      bool   // no restarts any more
 	good                      []Plan // the last two that were seen serving
 	family                    *family
@@ -100,7 +100,7 @@ func (s *Supervisor) Run(ctx context.Context, first Plan, orElse ...Plan) error 
 			over, err = s.serve(ctx)
 		}
 		if !over {
-			next, ok := s.instead(ctx, plan, err)
+			next, ok := s.alternative(ctx, plan, err)
 			if ok {
 				plan = next
 				continue
@@ -108,7 +108,7 @@ func (s *Supervisor) Run(ctx context.Context, first Plan, orElse ...Plan) error 
 			plan, over, err = s.afterCrash(ctx, err)
 		}
 		if over {
-			s.clear(err)
+			s.endAll(err)
 			return err
 		}
 	}
@@ -190,9 +190,9 @@ func (s *Supervisor) Signal(sig syscall.Signal) {
 func (s *Supervisor) begin(plan Plan) error {
 	if before := s.serving; before != nil {
 		s.family = nil
-		s.bury(before, false)
+		s.forget(before, false)
 	}
-	s.serving, s.deaf, s.stuck, s.retry, s.retries = nil, false, false, nil, 0
+	s.serving, s.adminClosed, s.exhausted, s.retry, s.retries = nil, false, false, nil, 0
 	s.wanted = plan
 	if s.o.HotRestart && plan.protocol != "" {
 		var err error
@@ -208,7 +208,7 @@ func (s *Supervisor) begin(plan Plan) error {
 	}
 	p, err := s.launch(plan, s.family)
 	if err != nil {
-		s.leave(s.family)
+		s.releaseUnused(s.family)
 		s.family = nil
 		return err
 	}
@@ -219,11 +219,11 @@ func (s *Supervisor) begin(plan Plan) error {
 
 // launch runs the next epoch's Envoy of a family, or one that stands alone where that is nil.
 func (s *Supervisor) launch(plan Plan, f *family) (*process, error) {
-	return s.launchSaying(plan, f, s.o.Stderr)
+	return s.launchWithLog(plan, f, s.o.Stderr)
 }
 
-// launchSaying is launch of an Envoy that writes its log somewhere.
-func (s *Supervisor) launchSaying(plan Plan, f *family, stderr io.Writer) (*process, error) {
+// launchWithLog is launch of an Envoy whose standard error goes to stderr.
+func (s *Supervisor) launchWithLog(plan Plan, f *family, stderr io.Writer) (*process, error) {
 	file, err := s.folder.writeNext(plan)
 	if err != nil {
 		return nil, err
@@ -234,7 +234,9 @@ func (s *Supervisor) launchSaying(plan Plan, f *family, stderr io.Writer) (*proc
 	}
 	args := append([]string{"--config-path", file}, plan.Args...)
 	args = append(args, s.o.restartArguments(f, p.epoch)...)
-	err = p.start(command{path: plan.Binary, args: args, env: plan.environment(), stdout: s.o.Stdout, stderr: stderr, outlives: f != nil})
+	err = p.start(command{
+		path: plan.Binary, args: args, env: plan.environment(), stdout: s.o.Stdout, stderr: stderr, survivesAgent: f != nil,
+	})
 	if err != nil {
 		os.Remove(file)
 		return nil, err
@@ -243,44 +245,44 @@ func (s *Supervisor) launchSaying(plan Plan, f *family, stderr io.Writer) (*proc
 		f.members++
 	}
 	s.note(func(st *State) { st.Starts++ })
-	if p.mortal != nil {
-		s.o.Log.Warn("envoy will end if the agent is killed", "why", p.mortal)
+	if p.diesWithAgent != nil {
+		s.o.Log.Warn("envoy will end if the agent is killed", "why", p.diesWithAgent)
 	}
 	s.o.Log.Info("envoy started", "epoch", p.epoch, "pid", p.pid, "bootstrap", file, "hot_restart", f != nil)
 	return p, nil
 }
 
-// bury forgets a process that has ended.
-func (s *Supervisor) bury(p *process, keep bool) {
+// forget takes a process that has ended out of its family, and removes its bootstrap unless that is kept.
+func (s *Supervisor) forget(p *process, keep bool) {
 	if !keep {
 		os.Remove(p.file)
 	}
 	if p.family != nil {
 		p.family.members--
 		if p.family != s.family {
-			s.leave(p.family)
+			s.releaseUnused(p.family)
 		}
 	}
 }
 
-// leave gives a base id back once none of its Envoys runs.
-func (s *Supervisor) leave(f *family) {
+// releaseUnused gives a base id back once none of its Envoys runs.
+func (s *Supervisor) releaseUnused(f *family) {
 	if f != nil && f.members == 0 {
 		f.release()
 	}
 }
 
-// clear ends what still runs, at the very end. The bootstrap of an Envoy that failed stays.
-func (s *Supervisor) clear(err error) {
+// endAll ends what still runs, at the very end. The bootstrap of an Envoy that failed stays.
+func (s *Supervisor) endAll(err error) {
 	last := s.family
 	s.family = nil
 	for _, p := range []*process{s.starting, s.parent, s.serving} {
 		if p != nil {
 			p.end(s.o.Kill)
-			s.bury(p, err != nil && p == s.serving)
+			s.forget(p, err != nil && p == s.serving)
 		}
 	}
-	s.leave(last)
+	s.releaseUnused(last)
 	s.starting, s.parent, s.serving = nil, nil, nil
 	s.note(nil)
 }
@@ -319,11 +321,11 @@ func (s *Supervisor) serve(ctx context.Context) (over bool, err error) {
 			s.held, s.retry = true, nil
 			close(done)
 		case <-s.retry:
-			s.regainVoice(ctx)
+			s.reopenAdministration(ctx)
 		case sig := <-s.signals:
 			s.signal(sig)
 		case <-looks:
-			s.lookForLife(ctx)
+			s.checkLive(ctx)
 			wait = min(wait*3/2, seldom*s.o.Poll) // a control plane may be away for long
 			look.Reset(wait)
 		}
@@ -347,22 +349,22 @@ func (s *Supervisor) signal(sig syscall.Signal) {
 }
 
 func (s *Supervisor) dropParent() {
-	s.bury(s.parent, false)
+	s.forget(s.parent, false)
 	s.parent, s.parentLate = nil, nil
 	s.note(nil)
 }
 
-// lookForLife asks an Envoy that has no parent whether it serves yet.
-func (s *Supervisor) lookForLife(ctx context.Context) {
+// checkLive asks an Envoy that has no parent whether it serves yet.
+func (s *Supervisor) checkLive(ctx context.Context) {
 	if s.o.Live(ctx, s.serving.plan, s.serving.epoch) {
-		s.lives(s.serving)
+		s.markLive(s.serving)
 		s.note(nil)
 		s.o.Log.Info("envoy is live", "epoch", s.serving.epoch, "after", time.Since(s.serving.since).Round(time.Millisecond))
 	}
 }
 
-// lives notes that a process serves, and that its plan is one to come back to.
-func (s *Supervisor) lives(p *process) {
+// markLive notes that a process serves, and that its plan is one to come back to.
+func (s *Supervisor) markLive(p *process) {
 	p.live = true
 	s.good = slices.DeleteFunc(s.good, p.plan.Equal)
 	s.good = append(s.good[max(0, len(s.good)-1):], p.plan)

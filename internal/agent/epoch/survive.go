@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outlive has whatever the calling thread starts from now on live on when its parent is killed. The thread must be
+// surviveAgent has whatever the calling thread starts from now on live on when its parent is killed. The thread must be
 // locked, and must not be used for anything else.
 //
 // An Envoy that can be hot-restarted asks the kernel for SIGTERM at the death of its parent (prctl PR_SET_PDEATHSIG),
@@ -17,12 +17,12 @@ import (
 // filter of system calls, which a thread hands on to its children; the kernel remembers which calls a filter always
 // allows, so all others cost nothing. Where the thread may not set a filter as it is, neither it nor the program may
 // gain privileges any more: a program that needs to is refused.
-func outlive(program string) error {
+func surviveAgent(program string) error {
 	err := ignoreDeathSignals()
 	if !errors.Is(err, unix.EACCES) {
 		return err
 	}
-	if gains, err := gainsPrivileges(program); err != nil || gains {
+	if privileged, err := isPrivileged(program); err != nil || privileged {
 		return errors.Join(err, fmt.Errorf("%s has privileges of its own as a file, which it would lose", program))
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -54,8 +54,8 @@ func ignoreDeathSignals() error {
 	return nil
 }
 
-// gainsPrivileges says whether a program has more rights than who starts it: by its owner (setuid) or by capabilities.
-func gainsPrivileges(path string) (bool, error) {
+// isPrivileged says whether a program has more rights than who starts it: by its owner (setuid) or by capabilities.
+func isPrivileged(path string) (bool, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return false, err

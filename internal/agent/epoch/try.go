@@ -16,13 +16,13 @@ type Trial func(Plan) error
 // tryWithin is how long an Envoy may take until its administration answers: some tenths of a second, more on a machine that is busy.
 const tryWithin = 10 * time.Second
 
-// instead asks what to start in the place of a plan whose Envoy ended before it served, and counts that end.
-func (s *Supervisor) instead(ctx context.Context, failed Plan, why error) (Plan, bool) {
+// alternative asks what to start in the place of a plan whose Envoy ended before it served, and counts that end.
+func (s *Supervisor) alternative(ctx context.Context, failed Plan, why error) (Plan, bool) {
 	p := s.serving
-	if s.o.Instead == nil || p == nil || p.live || p.asked || p.orphan || s.held || ctx.Err() != nil {
+	if s.o.Alternative == nil || p == nil || p.live || p.asked || p.orphan || s.held || ctx.Err() != nil {
 		return failed, false
 	}
-	next, ok := s.o.Instead(ctx, failed, why, func(q Plan) error { return s.try(ctx, q) })
+	next, ok := s.o.Alternative(ctx, failed, why, func(q Plan) error { return s.try(ctx, q) })
 	if !ok {
 		return failed, false
 	}
@@ -38,13 +38,13 @@ func (s *Supervisor) instead(ctx context.Context, failed Plan, why error) (Plan,
 // try is a Trial. No other Envoy of this agent may serve.
 func (s *Supervisor) try(ctx context.Context, plan Plan) error {
 	said := &tail{to: s.o.Stderr}
-	p, err := s.launchSaying(plan, nil, said)
+	p, err := s.launchWithLog(plan, nil, said)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		p.kill()
-		s.bury(p, false)
+		s.forget(p, false)
 	}()
 	late := time.NewTimer(tryWithin)
 	defer late.Stop()

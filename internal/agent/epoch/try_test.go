@@ -6,16 +6,16 @@ import (
 	"testing"
 )
 
-// TestInstead: a plan whose Envoy ends before it served gives way to what is said instead, at once; trials say which
+// TestAlternative: a plan whose Envoy ends before it served gives way to what is said instead, at once; trials say which
 // plans run, in Envoy's words, and leave nothing running.
-func TestInstead(t *testing.T) {
+func TestAlternative(t *testing.T) {
 	var w *world
 	var crashes, runs error
 	asked := 0
 	w = start(t, "crash", func(o *Options) {
 		o.Backoff, o.BackoffMax = bound, bound
 		o.Answers = func(context.Context) bool { return w.liveFiles(0) > 0 }
-		o.Instead = func(_ context.Context, failed Plan, why error, try Trial) (Plan, bool) {
+		o.Alternative = func(_ context.Context, failed Plan, why error, try Trial) (Plan, bool) {
 			asked++
 			crashes, runs = try(failed), try(w.with("a"))
 			return w.with("b"), why != nil
@@ -38,11 +38,11 @@ func TestInstead(t *testing.T) {
 	}
 }
 
-// TestNothingInstead: then a crash is what it always was; and an Envoy that has served is started again by its own plan.
-func TestNothingInstead(t *testing.T) {
+// TestNoAlternative: then a crash is what it always was; and an Envoy that has served is started again by its own plan.
+func TestNoAlternative(t *testing.T) {
 	w := start(t, "crash", func(o *Options) {
 		o.Budget = 2
-		o.Instead = func(_ context.Context, failed Plan, _ error, _ Trial) (Plan, bool) { return failed, false }
+		o.Alternative = func(_ context.Context, failed Plan, _ error, _ Trial) (Plan, bool) { return failed, false }
 	})
 	if err := w.ends(t); err == nil {
 		t.Error("no error")

@@ -10,10 +10,10 @@ import (
 
 // Checker asks again and again. Make it with New, run it once; the other methods may be called by anybody at any time.
 type Checker struct {
-	o    Options
-	out  chan struct{} // closed by Leave
-	once sync.Once
-	why  string // of Leave
+	o        Options
+	stopping chan struct{} // closed by ReportStopping
+	once     sync.Once
+	why      string // of ReportStopping
 
 	settled time.Time // from when on a proxy that is not ready counts, though nothing was said yet
 
@@ -30,9 +30,9 @@ type Options struct {
 	// Proxy gives the reasons why the proxy itself cannot take traffic; while there are any the application counts as
 	// failing. Nil: it is not asked.
 	Proxy func(context.Context) []string
-	// Say is called when the state has changed, and why it fails. Calls come one at a time.
-	Say func(healthy bool, why string)
-	Log *slog.Logger
+	// Report is called when the state has changed, and why it fails. Calls come one at a time.
+	Report func(healthy bool, why string)
+	Log    *slog.Logger
 }
 
 // Status is what a Checker knows, for people.
@@ -57,7 +57,7 @@ const (
 func New(o Options) *Checker {
 	return &Checker{
 		o:        o,
-		out:      make(chan struct{}),
+		stopping: make(chan struct{}),
 		replaced: make(chan struct{}, 1),
 		probe:    o.Probe,
 		state:    Status{Probe: o.Probe.String(), State: unknown},
@@ -93,12 +93,12 @@ func (c *Checker) Status() Status {
 	return c.state
 }
 
-// Leave says once and for all that the application takes no more traffic, if it was healthy: the proxy is about to
+// ReportStopping says once and for all that the application takes no more traffic, if it was healthy: the proxy is about to
 // stop, and peers are to notice now, not with the next check.
-func (c *Checker) Leave(why string) {
+func (c *Checker) ReportStopping(why string) {
 	c.once.Do(func() {
 		c.why = why
-		close(c.out)
+		close(c.stopping)
 	})
 }
 
@@ -116,9 +116,9 @@ func (c *Checker) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.out:
+		case <-c.stopping:
 			if c.Status().State == healthy {
-				c.turn(unhealthy, c.why)
+				c.setState(unhealthy, c.why)
 			}
 			<-ctx.Done()
 			return
@@ -137,7 +137,7 @@ func (c *Checker) check(ctx context.Context, p *Probe) {
 	defer cancel()
 	go func() {
 		select {
-		case <-c.out:
+		case <-c.stopping:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -193,11 +193,11 @@ func (c *Checker) count(p *Probe, err error) {
 	change, why := s.InARow >= enough && s.State != next, s.Last
 	c.mu.Unlock()
 	if change {
-		c.turn(next, why)
+		c.setState(next, why)
 	}
 }
 
-func (c *Checker) turn(to, why string) {
+func (c *Checker) setState(to, why string) {
 	c.mu.Lock()
 	c.state.State, c.state.Since = to, time.Now()
 	c.mu.Unlock()
@@ -206,5 +206,5 @@ func (c *Checker) turn(to, why string) {
 	} else {
 		c.o.Log.Warn("the application is unhealthy: peers are told to leave it out", "probe", c.current().what, "why", why)
 	}
-	c.o.Say(to == healthy, why)
+	c.o.Report(to == healthy, why)
 }

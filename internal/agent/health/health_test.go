@@ -26,7 +26,7 @@ func probe(ask func(context.Context) error) *Probe {
 	return &Probe{Delay: 5 * time.Second, Timeout: time.Second, Period: 10 * time.Second, Successes: 2, Failures: 3, what: "test", ask: ask}
 }
 
-// said is one call of Say.
+// said is one call of Report.
 type said struct {
 	after time.Duration
 	ok    bool
@@ -46,16 +46,16 @@ func play(t *testing.T, outcomes string, leave time.Duration, proxy func(context
 		})
 		c := New(
 			Options{
-				Probe: p,
-				Proxy: proxy,
-				Log:   slog.New(slog.DiscardHandler),
-				Say:   func(ok bool, why string) { out = append(out, said{time.Since(began), ok, why}) },
+				Probe:  p,
+				Proxy:  proxy,
+				Log:    slog.New(slog.DiscardHandler),
+				Report: func(ok bool, why string) { out = append(out, said{time.Since(began), ok, why}) },
 			},
 		)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(len(outcomes))*10*time.Second)
 		defer cancel()
 		if leave > 0 {
-			time.AfterFunc(leave, func() { c.Leave("leaving"); c.Leave("again") })
+			time.AfterFunc(leave, func() { c.ReportStopping("leaving"); c.ReportStopping("again") })
 		}
 		c.Run(ctx)
 	})
@@ -139,10 +139,10 @@ func TestProxyMayTakeItsTime(t *testing.T) {
 			defer cancel()
 			New(
 				Options{
-					Probe: p,
-					Proxy: ready,
-					Log:   slog.New(slog.DiscardHandler),
-					Say:   func(ok bool, why string) { got = append(got, said{time.Since(began), ok, why}) },
+					Probe:  p,
+					Proxy:  ready,
+					Log:    slog.New(slog.DiscardHandler),
+					Report: func(ok bool, why string) { got = append(got, said{time.Since(began), ok, why}) },
 				},
 			).Run(
 				ctx,
@@ -159,7 +159,7 @@ func TestSlowAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := probe(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 		var last string
-		c := New(Options{Probe: p, Log: slog.New(slog.DiscardHandler), Say: func(_ bool, why string) { last = why }})
+		c := New(Options{Probe: p, Log: slog.New(slog.DiscardHandler), Report: func(_ bool, why string) { last = why }})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		c.Run(ctx)
@@ -360,9 +360,9 @@ func TestAnotherProbe(t *testing.T) {
 		began := time.Now()
 		c := New(
 			Options{
-				Log:   slog.New(slog.DiscardHandler),
-				Say:   func(ok bool, why string) { out = append(out, said{time.Since(began), ok, why}) },
-				Probe: probe(func(context.Context) error { return nil }),
+				Log:    slog.New(slog.DiscardHandler),
+				Report: func(ok bool, why string) { out = append(out, said{time.Since(began), ok, why}) },
+				Probe:  probe(func(context.Context) error { return nil }),
 			},
 		)
 		failing := probe(func(context.Context) error { return errors.New("no") })

@@ -25,7 +25,7 @@ type Gate struct {
 	// Own lets processes of the agent's own user and root read, and no others of this machine.
 	Own bool
 
-	looking sync.Mutex // one look at the kernel's tables at a time
+	identifying sync.Mutex // one look at the kernel's tables at a time
 }
 
 // A refusal is what those are told who may not; it names the way that is open.
@@ -33,7 +33,7 @@ var (
 	errNoToken = errors.New(
 		"this changes something, so it asks for the agent's token (" + token.Header + "): use `pilot-agent request POST …`, which reads it",
 	)
-	errElsehere = errors.New("only from this machine's loopback address")
+	errNotLocal = errors.New("only from this machine's loopback address")
 	errEnvoy    = errors.New("this request comes out of Envoy, or from nobody who can be told: use `pilot-agent request GET …`")
 	errUser     = errors.New("only the agent's own user and root may ask this: use `pilot-agent request GET …` as that user")
 )
@@ -41,7 +41,7 @@ var (
 // Change answers a request that changes something.
 func (g *Gate) Change(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !g.Shown(r) {
+		if !g.ShowsToken(r) {
 			refuse(w, errNoToken)
 			return
 		}
@@ -62,19 +62,19 @@ func (g *Gate) Read(next http.HandlerFunc) http.HandlerFunc {
 
 func refuse(w http.ResponseWriter, err error) { http.Error(w, err.Error(), http.StatusForbidden) }
 
-// Shown says whether a request shows the token, from this machine.
-func (g *Gate) Shown(r *http.Request) bool {
-	return g.Token.Admits(r.Header.Get(token.Header)) && fromHere(r)
+// ShowsToken says whether a request shows the token, from this machine.
+func (g *Gate) ShowsToken(r *http.Request) bool {
+	return g.Token.Admits(r.Header.Get(token.Header)) && isLocal(r)
 }
 
-func fromHere(r *http.Request) bool {
+func isLocal(r *http.Request) bool {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	return err == nil && identity.Local(from.Addr())
 }
 
 func (g *Gate) mayRead(r *http.Request) error {
-	if !fromHere(r) {
-		return errElsehere
+	if !isLocal(r) {
+		return errNotLocal
 	}
 	if g.Token.Admits(r.Header.Get(token.Header)) || g.Envoys == nil {
 		return nil
@@ -83,18 +83,18 @@ func (g *Gate) mayRead(r *http.Request) error {
 	if !ok {
 		return errEnvoy
 	}
-	seen.once.Do(func() { seen.err = g.look(seen.conn) })
+	seen.once.Do(func() { seen.err = g.identify(seen.conn) })
 	return seen.err
 }
 
-// look finds out once for each connection who is there.
-func (g *Gate) look(c net.Conn) error {
+// identify finds out once for each connection who is there.
+func (g *Gate) identify(c net.Conn) error {
 	local, remote, ok := Addresses(c)
 	if !ok {
 		return errEnvoy
 	}
-	g.looking.Lock()
-	defer g.looking.Unlock()
+	g.identifying.Lock()
+	defer g.identifying.Unlock()
 	who, err := Of(local, remote)
 	if err != nil {
 		return errEnvoy

@@ -91,7 +91,7 @@ func address(text string) netip.AddrPort {
 func (c Caller) Within(pids []int, program string) (bool, error) {
 	pids = append(pids, running(program)...)
 	for _, pid := range pids {
-		has, err := c.heldBy(pid)
+		has, err := c.hasSocket(pid)
 		if has || err != nil {
 			return has, err
 		}
@@ -99,7 +99,7 @@ func (c Caller) Within(pids []int, program string) (bool, error) {
 	return false, nil
 }
 
-func (c Caller) heldBy(pid int) (bool, error) {
+func (c Caller) hasSocket(pid int) (bool, error) {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	open, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {

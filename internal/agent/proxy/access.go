@@ -66,7 +66,7 @@ func (a *agent) connectAdmin() {
 	case p.AdminSocket == "" && a.at.Port != 0:
 		a.admin = admin.New(a.at.String())
 	case p.AdminSocket != "":
-		a.admin = admin.AtSocket(p.AdminSocket, p.AdminMoved)
+		a.admin = admin.NewAtSocket(p.AdminSocket, p.AdminMoved)
 	}
 }
 
@@ -126,7 +126,7 @@ func (a *agent) quitToken() (token.Token, error) {
 
 // showBootstrap is /debug/bootstrap: the serving Envoy's, without what proves that it is the agent's.
 func (a *agent) showBootstrap() []byte {
-	return []byte(admin.Veil(string(a.envoys.Plan().Bootstrap), a.redacted()))
+	return []byte(admin.Redact(string(a.envoys.Plan().Bootstrap), a.redacted()))
 }
 
 // restrict completes what the status port does by who may have it done.

@@ -140,7 +140,7 @@ func (a *agent) epochOptions() epoch.Options {
 		Live:           a.live,
 		Quiesce:        a.quiesce,
 		Answers:        a.answers,
-		Instead:        a.withoutFailing,
+		Alternative:    a.withoutFailing,
 		Failed:         a.noteFailure,
 		Stdout:         a.o.Stdout,
 		Stderr:         a.o.Stderr,

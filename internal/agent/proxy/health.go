@@ -20,7 +20,7 @@ func (a *agent) newHealth(p *health.Probe) *health.Checker {
 	if p == nil || a.relay == nil {
 		return nil
 	}
-	return health.New(health.Options{Probe: p, Proxy: a.reasons, Say: a.reportHealth, Log: a.log})
+	return health.New(health.Options{Probe: p, Proxy: a.reasons, Report: a.reportHealth, Log: a.log})
 }
 
 // replaceProbe checks the application as the configuration says now. To begin with that, or to end it, takes a new agent:
@@ -49,7 +49,7 @@ func (a *agent) reportHealth(healthy bool, why string) {
 // others leave it out while it drains.
 func (a *agent) reportStopping() {
 	if a.health != nil {
-		a.health.Leave("draining: the proxy is about to be stopped")
+		a.health.ReportStopping("draining: the proxy is about to be stopped")
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"fairway/internal/agent/settings"
 )
 
-func TestKeepWaiting(t *testing.T) {
+func TestMigrationIsEnabled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "setting")
 	if kept, _ := enableMigration(path); kept {
 		t.Error("kept where there is no such setting")

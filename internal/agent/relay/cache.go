@@ -41,17 +41,17 @@ type cache struct {
 	limit int64
 	log   *slog.Logger
 
-	mu      sync.Mutex
-	file    disk.Random
-	node    [sha256.Size]byte
-	end     int64 // of the file
-	live    int64 // bytes of what the index points at
-	index   map[string]map[string]entry
-	pending map[batchID]batch
-	last    batchID
-	again   int64 // the size from which it is written anew, after that has failed once
-	gone    bool  // closed, or given up
-	warm    bool  // what an Envoy of this agent's life holds, and so not older than that
+	mu       sync.Mutex
+	file     disk.Random
+	node     [sha256.Size]byte
+	end      int64 // of the file
+	live     int64 // bytes of what the index points at
+	index    map[string]map[string]entry
+	pending  map[batchID]batch
+	last     batchID
+	again    int64 // the size from which it is written anew, after that has failed once
+	gone     bool  // closed, or given up
+	upToDate bool  // what an Envoy of this agent's life holds, and so not older than that
 }
 
 // errTooBig is what a cache is given up for when it grows over its limit.
@@ -140,7 +140,7 @@ func (c *cache) commit(id batchID) {
 		return
 	}
 	c.apply(id, b)
-	c.tidy()
+	c.compact()
 }
 
 // abort forgets a batch.
@@ -232,9 +232,9 @@ func (c *cache) read(typ string, names []string, limit int) (bodies [][]byte, it
 // slack is how much of a cache may be of no use before it is written anew; twice what is of use is always allowed.
 const slack = 4 << 20
 
-// tidy writes the cache anew where most of it is of no use any more, and gives it up where it is too large. Where it
+// compact writes the cache anew where most of it is of no use any more, and gives it up where it is too large. Where it
 // cannot be written anew it stays as it is while it is not over its limit, and that is tried again when it has grown.
-func (c *cache) tidy() {
+func (c *cache) compact() {
 	if c.live > c.limit {
 		c.giveUp(errTooBig)
 		return

@@ -78,7 +78,7 @@ func (c *cache) load() error {
 		return errNoCache
 	}
 	in := bufio.NewReaderSize(c.file, 64<<10)
-	kind, _, payload, err := readRecord(in, c.mostOf(info.Size()))
+	kind, _, payload, err := readRecord(in, c.payloadLimit(info.Size()))
 	switch {
 	case err != nil && !torn(err):
 		return err
@@ -96,8 +96,8 @@ func (c *cache) load() error {
 	}
 }
 
-// mostOf is how many bytes a record's payload may have that begins where the cache ends so far, in a file of a size.
-func (c *cache) mostOf(size int64) int64 { return min(c.limit+slack, size-c.end-headSize) }
+// payloadLimit is how many bytes a record's payload may have that begins where the cache ends so far, in a file of a size.
+func (c *cache) payloadLimit(size int64) int64 { return min(c.limit+slack, size-c.end-headSize) }
 
 // torn tells the end of what was written whole from a file that could not be read to there.
 func torn(err error) bool {
@@ -106,7 +106,7 @@ func torn(err error) bool {
 
 // next takes over one record. Its error is torn where there is none.
 func (c *cache) next(in io.Reader, size int64) error {
-	kind, id, payload, err := readRecord(in, c.mostOf(size))
+	kind, id, payload, err := readRecord(in, c.payloadLimit(size))
 	if err != nil {
 		return err
 	}

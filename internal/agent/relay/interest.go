@@ -17,7 +17,7 @@ type interest struct {
 	names            map[string]struct{}
 	known            map[string]string // name → version that Envoy holds; "" where that is not known; or absent
 	flights          []*flight         // responses that Envoy has not answered, oldest first
-	told             uint64            // number of the upstream stream that has heard of the type
+	sentOn           uint64            // number of the upstream stream that has heard of the type
 	answered         bool              // Envoy has taken a response
 }
 
@@ -129,8 +129,8 @@ func (t *interest) nack(at int) *flight {
 	return f
 }
 
-// opening is the first request about the type on an upstream stream; false where Envoy wants nothing of the type.
-func (t *interest) opening() (request, bool) {
+// firstRequest is the first request about the type on an upstream stream; false where Envoy wants nothing of the type.
+func (t *interest) firstRequest() (request, bool) {
 	r := request{typ: t.typ}
 	if !t.wildcard && len(t.names) == 0 {
 		return r, false // without names it would be a wildcard

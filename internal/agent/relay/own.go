@@ -55,7 +55,7 @@ type own struct {
 	mu      sync.Mutex
 	types   []*ownType // in order of subscription
 	reports []*ownReport
-	carrier *session // whose upstream stream was told last; only what comes on it counts
+	session *session // whose upstream stream was told last; only what comes on it counts
 	cache   *cache
 }
 
@@ -89,7 +89,7 @@ func (r *Relay) Report(report Report) error {
 		raw.failed = true
 	}
 	r.own.say(raw)
-	r.stir()
+	r.wakeSessions()
 	return nil
 }
 
@@ -106,8 +106,8 @@ func (o *own) say(raw request) {
 	o.reports = append(o.reports, &ownReport{raw.typ, raw, 1})
 }
 
-// silent says whether there is nothing to ask for or to say.
-func (o *own) silent() bool {
+// isEmpty says whether there is nothing to ask for or to say.
+func (o *own) isEmpty() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.types)+len(o.reports) == 0
@@ -151,12 +151,12 @@ func (r *Relay) openOwn() {
 	}
 	r.own.cache = c
 	for _, t := range r.own.types {
-		r.own.recall(t)
+		r.own.loadKept(t)
 	}
 }
 
-// recall gives a type what is kept of it.
-func (o *own) recall(t *ownType) {
+// loadKept gives a type what is kept of it.
+func (o *own) loadKept(t *ownType) {
 	versions, ok := o.cache.versions(t.Type)
 	if !ok {
 		return
@@ -190,8 +190,8 @@ func (t *ownType) note(u Update) {
 	}
 }
 
-// opening is the first request about the type on a stream. What asks for no name asks for all.
-func (t *ownType) opening() request {
+// firstRequest is the first request about the type on a stream. What asks for no name asks for all.
+func (t *ownType) firstRequest() request {
 	r := request{typ: t.Type, subscribe: t.Names}
 	for _, name := range slices.Sorted(maps.Keys(t.known)) {
 		r.initial = append(r.initial, versioned{name, t.known[name]})
@@ -199,56 +199,57 @@ func (t *ownType) opening() request {
 	return r
 }
 
-// carried is what a session's upstream stream has heard of the agent itself.
-type carried struct {
+// ownSent is what a session's upstream stream has heard of the agent itself.
+type ownSent struct {
 	stream  uint64            // that heard it
 	asked   bool              // for the subscriptions, once
 	reports map[string]uint64 // type → serial
 }
 
-// carry brings the upstream stream up to what the agent itself asks for and says, where the session is the one to do so.
-func (s *session) carry(ctx context.Context) {
+// sendOwn brings the upstream stream up to what the agent itself asks for and says, where the session is the one to do so.
+func (s *session) sendOwn(ctx context.Context) {
 	if !s.open {
 		return // whatever opens calls again
 	}
-	if s.said.stream != s.count {
-		s.said = carried{stream: s.count, reports: map[string]uint64{}}
+	if s.ownSent.stream != s.count {
+		s.ownSent = ownSent{stream: s.count, reports: map[string]uint64{}}
 	}
-	if s.tellOwn() {
-		s.drop(ctx)
+	if s.sendOwnRequests() {
+		s.reconnect(ctx)
 	}
 }
 
-// tellOwn says whether another stream is needed: what the agent holds can be told in the first request of a type alone,
-// and what it holds may have come on the stream of another session since then.
-func (s *session) tellOwn() (stale bool) {
+// sendOwnRequests sends what has not been sent on this stream yet, and says whether another stream is needed: what the
+// agent holds can be told in the first request of a type alone, and what it holds may have come on the stream of another
+// session since then.
+func (s *session) sendOwnRequests() (stale bool) {
 	o := &s.relay.own
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !s.relay.carries(s) {
+	if !s.relay.speaksForAgent(s) {
 		return false
 	}
-	if s.said.asked && o.carrier != s {
+	if s.ownSent.asked && o.session != s {
 		return true
 	}
-	if !s.said.asked && len(o.types) > 0 {
-		s.said.asked, o.carrier = true, s
+	if !s.ownSent.asked && len(o.types) > 0 {
+		s.ownSent.asked, o.session = true, s
 		for _, t := range o.types {
-			s.send(t.opening())
+			s.send(t.firstRequest())
 		}
 	}
 	for _, r := range o.reports {
-		if s.said.reports[r.typ] != r.serial {
-			s.said.reports[r.typ] = r.serial
+		if s.ownSent.reports[r.typ] != r.serial {
+			s.ownSent.reports[r.typ] = r.serial
 			s.send(r.raw)
 		}
 	}
 	return false
 }
 
-// divert gives a response to the agent itself. What comes on a stream that another one has taken over from is
+// takeOwn gives a response to the agent itself. What comes on a stream that another one has taken over from is
 // acknowledged only: the other one brings it too.
-func (s *session) divert(t *ownType, raw []byte, r response) {
+func (s *session) takeOwn(t *ownType, raw []byte, r response) {
 	answer := request{typ: r.typ, nonce: r.nonce}
 	if err := s.relay.own.take(s, t, raw, r); err != nil {
 		s.relay.countRefused(r.typ)
@@ -264,7 +265,7 @@ func (s *session) divert(t *ownType, raw []byte, r response) {
 func (o *own) take(s *session, t *ownType, raw []byte, r response) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.carrier != s {
+	if o.session != s {
 		return nil
 	}
 	u := Update{Removed: r.removed}

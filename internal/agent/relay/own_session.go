@@ -6,40 +6,40 @@ import (
 	"time"
 )
 
-// carries says whether a session is the one whose upstream stream speaks for the agent itself: the youngest Envoy's, or
-// the one alone while there is none.
-func (r *Relay) carries(s *session) bool {
+// speaksForAgent says whether a session is the one whose upstream stream speaks for the agent itself: the youngest Envoy's, or
+// its own session while there is none.
+func (r *Relay) speaksForAgent(s *session) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n := len(r.sessions); n > 0 {
 		return r.sessions[n-1] == s
 	}
-	return r.alone == s
+	return r.ownSession == s
 }
 
-// stir has all sessions, and who keeps the one alone, look at what is wanted of them now.
-func (r *Relay) stir() {
+// wakeSessions has all sessions, and who keeps the own session, look at what is wanted of them now.
+func (r *Relay) wakeSessions() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	touch(r.stirred)
+	wake(r.woken)
 	for _, s := range r.sessions {
-		touch(s.stirred)
+		wake(s.woken)
 	}
-	if r.alone != nil {
-		touch(r.alone.stirred)
+	if r.ownSession != nil {
+		wake(r.ownSession.woken)
 	}
 }
 
-func touch(c chan struct{}) {
+func wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default: // it is to look anyway
 	}
 }
 
-// lonely says whether there is something to ask for or to say, and no Envoy on whose stream that could travel.
-func (r *Relay) lonely() bool {
-	if r.o.Node == nil || r.own.silent() {
+// needsOwnSession says whether there is something to ask for or to say, and no Envoy on whose stream that could travel.
+func (r *Relay) needsOwnSession() bool {
+	if r.o.Node == nil || r.own.isEmpty() {
 		return false
 	}
 	r.mu.Lock()
@@ -47,8 +47,8 @@ func (r *Relay) lonely() bool {
 	return len(r.sessions) == 0
 }
 
-// patience is how long an Envoy is waited for: one that goes is given the time to come back.
-func (r *Relay) patience() time.Duration {
+// envoyGrace is how long an Envoy is waited for: one that goes is given the time to come back.
+func (r *Relay) envoyGrace() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.counts.sessions == 0 {
@@ -57,8 +57,8 @@ func (r *Relay) patience() time.Duration {
 	return r.o.Grace
 }
 
-// keepCompany has a session without an Envoy while the agent itself needs one, until ctx ends.
-func (r *Relay) keepCompany(ctx context.Context) {
+// keepOwnSession has a session without an Envoy while the agent itself needs one, until ctx ends.
+func (r *Relay) keepOwnSession(ctx context.Context) {
 	wait, end := stopped(), func() {}
 	defer func() { end() }()
 	defer wait.Stop()
@@ -66,42 +66,42 @@ func (r *Relay) keepCompany(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.stirred:
-			switch lonely := r.lonely(); {
-			case lonely && !on:
-				wait.Reset(r.patience())
-			case !lonely:
+		case <-r.woken:
+			switch needed := r.needsOwnSession(); {
+			case needed && !on:
+				wait.Reset(r.envoyGrace())
+			case !needed:
 				wait.Stop()
 				end()
 				on, end = false, func() {}
 			}
 		case <-wait.C:
-			if !on && r.lonely() {
-				on, end = true, r.goAlone(ctx)
+			if !on && r.needsOwnSession() {
+				on, end = true, r.startOwnSession(ctx)
 			}
 		}
 	}
 }
 
-// goAlone begins a session without an Envoy, and returns what ends it.
-func (r *Relay) goAlone(ctx context.Context) (end func()) {
+// startOwnSession begins a session without an Envoy, and returns what ends it.
+func (r *Relay) startOwnSession(ctx context.Context) (end func()) {
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
 		for ctx.Err() == nil {
-			_ = r.runAlone(ctx)
+			_ = r.runOwnSession(ctx)
 		}
 	})
 	return func() { stop(); running.Wait() }
 }
 
-// runAlone runs one session without an Envoy. It ends only with ctx, or with a control plane that cannot be understood,
+// runOwnSession runs one session without an Envoy. It ends only with ctx, or with a control plane that cannot be understood,
 // which is then given a rest.
-func (r *Relay) runAlone(ctx context.Context) error {
+func (r *Relay) runOwnSession(ctx context.Context) error {
 	s := r.newSession(&downstream{}) // nothing ever comes from there
-	s.lone, s.node, s.tell = true, r.o.Node(), &SessionStatus{Began: r.o.Now(), Alone: true}
-	r.note(func() { r.alone = s })
-	defer r.note(func() { r.alone = nil })
+	s.isOwn, s.node, s.status = true, r.o.Node(), &SessionStatus{Began: r.o.Now(), Alone: true}
+	r.note(func() { r.ownSession = s })
+	defer r.note(func() { r.ownSession = nil })
 	s.connect(ctx)
 	err := s.run(ctx)
 	if ctx.Err() == nil {

@@ -74,15 +74,15 @@ type Relay struct {
 	o    Options
 	conn *grpc.ClientConn
 
-	own     own
-	stirred chan struct{} // holds a token when keepCompany is to look
+	own   own
+	woken chan struct{} // holds a token when keepOwnSession is to look
 
-	mu       sync.Mutex // guards the rest; may be taken while own.mu is held
-	current  *cache     // that a starting Envoy is served from
-	made     int        // caches, for their names
-	sessions []*session // of Envoys, oldest first
-	alone    *session   // without one; nil: none
-	counts   counts
+	mu         sync.Mutex // guards the rest; may be taken while own.mu is held
+	current    *cache     // that a starting Envoy is served from
+	made       int        // caches, for their names
+	sessions   []*session // of Envoys, oldest first
+	ownSession *session   // without one; nil: none
+	counts     counts
 }
 
 // New checks the options. Nothing is opened or asked before Run.
@@ -90,7 +90,7 @@ func New(o Options) (*Relay, error) {
 	if o.Socket == "" || o.Address == "" || o.Log == nil {
 		return nil, errors.New("the relay wants a socket, an address and a log")
 	}
-	return &Relay{o: o.withDefaults(), stirred: make(chan struct{}, 1), counts: counts{types: map[string]*TypeStatus{}}}, nil
+	return &Relay{o: o.withDefaults(), woken: make(chan struct{}, 1), counts: counts{types: map[string]*TypeStatus{}}}, nil
 }
 
 // cacheFile is the cache's name in its folder.
@@ -137,8 +137,8 @@ func (r *Relay) Run(ctx context.Context, up func()) (err error) {
 		return nil
 	})
 	g.Go(func() error { <-ctx.Done(); server.Stop(); return nil })
-	g.Go(func() error { r.keepCompany(ctx); return nil })
-	r.stir()
+	g.Go(func() error { r.keepOwnSession(ctx); return nil })
+	r.wakeSessions()
 	up()
 	return g.Wait()
 }
@@ -201,8 +201,8 @@ func (r *Relay) closeCache() {
 	r.own.cache.close()
 }
 
-// kept is what there is to serve a starting node from; nil: nothing.
-func (r *Relay) kept(node []byte) *cache {
+// cacheFor is what there is to serve a starting node from; nil: nothing.
+func (r *Relay) cacheFor(node []byte) *cache {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.current.usable(hashNode(node)) {
@@ -211,21 +211,21 @@ func (r *Relay) kept(node []byte) *cache {
 	return r.current
 }
 
-func (r *Relay) isKept(c *cache) bool {
+func (r *Relay) isCurrent(c *cache) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.current == c
 }
 
-// warm notes that an Envoy of this agent holds what the cache does.
-func (r *Relay) warm(c *cache) {
+// markUpToDate notes that an Envoy of this agent holds what the cache does.
+func (r *Relay) markUpToDate(c *cache) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c.warm = true
+	c.upToDate = true
 }
 
-// fresh makes a cache that is not served from until it is kept; nil where nothing is kept.
-func (r *Relay) fresh(node []byte) *cache {
+// newCache makes a cache that is not served from until it is kept; nil where nothing is kept.
+func (r *Relay) newCache(node []byte) *cache {
 	if r.o.CacheDir == "" {
 		return nil
 	}
@@ -242,13 +242,13 @@ func (r *Relay) fresh(node []byte) *cache {
 		)
 		return nil
 	}
-	c.warm = true
+	c.upToDate = true
 	return c
 }
 
-// keep puts a session's cache in the place of the one before. Sessions that are not the youngest may have ended
+// makeCurrent puts a session's cache in the place of the one before. Sessions that are not the youngest may have ended
 // already, as far as their Envoy knows.
-func (r *Relay) keep(s *session) {
+func (r *Relay) makeCurrent(s *session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sessions[len(r.sessions)-1] != s {
@@ -264,18 +264,18 @@ func (r *Relay) keep(s *session) {
 	r.current = c
 }
 
-// enter and leave count the sessions of Envoys.
-func (r *Relay) enter(s *session) {
-	defer r.stir()
+// addSession and removeSession count the sessions of Envoys.
+func (r *Relay) addSession(s *session) {
+	defer r.wakeSessions()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.tell = &SessionStatus{Began: r.o.Now()}
+	s.status = &SessionStatus{Began: r.o.Now()}
 	r.sessions = append(r.sessions, s)
 	r.counts.sessions++
 }
 
-func (r *Relay) leave(s *session) {
-	defer r.stir()
+func (r *Relay) removeSession(s *session) {
+	defer r.wakeSessions()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, other := range r.sessions {

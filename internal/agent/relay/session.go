@@ -20,16 +20,16 @@ import (
 
 // session is one stream of an Envoy, with its upstream streams one after the other. One goroutine owns it.
 type session struct {
-	relay *Relay
-	tell  *SessionStatus // for others; under the relay's lock
-	down  *downstream
-	lone  bool      // there is no Envoy, only the agent itself
-	up    *upstream // nil between two attempts
-	open  bool      // up can be sent to
-	count uint64    // of upstream streams
+	relay  *Relay
+	status *SessionStatus // for others; under the relay's lock
+	down   *downstream
+	isOwn  bool      // there is no Envoy, only the agent itself
+	up     *upstream // nil between two attempts
+	open   bool      // up can be sent to
+	count  uint64    // of upstream streams
 
-	greeted uint64    // the upstream stream that was told who asks
-	since   time.Time // when up was opened
+	nodeSent uint64    // the upstream stream that was told who asks
+	since    time.Time // when up was opened
 
 	node  []byte
 	types map[string]*interest
@@ -38,26 +38,26 @@ type session struct {
 	toDown []message
 	toUp   []message
 
-	cache  *cache // nil: nothing is kept
-	serve  bool   // what Envoy asks for first is answered from the cache
-	cold   *cache // what an earlier agent left, in case the control plane does not answer
-	nonces uint64 // of answers from the cache
-	fails  int    // upstream streams in a row that brought nothing
+	cache   *cache // nil: nothing is kept
+	serve   bool   // what Envoy asks for first is answered from the cache
+	earlier *cache // what an earlier agent left, in case the control plane does not answer
+	nonces  uint64 // of answers from the cache
+	fails   int    // upstream streams in a row that brought nothing
 
-	said    carried       // for the agent itself
-	stirred chan struct{} // holds a token when that is to be looked at
+	ownSent ownSent       // for the agent itself
+	woken   chan struct{} // holds a token when that is to be looked at
 
 	retry, grace *time.Timer
 }
 
 func (r *Relay) newSession(down *downstream) *session {
 	return &session{
-		relay:   r,
-		down:    down,
-		types:   map[string]*interest{},
-		stirred: make(chan struct{}, 1),
-		retry:   stopped(),
-		grace:   stopped(),
+		relay: r,
+		down:  down,
+		types: map[string]*interest{},
+		woken: make(chan struct{}, 1),
+		retry: stopped(),
+		grace: stopped(),
 	}
 }
 
@@ -86,7 +86,7 @@ func (s *session) end() {
 	if s.up != nil {
 		s.up.close()
 	}
-	s.relay.leave(s)
+	s.relay.removeSession(s)
 }
 
 // step does one thing. Upstream is read only while nothing waits for Envoy.
@@ -123,17 +123,17 @@ func (s *session) step(ctx context.Context) error {
 		s.toUp = s.toUp[1:]
 	case <-opened:
 		s.resume(ctx)
-	case <-s.stirred:
-		s.settle() // a younger session may have been in the way
-		s.carry(ctx)
+	case <-s.woken:
+		s.keepWhenComplete() // a younger session may have been in the way
+		s.sendOwn(ctx)
 	case m := <-fromUp:
-		return s.pass(m)
+		return s.forward(m)
 	case err := <-ended:
-		s.lost(err)
+		s.upstreamEnded(err)
 	case <-s.retry.C:
 		s.connect(ctx)
 	case <-s.grace.C:
-		s.useCold(ctx)
+		s.useEarlier(ctx)
 	}
 	return nil
 }
@@ -148,32 +148,32 @@ func (s *session) connect(ctx context.Context) {
 func (s *session) resume(ctx context.Context) {
 	s.open, s.toUp, s.since = true, nil, s.relay.o.Now()
 	for _, t := range s.order {
-		s.introduce(t)
+		s.sendFirst(t)
 	}
-	s.carry(ctx)
-	s.relay.note(func() { s.tell.Connected, s.tell.Since, s.tell.Streams = true, s.relay.o.Now(), s.count })
+	s.sendOwn(ctx)
+	s.relay.note(func() { s.status.Connected, s.status.Since, s.status.Streams = true, s.relay.o.Now(), s.count })
 }
 
-// introduce sends the first request about a type on an upstream stream.
-func (s *session) introduce(t *interest) {
-	r, ok := t.opening()
+// sendFirst sends the first request about a type on an upstream stream.
+func (s *session) sendFirst(t *interest) {
+	r, ok := t.firstRequest()
 	if !ok || !s.open {
 		return
 	}
-	t.told = s.count
+	t.sentOn = s.count
 	s.send(r)
 }
 
 // send queues a request; the first one of a stream says who asks.
 func (s *session) send(r request) {
-	if s.greeted != s.count {
-		s.greeted, r.node = s.count, s.node
+	if s.nodeSent != s.count {
+		s.nodeSent, r.node = s.count, s.node
 	}
 	s.toUp = append(s.toUp, r.encode())
 }
 
-// lost has the session try again: soon where the stream had brought something, ever more seldom where not.
-func (s *session) lost(err error) {
+// upstreamEnded has the session try again: soon where the stream had brought something, ever more seldom where not.
+func (s *session) upstreamEnded(err error) {
 	s.up.close()
 	if s.open && s.relay.o.Now().Sub(s.since) > s.relay.o.RetryMax {
 		s.fails = 0 // there was nothing to say
@@ -183,16 +183,16 @@ func (s *session) lost(err error) {
 	s.fails++
 	s.retry.Reset(wait)
 	s.relay.note(func() {
-		if s.tell.Connected {
+		if s.status.Connected {
 			s.relay.counts.reconnects++
 		}
-		s.tell.Connected, s.tell.Since, s.tell.Upstream, s.tell.Error = false, s.relay.o.Now(), "", err.Error()
+		s.status.Connected, s.status.Since, s.status.Upstream, s.status.Error = false, s.relay.o.Now(), "", err.Error()
 	})
 	s.relay.o.Log.Info("the control plane is away: the proxy keeps what it has", "error", err, "again_in", wait.Round(time.Millisecond))
 }
 
-// drop ends the upstream stream, so that the next one begins with what Envoy holds now.
-func (s *session) drop(ctx context.Context) {
+// reconnect ends the upstream stream, so that the next one begins with what Envoy holds now.
+func (s *session) reconnect(ctx context.Context) {
 	if s.up == nil {
 		return
 	}
@@ -202,8 +202,8 @@ func (s *session) drop(ctx context.Context) {
 	s.connect(ctx)
 }
 
-// pass hands a response on to Envoy.
-func (s *session) pass(m message) error {
+// forward hands a response on to Envoy.
+func (s *session) forward(m message) error {
 	raw := m[0]
 	r, err := decodeResponse(raw)
 	if err != nil {
@@ -212,20 +212,20 @@ func (s *session) pass(m message) error {
 	}
 	select {
 	case who := <-s.up.peer:
-		s.relay.note(func() { s.tell.Upstream = who })
+		s.relay.note(func() { s.status.Upstream = who })
 	default:
 	}
 	s.fails = 0
 	if t := s.relay.own.find(r.typ); t != nil {
 		s.relay.count(r, len(raw))
-		s.divert(t, raw, r)
+		s.takeOwn(t, raw, r)
 		return nil
-	} else if s.lone {
+	} else if s.isOwn {
 		return nil // nobody asked for it
 	}
-	if s.cold != nil { // the control plane answers, so what an earlier agent kept is of no use
+	if s.earlier != nil { // the control plane answers, so what an earlier agent kept is of no use
 		s.grace.Stop()
-		s.cold, s.cache = nil, s.relay.fresh(s.node)
+		s.earlier, s.cache = nil, s.relay.newCache(s.node)
 	}
 	t := s.interest(r.typ)
 	f := &flight{nonce: strconv.FormatUint(s.count, 10) + "." + r.nonce, from: s.count, removed: r.removed, batch: s.cache.add(raw, r)}
@@ -273,13 +273,13 @@ func (s *session) ask(ctx context.Context, m message) error {
 	gone := t.unsubscribe(r.unsubscribe)
 	s.cache.drop(t.typ, gone)
 	if refused {
-		s.drop(ctx)
+		s.reconnect(ctx)
 	}
 	switch {
 	case !s.open:
 		s.fromCache(t, r.subscribe, false)
-	case t.told != s.count:
-		s.introduce(t)
+	case t.sentOn != s.count:
+		s.sendFirst(t)
 	case len(r.subscribe)+len(r.unsubscribe) > 0 || nonce != "":
 		s.send(
 			request{
@@ -298,15 +298,15 @@ func (s *session) ask(ctx context.Context, m message) error {
 // begin learns who the Envoy is, and decides what it is served from.
 func (s *session) begin(ctx context.Context, r request) {
 	s.node = slices.Clone(r.node)
-	s.relay.enter(s)
-	kept := s.relay.kept(s.node)
+	s.relay.addSession(s)
+	kept := s.relay.cacheFor(s.node)
 	switch {
 	case kept == nil:
-		s.cache = s.relay.fresh(s.node)
-	case kept.warm || len(r.initial) > 0:
+		s.cache = s.relay.newCache(s.node)
+	case kept.upToDate || len(r.initial) > 0:
 		s.attach(kept)
 	default:
-		s.cold = kept
+		s.earlier = kept
 		s.grace.Reset(s.relay.o.Grace)
 	}
 	s.connect(ctx)
@@ -314,21 +314,21 @@ func (s *session) begin(ctx context.Context, r request) {
 
 func (s *session) attach(c *cache) {
 	s.cache, s.serve = c, true
-	s.relay.warm(c)
+	s.relay.markUpToDate(c)
 }
 
-// useCold serves what an earlier agent kept, since the control plane does not answer.
-func (s *session) useCold(ctx context.Context) {
-	if s.cold == nil {
+// useEarlier serves what an earlier agent kept, since the control plane does not answer.
+func (s *session) useEarlier(ctx context.Context) {
+	if s.earlier == nil {
 		return
 	}
-	s.relay.o.Log.Warn("the control plane does not answer: the proxy starts with what it had last", "file", s.cold.path)
-	s.attach(s.cold)
-	s.cold = nil
+	s.relay.o.Log.Warn("the control plane does not answer: the proxy starts with what it had last", "file", s.earlier.path)
+	s.attach(s.earlier)
+	s.earlier = nil
 	for _, t := range s.order {
 		s.fromCache(t, slices.Sorted(maps.Keys(t.names)), true)
 	}
-	s.drop(ctx)
+	s.reconnect(ctx)
 }
 
 // first takes the first request of a type.
@@ -339,7 +339,7 @@ func (s *session) first(t *interest, r request) {
 	} else if s.serve {
 		s.fromCache(t, slices.Sorted(maps.Keys(t.names)), true)
 	}
-	s.introduce(t)
+	s.sendFirst(t)
 }
 
 // reconcile brings cache and Envoy together. What the cache lacks of what Envoy holds is asked for again, so that the
@@ -413,7 +413,7 @@ func (s *session) answer(t *interest, r request) (nonce string, refused bool) {
 		for _, f := range t.ack(at) {
 			s.cache.commit(f.batch)
 		}
-		s.settle()
+		s.keepWhenComplete()
 	}
 	if from != s.count || !s.open {
 		return "", refused
@@ -433,9 +433,9 @@ func namesOf(items []versioned) []string {
 // listenerType is the last wildcard that an Envoy asks for: before it has listeners it has not started.
 const listenerType = "type.googleapis.com/envoy.config.listener.v3.Listener"
 
-// settle has a new cache take the place of the one before once it holds all that Envoy asks for.
-func (s *session) settle() {
-	if s.cache == nil || s.relay.isKept(s.cache) || s.types[listenerType] == nil || !s.types[listenerType].answered {
+// keepWhenComplete has a new cache take the place of the one before once it holds all that Envoy asks for.
+func (s *session) keepWhenComplete() {
+	if s.cache == nil || s.relay.isCurrent(s.cache) || s.types[listenerType] == nil || !s.types[listenerType].answered {
 		return
 	}
 	for _, t := range s.order {
@@ -443,7 +443,7 @@ func (s *session) settle() {
 			return
 		}
 	}
-	s.relay.keep(s)
+	s.relay.makeCurrent(s)
 }
 
 // Field numbers of envoy.config.core.v3.Node.

@@ -115,16 +115,16 @@ func (r *Relay) Status() Status {
 		Types:      []TypeStatus{},
 	}
 	for _, s := range r.sessions {
-		out.Sessions = append(out.Sessions, *s.tell)
+		out.Sessions = append(out.Sessions, *s.status)
 	}
-	if r.alone != nil {
-		out.Sessions = append(out.Sessions, *r.alone.tell)
+	if r.ownSession != nil {
+		out.Sessions = append(out.Sessions, *r.ownSession.status)
 	}
 	for _, typ := range slices.Sorted(maps.Keys(r.counts.types)) {
 		out.Types = append(out.Types, *r.counts.types[typ])
 	}
 	if r.current != nil {
-		c := &CacheStatus{File: r.current.path, Current: r.current.warm}
+		c := &CacheStatus{File: r.current.path, Current: r.current.upToDate}
 		c.Resources, c.Bytes = r.current.summary()
 		out.Cache = c
 	}

@@ -217,7 +217,7 @@ func (s *Secrets) credentials() (*tls.Certificate, string, error) {
 		return nil, token, nil
 	}
 	own, kept := s.ownCertificate(), s.keptInForce()
-	if own != nil && !(kept && (a.CertDir != "" || s.doubted.Load())) {
+	if own != nil && !(kept && (a.CertDir != "" || s.keptRefused.Load())) {
 		return own, "", nil
 	}
 	if a.CertDir != "" {
@@ -380,8 +380,8 @@ func (s *Secrets) write(p *pair) error {
 	if dir == "" {
 		return nil
 	}
-	s.believing.Lock()
-	defer s.believing.Unlock()
+	s.updating.Lock()
+	defer s.updating.Unlock()
 	s.mu.Lock()
 	t := s.inForce()
 	s.mu.Unlock()

@@ -86,7 +86,7 @@ func (s *Secrets) followFiles(ctx context.Context, name string, load func() (res
 			return err
 		}
 		if ctx.Err() == nil {
-			s.shelf.put(name, r)
+			s.store.put(name, r)
 		}
 		return nil
 	})

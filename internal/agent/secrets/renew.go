@@ -47,7 +47,7 @@ func (r *renewer) run(ctx context.Context) error {
 		timer.Reset(min(due.Sub(r.secrets.opts.Now()), lookAtClock))
 		select {
 		case answer = <-r.secrets.asks:
-		case <-r.secrets.heard:
+		case <-r.secrets.controlPlane:
 			if soon := r.secrets.opts.Now().Add(rand.N(soonest)); r.failures > 0 && soon.Before(due) {
 				due = soon
 			}
@@ -80,7 +80,7 @@ func (r *renewer) renew(ctx context.Context) (due time.Time, err error) {
 		return due, err // the agent stops
 	}
 	if status.Code(err) == codes.Unauthenticated {
-		r.secrets.doubted.Store(r.secrets.keptInForce())
+		r.secrets.keptRefused.Store(r.secrets.keptInForce())
 	}
 	r.failures++
 	due = r.secrets.opts.Now().Add(r.wait())

@@ -20,20 +20,20 @@ import (
 // Secrets serves a proxy its secrets. Make it with New, run it once; the other methods may be called by anybody at any time.
 type Secrets struct {
 	opts  Options
-	shelf *shelf
+	store *store
 
-	mu    sync.Mutex
-	known map[string]*Certificate // what Status tells, by name
-	uses  map[string]*use         // of files that streams follow
-	pair  *pair                   // the workload's own; nil before the first
-	kept  *pair                   // that an earlier agent wrote to OutputDir; nil: none is served
-	trust beliefs                 // whom the workload believes
-	asks  chan chan error         // of Renew; nil where the source cannot be asked
-	heard chan struct{}           // holds a token when the control plane has spoken: the authority may be back too
+	mu           sync.Mutex
+	known        map[string]*Certificate // what Status tells, by name
+	uses         map[string]*use         // of files that streams follow
+	pair         *pair                   // the workload's own; nil before the first
+	kept         *pair                   // that an earlier agent wrote to OutputDir; nil: none is served
+	trust        trust                   // whom the workload believes
+	asks         chan chan error         // of Renew; nil where the source cannot be asked
+	controlPlane chan struct{}           // holds a token when the control plane has spoken: the authority may be back too
 
-	doubted atomic.Bool // the authority has refused what was kept
+	keptRefused atomic.Bool // the authority has refused what was kept
 
-	believing sync.Mutex // held while beliefs are changed and served, one change after the other; taken before mu
+	updating sync.Mutex // held while trust is changed and served, one change after the other; taken before mu
 
 	ctx   context.Context // of Run; what follows files ends with it
 	parts sync.WaitGroup  // goroutines that follow files
@@ -70,7 +70,9 @@ func New(o Options) (*Secrets, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	s := &Secrets{opts: o, shelf: newShelf(), heard: make(chan struct{}, 1), known: map[string]*Certificate{}, uses: map[string]*use{}}
+	s := &Secrets{
+		opts: o, store: newStore(), controlPlane: make(chan struct{}, 1), known: map[string]*Certificate{}, uses: map[string]*use{},
+	}
 	if o.Authority != nil {
 		a := *o.Authority // Authority's zero values stand for defaults
 		s.opts.Authority = &a
@@ -137,7 +139,7 @@ func (s *Secrets) set(p *pair, t *trusted, renews time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := s.believe(p, func(b *beliefs) { b.came, b.sure = t, false }); err != nil {
+	if err := s.updateTrust(p, func(b *trust) { b.withCertificate, b.confirmed = t, false }); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -146,14 +148,14 @@ func (s *Secrets) set(p *pair, t *trusted, renews time.Time) error {
 	own.Identity, own.Renews = id.String(), renews
 	d := *own
 	s.mu.Unlock()
-	s.shelf.put(DefaultName, cert)
+	s.store.put(DefaultName, cert)
 	s.opts.Log.Info("certificate", "identity", id.String(), "serial", d.Serial, "ends", d.NotAfter, "roots", roots, "renews", renews)
 	return nil
 }
 
 // followRevoked serves the roots again when the CRL file changes.
 func (s *Secrets) followRevoked(ctx context.Context) error {
-	s.onChange(ctx, []string{s.opts.CRL}, func() error { return s.believe(nil, func(*beliefs) {}) })
+	s.onChange(ctx, []string{s.opts.CRL}, func() error { return s.updateTrust(nil, func(*trust) {}) })
 	return nil
 }
 
@@ -209,7 +211,7 @@ func (s *Secrets) Status() []Certificate {
 	}
 	s.mu.Unlock()
 	for i := range out {
-		out[i].Streams, out[i].Current, out[i].Refused = s.shelf.followers(out[i].Name)
+		out[i].Streams, out[i].Current, out[i].Refused = s.store.followers(out[i].Name)
 	}
 	return out
 }
@@ -253,7 +255,7 @@ func (s *Secrets) Renew(ctx context.Context) error {
 }
 
 // Settled waits until the proxy has the newest version of every secret that it follows in force.
-func (s *Secrets) Settled(ctx context.Context) error { return s.shelf.settled(ctx) }
+func (s *Secrets) Settled(ctx context.Context) error { return s.store.settled(ctx) }
 
 // The names of secrets from files, as Istio's control plane writes them into configuration.
 const (
@@ -297,7 +299,7 @@ func (s *Secrets) release(name string) {
 	u.stop()
 	delete(s.uses, name)
 	delete(s.known, name)
-	s.shelf.remove(name)
+	s.store.remove(name)
 }
 
 // fromFiles reads a name; nil for the workload's own secrets.

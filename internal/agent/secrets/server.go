@@ -31,8 +31,8 @@ type ask struct {
 	refusal  *status.Status
 }
 
-// conversation is one stream. Only its handler's goroutine uses it.
-type conversation struct {
+// stream is one stream of a client. Only its handler's goroutine uses it.
+type stream struct {
 	secrets  *Secrets
 	delta    bool
 	follower *follower
@@ -45,7 +45,7 @@ type conversation struct {
 
 // StreamSecrets serves the state-of-the-world protocol.
 func (s server) StreamSecrets(wire secretv3.SecretDiscoveryService_StreamSecretsServer) error {
-	c := s.secrets.converse(false)
+	c := s.secrets.newStream(false)
 	c.send = func(names []string, with map[string]resource, nonce string) error {
 		out := &discoveryv3.DiscoveryResponse{TypeUrl: secretType, Nonce: nonce}
 		var versions [][]byte
@@ -64,7 +64,7 @@ func (s server) StreamSecrets(wire secretv3.SecretDiscoveryService_StreamSecrets
 
 // DeltaSecrets serves the incremental protocol.
 func (s server) DeltaSecrets(wire secretv3.SecretDiscoveryService_DeltaSecretsServer) error {
-	c := s.secrets.converse(true)
+	c := s.secrets.newStream(true)
 	c.send = func(names []string, with map[string]resource, nonce string) error {
 		out := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: secretType, Nonce: nonce}
 		for _, n := range names {
@@ -88,11 +88,11 @@ func wrongType(r interface{ GetTypeUrl() string }, err error) error {
 	return err
 }
 
-func (s *Secrets) converse(delta bool) *conversation {
-	return &conversation{
+func (s *Secrets) newStream(delta bool) *stream {
+	return &stream{
 		secrets:  s,
 		delta:    delta,
-		follower: s.shelf.follow(),
+		follower: s.store.follow(),
 		release:  map[string]func(){},
 		sent:     map[string]string{},
 		pending:  map[string]map[string]string{},
@@ -100,7 +100,7 @@ func (s *Secrets) converse(delta bool) *conversation {
 }
 
 // run answers until the client leaves.
-func (c *conversation) run(ctx context.Context, receive func() (ask, error)) error {
+func (c *stream) run(ctx context.Context, receive func() (ask, error)) error {
 	defer c.end()
 	asks, failed := make(chan ask), make(chan error, 1)
 	go func() {
@@ -118,7 +118,7 @@ func (c *conversation) run(ctx context.Context, receive func() (ask, error)) err
 		}
 	}()
 	for {
-		news := c.secrets.shelf.news()
+		news := c.secrets.store.news()
 		if err := c.catchUp(); err != nil {
 			return err
 		}
@@ -139,15 +139,15 @@ func (c *conversation) run(ctx context.Context, receive func() (ask, error)) err
 	}
 }
 
-func (c *conversation) end() {
-	c.secrets.shelf.leave(c.follower)
+func (c *stream) end() {
+	c.secrets.store.unfollow(c.follower)
 	for _, release := range c.release {
 		release()
 	}
 }
 
 // take notes what a request says of the last response, and of what is wanted.
-func (c *conversation) take(a ask) error {
+func (c *stream) take(a ask) error {
 	c.answered(a)
 	add, del := a.add, a.del
 	if !c.delta {
@@ -164,7 +164,7 @@ func (c *conversation) take(a ask) error {
 		}
 		delete(c.release, name)
 		delete(c.sent, name)
-		c.secrets.shelf.update(c.follower, func() { delete(c.follower.wants, name) })
+		c.secrets.store.update(c.follower, func() { delete(c.follower.wants, name) })
 	}
 	for _, name := range add {
 		if c.release[name] != nil {
@@ -179,7 +179,7 @@ func (c *conversation) take(a ask) error {
 		if known {
 			c.sent[name] = held
 		}
-		c.secrets.shelf.update(c.follower, func() {
+		c.secrets.store.update(c.follower, func() {
 			c.follower.wants[name] = true
 			if known {
 				c.follower.holds[name] = held
@@ -190,7 +190,7 @@ func (c *conversation) take(a ask) error {
 }
 
 // answered takes an ACK or a NACK.
-func (c *conversation) answered(a ask) {
+func (c *stream) answered(a ask) {
 	had, ok := c.pending[a.nonce]
 	if !ok {
 		return
@@ -207,15 +207,15 @@ func (c *conversation) answered(a ask) {
 			a.refusal.GetMessage(),
 		)
 	}
-	c.secrets.shelf.update(c.follower, func() { maps.Copy(into, had) })
+	c.secrets.store.update(c.follower, func() { maps.Copy(into, had) })
 }
 
 // catchUp sends what the client does not have. The state of the world is all that it asked for, whichever of it changed.
-func (c *conversation) catchUp() error {
+func (c *stream) catchUp() error {
 	with, versions := map[string]resource{}, map[string]string{}
 	changed := false
 	for name := range c.release {
-		r, ok := c.secrets.shelf.get(name)
+		r, ok := c.secrets.store.get(name)
 		if !ok {
 			continue
 		}

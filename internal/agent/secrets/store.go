@@ -18,55 +18,55 @@ type resource struct {
 	body    *anypb.Any
 }
 
-// shelf holds what is served, by name, and knows which streams follow what.
-type shelf struct {
+// store holds what is served, by name, and knows which streams follow what.
+type store struct {
 	mu       sync.Mutex
 	all      map[string]resource
 	changed  chan struct{} // closed and replaced with every change of a resource or of what streams hold
 	watchers map[*follower]struct{}
 }
 
-// follower is a stream's side of the shelf; its maps are guarded by the shelf's mu.
+// follower is a stream's side of the store; its maps are guarded by the store's mu.
 type follower struct {
 	wants   map[string]bool
 	holds   map[string]string // name → version that the client has accepted
 	refused map[string]string // name → version that it has refused
 }
 
-func newShelf() *shelf {
-	return &shelf{all: map[string]resource{}, changed: make(chan struct{}), watchers: map[*follower]struct{}{}}
+func newStore() *store {
+	return &store{all: map[string]resource{}, changed: make(chan struct{}), watchers: map[*follower]struct{}{}}
 }
 
-// tell wakes everybody; callers hold mu.
-func (s *shelf) tell() {
+// notify wakes everybody; callers hold mu.
+func (s *store) notify() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-func (s *shelf) news() <-chan struct{} {
+func (s *store) news() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.changed
 }
 
 // put places a resource; the same version changes nothing.
-func (s *shelf) put(name string, r resource) {
+func (s *store) put(name string, r resource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all[name].version == r.version {
 		return
 	}
 	s.all[name] = r
-	s.tell()
+	s.notify()
 }
 
-func (s *shelf) remove(name string) {
+func (s *store) remove(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.all, name)
 }
 
-func (s *shelf) get(name string) (resource, bool) {
+func (s *store) get(name string) (resource, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, ok := s.all[name]
@@ -74,7 +74,7 @@ func (s *shelf) get(name string) (resource, bool) {
 }
 
 // follow adds a stream.
-func (s *shelf) follow() *follower {
+func (s *store) follow() *follower {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := &follower{wants: map[string]bool{}, holds: map[string]string{}, refused: map[string]string{}}
@@ -82,23 +82,23 @@ func (s *shelf) follow() *follower {
 	return f
 }
 
-func (s *shelf) leave(f *follower) {
+func (s *store) unfollow(f *follower) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.watchers, f)
-	s.tell()
+	s.notify()
 }
 
 // update changes what a stream wants or holds.
-func (s *shelf) update(f *follower, do func()) {
+func (s *store) update(f *follower, do func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	do()
-	s.tell()
+	s.notify()
 }
 
 // followers says how many streams follow a name, and how many of them have its version in force.
-func (s *shelf) followers(name string) (all, current, refused int) {
+func (s *store) followers(name string) (all, current, refused int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	version := s.all[name].version
@@ -118,7 +118,7 @@ func (s *shelf) followers(name string) (all, current, refused int) {
 }
 
 // settled waits until every stream has accepted the newest version of all that it follows and that there is.
-func (s *shelf) settled(ctx context.Context) error {
+func (s *store) settled(ctx context.Context) error {
 	for {
 		s.mu.Lock()
 		news, behind := s.changed, false
@@ -150,7 +150,7 @@ func certificateResource(name string, p *pair) (resource, error) {
 
 // rootResource is what to believe, as Envoy takes it.
 func rootResource(name string, t *trusted) (resource, error) {
-	v := &tlsv3.CertificateValidationContext{TrustedCa: inline(t.roots), OnlyVerifyLeafCertCrl: t.leavesAlone()}
+	v := &tlsv3.CertificateValidationContext{TrustedCa: inline(t.roots), OnlyVerifyLeafCertCrl: t.onlyLeafLists()}
 	if len(t.crl) > 0 {
 		v.Crl = inline(t.crl)
 	}

@@ -14,25 +14,26 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// beliefs are whom the workload believes, by who said so.
-type beliefs struct {
-	came *trusted  // with the certificate in force; nil before the first
-	told *trusted  // by the control plane on its stream; nil: it has said nothing
-	when time.Time // it last said so
-	sure bool      // it has spoken since the certificate came, so nothing that came with that can be newer
+// trust is whom the workload believes, by who said so.
+type trust struct {
+	withCertificate *trusted  // that came with the certificate in force; nil before the first
+	byStream        *trusted  // that the control plane has sent on its stream; nil: it has said nothing
+	saidAt          time.Time // when it last did
+	// confirmed: the control plane has spoken since the certificate came, so nothing that came with that can be newer.
+	confirmed bool
 }
 
 // inForce is what to believe; nil: nothing is known yet. What the control plane says counts alone, since it also takes
 // roots away; where that might be older than what came with the certificate, or does not stand behind the workload's
 // own certificate, which may be another authority's, both count.
-func (b beliefs) inForce(own *pair, now time.Time) *trusted {
+func (b trust) inForce(own *pair, now time.Time) *trusted {
 	switch {
-	case b.told == nil:
-		return b.came
-	case b.came == nil, b.sure && own.leadsTo(b.told, now):
-		return b.told
+	case b.byStream == nil:
+		return b.withCertificate
+	case b.withCertificate == nil, b.confirmed && own.leadsTo(b.byStream, now):
+		return b.byStream
 	}
-	return b.told.and(b.came)
+	return b.byStream.and(b.withCertificate)
 }
 
 // leadsTo says whether roots stand behind a certificate.
@@ -72,10 +73,10 @@ func (t *trusted) same(other *trusted) bool {
 	return other != nil && bytes.Equal(t.roots, other.roots) && bytes.Equal(t.crl, other.crl)
 }
 
-// leavesAlone says whether CRLs can be asked for the certificates of workloads alone: Envoy refuses a chain in which
+// onlyLeafLists says whether CRLs can be asked for the certificates of workloads alone: Envoy refuses a chain in which
 // any issuer has no list, and a root that signs authorities only seldom has one
 // (CertificateValidationContext.only_verify_leaf_cert_crl).
-func (t *trusted) leavesAlone() bool {
+func (t *trusted) onlyLeafLists() bool {
 	lists := t.lists()
 	return len(t.crl) > 0 && slices.ContainsFunc(t.certs, func(root *x509.Certificate) bool {
 		return !slices.ContainsFunc(lists, func(l *x509.RevocationList) bool { return bytes.Equal(l.RawIssuer, root.RawSubject) })
@@ -93,20 +94,20 @@ func (s *Secrets) TakeBundle(text []byte) error {
 	if err != nil {
 		return err
 	}
-	s.hear()
-	return s.believe(nil, func(b *beliefs) { b.told, b.when, b.sure = t, s.opts.Now(), true })
+	s.noteControlPlane()
+	return s.updateTrust(nil, func(b *trust) { b.byStream, b.saidAt, b.confirmed = t, s.opts.Now(), true })
 }
 
 // ConfirmBundle notes that the control plane has nothing newer to say than what TakeBundle took.
 func (s *Secrets) ConfirmBundle() error {
-	s.hear()
-	return s.believe(nil, func(b *beliefs) { b.sure = b.told != nil })
+	s.noteControlPlane()
+	return s.updateTrust(nil, func(b *trust) { b.confirmed = b.byStream != nil })
 }
 
-// hear notes that the control plane is there.
-func (s *Secrets) hear() {
+// noteControlPlane notes that the control plane is there.
+func (s *Secrets) noteControlPlane() {
 	select {
-	case s.heard <- struct{}{}:
+	case s.controlPlane <- struct{}{}:
 	default: // noted already
 	}
 }
@@ -114,19 +115,19 @@ func (s *Secrets) hear() {
 // ForgetBundle notes that the control plane says nothing of roots any more. What is believed stays so until the next
 // certificate comes with its own.
 func (s *Secrets) ForgetBundle() error {
-	return s.believe(nil, func(b *beliefs) {
-		if b.told != nil {
+	return s.updateTrust(nil, func(b *trust) {
+		if b.byStream != nil {
 			s.opts.Log.Warn("the control plane has stopped telling whom to believe; what it said last holds until the next certificate")
-			*b = beliefs{came: b.told}
+			*b = trust{withCertificate: b.byStream}
 		}
 	})
 }
 
-// believe changes what is believed and serves it; p is a certificate that comes into force with it, nil where that
+// updateTrust changes what is believed and serves it; p is a certificate that comes into force with it, nil where that
 // stays. Roots are served before certificates: peers may have been given a certificate of a new root already.
-func (s *Secrets) believe(p *pair, change func(*beliefs)) error {
-	s.believing.Lock()
-	defer s.believing.Unlock()
+func (s *Secrets) updateTrust(p *pair, change func(*trust)) error {
+	s.updating.Lock()
+	defer s.updating.Unlock()
 	s.mu.Lock()
 	next, before, own := s.trust, s.inForce(), cmp.Or(p, s.pair)
 	s.mu.Unlock()
@@ -142,11 +143,11 @@ func (s *Secrets) believe(p *pair, change func(*beliefs)) error {
 	}
 	s.mu.Lock()
 	s.trust, s.pair = next, own
-	s.describeBeliefs(served, r.version)
+	s.describeTrust(served, r.version)
 	s.mu.Unlock()
-	s.shelf.put(RootName, r)
+	s.store.put(RootName, r)
 	if !t.same(before) {
-		s.opts.Log.Info("roots", "version", r.version, "roots", len(t.certs), "crls", len(served.lists()), "byStream", next.sure)
+		s.opts.Log.Info("roots", "version", r.version, "roots", len(t.certs), "crls", len(served.lists()), "byStream", next.confirmed)
 		s.writeRoots(t)
 	}
 	return nil
@@ -155,22 +156,22 @@ func (s *Secrets) believe(p *pair, change func(*beliefs)) error {
 // inForce is what is believed now; callers hold mu.
 func (s *Secrets) inForce() *trusted { return s.trust.inForce(s.pair, s.opts.Now()) }
 
-// describeBeliefs notes what Status tells; callers hold mu.
-func (s *Secrets) describeBeliefs(t *trusted, version string) {
+// describeTrust notes what Status tells; callers hold mu.
+func (s *Secrets) describeTrust(t *trusted, version string) {
 	since := s.opts.Now()
 	if c := s.known[RootName]; c != nil && c.Version == version {
 		since = c.Since
 	}
 	s.describeRoots(RootName, t)
 	c := s.known[RootName]
-	c.Version, c.Told, c.Since = version, s.trust.when, since
+	c.Version, c.Told, c.Since = version, s.trust.saidAt, since
 	for _, list := range t.lists() {
 		c.Revoked += len(list.RevokedCertificateEntries)
 	}
 }
 
 // writeRoots puts them, and what is revoked, into files for those who asked for that; an agent that starts anew knows
-// the control plane by them. Callers hold believing.
+// the control plane by them. Callers hold updating.
 func (s *Secrets) writeRoots(t *trusted) {
 	a := s.opts.Authority
 	if a == nil || a.OutputDir == "" {

@@ -90,7 +90,7 @@ func TestBundleOfTheControlPlane(t *testing.T) {
 	o.Authority.OutputDir = filepath.Join(w.dir, "out")
 	s := run(t, o)
 	p := connect(t, o.Socket).ask("ROOTCA")
-	served := func() (roots, lists []byte, leavesAlone bool) {
+	served := func() (roots, lists []byte, onlyLeaf bool) {
 		v := p.next().GetValidationContext()
 		return v.GetTrustedCa().GetInlineBytes(), v.GetCrl().GetInlineBytes(), v.GetOnlyVerifyLeafCertCrl()
 	}

@@ -26,10 +26,10 @@ func unknownFields(tree any, of protoreflect.MessageDescriptor) []string {
 		switch {
 		case len(out) == mostUnknown:
 		case field == nil:
-			out = append(out, path+alike(path[strings.LastIndexByte(path, '.')+1:], in))
+			out = append(out, path+suggestion(path[strings.LastIndexByte(path, '.')+1:], in))
 		case field.Enum() != nil:
 			if name, is := value.(string); is && field.Enum().Values().ByName(protoreflect.Name(name)) == nil {
-				out = append(out, fmt.Sprintf("%s: want %s, not %s", path, wanted(field), shown(value)))
+				out = append(out, fmt.Sprintf("%s: want %s, not %s", path, expected(field), quoted(value)))
 			}
 		}
 	})
@@ -39,13 +39,13 @@ func unknownFields(tree any, of protoreflect.MessageDescriptor) []string {
 // wrongField says which field of a tree a message does not take, and what it takes; nil where every field by itself is right.
 func wrongField(tree any, of protoreflect.MessageDescriptor) (err error) {
 	if _, is := tree.(map[string]any); !is && tree != nil {
-		return fmt.Errorf("want an object with fields of %s, not %s", of.Name(), shown(tree))
+		return fmt.Errorf("want an object with fields of %s, not %s", of.Name(), quoted(tree))
 	}
 	walkFields(tree, of, "", func(path string, value any, field protoreflect.FieldDescriptor, _ protoreflect.MessageDescriptor) {
-		if err != nil || field == nil || takes(field, value) {
+		if err != nil || field == nil || accepts(field, value) {
 			return
 		}
-		err = fmt.Errorf("%s: want %s, not %s", path, wanted(field), shown(value))
+		err = fmt.Errorf("%s: want %s, not %s", path, expected(field), quoted(value))
 	})
 	return err
 }
@@ -81,15 +81,15 @@ func walkFields(
 	}
 }
 
-// takes says whether a message takes a value for a field of its own.
-func takes(field protoreflect.FieldDescriptor, value any) bool {
+// accepts says whether a message takes a value for a field of its own.
+func accepts(field protoreflect.FieldDescriptor, value any) bool {
 	text, err := json.Marshal(map[string]any{field.JSONName(): value})
 	return err == nil &&
 		protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, dynamicpb.NewMessage(field.ContainingMessage())) == nil
 }
 
-// wanted says what a field takes.
-func wanted(field protoreflect.FieldDescriptor) string {
+// expected says what a field takes.
+func expected(field protoreflect.FieldDescriptor) string {
 	switch {
 	case field.IsMap():
 		return "an object of texts" // all maps of ProxyConfig and MeshConfig that are read here are
@@ -123,8 +123,8 @@ func wanted(field protoreflect.FieldDescriptor) string {
 	return "a whole number that fits " + kind.String()
 }
 
-// shown is a value as the user may know it again.
-func shown(value any) string {
+// quoted is a value as the user may know it again.
+func quoted(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return "what is no JSON value"
@@ -132,8 +132,8 @@ func shown(value any) string {
 	return printable.Text(string(text), printable.Short)
 }
 
-// alike names the field that a name may stand for, as the end of a sentence; nothing where none is near.
-func alike(name string, in protoreflect.MessageDescriptor) string {
+// suggestion names the field that a name may stand for, as the end of a sentence; nothing where none is near.
+func suggestion(name string, in protoreflect.MessageDescriptor) string {
 	best, least := "", max(1, len(name)/3)
 	for i := range in.Fields().Len() {
 		if field := in.Fields().Get(i).JSONName(); len(name) <= 2*len(field) {

@@ -13,10 +13,10 @@ import (
 // name stands for any end.
 const passVariable = "ENVOY_ENV_PASS"
 
-// handedOn are the variables that Envoy gets of the agent's own: what the C library, the allocator, TLS and the tracers
+// passedVariables are the variables that Envoy gets of the agent's own: what the C library, the allocator, TLS and the tracers
 // read, where programs are, and who the workload is, for formats of logs. None of them holds a secret: a rule can have
 // Envoy send any of its variables anywhere (%ENVIRONMENT(NAME)%).
-func handedOn() []string {
+func passedVariables() []string {
 	return []string{
 		"PATH",
 		"HOME",
@@ -50,7 +50,7 @@ var variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
 
 // envoyVariables are those of vars that Envoy gets, as name=value, in the order of their names.
 func envoyVariables(vars map[string]string) ([]string, error) {
-	patterns := handedOn()
+	patterns := passedVariables()
 	for word := range strings.SplitSeq(vars[passVariable], ",") {
 		word = strings.TrimSpace(word)
 		if word != "" && !variablePattern.MatchString(word) {

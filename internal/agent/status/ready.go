@@ -22,8 +22,8 @@ type Readiness struct {
 	server int // pid of the Envoy that was found ready once
 }
 
-// patience is how long Envoy may take to answer; a probe waits a second by default.
-const patience = 900 * time.Millisecond
+// answerWithin is how long Envoy may take to answer; a probe waits a second by default.
+const answerWithin = 900 * time.Millisecond
 
 // Reasons says what is missing, one line each; nothing: ready. While a new epoch comes up the administration is that
 // one's, and the serving Envoy counts as it last did.
@@ -36,13 +36,13 @@ func (r *Readiness) Reasons(ctx context.Context) []string {
 	case st.Serving == nil:
 		return notRunning(st)
 	case !st.Serving.Live:
-		return []string{r.coming(ctx, st)}
+		return []string{r.startingReason(ctx, st)}
 	case r.Admin == nil:
 		return nil
 	case st.Starting != nil || !st.Administration:
-		return r.asBefore(st)
+		return r.lastReasons(st)
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	return r.ask(ctx, st.Serving.Pid)
 }
@@ -61,14 +61,14 @@ func notRunning(st epoch.State) []string {
 	}
 }
 
-// coming says how far an Envoy is that has never been live.
-func (r *Readiness) coming(ctx context.Context, st epoch.State) string {
+// startingReason says how far an Envoy is that has never been live.
+func (r *Readiness) startingReason(ctx context.Context, st epoch.State) string {
 	if !st.NextStart.IsZero() {
 		return notRunning(st)[0]
 	}
 	state := "has not answered yet"
 	if r.Admin != nil {
-		ctx, cancel := context.WithTimeout(ctx, patience)
+		ctx, cancel := context.WithTimeout(ctx, answerWithin)
 		defer cancel()
 		if info, err := r.Admin.ServerInfo(ctx); err == nil {
 			state = "is " + info.State
@@ -81,8 +81,8 @@ func (r *Readiness) coming(ctx context.Context, st epoch.State) string {
 	return out
 }
 
-// asBefore is for the moments when the serving Envoy cannot be asked.
-func (r *Readiness) asBefore(st epoch.State) []string {
+// lastReasons is for the moments when the serving Envoy cannot be asked.
+func (r *Readiness) lastReasons(st epoch.State) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.server != 0 {

@@ -59,8 +59,8 @@ func (s *Server) Close() { s.listener.Close() }
 // longest is how long a drain or a restart may take, beside an answer's usual time.
 const longest = 10 * time.Minute
 
-// leave is how long answers that are being written may take once the server is stopped.
-const leave = time.Second
+// closeWithin is how long answers that are being written may take once the server is stopped.
+const closeWithin = time.Second
 
 // Run answers until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
@@ -71,7 +71,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("serve the status port: %w", err)
 	case <-ctx.Done():
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leave)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
 	defer cancel()
 	if err := s.http.Shutdown(ctx); err != nil {
 		s.http.Close()
@@ -101,7 +101,7 @@ func (a Actions) handler() http.Handler {
 // mayQuit stops the proxy for those who show the gate's token, or that of applications.
 func (a Actions) mayQuit(w http.ResponseWriter, r *http.Request) {
 	gate := peer.Gate{Token: a.QuitToken}
-	if gate.Shown(r) {
+	if gate.ShowsToken(r) {
 		a.quit(w, r)
 		return
 	}
