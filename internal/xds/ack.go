@@ -41,7 +41,7 @@ func (m *machine) ack(v *view, s *sub, at int) {
 	}
 	m.moved(s)
 	if len(s.flight) == 0 && len(s.queue) == 0 && len(s.trials) == 0 {
-		s.slots.share(v.pages) // for now it knows what others know
+		s.slots.share(m.shared.pages) // for now it knows what others know
 	}
 }
 
@@ -116,7 +116,7 @@ func (m *machine) confirmItem(v *view, s *sub, it item) {
 		sl.res = it.sent
 		sl.flags |= has | sure | vague
 		s.put(it.name, sl)
-		if m.delta && s.rank == rankRoute && it.sent.opts.Bare != nil {
+		if m.delta && s.rank == rankRoute && it.sent.bare() != nil {
 			m.followHosts(v, it.sent) // they went with the subscription
 		}
 	}

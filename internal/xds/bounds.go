@@ -21,8 +21,6 @@ const (
 	maxNodeWire     = 1 << 20  // a node with it
 	maxNodeDepth    = 100      // messages within messages of a node
 	maxReported     = 1 << 18  // resources that a client says it holds, of one type
-	maxUnknownTypes = 32       // types of one stream that this server has never had anything of
-	maxRejected     = 256      // quarantined resources of one stream that the program is told of at once
 )
 
 // wrongString is a string of a request that is not what it should be.
@@ -64,17 +62,9 @@ func checkName(field, s string) error {
 // nodeExtensions is the field of a node that lists what the client's binary can do.
 const nodeExtensions protowire.Number = 9
 
-// errTooMany refuses a list of a request that is too long.
-func errTooMany(field string, limit int) error {
+// errTooLong refuses a list of a request that is too long.
+func errTooLong(field string, limit int) error {
 	return status.Errorf(codes.ResourceExhausted, "%s has more than %d elements, the limit of this server", field, limit)
-}
-
-// reasonOf is what a request counts as that errWrong refused.
-func reasonOf(err error) Reason {
-	if status.Code(err) == codes.ResourceExhausted {
-		return ReasonNames
-	}
-	return ReasonRequest
 }
 
 // errWrong is the status of a request that is not a discovery request, or holds what none may hold.

@@ -20,7 +20,16 @@ type entry struct {
 // unnumbered is the number of an entry that has none. No array reaches it.
 const unnumbered = math.MaxUint32
 
+// Text returns the name.
+func (e *entry) Text() string { return e.text }
+
 func (e *entry) String() string { return e.text }
+
+// ID returns the name's number, which is small, or Unnumbered. A name may get one at any turn, and keeps it.
+func (e *entry) ID() uint32 { return e.id }
+
+// Owner returns the route configuration's entry of a virtual host's, or nil.
+func (e *entry) Owner() *entry { return e.owner }
 
 // catalog gives names their entries. It keeps no entry alive: who holds a number holds its entry, and numbers of
 // entries that nobody holds are given out again. It is safe for concurrent use.
@@ -165,6 +174,13 @@ func (c *catalog) tidy() {
 		}
 	}
 	c.sweep = max(firstSweep, 2*len(c.known))
+}
+
+// size is how many names are known.
+func (c *catalog) size() int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return len(c.known) + len(c.strange)
 }
 
 // maxSlashes bounds what a name may lead to, for clients choose names too.

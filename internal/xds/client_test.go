@@ -2,6 +2,7 @@ package xds
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -57,7 +58,7 @@ func (c *client) reconnect() {
 	// Nor of one that breaks between a route configuration and its virtual hosts, which Envoy reports if it ever had
 	// them.
 	for name := range c.known[VirtualHostType] {
-		if _, ok := c.held[VirtualHostType][name]; !ok && c.held[RouteType][owner(name)].vhds {
+		if _, ok := c.held[VirtualHostType][name]; !ok && c.held[RouteType][routeOf(name)].vhds {
 			c.doubt[name] = true
 		}
 	}
@@ -79,7 +80,7 @@ func (c *client) wantsHosts() bool {
 	return false
 }
 
-func (c *client) send(m proto.Message) { c.out = append(c.out, wire(c.t, c.delta, m)) }
+func (c *client) send(m proto.Message) { c.out = append(c.out, encoded(c.t, c.delta, m)) }
 
 // start sends the first request of a type.
 func (c *client) start(typ string) {
@@ -169,7 +170,7 @@ func (c *client) follow() {
 // dropHosts forgets the virtual hosts of route configurations that are gone. Envoy still reports them.
 func (c *client) dropHosts() {
 	for name := range c.held[VirtualHostType] {
-		if r, ok := c.held[RouteType][owner(name)]; !ok || !r.vhds {
+		if r, ok := c.held[RouteType][routeOf(name)]; !ok || !r.vhds {
 			delete(c.held[VirtualHostType], name)
 		}
 	}
@@ -254,7 +255,7 @@ func (c *client) accept(g got, s spec) {
 	c.known[g.typ][s.name] = g.versions[s.name]
 	switch g.typ {
 	case VirtualHostType:
-		if r, ok := c.held[RouteType][owner(s.name)]; !ok || !r.vhds {
+		if r, ok := c.held[RouteType][routeOf(s.name)]; !ok || !r.vhds {
 			return // nobody listens
 		}
 	case ClusterType:
@@ -266,11 +267,17 @@ func (c *client) accept(g got, s spec) {
 	case RouteType:
 		if !had || !old.vhds {
 			for name := range c.held[VirtualHostType] {
-				if owner(name) == s.name {
+				if routeOf(name) == s.name {
 					delete(c.held[VirtualHostType], name)
 				}
 			}
 		}
 	}
 	held[s.name] = s
+}
+
+// routeOf is the name of the route configuration that a virtual host belongs to.
+func routeOf(virtualHost string) string {
+	name, _, _ := strings.Cut(virtualHost, "/")
+	return name
 }

@@ -31,10 +31,6 @@ func errSilent(o Options) error {
 	return status.Errorf(codes.DeadlineExceeded, "no first request came within %s", o.FirstWait)
 }
 
-func errTooManyTypes() error {
-	return status.Errorf(codes.ResourceExhausted, "the stream asks for more than %d types that this server does not have", maxUnknownTypes)
-}
-
 func errTooFastFrom(o Options) error {
 	return status.Errorf(
 		codes.ResourceExhausted,
@@ -53,8 +49,12 @@ func errTooFast(o Options) error {
 	)
 }
 
-func errTooManyNames(got, limit int) error {
-	return status.Errorf(codes.ResourceExhausted, "the stream subscribes to %d names, the limit is %d", got, limit)
+// errTooMany ends a stream that exceeds a limit of the protocol.
+func errTooMany(err *tooMany) error {
+	if err.types {
+		return refuse(ReasonTypes, status.Error(codes.ResourceExhausted, err.Error()))
+	}
+	return refuse(ReasonNames, status.Error(codes.ResourceExhausted, err.Error()))
 }
 
 // refusal is the status for an error of Hooks.Connect.

@@ -21,8 +21,8 @@ func (p *play) checkOrder(resp *response) {
 			if r == nil {
 				continue
 			}
-			for _, need := range r.opts.Needs {
-				if c := v.lookup(ClusterType, need); c != nil && !p.refusable(c) {
+			for _, need := range r.Options().Needs {
+				if c := lookup(v, ClusterType, need); c != nil && !p.refusable(c) {
 					if _, ok := p.c.held[ClusterType][need]; !ok && !p.everRefused(need) {
 						p.t.Errorf("%s %s was sent before its cluster %s", shortType(g.typ), name, need)
 					}
@@ -68,7 +68,7 @@ func (p *play) removes(g got, cluster string) bool {
 func (p *play) checkUnused(v *view, cluster string) {
 	for _, typ := range []string{ListenerType, RouteType, VirtualHostType} {
 		for name, s := range p.c.held[typ] {
-			now := v.lookup(typ, name)
+			now := lookup(v, typ, name)
 			if !contains(s.needs, cluster) || p.r.m.subs[typ] == nil {
 				continue
 			}
@@ -78,7 +78,7 @@ func (p *play) checkUnused(v *view, cluster string) {
 			if !p.delta && (p.r.slot(typ, name).res == nil || now == nil && !fullState(typ)) {
 				continue // it is not known to the server, or could not be taken away: the protocol has no way to say so
 			}
-			if now != nil && (contains(now.opts.Needs, cluster) || p.refusable(now)) {
+			if now != nil && (contains(now.Options().Needs, cluster) || p.refusable(now)) {
 				continue
 			}
 			p.t.Errorf("cluster %s was removed under %s %s", cluster, shortType(typ), name)
@@ -88,7 +88,7 @@ func (p *play) checkUnused(v *view, cluster string) {
 
 func ownerOrSelf(typ, name string) string {
 	if typ == VirtualHostType {
-		return owner(name)
+		return routeOf(name)
 	}
 	return name
 }
@@ -106,7 +106,7 @@ func (p *play) refusable(r *Resource) bool { return p.c.refuses(readSpec(r.Body(
 
 // everRefused tells whether a cluster is, or was, one that the client refuses.
 func (p *play) everRefused(name string) bool {
-	_, jailed := p.r.m.subs[ClusterType].jail[p.r.lib.names.enter(name)]
+	_, jailed := p.r.m.subs[ClusterType].jail[p.r.view().enter(name)]
 	return jailed
 }
 
@@ -119,7 +119,7 @@ func (p *play) check() {
 		p.t.Errorf("an audit finds %+v", found)
 	}
 	p.logf("check")
-	checkPages(p.t, p.r.lib.pages)
+	checkPages(p.t, p.r.shared.pages)
 	v := p.r.view()
 	for _, typ := range allTypes {
 		sub := p.r.m.subs[typ]
@@ -131,7 +131,7 @@ func (p *play) check() {
 		}
 	}
 	for name := range p.c.warming {
-		r := v.lookup(EndpointType, name)
+		r := lookup(v, EndpointType, name)
 		if r != nil && p.refusable(r) {
 			continue
 		}
@@ -140,7 +140,7 @@ func (p *play) check() {
 }
 
 func (p *play) checkName(v *view, typ, name string) {
-	r := v.lookup(typ, name)
+	r := lookup(v, typ, name)
 	have, held := p.c.held[typ][name]
 	switch {
 	case r == nil:
@@ -150,7 +150,7 @@ func (p *play) checkName(v *view, typ, name string) {
 	case p.refusable(r):
 	case !held:
 		p.t.Errorf("the client lacks %s %s", shortType(typ), name)
-	case have.version != readSpec(r.Body()).version || strings.Join(have.needs, ",") != strings.Join(r.opts.Needs, ","):
+	case have.version != readSpec(r.Body()).version || strings.Join(have.needs, ",") != strings.Join(r.Options().Needs, ","):
 		p.t.Errorf("the client holds %s %s %q, not %q", shortType(typ), name, have.body(), r.Body())
 	}
 }
@@ -158,7 +158,7 @@ func (p *play) checkName(v *view, typ, name string) {
 // clingsTo tells whether a removed cluster is kept for something whose new version the client refused, or a load
 // assignment for such a cluster.
 func (p *play) clingsTo(typ, name string) bool {
-	e := p.r.lib.names.enter(name)
+	e := p.r.view().enter(name)
 	_, used := p.r.m.used()[e]
 	_, loads := p.r.m.loading()[e]
 	return typ == ClusterType && used || typ == EndpointType && loads
@@ -173,7 +173,7 @@ func (p *play) universe(typ string) (out []string) {
 		return listenerNames
 	case VirtualHostType:
 		for _, name := range hostNames {
-			if r, ok := p.c.held[RouteType][owner(name)]; ok && r.vhds && !p.c.doubt[name] {
+			if r, ok := p.c.held[RouteType][routeOf(name)]; ok && r.vhds && !p.c.doubt[name] {
 				out = append(out, name)
 			}
 		}

@@ -112,10 +112,10 @@ func (m *machine) used() map[*entry]struct{} {
 			if r == nil {
 				return
 			}
-			if _, maybe := pending[r.links.name.owner]; !maybe && m.ownerless(s, r.links.name, slot{}) {
+			if _, maybe := pending[r.entry().owner]; !maybe && m.ownerless(s, r.entry(), slot{}) {
 				return
 			}
-			for _, name := range r.links.needs {
+			for _, name := range r.needs() {
 				out[name] = struct{}{}
 			}
 		}
@@ -155,7 +155,7 @@ func (m *machine) pending() (out map[*entry]struct{}) {
 func (m *machine) loading() map[*entry]struct{} {
 	out := map[*entry]struct{}{}
 	if s := m.ranks[rankCluster]; s != nil {
-		s.eachOld(func(r *Resource) { out[r.links.load] = struct{}{} })
+		s.eachOld(func(r *Resource) { out[r.load()] = struct{}{} })
 	}
 	return out
 }
@@ -164,7 +164,7 @@ func (m *machine) loading() map[*entry]struct{} {
 func (m *machine) awaited(load *entry) bool {
 	if clusters := m.ranks[rankCluster]; clusters != nil {
 		for sl := range clusters.slots.all() {
-			if sl.is(has) && sl.res != nil && sl.res.links.load == load {
+			if sl.is(has) && sl.res != nil && sl.res.load() == load {
 				return true
 			}
 		}
@@ -239,16 +239,16 @@ func (m *machine) orphan(v *view, routeConfiguration *entry) {
 // assignment, behind a new route configuration its virtual hosts.
 func (m *machine) follow(v *view, s *sub, p pick, it item) {
 	switch {
-	case s.rank == rankCluster && p.res.links.load != nil:
-		m.load(v, p.res.links.load, it.had)
-	case s.rank == rankRoute && m.delta && p.res.opts.Bare != nil && (p.forced || !it.had):
+	case s.rank == rankCluster && p.res.load() != nil:
+		m.load(v, p.res.load(), it.had)
+	case s.rank == rankRoute && m.delta && p.res.bare() != nil && (p.forced || !it.had):
 		m.followHosts(v, p.res)
 	}
 }
 
 // followHosts queues the virtual hosts of a route configuration.
 func (m *machine) followHosts(v *view, route *Resource) {
-	hosts := m.subs[route.opts.Bare.MemberType]
+	hosts := m.subs[route.bare().MemberType]
 	if hosts == nil {
 		m.owing = append(m.owing, route)
 		return
@@ -257,20 +257,20 @@ func (m *machine) followHosts(v *view, route *Resource) {
 		return
 	}
 	hosts.eachWaiting(func(name *entry) {
-		if sl := hosts.slots.get(name); sl.is(has) && name.owner == route.links.bare {
+		if sl := hosts.slots.get(name); sl.is(has) && name.owner == route.owner() {
 			sl.flags |= vague // to be removed, and no longer in force: it is not held should it come back
 			hosts.slots.set(name, sl)
 		}
 	})
-	hosts.stack.members(route.links.bare, func(e *entry) { hosts.ask(e, v.turn) })
+	hosts.stack.members(route.owner(), func(e *entry) { hosts.ask(e, v.turn) })
 }
 
 // followVague queues the load assignments of clusters that a full state sends along, where the client may hold another
 // version than that: it changes them then, and waits.
 func (m *machine) followVague(v *view, s *sub) {
 	for sl := range s.slots.all() {
-		if sl.is(has) && sl.is(vague) && sl.res != nil && sl.res.links.load != nil {
-			m.load(v, sl.res.links.load, true)
+		if sl.is(has) && sl.is(vague) && sl.res != nil && sl.res.load() != nil {
+			m.load(v, sl.res.load(), true)
 		}
 	}
 }

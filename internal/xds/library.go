@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -38,10 +39,9 @@ type Library struct {
 	shelves  map[shelfID]*shelf
 	bindings map[ProxyID]*binding
 	names    *catalog
-	pages    *pagePool
-	memories *memories
-	types    map[string]bool     // that there is, or was, a shelf of, and those of typesKnown
-	news     chan struct{}       // closed by the next turn
+	types    map[string]bool // that there is, or was, a shelf of, and those of typesKnown
+	news     chan struct{}   // closed by the next turn
+	onEdit   []func(edited map[*shelf]struct{})
 	times    [timesKept]turnTime // when the last turns were published, by turn modulo its length
 }
 
@@ -63,19 +63,11 @@ type attached struct {
 	stacks map[string]stack
 }
 
-// viewer is a stream's place in the library. Its fields are guarded by the library's lock; wake holds at most one
-// token.
-type viewer struct {
-	wake  chan struct{}
-	bound *binding
-	types map[string]bool // the types whose shelves it watches
-}
-
 // NewLibrary returns an empty library, at turn 0.
 func NewLibrary() *Library {
 	return &Library{
-		shelves: map[shelfID]*shelf{}, bindings: map[ProxyID]*binding{}, names: newCatalog(), pages: newPagePool(),
-		memories: newMemories(), types: typesKnown(), news: make(chan struct{}),
+		shelves: map[shelfID]*shelf{}, bindings: map[ProxyID]*binding{}, names: newCatalog(),
+		types: typesKnown(), news: make(chan struct{}),
 	}
 }
 
@@ -91,6 +83,29 @@ func (l *Library) nextTurn() <-chan struct{} {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.news
+}
+
+// onEdited has fn called in each turn with the shelves of its changes, whether or not these changed anything that a
+// stream could see. The library is locked meanwhile: fn must not call it. It is to be said before streams are opened.
+func (l *Library) onEdited(fn func(edited map[*shelf]struct{})) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.onEdit = append(l.onEdit, fn)
+}
+
+// Await blocks until the given turn, or a later one, is published.
+func (l *Library) Await(ctx context.Context, turn uint64) error {
+	for {
+		next := l.nextTurn()
+		if l.Turn() >= turn {
+			return nil
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // Publish applies all changes and attachments at once, as the given turn, and wakes the streams that see any of them.
@@ -123,7 +138,9 @@ func (l *Library) apply(turn uint64, changes []Change, attach []Attach) (wake []
 	for _, a := range attach {
 		wake = append(wake, l.attach(a)...)
 	}
-	l.memories.forget(edited)
+	for _, tell := range l.onEdit {
+		tell(edited)
+	}
 	for s := range touched {
 		s.prune()
 		for w := range s.watchers {
@@ -132,6 +149,23 @@ func (l *Library) apply(turn uint64, changes []Change, attach []Attach) (wake []
 		l.retire(s)
 	}
 	return wake
+}
+
+// Footprint is what a library's memory grows with, besides resources.
+type Footprint struct {
+	Names int // that are known, those that only clients said among them
+	Rows  int // bytes of the tables in which shelves find their rows
+}
+
+// Footprint returns how large the library is now.
+func (l *Library) Footprint() (f Footprint) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for _, s := range l.shelves {
+		f.Rows += 8 * cap(s.rows.pages)
+	}
+	f.Names = l.names.size()
+	return f
 }
 
 // enter returns the entry of a change's name, and has its resource know the entries that it refers to.
@@ -242,72 +276,12 @@ func (l *Library) forget(id ProxyID, b *binding) {
 	}
 }
 
-// open registers a stream of the proxy. The viewer is woken once the proxy is attached.
-func (l *Library) open(id ProxyID) *viewer {
+// reattach resolves a proxy's attachment again, between turns.
+func (l *Library) reattach(a Attach) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	b := l.binding(id)
-	w := &viewer{wake: make(chan struct{}, 1), bound: b, types: map[string]bool{}}
-	b.viewers[w] = struct{}{}
-	return w
-}
-
-// close takes the stream out of the library.
-func (l *Library) close(id ProxyID, w *viewer) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	w.unwatch()
-	delete(w.bound.viewers, w)
-	l.forget(id, w.bound)
-}
-
-// follow has the viewer woken by changes of a type, from now on.
-func (l *Library) follow(w *viewer, typ string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !w.types[typ] {
-		w.types[typ] = true
-		w.watch()
+	wake := l.attach(a)
+	l.mu.Unlock()
+	for _, w := range wake {
+		w.nudge()
 	}
-}
-
-// read runs fn with what the viewer sees at one turn; fn must not keep the view. It returns false, and does not run
-// fn, while the proxy is not attached.
-func (l *Library) read(w *viewer, fn func(v *view)) bool {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	if w.bound.at == nil {
-		return false
-	}
-	fn(&view{turn: l.turn, at: w.bound.at, names: l.names, pages: l.pages, memories: l.memories, types: l.types})
-	return true
-}
-
-func (w *viewer) nudge() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (w *viewer) watch() {
-	for _, s := range w.followed() {
-		s.watchers[w] = struct{}{}
-	}
-}
-
-func (w *viewer) unwatch() {
-	for _, s := range w.followed() {
-		delete(s.watchers, w)
-	}
-}
-
-func (w *viewer) followed() (out []*shelf) {
-	if w.bound.at == nil {
-		return nil
-	}
-	for typ := range w.types {
-		out = append(out, w.bound.at.stacks[typ]...)
-	}
-	return out
 }

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,16 +25,37 @@ type machine struct {
 	owing     []*Resource         // route configurations whose virtual hosts are due once the client subscribes to any
 	due       bool                // load assignments are to follow the clusters just sent
 	limits    limits
-	withhold  func(typ string) bool // types of which the client gets nothing; nil: none
+	shared    *shared
 
 	events []event // for the stream to pick up
 }
 
-// limits are the options that the protocol itself heeds.
+// limits are what a machine holds its client to.
 type limits struct {
-	bytes  int // of a response
-	names  int // subscribed to by name
-	window int // responses of one type un-ACKed
+	bytes    int                   // of a response, about
+	names    int                   // subscribed to by name
+	window   int                   // responses of one type un-ACKed
+	withhold func(typ string) bool // types of which the client gets nothing; nil: none
+}
+
+// Bounds that no option sets.
+const (
+	maxUnknownTypes = 32  // types of one stream that this server has never had anything of
+	maxRejected     = 256 // quarantined resources of one stream that the program is told of at once
+)
+
+// tooMany is the error of a request with which a client exceeds a limit.
+type tooMany struct {
+	types bool // that this server does not have; else names subscribed to
+	got   int
+	limit int
+}
+
+func (e *tooMany) Error() string {
+	if e.types {
+		return fmt.Sprintf("the stream asks for more than %d types that this server does not have", e.limit)
+	}
+	return fmt.Sprintf("the stream subscribes to %d names, the limit is %d", e.got, e.limit)
 }
 
 // event is something that the world outside wants to hear of: an ACK, a NACK or, with names, a quarantine.
@@ -91,15 +113,7 @@ type sub struct {
 	search bool // a NACK's culprit is being looked for
 }
 
-// slot is what a stream knows of one name.
-type slot struct {
-	name  *entry    // nil: nothing is known
-	res   *Resource // what the client holds, if known
-	flags flags
-}
-
-type flags uint8
-
+// What is known of a name.
 const (
 	named  flags = 1 << iota // the client asked for it by name
 	has                      // the client holds, or may hold, some version
@@ -110,8 +124,6 @@ const (
 	vague                    // it was in a response that was refused: the client may hold that all the same
 	phase                    // the request in which it was named last, alternating
 )
-
-func (s slot) is(f flags) bool { return s.flags&f != 0 }
 
 // want is a name to look at, and the turn since when.
 type want struct {
@@ -141,8 +153,27 @@ type item struct {
 	version uint64
 }
 
-func newMachine(delta bool, l limits) *machine {
-	return &machine{delta: delta, subs: map[string]*sub{}, limits: l, epoch: 1}
+// newMachine returns the machine of a new stream, of the incremental protocol (delta) or that of the state of the world.
+func newMachine(delta bool, l limits, with *shared) *machine {
+	return &machine{delta: delta, subs: map[string]*sub{}, limits: l, shared: with, epoch: 1}
+}
+
+// lookedAt returns the turn up to which all changes are sent or queued.
+func (m *machine) lookedAt() uint64 { return m.cursor }
+
+// takeEvents returns what happened since it was called last.
+func (m *machine) takeEvents() []event {
+	events := m.events
+	m.events = nil
+	return events
+}
+
+// bytes is how much memory the tables take in which the machine notes what it knows of names, some of it shared.
+func (m *machine) bytes() (n int) {
+	for _, s := range m.order {
+		n += s.slots.bytes()
+	}
+	return n
 }
 
 // sub returns the subscription of a type, which is made at the type's first request.
@@ -169,12 +200,12 @@ func (m *machine) sub(v *view, typ string) *sub {
 	return s
 }
 
-// receive takes one request. It returns an error only if the client exceeds a limit.
+// receive takes one request. Its only error is a *tooMany: the stream is to end with it.
 func (m *machine) receive(v *view, r *request) error {
 	m.pull(v)
-	if m.subs[r.typ] == nil && !v.types[r.typ] {
+	if m.subs[r.typ] == nil && !v.hasType(r.typ) {
 		if m.unknown++; m.unknown > maxUnknownTypes {
-			return refuse(ReasonTypes, errTooManyTypes())
+			return &tooMany{types: true, got: m.unknown, limit: maxUnknownTypes}
 		}
 	}
 	s := m.sub(v, r.typ)
@@ -189,7 +220,7 @@ func (m *machine) receive(v *view, r *request) error {
 	}
 	m.moved(s)
 	if m.named > m.limits.names {
-		return refuse(ReasonNames, errTooManyNames(m.named, m.limits.names))
+		return &tooMany{got: m.named, limit: m.limits.names}
 	}
 	return nil
 }
@@ -204,7 +235,7 @@ func (m *machine) moved(s *sub) {
 
 // pull queues every name that changed since the machine last looked.
 func (m *machine) pull(v *view) {
-	if m.at != v.at {
+	if m.at != v.attached() {
 		m.restack(v)
 	}
 	if m.cursor == v.turn {
@@ -224,7 +255,7 @@ func (m *machine) pull(v *view) {
 // restack compares whatever the client holds with stacks that are not those it was filled from.
 func (m *machine) restack(v *view) {
 	old := m.at
-	m.at = v.at
+	m.at = v.attached()
 	if old == nil {
 		return
 	}
@@ -234,7 +265,7 @@ func (m *machine) restack(v *view) {
 		if s.stack = m.stack(v, s.typ); !slices.Equal(before, s.stack) {
 			m.compare(v, s)
 		}
-		if m.assembles(s) && !slices.Equal(old.stacks[VirtualHostType], v.at.stacks[VirtualHostType]) {
+		if m.assembles(s) && !slices.Equal(old.stack(VirtualHostType), v.stack(VirtualHostType)) {
 			m.compare(v, s)
 		}
 	}
@@ -242,7 +273,7 @@ func (m *machine) restack(v *view) {
 
 // stack is what the client sees of a type.
 func (m *machine) stack(v *view, typ string) stack {
-	if m.withhold != nil && m.withhold(typ) {
+	if withhold := m.limits.withhold; withhold != nil && withhold(typ) {
 		return nil
 	}
 	return v.stack(typ)

@@ -86,7 +86,7 @@ func (m *machine) followLater(v *view, s *sub, refused []item) {
 		}
 		for _, f := range s.flight {
 			for _, later := range f.items {
-				if later.name == it.name && later.sent != nil && later.sent.opts.Bare != nil {
+				if later.name == it.name && later.sent != nil && later.sent.bare() != nil {
 					m.followHosts(v, later.sent)
 				}
 			}

@@ -48,7 +48,7 @@ func (p pick) size() int {
 	if p.whole != nil {
 		return p.whole.size
 	}
-	return len(p.res.delta)
+	return p.res.Size()
 }
 
 // batch is a queue sorted by verdict.
@@ -163,7 +163,7 @@ func (m *machine) decide(v *view, s *sub, w want) (verdict, pick) {
 		return m.decideAbsent(s, sl, w)
 	}
 	p := pick{want: w, res: r, version: r.version, forced: sl.is(force)}
-	if m.assembles(s) && r.opts.Bare != nil {
+	if m.assembles(s) && r.bare() != nil {
 		p.whole = assemble(v, r)
 		p.version = p.whole.version
 	}
@@ -180,7 +180,7 @@ func (m *machine) decide(v *view, s *sub, w want) (verdict, pick) {
 		return vDrop, pick{}
 	}
 	switch {
-	case m.gated(s, r.links.needs), m.membersGated(v, s, sl, p):
+	case m.gated(s, r.needs()), m.membersGated(v, s, sl, p):
 		return vHold, pick{}
 	}
 	return vSend, p

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"errors"
 	"sync"
 	"weak"
 )
@@ -13,8 +14,11 @@ type pagePool struct {
 	sweep int                               // the size at which pages that nobody holds are looked for
 }
 
+// fewPages is how many pages there may be before any is looked for.
+const fewPages = 1024
+
 func newPagePool() *pagePool {
-	return &pagePool{pages: map[uint64]weak.Pointer[slotPage]{}, sweep: firstSweep}
+	return &pagePool{pages: map[uint64]weak.Pointer[slotPage]{}, sweep: fewPages}
 }
 
 // same returns a page with the same content, which may be the given one; neither may be modified from now on.
@@ -37,12 +41,24 @@ func (p *pagePool) same(page *slotPage) *slotPage {
 func sumPage(page *slotPage) (sum uint64) {
 	for i := range page {
 		if sl := &page[i]; sl.res != nil {
-			sum = scramble(sum ^ sl.res.sum ^ uint64(sl.flags))
+			sum = scramble(sum ^ sl.res.Sum() ^ uint64(sl.flags))
 		} else {
 			sum = sum*31 + uint64(sl.flags)
 		}
 	}
 	return sum
+}
+
+// check returns an error if a page was modified since others may see it.
+func (p *pagePool) check() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for sum, known := range p.pages {
+		if page := known.Value(); page != nil && sumPage(page) != sum {
+			return errors.New("a shared page was modified")
+		}
+	}
+	return nil
 }
 
 // tidy forgets the pages that nobody holds.
@@ -52,5 +68,5 @@ func (p *pagePool) tidy() {
 			delete(p.pages, sum)
 		}
 	}
-	p.sweep = max(firstSweep, 2*len(p.pages))
+	p.sweep = max(fewPages, 2*len(p.pages))
 }

@@ -232,7 +232,7 @@ func TestDeltaNack(t *testing.T) {
 			k.nack(EndpointType, "bad")
 			k.expect()
 			refused(k, "ClusterLoadAssignment a")
-			if held := k.m.subs[EndpointType].held(); len(held) != 1 || !same(held[0], load("a", 1).resource()) {
+			if held := k.m.subs[EndpointType].held(); len(held) != 1 || !held[0].same(load("a", 1).resource()) {
 				k.t.Error("what it had did not stay")
 			}
 			k.put(load("a", 1))

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -226,7 +225,7 @@ func TestStateSubscriptions(t *testing.T) {
 				}
 				k.put(cluster("c", 1))
 				k.expect("Cluster a b c")
-				if held := k.m.subs[ClusterType].held(); !same(held[1], cluster("b", 1).resource()) {
+				if held := k.m.subs[ClusterType].held(); !held[1].same(cluster("b", 1).resource()) {
 					k.t.Error("what it had did not stay")
 				}
 			},
@@ -316,14 +315,6 @@ func TestStateOrder(t *testing.T) {
 }
 
 // members is what virtual hosts look like within a route configuration.
-func members(specs ...spec) string {
-	var b []byte
-	for _, s := range specs {
-		b = protowire.AppendBytes(protowire.AppendTag(b, membersField, protowire.BytesType), s.body())
-	}
-	return string(b)
-}
-
 func onlyBody(t testing.TB, resp *response) string {
 	t.Helper()
 	var d discoveryv3.DiscoveryResponse

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -39,7 +40,7 @@ func (k *talk) ask(typ string, names ...string) {
 			d.ResourceNamesSubscribe = append(d.ResourceNamesSubscribe, n)
 		}
 	}
-	k.deliver(wire(k.t, true, d))
+	k.deliver(encoded(k.t, true, d))
 }
 
 func (k *talk) deliver(r *request) {
@@ -55,7 +56,7 @@ func (k *talk) initial(typ string, names []string, held ...spec) {
 	for _, s := range held {
 		d.InitialResourceVersions[s.name] = FormatVersion(s.resource().Version())
 	}
-	k.deliver(wire(k.t, true, d))
+	k.deliver(encoded(k.t, true, d))
 }
 
 // ack answers the last response of a type, nack refuses it. In the state-of-the-world protocol the request repeats
@@ -65,7 +66,7 @@ func (k *talk) nack(typ, text string, names ...string) { k.answer(typ, text, k.l
 func (k *talk) answer(typ, text, nonce string, names []string) {
 	k.t.Helper()
 	if k.delta {
-		k.deliver(wire(k.t, true, &discoveryv3.DeltaDiscoveryRequest{TypeUrl: typ, ResponseNonce: nonce, ErrorDetail: nackStatus(text)}))
+		k.deliver(encoded(k.t, true, &discoveryv3.DeltaDiscoveryRequest{TypeUrl: typ, ResponseNonce: nonce, ErrorDetail: nackStatus(text)}))
 		return
 	}
 	k.state(typ, nonce, text, names...)
@@ -74,7 +75,7 @@ func (k *talk) answer(typ, text, nonce string, names []string) {
 // state sends a state-of-the-world request.
 func (k *talk) state(typ, nonce, text string, names ...string) {
 	k.t.Helper()
-	k.deliver(wire(k.t, false, &discoveryv3.DiscoveryRequest{
+	k.deliver(encoded(k.t, false, &discoveryv3.DiscoveryRequest{
 		TypeUrl: typ, ResponseNonce: nonce, ResourceNames: names, VersionInfo: k.vers[typ], ErrorDetail: nackStatus(text),
 	}))
 }
@@ -133,5 +134,29 @@ func runScenarios(t *testing.T, delta bool, all []scenario) {
 			}
 			s.run(newTalk(t, delta))
 		})
+	}
+}
+
+func TestSplitResponses(t *testing.T) {
+	r := newRig(t, true)
+	r.m.limits.bytes = 3000
+	var all []spec
+	for i := range 40 {
+		all = append(all, edsCluster(fmt.Sprintf("c%02d", i), 1))
+	}
+	r.put(all...)
+	if err := r.receive(encoded(t, true, &discoveryv3.DeltaDiscoveryRequest{TypeUrl: ClusterType})); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	n := 0
+	for resp := r.next(); resp != nil; resp = r.next() {
+		if n++; resp.Size() > 3200 {
+			t.Errorf("a response of %d bytes", resp.Size())
+		}
+		names = append(names, decodeResponse(t, true, resp.data).names...)
+	}
+	if n < 2 || len(names) != 40 || !slices.IsSorted(names) {
+		t.Errorf("%d responses with %v", n, names)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // the same stack, leads to the same state. Only requests that left nothing to do are remembered, and only until one
 // of their shelves changes.
 //
-// Sums have 128 bits, under keys that each library draws anew: that two different lists have the same sum is a chance of
+// Sums have 128 bits, under keys that each server draws anew: that two different lists have the same sum is a chance of
 // one in 2^128, and a client that could bring it about would deceive itself alone. It is safe for concurrent use.
 type memories struct {
 	keys  [2]maphash.Seed
@@ -142,13 +142,13 @@ func (m *machine) recollect(s *sub, was *memory) {
 }
 
 // remember keeps the state of a subscription after its first request, if that left nothing to do.
-func (m *machine) remember(v *view, s *sub, f firstRequest) {
-	if len(s.queue) > 0 || s.owes || s.probe || len(s.stack) == 0 || s.slots.strays != nil {
+func (m *machine) remember(s *sub, f firstRequest) {
+	if len(s.queue) > 0 || s.owes || s.probe || len(s.stack) == 0 || s.slots.unnumbered() > 0 {
 		return
 	}
 	f.typ = s.typ // the other is a part of the request
-	s.slots.share(v.pages)
-	v.memories.keep(f, &memory{
+	s.slots.share(m.shared.pages)
+	m.shared.firsts.keep(f, &memory{
 		stack: s.stack, slots: s.slots.clone(), held: f.initial.n,
 		sum: s.sum, names: s.names, wildcard: s.wildcard, answered: s.answered,
 	})

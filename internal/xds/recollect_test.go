@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
-	"runtime"
 	"slices"
 	"testing"
 )
@@ -12,12 +11,8 @@ import (
 // checkPages looks for pages that were modified since others may see them.
 func checkPages(t testing.TB, pool *pagePool) {
 	t.Helper()
-	pool.mu.Lock()
-	defer pool.mu.Unlock()
-	for sum, known := range pool.pages {
-		if page := known.Value(); page != nil && sumPage(page) != sum {
-			t.Error("a shared page was modified")
-		}
+	if err := pool.check(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -77,7 +72,7 @@ func (f *firsts) request(v *view) *request {
 	seen := map[*entry]bool{}
 	v.stack(ClusterType).each(func(e *entry) {
 		if res := v.stack(ClusterType).resolve(e); res != nil && !seen[e] {
-			r.initial = append(r.initial, known{e.text, FormatVersion(res.version)})
+			r.initial = append(r.initial, known{e.text, FormatVersion(res.Version())})
 			seen[e] = true
 		}
 	})
@@ -140,30 +135,29 @@ func TestRecollectedAsLookedUp(t *testing.T) {
 			if f.rng.IntN(20) == 0 {
 				f.attach([]ShelfKey{"low", "high"}[:1+f.rng.IntN(2)]...)
 			}
-			fast, slow := newMachine(true, f.m.limits), newMachine(true, f.m.limits)
-			f.lib.read(f.viewer, func(v *view) {
+			alone := newShared()
+			alone.firsts.few = 1 << 20
+			fast, slow := newMachine(true, f.m.limits, f.shared), newMachine(true, f.m.limits, alone)
+			f.viewer.read(func(v *view) {
 				r := f.request(v)
-				alone := *v
-				alone.memories, alone.pages = newMemories(), newPagePool()
-				alone.memories.few = 1 << 20
-				if sum, ok := v.memories.sum(r); ok && v.memories.find(sum, v.stack(ClusterType)) != nil {
+				if sum, ok := f.shared.firsts.sum(r); ok && f.shared.firsts.find(sum, v.stack(ClusterType)) != nil {
 					recollected++
 				}
-				for m, v := range map[*machine]*view{fast: v, slow: &alone} {
+				for _, m := range []*machine{fast, slow} {
 					if err := m.receive(v, r); err != nil {
 						t.Fatal(err)
 					}
 				}
 				sameState(t, fast, slow)
-				sameAnswers(t, v, &alone, fast, slow)
-				checkMemories(t, v.memories)
+				sameAnswers(t, v, fast, slow)
+				checkMemories(t, f.shared.firsts)
 				for _, o := range old {
 					o.next(v) // it writes to pages that the others share
 				}
 			})
 			old = append(old, fast)
 		}
-		checkPages(t, f.lib.pages)
+		checkPages(t, f.shared.pages)
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
@@ -190,10 +184,10 @@ func sameState(t *testing.T, a, b *machine) {
 }
 
 // sameAnswers plays the rest of the conversation.
-func sameAnswers(t *testing.T, v, alone *view, fast, slow *machine) {
+func sameAnswers(t *testing.T, v *view, fast, slow *machine) {
 	t.Helper()
 	for range 10 {
-		a, b := fast.next(v), slow.next(alone)
+		a, b := fast.next(v), slow.next(v)
 		if (a == nil) != (b == nil) || a != nil && string(a.data.Materialize()) != string(b.data.Materialize()) {
 			t.Fatalf("answers are %v, not %v", a, b)
 		}
@@ -204,7 +198,7 @@ func sameAnswers(t *testing.T, v, alone *view, fast, slow *machine) {
 		if err := fast.receive(v, ack); err != nil {
 			t.Fatal(err)
 		}
-		if err := slow.receive(alone, ack); err != nil {
+		if err := slow.receive(v, ack); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -216,27 +210,27 @@ func TestMemoriesAreBounded(t *testing.T) {
 	r := newRig(t, true)
 	r.put(cluster("c0", 1), listener("l0", 1, "80"))
 	ask := func(typ, name string) {
-		version := FormatVersion(r.view().lookup(typ, name).version)
+		version := FormatVersion(lookup(r.view(), typ, name).version)
 		if err := r.receive(&request{delta: true, typ: typ, initial: []known{{name, version}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ask(ClusterType, "c0")
 	ask(ListenerType, "l0")
-	if n := len(r.lib.memories.known); n != 2 {
+	if n := len(r.shared.firsts.known); n != 2 {
 		t.Fatalf("%d memories, not 2", n)
 	}
 	r.put(cluster("c1", 1))
-	if n, names := len(r.lib.memories.known), r.lib.memories.names; n != 1 || names != 1 {
+	if n, names := len(r.shared.firsts.known), r.shared.firsts.names; n != 1 || names != 1 {
 		t.Errorf("%d memories of %d names are left, not 1 of 1", n, names)
 	}
-	checkMemories(t, r.lib.memories)
-	r.lib.memories.names = memoryNames
-	r.lib.memories.keep(firstRequest{typ: ListenerType, initial: listSum{n: 1}}, &memory{held: 1})
-	if n, names := len(r.lib.memories.known), r.lib.memories.names; n != 1 || names != 1 {
+	checkMemories(t, r.shared.firsts)
+	r.shared.firsts.names = memoryNames
+	r.shared.firsts.keep(firstRequest{typ: ListenerType, initial: listSum{n: 1}}, &memory{held: 1})
+	if n, names := len(r.shared.firsts.known), r.shared.firsts.names; n != 1 || names != 1 {
 		t.Errorf("%d memories of %d names, not 1 of 1", n, names)
 	}
-	checkMemories(t, r.lib.memories)
+	checkMemories(t, r.shared.firsts)
 }
 
 // TestStreamsSharePages has two streams hold the same, then one of them another version.
@@ -247,9 +241,9 @@ func TestStreamsSharePages(t *testing.T) {
 		all = append(all, cluster(fmt.Sprintf("c%d", i), 1))
 	}
 	r.put(all...)
-	streams := []*machine{r.m, newMachine(true, r.m.limits)}
+	streams := []*machine{r.m, newMachine(true, r.m.limits, r.shared)}
 	sync := func(m *machine) {
-		r.lib.read(r.viewer, func(v *view) {
+		r.viewer.read(func(v *view) {
 			for resp := m.next(v); resp != nil; resp = m.next(v) {
 				if err := m.receive(v, &request{delta: true, typ: ClusterType, nonce: m.subs[ClusterType].sent.Nonce}); err != nil {
 					t.Fatal(err)
@@ -258,7 +252,7 @@ func TestStreamsSharePages(t *testing.T) {
 		})
 	}
 	for _, m := range streams {
-		r.lib.read(r.viewer, func(v *view) {
+		r.viewer.read(func(v *view) {
 			if err := m.receive(v, &request{delta: true, typ: ClusterType}); err != nil {
 				t.Fatal(err)
 			}
@@ -273,7 +267,7 @@ func TestStreamsSharePages(t *testing.T) {
 	if n := differing(streams); n != 1 {
 		t.Errorf("%d pages are not shared, not 1", n)
 	}
-	name := r.lib.names.find("c3")
+	name := r.view().find("c3")
 	if a, b := streams[0].subs[ClusterType].slots.get(name).res, streams[1].subs[ClusterType].slots.get(name).res; a == b || b == nil {
 		t.Errorf("both streams hold %v", b)
 	}
@@ -281,37 +275,16 @@ func TestStreamsSharePages(t *testing.T) {
 	if n := differing(streams); n != 0 {
 		t.Errorf("%d pages are not shared again", n)
 	}
-	checkPages(t, r.lib.pages)
+	checkPages(t, r.shared.pages)
 }
 
 func differing(streams []*machine) (n int) {
-	a, b := streams[0].subs[ClusterType].slots.pages, streams[1].subs[ClusterType].slots.pages
+	a := slices.Collect(streams[0].subs[ClusterType].slots.pages())
+	b := slices.Collect(streams[1].subs[ClusterType].slots.pages())
 	for i := range a {
 		if a[i] != b[i] {
 			n++
 		}
 	}
 	return n
-}
-
-func TestPagePoolIsBounded(t *testing.T) {
-	pool := newPagePool()
-	kept := pool.same(&slotPage{{flags: has}})
-	for i := range 20 * firstSweep {
-		pool.same(&slotPage{{flags: has, res: &Resource{sum: uint64(i)}}})
-		if i%firstSweep == 0 {
-			runtime.GC()
-		}
-	}
-	if len(pool.pages) > 4*firstSweep {
-		t.Errorf("%d pages are kept, though nobody holds but one", len(pool.pages))
-	}
-	if pool.same(&slotPage{{flags: has}}) != kept {
-		t.Error("a page that is held is not found")
-	}
-	other := &slotPage{{flags: has, name: &entry{}}} // of the same sum
-	if pool.same(other) != other {
-		t.Error("another page with the same sum was taken for it")
-	}
-	runtime.KeepAlive(kept)
 }

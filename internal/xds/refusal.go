@@ -43,6 +43,14 @@ type refused struct {
 
 func refuse(why Reason, err error) error { return &refused{err, why} }
 
+// reasonOf is what a request counts as that errWrong refused.
+func reasonOf(err error) Reason {
+	if status.Code(err) == codes.ResourceExhausted {
+		return ReasonNames
+	}
+	return ReasonRequest
+}
+
 // told tells of a refusal, and returns the stream's status.
 func (s *Server) told(err error, peer net.Addr, proxy ProxyID) error {
 	var r *refused

@@ -114,7 +114,7 @@ func (r *request) stateField(num protowire.Number, value string) error {
 // add takes a name into a list.
 func (r *request) add(to *[]string, field, name string) error {
 	if r.most > 0 && len(*to) >= r.most {
-		return errTooMany(field, r.most)
+		return errTooLong(field, r.most)
 	}
 	*to = append(*to, name)
 	return checkName(field, name)
@@ -131,7 +131,7 @@ func (r *request) addKnown(value, left string) error {
 	}
 	if n := len(r.initial); n == cap(r.initial) {
 		if n >= maxReported {
-			return errTooMany(field, maxReported)
+			return errTooLong(field, maxReported)
 		}
 		room := min(len(left)/(len(value)+2)+1, max(1<<14, 4*n), maxReported-n)
 		r.initial = append(make([]known, 0, n+room), r.initial...)

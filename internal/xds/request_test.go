@@ -12,14 +12,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/printable"
 )
-
-// field encodes one length-delimited field.
-func field(num protowire.Number, value string) string { return string(appendString(nil, num, value)) }
 
 // entryOf encodes an entry of initial_resource_versions.
 func entryOf(name, version string) string { return field(5, field(1, name)+field(2, version)) }

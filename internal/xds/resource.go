@@ -114,7 +114,7 @@ func NewResource(typeURL, name string, version uint64, body []byte, opts Resourc
 	}
 }
 
-// noEndpoints is the load assignment of a cluster that has none: see envoy/config/endpoint/v3/endpoint.proto.
+// noEndpoints returns the load assignment of a cluster that has none: see envoy/config/endpoint/v3/endpoint.proto.
 func noEndpoints(cluster string) *Resource {
 	return NewResource(EndpointType, cluster, 0, appendString(nil, 1, cluster), ResourceOptions{})
 }
@@ -130,6 +130,30 @@ func (r *Resource) Body() []byte { return r.delta[r.body:] }
 
 // Options returns what the resource was built with; the caller must not modify it.
 func (r *Resource) Options() ResourceOptions { return r.opts }
+
+// Sum returns a number that depends on name and version. The sums of a set of resources combine by xor.
+func (r *Resource) Sum() uint64 { return r.sum }
+
+// bare returns how a client of the state-of-the-world protocol gets the resource, if it is completed by members; else nil.
+func (r *Resource) bare() *Part { return r.opts.Bare }
+
+// entry returns the entry of the resource's name, in the library that it was published in last.
+func (r *Resource) entry() *entry { return r.links.name }
+
+// needs returns the entries of the clusters that the resource needs.
+func (r *Resource) needs() []*entry { return r.links.needs }
+
+// load returns the entry of the load assignment of a cluster, or nil.
+func (r *Resource) load() *entry { return r.links.load }
+
+// owner returns the entry that owns the members by which the resource is completed, or nil.
+func (r *Resource) owner() *entry { return r.links.bare }
+
+// deltaFrame returns the resource as one element of DeltaDiscoveryResponse.resources, which the caller must not modify.
+func (r *Resource) deltaFrame() mem.Buffer { return &r.delta }
+
+// stateFrame returns the resource as one element of DiscoveryResponse.resources, which the caller must not modify.
+func (r *Resource) stateFrame() mem.Buffer { return &r.sotw }
 
 // Size returns the bytes that the resource takes in an incremental response, framing included.
 func (r *Resource) Size() int { return len(r.delta) }
@@ -181,8 +205,10 @@ func scramble(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// same tells whether two resources of one name have the same content.
-func same(a, b *Resource) bool { return a == b || a != nil && b != nil && a.version == b.version }
+// same tells whether two resources of one name have the same content; nil has the same as nil.
+func (r *Resource) same(other *Resource) bool {
+	return r == other || r != nil && other != nil && r.version == other.version
+}
 
 func sizeBytes(field protowire.Number, n int) int {
 	return protowire.SizeTag(field) + protowire.SizeBytes(n)

@@ -24,6 +24,7 @@ type Server struct {
 	lib     *Library
 	opts    Options
 	hooks   Hooks
+	shared  *shared
 	limiter *rate.Limiter
 	sources *limit.Keyed[netip.Prefix] // new streams by address
 	pending *pending
@@ -46,10 +47,13 @@ func NewServer(lib *Library, opts Options, hooks Hooks) *Server {
 		perSecond = rate.Limit(opts.StreamsPerSecond)
 	}
 	burst := max(1, int(math.Ceil(opts.StreamsPerSecond)))
+	with := newShared()
+	lib.onEdited(with.forget)
 	return &Server{
 		lib:     lib,
 		opts:    opts,
 		hooks:   hooks,
+		shared:  with,
 		limiter: rate.NewLimiter(perSecond, burst),
 		pending: newPending(opts.MaxPending, opts.AddressPending),
 		sources: byAddress(
@@ -139,19 +143,18 @@ func (s *Server) admit(ctx context.Context, from netip.Prefix) error {
 
 func (s *Server) newStream(wire grpc.ServerStream, delta bool) *stream {
 	st := &stream{
-		server: s, wire: wire, since: time.Now(), peer: noAddr{},
-		machine: newMachine(delta, limits{
-			bytes: s.opts.MaxResponseBytes, names: s.opts.MaxSubscriptions, window: s.opts.Window,
-		}),
+		server: s, wire: wire, delta: delta, since: time.Now(), peer: noAddr{},
 		in: make(chan *request), failed: make(chan error, 1), sent: make(chan error, 1),
 		stop: make(chan struct{}), done: make(chan struct{}), follows: map[string]bool{},
 	}
 	if p, ok := peer.FromContext(wire.Context()); ok && p.Addr != nil {
 		st.peer = p.Addr
 	}
+	limits := limits{bytes: s.opts.MaxResponseBytes, names: s.opts.MaxSubscriptions, window: s.opts.Window}
 	if withhold := s.opts.Withhold; withhold != nil {
-		st.machine.withhold = func(typ string) bool { return withhold(wire.Context(), st.peer, typ) }
+		limits.withhold = func(typ string) bool { return withhold(wire.Context(), st.peer, typ) }
 	}
+	st.machine = newMachine(delta, limits, s.shared)
 	return st
 }
 
@@ -238,6 +241,12 @@ func (s *Server) Wait(ctx context.Context, turn uint64) error {
 	return s.await(ctx, func() bool {
 		return s.lib.Turn() >= turn && !slices.ContainsFunc(s.all(), func(st *stream) bool { return !st.reached(turn) })
 	})
+}
+
+// WaitUntil blocks until ready says so of the streams' status, which it is asked about again after each turn and each
+// progress of any stream.
+func (s *Server) WaitUntil(ctx context.Context, ready func([]ProxyStatus) bool) error {
+	return s.await(ctx, func() bool { return ready(s.Status()) })
 }
 
 // await blocks until ready, which is asked again after each turn and each progress of any stream.

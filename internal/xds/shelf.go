@@ -99,7 +99,7 @@ func (s *shelf) set(turn uint64, e *entry, c Change) bool {
 			return false
 		}
 		if !r.dead() {
-			if r.white == c.Whiteout && same(r.res, c.Resource) {
+			if r.white == c.Whiteout && r.res.same(c.Resource) {
 				r.res = c.Resource
 				return false
 			}

@@ -4,21 +4,35 @@ import (
 	"iter"
 	"math/bits"
 	"slices"
+	"unsafe"
 )
+
+// slot is what a stream knows of one name.
+type slot struct {
+	name  *entry    // nil: nothing is known
+	res   *Resource // what the client holds, if known
+	flags flags
+}
+
+// flags are what else is known of a name; what each means is the business of who sets it.
+type flags uint8
+
+// is tells whether any of the flags is set.
+func (s slot) is(f flags) bool { return s.flags&f != 0 }
 
 // slots is what a stream knows of the names of one type. Streams that know the same share pages: see pagePool. A page
 // that others may see is never written to; who would, takes a copy of it first.
 type slots struct {
-	paged[slot]
-	shared []uint64 // a bit for each page that others may see, or that is not there
-	strays *strays  // of names that had no number when they came; nil: none came yet
+	numbered paged[slot]
+	shared   []uint64 // a bit for each page that others may see, or that is not there
+	strays   *strays  // of names that had no number when they came; nil: none came yet
 }
 
 type slotPage = [pageSize]slot
 
 // get returns the slot of a name, which is empty if the stream knows nothing of it.
 func (s *slots) get(e *entry) slot {
-	if at := s.at(e.id); at != nil && at.name != nil {
+	if at := s.numbered.at(e.id); at != nil && at.name != nil {
 		return *at
 	}
 	if s.strays == nil {
@@ -35,18 +49,18 @@ func (s *slots) set(e *entry, sl slot) {
 		return
 	}
 	s.unstray(e)
-	if at := s.at(e.id); at != nil && *at == sl {
+	if at := s.numbered.at(e.id); at != nil && *at == sl {
 		return
 	}
 	s.own(e.id)
-	*s.make(e.id) = sl
+	*s.numbered.make(e.id) = sl
 }
 
 // drop empties the slot of a name.
 func (s *slots) drop(e *entry) {
-	if at := s.at(e.id); at != nil && at.name != nil {
+	if at := s.numbered.at(e.id); at != nil && at.name != nil {
 		s.own(e.id)
-		*s.at(e.id) = slot{}
+		*s.numbered.at(e.id) = slot{}
 	} else {
 		s.unstray(e)
 	}
@@ -71,12 +85,12 @@ func (s *slots) unstray(e *entry) {
 // all yields the slots that are not empty, by number, then the strays; they may be replaced and dropped meanwhile.
 func (s *slots) all() iter.Seq[slot] {
 	return func(yield func(slot) bool) {
-		for page := range s.pages {
-			if s.pages[page] == nil {
+		for page := range s.numbered.pages {
+			if s.numbered.pages[page] == nil {
 				continue
 			}
 			for i := range pageSize {
-				sl := s.pages[page][i] // not of a page looked up before: it may have been copied meanwhile
+				sl := s.numbered.pages[page][i] // not of a page looked up before: it may have been copied meanwhile
 				if sl.name != nil && !yield(sl) {
 					return
 				}
@@ -94,9 +108,9 @@ func (s *slots) all() iter.Seq[slot] {
 func (s *slots) own(id uint32) {
 	page := int(id >> pageBits)
 	if w, bit := page>>6, uint64(1)<<(page&63); w < len(s.shared) && s.shared[w]&bit != 0 {
-		if at := s.pages[page]; at != nil {
+		if at := s.numbered.pages[page]; at != nil {
 			own := *at
-			s.pages[page] = &own
+			s.numbered.pages[page] = &own
 		}
 		s.shared[w] &^= bit
 	}
@@ -104,17 +118,17 @@ func (s *slots) own(id uint32) {
 
 // share puts the pages that are this stream's alone into the pool, or takes from there what is the same.
 func (s *slots) share(pool *pagePool) {
-	if words := (len(s.pages) + 63) >> 6; words > len(s.shared) {
+	if words := (len(s.numbered.pages) + 63) >> 6; words > len(s.shared) {
 		s.shared = append(s.shared, make([]uint64, words-len(s.shared))...)
 	}
 	for w := range s.shared {
 		for left := ^s.shared[w]; left != 0; left &= left - 1 {
 			page := w<<6 + bits.TrailingZeros64(left)
-			if page >= len(s.pages) {
+			if page >= len(s.numbered.pages) {
 				return
 			}
-			if own := s.pages[page]; own != nil {
-				s.pages[page] = pool.same(own)
+			if own := s.numbered.pages[page]; own != nil {
+				s.numbered.pages[page] = pool.same(own)
 			}
 			s.shared[w] |= left & -left
 		}
@@ -123,5 +137,33 @@ func (s *slots) share(pool *pagePool) {
 
 // clone copies slots all of whose pages are shared, and that have no strays.
 func (s *slots) clone() slots {
-	return slots{paged: paged[slot]{slices.Clone(s.pages)}, shared: slices.Clone(s.shared)}
+	return slots{numbered: paged[slot]{slices.Clone(s.numbered.pages)}, shared: slices.Clone(s.shared)}
+}
+
+// unnumbered is of how many names it knows that had no number when they came.
+func (s *slots) unnumbered() int {
+	if s.strays == nil {
+		return 0
+	}
+	return len(s.strays.places)
+}
+
+// bytes is how much memory it takes, with the pages that it shares.
+func (s *slots) bytes() int {
+	n := 8*cap(s.numbered.pages) + 8*cap(s.shared) + s.unnumbered()
+	for page := range s.pages() {
+		n += int(unsafe.Sizeof(*page))
+	}
+	return n
+}
+
+// pages yields the pages, which may be shared.
+func (s *slots) pages() iter.Seq[*slotPage] {
+	return func(yield func(*slotPage) bool) {
+		for _, page := range s.numbered.pages {
+			if page != nil && !yield(page) {
+				return
+			}
+		}
+	}
 }

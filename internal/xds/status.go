@@ -21,21 +21,6 @@ type ProxyStatus struct {
 	Reports     int                   // requests that told something (Options.Reports), each handed on
 }
 
-// TypeStatus is the state of one type on a stream. Versions are turns: a response of turn n brings the client to n.
-type TypeStatus struct {
-	Sent     Mark
-	Acked    Mark
-	Held     int    // resources that the client holds
-	Pending  int    // names still to be sent or removed
-	Rejected string // the client's words when it last refused something that is still quarantined
-}
-
-// Mark is a point in the conversation: a response's nonce and turn.
-type Mark struct {
-	Nonce string
-	Turn  uint64
-}
-
 // Status returns the state of all streams, by proxy and connection.
 func (s *Server) Status() []ProxyStatus {
 	var out []ProxyStatus
@@ -69,51 +54,15 @@ func (s *Server) Held(proxy ProxyID, typ string) []*Resource {
 func (s *stream) status() ProxyStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := ProxyStatus{
-		Proxy: s.proxy, Connection: s.id, Peer: s.peer.String(), ConnectedAt: s.since, Delta: s.machine.delta,
-		Turn: s.machine.cursor, Types: map[string]TypeStatus{}, Synced: s.synced(),
+	return ProxyStatus{
+		Proxy: s.proxy, Connection: s.id, Peer: s.peer.String(), ConnectedAt: s.since, Delta: s.delta,
+		Turn: s.machine.lookedAt(), Types: s.machine.status(), Synced: s.synced(),
 		Compared: s.compared, Diverged: s.diverged, Reports: s.reports,
 	}
-	for _, sub := range s.machine.order {
-		out.Types[sub.typ] = sub.status()
-	}
-	return out
 }
 
 func (s *stream) held(typ string) []*Resource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sub := s.machine.subs[typ]
-	if sub == nil {
-		return nil
-	}
-	return sub.held()
-}
-
-func (s *sub) status() TypeStatus {
-	t := TypeStatus{Sent: s.sent, Acked: s.acked, Pending: len(s.queue)}
-	for sl := range s.slots.all() {
-		if sl.is(has) {
-			t.Held++
-		}
-	}
-	for _, g := range s.trials {
-		t.Pending += len(g)
-	}
-	if len(s.jail) > 0 {
-		t.Rejected = s.detail
-	}
-	return t
-}
-
-// held returns the resources that the client holds, by name; those whose version is unknown are left out.
-func (s *sub) held() []*Resource {
-	var out []*Resource
-	for sl := range s.slots.all() {
-		if sl.is(has) && sl.res != nil {
-			out = append(out, sl.res)
-		}
-	}
-	slices.SortFunc(out, func(a, b *Resource) int { return strings.Compare(a.Name, b.Name) })
-	return out
+	return s.machine.held(typ)
 }

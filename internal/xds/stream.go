@@ -21,6 +21,7 @@ type stream struct {
 	// Read-only afterwards.
 	server  *Server
 	wire    grpc.ServerStream
+	delta   bool
 	id      uint64
 	peer    net.Addr
 	since   time.Time
@@ -65,7 +66,7 @@ func (s *stream) serve(ctx context.Context) error {
 	}
 	defer s.server.hooks.Disconnect(proxy)
 	viewer := s.server.lib.open(proxy)
-	defer s.server.lib.close(proxy, viewer)
+	defer viewer.close()
 	s.mu.Lock()
 	s.proxy, s.viewer = proxy, viewer
 	s.mu.Unlock()
@@ -122,7 +123,7 @@ func (s *stream) receive() {
 	defer s.server.inner.Done()
 	defer s.server.caught("receive", func(err error) { s.failed <- err })
 	for first := true; ; first = false {
-		r := &request{delta: s.machine.delta, nodeless: !first, most: 2 * s.machine.limits.names}
+		r := &request{delta: s.delta, nodeless: !first, most: 2 * s.server.opts.MaxSubscriptions}
 		if err := s.wire.RecvMsg(r); err != nil {
 			if status.Code(err) == codes.ResourceExhausted {
 				err = refuse(ReasonSize, err)
@@ -186,7 +187,7 @@ func (s *stream) converse(ctx context.Context, first *request) error {
 		select {
 		case r := <-in:
 			waiting = r
-		case <-s.viewer.wake:
+		case <-s.viewer.woken():
 		case err := <-s.sent:
 			cut.Stop()
 			s.setSending(false)
@@ -226,7 +227,7 @@ func (s *stream) step(r *request) (taken bool, resp *response, err error) {
 func (s *stream) turn(r *request) (attached bool, resp *response, events []event, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	attached = s.server.lib.read(s.viewer, func(v *view) {
+	attached = s.viewer.read(func(v *view) {
 		if r != nil {
 			err = s.machine.receive(v, r)
 		}
@@ -234,11 +235,13 @@ func (s *stream) turn(r *request) (attached bool, resp *response, events []event
 			resp = s.machine.next(v)
 		}
 	})
+	if many := (*tooMany)(nil); errors.As(err, &many) {
+		err = errTooMany(many)
+	}
 	if r != nil && attached || resp != nil {
 		s.compared = false
 	}
-	events, s.machine.events = s.machine.events, nil
-	return attached, resp, events, err
+	return attached, resp, s.machine.takeEvents(), err
 }
 
 // hear hands on a request with which the client tells something and asks for nothing; false: it is another one.
@@ -263,9 +266,9 @@ func (s *stream) follow(typ string) {
 	}
 	typ = strings.Clone(typ) // it is part of a request
 	s.follows[typ] = true
-	s.server.lib.follow(s.viewer, typ)
-	if typ == RouteType && !s.machine.delta {
-		s.server.lib.follow(s.viewer, VirtualHostType)
+	s.viewer.follow(typ)
+	if typ == RouteType && !s.delta {
+		s.viewer.follow(VirtualHostType)
 	}
 }
 
@@ -300,10 +303,10 @@ func (s *stream) setSending(on bool) {
 func (s *stream) reached(turn uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.viewer == nil || !s.server.lib.read(s.viewer, func(*view) {}) {
+	if s.viewer == nil || !s.viewer.read(func(*view) {}) {
 		return true
 	}
-	if s.machine.cursor < turn {
+	if s.machine.lookedAt() < turn {
 		s.viewer.nudge()
 		return false
 	}

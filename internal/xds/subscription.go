@@ -1,7 +1,5 @@
 package xds
 
-const wildcardName = "*"
-
 // subscribeDelta applies what an incremental request says about interest. It does so whatever the nonce: "the server
 // must honor changes to the subscription state even if the nonce is stale" (xDS protocol, "Incremental xDS").
 func (m *machine) subscribeDelta(v *view, s *sub, r *request) {
@@ -16,13 +14,13 @@ func (m *machine) subscribeDelta(v *view, s *sub, r *request) {
 		m.alter(v, s, r, false)
 		return
 	}
-	f, worthy := v.memories.sum(r)
-	if was := v.memories.find(f, s.stack); was != nil {
+	f, worthy := m.shared.firsts.sum(r)
+	if was := m.shared.firsts.find(f, s.stack); was != nil {
 		m.recollect(s, was)
 	} else {
 		m.alter(v, s, r, true)
 		if worthy {
-			m.remember(v, s, f)
+			m.remember(s, f)
 		}
 	}
 	switch s.rank {
@@ -79,7 +77,7 @@ func (m *machine) unname(s *sub) {
 
 // recall takes over what a reconnecting client says it holds.
 func (m *machine) recall(v *view, s *sub, held []known) {
-	names := v.names.entries(len(held), func(i int) string { return held[i].name })
+	names := v.findAll(len(held), func(i int) string { return held[i].name })
 	for i, k := range held {
 		name := names[i]
 		if name == nil && !s.wildcard {
@@ -133,7 +131,7 @@ func (m *machine) unsubscribe(v *view, s *sub, text string) {
 		m.unsubscribeAll(s)
 		return
 	}
-	name := v.names.find(text)
+	name := v.find(text)
 	if name == nil || !s.slots.get(name).is(named) {
 		return
 	}
@@ -173,7 +171,7 @@ func (m *machine) offer(s *sub, name *entry, since uint64) {
 		s.stuck = 0
 		return
 	}
-	if r := s.stack.resolve(name); r == nil || sl.is(has) && same(sl.res, r) {
+	if r := s.stack.resolve(name); r == nil || sl.is(has) && sl.res.same(r) {
 		return
 	}
 	s.enqueue(name, sl, want{name: name, turn: since, asked: true})

@@ -29,55 +29,6 @@ func typesKnown() map[string]bool {
 	}
 }
 
-// rank is the place of a type in the order of sending: clusters, their load assignments, secrets, whatever else, then what
-// refers to clusters (xDS protocol, "Eventual consistency considerations").
-type rank int
-
-const (
-	rankCluster rank = iota
-	rankEndpoint
-	rankSecret
-	rankOther
-	rankListener
-	rankRoute
-	rankVirtualHost
-)
-
-func rankOf(typ string) rank {
-	switch typ {
-	case ClusterType:
-		return rankCluster
-	case EndpointType:
-		return rankEndpoint
-	case SecretType:
-		return rankSecret
-	case ListenerType:
-		return rankListener
-	case RouteType:
-		return rankRoute
-	case VirtualHostType:
-		return rankVirtualHost
-	}
-	return rankOther
-}
-
-// legacyWildcard tells whether a first request without names means everything. Types that are only ever fetched by
-// reference have no such reading: there an empty request subscribes to nothing.
-func legacyWildcard(typ string) bool {
-	switch typ {
-	case EndpointType, RouteType, SecretType, ExtensionType:
-		return false
-	}
-	return true
-}
-
-// fullState tells whether a state-of-the-world response of this type must hold everything the client is subscribed
-// to (xDS protocol, "Grouping Resources into Responses"). A table of names does not say which resource it is: only in
-// one that holds all of them can a name be missed.
-func fullState(typ string) bool {
-	return typ == ClusterType || typ == ListenerType || typ == NameTableType
-}
-
 // shortType is a type URL without what all of them share, for texts that people read.
 func shortType(typ string) string {
 	for i := len(typ) - 1; i >= 0; i-- {

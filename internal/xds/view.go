@@ -2,22 +2,34 @@ package xds
 
 import "strings"
 
+// wildcardName is the name by which clients ask for all there is.
+const wildcardName = "*"
+
 // view is what one proxy sees at one turn. It is valid only while the library's lock is held.
 type view struct {
-	turn     uint64
-	at       *attached
-	names    *catalog
-	pages    *pagePool
-	memories *memories
-	types    map[string]bool // see Library
+	turn uint64
+	at   *attached
+	lib  *Library
 }
 
-// enter returns the entry of a name that a client uses.
+// attached returns which shelves the proxy sees. It is another one whenever these were replaced.
+func (v *view) attached() *attached { return v.at }
+
+// hasType tells whether there is, or was, anything of a type in the library.
+func (v *view) hasType(typ string) bool { return v.lib.types[typ] }
+
+// find returns the entry of a name, or nil if nobody holds one.
+func (v *view) find(name string) *entry { return v.lib.names.find(name) }
+
+// findAll finds n names at once; those without an entry are nil.
+func (v *view) findAll(n int, name func(i int) string) []*entry { return v.lib.names.entries(n, name) }
+
+// enter returns the entry of a name that a client uses, which is made if need be. The name may be a part of a request.
 func (v *view) enter(name string) *entry {
-	if e := v.names.find(name); e != nil {
+	if e := v.find(name); e != nil {
 		return e
 	}
-	return v.names.enter(strings.Clone(name)) // it is part of a request
+	return v.lib.names.enter(strings.Clone(name))
 }
 
 // enterAll returns the entries of the names in a request, and tells whether the wildcard is one of them.
@@ -25,7 +37,7 @@ func (v *view) enterAll(names []string) (entries []*entry, star bool) {
 	if len(names) == 0 {
 		return nil, false
 	}
-	entries = v.names.entries(len(names), func(i int) string { return names[i] })
+	entries = v.findAll(len(names), func(i int) string { return names[i] })
 	kept := entries[:0]
 	for i, e := range entries {
 		switch {
@@ -43,7 +55,11 @@ func (v *view) enterAll(names []string) (entries []*entry, star bool) {
 // stack is the shelves of one type that a proxy sees, lowest first.
 type stack []*shelf
 
-func (v *view) stack(typ string) stack { return v.at.stacks[typ] }
+// stack returns the shelves of a type, which may be none.
+func (v *view) stack(typ string) stack { return v.at.stack(typ) }
+
+// stack returns the shelves of a type, which may be none.
+func (at *attached) stack(typ string) stack { return at.stacks[typ] }
 
 // resolve returns the resource of a name, or nil: the highest shelf that has a row for it decides.
 func (k stack) resolve(e *entry) *Resource {
