@@ -10,7 +10,8 @@ import (
 // services on the same server take the usual path.
 type codec struct{ other encoding.CodecV2 }
 
-func newCodec() codec { return codec{other: encoding.GetCodecV2(proto.Name)} }
+// newCodec returns a codec for gRPC servers of discovery requests.
+func newCodec() encoding.CodecV2 { return codec{other: encoding.GetCodecV2(proto.Name)} }
 
 // Marshal implements encoding.CodecV2.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {

@@ -80,7 +80,7 @@ func TestDoors(t *testing.T) {
 		h := newHouse(t, d.watch(Options{}))
 		h.attach("p", "all")
 		s := h.delta(patience(t))
-		for i := range maxUnknownTypes {
+		for i := range 32 { // as many as one stream may ask for that this server never had
 			s.ask("p", fmt.Sprintf("unknown%d", i))
 			s.expect(fmt.Sprintf("unknown%d", i))
 		}

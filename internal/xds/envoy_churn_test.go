@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -158,12 +160,12 @@ func (c *churn) check() {
 			have[s.Name] += strconv.Itoa(h.Address.Socket.Port)
 		}
 	}
-	for _, name := range sortedNames(c.clusters) {
+	for _, name := range slices.Sorted(maps.Keys(c.clusters)) {
 		if port, ok := have[name]; !ok || port != c.clusters[name] {
 			c.t.Errorf("cluster %s: there=%v, host %q, want %s", name, ok, port, c.clusters[name])
 		}
 	}
-	for _, name := range sortedNames(have) {
+	for _, name := range slices.Sorted(maps.Keys(have)) {
 		if _, ok := c.clusters[name]; !ok && name != "xds" {
 			c.t.Errorf("cluster %s is still there", name)
 		}

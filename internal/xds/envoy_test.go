@@ -50,7 +50,7 @@ func message[M proto.Message](t *testing.T, typ, name, text string, m M, opts Re
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := NewResource(typ, name, mixVersion(string(body), 1), body, opts)
+	r := NewResource(typ, name, hashOf(body), body, opts)
 	return Change{Shelf: "all", Type: typ, Name: name, Resource: r}
 }
 

@@ -142,15 +142,15 @@ func firstRequests(node string, again bool) (out [][]byte) {
 	for i, typ := range allTypes {
 		var b []byte
 		if i == 0 {
-			b = protowire.AppendBytes(protowire.AppendTag(b, 1, protowire.BytesType), appendString(nil, 1, node))
+			b = protowire.AppendBytes(protowire.AppendTag(b, 1, protowire.BytesType), appendText(nil, 1, node))
 		}
-		b = appendString(b, 2, typ)
+		b = appendText(b, 2, typ)
 		for _, n := range names[typ] {
-			b = appendString(b, 3, n)
+			b = appendText(b, 3, n)
 		}
 		for _, c := range mesh {
 			if again && c.Type == typ {
-				pair := appendString(appendString(nil, 1, c.Name), 2, FormatVersion(c.Resource.Version()))
+				pair := appendText(appendText(nil, 1, c.Name), 2, FormatVersion(c.Resource.Version()))
 				b = protowire.AppendBytes(protowire.AppendTag(b, 5, protowire.BytesType), pair)
 			}
 		}
@@ -166,20 +166,27 @@ func takeRaw(s grpc.ClientStream) (count int, err error) {
 		return 0, err
 	}
 	var typ, nonce string
-	for rest := string(raw); rest != ""; {
-		num, value, next, err := nextField(rest)
-		if err != nil {
-			return 0, err
+	for len(raw) > 0 {
+		num, _, n := protowire.ConsumeTag(raw) // all fields are length-delimited
+		if n < 0 {
+			return 0, protowire.ParseError(n)
 		}
-		switch num {
-		case responseResources:
+		value, m := protowire.ConsumeString(raw[n:])
+		if m < 0 {
+			return 0, protowire.ParseError(m)
+		}
+		switch raw = raw[n+m:]; num {
+		case 2: // resources
 			count++
-		case deltaTypeURL:
+		case 4: // type_url
 			typ = value
-		case deltaNonce:
+		case 5: // nonce
 			nonce = value
 		}
-		rest = next
 	}
-	return count, s.SendMsg(appendString(appendString(nil, 2, typ), 6, nonce))
+	return count, s.SendMsg(appendText(appendText(nil, 2, typ), 6, nonce))
+}
+
+func appendText(b []byte, num protowire.Number, value string) []byte {
+	return protowire.AppendString(protowire.AppendTag(b, num, protowire.BytesType), value)
 }

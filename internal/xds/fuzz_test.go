@@ -1,7 +1,9 @@
 package xds
 
 import (
+	"errors"
 	"fmt"
+	"google.golang.org/grpc/mem"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -108,12 +110,15 @@ func (p *play) stranger() {
 			[]string{ClusterType, EndpointType, ListenerType, RouteType, VirtualHostType}[p.byte()%5],
 		)
 	}
-	r := decoded(p.delta, raw)
+	r := decodedRaw(p.delta, raw)
 	p.logf("a stranger says %q: %v", raw, r.wrong)
 	refused := r.wrong
 	if refused == nil {
-		checkDecoded(p.t, r)
+		checkStrings(p.t, r)
 		refused = p.r.receive(r)
+	}
+	if many := (*tooMany)(nil); errors.As(refused, &many) {
+		refused = status.Error(codes.ResourceExhausted, many.Error())
 	}
 	if code := status.Code(refused); code != codes.OK && code != codes.InvalidArgument && code != codes.ResourceExhausted {
 		p.t.Fatalf("refused with %v", refused)
@@ -127,6 +132,29 @@ func (p *play) stranger() {
 		}
 	}
 	p.reconnect()
+}
+
+// decodedRaw decodes raw bytes as a stream does.
+func decodedRaw(delta bool, raw string) *request {
+	r := &request{delta: delta, most: 200_000}
+	if err := newCodec().Unmarshal(mem.BufferSlice{mem.SliceBuffer(raw)}, r); err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// checkStrings looks for strings of a request that are not fit to be shown, or too long.
+func checkStrings(t testing.TB, r *request) {
+	t.Helper()
+	all := append([]string{r.typ, r.nonce, r.detail}, append(r.subscribe, r.unsubscribe...)...)
+	for _, k := range r.initial {
+		all = append(all, k.name, k.version)
+	}
+	for _, s := range all {
+		if len(s) > 4<<10 || !utf8.ValidString(s) {
+			t.Fatalf("accepted: %.60q of %d bytes", s, len(s))
+		}
+	}
 }
 
 var (

@@ -141,18 +141,18 @@ func (s *Server) admit(ctx context.Context, from netip.Prefix) error {
 	}
 }
 
-func (s *Server) newStream(wire grpc.ServerStream, delta bool) *stream {
+func (s *Server) newStream(call grpc.ServerStream, delta bool) *stream {
 	st := &stream{
-		server: s, wire: wire, delta: delta, since: time.Now(), peer: noAddr{},
+		server: s, wire: call, delta: delta, since: time.Now(), peer: noAddr{},
 		in: make(chan *request), failed: make(chan error, 1), sent: make(chan error, 1),
 		stop: make(chan struct{}), done: make(chan struct{}), follows: map[string]bool{},
 	}
-	if p, ok := peer.FromContext(wire.Context()); ok && p.Addr != nil {
+	if p, ok := peer.FromContext(call.Context()); ok && p.Addr != nil {
 		st.peer = p.Addr
 	}
 	limits := limits{bytes: s.opts.MaxResponseBytes, names: s.opts.MaxSubscriptions, window: s.opts.Window}
 	if withhold := s.opts.Withhold; withhold != nil {
-		limits.withhold = func(typ string) bool { return withhold(wire.Context(), st.peer, typ) }
+		limits.withhold = func(typ string) bool { return withhold(call.Context(), st.peer, typ) }
 	}
 	st.machine = newMachine(delta, limits, s.shared)
 	return st
