@@ -13,18 +13,19 @@ import (
 	"fairway/internal/compile"
 	"fairway/internal/mesh"
 	"fairway/internal/xds"
+	"fairway/internal/xds/library"
 )
 
 // door is the pages' handler in which "system" and "shop" are tokens of their namespaces, and any certificate is shop's.
 func door(profiles bool) http.Handler {
-	graph, server := compile.New(compile.Options{}), xds.NewServer(xds.NewLibrary(), xds.Options{}, nil)
+	graph, server := compile.New(compile.Options{}), xds.NewServer(library.New(), xds.Options{}, nil)
 	metrics := admin.NewMetrics("test")
 	metrics.Watch(
 		admin.Scrape{Problems: graph.Counts, Streams: server.Status, Versions: func() map[string]int { return nil }, Graph: graph},
 	)
 	return (&admin.Pages{
 		Graph: graph, Streams: server, Metrics: metrics, Ready: func() error { return nil }, Problems: graph.Problems,
-		Proxy: func(xds.ProxyID) (mesh.Proxy, bool) { return mesh.Proxy{}, false }, Authority: func() any { return "roots" },
+		Proxy: func(library.ProxyID) (mesh.Proxy, bool) { return mesh.Proxy{}, false }, Authority: func() any { return "roots" },
 		Access: admin.Access{System: "system", Names: []string{"istiod.system.svc"}, Profiles: profiles, Secure: "[::]:15017",
 			Prove: func(r *http.Request, token string) (string, error) {
 				switch {

@@ -20,6 +20,7 @@ import (
 	"fairway/internal/printable"
 	"fairway/internal/table"
 	"fairway/internal/xds"
+	"fairway/internal/xds/library"
 )
 
 // held is one resource that a proxy holds, as a message.
@@ -40,7 +41,7 @@ func (p *Pages) held(proxy xds.ProxyStatus, typ string) ([]held, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, held{res.Name, xds.FormatVersion(res.Version()), m})
+		out = append(out, held{res.Name, library.FormatVersion(res.Version()), m})
 	}
 	return out, nil
 }
@@ -69,14 +70,14 @@ func hide(s *tlsv3.Secret) {
 }
 
 // complete puts a route configuration's virtual hosts into it, as the tables have them now.
-func (p *Pages) complete(proxy xds.ProxyID, name string, bare *xds.Part) (proto.Message, error) {
-	m, err := decode(xds.RouteType, name, bare.Body)
+func (p *Pages) complete(proxy library.ProxyID, name string, bare *library.Part) (proto.Message, error) {
+	m, err := decode(library.RouteType, name, bare.Body)
 	if err != nil {
 		return nil, err
 	}
 	route := m.(*routev3.RouteConfiguration)
 	for _, body := range p.members(mesh.ProxyID(proxy), bare.MemberPrefix) {
-		host, err := decode(xds.VirtualHostType, name, body)
+		host, err := decode(library.VirtualHostType, name, body)
 		if err != nil {
 			return nil, err
 		}
@@ -182,7 +183,7 @@ func (p *Pages) each(proxy xds.ProxyStatus, typ string, add func(h held, packed 
 
 func (p *Pages) dumpClusters(proxy xds.ProxyStatus) (proto.Message, error) {
 	out := &adminv3.ClustersConfigDump{}
-	return out, p.each(proxy, xds.ClusterType, func(h held, packed *anypb.Any) {
+	return out, p.each(proxy, library.ClusterType, func(h held, packed *anypb.Any) {
 		out.DynamicActiveClusters = append(
 			out.DynamicActiveClusters,
 			&adminv3.ClustersConfigDump_DynamicCluster{VersionInfo: h.version, Cluster: packed},
@@ -192,7 +193,7 @@ func (p *Pages) dumpClusters(proxy xds.ProxyStatus) (proto.Message, error) {
 
 func (p *Pages) dumpListeners(proxy xds.ProxyStatus) (proto.Message, error) {
 	out := &adminv3.ListenersConfigDump{}
-	return out, p.each(proxy, xds.ListenerType, func(h held, packed *anypb.Any) {
+	return out, p.each(proxy, library.ListenerType, func(h held, packed *anypb.Any) {
 		state := &adminv3.ListenersConfigDump_DynamicListenerState{VersionInfo: h.version, Listener: packed}
 		out.DynamicListeners = append(out.DynamicListeners, &adminv3.ListenersConfigDump_DynamicListener{Name: h.name, ActiveState: state})
 	})
@@ -200,7 +201,7 @@ func (p *Pages) dumpListeners(proxy xds.ProxyStatus) (proto.Message, error) {
 
 func (p *Pages) dumpSecrets(proxy xds.ProxyStatus) (proto.Message, error) {
 	out := &adminv3.SecretsConfigDump{}
-	return out, p.each(proxy, xds.SecretType, func(h held, packed *anypb.Any) {
+	return out, p.each(proxy, library.SecretType, func(h held, packed *anypb.Any) {
 		out.DynamicActiveSecrets = append(
 			out.DynamicActiveSecrets,
 			&adminv3.SecretsConfigDump_DynamicSecret{Name: h.name, VersionInfo: h.version, Secret: packed},
@@ -210,11 +211,11 @@ func (p *Pages) dumpSecrets(proxy xds.ProxyStatus) (proto.Message, error) {
 
 // dumpRoutes shows virtual hosts within their route configuration even where they were delivered by themselves, as Envoy does.
 func (p *Pages) dumpRoutes(proxy xds.ProxyStatus) (proto.Message, error) {
-	hosts, err := p.held(proxy, xds.VirtualHostType)
+	hosts, err := p.held(proxy, library.VirtualHostType)
 	if err != nil {
 		return nil, err
 	}
-	routes, err := p.held(proxy, xds.RouteType)
+	routes, err := p.held(proxy, library.RouteType)
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +241,7 @@ func (p *Pages) dumpRoutes(proxy xds.ProxyStatus) (proto.Message, error) {
 
 func (p *Pages) dumpEndpoints(proxy xds.ProxyStatus) (proto.Message, error) {
 	out := &adminv3.EndpointsConfigDump{}
-	return out, p.each(proxy, xds.EndpointType, func(h held, packed *anypb.Any) {
+	return out, p.each(proxy, library.EndpointType, func(h held, packed *anypb.Any) {
 		out.DynamicEndpointConfigs = append(
 			out.DynamicEndpointConfigs,
 			&adminv3.EndpointsConfigDump_DynamicEndpointConfig{VersionInfo: h.version, EndpointConfig: packed},

@@ -10,11 +10,12 @@ import (
 	"fairway/internal/compile"
 	"fairway/internal/mesh"
 	"fairway/internal/xds"
+	"fairway/internal/xds/library"
 )
 
 // FuzzQueries: whatever is asked of a page, it answers with a status of its own and never panics.
 func FuzzQueries(f *testing.F) {
-	graph, server := compile.New(compile.Options{}), xds.NewServer(xds.NewLibrary(), xds.Options{}, nil)
+	graph, server := compile.New(compile.Options{}), xds.NewServer(library.New(), xds.Options{}, nil)
 	metrics := admin.NewMetrics("test")
 	problems := func() []mesh.Problem {
 		return []mesh.Problem{
@@ -28,7 +29,7 @@ func FuzzQueries(f *testing.F) {
 	)
 	pages := &admin.Pages{
 		Graph: graph, Streams: server, Metrics: metrics, Ready: func() error { return nil }, Problems: problems,
-		Proxy: func(xds.ProxyID) (mesh.Proxy, bool) { return mesh.Proxy{}, false },
+		Proxy: func(library.ProxyID) (mesh.Proxy, bool) { return mesh.Proxy{}, false },
 	}
 	handler := pages.Handler()
 	for _, seed := range [][3]string{

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"fairway/internal/xds"
+	"fairway/internal/xds/library"
 )
 
 // Metrics are the counters of one control plane, on a registry of their own. All methods are safe for concurrent use.
@@ -136,7 +136,7 @@ func NewMetrics(version string) *Metrics {
 	for _, reason := range []string{refusedPlaintext, refusedCredentials, refusedNamespace, refusedSite} {
 		m.refusals.WithLabelValues(reason)
 	}
-	for _, of := range []string{string(xds.OfStream), string(xds.OfShelf), string(xds.OfAttachment), OfRow} {
+	for _, of := range []string{string(library.OfStream), string(library.OfShelf), string(library.OfAttachment), OfRow} {
 		m.diverged.WithLabelValues(of)
 	}
 	m.doors = newDoors(m.Registry)
@@ -176,7 +176,7 @@ func NewMetrics(version string) *Metrics {
 	return m
 }
 
-// OfRow says that a difference is of a row, where the others are an xds.Place.
+// OfRow says that a difference is of a row, where the others are an library.Place.
 const OfRow = "row"
 
 // Diverged counts differences that the audit found, by where they are.

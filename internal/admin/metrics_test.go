@@ -17,6 +17,7 @@ import (
 	"fairway/internal/admin"
 	"fairway/internal/admin/page"
 	"fairway/internal/xds"
+	"fairway/internal/xds/library"
 	"fairway/test/plane"
 )
 
@@ -45,7 +46,7 @@ func TestMetricNames(t *testing.T) {
 	p.Source.Add(source.Rows{Services: []*mesh.Service{elsewhere()}})
 	p.Source.Remove(source.Keys{Services: []mesh.ServiceKey{elsewhere().Key}})
 	p.Connect(t, plane.Proxy{Name: "web-1"})
-	p.Refuse(t, plane.Proxy{Name: "odd-1", IP: "10.0.0.8"}, xds.ClusterType, "outbound|80||reviews.shop.svc.cluster.local", "no")
+	p.Refuse(t, plane.Proxy{Name: "odd-1", IP: "10.0.0.8"}, library.ClusterType, "outbound|80||reviews.shop.svc.cluster.local", "no")
 	p.Apply(t, "mistakes.yaml", mistakes)
 	var got []string
 	for series := range samples(t, p) {
@@ -149,7 +150,7 @@ func TestMetricsFollowState(t *testing.T) {
 		},
 	)
 
-	p.Refuse(t, plane.Proxy{Name: "odd-1", IP: "10.0.0.8"}, xds.ClusterType, "outbound|80||reviews.shop.svc.cluster.local", "no")
+	p.Refuse(t, plane.Proxy{Name: "odd-1", IP: "10.0.0.8"}, library.ClusterType, "outbound|80||reviews.shop.svc.cluster.local", "no")
 	check("with a refusal", map[string]string{"pilot_xds_cds_reject": "1", "pilot_xds_lds_reject": "0", `pilot_xds{version="1.31.1"}`: "2"})
 	if n := samples(t, p)[`pilot_total_xds_rejects{type="cds"}`]; n == "" || n == "0" {
 		t.Errorf("%q rejects were counted, want some", n)
@@ -163,7 +164,7 @@ func TestMetricsFollowState(t *testing.T) {
 // TestTypeLabel: Istio's short names; what nobody serves is other.
 func TestTypeLabel(t *testing.T) {
 	for typ, want := range map[string]string{
-		xds.ClusterType: "cds", xds.EndpointType: "eds", xds.ListenerType: "lds", xds.RouteType: "rds", xds.VirtualHostType: "vhds",
+		library.ClusterType: "cds", library.EndpointType: "eds", library.ListenerType: "lds", library.RouteType: "rds", library.VirtualHostType: "vhds",
 		"type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret": "sds",
 		"type.googleapis.com/google.protobuf.Struct":                           "google.protobuf.Struct",
 		"type.googleapis.com/a.b.C":                                            "other", "": "other", "\xff": "other",
@@ -194,7 +195,7 @@ func TestProblemsAreCountedAsListed(t *testing.T) {
 	p.Apply(t, "mistakes.yaml", mistakes)
 	p.Connect(t, plane.Proxy{Name: "web-1"})
 	p.Connect(t, plane.Proxy{Name: "web-2", Namespace: "far", IP: "10.0.0.7"})
-	p.Refuse(t, plane.Proxy{Name: "odd-1", IP: "10.0.0.8"}, xds.ClusterType, "outbound|80||reviews.shop.svc.cluster.local", "no")
+	p.Refuse(t, plane.Proxy{Name: "odd-1", IP: "10.0.0.8"}, library.ClusterType, "outbound|80||reviews.shop.svc.cluster.local", "no")
 	for range 2 { // made, then kept
 		want, refused := map[string]int{"info": 0, "warning": 0, "error": 0}, map[string]bool{}
 		for _, problem := range read[[]page.ProblemInfo](t, p, "/debug/problems") {

@@ -22,6 +22,7 @@ import (
 	"fairway/internal/table"
 	"fairway/internal/web"
 	"fairway/internal/xds"
+	"fairway/internal/xds/library"
 )
 
 // Pages serves what one control plane knows. All fields are needed but where they say otherwise.
@@ -30,11 +31,11 @@ type Pages struct {
 	Streams  *xds.Server
 	Compare  func(context.Context, []uint64) // has these streams compared with the tables; returns once they were, or the context ends
 	Metrics  *Metrics
-	Ready    func() error                         // nil once proxies are served; else what is missing
-	Problems func() []mesh.Problem                // in order
-	Proxy    func(xds.ProxyID) (mesh.Proxy, bool) // of a connected proxy
-	Shown    func() []page.ProxyCertificate       // what connected proxies proved themselves with, in order
-	Access   Access                               // who may see the debug pages
+	Ready    func() error                             // nil once proxies are served; else what is missing
+	Problems func() []mesh.Problem                    // in order
+	Proxy    func(library.ProxyID) (mesh.Proxy, bool) // of a connected proxy
+	Shown    func() []page.ProxyCertificate           // what connected proxies proved themselves with, in order
+	Access   Access                                   // who may see the debug pages
 	// Sources is what /debug/sourcez shows; nil: there is no such page.
 	Sources func() any
 	// Authority is what /debug/caz shows; nil: there is no certificate authority, nor the page.

@@ -11,6 +11,7 @@ import (
 	"fairway/internal/printable"
 	"fairway/internal/table"
 	"fairway/internal/xds"
+	"fairway/internal/xds/library"
 )
 
 // Scrape says where state is read that is counted only when somebody scrapes, so that keeping count costs a change
@@ -137,7 +138,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 
 // countRejects counts proxies by type of what they refuse. A type that is delivered in parts counts as the whole.
 func countRejects(streams []xds.ProxyStatus) map[string]int {
-	refusing := map[string]map[xds.ProxyID]bool{}
+	refusing := map[string]map[library.ProxyID]bool{}
 	for _, s := range streams {
 		for typ, t := range s.Types {
 			if t.Rejected == "" {
@@ -148,7 +149,7 @@ func countRejects(streams []xds.ProxyStatus) map[string]int {
 				label = "rds"
 			}
 			if refusing[label] == nil {
-				refusing[label] = map[xds.ProxyID]bool{}
+				refusing[label] = map[library.ProxyID]bool{}
 			}
 			refusing[label][s.Proxy] = true
 		}

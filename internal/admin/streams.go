@@ -15,6 +15,7 @@ import (
 	"fairway/internal/compile/names"
 	"fairway/internal/mesh"
 	"fairway/internal/xds"
+	"fairway/internal/xds/library"
 )
 
 // syncz shows each stream; of a proxy that has just reconnected both may be there. What is to be called synced is
@@ -44,7 +45,7 @@ func (p *Pages) visible(v viewer) []xds.ProxyStatus {
 }
 
 // namespace is a connected proxy's; empty: it is not connected any more.
-func (p *Pages) namespace(id xds.ProxyID) string {
+func (p *Pages) namespace(id library.ProxyID) string {
 	proxy, _ := p.Proxy(id)
 	return proxy.Namespace
 }
@@ -70,15 +71,15 @@ func (p *Pages) sync(s xds.ProxyStatus) page.ProxySync {
 			line.Rejected[TypeLabel(typ)] = t.Rejected
 		}
 		switch typ {
-		case xds.ClusterType:
+		case library.ClusterType:
 			line.ClusterSent, line.ClusterAcked = t.Sent.Nonce, t.Acked.Nonce
-		case xds.ListenerType:
+		case library.ListenerType:
 			line.ListenerSent, line.ListenerAcked = t.Sent.Nonce, t.Acked.Nonce
-		case xds.RouteType:
+		case library.RouteType:
 			line.RouteSent, line.RouteAcked = t.Sent.Nonce, t.Acked.Nonce
-		case xds.EndpointType:
+		case library.EndpointType:
 			line.EndpointSent, line.EndpointAcked = t.Sent.Nonce, t.Acked.Nonce
-		case xds.VirtualHostType:
+		case library.VirtualHostType:
 			line.VirtualHostSent, line.VirtualHostAcked = t.Sent.Nonce, t.Acked.Nonce
 		}
 	}
@@ -154,12 +155,12 @@ func (p *Pages) proxy(w http.ResponseWriter, r *http.Request, name string) (xds.
 
 // shown are the types that a page shows under a short name: route configurations come with their virtual hosts.
 var shown = map[string][]string{
-	"cds":  {xds.ClusterType},
-	"eds":  {xds.EndpointType},
-	"lds":  {xds.ListenerType},
-	"rds":  {xds.RouteType, xds.VirtualHostType},
-	"vhds": {xds.VirtualHostType},
-	"sds":  {xds.SecretType},
+	"cds":  {library.ClusterType},
+	"eds":  {library.EndpointType},
+	"lds":  {library.ListenerType},
+	"rds":  {library.RouteType, library.VirtualHostType},
+	"vhds": {library.VirtualHostType},
+	"sds":  {library.SecretType},
 }
 
 func (p *Pages) resourcez(w http.ResponseWriter, r *http.Request) {
@@ -208,7 +209,7 @@ func (p *Pages) ndsz(w http.ResponseWriter, r *http.Request) {
 		for _, s := range shown {
 			out = append(
 				out,
-				page.NameInfo{Host: s.Host, Addresses: s.Addresses, Resource: res.Name, Version: xds.FormatVersion(res.Version())},
+				page.NameInfo{Host: s.Host, Addresses: s.Addresses, Resource: res.Name, Version: library.FormatVersion(res.Version())},
 			)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
 	"fairway/internal/table"
-	"fairway/internal/xds"
+	"fairway/internal/xds/library"
 )
 
 // Pace of the audit: every stream within auditPass as long as that takes no more than one part in auditShare of a core;
@@ -28,20 +28,20 @@ const (
 type auditor struct {
 	d     *Discovery
 	left  []uint64 // streams of this pass that were not looked at yet
-	pass  *xds.Pass
+	pass  *library.Pass
 	pause time.Duration // between the streams of this pass
 	timer *time.Timer
 }
 
 func newAuditor(d *Discovery) *auditor {
-	return &auditor{d: d, pass: xds.NewPass(), pause: auditPause, timer: time.NewTimer(auditPause)}
+	return &auditor{d: d, pass: library.NewPass(), pause: auditPause, timer: time.NewTimer(auditPause)}
 }
 
 // step looks at the next stream and at some rows, and says when the next step is due.
 func (a *auditor) step() {
 	start := time.Now()
 	if len(a.left) == 0 {
-		a.left, a.pass = a.d.server.Connections(), xds.NewPass()
+		a.left, a.pass = a.d.server.Connections(), library.NewPass()
 		a.pause = min(auditPause, auditPass/time.Duration(len(a.left)+1))
 	}
 	if len(a.left) > 0 {
@@ -118,10 +118,10 @@ func (d *Discovery) compare(ctx context.Context, connections []uint64) {
 	}
 }
 
-var _ xds.Tables = (*publisher)(nil)
+var _ library.Tables = (*publisher)(nil)
 
-// Attachment implements xds.Tables.
-func (p *publisher) Attachment(id xds.ProxyID) (out *xds.Attachment) {
+// Attachment implements library.Tables.
+func (p *publisher) Attachment(id library.ProxyID) (out *library.Attachment) {
 	p.graph.Store.Read(func(tx *table.Tx) {
 		if a, ok := table.Lookup(tx, p.graph.Out.Attachments, mesh.ProxyID(id)); ok {
 			out = attachment(a)
@@ -130,16 +130,16 @@ func (p *publisher) Attachment(id xds.ProxyID) (out *xds.Attachment) {
 	return out
 }
 
-// Row implements xds.Tables.
-func (p *publisher) Row(typ string, key xds.ShelfKey, name string) (out xds.Row) {
-	if c := p.row(xds.RowKey{Type: typ, Shelf: key, Name: name}); c.Has {
-		out = xds.Row{Has: true, Version: c.New.Version, Kept: c.New.Err != nil && !c.New.Hides, Whiteout: c.New.Hides}
+// Row implements library.Tables.
+func (p *publisher) Row(typ string, key library.ShelfKey, name string) (out library.Row) {
+	if c := p.row(library.RowKey{Type: typ, Shelf: key, Name: name}); c.Has {
+		out = library.Row{Has: true, Version: c.New.Version, Kept: c.New.Err != nil && !c.New.Hides, Whiteout: c.New.Hides}
 	}
 	return out
 }
 
 // row is what the tables have under a name of a shelf, as a change that makes it so.
-func (p *publisher) row(k xds.RowKey) (out change) {
+func (p *publisher) row(k library.RowKey) (out change) {
 	handle, ok := k.Shelf.(shelfHandle)
 	kind := slices.Index(typeURLs[:], k.Type)
 	if !ok || kind < 0 {
@@ -157,7 +157,7 @@ func (p *publisher) row(k xds.RowKey) (out change) {
 }
 
 // publishAgain lists the rows that an audit found to be published otherwise than the tables have them.
-func (p *publisher) publishAgain() (out []xds.Change) {
+func (p *publisher) publishAgain() (out []library.Change) {
 	for _, k := range p.again {
 		if c, ok := p.change(k.Type, p.row(k)); ok {
 			out = append(out, c)

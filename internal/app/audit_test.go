@@ -13,6 +13,7 @@ import (
 	"fairway/internal/envoy/cluster"
 	"fairway/internal/mesh"
 	"fairway/internal/xds"
+	"fairway/internal/xds/library"
 	"fairway/test/ads"
 )
 
@@ -100,19 +101,19 @@ func TestAuditMendsWhatIsPublished(t *testing.T) {
 		defer close(turned)
 		g.Store.Again()
 		turn := g.Store.Settle()
-		wrong := xds.NewResource(
-			xds.ClusterType,
+		wrong := library.NewResource(
+			library.ClusterType,
 			cluster.BlackHoleName,
 			7,
 			append([]byte{0xa}, append([]byte{byte(len(cluster.BlackHoleName))}, cluster.BlackHoleName...)...),
-			xds.ResourceOptions{},
+			library.ResourceOptions{},
 		)
 		w.library.Publish(
 			turn.Version,
-			[]xds.Change{
+			[]library.Change{
 				{
-					Shelf:    w.publisher.Attachment(webNode).Stacks[xds.ClusterType][0],
-					Type:     xds.ClusterType,
+					Shelf:    w.publisher.Attachment(webNode).Stacks[library.ClusterType][0],
+					Type:     library.ClusterType,
 					Name:     cluster.BlackHoleName,
 					Resource: wrong,
 				},
@@ -124,14 +125,14 @@ func TestAuditMendsWhatIsPublished(t *testing.T) {
 	if now, _ := w.client.Body(ads.ClusterType, cluster.BlackHoleName); string(now) == string(right) {
 		t.Fatal("the proxy did not get what is wrong: nothing was looked at")
 	}
-	w.inbox.put(func(*compile.Graph) { w.auditor.pass = xds.NewPass() }) // the next pass begins
+	w.inbox.put(func(*compile.Graph) { w.auditor.pass = library.NewPass() }) // the next pass begins
 	if s := w.audit(); s.Diverged != 1 {
 		t.Errorf("%+v, want one difference found", s)
 	}
 	if now, _ := w.client.Body(ads.ClusterType, cluster.BlackHoleName); string(now) != string(right) {
 		t.Error("the proxy holds what is wrong still")
 	}
-	if n := w.found(string(xds.OfShelf)); n != 1 {
+	if n := w.found(string(library.OfShelf)); n != 1 {
 		t.Errorf("%v differences are counted", n)
 	}
 	if s := w.audit(); !s.Compared || s.Diverged != 1 {

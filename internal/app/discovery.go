@@ -26,6 +26,7 @@ import (
 	"fairway/internal/source/shards"
 	"fairway/internal/table"
 	"fairway/internal/xds"
+	"fairway/internal/xds/library"
 )
 
 // RunDiscovery runs pilot-discovery until ctx ends. A mistake in files named by options is an error as a bad flag is;
@@ -46,7 +47,7 @@ type Discovery struct {
 
 	// Set up by NewDiscovery, read-only afterwards.
 	graph   *compile.Graph
-	library *xds.Library
+	library *library.Library
 	server  *xds.Server
 	door    *door.Door
 	shards  *shards.Set
@@ -105,7 +106,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	if opts.HealthStart <= 0 {
 		d.graph.In.HealthHeard.Set(struct{}{}, true)
 	}
-	d.library = xds.NewLibrary()
+	d.library = library.New()
 	d.publisher = newPublisher(d.graph, d.library)
 	d.proxies = newProxies(opts.ProxyLinger, d.inbox, d.metrics)
 	d.proxies.grace, d.proxies.share = opts.HealthGrace, opts.ProxyShare

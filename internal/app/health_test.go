@@ -19,10 +19,11 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 	"fairway/internal/xds"
+	"fairway/internal/xds/library"
 )
 
 // said is what the graph knows of a proxy's application.
-func (d demand) said(id xds.ProxyID) (report mesh.HealthReport, ok bool) {
+func (d demand) said(id library.ProxyID) (report mesh.HealthReport, ok bool) {
 	d.turn()
 	d.graph.Store.Read(func(tx *table.Tx) {
 		report, ok = table.Lookup(tx, d.graph.In.Health.Table, mesh.ProxyID(id))
@@ -89,7 +90,7 @@ func TestHealthOfStrangers(t *testing.T) {
 	}
 	d.turn()
 	d.Healthy(xds.Report{Proxy: id, Failed: true})
-	d.Rejected(xds.Rejection{Proxy: id, Type: xds.ClusterType, Names: []string{"BlackHoleCluster"}, Detail: "no"})
+	d.Rejected(xds.Rejection{Proxy: id, Type: library.ClusterType, Names: []string{"BlackHoleCluster"}, Detail: "no"})
 	if !d.inbox.empty() {
 		t.Error("a stranger's word changes something")
 	}

@@ -29,6 +29,7 @@ import (
 	"fairway/internal/identity/service"
 	"fairway/internal/mesh"
 	"fairway/internal/xds"
+	"fairway/internal/xds/library"
 )
 
 // secure is what stands behind --secureGRPCAddr: the certificate authority, and xDS for callers who are known. A nil
@@ -292,7 +293,7 @@ type guard struct {
 }
 
 // Connect is called with a stream's first request.
-func (g guard) Connect(ctx context.Context, node *corev3.Node, addr net.Addr) (xds.ProxyID, error) {
+func (g guard) Connect(ctx context.Context, node *corev3.Node, addr net.Addr) (library.ProxyID, error) {
 	if p, ok := peer.FromContext(ctx); ok && p.AuthInfo != nil && p.AuthInfo.AuthType() == "tls" {
 		caller, err := g.admit(ctx, node)
 		if err != nil {

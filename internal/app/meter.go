@@ -8,6 +8,7 @@ import (
 	"fairway/internal/admin"
 	"fairway/internal/source"
 	"fairway/internal/xds"
+	"fairway/internal/xds/library"
 )
 
 // meter counts what streams do as Istio's metrics.
@@ -25,7 +26,7 @@ func (m meter) Acked(a xds.Acked) {
 	}
 }
 
-func (m meter) Nacked(_ xds.ProxyID, typ string) { m.metrics.Rejected(typ) }
+func (m meter) Nacked(_ library.ProxyID, typ string) { m.metrics.Rejected(typ) }
 
 // cut sees how streams end and counts those that the server ended because the proxy did not read. A deadline of the
 // proxy's own ends its context too.

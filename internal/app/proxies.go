@@ -17,6 +17,7 @@ import (
 	"fairway/internal/limit"
 	"fairway/internal/mesh"
 	"fairway/internal/xds"
+	"fairway/internal/xds/library"
 )
 
 // proxies turns streams that come and go into rows of connected proxies: demand. A proxy whose last stream has ended
@@ -76,7 +77,7 @@ func newProxies(linger time.Duration, in *inbox, m *admin.Metrics) *proxies {
 
 // Connect registers a stream of the proxy that the node describes. What names the proxy is what the stream proved and
 // the node id, so nobody shares anything with a proxy of another identity, whatever it calls itself.
-func (p *proxies) Connect(ctx context.Context, node *corev3.Node, from net.Addr) (xds.ProxyID, error) {
+func (p *proxies) Connect(ctx context.Context, node *corev3.Node, from net.Addr) (library.ProxyID, error) {
 	proxy, err := mesh.ParseNode(describeNode(node))
 	if err != nil {
 		return "", status.Error(codes.InvalidArgument, err.Error())
@@ -110,7 +111,7 @@ func (p *proxies) Connect(ctx context.Context, node *corev3.Node, from net.Addr)
 	p.expectHealth(c)
 	p.schedule(c)
 	p.metrics.Connected()
-	return xds.ProxyID(proxy.ID), nil
+	return library.ProxyID(proxy.ID), nil
 }
 
 // maxStreamsOfProxy is how many streams one proxy may have: one that reconnects has two for a moment, and a replica
@@ -150,7 +151,7 @@ func describeNode(node *corev3.Node) mesh.Node {
 }
 
 // Disconnect takes one stream away; the last one starts the linger.
-func (p *proxies) Disconnect(id xds.ProxyID) {
+func (p *proxies) Disconnect(id library.ProxyID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.all[mesh.ProxyID(id)]
@@ -241,13 +242,13 @@ func (p *proxies) forget(c *connected) {
 }
 
 // counts says whether what a proxy says of itself changes anything: what plaintext of another machine says does not.
-func (p *proxies) counts(id xds.ProxyID) bool {
+func (p *proxies) counts(id library.ProxyID) bool {
 	proxy, ok := p.find(id)
 	return ok && proxy.Standing != mesh.Unproven
 }
 
 // find returns a connected proxy.
-func (p *proxies) find(id xds.ProxyID) (mesh.Proxy, bool) {
+func (p *proxies) find(id library.ProxyID) (mesh.Proxy, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.all[mesh.ProxyID(id)]

@@ -16,7 +16,7 @@ import (
 	"fairway/internal/compile"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
-	"fairway/internal/xds"
+	"fairway/internal/xds/library"
 )
 
 const webNode = "sidecar~10.0.0.9~web-1.shop~shop.svc.cluster.local"
@@ -31,7 +31,7 @@ func newDemand() demand {
 	return demand{newProxies(time.Minute, newInbox(), admin.NewMetrics("test")), compile.New(compile.Options{})}
 }
 
-func (d demand) connect(t *testing.T, node *corev3.Node) xds.ProxyID {
+func (d demand) connect(t *testing.T, node *corev3.Node) library.ProxyID {
 	t.Helper()
 	id, err := d.Connect(t.Context(), node, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

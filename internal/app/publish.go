@@ -10,17 +10,17 @@ import (
 	"fairway/internal/identity"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
-	"fairway/internal/xds"
+	"fairway/internal/xds/library"
 )
 
 // typeURLs are what the types are called on the wire.
 var typeURLs = [mesh.ResourceTypes]string{
-	mesh.Clusters:     xds.ClusterType,
-	mesh.Loads:        xds.EndpointType,
-	mesh.Secrets:      xds.SecretType,
-	mesh.Listeners:    xds.ListenerType,
-	mesh.Routes:       xds.RouteType,
-	mesh.VirtualHosts: xds.VirtualHostType,
+	mesh.Clusters:     library.ClusterType,
+	mesh.Loads:        library.EndpointType,
+	mesh.Secrets:      library.SecretType,
+	mesh.Listeners:    library.ListenerType,
+	mesh.Routes:       library.RouteType,
+	mesh.VirtualHosts: library.VirtualHostType,
 	mesh.NameTables:   names.Type,
 	mesh.Patches:      bootstrap.PatchType,
 	mesh.Bundles:      identity.BundleType,
@@ -29,8 +29,8 @@ var typeURLs = [mesh.ResourceTypes]string{
 // publisher turns what changed in a turn into what the library publishes. Only the loop calls it.
 type publisher struct {
 	graph   *compile.Graph
-	library *xds.Library
-	again   []xds.RowKey // to be published with the next turn although it did not change them
+	library *library.Library
+	again   []library.RowKey // to be published with the next turn although it did not change them
 	frames  map[frameKey]*frame
 }
 
@@ -43,14 +43,14 @@ type frameKey struct {
 // frame is a resource that one or more rows have in common.
 type frame struct {
 	of       *envoy.Encoded
-	resource *xds.Resource
+	resource *library.Resource
 	rows     int
 }
 
 // change is what a turn did to one resource's row.
 type change = table.Change[mesh.ResourceKey, *envoy.Encoded]
 
-func newPublisher(g *compile.Graph, l *xds.Library) *publisher {
+func newPublisher(g *compile.Graph, l *library.Library) *publisher {
 	return &publisher{graph: g, library: l, frames: map[frameKey]*frame{}}
 }
 
@@ -67,7 +67,7 @@ func (p *publisher) publish(turn table.Turn) int {
 			}
 		}
 	}
-	var attach []xds.Attach
+	var attach []library.Attach
 	for c := range table.Changes(p.graph.Out.Attachments) {
 		attach = append(attach, p.attach(c))
 	}
@@ -79,8 +79,8 @@ func (p *publisher) publish(turn table.Turn) int {
 
 // change is one resource's; a row that may not be sent changes nothing, so that proxies keep what they have, unless it
 // says that they must not.
-func (p *publisher) change(typeURL string, c change) (xds.Change, bool) {
-	out := xds.Change{Shelf: shelf(c.Key.Shelf), Type: typeURL, Name: c.Key.Name}
+func (p *publisher) change(typeURL string, c change) (library.Change, bool) {
+	out := library.Change{Shelf: shelf(c.Key.Shelf), Type: typeURL, Name: c.Key.Name}
 	if !c.Has {
 		return out, true
 	}
@@ -111,24 +111,24 @@ func (p *publisher) count(typeURL string, c change) {
 
 // resource returns the frame of a row, which it shares with all rows of the same name and content. Two that have a
 // version in common and are not the same are framed apart.
-func (p *publisher) resource(typeURL, name string, e *envoy.Encoded) *xds.Resource {
+func (p *publisher) resource(typeURL, name string, e *envoy.Encoded) *library.Resource {
 	if f := p.frames[frameKey{typeURL, name, e.Version}]; f != nil && envoy.Same(f.of, e) {
 		return f.resource
 	}
 	return resource(typeURL, name, e)
 }
 
-func resource(typeURL, name string, e *envoy.Encoded) *xds.Resource {
-	opts := xds.ResourceOptions{Needs: e.Needs, Load: e.Load}
+func resource(typeURL, name string, e *envoy.Encoded) *library.Resource {
+	opts := library.ResourceOptions{Needs: e.Needs, Load: e.Load}
 	if e.Bare != nil {
 		const virtualHosts = 2 // field number in envoy.config.route.v3.RouteConfiguration
-		opts.Bare = &xds.Part{Body: e.Bare.Body, MemberType: xds.VirtualHostType, MemberPrefix: e.Bare.Prefix, Field: virtualHosts}
+		opts.Bare = &library.Part{Body: e.Bare.Body, MemberType: library.VirtualHostType, MemberPrefix: e.Bare.Prefix, Field: virtualHosts}
 	}
-	return xds.NewResource(typeURL, name, e.Version, e.Body, opts)
+	return library.NewResource(typeURL, name, e.Version, e.Body, opts)
 }
 
-func (p *publisher) attach(c table.Change[mesh.ProxyID, mesh.Attachment]) xds.Attach {
-	a := xds.Attach{Proxy: xds.ProxyID(c.Key)}
+func (p *publisher) attach(c table.Change[mesh.ProxyID, mesh.Attachment]) library.Attach {
+	a := library.Attach{Proxy: library.ProxyID(c.Key)}
 	if !c.Has {
 		return a
 	}
@@ -136,16 +136,16 @@ func (p *publisher) attach(c table.Change[mesh.ProxyID, mesh.Attachment]) xds.At
 	return a
 }
 
-func attachment(a mesh.Attachment) *xds.Attachment {
-	out := &xds.Attachment{Stacks: make(map[string][]xds.ShelfKey, len(typeURLs))}
+func attachment(a mesh.Attachment) *library.Attachment {
+	out := &library.Attachment{Stacks: make(map[string][]library.ShelfKey, len(typeURLs))}
 	for t, shelves := range a {
 		out.Stacks[typeURLs[t]] = stack(shelves)
 	}
 	return out
 }
 
-func stack(shelves []mesh.Shelf) []xds.ShelfKey {
-	keys := make([]xds.ShelfKey, len(shelves))
+func stack(shelves []mesh.Shelf) []library.ShelfKey {
+	keys := make([]library.ShelfKey, len(shelves))
 	for i, s := range shelves {
 		keys[i] = shelf(s)
 	}
@@ -154,6 +154,6 @@ func stack(shelves []mesh.Shelf) []xds.ShelfKey {
 
 // shelf names a shelf by all that it is, in one word: labels and namespaces come from outside, and two shelves could be
 // made to look alike in print. A name that nobody uses any more is forgotten.
-func shelf(s mesh.Shelf) xds.ShelfKey { return unique.Make(s) }
+func shelf(s mesh.Shelf) library.ShelfKey { return unique.Make(s) }
 
 type shelfHandle = unique.Handle[mesh.Shelf]

@@ -9,7 +9,7 @@ import (
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
-	"fairway/internal/xds"
+	"fairway/internal/xds/library"
 )
 
 func doorWaiting(removal bool) door.Waiting {
@@ -22,7 +22,7 @@ func doorWaiting(removal bool) door.Waiting {
 
 // TestHeldBackRowChangesNothing: a row that may not be sent is neither sent nor removed, so proxies keep what they have.
 func TestHeldBackRowChangesNothing(t *testing.T) {
-	p := newPublisher(compile.New(compile.Options{}), xds.NewLibrary())
+	p := newPublisher(compile.New(compile.Options{}), library.New())
 	key := mesh.ResourceKey{Name: "outbound|80||reviews"}
 	for _, c := range []struct {
 		name           string
@@ -52,11 +52,11 @@ func TestHeldBackRowChangesNothing(t *testing.T) {
 		},
 		{"gone", table.Change[mesh.ResourceKey, *envoy.Encoded]{Key: key}, true, false, false},
 	} {
-		change, ok := p.change(xds.ClusterType, c.change)
+		change, ok := p.change(library.ClusterType, c.change)
 		if ok != c.ok || (change.Resource != nil) != c.set || change.Whiteout != c.white {
 			t.Errorf("%s: published %t with resource %v, whiteout %t", c.name, ok, change.Resource, change.Whiteout)
 		}
-		if ok && (change.Name != key.Name || change.Type != xds.ClusterType) {
+		if ok && (change.Name != key.Name || change.Type != library.ClusterType) {
 			t.Errorf("%s: got %+v", c.name, change)
 		}
 	}
@@ -65,15 +65,15 @@ func TestHeldBackRowChangesNothing(t *testing.T) {
 // TestRouteCarriesItsParts: a route configuration knows how a client without virtual host discovery gets it.
 func TestRouteCarriesItsParts(t *testing.T) {
 	r := resource(
-		xds.RouteType,
+		library.RouteType,
 		"80",
 		&envoy.Encoded{Version: 1, Body: []byte{1}, Needs: []string{"a"}, Bare: &envoy.Bare{Body: []byte{2}, Prefix: "80/"}},
 	)
 	o := r.Options()
-	if o.Bare == nil || o.Bare.MemberPrefix != "80/" || o.Bare.MemberType != xds.VirtualHostType || o.Bare.Field != 2 || len(o.Needs) != 1 {
+	if o.Bare == nil || o.Bare.MemberPrefix != "80/" || o.Bare.MemberType != library.VirtualHostType || o.Bare.Field != 2 || len(o.Needs) != 1 {
 		t.Errorf("got %+v", o)
 	}
-	if o := resource(xds.ClusterType, "a", &envoy.Encoded{Version: 1, Load: "a"}).Options(); o.Bare != nil || o.Load != "a" {
+	if o := resource(library.ClusterType, "a", &envoy.Encoded{Version: 1, Load: "a"}).Options(); o.Bare != nil || o.Load != "a" {
 		t.Errorf("got %+v", o)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"fairway/internal/identity"
-	"fairway/internal/xds"
+	"fairway/internal/xds/library"
 )
 
 // withhold keeps keys from streams that nobody vouches for, and roots from those that nobody could believe. On the
@@ -17,7 +17,7 @@ import (
 // alone, where whoever may connect could as well ask the control plane's own files.
 func withhold(log *slog.Logger) func(context.Context, net.Addr, string) bool {
 	return func(ctx context.Context, from net.Addr, typ string) bool {
-		if typ != xds.SecretType && typ != identity.BundleType {
+		if typ != library.SecretType && typ != identity.BundleType {
 			return false
 		}
 		if p, ok := peer.FromContext(ctx); ok && p.AuthInfo != nil && p.AuthInfo.AuthType() == "tls" {

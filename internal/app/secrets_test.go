@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"fairway/internal/identity"
-	"fairway/internal/xds"
+	"fairway/internal/xds/library"
 )
 
 // TestKeysNeedAnIdentity: what is secret, and roots, go to authenticated streams, and in the clear to this machine alone.
@@ -24,9 +24,9 @@ func TestKeysNeedAnIdentity(t *testing.T) {
 		typ  string
 		want bool
 	}{
-		{away, nil, xds.SecretType, true}, {away, secure, xds.SecretType, false}, {here, nil, xds.SecretType, false},
-		{six, nil, xds.SecretType, false},
-		{&net.UnixAddr{Name: "/x"}, nil, xds.SecretType, false}, {away, nil, xds.ListenerType, false},
+		{away, nil, library.SecretType, true}, {away, secure, library.SecretType, false}, {here, nil, library.SecretType, false},
+		{six, nil, library.SecretType, false},
+		{&net.UnixAddr{Name: "/x"}, nil, library.SecretType, false}, {away, nil, library.ListenerType, false},
 		{away, nil, identity.BundleType, true}, {away, secure, identity.BundleType, false}, {here, nil, identity.BundleType, false},
 	} {
 		ctx := peer.NewContext(context.Background(), &peer.Peer{Addr: c.from, AuthInfo: c.auth})

@@ -1,5 +1,7 @@
 package xds
 
+import "fairway/internal/xds/library"
+
 // Connections lists the streams that have said who they are, oldest first.
 func (s *Server) Connections() []uint64 {
 	all := s.all()
@@ -13,43 +15,43 @@ func (s *Server) Connections() []uint64 {
 // Audit compares one stream with the tables: the shelves that its proxy sees, what is on them, and what the stream
 // believes that its client holds. What differs is sent, but for Rows, which are to be published again. No turn may be
 // published meanwhile. false: there is no such stream.
-func (s *Server) Audit(connection uint64, t Tables, pass *Pass) (Audited, bool) {
+func (s *Server) Audit(connection uint64, t library.Tables, pass *library.Pass) (library.Audited, bool) {
 	s.mu.Lock()
 	st := s.streams[connection]
 	s.mu.Unlock()
 	if st == nil {
-		return Audited{}, false
+		return library.Audited{}, false
 	}
 	return st.audit(t, pass), true
 }
 
-func (s *stream) audit(t Tables, pass *Pass) (out Audited) {
+func (s *stream) audit(t library.Tables, pass *library.Pass) (out library.Audited) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if out.Proxy = s.proxy; s.viewer == nil {
 		return out
 	}
 	to := t.Attachment(s.proxy)
-	if to == nil || !s.viewer.read(func(v *view) { s.compare(v, to, t, pass, &out) }) {
+	if to == nil || !s.viewer.Read(func(v *library.View) { s.compare(v, to, t, pass, &out) }) {
 		return out
 	}
 	s.compared = out.Done
 	if found := out.Count(); found > 0 {
 		s.diverged += found
-		s.viewer.nudge()
+		s.viewer.Wake()
 	}
-	if out.Counts[OfAttachment] > 0 {
-		s.server.lib.reattach(Attach{Proxy: s.proxy, To: to})
+	if out.Counts[library.OfAttachment] > 0 {
+		s.server.lib.Reattach(library.Attach{Proxy: s.proxy, To: to})
 	}
 	return out
 }
 
 // compare does the work of audit at one turn.
-func (s *stream) compare(v *view, to *Attachment, t Tables, pass *Pass, out *Audited) {
-	v.compareStacks(to, out)
-	v.compareShelves(t, pass, out)
-	if s.sending || !s.machine.audit(v, out) {
-		s.viewer.nudge()
+func (s *stream) compare(v *library.View, to *library.Attachment, t library.Tables, pass *library.Pass, out *library.Audited) {
+	v.CompareStacks(to, out)
+	v.CompareShelves(t, pass, out)
+	if s.sending || !s.machine.Audit(v, out) {
+		s.viewer.Wake()
 		return
 	}
 	out.Done = true

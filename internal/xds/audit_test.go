@@ -3,17 +3,21 @@ package xds
 import (
 	"maps"
 	"testing"
+
+	"fairway/internal/xds/library"
 )
 
 // truth is the tables that a house is published from.
 type truth struct {
-	attachments map[ProxyID]*Attachment
-	rows        map[RowKey]Row
+	attachments map[library.ProxyID]*library.Attachment
+	rows        map[library.RowKey]library.Row
 }
 
-func (t truth) Attachment(id ProxyID) *Attachment { return t.attachments[id] }
+func (t truth) Attachment(id library.ProxyID) *library.Attachment { return t.attachments[id] }
 
-func (t truth) Row(typ string, key ShelfKey, name string) Row { return t.rows[RowKey{typ, key, name}] }
+func (t truth) Row(typ string, key library.ShelfKey, name string) library.Row {
+	return t.rows[library.RowKey{Type: typ, Shelf: key, Name: name}]
+}
 
 // audited is a house with one proxy that holds a cluster and what it refers to.
 type audited struct {
@@ -24,18 +28,18 @@ type audited struct {
 }
 
 func newAudited(t *testing.T) *audited {
-	a := &audited{house: newHouse(t, Options{}), truth: truth{map[ProxyID]*Attachment{}, map[RowKey]Row{}}}
+	a := &audited{house: newHouse(t, Options{}), truth: truth{map[library.ProxyID]*library.Attachment{}, map[library.RowKey]library.Row{}}}
 	a.hooks.heard = make(chan Acked, 100)
 	a.attach("p", "all")
-	at := &Attachment{Stacks: map[string][]ShelfKey{}}
+	at := &library.Attachment{Stacks: map[string][]library.ShelfKey{}}
 	for _, typ := range allTypes {
-		at.Stacks[typ] = []ShelfKey{"all"}
+		at.Stacks[typ] = []library.ShelfKey{"all"}
 	}
 	a.attachments["p"] = at
 	a.state(cluster("a", 1), cluster("b", 1))
 	a.put(cluster("a", 1), cluster("b", 1))
 	a.client = a.delta(patience(t))
-	a.client.ask("p", ClusterType)
+	a.client.ask("p", library.ClusterType)
 	a.client.expect("Cluster a b")
 	a.rest()
 	a.conn = a.srv.Connections()[0]
@@ -45,8 +49,8 @@ func newAudited(t *testing.T) *audited {
 // state has the tables say that these are on the shelf.
 func (a *audited) state(specs ...spec) {
 	for _, s := range specs {
-		r := s.resource()
-		a.rows[RowKey{r.Type(), "all", r.Name}] = Row{Has: true, Version: r.Version()}
+		r := s.Resource()
+		a.rows[library.RowKey{Type: r.Type(), Shelf: "all", Name: r.Name}] = library.Row{Has: true, Version: r.Version()}
 	}
 }
 
@@ -58,9 +62,9 @@ func (a *audited) rest() {
 	}
 }
 
-func (a *audited) look() Audited {
+func (a *audited) look() library.Audited {
 	a.t.Helper()
-	found, ok := a.srv.Audit(a.conn, a.truth, NewPass())
+	found, ok := a.srv.Audit(a.conn, a.truth, library.NewPass())
 	if !ok {
 		a.t.Fatal("no such stream")
 	}
@@ -89,16 +93,16 @@ func TestAuditOfAStream(t *testing.T) {
 	// The stream took a turn for one that it had looked at, and overlooked what changed in it.
 	st := a.srv.all()[0]
 	st.mu.Lock()
-	st.viewer.read(func(v *view) {
+	st.viewer.Read(func(v *library.View) {
 		next := *v
-		next.turn++
-		st.machine.next(&next)
+		next.Turn++
+		st.machine.Next(&next)
 	})
 	st.mu.Unlock()
 	a.state(cluster("b", 7))
 	a.put(cluster("b", 7))
 	found := a.look()
-	if found.Count() != 1 || found.Differences[0].Of != OfStream || found.Differences[0].Name != "b" ||
+	if found.Count() != 1 || found.Differences[0].Of != library.OfStream || found.Differences[0].Name != "b" ||
 		found.Differences[0].Holds == found.Differences[0].Sees {
 		t.Fatalf("%+v", found)
 	}
@@ -122,10 +126,10 @@ func TestAuditOfAStream(t *testing.T) {
 // A proxy that sees another shelf than the tables say hears nothing of theirs; the audit finds it and attaches it again.
 func TestAuditOfAnAttachment(t *testing.T) {
 	a := newAudited(t)
-	other := &Attachment{Stacks: maps.Clone(a.attachments["p"].Stacks)}
-	other.Stacks[ClusterType] = []ShelfKey{"other"}
+	other := &library.Attachment{Stacks: maps.Clone(a.attachments["p"].Stacks)}
+	other.Stacks[library.ClusterType] = []library.ShelfKey{"other"}
 	a.turn++
-	a.lib.Publish(a.turn, nil, Attach{Proxy: "p", To: other}) // and the tables know nothing of it
+	a.lib.Publish(a.turn, nil, library.Attach{Proxy: "p", To: other}) // and the tables know nothing of it
 	a.client.expect("Cluster -a -b")
 	a.put(cluster("a", 1), cluster("b", 2), cluster("c", 1))
 	a.state(cluster("b", 2), cluster("c", 1))
@@ -134,7 +138,7 @@ func TestAuditOfAnAttachment(t *testing.T) {
 		t.Fatalf("%+v: it hears nothing, and has nothing to do", s)
 	}
 	found := a.look()
-	if found.Count() != 1 || found.Differences[0].Of != OfAttachment || found.Differences[0].Type != ClusterType {
+	if found.Count() != 1 || found.Differences[0].Of != library.OfAttachment || found.Differences[0].Type != library.ClusterType {
 		t.Fatalf("%+v", found)
 	}
 	a.client.expect("Cluster a b c")
@@ -145,17 +149,17 @@ func TestAuditOfAnAttachment(t *testing.T) {
 func TestAuditOfAShelf(t *testing.T) {
 	a := newAudited(t)
 	a.state(cluster("a", 9))
-	delete(a.rows, RowKey{ClusterType, "all", "b"})
-	pass := NewPass()
+	delete(a.rows, library.RowKey{Type: library.ClusterType, Shelf: "all", Name: "b"})
+	pass := library.NewPass()
 	found, _ := a.srv.Audit(a.conn, a.truth, pass)
-	if found.Count() != 2 || len(found.Rows) != 2 || found.Differences[0].Of != OfShelf {
+	if found.Count() != 2 || len(found.Rows) != 2 || found.Differences[0].Of != library.OfShelf {
 		t.Fatalf("%+v", found)
 	}
 	if again, _ := a.srv.Audit(a.conn, a.truth, pass); again.Count() > 0 {
 		t.Errorf("a shelf is compared twice in a pass: %+v", again)
 	}
-	a.rows[RowKey{ClusterType, "all", "a"}] = Row{Kept: true}
-	a.rows[RowKey{ClusterType, "all", "b"}] = Row{Kept: true}
+	a.rows[library.RowKey{Type: library.ClusterType, Shelf: "all", Name: "a"}] = library.Row{Kept: true}
+	a.rows[library.RowKey{Type: library.ClusterType, Shelf: "all", Name: "b"}] = library.Row{Kept: true}
 	a.quiet()
 }
 
@@ -170,7 +174,7 @@ func TestAuditOfAStreamAtWork(t *testing.T) {
 	if found := a.look(); found.Done || found.Count() > 0 {
 		t.Errorf("%+v, want it left alone", found)
 	}
-	if _, ok := a.srv.Audit(a.conn+1, a.truth, NewPass()); ok {
+	if _, ok := a.srv.Audit(a.conn+1, a.truth, library.NewPass()); ok {
 		t.Error("audited a stream that is not there")
 	}
 }

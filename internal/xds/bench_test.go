@@ -14,13 +14,16 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+
+	"fairway/internal/xds/library"
+	"fairway/internal/xds/xdstest"
 )
 
 // benchServer serves the mesh on loopback to a fleet of clients that is a process of its own, so that the CPU of this
 // one is the server's.
 type benchServer struct {
 	b    *testing.B
-	lib  *Library
+	lib  *library.Library
 	srv  *Server
 	turn uint64
 	in   io.Writer
@@ -29,18 +32,18 @@ type benchServer struct {
 
 func newBenchServer(b *testing.B, clients int) *benchServer {
 	b.Helper()
-	s := &benchServer{b: b, lib: NewLibrary()}
+	s := &benchServer{b: b, lib: library.New()}
 	s.srv = NewServer(s.lib, Options{}, &recorder{})
 	s.turn = 1
-	var attach []Attach
+	var attach []library.Attach
 	for i := range clients {
-		at := &Attachment{Stacks: map[string][]ShelfKey{}}
+		at := &library.Attachment{Stacks: map[string][]library.ShelfKey{}}
 		for _, typ := range allTypes {
-			at.Stacks[typ] = []ShelfKey{"all"}
+			at.Stacks[typ] = []library.ShelfKey{"all"}
 		}
-		attach = append(attach, Attach{Proxy: ProxyID("p" + strconv.Itoa(i)), To: at})
+		attach = append(attach, library.Attach{Proxy: library.ProxyID("p" + strconv.Itoa(i)), To: at})
 	}
-	s.lib.Publish(1, benchMesh(), attach...)
+	s.lib.Publish(1, xdstest.Mesh(), attach...)
 	g := grpc.NewServer(s.srv.GRPC()...)
 	s.srv.Register(g)
 	wire, err := net.Listen("tcp", "127.0.0.1:0")
@@ -100,15 +103,15 @@ func BenchmarkFirstSync(b *testing.B) {
 	for _, clients := range []int{100, 500} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
 			s := newBenchServer(b, clients)
-			before := liveHeap()
+			before := xdstest.LiveHeap()
 			for b.Loop() {
-				start := cpu()
+				start := xdstest.CPU()
 				s.order("fresh")
 				s.wait()
-				spent := cpu() - start
-				b.ReportMetric(float64(spent.Microseconds())/float64(clients*benchHeld), "µs-cpu/resource")
+				spent := xdstest.CPU() - start
+				b.ReportMetric(float64(spent.Microseconds())/float64(clients*xdstest.MeshResources), "µs-cpu/resource")
 				b.ReportMetric(spent.Seconds(), "s-cpu")
-				b.ReportMetric(float64(liveHeap()-before)/float64(clients*benchHeld), "heap-B/held")
+				b.ReportMetric(float64(xdstest.LiveHeap()-before)/float64(clients*xdstest.MeshResources), "heap-B/held")
 			}
 		})
 	}
@@ -120,10 +123,10 @@ func BenchmarkReconnectUnchanged(b *testing.B) {
 	s.order("fresh")
 	s.wait()
 	for b.Loop() {
-		start := cpu()
+		start := xdstest.CPU()
 		got := s.order("again")
 		s.wait()
-		b.ReportMetric((cpu() - start).Seconds(), "s-cpu")
+		b.ReportMetric((xdstest.CPU() - start).Seconds(), "s-cpu")
 		if got != "0 resources" {
 			b.Errorf("a reconnecting fleet was sent %s", got)
 		}
@@ -136,12 +139,12 @@ func BenchmarkOneChange(b *testing.B) {
 	s.order("fresh")
 	s.wait()
 	b.ReportAllocs()
-	start := cpu()
+	start := xdstest.CPU()
 	for b.Loop() {
 		s.turn++
-		r := benchHost(7, s.turn)
-		s.lib.Publish(s.turn, []Change{{Shelf: "all", Type: r.Type(), Name: r.Name, Resource: r}})
+		r := xdstest.MeshHost(7, s.turn)
+		s.lib.Publish(s.turn, []library.Change{{Shelf: "all", Type: r.Type(), Name: r.Name, Resource: r}})
 		s.wait()
 	}
-	b.ReportMetric(float64((cpu()-start).Microseconds())/float64(b.N)/1000, "ms-cpu/op")
+	b.ReportMetric(float64((xdstest.CPU()-start).Microseconds())/float64(b.N)/1000, "ms-cpu/op")
 }

@@ -13,6 +13,9 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"fairway/internal/xds/library"
+	"fairway/internal/xds/xdstest"
 )
 
 // doorman records refusals and panics.
@@ -60,7 +63,7 @@ func TestDoors(t *testing.T) {
 		h := newHouse(t, d.watch(Options{}))
 		h.hooks.refuse = errors.New("not you")
 		s := h.delta(patience(t))
-		s.ask("p", ClusterType)
+		s.ask("p", library.ClusterType)
 		d.expect(t, s.end(), codes.PermissionDenied, ReasonIdentity)
 	})
 	t.Run("pending streams fill no place of others", func(t *testing.T) {
@@ -70,7 +73,7 @@ func TestDoors(t *testing.T) {
 			h.delta(patience(t))
 		}
 		s := h.delta(patience(t))
-		s.ask("p", ClusterType)
+		s.ask("p", library.ClusterType)
 		s.expect("Cluster")
 		if all := h.srv.Status(); len(all) != 1 || all[0].Proxy != "p" {
 			t.Errorf("streams: %+v", all)
@@ -84,14 +87,14 @@ func TestDoors(t *testing.T) {
 			s.ask("p", fmt.Sprintf("unknown%d", i))
 			s.expect(fmt.Sprintf("unknown%d", i))
 		}
-		s.ask("p", ClusterType)
+		s.ask("p", library.ClusterType)
 		s.expect("Cluster")
 		s.ask("p", "one more")
 		d.expect(t, s.end(), codes.ResourceExhausted, ReasonTypes)
 		h.hooks.mu.Lock()
 		defer h.hooks.mu.Unlock()
 		for _, sent := range h.hooks.sent {
-			if sent.Type != OtherType && sent.Type != ClusterType {
+			if sent.Type != library.OtherType && sent.Type != library.ClusterType {
 				t.Errorf("counted as %q", sent.Type)
 			}
 		}
@@ -104,10 +107,10 @@ func TestDoors(t *testing.T) {
 		for i := range names {
 			names[i] = fmt.Sprintf("n%d", i)
 		}
-		before := liveHeap()
-		s.ask("p", EndpointType, names...)
+		before := xdstest.LiveHeap()
+		s.ask("p", library.EndpointType, names...)
 		d.expect(t, s.end(), codes.ResourceExhausted, ReasonNames)
-		if grown := liveHeap() - before; grown > 8<<20 {
+		if grown := xdstest.LiveHeap() - before; grown > 8<<20 {
 			t.Errorf("%d MB are kept", grown>>20)
 		}
 	})
@@ -118,7 +121,7 @@ func TestDrainEndsPendingStreams(t *testing.T) {
 	h := newHouse(t, Options{FirstWait: time.Minute})
 	h.attach("p", "all")
 	silent, said := h.delta(patience(t)), h.delta(patience(t))
-	said.ask("p", ClusterType)
+	said.ask("p", library.ClusterType)
 	said.expect("Cluster")
 	if err := h.srv.Drain(patience(t), time.Millisecond); err != nil {
 		t.Fatal(err)
@@ -136,7 +139,7 @@ type panics struct {
 	connect, sent bool
 }
 
-func (p *panics) Connect(ctx context.Context, node *corev3.Node, peer net.Addr) (ProxyID, error) {
+func (p *panics) Connect(ctx context.Context, node *corev3.Node, peer net.Addr) (library.ProxyID, error) {
 	if p.connect && node.GetId() == "bad" {
 		panic("in Connect")
 	}
@@ -156,13 +159,13 @@ func TestPanics(t *testing.T) {
 		set   func(p *panics)
 		typ   string
 	}{
-		{"stream: in Connect, true", func(p *panics) { p.connect = true }, ClusterType},
-		{"send: in Sent, true", func(p *panics) { p.sent = true }, ClusterType},
+		{"stream: in Connect, true", func(p *panics) { p.connect = true }, library.ClusterType},
+		{"send: in Sent, true", func(p *panics) { p.sent = true }, library.ClusterType},
 		{"stream: in a report, true", func(*panics) {}, "report"},
 	} {
 		t.Run(c.where, func(t *testing.T) {
 			var d doorman
-			hooks := &panics{recorder: &recorder{left: make(chan ProxyID, 10)}}
+			hooks := &panics{recorder: &recorder{left: make(chan library.ProxyID, 10)}}
 			c.set(hooks)
 			opts := d.watch(Options{Reports: map[string]func(Report){"report": func(Report) { panic("in a report") }}})
 			opts.Meter = hooks
@@ -171,7 +174,7 @@ func TestPanics(t *testing.T) {
 			h.attach("bad", "all")
 			h.put(cluster("c", 1))
 			good := h.delta(patience(t))
-			good.ask("good", ClusterType)
+			good.ask("good", library.ClusterType)
 			good.expect("Cluster c")
 			bad := h.delta(patience(t))
 			bad.ask("bad", c.typ)
@@ -193,7 +196,7 @@ func TestPanics(t *testing.T) {
 // TestPanicWhileReading has the goroutine that reads panic, as a decoder might.
 func TestPanicWhileReading(t *testing.T) {
 	var d doorman
-	srv := NewServer(NewLibrary(), d.watch(Options{}), &recorder{})
+	srv := NewServer(library.New(), d.watch(Options{}), &recorder{})
 	st := srv.newStream(badWire{}, true)
 	if err := st.serve(context.Background()); status.Code(err) != codes.Internal {
 		t.Errorf("ended with %v", err)

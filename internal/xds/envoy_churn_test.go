@@ -15,6 +15,8 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+
+	"fairway/internal/xds/library"
 )
 
 // churn changes many clusters of a real Envoy under way, in random order.
@@ -71,7 +73,7 @@ func churnRounds(t *testing.T) int {
 }
 
 // edits changes some random clusters, adds some and removes some; some change in nothing but their load assignment.
-func (c *churn) edits(n int) (out []Change) {
+func (c *churn) edits(n int) (out []library.Change) {
 	for range n {
 		name := "c" + strconv.Itoa(c.random.IntN(churnClusters))
 		port := strconv.Itoa(1024 + c.random.IntN(10_000))
@@ -83,13 +85,13 @@ func (c *churn) edits(n int) (out []Change) {
 		switch kind := c.random.IntN(10); {
 		case there && kind < 3:
 			delete(c.clusters, name)
-			out = append(out, gone("all", ClusterType, name), gone("all", EndpointType, name))
+			out = append(out, gone("all", library.ClusterType, name), gone("all", library.EndpointType, name))
 		case there && !c.static[name] && kind < 5:
 			c.clusters[name] = port
 			out = append(out, c.hosts(name, port))
 		case kind < 6: // not by EDS
 			c.clusters[name], c.static[name] = port, true
-			out = append(out, c.fixed(name, port, timeout), gone("all", EndpointType, name))
+			out = append(out, c.fixed(name, port, timeout), gone("all", library.EndpointType, name))
 		case there && kind < 8: // the same host
 			port = c.clusters[name]
 			delete(c.static, name)
@@ -103,13 +105,13 @@ func (c *churn) edits(n int) (out []Change) {
 	return out
 }
 
-func (c *churn) hosts(name, port string) Change {
-	return message(c.t, EndpointType, name, assignment(name, port), &endpointv3.ClusterLoadAssignment{}, ResourceOptions{})
+func (c *churn) hosts(name, port string) library.Change {
+	return message(c.t, library.EndpointType, name, assignment(name, port), &endpointv3.ClusterLoadAssignment{}, library.ResourceOptions{})
 }
 
-func (c *churn) fixed(name, port, timeout string) Change {
-	return message(c.t, ClusterType, name, fmt.Sprintf(`{"name":%q,"type":"STATIC","connectTimeout":%q,"loadAssignment":%s}`,
-		name, timeout, assignment(name, port)), &clusterv3.Cluster{}, ResourceOptions{})
+func (c *churn) fixed(name, port, timeout string) library.Change {
+	return message(c.t, library.ClusterType, name, fmt.Sprintf(`{"name":%q,"type":"STATIC","connectTimeout":%q,"loadAssignment":%s}`,
+		name, timeout, assignment(name, port)), &clusterv3.Cluster{}, library.ResourceOptions{})
 }
 
 func assignment(name, port string) string {

@@ -24,12 +24,15 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/xds/library"
+	"fairway/internal/xds/xdstest"
 )
 
 // envoy is a real Envoy that takes its configuration from a server of this package.
 type envoy struct {
 	t       *testing.T
-	lib     *Library
+	lib     *library.Library
 	srv     *Server
 	hooks   *recorder
 	turn    uint64
@@ -41,7 +44,7 @@ type envoy struct {
 }
 
 // message builds a resource from JSON.
-func message[M proto.Message](t *testing.T, typ, name, text string, m M, opts ResourceOptions) Change {
+func message[M proto.Message](t *testing.T, typ, name, text string, m M, opts library.ResourceOptions) library.Change {
 	t.Helper()
 	if err := protojson.Unmarshal([]byte(text), m); err != nil {
 		t.Fatalf("%s %s: %v", typ, name, err)
@@ -50,51 +53,51 @@ func message[M proto.Message](t *testing.T, typ, name, text string, m M, opts Re
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := NewResource(typ, name, hashOf(body), body, opts)
-	return Change{Shelf: "all", Type: typ, Name: name, Resource: r}
+	r := library.NewResource(typ, name, xdstest.HashOf(body), body, opts)
+	return library.Change{Shelf: "all", Type: typ, Name: name, Resource: r}
 }
 
-func (e *envoy) cluster(name, timeout string) Change {
-	return message(e.t, ClusterType, name, fmt.Sprintf(`{"name":%q,"type":"EDS","connectTimeout":%q,
+func (e *envoy) cluster(name, timeout string) library.Change {
+	return message(e.t, library.ClusterType, name, fmt.Sprintf(`{"name":%q,"type":"EDS","connectTimeout":%q,
 		"edsClusterConfig":{"edsConfig":{"ads":{},"resourceApiVersion":"V3"}}}`, name, timeout),
-		&clusterv3.Cluster{}, ResourceOptions{Load: name})
+		&clusterv3.Cluster{}, library.ResourceOptions{Load: name})
 }
 
-func (e *envoy) load(name string) Change {
+func (e *envoy) load(name string) library.Change {
 	host, port, _ := strings.Cut(e.backend, ":")
-	return message(e.t, EndpointType, name, fmt.Sprintf(`{"clusterName":%q,"endpoints":[{"lbEndpoints":[{"endpoint":{
+	return message(e.t, library.EndpointType, name, fmt.Sprintf(`{"clusterName":%q,"endpoints":[{"lbEndpoints":[{"endpoint":{
 		"address":{"socketAddress":{"address":%q,"portValue":%s}}}}]}]}`, name, host, port),
-		&endpointv3.ClusterLoadAssignment{}, ResourceOptions{})
+		&endpointv3.ClusterLoadAssignment{}, library.ResourceOptions{})
 }
 
-func (e *envoy) listener(name string, port int, route string) Change {
-	return message(e.t, ListenerType, name, fmt.Sprintf(`{"name":%q,
+func (e *envoy) listener(name string, port int, route string) library.Change {
+	return message(e.t, library.ListenerType, name, fmt.Sprintf(`{"name":%q,
 		"address":{"socketAddress":{"address":"127.0.0.1","portValue":%d}},"filterChains":[{"filters":[{
 		"name":"envoy.filters.network.http_connection_manager","typedConfig":{
 		"@type":"type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
 		"statPrefix":"x","rds":{"routeConfigName":%q,"configSource":{"ads":{},"resourceApiVersion":"V3"}},
 		"httpFilters":[{"name":"envoy.filters.http.router","typedConfig":{
 		"@type":"type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"}}]}}]}]}`, name, port, route),
-		&listenerv3.Listener{}, ResourceOptions{})
+		&listenerv3.Listener{}, library.ResourceOptions{})
 }
 
-func (e *envoy) route(name string) Change {
-	bare := message(e.t, RouteType, name, fmt.Sprintf(`{"name":%q}`, name), &routev3.RouteConfiguration{}, ResourceOptions{})
-	return message(e.t, RouteType, name, fmt.Sprintf(`{"name":%q,"vhds":{"configSource":{"ads":{},"resourceApiVersion":"V3"}}}`, name),
-		&routev3.RouteConfiguration{}, ResourceOptions{Bare: &Part{
-			Body: bare.Resource.Body(), MemberType: VirtualHostType, MemberPrefix: name + "/", Field: 2,
+func (e *envoy) route(name string) library.Change {
+	bare := message(e.t, library.RouteType, name, fmt.Sprintf(`{"name":%q}`, name), &routev3.RouteConfiguration{}, library.ResourceOptions{})
+	return message(e.t, library.RouteType, name, fmt.Sprintf(`{"name":%q,"vhds":{"configSource":{"ads":{},"resourceApiVersion":"V3"}}}`, name),
+		&routev3.RouteConfiguration{}, library.ResourceOptions{Bare: &library.Part{
+			Body: bare.Resource.Body(), MemberType: library.VirtualHostType, MemberPrefix: name + "/", Field: 2,
 		}})
 }
 
-func (e *envoy) host(route, domain, cluster string) Change {
-	return message(e.t, VirtualHostType, route+"/"+domain, fmt.Sprintf(`{"name":%q,"domains":[%q],
+func (e *envoy) host(route, domain, cluster string) library.Change {
+	return message(e.t, library.VirtualHostType, route+"/"+domain, fmt.Sprintf(`{"name":%q,"domains":[%q],
 		"routes":[{"match":{"prefix":"/"},"route":{"cluster":%q}}]}`, route+"/"+domain, domain, cluster),
-		&routev3.VirtualHost{}, ResourceOptions{Needs: []string{cluster}})
+		&routev3.VirtualHost{}, library.ResourceOptions{Needs: []string{cluster}})
 }
 
 // publish makes a turn, and waits until Envoy has ACKed it: well before any of Envoy's own timeouts (15 s) would
 // have let it through.
-func (e *envoy) publish(changes ...Change) {
+func (e *envoy) publish(changes ...library.Change) {
 	e.t.Helper()
 	e.turn++
 	e.lib.Publish(e.turn, changes)
@@ -142,9 +145,9 @@ func (e *envoy) expect(port int, host string, want int) {
 }
 
 // serve starts a server with the given library, on the same address each time.
-func (e *envoy) serve(lib *Library) {
+func (e *envoy) serve(lib *library.Library) {
 	e.t.Helper()
-	e.lib, e.hooks = lib, &recorder{left: make(chan ProxyID, 100)}
+	e.lib, e.hooks = lib, &recorder{left: make(chan library.ProxyID, 100)}
 	e.srv = NewServer(lib, Options{Meter: e.hooks}, e.hooks)
 	g := grpc.NewServer(e.srv.GRPC()...)
 	e.srv.Register(g)
@@ -159,12 +162,12 @@ func (e *envoy) serve(lib *Library) {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = g.Serve(wire) }()
 	e.stop = func() { g.Stop(); <-done; e.srv.Close() }
-	at := &Attachment{Stacks: map[string][]ShelfKey{}}
+	at := &library.Attachment{Stacks: map[string][]library.ShelfKey{}}
 	for _, typ := range allTypes {
-		at.Stacks[typ] = []ShelfKey{"all"}
+		at.Stacks[typ] = []library.ShelfKey{"all"}
 	}
 	e.turn++
-	lib.Publish(e.turn, nil, Attach{Proxy: "p", To: at})
+	lib.Publish(e.turn, nil, library.Attach{Proxy: "p", To: at})
 }
 
 func startEnvoy(t *testing.T, api string) *envoy {
@@ -175,7 +178,7 @@ func startEnvoy(t *testing.T, api string) *envoy {
 	back := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	e := &envoy{t: t, backend: back.Listener.Addr().String()}
 	e.client.Transport = &http.Transport{DisableKeepAlives: true}
-	e.serve(NewLibrary())
+	e.serve(library.New())
 	_, port, _ := net.SplitHostPort(e.addr)
 	e.page = filepath.Join(t.TempDir(), "admin")
 	text := fmt.Sprintf(
@@ -261,32 +264,32 @@ func TestRealEnvoy(t *testing.T) {
 		t.Run(api, func(t *testing.T) {
 			e := startEnvoy(t, api)
 			one, two := freePort(t), freePort(t)
-			all := []Change{e.cluster("c", "1s"), e.load("c"), e.listener("one", one, "80"), e.route("80"), e.host("80", "a.test", "c")}
+			all := []library.Change{e.cluster("c", "1s"), e.load("c"), e.listener("one", one, "80"), e.route("80"), e.host("80", "a.test", "c")}
 			e.publish(all...)
 			e.expect(one, "a.test", 200)
 			e.expect(one, "b.test", 404)
 
-			more := []Change{e.listener("two", two, "90"), e.route("90"), e.host("90", "b.test", "d"), e.cluster("d", "1s"), e.load("d")}
+			more := []library.Change{e.listener("two", two, "90"), e.route("90"), e.host("90", "b.test", "d"), e.cluster("d", "1s"), e.load("d")}
 			e.publish(more...) // a second route configuration, whose virtual hosts come by the same subscription
 			e.expect(two, "b.test", 200)
 
 			e.publish(e.cluster("c", "2s")) // ACKed only with its unchanged load assignment
 			e.expect(one, "a.test", 200)
-			extra := []Change{e.host("80", "c.test", "e"), e.cluster("e", "1s"), e.load("e")}
+			extra := []library.Change{e.host("80", "c.test", "e"), e.cluster("e", "1s"), e.load("e")}
 			e.publish(extra...)
 			e.expect(one, "c.test", 200)
 
-			e.publish(gone("all", VirtualHostType, "80/c.test"))
+			e.publish(gone("all", library.VirtualHostType, "80/c.test"))
 			e.expect(one, "c.test", 404)
 			e.publish(extra...)
 			e.expect(one, "c.test", 200)
 
-			e.restart(api, append(append(append([]Change{}, all[1:]...), e.cluster("c", "2s")), append(more, extra...)...))
+			e.restart(api, append(append(append([]library.Change{}, all[1:]...), e.cluster("c", "2s")), append(more, extra...)...))
 			e.expect(one, "c.test", 200)
 
-			e.publish(gone("all", VirtualHostType, "80/c.test"), gone("all", ClusterType, "e"), gone("all", EndpointType, "e"))
+			e.publish(gone("all", library.VirtualHostType, "80/c.test"), gone("all", library.ClusterType, "e"), gone("all", library.EndpointType, "e"))
 			e.expect(one, "c.test", 404)
-			e.publish(gone("all", ListenerType, "two"), gone("all", RouteType, "90"), gone("all", VirtualHostType, "90/b.test"))
+			e.publish(gone("all", library.ListenerType, "two"), gone("all", library.RouteType, "90"), gone("all", library.VirtualHostType, "90/b.test"))
 			e.publish(e.listener("two", two, "90"), e.route("90"), e.host("90", "b.test", "d")) // and back
 			e.expect(two, "b.test", 200)
 		})
@@ -294,16 +297,16 @@ func TestRealEnvoy(t *testing.T) {
 }
 
 // restart stops the server, starts one that knows the same, and checks that a reconnecting Envoy is sent nothing.
-func (e *envoy) restart(api string, all []Change) {
+func (e *envoy) restart(api string, all []library.Change) {
 	e.t.Helper()
 	e.stop()
 	e.turn = 0
-	e.serve(NewLibrary())
+	e.serve(library.New())
 	e.turn++
 	e.lib.Publish(e.turn, all)
 	e.publish() // the stream is there once Envoy has come back
 	for deadline := time.Now().Add(10 * time.Second); len(e.srv.Status()) == 0 ||
-		e.srv.Status()[0].Types[VirtualHostType].Held+e.srv.Status()[0].Types[RouteType].Held < 2; {
+		e.srv.Status()[0].Types[library.VirtualHostType].Held+e.srv.Status()[0].Types[library.RouteType].Held < 2; {
 		if time.Now().After(deadline) {
 			e.t.Fatalf("Envoy did not come back: %+v", e.srv.Status())
 		}

@@ -5,6 +5,9 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"fairway/internal/xds/library"
+	"fairway/internal/xds/protocol"
 )
 
 // ErrDraining is the status, Unavailable, that streams end with when the server drains, and that new ones get.
@@ -12,7 +15,7 @@ var ErrDraining = status.Error(codes.Unavailable, "the server is draining: conne
 
 // errSlow ends a stream whose client does not read.
 func errSlow(o Options, typ string) error {
-	return status.Errorf(codes.DeadlineExceeded, "the client did not take a %s response within %s", shortType(typ), o.SendTimeout)
+	return status.Errorf(codes.DeadlineExceeded, "the client did not take a %s response within %s", library.ShortType(typ), o.SendTimeout)
 }
 
 func errTooManyStreams(limit int) error {
@@ -50,8 +53,8 @@ func errTooFast(o Options) error {
 }
 
 // errTooMany ends a stream that exceeds a limit of the protocol.
-func errTooMany(err *tooMany) error {
-	if err.types {
+func errTooMany(err *protocol.TooMany) error {
+	if err.Types {
 		return refuse(ReasonTypes, status.Error(codes.ResourceExhausted, err.Error()))
 	}
 	return refuse(ReasonNames, status.Error(codes.ResourceExhausted, err.Error()))

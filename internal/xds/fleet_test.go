@@ -14,6 +14,9 @@ import (
 	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"fairway/internal/xds/library"
+	"fairway/internal/xds/xdstest"
 )
 
 // TestBenchFleet is the fleet's side of the benchmarks; alone it does nothing.
@@ -104,7 +107,7 @@ func (f *fleet) client(conn *grpc.ClientConn, node string, again bool) (int, err
 		}
 	}
 	count := 0
-	for !again && count < benchHeld+1 {
+	for !again && count < xdstest.MeshResources+1 {
 		n, err := takeRaw(s)
 		if err != nil {
 			return count, err
@@ -134,11 +137,11 @@ func (f *fleet) client(conn *grpc.ClientConn, node string, again bool) (int, err
 
 func firstRequests(node string, again bool) (out [][]byte) {
 	var eds []string
-	for i := range benchClusters {
-		eds = append(eds, benchName(i))
+	for i := range xdstest.MeshClusters {
+		eds = append(eds, xdstest.MeshCluster(i))
 	}
-	names := map[string][]string{EndpointType: eds, RouteType: {"80"}}
-	mesh := benchMesh()
+	names := map[string][]string{library.EndpointType: eds, library.RouteType: {"80"}}
+	mesh := xdstest.Mesh()
 	for i, typ := range allTypes {
 		var b []byte
 		if i == 0 {
@@ -150,7 +153,7 @@ func firstRequests(node string, again bool) (out [][]byte) {
 		}
 		for _, c := range mesh {
 			if again && c.Type == typ {
-				pair := appendText(appendText(nil, 1, c.Name), 2, FormatVersion(c.Resource.Version()))
+				pair := appendText(appendText(nil, 1, c.Name), 2, library.FormatVersion(c.Resource.Version()))
 				b = protowire.AppendBytes(protowire.AppendTag(b, 5, protowire.BytesType), pair)
 			}
 		}

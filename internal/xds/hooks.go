@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"fairway/internal/xds/library"
 )
 
 // Hooks is what the protocol asks and tells the program around it. Calls come from many goroutines at once.
@@ -13,16 +15,16 @@ type Hooks interface {
 	// Connect is called with a stream's first request. It names the proxy whose attachment the stream is to see; the
 	// stream then waits until the library attaches that proxy. An error ends the stream: a gRPC status is passed on,
 	// anything else becomes PermissionDenied. For each call that returned no error, Disconnect is called once.
-	Connect(ctx context.Context, node *corev3.Node, peer net.Addr) (ProxyID, error)
+	Connect(ctx context.Context, node *corev3.Node, peer net.Addr) (library.ProxyID, error)
 	// Disconnect tells that one stream of the proxy has ended. Others may still be there.
-	Disconnect(id ProxyID)
+	Disconnect(id library.ProxyID)
 	// Rejected tells that a client refused a resource and that it will not be sent that version again.
 	Rejected(r Rejection)
 }
 
 // Rejection says what a client refused.
 type Rejection struct {
-	Proxy   ProxyID
+	Proxy   library.ProxyID
 	Type    string   // type URL
 	Names   []string // the culprits
 	Version string   // of the culprit, as on the wire
@@ -31,7 +33,7 @@ type Rejection struct {
 
 // Report is what a client tells of itself by a request of a type in Options.Reports.
 type Report struct {
-	Proxy  ProxyID
+	Proxy  library.ProxyID
 	Failed bool   // the request has an error_detail
 	Detail string // its message
 }
@@ -43,12 +45,12 @@ type Meter interface {
 	// Acked is called when a client ACKed a response; Took is the time from the publication of the oldest turn in it.
 	Acked(a Acked)
 	// Nacked is called for each response that a client refused.
-	Nacked(proxy ProxyID, typ string)
+	Nacked(proxy library.ProxyID, typ string)
 }
 
 // Sent describes one response.
 type Sent struct {
-	Proxy     ProxyID
+	Proxy     library.ProxyID
 	Type      string // type URL
 	Turn      uint64
 	Resources int
@@ -60,7 +62,7 @@ type Sent struct {
 // Acked describes one acknowledgement. Took is 0 where the time of publication is no longer known, or the response
 // answered a subscription and not a change.
 type Acked struct {
-	Proxy     ProxyID
+	Proxy     library.ProxyID
 	Type      string
 	Turn      uint64
 	Resources int
@@ -69,6 +71,6 @@ type Acked struct {
 
 type noMeter struct{}
 
-func (noMeter) Sent(Sent)              {}
-func (noMeter) Acked(Acked)            {}
-func (noMeter) Nacked(ProxyID, string) {}
+func (noMeter) Sent(Sent)                      {}
+func (noMeter) Acked(Acked)                    {}
+func (noMeter) Nacked(library.ProxyID, string) {}

@@ -12,6 +12,9 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"fairway/internal/xds/library"
+	"fairway/internal/xds/xdstest"
 )
 
 func TestLimits(t *testing.T) {
@@ -25,17 +28,17 @@ func TestLimits(t *testing.T) {
 		h := newHouse(t, Options{MaxStreams: 1})
 		h.attach("p", "all")
 		one := h.delta(patience(t))
-		one.ask("p", ClusterType)
+		one.ask("p", library.ClusterType)
 		one.expect("Cluster")
 		two := h.delta(patience(t))
-		two.ask("q", ClusterType)
+		two.ask("q", library.ClusterType)
 		expect(t, two.end(), codes.ResourceExhausted, "1 streams are open")
 	})
 	t.Run("rate", func(t *testing.T) {
 		h := newHouse(t, Options{StreamsPerSecond: 1, AddressStreamsPerSecond: 100, StreamWait: time.Millisecond})
 		h.attach("p", "all")
 		one := h.delta(patience(t))
-		one.ask("p", ClusterType)
+		one.ask("p", library.ClusterType)
 		one.expect("Cluster")
 		expect(t, h.delta(patience(t)).end(), codes.ResourceExhausted, "more than 1 new streams a second")
 	})
@@ -44,7 +47,7 @@ func TestLimits(t *testing.T) {
 		h.attach("p", "all")
 		for range 2 {
 			s := h.delta(patience(t))
-			s.ask("p", ClusterType)
+			s.ask("p", library.ClusterType)
 			s.expect("Cluster")
 		}
 		expect(t, h.delta(patience(t)).end(), codes.ResourceExhausted, "more than 0.1 new streams a second from this address")
@@ -55,21 +58,21 @@ func TestLimits(t *testing.T) {
 		h := newHouse(t, Options{Withhold: func(_ context.Context, _ net.Addr, typ string) bool {
 			ok := <-allowed
 			allowed <- ok
-			return typ == SecretType && !ok
+			return typ == library.SecretType && !ok
 		}})
 		h.attach("p", "all")
 		h.put(secret("s", 1), cluster("c", 1))
 		stranger := h.delta(patience(t))
-		stranger.ask("p", SecretType, "s")
+		stranger.ask("p", library.SecretType, "s")
 		if r, err := stranger.Recv(); err != nil || len(r.Resources) != 0 || len(r.RemovedResources) != 1 {
 			t.Errorf("a stranger is given %v, %v", r, err)
 		}
-		stranger.ask("p", ClusterType)
+		stranger.ask("p", library.ClusterType)
 		stranger.expect("Cluster c")
 		<-allowed
 		allowed <- true
 		friend := h.delta(patience(t))
-		friend.ask("p", SecretType, "s")
+		friend.ask("p", library.SecretType, "s")
 		friend.expect("Secret s")
 	})
 	t.Run("rate that waits", func(t *testing.T) {
@@ -77,7 +80,7 @@ func TestLimits(t *testing.T) {
 		h.attach("p", "all")
 		for range 110 {
 			s := h.delta(patience(t))
-			s.ask("p", ClusterType)
+			s.ask("p", library.ClusterType)
 			s.expect("Cluster")
 		}
 	})
@@ -85,44 +88,44 @@ func TestLimits(t *testing.T) {
 		h := newHouse(t, Options{MaxSubscriptions: 2})
 		h.attach("p", "all")
 		s := h.delta(patience(t))
-		s.ask("p", EndpointType, "a", "b", "c")
+		s.ask("p", library.EndpointType, "a", "b", "c")
 		expect(t, s.end(), codes.ResourceExhausted, "subscribes to 3 names, the limit is 2")
 	})
 	t.Run("request size", func(t *testing.T) {
 		h := newHouse(t, Options{MaxRequestBytes: 1000})
 		h.attach("p", "all")
 		s := h.delta(patience(t))
-		s.ask("p", EndpointType, strings.Repeat("x", 2000))
+		s.ask("p", library.EndpointType, strings.Repeat("x", 2000))
 		expect(t, s.end(), codes.ResourceExhausted, "larger than max")
 	})
 	t.Run("refused by the program", func(t *testing.T) {
 		h := newHouse(t, Options{})
 		h.hooks.refuse = errors.New("unknown node")
 		s := h.delta(patience(t))
-		s.ask("p", ClusterType)
+		s.ask("p", library.ClusterType)
 		expect(t, s.end(), codes.PermissionDenied, "unknown node")
 		h.hooks.refuse = status.Error(codes.Unauthenticated, "who?")
 		s = h.delta(patience(t))
-		s.ask("p", ClusterType)
+		s.ask("p", library.ClusterType)
 		expect(t, s.end(), codes.Unauthenticated, "who?")
 	})
 	t.Run("slow client", func(t *testing.T) {
 		h := newHouse(t, Options{SendTimeout: 20 * time.Millisecond})
-		big := func(version uint64) *Resource {
-			return NewResource(ClusterType, "big", version, make([]byte, 3<<20), ResourceOptions{})
+		big := func(version uint64) *library.Resource {
+			return library.NewResource(library.ClusterType, "big", version, make([]byte, 3<<20), library.ResourceOptions{})
 		}
-		h.lib.Publish(1, []Change{{Shelf: "all", Type: ClusterType, Name: "big", Resource: big(1)}})
+		h.lib.Publish(1, []library.Change{{Shelf: "all", Type: library.ClusterType, Name: "big", Resource: big(1)}})
 		h.turn = 1
 		h.attach("p", "all")
 		s := h.delta(patience(t))
-		s.ask("p", ClusterType)
+		s.ask("p", library.ClusterType)
 		late, next := patience(t), time.NewTicker(time.Millisecond)
 		defer next.Stop()
 		for left := false; !left; { // never read: the wire fills, and later changes coalesce
 			select {
 			case <-next.C:
 				h.turn++
-				h.lib.Publish(h.turn, []Change{{Shelf: "all", Type: ClusterType, Name: "big", Resource: big(h.turn)}})
+				h.lib.Publish(h.turn, []library.Change{{Shelf: "all", Type: library.ClusterType, Name: "big", Resource: big(h.turn)}})
 			case got := <-h.hooks.left:
 				if left = true; got != "p" {
 					t.Errorf("%s left", got)
@@ -142,11 +145,11 @@ func TestStuckClientCostsLittle(t *testing.T) {
 	h := newHouse(t, Options{SendTimeout: time.Hour, MaxResponseBytes: 1 << 20})
 	publish := func() {
 		h.turn++
-		var changes []Change
+		var changes []library.Change
 		for i := range resources {
 			name := fmt.Sprintf("c%d", i)
-			changes = append(changes, Change{Shelf: "all", Type: ClusterType, Name: name,
-				Resource: NewResource(ClusterType, name, h.turn, make([]byte, size), ResourceOptions{})})
+			changes = append(changes, library.Change{Shelf: "all", Type: library.ClusterType, Name: name,
+				Resource: library.NewResource(library.ClusterType, name, h.turn, make([]byte, size), library.ResourceOptions{})})
 		}
 		h.lib.Publish(h.turn, changes)
 	}
@@ -154,12 +157,12 @@ func TestStuckClientCostsLittle(t *testing.T) {
 	h.attach("p", "all")
 	ctx := patience(t)
 	s := h.delta(ctx)
-	s.ask("p", ClusterType)
-	before := liveHeap()
+	s.ask("p", library.ClusterType)
+	before := xdstest.LiveHeap()
 	for range turns {
 		publish()
 	}
-	if grown := liveHeap() - before; grown > 20*resources*size {
+	if grown := xdstest.LiveHeap() - before; grown > 20*resources*size {
 		t.Errorf("%d MB are kept of %d MB that were published", grown>>20, turns*resources*size>>20)
 	}
 	responses := 0
@@ -180,7 +183,7 @@ func TestStuckClientCostsLittle(t *testing.T) {
 	if err := h.srv.Wait(ctx, h.turn); err != nil {
 		t.Fatal(err)
 	}
-	held := h.srv.Held("p", ClusterType)
+	held := h.srv.Held("p", library.ClusterType)
 	for _, r := range held {
 		if r.Version() != h.turn {
 			t.Errorf("%s is of turn %d, not %d", r.Name, r.Version(), h.turn)

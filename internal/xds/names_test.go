@@ -4,17 +4,20 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"fairway/internal/xds/library"
+	"fairway/internal/xds/xdstest"
 )
 
 // tables is the bytes in which a stream notes what it knows of names.
 func (s *stream) tables() (bytes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.machine.bytes()
+	return s.machine.Bytes()
 }
 
 // streamOf returns the stream of a proxy.
-func (h *house) streamOf(proxy ProxyID) *stream {
+func (h *house) streamOf(proxy library.ProxyID) *stream {
 	for _, s := range h.srv.all() {
 		if s.proxy == proxy {
 			return s
@@ -28,7 +31,7 @@ func (h *house) streamOf(proxy ProxyID) *stream {
 func (h *house) subscribed(proxy string, names ...string) *deltaStream {
 	h.t.Helper()
 	s := h.delta(patience(h.t))
-	s.ask(proxy, EndpointType, names...)
+	s.ask(proxy, library.EndpointType, names...)
 	s.take()
 	return s
 }
@@ -54,14 +57,14 @@ func besideNames(t *testing.T, strange, left int) (there, gone namesSeen) {
 	for _, proxy := range []string{"early", "hostile", "late", "later"} {
 		h.attach(proxy, "all")
 	}
-	soon := numbered("soon-%02d", 20)
-	for _, name := range numbered("now-%02d", 20) {
+	soon := xdstest.Numbered("soon-%02d", 20)
+	for _, name := range xdstest.Numbered("now-%02d", 20) {
 		h.put(load(name, 1))
 	}
-	early := h.subscribed("early", append(numbered("now-%02d", 20), "nobody-has-this")...)
+	early := h.subscribed("early", append(xdstest.Numbered("now-%02d", 20), "nobody-has-this")...)
 	var hostile *deltaStream
 	if strange > 0 {
-		hostile = h.subscribed("hostile", append(numbered("strange/%06d", strange-len(soon)), soon...)...)
+		hostile = h.subscribed("hostile", append(xdstest.Numbered("strange/%06d", strange-len(soon)), soon...)...)
 	}
 	for _, name := range soon {
 		h.put(load(name, 1))
@@ -69,11 +72,11 @@ func besideNames(t *testing.T, strange, left int) (there, gone namesSeen) {
 			hostile.take()
 		}
 	}
-	early.ask("early", EndpointType, soon...)
+	early.ask("early", library.EndpointType, soon...)
 	early.take()
 	h.subscribed("late", append(soon, "nobody-has-that")...)
 	h.settle()
-	look := func(late ProxyID) namesSeen {
+	look := func(late library.ProxyID) namesSeen {
 		size := h.lib.Footprint()
 		return namesSeen{h.streamOf("early").tables(), h.streamOf(late).tables(), size.Rows, size.Names}
 	}
@@ -94,15 +97,15 @@ func besideNames(t *testing.T, strange, left int) (there, gone namesSeen) {
 // TestNamesOfOneStreamCostNoOther: what a stream keeps of names, and the library, does not grow with those that another
 // stream asks for and nobody has; they are forgotten once it is gone.
 func TestNamesOfOneStreamCostNoOther(t *testing.T) {
-	alone, aloneLater := besideNames(t, 0, benchNames)
-	there, gone := besideNames(t, benchNames, alone.names)
-	t.Logf("alone: %+v, then %+v; beside %d names: %+v, once they are gone: %+v", alone, aloneLater, benchNames, there, gone)
+	alone, aloneLater := besideNames(t, 0, xdstest.ManyNames)
+	there, gone := besideNames(t, xdstest.ManyNames, alone.names)
+	t.Logf("alone: %+v, then %+v; beside %d names: %+v, once they are gone: %+v", alone, aloneLater, xdstest.ManyNames, there, gone)
 	names := there.names
 	there.names = alone.names
 	if there != alone {
-		t.Errorf("beside %d names of another stream: %+v, not %+v", benchNames, there, alone)
+		t.Errorf("beside %d names of another stream: %+v, not %+v", xdstest.ManyNames, there, alone)
 	}
-	if names < benchNames {
+	if names < xdstest.ManyNames {
 		t.Errorf("only %d names are known", names)
 	}
 	if gone != aloneLater {

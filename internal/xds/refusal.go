@@ -9,6 +9,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"fairway/internal/xds/library"
 )
 
 // Reason says, in a word that may be a metric's label, why a stream was refused. There are only those below.
@@ -31,8 +33,8 @@ const (
 type Refusal struct {
 	Reason Reason
 	Peer   net.Addr
-	Proxy  ProxyID // empty for one that was not let in
-	Err    error   // the stream's status
+	Proxy  library.ProxyID // empty for one that was not let in
+	Err    error           // the stream's status
 }
 
 // refused is a stream's status with the reason for those who count. It is unwrapped before gRPC sees it.
@@ -52,7 +54,7 @@ func reasonOf(err error) Reason {
 }
 
 // told tells of a refusal, and returns the stream's status.
-func (s *Server) told(err error, peer net.Addr, proxy ProxyID) error {
+func (s *Server) told(err error, peer net.Addr, proxy library.ProxyID) error {
 	var r *refused
 	if !errors.As(err, &r) {
 		return err

@@ -17,14 +17,17 @@ import (
 	"google.golang.org/grpc/status"
 
 	"fairway/internal/limit"
+	"fairway/internal/xds/library"
+	"fairway/internal/xds/protocol"
+	"fairway/internal/xds/wire"
 )
 
 // Server is the aggregated discovery service. It must be served by a gRPC server that was made with its GRPC options.
 type Server struct {
-	lib     *Library
+	lib     *library.Library
 	opts    Options
 	hooks   Hooks
-	shared  *shared
+	shared  *protocol.Shared
 	limiter *rate.Limiter
 	sources *limit.Keyed[netip.Prefix] // new streams by address
 	pending *pending
@@ -40,15 +43,15 @@ type Server struct {
 }
 
 // NewServer returns a server of what the library holds.
-func NewServer(lib *Library, opts Options, hooks Hooks) *Server {
+func NewServer(lib *library.Library, opts Options, hooks Hooks) *Server {
 	opts = opts.withDefaults()
 	perSecond := rate.Inf
 	if opts.StreamsPerSecond > 0 {
 		perSecond = rate.Limit(opts.StreamsPerSecond)
 	}
 	burst := max(1, int(math.Ceil(opts.StreamsPerSecond)))
-	with := newShared()
-	lib.onEdited(with.forget)
+	with := protocol.NewShared()
+	lib.OnEdited(with.Forget)
 	return &Server{
 		lib:     lib,
 		opts:    opts,
@@ -81,7 +84,7 @@ const (
 // and that its Stop waits for streams to end, as Close expects. Other services on the same server work as usual.
 func (s *Server) GRPC() []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.ForceServerCodecV2(newCodec()),
+		grpc.ForceServerCodecV2(wire.NewCodec()),
 		grpc.MaxRecvMsgSize(s.opts.MaxRequestBytes),
 		grpc.MaxSendMsgSize(math.MaxInt32),
 		grpc.MaxConcurrentStreams(s.opts.MaxConnectionStreams),
@@ -144,17 +147,17 @@ func (s *Server) admit(ctx context.Context, from netip.Prefix) error {
 func (s *Server) newStream(call grpc.ServerStream, delta bool) *stream {
 	st := &stream{
 		server: s, wire: call, delta: delta, since: time.Now(), peer: noAddr{},
-		in: make(chan *request), failed: make(chan error, 1), sent: make(chan error, 1),
+		in: make(chan *wire.Request), failed: make(chan error, 1), sent: make(chan error, 1),
 		stop: make(chan struct{}), done: make(chan struct{}), follows: map[string]bool{},
 	}
 	if p, ok := peer.FromContext(call.Context()); ok && p.Addr != nil {
 		st.peer = p.Addr
 	}
-	limits := limits{bytes: s.opts.MaxResponseBytes, names: s.opts.MaxSubscriptions, window: s.opts.Window}
+	limits := protocol.Limits{Bytes: s.opts.MaxResponseBytes, Names: s.opts.MaxSubscriptions, Window: s.opts.Window}
 	if withhold := s.opts.Withhold; withhold != nil {
-		limits.withhold = func(typ string) bool { return withhold(call.Context(), st.peer, typ) }
+		limits.Withhold = func(typ string) bool { return withhold(call.Context(), st.peer, typ) }
 	}
-	st.machine = newMachine(delta, limits, s.shared)
+	st.machine = protocol.New(delta, limits, s.shared)
 	return st
 }
 
@@ -254,7 +257,7 @@ func (s *Server) await(ctx context.Context, ready func() bool) error {
 	s.waiters.Add(1)
 	defer s.waiters.Add(-1)
 	for {
-		published := s.lib.nextTurn()
+		published := s.lib.NextTurn()
 		s.mu.Lock()
 		changed := s.changed
 		s.mu.Unlock()

@@ -22,6 +22,8 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
+
+	"fairway/internal/xds/library"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,7 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // house is a server on an in-memory wire.
 type house struct {
 	t     testing.TB
-	lib   *Library
+	lib   *library.Library
 	srv   *Server
 	wire  *bufconn.Listener
 	hooks *recorder
@@ -39,28 +41,28 @@ type house struct {
 // recorder is Hooks and Meter for tests: proxies are named by their node id.
 type recorder struct {
 	mu        sync.Mutex
-	connected []ProxyID
-	gone      []ProxyID
+	connected []library.ProxyID
+	gone      []library.ProxyID
 	rejected  []Rejection
 	sent      []Sent
 	acked     []Acked
 	refuse    error
-	left      chan ProxyID  // gets each disconnect, if not nil
-	heard     chan Acked    // gets each ACK, if not nil
-	hold      chan struct{} // until it is closed no send is over, if not nil
+	left      chan library.ProxyID // gets each disconnect, if not nil
+	heard     chan Acked           // gets each ACK, if not nil
+	hold      chan struct{}        // until it is closed no send is over, if not nil
 }
 
-func (r *recorder) Connect(_ context.Context, node *corev3.Node, _ net.Addr) (ProxyID, error) {
+func (r *recorder) Connect(_ context.Context, node *corev3.Node, _ net.Addr) (library.ProxyID, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.refuse != nil {
 		return "", r.refuse
 	}
-	r.connected = append(r.connected, ProxyID(node.GetId()))
-	return ProxyID(node.GetId()), nil
+	r.connected = append(r.connected, library.ProxyID(node.GetId()))
+	return library.ProxyID(node.GetId()), nil
 }
 
-func (r *recorder) Disconnect(id ProxyID) {
+func (r *recorder) Disconnect(id library.ProxyID) {
 	r.mu.Lock()
 	r.gone = append(r.gone, id)
 	r.mu.Unlock()
@@ -93,10 +95,10 @@ func (r *recorder) Acked(x Acked) {
 	}
 }
 
-func (r *recorder) Nacked(ProxyID, string) {}
+func (r *recorder) Nacked(library.ProxyID, string) {}
 
 func newHouse(t testing.TB, opts Options) *house {
-	hooks := &recorder{left: make(chan ProxyID, 1000)}
+	hooks := &recorder{left: make(chan library.ProxyID, 1000)}
 	opts.Meter = hooks
 	h := newHouseOf(t, opts, hooks)
 	h.hooks = hooks
@@ -105,7 +107,7 @@ func newHouse(t testing.TB, opts Options) *house {
 
 // newHouseOf is newHouse with hooks of the test's own.
 func newHouseOf(t testing.TB, opts Options, hooks Hooks) *house {
-	h := &house{t: t, lib: NewLibrary(), wire: bufconn.Listen(1 << 20)}
+	h := &house{t: t, lib: library.New(), wire: bufconn.Listen(1 << 20)}
 	h.srv = NewServer(h.lib, opts, hooks)
 	g := grpc.NewServer(h.srv.GRPC()...)
 	h.srv.Register(g)
@@ -124,19 +126,19 @@ func newHouseOf(t testing.TB, opts Options, hooks Hooks) *house {
 }
 
 // attach publishes stacks of one shelf for a proxy.
-func (h *house) attach(proxy string, key ShelfKey) {
-	at := &Attachment{Stacks: map[string][]ShelfKey{}}
+func (h *house) attach(proxy string, key library.ShelfKey) {
+	at := &library.Attachment{Stacks: map[string][]library.ShelfKey{}}
 	for _, typ := range allTypes {
-		at.Stacks[typ] = []ShelfKey{key}
+		at.Stacks[typ] = []library.ShelfKey{key}
 	}
 	h.turn++
-	h.lib.Publish(h.turn, nil, Attach{Proxy: ProxyID(proxy), To: at})
+	h.lib.Publish(h.turn, nil, library.Attach{Proxy: library.ProxyID(proxy), To: at})
 }
 
 func (h *house) put(specs ...spec) {
-	var changes []Change
+	var changes []library.Change
 	for _, s := range specs {
-		changes = append(changes, s.on("all"))
+		changes = append(changes, s.On("all"))
 	}
 	h.turn++
 	h.lib.Publish(h.turn, changes)
@@ -193,7 +195,7 @@ func (s *deltaStream) take() string {
 
 func describe(r *discoveryv3.DeltaDiscoveryResponse) string {
 	var out strings.Builder
-	out.WriteString(shortType(r.TypeUrl))
+	out.WriteString(library.ShortType(r.TypeUrl))
 	for _, x := range r.Resources {
 		out.WriteString(" " + x.Name)
 	}
@@ -229,11 +231,11 @@ func TestServeDelta(t *testing.T) {
 	h := newHouse(t, Options{})
 	ctx := patience(t)
 	s := h.delta(ctx)
-	s.ask("p", ClusterType) // before the proxy is attached: the stream waits
+	s.ask("p", library.ClusterType) // before the proxy is attached: the stream waits
 	h.put(cluster("a", 1))
 	h.attach("p", "all")
 	s.expect("Cluster a")
-	s.ask("", ListenerType)
+	s.ask("", library.ListenerType)
 	s.expect("Listener")
 	h.put(cluster("b", 1), listener("l", 1, "", "b"))
 	s.expect("Cluster b")
@@ -245,10 +247,10 @@ func TestServeDelta(t *testing.T) {
 	if len(st) != 1 || st[0].Proxy != "p" || !st[0].Delta || !st[0].Synced || st[0].Turn != h.turn {
 		t.Errorf("status %+v", st)
 	}
-	if c := st[0].Types[ClusterType]; c.Held != 2 || c.Sent != c.Acked || c.Acked.Turn != h.turn {
+	if c := st[0].Types[library.ClusterType]; c.Held != 2 || c.Sent != c.Acked || c.Acked.Turn != h.turn {
 		t.Errorf("clusters %+v", c)
 	}
-	held := h.srv.Held("p", ClusterType)
+	held := h.srv.Held("p", library.ClusterType)
 	if len(held) != 2 || held[0].Name != "a" || held[1].Name != "b" {
 		t.Errorf("held %v", held)
 	}
@@ -291,7 +293,7 @@ func TestNotSyncedBeforeTheSendIsOver(t *testing.T) {
 	h.attach("p", "all")
 	ctx := patience(t)
 	s := h.delta(ctx)
-	s.ask("p", ClusterType)
+	s.ask("p", library.ClusterType)
 	s.expect("Cluster c")
 	<-h.hooks.heard
 	if st := h.srv.Status()[0]; st.Synced {
@@ -315,7 +317,7 @@ func TestServeState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Send(&discoveryv3.DiscoveryRequest{Node: &corev3.Node{Id: "p"}, TypeUrl: ClusterType}); err != nil {
+	if err := s.Send(&discoveryv3.DiscoveryRequest{Node: &corev3.Node{Id: "p"}, TypeUrl: library.ClusterType}); err != nil {
 		t.Fatal(err)
 	}
 	for want := 1; want <= 2; want++ {
@@ -323,11 +325,11 @@ func TestServeState(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(r.Resources) != want || r.Resources[0].TypeUrl != ClusterType {
+		if len(r.Resources) != want || r.Resources[0].TypeUrl != library.ClusterType {
 			t.Errorf("received %v", r)
 		}
 		if err := s.Send(
-			&discoveryv3.DiscoveryRequest{TypeUrl: ClusterType, VersionInfo: r.VersionInfo, ResponseNonce: r.Nonce},
+			&discoveryv3.DiscoveryRequest{TypeUrl: library.ClusterType, VersionInfo: r.VersionInfo, ResponseNonce: r.Nonce},
 		); err != nil {
 			t.Fatal(err)
 		}
@@ -354,10 +356,10 @@ func TestStateStreamsWakeForMembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nonce, want := "", string(route("80", 1).body())
+	nonce, want := "", string(route("80", 1).Body())
 	for _, version := range []uint64{1, 2} {
 		if err := s.Send(&discoveryv3.DiscoveryRequest{
-			Node: &corev3.Node{Id: "p"}, TypeUrl: RouteType, ResourceNames: []string{"80"}, ResponseNonce: nonce,
+			Node: &corev3.Node{Id: "p"}, TypeUrl: library.RouteType, ResourceNames: []string{"80"}, ResponseNonce: nonce,
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -368,7 +370,7 @@ func TestStateStreamsWakeForMembers(t *testing.T) {
 		if got := string(r.Resources[0].Value); got != want {
 			t.Errorf("received %q, want %q", got, want)
 		}
-		nonce, want = r.Nonce, string(route("80", 1).body())+members(host("80/a", version))
+		nonce, want = r.Nonce, string(route("80", 1).Body())+members(host("80/a", version))
 		h.put(host("80/a", version))
 	}
 }
@@ -387,7 +389,7 @@ func TestDrain(t *testing.T) {
 	var streams []*deltaStream
 	for range 5 {
 		s := h.delta(patience(t))
-		s.ask("p", ClusterType)
+		s.ask("p", library.ClusterType)
 		s.expect("Cluster")
 		streams = append(streams, s)
 	}
@@ -411,7 +413,7 @@ func TestRejectionIsTold(t *testing.T) {
 	h.attach("p", "all")
 	ctx := patience(t)
 	s := h.delta(ctx)
-	s.ask("p", ClusterType)
+	s.ask("p", library.ClusterType)
 	r, err := s.Recv()
 	if err != nil {
 		t.Fatal(err)
@@ -426,9 +428,9 @@ func TestRejectionIsTold(t *testing.T) {
 	}
 	want := Rejection{
 		Proxy:   "p",
-		Type:    ClusterType,
+		Type:    library.ClusterType,
 		Names:   []string{"a"},
-		Version: FormatVersion(cluster("a", 1).resource().Version()),
+		Version: library.FormatVersion(cluster("a", 1).Resource().Version()),
 		Detail:  "no such thing",
 	}
 	h.hooks.mu.Lock()
@@ -436,7 +438,7 @@ func TestRejectionIsTold(t *testing.T) {
 	if len(h.hooks.rejected) != 1 || fmt.Sprint(h.hooks.rejected[0]) != fmt.Sprint(want) {
 		t.Errorf("rejected %+v", h.hooks.rejected)
 	}
-	if d := h.srv.Status()[0].Types[ClusterType].Rejected; d != "no such thing" {
+	if d := h.srv.Status()[0].Types[library.ClusterType].Rejected; d != "no such thing" {
 		t.Errorf("status says %q", d)
 	}
 }
@@ -447,9 +449,9 @@ func TestTwoStreamsOfOneProxy(t *testing.T) {
 	h.attach("p", "all")
 	ctx := patience(t)
 	old, young := h.delta(ctx), h.delta(ctx)
-	old.ask("p", ClusterType)
+	old.ask("p", library.ClusterType)
 	old.expect("Cluster a")
-	young.ask("p", ClusterType)
+	young.ask("p", library.ClusterType)
 	young.expect("Cluster a")
 	h.put(cluster("a", 2))
 	old.expect("Cluster a")
@@ -501,10 +503,10 @@ func TestReports(t *testing.T) {
 	}
 	h.attach("d", "all")
 	h.put(cluster("c", 1))
-	if err := d.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: ClusterType}); err != nil {
+	if err := d.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: library.ClusterType}); err != nil {
 		t.Fatal(err)
 	}
-	if resp, err := d.Recv(); err != nil || resp.TypeUrl != ClusterType || len(resp.Resources) != 1 {
+	if resp, err := d.Recv(); err != nil || resp.TypeUrl != library.ClusterType || len(resp.Resources) != 1 {
 		t.Errorf("the first answer is %v, %v; want the cluster", resp, err)
 	}
 	for _, st := range h.srv.Status() {

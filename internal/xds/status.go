@@ -4,21 +4,24 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"fairway/internal/xds/library"
+	"fairway/internal/xds/protocol"
 )
 
 // ProxyStatus is the state of one stream.
 type ProxyStatus struct {
-	Proxy       ProxyID
+	Proxy       library.ProxyID
 	Connection  uint64 // distinct for each stream
 	Peer        string
 	ConnectedAt time.Time
 	Delta       bool
-	Turn        uint64                // up to which the stream has looked
-	Types       map[string]TypeStatus // by type URL
-	Synced      bool                  // nothing to send, nothing being sent, nothing un-ACKed
-	Compared    bool                  // Server.Audit compared what the client holds with the tables since anything was asked or sent
-	Diverged    int                   // differences that audits found, and had sent
-	Reports     int                   // requests that told something (Options.Reports), each handed on
+	Turn        uint64                         // up to which the stream has looked
+	Types       map[string]protocol.TypeStatus // by type URL
+	Synced      bool                           // nothing to send, nothing being sent, nothing un-ACKed
+	Compared    bool                           // Server.Audit compared what the client holds with the tables since anything was asked or sent
+	Diverged    int                            // differences that audits found, and had sent
+	Reports     int                            // requests that told something (Options.Reports), each handed on
 }
 
 // Status returns the state of all streams, by proxy and connection.
@@ -38,7 +41,7 @@ func (s *Server) Status() []ProxyStatus {
 
 // Held returns what a proxy holds of a type, by name, as far as it ACKed or was sent it; of several streams of one
 // proxy, the youngest counts.
-func (s *Server) Held(proxy ProxyID, typ string) []*Resource {
+func (s *Server) Held(proxy library.ProxyID, typ string) []*library.Resource {
 	var youngest *stream
 	for _, st := range s.all() {
 		if st.proxy == proxy && (youngest == nil || st.id > youngest.id) {
@@ -56,13 +59,13 @@ func (s *stream) status() ProxyStatus {
 	defer s.mu.Unlock()
 	return ProxyStatus{
 		Proxy: s.proxy, Connection: s.id, Peer: s.peer.String(), ConnectedAt: s.since, Delta: s.delta,
-		Turn: s.machine.lookedAt(), Types: s.machine.status(), Synced: s.synced(),
+		Turn: s.machine.Turn(), Types: s.machine.Status(), Synced: s.synced(),
 		Compared: s.compared, Diverged: s.diverged, Reports: s.reports,
 	}
 }
 
-func (s *stream) held(typ string) []*Resource {
+func (s *stream) held(typ string) []*library.Resource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.machine.held(typ)
+	return s.machine.Held(typ)
 }

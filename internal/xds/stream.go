@@ -13,6 +13,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"fairway/internal/xds/library"
+	"fairway/internal/xds/protocol"
+	"fairway/internal/xds/wire"
 )
 
 // stream connects one client's machine to the wire. One goroutine receives; the handler's own goroutine owns the
@@ -25,18 +29,18 @@ type stream struct {
 	id      uint64
 	peer    net.Addr
 	since   time.Time
-	proxy   ProxyID // set by the first request, before mu is ever taken by others: see known
-	in      chan *request
+	proxy   library.ProxyID // set by the first request, before mu is ever taken by others: see known
+	in      chan *wire.Request
 	failed  chan error // why receiving ended
 	sent    chan error // the result of the send under way
 	stop    chan struct{}
 	done    chan struct{} // closed when the handler returns
-	viewer  *viewer
+	viewer  *library.Viewer
 	follows map[string]bool // only the handler's goroutine
 	sending bool            // only the handler's goroutine writes it, under mu
 
 	mu       sync.Mutex // guards what follows, for status pages and audits
-	machine  *machine
+	machine  *protocol.Machine
 	compared bool // with the tables, since anything was asked or sent
 	diverged int  // differences that audits found
 	reports  int  // requests that told something (Options.Reports)
@@ -60,13 +64,13 @@ func (s *stream) serve(ctx context.Context) error {
 	if err := s.server.enter(s); err != nil {
 		return err
 	}
-	proxy, err := s.server.hooks.Connect(ctx, first.node, s.peer)
+	proxy, err := s.server.hooks.Connect(ctx, first.Node, s.peer)
 	if err != nil {
 		return unwelcome(ctx, err)
 	}
 	defer s.server.hooks.Disconnect(proxy)
-	viewer := s.server.lib.open(proxy)
-	defer viewer.close()
+	viewer := s.server.lib.Open(proxy)
+	defer viewer.Close()
 	s.mu.Lock()
 	s.proxy, s.viewer = proxy, viewer
 	s.mu.Unlock()
@@ -74,7 +78,7 @@ func (s *stream) serve(ctx context.Context) error {
 }
 
 // greet waits for the first request. Nothing is read before it is the stream's turn, and before the program has seen who calls.
-func (s *stream) greet(ctx context.Context, from netip.Prefix) (*request, error) {
+func (s *stream) greet(ctx context.Context, from netip.Prefix) (*wire.Request, error) {
 	place, err := s.server.pending.enter(from)
 	if err != nil {
 		return nil, err
@@ -123,7 +127,7 @@ func (s *stream) receive() {
 	defer s.server.inner.Done()
 	defer s.server.caught("receive", func(err error) { s.failed <- err })
 	for first := true; ; first = false {
-		r := &request{delta: s.delta, nodeless: !first, most: 2 * s.server.opts.MaxSubscriptions}
+		r := &wire.Request{Delta: s.delta, SkipNode: !first, MaxNames: 2 * s.server.opts.MaxSubscriptions}
 		if err := s.wire.RecvMsg(r); err != nil {
 			if status.Code(err) == codes.ResourceExhausted {
 				err = refuse(ReasonSize, err)
@@ -131,8 +135,8 @@ func (s *stream) receive() {
 			s.failed <- err
 			return
 		}
-		if r.wrong != nil {
-			s.failed <- refuse(reasonOf(r.wrong), r.wrong)
+		if r.Err != nil {
+			s.failed <- refuse(reasonOf(r.Err), r.Err)
 			return
 		}
 		select {
@@ -161,7 +165,7 @@ func ended(ctx context.Context) error {
 }
 
 // converse is the loop of the stream: one of seven things happens at a time.
-func (s *stream) converse(ctx context.Context, first *request) error {
+func (s *stream) converse(ctx context.Context, first *wire.Request) error {
 	cut := time.NewTimer(time.Hour)
 	cut.Stop()
 	defer cut.Stop()
@@ -176,7 +180,7 @@ func (s *stream) converse(ctx context.Context, first *request) error {
 			waiting = nil
 		}
 		if resp != nil {
-			typ = resp.typ
+			typ = resp.Type
 			cut.Reset(s.server.opts.SendTimeout)
 			s.send(resp)
 		}
@@ -187,7 +191,7 @@ func (s *stream) converse(ctx context.Context, first *request) error {
 		select {
 		case r := <-in:
 			waiting = r
-		case <-s.viewer.woken():
+		case <-s.viewer.Woken():
 		case err := <-s.sent:
 			cut.Stop()
 			s.setSending(false)
@@ -207,13 +211,13 @@ func (s *stream) converse(ctx context.Context, first *request) error {
 }
 
 // step hands a request to the machine, and takes the next response from it if the wire is free.
-func (s *stream) step(r *request) (taken bool, resp *response, err error) {
+func (s *stream) step(r *wire.Request) (taken bool, resp *wire.Response, err error) {
 	told := s.hear(r)
 	if told {
 		r = nil
 	}
 	if r != nil {
-		s.follow(r.typ)
+		s.follow(r.Type)
 	}
 	attached, resp, events, err := s.turn(r)
 	s.tell(events)
@@ -224,34 +228,34 @@ func (s *stream) step(r *request) (taken bool, resp *response, err error) {
 }
 
 // turn has the machine take a request and give a response, at one turn of the library.
-func (s *stream) turn(r *request) (attached bool, resp *response, events []event, err error) {
+func (s *stream) turn(r *wire.Request) (attached bool, resp *wire.Response, events []protocol.Event, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	attached = s.viewer.read(func(v *view) {
+	attached = s.viewer.Read(func(v *library.View) {
 		if r != nil {
-			err = s.machine.receive(v, r)
+			err = s.machine.Receive(v, r)
 		}
 		if err == nil && !s.sending {
-			resp = s.machine.next(v)
+			resp = s.machine.Next(v)
 		}
 	})
-	if many := (*tooMany)(nil); errors.As(err, &many) {
+	if many := (*protocol.TooMany)(nil); errors.As(err, &many) {
 		err = errTooMany(many)
 	}
 	if r != nil && attached || resp != nil {
 		s.compared = false
 	}
-	return attached, resp, s.machine.takeEvents(), err
+	return attached, resp, s.machine.Events(), err
 }
 
 // hear hands on a request with which the client tells something and asks for nothing; false: it is another one.
-func (s *stream) hear(r *request) bool {
+func (s *stream) hear(r *wire.Request) bool {
 	if r == nil {
 		return false
 	}
-	report, ok := s.server.opts.Reports[r.typ]
+	report, ok := s.server.opts.Reports[r.Type]
 	if ok {
-		report(Report{Proxy: s.proxy, Failed: r.failed, Detail: r.detail})
+		report(Report{Proxy: s.proxy, Failed: r.Failed, Detail: r.Detail})
 		s.mu.Lock()
 		s.reports++
 		s.mu.Unlock()
@@ -266,14 +270,14 @@ func (s *stream) follow(typ string) {
 	}
 	typ = strings.Clone(typ) // it is part of a request
 	s.follows[typ] = true
-	s.viewer.follow(typ)
-	if typ == RouteType && !s.delta {
-		s.viewer.follow(VirtualHostType)
+	s.viewer.Follow(typ)
+	if typ == library.RouteType && !s.delta {
+		s.viewer.Follow(library.VirtualHostType)
 	}
 }
 
 // send hands a response to the transport, which may block.
-func (s *stream) send(r *response) {
+func (s *stream) send(r *wire.Response) {
 	s.setSending(true)
 	size := r.Size()
 	s.server.inner.Add(1)
@@ -284,7 +288,7 @@ func (s *stream) send(r *response) {
 		err := s.wire.SendMsg(r)
 		if err == nil {
 			s.server.opts.Meter.Sent(Sent{
-				Proxy: s.proxy, Type: s.server.lib.label(r.typ), Turn: r.turn, Resources: r.resources, Removed: r.removed,
+				Proxy: s.proxy, Type: s.server.lib.TypeLabel(r.Type), Turn: r.Turn, Resources: r.Resources, Removed: r.Removed,
 				Bytes: size, Took: time.Since(start),
 			})
 		}
@@ -303,11 +307,11 @@ func (s *stream) setSending(on bool) {
 func (s *stream) reached(turn uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.viewer == nil || !s.viewer.read(func(*view) {}) {
+	if s.viewer == nil || !s.viewer.Read(func(*library.View) {}) {
 		return true
 	}
-	if s.machine.lookedAt() < turn {
-		s.viewer.nudge()
+	if s.machine.Turn() < turn {
+		s.viewer.Wake()
 		return false
 	}
 	return s.synced()
@@ -315,23 +319,23 @@ func (s *stream) reached(turn uint64) bool {
 
 // synced tells whether there is nothing to send, nothing being sent, and nothing un-ACKed; s.mu is held. A client may
 // ACK before its send is over, and counted.
-func (s *stream) synced() bool { return !s.sending && s.machine.synced() }
+func (s *stream) synced() bool { return !s.sending && s.machine.Synced() }
 
 // tell passes on what the machine noticed.
-func (s *stream) tell(events []event) {
+func (s *stream) tell(events []protocol.Event) {
 	for _, e := range events {
-		switch e.kind {
-		case eventAck:
-			a := Acked{Proxy: s.proxy, Type: s.server.lib.label(e.typ), Turn: e.turn, Resources: e.resources}
-			if at, ok := s.server.lib.publishedAt(e.turn); ok {
+		switch e.Kind {
+		case protocol.EventAck:
+			a := Acked{Proxy: s.proxy, Type: s.server.lib.TypeLabel(e.Type), Turn: e.Turn, Resources: e.Resources}
+			if at, ok := s.server.lib.PublishedAt(e.Turn); ok {
 				a.Took = time.Since(at)
 			}
 			s.server.opts.Meter.Acked(a)
-		case eventNack:
-			s.server.opts.Meter.Nacked(s.proxy, s.server.lib.label(e.typ))
-		case eventReject:
+		case protocol.EventNack:
+			s.server.opts.Meter.Nacked(s.proxy, s.server.lib.TypeLabel(e.Type))
+		case protocol.EventReject:
 			s.server.hooks.Rejected(Rejection{
-				Proxy: s.proxy, Type: e.typ, Names: []string{e.name}, Version: FormatVersion(e.version), Detail: e.detail,
+				Proxy: s.proxy, Type: e.Type, Names: []string{e.Name}, Version: library.FormatVersion(e.Version), Detail: e.Detail,
 			})
 		}
 	}

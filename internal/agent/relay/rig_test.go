@@ -22,12 +22,13 @@ import (
 
 	"fairway/internal/agent/relay"
 	"fairway/internal/xds"
+	"fairway/internal/xds/library"
 	"fairway/test/rig"
 )
 
 // types are Envoy's; published are they and the agent's own.
 var (
-	types     = []string{xds.ClusterType, xds.EndpointType, xds.ListenerType}
+	types     = []string{library.ClusterType, library.EndpointType, library.ListenerType}
 	published = append([]string{noteType}, types...)
 )
 
@@ -38,7 +39,7 @@ type plane struct {
 
 	mu       sync.Mutex
 	have     map[string]map[string]uint64 // type → name → version
-	lib      *xds.Library
+	lib      *library.Library
 	server   *xds.Server
 	grpc     *grpc.Server
 	listener *bufconn.Listener // nil: it is away
@@ -60,18 +61,18 @@ func (p *plane) start() {
 	p.stop()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.lib, p.turn, p.sent = xds.NewLibrary(), 1, map[string]int{}
-	var changes []xds.Change
+	p.lib, p.turn, p.sent = library.New(), 1, map[string]int{}
+	var changes []library.Change
 	for _, typ := range published {
 		for _, name := range slices.Sorted(maps.Keys(p.have[typ])) {
 			changes = append(changes, p.change(typ, name, p.have[typ][name]))
 		}
 	}
-	stacks := map[string][]xds.ShelfKey{}
+	stacks := map[string][]library.ShelfKey{}
 	for _, typ := range published {
-		stacks[typ] = []xds.ShelfKey{"all"}
+		stacks[typ] = []library.ShelfKey{"all"}
 	}
-	p.lib.Publish(1, changes, xds.Attach{Proxy: "p", To: &xds.Attachment{Stacks: stacks}})
+	p.lib.Publish(1, changes, library.Attach{Proxy: "p", To: &library.Attachment{Stacks: stacks}})
 	p.server = xds.NewServer(p.lib, xds.Options{Meter: p}, p)
 	p.grpc = grpc.NewServer(append(p.server.GRPC(), grpc.WaitForHandlers(true))...)
 	p.server.Register(p.grpc)
@@ -79,10 +80,10 @@ func (p *plane) start() {
 	go func(g *grpc.Server, l net.Listener) { _ = g.Serve(l) }(p.grpc, p.listener)
 }
 
-func (p *plane) change(typ, name string, version uint64) xds.Change {
-	c := xds.Change{Shelf: "all", Type: typ, Name: name}
+func (p *plane) change(typ, name string, version uint64) library.Change {
+	c := library.Change{Shelf: "all", Type: typ, Name: name}
 	if version != 0 {
-		c.Resource = xds.NewResource(typ, name, version, fmt.Appendf(nil, "%s %d%s", name, version, p.pad), xds.ResourceOptions{})
+		c.Resource = library.NewResource(typ, name, version, fmt.Appendf(nil, "%s %d%s", name, version, p.pad), library.ResourceOptions{})
 	}
 	return c
 }
@@ -109,7 +110,7 @@ func (p *plane) set(typ, name string, version uint64) {
 	}
 	if p.listener != nil {
 		p.turn++
-		p.lib.Publish(p.turn, []xds.Change{p.change(typ, name, version)})
+		p.lib.Publish(p.turn, []library.Change{p.change(typ, name, version)})
 	}
 }
 
@@ -123,16 +124,16 @@ func (p *plane) dial(ctx context.Context, _ string) (net.Conn, error) {
 	return l.DialContext(ctx)
 }
 
-func (p *plane) Connect(_ context.Context, node *corev3.Node, _ net.Addr) (xds.ProxyID, error) {
+func (p *plane) Connect(_ context.Context, node *corev3.Node, _ net.Addr) (library.ProxyID, error) {
 	if node == nil {
 		return "", errors.New("no node")
 	}
 	return "p", nil
 }
-func (p *plane) Disconnect(xds.ProxyID)     {}
-func (p *plane) Rejected(xds.Rejection)     {}
-func (p *plane) Acked(xds.Acked)            {}
-func (p *plane) Nacked(xds.ProxyID, string) {}
+func (p *plane) Disconnect(library.ProxyID)     {}
+func (p *plane) Rejected(xds.Rejection)         {}
+func (p *plane) Acked(xds.Acked)                {}
+func (p *plane) Nacked(library.ProxyID, string) {}
 func (p *plane) Sent(s xds.Sent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -293,12 +294,12 @@ func (e *envoy) connect() {
 	e.conn, e.stop, e.done, e.got, e.asked, e.ended = conn, cancel, make(chan struct{}), 0, map[string]bool{}, nil
 	node := &corev3.Node{Id: e.node}
 	e.names = map[string]bool{} // the stream may have ended before it could say that they changed
-	for name := range e.held[xds.ClusterType] {
+	for name := range e.held[library.ClusterType] {
 		e.names[name] = true
 	}
-	maps.DeleteFunc(e.held[xds.EndpointType], func(name, _ string) bool { return !e.names[name] })
+	maps.DeleteFunc(e.held[library.EndpointType], func(name, _ string) bool { return !e.names[name] })
 	for i, typ := range types {
-		if typ == xds.EndpointType && len(e.names) == 0 {
+		if typ == library.EndpointType && len(e.names) == 0 {
 			continue
 		}
 		r := e.first(typ)
@@ -328,7 +329,7 @@ func (e *envoy) connect() {
 func (e *envoy) first(typ string) *discoveryv3.DeltaDiscoveryRequest {
 	e.asked[typ] = true
 	r := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: typ, InitialResourceVersions: maps.Clone(e.held[typ])}
-	if typ == xds.EndpointType {
+	if typ == library.EndpointType {
 		r.ResourceNamesSubscribe = slices.Sorted(maps.Keys(e.names))
 	}
 	return r
@@ -347,18 +348,18 @@ func (e *envoy) take(w wire, r *discoveryv3.DeltaDiscoveryResponse) error {
 		delete(e.held[r.TypeUrl], name)
 	}
 	for _, x := range r.Resources {
-		if r.TypeUrl == xds.EndpointType && !e.names[x.Name] {
+		if r.TypeUrl == library.EndpointType && !e.names[x.Name] {
 			continue
 		}
 		e.held[r.TypeUrl][x.Name] = x.Version
 		e.bodies[r.TypeUrl+" "+x.Name] = string(x.Resource.Value)
 	}
-	if r.TypeUrl == xds.ClusterType {
+	if r.TypeUrl == library.ClusterType {
 		if err := e.unfollow(w); err != nil {
 			return err
 		}
 	}
-	if err := w.Send(answer); err != nil || r.TypeUrl != xds.ClusterType {
+	if err := w.Send(answer); err != nil || r.TypeUrl != library.ClusterType {
 		return err
 	}
 	return e.follow(w)
@@ -367,15 +368,15 @@ func (e *envoy) take(w wire, r *discoveryv3.DeltaDiscoveryResponse) error {
 // unfollow asks no more for the endpoints of clusters that are gone; it does so before it acknowledges that, so that a
 // control plane that has the acknowledgement knows.
 func (e *envoy) unfollow(w wire) error {
-	r := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: xds.EndpointType}
+	r := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: library.EndpointType}
 	for _, name := range slices.Sorted(maps.Keys(e.names)) {
-		if _, ok := e.held[xds.ClusterType][name]; !ok {
+		if _, ok := e.held[library.ClusterType][name]; !ok {
 			delete(e.names, name)
-			delete(e.held[xds.EndpointType], name)
+			delete(e.held[library.EndpointType], name)
 			r.ResourceNamesUnsubscribe = append(r.ResourceNamesUnsubscribe, name)
 		}
 	}
-	if len(r.ResourceNamesUnsubscribe) == 0 || !e.asked[xds.EndpointType] {
+	if len(r.ResourceNamesUnsubscribe) == 0 || !e.asked[library.EndpointType] {
 		return nil
 	}
 	return w.Send(r)
@@ -383,8 +384,8 @@ func (e *envoy) unfollow(w wire) error {
 
 // follow asks for the endpoints of the clusters that it holds.
 func (e *envoy) follow(w wire) error {
-	r := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: xds.EndpointType}
-	for _, name := range slices.Sorted(maps.Keys(e.held[xds.ClusterType])) {
+	r := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: library.EndpointType}
+	for _, name := range slices.Sorted(maps.Keys(e.held[library.ClusterType])) {
 		if !e.names[name] {
 			e.names[name] = true
 			r.ResourceNamesSubscribe = append(r.ResourceNamesSubscribe, name)
@@ -393,7 +394,7 @@ func (e *envoy) follow(w wire) error {
 	if len(r.ResourceNamesSubscribe) == 0 {
 		return nil
 	}
-	e.asked[xds.EndpointType] = true
+	e.asked[library.EndpointType] = true
 	return w.Send(r)
 }
 
@@ -419,8 +420,8 @@ func (e *envoy) differs(p *plane) error {
 	for _, typ := range types {
 		want := map[string]string{}
 		for name, v := range p.have[typ] {
-			if _, ok := p.have[xds.ClusterType][name]; typ != xds.EndpointType || ok {
-				want[name] = xds.FormatVersion(v)
+			if _, ok := p.have[library.ClusterType][name]; typ != library.EndpointType || ok {
+				want[name] = library.FormatVersion(v)
 			}
 		}
 		if !maps.Equal(e.held[typ], want) {

@@ -1,0 +1,162 @@
+package library
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Tables are what the library is published from, for Audit to compare with. They must be those of the turn that was published last.
+type Tables interface {
+	// Attachment is what a proxy is to see; nil: nothing yet.
+	Attachment(ProxyID) *Attachment
+	// Row is the version under a name of a shelf.
+	Row(typ string, key ShelfKey, name string) Row
+}
+
+// Row is what the tables have under a name of a shelf.
+type Row struct {
+	Has      bool
+	Version  uint64
+	Kept     bool // it may not be sent: whatever was published before stays
+	Whiteout bool // it hides the name on lower shelves
+}
+
+// is says whether a row of the library is what the tables have.
+func (want Row) is(r *row) bool {
+	switch {
+	case want.Kept:
+		return true
+	case want.Whiteout || r.white:
+		return want.Whiteout == r.white
+	}
+	return want.Has == (r.res != nil) && (r.res == nil || r.res.version == want.Version)
+}
+
+// Pass remembers which shelves were compared with the tables, so that one which many proxies see is compared once. It
+// belongs to who audits.
+type Pass struct{ shelves map[*Shelf]struct{} }
+
+// NewPass returns a pass in which nothing was compared yet.
+func NewPass() *Pass { return &Pass{shelves: map[*Shelf]struct{}{}} }
+
+// Audited is what an audit of one stream found.
+type Audited struct {
+	Proxy ProxyID
+	// Done says whether the stream was compared: it had nothing to send, nothing un-ACKed, and is attached.
+	Done bool
+	// Counts is how many differences there are, by place; Differences are the first of them.
+	Counts      map[Place]int
+	Differences []Difference
+	// Rows are those of the library that are not as the tables have them: to be published again.
+	Rows []RowKey
+}
+
+// RowKey names a row of the library.
+type RowKey struct {
+	Type  string
+	Shelf ShelfKey
+	Name  string
+}
+
+// Difference is one thing that is not as the tables say.
+type Difference struct {
+	Of    Place
+	Type  string // type URL
+	Name  string // of the resource; of an attachment, empty
+	Holds string // the version that is there; empty: none
+	Sees  string // what the tables have; empty: nothing
+}
+
+// Place says where a difference is.
+type Place string
+
+// The places of differences: what a stream believes that its client holds, what is published, and which shelves a proxy sees.
+const (
+	OfStream     Place = "stream"
+	OfShelf      Place = "shelf"
+	OfAttachment Place = "attachment"
+)
+
+// maxDifferences is how many are told with both sides.
+const maxDifferences = 8
+
+// Count is how many differences there are.
+func (a *Audited) Count() (n int) {
+	for _, of := range a.Counts {
+		n += of
+	}
+	return n
+}
+
+// AddHeld notes what a stream believes that its client holds under a name, and what it is to hold.
+func (a *Audited) AddHeld(typ, name string, have, want *Resource) {
+	a.add(Difference{Of: OfStream, Type: typ, Name: name, Holds: versionOf(have), Sees: versionOf(want)})
+}
+
+func (a *Audited) add(d Difference) {
+	if a.Counts == nil {
+		a.Counts = map[Place]int{}
+	}
+	a.Counts[d.Of]++
+	if len(a.Differences) < maxDifferences {
+		a.Differences = append(a.Differences, d)
+	}
+}
+
+// CompareStacks finds the shelves that a proxy sees under other names or as other ones than the tables say.
+func (v *View) CompareStacks(to *Attachment, out *Audited) {
+	at := v.at
+	for typ, keys := range to.Stacks {
+		same := slices.EqualFunc(at.stacks[typ], keys, func(s *Shelf, k ShelfKey) bool { return s == v.lib.shelves[shelfID{typ, k}] })
+		if !same {
+			out.add(
+				Difference{
+					Of:    OfAttachment,
+					Type:  typ,
+					Holds: fmt.Sprint(len(at.stacks[typ]), " shelves"),
+					Sees:  fmt.Sprint(len(keys), ", not all of them the same"),
+				},
+			)
+		}
+	}
+	for typ, stack := range at.stacks {
+		if len(stack) > 0 && len(to.Stacks[typ]) == 0 {
+			out.add(Difference{Of: OfAttachment, Type: typ, Holds: fmt.Sprint(len(stack), " shelves")})
+		}
+	}
+}
+
+// CompareShelves finds the rows of the shelves that a proxy sees which the tables have not, or have otherwise.
+func (v *View) CompareShelves(t Tables, pass *Pass, out *Audited) {
+	for _, stack := range v.at.stacks {
+		for _, shelf := range stack {
+			if _, already := pass.shelves[shelf]; !already {
+				pass.shelves[shelf] = struct{}{}
+				shelf.compare(t, out)
+			}
+		}
+	}
+}
+
+// compare finds the rows of a shelf that the tables have not, or have otherwise.
+func (s *Shelf) compare(t Tables, out *Audited) {
+	for r := s.oldest; r != nil; r = r.newer {
+		want := t.Row(s.id.typ, s.id.key, r.name.text)
+		if want.is(r) {
+			continue
+		}
+		d := Difference{Of: OfShelf, Type: s.id.typ, Name: r.name.text, Holds: versionOf(r.res)}
+		if want.Has && !want.Whiteout {
+			d.Sees = FormatVersion(want.Version)
+		}
+		out.add(d)
+		out.Rows = append(out.Rows, RowKey{s.id.typ, s.id.key, r.name.text})
+	}
+}
+
+func versionOf(r *Resource) string {
+	if r == nil {
+		return ""
+	}
+	return FormatVersion(r.version)
+}

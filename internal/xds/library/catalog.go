@@ -1,0 +1,196 @@
+package library
+
+import (
+	"math"
+	"runtime"
+	"strings"
+	"sync"
+	"weak"
+)
+
+// Entry is a name as the library and its streams know it: one for each name, whatever types have it, compared by
+// address. Its number is small, so that what is known of many names lies in arrays; names that only clients have said have
+// none, so that nobody else's arrays grow with them.
+type Entry struct {
+	id    uint32 // or unnumbered; given once, under the library's lock
+	text  string
+	owner *Entry // of a virtual host's name, the route configuration's: see owner
+}
+
+// unnumbered is the number of an entry that has none. No array reaches it.
+const Unnumbered = math.MaxUint32
+
+// Text returns the name.
+func (e *Entry) Text() string { return e.text }
+
+func (e *Entry) String() string { return e.text }
+
+// ID returns the name's number, which is small, or Unnumbered. A name may get one at any turn, and keeps it.
+func (e *Entry) ID() uint32 { return e.id }
+
+// Owner returns the route configuration's entry of a virtual host's, or nil.
+func (e *Entry) Owner() *Entry { return e.owner }
+
+// catalog gives names their entries. It keeps no entry alive: who holds a number holds its entry, and numbers of
+// entries that nobody holds are given out again. It is safe for concurrent use.
+type catalog struct {
+	mu      sync.RWMutex
+	known   map[string]listing             // with numbers
+	strange map[string]weak.Pointer[Entry] // without
+	most    int                            // strange names at once, since their map was made
+	free    []uint32
+	next    uint32
+	sweep   int // the size at which numbered entries that nobody holds are looked for
+}
+
+type listing struct {
+	entry weak.Pointer[Entry]
+	id    uint32
+}
+
+const firstSweep = 1024
+
+func newCatalog() *catalog {
+	return &catalog{known: map[string]listing{}, strange: map[string]weak.Pointer[Entry]{}, sweep: firstSweep}
+}
+
+// find returns the entry of a name, or nil if nobody holds one.
+func (c *catalog) find(text string) *Entry {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.look(text)
+}
+
+func (c *catalog) look(text string) *Entry {
+	if e := c.known[text].entry.Value(); e != nil {
+		return e
+	}
+	return c.strange[text].Value()
+}
+
+// entries finds n names at once; those without an entry are nil.
+func (c *catalog) entries(n int, text func(i int) string) []*Entry {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	out := make([]*Entry, n)
+	for i := range out {
+		out[i] = c.look(text(i))
+	}
+	return out
+}
+
+// enter returns the entry of a name that a client says. It is made without a number if need be, and the string is kept then.
+func (c *catalog) enter(text string) *Entry {
+	if e := c.find(text); e != nil {
+		return e
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.make(text)
+}
+
+func (c *catalog) make(text string) *Entry {
+	if e := c.look(text); e != nil {
+		return e
+	}
+	e := &Entry{id: Unnumbered, text: text}
+	if o := owner(text); o != "" {
+		e.owner = c.make(o)
+	}
+	c.strange[text] = weak.Make(e)
+	c.most = max(c.most, len(c.strange))
+	runtime.AddCleanup(e, c.forget, text)
+	return e
+}
+
+// forget drops a name without a number that nobody holds any more.
+func (c *catalog) forget(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.strange[text].Value() != nil {
+		return // it was said again meanwhile
+	}
+	delete(c.strange, text)
+	if c.most > firstSweep && len(c.strange) < c.most/4 { // maps do not shrink
+		left := make(map[string]weak.Pointer[Entry], len(c.strange))
+		for text, e := range c.strange {
+			left[text] = e
+		}
+		c.strange, c.most = left, len(left)
+	}
+}
+
+// publish returns the entry of a name that is published, or that something published refers to. It has a number from
+// now on. The string is kept. The library's lock is held, for streams read numbers under it.
+func (c *catalog) publish(text string) *Entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.number(text)
+}
+
+func (c *catalog) number(text string) *Entry {
+	l, listed := c.known[text]
+	if e := l.entry.Value(); e != nil {
+		return e
+	}
+	e := c.strange[text].Value()
+	if e != nil {
+		delete(c.strange, text)
+	} else {
+		e = &Entry{text: text}
+	}
+	if o := owner(text); o != "" {
+		e.owner = c.number(o)
+		l, listed = c.known[text]
+	}
+	if !listed {
+		if len(c.known) >= c.sweep {
+			c.tidy()
+		}
+		l.id = c.unused()
+	}
+	e.id = l.id
+	c.known[text] = listing{entry: weak.Make(e), id: e.id}
+	return e
+}
+
+// unused returns a number that no entry has.
+func (c *catalog) unused() uint32 {
+	if n := len(c.free); n > 0 {
+		id := c.free[n-1]
+		c.free = c.free[:n-1]
+		return id
+	}
+	c.next++
+	return c.next - 1
+}
+
+// tidy forgets the numbered entries that nobody holds.
+func (c *catalog) tidy() {
+	for text, l := range c.known {
+		if l.entry.Value() == nil {
+			delete(c.known, text)
+			c.free = append(c.free, l.id)
+		}
+	}
+	c.sweep = max(firstSweep, 2*len(c.known))
+}
+
+// size is how many names are known.
+func (c *catalog) size() int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return len(c.known) + len(c.strange)
+}
+
+// maxSlashes bounds what a name may lead to, for clients choose names too.
+const maxSlashes = 8
+
+// owner returns the name of the route configuration that a virtual host belongs to: all before its last slash.
+func owner(virtualHost string) string {
+	at := strings.LastIndexByte(virtualHost, '/')
+	if at <= 0 || strings.Count(virtualHost, "/") > maxSlashes {
+		return ""
+	}
+	return virtualHost[:at]
+}

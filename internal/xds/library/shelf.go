@@ -1,0 +1,177 @@
+package library
+
+import (
+	"slices"
+
+	"fairway/internal/xds/paged"
+)
+
+// ShelfKey names a shelf among those of its type. It is any comparable value: whoever publishes names shelves by what
+// they are, with no text in between in which two could look alike.
+type ShelfKey any
+
+// Shelf is a set of resources of one type, in the order of their last change. It is guarded by the library's lock.
+type Shelf struct {
+	id       shelfID
+	rows     paged.Array[*row]
+	total    int               // rows, tombstones among them
+	members  map[*Entry][]*row // by owner
+	oldest   *row
+	newest   *row
+	live     int     // rows that are not tombstones
+	graves   []grave // tombstones, oldest first, among rows that have risen since
+	floor    uint64  // changes of turns up to here may have been forgotten
+	refs     int     // attachments that name this shelf
+	watchers map[*Viewer]struct{}
+}
+
+type shelfID struct {
+	typ string
+	key ShelfKey
+}
+
+// row is a name on a shelf: a resource, a whiteout, or the tombstone of one of them.
+type row struct {
+	name         *Entry
+	place        int // among the members of its owner
+	res          *Resource
+	white        bool
+	turn         uint64
+	older, newer *row
+}
+
+func (r *row) dead() bool { return r.res == nil && !r.white }
+
+// spareTombstones is how many tombstones a shelf keeps whatever its size.
+const spareTombstones = 64
+
+func newShelf(id shelfID) *Shelf {
+	return &Shelf{id: id, watchers: map[*Viewer]struct{}{}}
+}
+
+// row returns the row of a name, or nil.
+func (s *Shelf) row(e *Entry) *row {
+	if at := s.rows.At(e.id); at != nil {
+		return *at
+	}
+	return nil
+}
+
+// add makes the row of a name.
+func (s *Shelf) add(e *Entry) *row {
+	r := &row{name: e}
+	*s.rows.Make(e.id) = r
+	s.total++
+	if s.id.typ == VirtualHostType && e.owner != nil {
+		if s.members == nil {
+			s.members = map[*Entry][]*row{}
+		}
+		r.place = len(s.members[e.owner])
+		s.members[e.owner] = append(s.members[e.owner], r)
+	}
+	return r
+}
+
+// remove undoes add.
+func (s *Shelf) remove(r *row) {
+	*s.rows.At(r.name.id) = nil
+	s.total--
+	all := s.members[r.name.owner]
+	if len(all) == 0 {
+		return
+	}
+	last := all[len(all)-1]
+	all[r.place], last.place = last, r.place
+	all[len(all)-1] = nil
+	if len(all) == 1 {
+		delete(s.members, r.name.owner)
+	} else {
+		s.members[r.name.owner] = all[:len(all)-1]
+	}
+}
+
+// set applies one change of the name, and tells whether anything changed that a stream could see.
+func (s *Shelf) set(turn uint64, e *Entry, c Change) bool {
+	r := s.row(e)
+	if r == nil {
+		if c.Resource == nil && !c.Whiteout {
+			return false
+		}
+		r = s.add(e)
+	} else {
+		if r.dead() && c.Resource == nil && !c.Whiteout {
+			return false
+		}
+		if !r.dead() {
+			if r.white == c.Whiteout && r.res.Same(c.Resource) {
+				r.res = c.Resource
+				return false
+			}
+			s.live--
+		}
+		s.unlink(r)
+	}
+	r.res, r.white, r.turn = c.Resource, c.Whiteout, turn
+	if r.dead() {
+		s.graves = append(s.graves, grave{r, turn})
+	} else {
+		s.live++
+	}
+	s.link(r)
+	return true
+}
+
+func (s *Shelf) link(r *row) {
+	r.older, r.newer = s.newest, nil
+	if s.newest != nil {
+		s.newest.newer = r
+	} else {
+		s.oldest = r
+	}
+	s.newest = r
+}
+
+func (s *Shelf) unlink(r *row) {
+	if r.older != nil {
+		r.older.newer = r.newer
+	} else {
+		s.oldest = r.newer
+	}
+	if r.newer != nil {
+		r.newer.older = r.older
+	} else {
+		s.newest = r.older
+	}
+}
+
+// prune drops tombstones, oldest first, down to what the shelf may keep: none if nobody watches it, else a quarter of
+// its rows. A stream that slept through more than that compares everything instead, so tombstones stay bounded
+// however slow a stream is.
+func (s *Shelf) prune() {
+	keep := 0
+	if len(s.watchers) > 0 {
+		keep = max(spareTombstones, s.live/4)
+	}
+	n := 0
+	for ; n < len(s.graves) && (s.total-s.live > keep || s.graves[n].risen()); n++ {
+		if g := s.graves[n]; !g.risen() {
+			s.floor = max(s.floor, g.turn)
+			s.unlink(g.row)
+			s.remove(g.row)
+			g.row.turn = 0 // it may have a second grave of the same turn
+		}
+	}
+	s.graves = s.graves[n:]
+	if len(s.graves) > 2*(s.total-s.live)+spareTombstones {
+		s.graves = slices.DeleteFunc(slices.Clone(s.graves), grave.risen)
+	}
+}
+
+// grave notes when a row became a tombstone.
+type grave struct {
+	row  *row
+	turn uint64
+}
+
+// risen tells whether the row changed again since, be it in the same turn.
+func (g grave) risen() bool { return !g.row.dead() || g.row.turn != g.turn }

@@ -1,0 +1,76 @@
+package protocol
+
+import (
+	"fairway/internal/xds/library"
+	"fairway/internal/xds/slots"
+)
+
+// Audit compares what the client holds with what its stacks resolve to, and queues what differs. It returns false, and
+// compares nothing, while there is something to send, or un-ACKed.
+func (m *Machine) Audit(v *library.View, out *library.Audited) bool {
+	if m.pull(v); !m.Synced() {
+		return false
+	}
+	for _, s := range m.order {
+		m.auditType(v, s, out)
+	}
+	return true
+}
+
+// auditType finds the names of a subscription that the client holds otherwise than its stacks resolve to, and queues them.
+func (m *Machine) auditType(v *library.View, s *sub, out *library.Audited) {
+	before := len(s.queue)
+	look := func(name *library.Entry) {
+		sl := s.slots.Get(name)
+		r, astray := m.astray(v, s, name, sl)
+		if !astray {
+			return
+		}
+		out.AddHeld(s.typ, name.Text(), sl.Res, r)
+		s.enqueue(name, sl, want{name: name, turn: v.Turn})
+	}
+	for sl := range s.slots.All() {
+		look(sl.Name)
+	}
+	if s.wildcard {
+		s.stack.Each(look)
+	}
+	if len(s.queue) > before {
+		m.moved(s)
+	}
+}
+
+// astray tells whether a name that nothing is to be done about should be sent or removed all the same.
+func (m *Machine) astray(v *library.View, s *sub, name *library.Entry, sl slots.Slot) (r *library.Resource, astray bool) {
+	if sl.Is(queued|vague) || !s.wildcard && !sl.Is(named) {
+		return nil, false
+	}
+	if _, refused := s.jail[name]; refused {
+		return nil, false
+	}
+	r = s.stack.Resolve(name)
+	if r != nil && m.ownerless(s, name, sl) {
+		return nil, false // what a client reports of a route configuration that it gave up is in force nowhere
+	}
+	if r == nil {
+		return nil, (m.delta || s.full) && (sl.Is(has) || m.delta && sl.Is(named) && !sl.Is(told))
+	}
+	if sl.Is(has) && sl.Res == r && !m.assembles(s) || !sl.Is(has) && m.included(s, name, sl) {
+		return r, false
+	}
+	p := pick{want: want{name: name}, res: r, version: r.Version()}
+	if m.assembles(s) && r.Bare() != nil {
+		p.whole = library.Assemble(v, r)
+		p.version = p.whole.Version
+	}
+	return r, !s.holds(sl, p)
+}
+
+// included tells whether a virtual host belongs to a route configuration that does not ask for its virtual hosts: nothing is owed.
+func (m *Machine) included(s *sub, name *library.Entry, sl slots.Slot) bool {
+	if s.rank != rankVirtualHost || sl.Is(named) || m.ranks[rankRoute] == nil {
+		return false
+	}
+	route := m.ranks[rankRoute].slots.Get(name.Owner()).Res
+	return route == nil || route.Bare() == nil
+}

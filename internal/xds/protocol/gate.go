@@ -1,0 +1,301 @@
+package protocol
+
+import (
+	"math"
+
+	"fairway/internal/xds/library"
+	"fairway/internal/xds/slots"
+)
+
+// gated tells whether something that needs these clusters has to wait: while a cluster is about to be delivered to
+// the client for the first time and not yet ACKed. A cluster that the client will not get (it is not in its stacks,
+// not subscribed to, or quarantined) holds nothing up, and neither does the change of one that it has.
+func (m *Machine) gated(s *sub, needs []*library.Entry) bool {
+	if s.rank < rankListener || len(needs) == 0 {
+		return false
+	}
+	clusters := m.ranks[rankCluster]
+	if clusters == nil {
+		return false
+	}
+	for _, name := range needs {
+		if sl := clusters.slots.Get(name); !sl.Is(sure) && sl.Is(queued|has|vague) {
+			if _, refused := clusters.jail[name]; (!refused || sl.Is(queued)) && clusters.stack.Resolve(name) != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// barrier says which names may be taken from the client: removals come last, once nothing that was changed together
+// with them or before, and that may still refer to them, is to be sent or un-ACKed.
+type barrier struct {
+	before uint64                      // removals of this turn and later wait
+	used   map[*library.Entry]struct{} // and so do these names
+}
+
+// barrier finds what holds up the removals of a type.
+func (m *Machine) barrier(s *sub) barrier {
+	b := barrier{before: math.MaxUint64}
+	wait := func(ranks ...rank) {
+		for _, rank := range ranks {
+			if t := m.ranks[rank]; t != nil {
+				b.before = min(b.before, t.oldest())
+			}
+		}
+	}
+	switch s.rank {
+	case rankCluster:
+		wait(rankListener, rankRoute, rankVirtualHost)
+		b.used = m.used()
+		if s.probe {
+			b.before = 0
+		}
+	case rankEndpoint:
+		b.used = m.loading()
+	case rankSecret:
+		wait(rankCluster, rankListener)
+	case rankRoute:
+		wait(rankListener)
+	case rankVirtualHost:
+		wait(rankListener, rankRoute)
+	}
+	return b
+}
+
+// allows tells whether a name may be removed that was taken from the view in the given turn.
+func (b barrier) allows(name *library.Entry, turn uint64) bool {
+	_, used := b.used[name]
+	return turn < b.before && !used
+}
+
+// oldest returns the first turn whose changes the client has not all confirmed.
+func (s *sub) oldest() uint64 {
+	turn := uint64(math.MaxUint64)
+	if s.owes {
+		return 0
+	}
+	for _, w := range s.queue {
+		turn = min(turn, w.turn)
+	}
+	for _, group := range s.trials {
+		for _, it := range group {
+			turn = min(turn, it.turn)
+		}
+	}
+	for _, f := range s.flight {
+		turn = min(turn, f.oldest)
+	}
+	return turn
+}
+
+// used collects the clusters that something needs which the client may have in force, though it is to change.
+//
+// Make before break rests on what may be in force, not on what is to be. Of one name that is, at any time, one of
+//
+//   - the base: what the client had when it last answered. It is the prev of the first item of that name un-ACKed, or
+//     the slot's resource where there is none;
+//   - what un-ACKed responses sent: each may have been taken, whatever was unsubscribed from or queued since;
+//   - doubts: what refused responses sent, for parts of these are taken.
+//
+// And so with each step. To send moves nothing: the item's prev is the base. An ACK makes what it sent the base, and an
+// ACKed removal makes that nothing. A NACK leaves the base as it is, and what was sent goes to the doubts. An ACK of a
+// newer version ends the doubts. To unsubscribe takes the base away, but what is on the way may arrive after the client
+// subscribed again: it counts until that is answered, and by then is the base if the name is subscribed to (see
+// confirm). To withhold or to send again is to leave queued, or to send. A new stream starts from what the client reports:
+// the slot's resource where that is the current version, and otherwise unknown, which is what turn 0 stands for.
+//
+// A name of which all this is what the view has is at rest, and none of them is looked at.
+func (m *Machine) used() map[*library.Entry]struct{} {
+	out, pending := map[*library.Entry]struct{}{}, m.pending()
+	for _, s := range m.order {
+		if s.rank < rankListener {
+			continue
+		}
+		add := func(r *library.Resource) {
+			if r == nil {
+				return
+			}
+			if _, maybe := pending[r.Entry().Owner()]; !maybe && m.ownerless(s, r.Entry(), slots.Slot{}) {
+				return
+			}
+			for _, name := range r.Needs() {
+				out[name] = struct{}{}
+			}
+		}
+		s.eachOld(add)
+		s.eachSent(add)
+		for name := range s.jail {
+			add(s.slots.Get(name).Res)
+		}
+		for _, maybe := range s.doubts {
+			for _, r := range maybe {
+				add(r)
+			}
+		}
+	}
+	return out
+}
+
+// pending collects the route configurations of which something is on the way: until the client has answered that, it
+// may have them, and their virtual hosts are in force.
+func (m *Machine) pending() (out map[*library.Entry]struct{}) {
+	routes := m.ranks[rankRoute]
+	if routes == nil {
+		return nil
+	}
+	for _, f := range routes.flight {
+		for _, it := range f.items {
+			if out == nil {
+				out = map[*library.Entry]struct{}{}
+			}
+			out[it.name] = struct{}{}
+		}
+	}
+	return out
+}
+
+// loading collects the load assignments of clusters that are to change or to go.
+func (m *Machine) loading() map[*library.Entry]struct{} {
+	out := map[*library.Entry]struct{}{}
+	if s := m.ranks[rankCluster]; s != nil {
+		s.eachOld(func(r *library.Resource) { out[r.Load()] = struct{}{} })
+	}
+	return out
+}
+
+// awaited tells whether a cluster that the client has from this stream takes its endpoints from a load assignment.
+func (m *Machine) awaited(load *library.Entry) bool {
+	if clusters := m.ranks[rankCluster]; clusters != nil {
+		for sl := range clusters.slots.All() {
+			if sl.Is(has) && sl.Res != nil && sl.Res.Load() == load {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// eachOld calls fn with what the client holds of the names that are to change, or did and are un-ACKed.
+func (s *sub) eachOld(fn func(r *library.Resource)) {
+	s.eachWaiting(func(name *library.Entry) {
+		if r := s.slots.Get(name).Res; r != nil {
+			fn(r)
+		}
+	})
+	for _, f := range s.flight {
+		for _, it := range f.items {
+			if it.prev != nil {
+				fn(it.prev)
+			}
+		}
+	}
+}
+
+// eachSent calls fn with what un-ACKed responses sent.
+func (s *sub) eachSent(fn func(r *library.Resource)) {
+	for _, f := range s.flight {
+		for _, it := range f.items {
+			if it.sent != nil {
+				fn(it.sent)
+			}
+		}
+	}
+}
+
+// eachWaiting calls fn with the names in the queue and in trials.
+func (s *sub) eachWaiting(fn func(name *library.Entry)) {
+	for _, w := range s.queue {
+		fn(w.name)
+	}
+	for _, group := range s.trials {
+		for _, it := range group {
+			fn(it.name)
+		}
+	}
+}
+
+// ownerless tells whether a virtual host belongs to a route configuration that the client does not hold. Envoy drops
+// such a virtual host, so it is sent right behind its route configuration instead.
+func (m *Machine) ownerless(s *sub, name *library.Entry, sl slots.Slot) bool {
+	routes := m.ranks[rankRoute]
+	if s.rank != rankVirtualHost || routes == nil || sl.Is(named) {
+		return false
+	}
+	return name.Owner() == nil || !routes.slots.Get(name.Owner()).Is(has|vague)
+}
+
+// orphan queues the virtual hosts of a route configuration that the client gave up or lost: they are no longer in
+// force, but Envoy goes on reporting them as held until it is told that they are gone.
+func (m *Machine) orphan(v *library.View, routeConfiguration *library.Entry) {
+	hosts := m.ranks[rankVirtualHost]
+	if hosts == nil || !m.delta {
+		return
+	}
+	for sl := range hosts.slots.All() {
+		if sl.Name.Owner() == routeConfiguration {
+			m.touch(hosts, sl.Name, v.Turn)
+		}
+	}
+}
+
+// follow queues what the client needs again because of what was just sent to it: behind a cluster its load
+// assignment, behind a new route configuration its virtual hosts.
+func (m *Machine) follow(v *library.View, s *sub, p pick, it item) {
+	switch {
+	case s.rank == rankCluster && p.res.Load() != nil:
+		m.load(v, p.res.Load(), it.had)
+	case s.rank == rankRoute && m.delta && p.res.Bare() != nil && (p.forced || !it.had):
+		m.followHosts(v, p.res)
+	}
+}
+
+// followHosts queues the virtual hosts of a route configuration.
+func (m *Machine) followHosts(v *library.View, route *library.Resource) {
+	hosts := m.subs[route.Bare().MemberType]
+	if hosts == nil {
+		m.owing = append(m.owing, route)
+		return
+	}
+	if !hosts.wildcard {
+		return
+	}
+	hosts.eachWaiting(func(name *library.Entry) {
+		if sl := hosts.slots.Get(name); sl.Is(has) && name.Owner() == route.MembersOwner() {
+			sl.Flags |= vague // to be removed, and no longer in force: it is not held should it come back
+			hosts.slots.Set(name, sl)
+		}
+	})
+	hosts.stack.Members(route.MembersOwner(), func(e *library.Entry) { hosts.ask(e, v.Turn) })
+}
+
+// followVague queues the load assignments of clusters that a full state sends along, where the client may hold another
+// version than that: it changes them then, and waits.
+func (m *Machine) followVague(v *library.View, s *sub) {
+	for sl := range s.slots.All() {
+		if sl.Is(has) && sl.Is(vague) && sl.Res != nil && sl.Res.Load() != nil {
+			m.load(v, sl.Res.Load(), true)
+		}
+	}
+}
+
+// load queues the load assignment of a cluster that was sent. "Warming of Cluster is completed only when a new
+// ClusterLoadAssignment response is supplied by management server even though there is no change in endpoints" (xDS
+// protocol, "Resource warming"), and Envoy does not ask for it again.
+func (m *Machine) load(v *library.View, name *library.Entry, had bool) {
+	loads := m.ranks[rankEndpoint]
+	if loads == nil {
+		if had {
+			if m.owed == nil {
+				m.owed = map[*library.Entry]struct{}{}
+			}
+			m.owed[name] = struct{}{}
+		}
+		return
+	}
+	if loads.wildcard || loads.slots.Get(name).Is(named) {
+		loads.ask(name, v.Turn)
+		m.due = true
+	}
+}

@@ -1,0 +1,387 @@
+package protocol
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"fairway/internal/xds/library"
+	"fairway/internal/xds/slots"
+	"fairway/internal/xds/wire"
+)
+
+// Machine is the whole protocol state of one stream. It is pure: it takes requests and views, and gives responses.
+// The stream owns it.
+type Machine struct {
+	delta     bool
+	subs      map[string]*sub
+	ranks     [rankVirtualHost + 1]*sub // those of the special types
+	order     []*sub                    // in the order of sending
+	cursor    uint64                    // all changes up to this turn are in the queues
+	at        *library.Attached
+	restacked uint64 // the turn in which the stacks were last replaced
+	nonces    uint64
+	unknown   int                         // types asked for that the library has never had
+	named     int                         // names subscribed to by name, over all types
+	epoch     uint64                      // rises whenever something happened that others may have waited for
+	owed      map[*library.Entry]struct{} // load assignments due once the client subscribes to any
+	owing     []*library.Resource         // route configurations whose virtual hosts are due once the client subscribes to any
+	due       bool                        // load assignments are to follow the clusters just sent
+	limits    Limits
+	shared    *Shared
+
+	pendingEvents []Event // for the stream to pick up
+}
+
+// Limits are what a machine holds its client to.
+type Limits struct {
+	Bytes    int                   // of a response, about
+	Names    int                   // subscribed to by name
+	Window   int                   // responses of one type un-ACKed
+	Withhold func(typ string) bool // types of which the client gets nothing; nil: none
+}
+
+// Bounds that no option sets.
+const (
+	maxUnknownTypes = 32  // types of one stream that this server has never had anything of
+	maxRejected     = 256 // quarantined resources of one stream that the program is told of at once
+)
+
+// TooMany is the error of a request with which a client exceeds a limit.
+type TooMany struct {
+	Types bool // that this server does not have; else names subscribed to
+	got   int
+	limit int
+}
+
+func (e *TooMany) Error() string {
+	if e.Types {
+		return fmt.Sprintf("the stream asks for more than %d types that this server does not have", e.limit)
+	}
+	return fmt.Sprintf("the stream subscribes to %d names, the limit is %d", e.got, e.limit)
+}
+
+// Event is something that the world outside wants to hear of: an ACK, a NACK or, with names, a quarantine.
+type Event struct {
+	Kind      EventKind
+	Type      string
+	Turn      uint64 // of the oldest change that was ACKed; 0 if there was none
+	Resources int
+	Name      string
+	Version   uint64
+	Detail    string
+}
+
+type EventKind int
+
+const (
+	EventAck EventKind = iota
+	EventNack
+	EventReject
+)
+
+// sub is what one client asked of one type, and holds of it.
+type sub struct {
+	typ      string
+	rank     rank
+	full     bool // each response must hold the whole state
+	wildcard bool
+	legacy   bool // never named anything: still a wildcard by the legacy rule
+	answered bool // something was sent, or need not be
+	owes     bool // the client waits for an answer, even an empty one
+	phase    bool // flips with each state-of-the-world request, to find dropped names
+
+	stack   library.Stack // as of the last look
+	started bool          // a request came
+	slots   slots.Table
+	names   int                       // subscribed to by name
+	mixes   map[*library.Entry]uint64 // versions of resources assembled from members
+	sum     uint64                    // of all that the client holds
+	queue   []want                    // names to look at, oldest first
+	stuck   uint64                    // epoch in which everything in the queue was found to wait
+	flight  []*flight                 // responses un-ACKed, oldest first
+	parted  bool                      // names were given up since some of these were sent
+
+	trials   [][]item // groups of names to send one by one, to find which was refused
+	budget   int      // NACKs left in this search
+	jail     map[*library.Entry]jailed
+	doubts   map[*library.Entry][]*library.Resource // of refused responses: the client may hold one of these instead
+	sent     Mark
+	acked    Mark
+	detail   string
+	withheld bool // the last plan kept a removal back
+	// probe is set while a reconnected client is to lose clusters that it reported, and has not answered anything on
+	// this stream: only then are the first requests of its other types known to have come.
+	probe  bool
+	search bool // a NACK's culprit is being looked for
+}
+
+// What is known of a name.
+const (
+	named  slots.Flags = 1 << iota // the client asked for it by name
+	has                            // the client holds, or may hold, some version
+	sure                           // it has ACKed one, and keeps it
+	queued                         // it is in the queue or in a trial
+	force                          // it must be sent even if the client holds it
+	told                           // the client was told that it does not exist
+	vague                          // it was in a response that was refused: the client may hold that all the same
+	phase                          // the request in which it was named last, alternating
+)
+
+// want is a name to look at, and the turn since when.
+type want struct {
+	name  *library.Entry
+	turn  uint64
+	asked bool // by a subscription, not by a change
+}
+
+// flight is a response that was sent and not yet ACKed.
+type flight struct {
+	nonce  string
+	turn   uint64 // that it brings the client to
+	oldest uint64 // the oldest turn of what it carries
+	since  uint64 // the oldest turn of the changes in it; the maximum if there is none
+	early  bool   // a removal was held back when it was sent
+	items  []item
+}
+
+// item is one name of a response.
+type item struct {
+	want
+	prev    *library.Resource
+	had     bool
+	maybe   bool              // of what it had before, too, it was not sure
+	forced  bool              // sent because it was asked for, held or not
+	sent    *library.Resource // nil: removed
+	version uint64
+}
+
+// New returns the machine of a new stream, of the incremental protocol (delta) or that of the state of the world.
+func New(delta bool, l Limits, with *Shared) *Machine {
+	return &Machine{delta: delta, subs: map[string]*sub{}, limits: l, shared: with, epoch: 1}
+}
+
+// Turn returns the turn up to which all changes are sent or queued.
+func (m *Machine) Turn() uint64 { return m.cursor }
+
+// Events returns what happened since it was called last.
+func (m *Machine) Events() []Event {
+	events := m.pendingEvents
+	m.pendingEvents = nil
+	return events
+}
+
+// Bytes is how much memory the tables take in which the machine notes what it knows of names, some of it shared.
+func (m *Machine) Bytes() (n int) {
+	for _, s := range m.order {
+		n += s.slots.Bytes()
+	}
+	return n
+}
+
+// sub returns the subscription of a type, which is made at the type's first request.
+func (m *Machine) sub(v *library.View, typ string) *sub {
+	s := m.subs[typ]
+	if s != nil {
+		return s
+	}
+	typ = strings.Clone(typ)
+	s = &sub{
+		typ: typ, rank: rankOf(typ), full: !m.delta && fullState(typ), legacy: legacyWildcard(typ), stack: m.stack(v, typ),
+	}
+	m.subs[typ] = s
+	if s.rank != rankOther {
+		m.ranks[s.rank] = s
+	}
+	at, _ := slices.BinarySearchFunc(m.order, s, func(a, b *sub) int {
+		if a.rank != b.rank {
+			return int(a.rank - b.rank)
+		}
+		return strings.Compare(a.typ, b.typ)
+	})
+	m.order = slices.Insert(m.order, at, s)
+	return s
+}
+
+// Receive takes one request. Its only error is a *tooMany: the stream is to end with it.
+func (m *Machine) Receive(v *library.View, r *wire.Request) error {
+	m.pull(v)
+	if m.subs[r.Type] == nil && !v.HasType(r.Type) {
+		if m.unknown++; m.unknown > maxUnknownTypes {
+			return &TooMany{Types: true, got: m.unknown, limit: maxUnknownTypes}
+		}
+	}
+	s := m.sub(v, r.Type)
+	fresh := m.settle(v, s, r)
+	switch {
+	case m.delta:
+		m.subscribeDelta(v, s, r)
+	case fresh:
+		m.subscribeState(v, s, r)
+	default:
+		m.lapse(v, s, r.Subscribe)
+	}
+	m.moved(s)
+	if m.named > m.limits.Names {
+		return &TooMany{got: m.named, limit: m.limits.Names}
+	}
+	return nil
+}
+
+// moved notes that others may go on: nobody waits for endpoints and secrets.
+func (m *Machine) moved(s *sub) {
+	s.stuck = 0
+	if s.rank != rankEndpoint && s.rank != rankSecret && s.rank != rankOther {
+		m.epoch++
+	}
+}
+
+// pull queues every name that changed since the machine last looked.
+func (m *Machine) pull(v *library.View) {
+	if m.at != v.Attached() {
+		m.restack(v)
+	}
+	if m.cursor == v.Turn {
+		return
+	}
+	for _, s := range m.order {
+		if !s.stack.Since(m.cursor, func(e *library.Entry, turn uint64) { m.touch(s, e, turn) }) {
+			m.compare(v, s)
+		}
+		if m.assembles(s) {
+			m.pullMembers(v, s)
+		}
+	}
+	m.cursor = v.Turn
+}
+
+// restack compares whatever the client holds with stacks that are not those it was filled from.
+func (m *Machine) restack(v *library.View) {
+	old := m.at
+	m.at = v.Attached()
+	if old == nil {
+		return
+	}
+	m.restacked = v.Turn
+	for _, s := range m.order {
+		before := s.stack
+		if s.stack = m.stack(v, s.typ); !slices.Equal(before, s.stack) {
+			m.compare(v, s)
+		}
+		if m.assembles(s) && !slices.Equal(old.Stack(library.VirtualHostType), v.Stack(library.VirtualHostType)) {
+			m.compare(v, s)
+		}
+	}
+}
+
+// stack is what the client sees of a type.
+func (m *Machine) stack(v *library.View, typ string) library.Stack {
+	if withhold := m.limits.Withhold; withhold != nil && withhold(typ) {
+		return nil
+	}
+	return v.Stack(typ)
+}
+
+// compare queues every name of the view and every name that the client knows of.
+func (m *Machine) compare(v *library.View, s *sub) {
+	for sl := range s.slots.All() {
+		m.touch(s, sl.Name, v.Turn)
+	}
+	if s.wildcard {
+		s.stack.Each(func(e *library.Entry) { m.touch(s, e, v.Turn) })
+	}
+}
+
+// touch queues a name because of a change, if the client is interested in it.
+func (m *Machine) touch(s *sub, name *library.Entry, turn uint64) {
+	sl := s.slots.Get(name)
+	if sl.Is(queued) {
+		s.stuck = 0 // what it waited for may be another thing now
+		return
+	}
+	if !s.wildcard && !sl.Is(named|has|vague) {
+		return
+	}
+	if sl.Is(force) {
+		turn = 0 // it was asked for long ago: the client may hold a version of another server's
+	}
+	s.enqueue(name, sl, want{name: name, turn: turn})
+}
+
+// enqueue puts a name that is not queued yet at the end of the queue.
+func (s *sub) enqueue(name *library.Entry, sl slots.Slot, w want) {
+	if j, ok := s.jail[name]; ok {
+		w.turn = min(w.turn, j.turn)
+	}
+	sl.Flags |= queued
+	s.slots.Set(name, sl)
+	s.queue = append(s.queue, w)
+	s.stuck = 0
+}
+
+// ask queues a name because the client asked for it: it is answered even if nothing changed.
+func (s *sub) ask(name *library.Entry, turn uint64) {
+	sl := s.slots.Get(name)
+	wasQueued := sl.Is(queued)
+	sl.Flags |= force
+	if wasQueued {
+		s.slots.Set(name, sl)
+		s.stuck = 0
+		return
+	}
+	s.enqueue(name, sl, want{name: name, turn: turn, asked: true})
+}
+
+// Synced tells whether the client holds everything up to the cursor, and said so. What is kept for something that the
+// client refused may stay: it is in a queue, but nothing that is under way will free it.
+func (m *Machine) Synced() bool {
+	for _, s := range m.order {
+		waits := len(s.queue) > 0 && s.stuck != m.epoch
+		if waits || len(s.trials) > 0 || len(s.flight) > 0 || s.owes {
+			return false
+		}
+	}
+	return true
+}
+
+// nonce returns one that no response of this stream has had.
+func (m *Machine) nonce() string {
+	m.nonces++
+	return strconv.FormatUint(m.nonces, 10)
+}
+
+// put replaces what the client is known to hold, and keeps the sum of it.
+func (s *sub) put(name *library.Entry, sl slots.Slot) {
+	if old := s.slots.Get(name).Res; old != sl.Res {
+		if old != nil {
+			s.sum ^= old.Sum()
+		}
+		if sl.Res != nil {
+			s.sum ^= sl.Res.Sum()
+		}
+	}
+	s.slots.Set(name, sl)
+}
+
+// abandon drops a name that the client gave up.
+func (s *sub) abandon(name *library.Entry) {
+	s.parted = s.parted || len(s.flight) > 0
+	s.drop(name)
+}
+
+// drop forgets a name; one that is queued leaves when its turn comes.
+func (s *sub) drop(name *library.Entry) {
+	sl := s.slots.Get(name)
+	if sl.Res != nil {
+		s.sum ^= sl.Res.Sum()
+	}
+	if sl.Is(queued) {
+		s.slots.Set(name, slots.Slot{Flags: queued})
+	} else {
+		s.slots.Drop(name)
+	}
+	delete(s.mixes, name)
+	delete(s.jail, name)
+	delete(s.doubts, name)
+}

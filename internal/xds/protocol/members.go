@@ -1,0 +1,47 @@
+package protocol
+
+import (
+	"slices"
+
+	"fairway/internal/xds/library"
+	"fairway/internal/xds/slots"
+)
+
+// assembles tells whether resources of the subscription may have to be completed by members.
+func (m *Machine) assembles(s *sub) bool { return !m.delta && s.rank == rankRoute }
+
+// membersGated tells whether any member that comes with the resource, or right behind it, has to wait for clusters:
+// then the resource waits too, or the client would serve without that member for a moment.
+func (m *Machine) membersGated(v *library.View, s *sub, sl slots.Slot, p pick) bool {
+	if p.whole != nil {
+		return slices.ContainsFunc(p.whole.Members, func(r *library.Resource) bool { return m.gated(s, r.Needs()) })
+	}
+	if s.rank != rankRoute || p.res.Bare() == nil || sl.Is(has) {
+		return false
+	}
+	gated := false
+	hosts := v.Stack(p.res.Bare().MemberType)
+	hosts.Members(p.res.MembersOwner(), func(e *library.Entry) {
+		if !gated {
+			r := hosts.Resolve(e)
+			gated = r != nil && m.gated(s, r.Needs())
+		}
+	})
+	return gated
+}
+
+// pullMembers queues the resources whose members changed after the cursor.
+func (m *Machine) pullMembers(v *library.View, s *sub) {
+	known := v.Stack(library.VirtualHostType).Since(m.cursor, func(e *library.Entry, turn uint64) {
+		if e.Owner() != nil && m.isNamed(s, e.Owner()) {
+			m.touch(s, e.Owner(), turn)
+		}
+	})
+	if !known {
+		m.compare(v, s)
+	}
+}
+
+func (m *Machine) isNamed(s *sub, e *library.Entry) bool {
+	return s.wildcard || s.slots.Get(e).Is(named)
+}

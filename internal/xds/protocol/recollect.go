@@ -1,0 +1,159 @@
+package protocol
+
+import (
+	"hash/maphash"
+	"slices"
+	"sync"
+
+	"fairway/internal/xds/library"
+	"fairway/internal/xds/slots"
+	"fairway/internal/xds/wire"
+)
+
+// memories has the first requests of a reconnecting fleet looked up once: many clients come back with the same names
+// at the same versions, if in any order. A request whose lists sum up to those of an earlier one, of the same type and
+// the same stack, leads to the same state. Only requests that left nothing to do are remembered, and only until one
+// of their shelves changes.
+//
+// Sums have 128 bits, under keys that each server draws anew: that two different lists have the same sum is a chance of
+// one in 2^128, and a client that could bring it about would deceive itself alone. It is safe for concurrent use.
+type memories struct {
+	keys  [2]maphash.Seed
+	few   int // names that a client reports, below which looking them up is as fast
+	mu    sync.Mutex
+	known map[firstRequest]*memory
+	on    map[*library.Shelf]map[firstRequest]struct{} // which of known rest on a shelf
+	names int                                          // in all of them
+}
+
+// firstRequest is what a first request asks for and reports, whatever the order.
+type firstRequest struct {
+	typ       string
+	subscribe listSum
+	initial   listSum
+}
+
+// listSum is the sum of a list of names and versions.
+type listSum struct {
+	n    int
+	a, b uint64
+}
+
+// memory is the state of a subscription after its first request.
+type memory struct {
+	stack    library.Stack
+	slots    slots.Table // all pages are shared
+	held     int         // names in them
+	sum      uint64
+	names    int
+	wildcard bool
+	answered bool
+}
+
+const (
+	fewNames    = 32
+	memoryNames = 1 << 18 // that memories hold together
+)
+
+func newMemories() *memories {
+	c := &memories{keys: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, few: fewNames}
+	c.clear()
+	return c
+}
+
+func (c *memories) clear() {
+	c.known, c.on, c.names = map[firstRequest]*memory{}, map[*library.Shelf]map[firstRequest]struct{}{}, 0
+}
+
+// sum returns what a first request is remembered by; false: it is not worth it.
+func (c *memories) sum(r *wire.Request) (f firstRequest, ok bool) {
+	if len(r.Initial) < c.few || len(r.Unsubscribe) > 0 {
+		return f, false
+	}
+	f.typ = r.Type
+	for _, name := range r.Subscribe {
+		c.add(&f.subscribe, name, "")
+	}
+	for _, k := range r.Initial {
+		c.add(&f.initial, k.Name, k.Version)
+	}
+	return f, true
+}
+
+func (c *memories) add(to *listSum, name, version string) {
+	to.n++
+	to.a += library.Mix(maphash.String(c.keys[0], name) + library.Mix(maphash.String(c.keys[0], version)))
+	to.b += library.Mix(maphash.String(c.keys[1], name) + library.Mix(maphash.String(c.keys[1], version)))
+}
+
+func (c *memories) find(f firstRequest, k library.Stack) *memory {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if found := c.known[f]; found != nil && slices.Equal(found.stack, k) {
+		return found
+	}
+	return nil
+}
+
+// keep remembers a first request. The library's lock is held, so that the shelves are still as they were.
+func (c *memories) keep(f firstRequest, m *memory) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.names+m.held > memoryNames {
+		c.clear()
+	}
+	c.drop(f)
+	c.known[f] = m
+	c.names += m.held
+	for _, s := range m.stack {
+		if c.on[s] == nil {
+			c.on[s] = map[firstRequest]struct{}{}
+		}
+		c.on[s][f] = struct{}{}
+	}
+}
+
+// forget drops what rests on shelves that changed. Its cost follows what it drops, and that is kept once.
+func (c *memories) forget(changed map[*library.Shelf]struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s := range changed {
+		for f := range c.on[s] {
+			c.drop(f)
+		}
+	}
+}
+
+func (c *memories) drop(f firstRequest) {
+	m := c.known[f]
+	if m == nil {
+		return
+	}
+	c.names -= m.held
+	delete(c.known, f)
+	for _, s := range m.stack {
+		if delete(c.on[s], f); len(c.on[s]) == 0 {
+			delete(c.on, s)
+		}
+	}
+}
+
+// recollect brings a subscription to the state that a request like its first one has led to before.
+func (m *Machine) recollect(s *sub, was *memory) {
+	s.slots = was.slots.Clone()
+	s.sum, s.names, s.wildcard, s.answered = was.sum, was.names, was.wildcard, was.answered
+	m.named += was.names
+}
+
+// remember keeps the state of a subscription after its first request, if that left nothing to do.
+func (m *Machine) remember(s *sub, f firstRequest) {
+	if len(s.queue) > 0 || s.owes || s.probe || len(s.stack) == 0 || s.slots.Unnumbered() > 0 {
+		return
+	}
+	f.typ = s.typ // the other is a part of the request
+	s.slots.Share(m.shared.pages)
+	m.shared.firsts.keep(f, &memory{
+		stack: s.stack, slots: s.slots.Clone(), held: f.initial.n,
+		sum: s.sum, names: s.names, wildcard: s.wildcard, answered: s.answered,
+	})
+}

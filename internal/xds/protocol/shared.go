@@ -1,0 +1,18 @@
+package protocol
+
+import (
+	"fairway/internal/xds/library"
+	"fairway/internal/xds/slots"
+)
+
+// Shared is what the machines of one server have in common: what many clients hold alike is kept once, and what many of
+// them ask alike is looked up once. It is safe for concurrent use.
+type Shared struct {
+	pages  *slots.Pool
+	firsts *memories
+}
+
+func NewShared() *Shared { return &Shared{pages: slots.NewPool(), firsts: newMemories()} }
+
+// Forget drops what rests on shelves that a turn edits. It is to be told of each turn, while nobody reads the library.
+func (s *Shared) Forget(edited map[*library.Shelf]struct{}) { s.firsts.forget(edited) }

@@ -1,0 +1,41 @@
+package slots
+
+import "fairway/internal/xds/library"
+
+// strays is what a stream knows of names that have no number: those that it asked for and that nobody has, as a rule
+// few. What they take is this stream's own.
+type strays struct {
+	places map[*library.Entry]int // in the list
+	list   []Slot                 // in the order of coming, but for those that took an empty place
+	empty  []int                  // places
+}
+
+func (s *strays) get(e *library.Entry) Slot {
+	if at, ok := s.places[e]; ok {
+		return s.list[at]
+	}
+	return Slot{}
+}
+
+func (s *strays) set(e *library.Entry, sl Slot) {
+	at, ok := s.places[e]
+	switch n := len(s.empty); {
+	case ok:
+	case n > 0:
+		at, s.empty = s.empty[n-1], s.empty[:n-1]
+	default:
+		at, s.list = len(s.list), append(s.list, Slot{})
+	}
+	s.places[e], s.list[at] = at, sl
+}
+
+// drop forgets a name.
+func (s *strays) drop(e *library.Entry) {
+	at, ok := s.places[e]
+	if !ok {
+		return
+	}
+	delete(s.places, e)
+	s.list[at] = Slot{}
+	s.empty = append(s.empty, at)
+}

@@ -1,0 +1,172 @@
+package slots
+
+import (
+	"iter"
+	"math/bits"
+	"slices"
+	"unsafe"
+
+	"fairway/internal/xds/library"
+	"fairway/internal/xds/paged"
+)
+
+// Slot is what a stream knows of one name.
+type Slot struct {
+	Name  *library.Entry    // nil: nothing is known
+	Res   *library.Resource // what the client holds, if known
+	Flags Flags
+}
+
+// Flags are what else is known of a name; what each means is the business of who sets it.
+type Flags uint8
+
+// Is tells whether any of the flags is set.
+func (s Slot) Is(f Flags) bool { return s.Flags&f != 0 }
+
+// Table is what a stream knows of the names of one type. Streams that know the same share pages: see pagePool. A page
+// that others may see is never written to; who would, takes a copy of it first.
+type Table struct {
+	numbered paged.Array[Slot]
+	shared   []uint64 // a bit for each page that others may see, or that is not there
+	strays   *strays  // of names that had no number when they came; nil: none came yet
+}
+
+type Page = [paged.Size]Slot
+
+// Get returns the slot of a name, which is empty if the stream knows nothing of it.
+func (s *Table) Get(e *library.Entry) Slot {
+	if at := s.numbered.At(e.ID()); at != nil && at.Name != nil {
+		return *at
+	}
+	if s.strays == nil {
+		return Slot{}
+	}
+	return s.strays.get(e)
+}
+
+// Set replaces the slot of a name. One that has got a number since it came leaves the strays.
+func (s *Table) Set(e *library.Entry, sl Slot) {
+	sl.Name = e
+	if e.ID() == library.Unnumbered {
+		s.stray(e, sl)
+		return
+	}
+	s.unstray(e)
+	if at := s.numbered.At(e.ID()); at != nil && *at == sl {
+		return
+	}
+	s.own(e.ID())
+	*s.numbered.Make(e.ID()) = sl
+}
+
+// Drop empties the slot of a name.
+func (s *Table) Drop(e *library.Entry) {
+	if at := s.numbered.At(e.ID()); at != nil && at.Name != nil {
+		s.own(e.ID())
+		*s.numbered.At(e.ID()) = Slot{}
+	} else {
+		s.unstray(e)
+	}
+}
+
+func (s *Table) stray(e *library.Entry, sl Slot) {
+	if s.strays == nil {
+		s.strays = &strays{places: map[*library.Entry]int{}}
+	}
+	s.strays.set(e, sl)
+}
+
+func (s *Table) unstray(e *library.Entry) {
+	if s.strays == nil {
+		return
+	}
+	if s.strays.drop(e); len(s.strays.places) == 0 {
+		s.strays = nil
+	}
+}
+
+// All yields the slots that are not empty, by number, then the strays; they may be replaced and dropped meanwhile.
+func (s *Table) All() iter.Seq[Slot] {
+	return func(yield func(Slot) bool) {
+		for page := range s.numbered.Pages {
+			if s.numbered.Pages[page] == nil {
+				continue
+			}
+			for i := range paged.Size {
+				sl := s.numbered.Pages[page][i] // not of a page looked up before: it may have been copied meanwhile
+				if sl.Name != nil && !yield(sl) {
+					return
+				}
+			}
+		}
+		for i := 0; s.strays != nil && i < len(s.strays.list); i++ {
+			if sl := s.strays.list[i]; sl.Name != nil && !yield(sl) {
+				return
+			}
+		}
+	}
+}
+
+// own makes the page of a number this stream's alone.
+func (s *Table) own(id uint32) {
+	page := int(id >> paged.Bits)
+	if w, bit := page>>6, uint64(1)<<(page&63); w < len(s.shared) && s.shared[w]&bit != 0 {
+		if at := s.numbered.Pages[page]; at != nil {
+			own := *at
+			s.numbered.Pages[page] = &own
+		}
+		s.shared[w] &^= bit
+	}
+}
+
+// Share puts the pages that are this stream's alone into the pool, or takes from there what is the same.
+func (s *Table) Share(pool *Pool) {
+	if words := (len(s.numbered.Pages) + 63) >> 6; words > len(s.shared) {
+		s.shared = append(s.shared, make([]uint64, words-len(s.shared))...)
+	}
+	for w := range s.shared {
+		for left := ^s.shared[w]; left != 0; left &= left - 1 {
+			page := w<<6 + bits.TrailingZeros64(left)
+			if page >= len(s.numbered.Pages) {
+				return
+			}
+			if own := s.numbered.Pages[page]; own != nil {
+				s.numbered.Pages[page] = pool.same(own)
+			}
+			s.shared[w] |= left & -left
+		}
+	}
+}
+
+// Clone copies slots all of whose pages are shared, and that have no strays.
+func (s *Table) Clone() Table {
+	return Table{numbered: paged.Array[Slot]{Pages: slices.Clone(s.numbered.Pages)}, shared: slices.Clone(s.shared)}
+}
+
+// Unnumbered is of how many names it knows that had no number when they came.
+func (s *Table) Unnumbered() int {
+	if s.strays == nil {
+		return 0
+	}
+	return len(s.strays.places)
+}
+
+// Bytes is how much memory it takes, with the pages that it shares.
+func (s *Table) Bytes() int {
+	n := 8*cap(s.numbered.Pages) + 8*cap(s.shared) + s.Unnumbered()
+	for page := range s.Pages() {
+		n += int(unsafe.Sizeof(*page))
+	}
+	return n
+}
+
+// Pages yields the pages, which may be shared.
+func (s *Table) Pages() iter.Seq[*Page] {
+	return func(yield func(*Page) bool) {
+		for _, page := range s.numbered.Pages {
+			if page != nil && !yield(page) {
+				return
+			}
+		}
+	}
+}
