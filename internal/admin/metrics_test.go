@@ -164,7 +164,8 @@ func TestMetricsFollowState(t *testing.T) {
 // TestTypeLabel: Istio's short names; what nobody serves is other.
 func TestTypeLabel(t *testing.T) {
 	for typ, want := range map[string]string{
-		library.ClusterType: "cds", library.EndpointType: "eds", library.ListenerType: "lds", library.RouteType: "rds", library.VirtualHostType: "vhds",
+		library.ClusterType: "cds", library.EndpointType: "eds", library.ListenerType: "lds",
+		library.RouteType: "rds", library.VirtualHostType: "vhds",
 		"type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret": "sds",
 		"type.googleapis.com/google.protobuf.Struct":                           "google.protobuf.Struct",
 		"type.googleapis.com/a.b.C":                                            "other", "": "other", "\xff": "other",

@@ -70,7 +70,8 @@ func TestRouteCarriesItsParts(t *testing.T) {
 		&envoy.Encoded{Version: 1, Body: []byte{1}, Needs: []string{"a"}, Bare: &envoy.Bare{Body: []byte{2}, Prefix: "80/"}},
 	)
 	o := r.Options()
-	if o.Bare == nil || o.Bare.MemberPrefix != "80/" || o.Bare.MemberType != library.VirtualHostType || o.Bare.Field != 2 || len(o.Needs) != 1 {
+	if o.Bare == nil || o.Bare.MemberPrefix != "80/" || o.Bare.MemberType != library.VirtualHostType || o.Bare.Field != 2 ||
+		len(o.Needs) != 1 {
 		t.Errorf("got %+v", o)
 	}
 	if o := resource(library.ClusterType, "a", &envoy.Encoded{Version: 1, Load: "a"}).Options(); o.Bare != nil || o.Load != "a" {

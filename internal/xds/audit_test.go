@@ -7,28 +7,31 @@ import (
 	"fairway/internal/xds/library"
 )
 
-// truth is the tables that a house is published from.
-type truth struct {
+// tables is what a fixture is published from.
+type tables struct {
 	attachments map[library.ProxyID]*library.Attachment
 	rows        map[library.RowKey]library.Row
 }
 
-func (t truth) Attachment(id library.ProxyID) *library.Attachment { return t.attachments[id] }
+func (t tables) Attachment(id library.ProxyID) *library.Attachment { return t.attachments[id] }
 
-func (t truth) Row(typ string, key library.ShelfKey, name string) library.Row {
+func (t tables) Row(typ string, key library.ShelfKey, name string) library.Row {
 	return t.rows[library.RowKey{Type: typ, Shelf: key, Name: name}]
 }
 
-// audited is a house with one proxy that holds a cluster and what it refers to.
+// audited is a fixture with one proxy that holds a cluster and what it refers to.
 type audited struct {
-	*house
-	truth
+	*fixture
+	tables
 	client *deltaStream
 	conn   uint64
 }
 
 func newAudited(t *testing.T) *audited {
-	a := &audited{house: newHouse(t, Options{}), truth: truth{map[library.ProxyID]*library.Attachment{}, map[library.RowKey]library.Row{}}}
+	a := &audited{
+		fixture: newFixture(t, Options{}),
+		tables:  tables{map[library.ProxyID]*library.Attachment{}, map[library.RowKey]library.Row{}},
+	}
 	a.hooks.heard = make(chan Acked, 100)
 	a.attach("p", "all")
 	at := &library.Attachment{Stacks: map[string][]library.ShelfKey{}}
@@ -64,7 +67,7 @@ func (a *audited) rest() {
 
 func (a *audited) look() library.Audited {
 	a.t.Helper()
-	found, ok := a.srv.Audit(a.conn, a.truth, library.NewPass())
+	found, ok := a.srv.Audit(a.conn, a.tables, library.NewPass())
 	if !ok {
 		a.t.Fatal("no such stream")
 	}
@@ -151,11 +154,11 @@ func TestAuditOfAShelf(t *testing.T) {
 	a.state(cluster("a", 9))
 	delete(a.rows, library.RowKey{Type: library.ClusterType, Shelf: "all", Name: "b"})
 	pass := library.NewPass()
-	found, _ := a.srv.Audit(a.conn, a.truth, pass)
+	found, _ := a.srv.Audit(a.conn, a.tables, pass)
 	if found.Count() != 2 || len(found.Rows) != 2 || found.Differences[0].Of != library.OfShelf {
 		t.Fatalf("%+v", found)
 	}
-	if again, _ := a.srv.Audit(a.conn, a.truth, pass); again.Count() > 0 {
+	if again, _ := a.srv.Audit(a.conn, a.tables, pass); again.Count() > 0 {
 		t.Errorf("a shelf is compared twice in a pass: %+v", again)
 	}
 	a.rows[library.RowKey{Type: library.ClusterType, Shelf: "all", Name: "a"}] = library.Row{Kept: true}
@@ -174,7 +177,7 @@ func TestAuditOfAStreamAtWork(t *testing.T) {
 	if found := a.look(); found.Done || found.Count() > 0 {
 		t.Errorf("%+v, want it left alone", found)
 	}
-	if _, ok := a.srv.Audit(a.conn+1, a.truth, library.NewPass()); ok {
+	if _, ok := a.srv.Audit(a.conn+1, a.tables, library.NewPass()); ok {
 		t.Error("audited a stream that is not there")
 	}
 }

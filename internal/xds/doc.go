@@ -1,20 +1,20 @@
-// Package xds is the protocol room: the aggregated discovery service of xDS v3, state of the world and incremental.
+// Package xds serves the aggregated discovery service of xDS v3, state of the world and incremental, over gRPC.
 //
-// What is to be sent lies on shelves of a [Library]: a shelf is a set of named resources of one type, in the order of
-// their last change. A proxy sees a type through a stack of shelves, in which a higher shelf shadows a lower one. The
-// library is published turn by turn; a reader sees turn n or turn n+1, never a mix.
+// Its rooms, each of which may import those above it:
 //
-// A stream is a cursor over its stacks, not a queue: it wakes when one of its shelves changed, asks for the names
-// that changed after its cursor, and sends what the client does not hold yet when the wire is free. However far a
-// client falls behind, it costs one entry for each name it subscribes to.
+//   - paged: an array by small numbers, of which only the pages exist that were written to;
+//   - library: what is to be sent, on shelves, and which proxy sees which shelves;
+//   - slots: what one stream knows of the names of one type, in pages that streams which know the same share;
+//   - wire: discovery requests and responses as bytes;
+//   - protocol: the pure state machine of one stream, with neither locks nor clocks nor input and output;
+//   - xds itself: streams, which connect machines to gRPC, and the server, which admits them, holds them to their limits, drains
+//     them and tells their state.
 //
-// Names are strings at the edges alone. Within, a name is an entry of the library's catalog, with a small number by
-// which shelves and streams find what they know of it: a request's names are looked up once, a resource's when it is
-// published. A name that nothing was published under has no number: what a stream knows of it is in a map of its own.
-// The catalog forgets what nobody holds. Streams that hold the same share the pages where they note it, and clients that
-// come back with the same are looked up once.
+// A stream is a cursor over the shelves that its proxy sees, not a queue: it wakes when one of them changed, asks for the names
+// that changed after its cursor, and sends what the client does not hold yet when the wire is free. However far a client falls
+// behind, it costs one entry for each name it subscribes to.
 //
-// The laws of this room, each with a test:
+// The laws of the room, each with a test:
 //
 //  1. After quiescence the client holds exactly what its stacks resolve to, for what it subscribes to.
 //  2. What the client holds is not sent again, save where the protocol or Envoy needs it again.
@@ -24,16 +24,12 @@
 //  4. A resource is encoded once, whoever receives it.
 //  5. What a client rejected is found and not sent to it again until its content changes.
 //
-// The files machine.go, subscription.go, plan.go, gate.go, ack.go and nack.go are the protocol itself and pure: no
-// locks, no clocks, no input or output. stream.go and server.go connect them to gRPC.
+// The room must not know a mesh: it knows names, bytes, and which name must precede which.
 //
-// The room must not know a mesh: it knows names, bytes, and which name must precede which. It imports nothing of
-// ours.
-//
-//	lib := xds.NewLibrary()
+//	lib := library.New()
 //	srv := xds.NewServer(lib, xds.Options{}, hooks)
 //	g := grpc.NewServer(srv.GRPC()...)
 //	srv.Register(g)
-//	lib.Publish(1, []xds.Change{{Shelf: "all", Type: xds.ClusterType, Name: "c", Resource: c}},
-//		xds.Attach{Proxy: "p1", To: &xds.Attachment{Stacks: map[string][]xds.ShelfKey{xds.ClusterType: {"all"}}}})
+//	lib.Publish(1, []library.Change{{Shelf: "all", Type: library.ClusterType, Name: "c", Resource: c}},
+//		library.Attach{Proxy: "p1", To: &library.Attachment{Stacks: map[string][]library.ShelfKey{library.ClusterType: {"all"}}}})
 package xds

@@ -264,12 +264,16 @@ func TestRealEnvoy(t *testing.T) {
 		t.Run(api, func(t *testing.T) {
 			e := startEnvoy(t, api)
 			one, two := freePort(t), freePort(t)
-			all := []library.Change{e.cluster("c", "1s"), e.load("c"), e.listener("one", one, "80"), e.route("80"), e.host("80", "a.test", "c")}
+			all := []library.Change{
+				e.cluster("c", "1s"), e.load("c"), e.listener("one", one, "80"), e.route("80"), e.host("80", "a.test", "c"),
+			}
 			e.publish(all...)
 			e.expect(one, "a.test", 200)
 			e.expect(one, "b.test", 404)
 
-			more := []library.Change{e.listener("two", two, "90"), e.route("90"), e.host("90", "b.test", "d"), e.cluster("d", "1s"), e.load("d")}
+			more := []library.Change{
+				e.listener("two", two, "90"), e.route("90"), e.host("90", "b.test", "d"), e.cluster("d", "1s"), e.load("d"),
+			}
 			e.publish(more...) // a second route configuration, whose virtual hosts come by the same subscription
 			e.expect(two, "b.test", 200)
 
@@ -287,9 +291,15 @@ func TestRealEnvoy(t *testing.T) {
 			e.restart(api, append(append(append([]library.Change{}, all[1:]...), e.cluster("c", "2s")), append(more, extra...)...))
 			e.expect(one, "c.test", 200)
 
-			e.publish(gone("all", library.VirtualHostType, "80/c.test"), gone("all", library.ClusterType, "e"), gone("all", library.EndpointType, "e"))
+			e.publish(
+				gone("all", library.VirtualHostType, "80/c.test"),
+				gone("all", library.ClusterType, "e"), gone("all", library.EndpointType, "e"),
+			)
 			e.expect(one, "c.test", 404)
-			e.publish(gone("all", library.ListenerType, "two"), gone("all", library.RouteType, "90"), gone("all", library.VirtualHostType, "90/b.test"))
+			e.publish(
+				gone("all", library.ListenerType, "two"),
+				gone("all", library.RouteType, "90"), gone("all", library.VirtualHostType, "90/b.test"),
+			)
 			e.publish(e.listener("two", two, "90"), e.route("90"), e.host("90", "b.test", "d")) // and back
 			e.expect(two, "b.test", 200)
 		})

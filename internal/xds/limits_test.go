@@ -25,7 +25,7 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	t.Run("streams", func(t *testing.T) {
-		h := newHouse(t, Options{MaxStreams: 1})
+		h := newFixture(t, Options{MaxStreams: 1})
 		h.attach("p", "all")
 		one := h.delta(patience(t))
 		one.ask("p", library.ClusterType)
@@ -35,7 +35,7 @@ func TestLimits(t *testing.T) {
 		expect(t, two.end(), codes.ResourceExhausted, "1 streams are open")
 	})
 	t.Run("rate", func(t *testing.T) {
-		h := newHouse(t, Options{StreamsPerSecond: 1, AddressStreamsPerSecond: 100, StreamWait: time.Millisecond})
+		h := newFixture(t, Options{StreamsPerSecond: 1, AddressStreamsPerSecond: 100, StreamWait: time.Millisecond})
 		h.attach("p", "all")
 		one := h.delta(patience(t))
 		one.ask("p", library.ClusterType)
@@ -43,7 +43,7 @@ func TestLimits(t *testing.T) {
 		expect(t, h.delta(patience(t)).end(), codes.ResourceExhausted, "more than 1 new streams a second")
 	})
 	t.Run("rate of one address", func(t *testing.T) {
-		h := newHouse(t, Options{StreamsPerSecond: 2, AddressStreamsPerSecond: 0.1, StreamWait: time.Millisecond})
+		h := newFixture(t, Options{StreamsPerSecond: 2, AddressStreamsPerSecond: 0.1, StreamWait: time.Millisecond})
 		h.attach("p", "all")
 		for range 2 {
 			s := h.delta(patience(t))
@@ -55,7 +55,7 @@ func TestLimits(t *testing.T) {
 	t.Run("withheld types", func(t *testing.T) {
 		allowed := make(chan bool, 1)
 		allowed <- false
-		h := newHouse(t, Options{Withhold: func(_ context.Context, _ net.Addr, typ string) bool {
+		h := newFixture(t, Options{Withhold: func(_ context.Context, _ net.Addr, typ string) bool {
 			ok := <-allowed
 			allowed <- ok
 			return typ == library.SecretType && !ok
@@ -76,7 +76,7 @@ func TestLimits(t *testing.T) {
 		friend.expect("Secret s")
 	})
 	t.Run("rate that waits", func(t *testing.T) {
-		h := newHouse(t, Options{StreamsPerSecond: 100, AddressStreamsPerSecond: 100})
+		h := newFixture(t, Options{StreamsPerSecond: 100, AddressStreamsPerSecond: 100})
 		h.attach("p", "all")
 		for range 110 {
 			s := h.delta(patience(t))
@@ -85,21 +85,21 @@ func TestLimits(t *testing.T) {
 		}
 	})
 	t.Run("subscriptions", func(t *testing.T) {
-		h := newHouse(t, Options{MaxSubscriptions: 2})
+		h := newFixture(t, Options{MaxSubscriptions: 2})
 		h.attach("p", "all")
 		s := h.delta(patience(t))
 		s.ask("p", library.EndpointType, "a", "b", "c")
 		expect(t, s.end(), codes.ResourceExhausted, "subscribes to 3 names, the limit is 2")
 	})
 	t.Run("request size", func(t *testing.T) {
-		h := newHouse(t, Options{MaxRequestBytes: 1000})
+		h := newFixture(t, Options{MaxRequestBytes: 1000})
 		h.attach("p", "all")
 		s := h.delta(patience(t))
 		s.ask("p", library.EndpointType, strings.Repeat("x", 2000))
 		expect(t, s.end(), codes.ResourceExhausted, "larger than max")
 	})
 	t.Run("refused by the program", func(t *testing.T) {
-		h := newHouse(t, Options{})
+		h := newFixture(t, Options{})
 		h.hooks.refuse = errors.New("unknown node")
 		s := h.delta(patience(t))
 		s.ask("p", library.ClusterType)
@@ -110,7 +110,7 @@ func TestLimits(t *testing.T) {
 		expect(t, s.end(), codes.Unauthenticated, "who?")
 	})
 	t.Run("slow client", func(t *testing.T) {
-		h := newHouse(t, Options{SendTimeout: 20 * time.Millisecond})
+		h := newFixture(t, Options{SendTimeout: 20 * time.Millisecond})
 		big := func(version uint64) *library.Resource {
 			return library.NewResource(library.ClusterType, "big", version, make([]byte, 3<<20), library.ResourceOptions{})
 		}
@@ -142,7 +142,7 @@ func TestLimits(t *testing.T) {
 // with them, and once it reads it gets the newest of everything, once.
 func TestStuckClientCostsLittle(t *testing.T) {
 	const resources, size, turns = 8, 200 << 10, 400
-	h := newHouse(t, Options{SendTimeout: time.Hour, MaxResponseBytes: 1 << 20})
+	h := newFixture(t, Options{SendTimeout: time.Hour, MaxResponseBytes: 1 << 20})
 	publish := func() {
 		h.turn++
 		var changes []library.Change

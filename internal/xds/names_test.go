@@ -17,7 +17,7 @@ func (s *stream) tables() (bytes int) {
 }
 
 // streamOf returns the stream of a proxy.
-func (h *house) streamOf(proxy library.ProxyID) *stream {
+func (h *fixture) streamOf(proxy library.ProxyID) *stream {
 	for _, s := range h.srv.all() {
 		if s.proxy == proxy {
 			return s
@@ -28,7 +28,7 @@ func (h *house) streamOf(proxy library.ProxyID) *stream {
 }
 
 // subscribed opens a stream that asks for load assignments, and has the answer.
-func (h *house) subscribed(proxy string, names ...string) *deltaStream {
+func (h *fixture) subscribed(proxy string, names ...string) *deltaStream {
 	h.t.Helper()
 	s := h.delta(patience(h.t))
 	s.ask(proxy, library.EndpointType, names...)
@@ -36,7 +36,7 @@ func (h *house) subscribed(proxy string, names ...string) *deltaStream {
 	return s
 }
 
-func (h *house) settle() {
+func (h *fixture) settle() {
 	h.t.Helper()
 	if err := h.srv.Wait(patience(h.t), h.turn); err != nil {
 		h.t.Fatal(err)
@@ -50,10 +50,10 @@ type namesSeen struct {
 	names       int // in the catalog
 }
 
-// besideNames has an honest stream, then one that asks for names that nobody has, some of which come to be, then another honest one.
+// namesOfOthers has an honest stream, then one that asks for names that nobody has, some of which come to be, then another honest one.
 // It waits until no more names are left than that.
-func besideNames(t *testing.T, strange, left int) (there, gone namesSeen) {
-	h := newHouse(t, Options{})
+func namesOfOthers(t *testing.T, strange, left int) (there, gone namesSeen) {
+	h := newFixture(t, Options{})
 	for _, proxy := range []string{"early", "hostile", "late", "later"} {
 		h.attach(proxy, "all")
 	}
@@ -97,13 +97,14 @@ func besideNames(t *testing.T, strange, left int) (there, gone namesSeen) {
 // TestNamesOfOneStreamCostNoOther: what a stream keeps of names, and the library, does not grow with those that another
 // stream asks for and nobody has; they are forgotten once it is gone.
 func TestNamesOfOneStreamCostNoOther(t *testing.T) {
-	alone, aloneLater := besideNames(t, 0, xdstest.ManyNames)
-	there, gone := besideNames(t, xdstest.ManyNames, alone.names)
-	t.Logf("alone: %+v, then %+v; beside %d names: %+v, once they are gone: %+v", alone, aloneLater, xdstest.ManyNames, there, gone)
+	alone, aloneLater := namesOfOthers(t, 0, xdstest.ManyNames)
+	there, gone := namesOfOthers(t, xdstest.ManyNames, alone.names)
+	t.Logf("alone: %+v, then %+v; with %d names of another stream: %+v, once they are gone: %+v",
+		alone, aloneLater, xdstest.ManyNames, there, gone)
 	names := there.names
 	there.names = alone.names
 	if there != alone {
-		t.Errorf("beside %d names of another stream: %+v, not %+v", xdstest.ManyNames, there, alone)
+		t.Errorf("with %d names of another stream: %+v, not %+v", xdstest.ManyNames, there, alone)
 	}
 	if names < xdstest.ManyNames {
 		t.Errorf("only %d names are known", names)

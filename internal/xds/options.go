@@ -18,7 +18,7 @@ type Options struct {
 	// MaxPending is how many streams may be open at once that have not said who they are; 1,000. Past it the oldest of
 	// the address with most of them is ended.
 	MaxPending int
-	// AddressPending is how many of them are listened to at once of one address; 64. The others wait for their turn.
+	// AddressPending is how many of them are read from at once of one address; 64. The others wait for their turn.
 	AddressPending int
 	// FirstWait is how long a stream may take until its first request is there, its turn included; 10 s.
 	FirstWait time.Duration

@@ -9,57 +9,56 @@ import (
 	"fairway/internal/limit"
 )
 
-// pending keeps account of the streams that have not said who they are: their number, and their share by address. Of
-// one address only so many are listened to at once; the others wait for their turn. Where there are too many in all,
-// the oldest of the address with most of them makes room: who opens many streams and says nothing keeps out nobody but
-// himself. It is safe for concurrent use.
+// pending counts the streams that have not sent their first request yet, in all and by address. Of one address only so
+// many are read from at once; the others wait for their turn. Where there are too many in all, the oldest of the address
+// with most of them is ended: a client that opens many silent streams ends its own. It is safe for concurrent use.
 type pending struct {
 	most  int // in all
-	share int // listened to, of one address
+	share int // read from at once, of one address
 
 	mu    sync.Mutex
 	total int
-	by    map[netip.Prefix]*crowd
+	by    map[netip.Prefix]*addressStreams
 }
 
-// crowd is the pending streams of one address, oldest first.
-type crowd struct {
-	heard   []*arrival
-	waiting []*arrival
+// addressStreams is the pending streams of one address, oldest first.
+type addressStreams struct {
+	reading []*pendingStream
+	waiting []*pendingStream
 }
 
-// arrival is one pending stream.
-type arrival struct {
-	from netip.Prefix
-	turn chan struct{} // closed once its first request may be read
-	out  chan error    // gets the status when it has to make room
+// pendingStream is one pending stream.
+type pendingStream struct {
+	from    netip.Prefix
+	mayRead chan struct{} // closed once its first request may be read
+	evicted chan error    // gets the status when it is ended for another
 }
 
 func newPending(most, share int) *pending {
-	return &pending{most: most, share: share, by: map[netip.Prefix]*crowd{}}
+	return &pending{most: most, share: share, by: map[netip.Prefix]*addressStreams{}}
 }
 
 // enter takes a stream in, or refuses it.
-func (p *pending) enter(from netip.Prefix) (*arrival, error) {
+func (p *pending) enter(from netip.Prefix) (*pendingStream, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	own := p.by[from]
 	if own == nil {
-		own = &crowd{}
+		own = &addressStreams{}
 	}
-	if p.total >= p.most && !p.makeRoom(own.len()) {
+	if p.total >= p.most && !p.evictOldest(own.len()) {
 		return nil, refuse(ReasonPending, errTooManyPending(p.most))
 	}
 	p.by[from] = own // which may have been emptied, and so forgotten
 	p.total++
-	a := &arrival{from: from, turn: make(chan struct{}), out: make(chan error, 1)}
+	a := &pendingStream{from: from, mayRead: make(chan struct{}), evicted: make(chan error, 1)}
 	own.waiting = append(own.waiting, a)
 	own.admit(p.share)
 	return a, nil
 }
 
 // leave takes a stream out, wherever it stands; it may be out already.
-func (p *pending) leave(a *arrival) {
+func (p *pending) leave(a *pendingStream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.by[a.from]
@@ -68,7 +67,7 @@ func (p *pending) leave(a *arrival) {
 	}
 }
 
-func (p *pending) left(from netip.Prefix, c *crowd) {
+func (p *pending) left(from netip.Prefix, c *addressStreams) {
 	p.total--
 	c.admit(p.share)
 	if c.len() == 0 {
@@ -76,10 +75,10 @@ func (p *pending) left(from netip.Prefix, c *crowd) {
 	}
 }
 
-// makeRoom ends the oldest stream of the address with most, if it has more than so many.
-func (p *pending) makeRoom(than int) bool {
+// evictOldest ends the oldest stream of the address with most, if it has more than so many.
+func (p *pending) evictOldest(than int) bool {
 	var from netip.Prefix
-	var largest *crowd
+	var largest *addressStreams
 	for at, c := range p.by {
 		if c.len() > than {
 			from, largest, than = at, c, c.len()
@@ -88,8 +87,8 @@ func (p *pending) makeRoom(than int) bool {
 	if largest == nil {
 		return false
 	}
-	oldest := largest.heard[0]
-	oldest.out <- refuse(ReasonPending, errTooManyPending(p.most))
+	oldest := largest.reading[0]
+	oldest.evicted <- refuse(ReasonPending, errTooManyPending(p.most))
 	largest.remove(oldest)
 	p.left(from, largest)
 	return true
@@ -102,19 +101,19 @@ func (p *pending) len() int {
 	return p.total
 }
 
-func (c *crowd) len() int { return len(c.heard) + len(c.waiting) }
+func (c *addressStreams) len() int { return len(c.reading) + len(c.waiting) }
 
-// admit has those who wait be heard, as far as their share goes.
-func (c *crowd) admit(share int) {
-	for len(c.waiting) > 0 && len(c.heard) < share {
-		close(c.waiting[0].turn)
-		c.heard = append(c.heard, c.waiting[0])
+// admit lets those who wait be read from, as far as their share goes.
+func (c *addressStreams) admit(share int) {
+	for len(c.waiting) > 0 && len(c.reading) < share {
+		close(c.waiting[0].mayRead)
+		c.reading = append(c.reading, c.waiting[0])
 		c.waiting = slices.Delete(c.waiting, 0, 1)
 	}
 }
 
-func (c *crowd) remove(a *arrival) bool {
-	for _, list := range []*[]*arrival{&c.heard, &c.waiting} {
+func (c *addressStreams) remove(a *pendingStream) bool {
+	for _, list := range []*[]*pendingStream{&c.reading, &c.waiting} {
 		if at := slices.Index(*list, a); at >= 0 {
 			*list = slices.Delete(*list, at, at+1)
 			return true

@@ -20,18 +20,18 @@ func isOpen(c chan struct{}) bool {
 	}
 }
 
-// TestWhoIsPending holds many silent streams of one address against those of others.
-func TestWhoIsPending(t *testing.T) {
+// TestPendingByAddress holds many silent streams of one address against those of others.
+func TestPendingByAddress(t *testing.T) {
 	p := newPending(10, 4)
 	stranger, friend := network("10.0.0.1"), network("10.0.0.2")
-	var strangers []*arrival
+	var strangers []*pendingStream
 	for i := range 10 {
 		a, err := p.enter(stranger)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if isOpen(a.turn) != (i >= 4) {
-			t.Errorf("stream %d of one address is heard: %v", i, !isOpen(a.turn))
+		if isOpen(a.mayRead) != (i >= 4) {
+			t.Errorf("stream %d of one address is read from: %v", i, !isOpen(a.mayRead))
 		}
 		strangers = append(strangers, a)
 	}
@@ -43,12 +43,12 @@ func TestWhoIsPending(t *testing.T) {
 		if err != nil {
 			t.Fatalf("friend %d: %v", i, err)
 		}
-		if i < 4 && isOpen(a.turn) {
+		if i < 4 && isOpen(a.mayRead) {
 			t.Errorf("friend %d waits", i)
 		}
 	}
 	for i, a := range strangers {
-		if ended := len(a.out) > 0; ended != (i < 5) {
+		if ended := len(a.evicted) > 0; ended != (i < 5) {
 			t.Errorf("stranger %d made room: %v", i, ended)
 		}
 		p.leave(a)
@@ -61,10 +61,10 @@ func TestWhoIsPending(t *testing.T) {
 	}
 }
 
-// TestTurns lets those who wait be heard as others leave, in their order.
-func TestTurns(t *testing.T) {
+// TestPendingTakeTurns lets those who wait be read from as others leave, in their order.
+func TestPendingTakeTurns(t *testing.T) {
 	p := newPending(10, 1)
-	var all []*arrival
+	var all []*pendingStream
 	for range 3 {
 		a, err := p.enter(network("10.0.0.1"))
 		if err != nil {
@@ -73,11 +73,11 @@ func TestTurns(t *testing.T) {
 		all = append(all, a)
 	}
 	p.leave(all[1]) // it gave up
-	if !isOpen(all[2].turn) {
-		t.Error("two are heard at once")
+	if !isOpen(all[2].mayRead) {
+		t.Error("two are read from at once")
 	}
 	p.leave(all[0])
-	if isOpen(all[2].turn) {
-		t.Error("nobody is heard")
+	if isOpen(all[2].mayRead) {
+		t.Error("nobody is read from")
 	}
 }

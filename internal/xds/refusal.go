@@ -53,8 +53,8 @@ func reasonOf(err error) Reason {
 	return ReasonRequest
 }
 
-// told tells of a refusal, and returns the stream's status.
-func (s *Server) told(err error, peer net.Addr, proxy library.ProxyID) error {
+// reportRefusal tells of a refusal, and returns the stream's status.
+func (s *Server) reportRefusal(err error, peer net.Addr, proxy library.ProxyID) error {
 	var r *refused
 	if !errors.As(err, &r) {
 		return err

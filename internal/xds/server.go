@@ -113,7 +113,7 @@ func (s *Server) handler(delta bool) grpc.StreamHandler {
 		st := s.newStream(wire, delta)
 		defer s.caught("stream", func(ended error) { err = ended })
 		err = st.serve(wire.Context())
-		return s.told(err, st.peer, st.proxy)
+		return s.reportRefusal(err, st.peer, st.proxy)
 	}
 }
 

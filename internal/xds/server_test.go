@@ -28,8 +28,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// house is a server on an in-memory wire.
-type house struct {
+// fixture is a server on an in-memory wire.
+type fixture struct {
 	t     testing.TB
 	lib   *library.Library
 	srv   *Server
@@ -97,17 +97,17 @@ func (r *recorder) Acked(x Acked) {
 
 func (r *recorder) Nacked(library.ProxyID, string) {}
 
-func newHouse(t testing.TB, opts Options) *house {
+func newFixture(t testing.TB, opts Options) *fixture {
 	hooks := &recorder{left: make(chan library.ProxyID, 1000)}
 	opts.Meter = hooks
-	h := newHouseOf(t, opts, hooks)
+	h := newFixtureOf(t, opts, hooks)
 	h.hooks = hooks
 	return h
 }
 
-// newHouseOf is newHouse with hooks of the test's own.
-func newHouseOf(t testing.TB, opts Options, hooks Hooks) *house {
-	h := &house{t: t, lib: library.New(), wire: bufconn.Listen(1 << 20)}
+// newFixtureOf is newHouse with hooks of the test's own.
+func newFixtureOf(t testing.TB, opts Options, hooks Hooks) *fixture {
+	h := &fixture{t: t, lib: library.New(), wire: bufconn.Listen(1 << 20)}
 	h.srv = NewServer(h.lib, opts, hooks)
 	g := grpc.NewServer(h.srv.GRPC()...)
 	h.srv.Register(g)
@@ -126,7 +126,7 @@ func newHouseOf(t testing.TB, opts Options, hooks Hooks) *house {
 }
 
 // attach publishes stacks of one shelf for a proxy.
-func (h *house) attach(proxy string, key library.ShelfKey) {
+func (h *fixture) attach(proxy string, key library.ShelfKey) {
 	at := &library.Attachment{Stacks: map[string][]library.ShelfKey{}}
 	for _, typ := range allTypes {
 		at.Stacks[typ] = []library.ShelfKey{key}
@@ -135,7 +135,7 @@ func (h *house) attach(proxy string, key library.ShelfKey) {
 	h.lib.Publish(h.turn, nil, library.Attach{Proxy: library.ProxyID(proxy), To: at})
 }
 
-func (h *house) put(specs ...spec) {
+func (h *fixture) put(specs ...spec) {
 	var changes []library.Change
 	for _, s := range specs {
 		changes = append(changes, s.On("all"))
@@ -144,7 +144,7 @@ func (h *house) put(specs ...spec) {
 	h.lib.Publish(h.turn, changes)
 }
 
-func (h *house) dial() *grpc.ClientConn {
+func (h *fixture) dial() *grpc.ClientConn {
 	h.t.Helper()
 	conn, err := grpc.NewClient("passthrough:///mesh", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return h.wire.DialContext(ctx) }),
@@ -162,7 +162,7 @@ type deltaStream struct {
 	grpc.BidiStreamingClient[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]
 }
 
-func (h *house) delta(ctx context.Context) *deltaStream {
+func (h *fixture) delta(ctx context.Context) *deltaStream {
 	h.t.Helper()
 	s, err := discoveryv3.NewAggregatedDiscoveryServiceClient(h.dial()).DeltaAggregatedResources(ctx)
 	if err != nil {
@@ -228,7 +228,7 @@ func patience(t testing.TB) context.Context {
 }
 
 func TestServeDelta(t *testing.T) {
-	h := newHouse(t, Options{})
+	h := newFixture(t, Options{})
 	ctx := patience(t)
 	s := h.delta(ctx)
 	s.ask("p", library.ClusterType) // before the proxy is attached: the stream waits
@@ -287,7 +287,7 @@ func checkMetrics(t *testing.T, r *recorder) {
 // TestNotSyncedBeforeTheSendIsOver: a client may ACK what it was sent before that is over and counted; who reads the
 // counts of a stream that is synced reads them all.
 func TestNotSyncedBeforeTheSendIsOver(t *testing.T) {
-	h := newHouse(t, Options{})
+	h := newFixture(t, Options{})
 	h.hooks.heard, h.hooks.hold = make(chan Acked, 10), make(chan struct{})
 	h.put(cluster("c", 1))
 	h.attach("p", "all")
@@ -309,7 +309,7 @@ func TestNotSyncedBeforeTheSendIsOver(t *testing.T) {
 }
 
 func TestServeState(t *testing.T) {
-	h := newHouse(t, Options{})
+	h := newFixture(t, Options{})
 	ctx := patience(t)
 	h.put(cluster("a", 1))
 	h.attach("p", "all")
@@ -349,7 +349,7 @@ func TestServeState(t *testing.T) {
 }
 
 func TestStateStreamsWakeForMembers(t *testing.T) {
-	h := newHouse(t, Options{})
+	h := newFixture(t, Options{})
 	h.put(vhdsRoute("80", 1))
 	h.attach("p", "all")
 	s, err := discoveryv3.NewAggregatedDiscoveryServiceClient(h.dial()).StreamAggregatedResources(patience(t))
@@ -376,7 +376,7 @@ func TestStateStreamsWakeForMembers(t *testing.T) {
 }
 
 func TestOtherServicesOnTheSameServer(t *testing.T) {
-	h := newHouse(t, Options{})
+	h := newFixture(t, Options{})
 	r, err := healthpb.NewHealthClient(h.dial()).Check(patience(t), &healthpb.HealthCheckRequest{})
 	if err != nil || r.Status != healthpb.HealthCheckResponse_SERVING {
 		t.Errorf("%v, %v", r, err)
@@ -384,7 +384,7 @@ func TestOtherServicesOnTheSameServer(t *testing.T) {
 }
 
 func TestDrain(t *testing.T) {
-	h := newHouse(t, Options{})
+	h := newFixture(t, Options{})
 	h.attach("p", "all")
 	var streams []*deltaStream
 	for range 5 {
@@ -408,7 +408,7 @@ func TestDrain(t *testing.T) {
 }
 
 func TestRejectionIsTold(t *testing.T) {
-	h := newHouse(t, Options{})
+	h := newFixture(t, Options{})
 	h.put(cluster("a", 1))
 	h.attach("p", "all")
 	ctx := patience(t)
@@ -444,7 +444,7 @@ func TestRejectionIsTold(t *testing.T) {
 }
 
 func TestTwoStreamsOfOneProxy(t *testing.T) {
-	h := newHouse(t, Options{})
+	h := newFixture(t, Options{})
 	h.put(cluster("a", 1))
 	h.attach("p", "all")
 	ctx := patience(t)
@@ -467,7 +467,7 @@ func TestTwoStreamsOfOneProxy(t *testing.T) {
 func TestReports(t *testing.T) {
 	const typ = "type.googleapis.com/test.Health"
 	told := make(chan Report, 10)
-	h := newHouse(t, Options{Reports: map[string]func(Report){typ: func(r Report) { told <- r }}})
+	h := newFixture(t, Options{Reports: map[string]func(Report){typ: func(r Report) { told <- r }}})
 	d, err := discoveryv3.NewAggregatedDiscoveryServiceClient(h.dial()).DeltaAggregatedResources(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ type ProxyStatus struct {
 	Turn        uint64                         // up to which the stream has looked
 	Types       map[string]protocol.TypeStatus // by type URL
 	Synced      bool                           // nothing to send, nothing being sent, nothing un-ACKed
-	Compared    bool                           // Server.Audit compared what the client holds with the tables since anything was asked or sent
+	Compared    bool                           // Server.Audit compared the client with the tables since anything was asked or sent
 	Diverged    int                            // differences that audits found, and had sent
 	Reports     int                            // requests that told something (Options.Reports), each handed on
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // stream connects one client's machine to the wire. One goroutine receives; the handler's own goroutine owns the
-// conversation; sending runs beside it, so that requests are heard, and a slow client is cut, while a send is stuck.
+// conversation; sending has a goroutine of its own, so that requests are received, and a slow client is cut, while a send is blocked.
 type stream struct {
 	// Read-only afterwards.
 	server  *Server
@@ -57,7 +57,7 @@ func (s *stream) serve(ctx context.Context) error {
 		return err
 	}
 	defer s.server.leave(s)
-	first, err := s.greet(ctx, from)
+	first, err := s.firstRequest(ctx, from)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (s *stream) serve(ctx context.Context) error {
 	}
 	proxy, err := s.server.hooks.Connect(ctx, first.Node, s.peer)
 	if err != nil {
-		return unwelcome(ctx, err)
+		return refusedByProgram(ctx, err)
 	}
 	defer s.server.hooks.Disconnect(proxy)
 	viewer := s.server.lib.Open(proxy)
@@ -74,11 +74,11 @@ func (s *stream) serve(ctx context.Context) error {
 	s.mu.Lock()
 	s.proxy, s.viewer = proxy, viewer
 	s.mu.Unlock()
-	return s.converse(ctx, first)
+	return s.run(ctx, first)
 }
 
-// greet waits for the first request. Nothing is read before it is the stream's turn, and before the program has seen who calls.
-func (s *stream) greet(ctx context.Context, from netip.Prefix) (*wire.Request, error) {
+// firstRequest waits for the first request. Nothing is read before it is the stream's turn, and before the program has seen who calls.
+func (s *stream) firstRequest(ctx context.Context, from netip.Prefix) (*wire.Request, error) {
 	place, err := s.server.pending.enter(from)
 	if err != nil {
 		return nil, err
@@ -86,21 +86,21 @@ func (s *stream) greet(ctx context.Context, from netip.Prefix) (*wire.Request, e
 	defer s.server.pending.leave(place)
 	late := time.NewTimer(s.server.opts.FirstWait)
 	defer late.Stop()
-	turn := place.turn
+	turn := place.mayRead
 	for {
 		select {
 		case <-turn:
 			turn = nil
 			if arrive := s.server.opts.Arrive; arrive != nil {
 				if err := arrive(ctx, s.peer); err != nil {
-					return nil, unwelcome(ctx, err)
+					return nil, refusedByProgram(ctx, err)
 				}
 			}
 			s.server.inner.Add(1)
 			go s.receive()
 		case first := <-s.in:
 			return first, nil
-		case err := <-place.out:
+		case err := <-place.evicted:
 			return nil, err
 		case <-late.C:
 			return nil, refuse(ReasonSilent, errSilent(s.server.opts))
@@ -114,8 +114,8 @@ func (s *stream) greet(ctx context.Context, from netip.Prefix) (*wire.Request, e
 	}
 }
 
-// unwelcome is the end of a stream that the program refused, unless the client has left meanwhile.
-func unwelcome(ctx context.Context, err error) error {
+// refusedByProgram is the end of a stream that the program refused, unless the client has left meanwhile.
+func refusedByProgram(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return refusal(err)
 	}
@@ -164,8 +164,8 @@ func ended(ctx context.Context) error {
 	return status.FromContextError(cause).Err()
 }
 
-// converse is the loop of the stream: one of seven things happens at a time.
-func (s *stream) converse(ctx context.Context, first *wire.Request) error {
+// run is the loop of the stream: one of seven things happens at a time.
+func (s *stream) run(ctx context.Context, first *wire.Request) error {
 	cut := time.NewTimer(time.Hour)
 	cut.Stop()
 	defer cut.Stop()
@@ -212,7 +212,7 @@ func (s *stream) converse(ctx context.Context, first *wire.Request) error {
 
 // step hands a request to the machine, and takes the next response from it if the wire is free.
 func (s *stream) step(r *wire.Request) (taken bool, resp *wire.Response, err error) {
-	told := s.hear(r)
+	told := s.handOn(r)
 	if told {
 		r = nil
 	}
@@ -220,7 +220,7 @@ func (s *stream) step(r *wire.Request) (taken bool, resp *wire.Response, err err
 		s.follow(r.Type)
 	}
 	attached, resp, events, err := s.turn(r)
-	s.tell(events)
+	s.report(events)
 	if resp == nil {
 		s.server.progress()
 	}
@@ -248,8 +248,8 @@ func (s *stream) turn(r *wire.Request) (attached bool, resp *wire.Response, even
 	return attached, resp, s.machine.Events(), err
 }
 
-// hear hands on a request with which the client tells something and asks for nothing; false: it is another one.
-func (s *stream) hear(r *wire.Request) bool {
+// handOn hands on a request with which the client tells something and asks for nothing; false: it is another one.
+func (s *stream) handOn(r *wire.Request) bool {
 	if r == nil {
 		return false
 	}
@@ -321,8 +321,8 @@ func (s *stream) reached(turn uint64) bool {
 // ACK before its send is over, and counted.
 func (s *stream) synced() bool { return !s.sending && s.machine.Synced() }
 
-// tell passes on what the machine noticed.
-func (s *stream) tell(events []protocol.Event) {
+// report passes on what the machine noticed.
+func (s *stream) report(events []protocol.Event) {
 	for _, e := range events {
 		switch e.Kind {
 		case protocol.EventAck:

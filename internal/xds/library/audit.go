@@ -26,8 +26,8 @@ func (want Row) is(r *row) bool {
 	switch {
 	case want.Kept:
 		return true
-	case want.Whiteout || r.white:
-		return want.Whiteout == r.white
+	case want.Whiteout || r.whiteout:
+		return want.Whiteout == r.whiteout
 	}
 	return want.Has == (r.res != nil) && (r.res == nil || r.res.version == want.Version)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Entry is a name as the library and its streams know it: one for each name, whatever types have it, compared by
-// address. Its number is small, so that what is known of many names lies in arrays; names that only clients have said have
+// address. Its number is small, so that what is known of many names lies in arrays; names that only clients asked for have
 // none, so that nobody else's arrays grow with them.
 type Entry struct {
 	id    uint32 // or unnumbered; given once, under the library's lock
@@ -34,13 +34,13 @@ func (e *Entry) Owner() *Entry { return e.owner }
 // catalog gives names their entries. It keeps no entry alive: who holds a number holds its entry, and numbers of
 // entries that nobody holds are given out again. It is safe for concurrent use.
 type catalog struct {
-	mu      sync.RWMutex
-	known   map[string]listing             // with numbers
-	strange map[string]weak.Pointer[Entry] // without
-	most    int                            // strange names at once, since their map was made
-	free    []uint32
-	next    uint32
-	sweep   int // the size at which numbered entries that nobody holds are looked for
+	mu         sync.RWMutex
+	numbered   map[string]listing             // with numbers
+	numberless map[string]weak.Pointer[Entry] // without
+	most       int                            // numberless names at once, since their map was made
+	free       []uint32
+	next       uint32
+	sweep      int // the size at which numbered entries that nobody holds are looked for
 }
 
 type listing struct {
@@ -51,7 +51,7 @@ type listing struct {
 const firstSweep = 1024
 
 func newCatalog() *catalog {
-	return &catalog{known: map[string]listing{}, strange: map[string]weak.Pointer[Entry]{}, sweep: firstSweep}
+	return &catalog{numbered: map[string]listing{}, numberless: map[string]weak.Pointer[Entry]{}, sweep: firstSweep}
 }
 
 // find returns the entry of a name, or nil if nobody holds one.
@@ -62,10 +62,10 @@ func (c *catalog) find(text string) *Entry {
 }
 
 func (c *catalog) look(text string) *Entry {
-	if e := c.known[text].entry.Value(); e != nil {
+	if e := c.numbered[text].entry.Value(); e != nil {
 		return e
 	}
-	return c.strange[text].Value()
+	return c.numberless[text].Value()
 }
 
 // entries finds n names at once; those without an entry are nil.
@@ -79,7 +79,7 @@ func (c *catalog) entries(n int, text func(i int) string) []*Entry {
 	return out
 }
 
-// enter returns the entry of a name that a client says. It is made without a number if need be, and the string is kept then.
+// enter returns the entry of a name that a client asks for. It is made without a number if need be, and the string is kept then.
 func (c *catalog) enter(text string) *Entry {
 	if e := c.find(text); e != nil {
 		return e
@@ -97,8 +97,8 @@ func (c *catalog) make(text string) *Entry {
 	if o := owner(text); o != "" {
 		e.owner = c.make(o)
 	}
-	c.strange[text] = weak.Make(e)
-	c.most = max(c.most, len(c.strange))
+	c.numberless[text] = weak.Make(e)
+	c.most = max(c.most, len(c.numberless))
 	runtime.AddCleanup(e, c.forget, text)
 	return e
 }
@@ -107,16 +107,16 @@ func (c *catalog) make(text string) *Entry {
 func (c *catalog) forget(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.strange[text].Value() != nil {
-		return // it was said again meanwhile
+	if c.numberless[text].Value() != nil {
+		return // it was asked for again meanwhile
 	}
-	delete(c.strange, text)
-	if c.most > firstSweep && len(c.strange) < c.most/4 { // maps do not shrink
-		left := make(map[string]weak.Pointer[Entry], len(c.strange))
-		for text, e := range c.strange {
+	delete(c.numberless, text)
+	if c.most > firstSweep && len(c.numberless) < c.most/4 { // maps do not shrink
+		left := make(map[string]weak.Pointer[Entry], len(c.numberless))
+		for text, e := range c.numberless {
 			left[text] = e
 		}
-		c.strange, c.most = left, len(left)
+		c.numberless, c.most = left, len(left)
 	}
 }
 
@@ -129,28 +129,28 @@ func (c *catalog) publish(text string) *Entry {
 }
 
 func (c *catalog) number(text string) *Entry {
-	l, listed := c.known[text]
+	l, listed := c.numbered[text]
 	if e := l.entry.Value(); e != nil {
 		return e
 	}
-	e := c.strange[text].Value()
+	e := c.numberless[text].Value()
 	if e != nil {
-		delete(c.strange, text)
+		delete(c.numberless, text)
 	} else {
 		e = &Entry{text: text}
 	}
 	if o := owner(text); o != "" {
 		e.owner = c.number(o)
-		l, listed = c.known[text]
+		l, listed = c.numbered[text]
 	}
 	if !listed {
-		if len(c.known) >= c.sweep {
+		if len(c.numbered) >= c.sweep {
 			c.tidy()
 		}
 		l.id = c.unused()
 	}
 	e.id = l.id
-	c.known[text] = listing{entry: weak.Make(e), id: e.id}
+	c.numbered[text] = listing{entry: weak.Make(e), id: e.id}
 	return e
 }
 
@@ -167,20 +167,20 @@ func (c *catalog) unused() uint32 {
 
 // tidy forgets the numbered entries that nobody holds.
 func (c *catalog) tidy() {
-	for text, l := range c.known {
+	for text, l := range c.numbered {
 		if l.entry.Value() == nil {
-			delete(c.known, text)
+			delete(c.numbered, text)
 			c.free = append(c.free, l.id)
 		}
 	}
-	c.sweep = max(firstSweep, 2*len(c.known))
+	c.sweep = max(firstSweep, 2*len(c.numbered))
 }
 
 // size is how many names are known.
 func (c *catalog) size() int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return len(c.known) + len(c.strange)
+	return len(c.numbered) + len(c.numberless)
 }
 
 // maxSlashes bounds what a name may lead to, for clients choose names too.

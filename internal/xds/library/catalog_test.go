@@ -17,8 +17,8 @@ func TestCatalogIsBounded(t *testing.T) {
 			runtime.GC()
 		}
 	}
-	if len(c.known) > 4*firstSweep || c.next > 4*firstSweep {
-		t.Errorf("%d names and %d numbers are kept, though nobody holds but one", len(c.known), c.next)
+	if len(c.numbered) > 4*firstSweep || c.next > 4*firstSweep {
+		t.Errorf("%d names and %d numbers are kept, though nobody holds but one", len(c.numbered), c.next)
 	}
 	if c.find("80/kept") != kept || c.enter("80/kept") != kept {
 		t.Error("a name that is held has got another entry")
@@ -48,8 +48,8 @@ func TestCatalogForgetsWhatClientsSaid(t *testing.T) {
 		c.find("80/kept") != kept {
 		t.Errorf("what is published now has entry %p and number %d, its owner %v", c.find("80/kept"), kept.id, kept.owner)
 	}
-	if len(c.strange) != 0 || before.id == kept.id {
-		t.Errorf("%v are without a number; %d and %d have one", c.strange, before.id, kept.id)
+	if len(c.numberless) != 0 || before.id == kept.id {
+		t.Errorf("%v are without a number; %d and %d have one", c.numberless, before.id, kept.id)
 	}
 }
 

@@ -86,7 +86,7 @@ func (l *Library) NextTurn() <-chan struct{} {
 }
 
 // OnEdited has fn called in each turn with the shelves of its changes, whether or not these changed anything that a
-// stream could see. The library is locked meanwhile: fn must not call it. It is to be said before streams are opened.
+// stream could see. The library is locked meanwhile: fn must not call it. Call it before streams are opened.
 func (l *Library) OnEdited(fn func(edited map[*Shelf]struct{})) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -151,9 +151,9 @@ func (l *Library) apply(turn uint64, changes []Change, attach []Attach) (wake []
 	return wake
 }
 
-// Footprint is what a library's memory grows with, besides resources.
+// Footprint is what a library's memory grows with, apart from resources.
 type Footprint struct {
-	Names int // that are known, those that only clients said among them
+	Names int // that are known, those that only clients asked for among them
 	Rows  int // bytes of the tables in which shelves find their rows
 }
 

@@ -88,12 +88,12 @@ func TestAShelfEmptiedWhileItsProxyMoves(t *testing.T) {
 	}
 }
 
-// TestGraves has rows die and rise in one turn, more of them than a shelf keeps tombstones for.
-func TestGraves(t *testing.T) {
+// TestTombstonesOfOneTurn has rows removed and put back in one turn, more of them than a shelf keeps tombstones for.
+func TestTombstonesOfOneTurn(t *testing.T) {
 	lib, _ := watched(t)
 	for turn := range uint64(3) {
 		var changes []Change
-		for i := range 4 * spareTombstones {
+		for i := range 4 * minTombstones {
 			c := put("low", ClusterType, fmt.Sprintf("c%02d", i), 1)
 			remove := remove("low", ClusterType, c.Name)
 			changes = append(changes, c, remove, remove, c, remove)
@@ -108,12 +108,12 @@ func TestGraves(t *testing.T) {
 	for row := s.oldest; row != nil && len(names) <= s.total; row = row.newer {
 		names = append(names, row.name.text)
 	}
-	if len(names) != s.total || s.live != 2*spareTombstones {
+	if len(names) != s.total || s.live != 2*minTombstones {
 		t.Errorf("%d rows in order of %d, %d of them live", len(names), s.total, s.live)
 	}
 	live := 0
 	for row := range s.rows.Each() {
-		if *row != nil && !(*row).dead() {
+		if *row != nil && !(*row).isTombstone() {
 			live++
 		}
 	}
@@ -137,8 +137,8 @@ func TestTombstonesAreBounded(t *testing.T) {
 	for i := range 200 {
 		publish(remove("low", ClusterType, string(rune('A'+i))))
 	}
-	if s := lib.shelves[shelfID{ClusterType, "low"}]; s.total > 1+spareTombstones || len(s.graves) > 2*spareTombstones {
-		t.Errorf("%d rows and %d graves are kept", s.total, len(s.graves))
+	if s := lib.shelves[shelfID{ClusterType, "low"}]; s.total > 1+minTombstones || len(s.tombstones) > 2*minTombstones {
+		t.Errorf("%d rows and %d tombstones are kept", s.total, len(s.tombstones))
 	}
 }
 

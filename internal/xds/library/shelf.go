@@ -12,17 +12,17 @@ type ShelfKey any
 
 // Shelf is a set of resources of one type, in the order of their last change. It is guarded by the library's lock.
 type Shelf struct {
-	id       shelfID
-	rows     paged.Array[*row]
-	total    int               // rows, tombstones among them
-	members  map[*Entry][]*row // by owner
-	oldest   *row
-	newest   *row
-	live     int     // rows that are not tombstones
-	graves   []grave // tombstones, oldest first, among rows that have risen since
-	floor    uint64  // changes of turns up to here may have been forgotten
-	refs     int     // attachments that name this shelf
-	watchers map[*Viewer]struct{}
+	id         shelfID
+	rows       paged.Array[*row]
+	total      int               // rows, tombstones among them
+	members    map[*Entry][]*row // by owner
+	oldest     *row
+	newest     *row
+	live       int         // rows that are not tombstones
+	tombstones []tombstone // tombstones, oldest first, among rows that were revived since
+	floor      uint64      // changes of turns up to here may have been forgotten
+	refs       int         // attachments that name this shelf
+	watchers   map[*Viewer]struct{}
 }
 
 type shelfID struct {
@@ -35,15 +35,15 @@ type row struct {
 	name         *Entry
 	place        int // among the members of its owner
 	res          *Resource
-	white        bool
+	whiteout     bool
 	turn         uint64
 	older, newer *row
 }
 
-func (r *row) dead() bool { return r.res == nil && !r.white }
+func (r *row) isTombstone() bool { return r.res == nil && !r.whiteout }
 
 // spareTombstones is how many tombstones a shelf keeps whatever its size.
-const spareTombstones = 64
+const minTombstones = 64
 
 func newShelf(id shelfID) *Shelf {
 	return &Shelf{id: id, watchers: map[*Viewer]struct{}{}}
@@ -99,11 +99,11 @@ func (s *Shelf) set(turn uint64, e *Entry, c Change) bool {
 		}
 		r = s.add(e)
 	} else {
-		if r.dead() && c.Resource == nil && !c.Whiteout {
+		if r.isTombstone() && c.Resource == nil && !c.Whiteout {
 			return false
 		}
-		if !r.dead() {
-			if r.white == c.Whiteout && r.res.Same(c.Resource) {
+		if !r.isTombstone() {
+			if r.whiteout == c.Whiteout && r.res.Same(c.Resource) {
 				r.res = c.Resource
 				return false
 			}
@@ -111,9 +111,9 @@ func (s *Shelf) set(turn uint64, e *Entry, c Change) bool {
 		}
 		s.unlink(r)
 	}
-	r.res, r.white, r.turn = c.Resource, c.Whiteout, turn
-	if r.dead() {
-		s.graves = append(s.graves, grave{r, turn})
+	r.res, r.whiteout, r.turn = c.Resource, c.Whiteout, turn
+	if r.isTombstone() {
+		s.tombstones = append(s.tombstones, tombstone{r, turn})
 	} else {
 		s.live++
 	}
@@ -150,28 +150,28 @@ func (s *Shelf) unlink(r *row) {
 func (s *Shelf) prune() {
 	keep := 0
 	if len(s.watchers) > 0 {
-		keep = max(spareTombstones, s.live/4)
+		keep = max(minTombstones, s.live/4)
 	}
 	n := 0
-	for ; n < len(s.graves) && (s.total-s.live > keep || s.graves[n].risen()); n++ {
-		if g := s.graves[n]; !g.risen() {
+	for ; n < len(s.tombstones) && (s.total-s.live > keep || s.tombstones[n].revived()); n++ {
+		if g := s.tombstones[n]; !g.revived() {
 			s.floor = max(s.floor, g.turn)
 			s.unlink(g.row)
 			s.remove(g.row)
-			g.row.turn = 0 // it may have a second grave of the same turn
+			g.row.turn = 0 // it may have a second tombstone of the same turn
 		}
 	}
-	s.graves = s.graves[n:]
-	if len(s.graves) > 2*(s.total-s.live)+spareTombstones {
-		s.graves = slices.DeleteFunc(slices.Clone(s.graves), grave.risen)
+	s.tombstones = s.tombstones[n:]
+	if len(s.tombstones) > 2*(s.total-s.live)+minTombstones {
+		s.tombstones = slices.DeleteFunc(slices.Clone(s.tombstones), tombstone.revived)
 	}
 }
 
-// grave notes when a row became a tombstone.
-type grave struct {
+// tombstone notes when a row became a tombstone.
+type tombstone struct {
 	row  *row
 	turn uint64
 }
 
-// risen tells whether the row changed again since, be it in the same turn.
-func (g grave) risen() bool { return !g.row.dead() || g.row.turn != g.turn }
+// revived tells whether the row changed again since, be it in the same turn.
+func (g tombstone) revived() bool { return !g.row.isTombstone() || g.row.turn != g.turn }

@@ -64,7 +64,7 @@ func (at *Attached) Stack(typ string) Stack { return at.stacks[typ] }
 // Resolve returns the resource of a name, or nil: the highest shelf that has a row for it decides.
 func (k Stack) Resolve(e *Entry) *Resource {
 	for i := len(k) - 1; i >= 0; i-- {
-		if r := k[i].row(e); r != nil && !r.dead() {
+		if r := k[i].row(e); r != nil && !r.isTombstone() {
 			return r.res
 		}
 	}
@@ -115,7 +115,7 @@ func (k Stack) Since(cursor uint64, fn func(e *Entry, turn uint64)) bool {
 	return true
 }
 
-// Members calls fn with every virtual host of a route configuration; see each.
+// Members calls fn with every virtual host of a route configuration; see Each.
 func (k Stack) Members(of *Entry, fn func(e *Entry)) {
 	for _, s := range k {
 		for _, r := range s.members[of] {

@@ -2,12 +2,14 @@ package paged
 
 import "iter"
 
+// A page has Size places: the lower Bits of a number say which.
 const (
 	Bits = 5
 	Size = 1 << Bits
 )
 
 // Array is an array by small numbers, of which only the pages exist that were written to.
+// Who needs to may look at its pages, some of which are nil, and replace them.
 type Array[T any] struct{ Pages []*[Size]T }
 
 // At returns the place of a number, or nil if its page was never written to.

@@ -8,10 +8,10 @@ import (
 	"fairway/internal/xds/wire"
 )
 
-// settle matches a request with the response that it answers, and tells whether the names in it count. In the
+// matchResponse matches a request with the response that it answers, and tells whether the names in it count. In the
 // state-of-the-world protocol those of a stale request do not: the request that answers the newer response repeats
 // them ("Resource updates").
-func (m *Machine) settle(v *library.View, s *sub, r *wire.Request) bool {
+func (m *Machine) matchResponse(v *library.View, s *sub, r *wire.Request) bool {
 	if !s.started {
 		return true
 	}
@@ -34,24 +34,24 @@ func (m *Machine) ack(v *library.View, s *sub, at int) {
 		if i <= at {
 			m.confirm(v, s, f, later)
 		}
-		later.add(f, s.parted)
+		later.add(f, s.abandonedSome)
 	}
 	s.acked = Mark{Nonce: s.flight[at].nonce, Turn: s.flight[at].turn}
-	s.land(at + 1)
-	s.probe = false
+	s.removeFlights(at + 1)
+	s.unanswered = false
 	if len(s.trials) == 0 && len(s.flight) == 0 {
 		s.search = false
 	}
-	m.moved(s)
+	m.noteProgress(s)
 	if len(s.flight) == 0 && len(s.queue) == 0 && len(s.trials) == 0 {
 		s.slots.Share(m.shared.pages) // for now it knows what others know
 	}
 }
 
-// land takes the oldest responses from those un-ACKed.
-func (s *sub) land(n int) {
+// removeFlights takes the oldest responses from those un-ACKed.
+func (s *sub) removeFlights(n int) {
 	s.flight = slices.Delete(s.flight, 0, n)
-	s.parted = s.parted && len(s.flight) > 0
+	s.abandonedSome = s.abandonedSome && len(s.flight) > 0
 }
 
 // ahead is what the responses behind the one looked at do to names.
@@ -87,9 +87,9 @@ func (f *flight) removed(to map[*library.Entry]struct{}) map[*library.Entry]stru
 
 func (m *Machine) confirm(v *library.View, s *sub, f *flight, later ahead) {
 	for _, it := range f.items {
-		delete(s.doubts, it.name)
+		delete(s.mayHold, it.name)
 		if it.sent == nil {
-			m.release(s, f.turn)
+			m.retryRefused(s, f.turn)
 			continue
 		}
 		if next := later.next[it.name]; next != nil && next.prev == nil {
@@ -111,13 +111,13 @@ func (m *Machine) confirm(v *library.View, s *sub, f *flight, later ahead) {
 func (m *Machine) confirmItem(v *library.View, s *sub, it item) {
 	sl := s.slots.Get(it.name)
 	switch {
-	case sl.Is(has) && !sl.Is(sure):
-		sl.Flags |= sure
+	case sl.Is(has) && !sl.Is(confirmed):
+		sl.Flags |= confirmed
 		s.slots.Set(it.name, sl)
-	case !sl.Is(has|told) && sl.Is(named):
+	case !sl.Is(has|toldAbsent) && sl.Is(named):
 		// Unsubscribed and subscribed to again while this was on the way: the client may have taken it.
 		sl.Res = it.sent
-		sl.Flags |= has | sure | vague
+		sl.Flags |= has | confirmed | uncertain
 		s.put(it.name, sl)
 		if m.delta && s.rank == rankRoute && it.sent.Bare() != nil {
 			m.followHosts(v, it.sent) // they went with the subscription
@@ -125,12 +125,12 @@ func (m *Machine) confirmItem(v *library.View, s *sub, it item) {
 	}
 }
 
-// release gives those another try that were refused while a removal of their type was held back: what was removed
+// retryRefused gives those another try that were refused while a removal of their type was held back: what was removed
 // may have been what they collided with.
-func (m *Machine) release(s *sub, turn uint64) {
-	for _, name := range byText(s.jail) {
-		if s.jail[name].early {
-			delete(s.jail, name)
+func (m *Machine) retryRefused(s *sub, turn uint64) {
+	for _, name := range byText(s.quarantined) {
+		if s.quarantined[name].early {
+			delete(s.quarantined, name)
 			m.touch(s, name, turn)
 		}
 	}

@@ -22,8 +22,8 @@ func (m *Machine) auditType(v *library.View, s *sub, out *library.Audited) {
 	before := len(s.queue)
 	look := func(name *library.Entry) {
 		sl := s.slots.Get(name)
-		r, astray := m.astray(v, s, name, sl)
-		if !astray {
+		r, differs := m.differs(v, s, name, sl)
+		if !differs {
 			return
 		}
 		out.AddHeld(s.typ, name.Text(), sl.Res, r)
@@ -36,16 +36,16 @@ func (m *Machine) auditType(v *library.View, s *sub, out *library.Audited) {
 		s.stack.Each(look)
 	}
 	if len(s.queue) > before {
-		m.moved(s)
+		m.noteProgress(s)
 	}
 }
 
-// astray tells whether a name that nothing is to be done about should be sent or removed all the same.
-func (m *Machine) astray(v *library.View, s *sub, name *library.Entry, sl slots.Slot) (r *library.Resource, astray bool) {
-	if sl.Is(queued|vague) || !s.wildcard && !sl.Is(named) {
+// differs tells whether a name that nothing is to be done about should be sent or removed all the same.
+func (m *Machine) differs(v *library.View, s *sub, name *library.Entry, sl slots.Slot) (r *library.Resource, differs bool) {
+	if sl.Is(queued|uncertain) || !s.wildcard && !sl.Is(named) {
 		return nil, false
 	}
-	if _, refused := s.jail[name]; refused {
+	if _, refused := s.quarantined[name]; refused {
 		return nil, false
 	}
 	r = s.stack.Resolve(name)
@@ -53,7 +53,7 @@ func (m *Machine) astray(v *library.View, s *sub, name *library.Entry, sl slots.
 		return nil, false // what a client reports of a route configuration that it gave up is in force nowhere
 	}
 	if r == nil {
-		return nil, (m.delta || s.full) && (sl.Is(has) || m.delta && sl.Is(named) && !sl.Is(told))
+		return nil, (m.delta || s.full) && (sl.Is(has) || m.delta && sl.Is(named) && !sl.Is(toldAbsent))
 	}
 	if sl.Is(has) && sl.Res == r && !m.assembles(s) || !sl.Is(has) && m.included(s, name, sl) {
 		return r, false

@@ -6,8 +6,8 @@ import (
 	"fairway/internal/xds/library"
 )
 
-// TestAuditOfABelief has a machine believe that its client holds what it was not sent: the audit finds it, and it is sent.
-func TestAuditOfABelief(t *testing.T) {
+// TestAuditOfAMachine has a machine believe that its client holds what it was not sent: the audit finds it, and it is sent.
+func TestAuditOfAMachine(t *testing.T) {
 	k := newTalk(t, true)
 	k.put(cluster("a", 1), cluster("b", 1))
 	k.ask(library.ClusterType)

@@ -78,9 +78,9 @@ func syncOnce(b *testing.B, m *Machine, v *library.View) {
 	}
 }
 
-// BenchmarkBesideNames measures what each of 1,000 streams keeps of the 20 names that it asks for, which came after
+// BenchmarkNamesOfOthers measures what each of 1,000 streams keeps of the 20 names that it asks for, which came after
 // another stream had asked for many that nobody has.
-func BenchmarkBesideNames(b *testing.B) {
+func BenchmarkNamesOfOthers(b *testing.B) {
 	for _, strange := range []int{0, xdstest.ManyNames} {
 		b.Run(fmt.Sprintf("strange=%d", strange), func(b *testing.B) {
 			for b.Loop() {

@@ -109,8 +109,8 @@ func (p *play) refusable(r *library.Resource) bool { return p.c.refuses(readSpec
 
 // everRefused tells whether a cluster is, or was, one that the client refuses.
 func (p *play) everRefused(name string) bool {
-	_, jailed := p.r.m.subs[library.ClusterType].jail[p.r.view().Enter(name)]
-	return jailed
+	_, refused := p.r.m.subs[library.ClusterType].quarantined[p.r.view().Enter(name)]
+	return refused
 }
 
 // check compares what the client holds with what its stacks resolve to.
@@ -147,7 +147,7 @@ func (p *play) checkName(v *library.View, typ, name string) {
 	have, held := p.c.held[typ][name]
 	switch {
 	case r == nil:
-		if held && (p.delta || fullState(typ)) && !p.clingsTo(typ, name) {
+		if held && (p.delta || fullState(typ)) && !p.keptFor(typ, name) {
 			p.t.Errorf("the client still holds %s %s", library.ShortType(typ), name)
 		}
 	case p.refusable(r):
@@ -158,9 +158,9 @@ func (p *play) checkName(v *library.View, typ, name string) {
 	}
 }
 
-// clingsTo tells whether a removed cluster is kept for something whose new version the client refused, or a load
+// keptFor tells whether a removed cluster is kept for something whose new version the client refused, or a load
 // assignment for such a cluster.
-func (p *play) clingsTo(typ, name string) bool {
+func (p *play) keptFor(typ, name string) bool {
 	e := p.r.view().Enter(name)
 	_, used := p.r.m.used()[e]
 	_, loads := p.r.m.loading()[e]

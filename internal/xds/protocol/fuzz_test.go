@@ -62,15 +62,15 @@ func (p *play) run() {
 	if p.t.Failed() {
 		for _, s := range p.r.m.order {
 			p.t.Logf(
-				"%s queue=%v trials=%v flights=%d slots=%v jail=%v owes=%v probe=%v",
+				"%s queue=%v trials=%v flights=%d slots=%v quarantined=%v answerDue=%v unanswered=%v",
 				library.ShortType(s.typ),
 				s.queue,
 				s.trials,
 				len(s.flight),
 				s.slots,
-				s.jail,
-				s.owes,
-				s.probe,
+				s.quarantined,
+				s.answerDue,
+				s.unanswered,
 			)
 		}
 		p.t.Logf("history:\n%s", strings.Join(p.log, "\n"))
@@ -97,20 +97,22 @@ func (p *play) step() {
 	case op < 253:
 		p.reconnect()
 	default:
-		p.stranger()
+		p.rawRequest()
 	}
 }
 
-// stranger has the client's stream say raw bytes of the input, of whatever kind: they are refused, or taken and
+// rawRequest has the client's stream say raw bytes of the input, of whatever kind: they are refused, or taken and
 // answered, and the stream ends. What it held is the next stream's to say.
-func (p *play) stranger() {
+func (p *play) rawRequest() {
 	n := min(p.byte(), len(p.input))
 	raw := string(p.input[:n])
 	p.input = p.input[n:]
 	if p.byte()%2 == 0 { // of a type that is served, so that more is looked at than its name
 		raw += field(
 			map[bool]protowire.Number{true: 2, false: 4}[p.delta],
-			[]string{library.ClusterType, library.EndpointType, library.ListenerType, library.RouteType, library.VirtualHostType}[p.byte()%5],
+			[]string{
+				library.ClusterType, library.EndpointType, library.ListenerType, library.RouteType, library.VirtualHostType,
+			}[p.byte()%5],
 		)
 	}
 	r := decodedRaw(p.delta, raw)

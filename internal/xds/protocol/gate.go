@@ -19,8 +19,8 @@ func (m *Machine) gated(s *sub, needs []*library.Entry) bool {
 		return false
 	}
 	for _, name := range needs {
-		if sl := clusters.slots.Get(name); !sl.Is(sure) && sl.Is(queued|has|vague) {
-			if _, refused := clusters.jail[name]; (!refused || sl.Is(queued)) && clusters.stack.Resolve(name) != nil {
+		if sl := clusters.slots.Get(name); !sl.Is(confirmed) && sl.Is(queued|has|uncertain) {
+			if _, refused := clusters.quarantined[name]; (!refused || sl.Is(queued)) && clusters.stack.Resolve(name) != nil {
 				return true
 			}
 		}
@@ -49,7 +49,7 @@ func (m *Machine) barrier(s *sub) barrier {
 	case rankCluster:
 		wait(rankListener, rankRoute, rankVirtualHost)
 		b.used = m.used()
-		if s.probe {
+		if s.unanswered {
 			b.before = 0
 		}
 	case rankEndpoint:
@@ -73,7 +73,7 @@ func (b barrier) allows(name *library.Entry, turn uint64) bool {
 // oldest returns the first turn whose changes the client has not all confirmed.
 func (s *sub) oldest() uint64 {
 	turn := uint64(math.MaxUint64)
-	if s.owes {
+	if s.answerDue {
 		return 0
 	}
 	for _, w := range s.queue {
@@ -97,11 +97,11 @@ func (s *sub) oldest() uint64 {
 //   - the base: what the client had when it last answered. It is the prev of the first item of that name un-ACKed, or
 //     the slot's resource where there is none;
 //   - what un-ACKed responses sent: each may have been taken, whatever was unsubscribed from or queued since;
-//   - doubts: what refused responses sent, for parts of these are taken.
+//   - mayHold: what refused responses sent, for parts of these are taken.
 //
 // And so with each step. To send moves nothing: the item's prev is the base. An ACK makes what it sent the base, and an
-// ACKed removal makes that nothing. A NACK leaves the base as it is, and what was sent goes to the doubts. An ACK of a
-// newer version ends the doubts. To unsubscribe takes the base away, but what is on the way may arrive after the client
+// ACKed removal makes that nothing. A NACK leaves the base as it is, and what was sent goes to mayHold. An ACK of a
+// newer version removes it from there. To unsubscribe takes the base away, but what is on the way may arrive after the client
 // subscribed again: it counts until that is answered, and by then is the base if the name is subscribed to (see
 // confirm). To withhold or to send again is to leave queued, or to send. A new stream starts from what the client reports:
 // the slot's resource where that is the current version, and otherwise unknown, which is what turn 0 stands for.
@@ -126,10 +126,10 @@ func (m *Machine) used() map[*library.Entry]struct{} {
 		}
 		s.eachOld(add)
 		s.eachSent(add)
-		for name := range s.jail {
+		for name := range s.quarantined {
 			add(s.slots.Get(name).Res)
 		}
-		for _, maybe := range s.doubts {
+		for _, maybe := range s.mayHold {
 			for _, r := range maybe {
 				add(r)
 			}
@@ -223,12 +223,12 @@ func (m *Machine) ownerless(s *sub, name *library.Entry, sl slots.Slot) bool {
 	if s.rank != rankVirtualHost || routes == nil || sl.Is(named) {
 		return false
 	}
-	return name.Owner() == nil || !routes.slots.Get(name.Owner()).Is(has|vague)
+	return name.Owner() == nil || !routes.slots.Get(name.Owner()).Is(has|uncertain)
 }
 
-// orphan queues the virtual hosts of a route configuration that the client gave up or lost: they are no longer in
+// queueOrphans queues the virtual hosts of a route configuration that the client gave up or lost: they are no longer in
 // force, but Envoy goes on reporting them as held until it is told that they are gone.
-func (m *Machine) orphan(v *library.View, routeConfiguration *library.Entry) {
+func (m *Machine) queueOrphans(v *library.View, routeConfiguration *library.Entry) {
 	hosts := m.ranks[rankVirtualHost]
 	if hosts == nil || !m.delta {
 		return
@@ -255,7 +255,7 @@ func (m *Machine) follow(v *library.View, s *sub, p pick, it item) {
 func (m *Machine) followHosts(v *library.View, route *library.Resource) {
 	hosts := m.subs[route.Bare().MemberType]
 	if hosts == nil {
-		m.owing = append(m.owing, route)
+		m.hostsOwed = append(m.hostsOwed, route)
 		return
 	}
 	if !hosts.wildcard {
@@ -263,18 +263,18 @@ func (m *Machine) followHosts(v *library.View, route *library.Resource) {
 	}
 	hosts.eachWaiting(func(name *library.Entry) {
 		if sl := hosts.slots.Get(name); sl.Is(has) && name.Owner() == route.MembersOwner() {
-			sl.Flags |= vague // to be removed, and no longer in force: it is not held should it come back
+			sl.Flags |= uncertain // to be removed, and no longer in force: it is not held should it come back
 			hosts.slots.Set(name, sl)
 		}
 	})
 	hosts.stack.Members(route.MembersOwner(), func(e *library.Entry) { hosts.ask(e, v.Turn) })
 }
 
-// followVague queues the load assignments of clusters that a full state sends along, where the client may hold another
+// followUncertain queues the load assignments of clusters that a full state sends along, where the client may hold another
 // version than that: it changes them then, and waits.
-func (m *Machine) followVague(v *library.View, s *sub) {
+func (m *Machine) followUncertain(v *library.View, s *sub) {
 	for sl := range s.slots.All() {
-		if sl.Is(has) && sl.Is(vague) && sl.Res != nil && sl.Res.Load() != nil {
+		if sl.Is(has) && sl.Is(uncertain) && sl.Res != nil && sl.Res.Load() != nil {
 			m.load(v, sl.Res.Load(), true)
 		}
 	}
@@ -287,15 +287,15 @@ func (m *Machine) load(v *library.View, name *library.Entry, had bool) {
 	loads := m.ranks[rankEndpoint]
 	if loads == nil {
 		if had {
-			if m.owed == nil {
-				m.owed = map[*library.Entry]struct{}{}
+			if m.loadsOwed == nil {
+				m.loadsOwed = map[*library.Entry]struct{}{}
 			}
-			m.owed[name] = struct{}{}
+			m.loadsOwed[name] = struct{}{}
 		}
 		return
 	}
 	if loads.wildcard || loads.slots.Get(name).Is(named) {
 		loads.ask(name, v.Turn)
-		m.due = true
+		m.loadsNext = true
 	}
 }

@@ -25,9 +25,9 @@ type Machine struct {
 	unknown   int                         // types asked for that the library has never had
 	named     int                         // names subscribed to by name, over all types
 	epoch     uint64                      // rises whenever something happened that others may have waited for
-	owed      map[*library.Entry]struct{} // load assignments due once the client subscribes to any
-	owing     []*library.Resource         // route configurations whose virtual hosts are due once the client subscribes to any
-	due       bool                        // load assignments are to follow the clusters just sent
+	loadsOwed map[*library.Entry]struct{} // load assignments due once the client subscribes to any
+	hostsOwed []*library.Resource         // route configurations whose virtual hosts are due once the client subscribes to any
+	loadsNext bool                        // load assignments are to follow the clusters just sent
 	limits    Limits
 	shared    *Shared
 
@@ -45,7 +45,7 @@ type Limits struct {
 // Bounds that no option sets.
 const (
 	maxUnknownTypes = 32  // types of one stream that this server has never had anything of
-	maxRejected     = 256 // quarantined resources of one stream that the program is told of at once
+	maxRejected     = 256 // quarantined resources of one stream that are reported at once
 )
 
 // TooMany is the error of a request with which a client exceeds a limit.
@@ -62,7 +62,7 @@ func (e *TooMany) Error() string {
 	return fmt.Sprintf("the stream subscribes to %d names, the limit is %d", e.got, e.limit)
 }
 
-// Event is something that the world outside wants to hear of: an ACK, a NACK or, with names, a quarantine.
+// Event is something to report outside: an ACK, a NACK or a quarantine, which has a name.
 type Event struct {
 	Kind      EventKind
 	Type      string
@@ -73,6 +73,7 @@ type Event struct {
 	Detail    string
 }
 
+// EventKind says what happened.
 type EventKind int
 
 const (
@@ -83,50 +84,50 @@ const (
 
 // sub is what one client asked of one type, and holds of it.
 type sub struct {
-	typ      string
-	rank     rank
-	full     bool // each response must hold the whole state
-	wildcard bool
-	legacy   bool // never named anything: still a wildcard by the legacy rule
-	answered bool // something was sent, or need not be
-	owes     bool // the client waits for an answer, even an empty one
-	phase    bool // flips with each state-of-the-world request, to find dropped names
+	typ       string
+	rank      rank
+	full      bool // each response must hold the whole state
+	wildcard  bool
+	legacy    bool // never named anything: still a wildcard by the legacy rule
+	answered  bool // something was sent, or need not be
+	answerDue bool // the client waits for an answer, even an empty one
+	phase     bool // flips with each state-of-the-world request, to find dropped names
 
-	stack   library.Stack // as of the last look
-	started bool          // a request came
-	slots   slots.Table
-	names   int                       // subscribed to by name
-	mixes   map[*library.Entry]uint64 // versions of resources assembled from members
-	sum     uint64                    // of all that the client holds
-	queue   []want                    // names to look at, oldest first
-	stuck   uint64                    // epoch in which everything in the queue was found to wait
-	flight  []*flight                 // responses un-ACKed, oldest first
-	parted  bool                      // names were given up since some of these were sent
+	stack             library.Stack // as of the last look
+	started           bool          // a request came
+	slots             slots.Table
+	names             int                       // subscribed to by name
+	assembledVersions map[*library.Entry]uint64 // versions of resources assembled from members
+	sum               uint64                    // of all that the client holds
+	queue             []want                    // names to look at, oldest first
+	blockedAt         uint64                    // epoch in which everything in the queue was found to wait
+	flight            []*flight                 // responses un-ACKed, oldest first
+	abandonedSome     bool                      // names were given up since some of these were sent
 
-	trials   [][]item // groups of names to send one by one, to find which was refused
-	budget   int      // NACKs left in this search
-	jail     map[*library.Entry]jailed
-	doubts   map[*library.Entry][]*library.Resource // of refused responses: the client may hold one of these instead
-	sent     Mark
-	acked    Mark
-	detail   string
-	withheld bool // the last plan kept a removal back
+	trials      [][]item // groups of names to send one by one, to find which was refused
+	budget      int      // NACKs left in this search
+	quarantined map[*library.Entry]refusedVersion
+	mayHold     map[*library.Entry][]*library.Resource // of refused responses: the client may hold one of these instead
+	sent        Mark
+	acked       Mark
+	detail      string
+	withheld    bool // the last plan kept a removal back
 	// probe is set while a reconnected client is to lose clusters that it reported, and has not answered anything on
 	// this stream: only then are the first requests of its other types known to have come.
-	probe  bool
-	search bool // a NACK's culprit is being looked for
+	unanswered bool
+	search     bool // a NACK's culprit is being looked for
 }
 
 // What is known of a name.
 const (
-	named  slots.Flags = 1 << iota // the client asked for it by name
-	has                            // the client holds, or may hold, some version
-	sure                           // it has ACKed one, and keeps it
-	queued                         // it is in the queue or in a trial
-	force                          // it must be sent even if the client holds it
-	told                           // the client was told that it does not exist
-	vague                          // it was in a response that was refused: the client may hold that all the same
-	phase                          // the request in which it was named last, alternating
+	named      slots.Flags = 1 << iota // the client asked for it by name
+	has                                // the client holds, or may hold, some version
+	confirmed                          // it has ACKed one, and keeps it
+	queued                             // it is in the queue or in a trial
+	force                              // it must be sent even if the client holds it
+	toldAbsent                         // the client was told that it does not exist
+	uncertain                          // it was in a response that was refused: the client may hold that all the same
+	phase                              // the request in which it was named last, alternating
 )
 
 // want is a name to look at, and the turn since when.
@@ -151,13 +152,14 @@ type item struct {
 	want
 	prev    *library.Resource
 	had     bool
-	maybe   bool              // of what it had before, too, it was not sure
+	maybe   bool              // what it had before was uncertain, too
 	forced  bool              // sent because it was asked for, held or not
 	sent    *library.Resource // nil: removed
 	version uint64
 }
 
 // New returns the machine of a new stream, of the incremental protocol (delta) or that of the state of the world.
+// All machines that share must be given views of one library, whose edits [Shared.Forget] is told of.
 func New(delta bool, l Limits, with *Shared) *Machine {
 	return &Machine{delta: delta, subs: map[string]*sub{}, limits: l, shared: with, epoch: 1}
 }
@@ -213,25 +215,25 @@ func (m *Machine) Receive(v *library.View, r *wire.Request) error {
 		}
 	}
 	s := m.sub(v, r.Type)
-	fresh := m.settle(v, s, r)
+	fresh := m.matchResponse(v, s, r)
 	switch {
 	case m.delta:
 		m.subscribeDelta(v, s, r)
 	case fresh:
 		m.subscribeState(v, s, r)
 	default:
-		m.lapse(v, s, r.Subscribe)
+		m.dropUnrepeated(v, s, r.Subscribe)
 	}
-	m.moved(s)
+	m.noteProgress(s)
 	if m.named > m.limits.Names {
 		return &TooMany{got: m.named, limit: m.limits.Names}
 	}
 	return nil
 }
 
-// moved notes that others may go on: nobody waits for endpoints and secrets.
-func (m *Machine) moved(s *sub) {
-	s.stuck = 0
+// noteProgress notes that others may go on: nobody waits for endpoints and secrets.
+func (m *Machine) noteProgress(s *sub) {
+	s.blockedAt = 0
 	if s.rank != rankEndpoint && s.rank != rankSecret && s.rank != rankOther {
 		m.epoch++
 	}
@@ -297,10 +299,10 @@ func (m *Machine) compare(v *library.View, s *sub) {
 func (m *Machine) touch(s *sub, name *library.Entry, turn uint64) {
 	sl := s.slots.Get(name)
 	if sl.Is(queued) {
-		s.stuck = 0 // what it waited for may be another thing now
+		s.blockedAt = 0 // what it waited for may be another thing now
 		return
 	}
-	if !s.wildcard && !sl.Is(named|has|vague) {
+	if !s.wildcard && !sl.Is(named|has|uncertain) {
 		return
 	}
 	if sl.Is(force) {
@@ -311,13 +313,13 @@ func (m *Machine) touch(s *sub, name *library.Entry, turn uint64) {
 
 // enqueue puts a name that is not queued yet at the end of the queue.
 func (s *sub) enqueue(name *library.Entry, sl slots.Slot, w want) {
-	if j, ok := s.jail[name]; ok {
-		w.turn = min(w.turn, j.turn)
+	if refused, ok := s.quarantined[name]; ok {
+		w.turn = min(w.turn, refused.turn)
 	}
 	sl.Flags |= queued
 	s.slots.Set(name, sl)
 	s.queue = append(s.queue, w)
-	s.stuck = 0
+	s.blockedAt = 0
 }
 
 // ask queues a name because the client asked for it: it is answered even if nothing changed.
@@ -327,7 +329,7 @@ func (s *sub) ask(name *library.Entry, turn uint64) {
 	sl.Flags |= force
 	if wasQueued {
 		s.slots.Set(name, sl)
-		s.stuck = 0
+		s.blockedAt = 0
 		return
 	}
 	s.enqueue(name, sl, want{name: name, turn: turn, asked: true})
@@ -337,8 +339,8 @@ func (s *sub) ask(name *library.Entry, turn uint64) {
 // client refused may stay: it is in a queue, but nothing that is under way will free it.
 func (m *Machine) Synced() bool {
 	for _, s := range m.order {
-		waits := len(s.queue) > 0 && s.stuck != m.epoch
-		if waits || len(s.trials) > 0 || len(s.flight) > 0 || s.owes {
+		waits := len(s.queue) > 0 && s.blockedAt != m.epoch
+		if waits || len(s.trials) > 0 || len(s.flight) > 0 || s.answerDue {
 			return false
 		}
 	}
@@ -366,7 +368,7 @@ func (s *sub) put(name *library.Entry, sl slots.Slot) {
 
 // abandon drops a name that the client gave up.
 func (s *sub) abandon(name *library.Entry) {
-	s.parted = s.parted || len(s.flight) > 0
+	s.abandonedSome = s.abandonedSome || len(s.flight) > 0
 	s.drop(name)
 }
 
@@ -381,7 +383,7 @@ func (s *sub) drop(name *library.Entry) {
 	} else {
 		s.slots.Drop(name)
 	}
-	delete(s.mixes, name)
-	delete(s.jail, name)
-	delete(s.doubts, name)
+	delete(s.assembledVersions, name)
+	delete(s.quarantined, name)
+	delete(s.mayHold, name)
 }

@@ -8,8 +8,8 @@ import (
 	"fairway/internal/xds/library"
 )
 
-// jailed is a version that the client refused.
-type jailed struct {
+// refusedVersion is a version that the client refused.
+type refusedVersion struct {
 	version uint64
 	turn    uint64 // since when the client lags behind
 	early   bool   // refused while a removal of its type was held back
@@ -29,8 +29,8 @@ func (m *Machine) nack(v *library.View, s *sub, at int, detail string) {
 		m.ack(v, s, at-1)
 	}
 	f := s.flight[0]
-	s.land(1)
-	s.probe = false
+	s.removeFlights(1)
+	s.unanswered = false
 	s.detail = detail
 	m.pendingEvents = append(m.pendingEvents, Event{Kind: EventNack, Type: s.typ, Detail: s.detail})
 	if !s.search {
@@ -45,16 +45,16 @@ func (m *Machine) nack(v *library.View, s *sub, at int, detail string) {
 		// Nothing to find: a removal is not refused for what it is. It counts as done, or it would be tried for ever.
 	case len(sends) == 1 || s.budget <= 0:
 		for _, it := range sends {
-			m.lock(s, it, f.early)
+			m.quarantine(s, it, f.early)
 		}
 		s.tryNext(gone)
 	default:
 		m.divide(s, sends, gone, detail)
 	}
 	if s.budget <= 0 {
-		m.giveUp(s)
+		m.endSearch(s)
 	}
-	m.moved(s)
+	m.noteProgress(s)
 }
 
 // revert restores what was known before a response, and returns what it sent and removed.
@@ -111,16 +111,16 @@ func (s *sub) backdate(f *flight) {
 }
 
 // undo sets one name back to what the client had before the item, be it in the slot or, where a later response
-// carries the name too, in that response's memory. Of a response that was refused for another resource in it, the
+// carries the name too, in that response's item. Of a response that was refused for another resource in it, the
 // client may have taken this one: Envoy does so with clusters and listeners.
 func (s *sub) undo(it item, taken bool) {
 	if taken && it.sent != nil {
-		s.doubt(it)
+		s.noteMayHold(it)
 	}
 	for _, later := range s.flight {
 		for i := range later.items {
 			if later.items[i].name == it.name {
-				later.items[i].reach(it, taken)
+				later.items[i].rebase(it, taken)
 				later.oldest = min(later.oldest, it.turn)
 				return
 			}
@@ -130,16 +130,16 @@ func (s *sub) undo(it item, taken bool) {
 	if sl.Name == nil && (it.sent != nil || !s.wildcard) {
 		return // unsubscribed meanwhile
 	}
-	if it.sent != nil && !sl.Is(has) || it.sent == nil && sl.Is(named) && !sl.Is(told) {
+	if it.sent != nil && !sl.Is(has) || it.sent == nil && sl.Is(named) && !sl.Is(toldAbsent) {
 		// Unsubscribed and subscribed to again while this was on the way: what it had went with the subscription.
 		if taken {
-			sl.Flags |= vague
+			sl.Flags |= uncertain
 			s.slots.Set(it.name, sl)
 		}
 		return
 	}
 	sl.Res = it.prev
-	sl.Flags &^= has | told | vague
+	sl.Flags &^= has | toldAbsent | uncertain
 	if it.forced {
 		sl.Flags |= force
 	}
@@ -147,32 +147,32 @@ func (s *sub) undo(it item, taken bool) {
 		sl.Flags |= has
 	}
 	if !it.had || it.sent == nil {
-		sl.Flags &^= sure
+		sl.Flags &^= confirmed
 	}
 	if taken && sl.Res == nil {
 		sl.Res = it.sent
 	}
 	if taken || it.maybe || s.full {
-		sl.Flags |= vague // in the state-of-the-world protocol it may hold one from before this stream, too
+		sl.Flags |= uncertain // in the state-of-the-world protocol it may hold one from before this stream, too
 	}
-	delete(s.mixes, it.name)
+	delete(s.assembledVersions, it.name)
 	s.put(it.name, sl)
 }
 
-// reach makes an item go back to before an earlier one, which was refused.
-func (it *item) reach(before item, taken bool) {
+// rebase makes an item go back to before an earlier one, which was refused.
+func (it *item) rebase(before item, taken bool) {
 	it.prev, it.had, it.maybe = before.prev, before.had, before.maybe || taken
 	it.forced = it.forced || before.forced
 	it.turn = min(it.turn, before.turn)
 }
 
-// doubt notes that the client may hold what an item sent, though it refused the response: what that needs may be in use
+// noteMayHold notes that the client may hold what an item sent, though it refused the response: what that needs may be in use
 // until the client has ACKed another version.
-func (s *sub) doubt(it item) {
-	if s.doubts == nil {
-		s.doubts = map[*library.Entry][]*library.Resource{}
+func (s *sub) noteMayHold(it item) {
+	if s.mayHold == nil {
+		s.mayHold = map[*library.Entry][]*library.Resource{}
 	}
-	s.doubts[it.name] = append(s.doubts[it.name], it.sent)
+	s.mayHold[it.name] = append(s.mayHold[it.name], it.sent)
 }
 
 // divide queues trials of what was refused. Removals go with the first group: what is added may need them.
@@ -208,32 +208,32 @@ func (s *sub) tryNext(items []item) {
 	}
 }
 
-// lock quarantines the version of a name.
-func (m *Machine) lock(s *sub, it item, early bool) {
-	if s.jail == nil {
-		s.jail = map[*library.Entry]jailed{}
+// quarantine quarantines the version of a name.
+func (m *Machine) quarantine(s *sub, it item, early bool) {
+	if s.quarantined == nil {
+		s.quarantined = map[*library.Entry]refusedVersion{}
 	}
-	s.jail[it.name] = jailed{version: it.version, turn: it.turn, early: early}
-	m.goOn(s, it)
-	if m.jailed() > maxRejected {
-		return // a client that refuses everything is told of by what it refused first
+	s.quarantined[it.name] = refusedVersion{version: it.version, turn: it.turn, early: early}
+	m.answerWaiting(s, it)
+	if m.countQuarantined() > maxRejected {
+		return // of a client that refuses everything, what it refused first is enough to report
 	}
 	m.pendingEvents = append(m.pendingEvents, Event{
 		Kind: EventReject, Type: s.typ, Name: it.name.Text(), Version: it.version, Detail: s.detail,
 	})
 }
 
-// jailed counts what is quarantined.
-func (m *Machine) jailed() (n int) {
+// countQuarantined counts what is quarantined.
+func (m *Machine) countQuarantined() (n int) {
 	for _, s := range m.order {
-		n += len(s.jail)
+		n += len(s.quarantined)
 	}
 	return n
 }
 
-// goOn deals with a client that waits for what is quarantined now: for a load assignment a cluster may be waiting, so it
+// answerWaiting deals with a client that waits for what is quarantined now: for a load assignment a cluster may be waiting, so it
 // is looked at again. For nothing else is there anything to give.
-func (m *Machine) goOn(s *sub, it item) {
+func (m *Machine) answerWaiting(s *sub, it item) {
 	sl := s.slots.Get(it.name)
 	switch {
 	case sl.Name == nil || !sl.Is(force) || sl.Is(queued):
@@ -245,8 +245,8 @@ func (m *Machine) goOn(s *sub, it item) {
 	}
 }
 
-// giveUp ends a search that found too much: everything still suspected is quarantined.
-func (m *Machine) giveUp(s *sub) {
+// endSearch ends a search that found too much: everything still suspected is quarantined.
+func (m *Machine) endSearch(s *sub) {
 	for _, group := range s.trials {
 		for _, it := range group {
 			sl := s.slots.Get(it.name)
@@ -255,7 +255,7 @@ func (m *Machine) giveUp(s *sub) {
 			if it.sent == nil {
 				s.enqueue(it.name, sl, it.want)
 			} else {
-				m.lock(s, it, false)
+				m.quarantine(s, it, false)
 			}
 		}
 	}

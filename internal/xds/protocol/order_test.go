@@ -316,7 +316,7 @@ func TestDeltaNack(t *testing.T) {
 			if sent > maxTrials+1 {
 				k.t.Errorf("%d responses to a client that refuses everything", sent)
 			}
-			if have := k.m.jailed(); have != len(all) {
+			if have := k.m.countQuarantined(); have != len(all) {
 				k.t.Errorf("%d of %d quarantined", have, len(all))
 			}
 			if told := k.rejected(); len(told) != maxRejected {

@@ -13,8 +13,8 @@ func (m *Machine) Next(v *library.View) *wire.Response {
 	m.pull(v)
 	for {
 		before := m.epoch
-		if loads := m.ranks[rankEndpoint]; m.due && loads != nil {
-			m.due = false
+		if loads := m.ranks[rankEndpoint]; m.loadsNext && loads != nil {
+			m.loadsNext = false
 			if r := m.plan(v, loads); r != nil {
 				return r
 			}
@@ -77,16 +77,16 @@ func (m *Machine) plan(v *library.View, s *sub) *wire.Response {
 			return r
 		}
 	}
-	if s.stuck == m.epoch || len(s.queue) == 0 && !s.owes {
+	if s.blockedAt == m.epoch || len(s.queue) == 0 && !s.answerDue {
 		return nil
 	}
 	b := m.sort(v, s, s.queue, s.queue[:0])
-	m.judge(s, &b)
+	m.delayRemovals(s, &b)
 	if b.drops > 0 {
-		m.moved(s)
+		m.noteProgress(s)
 	}
-	if m.holdFirst(s, &b) || len(b.sends)+len(b.gone) == 0 && (!s.owes || len(b.wait) > 0 && !s.probe) {
-		s.queue, s.stuck = b.wait, m.epoch
+	if m.holdFirst(s, &b) || len(b.sends)+len(b.gone) == 0 && (!s.answerDue || len(b.wait) > 0 && !s.unanswered) {
+		s.queue, s.blockedAt = b.wait, m.epoch
 		return nil
 	}
 	s.queue = b.wait
@@ -113,11 +113,11 @@ func (m *Machine) planTrial(v *library.View, s *sub) *wire.Response {
 			group[i] = it.want
 		}
 		b := m.sort(v, s, group, nil)
-		m.judge(s, &b)
+		m.delayRemovals(s, &b)
 		s.trials = s.trials[1:]
 		s.queue = append(s.queue, b.wait...)
-		m.moved(s)
-		s.stuck = 0
+		m.noteProgress(s)
+		s.blockedAt = 0
 		if len(b.sends)+len(b.gone) > 0 {
 			return m.emit(v, s, b)
 		}
@@ -173,12 +173,12 @@ func (m *Machine) decide(v *library.View, s *sub, w want) (verdict, pick) {
 		p.whole = library.Assemble(v, r)
 		p.version = p.whole.Version
 	}
-	if j, jailed := s.jail[w.name]; jailed {
-		if j.version == p.version {
+	if refused, ok := s.quarantined[w.name]; ok {
+		if refused.version == p.version {
 			return s.repeat(sl, p)
 		}
-		delete(s.jail, w.name)
-		m.moved(s)
+		delete(s.quarantined, w.name)
+		m.noteProgress(s)
 	}
 	if !p.forced && s.holds(sl, p) {
 		sl.Res = r
@@ -198,7 +198,7 @@ func (s *sub) repeat(sl slots.Slot, p pick) (verdict, pick) {
 	if s.rank != rankEndpoint || !p.forced {
 		return vDrop, pick{}
 	}
-	if sl.Res == nil || !sl.Is(has) || sl.Is(vague) {
+	if sl.Res == nil || !sl.Is(has) || sl.Is(uncertain) {
 		return vAwait, pick{}
 	}
 	p.res, p.version = sl.Res, sl.Res.Version()
@@ -217,14 +217,14 @@ func (m *Machine) decideAbsent(s *sub, sl slots.Slot, w want) (verdict, pick) {
 	switch {
 	case !m.delta && s.rank == rankEndpoint && sl.Is(force) && m.awaited(w.name):
 		p := pick{want: w, res: sl.Res, forced: true}
-		if sl.Res == nil || !sl.Is(has) || sl.Is(vague) {
+		if sl.Res == nil || !sl.Is(has) || sl.Is(uncertain) {
 			p.res = library.NoEndpoints(w.name.Text())
 		}
 		p.version = p.res.Version()
 		return vSend, p
 	case !m.delta && !s.full:
 		return vAwait, pick{}
-	case sl.Is(has|vague) || m.delta && (sl.Is(force) || sl.Is(named) && !sl.Is(told)):
+	case sl.Is(has|uncertain) || m.delta && (sl.Is(force) || sl.Is(named) && !sl.Is(toldAbsent)):
 		return vRemove, pick{}
 	}
 	return vDrop, pick{}
@@ -232,11 +232,11 @@ func (m *Machine) decideAbsent(s *sub, sl slots.Slot, w want) (verdict, pick) {
 
 // holds tells whether the client holds just what was picked.
 func (s *sub) holds(sl slots.Slot, p pick) bool {
-	if !sl.Is(has) || sl.Is(vague) || sl.Res == nil {
+	if !sl.Is(has) || sl.Is(uncertain) || sl.Res == nil {
 		return false
 	}
 	if p.whole != nil {
-		return s.mixes[p.name] == p.version
+		return s.assembledVersions[p.name] == p.version
 	}
 	return sl.Res.Version() == p.version
 }
@@ -251,16 +251,16 @@ func (s *sub) settleDropped(name *library.Entry, due bool) {
 	if !due {
 		sl.Flags &^= force
 	}
-	if !sl.Is(named | has | vague) {
+	if !sl.Is(named | has | uncertain) {
 		s.slots.Drop(name)
 		return
 	}
 	s.slots.Set(name, sl)
 }
 
-// judge moves the removals that may not go yet to those that wait. Within one type a removal goes with the last
+// delayRemovals moves the removals that may not go yet to those that wait. Within one type a removal goes with the last
 // additions, in one response: what replaces it may claim the same domain or address.
-func (m *Machine) judge(s *sub, b *batch) {
+func (m *Machine) delayRemovals(s *sub, b *batch) {
 	s.withheld = false
 	if len(b.gone) == 0 {
 		return
@@ -272,7 +272,7 @@ func (m *Machine) judge(s *sub, b *batch) {
 		// A client that waits for a load assignment, to take a cluster, is told at once that there is none.
 		due := s.rank == rankEndpoint && sl.Is(force)
 		turn := max(w.turn, s.stack.Changed(w.name), m.restacked)
-		if sl.Is(has|vague) && !due && (b.more || b.held <= turn || !last.allows(w.name, turn)) {
+		if sl.Is(has|uncertain) && !due && (b.more || b.held <= turn || !last.allows(w.name, turn)) {
 			b.wait = append(b.wait, w)
 			continue
 		}
@@ -303,21 +303,21 @@ func (m *Machine) emit(v *library.View, s *sub, b batch) *wire.Response {
 	}
 	f.items = make([]item, 0, len(b.sends)+len(b.gone))
 	for _, p := range b.sends {
-		it := s.give(p)
+		it := s.noteSent(p)
 		f.add(it)
 		m.follow(v, s, p, it)
 	}
 	for _, w := range b.gone {
-		f.add(s.take(w))
+		f.add(s.noteRemoved(w))
 		if s.rank == rankRoute {
-			m.orphan(v, w.name)
+			m.queueOrphans(v, w.name)
 		}
 	}
 	if s.full && s.rank == rankCluster {
-		m.followVague(v, s)
+		m.followUncertain(v, s)
 	}
-	m.moved(s)
-	s.owes, s.stuck = false, 0
+	m.noteProgress(s)
+	s.answerDue, s.blockedAt = false, 0
 	s.answered = true
 	f.nonce = m.nonce()
 	s.flight = append(s.flight, f)
@@ -325,27 +325,27 @@ func (m *Machine) emit(v *library.View, s *sub, b batch) *wire.Response {
 	return m.encode(s, f, b)
 }
 
-// give notes that a resource is being sent.
-func (s *sub) give(p pick) item {
+// noteSent notes that a resource is being sent.
+func (s *sub) noteSent(p pick) item {
 	sl := s.slots.Get(p.name)
-	it := item{want: p.want, prev: sl.Res, had: sl.Is(has), maybe: sl.Is(vague), forced: p.forced, sent: p.res, version: p.version}
-	sl.Flags = sl.Flags&^(queued|force|told|vague) | has
+	it := item{want: p.want, prev: sl.Res, had: sl.Is(has), maybe: sl.Is(uncertain), forced: p.forced, sent: p.res, version: p.version}
+	sl.Flags = sl.Flags&^(queued|force|toldAbsent|uncertain) | has
 	sl.Res = p.res
 	s.put(p.name, sl)
 	if p.whole != nil {
-		s.mixes[p.name] = p.version
+		s.assembledVersions[p.name] = p.version
 	}
 	return it
 }
 
-// take notes that a name is being removed.
-func (s *sub) take(w want) item {
+// noteRemoved notes that a name is being removed.
+func (s *sub) noteRemoved(w want) item {
 	sl := s.slots.Get(w.name)
-	it := item{want: w, prev: sl.Res, had: sl.Is(has), maybe: sl.Is(vague), forced: sl.Is(force)}
-	sl.Flags &^= queued | force | has | sure | vague
+	it := item{want: w, prev: sl.Res, had: sl.Is(has), maybe: sl.Is(uncertain), forced: sl.Is(force)}
+	sl.Flags &^= queued | force | has | confirmed | uncertain
 	sl.Res = nil
 	if sl.Is(named) {
-		sl.Flags |= told
+		sl.Flags |= toldAbsent
 	}
 	s.put(w.name, sl)
 	if !sl.Is(named) {

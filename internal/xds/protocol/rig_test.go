@@ -96,7 +96,7 @@ func (r *rig) next() (resp *wire.Response) {
 }
 
 // receive has the machine take a request. The first of a type was made by another stream before, so that the
-// machine finds a memory of it where there can be one.
+// machine finds it cached where there can be one.
 func (r *rig) receive(req *wire.Request) (err error) {
 	r.viewer.Read(func(v *library.View) {
 		if r.m.delta && r.m.subs[req.Type] == nil && len(req.Initial) > 0 {

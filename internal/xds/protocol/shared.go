@@ -9,10 +9,11 @@ import (
 // them ask alike is looked up once. It is safe for concurrent use.
 type Shared struct {
 	pages  *slots.Pool
-	firsts *memories
+	firsts *firstCache
 }
 
-func NewShared() *Shared { return &Shared{pages: slots.NewPool(), firsts: newMemories()} }
+// NewShared returns what the machines of a new server share.
+func NewShared() *Shared { return &Shared{pages: slots.NewPool(), firsts: newFirstCache()} }
 
 // Forget drops what rests on shelves that a turn edits. It is to be told of each turn, while nobody reads the library.
 func (s *Shared) Forget(edited map[*library.Shelf]struct{}) { s.firsts.forget(edited) }

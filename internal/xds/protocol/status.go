@@ -49,7 +49,7 @@ func (s *sub) status() TypeStatus {
 	for _, g := range s.trials {
 		t.Pending += len(g)
 	}
-	if len(s.jail) > 0 {
+	if len(s.quarantined) > 0 {
 		t.Rejected = s.detail
 	}
 	return t

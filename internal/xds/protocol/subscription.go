@@ -17,28 +17,28 @@ func (m *Machine) subscribeDelta(v *library.View, s *sub, r *wire.Request) {
 	// legacy semantic is no longer available" ("How the client specifies what resources to return").
 	s.legacy = s.legacy && len(r.Subscribe) == 0
 	if !first {
-		m.alter(v, s, r, false)
+		m.applyNames(v, s, r, false)
 		return
 	}
 	f, worthy := m.shared.firsts.sum(r)
 	if was := m.shared.firsts.find(f, s.stack); was != nil {
-		m.recollect(s, was)
+		m.restoreFirst(s, was)
 	} else {
-		m.alter(v, s, r, true)
+		m.applyNames(v, s, r, true)
 		if worthy {
-			m.remember(s, f)
+			m.cacheFirst(s, f)
 		}
 	}
 	switch s.rank {
 	case rankEndpoint:
-		m.payLoads(v, s)
+		m.queueOwedLoads(v, s)
 	case rankVirtualHost:
-		m.payHosts(v)
+		m.queueOwedHosts(v)
 	}
 }
 
-// alter takes names into a subscription and out of it.
-func (m *Machine) alter(v *library.View, s *sub, r *wire.Request, first bool) {
+// applyNames takes names into a subscription and out of it.
+func (m *Machine) applyNames(v *library.View, s *sub, r *wire.Request, first bool) {
 	turnedOn := first && s.wildcard
 	names, star := v.EnterAll(r.Subscribe)
 	if star {
@@ -49,7 +49,7 @@ func (m *Machine) alter(v *library.View, s *sub, r *wire.Request, first bool) {
 		m.name(s, name)
 	}
 	if first {
-		m.recall(v, s, r.Initial)
+		m.takeReported(v, s, r.Initial)
 		m.askNamed(v, s, names)
 	} else {
 		m.askAgain(v, s, names)
@@ -58,7 +58,7 @@ func (m *Machine) alter(v *library.View, s *sub, r *wire.Request, first bool) {
 		m.unsubscribe(v, s, name)
 	}
 	if turnedOn {
-		s.owes = s.owes || len(r.Initial) == 0
+		s.answerDue = s.answerDue || len(r.Initial) == 0
 		s.answered = len(r.Initial) > 0
 		s.stack.Each(func(e *library.Entry) { m.offer(s, e, v.Turn) })
 	}
@@ -81,8 +81,8 @@ func (m *Machine) unname(s *sub) {
 	m.named--
 }
 
-// recall takes over what a reconnecting client says it holds.
-func (m *Machine) recall(v *library.View, s *sub, held []wire.Reported) {
+// takeReported takes over what a reconnecting client says it holds.
+func (m *Machine) takeReported(v *library.View, s *sub, held []wire.Reported) {
 	names := v.FindAll(len(held), func(i int) string { return held[i].Name })
 	for i, k := range held {
 		name := names[i]
@@ -96,7 +96,7 @@ func (m *Machine) recall(v *library.View, s *sub, held []wire.Reported) {
 		if sl.Name == nil && !s.wildcard {
 			continue
 		}
-		sl.Flags |= has | sure
+		sl.Flags |= has | confirmed
 		r := s.stack.Resolve(name)
 		if version, ok := library.ParseVersion(k.Version); ok && r != nil && r.Version() == version {
 			sl.Res = r
@@ -104,7 +104,7 @@ func (m *Machine) recall(v *library.View, s *sub, held []wire.Reported) {
 			continue
 		}
 		if r == nil && s.rank == rankCluster {
-			s.probe, s.owes = true, true
+			s.unanswered, s.answerDue = true, true
 		}
 		// It may have changed at any time before: nothing that depends on such changes is to overtake it.
 		s.enqueue(name, sl, want{name: name, turn: 0, asked: true})
@@ -126,7 +126,7 @@ func (m *Machine) askNamed(v *library.View, s *sub, names []*library.Entry) {
 func (m *Machine) askAgain(v *library.View, s *sub, names []*library.Entry) {
 	for _, name := range names {
 		s.ask(name, v.Turn)
-		delete(s.jail, name)
+		delete(s.quarantined, name)
 	}
 }
 
@@ -146,13 +146,13 @@ func (m *Machine) unsubscribe(v *library.View, s *sub, text string) {
 	if !s.wildcard {
 		s.abandon(name)
 		if s.rank == rankRoute {
-			m.orphan(v, name)
+			m.queueOrphans(v, name)
 		}
 		return
 	}
 	// "When a client has a wildcard subscription and a subscription to another specific resource name … the server
 	// must send a response that includes the specific resource" or its removal (same section).
-	sl.Flags &^= named | told
+	sl.Flags &^= named | toldAbsent
 	s.slots.Set(name, sl)
 	s.ask(name, v.Turn)
 }
@@ -162,7 +162,7 @@ func (m *Machine) unsubscribeAll(s *sub) {
 	if !s.wildcard || s.legacy {
 		return
 	}
-	s.wildcard, s.owes = false, false
+	s.wildcard, s.answerDue = false, false
 	for sl := range s.slots.All() {
 		if !sl.Is(named) {
 			s.abandon(sl.Name)
@@ -174,7 +174,7 @@ func (m *Machine) unsubscribeAll(s *sub) {
 func (m *Machine) offer(s *sub, name *library.Entry, since uint64) {
 	sl := s.slots.Get(name)
 	if sl.Is(queued) {
-		s.stuck = 0
+		s.blockedAt = 0
 		return
 	}
 	if r := s.stack.Resolve(name); r == nil || sl.Is(has) && sl.Res.Same(r) {
@@ -183,22 +183,22 @@ func (m *Machine) offer(s *sub, name *library.Entry, since uint64) {
 	s.enqueue(name, sl, want{name: name, turn: since, asked: true})
 }
 
-// payLoads queues the load assignments of clusters that were sent before the client had subscribed to any: its first
+// queueOwedLoads queues the load assignments of clusters that were sent before the client had subscribed to any: its first
 // request lists what it holds, but Envoy needs them again to finish warming those clusters.
-func (m *Machine) payLoads(v *library.View, s *sub) {
-	for _, name := range byText(m.owed) {
+func (m *Machine) queueOwedLoads(v *library.View, s *sub) {
+	for _, name := range byText(m.loadsOwed) {
 		if s.wildcard || s.slots.Get(name).Is(named) {
 			s.ask(name, v.Turn)
 		}
 	}
-	m.owed = nil
+	m.loadsOwed = nil
 }
 
-// payHosts queues the virtual hosts of route configurations that were sent before the client had subscribed to any: it may
+// queueOwedHosts queues the virtual hosts of route configurations that were sent before the client had subscribed to any: it may
 // report some of another stream, but has none in force that such a route configuration would take over.
-func (m *Machine) payHosts(v *library.View) {
-	owing := m.owing
-	m.owing = nil
+func (m *Machine) queueOwedHosts(v *library.View) {
+	owing := m.hostsOwed
+	m.hostsOwed = nil
 	for _, route := range owing {
 		m.followHosts(v, route)
 	}
@@ -210,10 +210,10 @@ func (m *Machine) subscribeState(v *library.View, s *sub, r *wire.Request) {
 	if first {
 		s.started, s.wildcard = true, s.legacy && len(r.Subscribe) == 0
 		if s.wildcard {
-			m.welcome(s)
+			m.startWildcard(s)
 		}
 		if m.assembles(s) {
-			s.mixes = map[*library.Entry]uint64{}
+			s.assembledVersions = map[*library.Entry]uint64{}
 		}
 	}
 	if s.legacy && len(r.Subscribe) == 0 {
@@ -227,7 +227,7 @@ func (m *Machine) subscribeState(v *library.View, s *sub, r *wire.Request) {
 	}
 	m.replace(v, s, r.Subscribe, since)
 	if first && s.rank == rankEndpoint {
-		m.payLoads(v, s)
+		m.queueOwedLoads(v, s)
 	}
 }
 
@@ -248,15 +248,15 @@ func (m *Machine) replace(v *library.View, s *sub, names []string, since uint64)
 	switch {
 	case star && !s.wildcard:
 		s.wildcard = true
-		m.welcome(s)
+		m.startWildcard(s)
 	case !star && s.wildcard:
 		m.unsubscribeAll(s)
 	}
 }
 
-// lapse takes from a stale request what the client no longer wants. Its other names are left to the request that
+// dropUnrepeated takes from a stale request what the client no longer wants. Its other names are left to the request that
 // answers the newest response; but one that was given up and is wanted again by then is newly requested.
-func (m *Machine) lapse(v *library.View, s *sub, names []string) {
+func (m *Machine) dropUnrepeated(v *library.View, s *sub, names []string) {
 	if s.legacy {
 		return
 	}
@@ -306,13 +306,13 @@ func (m *Machine) dropUnmarked(s *sub, star bool) {
 		}
 	}
 	if s.full {
-		s.owes = true
+		s.answerDue = true
 	}
 }
 
-// welcome starts a wildcard of the state-of-the-world protocol. What a reconnecting client reports is not relied on:
+// startWildcard starts a wildcard of the state-of-the-world protocol. What a reconnecting client reports is not relied on:
 // its version is that of the last response it took whole, and it may have taken parts of a later one that it refused.
-func (m *Machine) welcome(s *sub) {
-	s.owes = true
+func (m *Machine) startWildcard(s *sub) {
+	s.answerDue = true
 	s.stack.Each(func(e *library.Entry) { m.offer(s, e, 0) })
 }

@@ -19,6 +19,7 @@ type Pool struct {
 // fewPages is how many pages there may be before any is looked for.
 const fewPages = 1024
 
+// NewPool returns an empty pool.
 func NewPool() *Pool {
 	return &Pool{pages: map[uint64]weak.Pointer[Page]{}, sweep: fewPages}
 }

@@ -23,14 +23,15 @@ type Flags uint8
 // Is tells whether any of the flags is set.
 func (s Slot) Is(f Flags) bool { return s.Flags&f != 0 }
 
-// Table is what a stream knows of the names of one type. Streams that know the same share pages: see pagePool. A page
+// Table is what a stream knows of the names of one type. Streams that know the same share pages: see [Pool]. A page
 // that others may see is never written to; who would, takes a copy of it first.
 type Table struct {
-	numbered paged.Array[Slot]
-	shared   []uint64 // a bit for each page that others may see, or that is not there
-	strays   *strays  // of names that had no number when they came; nil: none came yet
+	numbered   paged.Array[Slot]
+	shared     []uint64    // a bit for each page that others may see, or that is not there
+	unnumbered *unnumbered // of names that had no number when they came; nil: none came yet
 }
 
+// Page is a page of a table.
 type Page = [paged.Size]Slot
 
 // Get returns the slot of a name, which is empty if the stream knows nothing of it.
@@ -38,20 +39,20 @@ func (s *Table) Get(e *library.Entry) Slot {
 	if at := s.numbered.At(e.ID()); at != nil && at.Name != nil {
 		return *at
 	}
-	if s.strays == nil {
+	if s.unnumbered == nil {
 		return Slot{}
 	}
-	return s.strays.get(e)
+	return s.unnumbered.get(e)
 }
 
-// Set replaces the slot of a name. One that has got a number since it came leaves the strays.
+// Set replaces the slot of a name. One that has got a number since it came leaves those without.
 func (s *Table) Set(e *library.Entry, sl Slot) {
 	sl.Name = e
 	if e.ID() == library.Unnumbered {
-		s.stray(e, sl)
+		s.setUnnumbered(e, sl)
 		return
 	}
-	s.unstray(e)
+	s.dropUnnumbered(e)
 	if at := s.numbered.At(e.ID()); at != nil && *at == sl {
 		return
 	}
@@ -65,27 +66,27 @@ func (s *Table) Drop(e *library.Entry) {
 		s.own(e.ID())
 		*s.numbered.At(e.ID()) = Slot{}
 	} else {
-		s.unstray(e)
+		s.dropUnnumbered(e)
 	}
 }
 
-func (s *Table) stray(e *library.Entry, sl Slot) {
-	if s.strays == nil {
-		s.strays = &strays{places: map[*library.Entry]int{}}
+func (s *Table) setUnnumbered(e *library.Entry, sl Slot) {
+	if s.unnumbered == nil {
+		s.unnumbered = &unnumbered{places: map[*library.Entry]int{}}
 	}
-	s.strays.set(e, sl)
+	s.unnumbered.set(e, sl)
 }
 
-func (s *Table) unstray(e *library.Entry) {
-	if s.strays == nil {
+func (s *Table) dropUnnumbered(e *library.Entry) {
+	if s.unnumbered == nil {
 		return
 	}
-	if s.strays.drop(e); len(s.strays.places) == 0 {
-		s.strays = nil
+	if s.unnumbered.drop(e); len(s.unnumbered.places) == 0 {
+		s.unnumbered = nil
 	}
 }
 
-// All yields the slots that are not empty, by number, then the strays; they may be replaced and dropped meanwhile.
+// All yields the slots that are not empty, by number, then those without a number; they may be replaced and dropped meanwhile.
 func (s *Table) All() iter.Seq[Slot] {
 	return func(yield func(Slot) bool) {
 		for page := range s.numbered.Pages {
@@ -99,8 +100,8 @@ func (s *Table) All() iter.Seq[Slot] {
 				}
 			}
 		}
-		for i := 0; s.strays != nil && i < len(s.strays.list); i++ {
-			if sl := s.strays.list[i]; sl.Name != nil && !yield(sl) {
+		for i := 0; s.unnumbered != nil && i < len(s.unnumbered.list); i++ {
+			if sl := s.unnumbered.list[i]; sl.Name != nil && !yield(sl) {
 				return
 			}
 		}
@@ -138,17 +139,17 @@ func (s *Table) Share(pool *Pool) {
 	}
 }
 
-// Clone copies slots all of whose pages are shared, and that have no strays.
+// Clone copies slots all of whose pages are shared, and that have no names without numbers.
 func (s *Table) Clone() Table {
 	return Table{numbered: paged.Array[Slot]{Pages: slices.Clone(s.numbered.Pages)}, shared: slices.Clone(s.shared)}
 }
 
 // Unnumbered is of how many names it knows that had no number when they came.
 func (s *Table) Unnumbered() int {
-	if s.strays == nil {
+	if s.unnumbered == nil {
 		return 0
 	}
-	return len(s.strays.places)
+	return len(s.unnumbered.places)
 }
 
 // Bytes is how much memory it takes, with the pages that it shares.

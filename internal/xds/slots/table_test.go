@@ -16,7 +16,8 @@ type entries struct {
 
 func newEntries() *entries {
 	c := &entries{Library: library.New()}
-	c.Publish(1, nil, library.Attach{Proxy: "p", To: &library.Attachment{Stacks: map[string][]library.ShelfKey{library.ClusterType: {"all"}}}})
+	at := &library.Attachment{Stacks: map[string][]library.ShelfKey{library.ClusterType: {"all"}}}
+	c.Publish(1, nil, library.Attach{Proxy: "p", To: at})
 	c.viewer = c.Open("p")
 	return c
 }
@@ -70,8 +71,8 @@ func TestSlots(t *testing.T) {
 	expect("b 1 x 1 y 2 ")
 	s.Set(x, Slot{Flags: four})
 	expect("b 1 x 4 y 2 ")
-	if s.strays.places[y] != 1 || len(s.strays.places) != 1 {
-		t.Errorf("strays %v", s.strays.places)
+	if s.unnumbered.places[y] != 1 || len(s.unnumbered.places) != 1 {
+		t.Errorf("without numbers: %v", s.unnumbered.places)
 	}
 	s.Set(c.enter("z"), Slot{Flags: two})
 	expect("b 1 x 4 z 2 y 2 ")
@@ -80,8 +81,8 @@ func TestSlots(t *testing.T) {
 		s.Drop(sl.Name)
 	}
 	expect("")
-	if s.strays != nil {
-		t.Error("no name is left, but strays are")
+	if s.unnumbered != nil {
+		t.Error("no name is left, but its list is")
 	}
 }
 

@@ -24,9 +24,8 @@ func BenchmarkDecode(b *testing.B) {
 		InitialResourceVersions: map[string]string{},
 	}
 	for i := range clusters {
-		m.InitialResourceVersions[fmt.Sprintf("outbound|8080|v1|service-%05d.namespace-%02d.svc.cluster.local", i, i%50)] = library.FormatVersion(
-			library.Mix(uint64(i)),
-		)
+		name := fmt.Sprintf("outbound|8080|v1|service-%05d.namespace-%02d.svc.cluster.local", i, i%50)
+		m.InitialResourceVersions[name] = library.FormatVersion(library.Mix(uint64(i)))
 	}
 	text, err := proto.Marshal(m)
 	if err != nil {

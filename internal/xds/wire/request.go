@@ -17,8 +17,8 @@ import (
 // copy of the message, so whoever keeps one must clone it.
 type Request struct {
 	Delta       bool // which of the two to decode
-	SkipNode    bool // the node was heard before: it is skipped
-	MaxNames    int  // names in one list that are decoded, besides initial: more than any stream may subscribe to; 0 is unlimited
+	SkipNode    bool // the node is known from an earlier request: it is not decoded
+	MaxNames    int  // names in one list that are decoded, apart from Initial: more than any stream may subscribe to; 0 is unlimited
 	Node        *corev3.Node
 	Type        string
 	Subscribe   []string // all names, in the state-of-the-world protocol

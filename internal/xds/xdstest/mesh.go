@@ -17,6 +17,7 @@ const (
 	MeshResources = 2*MeshClusters + MeshHosts + 1
 )
 
+// MeshCluster is the name of a cluster of the mesh.
 func MeshCluster(i int) string {
 	return fmt.Sprintf("outbound|80||svc-%04d.default.svc.cluster.local", i)
 }
@@ -42,14 +43,16 @@ func Mesh() []library.Change {
 	return out
 }
 
+// MeshHost is one of its virtual hosts.
 func MeshHost(i int, version uint64) *library.Resource {
 	return library.NewResource(library.VirtualHostType, fmt.Sprintf("80/svc-%04d.default.svc.cluster.local:80", i), version,
 		append(make([]byte, 350), fmt.Sprint(version)...), library.ResourceOptions{Needs: []string{MeshCluster(i)}})
 }
 
-// benchNames is what one stream may subscribe to by name.
+// ManyNames is what one stream may subscribe to by name.
 const ManyNames = 100_000
 
+// Numbered returns n names that differ by their number.
 func Numbered(format string, n int) (out []string) {
 	for i := range n {
 		out = append(out, fmt.Sprintf(format, i))
@@ -64,6 +67,7 @@ func CPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
+// LiveHeap returns the bytes of what is reachable.
 func LiveHeap() int64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -1,5 +1,3 @@
-// Package xdstest is what the tests of the xDS rooms have in common: resources whose bodies a test can read back, and a mesh for
-// benchmarks. It knows the library only.
 package xdstest
 
 import (
@@ -23,6 +21,7 @@ type Spec struct {
 	VHDS       bool     // of a route configuration
 }
 
+// Body is the resource's message: a text that ReadSpec reads.
 func (s Spec) Body() []byte {
 	return fmt.Appendf(
 		nil,
@@ -36,6 +35,7 @@ func (s Spec) Body() []byte {
 	)
 }
 
+// ReadSpec reads a body back; of a load assignment that the server made up, the name alone.
 func ReadSpec(body []byte) (s Spec) {
 	if name, ok := withoutEndpoints(body); ok {
 		return Spec{Name: name}
@@ -79,6 +79,7 @@ func withoutEndpoints(body []byte) (name string, ok bool) {
 // membersField is where the tests' route configurations take their virtual hosts.
 const MembersField protowire.Number = 2
 
+// Resource encodes it. Its version depends on the body alone.
 func (s Spec) Resource() *library.Resource {
 	o := library.ResourceOptions{Needs: s.Needs, Load: s.Load}
 	if s.VHDS {
@@ -89,41 +90,60 @@ func (s Spec) Resource() *library.Resource {
 	return library.NewResource(s.Type, s.Name, HashOf(s.Body()), s.Body(), o)
 }
 
+// On puts it on a shelf.
 func (s Spec) On(shelf library.ShelfKey) library.Change {
 	return library.Change{Shelf: shelf, Type: s.Type, Name: s.Name, Resource: s.Resource()}
 }
 
+// Gone removes a name from a shelf.
 func Gone(shelf library.ShelfKey, typ, name string) library.Change {
 	return library.Change{Shelf: shelf, Type: typ, Name: name}
 }
 
+// Cluster returns a cluster that takes no load assignment.
 func Cluster(name string, version uint64) Spec {
 	return Spec{Type: library.ClusterType, Name: name, Version: version}
 }
+
+// EDSCluster returns a cluster that takes the load assignment of its name.
 func EDSCluster(name string, version uint64) Spec {
 	return Spec{Type: library.ClusterType, Name: name, Version: version, Load: name}
 }
+
+// Load returns a load assignment.
 func Load(name string, version uint64) Spec {
 	return Spec{Type: library.EndpointType, Name: name, Version: version}
 }
+
+// Listener returns a listener that refers to a route configuration, which may be none, and needs clusters.
 func Listener(name string, version uint64, route string, needs ...string) Spec {
 	return Spec{Type: library.ListenerType, Name: name, Version: version, Route: route, Needs: needs}
 }
+
+// Route returns a route configuration that is whole.
 func Route(name string, version uint64, needs ...string) Spec {
 	return Spec{Type: library.RouteType, Name: name, Version: version, Needs: needs}
 }
+
+// VHDSRoute returns a route configuration whose virtual hosts are resources of their own.
 func VHDSRoute(name string, version uint64) Spec {
 	return Spec{Type: library.RouteType, Name: name, Version: version, VHDS: true}
 }
+
+// Host returns a virtual host.
 func Host(name string, version uint64, needs ...string) Spec {
 	return Spec{Type: library.VirtualHostType, Name: name, Version: version, Needs: needs}
 }
 
+// Secret returns a secret.
 func Secret(name string, version uint64) Spec {
 	return Spec{Type: library.SecretType, Name: name, Version: version}
 }
 
-var AllTypes = []string{library.ClusterType, library.EndpointType, library.SecretType, library.ListenerType, library.RouteType, library.VirtualHostType}
+// AllTypes are the types whose order of sending is special.
+var AllTypes = []string{
+	library.ClusterType, library.EndpointType, library.SecretType, library.ListenerType, library.RouteType, library.VirtualHostType,
+}
 
 // HashOf is a version that depends on the body.
 func HashOf(body []byte) uint64 {
@@ -132,6 +152,7 @@ func HashOf(body []byte) uint64 {
 	return h.Sum64()
 }
 
+// Members encodes what a whole route configuration has behind its body.
 func Members(specs ...Spec) string {
 	var b []byte
 	for _, s := range specs {
@@ -140,6 +161,7 @@ func Members(specs ...Spec) string {
 	return string(b)
 }
 
+// Refusal is the error_detail of a NACK; nil without a text.
 func Refusal(text string) *statuspb.Status {
 	if text == "" {
 		return nil

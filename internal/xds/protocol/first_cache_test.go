@@ -21,8 +21,8 @@ func checkPages(t testing.TB, pool *slots.Pool) {
 	}
 }
 
-// checkMemories compares what memories know by shelf with what they know.
-func checkMemories(t testing.TB, c *memories) {
+// checkFirstCache compares what the cache finds by shelf with what it has.
+func checkFirstCache(t testing.TB, c *firstCache) {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,7 +38,7 @@ func checkMemories(t testing.TB, c *memories) {
 	}
 	if !reflect.DeepEqual(by, c.on) || names != c.names {
 		t.Errorf(
-			"%d memories of %d names are found by %d shelves, not by %d, and of %d names",
+			"%d states of %d names are found by %d shelves, not by %d, and of %d names",
 			len(c.known),
 			names,
 			len(c.on),
@@ -122,10 +122,10 @@ func (f *firsts) request(v *library.View) *wire.Request {
 	return r
 }
 
-// TestRecollectedAsLookedUp has many streams begin with random requests, and compares each with one that looks up every
+// TestCachedAsLookedUp has many streams begin with random requests, and compares each with one that looks up every
 // name: right after the request, and after what follows.
-func TestRecollectedAsLookedUp(t *testing.T) {
-	recollected := 0
+func TestCachedAsLookedUp(t *testing.T) {
+	cached := 0
 	for seed := range uint64(60) {
 		f := &firsts{newRig(t, true), rand.New(rand.NewPCG(seed, 3))}
 		f.attach("low", "high")
@@ -146,7 +146,7 @@ func TestRecollectedAsLookedUp(t *testing.T) {
 			f.viewer.Read(func(v *library.View) {
 				r := f.request(v)
 				if sum, ok := f.shared.firsts.sum(r); ok && f.shared.firsts.find(sum, v.Stack(library.ClusterType)) != nil {
-					recollected++
+					cached++
 				}
 				for _, m := range []*Machine{fast, slow} {
 					if err := m.Receive(v, r); err != nil {
@@ -155,7 +155,7 @@ func TestRecollectedAsLookedUp(t *testing.T) {
 				}
 				sameState(t, fast, slow)
 				sameAnswers(t, v, fast, slow)
-				checkMemories(t, f.shared.firsts)
+				checkFirstCache(t, f.shared.firsts)
 				for _, o := range old {
 					o.Next(v) // it writes to pages that the others share
 				}
@@ -167,8 +167,8 @@ func TestRecollectedAsLookedUp(t *testing.T) {
 			t.Fatalf("seed %d", seed)
 		}
 	}
-	if recollected < 300 {
-		t.Errorf("only %d requests were recollected", recollected)
+	if cached < 300 {
+		t.Errorf("only %d requests were answered from the cache", cached)
 	}
 }
 
@@ -210,8 +210,8 @@ func sameAnswers(t *testing.T, v *library.View, fast, slow *Machine) {
 	sameState(t, fast, slow)
 }
 
-// TestMemoriesAreBounded has memories dropped with what they rest on, and when they are too many.
-func TestMemoriesAreBounded(t *testing.T) {
+// TestFirstCacheIsBounded has states dropped with what they rest on, and when they are too many.
+func TestFirstCacheIsBounded(t *testing.T) {
 	r := newRig(t, true)
 	r.put(cluster("c0", 1), listener("l0", 1, "80"))
 	ask := func(typ, name string) {
@@ -223,19 +223,19 @@ func TestMemoriesAreBounded(t *testing.T) {
 	ask(library.ClusterType, "c0")
 	ask(library.ListenerType, "l0")
 	if n := len(r.shared.firsts.known); n != 2 {
-		t.Fatalf("%d memories, not 2", n)
+		t.Fatalf("%d states, not 2", n)
 	}
 	r.put(cluster("c1", 1))
 	if n, names := len(r.shared.firsts.known), r.shared.firsts.names; n != 1 || names != 1 {
-		t.Errorf("%d memories of %d names are left, not 1 of 1", n, names)
+		t.Errorf("%d states of %d names are left, not 1 of 1", n, names)
 	}
-	checkMemories(t, r.shared.firsts)
-	r.shared.firsts.names = memoryNames
-	r.shared.firsts.keep(firstRequest{typ: library.ListenerType, initial: listSum{n: 1}}, &memory{held: 1})
+	checkFirstCache(t, r.shared.firsts)
+	r.shared.firsts.names = firstCacheNames
+	r.shared.firsts.keep(firstRequest{typ: library.ListenerType, initial: listSum{n: 1}}, &firstState{held: 1})
 	if n, names := len(r.shared.firsts.known), r.shared.firsts.names; n != 1 || names != 1 {
-		t.Errorf("%d memories of %d names, not 1 of 1", n, names)
+		t.Errorf("%d states of %d names, not 1 of 1", n, names)
 	}
-	checkMemories(t, r.shared.firsts)
+	checkFirstCache(t, r.shared.firsts)
 }
 
 // TestStreamsSharePages has two streams hold the same, then one of them another version.
@@ -250,7 +250,8 @@ func TestStreamsSharePages(t *testing.T) {
 	sync := func(m *Machine) {
 		r.viewer.Read(func(v *library.View) {
 			for resp := m.Next(v); resp != nil; resp = m.Next(v) {
-				if err := m.Receive(v, &wire.Request{Delta: true, Type: library.ClusterType, Nonce: m.subs[library.ClusterType].sent.Nonce}); err != nil {
+				ack := &wire.Request{Delta: true, Type: library.ClusterType, Nonce: m.subs[library.ClusterType].sent.Nonce}
+				if err := m.Receive(v, ack); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -273,7 +274,8 @@ func TestStreamsSharePages(t *testing.T) {
 		t.Errorf("%d pages are not shared, not 1", n)
 	}
 	name := r.view().Find("c3")
-	if a, b := streams[0].subs[library.ClusterType].slots.Get(name).Res, streams[1].subs[library.ClusterType].slots.Get(name).Res; a == b || b == nil {
+	held := func(m *Machine) *library.Resource { return m.subs[library.ClusterType].slots.Get(name).Res }
+	if a, b := held(streams[0]), held(streams[1]); a == b || b == nil {
 		t.Errorf("both streams hold %v", b)
 	}
 	sync(streams[1])

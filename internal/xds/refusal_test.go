@@ -18,13 +18,13 @@ import (
 	"fairway/internal/xds/xdstest"
 )
 
-// doorman records refusals and panics.
-type doorman struct {
+// refusalRecorder records refusals and panics.
+type refusalRecorder struct {
 	refused  chan Refusal
 	panicked chan string
 }
 
-func (d *doorman) watch(o Options) Options {
+func (d *refusalRecorder) watch(o Options) Options {
 	d.refused, d.panicked = make(chan Refusal, 1000), make(chan string, 10)
 	o.Refused = func(r Refusal) { d.refused <- r }
 	o.Panicked = func(where string, value any, stack []byte) {
@@ -34,7 +34,7 @@ func (d *doorman) watch(o Options) Options {
 }
 
 // expect checks a stream's end and what was told of it.
-func (d *doorman) expect(t *testing.T, end *status.Status, code codes.Code, reason Reason) {
+func (d *refusalRecorder) expect(t *testing.T, end *status.Status, code codes.Code, reason Reason) {
 	t.Helper()
 	if end.Code() != code {
 		t.Errorf("ended with %v %q, want %v", end.Code(), end.Message(), code)
@@ -49,25 +49,25 @@ func (d *doorman) expect(t *testing.T, end *status.Status, code codes.Code, reas
 	}
 }
 
-func TestDoors(t *testing.T) {
-	var d doorman
+func TestRefusals(t *testing.T) {
+	var d refusalRecorder
 	t.Run("silent", func(t *testing.T) {
-		h := newHouse(t, d.watch(Options{FirstWait: 20 * time.Millisecond}))
+		h := newFixture(t, d.watch(Options{FirstWait: 20 * time.Millisecond}))
 		d.expect(t, h.delta(patience(t)).end(), codes.DeadlineExceeded, ReasonSilent)
 	})
 	t.Run("refused before it said anything", func(t *testing.T) {
-		h := newHouse(t, d.watch(Options{Arrive: func(context.Context, net.Addr) error { return errors.New("who are you") }}))
+		h := newFixture(t, d.watch(Options{Arrive: func(context.Context, net.Addr) error { return errors.New("who are you") }}))
 		d.expect(t, h.delta(patience(t)).end(), codes.PermissionDenied, ReasonIdentity)
 	})
 	t.Run("refused for what it said", func(t *testing.T) {
-		h := newHouse(t, d.watch(Options{}))
+		h := newFixture(t, d.watch(Options{}))
 		h.hooks.refuse = errors.New("not you")
 		s := h.delta(patience(t))
 		s.ask("p", library.ClusterType)
 		d.expect(t, s.end(), codes.PermissionDenied, ReasonIdentity)
 	})
 	t.Run("pending streams fill no place of others", func(t *testing.T) {
-		h := newHouse(t, d.watch(Options{MaxStreams: 1, MaxPending: 100, FirstWait: time.Minute}))
+		h := newFixture(t, d.watch(Options{MaxStreams: 1, MaxPending: 100, FirstWait: time.Minute}))
 		h.attach("p", "all")
 		for range 20 {
 			h.delta(patience(t))
@@ -80,7 +80,7 @@ func TestDoors(t *testing.T) {
 		}
 	})
 	t.Run("types", func(t *testing.T) {
-		h := newHouse(t, d.watch(Options{}))
+		h := newFixture(t, d.watch(Options{}))
 		h.attach("p", "all")
 		s := h.delta(patience(t))
 		for i := range 32 { // as many as one stream may ask for that this server never had
@@ -100,7 +100,7 @@ func TestDoors(t *testing.T) {
 		}
 	})
 	t.Run("600,000 names", func(t *testing.T) {
-		h := newHouse(t, d.watch(Options{}))
+		h := newFixture(t, d.watch(Options{}))
 		h.attach("p", "all")
 		s := h.delta(patience(t))
 		names := make([]string, 600_000)
@@ -118,7 +118,7 @@ func TestDoors(t *testing.T) {
 
 // TestDrainEndsPendingStreams drains while streams have not said who they are.
 func TestDrainEndsPendingStreams(t *testing.T) {
-	h := newHouse(t, Options{FirstWait: time.Minute})
+	h := newFixture(t, Options{FirstWait: time.Minute})
 	h.attach("p", "all")
 	silent, said := h.delta(patience(t)), h.delta(patience(t))
 	said.ask("p", library.ClusterType)
@@ -164,12 +164,12 @@ func TestPanics(t *testing.T) {
 		{"stream: in a report, true", func(*panics) {}, "report"},
 	} {
 		t.Run(c.where, func(t *testing.T) {
-			var d doorman
+			var d refusalRecorder
 			hooks := &panics{recorder: &recorder{left: make(chan library.ProxyID, 10)}}
 			c.set(hooks)
 			opts := d.watch(Options{Reports: map[string]func(Report){"report": func(Report) { panic("in a report") }}})
 			opts.Meter = hooks
-			h := newHouseOf(t, opts, hooks)
+			h := newFixtureOf(t, opts, hooks)
 			h.attach("good", "all")
 			h.attach("bad", "all")
 			h.put(cluster("c", 1))
@@ -195,7 +195,7 @@ func TestPanics(t *testing.T) {
 
 // TestPanicWhileReading has the goroutine that reads panic, as a decoder might.
 func TestPanicWhileReading(t *testing.T) {
-	var d doorman
+	var d refusalRecorder
 	srv := NewServer(library.New(), d.watch(Options{}), &recorder{})
 	st := srv.newStream(badWire{}, true)
 	if err := st.serve(context.Background()); status.Code(err) != codes.Internal {

@@ -10,18 +10,18 @@ import (
 	"fairway/internal/xds/wire"
 )
 
-// memories has the first requests of a reconnecting fleet looked up once: many clients come back with the same names
+// firstCache has the first requests of a reconnecting fleet looked up once: many clients come back with the same names
 // at the same versions, if in any order. A request whose lists sum up to those of an earlier one, of the same type and
-// the same stack, leads to the same state. Only requests that left nothing to do are remembered, and only until one
+// the same stack, leads to the same state. Only requests that left nothing to do are kept, and only until one
 // of their shelves changes.
 //
 // Sums have 128 bits, under keys that each server draws anew: that two different lists have the same sum is a chance of
 // one in 2^128, and a client that could bring it about would deceive itself alone. It is safe for concurrent use.
-type memories struct {
+type firstCache struct {
 	keys  [2]maphash.Seed
 	few   int // names that a client reports, below which looking them up is as fast
 	mu    sync.Mutex
-	known map[firstRequest]*memory
+	known map[firstRequest]*firstState
 	on    map[*library.Shelf]map[firstRequest]struct{} // which of known rest on a shelf
 	names int                                          // in all of them
 }
@@ -39,8 +39,8 @@ type listSum struct {
 	a, b uint64
 }
 
-// memory is the state of a subscription after its first request.
-type memory struct {
+// firstState is the state of a subscription after its first request.
+type firstState struct {
 	stack    library.Stack
 	slots    slots.Table // all pages are shared
 	held     int         // names in them
@@ -51,22 +51,22 @@ type memory struct {
 }
 
 const (
-	fewNames    = 32
-	memoryNames = 1 << 18 // that memories hold together
+	fewNames        = 32
+	firstCacheNames = 1 << 18 // names that all states hold together
 )
 
-func newMemories() *memories {
-	c := &memories{keys: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, few: fewNames}
+func newFirstCache() *firstCache {
+	c := &firstCache{keys: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, few: fewNames}
 	c.clear()
 	return c
 }
 
-func (c *memories) clear() {
-	c.known, c.on, c.names = map[firstRequest]*memory{}, map[*library.Shelf]map[firstRequest]struct{}{}, 0
+func (c *firstCache) clear() {
+	c.known, c.on, c.names = map[firstRequest]*firstState{}, map[*library.Shelf]map[firstRequest]struct{}{}, 0
 }
 
-// sum returns what a first request is remembered by; false: it is not worth it.
-func (c *memories) sum(r *wire.Request) (f firstRequest, ok bool) {
+// sum returns the key of a first request; false: it is too small to be worth keeping.
+func (c *firstCache) sum(r *wire.Request) (f firstRequest, ok bool) {
 	if len(r.Initial) < c.few || len(r.Unsubscribe) > 0 {
 		return f, false
 	}
@@ -80,13 +80,13 @@ func (c *memories) sum(r *wire.Request) (f firstRequest, ok bool) {
 	return f, true
 }
 
-func (c *memories) add(to *listSum, name, version string) {
+func (c *firstCache) add(to *listSum, name, version string) {
 	to.n++
 	to.a += library.Mix(maphash.String(c.keys[0], name) + library.Mix(maphash.String(c.keys[0], version)))
 	to.b += library.Mix(maphash.String(c.keys[1], name) + library.Mix(maphash.String(c.keys[1], version)))
 }
 
-func (c *memories) find(f firstRequest, k library.Stack) *memory {
+func (c *firstCache) find(f firstRequest, k library.Stack) *firstState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if found := c.known[f]; found != nil && slices.Equal(found.stack, k) {
@@ -95,11 +95,11 @@ func (c *memories) find(f firstRequest, k library.Stack) *memory {
 	return nil
 }
 
-// keep remembers a first request. The library's lock is held, so that the shelves are still as they were.
-func (c *memories) keep(f firstRequest, m *memory) {
+// keep adds the state after a first request. The library's lock is held, so that the shelves are still as they were.
+func (c *firstCache) keep(f firstRequest, m *firstState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.names+m.held > memoryNames {
+	if c.names+m.held > firstCacheNames {
 		c.clear()
 	}
 	c.drop(f)
@@ -114,7 +114,7 @@ func (c *memories) keep(f firstRequest, m *memory) {
 }
 
 // forget drops what rests on shelves that changed. Its cost follows what it drops, and that is kept once.
-func (c *memories) forget(changed map[*library.Shelf]struct{}) {
+func (c *firstCache) forget(changed map[*library.Shelf]struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for s := range changed {
@@ -124,7 +124,7 @@ func (c *memories) forget(changed map[*library.Shelf]struct{}) {
 	}
 }
 
-func (c *memories) drop(f firstRequest) {
+func (c *firstCache) drop(f firstRequest) {
 	m := c.known[f]
 	if m == nil {
 		return
@@ -138,21 +138,21 @@ func (c *memories) drop(f firstRequest) {
 	}
 }
 
-// recollect brings a subscription to the state that a request like its first one has led to before.
-func (m *Machine) recollect(s *sub, was *memory) {
+// restoreFirst brings a subscription to the state that a request like its first one has led to before.
+func (m *Machine) restoreFirst(s *sub, was *firstState) {
 	s.slots = was.slots.Clone()
 	s.sum, s.names, s.wildcard, s.answered = was.sum, was.names, was.wildcard, was.answered
 	m.named += was.names
 }
 
-// remember keeps the state of a subscription after its first request, if that left nothing to do.
-func (m *Machine) remember(s *sub, f firstRequest) {
-	if len(s.queue) > 0 || s.owes || s.probe || len(s.stack) == 0 || s.slots.Unnumbered() > 0 {
+// cacheFirst keeps the state of a subscription after its first request, if that left nothing to do.
+func (m *Machine) cacheFirst(s *sub, f firstRequest) {
+	if len(s.queue) > 0 || s.answerDue || s.unanswered || len(s.stack) == 0 || s.slots.Unnumbered() > 0 {
 		return
 	}
 	f.typ = s.typ // the other is a part of the request
 	s.slots.Share(m.shared.pages)
-	m.shared.firsts.keep(f, &memory{
+	m.shared.firsts.keep(f, &firstState{
 		stack: s.stack, slots: s.slots.Clone(), held: f.initial.n,
 		sum: s.sum, names: s.names, wildcard: s.wildcard, answered: s.answered,
 	})

@@ -2,22 +2,22 @@ package slots
 
 import "fairway/internal/xds/library"
 
-// strays is what a stream knows of names that have no number: those that it asked for and that nobody has, as a rule
+// unnumbered is what a stream knows of names that have no number: those that it asked for and that nobody has, as a rule
 // few. What they take is this stream's own.
-type strays struct {
+type unnumbered struct {
 	places map[*library.Entry]int // in the list
 	list   []Slot                 // in the order of coming, but for those that took an empty place
 	empty  []int                  // places
 }
 
-func (s *strays) get(e *library.Entry) Slot {
+func (s *unnumbered) get(e *library.Entry) Slot {
 	if at, ok := s.places[e]; ok {
 		return s.list[at]
 	}
 	return Slot{}
 }
 
-func (s *strays) set(e *library.Entry, sl Slot) {
+func (s *unnumbered) set(e *library.Entry, sl Slot) {
 	at, ok := s.places[e]
 	switch n := len(s.empty); {
 	case ok:
@@ -30,7 +30,7 @@ func (s *strays) set(e *library.Entry, sl Slot) {
 }
 
 // drop forgets a name.
-func (s *strays) drop(e *library.Entry) {
+func (s *unnumbered) drop(e *library.Entry) {
 	at, ok := s.places[e]
 	if !ok {
 		return
