@@ -2,14 +2,11 @@ package app
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"fairway/internal/admin"
 	"fairway/internal/compile"
-	"fairway/internal/mesh"
 	"fairway/internal/printable"
-	"fairway/internal/table"
 	"fairway/internal/xds/library"
 )
 
@@ -97,7 +94,7 @@ func (a *auditor) stream(connection uint64) {
 		)
 	}
 	if len(found.Rows) > 0 {
-		a.d.publisher.again = append(a.d.publisher.again, found.Rows...)
+		a.d.publisher.publishWithNext(found.Rows)
 		a.d.graph.Store.Again()
 	}
 }
@@ -116,53 +113,4 @@ func (d *Discovery) compare(ctx context.Context, connections []uint64) {
 			return
 		}
 	}
-}
-
-var _ library.Tables = (*publisher)(nil)
-
-// Attachment implements library.Tables.
-func (p *publisher) Attachment(id library.ProxyID) (out *library.Attachment) {
-	p.graph.Store.Read(func(tx *table.Tx) {
-		if a, ok := table.Lookup(tx, p.graph.Out.Attachments, mesh.ProxyID(id)); ok {
-			out = attachment(a)
-		}
-	})
-	return out
-}
-
-// Row implements library.Tables.
-func (p *publisher) Row(typ string, key library.ShelfKey, name string) (out library.Row) {
-	if c := p.row(library.RowKey{Type: typ, Shelf: key, Name: name}); c.Has {
-		out = library.Row{Has: true, Version: c.New.Version, Kept: c.New.Err != nil && !c.New.Hides, Whiteout: c.New.Hides}
-	}
-	return out
-}
-
-// row is what the tables have under a name of a shelf, as a change that makes it so.
-func (p *publisher) row(k library.RowKey) (out change) {
-	handle, ok := k.Shelf.(shelfHandle)
-	kind := slices.Index(typeURLs[:], k.Type)
-	if !ok || kind < 0 {
-		return out
-	}
-	out.Key = mesh.ResourceKey{Shelf: handle.Value(), Name: k.Name}
-	p.graph.Store.Read(func(tx *table.Tx) {
-		for _, t := range p.graph.Out.Resources[kind] {
-			if out.New, out.Has = table.Lookup(tx, t, out.Key); out.Has {
-				return
-			}
-		}
-	})
-	return out
-}
-
-// publishAgain lists the rows that an audit found to be published otherwise than the tables have them.
-func (p *publisher) publishAgain() (out []library.Change) {
-	for _, k := range p.again {
-		if c, ok := p.change(k.Type, p.row(k)); ok {
-			out = append(out, c)
-		}
-	}
-	p.again = nil
-	return out
 }

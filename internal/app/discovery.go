@@ -108,8 +108,11 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	}
 	d.library = library.New()
 	d.publisher = newPublisher(d.graph, d.library)
-	d.proxies = newProxies(opts.ProxyLinger, d.inbox, d.metrics)
-	d.proxies.grace, d.proxies.share = opts.HealthGrace, opts.ProxyShare
+	d.proxies = newProxies(
+		sessionOptions{linger: opts.ProxyLinger, grace: opts.HealthGrace, share: opts.ProxyShare},
+		d.inbox,
+		d.metrics,
+	)
 	if err := checkFiles(opts, decoder); err != nil {
 		return nil, err
 	}
@@ -129,7 +132,11 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		}
 		d.sources = append(d.sources, joined{s, sink})
 	}
-	if d.secure, err = newSecure(opts, decoder, d.metrics.Registry); err != nil {
+	warnOfPlaintext(opts)
+	if d.secure, err = newSecure(opts.Identity, program{
+		addr: opts.SecureAddr, namespace: opts.Namespace, meshConfig: opts.MeshConfig,
+		decoder: decoder, registry: d.metrics.Registry, log: opts.Log,
+	}); err != nil {
 		return nil, err
 	}
 	d.secure.tellRoots(d.graph)

@@ -18,7 +18,7 @@ var ErrFailed = errors.New("failed")
 type DiscoveryFlags struct {
 	opts     Options
 	set      *pflag.FlagSet
-	issuer   issuerFlags
+	identity identityFlags
 	logJSON  bool
 	logLevel string
 }
@@ -61,7 +61,7 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 		o.SecureAddr,
 		"address to serve xDS and the certificate authority on, with TLS 1.3; empty: none",
 	)
-	f.bindIdentity(fs)
+	f.identity.bind(fs, &o.Identity)
 	fs.StringVar(&o.HTTPAddr, "httpAddr", o.HTTPAddr, "address of readiness, metrics and, for this machine's loopback, debug pages")
 	fs.StringVar(
 		&o.HTTPSAddr,
@@ -119,7 +119,7 @@ func (f *DiscoveryFlags) Options(w io.Writer) (Options, error) {
 	}
 	e := environment{look: os.LookupEnv}
 	e.duration("PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", &opts.HealthGrace)
-	err = errors.Join(f.readIdentity(&opts.Identity, os.LookupEnv), errors.Join(e.errs...), opts.Validate())
+	err = errors.Join(f.identity.read(&opts.Identity, os.LookupEnv), e.err(), opts.Validate())
 	return opts, err
 }
 

@@ -2,9 +2,12 @@ package app
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -94,4 +97,28 @@ func TestValidateTellsEverythingAtOnce(t *testing.T) {
 			t.Errorf("%q does not name %s", err, flag)
 		}
 	}
+}
+
+// TestGraceFromEnvironment: the variable is Istio's; what it cannot be is said.
+func TestGraceFromEnvironment(t *testing.T) {
+	t.Setenv("PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", "3s")
+	opts, err := flagsFromEnvironment().Options(io.Discard)
+	if err != nil || opts.HealthGrace != 3*time.Second {
+		t.Errorf("%v, %v", opts.HealthGrace, err)
+	}
+	for _, wrong := range []string{"soon", "-1s"} {
+		t.Setenv("PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", wrong)
+		if _, err := flagsFromEnvironment().Options(
+			io.Discard,
+		); err == nil || errors.Is(err, ErrFailed) ||
+			!strings.Contains(err.Error(), "PILOT_WORKLOAD_ENTRY_GRACE_PERIOD") {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+}
+
+func flagsFromEnvironment() *DiscoveryFlags {
+	f := NewDiscoveryFlags()
+	f.Bind(pflag.NewFlagSet("test", pflag.ContinueOnError))
+	return f
 }

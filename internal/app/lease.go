@@ -208,6 +208,9 @@ type connection struct {
 // TLS is what authn looks at.
 func (c connection) TLS() credentials.TLSInfo { return c.TLSInfo }
 
+// closable returns credentials of TLS whose connections are closed once a certificate that was shown on them is refused.
+func closable(c credentials.TransportCredentials) credentials.TransportCredentials { return closing{c} }
+
 // closing is TLS whose connections can be closed by those who know a stream on them.
 type closing struct {
 	credentials.TransportCredentials

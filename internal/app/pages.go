@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 
 	"fairway/internal/admin"
-	"fairway/internal/identity/authn"
 	"fairway/internal/web"
 )
 
@@ -29,7 +27,7 @@ func (d *Discovery) listenHTTPS() error {
 	socket, err := net.Listen("tcp", addr)
 	switch {
 	case err == nil:
-		config := d.secure.tls.Clone()
+		config := d.secure.shown()
 		config.NextProtos = []string{"h2", "http/1.1"}
 		d.listens.https = tls.NewListener(socket, config)
 	case addr == pagesAddr:
@@ -85,9 +83,9 @@ func (d *Discovery) pages() *admin.Pages {
 		Access:   admin.Access{System: d.opts.Namespace, Names: d.ownNames(), Profiles: d.opts.Profiles, Secure: d.HTTPSAddr(), Log: d.log},
 	}
 	if d.secure != nil {
-		out.Access.Prove = d.secure.prove
-		if d.secure.ca != nil {
-			out.Authority = func() any { return d.secure.ca.Status() }
+		out.Access.Prove = d.prove
+		if authority := d.secure.authority(); authority != nil {
+			out.Authority = func() any { return authority.Status() }
 		}
 	}
 	return out
@@ -100,20 +98,4 @@ func (d *Discovery) ownNames() []string {
 		names = append(names, host)
 	}
 	return names
-}
-
-// prove finds out the namespace of whoever asks for a page, by the same credentials as xDS takes.
-func (s *secure) prove(r *http.Request, token string) (string, error) {
-	c := authn.Credentials{Token: token}
-	if r.TLS != nil {
-		c.Certificates = r.TLS.PeerCertificates
-	}
-	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-		c.Addr = from.Addr().Unmap()
-	}
-	caller, err := s.callers.Authenticate(r.Context(), c)
-	if errors.Is(err, authn.ErrNone) {
-		return "", admin.ErrNobody
-	}
-	return caller.ID.Namespace, err
 }

@@ -15,7 +15,7 @@ func (d *Discovery) loop(ctx context.Context) error {
 	defer d.auditor.timer.Stop()
 	for {
 		select {
-		case <-d.inbox.wake:
+		case <-d.inbox.woken():
 		case <-d.auditor.timer.C:
 			d.auditor.step()
 		case <-ctx.Done():

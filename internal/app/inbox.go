@@ -37,6 +37,9 @@ func (i *inbox) Apply(b source.Batch) {
 	i.put(func(g *compile.Graph) { g.In.Apply(b) })
 }
 
+// woken returns a channel that has a token while there are events.
+func (i *inbox) woken() <-chan struct{} { return i.wake }
+
 // take returns what has come since the last call.
 func (i *inbox) take() []event {
 	i.mu.Lock()

@@ -10,7 +10,6 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/structpb"
 
 	"fairway/internal/admin"
 	"fairway/internal/compile"
@@ -20,15 +19,19 @@ import (
 	"fairway/internal/xds/library"
 )
 
+// sessionOptions are how long what is known of a proxy lasts, and how many proxies there may be.
+type sessionOptions struct {
+	linger time.Duration // how long its rows are kept after its last stream ended
+	grace  time.Duration // how long what its agent said of the application counts after its last stream ended
+	share  int           // most proxies of one owner; 0: any number
+}
+
 // proxies turns streams that come and go into rows of connected proxies: demand. A proxy whose last stream has ended
 // lingers, so that one that reconnects, as all do when a network blinks, finds its rows as they were.
 type proxies struct {
-	linger  time.Duration
-	grace   time.Duration // of what they said of their applications (health.go)
+	opts    sessionOptions
 	inbox   *inbox
 	metrics *admin.Metrics
-
-	share int // most proxies of one owner; 0: any number
 
 	mu    sync.Mutex
 	all   map[mesh.ProxyID]*connected
@@ -64,9 +67,10 @@ func ownerOf(id mesh.ProxyID, from net.Addr) owner {
 
 var _ xds.Hooks = (*proxies)(nil)
 
-func newProxies(linger time.Duration, in *inbox, m *admin.Metrics) *proxies {
+// newProxies returns an empty register. What changes goes into the inbox.
+func newProxies(opts sessionOptions, in *inbox, m *admin.Metrics) *proxies {
 	return &proxies{
-		linger:  linger,
+		opts:    opts,
 		inbox:   in,
 		metrics: m,
 		all:     map[mesh.ProxyID]*connected{},
@@ -78,9 +82,9 @@ func newProxies(linger time.Duration, in *inbox, m *admin.Metrics) *proxies {
 // Connect registers a stream of the proxy that the node describes. What names the proxy is what the stream proved and
 // the node id, so nobody shares anything with a proxy of another identity, whatever it calls itself.
 func (p *proxies) Connect(ctx context.Context, node *corev3.Node, from net.Addr) (library.ProxyID, error) {
-	proxy, err := mesh.ParseNode(describeNode(node))
+	proxy, err := parseNode(node)
 	if err != nil {
-		return "", status.Error(codes.InvalidArgument, err.Error())
+		return "", err
 	}
 	shown := credentialOf(ctx)
 	shown.standBehind(&proxy, from)
@@ -120,7 +124,7 @@ const maxStreamsOfProxy = 16
 
 // count counts a proxy in, unless its owner has as many as one may have.
 func (p *proxies) count(o owner) error {
-	if p.share > 0 && p.owned[o] >= p.share {
+	if p.opts.share > 0 && p.owned[o] >= p.opts.share {
 		who := "service account " + o.identity
 		if o.identity == "" {
 			who = "plaintext from " + o.network.String()
@@ -128,7 +132,7 @@ func (p *proxies) count(o owner) error {
 		return status.Errorf(
 			codes.ResourceExhausted,
 			"%d proxies are connected, or were a moment ago, of %s: the most that one may have (--maxProxiesPerIdentity)",
-			p.share,
+			p.opts.share,
 			who,
 		)
 	}
@@ -139,14 +143,6 @@ func (p *proxies) count(o owner) error {
 func (p *proxies) uncount(o owner) {
 	if p.owned[o]--; p.owned[o] == 0 {
 		delete(p.owned, o)
-	}
-}
-
-func describeNode(node *corev3.Node) mesh.Node {
-	l := node.GetLocality()
-	return mesh.Node{
-		ID: node.GetId(), Metadata: (&structpb.Struct{Fields: node.GetMetadata().GetFields()}).AsMap(),
-		Locality: mesh.Locality{Region: l.GetRegion(), Zone: l.GetZone(), SubZone: l.GetSubZone()},
 	}
 }
 
@@ -163,7 +159,7 @@ func (p *proxies) Disconnect(id library.ProxyID) {
 	if c.streams > 0 {
 		return
 	}
-	c.leaves = time.Now().Add(p.linger)
+	c.leaves = time.Now().Add(p.opts.linger)
 	p.expectHealth(c)
 	p.schedule(c)
 }

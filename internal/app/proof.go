@@ -1,14 +1,18 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"crypto/x509"
 	"net"
-	"slices"
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/structpb"
+
 	"fairway/internal/admin/page"
+	"fairway/internal/identity"
 	"fairway/internal/identity/authn"
 	"fairway/internal/mesh"
 )
@@ -35,33 +39,31 @@ func credentialOf(ctx context.Context) credential {
 	return c
 }
 
+// parseNode reads what a client says of its proxy in a stream's first request. Its errors are fit for the client.
+func parseNode(node *corev3.Node) (mesh.Proxy, error) {
+	l := node.GetLocality()
+	proxy, err := mesh.ParseNode(mesh.Node{
+		ID: node.GetId(), Metadata: (&structpb.Struct{Fields: node.GetMetadata().GetFields()}).AsMap(),
+		Locality: mesh.Locality{Region: l.GetRegion(), Zone: l.GetZone(), SubZone: l.GetSubZone()},
+	})
+	if err != nil {
+		return mesh.Proxy{}, status.Error(codes.InvalidArgument, err.Error())
+	}
+	return proxy, nil
+}
+
 // standBehind writes into a proxy what its stream proved, and names it by that.
 func (c credential) standBehind(p *mesh.Proxy, from net.Addr) {
 	switch account := c.caller.ID.ServiceAccount; {
 	case account != "":
 		p.Standing, p.ServiceAccount = mesh.Proven, account
 		p.ID = mesh.MakeProxyID(p.Namespace, account, string(p.ID))
-	case local(from):
+	case identity.LocalPeer(from):
 		p.Standing = mesh.Here
 	}
 }
 
-// certificates tells what each connected proxy has shown, in order of proxy. Keys are not among it: nobody has them but the proxies.
-func (p *proxies) certificates() []page.ProxyCertificate {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	out := []page.ProxyCertificate{}
-	for id, c := range p.all {
-		if c.streams > 0 {
-			line := c.shown.page(id.Node(), time.Now())
-			line.Namespace = c.proxy.Namespace
-			out = append(out, line)
-		}
-	}
-	slices.SortFunc(out, func(a, b page.ProxyCertificate) int { return cmp.Compare(a.ProxyID, b.ProxyID) })
-	return out
-}
-
+// page describes the credential for the page of proxies' certificates. Keys are not among it: nobody has them but the proxies.
 func (c credential) page(proxy string, now time.Time) page.ProxyCertificate {
 	out := page.ProxyCertificate{ProxyID: proxy, By: c.caller.By}
 	if out.By == "" {

@@ -23,7 +23,7 @@ func withhold(log *slog.Logger) func(context.Context, net.Addr, string) bool {
 		if p, ok := peer.FromContext(ctx); ok && p.AuthInfo != nil && p.AuthInfo.AuthType() == "tls" {
 			return false
 		}
-		if local(from) {
+		if identity.LocalPeer(from) {
 			return false
 		}
 		if typ == identity.BundleType {
@@ -39,6 +39,3 @@ func withhold(log *slog.Logger) func(context.Context, net.Addr, string) bool {
 		return true
 	}
 }
-
-// local says whether an address is this machine's own. One without an address stands for a connection inside this process.
-func local(a net.Addr) bool { return identity.LocalPeer(a) }

@@ -2,19 +2,16 @@ package app
 
 import (
 	"context"
-	"errors"
 	"net"
 	"testing"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"fairway/internal/admin"
 	"fairway/internal/compile"
-	"fairway/internal/mesh"
 	"fairway/internal/table"
 	"fairway/internal/xds/library"
 )
@@ -28,7 +25,7 @@ type demand struct {
 }
 
 func newDemand() demand {
-	return demand{newProxies(time.Minute, newInbox(), admin.NewMetrics("test")), compile.New(compile.Options{})}
+	return demand{newProxies(sessionOptions{linger: time.Minute}, newInbox(), admin.NewMetrics("test")), compile.New(compile.Options{})}
 }
 
 func (d demand) connect(t *testing.T, node *corev3.Node) library.ProxyID {
@@ -143,79 +140,20 @@ func TestBadNodeIsRefused(t *testing.T) {
 // TestRunSweeps: rows go by themselves once their time has come.
 func TestRunSweeps(t *testing.T) {
 	d := newDemand()
-	d.linger = time.Nanosecond
+	d.opts.linger = time.Nanosecond
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- d.run(ctx) }()
 	id := d.connect(t, &corev3.Node{Id: webNode})
-	<-d.inbox.wake
+	<-d.inbox.woken()
 	d.turn()
 	d.Disconnect(id)
-	<-d.inbox.wake
+	<-d.inbox.woken()
 	if _, rows := d.turn(); rows != 0 {
 		t.Errorf("%d proxies, want 0", rows)
 	}
 	cancel()
 	if err := <-ended; err != nil {
 		t.Errorf("ended with %v", err)
-	}
-}
-
-// slowWire is a stream as far as its context is looked at.
-type slowWire struct {
-	grpc.ServerStream
-	ctx context.Context
-}
-
-func (w slowWire) Context() context.Context { return w.ctx }
-
-// TestWriteTimeoutsAreCounted: only streams that the server cut.
-func TestWriteTimeoutsAreCounted(t *testing.T) {
-	m := meter{admin.NewMetrics("test")}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	late := status.Error(codes.DeadlineExceeded, "late")
-	for _, c := range []struct {
-		ctx context.Context
-		err error
-	}{{t.Context(), late}, {ended, late}, {t.Context(), nil}, {t.Context(), errors.New("other")}} {
-		err := m.cut(nil, slowWire{ctx: c.ctx}, nil, func(any, grpc.ServerStream) error { return c.err })
-		if !errors.Is(err, c.err) {
-			t.Errorf("the status %v became %v", c.err, err)
-		}
-	}
-	families, err := m.metrics.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		if n := f.GetMetric()[0].GetCounter().GetValue(); f.GetName() == "pilot_xds_write_timeout" && n != 1 {
-			t.Errorf("counted %v, want 1", n)
-		}
-	}
-}
-
-func TestTriggers(t *testing.T) {
-	for _, c := range []struct {
-		inputs []string
-		want   string
-	}{
-		{[]string{"slices a"}, "endpoint"}, {[]string{"services/registries a", "slices a"}, "service"},
-		{[]string{"serviceentries a", "workloads a"}, "service"}, {[]string{"proxies a"}, "proxy"},
-		{[]string{"destinationrules a", "naming a"}, "config"}, {nil, "config"},
-	} {
-		if got := triggerOf(c.inputs); got != c.want {
-			t.Errorf("%q: %s, want %s", c.inputs, got, c.want)
-		}
-	}
-}
-
-// TestWaitingIsSaid: what waits at the door is a problem, with what for.
-func TestWaitingIsSaid(t *testing.T) {
-	if p := waitingProblem(doorWaiting(false)); p.Severity != mesh.Info || p.Code != "Waiting" || p.Message == "" || p.Fix == "" {
-		t.Errorf("got %+v", p)
-	}
-	if set, removed := waitingProblem(doorWaiting(false)), waitingProblem(doorWaiting(true)); set.Message == removed.Message {
-		t.Errorf("a removal is told as a change: %q", removed.Message)
 	}
 }

@@ -3,12 +3,10 @@ package app
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -48,36 +46,41 @@ func DefaultIdentityOptions() IdentityOptions {
 	}
 }
 
-// issuerFlags are gathered into one issuer.
-type issuerFlags struct{ url, keys, audience string }
-
-func (f *DiscoveryFlags) bindIdentity(fs *pflag.FlagSet) {
-	o := &f.opts.Identity
-	o.CA.State = stateDir
+// defaultState is the folder that keeps root and join tokens unless a flag names another.
+func defaultState() string {
 	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" { // systemd's StateDirectory=
-		o.CA.State = filepath.Join(dir, "ca")
+		return filepath.Join(dir, "ca")
 	}
+	return stateDir
+}
+
+// identityFlags are the flags of an issuer of tokens, which are gathered into one. The others are in the options at once.
+type identityFlags struct{ url, keys, audience string }
+
+// bind declares the flags of the options.
+func (f *identityFlags) bind(fs *pflag.FlagSet, o *IdentityOptions) {
+	o.CA.State = defaultState()
 	fs.StringVar(&o.CertFile, "tlsCertFile", "", "certificate chain shown to agents; empty: one of the own certificate authority's")
 	fs.StringVar(&o.KeyFile, "tlsKeyFile", "", "private key of --tlsCertFile")
 	fs.StringVar(&o.ClientRoots, "caCertFile", "", "roots beside the mesh's own that agents' certificates may come from")
 	fs.StringVar(&o.CA.State, "caStateDir", o.CA.State, "folder that keeps the self-made root and the join tokens; empty: memory")
 	fs.StringVar(
-		&f.issuer.url,
+		&f.url,
 		"tokenIssuer",
 		"",
 		"issuer (iss) whose tokens agents may show; its keys are found by OpenID Connect discovery (default $TOKEN_ISSUER)",
 	)
-	fs.StringVar(&f.issuer.keys, "tokenKeys", "", "file with the issuer's JSON Web Key Set, in place of discovery (default $TOKEN_KEYS)")
+	fs.StringVar(&f.keys, "tokenKeys", "", "file with the issuer's JSON Web Key Set, in place of discovery (default $TOKEN_KEYS)")
 	fs.StringVar(
-		&f.issuer.audience,
+		&f.audience,
 		"tokenAudience",
 		"",
 		"audience that tokens must be made for (default $AUDIENCE, else "+authn.DefaultAudience+")",
 	)
 }
 
-// readIdentity fills in what the environment says, under Istio's names where Istio has them; flags go before it.
-func (f *DiscoveryFlags) readIdentity(o *IdentityOptions, env func(string) (string, bool)) error {
+// read fills in what the environment says, under Istio's names where Istio has them; flags go before it.
+func (f *identityFlags) read(o *IdentityOptions, env func(string) (string, bool)) error {
 	e := environment{look: env}
 	e.duration("DEFAULT_WORKLOAD_CERT_TTL", &o.CA.DefaultTTL)
 	e.duration("MAX_WORKLOAD_CERT_TTL", &o.CA.MaxTTL)
@@ -97,57 +100,18 @@ func (f *DiscoveryFlags) readIdentity(o *IdentityOptions, env func(string) (stri
 	if dir := e.get("CERT_DIR"); dir != "" && o.CertFile == "" {
 		o.CertFile, o.KeyFile = filepath.Join(dir, "cert-chain.pem"), filepath.Join(dir, "key.pem")
 	}
-	i := f.issuer
+	i := *f
 	for name, to := range map[string]*string{"TOKEN_ISSUER": &i.url, "TOKEN_KEYS": &i.keys, "AUDIENCE": &i.audience} {
 		if *to == "" {
 			*to = e.get(name)
 		}
 	}
-	o.Issuers = e.issuers(i)
-	return errors.Join(e.errs...)
-}
-
-// environment reads variables and gathers what is wrong with them.
-type environment struct {
-	look func(string) (string, bool)
-	errs []error
-}
-
-func (e *environment) get(name string) string {
-	v, _ := e.look(name)
-	return v
-}
-
-func (e *environment) wrong(name string, err error) {
-	if err != nil {
-		e.errs = append(e.errs, fmt.Errorf("%s: %w", name, err))
-	}
-}
-
-func (e *environment) text(name string, to *string) {
-	if v := e.get(name); v != "" {
-		*to = v
-	}
-}
-
-func (e *environment) duration(name string, to *time.Duration) {
-	if v := e.get(name); v != "" {
-		d, err := time.ParseDuration(v)
-		e.wrong(name, err)
-		*to = d
-	}
-}
-
-func (e *environment) percent(name string, to *float64) {
-	if v := e.get(name); v != "" {
-		n, err := strconv.ParseFloat(v, 64)
-		e.wrong(name, err)
-		*to = n / 100
-	}
+	o.Issuers = issuers(&e, i)
+	return e.err()
 }
 
 // issuers puts together the issuer that flags name and the one of JWT_RULE, a JSON object as Istio's JWTRule.
-func (e *environment) issuers(named issuerFlags) []authn.Issuer {
+func issuers(e *environment, named identityFlags) []authn.Issuer {
 	var out []authn.Issuer
 	if named.url != "" {
 		i := authn.Issuer{URL: named.url, KeysFile: named.keys}

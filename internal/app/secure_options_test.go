@@ -11,8 +11,7 @@ import (
 )
 
 func TestIdentityFromTheEnvironment(t *testing.T) {
-	f := NewDiscoveryFlags()
-	f.issuer.url = "https://flag"
+	f := identityFlags{url: "https://flag"}
 	env := map[string]string{
 		"DEFAULT_WORKLOAD_CERT_TTL":                             "1h",
 		"MAX_WORKLOAD_CERT_TTL":                                 "48h",
@@ -26,7 +25,7 @@ func TestIdentityFromTheEnvironment(t *testing.T) {
 		"JWT_RULE":           `{"issuer": "https://rule", "audiences": ["x"], "jwks_uri": "https://rule/keys"}`,
 	}
 	o := DefaultIdentityOptions()
-	if err := f.readIdentity(&o, func(name string) (string, bool) { v, ok := env[name]; return v, ok }); err != nil {
+	if err := f.read(&o, func(name string) (string, bool) { v, ok := env[name]; return v, ok }); err != nil {
 		t.Fatal(err)
 	}
 	if o.CA.DefaultTTL != time.Hour || o.CA.MaxTTL != 48*time.Hour || o.CA.RootTTL != 1000*time.Hour || o.CA.RenewRoot != 0.3 ||
@@ -55,13 +54,12 @@ func TestIdentityFromTheEnvironment(t *testing.T) {
 	} {
 		o := DefaultIdentityOptions()
 		one := func(n string) (string, bool) { return value, n == name }
-		if err := f.readIdentity(&o, one); err == nil || !strings.Contains(err.Error(), name) {
+		if err := f.read(&o, one); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s=%s: %v", name, value, err)
 		}
 	}
-	alone := NewDiscoveryFlags()
-	alone.issuer.keys = "keys.json"
-	if err := alone.readIdentity(
+	alone := identityFlags{keys: "keys.json"}
+	if err := alone.read(
 		&o,
 		func(string) (string, bool) { return "", false },
 	); err == nil ||

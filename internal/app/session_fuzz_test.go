@@ -176,7 +176,7 @@ func FuzzNode(f *testing.F) {
 			if proto.Unmarshal(raw, &m) != nil {
 				continue
 			}
-			want, err := mesh.ParseNode(describeNode(m.Node))
+			want, err := parseNode(m.Node)
 			want.Standing = mesh.Here
 			if err != nil || p != want {
 				t.Fatalf("kept is %+v, not %+v, %v", p, want, err)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -28,11 +27,7 @@ func IdentityCommands() []*cobra.Command {
 
 // stateFlag gives commands the folder, with the default that serving has.
 func stateFlag(c *cobra.Command) *string {
-	dir := stateDir
-	if d := os.Getenv("STATE_DIRECTORY"); d != "" {
-		dir = filepath.Join(d, "ca")
-	}
-	return c.PersistentFlags().String("caStateDir", dir, "folder that keeps the self-made root and the join tokens")
+	return c.PersistentFlags().String("caStateDir", defaultState(), "folder that keeps the self-made root and the join tokens")
 }
 
 func authorityCommand() *cobra.Command {

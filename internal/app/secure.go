@@ -27,7 +27,6 @@ import (
 	"fairway/internal/identity/ca"
 	"fairway/internal/identity/safefile"
 	"fairway/internal/identity/service"
-	"fairway/internal/mesh"
 	"fairway/internal/xds"
 	"fairway/internal/xds/library"
 )
@@ -47,57 +46,48 @@ type secure struct {
 	leases   *leases
 }
 
-// newSecure opens the socket and the authority; nil where the options name no secure address.
-func newSecure(opts Options, decoder *config.Decoder, registry prometheus.Registerer) (*secure, error) {
-	warnOfPlaintext(opts)
-	if opts.SecureAddr == "" {
+// program is what the secure address has to know of the program around it.
+type program struct {
+	addr       string // host:port to listen on; empty: there is no secure address
+	namespace  string // the root namespace: agents look for the control plane under names of it
+	meshConfig string // file that names the trust domain unless the options do; need not exist
+	decoder    *config.Decoder
+	registry   prometheus.Registerer
+	log        *slog.Logger
+}
+
+// newSecure opens the socket and the authority; nil where the program names no secure address.
+func newSecure(o IdentityOptions, p program) (*secure, error) {
+	if p.addr == "" {
 		return nil, nil
 	}
-	trust, err := meshTrust(opts, decoder)
+	trust, err := meshTrust(o, p.meshConfig, p.decoder)
 	if err != nil {
 		return nil, err
 	}
-	s := &secure{log: opts.Log, leases: newLeases(opts.Log), failures: authn.NewFailures(opts.Identity.Failures, time.Now)}
-	if err := s.open(opts, trust, registry); err != nil {
+	s := &secure{log: p.log, leases: newLeases(p.log), failures: authn.NewFailures(o.Failures, time.Now)}
+	if err := s.open(o, p, trust); err != nil {
 		return nil, err
 	}
-	if s.listener, err = net.Listen("tcp", opts.SecureAddr); err != nil {
+	if s.listener, err = net.Listen("tcp", p.addr); err != nil {
 		return nil, fmt.Errorf("--secureGRPCAddr: %w; choose another port or stop what listens there", err)
 	}
 	return s, nil
 }
 
-// warnOfPlaintext: whoever reaches the plaintext address may read every proxy's configuration, and call itself any of them.
-func warnOfPlaintext(opts Options) {
-	host, _, err := net.SplitHostPort(opts.GRPCAddr)
-	if err != nil {
-		return
-	}
-	if identity.OnThisMachine(host) {
-		return
-	}
-	opts.Log.Warn(
-		"--grpcAddr serves xDS in plaintext to other machines, and believes what they say of themselves; bind it to "+
-			"127.0.0.1 or leave it empty, and have agents use --secureGRPCAddr",
-		"grpcAddr",
-		opts.GRPCAddr,
-	)
-}
-
 // open makes the parts in the order in which they need each other.
-func (s *secure) open(opts Options, trust identity.Trust, registry prometheus.Registerer) error {
-	o := opts.Identity
+func (s *secure) open(o IdentityOptions, p program, trust identity.Trust) error {
 	var methods authn.Methods
 	shown := &service.Serving{
 		CertFile: o.CertFile,
 		KeyFile:  o.KeyFile,
-		Names:    append(serverNames(opts.Namespace), o.Names...),
+		Names:    append(serverNames(p.namespace), o.Names...),
 		Now:      time.Now,
-		Log:      opts.Log,
+		Log:      p.log,
 	}
 	if !o.NoCA {
-		o.CA.State = writable(o.CA.State, opts.Log)
-		o.CA.TrustDomain, o.CA.Now, o.CA.Log = trust.Domain(), time.Now, opts.Log
+		o.CA.State = writable(o.CA.State, p.log)
+		o.CA.TrustDomain, o.CA.Now, o.CA.Log = trust.Domain(), time.Now, p.log
 		authority, err := ca.Open(o.CA)
 		if err != nil {
 			return err
@@ -113,7 +103,7 @@ func (s *secure) open(opts Options, trust identity.Trust, registry prometheus.Re
 		methods = append(methods, authn.Certificates{Roots: func() *x509.CertPool { return roots }, Trust: trust, Now: time.Now})
 	}
 	if len(o.Issuers) > 0 {
-		tokens, err := authn.NewTokens(trust, o.Issuers, authn.TokenOptions{Now: time.Now, Log: opts.Log})
+		tokens, err := authn.NewTokens(trust, o.Issuers, authn.TokenOptions{Now: time.Now, Log: p.log})
 		if err != nil {
 			return err
 		}
@@ -124,7 +114,7 @@ func (s *secure) open(opts Options, trust identity.Trust, registry prometheus.Re
 	if s.tls, err = shown.Config(); err != nil || s.ca == nil {
 		return err
 	}
-	return s.openService(o, trust, methods, registry)
+	return s.openService(o, trust, methods, p.registry)
 }
 
 // barred says why an identity is shut out; nil where it is not.
@@ -193,15 +183,15 @@ func readRoots(path string) (*x509.CertPool, error) {
 }
 
 // meshTrust takes trust domain and aliases from the options or, as Istio does, from the mesh configuration as it is at the start.
-func meshTrust(opts Options, decoder *config.Decoder) (identity.Trust, error) {
-	domain, aliases := opts.Identity.TrustDomain, opts.Identity.Aliases
+func meshTrust(o IdentityOptions, file string, decoder *config.Decoder) (identity.Trust, error) {
+	domain, aliases := o.TrustDomain, o.Aliases
 	said := config.DefaultMeshConfig()
-	if opts.MeshConfig != "" {
-		text, err := safefile.Read(opts.MeshConfig, disk.MaxFile)
+	if file != "" {
+		text, err := safefile.Read(file, disk.MaxFile)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // the trust domain may stand in it
 			return identity.Trust{}, fmt.Errorf("--meshConfig: %w", err)
 		}
-		for _, doc := range config.Split(opts.MeshConfig, text) {
+		for _, doc := range config.Split(file, text) {
 			if object, _ := decoder.DecodeMeshConfig(doc); object != nil {
 				if m, ok := object.Spec.(*meshconfig.MeshConfig); ok {
 					said = m
@@ -237,7 +227,7 @@ func (s *secure) register(x *xds.Server, options []grpc.ServerOption) {
 			options[:len(options):len(options)],
 			grpc.MaxHeaderListSize(maxHeaders),
 			grpc.InitialWindowSize(unread),
-			grpc.Creds(closing{credentials.NewTLS(s.tls)}),
+			grpc.Creds(closable(credentials.NewTLS(s.tls))),
 			grpc.ChainStreamInterceptor(s.leases.intercept),
 		)...)
 	x.Register(s.grpc)
@@ -335,9 +325,9 @@ func (g guard) admit(ctx context.Context, node *corev3.Node) (authn.Caller, erro
 	if !ok {
 		return caller, status.Error(codes.Unauthenticated, "nobody was asked who calls")
 	}
-	proxy, err := mesh.ParseNode(describeNode(node))
+	proxy, err := parseNode(node)
 	if err != nil {
-		return caller, status.Error(codes.InvalidArgument, err.Error())
+		return caller, err
 	}
 	if err := service.NodeMismatch(caller.ID, proxy.Namespace, proxy.ServiceAccount); err != nil {
 		return caller, err
@@ -359,26 +349,34 @@ func (s *secure) roots() <-chan struct{} {
 	return s.ca.Changed()
 }
 
-// SecureAddr is where xDS and certificates are served with TLS; empty when they are not.
-func (d *Discovery) SecureAddr() string {
-	if d.secure == nil {
+// addr is where the socket listens; empty where there is none.
+func (s *secure) addr() string {
+	if s == nil {
 		return ""
 	}
-	return addressOf(d.secure.listener)
+	return s.listener.Addr().String()
 }
 
-// Authority is the certificate authority; nil where there is none. Tests drive its rotations.
-func (d *Discovery) Authority() *ca.CA {
-	if d.secure == nil {
+// authority is the certificate authority; nil where there is none.
+func (s *secure) authority() *ca.CA {
+	if s == nil {
 		return nil
 	}
-	return d.secure.ca
+	return s.ca
 }
 
-// JoinTokens makes and revokes the tokens with which machines join; nil where no folder keeps them.
-func (d *Discovery) JoinTokens() *authn.JoinTokens {
-	if d.secure == nil {
+// joinTokens makes and revokes the tokens with which machines join; nil where no folder keeps them.
+func (s *secure) joinTokens() *authn.JoinTokens {
+	if s == nil {
 		return nil
 	}
-	return d.secure.tokens
+	return s.tokens
+}
+
+// shown is the configuration of TLS by which other servers show the same certificate; the caller may change it.
+func (s *secure) shown() *tls.Config { return s.tls.Clone() }
+
+// authenticate finds out who calls by the same credentials as xDS takes.
+func (s *secure) authenticate(ctx context.Context, shown authn.Credentials) (authn.Caller, error) {
+	return s.callers.Authenticate(ctx, shown)
 }

@@ -2,23 +2,16 @@ package app
 
 import (
 	"errors"
+	"fmt"
+	"runtime"
 	"testing"
 
 	"fairway/internal/compile"
-	"fairway/internal/door"
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 	"fairway/internal/xds/library"
 )
-
-func doorWaiting(removal bool) door.Waiting {
-	return door.Waiting{
-		Ref:     mesh.ObjectRef{Kind: "VirtualService", Namespace: "shop", Name: "reviews"},
-		For:     []string{"host reviews"},
-		Removal: removal,
-	}
-}
 
 // TestHeldBackRowChangesNothing: a row that may not be sent is neither sent nor removed, so proxies keep what they have.
 func TestHeldBackRowChangesNothing(t *testing.T) {
@@ -92,5 +85,23 @@ func TestShelvesThatLookAlike(t *testing.T) {
 	}
 	if shelf(part) != shelf(mesh.Shelf{Layer: layer, Part: "listeners/web"}) {
 		t.Error("one shelf has two keys")
+	}
+}
+
+// TestShelfNamesAreForgotten: the names of shelves that came and went take no memory.
+func TestShelfNamesAreForgotten(t *testing.T) {
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for i := range 200_000 {
+		shelf(mesh.Shelf{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: "shop"}, Part: fmt.Sprintf("inbound/%016x", i)})
+	}
+	if after := heap(); after > before+8<<20 {
+		t.Errorf("%d MB are kept of 200,000 names that nobody uses", (after-before)>>20)
 	}
 }

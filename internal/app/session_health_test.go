@@ -2,9 +2,8 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
-	"errors"
-	"io"
 	"math/big"
 	"net"
 	"strings"
@@ -12,7 +11,8 @@ import (
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	"github.com/spf13/pflag"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
 
 	"fairway/internal/identity"
 	"fairway/internal/identity/authn"
@@ -35,7 +35,7 @@ func (d demand) said(id library.ProxyID) (report mesh.HealthReport, ok bool) {
 // neither an agent that stays away nor one that comes back without a word.
 func TestHealthIsKept(t *testing.T) {
 	d := newDemand()
-	d.grace = 10 * time.Second
+	d.opts.grace = 10 * time.Second
 	id := d.connect(t, &corev3.Node{Id: webNode})
 	if _, ok := d.said(id); ok {
 		t.Fatal("something is known before anything was said")
@@ -141,7 +141,9 @@ func TestCertificatesShown(t *testing.T) {
 	}
 	now := time.Now()
 	leaf := &x509.Certificate{SerialNumber: big.NewInt(0xbeef), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour)}
-	d.all[mesh.ProxyID(id)].shown = credential{authn.Caller{ID: who, By: "certificate"}, leaf}
+	tls := credentials.TLSInfo{State: tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}}}
+	ctx := peer.NewContext(t.Context(), &peer.Peer{Addr: &net.TCPAddr{}, AuthInfo: tls})
+	d.all[mesh.ProxyID(id)].shown = credentialOf(withCredential(ctx, authn.Caller{ID: who, By: "certificate"}))
 	got := d.certificates()
 	if len(got) != 2 {
 		t.Fatalf("%+v", got)
@@ -161,28 +163,4 @@ func TestCertificatesShown(t *testing.T) {
 	if len(d.certificates()) != 1 {
 		t.Error("one that left is listed")
 	}
-}
-
-// TestGraceFromEnvironment: the variable is Istio's; what it cannot be is said.
-func TestGraceFromEnvironment(t *testing.T) {
-	t.Setenv("PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", "3s")
-	opts, err := flagsFromEnvironment().Options(io.Discard)
-	if err != nil || opts.HealthGrace != 3*time.Second {
-		t.Errorf("%v, %v", opts.HealthGrace, err)
-	}
-	for _, wrong := range []string{"soon", "-1s"} {
-		t.Setenv("PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", wrong)
-		if _, err := flagsFromEnvironment().Options(
-			io.Discard,
-		); err == nil || errors.Is(err, ErrFailed) ||
-			!strings.Contains(err.Error(), "PILOT_WORKLOAD_ENTRY_GRACE_PERIOD") {
-			t.Errorf("%s: %v", wrong, err)
-		}
-	}
-}
-
-func flagsFromEnvironment() *DiscoveryFlags {
-	f := NewDiscoveryFlags()
-	f.Bind(pflag.NewFlagSet("test", pflag.ContinueOnError))
-	return f
 }
