@@ -13,6 +13,7 @@ import (
 
 	"fairway"
 	"fairway/internal/app"
+	"fairway/internal/app/authority"
 )
 
 func main() {
@@ -50,6 +51,6 @@ func command() *cobra.Command {
 	}
 	flags.Bind(discovery.Flags())
 	root.AddCommand(discovery)
-	root.AddCommand(app.IdentityCommands()...)
+	root.AddCommand(authority.Commands()...)
 	return root
 }

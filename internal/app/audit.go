@@ -94,7 +94,7 @@ func (a *auditor) stream(connection uint64) {
 		)
 	}
 	if len(found.Rows) > 0 {
-		a.d.publisher.publishWithNext(found.Rows)
+		a.d.publisher.PublishWithNext(found.Rows)
 		a.d.graph.Store.Again()
 	}
 }
@@ -103,7 +103,7 @@ func (a *auditor) stream(connection uint64) {
 func (d *Discovery) compare(ctx context.Context, connections []uint64) {
 	for _, connection := range connections {
 		done := make(chan struct{})
-		d.inbox.put(func(*compile.Graph) {
+		d.inbox.Put(func(*compile.Graph) {
 			defer close(done)
 			d.auditor.stream(connection)
 		})

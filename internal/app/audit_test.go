@@ -96,7 +96,7 @@ func TestAuditMendsWhatIsPublished(t *testing.T) {
 	}
 	right, _ := w.client.Body(ads.ClusterType, cluster.BlackHoleName)
 	turned := make(chan struct{})
-	w.inbox.put(func(g *compile.Graph) { // the library gets what the tables never had
+	w.inbox.Put(func(g *compile.Graph) { // the library gets what the tables never had
 		defer close(turned)
 		g.Store.Again()
 		turn := g.Store.Settle()
@@ -124,7 +124,7 @@ func TestAuditMendsWhatIsPublished(t *testing.T) {
 	if now, _ := w.client.Body(ads.ClusterType, cluster.BlackHoleName); string(now) == string(right) {
 		t.Fatal("the proxy did not get what is wrong: nothing was looked at")
 	}
-	w.inbox.put(func(*compile.Graph) { w.auditor.pass = library.NewPass() }) // the next pass begins
+	w.inbox.Put(func(*compile.Graph) { w.auditor.pass = library.NewPass() }) // the next pass begins
 	if s := w.audit(); s.Diverged != 1 {
 		t.Errorf("%+v, want one difference found", s)
 	}

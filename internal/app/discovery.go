@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fairway"
 	"fmt"
 	"log/slog"
 	"net"
@@ -13,8 +14,12 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
 
-	"fairway"
 	"fairway/internal/admin"
+	"fairway/internal/app/inbox"
+	"fairway/internal/app/proof"
+	"fairway/internal/app/publish"
+	"fairway/internal/app/secure"
+	"fairway/internal/app/session"
 	"fairway/internal/compile"
 	"fairway/internal/config"
 	"fairway/internal/door"
@@ -52,15 +57,15 @@ type Discovery struct {
 	door    *door.Door
 	shards  *shards.Set
 	sources []joined
-	inbox   *inbox
+	inbox   *inbox.Inbox
 	metrics *admin.Metrics
-	proxies *proxies
+	proxies *session.Register
 	grpc    *grpc.Server
-	secure  *secure // nil where nothing is served with TLS
+	secure  *secure.Server // nil where nothing is served with TLS
 	listens listeners
 
 	// Used by the loop only.
-	publisher *publisher
+	publisher *publish.Publisher
 	auditor   *auditor
 
 	// Guarded by mu.
@@ -97,7 +102,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		opts:    opts,
 		log:     opts.Log,
 		started: time.Now(),
-		inbox:   newInbox(),
+		inbox:   inbox.New(),
 		synced:  make(chan struct{}),
 		next:    make(chan struct{}),
 	}
@@ -107,9 +112,9 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		d.graph.In.HealthHeard.Set(struct{}{}, true)
 	}
 	d.library = library.New()
-	d.publisher = newPublisher(d.graph, d.library)
-	d.proxies = newProxies(
-		sessionOptions{linger: opts.ProxyLinger, grace: opts.HealthGrace, share: opts.ProxyShare},
+	d.publisher = publish.New(d.graph, d.library)
+	d.proxies = session.New(
+		session.Options{Linger: opts.ProxyLinger, Grace: opts.HealthGrace, Share: opts.ProxyShare},
 		d.inbox,
 		d.metrics,
 	)
@@ -133,16 +138,16 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		d.sources = append(d.sources, joined{s, sink})
 	}
 	warnOfPlaintext(opts)
-	if d.secure, err = newSecure(opts.Identity, program{
-		addr: opts.SecureAddr, namespace: opts.Namespace, meshConfig: opts.MeshConfig,
-		decoder: decoder, registry: d.metrics.Registry, log: opts.Log,
+	if d.secure, err = secure.New(opts.Identity, secure.Program{
+		Addr: opts.SecureAddr, Namespace: opts.Namespace, MeshConfig: opts.MeshConfig,
+		Decoder: decoder, Registry: d.metrics.Registry, Log: opts.Log,
 	}); err != nil {
 		return nil, err
 	}
-	d.secure.tellRoots(d.graph)
+	d.secure.PublishRoots(d.graph)
 	refused := newRefusals(opts.Log, d.metrics)
 	d.server = xds.NewServer(d.library, xds.Options{
-		Arrive:           d.secure.arrive,
+		Arrive:           d.secure.Arrive,
 		Refused:          refused.stream,
 		Panicked:         refused.panicked,
 		FirstWait:        opts.FirstWait,
@@ -152,11 +157,14 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		MaxSubscriptions: opts.MaxNames,
 		MaxRequestBytes:  opts.MaxMessage,
 		Meter:            meter{d.metrics},
-		Withhold:         withhold(opts.Log),
-		Reports:          map[string]func(xds.Report){healthType: d.proxies.Healthy, bootstrap.PatchReportType: d.proxies.PatchesFail},
-	}, d.secure.guard(d.proxies, d.synced))
+		Withhold:         proof.Withhold(opts.Log),
+		Reports: map[string]func(xds.Report){
+			session.HealthType:        d.proxies.Healthy,
+			bootstrap.PatchReportType: d.proxies.PatchesFail,
+		},
+	}, d.secure.Guard(d.proxies, d.synced))
 	d.auditor = newAuditor(d)
-	d.metrics.Watch(admin.Scrape{Problems: d.counts, Streams: d.server.Status, Versions: d.proxies.versions, Graph: d.graph})
+	d.metrics.Watch(admin.Scrape{Problems: d.counts, Streams: d.server.Status, Versions: d.proxies.Versions, Graph: d.graph})
 	serving := append(
 		d.server.GRPC(),
 		grpc.ChainUnaryInterceptor(refused.unary),
@@ -174,9 +182,9 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	)
 	d.grpc = grpc.NewServer(plaintext(opts, serving)...)
 	d.server.Register(d.grpc)
-	d.secure.register(d.server, serving)
+	d.secure.Register(d.server, serving)
 	if err := d.listen(); err != nil {
-		d.secure.close()
+		d.secure.Close()
 		return nil, err
 	}
 	return d, nil
@@ -286,12 +294,12 @@ func (d *Discovery) Run(ctx context.Context) error {
 	}
 	run("door", func() error { return d.door.Run(serving) })
 	run("turns", func() error { return d.loop(serving) })
-	run("proxies", func() error { return d.proxies.run(serving) })
-	run("health", func() error { return d.hearHealth(serving) })
+	run("proxies", func() error { return d.proxies.Run(serving) })
+	run("health", func() error { return d.awaitHealth(serving) })
 	run("memory", func() error { return memory{d.metrics.Work, d.log}.run(serving) })
 	web := d.serveWeb(run)
 	run("xds", func() error { return d.serveXDS(serving) })
-	d.secure.run(serving, d.inbox, run)
+	d.secure.Run(serving, d.inbox, run)
 
 	select {
 	case <-ctx.Done():
@@ -328,5 +336,5 @@ func (d *Discovery) shutdown() {
 		d.log.Warn("not every stream had ended when the window was over", "error", err)
 	}
 	d.grpc.Stop()
-	d.secure.stop()
+	d.secure.Stop()
 }

@@ -4,7 +4,19 @@
 // Discovery is the control plane. Its events flow one way, on one loop:
 //
 //	sources → door → inbox → (turn) graph → publish → xds library → streams
-//	streams → hooks → inbox: a proxy came, went, or refused something
+//	streams → session → inbox: a proxy came, went, or refused something
 //
-// Only the loop touches the graph; streams only read what was published.
+// Only the loop touches the graph; streams only read what was published. Parts of the program that are one thing each are rooms
+// below this one:
+//
+//   - inbox: what happens outside of the graph, gathered between turns;
+//   - publish: what changed in a turn, as the xds library takes it;
+//   - proof: what a stream proved of its proxy, and what is withheld from one that proved nothing;
+//   - lease: streams end with what they were opened with;
+//   - session: the proxies that are connected, as rows;
+//   - secure: the address with TLS: the certificate authority, and xDS for callers who are known;
+//   - environment: options that are environment variables;
+//   - authority: the commands that work on the folder of root and tokens.
+//
+// None of them imports app.
 package app

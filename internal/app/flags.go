@@ -9,6 +9,9 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"fairway/internal/app/environment"
+	"fairway/internal/app/secure"
 )
 
 // ErrFailed marks an error of a program that had valid options: its exit code is 1, where a mistake in flags or files is 2.
@@ -18,7 +21,7 @@ var ErrFailed = errors.New("failed")
 type DiscoveryFlags struct {
 	opts     Options
 	set      *pflag.FlagSet
-	identity identityFlags
+	identity secure.Flags
 	logJSON  bool
 	logLevel string
 }
@@ -61,7 +64,7 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 		o.SecureAddr,
 		"address to serve xDS and the certificate authority on, with TLS 1.3; empty: none",
 	)
-	f.identity.bind(fs, &o.Identity)
+	f.identity.Bind(fs, &o.Identity)
 	fs.StringVar(&o.HTTPAddr, "httpAddr", o.HTTPAddr, "address of readiness, metrics and, for this machine's loopback, debug pages")
 	fs.StringVar(
 		&o.HTTPSAddr,
@@ -117,9 +120,9 @@ func (f *DiscoveryFlags) Options(w io.Writer) (Options, error) {
 	} else {
 		opts.Log = slog.New(slog.NewTextHandler(w, handler))
 	}
-	e := environment{look: os.LookupEnv}
-	e.duration("PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", &opts.HealthGrace)
-	err = errors.Join(f.identity.read(&opts.Identity, os.LookupEnv), e.err(), opts.Validate())
+	e := environment.Reader{Look: os.LookupEnv}
+	e.Duration("PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", &opts.HealthGrace)
+	err = errors.Join(f.identity.Read(&opts.Identity, os.LookupEnv), e.Err(), opts.Validate())
 	return opts, err
 }
 

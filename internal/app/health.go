@@ -7,8 +7,8 @@ import (
 	"fairway/internal/compile"
 )
 
-// hearHealth marks, once, that every agent had the time to say how its application is.
-func (d *Discovery) hearHealth(ctx context.Context) error {
+// awaitHealth marks, once, that every agent had the time to say how its application is.
+func (d *Discovery) awaitHealth(ctx context.Context) error {
 	if d.opts.HealthStart <= 0 { // marked before the first turn
 		return nil
 	}
@@ -21,7 +21,7 @@ func (d *Discovery) hearHealth(ctx context.Context) error {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		d.inbox.put(func(g *compile.Graph) { g.In.HealthHeard.Set(struct{}{}, true) })
+		d.inbox.Put(func(g *compile.Graph) { g.In.HealthHeard.Set(struct{}{}, true) })
 	case <-ctx.Done():
 	}
 	return nil

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"fairway/internal/app"
+	"fairway/internal/app/secure"
 	"fairway/internal/identity"
 	"fairway/internal/identity/ca"
 	"fairway/test/ads"
@@ -225,14 +226,14 @@ func TestSecureAddressMistakes(t *testing.T) {
 	if err := os.WriteFile(file, []byte("hello"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for want, change := range map[string]func(*app.IdentityOptions){
-		"want both or neither":         func(o *app.IdentityOptions) { o.CertFile = file },
-		"--tlsCertFile " + file:        func(o *app.IdentityOptions) { o.CertFile, o.KeyFile = file, file },
-		"--caCertFile":                 func(o *app.IdentityOptions) { o.ClientRoots = file },
-		"ENABLE_CA_SERVER=false":       func(o *app.IdentityOptions) { o.NoCA = true },
-		"name one that can be written": func(o *app.IdentityOptions) { o.CA.State = filepath.Join(file, "below") },
-		"MAX_WORKLOAD_CERT_TTL":        func(o *app.IdentityOptions) { o.CA.MaxTTL = 1 },
-		"holds '!'":                    func(o *app.IdentityOptions) { o.TrustDomain = "a!" },
+	for want, change := range map[string]func(*secure.Options){
+		"want both or neither":         func(o *secure.Options) { o.CertFile = file },
+		"--tlsCertFile " + file:        func(o *secure.Options) { o.CertFile, o.KeyFile = file, file },
+		"--caCertFile":                 func(o *secure.Options) { o.ClientRoots = file },
+		"ENABLE_CA_SERVER=false":       func(o *secure.Options) { o.NoCA = true },
+		"name one that can be written": func(o *secure.Options) { o.CA.State = filepath.Join(file, "below") },
+		"MAX_WORKLOAD_CERT_TTL":        func(o *secure.Options) { o.CA.MaxTTL = 1 },
+		"holds '!'":                    func(o *secure.Options) { o.TrustDomain = "a!" },
 	} {
 		opts := plane.SecureOptions(t)
 		change(&opts.Identity)

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"fairway/internal/app/secure"
 )
 
 // Options is all that pilot-discovery can be told. DefaultOptions gives the defaults; Validate must pass before Run.
@@ -22,7 +24,7 @@ type Options struct {
 	Namespace  string   // --namespace: the root namespace unless the mesh configuration names one
 	GRPCAddr   string   // --grpcAddr: plaintext xDS; empty: none
 	SecureAddr string   // --secureGRPCAddr: xDS and the certificate authority over TLS; empty: none
-	Identity   IdentityOptions
+	Identity   secure.Options
 	HTTPAddr   string // --httpAddr: readiness and debug pages
 	// --httpsAddr: the same pages with TLS, for callers who prove who they are; served where SecureAddr is; empty: not
 	// at all
@@ -62,7 +64,7 @@ func DefaultOptions() Options {
 		Domain:      "cluster.local",
 		Namespace:   "istio-system",
 		GRPCAddr:    ":15010",
-		Identity:    DefaultIdentityOptions(),
+		Identity:    secure.DefaultOptions(),
 		HTTPAddr:    ":8080",
 		Profiles:    true,
 		MonitorAddr: ":15014",
@@ -116,7 +118,7 @@ func (o *Options) Validate() error {
 		}
 	}
 	if o.SecureAddr != "" {
-		errs = append(errs, o.Identity.validate())
+		errs = append(errs, o.Identity.Validate())
 	}
 	if o.GRPCAddr == "" && o.SecureAddr == "" {
 		errs = append(errs, errors.New("--grpcAddr, --secureGRPCAddr: without either no proxy can connect; give host:port"))

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"fairway/internal/admin"
+	"fairway/internal/app/secure"
 	"fairway/internal/web"
 )
 
@@ -27,7 +28,7 @@ func (d *Discovery) listenHTTPS() error {
 	socket, err := net.Listen("tcp", addr)
 	switch {
 	case err == nil:
-		config := d.secure.shown()
+		config := d.secure.TLS()
 		config.NextProtos = []string{"h2", "http/1.1"}
 		d.listens.https = tls.NewListener(socket, config)
 	case addr == pagesAddr:
@@ -78,13 +79,13 @@ func (d *Discovery) pages() *admin.Pages {
 		Ready:    d.Ready,
 		Problems: d.Problems,
 		Sources:  func() any { return d.shards.Standings() },
-		Proxy:    d.proxies.find,
-		Shown:    d.proxies.certificates,
+		Proxy:    d.proxies.Find,
+		Shown:    d.proxies.Certificates,
 		Access:   admin.Access{System: d.opts.Namespace, Names: d.ownNames(), Profiles: d.opts.Profiles, Secure: d.HTTPSAddr(), Log: d.log},
 	}
 	if d.secure != nil {
 		out.Access.Prove = d.prove
-		if authority := d.secure.authority(); authority != nil {
+		if authority := d.secure.Authority(); authority != nil {
 			out.Authority = func() any { return authority.Status() }
 		}
 	}
@@ -93,7 +94,7 @@ func (d *Discovery) pages() *admin.Pages {
 
 // ownNames are the names by which this machine's users may call the control plane.
 func (d *Discovery) ownNames() []string {
-	names := append(serverNames(d.opts.Namespace), d.opts.Identity.Names...)
+	names := append(secure.ServerNames(d.opts.Namespace), d.opts.Identity.Names...)
 	if host, err := os.Hostname(); err == nil {
 		names = append(names, host)
 	}

@@ -31,17 +31,17 @@ func warnOfPlaintext(opts Options) {
 
 // SecureAddr is where xDS and certificates are served with TLS; empty when they are not.
 func (d *Discovery) SecureAddr() string {
-	return d.secure.addr()
+	return d.secure.Addr()
 }
 
 // Authority is the certificate authority; nil where there is none. Tests drive its rotations.
 func (d *Discovery) Authority() *ca.CA {
-	return d.secure.authority()
+	return d.secure.Authority()
 }
 
 // JoinTokens makes and revokes the tokens with which machines join; nil where no folder keeps them.
 func (d *Discovery) JoinTokens() *authn.JoinTokens {
-	return d.secure.joinTokens()
+	return d.secure.JoinTokens()
 }
 
 // prove finds out the namespace of whoever asks for a page, by the same credentials as xDS takes.
@@ -53,7 +53,7 @@ func (d *Discovery) prove(r *http.Request, token string) (string, error) {
 	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		c.Addr = from.Addr().Unmap()
 	}
-	caller, err := d.secure.authenticate(r.Context(), c)
+	caller, err := d.secure.Authenticate(r.Context(), c)
 	if errors.Is(err, authn.ErrNone) {
 		return "", admin.ErrNobody
 	}

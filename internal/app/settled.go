@@ -24,7 +24,7 @@ func (d *Discovery) Synced() <-chan struct{} { return d.synced }
 // acknowledged by every connected proxy.
 func (d *Discovery) Settled(ctx context.Context) error {
 	done := make(chan struct{})
-	d.inbox.put(func(*compile.Graph) { close(done) })
+	d.inbox.Put(func(*compile.Graph) { close(done) })
 	select {
 	case <-done:
 	case <-ctx.Done():
@@ -40,7 +40,7 @@ func (d *Discovery) Settled(ctx context.Context) error {
 // afterTurn waits until the turn that has just taken its events is published.
 func (d *Discovery) afterTurn(ctx context.Context) (uint64, error) {
 	done := make(chan uint64, 1)
-	d.inbox.put(func(*compile.Graph) { done <- d.library.Turn() })
+	d.inbox.Put(func(*compile.Graph) { done <- d.library.Turn() })
 	select {
 	case turn := <-done:
 		return turn, nil

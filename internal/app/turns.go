@@ -15,7 +15,7 @@ func (d *Discovery) loop(ctx context.Context) error {
 	defer d.auditor.timer.Stop()
 	for {
 		select {
-		case <-d.inbox.woken():
+		case <-d.inbox.Woken():
 		case <-d.auditor.timer.C:
 			d.auditor.step()
 		case <-ctx.Done():
@@ -27,12 +27,12 @@ func (d *Discovery) loop(ctx context.Context) error {
 
 func (d *Discovery) turn() {
 	start := time.Now()
-	for _, apply := range d.inbox.take() {
+	for _, apply := range d.inbox.Take() {
 		apply(d.graph)
 	}
 	turn := d.graph.Store.Settle()
 	if turn.Staged+turn.Doubted > 0 {
-		resources := d.publisher.publish(turn)
+		resources := d.publisher.Publish(turn)
 		d.graph.Store.Forget()
 		d.observe(turn, resources, time.Since(start))
 	}
@@ -104,7 +104,7 @@ func (d *Discovery) markSynced(turn table.Turn) {
 		return
 	default:
 	}
-	if !d.door.Synced() || !d.inbox.empty() {
+	if !d.door.Synced() || !d.inbox.Empty() {
 		return
 	}
 	close(d.synced)

@@ -32,6 +32,7 @@ import (
 	security "istio.io/api/security/v1alpha1"
 
 	"fairway/internal/app"
+	"fairway/internal/app/authority"
 	"fairway/internal/identity"
 	"fairway/internal/identity/authn"
 	"fairway/test/ads"
@@ -132,7 +133,7 @@ func openStream(ctx context.Context, conn *grpc.ClientConn) (discoveryv3.Aggrega
 // identityCommand runs one of pilot-discovery's, as an operator beside it would.
 func identityCommand(t *testing.T, state string, args ...string) {
 	t.Helper()
-	for _, c := range app.IdentityCommands() {
+	for _, c := range authority.Commands() {
 		if c.Name() == args[0] {
 			c.SetArgs(append(args[1:], "--caStateDir", state))
 			c.SetOut(&bytes.Buffer{})

@@ -22,6 +22,7 @@ import (
 	"fairway/internal/agent/relay"
 	"fairway/internal/agent/secrets"
 	"fairway/internal/app"
+	"fairway/internal/app/authority"
 	"fairway/internal/identity"
 	"fairway/test/envoy/live"
 	"fairway/test/plane"
@@ -250,7 +251,7 @@ func (f *fleet) sent(t *testing.T, label string) (sum int) {
 // command runs one of pilot-discovery's, as another process would.
 func (f *fleet) command(t *testing.T, args ...string) {
 	t.Helper()
-	for _, c := range app.IdentityCommands() {
+	for _, c := range authority.Commands() {
 		if c.Name() == args[0] {
 			c.SetArgs(append(args[1:], "--caStateDir", f.options.Identity.CA.State))
 			c.SetOut(&bytes.Buffer{})

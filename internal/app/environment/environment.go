@@ -1,0 +1,55 @@
+package environment
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Reader reads variables and gathers what is wrong with them. One that is not set, or empty, changes nothing.
+type Reader struct {
+	Look func(string) (string, bool) // as os.LookupEnv
+	errs []error
+}
+
+// Get returns a variable; empty: it is not set.
+func (e *Reader) Get(name string) string {
+	v, _ := e.Look(name)
+	return v
+}
+
+// Wrong notes that a variable, or whatever else is named, cannot be what it is; a nil error notes nothing.
+func (e *Reader) Wrong(name string, err error) {
+	if err != nil {
+		e.errs = append(e.errs, fmt.Errorf("%s: %w", name, err))
+	}
+}
+
+// Text reads a variable as it is.
+func (e *Reader) Text(name string, to *string) {
+	if v := e.Get(name); v != "" {
+		*to = v
+	}
+}
+
+// Duration reads a duration as 1h30m.
+func (e *Reader) Duration(name string, to *time.Duration) {
+	if v := e.Get(name); v != "" {
+		d, err := time.ParseDuration(v)
+		e.Wrong(name, err)
+		*to = d
+	}
+}
+
+// Percent reads a percentage as a share of 1.
+func (e *Reader) Percent(name string, to *float64) {
+	if v := e.Get(name); v != "" {
+		n, err := strconv.ParseFloat(v, 64)
+		e.Wrong(name, err)
+		*to = n / 100
+	}
+}
+
+// Err is all that was wrong; nil: nothing.
+func (e *Reader) Err() error { return errors.Join(e.errs...) }

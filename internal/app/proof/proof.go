@@ -1,0 +1,89 @@
+package proof
+
+import (
+	"context"
+	"crypto/x509"
+	"net"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"fairway/internal/admin/page"
+	"fairway/internal/identity"
+	"fairway/internal/identity/authn"
+	"fairway/internal/mesh"
+)
+
+// Proof is what a stream proved of its proxy. The zero value is of a stream in plaintext, which proves nothing.
+type Proof struct {
+	caller authn.Caller
+	leaf   *x509.Certificate // nil: a token was shown
+}
+
+type key struct{}
+
+// With hands what a stream proved to whoever takes the stream.
+func With(ctx context.Context, caller authn.Caller) context.Context {
+	c := Proof{caller: caller}
+	if shown := authn.FromContext(ctx).Certificates; caller.By == "certificate" && len(shown) > 0 {
+		c.leaf = shown[0]
+	}
+	return context.WithValue(ctx, key{}, c)
+}
+
+// Of returns what the stream with this context proved; the zero Proof where With was not called.
+func Of(ctx context.Context) Proof {
+	c, _ := ctx.Value(key{}).(Proof)
+	return c
+}
+
+// ParseNode reads what a client says of its proxy in a stream's first request. Its errors are fit for the client.
+func ParseNode(node *corev3.Node) (mesh.Proxy, error) {
+	l := node.GetLocality()
+	proxy, err := mesh.ParseNode(mesh.Node{
+		ID: node.GetId(), Metadata: (&structpb.Struct{Fields: node.GetMetadata().GetFields()}).AsMap(),
+		Locality: mesh.Locality{Region: l.GetRegion(), Zone: l.GetZone(), SubZone: l.GetSubZone()},
+	})
+	if err != nil {
+		return mesh.Proxy{}, status.Error(codes.InvalidArgument, err.Error())
+	}
+	return proxy, nil
+}
+
+// Identify writes into a proxy what its stream proved, and names it by that.
+func (c Proof) Identify(p *mesh.Proxy, from net.Addr) {
+	switch account := c.caller.ID.ServiceAccount; {
+	case account != "":
+		p.Standing, p.ServiceAccount = mesh.Proven, account
+		p.ID = mesh.MakeProxyID(p.Namespace, account, string(p.ID))
+	case identity.LocalPeer(from):
+		p.Standing = mesh.Here
+	}
+}
+
+// Page describes the credential for the page of proxies' certificates. Keys are not among it: nobody has them but the proxies.
+func (c Proof) Page(proxy string, now time.Time) page.ProxyCertificate {
+	out := page.ProxyCertificate{ProxyID: proxy, By: c.caller.By}
+	if out.By == "" {
+		out.By = "nothing"
+		return out
+	}
+	out.Identity = c.caller.ID.String()
+	if c.leaf == nil {
+		return out
+	}
+	l := c.leaf
+	out.Certificate = &page.Certificate{
+		Serial: l.SerialNumber.Text(
+			16,
+		),
+		NotBefore: l.NotBefore,
+		NotAfter:  l.NotAfter,
+		Issuer:    l.Issuer.String(),
+		Valid:     now.After(l.NotBefore) && now.Before(l.NotAfter),
+	}
+	return out
+}

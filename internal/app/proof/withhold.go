@@ -1,0 +1,41 @@
+package proof
+
+import (
+	"context"
+	"log/slog"
+	"net"
+
+	"google.golang.org/grpc/peer"
+
+	"fairway/internal/identity"
+	"fairway/internal/xds/library"
+)
+
+// Withhold keeps keys from streams that nobody vouches for, and roots from those that nobody could believe. On the
+// secure address a proxy is who it says, or it is refused (guard): it gets the secrets of its namespace, and knows who
+// tells it the roots. The plaintext address believes what proxies say of themselves; it gives both to this machine
+// alone, where whoever may connect could as well ask the control plane's own files.
+func Withhold(log *slog.Logger) func(context.Context, net.Addr, string) bool {
+	return func(ctx context.Context, from net.Addr, typ string) bool {
+		if typ != library.SecretType && typ != identity.BundleType {
+			return false
+		}
+		if p, ok := peer.FromContext(ctx); ok && p.AuthInfo != nil && p.AuthInfo.AuthType() == "tls" {
+			return false
+		}
+		if identity.LocalPeer(from) {
+			return false
+		}
+		if typ == identity.BundleType {
+			return true // nothing that a proxy needs; agents do not even ask for it there
+		}
+		log.Warn(
+			"secrets are withheld from a plaintext connection of another machine; let the proxy use --secureGRPCAddr",
+			"scope",
+			"audit",
+			"address",
+			from.String(),
+		)
+		return true
+	}
+}

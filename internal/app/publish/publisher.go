@@ -1,0 +1,160 @@
+package publish
+
+import (
+	"unique"
+
+	"fairway/internal/compile"
+	"fairway/internal/envoy"
+	"fairway/internal/envoy/bootstrap"
+	"fairway/internal/envoy/names"
+	"fairway/internal/identity"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+	"fairway/internal/xds/library"
+)
+
+// typeURLs are what the types are called on the wire.
+var typeURLs = [mesh.ResourceTypes]string{
+	mesh.Clusters:     library.ClusterType,
+	mesh.Loads:        library.EndpointType,
+	mesh.Secrets:      library.SecretType,
+	mesh.Listeners:    library.ListenerType,
+	mesh.Routes:       library.RouteType,
+	mesh.VirtualHosts: library.VirtualHostType,
+	mesh.NameTables:   names.Type,
+	mesh.Patches:      bootstrap.PatchType,
+	mesh.Bundles:      identity.BundleType,
+}
+
+// Publisher turns what changed in a turn into what the library publishes. Only the loop calls it.
+type Publisher struct {
+	graph   *compile.Graph
+	library *library.Library
+	again   []library.RowKey // to be published with the next turn although it did not change them
+	frames  map[frameKey]*frame
+}
+
+// frameKey is what tells resources apart on the wire.
+type frameKey struct {
+	typeURL, name string
+	version       uint64
+}
+
+// frame is a resource that one or more rows have in common.
+type frame struct {
+	of       *envoy.Encoded
+	resource *library.Resource
+	rows     int
+}
+
+// change is what a turn did to one resource's row.
+type change = table.Change[mesh.ResourceKey, *envoy.Encoded]
+
+// New returns a publisher of the graph's rows to the library.
+func New(g *compile.Graph, l *library.Library) *Publisher {
+	return &Publisher{graph: g, library: l, frames: map[frameKey]*frame{}}
+}
+
+// Publish hands the library what the turn changed and returns how many resources that were.
+func (p *Publisher) Publish(turn table.Turn) int {
+	changes := p.publishAgain()
+	for kind, tables := range p.graph.Out.Resources {
+		for _, t := range tables {
+			for c := range table.Changes(t) {
+				p.count(typeURLs[kind], c)
+				if change, ok := p.change(typeURLs[kind], c); ok {
+					changes = append(changes, change)
+				}
+			}
+		}
+	}
+	var attach []library.Attach
+	for c := range table.Changes(p.graph.Out.Attachments) {
+		attach = append(attach, p.attach(c))
+	}
+	if len(changes)+len(attach) > 0 {
+		p.library.Publish(turn.Version, changes, attach...)
+	}
+	return len(changes)
+}
+
+// change is one resource's; a row that may not be sent changes nothing, so that proxies keep what they have, unless it
+// says that they must not.
+func (p *Publisher) change(typeURL string, c change) (library.Change, bool) {
+	out := library.Change{Shelf: shelf(c.Key.Shelf), Type: typeURL, Name: c.Key.Name}
+	if !c.Has {
+		return out, true
+	}
+	if c.New.Err != nil {
+		out.Whiteout = c.New.Hides
+		return out, out.Whiteout
+	}
+	out.Resource = p.resource(typeURL, c.Key.Name, c.New)
+	return out, true
+}
+
+// count keeps the frames that rows have.
+func (p *Publisher) count(typeURL string, c change) {
+	if c.Has && c.New.Err == nil {
+		k := frameKey{typeURL, c.Key.Name, c.New.Version}
+		if p.frames[k] == nil {
+			p.frames[k] = &frame{of: c.New, resource: resource(typeURL, c.Key.Name, c.New)}
+		}
+		p.frames[k].rows++
+	}
+	if c.Had && c.Old.Err == nil {
+		k := frameKey{typeURL, c.Key.Name, c.Old.Version}
+		if p.frames[k].rows--; p.frames[k].rows == 0 {
+			delete(p.frames, k)
+		}
+	}
+}
+
+// resource returns the frame of a row, which it shares with all rows of the same name and content. Two that have a
+// version in common and are not the same are framed apart.
+func (p *Publisher) resource(typeURL, name string, e *envoy.Encoded) *library.Resource {
+	if f := p.frames[frameKey{typeURL, name, e.Version}]; f != nil && envoy.Same(f.of, e) {
+		return f.resource
+	}
+	return resource(typeURL, name, e)
+}
+
+func resource(typeURL, name string, e *envoy.Encoded) *library.Resource {
+	opts := library.ResourceOptions{Needs: e.Needs, Load: e.Load}
+	if e.Bare != nil {
+		const virtualHosts = 2 // field number in envoy.config.route.v3.RouteConfiguration
+		opts.Bare = &library.Part{Body: e.Bare.Body, MemberType: library.VirtualHostType, MemberPrefix: e.Bare.Prefix, Field: virtualHosts}
+	}
+	return library.NewResource(typeURL, name, e.Version, e.Body, opts)
+}
+
+func (p *Publisher) attach(c table.Change[mesh.ProxyID, mesh.Attachment]) library.Attach {
+	a := library.Attach{Proxy: library.ProxyID(c.Key)}
+	if !c.Has {
+		return a
+	}
+	a.To = attachment(c.New)
+	return a
+}
+
+func attachment(a mesh.Attachment) *library.Attachment {
+	out := &library.Attachment{Stacks: make(map[string][]library.ShelfKey, len(typeURLs))}
+	for t, shelves := range a {
+		out.Stacks[typeURLs[t]] = stack(shelves)
+	}
+	return out
+}
+
+func stack(shelves []mesh.Shelf) []library.ShelfKey {
+	keys := make([]library.ShelfKey, len(shelves))
+	for i, s := range shelves {
+		keys[i] = shelf(s)
+	}
+	return keys
+}
+
+// shelf names a shelf by all that it is, in one word: labels and namespaces come from outside, and two shelves could be
+// made to look alike in print. A name that nobody uses any more is forgotten.
+func shelf(s mesh.Shelf) library.ShelfKey { return unique.Make(s) }
+
+type shelfHandle = unique.Handle[mesh.Shelf]

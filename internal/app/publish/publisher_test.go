@@ -1,0 +1,107 @@
+package publish
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"fairway/internal/compile"
+	"fairway/internal/envoy"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+	"fairway/internal/xds/library"
+)
+
+// TestHeldBackRowChangesNothing: a row that may not be sent is neither sent nor removed, so proxies keep what they have.
+func TestHeldBackRowChangesNothing(t *testing.T) {
+	p := New(compile.New(compile.Options{}), library.New())
+	key := mesh.ResourceKey{Name: "outbound|80||reviews"}
+	for _, c := range []struct {
+		name           string
+		change         table.Change[mesh.ResourceKey, *envoy.Encoded]
+		ok, set, white bool
+	}{
+		{
+			"good",
+			table.Change[mesh.ResourceKey, *envoy.Encoded]{Key: key, Has: true, New: &envoy.Encoded{Version: 1, Body: []byte{1}}},
+			true,
+			true,
+			false,
+		},
+		{
+			"held back",
+			table.Change[mesh.ResourceKey, *envoy.Encoded]{Key: key, Has: true, New: &envoy.Encoded{Err: errors.New("no")}},
+			false,
+			false,
+			false,
+		},
+		{
+			"withheld",
+			table.Change[mesh.ResourceKey, *envoy.Encoded]{Key: key, Has: true, New: &envoy.Encoded{Err: errors.New("no"), Hides: true}},
+			true,
+			false,
+			true,
+		},
+		{"gone", table.Change[mesh.ResourceKey, *envoy.Encoded]{Key: key}, true, false, false},
+	} {
+		change, ok := p.change(library.ClusterType, c.change)
+		if ok != c.ok || (change.Resource != nil) != c.set || change.Whiteout != c.white {
+			t.Errorf("%s: published %t with resource %v, whiteout %t", c.name, ok, change.Resource, change.Whiteout)
+		}
+		if ok && (change.Name != key.Name || change.Type != library.ClusterType) {
+			t.Errorf("%s: got %+v", c.name, change)
+		}
+	}
+}
+
+// TestRouteCarriesItsParts: a route configuration knows how a client without virtual host discovery gets it.
+func TestRouteCarriesItsParts(t *testing.T) {
+	r := resource(
+		library.RouteType,
+		"80",
+		&envoy.Encoded{Version: 1, Body: []byte{1}, Needs: []string{"a"}, Bare: &envoy.Bare{Body: []byte{2}, Prefix: "80/"}},
+	)
+	o := r.Options()
+	if o.Bare == nil || o.Bare.MemberPrefix != "80/" || o.Bare.MemberType != library.VirtualHostType || o.Bare.Field != 2 ||
+		len(o.Needs) != 1 {
+		t.Errorf("got %+v", o)
+	}
+	if o := resource(library.ClusterType, "a", &envoy.Encoded{Version: 1, Load: "a"}).Options(); o.Bare != nil || o.Load != "a" {
+		t.Errorf("got %+v", o)
+	}
+}
+
+// TestShelvesThatLookAlike: labels and namespaces come from outside, so what two shelves are called in print decides nothing.
+func TestShelvesThatLookAlike(t *testing.T) {
+	layer := mesh.Layer{Kind: mesh.GatewayLayer, Namespace: "shop", Name: "a=b"}
+	part := mesh.Shelf{Layer: layer, Part: "listeners/web"}
+	name := mesh.Shelf{Layer: mesh.Layer{Kind: mesh.GatewayLayer, Namespace: "shop", Name: "a=b#listeners/web"}}
+	if part.String() != name.String() {
+		t.Fatalf("%s and %s do not look alike: nothing was looked at", part, name)
+	}
+	if shelf(part) == shelf(name) {
+		t.Error("two shelves have one key")
+	}
+	if shelf(part) != shelf(mesh.Shelf{Layer: layer, Part: "listeners/web"}) {
+		t.Error("one shelf has two keys")
+	}
+}
+
+// TestShelfNamesAreForgotten: the names of shelves that came and went take no memory.
+func TestShelfNamesAreForgotten(t *testing.T) {
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for i := range 200_000 {
+		shelf(mesh.Shelf{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: "shop"}, Part: fmt.Sprintf("inbound/%016x", i)})
+	}
+	if after := heap(); after > before+8<<20 {
+		t.Errorf("%d MB are kept of 200,000 names that nobody uses", (after-before)>>20)
+	}
+}

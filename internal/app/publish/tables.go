@@ -1,0 +1,61 @@
+package publish
+
+import (
+	"slices"
+
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+	"fairway/internal/xds/library"
+)
+
+var _ library.Tables = (*Publisher)(nil)
+
+// Attachment implements library.Tables.
+func (p *Publisher) Attachment(id library.ProxyID) (out *library.Attachment) {
+	p.graph.Store.Read(func(tx *table.Tx) {
+		if a, ok := table.Lookup(tx, p.graph.Out.Attachments, mesh.ProxyID(id)); ok {
+			out = attachment(a)
+		}
+	})
+	return out
+}
+
+// Row implements library.Tables.
+func (p *Publisher) Row(typ string, key library.ShelfKey, name string) (out library.Row) {
+	if c := p.row(library.RowKey{Type: typ, Shelf: key, Name: name}); c.Has {
+		out = library.Row{Has: true, Version: c.New.Version, Kept: c.New.Err != nil && !c.New.Hides, Whiteout: c.New.Hides}
+	}
+	return out
+}
+
+// row is what the tables have under a name of a shelf, as a change that makes it so.
+func (p *Publisher) row(k library.RowKey) (out change) {
+	handle, ok := k.Shelf.(shelfHandle)
+	kind := slices.Index(typeURLs[:], k.Type)
+	if !ok || kind < 0 {
+		return out
+	}
+	out.Key = mesh.ResourceKey{Shelf: handle.Value(), Name: k.Name}
+	p.graph.Store.Read(func(tx *table.Tx) {
+		for _, t := range p.graph.Out.Resources[kind] {
+			if out.New, out.Has = table.Lookup(tx, t, out.Key); out.Has {
+				return
+			}
+		}
+	})
+	return out
+}
+
+// PublishWithNext has rows that an audit found to be published otherwise than the tables have them published with the next turn.
+func (p *Publisher) PublishWithNext(rows []library.RowKey) { p.again = append(p.again, rows...) }
+
+// publishAgain lists what publishWithNext was given.
+func (p *Publisher) publishAgain() (out []library.Change) {
+	for _, k := range p.again {
+		if c, ok := p.change(k.Type, p.row(k)); ok {
+			out = append(out, c)
+		}
+	}
+	p.again = nil
+	return out
+}

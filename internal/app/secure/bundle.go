@@ -1,0 +1,43 @@
+package secure
+
+import (
+	"context"
+
+	"fairway/internal/app/inbox"
+	"fairway/internal/compile"
+	"fairway/internal/envoy"
+	"fairway/internal/identity"
+	"fairway/internal/mesh"
+)
+
+// bundleKey is where the one bundle of roots stands: on the shelf that everybody sees.
+func bundleKey() mesh.ResourceKey {
+	return mesh.ResourceKey{Shelf: mesh.Shelf{Layer: mesh.Public}, Name: identity.BundleName}
+}
+
+// bundle is the authority's roots and CRLs as agents take them.
+func (s *Server) bundle() *envoy.Encoded {
+	return envoy.Sealed(identity.EncodeBundle(s.ca.Roots()))
+}
+
+// PublishRoots puts what workloads are to believe into the inputs, at once, before anybody is served: an agent that comes
+// back with what it was told before is told nothing then.
+func (s *Server) PublishRoots(g *compile.Graph) {
+	if s != nil && s.ca != nil {
+		g.In.Bundles.Set(bundleKey(), s.bundle())
+	}
+}
+
+// followRoots does so again whenever roots or CRLs change, and ends the streams of those who are believed no more, until ctx ends.
+func (s *Server) followRoots(ctx context.Context, in *inbox.Inbox) error {
+	for {
+		changed, now := s.ca.Changed(), s.bundle()
+		in.Put(func(g *compile.Graph) { g.In.Bundles.Set(bundleKey(), now) })
+		s.leases.Check(ctx, s.callers)
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

@@ -1,0 +1,387 @@
+package secure
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	"fairway/internal/app/inbox"
+	"fairway/internal/app/lease"
+	"fairway/internal/app/proof"
+	"fairway/internal/config"
+	"fairway/internal/disk"
+	"fairway/internal/identity"
+	"fairway/internal/identity/authn"
+	"fairway/internal/identity/ca"
+	"fairway/internal/identity/safefile"
+	"fairway/internal/identity/service"
+	"fairway/internal/xds"
+	"fairway/internal/xds/library"
+)
+
+// Server is what stands behind --secureGRPCAddr: the certificate authority, and xDS for callers who are known. A nil
+// *Server serves nothing.
+type Server struct {
+	log      *slog.Logger
+	listener net.Listener
+	tls      *tls.Config
+	ca       *ca.CA // nil where certificates are somebody else's
+	tokens   *authn.JoinTokens
+	callers  authn.Barred // of xDS: join tokens are for certificates only
+	failures *authn.Failures
+	service  *service.Service
+	grpc     *grpc.Server
+	leases   *lease.Leases
+}
+
+// Program is what the secure address has to know of the program around it.
+type Program struct {
+	Addr       string // host:port to listen on; empty: there is no secure address
+	Namespace  string // the root namespace: agents look for the control plane under names of it
+	MeshConfig string // file that names the trust domain unless the options do; need not exist
+	Decoder    *config.Decoder
+	Registry   prometheus.Registerer
+	Log        *slog.Logger
+}
+
+// New opens the socket and the authority; nil where the program names no secure address.
+func New(o Options, p Program) (*Server, error) {
+	if p.Addr == "" {
+		return nil, nil
+	}
+	trust, err := meshTrust(o, p.MeshConfig, p.Decoder)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{log: p.Log, leases: lease.New(p.Log), failures: authn.NewFailures(o.Failures, time.Now)}
+	if err := s.open(o, p, trust); err != nil {
+		return nil, err
+	}
+	if s.listener, err = net.Listen("tcp", p.Addr); err != nil {
+		return nil, fmt.Errorf("--secureGRPCAddr: %w; choose another port or stop what listens there", err)
+	}
+	return s, nil
+}
+
+// open makes the parts in the order in which they need each other.
+func (s *Server) open(o Options, p Program, trust identity.Trust) error {
+	var methods authn.Methods
+	shown := &service.Serving{
+		CertFile: o.CertFile,
+		KeyFile:  o.KeyFile,
+		Names:    append(ServerNames(p.Namespace), o.Names...),
+		Now:      time.Now,
+		Log:      p.Log,
+	}
+	if !o.NoCA {
+		o.CA.State = writable(o.CA.State, p.Log)
+		o.CA.TrustDomain, o.CA.Now, o.CA.Log = trust.Domain(), time.Now, p.Log
+		authority, err := ca.Open(o.CA)
+		if err != nil {
+			return err
+		}
+		s.ca, shown.CA = authority, authority
+		methods = append(methods, authn.Certificates{Roots: authority.Pool, Revoked: authority.Revoked, Trust: trust, Now: time.Now})
+	}
+	if o.ClientRoots != "" {
+		roots, err := readRoots(o.ClientRoots)
+		if err != nil {
+			return fmt.Errorf("--caCertFile: %w", err)
+		}
+		methods = append(methods, authn.Certificates{Roots: func() *x509.CertPool { return roots }, Trust: trust, Now: time.Now})
+	}
+	if len(o.Issuers) > 0 {
+		tokens, err := authn.NewTokens(trust, o.Issuers, authn.TokenOptions{Now: time.Now, Log: p.Log})
+		if err != nil {
+			return err
+		}
+		methods = append(methods, tokens)
+	}
+	s.callers = authn.Barred{Method: methods, Why: s.barred}
+	var err error
+	if s.tls, err = shown.Config(); err != nil || s.ca == nil {
+		return err
+	}
+	return s.openService(o, trust, methods, p.Registry)
+}
+
+// barred says why an identity is shut out; nil where it is not.
+func (s *Server) barred(id identity.ID) error {
+	if s.ca == nil {
+		return nil
+	}
+	return s.ca.Barred(id)
+}
+
+func (s *Server) openService(o Options, trust identity.Trust, callers authn.Methods, registry prometheus.Registerer) error {
+	metrics, err := service.NewMetrics(registry, s.ca, time.Now)
+	if err != nil {
+		return err
+	}
+	if o.CA.State != "" {
+		s.tokens = authn.NewJoinTokens(o.CA.State, time.Now, s.log)
+		callers = append(callers, s.tokens)
+	}
+	s.service = &service.Service{
+		CA:      s.ca,
+		Callers: authn.Barred{Method: callers, Why: s.barred},
+		Trust:   trust,
+		Limits:  authn.NewLimits(o.Address, o.Identity, time.Now),
+		Audit:   s.log.With("scope", "audit"),
+		Metrics: metrics,
+	}
+	return nil
+}
+
+// writable gives up the default folder where it cannot be made, as in a container with a read-only file system; one
+// that the user named must work.
+func writable(dir string, log *slog.Logger) string {
+	if dir != stateDir {
+		return dir
+	}
+	if err := safefile.Folder(dir); err != nil {
+		log.Warn("the default folder for the root cannot be made; name another with --caStateDir", "error", err)
+		return ""
+	}
+	return dir
+}
+
+// ServerNames are the names under which Istio's agents look for the control plane.
+func ServerNames(namespace string) []string {
+	var out []string
+	for _, service := range []string{"istiod", "istiod-remote", "istio-pilot"} {
+		out = append(out, service+"."+namespace+".svc", service+"."+namespace+".svc.cluster.local", service+"."+namespace)
+	}
+	if namespace != "istio-system" {
+		out = append(out, "istiod.istio-system.svc") // what agents ask for unless they are told otherwise
+	}
+	return out
+}
+
+func readRoots(path string) (*x509.CertPool, error) {
+	text, err := safefile.Read(path, 1<<20)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s holds no certificate in PEM", path)
+	}
+	return pool, nil
+}
+
+// meshTrust takes trust domain and aliases from the options or, as Istio does, from the mesh configuration as it is at the start.
+func meshTrust(o Options, file string, decoder *config.Decoder) (identity.Trust, error) {
+	domain, aliases := o.TrustDomain, o.Aliases
+	said := config.DefaultMeshConfig()
+	if file != "" {
+		text, err := safefile.Read(file, disk.MaxFile)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // the trust domain may stand in it
+			return identity.Trust{}, fmt.Errorf("--meshConfig: %w", err)
+		}
+		for _, doc := range config.Split(file, text) {
+			if object, _ := decoder.DecodeMeshConfig(doc); object != nil {
+				if m, ok := object.Spec.(*meshconfig.MeshConfig); ok {
+					said = m
+				}
+			}
+		}
+	}
+	if domain == "" {
+		domain = said.GetTrustDomain()
+	}
+	if domain == "" {
+		domain = "cluster.local"
+	}
+	if aliases == nil {
+		aliases = said.GetTrustDomainAliases()
+	}
+	return identity.NewTrust(domain, aliases...)
+}
+
+// What a caller may have the control plane hold before it is known: the headers of a call, and what it sends before anybody reads it.
+const (
+	maxHeaders = 64 << 10
+	unread     = 64 << 10
+)
+
+// Register makes the gRPC server; options are those that every server of xDS has.
+func (s *Server) Register(x *xds.Server, options []grpc.ServerOption) {
+	if s == nil {
+		return
+	}
+	s.grpc = grpc.NewServer(
+		append(
+			options[:len(options):len(options)],
+			grpc.MaxHeaderListSize(maxHeaders),
+			grpc.InitialWindowSize(unread),
+			grpc.Creds(lease.Closable(credentials.NewTLS(s.tls))),
+			grpc.ChainStreamInterceptor(s.leases.Intercept),
+		)...)
+	x.Register(s.grpc)
+	if s.service != nil {
+		s.service.Register(s.grpc)
+	}
+}
+
+// Close closes the socket of one that was never run.
+func (s *Server) Close() {
+	if s != nil {
+		s.listener.Close()
+	}
+}
+
+// Run serves until stop, the authority until ctx ends. Certificates are given out at once: agents need them before they
+// can ask for anything else.
+func (s *Server) Run(ctx context.Context, in *inbox.Inbox, start func(string, func() error)) {
+	if s == nil {
+		return
+	}
+	if s.ca != nil {
+		start("certificate authority", func() error { return s.ca.Run(ctx) })
+		start("roots", func() error { return s.followRoots(ctx, in) })
+	}
+	start("secure xds", func() error {
+		if err := s.grpc.Serve(s.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			return err
+		}
+		return nil
+	})
+}
+
+// Stop ends all streams and calls, and Run's server.
+func (s *Server) Stop() {
+	if s != nil {
+		s.grpc.Stop()
+		s.listener.Close()
+	}
+}
+
+// Guard has xDS know its callers: on the secure address a proxy may be itself alone. Streams there wait until every
+// source has been read, as the connections of the plaintext address do.
+func (s *Server) Guard(hooks xds.Hooks, synced <-chan struct{}) xds.Hooks {
+	if s == nil {
+		return hooks
+	}
+	return guard{hooks, s, synced}
+}
+
+type guard struct {
+	xds.Hooks
+	secure *Server
+	synced <-chan struct{}
+}
+
+// Connect is called with a stream's first request.
+func (g guard) Connect(ctx context.Context, node *corev3.Node, addr net.Addr) (library.ProxyID, error) {
+	if p, ok := peer.FromContext(ctx); ok && p.AuthInfo != nil && p.AuthInfo.AuthType() == "tls" {
+		caller, err := g.admit(ctx, node)
+		if err != nil {
+			return "", err
+		}
+		select {
+		case <-g.synced:
+		case <-ctx.Done():
+			return "", status.FromContextError(ctx.Err()).Err()
+		}
+		ctx = proof.With(ctx, caller)
+	}
+	return g.Hooks.Connect(ctx, node, addr)
+}
+
+// Arrive is asked about a stream before anything is read from it: on the secure address nobody may send who does not
+// prove who he is. A nil *Server asks nobody.
+func (s *Server) Arrive(ctx context.Context, _ net.Addr) error {
+	p, ok := peer.FromContext(ctx)
+	if s == nil || !ok || p.AuthInfo == nil || p.AuthInfo.AuthType() != "tls" {
+		return nil
+	}
+	before, shown := s.roots(), authn.FromContext(ctx)
+	if !s.failures.Address(shown.Addr) {
+		return status.Errorf(codes.ResourceExhausted, "too many failed authentications from %s; try again in a few seconds", shown.Addr)
+	}
+	caller, err := s.callers.Authenticate(ctx, shown)
+	if err != nil {
+		s.failures.Failed(shown.Addr)
+		return service.Status(err)
+	}
+	s.leases.Arrived(ctx, caller, before)
+	return nil
+}
+
+// admit finds out who calls, and lets the stream go on for as long as that holds.
+func (g guard) admit(ctx context.Context, node *corev3.Node) (authn.Caller, error) {
+	caller, before, ok := g.secure.leases.Who(ctx)
+	if !ok {
+		return caller, status.Error(codes.Unauthenticated, "nobody was asked who calls")
+	}
+	proxy, err := proof.ParseNode(node)
+	if err != nil {
+		return caller, err
+	}
+	if err := service.NodeMismatch(caller.ID, proxy.Namespace, proxy.ServiceAccount); err != nil {
+		return caller, err
+	}
+	g.secure.leases.Grant(ctx, caller, node.GetId())
+	select {
+	case <-before: // roots or CRLs have changed meanwhile
+		g.secure.leases.Check(ctx, g.secure.callers)
+	default:
+	}
+	return caller, nil
+}
+
+// roots is closed when the authority's roots or CRLs have changed; nil where there is no authority.
+func (s *Server) roots() <-chan struct{} {
+	if s.ca == nil {
+		return nil
+	}
+	return s.ca.Changed()
+}
+
+// Addr is where the socket listens; empty where there is none.
+func (s *Server) Addr() string {
+	if s == nil {
+		return ""
+	}
+	return s.listener.Addr().String()
+}
+
+// Authority is the certificate authority; nil where there is none.
+func (s *Server) Authority() *ca.CA {
+	if s == nil {
+		return nil
+	}
+	return s.ca
+}
+
+// JoinTokens makes and revokes the tokens with which machines join; nil where no folder keeps them.
+func (s *Server) JoinTokens() *authn.JoinTokens {
+	if s == nil {
+		return nil
+	}
+	return s.tokens
+}
+
+// TLS is the configuration of TLS by which other servers show the same certificate; the caller may change it.
+func (s *Server) TLS() *tls.Config { return s.tls.Clone() }
+
+// Authenticate finds out who calls by the same credentials as xDS takes.
+func (s *Server) Authenticate(ctx context.Context, shown authn.Credentials) (authn.Caller, error) {
+	return s.callers.Authenticate(ctx, shown)
+}

@@ -1,0 +1,70 @@
+package session
+
+import (
+	"net"
+	"net/netip"
+	"time"
+
+	"fairway/internal/compile"
+	"fairway/internal/mesh"
+	"fairway/internal/printable"
+	"fairway/internal/xds"
+)
+
+// healthType is the request with which Istio's agents say how the application beside them is: one with an error_detail
+// says that it fails, and why.
+const HealthType = "type.googleapis.com/istio.v1.HealthInformation"
+
+// maxDetail is how much of an agent's words is kept.
+const maxDetail = 512
+
+// reportedHealth is what an agent said of its application last. It counts while the proxy is connected, and a grace longer, so
+// that a stream that is cut and comes back flips nothing. An agent says it again on each new stream; one that does not
+// within the grace has stopped to check.
+type reportedHealth struct {
+	said   bool
+	report mesh.HealthReport
+	until  time.Time // when it is forgotten; zero: never
+}
+
+// Healthy takes an agent's report; the stream it came by is open.
+func (p *Register) Healthy(r xds.Report) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.all[mesh.ProxyID(r.Proxy)]
+	if c == nil || c.proxy.Standing == mesh.Unproven {
+		return // what plaintext of another machine says changes nothing
+	}
+	p.metrics.Health(!r.Failed)
+	report := mesh.HealthReport{Proxy: c.proxy, From: ipOf(c.from), Healthy: !r.Failed, Detail: printable.Lines(r.Detail, maxDetail)}
+	c.health = reportedHealth{said: true, report: report}
+	p.schedule(c)
+	p.inbox.Put(func(g *compile.Graph) { g.In.Health.Set(report.Proxy.ID, report) })
+}
+
+// ipOf is the IP address that a stream comes from; the zero Addr for one within this process.
+func ipOf(a net.Addr) netip.Addr {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
+}
+
+// expectHealth gives the agent of a proxy that has come or gone the time to say again how its application is. The lock
+// is held; schedule is to follow.
+func (p *Register) expectHealth(c *connected) {
+	if !c.health.said {
+		return
+	}
+	c.health.until = time.Now().Add(p.opts.Grace)
+}
+
+// forgetHealth: nothing is known of the application any more. The lock is held.
+func (p *Register) forgetHealth(c *connected) {
+	if !c.health.said {
+		return
+	}
+	id := c.health.report.Proxy.ID
+	c.health = reportedHealth{}
+	p.inbox.Put(func(g *compile.Graph) { g.In.Health.Delete(id) })
+}

@@ -1,0 +1,38 @@
+package session
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"fairway/internal/admin/page"
+)
+
+// Certificates tells what each connected proxy has shown, in order of proxy.
+func (p *Register) Certificates() []page.ProxyCertificate {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := []page.ProxyCertificate{}
+	for id, c := range p.all {
+		if c.streams > 0 {
+			line := c.shown.Page(id.Node(), time.Now())
+			line.Namespace = c.proxy.Namespace
+			out = append(out, line)
+		}
+	}
+	slices.SortFunc(out, func(a, b page.ProxyCertificate) int { return cmp.Compare(a.ProxyID, b.ProxyID) })
+	return out
+}
+
+// Versions counts streams by what their proxies say that their version is. It walks all proxies: for a scrape.
+func (p *Register) Versions() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := map[string]int{}
+	for _, c := range p.all {
+		if c.streams > 0 {
+			out[c.proxy.Version] += c.streams
+		}
+	}
+	return out
+}

@@ -1,0 +1,34 @@
+package session
+
+import (
+	"maps"
+	"slices"
+
+	"fairway/internal/compile"
+	"fairway/internal/envoy/bootstrap"
+	"fairway/internal/mesh"
+	"fairway/internal/xds"
+)
+
+// PatchesFail takes an agent's word on which patches its Envoy cannot run with: they are refusals of this proxy's, and
+// become problems of the EnvoyFilter objects until these change. What it said before counts no more.
+func (p *Register) PatchesFail(r xds.Report) {
+	if !p.counts(r.Proxy) {
+		return
+	}
+	id, failing := mesh.ProxyID(r.Proxy), map[string]string{}
+	if r.Failed {
+		failing = bootstrap.DecodePatchReport(r.Detail)
+	}
+	p.inbox.Put(func(g *compile.Graph) {
+		g.Retract(bootstrap.PatchType, id)
+		for _, name := range slices.Sorted(maps.Keys(failing)) {
+			g.Reject(
+				bootstrap.PatchType,
+				[]string{name},
+				id,
+				"its Envoy cannot run with it, and runs without until it changes: "+failing[name],
+			)
+		}
+	})
+}

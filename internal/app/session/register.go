@@ -1,0 +1,257 @@
+package session
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"fairway/internal/admin"
+	"fairway/internal/app/inbox"
+	"fairway/internal/app/proof"
+	"fairway/internal/compile"
+	"fairway/internal/limit"
+	"fairway/internal/mesh"
+	"fairway/internal/xds"
+	"fairway/internal/xds/library"
+)
+
+// Options are how long what is known of a proxy lasts, and how many proxies there may be.
+type Options struct {
+	Linger time.Duration // how long its rows are kept after its last stream ended
+	Grace  time.Duration // how long what its agent said of the application counts after its last stream ended
+	Share  int           // most proxies of one owner; 0: any number
+}
+
+// Register turns streams that come and go into rows of connected proxies: demand. A proxy whose last stream has ended
+// lingers, so that one that reconnects, as all do when a network blinks, finds its rows as they were.
+type Register struct {
+	opts    Options
+	inbox   *inbox.Inbox
+	metrics *admin.Metrics
+
+	mu    sync.Mutex
+	all   map[mesh.ProxyID]*connected
+	owned map[owner]int // how many of all each owner has
+	due   due           // those of all of whom something is to be forgotten
+	gone  chan struct{} // holds a token when a proxy has begun to linger
+}
+
+type connected struct {
+	at      int // its place among those that are due, from 1 on; 0: it is not
+	proxy   mesh.Proxy
+	streams int
+	leaves  time.Time   // when its row goes; zero while it has a stream
+	shown   proof.Proof // of the youngest stream
+	from    net.Addr    // of the youngest stream
+	counted owner       // who it was counted for
+	health  reportedHealth
+}
+
+// owner is who answers for a proxy where proxies are counted: the identity that was proved, or the machine that a
+// stream comes from where none was.
+type owner struct {
+	identity string
+	network  netip.Prefix
+}
+
+func ownerOf(id mesh.ProxyID, from net.Addr) owner {
+	if identity := id.Identity(); identity != "" {
+		return owner{identity: identity}
+	}
+	return owner{network: limit.Network(ipOf(from))}
+}
+
+var _ xds.Hooks = (*Register)(nil)
+
+// New returns an empty register. What changes goes into the inbox.
+func New(opts Options, in *inbox.Inbox, m *admin.Metrics) *Register {
+	return &Register{
+		opts:    opts,
+		inbox:   in,
+		metrics: m,
+		all:     map[mesh.ProxyID]*connected{},
+		owned:   map[owner]int{},
+		gone:    make(chan struct{}, 1),
+	}
+}
+
+// Connect registers a stream of the proxy that the node describes. What names the proxy is what the stream proved and
+// the node id, so nobody shares anything with a proxy of another identity, whatever it calls itself.
+func (p *Register) Connect(ctx context.Context, node *corev3.Node, from net.Addr) (library.ProxyID, error) {
+	proxy, err := proof.ParseNode(node)
+	if err != nil {
+		return "", err
+	}
+	shown := proof.Of(ctx)
+	shown.Identify(&proxy, from)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.all[proxy.ID]
+	if c == nil {
+		c = &connected{counted: ownerOf(proxy.ID, from)}
+		if err := p.count(c.counted); err != nil {
+			return "", err
+		}
+		p.all[proxy.ID] = c
+	}
+	if c.streams >= maxStreamsOfProxy {
+		return "", status.Errorf(
+			codes.ResourceExhausted,
+			"%d streams are open of this proxy, the most that one may have",
+			maxStreamsOfProxy,
+		)
+	}
+	if c.proxy != proxy {
+		c.proxy = proxy
+		p.inbox.Put(func(g *compile.Graph) { g.In.Proxies.Set(proxy.ID, proxy) })
+	}
+	c.shown, c.from = shown, from
+	c.streams++
+	c.leaves = time.Time{}
+	p.expectHealth(c)
+	p.schedule(c)
+	p.metrics.Connected()
+	return library.ProxyID(proxy.ID), nil
+}
+
+// maxStreamsOfProxy is how many streams one proxy may have: one that reconnects has two for a moment, and a replica
+// that shares its name a few more.
+const maxStreamsOfProxy = 16
+
+// count counts a proxy in, unless its owner has as many as one may have.
+func (p *Register) count(o owner) error {
+	if p.opts.Share > 0 && p.owned[o] >= p.opts.Share {
+		who := "service account " + o.identity
+		if o.identity == "" {
+			who = "plaintext from " + o.network.String()
+		}
+		return status.Errorf(
+			codes.ResourceExhausted,
+			"%d proxies are connected, or were a moment ago, of %s: the most that one may have (--maxProxiesPerIdentity)",
+			p.opts.Share,
+			who,
+		)
+	}
+	p.owned[o]++
+	return nil
+}
+
+func (p *Register) uncount(o owner) {
+	if p.owned[o]--; p.owned[o] == 0 {
+		delete(p.owned, o)
+	}
+}
+
+// Disconnect takes one stream away; the last one starts the linger.
+func (p *Register) Disconnect(id library.ProxyID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.all[mesh.ProxyID(id)]
+	if c == nil || c.streams == 0 {
+		return // nobody that Connect let in
+	}
+	c.streams--
+	p.metrics.Connected()
+	if c.streams > 0 {
+		return
+	}
+	c.leaves = time.Now().Add(p.opts.Linger)
+	p.expectHealth(c)
+	p.schedule(c)
+}
+
+// schedule has run see to a proxy whose times have changed. The lock is held.
+func (p *Register) schedule(c *connected) {
+	p.due.place(c)
+	if c.at != 1 {
+		return // others come first
+	}
+	select {
+	case p.gone <- struct{}{}:
+	default:
+	}
+}
+
+// Rejected turns a refusal into an input row, which becomes the problem of the object it was made from.
+func (p *Register) Rejected(r xds.Rejection) {
+	if !p.counts(r.Proxy) {
+		return
+	}
+	p.inbox.Put(func(g *compile.Graph) { g.Reject(r.Type, r.Names, mesh.ProxyID(r.Proxy), r.Detail) })
+}
+
+// Run removes proxies whose time has come, until ctx ends.
+func (p *Register) Run(ctx context.Context) error {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		select {
+		case <-p.gone:
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil
+		}
+		if next, some := p.sweep(time.Now()); some {
+			timer.Reset(next)
+		}
+	}
+}
+
+// sweep removes what has lingered long enough and returns when the next will have.
+func (p *Register) sweep(now time.Time) (next time.Duration, some bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.due) > 0 {
+		c := p.due[0]
+		if left := c.next().Sub(now); left > 0 {
+			return left, true
+		}
+		if past(c.health.until, now) {
+			p.forgetHealth(c)
+		}
+		if past(c.leaves, now) {
+			p.forget(c)
+		}
+		p.due.place(c)
+	}
+	return 0, false
+}
+
+// past says whether a time that is set has come.
+func past(at, now time.Time) bool { return !at.IsZero() && !at.After(now) }
+
+// forget takes the row of a proxy away that has no stream. The lock is held.
+func (p *Register) forget(c *connected) {
+	p.forgetHealth(c)
+	id := c.proxy.ID
+	delete(p.all, id)
+	p.uncount(c.counted)
+	c.leaves = time.Time{}
+	p.inbox.Put(func(g *compile.Graph) {
+		g.In.Proxies.Delete(id)
+		g.Forget(id)
+	})
+}
+
+// counts says whether what a proxy says of itself changes anything: what plaintext of another machine says does not.
+func (p *Register) counts(id library.ProxyID) bool {
+	proxy, ok := p.Find(id)
+	return ok && proxy.Standing != mesh.Unproven
+}
+
+// Find returns a connected proxy.
+func (p *Register) Find(id library.ProxyID) (mesh.Proxy, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.all[mesh.ProxyID(id)]
+	if c == nil {
+		return mesh.Proxy{}, false
+	}
+	return c.proxy, true
+}
