@@ -11,7 +11,7 @@ import (
 	"fairway/internal/xds"
 )
 
-// healthType is the request with which Istio's agents say how the application beside them is: one with an error_detail
+// HealthType is the request with which Istio's agents say how the application beside them is: one with an error_detail
 // says that it fails, and why.
 const HealthType = "type.googleapis.com/istio.v1.HealthInformation"
 

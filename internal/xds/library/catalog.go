@@ -17,7 +17,7 @@ type Entry struct {
 	owner *Entry // of a virtual host's name, the route configuration's: see owner
 }
 
-// unnumbered is the number of an entry that has none. No array reaches it.
+// Unnumbered is the number of an entry that has none. No array reaches it.
 const Unnumbered = math.MaxUint32
 
 // Text returns the name.

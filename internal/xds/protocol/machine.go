@@ -112,7 +112,7 @@ type sub struct {
 	acked       Mark
 	detail      string
 	withheld    bool // the last plan kept a removal back
-	// probe is set while a reconnected client is to lose clusters that it reported, and has not answered anything on
+	// unanswered is set while a reconnected client is to lose clusters that it reported, and has not answered anything on
 	// this stream: only then are the first requests of its other types known to have come.
 	unanswered bool
 	search     bool // a NACK's culprit is being looked for

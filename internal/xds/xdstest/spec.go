@@ -76,7 +76,7 @@ func withoutEndpoints(body []byte) (name string, ok bool) {
 	return value, m >= 0 && n+m == len(body)
 }
 
-// membersField is where the tests' route configurations take their virtual hosts.
+// MembersField is where the tests' route configurations take their virtual hosts.
 const MembersField protowire.Number = 2
 
 // Resource encodes it. Its version depends on the body alone.
