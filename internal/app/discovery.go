@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fairway"
 	"fmt"
 	"log/slog"
 	"net"
@@ -14,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
 
+	"fairway"
 	"fairway/internal/admin"
 	"fairway/internal/app/inbox"
 	"fairway/internal/app/proof"
