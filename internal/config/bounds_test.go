@@ -12,6 +12,14 @@ import (
 
 const meta = "apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata:\n  name: a\n"
 
+// The bounds as they are documented; those of documents, reports and Secrets are kept in their rooms.
+const (
+	maxDepth    = 100
+	maxNodes    = 2_000_000
+	maxProblems = 100
+	maxSecret   = 1 << 20
+)
+
 // bombs are texts that are small and mean much, or cost more than their length to read.
 func bombs(size int) map[string]string {
 	nine := func(what string) string { return strings.TrimSuffix(strings.Repeat(what+", ", 9), ", ") }

@@ -6,6 +6,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
+	"fairway/internal/config/message"
+	"fairway/internal/config/report"
+	"fairway/internal/config/rule"
 	"fairway/internal/config/schemas"
 	"fairway/internal/mesh"
 )
@@ -16,15 +19,6 @@ type Options struct {
 	DefaultNamespace string
 	// Now is the clock that certificates are looked at by; time.Now when nil.
 	Now func() time.Time
-}
-
-// Document is one YAML or JSON document as it stands in a file.
-type Document struct {
-	File string // as the source calls it; empty where there is no file
-	Line int    // of the first line of Text in that file, from 1
-	Text []byte
-
-	bad *syntaxError // of a list's item that its list does not give: why
 }
 
 // Decoder turns documents into objects. It is safe for concurrent use; what a kind needs is prepared when it is first met.
@@ -59,23 +53,19 @@ func NewDecoder(o Options) (*Decoder, error) {
 // says so). A problem's Object holds kind, namespace and name as far as they could be read, so that a caller can tell
 // which object the document was meant to be; "file" is the kind of one that could not.
 func (d *Decoder) Decode(doc Document) (*Object, []mesh.Problem) {
-	w := newDraft(doc)
-	w.namespace, w.now = d.namespace, d.now
-	if !w.parse() || !w.identify(d) || w.kind == nil {
-		return nil, w.told()
+	w := d.draft(doc)
+	tree, bad := doc.Tree()
+	if bad != nil {
+		bad = w.guessIdentity(bad)
 	}
-	spec := w.kind.decode(w)
-	if spec == nil || w.failed {
-		return nil, w.sorted()
-	}
-	return w.object(spec), w.sorted()
+	return w.decode(d, tree, bad)
 }
 
 // DecodeMeshConfig reads a file of mesh configuration (istio.mesh.v1alpha1.MeshConfig as plain YAML or JSON, without
 // apiVersion and kind) over the defaults that Istio documents. Unknown fields are errors. The object's kind is
 // "MeshConfig".
 func (d *Decoder) DecodeMeshConfig(doc Document) (*Object, []mesh.Problem) {
-	return decodePlain(doc, MeshConfig, DefaultMeshConfig(), func(c *check, m *meshconfig.MeshConfig) {
+	return decodePlain(doc, MeshConfig, DefaultMeshConfig(), func(c *rule.Check, m *meshconfig.MeshConfig) {
 		addDefaultProviders(m)
 		checkMeshConfig(c, m)
 	})
@@ -88,19 +78,19 @@ func (d *Decoder) DecodeMeshNetworks(doc Document) (*Object, []mesh.Problem) {
 }
 
 // decodePlain reads a document that is a message by itself, over a message that holds the defaults.
-func decodePlain[T proto.Message](doc Document, name Kind, spec T, rules func(*check, T)) (*Object, []mesh.Problem) {
-	w := newDraft(doc)
-	w.key = Key{Kind: name}
-	w.ref = mesh.ObjectRef{Kind: string(name), File: doc.File, Line: doc.Line}
-	if !w.parse() && w.failed {
-		return nil, w.problems
+func decodePlain[T proto.Message](doc Document, name Kind, spec T, rules func(*rule.Check, T)) (*Object, []mesh.Problem) {
+	w := &draft{Report: report.New(doc), key: Key{Kind: name}}
+	w.Ref = mesh.ObjectRef{Kind: string(name), File: doc.File, Line: doc.Line}
+	tree, bad := doc.Tree()
+	if !w.take(tree, bad) && w.Failed() {
+		return nil, w.Told()
 	}
-	fillMessage(spec.ProtoReflect(), w.tree, path{}, w.report)
-	if !w.broken {
-		rules(&check{draft: w}, spec)
+	message.Fill(spec.ProtoReflect(), w.tree, report.Path{}, &w.Report)
+	if !w.Broken() {
+		rules(rule.New(&w.Report), spec)
 	}
-	if w.failed {
-		return nil, w.sorted()
+	if w.Failed() {
+		return nil, w.Sorted()
 	}
-	return w.object(spec), w.sorted()
+	return w.object(spec), w.Sorted()
 }

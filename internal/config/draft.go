@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,98 +11,47 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"fairway/internal/config/document"
+	"fairway/internal/config/report"
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
 )
 
 // draft is one document on its way to an object. It belongs to one call of Decode.
 type draft struct {
-	doc       Document
+	report.Report
 	namespace string // of an object that names none
 	now       func() time.Time
 	tree      map[string]any
 
 	key         Key
-	ref         mesh.ObjectRef
 	kind        *kind
 	labels      map[string]string
 	annotations map[string]string
 	created     int64
 	credential  *Credential // of a Secret
-
-	problems []mesh.Problem
-	more     int           // problems that were not kept
-	worst    mesh.Severity // of those
-	failed   bool          // an Error is among them all
-	broken   bool          // and not only unknown fields, which hide nothing of the rest
-	lines    *lines
 }
 
-func newDraft(doc Document) *draft {
-	return &draft{doc: doc, ref: mesh.ObjectRef{Kind: "file", File: doc.File, Line: doc.Line}}
+func (d *Decoder) draft(doc Document) *draft {
+	return &draft{Report: report.New(doc), namespace: d.namespace, now: d.now}
 }
 
-// say adds a problem, fit to be shown; its line is looked up in the text. What is past maxProblems is counted only.
-func (w *draft) say(field, code string, severity mesh.Severity, message, fix string) {
-	w.failed = w.failed || severity == mesh.Error
-	w.broken = w.broken || severity == mesh.Error && code != "UnknownField"
-	if w.full() {
-		w.more, w.worst = w.more+1, max(w.worst, severity)
-		return
+// decode takes a tree, or why there is none, through all that follows.
+func (w *draft) decode(d *Decoder, tree any, bad *document.Mistake) (*Object, []mesh.Problem) {
+	if !w.take(tree, bad) || !w.identify(d) || w.kind == nil {
+		return nil, w.Told()
 	}
-	if w.lines == nil {
-		w.lines = indexLines(w.doc)
+	spec := w.kind.decode(w)
+	if spec == nil || w.Failed() {
+		return nil, w.Sorted()
 	}
-	w.problems = append(w.problems, mesh.Problem{
-		Object: w.ref, Line: w.lines.of(field), Field: printable.Text(field, printable.Long), Code: code, Severity: severity,
-		Message: printable.Text(message, printable.Long), Fix: printable.Text(fix, printable.Long),
-	})
+	return w.object(spec), w.Sorted()
 }
 
-// full tells whether a further problem would only be counted.
-func (w *draft) full() bool { return len(w.problems) >= maxProblems }
-
-func (w *draft) fail(field, code, message, fix string) {
-	w.say(field, code, mesh.Error, message, fix)
-}
-
-// report is fail as the message decoder calls it.
-func (w *draft) report(p path, code, message, fix string) { w.fail(p.String(), code, message, fix) }
-
-// sorted returns the problems by line, each once: a schema and a rule may say the same.
-func (w *draft) sorted() []mesh.Problem {
-	slices.SortFunc(w.problems, mesh.CompareProblem)
-	w.problems = slices.Compact(w.problems)
-	return w.told()
-}
-
-// told is what there is to say, with how much is not said.
-func (w *draft) told() []mesh.Problem {
-	if w.more == 0 {
-		return w.problems
-	}
-	return append(w.problems, mesh.Problem{
-		Object:   w.ref,
-		Line:     w.ref.Line,
-		Code:     "TooManyProblems",
-		Severity: w.worst,
-		Message:  "and " + strconv.Itoa(w.more) + " more problems in this document",
-	})
-}
-
-// parse reads the text. It is false when there is nothing to go on with: no content, or an error.
-func (w *draft) parse() bool {
-	tree, err := any(nil), w.doc.bad
-	if err == nil {
-		tree, err = parseTree(w.doc.Text)
-	}
-	if err != nil {
-		w.problems = append(w.problems, mesh.Problem{
-			Object: w.ref, Line: w.doc.Line + max(err.line-1, 0), Code: "Syntax", Severity: mesh.Error,
-			Message: printable.Text(err.message, printable.Long), Fix: printable.Text(err.fix, printable.Long),
-		})
-		w.failed = true
-		w.guessIdentity()
+// take is false when there is nothing to go on with: no content, or an error.
+func (w *draft) take(tree any, bad *document.Mistake) bool {
+	if bad != nil {
+		w.Mistake(bad)
 		return false
 	}
 	if tree == nil {
@@ -111,7 +59,7 @@ func (w *draft) parse() bool {
 	}
 	m, ok := tree.(map[string]any)
 	if !ok {
-		w.fail("", "NotAnObject", "the document is not a set of fields", "start with apiVersion, kind, metadata and spec")
+		w.Fail("", "NotAnObject", "the document is not a set of fields", "start with apiVersion, kind, metadata and spec")
 		return false
 	}
 	w.tree = m
@@ -131,7 +79,7 @@ func (w *draft) apiVersion() (group, version string) {
 func (w *draft) identify(d *Decoder) bool {
 	name, _ := w.tree["kind"].(string)
 	if name == "" {
-		w.fail("kind", "NoKind", "the document has no kind", "start with apiVersion, kind, metadata and spec")
+		w.Fail("kind", "NoKind", "the document has no kind", "start with apiVersion, kind, metadata and spec")
 		return false
 	}
 	w.readNames(name)
@@ -153,18 +101,18 @@ func (w *draft) foreign(k *kind, group, name string) {
 	_, items := w.tree["items"].([]any)
 	switch {
 	case k == nil && (name == "List" && w.tree["items"] != nil || strings.HasSuffix(name, "List") && items):
-		w.fail(
+		w.Fail(
 			"items",
 			"BadList",
 			"the list cannot be taken apart: nothing of it is in force",
 			"write kind and items in plain words, and items as a list of objects, none of which is a list itself",
 		)
 	case k != nil && (group == "" || strings.HasSuffix(group, ".istio.io")):
-		w.fail("apiVersion", "UnknownVersion", name+" is not in API group "+quote(group), "write "+k.group+"/v1")
+		w.Fail("apiVersion", "UnknownVersion", name+" is not in API group "+strconv.Quote(group), "write "+k.group+"/v1")
 	case k == nil && strings.HasSuffix(group, ".istio.io"):
-		w.fail("kind", "UnknownKind", "API group "+group+" has no kind "+quote(name), "")
+		w.Fail("kind", "UnknownKind", "API group "+group+" has no kind "+strconv.Quote(name), "")
 	default:
-		w.say("kind", "ForeignKind", mesh.Warning, name+" of API group "+quote(group)+" is not a kind of ours and is ignored", "")
+		w.Say("kind", "ForeignKind", mesh.Warning, name+" of API group "+strconv.Quote(group)+" is not a kind of ours and is ignored", "")
 	}
 }
 
@@ -176,13 +124,31 @@ func (w *draft) readNames(kind string) {
 	if ns, _ := meta["namespace"].(string); ns != "" {
 		w.key.Namespace = ns
 	}
-	w.ref = mesh.ObjectRef{
+	w.refer(kind, w.key.Namespace, w.key.Name)
+}
+
+// refer says which object problems are of.
+func (w *draft) refer(kind, namespace, name string) {
+	w.Ref = mesh.ObjectRef{
 		Kind:      shownName(kind),
-		Namespace: shownName(w.key.Namespace),
-		Name:      shownName(w.key.Name),
-		File:      w.doc.File,
-		Line:      w.doc.Line,
+		Namespace: shownName(namespace),
+		Name:      shownName(name),
+		File:      w.Document.File,
+		Line:      w.Document.Line,
 	}
+}
+
+// shownName is a name as problems have it. Nearly all are names as they should be, which costs one look at each byte.
+func shownName(s string) string {
+	for i := range len(s) {
+		if c := s[i]; c != '-' && c != '.' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return printable.Text(s, printable.Short)
+		}
+	}
+	if len(s) > printable.Short {
+		return printable.Text(s, printable.Short)
+	}
+	return s
 }
 
 // object makes the object of a spec that passed everything.
@@ -193,8 +159,8 @@ func (w *draft) object(spec proto.Message) *Object {
 		Annotations: w.annotations,
 		Created:     w.created,
 		Spec:        spec,
-		Ref:         w.ref,
-		Text:        w.doc.Text,
+		Ref:         w.Ref,
+		Text:        w.Document.Text,
 	}
 	if w.credential != nil {
 		o.Credential, o.Annotations, o.Text = w.credential, nil, nil // annotations may repeat the whole object
@@ -234,12 +200,4 @@ func hash(o *Object) uint64 {
 	}
 	_, _ = h.Write(buf)
 	return h.Sum64()
-}
-
-// wholeNumber is the int64 that a float stands for where JSON would write it without a point: 1e3 and 8080.0 are integers to an API server.
-func wholeNumber(f float64) (int64, bool) {
-	if f != math.Trunc(f) || math.Abs(f) >= 1e21 || f >= math.MaxInt64 || f <= math.MinInt64 {
-		return 0, false
-	}
-	return int64(f), true
 }

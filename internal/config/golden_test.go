@@ -36,7 +36,7 @@ func TestProblems(t *testing.T) {
 					continue
 				}
 				inputs = append(inputs, f)
-				report(&got, d, f)
+				told(&got, d, f)
 			}
 			if *update {
 				archive.Files = append(inputs, txtar.File{Name: "want", Data: []byte(got.String())})
@@ -52,8 +52,8 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// report decodes a file and writes a line a document, and one a problem below it.
-func report(out *strings.Builder, d *Decoder, f txtar.File) {
+// told decodes a file and writes a line a document, and one a problem below it.
+func told(out *strings.Builder, d *Decoder, f txtar.File) {
 	for _, doc := range Split(f.Name, f.Data) {
 		decode := d.Decode
 		switch {

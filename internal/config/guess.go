@@ -4,18 +4,16 @@ import (
 	"bytes"
 	"strings"
 
-	"fairway/internal/mesh"
+	"fairway/internal/config/document"
 )
 
 // guessIdentity reads kind, namespace and name out of a text that does not parse, line by line, so that its problem can
-// name the object that it was meant to be. What cannot be told for certain is left empty.
-func (w *draft) guessIdentity() {
-	if w.key.Kind != "" { // mesh configuration: known from where the text stands
-		return
-	}
+// name the object that it was meant to be. What cannot be told for certain is left empty. It returns the mistake as it may be
+// told.
+func (w *draft) guessIdentity(bad *document.Mistake) *document.Mistake {
 	var kind, name, namespace string
 	inMetadata := false
-	for line := range bytes.Lines(w.doc.Text) {
+	for line := range bytes.Lines(w.Document.Text) {
 		key, value, indented := plainField(string(line))
 		switch {
 		case key == "":
@@ -31,22 +29,16 @@ func (w *draft) guessIdentity() {
 		}
 	}
 	if kind == "" || name == "" {
-		return
+		return bad
 	}
 	if namespace == "" {
 		namespace = w.namespace
 	}
-	last := &w.problems[len(w.problems)-1]
-	if kind == string(Secret) {
-		last.Message = "the text is neither valid YAML nor JSON" // the parser's own words may quote it
+	w.refer(kind, namespace, name)
+	if kind == string(Secret) { // the parser's own words may quote it
+		return &document.Mistake{Line: bad.Line, Message: "the text is neither valid YAML nor JSON", Fix: bad.Fix}
 	}
-	last.Object = mesh.ObjectRef{
-		Kind:      shownName(kind),
-		Namespace: shownName(namespace),
-		Name:      shownName(name),
-		File:      w.doc.File,
-		Line:      w.doc.Line,
-	}
+	return bad
 }
 
 // plainField takes "key: value" apart where both are simple.

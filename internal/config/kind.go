@@ -2,9 +2,15 @@ package config
 
 import (
 	"slices"
+	"strconv"
 	"sync"
 
 	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/config/crd"
+	"fairway/internal/config/message"
+	"fairway/internal/config/report"
+	"fairway/internal/config/rule"
 )
 
 // kind is what a Decoder knows of one API kind.
@@ -12,17 +18,17 @@ type kind struct {
 	group string
 	name  Kind
 	empty func() proto.Message
-	rules func(*check, proto.Message)
+	rules func(*rule.Check, proto.Message)
 	read  func(*draft) proto.Message // instead of schema and rules, for a kind that is none of Istio's
 
 	once   sync.Once // guards what follows; read-only afterwards
-	schema *schema
+	schema *crd.Schema
 	err    error
 }
 
 // load prepares the kind's schema, once, when the first object of the kind is met.
-func (k *kind) load() (*schema, error) {
-	k.once.Do(func() { k.schema, k.err = loadSchema(k.name) })
+func (k *kind) load() (*crd.Schema, error) {
+	k.once.Do(func() { k.schema, k.err = crd.Load(string(k.name)) })
 	return k.schema, k.err
 }
 
@@ -33,22 +39,23 @@ func (k *kind) decode(w *draft) proto.Message {
 	}
 	s, err := k.load()
 	if err != nil {
-		w.fail("", "NoSchema", err.Error(), "")
+		w.Fail("", "NoSchema", err.Error(), "")
 		return nil
 	}
-	if _, version := w.apiVersion(); !slices.Contains(s.versions, version) {
-		w.fail("apiVersion", "UnknownVersion", string(k.name)+" has no version "+quote(version), "write "+k.group+"/"+s.versions[0])
+	if _, version := w.apiVersion(); !slices.Contains(s.Versions, version) {
+		w.Fail("apiVersion", "UnknownVersion", string(k.name)+" has no version "+strconv.Quote(version), "write "+k.group+"/"+s.Versions[0])
 		return nil
 	}
-	if !s.validate(w) {
+	known, ok := s.Validate(w.tree, &w.Report)
+	if w.tree = known; !ok {
 		return nil
 	}
 	spec := k.empty()
 	tree, _ := w.tree["spec"].(map[string]any)
-	fillMessage(spec.ProtoReflect(), tree, path{name: "spec"}, w.report)
-	if w.broken {
+	message.Fill(spec.ProtoReflect(), tree, *report.Spec(), &w.Report)
+	if w.Broken() {
 		return nil
 	}
-	k.rules(&check{draft: w}, spec)
+	k.rules(rule.New(&w.Report), spec)
 	return spec
 }

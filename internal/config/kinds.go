@@ -1,12 +1,15 @@
 package config
 
 import (
+	"strconv"
+
 	"google.golang.org/protobuf/proto"
-	extensionsv1alpha1 "istio.io/api/extensions/v1alpha1"
-	networking "istio.io/api/networking/v1alpha3"
-	networkingv1beta1 "istio.io/api/networking/v1beta1"
-	securityv1beta1 "istio.io/api/security/v1beta1"
-	telemetryv1alpha1 "istio.io/api/telemetry/v1alpha1"
+
+	"fairway/internal/config/extension"
+	"fairway/internal/config/rule"
+	"fairway/internal/config/secret"
+	"fairway/internal/config/security"
+	"fairway/internal/config/traffic"
 )
 
 // The kinds that a Decoder reads.
@@ -27,6 +30,11 @@ const (
 	WasmPlugin            Kind = "WasmPlugin"
 	TrafficExtension      Kind = "TrafficExtension"
 
+	// Secret is Kubernetes' own kind: the one that holds credentials of TLS. Its Object has no Text and no annotations, for
+	// both repeat what it holds, and its Spec is a *structpb.Struct that tells what a page may show. The rest is in
+	// Object.Credential.
+	Secret Kind = "Secret"
+
 	MeshConfig   Kind = "MeshConfig"   // the one object of --meshConfig
 	MeshNetworks Kind = "MeshNetworks" // the one object of --networksConfig
 )
@@ -41,7 +49,7 @@ func Kinds() []Kind {
 	return out
 }
 
-// kindTable has one line a kind: its API group, the message its spec is, and the rules that its schema cannot say.
+// kindTable has one line a kind: its API group, and the rules that its schema cannot say, of the message that its spec is.
 func kindTable() []*kind {
 	const (
 		ofNetworking = "networking.istio.io"
@@ -50,76 +58,54 @@ func kindTable() []*kind {
 		ofExtensions = "extensions.istio.io"
 	)
 	return []*kind{
-		kindOf(
-			ofNetworking,
-			VirtualService,
-			func() *networking.VirtualService { return new(networking.VirtualService) },
-			checkVirtualService,
-		),
-		kindOf(
-			ofNetworking,
-			DestinationRule,
-			func() *networking.DestinationRule { return new(networking.DestinationRule) },
-			checkDestinationRule,
-		),
-		kindOf(ofNetworking, Gateway, func() *networking.Gateway { return new(networking.Gateway) }, checkGateway),
-		kindOf(ofNetworking, ServiceEntry, func() *networking.ServiceEntry { return new(networking.ServiceEntry) }, checkServiceEntry),
-		kindOf(ofNetworking, Sidecar, func() *networking.Sidecar { return new(networking.Sidecar) }, checkSidecar),
-		kindOf(ofNetworking, WorkloadEntry, func() *networking.WorkloadEntry { return new(networking.WorkloadEntry) }, checkWorkloadEntry),
-		kindOf(ofNetworking, WorkloadGroup, func() *networking.WorkloadGroup { return new(networking.WorkloadGroup) }, checkWorkloadGroup),
-		kindOf(ofNetworking, EnvoyFilter, func() *networking.EnvoyFilter { return new(networking.EnvoyFilter) }, checkEnvoyFilter),
-		kindOf(
-			ofNetworking,
-			ProxyConfig,
-			func() *networkingv1beta1.ProxyConfig { return new(networkingv1beta1.ProxyConfig) },
-			checkProxyConfig,
-		),
-		kindOf(
-			ofSecurity,
-			PeerAuthentication,
-			func() *securityv1beta1.PeerAuthentication { return new(securityv1beta1.PeerAuthentication) },
-			checkPeerAuthentication,
-		),
-		kindOf(
-			ofSecurity,
-			RequestAuthentication,
-			func() *securityv1beta1.RequestAuthentication { return new(securityv1beta1.RequestAuthentication) },
-			checkRequestAuthentication,
-		),
-		kindOf(
-			ofSecurity,
-			AuthorizationPolicy,
-			func() *securityv1beta1.AuthorizationPolicy { return new(securityv1beta1.AuthorizationPolicy) },
-			checkAuthorizationPolicy,
-		),
-		kindOf(ofTelemetry, Telemetry, func() *telemetryv1alpha1.Telemetry { return new(telemetryv1alpha1.Telemetry) }, checkTelemetry),
-		kindOf(
-			ofExtensions,
-			WasmPlugin,
-			func() *extensionsv1alpha1.WasmPlugin { return new(extensionsv1alpha1.WasmPlugin) },
-			checkWasmPlugin,
-		),
-		kindOf(
-			ofExtensions,
-			TrafficExtension,
-			func() *extensionsv1alpha1.TrafficExtension { return new(extensionsv1alpha1.TrafficExtension) },
-			checkTrafficExtension,
-		),
+		kindOf(ofNetworking, VirtualService, traffic.VirtualService),
+		kindOf(ofNetworking, DestinationRule, traffic.DestinationRule),
+		kindOf(ofNetworking, Gateway, traffic.Gateway),
+		kindOf(ofNetworking, ServiceEntry, traffic.ServiceEntry),
+		kindOf(ofNetworking, Sidecar, traffic.Sidecar),
+		kindOf(ofNetworking, WorkloadEntry, traffic.WorkloadEntry),
+		kindOf(ofNetworking, WorkloadGroup, traffic.WorkloadGroup),
+		kindOf(ofNetworking, EnvoyFilter, extension.EnvoyFilter),
+		kindOf(ofNetworking, ProxyConfig, extension.ProxyConfig),
+		kindOf(ofSecurity, PeerAuthentication, security.PeerAuthentication),
+		kindOf(ofSecurity, RequestAuthentication, security.RequestAuthentication),
+		kindOf(ofSecurity, AuthorizationPolicy, security.AuthorizationPolicy),
+		kindOf(ofTelemetry, Telemetry, extension.Telemetry),
+		kindOf(ofExtensions, WasmPlugin, extension.WasmPlugin),
+		kindOf(ofExtensions, TrafficExtension, extension.TrafficExtension),
 	}
 }
 
 func kindsByName() map[Kind]*kind {
-	out := map[Kind]*kind{Secret: secretKind()}
+	out := map[Kind]*kind{Secret: {name: Secret, read: readSecret}}
 	for _, k := range kindTable() {
 		out[k.name] = k
 	}
 	return out
 }
 
-// kindOf makes the entry of a kind whose spec is a T. The rules run on a spec that decoded without an error.
-func kindOf[T proto.Message](group string, name Kind, empty func() T, rules func(*check, T)) *kind {
-	k := &kind{group: group, name: name}
-	k.empty = func() proto.Message { return empty() }
-	k.rules = func(c *check, m proto.Message) { rules(c, m.(T)) }
-	return k
+// kindOf makes the entry of a kind whose spec is a *T. The rules run on a spec that decoded without an error.
+func kindOf[T any, M interface {
+	*T
+	proto.Message
+}](group string, name Kind, rules func(*rule.Check, M)) *kind {
+	return &kind{
+		group: group,
+		name:  name,
+		empty: func() proto.Message { return M(new(T)) },
+		rules: func(c *rule.Check, m proto.Message) { rules(c, m.(M)) },
+	}
+}
+
+// readSecret takes a Secret's tree to its Credential. It returns nil when the Secret is refused.
+func readSecret(w *draft) proto.Message {
+	if _, version := w.apiVersion(); version != "v1" {
+		w.Fail("apiVersion", "UnknownVersion", "Secret has no version "+strconv.Quote(version), "write v1")
+	}
+	credential, public := secret.Read(secret.Input{Tree: w.tree, Annotations: w.annotations, Now: w.now, Report: &w.Report})
+	if credential == nil {
+		return nil
+	}
+	w.credential = credential
+	return public
 }

@@ -69,3 +69,16 @@ metadata: {name: c}
 		}
 	}
 }
+
+// TestAliasesOfAListAreRefused: an item that borrows too much of its list is a problem of its own.
+func TestAliasesOfAListAreRefused(t *testing.T) {
+	text := "kind: List\nx: &a [" + strings.Repeat("1,", 5000) + "1]\nitems:\n" + strings.Repeat("- b: *a\n", 100)
+	docs := Split("x.yaml", []byte(text))
+	if len(docs) != 100 {
+		t.Fatalf("%d documents", len(docs))
+	}
+	o, problems := newTestDecoder(t).Decode(docs[99])
+	if o != nil || len(problems) != 1 || !strings.Contains(problems[0].Message, "expand to too much") {
+		t.Errorf("%v %v", o, problems)
+	}
+}

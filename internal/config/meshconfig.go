@@ -1,8 +1,10 @@
 package config
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -10,6 +12,9 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/config/report"
+	"fairway/internal/config/rule"
+	"fairway/internal/config/traffic"
 	"fairway/internal/mesh"
 )
 
@@ -90,19 +95,19 @@ func addDefaultProviders(m *meshconfig.MeshConfig) {
 func newMeshNetworks() *meshconfig.MeshNetworks { return new(meshconfig.MeshNetworks) }
 
 // checkMeshConfig holds the rules of the mesh configuration's documentation.
-func checkMeshConfig(c *check, m *meshconfig.MeshConfig) {
-	at := &path{}
-	c.port(at.key("proxyListenPort"), uint32(m.ProxyListenPort))
-	c.port(at.key("proxyInboundListenPort"), uint32(m.ProxyInboundListenPort))
+func checkMeshConfig(c *rule.Check, m *meshconfig.MeshConfig) {
+	at := &report.Path{}
+	c.Port(at.Key("proxyListenPort"), uint32(m.ProxyListenPort))
+	c.Port(at.Key("proxyInboundListenPort"), uint32(m.ProxyInboundListenPort))
 	if m.ProxyListenPort == m.ProxyInboundListenPort {
-		c.fail(at.key("proxyInboundListenPort"), "Conflict", "inbound and outbound traffic cannot share a port", "")
+		c.Fail(at.Key("proxyInboundListenPort"), "Conflict", "inbound and outbound traffic cannot share a port", "")
 	}
 	if m.ProxyHttpPort != 0 {
-		c.port(at.key("proxyHttpPort"), uint32(m.ProxyHttpPort))
+		c.Port(at.Key("proxyHttpPort"), uint32(m.ProxyHttpPort))
 	}
-	c.duration(at.key("connectTimeout"), m.ConnectTimeout, time.Millisecond)
-	c.duration(at.key("dnsRefreshRate"), m.DnsRefreshRate, time.Millisecond)
-	c.duration(at.key("protocolDetectionTimeout"), m.ProtocolDetectionTimeout, 0)
+	c.Duration(at.Key("connectTimeout"), m.ConnectTimeout, time.Millisecond)
+	c.Duration(at.Key("dnsRefreshRate"), m.DnsRefreshRate, time.Millisecond)
+	c.Duration(at.Key("protocolDetectionTimeout"), m.ProtocolDetectionTimeout, 0)
 	for _, f := range []struct {
 		name string
 		list []string
@@ -111,48 +116,48 @@ func checkMeshConfig(c *check, m *meshconfig.MeshConfig) {
 		{"defaultVirtualServiceExportTo", m.DefaultVirtualServiceExportTo},
 		{"defaultDestinationRuleExportTo", m.DefaultDestinationRuleExportTo},
 	} {
-		here := at.key(f.name)
-		c.exportTo(&here, f.list)
+		here := at.Key(f.name)
+		c.ExportTo(&here, f.list)
 	}
-	checkLocality(c, at, m.LocalityLbSetting)
-	checkRetries(c, at, m.DefaultHttpRetryPolicy)
-	defaultConfig := at.key("defaultConfig")
-	checkExtensions(c, defaultConfig.key("proxyMetadata"), m)
+	traffic.Locality(c, at, m.LocalityLbSetting)
+	traffic.Retries(c, at, m.DefaultHttpRetryPolicy)
+	defaultConfig := at.Key("defaultConfig")
+	checkExtensions(c, defaultConfig.Key("proxyMetadata"), m)
 	seen := map[string]bool{}
 	for i, p := range m.ExtensionProviders {
-		here := at.of("extensionProviders", i)
+		here := at.Of("extensionProviders", i)
 		switch {
 		case p.Name == "":
-			c.fail(here.key("name"), "Missing", "the provider has no name", "")
+			c.Fail(here.Key("name"), "Missing", "the provider has no name", "")
 		case seen[p.Name]:
-			c.fail(here.key("name"), "Duplicate", "provider "+quote(p.Name)+" is written twice", "")
+			c.Fail(here.Key("name"), "Duplicate", "provider "+strconv.Quote(p.Name)+" is written twice", "")
 		case p.Provider == nil:
-			c.fail(here, "Missing", "the provider is of no kind", "set one of zipkin, opentelemetry, envoyFileAccessLog, …")
+			c.Fail(here, "Missing", "the provider is of no kind", "set one of zipkin, opentelemetry, envoyFileAccessLog, …")
 		}
 		seen[p.Name] = true
 	}
 }
 
 // checkMeshNetworks holds the rules of https://istio.io/latest/docs/reference/config/istio.mesh.v1alpha1/#MeshNetworks.
-func checkMeshNetworks(c *check, n *meshconfig.MeshNetworks) {
-	networks := path{name: "networks"}
-	for _, name := range sortedKeys(n.Networks) {
-		at := networks.key(name)
+func checkMeshNetworks(c *rule.Check, n *meshconfig.MeshNetworks) {
+	networks := (&report.Path{}).Key("networks")
+	for _, name := range slices.Sorted(maps.Keys(n.Networks)) {
+		at := networks.Key(name)
 		for i, e := range n.Networks[name].GetEndpoints() {
-			here := at.of("endpoints", i)
+			here := at.Of("endpoints", i)
 			if cidr := e.GetFromCidr(); cidr != "" {
 				if _, err := netip.ParsePrefix(cidr); err != nil {
-					c.fail(here.key("fromCidr"), "BadAddress", quote(cidr)+" is not a CIDR", "write 10.0.0.0/8")
+					c.Fail(here.Key("fromCidr"), "BadAddress", strconv.Quote(cidr)+" is not a CIDR", "write 10.0.0.0/8")
 				}
 			} else if e.GetFromRegistry() == "" {
-				c.fail(here, "Missing", "the endpoints are of nowhere", "set fromCidr or fromRegistry")
+				c.Fail(here, "Missing", "the endpoints are of nowhere", "set fromCidr or fromRegistry")
 			}
 		}
 		for i, g := range n.Networks[name].GetGateways() {
-			here := at.of("gateways", i)
-			c.port(here.key("port"), g.Port)
+			here := at.Of("gateways", i)
+			c.Port(here.Key("port"), g.Port)
 			if g.GetAddress() == "" && g.GetRegistryServiceName() == "" {
-				c.fail(here, "Missing", "the gateway has no address", "set address or registryServiceName")
+				c.Fail(here, "Missing", "the gateway has no address", "set address or registryServiceName")
 			}
 		}
 	}

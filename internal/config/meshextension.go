@@ -1,12 +1,16 @@
 package config
 
 import (
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"fairway/internal/config/report"
+	"fairway/internal/config/rule"
 	"fairway/internal/printable"
 )
 
@@ -89,7 +93,7 @@ func parseAccount(s string) (ServiceAccount, bool) {
 
 // checkExtensions looks at the keys of proxyMetadata that are Fairway's own. A bad value refuses the mesh
 // configuration: it says who may do what.
-func checkExtensions(c *check, at path, m *meshconfig.MeshConfig) {
+func checkExtensions(c *rule.Check, at report.Path, m *meshconfig.MeshConfig) {
 	isAccount := func(s string) bool { _, ok := parseAccount(s); return ok }
 	known := map[string]struct {
 		good func(string) bool
@@ -100,30 +104,30 @@ func checkExtensions(c *check, at path, m *meshconfig.MeshConfig) {
 		LabelAccountsKey:  {isAccount, "write namespace/account joined by commas: istio-system/istio-ingressgateway"},
 	}
 	own := Extensions(m)
-	for _, k := range sortedKeys(own) {
-		value, here := own[k], at.key(k)
+	for _, k := range slices.Sorted(maps.Keys(own)) {
+		value, here := own[k], at.Key(k)
 		rule, ok := known[k]
 		switch {
 		case !ok:
-			c.warn(
+			c.Warn(
 				here,
 				"UnknownExtension",
-				quote(printable.Text(k, printable.Short))+" means nothing to this mesh",
-				"the keys that do are "+strings.Join(sortedKeys(known), ", "),
+				strconv.Quote(printable.Text(k, printable.Short))+" means nothing to this mesh",
+				"the keys that do are "+strings.Join(slices.Sorted(maps.Keys(known)), ", "),
 			)
 		case len(value) > maxExtensionText || strings.Count(value, ",") >= maxExtensionItems:
-			c.fail(here, "TooLong", "the list is too long", "write at most 1000 items, 64 KiB in all")
+			c.Fail(here, "TooLong", "the list is too long", "write at most 1000 items, 64 KiB in all")
 		default:
-			c.extension(here, value, rule.good, rule.fix)
+			checkExtension(c, here, value, rule.good, rule.fix)
 		}
 	}
 }
 
-// extension checks the items of one list. An empty list is one of none.
-func (c *check) extension(at path, value string, good func(string) bool, fix string) {
+// checkExtension checks the items of one list. An empty list is one of none.
+func checkExtension(c *rule.Check, at report.Path, value string, good func(string) bool, fix string) {
 	for item := range strings.SplitSeq(value, ",") {
 		if item = strings.TrimSpace(item); item != "" && !good(item) || item == "" && strings.Contains(value, ",") {
-			c.fail(at, "BadExtension", quote(printable.Text(item, printable.Short))+" is not what the list takes", fix)
+			c.Fail(at, "BadExtension", strconv.Quote(printable.Text(item, printable.Short))+" is not what the list takes", fix)
 			return
 		}
 	}

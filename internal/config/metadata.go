@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -13,12 +14,12 @@ import (
 func (w *draft) readMetadata() bool {
 	meta, ok := w.tree["metadata"].(map[string]any)
 	if !ok {
-		w.fail("metadata", "NoName", "the object has no metadata", "give it a metadata.name")
+		w.Fail("metadata", "NoName", "the object has no metadata", "give it a metadata.name")
 		return false
 	}
 	for _, k := range slices.Sorted(maps.Keys(meta)) {
 		if !isMetaField(k) {
-			w.fail("metadata."+k, "UnknownField", "unknown field "+quote(k), "")
+			w.Fail("metadata."+k, "UnknownField", "unknown field "+strconv.Quote(k), "")
 		}
 	}
 	w.checkName(meta)
@@ -29,45 +30,48 @@ func (w *draft) readMetadata() bool {
 	if s, ok := meta["creationTimestamp"].(string); ok {
 		t, err := time.Parse(time.RFC3339, s)
 		if err != nil {
-			w.fail("metadata.creationTimestamp", "BadTime", quote(s)+" is not a time", "write it as 2006-01-02T15:04:05Z")
+			w.Fail("metadata.creationTimestamp", "BadTime", strconv.Quote(s)+" is not a time", "write it as 2006-01-02T15:04:05Z")
 		}
 		w.created = t.Unix()
 	}
-	return !w.failed
+	return !w.Failed()
 }
 
 func (w *draft) checkName(meta map[string]any) {
 	switch name := meta["name"].(type) {
 	case string:
 		if msgs := validation.IsDNS1123Subdomain(name); len(msgs) > 0 {
-			w.fail("metadata.name", "BadName", quote(name)+" is not a name: "+msgs[0], "")
+			w.Fail("metadata.name", "BadName", strconv.Quote(name)+" is not a name: "+msgs[0], "")
 		}
 	case nil:
-		w.fail("metadata", "NoName", "the object has no name", "give it a metadata.name")
+		w.Fail("metadata", "NoName", "the object has no name", "give it a metadata.name")
 	default:
-		w.fail("metadata.name", "BadName", "the name is not a string", "put it in quotes")
+		w.Fail("metadata.name", "BadName", "the name is not a string", "put it in quotes")
 	}
 	switch ns := meta["namespace"].(type) {
 	case nil:
 	case string:
 		if msgs := validation.IsDNS1123Label(ns); ns != "" && len(msgs) > 0 {
-			w.fail("metadata.namespace", "BadName", quote(ns)+" is not a namespace: "+msgs[0], "")
+			w.Fail("metadata.namespace", "BadName", strconv.Quote(ns)+" is not a namespace: "+msgs[0], "")
 		}
 	default:
-		w.fail("metadata.namespace", "BadName", "the namespace is not a string", "put it in quotes")
+		w.Fail("metadata.namespace", "BadName", "the namespace is not a string", "put it in quotes")
 	}
 }
 
 func (w *draft) checkLabels() {
 	for _, k := range slices.Sorted(maps.Keys(w.labels)) {
 		if msgs := validation.IsQualifiedName(k); len(msgs) > 0 {
-			w.fail("metadata.labels."+k, "BadLabel", quote(k)+" is not a label's name: "+msgs[0], "")
+			w.Fail("metadata.labels."+k, "BadLabel", strconv.Quote(k)+" is not a label's name: "+msgs[0], "")
 		}
 		if msgs := validation.IsValidLabelValue(w.labels[k]); len(msgs) > 0 {
-			w.fail("metadata.labels."+k, "BadLabel", quote(w.labels[k])+" is not a label's value: "+msgs[0], "")
+			w.Fail("metadata.labels."+k, "BadLabel", strconv.Quote(w.labels[k])+" is not a label's value: "+msgs[0], "")
 		}
 	}
 }
+
+// maxAnnotations is how many bytes names and values of annotations may have, as an API server has it.
+const maxAnnotations = 256 << 10
 
 func (w *draft) checkAnnotations() {
 	size := 0
@@ -75,7 +79,7 @@ func (w *draft) checkAnnotations() {
 		size += len(k) + len(v)
 	}
 	if size > maxAnnotations {
-		w.fail("metadata.annotations", "TooMuch", fmt.Sprintf("the annotations hold %d bytes of at most %d", size, maxAnnotations), "")
+		w.Fail("metadata.annotations", "TooMuch", fmt.Sprintf("the annotations hold %d bytes of at most %d", size, maxAnnotations), "")
 	}
 }
 
@@ -83,7 +87,7 @@ func (w *draft) stringMap(meta map[string]any, field string) map[string]string {
 	m, ok := meta[field].(map[string]any)
 	if !ok {
 		if meta[field] != nil {
-			w.fail("metadata."+field, "WrongType", field+" is not a set of fields", "")
+			w.Fail("metadata."+field, "WrongType", field+" is not a set of fields", "")
 		}
 		return nil
 	}
@@ -91,7 +95,7 @@ func (w *draft) stringMap(meta map[string]any, field string) map[string]string {
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		s, ok := m[k].(string)
 		if !ok && m[k] != nil {
-			w.fail("metadata."+field+"."+k, "WrongType", "the value is not a string", "put it in quotes")
+			w.Fail("metadata."+field+"."+k, "WrongType", "the value is not a string", "put it in quotes")
 		}
 		out[k] = s
 	}

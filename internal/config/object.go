@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"fairway/internal/config/document"
 	"fairway/internal/mesh"
 )
 
@@ -98,7 +99,7 @@ func (w Written) Line(field string) int {
 	if len(w.Text) == 0 {
 		return 0
 	}
-	return indexLines(Document{Line: max(w.Ref.Line, 1), Text: w.Text}).of(field)
+	return document.IndexLines(Document{Line: max(w.Ref.Line, 1), Text: w.Text}).Of(field)
 }
 
 // Problem makes a problem about one field of the object, or about the whole of it where field is empty.

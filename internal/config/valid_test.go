@@ -54,7 +54,7 @@ func TestEveryVersionDecodes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, v := range s.versions {
+		for _, v := range s.Versions {
 			line, rest, _ := strings.Cut(string(doc.Text), "\n")
 			doc.Text = []byte(line[:strings.LastIndex(line, "/")+1] + v + "\n" + rest)
 			o, problems := d.Decode(doc)
@@ -68,8 +68,8 @@ func TestEveryVersionDecodes(t *testing.T) {
 		Telemetry:           {"v1", "v1alpha1"},
 		AuthorizationPolicy: {"v1", "v1beta1"},
 	} {
-		if s, _ := d.kinds[kind].load(); !slices.Equal(s.versions, want) {
-			t.Errorf("%s: %v", kind, s.versions)
+		if s, _ := d.kinds[kind].load(); !slices.Equal(s.Versions, want) {
+			t.Errorf("%s: %v", kind, s.Versions)
 		}
 	}
 }

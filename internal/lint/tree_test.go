@@ -25,7 +25,7 @@ var arrows = map[string][]string{
 	"table":    {},
 	"mesh":     {},
 	"xds":      {"limit"},
-	"config":   {"mesh", "identity", "printable", "spelling"},
+	"config":   {"mesh", "printable"},
 	"envoy":    {"mesh", "config", "printable"},
 	"identity": {"mesh", "printable", "disk", "limit"},
 	"source":   {"config", "mesh", "printable", "disk"},
@@ -57,6 +57,17 @@ var arrows = map[string][]string{
 	},
 	"app/environment": {},
 	"app/authority":   {"app/secure", "identity", "printable"},
+	// Steps of reading what users write, from text to credentials and rules: none imports config itself.
+	"config/document":  {},
+	"config/report":    {"config/document", "mesh", "printable"},
+	"config/schemas":   {},
+	"config/crd":       {"config/document", "config/report", "config/schemas", "spelling"},
+	"config/message":   {"config/document", "config/report", "spelling"},
+	"config/rule":      {"config/report", "mesh"},
+	"config/traffic":   {"config/report", "config/rule", "mesh"},
+	"config/security":  {"config/report", "config/rule"},
+	"config/extension": {"config/report", "config/rule"},
+	"config/secret":    {"config/report", "identity", "mesh"},
 	// What strangers wrote is made fit to show wherever it comes in.
 	"printable": {},
 	// What may have been meant by a name that nobody knows.

@@ -4,6 +4,9 @@ package spelling
 
 import "strings"
 
+// Longest is how many bytes a name of a stranger may have for it to be worth asking what was meant: names that mean something are shorter.
+const Longest = 64
+
 // Distance is how many letters must be set, changed or removed to make one text of another, without regard to case;
 // texts whose lengths differ by more than most are not looked at, and are most+1 apart.
 func Distance(a, b string, most int) int {

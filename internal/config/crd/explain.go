@@ -1,0 +1,112 @@
+package crd
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"fairway/internal/config/document"
+	"fairway/internal/config/report"
+)
+
+// addErrors turns the library's errors into problems, in words for someone who looks at the file and not at the schema.
+func (s *Schema) addErrors(tree map[string]any, errs field.ErrorList, r *report.Report) {
+	for _, e := range errs {
+		if r.Full() {
+			r.Fail("", "Invalid", "", "") // is counted only
+			continue
+		}
+		at := e.Field
+		if at == "<nil>" {
+			at = ""
+		}
+		if where, ok := oneOfPlace(e.Detail); ok && at == "" {
+			message, fix := s.explainOneOf(tree, where)
+			r.Fail(where, "Conflict", message, fix)
+			continue
+		}
+		code, message, fix := explain(e, at, tree)
+		r.Fail(at, code, message, fix)
+	}
+}
+
+// explain words an error of the library, without the field, which is named already.
+func explain(e *field.Error, at string, tree map[string]any) (code, message, fix string) {
+	detail := strings.TrimPrefix(e.Detail, at+" in body ")
+	switch e.Type {
+	case field.ErrorTypeRequired:
+		if e.Detail != "" {
+			return "Missing", e.Detail, ""
+		}
+		return "Missing", "the field is required", "set " + at
+	case field.ErrorTypeNotSupported:
+		return "UnknownValue", report.Show(
+				e.BadValue,
+			) + " is not one of the values", strings.Replace(
+				e.Detail,
+				"supported values:",
+				"write one of",
+				1,
+			)
+	case field.ErrorTypeTypeInvalid:
+		want, _, _ := strings.Cut(strings.TrimPrefix(detail, "must be of type "), ":")
+		return "WrongType", report.Show(document.Value(tree, at)) + " is not of type " + want, ""
+	case field.ErrorTypeDuplicate:
+		return "Duplicate", report.Show(e.BadValue) + " is written twice", "keep one of the two"
+	case field.ErrorTypeTooLong, field.ErrorTypeTooMany:
+		return "TooMuch", detail, ""
+	}
+	if _, rule, failed := strings.Cut(detail, " evaluating rule: "); failed {
+		return "Invalid", report.Show(document.Value(tree, at)) + ": " + rule, ""
+	}
+	if _, omitted := e.BadValue.(field.OmitValueType); omitted || e.BadValue == nil || e.BadValue == "" {
+		return "Invalid", detail, ""
+	}
+	return "Invalid", report.Show(e.BadValue) + ": " + detail, ""
+}
+
+// oneOfPlace reads which field the library says holds more than one of several exclusive ones; it names no field but in its words.
+func oneOfPlace(detail string) (string, bool) {
+	rest, ok := strings.CutPrefix(detail, `"`)
+	where, rest, closed := strings.Cut(rest, `"`)
+	return where, ok && closed && strings.HasPrefix(rest, " must validate one and only one schema")
+}
+
+// explainOneOf names the fields that are set and exclude each other.
+func (s *Schema) explainOneOf(tree map[string]any, where string) (message, fix string) {
+	set, _ := document.Value(tree, where).(map[string]any)
+	n := s.quick.find(where)
+	var names []string
+	if n != nil && n.values != nil {
+		for _, k := range slices.Sorted(maps.Keys(set)) {
+			if slices.ContainsFunc(n.values.exclusive(), func(group []string) bool { return slices.Contains(group, k) }) {
+				names = append(names, k)
+			}
+		}
+	}
+	if len(names) < 2 {
+		return "what is set here does not go together", ""
+	}
+	return strings.Join(names, " and ") + " exclude each other", "keep one of them"
+}
+
+// exclusive lists the fields that each alternative of a oneOf requires.
+func (c *values) exclusive() [][]string {
+	var out [][]string
+	add := func(list []*nested) {
+		for _, n := range list {
+			if n.values != nil && len(n.values.required) > 0 {
+				out = append(out, n.values.required)
+			}
+		}
+	}
+	add(c.oneOf)
+	for _, group := range c.allOf {
+		if group.values != nil {
+			add(group.values.oneOf)
+		}
+	}
+	return out
+}

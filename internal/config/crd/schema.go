@@ -1,0 +1,166 @@
+package crd
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"fairway/internal/config/report"
+	"fairway/internal/config/schemas"
+	"fairway/internal/spelling"
+)
+
+// Schema validates trees of one kind as an API server does. Most objects are right, and for those a walk of our own
+// (quick.go) is enough; what it cannot vouch for is judged, and explained, by the library.
+type Schema struct {
+	Versions []string // of the API that are served, the preferred first
+
+	root     *structural.Structural
+	quick    *node
+	defaults bool // some field has a default
+	internal *apiextensions.JSONSchemaProps
+
+	strictOnce sync.Once
+	strict     validation.SchemaValidator // of the library; only built when something is wrong
+	strictErr  error
+}
+
+// Load prepares the schema of one kind. It fails where the program was built without (schemas.ErrMissing).
+func Load(kind string) (*Schema, error) {
+	published, err := schemas.Load(kind)
+	if err != nil {
+		return nil, err
+	}
+	s := &Schema{Versions: published.Versions, internal: new(apiextensions.JSONSchemaProps)}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(published.OpenAPI, s.internal, nil); err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", kind, err)
+	}
+	if s.root, err = structural.NewStructural(s.internal); err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", kind, err)
+	}
+	s.quick, s.defaults = newNode(s.root), hasDefaults(s.root)
+	return s, nil
+}
+
+func hasDefaults(s *structural.Structural) bool {
+	found := false
+	visitor := structural.Visitor{Structural: func(s *structural.Structural) bool {
+		found = found || s.Default.Object != nil
+		return false
+	}}
+	visitor.Visit(s)
+	return found
+}
+
+// Validate judges a tree, which it fills with defaults. known is the tree without what the schema does not know: the tree itself where
+// that is nothing. ok is false when r was told why the tree is not valid; unknown fields, which r is told of too, leave it true.
+func (s *Schema) Validate(tree map[string]any, r *report.Report) (known map[string]any, ok bool) {
+	if s.defaults {
+		defaulting.Default(tree, s.root)
+	}
+	if s.quick.check(tree, true) == yes {
+		return tree, s.checkRules(tree, r)
+	}
+	defaulting.PruneNonNullableNullsWithoutDefaults(tree, s.root) // where there is nothing to drop, the quick walk found nothing
+	defaulting.Default(tree, s.root)
+	known = s.unknownFields(tree, r)
+	s.openAPI(tree, r)
+	// what comes after judges the rest as if the unknown fields were not there
+	return known, !r.Broken() && s.checkRules(known, r)
+}
+
+// unknownFields reports what an API server would prune, and returns the tree without it.
+func (s *Schema) unknownFields(tree map[string]any, r *report.Report) map[string]any {
+	known := deepCopy(tree).(map[string]any)
+	for _, f := range pruning.PruneWithOptions(known, s.root, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
+		name, fix := f[strings.LastIndexByte(f, '.')+1:], ""
+		if !r.Full() {
+			fix = s.suggest(f, name)
+		}
+		r.Fail(f, "UnknownField", "unknown field "+strconv.Quote(name), fix)
+	}
+	return known
+}
+
+// suggest names the field of the schema that an unknown one is nearest to.
+func (s *Schema) suggest(f, name string) string {
+	if len(name) > spelling.Longest {
+		return ""
+	}
+	if w := s.root.Properties["spec"]; strings.Count(f, ".") == 0 {
+		for n := range w.Properties {
+			if n == name {
+				return "it belongs under spec"
+			}
+		}
+	}
+	best, dist := "", 3
+	at := s.quick.find(strings.TrimSuffix(strings.TrimSuffix(f, name), "."))
+	if at == nil {
+		return ""
+	}
+	for n := range at.props {
+		if d := spelling.Distance(name, n, 3); d < dist || d == dist && n < best {
+			best, dist = n, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "did you mean " + best + "?"
+}
+
+// openAPI has the library judge types, enums, patterns, ranges and required fields.
+func (s *Schema) openAPI(tree map[string]any, r *report.Report) {
+	s.strictOnce.Do(func() { s.strict, _, s.strictErr = validation.NewSchemaValidator(s.internal) })
+	if s.strictErr != nil {
+		r.Fail("", "NoSchema", s.strictErr.Error(), "")
+		return
+	}
+	t := &trimmer{left: maxDoubtful}
+	trimmed := t.value(s.quick, tree).(map[string]any)
+	s.addErrors(tree, validation.ValidateCustomResource(nil, trimmed, s.strict), r)
+	s.addErrors(tree, listtype.ValidateListSetsAndMaps(nil, s.root, tree), r)
+	if t.cut {
+		r.Fail(
+			"",
+			"TooMuch",
+			"the object has too many values that may be wrong: not all were looked at",
+			"mend those that are named, or write several objects",
+		)
+	}
+}
+
+// checkRules runs the CEL rules.
+func (s *Schema) checkRules(tree map[string]any, r *report.Report) bool {
+	(&ruleWalk{schema: s, tree: tree, report: r, budget: celconfig.RuntimeCELCostBudget}).walk(s.quick, tree, &report.Path{})
+	return !r.Broken()
+}
+
+func deepCopy(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[k] = deepCopy(e)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = deepCopy(e)
+		}
+		return out
+	}
+	return v
+}

@@ -1,0 +1,72 @@
+package crd
+
+import (
+	"maps"
+	"slices"
+)
+
+// maxDoubtful is how many values of an object the library is asked about: it compares what it finds wrong with all that it found before.
+const maxDoubtful = 2000
+
+// trimmer cuts out of a tree what is too much for the library. What the quick walk vouches for stays, as it costs the
+// library no comparison.
+type trimmer struct {
+	left int
+	cut  bool // something was cut that may be wrong
+}
+
+// value returns v itself, or a copy with less in it.
+func (t *trimmer) value(n *node, v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		return t.fields(n, v)
+	case []any:
+		return t.items(n, v)
+	}
+	return v
+}
+
+func (t *trimmer) fields(n *node, m map[string]any) any {
+	out := make(map[string]any, len(m))
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		var next *node
+		if n != nil {
+			if next = n.props[k]; next == nil {
+				next = n.extra
+			}
+		}
+		if v, keep := t.child(next, m[k]); keep {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// items cuts a list at its end only, so that what is said of an element names the right one.
+func (t *trimmer) items(n *node, list []any) any {
+	var next *node
+	if n != nil {
+		next = n.items
+	}
+	out := make([]any, 0, len(list))
+	for _, e := range list {
+		v, keep := t.child(next, e)
+		if !keep {
+			break
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+func (t *trimmer) child(n *node, v any) (out any, keep bool) {
+	if n != nil && n.check(v, false) == yes {
+		return v, true
+	}
+	if t.left == 0 {
+		t.cut = true
+		return nil, false
+	}
+	t.left--
+	return t.value(n, v), true
+}

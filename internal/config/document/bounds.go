@@ -1,0 +1,73 @@
+package document
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// MaxDocuments is how many documents one file may hold. Split stops right behind them.
+const MaxDocuments = 100_000
+
+// Bounds on one document. A document past one of them is a mistake, and what it was before stays in force.
+const (
+	maxNodes = 2_000_000 // values, with aliases written out; a short text may hold fewer (nodesOf)
+	maxDepth = 100       // values within values
+)
+
+// nodesOf is how many values a text may hold with its aliases written out: no more than it could write out by itself,
+// and some for short ones.
+func nodesOf(text []byte) int { return min(10_000+len(text), maxNodes) }
+
+// spelledOf is how many bytes of names and strings a text may hold with its aliases written out.
+func spelledOf(text []byte) int { return 64<<10 + 2*len(text) }
+
+// tooMany tells whether a text may hold more than maxNodes values, before a parser spends memory on them. It counts
+// what can begin a value, in YAML and in JSON.
+func tooMany(text []byte) *Mistake {
+	if len(text) < maxNodes/2 { // two bytes make three values at most
+		return nil
+	}
+	nodes := 1
+	for _, c := range [...]struct {
+		sign  string
+		makes int
+	}{{":", 2}, {",", 2}, {"{", 2}, {"[", 1}, {"?", 2}, {"- ", 1}, {"-\n", 1}, {"-\r", 1}, {"-\t", 1}} {
+		nodes += c.makes * bytes.Count(text, []byte(c.sign))
+	}
+	if nodes <= maxNodes {
+		return nil
+	}
+	return &Mistake{
+		Line:    1,
+		Message: fmt.Sprintf("the document holds too much: up to %d values of at most %d", nodes, maxNodes),
+		Fix:     "write its objects as documents of their own, with --- between them",
+	}
+}
+
+var errDeep = Mistake{
+	Line:    1,
+	Message: fmt.Sprintf("the document is nested deeper than %d levels", maxDepth),
+	Fix:     "no object of ours is that deep",
+}
+
+// deeper tells whether a tree is more than levels deep.
+func deeper(v any, levels int) bool {
+	if levels < 0 {
+		return true
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, e := range v {
+			if deeper(e, levels-1) {
+				return true
+			}
+		}
+	case []any:
+		for _, e := range v {
+			if deeper(e, levels-1) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,110 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"fairway/internal/config/document"
+	"fairway/internal/mesh"
+	"fairway/internal/printable"
+)
+
+// maxProblems is how many problems of one document are told; the others are counted.
+const maxProblems = 100
+
+// Report is what is said of one document. One goroutine at a time may use it.
+type Report struct {
+	Document document.Document // the text in which lines are looked up; without a text problems have none
+	Ref      mesh.ObjectRef    // the object of problems that are noted from now on
+
+	problems []mesh.Problem
+	more     int           // problems that were not kept
+	worst    mesh.Severity // of those
+	failed   bool
+	broken   bool
+	lines    *document.Lines
+}
+
+// New returns the report on a document of which nothing is known yet: it is of kind "file".
+func New(doc document.Document) Report {
+	return Report{Document: doc, Ref: mesh.ObjectRef{Kind: "file", File: doc.File, Line: doc.Line}}
+}
+
+// Say notes a problem, fit to be shown; its line is looked up in the text. What is past maxProblems is counted only.
+func (r *Report) Say(field, code string, severity mesh.Severity, message, fix string) {
+	r.failed = r.failed || severity == mesh.Error
+	r.broken = r.broken || severity == mesh.Error && code != "UnknownField"
+	if r.Full() {
+		r.more, r.worst = r.more+1, max(r.worst, severity)
+		return
+	}
+	if r.lines == nil {
+		r.lines = document.IndexLines(r.Document)
+	}
+	r.note(r.lines.Of(field), field, code, severity, message, fix)
+}
+
+func (r *Report) note(line int, field, code string, severity mesh.Severity, message, fix string) {
+	r.problems = append(r.problems, mesh.Problem{
+		Object: r.Ref, Line: line, Field: printable.Text(field, printable.Long), Code: code, Severity: severity,
+		Message: printable.Text(message, printable.Long), Fix: printable.Text(fix, printable.Long),
+	})
+}
+
+// Fail notes an Error.
+func (r *Report) Fail(field, code, message, fix string) {
+	r.Say(field, code, mesh.Error, message, fix)
+}
+
+// FailAt notes an Error at a path.
+func (r *Report) FailAt(p Path, code, message, fix string) { r.Fail(p.String(), code, message, fix) }
+
+// Mistake notes that the document cannot be read.
+func (r *Report) Mistake(m *document.Mistake) {
+	r.failed, r.broken = true, true
+	r.note(r.Document.Line+max(m.Line-1, 0), "", "Syntax", mesh.Error, m.Message, m.Fix)
+}
+
+// Full tells whether a further problem would only be counted, so that wording it can be left out.
+func (r *Report) Full() bool { return len(r.problems) >= maxProblems }
+
+// Failed tells whether there is an Error among the problems, counted ones included.
+func (r *Report) Failed() bool { return r.failed }
+
+// Broken tells whether there is an Error that may hide others: any but that of an unknown field.
+func (r *Report) Broken() bool { return r.broken }
+
+// Sorted returns the problems by line, each once: a schema and a rule may say the same.
+func (r *Report) Sorted() []mesh.Problem {
+	slices.SortFunc(r.problems, mesh.CompareProblem)
+	r.problems = slices.Compact(r.problems)
+	return r.Told()
+}
+
+// Told returns the problems in the order in which they were noted, and how many were only counted.
+func (r *Report) Told() []mesh.Problem {
+	if r.more == 0 {
+		return r.problems
+	}
+	return append(r.problems, mesh.Problem{
+		Object:   r.Ref,
+		Line:     r.Ref.Line,
+		Code:     "TooManyProblems",
+		Severity: r.worst,
+		Message:  "and " + strconv.Itoa(r.more) + " more problems in this document",
+	})
+}
+
+// Show writes a value for a message, short.
+func Show(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	if len(text) > 60 {
+		return string([]rune(string(text))[:50]) + "…"
+	}
+	return string(text)
+}

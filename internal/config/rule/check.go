@@ -1,0 +1,126 @@
+package rule
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"fairway/internal/config/report"
+	"fairway/internal/mesh"
+)
+
+// Check is what a kind's rules say their problems to. A rule that Istio enforces is an Error; what Istio takes but
+// cannot mean what it says is a Warning.
+type Check struct{ report *report.Report }
+
+// New returns a Check whose problems go to r.
+func New(r *report.Report) *Check { return &Check{r} }
+
+// Fail notes an Error.
+func (c *Check) Fail(at report.Path, code, message, fix string) {
+	c.report.FailAt(at, code, message, fix)
+}
+
+// Warn notes a Warning.
+func (c *Check) Warn(at report.Path, code, message, fix string) {
+	c.report.Say(at.String(), code, mesh.Warning, message, fix)
+}
+
+// IsIP takes an address without a prefix.
+func IsIP(s string) bool {
+	_, err := netip.ParseAddr(s)
+	return err == nil
+}
+
+// IsCIDR takes an address or a prefix.
+func IsCIDR(s string) bool {
+	_, err := netip.ParsePrefix(s)
+	return err == nil || IsIP(s)
+}
+
+// Port checks a number that must be there.
+func (c *Check) Port(at report.Path, number uint32) {
+	if number < 1 || number > 65535 {
+		c.Fail(at, "BadPort", fmt.Sprintf("%d is not a port", number), "write a number from 1 to 65535")
+	}
+}
+
+// Percent checks a number from 0 to 100.
+func (c *Check) Percent(at report.Path, v float64) {
+	if !(v >= 0 && v <= 100) {
+		c.Fail(at, "BadPercent", fmt.Sprintf("%v is not a percentage", v), "write a number from 0 to 100")
+	}
+}
+
+// Duration checks that a duration that is set is at least least.
+func (c *Check) Duration(at report.Path, d *durationpb.Duration, least time.Duration) {
+	if d == nil {
+		return
+	}
+	if d.CheckValid() != nil || d.AsDuration() < least {
+		c.Fail(at, "BadDuration", d.AsDuration().String()+" is too short", "write "+least.String()+" or more")
+	}
+}
+
+// ExportTo checks a list of namespaces that may see an object: names, "." and "*"; "~" for nobody.
+func (c *Check) ExportTo(at *report.Path, list []string) {
+	seen := map[string]bool{}
+	for i, ns := range list {
+		here := at.At(i)
+		switch {
+		case ns == "*" || ns == "." || ns == "~":
+			if ns != "." && len(list) > 1 {
+				c.Fail(here, "BadExportTo", strconv.Quote(ns)+" must stand alone", "leave the others out")
+			}
+		case len(validation.IsDNS1123Label(ns)) > 0:
+			c.Fail(here, "BadExportTo", strconv.Quote(ns)+" is not a namespace", `write a namespace's name, "." or "*"`)
+		}
+		if seen[ns] {
+			c.Fail(here, "Duplicate", strconv.Quote(ns)+" is written twice", "keep one of the two")
+		}
+		seen[ns] = true
+	}
+}
+
+// Selector checks the labels of a workloadSelector: they may not be wildcards or empty names.
+func (c *Check) Selector(at *report.Path, labels map[string]string) {
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		switch {
+		case k == "":
+			c.Fail(*at, "BadLabel", "a label without a name", "")
+		case strings.Contains(k, "*") || strings.Contains(labels[k], "*"):
+			c.Fail(at.Key(k), "BadLabel", "a selector has no wildcards", "write the label as the workloads have it")
+		}
+	}
+}
+
+// OneOf checks a word against a list that only proto comments hold.
+func OneOf(s string, list ...string) bool {
+	for _, l := range list {
+		if strings.EqualFold(s, l) {
+			return true
+		}
+	}
+	return false
+}
+
+// HeaderName checks the name of a header by RFC 9110, section 5.1; Envoy also knows pseudo headers by a leading colon.
+func (c *Check) HeaderName(at report.Path, name string) {
+	if name == "" {
+		c.Fail(at, "BadHeader", "a header without a name", "")
+		return
+	}
+	for _, r := range strings.TrimPrefix(name, ":") {
+		if !strings.ContainsRune("!#$%&'*+-.^_`|~", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
+			c.Fail(at, "BadHeader", strconv.Quote(name)+" is not a header's name", "write letters, digits and '-'")
+			return
+		}
+	}
+}

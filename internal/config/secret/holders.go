@@ -1,0 +1,70 @@
+package secret
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// HoldersAnnotation of a Secret names the service accounts of its namespace whose proxies are sent it: names with
+// commas between, or "*" for all of them, and for proxies of the control plane's own machine that prove nothing. A
+// Secret without it goes to those whom MeshConfig names, and to nobody else.
+const HoldersAnnotation = "fairway/service-accounts"
+
+// Holders is who may have a Secret, in a canonical form: "" where the Secret does not say, "*", or sorted names with commas between.
+type Holders string
+
+// AnyHolder is every service account of the Secret's namespace.
+const AnyHolder Holders = "*"
+
+// Has says whether the account is one of those named.
+func (h Holders) Has(account string) bool {
+	return h == AnyHolder || account != "" && slices.Contains(strings.Split(string(h), ","), account)
+}
+
+// maxHolders is how many accounts one Secret may name.
+const maxHolders = 64
+
+// readHolders takes the annotation; one that cannot be read fails the Secret, so that it goes to nobody whom its author did not mean.
+func (s *secret) readHolders() {
+	text, ok := s.Annotations[HoldersAnnotation]
+	if !ok {
+		return
+	}
+	var names []string
+	for name := range strings.SplitSeq(text, ",") {
+		name = strings.TrimSpace(name)
+		if name == string(AnyHolder) {
+			s.out.Holders = AnyHolder
+			return
+		}
+		if !isAccount(name) {
+			s.Report.Fail(
+				"metadata.annotations",
+				"BadHolders",
+				HoldersAnnotation+" names "+strconv.Quote(name)+", which is no service account",
+				"write names of service accounts of the namespace with commas between, or *",
+			)
+			return
+		}
+		names = append(names, name)
+	}
+	if len(names) > maxHolders {
+		s.Report.Fail(
+			"metadata.annotations",
+			"BadHolders",
+			HoldersAnnotation+" names more than 64 service accounts",
+			"write * for all of the namespace",
+		)
+		return
+	}
+	slices.Sort(names)
+	s.out.Holders = Holders(strings.Join(slices.Compact(names), ","))
+}
+
+// isAccount says whether a name can be a service account's: what an identity (spiffe://…/sa/<name>) may hold.
+func isAccount(name string) bool {
+	return name != "" && len(name) <= 253 && !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
+	})
+}

@@ -1,0 +1,230 @@
+package secret
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"fairway/internal/config/report"
+	"fairway/internal/identity"
+	"fairway/internal/mesh"
+)
+
+// Credential is what a Secret holds that TLS needs: a certificate with its key, or those who are believed, or both, or
+// nothing. It is immutable.
+type Credential struct {
+	Chain  []byte           // PEM certificates, the leaf first; nil: the Secret holds none
+	Key    identity.Private // of the leaf
+	Staple []byte           // an OCSP response in DER; nil: none
+	CA     []byte           // PEM certificates; nil: none
+	CRL    []byte           // PEM revocation lists of CA; nil: none
+	// Holders are the service accounts whose proxies may have it.
+	Holders Holders
+}
+
+// TLSType is the type of a Secret that must hold a certificate and its key.
+const TLSType = "kubernetes.io/tls"
+
+// The keys of a Secret that TLS reads: those of Istio's own form first, then those of Kubernetes' (ServerTLSSettings.credential_name and
+// ClientTLSSettings.credential_name in istio.io/api).
+var (
+	pairKeys      = [...][2]string{{"cert", "key"}, {"tls.crt", "tls.key"}}
+	authorityKeys = [...][2]string{{"cacert", "crl"}, {"ca.crt", "ca.crl"}}
+)
+
+// Bounds, in bytes.
+const (
+	maxSecret = 1 << 20  // of a Secret's values, as an API server has it
+	maxKey    = 32 << 10 // of a private key in PEM; the largest RSA key that Envoy takes has a third of that
+)
+
+const stapleKey = "tls.ocsp-staple"
+
+// Input is a Secret on its way to a Credential.
+type Input struct {
+	Tree        map[string]any    // the whole object, with apiVersion, kind and metadata
+	Annotations map[string]string // of its metadata
+	Now         func() time.Time  // the clock that certificates are looked at by
+	Report      *report.Report
+}
+
+// secret is what is known of one Secret so far. No problem that it notes holds a value.
+type secret struct {
+	Input
+	values map[string][]byte
+	fields map[string]string // where each value stands
+	public map[string]any    // what a page may show
+	out    *Credential
+}
+
+// Read checks a Secret as an API server does, then as Envoy will. public is what everybody may know of it. Both are nil when the
+// report has an Error, as it has when a credential in the Secret cannot be used.
+func Read(in Input) (credential *Credential, public *structpb.Struct) {
+	s := &secret{Input: in, values: map[string][]byte{}, fields: map[string]string{}, public: map[string]any{}, out: &Credential{}}
+	for _, k := range slices.Sorted(maps.Keys(in.Tree)) {
+		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "type", "data", "stringData", "immutable"}, k) {
+			in.Report.Fail(k, "UnknownField", "unknown field "+strconv.Quote(k), "")
+		}
+	}
+	s.read("data", fromBase64)
+	s.read("stringData", func(text string) ([]byte, bool) { return []byte(text), true })
+	s.checkSize()
+	if in.Report.Failed() {
+		return nil, nil
+	}
+	s.takePair()
+	s.takeAuthorities()
+	s.readHolders()
+	if in.Report.Failed() {
+		return nil, nil
+	}
+	if kind, ok := s.Tree["type"].(string); ok {
+		s.public["type"] = kind
+	}
+	if s.out.Holders != "" {
+		s.public["serviceAccounts"] = string(s.out.Holders)
+	}
+	s.public["keys"] = anyList(slices.Sorted(maps.Keys(s.values)))
+	spec, err := structpb.NewStruct(s.public)
+	if err != nil {
+		in.Report.Fail("", "BadSecret", "a key of the Secret is not UTF-8", "")
+		return nil, nil
+	}
+	return s.out, spec
+}
+
+// fromBase64 takes line ends, as an API server does.
+func fromBase64(text string) ([]byte, bool) {
+	out, err := base64.StdEncoding.DecodeString(text)
+	return out, err == nil
+}
+
+// read collects the values of a field; those of a later one go before.
+func (s *secret) read(field string, decode func(string) ([]byte, bool)) {
+	values, ok := s.Tree[field].(map[string]any)
+	if !ok {
+		if s.Tree[field] != nil {
+			s.Report.Fail(field, "WrongType", field+" is not a set of fields", "")
+		}
+		return
+	}
+	for _, k := range slices.Sorted(maps.Keys(values)) {
+		at := field + "." + k
+		text, ok := values[k].(string)
+		if !ok && values[k] != nil {
+			s.Report.Fail(at, "WrongType", "the value is not a string", "put it in quotes")
+			continue
+		}
+		value, ok := decode(text)
+		if !ok {
+			s.Report.Fail(at, "BadBase64", "the value is not base64", "write it under stringData as it is, or encode it: base64 -w0")
+			continue
+		}
+		s.values[k], s.fields[k] = value, at
+	}
+}
+
+func (s *secret) checkSize() {
+	size := 0
+	for k, v := range s.values {
+		size += len(k) + len(v)
+	}
+	if size > maxSecret {
+		s.Report.Fail("data", "TooMuch", fmt.Sprintf("the Secret holds %d bytes of at most %d", size, maxSecret), "")
+	}
+}
+
+func (s *secret) has(key string) bool { return len(s.values[key]) > 0 }
+
+// where names a key's field; one that is not there stands where its neighbour does.
+func (s *secret) where(key, neighbour string) string {
+	if at := s.fields[key]; at != "" {
+		return at
+	}
+	field, _, _ := strings.Cut(s.fields[neighbour], ".")
+	return cmp.Or(field, "data")
+}
+
+// takePair reads the certificate and its key, if there are any.
+func (s *secret) takePair() {
+	names, ok := s.pairNames()
+	if !ok {
+		return
+	}
+	for i, k := range names {
+		if !s.has(k) {
+			s.Report.Fail(
+				s.where(k, names[1-i]),
+				"Missing",
+				"the Secret has no "+k,
+				"a certificate and its key belong together: "+names[0]+" and "+names[1],
+			)
+		}
+	}
+	if !s.Report.Failed() {
+		s.checkPair(s.fields[names[0]], s.fields[names[1]], s.values[names[0]], s.values[names[1]])
+	}
+	if s.has(stapleKey) && !s.Report.Failed() {
+		s.checkStaple(s.fields[stapleKey], s.values[stapleKey])
+	}
+}
+
+// pairNames tells under which keys certificate and key stand, or should. It is false for a Secret that is about something else.
+func (s *secret) pairNames() (names [2]string, ok bool) {
+	for _, names := range pairKeys {
+		if s.has(names[0]) && s.has(names[1]) {
+			return names, true
+		}
+	}
+	if s.Tree["type"] == TLSType {
+		return pairKeys[1], true
+	}
+	for _, names := range pairKeys {
+		if s.isPEM(names[0]) || s.isPEM(names[1]) { // one of the two: a word like "key" may stand for anything
+			return names, true
+		}
+	}
+	return names, false
+}
+
+func (s *secret) isPEM(key string) bool { return bytes.Contains(s.values[key], []byte("-----BEGIN ")) }
+
+// takeAuthorities reads whom to believe, if anybody.
+func (s *secret) takeAuthorities() {
+	for _, names := range authorityKeys {
+		if s.has(names[0]) {
+			s.checkAuthorities(s.fields[names[0]], s.values[names[0]])
+			if s.has(names[1]) {
+				s.checkRevoked(s.fields[names[1]], s.values[names[1]])
+			}
+			return
+		}
+	}
+	for _, names := range authorityKeys {
+		if s.has(names[1]) && s.out.Chain != nil {
+			s.Report.Say(
+				s.fields[names[1]],
+				"Unused",
+				mesh.Warning,
+				"the Secret has a "+names[1]+" but no "+names[0]+" that it is of: it is not used",
+				"",
+			)
+		}
+	}
+}
+
+func anyList(texts []string) []any {
+	out := make([]any, len(texts))
+	for i, t := range texts {
+		out[i] = t
+	}
+	return out
+}

@@ -1,0 +1,287 @@
+package traffic
+
+import (
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strconv"
+	"time"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/config/report"
+	"fairway/internal/config/rule"
+)
+
+// DestinationRule holds the rules of https://istio.io/latest/docs/reference/config/networking/destination-rule/
+// that the schema cannot say.
+func DestinationRule(c *rule.Check, dr *networking.DestinationRule) {
+	at := report.Spec()
+	if !rule.IsIP(dr.Host) {
+		checkHost(c, at.Key("host"), dr.Host)
+	}
+	export := at.Key("exportTo")
+	c.ExportTo(&export, dr.ExportTo)
+	policy := at.Key("trafficPolicy")
+	checkTrafficPolicy(c, &policy, dr.TrafficPolicy)
+	seen := map[string]int{}
+	for i, s := range dr.Subsets {
+		here := at.Of("subsets", i)
+		checkSubset(c, &here, s)
+		if first, twice := seen[s.Name]; twice {
+			c.Warn(
+				here.Key("name"),
+				"Duplicate",
+				fmt.Sprintf("subset %s is written twice; subsets[%d] counts", strconv.Quote(s.Name), first),
+				"give it another name",
+			)
+			continue
+		}
+		seen[s.Name] = i
+	}
+	selector := at.Key("workloadSelector")
+	c.Selector(&selector, dr.WorkloadSelector.GetMatchLabels())
+}
+
+func checkSubset(c *rule.Check, at *report.Path, s *networking.Subset) {
+	if !isSubsetName(s.Name) {
+		c.Fail(at.Key("name"), "BadName", strconv.Quote(s.Name)+" is not a subset's name", "write letters, digits, '-', '_' and '.'")
+	}
+	labels := at.Key("labels")
+	checkLabels(c, &labels, s.Labels)
+	policy := at.Key("trafficPolicy")
+	checkTrafficPolicy(c, &policy, s.TrafficPolicy)
+}
+
+func checkTrafficPolicy(c *rule.Check, at *report.Path, p *networking.TrafficPolicy) {
+	if p == nil {
+		return
+	}
+	checkPolicyParts(c, at, p.LoadBalancer, p.ConnectionPool, p.OutlierDetection, p.Tls)
+	seen := map[uint32]bool{}
+	for i, s := range p.PortLevelSettings {
+		here := at.Of("portLevelSettings", i)
+		port := here.Key("port")
+		switch n := s.Port.GetNumber(); {
+		case s.Port == nil:
+			c.Fail(here, "Missing", "the settings name no port", "set port.number")
+		case seen[n]:
+			c.Warn(port.Key("number"), "Duplicate", fmt.Sprintf("port %d has settings already; the first count", n), "merge the two")
+		default:
+			c.Port(port.Key("number"), n)
+			seen[n] = true
+		}
+		checkPolicyParts(c, &here, s.LoadBalancer, s.ConnectionPool, s.OutlierDetection, s.Tls)
+	}
+	if t := p.Tunnel; t != nil {
+		here := at.Key("tunnel")
+		if !rule.OneOf(t.Protocol, "", "CONNECT", "POST") {
+			c.Fail(here.Key("protocol"), "UnknownValue", strconv.Quote(t.Protocol)+" is not a way to tunnel", "write CONNECT or POST")
+		}
+		c.Port(here.Key("targetPort"), t.TargetPort)
+		if !rule.IsIP(t.TargetHost) {
+			checkHost(c, here.Key("targetHost"), t.TargetHost)
+		}
+	}
+	if b := p.RetryBudget; b != nil && b.Percent != nil {
+		here := at.Key("retryBudget")
+		c.Percent(here.Key("percent"), b.Percent.Value)
+	}
+}
+
+func checkPolicyParts(c *rule.Check, at *report.Path, lb *networking.LoadBalancerSettings, pool *networking.ConnectionPoolSettings,
+	outlier *networking.OutlierDetection, tls *networking.ClientTLSSettings) {
+	here := at.Key("loadBalancer")
+	checkLoadBalancer(c, &here, lb)
+	here = at.Key("connectionPool")
+	checkConnectionPool(c, &here, pool)
+	here = at.Key("outlierDetection")
+	checkOutlier(c, &here, outlier)
+	here = at.Key("tls")
+	checkClientTLS(c, &here, tls)
+}
+
+func checkLoadBalancer(c *rule.Check, at *report.Path, lb *networking.LoadBalancerSettings) {
+	if lb == nil {
+		return
+	}
+	if h := lb.GetConsistentHash(); h != nil {
+		here := at.Key("consistentHash")
+		if h.HashKey == nil {
+			c.Fail(here, "Missing", "there is nothing to hash", "set httpHeaderName, httpCookie, useSourceIp or httpQueryParameterName")
+		}
+		if ck := h.GetHttpCookie(); ck != nil && ck.Name == "" {
+			cookie := here.Key("httpCookie")
+			c.Fail(cookie.Key("name"), "Missing", "the cookie has no name", "")
+		}
+		maglev := here.Key("maglev")
+		checkTableSize(c, maglev.Key("tableSize"), h.GetMaglev().GetTableSize())
+	}
+	Locality(c, at, lb.LocalityLbSetting)
+	c.Duration(
+		at.Key("warmupDurationSecs"),
+		lb.WarmupDurationSecs,
+		time.Millisecond,
+	) //nolint:staticcheck // deprecated by Istio, still taken
+}
+
+// checkTableSize checks the size of a maglev table (envoy.config.cluster.v3.Cluster.MaglevLbConfig.table_size); 0 leaves it to Envoy.
+func checkTableSize(c *rule.Check, at report.Path, size uint64) {
+	const most = 5000011
+	switch {
+	case size == 0:
+	case size > most:
+		c.Fail(
+			at,
+			"BadNumber",
+			fmt.Sprintf("a table of %d is larger than Envoy takes", size),
+			fmt.Sprintf("write a prime number of at most %d; the default is 65537", most),
+		)
+	case !big.NewInt(int64(size)).ProbablyPrime(0):
+		c.Fail(
+			at,
+			"BadNumber",
+			fmt.Sprintf("%d is not a prime number, which the size of a maglev table must be", size),
+			fmt.Sprintf("write %d; the default is 65537", nextPrime(int64(size))),
+		)
+	}
+}
+
+// nextPrime is the smallest prime number above n.
+func nextPrime(n int64) int64 {
+	for n++; !big.NewInt(n).ProbablyPrime(0); n++ { // exact below 2^64
+	}
+	return n
+}
+
+// checkLocality: a traffic distribution is either by shares or by order of failing over.
+func Locality(c *rule.Check, at *report.Path, l *networking.LocalityLoadBalancerSetting) {
+	if l == nil {
+		return
+	}
+	here := at.Key("localityLbSetting")
+	if len(l.Distribute) > 0 && (len(l.Failover) > 0 || len(l.FailoverPriority) > 0) {
+		c.Fail(here.Key("distribute"), "Conflict", "distribute and failover exclude each other", "keep one of the two")
+	}
+	for i, d := range l.Distribute {
+		one := here.Of("distribute", i)
+		var sum uint64
+		for _, to := range slices.Sorted(maps.Keys(d.To)) {
+			sum += uint64(d.To[to])
+		}
+		if sum != 100 {
+			c.Fail(one.Key("to"), "BadWeight", fmt.Sprintf("the shares add up to %d", sum), "make them add up to 100")
+		}
+		if d.From == "" {
+			c.Fail(one.Key("from"), "Missing", "there is no locality to distribute from", `write region/zone/*, or "*"`)
+		}
+	}
+	for i, f := range l.Failover {
+		one := here.Of("failover", i)
+		if f.From == f.To {
+			c.Fail(one.Key("to"), "Conflict", "a region cannot fail over to itself", "")
+		}
+	}
+}
+
+func checkConnectionPool(c *rule.Check, at *report.Path, p *networking.ConnectionPoolSettings) {
+	if p == nil {
+		return
+	}
+	if p.Tcp == nil && p.Http == nil {
+		c.Fail(*at, "Missing", "the connection pool sets nothing", "set tcp or http")
+	}
+	if t := p.Tcp; t != nil {
+		here := at.Key("tcp")
+		checkNotNegative(c, here.Key("maxConnections"), t.MaxConnections)
+		c.Duration(here.Key("connectTimeout"), t.ConnectTimeout, time.Millisecond)
+	}
+	if h := p.Http; h != nil {
+		here := at.Key("http")
+		checkNotNegative(c, here.Key("http1MaxPendingRequests"), h.Http1MaxPendingRequests)
+		checkNotNegative(c, here.Key("http2MaxRequests"), h.Http2MaxRequests)
+		checkNotNegative(c, here.Key("maxRequestsPerConnection"), h.MaxRequestsPerConnection)
+		checkNotNegative(c, here.Key("maxRetries"), h.MaxRetries)
+		checkNotNegative(c, here.Key("maxConcurrentStreams"), h.MaxConcurrentStreams)
+		if h.H2UpgradePolicy == networking.ConnectionPoolSettings_HTTPSettings_UPGRADE && h.UseClientProtocol {
+			c.Fail(
+				here.Key("useClientProtocol"),
+				"Conflict",
+				"useClientProtocol and h2UpgradePolicy UPGRADE exclude each other",
+				"keep one of the two",
+			)
+		}
+	}
+}
+
+func checkNotNegative(c *rule.Check, at report.Path, n int32) {
+	if n < 0 {
+		c.Fail(at, "BadNumber", fmt.Sprintf("%d is negative", n), "write 0 or more")
+	}
+}
+
+func checkOutlier(c *rule.Check, at *report.Path, o *networking.OutlierDetection) {
+	if o == nil {
+		return
+	}
+	c.Duration(at.Key("interval"), o.Interval, time.Millisecond)
+	c.Duration(at.Key("baseEjectionTime"), o.BaseEjectionTime, time.Millisecond)
+	c.Percent(at.Key("maxEjectionPercent"), float64(o.MaxEjectionPercent))
+	c.Percent(at.Key("minHealthPercent"), float64(o.MinHealthPercent))
+	if o.ConsecutiveLocalOriginFailures.GetValue() > 0 && !o.SplitExternalLocalOriginErrors {
+		c.Fail(
+			at.Key("consecutiveLocalOriginFailures"),
+			"Conflict",
+			"local origin failures are not counted apart",
+			"set splitExternalLocalOriginErrors",
+		)
+	}
+}
+
+// checkClientTLS: which certificates a mode takes.
+func checkClientTLS(c *rule.Check, at *report.Path, t *networking.ClientTLSSettings) {
+	if t == nil {
+		return
+	}
+	files := t.ClientCertificate != "" || t.PrivateKey != "" || t.CaCertificates != ""
+	if t.CredentialName != "" && files {
+		c.Fail(at.Key("credentialName"), "Conflict", "credentialName and certificate files exclude each other", "keep one of the two")
+		return
+	}
+	switch t.Mode {
+	case networking.ClientTLSSettings_ISTIO_MUTUAL:
+		if files || t.CredentialName != "" {
+			c.Fail(
+				at.Key("mode"),
+				"Conflict",
+				"ISTIO_MUTUAL uses the mesh's own certificates",
+				"leave the certificates out, or write mode MUTUAL",
+			)
+		}
+	case networking.ClientTLSSettings_MUTUAL:
+		if t.CredentialName != "" {
+			return
+		}
+		if t.ClientCertificate == "" {
+			c.Fail(
+				at.Key("clientCertificate"),
+				"Missing",
+				"mode MUTUAL needs a client certificate",
+				"set clientCertificate or credentialName",
+			)
+		}
+		if t.PrivateKey == "" {
+			c.Fail(at.Key("privateKey"), "Missing", "mode MUTUAL needs a private key", "set privateKey or credentialName")
+		}
+	case networking.ClientTLSSettings_SIMPLE:
+		if t.CredentialName == "" && t.CaCertificates == "" && !t.InsecureSkipVerify.GetValue() && len(t.SubjectAltNames) > 0 {
+			c.Warn(
+				at.Key("subjectAltNames"),
+				"NotVerified",
+				"without caCertificates the system's trust store is used to verify the names",
+				"set caCertificates to say which authority is meant",
+			)
+		}
+	}
+}

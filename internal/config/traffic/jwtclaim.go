@@ -1,0 +1,66 @@
+package traffic
+
+import (
+	"strconv"
+	"strings"
+
+	"fairway/internal/config/report"
+	"fairway/internal/config/rule"
+)
+
+// claimPrefix begins the names that stand, among the headers of a match, for claims of the token that a request was authenticated by
+// (https://istio.io/latest/docs/tasks/security/authentication/jwt-route/).
+const claimPrefix = "@request.auth.claims"
+
+// ClaimPath reads the name of a claim among the headers of an HTTPMatchRequest: "@request.auth.claims.a.b", or
+// "@request.auth.claims[a][b]" where a claim's own name has dots. path leads to the claim, from the outside in. is says
+// that the name can mean nothing but a claim; path is nil then where it names none.
+func ClaimPath(header string) (path []string, is bool) {
+	if len(header) < len(claimPrefix) || !strings.EqualFold(header[:len(claimPrefix)], claimPrefix) {
+		return nil, false
+	}
+	rest := header[len(claimPrefix):]
+	if names, ok := strings.CutPrefix(rest, "."); ok {
+		return claimNames(strings.Split(names, ".")), true
+	}
+	names, opened := strings.CutPrefix(rest, "[")
+	names, closed := strings.CutSuffix(names, "]")
+	if !opened || !closed {
+		return nil, true
+	}
+	return claimNames(strings.Split(names, "][")), true
+}
+
+// claimNames is nil where one of the names is none.
+func claimNames(names []string) []string {
+	for _, name := range names {
+		if name == "" || strings.ContainsAny(name, "[]") {
+			return nil
+		}
+	}
+	return names
+}
+
+// checkMatchedName checks the name of what a match looks at: a header, or a claim where the rule is for gateways.
+func checkMatchedName(c *rule.Check, at report.Path, name string, claims bool) {
+	names, isClaim := ClaimPath(name)
+	switch {
+	case !isClaim:
+		c.HeaderName(at, name)
+	case names == nil:
+		c.Fail(
+			at,
+			"BadClaim",
+			strconv.Quote(name)+" names no claim",
+			"write "+claimPrefix+".<name>, or "+claimPrefix+"[<name>] where the name has dots; nested ones "+
+				".<name>.<name> or [<name>][<name>]",
+		)
+	case !claims:
+		c.Fail(
+			at,
+			"BadClaim",
+			"claims are matched at gateways alone, and the rule is for none",
+			"bind the rule to a gateway, or leave the condition out",
+		)
+	}
+}

@@ -1,0 +1,162 @@
+package traffic
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/config/report"
+	"fairway/internal/config/rule"
+)
+
+// ServiceEntry holds the rules of https://istio.io/latest/docs/reference/config/networking/service-entry/ that the schema cannot say.
+func ServiceEntry(c *rule.Check, se *networking.ServiceEntry) {
+	at := report.Spec()
+	seen := map[string]bool{}
+	for i, h := range se.Hosts {
+		here := at.Of("hosts", i)
+		if h == "*" {
+			c.Fail(here, "BadHost", `a service cannot be "*"`, "name a host, or a wildcard such as *.example.com")
+		} else {
+			checkHost(c, here, h)
+		}
+		if seen[h] {
+			c.Warn(here, "Duplicate", "host "+strconv.Quote(h)+" is written twice", "")
+		}
+		seen[h] = true
+	}
+	if len(se.Hosts) == 0 {
+		c.Fail(at.Key("hosts"), "Missing", "the service has no hosts", "")
+	}
+	checkServiceAddresses(c, at, se)
+	checkServicePorts(c, at, se.Ports)
+	checkResolution(c, at, se)
+	export := at.Key("exportTo")
+	c.ExportTo(&export, se.ExportTo)
+	selector := at.Key("workloadSelector")
+	c.Selector(&selector, se.WorkloadSelector.GetLabels())
+}
+
+func checkServiceAddresses(c *rule.Check, at *report.Path, se *networking.ServiceEntry) {
+	for i, a := range se.Addresses {
+		here := at.Of("addresses", i)
+		switch {
+		case !rule.IsCIDR(a):
+			c.Fail(here, "BadAddress", strconv.Quote(a)+" is not an address or CIDR", "write 10.1.2.3 or 10.1.2.0/24")
+		case strings.Contains(a, "/") && se.Resolution != networking.ServiceEntry_NONE && se.Resolution != networking.ServiceEntry_STATIC:
+			c.Fail(here, "BadAddress", "a CIDR goes with resolution NONE or STATIC, not "+se.Resolution.String(), "write single addresses")
+		}
+	}
+}
+
+func checkServicePorts(c *rule.Check, at *report.Path, ports []*networking.ServicePort) {
+	names, numbers := map[string]bool{}, map[uint32]bool{}
+	if len(ports) == 0 {
+		c.Warn(*at, "NoPort", "the service has no ports: nothing can reach it", "add spec.ports")
+	}
+	for i, p := range ports {
+		here := at.Of("ports", i)
+		c.Port(here.Key("number"), p.Number)
+		if p.TargetPort != 0 {
+			c.Port(here.Key("targetPort"), p.TargetPort)
+		}
+		if p.Protocol != "" {
+			checkProtocol(c, here.Key("protocol"), p.Protocol)
+		}
+		switch {
+		case p.Name == "":
+			c.Fail(here.Key("name"), "Missing", "the port has no name", "name it after its protocol: http, https")
+		case names[p.Name]:
+			c.Fail(here.Key("name"), "Duplicate", "port name "+strconv.Quote(p.Name)+" is used twice", "give it another name")
+		}
+		if numbers[p.Number] {
+			c.Fail(here.Key("number"), "Duplicate", fmt.Sprintf("port %d is written twice", p.Number), "keep one of the two")
+		}
+		names[p.Name], numbers[p.Number] = true, true
+	}
+}
+
+// checkResolution: what endpoints a way of resolution takes.
+func checkResolution(c *rule.Check, at *report.Path, se *networking.ServiceEntry) {
+	if se.WorkloadSelector != nil && len(se.Endpoints) > 0 {
+		c.Fail(at.Key("workloadSelector"), "Conflict", "workloadSelector and endpoints exclude each other", "keep one of the two")
+	}
+	switch se.Resolution {
+	case networking.ServiceEntry_NONE:
+		if len(se.Endpoints) > 0 {
+			c.Fail(
+				at.Key("endpoints"),
+				"Conflict",
+				"resolution NONE goes where the client meant to: endpoints are not used",
+				"write resolution STATIC or DNS",
+			)
+		}
+	case networking.ServiceEntry_STATIC:
+		if len(se.Endpoints) == 0 && se.WorkloadSelector == nil {
+			c.Warn(
+				*at,
+				"NoEndpoints",
+				"resolution STATIC without endpoints or workloadSelector: requests to it fail",
+				"add endpoints, a workloadSelector, or write resolution DNS",
+			)
+		}
+	case networking.ServiceEntry_DNS, networking.ServiceEntry_DNS_ROUND_ROBIN:
+		checkDNS(c, at, se)
+	}
+	for i, e := range se.Endpoints {
+		here := at.Of("endpoints", i)
+		checkEndpoint(c, &here, se, e)
+	}
+}
+
+func checkDNS(c *rule.Check, at *report.Path, se *networking.ServiceEntry) {
+	if len(se.Endpoints) == 0 && se.WorkloadSelector == nil {
+		for i, h := range se.Hosts {
+			if strings.HasPrefix(h, "*") {
+				c.Fail(
+					at.Of("hosts", i),
+					"BadHost",
+					"a wildcard cannot be resolved by DNS",
+					"add endpoints, name the host, or write resolution NONE",
+				)
+			}
+		}
+	}
+	if se.Resolution == networking.ServiceEntry_DNS_ROUND_ROBIN && len(se.Endpoints) > 1 {
+		c.Fail(at.Key("endpoints"), "TooMuch", "resolution DNS_ROUND_ROBIN resolves one name", "keep one endpoint, or write resolution DNS")
+	}
+}
+
+func checkEndpoint(c *rule.Check, at *report.Path, se *networking.ServiceEntry, e *networking.WorkloadEntry) {
+	switch unix := strings.HasPrefix(e.Address, "unix://"); {
+	case unix && len(se.Ports) != 1:
+		c.Fail(at.Key("address"), "BadAddress", "a unix socket serves exactly one port of the service", "")
+	case !unix && se.Resolution == networking.ServiceEntry_STATIC && e.Address != "" && !rule.IsIP(e.Address):
+		c.Fail(
+			at.Key("address"),
+			"BadAddress",
+			strconv.Quote(e.Address)+" is not an IP address, which resolution STATIC needs",
+			"write an address, or resolution DNS",
+		)
+	}
+	checkWorkload(c, at, e)
+	ports := at.Key("ports")
+	for _, name := range slices.Sorted(maps.Keys(e.Ports)) {
+		if !hasPort(se.Ports, name) {
+			c.Fail(ports.Key(name), "UnknownPort", "the service has no port named "+strconv.Quote(name), "write a name of spec.ports")
+		}
+	}
+}
+
+func hasPort(ports []*networking.ServicePort, name string) bool {
+	for _, p := range ports {
+		if p.Name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,298 @@
+package traffic
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/config/report"
+	"fairway/internal/config/rule"
+	"fairway/internal/mesh"
+)
+
+// VirtualService holds the rules of https://istio.io/latest/docs/reference/config/networking/virtual-service/ that
+// the schema cannot say.
+func VirtualService(c *rule.Check, vs *networking.VirtualService) {
+	at := report.Spec()
+	checkHosts(c, at, vs)
+	gateways := at.Key("gateways")
+	checkGatewayNames(c, &gateways, vs.Gateways)
+	export := at.Key("exportTo")
+	c.ExportTo(&export, vs.ExportTo)
+	if len(vs.Http)+len(vs.Tls)+len(vs.Tcp) == 0 {
+		c.Fail(*at, "NoRoute", "there is no route", "add http, tls or tcp routes")
+	}
+	for i, r := range vs.Http {
+		here := at.Of("http", i)
+		checkHTTPRoute(
+			c,
+			&here,
+			r,
+			forWhom{delegate: len(vs.Hosts) == 0, gateways: slices.ContainsFunc(vs.Gateways, func(g string) bool { return g != "mesh" })},
+		)
+	}
+	for i, r := range vs.Tls {
+		here := at.Of("tls", i)
+		checkTLSRoute(c, &here, r, vs.Hosts)
+	}
+	for i, r := range vs.Tcp {
+		here := at.Of("tcp", i)
+		checkTCPRoute(c, &here, r)
+	}
+	warnUnreachable(c, at, vs.Http)
+}
+
+// checkHosts also holds what tells a delegate from others: it has neither hosts nor gateways.
+func checkHosts(c *rule.Check, at *report.Path, vs *networking.VirtualService) {
+	if len(vs.Hosts) == 0 {
+		switch {
+		case len(vs.Gateways) > 0:
+			c.Fail(
+				at.Key("gateways"),
+				"BadDelegate",
+				"a VirtualService without hosts is a delegate, and a delegate has no gateways",
+				"give it hosts or leave gateways out",
+			)
+		case len(vs.Tcp)+len(vs.Tls) > 0:
+			c.Fail(*at, "NoHost", "tcp and tls routes need hosts", "name the hosts")
+		}
+		return
+	}
+	inMesh := len(vs.Gateways) == 0 || slices.Contains(vs.Gateways, "mesh")
+	seen := map[string]bool{}
+	for i, h := range vs.Hosts {
+		here := at.Of("hosts", i)
+		if !rule.IsIP(h) {
+			checkHost(c, here, h)
+		}
+		if h == "*" && inMesh {
+			c.Fail(here, "BadHost", `host "*" would take all traffic of the mesh`, "name hosts, or bind it to a gateway only")
+		}
+		if seen[h] {
+			c.Fail(here, "Duplicate", "host "+strconv.Quote(h)+" is written twice", "keep one of the two")
+		}
+		seen[h] = true
+	}
+}
+
+// forWhom is what of a VirtualService its http routes are checked by.
+type forWhom struct {
+	delegate bool // others lead to it, and say for which gateways
+	gateways bool // it is bound to a gateway
+}
+
+func checkHTTPRoute(c *rule.Check, at *report.Path, r *networking.HTTPRoute, whose forWhom) {
+	checkHTTPAction(c, at, r, whose.delegate)
+	for i, m := range r.Match {
+		here := at.Of("match", i)
+		checkHTTPMatch(c, &here, m, whose.delegate || whose.gateways)
+	}
+	for i, d := range r.Route {
+		here := at.Of("route", i)
+		checkDestination(c, here.Key("destination"), d.Destination)
+		headers := here.Key("headers")
+		checkHeaders(c, &headers, d.Headers)
+	}
+	weights := make([]int32, len(r.Route))
+	for i, d := range r.Route {
+		weights[i] = d.Weight
+	}
+	checkWeights(c, at, weights)
+	headers := at.Key("headers")
+	checkHeaders(c, &headers, r.Headers)
+	checkFault(c, at, r.Fault)
+	checkMirrors(c, at, r)
+	Retries(c, at, r.Retries)
+	checkRewrite(c, at, r.Rewrite)
+	checkRedirect(c, at, r.Redirect)
+	checkDirectResponse(c, at, r.DirectResponse)
+	checkCors(c, at, r.CorsPolicy)
+}
+
+// checkHTTPAction: exactly one thing happens to a request that matches.
+func checkHTTPAction(c *rule.Check, at *report.Path, r *networking.HTTPRoute, delegate bool) {
+	var actions []string
+	for _, a := range []struct {
+		name string
+		set  bool
+	}{
+		{"route", len(r.Route) > 0},
+		{"redirect", r.Redirect != nil},
+		{"directResponse", r.DirectResponse != nil},
+		{"delegate", r.Delegate != nil},
+	} {
+		if a.set {
+			actions = append(actions, a.name)
+		}
+	}
+	switch {
+	case len(actions) == 0:
+		c.Fail(*at, "NoRoute", "the route leads nowhere", "give it a route, redirect, directResponse or delegate")
+	case len(actions) > 1:
+		c.Fail(at.Key(actions[1]), "Conflict", actions[0]+" and "+actions[1]+" exclude each other", "keep one of the two")
+	case delegate && r.Delegate != nil:
+		c.Fail(at.Key("delegate"), "BadDelegate", "a delegate cannot delegate", "put its routes here")
+	case r.Delegate != nil && r.Delegate.Name == "":
+		c.Fail(at.Key("delegate"), "Missing", "the delegate has no name", "")
+	}
+	if r.Redirect != nil || r.DirectResponse != nil {
+		for _, f := range []struct {
+			name string
+			set  bool
+		}{
+			{"rewrite", r.Rewrite != nil},
+			{"fault", r.Fault != nil && r.DirectResponse == nil},
+			{"mirror", r.Mirror != nil},
+			{"retries", r.Retries != nil && r.DirectResponse != nil},
+		} {
+			if f.set && len(actions) == 1 {
+				c.Fail(at.Key(f.name), "Conflict", actions[0]+" and "+f.name+" exclude each other", "leave "+f.name+" out")
+			}
+		}
+	}
+}
+
+// checkWeights: weights are shares of their sum; one destination may leave its own out.
+func checkWeights(c *rule.Check, at *report.Path, weights []int32) {
+	var sum int64
+	for i, w := range weights {
+		here := at.Of("route", i)
+		if w < 0 {
+			c.Fail(here.Key("weight"), "BadWeight", fmt.Sprintf("weight %d is negative", w), "write 0 or more")
+		}
+		sum += int64(w)
+	}
+	if len(weights) > 1 && sum == 0 {
+		c.Fail(at.Key("route"), "BadWeight", "the weights of all destinations are 0", "give each a share of 100")
+	}
+	if sum > math.MaxUint32 {
+		c.Fail(at.Key("route"), "BadWeight", fmt.Sprintf("the weights add up to %d", sum), "give each a share of 100")
+	}
+}
+
+func checkDestination(c *rule.Check, at report.Path, d *networking.Destination) {
+	if d == nil {
+		c.Fail(at, "Missing", "there is no destination", "name a host")
+		return
+	}
+	if d.Host == "*" {
+		c.Fail(at.Key("host"), "BadHost", `a destination cannot be "*"`, "name a host")
+	} else if !rule.IsIP(d.Host) {
+		checkHost(c, at.Key("host"), d.Host)
+	}
+	if d.Subset != "" && !isDNSLabel(d.Subset) && !isSubsetName(d.Subset) {
+		c.Fail(at.Key("subset"), "BadName", strconv.Quote(d.Subset)+" is not a subset's name", "write letters, digits, '-', '_' and '.'")
+	}
+	if d.Port != nil {
+		port := at.Key("port")
+		c.Port(port.Key("number"), d.Port.Number)
+	}
+}
+
+func isSubsetName(s string) bool {
+	for _, r := range s {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
+		default:
+			return false
+		}
+	}
+	return s != ""
+}
+
+func checkTLSRoute(c *rule.Check, at *report.Path, r *networking.TLSRoute, hosts []string) {
+	if len(r.Match) == 0 {
+		c.Fail(at.Key("match"), "Missing", "a tls route needs a match", "match sniHosts")
+	}
+	for i, m := range r.Match {
+		here := at.Of("match", i)
+		if len(m.SniHosts) == 0 {
+			c.Fail(here.Key("sniHosts"), "Missing", "a tls match needs server names", "add sniHosts")
+		}
+		for j, sni := range m.SniHosts {
+			checkSNI(c, here.Of("sniHosts", j), sni, hosts)
+		}
+		checkL4(c, &here, m.DestinationSubnets, m.Port, m.Gateways)
+	}
+	checkL4Routes(c, at, r.Route)
+}
+
+// checkSNI: a tls route may only match names that its VirtualService has among its hosts.
+func checkSNI(c *rule.Check, at report.Path, sni string, hosts []string) {
+	if !rule.IsIP(sni) {
+		checkHost(c, at, sni)
+	}
+	for _, h := range hosts {
+		if mesh.Host(h).Matches(mesh.Host(sni)) || !mesh.Host(h).IsWildcard() && h == sni {
+			return
+		}
+	}
+	if rule.IsIP(sni) {
+		c.Warn(
+			at,
+			"BadHost",
+			strconv.Quote(sni)+" is an address: clients send names, and this is not among the hosts",
+			"match a name of spec.hosts",
+		)
+		return
+	}
+	c.Fail(at, "BadHost", strconv.Quote(sni)+" is not among the hosts", "add it to spec.hosts")
+}
+
+func checkTCPRoute(c *rule.Check, at *report.Path, r *networking.TCPRoute) {
+	for i, m := range r.Match {
+		here := at.Of("match", i)
+		checkL4(c, &here, m.DestinationSubnets, m.Port, m.Gateways)
+		if m.SourceSubnet != "" && !rule.IsCIDR(m.SourceSubnet) {
+			c.Fail(here.Key("sourceSubnet"), "BadAddress", strconv.Quote(m.SourceSubnet)+" is not an address or CIDR", "")
+		}
+	}
+	checkL4Routes(c, at, r.Route)
+}
+
+func checkL4(c *rule.Check, at *report.Path, subnets []string, port uint32, gateways []string) {
+	for i, s := range subnets {
+		if !rule.IsCIDR(s) {
+			c.Fail(at.Of("destinationSubnets", i), "BadAddress", strconv.Quote(s)+" is not an address or CIDR", "write 10.1.2.0/24")
+		}
+	}
+	if port != 0 {
+		c.Port(at.Key("port"), port)
+	}
+	here := at.Key("gateways")
+	checkGatewayNames(c, &here, gateways)
+}
+
+func checkL4Routes(c *rule.Check, at *report.Path, routes []*networking.RouteDestination) {
+	if len(routes) == 0 {
+		c.Fail(*at, "NoRoute", "the route leads nowhere", "give it a route")
+	}
+	weights := make([]int32, len(routes))
+	for i, d := range routes {
+		here := at.Of("route", i)
+		checkDestination(c, here.Key("destination"), d.Destination)
+		weights[i] = d.Weight
+	}
+	checkWeights(c, at, weights)
+}
+
+// warnUnreachable: routes are tried in order, so nothing comes past one that matches everything.
+func warnUnreachable(c *rule.Check, at *report.Path, routes []*networking.HTTPRoute) {
+	for i, r := range routes {
+		if len(r.Match) > 0 && !slices.ContainsFunc(r.Match, matchesAll) {
+			continue
+		}
+		for j := i + 1; j < len(routes); j++ {
+			c.Warn(
+				at.Of("http", j),
+				"Unreachable",
+				fmt.Sprintf("no request gets here: http[%d] before it matches every one", i),
+				"put it first",
+			)
+		}
+		return
+	}
+}

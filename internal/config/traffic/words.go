@@ -1,0 +1,122 @@
+package traffic
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"fairway/internal/config/report"
+	"fairway/internal/config/rule"
+	"fairway/internal/mesh"
+)
+
+// checkHost checks a service's name: fully qualified, short, or with a wildcard as its first label.
+func checkHost(c *rule.Check, at report.Path, host string) {
+	switch {
+	case host == "":
+		c.Fail(at, "NoHost", "the host is empty", "name a service: reviews.default.svc.cluster.local")
+	case host == "*" || isDNSName(strings.TrimPrefix(host, "*.")):
+	case strings.HasPrefix(host, "*") && isDNSName("x"+host[1:]):
+	default:
+		c.Fail(
+			at,
+			"BadHost",
+			strconv.Quote(host)+" is not a host name",
+			"write labels of letters, digits and '-', joined by dots; a wildcard only as the first: *.example.com",
+		)
+	}
+}
+
+// isDNSName allows what a name in a certificate or a Host header may be: letters of both cases, underscores inside labels.
+func isDNSName(s string) bool {
+	s = strings.TrimSuffix(s, ".")
+	if s == "" || len(s) > 255 {
+		return false
+	}
+	for label := range strings.SplitSeq(s, ".") {
+		if !isDNSLabel(label) {
+			return false
+		}
+	}
+	return true
+}
+
+func isDNSLabel(s string) bool {
+	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func checkRegex(c *rule.Check, at report.Path, expr string) {
+	if _, err := regexp.Compile(expr); err != nil {
+		c.Fail(
+			at,
+			"BadRegex",
+			"the regular expression does not compile: "+strings.TrimPrefix(err.Error(), "error parsing regexp: "),
+			"write it in RE2 syntax",
+		)
+	}
+}
+
+// checkLabels checks label names and values.
+func checkLabels(c *rule.Check, at *report.Path, labels map[string]string) {
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		if msgs := validation.IsQualifiedName(k); len(msgs) > 0 {
+			c.Fail(at.Key(k), "BadLabel", strconv.Quote(k)+" is not a label's name", "")
+		}
+		if msgs := validation.IsValidLabelValue(labels[k]); len(msgs) > 0 {
+			c.Fail(at.Key(k), "BadLabel", strconv.Quote(labels[k])+" is not a label's value", "")
+		}
+	}
+}
+
+// checkGatewayNames checks a list of gateways: "mesh", a name, or namespace/name.
+func checkGatewayNames(c *rule.Check, at *report.Path, names []string) {
+	for i, g := range names {
+		ns, name, qualified := strings.Cut(g, "/")
+		if !qualified {
+			ns, name = "", g
+		}
+		if qualified && (len(validation.IsDNS1123Label(ns)) > 0 || name == "") || !isDNSName(name) {
+			c.Fail(at.At(i), "BadGateway", strconv.Quote(g)+" is not a gateway's name", "write mesh, <name> or <namespace>/<name>")
+		}
+	}
+}
+
+// checkProtocol checks a port's protocol by the names Istio's API has for them.
+func checkProtocol(c *rule.Check, at report.Path, s string) {
+	if _, ok := mesh.ParseProtocol(s); !ok && !strings.EqualFold(s, "HTTP_PROXY") && !strings.EqualFold(s, "HBONE") {
+		c.Fail(
+			at,
+			"UnknownProtocol",
+			strconv.Quote(s)+" is not a protocol",
+			"write one of HTTP, HTTPS, HTTP2, GRPC, GRPC-Web, TLS, TCP, UDP, MONGO, MYSQL, REDIS",
+		)
+	}
+}
+
+// checkNsHost checks "namespace/host" as Gateway servers and Sidecar egress listeners write it.
+func checkNsHost(c *rule.Check, at report.Path, s string, specials ...string) {
+	ns, host, ok := strings.Cut(s, "/")
+	if !ok {
+		return
+	}
+	if !rule.OneOf(ns, specials...) && len(validation.IsDNS1123Label(ns)) > 0 {
+		c.Fail(at, "BadHost", strconv.Quote(ns)+" is not a namespace", `write a namespace's name, "." or "*" before the slash`)
+	}
+	if strings.Contains(host, "/") || host == "" {
+		c.Fail(at, "BadHost", strconv.Quote(s)+" is not <namespace>/<host>", "")
+	}
+}
