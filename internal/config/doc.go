@@ -1,7 +1,7 @@
 // Package config reads what users write: objects of Istio's API kinds, Secrets, mesh configuration and mesh networks.
 //
-// A Decoder takes one document (YAML or JSON) at a time through the steps an API server would take it through, so that a file means
-// what the same text means in a cluster:
+// A Decoder takes one document (YAML or JSON) at a time, or one tree as a client of an API server has it, through the steps an API
+// server would take it through, so that a file means what the same text means in a cluster:
 //
 //	text → tree → unknown fields → defaults → schema → CEL rules → rules that no schema can say → istio.io/api message → Object
 //

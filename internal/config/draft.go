@@ -23,6 +23,7 @@ type draft struct {
 	namespace string // of an object that names none
 	now       func() time.Time
 	tree      map[string]any
+	stored    Stored
 
 	key         Key
 	kind        *kind
@@ -82,7 +83,7 @@ func (w *draft) identify(d *Decoder) bool {
 		w.Fail("kind", "NoKind", "the document has no kind", "start with apiVersion, kind, metadata and spec")
 		return false
 	}
-	w.readNames(name)
+	w.readNames(name, w.tree)
 	group, _ := w.apiVersion()
 	k := d.kinds[Kind(name)]
 	if k == nil || group != k.group {
@@ -117,8 +118,8 @@ func (w *draft) foreign(k *kind, group, name string) {
 }
 
 // readNames reads the object's key as far as it can be read, so that every later problem names the object.
-func (w *draft) readNames(kind string) {
-	meta, _ := w.tree["metadata"].(map[string]any)
+func (w *draft) readNames(kind string, tree map[string]any) {
+	meta, _ := tree["metadata"].(map[string]any)
 	w.key = Key{Kind: Kind(kind), Namespace: w.namespace}
 	w.key.Name, _ = meta["name"].(string)
 	if ns, _ := meta["namespace"].(string); ns != "" {
@@ -161,6 +162,7 @@ func (w *draft) object(spec proto.Message) *Object {
 		Spec:        spec,
 		Ref:         w.Ref,
 		Text:        w.Document.Text,
+		Stored:      w.stored,
 	}
 	if w.credential != nil {
 		o.Credential, o.Annotations, o.Text = w.credential, nil, nil // annotations may repeat the whole object

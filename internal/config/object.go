@@ -41,34 +41,38 @@ type Object struct {
 	Hash uint64
 
 	// Where it is written, which is no part of what it says.
-	Ref  mesh.ObjectRef
-	Text []byte // the document as written (YAML or JSON), to find a field's line in
+	Ref    mesh.ObjectRef
+	Text   []byte // the document as written (YAML or JSON), to find a field's line in; nil where it came as a tree
+	Stored Stored // zero where it did not come from an API server
 }
 
 // Written is where an object is written, and in which words.
 type Written struct {
-	Ref  mesh.ObjectRef
-	Text []byte
+	Ref    mesh.ObjectRef
+	Text   []byte
+	Stored Stored
 }
 
 // String is the place alone.
 func (w Written) String() string {
 	if w.Ref.File == "" {
-		return ""
+		return w.Stored.String()
 	}
 	return w.Ref.File + ":" + strconv.Itoa(w.Ref.Line)
 }
 
-// Equal compares place and text.
-func (w Written) Equal(o Written) bool { return w.Ref == o.Ref && bytes.Equal(w.Text, o.Text) }
+// Equal compares place, text and stored version.
+func (w Written) Equal(o Written) bool {
+	return w.Ref == o.Ref && w.Stored == o.Stored && bytes.Equal(w.Text, o.Text)
+}
 
 // Written is where the object is written.
-func (o *Object) Written() Written { return Written{o.Ref, o.Text} }
+func (o *Object) Written() Written { return Written{o.Ref, o.Text, o.Stored} }
 
-// At returns the object as it is with another place and text.
+// At returns the object as it is, written elsewhere.
 func (o *Object) At(w Written) *Object {
 	moved := *o
-	moved.Ref, moved.Text = w.Ref, w.Text
+	moved.Ref, moved.Text, moved.Stored = w.Ref, w.Text, w.Stored
 	return &moved
 }
 

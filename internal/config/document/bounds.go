@@ -12,6 +12,10 @@ const MaxDocuments = 100_000
 const (
 	maxNodes = 2_000_000 // values, with aliases written out; a short text may hold fewer (nodesOf)
 	maxDepth = 100       // values within values
+
+	// Of a tree without a text, which costs nobody the writing: an API server takes 3 MiB of JSON for one.
+	maxTreeNodes = 250_000
+	maxTreeBytes = 8 << 20 // of names and strings, or of the JSON
 )
 
 // nodesOf is how many values a text may hold with its aliases written out: no more than it could write out by itself,

@@ -1,4 +1,5 @@
-// Package document turns what users write into trees: maps, lists, strings, bools, int64, float64 and nil, as an API server has them.
+// Package document turns what users write, or what a client of an API server hands over, into trees: maps, lists, strings, bools,
+// int64, float64 and nil, as an API server has them.
 //
 //	docs := document.Split("rules.yaml", data) // one for each object
 //	tree, mistake := docs[0].Tree()

@@ -1,0 +1,78 @@
+package config
+
+import (
+	"strconv"
+	"strings"
+
+	"fairway/internal/config/document"
+	"fairway/internal/mesh"
+)
+
+// Stored is which object of which API server something is, and in which version: what whoever writes its status back has to know.
+type Stored struct {
+	Cluster         string // as the source calls it
+	UID             string
+	Generation      int64 // of the specification: what was observed
+	ResourceVersion string
+}
+
+// String is for people: cluster, UID and version.
+func (s Stored) String() string {
+	if s == (Stored{}) {
+		return ""
+	}
+	return s.Cluster + " " + s.UID + "@" + s.ResourceVersion + " generation " + strconv.FormatInt(s.Generation, 10)
+}
+
+// StoredIn reads the identity of an object of cluster out of its metadata, whether or not it decodes: what is not as an API server
+// writes it is left empty.
+func StoredIn(cluster string, tree map[string]any) Stored {
+	meta, _ := tree["metadata"].(map[string]any)
+	s := Stored{Cluster: cluster, UID: opaque(meta["uid"]), ResourceVersion: opaque(meta["resourceVersion"])}
+	switch g := meta["generation"].(type) {
+	case int64:
+		s.Generation = g
+	case float64:
+		s.Generation, _ = document.WholeNumber(g)
+	}
+	return s
+}
+
+// maxOpaque is how many bytes a UID or a version may have; those of API servers have about forty.
+const maxOpaque = 128
+
+// opaque is a word that means something to an API server alone.
+func opaque(v any) string {
+	s, _ := v.(string)
+	if len(s) > maxOpaque || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return ""
+	}
+	return s
+}
+
+// DecodeTree reads one object of an API server as the server's clients have it: a tree of maps, lists, strings, bools, numbers and nil.
+// It is what Decode is for a text, with the same checks and problems, but these have no file and no lines. The tree may be shared with
+// others: it is not changed and not kept. cluster is the source's name for the server.
+func (d *Decoder) DecodeTree(cluster string, tree map[string]any) (*Object, []mesh.Problem) {
+	own, bad := document.Own(tree)
+	if bad != nil {
+		return d.decodeStored(cluster, tree, bad)
+	}
+	return d.decodeStored(cluster, own, nil)
+}
+
+// DecodeJSON is DecodeTree for an object that is still JSON, as a watch delivers it.
+func (d *Decoder) DecodeJSON(cluster string, text []byte) (*Object, []mesh.Problem) {
+	tree, bad := document.ParseJSON(text)
+	return d.decodeStored(cluster, tree, bad)
+}
+
+// decodeStored reads a tree that it may change; where bad says that the tree is none, only to name the object.
+func (d *Decoder) decodeStored(cluster string, tree map[string]any, bad *document.Mistake) (*Object, []mesh.Problem) {
+	w := d.draft(Document{})
+	w.stored = StoredIn(cluster, tree)
+	if kind, _ := tree["kind"].(string); bad != nil && kind != "" {
+		w.readNames(kind, tree)
+	}
+	return w.decode(d, tree, bad)
+}
