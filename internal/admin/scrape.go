@@ -8,6 +8,7 @@ import (
 
 	"fairway/internal/compile"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
 	"fairway/internal/table"
 	"fairway/internal/xds"
@@ -56,11 +57,11 @@ func boundVersions(all map[string]int) map[string]int {
 
 // byCode are Istio's gauges that count one kind of mistake: those that here are problems of one code.
 var byCode = []struct{ name, code, help string }{
-	{"pilot_vservice_dup_domain", "HostTaken", "VirtualServices with a host that an older one routes."},
-	{"pilot_destrule_subsets", "SubsetTaken", "Subsets whose name an older DestinationRule of the host has."},
+	{"pilot_vservice_dup_domain", code.HostTaken, "VirtualServices with a host that an older one routes."},
+	{"pilot_destrule_subsets", code.SubsetTaken, "Subsets whose name an older DestinationRule of the host has."},
 	{
 		"pilot_conflict_outbound_listener_tcp_over_current_tcp",
-		"PortTaken",
+		code.PortTaken,
 		"Ports of services that cannot be told from those of an older service.",
 	},
 }

@@ -10,6 +10,7 @@ import (
 	"fairway/internal/compile"
 	"fairway/internal/door"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 	"fairway/internal/xds"
 )
@@ -72,7 +73,7 @@ func (d *Discovery) Problems() []mesh.Problem {
 // counts counts what Problems lists.
 func (d *Discovery) counts() compile.Counts {
 	out := d.graph.Counts()
-	out.Add(mesh.Info, "Waiting", d.door.Waits())
+	out.Add(mesh.Info, code.Waiting, d.door.Waits())
 	return out
 }
 
@@ -84,7 +85,7 @@ func waitingProblem(w door.Waiting) mesh.Problem {
 	}
 	return mesh.Problem{
 		Object:   w.Ref,
-		Code:     "Waiting",
+		Code:     code.Waiting,
 		Severity: mesh.Info,
 		Message:  message,
 		Fix: "nothing needs to be done if that is about to change; it is applied all the same " + w.Until.Sub(

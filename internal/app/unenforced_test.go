@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"fairway/internal/config"
-	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/test/plane"
 )
 
@@ -60,8 +60,8 @@ func TestUnenforcedPoliciesComeFirst(t *testing.T) {
 		got = append(got, problem.Severity.String()+" "+problem.Code+" "+problem.Object.Name)
 	}
 	want := []string{
-		"error " + mesh.NotEnforced + " nobody",
-		"error " + mesh.NotEnforced + " tokens",
+		"error " + code.NotEnforced + " nobody",
+		"error " + code.NotEnforced + " tokens",
 		"error Missing broken",
 		"info NotYet watch",
 	}

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -41,7 +42,7 @@ func (g *Graph) Counts() Counts {
 				refused++
 			}
 		}
-		out.Add(mesh.Error, "Refused", refused)
+		out.Add(mesh.Error, code.Refused, refused)
 	})
 	return out
 }
@@ -73,9 +74,9 @@ func (g *Graph) countNoted(tx *table.Tx) Counts {
 func ownMistake(n table.Note) (mesh.Severity, string) {
 	switch n.Value.(type) {
 	case *table.PanicError:
-		return mesh.Error, "Panic"
+		return mesh.Error, code.Panic
 	case *table.ConflictError:
-		return mesh.Warning, "Conflict"
+		return mesh.Warning, code.Conflict
 	}
-	return mesh.Error, "Note"
+	return mesh.Error, code.Note
 }

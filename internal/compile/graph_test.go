@@ -9,6 +9,7 @@ import (
 	"fairway/internal/compile/compiletest"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/source"
 	"fairway/internal/table"
 )
@@ -105,7 +106,7 @@ func TestInputs(t *testing.T) {
 		)
 		w.Settle()
 		want := name == "all" || name == "some"
-		if open := find(w.Problems(), mesh.NotEnforced); (len(open) == 1 && open[0].Severity == mesh.Error) != want {
+		if open := find(w.Problems(), code.NotEnforced); (len(open) == 1 && open[0].Severity == mesh.Error) != want {
 			t.Errorf("AuthorizationPolicy %s: %v", spec, open)
 		}
 		w.Delete("AuthorizationPolicy", "shop", name)

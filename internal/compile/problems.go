@@ -10,6 +10,7 @@ import (
 	"fairway/internal/compile/input"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -110,13 +111,13 @@ func problemOf(n table.Note) mesh.Problem {
 	case mesh.Problem:
 		return v
 	case *table.PanicError:
-		return internal(n, "Panic", fmt.Sprintf("computing this row failed, its last good value stays in force: %v", v.Value))
+		return internal(n, code.Panic, fmt.Sprintf("computing this row failed, its last good value stays in force: %v", v.Value))
 	case *table.ConflictError:
-		p := internal(n, "Conflict", fmt.Sprintf("%s is made from %s as well, which goes first", v.Key, v.Winner))
+		p := internal(n, code.Conflict, fmt.Sprintf("%s is made from %s as well, which goes first", v.Key, v.Winner))
 		p.Severity = mesh.Warning
 		return p
 	default:
-		return internal(n, "Note", fmt.Sprint(v))
+		return internal(n, code.Note, fmt.Sprint(v))
 	}
 }
 
@@ -156,13 +157,13 @@ func (g *Graph) culprits(tx *table.Tx, t *Published, k input.Rejected) []mesh.Ob
 func blame(kind string) []config.Kind {
 	switch kind {
 	case "Cluster", "ClusterLoadAssignment":
-		return []config.Kind{"DestinationRule", "ServiceEntry", "WorkloadEntry", "Sidecar"}
+		return []config.Kind{config.DestinationRule, config.ServiceEntry, config.WorkloadEntry, config.Sidecar}
 	case "Secret":
 		return []config.Kind{config.Secret}
 	case "Listener":
-		return []config.Kind{"Gateway", "Sidecar", "VirtualService", "ServiceEntry"}
+		return []config.Kind{config.Gateway, config.Sidecar, config.VirtualService, config.ServiceEntry}
 	}
-	return []config.Kind{"VirtualService", "Gateway", "ServiceEntry"}
+	return []config.Kind{config.VirtualService, config.Gateway, config.ServiceEntry}
 }
 
 // shortType is the message's name in a type URL.

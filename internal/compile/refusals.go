@@ -5,6 +5,7 @@ import (
 
 	"fairway/internal/compile/input"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
 	"fairway/internal/table"
 )
@@ -116,7 +117,7 @@ func (g *Graph) refused(tx *table.Tx) []mesh.Problem {
 		}
 		known[this] = true
 		for _, ref := range g.culprits(tx, t, k) {
-			out = append(out, mesh.Problem{Object: ref, Code: "Refused", Severity: mesh.Error,
+			out = append(out, mesh.Problem{Object: ref, Code: code.Refused, Severity: mesh.Error,
 				Message: fmt.Sprintf("a proxy refused the %s %s that was made of this: %s", k.Type, k.Key.Name, v.Detail)})
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"fairway/internal/config/document"
 	"fairway/internal/config/report"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
 )
 
@@ -60,7 +61,7 @@ func (w *draft) take(tree any, bad *document.Mistake) bool {
 	}
 	m, ok := tree.(map[string]any)
 	if !ok {
-		w.Fail("", "NotAnObject", "the document is not a set of fields", "start with apiVersion, kind, metadata and spec")
+		w.Fail("", code.NotAnObject, "the document is not a set of fields", "start with apiVersion, kind, metadata and spec")
 		return false
 	}
 	w.tree = m
@@ -80,7 +81,7 @@ func (w *draft) apiVersion() (group, version string) {
 func (w *draft) identify(d *Decoder) bool {
 	name, _ := w.tree["kind"].(string)
 	if name == "" {
-		w.Fail("kind", "NoKind", "the document has no kind", "start with apiVersion, kind, metadata and spec")
+		w.Fail("kind", code.NoKind, "the document has no kind", "start with apiVersion, kind, metadata and spec")
 		return false
 	}
 	w.readNames(name, w.tree)
@@ -104,16 +105,22 @@ func (w *draft) foreign(k *kind, group, name string) {
 	case k == nil && (name == "List" && w.tree["items"] != nil || strings.HasSuffix(name, "List") && items):
 		w.Fail(
 			"items",
-			"BadList",
+			code.BadList,
 			"the list cannot be taken apart: nothing of it is in force",
 			"write kind and items in plain words, and items as a list of objects, none of which is a list itself",
 		)
 	case k != nil && (group == "" || strings.HasSuffix(group, ".istio.io")):
-		w.Fail("apiVersion", "UnknownVersion", name+" is not in API group "+strconv.Quote(group), "write "+k.group+"/v1")
+		w.Fail("apiVersion", code.UnknownVersion, name+" is not in API group "+strconv.Quote(group), "write "+k.group+"/v1")
 	case k == nil && strings.HasSuffix(group, ".istio.io"):
-		w.Fail("kind", "UnknownKind", "API group "+group+" has no kind "+strconv.Quote(name), "")
+		w.Fail("kind", code.UnknownKind, "API group "+group+" has no kind "+strconv.Quote(name), "")
 	default:
-		w.Say("kind", "ForeignKind", mesh.Warning, name+" of API group "+strconv.Quote(group)+" is not a kind of ours and is ignored", "")
+		w.Say(
+			"kind",
+			code.ForeignKind,
+			mesh.Warning,
+			name+" of API group "+strconv.Quote(group)+" is not a kind of ours and is ignored",
+			"",
+		)
 	}
 }
 

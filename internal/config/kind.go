@@ -11,6 +11,7 @@ import (
 	"fairway/internal/config/message"
 	"fairway/internal/config/report"
 	"fairway/internal/config/rule"
+	"fairway/internal/mesh/code"
 )
 
 // kind is what a Decoder knows of one API kind.
@@ -39,11 +40,16 @@ func (k *kind) decode(w *draft) proto.Message {
 	}
 	s, err := k.load()
 	if err != nil {
-		w.Fail("", "NoSchema", err.Error(), "")
+		w.Fail("", code.NoSchema, err.Error(), "")
 		return nil
 	}
 	if _, version := w.apiVersion(); !slices.Contains(s.Versions, version) {
-		w.Fail("apiVersion", "UnknownVersion", string(k.name)+" has no version "+strconv.Quote(version), "write "+k.group+"/"+s.Versions[0])
+		w.Fail(
+			"apiVersion",
+			code.UnknownVersion,
+			string(k.name)+" has no version "+strconv.Quote(version),
+			"write "+k.group+"/"+s.Versions[0],
+		)
 		return nil
 	}
 	known, ok := s.Validate(w.tree, &w.Report)

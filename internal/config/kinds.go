@@ -10,6 +10,7 @@ import (
 	"fairway/internal/config/secret"
 	"fairway/internal/config/security"
 	"fairway/internal/config/traffic"
+	"fairway/internal/mesh/code"
 )
 
 // The kinds that a Decoder reads.
@@ -100,7 +101,7 @@ func kindOf[T any, M interface {
 // readSecret takes a Secret's tree to its Credential. It returns nil when the Secret is refused.
 func readSecret(w *draft) proto.Message {
 	if _, version := w.apiVersion(); version != "v1" {
-		w.Fail("apiVersion", "UnknownVersion", "Secret has no version "+strconv.Quote(version), "write v1")
+		w.Fail("apiVersion", code.UnknownVersion, "Secret has no version "+strconv.Quote(version), "write v1")
 	}
 	credential, public := secret.Read(secret.Input{Tree: w.tree, Annotations: w.annotations, Now: w.now, Report: &w.Report})
 	if credential == nil {

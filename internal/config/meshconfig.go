@@ -16,6 +16,7 @@ import (
 	"fairway/internal/config/rule"
 	"fairway/internal/config/traffic"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 )
 
 // DefaultMeshConfig is what holds where a mesh configuration says nothing, as
@@ -100,7 +101,7 @@ func checkMeshConfig(c *rule.Check, m *meshconfig.MeshConfig) {
 	c.Port(at.Key("proxyListenPort"), uint32(m.ProxyListenPort))
 	c.Port(at.Key("proxyInboundListenPort"), uint32(m.ProxyInboundListenPort))
 	if m.ProxyListenPort == m.ProxyInboundListenPort {
-		c.Fail(at.Key("proxyInboundListenPort"), "Conflict", "inbound and outbound traffic cannot share a port", "")
+		c.Fail(at.Key("proxyInboundListenPort"), code.Conflict, "inbound and outbound traffic cannot share a port", "")
 	}
 	if m.ProxyHttpPort != 0 {
 		c.Port(at.Key("proxyHttpPort"), uint32(m.ProxyHttpPort))
@@ -128,11 +129,11 @@ func checkMeshConfig(c *rule.Check, m *meshconfig.MeshConfig) {
 		here := at.Of("extensionProviders", i)
 		switch {
 		case p.Name == "":
-			c.Fail(here.Key("name"), "Missing", "the provider has no name", "")
+			c.Fail(here.Key("name"), code.Missing, "the provider has no name", "")
 		case seen[p.Name]:
-			c.Fail(here.Key("name"), "Duplicate", "provider "+strconv.Quote(p.Name)+" is written twice", "")
+			c.Fail(here.Key("name"), code.Duplicate, "provider "+strconv.Quote(p.Name)+" is written twice", "")
 		case p.Provider == nil:
-			c.Fail(here, "Missing", "the provider is of no kind", "set one of zipkin, opentelemetry, envoyFileAccessLog, …")
+			c.Fail(here, code.Missing, "the provider is of no kind", "set one of zipkin, opentelemetry, envoyFileAccessLog, …")
 		}
 		seen[p.Name] = true
 	}
@@ -147,17 +148,17 @@ func checkMeshNetworks(c *rule.Check, n *meshconfig.MeshNetworks) {
 			here := at.Of("endpoints", i)
 			if cidr := e.GetFromCidr(); cidr != "" {
 				if _, err := netip.ParsePrefix(cidr); err != nil {
-					c.Fail(here.Key("fromCidr"), "BadAddress", strconv.Quote(cidr)+" is not a CIDR", "write 10.0.0.0/8")
+					c.Fail(here.Key("fromCidr"), code.BadAddress, strconv.Quote(cidr)+" is not a CIDR", "write 10.0.0.0/8")
 				}
 			} else if e.GetFromRegistry() == "" {
-				c.Fail(here, "Missing", "the endpoints are of nowhere", "set fromCidr or fromRegistry")
+				c.Fail(here, code.Missing, "the endpoints are of nowhere", "set fromCidr or fromRegistry")
 			}
 		}
 		for i, g := range n.Networks[name].GetGateways() {
 			here := at.Of("gateways", i)
 			c.Port(here.Key("port"), g.Port)
 			if g.GetAddress() == "" && g.GetRegistryServiceName() == "" {
-				c.Fail(here, "Missing", "the gateway has no address", "set address or registryServiceName")
+				c.Fail(here, code.Missing, "the gateway has no address", "set address or registryServiceName")
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"fairway/internal/config/report"
 	"fairway/internal/config/rule"
+	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
 )
 
@@ -111,12 +112,12 @@ func checkExtensions(c *rule.Check, at report.Path, m *meshconfig.MeshConfig) {
 		case !ok:
 			c.Warn(
 				here,
-				"UnknownExtension",
+				code.UnknownExtension,
 				strconv.Quote(printable.Text(k, printable.Short))+" means nothing to this mesh",
 				"the keys that do are "+strings.Join(slices.Sorted(maps.Keys(known)), ", "),
 			)
 		case len(value) > maxExtensionText || strings.Count(value, ",") >= maxExtensionItems:
-			c.Fail(here, "TooLong", "the list is too long", "write at most 1000 items, 64 KiB in all")
+			c.Fail(here, code.TooLong, "the list is too long", "write at most 1000 items, 64 KiB in all")
 		default:
 			checkExtension(c, here, value, rule.good, rule.fix)
 		}
@@ -127,7 +128,7 @@ func checkExtensions(c *rule.Check, at report.Path, m *meshconfig.MeshConfig) {
 func checkExtension(c *rule.Check, at report.Path, value string, good func(string) bool, fix string) {
 	for item := range strings.SplitSeq(value, ",") {
 		if item = strings.TrimSpace(item); item != "" && !good(item) || item == "" && strings.Contains(value, ",") {
-			c.Fail(at, "BadExtension", strconv.Quote(printable.Text(item, printable.Short))+" is not what the list takes", fix)
+			c.Fail(at, code.BadExtension, strconv.Quote(printable.Text(item, printable.Short))+" is not what the list takes", fix)
 			return
 		}
 	}

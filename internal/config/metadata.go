@@ -8,18 +8,20 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"fairway/internal/mesh/code"
 )
 
 // readMetadata checks the metadata as an API server does, and keeps labels, annotations and the time of creation.
 func (w *draft) readMetadata() bool {
 	meta, ok := w.tree["metadata"].(map[string]any)
 	if !ok {
-		w.Fail("metadata", "NoName", "the object has no metadata", "give it a metadata.name")
+		w.Fail("metadata", code.NoName, "the object has no metadata", "give it a metadata.name")
 		return false
 	}
 	for _, k := range slices.Sorted(maps.Keys(meta)) {
 		if !isMetaField(k) {
-			w.Fail("metadata."+k, "UnknownField", "unknown field "+strconv.Quote(k), "")
+			w.Fail("metadata."+k, code.UnknownField, "unknown field "+strconv.Quote(k), "")
 		}
 	}
 	w.checkName(meta)
@@ -30,7 +32,7 @@ func (w *draft) readMetadata() bool {
 	if s, ok := meta["creationTimestamp"].(string); ok {
 		t, err := time.Parse(time.RFC3339, s)
 		if err != nil {
-			w.Fail("metadata.creationTimestamp", "BadTime", strconv.Quote(s)+" is not a time", "write it as 2006-01-02T15:04:05Z")
+			w.Fail("metadata.creationTimestamp", code.BadTime, strconv.Quote(s)+" is not a time", "write it as 2006-01-02T15:04:05Z")
 		}
 		w.created = t.Unix()
 	}
@@ -41,31 +43,31 @@ func (w *draft) checkName(meta map[string]any) {
 	switch name := meta["name"].(type) {
 	case string:
 		if msgs := validation.IsDNS1123Subdomain(name); len(msgs) > 0 {
-			w.Fail("metadata.name", "BadName", strconv.Quote(name)+" is not a name: "+msgs[0], "")
+			w.Fail("metadata.name", code.BadName, strconv.Quote(name)+" is not a name: "+msgs[0], "")
 		}
 	case nil:
-		w.Fail("metadata", "NoName", "the object has no name", "give it a metadata.name")
+		w.Fail("metadata", code.NoName, "the object has no name", "give it a metadata.name")
 	default:
-		w.Fail("metadata.name", "BadName", "the name is not a string", "put it in quotes")
+		w.Fail("metadata.name", code.BadName, "the name is not a string", "put it in quotes")
 	}
 	switch ns := meta["namespace"].(type) {
 	case nil:
 	case string:
 		if msgs := validation.IsDNS1123Label(ns); ns != "" && len(msgs) > 0 {
-			w.Fail("metadata.namespace", "BadName", strconv.Quote(ns)+" is not a namespace: "+msgs[0], "")
+			w.Fail("metadata.namespace", code.BadName, strconv.Quote(ns)+" is not a namespace: "+msgs[0], "")
 		}
 	default:
-		w.Fail("metadata.namespace", "BadName", "the namespace is not a string", "put it in quotes")
+		w.Fail("metadata.namespace", code.BadName, "the namespace is not a string", "put it in quotes")
 	}
 }
 
 func (w *draft) checkLabels() {
 	for _, k := range slices.Sorted(maps.Keys(w.labels)) {
 		if msgs := validation.IsQualifiedName(k); len(msgs) > 0 {
-			w.Fail("metadata.labels."+k, "BadLabel", strconv.Quote(k)+" is not a label's name: "+msgs[0], "")
+			w.Fail("metadata.labels."+k, code.BadLabel, strconv.Quote(k)+" is not a label's name: "+msgs[0], "")
 		}
 		if msgs := validation.IsValidLabelValue(w.labels[k]); len(msgs) > 0 {
-			w.Fail("metadata.labels."+k, "BadLabel", strconv.Quote(w.labels[k])+" is not a label's value: "+msgs[0], "")
+			w.Fail("metadata.labels."+k, code.BadLabel, strconv.Quote(w.labels[k])+" is not a label's value: "+msgs[0], "")
 		}
 	}
 }
@@ -79,7 +81,7 @@ func (w *draft) checkAnnotations() {
 		size += len(k) + len(v)
 	}
 	if size > maxAnnotations {
-		w.Fail("metadata.annotations", "TooMuch", fmt.Sprintf("the annotations hold %d bytes of at most %d", size, maxAnnotations), "")
+		w.Fail("metadata.annotations", code.TooMuch, fmt.Sprintf("the annotations hold %d bytes of at most %d", size, maxAnnotations), "")
 	}
 }
 
@@ -87,7 +89,7 @@ func (w *draft) stringMap(meta map[string]any, field string) map[string]string {
 	m, ok := meta[field].(map[string]any)
 	if !ok {
 		if meta[field] != nil {
-			w.Fail("metadata."+field, "WrongType", field+" is not a set of fields", "")
+			w.Fail("metadata."+field, code.WrongType, field+" is not a set of fields", "")
 		}
 		return nil
 	}
@@ -95,7 +97,7 @@ func (w *draft) stringMap(meta map[string]any, field string) map[string]string {
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		s, ok := m[k].(string)
 		if !ok && m[k] != nil {
-			w.Fail("metadata."+field+"."+k, "WrongType", "the value is not a string", "put it in quotes")
+			w.Fail("metadata."+field+"."+k, code.WrongType, "the value is not a string", "put it in quotes")
 		}
 		out[k] = s
 	}

@@ -3,6 +3,8 @@ package mesh
 import (
 	"cmp"
 	"fmt"
+
+	"fairway/internal/mesh/code"
 )
 
 // ObjectRef names what a user wrote, and where. It is comparable.
@@ -47,7 +49,7 @@ type Problem struct {
 	Object   ObjectRef
 	Line     int    // of the field, from 1; 0: unknown, use Object.Line
 	Field    string // path inside the object: "spec.http[0].route[1].destination.subset"; empty: the whole
-	Code     string // one stable word per kind of mistake: "UnknownSubset"
+	Code     string // one stable word per kind of mistake: code.UnknownSubset
 	Severity Severity
 	Message  string    // what is wrong, in a sentence without a full stop
 	Fix      string    // what would be right; empty where nothing can be said
@@ -70,13 +72,10 @@ func (p Problem) String() string {
 	return s
 }
 
-// NotEnforced is the code of what is wrong with a policy that nothing carries out: what it would refuse is let through.
-const NotEnforced = "NotEnforced"
-
 // CompareUrgency orders by what hurts most: policies that are not enforced, errors, warnings, remarks; and these as CompareProblem does.
 func CompareUrgency(a, b Problem) int {
 	open := func(p Problem) int {
-		if p.Code == NotEnforced {
+		if p.Code == code.NotEnforced {
 			return 0
 		}
 		return 1

@@ -7,6 +7,7 @@ import (
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/endpoint"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -62,7 +63,7 @@ func badAddress(s selection, address string) mesh.Problem {
 	return mesh.Problem{
 		Object:   mesh.ObjectRef{Kind: s.Service.Registry, Namespace: s.Service.Namespace, Name: s.Service.Object},
 		Field:    "spec.endpoints",
-		Code:     "AddressForm",
+		Code:     code.AddressForm,
 		Severity: mesh.Error,
 		Message: fmt.Sprintf(
 			"%q is no address that a service without DNS resolution can have; the endpoint of port %d is left out",

@@ -10,6 +10,7 @@ import (
 	"fairway/internal/envoy/cluster"
 	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -69,7 +70,7 @@ func (c check) subset(i int, s *networking.Subset) {
 			return
 		}
 	}
-	c.note(mesh.Warning, "EmptySubset", fmt.Sprintf("spec.subsets[%d].labels", i),
+	c.note(mesh.Warning, code.EmptySubset, fmt.Sprintf("spec.subsets[%d].labels", i),
 		fmt.Sprintf("no endpoint of %s has the labels %s: requests to subset %s fail", c.service.Key.Host, labels, s.GetName()), "")
 }
 
@@ -88,7 +89,7 @@ func (c check) policy(field string, t *networking.TrafficPolicy) {
 			if _, ok := c.service.Port(port); !ok {
 				c.note(
 					mesh.Warning,
-					"UnknownPort",
+					code.UnknownPort,
 					at+".port",
 					fmt.Sprintf("%s has no port %d: the settings do nothing", c.service.Key.Host, port),
 					"",
@@ -119,12 +120,12 @@ func (c check) settings(field string, port uint32, lb *networking.LoadBalancerSe
 }
 
 func (c check) notYet(field, message string) {
-	c.note(mesh.Info, "NotYet", field, message, "")
+	c.note(mesh.Info, code.NotYet, field, message, "")
 }
 
 func (c check) hash(field string, port uint32, hash *networking.LoadBalancerSettings_ConsistentHashLB) {
 	if _, err := route.Hash(hash); err != nil {
-		c.note(mesh.Error, "BadHashKey", field, "proxies would refuse what is hashed, requests are balanced at random: "+err.Error(), "")
+		c.note(mesh.Error, code.BadHashKey, field, "proxies would refuse what is hashed, requests are balanced at random: "+err.Error(), "")
 	}
 	if size := max(
 		hash.GetRingHash().GetMinimumRingSize(),
@@ -132,7 +133,7 @@ func (c check) hash(field string, port uint32, hash *networking.LoadBalancerSett
 	); size > cluster.MaxRingSize { //nolint:staticcheck // users' rules still have the older field
 		c.note(
 			mesh.Warning,
-			"RingTooLarge",
+			code.RingTooLarge,
 			field,
 			fmt.Sprintf("a ring of %d is larger than proxies take: it has %d places", size, cluster.MaxRingSize),
 			"",
@@ -144,7 +145,7 @@ func (c check) hash(field string, port uint32, hash *networking.LoadBalancerSett
 	if c.service.Resolution == mesh.Passthrough {
 		c.note(
 			mesh.Warning,
-			"HashWithoutEndpoints",
+			code.HashWithoutEndpoints,
 			field,
 			fmt.Sprintf("connections to %s go where clients send them: nothing is balanced", c.service.Key.Host),
 			"",
@@ -154,7 +155,7 @@ func (c check) hash(field string, port uint32, hash *networking.LoadBalancerSett
 		!c.some(port, carriesRequests) {
 		c.note(
 			mesh.Warning,
-			"HashWithoutHTTP",
+			code.HashWithoutHTTP,
 			field,
 			"the port carries no HTTP that proxies can read: there is nothing to hash, every connection is balanced at random",
 			"use useSourceIp",
@@ -182,7 +183,7 @@ func (c check) tls(field string, port uint32, t *networking.ClientTLSSettings) {
 	if t.GetCredentialName() != "" && len(config.Spec[*networking.DestinationRule](c.object).GetWorkloadSelector().GetMatchLabels()) == 0 {
 		c.note(
 			mesh.Info,
-			"GatewaysOnly",
+			code.GatewaysOnly,
 			field+".credentialName",
 			"credentials are delivered to gateways, and to sidecars that a workloadSelector picks: others take "+
 				"certificates from the files that the rule names",
@@ -192,7 +193,7 @@ func (c check) tls(field string, port uint32, t *networking.ClientTLSSettings) {
 	if c.service != nil && port != 0 && c.some(port, mesh.Protocol.IsTLS) {
 		c.note(
 			mesh.Warning,
-			"TLSInTLS",
+			code.TLSInTLS,
 			field,
 			fmt.Sprintf("clients speak TLS on port %d already: it would be put inside another TLS connection", port),
 			"set mode DISABLE, or declare the port as HTTP",

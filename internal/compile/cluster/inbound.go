@@ -17,6 +17,7 @@ import (
 	"fairway/internal/envoy/cluster"
 	"fairway/internal/envoy/endpoint"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -58,7 +59,7 @@ func noteOwnPort(r *table.Reader, in *input.Tables, i *inbound.Workload, p inbou
 	if o, ok := table.Get(r, in.Sidecars, i.Sidecar); ok {
 		r.Note(o.Problem(
 			fmt.Sprintf("spec.ingress[%d].defaultEndpoint", p.Ingress),
-			"ProxysOwn",
+			code.ProxysOwn,
 			mesh.Error,
 			strconv.Quote(
 				p.Endpoint,

@@ -15,6 +15,7 @@ import (
 	"fairway/internal/envoy/cluster"
 	"fairway/internal/envoy/endpoint"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -124,21 +125,21 @@ func known(err error) bool {
 
 // refused is the problem of a cluster that Envoy's own rules do not let pass; it lies in the rule where there is one.
 func (t *Target) refused(key mesh.ClusterKey, err error) mesh.Problem {
-	p := mesh.Problem{Object: t.Rule, Field: "spec.trafficPolicy", Code: "Refused", Severity: mesh.Error,
+	p := mesh.Problem{Object: t.Rule, Field: "spec.trafficPolicy", Code: code.Refused, Severity: mesh.Error,
 		Message: fmt.Sprintf("proxies would refuse cluster %s, they keep what they have: %v", key, err)}
 	if key.Subset != "" {
 		p.Field = "spec.subsets"
 	}
 	var why secret.Missing
 	if errors.As(err, &why) {
-		p.Code, p.Fix = "MissingSecret", why.Fix
+		p.Code, p.Fix = code.MissingSecret, why.Fix
 		if key.Subset == "" {
 			p.Field += ".tls.credentialName"
 		}
 		p.Message = fmt.Sprintf("%s: proxies get no cluster %s", why.Message, key)
 	}
 	if errors.Is(err, cluster.ErrNoIdentity) {
-		p.Code, p.Severity = "NoIdentity", mesh.Warning
+		p.Code, p.Severity = code.NoIdentity, mesh.Warning
 		p.Message = fmt.Sprintf("a proxy that has no identity is connected: it gets no cluster %s, which asks for mutual TLS", key)
 		p.Fix = "let its agent get certificates (pilot-agent's CA_ADDR and token)"
 	}

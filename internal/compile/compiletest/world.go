@@ -104,9 +104,9 @@ func (w *World) meshConfig(doc config.Document) *config.Object {
 		w.t.Fatal(err)
 	}
 	return &config.Object{
-		Key:  config.Key{Kind: "MeshConfig"},
+		Key:  config.Key{Kind: config.MeshConfig},
 		Spec: spec,
-		Ref:  mesh.ObjectRef{Kind: "MeshConfig"},
+		Ref:  mesh.ObjectRef{Kind: string(config.MeshConfig)},
 		Hash: xxhash.Sum64(doc.Text),
 	}
 }

@@ -105,5 +105,5 @@ func ruleOf(o *config.Object) route.Rule {
 // gatewayKey is the key of a gateway's qualified name.
 func gatewayKey(name string) config.Key {
 	namespace, short, _ := strings.Cut(name, "/")
-	return config.Key{Kind: "Gateway", Namespace: namespace, Name: short}
+	return config.Key{Kind: config.Gateway, Namespace: namespace, Name: short}
 }

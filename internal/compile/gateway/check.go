@@ -8,6 +8,7 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -45,11 +46,11 @@ func (c checker) server(s *networking.Server) {
 	class, why := classify(s)
 	switch {
 	case class == Unserved && strings.HasSuffix(why, "yet"):
-		c.note(mesh.Info, "NotYet", ".tls.mode", why+": this server does nothing", "")
+		c.note(mesh.Info, code.NotYet, ".tls.mode", why+": this server does nothing", "")
 	case class == Unserved:
 		c.note(
 			mesh.Error,
-			"BadProtocol",
+			code.BadProtocol,
 			".port.protocol",
 			why,
 			"use HTTP, HTTPS, GRPC, GRPC-WEB, HTTP2, MONGO, TCP or TLS, and tls settings for HTTPS and TLS",
@@ -58,7 +59,7 @@ func (c checker) server(s *networking.Server) {
 		c.certificates(s.GetTls())
 	}
 	if n := s.GetPort().GetNumber(); n > 65535 || n == 0 && !isSocket(s.GetBind()) {
-		c.note(mesh.Error, "BadPort", ".port.number", fmt.Sprintf("%d is not a port", n), "use 1 to 65535")
+		c.note(mesh.Error, code.BadPort, ".port.number", fmt.Sprintf("%d is not a port", n), "use 1 to 65535")
 	}
 }
 
@@ -67,7 +68,7 @@ func (c checker) certificates(s *networking.ServerTLSSettings) {
 	if absent := missing(s); absent != "" {
 		c.note(
 			mesh.Error,
-			"NoCertificate",
+			code.NoCertificate,
 			".tls."+absent,
 			"TLS mode "+s.GetMode().String()+" needs "+absent+": this server is not served",
 			"name the file",
@@ -101,7 +102,7 @@ func (c checker) port(key ServerKey, s *networking.Server) bool {
 		case l.Family != "":
 			c.note(
 				mesh.Error,
-				"PortConflict",
+				code.PortConflict,
 				".port",
 				fmt.Sprintf("port %d speaks %s for the older %s: this server is not served", key.Port.Port, l.Family, winner),
 				"use another port, or the same protocol",
@@ -109,7 +110,7 @@ func (c checker) port(key ServerKey, s *networking.Server) bool {
 		case l.Name == "":
 			c.note(
 				mesh.Error,
-				"ServerNameConflict",
+				code.ServerNameConflict,
 				".hosts",
 				"every TLS server name of the port is already the older "+winner+"'s",
 				"name other hosts",
@@ -117,7 +118,7 @@ func (c checker) port(key ServerKey, s *networking.Server) bool {
 		default:
 			c.note(
 				mesh.Error,
-				"ServerNameConflict",
+				code.ServerNameConflict,
 				".hosts",
 				"the TLS server name "+l.Name+" is already the older "+winner+"'s",
 				"name another host",
@@ -135,7 +136,7 @@ func (c checker) secrets(key ServerKey, s *networking.Server) bool {
 	}
 	missing := c.t.withoutSecret(c.r, key.Port.Layer.Namespace, s.GetTls())
 	for _, l := range missing {
-		c.note(mesh.Error, "MissingSecret", ".tls."+l.field, l.why.Message+": this server is not served", l.why.Fix)
+		c.note(mesh.Error, code.MissingSecret, ".tls."+l.field, l.why.Message+": this server is not served", l.why.Fix)
 	}
 	return len(missing) > 0
 }
@@ -148,7 +149,7 @@ func (c checker) files(key ServerKey, s *networking.Server) bool {
 		if u.all {
 			then = "this server is not served"
 		}
-		c.note(mesh.Error, "UnreadableFile", ".tls", "a gateway cannot read "+u.path+" ("+u.why+"): "+then,
+		c.note(mesh.Error, code.UnreadableFile, ".tls", "a gateway cannot read "+u.path+" ("+u.why+"): "+then,
 			"put the file where the gateway runs, and restart the gateway")
 	}
 	return some

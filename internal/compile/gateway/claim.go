@@ -9,6 +9,7 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -75,7 +76,7 @@ func (t *Tables) bindings(r *table.Reader, rule route.Rule, note func(field, cod
 		key := gatewayKey(name)
 		if !table.Has(r, t.gateways, key) {
 			if note != nil {
-				note(index("spec.gateways", i), "UnknownGateway", "there is no Gateway "+name, t.nearestGateway(r, key))
+				note(index("spec.gateways", i), code.UnknownGateway, "there is no Gateway "+name, t.nearestGateway(r, key))
 			}
 			continue
 		}
@@ -166,7 +167,7 @@ func (t *Tables) checkCover(r *table.Reader, rule route.Rule, bound []binding, n
 		if !served && len(bound) > 0 && !route.BoundTo(rule, route.Mesh) {
 			note(
 				index("spec.hosts", i),
-				"HostNotServed",
+				code.HostNotServed,
 				"no server of "+gatewayNames(bound)+" serves "+h+" to rules of namespace "+rule.Namespace,
 				fix,
 			)
@@ -176,7 +177,7 @@ func (t *Tables) checkCover(r *table.Reader, rule route.Rule, bound []binding, n
 		if !used[j] && (slices.Contains(used, true) || route.BoundTo(rule, route.Mesh)) {
 			note(
 				index("spec.gateways", b.index),
-				"HostNotServed",
+				code.HostNotServed,
 				"no server of Gateway "+b.name+" serves any host of this rule to namespace "+rule.Namespace,
 				fix,
 			)

@@ -10,6 +10,7 @@ import (
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -59,7 +60,7 @@ func (t *Tables) build(r *table.Reader, k HostKey, claims []*Claim) *envoy.Encod
 		r.Note(
 			claims[0].Rule.Problem(
 				"",
-				"Refused",
+				code.Refused,
 				mesh.Error,
 				"Envoy would refuse the virtual host "+k.name()+", what gateways have stays: "+out.Err.Error(),
 				"",

@@ -9,6 +9,7 @@ import (
 	"fairway/internal/envoy/listener"
 	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -50,7 +51,7 @@ func (t *Tables) emitListener(r *table.Reader, k PortKey, p *Plan, v variant, em
 		r.Note(
 			s.Server.Gateway.Problem(
 				field(s.Key.Index),
-				"Refused",
+				code.Refused,
 				mesh.Error,
 				"Envoy would refuse the listener "+l.Name+": "+e.Err.Error(),
 				"",

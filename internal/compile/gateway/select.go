@@ -10,6 +10,7 @@ import (
 	"fairway/internal/compile/selects"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -44,7 +45,7 @@ func (t *Tables) declareSelected(gateways *table.Table[config.Key, *config.Objec
 				r.Note(
 					o.Problem(
 						"spec.selector",
-						"NoRouter",
+						code.NoRouter,
 						mesh.Info,
 						"no connected gateway proxy has the labels "+string(selector),
 						"start one, or select labels that one has",

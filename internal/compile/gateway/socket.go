@@ -8,6 +8,7 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -24,14 +25,14 @@ func (t *Tables) binds(r *table.Reader, l mesh.Layer, gateway *config.Object, s 
 	}
 	if ports, folder := t.in.ProxyPlaces(r); mesh.Guarded(bind, 0, ports, folder) {
 		return &mesh.Problem{
-			Code:    "ProxysOwn",
+			Code:    code.ProxysOwn,
 			Message: strconv.Quote(bind) + " is a proxy's own, of Envoy or its agent: this server is not served",
 			Fix:     "bind another socket",
 		}
 	}
 	if own := gateway.Namespace; own != l.Namespace && own != t.in.RootNamespace(r) && !t.in.AllowsLocalEndpoints(r, own) {
 		return &mesh.Problem{
-			Code: "LocalAddress",
+			Code: code.LocalAddress,
 			Message: "a socket is a file of the gateway's machine, and gateways " +
 				"of namespace " + l.Namespace + " make none for namespace " + own + ": this server is not served there",
 			Fix: "move the Gateway to namespace " + l.Namespace + ", or let the mesh's administrator add " + own +

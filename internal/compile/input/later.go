@@ -10,6 +10,7 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -57,7 +58,7 @@ func (t *Tables) declareLater() {
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			r.Note(mesh.Problem{
 				Object:   o.Ref,
-				Code:     "NotYet",
+				Code:     code.NotYet,
 				Severity: mesh.Info,
 				Message: "no WorkloadEntry is made of the group when a machine's agent connects: write one for each " +
 					"machine, as pilotctl workload config --address does; its labels are given to its service account",
@@ -65,7 +66,7 @@ func (t *Tables) declareLater() {
 		})
 	table.Derive(t.Mesh, "mesh/later", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
-			if k.Kind == "MeshNetworks" {
+			if k.Kind == config.MeshNetworks {
 				r.Note(NotYet(o, "", "networks"))
 				return
 			}
@@ -105,7 +106,7 @@ func NotYet(o *config.Object, field, what string) mesh.Problem {
 	return mesh.Problem{
 		Object:   o.Ref,
 		Field:    field,
-		Code:     "NotYet",
+		Code:     code.NotYet,
 		Severity: mesh.Info,
 		Message:  what + " are accepted and kept, but have no effect yet",
 	}

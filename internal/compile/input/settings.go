@@ -22,7 +22,7 @@ func declareSettings(from *table.Table[config.Key, *config.Object]) *table.Table
 	same := func(a, b *meshconfig.MeshConfig) bool { return proto.Equal(a, b) }
 	return table.Derive(from, "settings", strings.Compare, same,
 		func(_ *table.Reader, k config.Key, o *config.Object, emit func(string, *meshconfig.MeshConfig)) {
-			if k.Kind != "MeshConfig" {
+			if k.Kind != config.MeshConfig {
 				return
 			}
 			config.Spec[*meshconfig.MeshConfig](o).ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
@@ -171,9 +171,9 @@ func (t *Tables) ExportTo(r *table.Reader, kind config.Kind, own []string) []str
 	}
 	var list []string
 	switch kind {
-	case "VirtualService":
+	case config.VirtualService:
 		list = t.field(r, "default_virtual_service_export_to").GetDefaultVirtualServiceExportTo()
-	case "DestinationRule":
+	case config.DestinationRule:
 		list = t.field(r, "default_destination_rule_export_to").GetDefaultDestinationRuleExportTo()
 	default:
 		list = t.field(r, "default_service_export_to").GetDefaultServiceExportTo()

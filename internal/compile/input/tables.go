@@ -10,6 +10,7 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/source"
 	"fairway/internal/table"
 )
@@ -184,23 +185,23 @@ type ofKinds struct {
 // declareWritten declares the inputs of what users write.
 func (t *Tables) declareWritten() []ofKinds {
 	all := []ofKinds{
-		{"mesh", &t.Mesh, []config.Kind{"MeshConfig", "MeshNetworks"}},
+		{"mesh", &t.Mesh, []config.Kind{config.MeshConfig, config.MeshNetworks}},
 		{"others", &t.Others, []config.Kind{others}},
-		{"serviceentries", &t.ServiceEntries, []config.Kind{"ServiceEntry"}},
-		{"workloadentries", &t.WorkloadEntries, []config.Kind{"WorkloadEntry"}},
-		{"workloadgroups", &t.WorkloadGroups, []config.Kind{"WorkloadGroup"}},
-		{"virtualservices", &t.VirtualServices, []config.Kind{"VirtualService"}},
-		{"destinationrules", &t.DestinationRules, []config.Kind{"DestinationRule"}},
-		{"gateways", &t.Gateways, []config.Kind{"Gateway"}},
-		{"sidecars", &t.Sidecars, []config.Kind{"Sidecar"}},
-		{"envoyfilters", &t.EnvoyFilters, []config.Kind{"EnvoyFilter"}},
-		{"proxyconfigs", &t.ProxyConfigs, []config.Kind{"ProxyConfig"}},
-		{"peerauthentications", &t.PeerAuthentications, []config.Kind{"PeerAuthentication"}},
-		{"requestauthentications", &t.RequestAuthentications, []config.Kind{"RequestAuthentication"}},
-		{"authorizationpolicies", &t.AuthorizationPolicies, []config.Kind{"AuthorizationPolicy"}},
-		{"telemetries", &t.Telemetries, []config.Kind{"Telemetry"}},
-		{"wasmplugins", &t.WasmPlugins, []config.Kind{"WasmPlugin"}},
-		{"trafficextensions", &t.TrafficExtensions, []config.Kind{"TrafficExtension"}},
+		{"serviceentries", &t.ServiceEntries, []config.Kind{config.ServiceEntry}},
+		{"workloadentries", &t.WorkloadEntries, []config.Kind{config.WorkloadEntry}},
+		{"workloadgroups", &t.WorkloadGroups, []config.Kind{config.WorkloadGroup}},
+		{"virtualservices", &t.VirtualServices, []config.Kind{config.VirtualService}},
+		{"destinationrules", &t.DestinationRules, []config.Kind{config.DestinationRule}},
+		{"gateways", &t.Gateways, []config.Kind{config.Gateway}},
+		{"sidecars", &t.Sidecars, []config.Kind{config.Sidecar}},
+		{"envoyfilters", &t.EnvoyFilters, []config.Kind{config.EnvoyFilter}},
+		{"proxyconfigs", &t.ProxyConfigs, []config.Kind{config.ProxyConfig}},
+		{"peerauthentications", &t.PeerAuthentications, []config.Kind{config.PeerAuthentication}},
+		{"requestauthentications", &t.RequestAuthentications, []config.Kind{config.RequestAuthentication}},
+		{"authorizationpolicies", &t.AuthorizationPolicies, []config.Kind{config.AuthorizationPolicy}},
+		{"telemetries", &t.Telemetries, []config.Kind{config.Telemetry}},
+		{"wasmplugins", &t.WasmPlugins, []config.Kind{config.WasmPlugin}},
+		{"trafficextensions", &t.TrafficExtensions, []config.Kind{config.TrafficExtension}},
 		{"secrets", &t.Secrets, []config.Kind{config.Secret}},
 	}
 	for _, of := range all {
@@ -247,7 +248,7 @@ func givesWay(k config.Key, winner, loser *config.Object) any {
 	return mesh.Problem{
 		Object:   loser.Ref,
 		Other:    winner.Ref,
-		Code:     "DuplicateObject",
+		Code:     code.DuplicateObject,
 		Severity: mesh.Warning,
 		Message:  fmt.Sprintf("the %s that is made of it is not in force: %s has its name, and comes first", k, winner.Ref),
 		Fix:      "rename one of the two",
@@ -285,11 +286,11 @@ func (t *Tables) declareUnions() {
 			return mesh.WorkloadKey{Registry: k.Registry, Namespace: k.Namespace, Name: k.Name}, k.Kind == ofWorkload
 		},
 		func(_ mesh.WorkloadKey, w mesh.Workload) Source { return Source{Workload: &w} })
-	entries := objects(t.ServiceEntries, "ServiceEntry")
+	entries := objects(t.ServiceEntries, config.ServiceEntry)
 	t.Naming = table.Union("naming", CompareSourceKey, sameSource, nil,
-		entries, objects(t.VirtualServices, "VirtualService"), objects(t.DestinationRules, "DestinationRule"), services)
+		entries, objects(t.VirtualServices, config.VirtualService), objects(t.DestinationRules, config.DestinationRule), services)
 	t.Serving = table.Union("serving", CompareSourceKey, sameSource, nil,
-		entries, objects(t.WorkloadEntries, "WorkloadEntry"), parts, workloads)
+		entries, objects(t.WorkloadEntries, config.WorkloadEntry), parts, workloads)
 }
 
 func objectSource(k config.Key) SourceKey {

@@ -5,6 +5,7 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -22,7 +23,7 @@ func (t *Tables) declareUnenforced() {
 				}
 				r.Note(mesh.Problem{
 					Object:   o.Ref,
-					Code:     mesh.NotEnforced,
+					Code:     code.NotEnforced,
 					Severity: mesh.Error,
 					Message:  message,
 					Fix: "refuse such requests elsewhere: in the application, or with PeerAuthentication in mode " +

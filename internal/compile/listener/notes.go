@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -44,7 +45,7 @@ func (n *notes) add(b *builder) {
 		b.say(
 			*b.contest.first(),
 			mesh.Problem{
-				Code:     "Refused",
+				Code:     code.Refused,
 				Severity: mesh.Error,
 				Message:  "Envoy would refuse the listener " + b.out.Name + ", what proxies have stays: " + b.encoded.Err.Error(),
 			},
@@ -66,7 +67,7 @@ func (n *notes) write(r *table.Reader) {
 // lost is the problem of a claim that another one goes before.
 func lost(loser, winner ClaimKey, what string) mesh.Problem {
 	return mesh.Problem{
-		Code:     "PortTaken",
+		Code:     code.PortTaken,
 		Severity: mesh.Error,
 		Message: what + " to port " + number(
 			loser.Port,

@@ -10,6 +10,7 @@ import (
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/listener"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -55,7 +56,7 @@ func build(s Slot, c *Contest, v Variant, set settings) *builder {
 	}
 	b.place(s, v, !isSocket(s.Bind) && capturedBy(first.Capture, v.Interception))
 	if b.any() && v.Interception != mesh.None && set.reserved(s.Port) {
-		b.say(*first, mesh.Problem{Code: "ReservedPort", Severity: mesh.Error,
+		b.say(*first, mesh.Problem{Code: code.ReservedPort, Severity: mesh.Error,
 			Message: "port " + number(s.Port) + " is the sidecar's own: connections to it cannot be told from those that are intercepted",
 			Fix:     "use another port, or give the service an address (spec.addresses)"})
 		return b

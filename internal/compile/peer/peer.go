@@ -11,6 +11,7 @@ import (
 	"fairway/internal/compile/selects"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -113,7 +114,7 @@ func (t *Tables) shadowed(r *table.Reader, p, older config.Key) {
 	}
 	r.Note(o.Problem(
 		"spec.selector",
-		"Shadowed",
+		code.Shadowed,
 		mesh.Warning,
 		fmt.Sprintf(
 			"PeerAuthentication %s/%s, which is older, is for the same workloads: this one has no effect",

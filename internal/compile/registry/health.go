@@ -73,7 +73,7 @@ func (h health) checked(r *table.Reader, o *config.Object) bool {
 	if name == "" {
 		return false
 	}
-	group, ok := table.Get(r, h.in.WorkloadGroups, config.Key{Kind: "WorkloadGroup", Namespace: o.Namespace, Name: name})
+	group, ok := table.Get(r, h.in.WorkloadGroups, config.Key{Kind: config.WorkloadGroup, Namespace: o.Namespace, Name: name})
 	return ok && config.Spec[*networking.WorkloadGroup](group).GetProbe() != nil
 }
 

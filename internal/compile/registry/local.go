@@ -9,6 +9,7 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
 	"fairway/internal/table"
 )
@@ -71,7 +72,7 @@ func (t *Tables) noteLocal(r *table.Reader, o *config.Object, field string, e me
 	if len(services) > 0 && !t.in.AllowsLocalEndpoints(r, o.Namespace) {
 		r.Note(o.Problem(
 			field,
-			"LocalAddress",
+			code.LocalAddress,
 			mesh.Warning,
 			fmt.Sprintf(
 				"%s is %s: it would mean something else for each proxy, so gateways and proxies of other namespaces are not sent it",
@@ -91,7 +92,7 @@ func guarded(o *config.Object, field, address string, port uint32) mesh.Problem 
 	}
 	return o.Problem(
 		field,
-		"ProxysOwn",
+		code.ProxysOwn,
 		mesh.Error,
 		what+" is a proxy's own, of Envoy or its agent: no proxy is sent it",
 		"give the address of an application",
@@ -135,7 +136,7 @@ func (t *Tables) addresses(r *table.Reader, o *config.Object) []string {
 			r.Note(
 				o.Problem(
 					fmt.Sprintf("spec.addresses[%d]", i),
-					"LocalAddress",
+					code.LocalAddress,
 					mesh.Warning,
 					show(a)+" is every client's own machine: the service is not addressed by it",
 					"give an address that no machine has for itself; or let the mesh's "+

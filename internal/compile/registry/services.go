@@ -11,6 +11,7 @@ import (
 	"fairway/internal/compile/input"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -59,7 +60,7 @@ func (t *Tables) registered(r *table.Reader, s *mesh.Service) *mesh.Service {
 				r.Note(mesh.Problem{
 					Object:   originOf(s),
 					Field:    "ports",
-					Code:     "BadPort",
+					Code:     code.BadPort,
 					Severity: mesh.Error,
 					Message: fmt.Sprintf(
 						"port %d of host %s, with target %d, is left out: ports are numbers from 1 to 65535",
@@ -81,7 +82,7 @@ func badPort(p mesh.Port) bool { return p.Number == 0 || p.Number > 65535 || p.T
 func (t *Tables) entryServices(r *table.Reader, o *config.Object, emit func(mesh.ServiceKey, *mesh.Service)) {
 	spec := config.Spec[*networking.ServiceEntry](o)
 	if spec.GetResolution() == networking.ServiceEntry_DYNAMIC_DNS {
-		r.Note(mesh.Problem{Object: o.Ref, Field: "spec.resolution", Code: "NotYet", Severity: mesh.Info,
+		r.Note(mesh.Problem{Object: o.Ref, Field: "spec.resolution", Code: code.NotYet, Severity: mesh.Info,
 			Message: "DYNAMIC_DNS has no effect yet: connections go where the client sent them, as with NONE"})
 	}
 	exportTo := t.in.ExportTo(r, o.Kind, spec.GetExportTo())
@@ -181,7 +182,7 @@ func sameHost(loser, winner *mesh.Service, added int) mesh.Problem {
 		Object:   originOf(loser),
 		Other:    originOf(winner),
 		Field:    "spec.hosts",
-		Code:     "SameHost",
+		Code:     code.SameHost,
 		Severity: mesh.Info,
 		Message: fmt.Sprintf(
 			"host %s is declared by %s too, which goes first; of this one the endpoints and %d more ports are taken",
@@ -230,7 +231,7 @@ func (t *Tables) declareOverlaps() {
 						Object:   originOf(public[i]),
 						Other:    originOf(public[0]),
 						Field:    "spec.hosts",
-						Code:     "HostOfOtherNamespace",
+						Code:     code.HostOfOtherNamespace,
 						Severity: mesh.Info,
 						Message: fmt.Sprintf(
 							"host %s is declared by %s too, which clients of other namespaces use; this one serves namespace %s alone",

@@ -102,7 +102,7 @@ func (t *Tables) declareEndpoints() {
 				t.sliceEndpoints(r, s.Slice, emit)
 			case s.Workload != nil:
 				selectors.workload(r, t.placeOf(r, *s.Workload), *s.Workload, emit)
-			case s.Object.Kind == "ServiceEntry":
+			case s.Object.Kind == config.ServiceEntry:
 				t.noteInline(r, s.Object)
 				inlineEndpoints(s.Object, emit)
 			default:
@@ -145,4 +145,4 @@ func Before(a, b *mesh.Service) int {
 		cmp.Compare(a.Key.Host, b.Key.Host)) // two hosts of one object
 }
 
-func isServiceEntry(o *config.Object) bool { return o != nil && o.Kind == "ServiceEntry" }
+func isServiceEntry(o *config.Object) bool { return o != nil && o.Kind == config.ServiceEntry }

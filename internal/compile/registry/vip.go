@@ -8,6 +8,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -71,7 +72,7 @@ func (t *Tables) declareVIPs() {
 				}
 			}
 			m, _ := table.Get(r, t.Merged, k)
-			r.Note(mesh.Problem{Object: originOf(m.Service), Field: "spec.addresses", Code: "NoAddressLeft", Severity: mesh.Warning,
+			r.Note(mesh.Problem{Object: originOf(m.Service), Field: "spec.addresses", Code: code.NoAddressLeft, Severity: mesh.Warning,
 				Message: "the range for automatic addresses is full", Fix: "give the service an address"})
 		})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -85,7 +86,7 @@ func notePorts(r *table.Reader, of mesh.ServiceKey, e mesh.SliceEndpoint) {
 		r.Note(mesh.Problem{
 			Object:   mesh.ObjectRef{Kind: of.Registry, Namespace: of.Namespace, Name: string(of.Host)},
 			Field:    "ports",
-			Code:     "BadPort",
+			Code:     code.BadPort,
 			Severity: mesh.Error,
 			Message: fmt.Sprintf(
 				"endpoint %s serves %s on %q, which is no port: the service's own target is taken",

@@ -11,6 +11,7 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -60,7 +61,7 @@ func (c *checker) target(_ route.Rule, field string, d *networking.Destination) 
 	if seen == nil || seen.Service == nil {
 		c.note(mesh.Problem{
 			Field:    field + ".host",
-			Code:     "UnknownHost",
+			Code:     code.UnknownHost,
 			Severity: mesh.Error,
 			Message: "there is no service " + string(
 				host,
@@ -86,7 +87,7 @@ func (c *checker) port(field string, s *mesh.Service, d *networking.Destination)
 	if n == 0 {
 		c.note(mesh.Problem{
 			Field:    field,
-			Code:     "NoPort",
+			Code:     code.NoPort,
 			Severity: mesh.Warning,
 			Message: string(
 				s.Key.Host,
@@ -98,7 +99,7 @@ func (c *checker) port(field string, s *mesh.Service, d *networking.Destination)
 	}
 	c.note(mesh.Problem{
 		Field:    field + ".number",
-		Code:     "UnknownPort",
+		Code:     code.UnknownPort,
 		Severity: mesh.Error,
 		Message: string(
 			s.Key.Host,
@@ -123,7 +124,7 @@ func (c *checker) subset(field string, seen *scope.Seen, name string) {
 	if rule == nil {
 		c.note(mesh.Problem{
 			Field:    field,
-			Code:     "UnknownSubset",
+			Code:     code.UnknownSubset,
 			Severity: mesh.Error,
 			Message: "no DestinationRule that namespace " + c.rule.Namespace + " sees defines subsets of " + host +
 				": requests to " + name + " are answered 503",
@@ -138,7 +139,7 @@ func (c *checker) subset(field string, seen *scope.Seen, name string) {
 	if slices.Contains(have, name) {
 		return
 	}
-	c.note(mesh.Problem{Field: field, Code: "UnknownSubset", Severity: mesh.Error,
+	c.note(mesh.Problem{Field: field, Code: code.UnknownSubset, Severity: mesh.Error,
 		Message: "the DestinationRule for " + host + " has no subset " + name + " (" + orNone(have) + "): requests to it are answered 503",
 		Fix:     didYouMean(Nearest(name, have, max(1, len(name)/2)), "define it, or use one that there is")})
 }

@@ -8,6 +8,7 @@ import (
 	"fairway/internal/compile/scope"
 	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -99,7 +100,7 @@ func (t *Tables) declareClashes() {
 					r.Note(mesh.Problem{
 						Object:   s.Origin,
 						Field:    "spec.addresses",
-						Code:     "AddressTaken",
+						Code:     code.AddressTaken,
 						Severity: mesh.Warning,
 						Message: "requests to " + address + " mean " + string(
 							all[w].Key.Host,
@@ -119,7 +120,7 @@ func (t *Tables) declareClashes() {
 					r.Note(mesh.Problem{
 						Object:   m.Service.Origin,
 						Field:    "spec.hosts",
-						Code:     "NameTaken",
+						Code:     code.NameTaken,
 						Severity: mesh.Info,
 						Message: "the name " + string(
 							host,

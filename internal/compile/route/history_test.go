@@ -14,6 +14,7 @@ import (
 	"fairway/internal/compile/route/routetest"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/source"
 )
 
@@ -35,7 +36,7 @@ func TestHistory(t *testing.T) {
 			}
 			w.Store.Settle()
 			for _, p := range w.Problems() {
-				if p.Code == "Engine" {
+				if p.Code == code.Note {
 					t.Errorf("seed %d step %d: %s", seed, step, p.Message)
 				}
 			}

@@ -13,6 +13,7 @@ import (
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -212,7 +213,7 @@ func (h *hosts) refused(e *envoy.Encoded, s *scope.Seen, rule *config.Object) {
 		return
 	}
 	p := mesh.Problem{
-		Code:     "Refused",
+		Code:     code.Refused,
 		Severity: mesh.Error,
 		Message:  "Envoy would refuse the virtual host, what proxies have stays: " + e.Err.Error(),
 	}

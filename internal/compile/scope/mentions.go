@@ -12,6 +12,7 @@ import (
 	"fairway/internal/config"
 	routes "fairway/internal/envoy/route"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -56,11 +57,11 @@ func (t *Tables) declareMentions() {
 			switch {
 			case s.Service != nil:
 				emit(mentionKey{s.Service.Key.Host, aService, k}, mention{})
-			case s.Object.Kind == "ServiceEntry":
+			case s.Object.Kind == config.ServiceEntry:
 				t.mentionEntry(k, s.Object, emit)
-			case s.Object.Kind == "VirtualService":
+			case s.Object.Kind == config.VirtualService:
 				t.mentionRoute(r, k, s.Object, emit)
-			case s.Object.Kind == "DestinationRule":
+			case s.Object.Kind == config.DestinationRule:
 				key := t.ruleKey(r, s.Object)
 				emit(mentionKey{key.Host, aRule, k}, mention{exportTo: key.ExportTo, created: s.Object.Created, clients: key.Clients})
 			}
@@ -204,7 +205,7 @@ func (t *Tables) noteClash(r *table.Reader, host mesh.Host, loser, winner config
 	r.Note(mesh.Problem{
 		Object:   l.Ref,
 		Field:    "spec.hosts",
-		Code:     "HostTaken",
+		Code:     code.HostTaken,
 		Severity: mesh.Warning,
 		Message: fmt.Sprintf(
 			"sidecars take the routes for host %s from VirtualService %s/%s, which is older; this one does not hold for them",

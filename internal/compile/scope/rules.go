@@ -13,6 +13,7 @@ import (
 	"fairway/internal/compile/demand"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -112,7 +113,7 @@ func (t *Tables) checkRule(r *table.Reader, o *config.Object) {
 	spec := config.Spec[*networking.DestinationRule](o)
 	host := t.FullHost(spec.GetHost(), o.Namespace)
 	if !host.IsWildcard() && !table.Has(r, t.reg.ServicesByHost, host) {
-		r.Note(mesh.Problem{Object: o.Ref, Field: "spec.host", Code: "UnknownHost", Severity: mesh.Warning,
+		r.Note(mesh.Problem{Object: o.Ref, Field: "spec.host", Code: code.UnknownHost, Severity: mesh.Warning,
 			Message: fmt.Sprintf("there is no service %s", host), Fix: "name a host that a service or ServiceEntry declares"})
 	}
 }
@@ -142,7 +143,7 @@ func (rule *Rule) add(r *table.Reader, o *config.Object) {
 			r.Note(mesh.Problem{
 				Object:   o.Ref,
 				Field:    fmt.Sprintf("spec.subsets[%d].name", i),
-				Code:     "SubsetTaken",
+				Code:     code.SubsetTaken,
 				Severity: mesh.Error,
 				Message: fmt.Sprintf(
 					"subset %s of host %s is in %s already, which is older",
@@ -164,7 +165,7 @@ func (rule *Rule) add(r *table.Reader, o *config.Object) {
 			r.Note(mesh.Problem{
 				Object:   o.Ref,
 				Field:    "spec.trafficPolicy",
-				Code:     "SecondPolicy",
+				Code:     code.SecondPolicy,
 				Severity: mesh.Warning,
 				Message: fmt.Sprintf(
 					"host %s has the traffic policy of %s, which is older; of this rule only the subsets are taken",

@@ -11,6 +11,7 @@ import (
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/tls"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -151,7 +152,7 @@ func (t *Tables) noteHolder(r *table.Reader, k Key, who, want string) {
 	if !ok {
 		return
 	}
-	r.Note(mesh.Problem{Object: o.Ref, Field: "metadata.annotations", Code: "HolderNotNamed", Severity: mesh.Warning,
+	r.Note(mesh.Problem{Object: o.Ref, Field: "metadata.annotations", Code: code.HolderNotNamed, Severity: mesh.Warning,
 		Message: who + " is to serve with this Secret and is not sent it, for nobody says that it may have it",
 		Fix:     fmt.Sprintf("if it may, annotate the Secret with %s: %q, or name it in MeshConfig", config.HoldersAnnotation, want)})
 }

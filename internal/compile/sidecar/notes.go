@@ -8,6 +8,7 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -23,13 +24,13 @@ func (t *Tables) declareNotes() {
 			if spec.GetOutboundTrafficPolicy().GetEgressProxy() != nil {
 				note(
 					"spec.outboundTrafficPolicy.egressProxy",
-					"NotYet",
+					code.NotYet,
 					"an egress proxy has no effect yet: unknown traffic passes through directly",
 				)
 			}
 			for i, l := range spec.GetIngress() {
 				if l.GetTls() != nil {
-					note(fmt.Sprintf("spec.ingress[%d].tls", i), "NotYet", "TLS settings of ingress listeners have no effect yet")
+					note(fmt.Sprintf("spec.ingress[%d].tls", i), code.NotYet, "TLS settings of ingress listeners have no effect yet")
 				}
 			}
 		})
@@ -52,7 +53,7 @@ func (t *Tables) noteSockets(r *table.Reader, o *config.Object, spec *networking
 			r.Note(mesh.Problem{
 				Object:   o.Ref,
 				Field:    fmt.Sprintf("spec.%s[%d].bind", list, i),
-				Code:     "ProxysOwn",
+				Code:     code.ProxysOwn,
 				Severity: mesh.Error,
 				Message: strconv.Quote(
 					bind,

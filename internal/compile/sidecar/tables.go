@@ -8,6 +8,7 @@ import (
 	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -48,7 +49,7 @@ func (t *Tables) declareDefaults() {
 				r.Note(mesh.Problem{
 					Object:   o.Ref,
 					Field:    "spec.workloadSelector",
-					Code:     "SecondDefault",
+					Code:     code.SecondDefault,
 					Severity: mesh.Error,
 					Message:  "namespace " + s.Namespace + " has the default Sidecar " + list[0].Key.Name + " already, which is older",
 					Fix:      "give this one a workloadSelector",

@@ -11,6 +11,7 @@ import (
 	"fairway/internal/compile/input"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -129,7 +130,7 @@ func Unvouched(o *config.Object, field string, p Proxy) mesh.Problem {
 	return mesh.Problem{
 		Object:   o.Ref,
 		Field:    field,
-		Code:     "LabelsNotVouched",
+		Code:     code.LabelsNotVouched,
 		Severity: mesh.Warning,
 		Message: "a proxy of service account " + account + " says labels that this selects, and is not selected, for " +
 			"nobody gives them to the account",

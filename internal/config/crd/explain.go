@@ -9,13 +9,14 @@ import (
 
 	"fairway/internal/config/document"
 	"fairway/internal/config/report"
+	"fairway/internal/mesh/code"
 )
 
 // addErrors turns the library's errors into problems, in words for someone who looks at the file and not at the schema.
 func (s *Schema) addErrors(tree map[string]any, errs field.ErrorList, r *report.Report) {
 	for _, e := range errs {
 		if r.Full() {
-			r.Fail("", "Invalid", "", "") // is counted only
+			r.Fail("", code.Invalid, "", "") // is counted only
 			continue
 		}
 		at := e.Field
@@ -24,25 +25,25 @@ func (s *Schema) addErrors(tree map[string]any, errs field.ErrorList, r *report.
 		}
 		if where, ok := oneOfPlace(e.Detail); ok && at == "" {
 			message, fix := s.explainOneOf(tree, where)
-			r.Fail(where, "Conflict", message, fix)
+			r.Fail(where, code.Conflict, message, fix)
 			continue
 		}
-		code, message, fix := explain(e, at, tree)
-		r.Fail(at, code, message, fix)
+		word, message, fix := explain(e, at, tree)
+		r.Fail(at, word, message, fix)
 	}
 }
 
 // explain words an error of the library, without the field, which is named already.
-func explain(e *field.Error, at string, tree map[string]any) (code, message, fix string) {
+func explain(e *field.Error, at string, tree map[string]any) (word, message, fix string) {
 	detail := strings.TrimPrefix(e.Detail, at+" in body ")
 	switch e.Type {
 	case field.ErrorTypeRequired:
 		if e.Detail != "" {
-			return "Missing", e.Detail, ""
+			return code.Missing, e.Detail, ""
 		}
-		return "Missing", "the field is required", "set " + at
+		return code.Missing, "the field is required", "set " + at
 	case field.ErrorTypeNotSupported:
-		return "UnknownValue", report.Show(
+		return code.UnknownValue, report.Show(
 				e.BadValue,
 			) + " is not one of the values", strings.Replace(
 				e.Detail,
@@ -52,19 +53,19 @@ func explain(e *field.Error, at string, tree map[string]any) (code, message, fix
 			)
 	case field.ErrorTypeTypeInvalid:
 		want, _, _ := strings.Cut(strings.TrimPrefix(detail, "must be of type "), ":")
-		return "WrongType", report.Show(document.Value(tree, at)) + " is not of type " + want, ""
+		return code.WrongType, report.Show(document.Value(tree, at)) + " is not of type " + want, ""
 	case field.ErrorTypeDuplicate:
-		return "Duplicate", report.Show(e.BadValue) + " is written twice", "keep one of the two"
+		return code.Duplicate, report.Show(e.BadValue) + " is written twice", "keep one of the two"
 	case field.ErrorTypeTooLong, field.ErrorTypeTooMany:
-		return "TooMuch", detail, ""
+		return code.TooMuch, detail, ""
 	}
 	if _, rule, failed := strings.Cut(detail, " evaluating rule: "); failed {
-		return "Invalid", report.Show(document.Value(tree, at)) + ": " + rule, ""
+		return code.Invalid, report.Show(document.Value(tree, at)) + ": " + rule, ""
 	}
 	if _, omitted := e.BadValue.(field.OmitValueType); omitted || e.BadValue == nil || e.BadValue == "" {
-		return "Invalid", detail, ""
+		return code.Invalid, detail, ""
 	}
-	return "Invalid", report.Show(e.BadValue) + ": " + detail, ""
+	return code.Invalid, report.Show(e.BadValue) + ": " + detail, ""
 }
 
 // oneOfPlace reads which field the library says holds more than one of several exclusive ones; it names no field but in its words.

@@ -17,6 +17,7 @@ import (
 
 	"fairway/internal/config/report"
 	"fairway/internal/config/schemas"
+	"fairway/internal/mesh/code"
 	"fairway/internal/spelling"
 )
 
@@ -87,7 +88,7 @@ func (s *Schema) unknownFields(tree map[string]any, r *report.Report) map[string
 		if !r.Full() {
 			fix = s.suggest(f, name)
 		}
-		r.Fail(f, "UnknownField", "unknown field "+strconv.Quote(name), fix)
+		r.Fail(f, code.UnknownField, "unknown field "+strconv.Quote(name), fix)
 	}
 	return known
 }
@@ -124,7 +125,7 @@ func (s *Schema) suggest(f, name string) string {
 func (s *Schema) openAPI(tree map[string]any, r *report.Report) {
 	s.strictOnce.Do(func() { s.strict, _, s.strictErr = validation.NewSchemaValidator(s.internal) })
 	if s.strictErr != nil {
-		r.Fail("", "NoSchema", s.strictErr.Error(), "")
+		r.Fail("", code.NoSchema, s.strictErr.Error(), "")
 		return
 	}
 	t := &trimmer{left: maxDoubtful}
@@ -134,7 +135,7 @@ func (s *Schema) openAPI(tree map[string]any, r *report.Report) {
 	if t.cut {
 		r.Fail(
 			"",
-			"TooMuch",
+			code.TooMuch,
 			"the object has too many values that may be wrong: not all were looked at",
 			"mend those that are named, or write several objects",
 		)

@@ -5,6 +5,7 @@ import (
 
 	"fairway/internal/config/report"
 	"fairway/internal/config/rule"
+	"fairway/internal/mesh/code"
 )
 
 // EnvoyFilter holds what can be said of https://istio.io/latest/docs/reference/config/networking/envoy-filter/
@@ -17,16 +18,16 @@ func EnvoyFilter(c *rule.Check, ef *networking.EnvoyFilter) {
 		here := at.Of("configPatches", i)
 		switch {
 		case p.Patch == nil:
-			c.Fail(here.Key("patch"), "Missing", "there is no patch", "")
+			c.Fail(here.Key("patch"), code.Missing, "there is no patch", "")
 		case p.Patch.Operation == networking.EnvoyFilter_Patch_INVALID:
 			patch := here.Key("patch")
-			c.Fail(patch.Key("operation"), "Missing", "the patch has no operation", "write MERGE, ADD, REMOVE or another")
+			c.Fail(patch.Key("operation"), code.Missing, "the patch has no operation", "write MERGE, ADD, REMOVE or another")
 		case p.Patch.Operation != networking.EnvoyFilter_Patch_REMOVE && p.Patch.Value == nil:
 			patch := here.Key("patch")
-			c.Fail(patch.Key("value"), "Missing", "operation "+p.Patch.Operation.String()+" needs a value", "")
+			c.Fail(patch.Key("value"), code.Missing, "operation "+p.Patch.Operation.String()+" needs a value", "")
 		}
 		if p.ApplyTo == networking.EnvoyFilter_INVALID {
-			c.Fail(here.Key("applyTo"), "Missing", "the patch applies to nothing", "write CLUSTER, HTTP_FILTER or another")
+			c.Fail(here.Key("applyTo"), code.Missing, "the patch applies to nothing", "write CLUSTER, HTTP_FILTER or another")
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"fairway/internal/config/report"
 	"fairway/internal/config/rule"
+	"fairway/internal/mesh/code"
 )
 
 // ProxyConfig holds the rules of https://istio.io/latest/docs/reference/config/networking/proxy-config/ that the schema cannot say.
@@ -13,6 +14,6 @@ func ProxyConfig(c *rule.Check, p *networkingv1beta1.ProxyConfig) {
 	selector := at.Key("selector")
 	c.Selector(&selector, p.Selector.GetMatchLabels())
 	if n := p.Concurrency; n != nil && n.Value < 0 {
-		c.Fail(at.Key("concurrency"), "BadNumber", "concurrency cannot be negative", "write 0 for as many threads as there are cores")
+		c.Fail(at.Key("concurrency"), code.BadNumber, "concurrency cannot be negative", "write 0 for as many threads as there are cores")
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"fairway/internal/config/report"
 	"fairway/internal/config/rule"
+	"fairway/internal/mesh/code"
 )
 
 // Telemetry holds the rules of https://istio.io/latest/docs/reference/config/telemetry/ that the schema cannot say.
@@ -22,12 +23,17 @@ func Telemetry(c *rule.Check, t *telemetryv1alpha1.Telemetry) {
 		}
 		checkProviders(c, &here, tr.Providers)
 		if len(tr.Providers) > 1 {
-			c.Warn(here.Key("providers"), "TooMuch", "only one provider of tracing can be in force: the first is", "keep one")
+			c.Warn(here.Key("providers"), code.TooMuch, "only one provider of tracing can be in force: the first is", "keep one")
 		}
 		tags := here.Key("customTags")
 		for _, name := range slices.Sorted(maps.Keys(tr.CustomTags)) {
 			if tr.CustomTags[name].GetType() == nil {
-				c.Warn(tags.Key(name), "Missing", "the tag has no value and is left out", "set literal, environment, header or formatter")
+				c.Warn(
+					tags.Key(name),
+					code.Missing,
+					"the tag has no value and is left out",
+					"set literal, environment, header or formatter",
+				)
 			}
 		}
 	}
@@ -44,7 +50,7 @@ func Telemetry(c *rule.Check, t *telemetryv1alpha1.Telemetry) {
 func checkProviders(c *rule.Check, at *report.Path, list []*telemetryv1alpha1.ProviderRef) {
 	for i, p := range list {
 		if here := at.Of("providers", i); p.Name == "" {
-			c.Fail(here.Key("name"), "Missing", "the provider has no name", "name an extensionProvider of the mesh configuration")
+			c.Fail(here.Key("name"), code.Missing, "the provider has no name", "name an extensionProvider of the mesh configuration")
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"fairway/internal/config/report"
 	"fairway/internal/config/rule"
+	"fairway/internal/mesh/code"
 )
 
 // WasmPlugin holds the rules of https://istio.io/latest/docs/reference/config/proxy_extensions/wasm-plugin/ that
@@ -30,10 +31,10 @@ func TrafficExtension(c *rule.Check, t *extensionsv1alpha1.TrafficExtension) {
 		checkModule(c, &wasm, t.GetWasm().Url, t.GetWasm().Sha256)
 	case t.GetLua() != nil:
 		if lua := at.Key("lua"); t.GetLua().InlineCode == "" {
-			c.Fail(lua.Key("inlineCode"), "Missing", "there is no code", "")
+			c.Fail(lua.Key("inlineCode"), code.Missing, "there is no code", "")
 		}
 	default:
-		c.Fail(*at, "Missing", "the extension runs nothing", "set wasm or lua")
+		c.Fail(*at, code.Missing, "the extension runs nothing", "set wasm or lua")
 	}
 }
 
@@ -43,7 +44,7 @@ func checkModule(c *rule.Check, at *report.Path, from, sum string) {
 	if from == "" || err != nil || !rule.OneOf(u.Scheme, "", "file", "http", "https", "oci") {
 		c.Fail(
 			at.Key("url"),
-			"BadURL",
+			code.BadURL,
 			strconv.Quote(from)+" is not where a module can be fetched from",
 			"write a URL with file, http, https or oci",
 		)
@@ -52,7 +53,7 @@ func checkModule(c *rule.Check, at *report.Path, from, sum string) {
 		return
 	}
 	if len(sum) != 64 || !isHex(sum) {
-		c.Fail(at.Key("sha256"), "BadValue", strconv.Quote(sum)+" is not a SHA-256", "write 64 hex digits")
+		c.Fail(at.Key("sha256"), code.BadValue, strconv.Quote(sum)+" is not a SHA-256", "write 64 hex digits")
 	}
 }
 

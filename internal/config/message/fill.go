@@ -16,6 +16,7 @@ import (
 
 	"fairway/internal/config/document"
 	"fairway/internal/config/report"
+	"fairway/internal/mesh/code"
 	"fairway/internal/spelling"
 )
 
@@ -39,7 +40,7 @@ func (f *filler) message(m protoreflect.Message, tree map[string]any, at *report
 			fd = fields.ByTextName(name)
 		}
 		if fd == nil {
-			f.FailAt(here, "UnknownField", "unknown field "+strconv.Quote(name), nearest(name, fields))
+			f.FailAt(here, code.UnknownField, "unknown field "+strconv.Quote(name), nearest(name, fields))
 			continue
 		}
 		f.field(m, fd, v, &here)
@@ -67,7 +68,7 @@ func (f *filler) twice(d protoreflect.MessageDescriptor, tree map[string]any, at
 			id = o.FullName()
 		}
 		if other, has := seen[id]; has {
-			f.FailAt(at.Key(name), "Conflict", fmt.Sprintf("%s and %s exclude each other", other, name), "keep one of the two")
+			f.FailAt(at.Key(name), code.Conflict, fmt.Sprintf("%s and %s exclude each other", other, name), "keep one of the two")
 		}
 		seen[id] = name
 	}
@@ -190,7 +191,7 @@ func (f *filler) wellKnown(m protoreflect.Message, v any, at *report.Path) {
 		err = protojson.Unmarshal(text, m.Interface())
 	}
 	if err != nil {
-		f.FailAt(*at, "WrongType", "not a "+string(m.Descriptor().Name()), "")
+		f.FailAt(*at, code.WrongType, "not a "+string(m.Descriptor().Name()), "")
 	}
 }
 
@@ -203,7 +204,7 @@ func (f *filler) duration(m protoreflect.Message, v any, at *report.Path) {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		f.FailAt(*at, "BadDuration", strconv.Quote(s)+" is not a duration", "write a number and a unit: 1.5s, 30ms, 5m")
+		f.FailAt(*at, code.BadDuration, strconv.Quote(s)+" is not a duration", "write a number and a unit: 1.5s, 30ms, 5m")
 		return
 	}
 	fields := m.Descriptor().Fields()
@@ -212,7 +213,7 @@ func (f *filler) duration(m protoreflect.Message, v any, at *report.Path) {
 }
 
 func (f *filler) wrong(at *report.Path, v any, want string) {
-	f.FailAt(*at, "WrongType", fmt.Sprintf("%s is not %s", report.Show(v), want), "")
+	f.FailAt(*at, code.WrongType, fmt.Sprintf("%s is not %s", report.Show(v), want), "")
 }
 
 func (f *filler) scalar(fd protoreflect.FieldDescriptor, v any, at *report.Path) (protoreflect.Value, bool) {
@@ -254,7 +255,7 @@ func (f *filler) enum(ed protoreflect.EnumDescriptor, v any, at *report.Path) (p
 	for i := range names {
 		names[i] = string(ed.Values().Get(i).Name())
 	}
-	f.FailAt(*at, "UnknownValue", report.Show(v)+" is not one of the values", "write one of "+strings.Join(names, ", "))
+	f.FailAt(*at, code.UnknownValue, report.Show(v)+" is not one of the values", "write one of "+strings.Join(names, ", "))
 	return protoreflect.Value{}, false
 }
 

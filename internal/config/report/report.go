@@ -8,11 +8,15 @@ import (
 
 	"fairway/internal/config/document"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
 )
 
 // maxProblems is how many problems of one document are told; the others are counted.
 const maxProblems = 100
+
+// unknownField is the one mistake that hides nothing of the rest.
+const unknownField = code.UnknownField
 
 // Report is what is said of one document. One goroutine at a time may use it.
 type Report struct {
@@ -35,7 +39,7 @@ func New(doc document.Document) Report {
 // Say notes a problem, fit to be shown; its line is looked up in the text. What is past maxProblems is counted only.
 func (r *Report) Say(field, code string, severity mesh.Severity, message, fix string) {
 	r.failed = r.failed || severity == mesh.Error
-	r.broken = r.broken || severity == mesh.Error && code != "UnknownField"
+	r.broken = r.broken || severity == mesh.Error && code != unknownField
 	if r.Full() {
 		r.more, r.worst = r.more+1, max(r.worst, severity)
 		return
@@ -64,7 +68,7 @@ func (r *Report) FailAt(p Path, code, message, fix string) { r.Fail(p.String(), 
 // Mistake notes that the document cannot be read.
 func (r *Report) Mistake(m *document.Mistake) {
 	r.failed, r.broken = true, true
-	r.note(r.Document.Line+max(m.Line-1, 0), "", "Syntax", mesh.Error, m.Message, m.Fix)
+	r.note(r.Document.Line+max(m.Line-1, 0), "", code.Syntax, mesh.Error, m.Message, m.Fix)
 }
 
 // Full tells whether a further problem would only be counted, so that wording it can be left out.
@@ -91,7 +95,7 @@ func (r *Report) Told() []mesh.Problem {
 	return append(r.problems, mesh.Problem{
 		Object:   r.Ref,
 		Line:     r.Ref.Line,
-		Code:     "TooManyProblems",
+		Code:     code.TooManyProblems,
 		Severity: r.worst,
 		Message:  "and " + strconv.Itoa(r.more) + " more problems in this document",
 	})

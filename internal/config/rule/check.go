@@ -14,6 +14,7 @@ import (
 
 	"fairway/internal/config/report"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 )
 
 // Check is what a kind's rules say their problems to. A rule that Istio enforces is an Error; what Istio takes but
@@ -48,14 +49,14 @@ func IsCIDR(s string) bool {
 // Port checks a number that must be there.
 func (c *Check) Port(at report.Path, number uint32) {
 	if number < 1 || number > 65535 {
-		c.Fail(at, "BadPort", fmt.Sprintf("%d is not a port", number), "write a number from 1 to 65535")
+		c.Fail(at, code.BadPort, fmt.Sprintf("%d is not a port", number), "write a number from 1 to 65535")
 	}
 }
 
 // Percent checks a number from 0 to 100.
 func (c *Check) Percent(at report.Path, v float64) {
 	if !(v >= 0 && v <= 100) {
-		c.Fail(at, "BadPercent", fmt.Sprintf("%v is not a percentage", v), "write a number from 0 to 100")
+		c.Fail(at, code.BadPercent, fmt.Sprintf("%v is not a percentage", v), "write a number from 0 to 100")
 	}
 }
 
@@ -65,7 +66,7 @@ func (c *Check) Duration(at report.Path, d *durationpb.Duration, least time.Dura
 		return
 	}
 	if d.CheckValid() != nil || d.AsDuration() < least {
-		c.Fail(at, "BadDuration", d.AsDuration().String()+" is too short", "write "+least.String()+" or more")
+		c.Fail(at, code.BadDuration, d.AsDuration().String()+" is too short", "write "+least.String()+" or more")
 	}
 }
 
@@ -77,13 +78,13 @@ func (c *Check) ExportTo(at *report.Path, list []string) {
 		switch {
 		case ns == "*" || ns == "." || ns == "~":
 			if ns != "." && len(list) > 1 {
-				c.Fail(here, "BadExportTo", strconv.Quote(ns)+" must stand alone", "leave the others out")
+				c.Fail(here, code.BadExportTo, strconv.Quote(ns)+" must stand alone", "leave the others out")
 			}
 		case len(validation.IsDNS1123Label(ns)) > 0:
-			c.Fail(here, "BadExportTo", strconv.Quote(ns)+" is not a namespace", `write a namespace's name, "." or "*"`)
+			c.Fail(here, code.BadExportTo, strconv.Quote(ns)+" is not a namespace", `write a namespace's name, "." or "*"`)
 		}
 		if seen[ns] {
-			c.Fail(here, "Duplicate", strconv.Quote(ns)+" is written twice", "keep one of the two")
+			c.Fail(here, code.Duplicate, strconv.Quote(ns)+" is written twice", "keep one of the two")
 		}
 		seen[ns] = true
 	}
@@ -94,9 +95,9 @@ func (c *Check) Selector(at *report.Path, labels map[string]string) {
 	for _, k := range slices.Sorted(maps.Keys(labels)) {
 		switch {
 		case k == "":
-			c.Fail(*at, "BadLabel", "a label without a name", "")
+			c.Fail(*at, code.BadLabel, "a label without a name", "")
 		case strings.Contains(k, "*") || strings.Contains(labels[k], "*"):
-			c.Fail(at.Key(k), "BadLabel", "a selector has no wildcards", "write the label as the workloads have it")
+			c.Fail(at.Key(k), code.BadLabel, "a selector has no wildcards", "write the label as the workloads have it")
 		}
 	}
 }
@@ -114,12 +115,12 @@ func OneOf(s string, list ...string) bool {
 // HeaderName checks the name of a header by RFC 9110, section 5.1; Envoy also knows pseudo headers by a leading colon.
 func (c *Check) HeaderName(at report.Path, name string) {
 	if name == "" {
-		c.Fail(at, "BadHeader", "a header without a name", "")
+		c.Fail(at, code.BadHeader, "a header without a name", "")
 		return
 	}
 	for _, r := range strings.TrimPrefix(name, ":") {
 		if !strings.ContainsRune("!#$%&'*+-.^_`|~", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
-			c.Fail(at, "BadHeader", strconv.Quote(name)+" is not a header's name", "write letters, digits and '-'")
+			c.Fail(at, code.BadHeader, strconv.Quote(name)+" is not a header's name", "write letters, digits and '-'")
 			return
 		}
 	}

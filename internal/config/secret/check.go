@@ -18,6 +18,7 @@ import (
 
 	"fairway/internal/identity"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 )
 
 const (
@@ -31,7 +32,7 @@ func (s *secret) checkPair(certAt, keyAt string, chain, key []byte) {
 	if err != nil {
 		s.Report.Fail(
 			certAt,
-			"BadCertificate",
+			code.BadCertificate,
 			"the certificate cannot be read: "+err.Error(),
 			"write the certificates in PEM, the server's own first: "+pemCertificate,
 		)
@@ -40,27 +41,27 @@ func (s *secret) checkPair(certAt, keyAt string, chain, key []byte) {
 	if len(key) > maxKey {
 		s.Report.Fail(
 			keyAt,
-			"BadKey",
+			code.BadKey,
 			fmt.Sprintf("the key has %d bytes of at most %d", len(key), maxKey),
 			"make an RSA key of 2048 bits or more, or an EC key on P-256",
 		)
 		return
 	}
 	if block, _ := pem.Decode(key); block != nil && (strings.Contains(block.Type, "ENCRYPTED") || block.Headers["DEK-Info"] != "") {
-		s.Report.Fail(keyAt, "BadKey", "the key is encrypted", "write it without a password: nobody is there to be asked")
+		s.Report.Fail(keyAt, code.BadKey, "the key is encrypted", "write it without a password: nobody is there to be asked")
 		return
 	}
 	if _, err := tls.X509KeyPair(chain, key); err != nil { // its text tells types and sizes, never the key
-		code, fix := "BadKey", "write the key in PEM: -----BEGIN PRIVATE KEY-----"
+		why, fix := code.BadKey, "write the key in PEM: -----BEGIN PRIVATE KEY-----"
 		if strings.Contains(err.Error(), "does not match") {
-			code, fix = "KeyMismatch", "write the key that the first certificate was made with"
+			why, fix = code.KeyMismatch, "write the key that the first certificate was made with"
 		}
-		s.Report.Fail(keyAt, code, "the key cannot be used: "+strings.TrimPrefix(err.Error(), "tls: "), fix)
+		s.Report.Fail(keyAt, why, "the key cannot be used: "+strings.TrimPrefix(err.Error(), "tls: "), fix)
 		return
 	}
 	leaf := certs[0]
 	if why := weak(leaf.PublicKey); why != "" {
-		s.Report.Fail(keyAt, "WeakKey", why, "make an RSA key of 2048 bits or more, or an EC key on P-256")
+		s.Report.Fail(keyAt, code.WeakKey, why, "make an RSA key of 2048 bits or more, or an EC key on P-256")
 		return
 	}
 	s.checkTime(certAt, leaf)
@@ -89,11 +90,11 @@ func weak(key any) string {
 func (s *secret) checkTime(at string, leaf *x509.Certificate) {
 	switch now := s.Now(); {
 	case now.After(leaf.NotAfter):
-		s.Report.Say(at, "Expired", mesh.Warning, "the certificate has expired on "+stamp(leaf.NotAfter), "renew it")
+		s.Report.Say(at, code.Expired, mesh.Warning, "the certificate has expired on "+stamp(leaf.NotAfter), "renew it")
 	case now.Before(leaf.NotBefore):
 		s.Report.Say(
 			at,
-			"NotYetValid",
+			code.NotYetValid,
 			mesh.Warning,
 			"the certificate is valid only from "+stamp(leaf.NotBefore),
 			"set this machine's clock, or wait",
@@ -112,7 +113,7 @@ func (s *secret) checkStaple(at string, der []byte) {
 	if rest, err := asn1.Unmarshal(der, &r); err != nil || len(rest) > 0 || r.Status != 0 {
 		s.Report.Fail(
 			at,
-			"BadStaple",
+			code.BadStaple,
 			"the value is not a successful OCSP response in DER",
 			"write what the authority's responder answered, or leave it out",
 		)
@@ -127,7 +128,7 @@ func (s *secret) checkAuthorities(at string, text []byte) {
 	if err != nil {
 		s.Report.Fail(
 			at,
-			"BadCertificate",
+			code.BadCertificate,
 			"the authorities' certificates cannot be read: "+err.Error(),
 			"write them in PEM: "+pemCertificate,
 		)
@@ -148,13 +149,13 @@ func (s *secret) checkRevoked(at string, text []byte) {
 			continue
 		}
 		if _, err := x509.ParseRevocationList(block.Bytes); err != nil {
-			s.Report.Fail(at, "BadRevocationList", "a revocation list cannot be read: "+err.Error(), "")
+			s.Report.Fail(at, code.BadRevocationList, "a revocation list cannot be read: "+err.Error(), "")
 			return
 		}
 		lists++
 	}
 	if lists == 0 {
-		s.Report.Fail(at, "BadRevocationList", "there is no revocation list in PEM", "write it as -----BEGIN X509 CRL-----")
+		s.Report.Fail(at, code.BadRevocationList, "there is no revocation list in PEM", "write it as -----BEGIN X509 CRL-----")
 		return
 	}
 	s.out.CRL, s.public["revocationLists"] = text, lists

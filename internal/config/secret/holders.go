@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"fairway/internal/mesh/code"
 )
 
 // HoldersAnnotation of a Secret names the service accounts of its namespace whose proxies are sent it: names with
@@ -41,7 +43,7 @@ func (s *secret) readHolders() {
 		if !isAccount(name) {
 			s.Report.Fail(
 				"metadata.annotations",
-				"BadHolders",
+				code.BadHolders,
 				HoldersAnnotation+" names "+strconv.Quote(name)+", which is no service account",
 				"write names of service accounts of the namespace with commas between, or *",
 			)
@@ -52,7 +54,7 @@ func (s *secret) readHolders() {
 	if len(names) > maxHolders {
 		s.Report.Fail(
 			"metadata.annotations",
-			"BadHolders",
+			code.BadHolders,
 			HoldersAnnotation+" names more than 64 service accounts",
 			"write * for all of the namespace",
 		)

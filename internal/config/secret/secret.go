@@ -16,6 +16,7 @@ import (
 	"fairway/internal/config/report"
 	"fairway/internal/identity"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 )
 
 // Credential is what a Secret holds that TLS needs: a certificate with its key, or those who are believed, or both, or
@@ -71,7 +72,7 @@ func Read(in Input) (credential *Credential, public *structpb.Struct) {
 	s := &secret{Input: in, values: map[string][]byte{}, fields: map[string]string{}, public: map[string]any{}, out: &Credential{}}
 	for _, k := range slices.Sorted(maps.Keys(in.Tree)) {
 		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "type", "data", "stringData", "immutable"}, k) {
-			in.Report.Fail(k, "UnknownField", "unknown field "+strconv.Quote(k), "")
+			in.Report.Fail(k, code.UnknownField, "unknown field "+strconv.Quote(k), "")
 		}
 	}
 	s.read("data", fromBase64)
@@ -95,7 +96,7 @@ func Read(in Input) (credential *Credential, public *structpb.Struct) {
 	s.public["keys"] = anyList(slices.Sorted(maps.Keys(s.values)))
 	spec, err := structpb.NewStruct(s.public)
 	if err != nil {
-		in.Report.Fail("", "BadSecret", "a key of the Secret is not UTF-8", "")
+		in.Report.Fail("", code.BadSecret, "a key of the Secret is not UTF-8", "")
 		return nil, nil
 	}
 	return s.out, spec
@@ -112,7 +113,7 @@ func (s *secret) read(field string, decode func(string) ([]byte, bool)) {
 	values, ok := s.Tree[field].(map[string]any)
 	if !ok {
 		if s.Tree[field] != nil {
-			s.Report.Fail(field, "WrongType", field+" is not a set of fields", "")
+			s.Report.Fail(field, code.WrongType, field+" is not a set of fields", "")
 		}
 		return
 	}
@@ -120,12 +121,12 @@ func (s *secret) read(field string, decode func(string) ([]byte, bool)) {
 		at := field + "." + k
 		text, ok := values[k].(string)
 		if !ok && values[k] != nil {
-			s.Report.Fail(at, "WrongType", "the value is not a string", "put it in quotes")
+			s.Report.Fail(at, code.WrongType, "the value is not a string", "put it in quotes")
 			continue
 		}
 		value, ok := decode(text)
 		if !ok {
-			s.Report.Fail(at, "BadBase64", "the value is not base64", "write it under stringData as it is, or encode it: base64 -w0")
+			s.Report.Fail(at, code.BadBase64, "the value is not base64", "write it under stringData as it is, or encode it: base64 -w0")
 			continue
 		}
 		s.values[k], s.fields[k] = value, at
@@ -138,7 +139,7 @@ func (s *secret) checkSize() {
 		size += len(k) + len(v)
 	}
 	if size > maxSecret {
-		s.Report.Fail("data", "TooMuch", fmt.Sprintf("the Secret holds %d bytes of at most %d", size, maxSecret), "")
+		s.Report.Fail("data", code.TooMuch, fmt.Sprintf("the Secret holds %d bytes of at most %d", size, maxSecret), "")
 	}
 }
 
@@ -163,7 +164,7 @@ func (s *secret) takePair() {
 		if !s.has(k) {
 			s.Report.Fail(
 				s.where(k, names[1-i]),
-				"Missing",
+				code.Missing,
 				"the Secret has no "+k,
 				"a certificate and its key belong together: "+names[0]+" and "+names[1],
 			)
@@ -212,7 +213,7 @@ func (s *secret) takeAuthorities() {
 		if s.has(names[1]) && s.out.Chain != nil {
 			s.Report.Say(
 				s.fields[names[1]],
-				"Unused",
+				code.Unused,
 				mesh.Warning,
 				"the Secret has a "+names[1]+" but no "+names[0]+" that it is of: it is not used",
 				"",

@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/config/report"
 	"fairway/internal/config/rule"
+	"fairway/internal/mesh/code"
 )
 
 // PeerAuthentication holds the rules of
@@ -23,7 +24,7 @@ func PeerAuthentication(c *rule.Check, p *securityv1beta1.PeerAuthentication) {
 	c.Selector(&selector, p.Selector.GetMatchLabels())
 	ports := at.Key("portLevelMtls")
 	if len(p.PortLevelMtls) > 0 && len(p.Selector.GetMatchLabels()) == 0 {
-		c.Fail(ports, "Conflict", "settings by port need a selector", "say whose ports: add selector.matchLabels")
+		c.Fail(ports, code.Conflict, "settings by port need a selector", "say whose ports: add selector.matchLabels")
 	}
 	for _, n := range slices.Sorted(maps.Keys(p.PortLevelMtls)) {
 		c.Port(ports.Key(strconv.FormatUint(uint64(n), 10)), n)
@@ -46,21 +47,21 @@ func checkJWTRule(c *rule.Check, at *report.Path, j *securityv1beta1.JWTRule) {
 	if j.Issuer == "" && j.JwksUri == "" && j.Jwks == "" {
 		c.Fail(
 			at.Key("issuer"),
-			"Missing",
+			code.Missing,
 			"the rule has neither an issuer nor keys",
 			"write the iss that its tokens carry, or jwksUri for tokens of any issuer with these keys",
 		)
 	}
 	if j.JwksUri != "" {
 		if u, err := url.Parse(j.JwksUri); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			c.Fail(at.Key("jwksUri"), "BadURL", strconv.Quote(j.JwksUri)+" is not an http or https URL", "")
+			c.Fail(at.Key("jwksUri"), code.BadURL, strconv.Quote(j.JwksUri)+" is not an http or https URL", "")
 		}
 		if j.Jwks != "" {
-			c.Fail(at.Key("jwks"), "Conflict", "jwks and jwksUri exclude each other", "keep one of the two")
+			c.Fail(at.Key("jwks"), code.Conflict, "jwks and jwksUri exclude each other", "keep one of the two")
 		}
 	}
 	if j.Jwks != "" && !isKeySet(j.Jwks) {
-		c.Fail(at.Key("jwks"), "BadKeys", "the text is not a JSON Web Key Set", `write {"keys": [...]}`)
+		c.Fail(at.Key("jwks"), code.BadKeys, "the text is not a JSON Web Key Set", `write {"keys": [...]}`)
 	}
 	for i, h := range j.FromHeaders {
 		here := at.Of("fromHeaders", i)
@@ -70,7 +71,7 @@ func checkJWTRule(c *rule.Check, at *report.Path, j *securityv1beta1.JWTRule) {
 		here := at.Of("outputClaimToHeaders", i)
 		c.HeaderName(here.Key("header"), h.Header)
 		if h.Claim == "" {
-			c.Fail(here.Key("claim"), "Missing", "there is no claim to put into the header", "")
+			c.Fail(here.Key("claim"), code.Missing, "there is no claim to put into the header", "")
 		}
 	}
 }
@@ -89,11 +90,11 @@ func AuthorizationPolicy(c *rule.Check, p *securityv1beta1.AuthorizationPolicy) 
 	c.Selector(&selector, p.Selector.GetMatchLabels())
 	switch {
 	case p.Action == securityv1beta1.AuthorizationPolicy_CUSTOM && p.GetProvider().GetName() == "":
-		c.Fail(at.Key("provider"), "Missing", "action CUSTOM needs a provider", "name an extensionProvider of the mesh configuration")
+		c.Fail(at.Key("provider"), code.Missing, "action CUSTOM needs a provider", "name an extensionProvider of the mesh configuration")
 	case p.Action != securityv1beta1.AuthorizationPolicy_CUSTOM && p.GetProvider() != nil:
-		c.Fail(at.Key("provider"), "Conflict", "a provider goes with action CUSTOM, not "+p.Action.String(), "")
+		c.Fail(at.Key("provider"), code.Conflict, "a provider goes with action CUSTOM, not "+p.Action.String(), "")
 	case p.Action == securityv1beta1.AuthorizationPolicy_DENY && len(p.Rules) == 0:
-		c.Warn(*at, "NoRules", "action DENY without rules denies nothing", "write `rules: [{}]` to deny everything")
+		c.Warn(*at, code.NoRules, "action DENY without rules denies nothing", "write `rules: [{}]` to deny everything")
 	}
 	for i, r := range p.Rules {
 		here := at.Of("rules", i)
@@ -115,24 +116,24 @@ func checkAuthRule(c *rule.Check, at *report.Path, r *securityv1beta1.Rule) {
 	for i, w := range r.When {
 		here := at.Of("when", i)
 		if w.Key == "" {
-			c.Fail(here.Key("key"), "Missing", "the condition has no key", "")
+			c.Fail(here.Key("key"), code.Missing, "the condition has no key", "")
 		} else if !isConditionKey(w.Key) {
 			c.Fail(
 				here.Key("key"),
-				"UnknownValue",
+				code.UnknownValue,
 				strconv.Quote(w.Key)+" is not an attribute of a request",
 				"write one of https://istio.io/latest/docs/reference/config/security/conditions/",
 			)
 		}
 		if len(w.Values)+len(w.NotValues) == 0 {
-			c.Fail(here, "Missing", fmt.Sprintf("condition %s has no values", w.Key), "add values or notValues")
+			c.Fail(here, code.Missing, fmt.Sprintf("condition %s has no values", w.Key), "add values or notValues")
 		}
 	}
 }
 
 func checkAuthSource(c *rule.Check, at *report.Path, s *securityv1beta1.Source) {
 	if s == nil {
-		c.Fail(*at, "Missing", "there is no source", "")
+		c.Fail(*at, code.Missing, "there is no source", "")
 		return
 	}
 	for _, l := range []struct {
@@ -146,7 +147,7 @@ func checkAuthSource(c *rule.Check, at *report.Path, s *securityv1beta1.Source) 
 	} {
 		for j, b := range l.list {
 			if !rule.IsCIDR(b) {
-				c.Fail(at.Of(l.name, j), "BadAddress", strconv.Quote(b)+" is not an address or CIDR", "write 10.1.2.0/24")
+				c.Fail(at.Of(l.name, j), code.BadAddress, strconv.Quote(b)+" is not an address or CIDR", "write 10.1.2.0/24")
 			}
 		}
 	}
@@ -154,7 +155,7 @@ func checkAuthSource(c *rule.Check, at *report.Path, s *securityv1beta1.Source) 
 
 func checkAuthOperation(c *rule.Check, at *report.Path, o *securityv1beta1.Operation) {
 	if o == nil {
-		c.Fail(*at, "Missing", "there is no operation", "")
+		c.Fail(*at, code.Missing, "there is no operation", "")
 		return
 	}
 	for _, l := range []struct {
@@ -163,7 +164,7 @@ func checkAuthOperation(c *rule.Check, at *report.Path, o *securityv1beta1.Opera
 	}{{"ports", o.Ports}, {"notPorts", o.NotPorts}} {
 		for j, s := range l.list {
 			if n, err := strconv.ParseUint(s, 10, 16); err != nil || n == 0 {
-				c.Fail(at.Of(l.name, j), "BadPort", strconv.Quote(s)+" is not a port", "write a number from 1 to 65535")
+				c.Fail(at.Of(l.name, j), code.BadPort, strconv.Quote(s)+" is not a port", "write a number from 1 to 65535")
 			}
 		}
 	}

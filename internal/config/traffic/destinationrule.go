@@ -12,6 +12,7 @@ import (
 
 	"fairway/internal/config/report"
 	"fairway/internal/config/rule"
+	"fairway/internal/mesh/code"
 )
 
 // DestinationRule holds the rules of https://istio.io/latest/docs/reference/config/networking/destination-rule/
@@ -32,7 +33,7 @@ func DestinationRule(c *rule.Check, dr *networking.DestinationRule) {
 		if first, twice := seen[s.Name]; twice {
 			c.Warn(
 				here.Key("name"),
-				"Duplicate",
+				code.Duplicate,
 				fmt.Sprintf("subset %s is written twice; subsets[%d] counts", strconv.Quote(s.Name), first),
 				"give it another name",
 			)
@@ -46,7 +47,7 @@ func DestinationRule(c *rule.Check, dr *networking.DestinationRule) {
 
 func checkSubset(c *rule.Check, at *report.Path, s *networking.Subset) {
 	if !isSubsetName(s.Name) {
-		c.Fail(at.Key("name"), "BadName", strconv.Quote(s.Name)+" is not a subset's name", "write letters, digits, '-', '_' and '.'")
+		c.Fail(at.Key("name"), code.BadName, strconv.Quote(s.Name)+" is not a subset's name", "write letters, digits, '-', '_' and '.'")
 	}
 	labels := at.Key("labels")
 	checkLabels(c, &labels, s.Labels)
@@ -65,9 +66,9 @@ func checkTrafficPolicy(c *rule.Check, at *report.Path, p *networking.TrafficPol
 		port := here.Key("port")
 		switch n := s.Port.GetNumber(); {
 		case s.Port == nil:
-			c.Fail(here, "Missing", "the settings name no port", "set port.number")
+			c.Fail(here, code.Missing, "the settings name no port", "set port.number")
 		case seen[n]:
-			c.Warn(port.Key("number"), "Duplicate", fmt.Sprintf("port %d has settings already; the first count", n), "merge the two")
+			c.Warn(port.Key("number"), code.Duplicate, fmt.Sprintf("port %d has settings already; the first count", n), "merge the two")
 		default:
 			c.Port(port.Key("number"), n)
 			seen[n] = true
@@ -77,7 +78,7 @@ func checkTrafficPolicy(c *rule.Check, at *report.Path, p *networking.TrafficPol
 	if t := p.Tunnel; t != nil {
 		here := at.Key("tunnel")
 		if !rule.OneOf(t.Protocol, "", "CONNECT", "POST") {
-			c.Fail(here.Key("protocol"), "UnknownValue", strconv.Quote(t.Protocol)+" is not a way to tunnel", "write CONNECT or POST")
+			c.Fail(here.Key("protocol"), code.UnknownValue, strconv.Quote(t.Protocol)+" is not a way to tunnel", "write CONNECT or POST")
 		}
 		c.Port(here.Key("targetPort"), t.TargetPort)
 		if !rule.IsIP(t.TargetHost) {
@@ -109,11 +110,11 @@ func checkLoadBalancer(c *rule.Check, at *report.Path, lb *networking.LoadBalanc
 	if h := lb.GetConsistentHash(); h != nil {
 		here := at.Key("consistentHash")
 		if h.HashKey == nil {
-			c.Fail(here, "Missing", "there is nothing to hash", "set httpHeaderName, httpCookie, useSourceIp or httpQueryParameterName")
+			c.Fail(here, code.Missing, "there is nothing to hash", "set httpHeaderName, httpCookie, useSourceIp or httpQueryParameterName")
 		}
 		if ck := h.GetHttpCookie(); ck != nil && ck.Name == "" {
 			cookie := here.Key("httpCookie")
-			c.Fail(cookie.Key("name"), "Missing", "the cookie has no name", "")
+			c.Fail(cookie.Key("name"), code.Missing, "the cookie has no name", "")
 		}
 		maglev := here.Key("maglev")
 		checkTableSize(c, maglev.Key("tableSize"), h.GetMaglev().GetTableSize())
@@ -134,14 +135,14 @@ func checkTableSize(c *rule.Check, at report.Path, size uint64) {
 	case size > most:
 		c.Fail(
 			at,
-			"BadNumber",
+			code.BadNumber,
 			fmt.Sprintf("a table of %d is larger than Envoy takes", size),
 			fmt.Sprintf("write a prime number of at most %d; the default is 65537", most),
 		)
 	case !big.NewInt(int64(size)).ProbablyPrime(0):
 		c.Fail(
 			at,
-			"BadNumber",
+			code.BadNumber,
 			fmt.Sprintf("%d is not a prime number, which the size of a maglev table must be", size),
 			fmt.Sprintf("write %d; the default is 65537", nextPrime(int64(size))),
 		)
@@ -162,7 +163,7 @@ func Locality(c *rule.Check, at *report.Path, l *networking.LocalityLoadBalancer
 	}
 	here := at.Key("localityLbSetting")
 	if len(l.Distribute) > 0 && (len(l.Failover) > 0 || len(l.FailoverPriority) > 0) {
-		c.Fail(here.Key("distribute"), "Conflict", "distribute and failover exclude each other", "keep one of the two")
+		c.Fail(here.Key("distribute"), code.Conflict, "distribute and failover exclude each other", "keep one of the two")
 	}
 	for i, d := range l.Distribute {
 		one := here.Of("distribute", i)
@@ -171,16 +172,16 @@ func Locality(c *rule.Check, at *report.Path, l *networking.LocalityLoadBalancer
 			sum += uint64(d.To[to])
 		}
 		if sum != 100 {
-			c.Fail(one.Key("to"), "BadWeight", fmt.Sprintf("the shares add up to %d", sum), "make them add up to 100")
+			c.Fail(one.Key("to"), code.BadWeight, fmt.Sprintf("the shares add up to %d", sum), "make them add up to 100")
 		}
 		if d.From == "" {
-			c.Fail(one.Key("from"), "Missing", "there is no locality to distribute from", `write region/zone/*, or "*"`)
+			c.Fail(one.Key("from"), code.Missing, "there is no locality to distribute from", `write region/zone/*, or "*"`)
 		}
 	}
 	for i, f := range l.Failover {
 		one := here.Of("failover", i)
 		if f.From == f.To {
-			c.Fail(one.Key("to"), "Conflict", "a region cannot fail over to itself", "")
+			c.Fail(one.Key("to"), code.Conflict, "a region cannot fail over to itself", "")
 		}
 	}
 }
@@ -190,7 +191,7 @@ func checkConnectionPool(c *rule.Check, at *report.Path, p *networking.Connectio
 		return
 	}
 	if p.Tcp == nil && p.Http == nil {
-		c.Fail(*at, "Missing", "the connection pool sets nothing", "set tcp or http")
+		c.Fail(*at, code.Missing, "the connection pool sets nothing", "set tcp or http")
 	}
 	if t := p.Tcp; t != nil {
 		here := at.Key("tcp")
@@ -207,7 +208,7 @@ func checkConnectionPool(c *rule.Check, at *report.Path, p *networking.Connectio
 		if h.H2UpgradePolicy == networking.ConnectionPoolSettings_HTTPSettings_UPGRADE && h.UseClientProtocol {
 			c.Fail(
 				here.Key("useClientProtocol"),
-				"Conflict",
+				code.Conflict,
 				"useClientProtocol and h2UpgradePolicy UPGRADE exclude each other",
 				"keep one of the two",
 			)
@@ -217,7 +218,7 @@ func checkConnectionPool(c *rule.Check, at *report.Path, p *networking.Connectio
 
 func checkNotNegative(c *rule.Check, at report.Path, n int32) {
 	if n < 0 {
-		c.Fail(at, "BadNumber", fmt.Sprintf("%d is negative", n), "write 0 or more")
+		c.Fail(at, code.BadNumber, fmt.Sprintf("%d is negative", n), "write 0 or more")
 	}
 }
 
@@ -232,7 +233,7 @@ func checkOutlier(c *rule.Check, at *report.Path, o *networking.OutlierDetection
 	if o.ConsecutiveLocalOriginFailures.GetValue() > 0 && !o.SplitExternalLocalOriginErrors {
 		c.Fail(
 			at.Key("consecutiveLocalOriginFailures"),
-			"Conflict",
+			code.Conflict,
 			"local origin failures are not counted apart",
 			"set splitExternalLocalOriginErrors",
 		)
@@ -246,7 +247,7 @@ func checkClientTLS(c *rule.Check, at *report.Path, t *networking.ClientTLSSetti
 	}
 	files := t.ClientCertificate != "" || t.PrivateKey != "" || t.CaCertificates != ""
 	if t.CredentialName != "" && files {
-		c.Fail(at.Key("credentialName"), "Conflict", "credentialName and certificate files exclude each other", "keep one of the two")
+		c.Fail(at.Key("credentialName"), code.Conflict, "credentialName and certificate files exclude each other", "keep one of the two")
 		return
 	}
 	switch t.Mode {
@@ -254,7 +255,7 @@ func checkClientTLS(c *rule.Check, at *report.Path, t *networking.ClientTLSSetti
 		if files || t.CredentialName != "" {
 			c.Fail(
 				at.Key("mode"),
-				"Conflict",
+				code.Conflict,
 				"ISTIO_MUTUAL uses the mesh's own certificates",
 				"leave the certificates out, or write mode MUTUAL",
 			)
@@ -266,19 +267,19 @@ func checkClientTLS(c *rule.Check, at *report.Path, t *networking.ClientTLSSetti
 		if t.ClientCertificate == "" {
 			c.Fail(
 				at.Key("clientCertificate"),
-				"Missing",
+				code.Missing,
 				"mode MUTUAL needs a client certificate",
 				"set clientCertificate or credentialName",
 			)
 		}
 		if t.PrivateKey == "" {
-			c.Fail(at.Key("privateKey"), "Missing", "mode MUTUAL needs a private key", "set privateKey or credentialName")
+			c.Fail(at.Key("privateKey"), code.Missing, "mode MUTUAL needs a private key", "set privateKey or credentialName")
 		}
 	case networking.ClientTLSSettings_SIMPLE:
 		if t.CredentialName == "" && t.CaCertificates == "" && !t.InsecureSkipVerify.GetValue() && len(t.SubjectAltNames) > 0 {
 			c.Warn(
 				at.Key("subjectAltNames"),
-				"NotVerified",
+				code.NotVerified,
 				"without caCertificates the system's trust store is used to verify the names",
 				"set caCertificates to say which authority is meant",
 			)

@@ -8,13 +8,14 @@ import (
 	"fairway/internal/config/report"
 	"fairway/internal/config/rule"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 )
 
 // Gateway holds the rules of https://istio.io/latest/docs/reference/config/networking/gateway/ that the schema cannot say.
 func Gateway(c *rule.Check, g *networking.Gateway) {
 	at := report.Spec()
 	if len(g.Servers) == 0 {
-		c.Fail(at.Key("servers"), "Missing", "the gateway has no servers", "add one with a port and hosts")
+		c.Fail(at.Key("servers"), code.Missing, "the gateway has no servers", "add one with a port and hosts")
 	}
 	selector := at.Key("selector")
 	checkLabels(c, &selector, g.Selector)
@@ -28,7 +29,7 @@ func Gateway(c *rule.Check, g *networking.Gateway) {
 		if port := here.Key("port"); names[s.Port.Name] {
 			c.Fail(
 				port.Key("name"),
-				"Duplicate",
+				code.Duplicate,
 				"port name "+strconv.Quote(s.Port.Name)+" is used twice",
 				"port names of a gateway must differ",
 			)
@@ -39,7 +40,7 @@ func Gateway(c *rule.Check, g *networking.Gateway) {
 
 func checkServer(c *rule.Check, at *report.Path, s *networking.Server) {
 	if len(s.Hosts) == 0 {
-		c.Fail(at.Key("hosts"), "Missing", "the server has no hosts", `write the hosts it serves, or "*"`)
+		c.Fail(at.Key("hosts"), code.Missing, "the server has no hosts", `write the hosts it serves, or "*"`)
 	}
 	for i, h := range s.Hosts {
 		here := at.Of("hosts", i)
@@ -52,16 +53,16 @@ func checkServer(c *rule.Check, at *report.Path, s *networking.Server) {
 	tls := at.Key("tls")
 	checkServerTLS(c, &tls, s.Tls)
 	if s.Port == nil {
-		c.Fail(at.Key("port"), "Missing", "the server has no port", "")
+		c.Fail(at.Key("port"), code.Missing, "the server has no port", "")
 		return
 	}
 	port := at.Key("port")
 	checkBoundPort(c, port.Key("number"), s.Bind, s.Port.Number)
 	if isSocket(s.Bind) && s.Port.Number != 0 {
-		c.Warn(port.Key("number"), "Unused", "a unix socket has no port: the number does nothing", "write 0")
+		c.Warn(port.Key("number"), code.Unused, "a unix socket has no port: the number does nothing", "write 0")
 	}
 	if s.Port.Name == "" {
-		c.Fail(port.Key("name"), "Missing", "the port has no name", "name it after its protocol: http, https")
+		c.Fail(port.Key("name"), code.Missing, "the port has no name", "name it after its protocol: http, https")
 	}
 	checkProtocol(c, port.Key("protocol"), s.Port.Protocol)
 	checkServerProtocol(c, at, s)
@@ -82,12 +83,12 @@ func checkServerProtocol(c *rule.Check, at *report.Path, s *networking.Server) {
 	p, _ := mesh.ParseProtocol(s.Port.Protocol)
 	switch {
 	case p.IsTLS() && s.Tls == nil:
-		c.Fail(*at, "Missing", "protocol "+s.Port.Protocol+" needs tls settings", "add tls with a mode")
+		c.Fail(*at, code.Missing, "protocol "+s.Port.Protocol+" needs tls settings", "add tls with a mode")
 	case p.IsTLS() && s.Tls.HttpsRedirect:
 		tls := at.Key("tls")
 		c.Warn(
 			tls.Key("httpsRedirect"),
-			"Unused",
+			code.Unused,
 			"there is no http to redirect on a port that speaks "+s.Port.Protocol+": it does nothing",
 			"put it on the HTTP server",
 		)
@@ -95,12 +96,12 @@ func checkServerProtocol(c *rule.Check, at *report.Path, s *networking.Server) {
 	case p.IsHTTP() && !onlyRedirect(s.Tls):
 		c.Fail(
 			at.Key("tls"),
-			"Conflict",
+			code.Conflict,
 			"protocol "+s.Port.Protocol+" is plain text: only tls.httpsRedirect means something here",
 			"write protocol HTTPS",
 		)
 	case !p.IsHTTP():
-		c.Fail(at.Key("tls"), "Conflict", "protocol "+s.Port.Protocol+" has no tls", "write protocol TLS or HTTPS")
+		c.Fail(at.Key("tls"), code.Conflict, "protocol "+s.Port.Protocol+" has no tls", "write protocol TLS or HTTPS")
 	}
 }
 
@@ -124,7 +125,7 @@ func checkServerTLS(c *rule.Check, at *report.Path, t *networking.ServerTLSSetti
 		if hasServerCertificate(t) || t.CaCertificates != "" {
 			c.Fail(
 				at.Key("mode"),
-				"Conflict",
+				code.Conflict,
 				"ISTIO_MUTUAL uses the mesh's own certificates",
 				"leave the certificates out, or write mode MUTUAL",
 			)
@@ -133,7 +134,7 @@ func checkServerTLS(c *rule.Check, at *report.Path, t *networking.ServerTLSSetti
 		if hasServerCertificate(t) || t.CaCertificates != "" {
 			c.Warn(
 				at.Key("mode"),
-				"Unused",
+				code.Unused,
 				t.Mode.String()+" forwards TLS as it comes: the certificates are not used",
 				"write mode SIMPLE to end TLS here",
 			)
@@ -145,25 +146,25 @@ func checkServerTLS(c *rule.Check, at *report.Path, t *networking.ServerTLSSetti
 		if t.Mode != networking.ServerTLSSettings_SIMPLE && !byName && t.CaCertificates == "" && t.CaCertCredentialName == "" && !anyCA(t) {
 			c.Fail(
 				at.Key("caCertificates"),
-				"Missing",
+				code.Missing,
 				"mode "+t.Mode.String()+" needs an authority to verify clients by",
 				"set caCertificates or credentialName",
 			)
 		}
 	}
 	if t.MaxProtocolVersion != 0 && t.MinProtocolVersion > t.MaxProtocolVersion {
-		c.Fail(at.Key("minProtocolVersion"), "Conflict", "minProtocolVersion is above maxProtocolVersion", "")
+		c.Fail(at.Key("minProtocolVersion"), code.Conflict, "minProtocolVersion is above maxProtocolVersion", "")
 	}
 	seen := map[string]bool{}
 	for i, s := range t.CipherSuites {
 		if seen[s] {
-			c.Warn(at.Of("cipherSuites", i), "Duplicate", "cipher suite "+strconv.Quote(s)+" is written twice", "")
+			c.Warn(at.Of("cipherSuites", i), code.Duplicate, "cipher suite "+strconv.Quote(s)+" is written twice", "")
 		}
 		seen[s] = true
 	}
 	for i, h := range t.VerifyCertificateHash {
 		if len(h) != 64 && len(h) != 95 {
-			c.Fail(at.Of("verifyCertificateHash", i), "BadValue", "a SHA-256 has 64 hex digits, not "+strconv.Itoa(len(h)), "")
+			c.Fail(at.Of("verifyCertificateHash", i), code.BadValue, "a SHA-256 has 64 hex digits, not "+strconv.Itoa(len(h)), "")
 		}
 	}
 }
@@ -181,12 +182,12 @@ func checkServerFiles(c *rule.Check, at *report.Path, t *networking.ServerTLSSet
 	if t.ServerCertificate == "" {
 		c.Fail(
 			at.Key("serverCertificate"),
-			"Missing",
+			code.Missing,
 			"mode "+t.Mode.String()+" needs a certificate",
 			"set serverCertificate or credentialName",
 		)
 	}
 	if t.PrivateKey == "" {
-		c.Fail(at.Key("privateKey"), "Missing", "mode "+t.Mode.String()+" needs a private key", "set privateKey or credentialName")
+		c.Fail(at.Key("privateKey"), code.Missing, "mode "+t.Mode.String()+" needs a private key", "set privateKey or credentialName")
 	}
 }

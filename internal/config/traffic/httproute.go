@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/config/report"
 	"fairway/internal/config/rule"
+	"fairway/internal/mesh/code"
 )
 
 // matchesAll says whether a match of an http route has no condition: the empty one, or a path prefix of "/", which "" is too.
@@ -44,7 +45,7 @@ func checkHTTPMatch(c *rule.Check, at *report.Path, m *networking.HTTPMatchReque
 			if f.header {
 				checkMatchedName(c, here, name, claims)
 			} else if name == "" {
-				c.Fail(here, "BadName", "a query parameter without a name", "")
+				c.Fail(here, code.BadName, "a query parameter without a name", "")
 			}
 			if f.name == "withoutHeaders" && f.matches[name].GetRegex() == "*" {
 				continue // no expression, but Istio's word for any value
@@ -66,15 +67,15 @@ func checkStringMatch(c *rule.Check, at report.Path, m *networking.StringMatch, 
 	switch t := m.GetMatchType().(type) {
 	case nil:
 		if m != nil && needed {
-			c.Fail(at, "Missing", "the match has no condition", "write exact, prefix or regex")
+			c.Fail(at, code.Missing, "the match has no condition", "write exact, prefix or regex")
 		}
 	case *networking.StringMatch_Prefix:
 		if t.Prefix == "" {
-			c.Fail(at.Key("prefix"), "BadMatch", "an empty prefix matches everything", `leave the match out, or write "/"`)
+			c.Fail(at.Key("prefix"), code.BadMatch, "an empty prefix matches everything", `leave the match out, or write "/"`)
 		}
 	case *networking.StringMatch_Regex:
 		if t.Regex == "" {
-			c.Fail(at.Key("regex"), "BadMatch", "an empty expression matches everything", "leave the match out")
+			c.Fail(at.Key("regex"), code.BadMatch, "an empty expression matches everything", "leave the match out")
 		}
 		checkRegex(c, at.Key("regex"), t.Regex)
 	}
@@ -107,19 +108,19 @@ func checkFault(c *rule.Check, at *report.Path, f *networking.HTTPFaultInjection
 	}
 	here := at.Key("fault")
 	if f.Abort == nil && f.Delay == nil {
-		c.Fail(here, "Missing", "the fault does nothing", "give it a delay or an abort")
+		c.Fail(here, code.Missing, "the fault does nothing", "give it a delay or an abort")
 	}
 	if a := f.Abort; a != nil {
 		abort := here.Key("abort")
 		c.Percent(abort.Key("percentage"), a.GetPercentage().GetValue())
 		switch t := a.ErrorType.(type) {
 		case nil:
-			c.Fail(abort, "Missing", "the abort has no status", "set httpStatus or grpcStatus")
+			c.Fail(abort, code.Missing, "the abort has no status", "set httpStatus or grpcStatus")
 		case *networking.HTTPFaultInjection_Abort_HttpStatus:
 			if t.HttpStatus < 200 || t.HttpStatus > 599 {
 				c.Fail(
 					abort.Key("httpStatus"),
-					"BadStatus",
+					code.BadStatus,
 					fmt.Sprintf("%d is not a status that can be answered", t.HttpStatus),
 					"write 200 to 599",
 				)
@@ -128,24 +129,24 @@ func checkFault(c *rule.Check, at *report.Path, f *networking.HTTPFaultInjection
 			if !isGRPCStatus(t.GrpcStatus) {
 				c.Fail(
 					abort.Key("grpcStatus"),
-					"BadStatus",
+					code.BadStatus,
 					strconv.Quote(t.GrpcStatus)+" is not a gRPC status",
 					"write UNAVAILABLE, or another name of a status code",
 				)
 			}
 		case *networking.HTTPFaultInjection_Abort_Http2Error:
-			c.Fail(abort.Key("http2Error"), "NotSupported", "http2Error is not implemented by Envoy", "set httpStatus or grpcStatus")
+			c.Fail(abort.Key("http2Error"), code.NotSupported, "http2Error is not implemented by Envoy", "set httpStatus or grpcStatus")
 		}
 	}
 	if d := f.Delay; d != nil {
 		delay := here.Key("delay")
 		c.Percent(delay.Key("percentage"), d.GetPercentage().GetValue())
 		if d.HttpDelayType == nil {
-			c.Fail(delay, "Missing", "the delay has no length", "set fixedDelay")
+			c.Fail(delay, code.Missing, "the delay has no length", "set fixedDelay")
 		}
 		c.Duration(delay.Key("fixedDelay"), d.GetFixedDelay(), time.Millisecond)
 		if d.GetExponentialDelay() != nil {
-			c.Fail(delay.Key("exponentialDelay"), "NotSupported", "exponentialDelay is not implemented by Envoy", "set fixedDelay")
+			c.Fail(delay.Key("exponentialDelay"), code.NotSupported, "exponentialDelay is not implemented by Envoy", "set fixedDelay")
 		}
 	}
 }
@@ -178,7 +179,7 @@ func checkMirrors(c *rule.Check, at *report.Path, r *networking.HTTPRoute) {
 	if r.Mirror != nil {
 		checkDestination(c, at.Key("mirror"), r.Mirror)
 		if len(r.Mirrors) > 0 {
-			c.Fail(at.Key("mirrors"), "Conflict", "mirror and mirrors exclude each other", "move mirror into mirrors")
+			c.Fail(at.Key("mirrors"), code.Conflict, "mirror and mirrors exclude each other", "move mirror into mirrors")
 		}
 	}
 	if p := r.MirrorPercentage; p != nil {
@@ -203,10 +204,10 @@ func Retries(c *rule.Check, at *report.Path, r *networking.HTTPRetry) {
 	}
 	here := at.Key("retries")
 	if r.Attempts < 0 {
-		c.Fail(here.Key("attempts"), "BadNumber", "attempts cannot be negative", "write 0 to switch retries off")
+		c.Fail(here.Key("attempts"), code.BadNumber, "attempts cannot be negative", "write 0 to switch retries off")
 	}
 	if r.Attempts == 0 && (r.PerTryTimeout != nil || r.RetryOn != "" || r.RetryRemoteLocalities != nil) {
-		c.Fail(here.Key("attempts"), "Conflict", "with 0 attempts there is nothing to configure", "set attempts to 1 or more")
+		c.Fail(here.Key("attempts"), code.Conflict, "with 0 attempts there is nothing to configure", "set attempts to 1 or more")
 	}
 	for _, on := range strings.Split(r.RetryOn, ",") {
 		on = strings.TrimSpace(on)
@@ -216,7 +217,7 @@ func Retries(c *rule.Check, at *report.Path, r *networking.HTTPRetry) {
 		if on != "" && !isRetryCondition(on) {
 			c.Fail(
 				here.Key("retryOn"),
-				"UnknownValue",
+				code.UnknownValue,
 				strconv.Quote(on)+" is not a condition to retry on",
 				"write conditions of Envoy's x-envoy-retry-on and x-envoy-retry-grpc-on, or status codes",
 			)
@@ -255,14 +256,14 @@ func checkRewrite(c *rule.Check, at *report.Path, r *networking.HTTPRewrite) {
 	here := at.Key("rewrite")
 	switch {
 	case r.Uri == "" && r.Authority == "" && r.UriRegexRewrite == nil:
-		c.Fail(here, "Missing", "the rewrite rewrites nothing", "set uri, uriRegexRewrite or authority")
+		c.Fail(here, code.Missing, "the rewrite rewrites nothing", "set uri, uriRegexRewrite or authority")
 	case r.Uri != "" && r.UriRegexRewrite != nil:
-		c.Fail(here.Key("uriRegexRewrite"), "Conflict", "uri and uriRegexRewrite exclude each other", "keep one of the two")
+		c.Fail(here.Key("uriRegexRewrite"), code.Conflict, "uri and uriRegexRewrite exclude each other", "keep one of the two")
 	}
 	if r.UriRegexRewrite != nil {
 		regex := here.Key("uriRegexRewrite")
 		if r.UriRegexRewrite.Match == "" {
-			c.Fail(regex.Key("match"), "Missing", "the expression is empty", "")
+			c.Fail(regex.Key("match"), code.Missing, "the expression is empty", "")
 		}
 		checkRegex(c, regex.Key("match"), r.UriRegexRewrite.Match)
 	}
@@ -274,18 +275,18 @@ func checkRedirect(c *rule.Check, at *report.Path, r *networking.HTTPRedirect) {
 	}
 	here := at.Key("redirect")
 	if r.Uri == "" && r.Authority == "" && r.Scheme == "" && r.RedirectCode == 0 && r.RedirectPort == nil && r.PrefixRewrite == "" {
-		c.Fail(here, "Missing", "the redirect changes nothing", "set uri, authority, scheme, port or redirectCode")
+		c.Fail(here, code.Missing, "the redirect changes nothing", "set uri, authority, scheme, port or redirectCode")
 	}
-	if code := r.RedirectCode; code != 0 && code != 301 && code != 302 && code != 303 && code != 307 && code != 308 {
+	if n := r.RedirectCode; n != 0 && n != 301 && n != 302 && n != 303 && n != 307 && n != 308 {
 		c.Fail(
 			here.Key("redirectCode"),
-			"BadStatus",
-			fmt.Sprintf("%d is not a redirect that Envoy can answer", code),
+			code.BadStatus,
+			fmt.Sprintf("%d is not a redirect that Envoy can answer", n),
 			"write 301, 302, 303, 307 or 308",
 		)
 	}
 	if r.Scheme != "" && r.Scheme != "http" && r.Scheme != "https" {
-		c.Fail(here.Key("scheme"), "UnknownValue", strconv.Quote(r.Scheme)+" is not a scheme", "write http or https")
+		c.Fail(here.Key("scheme"), code.UnknownValue, strconv.Quote(r.Scheme)+" is not a scheme", "write http or https")
 	}
 	if port, ok := r.RedirectPort.(*networking.HTTPRedirect_Port); ok {
 		c.Port(here.Key("port"), port.Port)
@@ -301,10 +302,10 @@ func checkDirectResponse(c *rule.Check, at *report.Path, r *networking.HTTPDirec
 	}
 	here := at.Key("directResponse")
 	if r.Status < 200 || r.Status > 599 {
-		c.Fail(here.Key("status"), "BadStatus", fmt.Sprintf("%d is not a status that can be answered", r.Status), "write 200 to 599")
+		c.Fail(here.Key("status"), code.BadStatus, fmt.Sprintf("%d is not a status that can be answered", r.Status), "write 200 to 599")
 	}
 	if n := len(r.Body.GetString_()) + len(r.Body.GetBytes()); n > maxBody {
-		c.Fail(here.Key("body"), "TooMuch", fmt.Sprintf("the body has %d bytes", n), fmt.Sprintf("keep it within %d", maxBody))
+		c.Fail(here.Key("body"), code.TooMuch, fmt.Sprintf("the body has %d bytes", n), fmt.Sprintf("keep it within %d", maxBody))
 	}
 }
 
@@ -318,7 +319,7 @@ func checkCors(c *rule.Check, at *report.Path, p *networking.CorsPolicy) {
 	}
 	for i, m := range p.AllowMethods {
 		if m != "*" && (m == "" || m != strings.ToUpper(m)) {
-			c.Fail(here.Of("allowMethods", i), "BadMethod", strconv.Quote(m)+" is not a method", "write it in capitals: GET")
+			c.Fail(here.Of("allowMethods", i), code.BadMethod, strconv.Quote(m)+" is not a method", "write it in capitals: GET")
 		}
 	}
 	for i, h := range p.AllowHeaders {
@@ -328,6 +329,6 @@ func checkCors(c *rule.Check, at *report.Path, p *networking.CorsPolicy) {
 		c.HeaderName(here.Of("exposeHeaders", i), h)
 	}
 	if d := p.MaxAge; d != nil && (d.Nanos != 0 || d.Seconds < 0) {
-		c.Fail(here.Key("maxAge"), "BadDuration", "maxAge counts whole seconds", "write 60s")
+		c.Fail(here.Key("maxAge"), code.BadDuration, "maxAge counts whole seconds", "write 60s")
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"fairway/internal/config/report"
 	"fairway/internal/config/rule"
+	"fairway/internal/mesh/code"
 )
 
 // claimPrefix begins the names that stand, among the headers of a match, for claims of the token that a request was authenticated by
@@ -50,7 +51,7 @@ func checkMatchedName(c *rule.Check, at report.Path, name string, claims bool) {
 	case names == nil:
 		c.Fail(
 			at,
-			"BadClaim",
+			code.BadClaim,
 			strconv.Quote(name)+" names no claim",
 			"write "+claimPrefix+".<name>, or "+claimPrefix+"[<name>] where the name has dots; nested ones "+
 				".<name>.<name> or [<name>][<name>]",
@@ -58,7 +59,7 @@ func checkMatchedName(c *rule.Check, at report.Path, name string, claims bool) {
 	case !claims:
 		c.Fail(
 			at,
-			"BadClaim",
+			code.BadClaim,
 			"claims are matched at gateways alone, and the rule is for none",
 			"bind the rule to a gateway, or leave the condition out",
 		)

@@ -11,6 +11,7 @@ import (
 
 	"fairway/internal/config/report"
 	"fairway/internal/config/rule"
+	"fairway/internal/mesh/code"
 )
 
 // ServiceEntry holds the rules of https://istio.io/latest/docs/reference/config/networking/service-entry/ that the schema cannot say.
@@ -20,17 +21,17 @@ func ServiceEntry(c *rule.Check, se *networking.ServiceEntry) {
 	for i, h := range se.Hosts {
 		here := at.Of("hosts", i)
 		if h == "*" {
-			c.Fail(here, "BadHost", `a service cannot be "*"`, "name a host, or a wildcard such as *.example.com")
+			c.Fail(here, code.BadHost, `a service cannot be "*"`, "name a host, or a wildcard such as *.example.com")
 		} else {
 			checkHost(c, here, h)
 		}
 		if seen[h] {
-			c.Warn(here, "Duplicate", "host "+strconv.Quote(h)+" is written twice", "")
+			c.Warn(here, code.Duplicate, "host "+strconv.Quote(h)+" is written twice", "")
 		}
 		seen[h] = true
 	}
 	if len(se.Hosts) == 0 {
-		c.Fail(at.Key("hosts"), "Missing", "the service has no hosts", "")
+		c.Fail(at.Key("hosts"), code.Missing, "the service has no hosts", "")
 	}
 	checkServiceAddresses(c, at, se)
 	checkServicePorts(c, at, se.Ports)
@@ -46,9 +47,14 @@ func checkServiceAddresses(c *rule.Check, at *report.Path, se *networking.Servic
 		here := at.Of("addresses", i)
 		switch {
 		case !rule.IsCIDR(a):
-			c.Fail(here, "BadAddress", strconv.Quote(a)+" is not an address or CIDR", "write 10.1.2.3 or 10.1.2.0/24")
+			c.Fail(here, code.BadAddress, strconv.Quote(a)+" is not an address or CIDR", "write 10.1.2.3 or 10.1.2.0/24")
 		case strings.Contains(a, "/") && se.Resolution != networking.ServiceEntry_NONE && se.Resolution != networking.ServiceEntry_STATIC:
-			c.Fail(here, "BadAddress", "a CIDR goes with resolution NONE or STATIC, not "+se.Resolution.String(), "write single addresses")
+			c.Fail(
+				here,
+				code.BadAddress,
+				"a CIDR goes with resolution NONE or STATIC, not "+se.Resolution.String(),
+				"write single addresses",
+			)
 		}
 	}
 }
@@ -56,7 +62,7 @@ func checkServiceAddresses(c *rule.Check, at *report.Path, se *networking.Servic
 func checkServicePorts(c *rule.Check, at *report.Path, ports []*networking.ServicePort) {
 	names, numbers := map[string]bool{}, map[uint32]bool{}
 	if len(ports) == 0 {
-		c.Warn(*at, "NoPort", "the service has no ports: nothing can reach it", "add spec.ports")
+		c.Warn(*at, code.NoPort, "the service has no ports: nothing can reach it", "add spec.ports")
 	}
 	for i, p := range ports {
 		here := at.Of("ports", i)
@@ -69,12 +75,12 @@ func checkServicePorts(c *rule.Check, at *report.Path, ports []*networking.Servi
 		}
 		switch {
 		case p.Name == "":
-			c.Fail(here.Key("name"), "Missing", "the port has no name", "name it after its protocol: http, https")
+			c.Fail(here.Key("name"), code.Missing, "the port has no name", "name it after its protocol: http, https")
 		case names[p.Name]:
-			c.Fail(here.Key("name"), "Duplicate", "port name "+strconv.Quote(p.Name)+" is used twice", "give it another name")
+			c.Fail(here.Key("name"), code.Duplicate, "port name "+strconv.Quote(p.Name)+" is used twice", "give it another name")
 		}
 		if numbers[p.Number] {
-			c.Fail(here.Key("number"), "Duplicate", fmt.Sprintf("port %d is written twice", p.Number), "keep one of the two")
+			c.Fail(here.Key("number"), code.Duplicate, fmt.Sprintf("port %d is written twice", p.Number), "keep one of the two")
 		}
 		names[p.Name], numbers[p.Number] = true, true
 	}
@@ -83,14 +89,14 @@ func checkServicePorts(c *rule.Check, at *report.Path, ports []*networking.Servi
 // checkResolution: what endpoints a way of resolution takes.
 func checkResolution(c *rule.Check, at *report.Path, se *networking.ServiceEntry) {
 	if se.WorkloadSelector != nil && len(se.Endpoints) > 0 {
-		c.Fail(at.Key("workloadSelector"), "Conflict", "workloadSelector and endpoints exclude each other", "keep one of the two")
+		c.Fail(at.Key("workloadSelector"), code.Conflict, "workloadSelector and endpoints exclude each other", "keep one of the two")
 	}
 	switch se.Resolution {
 	case networking.ServiceEntry_NONE:
 		if len(se.Endpoints) > 0 {
 			c.Fail(
 				at.Key("endpoints"),
-				"Conflict",
+				code.Conflict,
 				"resolution NONE goes where the client meant to: endpoints are not used",
 				"write resolution STATIC or DNS",
 			)
@@ -99,7 +105,7 @@ func checkResolution(c *rule.Check, at *report.Path, se *networking.ServiceEntry
 		if len(se.Endpoints) == 0 && se.WorkloadSelector == nil {
 			c.Warn(
 				*at,
-				"NoEndpoints",
+				code.NoEndpoints,
 				"resolution STATIC without endpoints or workloadSelector: requests to it fail",
 				"add endpoints, a workloadSelector, or write resolution DNS",
 			)
@@ -119,7 +125,7 @@ func checkDNS(c *rule.Check, at *report.Path, se *networking.ServiceEntry) {
 			if strings.HasPrefix(h, "*") {
 				c.Fail(
 					at.Of("hosts", i),
-					"BadHost",
+					code.BadHost,
 					"a wildcard cannot be resolved by DNS",
 					"add endpoints, name the host, or write resolution NONE",
 				)
@@ -127,18 +133,23 @@ func checkDNS(c *rule.Check, at *report.Path, se *networking.ServiceEntry) {
 		}
 	}
 	if se.Resolution == networking.ServiceEntry_DNS_ROUND_ROBIN && len(se.Endpoints) > 1 {
-		c.Fail(at.Key("endpoints"), "TooMuch", "resolution DNS_ROUND_ROBIN resolves one name", "keep one endpoint, or write resolution DNS")
+		c.Fail(
+			at.Key("endpoints"),
+			code.TooMuch,
+			"resolution DNS_ROUND_ROBIN resolves one name",
+			"keep one endpoint, or write resolution DNS",
+		)
 	}
 }
 
 func checkEndpoint(c *rule.Check, at *report.Path, se *networking.ServiceEntry, e *networking.WorkloadEntry) {
 	switch unix := strings.HasPrefix(e.Address, "unix://"); {
 	case unix && len(se.Ports) != 1:
-		c.Fail(at.Key("address"), "BadAddress", "a unix socket serves exactly one port of the service", "")
+		c.Fail(at.Key("address"), code.BadAddress, "a unix socket serves exactly one port of the service", "")
 	case !unix && se.Resolution == networking.ServiceEntry_STATIC && e.Address != "" && !rule.IsIP(e.Address):
 		c.Fail(
 			at.Key("address"),
-			"BadAddress",
+			code.BadAddress,
 			strconv.Quote(e.Address)+" is not an IP address, which resolution STATIC needs",
 			"write an address, or resolution DNS",
 		)
@@ -147,7 +158,7 @@ func checkEndpoint(c *rule.Check, at *report.Path, se *networking.ServiceEntry, 
 	ports := at.Key("ports")
 	for _, name := range slices.Sorted(maps.Keys(e.Ports)) {
 		if !hasPort(se.Ports, name) {
-			c.Fail(ports.Key(name), "UnknownPort", "the service has no port named "+strconv.Quote(name), "write a name of spec.ports")
+			c.Fail(ports.Key(name), code.UnknownPort, "the service has no port named "+strconv.Quote(name), "write a name of spec.ports")
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"fairway/internal/config/report"
 	"fairway/internal/config/rule"
+	"fairway/internal/mesh/code"
 )
 
 // Sidecar holds the rules of https://istio.io/latest/docs/reference/config/networking/sidecar/ that the schema cannot say.
@@ -17,7 +18,7 @@ func Sidecar(c *rule.Check, s *networking.Sidecar) {
 	selector := at.Key("workloadSelector")
 	c.Selector(&selector, s.WorkloadSelector.GetLabels())
 	if len(s.Egress)+len(s.Ingress) == 0 && s.OutboundTrafficPolicy == nil && s.InboundConnectionPool == nil {
-		c.Fail(*at, "Missing", "the Sidecar says nothing", "add egress, ingress, outboundTrafficPolicy or inboundConnectionPool")
+		c.Fail(*at, code.Missing, "the Sidecar says nothing", "add egress, ingress, outboundTrafficPolicy or inboundConnectionPool")
 	}
 	checkIngress(c, at, s)
 	checkEgress(c, at, s.Egress)
@@ -27,7 +28,7 @@ func Sidecar(c *rule.Check, s *networking.Sidecar) {
 		policy := at.Key("outboundTrafficPolicy")
 		checkDestination(c, policy.Key("egressProxy"), p)
 		if s.OutboundTrafficPolicy.Mode != networking.OutboundTrafficPolicy_ALLOW_ANY {
-			c.Fail(policy.Key("egressProxy"), "Conflict", "an egressProxy goes with mode ALLOW_ANY", "")
+			c.Fail(policy.Key("egressProxy"), code.Conflict, "an egressProxy goes with mode ALLOW_ANY", "")
 		}
 	}
 }
@@ -38,19 +39,19 @@ func checkIngress(c *rule.Check, at *report.Path, s *networking.Sidecar) {
 		here := at.Of("ingress", i)
 		port := here.Key("port")
 		if l.Port == nil {
-			c.Fail(port, "Missing", "the listener has no port", "")
+			c.Fail(port, code.Missing, "the listener has no port", "")
 			continue
 		}
 		c.Port(port.Key("number"), l.Port.Number)
 		checkSidecarPort(c, &port, l.Port, seen)
 		if l.Bind != "" && !rule.IsIP(l.Bind) && !isSocket(l.Bind) {
-			c.Fail(here.Key("bind"), "BadAddress", strconv.Quote(l.Bind)+" is not an address", "")
+			c.Fail(here.Key("bind"), code.BadAddress, strconv.Quote(l.Bind)+" is not an address", "")
 		}
 		if isSocket(l.Bind) {
 			if sockets[l.Bind] {
 				c.Fail(
 					here.Key("bind"),
-					"Duplicate",
+					code.Duplicate,
 					strconv.Quote(l.Bind)+" has a listener already, and a socket has one whatever its port",
 					"merge the two",
 				)
@@ -82,7 +83,7 @@ func checkDefaultEndpoint(c *rule.Check, at report.Path, s string) {
 	}
 	c.Fail(
 		at,
-		"BadAddress",
+		code.BadAddress,
 		strconv.Quote(s)+" is not an endpoint of the workload's own",
 		"write 127.0.0.1:port, 0.0.0.0:port or unix:///path",
 	)
@@ -93,7 +94,7 @@ func checkSidecarPort(c *rule.Check, at *report.Path, p *networking.SidecarPort,
 		checkProtocol(c, at.Key("protocol"), p.Protocol)
 	}
 	if seen[p.Number] {
-		c.Fail(at.Key("number"), "Duplicate", fmt.Sprintf("port %d has a listener already", p.Number), "merge the two")
+		c.Fail(at.Key("number"), code.Duplicate, fmt.Sprintf("port %d has a listener already", p.Number), "merge the two")
 	}
 	seen[p.Number] = true
 }
@@ -104,19 +105,19 @@ func checkEgress(c *rule.Check, at *report.Path, list []*networking.IstioEgressL
 		here := at.Of("egress", i)
 		switch {
 		case l.Port == nil && l.Bind != "":
-			c.Fail(here.Key("bind"), "Conflict", "a listener with a bind needs a port", "")
+			c.Fail(here.Key("bind"), code.Conflict, "a listener with a bind needs a port", "")
 		case l.Port == nil && catchAll:
-			c.Fail(here, "Duplicate", "there is a listener without a port already", "merge the two")
+			c.Fail(here, code.Duplicate, "there is a listener without a port already", "merge the two")
 		case l.Port == nil:
 			catchAll = true
 			if i != len(list)-1 {
-				c.Fail(here, "Conflict", "the listener without a port must be the last", "put it last")
+				c.Fail(here, code.Conflict, "the listener without a port must be the last", "put it last")
 			}
 		default:
 			checkEgressPort(c, &here, l, seen)
 		}
 		if len(l.Hosts) == 0 {
-			c.Fail(here.Key("hosts"), "Missing", "the listener has no hosts", `write <namespace>/<host>, or "*/*"`)
+			c.Fail(here.Key("hosts"), code.Missing, "the listener has no hosts", `write <namespace>/<host>, or "*/*"`)
 		}
 		for j, h := range l.Hosts {
 			checkEgressHost(c, here.Of("hosts", j), h)
@@ -137,14 +138,14 @@ func checkEgressPort(c *rule.Check, at *report.Path, l *networking.IstioEgressLi
 		if l.CaptureMode == networking.CaptureMode_IPTABLES {
 			c.Fail(
 				at.Key("captureMode"),
-				"Conflict",
+				code.Conflict,
 				"nothing that is intercepted comes to a unix socket",
 				"write captureMode DEFAULT or NONE",
 			)
 		}
 	}
 	if seen[id] {
-		c.Fail(port.Key("number"), "Duplicate", name+" has a listener already", "merge the two")
+		c.Fail(port.Key("number"), code.Duplicate, name+" has a listener already", "merge the two")
 	}
 	seen[id] = true
 }
@@ -154,7 +155,7 @@ func checkEgressPort(c *rule.Check, at *report.Path, l *networking.IstioEgressLi
 func checkEgressHost(c *rule.Check, at report.Path, h string) {
 	ns, host, ok := strings.Cut(h, "/")
 	if !ok {
-		c.Fail(at, "BadHost", strconv.Quote(h)+" has no namespace", `write <namespace>/<host>; "*/`+h+`" for every namespace`)
+		c.Fail(at, code.BadHost, strconv.Quote(h)+" has no namespace", `write <namespace>/<host>; "*/`+h+`" for every namespace`)
 		return
 	}
 	if excluded, ok := strings.CutPrefix(ns, "~"); ok && excluded == "" {

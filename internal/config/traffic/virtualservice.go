@@ -11,6 +11,7 @@ import (
 	"fairway/internal/config/report"
 	"fairway/internal/config/rule"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 )
 
 // VirtualService holds the rules of https://istio.io/latest/docs/reference/config/networking/virtual-service/ that
@@ -23,7 +24,7 @@ func VirtualService(c *rule.Check, vs *networking.VirtualService) {
 	export := at.Key("exportTo")
 	c.ExportTo(&export, vs.ExportTo)
 	if len(vs.Http)+len(vs.Tls)+len(vs.Tcp) == 0 {
-		c.Fail(*at, "NoRoute", "there is no route", "add http, tls or tcp routes")
+		c.Fail(*at, code.NoRoute, "there is no route", "add http, tls or tcp routes")
 	}
 	for i, r := range vs.Http {
 		here := at.Of("http", i)
@@ -52,12 +53,12 @@ func checkHosts(c *rule.Check, at *report.Path, vs *networking.VirtualService) {
 		case len(vs.Gateways) > 0:
 			c.Fail(
 				at.Key("gateways"),
-				"BadDelegate",
+				code.BadDelegate,
 				"a VirtualService without hosts is a delegate, and a delegate has no gateways",
 				"give it hosts or leave gateways out",
 			)
 		case len(vs.Tcp)+len(vs.Tls) > 0:
-			c.Fail(*at, "NoHost", "tcp and tls routes need hosts", "name the hosts")
+			c.Fail(*at, code.NoHost, "tcp and tls routes need hosts", "name the hosts")
 		}
 		return
 	}
@@ -69,10 +70,10 @@ func checkHosts(c *rule.Check, at *report.Path, vs *networking.VirtualService) {
 			checkHost(c, here, h)
 		}
 		if h == "*" && inMesh {
-			c.Fail(here, "BadHost", `host "*" would take all traffic of the mesh`, "name hosts, or bind it to a gateway only")
+			c.Fail(here, code.BadHost, `host "*" would take all traffic of the mesh`, "name hosts, or bind it to a gateway only")
 		}
 		if seen[h] {
-			c.Fail(here, "Duplicate", "host "+strconv.Quote(h)+" is written twice", "keep one of the two")
+			c.Fail(here, code.Duplicate, "host "+strconv.Quote(h)+" is written twice", "keep one of the two")
 		}
 		seen[h] = true
 	}
@@ -130,13 +131,13 @@ func checkHTTPAction(c *rule.Check, at *report.Path, r *networking.HTTPRoute, de
 	}
 	switch {
 	case len(actions) == 0:
-		c.Fail(*at, "NoRoute", "the route leads nowhere", "give it a route, redirect, directResponse or delegate")
+		c.Fail(*at, code.NoRoute, "the route leads nowhere", "give it a route, redirect, directResponse or delegate")
 	case len(actions) > 1:
-		c.Fail(at.Key(actions[1]), "Conflict", actions[0]+" and "+actions[1]+" exclude each other", "keep one of the two")
+		c.Fail(at.Key(actions[1]), code.Conflict, actions[0]+" and "+actions[1]+" exclude each other", "keep one of the two")
 	case delegate && r.Delegate != nil:
-		c.Fail(at.Key("delegate"), "BadDelegate", "a delegate cannot delegate", "put its routes here")
+		c.Fail(at.Key("delegate"), code.BadDelegate, "a delegate cannot delegate", "put its routes here")
 	case r.Delegate != nil && r.Delegate.Name == "":
-		c.Fail(at.Key("delegate"), "Missing", "the delegate has no name", "")
+		c.Fail(at.Key("delegate"), code.Missing, "the delegate has no name", "")
 	}
 	if r.Redirect != nil || r.DirectResponse != nil {
 		for _, f := range []struct {
@@ -149,7 +150,7 @@ func checkHTTPAction(c *rule.Check, at *report.Path, r *networking.HTTPRoute, de
 			{"retries", r.Retries != nil && r.DirectResponse != nil},
 		} {
 			if f.set && len(actions) == 1 {
-				c.Fail(at.Key(f.name), "Conflict", actions[0]+" and "+f.name+" exclude each other", "leave "+f.name+" out")
+				c.Fail(at.Key(f.name), code.Conflict, actions[0]+" and "+f.name+" exclude each other", "leave "+f.name+" out")
 			}
 		}
 	}
@@ -161,30 +162,30 @@ func checkWeights(c *rule.Check, at *report.Path, weights []int32) {
 	for i, w := range weights {
 		here := at.Of("route", i)
 		if w < 0 {
-			c.Fail(here.Key("weight"), "BadWeight", fmt.Sprintf("weight %d is negative", w), "write 0 or more")
+			c.Fail(here.Key("weight"), code.BadWeight, fmt.Sprintf("weight %d is negative", w), "write 0 or more")
 		}
 		sum += int64(w)
 	}
 	if len(weights) > 1 && sum == 0 {
-		c.Fail(at.Key("route"), "BadWeight", "the weights of all destinations are 0", "give each a share of 100")
+		c.Fail(at.Key("route"), code.BadWeight, "the weights of all destinations are 0", "give each a share of 100")
 	}
 	if sum > math.MaxUint32 {
-		c.Fail(at.Key("route"), "BadWeight", fmt.Sprintf("the weights add up to %d", sum), "give each a share of 100")
+		c.Fail(at.Key("route"), code.BadWeight, fmt.Sprintf("the weights add up to %d", sum), "give each a share of 100")
 	}
 }
 
 func checkDestination(c *rule.Check, at report.Path, d *networking.Destination) {
 	if d == nil {
-		c.Fail(at, "Missing", "there is no destination", "name a host")
+		c.Fail(at, code.Missing, "there is no destination", "name a host")
 		return
 	}
 	if d.Host == "*" {
-		c.Fail(at.Key("host"), "BadHost", `a destination cannot be "*"`, "name a host")
+		c.Fail(at.Key("host"), code.BadHost, `a destination cannot be "*"`, "name a host")
 	} else if !rule.IsIP(d.Host) {
 		checkHost(c, at.Key("host"), d.Host)
 	}
 	if d.Subset != "" && !isDNSLabel(d.Subset) && !isSubsetName(d.Subset) {
-		c.Fail(at.Key("subset"), "BadName", strconv.Quote(d.Subset)+" is not a subset's name", "write letters, digits, '-', '_' and '.'")
+		c.Fail(at.Key("subset"), code.BadName, strconv.Quote(d.Subset)+" is not a subset's name", "write letters, digits, '-', '_' and '.'")
 	}
 	if d.Port != nil {
 		port := at.Key("port")
@@ -205,12 +206,12 @@ func isSubsetName(s string) bool {
 
 func checkTLSRoute(c *rule.Check, at *report.Path, r *networking.TLSRoute, hosts []string) {
 	if len(r.Match) == 0 {
-		c.Fail(at.Key("match"), "Missing", "a tls route needs a match", "match sniHosts")
+		c.Fail(at.Key("match"), code.Missing, "a tls route needs a match", "match sniHosts")
 	}
 	for i, m := range r.Match {
 		here := at.Of("match", i)
 		if len(m.SniHosts) == 0 {
-			c.Fail(here.Key("sniHosts"), "Missing", "a tls match needs server names", "add sniHosts")
+			c.Fail(here.Key("sniHosts"), code.Missing, "a tls match needs server names", "add sniHosts")
 		}
 		for j, sni := range m.SniHosts {
 			checkSNI(c, here.Of("sniHosts", j), sni, hosts)
@@ -233,13 +234,13 @@ func checkSNI(c *rule.Check, at report.Path, sni string, hosts []string) {
 	if rule.IsIP(sni) {
 		c.Warn(
 			at,
-			"BadHost",
+			code.BadHost,
 			strconv.Quote(sni)+" is an address: clients send names, and this is not among the hosts",
 			"match a name of spec.hosts",
 		)
 		return
 	}
-	c.Fail(at, "BadHost", strconv.Quote(sni)+" is not among the hosts", "add it to spec.hosts")
+	c.Fail(at, code.BadHost, strconv.Quote(sni)+" is not among the hosts", "add it to spec.hosts")
 }
 
 func checkTCPRoute(c *rule.Check, at *report.Path, r *networking.TCPRoute) {
@@ -247,7 +248,7 @@ func checkTCPRoute(c *rule.Check, at *report.Path, r *networking.TCPRoute) {
 		here := at.Of("match", i)
 		checkL4(c, &here, m.DestinationSubnets, m.Port, m.Gateways)
 		if m.SourceSubnet != "" && !rule.IsCIDR(m.SourceSubnet) {
-			c.Fail(here.Key("sourceSubnet"), "BadAddress", strconv.Quote(m.SourceSubnet)+" is not an address or CIDR", "")
+			c.Fail(here.Key("sourceSubnet"), code.BadAddress, strconv.Quote(m.SourceSubnet)+" is not an address or CIDR", "")
 		}
 	}
 	checkL4Routes(c, at, r.Route)
@@ -256,7 +257,7 @@ func checkTCPRoute(c *rule.Check, at *report.Path, r *networking.TCPRoute) {
 func checkL4(c *rule.Check, at *report.Path, subnets []string, port uint32, gateways []string) {
 	for i, s := range subnets {
 		if !rule.IsCIDR(s) {
-			c.Fail(at.Of("destinationSubnets", i), "BadAddress", strconv.Quote(s)+" is not an address or CIDR", "write 10.1.2.0/24")
+			c.Fail(at.Of("destinationSubnets", i), code.BadAddress, strconv.Quote(s)+" is not an address or CIDR", "write 10.1.2.0/24")
 		}
 	}
 	if port != 0 {
@@ -268,7 +269,7 @@ func checkL4(c *rule.Check, at *report.Path, subnets []string, port uint32, gate
 
 func checkL4Routes(c *rule.Check, at *report.Path, routes []*networking.RouteDestination) {
 	if len(routes) == 0 {
-		c.Fail(*at, "NoRoute", "the route leads nowhere", "give it a route")
+		c.Fail(*at, code.NoRoute, "the route leads nowhere", "give it a route")
 	}
 	weights := make([]int32, len(routes))
 	for i, d := range routes {
@@ -288,7 +289,7 @@ func warnUnreachable(c *rule.Check, at *report.Path, routes []*networking.HTTPRo
 		for j := i + 1; j < len(routes); j++ {
 			c.Warn(
 				at.Of("http", j),
-				"Unreachable",
+				code.Unreachable,
 				fmt.Sprintf("no request gets here: http[%d] before it matches every one", i),
 				"put it first",
 			)

@@ -12,19 +12,20 @@ import (
 	"fairway/internal/config/report"
 	"fairway/internal/config/rule"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 )
 
 // checkHost checks a service's name: fully qualified, short, or with a wildcard as its first label.
 func checkHost(c *rule.Check, at report.Path, host string) {
 	switch {
 	case host == "":
-		c.Fail(at, "NoHost", "the host is empty", "name a service: reviews.default.svc.cluster.local")
+		c.Fail(at, code.NoHost, "the host is empty", "name a service: reviews.default.svc.cluster.local")
 	case host == "*" || isDNSName(strings.TrimPrefix(host, "*.")):
 	case strings.HasPrefix(host, "*") && isDNSName("x"+host[1:]):
 	default:
 		c.Fail(
 			at,
-			"BadHost",
+			code.BadHost,
 			strconv.Quote(host)+" is not a host name",
 			"write labels of letters, digits and '-', joined by dots; a wildcard only as the first: *.example.com",
 		)
@@ -63,7 +64,7 @@ func checkRegex(c *rule.Check, at report.Path, expr string) {
 	if _, err := regexp.Compile(expr); err != nil {
 		c.Fail(
 			at,
-			"BadRegex",
+			code.BadRegex,
 			"the regular expression does not compile: "+strings.TrimPrefix(err.Error(), "error parsing regexp: "),
 			"write it in RE2 syntax",
 		)
@@ -74,10 +75,10 @@ func checkRegex(c *rule.Check, at report.Path, expr string) {
 func checkLabels(c *rule.Check, at *report.Path, labels map[string]string) {
 	for _, k := range slices.Sorted(maps.Keys(labels)) {
 		if msgs := validation.IsQualifiedName(k); len(msgs) > 0 {
-			c.Fail(at.Key(k), "BadLabel", strconv.Quote(k)+" is not a label's name", "")
+			c.Fail(at.Key(k), code.BadLabel, strconv.Quote(k)+" is not a label's name", "")
 		}
 		if msgs := validation.IsValidLabelValue(labels[k]); len(msgs) > 0 {
-			c.Fail(at.Key(k), "BadLabel", strconv.Quote(labels[k])+" is not a label's value", "")
+			c.Fail(at.Key(k), code.BadLabel, strconv.Quote(labels[k])+" is not a label's value", "")
 		}
 	}
 }
@@ -90,7 +91,7 @@ func checkGatewayNames(c *rule.Check, at *report.Path, names []string) {
 			ns, name = "", g
 		}
 		if qualified && (len(validation.IsDNS1123Label(ns)) > 0 || name == "") || !isDNSName(name) {
-			c.Fail(at.At(i), "BadGateway", strconv.Quote(g)+" is not a gateway's name", "write mesh, <name> or <namespace>/<name>")
+			c.Fail(at.At(i), code.BadGateway, strconv.Quote(g)+" is not a gateway's name", "write mesh, <name> or <namespace>/<name>")
 		}
 	}
 }
@@ -100,7 +101,7 @@ func checkProtocol(c *rule.Check, at report.Path, s string) {
 	if _, ok := mesh.ParseProtocol(s); !ok && !strings.EqualFold(s, "HTTP_PROXY") && !strings.EqualFold(s, "HBONE") {
 		c.Fail(
 			at,
-			"UnknownProtocol",
+			code.UnknownProtocol,
 			strconv.Quote(s)+" is not a protocol",
 			"write one of HTTP, HTTPS, HTTP2, GRPC, GRPC-Web, TLS, TCP, UDP, MONGO, MYSQL, REDIS",
 		)
@@ -114,9 +115,9 @@ func checkNsHost(c *rule.Check, at report.Path, s string, specials ...string) {
 		return
 	}
 	if !rule.OneOf(ns, specials...) && len(validation.IsDNS1123Label(ns)) > 0 {
-		c.Fail(at, "BadHost", strconv.Quote(ns)+" is not a namespace", `write a namespace's name, "." or "*" before the slash`)
+		c.Fail(at, code.BadHost, strconv.Quote(ns)+" is not a namespace", `write a namespace's name, "." or "*" before the slash`)
 	}
 	if strings.Contains(host, "/") || host == "" {
-		c.Fail(at, "BadHost", strconv.Quote(s)+" is not <namespace>/<host>", "")
+		c.Fail(at, code.BadHost, strconv.Quote(s)+" is not <namespace>/<host>", "")
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"fairway/internal/config/report"
 	"fairway/internal/config/rule"
+	"fairway/internal/mesh/code"
 )
 
 // WorkloadGroup holds the rules of https://istio.io/latest/docs/reference/config/networking/workload-group/ that
@@ -30,10 +31,10 @@ func WorkloadGroup(c *rule.Check, wg *networking.WorkloadGroup) {
 	}
 	probe := at.Key("probe")
 	if wg.Probe.HealthCheckMethod == nil {
-		c.Fail(probe, "Missing", "the probe does not say how to check", "set httpGet, tcpSocket, exec or grpc")
+		c.Fail(probe, code.Missing, "the probe does not say how to check", "set httpGet, tcpSocket, exec or grpc")
 	}
 	if h := wg.Probe.GetHttpGet(); h != nil && h.Scheme != "" && !rule.OneOf(h.Scheme, "HTTP", "HTTPS") {
 		get := probe.Key("httpGet")
-		c.Fail(get.Key("scheme"), "UnknownValue", strconv.Quote(h.Scheme)+" is not a scheme", "write HTTP or HTTPS")
+		c.Fail(get.Key("scheme"), code.UnknownValue, strconv.Quote(h.Scheme)+" is not a scheme", "write HTTP or HTTPS")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 )
 
 // MaxDirectBody is the most bytes a direct response may hold: what route configurations allow.
@@ -38,7 +39,7 @@ func (b *Builder) action(
 	default:
 		b.problem(
 			mesh.Error,
-			"EmptyRoute",
+			code.EmptyRoute,
 			field,
 			"this route says neither where requests go nor what is answered: it is left out",
 			"give it route, redirect or directResponse",
@@ -64,7 +65,7 @@ func (b *Builder) redirect(field string, in *networking.HTTPRedirect, m *network
 		if m.GetUri().GetPrefix() == "" {
 			b.problem(
 				mesh.Warning,
-				"PrefixRewriteWithoutPrefix",
+				code.PrefixRewriteWithoutPrefix,
 				field+".prefixRewrite",
 				"the match has no uri prefix to replace",
 				"match uri by prefix, or redirect with uri",
@@ -85,15 +86,15 @@ func (b *Builder) redirectPort(field string, in *networking.HTTPRedirect) uint32
 		port = b.Viewer.Port
 	}
 	if port > 65535 {
-		b.problem(mesh.Error, "BadPort", field+".port", fmt.Sprintf("%d is not a port: it is ignored", port), "use 1 to 65535")
+		b.problem(mesh.Error, code.BadPort, field+".port", fmt.Sprintf("%d is not a port: it is ignored", port), "use 1 to 65535")
 		return 0
 	}
 	return port
 }
 
 // redirectCode translates the codes that Envoy can redirect with.
-func (b *Builder) redirectCode(field string, code uint32) routev3.RedirectAction_RedirectResponseCode {
-	switch code {
+func (b *Builder) redirectCode(field string, status uint32) routev3.RedirectAction_RedirectResponseCode {
+	switch status {
 	case 0, 301:
 		return routev3.RedirectAction_MOVED_PERMANENTLY
 	case 302:
@@ -105,7 +106,13 @@ func (b *Builder) redirectCode(field string, code uint32) routev3.RedirectAction
 	case 308:
 		return routev3.RedirectAction_PERMANENT_REDIRECT
 	}
-	b.problem(mesh.Error, "BadRedirectCode", field, fmt.Sprintf("%d is not a redirect: 301 is sent", code), "use 301, 302, 303, 307 or 308")
+	b.problem(
+		mesh.Error,
+		code.BadRedirectCode,
+		field,
+		fmt.Sprintf("%d is not a redirect: 301 is sent", status),
+		"use 301, 302, 303, 307 or 308",
+	)
 	return routev3.RedirectAction_MOVED_PERMANENTLY
 }
 
@@ -114,7 +121,7 @@ func (b *Builder) plain(field, value string) bool {
 	if text(value) {
 		return true
 	}
-	b.problem(mesh.Error, "BadCharacter", field, quote(value)+" holds a control character: it is ignored", "")
+	b.problem(mesh.Error, code.BadCharacter, field, quote(value)+" holds a control character: it is ignored", "")
 	return false
 }
 
@@ -124,7 +131,7 @@ func (b *Builder) direct(r *routev3.Route, field string, in *networking.HTTPDire
 	if status < 200 || status > 599 {
 		b.problem(
 			mesh.Error,
-			"BadStatus",
+			code.BadStatus,
 			field+".status",
 			fmt.Sprintf("%d is not a status to answer with: this route is left out", status),
 			"use 200 to 599",
@@ -150,7 +157,7 @@ func (b *Builder) fits(field string, n int) bool {
 	if n > MaxDirectBody {
 		b.problem(
 			mesh.Error,
-			"BodyTooLarge",
+			code.BodyTooLarge,
 			field,
 			fmt.Sprintf("%d bytes are more than the 1048576 that Envoy answers with: the body is left out", n),
 			"",
@@ -211,7 +218,7 @@ func (b *Builder) substitution(field string, re *networking.RegexRewrite) bool {
 		if s = s[i+1:]; s == "" || s[0] != '\\' && (s[0] < '0' || s[0] > '9' || int(s[0]-'0') > groups) {
 			b.problem(
 				mesh.Error,
-				"BadRewrite",
+				code.BadRewrite,
 				field+".rewrite",
 				fmt.Sprintf(
 					"%s refers to a group that the match, with %d, does not have: paths are not rewritten",
@@ -256,7 +263,7 @@ func (b *Builder) destinations(
 	if total == 0 || total > 1<<32-1 {
 		b.problem(
 			mesh.Error,
-			"BadWeights",
+			code.BadWeights,
 			field,
 			fmt.Sprintf("the weights add up to %d: requests are answered 503", total),
 			"give at least one destination a weight; they may add up to 4294967295",

@@ -9,6 +9,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 )
 
 // Mesh is the reserved gateway name that stands for all sidecars.
@@ -90,7 +91,7 @@ func (b *Builder) httpRoute(rule Rule, field string, in *networking.HTTPRoute) [
 	if in.GetDelegate() != nil {
 		b.problem(
 			mesh.Info,
-			"NotYet",
+			code.NotYet,
 			field+".delegate",
 			"delegation to another VirtualService is not supported yet; this route does nothing",
 			"",

@@ -6,6 +6,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 )
 
 // What Envoy's filter for JSON Web Tokens says of a token that it verified is dynamic metadata of the request: its
@@ -22,7 +23,7 @@ func (b *Builder) claim(out *routev3.RouteMatch, field string, path []string, m 
 	if len(path) == 0 {
 		b.problem(
 			mesh.Error,
-			"BadClaim",
+			code.BadClaim,
 			field,
 			"the condition names no claim: this match block is left out",
 			"write @request.auth.claims.<name> or @request.auth.claims[<name>]",
@@ -47,7 +48,7 @@ func (b *Builder) claim(out *routev3.RouteMatch, field string, path []string, m 
 	if without {
 		outcome = "holds for every request"
 	}
-	b.problem(mesh.Warning, "NotYet", field, "proxies do not verify tokens yet, so no request has claims: this condition "+outcome, "")
+	b.problem(mesh.Warning, code.NotYet, field, "proxies do not verify tokens yet, so no request has claims: this condition "+outcome, "")
 	return true
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 )
 
 // The names under which HTTP connection managers list the filters that routes configure.
@@ -72,7 +73,7 @@ func (b *Builder) delay(field string, in *networking.HTTPFaultInjection_Delay) *
 	if d := in.GetFixedDelay(); d != nil && d.AsDuration() >= time.Millisecond {
 		return &commonfaultv3.FaultDelay{FaultDelaySecifier: &commonfaultv3.FaultDelay_FixedDelay{FixedDelay: d}, Percentage: fraction}
 	}
-	b.problem(mesh.Error, "BadDelay", field, "there is no fixedDelay of at least 1ms: requests are not delayed", "set fixedDelay")
+	b.problem(mesh.Error, code.BadDelay, field, "there is no fixedDelay of at least 1ms: requests are not delayed", "set fixedDelay")
 	return nil
 }
 
@@ -89,7 +90,7 @@ func (b *Builder) abort(field string, in *networking.HTTPFaultInjection_Abort) *
 		if t.HttpStatus < 200 || t.HttpStatus > 599 {
 			b.problem(
 				mesh.Error,
-				"BadStatus",
+				code.BadStatus,
 				field+".httpStatus",
 				fmt.Sprintf("%d is not a status to answer with: requests are not aborted", t.HttpStatus),
 				"use 200 to 599",
@@ -98,22 +99,22 @@ func (b *Builder) abort(field string, in *networking.HTTPFaultInjection_Abort) *
 		}
 		out.ErrorType = &faultv3.FaultAbort_HttpStatus{HttpStatus: uint32(t.HttpStatus)}
 	case *networking.HTTPFaultInjection_Abort_GrpcStatus:
-		code, ok := grpcCode(t.GrpcStatus)
+		status, ok := grpcCode(t.GrpcStatus)
 		if !ok {
 			b.problem(
 				mesh.Error,
-				"BadStatus",
+				code.BadStatus,
 				field+".grpcStatus",
 				quote(t.GrpcStatus)+" is not a gRPC status: requests are not aborted",
 				"use a name like UNAVAILABLE",
 			)
 			return nil
 		}
-		out.ErrorType = &faultv3.FaultAbort_GrpcStatus{GrpcStatus: uint32(code)}
+		out.ErrorType = &faultv3.FaultAbort_GrpcStatus{GrpcStatus: uint32(status)}
 	default:
 		b.problem(
 			mesh.Error,
-			"BadAbort",
+			code.BadAbort,
 			field,
 			"there is no status to answer with: requests are not aborted",
 			"set httpStatus or grpcStatus",

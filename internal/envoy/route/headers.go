@@ -10,6 +10,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
 )
 
@@ -51,7 +52,7 @@ func (b *Builder) operation(
 	var remove []string
 	for i, k := range in.GetRemove() {
 		if !changeableHeader(k) {
-			b.problem(mesh.Error, "BadHeaderName", index(field+".remove", i), quote(k)+" cannot be removed", "")
+			b.problem(mesh.Error, code.BadHeaderName, index(field+".remove", i), quote(k)+" cannot be removed", "")
 			continue
 		}
 		remove = append(remove, k)
@@ -66,12 +67,12 @@ func (b *Builder) option(
 ) []*corev3.HeaderValueOption {
 	switch {
 	case !changeableHeader(key) || len(key) > 16384:
-		b.problem(mesh.Error, "BadHeaderName", field+"."+key, quote(key)+" is not a header that can be changed", "")
+		b.problem(mesh.Error, code.BadHeaderName, field+"."+key, quote(key)+" is not a header that can be changed", "")
 		return out
 	case !headerValue(value) && withheld(value) != "":
 		b.problem(
 			mesh.Error,
-			"WithheldCommand",
+			code.WithheldCommand,
 			field+"."+key,
 			"%"+withheld(
 				value,
@@ -82,7 +83,7 @@ func (b *Builder) option(
 	case !headerValue(value):
 		b.problem(
 			mesh.Error,
-			"BadHeaderValue",
+			code.BadHeaderValue,
 			field+"."+key,
 			quote(printable.Text(value, printable.Short))+" is not a header's value",
 			"write %% for a percent sign; %COMMAND% only as Envoy's access log format has it",

@@ -9,6 +9,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 )
 
 // Weighted is one destination's share of connections.
@@ -85,7 +86,7 @@ func (b *Builder) weighted(rule Rule, field string, in []*networking.RouteDestin
 	if total == 0 || total > 1<<32-1 {
 		b.problem(
 			mesh.Error,
-			"BadWeights",
+			code.BadWeights,
 			field,
 			"the weights add up to "+strconv.FormatUint(total, 10)+": connections are closed",
 			"give at least one destination a weight; they may add up to 4294967295",
@@ -110,7 +111,7 @@ func (b *Builder) subnets(field string, in []string) ([]string, bool) {
 		if err != nil {
 			b.problem(
 				mesh.Error,
-				"BadSubnet",
+				code.BadSubnet,
 				index(field, i),
 				quote(s)+" is neither an address nor a range of addresses: this match is left out",
 				"write 10.1.0.0/16 or 10.1.2.3",
@@ -135,7 +136,7 @@ func (b *Builder) serverNames(field string, in []string) ([]string, bool) {
 		if s == "" || strings.Contains(strings.TrimPrefix(s, "*."), "*") || !text(s) {
 			b.problem(
 				mesh.Error,
-				"BadServerName",
+				code.BadServerName,
 				index(field, i),
 				quote(s)+" is no server name: this match is left out",
 				"a wildcard stands for whole labels at the front: *.example.com",
@@ -184,7 +185,7 @@ func (c *chains) take(b *Builder, in Chain, m conditions) {
 		c.put(in, subnet, names, before)
 	}
 	if len(c.list) == before && b.Viewer.Every {
-		b.problem(mesh.Warning, "UnreachableRoute", in.Field, "no connection gets here: an earlier match takes every one", "")
+		b.problem(mesh.Warning, code.UnreachableRoute, in.Field, "no connection gets here: an earlier match takes every one", "")
 	}
 }
 

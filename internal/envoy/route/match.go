@@ -10,6 +10,7 @@ import (
 
 	users "fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 )
 
 // anyPath matches every request.
@@ -75,7 +76,7 @@ func (b *Builder) headers(out *routev3.RouteMatch, field string, in map[string]*
 		case "uri", "scheme", "method", "authority":
 			b.problem(
 				mesh.Warning,
-				"IgnoredHeader",
+				code.IgnoredHeader,
 				field+"."+name,
 				name+" is not a header: this condition is ignored",
 				"use the match block's field "+name,
@@ -107,7 +108,7 @@ func (b *Builder) headers(out *routev3.RouteMatch, field string, in map[string]*
 // header translates the condition on one header; one without a value asks only for its presence.
 func (b *Builder) header(name, field string, m *networking.StringMatch) (*routev3.HeaderMatcher, bool) {
 	if !matchableHeader(name) {
-		b.problem(mesh.Error, "BadHeaderName", field, quote(name)+" is not the name of a header: this match block is left out", "")
+		b.problem(mesh.Error, code.BadHeaderName, field, quote(name)+" is not the name of a header: this match block is left out", "")
 		return nil, false
 	}
 	value, ok := b.stringMatcher(field, m)
@@ -124,7 +125,13 @@ func (b *Builder) query(out *routev3.RouteMatch, field string, in map[string]*ne
 		q := &routev3.QueryParameterMatcher{Name: name}
 		value, good := b.stringMatcher(field+"."+name, in[name])
 		if name == "" || len(name) > 1024 {
-			b.problem(mesh.Error, "BadQueryParam", field, "a query parameter's name has 1 to 1024 bytes: this match block is left out", "")
+			b.problem(
+				mesh.Error,
+				code.BadQueryParam,
+				field,
+				"a query parameter's name has 1 to 1024 bytes: this match block is left out",
+				"",
+			)
 			good = false
 		}
 		if value == nil {

@@ -16,6 +16,7 @@ import (
 
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 )
 
 // What is retried where a rule does not say (HTTPRoute.retries, HTTPRetry.retry_on).
@@ -77,16 +78,16 @@ func (b *Builder) retryOn(out *routev3.RetryPolicy, field, on string) {
 	var conditions []string
 	for part := range strings.SplitSeq(on, ",") {
 		part = strings.TrimSpace(part)
-		code, err := strconv.ParseUint(part, 10, 32)
+		status, err := strconv.ParseUint(part, 10, 32)
 		switch {
 		case part == "":
 		case err != nil:
 			conditions = append(conditions, part)
 			b.knownRetry(field, part)
-		case code < 100 || code > 599:
-			b.problem(mesh.Error, "BadRetryOn", field, fmt.Sprintf("%d is not a status code: it is ignored", code), "")
+		case status < 100 || status > 599:
+			b.problem(mesh.Error, code.BadRetryOn, field, fmt.Sprintf("%d is not a status code: it is ignored", status), "")
 		default:
-			out.RetriableStatusCodes = append(out.RetriableStatusCodes, uint32(code))
+			out.RetriableStatusCodes = append(out.RetriableStatusCodes, uint32(status))
 		}
 	}
 	if len(out.RetriableStatusCodes) > 0 && !slices.Contains(conditions, "retriable-status-codes") {
@@ -118,7 +119,7 @@ func (b *Builder) knownRetry(field, on string) {
 	if !slices.Contains(known[:], on) {
 		b.problem(
 			mesh.Warning,
-			"UnknownRetryOn",
+			code.UnknownRetryOn,
 			field,
 			quote(on)+" is no condition that Envoy retries on",
 			"use status codes or "+strings.Join(known[:], ", "),

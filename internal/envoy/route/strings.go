@@ -11,6 +11,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 )
 
 // stringMatcher translates a StringMatch. Nil stands for "any value": nothing asked for, an empty prefix, a regex that takes everything.
@@ -42,7 +43,7 @@ func (b *Builder) regex(field, re string) bool {
 	if err := checkRegex(re); err != nil {
 		b.problem(
 			mesh.Error,
-			"BadRegex",
+			code.BadRegex,
 			field,
 			fmt.Sprintf("%s is no RE2 regular expression: %v", quote(re), err),
 			"see https://github.com/google/re2/wiki/Syntax; what uses it is left out",

@@ -7,6 +7,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 )
 
 // conditions is what the three kinds of match block (HTTP, TLS, L4) say about whom they are for.
@@ -105,7 +106,7 @@ func (b *Builder) viewerMistakes(rule Rule, field string, m conditions) {
 	if sources && !slices.Contains(qualify(rule.Namespace, names), Mesh) {
 		b.problem(
 			mesh.Warning,
-			"SourceWithoutMesh",
+			code.SourceWithoutMesh,
 			field,
 			"sourceLabels and sourceNamespace only hold for sidecars, and the rule is for gateways only: it never matches",
 			"add mesh to the gateways, or leave the source out",
@@ -119,7 +120,7 @@ func (b *Builder) connectionMistakes(rule Rule, field string, m conditions) {
 	if len(m.GetSourceLabels()) > 0 {
 		b.problem(
 			mesh.Info,
-			"NotYet",
+			code.NotYet,
 			field+".sourceLabels",
 			"connections are not told apart by their source's labels yet: this match takes none",
 			"",

@@ -10,6 +10,7 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/source"
 )
 
@@ -168,7 +169,7 @@ func (l *ledger) problems(path string) []mesh.Problem {
 				File: path,
 				Line: 1,
 			},
-			Code:     "TooManyProblems",
+			Code:     code.TooManyProblems,
 			Severity: worst,
 			Message:  fmt.Sprintf("and %d more problems in this file", more),
 		})

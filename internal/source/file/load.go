@@ -16,6 +16,7 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/disk"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 )
 
 // stamp tells one content of a file from another without reading it.
@@ -207,7 +208,7 @@ func (l loader) decode(kind config.Kind, doc config.Document, known map[string]*
 		if p := recover(); p != nil {
 			l.log("a document ended what reads it", "file", doc.File, "line", doc.Line, "panic", p, "stack", string(debug.Stack()))
 			e = entry{line: doc.Line, text: doc.Text, lost: true, problems: []mesh.Problem{{
-				Object: mesh.ObjectRef{Kind: "file", File: doc.File, Line: doc.Line}, Code: "Unreadable", Severity: mesh.Error,
+				Object: mesh.ObjectRef{Kind: "file", File: doc.File, Line: doc.Line}, Code: code.Unreadable, Severity: mesh.Error,
 				Message: "the document cannot be read, by a fault of the control plane's own", Fix: "its log tells more",
 			}}}
 		}

@@ -9,6 +9,7 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/disk"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
 )
 
@@ -76,7 +77,7 @@ func (r *runner) retry(now time.Time) {
 func folderProblem(path string, err error) mesh.Problem {
 	return mesh.Problem{
 		Object:   mesh.ObjectRef{Kind: "folder", File: path},
-		Code:     "Unreadable",
+		Code:     code.Unreadable,
 		Severity: mesh.Error,
 		Message: printable.Text(
 			"the folder cannot be read: "+err.Error()+"; what it held stays in force",
@@ -88,7 +89,7 @@ func folderProblem(path string, err error) mesh.Problem {
 
 func unreadable(path string, err error) entry {
 	return entry{lost: true, problems: []mesh.Problem{{
-		Object: mesh.ObjectRef{Kind: "file", File: path, Line: 1}, Code: "Unreadable", Severity: mesh.Error,
+		Object: mesh.ObjectRef{Kind: "file", File: path, Line: 1}, Code: code.Unreadable, Severity: mesh.Error,
 		Message: printable.Text("the file cannot be read: "+err.Error(), printable.Long), Fix: remedy(err),
 	}}}
 }

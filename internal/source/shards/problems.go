@@ -8,6 +8,7 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/source"
 )
 
@@ -88,7 +89,7 @@ func duplicates[K comparable, V any](p *problems, key K, shown string, list []cl
 
 // duplicate says of a version that another one counts.
 func duplicate(shown string, own, first mesh.ObjectRef, mine, theirs *member) mesh.Problem {
-	p := mesh.Problem{Object: own, Line: own.Line, Code: "DuplicateObject", Severity: mesh.Error, Fix: "keep one of the two"}
+	p := mesh.Problem{Object: own, Line: own.Line, Code: code.DuplicateObject, Severity: mesh.Error, Fix: "keep one of the two"}
 	if mine == theirs {
 		p.Message = fmt.Sprintf("%s is also in %s:%d, which counts", shown, first.File, first.Line)
 		return p
@@ -135,7 +136,7 @@ func (p *problems) of(at source.Place) []mesh.Problem {
 	if more := len(notes) - maxNotes; more > 0 {
 		notes = append(notes[:maxNotes], mesh.Problem{
 			Object:   mesh.ObjectRef{Kind: "file", File: at.Name, Line: 1},
-			Code:     "TooManyProblems",
+			Code:     code.TooManyProblems,
 			Severity: notes[0].Severity,
 			Message:  fmt.Sprintf("and %d more problems in this file", more),
 		})

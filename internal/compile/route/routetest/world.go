@@ -25,6 +25,7 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/source"
 	"fairway/internal/table"
 )
@@ -109,13 +110,13 @@ func object(t testing.TB, doc string, created int64) *config.Object {
 		}
 	}
 	specs := map[config.Kind]proto.Message{
-		"ServiceEntry":    &networking.ServiceEntry{},
-		"VirtualService":  &networking.VirtualService{},
-		"DestinationRule": &networking.DestinationRule{},
-		"Gateway":         &networking.Gateway{},
-		"Sidecar":         &networking.Sidecar{},
-		"MeshConfig":      &meshconfig.MeshConfig{},
-		"WorkloadGroup":   &networking.WorkloadGroup{},
+		config.ServiceEntry:    &networking.ServiceEntry{},
+		config.VirtualService:  &networking.VirtualService{},
+		config.DestinationRule: &networking.DestinationRule{},
+		config.Gateway:         &networking.Gateway{},
+		config.Sidecar:         &networking.Sidecar{},
+		config.MeshConfig:      &meshconfig.MeshConfig{},
+		config.WorkloadGroup:   &networking.WorkloadGroup{},
 	}
 	spec := specs[head.Kind]
 	if spec == nil {
@@ -124,7 +125,7 @@ func object(t testing.TB, doc string, created int64) *config.Object {
 	if err := protojson.Unmarshal(head.Spec, spec); err != nil {
 		t.Fatalf("%v in:\n%s", err, doc)
 	}
-	if head.Metadata.Namespace == "" && head.Kind != "MeshConfig" {
+	if head.Metadata.Namespace == "" && head.Kind != config.MeshConfig {
 		head.Metadata.Namespace = "default"
 	}
 	key := config.Key{Kind: head.Kind, Namespace: head.Metadata.Namespace, Name: head.Metadata.Name}
@@ -218,7 +219,7 @@ func (w *World) Problems() []mesh.Problem {
 		for n := range w.Store.Notes(tx) {
 			p, ok := n.Value.(mesh.Problem)
 			if !ok {
-				p = mesh.Problem{Code: "Engine", Message: fmt.Sprint(n.Value)}
+				p = mesh.Problem{Code: code.Note, Message: fmt.Sprint(n.Value)}
 			}
 			if strings.HasPrefix(n.Table, "route/") || strings.HasPrefix(n.Table, "gateway/") || !ok {
 				out = append(out, p)

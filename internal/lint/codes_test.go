@@ -1,0 +1,166 @@
+package lint
+
+import (
+	"go/ast"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const codesFolder = "internal/mesh/code/"
+
+// codes are the constants of package code, by what they hold.
+func codes(t *testing.T, files []file) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, f := range files {
+		if !strings.HasPrefix(f.path, codesFolder) || f.isTest() {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			v, ok := n.(*ast.ValueSpec)
+			if !ok {
+				return true
+			}
+			name := v.Names[0].Name
+			value := text(v.Values[0])
+			if value != name || !strings.HasPrefix(v.Doc.Text(), name+": ") {
+				t.Errorf("%s: %s holds %q; a code is its constant's name, and its comment begins with it", f.path, name, value)
+			}
+			out[value] = name
+			return true
+		})
+	}
+	if len(out) == 0 {
+		t.Fatal("there are no codes in " + codesFolder)
+	}
+	return out
+}
+
+// text is what a string literal holds; empty for any other expression.
+func text(e ast.Expr) string {
+	lit, ok := e.(*ast.BasicLit)
+	if !ok || lit.Kind != token.STRING {
+		return ""
+	}
+	s, _ := strconv.Unquote(lit.Value)
+	return s
+}
+
+// TestCodesAreDocumented: docs/problems.md says of each code what it means and what to do, and of no other.
+func TestCodesAreDocumented(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "problems.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| ((?:error|warning|info)(?:, (?:error|warning|info))*) \\| [^|]+ \\| [^|]+ \\|$")
+	var got []string
+	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
+		got = append(got, m[1])
+	}
+	slices.Sort(got)
+	want := slices.Sorted(maps.Keys(codes(t, repository(t))))
+	for _, c := range want {
+		if n := len(got) - len(slices.DeleteFunc(slices.Clone(got), func(g string) bool { return g == c })); n != 1 {
+			t.Errorf("docs/problems.md has %d rows of code, severity, meaning and remedy for %s, want 1", n, c)
+		}
+	}
+	for _, c := range got {
+		if _, known := slices.BinarySearch(want, c); !known {
+			t.Errorf("docs/problems.md tells of %s, which is no code", c)
+		}
+	}
+}
+
+// codeParams are the places of parameters called code, by the name of their function: of what is declared, of literals that are given a
+// name, and of fields and parameters.
+func codeParams(files []file) map[string][]int {
+	out := map[string][]int{}
+	add := func(name string, t *ast.FuncType) {
+		i := 0
+		for _, p := range t.Params.List {
+			for _, n := range p.Names {
+				if is, ok := p.Type.(*ast.Ident); ok && is.Name == "string" && n.Name == "code" && !slices.Contains(out[name], i) {
+					out[name] = append(out[name], i)
+				}
+				i++
+			}
+		}
+	}
+	for _, f := range files {
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				add(n.Name.Name, n.Type)
+			case *ast.AssignStmt:
+				for i, r := range n.Rhs {
+					if lit, ok := r.(*ast.FuncLit); ok && i < len(n.Lhs) {
+						add(called(n.Lhs[i]), lit.Type)
+					}
+				}
+			case *ast.Field:
+				if typ, ok := n.Type.(*ast.FuncType); ok {
+					for _, name := range n.Names {
+						add(name.Name, typ)
+					}
+				}
+			}
+			return true
+		})
+	}
+	return out
+}
+
+// called is the last name of what is called.
+func called(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	}
+	return ""
+}
+
+// TestCodesAreConstants: outside of tests no code is written as a literal, be it one that there is or a new one where a code belongs.
+func TestCodesAreConstants(t *testing.T) {
+	files := slices.DeleteFunc(repository(t), func(f file) bool { return f.isTest() || !strings.HasPrefix(f.path, "internal/") })
+	known, params := codes(t, files), codeParams(files)
+	word := regexp.MustCompile(`^[A-Z][A-Za-z0-9]+$`)
+	for _, f := range files {
+		if strings.HasPrefix(f.path, codesFolder) {
+			continue
+		}
+		inPlace := func(e ast.Expr) {
+			if s := text(e); known[s] == "" && word.MatchString(s) {
+				t.Errorf("%s: %q is a code of its own: give it a constant in %s and a row in docs/problems.md",
+					f.fset.Position(e.Pos()), s, codesFolder)
+			}
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.BasicLit:
+				if name := known[text(n)]; name != "" {
+					t.Errorf("%s: write code.%s", f.fset.Position(n.Pos()), name)
+				}
+			case *ast.KeyValueExpr:
+				if called(n.Key) == "Code" {
+					inPlace(n.Value)
+				}
+			case *ast.CallExpr:
+				for _, i := range params[called(n.Fun)] {
+					if i < len(n.Args) {
+						inPlace(n.Args[i])
+					}
+				}
+			}
+			return true
+		})
+	}
+}

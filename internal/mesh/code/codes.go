@@ -1,0 +1,293 @@
+package code
+
+// Documents and objects.
+const (
+	// BadLabel: a label's name or value cannot be one, or a selector has a wildcard.
+	BadLabel = "BadLabel"
+	// BadList: a list of objects cannot be taken apart, so nothing of it is in force.
+	BadList = "BadList"
+	// BadName: a name has characters that such a name cannot have, or is empty.
+	BadName = "BadName"
+	// BadTime: a creationTimestamp is not a time.
+	BadTime = "BadTime"
+	// DuplicateObject: two documents hold the same object: one of them is not in force.
+	DuplicateObject = "DuplicateObject"
+	// ForeignKind: the object is of a kind that this control plane does not read.
+	ForeignKind = "ForeignKind"
+	// NoKind: the document has no kind.
+	NoKind = "NoKind"
+	// NoName: the object has no name.
+	NoName = "NoName"
+	// NoSchema: the kind's schema cannot be used, which is a fault of the build.
+	NoSchema = "NoSchema"
+	// NotAnObject: the document is not a set of fields.
+	NotAnObject = "NotAnObject"
+	// Syntax: the text is neither YAML nor JSON, or holds what no object can: too many values, too many levels, text that is not UTF-8.
+	Syntax = "Syntax"
+	// TooManyProblems: a document or file has more problems than are told; the severity is that of the worst of the others.
+	TooManyProblems = "TooManyProblems"
+	// UnknownKind: an API group of Istio has no such kind.
+	UnknownKind = "UnknownKind"
+	// UnknownVersion: the kind has no such API version, or is not in such a group.
+	UnknownVersion = "UnknownVersion"
+	// Unreadable: a file, a folder or a document cannot be read.
+	Unreadable = "Unreadable"
+	// Waiting: a new version of the object waits for what it refers to, or its removal for those that refer to it.
+	Waiting = "Waiting"
+)
+
+// Fields.
+const (
+	// BadDuration: a duration cannot be read, or is shorter than its field takes.
+	BadDuration = "BadDuration"
+	// BadNumber: a number is out of its field's range.
+	BadNumber = "BadNumber"
+	// BadPercent: a percentage is below 0 or above 100.
+	BadPercent = "BadPercent"
+	// BadRegex: a regular expression does not compile.
+	BadRegex = "BadRegex"
+	// BadStatus: a status cannot be answered: of HTTP out of 200 to 599, of gRPC without such a name, or no redirect.
+	BadStatus = "BadStatus"
+	// BadURL: a URL cannot be fetched from.
+	BadURL = "BadURL"
+	// BadValue: a value does not have the form that its field takes.
+	BadValue = "BadValue"
+	// Conflict: two things that are set exclude each other; a Warning, of a table: two sources made one row, and one of them goes first.
+	Conflict = "Conflict"
+	// Duplicate: something is written twice that may stand once; a Warning where the first counts.
+	Duplicate = "Duplicate"
+	// Invalid: the value breaks a rule of the kind's schema, which the message quotes.
+	Invalid = "Invalid"
+	// Missing: a field is not set that has to be, or nothing is set of what has to be set.
+	Missing = "Missing"
+	// NotSupported: Envoy does not implement what the field asks for.
+	NotSupported = "NotSupported"
+	// NotYet: what is asked for is accepted and kept, but has no effect yet.
+	NotYet = "NotYet"
+	// TooLong: a list in the mesh configuration is longer than it may be.
+	TooLong = "TooLong"
+	// TooMuch: a value, a list or the whole object is larger than it may be.
+	TooMuch = "TooMuch"
+	// UnknownField: the object has no such field.
+	UnknownField = "UnknownField"
+	// UnknownValue: the value is not one of those that the field takes.
+	UnknownValue = "UnknownValue"
+	// Unused: something is set that does nothing here.
+	Unused = "Unused"
+	// WrongType: the value is not of the field's type.
+	WrongType = "WrongType"
+)
+
+// Hosts, ports and addresses.
+const (
+	// AddressForm: an endpoint's address is a name, where nothing resolves names.
+	AddressForm = "AddressForm"
+	// AddressTaken: requests to the address mean an older service: this one is reached by its name alone.
+	AddressTaken = "AddressTaken"
+	// BadAddress: what is written is neither an address nor what else may stand here: a range, a name, a unix socket.
+	BadAddress = "BadAddress"
+	// BadExportTo: a list of namespaces that see the object holds what is none, or what must stand alone.
+	BadExportTo = "BadExportTo"
+	// BadHost: a host's name cannot be one, or is not one that may stand here.
+	BadHost = "BadHost"
+	// BadLocality: a locality is not region/zone/subzone.
+	BadLocality = "BadLocality"
+	// BadPort: what is written is not a port, which is a number from 1 to 65535.
+	BadPort = "BadPort"
+	// BadProtocol: a gateway cannot serve the protocol with these settings.
+	BadProtocol = "BadProtocol"
+	// HostOfOtherNamespace: another namespace declares the host too, and clients of other namespaces use that one.
+	HostOfOtherNamespace = "HostOfOtherNamespace"
+	// HostTaken: an older VirtualService has the routes of the host for sidecars.
+	HostTaken = "HostTaken"
+	// LocalAddress: the address means each proxy's own machine, so proxies of other namespaces are not sent it.
+	LocalAddress = "LocalAddress"
+	// NameTaken: a short name means a host of that very name, not the service that it is short for.
+	NameTaken = "NameTaken"
+	// NoAddressLeft: the range for automatic addresses is full.
+	NoAddressLeft = "NoAddressLeft"
+	// NoEndpoints: the service has no endpoints and nothing that finds any: requests to it fail.
+	NoEndpoints = "NoEndpoints"
+	// NoHost: a host is empty, or hosts are not named where they have to be.
+	NoHost = "NoHost"
+	// NoPort: the service has no ports, or several of which none is chosen.
+	NoPort = "NoPort"
+	// PortConflict: an older server of the gateway speaks another protocol on the port.
+	PortConflict = "PortConflict"
+	// PortTaken: connections to the port cannot be told from those to an older service.
+	PortTaken = "PortTaken"
+	// ProxysOwn: the address or socket is Envoy's or its agent's own.
+	ProxysOwn = "ProxysOwn"
+	// ReservedPort: the port is the sidecar's own.
+	ReservedPort = "ReservedPort"
+	// SameHost: an older object declares the host too and goes first; endpoints and further ports are taken of this one.
+	SameHost = "SameHost"
+	// UnknownHost: there is no such service, or none that the object's namespace sees.
+	UnknownHost = "UnknownHost"
+	// UnknownPort: the service has no such port.
+	UnknownPort = "UnknownPort"
+	// UnknownProtocol: the protocol's name is not known.
+	UnknownProtocol = "UnknownProtocol"
+)
+
+// Routes.
+const (
+	// BadAbort: a fault's abort has no status: requests are not aborted.
+	BadAbort = "BadAbort"
+	// BadCharacter: a value holds a control character: it is ignored.
+	BadCharacter = "BadCharacter"
+	// BadClaim: a condition names no claim, or stands where claims are not matched.
+	BadClaim = "BadClaim"
+	// BadDelay: a fault's delay has no length that Envoy takes: requests are not delayed.
+	BadDelay = "BadDelay"
+	// BadDelegate: a delegate has what a delegate cannot have.
+	BadDelegate = "BadDelegate"
+	// BadHeader: a header's name cannot be one.
+	BadHeader = "BadHeader"
+	// BadHeaderName: a header cannot be matched or changed by this name.
+	BadHeaderName = "BadHeaderName"
+	// BadHeaderValue: a header's value cannot be one.
+	BadHeaderValue = "BadHeaderValue"
+	// BadMatch: a condition matches everything.
+	BadMatch = "BadMatch"
+	// BadMethod: an HTTP method is not written as one.
+	BadMethod = "BadMethod"
+	// BadQueryParam: a query parameter's name is empty or too long: the match block is left out.
+	BadQueryParam = "BadQueryParam"
+	// BadRedirectCode: a redirect has a status that is none: 301 is sent.
+	BadRedirectCode = "BadRedirectCode"
+	// BadRetryOn: a status to retry on is none: it is ignored.
+	BadRetryOn = "BadRetryOn"
+	// BadRewrite: a rewrite refers to a group that the match does not have: paths are not rewritten.
+	BadRewrite = "BadRewrite"
+	// BadServerName: a server name cannot be matched: the match is left out.
+	BadServerName = "BadServerName"
+	// BadSubnet: a range of addresses cannot be read: the match is left out.
+	BadSubnet = "BadSubnet"
+	// BadWeight: a weight is negative, or the weights have no sum that can be shared by.
+	BadWeight = "BadWeight"
+	// BadWeights: the weights of a route have no sum that Envoy can share by: requests fail.
+	BadWeights = "BadWeights"
+	// BodyTooLarge: an answer's body is larger than Envoy answers with: it is left out.
+	BodyTooLarge = "BodyTooLarge"
+	// EmptyRoute: a route says neither where requests go nor what is answered: it is left out.
+	EmptyRoute = "EmptyRoute"
+	// IgnoredHeader: the condition is not on a header, and is ignored.
+	IgnoredHeader = "IgnoredHeader"
+	// NoRoute: there is no route, or one that leads nowhere.
+	NoRoute = "NoRoute"
+	// PrefixRewriteWithoutPrefix: a redirect replaces a prefix, and the match has none.
+	PrefixRewriteWithoutPrefix = "PrefixRewriteWithoutPrefix"
+	// SourceWithoutMesh: a condition on the source never holds, for the rule is for gateways only.
+	SourceWithoutMesh = "SourceWithoutMesh"
+	// UnknownRetryOn: Envoy knows no such condition to retry on.
+	UnknownRetryOn = "UnknownRetryOn"
+	// UnknownSubset: no DestinationRule that the object's namespace sees has the subset: requests to it are answered 503.
+	UnknownSubset = "UnknownSubset"
+	// Unreachable: no request comes to the route: one before it matches every one.
+	Unreachable = "Unreachable"
+	// UnreachableRoute: no connection comes to the route: an earlier match takes every one.
+	UnreachableRoute = "UnreachableRoute"
+	// WithheldCommand: a header's value tells what the proxy of whoever sends the request knows, which is not for rules to send.
+	WithheldCommand = "WithheldCommand"
+)
+
+// Gateways.
+const (
+	// BadGateway: what is written cannot be a gateway's name.
+	BadGateway = "BadGateway"
+	// HostNotServed: no server of the Gateway serves the rule's host to its namespace.
+	HostNotServed = "HostNotServed"
+	// NoRouter: no connected gateway proxy has the labels that the Gateway selects.
+	NoRouter = "NoRouter"
+	// ServerNameConflict: an older server of the port has the TLS server name.
+	ServerNameConflict = "ServerNameConflict"
+	// UnknownGateway: there is no such Gateway.
+	UnknownGateway = "UnknownGateway"
+)
+
+// Traffic policies and services' rules.
+const (
+	// BadHashKey: Envoy would refuse what is hashed: requests are balanced at random.
+	BadHashKey = "BadHashKey"
+	// EmptySubset: no endpoint has the subset's labels: requests to it fail.
+	EmptySubset = "EmptySubset"
+	// GatewaysOnly: the setting holds for gateways, and for sidecars that a workloadSelector picks.
+	GatewaysOnly = "GatewaysOnly"
+	// HashWithoutEndpoints: connections go where clients send them, so there is nothing to balance by hash.
+	HashWithoutEndpoints = "HashWithoutEndpoints"
+	// HashWithoutHTTP: the port carries no HTTP that proxies can read, so there is nothing to hash.
+	HashWithoutHTTP = "HashWithoutHTTP"
+	// NotVerified: server names are verified by the system's trust store, as no authority is named.
+	NotVerified = "NotVerified"
+	// RingTooLarge: a hash ring is larger than proxies take: it has as many places as they take.
+	RingTooLarge = "RingTooLarge"
+	// SecondDefault: the namespace has an older Sidecar without a selector already.
+	SecondDefault = "SecondDefault"
+	// SecondPolicy: an older DestinationRule of the host has the traffic policy; of this one only the subsets are taken.
+	SecondPolicy = "SecondPolicy"
+	// Shadowed: an older policy is for the same workloads: this one has no effect.
+	Shadowed = "Shadowed"
+	// SubsetTaken: an older DestinationRule of the host has a subset of that name.
+	SubsetTaken = "SubsetTaken"
+	// TLSInTLS: clients speak TLS on the port already: it would be put inside another TLS connection.
+	TLSInTLS = "TLSInTLS"
+)
+
+// Certificates and who may do what.
+const (
+	// BadBase64: a Secret's value is not base64.
+	BadBase64 = "BadBase64"
+	// BadCertificate: a Secret's certificate cannot be read.
+	BadCertificate = "BadCertificate"
+	// BadExtension: an item of one of this mesh's own settings is not what the list takes.
+	BadExtension = "BadExtension"
+	// BadHolders: a Secret's annotation names what cannot be a service account, or too many.
+	BadHolders = "BadHolders"
+	// BadKey: a Secret's private key cannot be used.
+	BadKey = "BadKey"
+	// BadKeys: a text is not a JSON Web Key Set.
+	BadKeys = "BadKeys"
+	// BadRevocationList: a Secret's revocation list cannot be read.
+	BadRevocationList = "BadRevocationList"
+	// BadSecret: a key of a Secret is not UTF-8.
+	BadSecret = "BadSecret"
+	// BadStaple: a Secret's OCSP staple is not a successful response.
+	BadStaple = "BadStaple"
+	// Expired: a certificate has expired.
+	Expired = "Expired"
+	// HolderNotNamed: a proxy is to serve with a Secret and is not sent it, for nobody says that it may have it.
+	HolderNotNamed = "HolderNotNamed"
+	// KeyMismatch: a Secret's private key is not that of its certificate.
+	KeyMismatch = "KeyMismatch"
+	// LabelsNotVouched: a proxy says labels that the object selects, and nobody gives them to its service account: it is not selected.
+	LabelsNotVouched = "LabelsNotVouched"
+	// MissingSecret: a Secret that is named is not there, or cannot be used: what needs it is not served.
+	MissingSecret = "MissingSecret"
+	// NoCertificate: a server needs a certificate file that is not named: it is not served.
+	NoCertificate = "NoCertificate"
+	// NoIdentity: a proxy without an identity is connected: it gets no cluster that asks for mutual TLS.
+	NoIdentity = "NoIdentity"
+	// NoRules: a policy that denies has no rules and denies nothing.
+	NoRules = "NoRules"
+	// NotEnforced: nothing carries a policy out, so what it would refuse is let through.
+	NotEnforced = "NotEnforced"
+	// NotYetValid: a certificate is not valid yet.
+	NotYetValid = "NotYetValid"
+	// UnknownExtension: a setting has the prefix of this mesh's own ones and means nothing.
+	UnknownExtension = "UnknownExtension"
+	// UnreadableFile: a gateway cannot read a certificate file.
+	UnreadableFile = "UnreadableFile"
+	// WeakKey: Envoy refuses keys of this type or size.
+	WeakKey = "WeakKey"
+)
+
+// The control plane's own.
+const (
+	// Note: a table has something to say that is none of the mistakes above.
+	Note = "Note"
+	// Panic: computing a row failed: its last good value stays in force.
+	Panic = "Panic"
+	// Refused: Envoy refuses, or would refuse, what is made of the object: what proxies had stays.
+	Refused = "Refused"
+)
