@@ -69,7 +69,7 @@ func TestNothingCanBeWatched(t *testing.T) {
 		Dirs: []string{b.dir}, Decoder: d, Quiet: quiet, Clock: Clock{Now: b.clock.Now, After: b.clock.After},
 		Log: slog.New(slog.NewTextHandler(&log, nil)),
 	}.withDefaults()
-	r := newRunner(o, unwatched{}, b)
+	r := newRunner(o, unwatched{}, b.sink())
 	r.start()
 	b.next()
 	b.write("sub/b.yaml", entryText("b", "b.com"))
