@@ -21,6 +21,7 @@ import (
 	"fairway/internal/table"
 	"fairway/internal/xds"
 	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 )
 
 // held is one resource that a proxy holds, as a message.
@@ -71,13 +72,13 @@ func hide(s *tlsv3.Secret) {
 
 // complete puts a route configuration's virtual hosts into it, as the tables have them now.
 func (p *Pages) complete(proxy library.ProxyID, name string, bare *library.Part) (proto.Message, error) {
-	m, err := decode(library.RouteType, name, bare.Body)
+	m, err := decode(xdstype.RouteURL, name, bare.Body)
 	if err != nil {
 		return nil, err
 	}
 	route := m.(*routev3.RouteConfiguration)
 	for _, body := range p.members(mesh.ProxyID(proxy), bare.MemberPrefix) {
-		host, err := decode(library.VirtualHostType, name, body)
+		host, err := decode(xdstype.VirtualHostURL, name, body)
 		if err != nil {
 			return nil, err
 		}
@@ -96,9 +97,9 @@ func (p *Pages) members(proxy mesh.ProxyID, prefix string) [][]byte {
 	var all []member
 	p.Graph.Store.Read(func(tx *table.Tx) {
 		to, _ := table.Lookup(tx, p.Graph.Out.Attachments, proxy)
-		for _, t := range p.Graph.Out.Resources[mesh.VirtualHosts] {
-			for k, e := range table.All(tx, t) {
-				if rank := slices.Index(to[mesh.VirtualHosts], k.Shelf); rank >= 0 && strings.HasPrefix(k.Name, prefix) && e.Err == nil {
+		for _, t := range p.Graph.Out.Resources[xdstype.VirtualHosts] {
+			for k, e := range table.Each(tx, t) {
+				if rank := slices.Index(to[xdstype.VirtualHosts], k.Shelf); rank >= 0 && strings.HasPrefix(k.Name, prefix) && e.Err == nil {
 					all = append(all, member{k.Name, rank, e.Body})
 				}
 			}
@@ -183,7 +184,7 @@ func (p *Pages) each(proxy xds.ProxyStatus, typ string, add func(h held, packed 
 
 func (p *Pages) dumpClusters(proxy xds.ProxyStatus) (proto.Message, error) {
 	out := &adminv3.ClustersConfigDump{}
-	return out, p.each(proxy, library.ClusterType, func(h held, packed *anypb.Any) {
+	return out, p.each(proxy, xdstype.ClusterURL, func(h held, packed *anypb.Any) {
 		out.DynamicActiveClusters = append(
 			out.DynamicActiveClusters,
 			&adminv3.ClustersConfigDump_DynamicCluster{VersionInfo: h.version, Cluster: packed},
@@ -193,7 +194,7 @@ func (p *Pages) dumpClusters(proxy xds.ProxyStatus) (proto.Message, error) {
 
 func (p *Pages) dumpListeners(proxy xds.ProxyStatus) (proto.Message, error) {
 	out := &adminv3.ListenersConfigDump{}
-	return out, p.each(proxy, library.ListenerType, func(h held, packed *anypb.Any) {
+	return out, p.each(proxy, xdstype.ListenerURL, func(h held, packed *anypb.Any) {
 		state := &adminv3.ListenersConfigDump_DynamicListenerState{VersionInfo: h.version, Listener: packed}
 		out.DynamicListeners = append(out.DynamicListeners, &adminv3.ListenersConfigDump_DynamicListener{Name: h.name, ActiveState: state})
 	})
@@ -201,7 +202,7 @@ func (p *Pages) dumpListeners(proxy xds.ProxyStatus) (proto.Message, error) {
 
 func (p *Pages) dumpSecrets(proxy xds.ProxyStatus) (proto.Message, error) {
 	out := &adminv3.SecretsConfigDump{}
-	return out, p.each(proxy, library.SecretType, func(h held, packed *anypb.Any) {
+	return out, p.each(proxy, xdstype.SecretURL, func(h held, packed *anypb.Any) {
 		out.DynamicActiveSecrets = append(
 			out.DynamicActiveSecrets,
 			&adminv3.SecretsConfigDump_DynamicSecret{Name: h.name, VersionInfo: h.version, Secret: packed},
@@ -211,11 +212,11 @@ func (p *Pages) dumpSecrets(proxy xds.ProxyStatus) (proto.Message, error) {
 
 // dumpRoutes shows virtual hosts within their route configuration even where they were delivered by themselves, as Envoy does.
 func (p *Pages) dumpRoutes(proxy xds.ProxyStatus) (proto.Message, error) {
-	hosts, err := p.held(proxy, library.VirtualHostType)
+	hosts, err := p.held(proxy, xdstype.VirtualHostURL)
 	if err != nil {
 		return nil, err
 	}
-	routes, err := p.held(proxy, library.RouteType)
+	routes, err := p.held(proxy, xdstype.RouteURL)
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +242,7 @@ func (p *Pages) dumpRoutes(proxy xds.ProxyStatus) (proto.Message, error) {
 
 func (p *Pages) dumpEndpoints(proxy xds.ProxyStatus) (proto.Message, error) {
 	out := &adminv3.EndpointsConfigDump{}
-	return out, p.each(proxy, library.EndpointType, func(h held, packed *anypb.Any) {
+	return out, p.each(proxy, xdstype.EndpointURL, func(h held, packed *anypb.Any) {
 		out.DynamicEndpointConfigs = append(
 			out.DynamicEndpointConfigs,
 			&adminv3.EndpointsConfigDump_DynamicEndpointConfig{VersionInfo: h.version, EndpointConfig: packed},

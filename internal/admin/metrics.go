@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 )
 
 // Metrics are the counters of one control plane, on a registry of their own. All methods are safe for concurrent use.
@@ -44,31 +44,6 @@ type Metrics struct {
 	compared    prometheus.Counter
 	doors
 	refusals *prometheus.CounterVec
-}
-
-// short names of the xDS types, as Istio labels them.
-var typeLabels = map[string]string{
-	"envoy.config.cluster.v3.Cluster":                  "cds",
-	"envoy.config.endpoint.v3.ClusterLoadAssignment":   "eds",
-	"envoy.config.listener.v3.Listener":                "lds",
-	"envoy.config.route.v3.RouteConfiguration":         "rds",
-	"envoy.config.route.v3.VirtualHost":                "vhds",
-	"envoy.extensions.transport_sockets.tls.v3.Secret": "sds",
-	"istio.networking.nds.v1.NameTable":                "nds",
-	"istio.mesh.v1alpha1.ProxyConfig":                  "pcds",
-	"google.protobuf.Struct":                           "google.protobuf.Struct", // patches of bootstraps
-}
-
-// Other stands for all values of a label that strangers may choose and that are none of those that are known.
-const Other = "other"
-
-// TypeLabel is the short name of a resource type: "cds" for type.googleapis.com/envoy.config.cluster.v3.Cluster. All
-// types that nobody serves are Other.
-func TypeLabel(typeURL string) string {
-	if l, ok := typeLabels[strings.TrimPrefix(typeURL, "type.googleapis.com/")]; ok {
-		return l
-	}
-	return Other
 }
 
 // NewMetrics makes the counters. version is what the program calls itself. What is counted at each scrape comes with Watch.
@@ -221,7 +196,7 @@ func (m *Metrics) pageRefused(reason string) { m.refusals.WithLabelValues(reason
 // Sent counts one response.
 func (m *Metrics) Sent(typeURL string, resources, bytes int, took time.Duration) {
 	m.work.Add(1)
-	t := TypeLabel(typeURL)
+	t := xdstype.Label(typeURL)
 	m.pushes.WithLabelValues(t).Inc()
 	m.resources.WithLabelValues(t).Add(float64(resources))
 	m.bytes.WithLabelValues(t).Add(float64(bytes))
@@ -235,7 +210,7 @@ func (m *Metrics) Converged(d time.Duration) { m.convergence.Observe(d.Seconds()
 
 // Rejected counts a refusal.
 func (m *Metrics) Rejected(typeURL string) {
-	m.rejects.WithLabelValues(TypeLabel(typeURL)).Inc()
+	m.rejects.WithLabelValues(xdstype.Label(typeURL)).Inc()
 }
 
 // Health counts what an agent said of its application.

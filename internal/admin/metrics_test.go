@@ -14,10 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"fairway/internal/admin"
 	"fairway/internal/admin/page"
 	"fairway/internal/xds"
-	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 	"fairway/test/plane"
 )
 
@@ -46,7 +45,7 @@ func TestMetricNames(t *testing.T) {
 	p.Source.Add(source.Rows{Services: []*mesh.Service{elsewhere()}})
 	p.Source.Remove(source.Keys{Services: []mesh.ServiceKey{elsewhere().Key}})
 	p.Connect(t, plane.Proxy{Name: "web-1"})
-	p.Refuse(t, plane.Proxy{Name: "odd-1", IP: "10.0.0.8"}, library.ClusterType, "outbound|80||reviews.shop.svc.cluster.local", "no")
+	p.Refuse(t, plane.Proxy{Name: "odd-1", IP: "10.0.0.8"}, xdstype.ClusterURL, "outbound|80||reviews.shop.svc.cluster.local", "no")
 	p.Apply(t, "mistakes.yaml", mistakes)
 	var got []string
 	for series := range samples(t, p) {
@@ -150,7 +149,7 @@ func TestMetricsFollowState(t *testing.T) {
 		},
 	)
 
-	p.Refuse(t, plane.Proxy{Name: "odd-1", IP: "10.0.0.8"}, library.ClusterType, "outbound|80||reviews.shop.svc.cluster.local", "no")
+	p.Refuse(t, plane.Proxy{Name: "odd-1", IP: "10.0.0.8"}, xdstype.ClusterURL, "outbound|80||reviews.shop.svc.cluster.local", "no")
 	check("with a refusal", map[string]string{"pilot_xds_cds_reject": "1", "pilot_xds_lds_reject": "0", `pilot_xds{version="1.31.1"}`: "2"})
 	if n := samples(t, p)[`pilot_total_xds_rejects{type="cds"}`]; n == "" || n == "0" {
 		t.Errorf("%q rejects were counted, want some", n)
@@ -159,21 +158,6 @@ func TestMetricsFollowState(t *testing.T) {
 	c.Disconnect()
 	noStream(t, p, c.Node.Id)
 	check("without the proxy", map[string]string{`pilot_xds{version="1.31.1"}`: "1"})
-}
-
-// TestTypeLabel: Istio's short names; what nobody serves is other.
-func TestTypeLabel(t *testing.T) {
-	for typ, want := range map[string]string{
-		library.ClusterType: "cds", library.EndpointType: "eds", library.ListenerType: "lds",
-		library.RouteType: "rds", library.VirtualHostType: "vhds",
-		"type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret": "sds",
-		"type.googleapis.com/google.protobuf.Struct":                           "google.protobuf.Struct",
-		"type.googleapis.com/a.b.C":                                            "other", "": "other", "\xff": "other",
-	} {
-		if got := admin.TypeLabel(typ); got != want {
-			t.Errorf("%q: %q, want %q", typ, got, want)
-		}
-	}
 }
 
 // noStream waits until a proxy has no stream left.
@@ -196,7 +180,7 @@ func TestProblemsAreCountedAsListed(t *testing.T) {
 	p.Apply(t, "mistakes.yaml", mistakes)
 	p.Connect(t, plane.Proxy{Name: "web-1"})
 	p.Connect(t, plane.Proxy{Name: "web-2", Namespace: "far", IP: "10.0.0.7"})
-	p.Refuse(t, plane.Proxy{Name: "odd-1", IP: "10.0.0.8"}, library.ClusterType, "outbound|80||reviews.shop.svc.cluster.local", "no")
+	p.Refuse(t, plane.Proxy{Name: "odd-1", IP: "10.0.0.8"}, xdstype.ClusterURL, "outbound|80||reviews.shop.svc.cluster.local", "no")
 	for range 2 { // made, then kept
 		want, refused := map[string]int{"info": 0, "warning": 0, "error": 0}, map[string]bool{}
 		for _, problem := range read[[]page.ProblemInfo](t, p, "/debug/problems") {

@@ -182,18 +182,27 @@ func tell(w http.ResponseWriter, text string, code int) {
 func fail(w http.ResponseWriter, err error) { tell(w, err.Error(), http.StatusInternalServerError) }
 
 func (p *Pages) registryz(w http.ResponseWriter, r *http.Request) {
-	out := []page.ServiceInfo{}
+	type listed struct {
+		key  mesh.ServiceKey
+		info page.ServiceInfo
+	}
+	var out []listed
 	p.Graph.Store.Read(func(tx *table.Tx) {
-		for k, s := range table.All(tx, p.Graph.Registry.Services) {
+		for k, s := range table.Each(tx, p.Graph.Registry.Services) {
 			if !viewerOf(r).sees(s.Key.Namespace) {
 				continue
 			}
 			info := serviceInfo(s, p.Graph.Won(tx, k), p.Graph.AutoVIP(tx, s))
 			info.Object = p.Graph.Where(tx, s.Origin)
-			out = append(out, info)
+			out = append(out, listed{k, info})
 		}
 	})
-	writeJSON(w, out)
+	slices.SortFunc(out, func(a, b listed) int { return mesh.CompareServiceKey(a.key, b.key) })
+	shown := make([]page.ServiceInfo, len(out))
+	for i, l := range out {
+		shown[i] = l.info
+	}
+	writeJSON(w, shown)
 }
 
 func serviceInfo(s *mesh.Service, won bool, vip string) page.ServiceInfo {
@@ -211,30 +220,39 @@ func serviceInfo(s *mesh.Service, won bool, vip string) page.ServiceInfo {
 }
 
 func (p *Pages) endpointz(w http.ResponseWriter, r *http.Request) {
-	out := []page.ServiceEndpoints{}
+	type listed struct {
+		key mesh.EndpointKey
+		end mesh.Endpoint
+	}
+	var all []listed
 	p.Graph.Store.Read(func(tx *table.Tx) {
-		for k, e := range table.All(tx, p.Graph.Registry.Endpoints) {
-			if !viewerOf(r).sees(k.Service.Namespace) {
-				continue
+		for k, e := range table.Each(tx, p.Graph.Registry.Endpoints) {
+			if viewerOf(r).sees(k.Service.Namespace) {
+				all = append(all, listed{k, e})
 			}
-			name := fmt.Sprintf("%s (%s/%s)", k.Service.Host, k.Service.Registry, k.Service.Namespace)
-			if len(out) == 0 || out[len(out)-1].Service != name {
-				out = append(out, page.ServiceEndpoints{Service: name})
-			}
-			last := &out[len(out)-1]
-			last.Endpoints = append(last.Endpoints, page.EndpointInfo{
-				ID:       k.ID,
-				Address:  e.Address,
-				Ports:    string(e.Ports),
-				Labels:   string(e.Labels),
-				Locality: e.Locality.String(),
-				Network:  e.Network,
-				Weight:   e.Weight,
-				Health:   e.Health.String(),
-				Identity: e.Identity,
-			})
 		}
 	})
+	slices.SortFunc(all, func(a, b listed) int { return mesh.CompareEndpointKey(a.key, b.key) })
+	out := []page.ServiceEndpoints{}
+	for _, l := range all {
+		k, e := l.key, l.end
+		name := fmt.Sprintf("%s (%s/%s)", k.Service.Host, k.Service.Registry, k.Service.Namespace)
+		if len(out) == 0 || out[len(out)-1].Service != name {
+			out = append(out, page.ServiceEndpoints{Service: name})
+		}
+		last := &out[len(out)-1]
+		last.Endpoints = append(last.Endpoints, page.EndpointInfo{
+			ID:       k.ID,
+			Address:  e.Address,
+			Ports:    string(e.Ports),
+			Labels:   string(e.Labels),
+			Locality: e.Locality.String(),
+			Network:  e.Network,
+			Weight:   e.Weight,
+			Health:   e.Health.String(),
+			Identity: e.Identity,
+		})
+	}
 	writeJSON(w, out)
 }
 
@@ -270,14 +288,14 @@ func (p *Pages) tablez(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, out)
 		return
 	}
-	var listing table.Listing
+	var render func(filter string) table.Listing
 	var err error
-	p.Graph.Store.Read(func(tx *table.Tx) { listing, err = p.Graph.Store.List(tx, name, query.Get("filter")) })
+	p.Graph.Store.Read(func(tx *table.Tx) { render, err = p.Graph.Store.Copy(tx, name) })
 	if err != nil {
 		tell(w, fmt.Sprintf("there is no table %q; /debug/tablez lists them", name), http.StatusNotFound)
 		return
 	}
-	p.writeListing(w, listing, query.Get("format"))
+	p.writeListing(w, render(query.Get("filter")), query.Get("format"))
 }
 
 func (p *Pages) writeListing(w http.ResponseWriter, listing table.Listing, format string) {

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"fairway/internal/admin/page"
+	"fairway/internal/xdstype"
 	"fairway/test/ads"
 	"fairway/test/plane"
 )
@@ -102,12 +103,9 @@ func TestSyncz(t *testing.T) {
 		len(s.Rejected) > 0 {
 		t.Errorf("got %+v", s)
 	}
-	for _, pair := range [][2]string{
-		{s.ClusterSent, s.ClusterAcked}, {s.ListenerSent, s.ListenerAcked}, {s.RouteSent, s.RouteAcked},
-		{s.EndpointSent, s.EndpointAcked}, {s.VirtualHostSent, s.VirtualHostAcked},
-	} {
-		if pair[0] == "" || pair[0] != pair[1] {
-			t.Errorf("sent %q, acknowledged %q: want the same", pair[0], pair[1])
+	for typ := range xdstype.Types {
+		if n := s.Nonces[typ]; typ.Status() != "" && (n.Sent == "" || n.Sent != n.Acked) {
+			t.Errorf("%s: sent %q, acknowledged %q: want the same", typ, n.Sent, n.Acked)
 		}
 	}
 }

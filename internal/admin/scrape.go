@@ -10,9 +10,9 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
-	"fairway/internal/table"
 	"fairway/internal/xds"
 	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 )
 
 // Scrape says where state is read that is counted only when somebody scrapes, so that keeping count costs a change
@@ -30,6 +30,9 @@ const (
 	mostVersions = 32
 	versionBytes = 64
 )
+
+// Other stands for all values of a label that strangers may choose and that are none of those that are known.
+const Other = xdstype.Other
 
 // boundVersions puts all versions that are too long, not printable or too many under Other.
 func boundVersions(all map[string]int) map[string]int {
@@ -134,7 +137,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for t, d := range c.rejected {
 		gauge(d, rejects[t])
 	}
-	gauge(c.empty, countEmpty(c.scrape.Graph))
+	gauge(c.empty, c.scrape.Graph.Unserved())
 }
 
 // countRejects counts proxies by type of what they refuse. A type that is delivered in parts counts as the whole.
@@ -145,10 +148,7 @@ func countRejects(streams []xds.ProxyStatus) map[string]int {
 			if t.Rejected == "" {
 				continue
 			}
-			label := TypeLabel(typ)
-			if label == "vhds" {
-				label = "rds"
-			}
+			label := xdstype.Counted(typ)
 			if refusing[label] == nil {
 				refusing[label] = map[library.ProxyID]bool{}
 			}
@@ -160,19 +160,4 @@ func countRejects(streams []xds.ProxyStatus) map[string]int {
 		counts[label] = len(proxies)
 	}
 	return counts
-}
-
-// countEmpty counts services that are to have endpoints and do not.
-func countEmpty(g *compile.Graph) (n int) {
-	g.Store.Read(func(tx *table.Tx) {
-		for k, m := range table.All(tx, g.Registry.Merged) {
-			if m.Service.Resolution != mesh.ClientSide {
-				continue
-			}
-			if _, ok := table.Lookup(tx, g.Registry.EndpointsByHost, k); !ok {
-				n++
-			}
-		}
-	})
-	return n
 }

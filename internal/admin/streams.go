@@ -16,6 +16,7 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/xds"
 	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 )
 
 // syncz shows each stream; of a proxy that has just reconnected both may be there. What is to be called synced is
@@ -63,24 +64,16 @@ func (p *Pages) sync(s xds.ProxyStatus) page.ProxySync {
 	if proxy, ok := p.Proxy(s.Proxy); ok {
 		line.ProxyType, line.ClusterID, line.IstioVersion = proxy.Type.String(), proxy.Cluster, proxy.Version
 	}
-	for typ, t := range s.Types {
+	for url, t := range s.Types {
+		typ, known := xdstype.Of(url)
 		if t.Rejected != "" {
 			if line.Rejected == nil {
 				line.Rejected = map[string]string{}
 			}
-			line.Rejected[TypeLabel(typ)] = t.Rejected
+			line.Rejected[xdstype.Label(url)] = t.Rejected
 		}
-		switch typ {
-		case library.ClusterType:
-			line.ClusterSent, line.ClusterAcked = t.Sent.Nonce, t.Acked.Nonce
-		case library.ListenerType:
-			line.ListenerSent, line.ListenerAcked = t.Sent.Nonce, t.Acked.Nonce
-		case library.RouteType:
-			line.RouteSent, line.RouteAcked = t.Sent.Nonce, t.Acked.Nonce
-		case library.EndpointType:
-			line.EndpointSent, line.EndpointAcked = t.Sent.Nonce, t.Acked.Nonce
-		case library.VirtualHostType:
-			line.VirtualHostSent, line.VirtualHostAcked = t.Sent.Nonce, t.Acked.Nonce
+		if known {
+			line.Nonces[typ] = page.Nonces{Sent: t.Sent.Nonce, Acked: t.Acked.Nonce}
 		}
 	}
 	return line
@@ -153,14 +146,15 @@ func (p *Pages) proxy(w http.ResponseWriter, r *http.Request, name string) (xds.
 	return s, false
 }
 
-// shown are the types that a page shows under a short name: route configurations come with their virtual hosts.
-var shown = map[string][]string{
-	"cds":  {library.ClusterType},
-	"eds":  {library.EndpointType},
-	"lds":  {library.ListenerType},
-	"rds":  {library.RouteType, library.VirtualHostType},
-	"vhds": {library.VirtualHostType},
-	"sds":  {library.SecretType},
+// shown are the types that the page of resources shows under a short name: route configurations come with their virtual
+// hosts. What only agents are sent has pages of its own.
+func shown(label string) (out []xdstype.Type) {
+	for t := range xdstype.Types {
+		if xdstype.RankOf(t.URL()) != xdstype.OtherRank && (t.Label() == label || xdstype.Counted(t.URL()) == label) {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 func (p *Pages) resourcez(w http.ResponseWriter, r *http.Request) {
@@ -169,14 +163,14 @@ func (p *Pages) resourcez(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	types, ok := shown[query.Get("type")]
-	if !ok {
+	types := shown(query.Get("type"))
+	if len(types) == 0 {
 		tell(w, fmt.Sprintf("type %q: want cds, eds, lds, rds, vhds or sds", query.Get("type")), http.StatusBadRequest)
 		return
 	}
 	out := []page.Resource{}
 	for _, typ := range types {
-		held, err := p.held(proxy, typ)
+		held, err := p.held(proxy, typ.URL())
 		if err != nil {
 			fail(w, err)
 			return
@@ -187,7 +181,7 @@ func (p *Pages) resourcez(w http.ResponseWriter, r *http.Request) {
 				fail(w, fmt.Errorf("%s: %w", h.name, err))
 				return
 			}
-			out = append(out, page.Resource{Name: h.name, Type: typ, Version: h.version, Body: text})
+			out = append(out, page.Resource{Name: h.name, Type: typ.URL(), Version: h.version, Body: text})
 		}
 	}
 	writeJSON(w, out)
@@ -200,7 +194,7 @@ func (p *Pages) ndsz(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := []page.NameInfo{}
-	for _, res := range p.Streams.Held(proxy.Proxy, names.Type) {
+	for _, res := range p.Streams.Held(proxy.Proxy, xdstype.NameTableURL) {
 		shown, err := names.Show(res.Body())
 		if err != nil {
 			fail(w, fmt.Errorf("%s: %w", res.Name, err))

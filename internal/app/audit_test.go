@@ -11,6 +11,7 @@ import (
 	"fairway/internal/envoy/cluster"
 	"fairway/internal/xds"
 	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 	"fairway/test/ads"
 )
 
@@ -101,7 +102,7 @@ func TestAuditMendsWhatIsPublished(t *testing.T) {
 		g.Store.Again()
 		turn := g.Store.Settle()
 		wrong := library.NewResource(
-			library.ClusterType,
+			xdstype.ClusterURL,
 			cluster.BlackHoleName,
 			7,
 			append([]byte{0xa}, append([]byte{byte(len(cluster.BlackHoleName))}, cluster.BlackHoleName...)...),
@@ -111,8 +112,8 @@ func TestAuditMendsWhatIsPublished(t *testing.T) {
 			turn.Version,
 			[]library.Change{
 				{
-					Shelf:    w.publisher.Attachment(watchedNode).Stacks[library.ClusterType][0],
-					Type:     library.ClusterType,
+					Shelf:    w.publisher.Attachment(watchedNode).Stacks[xdstype.ClusterURL][0],
+					Type:     xdstype.ClusterURL,
 					Name:     cluster.BlackHoleName,
 					Resource: wrong,
 				},

@@ -8,6 +8,7 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
 	"fairway/internal/identity"
+	"fairway/internal/xdstype"
 	"fairway/test/ads"
 	"fairway/test/plane"
 )
@@ -26,7 +27,7 @@ func follow(t *testing.T, p *plane.Plane, node *corev3.Node, holds map[string]st
 		t.Fatal(err)
 	}
 	f := follower{t, stream}
-	f.send(&discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: identity.BundleType, InitialResourceVersions: holds})
+	f.send(&discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: xdstype.BundleURL, InitialResourceVersions: holds})
 	return f
 }
 
@@ -44,7 +45,7 @@ func (f follower) next() *discoveryv3.DeltaDiscoveryResponse {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: identity.BundleType, ResponseNonce: r.Nonce})
+	f.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: xdstype.BundleURL, ResponseNonce: r.Nonce})
 	return r
 }
 

@@ -30,6 +30,7 @@ import (
 	"fairway/internal/identity"
 	"fairway/internal/identity/authn"
 	"fairway/internal/identity/ca"
+	"fairway/internal/xdstype"
 	"fairway/test/ads"
 	"fairway/test/plane"
 	"fairway/test/rig"
@@ -148,7 +149,7 @@ func TestStreamsEndWithTheirCertificate(t *testing.T) {
 	}
 	audited(t, log, "ended at")
 	again(t, conn)
-	if err := other.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: identity.BundleType}); err != nil {
+	if err := other.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: xdstype.BundleURL}); err != nil {
 		t.Error(err)
 	}
 	if _, err := other.Recv(); err != nil {

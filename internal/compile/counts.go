@@ -1,7 +1,9 @@
 package compile
 
 import (
+	"iter"
 	"maps"
+	"sync"
 
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
@@ -24,6 +26,7 @@ func (c *Counts) Add(severity mesh.Severity, code string, n int) {
 
 // countCache keeps what rows noted, counted, until the notes change.
 type countCache struct {
+	mu      sync.Mutex
 	version uint64
 	valid   bool
 	noted   Counts
@@ -33,41 +36,45 @@ type countCache struct {
 // and what rows noted is walked only where it has changed. A refusal counts once, however many objects are to blame for
 // it. What it returns is the caller's. Any goroutine may call it.
 func (g *Graph) Counts() Counts {
-	var out Counts
+	c := &g.counts
+	c.mu.Lock() // before a Read: whoever waits in one holds off turns
+	defer c.mu.Unlock()
+	var fresh iter.Seq[table.Note]
+	refused := 0
 	g.Store.Read(func(tx *table.Tx) {
-		out = g.countNoted(tx)
-		refused := 0
-		for k, v := range table.All(tx, g.In.Rejections.Table) {
+		if version := g.Store.NotesVersion(tx); !c.valid || version != c.version {
+			fresh, c.version, c.valid = g.Store.Notes(tx), version, true
+		}
+		for k, v := range table.Each(tx, g.In.Rejections.Table) {
 			if version, ok := g.Out.version(tx, k.Type, k.Key); ok && version == v.Version {
 				refused++
 			}
 		}
-		out.Add(mesh.Error, code.Refused, refused)
 	})
+	if fresh != nil {
+		c.noted = countNotes(fresh)
+	}
+	out := Counts{maps.Clone(c.noted.Severities), maps.Clone(c.noted.Codes)}
+	out.Add(mesh.Error, code.Refused, refused)
 	return out
 }
 
-func (g *Graph) countNoted(tx *table.Tx) Counts {
-	c := &g.counts
-	g.problems.mu.Lock()
-	defer g.problems.mu.Unlock()
-	if version := g.Store.NotesVersion(tx); !c.valid || version != c.version {
-		c.noted, c.version, c.valid = Counts{map[mesh.Severity]int{}, map[string]int{}}, version, true
-		seen := map[mesh.Problem]struct{}{} // several rows may note the same
-		for n := range g.Store.Notes(tx) {
-			p, ok := n.Value.(mesh.Problem)
-			if !ok {
-				severity, code := ownMistake(n)
-				c.noted.Add(severity, code, 1)
-				continue
-			}
-			if _, again := seen[p]; !again {
-				seen[p] = struct{}{}
-				c.noted.Add(p.Severity, p.Code, 1)
-			}
+func countNotes(notes iter.Seq[table.Note]) Counts {
+	out := Counts{map[mesh.Severity]int{}, map[string]int{}}
+	seen := map[mesh.Problem]struct{}{} // several rows may note the same
+	for n := range notes {
+		p, ok := n.Value.(mesh.Problem)
+		if !ok {
+			severity, code := ownMistake(n)
+			out.Add(severity, code, 1)
+			continue
+		}
+		if _, again := seen[p]; !again {
+			seen[p] = struct{}{}
+			out.Add(p.Severity, p.Code, 1)
 		}
 	}
-	return Counts{maps.Clone(c.noted.Severities), maps.Clone(c.noted.Codes)}
+	return out
 }
 
 // ownMistake is the kind of what the engine itself noted.

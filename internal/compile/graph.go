@@ -18,8 +18,8 @@ import (
 	"fairway/internal/compile/secret"
 	"fairway/internal/compile/sidecar"
 	"fairway/internal/compile/vouch"
-	"fairway/internal/mesh"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
 // Options of a Graph. The zero value is useful.
@@ -49,7 +49,7 @@ type Graph struct {
 	Out Outputs
 
 	problems problemCache
-	counts   countCache // guarded by problems.mu
+	counts   countCache
 	refusals refusals
 }
 
@@ -85,7 +85,7 @@ func New(opts Options) *Graph {
 			sec.Publish(secret.ByListeners, gw.Listeners),
 		},
 		ls.Parts, gw.Parts, rt.Parts, ns.Parts,
-		[]demand.Part{patches.Part(), demand.Everybodys(mesh.Bundles, in.Bundles.Table)},
+		[]demand.Part{patches.Part(), demand.Everybodys(xdstype.Bundles, in.Bundles.Table)},
 	)
 	return &Graph{
 		refusals: refusals{},

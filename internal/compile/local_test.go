@@ -11,6 +11,7 @@ import (
 	"fairway/internal/compile/compiletest"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
 const localRules = `kind: ServiceEntry
@@ -42,7 +43,7 @@ func endpointsOf(t *testing.T, w *compiletest.World, cluster string) string {
 	t.Helper()
 	var out []string
 	w.Store.Read(func(tx *table.Tx) {
-		for _, published := range w.Out.Resources[mesh.Loads] {
+		for _, published := range w.Out.Resources[xdstype.Loads] {
 			for k, e := range table.All(tx, published) {
 				load := &endpointv3.ClusterLoadAssignment{}
 				if k.Name != cluster {

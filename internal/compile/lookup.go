@@ -7,37 +7,12 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
-// typeOf is the type with a message's short name; false: there is none of that name.
-func typeOf(name string) (mesh.ResourceType, bool) {
-	for t := range mesh.ResourceTypes {
-		if t.String() == name {
-			return t, true
-		}
-	}
-	return 0, false
-}
-
-// of lists the tables of a type, by its short name.
-func (o Outputs) of(kind string) []*Published {
-	if t, ok := typeOf(kind); ok {
-		return o.Resources[t]
-	}
-	return nil
-}
-
-// shelves are what a proxy sees of a type, the lowest first.
-func (o Outputs) shelves(kind string, a mesh.Attachment) []mesh.Shelf {
-	if t, ok := typeOf(kind); ok {
-		return a[t]
-	}
-	return nil
-}
-
 // holder is the table that holds a resource.
-func (o Outputs) holder(tx *table.Tx, kind string, k mesh.ResourceKey) (*Published, bool) {
-	for _, t := range o.of(kind) {
+func (o Outputs) holder(tx *table.Tx, typ xdstype.Type, k mesh.ResourceKey) (*Published, bool) {
+	for _, t := range o.Resources[typ] {
 		if _, ok := table.Lookup(tx, t, k); ok {
 			return t, true
 		}
@@ -45,8 +20,8 @@ func (o Outputs) holder(tx *table.Tx, kind string, k mesh.ResourceKey) (*Publish
 	return nil, false
 }
 
-func (o Outputs) version(tx *table.Tx, kind string, k mesh.ResourceKey) (uint64, bool) {
-	t, ok := o.holder(tx, kind, k)
+func (o Outputs) version(tx *table.Tx, typ xdstype.Type, k mesh.ResourceKey) (uint64, bool) {
+	t, ok := o.holder(tx, typ, k)
 	if !ok {
 		return 0, false
 	}
@@ -57,6 +32,12 @@ func (o Outputs) version(tx *table.Tx, kind string, k mesh.ResourceKey) (uint64,
 // Services counts the hosts that registries declare, each once a namespace.
 func (g *Graph) Services() (n int) {
 	g.Store.Read(func(tx *table.Tx) { n = table.Len(tx, g.Registry.Merged) })
+	return n
+}
+
+// Unserved counts the hosts that are to have endpoints and have none.
+func (g *Graph) Unserved() (n int) {
+	g.Store.Read(func(tx *table.Tx) { n = table.Len(tx, g.Registry.Unserved) })
 	return n
 }
 
@@ -100,7 +81,7 @@ func (g *Graph) Objects() []*config.Object {
 	var out []*config.Object
 	g.Store.Read(func(tx *table.Tx) {
 		for _, in := range g.In.All() {
-			for _, o := range table.All(tx, in) {
+			for _, o := range table.Each(tx, in) {
 				out = append(out, g.placed(tx, o))
 			}
 		}

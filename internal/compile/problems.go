@@ -2,6 +2,7 @@ package compile
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -38,36 +39,53 @@ type found struct {
 
 // Problems lists everything that users wrote and that does not do what it says, ordered by object and place: what
 // derivations noted, what sources said of files, what proxies refused, and rows that broke a law of the engine. Any
-// goroutine may call it.
+// goroutine may call it. Texts are made, and lines looked for, while turns go on.
 func (g *Graph) Problems() []mesh.Problem {
-	var out []mesh.Problem
+	c := &g.problems
+	c.mu.Lock() // before a Read: whoever waits in one holds off turns
+	defer c.mu.Unlock()
+	var fresh iter.Seq[table.Note]
+	var refused []mesh.Problem
 	g.Store.Read(func(tx *table.Tx) {
-		out = append(g.noted(tx), g.refused(tx)...)
+		if version := g.Store.NotesVersion(tx); !c.valid || version != c.version {
+			fresh, c.version, c.valid = g.Store.Notes(tx), version, true
+		}
+		refused = g.refused(tx)
 	})
+	if fresh != nil {
+		c.noted = nil
+		for n := range fresh {
+			c.noted = append(c.noted, problemOf(n))
+		}
+	}
+	out := append(g.placedProblems(c), refused...)
 	slices.SortFunc(out, mesh.CompareProblem)
 	return slices.Compact(out)
 }
 
-// noted are the problems that are notes on rows.
-func (g *Graph) noted(tx *table.Tx) []mesh.Problem {
-	c := &g.problems
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if version := g.Store.NotesVersion(tx); !c.valid || version != c.version {
-		c.noted, c.version, c.valid = nil, version, true
-		for n := range g.Store.Notes(tx) {
-			c.noted = append(c.noted, problemOf(n))
+// whereabouts is where the objects of a problem are written.
+type whereabouts struct {
+	object, other       config.Written
+	isWritten, hasOther bool // false: it is gone, or a source said where it is
+}
+
+// placedProblems are the problems that are notes on rows, each with the place where it is written.
+func (g *Graph) placedProblems(c *problemCache) []mesh.Problem {
+	out, at := slices.Clone(c.noted), make([]whereabouts, len(c.noted))
+	g.Store.Read(func(tx *table.Tx) {
+		for i, p := range out {
+			at[i].object, at[i].isWritten = g.written(tx, p.Object)
+			at[i].other, at[i].hasOther = g.written(tx, p.Other)
 		}
-	}
-	out, lines := slices.Clone(c.noted), map[place]found{}
+	})
+	lines := map[place]found{}
 	for i := range out {
-		p := &out[i]
-		w, ok := g.written(tx, p.Object)
-		if !ok {
-			continue // a source said where it is
+		p, w := &out[i], at[i].object
+		if !at[i].isWritten {
+			continue
 		}
 		p.Object = w.Ref
-		if other, ok := g.written(tx, p.Other); ok {
+		if other := at[i].other; at[i].hasOther {
 			p.Message = strings.Replace(p.Message, p.Other.String(), other.Ref.String(), 1)
 			p.Other = other.Ref
 		}
@@ -142,29 +160,13 @@ func (g *Graph) culprits(tx *table.Tx, t *Published, k input.Rejected) []mesh.Ob
 			byKind[key.Kind] = append(byKind[key.Kind], object.Ref)
 		}
 	}
-	for _, kind := range blame(k.Type) {
-		if len(byKind[kind]) > 0 {
-			return byKind[kind]
+	for _, kind := range k.Type.Blamed() {
+		if blamed := byKind[config.Kind(kind)]; len(blamed) > 0 {
+			return blamed
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
 		return byKind[kind]
 	}
-	return []mesh.ObjectRef{{Kind: k.Type, Name: k.Key.Name}}
+	return []mesh.ObjectRef{{Kind: k.Type.String(), Name: k.Key.Name}}
 }
-
-// blame orders the kinds that shape a type of resource, the likeliest culprit first.
-func blame(kind string) []config.Kind {
-	switch kind {
-	case "Cluster", "ClusterLoadAssignment":
-		return []config.Kind{config.DestinationRule, config.ServiceEntry, config.WorkloadEntry, config.Sidecar}
-	case "Secret":
-		return []config.Kind{config.Secret}
-	case "Listener":
-		return []config.Kind{config.Gateway, config.Sidecar, config.VirtualService, config.ServiceEntry}
-	}
-	return []config.Kind{config.VirtualService, config.Gateway, config.ServiceEntry}
-}
-
-// shortType is the message's name in a type URL.
-func shortType(url string) string { return url[strings.LastIndexByte(url, '.')+1:] }

@@ -8,6 +8,7 @@ import (
 	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
 // maxRefusals is how many refusals are kept of the proxies of one identity. A mistake that all proxies refuse is told by any one of them.
@@ -20,25 +21,28 @@ type refusals map[string]map[input.Rejected]struct{}
 // Reject takes what a proxy said when it refused resources of a type (a type URL). For the owner of the turns; it
 // becomes a row in the next one.
 func (g *Graph) Reject(typeURL string, names []string, proxy mesh.ProxyID, detail string) {
-	kind := shortType(typeURL)
+	typ, ok := xdstype.Of(typeURL)
+	if !ok {
+		return
+	}
 	detail = printable.Lines(detail, printable.Long)
 	g.Store.Read(func(tx *table.Tx) {
 		g.forgetOld(tx, proxy.Identity())
 		attachment, _ := table.Lookup(tx, g.Out.Attachments, proxy)
 		for _, name := range names {
-			g.reject(tx, kind, name, g.Out.shelves(kind, attachment), input.Refusal{Detail: detail}, proxy)
+			g.reject(tx, typ, name, attachment[typ], input.Refusal{Detail: detail}, proxy)
 		}
-		if kind == "Listener" {
+		if typ == xdstype.Listeners {
 			g.Gateway.Refused(tx, proxy, detail)
 		}
 	})
 }
 
 // reject keeps the refusal of the resource that the proxy sees under a name.
-func (g *Graph) reject(tx *table.Tx, kind, name string, shelves []mesh.Shelf, said input.Refusal, proxy mesh.ProxyID) {
+func (g *Graph) reject(tx *table.Tx, typ xdstype.Type, name string, shelves []mesh.Shelf, said input.Refusal, proxy mesh.ProxyID) {
 	for i := len(shelves) - 1; i >= 0; i-- {
-		k := input.Rejected{Proxy: proxy, Type: kind, Key: mesh.ResourceKey{Shelf: shelves[i], Name: name}}
-		version, ok := g.Out.version(tx, kind, k.Key)
+		k := input.Rejected{Proxy: proxy, Type: typ, Key: mesh.ResourceKey{Shelf: shelves[i], Name: name}}
+		version, ok := g.Out.version(tx, typ, k.Key)
 		if !ok {
 			continue
 		}
@@ -71,9 +75,9 @@ func (g *Graph) forgetOld(tx *table.Tx, identity string) {
 
 // Retract drops what a proxy refused of a type (a type URL). For the owner of the turns, before it says what it refuses now.
 func (g *Graph) Retract(typeURL string, proxy mesh.ProxyID) {
-	kind := shortType(typeURL)
+	typ, _ := xdstype.Of(typeURL)
 	for k := range g.refusals[proxy.Identity()] {
-		if k.Proxy == proxy && k.Type == kind {
+		if k.Proxy == proxy && k.Type == typ {
 			g.unreject(k)
 		}
 	}
@@ -101,8 +105,9 @@ func (g *Graph) unreject(k input.Rejected) {
 // proxies say of one resource in the same words is one.
 func (g *Graph) refused(tx *table.Tx) []mesh.Problem {
 	type told struct {
-		kind, detail string
-		key          mesh.ResourceKey
+		typ    xdstype.Type
+		detail string
+		key    mesh.ResourceKey
 	}
 	known := map[told]bool{}
 	var out []mesh.Problem

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"fairway/internal/admin/page"
 	"fairway/internal/ctl/workload"
 	"fairway/internal/printable"
+	"fairway/internal/xdstype"
 )
 
 // failure is an error of a command that was understood.
@@ -97,35 +99,24 @@ func (s *session) proxyStatus() *cobra.Command {
 				}
 			}
 			sh := sheet{
-				header: []string{"NAME", "TYPE", "CDS", "LDS", "EDS", "RDS", "VHDS", "VERSION"},
+				header: []string{"NAME", "TYPE"},
 				value:  proxies,
 				empty:  "no proxy is connected",
 			}
+			for _, t := range statusTypes {
+				sh.header = append(sh.header, strings.ToUpper(t.Label()))
+			}
+			sh.header = append(sh.header, "VERSION")
 			proven := slices.ContainsFunc(proxies, func(p page.ProxySync) bool { return p.Identity != "" })
 			if proven {
 				sh.header = append(sh.header, "IDENTITY")
 			}
 			for _, p := range proxies {
-				row := []string{
-					page.ShortName(p.ProxyID),
-					orDash(p.ProxyType),
-					syncState(
-						p,
-						"cds",
-						p.ClusterSent,
-						p.ClusterAcked,
-					),
-					syncState(p, "lds", p.ListenerSent, p.ListenerAcked),
-					syncState(p, "eds", p.EndpointSent, p.EndpointAcked),
-					syncState(
-						p,
-						"rds",
-						p.RouteSent,
-						p.RouteAcked,
-					),
-					syncState(p, "vhds", p.VirtualHostSent, p.VirtualHostAcked),
-					orDash(p.IstioVersion),
+				row := []string{page.ShortName(p.ProxyID), orDash(p.ProxyType)}
+				for _, t := range statusTypes {
+					row = append(row, syncState(p, t))
 				}
+				row = append(row, orDash(p.IstioVersion))
 				if proven {
 					row = append(row, orDash(p.Identity))
 				}
@@ -137,16 +128,28 @@ func (s *session) proxyStatus() *cobra.Command {
 	}
 }
 
+// statusTypes are the types that proxy-status has a column of, in istioctl's order.
+var statusTypes = func() []xdstype.Type {
+	out := []xdstype.Type{xdstype.Clusters, xdstype.Listeners, xdstype.Loads, xdstype.Routes}
+	for t := range xdstype.Types {
+		if t.Status() != "" && !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return out
+}()
+
 // syncState says how a type stands, in Istio's words; synced is only what was compared with the tables.
-func syncState(p page.ProxySync, kind, sent, acked string) string {
+func syncState(p page.ProxySync, t xdstype.Type) string {
+	n := p.Nonces[t]
 	switch {
-	case p.Rejected[kind] != "":
+	case p.Rejected[t.Label()] != "":
 		return "REJECTED"
-	case sent == "":
+	case n.Sent == "":
 		return "NOT SENT"
-	case sent == acked && p.Compared:
+	case n.Sent == n.Acked && p.Compared:
 		return "SYNCED"
-	case sent == acked:
+	case n.Sent == n.Acked:
 		return "NOT COMPARED"
 	}
 	return "STALE"
@@ -170,7 +173,8 @@ func divergence(p page.ProxySync) []string {
 // refusals says in the proxy's words what it refuses.
 func refusals(p page.ProxySync) []string {
 	var out []string
-	for _, kind := range []string{"cds", "lds", "eds", "rds", "vhds"} {
+	for _, t := range statusTypes {
+		kind := t.Label()
 		if why := p.Rejected[kind]; why != "" {
 			name := printable.Text(page.ShortName(p.ProxyID), printable.Short)
 			out = append(out, fmt.Sprintf("%s refuses %s, pilotctl problems says what it was made of:\n%s", name, kind, indented(why)))

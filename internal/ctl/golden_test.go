@@ -15,7 +15,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"fairway/internal/ctl"
-	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 	"fairway/test/plane"
 )
 
@@ -89,7 +89,7 @@ func golden(t *testing.T, path string) {
 			connect(t, p, x, words[1:])
 		case len(words) > 2 && words[0] == "refuse":
 			x.Name, x.Namespace, _ = strings.Cut(words[1], ".")
-			p.Refuse(t, x, library.ClusterType, words[2], "Cluster "+words[2]+": no such thing")
+			p.Refuse(t, x, xdstype.ClusterURL, words[2], "Cluster "+words[2]+": no such thing")
 		}
 	}
 	for i, f := range archive.Files {

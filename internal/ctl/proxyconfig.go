@@ -13,19 +13,39 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/admin/page"
+	"fairway/internal/xdstype"
 )
 
-// kinds of resource that proxy-config shows, and the xDS type's short name of each.
-var kinds = []struct {
+// kind is a type of resource that proxy-config shows. Its rows are read from the message as JSON, so that the command line
+// need not carry Envoy's types.
+type kind struct {
+	typ     xdstype.Type
 	verb    string
 	aliases []string
-	kind    string
 	short   string
-}{
-	{"clusters", []string{"cluster", "c"}, "cds", "The clusters a proxy has"},
-	{"listeners", []string{"listener", "l"}, "lds", "The listeners a proxy has"},
-	{"routes", []string{"route", "r"}, "rds", "The virtual hosts of a proxy's route configurations"},
-	{"endpoints", []string{"endpoint", "ep"}, "eds", "The endpoints of a proxy's clusters"},
+	header  []string
+	rows    func(name string, message map[string]any) [][]string
+}
+
+func kinds() []kind {
+	return []kind{
+		{
+			xdstype.Clusters, "clusters", []string{"cluster", "c"}, "The clusters a proxy has",
+			[]string{"SERVICE FQDN", "PORT", "SUBSET", "DIRECTION", "TYPE"}, describeCluster,
+		},
+		{
+			xdstype.Listeners, "listeners", []string{"listener", "l"}, "The listeners a proxy has",
+			[]string{"LISTENER", "ADDRESS", "PORT", "CHAINS"}, describeListener,
+		},
+		{
+			xdstype.Routes, "routes", []string{"route", "r"}, "The virtual hosts of a proxy's route configurations",
+			[]string{"ROUTE CONFIGURATION", "VIRTUAL HOST", "DOMAINS", "ROUTES"}, describeRoutes,
+		},
+		{
+			xdstype.Loads, "endpoints", []string{"endpoint", "ep"}, "The endpoints of a proxy's clusters",
+			[]string{"ENDPOINT", "STATUS", "CLUSTER"}, describeEndpoints,
+		},
+	}
 }
 
 func (s *session) proxyConfig() *cobra.Command {
@@ -42,23 +62,23 @@ func (s *session) proxyConfig() *cobra.Command {
 			return cmd.Help()
 		},
 	}
-	for _, k := range kinds {
+	for _, k := range kinds() {
 		var name string
 		sub := &cobra.Command{
 			Use: k.verb + " PROXY", Aliases: k.aliases, Short: k.short, Args: oneProxy,
 			RunE: s.run(func(cmd *cobra.Command, args []string) error {
-				resources, err := s.resources(cmd.Context(), args[0], k.kind)
+				resources, err := s.resources(cmd.Context(), args[0], k.typ)
 				if err != nil {
 					return err
 				}
 				if name != "" {
 					resources = slices.DeleteFunc(resources, func(r page.Resource) bool { return !strings.Contains(r.Name, name) })
 				}
-				sh := sheet{header: headers[k.kind], value: resources, empty: "nothing of this kind"}
+				sh := sheet{header: k.header, value: resources, empty: "nothing of this kind"}
 				for _, r := range resources {
-					sh.rows = append(sh.rows, describe(k.kind, r)...)
+					sh.rows = append(sh.rows, k.describe(r)...)
 				}
-				if k.kind == "rds" {
+				if k.typ == xdstype.Routes {
 					sh.rows = withoutEmpty(sh.rows)
 				}
 				return s.show(cmd, sh)
@@ -78,32 +98,17 @@ func oneProxy(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (s *session) resources(ctx context.Context, proxy, kind string) ([]page.Resource, error) {
-	return ask[[]page.Resource](ctx, s, "/debug/resourcez", url.Values{"proxyID": {proxy}, "type": {kind}})
+func (s *session) resources(ctx context.Context, proxy string, typ xdstype.Type) ([]page.Resource, error) {
+	return ask[[]page.Resource](ctx, s, "/debug/resourcez", url.Values{"proxyID": {proxy}, "type": {typ.Label()}})
 }
 
-var headers = map[string][]string{
-	"cds": {"SERVICE FQDN", "PORT", "SUBSET", "DIRECTION", "TYPE"},
-	"lds": {"LISTENER", "ADDRESS", "PORT", "CHAINS"},
-	"rds": {"ROUTE CONFIGURATION", "VIRTUAL HOST", "DOMAINS", "ROUTES"},
-	"eds": {"ENDPOINT", "STATUS", "CLUSTER"},
-}
-
-// describe gives a resource's lines in a table. It reads the message as JSON, so that the command line need not carry Envoy's types.
-func describe(kind string, r page.Resource) [][]string {
+// describe gives a resource's lines in a table.
+func (k kind) describe(r page.Resource) [][]string {
 	var m map[string]any
 	if err := json.Unmarshal(r.Body, &m); err != nil {
 		return [][]string{{r.Name, err.Error()}}
 	}
-	switch kind {
-	case "cds":
-		return describeCluster(r.Name, m)
-	case "lds":
-		return describeListener(r.Name, m)
-	case "rds":
-		return describeRoutes(r.Name, m)
-	}
-	return describeEndpoints(r.Name, m)
+	return k.rows(r.Name, m)
 }
 
 func describeCluster(name string, m map[string]any) [][]string {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"fairway/internal/admin/page"
+	"fairway/internal/xdstype"
 )
 
 // TestSyncedIsWhatWasCompared: an empty queue is not enough to be called synced, and what an audit found is told.
@@ -20,7 +21,8 @@ func TestSyncedIsWhatWasCompared(t *testing.T) {
 		{page.ProxySync{Compared: true}, "", "", "NOT SENT"},
 		{page.ProxySync{Compared: true, Rejected: map[string]string{"cds": "no"}}, "1", "1", "REJECTED"},
 	} {
-		if got := syncState(c.proxy, "cds", c.sent, c.acked); got != c.want {
+		c.proxy.Nonces[xdstype.Clusters] = page.Nonces{Sent: c.sent, Acked: c.acked}
+		if got := syncState(c.proxy, xdstype.Clusters); got != c.want {
 			t.Errorf("%+v, sent %q, acknowledged %q: %s, want %s", c.proxy, c.sent, c.acked, got, c.want)
 		}
 	}

@@ -12,11 +12,8 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 )
 
-// BundleType is the type of the resource by which a control plane tells agents whom workloads believe. It is what
-// Istio's agents ask for too: ProxyConfig.ca_certificates_pem.
-const BundleType = "type.googleapis.com/istio.mesh.v1alpha1.ProxyConfig"
-
-// BundleName is the name of that resource: there is one.
+// BundleName is the name of the resource by which a control plane tells agents whom workloads believe: there is one. Its
+// type is one that Istio's agents ask for too: ProxyConfig.ca_certificates_pem.
 const BundleName = "trust-bundle"
 
 // The kinds of PEM blocks in a bundle.

@@ -23,34 +23,34 @@ const module = "fairway"
 // has to be drawn first.
 var arrows = map[string][]string{
 	"table":    {},
-	"mesh":     {},
-	"xds":      {"limit"},
+	"mesh":     {"xdstype"},
+	"xds":      {"limit", "xdstype"},
 	"config":   {"mesh", "printable"},
 	"envoy":    {"mesh", "config", "printable"},
-	"identity": {"mesh", "printable", "disk", "limit"},
+	"identity": {"mesh", "printable", "disk", "limit", "xdstype"},
 	"source":   {"config", "mesh", "printable", "disk"},
 	"door":     {"config", "mesh", "source"},
-	"compile":  {"table", "mesh", "config", "envoy", "source", "printable"},
-	"agent":    {"mesh", "envoy", "identity", "resident", "printable", "spelling", "web", "disk"},
+	"compile":  {"table", "mesh", "config", "envoy", "source", "printable", "xdstype"},
+	"agent":    {"mesh", "envoy", "identity", "resident", "printable", "spelling", "web", "disk", "xdstype"},
 	"resident": {},
 	"disk":     {},
 	"web":      {"limit"},
-	"admin":    {"table", "mesh", "config", "compile", "xds", "printable", "web"},
-	"ctl":      {"mesh", "admin", "config", "identity", "printable", "disk"},
+	"admin":    {"table", "mesh", "config", "compile", "xds", "printable", "web", "xdstype"},
+	"ctl":      {"mesh", "admin", "config", "identity", "printable", "disk", "xdstype"},
 	"lint":     {},
 	// What is to be sent, what one stream knows, bytes, and the pure machine of one stream: none imports the server.
 	"xds/paged":    {},
-	"xds/library":  {"xds/paged"},
+	"xds/library":  {"xds/paged", "xdstype"},
 	"xds/slots":    {"xds/library", "xds/paged"},
 	"xds/wire":     {"printable"},
-	"xds/protocol": {"xds/library", "xds/slots", "xds/wire"},
-	"xds/xdstest":  {"xds/library"},
+	"xds/protocol": {"xds/library", "xds/slots", "xds/wire", "xdstype"},
+	"xds/xdstest":  {"xds/library", "xdstype"},
 	// Parts of the control plane, which app composes: none imports app.
 	"app/inbox":   {"compile", "source"},
-	"app/publish": {"compile", "envoy", "identity", "mesh", "table", "xds/library"},
-	"app/proof":   {"admin/page", "identity", "mesh", "xds/library"},
+	"app/publish": {"compile", "envoy", "identity", "mesh", "table", "xds/library", "xdstype"},
+	"app/proof":   {"admin/page", "identity", "mesh", "xds/library", "xdstype"},
 	"app/lease":   {"identity"},
-	"app/session": {"admin", "app/inbox", "app/proof", "compile", "envoy/bootstrap", "limit", "mesh", "printable", "xds"},
+	"app/session": {"admin", "app/inbox", "app/proof", "compile", "envoy/bootstrap", "limit", "mesh", "printable", "xds", "xdstype"},
 	"app/secure": {
 		"app/environment", "app/inbox", "app/lease", "app/proof",
 		"compile", "config", "disk", "envoy", "identity", "limit", "mesh", "xds",
@@ -74,13 +74,15 @@ var arrows = map[string][]string{
 	"spelling": {},
 	// So many calls a second of each address, in bounded memory.
 	"limit": {},
+	// The types of what proxies are sent.
+	"xdstype": {},
 }
 
 // unlinked names packages that a room's programs must not carry, with the reason.
 var unlinked = map[string]map[string]string{
-	"agent": {"k8s.io/": "the agent runs beside every workload and stays small"},
+	"agent": {"k8s.io/": "the agent runs beside every workload and stays small", "xdstype"},
 	"table": {".": "the engine needs the standard library only"},
-	"mesh":  {".": "the words need the standard library only"},
+	"mesh":  {".": "the words need the standard library only", "xdstype"},
 }
 
 type file struct {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+
+	"fairway/internal/xdstype"
 )
 
 // Layer names a set of rows that proxies see alike. What a proxy sees is a short stack of layers, each above the one
@@ -129,33 +131,8 @@ func CompareResourceKey(a, b ResourceKey) int {
 	return cmp.Or(CompareShelf(a.Shelf, b.Shelf), cmp.Compare(a.Name, b.Name))
 }
 
-// ResourceType is a type of what proxies are sent.
-type ResourceType uint8
-
-// The types of resource.
-const (
-	Clusters ResourceType = iota
-	Loads
-	Secrets
-	Listeners
-	Routes
-	VirtualHosts
-	NameTables // of agents that resolve DNS
-	Patches    // of the bootstrap
-	Bundles    // what workloads believe, for agents
-	ResourceTypes
-)
-
-// String is the name of the message, as problems and debug pages have it.
-func (t ResourceType) String() string {
-	return [...]string{
-		"Cluster", "ClusterLoadAssignment", "Secret", "Listener", "RouteConfiguration", "VirtualHost", "NameTable",
-		"Struct", "ProxyConfig",
-	}[t]
-}
-
 // Attachment is what one proxy sees: for each type of resource its shelves, from the lowest to the one that shadows all below.
-type Attachment [ResourceTypes][]Shelf
+type Attachment [xdstype.Types][]Shelf
 
 // Equal says whether two attachments show the same.
 func (a Attachment) Equal(b Attachment) bool {

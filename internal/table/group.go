@@ -88,4 +88,4 @@ func (g *group[G, K, V]) membersOf(c *cell[G, Rows[K, V]], visit func(*head) boo
 	}
 }
 
-func (g *group[G, K, V]) notes(yield func(Note) bool) bool { return g.groups.notes(yield) }
+func (g *group[G, K, V]) notes() func(yield func(Note) bool) bool { return g.groups.notes() }

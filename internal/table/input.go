@@ -83,4 +83,4 @@ func (in *Input[K, V]) firstChanged(n int) []string {
 	return keys
 }
 
-func (in *Input[K, V]) notes(func(Note) bool) bool { return true }
+func (in *Input[K, V]) notes() func(yield func(Note) bool) bool { return noNotes }

@@ -151,6 +151,7 @@ func (j *joined[T, LK, RK, LV, RV]) membersOf(c *cell[Pair[LK, RK], Both[LV, RV]
 	}
 }
 
-func (j *joined[T, LK, RK, LV, RV]) notes(yield func(Note) bool) bool {
-	return j.left.notes(yield) && j.right.notes(yield)
+func (j *joined[T, LK, RK, LV, RV]) notes() func(yield func(Note) bool) bool {
+	left, right := j.left.notes(), j.right.notes()
+	return func(yield func(Note) bool) bool { return left(yield) && right(yield) }
 }

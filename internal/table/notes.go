@@ -17,18 +17,25 @@ type Note struct {
 }
 
 // Notes yields every note, by table in order of declaration, then by key, then
-// in the order in which the derivation made them.
+// in the order in which the derivation made them. They are those of tx, also
+// where they are asked for after it, which holds off no turn.
 func (s *Store) Notes(tx *Tx) iter.Seq[Note] {
 	tx.check(s)
+	taken := make([]func(func(Note) bool) bool, len(s.nodes))
+	for i, n := range s.nodes {
+		taken[i] = n.notes()
+	}
 	return func(yield func(Note) bool) {
-		tx.check(s)
-		for _, n := range s.nodes {
-			if !n.notes(yield) {
+		for _, notes := range taken {
+			if !notes(yield) {
 				return
 			}
 		}
 	}
 }
+
+// noNotes is what tables without notes yield.
+func noNotes(func(Note) bool) bool { return true }
 
 // NotesVersion is the number of the last turn that changed what Notes yields.
 func (s *Store) NotesVersion(tx *Tx) uint64 {
@@ -74,42 +81,48 @@ func withoutPanic(notes []any) []any {
 	})
 }
 
-// notes yields the notes of each row: its own, then those of lost contests.
-func (d *derived[IK, IV, OK, OV]) notes(yield func(Note) bool) bool {
-	if len(d.remarks) == 0 && len(d.contests) == 0 {
-		return true
-	}
-	lost := d.conflicts()
-	makers := make([]*rowMaker[IK, IV, OK, OV], 0, len(d.remarks)+len(lost))
-	for m := range d.remarks {
-		makers = append(makers, m)
-	}
-	for m := range lost {
-		if _, listed := d.remarks[m]; !listed {
-			makers = append(makers, m)
-		}
-	}
-	slices.SortFunc(makers, func(a, b *rowMaker[IK, IV, OK, OV]) int {
-		return d.source.compare(a.from.key, b.from.key)
-	})
-	for _, m := range makers {
-		if !d.notesOf(m, lost[m], yield) {
-			return false
-		}
-	}
-	return true
+// remarked is a row with its notes: its own, then those of lost contests.
+type remarked[K any] struct {
+	key  K
+	own  []any
+	lost []*ConflictError
 }
 
-func (d *derived[IK, IV, OK, OV]) notesOf(m *rowMaker[IK, IV, OK, OV], lost []*ConflictError, yield func(Note) bool) bool {
-	key := text(m.from.key)
-	for _, n := range d.remarks[m] {
-		if !yield(Note{d.name, key, n}) {
+func (d *derived[IK, IV, OK, OV]) notes() func(yield func(Note) bool) bool {
+	if len(d.remarks) == 0 && len(d.contests) == 0 {
+		return noNotes
+	}
+	lost := d.conflicts()
+	rows := make([]remarked[IK], 0, len(d.remarks)+len(lost))
+	for m, own := range d.remarks {
+		rows = append(rows, remarked[IK]{m.from.key, own, lost[m]})
+	}
+	for m, list := range lost {
+		if _, listed := d.remarks[m]; !listed {
+			rows = append(rows, remarked[IK]{m.from.key, nil, list})
+		}
+	}
+	return func(yield func(Note) bool) bool {
+		slices.SortFunc(rows, func(a, b remarked[IK]) int { return d.source.compare(a.key, b.key) })
+		for _, row := range rows {
+			if !row.yield(d.name, yield) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+func (row remarked[K]) yield(table string, yield func(Note) bool) bool {
+	key := text(row.key)
+	for _, n := range row.own {
+		if !yield(Note{table, key, n}) {
 			return false
 		}
 	}
-	slices.SortFunc(lost, func(a, b *ConflictError) int { return cmp.Compare(a.Key, b.Key) })
-	for _, n := range lost {
-		if !yield(Note{d.name, key, n}) {
+	slices.SortFunc(row.lost, func(a, b *ConflictError) int { return cmp.Compare(a.Key, b.Key) })
+	for _, n := range row.lost {
+		if !yield(Note{table, key, n}) {
 			return false
 		}
 	}

@@ -58,15 +58,25 @@ type Listing struct {
 	Rows   [][]string `json:"rows"`
 }
 
-// List renders the rows of a table, in key order, of which some column contains
-// filter. It fails if there is no such table.
-func (s *Store) List(tx *Tx, table, filter string) (Listing, error) {
+// Copy takes the rows of a table as they are in tx. What it returns renders, in
+// key order, those of which some column contains filter; call it once, and after
+// tx, so that a long text holds off no turn. Copy fails if there is no such table.
+func (s *Store) Copy(tx *Tx, table string) (func(filter string) Listing, error) {
 	tx.check(s)
 	n := s.byName[table]
 	if n == nil {
-		return Listing{}, fmt.Errorf("print table %q: there is none of that name", table)
+		return nil, fmt.Errorf("print table %q: there is none of that name", table)
 	}
-	return n.list(filter), nil
+	return n.copied(), nil
+}
+
+// List is Copy and rendering in one.
+func (s *Store) List(tx *Tx, table, filter string) (Listing, error) {
+	render, err := s.Copy(tx, table)
+	if err != nil {
+		return Listing{}, err
+	}
+	return render(filter), nil
 }
 
 // Print writes a table as List renders it, in aligned columns. Give it a buffer:
@@ -83,7 +93,7 @@ func (s *Store) Print(w io.Writer, tx *Tx, table, filter string) error {
 func (s *Store) Dump(w io.Writer, tx *Tx) error {
 	tx.check(s)
 	for _, n := range s.nodes {
-		l := n.list("")
+		l := n.copied()("")
 		if len(l.Rows) == 0 {
 			continue
 		}
@@ -117,15 +127,26 @@ func (l Listing) Write(w io.Writer) error {
 	return nil
 }
 
-func (t *Table[K, V]) list(filter string) Listing {
-	l := Listing{Table: t.name, Header: slices.Concat(header[K]("KEY"), header[V]("VALUE"))}
-	for _, c := range t.ordered() {
-		row := slices.Concat(fit(columns(c.key), len(header[K]("KEY"))), columns(c.val))
-		if slices.ContainsFunc(row, func(s string) bool { return strings.Contains(s, filter) }) {
-			l.Rows = append(l.Rows, row)
-		}
+func (t *Table[K, V]) copied() func(filter string) Listing {
+	type row struct {
+		key K
+		val V
 	}
-	return l
+	rows := make([]row, 0, len(t.cells))
+	for _, c := range t.cells {
+		rows = append(rows, row{c.key, c.val})
+	}
+	return func(filter string) Listing {
+		slices.SortFunc(rows, func(a, b row) int { return t.compare(a.key, b.key) })
+		l := Listing{Table: t.name, Header: slices.Concat(header[K]("KEY"), header[V]("VALUE"))}
+		for _, r := range rows {
+			row := slices.Concat(fit(columns(r.key), len(header[K]("KEY"))), columns(r.val))
+			if slices.ContainsFunc(row, func(s string) bool { return strings.Contains(s, filter) }) {
+				l.Rows = append(l.Rows, row)
+			}
+		}
+		return l
+	}
 }
 
 // header names the columns of a type.

@@ -78,12 +78,14 @@ type node interface {
 	changedRows() int
 	// forget lets go of the changes of the last turn and of spare room.
 	forget()
-	// list renders the rows that filter lets through.
-	list(filter string) Listing
+	// copied takes the rows as they are, to be rendered when asked, also after a
+	// turn: those that filter lets through.
+	copied() func(filter string) Listing
 	// size counts rows, and cells kept for reads that found nothing.
 	size() (rows, ghosts int)
-	// notes yields what is attached to the table's rows, in order.
-	notes(yield func(Note) bool) bool
+	// notes takes what is attached to the table's rows, to be yielded in order
+	// when asked, also after a turn.
+	notes() func(yield func(Note) bool) bool
 	// visit visits every cell, for law 6 and for tests.
 	visit(visit func(c *head, key string, value any))
 	// recheck computes a random row again, and has the next turn do so where it

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"maps"
 	"runtime/debug"
 	"slices"
 )
@@ -48,16 +49,14 @@ func (f *terms[K, V, T]) change(c change[K, V], t *turn) (was, now []T) {
 	return was, now
 }
 
-func (f *terms[K, V, T]) notes(yield func(Note) bool) bool {
-	keys := make([]K, 0, len(f.failed))
-	for k := range f.failed {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, f.source.compare)
-	for _, k := range keys {
-		if !yield(Note{f.table.name, text(k), f.failed[k]}) {
-			return false
+func (f *terms[K, V, T]) notes() func(yield func(Note) bool) bool {
+	failed := maps.Clone(f.failed)
+	return func(yield func(Note) bool) bool {
+		for _, k := range slices.SortedFunc(maps.Keys(failed), f.source.compare) {
+			if !yield(Note{f.table.name, text(k), failed[k]}) {
+				return false
+			}
 		}
+		return true
 	}
-	return true
 }

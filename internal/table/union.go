@@ -199,13 +199,16 @@ func (u *union[K, V]) membersOf(c *cell[K, V], visit func(*head) bool) {
 	}
 }
 
-func (u *union[K, V]) notes(yield func(Note) bool) bool {
-	for _, k := range slices.SortedFunc(maps.Keys(u.remarks), u.compare) {
-		for _, n := range u.remarks[k] {
-			if !yield(Note{u.name, text(k), n}) {
-				return false
+func (u *union[K, V]) notes() func(yield func(Note) bool) bool {
+	remarks := maps.Clone(u.remarks)
+	return func(yield func(Note) bool) bool {
+		for _, k := range slices.SortedFunc(maps.Keys(remarks), u.compare) {
+			for _, n := range remarks[k] {
+				if !yield(Note{u.name, text(k), n}) {
+					return false
+				}
 			}
 		}
+		return true
 	}
-	return true
 }

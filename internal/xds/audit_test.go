@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 )
 
 // tables is what a fixture is published from.
@@ -42,7 +43,7 @@ func newAudited(t *testing.T) *audited {
 	a.state(cluster("a", 1), cluster("b", 1))
 	a.put(cluster("a", 1), cluster("b", 1))
 	a.client = a.delta(patience(t))
-	a.client.ask("p", library.ClusterType)
+	a.client.ask("p", xdstype.ClusterURL)
 	a.client.expect("Cluster a b")
 	a.rest()
 	a.conn = a.srv.Connections()[0]
@@ -130,7 +131,7 @@ func TestAuditOfAStream(t *testing.T) {
 func TestAuditOfAnAttachment(t *testing.T) {
 	a := newAudited(t)
 	other := &library.Attachment{Stacks: maps.Clone(a.attachments["p"].Stacks)}
-	other.Stacks[library.ClusterType] = []library.ShelfKey{"other"}
+	other.Stacks[xdstype.ClusterURL] = []library.ShelfKey{"other"}
 	a.turn++
 	a.lib.Publish(a.turn, nil, library.Attach{Proxy: "p", To: other}) // and the tables know nothing of it
 	a.client.expect("Cluster -a -b")
@@ -141,7 +142,7 @@ func TestAuditOfAnAttachment(t *testing.T) {
 		t.Fatalf("%+v: it hears nothing, and has nothing to do", s)
 	}
 	found := a.look()
-	if found.Count() != 1 || found.Differences[0].Of != library.OfAttachment || found.Differences[0].Type != library.ClusterType {
+	if found.Count() != 1 || found.Differences[0].Of != library.OfAttachment || found.Differences[0].Type != xdstype.ClusterURL {
 		t.Fatalf("%+v", found)
 	}
 	a.client.expect("Cluster a b c")
@@ -152,7 +153,7 @@ func TestAuditOfAnAttachment(t *testing.T) {
 func TestAuditOfAShelf(t *testing.T) {
 	a := newAudited(t)
 	a.state(cluster("a", 9))
-	delete(a.rows, library.RowKey{Type: library.ClusterType, Shelf: "all", Name: "b"})
+	delete(a.rows, library.RowKey{Type: xdstype.ClusterURL, Shelf: "all", Name: "b"})
 	pass := library.NewPass()
 	found, _ := a.srv.Audit(a.conn, a.tables, pass)
 	if found.Count() != 2 || len(found.Rows) != 2 || found.Differences[0].Of != library.OfShelf {
@@ -161,8 +162,8 @@ func TestAuditOfAShelf(t *testing.T) {
 	if again, _ := a.srv.Audit(a.conn, a.tables, pass); again.Count() > 0 {
 		t.Errorf("a shelf is compared twice in a pass: %+v", again)
 	}
-	a.rows[library.RowKey{Type: library.ClusterType, Shelf: "all", Name: "a"}] = library.Row{Kept: true}
-	a.rows[library.RowKey{Type: library.ClusterType, Shelf: "all", Name: "b"}] = library.Row{Kept: true}
+	a.rows[library.RowKey{Type: xdstype.ClusterURL, Shelf: "all", Name: "a"}] = library.Row{Kept: true}
+	a.rows[library.RowKey{Type: xdstype.ClusterURL, Shelf: "all", Name: "b"}] = library.Row{Kept: true}
 	a.quiet()
 }
 

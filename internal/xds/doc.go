@@ -30,6 +30,6 @@
 //	srv := xds.NewServer(lib, xds.Options{}, hooks)
 //	g := grpc.NewServer(srv.GRPC()...)
 //	srv.Register(g)
-//	lib.Publish(1, []library.Change{{Shelf: "all", Type: library.ClusterType, Name: "c", Resource: c}},
-//		library.Attach{Proxy: "p1", To: &library.Attachment{Stacks: map[string][]library.ShelfKey{library.ClusterType: {"all"}}}})
+//	lib.Publish(1, []library.Change{{Shelf: "all", Type: xdstype.ClusterURL, Name: "c", Resource: c}},
+//		library.Attach{Proxy: "p1", To: &library.Attachment{Stacks: map[string][]library.ShelfKey{xdstype.ClusterURL: {"all"}}}})
 package xds

@@ -17,6 +17,7 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 
 	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 )
 
 // churn changes many clusters of a real Envoy under way, in random order.
@@ -85,13 +86,13 @@ func (c *churn) edits(n int) (out []library.Change) {
 		switch kind := c.random.IntN(10); {
 		case there && kind < 3:
 			delete(c.clusters, name)
-			out = append(out, gone("all", library.ClusterType, name), gone("all", library.EndpointType, name))
+			out = append(out, gone("all", xdstype.ClusterURL, name), gone("all", xdstype.EndpointURL, name))
 		case there && !c.static[name] && kind < 5:
 			c.clusters[name] = port
 			out = append(out, c.hosts(name, port))
 		case kind < 6: // not by EDS
 			c.clusters[name], c.static[name] = port, true
-			out = append(out, c.fixed(name, port, timeout), gone("all", library.EndpointType, name))
+			out = append(out, c.fixed(name, port, timeout), gone("all", xdstype.EndpointURL, name))
 		case there && kind < 8: // the same host
 			port = c.clusters[name]
 			delete(c.static, name)
@@ -106,11 +107,11 @@ func (c *churn) edits(n int) (out []library.Change) {
 }
 
 func (c *churn) hosts(name, port string) library.Change {
-	return message(c.t, library.EndpointType, name, assignment(name, port), &endpointv3.ClusterLoadAssignment{}, library.ResourceOptions{})
+	return message(c.t, xdstype.EndpointURL, name, assignment(name, port), &endpointv3.ClusterLoadAssignment{}, library.ResourceOptions{})
 }
 
 func (c *churn) fixed(name, port, timeout string) library.Change {
-	return message(c.t, library.ClusterType, name, fmt.Sprintf(`{"name":%q,"type":"STATIC","connectTimeout":%q,"loadAssignment":%s}`,
+	return message(c.t, xdstype.ClusterURL, name, fmt.Sprintf(`{"name":%q,"type":"STATIC","connectTimeout":%q,"loadAssignment":%s}`,
 		name, timeout, assignment(name, port)), &clusterv3.Cluster{}, library.ResourceOptions{})
 }
 

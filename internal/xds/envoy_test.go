@@ -27,6 +27,7 @@ import (
 
 	"fairway/internal/xds/library"
 	"fairway/internal/xds/xdstest"
+	"fairway/internal/xdstype"
 )
 
 // envoy is a real Envoy that takes its configuration from a server of this package.
@@ -58,20 +59,20 @@ func message[M proto.Message](t *testing.T, typ, name, text string, m M, opts li
 }
 
 func (e *envoy) cluster(name, timeout string) library.Change {
-	return message(e.t, library.ClusterType, name, fmt.Sprintf(`{"name":%q,"type":"EDS","connectTimeout":%q,
+	return message(e.t, xdstype.ClusterURL, name, fmt.Sprintf(`{"name":%q,"type":"EDS","connectTimeout":%q,
 		"edsClusterConfig":{"edsConfig":{"ads":{},"resourceApiVersion":"V3"}}}`, name, timeout),
 		&clusterv3.Cluster{}, library.ResourceOptions{Load: name})
 }
 
 func (e *envoy) load(name string) library.Change {
 	host, port, _ := strings.Cut(e.backend, ":")
-	return message(e.t, library.EndpointType, name, fmt.Sprintf(`{"clusterName":%q,"endpoints":[{"lbEndpoints":[{"endpoint":{
+	return message(e.t, xdstype.EndpointURL, name, fmt.Sprintf(`{"clusterName":%q,"endpoints":[{"lbEndpoints":[{"endpoint":{
 		"address":{"socketAddress":{"address":%q,"portValue":%s}}}}]}]}`, name, host, port),
 		&endpointv3.ClusterLoadAssignment{}, library.ResourceOptions{})
 }
 
 func (e *envoy) listener(name string, port int, route string) library.Change {
-	return message(e.t, library.ListenerType, name, fmt.Sprintf(`{"name":%q,
+	return message(e.t, xdstype.ListenerURL, name, fmt.Sprintf(`{"name":%q,
 		"address":{"socketAddress":{"address":"127.0.0.1","portValue":%d}},"filterChains":[{"filters":[{
 		"name":"envoy.filters.network.http_connection_manager","typedConfig":{
 		"@type":"type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -82,15 +83,15 @@ func (e *envoy) listener(name string, port int, route string) library.Change {
 }
 
 func (e *envoy) route(name string) library.Change {
-	bare := message(e.t, library.RouteType, name, fmt.Sprintf(`{"name":%q}`, name), &routev3.RouteConfiguration{}, library.ResourceOptions{})
-	return message(e.t, library.RouteType, name, fmt.Sprintf(`{"name":%q,"vhds":{"configSource":{"ads":{},"resourceApiVersion":"V3"}}}`, name),
+	bare := message(e.t, xdstype.RouteURL, name, fmt.Sprintf(`{"name":%q}`, name), &routev3.RouteConfiguration{}, library.ResourceOptions{})
+	return message(e.t, xdstype.RouteURL, name, fmt.Sprintf(`{"name":%q,"vhds":{"configSource":{"ads":{},"resourceApiVersion":"V3"}}}`, name),
 		&routev3.RouteConfiguration{}, library.ResourceOptions{Bare: &library.Part{
-			Body: bare.Resource.Body(), MemberType: library.VirtualHostType, MemberPrefix: name + "/", Field: 2,
+			Body: bare.Resource.Body(), MemberType: xdstype.VirtualHostURL, MemberPrefix: name + "/", Field: 2,
 		}})
 }
 
 func (e *envoy) host(route, domain, cluster string) library.Change {
-	return message(e.t, library.VirtualHostType, route+"/"+domain, fmt.Sprintf(`{"name":%q,"domains":[%q],
+	return message(e.t, xdstype.VirtualHostURL, route+"/"+domain, fmt.Sprintf(`{"name":%q,"domains":[%q],
 		"routes":[{"match":{"prefix":"/"},"route":{"cluster":%q}}]}`, route+"/"+domain, domain, cluster),
 		&routev3.VirtualHost{}, library.ResourceOptions{Needs: []string{cluster}})
 }
@@ -283,7 +284,7 @@ func TestRealEnvoy(t *testing.T) {
 			e.publish(extra...)
 			e.expect(one, "c.test", 200)
 
-			e.publish(gone("all", library.VirtualHostType, "80/c.test"))
+			e.publish(gone("all", xdstype.VirtualHostURL, "80/c.test"))
 			e.expect(one, "c.test", 404)
 			e.publish(extra...)
 			e.expect(one, "c.test", 200)
@@ -292,13 +293,13 @@ func TestRealEnvoy(t *testing.T) {
 			e.expect(one, "c.test", 200)
 
 			e.publish(
-				gone("all", library.VirtualHostType, "80/c.test"),
-				gone("all", library.ClusterType, "e"), gone("all", library.EndpointType, "e"),
+				gone("all", xdstype.VirtualHostURL, "80/c.test"),
+				gone("all", xdstype.ClusterURL, "e"), gone("all", xdstype.EndpointURL, "e"),
 			)
 			e.expect(one, "c.test", 404)
 			e.publish(
-				gone("all", library.ListenerType, "two"),
-				gone("all", library.RouteType, "90"), gone("all", library.VirtualHostType, "90/b.test"),
+				gone("all", xdstype.ListenerURL, "two"),
+				gone("all", xdstype.RouteURL, "90"), gone("all", xdstype.VirtualHostURL, "90/b.test"),
 			)
 			e.publish(e.listener("two", two, "90"), e.route("90"), e.host("90", "b.test", "d")) // and back
 			e.expect(two, "b.test", 200)
@@ -316,7 +317,7 @@ func (e *envoy) restart(api string, all []library.Change) {
 	e.lib.Publish(e.turn, all)
 	e.publish() // the stream is there once Envoy has come back
 	for deadline := time.Now().Add(10 * time.Second); len(e.srv.Status()) == 0 ||
-		e.srv.Status()[0].Types[library.VirtualHostType].Held+e.srv.Status()[0].Types[library.RouteType].Held < 2; {
+		e.srv.Status()[0].Types[xdstype.VirtualHostURL].Held+e.srv.Status()[0].Types[xdstype.RouteURL].Held < 2; {
 		if time.Now().After(deadline) {
 			e.t.Fatalf("Envoy did not come back: %+v", e.srv.Status())
 		}

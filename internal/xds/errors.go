@@ -6,8 +6,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"fairway/internal/xds/library"
 	"fairway/internal/xds/protocol"
+	"fairway/internal/xdstype"
 )
 
 // ErrDraining is the status, Unavailable, that streams end with when the server drains, and that new ones get.
@@ -15,7 +15,7 @@ var ErrDraining = status.Error(codes.Unavailable, "the server is draining: conne
 
 // errSlow ends a stream whose client does not read.
 func errSlow(o Options, typ string) error {
-	return status.Errorf(codes.DeadlineExceeded, "the client did not take a %s response within %s", library.ShortType(typ), o.SendTimeout)
+	return status.Errorf(codes.DeadlineExceeded, "the client did not take a %s response within %s", xdstype.Short(typ), o.SendTimeout)
 }
 
 func errTooManyStreams(limit int) error {

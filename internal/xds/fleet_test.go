@@ -17,6 +17,7 @@ import (
 
 	"fairway/internal/xds/library"
 	"fairway/internal/xds/xdstest"
+	"fairway/internal/xdstype"
 )
 
 // TestBenchFleet is the fleet's side of the benchmarks; alone it does nothing.
@@ -140,7 +141,7 @@ func firstRequests(node string, again bool) (out [][]byte) {
 	for i := range xdstest.MeshClusters {
 		eds = append(eds, xdstest.MeshCluster(i))
 	}
-	names := map[string][]string{library.EndpointType: eds, library.RouteType: {"80"}}
+	names := map[string][]string{xdstype.EndpointURL: eds, xdstype.RouteURL: {"80"}}
 	mesh := xdstest.Mesh()
 	for i, typ := range allTypes {
 		var b []byte

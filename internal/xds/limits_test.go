@@ -15,6 +15,7 @@ import (
 
 	"fairway/internal/xds/library"
 	"fairway/internal/xds/xdstest"
+	"fairway/internal/xdstype"
 )
 
 func TestLimits(t *testing.T) {
@@ -28,17 +29,17 @@ func TestLimits(t *testing.T) {
 		h := newFixture(t, Options{MaxStreams: 1})
 		h.attach("p", "all")
 		one := h.delta(patience(t))
-		one.ask("p", library.ClusterType)
+		one.ask("p", xdstype.ClusterURL)
 		one.expect("Cluster")
 		two := h.delta(patience(t))
-		two.ask("q", library.ClusterType)
+		two.ask("q", xdstype.ClusterURL)
 		expect(t, two.end(), codes.ResourceExhausted, "1 streams are open")
 	})
 	t.Run("rate", func(t *testing.T) {
 		h := newFixture(t, Options{StreamsPerSecond: 1, AddressStreamsPerSecond: 100, StreamWait: time.Millisecond})
 		h.attach("p", "all")
 		one := h.delta(patience(t))
-		one.ask("p", library.ClusterType)
+		one.ask("p", xdstype.ClusterURL)
 		one.expect("Cluster")
 		expect(t, h.delta(patience(t)).end(), codes.ResourceExhausted, "more than 1 new streams a second")
 	})
@@ -47,7 +48,7 @@ func TestLimits(t *testing.T) {
 		h.attach("p", "all")
 		for range 2 {
 			s := h.delta(patience(t))
-			s.ask("p", library.ClusterType)
+			s.ask("p", xdstype.ClusterURL)
 			s.expect("Cluster")
 		}
 		expect(t, h.delta(patience(t)).end(), codes.ResourceExhausted, "more than 0.1 new streams a second from this address")
@@ -58,21 +59,21 @@ func TestLimits(t *testing.T) {
 		h := newFixture(t, Options{Withhold: func(_ context.Context, _ net.Addr, typ string) bool {
 			ok := <-allowed
 			allowed <- ok
-			return typ == library.SecretType && !ok
+			return typ == xdstype.SecretURL && !ok
 		}})
 		h.attach("p", "all")
 		h.put(secret("s", 1), cluster("c", 1))
 		stranger := h.delta(patience(t))
-		stranger.ask("p", library.SecretType, "s")
+		stranger.ask("p", xdstype.SecretURL, "s")
 		if r, err := stranger.Recv(); err != nil || len(r.Resources) != 0 || len(r.RemovedResources) != 1 {
 			t.Errorf("a stranger is given %v, %v", r, err)
 		}
-		stranger.ask("p", library.ClusterType)
+		stranger.ask("p", xdstype.ClusterURL)
 		stranger.expect("Cluster c")
 		<-allowed
 		allowed <- true
 		friend := h.delta(patience(t))
-		friend.ask("p", library.SecretType, "s")
+		friend.ask("p", xdstype.SecretURL, "s")
 		friend.expect("Secret s")
 	})
 	t.Run("rate that waits", func(t *testing.T) {
@@ -80,7 +81,7 @@ func TestLimits(t *testing.T) {
 		h.attach("p", "all")
 		for range 110 {
 			s := h.delta(patience(t))
-			s.ask("p", library.ClusterType)
+			s.ask("p", xdstype.ClusterURL)
 			s.expect("Cluster")
 		}
 	})
@@ -88,44 +89,44 @@ func TestLimits(t *testing.T) {
 		h := newFixture(t, Options{MaxSubscriptions: 2})
 		h.attach("p", "all")
 		s := h.delta(patience(t))
-		s.ask("p", library.EndpointType, "a", "b", "c")
+		s.ask("p", xdstype.EndpointURL, "a", "b", "c")
 		expect(t, s.end(), codes.ResourceExhausted, "subscribes to 3 names, the limit is 2")
 	})
 	t.Run("request size", func(t *testing.T) {
 		h := newFixture(t, Options{MaxRequestBytes: 1000})
 		h.attach("p", "all")
 		s := h.delta(patience(t))
-		s.ask("p", library.EndpointType, strings.Repeat("x", 2000))
+		s.ask("p", xdstype.EndpointURL, strings.Repeat("x", 2000))
 		expect(t, s.end(), codes.ResourceExhausted, "larger than max")
 	})
 	t.Run("refused by the program", func(t *testing.T) {
 		h := newFixture(t, Options{})
 		h.hooks.refuse = errors.New("unknown node")
 		s := h.delta(patience(t))
-		s.ask("p", library.ClusterType)
+		s.ask("p", xdstype.ClusterURL)
 		expect(t, s.end(), codes.PermissionDenied, "unknown node")
 		h.hooks.refuse = status.Error(codes.Unauthenticated, "who?")
 		s = h.delta(patience(t))
-		s.ask("p", library.ClusterType)
+		s.ask("p", xdstype.ClusterURL)
 		expect(t, s.end(), codes.Unauthenticated, "who?")
 	})
 	t.Run("slow client", func(t *testing.T) {
 		h := newFixture(t, Options{SendTimeout: 20 * time.Millisecond})
 		big := func(version uint64) *library.Resource {
-			return library.NewResource(library.ClusterType, "big", version, make([]byte, 3<<20), library.ResourceOptions{})
+			return library.NewResource(xdstype.ClusterURL, "big", version, make([]byte, 3<<20), library.ResourceOptions{})
 		}
-		h.lib.Publish(1, []library.Change{{Shelf: "all", Type: library.ClusterType, Name: "big", Resource: big(1)}})
+		h.lib.Publish(1, []library.Change{{Shelf: "all", Type: xdstype.ClusterURL, Name: "big", Resource: big(1)}})
 		h.turn = 1
 		h.attach("p", "all")
 		s := h.delta(patience(t))
-		s.ask("p", library.ClusterType)
+		s.ask("p", xdstype.ClusterURL)
 		late, next := patience(t), time.NewTicker(time.Millisecond)
 		defer next.Stop()
 		for left := false; !left; { // never read: the wire fills, and later changes coalesce
 			select {
 			case <-next.C:
 				h.turn++
-				h.lib.Publish(h.turn, []library.Change{{Shelf: "all", Type: library.ClusterType, Name: "big", Resource: big(h.turn)}})
+				h.lib.Publish(h.turn, []library.Change{{Shelf: "all", Type: xdstype.ClusterURL, Name: "big", Resource: big(h.turn)}})
 			case got := <-h.hooks.left:
 				if left = true; got != "p" {
 					t.Errorf("%s left", got)
@@ -148,8 +149,8 @@ func TestStuckClientCostsLittle(t *testing.T) {
 		var changes []library.Change
 		for i := range resources {
 			name := fmt.Sprintf("c%d", i)
-			changes = append(changes, library.Change{Shelf: "all", Type: library.ClusterType, Name: name,
-				Resource: library.NewResource(library.ClusterType, name, h.turn, make([]byte, size), library.ResourceOptions{})})
+			changes = append(changes, library.Change{Shelf: "all", Type: xdstype.ClusterURL, Name: name,
+				Resource: library.NewResource(xdstype.ClusterURL, name, h.turn, make([]byte, size), library.ResourceOptions{})})
 		}
 		h.lib.Publish(h.turn, changes)
 	}
@@ -157,7 +158,7 @@ func TestStuckClientCostsLittle(t *testing.T) {
 	h.attach("p", "all")
 	ctx := patience(t)
 	s := h.delta(ctx)
-	s.ask("p", library.ClusterType)
+	s.ask("p", xdstype.ClusterURL)
 	before := xdstest.LiveHeap()
 	for range turns {
 		publish()
@@ -183,7 +184,7 @@ func TestStuckClientCostsLittle(t *testing.T) {
 	if err := h.srv.Wait(ctx, h.turn); err != nil {
 		t.Fatal(err)
 	}
-	held := h.srv.Held("p", library.ClusterType)
+	held := h.srv.Held("p", xdstype.ClusterURL)
 	for _, r := range held {
 		if r.Version() != h.turn {
 			t.Errorf("%s is of turn %d, not %d", r.Name, r.Version(), h.turn)

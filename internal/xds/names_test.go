@@ -7,6 +7,7 @@ import (
 
 	"fairway/internal/xds/library"
 	"fairway/internal/xds/xdstest"
+	"fairway/internal/xdstype"
 )
 
 // tables is the bytes in which a stream notes what it knows of names.
@@ -31,7 +32,7 @@ func (h *fixture) streamOf(proxy library.ProxyID) *stream {
 func (h *fixture) subscribed(proxy string, names ...string) *deltaStream {
 	h.t.Helper()
 	s := h.delta(patience(h.t))
-	s.ask(proxy, library.EndpointType, names...)
+	s.ask(proxy, xdstype.EndpointURL, names...)
 	s.take()
 	return s
 }
@@ -72,7 +73,7 @@ func namesOfOthers(t *testing.T, strange, left int) (there, gone namesSeen) {
 			hostile.take()
 		}
 	}
-	early.ask("early", library.EndpointType, soon...)
+	early.ask("early", xdstype.EndpointURL, soon...)
 	early.take()
 	h.subscribed("late", append(soon, "nobody-has-that")...)
 	h.settle()

@@ -16,6 +16,7 @@ import (
 
 	"fairway/internal/xds/library"
 	"fairway/internal/xds/xdstest"
+	"fairway/internal/xdstype"
 )
 
 // refusalRecorder records refusals and panics.
@@ -63,7 +64,7 @@ func TestRefusals(t *testing.T) {
 		h := newFixture(t, d.watch(Options{}))
 		h.hooks.refuse = errors.New("not you")
 		s := h.delta(patience(t))
-		s.ask("p", library.ClusterType)
+		s.ask("p", xdstype.ClusterURL)
 		d.expect(t, s.end(), codes.PermissionDenied, ReasonIdentity)
 	})
 	t.Run("pending streams fill no place of others", func(t *testing.T) {
@@ -73,7 +74,7 @@ func TestRefusals(t *testing.T) {
 			h.delta(patience(t))
 		}
 		s := h.delta(patience(t))
-		s.ask("p", library.ClusterType)
+		s.ask("p", xdstype.ClusterURL)
 		s.expect("Cluster")
 		if all := h.srv.Status(); len(all) != 1 || all[0].Proxy != "p" {
 			t.Errorf("streams: %+v", all)
@@ -87,14 +88,14 @@ func TestRefusals(t *testing.T) {
 			s.ask("p", fmt.Sprintf("unknown%d", i))
 			s.expect(fmt.Sprintf("unknown%d", i))
 		}
-		s.ask("p", library.ClusterType)
+		s.ask("p", xdstype.ClusterURL)
 		s.expect("Cluster")
 		s.ask("p", "one more")
 		d.expect(t, s.end(), codes.ResourceExhausted, ReasonTypes)
 		h.hooks.mu.Lock()
 		defer h.hooks.mu.Unlock()
 		for _, sent := range h.hooks.sent {
-			if sent.Type != library.OtherType && sent.Type != library.ClusterType {
+			if sent.Type != xdstype.Other && sent.Type != xdstype.ClusterURL {
 				t.Errorf("counted as %q", sent.Type)
 			}
 		}
@@ -108,7 +109,7 @@ func TestRefusals(t *testing.T) {
 			names[i] = fmt.Sprintf("n%d", i)
 		}
 		before := xdstest.LiveHeap()
-		s.ask("p", library.EndpointType, names...)
+		s.ask("p", xdstype.EndpointURL, names...)
 		d.expect(t, s.end(), codes.ResourceExhausted, ReasonNames)
 		if grown := xdstest.LiveHeap() - before; grown > 8<<20 {
 			t.Errorf("%d MB are kept", grown>>20)
@@ -121,7 +122,7 @@ func TestDrainEndsPendingStreams(t *testing.T) {
 	h := newFixture(t, Options{FirstWait: time.Minute})
 	h.attach("p", "all")
 	silent, said := h.delta(patience(t)), h.delta(patience(t))
-	said.ask("p", library.ClusterType)
+	said.ask("p", xdstype.ClusterURL)
 	said.expect("Cluster")
 	if err := h.srv.Drain(patience(t), time.Millisecond); err != nil {
 		t.Fatal(err)
@@ -159,8 +160,8 @@ func TestPanics(t *testing.T) {
 		set   func(p *panics)
 		typ   string
 	}{
-		{"stream: in Connect, true", func(p *panics) { p.connect = true }, library.ClusterType},
-		{"send: in Sent, true", func(p *panics) { p.sent = true }, library.ClusterType},
+		{"stream: in Connect, true", func(p *panics) { p.connect = true }, xdstype.ClusterURL},
+		{"send: in Sent, true", func(p *panics) { p.sent = true }, xdstype.ClusterURL},
 		{"stream: in a report, true", func(*panics) {}, "report"},
 	} {
 		t.Run(c.where, func(t *testing.T) {
@@ -174,7 +175,7 @@ func TestPanics(t *testing.T) {
 			h.attach("bad", "all")
 			h.put(cluster("c", 1))
 			good := h.delta(patience(t))
-			good.ask("good", library.ClusterType)
+			good.ask("good", xdstype.ClusterURL)
 			good.expect("Cluster c")
 			bad := h.delta(patience(t))
 			bad.ask("bad", c.typ)

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -195,7 +196,7 @@ func (s *deltaStream) take() string {
 
 func describe(r *discoveryv3.DeltaDiscoveryResponse) string {
 	var out strings.Builder
-	out.WriteString(library.ShortType(r.TypeUrl))
+	out.WriteString(xdstype.Short(r.TypeUrl))
 	for _, x := range r.Resources {
 		out.WriteString(" " + x.Name)
 	}
@@ -231,11 +232,11 @@ func TestServeDelta(t *testing.T) {
 	h := newFixture(t, Options{})
 	ctx := patience(t)
 	s := h.delta(ctx)
-	s.ask("p", library.ClusterType) // before the proxy is attached: the stream waits
+	s.ask("p", xdstype.ClusterURL) // before the proxy is attached: the stream waits
 	h.put(cluster("a", 1))
 	h.attach("p", "all")
 	s.expect("Cluster a")
-	s.ask("", library.ListenerType)
+	s.ask("", xdstype.ListenerURL)
 	s.expect("Listener")
 	h.put(cluster("b", 1), listener("l", 1, "", "b"))
 	s.expect("Cluster b")
@@ -247,10 +248,10 @@ func TestServeDelta(t *testing.T) {
 	if len(st) != 1 || st[0].Proxy != "p" || !st[0].Delta || !st[0].Synced || st[0].Turn != h.turn {
 		t.Errorf("status %+v", st)
 	}
-	if c := st[0].Types[library.ClusterType]; c.Held != 2 || c.Sent != c.Acked || c.Acked.Turn != h.turn {
+	if c := st[0].Types[xdstype.ClusterURL]; c.Held != 2 || c.Sent != c.Acked || c.Acked.Turn != h.turn {
 		t.Errorf("clusters %+v", c)
 	}
-	held := h.srv.Held("p", library.ClusterType)
+	held := h.srv.Held("p", xdstype.ClusterURL)
 	if len(held) != 2 || held[0].Name != "a" || held[1].Name != "b" {
 		t.Errorf("held %v", held)
 	}
@@ -293,7 +294,7 @@ func TestNotSyncedBeforeTheSendIsOver(t *testing.T) {
 	h.attach("p", "all")
 	ctx := patience(t)
 	s := h.delta(ctx)
-	s.ask("p", library.ClusterType)
+	s.ask("p", xdstype.ClusterURL)
 	s.expect("Cluster c")
 	<-h.hooks.heard
 	if st := h.srv.Status()[0]; st.Synced {
@@ -317,7 +318,7 @@ func TestServeState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Send(&discoveryv3.DiscoveryRequest{Node: &corev3.Node{Id: "p"}, TypeUrl: library.ClusterType}); err != nil {
+	if err := s.Send(&discoveryv3.DiscoveryRequest{Node: &corev3.Node{Id: "p"}, TypeUrl: xdstype.ClusterURL}); err != nil {
 		t.Fatal(err)
 	}
 	for want := 1; want <= 2; want++ {
@@ -325,11 +326,11 @@ func TestServeState(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(r.Resources) != want || r.Resources[0].TypeUrl != library.ClusterType {
+		if len(r.Resources) != want || r.Resources[0].TypeUrl != xdstype.ClusterURL {
 			t.Errorf("received %v", r)
 		}
 		if err := s.Send(
-			&discoveryv3.DiscoveryRequest{TypeUrl: library.ClusterType, VersionInfo: r.VersionInfo, ResponseNonce: r.Nonce},
+			&discoveryv3.DiscoveryRequest{TypeUrl: xdstype.ClusterURL, VersionInfo: r.VersionInfo, ResponseNonce: r.Nonce},
 		); err != nil {
 			t.Fatal(err)
 		}
@@ -359,7 +360,7 @@ func TestStateStreamsWakeForMembers(t *testing.T) {
 	nonce, want := "", string(route("80", 1).Body())
 	for _, version := range []uint64{1, 2} {
 		if err := s.Send(&discoveryv3.DiscoveryRequest{
-			Node: &corev3.Node{Id: "p"}, TypeUrl: library.RouteType, ResourceNames: []string{"80"}, ResponseNonce: nonce,
+			Node: &corev3.Node{Id: "p"}, TypeUrl: xdstype.RouteURL, ResourceNames: []string{"80"}, ResponseNonce: nonce,
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -389,7 +390,7 @@ func TestDrain(t *testing.T) {
 	var streams []*deltaStream
 	for range 5 {
 		s := h.delta(patience(t))
-		s.ask("p", library.ClusterType)
+		s.ask("p", xdstype.ClusterURL)
 		s.expect("Cluster")
 		streams = append(streams, s)
 	}
@@ -413,7 +414,7 @@ func TestRejectionIsTold(t *testing.T) {
 	h.attach("p", "all")
 	ctx := patience(t)
 	s := h.delta(ctx)
-	s.ask("p", library.ClusterType)
+	s.ask("p", xdstype.ClusterURL)
 	r, err := s.Recv()
 	if err != nil {
 		t.Fatal(err)
@@ -428,7 +429,7 @@ func TestRejectionIsTold(t *testing.T) {
 	}
 	want := Rejection{
 		Proxy:   "p",
-		Type:    library.ClusterType,
+		Type:    xdstype.ClusterURL,
 		Names:   []string{"a"},
 		Version: library.FormatVersion(cluster("a", 1).Resource().Version()),
 		Detail:  "no such thing",
@@ -438,7 +439,7 @@ func TestRejectionIsTold(t *testing.T) {
 	if len(h.hooks.rejected) != 1 || fmt.Sprint(h.hooks.rejected[0]) != fmt.Sprint(want) {
 		t.Errorf("rejected %+v", h.hooks.rejected)
 	}
-	if d := h.srv.Status()[0].Types[library.ClusterType].Rejected; d != "no such thing" {
+	if d := h.srv.Status()[0].Types[xdstype.ClusterURL].Rejected; d != "no such thing" {
 		t.Errorf("status says %q", d)
 	}
 }
@@ -449,9 +450,9 @@ func TestTwoStreamsOfOneProxy(t *testing.T) {
 	h.attach("p", "all")
 	ctx := patience(t)
 	old, young := h.delta(ctx), h.delta(ctx)
-	old.ask("p", library.ClusterType)
+	old.ask("p", xdstype.ClusterURL)
 	old.expect("Cluster a")
-	young.ask("p", library.ClusterType)
+	young.ask("p", xdstype.ClusterURL)
 	young.expect("Cluster a")
 	h.put(cluster("a", 2))
 	old.expect("Cluster a")
@@ -503,10 +504,10 @@ func TestReports(t *testing.T) {
 	}
 	h.attach("d", "all")
 	h.put(cluster("c", 1))
-	if err := d.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: library.ClusterType}); err != nil {
+	if err := d.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: xdstype.ClusterURL}); err != nil {
 		t.Fatal(err)
 	}
-	if resp, err := d.Recv(); err != nil || resp.TypeUrl != library.ClusterType || len(resp.Resources) != 1 {
+	if resp, err := d.Recv(); err != nil || resp.TypeUrl != xdstype.ClusterURL || len(resp.Resources) != 1 {
 		t.Errorf("the first answer is %v, %v; want the cluster", resp, err)
 	}
 	for _, st := range h.srv.Status() {

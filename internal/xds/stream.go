@@ -17,6 +17,7 @@ import (
 	"fairway/internal/xds/library"
 	"fairway/internal/xds/protocol"
 	"fairway/internal/xds/wire"
+	"fairway/internal/xdstype"
 )
 
 // stream connects one client's machine to the wire. One goroutine receives; the handler's own goroutine owns the
@@ -271,8 +272,8 @@ func (s *stream) follow(typ string) {
 	typ = strings.Clone(typ) // it is part of a request
 	s.follows[typ] = true
 	s.viewer.Follow(typ)
-	if typ == library.RouteType && !s.delta {
-		s.viewer.Follow(library.VirtualHostType)
+	if typ == xdstype.RouteURL && !s.delta {
+		s.viewer.Follow(xdstype.VirtualHostURL)
 	}
 }
 

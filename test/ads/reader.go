@@ -14,7 +14,7 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 
-	"fairway/internal/envoy/names"
+	"fairway/internal/xdstype"
 )
 
 // The types that an Envoy asks for, as xDS names them.
@@ -26,7 +26,7 @@ const (
 	RouteType       = prefix + "route.v3.RouteConfiguration"
 	VirtualHostType = prefix + "route.v3.VirtualHost"
 	SecretType      = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
-	NameTableType   = names.Type
+	NameTableType   = xdstype.NameTableURL
 )
 
 // Types lists them in the order in which Envoy learns of them.

@@ -60,7 +60,9 @@ func (p proxy) node() *corev3.Node {
 		panic(err) // strings and maps of strings always fit
 	}
 	first, _, _ := strings.Cut(p.Addresses, ",")
+	where := mesh.ParseLocality(p.Locality)
 	return &corev3.Node{
+		Locality: &corev3.Locality{Region: where.Region, Zone: where.Zone, SubZone: where.SubZone},
 		Id:       fmt.Sprintf("%s~%s~%s.%s~%s.svc.cluster.local", p.Type, first, p.Name, p.Namespace, p.Namespace),
 		Metadata: meta,
 	}

@@ -196,6 +196,7 @@ func (d draw) endpoint() string {
 		", weight: 3",
 		", locality: r1/z1",
 		", locality: r1/z2",
+		", locality: r2/z1",
 		", serviceAccount: web",
 		", ports: {p0: 8088}",
 		", network: n1",
@@ -322,6 +323,8 @@ func (d draw) policy() string {
 		"loadBalancer: {consistentHash: {httpHeaderName: x}}",
 		"connectionPool: {http: {http1MaxPendingRequests: 7}}",
 		"outlierDetection: {consecutive5xxErrors: 3}",
+		"outlierDetection: {}, loadBalancer: {localityLbSetting: {enabled: false}}",
+		"outlierDetection: {}, loadBalancer: {localityLbSetting: {failover: [{from: r1, to: r2}]}}",
 		"tls: {mode: ISTIO_MUTUAL}",
 		"tls: {mode: DISABLE}",
 		"tls: {mode: SIMPLE, sni: x}",
@@ -494,6 +497,8 @@ func (d draw) mesh() string {
 			"trustDomainAliases: [old.example]",
 			"pathNormalization: {normalization: MERGE_SLASHES}",
 			"defaultHttpRetryPolicy: {attempts: 1}",
+			"localityLbSetting: {enabled: "+pick(d, "true", "false")+"}",
+			"defaultTrafficPolicy: {outlierDetection: {}}",
 			"outboundClusterStatName: \"%SERVICE%\"",
 			"tcpKeepalive: {probes: 3}",
 			"proxyListenPort: "+pick(d, "15001", "15101"),
@@ -520,6 +525,7 @@ func (d draw) proxy() *proxy {
 		SotW:      d.often(3),
 		Forgets:   d.often(3),
 		Prompt:    d.often(5),
+		Locality:  pick(d, "", "r1/z1", "r1/z2", "r2/z1"),
 	}
 	p.Labels = pick(
 		d,

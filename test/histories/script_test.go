@@ -45,6 +45,7 @@ type proxy struct {
 	Addresses string            `json:"addresses"`
 	Labels    map[string]string `json:"labels,omitempty"`
 	Metadata  map[string]string `json:"metadata,omitempty"`
+	Locality  string            `json:"locality,omitempty"` // region/zone
 	SotW      bool              `json:"sotw,omitempty"`
 	Account   string            `json:"account,omitempty"` // it comes by the secure address, with a certificate of this service account
 	Forgets   bool              `json:"forgets,omitempty"` // it holds nothing when it comes

@@ -4,9 +4,11 @@ package page
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"fairway/internal/mesh"
+	"fairway/internal/xdstype"
 )
 
 // ProxySync is one proxy's line of /debug/syncz, with Istio's field names: per type the nonce last sent and the one
@@ -22,19 +24,63 @@ type ProxySync struct {
 	Compared     bool      `json:"compared"`           // with the tables, since anything was asked or sent
 	Diverged     int       `json:"diverged,omitempty"` // differences that audits found on this stream, and had sent
 
-	ClusterSent      string `json:"cluster_sent,omitempty"`
-	ClusterAcked     string `json:"cluster_acked,omitempty"`
-	ListenerSent     string `json:"listener_sent,omitempty"`
-	ListenerAcked    string `json:"listener_acked,omitempty"`
-	RouteSent        string `json:"route_sent,omitempty"`
-	RouteAcked       string `json:"route_acked,omitempty"`
-	EndpointSent     string `json:"endpoint_sent,omitempty"`
-	EndpointAcked    string `json:"endpoint_acked,omitempty"`
-	VirtualHostSent  string `json:"virtual_host_sent,omitempty"`
-	VirtualHostAcked string `json:"virtual_host_acked,omitempty"`
+	// Nonces are those of each type, which stand as cluster_sent, cluster_acked and so on among the other fields.
+	Nonces [xdstype.Types]Nonces `json:"-"`
 
 	// Rejected says per type ("cds", …) what the proxy last refused, in Envoy's words; empty when it refuses nothing.
 	Rejected map[string]string `json:"rejected,omitempty"`
+}
+
+// Nonces are the nonce that a proxy was last sent of a type and the one that it last acknowledged; empty: none.
+type Nonces struct{ Sent, Acked string }
+
+// line is a ProxySync without its methods.
+type line ProxySync
+
+// MarshalJSON puts the nonces of the types that the page tells of among the other fields.
+func (p ProxySync) MarshalJSON() ([]byte, error) {
+	text, err := json.Marshal(line(p))
+	if err != nil {
+		return nil, err
+	}
+	for t, n := range p.Nonces {
+		name := xdstype.Type(t).Status()
+		if name == "" || n == (Nonces{}) {
+			continue
+		}
+		nonces, err := json.Marshal(map[string]string{name + "_acked": n.Acked, name + "_sent": n.Sent})
+		if err != nil {
+			return nil, err
+		}
+		text = append(append(text[:len(text)-1], ','), nonces[1:]...)
+	}
+	return text, nil
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (p *ProxySync) UnmarshalJSON(text []byte) error {
+	if err := json.Unmarshal(text, (*line)(p)); err != nil {
+		return err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return err
+	}
+	for t := range p.Nonces {
+		name := xdstype.Type(t).Status()
+		if name == "" {
+			continue
+		}
+		n := &p.Nonces[t]
+		for field, to := range map[string]*string{name + "_sent": &n.Sent, name + "_acked": &n.Acked} {
+			if raw, ok := fields[field]; ok {
+				if err := json.Unmarshal(raw, to); err != nil {
+					return fmt.Errorf("%s: %w", field, err)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // ProxyCertificate is what one connected proxy proved itself with when its youngest stream began, of /debug/certz.

@@ -17,6 +17,7 @@ import (
 	"fairway/internal/agent/relay"
 	"fairway/internal/envoy/bootstrap"
 	"fairway/internal/printable"
+	"fairway/internal/xdstype"
 )
 
 // saidWithin is how long a first Envoy waits for the control plane to say what its bootstrap is patched with: as
@@ -67,7 +68,7 @@ func New(dir, cache string, log *slog.Logger) *Set {
 
 // Subscription asks the control plane for all patches there are for this proxy.
 func (p *Set) Subscription() relay.Subscription {
-	return relay.Subscription{Type: bootstrap.PatchType, Take: p.take}
+	return relay.Subscription{Type: xdstype.PatchURL, Take: p.take}
 }
 
 func (p *Set) take(u relay.Update) error {

@@ -4,7 +4,7 @@ import (
 	"fairway/internal/agent/names"
 	"fairway/internal/agent/relay"
 	"fairway/internal/agent/settings"
-	nametable "fairway/internal/envoy/names"
+	"fairway/internal/xdstype"
 )
 
 // newNames makes the part that resolves DNS, and has the relay keep its table; nil where there is none.
@@ -19,7 +19,7 @@ func newNames(o settings.Options, r *relay.Relay) (*names.Server, error) {
 	if err != nil {
 		return nil, settings.Usage("DNS_PROXY_ADDR: %w", err)
 	}
-	r.Subscribe(relay.Subscription{Type: nametable.Type, Take: func(u relay.Update) error {
+	r.Subscribe(relay.Subscription{Type: xdstype.NameTableURL, Take: func(u relay.Update) error {
 		changed := make([]names.Resource, len(u.Changed))
 		for i, x := range u.Changed {
 			changed[i] = names.Resource{Name: x.Name, Body: x.Body}

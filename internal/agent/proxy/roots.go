@@ -8,6 +8,7 @@ import (
 	"fairway/internal/agent/secrets"
 	"fairway/internal/agent/settings"
 	"fairway/internal/identity"
+	"fairway/internal/xdstype"
 )
 
 // errKept is why a bundle of roots is not believed from the disk: only the control plane itself says whom to believe.
@@ -25,7 +26,7 @@ func takesRoots(o settings.Options) bool {
 
 // roots asks the control plane whom the workload believes.
 func roots(s *secrets.Secrets) relay.Subscription {
-	return relay.Subscription{Type: identity.BundleType, Take: func(u relay.Update) error { return takeBundle(s, u) }}
+	return relay.Subscription{Type: xdstype.BundleURL, Take: func(u relay.Update) error { return takeBundle(s, u) }}
 }
 
 func takeBundle(s *secrets.Secrets, u relay.Update) error {

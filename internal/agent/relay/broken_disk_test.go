@@ -11,7 +11,7 @@ import (
 
 	"fairway/internal/disk"
 	"fairway/internal/disk/faulty"
-	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 	"fairway/test/rig"
 )
 
@@ -73,10 +73,10 @@ func TestABrokenDiskStopsNobody(t *testing.T) {
 			broken.Store(true)
 			soon := a.o.Grace
 			a.o.Grace = rig.Bound // on a busy machine too the control plane answers first, and what is kept is made anew
-			p.set(library.EndpointType, "c3", 7)
+			p.set(xdstype.EndpointURL, "c3", 7)
 			e.holds(p)
 			next()
-			p.set(library.ClusterType, "c4", 5)
+			p.set(xdstype.ClusterURL, "c4", 5)
 			e.holds(p)
 			p.settled(1, 3)
 			if said := log.String(); met.Load() > 0 && operation != "remove" && !strings.Contains(said, fault.Error()) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"fairway/internal/disk"
-	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 )
 
 var aNode = sha256.Sum256([]byte("node"))
@@ -91,7 +91,7 @@ func TestWhatIsCommittedIsKept(t *testing.T) {
 
 func TestSecretsAreNotKept(t *testing.T) {
 	c := newCache(t, 1<<20)
-	if id := put(t, c, library.SecretType, "1", 10, "key"); id != 0 {
+	if id := put(t, c, xdstype.SecretURL, "1", 10, "key"); id != 0 {
 		t.Error("a secret was written")
 	}
 	info, err := os.Stat(c.path)

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 )
 
 // TestHistories: whatever is cut, changed, stopped and started in whatever order, in the end Envoy holds what the
@@ -62,15 +62,15 @@ func (h *history) step(rt *rapid.T) {
 	case "set":
 		h.version++
 		typ, name := rapid.SampledFrom(types).Draw(rt, "type"), h.name(rt)
-		if typ == library.ClusterType { // an answer that there are no endpoints has no version, and comes on each stream
-			h.plane.set(library.EndpointType, name, h.version)
+		if typ == xdstype.ClusterURL { // an answer that there are no endpoints has no version, and comes on each stream
+			h.plane.set(xdstype.EndpointURL, name, h.version)
 		}
 		h.plane.set(typ, name, h.version)
 	case "gone":
 		name := h.name(rt)
 		if name != "c0" { // a mesh without any cluster has nothing to ask for
-			h.plane.set(library.ClusterType, name, 0)
-			h.plane.set(library.EndpointType, name, 0)
+			h.plane.set(xdstype.ClusterURL, name, 0)
+			h.plane.set(xdstype.EndpointURL, name, 0)
 		}
 	case "note":
 		h.version++

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 	"fairway/test/rig"
 )
 
@@ -15,10 +15,10 @@ import (
 func (p *plane) fill(n int) {
 	for i := range n {
 		name := fmt.Sprintf("c%d", i)
-		p.set(library.ClusterType, name, 1)
-		p.set(library.EndpointType, name, 1)
+		p.set(xdstype.ClusterURL, name, 1)
+		p.set(xdstype.EndpointURL, name, 1)
 	}
-	p.set(library.ListenerType, "l", 1)
+	p.set(xdstype.ListenerURL, "l", 1)
 }
 
 func TestControlPlaneRestartsUnnoticed(t *testing.T) {
@@ -41,8 +41,8 @@ func TestControlPlaneRestartsUnnoticed(t *testing.T) {
 	if e.received() != got {
 		t.Errorf("Envoy got %d resources more", e.received()-got)
 	}
-	p.set(library.EndpointType, "c3", 7)
-	p.set(library.ClusterType, "c4", 0)
+	p.set(xdstype.EndpointURL, "c3", 7)
+	p.set(xdstype.ClusterURL, "c4", 0)
 	e.holds(p)
 	p.settled(1, 3)
 	if n := p.total(); n != 2 {
@@ -60,9 +60,9 @@ func TestChangesWhileAwayArriveAlone(t *testing.T) {
 	e.holds(p)
 	p.settled(1, 3)
 	p.stop()
-	p.set(library.ClusterType, "c1", 2)
-	p.set(library.ClusterType, "c2", 0)
-	p.set(library.ListenerType, "more", 1)
+	p.set(xdstype.ClusterURL, "c1", 2)
+	p.set(xdstype.ClusterURL, "c2", 0)
+	p.set(xdstype.ListenerURL, "more", 1)
 	p.start()
 	e.holds(p)
 	p.settled(1, 3)
@@ -97,7 +97,7 @@ func TestEnvoyStartsWhileControlPlaneIsAway(t *testing.T) {
 	if n := p.total(); n != 0 {
 		t.Errorf("%d resources were sent again", n)
 	}
-	p.set(library.EndpointType, "c3", 7)
+	p.set(xdstype.EndpointURL, "c3", 7)
 	e.holds(p)
 }
 
@@ -124,7 +124,7 @@ func TestHotRestartAsksTheControlPlaneForNothing(t *testing.T) {
 	if n := p.total() - sent; n != 0 {
 		t.Errorf("%d resources were sent for a hot restart", n)
 	}
-	p.set(library.ClusterType, "c5", 9)
+	p.set(xdstype.ClusterURL, "c5", 9)
 	old.holds(p)
 	young.holds(p)
 	old.disconnect()
@@ -162,10 +162,10 @@ func TestRefusedIsToldAndNotKept(t *testing.T) {
 	e.connect()
 	e.holds(p)
 	p.settled(1, 3)
-	p.set(library.ClusterType, "c1", 66)
+	p.set(xdstype.ClusterURL, "c1", 66)
 	rig.Eventually(t, func() error {
 		for _, s := range p.server.Status() {
-			if s.Types[library.ClusterType].Rejected == "refused" && s.Synced {
+			if s.Types[xdstype.ClusterURL].Rejected == "refused" && s.Synced {
 				return nil
 			}
 		}
@@ -176,7 +176,7 @@ func TestRefusedIsToldAndNotKept(t *testing.T) {
 	e.forget()
 	e.connect()
 	p.mu.Lock()
-	p.have[library.ClusterType]["c1"] = 1 // what it took last
+	p.have[xdstype.ClusterURL]["c1"] = 1 // what it took last
 	p.mu.Unlock()
 	e.holds(p)
 }
@@ -185,9 +185,9 @@ func TestRefusedIsToldAndNotKept(t *testing.T) {
 func TestASlowEnvoySlowsItsUpstream(t *testing.T) {
 	p := newPlane(t)
 	p.pad = strings.Repeat("x", 2<<20)
-	p.set(library.ClusterType, "c0", 1)
-	p.set(library.EndpointType, "c0", 1)
-	p.set(library.ListenerType, "l", 1)
+	p.set(xdstype.ClusterURL, "c0", 1)
+	p.set(xdstype.EndpointURL, "c0", 1)
+	p.set(xdstype.ListenerURL, "l", 1)
 	p.start()
 	a := newAgent(t, p, true)
 	e := newEnvoy(t, a)
@@ -205,7 +205,7 @@ func TestASlowEnvoySlowsItsUpstream(t *testing.T) {
 	read := sync.OnceFunc(e.mu.Unlock)
 	t.Cleanup(read)
 	for i := range 12 {
-		p.set(library.EndpointType, "c0", uint64(i+2))
+		p.set(xdstype.EndpointURL, "c0", uint64(i+2))
 	}
 	last, still := 0, 0
 	// until what is on its way is there: the control plane, too, stands still then, with a response that nobody takes
@@ -231,7 +231,7 @@ func (a *agent) refused(n int) {
 	a.t.Helper()
 	rig.Eventually(a.t, func() error {
 		for _, typ := range a.relay.Status().Types {
-			if typ.Type == library.ListenerType && typ.Refused == n {
+			if typ.Type == xdstype.ListenerURL && typ.Refused == n {
 				return nil
 			}
 		}
@@ -255,7 +255,7 @@ func TestWhatIsRefusedFromTheCacheIsAskedFor(t *testing.T) {
 	e.refuses = func(name string, body []byte) bool { return string(body) == "l 1" }
 	e.connect()
 	a.refused(1)
-	p.set(library.ListenerType, "l", 2)
+	p.set(xdstype.ListenerURL, "l", 2)
 	p.start()
 	e.holds(p)
 	p.settled(1, 3)
@@ -278,7 +278,7 @@ func TestOlderEnvoyIsKeptOfOnceTheYoungerIsGone(t *testing.T) {
 	a.refused(1)
 	younger.connect()
 	a.refused(2)
-	p.set(library.ListenerType, "l", 2)
+	p.set(xdstype.ListenerURL, "l", 2)
 	older.holds(p)
 	a.refused(3)
 	p.settled(2, 3)

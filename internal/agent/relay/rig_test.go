@@ -23,12 +23,13 @@ import (
 	"fairway/internal/agent/relay"
 	"fairway/internal/xds"
 	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 	"fairway/test/rig"
 )
 
 // types are Envoy's; published are they and the agent's own.
 var (
-	types     = []string{library.ClusterType, library.EndpointType, library.ListenerType}
+	types     = []string{xdstype.ClusterURL, xdstype.EndpointURL, xdstype.ListenerURL}
 	published = append([]string{noteType}, types...)
 )
 
@@ -294,12 +295,12 @@ func (e *envoy) connect() {
 	e.conn, e.stop, e.done, e.got, e.asked, e.ended = conn, cancel, make(chan struct{}), 0, map[string]bool{}, nil
 	node := &corev3.Node{Id: e.node}
 	e.names = map[string]bool{} // the stream may have ended before it could say that they changed
-	for name := range e.held[library.ClusterType] {
+	for name := range e.held[xdstype.ClusterURL] {
 		e.names[name] = true
 	}
-	maps.DeleteFunc(e.held[library.EndpointType], func(name, _ string) bool { return !e.names[name] })
+	maps.DeleteFunc(e.held[xdstype.EndpointURL], func(name, _ string) bool { return !e.names[name] })
 	for i, typ := range types {
-		if typ == library.EndpointType && len(e.names) == 0 {
+		if typ == xdstype.EndpointURL && len(e.names) == 0 {
 			continue
 		}
 		r := e.first(typ)
@@ -329,7 +330,7 @@ func (e *envoy) connect() {
 func (e *envoy) first(typ string) *discoveryv3.DeltaDiscoveryRequest {
 	e.asked[typ] = true
 	r := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: typ, InitialResourceVersions: maps.Clone(e.held[typ])}
-	if typ == library.EndpointType {
+	if typ == xdstype.EndpointURL {
 		r.ResourceNamesSubscribe = slices.Sorted(maps.Keys(e.names))
 	}
 	return r
@@ -348,18 +349,18 @@ func (e *envoy) take(w wire, r *discoveryv3.DeltaDiscoveryResponse) error {
 		delete(e.held[r.TypeUrl], name)
 	}
 	for _, x := range r.Resources {
-		if r.TypeUrl == library.EndpointType && !e.names[x.Name] {
+		if r.TypeUrl == xdstype.EndpointURL && !e.names[x.Name] {
 			continue
 		}
 		e.held[r.TypeUrl][x.Name] = x.Version
 		e.bodies[r.TypeUrl+" "+x.Name] = string(x.Resource.Value)
 	}
-	if r.TypeUrl == library.ClusterType {
+	if r.TypeUrl == xdstype.ClusterURL {
 		if err := e.unfollow(w); err != nil {
 			return err
 		}
 	}
-	if err := w.Send(answer); err != nil || r.TypeUrl != library.ClusterType {
+	if err := w.Send(answer); err != nil || r.TypeUrl != xdstype.ClusterURL {
 		return err
 	}
 	return e.follow(w)
@@ -368,15 +369,15 @@ func (e *envoy) take(w wire, r *discoveryv3.DeltaDiscoveryResponse) error {
 // unfollow asks no more for the endpoints of clusters that are gone; it does so before it acknowledges that, so that a
 // control plane that has the acknowledgement knows.
 func (e *envoy) unfollow(w wire) error {
-	r := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: library.EndpointType}
+	r := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: xdstype.EndpointURL}
 	for _, name := range slices.Sorted(maps.Keys(e.names)) {
-		if _, ok := e.held[library.ClusterType][name]; !ok {
+		if _, ok := e.held[xdstype.ClusterURL][name]; !ok {
 			delete(e.names, name)
-			delete(e.held[library.EndpointType], name)
+			delete(e.held[xdstype.EndpointURL], name)
 			r.ResourceNamesUnsubscribe = append(r.ResourceNamesUnsubscribe, name)
 		}
 	}
-	if len(r.ResourceNamesUnsubscribe) == 0 || !e.asked[library.EndpointType] {
+	if len(r.ResourceNamesUnsubscribe) == 0 || !e.asked[xdstype.EndpointURL] {
 		return nil
 	}
 	return w.Send(r)
@@ -384,8 +385,8 @@ func (e *envoy) unfollow(w wire) error {
 
 // follow asks for the endpoints of the clusters that it holds.
 func (e *envoy) follow(w wire) error {
-	r := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: library.EndpointType}
-	for _, name := range slices.Sorted(maps.Keys(e.held[library.ClusterType])) {
+	r := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: xdstype.EndpointURL}
+	for _, name := range slices.Sorted(maps.Keys(e.held[xdstype.ClusterURL])) {
 		if !e.names[name] {
 			e.names[name] = true
 			r.ResourceNamesSubscribe = append(r.ResourceNamesSubscribe, name)
@@ -394,7 +395,7 @@ func (e *envoy) follow(w wire) error {
 	if len(r.ResourceNamesSubscribe) == 0 {
 		return nil
 	}
-	e.asked[library.EndpointType] = true
+	e.asked[xdstype.EndpointURL] = true
 	return w.Send(r)
 }
 
@@ -420,7 +421,7 @@ func (e *envoy) differs(p *plane) error {
 	for _, typ := range types {
 		want := map[string]string{}
 		for name, v := range p.have[typ] {
-			if _, ok := p.have[library.ClusterType][name]; typ != library.EndpointType || ok {
+			if _, ok := p.have[xdstype.ClusterURL][name]; typ != xdstype.EndpointURL || ok {
 				want[name] = library.FormatVersion(v)
 			}
 		}

@@ -16,6 +16,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"fairway/internal/xdstype"
 )
 
 // session is one stream of an Envoy, with its upstream streams one after the other. One goroutine owns it.
@@ -430,12 +432,12 @@ func namesOf(items []versioned) []string {
 	return out
 }
 
-// listenerType is the last wildcard that an Envoy asks for: before it has listeners it has not started.
-const listenerType = "type.googleapis.com/envoy.config.listener.v3.Listener"
+// lastType is the last wildcard that an Envoy asks for: before it has listeners it has not started.
+const lastType = xdstype.ListenerURL
 
 // keepWhenComplete has a new cache take the place of the one before once it holds all that Envoy asks for.
 func (s *session) keepWhenComplete() {
-	if s.cache == nil || s.relay.isCurrent(s.cache) || s.types[listenerType] == nil || !s.types[listenerType].answered {
+	if s.cache == nil || s.relay.isCurrent(s.cache) || s.types[lastType] == nil || !s.types[lastType].answered {
 		return
 	}
 	for _, t := range s.order {

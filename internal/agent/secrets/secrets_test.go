@@ -35,6 +35,7 @@ import (
 	"fairway/internal/identity/ca"
 	"fairway/internal/identity/service"
 	"fairway/internal/limit"
+	"fairway/internal/xdstype"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -226,7 +227,7 @@ func (p *proxy) ask(name string) *proxy {
 	return p
 }
 
-const secretType = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
+const secretType = xdstype.SecretURL
 
 // next receives a secret and accepts it.
 func (p *proxy) next() *tlsv3.Secret {

@@ -14,6 +14,8 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
+
+	"fairway/internal/xdstype"
 )
 
 // server speaks SDS: one resource type, few names, and a client that may be trusted: it has shown the agent's token.
@@ -47,7 +49,7 @@ type stream struct {
 func (s server) StreamSecrets(wire secretv3.SecretDiscoveryService_StreamSecretsServer) error {
 	c := s.secrets.newStream(false)
 	c.send = func(names []string, with map[string]resource, nonce string) error {
-		out := &discoveryv3.DiscoveryResponse{TypeUrl: secretType, Nonce: nonce}
+		out := &discoveryv3.DiscoveryResponse{TypeUrl: xdstype.SecretURL, Nonce: nonce}
 		var versions [][]byte
 		for _, n := range names {
 			out.Resources = append(out.Resources, with[n].body)
@@ -66,7 +68,7 @@ func (s server) StreamSecrets(wire secretv3.SecretDiscoveryService_StreamSecrets
 func (s server) DeltaSecrets(wire secretv3.SecretDiscoveryService_DeltaSecretsServer) error {
 	c := s.secrets.newStream(true)
 	c.send = func(names []string, with map[string]resource, nonce string) error {
-		out := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: secretType, Nonce: nonce}
+		out := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: xdstype.SecretURL, Nonce: nonce}
 		for _, n := range names {
 			out.Resources = append(out.Resources, &discoveryv3.Resource{Name: n, Version: with[n].version, Resource: with[n].body})
 		}
@@ -82,7 +84,7 @@ func (s server) DeltaSecrets(wire secretv3.SecretDiscoveryService_DeltaSecretsSe
 }
 
 func wrongType(r interface{ GetTypeUrl() string }, err error) error {
-	if err == nil && r.GetTypeUrl() != "" && r.GetTypeUrl() != secretType {
+	if err == nil && r.GetTypeUrl() != "" && r.GetTypeUrl() != xdstype.SecretURL {
 		return grpcstatus.Errorf(codes.InvalidArgument, "type %s: secrets alone are served here", r.GetTypeUrl())
 	}
 	return err

@@ -9,9 +9,6 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// secretType is the type of what is served.
-const secretType = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
-
 // resource is a secret as it goes out.
 type resource struct {
 	version string

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"fairway/internal/identity"
-	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 )
 
 // Withhold keeps keys from streams that nobody vouches for, and roots from those that nobody could believe. On the
@@ -17,7 +17,7 @@ import (
 // alone, where whoever may connect could as well ask the control plane's own files.
 func Withhold(log *slog.Logger) func(context.Context, net.Addr, string) bool {
 	return func(ctx context.Context, from net.Addr, typ string) bool {
-		if typ != library.SecretType && typ != identity.BundleType {
+		if typ != xdstype.SecretURL && typ != xdstype.BundleURL {
 			return false
 		}
 		if p, ok := peer.FromContext(ctx); ok && p.AuthInfo != nil && p.AuthInfo.AuthType() == "tls" {
@@ -26,7 +26,7 @@ func Withhold(log *slog.Logger) func(context.Context, net.Addr, string) bool {
 		if identity.LocalPeer(from) {
 			return false
 		}
-		if typ == identity.BundleType {
+		if typ == xdstype.BundleURL {
 			return true // nothing that a proxy needs; agents do not even ask for it there
 		}
 		log.Warn(

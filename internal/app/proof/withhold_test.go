@@ -10,8 +10,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 
-	"fairway/internal/identity"
-	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 )
 
 // TestKeysNeedAnIdentity: what is secret, and roots, go to authenticated streams, and in the clear to this machine alone.
@@ -24,10 +23,10 @@ func TestKeysNeedAnIdentity(t *testing.T) {
 		typ  string
 		want bool
 	}{
-		{away, nil, library.SecretType, true}, {away, secure, library.SecretType, false}, {here, nil, library.SecretType, false},
-		{six, nil, library.SecretType, false},
-		{&net.UnixAddr{Name: "/x"}, nil, library.SecretType, false}, {away, nil, library.ListenerType, false},
-		{away, nil, identity.BundleType, true}, {away, secure, identity.BundleType, false}, {here, nil, identity.BundleType, false},
+		{away, nil, xdstype.SecretURL, true}, {away, secure, xdstype.SecretURL, false}, {here, nil, xdstype.SecretURL, false},
+		{six, nil, xdstype.SecretURL, false},
+		{&net.UnixAddr{Name: "/x"}, nil, xdstype.SecretURL, false}, {away, nil, xdstype.ListenerURL, false},
+		{away, nil, xdstype.BundleURL, true}, {away, secure, xdstype.BundleURL, false}, {here, nil, xdstype.BundleURL, false},
 	} {
 		ctx := peer.NewContext(context.Background(), &peer.Peer{Addr: c.from, AuthInfo: c.auth})
 		if got := Withhold(slog.New(slog.DiscardHandler))(ctx, c.from, c.typ); got != c.want {

@@ -5,26 +5,11 @@ import (
 
 	"fairway/internal/compile"
 	"fairway/internal/envoy"
-	"fairway/internal/envoy/bootstrap"
-	"fairway/internal/envoy/names"
-	"fairway/internal/identity"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 )
-
-// typeURLs are what the types are called on the wire.
-var typeURLs = [mesh.ResourceTypes]string{
-	mesh.Clusters:     library.ClusterType,
-	mesh.Loads:        library.EndpointType,
-	mesh.Secrets:      library.SecretType,
-	mesh.Listeners:    library.ListenerType,
-	mesh.Routes:       library.RouteType,
-	mesh.VirtualHosts: library.VirtualHostType,
-	mesh.NameTables:   names.Type,
-	mesh.Patches:      bootstrap.PatchType,
-	mesh.Bundles:      identity.BundleType,
-}
 
 // Publisher turns what changed in a turn into what the library publishes. Only the loop calls it.
 type Publisher struct {
@@ -61,8 +46,9 @@ func (p *Publisher) Publish(turn table.Turn) int {
 	for kind, tables := range p.graph.Out.Resources {
 		for _, t := range tables {
 			for c := range table.Changes(t) {
-				p.count(typeURLs[kind], c)
-				if change, ok := p.change(typeURLs[kind], c); ok {
+				url := xdstype.Type(kind).URL()
+				p.count(url, c)
+				if change, ok := p.change(url, c); ok {
 					changes = append(changes, change)
 				}
 			}
@@ -123,7 +109,7 @@ func resource(typeURL, name string, e *envoy.Encoded) *library.Resource {
 	opts := library.ResourceOptions{Needs: e.Needs, Load: e.Load}
 	if e.Bare != nil {
 		const virtualHosts = 2 // field number in envoy.config.route.v3.RouteConfiguration
-		opts.Bare = &library.Part{Body: e.Bare.Body, MemberType: library.VirtualHostType, MemberPrefix: e.Bare.Prefix, Field: virtualHosts}
+		opts.Bare = &library.Part{Body: e.Bare.Body, MemberType: xdstype.VirtualHostURL, MemberPrefix: e.Bare.Prefix, Field: virtualHosts}
 	}
 	return library.NewResource(typeURL, name, e.Version, e.Body, opts)
 }
@@ -138,9 +124,9 @@ func (p *Publisher) attach(c table.Change[mesh.ProxyID, mesh.Attachment]) librar
 }
 
 func attachment(a mesh.Attachment) *library.Attachment {
-	out := &library.Attachment{Stacks: make(map[string][]library.ShelfKey, len(typeURLs))}
+	out := &library.Attachment{Stacks: make(map[string][]library.ShelfKey, len(a))}
 	for t, shelves := range a {
-		out.Stacks[typeURLs[t]] = stack(shelves)
+		out.Stacks[xdstype.Type(t).URL()] = stack(shelves)
 	}
 	return out
 }

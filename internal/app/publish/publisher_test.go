@@ -11,6 +11,7 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 )
 
 // TestHeldBackRowChangesNothing: a row that may not be sent is neither sent nor removed, so proxies keep what they have.
@@ -45,11 +46,11 @@ func TestHeldBackRowChangesNothing(t *testing.T) {
 		},
 		{"gone", table.Change[mesh.ResourceKey, *envoy.Encoded]{Key: key}, true, false, false},
 	} {
-		change, ok := p.change(library.ClusterType, c.change)
+		change, ok := p.change(xdstype.ClusterURL, c.change)
 		if ok != c.ok || (change.Resource != nil) != c.set || change.Whiteout != c.white {
 			t.Errorf("%s: published %t with resource %v, whiteout %t", c.name, ok, change.Resource, change.Whiteout)
 		}
-		if ok && (change.Name != key.Name || change.Type != library.ClusterType) {
+		if ok && (change.Name != key.Name || change.Type != xdstype.ClusterURL) {
 			t.Errorf("%s: got %+v", c.name, change)
 		}
 	}
@@ -58,16 +59,16 @@ func TestHeldBackRowChangesNothing(t *testing.T) {
 // TestRouteCarriesItsParts: a route configuration knows how a client without virtual host discovery gets it.
 func TestRouteCarriesItsParts(t *testing.T) {
 	r := resource(
-		library.RouteType,
+		xdstype.RouteURL,
 		"80",
 		&envoy.Encoded{Version: 1, Body: []byte{1}, Needs: []string{"a"}, Bare: &envoy.Bare{Body: []byte{2}, Prefix: "80/"}},
 	)
 	o := r.Options()
-	if o.Bare == nil || o.Bare.MemberPrefix != "80/" || o.Bare.MemberType != library.VirtualHostType || o.Bare.Field != 2 ||
+	if o.Bare == nil || o.Bare.MemberPrefix != "80/" || o.Bare.MemberType != xdstype.VirtualHostURL || o.Bare.Field != 2 ||
 		len(o.Needs) != 1 {
 		t.Errorf("got %+v", o)
 	}
-	if o := resource(library.ClusterType, "a", &envoy.Encoded{Version: 1, Load: "a"}).Options(); o.Bare != nil || o.Load != "a" {
+	if o := resource(xdstype.ClusterURL, "a", &envoy.Encoded{Version: 1, Load: "a"}).Options(); o.Bare != nil || o.Load != "a" {
 		t.Errorf("got %+v", o)
 	}
 }

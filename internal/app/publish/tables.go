@@ -1,11 +1,10 @@
 package publish
 
 import (
-	"slices"
-
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 )
 
 var _ library.Tables = (*Publisher)(nil)
@@ -31,13 +30,13 @@ func (p *Publisher) Row(typ string, key library.ShelfKey, name string) (out libr
 // row is what the tables have under a name of a shelf, as a change that makes it so.
 func (p *Publisher) row(k library.RowKey) (out change) {
 	handle, ok := k.Shelf.(shelfHandle)
-	kind := slices.Index(typeURLs[:], k.Type)
-	if !ok || kind < 0 {
+	typ, known := xdstype.Of(k.Type)
+	if !ok || !known {
 		return out
 	}
 	out.Key = mesh.ResourceKey{Shelf: handle.Value(), Name: k.Name}
 	p.graph.Store.Read(func(tx *table.Tx) {
-		for _, t := range p.graph.Out.Resources[kind] {
+		for _, t := range p.graph.Out.Resources[typ] {
 			if out.New, out.Has = table.Lookup(tx, t, out.Key); out.Has {
 				return
 			}

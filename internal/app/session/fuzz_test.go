@@ -25,6 +25,7 @@ import (
 	"fairway/internal/printable"
 	"fairway/internal/xds"
 	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 )
 
 // rawCodec sends bytes as they are.
@@ -161,7 +162,7 @@ func FuzzNode(f *testing.F) {
 	f.Add([]byte{0xff, 0xff}, stringField(1, "again"))
 	w := newWire(f)
 	f.Fuzz(func(t *testing.T, node, more []byte) {
-		raw := append(append(bytesField(1, node), stringField(2, library.ClusterType)...), more...)
+		raw := append(append(bytesField(1, node), stringField(2, xdstype.ClusterURL)...), more...)
 		err := w.say(t, raw)
 		all, _ := w.known()
 		if err != nil {
@@ -207,7 +208,7 @@ func FuzzHealth(f *testing.F) {
 	f.Add([]byte{}, []byte{})
 	f.Add(bytesField(7, stringField(2, "refused")), []byte{})
 	f.Add(bytesField(7, append(protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 13),
-		stringField(2, "a\x1b[2J\n\xff")...)), stringField(2, library.ClusterType))
+		stringField(2, "a\x1b[2J\n\xff")...)), stringField(2, xdstype.ClusterURL))
 	f.Add(bytesField(7, []byte{0x0a}), stringField(3, "name"))
 	f.Add(append(bytesField(7, stringField(2, "a")), bytesField(7, nil)...), bytesField(7, bytesField(3, []byte("any"))))
 	w := newWire(f)

@@ -21,6 +21,7 @@ import (
 	"fairway/internal/table"
 	"fairway/internal/xds"
 	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 )
 
 // said is what the graph knows of a proxy's application.
@@ -91,7 +92,7 @@ func TestHealthOfStrangers(t *testing.T) {
 	}
 	d.turn()
 	d.Healthy(xds.Report{Proxy: id, Failed: true})
-	d.Rejected(xds.Rejection{Proxy: id, Type: library.ClusterType, Names: []string{"BlackHoleCluster"}, Detail: "no"})
+	d.Rejected(xds.Rejection{Proxy: id, Type: xdstype.ClusterURL, Names: []string{"BlackHoleCluster"}, Detail: "no"})
 	if !d.inbox.Empty() {
 		t.Error("a stranger's word changes something")
 	}

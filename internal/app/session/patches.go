@@ -8,6 +8,7 @@ import (
 	"fairway/internal/envoy/bootstrap"
 	"fairway/internal/mesh"
 	"fairway/internal/xds"
+	"fairway/internal/xdstype"
 )
 
 // PatchesFail takes an agent's word on which patches its Envoy cannot run with: they are refusals of this proxy's, and
@@ -21,10 +22,10 @@ func (p *Register) PatchesFail(r xds.Report) {
 		failing = bootstrap.DecodePatchReport(r.Detail)
 	}
 	p.inbox.Put(func(g *compile.Graph) {
-		g.Retract(bootstrap.PatchType, id)
+		g.Retract(xdstype.PatchURL, id)
 		for _, name := range slices.Sorted(maps.Keys(failing)) {
 			g.Reject(
-				bootstrap.PatchType,
+				xdstype.PatchURL,
 				[]string{name},
 				id,
 				"its Envoy cannot run with it, and runs without until it changes: "+failing[name],

@@ -13,6 +13,7 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/source"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
 func newObject(kind config.Kind, name string, hash uint64) *config.Object {
@@ -119,7 +120,7 @@ func BenchmarkFirstTurn(b *testing.B) {
 		b.ReportMetric(float64(heap()-before)/7000, "bytes/cluster")
 		rows, bytes := 0, 0
 		w.store.Read(func(tx *table.Tx) {
-			for _, p := range append(w.Out.Resources[mesh.Clusters], w.Out.Resources[mesh.Loads]...) {
+			for _, p := range append(w.Out.Resources[xdstype.Clusters], w.Out.Resources[xdstype.Loads]...) {
 				for _, e := range table.All(tx, p) {
 					rows++
 					bytes += len(e.Body)

@@ -11,6 +11,7 @@ import (
 	"fairway/internal/envoy/cluster"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
 // Need is the key of a table that says which clusters a gateway's layer must have.
@@ -50,10 +51,13 @@ func Declare[N Need, V any](
 	ofSidecars, sidecarLoads := publish("clusters", "loads", t.Targets, defaults, b)
 	ofGateways, gatewayLoads := publish("gateway clusters", "gateway loads", t.GatewayTargets, defaults, b)
 	t.OfSidecars, t.OfGateways = ofSidecars, ofGateways
+	near := declareLoadViews(proxies)
+	mesh := declareMeshFailing(in, near)
 	t.Parts = []demand.Part{
-		views.Part(mesh.Clusters, Variant.shelf, ofSidecars, ofGateways, declareStatic(defaults)),
-		workloads.Part(mesh.Clusters, declareInbound(in, reg, workloads)),
-		demand.LayerPart(mesh.Loads, sidecarLoads, gatewayLoads),
+		views.Part(xdstype.Clusters, Variant.shelf, ofSidecars, ofGateways, declareStatic(defaults)),
+		workloads.Part(xdstype.Clusters, declareInbound(in, reg, workloads)),
+		demand.Over(demand.LayerPart(xdstype.Loads, sidecarLoads, gatewayLoads), near, LoadView.over,
+			declareNearLoads("near loads", mesh, t.Targets, b), declareNearLoads("near gateway loads", mesh, t.GatewayTargets, b)),
 	}
 	declareChecks(in.DestinationRules, reg, sc.FullHost)
 	return t

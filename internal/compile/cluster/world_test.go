@@ -25,6 +25,7 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/source"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
 // world is a graph.
@@ -160,9 +161,9 @@ func (w *world) dump(t *testing.T) string {
 	t.Helper()
 	var out strings.Builder
 	w.store.Read(func(tx *table.Tx) {
-		published(t, tx, &out, w.Out.Resources[mesh.Clusters], clusterText)
+		published(t, tx, &out, w.Out.Resources[xdstype.Clusters], clusterText)
 		out.WriteString("\n# load assignments\n")
-		published(t, tx, &out, w.Out.Resources[mesh.Loads], loadText)
+		published(t, tx, &out, w.Out.Resources[xdstype.Loads], loadText)
 		out.WriteString("\n# problems\n")
 		for n := range w.store.Notes(tx) {
 			if !elsewhere(n.Table) {

@@ -18,6 +18,7 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/source"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
 // World is a graph with the means to feed it and to look at it. It belongs to one test.
@@ -166,7 +167,7 @@ func (w *World) NameText() string {
 	w.t.Helper()
 	var b strings.Builder
 	w.Store.Read(func(tx *table.Tx) {
-		for _, out := range w.Out.Resources[mesh.NameTables] {
+		for _, out := range w.Out.Resources[xdstype.NameTables] {
 			for k, e := range table.All(tx, out) {
 				entries, err := names.Decode(e.Body)
 				if err != nil {

@@ -19,6 +19,7 @@ type Placement struct {
 	Outbound     sidecar.Outbound // the Sidecar's own policy, where it has no layer of its own and the mesh says otherwise
 	Interception mesh.Interception
 	Families     mesh.Families
+	Locality     mesh.Locality
 	AutoVIP      bool
 	Names        bool        // the proxy's agent resolves names
 	Mutual       bool        // the proxy can speak mutual TLS
@@ -38,7 +39,7 @@ func (p Placement) Layers() []mesh.Layer {
 // namespace. It is comparable; the zero Holder gets none.
 type Holder struct {
 	Account string
-	Here    bool // it proved table.Same[struct{}], and its stream comes from the control plane's own machine
+	Here    bool // it proved nothing, and its stream comes from the control plane's own machine
 }
 
 // holderOf is who a proxy is.
@@ -62,6 +63,7 @@ func (t *Tables) declarePlacements() {
 					Placement{
 						Layer:    mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(t.servedOf(r, p))},
 						Families: p.Families(),
+						Locality: p.Locality,
 						Mutual:   p.Mutual,
 						Holder:   holderOf(p),
 					},
@@ -72,6 +74,7 @@ func (t *Tables) declarePlacements() {
 				Layer:        mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace, Clients: t.clientsOf(r, p)},
 				Interception: p.Interception,
 				Families:     p.Families(),
+				Locality:     p.Locality,
 				AutoVIP:      p.AutoVIP,
 				Names:        p.Names,
 				Mutual:       p.Mutual,

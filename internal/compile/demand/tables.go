@@ -43,6 +43,9 @@ func (p Placement) String() string {
 	if p.Outbound != sidecar.AsMesh {
 		s += "+" + p.Outbound.String()
 	}
+	if p.Locality != (mesh.Locality{}) {
+		s += " from " + p.Locality.String()
+	}
 	if p.AutoVIP {
 		s += "+vip"
 	}

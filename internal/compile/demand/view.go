@@ -2,11 +2,14 @@ package demand
 
 import (
 	"cmp"
+	"errors"
 	"iter"
+	"slices"
 
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
 // Published is a table of resources of one type, ready to send.
@@ -18,6 +21,7 @@ type Views[V comparable] struct {
 	*table.Table[V, struct{}]
 	byLayer *table.Table[mesh.Layer, table.Rows[V, struct{}]]
 	of      func(Placement) []V
+	layer   func(V) mesh.Layer
 }
 
 // DeclareViews declares the views that of returns for the proxies that are connected: the lower first. layer says of which
@@ -37,6 +41,7 @@ func DeclareViews[V comparable](
 	return Views[V]{
 		Table: all,
 		of:    of,
+		layer: layer,
 		byLayer: table.Group(all, name+"/layer", mesh.CompareLayer, func(v V, _ struct{}) []mesh.Layer {
 			return []mesh.Layer{layer(v)}
 		}).Broad(),
@@ -66,7 +71,7 @@ func PerLayer[V any](p Placement, view func(mesh.Layer) V) (out []V) {
 // Part is what a feature contributes to what proxies are sent: tables of resources of one type, and on which of their
 // shelves a proxy finds its own.
 type Part struct {
-	Type   mesh.ResourceType
+	Type   xdstype.Type
 	Tables []*Published
 	// Shelves are a proxy's, the lowest first. It reads what it depends on through r. Nil: another Part has proxies see
 	// the shelves.
@@ -74,7 +79,7 @@ type Part struct {
 }
 
 // Part has proxies see what is published for their views; shelf says where that is.
-func (v Views[V]) Part(t mesh.ResourceType, shelf func(V) mesh.Shelf, tables ...*Published) Part {
+func (v Views[V]) Part(t xdstype.Type, shelf func(V) mesh.Shelf, tables ...*Published) Part {
 	return Part{Type: t, Tables: tables, Shelves: func(_ *table.Reader, _ mesh.ProxyID, p Placement) (out []mesh.Shelf) {
 		for _, view := range v.of(p) {
 			out = append(out, shelf(view))
@@ -83,8 +88,74 @@ func (v Views[V]) Part(t mesh.ResourceType, shelf func(V) mesh.Shelf, tables ...
 	}}
 }
 
+// Over lays shelves that hold only what differs over those of a part: right above a shelf the one that upper names for it,
+// for proxies that have the view; false: there is none. A name that such a shelf does not hold is seen as it is below; one
+// that must not be seen is hidden there (envoy.Encoded.Hides). The tables hold what stands on the upper shelves.
+func Over[V comparable](p Part, views Views[V], upper func(V, mesh.Shelf) (mesh.Shelf, bool), tables ...*Published) Part {
+	below := p.Shelves
+	p.Tables = slices.Concat(p.Tables, tables)
+	p.Shelves = func(r *table.Reader, id mesh.ProxyID, at Placement) (out []mesh.Shelf) {
+		own := views.of(at)
+		for _, s := range below(r, id, at) {
+			out = append(out, s)
+			for _, v := range own {
+				if u, ok := upper(v, s); ok {
+					out = append(out, u)
+				}
+			}
+		}
+		return out
+	}
+	return p
+}
+
+// Patched lays over each shelf of a part what patch makes of its resources for the proxies of some views: a patch of users,
+// a policy that holds for some. For each view, patch is asked of each resource of its layer, again when that or what it read
+// has changed, and of no other; what it gives back as it is takes no row and no bytes. nil takes the resource away from the
+// proxies of the view. Of a resource that may not be sent itself, proxies keep what they had, patched. part names a view's
+// shelves among those of its layer.
+func Patched[V comparable](
+	p Part, name string, views Views[V], part func(V) string,
+	patch func(r *table.Reader, v V, k mesh.ResourceKey, e *envoy.Encoded) *envoy.Encoded,
+) Part {
+	upper := func(v V, s mesh.Shelf) (mesh.Shelf, bool) {
+		return mesh.Shelf{Layer: s.Layer, Part: s.Part + "/" + part(v)}, views.layer(v) == s.Layer
+	}
+	var upon []*Published
+	for _, lower := range p.Tables {
+		name := name + "/" + lower.Name()
+		pairs := table.Join(
+			views.Table, func(v V, _ struct{}) []mesh.Layer { return []mesh.Layer{views.layer(v)} },
+			lower, func(k mesh.ResourceKey, _ *envoy.Encoded) []mesh.Layer { return []mesh.Layer{k.Shelf.Layer} },
+			name+"/pairs")
+		upon = append(upon, table.Derive(pairs, name, mesh.CompareResourceKey, envoy.Same,
+			func(
+				r *table.Reader, k table.Pair[V, mesh.ResourceKey], both table.Both[struct{}, *envoy.Encoded],
+				emit func(mesh.ResourceKey, *envoy.Encoded),
+			) {
+				out := both.Right
+				switch {
+				case out.Hides:
+					return
+				case out.Err == nil:
+					if out = patch(r, k.Left, k.Right, both.Right); out == nil {
+						out = &envoy.Encoded{Err: errTakenAway, Hides: true}
+					} else if envoy.Same(out, both.Right) {
+						return
+					}
+				}
+				shelf, _ := upper(k.Left, k.Right.Shelf)
+				emit(mesh.ResourceKey{Shelf: shelf, Name: k.Right.Name}, out)
+			}))
+	}
+	return Over(p, views, upper, upon...)
+}
+
+// errTakenAway is why proxies of a view are not sent a resource that others are.
+var errTakenAway = errors.New("a patch takes it away")
+
 // Everybodys is a part that all proxies see, on the shelf of Public.
-func Everybodys(t mesh.ResourceType, tables ...*Published) Part {
+func Everybodys(t xdstype.Type, tables ...*Published) Part {
 	return Part{Type: t, Tables: tables, Shelves: func(*table.Reader, mesh.ProxyID, Placement) []mesh.Shelf {
 		return []mesh.Shelf{{Layer: mesh.Public}}
 	}}
@@ -101,7 +172,7 @@ func OfGateways(shelves func(Placement) []mesh.Shelf) func(*table.Reader, mesh.P
 }
 
 // LayerPart has proxies see what is published for their layers, on a shelf each.
-func LayerPart(t mesh.ResourceType, tables ...*Published) Part {
+func LayerPart(t xdstype.Type, tables ...*Published) Part {
 	return Part{Type: t, Tables: tables, Shelves: func(_ *table.Reader, _ mesh.ProxyID, p Placement) []mesh.Shelf {
 		return PerLayer(p, func(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l} })
 	}}
@@ -110,7 +181,7 @@ func LayerPart(t mesh.ResourceType, tables ...*Published) Part {
 // Outputs are the tables that the outside follows: for each type of resource those that hold it, and what each proxy
 // sees. A resource whose Err is set is never sent: proxies keep what they had.
 type Outputs struct {
-	Resources   [mesh.ResourceTypes][]*Published
+	Resources   [xdstype.Types][]*Published
 	Attachments *table.Table[mesh.ProxyID, mesh.Attachment]
 }
 

@@ -7,6 +7,7 @@ import (
 	"fairway/internal/compile/compiletest"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
 // TestOneProxysWordsTakeNoServer: a server whose certificate one gateway cannot read stays in the layer for the others,
@@ -38,7 +39,7 @@ spec:
 	w.Settle()
 	served := func(file string) (found bool) {
 		w.Store.Read(func(tx *table.Tx) {
-			for _, published := range w.Out.Resources[mesh.Listeners] {
+			for _, published := range w.Out.Resources[xdstype.Listeners] {
 				for _, e := range table.All(tx, published) {
 					found = found || strings.Contains(string(e.Body), file)
 				}

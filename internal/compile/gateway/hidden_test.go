@@ -10,6 +10,7 @@ import (
 	"fairway/internal/compile/compiletest"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 	"fairway/test/rig"
 )
 
@@ -58,7 +59,7 @@ spec: {metadata: {labels: {istio: ingress}}, template: {serviceAccount: edge}}
 	sent := false
 	var out strings.Builder
 	w.Store.Read(func(tx *table.Tx) {
-		for _, published := range w.Out.Resources[mesh.Secrets] {
+		for _, published := range w.Out.Resources[xdstype.Secrets] {
 			for k, e := range table.All(tx, published) {
 				sent = sent || k.Name == "kubernetes://web" && strings.Contains(string(e.Body), string(keyPEM))
 			}

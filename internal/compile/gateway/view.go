@@ -6,6 +6,7 @@ import (
 
 	"fairway/internal/compile/demand"
 	"fairway/internal/mesh"
+	"fairway/internal/xdstype"
 )
 
 // Variant is one variant of a gateway layer's listeners that some proxy has.
@@ -50,20 +51,20 @@ func declareViews(proxies *demand.Tables) demand.Views[Variant] {
 func (t *Tables) parts() []demand.Part {
 	return []demand.Part{
 		{
-			Type:   mesh.VirtualHosts,
+			Type:   xdstype.VirtualHosts,
 			Tables: []*demand.Published{t.RedirectHosts},
 			Shelves: demand.OfGateways(func(p demand.Placement) []mesh.Shelf {
 				return []mesh.Shelf{redirectShelf(p.Layer)}
 			}),
 		},
-		t.views.Part(mesh.Listeners, Variant.shelf, t.Listeners),
-		{Type: mesh.Listeners, Shelves: demand.OfGateways(func(p demand.Placement) []mesh.Shelf {
+		t.views.Part(xdstype.Listeners, Variant.shelf, t.Listeners),
+		{Type: xdstype.Listeners, Shelves: demand.OfGateways(func(p demand.Placement) []mesh.Shelf {
 			if !p.Mutual {
 				return nil
 			}
 			return []mesh.Shelf{Variant{p.Layer, p.Families}.mutualShelf()}
 		})},
-		{Type: mesh.Routes, Tables: []*demand.Published{t.Routes}},
-		{Type: mesh.VirtualHosts, Tables: []*demand.Published{t.VirtualHosts}},
+		{Type: xdstype.Routes, Tables: []*demand.Published{t.Routes}},
+		{Type: xdstype.VirtualHosts, Tables: []*demand.Published{t.VirtualHosts}},
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
 // Key names the inbound side that equal workloads of a namespace share. Spec is a digest of all that is in a Workload.
@@ -112,7 +113,7 @@ func (k Key) Shelf() mesh.Shelf {
 }
 
 // Part has proxies see what is published for the workload beside them.
-func (t *Tables) Part(typ mesh.ResourceType, tables ...*demand.Published) demand.Part {
+func (t *Tables) Part(typ xdstype.Type, tables ...*demand.Published) demand.Part {
 	return demand.Part{Type: typ, Tables: tables, Shelves: func(r *table.Reader, id mesh.ProxyID, _ demand.Placement) []mesh.Shelf {
 		if k, ok := table.Get(r, t.of, id); ok {
 			return []mesh.Shelf{k.Shelf()}

@@ -27,6 +27,7 @@ var inForce = [...]string{
 	"access_log_encoding",
 	"default_http_retry_policy",
 	"default_traffic_policy",
+	"locality_lb_setting",
 	"h2_upgrade_policy",
 	"path_normalization",
 	"outbound_cluster_stat_name",

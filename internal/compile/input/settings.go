@@ -109,6 +109,12 @@ func (t *Tables) DefaultTrafficPolicy(r *table.Reader) *meshconfig.MeshConfig_De
 	return t.field(r, "default_traffic_policy").GetDefaultTrafficPolicy()
 }
 
+// LocalityLB is how localities are told apart where a DestinationRule does not say (MeshConfig.localityLbSetting); nil: the
+// default, which is to fail over from the nearest.
+func (t *Tables) LocalityLB(r *table.Reader) *networking.LocalityLoadBalancerSetting {
+	return t.field(r, "locality_lb_setting").GetLocalityLbSetting()
+}
+
 // EnableAutoMTLS says whether clients use mutual TLS on their own towards servers that can: true by default.
 func (t *Tables) EnableAutoMTLS(r *table.Reader) bool {
 	if v := t.field(r, "enable_auto_mtls").GetEnableAutoMtls(); v != nil {

@@ -13,6 +13,7 @@ import (
 	"fairway/internal/mesh/code"
 	"fairway/internal/source"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
 // Objects is a table of objects of one kind: those that users wrote, and those that are made of other kinds (Maker).
@@ -126,7 +127,7 @@ func sameSource(a, b Source) bool {
 // Rejected names a resource that a proxy refused, with its type.
 type Rejected struct {
 	Proxy mesh.ProxyID
-	Type  string // the message's name: "Cluster", "RouteConfiguration"
+	Type  xdstype.Type
 	Key   mesh.ResourceKey
 }
 

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"fairway/internal/config"
-	"fairway/internal/mesh"
 	"fairway/internal/source"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
 // crowd is a mesh of n services with requests on port 80 and as many with connections on addresses of their own, seen by two namespaces.
@@ -58,7 +58,7 @@ func (w *world) turn(t testing.TB, b source.Batch) cost {
 			c.rows += fmt.Sprintf("%s: %d recomputed, %d changed\n", tab.Name, tab.Recomputed, tab.Changed)
 		}
 	}
-	for _, tab := range w.Graph.Out.Resources[mesh.Listeners] {
+	for _, tab := range w.Graph.Out.Resources[xdstype.Listeners] {
 		for range table.Changes(tab) {
 			c.listeners++
 		}

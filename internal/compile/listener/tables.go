@@ -9,6 +9,7 @@ import (
 	"fairway/internal/compile/scope"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
 // Published is a table of what proxies are sent.
@@ -47,8 +48,8 @@ func Declare(
 	t.declareVirtual()
 	t.declareInbound(workloads)
 	t.Parts = []demand.Part{
-		t.views.Part(mesh.Listeners, Variant.shelf, t.Listeners, t.Virtual),
-		workloads.Part(mesh.Listeners, t.Inbound),
+		t.views.Part(xdstype.Listeners, Variant.shelf, t.Listeners, t.Virtual),
+		workloads.Part(xdstype.Listeners, t.Inbound),
 	}
 	return t
 }

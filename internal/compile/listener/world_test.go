@@ -25,6 +25,7 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/source"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
 // world is a graph.
@@ -141,7 +142,7 @@ func (w *world) sees(t testing.TB) map[mesh.ProxyID]map[string]*envoy.Encoded {
 	w.store.Read(func(tx *table.Tx) {
 		for id, a := range table.All(tx, w.Graph.Out.Attachments) {
 			out[id] = map[string]*envoy.Encoded{}
-			for _, shelf := range a[mesh.Listeners] {
+			for _, shelf := range a[xdstype.Listeners] {
 				for k, e := range all {
 					if k.Shelf == shelf {
 						out[id][k.Name] = e
@@ -160,7 +161,7 @@ func (w *world) routes(t testing.TB, id mesh.ProxyID) map[string]bool {
 	w.store.Read(func(tx *table.Tx) {
 		a, _ := table.Lookup(tx, w.Graph.Out.Attachments, id)
 		for k := range table.All(tx, w.Route.Routes) {
-			if slices.Contains(a[mesh.Routes], k.Shelf) {
+			if slices.Contains(a[xdstype.Routes], k.Shelf) {
 				out[k.Name] = true
 			}
 		}

@@ -13,10 +13,8 @@ import (
 	"fairway/internal/envoy/names"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
-
-// Type is the type URL of what is published.
-const Type = names.Type
 
 // Show reads back what is published, for those who show it: each name with its addresses, by name.
 func Show(body []byte) ([]Shown, error) {
@@ -54,7 +52,7 @@ func Declare(in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *
 				}
 			}
 		})}
-	t.Parts = []demand.Part{views.Part(mesh.NameTables, Variant.shelf, t.Names)}
+	t.Parts = []demand.Part{views.Part(xdstype.NameTables, Variant.shelf, t.Names)}
 	return t
 }
 

@@ -18,6 +18,7 @@ import (
 	"fairway/internal/envoy/bootstrap"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
 // key names one entry of an EnvoyFilter's configPatches.
@@ -81,7 +82,7 @@ func Declare(in *input.Tables, who *vouch.Tables) *Tables {
 
 // Part has each proxy see the patches that are for it.
 func (t *Tables) Part() demand.Part {
-	return demand.Part{Type: mesh.Patches, Tables: []*demand.Published{t.Bootstrap}, Shelves: t.shelves}
+	return demand.Part{Type: xdstype.Patches, Tables: []*demand.Published{t.Bootstrap}, Shelves: t.shelves}
 }
 
 // shelves are where the patches for a proxy stand: those of the root namespace and of its own, for all their proxies or
@@ -91,15 +92,10 @@ func (t *Tables) shelves(r *table.Reader, id mesh.ProxyID, _ demand.Placement) [
 	if !ok {
 		return nil
 	}
-	namespaces := []string{proxy.Namespace}
-	if root := t.in.RootNamespace(r); root != proxy.Namespace {
-		namespaces = append(namespaces, root)
-	}
+	holding := t.filters.For(r, t.in.RootNamespace(r), selects.Workload{Namespace: proxy.Namespace, Labels: proxy.Said})
 	var out []mesh.Shelf
-	for _, namespace := range namespaces {
-		for _, filter := range slices.Concat(t.filters.Whole(r, namespace), t.filters.Picking(r, namespace, proxy.Said)) {
-			out = append(out, t.hold(r, filter, proxy)...)
-		}
+	for _, filter := range slices.Concat(holding.Root(), holding.RootOwn(), holding.Namespace(), holding.Own()) {
+		out = append(out, t.hold(r, filter, proxy)...)
 	}
 	slices.SortFunc(out, mesh.CompareShelf)
 	return out

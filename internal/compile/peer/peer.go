@@ -158,26 +158,27 @@ func (p Policy) At(port uint32) mesh.MTLS {
 
 // Server is what a workload with these labels takes from its clients.
 func (t *Tables) Server(r *table.Reader, namespace string, labels mesh.Labels) Policy {
-	return t.join(r, t.servers, namespace, t.servers.Picking(r, namespace, labels))
+	return join(t.servers.For(r, t.in.RootNamespace(r), selects.Workload{Namespace: namespace, Labels: labels}))
 }
 
 // Client says whether clients may use mutual TLS towards a port of a workload whose proxy takes it.
 func (t *Tables) Client(r *table.Reader, namespace string, labels mesh.Labels, port uint32) bool {
-	return t.join(r, t.clients, namespace, t.clients.Among(r, namespace, labels)).At(port) != mesh.Disabled
+	return join(t.clients.ForOneOf(r, t.in.RootNamespace(r), selects.Workload{Namespace: namespace, Labels: labels})).At(port) != mesh.Disabled
 }
 
 // join is what the oldest object says that picks a workload; what it leaves open the namespace's oldest for all
 // workloads says, and then the root namespace's.
-func (t *Tables) join(r *table.Reader, in *selects.Index[policy], namespace string, own []selects.Entry[policy]) Policy {
+func join(h selects.Holding[policy]) Policy {
 	var inherited mode
-	for _, whole := range []string{namespace, t.in.RootNamespace(r)} {
-		if inherited.set {
-			break
-		}
-		if list := in.Whole(r, whole); len(list) > 0 {
+	if list := h.Namespace(); len(list) > 0 {
+		inherited = list[0].Value.mode
+	}
+	if !inherited.set {
+		if list := h.Root(); len(list) > 0 {
 			inherited = list[0].Value.mode
 		}
 	}
+	own := h.Own()
 	if len(own) == 0 {
 		return Policy{Other: inherited.mtls}
 	}

@@ -37,6 +37,7 @@ type Tables struct {
 	Merged             *table.Table[HostKey, *Merged]                                     // one a host and namespace
 	ServicesByHost     *table.Table[mesh.Host, table.Rows[HostKey, *Merged]]              // who declares a host
 	Endpoints          *table.Table[mesh.EndpointKey, mesh.Endpoint]                      // of all registries
+	Unserved           *table.Table[HostKey, struct{}]                                    // hosts that are to have endpoints and have none
 	EndpointsByHost    *table.Table[HostKey, table.Rows[mesh.EndpointKey, mesh.Endpoint]] // what serves a host
 	EndpointsByAddress *table.Table[string, table.Rows[mesh.EndpointKey, mesh.Endpoint]]  // what an IP serves
 	VIPs               *table.Table[HostKey, string]                                      // addresses given to services that have none
@@ -54,6 +55,12 @@ func Declare(in *input.Tables) *Tables {
 	t.declareLocals()
 	t.declareIdentities()
 	t.declareVIPs()
+	t.Unserved = table.Derive(t.Merged, "unserved", CompareHostKey, table.Same[struct{}],
+		func(r *table.Reader, k HostKey, m *Merged, emit func(HostKey, struct{})) {
+			if m.Service.Resolution == mesh.ClientSide && !table.Has(r, t.EndpointsByHost, k) {
+				emit(k, struct{}{})
+			}
+		})
 	return t
 }
 

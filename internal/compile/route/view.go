@@ -8,6 +8,7 @@ import (
 	"fairway/internal/compile/sidecar"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
 // SourceView is a set of sidecars of a layer that rules with sourceLabels tell from the others of the layer: those with these labels.
@@ -101,5 +102,5 @@ func (v views) parts(routes, hosts []*demand.Published) []demand.Part {
 		return out
 	}
 	read := func(_ *table.Reader, _ mesh.ProxyID, p demand.Placement) []mesh.Shelf { return of(p) }
-	return []demand.Part{{Type: mesh.Routes, Tables: routes, Shelves: read}, {Type: mesh.VirtualHosts, Tables: hosts, Shelves: read}}
+	return []demand.Part{{Type: xdstype.Routes, Tables: routes, Shelves: read}, {Type: xdstype.VirtualHosts, Tables: hosts, Shelves: read}}
 }

@@ -43,7 +43,7 @@ func (t *Tables) declareSeen() {
 		})
 }
 
-// seenBy is what a layer sees of a host; nil: table.Same[struct{}], or what Public sees.
+// seenBy is what a layer sees of a host; nil: nothing, or what Public sees.
 func (t *Tables) seenBy(r *table.Reader, h *host, l mesh.Layer, by *reach) *Seen {
 	switch {
 	case l.Kind == mesh.SidecarLayer:

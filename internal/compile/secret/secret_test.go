@@ -10,6 +10,7 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/source"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
 const gateway = `kind: Gateway
@@ -81,7 +82,7 @@ func TestHolders(t *testing.T) {
 		var got []string
 		refused := 0
 		w.Store.Read(func(tx *table.Tx) {
-			for k := range table.All(tx, w.Out.Resources[mesh.Secrets][2]) {
+			for k := range table.All(tx, w.Out.Resources[xdstype.Secrets][2]) {
 				got = append(got, k.Shelf.Part)
 			}
 			for n := range w.Store.Notes(tx) {

@@ -13,6 +13,7 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
 // Key names a Secret.
@@ -76,7 +77,7 @@ func (t *Tables) Publish(by Use, users ...*Published) demand.Part {
 	if by == ByListeners {
 		of = gatewayViewsOf
 	}
-	out := demand.Part{Type: mesh.Secrets, Shelves: func(_ *table.Reader, _ mesh.ProxyID, p demand.Placement) (shelves []mesh.Shelf) {
+	out := demand.Part{Type: xdstype.Secrets, Shelves: func(_ *table.Reader, _ mesh.ProxyID, p demand.Placement) (shelves []mesh.Shelf) {
 		for _, v := range of(p) {
 			shelves = append(shelves, by.shelf(v))
 		}

@@ -11,11 +11,16 @@ import (
 	"fairway/internal/table"
 )
 
-// Selector says which workloads an object is about.
+// Selector says which workloads an object is about: those with labels, or those that one of the targets stands for; with
+// neither, all of the namespace.
 type Selector struct {
 	Namespace string      // whose they are; empty: any namespace's
-	Labels    mesh.Labels // all of which they have; empty: all workloads of the namespace
+	Labels    mesh.Labels // all of which they have
+	Targets   Targets
 }
+
+// all says whether the selector selects all workloads of the namespace.
+func (s Selector) all() bool { return s.Labels == "" && s.Targets == "" }
 
 // Entry is an object of an index, with what its readers need of it. It is immutable.
 type Entry[V any] struct {
@@ -32,11 +37,15 @@ type Index[V any] struct {
 	narrow *table.Table[string, struct{}]
 }
 
-// term is a label ("key=value") by which objects select workloads of a namespace; an empty pair stands for objects that select them all.
-type term struct{ namespace, pair string }
+// term is a label ("key=value") or a target by which objects select workloads of a namespace; with neither, it stands for
+// objects that select them all.
+type term struct {
+	namespace, pair string
+	target          Target
+}
 
 func compareTerm(a, b term) int {
-	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.pair, b.pair))
+	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.pair, b.pair), compareTarget(a.target, b.target))
 }
 
 // Declare declares an index of objects. read is a pure function that returns an object's selector and what its readers
@@ -62,10 +71,10 @@ func Declare[V any](
 		},
 	)
 	x := &Index[V]{
-		byTerm: table.Group(entries, name+"/label", compareTerm, func(_ config.Key, e Entry[V]) []term { return []term{e.term()} }),
+		byTerm: table.Group(entries, name+"/label", compareTerm, func(_ config.Key, e Entry[V]) []term { return e.terms() }),
 	}
 	byNamespace := table.Group(entries, name+"/namespace", cmp.Compare[string], func(_ config.Key, e Entry[V]) []string {
-		if e.Labels == "" {
+		if e.all() {
 			return nil
 		}
 		return []string{e.Namespace}
@@ -90,8 +99,16 @@ func Keys(
 	})
 }
 
-// term is what the entry is indexed by.
-func (s Selector) term() term { return term{s.Namespace, First(s.Labels)} }
+// terms is what the entry is indexed by.
+func (s Selector) terms() (out []term) {
+	if s.Targets == "" {
+		return []term{{namespace: s.Namespace, pair: First(s.Labels)}}
+	}
+	for _, t := range s.Targets.all() {
+		out = append(out, term{namespace: s.Namespace, target: t})
+	}
+	return out
+}
 
 // First is the label ("key=value") that a selector is looked up by: what it matches has that label. Empty: it matches everything.
 func First(selector mesh.Labels) string {
@@ -106,7 +123,7 @@ func First(selector mesh.Labels) string {
 func (x *Index[V]) Picking(r *table.Reader, namespace string, labels mesh.Labels) []Entry[V] {
 	var out []Entry[V]
 	for _, pair := range labels.Pairs() {
-		rows, _ := table.Get(r, x.byTerm, term{namespace, pair})
+		rows, _ := table.Get(r, x.byTerm, term{namespace: namespace, pair: pair})
 		for _, e := range rows.All() {
 			if labels.SelectedBy(e.Labels) {
 				out = append(out, e)
@@ -117,18 +134,9 @@ func (x *Index[V]) Picking(r *table.Reader, namespace string, labels mesh.Labels
 	return out
 }
 
-// Among is Picking for a row that asks for many workloads, as one that lists endpoints does: where no object of the
-// namespace has a selector it depends on that alone.
-func (x *Index[V]) Among(r *table.Reader, namespace string, labels mesh.Labels) []Entry[V] {
-	if !table.Has(r, x.narrow, namespace) {
-		return nil
-	}
-	return x.Picking(r, namespace, labels)
-}
-
 // Whole lists the objects that select all workloads of the namespace, the oldest first.
 func (x *Index[V]) Whole(r *table.Reader, namespace string) []Entry[V] {
-	rows, _ := table.Get(r, x.byTerm, term{namespace, ""})
+	rows, _ := table.Get(r, x.byTerm, term{namespace: namespace})
 	out := make([]Entry[V], 0, rows.Len())
 	for _, e := range rows.All() {
 		out = append(out, e)
@@ -154,9 +162,9 @@ func (x *Index[V]) Asked(r *table.Reader, namespace string, labels mesh.Labels, 
 // oldest first, so that it can note those that an older one leaves without effect.
 func (x *Index[V]) Alike(name string, fn func(r *table.Reader, s Selector, list []Entry[V])) {
 	table.Derive(x.byTerm, name, compareTerm, table.Same[struct{}],
-		func(r *table.Reader, _ term, rows table.Rows[config.Key, Entry[V]], _ func(term, struct{})) {
+		func(r *table.Reader, at term, rows table.Rows[config.Key, Entry[V]], _ func(term, struct{})) {
 			for s, list := range bySelector(rows) {
-				if len(list) > 1 {
+				if len(list) > 1 && s.terms()[0] == at {
 					fn(r, s, list)
 				}
 			}
@@ -171,7 +179,7 @@ func bySelector[V any](rows table.Rows[config.Key, Entry[V]]) iter.Seq2[Selector
 			by[e.Selector] = append(by[e.Selector], e)
 		}
 		for _, s := range slices.SortedFunc(maps.Keys(by), func(a, b Selector) int {
-			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Labels, b.Labels))
+			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Labels, b.Labels), cmp.Compare(a.Targets, b.Targets))
 		}) {
 			slices.SortFunc(by[s], older)
 			if !yield(s, by[s]) {

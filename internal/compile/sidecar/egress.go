@@ -7,6 +7,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/compile/selects"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -70,9 +71,10 @@ type Egress struct {
 // namespace's (sidecar.proto, Sidecar.egress), and if these have none either, imports everything.
 func (t *Tables) Egress(r *table.Reader, sidecar config.Key) []Egress {
 	keys := []config.Key{sidecar}
-	for _, namespace := range []string{sidecar.Namespace, t.in.RootNamespace(r)} {
-		if k, ok := t.defaultSidecar(r, namespace); ok {
-			keys = append(keys, k)
+	holding := t.selects.For(r, t.in.RootNamespace(r), selects.Workload{Namespace: sidecar.Namespace})
+	for _, list := range [][]selects.Entry[struct{}]{holding.Namespace(), holding.Root()} {
+		if len(list) > 0 {
+			keys = append(keys, list[0].Key)
 		}
 	}
 	for _, k := range keys {

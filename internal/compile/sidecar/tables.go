@@ -59,23 +59,10 @@ func (t *Tables) declareDefaults() {
 	})
 }
 
-// defaultSidecar is the Sidecar of a namespace's proxies that none selects by labels.
-func (t *Tables) defaultSidecar(r *table.Reader, namespace string) (config.Key, bool) {
-	if list := t.selects.Whole(r, namespace); len(list) > 0 {
-		return list[0].Key, true
-	}
-	return config.Key{}, false
-}
-
 // Of finds the Sidecar object for a proxy: one of its namespace that selects it, else its namespace's default,
-// else the root namespace's. A Sidecar narrows what its own namespace's proxy sees and gives it table.Same[struct{}], so all labels
+// else the root namespace's. A Sidecar narrows what its own namespace's proxy sees and gives it nothing, so all labels
 // that the proxy says select it: without its Sidecar it would see more.
 func (t *Tables) Of(r *table.Reader, p vouch.Proxy) (config.Key, bool) {
-	if list := t.selects.Picking(r, p.Namespace, p.Said); len(list) > 0 {
-		return list[0].Key, true
-	}
-	if k, ok := t.defaultSidecar(r, p.Namespace); ok {
-		return k, true
-	}
-	return t.defaultSidecar(r, t.in.RootNamespace(r))
+	e, ok := t.selects.For(r, t.in.RootNamespace(r), selects.Workload{Namespace: p.Namespace, Labels: p.Said}).Nearest()
+	return e.Key, ok
 }

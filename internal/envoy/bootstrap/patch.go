@@ -13,9 +13,6 @@ import (
 	"fairway/internal/printable"
 )
 
-// PatchType is the type of the resources by which a control plane tells agents what to change in bootstraps.
-const PatchType = "type.googleapis.com/google.protobuf.Struct"
-
 // Patch is a part of a bootstrap that is merged over it.
 type Patch struct {
 	Order string           // its place among others: they are merged in the order of these texts

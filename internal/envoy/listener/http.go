@@ -43,15 +43,15 @@ type HTTP struct {
 	Routes     *routev3.RouteConfiguration // one that is written into the listener
 
 	Normalize   Normalization
-	HTTP10      bool                // accept HTTP/1.0 (node metadata HTTP10)
-	GRPCWeb     bool                // translate gRPC-Web to gRPC
-	HTTP2       bool                // the port speaks HTTP/2 only; otherwise the first bytes tell
-	Sniffed     bool                // connections may not have been HTTP: those that are say so to whom they go on to
-	IdleTimeout time.Duration       // of a connection without streams; 0: Envoy's own, an hour
-	TrustedHops uint32              // gateways: proxies in front, whose X-Forwarded-For is believed
-	XFCC        XFCC                // what becomes of X-Forwarded-Client-Cert; the zero value is the side's default
-	ServerName  string              // empty: the side's default
-	More        []*hcmv3.HttpFilter // more filters, in front of the router
+	HTTP10      bool          // accept HTTP/1.0 (node metadata HTTP10)
+	GRPCWeb     bool          // translate gRPC-Web to gRPC
+	HTTP2       bool          // the port speaks HTTP/2 only; otherwise the first bytes tell
+	Sniffed     bool          // connections may not have been HTTP: those that are say so to whom they go on to
+	IdleTimeout time.Duration // of a connection without streams; 0: Envoy's own, an hour
+	TrustedHops uint32        // gateways: proxies in front, whose X-Forwarded-For is believed
+	XFCC        XFCC          // what becomes of X-Forwarded-Client-Cert; the zero value is the side's default
+	ServerName  string        // empty: the side's default
+	More        Phased
 	AccessLog   AccessLog
 
 	identified bool // clients have shown who they are
@@ -99,8 +99,8 @@ func (h HTTP) Filter() *listenerv3.Filter {
 	return networkFilter("envoy.filters.network.http_connection_manager", envoy.Any(m))
 }
 
-// Filters is Filter as a chain's whole list.
-func (h HTTP) Filters() []*listenerv3.Filter { return []*listenerv3.Filter{h.Filter()} }
+// Filters is a chain's whole list: Filter, behind the filters of connections.
+func (h HTTP) Filters() []*listenerv3.Filter { return h.More.before(h.Filter()) }
 
 func (h HTTP) serverName() string {
 	if h.ServerName == "" && h.Side != SidecarOutbound {

@@ -26,6 +26,8 @@ func (h HTTP) httpFilters() []*hcmv3.HttpFilter {
 	if h.identified && h.AccessLog.Count == Destination {
 		out = append(out, claim())
 	}
+	out = append(out, h.More.http[Authentication]...)
+	out = append(out, h.More.http[Authorization]...)
 	if h.GRPCWeb {
 		out = append(out, httpFilter("envoy.filters.http.grpc_web", &grpcwebv3.GrpcWeb{}))
 	}
@@ -40,7 +42,8 @@ func (h HTTP) httpFilters() []*hcmv3.HttpFilter {
 	if h.Sniffed || h.Side == Gateway {
 		out = append(out, announce())
 	}
-	out = append(out, h.More...)
+	out = append(out, h.More.http[Statistics]...)
+	out = append(out, h.More.http[Last]...)
 	return append(out, httpFilter("envoy.filters.http.router", &routerv3.Router{}))
 }
 

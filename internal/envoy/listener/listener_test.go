@@ -10,6 +10,9 @@ import (
 	"time"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	httprbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	networkrbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"sigs.k8s.io/yaml"
 
@@ -20,6 +23,16 @@ import (
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
+
+// requestFilter and connectionFilter are filters of a name that let everything pass.
+func requestFilter(name string) *hcmv3.HttpFilter {
+	return &hcmv3.HttpFilter{Name: name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: envoy.Any(&httprbacv3.RBAC{})}}
+}
+
+func connectionFilter(name string) *listenerv3.Filter {
+	config := envoy.Any(&networkrbacv3.RBAC{StatPrefix: name})
+	return &listenerv3.Filter{Name: name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: config}}
+}
 
 // cases are listeners of every sort that the mesh has; each has a golden file of its name.
 func cases() []listener.Listener {
@@ -36,7 +49,25 @@ func cases() []listener.Listener {
 		RouteName:  "in",
 		AccessLog:  listener.AccessLog{Count: listener.Destination},
 	}
+	var more listener.Phased
+	for at, name := range map[listener.Phase]string{
+		listener.Last: "d-last", listener.Statistics: "c-statistics", listener.Authorization: "b-authorization",
+		listener.Authentication: "a-authentication",
+	} {
+		more = more.WithHTTP(at, requestFilter(name), requestFilter(name+"-2")).WithConnections(at, connectionFilter(name))
+	}
 	return []listener.Listener{
+		{
+			Name:      "phases",
+			Address:   "0.0.0.0",
+			Port:      8080,
+			Direction: listener.Inbound,
+			Chains: []listener.Chain{{
+				Match: listener.Match{Port: 8080},
+				Route: &listener.HTTP{Side: listener.SidecarInbound, StatPrefix: "in", RouteName: "in", GRPCWeb: true, Sniffed: true, More: more},
+			}},
+			Default: &listener.Chain{Forward: &listener.TCP{StatPrefix: "hole", Clusters: hole.Clusters, More: more}},
+		},
 		{
 			Name:               "virtual-outbound",
 			Address:            "0.0.0.0",

@@ -27,6 +27,7 @@ type TCP struct {
 	MaxDuration time.Duration // of a connection; 0: none
 	HashSource  bool          // choose the endpoint by the client's address (consistentHash.useSourceIp)
 	MaxAttempts uint32        // to connect; 0: Envoy's own, one
+	More        Phased
 	AccessLog   AccessLog
 
 	afterHandshake bool // connect only when TLS stands; else the server sees connections of clients that are refused then
@@ -57,8 +58,8 @@ func (t TCP) Filter() *listenerv3.Filter {
 	return networkFilter("envoy.filters.network.tcp_proxy", envoy.Any(out))
 }
 
-// Filters is Filter as a chain's whole list.
-func (t TCP) Filters() []*listenerv3.Filter { return []*listenerv3.Filter{t.Filter()} }
+// Filters is a chain's whole list: Filter, behind the filters of connections.
+func (t TCP) Filters() []*listenerv3.Filter { return t.More.before(t.Filter()) }
 
 // Needs names the clusters that the filter refers to, sorted and each once.
 func (t TCP) Needs() []string {

@@ -10,9 +10,6 @@ import (
 	"fairway/internal/envoy"
 )
 
-// Type is the type URL of a name table.
-const Type = "type.googleapis.com/istio.networking.nds.v1.NameTable"
-
 // Entry is one name with its addresses.
 type Entry struct {
 	Host string // in lower case; may be a wildcard: "*.example.com"

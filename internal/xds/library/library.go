@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"fairway/internal/xdstype"
 )
 
 // Change is one edit of one shelf: a resource put under its name, a whiteout that hides the name on lower shelves of
@@ -39,7 +41,7 @@ type Library struct {
 	shelves  map[shelfID]*Shelf
 	bindings map[ProxyID]*binding
 	names    *catalog
-	types    map[string]bool // that there is, or was, a shelf of, and those of typesKnown
+	types    map[string]bool // that there is, or was, a shelf of, and those of xdstype
 	news     chan struct{}   // closed by the next turn
 	onEdited []func(edited map[*Shelf]struct{})
 	times    [timesKept]turnTime // when the last turns were published, by turn modulo its length
@@ -67,7 +69,7 @@ type Attached struct {
 func New() *Library {
 	return &Library{
 		shelves: map[shelfID]*Shelf{}, bindings: map[ProxyID]*binding{}, names: newCatalog(),
-		types: typesKnown(), news: make(chan struct{}),
+		types: known(), news: make(chan struct{}),
 	}
 }
 
@@ -177,17 +179,24 @@ func (l *Library) enter(c Change) *Entry {
 	return c.Resource.links.name
 }
 
-// OtherType is what a Meter is told in place of a type that the library has never had a shelf of: those are texts that clients chose.
-const OtherType = "other"
+// known are the types that are known before there is a shelf of them.
+func known() map[string]bool {
+	out := make(map[string]bool, xdstype.Types)
+	for t := range xdstype.Types {
+		out[t.URL()] = true
+	}
+	return out
+}
 
-// TypeLabel is what a type is called where it is counted.
+// TypeLabel is what a Meter is told of a type: its URL; xdstype.Other where the library has never had a shelf of it, for
+// such are texts that clients chose.
 func (l *Library) TypeLabel(typ string) string {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if l.types[typ] {
 		return typ
 	}
-	return OtherType
+	return xdstype.Other
 }
 
 // PublishedAt returns when a turn was published, if that was not too many turns ago.

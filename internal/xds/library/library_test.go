@@ -3,6 +3,8 @@ package library
 import (
 	"fmt"
 	"testing"
+
+	"fairway/internal/xdstype"
 )
 
 func put(shelf ShelfKey, typ, name string, version uint64) Change {
@@ -16,20 +18,22 @@ func remove(shelf ShelfKey, typ, name string) Change {
 // watched returns a library with one proxy that sees one shelf of clusters, and a stream that follows it.
 func watched(t *testing.T) (*Library, *Viewer) {
 	lib := New()
-	lib.Publish(1, nil, Attach{"p", &Attachment{Stacks: map[string][]ShelfKey{ClusterType: {"low"}}}})
+	lib.Publish(1, nil, Attach{"p", &Attachment{Stacks: map[string][]ShelfKey{xdstype.ClusterURL: {"low"}}}})
 	w := lib.Open("p")
 	t.Cleanup(w.Close)
-	w.Follow(ClusterType)
+	w.Follow(xdstype.ClusterURL)
 	return lib, w
 }
 
 func TestPublishWakesOnlyWhoSeesIt(t *testing.T) {
 	lib := New()
-	at := func(key ShelfKey) *Attachment { return &Attachment{Stacks: map[string][]ShelfKey{ClusterType: {key}}} }
+	at := func(key ShelfKey) *Attachment {
+		return &Attachment{Stacks: map[string][]ShelfKey{xdstype.ClusterURL: {key}}}
+	}
 	lib.Publish(1, nil, Attach{"p", at("one")}, Attach{"q", at("two")})
 	p, q := lib.Open("p"), lib.Open("q")
-	p.Follow(ClusterType)
-	q.Follow(ClusterType)
+	p.Follow(xdstype.ClusterURL)
+	q.Follow(xdstype.ClusterURL)
 	woken := func(w *Viewer) bool {
 		select {
 		case <-w.Woken():
@@ -38,22 +42,22 @@ func TestPublishWakesOnlyWhoSeesIt(t *testing.T) {
 			return false
 		}
 	}
-	lib.Publish(2, []Change{put("one", ClusterType, "a", 1)})
+	lib.Publish(2, []Change{put("one", xdstype.ClusterURL, "a", 1)})
 	if !woken(p) || woken(q) {
 		t.Error("the wrong streams woke")
 	}
-	lib.Publish(3, []Change{put("one", ClusterType, "a", 1), put("one", EndpointType, "x", 1)})
+	lib.Publish(3, []Change{put("one", xdstype.ClusterURL, "a", 1), put("one", xdstype.EndpointURL, "x", 1)})
 	if woken(p) || woken(q) {
 		t.Error("woken though nothing changed that it follows")
 	}
 	lib.Publish(4, nil, Attach{"q", at("one")})
-	lib.Publish(5, []Change{remove("one", ClusterType, "a")})
+	lib.Publish(5, []Change{remove("one", xdstype.ClusterURL, "a")})
 	if !woken(p) || !woken(q) {
 		t.Error("not woken")
 	}
 	p.Close()
 	q.Close()
-	lib.Publish(6, []Change{remove("one", EndpointType, "x")}, Attach{Proxy: "p"}, Attach{Proxy: "q"})
+	lib.Publish(6, []Change{remove("one", xdstype.EndpointURL, "x")}, Attach{Proxy: "p"}, Attach{Proxy: "q"})
 	if len(lib.bindings) != 0 || len(lib.shelves) != 0 {
 		t.Errorf("%d bindings and %d shelves are left", len(lib.bindings), len(lib.shelves))
 	}
@@ -66,21 +70,21 @@ func TestAShelfEmptiedWhileItsProxyMoves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			lib := New()
 			at := func(keys ...ShelfKey) *Attachment {
-				return &Attachment{Stacks: map[string][]ShelfKey{ClusterType: keys}}
+				return &Attachment{Stacks: map[string][]ShelfKey{xdstype.ClusterURL: keys}}
 			}
-			lib.Publish(1, []Change{put("one", ClusterType, "a", 1)}, Attach{"p", at("one")})
+			lib.Publish(1, []Change{put("one", xdstype.ClusterURL, "a", 1)}, Attach{"p", at("one")})
 			w := lib.Open("p")
-			w.Follow(ClusterType)
-			lib.Publish(2, []Change{remove("one", ClusterType, "a")}, Attach{"p", at(to...)})
+			w.Follow(xdstype.ClusterURL)
+			lib.Publish(2, []Change{remove("one", xdstype.ClusterURL, "a")}, Attach{"p", at(to...)})
 			<-w.Woken()
-			lib.Publish(3, []Change{put("one", ClusterType, "b", 1)})
+			lib.Publish(3, []Change{put("one", xdstype.ClusterURL, "b", 1)})
 			select {
 			case <-w.Woken():
 			default:
 				t.Error("the proxy hears nothing of the shelf any more")
 			}
 			w.Close()
-			lib.Publish(4, []Change{remove("one", ClusterType, "b")}, Attach{Proxy: "p"})
+			lib.Publish(4, []Change{remove("one", xdstype.ClusterURL, "b")}, Attach{Proxy: "p"})
 			if len(lib.bindings) != 0 || len(lib.shelves) != 0 {
 				t.Errorf("%d bindings and %d shelves are left", len(lib.bindings), len(lib.shelves))
 			}
@@ -94,8 +98,8 @@ func TestTombstonesOfOneTurn(t *testing.T) {
 	for turn := range uint64(3) {
 		var changes []Change
 		for i := range 4 * minTombstones {
-			c := put("low", ClusterType, fmt.Sprintf("c%02d", i), 1)
-			remove := remove("low", ClusterType, c.Name)
+			c := put("low", xdstype.ClusterURL, fmt.Sprintf("c%02d", i), 1)
+			remove := remove("low", xdstype.ClusterURL, c.Name)
 			changes = append(changes, c, remove, remove, c, remove)
 			if i%2 == 0 {
 				changes = append(changes, c)
@@ -103,7 +107,7 @@ func TestTombstonesOfOneTurn(t *testing.T) {
 		}
 		lib.Publish(2+turn, changes)
 	}
-	s := lib.shelves[shelfID{ClusterType, "low"}]
+	s := lib.shelves[shelfID{xdstype.ClusterURL, "low"}]
 	var names []string
 	for row := s.oldest; row != nil && len(names) <= s.total; row = row.newer {
 		names = append(names, row.name.text)
@@ -130,14 +134,14 @@ func TestTombstonesAreBounded(t *testing.T) {
 		turn++
 		lib.Publish(turn, []Change{c})
 	}
-	publish(put("low", ClusterType, "keep", 1))
+	publish(put("low", xdstype.ClusterURL, "keep", 1))
 	for i := range 200 {
-		publish(put("low", ClusterType, string(rune('A'+i)), 1))
+		publish(put("low", xdstype.ClusterURL, string(rune('A'+i)), 1))
 	}
 	for i := range 200 {
-		publish(remove("low", ClusterType, string(rune('A'+i))))
+		publish(remove("low", xdstype.ClusterURL, string(rune('A'+i))))
 	}
-	if s := lib.shelves[shelfID{ClusterType, "low"}]; s.total > 1+minTombstones || len(s.tombstones) > 2*minTombstones {
+	if s := lib.shelves[shelfID{xdstype.ClusterURL, "low"}]; s.total > 1+minTombstones || len(s.tombstones) > 2*minTombstones {
 		t.Errorf("%d rows and %d tombstones are kept", s.total, len(s.tombstones))
 	}
 }
@@ -146,16 +150,16 @@ func TestTombstonesAreBounded(t *testing.T) {
 // its stacks with the tables, and attached again; then nobody refers to the lost shelf.
 func TestLostShelf(t *testing.T) {
 	lib, w := watched(t)
-	id := shelfID{ClusterType, "low"}
+	id := shelfID{xdstype.ClusterURL, "low"}
 	lost := lib.shelves[id]
 	delete(lib.shelves, id) // as a shelf that was retired too early
-	lib.Publish(2, []Change{put("low", ClusterType, "a", 1)})
-	to := &Attachment{Stacks: map[string][]ShelfKey{ClusterType: {"low"}}}
+	lib.Publish(2, []Change{put("low", xdstype.ClusterURL, "a", 1)})
+	to := &Attachment{Stacks: map[string][]ShelfKey{xdstype.ClusterURL: {"low"}}}
 	compare := func() (out Audited) {
 		w.Read(func(v *View) { v.CompareStacks(to, &out) })
 		return out
 	}
-	if found := compare(); found.Count() != 1 || found.Differences[0].Of != OfAttachment || found.Differences[0].Type != ClusterType {
+	if found := compare(); found.Count() != 1 || found.Differences[0].Of != OfAttachment || found.Differences[0].Type != xdstype.ClusterURL {
 		t.Fatalf("%+v", found)
 	}
 	for len(w.Woken()) > 0 {
@@ -169,7 +173,7 @@ func TestLostShelf(t *testing.T) {
 		t.Errorf("%+v, and the lost shelf has %d references", found, lost.refs)
 	}
 	w.Read(func(v *View) {
-		if v.Stack(ClusterType).Resolve(v.Find("a")) == nil {
+		if v.Stack(xdstype.ClusterURL).Resolve(v.Find("a")) == nil {
 			t.Error("the proxy does not see what came to the shelf")
 		}
 	})

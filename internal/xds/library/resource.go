@@ -6,6 +6,8 @@ import (
 
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"fairway/internal/xdstype"
 )
 
 // Resource is one immutable encoded resource, shared by every proxy that sees it. It is built by [NewResource]. It may
@@ -116,7 +118,7 @@ func NewResource(typeURL, name string, version uint64, body []byte, opts Resourc
 
 // NoEndpoints returns the load assignment of a cluster that has none: see envoy/config/endpoint/v3/endpoint.proto.
 func NoEndpoints(cluster string) *Resource {
-	return NewResource(EndpointType, cluster, 0, appendString(nil, 1, cluster), ResourceOptions{})
+	return NewResource(xdstype.EndpointURL, cluster, 0, appendString(nil, 1, cluster), ResourceOptions{})
 }
 
 // Type returns the type URL.

@@ -6,6 +6,8 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
+
+	"fairway/internal/xdstype"
 )
 
 func TestResourceIsBothFrames(t *testing.T) {
@@ -13,7 +15,7 @@ func TestResourceIsBothFrames(t *testing.T) {
 		name := rapid.StringN(0, 300, -1).Draw(t, "name")
 		body := rapid.SliceOfN(rapid.Byte(), 0, 1000).Draw(t, "body")
 		version := rapid.Uint64().Draw(t, "version")
-		r := NewResource(ClusterType, name, version, body, ResourceOptions{})
+		r := NewResource(xdstype.ClusterURL, name, version, body, ResourceOptions{})
 		var d discoveryv3.DeltaDiscoveryResponse
 		if err := proto.Unmarshal(r.delta, &d); err != nil {
 			t.Fatal(err)
@@ -26,7 +28,7 @@ func TestResourceIsBothFrames(t *testing.T) {
 		if one.Name != name || one.Version != FormatVersion(version) || !proto.Equal(one.Resource, other) {
 			t.Fatalf("%v, %v", one, other)
 		}
-		if other.TypeUrl != ClusterType || string(other.Value) != string(body) || string(r.Body()) != string(body) {
+		if other.TypeUrl != xdstype.ClusterURL || string(other.Value) != string(body) || string(r.Body()) != string(body) {
 			t.Fatalf("%v", other)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"fairway/internal/xds/paged"
+	"fairway/internal/xdstype"
 )
 
 // ShelfKey names a shelf among those of its type. It is any comparable value: whoever publishes names shelves by what
@@ -62,7 +63,7 @@ func (s *Shelf) add(e *Entry) *row {
 	r := &row{name: e}
 	*s.rows.Make(e.id) = r
 	s.total++
-	if s.id.typ == VirtualHostType && e.owner != nil {
+	if s.id.typ == xdstype.VirtualHostURL && e.owner != nil {
 		if s.members == nil {
 			s.members = map[*Entry][]*row{}
 		}

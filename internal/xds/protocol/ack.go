@@ -6,6 +6,7 @@ import (
 
 	"fairway/internal/xds/library"
 	"fairway/internal/xds/wire"
+	"fairway/internal/xdstype"
 )
 
 // matchResponse matches a request with the response that it answers, and tells whether the names in it count. In the
@@ -119,7 +120,7 @@ func (m *Machine) confirmItem(v *library.View, s *sub, it item) {
 		sl.Res = it.sent
 		sl.Flags |= has | confirmed | uncertain
 		s.put(it.name, sl)
-		if m.delta && s.rank == rankRoute && it.sent.Bare() != nil {
+		if m.delta && s.rank == xdstype.RouteRank && it.sent.Bare() != nil {
 			m.followHosts(v, it.sent) // they went with the subscription
 		}
 	}

@@ -3,6 +3,7 @@ package protocol
 import (
 	"fairway/internal/xds/library"
 	"fairway/internal/xds/slots"
+	"fairway/internal/xdstype"
 )
 
 // Audit compares what the client holds with what its stacks resolve to, and queues what differs. It returns false, and
@@ -68,9 +69,9 @@ func (m *Machine) differs(v *library.View, s *sub, name *library.Entry, sl slots
 
 // included tells whether a virtual host belongs to a route configuration that does not ask for its virtual hosts: nothing is owed.
 func (m *Machine) included(s *sub, name *library.Entry, sl slots.Slot) bool {
-	if s.rank != rankVirtualHost || sl.Is(named) || m.ranks[rankRoute] == nil {
+	if s.rank != xdstype.VirtualHostRank || sl.Is(named) || m.ranks[xdstype.RouteRank] == nil {
 		return false
 	}
-	route := m.ranks[rankRoute].slots.Get(name.Owner()).Res
+	route := m.ranks[xdstype.RouteRank].slots.Get(name.Owner()).Res
 	return route == nil || route.Bare() == nil
 }

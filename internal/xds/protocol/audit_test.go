@@ -4,22 +4,23 @@ import (
 	"testing"
 
 	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 )
 
 // TestAuditOfAMachine has a machine believe that its client holds what it was not sent: the audit finds it, and it is sent.
 func TestAuditOfAMachine(t *testing.T) {
 	k := newTalk(t, true)
 	k.put(cluster("a", 1), cluster("b", 1))
-	k.ask(library.ClusterType)
+	k.ask(xdstype.ClusterURL)
 	if k.m.Audit(k.view(), &library.Audited{}) {
 		t.Error("audited with something to send")
 	}
 	k.expect("Cluster a b")
-	k.ack(library.ClusterType)
+	k.ack(xdstype.ClusterURL)
 	if found := k.audit(); found.Count() > 0 {
 		t.Fatalf("%+v", found)
 	}
-	sub := k.m.subs[library.ClusterType]
+	sub := k.m.subs[xdstype.ClusterURL]
 	for sl := range sub.slots.All() {
 		if sl.Name.Text() == "b" {
 			sl.Res = cluster("b", 7).Resource()
@@ -32,7 +33,7 @@ func TestAuditOfAMachine(t *testing.T) {
 		t.Fatalf("%+v", found)
 	}
 	k.expect("Cluster b")
-	k.ack(library.ClusterType)
+	k.ack(xdstype.ClusterURL)
 	if found := k.audit(); found.Count() > 0 {
 		t.Errorf("%+v", found)
 	}

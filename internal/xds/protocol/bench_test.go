@@ -9,6 +9,7 @@ import (
 	"fairway/internal/xds/library"
 	"fairway/internal/xds/wire"
 	"fairway/internal/xds/xdstest"
+	"fairway/internal/xdstype"
 )
 
 // BenchmarkHeld measures what a stream keeps of each resource that its client holds.
@@ -67,12 +68,12 @@ func syncOnce(b *testing.B, m *Machine, v *library.View) {
 		}
 	}
 	var names []string
-	v.Stack(library.EndpointType).Each(func(e *library.Entry) { names = append(names, e.Text()) })
-	ask(library.ClusterType)
-	ask(library.EndpointType, names...)
-	ask(library.ListenerType)
-	ask(library.RouteType, "80")
-	ask(library.VirtualHostType)
+	v.Stack(xdstype.EndpointURL).Each(func(e *library.Entry) { names = append(names, e.Text()) })
+	ask(xdstype.ClusterURL)
+	ask(xdstype.EndpointURL, names...)
+	ask(xdstype.ListenerURL)
+	ask(xdstype.RouteURL, "80")
+	ask(xdstype.VirtualHostURL)
 	if !m.Synced() {
 		b.Fatal("not synced")
 	}
@@ -85,7 +86,7 @@ func BenchmarkNamesOfOthers(b *testing.B) {
 		b.Run(fmt.Sprintf("strange=%d", strange), func(b *testing.B) {
 			for b.Loop() {
 				lib := library.New()
-				at := &library.Attachment{Stacks: map[string][]library.ShelfKey{library.EndpointType: {"all"}}}
+				at := &library.Attachment{Stacks: map[string][]library.ShelfKey{xdstype.EndpointURL: {"all"}}}
 				lib.Publish(1, nil, library.Attach{Proxy: "p", To: at})
 				with := NewShared()
 				lib.OnEdited(with.Forget)
@@ -93,7 +94,7 @@ func BenchmarkNamesOfOthers(b *testing.B) {
 				ask := func(names []string) *Machine {
 					m := New(true, Limits{Bytes: 4 << 20, Names: xdstest.ManyNames, Window: 16}, with)
 					w.Read(func(v *library.View) {
-						if err := m.Receive(v, &wire.Request{Delta: true, Type: library.EndpointType, Subscribe: names}); err != nil {
+						if err := m.Receive(v, &wire.Request{Delta: true, Type: xdstype.EndpointURL, Subscribe: names}); err != nil {
 							b.Fatal(err)
 						}
 						for r := m.Next(v); r != nil; r = m.Next(v) {
@@ -137,7 +138,7 @@ func BenchmarkAudit(b *testing.B) {
 		}
 		r.put(specs...)
 		c := newClient(b, delta)
-		c.start(library.ClusterType)
+		c.start(xdstype.ClusterURL)
 		for _, q := range c.out {
 			if err := r.receive(q); err != nil {
 				b.Fatal(err)

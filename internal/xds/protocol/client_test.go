@@ -8,8 +8,8 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 
-	"fairway/internal/xds/library"
 	"fairway/internal/xds/wire"
+	"fairway/internal/xdstype"
 )
 
 // client is a model of Envoy: what it subscribes to, applies, refuses and forgets. It is written from the
@@ -60,22 +60,22 @@ func (c *client) reconnect() {
 	c.warming = map[string]bool{}
 	// Nor of one that breaks between a route configuration and its virtual hosts, which Envoy reports if it ever had
 	// them.
-	for name := range c.known[library.VirtualHostType] {
-		if _, ok := c.held[library.VirtualHostType][name]; !ok && c.held[library.RouteType][routeOf(name)].VHDS {
+	for name := range c.known[xdstype.VirtualHostURL] {
+		if _, ok := c.held[xdstype.VirtualHostURL][name]; !ok && c.held[xdstype.RouteURL][routeOf(name)].VHDS {
 			c.doubt[name] = true
 		}
 	}
 	c.started, c.nonce, c.out = map[string]bool{}, map[string]string{}, nil
-	c.start(library.ClusterType)
-	for _, typ := range []string{library.EndpointType, library.ListenerType, library.RouteType, library.VirtualHostType} {
-		if typ == library.ListenerType || len(c.names[typ]) > 0 || typ == library.VirtualHostType && c.hosts {
+	c.start(xdstype.ClusterURL)
+	for _, typ := range []string{xdstype.EndpointURL, xdstype.ListenerURL, xdstype.RouteURL, xdstype.VirtualHostURL} {
+		if typ == xdstype.ListenerURL || len(c.names[typ]) > 0 || typ == xdstype.VirtualHostURL && c.hosts {
 			c.start(typ)
 		}
 	}
 }
 
 func (c *client) wantsHosts() bool {
-	for _, s := range c.held[library.RouteType] {
+	for _, s := range c.held[xdstype.RouteURL] {
 		if s.VHDS {
 			return c.delta
 		}
@@ -146,22 +146,22 @@ func (c *client) want(typ string, names map[string]bool) {
 // follow subscribes to what is referred to.
 func (c *client) follow() {
 	loads, routes := map[string]bool{}, map[string]bool{}
-	for _, s := range c.held[library.ClusterType] {
+	for _, s := range c.held[xdstype.ClusterURL] {
 		if s.Load != "" {
 			loads[s.Load] = true
 		}
 	}
-	for _, s := range c.held[library.ListenerType] {
+	for _, s := range c.held[xdstype.ListenerURL] {
 		if s.Route != "" {
 			routes[s.Route] = true
 		}
 	}
-	c.want(library.EndpointType, loads)
-	c.want(library.RouteType, routes)
+	c.want(xdstype.EndpointURL, loads)
+	c.want(xdstype.RouteURL, routes)
 	c.dropHosts()
 	if !c.hosts && c.wantsHosts() {
 		c.hosts = true
-		c.start(library.VirtualHostType)
+		c.start(xdstype.VirtualHostURL)
 	}
 	for name := range c.warming {
 		if !loads[name] {
@@ -172,9 +172,9 @@ func (c *client) follow() {
 
 // dropHosts forgets the virtual hosts of route configurations that are gone. Envoy still reports them.
 func (c *client) dropHosts() {
-	for name := range c.held[library.VirtualHostType] {
-		if r, ok := c.held[library.RouteType][routeOf(name)]; !ok || !r.VHDS {
-			delete(c.held[library.VirtualHostType], name)
+	for name := range c.held[xdstype.VirtualHostURL] {
+		if r, ok := c.held[xdstype.RouteURL][routeOf(name)]; !ok || !r.VHDS {
+			delete(c.held[xdstype.VirtualHostURL], name)
 		}
 	}
 }
@@ -190,7 +190,7 @@ func (c *client) take(resp *wire.Response) got {
 			refused += name + " "
 		}
 	}
-	partly := g.typ == library.ClusterType || g.typ == library.ListenerType
+	partly := g.typ == xdstype.ClusterURL || g.typ == xdstype.ListenerURL
 	if refused == "" || partly {
 		c.apply(g)
 	}
@@ -225,11 +225,11 @@ func (c *client) apply(g got) {
 		delete(held, name)
 		delete(c.known[g.typ], name)
 		c.absent[g.typ][name] = true
-		if g.typ == library.EndpointType {
+		if g.typ == xdstype.EndpointURL {
 			delete(c.warming, name)
 		}
 	}
-	if !c.delta && fullState(g.typ) {
+	if !c.delta && xdstype.Full(g.typ) {
 		for name := range held {
 			if !slices.Contains(g.names, name) {
 				delete(held, name)
@@ -246,32 +246,32 @@ func (c *client) apply(g got) {
 }
 
 func (c *client) accept(g got, s spec) {
-	if (g.typ == library.EndpointType || g.typ == library.RouteType) && !c.names[g.typ][s.Name] {
+	if (g.typ == xdstype.EndpointURL || g.typ == xdstype.RouteURL) && !c.names[g.typ][s.Name] {
 		return // "The client will silently ignore any supplied resources that were not explicitly requested"
 	}
 	held := c.held[g.typ]
 	old, had := held[s.Name]
 	delete(c.absent[g.typ], s.Name)
-	if g.typ == library.VirtualHostType {
+	if g.typ == xdstype.VirtualHostURL {
 		delete(c.doubt, s.Name)
 	}
 	c.known[g.typ][s.Name] = g.versions[s.Name]
 	switch g.typ {
-	case library.VirtualHostType:
-		if r, ok := c.held[library.RouteType][routeOf(s.Name)]; !ok || !r.VHDS {
+	case xdstype.VirtualHostURL:
+		if r, ok := c.held[xdstype.RouteURL][routeOf(s.Name)]; !ok || !r.VHDS {
 			return // nobody listens
 		}
-	case library.ClusterType:
+	case xdstype.ClusterURL:
 		if had && s.Load != "" && string(old.Body()) != string(s.Body()) {
 			c.warming[s.Load] = true
 		}
-	case library.EndpointType:
+	case xdstype.EndpointURL:
 		delete(c.warming, s.Name)
-	case library.RouteType:
+	case xdstype.RouteURL:
 		if !had || !old.VHDS {
-			for name := range c.held[library.VirtualHostType] {
+			for name := range c.held[xdstype.VirtualHostURL] {
 				if routeOf(name) == s.Name {
-					delete(c.held[library.VirtualHostType], name)
+					delete(c.held[xdstype.VirtualHostURL], name)
 				}
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"fairway/internal/xds/paged"
 	"fairway/internal/xds/slots"
 	"fairway/internal/xds/wire"
+	"fairway/internal/xdstype"
 )
 
 // checkPages looks for pages that were modified since others may see them.
@@ -73,10 +74,10 @@ func (f *firsts) change() {
 // request is what a client asks that holds all, in any order, but seldom some other version, a name more, less or
 // twice.
 func (f *firsts) request(v *library.View) *wire.Request {
-	r := &wire.Request{Delta: true, Type: library.ClusterType}
+	r := &wire.Request{Delta: true, Type: xdstype.ClusterURL}
 	seen := map[*library.Entry]bool{}
-	v.Stack(library.ClusterType).Each(func(e *library.Entry) {
-		if res := v.Stack(library.ClusterType).Resolve(e); res != nil && !seen[e] {
+	v.Stack(xdstype.ClusterURL).Each(func(e *library.Entry) {
+		if res := v.Stack(xdstype.ClusterURL).Resolve(e); res != nil && !seen[e] {
 			r.Initial = append(r.Initial, wire.Reported{Name: e.Text(), Version: library.FormatVersion(res.Version())})
 			seen[e] = true
 		}
@@ -145,7 +146,7 @@ func TestCachedAsLookedUp(t *testing.T) {
 			fast, slow := New(true, f.m.limits, f.shared), New(true, f.m.limits, alone)
 			f.viewer.Read(func(v *library.View) {
 				r := f.request(v)
-				if sum, ok := f.shared.firsts.sum(r); ok && f.shared.firsts.find(sum, v.Stack(library.ClusterType)) != nil {
+				if sum, ok := f.shared.firsts.sum(r); ok && f.shared.firsts.find(sum, v.Stack(xdstype.ClusterURL)) != nil {
 					cached++
 				}
 				for _, m := range []*Machine{fast, slow} {
@@ -174,7 +175,7 @@ func TestCachedAsLookedUp(t *testing.T) {
 
 func sameState(t *testing.T, a, b *Machine) {
 	t.Helper()
-	one, other := *a.subs[library.ClusterType], *b.subs[library.ClusterType]
+	one, other := *a.subs[xdstype.ClusterURL], *b.subs[xdstype.ClusterURL]
 	if x, y := slices.Collect(one.slots.All()), slices.Collect(other.slots.All()); !slices.Equal(x, y) {
 		for i := range max(len(x), len(y)) {
 			if i >= len(x) || i >= len(y) || x[i] != y[i] {
@@ -220,8 +221,8 @@ func TestFirstCacheIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ask(library.ClusterType, "c0")
-	ask(library.ListenerType, "l0")
+	ask(xdstype.ClusterURL, "c0")
+	ask(xdstype.ListenerURL, "l0")
 	if n := len(r.shared.firsts.known); n != 2 {
 		t.Fatalf("%d states, not 2", n)
 	}
@@ -231,7 +232,7 @@ func TestFirstCacheIsBounded(t *testing.T) {
 	}
 	checkFirstCache(t, r.shared.firsts)
 	r.shared.firsts.names = firstCacheNames
-	r.shared.firsts.keep(firstRequest{typ: library.ListenerType, initial: listSum{n: 1}}, &firstState{held: 1})
+	r.shared.firsts.keep(firstRequest{typ: xdstype.ListenerURL, initial: listSum{n: 1}}, &firstState{held: 1})
 	if n, names := len(r.shared.firsts.known), r.shared.firsts.names; n != 1 || names != 1 {
 		t.Errorf("%d states of %d names, not 1 of 1", n, names)
 	}
@@ -250,7 +251,7 @@ func TestStreamsSharePages(t *testing.T) {
 	sync := func(m *Machine) {
 		r.viewer.Read(func(v *library.View) {
 			for resp := m.Next(v); resp != nil; resp = m.Next(v) {
-				ack := &wire.Request{Delta: true, Type: library.ClusterType, Nonce: m.subs[library.ClusterType].sent.Nonce}
+				ack := &wire.Request{Delta: true, Type: xdstype.ClusterURL, Nonce: m.subs[xdstype.ClusterURL].sent.Nonce}
 				if err := m.Receive(v, ack); err != nil {
 					t.Fatal(err)
 				}
@@ -259,7 +260,7 @@ func TestStreamsSharePages(t *testing.T) {
 	}
 	for _, m := range streams {
 		r.viewer.Read(func(v *library.View) {
-			if err := m.Receive(v, &wire.Request{Delta: true, Type: library.ClusterType}); err != nil {
+			if err := m.Receive(v, &wire.Request{Delta: true, Type: xdstype.ClusterURL}); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -274,7 +275,7 @@ func TestStreamsSharePages(t *testing.T) {
 		t.Errorf("%d pages are not shared, not 1", n)
 	}
 	name := r.view().Find("c3")
-	held := func(m *Machine) *library.Resource { return m.subs[library.ClusterType].slots.Get(name).Res }
+	held := func(m *Machine) *library.Resource { return m.subs[xdstype.ClusterURL].slots.Get(name).Res }
 	if a, b := held(streams[0]), held(streams[1]); a == b || b == nil {
 		t.Errorf("both streams hold %v", b)
 	}
@@ -286,8 +287,8 @@ func TestStreamsSharePages(t *testing.T) {
 }
 
 func differing(streams []*Machine) (n int) {
-	a := slices.Collect(streams[0].subs[library.ClusterType].slots.Pages())
-	b := slices.Collect(streams[1].subs[library.ClusterType].slots.Pages())
+	a := slices.Collect(streams[0].subs[xdstype.ClusterURL].slots.Pages())
+	b := slices.Collect(streams[1].subs[xdstype.ClusterURL].slots.Pages())
 	for i := range a {
 		if a[i] != b[i] {
 			n++

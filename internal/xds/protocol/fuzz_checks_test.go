@@ -5,6 +5,7 @@ import (
 
 	"fairway/internal/xds/library"
 	"fairway/internal/xds/wire"
+	"fairway/internal/xdstype"
 )
 
 // checkOrder holds a response against make before break: at the moment of sending, given all that is on the way.
@@ -12,12 +13,12 @@ func (p *play) checkOrder(resp *wire.Response) {
 	g := decodeResponse(p.t, p.delta, resp.Data)
 	p.logf("send %s (nonce %s)", g, g.nonce)
 	v := p.r.view()
-	clusters := p.r.m.subs[library.ClusterType]
+	clusters := p.r.m.subs[xdstype.ClusterURL]
 	if clusters == nil {
 		return
 	}
 	switch g.typ {
-	case library.ListenerType, library.RouteType, library.VirtualHostType:
+	case xdstype.ListenerURL, xdstype.RouteURL, xdstype.VirtualHostURL:
 		flights := p.r.m.subs[g.typ].flight
 		for _, it := range flights[len(flights)-1].items {
 			name, r := it.name.Text(), it.sent
@@ -25,14 +26,14 @@ func (p *play) checkOrder(resp *wire.Response) {
 				continue
 			}
 			for _, need := range r.Options().Needs {
-				if c := lookup(v, library.ClusterType, need); c != nil && !p.refusable(c) {
-					if _, ok := p.c.held[library.ClusterType][need]; !ok && !p.everRefused(need) {
-						p.t.Errorf("%s %s was sent before its cluster %s", library.ShortType(g.typ), name, need)
+				if c := lookup(v, xdstype.ClusterURL, need); c != nil && !p.refusable(c) {
+					if _, ok := p.c.held[xdstype.ClusterURL][need]; !ok && !p.everRefused(need) {
+						p.t.Errorf("%s %s was sent before its cluster %s", xdstype.Short(g.typ), name, need)
 					}
 				}
 			}
 		}
-	case library.ClusterType:
+	case xdstype.ClusterURL:
 		first := !p.met
 		p.met = true
 		if first && !p.delta {
@@ -41,7 +42,7 @@ func (p *play) checkOrder(resp *wire.Response) {
 		if !p.delta && p.refusing {
 			return // a client that took parts of a response loses them by the next one that has to leave them out
 		}
-		for name := range p.c.held[library.ClusterType] {
+		for name := range p.c.held[xdstype.ClusterURL] {
 			if p.removes(g, name) {
 				p.checkUnused(v, name)
 			}
@@ -69,28 +70,28 @@ func (p *play) removes(g got, cluster string) bool {
 // checkUnused looks for a route at the client that needs a cluster which is being removed, though the view's version
 // of that route does not need it.
 func (p *play) checkUnused(v *library.View, cluster string) {
-	for _, typ := range []string{library.ListenerType, library.RouteType, library.VirtualHostType} {
+	for _, typ := range []string{xdstype.ListenerURL, xdstype.RouteURL, xdstype.VirtualHostURL} {
 		for name, s := range p.c.held[typ] {
 			now := lookup(v, typ, name)
 			if !contains(s.Needs, cluster) || p.r.m.subs[typ] == nil {
 				continue
 			}
-			if typ != library.ListenerType && !p.c.names[library.RouteType][ownerOrSelf(typ, name)] {
+			if typ != xdstype.ListenerURL && !p.c.names[xdstype.RouteURL][ownerOrSelf(typ, name)] {
 				continue // about to be forgotten by the client itself
 			}
-			if !p.delta && (p.r.slot(typ, name).Res == nil || now == nil && !fullState(typ)) {
+			if !p.delta && (p.r.slot(typ, name).Res == nil || now == nil && !xdstype.Full(typ)) {
 				continue // it is not known to the server, or could not be taken away: the protocol has no way to say so
 			}
 			if now != nil && (contains(now.Options().Needs, cluster) || p.refusable(now)) {
 				continue
 			}
-			p.t.Errorf("cluster %s was removed under %s %s", cluster, library.ShortType(typ), name)
+			p.t.Errorf("cluster %s was removed under %s %s", cluster, xdstype.Short(typ), name)
 		}
 	}
 }
 
 func ownerOrSelf(typ, name string) string {
-	if typ == library.VirtualHostType {
+	if typ == xdstype.VirtualHostURL {
 		return routeOf(name)
 	}
 	return name
@@ -109,7 +110,7 @@ func (p *play) refusable(r *library.Resource) bool { return p.c.refuses(readSpec
 
 // everRefused tells whether a cluster is, or was, one that the client refuses.
 func (p *play) everRefused(name string) bool {
-	_, refused := p.r.m.subs[library.ClusterType].quarantined[p.r.view().Enter(name)]
+	_, refused := p.r.m.subs[xdstype.ClusterURL].quarantined[p.r.view().Enter(name)]
 	return refused
 }
 
@@ -134,7 +135,7 @@ func (p *play) check() {
 		}
 	}
 	for name := range p.c.warming {
-		r := lookup(v, library.EndpointType, name)
+		r := lookup(v, xdstype.EndpointURL, name)
 		if r != nil && p.refusable(r) {
 			continue
 		}
@@ -147,14 +148,14 @@ func (p *play) checkName(v *library.View, typ, name string) {
 	have, held := p.c.held[typ][name]
 	switch {
 	case r == nil:
-		if held && (p.delta || fullState(typ)) && !p.keptFor(typ, name) {
-			p.t.Errorf("the client still holds %s %s", library.ShortType(typ), name)
+		if held && (p.delta || xdstype.Full(typ)) && !p.keptFor(typ, name) {
+			p.t.Errorf("the client still holds %s %s", xdstype.Short(typ), name)
 		}
 	case p.refusable(r):
 	case !held:
-		p.t.Errorf("the client lacks %s %s", library.ShortType(typ), name)
+		p.t.Errorf("the client lacks %s %s", xdstype.Short(typ), name)
 	case have.Version != readSpec(r.Body()).Version || strings.Join(have.Needs, ",") != strings.Join(r.Options().Needs, ","):
-		p.t.Errorf("the client holds %s %s %q, not %q", library.ShortType(typ), name, have.Body(), r.Body())
+		p.t.Errorf("the client holds %s %s %q, not %q", xdstype.Short(typ), name, have.Body(), r.Body())
 	}
 }
 
@@ -164,19 +165,19 @@ func (p *play) keptFor(typ, name string) bool {
 	e := p.r.view().Enter(name)
 	_, used := p.r.m.used()[e]
 	_, loads := p.r.m.loading()[e]
-	return typ == library.ClusterType && used || typ == library.EndpointType && loads
+	return typ == xdstype.ClusterURL && used || typ == xdstype.EndpointURL && loads
 }
 
 // universe is the names of a type that the client is subscribed to.
 func (p *play) universe(typ string) (out []string) {
 	switch typ {
-	case library.ClusterType:
+	case xdstype.ClusterURL:
 		return clusterNames
-	case library.ListenerType:
+	case xdstype.ListenerURL:
 		return listenerNames
-	case library.VirtualHostType:
+	case xdstype.VirtualHostURL:
 		for _, name := range hostNames {
-			if r, ok := p.c.held[library.RouteType][routeOf(name)]; ok && r.VHDS && !p.c.doubt[name] {
+			if r, ok := p.c.held[xdstype.RouteURL][routeOf(name)]; ok && r.VHDS && !p.c.doubt[name] {
 				out = append(out, name)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 
 	"fairway/internal/xds/library"
 	"fairway/internal/xds/wire"
+	"fairway/internal/xdstype"
 )
 
 // play is a random history of one mesh and one client: changes, deliveries in any interleaving, reconnects.
@@ -63,7 +64,7 @@ func (p *play) run() {
 		for _, s := range p.r.m.order {
 			p.t.Logf(
 				"%s queue=%v trials=%v flights=%d slots=%v quarantined=%v answerDue=%v unanswered=%v",
-				library.ShortType(s.typ),
+				xdstype.Short(s.typ),
 				s.queue,
 				s.trials,
 				len(s.flight),
@@ -111,7 +112,7 @@ func (p *play) rawRequest() {
 		raw += field(
 			map[bool]protowire.Number{true: 2, false: 4}[p.delta],
 			[]string{
-				library.ClusterType, library.EndpointType, library.ListenerType, library.RouteType, library.VirtualHostType,
+				xdstype.ClusterURL, xdstype.EndpointURL, xdstype.ListenerURL, xdstype.RouteURL, xdstype.VirtualHostURL,
 			}[p.byte()%5],
 		)
 	}
@@ -184,7 +185,7 @@ func (p *play) change(n int) {
 		case kind < 3:
 			c.Resource = nil
 		}
-		line += fmt.Sprintf(" %s:%s %s %v %q", key, library.ShortType(c.Type), c.Name, c.Whiteout, func() []byte {
+		line += fmt.Sprintf(" %s:%s %s %v %q", key, xdstype.Short(c.Type), c.Name, c.Whiteout, func() []byte {
 			if c.Resource == nil {
 				return nil
 			}
@@ -216,24 +217,24 @@ func (p *play) spec() spec {
 	switch p.byte() % 6 {
 	case 0, 1:
 		name, i := pick(clusterNames)
-		s := spec{Type: library.ClusterType, Name: name, Version: version(1, i)}
+		s := spec{Type: xdstype.ClusterURL, Name: name, Version: version(1, i)}
 		if i < 3 {
 			s.Load = name
 		}
 		return s
 	case 2:
 		name, i := pick(clusterNames[:3])
-		return spec{Type: library.EndpointType, Name: name, Version: version(2, i)}
+		return spec{Type: xdstype.EndpointURL, Name: name, Version: version(2, i)}
 	case 3:
 		name, i := pick(listenerNames)
 		r, _ := pick(routeNames)
-		return spec{Type: library.ListenerType, Name: name, Version: version(3, i), Route: r, Needs: needs()}
+		return spec{Type: xdstype.ListenerURL, Name: name, Version: version(3, i), Route: r, Needs: needs()}
 	case 4:
 		name, i := pick(routeNames)
-		return spec{Type: library.RouteType, Name: name, Version: version(4, i), VHDS: i == 0, Needs: needs()}
+		return spec{Type: xdstype.RouteURL, Name: name, Version: version(4, i), VHDS: i == 0, Needs: needs()}
 	}
 	name, i := pick(hostNames)
-	return spec{Type: library.VirtualHostType, Name: name, Version: version(5, i), Needs: needs()}
+	return spec{Type: xdstype.VirtualHostURL, Name: name, Version: version(5, i), Needs: needs()}
 }
 
 func (p *play) emit() {
@@ -261,7 +262,7 @@ func (p *play) toServer() {
 		p.c.out = p.c.out[1:]
 		p.logf(
 			"server takes %s nonce=%q failed=%v sub=%v unsub=%v",
-			library.ShortType(req.Type),
+			xdstype.Short(req.Type),
 			req.Nonce,
 			req.Failed,
 			req.Subscribe,
@@ -291,11 +292,11 @@ func (p *play) empty() {
 	key := shelfKeys[p.byte()%2]
 	var changes []library.Change
 	for typ, names := range map[string][]string{
-		library.ClusterType:     clusterNames,
-		library.EndpointType:    clusterNames,
-		library.ListenerType:    listenerNames,
-		library.RouteType:       routeNames,
-		library.VirtualHostType: hostNames,
+		xdstype.ClusterURL:     clusterNames,
+		xdstype.EndpointURL:    clusterNames,
+		xdstype.ListenerURL:    listenerNames,
+		xdstype.RouteURL:       routeNames,
+		xdstype.VirtualHostURL: hostNames,
 	} {
 		for _, name := range names {
 			changes = append(changes, gone(key, typ, name))

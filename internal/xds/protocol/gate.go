@@ -5,16 +5,17 @@ import (
 
 	"fairway/internal/xds/library"
 	"fairway/internal/xds/slots"
+	"fairway/internal/xdstype"
 )
 
 // gated tells whether something that needs these clusters has to wait: while a cluster is about to be delivered to
 // the client for the first time and not yet ACKed. A cluster that the client will not get (it is not in its stacks,
 // not subscribed to, or quarantined) holds nothing up, and neither does the change of one that it has.
 func (m *Machine) gated(s *sub, needs []*library.Entry) bool {
-	if s.rank < rankListener || len(needs) == 0 {
+	if s.rank < xdstype.ListenerRank || len(needs) == 0 {
 		return false
 	}
-	clusters := m.ranks[rankCluster]
+	clusters := m.ranks[xdstype.ClusterRank]
 	if clusters == nil {
 		return false
 	}
@@ -38,7 +39,7 @@ type barrier struct {
 // barrier finds what holds up the removals of a type.
 func (m *Machine) barrier(s *sub) barrier {
 	b := barrier{before: math.MaxUint64}
-	wait := func(ranks ...rank) {
+	wait := func(ranks ...xdstype.Rank) {
 		for _, rank := range ranks {
 			if t := m.ranks[rank]; t != nil {
 				b.before = min(b.before, t.oldest())
@@ -46,20 +47,20 @@ func (m *Machine) barrier(s *sub) barrier {
 		}
 	}
 	switch s.rank {
-	case rankCluster:
-		wait(rankListener, rankRoute, rankVirtualHost)
+	case xdstype.ClusterRank:
+		wait(xdstype.ListenerRank, xdstype.RouteRank, xdstype.VirtualHostRank)
 		b.used = m.used()
 		if s.unanswered {
 			b.before = 0
 		}
-	case rankEndpoint:
+	case xdstype.EndpointRank:
 		b.used = m.loading()
-	case rankSecret:
-		wait(rankCluster, rankListener)
-	case rankRoute:
-		wait(rankListener)
-	case rankVirtualHost:
-		wait(rankListener, rankRoute)
+	case xdstype.SecretRank:
+		wait(xdstype.ClusterRank, xdstype.ListenerRank)
+	case xdstype.RouteRank:
+		wait(xdstype.ListenerRank)
+	case xdstype.VirtualHostRank:
+		wait(xdstype.ListenerRank, xdstype.RouteRank)
 	}
 	return b
 }
@@ -110,7 +111,7 @@ func (s *sub) oldest() uint64 {
 func (m *Machine) used() map[*library.Entry]struct{} {
 	out, pending := map[*library.Entry]struct{}{}, m.pending()
 	for _, s := range m.order {
-		if s.rank < rankListener {
+		if s.rank < xdstype.ListenerRank {
 			continue
 		}
 		add := func(r *library.Resource) {
@@ -141,7 +142,7 @@ func (m *Machine) used() map[*library.Entry]struct{} {
 // pending collects the route configurations of which something is on the way: until the client has answered that, it
 // may have them, and their virtual hosts are in force.
 func (m *Machine) pending() (out map[*library.Entry]struct{}) {
-	routes := m.ranks[rankRoute]
+	routes := m.ranks[xdstype.RouteRank]
 	if routes == nil {
 		return nil
 	}
@@ -159,7 +160,7 @@ func (m *Machine) pending() (out map[*library.Entry]struct{}) {
 // loading collects the load assignments of clusters that are to change or to go.
 func (m *Machine) loading() map[*library.Entry]struct{} {
 	out := map[*library.Entry]struct{}{}
-	if s := m.ranks[rankCluster]; s != nil {
+	if s := m.ranks[xdstype.ClusterRank]; s != nil {
 		s.eachOld(func(r *library.Resource) { out[r.Load()] = struct{}{} })
 	}
 	return out
@@ -167,7 +168,7 @@ func (m *Machine) loading() map[*library.Entry]struct{} {
 
 // awaited tells whether a cluster that the client has from this stream takes its endpoints from a load assignment.
 func (m *Machine) awaited(load *library.Entry) bool {
-	if clusters := m.ranks[rankCluster]; clusters != nil {
+	if clusters := m.ranks[xdstype.ClusterRank]; clusters != nil {
 		for sl := range clusters.slots.All() {
 			if sl.Is(has) && sl.Res != nil && sl.Res.Load() == load {
 				return true
@@ -219,8 +220,8 @@ func (s *sub) eachWaiting(fn func(name *library.Entry)) {
 // ownerless tells whether a virtual host belongs to a route configuration that the client does not hold. Envoy drops
 // such a virtual host, so it is sent right behind its route configuration instead.
 func (m *Machine) ownerless(s *sub, name *library.Entry, sl slots.Slot) bool {
-	routes := m.ranks[rankRoute]
-	if s.rank != rankVirtualHost || routes == nil || sl.Is(named) {
+	routes := m.ranks[xdstype.RouteRank]
+	if s.rank != xdstype.VirtualHostRank || routes == nil || sl.Is(named) {
 		return false
 	}
 	return name.Owner() == nil || !routes.slots.Get(name.Owner()).Is(has|uncertain)
@@ -229,7 +230,7 @@ func (m *Machine) ownerless(s *sub, name *library.Entry, sl slots.Slot) bool {
 // queueOrphans queues the virtual hosts of a route configuration that the client gave up or lost: they are no longer in
 // force, but Envoy goes on reporting them as held until it is told that they are gone.
 func (m *Machine) queueOrphans(v *library.View, routeConfiguration *library.Entry) {
-	hosts := m.ranks[rankVirtualHost]
+	hosts := m.ranks[xdstype.VirtualHostRank]
 	if hosts == nil || !m.delta {
 		return
 	}
@@ -244,9 +245,9 @@ func (m *Machine) queueOrphans(v *library.View, routeConfiguration *library.Entr
 // assignment, behind a new route configuration its virtual hosts.
 func (m *Machine) follow(v *library.View, s *sub, p pick, it item) {
 	switch {
-	case s.rank == rankCluster && p.res.Load() != nil:
+	case s.rank == xdstype.ClusterRank && p.res.Load() != nil:
 		m.load(v, p.res.Load(), it.had)
-	case s.rank == rankRoute && m.delta && p.res.Bare() != nil && (p.forced || !it.had):
+	case s.rank == xdstype.RouteRank && m.delta && p.res.Bare() != nil && (p.forced || !it.had):
 		m.followHosts(v, p.res)
 	}
 }
@@ -284,7 +285,7 @@ func (m *Machine) followUncertain(v *library.View, s *sub) {
 // ClusterLoadAssignment response is supplied by management server even though there is no change in endpoints" (xDS
 // protocol, "Resource warming"), and Envoy does not ask for it again.
 func (m *Machine) load(v *library.View, name *library.Entry, had bool) {
-	loads := m.ranks[rankEndpoint]
+	loads := m.ranks[xdstype.EndpointRank]
 	if loads == nil {
 		if had {
 			if m.loadsOwed == nil {

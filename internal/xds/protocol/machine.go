@@ -9,6 +9,7 @@ import (
 	"fairway/internal/xds/library"
 	"fairway/internal/xds/slots"
 	"fairway/internal/xds/wire"
+	"fairway/internal/xdstype"
 )
 
 // Machine is the whole protocol state of one stream. It is pure: it takes requests and views, and gives responses.
@@ -16,9 +17,9 @@ import (
 type Machine struct {
 	delta     bool
 	subs      map[string]*sub
-	ranks     [rankVirtualHost + 1]*sub // those of the special types
-	order     []*sub                    // in the order of sending
-	cursor    uint64                    // all changes up to this turn are in the queues
+	ranks     [xdstype.VirtualHostRank + 1]*sub // those of the special types
+	order     []*sub                            // in the order of sending
+	cursor    uint64                            // all changes up to this turn are in the queues
 	at        *library.Attached
 	restacked uint64 // the turn in which the stacks were last replaced
 	nonces    uint64
@@ -85,7 +86,7 @@ const (
 // sub is what one client asked of one type, and holds of it.
 type sub struct {
 	typ       string
-	rank      rank
+	rank      xdstype.Rank
 	full      bool // each response must hold the whole state
 	wildcard  bool
 	legacy    bool // never named anything: still a wildcard by the legacy rule
@@ -190,10 +191,10 @@ func (m *Machine) sub(v *library.View, typ string) *sub {
 	}
 	typ = strings.Clone(typ)
 	s = &sub{
-		typ: typ, rank: rankOf(typ), full: !m.delta && fullState(typ), legacy: legacyWildcard(typ), stack: m.stack(v, typ),
+		typ: typ, rank: xdstype.RankOf(typ), full: !m.delta && xdstype.Full(typ), legacy: !xdstype.Referred(typ), stack: m.stack(v, typ),
 	}
 	m.subs[typ] = s
-	if s.rank != rankOther {
+	if s.rank != xdstype.OtherRank {
 		m.ranks[s.rank] = s
 	}
 	at, _ := slices.BinarySearchFunc(m.order, s, func(a, b *sub) int {
@@ -234,7 +235,7 @@ func (m *Machine) Receive(v *library.View, r *wire.Request) error {
 // noteProgress notes that others may go on: nobody waits for endpoints and secrets.
 func (m *Machine) noteProgress(s *sub) {
 	s.blockedAt = 0
-	if s.rank != rankEndpoint && s.rank != rankSecret && s.rank != rankOther {
+	if s.rank != xdstype.EndpointRank && s.rank != xdstype.SecretRank && s.rank != xdstype.OtherRank {
 		m.epoch++
 	}
 }
@@ -271,7 +272,7 @@ func (m *Machine) restack(v *library.View) {
 		if s.stack = m.stack(v, s.typ); !slices.Equal(before, s.stack) {
 			m.compare(v, s)
 		}
-		if m.assembles(s) && !slices.Equal(old.Stack(library.VirtualHostType), v.Stack(library.VirtualHostType)) {
+		if m.assembles(s) && !slices.Equal(old.Stack(xdstype.VirtualHostURL), v.Stack(xdstype.VirtualHostURL)) {
 			m.compare(v, s)
 		}
 	}

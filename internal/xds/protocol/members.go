@@ -5,10 +5,11 @@ import (
 
 	"fairway/internal/xds/library"
 	"fairway/internal/xds/slots"
+	"fairway/internal/xdstype"
 )
 
 // assembles tells whether resources of the subscription may have to be completed by members.
-func (m *Machine) assembles(s *sub) bool { return !m.delta && s.rank == rankRoute }
+func (m *Machine) assembles(s *sub) bool { return !m.delta && s.rank == xdstype.RouteRank }
 
 // membersGated tells whether any member that comes with the resource, or right behind it, has to wait for clusters:
 // then the resource waits too, or the client would serve without that member for a moment.
@@ -16,7 +17,7 @@ func (m *Machine) membersGated(v *library.View, s *sub, sl slots.Slot, p pick) b
 	if p.whole != nil {
 		return slices.ContainsFunc(p.whole.Members, func(r *library.Resource) bool { return m.gated(s, r.Needs()) })
 	}
-	if s.rank != rankRoute || p.res.Bare() == nil || sl.Is(has) {
+	if s.rank != xdstype.RouteRank || p.res.Bare() == nil || sl.Is(has) {
 		return false
 	}
 	gated := false
@@ -32,7 +33,7 @@ func (m *Machine) membersGated(v *library.View, s *sub, sl slots.Slot, p pick) b
 
 // pullMembers queues the resources whose members changed after the cursor.
 func (m *Machine) pullMembers(v *library.View, s *sub) {
-	known := v.Stack(library.VirtualHostType).Since(m.cursor, func(e *library.Entry, turn uint64) {
+	known := v.Stack(xdstype.VirtualHostURL).Since(m.cursor, func(e *library.Entry, turn uint64) {
 		if e.Owner() != nil && m.isNamed(s, e.Owner()) {
 			m.touch(s, e.Owner(), turn)
 		}

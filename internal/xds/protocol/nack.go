@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 )
 
 // refusedVersion is a version that the client refused.
@@ -79,7 +80,7 @@ func (m *Machine) revert(s *sub, f *flight) (sends, gone []item) {
 // followLater queues the virtual hosts of route configurations that were sent again before the client refused them: it has
 // none of either yet, and drops virtual hosts that came between.
 func (m *Machine) followLater(v *library.View, s *sub, refused []item) {
-	if s.rank != rankRoute || !m.delta {
+	if s.rank != xdstype.RouteRank || !m.delta {
 		return
 	}
 	for _, it := range refused {
@@ -237,7 +238,7 @@ func (m *Machine) answerWaiting(s *sub, it item) {
 	sl := s.slots.Get(it.name)
 	switch {
 	case sl.Name == nil || !sl.Is(force) || sl.Is(queued):
-	case s.rank == rankEndpoint:
+	case s.rank == xdstype.EndpointRank:
 		s.enqueue(it.name, sl, it.want)
 	default:
 		sl.Flags &^= force

@@ -6,6 +6,7 @@ import (
 	"fairway/internal/xds/library"
 	"fairway/internal/xds/slots"
 	"fairway/internal/xds/wire"
+	"fairway/internal/xdstype"
 )
 
 // Next returns the next response to send, or nil if there is none for now.
@@ -13,7 +14,7 @@ func (m *Machine) Next(v *library.View) *wire.Response {
 	m.pull(v)
 	for {
 		before := m.epoch
-		if loads := m.ranks[rankEndpoint]; m.loadsNext && loads != nil {
+		if loads := m.ranks[xdstype.EndpointRank]; m.loadsNext && loads != nil {
 			m.loadsNext = false
 			if r := m.plan(v, loads); r != nil {
 				return r
@@ -195,7 +196,7 @@ func (m *Machine) decide(v *library.View, s *sub, w want) (verdict, pick) {
 // repeat decides about a name whose content the client refused: where it waits for an answer all the same, as Envoy
 // does for a load assignment, it gets again what it has.
 func (s *sub) repeat(sl slots.Slot, p pick) (verdict, pick) {
-	if s.rank != rankEndpoint || !p.forced {
+	if s.rank != xdstype.EndpointRank || !p.forced {
 		return vDrop, pick{}
 	}
 	if sl.Res == nil || !sl.Is(has) || sl.Is(uncertain) {
@@ -215,7 +216,7 @@ func (s *sub) repeat(sl slots.Slot, p pick) (verdict, pick) {
 // would stand still until its own timeout, for a cluster that is to change again or to go.
 func (m *Machine) decideAbsent(s *sub, sl slots.Slot, w want) (verdict, pick) {
 	switch {
-	case !m.delta && s.rank == rankEndpoint && sl.Is(force) && m.awaited(w.name):
+	case !m.delta && s.rank == xdstype.EndpointRank && sl.Is(force) && m.awaited(w.name):
 		p := pick{want: w, res: sl.Res, forced: true}
 		if sl.Res == nil || !sl.Is(has) || sl.Is(uncertain) {
 			p.res = library.NoEndpoints(w.name.Text())
@@ -270,7 +271,7 @@ func (m *Machine) delayRemovals(s *sub, b *batch) {
 	for _, w := range b.gone {
 		sl := s.slots.Get(w.name)
 		// A client that waits for a load assignment, to take a cluster, is told at once that there is none.
-		due := s.rank == rankEndpoint && sl.Is(force)
+		due := s.rank == xdstype.EndpointRank && sl.Is(force)
 		turn := max(w.turn, s.stack.Changed(w.name), m.restacked)
 		if sl.Is(has|uncertain) && !due && (b.more || b.held <= turn || !last.allows(w.name, turn)) {
 			b.wait = append(b.wait, w)
@@ -309,11 +310,11 @@ func (m *Machine) emit(v *library.View, s *sub, b batch) *wire.Response {
 	}
 	for _, w := range b.gone {
 		f.add(s.noteRemoved(w))
-		if s.rank == rankRoute {
+		if s.rank == xdstype.RouteRank {
 			m.queueOrphans(v, w.name)
 		}
 	}
-	if s.full && s.rank == rankCluster {
+	if s.full && s.rank == xdstype.ClusterRank {
 		m.followUncertain(v, s)
 	}
 	m.noteProgress(s)

@@ -10,6 +10,7 @@ import (
 
 	"fairway/internal/xds/library"
 	"fairway/internal/xds/wire"
+	"fairway/internal/xdstype"
 )
 
 // talk is a conversation with a machine, as a script of one-line steps.
@@ -100,7 +101,7 @@ func (k *talk) expect(want ...string) {
 func (k *talk) rejected() (out []string) {
 	for _, e := range k.events {
 		if e.Kind == EventReject {
-			out = append(out, library.ShortType(e.Type)+" "+e.Name)
+			out = append(out, xdstype.Short(e.Type)+" "+e.Name)
 		}
 	}
 	k.events = nil
@@ -148,7 +149,7 @@ func TestSplitResponses(t *testing.T) {
 		all = append(all, edsCluster(fmt.Sprintf("c%02d", i), 1))
 	}
 	r.put(all...)
-	if err := r.receive(encoded(t, true, &discoveryv3.DeltaDiscoveryRequest{TypeUrl: library.ClusterType})); err != nil {
+	if err := r.receive(encoded(t, true, &discoveryv3.DeltaDiscoveryRequest{TypeUrl: xdstype.ClusterURL})); err != nil {
 		t.Fatal(err)
 	}
 	var names []string

@@ -12,6 +12,7 @@ import (
 	"fairway/internal/xds/library"
 	"fairway/internal/xds/slots"
 	"fairway/internal/xds/wire"
+	"fairway/internal/xdstype"
 )
 
 // rig is a library and one machine, without wire, locks or time.
@@ -133,7 +134,7 @@ type got struct {
 }
 
 func (g got) String() string {
-	out := library.ShortType(g.typ)
+	out := xdstype.Short(g.typ)
 	for _, n := range g.names {
 		out += " " + n
 	}

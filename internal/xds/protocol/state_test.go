@@ -8,8 +8,8 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 
-	"fairway/internal/xds/library"
 	"fairway/internal/xds/wire"
+	"fairway/internal/xdstype"
 )
 
 func TestStateSubscriptions(t *testing.T) {
@@ -20,7 +20,7 @@ func TestStateSubscriptions(t *testing.T) {
 			"Client sends a request with resource_names unset. Server interprets this as a subscription to *",
 			func(k *talk) {
 				k.put(cluster("a", 1), cluster("b", 1))
-				k.state(library.ClusterType, "", "")
+				k.state(xdstype.ClusterURL, "", "")
 				k.expect("Cluster a b")
 			},
 		},
@@ -30,11 +30,11 @@ func TestStateSubscriptions(t *testing.T) {
 			"Server interprets this as continuing the existing subscription to * and adding a new subscription to A",
 			func(k *talk) {
 				k.put(cluster("a", 1), cluster("b", 1))
-				k.state(library.ClusterType, "", "")
+				k.state(xdstype.ClusterURL, "", "")
 				k.expect("Cluster a b")
-				k.ack(library.ClusterType, "*", "a")
+				k.ack(xdstype.ClusterURL, "*", "a")
 				k.expect("Cluster a b")
-				k.ack(library.ClusterType, "*", "a")
+				k.ack(xdstype.ClusterURL, "*", "a")
 				k.expect()
 			},
 		},
@@ -45,9 +45,9 @@ func TestStateSubscriptions(t *testing.T) {
 				"continuing the existing subscription to A",
 			func(k *talk) {
 				k.put(cluster("a", 1), cluster("b", 1))
-				k.state(library.ClusterType, "", "", "*", "a")
+				k.state(xdstype.ClusterURL, "", "", "*", "a")
 				k.expect("Cluster a b")
-				k.ack(library.ClusterType, "a")
+				k.ack(xdstype.ClusterURL, "a")
 				k.put(cluster("a", 2), cluster("b", 2))
 				k.expect("Cluster a")
 			},
@@ -58,9 +58,9 @@ func TestStateSubscriptions(t *testing.T) {
 			"Although this request is identical to the first one, it is not interpreted as a wildcard subscription",
 			func(k *talk) {
 				k.put(cluster("a", 1))
-				k.state(library.ClusterType, "", "", "a")
+				k.state(xdstype.ClusterURL, "", "", "a")
 				k.expect("Cluster a")
-				k.ack(library.ClusterType)
+				k.ack(xdstype.ClusterURL)
 				k.put(cluster("a", 2), cluster("b", 1))
 				for resp := k.next(); resp != nil; resp = k.next() {
 					if g := decodeResponse(k.t, false, resp.Data); len(g.names) > 0 {
@@ -74,7 +74,7 @@ func TestStateSubscriptions(t *testing.T) {
 			subDelete,
 			"a response containing no resources means to delete all resources of that type",
 			func(k *talk) {
-				k.state(library.ListenerType, "", "")
+				k.state(xdstype.ListenerURL, "", "")
 				k.expect("Listener")
 			},
 		},
@@ -84,9 +84,9 @@ func TestStateSubscriptions(t *testing.T) {
 			"the server must include the complete state of the world … even if they did not change since the last response",
 			func(k *talk) {
 				k.put(cluster("a", 1), cluster("b", 1), cluster("c", 1))
-				k.state(library.ClusterType, "", "")
+				k.state(xdstype.ClusterURL, "", "")
 				k.expect("Cluster a b c")
-				k.ack(library.ClusterType)
+				k.ack(xdstype.ClusterURL)
 				k.put(cluster("b", 2))
 				k.expect("Cluster a b c")
 			},
@@ -97,10 +97,10 @@ func TestStateSubscriptions(t *testing.T) {
 			"if a previously seen resource is not present in a new response, that indicates that the resource has been removed",
 			func(k *talk) {
 				k.put(cluster("a", 1), cluster("b", 1))
-				k.state(library.ClusterType, "", "")
+				k.state(xdstype.ClusterURL, "", "")
 				k.expect("Cluster a b")
-				k.ack(library.ClusterType)
-				k.del(library.ClusterType, "a")
+				k.ack(xdstype.ClusterURL)
+				k.del(xdstype.ClusterURL, "a")
 				k.expect("Cluster b")
 			},
 		},
@@ -111,9 +111,9 @@ func TestStateSubscriptions(t *testing.T) {
 				"incremental protocol variants",
 			func(k *talk) {
 				k.put(load("a", 1), load("b", 1))
-				k.state(library.EndpointType, "", "", "a", "b")
+				k.state(xdstype.EndpointURL, "", "", "a", "b")
 				k.expect("ClusterLoadAssignment a b")
-				k.ack(library.EndpointType, "a", "b")
+				k.ack(xdstype.EndpointURL, "a", "b")
 				k.put(load("b", 2))
 				k.expect("ClusterLoadAssignment b")
 			},
@@ -124,10 +124,10 @@ func TestStateSubscriptions(t *testing.T) {
 			"for other resource types, the API provides no mechanism for the server to tell the client that resources have been deleted",
 			func(k *talk) {
 				k.put(load("a", 1))
-				k.state(library.EndpointType, "", "", "a")
+				k.state(xdstype.EndpointURL, "", "", "a")
 				k.expect("ClusterLoadAssignment a")
-				k.ack(library.EndpointType, "a")
-				k.del(library.EndpointType, "a")
+				k.ack(xdstype.EndpointURL, "a")
+				k.del(xdstype.EndpointURL, "a")
 				k.expect()
 			},
 		},
@@ -136,7 +136,7 @@ func TestStateSubscriptions(t *testing.T) {
 			subMissing,
 			"if one of those resources springs into existence later, the server must send an update",
 			func(k *talk) {
-				k.state(library.EndpointType, "", "", "a")
+				k.state(xdstype.EndpointURL, "", "", "a")
 				k.expect()
 				k.put(load("a", 1))
 				k.expect("ClusterLoadAssignment a")
@@ -148,14 +148,14 @@ func TestStateSubscriptions(t *testing.T) {
 			"warming of Cluster is completed only when a new ClusterLoadAssignment response is supplied by management server",
 			func(k *talk) {
 				k.put(edsCluster("a", 1), edsCluster("b", 1), load("a", 1))
-				k.state(library.ClusterType, "", "")
+				k.state(xdstype.ClusterURL, "", "")
 				k.expect("Cluster a b")
-				k.ack(library.ClusterType)
-				k.state(library.EndpointType, "", "", "a", "b")
+				k.ack(xdstype.ClusterURL)
+				k.state(xdstype.EndpointURL, "", "", "a", "b")
 				k.expect("ClusterLoadAssignment a b") // b without endpoints: it would wait for ever
-				k.ack(library.EndpointType, "a", "b")
+				k.ack(xdstype.EndpointURL, "a", "b")
 				k.put(edsCluster("a", 2))
-				k.del(library.EndpointType, "a")
+				k.del(xdstype.EndpointURL, "a")
 				k.expect("Cluster a b", "ClusterLoadAssignment a") // what it has already
 			},
 		},
@@ -165,13 +165,13 @@ func TestStateSubscriptions(t *testing.T) {
 			"the server must resend any newly requested resources, even if it previously sent those resources",
 			func(k *talk) {
 				k.put(load("a", 1), load("b", 1))
-				k.state(library.EndpointType, "", "", "a", "b")
+				k.state(xdstype.EndpointURL, "", "", "a", "b")
 				k.expect("ClusterLoadAssignment a b")
-				k.ack(library.EndpointType, "a")
+				k.ack(xdstype.EndpointURL, "a")
 				k.expect()
 				k.put(load("b", 2))
 				k.expect()
-				k.ack(library.EndpointType, "a", "b")
+				k.ack(xdstype.EndpointURL, "a", "b")
 				k.expect("ClusterLoadAssignment b")
 			},
 		},
@@ -181,32 +181,32 @@ func TestStateSubscriptions(t *testing.T) {
 			"The management server should not send a DiscoveryResponse for any DiscoveryRequest that has a stale nonce",
 			func(k *talk) {
 				k.put(load("a", 1), load("b", 1))
-				k.state(library.EndpointType, "", "", "a")
+				k.state(xdstype.EndpointURL, "", "", "a")
 				k.expect("ClusterLoadAssignment a")
-				stale := k.last[library.EndpointType]
+				stale := k.last[xdstype.EndpointURL]
 				k.put(load("a", 2))
 				k.expect("ClusterLoadAssignment a")
-				k.state(library.EndpointType, stale, "", "a", "b")
+				k.state(xdstype.EndpointURL, stale, "", "a", "b")
 				k.expect()
-				k.ack(library.EndpointType, "a", "b")
+				k.ack(xdstype.EndpointURL, "a", "b")
 				k.expect("ClusterLoadAssignment b")
 			},
 		},
 		{"new version, new version_info", subAck, "Whenever one resource of that type changes, the version is changed", func(k *talk) {
 			k.put(cluster("a", 1))
-			k.state(library.ClusterType, "", "")
+			k.state(xdstype.ClusterURL, "", "")
 			k.expect("Cluster a")
-			first := k.vers[library.ClusterType]
-			k.ack(library.ClusterType)
+			first := k.vers[xdstype.ClusterURL]
+			k.ack(xdstype.ClusterURL)
 			k.put(cluster("a", 2))
 			k.expect("Cluster a")
-			if k.vers[library.ClusterType] == first {
+			if k.vers[xdstype.ClusterURL] == first {
 				k.t.Error("the version stayed")
 			}
-			k.ack(library.ClusterType)
+			k.ack(xdstype.ClusterURL)
 			k.put(cluster("a", 1))
 			k.expect("Cluster a")
-			if k.vers[library.ClusterType] != first {
+			if k.vers[xdstype.ClusterURL] != first {
 				k.t.Error("the same content has another version")
 			}
 		}},
@@ -216,19 +216,19 @@ func TestStateSubscriptions(t *testing.T) {
 			"NACK signifies unsuccessful configuration and is indicated by the presence of the error_detail field",
 			func(k *talk) {
 				k.put(cluster("a", 1), cluster("b", 1))
-				k.state(library.ClusterType, "", "")
+				k.state(xdstype.ClusterURL, "", "")
 				k.expect("Cluster a b")
-				k.ack(library.ClusterType)
+				k.ack(xdstype.ClusterURL)
 				k.put(cluster("b", 2))
 				k.expect("Cluster a b")
-				k.nack(library.ClusterType, "bad")
+				k.nack(xdstype.ClusterURL, "bad")
 				k.expect()
 				if have := k.rejected(); !slices.Equal(have, []string{"Cluster b"}) {
 					k.t.Errorf("rejected %q", have)
 				}
 				k.put(cluster("c", 1))
 				k.expect("Cluster a b c")
-				if held := k.m.subs[library.ClusterType].held(); !held[1].Same(cluster("b", 1).Resource()) {
+				if held := k.m.subs[xdstype.ClusterURL].held(); !held[1].Same(cluster("b", 1).Resource()) {
 					k.t.Error("what it had did not stay")
 				}
 			},
@@ -244,17 +244,17 @@ func TestStateOrder(t *testing.T) {
 			"providing a CDS/EDS update with both X and Y, then the RDS update repointing from X to Y and then a CDS/EDS update dropping X",
 			func(k *talk) {
 				k.put(cluster("x", 1), route("r", 1, "x"))
-				k.state(library.ClusterType, "", "")
+				k.state(xdstype.ClusterURL, "", "")
 				k.expect("Cluster x")
-				k.ack(library.ClusterType)
-				k.state(library.RouteType, "", "", "r")
+				k.ack(xdstype.ClusterURL)
+				k.state(xdstype.RouteURL, "", "", "r")
 				k.expect("RouteConfiguration r")
-				k.ack(library.RouteType, "r")
-				k.publish(gone("low", library.ClusterType, "x"), cluster("y", 1).On("low"), route("r", 2, "y").On("low"))
+				k.ack(xdstype.RouteURL, "r")
+				k.publish(gone("low", xdstype.ClusterURL, "x"), cluster("y", 1).On("low"), route("r", 2, "y").On("low"))
 				k.expect("Cluster x y")
-				k.ack(library.ClusterType)
+				k.ack(xdstype.ClusterURL)
 				k.expect("RouteConfiguration r")
-				k.ack(library.RouteType, "r")
+				k.ack(xdstype.RouteURL, "r")
 				k.expect("Cluster y")
 			},
 		},
@@ -264,26 +264,26 @@ func TestStateOrder(t *testing.T) {
 			"Warming of Cluster is completed only when a new ClusterLoadAssignment response is supplied",
 			func(k *talk) {
 				k.put(edsCluster("a", 1), edsCluster("b", 1), load("a", 1), load("b", 1))
-				k.state(library.ClusterType, "", "")
+				k.state(xdstype.ClusterURL, "", "")
 				k.expect("Cluster a b")
-				k.ack(library.ClusterType)
-				k.state(library.EndpointType, "", "", "a", "b")
+				k.ack(xdstype.ClusterURL)
+				k.state(xdstype.EndpointURL, "", "", "a", "b")
 				k.expect("ClusterLoadAssignment a b")
-				k.ack(library.EndpointType, "a", "b")
+				k.ack(xdstype.EndpointURL, "a", "b")
 				k.put(edsCluster("a", 2))
 				k.expect("Cluster a b", "ClusterLoadAssignment a")
 			},
 		},
 		{"virtual hosts within their route configuration", subGroup, "VHDS … SotW: N/A", func(k *talk) {
 			k.put(vhdsRoute("80", 1), host("80/b", 1), host("80/a", 1), host("90/a", 1))
-			k.state(library.RouteType, "", "", "80")
+			k.state(xdstype.RouteURL, "", "", "80")
 			resp := k.next()
 			want := string(route("80", 1).Body()) + members(host("80/a", 1), host("80/b", 1))
 			if got := onlyBody(k.t, resp); got != want {
 				k.t.Fatalf("assembled %q, want %q", got, want)
 			}
-			k.last[library.RouteType] = k.m.subs[library.RouteType].sent.Nonce
-			k.ack(library.RouteType, "80")
+			k.last[xdstype.RouteURL] = k.m.subs[xdstype.RouteURL].sent.Nonce
+			k.ack(xdstype.RouteURL, "80")
 			k.expect()
 			k.put(host("90/a", 2))
 			k.expect()
@@ -291,7 +291,7 @@ func TestStateOrder(t *testing.T) {
 			if got := onlyBody(k.t, k.next()); !strings.Contains(got, members(host("80/a", 2), host("80/b", 1))) {
 				k.t.Errorf("assembled %q", got)
 			}
-			k.del(library.VirtualHostType, "80/b")
+			k.del(xdstype.VirtualHostURL, "80/b")
 			if got := onlyBody(k.t, k.next()); !strings.HasSuffix(got, members(host("80/a", 2))) {
 				k.t.Errorf("assembled %q", got)
 			}
@@ -302,15 +302,15 @@ func TestStateOrder(t *testing.T) {
 			"routes are not warmed, i.e., the management plane must ensure that clusters referenced by a route are in place",
 			func(k *talk) {
 				k.put(vhdsRoute("80", 1), cluster("a", 1))
-				k.state(library.ClusterType, "", "")
+				k.state(xdstype.ClusterURL, "", "")
 				k.expect("Cluster a")
-				k.ack(library.ClusterType)
-				k.state(library.RouteType, "", "", "80")
+				k.ack(xdstype.ClusterURL)
+				k.state(xdstype.RouteURL, "", "", "80")
 				k.expect("RouteConfiguration 80")
-				k.ack(library.RouteType, "80")
+				k.ack(xdstype.RouteURL, "80")
 				k.put(host("80/h", 1, "b"), cluster("b", 1))
 				k.expect("Cluster a b")
-				k.ack(library.ClusterType)
+				k.ack(xdstype.ClusterURL)
 				k.expect("RouteConfiguration 80")
 			},
 		},

@@ -4,6 +4,7 @@ import (
 	"fairway/internal/xds/library"
 	"fairway/internal/xds/slots"
 	"fairway/internal/xds/wire"
+	"fairway/internal/xdstype"
 )
 
 // subscribeDelta applies what an incremental request says about interest. It does so whatever the nonce: "the server
@@ -30,9 +31,9 @@ func (m *Machine) subscribeDelta(v *library.View, s *sub, r *wire.Request) {
 		}
 	}
 	switch s.rank {
-	case rankEndpoint:
+	case xdstype.EndpointRank:
 		m.queueOwedLoads(v, s)
-	case rankVirtualHost:
+	case xdstype.VirtualHostRank:
 		m.queueOwedHosts(v)
 	}
 }
@@ -103,7 +104,7 @@ func (m *Machine) takeReported(v *library.View, s *sub, held []wire.Reported) {
 			s.put(name, sl)
 			continue
 		}
-		if r == nil && s.rank == rankCluster {
+		if r == nil && s.rank == xdstype.ClusterRank {
 			s.unanswered, s.answerDue = true, true
 		}
 		// It may have changed at any time before: nothing that depends on such changes is to overtake it.
@@ -145,7 +146,7 @@ func (m *Machine) unsubscribe(v *library.View, s *sub, text string) {
 	m.unname(s)
 	if !s.wildcard {
 		s.abandon(name)
-		if s.rank == rankRoute {
+		if s.rank == xdstype.RouteRank {
 			m.queueOrphans(v, name)
 		}
 		return
@@ -226,7 +227,7 @@ func (m *Machine) subscribeState(v *library.View, s *sub, r *wire.Request) {
 		since = 0
 	}
 	m.replace(v, s, r.Subscribe, since)
-	if first && s.rank == rankEndpoint {
+	if first && s.rank == xdstype.EndpointRank {
 		m.queueOwedLoads(v, s)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 )
 
 // entries is a library that gives names their entries.
@@ -16,7 +17,7 @@ type entries struct {
 
 func newEntries() *entries {
 	c := &entries{Library: library.New()}
-	at := &library.Attachment{Stacks: map[string][]library.ShelfKey{library.ClusterType: {"all"}}}
+	at := &library.Attachment{Stacks: map[string][]library.ShelfKey{xdstype.ClusterURL: {"all"}}}
 	c.Publish(1, nil, library.Attach{Proxy: "p", To: at})
 	c.viewer = c.Open("p")
 	return c
@@ -24,8 +25,8 @@ func newEntries() *entries {
 
 // publish returns the entry of a name that has something published under it.
 func (c *entries) publish(name string) *library.Entry {
-	r := library.NewResource(library.ClusterType, name, 1, nil, library.ResourceOptions{})
-	c.Publish(c.Turn()+1, []library.Change{{Shelf: "all", Type: library.ClusterType, Name: name, Resource: r}})
+	r := library.NewResource(xdstype.ClusterURL, name, 1, nil, library.ResourceOptions{})
+	c.Publish(c.Turn()+1, []library.Change{{Shelf: "all", Type: xdstype.ClusterURL, Name: name, Resource: r}})
 	return r.Entry()
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"fairway/internal/xds/library"
 	"fairway/internal/xds/xdstest"
+	"fairway/internal/xdstype"
 )
 
 // BenchmarkDecode measures the first request of a client that comes back with 10,000 clusters, as Envoy names them.
@@ -20,7 +21,7 @@ func BenchmarkDecode(b *testing.B) {
 		Node: &corev3.Node{
 			Id: "sidecar~10.0.0.1~p.shop~shop.svc.cluster.local",
 		},
-		TypeUrl:                 library.ClusterType,
+		TypeUrl:                 xdstype.ClusterURL,
 		InitialResourceVersions: map[string]string{},
 	}
 	for i := range clusters {

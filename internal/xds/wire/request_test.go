@@ -15,8 +15,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/printable"
-	"fairway/internal/xds/library"
 	"fairway/internal/xds/xdstest"
+	"fairway/internal/xdstype"
 )
 
 // field encodes one length-delimited field.
@@ -136,8 +136,8 @@ func TestEmptyEntriesTakeNoMemory(t *testing.T) {
 // accepts is fit to be shown and bounded, and where the generated code accepts them too, both read the same.
 func FuzzRequest(f *testing.F) {
 	f.Add(true, field(2, "a\xffb"))
-	f.Add(true, entryOf("c", "1")+field(2, library.ClusterType)+field(1, field(1, "n")))
-	f.Add(false, field(3, "a")+field(4, library.RouteType)+field(5, "1")+field(6, field(2, "no")))
+	f.Add(true, entryOf("c", "1")+field(2, xdstype.ClusterURL)+field(1, field(1, "n")))
+	f.Add(false, field(3, "a")+field(4, xdstype.RouteURL)+field(5, "1")+field(6, field(2, "no")))
 	f.Add(true, strings.Repeat(field(5, ""), 100))
 	f.Add(true, "\x0a\x80")
 	f.Fuzz(func(t *testing.T, delta bool, raw string) {

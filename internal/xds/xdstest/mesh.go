@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 )
 
 // The fleet of the benchmarks: what a sidecar of a mesh with 1,000 services sees, a fifth of which have two subsets.
@@ -31,12 +32,12 @@ func Mesh() []library.Change {
 	}
 	for i := range MeshClusters {
 		name := MeshCluster(i)
-		add(library.NewResource(library.ClusterType, name, uint64(i)+1, body(500, i), library.ResourceOptions{Load: name}))
-		add(library.NewResource(library.EndpointType, name, uint64(i)+1, body(450, i), library.ResourceOptions{}))
+		add(library.NewResource(xdstype.ClusterURL, name, uint64(i)+1, body(500, i), library.ResourceOptions{Load: name}))
+		add(library.NewResource(xdstype.EndpointURL, name, uint64(i)+1, body(450, i), library.ResourceOptions{}))
 	}
-	part := &library.Part{MemberType: library.VirtualHostType, MemberPrefix: "80/", Field: 2}
-	add(library.NewResource(library.RouteType, "80", 1, body(200, 0), library.ResourceOptions{Bare: part}))
-	add(library.NewResource(library.ListenerType, "0.0.0.0_80", 1, body(900, 0), library.ResourceOptions{}))
+	part := &library.Part{MemberType: xdstype.VirtualHostURL, MemberPrefix: "80/", Field: 2}
+	add(library.NewResource(xdstype.RouteURL, "80", 1, body(200, 0), library.ResourceOptions{Bare: part}))
+	add(library.NewResource(xdstype.ListenerURL, "0.0.0.0_80", 1, body(900, 0), library.ResourceOptions{}))
 	for i := range MeshHosts {
 		add(MeshHost(i, 1))
 	}
@@ -45,7 +46,7 @@ func Mesh() []library.Change {
 
 // MeshHost is one of its virtual hosts.
 func MeshHost(i int, version uint64) *library.Resource {
-	return library.NewResource(library.VirtualHostType, fmt.Sprintf("80/svc-%04d.default.svc.cluster.local:80", i), version,
+	return library.NewResource(xdstype.VirtualHostURL, fmt.Sprintf("80/svc-%04d.default.svc.cluster.local:80", i), version,
 		append(make([]byte, 350), fmt.Sprint(version)...), library.ResourceOptions{Needs: []string{MeshCluster(i)}})
 }
 

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
 )
 
 // Spec is a resource as the tests write it: its body is text that the model client can read back.
@@ -85,7 +86,7 @@ func (s Spec) Resource() *library.Resource {
 	if s.VHDS {
 		bare := s
 		bare.VHDS = false
-		o.Bare = &library.Part{Body: bare.Body(), MemberType: library.VirtualHostType, MemberPrefix: s.Name + "/", Field: MembersField}
+		o.Bare = &library.Part{Body: bare.Body(), MemberType: xdstype.VirtualHostURL, MemberPrefix: s.Name + "/", Field: MembersField}
 	}
 	return library.NewResource(s.Type, s.Name, HashOf(s.Body()), s.Body(), o)
 }
@@ -102,47 +103,47 @@ func Gone(shelf library.ShelfKey, typ, name string) library.Change {
 
 // Cluster returns a cluster that takes no load assignment.
 func Cluster(name string, version uint64) Spec {
-	return Spec{Type: library.ClusterType, Name: name, Version: version}
+	return Spec{Type: xdstype.ClusterURL, Name: name, Version: version}
 }
 
 // EDSCluster returns a cluster that takes the load assignment of its name.
 func EDSCluster(name string, version uint64) Spec {
-	return Spec{Type: library.ClusterType, Name: name, Version: version, Load: name}
+	return Spec{Type: xdstype.ClusterURL, Name: name, Version: version, Load: name}
 }
 
 // Load returns a load assignment.
 func Load(name string, version uint64) Spec {
-	return Spec{Type: library.EndpointType, Name: name, Version: version}
+	return Spec{Type: xdstype.EndpointURL, Name: name, Version: version}
 }
 
 // Listener returns a listener that refers to a route configuration, which may be none, and needs clusters.
 func Listener(name string, version uint64, route string, needs ...string) Spec {
-	return Spec{Type: library.ListenerType, Name: name, Version: version, Route: route, Needs: needs}
+	return Spec{Type: xdstype.ListenerURL, Name: name, Version: version, Route: route, Needs: needs}
 }
 
 // Route returns a route configuration that is whole.
 func Route(name string, version uint64, needs ...string) Spec {
-	return Spec{Type: library.RouteType, Name: name, Version: version, Needs: needs}
+	return Spec{Type: xdstype.RouteURL, Name: name, Version: version, Needs: needs}
 }
 
 // VHDSRoute returns a route configuration whose virtual hosts are resources of their own.
 func VHDSRoute(name string, version uint64) Spec {
-	return Spec{Type: library.RouteType, Name: name, Version: version, VHDS: true}
+	return Spec{Type: xdstype.RouteURL, Name: name, Version: version, VHDS: true}
 }
 
 // Host returns a virtual host.
 func Host(name string, version uint64, needs ...string) Spec {
-	return Spec{Type: library.VirtualHostType, Name: name, Version: version, Needs: needs}
+	return Spec{Type: xdstype.VirtualHostURL, Name: name, Version: version, Needs: needs}
 }
 
 // Secret returns a secret.
 func Secret(name string, version uint64) Spec {
-	return Spec{Type: library.SecretType, Name: name, Version: version}
+	return Spec{Type: xdstype.SecretURL, Name: name, Version: version}
 }
 
 // AllTypes are the types whose order of sending is special.
 var AllTypes = []string{
-	library.ClusterType, library.EndpointType, library.SecretType, library.ListenerType, library.RouteType, library.VirtualHostType,
+	xdstype.ClusterURL, xdstype.EndpointURL, xdstype.SecretURL, xdstype.ListenerURL, xdstype.RouteURL, xdstype.VirtualHostURL,
 }
 
 // HashOf is a version that depends on the body.

@@ -11,6 +11,7 @@ import (
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
 // Ambiguous finds what Envoy would refuse in what some connected proxy sees: two virtual hosts of a route configuration
@@ -20,7 +21,7 @@ func (w *World) Ambiguous() error {
 	var err error
 	w.Store.Read(func(tx *table.Tx) {
 		for id, a := range table.All(tx, w.Out.Attachments) {
-			if e := ambiguous(view(hosts, a[mesh.VirtualHosts]), view(routes, a[mesh.Routes])); e != nil && err == nil {
+			if e := ambiguous(view(hosts, a[xdstype.VirtualHosts]), view(routes, a[xdstype.Routes])); e != nil && err == nil {
 				err = fmt.Errorf("proxy %s: %w", id, e)
 			}
 		}

@@ -28,6 +28,7 @@ import (
 	"fairway/internal/mesh/code"
 	"fairway/internal/source"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
 // World is a graph with the means to feed it and to look at what routes and gateways make.
@@ -187,7 +188,7 @@ func (w *World) Dump(t testing.TB) string {
 	}
 	put("virtual hosts", w.VirtualHosts(), func() proto.Message { return &routev3.VirtualHost{} })
 	put("routes", w.Routes(), func() proto.Message { return &routev3.RouteConfiguration{} })
-	put("secrets", w.Published(w.Out.Resources[mesh.Secrets]...), func() proto.Message { return &tlsv3.Secret{} })
+	put("secrets", w.Published(w.Out.Resources[xdstype.Secrets]...), func() proto.Message { return &tlsv3.Secret{} })
 	put("listeners", w.Listeners(), func() proto.Message { return &listenerv3.Listener{} })
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(shelves)) {
