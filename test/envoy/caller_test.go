@@ -1,7 +1,6 @@
 package envoy
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -180,48 +179,7 @@ func (w *mutual) claims(t *testing.T) {
 // outside: who is not of the mesh is told nothing, whichever way a request takes; neither client nor rule can have it otherwise.
 func (w *mutual) outside(t *testing.T) {
 	out, in := w.m.Backend(t, "mutual-out"), w.m.Backend(t, "mutual-in")
-	entry := func(name, location, ports string) string {
-		return fmt.Sprintf(`---
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: %[1]s, namespace: default}
-spec: {hosts: [%[1]s.test], location: %[2]s, resolution: STATIC, ports: [%[3]s], endpoints: [{address: <%[1]s>}]}
-`, name, location, ports)
-	}
-	w.m.Apply(
-		t,
-		entry(
-			"mutual-out",
-			"MESH_EXTERNAL",
-			"{number: 8000, name: http, protocol: HTTP, targetPort: 8080}, {number: 8001, name: http2, protocol: HTTP2, "+
-				"targetPort: 8080}, "+
-				"{number: 9100, name: tcp, protocol: TCP, targetPort: 8080}, {number: 9101, name: any, targetPort: 8080}",
-		)+
-			entry(
-				"mutual-in",
-				"MESH_INTERNAL",
-				"{number: 8000, name: http, protocol: HTTP, targetPort: 8080}",
-			)+
-			virtual(
-				"mutual-in.test",
-				`
-  http:
-  - match: [{uri: {prefix: /mirrored}}]
-    route: [{destination: {host: mutual-in.test}}]
-    mirror: {host: mutual-out.test, port: {number: 8000}}
-  - match: [{uri: {prefix: /8001}}]
-    route: [{destination: {host: mutual-out.test, port: {number: 8001}}}]
-  - match: [{uri: {prefix: /9100}}]
-    route: [{destination: {host: mutual-out.test, port: {number: 9100}}}]
-  - match: [{uri: {prefix: /9101}}]
-    route: [{destination: {host: mutual-out.test, port: {number: 9101}}}]
-  - match: [{uri: {prefix: /set}}]
-    headers: {request: {set: {`+caller.Header+`: "`+claimed+`"}}}
-    route: [{destination: {host: mutual-in.test}}]
-  - route: [{destination: {host: mutual-in.test}}]
-`,
-			),
-	)
+	w.m.Apply(t, w.m.Rules(t, "mutual.txtar:outside", "header", caller.Header, "claim", claimed))
 	told := func(b *live.Backend, host, path string, want ...string) {
 		t.Helper()
 		r := with(from(w.m, host), caller.Header, claimed)

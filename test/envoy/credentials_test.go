@@ -22,16 +22,9 @@ func credentials() []feature {
 }
 
 // credentialed is a Gateway with an HTTPS server on port 8443, whose certificate is in a Secret of its name, and the rule behind it.
-func credentialed(name, settings string) string {
-	return service(name+".test", name) + entrance(name, credentialServer(name, settings)) + behind(name, name+".example", `
-  http: [{route: [{destination: {host: `+name+`.test}}]}]
-`)
-}
-
-func credentialServer(name, settings string) string {
-	return `
-  - {port: {number: 8443, name: https, protocol: HTTPS}, bind: <` + name + `-entry>, hosts: [` + name + `.example], tls: {` + settings + `}}
-`
+func credentialed(t *testing.T, m *live.Mesh, name, mode string) string {
+	t.Helper()
+	return m.Rules(t, "credentials.txtar:server", "name", name, "mode", mode)
 }
 
 // over asks a gateway's port 8443, believing an authority.
@@ -46,17 +39,7 @@ func over(m *live.Mesh, name string, ca *live.Authority, own ...tls.Certificate)
 func credentialSimple(t *testing.T, m *live.Mesh) {
 	m.Backend(t, "credsimple")
 	ca := live.NewAuthority(t, "gateway")
-	m.Apply(
-		t,
-		live.Secret(
-			t,
-			"credsimple",
-			ca.Issue(t, "credsimple.example"),
-		)+credentialed(
-			"credsimple",
-			"mode: SIMPLE, credentialName: credsimple",
-		),
-	)
+	m.Apply(t, live.Secret(t, "credsimple", ca.Issue(t, "credsimple.example")), credentialed(t, m, "credsimple", "SIMPLE"))
 	wantServer(t, live.Send(t, over(m, "credsimple", ca)), "credsimple")
 	if dump := m.Envoy(gateway).Dump(t); !strings.Contains(dump, "kubernetes://credsimple") {
 		t.Error("the gateway does not have its certificate as a secret of its own")
@@ -67,7 +50,7 @@ func credentialMutual(t *testing.T, m *live.Mesh) {
 	m.Backend(t, "credmutual")
 	ca, stranger := live.NewAuthority(t, "gateway"), live.NewAuthority(t, "stranger")
 	server, friend, foe := ca.Issue(t, "credmutual.example"), ca.Issue(t, "friend"), stranger.Issue(t, "foe")
-	m.Apply(t, live.Secret(t, "credmutual", server, ca.File)+credentialed("credmutual", "mode: MUTUAL, credentialName: credmutual"))
+	m.Apply(t, live.Secret(t, "credmutual", server, ca.File), credentialed(t, m, "credmutual", "MUTUAL"))
 	refused := func(who string, r live.Request) {
 		t.Helper()
 		if reply, err := live.Try(r); err == nil {
@@ -89,46 +72,7 @@ func credentialMutual(t *testing.T, m *live.Mesh) {
 func credentialMissing(t *testing.T, m *live.Mesh) {
 	m.Backends(t, "credgone", "credthere")
 	ca := live.NewAuthority(t, "gateway")
-	there := strings.ReplaceAll(
-		credentialServer("credthere", "mode: SIMPLE, credentialName: credthere"),
-		"<credthere-entry>",
-		"<credgone-entry>",
-	)
-	m.Apply(
-		t,
-		live.Secret(
-			t,
-			"credthere",
-			ca.Issue(t, "credthere.example"),
-		)+service(
-			"credgone.test",
-			"credgone",
-		)+service(
-			"credthere.test",
-			"credthere",
-		)+
-			entrance(
-				"credgone",
-				credentialServer(
-					"credgone",
-					"mode: SIMPLE, credentialName: credgone",
-				)+strings.ReplaceAll(
-					there,
-					"name: https,",
-					"name: https-there,",
-				),
-			)+
-			behind(
-				"credgone",
-				"credgone.example",
-				"  http: [{route: [{destination: {host: credgone.test}}]}]\n",
-			)+
-			behind(
-				"credgone",
-				"credthere.example",
-				"  http: [{route: [{destination: {host: credthere.test}}]}]\n",
-			),
-	)
+	m.Apply(t, live.Secret(t, "credthere", ca.Issue(t, "credthere.example")), m.Rules(t, "credentials.txtar:missing"))
 	serves := live.Request{
 		To:   m.Addr("credgone-entry", 8443),
 		Host: "credthere.example",
@@ -169,7 +113,7 @@ func credentialBad(t *testing.T, m *live.Mesh) {
 	m.Backend(t, "credbad")
 	ca := live.NewAuthority(t, "gateway")
 	good, other := ca.Issue(t, "credbad.example"), ca.Issue(t, "another.example")
-	m.Apply(t, live.Secret(t, "credbad", good)+credentialed("credbad", "mode: SIMPLE, credentialName: credbad"))
+	m.Apply(t, live.Secret(t, "credbad", good), credentialed(t, m, "credbad", "SIMPLE"))
 	wantServer(t, live.Send(t, over(m, "credbad", ca)), "credbad")
 	mixed := good
 	mixed.KeyFile = other.KeyFile
@@ -188,13 +132,7 @@ func credentialOriginate(t *testing.T, m *live.Mesh) {
 		"credup",
 		&tls.Config{Certificates: []tls.Certificate{server.Certificate}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool},
 	)
-	m.Apply(t, live.Secret(t, "credup", own, ca.File)+service("credup.test", "credup")+entrance("credup", `
-  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <credup-entry>, hosts: [credup.example]}
-`)+behind(
-		"credup", "credup.example", "  http: [{route: [{destination: {host: credup.test}}]}]\n",
-	)+destination("credup.test", `  trafficPolicy:
-    tls: {mode: MUTUAL, sni: credup.test, credentialName: credup}
-`))
+	m.Apply(t, live.Secret(t, "credup", own, ca.File), m.Rules(t, "credentials.txtar:upstream"))
 	r := live.Send(t, live.Request{To: m.Addr("credup-entry", 8000), Host: "credup.example"})
 	wantServer(t, r, "credup")
 	wantHeader(t, "the certificate presented", r.Echo.Client, "the-gateway")
@@ -215,26 +153,7 @@ func credentialOfClients(t *testing.T, m *live.Mesh) {
 			SessionTicketsDisabled: true,
 		},
 	)
-	m.Apply(t, live.Secret(t, "credside", first, ca.File)+service("credside.test", "credside")+`---
-apiVersion: networking.istio.io/v1
-kind: DestinationRule
-metadata: {name: credside, namespace: default}
-spec:
-  host: credside.test
-  workloadSelector: {matchLabels: {app: credclient}}
-  trafficPolicy:
-    connectionPool: {http: {maxRequestsPerConnection: 1}}
-    tls: {mode: MUTUAL, sni: credside.test, credentialName: credside}
-`)
-	m.Apply(t, `---
-apiVersion: networking.istio.io/v1
-kind: Sidecar
-metadata: {name: credclient, namespace: default}
-spec:
-  workloadSelector: {labels: {app: credclient}}
-  egress:
-  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <credclient-egress>, captureMode: NONE, hosts: ["./credside.test"]}
-`)
+	m.Apply(t, live.Secret(t, "credside", first, ca.File), m.Rules(t, "credentials.txtar:sidecar"))
 	m.Proxy(t, live.Node{Name: "credclient", Labels: map[string]string{"app": "credclient"}})
 	r := live.Send(t, m.From("credclient", "credside.test"))
 	wantServer(t, r, "credside")
@@ -256,10 +175,7 @@ func TestCredentialRotation(t *testing.T) {
 		m.Proxy(t, live.Node{Name: gateway, Router: true, Labels: map[string]string{"istio": "gateway"}, Sotw: sotw})
 		m.Backend(t, "credturn")
 		ca := live.NewAuthority(t, "gateway")
-		m.Apply(
-			t,
-			live.Secret(t, "credturn", ca.Issue(t, "credturn.example"))+credentialed("credturn", "mode: SIMPLE, credentialName: credturn"),
-		)
+		m.Apply(t, live.Secret(t, "credturn", ca.Issue(t, "credturn.example")), credentialed(t, m, "credturn", "SIMPLE"))
 		ask := over(m, "credturn", ca)
 		wantServer(t, live.Send(t, ask), "credturn")
 		load := live.StartLoad(t, live.HTTPClients("HTTPS", 4, ask))

@@ -12,7 +12,6 @@ func endpoints() []feature {
 	return []feature{
 		{"endpoints: weights", endpointWeights},
 		{"endpoints: draining and unhealthy", endpointHealth},
-		{"endpoints: weights of a ServiceEntry", entryWeights},
 	}
 }
 
@@ -71,24 +70,5 @@ func endpointHealth(t *testing.T, m *live.Mesh) {
 	set(t, m, endpoint, map[string]mesh.Endpoint{"ehealth-b": {}})
 	if got := live.Tally(t, 40, from(m, "ehealth.test")); got["ehealth-a"] == 0 || got["ehealth-b"] == 0 {
 		t.Errorf("with both healthy: %v", got)
-	}
-}
-
-func entryWeights(t *testing.T, m *live.Mesh) {
-	m.Backends(t, "sweight-a", "sweight-b")
-	m.Apply(t, `
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: sweight, namespace: default}
-spec:
-  hosts: [sweight.test]
-  location: MESH_INTERNAL
-  resolution: STATIC
-  ports: [{number: 8000, name: http, protocol: HTTP, targetPort: 8080}]
-  endpoints: [{address: <sweight-a>, weight: 90}, {address: <sweight-b>, weight: 10}]
-`)
-	got := live.Tally(t, 400, from(m, "sweight.test"))
-	if n := got["sweight-b"]; n < 10 || n > 75 || n+got["sweight-a"] != 400 {
-		t.Errorf("9:1 came out as %v", got)
 	}
 }

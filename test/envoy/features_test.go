@@ -7,7 +7,8 @@ import (
 	"fairway/test/envoy/live"
 )
 
-// feature is traffic that shows one thing the mesh can do, under hosts that no other feature uses.
+// feature is traffic that shows one thing the mesh can do, under hosts that no other feature uses, where that takes more
+// than a script can say.
 type feature struct {
 	name string
 	show func(*testing.T, *live.Mesh)
@@ -23,8 +24,7 @@ const (
 func features() []feature {
 	var all []feature
 	for _, area := range [][]feature{
-		routing(), matching(), shaping(), disturbing(), naming(), entries(), connections(), balancing(), guarding(),
-		securing(), scoping(), entering(), credentials(), endpoints(),
+		sharing(), guarding(), securing(), entering(), credentials(), endpoints(),
 	} {
 		all = append(all, area...)
 	}
@@ -49,6 +49,7 @@ func show(t *testing.T, sotw bool, all []feature) {
 			f.show(t, m)
 		})
 	}
+	scripts(t, m)
 }
 
 // bothProtocols runs a test over delta xDS and over the state of the world, side by side.
@@ -61,62 +62,8 @@ func bothProtocols(t *testing.T, test func(t *testing.T, sotw bool)) {
 	}
 }
 
-// service is a ServiceEntry of namespace default whose port 8000 leads to port 8080 of its endpoints, each written
-// "name" or "name:version"; the name is that of the address too.
-func service(host string, endpoints ...string) string {
-	var b strings.Builder
-	b.WriteString(`---
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: ` + objectName(host) + `, namespace: default}
-spec:
-  hosts: ["` + host + `"]
-  location: MESH_INTERNAL
-  resolution: STATIC
-  ports: [{number: 8000, name: http, protocol: HTTP, targetPort: 8080}]
-  endpoints:
-`)
-	for _, e := range endpoints {
-		name, version, ok := strings.Cut(e, ":")
-		if !ok {
-			version = name
-		}
-		b.WriteString("  - {address: <" + name + ">, labels: {version: " + version + "}}\n")
-	}
-	return b.String()
-}
-
 func objectName(host string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(host, "*", "any"), ".", "-")
-}
-
-// subsets is a DestinationRule with a subset for each version.
-func subsets(host string, versions ...string) string {
-	out := destination(host, "  subsets:\n")
-	for _, v := range versions {
-		out += "  - {name: " + v + ", labels: {version: " + v + "}}\n"
-	}
-	return out
-}
-
-// destination is a DestinationRule of namespace default; spec is indented by two spaces.
-func destination(host, spec string) string {
-	return `---
-apiVersion: networking.istio.io/v1
-kind: DestinationRule
-metadata: {name: ` + objectName(host) + `, namespace: default}
-spec:
-  host: "` + host + "\"\n" + spec
-}
-
-// virtual is a VirtualService of namespace default; spec is indented by two spaces.
-func virtual(host, spec string) string {
-	return `---
-apiVersion: networking.istio.io/v1
-kind: VirtualService
-metadata: {name: ` + objectName(host) + `, namespace: default}
-spec:
-  hosts: ["` + host + "\"]\n" + spec
 }
 
 // from is a request of the workload beside the client sidecar.

@@ -33,34 +33,21 @@ func guarding() []feature {
 	return all
 }
 
-// unretried is a route without retries, which would hide what the first host answered.
-func unretried(host string) string {
-	return virtual(host, "  http: [{retries: {attempts: 0}, route: [{destination: {host: "+host+"}}]}]\n")
-}
-
 // overflow: with one connection and one pending request allowed, of those that come while it is busy one waits and the others are refused.
 func overflow(t *testing.T, m *live.Mesh) {
-	overflows(
-		t,
-		m,
-		"overflow",
-		4,
-		"upstream_rq_pending_overflow",
-		"{tcp: {maxConnections: 1}, http: {http1MaxPendingRequests: 1, maxRequestsPerConnection: 1}}",
-	)
+	overflows(t, m, "overflow", 4, "upstream_rq_pending_overflow")
 }
 
 // overflowHTTP2: with one request allowed all others are refused, though one connection could carry them.
 func overflowHTTP2(t *testing.T, m *live.Mesh) {
-	overflows(t, m, "overflow2", 5, "upstream_rq_active_overflow", "{http: {http2MaxRequests: 1, h2UpgradePolicy: UPGRADE}}")
+	overflows(t, m, "overflow2", 5, "upstream_rq_active_overflow")
 }
 
 // overflows has one request answered by nobody, then sends five: so many are refused, and a statistic counts them.
-func overflows(t *testing.T, m *live.Mesh, name string, refused int, stat, pool string) {
+func overflows(t *testing.T, m *live.Mesh, name string, refused int, stat string) {
 	b := m.Backend(t, name)
-	host := name + ".test"
-	m.Apply(t, service(host, name)+destination(host, "  trafficPolicy: {connectionPool: "+pool+"}\n")+unretried(host))
-	r := with(from(m, host), "x-do", "hang")
+	m.Apply(t, m.Rules(t, "overflow.txtar:"+name))
+	r := with(from(m, name+".test"), "x-do", "hang")
 	live.StartBlocked(t, 1, r)
 	b.Await(t, func(live.Echo) bool { return true }) // it no longer waits for a connection
 	load := live.StartBlocked(t, 5, r)
@@ -81,18 +68,7 @@ func overflows(t *testing.T, m *live.Mesh, name string, refused int, stat, pool 
 // at the service's address.
 func overflowTCP(t *testing.T, m *live.Mesh) {
 	m.TCPBackend(t, "overtcp", 9000)
-	m.Apply(
-		t,
-		tcpEntry("overtcp", "overtcp")+destination("overtcp.test", "  trafficPolicy: {connectionPool: {tcp: {maxConnections: 1}}}\n")+`---
-apiVersion: networking.istio.io/v1
-kind: Sidecar
-metadata: {name: overtcp, namespace: default}
-spec:
-  workloadSelector: {labels: {app: overtcp}}
-  egress:
-  - {port: {number: 9100, name: tcp, protocol: TCP}, bind: <overtcp-egress>, captureMode: NONE, hosts: ["./overtcp.test"]}
-`,
-	)
+	m.Apply(t, m.Rules(t, "overflow.txtar:overtcp"))
 	e := m.Proxy(t, live.Node{Name: "overtcp-proxy", Labels: map[string]string{"app": "overtcp"}})
 	address := m.Addr("overtcp-egress", 9100)
 	live.AwaitTCP(t, address)
@@ -132,10 +108,7 @@ func (o outlier) show(t *testing.T, m *live.Mesh) {
 	if o.status != 0 {
 		m.Backend(t, bad).Answer(o.status)
 	}
-	m.Apply(t, service(host, good, bad)+unretried(host)+destination(host, `  trafficPolicy:
-    loadBalancer: {simple: ROUND_ROBIN}
-    outlierDetection: {`+o.policy+`, interval: 1s, baseEjectionTime: 300s, maxEjectionPercent: 100}
-`))
+	m.Apply(t, m.Rules(t, "outlier.txtar:one", "name", stem, "policy", o.policy))
 	// Half of two requests fail; the proxy's worker counts them, and its main thread ejects.
 	if got := live.Tally(t, 2, from(m, host)); got[good] != 1 {
 		t.Errorf("two requests in turn were answered by %v", got)
@@ -173,10 +146,7 @@ func outlierPart(t *testing.T, m *live.Mesh) {
 	for _, n := range names {
 		m.Backend(t, n).Answer(500)
 	}
-	m.Apply(t, service(host, names...)+unretried(host)+destination(host, `  trafficPolicy:
-    loadBalancer: {simple: ROUND_ROBIN}
-    outlierDetection: {consecutive5xxErrors: 2, interval: 1s, baseEjectionTime: 300s, maxEjectionPercent: 50}
-`))
+	m.Apply(t, m.Rules(t, "outlier.txtar:part"))
 	rig.Eventually(t, func() error {
 		live.Tally(t, 8, from(m, host))
 		if n := ejected(t, m, host); n != 2 {
@@ -195,10 +165,7 @@ func outlierSpared(t *testing.T, m *live.Mesh) {
 	const host = "outspare.test"
 	m.Backend(t, "outspare-a")
 	m.Backend(t, "outspare-b").Answer(500)
-	m.Apply(t, service(host, "outspare-a", "outspare-b")+unretried(host)+destination(host, `  trafficPolicy:
-    loadBalancer: {simple: ROUND_ROBIN}
-    outlierDetection: {consecutiveGatewayErrors: 2, consecutive5xxErrors: 0, interval: 1s, baseEjectionTime: 300s, maxEjectionPercent: 100}
-`))
+	m.Apply(t, m.Rules(t, "outlier.txtar:spared"))
 	for range 3 {
 		if got := live.Tally(t, 20, from(m, host)); got["outspare-a"] != 10 {
 			t.Errorf("20 requests in turn came out as %v", got)

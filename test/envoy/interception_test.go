@@ -3,7 +3,6 @@ package envoy
 import (
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 
 	"fairway/internal/envoy/caller"
@@ -38,32 +37,11 @@ func intercept(t *testing.T, sotw bool) {
 	m.Backends(t, "web-v1", "web-v2")
 	m.TCPBackend(t, "tcp-one", 9000)
 	m.TCPBackend(t, "tcp-two", 9000)
-	m.Apply(t, `
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: web-test, namespace: default}
-spec:
-  hosts: [web.test]
-  addresses: [`+httpVIP+`]
-  location: MESH_INTERNAL
-  resolution: STATIC
-  ports: [{number: 80, name: http, protocol: HTTP, targetPort: 8080}]
-  endpoints: [{address: <web-v1>, labels: {version: v1}}, {address: <web-v2>, labels: {version: v2}}]
-`+strings.ReplaceAll(tcpEntry("one", "tcp-one"), "<one-vip>",
-		tcpVIP)+strings.ReplaceAll(tcpEntry("two", "tcp-two"), "<two-vip>", otherVIP)+`---
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: workload, namespace: default}
-spec:
-  hosts: [workload.test]
-  addresses: [10.96.0.20]
-  location: MESH_INTERNAL
-  resolution: STATIC
-  ports:
-  - {number: 80, name: http, protocol: HTTP, targetPort: 8080}
-  - {number: 9000, name: tcp, protocol: TCP}
-  endpoints: [{address: `+workloadIP+`, labels: {app: workload}}]
-`)
+	m.Apply(t, m.Rules(
+		t,
+		"interception.txtar:services",
+		"http-vip", httpVIP, "tcp-vip", tcpVIP, "other-vip", otherVIP, "workload", workloadIP,
+	))
 	e := m.Proxy(t, live.Node{Name: "workload", IP: workloadIP, Redirected: true, Sotw: sotw})
 	for _, c := range []struct {
 		name string
@@ -95,12 +73,7 @@ func redirectedHTTP(t *testing.T, m *live.Mesh, _ *live.Envoy) {
 			t.Errorf("requests to %s are answered by %v", host, got)
 		}
 	}
-	m.Apply(t, subsets("web.test", "v1", "v2")+virtual("web.test", `
-  http:
-  - match: [{headers: {end-user: {exact: jason}}}]
-    route: [{destination: {host: web.test, subset: v2}}]
-  - route: [{destination: {host: web.test, subset: v1}}]
-`))
+	m.Apply(t, m.Rules(t, "interception.txtar:subsets"), m.Rules(t, "interception.txtar:jason"))
 	if got := live.Tally(t, 20, toWeb()); got["web-v1"] != 20 {
 		t.Errorf("all others: %v", got)
 	}
@@ -203,19 +176,9 @@ func notRedirected(t *testing.T, _ *live.Mesh, _ *live.Envoy) {
 func redirectedLoad(t *testing.T, m *live.Mesh, _ *live.Envoy) {
 	load := live.StartLoad(t, httpCrowd(toWeb())...)
 	for i := range 20 {
-		m.Apply(
-			t,
-			subsets(
-				"web.test",
-				"v1",
-				"v2",
-			)+virtual(
-				"web.test",
-				fmt.Sprintf("  http: [{route: [{destination: {host: web.test, subset: v%d}}]}]\n", 1+i%2),
-			),
-		)
+		m.Apply(t, m.Rules(t, "interception.txtar:subsets"), m.Rules(t, "interception.txtar:all-to", "subset", fmt.Sprintf("v%d", 1+i%2)))
 		load.Await(t, 5)
-		m.Apply(t, strings.ReplaceAll(tcpEntry("comes", "tcp-two"), "<comes-vip>", "10.96.0.13"))
+		m.Apply(t, m.Rules(t, "interception.txtar:comes"))
 		load.Await(t, 5)
 		m.Delete(t, "ServiceEntry comes")
 	}

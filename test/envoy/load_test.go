@@ -2,7 +2,6 @@ package envoy
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"fairway/internal/mesh"
@@ -65,28 +64,29 @@ func serving(t *testing.T, m *live.Mesh, name string) string {
 		m.Backend(t, b)
 		m.TCPBackend(t, b, 9000)
 	}
-	return `---
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: ` + name + `-test, namespace: default}
-spec:
-  hosts: [` + name + `.test]
-  addresses: [<` + name + `-vip>]
-  location: MESH_INTERNAL
-  resolution: STATIC
-  ports:
-  - {number: 8000, name: http, protocol: HTTP, targetPort: 8080}
-  - {number: 9000, name: tcp, protocol: TCP}
-  endpoints: [{address: <` + name + `-v1>, labels: {version: v1}}, {address: <` + name + `-v2>, labels: {version: v2}}]
-`
+	return m.Rules(t, "load.txtar:service", "name", name)
 }
 
-// allTo routes requests and connections to a subset.
-func allTo(name, subset string) string {
-	return virtual(name+".test", strings.NewReplacer("HOST", name+".test", "SUBSET", subset).Replace(`
-  http: [{route: [{destination: {host: HOST, subset: SUBSET, port: {number: 8000}}}]}]
-  tcp: [{match: [{port: 9000}], route: [{destination: {host: HOST, subset: SUBSET, port: {number: 9000}}}]}]
-`))
+// subsets are v1 and v2 of a service that serving made.
+func subsets(t *testing.T, m *live.Mesh, name string) string {
+	t.Helper()
+	return m.Rules(t, "load.txtar:subsets", "name", name)
+}
+
+// allTo routes its requests and connections to a subset.
+func allTo(t *testing.T, m *live.Mesh, name, subset string) string {
+	t.Helper()
+	return m.Rules(t, "load.txtar:all-to", "name", name, "subset", subset)
+}
+
+// dial counts who answers n connections.
+func dial(t *testing.T, n int, address string) map[string]int {
+	t.Helper()
+	got := map[string]int{}
+	for range n {
+		got[live.DialTCP(t, address)]++
+	}
+	return got
 }
 
 // wantAll sends new requests and opens new connections: one version alone must answer.
@@ -105,7 +105,7 @@ func wantAll(t *testing.T, m *live.Mesh, name, version string) {
 func rulesInAnyOrder(t *testing.T, m *live.Mesh) {
 	const name, ruleName, routeName = "order", "DestinationRule order-test", "VirtualService order-test"
 	m.Apply(t, serving(t, m, name))
-	rule, route := subsets("order.test", "v1", "v2"), allTo(name, "v2")
+	rule, route := subsets(t, m, name), allTo(t, m, name, "v2")
 	load := crowd(t, m, name)
 	for _, s := range []struct {
 		apply, remove [2]string
@@ -128,10 +128,10 @@ func rulesInAnyOrder(t *testing.T, m *live.Mesh) {
 		load.Await(t, 20)
 	}
 	// The subset that the route uses is renamed, first in the rule, then in the route.
-	m.Apply(t, rule+route)
-	m.Set(t, destination("order.test", "  subsets: [{name: other, labels: {version: v1}}]\n"))
+	m.Apply(t, rule, route)
+	m.Set(t, m.Rules(t, "load.txtar:renamed"))
 	load.Await(t, 20)
-	m.Apply(t, allTo(name, "other"))
+	m.Apply(t, allTo(t, m, name, "other"))
 	wantAll(t, m, name, "v1")
 	m.Delete(t, routeName, ruleName)
 	load.Await(t, 20)
@@ -140,18 +140,10 @@ func rulesInAnyOrder(t *testing.T, m *live.Mesh) {
 
 // ruleChanged: each change makes a new cluster in the proxy, which needs its endpoints again.
 func ruleChanged(t *testing.T, m *live.Mesh) {
-	m.Apply(t, serving(t, m, "rulechg")+allTo("rulechg", "v2")+subsets("rulechg.test", "v1", "v2"))
+	m.Apply(t, serving(t, m, "rulechg"), allTo(t, m, "rulechg", "v2"), subsets(t, m, "rulechg"))
 	load := crowd(t, m, "rulechg")
 	for i := range 25 {
-		m.Apply(
-			t,
-			destination(
-				"rulechg.test",
-				fmt.Sprintf(`  trafficPolicy: {connectionPool: {http: {http2MaxRequests: %d}, tcp: {maxConnections: %d}}}
-  subsets: [{name: v1, labels: {version: v1}}, {name: v2, labels: {version: v2}}]
-`, 1000+i, 2000+i),
-			),
-		)
+		m.Apply(t, m.Rules(t, "load.txtar:changed", "requests", 1000+i, "connections", 2000+i))
 		load.Await(t, 10)
 	}
 	m.Delete(t, "VirtualService rulechg-test", "DestinationRule rulechg-test")
@@ -199,11 +191,11 @@ func serviceComesAndGoes(t *testing.T, m *live.Mesh) {
 
 // flips: a route goes back and forth, and each time is in force when the control plane says so.
 func flips(t *testing.T, m *live.Mesh) {
-	m.Apply(t, serving(t, m, "flip")+subsets("flip.test", "v1", "v2")+allTo("flip", "v1"))
+	m.Apply(t, serving(t, m, "flip"), subsets(t, m, "flip"), allTo(t, m, "flip", "v1"))
 	load := crowd(t, m, "flip")
 	for i := range 100 {
 		version := fmt.Sprintf("v%d", 1+(i+1)%2)
-		m.Apply(t, allTo("flip", version))
+		m.Apply(t, allTo(t, m, "flip", version))
 		if i%10 == 0 {
 			wantAll(t, m, "flip", version)
 		}
@@ -218,9 +210,9 @@ func destinationGoes(t *testing.T, m *live.Mesh) {
 	m.Apply(t, serving(t, m, "stay"))
 	load := live.StartLoad(t, httpCrowd(from(m, "stay.test"))...)
 	for range 5 {
-		m.Set(t, virtual("stay.test", "  http: [{route: [{destination: {host: elsewhere.test}}]}]\n"))
+		m.Set(t, m.Rules(t, "load.txtar:to-elsewhere"))
 		load.Await(t, 20)
-		m.Apply(t, service("elsewhere.test", "elsewhere"))
+		m.Apply(t, m.Rules(t, "load.txtar:elsewhere"))
 		if got := live.Tally(t, 10, from(m, "stay.test")); got["elsewhere"] != 10 {
 			t.Errorf("with the other service there: %v", got)
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -16,19 +15,13 @@ import (
 func gatewayFlips(t *testing.T, m *live.Mesh) {
 	ca := live.NewAuthority(t, "gateway")
 	pair := ca.Issue(t, "gwflip.example")
-	servers := `
-  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <gwflip-entry>, hosts: ["gwflip.example"]}
-  - {port: {number: 8443, name: https, protocol: HTTPS}, bind: <gwflip-entry>, hosts: ["gwflip.example"],
-     tls: {mode: SIMPLE, serverCertificate: ` + pair.CertFile + `, privateKey: ` + pair.KeyFile + `}}
-  - {port: {number: 9000, name: tcp, protocol: TCP}, bind: <gwflip-entry>, hosts: ["*"]}
-`
-	flip := func(version string) {
-		m.Apply(t, behind("gwflip", "gwflip.example", strings.ReplaceAll(`
-  http: [{route: [{destination: {host: gwflip.test, subset: VERSION, port: {number: 8000}}}]}]
-  tcp: [{match: [{port: 9000}], route: [{destination: {host: gwflip.test, subset: VERSION, port: {number: 9000}}}]}]
-`, "VERSION", version)))
-	}
-	m.Apply(t, serving(t, m, "gwflip")+subsets("gwflip.test", "v1", "v2")+entrance("gwflip", servers))
+	flip := func(version string) { m.Apply(t, m.Rules(t, "load-gateway.txtar:route", "subset", version)) }
+	m.Apply(
+		t,
+		serving(t, m, "gwflip"),
+		subsets(t, m, "gwflip"),
+		m.Rules(t, "load-gateway.txtar:gateway", "cert", pair.CertFile, "key", pair.KeyFile),
+	)
 	flip("v1")
 	plain := live.Request{To: m.Addr("gwflip-entry", 8000), Host: "gwflip.example"}
 	secure := live.Request{
@@ -55,10 +48,7 @@ func gatewayFlips(t *testing.T, m *live.Mesh) {
 		load.Await(t, 5)
 	}
 	for i := range 5 { // the gateway's own object
-		m.Apply(
-			t,
-			entrance("gwflip", strings.ReplaceAll(servers, `["gwflip.example"]`, fmt.Sprintf(`["gwflip.example", "other-%d.example"]`, i))),
-		)
+		m.Apply(t, m.Rules(t, "load-gateway.txtar:more-hosts", "cert", pair.CertFile, "key", pair.KeyFile, "more", i))
 		load.Await(t, 20)
 	}
 	load.Stop(t)
@@ -71,39 +61,15 @@ func gatewayFlips(t *testing.T, m *live.Mesh) {
 // inboundChanged: the sidecar beside the server changes while requests go through it.
 func inboundChanged(t *testing.T, m *live.Mesh) {
 	port := m.BackendOnLocalhost(t, "inbound-app")
-	sidecar := func(more string) string {
-		return `---
-apiVersion: networking.istio.io/v1
-kind: Sidecar
-metadata: {name: inbound, namespace: default}
-spec:
-  workloadSelector: {labels: {app: inbound}}
-  ingress:
-  - {port: {number: 8080, name: http, protocol: HTTP}, bind: <inbound>, captureMode: NONE, defaultEndpoint: "127.0.0.1:` + strconv.Itoa(port) + `"}` + more + `
-  egress:
-  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <inbound-egress>, captureMode: NONE, hosts: ["~/*"]}
-`
-	}
-	m.Set(t, sidecar("")+service("inbound.test", "inbound"))
+	m.Set(t, m.Rules(t, "load-inbound.txtar:plain", "port", port), m.Rules(t, "load-inbound.txtar:service"))
 	m.Proxy(t, live.Node{Name: "inbound", Sotw: !m.Plane.Streams()[0].Delta})
 	load := live.StartLoad(t, httpCrowd(from(m, "inbound.test"))...)
 	for i := range 10 {
-		m.Apply(t, sidecar(`
-  - {port: {number: `+strconv.Itoa(8090+i)+
-			`, name: http-more, protocol: HTTP}, bind: <inbound>, captureMode: NONE, defaultEndpoint: "127.0.0.1:`+strconv.Itoa(port)+`",
-     connectionPool: {http: {http2MaxRequests: `+strconv.Itoa(100+i)+`}}}`))
+		m.Apply(t, m.Rules(t, "load-inbound.txtar:more", "port", port, "more", 8090+i, "requests", 100+i))
 		load.Await(t, 10)
 	}
 	for i := range 10 { // the cluster behind the listener changes
-		m.Apply(
-			t,
-			strings.Replace(
-				sidecar(""),
-				"  egress:",
-				"  inboundConnectionPool: {http: {http2MaxRequests: "+strconv.Itoa(500+i)+"}}\n  egress:",
-				1,
-			),
-		)
+		m.Apply(t, m.Rules(t, "load-inbound.txtar:pool", "port", port, "requests", 500+i))
 		load.Await(t, 10)
 	}
 	load.Stop(t)
@@ -111,7 +77,7 @@ spec:
 
 // restarted: a new control plane on the same addresses finds proxies that have everything, and sends nothing.
 func restarted(t *testing.T, m *live.Mesh) {
-	m.Apply(t, serving(t, m, "restart")+subsets("restart.test", "v1", "v2")+allTo("restart", "v1"))
+	m.Apply(t, serving(t, m, "restart"), subsets(t, m, "restart"), allTo(t, m, "restart", "v1"))
 	load := crowd(t, m, "restart")
 	delta := m.Plane.Streams()[0].Delta
 	for range 3 {
@@ -128,7 +94,7 @@ func restarted(t *testing.T, m *live.Mesh) {
 		}
 		load.Await(t, 20)
 	}
-	m.Apply(t, strings.Replace(allTo("restart", "v1"), "subset: v1, port: {number: 8000}", "subset: v2, port: {number: 8000}", 1))
+	m.Apply(t, m.Rules(t, "load.txtar:restarted"))
 	if got := live.Tally(t, 10, from(m, "restart.test")); got["restart-v2"] != 10 {
 		t.Errorf("a change after the restart: %v", got)
 	}
@@ -145,30 +111,22 @@ func restarted(t *testing.T, m *live.Mesh) {
 
 // gatewayOrder: on a gateway a route names a subset before there is a rule that defines it, and the rule goes before the route does.
 func gatewayOrder(t *testing.T, m *live.Mesh) {
-	m.Apply(t, serving(t, m, "gworder")+entrance("gworder", `
-  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <gworder-entry>, hosts: ["gworder.example"]}
-`))
-	route := func(subset string) string {
-		return behind(
-			"gworder",
-			"gworder.example",
-			"  http: [{route: [{destination: {host: gworder.test, port: {number: 8000}"+subset+"}}]}]\n",
-		)
-	}
-	m.Apply(t, route(""))
+	whole, subset := m.Rules(t, "load-gateway.txtar:order-whole"), m.Rules(t, "load-gateway.txtar:order-subset")
+	m.Apply(t, serving(t, m, "gworder"), m.Rules(t, "load-gateway.txtar:order"))
+	m.Apply(t, whole)
 	enter := live.Request{To: m.Addr("gworder-entry", 8000), Host: "gworder.example"}
 	wantStatus(t, live.Send(t, enter), 200)
 	load := live.StartLoad(t, httpCrowd(enter)...)
 	for range 5 {
-		m.Set(t, route(", subset: v2"))
+		m.Set(t, subset)
 		load.Await(t, 20)
-		m.Apply(t, subsets("gworder.test", "v1", "v2"))
+		m.Apply(t, subsets(t, m, "gworder"))
 		if got := live.Tally(t, 10, enter); got["gworder-v2"] != 10 {
 			t.Errorf("with both rules in force: %v", got)
 		}
 		m.Drop("DestinationRule gworder-test")
 		load.Await(t, 20)
-		m.Apply(t, route(""))
+		m.Apply(t, whole)
 		load.AwaitFrom(t, http1, "gworder-v1")
 	}
 	load.Stop(t)

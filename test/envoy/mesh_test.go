@@ -15,15 +15,9 @@ import (
 func TestMeshConfig(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "access.log")
-	m := live.Start(
-		t,
-		live.Options{
-			MeshConfig: "accessLogFile: " + log + "\naccessLogFormat: \"%REQ(:AUTHORITY)% %RESPONSE_CODE% " +
-				"%UPSTREAM_CLUSTER_RAW% %RESPONSE_FLAGS%\\n\"\n",
-		},
-	)
+	m := live.Start(t, live.Options{MeshConfig: rig.Text(t, "mesh.txtar:config", rig.Pairs("log", log))})
 	m.Backends(t, "meshed")
-	m.Apply(t, service("meshed.test", "meshed"))
+	m.Apply(t, m.Rules(t, "mesh.txtar:service"))
 	e := m.Client(t, client)
 	wantServer(t, live.Send(t, from(m, "meshed.test")), "meshed")
 
@@ -57,17 +51,8 @@ func TestFolder(t *testing.T) {
 	t.Parallel()
 	m := live.Start(t, live.Options{Folder: true})
 	m.Backends(t, "folder-v1", "folder-v2")
-	m.WriteFile(
-		t,
-		"services.yaml",
-		strings.TrimPrefix(service("folder.test", "folder-v1:v1", "folder-v2:v2")+subsets("folder.test", "v1", "v2"), "---\n"),
-	)
-	route := func(version string) string {
-		return strings.TrimPrefix(
-			virtual("folder.test", "  http: [{route: [{destination: {host: folder.test, subset: "+version+"}}]}]\n"),
-			"---\n",
-		)
-	}
+	m.WriteFile(t, "services.yaml", m.Rules(t, "folder.txtar:services"))
+	route := func(version string) string { return m.Rules(t, "folder.txtar:route", "version", version) }
 	m.WriteFile(t, "route.yaml", route("v1"))
 	m.Client(t, client)
 	follows := func(want func(map[string]int) bool) {

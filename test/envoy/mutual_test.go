@@ -40,30 +40,7 @@ type mutual struct {
 func newMutual(t *testing.T, sotw bool) *mutual {
 	w := &mutual{m: live.Start(t, live.Options{}), trust: live.NewTrust(t)}
 	port, tcpPort := w.m.BackendOnLocalhost(t, "mutual-app"), w.m.TCPBackendOnLocalhost(t, "mutual-tcp")
-	w.m.Set(t, `---
-apiVersion: networking.istio.io/v1
-kind: Sidecar
-metadata: {name: app, namespace: default}
-spec:
-  workloadSelector: {labels: {app: app}}
-  ingress:
-  - {port: {number: 8080, name: http, protocol: HTTP}, bind: <app>, captureMode: NONE, defaultEndpoint: "127.0.0.1:`+strconv.Itoa(port)+`"}
-  - {port: {number: 9000, name: tcp, protocol: TCP}, bind: <app>, captureMode: NONE, defaultEndpoint: "127.0.0.1:`+strconv.Itoa(tcpPort)+`"}
-  egress:
-  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <app-egress>, captureMode: NONE, hosts: ["~/*"]}
----
-apiVersion: networking.istio.io/v1
-kind: Sidecar
-metadata: {name: `+other+`, namespace: default}
-spec:
-  workloadSelector: {labels: {app: `+other+`}}
-  egress:
-  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <`+other+`-egress>, captureMode: NONE, hosts: ["*/*"]}
-`+w.service("app")+entrance("mutual", `
-  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <mutual-entry>, hosts: ["*"]}
-`)+behind("mutual", "edge.example", `
-  http: [{route: [{destination: {host: app.test, port: {number: 8000}}}]}]
-`))
+	w.m.Set(t, w.m.Rules(t, "mutual.txtar:mesh", "http", port, "tcp", tcpPort), w.service(t, "app"))
 	identify := func(name, account string, workload exposition.Workload) live.Node {
 		return live.Node{Name: name, Sotw: sotw, Identity: w.trust.Issue(t, account).Files, Workload: workload}
 	}
@@ -77,38 +54,19 @@ spec:
 }
 
 // service is the app's, whose endpoint has the service account given.
-func (w *mutual) service(account string) string {
-	return `---
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: app, namespace: default}
-spec:
-  hosts: [app.test]
-  addresses: [<app-vip>]
-  location: MESH_INTERNAL
-  resolution: STATIC
-  ports: [{number: 8000, name: http, protocol: HTTP, targetPort: 8080}, {number: 9000, name: tcp, protocol: TCP}]
-  endpoints: [{address: <app>, labels: {app: app}, serviceAccount: ` + account + `}]
-`
+func (w *mutual) service(t *testing.T, account string) string {
+	t.Helper()
+	return w.m.Rules(t, "mutual.txtar:service", "account", account)
 }
 
 func (w *mutual) mode(t *testing.T, mode string) {
 	t.Helper()
-	w.m.Apply(t, `---
-apiVersion: security.istio.io/v1
-kind: PeerAuthentication
-metadata: {name: default, namespace: default}
-spec: {mtls: {mode: `+mode+`}}
-`)
+	w.m.Apply(t, w.m.Rules(t, "mutual.txtar:mode", "mode", mode))
 }
 
 // atGateway: a server of mode ISTIO_MUTUAL shows the gateway's own identity and takes those of the mesh.
 func (w *mutual) atGateway(t *testing.T) {
-	w.m.Apply(t, entrance("mutual-own", `
-  - {port: {number: 8443, name: https, protocol: HTTPS}, bind: <mutual-entry>, hosts: ["*"], tls: {mode: ISTIO_MUTUAL}}
-`)+behind("mutual-own", "own.example", `
-  http: [{route: [{destination: {host: app.test, port: {number: 8000}}}]}]
-`))
+	w.m.Apply(t, w.m.Rules(t, "mutual.txtar:gateway"))
 	ask := live.Request{To: w.m.Addr("mutual-entry", 8443), Host: "own.example", TLS: w.trust.Issue(t, "visitor").TLS}
 	for _, http2 := range []bool{false, true} {
 		ask.HTTP2 = http2
@@ -282,14 +240,14 @@ func (u *unwanted) Error() string { return u.what + " is answered " + strconv.It
 
 // identities: a server that shows another identity than its service's endpoints have is not believed.
 func (w *mutual) identities(t *testing.T) {
-	w.m.Apply(t, w.service("somebody-else"))
+	w.m.Apply(t, w.service(t, "somebody-else"))
 	rig.Eventually(t, func() error {
 		if reply := live.Send(t, from(w.m, "app.test")); reply.Status != 503 {
 			return &unwanted{"a server with the wrong identity", reply.Status}
 		}
 		return nil
 	})
-	w.m.Apply(t, w.service("app"))
+	w.m.Apply(t, w.service(t, "app"))
 	rig.Eventually(t, func() error {
 		if reply := live.Send(t, from(w.m, "app.test")); reply.Status != 200 {
 			return &unwanted{"a server with the right identity", reply.Status}

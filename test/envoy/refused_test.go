@@ -24,7 +24,7 @@ func TestNothingRefused(t *testing.T) {
 	makes(
 		t,
 		"VirtualService mistaken-test",
-		func(spec string) string { return virtual("mistaken.test", "  http:\n  - "+spec+"\n") },
+		"refused.txtar:route",
 		[]mistake{
 			{
 				"a regular expression that does not compile",
@@ -78,7 +78,7 @@ func TestClustersNotRefused(t *testing.T) {
 	makes(
 		t,
 		"DestinationRule mistaken-test",
-		func(spec string) string { return destination("mistaken.test", "  trafficPolicy: "+spec+"\n") },
+		"refused.txtar:rule",
 		[]mistake{
 			{"a table size that is no prime", `{loadBalancer: {consistentHash: {httpHeaderName: x, maglev: {tableSize: 10}}}}`},
 			{"a negative timeout", `{connectionPool: {tcp: {connectTimeout: -1s}}}`},
@@ -91,16 +91,16 @@ func TestClustersNotRefused(t *testing.T) {
 }
 
 // makes writes one mistake after the other into an object while another service is asked without pause.
-func makes(t *testing.T, object string, rule func(spec string) string, mistakes []mistake) {
+func makes(t *testing.T, object, rules string, mistakes []mistake) {
 	t.Helper()
 	m := live.Start(t, live.Options{})
 	m.Backends(t, "sound", "mistaken")
 	m.Client(t, client)
-	m.Apply(t, service("sound.test", "sound")+service("mistaken.test", "mistaken"))
+	m.Apply(t, m.Rules(t, "refused.txtar:sound"))
 	load := live.StartLoad(t, httpCrowd(from(m, "sound.test"))...)
 	for _, c := range mistakes {
 		t.Run(c.name, func(t *testing.T) {
-			objects, problems := m.TryDecode(rule(c.spec))
+			objects, problems := m.TryDecode(m.Rules(t, rules, "mistake", c.spec))
 			m.Plane.Rules.Set(objects...)
 			m.Settle(t)
 			if len(errorsOf(problems)) == 0 && len(errorsOf(m.ProblemsOf(object))) == 0 {
@@ -133,20 +133,20 @@ func refused(t *testing.T, sotw bool) {
 	m := live.Start(t, live.Options{MayRefuse: true})
 	m.Backends(t, "mistaken")
 	m.ClientNode(t, live.Node{Name: client, Sotw: sotw})
-	m.Apply(t, serving(t, m, "sound")+subsets("sound.test", "v1", "v2")+allTo("sound", "v1")+service("mistaken.test", "mistaken"))
+	m.Apply(t, serving(t, m, "sound"), subsets(t, m, "sound"), allTo(t, m, "sound", "v1"), m.Rules(t, "refused.txtar:service"))
 	sound := crowd(t, m, "sound")
 	mistaken := live.StartLoad(t, httpCrowd(from(m, "mistaken.test"))...)
 	missing := filepath.Join(t.TempDir(), "nowhere.pem")
 	for i := range 3 {
-		m.Apply(t, destination("mistaken.test", "  trafficPolicy: {tls: {mode: SIMPLE, caCertificates: "+missing+"}}\n"))
+		m.Apply(t, m.Rules(t, "refused.txtar:certificate", "file", missing))
 		awaitProblem(t, m, "DestinationRule mistaken-test", missing)
 		mistaken.Await(t, 10)
 		version := fmt.Sprintf("v%d", 1+(i+1)%2)
-		m.Apply(t, allTo("sound", version)) // with the refused cluster still wanted
+		m.Apply(t, allTo(t, m, "sound", version)) // with the refused cluster still wanted
 		wantAll(t, m, "sound", version)
-		m.Apply(t, subsets("sound.test", "v1", "v2", fmt.Sprintf("v%d", 3+i))) // clusters come and go too
+		m.Apply(t, m.Rules(t, "refused.txtar:third", "third", fmt.Sprintf("v%d", 3+i))) // clusters come and go too
 		sound.Await(t, 10)
-		m.Apply(t, destination("mistaken.test", fmt.Sprintf("  trafficPolicy: {connectionPool: {http: {http2MaxRequests: %d}}}\n", 1000+i)))
+		m.Apply(t, m.Rules(t, "refused.txtar:mended", "requests", 1000+i))
 		awaitNoProblem(t, m, "DestinationRule mistaken-test")
 		mistaken.Await(t, 10)
 	}
@@ -183,21 +183,10 @@ func refusedListener(t *testing.T, sotw bool) {
 	ca := live.NewAuthority(t, "gateway")
 	pair := ca.Issue(t, "mistaken.example")
 	mistaken := func(key string) string {
-		return entrance("mistaken", `
-  - {port: {number: 8443, name: https, protocol: HTTPS}, bind: <mistaken-entry>, hosts: ["mistaken.example"],
-     tls: {mode: SIMPLE, serverCertificate: `+pair.CertFile+`, privateKey: `+key+`}}
-`)
+		return m.Rules(t, "refused.txtar:gateway", "cert", pair.CertFile, "key", key)
 	}
-	route := func(version string) string {
-		return behind(
-			"sound",
-			"sound.example",
-			"  http: [{route: [{destination: {host: sound.test, subset: "+version+", port: {number: 8000}}}]}]\n",
-		)
-	}
-	m.Apply(t, serving(t, m, "sound")+subsets("sound.test", "v1", "v2")+entrance("sound", `
-  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <sound-entry>, hosts: ["sound.example"]}
-`)+route("v1")+behind("mistaken", "mistaken.example", "  http: [{route: [{destination: {host: sound.test, port: {number: 8000}}}]}]\n"))
+	route := func(version string) string { return m.Rules(t, "refused.txtar:gateway-route", "version", version) }
+	m.Apply(t, serving(t, m, "sound"), subsets(t, m, "sound"), m.Rules(t, "refused.txtar:gateways"), route("v1"))
 	m.Proxy(t, live.Node{Name: gateway, Router: true, Labels: map[string]string{"istio": "gateway"}, Sotw: sotw})
 	enter := live.Request{To: m.Addr("sound-entry", 8000), Host: "sound.example"}
 	load := live.StartLoad(t, httpCrowd(enter)...)

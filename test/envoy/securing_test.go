@@ -13,6 +13,7 @@ func securing() []feature {
 		{"TLS origination: MUTUAL", originateMutual},
 		{"TLS origination on one port", originatePort},
 		{"TLS origination: DISABLE for a subset", originateSubset},
+		{"tls routes by server name", tlsRoutes},
 	}
 }
 
@@ -21,12 +22,8 @@ func originateSimple(t *testing.T, m *live.Mesh) {
 	ca, stranger := live.NewAuthority(t, "origin"), live.NewAuthority(t, "stranger")
 	pair := ca.Issue(t, "origin.test")
 	m.SecureBackend(t, "origin", &tls.Config{Certificates: []tls.Certificate{pair.Certificate}})
-	policy := func(file, san string) string {
-		return destination("origin.test", `  trafficPolicy:
-    tls: {mode: SIMPLE, sni: origin.test, caCertificates: `+file+`, subjectAltNames: [`+san+`]}
-`)
-	}
-	m.Apply(t, service("origin.test", "origin")+policy(ca.File, "origin.test"))
+	policy := func(file, name string) string { return m.Rules(t, "origin.txtar:policy", "ca", file, "name", name) }
+	m.Apply(t, m.Rules(t, "origin.txtar:service"), policy(ca.File, "origin.test"))
 	r := live.Send(t, from(m, "origin.test"))
 	wantServer(t, r, "origin")
 	wantHeader(t, "server name", r.Echo.SNI, "origin.test")
@@ -47,13 +44,9 @@ func originateMutual(t *testing.T, m *live.Mesh) {
 		"mutual",
 		&tls.Config{Certificates: []tls.Certificate{server.Certificate}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool},
 	)
-	m.Apply(t, service("mutual.test", "mutual")+destination("mutual.test", `  trafficPolicy:
-    tls: {mode: SIMPLE, caCertificates: `+ca.File+`}
-`))
+	m.Apply(t, m.Rules(t, "origin-mutual.txtar:simple", "ca", ca.File))
 	wantStatus(t, live.Send(t, from(m, "mutual.test")), 503)
-	m.Apply(t, destination("mutual.test", `  trafficPolicy:
-    tls: {mode: MUTUAL, sni: mutual.test, caCertificates: `+ca.File+`, clientCertificate: `+own.CertFile+`, privateKey: `+own.KeyFile+`}
-`))
+	m.Apply(t, m.Rules(t, "origin-mutual.txtar:mutual", "ca", ca.File, "cert", own.CertFile, "key", own.KeyFile))
 	r := live.Send(t, from(m, "mutual.test"))
 	wantServer(t, r, "mutual")
 	wantHeader(t, "the certificate presented", r.Echo.Client, "the-proxy")
@@ -65,23 +58,7 @@ func originatePort(t *testing.T, m *live.Mesh) {
 	pair := ca.Issue(t, "tlsport.test")
 	m.Backend(t, "tlsport")
 	m.SecureBackendAt(t, "tlsport-secure", m.Addr("tlsport", 8443), &tls.Config{Certificates: []tls.Certificate{pair.Certificate}})
-	m.Apply(t, `
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: tlsport, namespace: default}
-spec:
-  hosts: [tlsport.test]
-  location: MESH_EXTERNAL
-  resolution: STATIC
-  ports:
-  - {number: 8000, name: http, protocol: HTTP, targetPort: 8080}
-  - {number: 8001, name: http-secure, protocol: HTTP, targetPort: 8443}
-  endpoints: [{address: <tlsport>}]
-`+destination("tlsport.test", `  trafficPolicy:
-    portLevelSettings:
-    - port: {number: 8001}
-      tls: {mode: SIMPLE, sni: tlsport.test, caCertificates: `+ca.File+`}
-`))
+	m.Apply(t, m.Rules(t, "origin-port.yaml", "ca", ca.File))
 	r := live.Send(t, from(m, "tlsport.test"))
 	wantServer(t, r, "tlsport")
 	wantHeader(t, "server name", r.Echo.SNI, "")
@@ -98,19 +75,27 @@ func originateSubset(t *testing.T, m *live.Mesh) {
 	pair := ca.Issue(t, "tlssubset.test")
 	m.Backend(t, "tlssub-plain")
 	m.SecureBackend(t, "tlssub-secure", &tls.Config{Certificates: []tls.Certificate{pair.Certificate}})
-	m.Apply(t, service("tlssubset.test", "tlssub-plain:plain", "tlssub-secure:secure")+destination("tlssubset.test", `  trafficPolicy:
-    tls: {mode: SIMPLE, sni: tlssubset.test, caCertificates: `+ca.File+`}
-  subsets:
-  - {name: plain, labels: {version: plain}, trafficPolicy: {tls: {mode: DISABLE}}}
-  - {name: secure, labels: {version: secure}}
-`)+virtual("tlssubset.test", `
-  http:
-  - match: [{uri: {prefix: /plain}}]
-    route: [{destination: {host: tlssubset.test, subset: plain}}]
-  - route: [{destination: {host: tlssubset.test, subset: secure}}]
-`))
+	m.Apply(t, m.Rules(t, "origin-subset.yaml", "ca", ca.File))
 	wantServer(t, live.Send(t, at(m, "tlssubset.test", "/plain")), "tlssub-plain")
 	r := live.Send(t, at(m, "tlssubset.test", "/"))
 	wantServer(t, r, "tlssub-secure")
 	wantHeader(t, "server name", r.Echo.SNI, "tlssubset.test")
+}
+
+// tlsRoutes: TLS connections go by the server name that the client asks for, still encrypted.
+func tlsRoutes(t *testing.T, m *live.Mesh) {
+	ca := live.NewAuthority(t, "tls routes")
+	for _, name := range []string{"a.tls.test", "b.tls.test"} {
+		pair := ca.Issue(t, name)
+		m.TLSBackend(t, objectName(name), 9443, &tls.Config{Certificates: []tls.Certificate{pair.Certificate}})
+	}
+	m.Apply(t, m.Rules(t, "tls-routes.yaml"))
+	for _, name := range []string{"a.tls.test", "b.tls.test"} {
+		for range 5 {
+			got, err := live.DialTLS(t, m.Addr("tls-vip", 9443), &tls.Config{ServerName: name, RootCAs: ca.Pool})
+			if err != nil || got != objectName(name) {
+				t.Errorf("server name %s reached %q: %v", name, got, err)
+			}
+		}
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -58,33 +57,7 @@ func newUnnamed(t *testing.T, sotw bool) *unnamed {
 	greeting := w.m.TCPBackendOnLocalhost(t, "any-greets")
 	// what a proxy binds itself it hands on to the same port of localhost
 	w.address, w.direct = w.m.Addr("any-vip", 9300), w.m.Addr("any-app", port)
-	w.m.Set(t, `---
-apiVersion: networking.istio.io/v1
-kind: Sidecar
-metadata: {name: any-app, namespace: default}
-spec:
-  workloadSelector: {labels: {app: any-app}}
-  egress:
-  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <any-app-egress>, captureMode: NONE, hosts: ["~/*"]}
----
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: any, namespace: default}
-spec:
-  hosts: [any.test]
-  addresses: [<any-vip>]
-  location: MESH_INTERNAL
-  resolution: STATIC
-  ports: [{number: 9300, name: any, targetPort: `+strconv.Itoa(port)+`}, {number: 9301, name: greets, targetPort: `+
-		strconv.Itoa(greeting)+`}]
-  endpoints: [{address: <any-app>, labels: {app: any-app}, serviceAccount: app}]
-`+service("named.test", "any-app")+virtual("named.test", `
-  http: [{route: [{destination: {host: any.test, port: {number: 9300}}}]}]
-`)+entrance("any", `
-  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <any-entry>, hosts: ["*"]}
-`)+behind("any", "any.example", `
-  http: [{route: [{destination: {host: any.test, port: {number: 9300}}}]}]
-`))
+	w.m.Set(t, w.m.Rules(t, "unnamed.txtar:mesh", "port", port, "greets", greeting))
 	identify := func(name, account string, workload exposition.Workload) live.Node {
 		return live.Node{Name: name, Sotw: sotw, Identity: w.trust.Issue(t, account).Files, Workload: workload}
 	}
@@ -194,14 +167,7 @@ func (w *unnamed) connections(t *testing.T) {
 
 // rules: what a VirtualService says holds, retries too.
 func (w *unnamed) rules(t *testing.T) {
-	w.m.Apply(t, virtual("any.test", `
-  http:
-  - match: [{uri: {prefix: /direct}}]
-    directResponse: {status: 451}
-  - route: [{destination: {host: any.test}}]
-    retries: {attempts: 3, retryOn: "503"}
-    headers: {request: {set: {x-rule: applied}}}
-`))
+	w.m.Apply(t, w.m.Rules(t, "unnamed.txtar:rules"))
 	r := w.ask()
 	r.Path = "/direct"
 	wantStatus(t, live.Send(t, r), http.StatusUnavailableForLegalReasons)
@@ -262,18 +228,7 @@ func (w *unnamed) outside(t *testing.T) {
 		"any-out",
 		&tls.Config{Certificates: []tls.Certificate{authority.Issue(t, "any-out.test").Certificate}, NextProtos: []string{"http/1.1"}},
 	)
-	w.m.Apply(t, `---
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: any-out, namespace: default}
-spec:
-  hosts: [any-out.test]
-  addresses: [<any-out-vip>]
-  location: MESH_INTERNAL
-  resolution: STATIC
-  ports: [{number: 9300, name: any, targetPort: 8080}]
-  endpoints: [{address: <any-out>}]
-`+destination("any-out.test", "  trafficPolicy: {tls: {mode: SIMPLE, insecureSkipVerify: true}}\n"))
+	w.m.Apply(t, w.m.Rules(t, "unnamed.txtar:outside"))
 	wantServer(t, live.Send(t, live.Request{To: w.m.Addr("any-out-vip", 9300), Host: "any-out.test:9300"}), "any-out")
 }
 

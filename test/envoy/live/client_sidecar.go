@@ -1,6 +1,16 @@
 package live
 
-import "testing"
+import (
+	_ "embed"
+	"testing"
+
+	"fairway/test/rig"
+)
+
+// clientRules are the Sidecar object of a client.
+//
+//go:embed client.yaml
+var clientRules string
 
 // Client starts a sidecar of namespace default whose workload has the label app: <name>. Its workload reaches every
 // HTTP service at ports HTTPPort and OtherPort of the address "<name>-egress", and TCP services at their own addresses.
@@ -15,17 +25,7 @@ func (m *Mesh) ClientNode(t testing.TB, n Node) *Envoy {
 	if n.Labels == nil {
 		n.Labels = map[string]string{"app": n.Name}
 	}
-	m.Set(t, `
-apiVersion: networking.istio.io/v1
-kind: Sidecar
-metadata: {name: `+n.Name+`, namespace: default}
-spec:
-  workloadSelector: {labels: {app: `+n.Labels["app"]+`}}
-  egress:
-  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <`+n.Name+`-egress>, captureMode: NONE, hosts: ["*/*"]}
-  - {port: {number: 8001, name: http-other, protocol: HTTP}, bind: <`+n.Name+`-egress>, captureMode: NONE, hosts: ["*/*"]}
-  - {hosts: ["*/*"]}
-`)
+	m.Set(t, rig.Fill(t, "client.yaml", clientRules, rig.Pairs("name", n.Name, "app", n.Labels["app"]), m.Address))
 	return m.Proxy(t, n)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/test/rig"
 )
 
 // named finds "<reviews-v1>" in rules.
@@ -23,17 +24,33 @@ func (m *Mesh) Text(yaml string) string {
 	return named.ReplaceAllStringFunc(yaml, func(s string) string { return m.IP(s[1 : len(s)-1]) })
 }
 
-// Apply sets the objects of YAML documents in one batch, and waits until they are in force in every proxy.
-func (m *Mesh) Apply(t testing.TB, yaml string) {
+// Address is what ${ip:NAME} stands for in rules: the address that IP(NAME) gives.
+func (m *Mesh) Address(name string) (string, bool) {
+	name, ok := strings.CutPrefix(name, "ip:")
+	if !ok {
+		return "", false
+	}
+	return m.IP(name), true
+}
+
+// Rules are the test's own, from the folder testdata as rig.Text reads them, with the addresses of this mesh and the
+// pairs of names and values given in the place of names.
+func (m *Mesh) Rules(t testing.TB, name string, pairs ...any) string {
 	t.Helper()
-	m.Set(t, yaml)
+	return rig.Text(t, name, rig.Pairs(pairs...), m.Address)
+}
+
+// Apply sets the objects of YAML documents in one batch, and waits until they are in force in every proxy.
+func (m *Mesh) Apply(t testing.TB, yaml ...string) {
+	t.Helper()
+	m.Set(t, yaml...)
 	m.Settle(t)
 }
 
 // Set sets the objects of YAML documents in one batch, and does not wait. A document that does not decode fails the test.
-func (m *Mesh) Set(t testing.TB, yaml string) {
+func (m *Mesh) Set(t testing.TB, yaml ...string) {
 	t.Helper()
-	m.Plane.Rules.Set(m.Decode(t, yaml)...)
+	m.Plane.Rules.Set(m.Decode(t, strings.Join(yaml, "\n---\n"))...)
 }
 
 // Decode reads YAML documents as a source does. Errors in them fail the test.

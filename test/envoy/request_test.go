@@ -1,0 +1,229 @@
+package envoy
+
+import (
+	"fmt"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/test/envoy/live"
+)
+
+var method = regexp.MustCompile(`^[A-Z]+$`)
+
+// request reads the words of a REQUEST, and gives those of the ANSWER, which come after "->":
+//
+//	[METHOD] HOST[:PORT][/PATH] [WORD]…
+//
+// A word with a colon is a header ("x-user:ann"). Of those with an equals sign there are
+//
+//	from=other         the sidecar beside whose workload the request is made; client where nothing is said
+//	port=8001          the port of it, in the place of 8000
+//	to=NAME:PORT       a gateway's, or any other, address in the place of a sidecar
+func (s *script) request(args []string) (r live.Request, answer []string, err error) {
+	end := slices.Index(args, "->")
+	if end < 1 {
+		return r, nil, fmt.Errorf("REQUEST -> ANSWER, not %q", args)
+	}
+	words, answer := args[:end], args[end+1:]
+	from, port := client, live.HTTPPort
+	if method.MatchString(words[0]) && len(words) > 1 {
+		r.Method, words = words[0], words[1:]
+	}
+	r.Host, r.Path, _ = strings.Cut(words[0], "/")
+	r.Path = "/" + r.Path
+	for _, word := range words[1:] {
+		name, sign, value := split(word)
+		switch {
+		case sign == ':':
+			r = with(r, name, value)
+		case name == "from":
+			from = value
+		case name == "port":
+			if port, err = strconv.Atoi(value); err != nil {
+				return r, nil, err
+			}
+		case name == "to":
+			if r.To, err = s.address(value); err != nil {
+				return r, nil, err
+			}
+		default:
+			return r, nil, fmt.Errorf("no word of a request: %q", word)
+		}
+	}
+	if r.To == "" {
+		r.To = s.m.Addr(from+"-egress", port)
+	}
+	return r, answer, nil
+}
+
+// address is where "NAME:PORT" is in this mesh.
+func (s *script) address(at string) (string, error) {
+	name, text, err := net.SplitHostPort(at)
+	if err != nil {
+		return "", err
+	}
+	port, err := strconv.Atoi(text)
+	return s.m.Addr(name, port), err
+}
+
+// split parts a word at its first colon or equals sign.
+func split(word string) (name string, sign byte, value string) {
+	i := strings.IndexAny(word, ":=")
+	if i < 0 {
+		return word, 0, ""
+	}
+	return word[:i], word[i], word[i+1:]
+}
+
+// check compares a reply with the words of an ANSWER:
+//
+//	200 or !200             its status
+//	x-route:one             a header of it; "x-route:" has none
+//	body="two\nwords"       its body, quoted or as it is
+//	took=190ms..10s         how long it took
+//	server=v1               the backend that answered, and of what that backend received
+//	path= host= sni=        the path with its query, the authority, the server name,
+//	seen.x-route:one        a header, several values joined by commas
+func check(r live.Reply, answer []string) error {
+	for _, word := range answer {
+		got, want, err := part(r, word)
+		if err != nil {
+			return err
+		}
+		if got != want {
+			return fmt.Errorf("%q is wanted, not %q; status %d of %q, headers %v, body %q", word, got, r.Status, r.Echo.Server, r.Header, r.Body)
+		}
+	}
+	return nil
+}
+
+// part is what a word of an answer speaks of, and what it wants that to be.
+func part(r live.Reply, word string) (got, want string, err error) {
+	name, sign, want := split(word)
+	if header, ok := strings.CutPrefix(name, "seen."); ok && sign == ':' {
+		return strings.Join(r.Echo.Header.Values(header), ","), want, nil
+	}
+	switch {
+	case sign == ':':
+		return r.Header.Get(name), want, nil
+	case sign == 0:
+		status := strconv.Itoa(r.Status)
+		if other, not := strings.CutPrefix(word, "!"); not && status != other {
+			return word, word, nil
+		}
+		return status, word, nil
+	}
+	if strings.HasPrefix(want, `"`) {
+		if want, err = strconv.Unquote(want); err != nil {
+			return "", "", fmt.Errorf("%s: %w", word, err)
+		}
+	}
+	switch name {
+	case "server":
+		return r.Echo.Server, want, nil
+	case "path":
+		return r.Echo.Path, want, nil
+	case "host":
+		return r.Echo.Host, want, nil
+	case "sni":
+		return r.Echo.SNI, want, nil
+	case "body":
+		return r.Body, want, nil
+	case "took":
+		within, err := between(want, int64(r.Took), func(s string) (int64, error) {
+			d, err := time.ParseDuration(s)
+			return int64(d), err
+		})
+		if within {
+			return want, want, err
+		}
+		return r.Took.String(), want, err
+	}
+	return "", "", fmt.Errorf("no word of an answer: %q", word)
+}
+
+// between says whether a value is in a range, "53..147", "1..", "..250" or "20".
+func between(text string, value int64, parse func(string) (int64, error)) (bool, error) {
+	low, high, ranged := strings.Cut(text, "..")
+	if !ranged {
+		high = low
+	}
+	for _, end := range []struct {
+		text  string
+		wrong func(int64) bool
+	}{
+		{low, func(n int64) bool { return value < n }},
+		{high, func(n int64) bool { return value > n }},
+	} {
+		if end.text == "" {
+			continue
+		}
+		n, err := parse(end.text)
+		if err != nil || end.wrong(n) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// shares compares who answered with the words of SHARES: "v1=20", "v2=1..", "v3=*" for whatever the others left.
+func shares(n int, got map[string]int, words []string) error {
+	left := n
+	for _, word := range words {
+		i := strings.LastIndexByte(word, '=')
+		if i < 0 {
+			return fmt.Errorf("no word of shares: %q", word)
+		}
+		who, want := word[:i], word[i+1:]
+		left -= got[who]
+		if want == "*" {
+			continue
+		}
+		ok, err := between(want, int64(got[who]), func(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) })
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return fmt.Errorf("%q is wanted of %v", word, got)
+		}
+	}
+	if left != 0 {
+		return fmt.Errorf("others than %q are among %v", words, got)
+	}
+	return nil
+}
+
+// TestAnswers: what answers and shares are compared with can be wrong.
+func TestAnswers(t *testing.T) {
+	r := live.Reply{Status: 200, Header: map[string][]string{"X-Route": {"one"}}, Body: "a\nb", Took: time.Second}
+	r.Echo = live.Echo{Server: "v1", Path: "/p?q=1", Host: "h:80", Header: map[string][]string{"X-Add": {"a", "b"}}}
+	right := []string{
+		"200", "!503", "x-route:one", "x-none:", `body="a\nb"`, "took=1s..", "took=..2s", "server=v1", "path=/p?q=1",
+		"host=h:80", "sni=", "seen.x-add:a,b", "seen.x-none:",
+	}
+	if err := check(r, right); err != nil {
+		t.Error(err)
+	}
+	for _, wrong := range []string{
+		"201", "!200", "x-route:two", "x-route:", "body=a", "took=2s..", "took=..1ms", "server=v2", "server=", "path=/p", "host=h",
+		"sni=x", "seen.x-add:a", "client=x", "took=much",
+	} {
+		if check(r, []string{wrong}) == nil {
+			t.Errorf("%s is not seen to be wrong", wrong)
+		}
+	}
+	got := map[string]int{"a": 3, "b": 7}
+	for words, ok := range map[string]bool{
+		"a=3 b=7": true, "a=1.. b=*": true, "a=..3 b=6..8": true, "a=3": false, "a=4 b=*": false, "a=* b=8..": false, "a=3 b=6": false,
+		"a=3 b=7 c=1..": false, "a=x b=*": false, "": false,
+	} {
+		if err := shares(10, got, strings.Fields(words)); (err == nil) != ok {
+			t.Errorf("%q: %v", words, err)
+		}
+	}
+}

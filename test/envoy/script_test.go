@@ -1,0 +1,309 @@
+package envoy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"fairway/test/envoy/live"
+	"fairway/test/rig"
+)
+
+// script is a case that is data alone: a txtar file below testdata/features with its commands first, the rules they apply after
+// them. ${ip:NAME} is an address of the mesh, and ${port:NAME} the port of a backend that localhost started; in commands
+// they stand between quotation marks ('${ip:NAME}').
+//
+//	backend NAME…                HTTP servers, at port 8080 of the addresses of their names
+//	tcp NAME…                    servers that greet connections, at port 9000
+//	localhost NAME               an HTTP server at a port of 127.0.0.1 that the system chooses
+//	sidecar NAME [LABEL=VALUE]…  one more proxy; its label app is its name where no labels are given
+//	gateway NAME LABEL=VALUE…    one more gateway
+//	apply FILE…                  sets the objects of all the files at once, and waits until they are in force
+//	set FILE…                    apply without waiting
+//	delete KIND NAME…            takes objects away (pairs), "VirtualService reviews" or "VirtualService shop/reviews"
+//	ask REQUEST -> ANSWER        sends one request
+//	await REQUEST -> ANSWER      the same, until the answer is as wanted
+//	share N REQUEST -> SHARES    who answers N requests: "v1=90..110 v2=*"; * is the rest, and nobody else may answer
+//	stick N REQUEST              30 values in the place of {}: each one meets one backend, all together meet N
+//	dial N NAME:PORT -> SHARES   who takes N connections
+//	clusters PROXY NAME…         the services' clusters that it holds, and no other
+//	stat PROXY REGEXP N          waits until what is counted adds up to N at least
+//	received BACKEND WORD…       waits for a request with these words of an answer
+//	count BACKEND N              how many requests came since this was last asked
+//	fail BACKEND N               the next N requests are answered 503
+//
+// What a REQUEST and an ANSWER are says request_test.go.
+type script struct {
+	m        *live.Mesh
+	backends map[string]*live.Backend
+	counted  map[string]int
+	ports    map[string]int // of backends on localhost
+}
+
+// Keys of the values of a script.
+type (
+	scriptKey  struct{}
+	testingKey struct{}
+)
+
+// scripts runs all of them side by side, in one mesh.
+func scripts(t *testing.T, m *live.Mesh) {
+	t.Helper()
+	commands := map[string]func(*testscript.TestScript, bool, []string){}
+	for name, c := range map[string]struct {
+		run   func(*script, testing.TB, []string) error
+		least int // this many arguments
+	}{
+		"backend": {(*script).backend, 1}, "tcp": {(*script).tcp, 1}, "localhost": {(*script).localhost, 1},
+		"sidecar": {(*script).sidecar, 1}, "gateway": {(*script).gateway, 2}, "delete": {(*script).remove, 2},
+		"ask": {(*script).ask, 3}, "await": {(*script).await, 3}, "share": {(*script).share, 4}, "dial": {(*script).dial, 4},
+		"stick": {(*script).stick, 2}, "clusters": {(*script).clusters, 1}, "stat": {(*script).stat, 3},
+		"received": {(*script).received, 2}, "count": {(*script).count, 2}, "fail": {(*script).fail, 2},
+	} {
+		commands[name] = command(func(s *script, t testing.TB, _ *testscript.TestScript, args []string) error {
+			if len(args) < c.least {
+				return fmt.Errorf("%s takes %d arguments at least", name, c.least)
+			}
+			return c.run(s, t, args)
+		})
+	}
+	for name, run := range map[string]func(*live.Mesh, testing.TB, ...string){"apply": (*live.Mesh).Apply, "set": (*live.Mesh).Set} {
+		commands[name] = command(func(s *script, t testing.TB, ts *testscript.TestScript, args []string) error {
+			run(s.m, t, s.rules(t, ts, args)...)
+			return nil
+		})
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:  "testdata/features",
+		Cmds: commands,
+		Setup: func(env *testscript.Env) error {
+			env.Values[testingKey{}] = env.T().(testing.TB)
+			env.Values[scriptKey{}] = &script{
+				m: m, backends: map[string]*live.Backend{}, counted: map[string]int{}, ports: map[string]int{},
+			}
+			return nil
+		},
+	})
+}
+
+// command makes one of a script out of a function.
+func command(run func(*script, testing.TB, *testscript.TestScript, []string) error) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg {
+			ts.Fatalf("no command of these scripts can be negated")
+		}
+		s, t := ts.Value(scriptKey{}).(*script), ts.Value(testingKey{}).(testing.TB)
+		for i, arg := range args {
+			args[i] = rig.Fill(t, "a command", arg, s.m.Address, s.port)
+		}
+		if err := run(s, t, ts, args); err != nil {
+			ts.Fatalf("%v", err)
+		}
+	}
+}
+
+// rules are the texts of files, with addresses and ports.
+func (s *script) rules(t testing.TB, ts *testscript.TestScript, files []string) (all []string) {
+	for _, file := range files {
+		all = append(all, rig.Fill(t, file, ts.ReadFile(file), s.m.Address, s.port))
+	}
+	return all
+}
+
+func (s *script) port(name string) (string, bool) {
+	backend, ok := strings.CutPrefix(name, "port:")
+	port, known := s.ports[backend]
+	return strconv.Itoa(port), ok && known
+}
+
+func (s *script) backend(t testing.TB, names []string) error {
+	for _, name := range names {
+		s.backends[name] = s.m.Backend(t, name)
+	}
+	return nil
+}
+
+func (s *script) tcp(t testing.TB, names []string) error {
+	for _, name := range names {
+		s.m.TCPBackend(t, name, 9000)
+	}
+	return nil
+}
+
+func (s *script) localhost(t testing.TB, names []string) error {
+	for _, name := range names {
+		s.ports[name] = s.m.BackendOnLocalhost(t, name)
+	}
+	return nil
+}
+
+func (s *script) sidecar(t testing.TB, args []string) error { return s.proxy(t, args, false) }
+
+func (s *script) gateway(t testing.TB, args []string) error { return s.proxy(t, args, true) }
+
+func (s *script) proxy(t testing.TB, args []string, router bool) error {
+	n := live.Node{Name: args[0], Router: router}
+	for _, a := range args[1:] {
+		label, value, _ := strings.Cut(a, "=")
+		if n.Labels == nil {
+			n.Labels = map[string]string{}
+		}
+		n.Labels[label] = value
+	}
+	s.m.Proxy(t, n)
+	return nil
+}
+
+func (s *script) remove(t testing.TB, args []string) error {
+	if len(args)%2 != 0 {
+		return fmt.Errorf("kinds and names, not %q", args)
+	}
+	var objects []string
+	for pair := range slices.Chunk(args, 2) {
+		objects = append(objects, strings.Join(pair, " "))
+	}
+	s.m.Delete(t, objects...)
+	return nil
+}
+
+func (s *script) ask(t testing.TB, args []string) error {
+	r, want, err := s.request(args)
+	if err != nil {
+		return err
+	}
+	return check(live.Send(t, r), want)
+}
+
+func (s *script) await(t testing.TB, args []string) error {
+	r, want, err := s.request(args)
+	if err == nil {
+		rig.Eventually(t, func() error { return check(live.Send(t, r), want) })
+	}
+	return err
+}
+
+func (s *script) share(t testing.TB, args []string) error {
+	n, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	r, want, err := s.request(args[1:])
+	if err != nil {
+		return err
+	}
+	return shares(n, live.Tally(t, n, r), want)
+}
+
+func (s *script) dial(t testing.TB, args []string) error {
+	n, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	to, err := s.address(args[1])
+	if err != nil || args[2] != "->" {
+		return fmt.Errorf("N NAME:PORT -> SHARES, not %q: %v", args, err)
+	}
+	got := map[string]int{}
+	for range n {
+		got[live.DialTCP(t, to)]++
+	}
+	return shares(n, got, args[3:])
+}
+
+func (s *script) stick(t testing.TB, args []string) error {
+	backends, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	all := map[string]int{}
+	for i := range 30 {
+		words := slices.Clone(args[1:])
+		for j := range words {
+			words[j] = strings.ReplaceAll(words[j], "{}", fmt.Sprintf("value-%d", i))
+		}
+		r, _, err := s.request(append(words, "->"))
+		if err != nil {
+			return err
+		}
+		got := live.Tally(t, 3, r)
+		if len(got) != 1 {
+			return fmt.Errorf("one value met %v", got)
+		}
+		maps.Copy(all, got)
+	}
+	if len(all) != backends {
+		return fmt.Errorf("30 values met %v, of %d backends", all, backends)
+	}
+	return nil
+}
+
+func (s *script) clusters(t testing.TB, args []string) error {
+	if got := outbound(t, s.m.Envoy(args[0])); !slices.Equal(got, args[1:]) {
+		return fmt.Errorf("%s holds %q", args[0], got)
+	}
+	return nil
+}
+
+// outbound are an Envoy's clusters of services.
+func outbound(t testing.TB, e *live.Envoy) []string {
+	t.Helper()
+	return slices.DeleteFunc(e.Clusters(t), func(name string) bool { return !strings.HasPrefix(name, "outbound|") })
+}
+
+func (s *script) stat(t testing.TB, args []string) error {
+	least, err := strconv.ParseInt(args[2], 10, 64)
+	if err == nil {
+		s.m.Envoy(args[0]).AwaitStat(t, args[1], least)
+	}
+	return err
+}
+
+func (s *script) received(t testing.TB, args []string) error {
+	b, err := s.known(args[0])
+	if err == nil {
+		b.Await(t, func(e live.Echo) bool { return check(live.Reply{Echo: e}, args[1:]) == nil })
+	}
+	return err
+}
+
+func (s *script) count(_ testing.TB, args []string) error {
+	want, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	b, err := s.known(args[0])
+	if err != nil {
+		return err
+	}
+	all := b.Count()
+	got := all - s.counted[args[0]]
+	s.counted[args[0]] = all
+	if got != want {
+		return fmt.Errorf("%s has got %d requests", args[0], got)
+	}
+	return nil
+}
+
+func (s *script) fail(_ testing.TB, args []string) error {
+	n, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	b, err := s.known(args[0])
+	if err == nil {
+		b.FailNext(n)
+	}
+	return err
+}
+
+func (s *script) known(backend string) (*live.Backend, error) {
+	if b := s.backends[backend]; b != nil {
+		return b, nil
+	}
+	return nil, fmt.Errorf("the script has no backend %q", backend)
+}
