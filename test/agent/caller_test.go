@@ -14,20 +14,7 @@ import (
 func TestWhoCalls(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	m.Backend(t, "shop")
-	m.Set(t, `---
-apiVersion: networking.istio.io/v1
-kind: Sidecar
-metadata: {name: web, namespace: default}
-spec:
-  workloadSelector: {labels: {app: web}}
-  egress:
-  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <web-egress>, captureMode: NONE, hosts: ["*/*"]}
----
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: shop, namespace: default}
-spec: {hosts: [shop.test], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 8000, name: http, protocol: HTTP, targetPort: 8080}], endpoints: [{address: <shop>}]}
-`)
+	m.Set(t, m.Rules(t, "caller.yaml"))
 	s := with(t, m, "web", quick...)
 	s.dir, s.admin = t.TempDir(), rig.FreePort(t)
 	s.env = []string{"ISTIO_META_CLUSTER_ID=c1", caller.Variable + "=evil;;;;;"}

@@ -27,7 +27,7 @@ func procList(t *testing.T, pid int, name string) []string {
 func TestAnEnvoyOfAnEarlierVersion(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	app := startApplication(t)
-	m.Set(t, inbound("web", app)+ports("web", "web"))
+	m.Set(t, serving(t, m, "web", app))
 	s := with(t, m, "web", quick...)
 	s.dir, s.admin = t.TempDir(), rig.FreePort(t)
 	p := launch(t, s)

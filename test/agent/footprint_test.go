@@ -5,36 +5,18 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fairway/test/envoy/live"
 )
 
 // many services of a mesh, each with an endpoint.
-func many(n int) string {
-	var b strings.Builder
-	b.WriteString(`---
-apiVersion: networking.istio.io/v1
-kind: Sidecar
-metadata: {name: web, namespace: default}
-spec:
-  workloadSelector: {labels: {app: web}}
-  ingress:
-  - {port: {number: 8080, name: http, protocol: HTTP}, bind: <web>, captureMode: NONE, defaultEndpoint: "127.0.0.1:1"}
-  egress:
-  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <web>, captureMode: NONE, hosts: ["./*"]}
-`)
+func many(t *testing.T, m *live.Mesh, n int) string {
+	t.Helper()
+	all := []string{m.Rules(t, "many.txtar:web")}
 	for i := range n {
-		fmt.Fprintf(&b, `---
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: s%d, namespace: default}
-spec:
-  hosts: [s%d.test]
-  location: MESH_INTERNAL
-  resolution: STATIC
-  ports: [{number: 8000, name: http, protocol: HTTP, targetPort: 8080}]
-  endpoints: [{address: 10.9.%d.%d, serviceAccount: s}]
-`, i, i, i/250, 1+i%250)
+		all = append(all, m.Rules(t, "many.txtar:service", "name", fmt.Sprintf("s%d", i), "ip", fmt.Sprintf("10.9.%d.%d", i/250, 1+i%250)))
 	}
-	return b.String()
+	return strings.Join(all, "---\n")
 }
 
 // TestFootprint: an agent with an identity, whose Envoy has a thousand services from the relay, is ready soon, small,
@@ -43,7 +25,7 @@ spec:
 // What is aimed for is a second, 40 MB and 0.5 % of a processor. The memory is exact; the processor has twice as much
 // here, and the time, most of which is Envoy's, more than that, for the machine is shared with others.
 func TestFootprint(t *testing.T) {
-	v := newVictims(t, many(1000))
+	v := newVictims(t, func(m *live.Mesh) string { return many(t, m, 1000) })
 	f := v.connected()
 	if f.Relay.Sessions == nil {
 		t.Fatal("no relay")

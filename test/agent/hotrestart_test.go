@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -14,46 +14,25 @@ import (
 
 // inbound is the rules of a workload whose proxy takes HTTP at port 8080, gRPC at port 8081 and lines at port 9000, for
 // an application at other ports.
-func inbound(name string, app application) string {
-	return `---
-apiVersion: networking.istio.io/v1
-kind: Sidecar
-metadata: {name: ` + name + `, namespace: default}
-spec:
-  workloadSelector: {labels: {app: ` + name + `}}
-  ingress:
-  - {port: {number: 8080, name: http, protocol: HTTP}, bind: <` + name +
-		`>, captureMode: NONE, defaultEndpoint: "127.0.0.1:` + strconv.Itoa(app.http) + `"}
-  - {port: {number: 8081, name: grpc, protocol: GRPC}, bind: <` + name +
-		`>, captureMode: NONE, defaultEndpoint: "127.0.0.1:` + strconv.Itoa(app.http) + `"}
-  - {port: {number: 9000, name: tcp, protocol: TCP}, bind: <` + name +
-		`>, captureMode: NONE, defaultEndpoint: "127.0.0.1:` + strconv.Itoa(app.tcp) + `"}
-  egress:
-  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <` + name + `-egress>, captureMode: NONE, hosts: ["~/*"]}
-`
+func inbound(t *testing.T, m *live.Mesh, name string, app application) string {
+	t.Helper()
+	return m.Rules(t, "workload.txtar:inbound", "name", name, "http", app.http, "tcp", app.tcp)
 }
 
 // ports is the ServiceEntry of a service that such workloads make up; endpoints are their names.
-func ports(service string, endpoints ...string) string {
-	text := `---
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: ` + service + `, namespace: default}
-spec:
-  hosts: [` + service + `.test]
-  addresses: [<` + service + `-vip>]
-  location: MESH_INTERNAL
-  resolution: STATIC
-  ports:
-  - {number: 8000, name: http, protocol: HTTP, targetPort: 8080}
-  - {number: 8001, name: grpc, protocol: GRPC, targetPort: 8081}
-  - {number: 9000, name: tcp, protocol: TCP}
-  endpoints:
-`
-	for _, e := range endpoints {
-		text += "  - {address: <" + e + ">}\n"
+func ports(t *testing.T, m *live.Mesh, service string, endpoints ...string) string {
+	t.Helper()
+	all := make([]string, len(endpoints))
+	for i, e := range endpoints {
+		all[i] = "{address: " + m.IP(e) + "}"
 	}
-	return text
+	return m.Rules(t, "workload.txtar:service", "name", service, "endpoints", strings.Join(all, ", "))
+}
+
+// serving is both, of a workload that has the service to itself.
+func serving(t *testing.T, m *live.Mesh, name string, app application) string {
+	t.Helper()
+	return inbound(t, m, name, app) + "---\n" + ports(t, m, name, name)
 }
 
 // quick makes the parents of hot restarts go soon: drain 1 s, shutdown 2 s.
@@ -64,7 +43,7 @@ func TestHotRestarts(t *testing.T) {
 	t.Parallel() // most of its time it waits for parents to go
 	m := live.Start(t, live.Options{})
 	app := startApplication(t)
-	m.Set(t, inbound("web", app)+ports("web", "web"))
+	m.Set(t, serving(t, m, "web", app))
 	// A stream that lasts a tenth of a second lasts two where the machine is starved, and its parent must not go before it.
 	s := with(t, m, "web", append(quick, "--parentShutdownDuration", "3s", "--concurrency", "-1")...)
 	s.dir = t.TempDir()
@@ -132,7 +111,7 @@ func link(t *testing.T, program, path string) {
 func TestAFailedEpoch(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	app := startApplication(t)
-	m.Set(t, inbound("web", app)+ports("web", "web"))
+	m.Set(t, serving(t, m, "web", app))
 	s := with(t, m, "web", append(quick, "--restartTimeout", "2s")...)
 	s.dir = t.TempDir()
 	override := filepath.Join(s.dir, "override")
@@ -195,7 +174,7 @@ func TestConcurrencyGoesUpAndDown(t *testing.T) {
 	t.Parallel() // most of its time it waits for parents to go
 	m := live.Start(t, live.Options{})
 	app := startApplication(t)
-	m.Set(t, inbound("web", app)+ports("web", "web"))
+	m.Set(t, serving(t, m, "web", app))
 	p := launch(t, with(t, m, "web", append(quick, "--concurrency", "-1")...))
 	p.ready(t)
 	m.Settle(t)

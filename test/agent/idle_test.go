@@ -24,7 +24,7 @@ import (
 func TestIdleConnectionsDoNotHoldAStop(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	app, release := startPatientApplication(t)
-	m.Set(t, inbound("web", app)+ports("web", "web"))
+	m.Set(t, serving(t, m, "web", app))
 	s := with(t, m, "web")
 	s.env = []string{"TERMINATION_DRAIN_DURATION_SECONDS=60"}
 	p := launch(t, s)

@@ -32,14 +32,14 @@ type victims struct {
 	cpu   time.Duration // of a processor that it took until then
 }
 
-// newVictims starts both, with rules of which each address in angle brackets is the mesh's.
-func newVictims(t *testing.T, rules string) *victims {
+// newVictims starts both, with rules.
+func newVictims(t *testing.T, rules func(*live.Mesh) string) *victims {
 	t.Helper()
 	v := &victims{Mesh: live.Start(t, live.Options{}), t: t, dir: t.TempDir()}
 	v.setup = with(t, v.Mesh, "web", append(quick[:len(quick):len(quick)], "--watchInterval", "1s")...)
 	v.setup.plane, v.setup.dir, v.setup.admin = v.Addr("istiod", 15012), t.TempDir(), rig.FreePort(t)
 	v.setup.env = []string{"SERVICE_ACCOUNT=web", "PROV_CERT=./certificates", "OUTPUT_CERTS=./certificates"}
-	rig.Write(t, v.dir, "rules/web.yaml", []byte(v.Text(rules)))
+	rig.Write(t, v.dir, "rules/web.yaml", []byte(rules(v.Mesh)))
 	out, err := exec.Command(
 		discovery.Path(t),
 		"token",
@@ -137,7 +137,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	app := startApplication(t)
 	const rounds = 8
 	chance := rand.New(rand.NewPCG(seed(t), rounds))
-	v := newVictims(t, inbound("web", app)+ports("web", "web"))
+	v := newVictims(t, func(m *live.Mesh) string { return serving(t, m, "web", app) })
 	v.connected()
 	root := v.root()
 	load := gather(t, v.Addr("web", 8080), v.Addr("web", 8081), "web.test", v.Addr("web", 9000))
@@ -192,7 +192,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 // that is asked, and to be ended in the end.
 func TestTheAgentIsKilled(t *testing.T) {
 	m := live.Start(t, live.Options{})
-	m.Set(t, inbound("web", application{1, 2}))
+	m.Set(t, inbound(t, m, "web", application{1, 2}))
 	s := with(t, m, "web", quick...)
 	s.dir, s.admin = t.TempDir(), rig.FreePort(t)
 	p := launch(t, s)
@@ -239,7 +239,7 @@ func TestKilledWithTheSuccessor(t *testing.T) {
 	t.Parallel() // most of its time it waits for an Envoy that does not answer
 	m := live.Start(t, live.Options{})
 	app := startApplication(t)
-	m.Set(t, inbound("web", app)+ports("web", "web"))
+	m.Set(t, serving(t, m, "web", app))
 	s := with(t, m, "web", quick...)
 	s.dir, s.admin = t.TempDir(), rig.FreePort(t)
 	p := launch(t, s)
@@ -303,7 +303,7 @@ func TestKilledInAHotRestart(t *testing.T) {
 	t.Parallel() // most of its time it waits for parents to go
 	m := live.Start(t, live.Options{})
 	app := startApplication(t)
-	m.Set(t, inbound("web", app)+ports("web", "web"))
+	m.Set(t, serving(t, m, "web", app))
 	s := with(t, m, "web", append(quick[:len(quick):len(quick)], "--restartTimeout", "3s")...)
 	s.dir, s.admin = t.TempDir(), rig.FreePort(t)
 	p := launch(t, s)

@@ -92,7 +92,7 @@ func TestMistakes(t *testing.T) {
 // TestDiskFull: a start without room says so; a restart without room leaves the Envoy that serves.
 func TestDiskFull(t *testing.T) {
 	m := live.Start(t, live.Options{})
-	m.Set(t, inbound("web", application{1, 2}))
+	m.Set(t, inbound(t, m, "web", application{1, 2}))
 	disk := t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=128k"); err != nil {
 		t.Skipf("no file system of a chosen size can be had here: %v", err)

@@ -16,7 +16,7 @@ import (
 // TestStoppedWhileItStarts: a stop that is asked for at any moment of the start is in order, does not take long, and leaves nothing behind.
 func TestStoppedWhileItStarts(t *testing.T) {
 	m := live.Start(t, live.Options{})
-	m.Set(t, inbound("web", application{1, 2}))
+	m.Set(t, inbound(t, m, "web", application{1, 2}))
 	for _, c := range []struct {
 		moment, said string
 		away         bool // no control plane answers, and the agent waits for its patches
@@ -60,7 +60,7 @@ func TestStoppedWhileItStarts(t *testing.T) {
 func TestKilledWhileItsSuccessorStarts(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	app := startApplication(t)
-	m.Set(t, inbound("web", app)+ports("web", "web"))
+	m.Set(t, serving(t, m, "web", app))
 	p := launch(t, with(t, m, "web", quick...))
 	p.ready(t)
 	for round := range 5 {
@@ -100,7 +100,7 @@ func TestKilledWhileItsSuccessorStarts(t *testing.T) {
 // where the last one heard that nothing patches the bootstrap.
 func TestStartsAtOnceWherePatchesAreKnown(t *testing.T) {
 	m := live.Start(t, live.Options{})
-	m.Set(t, inbound("web", application{1, 2}))
+	m.Set(t, inbound(t, m, "web", application{1, 2}))
 	s := with(t, m, "web", append(quick[:len(quick):len(quick)], "--xdsRelay", "true")...)
 	s.dir, s.admin = t.TempDir(), rig.FreePort(t)
 	p := launch(t, s)

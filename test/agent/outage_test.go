@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"fairway/test/envoy/live"
 )
 
 // serial is that of the workload's certificate as the agent tells it, and what went wrong when another one was asked for.
@@ -26,7 +28,7 @@ func (p *proxy) serial(t *testing.T) (serial, failed string) {
 // plane is back, another certificate takes the place of the one that was kept.
 func TestAnOutageAndAReboot(t *testing.T) {
 	app := startApplication(t)
-	v := newVictims(t, inbound("web", app)+ports("web", "web"))
+	v := newVictims(t, func(m *live.Mesh) string { return serving(t, m, "web", app) })
 	v.connected()
 	kept, _ := v.agent.serial(t)
 	v.plane.Kill()
@@ -77,7 +79,7 @@ func TestAnOutageAndAReboot(t *testing.T) {
 
 // TestAKeptCertificateOfAnother: a certificate in OUTPUT_CERTS that is another workload's is not served.
 func TestAKeptCertificateOfAnother(t *testing.T) {
-	v := newVictims(t, inbound("web", application{1, 2}))
+	v := newVictims(t, func(m *live.Mesh) string { return inbound(t, m, "web", application{1, 2}) })
 	v.connected()
 	v.agent.ends(t)
 	v.plane.Kill()

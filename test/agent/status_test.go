@@ -36,7 +36,7 @@ func dial(t *testing.T, address string) net.Conn {
 // TestReadiness: the reasons say what is missing, from the first moment to a crash loop.
 func TestReadiness(t *testing.T) {
 	m := live.Start(t, live.Options{})
-	m.Set(t, inbound("web", application{1, 2}))
+	m.Set(t, inbound(t, m, "web", application{1, 2}))
 	m.Plane.Stop(t)
 	p := launch(t, with(t, m, "web"))
 	reasons := func(want string) {
@@ -107,7 +107,7 @@ func TestCrashLoop(t *testing.T) {
 func TestPages(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	app := startHealth(t, m.IP("web")) // probes of gRPC go to the workload's own address
-	m.Set(t, inbound("web", application{app.http, app.grpc}))
+	m.Set(t, inbound(t, m, "web", application{app.http, app.grpc}))
 	s := with(t, m, "web")
 	s.env = []string{
 		fmt.Sprintf(

@@ -27,7 +27,7 @@ func keepEndpoints(t *testing.T, m *live.Mesh, service string, names ...string) 
 		for ctx.Err() == nil {
 			if now := ready(m, names); len(now) > 0 && strings.Join(now, " ") != known {
 				known = strings.Join(now, " ")
-				m.Set(t, ports(service, now...))
+				m.Set(t, ports(t, m, service, now...))
 			}
 			<-tick.C
 		}
@@ -50,7 +50,7 @@ func TestStopsAndStarts(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	app := startApplication(t)
 	names := []string{"web-a", "web-b"}
-	m.Set(t, inbound("web-a", app)+inbound("web-b", app)+ports("web", names...))
+	m.Set(t, inbound(t, m, "web-a", app), inbound(t, m, "web-b", app), ports(t, m, "web", names...))
 	start := func(name string) *proxy {
 		s := with(t, m, name)
 		s.env = []string{"MINIMUM_DRAIN_DURATION=600ms", "TERMINATION_DRAIN_DURATION_SECONDS=10"}
@@ -98,7 +98,7 @@ func TestStopsAndStarts(t *testing.T) {
 func TestStopOptions(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	app := startApplication(t)
-	m.Set(t, inbound("web", app)+ports("web", "web"))
+	m.Set(t, serving(t, m, "web", app))
 	for _, c := range []struct {
 		name     string
 		env      []string

@@ -36,27 +36,11 @@ import (
 	"fairway/test/rig"
 )
 
-const pagesRules = `
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: till, namespace: bank}
-spec:
-  hosts: [till.bank.svc.cluster.local]
-  location: MESH_INTERNAL
-  resolution: STATIC
-  ports: [{number: 80, name: http, protocol: HTTP}]
-  endpoints: [{address: 10.9.9.9}]
----
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: reviews, namespace: shop}
-spec:
-  hosts: [reviews.shop.svc.cluster.local]
-  location: MESH_INTERNAL
-  resolution: STATIC
-  ports: [{number: 80, name: http, protocol: HTTP}]
-  endpoints: [{address: 10.0.0.1}]
-`
+// pagesRules are a service of the namespace bank, and one of the namespace shop whose endpoint has labels.
+func pagesRules(t *testing.T, labels string) string {
+	t.Helper()
+	return rig.Text(t, "pages.yaml", rig.Pairs("labels", labels))
+}
 
 // outward is an address of this machine that others may ask: what comes over it did not come over loopback.
 func outward(t *testing.T) string {
@@ -139,7 +123,7 @@ func portOf(t *testing.T, address string) string {
 func TestPagesOfStrangers(t *testing.T) {
 	from := outward(t)
 	p := plane.Start(t, pagesOptions(t))
-	p.Apply(t, "rules.yaml", pagesRules)
+	p.Apply(t, "rules.yaml", pagesRules(t, "{}"))
 	p.Connect(t, plane.Proxy{Name: "web-1", Namespace: "shop"})
 	p.Connect(t, plane.Proxy{Name: "till-1", Namespace: "bank", IP: "10.0.0.8"})
 	trust := func(pairs ...tls.Certificate) *tls.Config {
@@ -335,7 +319,7 @@ func TestLogsAndTablesOfStrangers(t *testing.T) {
 	p := plane.Start(t, opts)
 	const evil = "\x1b[2J\u202e\nFAKE-ROW   sidecar   SYNCED"
 	p.Discovery.Problems() // what is there before
-	p.Apply(t, "rules.yaml", strings.Replace(pagesRules, "10.0.0.1}", `10.0.0.1, labels: {app: "x"}}`, 1))
+	p.Apply(t, "rules.yaml", pagesRules(t, `{app: "x"}`))
 	p.Refuse(
 		t,
 		plane.Proxy{Name: "odd-1"},

@@ -21,42 +21,7 @@ import (
 	"fairway/test/rig"
 )
 
-// edgeWithSecret is a gateway's rules: a server whose certificate is in a Secret that some service accounts may have.
-// The labels are everybody's who asks for it, so it is not they that keep it from anybody.
-const edgeWithSecret = `apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge, namespace: infra}
-spec:
-  selector: {istio: ingress}
-  servers:
-  - {port: {number: 443, name: https, protocol: HTTPS}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: web}}
----
-apiVersion: v1
-kind: Secret
-metadata: {name: web, namespace: infra, annotations: {fairway/service-accounts: %q}}
-stringData:
-  tls.crt: |
-    %s
-  tls.key: |
-    %s
----
-apiVersion: networking.istio.io/v1
-kind: WorkloadGroup
-metadata: {name: edge, namespace: infra}
-spec: {metadata: {labels: {istio: ingress}}, template: {serviceAccount: edge}}
----
-apiVersion: networking.istio.io/v1
-kind: WorkloadGroup
-metadata: {name: shop, namespace: infra}
-spec: {metadata: {labels: {istio: ingress}}, template: {serviceAccount: shop}}
----
-apiVersion: networking.istio.io/v1
-kind: WorkloadGroup
-metadata: {name: edge, namespace: bank}
-spec: {metadata: {labels: {istio: ingress}}, template: {serviceAccount: edge}}
-`
-
-// edgeRules are the rules with a new key, which is returned as PEM.
+// edgeRules are the rules of a gateway with a new key, which is returned as PEM.
 func edgeRules(t *testing.T, holders string) (rules string, key []byte) {
 	t.Helper()
 	chain, key, err := rig.Pair()
@@ -64,7 +29,7 @@ func edgeRules(t *testing.T, holders string) (rules string, key []byte) {
 		t.Fatal(err)
 	}
 	indent := func(text []byte) string { return strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "\n    ") }
-	return fmt.Sprintf(edgeWithSecret, holders, indent(chain), indent(key)), key
+	return rig.Text(t, "edge.yaml", rig.Pairs("holders", holders, "certificate", indent(chain), "key", indent(key))), key
 }
 
 func gatewayNode(namespace, name string, pair *tls.Certificate) plane.Proxy {
@@ -138,19 +103,6 @@ func plaintext(t *testing.T, p *plane.Plane) *grpc.ClientConn {
 }
 
 func text(s string) *structpb.Value { return structpb.NewStringValue(s) }
-
-// service is a service with one endpoint.
-func service(name, namespace string) string {
-	return fmt.Sprintf(`apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: %[1]s, namespace: %[2]s}
-spec:
-  hosts: [%[1]s.%[2]s.svc.cluster.local]
-  ports: [{number: 80, name: http, protocol: HTTP}]
-  resolution: STATIC
-  endpoints: [{address: 10.1.1.1}]
-`, name, namespace)
-}
 
 // TestKeysOfAGateway: its service account alone is sent them, by whatever name another calls itself: with the gateway's
 // node id, its labels, its namespace; beside its stream and right after its end; over plaintext and with a certificate.
@@ -241,7 +193,7 @@ func TestLabelsOfAGateway(t *testing.T) {
 // the victim sees nor has it refused.
 func TestVictimKeepsItsView(t *testing.T) {
 	p := plane.Start(t, plane.SecureOptions(t))
-	p.Apply(t, "rules.yaml", service("reviews", "shop"))
+	p.Apply(t, "rules.yaml", rig.Text(t, "service.yaml", rig.Pairs("name", "reviews", "namespace", "shop")))
 	pair := p.JoinAs(t, "shop", "web")
 	x := plane.Proxy{Name: "web-1", Namespace: "shop", Identity: pair}
 	victim := p.Connect(t, x)

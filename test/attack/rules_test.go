@@ -8,38 +8,6 @@ import (
 	"fairway/test/envoy/live"
 )
 
-// hostileEntry is a service of namespace evil with one endpoint, behind a VirtualService on the gateway of namespace infra.
-func hostileEntry(name, endpoint, more string) string {
-	return fmt.Sprintf(`---
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: %[1]s, namespace: evil}
-spec:
-  hosts: [%[1]s.evil.test]
-  location: MESH_INTERNAL
-  resolution: STATIC
-  ports: [{number: 8000, name: http, protocol: HTTP}]
-  endpoints: [%[2]s]
----
-apiVersion: networking.istio.io/v1
-kind: VirtualService
-metadata: {name: %[1]s, namespace: evil}
-spec:
-  hosts: [%[1]s.evil.test]
-  gateways: [infra/edge]
-  http: [{route: [{destination: {host: %[1]s.evil.test}}]%[3]s}]
-`, name, endpoint, more)
-}
-
-const edge = `---
-apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge, namespace: infra}
-spec:
-  selector: {istio: edge}
-  servers: [{port: {number: 8000, name: http, protocol: HTTP}, bind: <edge>, hosts: ["*"]}]
-`
-
 func allowing(namespaces string) string {
 	return fmt.Sprintf("defaultConfig: {proxyMetadata: {FAIRWAY_ALLOW_LOCAL_ENDPOINTS: %q}}\n", namespaces)
 }
@@ -50,11 +18,7 @@ func allowing(namespaces string) string {
 func TestRulesReachNoSocketOfTheGateway(t *testing.T) {
 	m := live.Start(t, live.Options{MeshConfig: allowing("")})
 	m.Backends(t, "victim")
-	m.Apply(t, edge+
-		hostileEntry("near", "{address: <victim>, ports: {http: 8080}}", "")+
-		hostileEntry("admin", "{address: <edge-admin>, ports: {http: 15000}}", "")+
-		hostileEntry("mapped", `{address: "::ffff:127.0.0.1", ports: {http: 15000}}`, "")+
-		hostileEntry("unix", "{address: unix:///etc/istio/proxy/SDS}", ""))
+	m.Apply(t, m.Rules(t, "rules.txtar:gateway"), m.Rules(t, "rules.txtar:sockets"))
 	m.Proxy(t, live.Node{Name: "edge", Namespace: "infra", Router: true, Labels: map[string]string{"istio": "edge"}})
 	status := func(name string) int {
 		return live.Send(t, live.Request{To: m.Addr("edge", 8000), Host: name + ".evil.test", Path: "/server_info"}).Status
@@ -87,11 +51,7 @@ func TestRulesReachNoSocketOfTheGateway(t *testing.T) {
 func TestRulesReadNoVariables(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	m.Backends(t, "reader")
-	m.Apply(t, edge+hostileEntry(
-		"reads",
-		"{address: <reader>, ports: {http: 8080}}",
-		`, headers: {request: {set: {x-home: "%ENVIRONMENT(PATH)%", x-all: "%CEL(xds.node.id)%", x-protocol: "%PROTOCOL%"}}, response: {set: {x-path: "a %ENVIRONMENT(FAIRWAY_CALLER)%"}}}`,
-	))
+	m.Apply(t, m.Rules(t, "rules.txtar:gateway"), m.Rules(t, "rules.txtar:variables"))
 	m.Proxy(t, live.Node{Name: "edge", Namespace: "infra", Router: true, Labels: map[string]string{"istio": "edge"}})
 	reply := live.Send(t, live.Request{To: m.Addr("edge", 8000), Host: "reads.evil.test", Path: "/"})
 	if reply.Status != 200 || reply.Echo.Header.Get("x-protocol") != "HTTP/1.1" {

@@ -38,47 +38,6 @@ type fleet struct {
 	port    uint16 // of the server's workload
 }
 
-// The rules of a fleet: one server that takes mutual TLS alone, and a handshake for every request to it.
-const fleetRules = `
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: server, namespace: shop}
-spec:
-  hosts: [server.test]
-  location: MESH_INTERNAL
-  resolution: STATIC
-  ports: [{number: 80, name: http, protocol: HTTP, targetPort: 8080}]
-  endpoints: [{address: %[1]s, serviceAccount: server}]
----
-apiVersion: networking.istio.io/v1
-kind: DestinationRule
-metadata: {name: server, namespace: shop}
-spec: {host: server.test, trafficPolicy: {connectionPool: {http: {maxRequestsPerConnection: 1}}}}
----
-apiVersion: security.istio.io/v1
-kind: PeerAuthentication
-metadata: {name: default, namespace: shop}
-spec: {mtls: {mode: STRICT}}
----
-apiVersion: networking.istio.io/v1
-kind: Sidecar
-metadata: {name: server, namespace: shop}
-spec:
-  workloadSelector: {labels: {app: server}}
-  ingress: [{port: {number: 8080, name: http, protocol: HTTP}, bind: %[1]s, captureMode: NONE, defaultEndpoint: "127.0.0.1:%[2]d"}]
-  egress: [{port: {number: 8000, name: http, protocol: HTTP}, bind: %[3]s, captureMode: NONE, hosts: ["~/*"]}]
-`
-
-const fleetClient = `
----
-apiVersion: networking.istio.io/v1
-kind: Sidecar
-metadata: {name: %[1]s, namespace: shop}
-spec:
-  workloadSelector: {labels: {app: %[1]s}}
-  egress: [{port: {number: 8000, name: http, protocol: HTTP}, bind: %[2]s, captureMode: NONE, hosts: ["*/*"]}]
-`
-
 func newFleet(t *testing.T, change func(*app.Options)) *fleet {
 	t.Helper()
 	f := &fleet{Mesh: live.Start(t, live.Options{}), options: plane.Options(), agent: &rig.Program{Name: "pilot-agent"}}
@@ -96,9 +55,9 @@ func newFleet(t *testing.T, change func(*app.Options)) *fleet {
 // start starts a control plane with the rules.
 func (f *fleet) start(t *testing.T) {
 	t.Helper()
-	rules := fmt.Sprintf(fleetRules, f.IP("server"), f.port, f.IP("server-egress"))
+	rules := f.Rules(t, "fleet.txtar:server", "port", f.port)
 	for _, client := range []string{"good", "bad", "late"} {
-		rules += fmt.Sprintf(fleetClient, client, f.IP(client))
+		rules += "---\n" + f.Rules(t, "fleet.txtar:client", "name", client)
 	}
 	f.plane = plane.Start(t, f.options, plane.Holding(t, "rules", rules))
 }
@@ -389,30 +348,13 @@ func TestStreamsOutliveCertificates(t *testing.T) {
 	load.Stop(t)
 }
 
-const outside = `
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: outside, namespace: shop}
-spec:
-  hosts: [outside.test]
-  location: MESH_EXTERNAL
-  resolution: STATIC
-  ports: [{number: 80, name: http, protocol: HTTP, targetPort: 8443}]
-  endpoints: [{address: %s}]
----
-apiVersion: networking.istio.io/v1
-kind: DestinationRule
-metadata: {name: outside, namespace: shop}
-spec: {host: outside.test, trafficPolicy: {tls: {mode: SIMPLE, caCertificates: system}}}
-`
-
 // TestTheMachinesOwnRoots: a server of the world is believed where the machine's roots stand behind it, and nowhere else.
 func TestTheMachinesOwnRoots(t *testing.T) {
 	f := newFleet(t, func(*app.Options) {})
 	world, other := live.NewAuthority(t, "world"), live.NewAuthority(t, "other")
 	pair := world.Issue(t, "outside.test")
 	f.SecureBackendAt(t, "outside", f.Addr("outside", 8443), &tls.Config{Certificates: []tls.Certificate{pair.Certificate}})
-	f.plane.Apply(t, "outside", fmt.Sprintf(outside, f.IP("outside")))
+	f.plane.Apply(t, "outside", f.Rules(t, "fleet.txtar:outside"))
 	f.launch(t, "good", "SSL_CERT_FILE="+world.File)
 	bad := f.launch(t, "bad", "SSL_CERT_FILE="+other.File)
 	bad.await(t, "given the machine's roots", func(s memberState) bool {

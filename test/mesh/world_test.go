@@ -221,7 +221,7 @@ func (w *world) startPlane(t *testing.T) {
 		}
 		w.tokens[account] = strings.TrimSpace(string(token))
 	}
-	rig.Write(t, w.dir, "rules/mesh.yaml", []byte(w.rules()+w.more()))
+	rig.Write(t, w.dir, "rules/mesh.yaml", []byte(w.rules(t)))
 	w.plane = rig.Launch(t, rig.Command{
 		Name: "pilot-discovery",
 		Path: discovery.Path(t),

@@ -53,32 +53,10 @@ func build(t *testing.T) {
 }
 
 // entry is a service that only its name finds: it has no address of its own.
-func entry(name string) string {
-	return fmt.Sprintf(`apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: %[1]s, namespace: default}
-spec:
-  hosts: [%[1]s.example.com]
-  ports: [{number: 5432, name: tcp, protocol: TCP}]
-  resolution: STATIC
-  location: MESH_EXTERNAL
-  endpoints: [{address: 127.0.0.1}]
----
-`, name)
+func entry(t *testing.T, name string) string {
+	t.Helper()
+	return rig.Text(t, "services.txtar:named", rig.Pairs("name", name))
 }
-
-const named = `apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: reviews, namespace: default}
-spec:
-  hosts: [reviews.default.svc.cluster.local]
-  addresses: [10.96.0.1, "fd00:96::1"]
-  ports: [{number: 80, name: http, protocol: HTTP}]
-  resolution: STATIC
-  location: MESH_INTERNAL
-  endpoints: [{address: 10.0.0.9}]
----
-`
 
 // TestNames: a name of the mesh resolves to an address that the control plane gave it, and connections to that go
 // through Envoy; a service more or less is one resource.
@@ -98,7 +76,7 @@ func TestNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := plane.Start(t, plane.Options())
-	p.Apply(t, "rules", named+entry("db"))
+	p.Apply(t, "rules", rig.Text(t, "services.txtar:addressed")+"---\n"+entry(t, "db"))
 	serveTCP(t, "127.0.0.1:5432")
 	launch(t, p.Address())
 
@@ -131,7 +109,7 @@ func TestNames(t *testing.T) {
 	}
 
 	before := counted(t)
-	p.Apply(t, "more", entry("more"))
+	p.Apply(t, "more", entry(t, "more"))
 	awaitCounts(t, before.Resources+1, before.Removed)
 	if got := resolves(t, "udp", "more.example.com", "ip4"); len(got) != 1 || got[0] == vips[0] {
 		t.Errorf("more.example.com is %v", got)

@@ -19,44 +19,6 @@ import (
 	"fairway/test/rig"
 )
 
-// gatewayRules are a gateway's: one server with a certificate from a Secret, one with the gateway's own identity, which
-// the sidecar is told of as a service of the mesh.
-const gatewayRules = `---
-apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge, namespace: default}
-spec:
-  selector: {app: gw}
-  servers:
-  - {port: {number: 8443, name: https, protocol: HTTPS}, bind: <gw>, hosts: [shop.example], tls: {mode: SIMPLE, credentialName: shop}}
-  - {port: {number: 8444, name: mutual, protocol: HTTPS}, bind: <gw>, hosts: ["inner.test"], tls: {mode: ISTIO_MUTUAL}}
----
-apiVersion: networking.istio.io/v1
-kind: VirtualService
-metadata: {name: edge, namespace: default}
-spec:
-  hosts: [shop.example, inner.test]
-  gateways: [edge]
-  http: [{retries: {attempts: 0}, route: [{destination: {host: s0.test}}]}]
----
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: inner, namespace: default}
-spec:
-  hosts: [inner.test]
-  location: MESH_INTERNAL
-  resolution: STATIC
-  ports: [{number: 8000, name: http, protocol: HTTP, targetPort: 8444}]
-  endpoints: [{address: <gw>, serviceAccount: gw}]
----
-apiVersion: networking.istio.io/v1
-kind: DestinationRule
-metadata: {name: inner, namespace: default}
-spec:
-  host: inner.test
-  trafficPolicy: {tls: {mode: ISTIO_MUTUAL, sni: inner.test}}
-`
-
 // credential is a certificate with its key, as the Secret that the gateway names.
 type credential struct {
 	live.Pair
@@ -93,7 +55,7 @@ func TestCredentialsOfGateways(t *testing.T) {
 	gw := w.beside("gw", "router")
 	ca := live.NewAuthority(t, "gateway")
 	first, second := issue(t, ca), issue(t, ca)
-	w.rules = w.services(1) + w.Text(gatewayRules) + vouched("gw")
+	w.rules = documents(w.services(1), w.Rules(t, "gateway.yaml"), w.vouched("gw"))
 	w.start()
 	w.plane.Apply(t, "secret", first.secret)
 	gw.plane = w.plane

@@ -14,15 +14,21 @@ import (
 )
 
 // filter is an EnvoyFilter that patches bootstraps.
-func filter(namespace, name, patch string) string {
-	return `---
-apiVersion: networking.istio.io/v1alpha3
-kind: EnvoyFilter
-metadata: {name: ` + name + `, namespace: ` + namespace + `}
-spec:
-  workloadSelector: {labels: {app: web}}
-  configPatches: [{applyTo: BOOTSTRAP, patch: {operation: MERGE, value: ` + patch + `}}]
-`
+func (w *world) filter(namespace, name, patch string) string {
+	w.t.Helper()
+	return rig.Text(w.t, "filter.yaml", rig.Pairs("namespace", namespace, "name", name, "patch", patch))
+}
+
+// flush is one of the root namespace that has Envoy flush its statistics as often.
+func (w *world) flush(seconds int) string {
+	w.t.Helper()
+	return w.filter("istio-system", "flush", fmt.Sprintf("{stats_flush_interval: %ds}", seconds))
+}
+
+// memoryFilter is one of the namespace default.
+func (w *world) memoryFilter() string {
+	w.t.Helper()
+	return w.filter("default", "memory", "{memory_allocator_manager: {max_unfreed_memory_bytes: 104857601}}")
 }
 
 // TestBootstrapPatches: the first Envoy has what EnvoyFilter objects patch, without a restart; a change is a hot
@@ -30,21 +36,9 @@ spec:
 func TestBootstrapPatches(t *testing.T) {
 	w := newWorld(t)
 	w.Backend(t, "app")
-	w.rules = w.services(1) + vouched("web")
+	w.rules = documents(w.services(1), w.vouched("web"))
 	w.start()
-	w.plane.Apply(
-		t,
-		"filters",
-		filter(
-			"istio-system",
-			"flush",
-			"{stats_flush_interval: 7s}",
-		)+filter(
-			"default",
-			"memory",
-			"{memory_allocator_manager: {max_unfreed_memory_bytes: 104857601}}",
-		),
-	)
+	w.plane.Apply(t, "filters", documents(w.flush(7), w.memoryFilter()))
 	w.introduce()
 	w.launch("--discoveryAddress", w.options.SecureAddr)
 	f := w.await("ready", func(f facts) bool { return f.Ready && connected(f) })
@@ -53,19 +47,15 @@ func TestBootstrapPatches(t *testing.T) {
 		t.Errorf("the first Envoy was replaced: %+v", f.Envoys)
 	}
 
-	w.plane.Apply(t, "filters", filter("istio-system", "flush", "{stats_flush_interval: 9s}"))
+	w.plane.Apply(t, "filters", w.flush(9))
 	w.await("replaced", func(f facts) bool { return f.Ready && f.Envoys.Handovers == 1 })
 	w.runsWith(`"stats_flush_interval": "9s"`)
 	w.serves("s0.test")
 
-	w.plane.Apply(
-		t,
-		"filters",
-		filter("istio-system", "flush", "{stats_flush_interval: 9s}")+filter("default", "bad", "{no_such_field: 1}"),
-	)
+	w.plane.Apply(t, "filters", documents(w.flush(9), w.filter("default", "bad", "{no_such_field: 1}")))
 	w.await("told of the bad one", func(f facts) bool { return slices.Contains(f.Patches, "default/bad/0") })
 	w.plane.Delete(t, "EnvoyFilter", "default", "bad")
-	w.plane.Apply(t, "filters", filter("istio-system", "flush", "{stats_flush_interval: 11s}"))
+	w.plane.Apply(t, "filters", w.flush(11))
 	w.await("replaced once more", func(f facts) bool {
 		return f.Ready && f.Envoys.Handovers == 2 && !slices.Contains(f.Patches, "default/bad/0")
 	})
@@ -94,12 +84,10 @@ func (w *world) runsWith(texts ...string) {
 }
 
 // listens is a patch with a static listener; Envoy finds out that its port is taken when it runs, not before.
-func listens(at string) string {
+func (w *world) listens(at string) string {
+	w.t.Helper()
 	host, port, _ := strings.Cut(at, ":")
-	return "{static_resources: {listeners: [{name: extra, address: " +
-		"{socket_address: {address: " + host + ", port_value: " + port + "}}, filter_chains: " +
-		"[{filters: [{name: envoy.filters.network.echo, typed_config: {\"@type\": " +
-		"type.googleapis.com/envoy.extensions.filters.network.echo.v3.Echo}}]}]}]}}"
+	return rig.Text(w.t, "listens.yaml", rig.Pairs("host", host, "port", port))
 }
 
 // said waits until the problems of an EnvoyFilter of the namespace default say something, or, where that is empty, until there are none.
@@ -125,19 +113,15 @@ func (w *world) said(name, text string) {
 func TestAPatchThatCannotRun(t *testing.T) {
 	w := newWorld(t)
 	w.Backend(t, "app")
-	w.rules = w.services(1) + vouched("web")
+	w.rules = documents(w.services(1), w.vouched("web"))
 	w.start()
 	taken, err := net.Listen("tcp", w.Addr("other", 7777))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	flush := func(seconds int) string {
-		return filter("istio-system", "flush", fmt.Sprintf("{stats_flush_interval: %ds}", seconds))
-	}
-	memory := filter("default", "memory", "{memory_allocator_manager: {max_unfreed_memory_bytes: 104857601}}")
-	bad := filter("default", "extra", listens(taken.Addr().String()))
-	w.plane.Apply(t, "filters", flush(7)+bad+memory)
+	memory, bad := w.memoryFilter(), w.filter("default", "extra", w.listens(taken.Addr().String()))
+	w.plane.Apply(t, "filters", documents(w.flush(7), bad, memory))
 	w.introduce()
 	agent.Path(t) // building it does not count
 	began := time.Now()
@@ -168,7 +152,7 @@ func TestAPatchThatCannotRun(t *testing.T) {
 	w.said("extra", "runs without until it changes")
 
 	free := w.Addr("another", 7777)
-	w.plane.Apply(t, "filters", flush(7)+filter("default", "extra", listens(free))+memory)
+	w.plane.Apply(t, "filters", documents(w.flush(7), w.filter("default", "extra", w.listens(free)), memory))
 	w.await("run with what was changed", func(f facts) bool {
 		return f.Ready && len(f.Patches) == 3 && len(f.Refused) == 0 && f.Envoys.Handovers == 1
 	})
@@ -181,13 +165,13 @@ func TestAPatchThatCannotRun(t *testing.T) {
 	})
 	w.said("extra", "")
 
-	w.plane.Apply(t, "filters", flush(7)+bad+memory)
+	w.plane.Apply(t, "filters", documents(w.flush(7), bad, memory))
 	w.await(
 		"set aside while an Envoy serves",
 		func(f facts) bool { return f.Ready && f.Refused["default/extra/0"] != "" && len(f.Patches) == 2 },
 	)
 	w.said("extra", "runs without until it changes")
-	w.plane.Apply(t, "filters", flush(9)+bad+memory)
+	w.plane.Apply(t, "filters", documents(w.flush(9), bad, memory))
 	w.runsWith(`"stats_flush_interval": "9s"`, `"max_unfreed_memory_bytes": "104857601"`)
 	w.serves("s0.test")
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -15,38 +16,20 @@ import (
 
 // services are n services that a backend is the only endpoint of.
 func (w *world) services(n int) string {
-	text := `---
-apiVersion: networking.istio.io/v1
-kind: Sidecar
-metadata: {name: web, namespace: default}
-spec:
-  workloadSelector: {labels: {app: web}}
-  ingress:
-  - {port: {number: 8080, name: http, protocol: HTTP}, bind: <web>, captureMode: NONE, defaultEndpoint: "127.0.0.1:1"}
-  egress:
-  - {port: {number: 8000, name: http, protocol: HTTP}, bind: <web>, captureMode: NONE, hosts: ["./*"]}
-`
+	text := []string{w.Rules(w.t, "web.yaml")}
 	for i := range n {
-		text += w.service(fmt.Sprintf("s%d.test", i))
+		text = append(text, w.service(fmt.Sprintf("s%d.test", i)))
 	}
-	return w.Text(text)
+	return documents(text...)
 }
 
 func (w *world) service(host string) string {
-	return `---
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: "` + host + `", namespace: default}
-spec:
-  hosts: ["` + host + `"]
-  location: MESH_EXTERNAL
-  resolution: STATIC
-  ports:
-  - {number: 8000, name: http, protocol: HTTP, targetPort: 8080}
-  endpoints:
-  - {address: <app>}
-`
+	w.t.Helper()
+	return w.Rules(w.t, "service.yaml", "host", host)
 }
+
+// documents are all these of one file.
+func documents(all ...string) string { return strings.Join(all, "---\n") }
 
 // outage is how long the control plane is away at least; FAIRWAY_OUTAGE names another time.
 func outage(t *testing.T) time.Duration {
@@ -144,7 +127,7 @@ func (w *world) returns() {
 	if n := w.sent(); n != 0 {
 		w.t.Errorf("%v resources were sent again", n)
 	}
-	w.plane.Apply(w.t, "more", w.Text(w.service("new.test")))
+	w.plane.Apply(w.t, "more", w.service("new.test"))
 	w.serves("new.test")
 	if n := w.sent(); n == 0 || n > 10 {
 		w.t.Errorf("%v resources were sent for one new service", n)

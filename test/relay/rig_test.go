@@ -41,13 +41,10 @@ type world struct {
 
 const meshWide = "defaultConfig: {proxyMetadata: {FAIRWAY_ALLOW_LOCAL_ENDPOINTS: default}}\n"
 
-// vouched is what gives the workloads of this mesh the labels that they say: each is called as its service account and its label app.
-func vouched(names ...string) (text string) {
-	for _, name := range names {
-		text += "---\napiVersion: networking.istio.io/v1\nkind: WorkloadGroup\nmetadata: {name: " + name + ", namespace: default}\n" +
-			"spec: {metadata: {labels: {app: " + name + "}}, template: {serviceAccount: " + name + "}}\n"
-	}
-	return text
+// vouched is what gives a workload of this mesh the labels that it says: it is called as its service account and its label app.
+func (w *world) vouched(name string) string {
+	w.t.Helper()
+	return rig.Text(w.t, "vouched.yaml", rig.Pairs("name", name))
 }
 
 func newWorld(t *testing.T) *world {

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -15,14 +14,6 @@ import (
 	"fairway/internal/mesh"
 	"fairway/test/rig"
 )
-
-// named finds "<reviews-v1>" in rules.
-var named = regexp.MustCompile(`<[a-z][a-z0-9-]*>`)
-
-// Text is rules with the addresses of this mesh in the place of their names.
-func (m *Mesh) Text(yaml string) string {
-	return named.ReplaceAllStringFunc(yaml, func(s string) string { return m.IP(s[1 : len(s)-1]) })
-}
 
 // Address is what ${ip:NAME} stands for in rules: the address that IP(NAME) gives.
 func (m *Mesh) Address(name string) (string, bool) {
@@ -70,7 +61,7 @@ func (m *Mesh) Decode(t testing.TB, yaml string) []*config.Object {
 
 // TryDecode reads YAML documents and returns what is right of them and what is wrong.
 func (m *Mesh) TryDecode(yaml string) (objects []*config.Object, problems []mesh.Problem) {
-	for _, doc := range strings.Split(m.Text(yaml), "\n---") {
+	for _, doc := range strings.Split(yaml, "\n---") {
 		o, p := m.decoder.Decode(config.Document{Text: []byte(doc)})
 		problems = append(problems, p...)
 		if o != nil {
@@ -100,7 +91,7 @@ func (m *Mesh) Drop(objects ...string) {
 // setMeshConfig sets the mesh configuration of a control plane that may not run yet.
 func (m *Mesh) setMeshConfig(t testing.TB, p *Plane, yaml string) {
 	t.Helper()
-	o, problems := m.decoder.DecodeMeshConfig(config.Document{Text: []byte(m.Text(yaml))})
+	o, problems := m.decoder.DecodeMeshConfig(config.Document{Text: []byte(yaml)})
 	if o == nil {
 		t.Fatalf("mesh configuration of the test: %v", problems)
 	}
@@ -139,7 +130,7 @@ func (m *Mesh) MeshConfig(t testing.TB, yaml string) {
 func (m *Mesh) WriteFile(t testing.TB, name, yaml string) {
 	t.Helper()
 	aside := filepath.Join(m.dir, name+".new")
-	if err := os.WriteFile(aside, []byte(m.Text(yaml)), 0o600); err != nil {
+	if err := os.WriteFile(aside, []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(aside, filepath.Join(m.Folder, name)); err != nil {
