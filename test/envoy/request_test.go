@@ -96,7 +96,10 @@ func check(r live.Reply, answer []string) error {
 			return err
 		}
 		if got != want {
-			return fmt.Errorf("%q is wanted, not %q; status %d of %q, headers %v, body %q", word, got, r.Status, r.Echo.Server, r.Header, r.Body)
+			return fmt.Errorf(
+				"%q is wanted, not %q; status %d of %q, headers %v, body %q",
+				word, got, r.Status, r.Echo.Server, r.Header, r.Body,
+			)
 		}
 	}
 	return nil
