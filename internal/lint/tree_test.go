@@ -80,9 +80,9 @@ var arrows = map[string][]string{
 
 // unlinked names packages that a room's programs must not carry, with the reason.
 var unlinked = map[string]map[string]string{
-	"agent": {"k8s.io/": "the agent runs beside every workload and stays small", "xdstype"},
+	"agent": {"k8s.io/": "the agent runs beside every workload and stays small"},
 	"table": {".": "the engine needs the standard library only"},
-	"mesh":  {".": "the words need the standard library only", "xdstype"},
+	"mesh":  {".": "the words need the standard library only"},
 }
 
 type file struct {

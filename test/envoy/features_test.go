@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/internal/mesh"
 	"fairway/test/envoy/live"
 )
 
@@ -14,7 +15,7 @@ type feature struct {
 	show func(*testing.T, *live.Mesh)
 }
 
-// The proxies that features share: two sidecars and a gateway.
+// The proxies that features share: two sidecars in two regions, here/a and there/a, and a gateway.
 const (
 	client  = "client"  // labels app: client
 	other   = "other"   // labels app: other
@@ -40,8 +41,8 @@ func TestStateOfTheWorld(t *testing.T) { show(t, true, features()) }
 func show(t *testing.T, sotw bool, all []feature) {
 	t.Parallel()
 	m := live.Start(t, live.Options{})
-	m.ClientNode(t, live.Node{Name: client, Sotw: sotw})
-	m.ClientNode(t, live.Node{Name: other, Sotw: sotw})
+	m.ClientNode(t, live.Node{Name: client, Sotw: sotw, Locality: mesh.ParseLocality("here/a")})
+	m.ClientNode(t, live.Node{Name: other, Sotw: sotw, Locality: mesh.ParseLocality("there/a")})
 	m.Proxy(t, live.Node{Name: gateway, Router: true, Labels: map[string]string{"istio": "gateway"}, Sotw: sotw})
 	for _, f := range all {
 		t.Run(f.name, func(t *testing.T) {

@@ -32,7 +32,7 @@ func TestUnderLoad(t *testing.T) {
 	})
 }
 
-// The kinds of clients in a crowd.
+// The kinds of clients in a load.
 const (
 	http1   = "HTTP/1.1"
 	http2   = "HTTP/2"
@@ -40,8 +40,8 @@ const (
 	longTCP = "lasting TCP" // one connection for all of them
 )
 
-// crowd is a load of every kind of client on a service that serving made.
-func crowd(t *testing.T, m *live.Mesh, name string) *live.Load {
+// clientsOf is a load of every kind of client on a service that serving made.
+func clientsOf(t *testing.T, m *live.Mesh, name string) *live.Load {
 	t.Helper()
 	address := m.Addr(name+"-vip", 9000)
 	live.AwaitTCP(t, address)
@@ -106,7 +106,7 @@ func rulesInAnyOrder(t *testing.T, m *live.Mesh) {
 	const name, ruleName, routeName = "order", "DestinationRule order-test", "VirtualService order-test"
 	m.Apply(t, serving(t, m, name))
 	rule, route := subsets(t, m, name), allTo(t, m, name, "v2")
-	load := crowd(t, m, name)
+	load := clientsOf(t, m, name)
 	for _, s := range []struct {
 		apply, remove [2]string
 	}{
@@ -141,7 +141,7 @@ func rulesInAnyOrder(t *testing.T, m *live.Mesh) {
 // ruleChanged: each change makes a new cluster in the proxy, which needs its endpoints again.
 func ruleChanged(t *testing.T, m *live.Mesh) {
 	m.Apply(t, serving(t, m, "rulechg"), allTo(t, m, "rulechg", "v2"), subsets(t, m, "rulechg"))
-	load := crowd(t, m, "rulechg")
+	load := clientsOf(t, m, "rulechg")
 	for i := range 25 {
 		m.Apply(t, m.Rules(t, "load.txtar:changed", "requests", 1000+i, "connections", 2000+i))
 		load.Await(t, 10)
@@ -159,7 +159,7 @@ func endpointsReplaced(t *testing.T, m *live.Mesh) {
 	s.Addresses = []string{m.IP("replace-vip")}
 	m.Plane.Rules.Add(source.Rows{Services: []*mesh.Service{s}})
 	set(t, m, endpoint, map[string]mesh.Endpoint{"replace-v1": {}})
-	load := crowd(t, m, "replace")
+	load := clientsOf(t, m, "replace")
 	for i := range 20 {
 		here, there := fmt.Sprintf("v%d", 1+i%2), fmt.Sprintf("v%d", 1+(i+1)%2)
 		set(t, m, endpoint, map[string]mesh.Endpoint{"replace-" + there: {}})
@@ -175,7 +175,7 @@ func endpointsReplaced(t *testing.T, m *live.Mesh) {
 func serviceComesAndGoes(t *testing.T, m *live.Mesh) {
 	m.Apply(t, serving(t, m, "stays"))
 	comes := serving(t, m, "comes")
-	load := crowd(t, m, "stays")
+	load := clientsOf(t, m, "stays")
 	for range 10 {
 		m.Apply(t, comes)
 		wantStatus(t, live.Send(t, from(m, "comes.test")), 200)
@@ -192,7 +192,7 @@ func serviceComesAndGoes(t *testing.T, m *live.Mesh) {
 // flips: a route goes back and forth, and each time is in force when the control plane says so.
 func flips(t *testing.T, m *live.Mesh) {
 	m.Apply(t, serving(t, m, "flip"), subsets(t, m, "flip"), allTo(t, m, "flip", "v1"))
-	load := crowd(t, m, "flip")
+	load := clientsOf(t, m, "flip")
 	for i := range 100 {
 		version := fmt.Sprintf("v%d", 1+(i+1)%2)
 		m.Apply(t, allTo(t, m, "flip", version))

@@ -78,7 +78,7 @@ func inboundChanged(t *testing.T, m *live.Mesh) {
 // restarted: a new control plane on the same addresses finds proxies that have everything, and sends nothing.
 func restarted(t *testing.T, m *live.Mesh) {
 	m.Apply(t, serving(t, m, "restart"), subsets(t, m, "restart"), allTo(t, m, "restart", "v1"))
-	load := crowd(t, m, "restart")
+	load := clientsOf(t, m, "restart")
 	delta := m.Plane.Streams()[0].Delta
 	for range 3 {
 		connected := len(m.Plane.Streams())

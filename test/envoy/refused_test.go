@@ -134,7 +134,7 @@ func refused(t *testing.T, sotw bool) {
 	m.Backends(t, "mistaken")
 	m.ClientNode(t, live.Node{Name: client, Sotw: sotw})
 	m.Apply(t, serving(t, m, "sound"), subsets(t, m, "sound"), allTo(t, m, "sound", "v1"), m.Rules(t, "refused.txtar:service"))
-	sound := crowd(t, m, "sound")
+	sound := clientsOf(t, m, "sound")
 	mistaken := live.StartLoad(t, httpCrowd(from(m, "mistaken.test"))...)
 	missing := filepath.Join(t.TempDir(), "nowhere.pem")
 	for i := range 3 {

@@ -52,7 +52,7 @@ func (c credential) forms() [][]byte {
 func TestCredentialsOfGateways(t *testing.T) {
 	w := newWorld(t)
 	w.Backend(t, "app")
-	gw := w.beside("gw", "router")
+	gw := w.another("gw", "router")
 	ca := live.NewAuthority(t, "gateway")
 	first, second := issue(t, ca), issue(t, ca)
 	w.rules = documents(w.services(1), w.Rules(t, "gateway.yaml"), w.vouched("gw"))

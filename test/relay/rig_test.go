@@ -64,8 +64,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// beside is another workload of the same mesh.
-func (w *world) beside(name, role string) *world {
+// another is one more workload of the same mesh.
+func (w *world) another(name, role string) *world {
 	other := *w
 	other.name, other.role, other.dir, other.admin = name, role, w.t.TempDir(), rig.FreePort(w.t)
 	return &other

@@ -151,9 +151,16 @@ func declareNearLoads(name string, from *table.Table[LoadView, failing], targets
 	assignments := table.Derive(selected, name+"/assignments", compareNearby, envoy.Same,
 		func(r *table.Reader, n nearby, _ table.Rows[pair, nearby], emit func(nearby, *envoy.Encoded)) {
 			load := endpoint.Load{
-				Cluster: n.Cluster.String(), Port: n.Port, Form: endpoint.Numeric, Endpoints: b.members(r, n.selection), Failover: n.Failover,
+				Cluster:   n.Cluster.String(),
+				Port:      n.Port,
+				Form:      endpoint.Numeric,
+				Endpoints: b.members(r, n.selection),
+				Failover:  n.Failover,
 			}
-			if m := load.Build(); slices.ContainsFunc(m.Endpoints, func(l *endpointv3.LocalityLbEndpoints) bool { return l.Priority > 0 }) {
+			if m := load.Build(); slices.ContainsFunc(
+				m.Endpoints,
+				func(l *endpointv3.LocalityLbEndpoints) bool { return l.Priority > 0 },
+			) {
 				emit(n, envoy.Encode(m))
 			}
 		})

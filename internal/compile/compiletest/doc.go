@@ -5,15 +5,24 @@
 //
 //	apply FILE                          the objects of a YAML stream; MeshConfig as "kind: MeshConfig" with its fields under spec
 //	delete KIND NAMESPACE/NAME
-//	connect TYPE NAME.NAMESPACE IP [LABELS] [MODE] [vip] [dns]      a proxy; "-" for no labels
+//	credential NAMESPACE/NAME [chain=WORD] [ca=WORD] [crl=WORD]     a Secret, words in the place of certificates ("_" for a blank)
+//	connect TYPE NAME.NAMESPACE IP [LABELS] [MODE] [vip] [dns] [mutual] [here]
+//	                                    a proxy; "-" for no labels; here: on the control plane's machine
 //	disconnect NAME.NAMESPACE
+//	refuse NAME.NAMESPACE WORDS         a gateway refuses its listeners, with these words
 //	report NAME.NAMESPACE[@ACCOUNT] IP healthy|WORD    what a sidecar's agent says of its application;
 //	                                    NAME=ENTRY.NAMESPACE where it names its WorkloadEntry
 //	silent NAME.NAMESPACE               nothing is known of it any more
 //	heard                               every agent had the time to report
 //	cmp FILE TABLE [FILTER]             settles, then the table's rows, those with FILTER in some column, must be FILE
+//	clusters FILE                       settles, then clusters and load assignments must be FILE
+//	listeners FILE                      settles, then listeners, described, must be FILE
+//	routes FILE                         settles, then virtual hosts, route configurations, secrets, gateways' listeners and
+//	                                    what clusters they need must be FILE
 //	names FILE                          settles, then the names that are published must be FILE
 //	problems FILE                       settles, then all problems must be FILE
+//
+// What is compared must come out alike in one turn and with a turn after each command.
 //
 // With the flag -update the expected files are rewritten.
 package compiletest

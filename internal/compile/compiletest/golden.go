@@ -8,11 +8,15 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/tools/txtar"
-
+	"github.com/cespare/xxhash/v2"
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	"google.golang.org/protobuf/types/known/structpb"
 
+	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/source"
+	"fairway/internal/table"
 )
 
 // Golden runs every script of a folder as a test of its own. update rewrites what is expected.
@@ -35,26 +39,75 @@ type script struct {
 }
 
 func golden(t *testing.T, file string, update bool) {
-	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &script{World: New(t), archive: archive, update: update}
-	for line := range strings.Lines(string(archive.Comment)) {
-		words := strings.Fields(line)
-		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+	s := &script{World: New(t), archive: parse(t, file), update: update}
+	commands := s.commands()
+	for i, words := range commands {
+		file, text := s.run(t, words)
+		if text == nil {
 			continue
 		}
-		s.run(t, words)
+		got := text()
+		if again := s.replay(t, commands[:i+1], false); again != got {
+			t.Errorf("%s: made at once it comes out different (-at once +step by step):\n%s", file, cmp.Diff(again, got))
+		}
+		if again := s.replay(t, commands[:i+1], true); again != got {
+			t.Errorf("%s: with a turn after each step it comes out different (-turns +fewer):\n%s", file, cmp.Diff(again, got))
+		}
+		s.expect(t, file, got)
 	}
 	if s.changed {
-		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+		if err := os.WriteFile(file, txtar.Format(s.archive), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-func (s *script) run(t *testing.T, words []string) {
+// Play runs a script without looking at what it expects, and returns its world.
+func Play(t *testing.T, file string) *World {
+	t.Helper()
+	s := &script{World: New(t), archive: parse(t, file)}
+	for _, words := range s.commands() {
+		s.run(t, words)
+	}
+	s.Settle()
+	return s.World
+}
+
+// replay runs commands, the last of which compares something, in a world of its own, and returns what it would compare.
+// The turns between are left out, or there is one after each command.
+func (s *script) replay(t *testing.T, commands [][]string, turns bool) string {
+	t.Helper()
+	again := &script{World: New(t), archive: s.archive}
+	var last func() string
+	for _, words := range commands {
+		if _, last = again.run(t, words); turns {
+			again.Settle()
+		}
+	}
+	return last()
+}
+
+func parse(t *testing.T, file string) *txtar.Archive {
+	t.Helper()
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return archive
+}
+
+// commands are the words of each line of the comment.
+func (s *script) commands() (all [][]string) {
+	for line := range strings.Lines(string(s.archive.Comment)) {
+		if words := strings.Fields(line); len(words) > 0 && !strings.HasPrefix(words[0], "#") {
+			all = append(all, words)
+		}
+	}
+	return all
+}
+
+// run runs a command. One that compares returns the name of what is expected, and what there is.
+func (s *script) run(t *testing.T, words []string) (file string, text func() string) {
 	t.Helper()
 	at := func(n int) string {
 		if n < len(words) {
@@ -65,6 +118,8 @@ func (s *script) run(t *testing.T, words []string) {
 	switch words[0] {
 	case "apply":
 		s.Apply(s.file(t, at(1)))
+	case "credential":
+		s.credential(t, words[1:])
 	case "delete":
 		namespace, name, _ := strings.Cut(at(2), "/")
 		s.Delete(at(1), namespace, name)
@@ -72,6 +127,9 @@ func (s *script) run(t *testing.T, words []string) {
 		s.Connect(parseProxy(words[1:]))
 	case "disconnect":
 		s.disconnect(at(1))
+	case "refuse":
+		s.Settle()
+		s.Store.Read(func(tx *table.Tx) { s.Gateway.Refused(tx, routerID(at(1)), strings.Join(words[2:], " ")) })
 	case "report":
 		s.report(at(1), at(2), at(3))
 	case "silent":
@@ -79,24 +137,50 @@ func (s *script) run(t *testing.T, words []string) {
 	case "heard":
 		s.In.HealthHeard.Set(struct{}{}, true)
 	case "cmp":
-		s.Settle()
-		s.expect(t, at(1), s.Print(strings.ReplaceAll(at(2), "_", " "), at(3)))
+		text = func() string { return s.Print(strings.ReplaceAll(at(2), "_", " "), at(3)) }
 	case "names":
-		s.Settle()
-		s.expect(t, at(1), s.NameText())
+		text = s.NameText
+	case "clusters":
+		text = s.ClusterText
+	case "listeners":
+		text = s.ListenerText
+	case "routes":
+		text = s.RouteText
 	case "problems":
-		s.Settle()
-		s.expect(t, at(1), s.ProblemText())
+		text = s.ProblemText
 	default:
 		t.Fatalf("unknown command %q", words[0])
 	}
+	if print := text; print != nil {
+		text = func() string { s.Settle(); return print() }
+	}
+	return at(1), text
+}
+
+// credential stages a Secret whose certificates are words: real ones, which no decoder would do without, are other ones in each run.
+func (s *script) credential(t *testing.T, words []string) {
+	t.Helper()
+	namespace, name, _ := strings.Cut(words[0], "/")
+	c := &config.Credential{Holders: config.AnyHolder}
+	for _, word := range words[1:] {
+		what, text, _ := strings.Cut(word, "=")
+		part := map[string]*[]byte{"chain": &c.Chain, "ca": &c.CA, "crl": &c.CRL}[what]
+		if part == nil {
+			t.Fatalf("unknown part of a credential: %q", word)
+		}
+		*part = []byte(strings.ReplaceAll(text, "_", " "))
+	}
+	s.In.Apply(source.Batch{Set: source.Rows{Objects: []*config.Object{{
+		Key:        config.Key{Kind: config.Secret, Namespace: namespace, Name: name},
+		Spec:       &structpb.Struct{},
+		Hash:       xxhash.Sum64String(strings.Join(words, " ")),
+		Credential: c,
+	}}}})
 }
 
 func (s *script) disconnect(name string) {
-	namespace := name[strings.LastIndexByte(name, '.')+1:]
-	for _, kind := range []string{"sidecar", "router"} {
-		s.In.Proxies.Delete(mesh.ProxyID(kind + "~" + name + "~" + namespace))
-	}
+	s.In.Proxies.Delete(sidecarID(name))
+	s.In.Proxies.Delete(routerID(name))
 }
 
 // report stages what a sidecar's agent says: the proxy as connect has it, with the service account that comes after its name.
@@ -110,8 +194,12 @@ func (s *script) report(who, address, state string) {
 	s.In.Health.Set(p.ID, mesh.HealthReport{Proxy: p, From: from, Healthy: state == "healthy", Detail: state})
 }
 
-func sidecarID(name string) mesh.ProxyID {
-	return mesh.ProxyID("sidecar~" + name + "~" + name[strings.LastIndexByte(name, '.')+1:])
+func sidecarID(name string) mesh.ProxyID { return proxyID("sidecar", name) }
+
+func routerID(name string) mesh.ProxyID { return proxyID("router", name) }
+
+func proxyID(kind, name string) mesh.ProxyID {
+	return mesh.ProxyID(kind + "~" + name + "~" + name[strings.LastIndexByte(name, '.')+1:])
 }
 
 // parseProxy reads the words of connect after the command.
@@ -119,7 +207,7 @@ func parseProxy(words []string) mesh.Proxy {
 	kind, name, ips := words[0], words[1], words[2]
 	ip, _, _ := strings.Cut(ips, ",")
 	dot := strings.LastIndexByte(name, '.')
-	p := mesh.Proxy{ID: mesh.ProxyID(kind + "~" + name + "~" + name[dot+1:]), Name: name[:dot], Namespace: name[dot+1:], IP: ip, IPs: ips}
+	p := mesh.Proxy{ID: proxyID(kind, name), Name: name[:dot], Namespace: name[dot+1:], IP: ip, IPs: ips}
 	if kind == "router" {
 		p.Type = mesh.Router
 	}
@@ -136,6 +224,9 @@ func parseProxy(words []string) mesh.Proxy {
 	p.AutoVIP = slices.Contains(rest, "vip")
 	p.Names = slices.Contains(rest, "dns")
 	p.Mutual = slices.Contains(rest, "mutual")
+	if slices.Contains(rest, "here") {
+		p.Standing = mesh.Here
+	}
 	return p
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -42,9 +43,12 @@ func Large(t testing.TB) *World {
 	return newWorld(t, compile.Options{})
 }
 
+// decoder is the one that all worlds share: what it prepares for a kind takes longer than most worlds do.
+var decoder = sync.OnceValues(func() (*config.Decoder, error) { return config.NewDecoder(config.Options{}) })
+
 func newWorld(t testing.TB, opts compile.Options) *World {
 	t.Helper()
-	d, err := config.NewDecoder(config.Options{})
+	d, err := decoder()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,8 @@ func TestPatched(t *testing.T) {
 	}
 	w.Store.Read(func(tx *table.Tx) {
 		for p, want := range map[mesh.ProxyID]string{
-			here.ID: "[public public#/patched r public#from r// public#from r///patched r ns/shop ns/shop#/patched r", there.ID: "[public ns/shop]",
+			here.ID:  "[public public#/patched r public#from r// public#from r///patched r ns/shop ns/shop#/patched r",
+			there.ID: "[public ns/shop]",
 		} {
 			if got, _ := table.Lookup(tx, stacks, p); !strings.HasPrefix(got, want) {
 				t.Errorf("%s sees %s, want %s", p, got, want)

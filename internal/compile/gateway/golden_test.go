@@ -4,10 +4,10 @@ import (
 	"flag"
 	"testing"
 
-	"fairway/internal/compile/route/routetest"
+	"fairway/internal/compile/compiletest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestGolden runs testdata/*.txtar: rules and proxies in, all that gateways are sent out.
-func TestGolden(t *testing.T) { routetest.Golden(t, *update) }
+// TestGolden runs testdata/*.txtar: objects and proxies in, all that gateways are sent out.
+func TestGolden(t *testing.T) { compiletest.Golden(t, "testdata/*.txtar", *update) }

@@ -163,7 +163,11 @@ func (t *Tables) Server(r *table.Reader, namespace string, labels mesh.Labels) P
 
 // Client says whether clients may use mutual TLS towards a port of a workload whose proxy takes it.
 func (t *Tables) Client(r *table.Reader, namespace string, labels mesh.Labels, port uint32) bool {
-	return join(t.clients.ForOneOf(r, t.in.RootNamespace(r), selects.Workload{Namespace: namespace, Labels: labels})).At(port) != mesh.Disabled
+	return join(
+		t.clients.ForOneOf(r, t.in.RootNamespace(r), selects.Workload{Namespace: namespace, Labels: labels}),
+	).At(
+		port,
+	) != mesh.Disabled
 }
 
 // join is what the oldest object says that picks a workload; what it leaves open the namespace's oldest for all

@@ -6,84 +6,89 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-	networking "istio.io/api/networking/v1alpha3"
-
-	"fairway/internal/compile/route/routetest"
-	"fairway/internal/config"
+	"fairway/internal/compile/compiletest"
 	"fairway/internal/mesh"
-	"fairway/internal/source"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
-// entry is a service; rule and subsets are what is said of it; edge what a gateway serves of it.
-func entry(i int) *config.Object {
-	host := fmt.Sprintf("s%d.default.svc.cluster.local", i)
-	return fabricate(
-		"ServiceEntry",
-		fmt.Sprintf("s%d", i),
-		uint64(i),
-		&networking.ServiceEntry{Hosts: []string{host}, Resolution: networking.ServiceEntry_STATIC,
-			Ports: []*networking.ServicePort{{Number: 80, Name: "http", Protocol: "HTTP"}}},
-	)
+// entry is a service; rule and subsets are what is said of it, at sidecars and at a gateway.
+func entry(i int) string {
+	return fmt.Sprintf(`---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: s%[1]d, namespace: default}
+spec:
+  hosts: [s%[1]d.default.svc.cluster.local]
+  resolution: STATIC
+  ports: [{number: 80, name: http, protocol: HTTP}]
+`, i)
 }
 
-func rule(i int, gateway string, path string) *config.Object {
-	host := fmt.Sprintf("s%d.default.svc.cluster.local", i)
-	spec := &networking.VirtualService{Hosts: []string{host}, Http: []*networking.HTTPRoute{
-		{Match: []*networking.HTTPMatchRequest{{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: path}}}},
-			Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host, Subset: "v2"}}}},
-		{Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host, Subset: "v1"}}}},
-	}}
-	name := fmt.Sprintf("s%d", i)
+func rule(i int, gateway, path string) string {
+	name, host, gateways := fmt.Sprintf("s%d", i), fmt.Sprintf("s%d.default.svc.cluster.local", i), ""
 	if gateway != "" {
-		spec.Gateways, spec.Hosts, name = []string{gateway}, []string{fmt.Sprintf("s%d.example.com", i)}, "edge-"+name
+		name, host, gateways = fmt.Sprintf("edge-s%d", i), fmt.Sprintf("s%d.example.com", i), "  gateways: ["+gateway+"]\n"
 	}
-	return fabricate("VirtualService", name, uint64(len(path))<<32|uint64(i), spec)
+	return fmt.Sprintf(`---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: %[1]s, namespace: default}
+spec:
+  hosts: [%[2]s]
+%[3]s  http:
+  - match: [{uri: {prefix: %[4]s}}]
+    route: [{destination: {host: s%[5]d.default.svc.cluster.local, subset: v2}}]
+  - route: [{destination: {host: s%[5]d.default.svc.cluster.local, subset: v1}}]
+`, name, host, gateways, path, i)
 }
 
-func subsets(i int) *config.Object {
-	return fabricate(
-		"DestinationRule",
-		fmt.Sprintf("s%d", i),
-		uint64(i),
-		&networking.DestinationRule{
-			Host: fmt.Sprintf("s%d.default.svc.cluster.local", i),
-			Subsets: []*networking.Subset{
-				{Name: "v1", Labels: map[string]string{"v": "1"}},
-				{Name: "v2", Labels: map[string]string{"v": "2"}},
-			},
-		},
-	)
+func subsets(i int, more string) string {
+	return fmt.Sprintf(`---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: s%[1]d, namespace: default}
+spec:
+  host: s%[1]d.default.svc.cluster.local
+  subsets: [{name: v1, labels: {v: "1"}}, {name: v2, labels: {v: "2"}}%[2]s]
+`, i, more)
 }
 
-func fabricate(kind config.Kind, name string, hash uint64, spec proto.Message) *config.Object {
-	return &config.Object{Key: config.Key{Kind: kind, Namespace: "default", Name: name}, Spec: spec, Hash: hash, Created: 1,
-		Ref: mesh.ObjectRef{Kind: string(kind), Namespace: "default", Name: name}}
-}
+const edge = `apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: default}
+spec: {selector: {istio: ingress}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]}
+`
 
 // build makes a mesh of n services, each with a host at a gateway; a fifth have rules. Sidecars of two namespaces and a
 // gateway are connected.
-func build(n int) *routetest.World {
-	w := routetest.New()
-	w.Connect("sidecar default 10.0.0.1\nsidecar other 10.0.0.2\nrouter infra 10.0.0.3 istio=ingress")
-	set := []*config.Object{fabricate("Gateway", "edge", 1, &networking.Gateway{Selector: map[string]string{"istio": "ingress"},
-		Servers: []*networking.Server{{Port: &networking.Port{Number: 80, Name: "http", Protocol: "HTTP"}, Hosts: []string{"*"}}}})}
+func build(t testing.TB, n int) *compiletest.World {
+	t.Helper()
+	w := compiletest.Large(t)
+	w.Connect(
+		compiletest.Sidecar("a", "default", "10.0.0.1"),
+		compiletest.Sidecar("b", "other", "10.0.0.2"),
+		mesh.Proxy{
+			ID: "edge", Type: mesh.Router, Name: "edge", Namespace: "infra", IP: "10.0.0.3", IPs: "10.0.0.3", Labels: "istio=ingress",
+		},
+	)
+	var text strings.Builder
+	text.WriteString(edge)
 	for i := range n {
-		set = append(set, entry(i), rule(i, "edge", "/a"))
+		text.WriteString(entry(i) + rule(i, "edge", "/a"))
 		if i%5 == 0 {
-			set = append(set, rule(i, "", "/a"), subsets(i))
+			text.WriteString(rule(i, "", "/a") + subsets(i, ""))
 		}
 	}
-	w.In.Apply(source.Batch{Set: source.Rows{Objects: set}})
-	w.Store.Settle()
+	w.Apply(text.String())
+	w.Settle()
 	return w
 }
 
 // cost applies a change and counts the rows that the tables of route and gateway recompute.
-func cost(w *routetest.World, objects ...*config.Object) (rows int, text string) {
-	w.In.Apply(source.Batch{Set: source.Rows{Objects: objects}})
-	return count(w.Store.Settle())
+func cost(w *compiletest.World, objects string) (rows int, text string) {
+	w.Apply(objects)
+	return count(w.Settle())
 }
 
 func count(turn table.Turn) (rows int, text string) {
@@ -98,23 +103,17 @@ func count(turn table.Turn) (rows int, text string) {
 
 // TestFlat holds that a change costs the same rows in a mesh of 100 services and of 5,000.
 func TestFlat(t *testing.T) {
-	changes := map[string]func(w *routetest.World) (int, string){
-		"one rule of sidecars changed": func(w *routetest.World) (int, string) { return cost(w, rule(5, "", "/bb")) },
-		"one rule of a gateway changed": func(w *routetest.World) (int, string) {
-			return cost(w, rule(7, "edge", "/bb"))
-		},
-		"one DestinationRule changed": func(w *routetest.World) (int, string) {
-			o := subsets(10)
-			o.Hash++
-			return cost(w, o)
-		},
-		"one service added":           func(w *routetest.World) (int, string) { return cost(w, entry(9001)) },
-		"one host added to a gateway": func(w *routetest.World) (int, string) { return cost(w, rule(9002, "edge", "/a")) },
+	changes := map[string]string{
+		"one rule of sidecars changed":  rule(5, "", "/bb"),
+		"one rule of a gateway changed": rule(7, "edge", "/bb"),
+		"one DestinationRule changed":   subsets(10, `, {name: v3, labels: {v: "3"}}`),
+		"one service added":             entry(9001),
+		"one host added to a gateway":   rule(9002, "edge", "/a"),
 	}
-	small, large := build(100), build(5000)
+	small, large := build(t, 100), build(t, 5000)
 	for name, change := range changes {
-		few, _ := change(small)
-		many, text := change(large)
+		few, _ := cost(small, change)
+		many, text := cost(large, change)
 		if few != many || few == 0 {
 			t.Errorf("%s: %d rows at 100 services, %d at 5,000: %s", name, few, many, text)
 		}
@@ -128,8 +127,8 @@ func TestFlat(t *testing.T) {
 func BenchmarkFirstTurn(b *testing.B) {
 	for b.Loop() {
 		start := time.Now()
-		w := build(5000)
-		b.ReportMetric(float64(len(w.VirtualHosts())), "hosts")
+		w := build(b, 5000)
+		b.ReportMetric(float64(len(w.Published(xdstype.VirtualHosts))), "hosts")
 		b.ReportMetric(time.Since(start).Seconds()*1000, "ms")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 
-	"fairway/internal/compile/route/routetest"
+	"fairway/internal/compile/compiletest"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
@@ -29,35 +29,37 @@ func TestHistory(t *testing.T) {
 	for seed := range uint64(10) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		s := state{map[config.Key]*config.Object{}, map[mesh.ProxyID]mesh.Proxy{}}
-		w := routetest.New()
+		w := compiletest.New(t)
 		for step := range 25 {
 			for range 1 + r.IntN(4) {
 				s.change(r, w)
 			}
-			w.Store.Settle()
+			w.Settle()
 			for _, p := range w.Problems() {
 				if p.Code == code.Note {
 					t.Errorf("seed %d step %d: %s", seed, step, p.Message)
 				}
 			}
 			if err := w.Ambiguous(); err != nil {
-				t.Fatalf("seed %d step %d: %v\n%s", seed, step, err, w.Dump(t))
+				t.Fatalf("seed %d step %d: %v\n%s", seed, step, err, dump(w))
 			}
-			fresh := routetest.New()
+			fresh := compiletest.New(t)
 			fresh.In.Apply(source.Batch{Set: source.Rows{Objects: slices.Collect(maps.Values(s.objects))}})
 			for id, p := range s.proxies {
 				fresh.In.Proxies.Set(id, p)
 			}
-			fresh.Store.Settle()
-			if got, want := w.Dump(t), fresh.Dump(t); got != want {
+			fresh.Settle()
+			if got, want := dump(w), dump(fresh); got != want {
 				t.Fatalf("seed %d step %d: after its history:\n%s\nfrom scratch:\n%s", seed, step, got, want)
 			}
 		}
 	}
 }
 
+func dump(w *compiletest.World) string { return w.RouteText() + w.ProblemText() }
+
 // change makes one random change, in the world and in what it should hold.
-func (s *state) change(r *rand.Rand, w *routetest.World) {
+func (s *state) change(r *rand.Rand, w *compiletest.World) {
 	if r.IntN(5) == 0 {
 		p := mesh.Proxy{
 			Namespace: pick(r, "a", "b", "c"),
@@ -90,7 +92,7 @@ func hosts() []string {
 	return []string{"s0.a.svc.cluster.local", "s1.b.svc.cluster.local", "s1.b", "s1.b.svc", "*.example.com", "x.example.com", "s0"}
 }
 
-// random is an object of few kinds and names, so that they meet.
+// random is an object of few kinds and names, so that they meet. It is no text, for much of it no decoder would take.
 func random(r *rand.Rand) *config.Object {
 	namespace, name, host := pick(r, "a", "b", "c"), pick(r, "m", "n"), pick(r, hosts()...)
 	exportTo := pick(r, nil, []string{"*"}, []string{"."}, []string{"a"})

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/internal/compile/route/routetest"
+	"fairway/internal/compile/compiletest"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/source"
@@ -13,16 +13,19 @@ import (
 	"fairway/internal/xdstype"
 )
 
-const gateway = `kind: Gateway
+const gateway = `apiVersion: networking.istio.io/v1
+kind: Gateway
 metadata: {name: edge, namespace: infra}
 spec:
   selector: {istio: ingress}
   servers: [{port: {number: 443, name: https, protocol: HTTPS}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: web}}]
 ---
+apiVersion: networking.istio.io/v1
 kind: WorkloadGroup
 metadata: {name: edge, namespace: infra}
 spec: {metadata: {labels: {istio: ingress}}, template: {serviceAccount: edge}}
 ---
+apiVersion: networking.istio.io/v1
 kind: WorkloadGroup
 metadata: {name: shop, namespace: infra}
 spec: {metadata: {labels: {istio: ingress}}, template: {serviceAccount: shop}}
@@ -58,10 +61,10 @@ func TestHolders(t *testing.T) {
 		{holders: "", mesh: "infra/*", want: []string{"listeners/edge", "listeners/shop"}},
 		{holders: "shop", mesh: "infra/edge", want: []string{"listeners/shop"}},
 	} {
-		w := routetest.New()
-		w.Apply(t, gateway)
+		w := compiletest.New(t)
+		w.Apply(gateway)
 		if c.mesh != "" {
-			w.Apply(t, "kind: MeshConfig\nspec: {defaultConfig: {proxyMetadata: {FAIRWAY_SECRET_SERVICE_ACCOUNTS: \""+c.mesh+"\"}}}\n")
+			w.Apply("kind: MeshConfig\nspec: {defaultConfig: {proxyMetadata: {FAIRWAY_SECRET_SERVICE_ACCOUNTS: \"" + c.mesh + "\"}}}\n")
 		}
 		w.In.Apply(source.Batch{Set: source.Rows{Objects: []*config.Object{
 			{
@@ -75,10 +78,8 @@ func TestHolders(t *testing.T) {
 				Ref:        mesh.ObjectRef{Kind: "Secret", Namespace: "infra", Name: "web"},
 			},
 		}}})
-		for _, p := range []mesh.Proxy{edge, liar, here, stranger} {
-			w.In.Proxies.Set(p.ID, p)
-		}
-		w.Store.Settle()
+		w.Connect(edge, liar, here, stranger)
+		w.Settle()
 		var got []string
 		refused := 0
 		w.Store.Read(func(tx *table.Tx) {

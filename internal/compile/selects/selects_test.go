@@ -59,7 +59,17 @@ func newBed(t *testing.T) *bed {
 				return strings.Join(names, ",")
 			}
 			nearest, _ := h.Nearest()
-			emit(name, fmt.Sprintf("%s; %s; %s; %s; %s", list(h.Own()), list(h.Namespace()), list(h.Root()), list(h.RootOwn()), nearest.Key.Name))
+			emit(
+				name,
+				fmt.Sprintf(
+					"%s; %s; %s; %s; %s",
+					list(h.Own()),
+					list(h.Namespace()),
+					list(h.Root()),
+					list(h.RootOwn()),
+					nearest.Key.Name,
+				),
+			)
 		})
 	return b
 }
@@ -104,8 +114,10 @@ func TestFor(t *testing.T) {
 	b.expect("at first", "rooted", "mesh-web; mesh; ; ; mesh-web")
 	b.put("shop", "gateway", 3, said{targets: "Gateway/other"})
 	if turn := b.store.Settle(); turn.Recomputed > 3 {
-		t.Errorf("an object that leaves one workload's target recomputes %d rows: itself, whether its namespace has selectors, and that workload",
-			turn.Recomputed)
+		t.Errorf(
+			"an object that leaves a workload's target recomputes %d rows: itself, whether its namespace has selectors, that workload",
+			turn.Recomputed,
+		)
 	}
 	b.expect("after it", "edge", "service; whole; mesh; ; service")
 	b.objects.Delete(config.Key{Kind: config.Sidecar, Namespace: "shop", Name: "service"})

@@ -62,10 +62,19 @@ func cases() []listener.Listener {
 			Address:   "0.0.0.0",
 			Port:      8080,
 			Direction: listener.Inbound,
-			Chains: []listener.Chain{{
-				Match: listener.Match{Port: 8080},
-				Route: &listener.HTTP{Side: listener.SidecarInbound, StatPrefix: "in", RouteName: "in", GRPCWeb: true, Sniffed: true, More: more},
-			}},
+			Chains: []listener.Chain{
+				{
+					Match: listener.Match{Port: 8080},
+					Route: &listener.HTTP{
+						Side:       listener.SidecarInbound,
+						StatPrefix: "in",
+						RouteName:  "in",
+						GRPCWeb:    true,
+						Sniffed:    true,
+						More:       more,
+					},
+				},
+			},
 			Default: &listener.Chain{Forward: &listener.TCP{StatPrefix: "hole", Clusters: hole.Clusters, More: more}},
 		},
 		{

@@ -159,7 +159,8 @@ func TestLostShelf(t *testing.T) {
 		w.Read(func(v *View) { v.CompareStacks(to, &out) })
 		return out
 	}
-	if found := compare(); found.Count() != 1 || found.Differences[0].Of != OfAttachment || found.Differences[0].Type != xdstype.ClusterURL {
+	if found := compare(); found.Count() != 1 || found.Differences[0].Of != OfAttachment ||
+		found.Differences[0].Type != xdstype.ClusterURL {
 		t.Fatalf("%+v", found)
 	}
 	for len(w.Woken()) > 0 {

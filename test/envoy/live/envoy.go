@@ -28,6 +28,7 @@ type Node struct {
 	Namespace string            // "default" when empty
 	Labels    map[string]string // app: <name> when nil
 	Router    bool              // a gateway
+	Locality  mesh.Locality
 	// Redirected says that traffic is redirected to the proxy. Otherwise nothing is intercepted.
 	Redirected bool
 	Sotw       bool // the state-of-the-world protocol in place of the incremental one
@@ -109,6 +110,7 @@ func (m *Mesh) bootstrap(t testing.TB, n Node) []byte {
 			Namespace: n.Namespace,
 			Domain:    n.Namespace + ".svc.cluster.local",
 			Cluster:   n.Name + "." + n.Namespace,
+			Locality:  n.Locality,
 			Metadata:  map[string]any{"INTERCEPTION_MODE": mode, "NAMESPACE": n.Namespace, "LABELS": labels},
 		},
 		Discovery: bootstrap.HostPort{Host: m.IP("plane"), Port: 15010},

@@ -1,4 +1,4 @@
-package routetest
+package compiletest
 
 import (
 	"errors"
@@ -9,37 +9,20 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/envoy"
-	"fairway/internal/mesh"
-	"fairway/internal/table"
 	"fairway/internal/xdstype"
 )
 
 // Ambiguous finds what Envoy would refuse in what some connected proxy sees: two virtual hosts of a route configuration
 // with one domain, or virtual hosts of a route configuration that is not there.
 func (w *World) Ambiguous() error {
-	hosts, routes := w.VirtualHosts(), w.Routes()
-	var err error
-	w.Store.Read(func(tx *table.Tx) {
-		for id, a := range table.All(tx, w.Out.Attachments) {
-			if e := ambiguous(view(hosts, a[xdstype.VirtualHosts]), view(routes, a[xdstype.Routes])); e != nil && err == nil {
-				err = fmt.Errorf("proxy %s: %w", id, e)
-			}
-		}
-	})
-	return err
-}
-
-// view is what a stack of shelves shows: of each name the uppermost.
-func view(all map[mesh.ResourceKey]*envoy.Encoded, shelves []mesh.Shelf) map[string]*envoy.Encoded {
-	out := map[string]*envoy.Encoded{}
-	for _, s := range shelves {
-		for k, e := range all {
-			if k.Shelf == s {
-				out[k.Name] = e
-			}
+	w.t.Helper()
+	hosts, routes := w.Seen(xdstype.VirtualHosts), w.Seen(xdstype.Routes)
+	for id := range hosts {
+		if err := ambiguous(hosts[id], routes[id]); err != nil {
+			return fmt.Errorf("proxy %s: %w", id, err)
 		}
 	}
-	return out
+	return nil
 }
 
 func ambiguous(hosts, routes map[string]*envoy.Encoded) error {

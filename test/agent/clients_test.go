@@ -80,8 +80,8 @@ func echo(l net.Listener, under *sync.WaitGroup) {
 	}
 }
 
-// crowd is clients of every kind that never stop asking. Each answer but the right one is a failure.
-type crowd struct {
+// clients are of every kind, and never stop asking. Each answer but the right one is a failure.
+type clients struct {
 	cancel context.CancelFunc
 	under  sync.WaitGroup
 
@@ -95,10 +95,10 @@ type crowd struct {
 const pace = 4 * time.Millisecond
 
 // gather starts clients of an HTTP, a gRPC and a TCP address, and waits until each kind has been answered.
-func gather(t *testing.T, web, streams, host, lines string) *crowd {
+func gather(t *testing.T, web, streams, host, lines string) *clients {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &crowd{cancel: cancel, asked: map[string]int{}, failures: map[string]int{}, first: map[string]time.Time{}}
+	c := &clients{cancel: cancel, asked: map[string]int{}, failures: map[string]int{}, first: map[string]time.Time{}}
 	c.ask(ctx, 4, "HTTP/1 keep-alive", httpClient(web, host, "/", func(*http.Transport) {}))
 	c.ask(ctx, 2, "HTTP/1 close", httpClient(web, host, "/", func(t *http.Transport) { t.DisableKeepAlives = true }))
 	c.ask(ctx, 3, "HTTP/2", httpClient(web, host, "/", overHTTP2))
@@ -122,7 +122,7 @@ type asker struct {
 	close func()
 }
 
-func (c *crowd) ask(ctx context.Context, n int, kind string, make func() asker) {
+func (c *clients) ask(ctx context.Context, n int, kind string, make func() asker) {
 	for range n {
 		one := make()
 		c.under.Go(func() {
@@ -138,7 +138,7 @@ func (c *crowd) ask(ctx context.Context, n int, kind string, make func() asker) 
 	}
 }
 
-func (c *crowd) note(kind string, err error) {
+func (c *clients) note(kind string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked[kind]++
@@ -154,13 +154,13 @@ func (c *crowd) note(kind string, err error) {
 // port is that of a client's end of a connection.
 var port = regexp.MustCompile(`:\d+->`)
 
-func (c *crowd) kinds() int {
+func (c *clients) kinds() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.asked)
 }
 
-func (c *crowd) total() (n int) {
+func (c *clients) total() (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, v := range c.asked {
@@ -169,8 +169,8 @@ func (c *crowd) total() (n int) {
 	return n
 }
 
-// more waits until the crowd has asked n times more.
-func (c *crowd) more(t *testing.T, n int) {
+// more waits until they have asked n times more.
+func (c *clients) more(t *testing.T, n int) {
 	t.Helper()
 	from := c.total()
 	rig.Eventually(t, func() error {
@@ -181,13 +181,13 @@ func (c *crowd) more(t *testing.T, n int) {
 	})
 }
 
-func (c *crowd) end() {
+func (c *clients) end() {
 	c.cancel()
 	c.under.Wait()
 }
 
-// stop ends the crowd and fails the test for each failure.
-func (c *crowd) stop(t *testing.T) {
+// stop ends them and fails the test for each failure.
+func (c *clients) stop(t *testing.T) {
 	t.Helper()
 	c.end()
 	failed := 0
