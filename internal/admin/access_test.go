@@ -21,7 +21,10 @@ func door(profiles bool) http.Handler {
 	graph, server := compile.New(compile.Options{}), xds.NewServer(library.New(), xds.Options{}, nil)
 	metrics := admin.NewMetrics("test")
 	metrics.Watch(
-		admin.Scrape{Problems: graph.Counts, Streams: server.Status, Versions: func() map[string]int { return nil }, Graph: graph},
+		admin.Scrape{
+			Problems: graph.Counts, Streams: server.Status, Graph: graph,
+			Versions: func() map[string]int { return nil }, Sources: func() map[string]int { return nil },
+		},
 	)
 	return (&admin.Pages{
 		Graph: graph, Streams: server, Metrics: metrics, Ready: func() error { return nil }, Problems: graph.Problems,

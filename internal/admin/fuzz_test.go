@@ -25,7 +25,10 @@ func FuzzQueries(f *testing.F) {
 		}
 	}
 	metrics.Watch(
-		admin.Scrape{Problems: graph.Counts, Streams: server.Status, Versions: func() map[string]int { return nil }, Graph: graph},
+		admin.Scrape{
+			Problems: graph.Counts, Streams: server.Status, Graph: graph,
+			Versions: func() map[string]int { return nil }, Sources: func() map[string]int { return nil },
+		},
 	)
 	pages := &admin.Pages{
 		Graph: graph, Streams: server, Metrics: metrics, Ready: func() error { return nil }, Problems: problems,

@@ -21,6 +21,7 @@ type Scrape struct {
 	Problems func() compile.Counts
 	Streams  func() []xds.ProxyStatus
 	Versions func() map[string]int // streams by what their proxies say that their version is
+	Sources  func() map[string]int // sources by phase
 	Graph    *compile.Graph
 }
 
@@ -82,6 +83,12 @@ func (m *Metrics) Watch(s Scrape) {
 			[]string{"version"},
 			nil,
 		),
+		sources: prometheus.NewDesc(
+			"fairway_sources",
+			"Sources of services and rules by phase: waiting for their first sync, late with it, synced, stale, gone.",
+			[]string{"phase"},
+			nil,
+		),
 		empty: prometheus.NewDesc(
 			"pilot_eds_no_instances",
 			"Services whose endpoints this control plane names, and that have none.",
@@ -105,12 +112,14 @@ type collector struct {
 	rejected map[string]*prometheus.Desc // by type's short name
 	mistakes map[string]*prometheus.Desc // by problem's code
 	empty    *prometheus.Desc
+	sources  *prometheus.Desc
 }
 
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.problems
 	ch <- c.versions
 	ch <- c.empty
+	ch <- c.sources
 	for _, d := range c.rejected {
 		ch <- d
 	}
@@ -138,6 +147,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(d, rejects[t])
 	}
 	gauge(c.empty, c.scrape.Graph.Unserved())
+	for phase, n := range c.scrape.Sources() {
+		gauge(c.sources, n, phase)
+	}
 }
 
 // countRejects counts proxies by type of what they refuse. A type that is delivered in parts counts as the whole.

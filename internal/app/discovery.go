@@ -164,7 +164,9 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		},
 	}, d.secure.Guard(d.proxies, d.synced))
 	d.auditor = newAuditor(d)
-	d.metrics.Watch(admin.Scrape{Problems: d.counts, Streams: d.server.Status, Versions: d.proxies.Versions, Graph: d.graph})
+	d.metrics.Watch(admin.Scrape{
+		Problems: d.counts, Streams: d.server.Status, Versions: d.proxies.Versions, Sources: d.shards.Phases, Graph: d.graph,
+	})
 	serving := append(
 		d.server.GRPC(),
 		grpc.ChainUnaryInterceptor(refused.unary),

@@ -125,6 +125,22 @@ func TestFailoverByLocality(t *testing.T) {
 	expect("the mesh detects", "10.0.0.1 | 10.0.0.2 | 10.0.0.3", "10.0.0.2 | 10.0.0.1 | 10.0.0.3", "10.0.0.3 | 10.0.0.1 10.0.0.2", alike)
 }
 
+// TestWhatIsNotYetOfLocalities: a part of a mesh's setting that does nothing is told, what is in force is not.
+func TestWhatIsNotYetOfLocalities(t *testing.T) {
+	w := compiletest.New(t)
+	for setting, told := range map[string]string{
+		`distribute: [{from: "r/*", to: {"r/*": 100}}]`: "localityLbSetting.distribute",
+		"failoverPriority: [version]":                   "localityLbSetting.failoverPriority",
+		"failover: [{from: s, to: r}]":                  "",
+	} {
+		w.Apply("kind: MeshConfig\nspec: {defaultProviders: {}, localityLbSetting: {" + setting + "}}\n")
+		w.Settle()
+		if got := w.ProblemText(); told == "" && got != "" || !strings.Contains(got, told) {
+			t.Errorf("of %s is told %q, want %s", setting, got, told)
+		}
+	}
+}
+
 // TestFailoverCosts: a locality costs what differs there, and an endpoint that changes costs its own service's.
 func TestFailoverCosts(t *testing.T) {
 	const services = 200

@@ -45,14 +45,19 @@ func (p ProxySync) MarshalJSON() ([]byte, error) {
 	}
 	for t, n := range p.Nonces {
 		name := xdstype.Type(t).Status()
-		if name == "" || n == (Nonces{}) {
+		if name == "" {
 			continue
 		}
-		nonces, err := json.Marshal(map[string]string{name + "_acked": n.Acked, name + "_sent": n.Sent})
-		if err != nil {
-			return nil, err
+		for _, field := range [][2]string{{name + "_sent", n.Sent}, {name + "_acked", n.Acked}} {
+			if field[1] == "" {
+				continue
+			}
+			value, err := json.Marshal(field[1])
+			if err != nil {
+				return nil, err
+			}
+			text = fmt.Appendf(text[:len(text)-1], ",%q:%s}", field[0], value)
 		}
-		text = append(append(text[:len(text)-1], ','), nonces[1:]...)
 	}
 	return text, nil
 }

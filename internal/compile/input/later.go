@@ -27,7 +27,6 @@ var inForce = [...]string{
 	"access_log_encoding",
 	"default_http_retry_policy",
 	"default_traffic_policy",
-	"locality_lb_setting",
 	"h2_upgrade_policy",
 	"path_normalization",
 	"outbound_cluster_stat_name",
@@ -40,6 +39,19 @@ var inForce = [...]string{
 	"enable_auto_mtls",
 	"trust_domain",
 	"trust_domain_aliases",
+}
+
+// partly are fields of MeshConfig of which a part is derived from alone: which parts that somebody has set do nothing, by
+// their JSON names.
+var partly = map[string]func(*meshconfig.MeshConfig) map[string]bool{
+	"locality_lb_setting": func(m *meshconfig.MeshConfig) map[string]bool {
+		s := m.GetLocalityLbSetting()
+		return map[string]bool{"distribute": len(s.GetDistribute()) > 0, "failoverPriority": len(s.GetFailoverPriority()) > 0}
+	},
+	"default_providers": func(m *meshconfig.MeshConfig) map[string]bool {
+		p := m.GetDefaultProviders()
+		return map[string]bool{"tracing": len(p.GetTracing()) > 0, "accessLogging": len(p.GetAccessLogging()) > 0}
+	},
 }
 
 // elsewhere are fields that other programs of a mesh read: the agent, the injector.
@@ -83,6 +95,14 @@ func idle(spec *meshconfig.MeshConfig) []string {
 	defaults := config.DefaultMeshConfig().ProtoReflect()
 	spec.ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		name := string(fd.Name())
+		if parts := partly[name]; parts != nil {
+			for part, idle := range parts(spec) {
+				if idle {
+					out = append(out, fd.JSONName()+"."+part)
+				}
+			}
+			return true
+		}
 		if !slices.Contains(inForce[:], name) && !slices.Contains(elsewhere[:], name) && !sameField(fd, v, defaults) {
 			out = append(out, fd.JSONName())
 		}

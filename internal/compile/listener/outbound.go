@@ -42,14 +42,14 @@ type builder struct {
 	set     settings
 	out     listener.Listener
 	needs   []string
-	taken   map[[2]string]ClaimKey // who has an address range and server name
+	taken   map[[2]string]taking // who has an address range and server name
 	said    []said
 	encoded *envoy.Encoded // nil: there is no listener
 }
 
 // build makes the listener of a slot in a variant; encoded is nil where nobody claims it there.
 func build(s Slot, c *Contest, v Variant, set settings) *builder {
-	b := &builder{contest: c.in(v), set: set, taken: map[[2]string]ClaimKey{}}
+	b := &builder{contest: c.in(v), set: set, taken: map[[2]string]taking{}}
 	first := b.contest.first()
 	if first == nil {
 		return b
@@ -118,6 +118,12 @@ func (b *builder) chains(e Entry, taker *Entry) {
 	}
 }
 
+// taking is who has a match, and where to: another that leads there as well has lost nothing.
+type taking struct {
+	by ClaimKey
+	to []listener.Weighted
+}
+
 // untaken is what of a chain no older one has; Envoy refuses a listener where two have the same match.
 func (b *builder) untaken(e Entry, c Chain) []Chain {
 	var parts []Chain
@@ -127,10 +133,10 @@ func (b *builder) untaken(e Entry, c Chain) []Chain {
 		for _, sni := range orAny(c.SNI) {
 			k := [2]string{prefix, sni}
 			if winner, dup := b.taken[k]; !dup {
-				b.taken[k] = e.Key
+				b.taken[k] = taking{e.Key, c.TCP.Clusters}
 				free = append(free, sni)
-			} else if whole = false; winner.Host != e.Key.Host {
-				b.say(e, lost(e.Key, winner, strings.TrimSpace("connections "+by("to ", prefix)+by("with the server name ", sni))))
+			} else if whole = false; winner.by.Host != e.Key.Host && !slices.Equal(winner.to, c.TCP.Clusters) {
+				b.say(e, lost(e.Key, winner.by, strings.TrimSpace("connections "+by("to ", prefix)+by("with the server name ", sni))))
 			}
 		}
 		if len(free) > 0 {

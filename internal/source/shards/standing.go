@@ -32,6 +32,20 @@ type Standing struct {
 	Rows   int       `json:"rows"` // also those of which another source's version counts
 }
 
+// Phases counts the sources that are in each phase.
+func (s *Set) Phases() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[string]int{}
+	for p := Waiting; p <= Gone; p++ {
+		out[p.String()] = 0
+	}
+	for _, m := range s.members {
+		out[m.phase.String()]++
+	}
+	return out
+}
+
 // Standings lists all sources, in order of precedence.
 func (s *Set) Standings() []Standing {
 	s.mu.Lock()
