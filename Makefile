@@ -9,8 +9,8 @@ LINT    := .cache/golangci-lint-v$(LINTER)/golangci-lint
 # The race detector needs a C compiler; where Go found none, the same tests run without it.
 RACE    := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
-# Live tests spend their time in Envoy and the kernel, where the race detector sees nothing, and histories in thousands of control planes; everything else runs under it.
-LIVE    := $(MODULE)/test/histories% $(MODULE)/test/envoy% $(MODULE)/test/agent% $(MODULE)/test/identity% $(MODULE)/test/intercept% $(MODULE)/test/mesh% $(MODULE)/test/relay% $(MODULE)/test/names% $(MODULE)/examples/demo
+# Live tests spend their time in Envoy, API servers and the kernel, where the race detector sees nothing, and histories in thousands of control planes; everything else runs under it.
+LIVE    := $(MODULE)/test/histories% $(MODULE)/test/envoy% $(MODULE)/test/agent% $(MODULE)/test/identity% $(MODULE)/test/intercept% $(MODULE)/test/mesh% $(MODULE)/test/relay% $(MODULE)/test/names% $(MODULE)/test/platform% $(MODULE)/examples/demo
 ALL      = $(shell $(GO) list ./...)
 FORMAT   = $(shell $(GO) list -f '{{.Dir}}' ./...)
 
@@ -19,7 +19,7 @@ FUZZTIME ?= 60s
 
 STEPS    ?= 20000
 
-.PHONY: help build demo test check bench fuzz soak lint fmt schemas envoy iptables clean
+.PHONY: help build demo test check bench fuzz soak lint fmt schemas envoy kube iptables clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -31,11 +31,11 @@ demo: build envoy ## a small mesh on loopback, with real traffic; ARGS=--once le
 	@$(GO) build -o .demo/bin/ ./examples/demo ./examples/bookinfo/service
 	@.demo/bin/demo $(ARGS)
 
-test: schemas envoy ## everything
+test: schemas envoy kube ## everything
 	$(GO) vet ./...
 	@status=0; \
 	$(GO) test $(RACE) -timeout 10m $(filter-out $(LIVE),$(ALL)) || status=1; \
-	$(GO) test -timeout 10m $(filter $(LIVE),$(ALL)) || status=1; \
+	$(GO) test -timeout 20m $(filter $(LIVE),$(ALL)) || status=1; \
 	exit $$status
 
 check: schemas ## seconds: vet, and the tests of the rooms, without Envoy
@@ -69,6 +69,9 @@ schemas: ## take the CRD schemas out of the istio.io/api module
 
 envoy: ## obtain the pinned Envoy, unless ENVOY=/path names another
 	@$(GO) run ./build/envoy >/dev/null
+
+kube: ## build the Kubernetes that tests run (minutes, once a machine), unless KUBESERVER=/path names another
+	@$(GO) run ./build/kube >/dev/null
 
 iptables: ## where they are missing and root may: iptables' programs, without which its half of the interception tests is skipped
 	@command -v iptables-restore >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \

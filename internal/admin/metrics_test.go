@@ -73,6 +73,7 @@ func TestMetricNames(t *testing.T) {
 		"fairway_waiting_objects",
 		"fairway_xds_sent_bytes_total",
 		"fairway_xds_sent_resources_total",
+		"galley_validation_http_error",
 		"pilot_conflict_outbound_listener_tcp_over_current_tcp",
 		"pilot_destrule_subsets",
 		"pilot_eds_no_instances",
@@ -96,6 +97,11 @@ func TestMetricNames(t *testing.T) {
 		"pilot_xds_rds_reject",
 		"pilot_xds_send_time",
 		"pilot_xds_write_timeout",
+		"sidecar_injection_failure_total",
+		"sidecar_injection_requests_total",
+		"sidecar_injection_skip_total",
+		"sidecar_injection_success_total",
+		"sidecar_injection_time_seconds",
 		"startup_duration_seconds",
 	}
 	if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {

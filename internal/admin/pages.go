@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/http/pprof"
 	"slices"
@@ -220,22 +221,14 @@ func serviceInfo(s *mesh.Service, won bool, vip string) page.ServiceInfo {
 }
 
 func (p *Pages) endpointz(w http.ResponseWriter, r *http.Request) {
-	type listed struct {
-		key mesh.EndpointKey
-		end mesh.Endpoint
-	}
-	var all []listed
+	var all iter.Seq2[mesh.EndpointKey, mesh.Endpoint]
 	p.Graph.Store.Read(func(tx *table.Tx) {
-		for k, e := range table.Each(tx, p.Graph.Registry.Endpoints) {
-			if viewerOf(r).sees(k.Service.Namespace) {
-				all = append(all, listed{k, e})
-			}
-		}
+		all = table.Snapshot(tx, p.Graph.Registry.Endpoints, func(k mesh.EndpointKey, _ mesh.Endpoint) bool {
+			return viewerOf(r).sees(k.Service.Namespace)
+		})
 	})
-	slices.SortFunc(all, func(a, b listed) int { return mesh.CompareEndpointKey(a.key, b.key) })
 	out := []page.ServiceEndpoints{}
-	for _, l := range all {
-		k, e := l.key, l.end
+	for k, e := range all {
 		name := fmt.Sprintf("%s (%s/%s)", k.Service.Host, k.Service.Registry, k.Service.Namespace)
 		if len(out) == 0 || out[len(out)-1].Service != name {
 			out = append(out, page.ServiceEndpoints{Service: name})

@@ -10,8 +10,6 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
-	"fairway/internal/xds"
-	"fairway/internal/xds/library"
 	"fairway/internal/xdstype"
 )
 
@@ -19,9 +17,11 @@ import (
 // nothing. All fields are needed; any goroutine calls them.
 type Scrape struct {
 	Problems func() compile.Counts
-	Streams  func() []xds.ProxyStatus
-	Versions func() map[string]int // streams by what their proxies say that their version is
-	Sources  func() map[string]int // sources by phase
+	Refusing func() map[string]int    // proxies that refuse some of what they were sent, by xdstype.Counted
+	Versions func() map[string]int    // streams by what their proxies say that their version is
+	Sources  func() map[string]int    // sources by phase
+	Updates  func() map[string]uint64 // what sources handed over, by Istio's words for it: "config", "svc", "eds"
+	Waiting  func() int               // objects that wait for what they refer to
 	Graph    *compile.Graph
 }
 
@@ -89,13 +89,19 @@ func (m *Metrics) Watch(s Scrape) {
 			[]string{"phase"},
 			nil,
 		),
-		empty: prometheus.NewDesc(
-			"pilot_eds_no_instances",
-			"Services whose endpoints this control plane names, and that have none.",
-			nil,
-			nil,
-		),
 	}
+	for _, g := range []struct {
+		name, help string
+		read       func() int
+	}{
+		{"pilot_services", "Services known to this control plane.", s.Graph.Services},
+		{"pilot_virt_services", "VirtualServices known to this control plane.", s.Graph.VirtualServices},
+		{"pilot_eds_no_instances", "Services whose endpoints this control plane names, and that have none.", s.Graph.Unserved},
+		{"fairway_waiting_objects", "Objects that wait for what they refer to.", s.Waiting},
+	} {
+		c.plain = append(c.plain, plain{prometheus.NewDesc(g.name, g.help, nil, nil), g.read})
+	}
+	c.updates = prometheus.NewDesc("pilot_inbound_updates", "Changes that sources handed over, by kind.", []string{"type"}, nil)
 	for _, t := range []string{"cds", "eds", "lds", "rds"} {
 		c.rejected[t] = prometheus.NewDesc("pilot_xds_"+t+"_reject", "Proxies that refuse some of the "+t+" they were sent.", nil, nil)
 	}
@@ -105,21 +111,31 @@ func (m *Metrics) Watch(s Scrape) {
 	m.Registry.MustRegister(c)
 }
 
+// plain is a gauge without labels.
+type plain struct {
+	desc *prometheus.Desc
+	read func() int
+}
+
 type collector struct {
 	scrape   Scrape
 	problems *prometheus.Desc
 	versions *prometheus.Desc
 	rejected map[string]*prometheus.Desc // by type's short name
 	mistakes map[string]*prometheus.Desc // by problem's code
-	empty    *prometheus.Desc
+	plain    []plain
 	sources  *prometheus.Desc
+	updates  *prometheus.Desc
 }
 
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.problems
 	ch <- c.versions
-	ch <- c.empty
+	for _, g := range c.plain {
+		ch <- g.desc
+	}
 	ch <- c.sources
+	ch <- c.updates
 	for _, d := range c.rejected {
 		ch <- d
 	}
@@ -142,34 +158,19 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for v, n := range boundVersions(c.scrape.Versions()) {
 		gauge(c.versions, n, v)
 	}
-	rejects := countRejects(c.scrape.Streams())
+	rejects := c.scrape.Refusing()
 	for t, d := range c.rejected {
 		gauge(d, rejects[t])
 	}
-	gauge(c.empty, c.scrape.Graph.Unserved())
+	for _, g := range c.plain {
+		gauge(g.desc, g.read())
+	}
 	for phase, n := range c.scrape.Sources() {
 		gauge(c.sources, n, phase)
 	}
-}
-
-// countRejects counts proxies by type of what they refuse. A type that is delivered in parts counts as the whole.
-func countRejects(streams []xds.ProxyStatus) map[string]int {
-	refusing := map[string]map[library.ProxyID]bool{}
-	for _, s := range streams {
-		for typ, t := range s.Types {
-			if t.Rejected == "" {
-				continue
-			}
-			label := xdstype.Counted(typ)
-			if refusing[label] == nil {
-				refusing[label] = map[library.ProxyID]bool{}
-			}
-			refusing[label][s.Proxy] = true
+	for kind, n := range c.scrape.Updates() {
+		if n > 0 {
+			ch <- prometheus.MustNewConstMetric(c.updates, prometheus.CounterValue, float64(n), kind)
 		}
 	}
-	counts := map[string]int{}
-	for label, proxies := range refusing {
-		counts[label] = len(proxies)
-	}
-	return counts
 }

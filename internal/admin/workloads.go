@@ -1,9 +1,8 @@
 package admin
 
 import (
-	"cmp"
+	"iter"
 	"net/http"
-	"slices"
 
 	"fairway/internal/admin/page"
 	"fairway/internal/compile/registry"
@@ -15,36 +14,26 @@ import (
 // workloadz shows what agents report, and of which WorkloadEntries. A report that counts for none is listed too: that
 // is what somebody looks for.
 func (p *Pages) workloadz(w http.ResponseWriter, r *http.Request) {
-	type listed struct {
-		id     mesh.ProxyID
-		report mesh.HealthReport
-	}
-	var reports []listed
-	var entries []*config.Object
+	var reports iter.Seq2[mesh.ProxyID, mesh.HealthReport]
+	var entries iter.Seq2[config.Key, *config.Object]
 	p.Graph.Store.Read(func(tx *table.Tx) {
-		for id, report := range table.Each(tx, p.Graph.In.Health.Table) {
-			if viewerOf(r).sees(report.Proxy.Namespace) {
-				reports = append(reports, listed{id, report})
-			}
-		}
-		for _, o := range table.Each(tx, p.Graph.In.WorkloadEntries) {
-			entries = append(entries, o)
-		}
+		reports = table.Snapshot(tx, p.Graph.In.Health.Table, func(_ mesh.ProxyID, report mesh.HealthReport) bool {
+			return viewerOf(r).sees(report.Proxy.Namespace)
+		})
+		entries = table.Snapshot(tx, p.Graph.In.WorkloadEntries, nil)
 	})
-	slices.SortFunc(reports, func(a, b listed) int { return cmp.Compare(a.id, b.id) })
-	slices.SortFunc(entries, func(a, b *config.Object) int { return config.CompareKey(a.Key, b.Key) })
 	out := []page.WorkloadHealth{}
-	for _, l := range reports {
+	for id, report := range reports {
 		line := page.WorkloadHealth{
-			ProxyID:  l.id.Node(),
-			Identity: l.id.Identity(),
-			Healthy:  l.report.Healthy,
-			Detail:   l.report.Detail,
+			ProxyID:  id.Node(),
+			Identity: id.Identity(),
+			Healthy:  report.Healthy,
+			Detail:   report.Detail,
 			Entries:  []string{},
 		}
-		for _, o := range entries {
-			if registry.SpeaksFor(l.report, o) {
-				line.Entries = append(line.Entries, o.Namespace+"/"+o.Name)
+		for k, o := range entries {
+			if registry.SpeaksFor(report, o) {
+				line.Entries = append(line.Entries, k.Namespace+"/"+k.Name)
 			}
 		}
 		out = append(out, line)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"fairway/internal/admin"
-	"fairway/internal/compile"
 	"fairway/internal/printable"
 	"fairway/internal/xds/library"
 )
@@ -102,14 +101,7 @@ func (a *auditor) stream(connection uint64) {
 // compare has streams compared with the tables before the next turn, for whoever is about to say that they are synced.
 func (d *Discovery) compare(ctx context.Context, connections []uint64) {
 	for _, connection := range connections {
-		done := make(chan struct{})
-		d.inbox.Put(func(*compile.Graph) {
-			defer close(done)
-			d.auditor.stream(connection)
-		})
-		select {
-		case <-done:
-		case <-ctx.Done():
+		if d.between(ctx, func() { d.auditor.stream(connection) }) != nil {
 			return
 		}
 	}

@@ -7,7 +7,6 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
-	"fairway/internal/compile"
 	"fairway/internal/envoy/cluster"
 	"fairway/internal/xds"
 	"fairway/internal/xds/library"
@@ -57,6 +56,14 @@ func watch(t *testing.T) *watched {
 	return w
 }
 
+// between has the loop call f between two turns.
+func (w *watched) between(f func()) {
+	w.t.Helper()
+	if err := w.Discovery.between(w.ctx, f); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func (w *watched) settle() {
 	w.t.Helper()
 	if err := w.Settled(w.ctx); err != nil {
@@ -96,11 +103,9 @@ func TestAuditMendsWhatIsPublished(t *testing.T) {
 		t.Fatalf("%+v, want it compared and right", s)
 	}
 	right, _ := w.client.Body(ads.ClusterType, cluster.BlackHoleName)
-	turned := make(chan struct{})
-	w.inbox.Put(func(g *compile.Graph) { // the library gets what the tables never had
-		defer close(turned)
-		g.Store.Again()
-		turn := g.Store.Settle()
+	w.between(func() { // the library gets what the tables never had
+		w.graph.Store.Again()
+		turn := w.graph.Store.Settle()
 		wrong := library.NewResource(
 			xdstype.ClusterURL,
 			cluster.BlackHoleName,
@@ -120,12 +125,11 @@ func TestAuditMendsWhatIsPublished(t *testing.T) {
 			},
 		)
 	})
-	<-turned
 	w.settle()
 	if now, _ := w.client.Body(ads.ClusterType, cluster.BlackHoleName); string(now) == string(right) {
 		t.Fatal("the proxy did not get what is wrong: nothing was looked at")
 	}
-	w.inbox.Put(func(*compile.Graph) { w.auditor.pass = library.NewPass() }) // the next pass begins
+	w.between(func() { w.auditor.pass = library.NewPass() }) // the next pass begins
 	if s := w.audit(); s.Diverged != 1 {
 		t.Errorf("%+v, want one difference found", s)
 	}

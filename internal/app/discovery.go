@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,7 +16,6 @@ import (
 
 	"fairway"
 	"fairway/internal/admin"
-	"fairway/internal/app/inbox"
 	"fairway/internal/app/proof"
 	"fairway/internal/app/publish"
 	"fairway/internal/app/secure"
@@ -30,6 +30,7 @@ import (
 	"fairway/internal/source/file"
 	"fairway/internal/source/shards"
 	"fairway/internal/table"
+	"fairway/internal/webhook"
 	"fairway/internal/xds"
 	"fairway/internal/xds/library"
 )
@@ -57,15 +58,18 @@ type Discovery struct {
 	door    *door.Door
 	shards  *shards.Set
 	sources []joined
-	inbox   *inbox.Inbox
 	metrics *admin.Metrics
 	proxies *session.Register
 	grpc    *grpc.Server
 	secure  *secure.Server // nil where nothing is served with TLS
+	hooks   *webhook.Handlers
 	listens listeners
+
+	clusterless bool // --registries names Kubernetes, and there is none
 
 	// Used by the loop only.
 	publisher *publish.Publisher
+	wants     wants
 	auditor   *auditor
 
 	// Guarded by mu.
@@ -73,7 +77,8 @@ type Discovery struct {
 	last table.Turn
 	next chan struct{} // closed with the next turn
 
-	unenforced unenforced // what the log said last of policies; the loop's alone
+	asked      chan func() // what the loop is to do between turns
+	unenforced unenforced  // what the log said last of policies; the loop's alone
 
 	synced chan struct{} // closed once the first turn after every source synced is published
 }
@@ -102,7 +107,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		opts:    opts,
 		log:     opts.Log,
 		started: time.Now(),
-		inbox:   inbox.New(),
+		asked:   make(chan func()),
 		synced:  make(chan struct{}),
 		next:    make(chan struct{}),
 	}
@@ -115,7 +120,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	d.publisher = publish.New(d.graph, d.library)
 	d.proxies = session.New(
 		session.Options{Linger: opts.ProxyLinger, Grace: opts.HealthGrace, Share: opts.ProxyShare},
-		d.inbox,
+		d.graph,
 		d.metrics,
 	)
 	if err := checkFiles(opts, decoder); err != nil {
@@ -127,10 +132,20 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	}
 	d.door = door.New(
 		door.Options{Grace: opts.Grace, DomainSuffix: opts.Domain, Log: opts.Log},
-		counted{d.inbox, d.metrics},
+		d.graph.In,
 	)
 	d.shards = shards.New(d.door, opts.Log)
-	for _, s := range append([]source.Source{files}, extra...) {
+	reach, err := kubeConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	d.clusterless = reach == nil && containsFold(opts.Registries, kubernetes)
+	platform, wanting, err := kubeSources(opts, reach, decoder, d.graph)
+	if err != nil {
+		return nil, err
+	}
+	d.wants = wanting
+	for _, s := range slices.Concat([]source.Source{files}, platform, extra) {
 		sink, err := d.shards.Join(s.Name(), 0)
 		if err != nil {
 			return nil, err
@@ -140,11 +155,15 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	warnOfPlaintext(opts)
 	if d.secure, err = secure.New(opts.Identity, secure.Program{
 		Addr: opts.SecureAddr, Namespace: opts.Namespace, MeshConfig: opts.MeshConfig,
-		Decoder: decoder, Registry: d.metrics.Registry, Log: opts.Log,
+		Decoder: decoder, Registry: d.metrics.Registry, Log: opts.Log, Review: reviewer(opts, reach),
 	}); err != nil {
 		return nil, err
 	}
 	d.secure.PublishRoots(d.graph)
+	if d.hooks, err = d.webhooks(decoder); err != nil {
+		d.secure.Close()
+		return nil, err
+	}
 	refused := newRefusals(opts.Log, d.metrics)
 	d.server = xds.NewServer(d.library, xds.Options{
 		Arrive:           d.secure.Arrive,
@@ -165,7 +184,8 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	}, d.secure.Guard(d.proxies, d.synced))
 	d.auditor = newAuditor(d)
 	d.metrics.Watch(admin.Scrape{
-		Problems: d.counts, Streams: d.server.Status, Versions: d.proxies.Versions, Sources: d.shards.Phases, Graph: d.graph,
+		Problems: d.counts, Refusing: d.server.Refusing, Versions: d.proxies.Versions, Sources: d.shards.Phases, Updates: d.updates,
+		Waiting: d.door.Waits, Graph: d.graph,
 	})
 	serving := append(
 		d.server.GRPC(),
@@ -277,6 +297,9 @@ func (d *Discovery) Run(ctx context.Context) error {
 		"monitoring",
 		addressOf(d.listens.monitor),
 	)
+	if d.clusterless {
+		d.log.Info("no Kubernetes is read: this is no pod of a cluster, and --kubeconfig names none")
+	}
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx)) // outlives ctx by the drain
 	defer stopServing()
 	var g errgroup.Group
@@ -301,7 +324,7 @@ func (d *Discovery) Run(ctx context.Context) error {
 	run("memory", func() error { return memory{d.metrics.Work, d.log}.run(serving) })
 	web := d.serveWeb(run)
 	run("xds", func() error { return d.serveXDS(serving) })
-	d.secure.Run(serving, d.inbox, run)
+	d.secure.Run(serving, d.graph, run)
 
 	select {
 	case <-ctx.Done():

@@ -3,13 +3,12 @@
 //
 // Discovery is the control plane. Its events flow one way, on one loop:
 //
-//	sources → door → inbox → (turn) graph → publish → xds library → streams
-//	streams → session → inbox: a proxy came, went, or refused something
+//	sources → shards → door → inputs → (turn) graph → publish → xds library → streams
+//	streams → session → inputs: a proxy came, went, or refused something
 //
-// Only the loop touches the graph; streams only read what was published. Parts of the program that are one thing each are rooms
-// below this one:
+// Any goroutine may stage rows on the inputs; only the loop makes turns, and streams only read what was published.
+// Parts of the program that are one thing each are rooms below this one:
 //
-//   - inbox: what happens outside of the graph, gathered between turns;
 //   - publish: what changed in a turn, as the xds library takes it;
 //   - proof: what a stream proved of its proxy, and what is withheld from one that proved nothing;
 //   - lease: streams end with what they were opened with;

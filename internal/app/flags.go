@@ -38,6 +38,7 @@ func NewDiscoveryFlags() *DiscoveryFlags {
 	f := &DiscoveryFlags{opts: DefaultOptions()}
 	f.opts.SecureAddr, f.opts.HTTPSAddr = ":15012", pagesAddr
 	f.opts.GRPCAddr = plaintextHere
+	f.opts.InjectFolder = "./var/lib/istio/inject"
 	return f
 }
 
@@ -47,6 +48,12 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 	f.set = fs
 	fs.StringVar(&o.ConfigDir, "configDir", o.ConfigDir, "folder of rules (YAML or JSON), read and watched with its subfolders")
 	fs.StringSliceVar(&o.Registries, "registries", o.Registries, "platform registries to read services from")
+	fs.StringVar(
+		&o.Kubeconfig,
+		"kubeconfig",
+		o.Kubeconfig,
+		"kubeconfig file of the cluster to read, its current context; empty: the cluster this control plane runs in, if it does",
+	)
 	fs.StringVar(&o.MeshConfig, "meshConfig", o.MeshConfig, "file with the mesh configuration; read again when it changes")
 	fs.StringVar(&o.Networks, "networksConfig", o.Networks, "file with the mesh networks; read again when it changes")
 	fs.StringVar(&o.ClusterID, "clusterID", o.ClusterID, "name of the cluster this control plane runs in")
@@ -71,6 +78,13 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 		"httpsAddr",
 		o.HTTPSAddr,
 		"address of the same pages with TLS, for callers with a certificate of the mesh or a token; empty: none",
+	)
+	fs.StringVar(
+		&o.InjectFolder,
+		"injectConfigFolder",
+		o.InjectFolder,
+		"folder with the injector's configuration, files config and values as in Istio's ConfigMap; read again when they "+
+			"change; may be absent",
 	)
 	fs.BoolVar(&o.Profiles, "profile", o.Profiles, "serve profiles of this program at /debug/pprof, to those who may see all debug pages")
 	fs.StringVar(&o.MonitorAddr, "monitoringAddr", o.MonitorAddr, "address of metrics; it has the pages of --httpAddr too")
@@ -122,6 +136,8 @@ func (f *DiscoveryFlags) Options(w io.Writer) (Options, error) {
 	}
 	e := environment.Reader{Look: os.LookupEnv}
 	e.Duration("PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", &opts.HealthGrace)
+	e.Text("REVISION", &opts.Revision)
+	e.Bool("INJECT_ENABLED", &opts.Injects)
 	err = errors.Join(f.identity.Read(&opts.Identity, os.LookupEnv), e.Err(), opts.Validate())
 	return opts, err
 }

@@ -3,8 +3,6 @@ package app
 import (
 	"context"
 	"time"
-
-	"fairway/internal/compile"
 )
 
 // awaitHealth marks, once, that every agent had the time to say how its application is.
@@ -21,7 +19,7 @@ func (d *Discovery) awaitHealth(ctx context.Context) error {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		d.inbox.Put(func(g *compile.Graph) { g.In.HealthHeard.Set(struct{}{}, true) })
+		d.graph.In.HealthHeard.Set(struct{}{}, true)
 	case <-ctx.Done():
 	}
 	return nil

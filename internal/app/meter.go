@@ -6,7 +6,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"fairway/internal/admin"
-	"fairway/internal/source"
 	"fairway/internal/xds"
 	"fairway/internal/xds/library"
 )
@@ -38,16 +37,8 @@ func (m meter) cut(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, 
 	return err
 }
 
-// counted counts what sources hand over, by Istio's words for it.
-type counted struct {
-	next    source.Settled
-	metrics *admin.Metrics
-}
-
-func (c counted) Apply(b source.Batch) {
-	c.metrics.Update("config", len(b.Set.Objects)+len(b.Gone.Objects))
-	c.metrics.Update("svc", len(b.Set.Services))
-	c.metrics.Update("svcdelete", len(b.Gone.Services))
-	c.metrics.Update("eds", len(b.Set.Slices)+len(b.Gone.Slices)+len(b.Set.Workloads)+len(b.Gone.Workloads))
-	c.next.Apply(b)
+// updates counts what sources handed over, by Istio's words for it.
+func (d *Discovery) updates() map[string]uint64 {
+	n := d.shards.Handed()
+	return map[string]uint64{"config": n.Objects, "svc": n.Services, "svcdelete": n.ServicesGone, "eds": n.Endpoints}
 }

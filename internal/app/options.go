@@ -19,6 +19,7 @@ type Options struct {
 	Registries []string // --registries
 	MeshConfig string   // --meshConfig: file; need not exist
 	Networks   string   // --networksConfig: file; need not exist
+	Kubeconfig string   // --kubeconfig: file that says how to reach the cluster; empty: the one that this runs in
 	ClusterID  string   // --clusterID
 	Domain     string   // --domain
 	Namespace  string   // --namespace: the root namespace unless the mesh configuration names one
@@ -50,7 +51,11 @@ type Options struct {
 	HealthGrace time.Duration
 	// how long after a start agents may take to say it; until then WorkloadEntries that are checked count as healthy
 	HealthStart time.Duration
-	Log         *slog.Logger
+	// What pods are injected with, where HTTPSAddr is served.
+	InjectFolder string // --injectConfigFolder: with the files config and values; need not exist
+	Injects      bool   // INJECT_ENABLED
+	Revision     string // REVISION: of this control plane
+	Log          *slog.Logger
 }
 
 // DefaultOptions returns Istio's defaults where Istio has the option. Only the flags' defaults open the secure
@@ -83,11 +88,13 @@ func DefaultOptions() Options {
 		ProxyLinger: 60 * time.Second,
 		HealthGrace: 10 * time.Second,
 		HealthStart: 30 * time.Second,
+		Injects:     true,
+		Revision:    "default",
 		Log:         slog.New(slog.DiscardHandler),
 	}
 }
 
-// registries that this program has; the Kubernetes platform is read once it exists, so its name alone is no mistake.
+// registries that this program has. Kubernetes is read where there is a cluster: its name alone is no mistake.
 var knownRegistries = []string{"Kubernetes", "Mock", "Memory", "File"}
 
 // Validate tells every mistake in the options at once.
@@ -116,6 +123,9 @@ func (o *Options) Validate() error {
 		if !containsFold(knownRegistries, r) {
 			errs = append(errs, fmt.Errorf("--registries: %q is none of %s", r, strings.Join(knownRegistries, ", ")))
 		}
+	}
+	if o.Kubeconfig != "" && !containsFold(o.Registries, kubernetes) {
+		errs = append(errs, errors.New("--kubeconfig: --registries does not name Kubernetes; name it, or leave the file out"))
 	}
 	if o.SecureAddr != "" {
 		errs = append(errs, o.Identity.Validate())

@@ -47,7 +47,7 @@ func (d *Discovery) HTTPSAddr() string { return addressOf(d.listens.https) }
 func (d *Discovery) serveWeb(run func(string, func() error)) (stop func()) {
 	var servers []*http.Server
 	pages := d.pages().Handler()
-	serve := func(name string, l net.Listener) {
+	serve := func(name string, l net.Listener, pages http.Handler) {
 		if l == nil {
 			return
 		}
@@ -60,9 +60,9 @@ func (d *Discovery) serveWeb(run func(string, func() error)) (stop func()) {
 			return nil
 		})
 	}
-	serve("http", d.listens.http)
-	serve("https", d.listens.https)
-	serve("monitoring", d.listens.monitor)
+	serve("http", d.listens.http, pages)
+	serve("https", d.listens.https, d.withWebhooks(pages))
+	serve("monitoring", d.listens.monitor, pages)
 	return func() {
 		for _, s := range servers {
 			s.Close()

@@ -24,30 +24,23 @@ func (d *Discovery) Synced() <-chan struct{} { return d.synced }
 // Settled waits until all that sources had handed over when it was called is in force: turned, published, sent, and
 // acknowledged by every connected proxy.
 func (d *Discovery) Settled(ctx context.Context) error {
-	done := make(chan struct{})
-	d.inbox.Put(func(*compile.Graph) { close(done) })
-	select {
-	case <-done:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	turn, err := d.afterTurn(ctx)
-	if err != nil {
+	var turn uint64
+	if err := d.between(ctx, func() { d.turn(); turn = d.library.Turn() }); err != nil {
 		return err
 	}
 	return d.server.Wait(ctx, turn)
 }
 
-// afterTurn waits until the turn that has just taken its events is published.
-func (d *Discovery) afterTurn(ctx context.Context) (uint64, error) {
-	done := make(chan uint64, 1)
-	d.inbox.Put(func(*compile.Graph) { done <- d.library.Turn() })
+// between has the loop call f between two turns, and waits for that.
+func (d *Discovery) between(ctx context.Context, f func()) error {
+	done := make(chan struct{})
 	select {
-	case turn := <-done:
-		return turn, nil
+	case d.asked <- func() { defer close(done); f() }:
 	case <-ctx.Done():
-		return 0, ctx.Err()
+		return ctx.Err()
 	}
+	<-done
+	return nil
 }
 
 // Ready says why proxies are not served yet; nil once they are.

@@ -15,7 +15,9 @@ func (d *Discovery) loop(ctx context.Context) error {
 	defer d.auditor.timer.Stop()
 	for {
 		select {
-		case <-d.inbox.Woken():
+		case <-d.graph.Store.Staged():
+		case f := <-d.asked:
+			f()
 		case <-d.auditor.timer.C:
 			d.auditor.step()
 		case <-ctx.Done():
@@ -26,17 +28,17 @@ func (d *Discovery) loop(ctx context.Context) error {
 }
 
 func (d *Discovery) turn() {
-	start := time.Now()
-	for _, apply := range d.inbox.Take() {
-		apply(d.graph)
-	}
+	start, first := time.Now(), d.Ready() != nil && d.door.Synced()
 	turn := d.graph.Store.Settle()
 	if turn.Staged+turn.Doubted > 0 {
 		resources := d.publisher.Publish(turn)
+		d.wants.tell(d.graph)
 		d.graph.Store.Forget()
 		d.observe(turn, resources, time.Since(start))
 	}
-	d.markSynced(turn)
+	if first {
+		d.markSynced(turn)
+	}
 }
 
 // observe tells metrics and log of a turn.
@@ -50,9 +52,7 @@ func (d *Discovery) observe(turn table.Turn, resources int, took time.Duration) 
 		d.tellUnenforced()
 	}
 	d.metrics.Turn(turn.Recomputed, turn.Changed, took)
-	d.metrics.Mesh(d.graph.Services(), d.graph.VirtualServices())
 	d.metrics.InternalErrors(len(turn.Panics))
-	d.metrics.Waiting(d.door.Waits())
 	if resources > 0 {
 		d.metrics.Trigger(triggerOf(turn.Inputs))
 	}
@@ -97,16 +97,8 @@ func triggerOf(inputs []string) string {
 	return "config"
 }
 
-// markSynced opens the gates once a turn has seen everything that the sources found at start.
+// markSynced opens the gates, once, after a turn that has seen everything that the sources found at start.
 func (d *Discovery) markSynced(turn table.Turn) {
-	select {
-	case <-d.synced:
-		return
-	default:
-	}
-	if !d.door.Synced() || !d.inbox.Empty() {
-		return
-	}
 	close(d.synced)
 	took := time.Since(d.started)
 	d.metrics.Started(took)

@@ -26,10 +26,9 @@ func (c *Counts) Add(severity mesh.Severity, code string, n int) {
 
 // countCache keeps what rows noted, counted, until the notes change.
 type countCache struct {
-	mu      sync.Mutex
-	version uint64
-	valid   bool
-	noted   Counts
+	mu    sync.Mutex
+	read  notesRead
+	noted Counts
 }
 
 // Counts counts what Problems lists, without making its texts: no line is looked for, nothing is formatted or sorted,
@@ -42,9 +41,7 @@ func (g *Graph) Counts() Counts {
 	var fresh iter.Seq[table.Note]
 	refused := 0
 	g.Store.Read(func(tx *table.Tx) {
-		if version := g.Store.NotesVersion(tx); !c.valid || version != c.version {
-			fresh, c.version, c.valid = g.Store.Notes(tx), version, true
-		}
+		fresh = c.read.fresh(g.Store, tx)
 		for k, v := range table.Each(tx, g.In.Rejections.Table) {
 			if version, ok := g.Out.version(tx, k.Type, k.Key); ok && version == v.Version {
 				refused++

@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/compile/compiletest"
 	"fairway/internal/mesh"
-	"fairway/internal/table"
 	"fairway/internal/xdstype"
 )
 
@@ -46,37 +46,23 @@ func placed(name, namespace, locality string) mesh.Proxy {
 }
 
 // orderSeen is in which order a proxy uses the endpoints of a cluster: "10.0.0.1 | 10.0.0.2 10.0.0.3".
-func orderSeen(t *testing.T, w *compiletest.World, id mesh.ProxyID, cluster string) (out string) {
+func orderSeen(t *testing.T, w *compiletest.World, id mesh.ProxyID, cluster string) string {
 	t.Helper()
-	w.Store.Read(func(tx *table.Tx) {
-		stack, _ := table.Lookup(tx, w.Out.Attachments, id)
-		for _, shelf := range stack[xdstype.Loads] {
-			for _, published := range w.Out.Resources[xdstype.Loads] {
-				e, ok := table.Lookup(tx, published, mesh.ResourceKey{Shelf: shelf, Name: cluster})
-				if !ok {
-					continue
-				}
-				load := &endpointv3.ClusterLoadAssignment{}
-				if err := proto.Unmarshal(e.Body, load); err != nil {
-					t.Fatal(err)
-				}
-				steps := make([][]string, 4)
-				for _, l := range load.Endpoints {
-					for _, end := range l.LbEndpoints {
-						steps[l.Priority] = append(steps[l.Priority], end.GetEndpoint().Address.GetSocketAddress().GetAddress())
-					}
-				}
-				out = ""
-				for i, s := range steps {
-					if i > 0 && len(s) > 0 {
-						out += " | "
-					}
-					out += strings.Join(s, " ")
-				}
-			}
+	seen := w.Seen(xdstype.Loads)[id][cluster]
+	if seen == nil {
+		return ""
+	}
+	load := &endpointv3.ClusterLoadAssignment{}
+	if err := proto.Unmarshal(seen.Body, load); err != nil {
+		t.Fatal(err)
+	}
+	var steps [4]string
+	for _, l := range load.Endpoints {
+		for _, end := range l.LbEndpoints {
+			steps[l.Priority] += " " + end.GetEndpoint().Address.GetSocketAddress().GetAddress()
 		}
-	})
-	return out
+	}
+	return strings.TrimSpace(strings.TrimRight(strings.Join(steps[:], " |"), " |"))
 }
 
 // TestFailoverByLocality: proxies use the nearest endpoints first where failing ones are detected, whatever layer says so,
@@ -125,11 +111,66 @@ func TestFailoverByLocality(t *testing.T) {
 	expect("the mesh detects", "10.0.0.1 | 10.0.0.2 | 10.0.0.3", "10.0.0.2 | 10.0.0.1 | 10.0.0.3", "10.0.0.3 | 10.0.0.1 10.0.0.2", alike)
 }
 
+// TestSharesByLocality: proxies give localities the shares that the first line for their own says, whatever the layer; where
+// none says anything, and where no locality is known, all is used alike.
+func TestSharesByLocality(t *testing.T) {
+	w := compiletest.New(t)
+	a, far, nowhere := placed("a", "shop", "r/a"), placed("far", "bank", "s/b"), placed("no", "shop", "")
+	w.Connect(a, far, nowhere)
+	w.Apply(fmt.Sprintf(placedService, "one"))
+	const cluster = "outbound|80||one.example.com"
+	const alike = "r/a=1 r/b=1 s/a=1 weighted=false"
+	expect := func(when string, want ...string) {
+		t.Helper()
+		w.Settle()
+		for i, p := range []mesh.Proxy{a, far, nowhere} {
+			if got := sharesSeen(t, w, p.ID, cluster); got != want[i] {
+				t.Errorf("%s: %s at %q uses %s, want %s", when, p.Name, p.Locality, got, want[i])
+			}
+		}
+	}
+	expect("nobody says anything", alike, alike, alike)
+	const shares = `{from: "r/a/*", to: {"r/a/*": 80, "r/*": 20}}, {from: "s/*", to: {"s/*": 60, "r/*": 40}}`
+	const weighted = "r/a=1 r/b=1 s/a=1 weighted=true"
+	w.Apply(fmt.Sprintf(placedRule, "one", "shop", `"*"`, "loadBalancer: {localityLbSetting: {distribute: ["+shares+"]}}"))
+	expect("a rule", "r/a=800000 r/b=200000 weighted=true", "r/a=200000 r/b=200000 s/a=600000 weighted=true", weighted)
+	w.Apply(fmt.Sprintf(placedRule, "one", "shop", `"*"`,
+		"outlierDetection: {}, loadBalancer: {localityLbSetting: {distribute: ["+`{from: "s/b/*", to: {"r/b/*": 100}}`+"]}}"))
+	expect("not for all, and failing ones are detected", weighted, "r/b=1000000 weighted=true", weighted)
+	w.Apply(fmt.Sprintf(placedRule, "one", "shop", `"*"`, "loadBalancer: {simple: RANDOM}"))
+	w.Apply("kind: MeshConfig\nspec: {localityLbSetting: {distribute: [" + shares + "]}}\n")
+	expect("the mesh", "r/a=800000 r/b=200000 weighted=true", "r/a=200000 r/b=200000 s/a=600000 weighted=true", weighted)
+	w.Apply(fmt.Sprintf(placedRule, "one", "shop", `"*"`, "loadBalancer: {localityLbSetting: {enabled: false}}"))
+	expect("a rule against it", alike, alike, alike)
+}
+
+// sharesSeen is what the localities of a cluster weigh for a proxy, and whether its Envoy goes by that.
+func sharesSeen(t *testing.T, w *compiletest.World, id mesh.ProxyID, cluster string) (out string) {
+	t.Helper()
+	load, c := &endpointv3.ClusterLoadAssignment{}, &clusterv3.Cluster{}
+	for _, of := range []struct {
+		typ  xdstype.Type
+		into proto.Message
+	}{{xdstype.Loads, load}, {xdstype.Clusters, c}} {
+		seen := w.Seen(of.typ)[id][cluster]
+		if seen == nil {
+			t.Fatalf("%s does not see %s", id, cluster)
+		}
+		if err := proto.Unmarshal(seen.Body, of.into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, l := range load.Endpoints {
+		out += fmt.Sprintf("%s/%s=%d ", l.Locality.GetRegion(), l.Locality.GetZone(), l.LoadBalancingWeight.GetValue())
+	}
+	return out + fmt.Sprintf("weighted=%t", c.CommonLbConfig.GetLocalityWeightedLbConfig() != nil)
+}
+
 // TestWhatIsNotYetOfLocalities: a part of a mesh's setting that does nothing is told, what is in force is not.
 func TestWhatIsNotYetOfLocalities(t *testing.T) {
 	w := compiletest.New(t)
 	for setting, told := range map[string]string{
-		`distribute: [{from: "r/*", to: {"r/*": 100}}]`: "localityLbSetting.distribute",
+		`distribute: [{from: "r/*", to: {"r/*": 100}}]`: "",
 		"failoverPriority: [version]":                   "localityLbSetting.failoverPriority",
 		"failover: [{from: s, to: r}]":                  "",
 	} {
@@ -157,15 +198,11 @@ func TestFailoverCosts(t *testing.T) {
 	w.Connect(placed("a", "shop", "r/a"))
 	w.Settle()
 	near := 0
-	w.Store.Read(func(tx *table.Tx) {
-		for _, published := range w.Out.Resources[xdstype.Loads] {
-			for k := range table.All(tx, published) {
-				if k.Shelf.Part != "" {
-					near++
-				}
-			}
+	for k := range w.Published(xdstype.Loads) {
+		if k.Shelf.Part != "" {
+			near++
 		}
-	})
+	}
 	if near != 10 {
 		t.Errorf("%d assignments stand on shelves of a locality, want those of the 10 services that fail over", near)
 	}

@@ -7,6 +7,7 @@ import (
 	"fairway/internal/compile/demand"
 	"fairway/internal/compile/gateway"
 	"fairway/internal/compile/inbound"
+	"fairway/internal/compile/ingress"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/listener"
 	"fairway/internal/compile/names"
@@ -44,6 +45,8 @@ type Graph struct {
 	Cluster  *cluster.Tables
 	Listener *listener.Tables
 	Names    *names.Tables
+	Secrets  *secret.Tables
+	Wants    secret.Wants
 
 	// Out is what is published.
 	Out Outputs
@@ -62,7 +65,7 @@ type Outputs struct{ demand.Outputs }
 // New declares every table, in order. What proxies see is put together at the end, of what each feature contributes.
 func New(opts Options) *Graph {
 	s := table.New(table.Options{Workers: opts.Workers, Invariants: opts.Invariants})
-	in := input.Declare(s, input.Options{DomainSuffix: opts.DomainSuffix, RootNamespace: opts.RootNamespace})
+	in := input.Declare(s, input.Options{DomainSuffix: opts.DomainSuffix, RootNamespace: opts.RootNamespace}, ingress.Make)
 	reg := registry.Declare(in)
 	peers := peer.Declare(in)
 	who := vouch.Declare(in)
@@ -71,7 +74,7 @@ func New(opts Options) *Graph {
 	workloads := inbound.Declare(in, who, reg, peers, side, proxies)
 	sc := scope.Declare(in, reg, side, proxies)
 	rt := route.Declare(in, reg, sc, proxies)
-	sec := secret.Declare(in, proxies)
+	sec := secret.Declare(s, in, proxies)
 	gw := gateway.Declare(s, in, sec, sc, proxies, rt)
 	cl := cluster.Declare(in, reg, sc, proxies, workloads, peers, sec, gw.Clusters)
 	ls := listener.Declare(in, reg, sc, proxies, workloads, rt)
@@ -88,8 +91,9 @@ func New(opts Options) *Graph {
 		[]demand.Part{patches.Part(), demand.Everybodys(xdstype.Bundles, in.Bundles.Table)},
 	)
 	return &Graph{
-		refusals: refusals{},
+		refusals: refusals{by: map[string]map[input.Rejected]struct{}{}},
 		Store:    s, In: in, Registry: reg, Demand: proxies, Scope: sc, Route: rt, Gateway: gw, Cluster: cl, Listener: ls, Names: ns,
+		Secrets: sec, Wants: sec.DeclareWants(proxies, gw.Asked, cl.Asked, cl.GatewayAsked),
 		Out: Outputs{proxies.Attach(parts...)},
 	}
 }

@@ -131,11 +131,11 @@ func TestSettingsAreReadByField(t *testing.T) {
 	w := meshOf(t, 100)
 	w.Apply("kind: MeshConfig\nspec: {connectTimeout: 3s}\n")
 	w.Settle()
-	w.Apply("kind: MeshConfig\nspec: {connectTimeout: 3s, ingressClass: other, ingressControllerMode: STRICT}\n")
+	w.Apply("kind: MeshConfig\nspec: {connectTimeout: 3s, ingressService: other, ingressControllerMode: STRICT}\n")
 	if rows := w.Settle().Recomputed; rows > 4 { // the settings, two fields looked at for keys of our own, the notes
 		t.Errorf("a field that nobody reads made %d rows compute", rows)
 	}
-	if idle := find(w.Problems(), "NotYet"); len(idle) != 1 || idle[0].Field != "ingressClass" {
+	if idle := find(w.Problems(), "NotYet"); len(idle) != 1 || idle[0].Field != "ingressService" {
 		t.Errorf("fields without effect: %v", idle)
 	}
 }

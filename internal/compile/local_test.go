@@ -10,7 +10,6 @@ import (
 
 	"fairway/internal/compile/compiletest"
 	"fairway/internal/mesh"
-	"fairway/internal/table"
 	"fairway/internal/xdstype"
 )
 
@@ -42,26 +41,22 @@ spec: {hosts: [near.example.com], gateways: [edge], http: [{route: [{destination
 func endpointsOf(t *testing.T, w *compiletest.World, cluster string) string {
 	t.Helper()
 	var out []string
-	w.Store.Read(func(tx *table.Tx) {
-		for _, published := range w.Out.Resources[xdstype.Loads] {
-			for k, e := range table.All(tx, published) {
-				load := &endpointv3.ClusterLoadAssignment{}
-				if k.Name != cluster {
-					continue
-				}
-				if err := proto.Unmarshal(e.Body, load); err != nil {
-					t.Fatal(err)
-				}
-				line := k.Shelf.Layer.String()
-				for _, l := range load.Endpoints {
-					for _, e := range l.LbEndpoints {
-						line += " " + e.GetEndpoint().Address.GetSocketAddress().GetAddress()
-					}
-				}
-				out = append(out, line)
+	for k, e := range w.Published(xdstype.Loads) {
+		load := &endpointv3.ClusterLoadAssignment{}
+		if k.Name != cluster {
+			continue
+		}
+		if err := proto.Unmarshal(e.Body, load); err != nil {
+			t.Fatal(err)
+		}
+		line := k.Shelf.Layer.String()
+		for _, l := range load.Endpoints {
+			for _, e := range l.LbEndpoints {
+				line += " " + e.GetEndpoint().Address.GetSocketAddress().GetAddress()
 			}
 		}
-	})
+		out = append(out, line)
+	}
 	slices.Sort(out)
 	return strings.Join(out, "\n")
 }

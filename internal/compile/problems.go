@@ -18,11 +18,26 @@ import (
 // problemCache keeps the problems that rows noted until the notes change, and the lines of their fields as long as the
 // objects are written as they were: a line may be another one though the problem is not.
 type problemCache struct {
-	mu      sync.Mutex
-	version uint64 // of the notes
-	valid   bool
-	noted   []mesh.Problem
-	lines   map[place]found // finding one parses the object's text
+	mu    sync.Mutex
+	read  notesRead
+	noted []mesh.Problem
+	lines map[place]found // finding one parses the object's text
+}
+
+// notesRead is which notes somebody has read.
+type notesRead struct {
+	version uint64
+	any     bool
+}
+
+// fresh are the notes, where they are others than at the last call; nil: they are the same.
+func (n *notesRead) fresh(s *table.Store, tx *table.Tx) iter.Seq[table.Note] {
+	version := s.NotesVersion(tx)
+	if n.any && version == n.version {
+		return nil
+	}
+	n.version, n.any = version, true
+	return s.Notes(tx)
 }
 
 // place is a field of an object.
@@ -47,9 +62,7 @@ func (g *Graph) Problems() []mesh.Problem {
 	var fresh iter.Seq[table.Note]
 	var refused []mesh.Problem
 	g.Store.Read(func(tx *table.Tx) {
-		if version := g.Store.NotesVersion(tx); !c.valid || version != c.version {
-			fresh, c.version, c.valid = g.Store.Notes(tx), version, true
-		}
+		fresh = c.read.fresh(g.Store, tx)
 		refused = g.refused(tx)
 	})
 	if fresh != nil {

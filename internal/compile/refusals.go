@@ -2,6 +2,7 @@ package compile
 
 import (
 	"fmt"
+	"sync"
 
 	"fairway/internal/compile/input"
 	"fairway/internal/mesh"
@@ -15,17 +16,22 @@ import (
 const maxRefusals = 64
 
 // refusals knows which rows of input.Tables.Rejections there are, by who said them: so that they are bounded for each
-// identity and go with their proxy, without a walk over what others said. Only the owner of the turns uses it.
-type refusals map[string]map[input.Rejected]struct{}
+// identity and go with their proxy, without a walk over what others said.
+type refusals struct {
+	mu sync.Mutex // also held while they are staged, so that rows and by agree
+	by map[string]map[input.Rejected]struct{}
+}
 
-// Reject takes what a proxy said when it refused resources of a type (a type URL). For the owner of the turns; it
-// becomes a row in the next one.
+// Reject takes what a proxy said when it refused resources of a type (a type URL). Any goroutine may call it; it
+// becomes a row in the next turn, and waits for one that is under way.
 func (g *Graph) Reject(typeURL string, names []string, proxy mesh.ProxyID, detail string) {
 	typ, ok := xdstype.Of(typeURL)
 	if !ok {
 		return
 	}
 	detail = printable.Lines(detail, printable.Long)
+	g.refusals.mu.Lock()
+	defer g.refusals.mu.Unlock()
 	g.Store.Read(func(tx *table.Tx) {
 		g.forgetOld(tx, proxy.Identity())
 		attachment, _ := table.Lookup(tx, g.Out.Attachments, proxy)
@@ -38,7 +44,7 @@ func (g *Graph) Reject(typeURL string, names []string, proxy mesh.ProxyID, detai
 	})
 }
 
-// reject keeps the refusal of the resource that the proxy sees under a name.
+// reject keeps the refusal of the resource that the proxy sees under a name. mu is held.
 func (g *Graph) reject(tx *table.Tx, typ xdstype.Type, name string, shelves []mesh.Shelf, said input.Refusal, proxy mesh.ProxyID) {
 	for i := len(shelves) - 1; i >= 0; i-- {
 		k := input.Rejected{Proxy: proxy, Type: typ, Key: mesh.ResourceKey{Shelf: shelves[i], Name: name}}
@@ -47,10 +53,10 @@ func (g *Graph) reject(tx *table.Tx, typ xdstype.Type, name string, shelves []me
 			continue
 		}
 		said.Version = version
-		all := g.refusals[proxy.Identity()]
+		all := g.refusals.by[proxy.Identity()]
 		if all == nil {
 			all = map[input.Rejected]struct{}{}
-			g.refusals[proxy.Identity()] = all
+			g.refusals.by[proxy.Identity()] = all
 		}
 		if _, known := all[k]; known || len(all) < maxRefusals {
 			all[k] = struct{}{}
@@ -60,9 +66,9 @@ func (g *Graph) reject(tx *table.Tx, typ xdstype.Type, name string, shelves []me
 	}
 }
 
-// forgetOld drops an identity's refusals of resources that have changed since.
+// forgetOld drops an identity's refusals of resources that have changed since. mu is held.
 func (g *Graph) forgetOld(tx *table.Tx, identity string) {
-	for k := range g.refusals[identity] {
+	for k := range g.refusals.by[identity] {
 		said, staged := table.Lookup(tx, g.In.Rejections.Table, k)
 		if !staged {
 			continue // it is not older than this turn
@@ -73,30 +79,34 @@ func (g *Graph) forgetOld(tx *table.Tx, identity string) {
 	}
 }
 
-// Retract drops what a proxy refused of a type (a type URL). For the owner of the turns, before it says what it refuses now.
+// Retract drops what a proxy refused of a type (a type URL), before it says what it refuses now.
 func (g *Graph) Retract(typeURL string, proxy mesh.ProxyID) {
 	typ, _ := xdstype.Of(typeURL)
-	for k := range g.refusals[proxy.Identity()] {
-		if k.Proxy == proxy && k.Type == typ {
-			g.unreject(k)
-		}
-	}
+	g.drop(proxy, func(k input.Rejected) bool { return k.Type == typ })
 }
 
-// Forget drops what a proxy refused. For the owner of the turns, when the proxy is gone.
+// Forget drops what a proxy refused, when the proxy is gone.
 func (g *Graph) Forget(proxy mesh.ProxyID) {
-	for k := range g.refusals[proxy.Identity()] {
-		if k.Proxy == proxy {
+	g.drop(proxy, func(input.Rejected) bool { return true })
+}
+
+// drop drops those of a proxy's refusals that which picks.
+func (g *Graph) drop(proxy mesh.ProxyID, which func(input.Rejected) bool) {
+	g.refusals.mu.Lock()
+	defer g.refusals.mu.Unlock()
+	for k := range g.refusals.by[proxy.Identity()] {
+		if k.Proxy == proxy && which(k) {
 			g.unreject(k)
 		}
 	}
 }
 
+// unreject drops one refusal. mu is held.
 func (g *Graph) unreject(k input.Rejected) {
-	identity := k.Proxy.Identity()
-	delete(g.refusals[identity], k)
-	if len(g.refusals[identity]) == 0 {
-		delete(g.refusals, identity)
+	identity, by := k.Proxy.Identity(), g.refusals.by
+	delete(by[identity], k)
+	if len(by[identity]) == 0 {
+		delete(by, identity)
 	}
 	g.In.Rejections.Delete(k)
 }

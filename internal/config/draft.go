@@ -32,6 +32,7 @@ type draft struct {
 	annotations map[string]string
 	created     int64
 	credential  *Credential // of a Secret
+	native      any         // of a kind of Kubernetes' own
 }
 
 func (d *Decoder) draft(doc Document) *draft {
@@ -132,6 +133,9 @@ func (w *draft) readNames(kind string, tree map[string]any) {
 	if ns, _ := meta["namespace"].(string); ns != "" {
 		w.key.Namespace = ns
 	}
+	if clusterWide(w.key.Kind) {
+		w.key.Namespace = ""
+	}
 	w.refer(kind, w.key.Namespace, w.key.Name)
 }
 
@@ -167,6 +171,7 @@ func (w *draft) object(spec proto.Message) *Object {
 		Annotations: w.annotations,
 		Created:     w.created,
 		Spec:        spec,
+		Native:      w.native,
 		Ref:         w.Ref,
 		Text:        w.Document.Text,
 		Stored:      w.stored,
@@ -180,7 +185,7 @@ func (w *draft) object(spec proto.Message) *Object {
 
 // readMetadata says whether something is made of the labels and annotations of a kind's objects (those of a Secret are
 // read into its Credential).
-func readMetadata(k Kind) bool { return k == WorkloadEntry }
+func readMetadata(k Kind) bool { return k == WorkloadEntry || k == Ingress || k == IngressClass }
 
 // hash covers what the object says, not where it stands. It is the same in every process.
 func hash(o *Object) uint64 {
@@ -202,6 +207,10 @@ func hash(o *Object) uint64 {
 	}
 	buf = binary.AppendVarint(buf, o.Created)
 	buf, _ = proto.MarshalOptions{Deterministic: true}.MarshalAppend(buf, o.Spec) // a message of valid UTF-8 always marshals
+	put(o.Made.String())
+	if o.Made != nil {
+		put(o.Ref.String())
+	}
 	if c := o.Credential; c != nil {
 		for _, part := range [...][]byte{c.Chain, c.Key.PEM(), c.Staple, c.CA, c.CRL, []byte(c.Holders)} {
 			put(string(part))

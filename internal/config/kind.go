@@ -20,7 +20,10 @@ type kind struct {
 	name  Kind
 	empty func() proto.Message
 	rules func(*rule.Check, proto.Message)
-	read  func(*draft) proto.Message // instead of schema and rules, for a kind that is none of Istio's
+	read  func(*draft) proto.Message // instead of schema and rules, for a kind that has neither
+	// native, instead of empty and rules, makes the Go type of a kind that is Kubernetes' own out of what its schema lets
+	// through; nil: the rules refuse it.
+	native func(*draft) any
 
 	once   sync.Once // guards what follows; read-only afterwards
 	schema *crd.Schema
@@ -55,6 +58,9 @@ func (k *kind) decode(w *draft) proto.Message {
 	known, ok := s.Validate(w.tree, &w.Report)
 	if w.tree = known; !ok {
 		return nil
+	}
+	if k.native != nil {
+		return k.readNative(w)
 	}
 	spec := k.empty()
 	tree, _ := w.tree["spec"].(map[string]any)

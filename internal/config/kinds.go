@@ -36,6 +36,10 @@ const (
 	// Object.Credential.
 	Secret Kind = "Secret"
 
+	// Kinds of Kubernetes' own of which others are made. Their Spec is a *structpb.Struct, and Object.Native has it as a Go type.
+	Ingress      Kind = "Ingress"      // *networkingv1.IngressSpec
+	IngressClass Kind = "IngressClass" // *networkingv1.IngressClassSpec
+
 	MeshConfig   Kind = "MeshConfig"   // the one object of --meshConfig
 	MeshNetworks Kind = "MeshNetworks" // the one object of --networksConfig
 )
@@ -79,7 +83,7 @@ func kindTable() []*kind {
 
 func kindsByName() map[Kind]*kind {
 	out := map[Kind]*kind{Secret: {name: Secret, read: readSecret}}
-	for _, k := range kindTable() {
+	for _, k := range append(kindTable(), nativeKinds()...) {
 		out[k.name] = k
 	}
 	return out

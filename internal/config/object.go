@@ -37,6 +37,10 @@ type Object struct {
 	Created     int64         // Unix seconds from creationTimestamp; 0 where there is none
 	Spec        proto.Message // an istio.io/api message: *networking.VirtualService, …
 	Credential  *Credential   // of a Secret; nil otherwise
+	// Native is what Spec says as the Go type of a kind that is Kubernetes' own: *networkingv1.IngressSpec, …; nil otherwise.
+	Native any
+	// Made says how an object is to be read that is made of another one; nil: somebody wrote it.
+	Made *Made
 	// of what the object says: equal hashes mean the same. Labels and annotations count where something is made of them
 	Hash uint64
 
@@ -108,6 +112,7 @@ func (w Written) Line(field string) int {
 
 // Problem makes a problem about one field of the object, or about the whole of it where field is empty.
 func (o *Object) Problem(field, code string, severity mesh.Severity, message, fix string) mesh.Problem {
+	field = o.Made.Origin(field)
 	return mesh.Problem{
 		Object:   o.Ref,
 		Line:     o.Written().Line(field),

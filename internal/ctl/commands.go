@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/admin/page"
+	"fairway/internal/ctl/kubeinject"
 	"fairway/internal/ctl/workload"
 	"fairway/internal/printable"
 	"fairway/internal/xdstype"
@@ -49,7 +50,8 @@ func Command(version string) *cobra.Command {
 	)
 	s.credentials.bind(root.PersistentFlags())
 	root.PersistentFlags().StringVarP(&s.format, "output", "o", "table", "table, json or yaml")
-	root.AddCommand(s.proxyStatus(), s.proxyConfig(), s.problems(), s.tables(), s.certificates(), workload.Command())
+	root.AddCommand(s.proxyStatus(), s.proxyConfig(), s.problems(), s.tables(), s.certificates(), workload.Command(),
+		kubeinject.Command())
 	return root
 }
 

@@ -69,13 +69,15 @@ func New(opts Options, next source.Settled) *Door {
 func (d *Door) Apply(b source.Batch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	entries := d.take(b)
-	changes := make([]*change, len(entries))
-	for i, e := range entries {
-		changes[i] = d.names.change(e)
-		changes[i].forced = !d.synced || d.grace <= 0
+	if some := len(b.Set.Objects) + len(b.Gone.Objects) + len(b.Set.Services) + len(b.Gone.Services); some > 0 {
+		entries := d.take(b)
+		changes := make([]*change, len(entries))
+		for i, e := range entries {
+			changes[i] = d.names.change(e)
+			changes[i].forced = !d.synced || d.grace <= 0
+		}
+		d.settle(changes, &b)
 	}
-	d.settle(changes, &b)
 	d.synced = d.synced || b.Synced
 	d.hand(b)
 }

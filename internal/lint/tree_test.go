@@ -36,7 +36,9 @@ var arrows = map[string][]string{
 	"disk":     {},
 	"web":      {"limit"},
 	"admin":    {"table", "mesh", "config", "compile", "xds", "printable", "web", "xdstype"},
-	"ctl":      {"mesh", "admin", "config", "identity", "printable", "disk", "xdstype"},
+	"ctl":      {"mesh", "admin", "config", "identity", "inject", "printable", "disk", "xdstype"},
+	"inject":   {"config", "printable"},
+	"webhook":  {"config", "inject", "mesh", "printable"},
 	"lint":     {},
 	// What is to be sent, what one stream knows, bytes, and the pure machine of one stream: none imports the server.
 	"xds/paged":    {},
@@ -45,16 +47,18 @@ var arrows = map[string][]string{
 	"xds/wire":     {"printable"},
 	"xds/protocol": {"xds/library", "xds/slots", "xds/wire", "xdstype"},
 	"xds/xdstest":  {"xds/library", "xdstype"},
+	// Rows of Kubernetes' objects: pure functions, which know no source.
+	"source/kube/translate": {"mesh", "printable"},
 	// Parts of the control plane, which app composes: none imports app.
-	"app/inbox":   {"compile", "source"},
 	"app/publish": {"compile", "envoy", "identity", "mesh", "table", "xds/library", "xdstype"},
 	"app/proof":   {"admin/page", "identity", "mesh", "xds/library", "xdstype"},
 	"app/lease":   {"identity"},
-	"app/session": {"admin", "app/inbox", "app/proof", "compile", "envoy/bootstrap", "limit", "mesh", "printable", "xds", "xdstype"},
+	"app/session": {"admin", "app/proof", "compile", "envoy/bootstrap", "limit", "mesh", "printable", "xds", "xdstype"},
 	"app/secure": {
-		"app/environment", "app/inbox", "app/lease", "app/proof",
+		"app/environment", "app/lease", "app/proof",
 		"compile", "config", "disk", "envoy", "identity", "limit", "mesh", "xds",
 	},
+	"app/injection":   {"config", "disk", "inject"},
 	"app/environment": {},
 	"app/authority":   {"app/secure", "identity", "printable"},
 	// Steps of reading what users write, from text to credentials and rules: none imports config itself.
@@ -68,6 +72,7 @@ var arrows = map[string][]string{
 	"config/security":  {"config/report", "config/rule", "mesh/code"},
 	"config/extension": {"config/report", "config/rule", "mesh/code"},
 	"config/secret":    {"config/report", "identity", "mesh"},
+	"config/native":    {"config/report", "mesh/code"},
 	// What strangers wrote is made fit to show wherever it comes in.
 	"printable": {},
 	// What may have been meant by a name that nobody knows.

@@ -2,17 +2,19 @@ package table
 
 import "slices"
 
-// group is a table of the rows of another one by group key.
-type group[G, K comparable, V any] struct {
-	*Table[G, Rows[K, V]]
+// group is a table of the rows of another one by group key. What of a row stands in it is M.
+type group[G, K comparable, V, M any] struct {
+	*Table[G, Rows[K, M]]
 	groups terms[K, V, G]
-	edited []edited[G, K, V]
+	member func(V) M
+	keys   bool // M says nothing: a row that stays in a group does not change it
+	edited []edited[G, K, M]
 }
 
 // edited is a group that the turn edits, and what it was.
-type edited[G, K comparable, V any] struct {
-	cell *cell[G, Rows[K, V]]
-	old  Rows[K, V]
+type edited[G, K comparable, M any] struct {
+	cell *cell[G, Rows[K, M]]
+	old  Rows[K, M]
 	had  bool
 }
 
@@ -24,9 +26,23 @@ type edited[G, K comparable, V any] struct {
 func Group[G comparable, K comparable, V any](
 	from *Table[K, V], name string, compare func(a, b G) int, groups func(k K, v V) []G,
 ) *Table[G, Rows[K, V]] {
-	g := &group[G, K, V]{}
+	return declareGroup(from, name, compare, groups, func(v V) V { return v }, false)
+}
+
+// Index is Group of the rows' keys alone: a group changes when a row joins or
+// leaves it, not when one becomes different, and holds none of their values.
+func Index[G comparable, K comparable, V any](
+	from *Table[K, V], name string, compare func(a, b G) int, groups func(k K, v V) []G,
+) *Table[G, Rows[K, struct{}]] {
+	return declareGroup(from, name, compare, groups, func(V) struct{} { return struct{}{} }, true)
+}
+
+func declareGroup[G comparable, K comparable, V, M any](
+	from *Table[K, V], name string, compare func(a, b G) int, groups func(k K, v V) []G, member func(V) M, keys bool,
+) *Table[G, Rows[K, M]] {
+	g := &group[G, K, V, M]{member: member, keys: keys}
 	b := base{store: from.store, name: name, kind: KindGroup, from: from.name}
-	g.Table = newTable(b, compare, Rows[K, V].same)
+	g.Table = newTable(b, compare, Rows[K, M].same)
 	g.groups = terms[K, V, G]{table: &g.base, source: from, fn: groups}
 	g.members = g.membersOf
 	from.store.declare(g)
@@ -35,7 +51,7 @@ func Group[G comparable, K comparable, V any](
 }
 
 // settle moves what changed in the source into its groups.
-func (g *group[G, K, V]) settle(t *turn) {
+func (g *group[G, K, V, M]) settle(t *turn) {
 	for _, c := range g.groups.source.changes {
 		g.move(c, t)
 	}
@@ -47,7 +63,7 @@ func (g *group[G, K, V]) settle(t *turn) {
 }
 
 // move takes a row out of the groups it has left and puts it into those it is in.
-func (g *group[G, K, V]) move(c change[K, V], t *turn) {
+func (g *group[G, K, V, M]) move(c change[K, V], t *turn) {
 	was, now := g.groups.change(c, t)
 	for _, gk := range was {
 		if left := g.cells[gk]; left != nil && !slices.Contains(now, gk) {
@@ -56,22 +72,25 @@ func (g *group[G, K, V]) move(c change[K, V], t *turn) {
 		}
 	}
 	for _, gk := range now {
+		if g.keys && slices.Contains(was, gk) {
+			continue
+		}
 		rows := g.edit(g.place(gk))
-		*rows = rows.with(g.store.version, c.cell.key, c.cell.val, g.groups.source.compare)
+		*rows = rows.with(g.store.version, c.cell.key, g.member(c.cell.val), g.groups.source.compare)
 	}
 }
 
 // edit returns the rows of a group, to be replaced in this turn.
-func (g *group[G, K, V]) edit(c *cell[G, Rows[K, V]]) *Rows[K, V] {
+func (g *group[G, K, V, M]) edit(c *cell[G, Rows[K, M]]) *Rows[K, M] {
 	if !c.marked {
 		c.marked = true
-		g.edited = append(g.edited, edited[G, K, V]{c, c.val, c.has})
+		g.edited = append(g.edited, edited[G, K, M]{c, c.val, c.has})
 	}
 	return &c.val
 }
 
 // finish publishes an edited group.
-func (g *group[G, K, V]) finish(e edited[G, K, V]) {
+func (g *group[G, K, V, M]) finish(e edited[G, K, M]) {
 	c := e.cell
 	c.has = c.val.Len() > 0
 	if e.had != c.has || !c.val.same(e.old) {
@@ -80,7 +99,7 @@ func (g *group[G, K, V]) finish(e edited[G, K, V]) {
 }
 
 // membersOf visits the cells of a group's members.
-func (g *group[G, K, V]) membersOf(c *cell[G, Rows[K, V]], visit func(*head) bool) {
+func (g *group[G, K, V, M]) membersOf(c *cell[G, Rows[K, M]], visit func(*head) bool) {
 	for k := range c.val.All() {
 		if c := g.groups.source.cells[k]; c != nil && !visit(&c.head) {
 			return
@@ -88,4 +107,4 @@ func (g *group[G, K, V]) membersOf(c *cell[G, Rows[K, V]], visit func(*head) boo
 	}
 }
 
-func (g *group[G, K, V]) notes() func(yield func(Note) bool) bool { return g.groups.notes() }
+func (g *group[G, K, V, M]) notes() func(yield func(Note) bool) bool { return g.groups.notes() }

@@ -128,19 +128,11 @@ func (l Listing) Write(w io.Writer) error {
 }
 
 func (t *Table[K, V]) copied() func(filter string) Listing {
-	type row struct {
-		key K
-		val V
-	}
-	rows := make([]row, 0, len(t.cells))
-	for _, c := range t.cells {
-		rows = append(rows, row{c.key, c.val})
-	}
+	rows := t.snapshot(nil)
 	return func(filter string) Listing {
-		slices.SortFunc(rows, func(a, b row) int { return t.compare(a.key, b.key) })
 		l := Listing{Table: t.name, Header: slices.Concat(header[K]("KEY"), header[V]("VALUE"))}
-		for _, r := range rows {
-			row := slices.Concat(fit(columns(r.key), len(header[K]("KEY"))), columns(r.val))
+		for k, v := range rows {
+			row := slices.Concat(fit(columns(k), len(header[K]("KEY"))), columns(v))
 			if slices.ContainsFunc(row, func(s string) bool { return strings.Contains(s, filter) }) {
 				l.Rows = append(l.Rows, row)
 			}

@@ -1,6 +1,9 @@
 package table
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // Tx is a look at one version of a store, valid during the call of Store.Read.
 type Tx struct {
@@ -44,6 +47,36 @@ func All[K comparable, V any](tx *Tx, t *Table[K, V]) iter.Seq2[K, V] {
 		tx.check(t.store)
 		for _, c := range t.ordered() {
 			if !yield(c.key, c.val) {
+				return
+			}
+		}
+	}
+}
+
+// Snapshot takes the rows that keep lets through, all where it is nil, as they are
+// in tx. What it returns yields them in key order, also after tx, so that neither
+// the sorting nor what becomes of the rows holds off a turn. One goroutine may
+// range over it.
+func Snapshot[K comparable, V any](tx *Tx, t *Table[K, V], keep func(K, V) bool) iter.Seq2[K, V] {
+	tx.check(t.store)
+	return t.snapshot(keep)
+}
+
+func (t *Table[K, V]) snapshot(keep func(K, V) bool) iter.Seq2[K, V] {
+	type row struct {
+		key K
+		val V
+	}
+	var rows []row
+	for _, c := range t.cells {
+		if keep == nil || keep(c.key, c.val) {
+			rows = append(rows, row{c.key, c.val})
+		}
+	}
+	return func(yield func(K, V) bool) {
+		slices.SortFunc(rows, func(a, b row) int { return t.compare(a.key, b.key) })
+		for _, r := range rows {
+			if !yield(r.key, r.val) {
 				return
 			}
 		}

@@ -71,6 +71,9 @@ func (b *branch[K, V]) with(t *tree[K, V], it item[K, V]) (left, right *branch[K
 			b.items[at] = it
 			return b, nil, false
 		}
+		if n := len(b.items); n == cap(b.items) { // no room is kept that a leaf can never use
+			b.items = append(make([]item[K, V], 0, min(max(2*n, 1), maxItems+1)), b.items...)
+		}
 		b.items = slices.Insert(b.items, at, it)
 		left, right = b.split(at)
 		return left, right, true

@@ -24,13 +24,14 @@ import (
 
 // Server is the aggregated discovery service. It must be served by a gRPC server that was made with its GRPC options.
 type Server struct {
-	lib     *library.Library
-	opts    Options
-	hooks   Hooks
-	shared  *protocol.Shared
-	limiter *rate.Limiter
-	sources *limit.Keyed[netip.Prefix] // new streams by address
-	pending *pending
+	lib      *library.Library
+	opts     Options
+	hooks    Hooks
+	shared   *protocol.Shared
+	limiter  *rate.Limiter
+	sources  *limit.Keyed[netip.Prefix] // new streams by address
+	pending  *pending
+	refusing refusing
 
 	mu       sync.Mutex
 	streams  map[uint64]*stream   // by id, that have said who they are
@@ -64,6 +65,7 @@ func NewServer(lib *library.Library, opts Options, hooks Hooks) *Server {
 			burst,
 		),
 		streams:  map[uint64]*stream{},
+		refusing: refusing{by: map[string]map[library.ProxyID]int{}},
 		arriving: map[*stream]struct{}{},
 		changed:  make(chan struct{}),
 	}

@@ -38,6 +38,7 @@ type stream struct {
 	done    chan struct{} // closed when the handler returns
 	viewer  *library.Viewer
 	follows map[string]bool // only the handler's goroutine
+	refuses []string        // what Server.refusing counts it under; only the handler's goroutine
 	sending bool            // only the handler's goroutine writes it, under mu
 
 	mu       sync.Mutex // guards what follows, for status pages and audits
@@ -75,6 +76,7 @@ func (s *stream) serve(ctx context.Context) error {
 	s.mu.Lock()
 	s.proxy, s.viewer = proxy, viewer
 	s.mu.Unlock()
+	defer s.countRefusing(nil)
 	return s.run(ctx, first)
 }
 
@@ -240,6 +242,7 @@ func (s *stream) turn(r *wire.Request) (attached bool, resp *wire.Response, even
 			resp = s.machine.Next(v)
 		}
 	})
+	s.countRefusing(s.machine.Refused())
 	if many := (*protocol.TooMany)(nil); errors.As(err, &many) {
 		err = errTooMany(many)
 	}

@@ -50,7 +50,7 @@ func show(t *testing.T, sotw bool, all []feature) {
 			f.show(t, m)
 		})
 	}
-	scripts(t, m)
+	scripts(t, m, "testdata/features")
 }
 
 // bothProtocols runs a test over delta xDS and over the state of the world, side by side.

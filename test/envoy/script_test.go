@@ -14,9 +14,9 @@ import (
 	"fairway/test/rig"
 )
 
-// script is a case that is data alone: a txtar file below testdata/features with its commands first, the rules they apply after
-// them. ${ip:NAME} is an address of the mesh, and ${port:NAME} the port of a backend that localhost started; in commands
-// they stand between quotation marks ('${ip:NAME}').
+// script is a case that is data alone: a txtar file below testdata/features, or testdata/alone, with its commands first, the
+// rules they apply after them. ${ip:NAME} is an address of the mesh, and ${port:NAME} the port of a backend that localhost
+// started; in commands they stand between quotation marks ('${ip:NAME}').
 //
 //	backend NAME…                HTTP servers, at port 8080 of the addresses of their names
 //	tcp NAME…                    servers that greet connections, at port 9000
@@ -51,8 +51,8 @@ type (
 	testingKey struct{}
 )
 
-// scripts runs all of them side by side, in one mesh.
-func scripts(t *testing.T, m *live.Mesh) {
+// scripts runs all of a folder side by side, in one mesh.
+func scripts(t *testing.T, m *live.Mesh, folder string) {
 	t.Helper()
 	commands := map[string]func(*testscript.TestScript, bool, []string){}
 	for name, c := range map[string]struct {
@@ -79,7 +79,7 @@ func scripts(t *testing.T, m *live.Mesh) {
 		})
 	}
 	testscript.Run(t, testscript.Params{
-		Dir:  "testdata/features",
+		Dir:  folder,
 		Cmds: commands,
 		Setup: func(env *testscript.Env) error {
 			env.Values[testingKey{}] = env.T().(testing.TB)

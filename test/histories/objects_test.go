@@ -64,6 +64,8 @@ var kindsOf = map[string]struct {
 	"Gateway":            {4, "networking.istio.io/v1", draw.gateway},
 	"EnvoyFilter":        {1, "networking.istio.io/v1alpha3", draw.envoyFilter},
 	"PeerAuthentication": {2, "security.istio.io/v1", draw.peerAuthentication},
+	"Ingress":            {2, "networking.k8s.io/v1", draw.ingress},
+	"IngressClass":       {1, "networking.k8s.io/v1", draw.ingressClass},
 	"Secret":             {2, "v1", draw.secret},
 }
 
@@ -91,6 +93,13 @@ func (d draw) object() document {
 	}
 	if kind == "Secret" {
 		meta += fmt.Sprintf(", annotations: {fairway/service-accounts: %q}", pick(d, "*", "web", "edge,web"))
+	}
+	switch {
+	case kind == "Ingress" && d.often(4):
+		meta += fmt.Sprintf(", annotations: {kubernetes.io/ingress.class: %q}", pick(d, "istio", "other", ""))
+	case kind == "IngressClass":
+		namespace = "istio-system" // it is in none
+		meta = "name: " + name + fmt.Sprintf(", annotations: {ingressclass.kubernetes.io/is-default-class: %q}", pick(d, "true", "false"))
 	}
 	body := k.spec(d)
 	if kind != "Secret" {
@@ -325,6 +334,7 @@ func (d draw) policy() string {
 		"outlierDetection: {consecutive5xxErrors: 3}",
 		"outlierDetection: {}, loadBalancer: {localityLbSetting: {enabled: false}}",
 		"outlierDetection: {}, loadBalancer: {localityLbSetting: {failover: [{from: r1, to: r2}]}}",
+		`loadBalancer: {localityLbSetting: {distribute: [{from: "r1/*", to: {"r1/*": 70, "r2/*": 30}}]}}`,
 		"tls: {mode: ISTIO_MUTUAL}",
 		"tls: {mode: DISABLE}",
 		"tls: {mode: SIMPLE, sni: x}",
@@ -424,6 +434,40 @@ func (d draw) gateway() string {
 	return "selector: {" + pick(d, "istio: ingress", "istio: ingress", "app: a") + "}, servers: " + list(servers)
 }
 
+func (d draw) ingress() string {
+	backend := func() string {
+		port := pick(d, "number: 80", "number: 9000", "name: http", "name: p0")
+		return "{service: {name: " + pick(d, "a", "b") + ", port: {" + port + "}}}"
+	}
+	path := func() string {
+		kind := pick(d, "Exact", "Prefix", "Prefix", "ImplementationSpecific")
+		return fmt.Sprintf("{path: %s, pathType: %s, backend: %s}", pick(d, "/", "/a", "/a/", "/a/b"), kind, backend())
+	}
+	var rules []string
+	for _, host := range some(d, "", "host: x.example.com, ", `host: "*.example.com", `) {
+		paths := []string{path()}
+		for d.often(5) {
+			paths = append(paths, path())
+		}
+		rules = append(rules, "{"+host+"http: {paths: "+list(paths)+"}}")
+	}
+	out := "rules: " + list(rules)
+	if d.often(5) {
+		out += ", ingressClassName: " + pick(d, "one", "two")
+	}
+	if d.often(3) {
+		out += ", defaultBackend: " + backend()
+	}
+	if d.often(4) {
+		out += ", tls: [{" + pick(d, "", "hosts: [x.example.com], ") + "secretName: " + pick(d, "one", "two") + "}]"
+	}
+	return out
+}
+
+func (d draw) ingressClass() string {
+	return "controller: " + pick(d, "istio.io/ingress-controller", "example.com/other")
+}
+
 func (d draw) envoyFilter() string {
 	selector := pick(d, "", "workloadSelector: {labels: {app: a}}, ", "workloadSelector: {labels: {istio: ingress}}, ")
 	match := pick(
@@ -502,6 +546,9 @@ func (d draw) mesh() string {
 			"outboundClusterStatName: \"%SERVICE%\"",
 			"tcpKeepalive: {probes: 3}",
 			"proxyListenPort: "+pick(d, "15001", "15101"),
+			"ingressSelector: ingress",
+			"ingressControllerMode: "+pick(d, `"OFF"`, "DEFAULT", "STRICT"),
+			"ingressClass: other",
 			"defaultProviders: {}",
 			"defaultConfig: {proxyMetadata: {FAIRWAY_LABEL_SERVICE_ACCOUNTS: "+pick(d, "shop/edge", "shop/web")+"}}",
 		),

@@ -42,6 +42,7 @@ func Options() app.Options {
 	opts := app.DefaultOptions()
 	opts.GRPCAddr, opts.HTTPAddr, opts.MonitorAddr = "127.0.0.1:0", "127.0.0.1:0", ""
 	opts.MeshConfig, opts.Networks = "", ""
+	opts.Registries = []string{"Memory"} // also where the tests run inside a cluster
 	opts.Shutdown = time.Millisecond
 	return opts
 }

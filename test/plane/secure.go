@@ -55,6 +55,16 @@ func (p *Plane) Join(t testing.TB, id identity.ID) *tls.Certificate {
 	if err != nil {
 		t.Fatal(err)
 	}
+	pair, err := p.Certify(t, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
+// Certify asks for a certificate with a token, whoever made it. An error is the control plane's.
+func (p *Plane) Certify(t testing.TB, token string) (*tls.Certificate, error) {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -70,10 +80,10 @@ func (p *Plane) Join(t testing.TB, id identity.ID) *tls.Certificate {
 		Csr: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})),
 	})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	block, _ := pem.Decode([]byte(out.CertChain[0]))
-	return &tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: key}
+	return &tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: key}, nil
 }
 
 // JoinAs is Join for a service account of a namespace of cluster.local.

@@ -1,11 +1,15 @@
 package rig
 
 import (
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // Folder is a test's, into which any user may look.
@@ -47,6 +51,37 @@ func Give(t testing.TB, user uint32, path string) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// NoFiles fails the test unless read refuses a pipe that nobody writes and a file of more than most bytes: at once, with
+// an error that names the file and says why.
+func NoFiles(t testing.TB, what string, most int64, read func(path string) error) {
+	t.Helper()
+	dir := t.TempDir()
+	pipe, large := filepath.Join(dir, "pipe"), filepath.Join(dir, "large")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(large, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(large, most+1); err != nil { // it takes no room
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		pipe: "it is not a regular file", large: fmt.Sprintf("it is too large: %d bytes of at most ", most+1),
+	} {
+		got := make(chan error, 1)
+		go func() { got <- read(path) }()
+		select {
+		case err := <-got:
+			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+				t.Errorf("%s: %v, want %q", what, err, want)
+			}
+		case <-time.After(20 * time.Second):
+			t.Errorf("%s: who never writes to %s is waited for", what, path)
+		}
 	}
 }
 

@@ -2,19 +2,28 @@ package rig
 
 import (
 	"bytes"
+	"strings"
 	"sync"
+	"testing"
+	"time"
 )
 
-// Log is what a part of the test's own process logs: it may be read while it is written. The zero Log is empty.
+// Log is what a part of the test's own process logs: it may be read, and waited for, while it is written. The zero Log is
+// empty.
 type Log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
+	more chan struct{} // closed by the next write; nil: nobody waits
 }
 
 // Write implements io.Writer.
 func (l *Log) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.more != nil {
+		close(l.more)
+		l.more = nil
+	}
 	return l.text.Write(p)
 }
 
@@ -22,4 +31,31 @@ func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
+}
+
+// Await returns once what was written holds s, and fails the test where it does not in 20 seconds.
+func (l *Log) Await(t testing.TB, s string) {
+	t.Helper()
+	late := time.After(20 * time.Second)
+	for {
+		text, more := l.look()
+		if strings.Contains(text, s) {
+			return
+		}
+		select {
+		case <-more:
+		case <-late:
+			t.Fatalf("%q was never written, but: %s", s, l)
+		}
+	}
+}
+
+// look is what was written, and a channel that is closed when there is more.
+func (l *Log) look() (string, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.more == nil {
+		l.more = make(chan struct{})
+	}
+	return l.text.String(), l.more
 }

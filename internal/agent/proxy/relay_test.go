@@ -21,11 +21,11 @@ func TestRelayServesWhileEnvoyRuns(t *testing.T) {
 	o.Relay = &settings.Relay{Socket: filepath.Join(o.ConfigDir, "XDS")}
 	o.Bootstrap.DiscoverySocket = o.Relay.Socket
 	stop := background(t, o, nil)
-	out.await(t, "the socket is there")
+	out.Await(t, "the socket is there")
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
-	out.await(t, "and still")
+	out.Await(t, "and still")
 	if _, err := os.Stat(o.Relay.Socket); !os.IsNotExist(err) {
 		t.Errorf("the socket is left behind: %v", err)
 	}

@@ -4,12 +4,14 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"fairway/test/rig"
 )
 
 // TestUnknownFieldsAreLoggedOnce: those that were passed over before are not said again.
 func TestUnknownFieldsAreLoggedOnce(t *testing.T) {
 	unknown := []string{"PROXY_CONFIG: a", "PROXY_CONFIG: concurency (did you mean concurrency?)", "PROXY_CONFIG: c"}
-	log := newBuffer()
+	log := &rig.Log{}
 	a := &agent{log: slog.New(slog.NewTextHandler(log, nil))}
 	a.warnUnknown(nil, unknown[:2])
 	a.warnUnknown(unknown[:2], unknown)

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -28,44 +26,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// buffer is a Writer that tests wait on.
-type buffer struct {
-	mu   sync.Mutex
-	all  bytes.Buffer
-	grew chan struct{}
-}
-
-func newBuffer() *buffer { return &buffer{grew: make(chan struct{}, 1)} }
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	select {
-	case b.grew <- struct{}{}:
-	default:
-	}
-	return b.all.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.all.String()
-}
-
-// await returns once what was written holds s.
-func (b *buffer) await(t *testing.T, s string) {
-	t.Helper()
-	late := time.After(20 * time.Second)
-	for !strings.Contains(b.String(), s) {
-		select {
-		case <-b.grew:
-		case <-late:
-			t.Fatalf("%q was never written, but: %s", s, b)
-		}
-	}
-}
-
 // fakeEnvoy is a shell script in Envoy's place: it accepts every bootstrap, then runs body with $CONFIG set.
 func fakeEnvoy(t *testing.T, body string) string {
 	t.Helper()
@@ -78,9 +38,9 @@ func fakeEnvoy(t *testing.T, body string) string {
 	return path
 }
 
-func testOptions(t *testing.T, envoy string) (settings.Options, *buffer) {
+func testOptions(t *testing.T, envoy string) (settings.Options, *rig.Log) {
 	t.Helper()
-	out := newBuffer()
+	out := &rig.Log{}
 	return settings.Options{
 		Bootstrap: bootstrap.Params{
 			Node: bootstrap.Node{
@@ -116,7 +76,7 @@ func TestEnvoysEndIsTheAgents(t *testing.T) {
 		if got := ExitCode(err); got != want {
 			t.Errorf("%s: exit code %d, want %d (%v)", body, got, want, err)
 		}
-		out.await(t, "to the log")
+		out.Await(t, "to the log")
 		if _, kept := os.Stat(filepath.Join(o.ConfigDir, "envoy-rev0.json")); kept != nil {
 			t.Errorf("%s: the bootstrap that the log names is gone", body)
 		}
@@ -126,11 +86,11 @@ func TestEnvoysEndIsTheAgents(t *testing.T) {
 func TestStopsOnRequest(t *testing.T) {
 	o, out := testOptions(t, fakeEnvoy(t, `trap 'echo got TERM; exit 0' TERM; echo up; while :; do sleep 0.05; done`))
 	stop := background(t, o, nil)
-	out.await(t, "up\n")
+	out.Await(t, "up\n")
 	if err := stop(); err != nil {
 		t.Errorf("Run = %v", err)
 	}
-	out.await(t, "got TERM")
+	out.Await(t, "got TERM")
 	if _, err := os.Stat(o.ConfigDir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder made for Envoy is left behind (%v)", err)
 	}
@@ -140,7 +100,7 @@ func TestKillsWhatDoesNotStop(t *testing.T) {
 	o, out := testOptions(t, fakeEnvoy(t, `trap '' TERM; echo up; while :; do sleep 0.05; done`))
 	o.Shutdown.Kill = 50 * time.Millisecond
 	stop := background(t, o, nil)
-	out.await(t, "up\n")
+	out.Await(t, "up\n")
 	if got := ExitCode(stop()); got != 128+9 {
 		t.Errorf("exit code %d, want 137", got)
 	}
@@ -150,9 +110,9 @@ func TestPassesSignalsOn(t *testing.T) {
 	o, out := testOptions(t, fakeEnvoy(t, `trap 'echo reopened' USR1; trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done`))
 	signals := make(chan os.Signal)
 	stop := background(t, o, signals)
-	out.await(t, "up\n")
+	out.Await(t, "up\n")
 	signals <- syscall.SIGUSR1
-	out.await(t, "reopened")
+	out.Await(t, "reopened")
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
@@ -234,7 +194,7 @@ func TestRealEnvoy(t *testing.T) {
 	o.Bootstrap.Prometheus = bootstrap.HostPort{Host: "127.0.0.1", Port: rig.FreePort(t)}
 	o.Bootstrap.Stats = bootstrap.StatsMatcher{Prefixes: []string{"cluster."}, Suffixes: []string{"x"}, Regexps: []string{"a.*"}}
 	stop := background(t, o, nil)
-	out.await(t, "envoy started")
+	out.Await(t, "envoy started")
 	body := awaitAdmin(t, fmt.Sprintf("http://%s/config_dump", o.Bootstrap.Admin))
 	for _, want := range []string{"sidecar~127.0.0.2~a.b~b.svc.cluster.local", "DELTA_GRPC", `"stats_flush_interval": "7s"`} {
 		if !strings.Contains(body, want) {

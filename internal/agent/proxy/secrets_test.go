@@ -29,12 +29,12 @@ func TestSecretsAreServedWhileEnvoyRuns(t *testing.T) {
 	}
 	o.Bootstrap.SecretsSocket = socket
 	stop := background(t, o, nil)
-	out.await(t, "the socket is there")
-	out.await(t, "CA_ROOT_CA")
+	out.Await(t, "the socket is there")
+	out.Await(t, "CA_ROOT_CA")
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
-	out.await(t, "and still")
+	out.Await(t, "and still")
 	if _, err := os.Stat(socket); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the socket is left behind: %v", err)
 	}

@@ -129,7 +129,7 @@ func TestAKeptCertificateThatIsNoUse(t *testing.T) {
 			w, o, _, _, _ := keeper(t)
 			c.change(t, w, &o)
 			s := run(t, o)
-			w.log.await(t, "is not served")
+			w.log.Await(t, "is not served")
 			if said := w.log.String(); !strings.Contains(said, c.want) {
 				t.Errorf("the log does not say %q:\n%s", c.want, said)
 			}

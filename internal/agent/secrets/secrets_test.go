@@ -36,6 +36,7 @@ import (
 	"fairway/internal/identity/service"
 	"fairway/internal/limit"
 	"fairway/internal/xdstype"
+	"fairway/test/rig"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -55,48 +56,13 @@ type world struct {
 	dir     string
 	address string
 	served  *grpc.Server
-	log     *buffer
+	log     *rig.Log
 	skew    time.Duration // of the authority's clock
-}
-
-// buffer is a log that may be read while it is written, and waited for.
-type buffer struct {
-	mu   sync.Mutex
-	all  bytes.Buffer
-	grew chan struct{}
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	select {
-	case b.grew <- struct{}{}:
-	default:
-	}
-	return b.all.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.all.String()
-}
-
-func (b *buffer) await(t *testing.T, s string) {
-	t.Helper()
-	ctx := bounded(t)
-	for !strings.Contains(b.String(), s) {
-		select {
-		case <-b.grew:
-		case <-ctx.Done():
-			t.Fatalf("%q was never logged, but: %s", s, b)
-		}
-	}
 }
 
 func newWorld(t *testing.T, change ...func(*world)) *world {
 	t.Helper()
-	w := &world{dir: t.TempDir(), log: &buffer{grew: make(chan struct{}, 1)}}
+	w := &world{dir: t.TempDir(), log: &rig.Log{}}
 	for _, f := range change {
 		f(w)
 	}
@@ -438,7 +404,7 @@ func TestRefusalByTheProxyIsTold(t *testing.T) {
 	if err := p.state.Send(nack); err != nil {
 		t.Fatal(err)
 	}
-	w.log.await(t, "no such curve")
+	w.log.Await(t, "no such curve")
 	if err := s.Renew(bounded(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -496,13 +462,13 @@ func TestFilesAreFollowed(t *testing.T) {
 	}
 	chain, key := filepath.Join(w.dir, "tls.crt"), filepath.Join(w.dir, "tls.key")
 	p := connect(t, o.Socket).ask("file-cert:" + chain + "~" + key)
-	w.log.await(t, "no such file")
+	w.log.Await(t, "no such file")
 	w.pairFiles(t, "one")
 	if err := leafOf(t, p.next()).VerifyHostname("one"); err != nil {
 		t.Error(err)
 	}
 	w.file(t, "tls.crt", []byte("half"))
-	w.log.await(t, "failed to find any PEM data")
+	w.log.Await(t, "failed to find any PEM data")
 	w.pairFiles(t, "two")
 	if err := leafOf(t, p.next()).VerifyHostname("two"); err != nil {
 		t.Error(err)
@@ -663,7 +629,7 @@ func TestWhatGoesWrong(t *testing.T) {
 			o := w.options(t)
 			c.change(t, w, &o)
 			s := run(t, o)
-			w.log.await(t, "no new certificate")
+			w.log.Await(t, "no new certificate")
 			if err := s.Ready(); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
@@ -683,7 +649,7 @@ func TestUnreadableToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, w.options(t))
-	w.log.await(t, "let this user")
+	w.log.Await(t, "let this user")
 }
 
 // TestSockets: what stands in the way of one.

@@ -76,7 +76,7 @@ func TestSPIRE(t *testing.T) {
 	o.Authority, o.SPIRE, o.ID = nil, socket, web
 	s := run(t, o)
 	api.give <- w.svid(t, identity.ID{TrustDomain: "cluster.local", Namespace: "shop", ServiceAccount: "db"})
-	w.log.await(t, "this workload is spiffe://cluster.local/ns/shop/sa/web")
+	w.log.Await(t, "this workload is spiffe://cluster.local/ns/shop/sa/web")
 	if s.Ready() == nil {
 		t.Error("ready with somebody else's certificate")
 	}
@@ -102,7 +102,7 @@ func TestSPIREThatIsNotThere(t *testing.T) {
 	o := w.options(t)
 	o.Authority, o.SPIRE = nil, filepath.Join(w.dir, "none.sock")
 	s := run(t, o)
-	w.log.await(t, "SPIFFE workload API at unix://"+o.SPIRE)
+	w.log.Await(t, "SPIFFE workload API at unix://"+o.SPIRE)
 	if s.Ready() == nil {
 		t.Error("ready")
 	}

@@ -162,7 +162,7 @@ func TestBundleBeforeTheCertificate(t *testing.T) {
 	o.Authority.Roots = w.file(t, "old.pem", newIssuer(t, "old").pem)
 	s := run(t, o)
 	p := connect(t, o.Socket).ask("ROOTCA")
-	w.log.await(t, "none of the roots in")
+	w.log.Await(t, "none of the roots in")
 	must(t, s.TakeBundle(w.ca.Roots()))
 	p.next()
 	must(t, s.Renew(bounded(t)))
@@ -211,7 +211,7 @@ func TestSystemRoots(t *testing.T) {
 		t.Errorf("changed: %v", s)
 	}
 	w.file(t, "machine.pem", []byte("hello"))
-	w.log.await(t, "holds no certificate in PEM")
+	w.log.Await(t, "holds no certificate in PEM")
 }
 
 func must(t *testing.T, err error) {

@@ -42,6 +42,15 @@ func (e *Reader) Duration(name string, to *time.Duration) {
 	}
 }
 
+// Bool reads true or false, and their other spellings.
+func (e *Reader) Bool(name string, to *bool) {
+	if v := e.Get(name); v != "" {
+		on, err := strconv.ParseBool(v)
+		e.Wrong(name, err)
+		*to = on
+	}
+}
+
 // Percent reads a percentage as a share of 1.
 func (e *Reader) Percent(name string, to *float64) {
 	if v := e.Get(name); v != "" {

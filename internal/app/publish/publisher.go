@@ -17,6 +17,8 @@ type Publisher struct {
 	library *library.Library
 	again   []library.RowKey // to be published with the next turn although it did not change them
 	frames  map[frameKey]*frame
+	waiting map[mesh.ProxyID]struct{}        // what is there for them is not known yet
+	held    map[mesh.ProxyID]mesh.Attachment // of those, proxies that have been told nothing so far
 }
 
 // frameKey is what tells resources apart on the wire.
@@ -37,7 +39,10 @@ type change = table.Change[mesh.ResourceKey, *envoy.Encoded]
 
 // New returns a publisher of the graph's rows to the library.
 func New(g *compile.Graph, l *library.Library) *Publisher {
-	return &Publisher{graph: g, library: l, frames: map[frameKey]*frame{}}
+	return &Publisher{
+		graph: g, library: l, frames: map[frameKey]*frame{},
+		waiting: map[mesh.ProxyID]struct{}{}, held: map[mesh.ProxyID]mesh.Attachment{},
+	}
 }
 
 // Publish hands the library what the turn changed and returns how many resources that were.
@@ -54,10 +59,7 @@ func (p *Publisher) Publish(turn table.Turn) int {
 			}
 		}
 	}
-	var attach []library.Attach
-	for c := range table.Changes(p.graph.Out.Attachments) {
-		attach = append(attach, p.attach(c))
-	}
+	attach := p.attachments()
 	if len(changes)+len(attach) > 0 {
 		p.library.Publish(turn.Version, changes, attach...)
 	}
@@ -114,12 +116,41 @@ func resource(typeURL, name string, e *envoy.Encoded) *library.Resource {
 	return library.NewResource(typeURL, name, e.Version, e.Body, opts)
 }
 
-func (p *Publisher) attach(c table.Change[mesh.ProxyID, mesh.Attachment]) library.Attach {
-	a := library.Attach{Proxy: library.ProxyID(c.Key)}
-	if !c.Has {
-		return a
+// attachments lists what proxies see otherwise from now on. A proxy that has just come is held back while a Secret that
+// its listeners name has not been looked for yet: what it would be told lacks what it may have, and would take that away.
+func (p *Publisher) attachments() (out []library.Attach) {
+	for c := range table.Changes(p.graph.Wants.Waiting) {
+		if c.Has {
+			p.waiting[c.Key] = struct{}{}
+		} else {
+			delete(p.waiting, c.Key)
+		}
 	}
-	a.To = attachment(c.New)
+	for c := range table.Changes(p.graph.Out.Attachments) {
+		_, held := p.held[c.Key]
+		if _, waits := p.waiting[c.Key]; c.Has && (held || waits && !c.Had) {
+			p.held[c.Key] = c.New
+			continue
+		}
+		delete(p.held, c.Key)
+		if !held {
+			out = append(out, attach(c.Key, c.New, c.Has))
+		}
+	}
+	for id, a := range p.held {
+		if _, waits := p.waiting[id]; !waits {
+			delete(p.held, id)
+			out = append(out, attach(id, a, true))
+		}
+	}
+	return out
+}
+
+func attach(id mesh.ProxyID, to mesh.Attachment, has bool) library.Attach {
+	a := library.Attach{Proxy: library.ProxyID(id)}
+	if has {
+		a.To = attachment(to)
+	}
 	return a
 }
 

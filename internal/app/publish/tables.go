@@ -11,6 +11,9 @@ var _ library.Tables = (*Publisher)(nil)
 
 // Attachment implements library.Tables.
 func (p *Publisher) Attachment(id library.ProxyID) (out *library.Attachment) {
+	if _, held := p.held[mesh.ProxyID(id)]; held {
+		return nil
+	}
 	p.graph.Store.Read(func(tx *table.Tx) {
 		if a, ok := table.Lookup(tx, p.graph.Out.Attachments, mesh.ProxyID(id)); ok {
 			out = attachment(a)

@@ -3,7 +3,6 @@ package secure
 import (
 	"context"
 
-	"fairway/internal/app/inbox"
 	"fairway/internal/compile"
 	"fairway/internal/envoy"
 	"fairway/internal/identity"
@@ -29,10 +28,10 @@ func (s *Server) PublishRoots(g *compile.Graph) {
 }
 
 // followRoots does so again whenever roots or CRLs change, and ends the streams of those who are believed no more, until ctx ends.
-func (s *Server) followRoots(ctx context.Context, in *inbox.Inbox) error {
+func (s *Server) followRoots(ctx context.Context, g *compile.Graph) error {
 	for {
 		changed, now := s.ca.Changed(), s.bundle()
-		in.Put(func(g *compile.Graph) { g.In.Bundles.Set(bundleKey(), now) })
+		g.In.Bundles.Set(bundleKey(), now)
 		s.leases.Check(ctx, s.callers)
 		select {
 		case <-changed:

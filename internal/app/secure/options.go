@@ -29,6 +29,7 @@ type Options struct {
 	Names             []string // more DNS names and IP addresses under which agents find the control plane (ISTIOD_CUSTOM_HOST)
 
 	Issuers  []authn.Issuer
+	Audience string     // of tokens that a platform reviews; empty: authn.DefaultAudience
 	Address  limit.Rate // certificate requests from one address
 	Identity limit.Rate // and by one identity
 	Failures limit.Rate // streams from one address whose caller is refused; past it the next ones are not looked at
@@ -107,7 +108,7 @@ func (f *Flags) Read(o *Options, env func(string) (string, bool)) error {
 			*to = e.Get(name)
 		}
 	}
-	o.Issuers = issuers(&e, i)
+	o.Issuers, o.Audience = issuers(&e, i), i.audience
 	return e.Err()
 }
 

@@ -20,9 +20,9 @@ import (
 	"google.golang.org/grpc/status"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
-	"fairway/internal/app/inbox"
 	"fairway/internal/app/lease"
 	"fairway/internal/app/proof"
+	"fairway/internal/compile"
 	"fairway/internal/config"
 	"fairway/internal/disk"
 	"fairway/internal/identity"
@@ -56,7 +56,9 @@ type Program struct {
 	MeshConfig string // file that names the trust domain unless the options do; need not exist
 	Decoder    *config.Decoder
 	Registry   prometheus.Registerer
-	Log        *slog.Logger
+	// Review makes a method that knows tokens of a platform, for the identities of a trust domain; nil: there is none.
+	Review func(identity.Trust) (authn.Method, error)
+	Log    *slog.Logger
 }
 
 // New opens the socket and the authority; nil where the program names no secure address.
@@ -111,6 +113,13 @@ func (s *Server) open(o Options, p Program, trust identity.Trust) error {
 			return err
 		}
 		methods = append(methods, tokens)
+	}
+	if p.Review != nil {
+		reviewed, err := p.Review(trust)
+		if err != nil {
+			return err
+		}
+		methods = append(methods, reviewed)
 	}
 	s.callers = authn.Barred{Method: methods, Why: s.barred}
 	var err error
@@ -248,13 +257,13 @@ func (s *Server) Close() {
 
 // Run serves until stop, the authority until ctx ends. Certificates are given out at once: agents need them before they
 // can ask for anything else.
-func (s *Server) Run(ctx context.Context, in *inbox.Inbox, start func(string, func() error)) {
+func (s *Server) Run(ctx context.Context, g *compile.Graph, start func(string, func() error)) {
 	if s == nil {
 		return
 	}
 	if s.ca != nil {
 		start("certificate authority", func() error { return s.ca.Run(ctx) })
-		start("roots", func() error { return s.followRoots(ctx, in) })
+		start("roots", func() error { return s.followRoots(ctx, g) })
 	}
 	start("secure xds", func() error {
 		if err := s.grpc.Serve(s.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {

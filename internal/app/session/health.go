@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"time"
 
-	"fairway/internal/compile"
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
 	"fairway/internal/xds"
@@ -39,7 +38,7 @@ func (p *Register) Healthy(r xds.Report) {
 	report := mesh.HealthReport{Proxy: c.proxy, From: ipOf(c.from), Healthy: !r.Failed, Detail: printable.Lines(r.Detail, maxDetail)}
 	c.health = reportedHealth{said: true, report: report}
 	p.schedule(c)
-	p.inbox.Put(func(g *compile.Graph) { g.In.Health.Set(report.Proxy.ID, report) })
+	p.graph.In.Health.Set(report.Proxy.ID, report)
 }
 
 // ipOf is the IP address that a stream comes from; the zero Addr for one within this process.
@@ -66,5 +65,5 @@ func (p *Register) forgetHealth(c *connected) {
 	}
 	id := c.health.report.Proxy.ID
 	c.health = reportedHealth{}
-	p.inbox.Put(func(g *compile.Graph) { g.In.Health.Delete(id) })
+	p.graph.In.Health.Delete(id)
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -24,15 +25,9 @@ func (p *Register) Certificates() []page.ProxyCertificate {
 	return out
 }
 
-// Versions counts streams by what their proxies say that their version is. It walks all proxies: for a scrape.
+// Versions counts streams by what their proxies say that their version is.
 func (p *Register) Versions() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := map[string]int{}
-	for _, c := range p.all {
-		if c.streams > 0 {
-			out[c.proxy.Version] += c.streams
-		}
-	}
-	return out
+	return maps.Clone(p.said)
 }

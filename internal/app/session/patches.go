@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"fairway/internal/compile"
 	"fairway/internal/envoy/bootstrap"
 	"fairway/internal/mesh"
 	"fairway/internal/xds"
@@ -14,22 +13,21 @@ import (
 // PatchesFail takes an agent's word on which patches its Envoy cannot run with: they are refusals of this proxy's, and
 // become problems of the EnvoyFilter objects until these change. What it said before counts no more.
 func (p *Register) PatchesFail(r xds.Report) {
-	if !p.counts(r.Proxy) {
-		return
-	}
-	id, failing := mesh.ProxyID(r.Proxy), map[string]string{}
-	if r.Failed {
-		failing = bootstrap.DecodePatchReport(r.Detail)
-	}
-	p.inbox.Put(func(g *compile.Graph) {
-		g.Retract(xdstype.PatchURL, id)
-		for _, name := range slices.Sorted(maps.Keys(failing)) {
-			g.Reject(
-				xdstype.PatchURL,
-				[]string{name},
-				id,
-				"its Envoy cannot run with it, and runs without until it changes: "+failing[name],
-			)
+	p.refuses(r.Proxy, func(id mesh.ProxyID) {
+		failing := map[string]string{}
+		if r.Failed {
+			failing = bootstrap.DecodePatchReport(r.Detail)
 		}
+		p.graph.Store.Together(func() {
+			p.graph.Retract(xdstype.PatchURL, id)
+			for _, name := range slices.Sorted(maps.Keys(failing)) {
+				p.graph.Reject(
+					xdstype.PatchURL,
+					[]string{name},
+					id,
+					"its Envoy cannot run with it, and runs without until it changes: "+failing[name],
+				)
+			}
+		})
 	})
 }

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"fairway/internal/admin"
-	"fairway/internal/app/inbox"
 	"fairway/internal/app/proof"
 	"fairway/internal/compile"
 	"fairway/internal/limit"
@@ -32,14 +31,15 @@ type Options struct {
 // lingers, so that one that reconnects, as all do when a network blinks, finds its rows as they were.
 type Register struct {
 	opts    Options
-	inbox   *inbox.Inbox
+	graph   *compile.Graph
 	metrics *admin.Metrics
 
 	mu    sync.Mutex
 	all   map[mesh.ProxyID]*connected
-	owned map[owner]int // how many of all each owner has
-	due   due           // those of all of whom something is to be forgotten
-	gone  chan struct{} // holds a token when a proxy has begun to linger
+	owned map[owner]int  // how many of all each owner has
+	said  map[string]int // streams by what their proxies say that their version is
+	due   due            // those of all of whom something is to be forgotten
+	gone  chan struct{}  // holds a token when a proxy has begun to linger
 }
 
 type connected struct {
@@ -69,14 +69,15 @@ func ownerOf(id mesh.ProxyID, from net.Addr) owner {
 
 var _ xds.Hooks = (*Register)(nil)
 
-// New returns an empty register. What changes goes into the inbox.
-func New(opts Options, in *inbox.Inbox, m *admin.Metrics) *Register {
+// New returns an empty register. What changes is staged on the inputs of g.
+func New(opts Options, g *compile.Graph, m *admin.Metrics) *Register {
 	return &Register{
 		opts:    opts,
-		inbox:   in,
+		graph:   g,
 		metrics: m,
 		all:     map[mesh.ProxyID]*connected{},
 		owned:   map[owner]int{},
+		said:    map[string]int{},
 		gone:    make(chan struct{}, 1),
 	}
 }
@@ -108,11 +109,14 @@ func (p *Register) Connect(ctx context.Context, node *corev3.Node, from net.Addr
 		)
 	}
 	if c.proxy != proxy {
+		p.streams(c, -c.streams)
 		c.proxy = proxy
-		p.inbox.Put(func(g *compile.Graph) { g.In.Proxies.Set(proxy.ID, proxy) })
+		p.streams(c, c.streams)
+		p.graph.In.Proxies.Set(proxy.ID, proxy)
 	}
 	c.shown, c.from = shown, from
 	c.streams++
+	p.streams(c, 1)
 	c.leaves = time.Time{}
 	p.expectHealth(c)
 	p.schedule(c)
@@ -148,6 +152,16 @@ func (p *Register) uncount(o owner) {
 	}
 }
 
+// streams counts streams of a proxy, more or less of them, by its version. The lock is held.
+func (p *Register) streams(c *connected, n int) {
+	if n == 0 {
+		return
+	}
+	if p.said[c.proxy.Version] += n; p.said[c.proxy.Version] == 0 {
+		delete(p.said, c.proxy.Version)
+	}
+}
+
 // Disconnect takes one stream away; the last one starts the linger.
 func (p *Register) Disconnect(id library.ProxyID) {
 	p.mu.Lock()
@@ -157,6 +171,7 @@ func (p *Register) Disconnect(id library.ProxyID) {
 		return // nobody that Connect let in
 	}
 	c.streams--
+	p.streams(c, -1)
 	p.metrics.Connected()
 	if c.streams > 0 {
 		return
@@ -180,10 +195,18 @@ func (p *Register) schedule(c *connected) {
 
 // Rejected turns a refusal into an input row, which becomes the problem of the object it was made from.
 func (p *Register) Rejected(r xds.Rejection) {
-	if !p.counts(r.Proxy) {
+	p.refuses(r.Proxy, func(id mesh.ProxyID) { p.graph.Reject(r.Type, r.Names, id, r.Detail) })
+}
+
+// refuses takes what a proxy refuses, by say, unless what it says changes nothing.
+func (p *Register) refuses(id library.ProxyID, say func(mesh.ProxyID)) {
+	if !p.counts(id) {
 		return
 	}
-	p.inbox.Put(func(g *compile.Graph) { g.Reject(r.Type, r.Names, mesh.ProxyID(r.Proxy), r.Detail) })
+	say(mesh.ProxyID(id))
+	if _, here := p.Find(id); !here { // it went meanwhile, and what it refused is to go with it
+		p.graph.Forget(mesh.ProxyID(id))
+	}
 }
 
 // Run removes proxies whose time has come, until ctx ends.
@@ -233,10 +256,8 @@ func (p *Register) forget(c *connected) {
 	delete(p.all, id)
 	p.uncount(c.counted)
 	c.leaves = time.Time{}
-	p.inbox.Put(func(g *compile.Graph) {
-		g.In.Proxies.Delete(id)
-		g.Forget(id)
-	})
+	p.graph.In.Proxies.Delete(id)
+	p.graph.Forget(id)
 }
 
 // counts says whether what a proxy says of itself changes anything: what plaintext of another machine says does not.

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"fairway/internal/admin"
-	"fairway/internal/app/inbox"
 	"fairway/internal/compile"
 	"fairway/internal/table"
 	"fairway/internal/xds/library"
@@ -19,14 +18,21 @@ import (
 
 const webNode = "sidecar~10.0.0.9~web-1.shop~shop.svc.cluster.local"
 
-// demand is the register of proxies with a graph that takes its events.
+// demand is the register of proxies with the graph that it stages rows in.
 type demand struct {
 	*Register
 	graph *compile.Graph
 }
 
 func newDemand() demand {
-	return demand{New(Options{Linger: time.Minute}, inbox.New(), admin.NewMetrics("test")), compile.New(compile.Options{})}
+	graph := compile.New(compile.Options{})
+	return demand{New(Options{Linger: time.Minute}, graph, admin.NewMetrics("test")), graph}
+}
+
+// staged says whether something was staged, and applies it.
+func (d demand) staged() bool {
+	n, _ := d.turn()
+	return n > 0
 }
 
 func (d demand) connect(t *testing.T, node *corev3.Node) library.ProxyID {
@@ -40,9 +46,6 @@ func (d demand) connect(t *testing.T, node *corev3.Node) library.ProxyID {
 
 // turn applies what has come and returns how many rows it staged, and how many proxies there are.
 func (d demand) turn() (staged, rows int) {
-	for _, apply := range d.inbox.Take() {
-		apply(d.graph)
-	}
 	staged = d.graph.Store.Settle().Staged
 	d.graph.Store.Read(func(tx *table.Tx) { rows = table.Len(tx, d.graph.In.Proxies.Table) })
 	return staged, rows
@@ -61,7 +64,7 @@ func TestProxyLingers(t *testing.T) {
 		t.Errorf("the next sweep is in %v (%t), want it within the linger", next, some)
 	}
 	d.connect(t, &corev3.Node{Id: webNode})
-	if _, some := d.sweep(gone.Add(time.Hour)); some || !d.inbox.Empty() {
+	if _, some := d.sweep(gone.Add(time.Hour)); some || d.staged() {
 		t.Error("the proxy that came back is still about to go, or changed something")
 	}
 	d.Disconnect(id)
@@ -85,7 +88,7 @@ func TestTwoStreamsOfOneProxy(t *testing.T) {
 		t.Errorf("two streams staged %d rows, want 1", staged)
 	}
 	d.Disconnect(id)
-	if _, some := d.sweep(time.Now().Add(time.Hour)); some || !d.inbox.Empty() {
+	if _, some := d.sweep(time.Now().Add(time.Hour)); some || d.staged() {
 		t.Error("the proxy goes with its first stream")
 	}
 	d.Disconnect(id)
@@ -133,7 +136,7 @@ func TestBadNodeIsRefused(t *testing.T) {
 			t.Errorf("%v: %v, want InvalidArgument", node, err)
 		}
 	}
-	if !d.inbox.Empty() {
+	if d.staged() {
 		t.Error("a refused node changed something")
 	}
 }
@@ -146,10 +149,10 @@ func TestRunSweeps(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
 	id := d.connect(t, &corev3.Node{Id: webNode})
-	<-d.inbox.Woken()
+	<-d.graph.Store.Staged()
 	d.turn()
 	d.Disconnect(id)
-	<-d.inbox.Woken()
+	<-d.graph.Store.Staged()
 	if _, rows := d.turn(); rows != 0 {
 		t.Errorf("%d proxies, want 0", rows)
 	}

@@ -3,6 +3,8 @@ package cluster
 import (
 	"fmt"
 
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+
 	"fairway/internal/compile/registry"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/endpoint"
@@ -21,9 +23,15 @@ func declareAssignments(name string, targets *table.Table[Key, *Target], b build
 	})
 	return table.Derive(selected, name+"/assignments", compareSelection, envoy.Same,
 		func(r *table.Reader, s selection, _ table.Rows[Key, *Target], emit func(selection, *envoy.Encoded)) {
-			load := endpoint.Load{Cluster: s.Cluster.String(), Port: s.Port, Form: endpoint.Numeric, Endpoints: b.members(r, s)}
-			emit(s, envoy.Encode(load.Build()))
+			emit(s, envoy.Encode(b.load(r, s, endpoint.Nearness{})))
 		})
+}
+
+// load is the load assignment of a selection, its localities told apart.
+func (b builder) load(r *table.Reader, s selection, near endpoint.Nearness) *endpointv3.ClusterLoadAssignment {
+	return endpoint.Load{
+		Cluster: s.Cluster.String(), Port: s.Port, Form: endpoint.Numeric, Endpoints: b.members(r, s), Nearness: near,
+	}.Build()
 }
 
 // members are the endpoints that a selection selects. An address that Envoy would refuse is noted once, for the whole of the service.

@@ -102,9 +102,7 @@ func (c check) policy(field string, t *networking.TrafficPolicy) {
 
 // settings looks at what a policy and a port's settings have in common. Port 0 is all.
 func (c check) settings(field string, port uint32, lb *networking.LoadBalancerSettings, tls *networking.ClientTLSSettings) {
-	if s := lb.GetLocalityLbSetting(); len(s.GetDistribute()) > 0 {
-		c.notYet(field+".loadBalancer.localityLbSetting.distribute", shares)
-	} else if len(s.GetFailoverPriority()) > 0 {
+	if s := lb.GetLocalityLbSetting(); len(s.GetFailoverPriority()) > 0 {
 		c.notYet(field+".loadBalancer.localityLbSetting.failoverPriority", shares)
 	}
 	if lb.GetZoneAwareLbSetting() != nil {
@@ -119,7 +117,7 @@ func (c check) settings(field string, port uint32, lb *networking.LoadBalancerSe
 }
 
 // shares is what becomes of settings of localities that are not carried out.
-const shares = "localities are told apart by failing over alone yet: endpoints are weighted alike wherever they are"
+const shares = "endpoints are not ranked by their labels yet: they are used alike wherever they are"
 
 func (c check) notYet(field, message string) {
 	c.note(mesh.Info, code.NotYet, field, message, "")

@@ -71,7 +71,7 @@ type builder struct {
 func (b builder) outbound(r *table.Reader, k Key, t *Target, d cluster.Defaults) cluster.Outbound {
 	o := cluster.Outbound{
 		Key: k.Cluster, Service: t.Service, Port: t.Port, Policy: t.Policy, Rule: t.Rule,
-		Credentials: k.Layer.Kind == mesh.GatewayLayer || t.Picks, Discovery: t.Discovery, Defaults: d,
+		Credentials: t.delivers(k), Discovery: t.Discovery, Defaults: d,
 	}
 	if settings := t.Policy.TLS; o.Credentials && settings.GetCredentialName() != "" {
 		o.NoCredential = b.missing(r, k.Layer.Namespace, settings)
@@ -88,13 +88,33 @@ func (b builder) outbound(r *table.Reader, k Key, t *Target, d cluster.Defaults)
 	return o
 }
 
+// delivers says whether proxies of the target's layer are delivered what its rule names.
+func (t *Target) delivers(k Key) bool { return k.Layer.Kind == mesh.GatewayLayer || t.Picks }
+
+// asks lists the Secrets that a target's settings name.
+func asks(k Key, t *Target) (out []secret.Ask) {
+	settings := t.Policy.TLS
+	if settings.GetCredentialName() == "" || !t.delivers(k) {
+		return nil
+	}
+	certificate, authorities := secret.OfClient(settings)
+	if certificate {
+		out = secret.ForCertificate(k.Layer, settings.GetCredentialName())
+	}
+	if authorities {
+		out = append(out, secret.ForAuthorities(k.Layer, settings.GetCredentialName())...)
+	}
+	return out
+}
+
 // missing is why the credential that settings name cannot be delivered; nil: it can.
 func (b builder) missing(r *table.Reader, namespace string, s *networking.ClientTLSSettings) error {
 	var why secret.Missing
-	if !s.GetInsecureSkipVerify().GetValue() {
+	certificate, authorities := secret.OfClient(s)
+	if authorities {
 		why = b.secrets.Authorities(r, namespace, s.GetCredentialName())
 	}
-	if s.GetMode() == networking.ClientTLSSettings_MUTUAL && why == (secret.Missing{}) {
+	if certificate && why == (secret.Missing{}) {
 		why = b.secrets.Certificate(r, namespace, s.GetCredentialName())
 	}
 	if why == (secret.Missing{}) {
@@ -112,10 +132,10 @@ func encode(c *clusterv3.Cluster, err error) *envoy.Encoded {
 
 // without says whether an error leaves proxies without the cluster. The rule is right but asks for what is not there:
 // an older cluster, which may ask for less, does not stand in for it, nor does the one that others see. Of a rule that
-// is wrong itself the last good cluster stays.
+// is wrong itself the last good cluster stays, as it does until a Secret that is named for the first time has been read.
 func without(err error) bool {
 	var why secret.Missing
-	return errors.Is(err, cluster.ErrNoIdentity) || errors.As(err, &why)
+	return errors.Is(err, cluster.ErrNoIdentity) || errors.As(err, &why) && !why.Unread
 }
 
 // known says whether an error is one that check.go notes, once for all layers.

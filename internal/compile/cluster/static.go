@@ -49,16 +49,14 @@ func defaults(in *input.Tables, r *table.Reader) cluster.Defaults {
 		DNSRefresh:     durationpb.New(in.DNSRefreshRate(r)),
 		Pool:           policy.GetConnectionPool(),
 		Outlier:        policy.GetOutlierDetection(),
+		Localities:     in.LocalityLB(r),
 	}
 }
 
 func sameDefaults(a, b *cluster.Defaults) bool {
 	return proto.Equal(a.ConnectTimeout, b.ConnectTimeout) && proto.Equal(a.Keepalive, b.Keepalive) && a.UpgradeHTTP2 == b.UpgradeHTTP2 &&
-		proto.Equal(
-			a.DNSRefresh,
-			b.DNSRefresh,
-		) && proto.Equal(a.Pool, b.Pool) && proto.Equal(a.Outlier, b.Outlier) && a.StatName == b.StatName &&
-		a.Mutual == b.Mutual && a.AutoMutual == b.AutoMutual
+		proto.Equal(a.DNSRefresh, b.DNSRefresh) && proto.Equal(a.Pool, b.Pool) && proto.Equal(a.Outlier, b.Outlier) &&
+		proto.Equal(a.Localities, b.Localities) && a.StatName == b.StatName && a.Mutual == b.Mutual && a.AutoMutual == b.AutoMutual
 }
 
 // declareStatic gives every proxy the clusters that lead to no service. A namespace's layer lies over Public, which has them.

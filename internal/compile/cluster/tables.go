@@ -32,6 +32,8 @@ type Tables struct {
 	Parts []demand.Part
 	// OfSidecars and OfGateways are those of Clusters that may name secrets: of services, as the two have them.
 	OfSidecars, OfGateways *Published
+	// Asked and GatewayAsked are the Secrets that rules name which hold for clusters of sidecars, and of gateways.
+	Asked, GatewayAsked *table.Table[secret.Ask, struct{}]
 }
 
 // Declare declares the package's tables. needs says which clusters gateways refer to; they have no others.
@@ -51,13 +53,15 @@ func Declare[N Need, V any](
 	ofSidecars, sidecarLoads := publish("clusters", "loads", t.Targets, defaults, b)
 	ofGateways, gatewayLoads := publish("gateway clusters", "gateway loads", t.GatewayTargets, defaults, b)
 	t.OfSidecars, t.OfGateways = ofSidecars, ofGateways
+	t.Asked = secret.Asked(t.Targets, "clusters/secrets", asks)
+	t.GatewayAsked = secret.Asked(t.GatewayTargets, "gateway clusters/secrets", asks)
 	near := declareLoadViews(proxies)
-	mesh := declareMeshFailing(in, near)
+	byMesh := declareMeshTelling(in, near)
 	t.Parts = []demand.Part{
 		views.Part(xdstype.Clusters, Variant.shelf, ofSidecars, ofGateways, declareStatic(defaults)),
 		workloads.Part(xdstype.Clusters, declareInbound(in, reg, workloads)),
 		demand.Over(demand.LayerPart(xdstype.Loads, sidecarLoads, gatewayLoads), near, LoadView.over,
-			declareNearLoads("near loads", mesh, t.Targets, b), declareNearLoads("near gateway loads", mesh, t.GatewayTargets, b)),
+			declareNearLoads("near loads", byMesh, t.Targets, b), declareNearLoads("near gateway loads", byMesh, t.GatewayTargets, b)),
 	}
 	declareChecks(in.DestinationRules, reg, sc.FullHost)
 	return t

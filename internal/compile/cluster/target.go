@@ -31,9 +31,8 @@ type Target struct {
 	Rule      mesh.ObjectRef // the DestinationRule; zero: none
 	Picks     bool           // the rule picks the proxies that it holds for
 	Discovery cluster.Discovery
-	Below     bool    // the layer below has the same load assignment under the same name
-	Failing   failing // what the policy says of failing over between localities
-	Local     bool    // endpoints that lead to the machine of whoever connects are among its endpoints
+	Below     bool // the layer below has the same load assignment under the same name
+	Local     bool // endpoints that lead to the machine of whoever connects are among its endpoints
 }
 
 func sameTarget(a, b *Target) bool {
@@ -47,7 +46,7 @@ func sameCluster(a, b *Target) bool { return sameTarget(a.with(false), b.with(fa
 // sameLoad says whether two targets of one name have the same load assignment.
 func sameLoad(a, b *Target) bool {
 	return a.Service.Key == b.Service.Key && a.Port == b.Port && a.Labels == b.Labels && a.Discovery == b.Discovery && a.Local == b.Local &&
-		a.Failing == b.Failing
+		a.telling().same(b.telling())
 }
 
 func (t *Target) with(below bool) *Target {
@@ -107,7 +106,6 @@ func (v view) target(p mesh.Port, subset string) (mesh.ClusterKey, *Target) {
 	if v.rule != nil {
 		t.Rule, t.Picks = v.rule.Owner(subset).Ref, v.rule.Key.Clients != ""
 	}
-	t.Failing = failingTarget(t.Policy)
 	t.Discovery = cluster.Discover(v.service, t.Policy, v.gateway)
 	return mesh.ClusterKey{Port: p.Number, Subset: subset, Host: v.service.Key.Host}, t
 }

@@ -170,19 +170,16 @@ func (w *World) ProblemText() string {
 func (w *World) NameText() string {
 	w.t.Helper()
 	var b strings.Builder
-	w.Store.Read(func(tx *table.Tx) {
-		for _, out := range w.Out.Resources[xdstype.NameTables] {
-			for k, e := range table.All(tx, out) {
-				entries, err := names.Decode(e.Body)
-				if err != nil {
-					w.t.Fatal(err)
-				}
-				fmt.Fprintf(&b, "%s %s\n", k.Shelf, k.Name)
-				for _, entry := range entries {
-					fmt.Fprintf(&b, "\t%s\n", entry)
-				}
-			}
+	all := w.Published(xdstype.NameTables)
+	for _, k := range inOrder(all) {
+		entries, err := names.Decode(all[k].Body)
+		if err != nil {
+			w.t.Fatal(err)
 		}
-	})
+		fmt.Fprintf(&b, "%s %s\n", k.Shelf, k.Name)
+		for _, entry := range entries {
+			fmt.Fprintf(&b, "\t%s\n", entry)
+		}
+	}
 	return b.String()
 }

@@ -5,8 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	networking "istio.io/api/networking/v1alpha3"
-
+	routes "fairway/internal/compile/route"
 	"fairway/internal/config"
 	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
@@ -40,7 +39,7 @@ func sameChains(a, b *Chains) bool {
 func (t *Tables) declareChains(rules *table.Table[config.Key, *config.Object]) {
 	t.Chains = table.Derive(rules, "gateway/chains", compareChains, sameChains,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(ChainsKey, *Chains)) {
-			rule := ruleOf(o)
+			rule := routes.RuleOf(o)
 			if len(rule.Spec.GetTcp())+len(rule.Spec.GetTls()) == 0 {
 				return
 			}
@@ -95,11 +94,6 @@ func (s *Server) within(namespace string, chains []route.Chain) []route.Chain {
 		out = append(out, c)
 	}
 	return out
-}
-
-// ruleOf is a VirtualService as envoy/route takes it.
-func ruleOf(o *config.Object) route.Rule {
-	return route.Rule{Namespace: o.Namespace, Name: o.Name, Spec: config.Spec[*networking.VirtualService](o)}
 }
 
 // gatewayKey is the key of a gateway's qualified name.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	routes "fairway/internal/compile/route"
 	"fairway/internal/config"
 	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
@@ -90,7 +91,7 @@ func (t *Tables) bindings(r *table.Reader, rule route.Rule, note func(field, cod
 func (t *Tables) declareClaims(rules *table.Table[config.Key, *config.Object]) {
 	t.Claims = table.Derive(rules, "gateway/claims", compareClaim, sameClaim,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(ClaimKey, *Claim)) {
-			rule := ruleOf(o)
+			rule := routes.RuleOf(o)
 			note := func(field, code, message, fix string) { r.Note(o.Problem(field, code, mesh.Error, message, fix)) }
 			bound := t.bindings(r, rule, note)
 			t.checkCover(r, rule, bound, note)

@@ -6,6 +6,7 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
+	routes "fairway/internal/compile/route"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/route"
@@ -42,18 +43,24 @@ func byAge(rows table.Rows[ClaimKey, *Claim]) []*Claim {
 
 // build makes the virtual host of a host out of the routes of all that claim it.
 func (t *Tables) build(r *table.Reader, k HostKey, claims []*Claim) *envoy.Encoded {
-	var routes [][]*routev3.Route
+	var ordered [][]*routev3.Route
+	var ranked []*routev3.Route
 	var needs []string
 	toHTTPS := false
 	for _, c := range claims {
 		b := t.builder(r, k.Layer, k.Port, c.Gateways)
-		routes = append(routes, b.HTTP(ruleOf(c.Rule)))
+		if rule := routes.RuleOf(c.Rule); rule.ByPath {
+			ranked = append(ranked, b.HTTP(rule)...)
+		} else {
+			ordered = append(ordered, b.HTTP(rule))
+		}
 		for _, cluster := range b.Clusters() {
 			needs = append(needs, cluster.String())
 		}
 		toHTTPS = toHTTPS || c.ToHTTPS
 	}
-	out := encodeHost(k, route.Merge(routes...), toHTTPS)
+	route.Rank(ranked)
+	out := encodeHost(k, route.Merge(append(ordered, ranked)...), toHTTPS)
 	slices.Sort(needs)
 	out.Needs = slices.Compact(needs)
 	if out.Err != nil {

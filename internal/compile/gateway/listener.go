@@ -36,15 +36,19 @@ type variant struct {
 func (t *Tables) emitListener(r *table.Reader, k PortKey, p *Plan, v variant, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 	b := listenerBuilder{t: t, r: r, port: k, variant: v}
 	l := b.listener(p)
+	shelf := v.shelf()
+	if v.mutual {
+		shelf = v.mutualShelf()
+	}
+	if b.unread != nil { // gateways keep the listener that they have
+		emit(mesh.ResourceKey{Shelf: shelf, Name: l.Name}, &envoy.Encoded{Err: b.unread})
+		return
+	}
 	if len(l.Chains) == 0 {
 		return
 	}
 	e := envoy.Encode(listener.Build(l))
 	e.Needs, e.Secrets = sorted(b.needs), sorted(b.secrets)
-	shelf := v.shelf()
-	if v.mutual {
-		shelf = v.mutualShelf()
-	}
 	emit(mesh.ResourceKey{Shelf: shelf, Name: l.Name}, e)
 	if e.Err != nil {
 		s := p.Servers[0]
@@ -75,6 +79,7 @@ type listenerBuilder struct {
 
 	variant
 	secrets []string // that are to be delivered
+	unread  error    // why it is not known yet which servers can be served; nil: it is
 }
 
 func (b *listenerBuilder) listener(p *Plan) listener.Listener {

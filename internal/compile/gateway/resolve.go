@@ -88,7 +88,7 @@ func (t *Tables) declareClusters(rules *table.Table[config.Key, *config.Object])
 // needs translates a rule for every server that it is bound to, and gathers the clusters.
 func (t *Tables) needs(r *table.Reader, o *config.Object) map[ClusterKey]struct{} {
 	out := map[ClusterKey]struct{}{}
-	rule := ruleOf(o)
+	rule := routes.RuleOf(o)
 	t.eachServer(r, o, rule, t.bindings(r, rule, nil), func(key ServerKey, s *Server, gateway string) {
 		b := t.builder(r, key.Port.Layer, key.Port.Port, []string{gateway})
 		switch s.Class {

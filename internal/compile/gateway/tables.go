@@ -29,6 +29,8 @@ type Tables struct {
 	RedirectHosts *table.Table[mesh.ResourceKey, *envoy.Encoded] // on the shelf below it
 	Clusters      *table.Table[ClusterKey, struct{}]             // which clusters a layer's routes name
 
+	Asked *table.Table[secret.Ask, struct{}] // the Secrets that servers name
+
 	// Parts are what is published.
 	Parts []demand.Part
 
@@ -62,6 +64,7 @@ func Declare(
 	t.declareSelected(in.Gateways, proxies.Gateways)
 	t.declareWritten(in.Gateways)
 	t.declareServers()
+	t.Asked = secret.Asked(t.Servers, "gateway/secrets", secretsOf)
 	t.declareClaims(in.VirtualServices)
 	t.declareChains(in.VirtualServices)
 	t.declareHosts()

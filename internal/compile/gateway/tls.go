@@ -29,7 +29,12 @@ func (b *listenerBuilder) usable(s Planned) bool {
 	if missing(settings) != "" {
 		return false
 	}
-	if len(b.t.withoutSecret(b.r, b.port.Layer.Namespace, settings)) > 0 {
+	if lacks := b.t.withoutSecret(b.r, b.port.Layer.Namespace, settings); len(lacks) > 0 {
+		for _, l := range lacks {
+			if l.why.Unread && b.unread == nil {
+				b.unread = l.why
+			}
+		}
 		return false
 	}
 	u, _ := b.t.unreadable(b.r, b.port.Layer, s.Server.Spec)
@@ -75,6 +80,21 @@ func authorityCredential(s *networking.ServerTLSSettings) string {
 // asks says whether a server asks clients for a certificate.
 func asks(s *networking.ServerTLSSettings) bool {
 	return s.GetMode() == networking.ServerTLSSettings_MUTUAL || s.GetMode() == networking.ServerTLSSettings_OPTIONAL_MUTUAL
+}
+
+// secretsOf lists the Secrets that a server's settings name.
+func secretsOf(k ServerKey, s *Server) (out []secret.Ask) {
+	if (s.Class != HTTPS && s.Class != TLS) || s.mutual() {
+		return nil
+	}
+	settings := s.Spec.GetTls()
+	for _, name := range credentials(settings) {
+		out = append(out, secret.ForCertificate(k.Port.Layer, name)...)
+	}
+	if name := authorityCredential(settings); name != "" {
+		out = append(out, secret.ForAuthorities(k.Port.Layer, name)...)
+	}
+	return out
 }
 
 // lacking is a field that names a secret which proxies cannot get.

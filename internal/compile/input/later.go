@@ -39,6 +39,9 @@ var inForce = [...]string{
 	"enable_auto_mtls",
 	"trust_domain",
 	"trust_domain_aliases",
+	"ingress_class",
+	"ingress_controller_mode",
+	"ingress_selector",
 }
 
 // partly are fields of MeshConfig of which a part is derived from alone: which parts that somebody has set do nothing, by
@@ -46,7 +49,7 @@ var inForce = [...]string{
 var partly = map[string]func(*meshconfig.MeshConfig) map[string]bool{
 	"locality_lb_setting": func(m *meshconfig.MeshConfig) map[string]bool {
 		s := m.GetLocalityLbSetting()
-		return map[string]bool{"distribute": len(s.GetDistribute()) > 0, "failoverPriority": len(s.GetFailoverPriority()) > 0}
+		return map[string]bool{"failoverPriority": len(s.GetFailoverPriority()) > 0}
 	},
 	"default_providers": func(m *meshconfig.MeshConfig) map[string]bool {
 		p := m.GetDefaultProviders()

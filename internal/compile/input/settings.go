@@ -84,6 +84,16 @@ func (t *Tables) TCPKeepalive(r *table.Reader) *networking.ConnectionPoolSetting
 	return t.field(r, "tcp_keepalive").GetTcpKeepalive()
 }
 
+// Ingress is whose Ingresses are carried out: of which class, in which mode, and by gateways with which label "istio"
+// (MeshConfig.ingressClass, ingressControllerMode, ingressSelector).
+func (t *Tables) Ingress(r *table.Reader) (class string, mode meshconfig.MeshConfig_IngressControllerMode, selector string) {
+	class = orString(t.field(r, "ingress_class").GetIngressClass(), "istio")
+	if mode = t.field(r, "ingress_controller_mode").GetIngressControllerMode(); mode == meshconfig.MeshConfig_UNSPECIFIED {
+		mode = meshconfig.MeshConfig_STRICT
+	}
+	return class, mode, orString(t.field(r, "ingress_selector").GetIngressSelector(), "ingressgateway")
+}
+
 // AccessLog is what proxies log and count of requests and connections: MeshConfig.accessLogFile, accessLogFormat,
 // accessLogEncoding, and defaultProviders, which counts nothing where it is there and names no metrics. who counts.
 func (t *Tables) AccessLog(r *table.Reader, who listener.Reporter) listener.AccessLog {

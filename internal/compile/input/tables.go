@@ -29,6 +29,7 @@ type Tables struct {
 	PeerAuthentications, RequestAuthentications           *Objects
 	AuthorizationPolicies                                 *Objects
 	Telemetries, WasmPlugins, TrafficExtensions           *Objects
+	Ingresses, IngressClasses                             *Objects
 	Secrets                                               *Objects // their rows print without what is secret
 	Mesh                                                  *Objects // MeshConfig, MeshNetworks
 	Others                                                *Objects // kinds that have no table of their own
@@ -38,8 +39,8 @@ type Tables struct {
 	Machines        *table.Table[mesh.MachineKey, mesh.Machine]
 	Namespaces      *table.Table[mesh.NamespaceKey, mesh.Namespace]
 	Workloads       *table.Table[mesh.WorkloadKey, mesh.Workload]
-	// Written is where each object is written. Nothing is computed from it: problems and pages look it up, so that a
-	// comment on top of a file computes nothing.
+	// Written is where each object is written. Nothing is computed from it but who may have a Secret: problems and pages
+	// look it up, so that a comment on top of a file computes nothing.
 	Written      *table.Input[config.Key, config.Written]
 	Proxies      *table.Input[mesh.ProxyID, mesh.Proxy]         // connected proxies: demand
 	Health       *table.Input[mesh.ProxyID, mesh.HealthReport]  // what agents say of the applications beside them
@@ -203,6 +204,8 @@ func (t *Tables) declareWritten() []ofKinds {
 		{"telemetries", &t.Telemetries, []config.Kind{config.Telemetry}},
 		{"wasmplugins", &t.WasmPlugins, []config.Kind{config.WasmPlugin}},
 		{"trafficextensions", &t.TrafficExtensions, []config.Kind{config.TrafficExtension}},
+		{"ingresses", &t.Ingresses, []config.Kind{config.Ingress}},
+		{"ingressclasses", &t.IngressClasses, []config.Kind{config.IngressClass}},
 		{"secrets", &t.Secrets, []config.Kind{config.Secret}},
 	}
 	for _, of := range all {

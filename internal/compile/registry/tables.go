@@ -45,6 +45,7 @@ type Tables struct {
 	in         *input.Tables
 	locals     *table.Table[HostKey, table.Rows[mesh.EndpointKey, mesh.Endpoint]]
 	identities *table.Table[HostKey, []string]
+	knowing    *table.Table[string, struct{}] // registries that tell of workloads
 }
 
 // Declare declares the package's tables.
@@ -102,6 +103,7 @@ func (t *Tables) adds(r *table.Reader, other, first mesh.ServiceKey, port mesh.P
 
 func (t *Tables) declareEndpoints() {
 	selectors, health := declareSelectors(t.in), declareHealth(t.in)
+	t.knowing = declareKnowing(t.in.Workloads)
 	t.Endpoints = table.Derive(t.in.Serving, "endpoints", mesh.CompareEndpointKey, table.Same[mesh.Endpoint],
 		func(r *table.Reader, _ input.SourceKey, s input.Source, emit func(mesh.EndpointKey, mesh.Endpoint)) {
 			switch {

@@ -39,14 +39,30 @@ func (t *Tables) placeOf(r *table.Reader, w mesh.Workload) mesh.Endpoint {
 	return e
 }
 
-// sliceEndpoints emits the endpoints of a slice, each with what its workload's row says and the slice does not. One
-// whose workload is not known (yet) stands with what the slice says of it.
+// declareKnowing finds the registries that tell of workloads.
+func declareKnowing(workloads *table.Table[mesh.WorkloadKey, mesh.Workload]) *table.Table[string, struct{}] {
+	by := table.Index(workloads, "workloads/registries", cmp.Compare[string], func(k mesh.WorkloadKey, _ mesh.Workload) []string {
+		return []string{k.Registry}
+	})
+	return table.Derive(by, "registries of workloads", cmp.Compare[string], table.Same[struct{}],
+		func(_ *table.Reader, registry string, _ table.Rows[mesh.WorkloadKey, struct{}], emit func(string, struct{})) {
+			emit(registry, struct{}{})
+		})
+}
+
+// sliceEndpoints emits the endpoints of a slice, each with what its workload's row says and the slice does not. One whose
+// workload is not there (yet, or any more) is left out where the registry tells of workloads: without identity and mutual
+// TLS it would be called in the clear. A registry that may not tell of any has its endpoints stand as it says.
 func (t *Tables) sliceEndpoints(r *table.Reader, s *mesh.Slice, emit func(mesh.EndpointKey, mesh.Endpoint)) {
 	for _, at := range s.Endpoints {
 		e := at.Endpoint
 		notePorts(r, s.Key.Service, at)
 		if at.Workload != (mesh.WorkloadKey{}) {
-			if w, ok := table.Get(r, t.in.Workloads, at.Workload); ok {
+			w, ok := table.Get(r, t.in.Workloads, at.Workload)
+			if !ok && table.Has(r, t.knowing, at.Workload.Registry) {
+				continue
+			}
+			if ok {
 				e = completed(e, t.placeOf(r, w))
 			}
 		}

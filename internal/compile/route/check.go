@@ -38,7 +38,7 @@ type checker struct {
 }
 
 func (c *checker) note(p mesh.Problem) {
-	p.Object, p.Line = c.object.Ref, 0
+	p.Object, p.Line, p.Field = c.object.Ref, 0, c.object.Made.Origin(p.Field)
 	c.found[p] = struct{}{}
 }
 
@@ -77,6 +77,10 @@ func (c *checker) target(_ route.Rule, field string, d *networking.Destination) 
 
 func (c *checker) port(field string, s *mesh.Service, d *networking.Destination) {
 	n := d.GetPort().GetNumber()
+	if name := c.rule.Ports[strings.TrimSuffix(field, ".port")]; name != "" {
+		c.portName(field, s, name)
+		return
+	}
 	if _, ok := s.Port(n); ok || n == 0 && (len(s.Ports) < 2 || !c.behindGateway()) {
 		return
 	}
@@ -108,6 +112,20 @@ func (c *checker) port(field string, s *mesh.Service, d *networking.Destination)
 		) + ": requests to it are answered 503",
 		Fix: "it has " + strings.Join(have, ", "),
 	})
+}
+
+// portName checks a port that is asked for by its name.
+func (c *checker) portName(field string, s *mesh.Service, name string) {
+	if portNamed(s, name) != 0 {
+		return
+	}
+	var have []string
+	for _, p := range s.Ports {
+		have = append(have, p.Name)
+	}
+	c.note(mesh.Problem{Field: field, Code: code.UnknownPort, Severity: mesh.Error,
+		Message: string(s.Key.Host) + " has no port " + name + " (" + orNone(slices.Clone(have)) + "): requests to it are answered 503",
+		Fix:     didYouMean(Nearest(name, have, max(1, len(name)/2)), "name one that there is")})
 }
 
 // behindGateway says whether the rule is bound to some gateway beside the mesh's sidecars.

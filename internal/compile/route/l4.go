@@ -65,5 +65,9 @@ func viewerOf(layer mesh.Layer, labels mesh.Labels, port uint32) route.Viewer {
 
 // RuleOf is a VirtualService as envoy/route takes it.
 func RuleOf(o *config.Object) route.Rule {
-	return route.Rule{Namespace: o.Namespace, Name: o.Name, Spec: config.Spec[*networking.VirtualService](o)}
+	rule := route.Rule{Namespace: o.Namespace, Name: o.Name, Spec: config.Spec[*networking.VirtualService](o)}
+	if o.Made != nil {
+		rule.ByPath, rule.Ports = o.Made.ByPath, o.Made.Ports
+	}
+	return rule
 }

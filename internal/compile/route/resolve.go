@@ -15,23 +15,39 @@ func (t *Tables) Builder(r *table.Reader, layer mesh.Layer, v route.Viewer) *rou
 	return &route.Builder{
 		Viewer: v,
 		Retry:  t.in.DefaultRetry(r),
-		Target: func(rule route.Rule, _ string, d *networking.Destination) route.Target {
-			return t.target(r, layer, rule.Namespace, v.Port, d)
+		Target: func(rule route.Rule, field string, d *networking.Destination) route.Target {
+			return t.target(r, layer, rule, v.Port, field, d)
 		},
 	}
 }
 
 // target resolves a destination. One without a port means the only port of its service, or the port that was asked for.
-func (t *Tables) target(r *table.Reader, layer mesh.Layer, namespace string, port uint32, d *networking.Destination) route.Target {
-	key := mesh.ClusterKey{Host: t.sc.FullHost(d.GetHost(), namespace), Subset: d.GetSubset(), Port: port}
+func (t *Tables) target(
+	r *table.Reader, layer mesh.Layer, rule route.Rule, port uint32, field string, d *networking.Destination,
+) route.Target {
+	key := mesh.ClusterKey{Host: t.sc.FullHost(d.GetHost(), rule.Namespace), Subset: d.GetSubset(), Port: port}
 	s := t.sc.Service(r, layer, key.Host)
 	switch n := d.GetPort().GetNumber(); {
 	case n != 0:
 		key.Port = n
+	case rule.Ports[field] != "":
+		key.Port = portNamed(s, rule.Ports[field])
 	case s != nil && len(s.Ports) == 1:
 		key.Port = s.Ports[0].Number
 	}
 	return t.to(r, layer, s, key)
+}
+
+// portNamed is the number of a service's port; 0, which no cluster has, where it has none of the name.
+func portNamed(s *mesh.Service, name string) uint32 {
+	if s != nil {
+		for _, p := range s.Ports {
+			if p.Name == name {
+				return p.Number
+			}
+		}
+	}
+	return 0
 }
 
 // to is the target of a cluster, with the hash policy that the service's rule asks for.

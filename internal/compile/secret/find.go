@@ -12,7 +12,10 @@ import (
 const suffix = "-cacert"
 
 // Missing is why a secret that is named cannot be used. It is comparable; the zero Missing means that it can.
-type Missing struct{ Message, Fix string }
+type Missing struct {
+	Message, Fix string
+	Unread       bool // nobody has looked for it yet: what stood before stays
+}
 
 // Error is Message.
 func (m Missing) Error() string { return m.Message }
@@ -36,9 +39,9 @@ func (t *Tables) Certificate(r *table.Reader, namespace, credential string) Miss
 	case !ok:
 		return t.absent(r, k)
 	case strings.HasSuffix(k.Name, suffix):
-		return Missing{"the name of a Secret with a certificate must not end in " + suffix, "give it another name"}
+		return missing("the name of a Secret with a certificate must not end in "+suffix, "give it another name")
 	case !s.Certificate:
-		return Missing{fmt.Sprintf("Secret %s holds no certificate", k), "give it tls.crt and tls.key"}
+		return missing(fmt.Sprintf("Secret %s holds no certificate", k), "give it tls.crt and tls.key")
 	}
 	return Missing{}
 }
@@ -52,24 +55,43 @@ func (t *Tables) Authorities(r *table.Reader, namespace, credential string) Miss
 	if _, ok := t.authority(r, k); ok {
 		return Missing{}
 	}
-	base := Key{k.Namespace, strings.TrimSuffix(k.Name, suffix)}
-	_, own := table.Get(r, t.Shapes, base)
-	_, apart := table.Get(r, t.Shapes, Key{base.Namespace, base.Name + suffix})
-	if !own && !apart {
+	base, apart := places(k)
+	for _, at := range [...]Key{base, apart} {
+		if !table.Has(r, t.Shapes, at) && t.unread(r, at) {
+			return notRead(at)
+		}
+	}
+	if !table.Has(r, t.Shapes, base) && !table.Has(r, t.Shapes, apart) {
 		return t.absent(r, k)
 	}
-	return Missing{
-		fmt.Sprintf("neither Secret %s nor Secret %s%s holds the authorities that peers are verified by", base, base, suffix),
+	return missing(
+		fmt.Sprintf("neither Secret %s nor Secret %s holds the authorities that peers are verified by", base, apart),
 		"give one of them ca.crt",
+	)
+}
+
+// places are the Secrets that may hold the authorities of a credential: its own, and the one that is for them alone.
+func places(k Key) (own, apart Key) {
+	name := strings.TrimSuffix(k.Name, suffix)
+	return Key{k.Namespace, name}, Key{k.Namespace, name + suffix}
+}
+
+func missing(message, fix string) Missing { return Missing{Message: message, Fix: fix} }
+
+func notRead(k Key) Missing {
+	return Missing{
+		Message: fmt.Sprintf("Secret %s has not been read yet", k),
+		Fix:     "nothing needs to be done unless that stays so: then the API server does not answer",
+		Unread:  true,
 	}
 }
 
 // authority finds the Secret that a credential's authorities are taken from: the one of its own for them goes first.
 func (t *Tables) authority(r *table.Reader, k Key) (Key, bool) {
-	base := strings.TrimSuffix(k.Name, suffix)
-	for _, name := range [...]string{base + suffix, base} {
-		if s, ok := table.Get(r, t.Shapes, Key{k.Namespace, name}); ok && s.Authorities {
-			return Key{k.Namespace, name}, true
+	own, apart := places(k)
+	for _, at := range [...]Key{apart, own} {
+		if s, ok := table.Get(r, t.Shapes, at); ok && s.Authorities {
+			return at, true
 		}
 	}
 	return Key{}, false
@@ -79,24 +101,27 @@ func (t *Tables) authority(r *table.Reader, k Key) (Key, bool) {
 func locate(namespace, credential string) (Key, Missing) {
 	name, ok := tls.Credential(credential)
 	if !ok {
-		return Key{}, Missing{fmt.Sprintf("%q is not the name of a Secret", credential), "write the Secret's name alone"}
+		return Key{}, missing(fmt.Sprintf("%q is not the name of a Secret", credential), "write the Secret's name alone")
 	}
 	k := qualify(namespace, name)
 	if k.Namespace != namespace {
-		return k, Missing{
+		return k, missing(
 			fmt.Sprintf("proxies of namespace %s get no Secret of namespace %s", namespace, k.Namespace),
-			"put one into namespace " + namespace,
-		}
+			"put one into namespace "+namespace,
+		)
 	}
 	return k, Missing{}
 }
 
 // absent words that there is no such Secret, and where there is one.
 func (t *Tables) absent(r *table.Reader, k Key) Missing {
-	m := Missing{
+	if t.unread(r, k) {
+		return notRead(k)
+	}
+	m := missing(
 		fmt.Sprintf("there is no Secret %s", k),
 		"add it, of type kubernetes.io/tls with tls.crt and tls.key, to the namespace that the proxy runs in",
-	}
+	)
 	rows, _ := table.Get(r, t.byName, k.Name)
 	if other, _, ok := rows.First(); ok {
 		m.Fix = fmt.Sprintf("there is one in namespace %s: it must be in that of the proxy, %s", other.Namespace, k.Namespace)

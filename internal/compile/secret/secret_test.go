@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"fairway/internal/compile/compiletest"
+	"fairway/internal/compile/secret"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/source"
@@ -52,6 +53,7 @@ func TestHolders(t *testing.T) {
 		holders config.Holders
 		mesh    string
 		want    []string
+		uid     string // of an API server's object
 	}{
 		{holders: "", want: nil},
 		{holders: "edge", want: []string{"listeners/edge"}},
@@ -60,6 +62,8 @@ func TestHolders(t *testing.T) {
 		{holders: "", mesh: "infra/edge, bank/shop", want: []string{"listeners/edge"}},
 		{holders: "", mesh: "infra/*", want: []string{"listeners/edge", "listeners/shop"}},
 		{holders: "shop", mesh: "infra/edge", want: []string{"listeners/shop"}},
+		{uid: "1", want: []string{"listeners/edge", "listeners/shop"}},
+		{uid: "1", holders: "edge", want: []string{"listeners/edge"}},
 	} {
 		w := compiletest.New(t)
 		w.Apply(gateway)
@@ -75,6 +79,7 @@ func TestHolders(t *testing.T) {
 				},
 				Hash:       1,
 				Credential: &config.Credential{Chain: []byte("chain"), Holders: c.holders},
+				Stored:     config.Stored{UID: c.uid},
 				Ref:        mesh.ObjectRef{Kind: "Secret", Namespace: "infra", Name: "web"},
 			},
 		}}})
@@ -101,4 +106,41 @@ func TestHolders(t *testing.T) {
 			t.Errorf("holders %q, mesh %q: %d are told to the author as not named, want %d", c.holders, c.mesh, refused, want)
 		}
 	}
+}
+
+// TestWants: a Secret is wanted while a layer names it of which somebody may have Secrets, and its proxies wait until it
+// has been looked for, where somebody looks.
+func TestWants(t *testing.T) {
+	edge := mesh.Proxy{
+		ID: "a", Type: mesh.Router, Namespace: "infra", Labels: "istio=ingress", IP: "10.0.0.1", IPs: "10.0.0.1",
+		Standing: mesh.Unproven, ServiceAccount: "edge",
+	}
+	w := compiletest.New(t)
+	web := secret.Key{Namespace: "infra", Name: "web"}
+	is := func(when string, wanted, waits bool) {
+		t.Helper()
+		w.Settle()
+		w.Store.Read(func(tx *table.Tx) {
+			_, gotWanted := table.Lookup(tx, w.Wants.Wanted, web)
+			_, gotWaits := table.Lookup(tx, w.Wants.Waiting, "a")
+			if gotWanted != wanted || gotWaits != waits || table.Len(tx, w.Wants.Wanted) > 1 {
+				t.Errorf("%s: wanted %t, want %t; waits %t, want %t", when, gotWanted, wanted, gotWaits, waits)
+			}
+		})
+	}
+	w.Apply(gateway)
+	is("nobody is there", false, false)
+	w.Connect(edge)
+	is("who is there proved nothing", false, false)
+	edge.Standing = mesh.Proven
+	w.Connect(edge)
+	is("nobody looks for Secrets", true, false)
+	w.Secrets.OnDemand.Set(struct{}{}, struct{}{})
+	is("it has not been looked for", true, true)
+	w.Secrets.Read.Set(web, struct{}{})
+	is("it has been looked for", true, false)
+	w.Secrets.Read.Delete(web)
+	is("nobody keeps it up to date", true, true)
+	w.In.Proxies.Delete("a")
+	is("the proxy has gone", false, false)
 }

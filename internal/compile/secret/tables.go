@@ -37,28 +37,41 @@ type Published = demand.Published
 // Tables are the derived tables of this package.
 type Tables struct {
 	Shapes *table.Table[Key, Shape]
+	// Read are the Secrets that whoever reads them on demand has looked for, and OnDemand says that there is somebody who
+	// does. What there was is staged before.
+	Read     *table.Input[Key, struct{}]
+	OnDemand *table.Input[struct{}, struct{}]
 
 	in      *input.Tables
 	views   demand.Views[View]
 	byName  *table.Table[string, table.Rows[Key, Shape]]
-	holders *table.Table[Key, config.Holders]
+	holders *table.Table[Key, mayHave]
 	secrets *table.Table[config.Key, *config.Object]
 }
 
 // Declare declares what others ask; Publish comes after those.
-func Declare(in *input.Tables, proxies *demand.Tables) *Tables {
+func Declare(s *table.Store, in *input.Tables, proxies *demand.Tables) *Tables {
 	t := &Tables{in: in, secrets: in.Secrets}
+	t.Read = table.NewInput(s, "secret/read", compareKey, table.Same[struct{}])
+	t.OnDemand = table.NewInput(s, "secret/on demand", func(struct{}, struct{}) int { return 0 }, table.Same[struct{}])
 	t.views = demand.DeclareViews(proxies, "secret views", compareView, func(v View) mesh.Layer { return v.Layer }, viewsOf)
 	t.Shapes = table.Derive(t.secrets, "secret/shapes", compareKey, table.Same[Shape],
 		func(_ *table.Reader, k config.Key, o *config.Object, emit func(Key, Shape)) {
 			emit(Key{k.Namespace, k.Name}, Shape{Certificate: o.Credential.Chain != nil, Authorities: o.Credential.CA != nil})
 		})
-	t.holders = table.Derive(t.secrets, "secret/holders", compareKey, table.Same[config.Holders],
-		func(_ *table.Reader, k config.Key, o *config.Object, emit func(Key, config.Holders)) {
-			emit(Key{k.Namespace, k.Name}, o.Credential.Holders)
+	t.holders = table.Derive(t.secrets, "secret/holders", compareKey, table.Same[mayHave],
+		func(r *table.Reader, k config.Key, o *config.Object, emit func(Key, mayHave)) {
+			written, _ := table.Get(r, in.Written.Table, k)
+			emit(Key{k.Namespace, k.Name}, mayHave{o.Credential.Holders, written.Stored.UID != ""})
 		})
 	t.byName = table.Group(t.Shapes, "secret/shapes by name", strings.Compare, func(k Key, _ Shape) []string { return []string{k.Name} })
 	return t
+}
+
+// mayHave is what is known of who may have a Secret. It is comparable.
+type mayHave struct {
+	said   config.Holders
+	stored bool // it is an API server's, which lets nobody write into a namespace who may not
 }
 
 // use names one secret that the resources of a layer name.
@@ -131,9 +144,11 @@ func (t *Tables) build(r *table.Reader, u use) (Key, *envoy.Encoded) {
 }
 
 // allowed says whether a holder may have a Secret: its author named the service account, or said nothing and MeshConfig
-// names it. Whoever may not, and proved who it is, is told to the Secret's author.
+// names it, or it is an API server's: every account of its namespace may have that, as users of Istio expect. Whoever may
+// not, and proved who it is, is told to the Secret's author.
 func (t *Tables) allowed(r *table.Reader, k Key, h demand.Holder) bool {
-	said, _ := table.Get(r, t.holders, k)
+	known, _ := table.Get(r, t.holders, k)
+	said := known.said
 	if said.Has(h.Account) {
 		return true
 	}
@@ -141,7 +156,7 @@ func (t *Tables) allowed(r *table.Reader, k Key, h demand.Holder) bool {
 		t.noteHolder(r, k, "a proxy that proves no identity, on the control plane's own machine,", string(config.AnyHolder))
 		return false
 	}
-	if said == "" && t.in.TakesSecrets(r, k.Namespace, h.Account) {
+	if said == "" && (known.stored && h.Account != "" || t.in.TakesSecrets(r, k.Namespace, h.Account)) {
 		return true
 	}
 	t.noteHolder(r, k, "a proxy of service account "+h.Account, strings.Trim(string(said)+","+h.Account, ","))

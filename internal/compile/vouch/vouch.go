@@ -28,7 +28,7 @@ type Tables struct {
 	in *input.Tables
 	// What objects give: each finds those that give a label to an account.
 	entries, groups, inline given
-	workloads               *table.Table[grant, table.Rows[mesh.WorkloadKey, mesh.Workload]] // those that registries know
+	workloads               *table.Table[grant, table.Rows[mesh.WorkloadKey, struct{}]] // those that registries know
 }
 
 // grant is one label that an object gives to a service account of its namespace.
@@ -45,7 +45,7 @@ func compareGrant(a, b grant) int {
 	)
 }
 
-type given = *table.Table[grant, table.Rows[config.Key, *config.Object]]
+type given = *table.Table[grant, table.Rows[config.Key, struct{}]]
 
 // Declare declares the package's tables.
 func Declare(in *input.Tables) *Tables {
@@ -60,7 +60,7 @@ func Declare(in *input.Tables) *Tables {
 		in.WorkloadGroups,
 		func(o *config.Object) []*networking.WorkloadEntry { return []*networking.WorkloadEntry{memberOf(o)} },
 	)
-	t.workloads = table.Group(in.Workloads, "workloads/labels given", compareGrant, func(_ mesh.WorkloadKey, w mesh.Workload) []grant {
+	t.workloads = table.Index(in.Workloads, "workloads/labels given", compareGrant, func(_ mesh.WorkloadKey, w mesh.Workload) []grant {
 		return grants(w.Key.Namespace, w.ServiceAccount, w.Labels)
 	})
 	t.Proxies = table.Derive(in.Proxies.Table, "proxies/vouched", cmp.Compare[mesh.ProxyID], table.Same[Proxy],
@@ -75,7 +75,7 @@ func Declare(in *input.Tables) *Tables {
 // declareGiven finds the objects of a kind by the labels that they give. An index and nothing more: of a hundred
 // entries that give the same, one that comes or goes touches no proxy.
 func declareGiven(objects *input.Objects, workloads func(*config.Object) []*networking.WorkloadEntry) given {
-	return table.Group(objects, objects.Name()+"/labels given", compareGrant, func(k config.Key, o *config.Object) []grant {
+	return table.Index(objects, objects.Name()+"/labels given", compareGrant, func(k config.Key, o *config.Object) []grant {
 		var out []grant
 		for _, w := range workloads(o) {
 			out = append(out, grants(k.Namespace, w.GetServiceAccount(), mesh.MakeLabels(w.GetLabels()))...)

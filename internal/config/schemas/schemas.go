@@ -14,6 +14,9 @@ import (
 //go:embed all:data
 var data embed.FS
 
+//go:embed native
+var native embed.FS
+
 // ErrMissing says that the program was built without the schemas.
 var ErrMissing = errors.New(
 	"this program was built without Istio's CRD schemas, which `go build` alone does not get: build it with `make build`, " +
@@ -39,7 +42,7 @@ func check(files fs.FS, kinds []string) error {
 	return fmt.Errorf("no schema of %s: %w", strings.Join(missing, ", "), ErrMissing)
 }
 
-// Schema is what Istio publishes of one kind. All its API versions have the same schema: the generator refuses anything else.
+// Schema is what is published of one kind. All its API versions have the same schema: the generator refuses anything else.
 type Schema struct {
 	Group    string
 	Kind     string
@@ -49,7 +52,10 @@ type Schema struct {
 
 // Load reads one kind's schema. A build without schemas gives ErrMissing.
 func Load(kind string) (*Schema, error) {
-	raw, err := data.ReadFile("data/" + kind + ".json")
+	raw, err := native.ReadFile("native/" + kind + ".json")
+	if err != nil {
+		raw, err = data.ReadFile("data/" + kind + ".json")
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("schema of %s: %w", kind, ErrMissing)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/config/report"
 	"fairway/internal/config/rule"
+	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 )
 
@@ -214,7 +215,7 @@ func Retries(c *rule.Check, at *report.Path, r *networking.HTTPRetry) {
 		if code, err := strconv.Atoi(on); err == nil && http.StatusText(code) != "" {
 			continue
 		}
-		if on != "" && !isRetryCondition(on) {
+		if on != "" && !slices.Contains(mesh.RetryConditions[:], on) {
 			c.Fail(
 				here.Key("retryOn"),
 				code.UnknownValue,
@@ -223,30 +224,6 @@ func Retries(c *rule.Check, at *report.Path, r *networking.HTTPRetry) {
 			)
 		}
 	}
-}
-
-// isRetryCondition knows x-envoy-retry-on and x-envoy-retry-grpc-on
-// (https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_filters/router_filter#x-envoy-retry-on).
-func isRetryCondition(s string) bool {
-	return rule.OneOf(
-		s,
-		"5xx",
-		"gateway-error",
-		"reset",
-		"reset-before-request",
-		"connect-failure",
-		"envoy-ratelimited",
-		"retriable-4xx",
-		"refused-stream",
-		"retriable-status-codes",
-		"retriable-headers",
-		"http3-post-connect-failure",
-		"cancelled",
-		"deadline-exceeded",
-		"internal",
-		"resource-exhausted",
-		"unavailable",
-	)
 }
 
 func checkRewrite(c *rule.Check, at *report.Path, r *networking.HTTPRewrite) {

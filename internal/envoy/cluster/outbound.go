@@ -22,9 +22,10 @@ type Defaults struct {
 	// default_traffic_policy, where a DestinationRule has no such block
 	Pool       *networking.ConnectionPoolSettings
 	Outlier    *networking.OutlierDetection
-	Mutual     bool   // the proxies that get the cluster have identities
-	AutoMutual bool   // enable_auto_mtls
-	StatName   string // outbound_cluster_stat_name, inbound_cluster_stat_name; empty: the cluster's name
+	Localities *networking.LocalityLoadBalancerSetting // locality_lb_setting, where the policy has none
+	Mutual     bool                                    // the proxies that get the cluster have identities
+	AutoMutual bool                                    // enable_auto_mtls
+	StatName   string                                  // outbound_cluster_stat_name, inbound_cluster_stat_name; empty: the cluster's name
 }
 
 // Discovery is how an Envoy learns a cluster's endpoints.
@@ -109,6 +110,11 @@ func (o Outbound) discover(c *clusterv3.Cluster) {
 	}
 	balance(c, o.Policy.LoadBalancer)
 	c.CommonLbConfig = panicThreshold(o.Policy.Outlier)
+	if o.shares() {
+		c.CommonLbConfig.LocalityConfigSpecifier = &clusterv3.Cluster_CommonLbConfig_LocalityWeightedLbConfig_{
+			LocalityWeightedLbConfig: &clusterv3.Cluster_CommonLbConfig_LocalityWeightedLbConfig{},
+		}
+	}
 	if o.Discovery.Inline() {
 		c.LoadAssignment = o.Load
 		c.ClusterDiscoveryType = o.resolved()
@@ -116,6 +122,15 @@ func (o Outbound) discover(c *clusterv3.Cluster) {
 	}
 	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
 	c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{ServiceName: c.Name, EdsConfig: ads()}
+}
+
+// shares says whether localities get shares of the requests, so that Envoy is to go by their weights.
+func (o Outbound) shares() bool {
+	s := o.Policy.LoadBalancer.GetLocalityLbSetting()
+	if s == nil {
+		s = o.Defaults.Localities
+	}
+	return len(s.GetDistribute()) > 0 && (s.GetEnabled() == nil || s.GetEnabled().GetValue())
 }
 
 func originalDestination(c *clusterv3.Cluster) {

@@ -18,7 +18,7 @@ type Load struct {
 	Port      mesh.Port
 	Form      Form            // endpoints of another form are left out
 	Endpoints []mesh.Endpoint // in any order; Build sorts them in place
-	Failover  Failover
+	Nearness  Nearness
 }
 
 // Build groups the endpoints by locality, in order of locality and address. A locality weighs what its endpoints weigh
@@ -34,7 +34,7 @@ func (l Load) Build() *endpointv3.ClusterLoadAssignment {
 		out.Endpoints = append(out.Endpoints, l.locality(rest[:n], scale))
 		rest = rest[n:]
 	}
-	l.Failover.order(out.Endpoints)
+	out.Endpoints = l.Nearness.apply(out.Endpoints)
 	return out
 }
 

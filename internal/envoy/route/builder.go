@@ -48,6 +48,8 @@ type Builder struct {
 type Rule struct {
 	Namespace, Name string
 	Spec            *networking.VirtualService
+	ByPath          bool              // config.Made.ByPath
+	Ports           map[string]string // config.Made.Ports
 }
 
 // Clusters lists, in order, every cluster that the routes built so far refer to.
@@ -72,13 +74,14 @@ func (b *Builder) problem(s mesh.Severity, code, field, message, fix string) {
 	}
 }
 
-// HTTP translates the http part of a VirtualService, in order, up to a route that takes every request of the viewer.
+// HTTP translates the http part of a VirtualService, in order, up to a route that takes every request of the viewer; all of
+// a rule whose order says nothing (Rule.ByPath).
 func (b *Builder) HTTP(rule Rule) []*routev3.Route {
 	var out []*routev3.Route
 	for i, in := range rule.Spec.GetHttp() {
 		for _, r := range b.httpRoute(rule, index("spec.http", i), in) {
 			out = append(out, r)
-			if !b.Viewer.Every && CatchAll(r) {
+			if !b.Viewer.Every && !rule.ByPath && CatchAll(r) {
 				return out
 			}
 		}
@@ -111,6 +114,9 @@ func (b *Builder) httpRoute(rule Rule, field string, in *networking.HTTPRoute) [
 		match, ok := b.match(at, m)
 		if !ok && !b.Viewer.Every {
 			continue
+		}
+		if rule.ByPath {
+			byElements(match)
 		}
 		if r := b.route(rule, field, in, m); ok {
 			out = keep(out, withMatch(r, match, m))

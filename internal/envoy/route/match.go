@@ -1,8 +1,10 @@
 package route
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -150,6 +152,43 @@ func CatchAll(r *routev3.Route) bool {
 	m := r.GetMatch()
 	p, ok := m.GetPathSpecifier().(*routev3.RouteMatch_Prefix)
 	return ok && p.Prefix == "/" && len(m.GetHeaders()) == 0 && len(m.GetQueryParameters()) == 0 && len(m.GetDynamicMetadata()) == 0
+}
+
+// byElements has a prefix match whole path elements: /a takes /a and /a/b, and not /ab.
+func byElements(m *routev3.RouteMatch) {
+	if p, ok := m.GetPathSpecifier().(*routev3.RouteMatch_Prefix); ok && p.Prefix != "/" {
+		m.PathSpecifier = &routev3.RouteMatch_PathSeparatedPrefix{PathSeparatedPrefix: strings.TrimSuffix(p.Prefix, "/")}
+	}
+}
+
+// Rank puts routes into the order of how much of a request they name: an exact path before a prefix, a longer prefix before a
+// shorter one (Ingress: the longest path wins, an exact one before a prefix), then more headers and more parameters. Of
+// equals the first stays first.
+func Rank(routes []*routev3.Route) {
+	slices.SortStableFunc(routes, func(a, b *routev3.Route) int {
+		x, y := a.GetMatch(), b.GetMatch()
+		return cmp.Or(
+			cmp.Compare(pathRank(y), pathRank(x)),
+			cmp.Compare(len(y.GetHeaders()), len(x.GetHeaders())),
+			cmp.Compare(len(y.GetQueryParameters()), len(x.GetQueryParameters())),
+		)
+	})
+}
+
+// pathRank is higher where more of the path is named; the length of a path is bounded by far less than exact paths have.
+func pathRank(m *routev3.RouteMatch) int {
+	const exact = 1 << 32
+	switch p := m.GetPathSpecifier().(type) {
+	case *routev3.RouteMatch_Path:
+		return exact + len(p.Path)
+	case *routev3.RouteMatch_PathSeparatedPrefix:
+		return len(p.PathSeparatedPrefix)
+	case *routev3.RouteMatch_Prefix:
+		return len(p.Prefix)
+	case *routev3.RouteMatch_SafeRegex:
+		return len(p.SafeRegex.GetRegex())
+	}
+	return 0
 }
 
 // Merge joins the routes of several VirtualServices for one host of a gateway, in their order: what takes every request

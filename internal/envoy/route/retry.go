@@ -98,31 +98,13 @@ func (b *Builder) retryOn(out *routev3.RetryPolicy, field, on string) {
 
 // knownRetry notes a condition that Envoy does not have: it ignores what it does not know.
 func (b *Builder) knownRetry(field, on string) {
-	known := [...]string{
-		"5xx",
-		"gateway-error",
-		"reset",
-		"reset-before-request",
-		"connect-failure",
-		"envoy-ratelimited",
-		"retriable-4xx",
-		"refused-stream",
-		"retriable-status-codes",
-		"retriable-headers",
-		"http3-post-connect-failure",
-		"cancelled",
-		"deadline-exceeded",
-		"internal",
-		"resource-exhausted",
-		"unavailable",
-	}
-	if !slices.Contains(known[:], on) {
+	if !slices.Contains(mesh.RetryConditions[:], on) {
 		b.problem(
 			mesh.Warning,
 			code.UnknownRetryOn,
 			field,
 			quote(on)+" is no condition that Envoy retries on",
-			"use status codes or "+strings.Join(known[:], ", "),
+			"use status codes or "+strings.Join(mesh.RetryConditions[:], ", "),
 		)
 	}
 }

@@ -128,20 +128,22 @@ func (t *Tokens) Authenticate(ctx context.Context, c Credentials) (Caller, error
 
 // claimedIssuer is whom a token says it is from, before anything is verified; empty where it is no such token.
 func claimedIssuer(token string) string {
-	if len(token) > maxToken || strings.Count(token, ".") != 2 {
-		return ""
-	}
-	body, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[1])
-	if err != nil {
-		return ""
-	}
 	var c struct {
 		Issuer string `json:"iss"`
 	}
-	if json.Unmarshal(body, &c) != nil {
+	if body, ok := Payload(token); !ok || json.Unmarshal(body, &c) != nil {
 		return ""
 	}
 	return c.Issuer
+}
+
+// Payload is what a JSON Web Token holds, before anybody has verified it; false: it is none, or longer than is read.
+func Payload(token string) ([]byte, bool) {
+	if len(token) > maxToken || strings.Count(token, ".") != 2 {
+		return nil, false
+	}
+	body, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[1])
+	return body, err == nil
 }
 
 // leeway is how far the clocks of issuer and control plane may differ for a token that is not valid yet.

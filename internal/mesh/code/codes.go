@@ -204,6 +204,8 @@ const (
 	ServerNameConflict = "ServerNameConflict"
 	// UnknownGateway: there is no such Gateway.
 	UnknownGateway = "UnknownGateway"
+	// UnknownIngressClass: there is no such IngressClass, so nobody is known to carry the Ingress out.
+	UnknownIngressClass = "UnknownIngressClass"
 )
 
 // Traffic policies and services' rules.

@@ -38,6 +38,15 @@ type Set struct {
 	machines   claims[mesh.MachineKey, mesh.Machine]
 	namespaces claims[mesh.NamespaceKey, mesh.Namespace]
 	problems   problems
+	handed     Handed
+}
+
+// Handed counts what became different since the start, of all that sources hold: rows that were set and rows that went.
+type Handed struct {
+	Objects      uint64
+	Services     uint64 // set
+	ServicesGone uint64
+	Endpoints    uint64 // slices of endpoints, and workloads
 }
 
 // member is a source that joined.
@@ -239,6 +248,21 @@ func (s *Set) hand() {
 		s.told, b.Synced = true, true
 	}
 	if !b.Empty() {
+		s.handed.add(b)
 		s.next.Apply(b)
 	}
+}
+
+// Handed counts what was handed on.
+func (s *Set) Handed() Handed {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.handed
+}
+
+func (h *Handed) add(b source.Batch) {
+	h.Objects += uint64(len(b.Set.Objects) + len(b.Gone.Objects))
+	h.Services += uint64(len(b.Set.Services))
+	h.ServicesGone += uint64(len(b.Gone.Services))
+	h.Endpoints += uint64(len(b.Set.Slices) + len(b.Gone.Slices) + len(b.Set.Workloads) + len(b.Gone.Workloads))
 }

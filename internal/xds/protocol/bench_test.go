@@ -12,8 +12,8 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// BenchmarkHeld measures what a stream keeps of each resource that its client holds.
-func BenchmarkHeld(b *testing.B) {
+// meshViewer is a viewer of a library that holds a mesh, and what streams of it share.
+func meshViewer() (*library.Viewer, *Shared) {
 	lib := library.New()
 	at := &library.Attachment{Stacks: map[string][]library.ShelfKey{}}
 	for _, typ := range allTypes {
@@ -22,7 +22,12 @@ func BenchmarkHeld(b *testing.B) {
 	lib.Publish(1, xdstest.Mesh(), library.Attach{Proxy: "p", To: at})
 	with := NewShared()
 	lib.OnEdited(with.Forget)
-	w := lib.Open("p")
+	return lib.Open("p"), with
+}
+
+// BenchmarkHeld measures what a stream keeps of each resource that its client holds.
+func BenchmarkHeld(b *testing.B) {
+	w, with := meshViewer()
 	for b.Loop() {
 		const streams = 50
 		before := xdstest.LiveHeap()
@@ -38,15 +43,7 @@ func BenchmarkHeld(b *testing.B) {
 }
 
 func BenchmarkMachineFirstSync(b *testing.B) {
-	lib := library.New()
-	at := &library.Attachment{Stacks: map[string][]library.ShelfKey{}}
-	for _, typ := range allTypes {
-		at.Stacks[typ] = []library.ShelfKey{"all"}
-	}
-	lib.Publish(1, xdstest.Mesh(), library.Attach{Proxy: "p", To: at})
-	with := NewShared()
-	lib.OnEdited(with.Forget)
-	w := lib.Open("p")
+	w, with := meshViewer()
 	b.ReportAllocs()
 	for b.Loop() {
 		m := New(true, Limits{Bytes: 4 << 20, Names: 100_000, Window: 16}, with)

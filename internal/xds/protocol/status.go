@@ -31,6 +31,16 @@ func (m *Machine) Status() map[string]TypeStatus {
 	return out
 }
 
+// Refused lists the type URLs of which the client refuses a resource that it would be sent otherwise.
+func (m *Machine) Refused() (types []string) {
+	for _, s := range m.order {
+		if len(s.quarantined) > 0 {
+			types = append(types, s.typ)
+		}
+	}
+	return types
+}
+
 // Held returns the resources of a type that the client holds, by name; those whose version is unknown are left out.
 func (m *Machine) Held(typ string) []*library.Resource {
 	if s := m.subs[typ]; s != nil {

@@ -1,0 +1,114 @@
+package injection
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	"fairway/internal/config"
+	"fairway/internal/disk"
+	"fairway/internal/inject"
+)
+
+// The files of the folder are the keys of Istio's ConfigMap. One that is not there says nothing.
+const (
+	configFile = "config"
+	valuesFile = "values"
+)
+
+// Options are what injectors are made of, beside the mesh configuration.
+type Options struct {
+	Folder   string          // with the files; need not exist
+	Settings inject.Settings // without what the files and the mesh configuration say
+	Files    disk.Files
+	Log      *slog.Logger
+}
+
+// Current is the injector in force. Many goroutines may use one.
+type Current struct {
+	options  Options
+	defaults *config.Object
+
+	mu       sync.Mutex
+	injector *inject.Injector
+	of       state // that injector and told are of
+	told     string
+}
+
+// state is what an injector is made of: as long as it stays, so does the injector.
+type state struct {
+	mesh  uint64 // hash
+	files [2]version
+}
+
+// version is a file at one moment. The zero one is a file that is not there.
+type version struct {
+	id   disk.ID
+	size int64
+	time time.Time
+}
+
+// New makes the first injector, of the mesh's defaults: what is wrong with the files is a mistake of whoever starts the program.
+func New(o Options) (*Current, error) {
+	c := &Current{options: o, defaults: config.DefaultMesh()}
+	_, err := c.Injector(nil)
+	if err == nil && c.told != "" {
+		err = errors.New(c.told)
+	}
+	return c, err
+}
+
+// Injector is the one of a mesh configuration (nil: nobody wrote one) and of the folder as it is. It is made anew when one of
+// them changes.
+func (c *Current) Injector(mesh *config.Object) (*inject.Injector, error) {
+	if mesh == nil {
+		mesh = c.defaults
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := state{mesh: mesh.Hash, files: [...]version{c.version(configFile), c.version(valuesFile)}}
+	if c.injector != nil && now == c.of {
+		return c.injector, nil
+	}
+	made, err := c.make(mesh)
+	c.of = now // what cannot be used is not tried again until it changes
+	switch {
+	case err == nil:
+		c.injector, c.told = made, ""
+	case c.injector == nil:
+		return nil, err
+	case c.told != err.Error():
+		c.told = err.Error()
+		c.options.Log.Error("the injector's configuration cannot be used; the one before it stays in force", "error", err)
+	}
+	return c.injector, nil
+}
+
+func (c *Current) path(name string) string { return filepath.Join(c.options.Folder, name) }
+
+func (c *Current) version(name string) version {
+	info, err := c.options.Files.Stat(c.path(name))
+	if err != nil {
+		return version{}
+	}
+	return version{disk.IDOf(info), info.Size(), info.ModTime()}
+}
+
+func (c *Current) make(mesh *config.Object) (*inject.Injector, error) {
+	s := c.options.Settings
+	s.Mesh = config.Spec[*meshconfig.MeshConfig](mesh)
+	for name, to := range map[string]*inject.Text{configFile: &s.Config, valuesFile: &s.Values} {
+		text, _, err := disk.Read(c.options.Files, c.path(name), inject.MaxText)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("read the injector's %s: %w", name, err)
+		}
+		*to = inject.Text{Name: c.path(name), Text: text}
+	}
+	return inject.New(s)
+}

@@ -1,0 +1,189 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/proto"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/compile/demand"
+	"fairway/internal/compile/input"
+	"fairway/internal/envoy"
+	"fairway/internal/envoy/endpoint"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// This file tells the localities of load assignments apart for the proxies of one: they use the nearest first, and others
+// when those are not healthy, or each by a share. What differs from the assignment that all have stands on a shelf above it.
+
+// LoadView is a layer's load assignments, as the proxies of one locality have them.
+type LoadView struct {
+	Layer mesh.Layer
+	From  mesh.Locality // never zero: who does not say where it is has the layer's own
+}
+
+func compareLoadView(a, b LoadView) int {
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), mesh.CompareLocality(a.From, b.From))
+}
+
+// shelf is where those assignments stand that differ. Parts of a locality may hold any character but a slash.
+func (v LoadView) shelf() mesh.Shelf {
+	return mesh.Shelf{Layer: v.Layer, Part: "from " + v.From.Region + "/" + v.From.Zone + "/" + v.From.SubZone}
+}
+
+// over is the shelf that lies over one of the layer; false: none does.
+func (v LoadView) over(below mesh.Shelf) (mesh.Shelf, bool) {
+	return v.shelf(), below == mesh.Shelf{Layer: v.Layer}
+}
+
+func (v LoadView) String() string { return v.shelf().String() }
+
+func declareLoadViews(proxies *demand.Tables) demand.Views[LoadView] {
+	return demand.DeclareViews(proxies, "load views", compareLoadView, func(v LoadView) mesh.Layer { return v.Layer },
+		func(p demand.Placement) []LoadView {
+			if p.Locality == (mesh.Locality{}) {
+				return nil
+			}
+			return demand.PerLayer(p, func(l mesh.Layer) LoadView { return LoadView{l, p.Locality} })
+		})
+}
+
+// telling is what a policy, or the mesh, says of telling localities apart.
+type telling struct {
+	detects bool                                    // endpoints that fail are detected; without that nothing fails over
+	setting *networking.LocalityLoadBalancerSetting // nil: it does not say how
+}
+
+func (f telling) String() string {
+	out := fmt.Sprintf("detects=%t off=%t", f.detects, f.off())
+	for _, s := range f.setting.GetFailover() {
+		out += " " + s.GetFrom() + ">" + s.GetTo()
+	}
+	for _, s := range f.setting.GetDistribute() {
+		out += fmt.Sprint(" ", s.GetFrom(), s.GetTo())
+	}
+	return out
+}
+
+func (f telling) same(o telling) bool {
+	return f.detects == o.detects && proto.Equal(f.setting, o.setting)
+}
+
+// off says whether endpoints are used alike wherever they are. Failing over by labels has no effect yet.
+func (f telling) off() bool {
+	s := f.setting
+	return s.GetEnabled() != nil && !s.GetEnabled().GetValue() || len(s.GetFailoverPriority()) > 0
+}
+
+// acts says whether there is something to do whatever the other one says, the mesh of a policy or the policy of a mesh.
+func (f telling) acts() bool { return f.detects || len(f.setting.GetDistribute()) > 0 }
+
+// nearness is what it comes to for clients of a locality; false: all is used alike.
+func (f telling) nearness(from mesh.Locality) (endpoint.Nearness, bool) {
+	if f.off() {
+		return endpoint.Nearness{}, false
+	}
+	for _, d := range f.setting.GetDistribute() {
+		if endpoint.Covers(d.GetFrom(), from) {
+			return endpoint.Nearness{Shares: endpoint.MakeShares(d.GetTo())}, true
+		}
+	}
+	return endpoint.Nearness{From: from, To: f.to(from.Region)}, f.detects && len(f.setting.GetDistribute()) == 0
+}
+
+// to is the region that takes over from another; empty: the setting names none.
+func (f telling) to(region string) string {
+	for _, s := range f.setting.GetFailover() {
+		if s.GetFrom() == region {
+			return s.GetTo()
+		}
+	}
+	return ""
+}
+
+// telling is what the target's policy says.
+func (t *Target) telling() telling {
+	return telling{t.Policy.Outlier != nil, t.Policy.LoadBalancer.GetLocalityLbSetting()}
+}
+
+// declareMeshTelling holds for each view what the mesh says: a row, so that it is read once a view and not once a target.
+func declareMeshTelling(in *input.Tables, views demand.Views[LoadView]) *table.Table[LoadView, telling] {
+	return table.Derive(views.Table, "load views/mesh", compareLoadView, telling.same,
+		func(r *table.Reader, v LoadView, _ struct{}, emit func(LoadView, telling)) {
+			emit(v, telling{in.DefaultTrafficPolicy(r).GetOutlierDetection() != nil, in.LocalityLB(r)})
+		}).Broad()
+}
+
+// nearby is a selection of endpoints as the clients of a locality use them.
+type nearby struct {
+	selection
+	endpoint.Nearness
+}
+
+func compareNearby(a, b nearby) int {
+	return cmp.Or(
+		compareSelection(a.selection, b.selection), mesh.CompareLocality(a.From, b.From), cmp.Compare(a.To, b.To),
+		cmp.Compare(a.Shares, b.Shares),
+	)
+}
+
+// declareNearLoads makes the load assignments that differ for the proxies of a locality: of targets that detect which
+// endpoints fail, where endpoints are in more than one place, and of those that give localities shares.
+func declareNearLoads(name string, from *table.Table[LoadView, telling], targets *table.Table[Key, *Target], b builder) *Published {
+	type term struct {
+		layer mesh.Layer
+		acts  bool // of the target
+	}
+	pairs := table.Join(from,
+		func(v LoadView, f telling) []term {
+			if f.acts() {
+				return []term{{v.Layer, true}, {v.Layer, false}}
+			}
+			return []term{{v.Layer, true}}
+		},
+		targets,
+		func(k Key, t *Target) []term {
+			own := t.telling()
+			if _, ok := t.selects(k.Cluster); !ok || own.off() {
+				return nil
+			}
+			return []term{{k.Layer, own.acts()}}
+		},
+		name+"/pairs")
+	type pair = table.Pair[LoadView, Key]
+	wanted := table.Derive(pairs, name+"/wanted", comparePair, table.Same[nearby],
+		func(_ *table.Reader, k pair, both table.Both[telling, *Target], emit func(pair, nearby)) {
+			says := both.Right.telling()
+			says.detects = says.detects || both.Left.detects
+			if says.setting == nil {
+				says.setting = both.Left.setting
+			}
+			if near, some := says.nearness(k.Left.From); some {
+				s, _ := both.Right.selects(k.Right.Cluster)
+				emit(k, nearby{s, near})
+			}
+		})
+	selected := table.Group(wanted, name+"/selection", compareNearby, func(_ pair, n nearby) []nearby { return []nearby{n} })
+	assignments := table.Derive(selected, name+"/assignments", compareNearby, envoy.Same,
+		func(r *table.Reader, n nearby, _ table.Rows[pair, nearby], emit func(nearby, *envoy.Encoded)) {
+			load := b.load(r, n.selection, n.Nearness)
+			ranked := func(l *endpointv3.LocalityLbEndpoints) bool { return l.Priority > 0 }
+			if n.Shares != "" || slices.ContainsFunc(load.Endpoints, ranked) {
+				emit(n, envoy.Encode(load))
+			}
+		})
+	return table.Derive(wanted, name, mesh.CompareResourceKey, envoy.Same,
+		func(r *table.Reader, k pair, n nearby, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			if load, ok := table.Get(r, assignments, n); ok {
+				emit(resource(k.Left.shelf(), n.Cluster.String()), load)
+			}
+		})
+}
+
+func comparePair(a, b table.Pair[LoadView, Key]) int {
+	return cmp.Or(compareLoadView(a.Left, b.Left), CompareKey(a.Right, b.Right))
+}

@@ -1,0 +1,107 @@
+package secret
+
+import (
+	"cmp"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/compile/demand"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// Ask says that the resources of a layer name what a Secret holds.
+type Ask struct {
+	Layer  mesh.Layer
+	Secret Key
+}
+
+func compareAsk(a, b Ask) int {
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), compareKey(a.Secret, b.Secret))
+}
+
+// ForCertificate are the Secrets that a credential's certificate is looked for in.
+func ForCertificate(l mesh.Layer, credential string) []Ask {
+	k, bad := locate(l.Namespace, credential)
+	if bad != (Missing{}) {
+		return nil
+	}
+	return []Ask{{l, k}}
+}
+
+// ForAuthorities are the Secrets that those whom a credential believes are looked for in.
+func ForAuthorities(l mesh.Layer, credential string) []Ask {
+	k, bad := locate(l.Namespace, credential)
+	if bad != (Missing{}) {
+		return nil
+	}
+	own, apart := places(k)
+	return []Ask{{l, own}, {l, apart}}
+}
+
+// OfClient tells which parts of the credential that a client's settings name they need.
+func OfClient(s *networking.ClientTLSSettings) (certificate, authorities bool) {
+	named := s.GetCredentialName() != ""
+	return named && s.GetMode() == networking.ClientTLSSettings_MUTUAL, named && !s.GetInsecureSkipVerify().GetValue()
+}
+
+// Asked indexes what rows of a table ask for.
+func Asked[K comparable, V any](from *table.Table[K, V], name string, asks func(K, V) []Ask) *table.Table[Ask, struct{}] {
+	return table.Derive(table.Group(from, name+"/asks", compareAsk, asks), name+"/asked", compareAsk, table.Same[struct{}],
+		func(_ *table.Reader, a Ask, _ table.Rows[K, V], emit func(Ask, struct{})) { emit(a, struct{}{}) })
+}
+
+// Wants is which Secrets are to be read, of sources that read none unasked.
+type Wants struct {
+	// Wanted are the Secrets that are named by resources of layers of which somebody may have Secrets.
+	Wanted *table.Table[Key, struct{}]
+	// Waiting are the proxies of which a layer wants a Secret that has not been looked for yet: they are to be told
+	// nothing, for what they would be told lacks what is there.
+	Waiting *table.Table[mesh.ProxyID, struct{}]
+}
+
+// DeclareWants declares what is wanted, from what all features ask for.
+func (t *Tables) DeclareWants(proxies *demand.Tables, asked ...*table.Table[Ask, struct{}]) Wants {
+	var parts []table.Part[Ask, struct{}]
+	for _, a := range asked {
+		parts = append(parts, table.Whole(a))
+	}
+	all := table.Derive(table.Union("secret/asked by all", compareAsk, table.Same[struct{}], nil, parts...), "secret/asked",
+		compareAsk, table.Same[struct{}],
+		func(r *table.Reader, a Ask, _ struct{}, emit func(Ask, struct{})) {
+			for range t.views.Of(r, a.Layer) { // there is somebody who may have Secrets
+				emit(a, struct{}{})
+				return
+			}
+		})
+	bySecret := table.Group(all, "secret/asked by secret", compareKey, func(a Ask, _ struct{}) []Key { return []Key{a.Secret} })
+	var w Wants
+	w.Wanted = table.Derive(bySecret, "secret/wanted", compareKey, table.Same[struct{}],
+		func(_ *table.Reader, k Key, _ table.Rows[Ask, struct{}], emit func(Key, struct{})) {
+			emit(k, struct{}{})
+		})
+	open := table.Derive(all, "secret/not looked for", compareAsk, table.Same[struct{}],
+		func(r *table.Reader, a Ask, _ struct{}, emit func(Ask, struct{})) {
+			if !table.Has(r, t.Shapes, a.Secret) && t.unread(r, a.Secret) {
+				emit(a, struct{}{})
+			}
+		})
+	byLayer := table.Group(open, "secret/not looked for by layer", mesh.CompareLayer, func(a Ask, _ struct{}) []mesh.Layer {
+		return []mesh.Layer{a.Layer}
+	}).Broad()
+	w.Waiting = table.Derive(proxies.Placements, "secret/waiting", cmp.Compare[mesh.ProxyID], table.Same[struct{}],
+		func(r *table.Reader, id mesh.ProxyID, p demand.Placement, emit func(mesh.ProxyID, struct{})) {
+			for _, v := range viewsOf(p) {
+				if table.Has(r, byLayer, v.Layer) {
+					emit(id, struct{}{})
+					return
+				}
+			}
+		})
+	return w
+}
+
+// unread says whether somebody is asked for Secrets and has not said of this one what there is.
+func (t *Tables) unread(r *table.Reader, k Key) bool {
+	return table.Has(r, t.OnDemand.Table, struct{}{}) && !table.Has(r, t.Read.Table, k)
+}

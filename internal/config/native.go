@@ -1,0 +1,54 @@
+package config
+
+import (
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"fairway/internal/config/native"
+	"fairway/internal/config/report"
+	"fairway/internal/mesh/code"
+)
+
+// nativeKinds has one line for each kind of Kubernetes' own that others are made of, with the rules that no schema can say.
+func nativeKinds() []*kind {
+	const ofNetworking = "networking.k8s.io"
+	return []*kind{
+		nativeKind(ofNetworking, Ingress, native.Ingress),
+		nativeKind(ofNetworking, IngressClass, func(*networkingv1.IngressClassSpec, *report.Report) {}),
+	}
+}
+
+// clusterWide says whether objects of a kind are in no namespace.
+func clusterWide(k Kind) bool { return k == IngressClass }
+
+// nativeKind makes the entry of a kind whose spec is a T.
+func nativeKind[T any](group string, name Kind, rules func(*T, *report.Report)) *kind {
+	return &kind{group: group, name: name, native: func(w *draft) any {
+		spec := new(T)
+		tree, _ := w.tree["spec"].(map[string]any)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(tree, spec); err != nil {
+			w.Fail("spec", code.WrongType, err.Error(), "")
+			return nil
+		}
+		rules(spec, &w.Report)
+		return spec
+	}}
+}
+
+// readNative makes both forms of the specification.
+func (k *kind) readNative(w *draft) proto.Message {
+	native := k.native(w)
+	if native == nil {
+		return nil
+	}
+	tree, _ := w.tree["spec"].(map[string]any)
+	public, err := structpb.NewStruct(tree)
+	if err != nil {
+		w.Fail("spec", code.Syntax, err.Error(), "")
+		return nil
+	}
+	w.native = native
+	return public
+}

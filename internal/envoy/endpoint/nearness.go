@@ -1,0 +1,137 @@
+package endpoint
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"fairway/internal/mesh"
+)
+
+// Nearness says how localities are told apart (LocalityLoadBalancerSetting). The zero value uses all alike. It is comparable.
+type Nearness struct {
+	// From is the client's locality, by which the next ones are used when the endpoints of those before are not healthy:
+	// the nearer first. Zero: they are not used one after the other.
+	From mesh.Locality
+	To   string // the region that goes before all others but the client's own (failover); empty: none does
+	// Shares are the percentages that localities get (distribute); what is in none of them gets nothing. Empty: no shares.
+	Shares Shares
+}
+
+// Shares are percentages by locality ("region/zone/*"), in one comparable string: a line each, in order of locality.
+type Shares string
+
+// MakeShares gives the canonical form of m.
+func MakeShares(m map[string]uint32) Shares {
+	var b strings.Builder
+	for _, pattern := range slices.Sorted(maps.Keys(m)) {
+		fmt.Fprintf(&b, "%d %s\n", m[pattern], pattern)
+	}
+	return Shares(b.String())
+}
+
+// of is the narrowest locality that covers another one, and its percentage; false: none does.
+func (s Shares) of(l mesh.Locality) (pattern string, percent uint64, found bool) {
+	for line := range strings.Lines(string(s)) {
+		text, p, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		n, err := strconv.ParseUint(text, 10, 32)
+		if err == nil && Covers(p, l) && (!found || len(p) > len(pattern)) {
+			pattern, percent, found = p, n, true
+		}
+	}
+	return pattern, percent, found
+}
+
+// apply ranks or weighs the localities of an assignment, and returns those that are left.
+func (n Nearness) apply(all []*endpointv3.LocalityLbEndpoints) []*endpointv3.LocalityLbEndpoints {
+	if n.Shares != "" {
+		return share(n.Shares, all)
+	}
+	if n.From != (mesh.Locality{}) {
+		n.order(all)
+	}
+	return all
+}
+
+// order ranks localities. Priorities are consecutive and begin at 0, as Envoy wants them
+// (envoy/config/endpoint/v3/endpoint_components.proto, LocalityLbEndpoints.priority).
+func (n Nearness) order(all []*endpointv3.LocalityLbEndpoints) {
+	var steps []uint32
+	for _, l := range all {
+		l.Priority = n.distance(localityOf(l))
+		steps = append(steps, l.Priority)
+	}
+	slices.Sort(steps)
+	steps = slices.Compact(steps)
+	for _, l := range all {
+		at, _ := slices.BinarySearch(steps, l.Priority)
+		l.Priority = uint32(at)
+	}
+}
+
+func localityOf(l *endpointv3.LocalityLbEndpoints) mesh.Locality {
+	at := l.GetLocality()
+	return mesh.Locality{Region: at.GetRegion(), Zone: at.GetZone(), SubZone: at.GetSubZone()}
+}
+
+// finest is how finely a percentage is divided among the localities that share it.
+const finest = 10_000
+
+// share gives each locality its part of the percentage that it comes under, by what it weighs among those of the same. A
+// locality comes under the narrowest pattern that covers it; one that none covers is left out.
+func share(shares Shares, all []*endpointv3.LocalityLbEndpoints) []*endpointv3.LocalityLbEndpoints {
+	patterns, percents := make([]string, len(all)), make([]uint64, len(all))
+	together := map[string]uint64{}
+	for i, l := range all {
+		patterns[i], percents[i], _ = shares.of(localityOf(l))
+		together[patterns[i]] += uint64(l.GetLoadBalancingWeight().GetValue())
+	}
+	var out []*endpointv3.LocalityLbEndpoints
+	for i, l := range all {
+		if percents[i] == 0 {
+			continue
+		}
+		own := uint64(l.GetLoadBalancingWeight().GetValue())
+		l.LoadBalancingWeight = wrapperspb.UInt32(uint32(max(percents[i]*finest*own/together[patterns[i]], 1)))
+		out = append(out, l)
+	}
+	return out
+}
+
+// Covers says whether a locality comes under a pattern: "region/zone/subzone", of which the last part that is written may be
+// a star, as may parts that are left out (LocalityLoadBalancerSetting.Distribute).
+func Covers(pattern string, l mesh.Locality) bool {
+	parts := [...]string{l.Region, l.Zone, l.SubZone}
+	i := 0
+	for p := range strings.SplitSeq(pattern, "/") {
+		switch {
+		case p == "*":
+			return true
+		case i == len(parts) || p != parts[i]:
+			return false
+		}
+		i++
+	}
+	return true
+}
+
+// distance is 0 for the client's own subzone, and grows with the first part that differs.
+func (n Nearness) distance(l mesh.Locality) uint32 {
+	switch {
+	case l.Region != n.From.Region && l.Region != "" && l.Region == n.To:
+		return 3
+	case l.Region != n.From.Region:
+		return 4
+	case l.Zone != n.From.Zone:
+		return 2
+	case l.SubZone != n.From.SubZone:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,58 @@
+package review
+
+import (
+	"crypto/sha256"
+	"sync"
+	"time"
+
+	"fairway/internal/identity/authn"
+)
+
+// answer is what the API server said of a token.
+type answer struct {
+	caller authn.Caller
+	err    error
+	until  time.Time // when it is to be asked again
+}
+
+// maxAnswers is how many are kept. With more tokens than that the API server is asked more often, and nothing else.
+const maxAnswers = 10_000
+
+// digest stands for a token: none is kept.
+type digest = [sha256.Size]byte
+
+// answers are kept until they end, or room is needed.
+type answers struct {
+	mu  sync.Mutex
+	all map[digest]answer
+}
+
+func newAnswers() answers { return answers{all: map[digest]answer{}} }
+
+func (a *answers) get(key digest, now time.Time) (answer, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	found, ok := a.all[key]
+	if ok && !now.Before(found.until) {
+		delete(a.all, key)
+		return answer{}, false
+	}
+	return found, ok
+}
+
+// put keeps an answer. Where there is no room, those that have ended go, and all if none has: that is once in so many.
+func (a *answers) put(key digest, what answer, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.all) >= maxAnswers {
+		for k, old := range a.all {
+			if !now.Before(old.until) {
+				delete(a.all, k)
+			}
+		}
+		if len(a.all) >= maxAnswers {
+			clear(a.all)
+		}
+	}
+	a.all[key] = what
+}

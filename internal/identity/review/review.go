@@ -1,0 +1,210 @@
+package review
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+
+	"fairway/internal/identity"
+	"fairway/internal/identity/authn"
+	"fairway/internal/printable"
+)
+
+// Options of Tokens.
+type Options struct {
+	Config    *rest.Config // how to reach the API server; it needs the right to create tokenreviews
+	Trust     identity.Trust
+	Audiences []string // of which a token must name one; empty: authn.DefaultAudience
+	Now       func() time.Time
+	Log       *slog.Logger // what the API server said, which callers are not told
+}
+
+// Tokens admits those who show a token of a service account of one cluster. It is an authn.Method.
+type Tokens struct {
+	o      Options
+	client *rest.RESTClient
+	asking chan struct{} // has one for each question under way
+	shared singleflight.Group
+	known  answers
+}
+
+var _ authn.Method = (*Tokens)(nil)
+
+// Bounds.
+const (
+	questions  = 16               // at once
+	answerTime = 5 * time.Second  // for one question, the wait for its turn included
+	believed   = time.Minute      // how long a token is taken that the API server knew
+	disbelief  = 10 * time.Second // how long one is refused that it did not know
+)
+
+// New prepares the method. Nobody is asked anything yet.
+func New(o Options) (*Tokens, error) {
+	if len(o.Audiences) == 0 {
+		o.Audiences = []string{authn.DefaultAudience}
+	}
+	scheme := runtime.NewScheme()
+	if err := authenticationv1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	own := rest.CopyConfig(o.Config)
+	own.QPS = -1 // questions are bounded here
+	own.UserAgent = "pilot-discovery"
+	own.APIPath, own.GroupVersion = "/apis", &authenticationv1.SchemeGroupVersion
+	own.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	client, err := rest.RESTClientFor(own)
+	if err != nil {
+		return nil, fmt.Errorf("review tokens: %w", err)
+	}
+	return &Tokens{o: o, client: client, asking: make(chan struct{}, questions), known: newAnswers()}, nil
+}
+
+// Authenticate is a Method's.
+func (t *Tokens) Authenticate(ctx context.Context, c authn.Credentials) (authn.Caller, error) {
+	said, ok := read(c.Token)
+	if !ok {
+		return authn.Caller{}, authn.ErrNotMine
+	}
+	now := t.o.Now()
+	if err := said.check(t.o.Audiences, now); err != nil {
+		return authn.Caller{}, err
+	}
+	key := sha256.Sum256([]byte(c.Token))
+	if a, ok := t.known.get(key, now); ok {
+		return a.caller, a.err
+	}
+	done := t.shared.DoChan(string(key[:]), func() (any, error) {
+		// Of those who wait for it the first must not end it for the others.
+		asked, stop := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
+		defer stop()
+		a := t.ask(asked, c.Token, said)
+		if errors.Is(a.err, authn.ErrUnavailable) {
+			return a, nil
+		}
+		a.until = t.o.Now().Add(disbelief)
+		if a.err == nil {
+			a.until = earlier(t.o.Now().Add(believed), a.caller.Until)
+		}
+		t.known.put(key, a, t.o.Now())
+		return a, nil
+	})
+	select {
+	case <-ctx.Done():
+		return authn.Caller{}, fmt.Errorf("%w: %w", authn.ErrUnavailable, ctx.Err())
+	case r := <-done:
+		a := r.Val.(answer)
+		return a.caller, a.err
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// ask has the API server review a token.
+func (t *Tokens) ask(ctx context.Context, token string, said claims) answer {
+	select {
+	case t.asking <- struct{}{}:
+		defer func() { <-t.asking }()
+	case <-ctx.Done():
+		return answer{err: unavailable()}
+	}
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: t.o.Audiences}}
+	out := &authenticationv1.TokenReview{}
+	if err := t.client.Post().Resource("tokenreviews").Body(review).Do(ctx).Into(out); err != nil {
+		t.o.Log.Warn("a token cannot be reviewed", "error", printable.Text(err.Error(), printable.Long))
+		return answer{err: unavailable()}
+	}
+	caller, err := t.caller(out.Status, said)
+	if err != nil {
+		t.o.Log.Info("a token was refused", "account", printable.Text(said.Subject, printable.Short),
+			"error", printable.Text(out.Status.Error, printable.Long))
+	}
+	return answer{caller: caller, err: err}
+}
+
+func unavailable() error {
+	return fmt.Errorf("%w: the cluster's API server does not review tokens now", authn.ErrUnavailable)
+}
+
+// caller is who the API server says that the token is.
+func (t *Tokens) caller(s authenticationv1.TokenReviewStatus, said claims) (authn.Caller, error) {
+	if !s.Authenticated {
+		return authn.Caller{}, refused(
+			"the cluster's API server does not know this token: it has ended, was revoked, or is another cluster's",
+		)
+	}
+	if !slices.ContainsFunc(s.Audiences, func(a string) bool { return slices.Contains(t.o.Audiences, a) }) {
+		return authn.Caller{}, refused("the cluster's API server does not take it for audience %q", t.o.Audiences)
+	}
+	id, err := identity.FromSubject(t.o.Trust.Domain(), s.User.Username)
+	if err != nil {
+		return authn.Caller{}, refused("the token is of no service account: %w", err)
+	}
+	return authn.Caller{ID: id, By: "token", Until: said.end()}, nil
+}
+
+// claims are what a token says of itself.
+type claims struct {
+	Subject  string   `json:"sub"`
+	Audience audience `json:"aud"`
+	Expiry   float64  `json:"exp"`
+}
+
+// audience is a string or a list of some.
+type audience []string
+
+// UnmarshalJSON takes both.
+func (a *audience) UnmarshalJSON(raw []byte) error {
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		*a = audience{one}
+		return nil
+	}
+	return json.Unmarshal(raw, (*[]string)(a))
+}
+
+// read is what a token says of itself, before anybody has verified it; false: it is none of a service account's.
+func read(token string) (out claims, ok bool) {
+	if body, ok := authn.Payload(token); !ok || json.Unmarshal(body, &out) != nil {
+		return out, false
+	}
+	return out, strings.HasPrefix(out.Subject, "system:serviceaccount:")
+}
+
+// farthest is the end of a token that says none that a clock can show.
+const farthest = 1 << 40
+
+func (c claims) end() time.Time { return time.Unix(int64(min(max(c.Expiry, 0), farthest)), 0) }
+
+// check refuses what no API server need be asked about.
+func (c claims) check(audiences []string, now time.Time) error {
+	if !slices.ContainsFunc(c.Audience, func(a string) bool { return slices.Contains(audiences, a) }) {
+		return refused("the token is made for audience %.200q; want one of %q", []string(c.Audience), audiences)
+	}
+	if end := c.end(); !now.Before(end) {
+		return refused("the token ended at %s; the control plane's clock says %s", stamp(end), stamp(now))
+	}
+	return nil
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+func refused(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", authn.ErrRefused, fmt.Errorf(format, args...))
+}

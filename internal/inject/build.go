@@ -1,0 +1,223 @@
+package inject
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+)
+
+// build is one pod on its way. It belongs to one call of Inject.
+type build struct {
+	original map[string]any // as the user wrote it
+	tree     map[string]any // as it is so far
+	own      overrides      // the user's containers that templates changed
+}
+
+// lay merges what a template says over the pod, by the rules of a strategic merge patch.
+func (b *build) lay(over map[string]any) error {
+	spec := fields(over, "spec")
+	if proxy := named(list(spec, "containers"), ProxyContainer); proxy != nil &&
+		named(list(fields(b.tree, "spec"), "initContainers"), ProxyContainer) != nil {
+		// A template that was written for ordinary sidecars means the proxy, wherever it stands.
+		setList(spec, "containers", without(list(spec, "containers"), ProxyContainer))
+		spec["initContainers"] = append(list(spec, "initContainers"), proxy)
+	}
+	b.keep(spec)
+	if len(fields(over, "metadata")) == 0 {
+		delete(over, "metadata")
+	}
+	merged, err := strategicpatch.StrategicMergeMapPatch(b.tree, over, corev1.Pod{})
+	if err != nil {
+		return err
+	}
+	b.tree = merged
+	return nil
+}
+
+// keep notes which of the user's containers a template names, and takes the user's proxy out of the way of the template's.
+func (b *build) keep(spec map[string]any) {
+	for _, kind := range containerLists() {
+		for _, item := range list(spec, kind) {
+			c, _ := item.(map[string]any)
+			name := text(c, "name")
+			if name == "" {
+				continue
+			}
+			if own := named(list(fields(b.original, "spec"), kind), name); own != nil {
+				noted(&b.own, kind, own)
+				b.forgetImage(kind, name)
+				continue
+			}
+			// The user's proxy stands among the containers, the template's is a native sidecar: the user's words are for that one.
+			if own := named(list(fields(b.original, "spec"), "containers"), name); own != nil && name == ProxyContainer {
+				noted(&b.own, "containers", own)
+				now := fields(b.tree, "spec")
+				setList(now, "containers", without(list(now, "containers"), name))
+			}
+		}
+	}
+}
+
+func noted(o *overrides, kind string, c map[string]any) {
+	to := &o.Containers
+	if kind == "initContainers" {
+		to = &o.InitContainers
+	}
+	if named(*to, text(c, "name")) == nil {
+		*to = append(*to, clone(c))
+	}
+}
+
+// imageOfTemplate is an image that says: the template's.
+const imageOfTemplate = "auto"
+
+func (b *build) forgetImage(kind, name string) {
+	if c := named(list(fields(b.tree, "spec"), kind), name); text(c, "image") == imageOfTemplate {
+		delete(c, "image")
+	}
+}
+
+// reapply lays the user's own containers over what templates made of them: a field that the user sets is the user's.
+func (b *build) reapply() error {
+	for kind, containers := range map[string][]any{"containers": b.own.Containers, "initContainers": b.own.InitContainers} {
+		for _, item := range containers {
+			c, err := known(item)
+			if err != nil {
+				return err
+			}
+			if text(c, "image") == imageOfTemplate {
+				delete(c, "image")
+			}
+			to := kind
+			if named(list(fields(b.tree, "spec"), kind), text(c, "name")) == nil {
+				to = "initContainers"
+			}
+			over := map[string]any{"spec": map[string]any{to: []any{c}}}
+			merged, err := strategicpatch.StrategicMergeMapPatch(b.tree, over, corev1.Pod{})
+			if err != nil {
+				return fmt.Errorf("container %s: %w", quoted(text(c, "name")), err)
+			}
+			b.tree = merged
+			lastOwn(named(list(fields(b.tree, "spec"), to), text(c, "name")), c)
+		}
+	}
+	return nil
+}
+
+// lastOwn puts the user's variables behind those of templates, which they may refer to.
+func lastOwn(merged, own map[string]any) {
+	var names []string
+	var last []any
+	for _, item := range list(own, "env") {
+		v, _ := item.(map[string]any)
+		names = append(names, text(v, "name"))
+		last = append(last, named(list(merged, "env"), text(v, "name")))
+	}
+	setList(merged, "env", append(without(list(merged, "env"), names...), last...))
+}
+
+// known is a container with the fields that this build knows: others are in the pod still, where the merge leaves them.
+func known(container any) (map[string]any, error) {
+	var c corev1.Container
+	if err := typed(container, &c); err != nil {
+		return nil, err
+	}
+	return treeOf(c)
+}
+
+// order puts the injected containers where they have to stand. With a native sidecar all of the user's containers start
+// behind a proxy that is ready, init containers too. Without one there is no proxy yet while init containers run, so
+// interception begins behind them; and the proxy is the last container, where tools do not take it for the application,
+// unless that has to wait for it.
+func (b *build) order(w *wishes) {
+	spec := fields(b.tree, "spec")
+	native := named(list(spec, "initContainers"), ProxyContainer) != nil
+	move := func(kind, name string, first bool) {
+		c := named(list(spec, kind), name)
+		if c == nil {
+			return
+		}
+		rest := without(list(spec, kind), name)
+		if first {
+			spec[kind] = append([]any{c}, rest...)
+			return
+		}
+		spec[kind] = append(rest, c)
+	}
+	move("containers", ProxyContainer, w.hold)
+	move("initContainers", ProxyContainer, true)
+	move("initContainers", initContainer, native)
+}
+
+// tell adds a variable to the proxy; empty: there is nothing to say.
+func (b *build) tell(name, value string) {
+	if value == "" {
+		return
+	}
+	for _, kind := range containerLists() {
+		if proxy := named(list(fields(b.tree, "spec"), kind), ProxyContainer); proxy != nil {
+			env := without(list(proxy, "env"), name)
+			proxy["env"] = append(env, map[string]any{"name": name, "value": literal(value)})
+		}
+	}
+}
+
+// addVolumes adds the volumes and mounts that annotations name to the proxy.
+func (b *build) addVolumes(w *wishes) error {
+	if len(w.volumes)+len(w.mounts) == 0 {
+		return nil
+	}
+	spec := map[string]any{}
+	setList(spec, "volumes", w.volumes)
+	for _, kind := range containerLists() {
+		if named(list(fields(b.tree, "spec"), kind), ProxyContainer) != nil && len(w.mounts) > 0 {
+			spec[kind] = []any{map[string]any{"name": ProxyContainer, "volumeMounts": w.mounts}}
+		}
+	}
+	over := map[string]any{"spec": spec}
+	var pod corev1.Pod
+	if err := typed(over, &pod); err != nil {
+		return fmt.Errorf("annotations of the user's volumes: %w", err)
+	}
+	merged, err := strategicpatch.StrategicMergeMapPatch(b.tree, over, corev1.Pod{})
+	if err != nil {
+		return fmt.Errorf("annotations of the user's volumes: %w", err)
+	}
+	b.tree = merged
+	return nil
+}
+
+// rewrite points the probes of the user's containers at the agent.
+func (b *build) rewrite(port int) (warnings []string, err error) {
+	r := rewriting{port: port, probers: map[string]prober{}}
+	r.pod(fields(b.tree, "spec"))
+	if len(r.probers) == 0 {
+		return r.warnings, nil
+	}
+	written, err := json.Marshal(r.probers)
+	b.tell(probersVariable, string(written))
+	return r.warnings, err
+}
+
+// check refuses what no API server would take.
+func (b *build) check() error {
+	var errs []error
+	for _, kind := range containerLists() {
+		for _, item := range list(fields(b.tree, "spec"), kind) {
+			c, _ := item.(map[string]any)
+			switch text(c, "image") {
+			case "":
+				errs = append(errs, fmt.Errorf("container %s has no image after the injection", quoted(text(c, "name"))))
+			case imageOfTemplate:
+				errs = append(errs, fmt.Errorf(
+					"container %s asks for a template's image (auto), but no template names it: is it called %s, and does "+
+						"annotation inject.istio.io/templates name the right one?",
+					quoted(text(c, "name")), ProxyContainer))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,171 @@
+package inject
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"istio.io/api/annotation"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"fairway/internal/printable"
+)
+
+// Verdict is whether a pod gets a proxy, and why.
+type Verdict struct {
+	Inject bool
+	Reason string // for people: one sentence without a full stop
+}
+
+func yes(format string, args ...any) Verdict { return Verdict{true, fmt.Sprintf(format, args...)} }
+func no(format string, args ...any) Verdict  { return Verdict{false, fmt.Sprintf(format, args...)} }
+
+// quoted shows a stranger's word.
+func quoted(s string) string { return strconv.Quote(printable.Text(s, printable.Short)) }
+
+// clusterNamespaces are Kubernetes' own, whose pods the cluster needs before it has a mesh.
+func clusterNamespaces() []string {
+	return []string{"kube-system", "kube-public", "kube-node-lease", "local-path-storage"}
+}
+
+// word is what a label or annotation says of injection.
+type word int
+
+const (
+	silent word = iota
+	wants
+	refuses
+	garbled
+)
+
+// said reads a value as Istio does, which knows some more words than true and false.
+func said(value string, there bool) word {
+	if !there || value == "" {
+		return silent
+	}
+	switch strings.ToLower(value) {
+	case "true", "yes", "y", "on":
+		return wants
+	case "false", "no", "n", "off":
+		return refuses
+	}
+	return garbled
+}
+
+// podWord is what the pod says of itself, and where: the label goes before the annotation.
+func podWord(pod *corev1.Pod) (word, string) {
+	value, there := pod.Labels[injectLabel()]
+	if w := said(value, there); w != silent {
+		return w, fmt.Sprintf("the pod's label %s=%s", injectLabel(), quoted(value))
+	}
+	value, there = pod.Annotations[annotation.SidecarInject.Name]
+	return said(value, there), fmt.Sprintf("the pod's annotation %s: %s", annotation.SidecarInject.Name, quoted(value))
+}
+
+// decide follows Istio's rules of precedence. A namespace of which no labels are known was judged by whoever asks: the API
+// server, by the webhook's selectors, or somebody at a command line.
+func (i *Injector) decide(pod *corev1.Pod, r Request) Verdict {
+	own, where := podWord(pod)
+	switch {
+	case pod.Spec.HostNetwork:
+		return no("the pod uses its machine's network (spec.hostNetwork), which no proxy may intercept")
+	case windows(pod):
+		return no("the pod is for machines with Windows, which have no kernel that this proxy works with")
+	case slices.Contains(clusterNamespaces(), r.Namespace):
+		return no("namespace %s is the cluster's own", r.Namespace)
+	case own == refuses:
+		return no("%s refuses it", where)
+	case own == garbled:
+		return no("%s is neither true nor false", where)
+	case r.Namespace == i.settings.System && own != wants:
+		return no("namespace %s is the control plane's own, where only pods that ask for it are injected", r.Namespace)
+	}
+	asked := yes("whoever asks has chosen the namespace")
+	if r.NamespaceLabels != nil {
+		if asked = i.namespaceAsks(pod, r.NamespaceLabels, own, where); !asked.Inject {
+			return asked
+		}
+	}
+	if own == wants {
+		return yes("%s asks for it", where)
+	}
+	return i.policy(pod, asked)
+}
+
+func windows(pod *corev1.Pod) bool {
+	const system = string(corev1.Windows)
+	return pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows || pod.Spec.NodeSelector[corev1.LabelOSStable] == system
+}
+
+// serves tells whether a revision, or a tag, is this injector's.
+func (i *Injector) serves(revision string) bool {
+	return revision == i.settings.Revision || slices.Contains(i.settings.Tags, revision)
+}
+
+// namespaceAsks judges by the labels of namespace and pod, as the selectors of Istio's webhooks do.
+func (i *Injector) namespaceAsks(pod *corev1.Pod, namespace map[string]string, own word, where string) Verdict {
+	injection, said := namespace[NamespaceLabel]
+	ofNamespace, ofPod := namespace[revisionLabel()], pod.Labels[revisionLabel()]
+	switch {
+	case said && injection == "disabled":
+		return no("the namespace's label %s=disabled refuses it", NamespaceLabel)
+	case said && injection != "enabled":
+		return no("the namespace's label %s=%s is neither enabled nor disabled", NamespaceLabel, quoted(injection))
+	case said:
+		return i.ours(defaultRevision, "the namespace's label "+NamespaceLabel+"=enabled")
+	case ofNamespace != "":
+		return i.ours(ofNamespace, "the namespace's label "+revisionLabel()+"="+quoted(ofNamespace))
+	case ofPod != "":
+		return i.ours(ofPod, "the pod's label "+revisionLabel()+"="+quoted(ofPod))
+	case own == wants:
+		return i.ours(defaultRevision, where)
+	case i.values.Webhook.EnableNamespacesByDefault:
+		return i.ours(defaultRevision, "sidecarInjectorWebhook.enableNamespacesByDefault")
+	}
+	return no("neither namespace nor pod asks for it: label the namespace %s=enabled, or the pod %s=true", NamespaceLabel, injectLabel())
+}
+
+// ours says yes to a revision of this injector's.
+func (i *Injector) ours(revision, where string) Verdict {
+	if i.serves(revision) {
+		return yes("%s asks for it", where)
+	}
+	return no("%s asks revision %s for it, and this is %s", where, quoted(revision), quoted(i.settings.Revision))
+}
+
+// policy judges a pod that says nothing itself: the selectors of the configuration go before its policy.
+func (i *Injector) policy(pod *corev1.Pod, asked Verdict) Verdict {
+	set := labels.Set(pod.Labels)
+	for _, s := range i.never {
+		if s.Matches(set) {
+			return no("neverInjectSelector %s matches the pod", quoted(s.String()))
+		}
+	}
+	for _, s := range i.always {
+		if s.Matches(set) {
+			return yes("alwaysInjectSelector %s matches the pod", quoted(s.String()))
+		}
+	}
+	if i.config.Policy == policyDisabled {
+		return no("the injector's policy is disabled: only pods with the label %s=true are injected", injectLabel())
+	}
+	return asked
+}
+
+// selectors reads label selectors; an empty one would match every pod, and so matches none, as with Istio.
+func selectors(field string, written []metav1.LabelSelector) ([]labels.Selector, error) {
+	var out []labels.Selector
+	for n, w := range written {
+		s, err := metav1.LabelSelectorAsSelector(&w)
+		if err != nil {
+			return nil, fmt.Errorf("%s[%d]: %w", field, n, err)
+		}
+		if !s.Empty() {
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}

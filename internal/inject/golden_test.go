@@ -1,0 +1,318 @@
+package inject_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/tools/txtar"
+	"google.golang.org/protobuf/encoding/protojson"
+	merge "google.golang.org/protobuf/proto"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	"sigs.k8s.io/yaml"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"fairway/internal/config"
+	"fairway/internal/inject"
+)
+
+var update = flag.Bool("update", false, "write what comes out into testdata/*.txtar")
+
+// around is a golden's file settings.yaml. Show names the parts of the pod that the golden shows, each a list of names from
+// the top; none: all of it.
+type around struct {
+	Revision        string
+	Tags            []string
+	System          string
+	Namespace       string
+	NamespaceLabels map[string]string
+	Owner           inject.Owner
+	Mesh            json.RawMessage
+	Config, Values  json.RawMessage
+	Show            [][]string
+}
+
+type golden struct {
+	file     string
+	archive  *txtar.Archive
+	around   around
+	injector *inject.Injector
+	request  inject.Request
+	broken   error // of the settings
+}
+
+func part(a *txtar.Archive, name string) []byte {
+	for _, f := range a.Files {
+		if f.Name == name {
+			return f.Data
+		}
+	}
+	return nil
+}
+
+func read(t testing.TB, text []byte, into any) {
+	t.Helper()
+	if err := yaml.Unmarshal(text, into); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+}
+
+func goldens(t testing.TB) []golden {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("%d goldens: %v", len(files), err)
+	}
+	var out []golden
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := golden{file: file, archive: archive}
+		read(t, part(archive, "settings.yaml"), &g.around)
+		g.request = inject.Request{
+			Namespace: cmp.Or(g.around.Namespace, "shop"), NamespaceLabels: g.around.NamespaceLabels, Owner: g.around.Owner,
+		}
+		read(t, part(archive, "pod.yaml"), &g.request.Pod)
+		g.injector, g.broken = inject.New(settingsOf(t, g.around))
+		out = append(out, g)
+	}
+	return out
+}
+
+func settingsOf(t testing.TB, a around) inject.Settings {
+	t.Helper()
+	s := inject.Settings{Revision: a.Revision, Tags: a.Tags, System: a.System, Mesh: config.DefaultMeshConfig()}
+	s.Config = inject.Text{Name: "config", Text: a.Config}
+	s.Values = inject.Text{Name: "values", Text: a.Values}
+	if len(a.Mesh) > 0 {
+		over := &meshconfig.MeshConfig{}
+		if err := protojson.Unmarshal(a.Mesh, over); err != nil {
+			t.Fatal(err)
+		}
+		merge.Merge(s.Mesh, over)
+	}
+	return s
+}
+
+// TestGoldens: a pod and what surrounds it give this verdict and this pod.
+func TestGoldens(t *testing.T) {
+	for _, g := range goldens(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(g.file), ".txtar"), func(t *testing.T) {
+			verdict, pod := told(t, g)
+			if *update {
+				write(t, g, verdict, pod)
+				return
+			}
+			if want := string(part(g.archive, "verdict")); verdict != want {
+				t.Errorf("verdict\n%swant\n%s", verdict, want)
+			}
+			if diff := gocmp.Diff(string(part(g.archive, "out.yaml")), pod, cmpopts.AcyclicTransformer("lines", lines)); diff != "" {
+				t.Errorf("the pod (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func lines(s string) []string { return strings.Split(s, "\n") }
+
+func told(t *testing.T, g golden) (verdict, pod string) {
+	t.Helper()
+	if g.broken != nil {
+		return "settings: " + g.broken.Error() + "\n", ""
+	}
+	result, err := g.injector.Inject(g.request)
+	switch {
+	case err != nil:
+		return "error: " + err.Error() + "\n", ""
+	case !result.Inject:
+		return "stays: " + result.Reason + "\n", ""
+	}
+	verdict = "injected: " + result.Reason + "\n"
+	for _, w := range result.Warnings {
+		verdict += "warning: " + w + "\n"
+	}
+	if len(g.around.Show) == 0 {
+		return verdict, asYAML(t, result.Pod)
+	}
+	for _, path := range g.around.Show {
+		pod += "# " + strings.Join(path, " ") + "\n" + asYAML(t, shown(result.Pod, path))
+	}
+	return verdict, pod
+}
+
+func asYAML(t testing.TB, v any) string {
+	t.Helper()
+	out, err := yaml.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// shown walks down by names of fields, and of items of lists; * is the names of all items.
+func shown(v any, path []string) any {
+	for _, name := range path {
+		switch at := v.(type) {
+		case map[string]any:
+			v = at[name]
+		case []any:
+			v = nil
+			var names []any
+			for _, item := range at {
+				m, _ := item.(map[string]any)
+				if names = append(names, m["name"]); m["name"] == name {
+					v = item
+				}
+			}
+			if name == "*" {
+				v = names
+			}
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+func write(t *testing.T, g golden, verdict, pod string) {
+	t.Helper()
+	kept := []txtar.File{}
+	for _, f := range g.archive.Files {
+		if f.Name != "verdict" && f.Name != "out.yaml" {
+			kept = append(kept, f)
+		}
+	}
+	g.archive.Files = append(kept, txtar.File{Name: "verdict", Data: []byte(verdict)})
+	if pod != "" {
+		g.archive.Files = append(g.archive.Files, txtar.File{Name: "out.yaml", Data: []byte(pod)})
+	}
+	if err := os.WriteFile(g.file, txtar.Format(g.archive), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// injected are the goldens in which a pod is injected, with the pods.
+func injected(t *testing.T, each func(*testing.T, golden, inject.Result)) {
+	t.Helper()
+	n := 0
+	for _, g := range goldens(t) {
+		if g.broken != nil {
+			continue
+		}
+		result, err := g.injector.Inject(g.request)
+		if err != nil || !result.Inject {
+			continue
+		}
+		n++
+		t.Run(strings.TrimSuffix(filepath.Base(g.file), ".txtar"), func(t *testing.T) { each(t, g, result) })
+	}
+	if n < 10 {
+		t.Errorf("only %d goldens inject anything", n)
+	}
+}
+
+// TestAgainChangesNothing: a pod that was injected comes out as it went in.
+func TestAgainChangesNothing(t *testing.T) {
+	injected(t, func(t *testing.T, g golden, first inject.Result) {
+		r := g.request
+		r.Pod = first.Pod
+		again, err := g.injector.Inject(r)
+		if err != nil || !again.Inject {
+			t.Fatalf("%v %v", again.Reason, err)
+		}
+		if diff := gocmp.Diff(first.Pod, again.Pod); diff != "" {
+			t.Errorf("(-first +again):\n%s", diff)
+		}
+		if ops := inject.Patch(first.Pod, again.Pod); len(ops) != 0 {
+			t.Errorf("the patch is not empty: %v", ops)
+		}
+	})
+}
+
+// TestNewerVersion: a pod that an older control plane injected, with another image, ordinary sidecars and another annotation, comes
+// out as one that was never injected before.
+func TestNewerVersion(t *testing.T) {
+	injected(t, func(t *testing.T, g golden, want inject.Result) {
+		before := g.around
+		before.Values = json.RawMessage(`{"global": {"hub": "older", "tag": "1", "imagePullSecrets": ["pull"]},
+			"pilot": {"env": {"ENABLE_NATIVE_SIDECARS": "false"}}, "sidecarInjectorWebhook": {"injectedAnnotations": {"older": "1"}}}`)
+		older, err := inject.New(settingsOf(t, before))
+		if err != nil {
+			t.Fatal(err)
+		}
+		was, err := older.Inject(g.request)
+		if err != nil || !was.Inject {
+			t.Fatalf("%v %v", was.Reason, err)
+		}
+		if reflect.DeepEqual(was.Pod, want.Pod) {
+			t.Fatal("the older version injects the same: this test compares nothing")
+		}
+		r := g.request
+		r.Pod = was.Pod
+		got, err := g.injector.Inject(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := gocmp.Diff(want.Pod, got.Pod); diff != "" {
+			t.Errorf("(-at once +by way of the older):\n%s", diff)
+		}
+	})
+}
+
+// TestPatchMakesTheResult: what API servers make of the patch is the result.
+func TestPatchMakesTheResult(t *testing.T) {
+	injected(t, func(t *testing.T, g golden, result inject.Result) {
+		got := patched(t, g.request.Pod, inject.Patch(g.request.Pod, result.Pod))
+		want := map[string]any{}
+		roundTrip(t, result.Pod, &want)
+		if diff := gocmp.Diff(want, got); diff != "" {
+			t.Errorf("(-result +patched):\n%s", diff)
+		}
+	})
+}
+
+func patched(t testing.TB, pod map[string]any, ops []inject.Operation) map[string]any {
+	t.Helper()
+	raw, err := json.Marshal(ops)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := jsonpatch.DecodePatch(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := json.Marshal(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := patch.Apply(before)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, raw)
+	}
+	out := map[string]any{}
+	if err := json.Unmarshal(after, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func roundTrip(t testing.TB, from, to any) {
+	t.Helper()
+	raw, err := json.Marshal(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, to); err != nil {
+		t.Fatal(err)
+	}
+}

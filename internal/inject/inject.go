@@ -1,0 +1,159 @@
+package inject
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"istio.io/api/annotation"
+	corev1 "k8s.io/api/core/v1"
+
+	"fairway/internal/config/document"
+)
+
+// Request is one pod, and what is known around it.
+type Request struct {
+	// Pod is a Pod, or the template of one: a tree with metadata and spec. It is not changed.
+	Pod       map[string]any
+	Namespace string
+	// NamespaceLabels may be empty. Nil: they are not known, and whoever asks has judged by them.
+	NamespaceLabels map[string]string
+	// Owner is the workload that the pod belongs to. Zero: what the pod says of it.
+	Owner Owner
+	// Cluster and Network are where the pod will run, in place of what the values say. Empty: as these say.
+	Cluster, Network string
+}
+
+// Result is what became of a pod.
+type Result struct {
+	Verdict
+	Pod      map[string]any // injected; nil: it stays as it is
+	Warnings []string       // for the pod's author
+}
+
+// Bounds on one pod; API servers and kubelets end before these.
+const (
+	mostContainers = 500
+	mostPorts      = 10_000
+	mostVolumes    = 2_000
+)
+
+// Inject judges a pod and, where it is to have a proxy, returns it with one. An error says why it cannot be injected as it
+// asks to be.
+func (i *Injector) Inject(r Request) (Result, error) {
+	tree, bad := document.Own(r.Pod)
+	if bad != nil {
+		return Result{}, errors.New(bad.Message)
+	}
+	var pod corev1.Pod
+	if err := typed(tree, &pod); err != nil {
+		return Result{}, fmt.Errorf("this is no pod: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if err := boundedPod(&pod); err != nil {
+		return Result{}, err
+	}
+	verdict := i.decide(&pod, r)
+	if !verdict.Inject {
+		return Result{Verdict: verdict}, nil
+	}
+	if err := takeBack(tree); err != nil {
+		return Result{}, err
+	}
+	pod = corev1.Pod{}
+	if err := typed(tree, &pod); err != nil {
+		return Result{}, refused("annotation "+annotation.ProxyOverrides.Name, "%w", err)
+	}
+	if err := boundedPod(&pod); err != nil {
+		return Result{}, err
+	}
+	w, err := i.wish(&pod)
+	if err != nil {
+		return Result{}, err
+	}
+	b := &build{original: tree, tree: clone(tree)}
+	owner := r.Owner
+	if owner == (Owner{}) {
+		owner = ownerOf(&pod)
+	}
+	v := i.values
+	v.Global.MultiCluster.ClusterName = cmp.Or(r.Cluster, v.Global.MultiCluster.ClusterName)
+	v.Global.Network = cmp.Or(r.Network, v.Global.Network)
+	s := surroundings{
+		pod: &pod, wish: w, owner: owner, values: &v, system: i.settings.System, mesh: i.settings.Mesh, tree: tree,
+		annotations: i.config.InjectedAnnotations,
+	}
+	warnings, err := i.build(b, s)
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{verdict, b.tree, append(w.warnings, warnings...)}, nil
+}
+
+// build takes a pod through all that changes it.
+func (i *Injector) build(b *build, s surroundings) (warnings []string, err error) {
+	for _, name := range s.wish.templates {
+		over, err := i.laid(name, s)
+		if err == nil {
+			err = b.lay(over)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("template %s: %w", quoted(name), err)
+		}
+	}
+	if err := b.addVolumes(s.wish); err != nil {
+		return nil, err
+	}
+	if err := b.reapply(); err != nil {
+		return nil, err
+	}
+	b.order(s.wish)
+	grown(b.tree, "metadata", "annotations")[annotation.IoIstioRev.Name] = i.settings.Revision
+	if s.wish.mergeMetrics {
+		own, err := mergeMetrics(grown(b.tree, "metadata", "annotations"), s.wish.statusPort)
+		if err != nil {
+			return nil, err
+		}
+		b.tell(prometheusVariable, own)
+	}
+	if s.wish.rewriteProbes && s.intercepts() {
+		warnings, err = b.rewrite(s.wish.statusPort)
+		if err != nil {
+			return nil, err
+		}
+	}
+	warnings = append(warnings, s.graceWarning()...)
+	if err := b.check(); err != nil {
+		return nil, err
+	}
+	return warnings, b.record(i.settings.Revision)
+}
+
+// boundedPod refuses what no cluster runs, before anything is computed of it.
+func boundedPod(pod *corev1.Pod) error {
+	containers := len(pod.Spec.Containers) + len(pod.Spec.InitContainers)
+	if containers > mostContainers {
+		return fmt.Errorf("spec.containers: the pod has %d containers of at most %d", containers, mostContainers)
+	}
+	if n := len(pod.Spec.Volumes); n > mostVolumes {
+		return fmt.Errorf("spec.volumes: the pod has %d volumes of at most %d", n, mostVolumes)
+	}
+	ports := 0
+	for kind, list := range map[string][]corev1.Container{"containers": pod.Spec.Containers, "initContainers": pod.Spec.InitContainers} {
+		for n := range list {
+			c := &list[n]
+			if ports += len(c.Ports); ports > mostPorts {
+				return fmt.Errorf("spec.%s: the pod has more than %d ports", kind, mostPorts)
+			}
+			if c.Name == "" {
+				return fmt.Errorf("spec.%s[%d].name: the container has no name", kind, n)
+			}
+		}
+	}
+	for n := range pod.Spec.Volumes {
+		if pod.Spec.Volumes[n].Name == "" {
+			return fmt.Errorf("spec.volumes[%d].name: the volume has no name", n)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package inject
+
+import (
+	"cmp"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// interception has the kernel hand the pod's connections to Envoy. It needs root and the capability to change packet rules,
+// in the pod's network alone; it is over before anything of the user's that comes after it starts.
+func (s surroundings) interception() corev1.Container {
+	c, mesh := s.wish.capture, s.mesh
+	args := []string{
+		"istio-iptables",
+		"-p", strconv.Itoa(int(cmp.Or(mesh.GetProxyListenPort(), 15001))),
+		"-z", strconv.Itoa(int(cmp.Or(mesh.GetProxyInboundListenPort(), 15006))),
+		"-u", strconv.FormatInt(proxyUID, 10),
+		"-m", s.wish.mode,
+		"-i", c.networks,
+		"-x", c.networksExclude,
+		"-b", c.inPorts,
+		"-d", joined(strconv.Itoa(metricsPort), strconv.Itoa(readyPort), optional(s.wish.statusPort), c.inPortsExclude),
+	}
+	for _, more := range [...][2]string{
+		{"-q", c.outPorts}, {"-o", c.outPortsExclude}, {"-c", c.interfacesExclude}, {"-k", c.virtualInterfaces},
+	} {
+		if more[1] != "" {
+			args = append(args, more[0], more[1])
+		}
+	}
+	init := s.values.Global.ProxyInit
+	resources := init.Resources
+	if len(resources.Requests)+len(resources.Limits) == 0 {
+		resources = corev1.ResourceRequirements{Requests: quantities("10m", "16Mi"), Limits: quantities("2", "256Mi")}
+	}
+	image := s.wish.image
+	if init.Image != "" {
+		image = s.values.image(init.Image, s.values.Global.Variant)
+	}
+	return corev1.Container{
+		Name:            initContainer,
+		Image:           image,
+		ImagePullPolicy: corev1.PullPolicy(s.values.Global.ImagePullPolicy),
+		Args:            args,
+		Env:             s.metadata(nil),
+		Resources:       resources,
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: new(false),
+			Privileged:               new(false),
+			ReadOnlyRootFilesystem:   new(true),
+			RunAsNonRoot:             new(false),
+			RunAsUser:                new(int64(0)),
+			RunAsGroup:               new(int64(0)),
+			Capabilities: &corev1.Capabilities{
+				Add:  []corev1.Capability{"NET_ADMIN", "NET_RAW"},
+				Drop: []corev1.Capability{"ALL"},
+			},
+			SeccompProfile: s.values.Global.Proxy.SeccompProfile,
+		},
+	}
+}
+
+// optional is a number; 0 is none.
+func optional(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+// joined puts lists together.
+func joined(lists ...string) string {
+	out := ""
+	for _, l := range lists {
+		if l != "" && out != "" {
+			out += ","
+		}
+		out += l
+	}
+	return out
+}

@@ -1,0 +1,33 @@
+package inject
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// prometheusVariable is where the agent finds how the application's own metrics are scraped.
+const prometheusVariable = "ISTIO_PROMETHEUS_ANNOTATIONS"
+
+// mergeMetrics points Prometheus' usual annotations at the agent, which serves the application's metrics beside the proxy's. It
+// returns what the agent is to know of the application's; empty: it has none. Who refuses to be scraped is left alone.
+func mergeMetrics(annotations map[string]any, port int) (string, error) {
+	scraped, said := annotations[prometheusScrape].(string)
+	on, err := strconv.ParseBool(scraped)
+	if said && (err != nil || !on) {
+		return "", nil
+	}
+	var own []byte
+	if said {
+		if own, err = json.Marshal(map[string]string{
+			"scrape": scraped,
+			"port":   text(annotations, prometheusPort),
+			"path":   text(annotations, prometheusPath),
+		}); err != nil {
+			return "", err
+		}
+	}
+	annotations[prometheusScrape] = "true"
+	annotations[prometheusPort] = strconv.Itoa(port)
+	annotations[prometheusPath] = "/stats/prometheus"
+	return string(own), nil
+}

@@ -1,0 +1,35 @@
+package inject
+
+import (
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Owner is the workload that a pod belongs to.
+type Owner struct{ Kind, Namespace, Name string }
+
+// ownerOf finds the workload of a pod that a controller made: of a ReplicaSet its Deployment, of a Job its CronJob, whose
+// names the controllers put before theirs.
+func ownerOf(pod *corev1.Pod) Owner {
+	out := Owner{"Pod", pod.Namespace, pod.Name}
+	for _, o := range pod.OwnerReferences {
+		if o.Controller == nil || !*o.Controller {
+			continue
+		}
+		out.Kind, out.Name = o.Kind, o.Name
+		hash := pod.Labels["pod-template-hash"]
+		if name, cut := strings.CutSuffix(o.Name, "-"+hash); o.Kind == "ReplicaSet" && hash != "" && cut {
+			out.Kind, out.Name = "Deployment", name
+		}
+		if name := regexp.MustCompile(`^(.+)-\d{8,10}$`).FindStringSubmatch(o.Name); o.Kind == "Job" && name != nil {
+			out.Kind, out.Name = "CronJob", name[1]
+		}
+		return out
+	}
+	if out.Name == "" {
+		out.Name = strings.TrimSuffix(pod.GenerateName, "-")
+	}
+	return out
+}

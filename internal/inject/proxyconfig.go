@@ -1,0 +1,171 @@
+package inject
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"istio.io/api/annotation"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	"fairway/internal/config"
+	"fairway/internal/config/document"
+	"fairway/internal/printable"
+)
+
+// Bounds on what one pod's ProxyConfig may name.
+const (
+	mostMetadata    = 256
+	longestMetadata = 32 << 10
+)
+
+// wishProxyConfig lays the pod's annotation over the mesh's defaultConfig. The agent reads the annotation too, and follows
+// it while it runs; what is here decides what is injected.
+func (i *Injector) wishProxyConfig(n *notes, w *wishes) {
+	defaults := config.DefaultMeshConfig().GetDefaultConfig()
+	w.proxyConfig = proto.CloneOf(defaults)
+	overlay(w.proxyConfig, i.settings.Mesh.GetDefaultConfig())
+	if w.proxyConfig.DiscoveryAddress == defaults.DiscoveryAddress {
+		w.proxyConfig.DiscoveryAddress = "istiod." + i.settings.System + ".svc:15012"
+	}
+	own, warning, err := proxyConfigOf(n.of[annotation.ProxyConfig.Name])
+	n.wrong(annotation.ProxyConfig.Name, err)
+	if warning != "" {
+		w.warnings = append(w.warnings, warning)
+	}
+	overlay(w.proxyConfig, own)
+	w.proxyConfig.DiscoveryAddress = n.text(annotation.SidecarDiscoveryAddress, w.proxyConfig.DiscoveryAddress, hostPort)
+	n.wrong(annotation.ProxyConfig.Name, checkProxyConfig(w.proxyConfig))
+	w.hold = w.proxyConfig.GetHoldApplicationUntilProxyStarts().GetValue()
+	w.statusPort = i.statusPort(n, w.proxyConfig)
+	w.proxyConfigRaw, err = proxyConfigText(w.proxyConfig, defaults)
+	n.wrong(annotation.ProxyConfig.Name, err)
+}
+
+// statusPort is the annotation's, else ProxyConfig's where that says something, else the values'.
+func (i *Injector) statusPort(n *notes, c *meshconfig.ProxyConfig) int {
+	port := int(c.GetStatusPort())
+	if said := string(i.values.Global.Proxy.StatusPort); said != "" && port == statusPort {
+		port, _ = strconv.Atoi(said)
+	}
+	return int(n.number(annotation.SidecarStatusPort, int32(port), 0, 65535))
+}
+
+// proxyConfigOf reads YAML of a ProxyConfig. A field that this build does not know is passed over with a warning, as the agent
+// does, for a newer release may have written it.
+func proxyConfigOf(value string) (*meshconfig.ProxyConfig, string, error) {
+	out := &meshconfig.ProxyConfig{}
+	tree, bad := document.Document{Line: 1, Text: []byte(value)}.Tree()
+	if bad != nil {
+		return out, "", fmt.Errorf("line %d: %s", max(bad.Line, 1), bad.Message)
+	}
+	if tree == nil {
+		return out, "", nil
+	}
+	if _, ok := tree.(map[string]any); !ok {
+		return out, "", errors.New("want the fields of a ProxyConfig, as holdApplicationUntilProxyStarts: true")
+	}
+	raw, err := json.Marshal(tree)
+	if err != nil {
+		return out, "", err
+	}
+	strict := protojson.Unmarshal(raw, out)
+	if strict == nil {
+		return out, "", nil
+	}
+	out = &meshconfig.ProxyConfig{}
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(raw, out); err != nil {
+		return &meshconfig.ProxyConfig{}, "", errors.New(protoWords(err))
+	}
+	return out, "annotation " + annotation.ProxyConfig.Name + ": passed over: " + protoWords(strict), nil
+}
+
+// protoWords is an error of protojson's without its name and its place in a text that nobody wrote. Its spaces, which differ from
+// build to build, are made plain ones.
+func protoWords(err error) string {
+	words := strings.ReplaceAll(err.Error(), "\u00a0", " ")
+	return printable.Text(regexp.MustCompile(`^proto: *(\(line \d+:\d+\): *)?`).ReplaceAllString(words, ""), printable.Long)
+}
+
+func hostPort(value string) error {
+	host, port, err := net.SplitHostPort(value)
+	if err != nil || host == "" || number(1, 65535)(port) != nil {
+		return fmt.Errorf("%s is not host:port", quoted(value))
+	}
+	return nil
+}
+
+// checkProxyConfig refuses what would keep the agent, or the API server, from taking the pod.
+func checkProxyConfig(c *meshconfig.ProxyConfig) error {
+	var errs []error
+	if err := hostPort(c.GetDiscoveryAddress()); err != nil {
+		errs = append(errs, fmt.Errorf("discoveryAddress: %w", err))
+	}
+	if err := number(0, 65535)(strconv.Itoa(int(c.GetStatusPort()))); err != nil {
+		errs = append(errs, fmt.Errorf("statusPort: %w", err))
+	}
+	if p := c.GetConfigPath(); p != "" && (plain(p) != nil || strings.ContainsAny(p, ":,") || path.Join("/", p) == "/") {
+		errs = append(errs, fmt.Errorf("configPath: %s is no folder of the proxy's: write it as ./etc/istio/proxy", quoted(p)))
+	}
+	if len(c.GetProxyMetadata()) > mostMetadata {
+		errs = append(errs, fmt.Errorf("proxyMetadata: %d variables of at most %d", len(c.GetProxyMetadata()), mostMetadata))
+		return errors.Join(errs...)
+	}
+	name := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,255}$`)
+	for _, key := range slices.Sorted(maps.Keys(c.GetProxyMetadata())) {
+		if !name.MatchString(key) {
+			errs = append(errs, fmt.Errorf("proxyMetadata: %s is no name of a variable", quoted(key)))
+		}
+		if value := c.GetProxyMetadata()[key]; len(value) > longestMetadata {
+			errs = append(errs, fmt.Errorf("proxyMetadata: %s has %d bytes of at most %d", key, len(value), longestMetadata))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// overlay replaces each field of base that over sets; variables of proxyMetadata are replaced one by one.
+func overlay(base, over *meshconfig.ProxyConfig) {
+	into := base.ProtoReflect()
+	proto.CloneOf(over).ProtoReflect().Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if field.IsMap() {
+			m := into.Mutable(field).Map()
+			v.Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool { m.Set(k, v); return true })
+			return true
+		}
+		into.Set(field, v)
+		return true
+	})
+}
+
+// proxyConfigText is what the agent is to know of a ProxyConfig: what differs from the defaults, and where the control plane is.
+func proxyConfigText(c, defaults *meshconfig.ProxyConfig) (string, error) {
+	differs := proto.CloneOf(c)
+	of, base := differs.ProtoReflect(), defaults.ProtoReflect()
+	of.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if base.Has(field) && v.Equal(base.Get(field)) {
+			of.Clear(field)
+		}
+		return true
+	})
+	differs.DiscoveryAddress = c.DiscoveryAddress
+	raw, err := protojson.Marshal(differs)
+	if err != nil {
+		return "", err
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		return "", err
+	}
+	raw, err = json.Marshal(tree) // names in order, no spaces: the same in every process
+	return string(raw), err
+}

@@ -1,0 +1,165 @@
+package inject
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"istio.io/api/annotation"
+)
+
+// record says what an injection added to a pod, so that the next one can take it back. It stands in the annotation
+// sidecar.istio.io/status, whose first four fields tools of Istio's read.
+type record struct {
+	InitContainers   []string `json:"initContainers"`
+	Containers       []string `json:"containers"`
+	Volumes          []string `json:"volumes"`
+	ImagePullSecrets []string `json:"imagePullSecrets"`
+	Revision         string   `json:"revision"`
+	// Before is what labels and annotations were that the injection changed; null: they were not there.
+	Before struct {
+		Labels      map[string]*string `json:"labels,omitempty"`
+		Annotations map[string]*string `json:"annotations,omitempty"`
+	} `json:"before"`
+}
+
+// overrides are containers of the user's own that templates changed, as they were: annotation proxy.istio.io/overrides.
+type overrides struct {
+	Containers     []any `json:"containers,omitempty"`
+	InitContainers []any `json:"initContainers,omitempty"`
+}
+
+// takeBack makes a pod what it was before it was injected. A pod without a record is one that never was. Whoever forges a
+// record has a pod that lacks what the record names, and gets a proxy all the same.
+func takeBack(pod map[string]any) error {
+	annotations := fields(pod, "metadata", "annotations")
+	written, injected := annotations[statusAnnotation()].(string)
+	if !injected {
+		delete(annotations, annotation.ProxyOverrides.Name)
+		return nil
+	}
+	var was record
+	if err := json.Unmarshal([]byte(written), &was); err != nil {
+		return refused("annotation "+statusAnnotation(), "it is no record of an injection (%w): remove it", err)
+	}
+	var own overrides
+	if text := text(annotations, annotation.ProxyOverrides.Name); text != "" {
+		if err := json.Unmarshal([]byte(text), &own); err != nil {
+			return refused("annotation "+annotation.ProxyOverrides.Name, "it holds no containers (%w): remove it", err)
+		}
+	}
+	spec := grown(pod, "spec")
+	restoreProbes(spec)
+	takeBackContainers(spec, "containers", was.Containers, own.Containers)
+	takeBackContainers(spec, "initContainers", was.InitContainers, own.InitContainers)
+	setList(spec, "volumes", without(list(spec, "volumes"), was.Volumes...))
+	setList(spec, "imagePullSecrets", without(list(spec, "imagePullSecrets"), was.ImagePullSecrets...))
+	takeBackWords(fields(pod, "metadata"), "annotations", was.Before.Annotations)
+	takeBackWords(fields(pod, "metadata"), "labels", was.Before.Labels)
+	if annotations = fields(pod, "metadata", "annotations"); annotations != nil {
+		delete(annotations, statusAnnotation())
+		delete(annotations, annotation.ProxyOverrides.Name)
+	}
+	return nil
+}
+
+// takeBackContainers removes what was added, and puts the user's own in the places of what templates made of them.
+func takeBackContainers(spec map[string]any, kind string, added []string, own []any) {
+	left := without(list(spec, kind), added...)
+	for _, item := range own {
+		c, ok := whole(item).(map[string]any)
+		if !ok {
+			continue
+		}
+		at := slices.IndexFunc(left, func(other any) bool {
+			o, _ := other.(map[string]any)
+			return text(o, "name") == text(c, "name")
+		})
+		if at < 0 {
+			left = append(left, c)
+			continue
+		}
+		left[at] = c
+	}
+	setList(spec, kind, left)
+}
+
+func takeBackWords(meta map[string]any, kind string, before map[string]*string) {
+	words := fields(meta, kind)
+	for name, value := range before {
+		switch {
+		case words == nil:
+		case value == nil:
+			delete(words, name)
+		default:
+			words[name] = *value
+		}
+	}
+	if words != nil && len(words) == 0 {
+		delete(meta, kind)
+	}
+}
+
+// record notes on the injected pod what became of the original.
+func (b *build) record(revision string) error {
+	r := record{
+		InitContainers:   addedNames(b.original, b.tree, "initContainers"),
+		Containers:       addedNames(b.original, b.tree, "containers"),
+		Volumes:          addedNames(b.original, b.tree, "volumes"),
+		ImagePullSecrets: addedNames(b.original, b.tree, "imagePullSecrets"),
+		Revision:         revision,
+	}
+	if err := b.keepOverrides(); err != nil {
+		return err
+	}
+	r.Before.Labels = changedWords(b.original, b.tree, "labels")
+	r.Before.Annotations = changedWords(b.original, b.tree, "annotations")
+	written, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	grown(b.tree, "metadata", "annotations")[statusAnnotation()] = string(written)
+	return nil
+}
+
+// keepOverrides notes the user's containers that templates changed.
+func (b *build) keepOverrides() error {
+	if len(b.own.Containers)+len(b.own.InitContainers) == 0 {
+		return nil
+	}
+	written, err := json.Marshal(b.own)
+	if err != nil {
+		return fmt.Errorf("note the user's own containers: %w", err)
+	}
+	grown(b.tree, "metadata", "annotations")[annotation.ProxyOverrides.Name] = string(written)
+	return nil
+}
+
+// addedNames are the names in a list of the second pod that the first one's has not.
+func addedNames(before, after map[string]any, kind string) []string {
+	out := []string{}
+	for _, item := range list(fields(after, "spec"), kind) {
+		m, _ := item.(map[string]any)
+		if name := text(m, "name"); named(list(fields(before, "spec"), kind), name) == nil {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// changedWords are the labels or annotations that differ, as they were. The overrides are taken back by themselves.
+func changedWords(before, after map[string]any, kind string) map[string]*string {
+	out := map[string]*string{}
+	was, is := fields(before, "metadata", kind), fields(after, "metadata", kind)
+	for name, value := range is {
+		old, there := was[name].(string)
+		switch {
+		case name == annotation.ProxyOverrides.Name || there && old == value:
+		case there:
+			out[name] = &old
+		default:
+			out[name] = nil
+		}
+	}
+	return out
+}

@@ -1,0 +1,212 @@
+package inject
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/template"
+
+	"google.golang.org/protobuf/proto"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"fairway/internal/config/document"
+)
+
+// The built-in templates. One of the configuration with the same name is in its place.
+const (
+	sidecarTemplate = "sidecar"
+	gatewayTemplate = "gateway"
+)
+
+// Filling is what a custom template is filled in with. docs/injection.md lists it for its authors.
+type Filling struct {
+	ObjectMeta     metav1.ObjectMeta // of the pod
+	Spec           corev1.PodSpec    // of the pod, as its author wrote it
+	DeploymentMeta Owner
+	ProxyConfig    *meshconfig.ProxyConfig
+	MeshConfig     *meshconfig.MeshConfig
+	Values         map[string]any
+	Revision       string
+	ProxyImage     string
+	ProxyUID       int64
+	ProxyGID       int64
+	NativeSidecars bool
+}
+
+// mostOutput bounds what a template may write, in bytes.
+const mostOutput = 1 << 20
+
+// bounded is a text that ends the template that writes too much of it.
+type bounded struct{ bytes.Buffer }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > mostOutput {
+		return 0, fmt.Errorf("the template writes more than %d bytes", mostOutput)
+	}
+	return b.Buffer.Write(p)
+}
+
+func parseTemplate(name, source string) (*template.Template, error) {
+	t, err := template.New(name).Funcs(functions()).Option("missingkey=zero").Parse(source)
+	if err != nil {
+		return nil, fmt.Errorf("templates: %w", err)
+	}
+	return t, nil
+}
+
+// functions are those that templates have beside the language's own.
+func functions() template.FuncMap {
+	return template.FuncMap{
+		"quote":   asJSON, // a JSON string is one of YAML's
+		"toJSON":  asJSON,
+		"toJson":  asJSON,
+		"toYaml":  asYAML,
+		"indent":  indented,
+		"nindent": func(n int, s string) (string, error) { s, err := indented(n, s); return "\n" + s, err },
+		"default": func(otherwise, value any) any {
+			if truthy, ok := template.IsTrue(value); !ok || !truthy {
+				return otherwise
+			}
+			return value
+		},
+		"annotation": func(meta metav1.ObjectMeta, name string, otherwise any) any {
+			if value, ok := meta.Annotations[name]; ok {
+				return value
+			}
+			return otherwise
+		},
+		"isset": func(m map[string]string, name string) bool { _, ok := m[name]; return ok },
+	}
+}
+
+func asJSON(v any) (string, error) {
+	raw, err := json.Marshal(v)
+	return string(raw), err
+}
+
+func asYAML(v any) (string, error) {
+	raw, err := yaml.Marshal(v)
+	return strings.TrimSuffix(string(raw), "\n"), err
+}
+
+func indented(n int, s string) (string, error) {
+	const most = 100
+	if n < 0 || n > most {
+		return "", fmt.Errorf("indent by 0 to %d spaces, not %d", most, n)
+	}
+	pad := strings.Repeat(" ", n)
+	return pad + strings.ReplaceAll(s, "\n", "\n"+pad), nil
+}
+
+// knows tells whether there is a template.
+func (i *Injector) knows(name string) bool {
+	return i.templates[name] != nil || name == sidecarTemplate || name == gatewayTemplate
+}
+
+// known names all templates.
+func (i *Injector) known() string {
+	names := map[string]bool{sidecarTemplate: true, gatewayTemplate: true}
+	for name := range i.templates {
+		names[name] = true
+	}
+	for name := range i.config.Aliases {
+		names[name] = true
+	}
+	return strings.Join(slices.Sorted(maps.Keys(names)), ", ")
+}
+
+// aliased is what a name stands for. An alias of an alias is none.
+func (i *Injector) aliased(name string) []string {
+	if names, ok := i.config.Aliases[name]; ok {
+		return names
+	}
+	return []string{name}
+}
+
+// checkTemplates refuses names in the configuration for which there is no template.
+func (i *Injector) checkTemplates() error {
+	var errs []error
+	check := func(field string, names []string) {
+		for _, name := range names {
+			if !i.knows(name) {
+				errs = append(errs, fmt.Errorf("%s: %s: there is no template %s; there are %s",
+					i.settings.Config.Name, field, quoted(name), i.known()))
+			}
+		}
+	}
+	for _, alias := range slices.Sorted(maps.Keys(i.config.Aliases)) {
+		check("aliases."+alias, i.config.Aliases[alias])
+	}
+	for _, name := range i.config.DefaultTemplates {
+		check("defaultTemplates", i.aliased(name))
+	}
+	return errors.Join(errs...)
+}
+
+// laid is what a template lays over a pod.
+func (i *Injector) laid(name string, s surroundings) (map[string]any, error) {
+	if t := i.templates[name]; t != nil {
+		return i.custom(t, s)
+	}
+	built := s.sidecar
+	if name == gatewayTemplate {
+		built = s.gateway
+	}
+	over := built()
+	spec, err := treeOf(over.spec)
+	if err != nil {
+		return nil, err
+	}
+	own := fields(s.tree, "metadata")
+	meta := map[string]any{}
+	for kind, words := range map[string]map[string]string{"labels": over.labels, "annotations": over.annotations} {
+		for key, value := range words {
+			if text(fields(own, kind), key) == "" { // what the pod says itself stays
+				grown(meta, kind)[key] = value
+			}
+		}
+	}
+	return map[string]any{"metadata": meta, "spec": spec}, nil
+}
+
+// custom fills in a template of the configuration.
+func (i *Injector) custom(t *template.Template, s surroundings) (map[string]any, error) {
+	var out bounded
+	if err := t.Execute(&out, Filling{
+		ObjectMeta: s.pod.ObjectMeta, Spec: s.pod.Spec, DeploymentMeta: s.owner,
+		ProxyConfig: proto.CloneOf(s.wish.proxyConfig), MeshConfig: proto.CloneOf(s.mesh),
+		Values: i.raw, Revision: i.settings.Revision, ProxyImage: s.wish.image, ProxyUID: proxyUID, ProxyGID: proxyUID,
+		NativeSidecars: s.wish.native,
+	}); err != nil {
+		return nil, err
+	}
+	tree, bad := document.Document{Line: 1, Text: out.Bytes()}.Tree()
+	if bad != nil {
+		return nil, fmt.Errorf("its output, line %d: %s", max(bad.Line, 1), bad.Message)
+	}
+	over, ok := tree.(map[string]any)
+	if tree != nil && !ok {
+		return nil, errors.New("its output is not a set of fields: want metadata and spec, as a Pod has them")
+	}
+	for field := range over {
+		switch field {
+		case "metadata", "spec":
+		case "apiVersion", "kind":
+			delete(over, field)
+		default:
+			return nil, fmt.Errorf("its output has a field %s beside metadata and spec", quoted(field))
+		}
+	}
+	var pod corev1.Pod
+	if err := typed(over, &pod); err != nil {
+		return nil, fmt.Errorf("its output is no part of a Pod: %w", err)
+	}
+	return over, nil
+}

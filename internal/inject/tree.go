@@ -1,0 +1,176 @@
+package inject
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// A tree's parts. What is not of the form that is looked for is as if it were not there; typed has refused it before.
+
+func fields(m map[string]any, path ...string) map[string]any {
+	for _, name := range path {
+		m, _ = m[name].(map[string]any)
+	}
+	return m
+}
+
+// grown is fields, with those made that are not there.
+func grown(m map[string]any, path ...string) map[string]any {
+	for _, name := range path {
+		next, ok := m[name].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			m[name] = next
+		}
+		m = next
+	}
+	return m
+}
+
+func list(m map[string]any, name string) []any {
+	l, _ := m[name].([]any)
+	return l
+}
+
+// setList leaves no empty list behind.
+func setList(m map[string]any, name string, l []any) {
+	if len(l) == 0 {
+		delete(m, name)
+		return
+	}
+	m[name] = l
+}
+
+func text(m map[string]any, name string) string {
+	s, _ := m[name].(string)
+	return s
+}
+
+// named finds an item of a list by its name.
+func named(l []any, name string) map[string]any {
+	for _, item := range l {
+		if m, ok := item.(map[string]any); ok && text(m, "name") == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// without is a list without the items of some names.
+func without(l []any, names ...string) []any {
+	drop := map[string]bool{}
+	for _, n := range names {
+		drop[n] = true
+	}
+	var out []any
+	for _, item := range l {
+		if m, ok := item.(map[string]any); !ok || !drop[text(m, "name")] {
+			out = append(out, item)
+		}
+	}
+	return out
+}
+
+// clone copies a tree of JSON's types.
+func clone[T any](v T) T {
+	c, _ := cloneAny(v).(T)
+	return c
+}
+
+func cloneAny(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[k] = cloneAny(e)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = cloneAny(e)
+		}
+		return out
+	}
+	return v
+}
+
+// typed reads a tree as a Go value. The error names the field.
+func typed(tree any, into any) error {
+	raw, err := json.Marshal(tree)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, into)
+}
+
+// treeOf is a Go value as a tree, without nulls and without what is empty: an empty part of an overlay says nothing.
+func treeOf(v any) (map[string]any, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	var out map[string]any
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return nil, err
+	}
+	pruned, _ := prune(whole(out)).(map[string]any)
+	return pruned, nil
+}
+
+// prune drops nulls from maps, and maps and lists that hold nothing, but for those that say something by being there:
+// volumes of kind emptyDir.
+func prune(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			e = prune(e)
+			if isEmpty(e) && k != "emptyDir" {
+				delete(v, k)
+				continue
+			}
+			v[k] = e
+		}
+	case []any:
+		for i, e := range v {
+			v[i] = prune(e)
+		}
+	}
+	return v
+}
+
+func isEmpty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return false
+}
+
+// whole makes numbers without a fraction what they are in trees, int64.
+func whole(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			v[k] = whole(e)
+		}
+	case []any:
+		for i, e := range v {
+			v[i] = whole(e)
+		}
+	case float64:
+		if n := int64(v); float64(n) == v {
+			return n
+		}
+	}
+	return v
+}
+
+// refused is an error of a pod's author.
+func refused(where, format string, args ...any) error {
+	return fmt.Errorf("%s: %w", where, fmt.Errorf(format, args...))
+}

@@ -1,0 +1,178 @@
+package inject
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"fairway"
+)
+
+// values are what the ConfigMap's key of this name says, in the structure of Istio's chart. What stands there beside
+// these is for templates.
+type values struct {
+	Global  globalValues  `json:"global"`
+	Webhook webhookValues `json:"sidecarInjectorWebhook"`
+	Pilot   struct {
+		CNI struct {
+			Enabled bool `json:"enabled"`
+		} `json:"cni"`
+		Env map[string]loose `json:"env"`
+	} `json:"pilot"`
+	CNI struct {
+		Enabled bool `json:"enabled"`
+	} `json:"istio_cni"`
+}
+
+type webhookValues struct {
+	RewriteAppHTTPProbe       bool              `json:"rewriteAppHTTPProbe"`
+	EnableNamespacesByDefault bool              `json:"enableNamespacesByDefault"`
+	InjectedAnnotations       map[string]string `json:"injectedAnnotations"`
+}
+
+type globalValues struct {
+	Hub              string      `json:"hub"`
+	Tag              loose       `json:"tag"`
+	Variant          string      `json:"variant"`
+	ImagePullPolicy  string      `json:"imagePullPolicy"`
+	ImagePullSecrets []string    `json:"imagePullSecrets"`
+	Network          string      `json:"network"`
+	MeshID           string      `json:"meshID"`
+	CAAddress        string      `json:"caAddress"`
+	Proxy            proxyValues `json:"proxy"`
+	ProxyInit        struct {
+		Image     string                      `json:"image"`
+		Resources corev1.ResourceRequirements `json:"resources"`
+	} `json:"proxy_init"`
+	MultiCluster struct {
+		ClusterName string `json:"clusterName"`
+	} `json:"multiCluster"`
+	SDS struct {
+		Token struct {
+			Audience string `json:"aud"`
+		} `json:"token"`
+	} `json:"sds"`
+	Logging struct {
+		Level string `json:"level"`
+	} `json:"logging"`
+}
+
+type proxyValues struct {
+	Image              string                      `json:"image"`
+	ClusterDomain      string                      `json:"clusterDomain"`
+	LogLevel           string                      `json:"logLevel"`
+	ComponentLogLevel  string                      `json:"componentLogLevel"`
+	Resources          corev1.ResourceRequirements `json:"resources"`
+	StatusPort         loose                       `json:"statusPort"`
+	IncludeIPRanges    string                      `json:"includeIPRanges"`
+	ExcludeIPRanges    string                      `json:"excludeIPRanges"`
+	IncludeOutbound    string                      `json:"includeOutboundPorts"`
+	ExcludeOutbound    string                      `json:"excludeOutboundPorts"`
+	IncludeInbound     string                      `json:"includeInboundPorts"`
+	ExcludeInbound     string                      `json:"excludeInboundPorts"`
+	ReadinessInitial   int32                       `json:"readinessInitialDelaySeconds"`
+	ReadinessPeriod    int32                       `json:"readinessPeriodSeconds"`
+	ReadinessThreshold int32                       `json:"readinessFailureThreshold"`
+	StartupProbe       struct {
+		Enabled          bool  `json:"enabled"`
+		FailureThreshold int32 `json:"failureThreshold"`
+	} `json:"startupProbe"`
+	Lifecycle      *corev1.Lifecycle      `json:"lifecycle"`
+	SeccompProfile *corev1.SeccompProfile `json:"seccompProfile"`
+}
+
+// loose is a text that may be written as a number or a bool, as charts have it.
+type loose string
+
+func (l *loose) UnmarshalJSON(raw []byte) error {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) > 0 && (raw[0] == '{' || raw[0] == '[') {
+		return fmt.Errorf("want a word or a number, not %.20s", raw)
+	}
+	if len(raw) == 0 || raw[0] != '"' {
+		*l = loose(strings.TrimSuffix(string(raw), "null"))
+		return nil
+	}
+	return json.Unmarshal(raw, (*string)(l))
+}
+
+func defaultValues(s Settings) values {
+	var v values
+	g := &v.Global
+	g.Hub, g.Tag, g.Proxy.Image = "fairway", fairway.Version, "proxy"
+	g.MultiCluster.ClusterName = cmp.Or(s.Cluster, "Kubernetes")
+	g.SDS.Token.Audience = "istio-ca"
+	g.Proxy.ClusterDomain = cmp.Or(s.Domain, "cluster.local")
+	g.Proxy.LogLevel, g.Proxy.ComponentLogLevel, g.Logging.Level = "warning", "misc:error", "default:info"
+	g.Proxy.IncludeIPRanges, g.Proxy.IncludeInbound = "*", "*"
+	g.Proxy.ReadinessPeriod, g.Proxy.ReadinessThreshold = 15, 4
+	g.Proxy.StartupProbe.Enabled, g.Proxy.StartupProbe.FailureThreshold = true, 600
+	g.Proxy.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
+	g.Proxy.Resources = corev1.ResourceRequirements{
+		Requests: quantities("100m", "128Mi"),
+		Limits:   quantities("2", "1Gi"),
+	}
+	v.Webhook.RewriteAppHTTPProbe = true
+	return v
+}
+
+func quantities(cpu, memory string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+}
+
+// check says what cannot be.
+func (v *values) check(name string) error {
+	var errs []error
+	p := v.Global.Proxy
+	for _, one := range []struct {
+		field, value string
+		check        func(string) error
+	}{
+		{"includeIPRanges", p.IncludeIPRanges, networks(true)},
+		{"excludeIPRanges", p.ExcludeIPRanges, networks(false)},
+		{"includeInboundPorts", p.IncludeInbound, ports(true)},
+		{"excludeInboundPorts", p.ExcludeInbound, ports(false)},
+		{"includeOutboundPorts", p.IncludeOutbound, ports(false)},
+		{"excludeOutboundPorts", p.ExcludeOutbound, ports(false)},
+		{"statusPort", string(p.StatusPort), number(0, 65535)},
+	} {
+		if err := one.check(one.value); one.value != "" && err != nil {
+			errs = append(errs, fmt.Errorf("%s: global.proxy.%s: %w", cmp.Or(name, "values"), one.field, err))
+		}
+	}
+	if native := string(v.Pilot.Env["ENABLE_NATIVE_SIDECARS"]); native != "" {
+		if _, err := strconv.ParseBool(native); err != nil {
+			errs = append(errs, fmt.Errorf("%s: pilot.env.ENABLE_NATIVE_SIDECARS: %s is neither true nor false", name, quoted(native)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// native says whether sidecars are native ones where the pod says nothing.
+func (v *values) native() bool {
+	on, err := strconv.ParseBool(string(v.Pilot.Env["ENABLE_NATIVE_SIDECARS"]))
+	return err != nil || on
+}
+
+// image is a whole reference, or a name that hub, tag and variant complete.
+func (v *values) image(name, variant string) string {
+	if strings.Contains(name, "/") {
+		return name
+	}
+	out := strings.TrimSuffix(v.Global.Hub, "/") + "/" + name
+	if v.Global.Tag == "" {
+		return out
+	}
+	out += ":" + string(v.Global.Tag)
+	if variant != "" && variant != "default" && !strings.HasSuffix(string(v.Global.Tag), "-"+variant) {
+		out += "-" + variant
+	}
+	return out
+}

@@ -1,0 +1,242 @@
+package inject
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"istio.io/api/annotation"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// wishes are what one pod says of its own proxy, over what the values say of all.
+type wishes struct {
+	templates      []string
+	native         bool
+	hold           bool
+	mode           string // REDIRECT, TPROXY, NONE
+	image          string
+	resources      corev1.ResourceRequirements
+	statusPort     int // 0: no status, so no probes through the agent
+	proxyLog       string
+	componentLog   string
+	agentLog       string
+	readiness      probeTimes
+	bootstrap      string // name of a ConfigMap
+	rewriteProbes  bool
+	mergeMetrics   bool
+	capture        capture
+	volumes        []any
+	mounts         []any
+	proxyConfig    *meshconfig.ProxyConfig // all of it, over the mesh's
+	proxyConfigRaw string                  // PROXY_CONFIG
+	warnings       []string
+}
+
+// capture is what goes through the proxy, in the words of the agent's flags.
+type capture struct {
+	inPorts, inPortsExclude, outPorts, outPortsExclude, networks, networksExclude string
+	interfacesExclude, virtualInterfaces                                          string
+}
+
+type probeTimes struct{ initial, period, threshold int32 }
+
+// notes reads annotations and gathers what is wrong with them.
+type notes struct {
+	of   map[string]string
+	errs []error
+}
+
+func (n *notes) wrong(name string, err error) {
+	if err != nil {
+		n.errs = append(n.errs, refused("annotation "+name, "%w", err))
+	}
+}
+
+// text is an annotation's value, checked, where it is there, else another. An annotation that is there may be empty.
+func (n *notes) text(a annotation.Instance, otherwise string, check func(string) error) string {
+	value, there := n.of[a.Name]
+	if !there {
+		return otherwise
+	}
+	if check != nil {
+		n.wrong(a.Name, check(value))
+	}
+	return value
+}
+
+func (n *notes) number(a annotation.Instance, otherwise int32, least, most int) int32 {
+	value, err := strconv.ParseInt(n.text(a, strconv.Itoa(int(otherwise)), number(least, most)), 10, 32)
+	if err != nil {
+		return otherwise // said already
+	}
+	return int32(value)
+}
+
+func (n *notes) yes(a annotation.Instance, otherwise bool) bool {
+	value, err := strconv.ParseBool(n.text(a, strconv.FormatBool(otherwise), truth))
+	return err == nil && value
+}
+
+// wish reads what a pod says. All that is wrong is said at once.
+func (i *Injector) wish(pod *corev1.Pod) (*wishes, error) {
+	n := &notes{of: pod.Annotations}
+	v := i.values.Global.Proxy
+	w := &wishes{
+		native:        n.yes(annotation.SidecarNativeSidecar, i.values.native()),
+		proxyLog:      n.text(annotation.SidecarLogLevel, v.LogLevel, plain),
+		componentLog:  n.text(annotation.SidecarComponentLogLevel, v.ComponentLogLevel, plain),
+		agentLog:      n.text(annotation.SidecarAgentLogLevel, i.values.Global.Logging.Level, plain),
+		bootstrap:     n.text(annotation.SidecarBootstrapOverride, "", configMapName),
+		rewriteProbes: n.yes(annotation.SidecarRewriteAppHTTPProbers, i.values.Webhook.RewriteAppHTTPProbe),
+		readiness: probeTimes{
+			initial:   n.number(annotation.SidecarStatusReadinessInitialDelaySeconds, v.ReadinessInitial, 0, 3600),
+			period:    n.number(annotation.SidecarStatusReadinessPeriodSeconds, v.ReadinessPeriod, 1, 3600),
+			threshold: n.number(annotation.SidecarStatusReadinessFailureThreshold, v.ReadinessThreshold, 1, 10000),
+		},
+		volumes: n.volumes(annotation.SidecarUserVolume),
+		mounts:  n.volumes(annotation.SidecarUserVolumeMount),
+	}
+	w.templates = i.wishTemplates(n)
+	i.wishProxyConfig(n, w)
+	i.wishCapture(n, w)
+	i.wishResources(n, w)
+	merge := i.settings.Mesh.GetEnablePrometheusMerge()
+	w.mergeMetrics = n.yes(annotation.PrometheusMergeMetrics, merge == nil || merge.GetValue()) && w.statusPort != 0
+	w.rewriteProbes = w.rewriteProbes && w.statusPort != 0
+	variant := n.text(annotation.SidecarProxyImageType, cmp.Or(w.proxyConfig.GetImage().GetImageType(), i.values.Global.Variant), nil)
+	w.image = i.values.image(n.text(annotation.SidecarProxyImage, v.Image, plain), variant)
+	n.wrong(annotation.SidecarProxyImageType.Name, plain(cmp.Or(variant, "default")))
+	return w, errors.Join(n.errs...)
+}
+
+func configMapName(value string) error {
+	if msgs := validation.IsDNS1123Subdomain(value); len(msgs) > 0 {
+		return fmt.Errorf("%s is no name of a ConfigMap: %s", quoted(value), msgs[0])
+	}
+	return nil
+}
+
+// wishTemplates are the names of templates, with aliases written out.
+func (i *Injector) wishTemplates(n *notes) []string {
+	asked := i.config.DefaultTemplates
+	if value := n.of[annotation.InjectTemplates.Name]; value != "" {
+		asked = strings.Split(value, ",")
+	}
+	var out []string
+	for _, name := range asked {
+		name = strings.TrimSpace(name)
+		for _, one := range i.aliased(name) {
+			if !i.knows(one) {
+				n.wrong(annotation.InjectTemplates.Name, fmt.Errorf("there is no template %s; there are %s", quoted(one), i.known()))
+			}
+			if !slices.Contains(out, one) {
+				out = append(out, one)
+			}
+		}
+	}
+	return out
+}
+
+func (i *Injector) wishCapture(n *notes, w *wishes) {
+	v := i.values.Global.Proxy
+	w.mode = n.text(annotation.SidecarInterceptionMode, w.proxyConfig.GetInterceptionMode().String(), oneOf("REDIRECT", "TPROXY", "NONE"))
+	w.capture = capture{
+		inPorts:           n.text(annotation.SidecarTrafficIncludeInboundPorts, v.IncludeInbound, ports(true)),
+		inPortsExclude:    n.text(annotation.SidecarTrafficExcludeInboundPorts, v.ExcludeInbound, ports(false)),
+		outPorts:          n.text(annotation.SidecarTrafficIncludeOutboundPorts, v.IncludeOutbound, ports(false)),
+		outPortsExclude:   n.text(annotation.SidecarTrafficExcludeOutboundPorts, v.ExcludeOutbound, ports(false)),
+		networks:          n.text(annotation.SidecarTrafficIncludeOutboundIPRanges, v.IncludeIPRanges, networks(true)),
+		networksExclude:   n.text(annotation.SidecarTrafficExcludeOutboundIPRanges, v.ExcludeIPRanges, networks(false)),
+		interfacesExclude: n.text(annotation.SidecarTrafficExcludeInterfaces, "", interfaces),
+		virtualInterfaces: n.text(
+			annotation.IoIstioRerouteVirtualInterfaces,
+			n.text(annotation.SidecarTrafficKubevirtInterfaces, "", interfaces),
+			interfaces,
+		),
+	}
+}
+
+// wishResources: one annotation of resources is in place of all that the values say of them, as with Istio.
+func (i *Injector) wishResources(n *notes, w *wishes) {
+	asked := corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}
+	for _, one := range []struct {
+		of   annotation.Instance
+		to   corev1.ResourceList
+		name corev1.ResourceName
+	}{
+		{annotation.SidecarProxyCPU, asked.Requests, corev1.ResourceCPU},
+		{annotation.SidecarProxyMemory, asked.Requests, corev1.ResourceMemory},
+		{annotation.SidecarProxyCPULimit, asked.Limits, corev1.ResourceCPU},
+		{annotation.SidecarProxyMemoryLimit, asked.Limits, corev1.ResourceMemory},
+	} {
+		value := n.of[one.of.Name]
+		if value == "" {
+			continue
+		}
+		q, err := quantity(value)
+		n.wrong(one.of.Name, err)
+		one.to[one.name] = q
+	}
+	w.resources = i.values.Global.Proxy.Resources
+	if len(asked.Requests)+len(asked.Limits) > 0 {
+		w.resources = asked
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.resources.Requests)) {
+		limit, limited := w.resources.Limits[name]
+		if request := w.resources.Requests[name]; limited && request.Cmp(limit) > 0 {
+			n.wrong(annotation.SidecarProxyCPU.Name+" and its siblings",
+				fmt.Errorf("the proxy requests %s of %s, which is more than its limit, %s", request.String(), name, limit.String()))
+		}
+	}
+}
+
+// quantity reads an amount; the words that API servers take have no more than some twenty bytes.
+func quantity(value string) (resource.Quantity, error) {
+	if len(value) > 64 {
+		return resource.Quantity{}, errors.New("want an amount as 100m or 128Mi")
+	}
+	q, err := resource.ParseQuantity(value)
+	if err != nil || q.Sign() < 0 {
+		return resource.Quantity{}, fmt.Errorf("%s is not an amount: write it as 100m or 128Mi", quoted(value))
+	}
+	return q, nil
+}
+
+// volumes reads a JSON list of volumes, or of mounts, or an object of them by name.
+func (n *notes) volumes(a annotation.Instance) []any {
+	value := n.of[a.Name]
+	if value == "" {
+		return nil
+	}
+	var items []map[string]any
+	if json.Unmarshal([]byte(value), &items) != nil {
+		var byName map[string]map[string]any
+		if err := json.Unmarshal([]byte(value), &byName); err != nil {
+			n.wrong(a.Name, errors.New(`want a JSON list, as [{"name": "cache", "emptyDir": {}}], or an object of them by name`))
+			return nil
+		}
+		for _, name := range slices.Sorted(maps.Keys(byName)) {
+			if item := byName[name]; item != nil {
+				item["name"] = name
+				items = append(items, item)
+			}
+		}
+	}
+	out := make([]any, 0, len(items))
+	for _, item := range items {
+		if text(item, "name") == "" {
+			n.wrong(a.Name, errors.New("an item has no name"))
+		}
+		out = append(out, whole(item))
+	}
+	return out
+}

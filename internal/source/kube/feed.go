@@ -1,0 +1,308 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/printable"
+	"fairway/internal/source"
+	"fairway/internal/source/kube/translate"
+)
+
+// feed keeps one kind up to date. Its fields are its own goroutine's, but for woken.
+type feed struct {
+	kind  kind
+	o     Options
+	log   *slog.Logger
+	out   *outbox
+	woken chan struct{} // holds a token when it is worth trying again
+
+	reader  reader
+	at      collection
+	version string          // what has been heard of; empty: it is to be listed
+	wrong   map[string]bool // places with problems
+
+	began     time.Time // when it was first refused
+	listed    bool
+	awaited   bool   // nothing is whole without it
+	state     string // what is told of it, so that it is told once
+	tries     int    // since it last went on
+	relists   int    // since a watch said something
+	refusals  int    // watches that the API server refused, in a row
+	unlimited bool   // pages are forgotten faster than they are read
+}
+
+func newFeed(k kind, o Options, out *outbox) *feed {
+	if k.one == (object{}) {
+		out.await(k.name)
+	}
+	return &feed{
+		kind: k, o: o, log: o.Log.With("kind", k.name), out: out,
+		woken: make(chan struct{}, 1), wrong: map[string]bool{}, awaited: true,
+	}
+}
+
+// Bounds of what an API server may take, and of what is taken from it.
+const (
+	answerTime  = 60 * time.Second // for one page, or one question
+	pageSize    = 500
+	maxObjects  = 1_000_000
+	watchTime   = 4 * time.Minute // and up to twice that; then it is asked again
+	firstPause  = 100 * time.Millisecond
+	waitedPause = time.Second // the longest while somebody waits for this kind
+	lastPause   = 5 * time.Second
+	absentPause = 20 * time.Second // of what is not served, or may not be read: somebody has to do something first
+)
+
+// errForgotten says that the API server does not know any more what happened since a version.
+var errForgotten = errors.New("the API server has forgotten what happened since")
+
+func (f *feed) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := f.step(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			f.tries = 0
+			continue
+		case errors.Is(err, errForgotten):
+			f.log.Info("the kind is listed again", "reason", err)
+			if f.relists++; f.relists == 1 {
+				continue
+			}
+		}
+		f.fails(err)
+		f.pause(ctx)
+	}
+}
+
+// wake has a feed that pauses try again at once.
+func (f *feed) wake() {
+	select {
+	case f.woken <- struct{}{}:
+	default:
+	}
+}
+
+func (f *feed) pause(ctx context.Context) {
+	longest := lastPause
+	switch {
+	case f.awaited:
+		longest = waitedPause
+	case !f.listed:
+		longest = absentPause
+	}
+	d := min(firstPause<<min(f.tries, 10), longest)
+	f.tries++
+	timer := time.NewTimer(d/2 + rand.N(d))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-f.woken:
+		f.tries = 0
+	}
+}
+
+// step lists the kind if need be, then follows it until the watch ends.
+func (f *feed) step(ctx context.Context) error {
+	if f.version == "" {
+		if err := f.list(ctx); err != nil {
+			return err
+		}
+	}
+	return f.follow(ctx)
+}
+
+// list hands over all there is, as one whole shard.
+func (f *feed) list(ctx context.Context) error {
+	at, err := f.kind.find(ctx)
+	if err != nil {
+		return err
+	}
+	next, all := f.kind.read(f.reader), made{}
+	problems := map[string][]mesh.Problem{}
+	opts := metav1.ListOptions{Limit: pageSize}
+	if f.unlimited {
+		opts.Limit, f.unlimited = 0, false
+	}
+	version, n := "", 0
+	for more := true; more; more = opts.Continue != "" {
+		page, err := f.page(ctx, at, opts)
+		if forgotten(err) && opts.Continue != "" {
+			f.unlimited = true
+			return fmt.Errorf("%w: %w", errForgotten, err)
+		}
+		if err != nil {
+			if apierrors.IsNotFound(err) {
+				f.kind.lost()
+			}
+			return err
+		}
+		if err := meta.EachListItem(page, func(o runtime.Object) error {
+			if n++; n > maxObjects {
+				return fmt.Errorf("there are more than %d objects", maxObjects)
+			}
+			f.set(next, o, &all, problems)
+			return nil
+		}); err != nil {
+			return err
+		}
+		about, err := meta.ListAccessor(page)
+		if err != nil {
+			return err
+		}
+		version, opts.Continue = about.GetResourceVersion(), about.GetContinue()
+	}
+	f.replace(problems)
+	f.reader, f.at, f.version = next, at, version
+	f.out.put([]source.Shard{{Key: f.shard(), Whole: true, Rows: all.rows}}, problems)
+	next.listed()
+	f.listed = true
+	f.release()
+	return nil
+}
+
+// release says that nobody need wait for this kind.
+func (f *feed) release() {
+	if f.awaited {
+		f.awaited = false
+		f.out.done(f.kind)
+	}
+}
+
+func (f *feed) shard() source.ShardKey {
+	at := source.ShardKey{Cluster: f.o.Cluster, Kind: f.kind.name}
+	if f.kind.one != (object{}) {
+		at.Part = f.kind.one.String()
+	}
+	return at
+}
+
+// replace makes problems all there are of the kind: those of other places are taken back.
+func (f *feed) replace(problems map[string][]mesh.Problem) {
+	old := f.wrong
+	f.wrong = map[string]bool{}
+	for at := range problems {
+		f.wrong[at] = true
+	}
+	for at := range old {
+		if !f.wrong[at] {
+			problems[at] = nil
+		}
+	}
+}
+
+func (f *feed) page(ctx context.Context, at collection, opts metav1.ListOptions) (runtime.Object, error) {
+	ctx, stop := context.WithTimeout(ctx, answerTime)
+	defer stop()
+	return at.list(ctx, opts)
+}
+
+// follow hands over what changes, until the watch ends.
+func (f *feed) follow(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	seconds := int64((watchTime + rand.N(watchTime)) / time.Second)
+	w, err := f.at.watch(ctx, metav1.ListOptions{ResourceVersion: f.version, AllowWatchBookmarks: true, TimeoutSeconds: &seconds})
+	if err != nil {
+		return f.refused(err)
+	}
+	defer w.Stop()
+	f.goesOn()
+	begun, heard := time.Now(), false
+	for e := range w.ResultChan() {
+		if err := f.take(e); err != nil {
+			return f.refused(err)
+		}
+		heard, f.tries, f.refusals, f.relists = true, 0, 0, 0
+	}
+	if !heard && time.Since(begun) < time.Second {
+		return errors.New("the watch ended as soon as it began")
+	}
+	return nil
+}
+
+// take takes one event of a watch.
+func (f *feed) take(e watch.Event) error {
+	if e.Type == watch.Error {
+		return apierrors.FromObject(e.Object)
+	}
+	about, err := meta.Accessor(e.Object)
+	if err != nil {
+		return fmt.Errorf("a watch said what is no object: %w", err)
+	}
+	var change made
+	problems := map[string][]mesh.Problem{}
+	switch e.Type {
+	case watch.Added, watch.Modified:
+		f.set(f.reader, e.Object, &change, problems)
+	case watch.Deleted:
+		f.remove(e.Object, about, &change)
+	}
+	at := f.place(about)
+	if list := problems[at]; len(list) > 0 {
+		f.wrong[at] = true
+	} else if f.wrong[at] {
+		problems[at] = nil
+		delete(f.wrong, at)
+	}
+	if v := about.GetResourceVersion(); v != "" {
+		f.version = v
+	}
+	if change.rows.Len()+change.gone.Len()+len(problems) > 0 {
+		f.out.put([]source.Shard{{Key: f.shard(), Rows: change.rows, Gone: change.gone}}, problems)
+	}
+	return nil
+}
+
+// place is where an object's problems are said to be.
+func (f *feed) place(o metav1.Object) string {
+	return printable.Text(f.kind.name+" "+o.GetNamespace()+"/"+o.GetName(), printable.Short)
+}
+
+// set reads one object. One that cannot be read is a problem, and nobody else's.
+func (f *feed) set(by reader, o runtime.Object, to *made, problems map[string][]mesh.Problem) {
+	about, err := meta.Accessor(o)
+	if err != nil || !translate.Named(about.GetNamespace(), about.GetName()) {
+		f.log.Warn("the API server handed over what has no name", "error", err)
+		return
+	}
+	at := f.place(about)
+	defer func() {
+		if p := recover(); p != nil {
+			f.log.Error("an object ended what reads it", "object", at, "panic", p, "stack", string(debug.Stack()))
+			problems[at] = []mesh.Problem{{
+				Object: mesh.ObjectRef{Kind: f.kind.name, Namespace: about.GetNamespace(), Name: about.GetName()},
+				Code:   code.Unreadable, Severity: mesh.Error,
+				Message: "the object cannot be read, by a fault of the control plane's own", Fix: "its log tells more",
+			}}
+		}
+	}()
+	if list := by.set(o, to); len(list) > 0 {
+		problems[at] = list
+	}
+}
+
+func (f *feed) remove(o runtime.Object, about metav1.Object, to *made) {
+	defer func() {
+		if p := recover(); p != nil {
+			f.log.Error("an object ended what removes it", "object", f.place(about), "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	f.reader.remove(o, to)
+}

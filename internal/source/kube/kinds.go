@@ -1,0 +1,241 @@
+package kube
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+
+	"fairway/internal/config"
+	"fairway/internal/config/schemas"
+	"fairway/internal/mesh"
+	"fairway/internal/source"
+	"fairway/internal/source/kube/translate"
+)
+
+// kind is one that is watched.
+type kind struct {
+	name  string // of its shard, and to people: "Pod"
+	one   object // the one object that is read; zero: all there are
+	group string // of its API; empty where no CRD defines it
+	find  func(context.Context) (collection, error)
+	read  func(before reader) reader // an empty reader, which may look at what the one before it has
+	lost  func()                     // find is not to believe what it found before
+}
+
+// reader makes rows of the objects of one kind. It is used by one goroutine.
+type reader interface {
+	set(o runtime.Object, to *made) []mesh.Problem
+	remove(o runtime.Object, to *made)
+	listed() // all that there is has been set
+}
+
+// made is what came of objects.
+type made struct {
+	rows source.Rows
+	gone source.Keys
+}
+
+// each is a reader that keeps nothing: an object's rows depend on that object alone.
+type each[O runtime.Object] struct {
+	put  func(o O, to *made) []mesh.Problem
+	take func(o O, to *made)
+}
+
+func (e each[O]) set(o runtime.Object, to *made) []mesh.Problem { return e.put(o.(O), to) }
+func (e each[O]) remove(o runtime.Object, to *made)             { e.take(o.(O), to) }
+func (e each[O]) listed()                                       {}
+
+// kinds lists all that a source reads.
+func kinds(o Options, c *clients, r translate.Registry) ([]kind, error) {
+	all := append(ownKinds(c, r), meshKind(o, c))
+	for _, k := range config.Kinds() {
+		custom, err := customKind(o, c, k)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, custom)
+	}
+	return append(all, nativeKind(o, c, config.Ingress, "ingresses"), nativeKind(o, c, config.IngressClass, "ingressclasses")), nil
+}
+
+// fixed is where a kind of Kubernetes' own always is.
+func fixed(c typed) func(context.Context) (collection, error) {
+	return func(context.Context) (collection, error) { return c, nil }
+}
+
+func always(r reader) func(reader) reader { return func(reader) reader { return r } }
+
+// running selects Pods that have not ended: there may be many of the others, and they are nothing to a mesh.
+const running = "status.phase!=Succeeded,status.phase!=Failed"
+
+func ownKinds(c *clients, r translate.Registry) []kind {
+	nothing := func() {}
+	return []kind{
+		{
+			name: "Namespace", lost: nothing, read: always(namespaces(r)),
+			find: fixed(typed{client: c.core, resource: "namespaces", empty: func() runtime.Object { return new(corev1.NamespaceList) }}),
+		},
+		{
+			name: "Node", lost: nothing, read: always(nodes(r)),
+			find: fixed(typed{client: c.core, resource: "nodes", empty: func() runtime.Object { return new(corev1.NodeList) }}),
+		},
+		{
+			name: "Pod", lost: nothing, read: always(pods(r)),
+			find: fixed(typed{
+				client: c.core, resource: "pods", fields: running, empty: func() runtime.Object { return new(corev1.PodList) },
+			}),
+		},
+		{
+			name: "Service", lost: nothing, read: always(services(r)),
+			find: fixed(typed{client: c.core, resource: "services", empty: func() runtime.Object { return new(corev1.ServiceList) }}),
+		},
+		{
+			name: "EndpointSlice", lost: nothing, read: func(reader) reader { return newSliceReader(r) },
+			find: fixed(typed{
+				client: c.discover, resource: "endpointslices", empty: func() runtime.Object { return new(discoveryv1.EndpointSliceList) },
+			}),
+		},
+	}
+}
+
+func namespaces(r translate.Registry) reader {
+	return each[*corev1.Namespace]{
+		put: func(o *corev1.Namespace, to *made) []mesh.Problem {
+			row, problems := r.Namespace(o)
+			to.rows.Namespaces = append(to.rows.Namespaces, row)
+			return problems
+		},
+		take: func(o *corev1.Namespace, to *made) {
+			to.gone.Namespaces = append(to.gone.Namespaces, r.NamespaceKey(o.Name))
+		},
+	}
+}
+
+func nodes(r translate.Registry) reader {
+	return each[*corev1.Node]{
+		put: func(o *corev1.Node, to *made) []mesh.Problem {
+			row, problems := r.Machine(o)
+			to.rows.Machines = append(to.rows.Machines, row)
+			return problems
+		},
+		take: func(o *corev1.Node, to *made) { to.gone.Machines = append(to.gone.Machines, r.MachineKey(o.Name)) },
+	}
+}
+
+func pods(r translate.Registry) reader {
+	take := func(o *corev1.Pod, to *made) {
+		to.gone.Workloads = append(to.gone.Workloads, r.WorkloadKey(o.Namespace, o.Name))
+	}
+	return each[*corev1.Pod]{
+		put: func(o *corev1.Pod, to *made) []mesh.Problem {
+			row, problems, ok := r.Workload(o)
+			if !ok {
+				take(o, to)
+				return nil
+			}
+			to.rows.Workloads = append(to.rows.Workloads, row)
+			return problems
+		},
+		take: take,
+	}
+}
+
+func services(r translate.Registry) reader {
+	return each[*corev1.Service]{
+		put: func(o *corev1.Service, to *made) []mesh.Problem {
+			row, slice, problems := r.Service(o)
+			to.rows.Services = append(to.rows.Services, row)
+			if slice != nil {
+				to.rows.Slices = append(to.rows.Slices, slice)
+			} else {
+				to.gone.Slices = append(to.gone.Slices, translate.ElsewhereKey(row.Key))
+			}
+			return problems
+		},
+		take: func(o *corev1.Service, to *made) {
+			key := r.ServiceKey(o.Namespace, o.Name)
+			to.gone.Services = append(to.gone.Services, key)
+			to.gone.Slices = append(to.gone.Slices, translate.ElsewhereKey(key))
+		},
+	}
+}
+
+// meshKind is the ConfigMap that holds the mesh configuration.
+func meshKind(o Options, c *clients) kind {
+	const name = "istio"
+	return kind{
+		name: "ConfigMap", lost: func() {},
+		find: fixed(typed{
+			client: c.core, resource: "configmaps", namespace: o.Namespace, fields: "metadata.name=" + name,
+			empty: func() runtime.Object { return new(corev1.ConfigMapList) },
+		}),
+		read: func(before reader) reader { return newMeshReader(o.Decoder, o.Cluster, before) },
+	}
+}
+
+// customKind is one of Istio's, in the newest version that the API server has of those that the decoder knows.
+func customKind(o Options, c *clients, k config.Kind) (kind, error) {
+	schema, err := schemas.Load(string(k))
+	if err != nil {
+		return kind{}, err
+	}
+	group, versions := schema.Group, slices.Clone(schema.Versions)
+	slices.SortFunc(versions, func(a, b string) int { return -version.CompareKubeAwareVersionStrings(a, b) })
+	return kind{
+		name: string(k), group: group, lost: c.catalog.forget,
+		find: func(ctx context.Context) (collection, error) {
+			at, err := c.catalog.find(ctx, group, string(k), versions)
+			if err != nil {
+				return nil, err
+			}
+			return untyped{c.dynamic.Resource(at)}, nil
+		},
+		read: func(before reader) reader { return newObjectReader(o.Decoder, o.Cluster, before) },
+	}, nil
+}
+
+// nativeKind is one of Kubernetes' own that the decoder reads. Every API server serves it, under a word of paths.
+func nativeKind(o Options, c *clients, k config.Kind, plural string) kind {
+	at := schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: plural}
+	return kind{
+		name: string(k), lost: func() {},
+		find: func(context.Context) (collection, error) { return untyped{c.dynamic.Resource(at)}, nil },
+		read: func(before reader) reader { return newObjectReader(o.Decoder, o.Cluster, before) },
+	}
+}
+
+// secretKind is one Secret.
+func secretKind(o Options, c *clients, of object) kind {
+	return kind{
+		name: string(config.Secret), one: of, lost: func() {},
+		find: fixed(typed{
+			client: c.core, resource: "secrets", namespace: of.namespace, fields: "metadata.name=" + of.name,
+			empty: func() runtime.Object { return new(corev1.SecretList) },
+		}),
+		read: func(before reader) reader { return secretReader{newObjectReader(o.Decoder, o.Cluster, before)} },
+	}
+}
+
+// definitions has no rows: changed is told the group of each CRD that there is, that changes, or goes.
+func definitions(c *clients, changed func(group string)) kind {
+	tell := func(o *metav1.PartialObjectMetadata, _ *made) {
+		_, group, _ := strings.Cut(o.Name, ".")
+		changed(group)
+	}
+	at := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	return kind{
+		name: "CustomResourceDefinition", lost: func() {},
+		find: func(context.Context) (collection, error) { return named{c.metadata.Resource(at)}, nil },
+		read: always(each[*metav1.PartialObjectMetadata]{
+			put:  func(o *metav1.PartialObjectMetadata, to *made) []mesh.Problem { tell(o, to); return nil },
+			take: tell,
+		}),
+	}
+}

@@ -1,0 +1,138 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	"fairway/internal/config"
+	"fairway/internal/source"
+	"fairway/internal/source/kube/translate"
+)
+
+// Options of a Source.
+type Options struct {
+	Cluster   string // its name
+	Domain    string // DNS suffix of its services
+	Namespace string // the root namespace, where the mesh configuration is
+	Config    *rest.Config
+	Decoder   *config.Decoder
+	Log       *slog.Logger // nil: nobody hears
+	// Patience is how long a kind that may not be read is waited for at the start; 0 is ten seconds. One that is not
+	// served is not waited for at all, and an API server that does not answer for ever.
+	Patience time.Duration
+	// Secrets is how many are watched at most; 0 is 10,000.
+	Secrets int
+	// Looked is told of each object that is read because it is wanted (Want) once what there is of it has been handed
+	// over, and when it is not kept up to date any more. nil: nobody hears.
+	Looked func(k config.Key, known bool)
+}
+
+// Source reads one cluster.
+type Source struct {
+	o       Options
+	clients *clients
+	kinds   []kind
+	wanted  *wanted
+}
+
+var _ source.Source = (*Source)(nil)
+
+// Connect reads how to reach an API server out of a kubeconfig file, of which the current context counts; without a
+// file, it is the one of the cluster that this program runs in. ErrNoCluster says that it runs in none.
+func Connect(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
+		c, err := rest.InClusterConfig()
+		if errors.Is(err, rest.ErrNotInCluster) {
+			return nil, ErrNoCluster
+		}
+		return c, err
+	}
+	c, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig %s: %w", kubeconfig, err)
+	}
+	return c, nil
+}
+
+// ErrNoCluster says that no file names a cluster, and that this program runs in none.
+var ErrNoCluster = errors.New("not in a Kubernetes cluster")
+
+// New prepares a source. It asks nobody anything yet: an error is one of the options.
+func New(o Options) (*Source, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Patience <= 0 {
+		o.Patience = 10 * time.Second
+	}
+	o.Log = o.Log.With("cluster", o.Cluster)
+	own := rest.CopyConfig(o.Config)
+	own.QPS = -1 // feeds pause by themselves
+	own.UserAgent = "pilot-discovery"
+	own.WarningHandler = rest.NoWarnings{}
+	client, err := rest.HTTPClientFor(own)
+	if err != nil {
+		return nil, fmt.Errorf("connect to cluster %s: %w", o.Cluster, err)
+	}
+	if o.Secrets <= 0 {
+		o.Secrets = maxSecrets
+	}
+	if o.Looked == nil {
+		o.Looked = func(config.Key, bool) {}
+	}
+	s := &Source{o: o, wanted: newWanted()}
+	if s.clients, err = newClients(own, client); err != nil {
+		return nil, fmt.Errorf("connect to cluster %s: %w", o.Cluster, err)
+	}
+	s.kinds, err = kinds(o, s.clients, translate.For(o.Cluster, o.Domain))
+	return s, err
+}
+
+// Name is the cluster's, as the registry that its rows have in their keys.
+func (s *Source) Name() string { return translate.For(s.o.Cluster, s.o.Domain).Name() }
+
+const detail = 4 // of logr, which is slog's debug
+
+// Run hands over what the API server holds, and what changes, until ctx ends.
+func (s *Source) Run(ctx context.Context, sink source.Sink) error {
+	// What client-go has to say beside its errors is for those who look closely.
+	ctx, stop := context.WithCancel(klog.NewContext(ctx, logr.FromSlogHandler(s.o.Log.Handler()).V(detail)))
+	defer stop()
+	out := newOutbox(sink)
+	out.hear = func(of object, known bool) { s.o.Looked(secretKey(of), known) }
+	var feeds []*feed
+	for _, k := range s.kinds {
+		feeds = append(feeds, newFeed(k, s.o, out))
+	}
+	var running sync.WaitGroup
+	for _, f := range append(feeds, s.definitions(feeds)) {
+		running.Go(func() { f.run(ctx) })
+	}
+	running.Go(func() { s.follow(ctx, out) })
+	out.run(ctx)
+	running.Wait()
+	s.clients.close()
+	return nil
+}
+
+// definitions is a feed of CRDs that has no rows: it wakes those whose kind was defined otherwise.
+func (s *Source) definitions(feeds []*feed) *feed {
+	out := newOutbox(nil) // what is said of this kind is for the log alone
+	return newFeed(definitions(s.clients, func(group string) {
+		for _, f := range feeds {
+			if f.kind.group == group {
+				f.kind.lost()
+				f.wake()
+			}
+		}
+	}), s.o, out)
+}

@@ -1,0 +1,162 @@
+package kube
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+)
+
+// objectReader reads what the decoder does: custom resources, and kinds of Kubernetes' own. It knows those that are in
+// force, as the sink does, so that an object's newer version that is refused does not take the older one away, and one
+// that says the same again is not handed on.
+type objectReader struct {
+	decoder *config.Decoder
+	cluster string
+	held    map[object]*config.Object
+	before  map[object]*config.Object // of the reader before
+}
+
+func newObjectReader(d *config.Decoder, cluster string, before reader) *objectReader {
+	r := &objectReader{decoder: d, cluster: cluster, held: map[object]*config.Object{}}
+	if b, ok := before.(*objectReader); ok {
+		r.before = b.held
+	}
+	return r
+}
+
+func (r *objectReader) set(o runtime.Object, to *made) []mesh.Problem {
+	u := o.(*unstructured.Unstructured)
+	id := object{u.GetNamespace(), u.GetName()}
+	old, listing := r.held[id], false
+	if old == nil {
+		old, listing = r.before[id], true // a list says each object once
+	}
+	if old != nil && old.Stored.UID != string(u.GetUID()) {
+		old = nil // it was deleted, and another was made of the same name
+	}
+	strip(u)
+	read, problems := r.decoder.DecodeTree(r.cluster, u.Object)
+	switch {
+	case read == nil && old == nil:
+		if was := r.held[id]; was != nil {
+			r.drop(id, was.Key, to)
+		}
+		return problems
+	case read == nil, old != nil && repeats(old, read):
+		read = old
+	}
+	r.held[id] = read
+	if read != old || listing {
+		to.rows.Objects = append(to.rows.Objects, read)
+	}
+	return problems
+}
+
+func (r *objectReader) remove(o runtime.Object, to *made) {
+	u := o.(*unstructured.Unstructured)
+	id := object{u.GetNamespace(), u.GetName()}
+	if was := r.held[id]; was != nil {
+		r.drop(id, was.Key, to)
+	}
+}
+
+func (r *objectReader) listed() { r.before = nil }
+
+func (r *objectReader) drop(id object, key config.Key, to *made) {
+	delete(r.held, id)
+	to.gone.Objects = append(to.gone.Objects, key)
+}
+
+// repeats says whether a version of an object says nothing that the one before does not: it is another of its status, or
+// of what nobody reads.
+func repeats(old, now *config.Object) bool {
+	return config.Same(old, now) && old.Stored.Generation == now.Stored.Generation &&
+		old.Labels == now.Labels && maps.Equal(old.Annotations, now.Annotations)
+}
+
+// strip takes away what nobody reads. The tree is the source's own.
+func strip(u *unstructured.Unstructured) {
+	unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
+	unstructured.RemoveNestedField(u.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
+	unstructured.RemoveNestedField(u.Object, "status")
+}
+
+// meshReader reads the one ConfigMap that holds the mesh configuration (key mesh) and the mesh's networks (meshNetworks).
+type meshReader struct {
+	decoder *config.Decoder
+	held    map[config.Kind]*config.Object
+	before  map[config.Kind]*config.Object
+	where   string // the cluster
+}
+
+func newMeshReader(d *config.Decoder, cluster string, before reader) *meshReader {
+	r := &meshReader{decoder: d, held: map[config.Kind]*config.Object{}, where: cluster}
+	if b, ok := before.(*meshReader); ok {
+		r.before = b.held
+	}
+	return r
+}
+
+func (r *meshReader) set(o runtime.Object, to *made) (problems []mesh.Problem) {
+	from := o.(*corev1.ConfigMap)
+	for _, part := range r.parts() {
+		text, said := from.Data[part.key]
+		if !said {
+			r.drop(part.kind, to)
+			continue
+		}
+		read, found := part.decode(config.Document{
+			File: r.file(from, part.key), Line: 1, Text: []byte(text),
+		})
+		problems = append(problems, found...)
+		if read == nil {
+			read = r.held[part.kind]
+		}
+		if read == nil {
+			read = r.before[part.kind]
+		}
+		if read != nil {
+			r.held[part.kind] = read
+			to.rows.Objects = append(to.rows.Objects, read)
+		}
+	}
+	return problems
+}
+
+// file is how the place of a text inside a ConfigMap is called.
+func (r *meshReader) file(from *corev1.ConfigMap, key string) string {
+	return "ConfigMap " + r.where + "/" + from.Namespace + "/" + from.Name + "/" + key
+}
+
+type meshPart struct {
+	key    string
+	kind   config.Kind
+	decode func(config.Document) (*config.Object, []mesh.Problem)
+}
+
+func (r *meshReader) parts() [2]meshPart {
+	return [2]meshPart{
+		{"mesh", config.MeshConfig, r.decoder.DecodeMeshConfig},
+		{"meshNetworks", config.MeshNetworks, r.decoder.DecodeMeshNetworks},
+	}
+}
+
+func (r *meshReader) remove(_ runtime.Object, to *made) {
+	for _, part := range r.parts() {
+		r.drop(part.kind, to)
+	}
+}
+
+func (r *meshReader) listed() { r.before = nil }
+
+func (r *meshReader) drop(kind config.Kind, to *made) {
+	if o := r.held[kind]; o != nil {
+		delete(r.held, kind)
+		to.gone.Objects = append(to.gone.Objects, o.Key)
+	}
+}

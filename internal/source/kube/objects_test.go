@@ -1,0 +1,107 @@
+package kube
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"fairway/internal/config"
+)
+
+func decoder(t *testing.T) *config.Decoder {
+	t.Helper()
+	d, err := config.NewDecoder(config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func rule(uid string, version int, timeout string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "networking.istio.io/v1", "kind": "VirtualService",
+		"metadata": map[string]any{
+			"name": "web", "namespace": "shop", "uid": uid, "resourceVersion": fmt.Sprint(version), "generation": int64(version),
+			"managedFields": []any{map[string]any{"manager": "kubectl"}},
+			"annotations":   map[string]any{"kubectl.kubernetes.io/last-applied-configuration": "{}", "own": "kept"},
+		},
+		"spec": map[string]any{"hosts": []any{"web"}, "http": []any{map[string]any{
+			"timeout": timeout, "route": []any{map[string]any{"destination": map[string]any{"host": "web"}}},
+		}}},
+		"status": map[string]any{"observedGeneration": int64(version)},
+	}}
+}
+
+// What an object says goes on with its stored identity, and without what nobody reads.
+func TestObjectsAreStripped(t *testing.T) {
+	var m made
+	if problems := newObjectReader(decoder(t), "east", nil).set(rule("u1", 7, "1s"), &m); len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	o := m.rows.Objects[0]
+	if want := (config.Stored{Cluster: "east", UID: "u1", Generation: 7, ResourceVersion: "7"}); o.Stored != want {
+		t.Errorf("it is stored as %v", o.Stored)
+	}
+	if got := fmt.Sprint(o.Annotations); got != "map[own:kept]" {
+		t.Errorf("annotations %s", got)
+	}
+}
+
+// A version that says the same is not handed on; one that is refused leaves the one before it, unless that was another
+// object of the same name; a list keeps that too.
+func TestVersionsOfAnObject(t *testing.T) {
+	r := newObjectReader(decoder(t), "east", nil)
+	set := func(r *objectReader, o *unstructured.Unstructured) (says string) {
+		t.Helper()
+		var m made
+		problems := r.set(o, &m)
+		for _, o := range m.rows.Objects {
+			says += "+" + strings.Join(strings.Fields(fmt.Sprint(o.Stored.ResourceVersion)), "")
+		}
+		for range m.gone.Objects {
+			says += "-"
+		}
+		for range problems {
+			says += "!"
+		}
+		return says
+	}
+	same := rule("u1", 1, "1s")
+	same.SetResourceVersion("2")
+	touched := rule("u1", 1, "1s")
+	touched.SetResourceVersion("3")
+	touched.SetAnnotations(map[string]string{"own": "changed"})
+	for i, step := range []struct {
+		o    *unstructured.Unstructured
+		want string
+	}{
+		{rule("u1", 1, "1s"), "+1"},
+		{same, ""},
+		{touched, "+3"},
+		{rule("u1", 4, "nonsense"), "!"},
+		{rule("u1", 5, "2s"), "+5"},
+	} {
+		if got := set(r, step.o); got != step.want {
+			t.Errorf("step %d says %q, want %q", i, got, step.want)
+		}
+	}
+	again := newObjectReader(decoder(t), "east", r)
+	if got := set(again, rule("u1", 6, "nonsense")); got != "+5!" {
+		t.Errorf("a list of a refused version says %q", got)
+	}
+	again.listed()
+	if got := set(again, rule("u2", 7, "nonsense")); got != "-!" {
+		t.Errorf("a refused object that took the place of another says %q", got)
+	}
+	var m made
+	again.remove(rule("u2", 8, "1s"), &m)
+	if m.gone.Len() != 0 {
+		t.Errorf("what was not in force goes: %v", m.gone)
+	}
+	third := newObjectReader(decoder(t), "east", r)
+	if got := set(third, rule("u3", 9, "nonsense")); got != "!" {
+		t.Errorf("a list keeps another object of the same name: %q", got)
+	}
+}

@@ -1,0 +1,138 @@
+package kube
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"fairway/internal/mesh"
+	"fairway/internal/source"
+)
+
+// outbox gathers what feeds say while the sink takes something, and hands it on as one Update. It knows which kinds are
+// still waited for, and which are not kept up to date.
+type outbox struct {
+	sink  source.Sink   // nil: nobody hears
+	ready chan struct{} // holds a token when there is something to hand on
+
+	mu      sync.Mutex
+	next    source.Update
+	waiting map[string]bool   // kinds that have not been listed yet
+	down    map[string]string // kinds that are not kept up to date, and why
+	synced  bool              // has been said
+	told    string            // of what is down
+	looked  []object          // objects that have been looked for one by one; said once what was put has been handed on
+	dropped []object          // those that are not kept up to date any more; said before what was put is handed on
+
+	hear func(of object, known bool) // is told of looked and dropped
+}
+
+func newOutbox(sink source.Sink) *outbox {
+	return &outbox{sink: sink, ready: make(chan struct{}, 1), waiting: map[string]bool{}, down: map[string]string{}}
+}
+
+// await says that there is nothing whole without a kind.
+func (b *outbox) await(kind string) { b.waiting[kind] = true }
+
+// put hands on what a feed found.
+func (b *outbox) put(shards []source.Shard, problems map[string][]mesh.Problem) {
+	b.change(func() {
+		b.next.Shards = append(b.next.Shards, shards...)
+		for at, list := range problems {
+			if b.next.Problems == nil {
+				b.next.Problems = map[string][]mesh.Problem{}
+			}
+			b.next.Problems[at] = list
+		}
+	})
+}
+
+// done says that a kind is waited for no longer.
+func (b *outbox) done(k kind) {
+	b.change(func() {
+		if k.one == (object{}) {
+			delete(b.waiting, k.name)
+		} else {
+			b.looked = append(b.looked, k.one)
+		}
+	})
+}
+
+// standing says of a kind that it is kept up to date (why is empty), or why it is not.
+func (b *outbox) standing(kind, why string) {
+	b.change(func() {
+		if why == "" {
+			delete(b.down, kind)
+		} else {
+			b.down[kind] = why
+		}
+	})
+}
+
+func (b *outbox) change(do func()) {
+	if b.sink == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	do()
+	select {
+	case b.ready <- struct{}{}:
+	default:
+	}
+}
+
+// run hands on until ctx ends.
+func (b *outbox) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.ready:
+		}
+		u, some, looked, dropped := b.take()
+		for _, of := range dropped {
+			b.hear(of, false)
+		}
+		if some {
+			b.sink.Apply(u)
+		}
+		for _, of := range looked {
+			b.hear(of, true)
+		}
+	}
+}
+
+func (b *outbox) take() (u source.Update, some bool, looked, dropped []object) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	u, b.next = b.next, source.Update{}
+	looked, dropped = b.looked, b.dropped
+	b.looked, b.dropped = nil, nil
+	if len(b.waiting) == 0 && !b.synced {
+		b.synced, u.Synced = true, true
+	}
+	if now := b.stale(); now != b.told {
+		b.told = now
+		u.Stale, u.Fresh = now, now == ""
+	}
+	return u, len(u.Shards)+len(u.Problems) > 0 || u.Synced || u.Fresh || u.Stale != "", looked, dropped
+}
+
+// stale tells what is not kept up to date, and of one kind why.
+func (b *outbox) stale() string {
+	if len(b.down) == 0 {
+		return ""
+	}
+	names := slices.Sorted(maps.Keys(b.down))
+	why := ": " + b.down[names[0]]
+	if more := len(names) - mostNames; more > 0 {
+		return strings.Join(names[:mostNames], ", ") + " and others" + why
+	}
+	return strings.Join(names, ", ") + why
+}
+
+// mostNames is how many kinds are named that are not kept up to date.
+const mostNames = 3

@@ -1,0 +1,194 @@
+package kube
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/source"
+)
+
+// maxSecrets is how many Secrets are watched at once unless the options say otherwise. Each has a watch of its own.
+const maxSecrets = 10_000
+
+// wanted are the Secrets that somebody wants.
+type wanted struct {
+	more chan struct{} // holds a token when something has changed
+
+	mu      sync.Mutex
+	all     map[object]struct{}
+	changed map[object]struct{} // since they were seen to
+}
+
+func newWanted() *wanted {
+	return &wanted{more: make(chan struct{}, 1), all: map[object]struct{}{}, changed: map[object]struct{}{}}
+}
+
+// Want says which objects are wanted from now on, and which no longer: Secrets, of which none is read unasked. It does
+// not block, and may be called before Run and while it runs, from one goroutine at a time.
+func (s *Source) Want(more, less []config.Key) {
+	w := s.wanted
+	w.mu.Lock()
+	for _, k := range more {
+		of := object{k.Namespace, k.Name}
+		w.all[of], w.changed[of] = struct{}{}, struct{}{}
+	}
+	for _, k := range less {
+		of := object{k.Namespace, k.Name}
+		delete(w.all, of)
+		w.changed[of] = struct{}{}
+	}
+	w.mu.Unlock()
+	select {
+	case w.more <- struct{}{}:
+	default:
+	}
+}
+
+// take lists what has changed, and whether each is wanted.
+func (w *wanted) take() map[object]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := map[object]bool{}
+	for of := range w.changed {
+		_, out[of] = w.all[of]
+	}
+	clear(w.changed)
+	return out
+}
+
+// single is the feed of one Secret.
+type single struct {
+	*feed
+	stop func() // nil: it does not run yet, for there are too many
+	done chan struct{}
+}
+
+// follow keeps a feed for each Secret that is wanted, until ctx ends.
+func (s *Source) follow(ctx context.Context, out *outbox) {
+	all, idle := map[object]*single{}, map[object]*single{}
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-s.wanted.more:
+		}
+		for of, is := range s.wanted.take() {
+			f, has := all[of]
+			switch {
+			case is && !has:
+				all[of] = &single{feed: newFeed(secretKind(s.o, s.clients, of), s.o, out), done: make(chan struct{})}
+				idle[of] = all[of]
+			case !is && has:
+				f.end()
+				delete(all, of)
+				delete(idle, of)
+				f.forget()
+			}
+		}
+		for of, f := range idle {
+			if len(all)-len(idle) >= s.o.Secrets {
+				f.refuse(s.o.Secrets)
+				continue
+			}
+			delete(idle, of)
+			f.start(ctx)
+		}
+	}
+	for _, f := range all {
+		f.end()
+	}
+}
+
+func (f *single) start(ctx context.Context) {
+	ctx, f.stop = context.WithCancel(ctx)
+	f.out.put(nil, map[string][]mesh.Problem{f.title(): nil}) // it may have been refused
+	go func() {
+		defer close(f.done)
+		f.run(ctx)
+	}()
+}
+
+func (f *single) end() {
+	if f.stop != nil {
+		f.stop()
+		<-f.done
+	}
+}
+
+// forget takes back all that the feed has said. Nobody wants it any more.
+func (f *single) forget() {
+	problems := map[string][]mesh.Problem{f.title(): nil}
+	for at := range f.wrong {
+		problems[at] = nil
+	}
+	f.out.drop(f.kind.one)
+	f.out.standing(f.title(), "")
+	f.out.put([]source.Shard{{Key: f.shard(), Whole: true}}, problems)
+}
+
+func secretKey(of object) config.Key {
+	return config.Key{Kind: config.Secret, Namespace: of.namespace, Name: of.name}
+}
+
+// drop says of an object that it is not kept up to date any more.
+func (b *outbox) drop(of object) {
+	b.change(func() {
+		b.looked = slices.DeleteFunc(b.looked, func(o object) bool { return o == of })
+		b.dropped = append(b.dropped, of)
+	})
+}
+
+// refuse is a problem of a Secret that is one too many. To whoever waits for it, it is not there.
+func (f *single) refuse(most int) {
+	f.out.put(nil, map[string][]mesh.Problem{f.title(): {{
+		Object: f.ref(), Code: code.TooMuch, Severity: mesh.Error,
+		Message: fmt.Sprintf("the Secret is not read: %d others are wanted, the most that are", most), Fix: "name fewer Secrets",
+	}}})
+	f.out.done(f.kind)
+}
+
+// secretReader reads Secrets as the decoder knows them from files.
+type secretReader struct{ *objectReader }
+
+func (r secretReader) set(o runtime.Object, to *made) []mesh.Problem {
+	return r.objectReader.set(treeOf(o.(*corev1.Secret)), to)
+}
+
+func (r secretReader) remove(o runtime.Object, to *made) {
+	from := o.(*corev1.Secret)
+	r.objectReader.remove(&unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"namespace": from.Namespace, "name": from.Name},
+	}}, to)
+}
+
+// treeOf is as much of a Secret as the decoder looks at.
+func treeOf(from *corev1.Secret) *unstructured.Unstructured {
+	meta := map[string]any{
+		"namespace": from.Namespace, "name": from.Name, "uid": string(from.UID), "resourceVersion": from.ResourceVersion,
+		"labels": texts(from.Labels), "annotations": texts(from.Annotations),
+	}
+	data := map[string]any{}
+	for k, v := range from.Data {
+		data[k] = base64.StdEncoding.EncodeToString(v)
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": string(from.Type), "data": data,
+	}}
+}
+
+func texts(from map[string]string) map[string]any {
+	out := map[string]any{}
+	for k, v := range from {
+		out[k] = v
+	}
+	return out
+}

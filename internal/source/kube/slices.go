@@ -1,0 +1,151 @@
+package kube
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"fairway/internal/mesh"
+	"fairway/internal/source/kube/translate"
+)
+
+// sliceReader reads EndpointSlices. An endpoint may stand in several slices of its Service for a while, when it moves
+// from one to another, and for good where they have different ports of it: it comes out once, with all ports.
+type sliceReader struct {
+	registry translate.Registry
+	of       map[object]mesh.ServiceKey                 // whose each slice is
+	rows     map[mesh.ServiceKey]map[string]*mesh.Slice // as translated; what is handed on is the same where nothing is twice
+	shared   map[mesh.ServiceKey]bool                   // services of which something is twice
+}
+
+// object names an object of one kind.
+type object struct{ namespace, name string }
+
+func (o object) String() string { return o.namespace + "/" + o.name }
+
+func newSliceReader(r translate.Registry) *sliceReader {
+	return &sliceReader{r, map[object]mesh.ServiceKey{}, map[mesh.ServiceKey]map[string]*mesh.Slice{}, map[mesh.ServiceKey]bool{}}
+}
+
+func (s *sliceReader) set(o runtime.Object, to *made) []mesh.Problem {
+	from := o.(*discoveryv1.EndpointSlice)
+	row, problems := s.registry.Slice(from)
+	id := object{from.Namespace, from.Name}
+	if old, had := s.of[id]; had && (row == nil || row.Key.Service != old) {
+		s.drop(id, to)
+	}
+	if row == nil {
+		return problems
+	}
+	service := row.Key.Service
+	if s.rows[service] == nil {
+		s.rows[service] = map[string]*mesh.Slice{}
+	}
+	s.of[id] = service
+	s.rows[service][from.Name] = row
+	s.hand(service, row, to)
+	return problems
+}
+
+func (s *sliceReader) remove(o runtime.Object, to *made) {
+	from := o.(*discoveryv1.EndpointSlice)
+	s.drop(object{from.Namespace, from.Name}, to)
+}
+
+func (s *sliceReader) listed() {}
+
+func (s *sliceReader) drop(id object, to *made) {
+	service, had := s.of[id]
+	if !had {
+		return
+	}
+	delete(s.of, id)
+	to.gone.Slices = append(to.gone.Slices, mesh.SliceKey{Service: service, Name: id.name})
+	if delete(s.rows[service], id.name); len(s.rows[service]) == 0 {
+		delete(s.rows, service)
+		delete(s.shared, service)
+		return
+	}
+	s.hand(service, nil, to)
+}
+
+// hand hands on one slice of a service that changed (nil: one has gone), and the others where they have something in
+// common.
+func (s *sliceReader) hand(service mesh.ServiceKey, changed *mesh.Slice, to *made) {
+	all := s.rows[service]
+	if len(all) > 1 || s.shared[service] {
+		inOrder := func(a, b *mesh.Slice) int { return mesh.CompareSliceKey(a.Key, b.Key) }
+		apart, shared := disjoint(slices.SortedFunc(maps.Values(all), inOrder))
+		if was := s.shared[service]; shared || was {
+			s.shared[service] = shared
+			to.rows.Slices = append(without(to.rows.Slices, service), apart...)
+			return
+		}
+	}
+	if changed != nil {
+		to.rows.Slices = append(to.rows.Slices, changed)
+	}
+}
+
+// without takes away what was to be handed on of a service: what follows says all of it.
+func without(rows []*mesh.Slice, service mesh.ServiceKey) []*mesh.Slice {
+	return slices.DeleteFunc(rows, func(r *mesh.Slice) bool { return r.Key.Service == service })
+}
+
+// disjoint returns slices of which no two have an endpoint in common: the one where it is healthiest keeps it, of those
+// the first by name. A slice that loses nothing is the same.
+func disjoint(all []*mesh.Slice) (out []*mesh.Slice, shared bool) {
+	best := map[string]int{}
+	kept := map[string]mesh.SliceEndpoint{}
+	for i, s := range all {
+		for _, e := range s.Endpoints {
+			old, twice := kept[e.ID]
+			if twice {
+				shared = true
+				e, old = united(e, old), united(old, e)
+			}
+			if !twice || e.Health < old.Health {
+				best[e.ID], kept[e.ID] = i, e
+			} else {
+				kept[e.ID] = old
+			}
+		}
+	}
+	if !shared {
+		return all, false
+	}
+	for i, s := range all {
+		own := &mesh.Slice{Key: s.Key}
+		for _, e := range s.Endpoints {
+			if best[e.ID] == i {
+				own.Endpoints = append(own.Endpoints, kept[e.ID])
+			}
+		}
+		if own.Equal(s) {
+			own = s
+		}
+		out = append(out, own)
+	}
+	return out, true
+}
+
+// united is e with the ports that only o has.
+func united(e, o mesh.SliceEndpoint) mesh.SliceEndpoint {
+	if e.Ports == o.Ports {
+		return e
+	}
+	pairs := e.Ports.Pairs()
+	for _, p := range o.Ports.Pairs() {
+		name, _, _ := strings.Cut(p, "=")
+		if _, has := e.Ports.Get(name); !has {
+			pairs = append(pairs, p)
+		}
+	}
+	slices.SortFunc(pairs, cmp.Compare[string])
+	e.Ports = mesh.PortMap(strings.Join(pairs, ","))
+	return e
+}

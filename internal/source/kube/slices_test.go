@@ -1,0 +1,147 @@
+package kube
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"fairway/internal/mesh"
+	"fairway/internal/source/kube/translate"
+)
+
+func slice(name, service string, ready bool, port int32, addresses ...string) *discoveryv1.EndpointSlice {
+	s := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+	}
+	word := fmt.Sprintf("p%d", port)
+	s.Ports = []discoveryv1.EndpointPort{{Name: &word, Port: &port}}
+	for _, a := range addresses {
+		is := discoveryv1.EndpointConditions{Ready: &ready}
+		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{a}, Conditions: is})
+	}
+	return s
+}
+
+// rows are what a sink holds of slices that were handed on.
+type rows map[mesh.SliceKey]*mesh.Slice
+
+func (r rows) take(m made) {
+	for _, k := range m.gone.Slices {
+		delete(r, k)
+	}
+	for _, s := range m.rows.Slices {
+		r[s.Key] = s
+	}
+}
+
+func (r rows) String() string {
+	var out []string
+	for _, name := range []string{"a", "b", "c"} {
+		for _, service := range []string{"web", "api"} {
+			key := mesh.SliceKey{Service: registry().ServiceKey("shop", service), Name: name}
+			if s := r[key]; s != nil {
+				out = append(out, service+"/"+name+" "+s.String())
+			}
+		}
+	}
+	return strings.Join(out, " | ")
+}
+
+func registry() translate.Registry {
+	return translate.For("east", "cluster.local")
+}
+
+// An endpoint that stands in several slices of a service comes out once: where it is healthiest, with all ports.
+func TestEndpointsInSeveralSlices(t *testing.T) {
+	r, held := newSliceReader(registry()), rows{}
+	for _, step := range []struct {
+		set  *discoveryv1.EndpointSlice
+		gone string
+		want string
+	}{
+		{slice("a", "web", true, 80, "10.0.0.1", "10.0.0.2"), "", "web/a 10.0.0.1: 10.0.0.1 ports=p80=80; 10.0.0.2: 10.0.0.2 ports=p80=80"},
+		{
+			slice("b", "web", false, 80, "10.0.0.2"), "",
+			"web/a 10.0.0.1: 10.0.0.1 ports=p80=80; 10.0.0.2: 10.0.0.2 ports=p80=80 | web/b ",
+		},
+		{
+			slice("a", "web", true, 80, "10.0.0.1"), "",
+			"web/a 10.0.0.1: 10.0.0.1 ports=p80=80 | web/b 10.0.0.2: 10.0.0.2 ports=p80=80 UNREADY",
+		},
+		{
+			slice("b", "web", true, 90, "10.0.0.1"), "",
+			"web/a 10.0.0.1: 10.0.0.1 ports=p80=80,p90=90 | web/b ",
+		},
+		{
+			slice("a", "api", true, 80, "10.0.0.1"), "",
+			"api/a 10.0.0.1: 10.0.0.1 ports=p80=80 | web/b 10.0.0.1: 10.0.0.1 ports=p90=90",
+		},
+		{nil, "a", "web/b 10.0.0.1: 10.0.0.1 ports=p90=90"},
+		{nil, "b", ""},
+	} {
+		var m made
+		if step.set != nil {
+			r.set(step.set, &m)
+		} else {
+			r.remove(slice(step.gone, "", true, 1), &m)
+		}
+		held.take(m)
+		if got := held.String(); got != step.want {
+			t.Fatalf("it holds\n%s, want\n%s", got, step.want)
+		}
+	}
+	if len(r.of)+len(r.rows)+len(r.shared) != 0 {
+		t.Errorf("something is remembered of what has gone: %+v", r)
+	}
+}
+
+// Whatever came before: what is held is what a list of what there is would give, and no endpoint of a service twice.
+func TestSlicesLeaveNoTrace(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r, held := newSliceReader(registry()), rows{}
+		now := map[string]*discoveryv1.EndpointSlice{}
+		for range rapid.IntRange(0, 30).Draw(t, "steps") {
+			name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")
+			var m made
+			if rapid.IntRange(0, 3).Draw(t, "what") == 0 {
+				r.remove(slice(name, "", true, 1), &m)
+				delete(now, name)
+			} else {
+				s := slice(
+					name, rapid.SampledFrom([]string{"web", "api", ""}).Draw(t, "service"), rapid.Bool().Draw(t, "ready"),
+					rapid.Int32Range(80, 81).Draw(t, "port"),
+					rapid.SliceOfN(rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}), 0, 3).Draw(t, "addresses")...,
+				)
+				r.set(s, &m)
+				now[name] = s
+			}
+			held.take(m)
+		}
+		fresh, want := newSliceReader(registry()), rows{}
+		var m made
+		for _, name := range []string{"c", "a", "b"} {
+			if now[name] != nil {
+				fresh.set(now[name], &m)
+			}
+		}
+		want.take(made{rows: m.rows})
+		if held.String() != want.String() {
+			t.Fatalf("after a history\n%s\nat once\n%s", held, want)
+		}
+		seen := map[string]bool{}
+		for k, s := range held {
+			for _, e := range s.Endpoints {
+				if at := k.Service.String() + e.ID; seen[at] {
+					t.Fatalf("%s is there twice", at)
+				} else {
+					seen[at] = true
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,68 @@
+package translate
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"fairway/internal/mesh"
+)
+
+// protocol is what a Service's port speaks, by Istio's documentation of protocol selection: appProtocol, else the name
+// (<protocol> or <protocol>-<suffix>), else it is found out where that can be done.
+func protocol(p *corev1.ServicePort) mesh.Protocol {
+	if p.Protocol == corev1.ProtocolUDP {
+		return mesh.UDP
+	}
+	said := mesh.Unknown
+	if p.AppProtocol != nil && *p.AppProtocol != "" {
+		said = appProtocol(*p.AppProtocol)
+	} else {
+		said = named(p.Name)
+	}
+	if said == mesh.Unknown {
+		return serverFirst(p)
+	}
+	return said
+}
+
+// appProtocol reads Service.spec.ports[].appProtocol: Istio's names, and those that Kubernetes has standardised.
+func appProtocol(s string) mesh.Protocol {
+	switch strings.ToLower(s) {
+	case "kubernetes.io/h2c":
+		return mesh.HTTP2
+	case "kubernetes.io/ws":
+		return mesh.HTTP
+	case "kubernetes.io/wss":
+		return mesh.HTTPS
+	}
+	return parse(s)
+}
+
+// parse is mesh.ParseProtocol without UDP, which is a matter of the port's transport.
+func parse(s string) mesh.Protocol {
+	known, ok := mesh.ParseProtocol(s)
+	if !ok || known == mesh.UDP {
+		return mesh.Unknown
+	}
+	return known
+}
+
+func named(name string) mesh.Protocol {
+	word, rest, _ := strings.Cut(strings.ToLower(name), "-")
+	if next, _, _ := strings.Cut(rest, "-"); word == "grpc" && next == "web" {
+		return mesh.GRPCWeb
+	}
+	return parse(word)
+}
+
+// serverFirst knows the ports of protocols in which the server speaks first: nothing could be found out there, and who
+// waits for the client to say something waits for ever.
+func serverFirst(p *corev1.ServicePort) mesh.Protocol {
+	const smtp, dns, mysql, mongo = 25, 53, 3306, 27017
+	switch p.Port {
+	case smtp, dns, mysql, mongo:
+		return mesh.TCP
+	}
+	return mesh.Unknown
+}

@@ -1,0 +1,141 @@
+package translate
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+)
+
+// exportTo is the annotation by which a Service says which namespaces may see it.
+const exportTo = "networking.istio.io/exportTo"
+
+// Service makes a Service's row. Of type ExternalName it has a slice too, which leads to the name; nil otherwise.
+func (r Registry) Service(s *corev1.Service) (*mesh.Service, *mesh.Slice, []mesh.Problem) {
+	notes := newNotes("Service", &s.ObjectMeta)
+	row := &mesh.Service{
+		Key:        r.ServiceKey(s.Namespace, s.Name),
+		Ports:      notes.servicePorts(s),
+		Resolution: mesh.ClientSide,
+		ExportTo:   notes.exportTo(s),
+		Created:    created(s),
+		Origin:     notes.of,
+	}
+	switch {
+	case s.Spec.Type == corev1.ServiceTypeExternalName:
+		row.Resolution, row.External = mesh.DNS, true
+		return row, notes.elsewhere(row.Key, s), notes.list
+	case s.Spec.ClusterIP == corev1.ClusterIPNone:
+		row.Resolution = mesh.Passthrough // clients choose among the addresses of the name
+	default:
+		row.Addresses = notes.addresses(s)
+	}
+	return row, nil, notes.list
+}
+
+func created(s *corev1.Service) int64 {
+	if s.CreationTimestamp.IsZero() {
+		return 0
+	}
+	return s.CreationTimestamp.Unix()
+}
+
+// servicePorts are the ports by number, each once: Envoy tells ports apart by number alone, and what is TCP goes first.
+func (n *notes) servicePorts(s *corev1.Service) []mesh.Port {
+	ports := make([]mesh.Port, 0, len(s.Spec.Ports))
+	for i := range s.Spec.Ports {
+		p := &s.Spec.Ports[i]
+		if p.Protocol == corev1.ProtocolSCTP {
+			n.add(fmt.Sprintf("spec.ports[%d]", i), code.NotYet, mesh.Info, "SCTP is not carried; the port is left out")
+			continue
+		}
+		if !plain(p.Name) || p.Port < 0 {
+			n.add(fmt.Sprintf("spec.ports[%d]", i), code.BadPort, mesh.Error, quoted(p.Name)+" is no port; it is left out")
+			continue
+		}
+		ports = append(ports, mesh.Port{Name: p.Name, Number: uint32(p.Port), Target: target(p), Protocol: protocol(p)})
+	}
+	slices.SortStableFunc(ports, func(a, b mesh.Port) int {
+		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(datagrams(a), datagrams(b)))
+	})
+	return slices.CompactFunc(ports, func(a, b mesh.Port) bool { return a.Number == b.Number })
+}
+
+func datagrams(p mesh.Port) int {
+	if p.Protocol == mesh.UDP {
+		return 1
+	}
+	return 0
+}
+
+// target is the port that endpoints serve on unless they say otherwise. A name says nothing here: the EndpointSlice
+// has the number.
+func target(p *corev1.ServicePort) uint32 {
+	if n := p.TargetPort.IntValue(); p.TargetPort.StrVal == "" && n > 0 && int32(n) != p.Port {
+		return uint32(n)
+	}
+	return 0
+}
+
+// addresses are the cluster's own of the Service, all families, the first one first.
+func (n *notes) addresses(s *corev1.Service) (out []string) {
+	all := s.Spec.ClusterIPs
+	if len(all) == 0 && s.Spec.ClusterIP != "" {
+		all = []string{s.Spec.ClusterIP}
+	}
+	for i, text := range all {
+		ip, err := netip.ParseAddr(text)
+		if err != nil || ip.Zone() != "" {
+			n.add(fmt.Sprintf("spec.clusterIPs[%d]", i), code.AddressForm, mesh.Error, quoted(text)+" is no address; it is left out")
+			continue
+		}
+		out = append(out, ip.String())
+	}
+	return out
+}
+
+// exportTo reads the annotation. Where nothing of it can be read the Service is seen in its own namespace alone: who
+// wrote it meant to hide something.
+func (n *notes) exportTo(s *corev1.Service) (out []string) {
+	said, ok := s.Annotations[exportTo]
+	if !ok || strings.TrimSpace(said) == "" {
+		return nil
+	}
+	const most = 1000
+	for _, word := range strings.SplitN(said, ",", most) {
+		word = strings.TrimSpace(word)
+		switch {
+		case word == "*", word == ".", word == "~", word != "" && plain(word) && !strings.ContainsAny(word, "./_"):
+			if !slices.Contains(out, word) {
+				out = append(out, word)
+			}
+		default:
+			n.add("metadata.annotations["+exportTo+"]", code.BadValue, mesh.Error, quoted(word)+" is no namespace, nor *, . or ~")
+		}
+	}
+	if len(out) == 0 {
+		return []string{"."}
+	}
+	return out
+}
+
+// elsewhere is the slice of a Service that is another name for a host outside.
+func (n *notes) elsewhere(key mesh.ServiceKey, s *corev1.Service) *mesh.Slice {
+	host := strings.TrimSuffix(strings.ToLower(s.Spec.ExternalName), ".")
+	if host == "" || !plain(host) || strings.Contains(host, "/") {
+		n.add("spec.externalName", code.BadValue, mesh.Error, quoted(s.Spec.ExternalName)+" is no host name; the Service leads nowhere")
+		return nil
+	}
+	return &mesh.Slice{Key: ElsewhereKey(key), Endpoints: []mesh.SliceEndpoint{{ID: host, Endpoint: mesh.Endpoint{Address: host}}}}
+}
+
+// ElsewhereKey names the slice of a Service of type ExternalName. No EndpointSlice has such a name.
+func ElsewhereKey(service mesh.ServiceKey) mesh.SliceKey {
+	return mesh.SliceKey{Service: service, Name: "spec.externalName"}
+}

@@ -1,0 +1,151 @@
+package webhook
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"fairway/internal/config"
+	"fairway/internal/inject"
+	"fairway/internal/printable"
+)
+
+// Options are what the answers are made with. All must be set but Injector.
+type Options struct {
+	// Injector is the one that is in force. An error: there is none yet, and the API server is to ask again. Nil: nothing is
+	// injected here.
+	Injector func() (*inject.Injector, error)
+	Decoder  *config.Decoder
+	Registry prometheus.Registerer
+	Log      *slog.Logger
+}
+
+// Handlers answer reviews. Many goroutines may use one.
+type Handlers struct {
+	options Options
+	metrics metrics
+	limiter *rate.Limiter
+	left    atomic.Int64 // refusals that were not logged
+	large   places
+	work    places
+}
+
+// Refusals that are logged, a second and at once: their authors are strangers.
+const (
+	logged = 2
+	burst  = 10
+)
+
+// New returns handlers with metrics of their own in the registry.
+func New(o Options) *Handlers {
+	return &Handlers{
+		options: o, metrics: newMetrics(o.Registry), limiter: rate.NewLimiter(logged, burst),
+		large: make(places, mostLarge), work: make(places, mostAtWork),
+	}
+}
+
+// Register adds the pages.
+func (h *Handlers) Register(mux *http.ServeMux) {
+	if h.options.Injector != nil {
+		mux.HandleFunc("/inject", h.inject)
+		mux.HandleFunc("/inject/", h.inject)
+	}
+	mux.HandleFunc("/validate", h.validate)
+	mux.HandleFunc("/validate/", h.validate)
+}
+
+// refused logs that somebody's object, or question, was refused.
+func (h *Handlers) refused(r *http.Request, q *admissionv1.AdmissionRequest, err error) {
+	if !h.limiter.Allow() {
+		h.left.Add(1)
+		return
+	}
+	object := ""
+	if q != nil {
+		object = q.Kind.Kind + " " + q.Namespace + "/" + q.Name
+	}
+	h.options.Log.Warn(
+		"admission refused",
+		"page", printable.Text(r.URL.Path, printable.Short),
+		"address", r.RemoteAddr,
+		"object", printable.Text(object, printable.Short),
+		"error", printable.Text(err.Error(), printable.Long),
+		"notLogged", h.left.Swap(0),
+	)
+}
+
+// inject answers with the patch that puts a proxy into a pod.
+func (h *Handlers) inject(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
+	h.metrics.requests.Inc()
+	q, err := h.read(w, r, mostObject)
+	if err != nil {
+		h.metrics.failures.Inc()
+		h.refuse(w, r, err)
+		return
+	}
+	if !isNewPod(q) {
+		h.metrics.skips.Inc()
+		answer(w, q, allowed())
+		return
+	}
+	injector, err := h.options.Injector()
+	if err != nil {
+		h.metrics.failures.Inc()
+		h.refuse(w, r, refuse(http.StatusServiceUnavailable, "pods cannot be injected yet: %v", err))
+		return
+	}
+	var a *admissionv1.AdmissionResponse
+	var has bool
+	if busy := h.work.do(r.Context(), func() { a, has, err = injected(injector, q, r.URL.Path) }); busy != nil {
+		h.metrics.failures.Inc()
+		h.refuse(w, r, busy)
+		return
+	}
+	h.metrics.injected(has, err, time.Since(began))
+	if err != nil {
+		h.refused(r, q, err)
+		a = forbidden("the pod cannot get the proxy that it asks for: " + err.Error())
+	}
+	answer(w, q, a)
+}
+
+// refuse answers what is no review.
+func (h *Handlers) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	status := http.StatusInternalServerError
+	var why *refusal
+	if errors.As(err, &why) {
+		status = why.status
+	}
+	h.refused(r, nil, err)
+	w.Header().Set("Connection", "close") // what of the body was not read is not waited for
+	http.Error(w, err.Error(), status)
+}
+
+// isNewPod tells whether a pod is made: nothing can be put into one that is there.
+func isNewPod(q *admissionv1.AdmissionRequest) bool {
+	return q.Operation == admissionv1.Create && q.SubResource == "" && len(q.Object.Raw) > 0 &&
+		q.Kind.Group == "" && q.Kind.Version == "v1" && q.Kind.Kind == "Pod"
+}
+
+// place reads what the path of the webhook says of the cluster that asks: /inject/cluster/<name>/net/<name>. Other pairs
+// are for other control planes.
+func place(path string) (cluster, network string) {
+	words := strings.Split(strings.Trim(strings.TrimPrefix(path, "/inject"), "/"), "/")
+	for n := 0; n+1 < len(words); n += 2 {
+		switch words[n] {
+		case "cluster":
+			cluster = words[n+1]
+		case "net":
+			network = words[n+1]
+		}
+	}
+	return cluster, network
+}

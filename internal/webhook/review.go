@@ -1,0 +1,178 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"fairway/internal/printable"
+)
+
+// Bounds on one review.
+const (
+	// mostObject is what an API server takes for one object, in bytes.
+	mostObject = 3 << 20
+	// mostReview holds an object and the one that it replaces.
+	mostReview = 2*mostObject + 64<<10
+	// readWithin is how long a review may take to come: API servers wait ten seconds for the answer, unless they are told otherwise.
+	readWithin = 10 * time.Second
+	small      = 256 << 10 // a review that needs no place among the large ones
+	mostLarge  = 16        // large ones at once
+	mostAtWork = 4         // answers that are worked out at once: each takes processor and memory, and waits for nobody
+	waitWithin = 5 * time.Second
+	longestUID = 256
+	mostWarned = 16 // warnings of an answer
+	longest    = 4 << 10
+)
+
+// refusal is an answer of HTTP to what is no review.
+type refusal struct {
+	status int
+	why    string
+}
+
+func (r *refusal) Error() string { return r.why }
+
+func refuse(status int, format string, args ...any) error {
+	return &refusal{status, fmt.Sprintf(format, args...)}
+}
+
+// read reads the request of a review, which may have most bytes.
+func (h *Handlers) read(w http.ResponseWriter, r *http.Request, most int64) (*admissionv1.AdmissionRequest, error) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return nil, refuse(http.StatusMethodNotAllowed, "an admission review is posted")
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, refuse(http.StatusUnsupportedMediaType, "Content-Type: want application/json")
+	}
+	// A writer without deadlines, as a test's, has none.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readWithin))
+	body, err := h.body(r, http.MaxBytesReader(w, r.Body, most))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, refuse(http.StatusRequestEntityTooLarge, "the review has more than %d bytes", most)
+	case errors.Is(err, errBusy):
+		return nil, refuse(http.StatusServiceUnavailable, "too many large reviews at once; try again")
+	case err != nil:
+		return nil, refuse(http.StatusBadRequest, "the review did not come whole")
+	case !utf8.Valid(body):
+		return nil, refuse(http.StatusBadRequest, "the review is not UTF-8")
+	}
+	return parse(body)
+}
+
+var errBusy = errors.New("all places are taken")
+
+// body reads a body. One that is large, which no pod that people write is, needs a place for that: so strangers who send many
+// of these at once fill no memory, and hold up nobody whose review is small.
+func (h *Handlers) body(r *http.Request, from io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(from, small+1))
+	if err != nil || len(body) <= small {
+		return body, err
+	}
+	free, err := h.large.take(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	rest, err := io.ReadAll(from)
+	return append(body, rest...), err
+}
+
+// places are so many at once.
+type places chan struct{}
+
+// take waits a little for a place; free gives it back.
+func (p places) take(ctx context.Context) (free func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, waitWithin)
+	defer cancel()
+	select {
+	case p <- struct{}{}:
+		return func() { <-p }, nil
+	case <-ctx.Done():
+		return nil, errBusy
+	}
+}
+
+// do runs f in a place.
+func (p places) do(ctx context.Context, f func()) error {
+	free, err := p.take(ctx)
+	if err != nil {
+		return refuse(http.StatusServiceUnavailable, "too many reviews at once; try again")
+	}
+	defer free()
+	f()
+	return nil
+}
+
+// parse reads a review's request.
+func parse(body []byte) (*admissionv1.AdmissionRequest, error) {
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(body, &review); err != nil {
+		return nil, refuse(http.StatusBadRequest, "the body is no AdmissionReview: %s", printable.Text(err.Error(), printable.Long))
+	}
+	want := admissionv1.SchemeGroupVersion.String()
+	switch q := review.Request; {
+	case review.APIVersion != want || review.Kind != "AdmissionReview":
+		return nil, refuse(http.StatusBadRequest, "want kind AdmissionReview of %s, not %q of %q",
+			want, printable.Text(review.Kind, printable.Short), printable.Text(review.APIVersion, printable.Short))
+	case q == nil || q.UID == "" || len(q.UID) > longestUID:
+		return nil, refuse(http.StatusBadRequest, "the review has no request with a uid of at most %d bytes", longestUID)
+	}
+	return review.Request, nil
+}
+
+// allowed lets an object be as it is.
+func allowed(warnings ...string) *admissionv1.AdmissionResponse {
+	return &admissionv1.AdmissionResponse{Allowed: true, Warnings: shown(warnings)}
+}
+
+// forbidden refuses an object; why is for its author.
+func forbidden(why string, warnings ...string) *admissionv1.AdmissionResponse {
+	return &admissionv1.AdmissionResponse{
+		Warnings: shown(warnings),
+		Result: &metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusBadRequest, Reason: metav1.StatusReasonInvalid,
+			Message: printable.Lines(why, longest),
+		},
+	}
+}
+
+// shown is warnings as kubectl prints them: a few, on a line each.
+func shown(warnings []string) []string {
+	if len(warnings) > mostWarned {
+		warnings = append(warnings[:mostWarned-1:mostWarned-1], fmt.Sprintf("and %d more warnings", len(warnings)-mostWarned+1))
+	}
+	var out []string
+	for _, w := range warnings {
+		out = append(out, printable.Text(w, printable.Short))
+	}
+	return out
+}
+
+// answer writes the answer to a request.
+func answer(w http.ResponseWriter, q *admissionv1.AdmissionRequest, a *admissionv1.AdmissionResponse) {
+	a.UID = q.UID
+	out := admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
+		Response: a,
+	}
+	raw, err := json.Marshal(out)
+	if err != nil {
+		http.Error(w, "the answer cannot be written", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(raw) // a caller that left is no loss
+}

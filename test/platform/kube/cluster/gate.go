@@ -1,0 +1,100 @@
+package cluster
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"testing"
+)
+
+// Gate is a way to the API server that a test can close and open again. Its address stays.
+type Gate struct {
+	port uint16
+	to   string
+
+	mu     sync.Mutex
+	listen net.Listener // nil while it is closed
+	conns  map[net.Conn]struct{}
+	wait   sync.WaitGroup
+}
+
+// Gate makes an open one.
+func (c *Cluster) Gate(t testing.TB) *Gate {
+	t.Helper()
+	g := &Gate{to: fmt.Sprintf("127.0.0.1:%d", c.port), conns: map[net.Conn]struct{}{}}
+	g.Open(t)
+	t.Cleanup(g.Close)
+	return g
+}
+
+// Open lets clients through.
+func (g *Gate) Open(t testing.TB) {
+	t.Helper()
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", g.port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.listen, g.port = l, uint16(l.Addr().(*net.TCPAddr).Port)
+	g.wait.Go(func() { g.accept(l) })
+}
+
+// Close cuts all connections, and refuses new ones. It returns once nothing goes through any more.
+func (g *Gate) Close() {
+	g.mu.Lock()
+	if g.listen != nil {
+		g.listen.Close()
+		g.listen = nil
+	}
+	for c := range g.conns {
+		c.Close()
+	}
+	g.mu.Unlock()
+	g.wait.Wait()
+}
+
+func (g *Gate) accept(l net.Listener) {
+	for {
+		in, err := l.Accept()
+		if err != nil {
+			return
+		}
+		out, err := net.Dial("tcp", g.to)
+		if err != nil {
+			in.Close()
+			continue
+		}
+		if !g.hold(l, in, out) {
+			return
+		}
+		g.wait.Go(func() { g.copy(in, out) })
+		g.wait.Go(func() { g.copy(out, in) })
+	}
+}
+
+// hold remembers a connection's two ends, so that Close finds them. It is false where the gate was closed meanwhile.
+func (g *Gate) hold(l net.Listener, ends ...net.Conn) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range ends {
+		if g.listen != l {
+			c.Close()
+			continue
+		}
+		g.conns[c] = struct{}{}
+	}
+	return g.listen == l
+}
+
+// copy passes on what one end says until either end closes; that closes both.
+func (g *Gate) copy(to, from net.Conn) {
+	_, _ = io.Copy(to, from) // how it ended makes no difference
+	to.Close()
+	from.Close()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.conns, to)
+	delete(g.conns, from)
+}

@@ -1,0 +1,225 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"fairway/test/rig"
+)
+
+// Object is the tree of one object.
+type Object map[string]any
+
+// Meta is a field of the object's metadata.
+func (o Object) Meta(field string) string {
+	meta, _ := o["metadata"].(map[string]any)
+	s, _ := meta[field].(string)
+	return s
+}
+
+// Objects takes a YAML text of several documents apart.
+func Objects(t testing.TB, text string) (out []Object) {
+	t.Helper()
+	for _, doc := range strings.Split("\n"+text, "\n---") {
+		o, err := parse(doc)
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, doc)
+		}
+		if len(o) > 0 {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func parse(doc string) (o Object, err error) { return o, yaml.Unmarshal([]byte(doc), &o) }
+
+// Apply stores the objects of a YAML text, whether or not they are there (server-side apply), and returns them as they
+// are stored. The status of an object, where it is given, is stored too.
+func (c *Cluster) Apply(t testing.TB, text string) (out []Object) {
+	t.Helper()
+	for _, o := range Objects(t, text) {
+		out = append(out, c.apply(t, o, ""))
+		if o["status"] != nil {
+			out[len(out)-1] = c.apply(t, o, "/status")
+		}
+	}
+	return out
+}
+
+func (c *Cluster) apply(t testing.TB, o Object, part string) Object {
+	t.Helper()
+	body, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := c.Do(t.Context(), http.MethodPatch, pathOf(o)+part+"?fieldManager=test&force=true", "application/apply-patch+yaml", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stored
+}
+
+// Patch merges a JSON text into an object, or into a part of it: "/status".
+func (c *Cluster) Patch(t testing.TB, path, merge string) Object {
+	t.Helper()
+	o, err := c.Do(t.Context(), http.MethodPatch, path, "application/merge-patch+json", []byte(merge))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// Delete takes the objects of a YAML text away, at once, and waits until they are gone.
+func (c *Cluster) Delete(t testing.TB, text string) {
+	t.Helper()
+	for _, o := range Objects(t, text) {
+		path := pathOf(o)
+		if _, err := c.Do(t.Context(), http.MethodDelete, path+"?gracePeriodSeconds=0", "", nil); err != nil {
+			t.Fatal(err)
+		}
+		rig.Eventually(t, func() error {
+			_, err := c.Do(t.Context(), http.MethodGet, path, "", nil)
+			if err == nil {
+				return fmt.Errorf("%s is still there", path)
+			}
+			if !strings.Contains(err.Error(), "404") {
+				return err
+			}
+			return nil
+		})
+	}
+}
+
+// Do sends one request as the administrator.
+func (c *Cluster) Do(ctx context.Context, method, path, kind string, body []byte) (Object, error) {
+	request, err := http.NewRequestWithContext(ctx, method, c.url(path), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", kind)
+	request.Header.Set("Accept", "application/json")
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode >= 300 {
+		return nil, fmt.Errorf("%s %s: %s: %.1000s", method, path, response.Status, text)
+	}
+	var o Object
+	return o, json.Unmarshal(text, &o)
+}
+
+// pathOf is where the API server has an object.
+func pathOf(o Object) string {
+	version, _ := o["apiVersion"].(string)
+	kind, _ := o["kind"].(string)
+	root := "/apis/"
+	if !strings.Contains(version, "/") {
+		root = "/api/"
+	}
+	path := root + version
+	if !clusterWide(kind) {
+		namespace := o.Meta("namespace")
+		if namespace == "" {
+			namespace = "default"
+		}
+		path += "/namespaces/" + namespace
+	}
+	return path + "/" + plural(kind) + "/" + o.Meta("name")
+}
+
+func clusterWide(kind string) bool {
+	switch kind {
+	case "Namespace", "Node", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "IngressClass":
+		return true
+	}
+	return false
+}
+
+// plural is the word of a kind in paths, by the rules of English that all of them follow.
+func plural(kind string) string {
+	word := strings.ToLower(kind)
+	if rest, ok := strings.CutSuffix(word, "y"); ok && !strings.HasSuffix(word, "ay") {
+		return rest + "ies"
+	}
+	if strings.HasSuffix(word, "s") {
+		return word + "es"
+	}
+	return word + "s"
+}
+
+// Definitions are the CRDs that Istio publishes, by the name of each.
+func Definitions(t testing.TB) map[string]Object {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "istio.io/api").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "kubernetes", "customresourcedefinitions.gen.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]Object{}
+	for _, o := range Objects(t, string(text)) {
+		all[o.Meta("name")] = o
+	}
+	return all
+}
+
+// Define stores CRDs, all that Istio publishes unless some are named, and waits until the API server serves them.
+func (c *Cluster) Define(t testing.TB, names ...string) {
+	t.Helper()
+	all := Definitions(t)
+	if len(names) == 0 {
+		for name := range all {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		if all[name] == nil {
+			t.Fatalf("Istio publishes no %s", name)
+		}
+		c.define(t, all[name])
+	}
+}
+
+// define stores one CRD and waits until it is served.
+func (c *Cluster) define(t testing.TB, definition Object) {
+	t.Helper()
+	c.apply(t, definition, "")
+	rig.Eventually(t, func() error {
+		o, err := c.Do(t.Context(), http.MethodGet, pathOf(definition), "", nil)
+		if err == nil && !established(o) {
+			err = fmt.Errorf("%s is not served yet", definition.Meta("name"))
+		}
+		return err
+	})
+}
+
+func established(o Object) bool {
+	status, _ := o["status"].(map[string]any)
+	conditions, _ := status["conditions"].([]any)
+	for _, c := range conditions {
+		if c, _ := c.(map[string]any); c["type"] == "Established" && c["status"] == "True" {
+			return true
+		}
+	}
+	return false
+}
