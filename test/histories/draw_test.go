@@ -16,16 +16,18 @@ type writer struct {
 	copies  []document          // that stand in a second file
 	gone    map[string]document // that were all removed at once, to be put back
 	proxies map[string]bool
+	cluster bool // objects of a platform are drawn too
 }
 
 // write makes the script of a seed.
-func write(decoder *config.Decoder, seed uint64, steps int) script {
+func write(decoder *config.Decoder, seed uint64, steps int, cluster bool) script {
 	w := &writer{
 		decoder: decoder,
 		draw:    draw{rand.New(rand.NewPCG(seed, 11))},
 		objects: map[string]document{},
 		gone:    map[string]document{},
 		proxies: map[string]bool{},
+		cluster: cluster,
 	}
 	out := make(script, steps)
 	for i := range out {
@@ -51,6 +53,9 @@ func (w *writer) step() (out step) {
 		}
 	default:
 		out = append(out, w.arrival())
+	}
+	if w.cluster && w.often(1) {
+		out = append(step{{Outage: pick(w.draw, cut, compacted, killed)}}, out...)
 	}
 	for w.often(2) { // at the same time
 		out = append(out, w.arrival())
@@ -87,6 +92,9 @@ func (w *writer) edit() action {
 
 // good draws an object that is right: what a wrong one does depends on the version before it, which stays in force.
 func (w *writer) good() document {
+	if w.cluster && w.often(5) {
+		return w.platform()
+	}
 	for {
 		d := w.object()
 		if o, _ := w.decoder.Decode(config.Document{File: d.File, Line: 1, Text: []byte(d.Text)}); o != nil {

@@ -1,6 +1,7 @@
 package histories
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -27,8 +28,7 @@ func (f *folder) rules() string    { return filepath.Join(f.dir, "rules") }
 func (f *folder) meshFile() string { return filepath.Join(f.dir, "mesh.yaml") }
 func (f *folder) netsFile() string { return filepath.Join(f.dir, "networks.yaml") }
 
-// do notes an action on files; false: it is none.
-func (f *folder) do(a action) bool {
+func (f *folder) do(a action) {
 	switch {
 	case a.Put != nil:
 		for name := range f.files {
@@ -47,10 +47,7 @@ func (f *folder) do(a action) bool {
 	case a.Networks != nil:
 		f.nets = *a.Networks
 		f.stale[f.netsFile()] = true
-	default:
-		return false
 	}
-	return true
 }
 
 func (f *folder) put(d document) {
@@ -78,7 +75,7 @@ func index(all []document, key string) int {
 func (f *folder) path(file string) string { return filepath.Join(f.rules(), file) }
 
 // write makes the files as they should be, each by a rename.
-func (f *folder) write() error {
+func (f *folder) write(context.Context) error {
 	var wrong error
 	for path := range f.stale {
 		wrong = errors.Join(wrong, f.place(path, f.text(path)))

@@ -42,7 +42,7 @@ func newPlanes(t *testing.T) *planes {
 // TestInProcess: after each step of a random history every proxy holds what it gets from a control plane that was just started.
 func TestInProcess(t *testing.T) {
 	shared := newPlanes(t)
-	hunt(t, 1000, func(s script) script { return s }, func(t *testing.T, seed uint64) (*player, error) {
+	hunt(t, hunting{usual: 1000}, func(t *testing.T, seed uint64) (*player, error) {
 		folder, err := newFolder(t.TempDir())
 		if err != nil {
 			return nil, err
@@ -57,20 +57,34 @@ func TestInProcess(t *testing.T) {
 			p.grace = 5 * time.Millisecond
 		}
 		return &player{
-			folder: folder, clients: map[string]*client{}, said: map[string]saying{},
+			world: folder, clients: map[string]*client{}, said: map[string]saying{},
 			start: func(ctx context.Context) (control, error) { return p.start(ctx) },
 		}, nil
 	})
 }
 
-// hunt plays histories until there were that many steps, unless the command line says otherwise, each fitted to what it
-// is played on. One that fails is shortened.
-func hunt(t *testing.T, usual int, fit func(script) script, make func(t *testing.T, seed uint64) (*player, error)) {
+// hurry is how much less patience there is where many parts of a script are tried, to see which of them fail.
+const hurry = 7
+
+// hunting is what histories are looked for.
+type hunting struct {
+	usual    int                 // how many steps, unless the command line says otherwise
+	platform bool                // objects of a cluster, and what happens to one, are drawn too
+	fit      func(script) script // what a script is for what it is played on; nil: as it is
+	patience time.Duration       // how long a step may take; 0: as long as usual
+}
+
+// hunt plays histories until there were enough steps. One that fails is shortened.
+func hunt(t *testing.T, h hunting, make func(t *testing.T, seed uint64) (*player, error)) {
 	decoder, err := config.NewDecoder(config.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := usual
+	if h.fit == nil {
+		h.fit = func(s script) script { return s }
+	}
+	h.patience = max(h.patience, patience)
+	n := h.usual
 	if *steps > 0 {
 		n = *steps
 	}
@@ -87,15 +101,15 @@ func hunt(t *testing.T, usual int, fit func(script) script, make func(t *testing
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := play(fit(s), *seed, patience); err != nil {
+		if err := play(h.fit(s), *seed, h.patience); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	for at := *seed; n > 0; at++ {
-		s := fit(write(decoder, at, min(n, length)))
+		s := h.fit(write(decoder, at, min(n, length), h.platform))
 		n -= max(len(s), 1)
-		err := play(s, at, patience)
+		err := play(s, at, h.patience)
 		if err == nil {
 			continue
 		}
@@ -107,11 +121,11 @@ func hunt(t *testing.T, usual int, fit func(script) script, make func(t *testing
 			}
 		}
 		keep(s)
-		if play(s, at, patience) == nil {
+		if play(s, at, h.patience) == nil {
 			t.Fatalf("seed %d, kept in %s, does not fail each time", at, kept)
 		}
-		short := s.shorten(300, func(less script) bool { return play(less, at, hurried) != nil })
+		short := s.shorten(300, func(less script) bool { return play(less, at, h.patience/hurry) != nil })
 		keep(short)
-		t.Fatalf("seed %d, shortened, kept in %s:\n%s\nfails with %v", at, kept, short, play(short, at, patience))
+		t.Fatalf("seed %d, shortened, kept in %s:\n%s\nfails with %v", at, kept, short, play(short, at, h.patience))
 	}
 }

@@ -21,11 +21,11 @@ import (
 	"fairway/internal/xds"
 )
 
-// control is a control plane that reads the folder.
+// control is a control plane that reads the world.
 type control interface {
 	// dial says where a proxy connects and what it shows there; nil: nothing, in plaintext.
 	dial(p *proxy) (address string, shown credentials.TransportCredentials)
-	// settle returns once the control plane has read the folder as other has, and every client is served all that it is due by that.
+	// settle returns once the control plane has read the folder, if it reads one, as other has, and every client is served all that it is due by that.
 	settle(ctx context.Context, other control, clients []*client) error
 	// exact says whether that is so once settle has returned, or within moments.
 	exact() bool
@@ -36,7 +36,8 @@ type control interface {
 
 // planes starts control planes in this process. What is dear is shared by all of them.
 type planes struct {
-	folder  *folder
+	folder  *folder // nil: they read a cluster
+	kube    string  // the kubeconfig of that
 	decoder *config.Decoder
 	options app.Options                 // of all; they share the state of one authority
 	pairs   map[string]*tls.Certificate // of proxies, by namespace/account
@@ -49,7 +50,7 @@ type planes struct {
 type inProcess struct {
 	planes    *planes
 	discovery *app.Discovery
-	rules     *read
+	rules     *read // nil: it reads a cluster
 	cancel    context.CancelFunc
 	ended     chan error
 }
@@ -63,10 +64,14 @@ func (p *planes) fitted() app.Options {
 	opts.HTTPAddr, opts.Grace, opts.ProxyLinger = "", p.grace, p.linger
 	opts.HealthStart, opts.HealthGrace = 0, time.Hour // what agents said counts until the control plane ends
 	opts.NewStreams = 100_000
+	if p.folder == nil {
+		opts.Registries, opts.Kubeconfig = []string{"Kubernetes"}, p.kube
+	}
 	return opts
 }
 
-func (p *planes) start(ctx context.Context) (*inProcess, error) {
+// source reads the folder.
+func (p *planes) source() (*read, error) {
 	inner, err := file.New(file.Options{
 		Name:         "rules",
 		Dirs:         []string{p.folder.rules()},
@@ -75,20 +80,25 @@ func (p *planes) start(ctx context.Context) (*inProcess, error) {
 		Decoder:      p.decoder,
 		Quiet:        quiet,
 	})
-	if err != nil {
-		return nil, err
+	return &read{
+		Source:   inner,
+		files:    map[source.ShardKey][]*config.Object{},
+		problems: map[string][]mesh.Problem{},
+		news:     make(chan struct{}),
+	}, err
+}
+
+func (p *planes) start(ctx context.Context) (*inProcess, error) {
+	out := &inProcess{planes: p, ended: make(chan error, 1)}
+	var sources []source.Source
+	var err error
+	if p.folder != nil {
+		if out.rules, err = p.source(); err != nil {
+			return nil, err
+		}
+		sources = append(sources, out.rules)
 	}
-	out := &inProcess{
-		planes: p,
-		rules: &read{
-			Source:   inner,
-			files:    map[source.ShardKey][]*config.Object{},
-			problems: map[string][]mesh.Problem{},
-			news:     make(chan struct{}),
-		},
-		ended: make(chan error, 1),
-	}
-	if out.discovery, err = app.NewDiscovery(p.fitted(), out.rules); err != nil {
+	if out.discovery, err = app.NewDiscovery(p.fitted(), sources...); err != nil {
 		return nil, err
 	}
 	running, cancel := context.WithCancel(context.Background())
@@ -107,7 +117,8 @@ func (c *inProcess) stop() error {
 	return <-c.ended
 }
 
-func (c *inProcess) exact() bool { return true }
+// exact: what an API server says arrives when it arrives.
+func (c *inProcess) exact() bool { return c.rules != nil }
 
 func (c *inProcess) dial(p *proxy) (string, credentials.TransportCredentials) {
 	if p.Account == "" {
@@ -121,7 +132,7 @@ func (c *inProcess) dial(p *proxy) (string, credentials.TransportCredentials) {
 }
 
 func (c *inProcess) settle(ctx context.Context, other control, clients []*client) error {
-	if o, ok := other.(*inProcess); ok && o != c {
+	if o, ok := other.(*inProcess); ok && o != c && c.rules != nil {
 		if err := c.rules.await(ctx, o.rules); err != nil {
 			return err
 		}

@@ -10,16 +10,19 @@ import (
 	"time"
 )
 
-// patience is how long a step may take; hurried, how long where many are tried to see which part of a script fails.
-const (
-	patience = 20 * time.Second
-	hurried  = 3 * time.Second
-)
+// patience is how long a step may take.
+const patience = 20 * time.Second
+
+// world is where what users write stands: a folder, a cluster.
+type world interface {
+	do(a action)                 // notes what an action changes in it, if anything
+	write(context.Context) error // changes it so
+}
 
 // player plays one script.
 type player struct {
 	patience time.Duration
-	folder   *folder
+	world    world
 	start    func(context.Context) (control, error)
 	control  control
 	clients  map[string]*client
@@ -67,9 +70,9 @@ func (p *player) step(st step) error {
 		}
 	}
 	for _, a := range st {
-		p.folder.do(a)
+		p.world.do(a)
 	}
-	if err := p.folder.write(); err != nil {
+	if err := p.world.write(ctx); err != nil {
 		return err
 	}
 	if restart {

@@ -34,7 +34,7 @@ func TestPrograms(t *testing.T) {
 	}
 	shared := newPlanes(t)
 	path := discovery.Path(t)
-	hunt(t, 30, quietly, func(t *testing.T, _ uint64) (*player, error) {
+	hunt(t, hunting{usual: 30, fit: quietly}, func(t *testing.T, _ uint64) (*player, error) {
 		folder, err := newFolder(t.TempDir())
 		if err != nil {
 			return nil, err
@@ -42,7 +42,7 @@ func TestPrograms(t *testing.T) {
 		p := *shared
 		p.folder = folder
 		return &player{
-			folder: folder, clients: map[string]*client{}, said: map[string]saying{},
+			world: folder, clients: map[string]*client{}, said: map[string]saying{},
 			start: func(ctx context.Context) (control, error) { return p.launch(ctx, path) },
 		}, nil
 	})

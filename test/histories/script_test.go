@@ -24,6 +24,8 @@ type action struct {
 	Networks *string   `json:"networks,omitempty"` // of the mesh networks
 	// the control plane ends before the files change, and starts after that; its proxies come back with what they hold
 	Restart bool `json:"restart,omitempty"`
+	// what befalls the API server while the cluster changes: cut, compacted, killed
+	Outage string `json:"outage,omitempty"`
 	// a proxy comes; one of that name that is there leaves first, and what it held is held by the one that comes
 	Connect *proxy  `json:"connect,omitempty"`
 	Leave   string  `json:"leave,omitempty"`  // the proxy of that name

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -26,17 +27,17 @@ func (c *Cluster) Compact(t testing.TB) {
 	var now struct {
 		Header struct{ Revision string }
 	}
-	if err := c.store(t.Context(), "/v3/kv/range", `{"key":"Lw=="}`, &now); err != nil {
+	if err := c.etcdSays(t.Context(), "/v3/kv/range", `{"key":"Lw=="}`, &now); err != nil {
 		t.Fatal(err)
 	}
 	body := fmt.Sprintf(`{"revision":%q,"physical":true}`, now.Header.Revision)
-	if err := c.store(t.Context(), "/v3/kv/compaction", body, new(struct{})); err != nil {
+	if err := c.etcdSays(t.Context(), "/v3/kv/compaction", body, new(struct{})); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// store asks etcd.
-func (c *Cluster) store(ctx context.Context, path, body string, answer any) error {
+// etcdSays asks etcd.
+func (c *Cluster) etcdSays(ctx context.Context, path, body string, answer any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.etcd+path, strings.NewReader(body))
 	if err != nil {
 		return err
@@ -56,17 +57,54 @@ func (c *Cluster) store(ctx context.Context, path, body string, answer any) erro
 	return json.NewDecoder(bytes.NewReader(text)).Decode(answer)
 }
 
-// Try applies one object, and returns what the API server has against it.
+// Try applies one object, with its status where that is given, and returns what the API server has against it.
 func (c *Cluster) Try(ctx context.Context, text string) (Object, error) {
 	o, err := parse(text)
 	if err != nil {
 		return nil, err
 	}
-	body, err := json.Marshal(o)
-	if err != nil {
-		return nil, err
+	stored, err := c.store(ctx, o, "")
+	if err == nil && o["status"] != nil {
+		stored, err = c.store(ctx, o, "/status")
 	}
-	return c.Do(ctx, http.MethodPatch, pathOf(o)+"?fieldManager=test&force=true", "application/apply-patch+yaml", body)
+	return stored, err
+}
+
+// Remove takes one object away, at once. A namespace is gone, with all that is in it, when Remove returns.
+func (c *Cluster) Remove(ctx context.Context, text string) error {
+	o, err := parse(text)
+	if err != nil {
+		return err
+	}
+	path := pathOf(o)
+	if _, err = c.Do(ctx, http.MethodDelete, path+"?gracePeriodSeconds=0", "", nil); err != nil || o["kind"] != "Namespace" {
+		return err
+	}
+	for {
+		var answer *Refused
+		if _, err := c.Do(ctx, http.MethodGet, path, "", nil); errors.As(err, &answer) && answer.Status == http.StatusNotFound {
+			return nil
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("%s is still there: %w", path, ctx.Err())
+		}
+	}
+}
+
+// Clear takes all objects of a kind away: those of some namespaces, or all where the kind has no namespaces.
+func (c *Cluster) Clear(ctx context.Context, version, kind string, namespaces ...string) error {
+	if clusterWide(kind) {
+		namespaces = []string{""}
+	}
+	for _, namespace := range namespaces {
+		path := pathOf(Object{"apiVersion": version, "kind": kind, "metadata": map[string]any{"namespace": namespace}})
+		if _, err := c.Do(ctx, http.MethodDelete, strings.TrimSuffix(path, "/")+"?gracePeriodSeconds=0", "", nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Undefine takes CRDs away with all objects of theirs, and waits until they are gone.

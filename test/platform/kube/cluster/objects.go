@@ -60,16 +60,29 @@ func (c *Cluster) Apply(t testing.TB, text string) (out []Object) {
 
 func (c *Cluster) apply(t testing.TB, o Object, part string) Object {
 	t.Helper()
-	body, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stored, err := c.Do(t.Context(), http.MethodPatch, pathOf(o)+part+"?fieldManager=test&force=true", "application/apply-patch+yaml", body)
+	stored, err := c.store(t.Context(), o, part)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return stored
 }
+
+// store is a server-side apply of an object, or of a part of it: "/status".
+func (c *Cluster) store(ctx context.Context, o Object, part string) (Object, error) {
+	body, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	return c.Do(ctx, http.MethodPatch, pathOf(o)+part+"?fieldManager=test&force=true", "application/apply-patch+yaml", body)
+}
+
+// Refused is what an API server has against a request.
+type Refused struct {
+	Status int // of HTTP
+	Text   string
+}
+
+func (r *Refused) Error() string { return r.Text }
 
 // Patch merges a JSON text into an object, or into a part of it: "/status".
 func (c *Cluster) Patch(t testing.TB, path, merge string) Object {
@@ -120,7 +133,7 @@ func (c *Cluster) Do(ctx context.Context, method, path, kind string, body []byte
 		return nil, err
 	}
 	if response.StatusCode >= 300 {
-		return nil, fmt.Errorf("%s %s: %s: %.1000s", method, path, response.Status, text)
+		return nil, &Refused{response.StatusCode, fmt.Sprintf("%s %s: %s: %.1000s", method, path, response.Status, text)}
 	}
 	var o Object
 	return o, json.Unmarshal(text, &o)

@@ -1,0 +1,279 @@
+package histories
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/test/platform/kube/cluster"
+)
+
+// TestCluster: the same histories, of what stands in a cluster. Services, pods, machines and namespaces change too, and
+// the API server is cut off, forgets what was, and is killed, while they do.
+func TestCluster(t *testing.T) {
+	shared := newPlanes(t)
+	c := cluster.Start(t)
+	c.Define(t)
+	w := &kubernetes{t: t, cluster: c, gate: c.Gate(t)}
+	shared.kube = c.Kubeconfig(t, w.gate, "plane", "system:masters")
+	hunt(t, hunting{usual: 40, platform: true, fit: single, patience: time.Minute}, func(t *testing.T, seed uint64) (*player, error) {
+		if err := w.empty(t.Context()); err != nil {
+			return nil, err
+		}
+		p := *shared
+		p.linger, p.grace = time.Hour, 5*time.Millisecond
+		return &player{
+			world: w, clients: map[string]*client{}, said: map[string]saying{},
+			start: func(ctx context.Context) (control, error) { return p.start(ctx) },
+		}, nil
+	})
+}
+
+// single leaves out that an object stands in two files: a cluster has one of a name.
+func single(s script) script {
+	var out script
+	for _, st := range s {
+		if st = slices.DeleteFunc(slices.Clone(st), func(a action) bool { return a.Copy != nil }); len(st) > 0 {
+			out = append(out, st)
+		}
+	}
+	return out
+}
+
+// What befalls an API server while the cluster changes.
+const (
+	cut       = "cut"       // nobody reaches it
+	compacted = "compacted" // nobody reaches it, and then it does not know any more what was meanwhile
+	killed    = "killed"    // it is killed, and started again
+)
+
+// kubernetes is a cluster that changes.
+type kubernetes struct {
+	t       *testing.T
+	cluster *cluster.Cluster
+	gate    *cluster.Gate
+	outage  string
+	mesh    map[string]string // the keys of the ConfigMap
+	changes []func(context.Context) error
+}
+
+func (w *kubernetes) do(a action) {
+	switch {
+	case a.Put != nil:
+		w.note(func(ctx context.Context) error { return w.put(ctx, a.Put.Text) })
+	case a.Drop != nil:
+		w.note(func(ctx context.Context) error { return w.drop(ctx, a.Drop.Text) })
+		if namespace, is := strings.CutPrefix(a.Drop.Key, "Namespace//"); is { // an empty one of its name takes its place
+			w.note(func(ctx context.Context) error { return w.house(ctx, namespace) })
+		}
+	case a.Mesh != nil:
+		w.configure("mesh", *a.Mesh)
+	case a.Networks != nil:
+		w.configure("meshNetworks", *a.Networks)
+	case a.Outage != "":
+		w.outage = a.Outage
+	}
+}
+
+func (w *kubernetes) note(change func(context.Context) error) { w.changes = append(w.changes, change) }
+
+// configure changes one key of the mesh's ConfigMap; an empty text takes it away.
+func (w *kubernetes) configure(key, text string) {
+	if w.mesh[key] = text; text == "" {
+		delete(w.mesh, key)
+	}
+	all := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: istio, namespace: istio-system}\ndata:\n"
+	for _, k := range []string{"mesh", "meshNetworks"} {
+		if text, has := w.mesh[k]; has {
+			all += fmt.Sprintf("  %s: %q\n", k, text)
+		}
+	}
+	w.note(func(ctx context.Context) error { return w.put(ctx, all) })
+}
+
+// write makes the changes, during an outage if there is to be one.
+func (w *kubernetes) write(ctx context.Context) error {
+	changes, outage := w.changes, w.outage
+	w.changes, w.outage = nil, ""
+	if outage == killed {
+		w.cluster.StopServer()
+		w.cluster.StartServer(w.t)
+	}
+	if outage == cut || outage == compacted {
+		w.gate.Close()
+		defer w.gate.Open(w.t)
+	}
+	for _, change := range changes {
+		if err := change(ctx); err != nil {
+			return err
+		}
+	}
+	if outage == compacted {
+		w.cluster.Compact(w.t)
+	}
+	return nil
+}
+
+// put stores an object. One of which a field that may not change does is made anew; what the API server refuses all the
+// same is not stored, and nobody reads it.
+func (w *kubernetes) put(ctx context.Context, text string) error {
+	_, err := w.cluster.Try(ctx, text)
+	if refused(err) {
+		if err := w.drop(ctx, text); err != nil {
+			return err
+		}
+		if _, err = w.cluster.Try(ctx, text); refused(err) {
+			return nil
+		}
+	}
+	return err
+}
+
+func refused(err error) bool {
+	var answer *cluster.Refused
+	return errors.As(err, &answer) && (answer.Status == http.StatusUnprocessableEntity || answer.Status == http.StatusBadRequest)
+}
+
+func (w *kubernetes) drop(ctx context.Context, text string) error {
+	err := w.cluster.Remove(ctx, text)
+	var answer *cluster.Refused
+	if errors.As(err, &answer) && answer.Status == http.StatusNotFound {
+		return nil
+	}
+	return err
+}
+
+// house makes a namespace, and the accounts of the pods in it.
+func (w *kubernetes) house(ctx context.Context, namespace string) error {
+	if err := w.put(ctx, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+namespace+"}"); err != nil {
+		return err
+	}
+	for _, account := range []string{"web", "edge"} {
+		text := fmt.Sprintf("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: %s, namespace: %s}", account, namespace)
+		if err := w.put(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// empty takes away all that histories make, and makes the namespaces that they use.
+func (w *kubernetes) empty(ctx context.Context) error {
+	w.mesh, w.changes, w.outage = map[string]string{}, nil, ""
+	for _, namespace := range namespaces {
+		if err := w.house(ctx, namespace); err != nil {
+			return err
+		}
+	}
+	for kind, k := range kindsOf {
+		if err := w.cluster.Clear(ctx, k.group, kind, namespaces...); err != nil {
+			return err
+		}
+	}
+	for _, kind := range platformKinds {
+		if kind.name == "Namespace" {
+			continue
+		}
+		if err := w.cluster.Clear(ctx, kind.group, kind.name, namespaces...); err != nil {
+			return err
+		}
+	}
+	return w.drop(ctx, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: istio, namespace: istio-system}")
+}
+
+// platformKinds are those of Kubernetes' own that histories of a cluster draw from.
+var platformKinds = []struct {
+	group, name string
+	draw        func(d draw, namespace, name string) string
+}{
+	{"v1", "Service", draw.service},
+	{"v1", "Service", draw.service},
+	{"v1", "Pod", draw.pod},
+	{"v1", "Pod", draw.pod},
+	{"v1", "Pod", draw.pod},
+	{"discovery.k8s.io/v1", "EndpointSlice", draw.endpointSlice},
+	{"v1", "Node", draw.node},
+	{"v1", "Namespace", draw.namespace},
+}
+
+// platform draws an object of a cluster.
+func (d draw) platform() document {
+	k := pick(d, platformKinds...)
+	namespace, name := pick(d, namespaces[1:]...), pick(d, "a", "b", "one", "two")
+	switch k.name {
+	case "Node":
+		namespace = ""
+	case "Namespace":
+		namespace, name = "", namespace
+	}
+	meta := "name: " + name
+	if namespace != "" {
+		meta += ", namespace: " + namespace
+	}
+	return document{
+		File: files[0], Key: k.name + "/" + namespace + "/" + name,
+		Text: fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {%s%s\n", k.group, k.name, meta, k.draw(d, namespace, name)),
+	}
+}
+
+func (d draw) service(namespace, _ string) string {
+	out := ""
+	if export := pick(d, "", "", ".", "bank", "*"); export != "" {
+		out = fmt.Sprintf(", annotations: {networking.istio.io/exportTo: %q}", export)
+	}
+	if d.often(1) {
+		return out + "}\nspec: {type: ExternalName, externalName: " + pick(d, "x.example.com", "a."+namespace+".svc.cluster.local") + "}"
+	}
+	var ports []string
+	for i, number := range some(d, 80, 81, 3306) {
+		target := pick(d, "", ", targetPort: 8080", ", targetPort: serve")
+		ports = append(ports, fmt.Sprintf("{name: %s-p%d, port: %d%s}", pick(d, "http", "grpc", "tcp", "other"), i, number, target))
+	}
+	out += "}\nspec: {ports: " + list(ports)
+	if d.often(9) {
+		out += ", selector: {app: " + pick(d, "a", "b") + "}"
+	}
+	return out + pick(d, "", "", "", ", clusterIP: None", ", publishNotReadyAddresses: true") + "}"
+}
+
+// pod draws one of few that are always on the same machine and of the same account, since neither may change.
+func (d draw) pod(_, name string) string {
+	account, machine := "web", "one"
+	if name == "b" || name == "two" {
+		account, machine = "edge", "two"
+	}
+	labels := d.labels() + pick(d, "", "", ", security.istio.io/tlsMode: istio", ", topology.istio.io/network: n1", ", istio-locality: r2.z1")
+	address, ready := pick(d, workloads[:3]...), pick(d, "True", "True", "False")
+	return fmt.Sprintf(`, labels: {%s}}
+spec:
+  nodeName: %s
+  serviceAccountName: %s
+  containers: [{name: web, image: web, ports: [{name: serve, containerPort: 9090}]}]
+status: {phase: %s, podIP: %s, podIPs: [{ip: %s}], conditions: [{type: Ready, status: %q}]}`,
+		labels, machine, account, pick(d, "Running", "Running", "Running", "Pending", "Failed"), address, address, ready)
+}
+
+// endpointSlice draws one that somebody wrote, of a Service that may have no selector.
+func (d draw) endpointSlice(_, name string) string {
+	var endpoints []string
+	for _, address := range some(d, workloads[:3]...) {
+		endpoints = append(endpoints, fmt.Sprintf("{addresses: [%s], conditions: {ready: %s, serving: %s, terminating: %s}%s}", address,
+			pick(d, "true", "false"), pick(d, "true", "false"), pick(d, "true", "false"),
+			pick(d, "", "", ", hostname: h", ", targetRef: {kind: Pod, name: "+pick(d, "a", "b", "one")+"}")))
+	}
+	return fmt.Sprintf(", labels: {kubernetes.io/service-name: %s}}\naddressType: IPv4\nports: [{name: %s, port: %d}]\nendpoints: %s",
+		pick(d, "a", "b", name), pick(d, "http-p0", "grpc-p0", "tcp-p0", "other-p1"), pick(d, 80, 8080), list(endpoints))
+}
+
+func (d draw) node(_, _ string) string {
+	return fmt.Sprintf(", labels: {topology.kubernetes.io/region: %s, topology.kubernetes.io/zone: %s}}", pick(d, "r1", "r2"), pick(d, "z1", "z2"))
+}
+
+func (d draw) namespace(_, _ string) string {
+	return ", labels: {" + pick(d, "", "topology.istio.io/network: n1", "topology.istio.io/network: n2") + "}}"
+}
