@@ -5,10 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 
@@ -76,44 +73,7 @@ func TestScale(t *testing.T) {
 		t.Errorf("%d annotations and a label made %d turns, and sent %+v", touches, now-turn, sent)
 	}
 	t.Logf("%d annotations took the API server %s, and the control plane no turn", touches, took)
-	if *scale >= 1000 {
-		program(t, c)
-	}
-}
-
-// program tells how long the program itself takes to read the cluster, and how much memory it has then.
-func program(t *testing.T, c *cluster.Cluster) {
-	discovery := &rig.Program{Name: "pilot-discovery"}
-	path := discovery.Path(t)
-	defer os.RemoveAll(filepath.Dir(path))
-	address := fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t))
-	begun := time.Now()
-	running := rig.Launch(t, rig.Command{Name: "pilot-discovery", Path: path, Dir: t.TempDir(), Args: []string{
-		"discovery", "--registries=Kubernetes", "--kubeconfig=" + c.Kubeconfig(t, nil, "program", "system:masters"),
-		"--grpcAddr=127.0.0.1:0", "--httpAddr=" + address, "--secureGRPCAddr=", "--httpsAddr=", "--monitoringAddr=",
-	}})
-	rig.Eventually(t, func() error {
-		running.Running(t)
-		response, err := http.Get("http://" + address + "/ready")
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("it is not ready: %s", response.Status)
-		}
-		return nil
-	})
-	took := time.Since(begun)
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", running.Pid()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, line := range strings.Split(string(status), "\n") {
-		if strings.HasPrefix(line, "VmRSS") || strings.HasPrefix(line, "VmHWM") {
-			t.Logf("the program is ready after %s: %s", took, strings.Join(strings.Fields(line), " "))
-		}
-	}
+	load(t, c, *scale)
 }
 
 func namespace(service, services int) string {
@@ -133,17 +93,14 @@ func at(t *testing.T, n int, do func(int) error) {
 	}
 }
 
+// podAddress is that of a pod, by its number.
+func podAddress(n int) string { return fmt.Sprintf("10.%d.%d.%d", 16+n/62500, n/250%250, n%250+1) }
+
 // fill makes services with their pods and EndpointSlices, these by hand: what the controllers take is not what is
 // measured.
 func fill(t *testing.T, c *cluster.Cluster, services int) {
 	t.Helper()
-	post := func(path string, o map[string]any) error {
-		body, err := json.Marshal(o)
-		if err == nil {
-			_, err = c.Do(t.Context(), http.MethodPost, path, "application/json", body)
-		}
-		return err
-	}
+	post := poster(t, c)
 	named := func(kind, name string, more map[string]any) map[string]any {
 		o := map[string]any{"kind": kind, "metadata": map[string]any{"name": name}}
 		for k, v := range more {
@@ -164,6 +121,17 @@ func fill(t *testing.T, c *cluster.Cluster, services int) {
 	at(t, services, func(i int) error { return one(post, c, t, i, services) })
 }
 
+// poster makes objects.
+func poster(t *testing.T, c *cluster.Cluster) func(path string, o map[string]any) error {
+	return func(path string, o map[string]any) error {
+		body, err := json.Marshal(o)
+		if err == nil {
+			_, err = c.Do(t.Context(), http.MethodPost, path, "application/json", body)
+		}
+		return err
+	}
+}
+
 // one makes one service with five pods.
 func one(post func(string, map[string]any) error, c *cluster.Cluster, t *testing.T, i, services int) error {
 	ns, name := namespace(i, services), fmt.Sprintf("s-%d", i)
@@ -176,34 +144,40 @@ func one(post func(string, map[string]any) error, c *cluster.Cluster, t *testing
 	var endpoints []any
 	for k := range 5 {
 		n := i*5 + k
-		pod, ip := fmt.Sprintf("p-%d", n), fmt.Sprintf("10.%d.%d.%d", 16+n/62500, n/250%250, n%250+1)
-		if err := post("/api/v1/namespaces/"+ns+"/pods", map[string]any{
-			"metadata": map[string]any{"name": pod, "labels": map[string]any{
-				"app": name, "version": fmt.Sprintf("v%d", k%2), "pod-template-hash": fmt.Sprintf("%x", n),
-				"security.istio.io/tlsMode": "istio",
-			}},
-			"spec": map[string]any{
-				"nodeName": fmt.Sprintf("n-%d", n%max(services/10, 1)), "containers": []any{map[string]any{"name": "app", "image": "app"}},
-			},
-		}); err != nil {
-			return err
-		}
-		status := fmt.Appendf(
-			nil,
-			`{"status":{"phase":"Running","podIP":%q,"podIPs":[{"ip":%q}],"conditions":[{"type":"Ready","status":"True"}]}}`,
-			ip, ip,
-		)
-		path := "/api/v1/namespaces/" + ns + "/pods/" + pod + "/status"
-		if _, err := c.Do(t.Context(), http.MethodPatch, path, "application/merge-patch+json", status); err != nil {
+		if err := onePod(post, c, t, ns, name, n, max(services/10, 1)); err != nil {
 			return err
 		}
 		endpoints = append(endpoints, map[string]any{
-			"addresses": []string{ip}, "conditions": map[string]any{"ready": true},
-			"targetRef": map[string]any{"kind": "Pod", "namespace": ns, "name": pod},
+			"addresses": []string{podAddress(n)}, "conditions": map[string]any{"ready": true},
+			"targetRef": map[string]any{"kind": "Pod", "namespace": ns, "name": fmt.Sprintf("p-%d", n)},
 		})
 	}
 	return post("/apis/discovery.k8s.io/v1/namespaces/"+ns+"/endpointslices", map[string]any{
 		"metadata":    map[string]any{"name": name + "-x", "labels": map[string]any{"kubernetes.io/service-name": name}},
 		"addressType": "IPv4", "ports": []any{map[string]any{"name": "http", "port": 8080}}, "endpoints": endpoints,
 	})
+}
+
+// onePod makes one pod of a service, which runs and is ready.
+func onePod(post func(string, map[string]any) error, c *cluster.Cluster, t *testing.T, ns, app string, n, nodes int) error {
+	pod, ip := fmt.Sprintf("p-%d", n), podAddress(n)
+	if err := post("/api/v1/namespaces/"+ns+"/pods", map[string]any{
+		"metadata": map[string]any{"name": pod, "labels": map[string]any{
+			"app": app, "version": fmt.Sprintf("v%d", n%2), "pod-template-hash": fmt.Sprintf("%x", n),
+			"security.istio.io/tlsMode": "istio",
+		}},
+		"spec": map[string]any{
+			"nodeName": fmt.Sprintf("n-%d", n%nodes), "containers": []any{map[string]any{"name": "app", "image": "app"}},
+		},
+	}); err != nil {
+		return err
+	}
+	status := fmt.Appendf(
+		nil,
+		`{"status":{"phase":"Running","podIP":%q,"podIPs":[{"ip":%q}],"conditions":[{"type":"Ready","status":"True"}]}}`,
+		ip, ip,
+	)
+	path := "/api/v1/namespaces/" + ns + "/pods/" + pod + "/status"
+	_, err := c.Do(t.Context(), http.MethodPatch, path, "application/merge-patch+json", status)
+	return err
 }

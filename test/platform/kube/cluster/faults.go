@@ -81,6 +81,10 @@ func (c *Cluster) Remove(ctx context.Context, text string) error {
 		return err
 	}
 	for {
+		// No kubelet ends pods, and the namespace would wait for one.
+		if err := c.Clear(ctx, "v1", "Pod", o.Meta("name")); err != nil {
+			return err
+		}
 		var answer *Refused
 		if _, err := c.Do(ctx, http.MethodGet, path, "", nil); errors.As(err, &answer) && answer.Status == http.StatusNotFound {
 			return nil

@@ -1,0 +1,314 @@
+package kube_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"fairway/internal/xdstype"
+	"fairway/test/ads"
+	"fairway/test/plane"
+	"fairway/test/platform/kube/cluster"
+	"fairway/test/rig"
+)
+
+var discovery = rig.Program{Name: "pilot-discovery"}
+
+func TestMain(m *testing.M) { os.Exit(rig.Main(m, &discovery)) }
+
+// program is pilot-discovery as users run it, that reads a cluster.
+type program struct {
+	*rig.Process
+	grpc, http string
+	cluster    *cluster.Cluster
+	services   int // in the cluster
+	reader     *ads.Reader
+	clients    []*listener
+}
+
+// listener is a proxy that notes when it was sent which load assignment.
+type listener struct {
+	*ads.Client
+	mu   sync.Mutex
+	last map[string]time.Time // by cluster
+	all  int                  // resources that came
+}
+
+// launch starts the program and returns once it serves.
+func launch(t *testing.T, c *cluster.Cluster, services int) *program {
+	t.Helper()
+	p := &program{
+		cluster: c, services: services, reader: ads.NewReader(),
+		grpc: fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t)), http: fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t)),
+	}
+	path := discovery.Path(t)
+	begun := time.Now()
+	p.Process = rig.Launch(t, rig.Command{Name: "pilot-discovery", Path: path, Dir: t.TempDir(), Args: []string{
+		"discovery", "--registries=Kubernetes", "--kubeconfig=" + c.Kubeconfig(t, nil, "program", "system:masters"),
+		"--grpcAddr=" + p.grpc, "--httpAddr=" + p.http, "--secureGRPCAddr=", "--httpsAddr=", "--monitoringAddr=",
+	}})
+	rig.Eventually(t, func() error {
+		p.Running(t)
+		_, err := p.page("/ready")
+		return err
+	})
+	ready := time.Since(begun)
+	p.join(t, 1)
+	t.Logf("the program is ready after %s, and its first proxy served after %s: %s", ready, time.Since(begun), p.Memory(t))
+	return p
+}
+
+func (p *program) page(path string) (string, error) {
+	response, err := http.Get("http://" + p.http + path)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", path, response.Status, text)
+	}
+	return string(text), err
+}
+
+// turns is how many there have been.
+func (p *program) turns(t *testing.T) (n int) {
+	t.Helper()
+	text, err := p.page("/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, has := strings.Cut(text, "\nfairway_turns_total ")
+	if _, err := fmt.Sscan(rest, &n); err != nil || !has {
+		t.Fatalf("no turns are counted: %v", err)
+	}
+	return n
+}
+
+// join has there be n proxies, and returns once each holds all that it is due. They are spread over the namespaces.
+func (p *program) join(t *testing.T, n int) {
+	t.Helper()
+	for i := len(p.clients); i < n; i++ {
+		x := plane.Proxy{Name: fmt.Sprintf("client-%d", i), Namespace: namespace(i, p.services), IP: fmt.Sprintf("10.9.%d.%d", i/250, i%250+1)}
+		l := &listener{last: map[string]time.Time{}}
+		l.Client = ads.New(x.Node(), p.reader, l.hear)
+		if err := l.Connect(context.Background(), p.grpc); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(l.Disconnect)
+		p.clients = append(p.clients, l)
+	}
+	for _, l := range p.clients {
+		rig.Eventually(t, func() error {
+			if !l.Synced(p.services) {
+				return fmt.Errorf("%s holds %s", l.Node.Id, l.State())
+			}
+			return nil
+		})
+	}
+}
+
+func (l *listener) hear(e ads.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all += len(e.Names) + len(e.Removed)
+	if e.Type == xdstype.EndpointURL {
+		for _, name := range e.Names {
+			l.last[name] = e.At
+		}
+	}
+}
+
+// since is when a cluster's load assignment came, if it did after a moment.
+func (l *listener) since(cluster string, moment time.Time) (time.Time, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := l.last[cluster]
+	return at, at.After(moment)
+}
+
+func (l *listener) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all
+}
+
+// slicePath is where the one EndpointSlice of a service is, and clusterOf what proxies call the service.
+func (p *program) slicePath(i int) string {
+	return fmt.Sprintf("/apis/discovery.k8s.io/v1/namespaces/%s/endpointslices/s-%d-x", namespace(i, p.services), i)
+}
+
+func (p *program) clusterOf(i int) string {
+	return fmt.Sprintf("outbound|80||s-%d.%s.svc.cluster.local", i, namespace(i, p.services))
+}
+
+// load has a program read a cluster of services, with proxies, and tells what it takes.
+func load(t *testing.T, c *cluster.Cluster, services int) {
+	p := launch(t, c, services)
+	p.join(t, 50)
+	t.Logf("with 50 proxies: %s", p.Memory(t))
+	t.Run("what nobody reads", p.noise)
+	p.join(t, 100)
+	t.Run("a pod turns ready", p.readiness)
+	t.Run("500 pods replaced", p.replacement)
+}
+
+// noise is updates of which nothing is anything to a mesh: annotations, statuses, heartbeats, leases.
+func (p *program) noise(t *testing.T) {
+	const span = 10 * time.Second
+	turns, before := p.turns(t), make([]int, len(p.clients))
+	for i, l := range p.clients {
+		before[i] = l.count()
+	}
+	var made atomic.Int64
+	ctx, stop := context.WithTimeout(t.Context(), span)
+	defer stop()
+	used, begun := p.CPU(t), time.Now()
+	var workers sync.WaitGroup
+	for w := range 16 {
+		workers.Go(func() {
+			for n := w; ctx.Err() == nil; n += 16 {
+				path, body := p.idle(n)
+				if _, err := p.cluster.Do(ctx, http.MethodPatch, path, "application/merge-patch+json", []byte(body)); err == nil {
+					made.Add(1)
+				} else if ctx.Err() == nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	workers.Wait()
+	took := time.Since(begun)
+	used = p.CPU(t) - used
+	rate := float64(made.Load()) / took.Seconds()
+	share := used.Seconds() / took.Seconds() * 100
+	t.Logf("%.0f updates a second took %.1f %% of a core, %.0f µs each", rate, share, share/100/rate*1e6)
+	if now := p.turns(t); now != turns {
+		t.Errorf("they made %d turns", now-turns)
+	}
+	for i, l := range p.clients {
+		if now := l.count(); now != before[i] {
+			t.Errorf("proxy %d was sent %d resources", i, now-before[i])
+		}
+	}
+}
+
+// idle is an update that changes nothing for a mesh.
+func (p *program) idle(n int) (path, body string) {
+	i := n / 4 % p.services
+	ns := namespace(i, p.services)
+	switch n % 4 {
+	case 0:
+		return fmt.Sprintf("/api/v1/namespaces/%s/pods/p-%d", ns, i*5), fmt.Sprintf(`{"metadata":{"annotations":{"n":"%d"}}}`, n)
+	case 1:
+		return fmt.Sprintf("/api/v1/namespaces/%s/services/s-%d", ns, i), fmt.Sprintf(`{"metadata":{"annotations":{"n":"%d"}}}`, n)
+	case 2:
+		return fmt.Sprintf("/api/v1/nodes/n-%d/status", i%max(p.services/10, 1)), fmt.Sprintf(
+			`{"status":{"conditions":[{"type":"Ready","status":"True","lastHeartbeatTime":"2026-01-01T00:%02d:%02dZ"}]}}`, n/60%60, n%60)
+	}
+	return fmt.Sprintf("/api/v1/namespaces/%s/pods/p-%d/status", ns, i*5+1), fmt.Sprintf(
+		`{"status":{"containerStatuses":[{"name":"app","image":"app","imageID":"%d","ready":true,"restartCount":%d}]}}`, n, n)
+}
+
+// readiness measures from an EndpointSlice's event, as another client hears it, to a hundred proxies.
+func (p *program) readiness(t *testing.T) {
+	var mu sync.Mutex
+	heard := map[string]time.Time{} // by resourceVersion
+	p.cluster.Follow(t, strings.TrimSuffix(p.slicePath(0), "/s-0-x"), func(e cluster.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		heard[e.Object.Meta("resourceVersion")] = e.At
+	})
+	var took []time.Duration
+	for round := range 40 {
+		begun := time.Now()
+		stored := p.cluster.Patch(t, p.slicePath(0), fmt.Sprintf(`{"endpoints":[%s]}`, endpoint(namespace(0, p.services), 0, round%2 == 1)))
+		for _, l := range p.clients {
+			rig.Eventually(t, func() error {
+				mu.Lock()
+				event, is := heard[stored.Meta("resourceVersion")]
+				mu.Unlock()
+				at, has := l.since(p.clusterOf(0), begun)
+				if !is || !has {
+					return fmt.Errorf("%s is not told (the event was heard: %t)", l.Node.Id, is)
+				}
+				took = append(took, at.Sub(event))
+				return nil
+			})
+		}
+	}
+	slices.Sort(took)
+	p99 := took[len(took)*99/100]
+	t.Logf("from the event to %d proxies: median %s, p99 %s, worst %s", len(p.clients), took[len(took)/2], p99, took[len(took)-1])
+	if p99 > 500*time.Millisecond { // ten times what is promised, for machines that do other things
+		t.Errorf("from the event to the proxies it takes %s (p99)", p99)
+	}
+}
+
+// endpoint is that of a pod.
+func endpoint(namespace string, pod int, ready bool) string {
+	return fmt.Sprintf(
+		`{"addresses":[%q],"conditions":{"ready":%t},"targetRef":{"kind":"Pod","namespace":%q,"name":"p-%d"}}`,
+		podAddress(pod), ready, namespace, pod,
+	)
+}
+
+// replacement has all pods of a hundred services replaced at once.
+func (p *program) replacement(t *testing.T) {
+	services, turns := min(100, p.services), p.turns(t)
+	before := make([]int, len(p.clients))
+	for i, l := range p.clients {
+		before[i] = l.count()
+	}
+	begun, post := time.Now(), poster(t, p.cluster)
+	at(t, services, func(i int) error {
+		var all []string
+		for k := range 5 {
+			n := 200_000 + i*5 + k
+			if err := onePod(post, p.cluster, t, namespace(i, p.services), fmt.Sprintf("s-%d", i), n, max(p.services/10, 1)); err != nil {
+				return err
+			}
+			all = append(all, endpoint(namespace(i, p.services), n, true))
+		}
+		body := fmt.Sprintf(`{"endpoints":[%s]}`, strings.Join(all, ","))
+		_, err := p.cluster.Do(t.Context(), http.MethodPatch, p.slicePath(i), "application/merge-patch+json", []byte(body))
+		return err
+	})
+	written := time.Now()
+	var last time.Time
+	for _, l := range p.clients {
+		for i := range services {
+			rig.Eventually(t, func() error {
+				at, has := l.since(p.clusterOf(i), begun)
+				if !has {
+					return fmt.Errorf("%s has not heard of %s", l.Node.Id, p.clusterOf(i))
+				}
+				if at.After(last) {
+					last = at
+				}
+				return nil
+			})
+		}
+	}
+	sent := 0
+	for i, l := range p.clients {
+		sent += l.count() - before[i]
+	}
+	t.Logf("%d pods replaced in %s: the last of %d proxies was told %s after the last write, in %d turns; %d resources each",
+		services*5, written.Sub(begun), len(p.clients), last.Sub(written), p.turns(t)-turns, sent/len(p.clients))
+	if late := last.Sub(written); late > 5*time.Second { // five times what is promised, for machines that do other things
+		t.Errorf("proxies are right %s after the last write", late)
+	}
+	if each := sent / len(p.clients); each > services*5 {
+		t.Errorf("each proxy was sent %d resources", each)
+	}
+}
