@@ -2,10 +2,12 @@ package kube_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +21,9 @@ import (
 	"fairway/test/platform/kube/cluster"
 	"fairway/test/rig"
 )
+
+// profiles is a folder; empty: no profile is kept.
+var profiles = flag.String("profiles", "", "where the scale test keeps the program's profiles")
 
 var discovery = rig.Program{Name: "pilot-discovery"}
 
@@ -77,6 +82,21 @@ func (p *program) page(path string) (string, error) {
 		err = fmt.Errorf("%s: %s: %s", path, response.Status, text)
 	}
 	return string(text), err
+}
+
+// profile keeps one of the program's profiles where the command line says so.
+func (p *program) profile(t *testing.T, name string) {
+	if *profiles == "" {
+		return
+	}
+	text, err := p.page("/debug/pprof/" + name)
+	if err == nil {
+		name, _, _ = strings.Cut(name, "?")
+		err = os.WriteFile(filepath.Join(*profiles, name+".pprof"), []byte(text), 0o644)
+	}
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // turns is how many there have been.
@@ -154,6 +174,13 @@ func (p *program) clusterOf(i int) string {
 func load(t *testing.T, c *cluster.Cluster, services int) {
 	p := launch(t, c, services)
 	p.join(t, 50)
+	p.profile(t, "heap")
+	rig.Eventually(t, func() error {
+		if m := p.Memory(t); m.Resident-m.Own > 30<<20 { // its own file's pages go with the rest
+			return fmt.Errorf("it has not given back what its start took: %s", m)
+		}
+		return nil
+	})
 	t.Logf("with 50 proxies: %s", p.Memory(t))
 	t.Run("what nobody reads", p.noise)
 	p.join(t, 100)
@@ -172,6 +199,7 @@ func (p *program) noise(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), span)
 	defer stop()
 	used, begun := p.CPU(t), time.Now()
+	go p.profile(t, "profile?seconds=5")
 	var workers sync.WaitGroup
 	for w := range 16 {
 		workers.Go(func() {
