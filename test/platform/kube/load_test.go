@@ -203,6 +203,14 @@ func (p *program) atRest(t *testing.T) rig.Memory {
 // noise is updates of which nothing is anything to a mesh: annotations, statuses, heartbeats, leases.
 func (p *program) noise(t *testing.T) {
 	const span = 10 * time.Second
+	// Half a minute after the start agents have had the time to say how applications are, which makes a turn.
+	rig.Eventually(t, func() error {
+		rows, err := p.page("/debug/tablez?table=health/heard&format=text")
+		if err == nil && !strings.Contains(rows, "true") {
+			err = errors.New("agents may still take their time: " + rows)
+		}
+		return err
+	})
 	turns, before := p.turns(t), make([]int, len(p.clients))
 	for i, l := range p.clients {
 		before[i] = l.count()
