@@ -65,8 +65,8 @@ lint: schemas ## golangci-lint where it can be had, else gofmt and vet
 fmt: ## gofmt everything
 	gofmt -w -s $(FORMAT)
 
-schemas: ## take the CRD schemas out of the istio.io/api module
-	@$(GO) generate ./internal/config/...
+schemas: ## take the CRDs and their schemas out of the istio.io/api module
+	@$(GO) generate ./internal/config/... ./deploy
 
 envoy: ## obtain the pinned Envoy, unless ENVOY=/path names another
 	@$(GO) run ./build/envoy >/dev/null

@@ -37,6 +37,7 @@ type Pages struct {
 	Proxy    func(library.ProxyID) (mesh.Proxy, bool) // of a connected proxy
 	Shown    func() []page.ProxyCertificate           // what connected proxies proved themselves with, in order
 	Access   Access                                   // who may see the debug pages
+	Version  string                                   // of this program
 	// Sources is what /debug/sourcez shows; nil: there is no such page.
 	Sources func() any
 	// Authority is what /debug/caz shows; nil: there is no certificate authority, nor the page.
@@ -114,6 +115,7 @@ func (p *Pages) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ready", p.ready)
 	mux.HandleFunc("GET /healthz/ready", p.ready)
+	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, page.Version{Version: p.Version}) })
 	mux.Handle("GET /metrics", promhttp.HandlerFor(p.Metrics.Registry, promhttp.HandlerOpts{}))
 	mux.Handle("/debug", p.guard(debug))
 	mux.Handle("/debug/", p.guard(debug))

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 
+	"fairway"
 	"fairway/internal/admin"
 	"fairway/internal/app/secure"
 	"fairway/internal/web"
@@ -81,6 +82,7 @@ func (d *Discovery) pages() *admin.Pages {
 		Sources:  func() any { return d.shards.Standings() },
 		Proxy:    d.proxies.Find,
 		Shown:    d.proxies.Certificates,
+		Version:  fairway.Version,
 		Access:   admin.Access{System: d.opts.Namespace, Names: d.ownNames(), Profiles: d.opts.Profiles, Secure: d.HTTPSAddr(), Log: d.log},
 	}
 	if d.secure != nil {

@@ -52,7 +52,7 @@ func (s *session) certificates() *cobra.Command {
 
 // shown is what proxies showed; all of them, or those that a name fits.
 func (s *session) shown(ctx context.Context, name string) ([]page.ProxyCertificate, error) {
-	all, err := ask[[]page.ProxyCertificate](ctx, s, "/debug/certz", nil)
+	all, err := gather[page.ProxyCertificate](ctx, s, "/debug/certz")
 	if err != nil || name == "" {
 		return all, err
 	}

@@ -21,6 +21,7 @@ const mostBody = 1 << 30
 // client asks one control plane.
 type client struct {
 	address string // host:port of --httpAddr or --httpsAddr
+	pod     string // of the control plane, where it is reached through its cluster
 	scheme  string
 	token   string // shown where it is not empty
 	http    *http.Client
@@ -72,11 +73,30 @@ func (c *client) get(ctx context.Context, path string, query url.Values) ([]byte
 	return body, nil
 }
 
+// said is what the control plane is called in messages.
+func (c *client) said() string {
+	if c.pod != "" {
+		return "control plane " + c.pod
+	}
+	return c.address
+}
+
+// called is its pod, or its address.
+func (c *client) called() string {
+	if c.pod != "" {
+		return c.pod
+	}
+	return c.address
+}
+
 // unanswered says what may be wrong where no answer came.
 func (c *client) unanswered(err error) error {
 	var asked *url.Error
 	if errors.As(err, &asked) {
 		err = asked.Err // without the whole address again
+	}
+	if c.pod != "" {
+		return fmt.Errorf("ask %s: %w; pilotctl version says which control planes answer", c.said(), err)
 	}
 	var name x509.HostnameError
 	var unknown x509.UnknownAuthorityError
@@ -112,17 +132,20 @@ func (c *client) page(ctx context.Context, path string) ([]byte, error) {
 // advice turns the control plane's words into what to do here: it speaks of its pages, users of pilotctl of its verbs.
 func (c *client) advice(resp *http.Response, body string) string {
 	if resp.Header.Get("Content-Type") != "text/plain; charset=utf-8" || body == "" || strings.Contains(body, "\n") {
+		if c.pod != "" {
+			return fmt.Sprintf("ask %s: %s", c.said(), resp.Status)
+		}
 		return fmt.Sprintf("ask %s: %s; is --address the --httpAddr of pilot-discovery?", c.address, resp.Status)
 	}
 	body = printable.Text(body, printable.Long)
 	switch resp.StatusCode {
 	case http.StatusUnauthorized:
-		return fmt.Sprintf("%s does not know who asks: %s; give --token-file FILE, or --cert FILE and --key FILE", c.address, body)
+		return fmt.Sprintf("%s does not know who asks: %s; give --token-file FILE, or --cert FILE and --key FILE", c.said(), body)
 	case http.StatusForbidden:
 		return fmt.Sprintf(
 			"%s refuses: %s; pilotctl asks so with --address https://HOST:15017 --cacert FILE and --token-file FILE, or "+
 				"--cert FILE and --key FILE",
-			c.address,
+			c.said(),
 			body,
 		)
 	}
@@ -137,6 +160,9 @@ func fetch[T any](ctx context.Context, c *client, path string, query url.Values)
 		return out, err
 	}
 	if err := json.Unmarshal(body, &out); err != nil {
+		if c.pod != "" {
+			return out, fmt.Errorf("read %s of %s: %w; is it of this version?", path, c.said(), err)
+		}
 		return out, fmt.Errorf("read %s: %w; is --address the --httpAddr of a pilot-discovery of this version?", path, err)
 	}
 	return out, nil

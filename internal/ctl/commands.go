@@ -1,7 +1,6 @@
 package ctl
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/admin/page"
+	"fairway/internal/ctl/installing"
 	"fairway/internal/ctl/kubeinject"
 	"fairway/internal/ctl/workload"
 	"fairway/internal/printable"
@@ -42,33 +42,21 @@ func Command(version string) *cobra.Command {
 		Use: "pilotctl", Short: "Ask a Fairway control plane", SilenceUsage: true, SilenceErrors: true, Version: version,
 		PersistentPreRunE: func(*cobra.Command, []string) error { return knownFormat(s.format) },
 	}
-	root.PersistentFlags().StringVar(
+	flags := root.PersistentFlags()
+	flags.StringVar(
 		&s.address,
 		"address",
-		"127.0.0.1:8080",
-		"where pilot-discovery serves its debug pages: its --httpAddr on its own machine, else https:// and its --httpsAddr",
+		"",
+		"where pilot-discovery serves its debug pages: its --httpAddr on its own machine, else https:// and its --httpsAddr "+
+			"(default: the control planes of the kubeconfig's cluster; without a kubeconfig "+localAddress+")",
 	)
-	s.credentials.bind(root.PersistentFlags())
-	root.PersistentFlags().StringVarP(&s.format, "output", "o", "table", "table, json or yaml")
-	root.AddCommand(s.proxyStatus(), s.proxyConfig(), s.problems(), s.tables(), s.certificates(), workload.Command(),
-		kubeinject.Command())
+	s.cluster.Bind(flags)
+	s.credentials.bind(flags)
+	flags.StringVarP(&s.format, "output", "o", "table", "table, json or yaml")
+	root.AddCommand(s.proxyStatus(), s.proxyConfig(), s.problems(), s.tables(), s.certificates(), s.version(version), s.checkInject(),
+		s.remoteClusters(), s.experimental(), workload.Command(), kubeinject.Command())
+	root.AddCommand(installing.Commands(&s.cluster, func(err error) error { return failure{err} })...)
 	return root
-}
-
-// session is what the global flags say.
-type session struct {
-	address, format string
-	credentials     credentials
-}
-
-// ask fetches a page of the control plane's.
-func ask[T any](ctx context.Context, s *session, path string, query url.Values) (T, error) {
-	c, err := s.credentials.client(s.address)
-	if err != nil {
-		var none T
-		return none, err
-	}
-	return fetch[T](ctx, c, path, query)
 }
 
 func (s *session) show(cmd *cobra.Command, sh sheet) error {
@@ -78,6 +66,7 @@ func (s *session) show(cmd *cobra.Command, sh sheet) error {
 // run marks the errors of a command that was understood.
 func (s *session) run(do func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
+		defer s.close()
 		if err := do(cmd, args); err != nil {
 			return failure{err}
 		}
@@ -90,7 +79,7 @@ func (s *session) proxyStatus() *cobra.Command {
 		Use: "proxy-status [PROXY]", Aliases: []string{"ps"}, Args: cobra.MaximumNArgs(1),
 		Short: "Which proxies are connected and whether each has acknowledged all it was sent",
 		RunE: s.run(func(cmd *cobra.Command, args []string) error {
-			proxies, err := ask[[]page.ProxySync](cmd.Context(), s, "/debug/syncz", nil)
+			proxies, err := gather[page.ProxySync](cmd.Context(), s, "/debug/syncz")
 			if err != nil {
 				return err
 			}

@@ -1,10 +1,11 @@
 // Command gen takes the CRD schemas out of the istio.io/api module and writes one trimmed JSON file a kind into ../data.
-// It is run by `go generate` in the folder above.
+// It is run by `go generate` in the folder above. With -published FILE it writes the CRDs as they are published into that file instead.
 package main
 
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,13 +20,15 @@ import (
 )
 
 func main() {
-	if err := run("data"); err != nil {
+	published := flag.String("published", "", "file for the CRDs as they are published, in place of the schemas")
+	flag.Parse()
+	if err := run("data", *published); err != nil {
 		fmt.Fprintln(os.Stderr, "schemas:", err)
 		os.Exit(1)
 	}
 }
 
-func run(dir string) error {
+func run(dir, published string) error {
 	module, err := moduleDir("istio.io/api")
 	if err != nil {
 		return err
@@ -33,6 +36,9 @@ func run(dir string) error {
 	raw, err := os.ReadFile(filepath.Join(module, "kubernetes", "customresourcedefinitions.gen.yaml"))
 	if err != nil {
 		return err
+	}
+	if published != "" {
+		return replace(published, raw)
 	}
 	for _, doc := range bytes.Split(raw, []byte("\n---\n")) {
 		crd := new(apiextensionsv1.CustomResourceDefinition)

@@ -1,0 +1,186 @@
+package ctl
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	admission "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+
+	"fairway/internal/ctl/cluster"
+)
+
+// injecting is how the webhooks of injection end their names.
+const injecting = "sidecar-injector.istio.io"
+
+// verdict is what one webhook configuration makes of a pod.
+type verdict struct {
+	Webhook  string `json:"webhook"`
+	Revision string `json:"revision"`
+	Injected bool   `json:"injected"`
+	Reason   string `json:"reason"`
+}
+
+// checkInject tells whether the API server would have pods injected, and by which webhook.
+func (s *session) checkInject() *cobra.Command {
+	var namespace, selector string
+	c := &cobra.Command{
+		Use:   "check-inject [KIND/]NAME",
+		Short: "Whether a pod gets a proxy, from which control plane, and why: by the cluster's webhooks",
+		Long: "Names a pod, or deployment/NAME for the pods that a Deployment makes, or with -l the labels of pods that are not there yet.\n\n" +
+			"  pilotctl check-inject -n shop web-1\n  pilotctl check-inject -n shop deployment/web\n  pilotctl check-inject -n shop -l app=web",
+		Args: cobra.MaximumNArgs(1),
+		RunE: s.run(func(cmd *cobra.Command, args []string) error {
+			if (len(args) == 1) == (selector != "") {
+				return fmt.Errorf("name a pod, or labels with -l")
+			}
+			r, err := cluster.Open(s.cluster)
+			if err != nil {
+				return err
+			}
+			pod, err := podToCheck(cmd.Context(), r.Client(), namespace, args, selector)
+			if err != nil {
+				return err
+			}
+			found, err := verdicts(cmd.Context(), r.Client(), namespace, pod)
+			if err != nil {
+				return err
+			}
+			sh := sheet{header: []string{"WEBHOOK", "REVISION", "INJECTED", "REASON"}, value: found, empty: "no webhook injects proxies here"}
+			for _, v := range found {
+				sh.rows = append(sh.rows, []string{v.Webhook, orDash(v.Revision), map[bool]string{true: "yes", false: "no"}[v.Injected], v.Reason})
+			}
+			return s.show(cmd, sh)
+		}),
+	}
+	c.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace of the pod")
+	c.Flags().StringVarP(&selector, "labels", "l", "", "labels of pods, as app=web,version=v1")
+	return c
+}
+
+// podToCheck is what matters of a pod, whether or not it is there yet.
+func podToCheck(ctx context.Context, c kubernetes.Interface, namespace string, args []string, set string) (*corev1.PodTemplateSpec, error) {
+	if set != "" {
+		of, err := labels.ConvertSelectorToLabelsMap(set)
+		if err != nil {
+			return nil, fmt.Errorf("-l: %w", err)
+		}
+		return &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: of}}, nil
+	}
+	kind, name, has := strings.Cut(args[0], "/")
+	if !has {
+		kind, name = "pod", args[0]
+	}
+	switch kind {
+	case "pod", "pods", "po":
+		p, err := c.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return &corev1.PodTemplateSpec{ObjectMeta: p.ObjectMeta, Spec: p.Spec}, nil
+	case "deployment", "deployments", "deploy":
+		d, err := c.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return &d.Spec.Template, nil
+	}
+	return nil, fmt.Errorf("%s: want pod/NAME or deployment/NAME", args[0])
+}
+
+// verdicts has each configuration's selectors judge a pod, as the API server does, in order of their names.
+func verdicts(ctx context.Context, c kubernetes.Interface, namespace string, pod *corev1.PodTemplateSpec) ([]verdict, error) {
+	ns, err := c.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list webhooks: %w", err)
+	}
+	out := []verdict{}
+	for i := range all.Items {
+		config := &all.Items[i]
+		if !slices.ContainsFunc(config.Webhooks, func(w admission.MutatingWebhook) bool { return strings.HasSuffix(w.Name, injecting) }) {
+			continue
+		}
+		v, err := judge(config, ns, pod)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	slices.SortFunc(out, func(a, b verdict) int { return strings.Compare(a.Webhook, b.Webhook) })
+	return out, nil
+}
+
+// judge says what one configuration makes of a pod.
+func judge(config *admission.MutatingWebhookConfiguration, ns *corev1.Namespace, pod *corev1.PodTemplateSpec) (verdict, error) {
+	out := verdict{Webhook: config.Name, Revision: config.Labels["istio.io/rev"]}
+	for _, w := range config.Webhooks {
+		if !strings.HasSuffix(w.Name, injecting) {
+			continue
+		}
+		inNamespace, err := picks(w.NamespaceSelector, ns.Labels)
+		if err != nil {
+			return out, fmt.Errorf("%s: %w", w.Name, err)
+		}
+		ofPod, err := picks(w.ObjectSelector, pod.Labels)
+		if err != nil {
+			return out, fmt.Errorf("%s: %w", w.Name, err)
+		}
+		switch {
+		case inNamespace && ofPod && pod.Spec.HostNetwork:
+			out.Reason = "the pod uses its machine's network"
+			return out, nil
+		case inNamespace && ofPod:
+			out.Injected, out.Reason = true, "asked by "+strings.TrimSuffix(w.Name, "."+injecting)+": "+because(ns, pod)
+			return out, nil
+		case inNamespace:
+			out.Reason = "the namespace asks for it, the pod does not: " + said(pod.Labels, podWords)
+		}
+	}
+	out.Reason = cmp.Or(out.Reason, "the namespace says "+said(ns.Labels, namespaceWords)+", the pod "+said(pod.Labels, podWords))
+	return out, nil
+}
+
+func picks(s *metav1.LabelSelector, of map[string]string) (bool, error) {
+	if s == nil {
+		return true, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	return err == nil && selector.Matches(labels.Set(of)), err
+}
+
+// Labels that decide.
+var (
+	namespaceWords = []string{"istio-injection", "istio.io/rev"}
+	podWords       = []string{"sidecar.istio.io/inject", "istio.io/rev"}
+)
+
+func because(ns *corev1.Namespace, pod *corev1.PodTemplateSpec) string {
+	if text := said(ns.Labels, namespaceWords); text != "nothing" {
+		return "the namespace says " + text
+	}
+	return "the pod says " + said(pod.Labels, podWords)
+}
+
+func said(of map[string]string, words []string) string {
+	var out []string
+	for _, w := range words {
+		if v, ok := of[w]; ok {
+			out = append(out, w+"="+v)
+		}
+	}
+	if len(out) == 0 {
+		return "nothing"
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,131 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Flags say which cluster is meant, and where in it control planes are. Their names are istioctl's.
+type Flags struct {
+	Kubeconfig string // file; empty: $KUBECONFIG, else ~/.kube/config, else the cluster that this program runs in
+	Context    string // of the kubeconfig; empty: its current one
+	Namespace  string // of control planes
+	Revision   string // of the control planes that are asked; empty: all
+}
+
+// Bind declares the flags.
+func (f *Flags) Bind(fs *pflag.FlagSet) {
+	fs.StringVarP(&f.Kubeconfig, "kubeconfig", "c", "", "kubeconfig file of the cluster ($KUBECONFIG, else ~/.kube/config)")
+	fs.StringVar(&f.Context, "context", "", "context of the kubeconfig (default: its current one)")
+	fs.StringVarP(&f.Namespace, "istioNamespace", "i", "istio-system", "namespace of the control planes")
+}
+
+// Named says whether a flag names a cluster.
+func (f *Flags) Named() bool { return f.Kubeconfig != "" || f.Context != "" }
+
+// Known says whether there is any cluster to ask: a flag or a kubeconfig names one, or this program runs in one.
+func (f *Flags) Known() bool {
+	if f.Named() {
+		return true
+	}
+	for _, file := range clientcmd.NewDefaultClientConfigLoadingRules().GetLoadingPrecedence() {
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
+			return true
+		}
+	}
+	_, err := rest.InClusterConfig()
+	return err == nil
+}
+
+// Config is how to reach the cluster. An error names the flag or file that is wrong.
+func (f *Flags) Config() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	if f.Kubeconfig != "" {
+		if _, err := os.Stat(f.Kubeconfig); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("--kubeconfig: %w", err)
+		}
+		rules.ExplicitPath = f.Kubeconfig
+	}
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.Context}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, errors.New("no cluster is known: name a kubeconfig with --kubeconfig, or a control plane with --address")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the kubeconfig: %w", err)
+	}
+	return config, nil
+}
+
+// Plane is one control plane: a pod.
+type Plane struct {
+	Name, Namespace string
+	Revision        string
+}
+
+// running is the label of control planes' pods, as Istio's charts have it.
+const running = "app=istiod"
+
+// Reach knows one cluster.
+type Reach struct {
+	config *rest.Config
+	client kubernetes.Interface
+	flags  Flags
+}
+
+// Open prepares to ask the cluster of the flags. Nothing is asked yet.
+func Open(flags Flags) (*Reach, error) {
+	config, err := flags.Config()
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Reach{config: config, client: client, flags: flags}, nil
+}
+
+// Client is the API server's.
+func (r *Reach) Client() kubernetes.Interface { return r.client }
+
+// Planes are the control planes that run, by name. None is an error that says where was looked.
+func (r *Reach) Planes(ctx context.Context) ([]Plane, error) {
+	selector := running
+	if r.flags.Revision != "" {
+		selector += ",istio.io/rev=" + r.flags.Revision
+	}
+	pods, err := r.client.CoreV1().Pods(r.flags.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: selector, FieldSelector: "status.phase=" + string(corev1.PodRunning),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for control planes in namespace %s of %s: %w", r.flags.Namespace, r.config.Host, err)
+	}
+	var out []Plane
+	for i := range pods.Items {
+		if p := &pods.Items[i]; p.DeletionTimestamp == nil {
+			out = append(out, Plane{p.Name, p.Namespace, p.Labels["istio.io/rev"]})
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf(
+			"no control plane runs in namespace %s of %s (pods with %s): pilotctl install makes one, --istioNamespace names another "+
+				"namespace, and --address one outside of the cluster, as 127.0.0.1:8080",
+			r.flags.Namespace, r.config.Host, selector,
+		)
+	}
+	slices.SortFunc(out, func(a, b Plane) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}

@@ -1,0 +1,87 @@
+package ctl
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"fairway/internal/admin/page"
+	"fairway/internal/printable"
+)
+
+// remoteClusters shows what each control plane knows of other clusters.
+func (s *session) remoteClusters() *cobra.Command {
+	return &cobra.Command{
+		Use: "remote-clusters", Args: cobra.NoArgs,
+		Short: "The clusters that the control planes read, and how far each has got",
+		RunE: s.run(func(cmd *cobra.Command, _ []string) error {
+			clusters, err := gather[page.RemoteCluster](cmd.Context(), s, "/debug/clusterz")
+			if err != nil {
+				return err
+			}
+			sh := sheet{header: []string{"NAME", "SECRET", "STATUS", "ISTIOD"}, value: clusters, empty: "no other cluster is read"}
+			for _, c := range clusters {
+				sh.rows = append(sh.rows, []string{orDash(c.ID), orDash(c.SecretName), orDash(c.SyncStatus), orDash(c.IstiodID)})
+			}
+			return s.show(cmd, sh)
+		}),
+	}
+}
+
+// experimental are verbs under the name that istioctl has for them.
+func (s *session) experimental() *cobra.Command {
+	c := &cobra.Command{Use: "x", Aliases: []string{"experimental", "exp"}, Short: "Verbs that istioctl has below x"}
+	c.AddCommand(s.internalDebug(), s.checkInject())
+	return c
+}
+
+func (s *session) internalDebug() *cobra.Command {
+	var all bool
+	c := &cobra.Command{
+		Use:   "internal-debug [PAGE[?QUERY]]",
+		Short: "A debug page as the control plane gives it: syncz, config_dump?proxyID=web-1; without a name, the list of pages",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: s.run(func(cmd *cobra.Command, args []string) error {
+			name, query, err := pageOf(args)
+			if err != nil {
+				return err
+			}
+			var errs []error
+			for c, err := range s.planes(cmd.Context()) {
+				var body []byte
+				if err == nil {
+					body, err = c.get(cmd.Context(), name, query)
+				}
+				if err != nil {
+					errs = append(errs, err)
+					continue
+				}
+				if all {
+					fmt.Fprintf(cmd.OutOrStdout(), "# %s\n", c.said())
+				}
+				fmt.Fprintln(cmd.OutOrStdout(), strings.TrimRight(printable.Lines(string(body), 4*len(body)), "\n"))
+				if !all {
+					return nil
+				}
+			}
+			return errors.Join(errs...)
+		}),
+	}
+	c.Flags().BoolVar(&all, "all", false, "of all control planes, not of the first that answers")
+	return c
+}
+
+// pageOf reads which page is meant, below /debug whether or not that is said.
+func pageOf(args []string) (path string, query url.Values, err error) {
+	if len(args) == 0 {
+		return "/debug", nil, nil
+	}
+	u, err := url.Parse(args[0])
+	if err != nil || u.Host != "" || u.Scheme != "" {
+		return "", nil, fmt.Errorf("%q is no page: want a name as syncz, or config_dump?proxyID=web-1", args[0])
+	}
+	return "/debug/" + strings.TrimPrefix(strings.TrimPrefix(u.Path, "/"), "debug/"), u.Query(), nil
+}

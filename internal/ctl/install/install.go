@@ -1,0 +1,318 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	releasecommon "helm.sh/helm/v4/pkg/release/common"
+	release "helm.sh/helm/v4/pkg/release/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"fairway/deploy"
+)
+
+// Options say what is installed, and where.
+type Options struct {
+	Config    *rest.Config
+	Namespace string // the control plane's, which is made where it is missing
+	Revision  string // empty: the default one
+	Values    Values // of the chart, beside the revision
+	NoCRDs    bool   // the CRDs are somebody else's
+	Wait      time.Duration
+	Log       io.Writer // what was done, a line each
+}
+
+// ReleaseOf is what Helm calls the installation of a revision.
+func ReleaseOf(revision string) string {
+	if revision == "" {
+		return "istiod"
+	}
+	return "istiod-" + revision
+}
+
+// withRevision returns the values of a revision. One that the values name otherwise is an error.
+func withRevision(values Values, revision string) (Values, error) {
+	out := maps.Clone(values)
+	if out == nil {
+		out = Values{}
+	}
+	if said, ok := out["revision"]; ok && said != revision {
+		return nil, fmt.Errorf("the values say revision: %v; say it with --revision", said)
+	}
+	gateway, _ := out["gateway"].(map[string]any)
+	gateway = maps.Clone(gateway)
+	if gateway == nil {
+		gateway = map[string]any{}
+	}
+	if gateway["revision"] == nil {
+		gateway["revision"] = revision
+	}
+	out["revision"], out["gateway"] = revision, gateway
+	return out, nil
+}
+
+// gatewayOff returns the same values without the gateway, and whether that makes a difference.
+func gatewayOff(values Values) (Values, bool) {
+	gateway, _ := values["gateway"].(map[string]any)
+	if on, _ := gateway["enabled"].(bool); !on {
+		return values, false
+	}
+	gateway, values = maps.Clone(gateway), maps.Clone(values)
+	gateway["enabled"] = false
+	values["gateway"] = gateway
+	return values, true
+}
+
+// Install puts a control plane into the cluster, or makes one that is there what the options say, and waits until it serves. What it said before and
+// the values no longer ask for is taken away.
+func Install(ctx context.Context, o Options) error {
+	c, err := reach(o.Config)
+	if err != nil {
+		return err
+	}
+	values, err := withRevision(o.Values, o.Revision)
+	if err != nil {
+		return err
+	}
+	was, err := records{c.typed.CoreV1().Secrets(o.Namespace), ReleaseOf(o.Revision)}.last(ctx)
+	if err != nil {
+		return err
+	}
+	off, has := gatewayOff(values)
+	steps := []Values{values}
+	if has && (was == nil || was.Info.Status != releasecommon.StatusDeployed) {
+		steps = []Values{off, values} // gateways are injected by the control plane
+	}
+	// What is wrong with the values is said before anything is made.
+	if _, err := c.render(o, values, was); err != nil {
+		return err
+	}
+	if !o.NoCRDs {
+		if err := c.define(ctx, o.Log, o.Wait); err != nil {
+			return err
+		}
+	}
+	if err := c.home(ctx, o); err != nil {
+		return err
+	}
+	for _, values := range steps {
+		if was, err = c.step(ctx, o, values, was); err != nil {
+			return err
+		}
+	}
+	fmt.Fprint(o.Log, was.Info.Notes)
+	return nil
+}
+
+// versionAfter is the number of the next installation.
+func versionAfter(was *release.Release) int {
+	if was == nil {
+		return 1
+	}
+	return was.Version + 1
+}
+
+func (c *cluster) render(o Options, values Values, was *release.Release) (*rendering, error) {
+	found, err := c.capabilities()
+	if err != nil {
+		return nil, err
+	}
+	r, err := render(target{ReleaseOf(o.Revision), o.Namespace, versionAfter(was), c.config, found}, values)
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range r.objects {
+		mark(object, ReleaseOf(o.Revision), o.Namespace)
+	}
+	return r, nil
+}
+
+func (c *cluster) capabilities() (*common.Capabilities, error) {
+	version, err := c.typed.Discovery().ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("ask the API server for its version: %w", err)
+	}
+	k, err := common.ParseKubeVersion(version.GitVersion)
+	if err != nil {
+		return nil, err
+	}
+	out := common.DefaultCapabilities.Copy()
+	out.KubeVersion = *k
+	return out, nil
+}
+
+// home makes the namespace where it is missing.
+func (c *cluster) home(ctx context.Context, o Options) error {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Namespace, Labels: map[string]string{madeBy: "pilotctl"}}}
+	_, err := c.typed.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	if err == nil {
+		fmt.Fprintf(o.Log, "namespace %s made\n", o.Namespace)
+	}
+	return err
+}
+
+// madeBy is the label of a namespace that pilotctl made.
+const madeBy = "app.kubernetes.io/managed-by"
+
+// step applies the chart once, records it, and waits.
+func (c *cluster) step(ctx context.Context, o Options, values Values, was *release.Release) (*release.Release, error) {
+	r, err := c.render(o, values, was)
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range r.objects {
+		if err := c.ours(ctx, object, ReleaseOf(o.Revision), o.Namespace); err != nil {
+			return nil, err
+		}
+	}
+	now := &release.Release{
+		Name: ReleaseOf(o.Revision), Namespace: o.Namespace, Version: versionAfter(was), Chart: r.chart, Config: r.values, Manifest: r.manifest,
+		Info:        &release.Info{FirstDeployed: time.Now(), LastDeployed: time.Now(), Notes: r.notes, Status: releasecommon.StatusPendingInstall},
+		ApplyMethod: string(release.ApplyMethodServerSideApply),
+	}
+	if was != nil {
+		now.Info.FirstDeployed, now.Info.Status = was.Info.FirstDeployed, releasecommon.StatusPendingUpgrade
+	}
+	kept := records{c.typed.CoreV1().Secrets(o.Namespace), now.Name}
+	if err := kept.write(ctx, now); err != nil {
+		return nil, err
+	}
+	err = c.carry(ctx, o, r, was)
+	now.Info.Status, now.Info.Description = releasecommon.StatusDeployed, "installed by pilotctl"
+	if err != nil {
+		now.Info.Status, now.Info.Description = releasecommon.StatusFailed, err.Error()
+	}
+	// What was interrupted is recorded all the same, so that it can be gone on with.
+	recording, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer stop()
+	if err == nil {
+		err = kept.supersede(recording, now.Version)
+	}
+	return now, errors.Join(err, kept.write(recording, now))
+}
+
+// carry makes the cluster what was rendered.
+func (c *cluster) carry(ctx context.Context, o Options, r *rendering, was *release.Release) error {
+	for _, object := range r.objects {
+		if _, err := c.apply(ctx, object); err != nil {
+			return err
+		}
+		fmt.Fprintf(o.Log, "%s applied\n", called(object))
+	}
+	if err := c.prune(ctx, o, r, was); err != nil {
+		return err
+	}
+	return c.ready(ctx, r.objects, o.Wait)
+}
+
+// prune takes away what an earlier installation made and this one has not.
+func (c *cluster) prune(ctx context.Context, o Options, r *rendering, was *release.Release) error {
+	if was == nil {
+		return nil
+	}
+	before, err := objects(was.Manifest)
+	if err != nil {
+		return fmt.Errorf("what was installed before: %w", err)
+	}
+	now := map[key]bool{}
+	for _, object := range r.objects {
+		now[keyOf(object)] = true
+	}
+	limited, stop := context.WithTimeout(ctx, o.Wait)
+	defer stop()
+	for _, object := range slices.Backward(before) {
+		if now[keyOf(object)] || kept(object) {
+			continue
+		}
+		if err := c.remove(limited, object); err != nil {
+			return err
+		}
+		fmt.Fprintf(o.Log, "%s deleted\n", called(object))
+	}
+	return nil
+}
+
+// Manifests renders what Install would apply, without asking any cluster. The root of the mesh is made when it is installed: it is not shown.
+func Manifests(namespace, revision string, values Values) (string, error) {
+	values, err := withRevision(values, revision)
+	if err != nil {
+		return "", err
+	}
+	r, err := render(target{release: ReleaseOf(revision), namespace: namespace, revision: 1}, withoutRoot(values))
+	if err != nil {
+		return "", err
+	}
+	return r.manifest, nil
+}
+
+func withoutRoot(values Values) Values {
+	return util.CoalesceTables(map[string]any{"ca": map[string]any{"generate": false}}, values)
+}
+
+// Judge has the API server say of each object what it would do with it, storing nothing.
+func Judge(ctx context.Context, o Options) error {
+	c, err := reach(o.Config)
+	if err != nil {
+		return err
+	}
+	c.dry = true
+	values, err := withRevision(o.Values, o.Revision)
+	if err != nil {
+		return err
+	}
+	was, err := records{c.typed.CoreV1().Secrets(o.Namespace), ReleaseOf(o.Revision)}.last(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := c.render(o, values, was)
+	if err != nil {
+		return err
+	}
+	all := r.objects
+	if !o.NoCRDs {
+		defined, err := Definitions()
+		if err != nil {
+			return err
+		}
+		all = append(defined, all...)
+	}
+	var errs []error
+	for _, object := range all {
+		if err := c.ours(ctx, object, ReleaseOf(o.Revision), o.Namespace); err != nil && object.GetKind() != crdKind {
+			errs = append(errs, err)
+			continue
+		}
+		if _, err := c.apply(ctx, object); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		fmt.Fprintf(o.Log, "%s would be applied\n", called(object))
+	}
+	return errors.Join(errs...)
+}
+
+const crdKind = "CustomResourceDefinition"
+
+// Definitions are the CRDs of Istio's kinds.
+func Definitions() ([]*unstructured.Unstructured, error) {
+	text, err := deploy.CRDs()
+	if err != nil {
+		return nil, err
+	}
+	return objects(strings.TrimSpace(string(text)))
+}

@@ -1,0 +1,177 @@
+package install
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+)
+
+// Marks that Helm sets on what it makes, and one that it obeys.
+const (
+	releaseName      = "meta.helm.sh/release-name"
+	releaseNamespace = "meta.helm.sh/release-namespace"
+	keepPolicy       = "helm.sh/resource-policy"
+)
+
+// fieldManager is Helm's, so that what pilotctl set helm upgrade may change.
+const fieldManager = "helm"
+
+// cluster makes, changes and deletes objects of any kind.
+type cluster struct {
+	config  *rest.Config
+	typed   kubernetes.Interface
+	dynamic dynamic.Interface
+	mapper  *restmapper.DeferredDiscoveryRESTMapper
+	dry     bool // nothing is stored: the API server judges what would be
+}
+
+func reach(config *rest.Config) (*cluster, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // an installation is some forty requests
+	typed, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	loose, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	found, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found))
+	return &cluster{config: config, typed: typed, dynamic: loose, mapper: mapper}, nil
+}
+
+// at is where the API server has objects of an object's kind and namespace.
+func (c *cluster) at(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+	kind := o.GroupVersionKind()
+	m, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", called(o), err)
+	}
+	if m.Scope.Name() == meta.RESTScopeNameRoot {
+		return c.dynamic.Resource(m.Resource), nil
+	}
+	return c.dynamic.Resource(m.Resource).Namespace(o.GetNamespace()), nil
+}
+
+// called is how people speak of an object.
+func called(o *unstructured.Unstructured) string {
+	if ns := o.GetNamespace(); ns != "" {
+		return fmt.Sprintf("%s %s/%s", o.GetKind(), ns, o.GetName())
+	}
+	return fmt.Sprintf("%s %s", o.GetKind(), o.GetName())
+}
+
+// apply makes an object what it should be. Fields that others set and this object does not name stay.
+func (c *cluster) apply(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	at, err := c.at(o)
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	force := true
+	opts := metav1.PatchOptions{FieldManager: fieldManager, Force: &force}
+	if c.dry {
+		opts.DryRun = []string{metav1.DryRunAll}
+	}
+	out, err := at.Patch(ctx, o.GetName(), types.ApplyPatchType, body, opts)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", called(o), err)
+	}
+	return out, nil
+}
+
+// ours says whether an object is free to be made, or is of this release already. Another's is an error that names it.
+func (c *cluster) ours(ctx context.Context, o *unstructured.Unstructured, release, namespace string) error {
+	at, err := c.at(o)
+	if err != nil {
+		return err
+	}
+	there, err := at.Get(ctx, o.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", called(o), err)
+	}
+	whose := there.GetAnnotations()
+	if whose[releaseName] == release && whose[releaseNamespace] == namespace {
+		return nil
+	}
+	owner := "was not made by Helm or pilotctl"
+	if whose[releaseName] != "" {
+		owner = fmt.Sprintf("belongs to the release %s/%s", whose[releaseNamespace], whose[releaseName])
+	}
+	return fmt.Errorf("%s is there already and %s: delete it, or install another --revision", called(o), owner)
+}
+
+// mark notes in an object whose it is.
+func mark(o *unstructured.Unstructured, release, namespace string) {
+	a := maps.Clone(o.GetAnnotations())
+	if a == nil {
+		a = map[string]string{}
+	}
+	a[releaseName], a[releaseNamespace] = release, namespace
+	o.SetAnnotations(a)
+}
+
+func kept(o *unstructured.Unstructured) bool { return o.GetAnnotations()[keepPolicy] == "keep" }
+
+// remove deletes an object with all that it owns, and returns once it is gone or the context ends.
+func (c *cluster) remove(ctx context.Context, o *unstructured.Unstructured) error {
+	at, err := c.at(o)
+	if meta.IsNoMatchError(err) {
+		return nil // with its kind
+	}
+	if err != nil {
+		return err
+	}
+	whole := metav1.DeletePropagationForeground
+	err = at.Delete(ctx, o.GetName(), metav1.DeleteOptions{PropagationPolicy: &whole})
+	for err == nil {
+		err = wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			_, err := at.Get(ctx, o.GetName(), metav1.GetOptions{})
+			return false, err
+		})
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s is not gone yet: something holds it; its metadata.finalizers name what", called(o))
+	}
+	return fmt.Errorf("delete %s: %w", called(o), err)
+}
+
+// key tells objects of one cluster apart, whatever version of their kind they are written in.
+type key struct {
+	kind            schema.GroupKind
+	namespace, name string
+}
+
+func keyOf(o *unstructured.Unstructured) key {
+	return key{o.GroupVersionKind().GroupKind(), o.GetNamespace(), o.GetName()}
+}

@@ -1,0 +1,167 @@
+package install
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/engine"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"fairway/deploy"
+)
+
+// Values are what a user sets of the chart.
+type Values = map[string]any
+
+// target says what is rendered, and for which cluster.
+type target struct {
+	release, namespace string
+	revision           int // of the release: how often it was installed, with this time
+	cluster            *rest.Config
+	capabilities       *common.Capabilities // nil: those of the Kubernetes that this program was built with
+}
+
+// rendering is the chart with its values filled in.
+type rendering struct {
+	chart    *chart.Chart
+	values   Values
+	manifest string // all objects, in the order in which they are made
+	objects  []*unstructured.Unstructured
+	notes    string
+}
+
+// loadChart reads the embedded chart. What is in its folder for git and readers alone is no part of it.
+func loadChart() (*chart.Chart, error) {
+	if _, err := deploy.CRDs(); err != nil {
+		return nil, err
+	}
+	var files []*archive.BufferedFile
+	err := fs.WalkDir(deploy.Chart(), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || path == "crds/README.md" {
+			return err
+		}
+		text, err := fs.ReadFile(deploy.Chart(), path)
+		files = append(files, &archive.BufferedFile{Name: path, Data: text})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the chart: %w", err)
+	}
+	return loader.LoadFiles(files)
+}
+
+// render fills in the chart. An error says which value is wrong.
+func render(to target, values Values) (*rendering, error) {
+	c, err := loadChart()
+	if err != nil {
+		return nil, err
+	}
+	out := &rendering{chart: c, values: values}
+	if k := to.capabilities; k != nil && !chartutil.IsCompatibleRange(c.Metadata.KubeVersion, k.KubeVersion.Version) {
+		return nil, fmt.Errorf("the cluster's Kubernetes is %s; want %s", k.KubeVersion.Version, c.Metadata.KubeVersion)
+	}
+	if err := chartutil.ProcessDependencies(c, values); err != nil {
+		return nil, fmt.Errorf("values: %w", err)
+	}
+	filled, err := util.ToRenderValues(c, values, common.ReleaseOptions{
+		Name: to.release, Namespace: to.namespace, Revision: to.revision, IsInstall: to.revision == 1, IsUpgrade: to.revision > 1,
+	}, to.capabilities)
+	if err != nil {
+		return nil, err
+	}
+	fill := func() (map[string]string, error) { return engine.Render(c, filled) }
+	if to.cluster != nil {
+		fill = func() (map[string]string, error) { return engine.RenderWithClient(c, filled, to.cluster) }
+	}
+	files, err := fill()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Collect(maps.Keys(files)) {
+		if strings.HasSuffix(name, "NOTES.txt") {
+			out.notes += files[name]
+			delete(files, name)
+		}
+	}
+	return out, out.sort(files)
+}
+
+// sort takes the files apart and puts their objects in the order in which they are made.
+func (r *rendering) sort(files map[string]string) error {
+	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
+	if err != nil {
+		return err
+	}
+	if len(hooks) > 0 {
+		return errors.New("the chart has hooks, which pilotctl does not run")
+	}
+	var b strings.Builder
+	for _, m := range manifests {
+		fmt.Fprintf(&b, "---\n# Source: %s\n%s\n", m.Name, strings.TrimSpace(m.Content))
+		o, err := object([]byte(m.Content))
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.Name, err)
+		}
+		r.objects = append(r.objects, o)
+	}
+	r.manifest = b.String()
+	return nil
+}
+
+// object reads one object of YAML.
+func object(text []byte) (*unstructured.Unstructured, error) {
+	o := new(unstructured.Unstructured)
+	if err := yaml.Unmarshal(text, &o.Object); err != nil {
+		return nil, err
+	}
+	if o.GetKind() == "" || o.GetAPIVersion() == "" || o.GetName() == "" {
+		return nil, errors.New("no object: it lacks apiVersion, kind or name")
+	}
+	return o, nil
+}
+
+// objects reads YAML of several documents, in order of the text. Empty ones are left out.
+func objects(text string) (out []*unstructured.Unstructured, err error) {
+	parts := releaseutil.SplitManifests(text)
+	for _, name := range slices.SortedFunc(maps.Keys(parts), byNumber) {
+		if isEmpty(parts[name]) {
+			continue
+		}
+		o, err := object([]byte(parts[name]))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+// byNumber orders what SplitManifests calls its parts: manifest-<number>.
+func byNumber(a, b string) int {
+	if len(a) != len(b) {
+		return len(a) - len(b)
+	}
+	return strings.Compare(a, b)
+}
+
+func isEmpty(doc string) bool {
+	for line := range strings.Lines(doc) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,148 @@
+package ctl
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/url"
+
+	"fairway/internal/ctl/cluster"
+)
+
+// localAddress is asked where nothing says which control plane is meant.
+const localAddress = "127.0.0.1:8080"
+
+// Ports of a control plane's pod at which it serves its pages, as the chart has them.
+const (
+	pagesPort  = 15014
+	securePort = 15017
+)
+
+// session is what the global flags say, and what was opened for them.
+type session struct {
+	address, format string
+	credentials     credentials
+	cluster         cluster.Flags
+	opened          []*cluster.Forwarded
+}
+
+// close gives back what the command opened.
+func (s *session) close() {
+	for _, f := range s.opened {
+		f.Close()
+	}
+	s.opened = nil
+}
+
+// inCluster says whether control planes are to be looked for in a cluster.
+func (s *session) inCluster() (bool, error) {
+	if s.address != "" && s.cluster.Named() {
+		return false, errors.New("--address and --kubeconfig or --context: want one of them")
+	}
+	return s.address == "" && s.cluster.Known(), nil
+}
+
+// planes are clients of the control planes that are meant, each opened when it is its turn. One that cannot be reached comes with its error.
+func (s *session) planes(ctx context.Context) iter.Seq2[*client, error] {
+	return func(yield func(*client, error) bool) {
+		inside, err := s.inCluster()
+		if err == nil && inside {
+			s.forwarded(ctx, yield)
+			return
+		}
+		address := s.address
+		if address == "" {
+			address = localAddress
+		}
+		var c *client
+		if err == nil {
+			c, err = s.credentials.client(address)
+		}
+		yield(c, err)
+	}
+}
+
+// forwarded are those of the cluster.
+func (s *session) forwarded(ctx context.Context, yield func(*client, error) bool) {
+	r, err := cluster.Open(s.cluster)
+	var planes []cluster.Plane
+	if err == nil {
+		planes, err = r.Planes(ctx)
+	}
+	if err != nil {
+		yield(nil, err)
+		return
+	}
+	for _, p := range planes {
+		if !yield(s.through(ctx, r, p)) {
+			return
+		}
+	}
+}
+
+// through is a client of one control plane in a cluster. It proves who it is where the user gave something to prove it with; else it is let in as
+// one that comes from the pod itself.
+func (s *session) through(ctx context.Context, r *cluster.Reach, p cluster.Plane) (*client, error) {
+	port, scheme, with := pagesPort, "http://", s.credentials
+	if with.overTLS() {
+		port, scheme = securePort, "https://"
+		if with.serverName == "" {
+			with.serverName = "istiod." + p.Namespace + ".svc"
+		}
+	}
+	f, err := r.Forward(ctx, p, port)
+	if err != nil {
+		return nil, err
+	}
+	s.opened = append(s.opened, f)
+	c, err := with.client(scheme + f.Address)
+	if err != nil {
+		return nil, err
+	}
+	c.pod = p.Name
+	return c, nil
+}
+
+// ask fetches a page of the first control plane that can say: a proxy is connected to one of them alone.
+func ask[T any](ctx context.Context, s *session, path string, query url.Values) (T, error) {
+	var none T
+	var errs []error
+	for c, err := range s.planes(ctx) {
+		if err == nil {
+			var out T
+			if out, err = fetch[T](ctx, c, path, query); err == nil {
+				return out, nil
+			}
+		}
+		errs = append(errs, err)
+	}
+	if len(errs) == 1 {
+		return none, errs[0]
+	}
+	return none, errors.Join(errs...)
+}
+
+// gather fetches a page that is a list, and puts together what all control planes say. It fails where none of them answers.
+func gather[T any](ctx context.Context, s *session, path string) ([]T, error) {
+	out := []T{}
+	var errs []error
+	answered := false
+	for c, err := range s.planes(ctx) {
+		var some []T
+		if err == nil {
+			some, err = fetch[[]T](ctx, c, path, nil)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		out, answered = append(out, some...), true
+	}
+	switch {
+	case len(errs) == 0:
+		return out, nil
+	case len(errs) == 1 && !answered:
+		return nil, errs[0]
+	}
+	return nil, errors.Join(errs...) // a list that lacks some would pass for the whole
+}
