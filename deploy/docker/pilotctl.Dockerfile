@@ -1,0 +1,10 @@
+# pilotctl, for Jobs that install and for debugging from inside a cluster.
+#
+#   CGO_ENABLED=0 make build
+#   docker build -f deploy/docker/pilotctl.Dockerfile --build-arg BASE=<a distroless static image> -t <hub>/pilotctl:<tag> bin
+ARG BASE
+FROM ${BASE}
+COPY --chmod=0755 pilotctl /usr/local/bin/pilotctl
+WORKDIR /
+USER 1337:1337
+ENTRYPOINT ["/usr/local/bin/pilotctl"]
