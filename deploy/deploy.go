@@ -1,7 +1,7 @@
 // Package deploy is what puts Fairway into a cluster: the chart, which pilotctl carries, and the Dockerfiles of its images.
 //
-// The chart's CRDs are those that istio.io/api publishes. They are taken out of the module when the project is built (`make schemas`) and never
-// copied into the tree. The package must not know what the chart is made with, nor how it is installed.
+// The chart's CRDs are those that istio.io/api publishes. They are taken out of the module when the project is built (`make schemas`) and
+// never copied into the tree. The package must not know what the chart is made with, nor how it is installed.
 package deploy
 
 import (

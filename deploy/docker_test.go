@@ -28,7 +28,8 @@ func instructions(t *testing.T, file string) map[string][]string {
 	return out
 }
 
-// TestDockerfiles: what is copied is built by `make build`, starts as docs/injection.md and the chart expect, and Envoy is the one that is tested.
+// TestDockerfiles: what is copied is built by `make build`, starts as docs/injection.md and the chart expect, and Envoy is the one that is
+// tested.
 func TestDockerfiles(t *testing.T) {
 	for _, c := range []struct{ image, program string }{
 		{"pilot", "pilot-discovery"}, {"proxy", "pilot-agent"}, {"pilotctl", "pilotctl"},

@@ -34,8 +34,9 @@ func (s *session) checkInject() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check-inject [KIND/]NAME",
 		Short: "Whether a pod gets a proxy, from which control plane, and why: by the cluster's webhooks",
-		Long: "Names a pod, or deployment/NAME for the pods that a Deployment makes, or with -l the labels of pods that are not there yet.\n\n" +
-			"  pilotctl check-inject -n shop web-1\n  pilotctl check-inject -n shop deployment/web\n  pilotctl check-inject -n shop -l app=web",
+		Long: "Names a pod, or deployment/NAME for the pods that a Deployment makes, or with -l the labels of pods that are not " +
+			"there yet.\n\n  pilotctl check-inject -n shop web-1\n  pilotctl check-inject -n shop deployment/web\n" +
+			"  pilotctl check-inject -n shop -l app=web",
 		Args: cobra.MaximumNArgs(1),
 		RunE: s.run(func(cmd *cobra.Command, args []string) error {
 			if (len(args) == 1) == (selector != "") {
@@ -53,9 +54,11 @@ func (s *session) checkInject() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sh := sheet{header: []string{"WEBHOOK", "REVISION", "INJECTED", "REASON"}, value: found, empty: "no webhook injects proxies here"}
+			header := []string{"WEBHOOK", "REVISION", "INJECTED", "REASON"}
+			sh := sheet{header: header, value: found, empty: "no webhook injects proxies here"}
+			words := map[bool]string{true: "yes", false: "no"}
 			for _, v := range found {
-				sh.rows = append(sh.rows, []string{v.Webhook, orDash(v.Revision), map[bool]string{true: "yes", false: "no"}[v.Injected], v.Reason})
+				sh.rows = append(sh.rows, []string{v.Webhook, orDash(v.Revision), words[v.Injected], v.Reason})
 			}
 			return s.show(cmd, sh)
 		}),

@@ -42,7 +42,8 @@ func (s *session) inCluster() (bool, error) {
 	return s.address == "" && s.cluster.Known(), nil
 }
 
-// planes are clients of the control planes that are meant, each opened when it is its turn. One that cannot be reached comes with its error.
+// planes are clients of the control planes that are meant, each opened when it is its turn. One that cannot be reached comes with its
+// error.
 func (s *session) planes(ctx context.Context) iter.Seq2[*client, error] {
 	return func(yield func(*client, error) bool) {
 		inside, err := s.inCluster()
@@ -80,8 +81,8 @@ func (s *session) forwarded(ctx context.Context, yield func(*client, error) bool
 	}
 }
 
-// through is a client of one control plane in a cluster. It proves who it is where the user gave something to prove it with; else it is let in as
-// one that comes from the pod itself.
+// through is a client of one control plane in a cluster. It proves who it is where the user gave something to prove it with; else it is let
+// in as one that comes from the pod itself.
 func (s *session) through(ctx context.Context, r *cluster.Reach, p cluster.Plane) (*client, error) {
 	port, scheme, with := pagesPort, "http://", s.credentials
 	if with.overTLS() {

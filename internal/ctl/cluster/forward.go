@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
+	streaming "k8s.io/streaming/pkg/httpstream"
 )
 
 // Forwarded is a port of a pod that is open on this machine's loopback until Close is called.
@@ -32,8 +33,8 @@ func (f *Forwarded) Close() {
 // connectWithin bounds how long the API server may take to reach a pod.
 const connectWithin = 20 * time.Second
 
-// Forward opens a pod's port on this machine. It speaks WebSocket with the API server, and SPDY with one, or with a proxy before one, that knows only
-// that.
+// Forward opens a pod's port on this machine. It speaks WebSocket with the API server, and SPDY with one, or with a proxy before one, that
+// knows only that.
 func (r *Reach) Forward(ctx context.Context, to Plane, port int) (*Forwarded, error) {
 	dialer, err := r.dialer(to)
 	if err != nil {
@@ -97,7 +98,7 @@ func (r *Reach) dialer(to Plane) (httpstream.Dialer, error) {
 		return nil, err
 	}
 	return portforward.NewFallbackDialer(socket, old, func(err error) bool {
-		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+		return streaming.IsUpgradeFailure(err) || streaming.IsHTTPSProxyError(err)
 	}), nil
 }
 

@@ -13,15 +13,18 @@ import (
 )
 
 // Define makes the CRDs, or brings them up to date, and waits until the API server serves them.
-func Define(ctx context.Context, config *rest.Config, log io.Writer, within time.Duration) error {
+func Define(ctx context.Context, config *rest.Config, log io.Writer) error {
 	c, err := reach(config)
 	if err != nil {
 		return err
 	}
-	return c.define(ctx, log, within)
+	return c.define(ctx, log)
 }
 
-func (c *cluster) define(ctx context.Context, log io.Writer, within time.Duration) error {
+// servedWithin bounds how long an API server may take to serve the CRDs: it needs no machines for that.
+const servedWithin = time.Minute
+
+func (c *cluster) define(ctx context.Context, log io.Writer) error {
 	all, err := Definitions()
 	if err != nil {
 		return err
@@ -31,7 +34,7 @@ func (c *cluster) define(ctx context.Context, log io.Writer, within time.Duratio
 			return err
 		}
 	}
-	limited, stop := context.WithTimeout(ctx, within)
+	limited, stop := context.WithTimeout(ctx, servedWithin)
 	defer stop()
 	for _, crd := range all {
 		at, err := c.at(crd)

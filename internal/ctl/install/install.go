@@ -75,8 +75,8 @@ func gatewayOff(values Values) (Values, bool) {
 	return values, true
 }
 
-// Install puts a control plane into the cluster, or makes one that is there what the options say, and waits until it serves. What it said before and
-// the values no longer ask for is taken away.
+// Install puts a control plane into the cluster, or makes one that is there what the options say, and waits until it serves. What it said
+// before and the values no longer ask for is taken away.
 func Install(ctx context.Context, o Options) error {
 	c, err := reach(o.Config)
 	if err != nil {
@@ -100,7 +100,7 @@ func Install(ctx context.Context, o Options) error {
 		return err
 	}
 	if !o.NoCRDs {
-		if err := c.define(ctx, o.Log, o.Wait); err != nil {
+		if err := c.define(ctx, o.Log); err != nil {
 			return err
 		}
 	}
@@ -181,8 +181,11 @@ func (c *cluster) step(ctx context.Context, o Options, values Values, was *relea
 		}
 	}
 	now := &release.Release{
-		Name: ReleaseOf(o.Revision), Namespace: o.Namespace, Version: versionAfter(was), Chart: r.chart, Config: r.values, Manifest: r.manifest,
-		Info:        &release.Info{FirstDeployed: time.Now(), LastDeployed: time.Now(), Notes: r.notes, Status: releasecommon.StatusPendingInstall},
+		Name: ReleaseOf(o.Revision), Namespace: o.Namespace, Version: versionAfter(was),
+		Chart: r.chart, Config: r.values, Manifest: r.manifest,
+		Info: &release.Info{
+			FirstDeployed: time.Now(), LastDeployed: time.Now(), Notes: r.notes, Status: releasecommon.StatusPendingInstall,
+		},
 		ApplyMethod: string(release.ApplyMethodServerSideApply),
 	}
 	if was != nil {
@@ -247,7 +250,8 @@ func (c *cluster) prune(ctx context.Context, o Options, r *rendering, was *relea
 	return nil
 }
 
-// Manifests renders what Install would apply, without asking any cluster. The root of the mesh is made when it is installed: it is not shown.
+// Manifests renders what Install would apply, without asking any cluster. The root of the mesh is made when it is installed: it is not
+// shown.
 func Manifests(namespace, revision string, values Values) (string, error) {
 	values, err := withRevision(values, revision)
 	if err != nil {

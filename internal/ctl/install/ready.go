@@ -19,7 +19,8 @@ import (
 // askAgain is how often Deployments are looked at while they become ready.
 const askAgain = 300 * time.Millisecond
 
-// ready waits until each Deployment among objects runs as it is written, or the context ends. The error then says what is wrong, as far as the cluster knows.
+// ready waits until each Deployment among objects runs as it is written, or the context ends. The error then says what is wrong, as far as
+// the cluster knows.
 func (c *cluster) ready(ctx context.Context, made []*unstructured.Unstructured, within time.Duration) error {
 	limited, stop := context.WithTimeout(ctx, within)
 	defer stop()

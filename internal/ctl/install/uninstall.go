@@ -15,8 +15,8 @@ import (
 // rootConfigMap is what control planes write into namespaces: the root that workloads believe.
 const rootConfigMap = "istio-ca-root-cert"
 
-// Uninstall takes away what Install made. CRDs, with them everybody's rules, the root of the mesh and the namespace stay unless purge: then they go with
-// the last control plane.
+// Uninstall takes away what Install made. CRDs, with them everybody's rules, the root of the mesh and the namespace stay unless purge: then
+// they go with the last control plane.
 func Uninstall(ctx context.Context, o Options, purge bool) error {
 	c, err := reach(o.Config)
 	if err != nil {
@@ -56,7 +56,8 @@ func Uninstall(ctx context.Context, o Options, purge bool) error {
 		return err
 	}
 	if !purge {
-		fmt.Fprintf(o.Log, "CRDs, rules, the root of the mesh (Secret %s/cacerts) and the namespace stay; --purge deletes them\n", o.Namespace)
+		const stays = "CRDs, rules, the root of the mesh (Secret %s/cacerts) and the namespace stay; --purge deletes them\n"
+		fmt.Fprintf(o.Log, stays, o.Namespace)
 		return nil
 	}
 	return c.purge(ctx, o)
@@ -96,7 +97,8 @@ func (c *cluster) written(ctx context.Context, o Options) error {
 		return err
 	}
 	for _, m := range roots.Items {
-		if err := c.typed.CoreV1().ConfigMaps(m.Namespace).Delete(ctx, m.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		err := c.typed.CoreV1().ConfigMaps(m.Namespace).Delete(ctx, m.Name, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}

@@ -45,8 +45,9 @@ func Commands(at *cluster.Flags, failed func(error) error) []*cobra.Command {
 	install := &cobra.Command{
 		Use: "install", Args: cobra.NoArgs,
 		Short: "Put a control plane into the cluster, or change one that is there, and wait until it serves",
-		Long: "Applies the chart that pilotctl carries, and the CRDs of Istio's kinds. What is installed is recorded as Helm does it, so helm list, " +
-			"helm upgrade and\nhelm uninstall go on with it. Installing again changes what is there to what the values of this command say.\n\n" +
+		Long: "Applies the chart that pilotctl carries, and the CRDs of Istio's kinds. What is installed is recorded as Helm does " +
+			"it, so helm list, helm upgrade and\nhelm uninstall go on with it. Installing again changes what is there to what the " +
+			"values of this command say.\n\n" +
 			"  pilotctl install --set global.hub=registry.example/mesh --set gateway.enabled=true\n" +
 			"  pilotctl install --revision canary -f values.yaml\n" +
 			"  pilotctl install --dry-run            # prints what would be applied\n" +
@@ -67,7 +68,8 @@ func Commands(at *cluster.Flags, failed func(error) error) []*cobra.Command {
 }
 
 func (f *flags) bind(c *cobra.Command) {
-	c.Flags().StringVarP(&f.revision, "revision", "r", "", "name of the control plane where there are several (default: the one without a name)")
+	c.Flags().StringVarP(&f.revision, "revision", "r", "",
+		"name of the control plane where there are several (default: the one without a name)")
 	c.Flags().DurationVar(&f.within, "readiness-timeout", 5*time.Minute, "how long the cluster may take")
 }
 
@@ -77,7 +79,8 @@ func (f *flags) bindInstall(c *cobra.Command) {
 	s.StringArrayVarP(&f.files, "values", "f", nil, "file with values of the chart; may be given more than once, a later one goes first")
 	s.StringArrayVar(&f.sets, "set", nil, "a value, as pilot.replicaCount=3; goes before files")
 	s.StringArrayVar(&f.texts, "set-string", nil, "a value that is a text whatever it looks like")
-	s.StringVar(&f.dryRun, "dry-run", "", "client: print what would be applied; server: have the API server judge it; either changes nothing")
+	s.StringVar(&f.dryRun, "dry-run", "",
+		"client: print what would be applied; server: have the API server judge it; either changes nothing")
 	s.Lookup("dry-run").NoOptDefVal = "client"
 	s.BoolVar(&f.crds, "crds", false, "the CRDs of Istio's kinds alone")
 	s.BoolVar(&f.noCRDs, "skip-crds", false, "leave the CRDs as they are")
@@ -155,7 +158,7 @@ func (f *flags) install(c *cobra.Command) error {
 	case f.dryRun == "server":
 		return install.Judge(c.Context(), o)
 	case f.crds:
-		return install.Define(c.Context(), o.Config, o.Log, o.Wait)
+		return install.Define(c.Context(), o.Config, o.Log)
 	}
 	return install.Install(c.Context(), o)
 }

@@ -141,15 +141,18 @@ func TestInstall(t *testing.T) {
 		t.Error("the root of the mesh was replaced")
 	}
 
-	if out := u.does(t, "install", "--dry-run=server", "--set", "pilot.autoscaleEnabled=false"); !strings.Contains(out, "would be applied") {
+	out = u.does(t, "install", "--dry-run=server", "--set", "pilot.autoscaleEnabled=false")
+	if !strings.Contains(out, "would be applied") {
 		t.Errorf("%s", out)
 	}
 	u.fails(t, "cannot be both set", "install", "--dry-run=server", "--set", "pilot.podDisruptionBudget.maxUnavailable=1")
 	// Another revision beside it, which shares the root; the gateway is one step more.
-	u.does(t, "install", "--revision", "canary", "--set", "pilot.autoscaleEnabled=false,pilot.replicaCount=2,pilot.podDisruptionBudget=null")
+	u.does(t, "install", "--revision", "canary",
+		"--set", "pilot.autoscaleEnabled=false,pilot.replicaCount=2,pilot.podDisruptionBudget=null")
 	const taken = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: istiod-taken-istio-system}"
 	c.Apply(t, taken)
-	u.fails(t, "ClusterRole istiod-taken-istio-system is there already and was not made by Helm or pilotctl", "install", "--revision", "taken")
+	u.fails(t, "ClusterRole istiod-taken-istio-system is there already and was not made by Helm or pilotctl",
+		"install", "--revision", "taken")
 	c.Delete(t, taken)
 	installed := snapshot(t, c)
 	u.does(t, "install", "--set", "gateway.enabled=true,pilot.autoscaleEnabled=false")
@@ -214,8 +217,9 @@ func TestPrinted(t *testing.T) {
 		kinds[fmt.Sprint(o["kind"])]++
 	}
 	want := map[string]int{
-		"ServiceAccount": 2, "ConfigMap": 2, "ClusterRole": 1, "ClusterRoleBinding": 1, "Role": 1, "RoleBinding": 1, "Service": 2, "Deployment": 2,
-		"HorizontalPodAutoscaler": 2, "PodDisruptionBudget": 2, "MutatingWebhookConfiguration": 1, "ValidatingWebhookConfiguration": 1,
+		"ServiceAccount": 2, "ConfigMap": 2, "ClusterRole": 1, "ClusterRoleBinding": 1, "Role": 1, "RoleBinding": 1, "Service": 2,
+		"Deployment": 2, "HorizontalPodAutoscaler": 2, "PodDisruptionBudget": 2,
+		"MutatingWebhookConfiguration": 1, "ValidatingWebhookConfiguration": 1,
 	}
 	if !maps.Equal(kinds, want) {
 		t.Errorf("printed are %v, want %v", kinds, want)
@@ -223,8 +227,8 @@ func TestPrinted(t *testing.T) {
 	u.does(t, "install", "--dry-run=server", "--set", "gateway.enabled=true")
 }
 
-// between puts a server between clients and the API server, which passes on what they show of themselves. see is told every answer; where refuse is
-// true of a request, that is answered 400.
+// between puts a server between clients and the API server, which passes on what they show of themselves. see is told every answer; where
+// refuse is true of a request, that is answered 400.
 func between(t *testing.T, c *cluster.Cluster, see func(*http.Response), refuse func(*http.Request) bool) way {
 	t.Helper()
 	admin := c.Admin()

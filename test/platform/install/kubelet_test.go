@@ -40,7 +40,8 @@ const machine = "n1"
 func running(p *corev1.Pod) corev1.PodStatus {
 	out := corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.3.0.1", PodIPs: []corev1.PodIP{{IP: "10.3.0.1"}}}
 	for _, is := range []corev1.PodConditionType{corev1.PodScheduled, corev1.ContainersReady, corev1.PodReady} {
-		out.Conditions = append(out.Conditions, corev1.PodCondition{Type: is, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()})
+		since := metav1.Now()
+		out.Conditions = append(out.Conditions, corev1.PodCondition{Type: is, Status: corev1.ConditionTrue, LastTransitionTime: since})
 	}
 	return out
 }

@@ -47,7 +47,8 @@ func TestQuickStart(t *testing.T) {
 		}
 		w.kubectl(t, line, words[1:])
 	}
-	if out := printed["check-inject"]; !strings.Contains(out, " yes ") || !strings.Contains(out, "the namespace says istio-injection=enabled") {
+	out := printed["check-inject"]
+	if !strings.Contains(out, " yes ") || !strings.Contains(out, "the namespace says istio-injection=enabled") {
 		t.Errorf("check-inject prints\n%s", out)
 	}
 	if out := printed["problems"]; !strings.Contains(out, "no problems") {

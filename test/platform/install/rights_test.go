@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"fairway/test/ads"
 	"fairway/test/plane"
 	"fairway/test/platform/kube/cluster"
 	"fairway/test/rig"
@@ -35,8 +36,8 @@ func tlsOf(t *testing.T, c *rest.Config) *tls.Config {
 	return out
 }
 
-// world is a cluster with the chart in it, and a control plane that reads it with the chart's service account, from files as the chart's Deployment
-// mounts them.
+// world is a cluster with the chart in it, and a control plane that reads it with the chart's service account, from files as the chart's
+// Deployment mounts them.
 type world struct {
 	*cluster.Cluster
 	user
@@ -73,7 +74,8 @@ func start(t *testing.T, values ...string) *world {
 	return w
 }
 
-// as is a kubeconfig with a token of a service account of the control plane's namespace, for a way to the API server on which refusals are seen.
+// as is a kubeconfig with a token of a service account of the control plane's namespace, for a way to the API server on which refusals are
+// seen.
 func (w *world) as(t *testing.T, account string) string {
 	t.Helper()
 	at := between(t, w.Cluster, func(r *http.Response) {
@@ -85,11 +87,18 @@ func (w *world) as(t *testing.T, account string) string {
 			w.denied = append(w.denied, fmt.Sprint(what, " ", r.StatusCode))
 		}
 	}, nil)
-	token, err := w.admin.CoreV1().ServiceAccounts("istio-system").CreateToken(t.Context(), account, &authentication.TokenRequest{}, metav1.CreateOptions{})
+	return at.kubeconfig(t, w.token(t, account))
+}
+
+// token is a new one of a service account of the control plane's namespace.
+func (w *world) token(t *testing.T, account string) string {
+	t.Helper()
+	accounts := w.admin.CoreV1().ServiceAccounts("istio-system")
+	made, err := accounts.CreateToken(t.Context(), account, &authentication.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return at.kubeconfig(t, token.Status.Token)
+	return made.Status.Token
 }
 
 // folder writes an object's data as files, as a volume has them.
@@ -141,7 +150,12 @@ spec: {hosts: [shop.example], gateways: [shop], http: [{directResponse: {status:
 		}
 		return nil
 	})
-	w.plane.Connect(t, plane.Proxy{Name: "edge-1", Namespace: "istio-system", Type: "router", Labels: map[string]string{"istio": "ingressgateway"}})
+	edge := plane.Proxy{Name: "edge-1", Namespace: "istio-system", Type: "router", Labels: map[string]string{"istio": "ingressgateway"}}
+	gateway := ads.New(edge.Node(), ads.NewReader(), func(ads.Event) {})
+	if err := gateway.Connect(t.Context(), w.plane.Address()); err != nil {
+		t.Fatal(err)
+	}
+	defer gateway.Disconnect()
 	const wanted = "GET /api/v1/namespaces/istio-system/secrets"
 	rig.Eventually(t, func() error {
 		w.mu.Lock()
@@ -222,10 +236,6 @@ func TestFound(t *testing.T) {
 			ways[r.Request.Header.Get("Upgrade")]++
 		}
 	}, func(r *http.Request) bool { return r.Header.Get("Upgrade") == "websocket" })
-	token, err := w.admin.CoreV1().ServiceAccounts("istio-system").CreateToken(t.Context(), "default", &authentication.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	w.Apply(t, `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -233,14 +243,14 @@ metadata: {name: reader}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
 subjects: [{kind: ServiceAccount, name: default, namespace: istio-system}]
 `)
-	spdy := user{old.kubeconfig(t, token.Status.Token)}
+	spdy := user{old.kubeconfig(t, w.token(t, "default"))}
 	for name, u := range map[string]user{"websocket": w.user, "spdy": spdy} {
 		t.Run(name, func(t *testing.T) {
 			if out := u.does(t, "proxy-status"); !strings.Contains(out, "web-1.shop") {
 				t.Errorf("%s", out)
 			}
-			out := u.does(t, "version")
-			for _, want := range []string{"client", "control plane  0.1.0    1", "data plane     1.31.1   1"} {
+			out := strings.Join(strings.Fields(u.does(t, "version")), " ")
+			for _, want := range []string{"client test", "control plane 0.1.0 1", "data plane 1.31.1 1"} {
 				if !strings.Contains(out, want) {
 					t.Errorf("version prints no %q:\n%s", want, out)
 				}
@@ -305,8 +315,9 @@ func TestWebhooks(t *testing.T) {
 	}
 	const inject, rev = "sidecar.istio.io/inject", "istio.io/rev"
 	pods := map[string]map[string]string{
-		"silent": {"app": "web"}, "yes": {inject: "true"}, "no": {inject: "false"}, "odd": {inject: "maybe"}, "default": {rev: "default"}, "prod": {rev: "prod"},
-		"other": {rev: "other"}, "yes-other": {inject: "true", rev: "other"}, "no-prod": {inject: "false", rev: "prod"},
+		"silent": {"app": "web"}, "yes": {inject: "true"}, "no": {inject: "false"}, "odd": {inject: "maybe"},
+		"default": {rev: "default"}, "prod": {rev: "prod"}, "other": {rev: "other"},
+		"yes-other": {inject: "true", rev: "other"}, "no-prod": {inject: "false", rev: "prod"},
 	}
 	want := map[string][]string{
 		"plain":       {"default", "prod", "yes"},
