@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway"
 	"fairway/internal/admin/page"
 	"fairway/test/plane"
 )
@@ -100,7 +101,10 @@ func TestPortAlone(t *testing.T) {
 
 func TestHelpNamesEveryVerb(t *testing.T) {
 	got := pilotctl("--help")
-	for _, want := range []string{"proxy-status", "proxy-config", "problems", "tables", "--address", "--output"} {
+	for _, want := range []string{
+		"proxy-status", "proxy-config", "problems", "tables", "version", "check-inject", "remote-clusters", "install", "uninstall",
+		"--address", "--output", "--kubeconfig", "--context", "--istioNamespace",
+	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("--help lacks %s:\n%s", want, got)
 		}
@@ -110,5 +114,59 @@ func TestHelpNamesEveryVerb(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("proxy-config's help lacks %s:\n%s", want, got)
 		}
+	}
+}
+
+// TestVersionAndPages: what needs no cluster works at an address too.
+func TestVersionAndPages(t *testing.T) {
+	p := plane.Start(t, plane.Options())
+	p.Connect(t, plane.Proxy{Name: "web-1"})
+	address := p.Discovery.HTTPAddr()
+	got := strings.Join(strings.Fields(pilotctl("version", "--address", address)), " ")
+	if want := "WHAT VERSION HOW MANY client test - control plane " + fairway.Version + " 1 data plane 1.31.1 1"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := pilotctl("version", "--remote=false", "-o", "json"); !strings.Contains(got, `"clientVersion": "test"`) {
+		t.Errorf("got %q", got)
+	}
+	if got := pilotctl("x", "internal-debug", "config_dump?proxyID=web-1.shop", "--address", address); !strings.Contains(got, `"configs"`) {
+		t.Errorf("got %.200q", got)
+	}
+	if got := pilotctl("x", "internal-debug", "nothing", "--address", address); !strings.Contains(got, "there is no page /debug/nothing") {
+		t.Errorf("got %q", got)
+	}
+	if got := pilotctl("x", "internal-debug", "https://elsewhere/syncz", "--address", address); !strings.Contains(got, "is no page") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestRemoteClusters: what the control plane tells of other clusters is shown in columns.
+func TestRemoteClusters(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/debug/clusterz" {
+			http.NotFound(w, r)
+			return
+		}
+		fmt.Fprint(w, `[{"id":"east","secretName":"istio-system/east","syncStatus":"synced","istiodID":"istiod-1"},{"id":"west"}]`)
+	}))
+	defer s.Close()
+	got := strings.Join(strings.Fields(pilotctl("remote-clusters", "--address", s.URL)), " ")
+	if want := "NAME SECRET STATUS ISTIOD east istio-system/east synced istiod-1 west - - -"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestWithoutKubeconfig: where nothing names a cluster, the control plane of this machine is asked; a name that leads nowhere is a mistake.
+func TestWithoutKubeconfig(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("HOME", t.TempDir())
+	if got := pilotctl("problems", "--kubeconfig", "/nowhere/at/all"); !strings.Contains(got, "exit code 1: --kubeconfig: ") {
+		t.Errorf("got %q", got)
+	}
+	if got := pilotctl("install"); !strings.Contains(got, "no cluster is known: name a kubeconfig with --kubeconfig") {
+		t.Errorf("got %q", got)
+	}
+	if got := pilotctl("problems", "--address", "127.0.0.1:1", "--context", "a"); !strings.Contains(got, "want one of them") {
+		t.Errorf("got %q", got)
 	}
 }

@@ -1,16 +1,22 @@
 package install
 
 import (
+	"bytes"
+	"encoding/base64"
 	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
+	release "helm.sh/helm/v4/pkg/release/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/google/go-cmp/cmp"
+	"fairway/internal/config"
+	"fairway/internal/inject"
 )
 
 var update = flag.Bool("update", false, "write the goldens anew")
@@ -52,5 +58,72 @@ func TestGoldens(t *testing.T) {
 				t.Errorf("-golden +now (go test -update writes it anew):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestInjectorTakesTheConfigMap: what the chart writes for the injector is what the injector reads.
+func TestInjectorTakesTheConfigMap(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := 0
+	for _, file := range files {
+		a, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := objects(string(a.Files[1].Data))
+		if err != nil {
+			continue // one that is refused
+		}
+		for _, o := range all {
+			data, _, _ := unstructured.NestedStringMap(o.Object, "data")
+			if o.GetKind() != "ConfigMap" || data["values"] == "" {
+				continue
+			}
+			s := inject.Settings{
+				Revision: "default", System: "istio-system", Cluster: "Kubernetes", Domain: "cluster.local",
+				Config: inject.Text{Name: "config", Text: []byte(data["config"])},
+				Values: inject.Text{Name: "values", Text: []byte(data["values"])},
+				Mesh: config.DefaultMeshConfig(),
+			}
+			if _, err := inject.New(s); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+			taken++
+		}
+	}
+	if taken < 2 {
+		t.Errorf("only %d ConfigMaps were tried", taken)
+	}
+}
+
+// TestRecords: a release is kept as Helm keeps it, and fits into a Secret.
+func TestRecords(t *testing.T) {
+	r, err := render(target{release: "istiod", namespace: "istio-system", revision: 1}, Values{"gateway": map[string]any{"enabled": true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &release.Release{Name: "istiod", Version: 3, Chart: r.chart, Manifest: r.manifest, Info: &release.Info{Status: "deployed"}}
+	text, err := pack(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(text) > 900<<10 { // of a Secret's 1 MiB
+		t.Errorf("it has %d bytes", len(text))
+	}
+	plain, err := base64.StdEncoding.DecodeString(string(text))
+	if err != nil || !bytes.HasPrefix(plain, []byte{0x1f, 0x8b, 8}) {
+		t.Errorf("it begins with %x, %v", plain[:3], err)
+	}
+	back, err := unpack(text)
+	if err != nil || back.Manifest != of.Manifest || back.Version != 3 || back.Info.Status != "deployed" {
+		t.Errorf("%v %v", back, err)
+	}
+	for _, broken := range []string{"", "?", "AAAA", string(text[:100])} {
+		if _, err := unpack([]byte(broken)); err == nil {
+			t.Errorf("%.10q was taken", broken)
+		}
 	}
 }
