@@ -86,7 +86,7 @@ func TestInjectorTakesTheConfigMap(t *testing.T) {
 				Revision: "default", System: "istio-system", Cluster: "Kubernetes", Domain: "cluster.local",
 				Config: inject.Text{Name: "config", Text: []byte(data["config"])},
 				Values: inject.Text{Name: "values", Text: []byte(data["values"])},
-				Mesh: config.DefaultMeshConfig(),
+				Mesh:   config.DefaultMeshConfig(),
 			}
 			if _, err := inject.New(s); err != nil {
 				t.Errorf("%s: %v", file, err)
