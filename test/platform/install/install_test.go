@@ -155,15 +155,22 @@ func TestInstall(t *testing.T) {
 		"install", "--revision", "taken")
 	c.Delete(t, taken)
 	installed := snapshot(t, c)
-	u.does(t, "install", "--set", "gateway.enabled=true,pilot.autoscaleEnabled=false")
+	// Nobody answers webhooks here.
+	u.does(t, "install", "--set", "gateway.enabled=true,pilot.autoscaleEnabled=false,sidecarInjectorWebhook.enabled=false")
 	now := snapshot(t, c)
 	for _, name := range []string{"deployments istio-system/istio-ingressgateway", "services istio-system/istio-ingressgateway"} {
 		if !now[name] {
 			t.Errorf("there is no %s", name)
 		}
 	}
-	if gone := more(now, installed); !slices.Contains(gone, "horizontalpodautoscalers istio-system/istiod") {
-		t.Errorf("the autoscaler stayed, though the values no longer ask for it: %v", gone)
+	gone := more(now, installed)
+	for _, name := range []string{
+		"horizontalpodautoscalers istio-system/istiod", "mutatingwebhookconfigurations /istio-sidecar-injector",
+		"configmaps istio-system/istio-sidecar-injector",
+	} {
+		if !slices.Contains(gone, name) {
+			t.Errorf("%s stayed, though the values no longer ask for it: %v", name, gone)
+		}
 	}
 
 	u.does(t, "uninstall")
