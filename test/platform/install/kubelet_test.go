@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,9 +37,14 @@ type kubelet struct {
 
 const machine = "n1"
 
+// addresses counts those that pods were given.
+var addresses atomic.Uint32
+
 // running is the status of a pod that serves.
-func running(p *corev1.Pod) corev1.PodStatus {
-	out := corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.3.0.1", PodIPs: []corev1.PodIP{{IP: "10.3.0.1"}}}
+func running(*corev1.Pod) corev1.PodStatus {
+	n := addresses.Add(1)
+	ip := fmt.Sprintf("10.3.%d.%d", n/250, 1+n%250)
+	out := corev1.PodStatus{Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}}}
 	for _, is := range []corev1.PodConditionType{corev1.PodScheduled, corev1.ContainersReady, corev1.PodReady} {
 		since := metav1.Now()
 		out.Conditions = append(out.Conditions, corev1.PodCondition{Type: is, Status: corev1.ConditionTrue, LastTransitionTime: since})
