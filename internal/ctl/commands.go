@@ -79,9 +79,9 @@ func (s *session) proxyStatus() *cobra.Command {
 		Use: "proxy-status [PROXY]", Aliases: []string{"ps"}, Args: cobra.MaximumNArgs(1),
 		Short: "Which proxies are connected and whether each has acknowledged all it was sent",
 		RunE: s.run(func(cmd *cobra.Command, args []string) error {
-			proxies, err := gather[page.ProxySync](cmd.Context(), s, "/debug/syncz")
-			if err != nil {
-				return err
+			proxies, missing := gather[page.ProxySync](cmd.Context(), s, "/debug/syncz")
+			if missing != nil && len(proxies) == 0 {
+				return missing
 			}
 			if len(args) == 1 {
 				proxies = slices.DeleteFunc(proxies, func(p page.ProxySync) bool { return page.Fit(p.ProxyID, p.Identity, args[0]) == 0 })
@@ -114,7 +114,7 @@ func (s *session) proxyStatus() *cobra.Command {
 				sh.rows = append(sh.rows, row)
 				sh.notes = append(append(sh.notes, refusals(p)...), divergence(p)...)
 			}
-			return s.show(cmd, sh)
+			return errors.Join(s.show(cmd, sh), missing)
 		}),
 	}
 }

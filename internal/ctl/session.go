@@ -123,11 +123,11 @@ func ask[T any](ctx context.Context, s *session, path string, query url.Values) 
 	return none, errors.Join(errs...)
 }
 
-// gather fetches a page that is a list, and puts together what all control planes say. It fails where none of them answers.
+// gather fetches a page that is a list, and puts together what all control planes say. Where some do not answer, what the others say comes
+// with the error.
 func gather[T any](ctx context.Context, s *session, path string) ([]T, error) {
 	out := []T{}
 	var errs []error
-	answered := false
 	for c, err := range s.planes(ctx) {
 		var some []T
 		if err == nil {
@@ -135,15 +135,11 @@ func gather[T any](ctx context.Context, s *session, path string) ([]T, error) {
 		}
 		if err != nil {
 			errs = append(errs, err)
-			continue
 		}
-		out, answered = append(out, some...), true
+		out = append(out, some...)
 	}
-	switch {
-	case len(errs) == 0:
-		return out, nil
-	case len(errs) == 1 && !answered:
-		return nil, errs[0]
+	if len(errs) == 1 {
+		return out, errs[0]
 	}
-	return nil, errors.Join(errs...) // a list that lacks some would pass for the whole
+	return out, errors.Join(errs...)
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,7 +33,7 @@ type kubelet struct {
 	status func(*corev1.Pod) corev1.PodStatus
 
 	mu    sync.Mutex
-	ports map[string]string // "15014": where it leads
+	ports map[string]string // "15014", or "istiod-1:15014" of one pod: where it leads
 }
 
 const machine = "n1"
@@ -185,17 +186,21 @@ func (k *kubelet) forward(w http.ResponseWriter, r *http.Request) {
 				wrong[id] = s
 				continue
 			}
-			all.Go(func() { k.pass(s, wrong[id]) })
+			of := wrong[id]
+			all.Go(func() { k.pass(path.Base(r.URL.Path), s, of) })
 		}
 	}
 }
 
 // pass connects a stream of data with what its port leads to.
-func (k *kubelet) pass(data, wrong httpstream.Stream) {
+func (k *kubelet) pass(pod string, data, wrong httpstream.Stream) {
 	defer data.Close()
 	port := data.Headers().Get(corev1.PortHeader)
 	k.mu.Lock()
-	to := k.ports[port]
+	to, own := k.ports[pod+":"+port]
+	if !own {
+		to = k.ports[port]
+	}
 	k.mu.Unlock()
 	err := errors.New("nobody listens on port " + port)
 	if to != "" {
@@ -223,7 +228,7 @@ func (k *kubelet) join(data httpstream.Stream, to string) error {
 	return err
 }
 
-// leads has a port of every pod lead to an address.
+// leads has a port of every pod, or of one, lead to an address.
 func (k *kubelet) leads(port, to string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -276,11 +276,36 @@ subjects: [{kind: ServiceAccount, name: default, namespace: istio-system}]
 	if len(ways) != 1 || ways["SPDY/3.1"] == 0 {
 		t.Errorf("connections were upgraded to %v", ways)
 	}
+	w.oneIsDeaf(t)
 	w.server.leads("15014", "")
 	w.fails(t, "ask control plane istiod-", "proxy-status")
 	w.fails(t, "no control plane runs in namespace elsewhere", "problems", "-i", "elsewhere")
 	w.fails(t, "want one of them", "problems", "--address", "127.0.0.1:1")
 	w.fails(t, "context \"nothing\" does not exist", "problems", "--context", "nothing")
+}
+
+// oneIsDeaf: what the other control planes say is shown, and that one does not answer is said.
+func (w *world) oneIsDeaf(t *testing.T) {
+	t.Helper()
+	const deaf = `
+apiVersion: v1
+kind: Pod
+metadata: {name: a-deaf-one, namespace: istio-system, labels: {app: istiod, sidecar.istio.io/inject: "false"}}
+spec: {containers: [{name: discovery, image: none}]}
+`
+	w.server.leads("a-deaf-one:15014", "")
+	w.Apply(t, deaf)
+	rig.Eventually(t, func() error {
+		out, err := w.tries("proxy-status")
+		if err == nil || !strings.Contains(err.Error(), "control plane a-deaf-one") || !strings.Contains(out, "web-1.shop") {
+			return fmt.Errorf("%w, and it prints %s", err, out)
+		}
+		return nil
+	})
+	if out := w.does(t, "problems"); !strings.Contains(out, "no problems") {
+		t.Errorf("%s", out)
+	}
+	w.Delete(t, deaf)
 }
 
 // injected says whether the API server had a proxy put into a pod that was made as a dry run.
