@@ -201,13 +201,16 @@ func (c *cluster) step(ctx context.Context, o Options, values Values, was *relea
 		now.Info.Status, now.Info.Description = releasecommon.StatusFailed, err.Error()
 	}
 	// What was interrupted is recorded all the same, so that it can be gone on with.
-	recording, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	recording, stop := context.WithTimeout(context.WithoutCancel(ctx), recordWithin)
 	defer stop()
 	if err == nil {
 		err = kept.supersede(recording, now.Version)
 	}
 	return now, errors.Join(err, kept.write(recording, now))
 }
+
+// recordWithin bounds how long it may take to keep what was installed, also where the user has given up: four requests of some 250 KB.
+const recordWithin = time.Minute
 
 // carry makes the cluster what was rendered.
 func (c *cluster) carry(ctx context.Context, o Options, r *rendering, was *release.Release) error {
