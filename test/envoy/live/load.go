@@ -31,6 +31,7 @@ type Load struct {
 type Clients struct {
 	Kind  string // what Stop's count says
 	Count int
+	Pause time.Duration // of each client after an answer; zero: none
 	start func() asker
 }
 
@@ -93,6 +94,12 @@ func (l *Load) run(ctx context.Context, n int, kind Clients) {
 			return
 		}
 		l.note(n, kind.Kind, backend, err)
+		if kind.Pause > 0 {
+			select {
+			case <-ctx.Done():
+			case <-time.After(kind.Pause):
+			}
+		}
 	}
 }
 

@@ -1,13 +1,13 @@
 package pods_test
 
 import (
+	"flag"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"fairway/test/envoy/live"
 	"fairway/test/platform/kube/kubelet"
 	"fairway/test/rig"
 )
@@ -33,8 +33,30 @@ func TestMesh(t *testing.T) {
 	ratings := w.Ready(t, "shop", "app", "ratings", 1)[0]
 	t.Logf("four injected pods are ready after %s", time.Since(begun))
 
-	t.Run("pods call each other", func(t *testing.T) { w.calls(t, page, ratings) })
+	for _, part := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"pods call each other", func(t *testing.T) { w.calls(t, page, ratings) }},
+		{"a rule changes routes", func(t *testing.T) { w.routes(t, page) }},
+		{"plaintext is refused", func(t *testing.T) { w.strict(t, page, ratings) }},
+		{"an ingress gateway", w.ingress},
+		{"control plane and API server go", func(t *testing.T) { w.outages(t, page) }},
+		{"a rollout", func(t *testing.T) { w.rollout(t, page) }},
+	} {
+		if !strings.Contains(part.name, *only) {
+			continue
+		}
+		// No subtest: a server that a part starts again is there for those after it.
+		begun := time.Now()
+		if part.run(t); t.Failed() {
+			t.Fatalf("this was: %s", part.name)
+		}
+		t.Logf("%s: %s", part.name, time.Since(begun))
+	}
 }
+
+var only = flag.String("part", "", "of TestMesh, run the parts alone whose name has this")
 
 // calls: a request from outside goes through all of the shop, by mutual TLS between its pods.
 func (w *world) calls(t *testing.T, page, ratings *kubelet.Pod) {
@@ -68,4 +90,55 @@ func (w *world) calls(t *testing.T, page, ratings *kubelet.Pod) {
 	}
 }
 
-var _ live.Dial
+// routes: who reviews are asked for by is changed while requests run.
+func (w *world) routes(t *testing.T, page *kubelet.Pod) {
+	at := w.vip(t, "reviews", 9080)
+	for _, c := range []struct{ version, other string }{{"v2", "v1"}, {"v1", "v2"}} {
+		w.Apply(t, rig.Text(t, "routes.yaml", rig.Pairs("version", c.version, "other", c.other)))
+		begun := time.Now()
+		for user, want := range map[string]string{"": c.version, "jason": c.other} {
+			rig.Eventually(t, func() error {
+				for range 4 { // both versions would be asked
+					a, err := ask(page.DialContext, at, "reviews", map[string]string{"end-user": user})
+					if err != nil || a.Version != want {
+						return fmt.Errorf("%q is answered by %q, %w; want %s", user, a.Version, err, want)
+					}
+				}
+				return nil
+			})
+		}
+		t.Logf("all go to %s after %s", c.version, time.Since(begun))
+	}
+}
+
+// strict: a pod without a sidecar is let in until a PeerAuthentication says that nobody is who does not prove who it is.
+func (w *world) strict(t *testing.T, page, ratings *kubelet.Pod) {
+	w.Apply(t, `
+apiVersion: v1
+kind: Pod
+metadata: {name: stranger, namespace: shop, labels: {app: stranger, sidecar.istio.io/inject: "false"}}
+spec: {containers: [{name: idle, image: bookinfo/service, command: [sleep, "3600"]}]}
+`)
+	stranger, at := w.Ready(t, "shop", "app", "stranger", 1)[0], ratings.IP()+":9080"
+	if _, err := ask(stranger.DialContext, at, "ratings", nil); err != nil {
+		t.Errorf("before: %v", err)
+	}
+	w.Apply(t, `
+apiVersion: security.istio.io/v1
+kind: PeerAuthentication
+metadata: {name: default, namespace: shop}
+spec: {mtls: {mode: STRICT}}
+`)
+	rig.Eventually(t, func() error {
+		if a, err := ask(stranger.DialContext, at, "ratings", nil); err == nil {
+			return fmt.Errorf("the stranger is answered: %+v", a)
+		}
+		return nil
+	})
+	if _, err := ask(page.DialContext, w.vip(t, "ratings", 9080), "ratings", nil); err != nil {
+		t.Errorf("a pod with a sidecar: %v", err)
+	}
+	if !strings.Contains(fmt.Sprint(w.Pods("shop", "app", "ratings")[0].Log("shop")), "serving") {
+		t.Error("the workload does not run")
+	}
+}

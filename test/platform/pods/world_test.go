@@ -52,7 +52,8 @@ func newWorld(t *testing.T) *world {
 	w.Apply(t, rig.Text(t, "mesh.yaml", rig.Pairs("ip", planeIP, "host", kubelet.HostIP)))
 	w.network.Serve(t, planeIP)
 	w.startPlane(t)
-	w.trust(t, "shop")
+	w.trustRoot(t, "shop")
+	w.askPlane(t)
 	w.Kubelet = kubelet.Start(t, w.Cluster, w.network, map[string]kubelet.Image{
 		"fairway/proxy": {agent.Path(t), envoy}, "bookinfo/service": {service.Path(t)},
 	})
@@ -85,20 +86,12 @@ func (w *world) awaitPlane(t *testing.T) {
 	})
 }
 
-// trust tells namespaces and the API server of the authority's root.
-func (w *world) trust(t *testing.T, namespaces ...string) {
+// askPlane has the API server ask the control plane for pods, and returns once it does.
+func (w *world) askPlane(t *testing.T) {
 	t.Helper()
 	root, err := os.ReadFile(filepath.Join(w.dir, "ca", "root-cert.pem"))
 	if err != nil {
 		t.Fatal(err)
-	}
-	quoted, err := json.Marshal(string(root))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, namespace := range namespaces {
-		w.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: istio-ca-root-cert, namespace: %s}, data: {root-cert.pem: %s}}",
-			namespace, quoted))
 	}
 	w.Apply(t, rig.Text(t, "webhook.yaml", rig.Pairs("root", base64.StdEncoding.EncodeToString(root))))
 	// The API server takes up configurations within a second; until it has, pods pass as they are.

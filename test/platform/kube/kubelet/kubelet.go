@@ -259,11 +259,10 @@ func (k *Kubelet) Ready(t testing.TB, namespace, label, value string, n int) (ou
 	rig.Eventually(t, func() error {
 		out = out[:0]
 		for _, p := range k.Pods(namespace, label, value) {
-			object := p.latest()
-			if object.DeletionTimestamp != nil {
+			if p.latest().DeletionTimestamp != nil {
 				continue
 			}
-			if !ready(object) {
+			if !p.IsReady() {
 				return fmt.Errorf("%s is not ready: %s", p.name, p.state())
 			}
 			out = append(out, p)
@@ -276,11 +275,15 @@ func (k *Kubelet) Ready(t testing.TB, namespace, label, value string, n int) (ou
 	return out
 }
 
-func ready(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+// IsReady tells whether the API server has the pod as ready.
+func (p *Pod) IsReady() bool {
+	return slices.ContainsFunc(p.latest().Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }
+
+// Annotation is one of the pod's.
+func (p *Pod) Annotation(key string) string { return p.latest().Annotations[key] }
 
 // state says in a line what each container does.
 func (p *Pod) state() (out string) {
