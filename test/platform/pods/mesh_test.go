@@ -16,7 +16,7 @@ import (
 func (w *world) deploy(t *testing.T, name, version, role, upstream string, replicas int, build string) {
 	t.Helper()
 	w.Apply(t, rig.Text(t, "shop.yaml", rig.Pairs(
-		"name", name, "version", version, "role", role, "upstream", upstream, "replicas", replicas, "build", build,
+		"name", name, "version", version, "role", role, "upstream", upstream, "replicas", replicas, "build", build, "sleep", 3,
 	)))
 }
 
@@ -138,7 +138,10 @@ spec: {mtls: {mode: STRICT}}
 	if _, err := ask(page.DialContext, w.vip(t, "ratings", 9080), "ratings", nil); err != nil {
 		t.Errorf("a pod with a sidecar: %v", err)
 	}
-	if !strings.Contains(fmt.Sprint(w.Pods("shop", "app", "ratings")[0].Log("shop")), "serving") {
-		t.Error("the workload does not run")
+	for _, probe := range []string{"readyz", "livez"} {
+		code, body, err := rig.Call(http.MethodGet, "http://"+ratings.IP()+":15020/app-health/shop/"+probe, w.network.Host.DialContext)
+		if err != nil || code != http.StatusOK {
+			t.Errorf("its %s: %d %s, %v", probe, code, body, err)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -71,6 +72,8 @@ func (a api) open(ctx context.Context, method, path, kind string, in any) (io.Re
 
 // do sends one request and decodes the answer, where somebody wants it.
 func (a api) do(ctx context.Context, method, path, kind string, in, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
 	body, err := a.open(ctx, method, path, kind, in)
 	if err != nil {
 		return err

@@ -196,6 +196,9 @@ func (k *Kubelet) begin(pod *corev1.Pod) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		delete(k.pods, p.uid)
+		if k.ctx.Err() == nil || p.IsReady() {
+			delete(k.notes, p.namespace+"/"+p.name)
+		}
 		if !k.t.Failed() {
 			_ = os.RemoveAll(filepath.Join(p.dir, "volumes")) // the test's folder goes anyway
 		}
@@ -219,19 +222,20 @@ func (k *Kubelet) note(p *Pod, err error) {
 	k.notes[p.namespace+"/"+p.name] = err.Error()
 }
 
-// show is what all containers wrote last, where the test failed.
+// show is what did not come up, and what containers wrote last, where the test failed.
 func (k *Kubelet) show() {
 	if !k.t.Failed() {
 		return
 	}
 	for pod, why := range k.notes {
-		k.t.Logf("pod %s waited: %s", pod, why)
+		k.t.Logf("pod %s was not ready when the test ended: %s", pod, why)
 	}
 	logs, _ := filepath.Glob(filepath.Join(k.dir, "*", "*.log"))
 	for _, file := range logs {
-		text, _ := os.ReadFile(file) // it was there just now
-		name, _ := filepath.Rel(k.dir, file)
-		k.t.Logf("--- %s\n%s", name, text[max(0, len(text)-4000):])
+		if text, _ := os.ReadFile(file); len(text) > 0 {
+			name, _ := filepath.Rel(k.dir, file)
+			k.t.Logf("--- %s\n%s", name, text[max(0, len(text)-2000):])
+		}
 	}
 }
 
