@@ -4,33 +4,32 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"fairway/test/platform/kube/kubelet"
+	"fairway/test/platform/pods/world"
 	"fairway/test/rig"
 )
 
-// deploy applies one of the bookshop's services.
-func (w *world) deploy(t *testing.T, name, version, role, upstream string, replicas int, build string) {
-	t.Helper()
-	w.Apply(t, rig.Text(t, "shop.yaml", rig.Pairs(
-		"name", name, "version", version, "role", role, "upstream", upstream, "replicas", replicas, "build", build, "sleep", 3,
-	)))
+func TestMain(m *testing.M) {
+	kubelet.Enter()
+	os.Exit(rig.Main(m, world.Programs...))
 }
+
+// mesh is a world with this package's checks.
+type mesh struct{ *world.World }
 
 // TestMesh is a mesh in a cluster, as a user meets it: each part goes on with what those before it left.
 func TestMesh(t *testing.T) {
-	w := newWorld(t)
+	if testing.Short() {
+		t.Skip("a mesh of real pods takes minutes")
+	}
+	w := mesh{world.Start(t)}
 	begun := time.Now()
-	w.deploy(t, "productpage", "v1", "productpage", "reviews:9080", 1, "1")
-	w.deploy(t, "reviews", "v1", "reviews", "ratings:9080", 1, "1")
-	w.deploy(t, "reviews", "v2", "reviews", "ratings:9080", 1, "1")
-	w.deploy(t, "ratings", "v1", "ratings", "", 1, "1")
-	w.Ready(t, "shop", "app", "reviews", 2)
-	page := w.Ready(t, "shop", "app", "productpage", 1)[0]
-	ratings := w.Ready(t, "shop", "app", "ratings", 1)[0]
+	page, ratings := w.Bookshop(t)
 	t.Logf("four injected pods are ready after %s", time.Since(begun))
 
 	for _, part := range []struct {
@@ -59,7 +58,7 @@ func TestMesh(t *testing.T) {
 var only = flag.String("part", "", "of TestMesh, run the parts alone whose name has this")
 
 // calls: a request from outside goes through all of the shop, by mutual TLS between its pods.
-func (w *world) calls(t *testing.T, page, ratings *kubelet.Pod) {
+func (w mesh) calls(t *testing.T, page, ratings *kubelet.Pod) {
 	if log := page.Log("istio-init"); !strings.Contains(log, "connections are intercepted") {
 		t.Errorf("istio-init says %q", log)
 	}
@@ -68,7 +67,7 @@ func (w *world) calls(t *testing.T, page, ratings *kubelet.Pod) {
 		t.Errorf("the probes are not the agent's: %v, %s", err, text)
 	}
 	rig.Eventually(t, func() error { // of its two versions one asks ratings
-		a, err := ask(w.network.Host.DialContext, page.IP()+":9080", "productpage", nil)
+		a, err := world.Ask(w.Network.Host.DialContext, page.IP()+":9080", "productpage", nil)
 		if err == nil && (a.Reviews == nil || a.Reviews.Ratings == nil) {
 			err = fmt.Errorf("no ratings yet: %+v", a.Reviews)
 		}
@@ -76,7 +75,7 @@ func (w *world) calls(t *testing.T, page, ratings *kubelet.Pod) {
 	})
 	const want = `connection_security_policy="mutual_tls"`
 	rig.Eventually(t, func() error {
-		_, body, err := rig.Call(http.MethodGet, "http://"+ratings.IP()+":15020/stats/prometheus", w.network.Host.DialContext)
+		_, body, err := rig.Call(http.MethodGet, "http://"+ratings.IP()+":15020/stats/prometheus", w.Network.Host.DialContext)
 		for line := range strings.Lines(body) {
 			if strings.HasPrefix(line, "istio_requests_total") && strings.Contains(line, `reporter="destination"`) &&
 				strings.Contains(line, want) && strings.Contains(line, "/ns/shop/sa/reviews") {
@@ -85,21 +84,21 @@ func (w *world) calls(t *testing.T, page, ratings *kubelet.Pod) {
 		}
 		return fmt.Errorf("no requests by mutual TLS: %v", err)
 	})
-	if _, err := ask(page.DialContext, w.vip(t, "ratings", 9080), "ratings", nil); err != nil {
+	if _, err := world.Ask(page.DialContext, w.VIP(t, "ratings"), "ratings", nil); err != nil {
 		t.Errorf("by the Service's address, from inside a pod: %v", err)
 	}
 }
 
 // routes: who reviews are asked for by is changed while requests run.
-func (w *world) routes(t *testing.T, page *kubelet.Pod) {
-	at := w.vip(t, "reviews", 9080)
+func (w mesh) routes(t *testing.T, page *kubelet.Pod) {
+	at := w.VIP(t, "reviews")
 	for _, c := range []struct{ version, other string }{{"v2", "v1"}, {"v1", "v2"}} {
 		w.Apply(t, rig.Text(t, "routes.yaml", rig.Pairs("version", c.version, "other", c.other)))
 		begun := time.Now()
 		for user, want := range map[string]string{"": c.version, "jason": c.other} {
 			rig.Eventually(t, func() error {
 				for range 4 { // both versions would be asked
-					a, err := ask(page.DialContext, at, "reviews", map[string]string{"end-user": user})
+					a, err := world.Ask(page.DialContext, at, "reviews", map[string]string{"end-user": user})
 					if err != nil || a.Version != want {
 						return fmt.Errorf("%q is answered by %q, %w; want %s", user, a.Version, err, want)
 					}
@@ -112,7 +111,7 @@ func (w *world) routes(t *testing.T, page *kubelet.Pod) {
 }
 
 // strict: a pod without a sidecar is let in until a PeerAuthentication says that nobody is who does not prove who it is.
-func (w *world) strict(t *testing.T, page, ratings *kubelet.Pod) {
+func (w mesh) strict(t *testing.T, page, ratings *kubelet.Pod) {
 	w.Apply(t, `
 apiVersion: v1
 kind: Pod
@@ -120,7 +119,7 @@ metadata: {name: stranger, namespace: shop, labels: {app: stranger, sidecar.isti
 spec: {containers: [{name: idle, image: bookinfo/service, command: [sleep, "3600"]}]}
 `)
 	stranger, at := w.Ready(t, "shop", "app", "stranger", 1)[0], ratings.IP()+":9080"
-	if _, err := ask(stranger.DialContext, at, "ratings", nil); err != nil {
+	if _, err := world.Ask(stranger.DialContext, at, "ratings", nil); err != nil {
 		t.Errorf("before: %v", err)
 	}
 	w.Apply(t, `
@@ -130,16 +129,16 @@ metadata: {name: default, namespace: shop}
 spec: {mtls: {mode: STRICT}}
 `)
 	rig.Eventually(t, func() error {
-		if a, err := ask(stranger.DialContext, at, "ratings", nil); err == nil {
+		if a, err := world.Ask(stranger.DialContext, at, "ratings", nil); err == nil {
 			return fmt.Errorf("the stranger is answered: %+v", a)
 		}
 		return nil
 	})
-	if _, err := ask(page.DialContext, w.vip(t, "ratings", 9080), "ratings", nil); err != nil {
+	if _, err := world.Ask(page.DialContext, w.VIP(t, "ratings"), "ratings", nil); err != nil {
 		t.Errorf("a pod with a sidecar: %v", err)
 	}
 	for _, probe := range []string{"readyz", "livez"} {
-		code, body, err := rig.Call(http.MethodGet, "http://"+ratings.IP()+":15020/app-health/shop/"+probe, w.network.Host.DialContext)
+		code, body, err := rig.Call(http.MethodGet, "http://"+ratings.IP()+":15020/app-health/shop/"+probe, w.Network.Host.DialContext)
 		if err != nil || code != http.StatusOK {
 			t.Errorf("its %s: %d %s, %v", probe, code, body, err)
 		}

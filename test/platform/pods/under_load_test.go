@@ -3,80 +3,53 @@ package pods_test
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"fairway/test/envoy/live"
 	"fairway/test/platform/kube/kubelet"
+	"fairway/test/platform/pods/world"
 	"fairway/test/rig"
 )
 
 // ingress: a client outside is served by TLS, and a Secret is replaced while it asks.
-func (w *world) ingress(t *testing.T) {
-	first, second := w.secret(t), w.secret(t)
-	w.Apply(t, rig.Text(t, "gateway.yaml"))
-	w.trustRoot(t, "edge")
-	w.Apply(t, first.object)
+func (w mesh) ingress(t *testing.T) {
+	first, second := world.NewCertificate(t), world.NewCertificate(t)
+	w.Gateway(t)
+	w.Apply(t, first.Object)
 	gateway := w.Ready(t, "edge", "istio", "ingressgateway", 1)[0]
-	request := func(roots ...*x509.CertPool) live.Request {
-		config := &tls.Config{ServerName: "shop.example"}
-		if len(roots) > 0 {
-			config.RootCAs = roots[0]
-		} else { // whichever of the two
-			config.RootCAs = x509.NewCertPool()
-			config.RootCAs.AppendCertsFromPEM(first.certificate)
-			config.RootCAs.AppendCertsFromPEM(second.certificate)
+	request := func(of ...world.Certificate) live.Request {
+		config := &tls.Config{ServerName: "shop.example", RootCAs: x509.NewCertPool()}
+		for _, c := range of {
+			config.RootCAs.AppendCertsFromPEM(c.Roots)
 		}
-		return live.Request{To: gateway.IP() + ":443", Host: "shop.example", TLS: config, Dial: w.network.Host.DialContext}
+		return live.Request{To: gateway.IP() + ":443", Host: "shop.example", TLS: config, Dial: w.Network.Host.DialContext}
 	}
-	serves := func(roots *x509.CertPool) {
+	serves := func(shown world.Certificate) {
 		t.Helper()
 		rig.Eventually(t, func() error {
-			reply, err := live.Try(request(roots))
+			reply, err := live.Try(request(shown))
 			if err == nil && reply.Status != http.StatusOK {
 				err = fmt.Errorf("%d %s", reply.Status, reply.Body)
 			}
 			return err
 		})
 	}
-	serves(first.roots)
-	load := live.StartLoad(t, paced(live.HTTPClients("clients outside", 2, request())))
-	w.Apply(t, second.object)
+	serves(first)
+	load := live.StartLoad(t, paced(live.HTTPClients("clients outside", 2, request(first, second))))
+	w.Apply(t, second.Object)
 	begun := time.Now()
-	serves(second.roots)
+	serves(second)
 	t.Logf("the new certificate is shown after %s", time.Since(begun))
 	var unknown x509.UnknownAuthorityError
-	if _, err := live.Try(request(first.roots)); !errors.As(err, &unknown) {
+	if _, err := live.Try(request(first)); !errors.As(err, &unknown) {
 		t.Errorf("the old certificate is still shown: %v", err)
 	}
 	load.Await(t, 2)
 	load.Stop(t)
-}
-
-// secret is a certificate of its own authority as a Secret of the gateway's.
-type secret struct {
-	object      string
-	certificate []byte
-	roots       *x509.CertPool
-}
-
-func (w *world) secret(t *testing.T) secret {
-	t.Helper()
-	certificate, key, err := rig.Pair()
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots, text := x509.NewCertPool(), base64.StdEncoding.EncodeToString
-	roots.AppendCertsFromPEM(certificate)
-	return secret{fmt.Sprintf(
-		"{apiVersion: v1, kind: Secret, type: kubernetes.io/tls, metadata: {name: shop-cert, namespace: edge}, data: {tls.crt: %s, tls.key: %s}}",
-		text(certificate), text(key)), certificate, roots}
 }
 
 // paced are clients that leave the machine some time for others.
@@ -86,20 +59,20 @@ func paced(c live.Clients) live.Clients {
 }
 
 // inside are clients in a pod, behind its sidecar.
-func (w *world) inside(t *testing.T, pod *kubelet.Pod, service string, n int) live.Clients {
+func (w mesh) inside(t *testing.T, pod *kubelet.Pod, service string, n int) live.Clients {
 	t.Helper()
-	return paced(live.HTTPClients(pod.Name(), n, live.Request{To: w.vip(t, service, 9080), Host: service, Dial: pod.DialContext}))
+	return paced(live.HTTPClients(pod.Name(), n, live.Request{To: w.VIP(t, service), Host: service, Dial: pod.DialContext}))
 }
 
 // outages: sidecars serve on while the API server is killed, and while the control plane is, and follow both when these are back.
-func (w *world) outages(t *testing.T, page *kubelet.Pod) {
+func (w mesh) outages(t *testing.T, page *kubelet.Pod) {
 	load := live.StartLoad(t, w.inside(t, page, "reviews", 2), w.inside(t, page, "ratings", 1))
 	w.StopServer()
 	load.Await(t, 20)
-	w.plane.Kill()
+	w.KillPlane()
 	load.Await(t, 20)
 	w.StartServer(t)
-	w.startPlane(t)
+	w.StartPlane()
 	load.Await(t, 5)
 	w.StopServer()
 	load.Await(t, 20)
@@ -109,19 +82,21 @@ func (w *world) outages(t *testing.T, page *kubelet.Pod) {
 }
 
 // rollout: 20 pods are replaced under load, and no request fails.
-func (w *world) rollout(t *testing.T, page *kubelet.Pod) {
+func (w mesh) rollout(t *testing.T, page *kubelet.Pod) {
 	const replicas = 20
 	begun := time.Now()
-	w.deploy(t, "many", "v1", "ratings", "", replicas, "1")
+	many := world.Workload{Name: "many", Version: "v1", Role: "ratings", Replicas: replicas, Build: "1"}
+	w.Deploy(t, many)
 	w.awaitRollout(t, "many-v1", "1", replicas)
 	t.Logf("%d injected pods are ready after %s", replicas, time.Since(begun))
 	rig.Eventually(t, func() error {
-		_, err := ask(page.DialContext, w.vip(t, "many", 9080), "many", nil)
+		_, err := world.Ask(page.DialContext, w.VIP(t, "many"), "many", nil)
 		return err
 	})
 	load := live.StartLoad(t, w.inside(t, page, "many", 4))
 	begun = time.Now()
-	w.deploy(t, "many", "v1", "ratings", "", replicas, "2")
+	many.Build = "2"
+	w.Deploy(t, many)
 	w.awaitRollout(t, "many-v1", "2", replicas)
 	t.Logf("they are replaced after %s", time.Since(begun))
 	load.Await(t, 5)
@@ -129,7 +104,7 @@ func (w *world) rollout(t *testing.T, page *kubelet.Pod) {
 }
 
 // awaitRollout waits, longer than for anything else, until all pods of a Deployment are of one build, and ready.
-func (w *world) awaitRollout(t *testing.T, deployment, build string, replicas int) {
+func (w mesh) awaitRollout(t *testing.T, deployment, build string, replicas int) {
 	t.Helper()
 	for deadline := time.Now().Add(4 * time.Minute); ; {
 		ready, others := 0, 0
@@ -148,15 +123,4 @@ func (w *world) awaitRollout(t *testing.T, deployment, build string, replicas in
 		}
 		<-time.After(20 * time.Millisecond)
 	}
-}
-
-// trustRoot tells a namespace of the authority's root.
-func (w *world) trustRoot(t *testing.T, namespace string) {
-	t.Helper()
-	root, err := os.ReadFile(filepath.Join(w.dir, "ca", "root-cert.pem"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: istio-ca-root-cert, namespace: %s}, data: {root-cert.pem: %q}}",
-		namespace, root))
 }
