@@ -32,6 +32,9 @@ func (p *Program) Path(t testing.TB) string {
 	return p.path
 }
 
+// Built is where the program is; empty: nobody has asked for it, or it could not be built.
+func (p *Program) Built() string { return p.path }
+
 func build(name, folder string) (string, error) {
 	root, err := envoybin.Root()
 	if err != nil {

@@ -178,11 +178,18 @@ func (l *Load) end() {
 	l.wg.Wait()
 }
 
-// Stop stops the clients and fails the test if any request failed.
+// Stop stops the clients, says how many requests there were, and fails the test if any failed.
 func (l *Load) Stop(t testing.TB) {
 	t.Helper()
 	l.end()
 	t.Log(l)
+	l.Check(t)
+}
+
+// Check stops the clients and fails the test if any request failed.
+func (l *Load) Check(t testing.TB) {
+	t.Helper()
+	l.end()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	kinds := map[string]int{}

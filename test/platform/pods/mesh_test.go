@@ -39,6 +39,7 @@ func TestMesh(t *testing.T) {
 		{"pods call each other", func(t *testing.T) { w.calls(t, page, ratings) }},
 		{"a rule changes routes", func(t *testing.T) { w.routes(t, page) }},
 		{"plaintext is refused", func(t *testing.T) { w.strict(t, page, ratings) }},
+		{"a proxy may only be itself", func(t *testing.T) { w.thieves(t, ratings) }},
 		{"an ingress gateway", w.ingress},
 		{"control plane and API server go", func(t *testing.T) { w.outages(t, page) }},
 		{"a rollout", func(t *testing.T) { w.rollout(t, page) }},
@@ -142,5 +143,30 @@ spec: {mtls: {mode: STRICT}}
 		if err != nil || code != http.StatusOK {
 			t.Errorf("its %s: %d %s, %v", probe, code, body, err)
 		}
+	}
+}
+
+// thieves: a pod whose proxy says that it is another pod, account or namespace is served nothing.
+func (w mesh) thieves(t *testing.T, ratings *kubelet.Pod) {
+	for name, claim := range map[string]struct{ variable, value, because string }{
+		"thief-of-pod":       {"POD_NAME", ratings.Name(), "which is of another service account"},
+		"thief-of-account":   {"SERVICE_ACCOUNT", "ratings", "a proxy may only be itself"},
+		"thief-of-namespace": {"POD_NAMESPACE", "edge", "a proxy may only be itself"},
+	} {
+		w.Apply(t, rig.Text(t, "thief.yaml", rig.Pairs("name", name, "variable", claim.variable, "value", claim.value)))
+		rig.Eventually(t, func() error {
+			pods := w.Pods("shop", "app", name)
+			if len(pods) == 0 {
+				return fmt.Errorf("%s does not run yet", name)
+			}
+			if log := pods[0].Log("istio-proxy"); !strings.Contains(log, claim.because) {
+				return fmt.Errorf("%s is not refused: %s", name, log)
+			}
+			if pods[0].IsReady() {
+				t.Errorf("%s is ready", name)
+			}
+			return nil
+		})
+		w.Delete(t, "{apiVersion: v1, kind: Pod, metadata: {name: "+name+", namespace: shop}}")
 	}
 }

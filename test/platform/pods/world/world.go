@@ -98,6 +98,9 @@ func (w *World) awaitPlane(t testing.TB) {
 // KillPlane ends the control plane at once.
 func (w *World) KillPlane() { w.plane.Kill() }
 
+// PlanePid is the control plane's process, whose network namespace is Network.Host.
+func (w *World) PlanePid() int { return w.plane.Pid() }
+
 // askPlane has the API server ask the control plane for pods, and returns once it does.
 func (w *World) askPlane(t testing.TB) {
 	t.Helper()
