@@ -12,12 +12,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,8 +30,12 @@ import (
 
 func main() {
 	kubelet.Enter()
-	once := flag.Bool("once", false, "leave when everything has been shown; the exit code says whether it went well")
-	flag.Parse()
+	testing.Init() // parts of the tests ask for its flags, which are none of this program's
+	flags := flag.NewFlagSet("demo-kubernetes", flag.ExitOnError)
+	once := flags.Bool("once", false, "leave when everything has been shown; the exit code says whether it went well")
+	if errors.Join(flag.CommandLine.Parse(nil), flags.Parse(os.Args[1:])) != nil {
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	os.Exit(run(ctx, *once || !isTerminal(os.Stdout)))
