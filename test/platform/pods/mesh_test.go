@@ -64,8 +64,10 @@ func (w mesh) calls(t *testing.T, page, ratings *kubelet.Pod) {
 		t.Errorf("istio-init says %q", log)
 	}
 	o, err := w.Do(t.Context(), http.MethodGet, "/api/v1/namespaces/shop/pods/"+page.Name(), "", nil)
-	if text := fmt.Sprint(o); err != nil || !strings.Contains(text, "/app-health/shop/readyz") || !strings.Contains(text, "/app-health/shop/livez") {
-		t.Errorf("the probes are not the agent's: %v, %s", err, text)
+	for _, probe := range []string{"/app-health/shop/readyz", "/app-health/shop/livez"} {
+		if err != nil || !strings.Contains(fmt.Sprint(o), probe) {
+			t.Errorf("no probe asks the agent at %s: %v, %v", probe, err, o)
+		}
 	}
 	rig.Eventually(t, func() error { // of its two versions one asks ratings
 		a, err := world.Ask(w.Network.Host.DialContext, page.IP()+":9080", "productpage", nil)

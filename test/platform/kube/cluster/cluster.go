@@ -54,7 +54,8 @@ func StartIn(t testing.TB, in *netns.Namespace) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Cluster{dir: rig.Folder(t), binary: binary, ca: newAuthority(t, "test-ca"), port: rig.FreePort(t), in: in, plain: http.DefaultClient}
+	c := &Cluster{dir: rig.Folder(t), binary: binary, ca: newAuthority(t, "test-ca"), port: rig.FreePort(t), in: in}
+	c.plain = http.DefaultClient
 	if in != nil {
 		c.plain = &http.Client{Transport: &http.Transport{DialContext: in.DialContext}}
 	}
@@ -127,7 +128,8 @@ func (c *Cluster) StopServer() {
 // controllers are those that make what a mesh looks at, and those without which a namespace never goes. Those that look
 // after machines are left out: there are none.
 const controllers = "endpointslice-controller,endpointslice-mirroring-controller,serviceaccount-controller,namespace-controller," +
-	"garbage-collector-controller,deployment-controller,replicaset-controller,endpoints-controller,root-ca-certificate-publisher-controller"
+	"garbage-collector-controller,deployment-controller,replicaset-controller,endpoints-controller," +
+	"root-ca-certificate-publisher-controller"
 
 func (c *Cluster) startControllers(t testing.TB) {
 	t.Helper()

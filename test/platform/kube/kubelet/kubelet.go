@@ -146,7 +146,8 @@ func (k *Kubelet) take(pod *corev1.Pod) {
 // bind gives a pod its node.
 func (k *Kubelet) bind(pod *corev1.Pod) {
 	at := "/api/v1/namespaces/" + pod.Namespace + "/pods/" + pod.Name + "/binding"
-	to := corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID}, Target: corev1.ObjectReference{Kind: "Node", Name: Node}}
+	to := corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID}}
+	to.Target = corev1.ObjectReference{Kind: "Node", Name: Node}
 	to.APIVersion, to.Kind = "v1", "Binding"
 	for {
 		if err := k.api.do(k.ctx, http.MethodPost, at, "application/json", to, nil); err == nil || errors.Is(err, errGone) {

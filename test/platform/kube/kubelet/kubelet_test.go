@@ -63,13 +63,21 @@ spec:
   initContainers:
   - name: first
     image: shop/web:1
-    command: [sh, -ec, 'test ! -e /shared/sidecar; echo "$0" "$1" "$2" > /shared/first; id -u >> /shared/first', $(POD_IP), $$(POD_IP), $(NONE)]
+    command: [sh, -ec, 'test ! -e /shared/sidecar; echo "$0" "$1" "$2" > /shared/first; id -u >> /shared/first']
+    args: [$(POD_IP), $$(POD_IP), $(NONE)]
     env: [{name: POD_IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]
     volumeMounts: [{name: shared, mountPath: /shared}]
   - name: sidecar
     image: shop/web:1
     restartPolicy: Always
-    command: [sh, -c, 'test -s /shared/first || exit 1; trap "cat /shared/ended; echo sidecar last; exit 0" TERM; touch /shared/sidecar; while :; do sleep 0.1; done']
+    command:
+    - sh
+    - -c
+    - |
+      test -s /shared/first || exit 1
+      trap "cat /shared/ended; echo sidecar last; exit 0" TERM
+      touch /shared/sidecar
+      while :; do sleep 0.1; done
     startupProbe: {exec: {command: [test, -e, /shared/sidecar]}}
     lifecycle: {preStop: {exec: {command: [sh, -c, 'echo called > /shared/sidecar']}}}
     volumeMounts: [{name: shared, mountPath: /shared}]
@@ -90,7 +98,7 @@ spec:
     - {name: later, mountPath: /later/key, subPath: key}
   - name: witness
     image: shop/web:1
-    command: [sh, -c, 'trap "echo work first > /shared/ended; exit 0" TERM; test "$(cat /shared/sidecar)" = ""; while :; do sleep 0.1; done']
+    command: [sh, -c, 'trap "echo work first > /shared/ended; exit 0" TERM; while :; do sleep 0.1; done']
     volumeMounts: [{name: shared, mountPath: /shared}]
 `
 

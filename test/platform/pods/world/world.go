@@ -127,8 +127,12 @@ func (w *World) Trust(t testing.TB, namespace string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: istio-ca-root-cert, namespace: %s}, data: {root-cert.pem: %q}}",
-		namespace, root))
+	w.Apply(t, fmt.Sprintf(`
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: istio-ca-root-cert, namespace: %s}
+data: {root-cert.pem: %q}
+`, namespace, root))
 }
 
 // Workload is a Deployment of one version of one of the bookshop's services, with its Service and its account.
@@ -186,9 +190,13 @@ func NewCertificate(t testing.TB) Certificate {
 		t.Fatal(err)
 	}
 	text := base64.StdEncoding.EncodeToString
-	return Certificate{fmt.Sprintf(
-		"{apiVersion: v1, kind: Secret, type: kubernetes.io/tls, metadata: {name: shop-cert, namespace: edge}, data: {tls.crt: %s, tls.key: %s}}",
-		text(certificate), text(key)), certificate}
+	return Certificate{fmt.Sprintf(`
+apiVersion: v1
+kind: Secret
+type: kubernetes.io/tls
+metadata: {name: shop-cert, namespace: edge}
+data: {tls.crt: %s, tls.key: %s}
+`, text(certificate), text(key)), certificate}
 }
 
 // Answer is what the bookshop's services say.
