@@ -19,10 +19,10 @@ FUZZTIME ?= 60s
 
 STEPS    ?= 20000
 
-.PHONY: help build demo test check bench fuzz soak lint fmt schemas envoy kube iptables clean
+.PHONY: help build demo demo-kubernetes test check bench fuzz soak lint fmt schemas envoy kube iptables clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
 
 build: schemas ## the three programs, into bin/
 	$(GO) build -o bin/ ./cmd/...
@@ -30,6 +30,10 @@ build: schemas ## the three programs, into bin/
 demo: build envoy ## a small mesh on loopback, with real traffic; ARGS=--once leaves when it has shown everything
 	@$(GO) build -o .demo/bin/ ./examples/demo ./examples/bookinfo/service
 	@.demo/bin/demo $(ARGS)
+
+demo-kubernetes: schemas envoy kube ## a mesh in a cluster of this machine's own, with real pods (as root); ARGS=--once leaves when it has shown everything
+	@$(GO) build -o .demo/bin/demo-kubernetes ./examples/kubernetes
+	@.demo/bin/demo-kubernetes $(ARGS)
 
 test: schemas envoy kube ## everything
 	$(GO) vet ./...

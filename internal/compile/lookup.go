@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"fairway/internal/compile/registry"
+	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -27,6 +28,12 @@ func (o Outputs) version(tx *table.Tx, typ xdstype.Type, k mesh.ResourceKey) (ui
 	}
 	e, _ := table.Lookup(tx, t, k)
 	return e.Version, true
+}
+
+// Stranger is nil unless a proxy calls itself a Pod that cannot be its own. Its error is fit for the proxy.
+func (g *Graph) Stranger(p mesh.Proxy) (err error) {
+	g.Store.Read(func(tx *table.Tx) { err = vouch.Stranger(tx, g.In, p) })
+	return err
 }
 
 // Services counts the hosts that registries declare, each once a namespace.

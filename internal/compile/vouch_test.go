@@ -7,6 +7,7 @@ import (
 
 	"fairway/internal/compile/compiletest"
 	"fairway/internal/mesh"
+	"fairway/internal/source"
 )
 
 // selecting is one object of each kind that selects proxies by labels.
@@ -136,5 +137,49 @@ func TestOneOfManyVouchers(t *testing.T) {
 		if s.Name == "proxies/vouched" && s.Recomputed > 0 {
 			t.Errorf("%d proxies were looked at again", s.Recomputed)
 		}
+	}
+}
+
+// TestPodsVouchForThemselves: a proxy that is a Pod's has the Pod's labels and addresses, whatever it says, and follows them. One
+// that only calls itself so, or like nobody, has none of them.
+func TestPodsVouchForThemselves(t *testing.T) {
+	pod := func(labels mesh.Labels) source.Batch {
+		return source.Batch{Set: source.Rows{Workloads: []mesh.Workload{{
+			Key:    mesh.WorkloadKey{Registry: "Kubernetes/east", Namespace: "shop", Name: "web"},
+			Labels: labels, ServiceAccount: "web", Addresses: "10.0.0.7",
+		}}}}
+	}
+	w := compiletest.New(t)
+	_, sidecar := labelled()
+	sidecar.Cluster, sidecar.Labels, sidecar.IPs = "east", "app=lie", "10.0.0.66"
+	thief, nobody := sidecar, sidecar
+	thief.ID, thief.ServiceAccount, thief.Labels = "shop/thief|x", "thief", "app=web"
+	nobody.ID, nobody.Name, nobody.Labels = "shop/web|y", "web-9", "app=web"
+	w.Apply(selecting)
+	w.In.Apply(pod("app=web,version=v1"))
+	w.Connect(sidecar, thief, nobody)
+	w.Settle()
+	of := func(p mesh.Proxy) string { return w.Print("proxies/vouched", string(p.ID)) }
+	if got := of(sidecar); !strings.Contains(got, "app=web") || strings.Contains(got, "lie") || !strings.Contains(got, "10.0.0.7") ||
+		strings.Contains(got, "10.0.0.66") {
+		t.Errorf("the Pod's own proxy is %s", got)
+	}
+	for _, p := range []mesh.Proxy{thief, nobody} {
+		if got := w.Print("placements", string(p.ID)); strings.Contains(got, "{app=web}") {
+			t.Errorf("%s of account %s is %s", p.Name, p.ServiceAccount, got)
+		}
+	}
+	for _, c := range []struct {
+		proxy   mesh.Proxy
+		refused bool
+	}{{sidecar, false}, {thief, true}, {nobody, false}} {
+		if err := w.Stranger(c.proxy); (err != nil) != c.refused {
+			t.Errorf("%s of account %s: %v", c.proxy.Name, c.proxy.ServiceAccount, err)
+		}
+	}
+	w.In.Apply(pod("app=other"))
+	w.Settle()
+	if got := of(sidecar); !strings.Contains(got, "app=other") || strings.Contains(got, "app=web") {
+		t.Errorf("with another label the proxy is %s", got)
 	}
 }

@@ -107,14 +107,15 @@ func (b *build) reapply() error {
 	return nil
 }
 
-// lastOwn puts the user's variables behind those of templates, which they may refer to.
+// lastOwn puts the user's variables behind those of templates, which they may refer to. Each is the user's as a whole: merged
+// field by field, a value would stand beside the source that the template takes it from.
 func lastOwn(merged, own map[string]any) {
 	var names []string
 	var last []any
 	for _, item := range list(own, "env") {
 		v, _ := item.(map[string]any)
 		names = append(names, text(v, "name"))
-		last = append(last, named(list(merged, "env"), text(v, "name")))
+		last = append(last, v)
 	}
 	setList(merged, "env", append(without(list(merged, "env"), names...), last...))
 }

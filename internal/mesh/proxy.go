@@ -125,6 +125,9 @@ type Proxy struct {
 	Mutual         bool     // it has an identity, so it can speak mutual TLS: metadata FAIRWAY_IDENTITY is not "none"
 }
 
+// Pod is what a Kubernetes cluster calls the workload that the proxy says it stands beside, whether or not there is one.
+func (p Proxy) Pod() WorkloadKey { return WorkloadKey{"Kubernetes/" + p.Cluster, p.Namespace, p.Name} }
+
 // Families are those of all its addresses, except link-local ones: these are not served, and are there on machines that
 // mean to have no IPv6.
 func (p Proxy) Families() Families {

@@ -70,6 +70,26 @@ func (l Links) Cable(here, there string, other *Namespace) {
 	})
 }
 
+// Bridge makes an interface that passes packets on among those that are attached to it.
+func (l Links) Bridge(name string) {
+	l.request("make a bridge", unix.RTM_NEWLINK, make([]byte, unix.SizeofIfInfomsg), func(e *netlink.AttributeEncoder) {
+		e.String(unix.IFLA_IFNAME, name)
+		e.Nested(unix.IFLA_LINKINFO, func(e *netlink.AttributeEncoder) error {
+			e.String(unix.IFLA_INFO_KIND, "bridge")
+			return nil
+		})
+	})
+}
+
+// Attach plugs an interface into a bridge.
+func (l Links) Attach(name, bridge string) {
+	header := make([]byte, unix.SizeofIfInfomsg)
+	put32(header[4:], l.index(name))
+	l.request("attach "+name+" to "+bridge, unix.RTM_NEWLINK, header, func(e *netlink.AttributeEncoder) {
+		e.Uint32(unix.IFLA_MASTER, l.index(bridge))
+	})
+}
+
 // Up brings an interface up and gives it addresses (10.0.0.1/24).
 func (l Links) Up(name string, addrs ...string) {
 	index := l.index(name)

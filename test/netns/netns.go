@@ -1,6 +1,8 @@
 package netns
 
 import (
+	"context"
+	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -20,22 +22,31 @@ func New(t testing.TB) *Namespace {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces and users of one's own need root")
 	}
+	n, err := Make()
+	if err != nil {
+		t.Skipf("this machine forbids a network namespace: %v", err)
+	}
+	t.Cleanup(n.Close)
+	return n
+}
+
+// Make is New for those who have no test at hand; they close it.
+func Make() (*Namespace, error) {
 	n := &Namespace{}
 	var failed error
-	thread(func() {
+	Alone(func() {
 		if failed = unix.Unshare(unix.CLONE_NEWNET); failed == nil {
 			n.File, failed = os.Open("/proc/thread-self/ns/net")
 		}
 	})
-	if failed != nil {
-		t.Skipf("this machine forbids a network namespace: %v", failed)
-	}
-	t.Cleanup(func() { n.File.Close() })
-	return n
+	return n, failed
 }
 
-// thread runs f on a thread of its own that ends with it, so that f may change what belongs to a thread.
-func thread(f func()) {
+// Close lets the namespace go once nothing runs in it any more.
+func (n *Namespace) Close() { n.File.Close() }
+
+// Alone runs f on a thread of its own that ends with it, so that f may change what belongs to a thread.
+func Alone(f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -49,7 +60,7 @@ func thread(f func()) {
 // could not be entered.
 func (n *Namespace) Inside(f func()) error {
 	var failed error
-	thread(func() {
+	Alone(func() {
 		if failed = unix.Setns(int(n.File.Fd()), unix.CLONE_NEWNET); failed == nil {
 			f()
 		}
@@ -63,6 +74,14 @@ func (n *Namespace) Do(t testing.TB, f func()) {
 	if err := n.Inside(f); err != nil {
 		t.Fatalf("enter a network namespace: %v", err)
 	}
+}
+
+// DialContext is net.Dialer's, in the namespace.
+func (n *Namespace) DialContext(ctx context.Context, network, address string) (c net.Conn, err error) {
+	if failed := n.Inside(func() { c, err = new(net.Dialer).DialContext(ctx, network, address) }); failed != nil {
+		return nil, failed
+	}
+	return c, err
 }
 
 // Run starts a program in the namespace, reports on started how that went, and returns when the program has ended with

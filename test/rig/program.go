@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,9 +12,10 @@ import (
 	"fairway/build/envoybin"
 )
 
-// Program is one of this module's, a folder of cmd. It is built when it is first asked for.
+// Program is one of this module's, a folder of cmd unless Package names another. It is built when it is first asked for.
 type Program struct {
-	Name string
+	Name    string
+	Package string // ./examples/bookinfo/service; its last part is Name
 
 	once sync.Once
 	path string
@@ -23,14 +25,17 @@ type Program struct {
 // Path is where the program is. Any user may run it.
 func (p *Program) Path(t testing.TB) string {
 	t.Helper()
-	p.once.Do(func() { p.path, p.err = build(p.Name) })
+	p.once.Do(func() { p.path, p.err = build(p.Name, cmp.Or(p.Package, "./cmd/"+p.Name)) })
 	if p.err != nil {
 		t.Fatal(p.err)
 	}
 	return p.path
 }
 
-func build(name string) (string, error) {
+// Built is where the program is; empty: nobody has asked for it, or it could not be built.
+func (p *Program) Built() string { return p.path }
+
+func build(name, folder string) (string, error) {
 	root, err := envoybin.Root()
 	if err != nil {
 		return "", err
@@ -42,7 +47,7 @@ func build(name string) (string, error) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return "", err
 	}
-	c := exec.Command("go", "build", "-o", dir+"/", "./cmd/"+name)
+	c := exec.Command("go", "build", "-o", dir+"/", folder)
 	c.Dir = root
 	if out, err := c.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)

@@ -21,7 +21,7 @@ import (
 
 // TCP says why host:port cannot be connected to.
 func TCP(ctx context.Context, at string) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", at)
+	conn, err := Dial(ctx, "tcp", at)
 	if err != nil {
 		return err
 	}
@@ -35,6 +35,7 @@ func GRPC(ctx context.Context, at, service string) error {
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithUserAgent("kube-probe/fairway"),
 		grpc.WithNoProxy(),
+		grpc.WithContextDialer(func(ctx context.Context, at string) (net.Conn, error) { return Dial(ctx, "tcp", at) }),
 	)
 	if err != nil {
 		return err
@@ -63,8 +64,8 @@ type client struct{ http.Client }
 
 func newClient() *client {
 	return &client{http.Client{CheckRedirect: SameHostOnly, Transport: &http.Transport{
-		DisableKeepAlives: true,
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // as the kubelet's probes: it asks for health, not for identity
+		DisableKeepAlives: true, DialContext: Dial,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // as the kubelet's probes: it asks for health, not for identity
 	}}}
 }
 

@@ -64,8 +64,8 @@ func (p *portNumber) UnmarshalJSON(raw []byte) error {
 // NewProbes reads ISTIO_KUBE_APP_PROBERS: a JSON object from path to probe. Host is the application's address.
 func NewProbes(text, host string) (Probes, error) {
 	p := Probes{host: host, http: &http.Transport{
-		DisableKeepAlives: true,
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // as the kubelet's probes: it asks for health, not for identity
+		DisableKeepAlives: true, DialContext: health.Dial,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // as the kubelet's probes: it asks for health, not for identity
 	}}
 	if strings.TrimSpace(text) == "" {
 		return p, nil

@@ -91,6 +91,9 @@ func (p *Register) Connect(ctx context.Context, node *corev3.Node, from net.Addr
 	}
 	shown := proof.Of(ctx)
 	shown.Identify(&proxy, from)
+	if err := p.graph.Stranger(proxy); err != nil {
+		return "", status.Error(codes.PermissionDenied, err.Error())
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.all[proxy.ID]

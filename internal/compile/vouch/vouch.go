@@ -2,6 +2,7 @@ package vouch
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -15,7 +16,8 @@ import (
 	"fairway/internal/table"
 )
 
-// Proxy is a connected proxy of which those Labels count that are vouched for. Said are all.
+// Proxy is a connected proxy of which those Labels count that are vouched for. Said are all. Of one that stands beside a
+// workload of a registry (a Pod) both are the workload's, and its addresses too, whatever it says.
 type Proxy struct {
 	mesh.Proxy
 	Said mesh.Labels
@@ -28,7 +30,6 @@ type Tables struct {
 	in *input.Tables
 	// What objects give: each finds those that give a label to an account.
 	entries, groups, inline given
-	workloads               *table.Table[grant, table.Rows[mesh.WorkloadKey, struct{}]] // those that registries know
 }
 
 // grant is one label that an object gives to a service account of its namespace.
@@ -60,13 +61,18 @@ func Declare(in *input.Tables) *Tables {
 		in.WorkloadGroups,
 		func(o *config.Object) []*networking.WorkloadEntry { return []*networking.WorkloadEntry{memberOf(o)} },
 	)
-	t.workloads = table.Index(in.Workloads, "workloads/labels given", compareGrant, func(_ mesh.WorkloadKey, w mesh.Workload) []grant {
-		return grants(w.Key.Namespace, w.ServiceAccount, w.Labels)
-	})
 	t.Proxies = table.Derive(in.Proxies.Table, "proxies/vouched", cmp.Compare[mesh.ProxyID], table.Same[Proxy],
 		func(r *table.Reader, id mesh.ProxyID, p mesh.Proxy, emit func(mesh.ProxyID, Proxy)) {
 			said := p.Labels
-			p.Labels = t.counting(r, p)
+			if pod, ok := t.pod(r, p); ok {
+				said = pod.Labels
+				p.IPs = cmp.Or(pod.Addresses, p.IPs) // it has none before its machine has told
+				if !t.in.TakesLabels(r, p.Namespace, p.ServiceAccount) {
+					p.Labels = pod.Labels
+				}
+			} else {
+				p.Labels = t.counting(r, p)
+			}
 			emit(id, Proxy{Proxy: p, Said: said})
 		})
 	return t
@@ -110,7 +116,27 @@ func memberOf(o *config.Object) *networking.WorkloadEntry {
 	return &networking.WorkloadEntry{Labels: labels, ServiceAccount: cmp.Or(spec.GetTemplate().GetServiceAccount(), defaultAccount)}
 }
 
-// counting keeps the labels of a proxy that count.
+// pod is the workload of a registry that a proxy stands beside: the one of its name, where that is of the service account
+// that the proxy proved.
+func (t *Tables) pod(r *table.Reader, p mesh.Proxy) (mesh.Workload, bool) {
+	if p.Standing != mesh.Proven {
+		return mesh.Workload{}, false
+	}
+	w, ok := table.Get(r, t.in.Workloads, p.Pod())
+	return w, ok && w.ServiceAccount == p.ServiceAccount
+}
+
+// Stranger is nil unless a proxy that proved a service account calls itself a workload of another account.
+func Stranger(tx *table.Tx, in *input.Tables, p mesh.Proxy) error {
+	w, ok := table.Lookup(tx, in.Workloads, p.Pod())
+	if p.Standing != mesh.Proven || !ok || w.ServiceAccount == p.ServiceAccount {
+		return nil
+	}
+	return fmt.Errorf("the node says that it is pod %s/%s, which is of another service account than the %s that its credentials prove: "+
+		"a proxy may only be itself; correct POD_NAME, or its token", p.Namespace, p.Name, p.ServiceAccount)
+}
+
+// counting keeps the labels that count of a proxy that is no workload of a registry.
 func (t *Tables) counting(r *table.Reader, p mesh.Proxy) mesh.Labels {
 	if p.Standing != mesh.Proven || p.Labels == "" || t.in.TakesLabels(r, p.Namespace, p.ServiceAccount) {
 		return p.Labels
@@ -118,8 +144,7 @@ func (t *Tables) counting(r *table.Reader, p mesh.Proxy) mesh.Labels {
 	account := config.ServiceAccount{Namespace: p.Namespace, Name: p.ServiceAccount}
 	kept := slices.DeleteFunc(p.Labels.Pairs(), func(pair string) bool {
 		g := grant{account, pair}
-		return !table.Has(r, t.entries, g) && !table.Has(r, t.groups, g) && !table.Has(r, t.inline, g) &&
-			!table.Has(r, t.workloads, g)
+		return !table.Has(r, t.entries, g) && !table.Has(r, t.groups, g) && !table.Has(r, t.inline, g)
 	})
 	return mesh.Labels(strings.Join(kept, ","))
 }

@@ -27,7 +27,11 @@ type Request struct {
 	HTTP2  bool        // cleartext HTTP/2 with prior knowledge
 	TLS    *tls.Config // HTTPS; its ServerName is the server name sent
 	Mark   Mark        // whose connection it is, where the kernel redirects
+	Dial   Dial        // how To is reached; nil: from here
 }
+
+// Dial is net.Dialer's DialContext of another place: of a network namespace.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Reply is what came back.
 type Reply struct {
@@ -76,6 +80,9 @@ func newClient(r Request) *client {
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			if filepath.IsAbs(r.To) {
 				network = "unix"
+			}
+			if r.Dial != nil {
+				return r.Dial(ctx, network, r.To)
 			}
 			return (&net.Dialer{Timeout: rig.Bound, Control: r.Mark.control}).DialContext(ctx, network, r.To)
 		},

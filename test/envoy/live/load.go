@@ -31,6 +31,7 @@ type Load struct {
 type Clients struct {
 	Kind  string // what Stop's count says
 	Count int
+	Pause time.Duration // of each client after an answer; zero: none
 	start func() asker
 }
 
@@ -93,6 +94,12 @@ func (l *Load) run(ctx context.Context, n int, kind Clients) {
 			return
 		}
 		l.note(n, kind.Kind, backend, err)
+		if kind.Pause > 0 {
+			select {
+			case <-ctx.Done():
+			case <-time.After(kind.Pause):
+			}
+		}
 	}
 }
 
@@ -171,11 +178,18 @@ func (l *Load) end() {
 	l.wg.Wait()
 }
 
-// Stop stops the clients and fails the test if any request failed.
+// Stop stops the clients, says how many requests there were, and fails the test if any failed.
 func (l *Load) Stop(t testing.TB) {
 	t.Helper()
 	l.end()
 	t.Log(l)
+	l.Check(t)
+}
+
+// Check stops the clients and fails the test if any request failed.
+func (l *Load) Check(t testing.TB) {
+	t.Helper()
+	l.end()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	kinds := map[string]int{}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"fairway/build/kubebin"
+	"fairway/test/netns"
 	"fairway/test/rig"
 )
 
@@ -25,14 +26,23 @@ type Cluster struct {
 	etcd   string // where clients find it
 	port   uint16 // of the API server
 
-	server *rig.Process // the API server; nil while it is down
+	in     *netns.Namespace // where its programs run; nil: where the test does
+	server *rig.Process     // the API server; nil while it is down
 	admin  *rest.Config
 	http   *http.Client // as the administrator
+	plain  *http.Client // as nobody
 }
 
 // Start runs a cluster and returns once it serves, and has made the namespace default and its service account. It is
 // skipped where the tests are to be short; a machine without the binary fails the test and says how to get it.
 func Start(t testing.TB) *Cluster {
+	t.Helper()
+	return StartIn(t, nil)
+}
+
+// StartIn is Start in a network namespace. Clients of the test's own that have a configuration of Admin or Config reach
+// it from outside; those that have a file of Kubeconfig run in there, too.
+func StartIn(t testing.TB, in *netns.Namespace) *Cluster {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("a real API server takes seconds")
@@ -44,7 +54,11 @@ func Start(t testing.TB) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Cluster{dir: rig.Folder(t), binary: binary, ca: newAuthority(t, "test-ca"), port: rig.FreePort(t)}
+	c := &Cluster{dir: rig.Folder(t), binary: binary, ca: newAuthority(t, "test-ca"), port: rig.FreePort(t), in: in}
+	c.plain = http.DefaultClient
+	if in != nil {
+		c.plain = &http.Client{Transport: &http.Transport{DialContext: in.DialContext}}
+	}
 	c.writeFiles(t)
 	c.startStore(t)
 	c.StartServer(t)
@@ -84,7 +98,7 @@ func (c *Cluster) startStore(t testing.TB) {
 	)
 	rig.Eventually(t, func() error {
 		etcd.Running(t)
-		return ask(t.Context(), http.DefaultClient, c.etcd+"/health", `"health":"true"`)
+		return ask(t.Context(), c.plain, c.etcd+"/health", `"health":"true"`)
 	})
 }
 
@@ -114,7 +128,8 @@ func (c *Cluster) StopServer() {
 // controllers are those that make what a mesh looks at, and those without which a namespace never goes. Those that look
 // after machines are left out: there are none.
 const controllers = "endpointslice-controller,endpointslice-mirroring-controller,serviceaccount-controller,namespace-controller," +
-	"garbage-collector-controller,deployment-controller,replicaset-controller,endpoints-controller"
+	"garbage-collector-controller,deployment-controller,replicaset-controller,endpoints-controller," +
+	"root-ca-certificate-publisher-controller"
 
 func (c *Cluster) startControllers(t testing.TB) {
 	t.Helper()
@@ -133,7 +148,7 @@ func (c *Cluster) startControllers(t testing.TB) {
 // launch starts one of the three. They are killed when the test ends: asked to end, they wait for one another.
 func (c *Cluster) launch(t testing.TB, name string, args ...string) *rig.Process {
 	t.Helper()
-	p := rig.Launch(t, rig.Command{Name: name, Path: c.binary, Args: append([]string{name}, args...), Dir: c.dir})
+	p := rig.Launch(t, rig.Command{Name: name, Path: c.binary, Args: append([]string{name}, args...), Dir: c.dir, In: c.in})
 	t.Cleanup(p.Kill)
 	return p
 }

@@ -42,7 +42,7 @@ func (c *Cluster) etcdSays(ctx context.Context, path, body string, answer any) e
 	if err != nil {
 		return err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := c.plain.Do(request)
 	if err != nil {
 		return err
 	}

@@ -160,7 +160,8 @@ func pathOf(o Object) string {
 
 func clusterWide(kind string) bool {
 	switch kind {
-	case "Namespace", "Node", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "IngressClass":
+	case "Namespace", "Node", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "IngressClass",
+		"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
 		return true
 	}
 	return false

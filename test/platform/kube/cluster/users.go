@@ -37,11 +37,15 @@ func (c *Cluster) portOf(through *Gate) uint16 {
 }
 
 func (c *Cluster) config(as pair, port uint16) *rest.Config {
-	return &rest.Config{
+	out := &rest.Config{
 		Host:            fmt.Sprintf("https://127.0.0.1:%d", port),
 		TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.pem, CertData: as.certificate, KeyData: as.key},
 		QPS:             -1, // as fast as the server answers
 	}
+	if c.in != nil {
+		out.Dial = c.in.DialContext
+	}
+	return out
 }
 
 func (c *Cluster) kubeconfig(as pair, port uint16) []byte {

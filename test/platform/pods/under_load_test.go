@@ -1,0 +1,126 @@
+package pods_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"fairway/test/envoy/live"
+	"fairway/test/platform/kube/kubelet"
+	"fairway/test/platform/pods/world"
+	"fairway/test/rig"
+)
+
+// ingress: a client outside is served by TLS, and a Secret is replaced while it asks.
+func (w mesh) ingress(t *testing.T) {
+	first, second := world.NewCertificate(t), world.NewCertificate(t)
+	w.Gateway(t)
+	w.Apply(t, first.Object)
+	gateway := w.Ready(t, "edge", "istio", "ingressgateway", 1)[0]
+	request := func(of ...world.Certificate) live.Request {
+		config := &tls.Config{ServerName: "shop.example", RootCAs: x509.NewCertPool()}
+		for _, c := range of {
+			config.RootCAs.AppendCertsFromPEM(c.Roots)
+		}
+		return live.Request{To: gateway.IP() + ":443", Host: "shop.example", TLS: config, Dial: w.Network.Host.DialContext}
+	}
+	serves := func(shown world.Certificate) {
+		t.Helper()
+		rig.Eventually(t, func() error {
+			reply, err := live.Try(request(shown))
+			if err == nil && reply.Status != http.StatusOK {
+				err = fmt.Errorf("%d %s", reply.Status, reply.Body)
+			}
+			return err
+		})
+	}
+	serves(first)
+	load := live.StartLoad(t, paced(live.HTTPClients("clients outside", 2, request(first, second))))
+	w.Apply(t, second.Object)
+	begun := time.Now()
+	serves(second)
+	t.Logf("the new certificate is shown after %s", time.Since(begun))
+	var unknown x509.UnknownAuthorityError
+	if _, err := live.Try(request(first)); !errors.As(err, &unknown) {
+		t.Errorf("the old certificate is still shown: %v", err)
+	}
+	load.Await(t, 2)
+	load.Stop(t)
+}
+
+// paced are clients that leave the machine some time for others.
+func paced(c live.Clients) live.Clients {
+	c.Pause = 20 * time.Millisecond
+	return c
+}
+
+// inside are clients in a pod, behind its sidecar.
+func (w mesh) inside(t *testing.T, pod *kubelet.Pod, service string, n int) live.Clients {
+	t.Helper()
+	return paced(live.HTTPClients(pod.Name(), n, live.Request{To: w.VIP(t, service), Host: service, Dial: pod.DialContext}))
+}
+
+// outages: sidecars serve on while the API server is killed, and while the control plane is, and follow both when these are back.
+func (w mesh) outages(t *testing.T, page *kubelet.Pod) {
+	load := live.StartLoad(t, w.inside(t, page, "reviews", 2), w.inside(t, page, "ratings", 1))
+	w.StopServer()
+	load.Await(t, 20)
+	w.KillPlane()
+	load.Await(t, 20)
+	w.StartServer(t)
+	w.StartPlane()
+	load.Await(t, 5)
+	w.StopServer()
+	load.Await(t, 20)
+	w.StartServer(t)
+	w.routes(t, page)
+	load.Stop(t)
+}
+
+// rollout: 20 pods are replaced under load, and no request fails.
+func (w mesh) rollout(t *testing.T, page *kubelet.Pod) {
+	const replicas = 20
+	begun := time.Now()
+	many := world.Workload{Name: "many", Version: "v1", Role: "ratings", Replicas: replicas, Build: "1"}
+	w.Deploy(t, many)
+	w.awaitRollout(t, "many-v1", "1", replicas)
+	t.Logf("%d injected pods are ready after %s", replicas, time.Since(begun))
+	rig.Eventually(t, func() error {
+		_, err := world.Ask(page.DialContext, w.VIP(t, "many"), "many", nil)
+		return err
+	})
+	load := live.StartLoad(t, w.inside(t, page, "many", 4))
+	begun = time.Now()
+	many.Build = "2"
+	w.Deploy(t, many)
+	w.awaitRollout(t, "many-v1", "2", replicas)
+	t.Logf("they are replaced after %s", time.Since(begun))
+	load.Await(t, 5)
+	load.Stop(t)
+}
+
+// awaitRollout waits, longer than for anything else, until all pods of a Deployment are of one build, and ready.
+func (w mesh) awaitRollout(t *testing.T, deployment, build string, replicas int) {
+	t.Helper()
+	for deadline := time.Now().Add(4 * time.Minute); ; {
+		ready, others := 0, 0
+		for _, p := range w.Pods("shop", "app", "many") {
+			if p.Annotation("build") != build {
+				others++
+			} else if p.IsReady() {
+				ready++
+			}
+		}
+		if ready == replicas && others == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("of %s %d pods are ready, and %d of another build are left", deployment, ready, others)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}

@@ -1,0 +1,230 @@
+package world
+
+import (
+	"cmp"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"fairway/test/envoy/live"
+	"fairway/test/platform/kube/cluster"
+	"fairway/test/platform/kube/kubelet"
+	"fairway/test/rig"
+)
+
+// Programs are those that a world runs; rig.Main removes them.
+var Programs = []*rig.Program{
+	{Name: "pilot-discovery"}, {Name: "pilot-agent"}, {Name: "service", Package: "./examples/bookinfo/service"},
+}
+
+//go:embed mesh.yaml
+var meshText string
+
+//go:embed webhook.yaml
+var webhookText string
+
+//go:embed shop.yaml
+var shopText string
+
+//go:embed gateway.yaml
+var gatewayText string
+
+// planeIP is the address of the control plane's Service. Nothing carries connections there but that Host has it.
+const planeIP = "10.250.0.10"
+
+// World is a cluster with a mesh, which runs until its test ends.
+type World struct {
+	*cluster.Cluster
+	*kubelet.Kubelet
+	Network *kubelet.Network
+
+	t     testing.TB
+	dir   string
+	plane *rig.Process
+}
+
+// Start starts a cluster with its control plane, and the namespace shop, whose pods are injected. It skips the test where the
+// machine cannot have pods.
+func Start(t testing.TB) *World {
+	t.Helper()
+	envoy := live.NeedEnvoy(t)
+	w := &World{t: t, Network: kubelet.NewNetwork(t), dir: rig.Folder(t)}
+	w.Cluster = cluster.StartIn(t, w.Network.Host)
+	w.Define(t)
+	w.Apply(t, rig.Fill(t, "mesh.yaml", meshText, rig.Pairs("ip", planeIP)))
+	w.Network.Serve(t, planeIP)
+	w.StartPlane()
+	w.Trust(t, "shop")
+	w.askPlane(t)
+	w.Kubelet = kubelet.Start(t, w.Cluster, w.Network, map[string]kubelet.Image{
+		"fairway/proxy": {Programs[1].Path(t), envoy}, "bookinfo/service": {Programs[2].Path(t)},
+	})
+	return w
+}
+
+// StartPlane starts the control plane and returns once it serves. It may be called again after KillPlane.
+func (w *World) StartPlane() {
+	t := w.t
+	t.Helper()
+	w.plane = rig.Launch(t, rig.Command{
+		Name: "pilot-discovery", Path: Programs[0].Path(t), Dir: w.dir, In: w.Network.Host,
+		Args: []string{
+			"discovery", "--kubeconfig", w.Kubeconfig(t, nil, "plane", "system:masters"), "--caStateDir", filepath.Join(w.dir, "ca"),
+			"--grpcAddr", "", "--secureGRPCAddr", ":15012", "--httpAddr", ":8080", "--monitoringAddr", "", "--httpsAddr", ":15017",
+			"--shutdownDuration", "10ms",
+		},
+	})
+	w.awaitPlane(t)
+}
+
+func (w *World) awaitPlane(t testing.TB) {
+	t.Helper()
+	rig.Eventually(t, func() error {
+		w.plane.Running(t)
+		code, body, err := rig.Call(http.MethodGet, "http://127.0.0.1:8080/ready", w.Network.Host.DialContext)
+		if err == nil && code != http.StatusOK {
+			err = fmt.Errorf("the control plane: %d %s", code, body)
+		}
+		return err
+	})
+}
+
+// KillPlane ends the control plane at once.
+func (w *World) KillPlane() { w.plane.Kill() }
+
+// PlanePid is the control plane's process, whose network namespace is Network.Host.
+func (w *World) PlanePid() int { return w.plane.Pid() }
+
+// askPlane has the API server ask the control plane for pods, and returns once it does.
+func (w *World) askPlane(t testing.TB) {
+	t.Helper()
+	root, err := os.ReadFile(filepath.Join(w.dir, "ca", "root-cert.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Apply(t, rig.Fill(t, "webhook.yaml", webhookText, rig.Pairs("root", base64.StdEncoding.EncodeToString(root))))
+	// The API server takes up configurations within a second; until it has, pods pass as they are.
+	rig.Eventually(t, func() error {
+		const pod = `{"metadata":{"name":"probe"},"spec":{"containers":[{"name":"a","image":"b"}]}}`
+		o, err := w.Do(t.Context(), http.MethodPost, "/api/v1/namespaces/shop/pods?dryRun=All", "application/json", []byte(pod))
+		if err == nil && !strings.Contains(fmt.Sprint(o), "istio-proxy") {
+			err = fmt.Errorf("the webhook is not asked yet")
+		}
+		return err
+	})
+}
+
+// Trust tells a namespace of the authority's root.
+func (w *World) Trust(t testing.TB, namespace string) {
+	t.Helper()
+	root, err := os.ReadFile(filepath.Join(w.dir, "ca", "root-cert.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Apply(t, fmt.Sprintf(`
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: istio-ca-root-cert, namespace: %s}
+data: {root-cert.pem: %q}
+`, namespace, root))
+}
+
+// Workload is a Deployment of one version of one of the bookshop's services, with its Service and its account.
+type Workload struct {
+	Name, Version string
+	Role          string // of examples/bookinfo/service; empty: Name
+	Upstream      string // host:port of the service that it asks; empty: none
+	Replicas      int
+	Build         string // changed, its pods are replaced
+}
+
+// Deploy applies workloads to the namespace shop.
+func (w *World) Deploy(t testing.TB, all ...Workload) {
+	t.Helper()
+	for _, one := range all {
+		w.Apply(t, rig.Fill(t, "shop.yaml", shopText, rig.Pairs(
+			"name", one.Name, "version", one.Version, "role", cmp.Or(one.Role, one.Name), "upstream", one.Upstream,
+			"replicas", max(one.Replicas, 1), "build", one.Build,
+		)))
+	}
+}
+
+// Bookshop deploys the bookshop, and returns its first page and ratings once all are ready.
+func (w *World) Bookshop(t testing.TB) (page, ratings *kubelet.Pod) {
+	t.Helper()
+	w.Deploy(t,
+		Workload{Name: "productpage", Version: "v1", Upstream: "reviews:9080"},
+		Workload{Name: "reviews", Version: "v1", Upstream: "ratings:9080"},
+		Workload{Name: "reviews", Version: "v2", Upstream: "ratings:9080"},
+		Workload{Name: "ratings", Version: "v1"},
+	)
+	w.Ready(t, "shop", "app", "reviews", 2)
+	return w.Ready(t, "shop", "app", "productpage", 1)[0], w.Ready(t, "shop", "app", "ratings", 1)[0]
+}
+
+// Gateway deploys an ingress gateway in the namespace edge, and the shop's Ingress, which wants the Secret shop-cert there. It is
+// ready once the Secret is read.
+func (w *World) Gateway(t testing.TB) {
+	t.Helper()
+	w.Apply(t, gatewayText)
+	w.Trust(t, "edge")
+}
+
+// Certificate is a Secret of the gateway's, with a certificate of its own authority.
+type Certificate struct {
+	Object string
+	Roots  []byte // PEM
+}
+
+// NewCertificate makes one, good for shop.example.
+func NewCertificate(t testing.TB) Certificate {
+	t.Helper()
+	certificate, key, err := rig.Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := base64.StdEncoding.EncodeToString
+	return Certificate{fmt.Sprintf(`
+apiVersion: v1
+kind: Secret
+type: kubernetes.io/tls
+metadata: {name: shop-cert, namespace: edge}
+data: {tls.crt: %s, tls.key: %s}
+`, text(certificate), text(key)), certificate}
+}
+
+// Answer is what the bookshop's services say.
+type Answer struct {
+	Service, Version, Error string
+	Status                  int
+	Reviews, Ratings        *Answer
+}
+
+// Ask sends one request, from a place, to an address.
+func Ask(from live.Dial, to, host string, header map[string]string) (a Answer, err error) {
+	reply, err := live.Try(live.Request{To: to, Host: host, Header: header, Dial: from})
+	if err == nil && reply.Status != http.StatusOK {
+		return a, fmt.Errorf("%s at %s: %d %s", host, to, reply.Status, reply.Body)
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(reply.Body), &a)
+	}
+	return a, err
+}
+
+// VIP is the address of one of the shop's Services, with its port.
+func (w *World) VIP(t testing.TB, service string) string {
+	t.Helper()
+	o, err := w.Do(t.Context(), http.MethodGet, "/api/v1/namespaces/shop/services/"+service, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, _ := o["spec"].(map[string]any)
+	return fmt.Sprintf("%s:9080", spec["clusterIP"])
+}
