@@ -51,7 +51,7 @@ type Store struct {
 	notesVersion uint64
 	notesChanged bool
 	notesMoved   []NoteChange // what the last turn changed in what derivations noted
-	doubts       int // why the next Settle is a turn although nothing was staged; guarded by turns
+	doubts       int          // why the next Settle is a turn although nothing was staged; guarded by turns
 	checks       invariants
 }
 
