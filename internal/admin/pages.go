@@ -40,6 +40,8 @@ type Pages struct {
 	Version  string                                   // of this program
 	// Sources is what /debug/sourcez shows; nil: there is no such page.
 	Sources func() any
+	// Writes is what /debug/writez shows; nil: nothing is written into a cluster, and there is no such page.
+	Writes func() any
 	// Authority is what /debug/caz shows; nil: there is no certificate authority, nor the page.
 	Authority func() any
 
@@ -71,6 +73,10 @@ func (p *Pages) debug() []debugPage {
 	if p.Sources != nil {
 		all = append(all, debugPage{"sourcez", "where rows come from, in order of precedence: how far each source is, and what it holds",
 			func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.Sources()) }, true})
+	}
+	if p.Writes != nil {
+		all = append(all, debugPage{"writez", "what is written into the cluster: who leads, what is pending, what failed",
+			func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.Writes()) }, true})
 	}
 	if p.Authority != nil {
 		all = append(

@@ -63,6 +63,7 @@ type Discovery struct {
 	grpc    *grpc.Server
 	secure  *secure.Server // nil where nothing is served with TLS
 	hooks   *webhook.Handlers
+	writes  *clusterWrites // nil where no cluster is read
 	listens listeners
 
 	clusterless bool // --registries names Kubernetes, and there is none
@@ -119,7 +120,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	d.library = library.New()
 	d.publisher = publish.New(d.graph, d.library)
 	d.proxies = session.New(
-		session.Options{Linger: opts.ProxyLinger, Grace: opts.HealthGrace, Share: opts.ProxyShare},
+		session.Options{Linger: opts.ProxyLinger, Grace: opts.HealthGrace, Share: opts.ProxyShare, Machines: machines{d}},
 		d.graph,
 		d.metrics,
 	)
@@ -140,7 +141,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		return nil, err
 	}
 	d.clusterless = reach == nil && containsFold(opts.Registries, kubernetes)
-	platform, wanting, err := kubeSources(opts, reach, decoder, d.graph)
+	platform, wanting, err := kubeSources(opts, reach, decoder, d.graph, d.seen)
 	if err != nil {
 		return nil, err
 	}
@@ -154,13 +155,17 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	}
 	warnOfPlaintext(opts)
 	if d.secure, err = secure.New(opts.Identity, secure.Program{
-		Addr: opts.SecureAddr, Namespace: opts.Namespace, MeshConfig: opts.MeshConfig,
+		Addr: opts.SecureAddr, Namespace: opts.Namespace, Revision: opts.Revision, MeshConfig: opts.MeshConfig,
 		Decoder: decoder, Registry: d.metrics.Registry, Log: opts.Log, Review: reviewer(opts, reach),
 	}); err != nil {
 		return nil, err
 	}
 	d.secure.PublishRoots(d.graph)
 	if d.hooks, err = d.webhooks(decoder); err != nil {
+		d.secure.Close()
+		return nil, err
+	}
+	if d.writes, err = newClusterWrites(d, reach); err != nil {
 		d.secure.Close()
 		return nil, err
 	}
@@ -321,6 +326,9 @@ func (d *Discovery) Run(ctx context.Context) error {
 	run("turns", func() error { return d.loop(serving) })
 	run("proxies", func() error { return d.proxies.Run(serving) })
 	run("health", func() error { return d.awaitHealth(serving) })
+	if d.writes != nil {
+		run("writes", func() error { return d.writes.run(serving, d.synced) })
+	}
 	run("memory", func() error { return memory{d.metrics.Work, d.log}.run(serving) })
 	web := d.serveWeb(run)
 	run("xds", func() error { return d.serveXDS(serving) })

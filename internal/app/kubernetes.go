@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"fairway/internal/compile"
@@ -52,7 +53,7 @@ func reviewer(opts Options, reach *rest.Config) func(identity.Trust) (authn.Meth
 
 // kubeSources is the cluster. It joins behind the files, so that of an object which both have that of the file counts.
 func kubeSources(
-	opts Options, reach *rest.Config, decoder *config.Decoder, g *compile.Graph,
+	opts Options, reach *rest.Config, decoder *config.Decoder, g *compile.Graph, seen func(*unstructured.Unstructured, bool),
 ) (out []source.Source, who wants, err error) {
 	if reach == nil {
 		return nil, nil, nil
@@ -61,6 +62,7 @@ func kubeSources(
 		Cluster: opts.ClusterID, Domain: opts.Domain, Namespace: opts.Namespace,
 		Config: reach, Decoder: decoder, Log: opts.Log,
 		Looked: func(k config.Key, known bool) { looked(g, k, known) },
+		Seen:   seen,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -85,6 +85,9 @@ func (d *Discovery) pages() *admin.Pages {
 		Version:  fairway.Version,
 		Access:   admin.Access{System: d.opts.Namespace, Names: d.ownNames(), Profiles: d.opts.Profiles, Secure: d.HTTPSAddr(), Log: d.log},
 	}
+	if d.writes != nil {
+		out.Writes = func() any { return d.writes.View() }
+	}
 	if d.secure != nil {
 		out.Access.Prove = d.prove
 		if authority := d.secure.Authority(); authority != nil {
@@ -96,7 +99,7 @@ func (d *Discovery) pages() *admin.Pages {
 
 // ownNames are the names by which this machine's users may call the control plane.
 func (d *Discovery) ownNames() []string {
-	names := append(secure.ServerNames(d.opts.Namespace), d.opts.Identity.Names...)
+	names := append(secure.ServerNames(d.opts.Namespace, d.opts.Revision), d.opts.Identity.Names...)
 	if host, err := os.Hostname(); err == nil {
 		names = append(names, host)
 	}

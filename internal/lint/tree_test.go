@@ -39,6 +39,7 @@ var arrows = map[string][]string{
 	"ctl":      {"mesh", "admin", "config", "identity", "inject", "printable", "disk", "xdstype"},
 	"inject":   {"config", "printable"},
 	"webhook":  {"config", "inject", "mesh", "printable"},
+	"writes":   {"config", "mesh", "printable"},
 	"lint":     {},
 	// What is to be sent, what one stream knows, bytes, and the pure machine of one stream: none imports the server.
 	"xds/paged":    {},

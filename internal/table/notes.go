@@ -37,6 +37,23 @@ func (s *Store) Notes(tx *Tx) iter.Seq[Note] {
 // noNotes is what tables without notes yield.
 func noNotes(func(Note) bool) bool { return true }
 
+// NoteChange is what a turn changed in the remarks on one row.
+type NoteChange struct {
+	Table    string // the table that was computed
+	Old, New []any
+}
+
+// NoteChanges yields what the last turn changed in what derivations and unions noted; its cost is that of the rows whose
+// notes changed. Contests for a key (*ConflictError) are not among them. It is for the owner of the turns, and empty
+// again after the next Settle or Forget.
+func (s *Store) NoteChanges() iter.Seq[NoteChange] { return slices.Values(s.notesMoved) }
+
+// noted takes down that the remarks on a row are others.
+func (s *Store) noted(table string, old, now []any) {
+	s.notesChanged = true
+	s.notesMoved = append(s.notesMoved, NoteChange{table, old, now})
+}
+
 // NotesVersion is the number of the last turn that changed what Notes yields.
 func (s *Store) NotesVersion(tx *Tx) uint64 {
 	tx.check(s)
@@ -52,7 +69,7 @@ func (d *derived[IK, IV, OK, OV]) annotate(m *rowMaker[IK, IV, OK, OV], notes []
 	if slices.EqualFunc(old, notes, sameNote) {
 		return
 	}
-	d.store.notesChanged = true
+	d.store.noted(d.name, old, notes)
 	if len(notes) == 0 {
 		delete(d.remarks, m)
 		return

@@ -50,7 +50,8 @@ type Store struct {
 	loose        []*head // cells that lost their last reader in this batch
 	notesVersion uint64
 	notesChanged bool
-	doubts       int // why the next Settle is a turn although nothing was staged; guarded by turns
+	notesMoved   []NoteChange // what the last turn changed in what derivations noted
+	doubts       int          // why the next Settle is a turn although nothing was staged; guarded by turns
 	checks       invariants
 }
 

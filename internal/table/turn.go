@@ -170,4 +170,5 @@ func (s *Store) forget() {
 		n.forget()
 	}
 	s.touched = recycle(s.touched)
+	s.notesMoved = recycle(s.notesMoved)
 }

@@ -178,7 +178,7 @@ func (u *union[K, V]) annotate(k K, notes []any) {
 	if slices.EqualFunc(u.remarks[k], notes, sameNote) {
 		return
 	}
-	u.store.notesChanged = true
+	u.store.noted(u.name, u.remarks[k], notes)
 	if len(notes) == 0 {
 		delete(u.remarks, k)
 		return

@@ -53,6 +53,7 @@ type Server struct {
 type Program struct {
 	Addr       string // host:port to listen on; empty: there is no secure address
 	Namespace  string // the root namespace: agents look for the control plane under names of it
+	Revision   string // of the control plane: its Service has it in its name, unless it is the default one
 	MeshConfig string // file that names the trust domain unless the options do; need not exist
 	Decoder    *config.Decoder
 	Registry   prometheus.Registerer
@@ -86,7 +87,7 @@ func (s *Server) open(o Options, p Program, trust identity.Trust) error {
 	shown := &service.Serving{
 		CertFile: o.CertFile,
 		KeyFile:  o.KeyFile,
-		Names:    append(ServerNames(p.Namespace), o.Names...),
+		Names:    append(ServerNames(p.Namespace, p.Revision), o.Names...),
 		Now:      time.Now,
 		Log:      p.Log,
 	}
@@ -170,10 +171,15 @@ func writable(dir string, log *slog.Logger) string {
 	return dir
 }
 
-// ServerNames are the names under which Istio's agents look for the control plane.
-func ServerNames(namespace string) []string {
+// ServerNames are the names under which Istio's agents look for the control plane of a revision, and API servers for its
+// webhooks.
+func ServerNames(namespace, revision string) []string {
 	var out []string
-	for _, service := range []string{"istiod", "istiod-remote", "istio-pilot"} {
+	services := []string{"istiod", "istiod-remote", "istio-pilot"}
+	if revision != "" && revision != "default" {
+		services = append(services, "istiod-"+revision)
+	}
+	for _, service := range services {
 		out = append(out, service+"."+namespace+".svc", service+"."+namespace+".svc.cluster.local", service+"."+namespace)
 	}
 	if namespace != "istio-system" {
@@ -389,6 +395,30 @@ func (s *Server) JoinTokens() *authn.JoinTokens {
 
 // TLS is the configuration of TLS by which other servers show the same certificate; the caller may change it.
 func (s *Server) TLS() *tls.Config { return s.tls.Clone() }
+
+// Bundle are the roots by which the certificate is known that TLS shows, in PEM; an error: it is not one of theirs.
+func (s *Server) Bundle() ([]byte, error) {
+	shown, err := s.tls.GetCertificate(nil)
+	if err != nil {
+		return nil, err
+	}
+	others := x509.NewCertPool()
+	for _, der := range shown.Certificate[1:] {
+		if c, err := x509.ParseCertificate(der); err == nil {
+			others.AddCert(c)
+		}
+	}
+	leaf := shown.Leaf
+	if leaf == nil {
+		if leaf, err = x509.ParseCertificate(shown.Certificate[0]); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := leaf.Verify(x509.VerifyOptions{Roots: s.ca.Pool(), Intermediates: others}); err != nil {
+		return nil, fmt.Errorf("the certificate of --tlsCertFile is none of the mesh's: caBundle is not kept: %w", err)
+	}
+	return s.ca.Roots(), nil
+}
 
 // Authenticate finds out who calls by the same credentials as xDS takes.
 func (s *Server) Authenticate(ctx context.Context, shown authn.Credentials) (authn.Caller, error) {

@@ -25,6 +25,8 @@ type Options struct {
 	Linger time.Duration // how long its rows are kept after its last stream ended
 	Grace  time.Duration // how long what its agent said of the application counts after its last stream ended
 	Share  int           // most proxies of one owner; 0: any number
+	// Machines is told of proxies whose machines are to be registered; nil: nobody is.
+	Machines Machines
 }
 
 // Register turns streams that come and go into rows of connected proxies: demand. A proxy whose last stream has ended
@@ -51,6 +53,8 @@ type connected struct {
 	from    net.Addr    // of the youngest stream
 	counted owner       // who it was counted for
 	health  reportedHealth
+
+	registered registered
 }
 
 // owner is who answers for a proxy where proxies are counted: the identity that was proved, or the machine that a
@@ -121,6 +125,7 @@ func (p *Register) Connect(ctx context.Context, node *corev3.Node, from net.Addr
 	c.streams++
 	p.streams(c, 1)
 	c.leaves = time.Time{}
+	p.register(c, groupOf(node))
 	p.expectHealth(c)
 	p.schedule(c)
 	p.metrics.Connected()
@@ -180,6 +185,7 @@ func (p *Register) Disconnect(id library.ProxyID) {
 		return
 	}
 	c.leaves = time.Now().Add(p.opts.Linger)
+	p.register(c, "")
 	p.expectHealth(c)
 	p.schedule(c)
 }

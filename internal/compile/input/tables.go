@@ -320,9 +320,12 @@ func (t *Tables) Of(k config.Kind) *Objects {
 	return t.byKind[others]
 }
 
+// SourceNotes is the table whose notes are what sources said of files and objects.
+const SourceNotes = "fileproblems/notes"
+
 // declareFileNotes turns what sources said of files into notes, so that all problems are found in one place.
 func (t *Tables) declareFileNotes() {
-	table.Derive(t.FileProblems.Table, "fileproblems/notes", source.ComparePlace, table.Same[struct{}],
+	table.Derive(t.FileProblems.Table, SourceNotes, source.ComparePlace, table.Same[struct{}],
 		func(r *table.Reader, _ source.Place, problems []mesh.Problem, _ func(source.Place, struct{})) {
 			for _, p := range problems {
 				r.Note(p)

@@ -14,6 +14,8 @@ const (
 	DuplicateObject = "DuplicateObject"
 	// ForeignKind: the object is of a kind that this control plane does not read.
 	ForeignKind = "ForeignKind"
+	// MissingRight: the control plane may not write something into the cluster that it is to write.
+	MissingRight = "MissingRight"
 	// NoKind: the document has no kind.
 	NoKind = "NoKind"
 	// NoName: the object has no name.

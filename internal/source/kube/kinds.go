@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
@@ -197,7 +198,7 @@ func customKind(o Options, c *clients, k config.Kind) (kind, error) {
 			}
 			return untyped{c.dynamic.Resource(at)}, nil
 		},
-		read: func(before reader) reader { return newObjectReader(o.Decoder, o.Cluster, before) },
+		read: func(before reader) reader { return newObjectReader(o, before) },
 	}, nil
 }
 
@@ -207,19 +208,21 @@ func nativeKind(o Options, c *clients, k config.Kind, plural string) kind {
 	return kind{
 		name: string(k), lost: func() {},
 		find: func(context.Context) (collection, error) { return untyped{c.dynamic.Resource(at)}, nil },
-		read: func(before reader) reader { return newObjectReader(o.Decoder, o.Cluster, before) },
+		read: func(before reader) reader { return newObjectReader(o, before) },
 	}
 }
 
 // secretKind is one Secret.
 func secretKind(o Options, c *clients, of object) kind {
+	unseen := o
+	unseen.Seen = func(*unstructured.Unstructured, bool) {}
 	return kind{
 		name: string(config.Secret), one: of, lost: func() {},
 		find: fixed(typed{
 			client: c.core, resource: "secrets", namespace: of.namespace, fields: "metadata.name=" + of.name,
 			empty: func() runtime.Object { return new(corev1.SecretList) },
 		}),
-		read: func(before reader) reader { return secretReader{newObjectReader(o.Decoder, o.Cluster, before)} },
+		read: func(before reader) reader { return secretReader{newObjectReader(unseen, before)} },
 	}
 }
 

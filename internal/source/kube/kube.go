@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -34,6 +35,9 @@ type Options struct {
 	// Looked is told of each object that is read because it is wanted (Want) once what there is of it has been handed
 	// over, and when it is not kept up to date any more. nil: nobody hears.
 	Looked func(k config.Key, known bool)
+	// Seen is told of each custom resource and Ingress as the API server has it, with its status, before it is read; gone:
+	// it is there no more, and has its names alone. It must not keep the object. nil: nobody hears.
+	Seen func(o *unstructured.Unstructured, gone bool)
 }
 
 // Source reads one cluster.
@@ -85,6 +89,9 @@ func New(o Options) (*Source, error) {
 	}
 	if o.Secrets <= 0 {
 		o.Secrets = maxSecrets
+	}
+	if o.Seen == nil {
+		o.Seen = func(*unstructured.Unstructured, bool) {}
 	}
 	if o.Looked == nil {
 		o.Looked = func(config.Key, bool) {}

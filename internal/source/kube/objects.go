@@ -17,12 +17,13 @@ import (
 type objectReader struct {
 	decoder *config.Decoder
 	cluster string
+	seen    func(o *unstructured.Unstructured, gone bool)
 	held    map[object]*config.Object
 	before  map[object]*config.Object // of the reader before
 }
 
-func newObjectReader(d *config.Decoder, cluster string, before reader) *objectReader {
-	r := &objectReader{decoder: d, cluster: cluster, held: map[object]*config.Object{}}
+func newObjectReader(o Options, before reader) *objectReader {
+	r := &objectReader{decoder: o.Decoder, cluster: o.Cluster, seen: o.Seen, held: map[object]*config.Object{}}
 	if b, ok := before.(*objectReader); ok {
 		r.before = b.held
 	}
@@ -39,6 +40,7 @@ func (r *objectReader) set(o runtime.Object, to *made) []mesh.Problem {
 	if old != nil && old.Stored.UID != string(u.GetUID()) {
 		old = nil // it was deleted, and another was made of the same name
 	}
+	r.seen(u, false)
 	strip(u)
 	read, problems := r.decoder.DecodeTree(r.cluster, u.Object)
 	switch {
@@ -60,12 +62,27 @@ func (r *objectReader) set(o runtime.Object, to *made) []mesh.Problem {
 func (r *objectReader) remove(o runtime.Object, to *made) {
 	u := o.(*unstructured.Unstructured)
 	id := object{u.GetNamespace(), u.GetName()}
+	r.seen(u, true)
 	if was := r.held[id]; was != nil {
 		r.drop(id, was.Key, to)
 	}
 }
 
-func (r *objectReader) listed() { r.before = nil }
+func (r *objectReader) listed() {
+	for id, was := range r.before {
+		if r.held[id] == nil { // it went while nobody watched
+			r.seen(namesOf(was.Key), true)
+		}
+	}
+	r.before = nil
+}
+
+// namesOf is an object that has its names alone.
+func namesOf(k config.Key) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"kind": string(k.Kind), "metadata": map[string]any{"namespace": k.Namespace, "name": k.Name},
+	}}
+}
 
 func (r *objectReader) drop(id object, key config.Key, to *made) {
 	delete(r.held, id)

@@ -34,10 +34,15 @@ func rule(uid string, version int, timeout string) *unstructured.Unstructured {
 	}}
 }
 
+// east are options of a cluster that nobody looks at.
+func east(t *testing.T) Options {
+	return Options{Decoder: decoder(t), Cluster: "east", Seen: func(*unstructured.Unstructured, bool) {}}
+}
+
 // What an object says goes on with its stored identity, and without what nobody reads.
 func TestObjectsAreStripped(t *testing.T) {
 	var m made
-	if problems := newObjectReader(decoder(t), "east", nil).set(rule("u1", 7, "1s"), &m); len(problems) > 0 {
+	if problems := newObjectReader(east(t), nil).set(rule("u1", 7, "1s"), &m); len(problems) > 0 {
 		t.Fatal(problems)
 	}
 	o := m.rows.Objects[0]
@@ -52,7 +57,7 @@ func TestObjectsAreStripped(t *testing.T) {
 // A version that says the same is not handed on; one that is refused leaves the one before it, unless that was another
 // object of the same name; a list keeps that too.
 func TestVersionsOfAnObject(t *testing.T) {
-	r := newObjectReader(decoder(t), "east", nil)
+	r := newObjectReader(east(t), nil)
 	set := func(r *objectReader, o *unstructured.Unstructured) (says string) {
 		t.Helper()
 		var m made
@@ -87,7 +92,7 @@ func TestVersionsOfAnObject(t *testing.T) {
 			t.Errorf("step %d says %q, want %q", i, got, step.want)
 		}
 	}
-	again := newObjectReader(decoder(t), "east", r)
+	again := newObjectReader(east(t), r)
 	if got := set(again, rule("u1", 6, "nonsense")); got != "+5!" {
 		t.Errorf("a list of a refused version says %q", got)
 	}
@@ -100,7 +105,7 @@ func TestVersionsOfAnObject(t *testing.T) {
 	if m.gone.Len() != 0 {
 		t.Errorf("what was not in force goes: %v", m.gone)
 	}
-	third := newObjectReader(decoder(t), "east", r)
+	third := newObjectReader(east(t), r)
 	if got := set(third, rule("u3", 9, "nonsense")); got != "!" {
 		t.Errorf("a list keeps another object of the same name: %q", got)
 	}

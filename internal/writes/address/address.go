@@ -1,0 +1,217 @@
+package address
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"fairway/internal/writes/work"
+)
+
+// task is what all this is told under.
+const task = "ingress"
+
+// Options of a Writer.
+type Options struct {
+	API       rest.Interface // asked by path
+	Client    typedcore.CoreV1Interface
+	Manager   string // of the fields that are written
+	Namespace string // of the gateways' Service
+	Report    *work.Report
+}
+
+// Name of an Ingress.
+type Name struct{ Namespace, Name string }
+
+func (n Name) String() string { return "Ingress " + n.Namespace + "/" + n.Name }
+
+// Gateways are those that carry out Ingresses.
+type Gateways struct {
+	Service  string // MeshConfig.ingressService; empty: they have none
+	Selector string // their label istio (MeshConfig.ingressSelector)
+}
+
+// point is one address: the IP or the host name.
+type point struct {
+	IP       string `json:"ip,omitempty"`
+	Hostname string `json:"hostname,omitempty"`
+}
+
+// standing is an Ingress with what its status says.
+type standing struct {
+	version, uid string
+	points       []point
+	written      bool // by this control plane, or one like it
+}
+
+func (s standing) same(o standing) bool {
+	return s.uid == o.uid && s.written == o.written && slices.Equal(s.points, o.points)
+}
+
+// Writer writes addresses while it runs. What it is told it remembers always.
+type Writer struct {
+	o     Options
+	queue *work.Queue[Name]
+
+	mu     sync.Mutex
+	seen   map[Name]standing
+	ours   map[Name]struct{}
+	by     Gateways
+	change chan struct{} // closed when by is another
+	points []point       // of the gateways
+	known  bool          // points have been found out
+}
+
+// settle is how long an Ingress waits until its status is written: whose it is may be told after it is seen.
+const settle = 300 * time.Millisecond
+
+// New returns a writer that has seen nothing.
+func New(o Options) *Writer {
+	w := &Writer{o: o, seen: map[Name]standing{}, ours: map[Name]struct{}{}, change: make(chan struct{})}
+	w.queue = work.New(work.Options[Name]{
+		Task: task, Name: Name.String, Do: w.write, All: w.all, Delay: settle, Report: o.Report,
+	})
+	return w
+}
+
+// Seen tells of an Ingress as it stands in the API server; gone: it is there no more. The object is not kept.
+func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
+	n := Name{o.GetNamespace(), o.GetName()}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if gone || o.GetDeletionTimestamp() != nil {
+		delete(w.seen, n)
+		return
+	}
+	now := standing{version: o.GetResourceVersion(), uid: string(o.GetUID()), written: w.writtenHere(o)}
+	list, _, _ := unstructured.NestedSlice(o.Object, "status", "loadBalancer", "ingress")
+	for _, p := range list {
+		tree, _ := p.(map[string]any)
+		ip, _ := tree["ip"].(string)
+		host, _ := tree["hostname"].(string)
+		now.points = append(now.points, point{ip, host})
+	}
+	before, known := w.seen[n]
+	w.seen[n] = now
+	if !known || !before.same(now) {
+		w.queue.Add(n)
+	}
+}
+
+// writtenHere says whether the addresses are of a control plane's like this one: the API server knows who wrote which field.
+func (w *Writer) writtenHere(o *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(o.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
+		return m.Manager == w.o.Manager && m.Subresource == "status" && m.FieldsV1 != nil &&
+			strings.Contains(string(m.FieldsV1.Raw), `"f:ingress"`)
+	})
+}
+
+// Ours says whether an Ingress is carried out by gateways of this control plane.
+func (w *Writer) Ours(n Name, is bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if is {
+		w.ours[n] = struct{}{}
+	} else {
+		delete(w.ours, n)
+	}
+	w.queue.Add(n)
+}
+
+// By says which gateways carry Ingresses out.
+func (w *Writer) By(g Gateways) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.by != g {
+		w.by = g
+		close(w.change)
+		w.change = make(chan struct{})
+	}
+}
+
+// Run writes until ctx ends.
+func (w *Writer) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	running.Go(func() { w.follow(ctx) })
+	w.queue.Run(ctx)
+	running.Wait()
+}
+
+func (w *Writer) all(add func(Name)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for n := range w.seen {
+		add(n)
+	}
+}
+
+// reached says where the gateways are reached from now on.
+func (w *Writer) reached(points []point) {
+	w.mu.Lock()
+	same := w.known && slices.Equal(points, w.points)
+	w.points, w.known = points, true
+	w.mu.Unlock()
+	if !same {
+		w.all(w.queue.Add)
+	}
+}
+
+// write patches the status of one Ingress unless it is as it should be.
+func (w *Writer) write(ctx context.Context, n Name) error {
+	stands, want, err := w.wants(n)
+	if err != nil || slices.Equal(stands.points, want) {
+		return err
+	}
+	if err := w.queue.Pace(ctx); err != nil {
+		return err
+	}
+	if want == nil {
+		want = []point{}
+	}
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": stands.version, "uid": stands.uid},
+		"status":   map[string]any{"loadBalancer": map[string]any{"ingress": want}},
+	})
+	if err != nil {
+		return err
+	}
+	err = w.o.API.Patch(types.MergePatchType).
+		AbsPath("/apis/networking.k8s.io/v1/namespaces/"+n.Namespace+"/ingresses/"+n.Name+"/status").
+		Param("fieldManager", w.o.Manager).Body(body).Do(ctx).Error()
+	switch {
+	case err == nil:
+		w.o.Report.Wrote(task)
+	case apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsConflict(err): // there is a newer version, of which we are about to hear
+		return work.ErrNotYet
+	}
+	return err
+}
+
+// wants is how an Ingress stands, and which addresses it should have.
+func (w *Writer) wants(n Name) (standing, []point, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	stands, known := w.seen[n]
+	_, ours := w.ours[n]
+	switch {
+	case !known, !ours && !stands.written: // somebody else's to say
+		return stands, stands.points, nil
+	case !ours:
+		return stands, nil, nil
+	case !w.known:
+		return stands, nil, work.ErrNotYet
+	}
+	return stands, w.points, nil
+}

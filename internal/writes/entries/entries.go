@@ -1,0 +1,175 @@
+package entries
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+
+	"fairway/internal/writes/work"
+)
+
+// task is what all this is told under.
+const task = "workloadentries"
+
+// The annotations of an entry that is kept, as Istio has them.
+const (
+	ofGroup        = "istio.io/autoRegistrationGroup"
+	ofController   = "istio.io/workloadController"
+	connectedAt    = "istio.io/connectedAt"
+	disconnectedAt = "istio.io/disconnectedAt"
+	checked        = "proxy.istio.io/health-checks-enabled"
+)
+
+// Options of a Writer.
+type Options struct {
+	API       rest.Interface // asked by path
+	Leases    typedcoordination.LeasesGetter
+	Manager   string // of the fields that are written
+	Namespace string // of the Leases
+	Identity  string // of this control plane
+	Grace     time.Duration
+	// Template is what a WorkloadGroup says; false: there is none.
+	Template func(namespace, group string) (Template, bool)
+	Report   *work.Report
+}
+
+// Template is a WorkloadGroup as its entries are made of it.
+type Template struct {
+	UID     string // of the group where an API server has it; else its entries have no owner
+	Account string // the service account of its machines
+	Labels  map[string]string
+	Notes   map[string]string // annotations of its entries
+	Spec    map[string]any    // of an entry, without address and network
+	Checked bool              // its machines' applications are checked
+}
+
+// Machine is one whose proxy is connected. It is comparable.
+type Machine struct {
+	Namespace, Group, Account string
+	Address, Network          string
+}
+
+// entry names a WorkloadEntry.
+type entry struct{ namespace, name string }
+
+func (e entry) String() string { return "WorkloadEntry " + e.namespace + "/" + e.name }
+
+func (e entry) path() string {
+	return "/apis/networking.istio.io/v1/namespaces/" + e.namespace + "/workloadentries/" + e.name
+}
+
+// nameOf names the entry of a machine: by its group, address and network.
+func nameOf(m Machine) entry {
+	name := m.Group + "-" + m.Address
+	if m.Network != "" {
+		name += "-" + m.Network
+	}
+	name = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '.' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(name))
+	const longest = 253
+	if over := len(name) - longest; over > 0 {
+		name = name[over:]
+	}
+	return entry{m.Namespace, strings.Trim(name, "-.")}
+}
+
+// kept is an entry that this control plane keeps.
+type kept struct {
+	machine Machine
+	proxies int       // connected ones
+	came    time.Time // the first of them
+	left    time.Time // the last of them; zero: some are connected
+}
+
+// mostKept bounds the entries of one control plane.
+const mostKept = 20_000
+
+// Writer keeps entries while it runs.
+type Writer struct {
+	o     Options
+	queue *work.Queue[entry]
+	left  *leftover
+
+	mu   sync.Mutex
+	kept map[entry]*kept
+	some chan struct{} // holds a token once there are some
+}
+
+// New returns a writer that keeps nothing.
+func New(o Options) *Writer {
+	w := &Writer{o: o, kept: map[entry]*kept{}, some: make(chan struct{}, 1), left: newLeftover(o)}
+	w.queue = work.New(work.Options[entry]{Task: task, Name: entry.String, Do: w.write, All: w.all, Report: o.Report})
+	return w
+}
+
+// Run keeps the entries of the proxies that are connected here until ctx ends. It needs no leader's Lease: nobody else
+// knows of them.
+func (w *Writer) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	running.Go(func() { w.alive(ctx) })
+	w.queue.Run(ctx)
+	running.Wait()
+}
+
+// Sweep takes away what control planes left that are gone, until ctx ends. It is for whoever leads.
+func (w *Writer) Sweep(ctx context.Context) { w.left.run(ctx) }
+
+// Seen tells of a WorkloadEntry as it stands in the API server; gone: it is there no more. It is not kept.
+func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) { w.left.seen(o, gone) }
+
+func (w *Writer) all(add func(entry)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for e := range w.kept {
+		add(e)
+	}
+}
+
+// Connected says that a proxy has come which proved the machine's service account.
+func (w *Writer) Connected(m Machine) {
+	e := nameOf(m)
+	w.mu.Lock()
+	k := w.kept[e]
+	if k == nil || k.machine != m {
+		if len(w.kept) >= mostKept {
+			w.mu.Unlock()
+			return
+		}
+		k = &kept{machine: m}
+		w.kept[e] = k
+	}
+	if k.proxies++; k.proxies == 1 {
+		k.came, k.left = time.Now(), time.Time{}
+	}
+	w.mu.Unlock()
+	select {
+	case w.some <- struct{}{}:
+	default:
+	}
+	w.queue.Add(e)
+}
+
+// Disconnected says that such a proxy has gone.
+func (w *Writer) Disconnected(m Machine) {
+	e := nameOf(m)
+	w.mu.Lock()
+	k := w.kept[e]
+	if k == nil || k.machine != m || k.proxies == 0 {
+		w.mu.Unlock()
+		return
+	}
+	if k.proxies--; k.proxies == 0 {
+		k.left = time.Now()
+	}
+	w.mu.Unlock()
+	w.queue.Add(e)
+}

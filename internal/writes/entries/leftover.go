@@ -1,0 +1,228 @@
+package entries
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"fairway/internal/writes/work"
+)
+
+// A control plane that keeps entries says that it lives.
+const (
+	aliveEvery = 4 * time.Second
+	aliveFor   = 15 * time.Second
+	lookEvery  = 5 * time.Second // at entries of control planes that may be gone
+)
+
+// leaseOf names the Lease by which a control plane says that it lives.
+func leaseOf(identity string) string {
+	return "istio-registrar-" + strings.Trim(strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(identity)), "-")
+}
+
+// alive keeps this control plane's Lease while it keeps entries, until ctx ends.
+func (w *Writer) alive(ctx context.Context) {
+	select {
+	case <-w.some:
+	case <-ctx.Done():
+		return
+	}
+	tick := time.NewTicker(aliveEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		of := "Lease " + leaseOf(w.o.Identity)
+		if err := w.renew(ctx); err != nil {
+			w.o.Report.Failed(task, of, err)
+		} else {
+			w.o.Report.Settled(task, of)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (w *Writer) renew(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, aliveFor/2)
+	defer stop()
+	leases, name := w.o.Leases.Leases(w.o.Namespace), leaseOf(w.o.Identity)
+	lease, err := leases.Get(ctx, name, metav1.GetOptions{})
+	missing := apierrors.IsNotFound(err)
+	if err != nil && !missing {
+		return err
+	}
+	if missing {
+		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	now, lasts := metav1.NowMicro(), int32(aliveFor/time.Second)
+	lease.Spec.HolderIdentity, lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &w.o.Identity, &now, &lasts
+	if missing {
+		_, err = leases.Create(ctx, lease, metav1.CreateOptions{})
+	} else {
+		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
+	}
+	return err
+}
+
+// leftover knows all entries that control planes keep, and takes away those whose keeper is gone.
+type leftover struct {
+	o     Options
+	queue *work.Queue[entry]
+
+	mu   sync.Mutex
+	all  map[entry]keeping
+	was  map[string]renewed // of each keeper's Lease, when it was last seen to be another
+	gone map[string]bool    // keepers
+}
+
+// keeping is an entry as it stands.
+type keeping struct {
+	uid, version, controller string
+}
+
+// renewed is a Lease as it was seen, and since when: other machines' clocks are not believed.
+type renewed struct {
+	version string
+	since   time.Time
+}
+
+func newLeftover(o Options) *leftover {
+	l := &leftover{o: o, all: map[entry]keeping{}, was: map[string]renewed{}, gone: map[string]bool{}}
+	l.queue = work.New(work.Options[entry]{
+		Task: task + " left", Name: entry.String, Do: l.look, All: l.each, Report: o.Report,
+	})
+	return l
+}
+
+func (l *leftover) seen(o *unstructured.Unstructured, gone bool) {
+	e := entry{o.GetNamespace(), o.GetName()}
+	notes := o.GetAnnotations()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if gone || notes[ofGroup] == "" || notes[ofController] == "" {
+		delete(l.all, e)
+		return
+	}
+	k := keeping{uid: string(o.GetUID()), version: o.GetResourceVersion(), controller: notes[ofController]}
+	l.all[e] = k
+}
+
+// each adds the entries whose keepers are gone.
+func (l *leftover) each(add func(entry)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for e, k := range l.all {
+		if l.gone[k.controller] {
+			add(e)
+		}
+	}
+}
+
+func (l *leftover) run(ctx context.Context) {
+	l.mu.Lock()
+	clear(l.was)
+	clear(l.gone)
+	l.mu.Unlock()
+	var running sync.WaitGroup
+	running.Go(func() {
+		tick := time.NewTicker(lookEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				l.listen(ctx)
+				l.each(l.queue.Add)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	l.queue.Run(ctx)
+	running.Wait()
+}
+
+// listen finds out which keepers are gone: those of whom nothing was heard for the grace.
+func (l *leftover) listen(ctx context.Context) {
+	keepers := map[string]bool{}
+	l.mu.Lock()
+	for _, k := range l.all {
+		if k.controller != l.o.Identity {
+			keepers[k.controller] = true
+		}
+	}
+	l.mu.Unlock()
+	gone := map[string]bool{}
+	for keeper := range keepers {
+		if l.queue.Pace(ctx) != nil {
+			return
+		}
+		silent, err := l.silent(ctx, keeper)
+		if err != nil {
+			l.o.Report.Failed(task, "Lease "+leaseOf(keeper), err)
+			continue
+		}
+		l.o.Report.Settled(task, "Lease "+leaseOf(keeper))
+		gone[keeper] = silent >= aliveFor+l.o.Grace
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.gone = gone
+	for keeper := range l.was {
+		if !keepers[keeper] {
+			delete(l.was, keeper)
+		}
+	}
+}
+
+// look takes an entry away whose keeper is gone.
+func (l *leftover) look(ctx context.Context, e entry) error {
+	l.mu.Lock()
+	k, there := l.all[e]
+	gone := l.gone[k.controller]
+	l.mu.Unlock()
+	if !there || !gone {
+		return nil
+	}
+	if err := l.queue.Pace(ctx); err != nil {
+		return err
+	}
+	if err := remove(ctx, l.o.API, e, k.uid, k.version); err != nil {
+		return err
+	}
+	l.o.Report.Wrote(task)
+	return nil
+}
+
+// silent is for how long nothing has been heard of a control plane, as far as this one has listened.
+func (l *leftover) silent(ctx context.Context, controller string) (time.Duration, error) {
+	l.mu.Lock()
+	was, known := l.was[controller]
+	l.mu.Unlock()
+	version := ""
+	lease, err := l.o.Leases.Leases(l.o.Namespace).Get(ctx, leaseOf(controller), metav1.GetOptions{})
+	switch {
+	case err == nil:
+		version = lease.ResourceVersion
+	case !apierrors.IsNotFound(err):
+		return 0, err
+	}
+	if !known || was.version != version {
+		was = renewed{version, time.Now()}
+		l.mu.Lock()
+		l.was[controller] = was
+		l.mu.Unlock()
+	}
+	return time.Since(was.since), nil
+}

@@ -1,0 +1,121 @@
+package follow
+
+import (
+	"context"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"fairway/internal/writes/work"
+)
+
+// Options say what is followed.
+type Options[T any] struct {
+	Task    string // missing rights are told under it
+	Kind    string // to people: "ConfigMaps"
+	Object  runtime.Object
+	Select  metav1.ListOptions // label and field selectors
+	List    func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	Watch   func(context.Context, metav1.ListOptions) (watch.Interface, error)
+	Keep    func(o runtime.Object) T     // what of an object is kept
+	Changed func(namespace, name string) // an object is there, is another, or is gone
+	Report  *work.Report
+}
+
+// Follower knows all objects that there are. Any goroutine may ask it.
+type Follower[T any] struct {
+	store   cache.Store
+	control cache.Controller
+}
+
+// kept is what is kept of an object, as an object, so that client-go's store takes it.
+type kept[T any] struct {
+	metav1.ObjectMeta
+	of T
+}
+
+// New returns what does not follow yet.
+func New[T any](o Options[T]) *Follower[T] {
+	quiet := logr.Discard()
+	changed := func(object any) {
+		if gone, is := object.(cache.DeletedFinalStateUnknown); is {
+			object = gone.Obj
+		}
+		if about, err := meta.Accessor(object); err == nil {
+			o.Changed(about.GetNamespace(), about.GetName())
+		}
+	}
+	told := func(err error) error {
+		if err == nil {
+			o.Report.Settled(o.Task, o.Kind)
+		} else {
+			o.Report.Failed(o.Task, o.Kind, err)
+		}
+		return err
+	}
+	f := &Follower[T]{}
+	f.store, f.control = cache.NewInformerWithOptions(cache.InformerOptions{
+		Logger: &quiet,
+		ListerWatcher: &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, by metav1.ListOptions) (runtime.Object, error) {
+				by.LabelSelector, by.FieldSelector = o.Select.LabelSelector, o.Select.FieldSelector
+				list, err := o.List(ctx, by)
+				return list, told(err)
+			},
+			WatchFuncWithContext: func(ctx context.Context, by metav1.ListOptions) (watch.Interface, error) {
+				by.LabelSelector, by.FieldSelector = o.Select.LabelSelector, o.Select.FieldSelector
+				return o.Watch(ctx, by)
+			},
+		},
+		ObjectType: o.Object,
+		Transform: func(object any) (any, error) {
+			about, err := meta.Accessor(object)
+			if err != nil {
+				return nil, err
+			}
+			if _, done := object.(*kept[T]); done {
+				return object, nil
+			}
+			return &kept[T]{metav1.ObjectMeta{
+				Namespace: about.GetNamespace(), Name: about.GetName(), ResourceVersion: about.GetResourceVersion(),
+			}, o.Keep(object.(runtime.Object))}, nil
+		},
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    changed,
+			UpdateFunc: func(_, now any) { changed(now) },
+			DeleteFunc: changed,
+		},
+	})
+	return f
+}
+
+// Run follows until ctx ends.
+func (f *Follower[T]) Run(ctx context.Context) { f.control.RunWithContext(ctx) }
+
+// Synced says whether all that there was at the start is known.
+func (f *Follower[T]) Synced() bool { return f.control.HasSynced() }
+
+// Get is what is kept of an object; false: there is none.
+func (f *Follower[T]) Get(namespace, name string) (of T, ok bool) {
+	key := name
+	if namespace != "" {
+		key = namespace + "/" + name
+	}
+	o, ok, err := f.store.GetByKey(key)
+	if !ok || err != nil {
+		return of, false
+	}
+	return o.(*kept[T]).of, true
+}
+
+// Each visits all objects, in no order.
+func (f *Follower[T]) Each(visit func(namespace, name string, of T)) {
+	for _, o := range f.store.List() {
+		k := o.(*kept[T])
+		visit(k.Namespace, k.Name, k.of)
+	}
+}

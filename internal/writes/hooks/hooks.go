@@ -1,0 +1,257 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	typedadmission "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	"k8s.io/client-go/rest"
+
+	"fairway/internal/writes/follow"
+	"fairway/internal/writes/work"
+)
+
+// task is what all this is told under.
+const task = "webhooks"
+
+// revisionLabel says which control plane a configuration leads to.
+const revisionLabel = "istio.io/rev"
+
+// Options of a Writer.
+type Options struct {
+	Client    typedadmission.AdmissionregistrationV1Interface
+	API       rest.Interface // asked by path
+	Manager   string         // of the fields that are written
+	Namespace string         // of the control plane
+	Revision  string
+	// Bundle are the roots by which API servers know the webhooks, in PEM; an error: they would not know them by these.
+	Bundle  func() ([]byte, error)
+	Changed func() <-chan struct{} // closed when Bundle gives others
+	Report  *work.Report
+}
+
+// Writer keeps the configurations right while it runs.
+type Writer struct {
+	o                    Options
+	queue                *work.Queue[named]
+	mutating, validating *follow.Follower[[]hook]
+}
+
+// named is one configuration.
+type named struct {
+	validates bool
+	name      string
+}
+
+func (n named) String() string {
+	if n.validates {
+		return "ValidatingWebhookConfiguration " + n.name
+	}
+	return "MutatingWebhookConfiguration " + n.name
+}
+
+// hook is what is ours of one webhook.
+type hook struct {
+	name    string
+	bundle  []byte
+	lenient bool // its failurePolicy is Ignore
+}
+
+// prefixes are how the names of configurations begin that Istio's charts make: with the webhooks of one of their kinds.
+func prefixes(validates bool) []string {
+	if validates {
+		return []string{"istio-validator", "istiod-default-validator"}
+	}
+	return []string{"istio-sidecar-injector", "istio-revision-tag"}
+}
+
+// New returns a writer that follows nothing yet.
+func New(o Options) *Writer {
+	w := &Writer{o: o}
+	w.queue = work.New(work.Options[named]{Task: task, Name: named.String, Do: w.write, All: w.all, Report: o.Report})
+	return w
+}
+
+// Run keeps them right until ctx ends.
+func (w *Writer) Run(ctx context.Context) {
+	by := metav1.ListOptions{LabelSelector: revisionLabel + "=" + w.o.Revision}
+	mutating, validating := w.o.Client.MutatingWebhookConfigurations(), w.o.Client.ValidatingWebhookConfigurations()
+	w.mutating = follow.New(follow.Options[[]hook]{
+		Task: task, Kind: "MutatingWebhookConfigurations", Object: &admissionv1.MutatingWebhookConfiguration{}, Select: by,
+		List: func(ctx context.Context, by metav1.ListOptions) (runtime.Object, error) {
+			return mutating.List(ctx, by)
+		},
+		Watch: mutating.Watch,
+		Keep: func(o runtime.Object) (out []hook) {
+			for _, h := range o.(*admissionv1.MutatingWebhookConfiguration).Webhooks {
+				out = append(out, hookOf(h.Name, h.ClientConfig, h.FailurePolicy))
+			}
+			return out
+		},
+		Changed: func(_, name string) { w.queue.Add(named{false, name}) },
+		Report:  w.o.Report,
+	})
+	w.validating = follow.New(follow.Options[[]hook]{
+		Task: task, Kind: "ValidatingWebhookConfigurations", Object: &admissionv1.ValidatingWebhookConfiguration{}, Select: by,
+		List: func(ctx context.Context, by metav1.ListOptions) (runtime.Object, error) {
+			return validating.List(ctx, by)
+		},
+		Watch: validating.Watch,
+		Keep: func(o runtime.Object) (out []hook) {
+			for _, h := range o.(*admissionv1.ValidatingWebhookConfiguration).Webhooks {
+				out = append(out, hookOf(h.Name, h.ClientConfig, h.FailurePolicy))
+			}
+			return out
+		},
+		Changed: func(_, name string) { w.queue.Add(named{true, name}) },
+		Report:  w.o.Report,
+	})
+	var running sync.WaitGroup
+	running.Go(func() { w.mutating.Run(ctx) })
+	running.Go(func() { w.validating.Run(ctx) })
+	running.Go(func() { w.followRoots(ctx) })
+	w.queue.Run(ctx)
+	running.Wait()
+}
+
+func hookOf(name string, c admissionv1.WebhookClientConfig, p *admissionv1.FailurePolicyType) hook {
+	return hook{name, c.CABundle, p != nil && *p == admissionv1.Ignore}
+}
+
+// followRoots looks at all configurations when the roots are others.
+func (w *Writer) followRoots(ctx context.Context) {
+	for {
+		changed := w.o.Changed()
+		w.all(w.queue.Add)
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (w *Writer) all(add func(named)) {
+	w.mutating.Each(func(_, name string, _ []hook) { add(named{false, name}) })
+	w.validating.Each(func(_, name string, _ []hook) { add(named{true, name}) })
+}
+
+// write makes one configuration as it should be.
+func (w *Writer) write(ctx context.Context, n named) error {
+	if !slices.ContainsFunc(prefixes(n.validates), func(p string) bool { return strings.HasPrefix(n.name, p) }) {
+		return nil
+	}
+	of := w.mutating
+	if n.validates {
+		of = w.validating
+	}
+	all, there := of.Get("", n.name)
+	if !there {
+		return nil
+	}
+	bundle, err := w.o.Bundle()
+	if err != nil {
+		return err
+	}
+	var wrong []patched
+	for _, h := range all {
+		if !bytes.Equal(h.bundle, bundle) {
+			wrong = append(wrong, patched{Name: h.name, Client: &client{bundle}})
+		}
+	}
+	if len(wrong) > 0 {
+		return w.patch(ctx, n, wrong) // and it is looked at again
+	}
+	if n.validates {
+		return w.harden(ctx, n, all)
+	}
+	return nil
+}
+
+// patched is a webhook of a patch, which finds it by its name.
+type patched struct {
+	Name   string                         `json:"name"`
+	Client *client                        `json:"clientConfig,omitempty"`
+	Policy *admissionv1.FailurePolicyType `json:"failurePolicy,omitempty"`
+}
+
+type client struct {
+	Bundle []byte `json:"caBundle"`
+}
+
+func (w *Writer) patch(ctx context.Context, n named, hooks []patched) error {
+	if err := w.queue.Pace(ctx); err != nil {
+		return err
+	}
+	body, err := json.Marshal(map[string]any{"webhooks": hooks})
+	if err != nil {
+		return err
+	}
+	opts := metav1.PatchOptions{FieldManager: w.o.Manager}
+	if n.validates {
+		_, err = w.o.Client.ValidatingWebhookConfigurations().Patch(ctx, n.name, types.StrategicMergePatchType, body, opts)
+	} else {
+		_, err = w.o.Client.MutatingWebhookConfigurations().Patch(ctx, n.name, types.StrategicMergePatchType, body, opts)
+	}
+	switch {
+	case err == nil:
+		w.o.Report.Wrote(task)
+	case apierrors.IsNotFound(err):
+		return nil
+	}
+	return err
+}
+
+// harden has an API server refuse what cannot be validated, once it is known that it reaches the webhooks: a chart
+// leaves them lenient, so that they can be installed before anybody answers.
+func (w *Writer) harden(ctx context.Context, n named, all []hook) error {
+	var lenient []patched
+	fail := admissionv1.Fail
+	for _, h := range all {
+		if h.lenient {
+			lenient = append(lenient, patched{Name: h.name, Policy: &fail})
+		}
+	}
+	if len(lenient) == 0 {
+		return nil
+	}
+	answers, err := w.answers(ctx, all)
+	if err != nil {
+		return err
+	}
+	if !answers {
+		return work.ErrNotYet
+	}
+	return w.patch(ctx, n, lenient)
+}
+
+// wrong is a Gateway as its schema lets it through and a webhook does not.
+const wrong = `{"apiVersion":"networking.istio.io/v1","kind":"Gateway","metadata":{"name":"webhook-probe"},"spec":{}}`
+
+// answers tries whether an API server asks one of some webhooks, by an object that they refuse. It is a dry run: nothing
+// is stored.
+func (w *Writer) answers(ctx context.Context, all []hook) (bool, error) {
+	if err := w.queue.Pace(ctx); err != nil {
+		return false, err
+	}
+	err := w.o.API.Post().AbsPath("/apis/networking.istio.io/v1/namespaces/"+w.o.Namespace+"/gateways").
+		Param("dryRun", metav1.DryRunAll).SetHeader("Content-Type", "application/json").Body([]byte(wrong)).Do(ctx).Error()
+	if err == nil || apierrors.IsNotFound(err) {
+		return false, nil // nobody was asked
+	}
+	for _, h := range all {
+		if strings.Contains(err.Error(), `admission webhook "`+h.name+`" denied`) {
+			return true, nil
+		}
+	}
+	return false, err
+}

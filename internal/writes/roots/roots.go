@@ -1,0 +1,163 @@
+package roots
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
+
+	"fairway/internal/writes/follow"
+	"fairway/internal/writes/work"
+)
+
+// The ConfigMap, as agents and Istio's charts know it.
+const (
+	name  = "istio-ca-root-cert"
+	key   = "root-cert.pem"
+	label = "istio.io/config"
+)
+
+// task is what all this is told under.
+const task = "roots"
+
+// Options of a Writer.
+type Options struct {
+	Client   typedcore.ConfigMapsGetter
+	Metadata metadata.Interface
+	Manager  string        // of the fields that are written
+	Roots    func() []byte // in PEM
+	Changed  func() <-chan struct{}
+	Report   *work.Report
+}
+
+// Writer writes the ConfigMaps while it runs.
+type Writer struct {
+	o          Options
+	queue      *work.Queue[string]
+	namespaces *follow.Follower[bool] // whether it is going
+	held       *follow.Follower[held]
+}
+
+// held is what a ConfigMap has of what is ours.
+type held struct{ roots, labelled string }
+
+// ignored are the namespaces that are no part of a mesh.
+func ignored() []string {
+	return []string{"kube-system", "kube-public", "kube-node-lease", "local-path-storage"}
+}
+
+// New returns a writer that follows nothing yet.
+func New(o Options) *Writer {
+	w := &Writer{o: o}
+	w.queue = work.New(work.Options[string]{
+		Task: task, Name: func(namespace string) string { return "ConfigMap " + namespace + "/" + name },
+		Do: w.write, All: w.all, Report: o.Report,
+	})
+	return w
+}
+
+// Run writes until ctx ends.
+func (w *Writer) Run(ctx context.Context) {
+	all := w.o.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
+	w.namespaces = follow.New(follow.Options[bool]{
+		Task: task, Kind: "Namespaces", Object: &metav1.PartialObjectMetadata{}, Report: w.o.Report,
+		List: func(ctx context.Context, by metav1.ListOptions) (runtime.Object, error) { return all.List(ctx, by) },
+		Watch: func(ctx context.Context, by metav1.ListOptions) (watch.Interface, error) {
+			return all.Watch(ctx, by)
+		},
+		Keep: func(o runtime.Object) bool {
+			return o.(*metav1.PartialObjectMetadata).DeletionTimestamp != nil
+		},
+		Changed: func(_, namespace string) { w.queue.Add(namespace) },
+	})
+	maps := w.o.Client.ConfigMaps(metav1.NamespaceAll)
+	w.held = follow.New(follow.Options[held]{
+		Task: task, Kind: "ConfigMaps " + name, Object: &corev1.ConfigMap{}, Report: w.o.Report,
+		Select: metav1.ListOptions{FieldSelector: "metadata.name=" + name},
+		List:   func(ctx context.Context, by metav1.ListOptions) (runtime.Object, error) { return maps.List(ctx, by) },
+		Watch:  maps.Watch,
+		Keep: func(o runtime.Object) held {
+			m := o.(*corev1.ConfigMap)
+			return held{m.Data[key], m.Labels[label]}
+		},
+		Changed: func(namespace, _ string) { w.queue.Add(namespace) },
+	})
+	var running sync.WaitGroup
+	running.Go(func() { w.namespaces.Run(ctx) })
+	running.Go(func() { w.held.Run(ctx) })
+	running.Go(func() { w.followRoots(ctx) })
+	w.queue.Run(ctx)
+	running.Wait()
+}
+
+// followRoots looks at all namespaces when the roots are others.
+func (w *Writer) followRoots(ctx context.Context) {
+	for {
+		changed := w.o.Changed()
+		w.all(w.queue.Add)
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (w *Writer) all(add func(string)) {
+	w.namespaces.Each(func(_, namespace string, _ bool) { add(namespace) })
+}
+
+// write makes the ConfigMap of one namespace as it should be.
+func (w *Writer) write(ctx context.Context, namespace string) error {
+	if !w.namespaces.Synced() || !w.held.Synced() {
+		return work.ErrNotYet
+	}
+	going, there := w.namespaces.Get("", namespace)
+	if !there || going || slices.Contains(ignored(), namespace) {
+		return nil
+	}
+	want := held{string(w.o.Roots()), "true"}
+	is, there := w.held.Get(namespace, name)
+	if there && is == want {
+		return nil
+	}
+	if err := w.queue.Pace(ctx); err != nil {
+		return err
+	}
+	err := w.put(ctx, namespace, want, there)
+	switch {
+	case err == nil:
+		w.o.Report.Wrote(task)
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return nil
+	case there && apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err): // of which we are about to hear
+		return work.ErrNotYet
+	}
+	return err
+}
+
+func (w *Writer) put(ctx context.Context, namespace string, want held, there bool) error {
+	maps := w.o.Client.ConfigMaps(namespace)
+	labels, data := map[string]string{label: want.labelled}, map[string]string{key: want.roots}
+	if !there {
+		_, err := maps.Create(ctx, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Data: data,
+		}, metav1.CreateOptions{FieldManager: w.o.Manager})
+		return err
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}, "data": data})
+	if err != nil {
+		return err
+	}
+	_, err = maps.Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: w.o.Manager})
+	return err
+}

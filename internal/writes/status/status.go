@@ -1,0 +1,197 @@
+package status
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/writes/work"
+)
+
+// Options of a Writer.
+type Options struct {
+	API     rest.Interface // asked by path
+	Manager string         // of the fields that are written
+	// Mine says of an object's labels whether the object is for this control plane.
+	Mine func(labels map[string]string) bool
+	// Written is the version of an object that is in force; zero: none is.
+	Written func(config.Key) config.Written
+	Report  *work.Report
+}
+
+// Writer writes conditions while it runs. What it is told it remembers always: so whoever becomes the leader knows what
+// to write.
+type Writer struct {
+	o     Options
+	queue *work.Queue[config.Key]
+
+	mu       sync.Mutex
+	seen     map[config.Key]standing
+	problems map[config.Key]map[said]int // and how many rows say it
+}
+
+// said is a problem, and whether a source said it of a version of the object that it refused.
+type said struct {
+	mesh.Problem
+	bySource bool
+}
+
+// settle is how long an object waits until its status is written: a version of it has become a row by then, or was
+// refused.
+const settle = 300 * time.Millisecond
+
+// New returns a writer that has seen nothing.
+func New(o Options) *Writer {
+	w := &Writer{o: o, seen: map[config.Key]standing{}, problems: map[config.Key]map[said]int{}}
+	w.queue = work.New(work.Options[config.Key]{
+		Task: "status", Name: config.Key.String, Do: w.write, All: w.all, Delay: settle, Report: o.Report,
+	})
+	return w
+}
+
+// Run writes until ctx ends.
+func (w *Writer) Run(ctx context.Context) { w.queue.Run(ctx) }
+
+func (w *Writer) all(add func(config.Key)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for k := range w.seen {
+		add(k)
+	}
+}
+
+// Seen tells of an object of an API server as it stands there; gone: it is there no more. The object is not kept.
+func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
+	k := config.Key{Kind: config.Kind(o.GetKind()), Namespace: o.GetNamespace(), Name: o.GetName()}
+	if gone || o.GetDeletionTimestamp() != nil || !w.o.Mine(o.GetLabels()) {
+		w.forget(k)
+		return
+	}
+	now := standingOf(o)
+	w.mu.Lock()
+	before, known := w.seen[k]
+	w.seen[k] = now
+	w.mu.Unlock()
+	if !known || !before.same(now) {
+		w.queue.Add(k)
+	}
+}
+
+func (w *Writer) forget(k config.Key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.seen, k)
+}
+
+// Changed says that another version of an object may be in force.
+func (w *Writer) Changed(k config.Key) { w.queue.Add(k) }
+
+// Noted says what a turn changed in the remarks on one row: problems among them. bySource: they are a source's, of
+// versions that it refused.
+func (w *Writer) Noted(bySource bool, old, now []any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range old {
+		w.count(n, bySource, -1)
+	}
+	for _, n := range now {
+		w.count(n, bySource, 1)
+	}
+}
+
+// count counts a problem of an object in or out. mu is held.
+func (w *Writer) count(note any, bySource bool, n int) {
+	p, is := note.(mesh.Problem)
+	if !is || p.Severity < mesh.Warning || p.Object.File != "" || p.Object.Name == "" {
+		return // of a file, or of no object
+	}
+	k := config.Key{Kind: config.Kind(p.Object.Kind), Namespace: p.Object.Namespace, Name: p.Object.Name}
+	list := w.problems[k]
+	if list == nil {
+		list = map[said]int{}
+		w.problems[k] = list
+	}
+	of := said{p, bySource}
+	if list[of] += n; list[of] == 0 {
+		delete(list, of)
+	}
+	if len(list) == 0 {
+		delete(w.problems, k)
+	}
+	w.queue.Add(k)
+}
+
+// write patches the status of an object unless it is as it should be.
+func (w *Writer) write(ctx context.Context, k config.Key) error {
+	stands, body, err := w.change(k)
+	if err != nil || body == nil {
+		return err
+	}
+	if err := w.queue.Pace(ctx); err != nil {
+		return err
+	}
+	err = w.o.API.Patch(types.MergePatchType).AbsPath(stands.path(k)).Param("fieldManager", w.o.Manager).
+		Body(body).Do(ctx).Error()
+	switch {
+	case err == nil:
+		w.o.Report.Wrote("status")
+	case apierrors.IsNotFound(err): // it went meanwhile
+		w.forget(k)
+		return nil
+	case apierrors.IsConflict(err): // there is a newer version, of which we are about to hear
+		return work.ErrNotYet
+	}
+	return err
+}
+
+// change is the patch that an object's status needs; nil: none.
+func (w *Writer) change(k config.Key) (standing, []byte, error) {
+	force := w.o.Written(k).Stored
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	stands, known := w.seen[k]
+	if !known {
+		return stands, nil, nil
+	}
+	inForce := force.UID == stands.uid && force.Generation >= stands.generation
+	var list []mesh.Problem
+	refused := false
+	for p := range w.problems[k] {
+		switch {
+		case inForce:
+		case !p.bySource: // of what is in force: an older version, or a file
+			continue
+		case p.Severity == mesh.Error || p.Code == code.DuplicateObject:
+			p.Severity, refused = mesh.Error, true
+		}
+		list = append(list, p.Problem)
+	}
+	if !inForce && !refused {
+		return stands, nil, nil // it waits; what becomes of it is told
+	}
+	body, err := stands.patch(verdict(list), time.Now())
+	return stands, body, err
+}
+
+// path is where an object's status is.
+func (s standing) path(k config.Key) string {
+	return "/apis/" + s.apiVersion + "/namespaces/" + k.Namespace + "/" + plural(string(k.Kind)) + "/" + k.Name + "/status"
+}
+
+// plural is the word of one of Istio's kinds in paths.
+func plural(kind string) string {
+	word := strings.ToLower(kind)
+	if stem, is := strings.CutSuffix(word, "y"); is && !strings.HasSuffix(stem, "a") {
+		return stem + "ies"
+	}
+	return word + "s"
+}

@@ -1,0 +1,173 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// Options of a Queue of keys.
+type Options[K comparable] struct {
+	Task string // what it does, a word or two: the label of its metrics
+	Name func(K) string
+	// Do makes what the key names as it should be. It asks Pace before each request. An error: it is tried again; one
+	// that wraps ErrNotYet is none to speak of.
+	Do func(context.Context, K) error
+	// All adds every key that there is, at the start and after the queue was full.
+	All    func(add func(K))
+	Delay  time.Duration // how long a key waits, so that what changes one after the other is written at once
+	Report *Report
+}
+
+// ErrNotYet says that something cannot be written yet, which is no failure.
+var ErrNotYet = errors.New("not yet")
+
+// Bounds of what an API server is asked for, of each task.
+const (
+	perSecond  = 50
+	atOnce     = 100
+	workers    = 4
+	mostQueued = 100_000
+	answerTime = 20 * time.Second
+	firstPause = 200 * time.Millisecond
+	lastPause  = time.Minute
+	rightPause = 10 * time.Second // of what may not be written; and up to twice that
+)
+
+// Queue holds what may have to be written, each key once, and sees to it, while it runs.
+type Queue[K comparable] struct {
+	o     Options[K]
+	limit *rate.Limiter
+
+	mu    sync.Mutex
+	queue workqueue.TypedRateLimitingInterface[K] // nil while it does not run
+	full  bool                                    // some keys were not taken
+}
+
+// New returns a queue that does not run yet.
+func New[K comparable](o Options[K]) *Queue[K] {
+	q := &Queue[K]{o: o, limit: rate.NewLimiter(perSecond, atOnce)}
+	o.Report.mu.Lock()
+	defer o.Report.mu.Unlock()
+	o.Report.of(o.Task).pending = q.pending
+	return q
+}
+
+func (q *Queue[K]) pending() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.queue == nil {
+		return 0
+	}
+	return q.queue.Len()
+}
+
+// Add has a key looked at. While the queue does not run it does nothing: Run begins with all keys.
+func (q *Queue[K]) Add(k K) { q.AddAfter(k, q.o.Delay) }
+
+// AddAfter has a key looked at after a while.
+func (q *Queue[K]) AddAfter(k K, d time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.queue == nil:
+	case q.queue.Len() >= mostQueued:
+		q.full = true
+	default:
+		q.queue.AddAfter(k, d)
+	}
+}
+
+// Pace waits until the API server may be asked again.
+func (q *Queue[K]) Pace(ctx context.Context) error { return q.limit.Wait(ctx) }
+
+// Run sees to keys until ctx ends. It returns once nothing is under way any more.
+func (q *Queue[K]) Run(ctx context.Context) {
+	queue := workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstPause, lastPause))
+	q.mu.Lock()
+	q.queue, q.full = queue, false
+	q.mu.Unlock()
+	q.o.All(q.Add)
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for q.step(ctx, queue) {
+			}
+		})
+	}
+	<-ctx.Done()
+	q.mu.Lock()
+	q.queue = nil
+	q.mu.Unlock()
+	queue.ShutDown()
+	running.Wait()
+}
+
+// step sees to one key; false: there are to be no more.
+func (q *Queue[K]) step(ctx context.Context, queue workqueue.TypedRateLimitingInterface[K]) bool {
+	k, ended := queue.Get()
+	if ended {
+		return false
+	}
+	defer queue.Done(k)
+	if ctx.Err() != nil {
+		return true
+	}
+	err := q.do(ctx, k)
+	switch {
+	case ctx.Err() != nil:
+	case err == nil:
+		queue.Forget(k)
+		q.o.Report.Settled(q.o.Task, q.o.Name(k))
+	case errors.Is(err, ErrNotYet):
+		queue.AddRateLimited(k)
+	case lacksRight(err):
+		q.o.Report.Failed(q.o.Task, q.o.Name(k), err)
+		queue.Forget(k)
+		queue.AddAfter(k, rightPause+rand.N(rightPause))
+	default:
+		q.o.Report.Failed(q.o.Task, q.o.Name(k), err)
+		queue.AddRateLimited(k)
+	}
+	q.refill(queue)
+	return true
+}
+
+// do is Do, bounded in time. A fault in it ends this key alone.
+func (q *Queue[K]) do(ctx context.Context, k K) (err error) {
+	ctx, stop := context.WithTimeout(ctx, answerTime)
+	defer stop()
+	defer func() {
+		if p := recover(); p != nil {
+			q.o.Report.log.Error("what writes an object failed",
+				"task", q.o.Task, "of", q.o.Name(k), "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("a fault of the control plane's own: %v", p)
+		}
+	}()
+	return q.o.Do(ctx, k)
+}
+
+// refill looks at all again once a queue that was full is empty.
+func (q *Queue[K]) refill(queue workqueue.TypedRateLimitingInterface[K]) {
+	q.mu.Lock()
+	again := q.full && queue.Len() == 0
+	if again {
+		q.full = false
+	}
+	q.mu.Unlock()
+	if again {
+		q.o.All(q.Add)
+	}
+}
+
+// lacksRight says whether a request was refused for want of a right.
+func lacksRight(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }

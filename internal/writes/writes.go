@@ -1,0 +1,212 @@
+package writes
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	typedadmission "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/writes/address"
+	"fairway/internal/writes/entries"
+	"fairway/internal/writes/hooks"
+	"fairway/internal/writes/leader"
+	"fairway/internal/writes/roots"
+	"fairway/internal/writes/status"
+	"fairway/internal/writes/work"
+)
+
+// Manager is the owner of the fields that are written, as API servers know it.
+const Manager = "pilot-discovery"
+
+// lease is the name of the Lease of whoever writes what there is once a cluster; with the revision behind it, of whoever
+// writes what is a revision's own.
+const lease = "istio-leader"
+
+// Options of a Writer.
+type Options struct {
+	Config    *rest.Config
+	Namespace string // the root namespace
+	Revision  string
+	Identity  string // of this replica, unlike that of any other
+	Log       *slog.Logger
+	Registry  prometheus.Registerer
+	// Written is the version of an object that is in force; zero: none is.
+	Written func(config.Key) config.Written
+	// Tell is told all problems that there are with rights of a task, each time they change.
+	Tell func(task string, problems []mesh.Problem)
+	// Template is what a WorkloadGroup says; false: there is none. Grace is how long an entry of it stays after its proxy
+	// has gone.
+	Template func(namespace, group string) (entries.Template, bool)
+	Grace    time.Duration
+	// Authority are the mesh's roots; nil: they are somebody else's, and are not written.
+	Authority Authority
+	// Bundle are the roots by which API servers know the webhooks, in PEM; nil: there are none.
+	Bundle func() ([]byte, error)
+}
+
+// Authority has the mesh's roots.
+type Authority interface {
+	Roots() []byte            // in PEM
+	Changed() <-chan struct{} // closed when there are others
+}
+
+// Writer writes what this control plane has to say into the cluster.
+type Writer struct {
+	o       Options
+	report  *work.Report
+	leases  typedcoordination.LeasesGetter
+	status  *status.Writer
+	address *address.Writer
+	entries *entries.Writer
+	// Tasks of whoever leads the cluster, and of whoever leads the revision.
+	ofCluster, ofRevision []func(context.Context)
+}
+
+// detail is how much less than an error client-go's own remarks are.
+const detail = 4
+
+// New makes the parts. It asks nobody anything yet.
+func New(o Options) (*Writer, error) {
+	own := rest.CopyConfig(o.Config)
+	own.QPS = -1 // queues have a pace
+	own.UserAgent = Manager
+	own.WarningHandler = rest.NoWarnings{}
+	client, err := rest.HTTPClientFor(own)
+	if err != nil {
+		return nil, fmt.Errorf("write into the cluster: %w", err)
+	}
+	w := &Writer{o: o, report: work.NewReport(o.Registry, o.Log, o.Tell)}
+	if w.leases, err = typedcoordination.NewForConfigAndClient(own, client); err != nil {
+		return nil, err
+	}
+	core, err := typedcore.NewForConfigAndClient(own, client)
+	if err != nil {
+		return nil, err
+	}
+	admission, err := typedadmission.NewForConfigAndClient(own, client)
+	if err != nil {
+		return nil, err
+	}
+	about, err := metadata.NewForConfigAndClient(own, client)
+	if err != nil {
+		return nil, err
+	}
+	plain := rest.CopyConfig(own)
+	plain.APIPath, plain.GroupVersion = "/", &schema.GroupVersion{}
+	scheme := runtime.NewScheme() // of what an API server says of a failure
+	metav1.AddToGroupVersion(scheme, metav1.Unversioned)
+	plain.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	api, err := rest.UnversionedRESTClientForConfigAndClient(plain, client)
+	if err != nil {
+		return nil, err
+	}
+	w.status = status.New(status.Options{API: api, Manager: Manager, Mine: w.mine, Written: o.Written, Report: w.report})
+	w.address = address.New(address.Options{API: api, Client: core, Manager: Manager, Namespace: o.Namespace, Report: w.report})
+	w.entries = entries.New(entries.Options{
+		API: api, Leases: w.leases, Manager: Manager, Namespace: o.Namespace, Identity: o.Identity, Grace: o.Grace,
+		Template: o.Template, Report: w.report,
+	})
+	w.ofCluster = append(w.ofCluster, w.status.Run, w.address.Run, w.entries.Sweep)
+	if o.Authority != nil {
+		r := roots.New(roots.Options{
+			Client: core, Metadata: about, Manager: Manager,
+			Roots: o.Authority.Roots, Changed: o.Authority.Changed, Report: w.report,
+		})
+		w.ofCluster = append(w.ofCluster, r.Run)
+	}
+	if o.Authority != nil && o.Bundle != nil {
+		h := hooks.New(hooks.Options{
+			Client: admission, API: api, Manager: Manager, Namespace: o.Namespace, Revision: o.Revision,
+			Bundle: o.Bundle, Changed: o.Authority.Changed, Report: w.report,
+		})
+		w.ofRevision = append(w.ofRevision, h.Run)
+	}
+	return w, nil
+}
+
+// mine says whether objects with these labels are for this revision.
+func (w *Writer) mine(labels map[string]string) bool {
+	rev, said := labels["istio.io/rev"]
+	return !said || rev == w.o.Revision
+}
+
+// Seen tells of an object as it stands in the API server, before what nobody reads is taken from it; gone: it is there no
+// more. It is called by whoever reads the cluster, and does not keep the object.
+func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
+	switch o.GetKind() {
+	case string(config.Ingress):
+		w.address.Seen(o, gone)
+	case string(config.IngressClass), string(config.Secret):
+	case string(config.WorkloadEntry):
+		w.entries.Seen(o, gone)
+		w.status.Seen(o, gone)
+	default:
+		w.status.Seen(o, gone)
+	}
+}
+
+// Status is told what turns change of objects and their problems.
+func (w *Writer) Status() *status.Writer { return w.status }
+
+// Ingress is told which Ingresses are carried out, and by whom.
+func (w *Writer) Ingress() *address.Writer { return w.address }
+
+// Entries is told of machines whose proxies connect.
+func (w *Writer) Entries() *entries.Writer { return w.entries }
+
+// View is what the page shows.
+func (w *Writer) View() work.View { return w.report.View() }
+
+// Run takes part in the elections, and writes where it has won one, until ctx ends.
+func (w *Writer) Run(ctx context.Context) error {
+	// What client-go has to say beside its errors is for those who look closely.
+	ctx, stop := context.WithCancelCause(klog.NewContext(ctx, logr.FromSlogHandler(w.o.Log.Handler()).V(detail)))
+	defer stop(nil)
+	var running sync.WaitGroup
+	take := func(name string, tasks []func(context.Context)) {
+		if len(tasks) == 0 {
+			return
+		}
+		running.Go(func() {
+			if err := leader.Run(ctx, leader.Options{
+				Client: w.leases, Namespace: w.o.Namespace, Name: name, Identity: w.o.Identity, Report: w.report,
+				Lead: func(ctx context.Context) { together(ctx, tasks) },
+			}); err != nil {
+				stop(err)
+			}
+		})
+	}
+	running.Go(func() { w.entries.Run(ctx) })
+	take(lease, w.ofCluster)
+	take(lease+"-"+w.o.Revision, w.ofRevision)
+	running.Wait()
+	if err := context.Cause(ctx); err != nil && ctx.Err() != nil && err != context.Canceled { //nolint:errorlint // of ours
+		return err
+	}
+	return nil
+}
+
+func together(ctx context.Context, tasks []func(context.Context)) {
+	var running sync.WaitGroup
+	for _, task := range tasks {
+		running.Go(func() { task(ctx) })
+	}
+	running.Wait()
+}
