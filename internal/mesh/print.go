@@ -34,7 +34,15 @@ func (s *Service) String() string {
 	if s.External {
 		out += " external"
 	}
-	return out + list(" addresses=", s.Addresses) + list(" exportTo=", s.ExportTo) + list(" identities=", s.Identities)
+	out += list(" addresses=", s.Addresses) + list(" exportTo=", s.ExportTo) + list(" identities=", s.Identities) +
+		list(" accounts=", s.Accounts) + list(" outside=", s.Outside)
+	if s.Network != "" {
+		out += " into=" + s.Network
+	}
+	if s.NetworkPort != 0 {
+		out += ":" + strconv.FormatUint(uint64(s.NetworkPort), 10)
+	}
+	return out
 }
 
 func list(name string, values []string) string {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/proto"
@@ -20,24 +21,37 @@ import (
 // This file tells the localities of load assignments apart for the proxies of one: they use the nearest first, and others
 // when those are not healthy, or each by a share. What differs from the assignment that all have stands on a shelf above it.
 
-// LoadView is a layer's load assignments, as the proxies of one locality have them.
+// LoadView is a layer's load assignments, as the proxies of one network or locality have them. Proxies that say neither
+// have the layer's own.
 type LoadView struct {
 	Layer mesh.Layer
-	From  mesh.Locality // never zero: who does not say where it is has the layer's own
+	Reach Reach
+	From  mesh.Locality // zero: localities are not told apart
 }
 
 func compareLoadView(a, b LoadView) int {
-	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), mesh.CompareLocality(a.From, b.From))
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), compareReach(a.Reach, b.Reach), mesh.CompareLocality(a.From, b.From))
 }
 
 // shelf is where those assignments stand that differ. Parts of a locality may hold any character but a slash.
 func (v LoadView) shelf() mesh.Shelf {
-	return mesh.Shelf{Layer: v.Layer, Part: "from " + v.From.Region + "/" + v.From.Zone + "/" + v.From.SubZone}
+	var parts []string
+	if v.Reach.Network != "" {
+		parts = append(parts, v.Reach.String())
+	}
+	if v.From != (mesh.Locality{}) {
+		parts = append(parts, "from "+v.From.Region+"/"+v.From.Zone+"/"+v.From.SubZone)
+	}
+	return mesh.Shelf{Layer: v.Layer, Part: strings.Join(parts, " ")}
 }
 
-// over is the shelf that lies over one of the layer; false: none does.
+// over is the shelf that lies over one of the layer; false: none does. That of a locality lies over the network's.
 func (v LoadView) over(below mesh.Shelf) (mesh.Shelf, bool) {
-	return v.shelf(), below == mesh.Shelf{Layer: v.Layer}
+	under := LoadView{Layer: v.Layer}
+	if v.From != (mesh.Locality{}) {
+		under.Reach = v.Reach
+	}
+	return v.shelf(), below == under.shelf()
 }
 
 func (v LoadView) String() string { return v.shelf().String() }
@@ -48,7 +62,7 @@ func declareLoadViews(proxies *demand.Tables) demand.Views[LoadView] {
 			if p.Locality == (mesh.Locality{}) {
 				return nil
 			}
-			return demand.PerLayer(p, func(l mesh.Layer) LoadView { return LoadView{l, p.Locality} })
+			return demand.PerLayer(p, func(l mesh.Layer) LoadView { return LoadView{l, reachOf(p), p.Locality} })
 		})
 }
 
@@ -118,16 +132,18 @@ func declareMeshTelling(in *input.Tables, views demand.Views[LoadView]) *table.T
 		}).Broad()
 }
 
-// nearby is a selection of endpoints as the clients of a locality use them.
-type nearby struct {
+// reached is a selection of endpoints as the clients of a network, or of a locality, use them.
+type reached struct {
 	selection
+	Reach
+	TLS speaks // of clients of a network
 	endpoint.Nearness
 }
 
-func compareNearby(a, b nearby) int {
+func compareReached(a, b reached) int {
 	return cmp.Or(
-		compareSelection(a.selection, b.selection), mesh.CompareLocality(a.From, b.From), cmp.Compare(a.To, b.To),
-		cmp.Compare(a.Shares, b.Shares),
+		compareSelection(a.selection, b.selection), compareReach(a.Reach, b.Reach), cmp.Compare(a.TLS, b.TLS),
+		mesh.CompareLocality(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Shares, b.Shares),
 	)
 }
 
@@ -154,9 +170,8 @@ func declareNearLoads(name string, from *table.Table[LoadView, telling], targets
 			return []term{{k.Layer, own.acts()}}
 		},
 		name+"/pairs")
-	type pair = table.Pair[LoadView, Key]
-	wanted := table.Derive(pairs, name+"/wanted", comparePair, table.Same[nearby],
-		func(_ *table.Reader, k pair, both table.Both[telling, *Target], emit func(pair, nearby)) {
+	wanted := table.Derive(pairs, name+"/wanted", comparePair, table.Same[reached],
+		func(_ *table.Reader, k pair, both table.Both[telling, *Target], emit func(pair, reached)) {
 			says := both.Right.telling()
 			says.detects = says.detects || both.Left.detects
 			if says.setting == nil {
@@ -164,26 +179,41 @@ func declareNearLoads(name string, from *table.Table[LoadView, telling], targets
 			}
 			if near, some := says.nearness(k.Left.From); some {
 				s, _ := both.Right.selects(k.Right.Cluster)
-				emit(k, nearby{s, near})
+				n := reached{selection: s, Reach: k.Left.Reach, Nearness: near}
+				if n.Network != "" {
+					n.TLS = both.Right.speaks()
+				}
+				emit(k, n)
 			}
 		})
-	selected := table.Group(wanted, name+"/selection", compareNearby, func(_ pair, n nearby) []nearby { return []nearby{n} })
-	assignments := table.Derive(selected, name+"/assignments", compareNearby, envoy.Same,
-		func(r *table.Reader, n nearby, _ table.Rows[pair, nearby], emit func(nearby, *envoy.Encoded)) {
-			load := b.load(r, n.selection, n.Nearness)
-			ranked := func(l *endpointv3.LocalityLbEndpoints) bool { return l.Priority > 0 }
-			if n.Shares != "" || slices.ContainsFunc(load.Endpoints, ranked) {
+	return b.over(name, wanted)
+}
+
+type pair = table.Pair[LoadView, Key]
+
+// over makes the load assignments that differ from those that lie below, each once for all who want it.
+func (b builder) over(name string, wanted *table.Table[pair, reached]) *Published {
+	selected := table.Group(wanted, name+"/selection", compareReached, func(_ pair, n reached) []reached { return []reached{n} })
+	assignments := table.Derive(selected, name+"/assignments", compareReached, envoy.Same,
+		func(r *table.Reader, n reached, _ table.Rows[pair, reached], emit func(reached, *envoy.Encoded)) {
+			members, differs := b.across(r, n, b.members(r, n.selection))
+			load := n.build(n.Nearness, members)
+			if n.Nearness != (endpoint.Nearness{}) {
+				ranked := func(l *endpointv3.LocalityLbEndpoints) bool { return l.Priority > 0 }
+				differs = n.Shares != "" || slices.ContainsFunc(load.Endpoints, ranked)
+			}
+			if differs {
 				emit(n, envoy.Encode(load))
 			}
 		})
 	return table.Derive(wanted, name, mesh.CompareResourceKey, envoy.Same,
-		func(r *table.Reader, k pair, n nearby, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+		func(r *table.Reader, k pair, n reached, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			if load, ok := table.Get(r, assignments, n); ok {
 				emit(resource(k.Left.shelf(), n.Cluster.String()), load)
 			}
 		})
 }
 
-func comparePair(a, b table.Pair[LoadView, Key]) int {
+func comparePair(a, b pair) int {
 	return cmp.Or(compareLoadView(a.Left, b.Left), CompareKey(a.Right, b.Right))
 }

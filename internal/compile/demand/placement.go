@@ -20,6 +20,7 @@ type Placement struct {
 	Interception mesh.Interception
 	Families     mesh.Families
 	Locality     mesh.Locality
+	Network      string // that the proxy is of; empty: of none
 	AutoVIP      bool
 	Names        bool        // the proxy's agent resolves names
 	Mutual       bool        // the proxy can speak mutual TLS
@@ -64,6 +65,7 @@ func (t *Tables) declarePlacements() {
 						Layer:    mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(t.servedOf(r, p))},
 						Families: p.Families(),
 						Locality: p.Locality,
+						Network:  t.networks.OfProxy(r, p.Proxy),
 						Mutual:   p.Mutual,
 						Holder:   holderOf(p),
 					},
@@ -75,6 +77,7 @@ func (t *Tables) declarePlacements() {
 				Interception: p.Interception,
 				Families:     p.Families(),
 				Locality:     p.Locality,
+				Network:      t.networks.OfProxy(r, p.Proxy),
 				AutoVIP:      p.AutoVIP,
 				Names:        p.Names,
 				Mutual:       p.Mutual,

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/network"
 	"fairway/internal/compile/selects"
 	"fairway/internal/compile/sidecar"
 	"fairway/internal/compile/vouch"
@@ -21,14 +22,15 @@ type Tables struct {
 	in       *input.Tables
 	who      *vouch.Tables
 	sidecars *sidecar.Tables
+	networks *network.Tables
 	clients  *selects.Index[struct{}] // of DestinationRules
 	gateways *selects.Index[struct{}] // of Gateways
 	sources  *table.Table[string, table.Rows[config.Key, []string]]
 }
 
 // Declare declares the package's tables.
-func Declare(in *input.Tables, who *vouch.Tables, sidecars *sidecar.Tables) *Tables {
-	t := &Tables{in: in, who: who, sidecars: sidecars}
+func Declare(in *input.Tables, who *vouch.Tables, sidecars *sidecar.Tables, networks *network.Tables) *Tables {
+	t := &Tables{in: in, who: who, sidecars: sidecars, networks: networks}
 	t.declareSources()
 	t.declareClients()
 	t.declarePlacements()
@@ -45,6 +47,9 @@ func (p Placement) String() string {
 	}
 	if p.Locality != (mesh.Locality{}) {
 		s += " from " + p.Locality.String()
+	}
+	if p.Network != "" {
+		s += " in " + p.Network
 	}
 	if p.AutoVIP {
 		s += "+vip"

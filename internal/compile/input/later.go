@@ -82,8 +82,7 @@ func (t *Tables) declareLater() {
 		})
 	table.Derive(t.Mesh, "mesh/later", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
-			if k.Kind == config.MeshNetworks {
-				r.Note(NotYet(o, "", "networks"))
+			if k.Kind != config.MeshConfig {
 				return
 			}
 			for _, field := range idle(config.Spec[*meshconfig.MeshConfig](o)) {
