@@ -95,7 +95,8 @@ func New(opts Options) *Graph {
 	)
 	return &Graph{
 		refusals: refusals{by: map[string]map[input.Rejected]struct{}{}},
-		Store:    s, In: in, Registry: reg, Networks: networks, Demand: proxies, Scope: sc, Route: rt, Gateway: gw, Cluster: cl, Listener: ls, Names: ns,
+		Store:    s, In: in, Registry: reg, Networks: networks, Demand: proxies, Scope: sc, Route: rt, Gateway: gw, Cluster: cl,
+		Listener: ls, Names: ns,
 		Secrets: sec, Wants: sec.DeclareWants(proxies, gw.Asked, cl.Asked, cl.GatewayAsked),
 		Out: Outputs{proxies.Attach(parts...)},
 	}

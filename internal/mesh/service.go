@@ -139,6 +139,11 @@ type Service struct {
 	Created    int64    // Unix seconds; the older of two that clash wins. 0: unknown
 	Origin     ObjectRef
 
+	// Nearest are the labels by which clients choose among its endpoints, as LocalityLoadBalancerSetting.failoverPriority
+	// has them, where no rule says: those of an endpoint that are the client's too bring it nearer.
+	Nearest []string
+	// OwnMachine says that clients use the endpoints of their own machine alone.
+	OwnMachine bool
 	// Accounts are service accounts that its endpoints may have, beside those that they say themselves, sorted.
 	Accounts []string
 	// Outside are the addresses by which others than its own cluster reach the service, sorted: IPs, and names of load
@@ -171,7 +176,9 @@ func (s *Service) Equal(o *Service) bool {
 	return s.Key == o.Key && slices.Equal(s.Ports, o.Ports) && slices.Equal(s.Addresses, o.Addresses) && s.Resolution == o.Resolution &&
 		s.External == o.External && slices.Equal(s.ExportTo, o.ExportTo) &&
 		slices.Equal(s.Identities, o.Identities) && s.Created == o.Created && s.Origin == o.Origin &&
-		slices.Equal(s.Accounts, o.Accounts) && slices.Equal(s.Outside, o.Outside) && s.Network == o.Network && s.NetworkPort == o.NetworkPort
+		slices.Equal(s.Nearest, o.Nearest) && s.OwnMachine == o.OwnMachine &&
+		slices.Equal(s.Accounts, o.Accounts) && slices.Equal(s.Outside, o.Outside) &&
+		s.Network == o.Network && s.NetworkPort == o.NetworkPort
 }
 
 // VisibleIn says whether clients of a namespace may see the service. ExportTo may name it, everybody ("*") or the

@@ -335,6 +335,8 @@ func (d draw) policy() string {
 		"outlierDetection: {consecutive5xxErrors: 3}",
 		"outlierDetection: {}, loadBalancer: {localityLbSetting: {enabled: false}}",
 		"outlierDetection: {}, loadBalancer: {localityLbSetting: {failover: [{from: r1, to: r2}]}}",
+		"outlierDetection: {}, loadBalancer: {localityLbSetting: {failoverPriority: ["+pick(
+			d, "app", "version=v1", "topology.kubernetes.io/zone, app", "topology.istio.io/network", "app, topology.istio.io/cluster")+"]}}",
 		`loadBalancer: {localityLbSetting: {distribute: [{from: "r1/*", to: {"r1/*": 70, "r2/*": 30}}]}}`,
 		"tls: {mode: ISTIO_MUTUAL}",
 		"tls: {mode: DISABLE}",

@@ -29,11 +29,11 @@ func declareAssignments(name string, targets *table.Table[Key, *Target], b build
 
 // load is the load assignment of a selection, its localities told apart.
 func (b builder) load(r *table.Reader, s selection, near endpoint.Nearness) *endpointv3.ClusterLoadAssignment {
-	return s.build(near, b.members(r, s))
+	return s.build(near, b.members(r, s), nil)
 }
 
-func (s selection) build(near endpoint.Nearness, members []member) *endpointv3.ClusterLoadAssignment {
-	load := endpoint.Load{Cluster: s.Cluster.String(), Port: s.Port, Form: endpoint.Numeric, Nearness: near}
+func (s selection) build(near endpoint.Nearness, members []member, rank func(mesh.Endpoint) uint32) *endpointv3.ClusterLoadAssignment {
+	load := endpoint.Load{Cluster: s.Cluster.String(), Port: s.Port, Form: endpoint.Numeric, Nearness: near, Rank: rank}
 	for _, m := range members {
 		load.Endpoints = append(load.Endpoints, m.Endpoint)
 	}

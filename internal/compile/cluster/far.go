@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"math"
+	"strconv"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -30,9 +31,9 @@ func (c Reach) String() string {
 		return ""
 	}
 	if c.Plain {
-		return "in " + c.Network + " in the clear"
+		return "in " + strconv.Quote(c.Network) + " in the clear"
 	}
-	return "in " + c.Network
+	return "in " + strconv.Quote(c.Network)
 }
 
 func reachOf(p demand.Placement) Reach {
@@ -68,7 +69,7 @@ func declareFarLoads(name string, from *table.Table[LoadView, struct{}], targets
 	pairs := table.Join(
 		from, func(v LoadView, _ struct{}) []mesh.Layer { return []mesh.Layer{v.Layer} },
 		targets, func(k Key, t *Target) []mesh.Layer {
-			if _, ok := t.selects(k.Cluster); !ok {
+			if _, ok := t.selects(k.Cluster); !ok || t.ownMachine(k) {
 				return nil
 			}
 			return []mesh.Layer{k.Layer}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -27,19 +28,30 @@ type LoadView struct {
 	Layer mesh.Layer
 	Reach Reach
 	From  mesh.Locality // zero: localities are not told apart
+	// Ranked says that endpoints are ranked by labels, for a client that has the labels Ranks.
+	Ranked bool
+	Ranks  mesh.Labels
 }
+
+// near says whether the view tells nearer endpoints from farther ones.
+func (v LoadView) near() bool { return v.Ranked || v.From != (mesh.Locality{}) }
 
 func compareLoadView(a, b LoadView) int {
-	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), compareReach(a.Reach, b.Reach), mesh.CompareLocality(a.From, b.From))
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), compareReach(a.Reach, b.Reach), mesh.CompareLocality(a.From, b.From),
+		compareBool(a.Ranked, b.Ranked), cmp.Compare(a.Ranks, b.Ranks))
 }
 
-// shelf is where those assignments stand that differ. Parts of a locality may hold any character but a slash.
+// shelf is where those assignments stand that differ. Parts of a locality may hold any character but a slash, and stand last;
+// what else a proxy says of itself is quoted, so that no two views have one name.
 func (v LoadView) shelf() mesh.Shelf {
 	var parts []string
 	if v.Reach.Network != "" {
 		parts = append(parts, v.Reach.String())
 	}
-	if v.From != (mesh.Locality{}) {
+	if v.Ranked {
+		parts = append(parts, "ranked by "+strconv.Quote(string(v.Ranks)))
+	}
+	if v.near() {
 		parts = append(parts, "from "+v.From.Region+"/"+v.From.Zone+"/"+v.From.SubZone)
 	}
 	return mesh.Shelf{Layer: v.Layer, Part: strings.Join(parts, " ")}
@@ -48,7 +60,7 @@ func (v LoadView) shelf() mesh.Shelf {
 // over is the shelf that lies over one of the layer; false: none does. That of a locality lies over the network's.
 func (v LoadView) over(below mesh.Shelf) (mesh.Shelf, bool) {
 	under := LoadView{Layer: v.Layer}
-	if v.From != (mesh.Locality{}) {
+	if v.near() {
 		under.Reach = v.Reach
 	}
 	return v.shelf(), below == under.shelf()
@@ -59,10 +71,10 @@ func (v LoadView) String() string { return v.shelf().String() }
 func declareLoadViews(proxies *demand.Tables) demand.Views[LoadView] {
 	return demand.DeclareViews(proxies, "load views", compareLoadView, func(v LoadView) mesh.Layer { return v.Layer },
 		func(p demand.Placement) []LoadView {
-			if p.Locality == (mesh.Locality{}) {
+			if p.Locality == (mesh.Locality{}) && !p.Ranked {
 				return nil
 			}
-			return demand.PerLayer(p, func(l mesh.Layer) LoadView { return LoadView{l, reachOf(p), p.Locality} })
+			return demand.PerLayer(p, func(l mesh.Layer) LoadView { return LoadView{l, reachOf(p), p.Locality, p.Ranked, p.Ranks} })
 		})
 }
 
@@ -77,6 +89,9 @@ func (f telling) String() string {
 	for _, s := range f.setting.GetFailover() {
 		out += " " + s.GetFrom() + ">" + s.GetTo()
 	}
+	for _, label := range f.setting.GetFailoverPriority() {
+		out += " by " + label
+	}
 	for _, s := range f.setting.GetDistribute() {
 		out += fmt.Sprint(" ", s.GetFrom(), s.GetTo())
 	}
@@ -87,26 +102,32 @@ func (f telling) same(o telling) bool {
 	return f.detects == o.detects && proto.Equal(f.setting, o.setting)
 }
 
-// off says whether endpoints are used alike wherever they are. Failing over by labels has no effect yet.
+// off says whether endpoints are used alike wherever they are.
 func (f telling) off() bool {
 	s := f.setting
-	return s.GetEnabled() != nil && !s.GetEnabled().GetValue() || len(s.GetFailoverPriority()) > 0
+	return s.GetEnabled() != nil && !s.GetEnabled().GetValue()
 }
 
 // acts says whether there is something to do whatever the other one says, the mesh of a policy or the policy of a mesh.
 func (f telling) acts() bool { return f.detects || len(f.setting.GetDistribute()) > 0 }
 
-// nearness is what it comes to for clients of a locality; false: all is used alike.
-func (f telling) nearness(from mesh.Locality) (endpoint.Nearness, bool) {
+// nearness is what it comes to for the clients of a view; false: all is used alike.
+func (f telling) nearness(v LoadView) (endpoint.Nearness, Order, bool) {
 	if f.off() {
-		return endpoint.Nearness{}, false
+		return endpoint.Nearness{}, "", false
+	}
+	if order := orderOf(f.setting.GetFailoverPriority(), v); order != "" {
+		return endpoint.Nearness{}, order, f.detects
+	}
+	if v.From == (mesh.Locality{}) {
+		return endpoint.Nearness{}, "", false
 	}
 	for _, d := range f.setting.GetDistribute() {
-		if endpoint.Covers(d.GetFrom(), from) {
-			return endpoint.Nearness{Shares: endpoint.MakeShares(d.GetTo())}, true
+		if endpoint.Covers(d.GetFrom(), v.From) {
+			return endpoint.Nearness{Shares: endpoint.MakeShares(d.GetTo())}, "", true
 		}
 	}
-	return endpoint.Nearness{From: from, To: f.to(from.Region)}, f.detects && len(f.setting.GetDistribute()) == 0
+	return endpoint.Nearness{From: v.From, To: f.to(v.From.Region)}, "", f.detects && len(f.setting.GetDistribute()) == 0
 }
 
 // to is the region that takes over from another; empty: the setting names none.
@@ -119,9 +140,14 @@ func (f telling) to(region string) string {
 	return ""
 }
 
-// telling is what the target's policy says.
+// telling is what the target's policy says, else its service: that holds whether or not endpoints that fail are detected,
+// for some may not be there.
 func (t *Target) telling() telling {
-	return telling{t.Policy.Outlier != nil, t.Policy.LoadBalancer.GetLocalityLbSetting()}
+	own := t.Policy.LoadBalancer.GetLocalityLbSetting()
+	if own == nil && len(t.Service.Nearest) > 0 {
+		return telling{true, &networking.LocalityLoadBalancerSetting{FailoverPriority: t.Service.Nearest}}
+	}
+	return telling{t.Policy.Outlier != nil, own}
 }
 
 // declareMeshTelling holds for each view what the mesh says: a row, so that it is read once a view and not once a target.
@@ -138,12 +164,14 @@ type reached struct {
 	Reach
 	TLS speaks // of clients of a network
 	endpoint.Nearness
+	Order Order // in place of Nearness, where it says something
 }
 
 func compareReached(a, b reached) int {
 	return cmp.Or(
 		compareSelection(a.selection, b.selection), compareReach(a.Reach, b.Reach), cmp.Compare(a.TLS, b.TLS),
 		mesh.CompareLocality(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Shares, b.Shares),
+		cmp.Compare(a.Order, b.Order),
 	)
 }
 
@@ -164,7 +192,7 @@ func declareNearLoads(name string, from *table.Table[LoadView, telling], targets
 		targets,
 		func(k Key, t *Target) []term {
 			own := t.telling()
-			if _, ok := t.selects(k.Cluster); !ok || own.off() {
+			if _, ok := t.selects(k.Cluster); !ok || own.off() || t.ownMachine(k) {
 				return nil
 			}
 			return []term{{k.Layer, own.acts()}}
@@ -177,9 +205,9 @@ func declareNearLoads(name string, from *table.Table[LoadView, telling], targets
 			if says.setting == nil {
 				says.setting = both.Left.setting
 			}
-			if near, some := says.nearness(k.Left.From); some {
+			if near, order, some := says.nearness(k.Left); some {
 				s, _ := both.Right.selects(k.Right.Cluster)
-				n := reached{selection: s, Reach: k.Left.Reach, Nearness: near}
+				n := reached{selection: s, Reach: k.Left.Reach, Nearness: near, Order: order}
 				if n.Network != "" {
 					n.TLS = both.Right.speaks()
 				}
@@ -197,8 +225,8 @@ func (b builder) over(name string, wanted *table.Table[pair, reached]) *Publishe
 	assignments := table.Derive(selected, name+"/assignments", compareReached, envoy.Same,
 		func(r *table.Reader, n reached, _ table.Rows[pair, reached], emit func(reached, *envoy.Encoded)) {
 			members, differs := b.across(r, n, b.members(r, n.selection))
-			load := n.build(n.Nearness, members)
-			if n.Nearness != (endpoint.Nearness{}) {
+			load := n.build(n.Nearness, members, b.rank(r, n.Order, members))
+			if n.Nearness != (endpoint.Nearness{}) || n.Order != "" {
 				ranked := func(l *endpointv3.LocalityLbEndpoints) bool { return l.Priority > 0 }
 				differs = n.Shares != "" || slices.ContainsFunc(load.Endpoints, ranked)
 			}

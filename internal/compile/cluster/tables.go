@@ -67,6 +67,9 @@ func Declare[N Need, V any, P Passed](
 	loads := demand.Over(demand.LayerPart(xdstype.Loads, sidecarLoads, gatewayLoads, passedLoads), far, LoadView.over,
 		declareFarLoads("far loads", entered, t.Targets, b), declareFarLoads("far gateway loads", entered, t.GatewayTargets, b),
 		declareFarLoads("far passed loads", entered, t.PassedTargets, b))
+	machines := declareMachineViews(proxies)
+	loads = demand.Over(loads, machines, machineView.over,
+		declareOwnLoads("own loads", machines, t.Targets, b), declareOwnLoads("own gateway loads", machines, t.GatewayTargets, b))
 	t.Parts = []demand.Part{
 		views.Part(xdstype.Clusters, Variant.shelf, ofSidecars, ofGateways, passedClusters, declareStatic(defaults)),
 		workloads.Part(xdstype.Clusters, declareInbound(in, reg, workloads)),

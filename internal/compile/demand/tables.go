@@ -26,12 +26,14 @@ type Tables struct {
 	clients  *selects.Index[struct{}] // of DestinationRules
 	gateways *selects.Index[struct{}] // of Gateways
 	sources  *table.Table[string, table.Rows[config.Key, []string]]
+	ranks    *table.Table[string, table.Rows[config.Key, []string]]
 }
 
 // Declare declares the package's tables.
 func Declare(in *input.Tables, who *vouch.Tables, sidecars *sidecar.Tables, networks *network.Tables) *Tables {
 	t := &Tables{in: in, who: who, sidecars: sidecars, networks: networks}
 	t.declareSources()
+	t.declareRanks()
 	t.declareClients()
 	t.declarePlacements()
 	t.declareLayers()
@@ -50,6 +52,12 @@ func (p Placement) String() string {
 	}
 	if p.Network != "" {
 		s += " in " + p.Network
+	}
+	if p.Machine != "" {
+		s += " on " + p.Machine
+	}
+	if p.Ranks != "" {
+		s += " ranks=" + string(p.Ranks)
 	}
 	if p.AutoVIP {
 		s += "+vip"

@@ -156,7 +156,9 @@ func (b *listenerBuilder) secure(p *Plan) {
 
 // passed hands connections on to the clusters that they name.
 func (b *listenerBuilder) passed() listener.Passed {
-	return listener.Passed{StatPrefix: "outbound_" + b.out.Name, Nowhere: cluster.BlackHoleName, AccessLog: b.t.in.AccessLog(b.r, listener.Source)}
+	return listener.Passed{
+		StatPrefix: "outbound_" + b.out.Name, Nowhere: cluster.BlackHoleName, AccessLog: b.t.in.AccessLog(b.r, listener.Source),
+	}
 }
 
 // connections adds a chain for each match of the tcp and tls routes that are bound to the servers. What two of them

@@ -16,7 +16,8 @@ import (
 func gateway(cluster, into string, port uint32, outside ...string) *mesh.Service {
 	return &mesh.Service{
 		Key: mesh.ServiceKey{
-			Host: "eastwest.istio-system.svc.cluster.local", Namespace: "istio-system", Registry: "Kubernetes/" + cluster, Object: "eastwest",
+			Host: "eastwest.istio-system.svc.cluster.local", Namespace: "istio-system",
+			Registry: "Kubernetes/" + cluster, Object: "eastwest",
 		},
 		Ports:      []mesh.Port{{Name: "tls", Number: 15443, Protocol: mesh.TLS}},
 		Resolution: mesh.ClientSide,
@@ -62,7 +63,8 @@ func TestGateways(t *testing.T) {
 		t.Errorf("of a gateway without an address is told %q", p)
 	}
 	set(source.Rows{Services: []*mesh.Service{gateway("west", "w", 443, "192.0.2.2")}})
-	want("a port", "e by 192.0.2.1:15443 of Kubernetes/east", "e by [2001:db8::1]:15443 of Kubernetes/east", "w by 192.0.2.2:443 of Kubernetes/west")
+	want("a port", "e by 192.0.2.1:15443 of Kubernetes/east", "e by [2001:db8::1]:15443 of Kubernetes/east",
+		"w by 192.0.2.2:443 of Kubernetes/west")
 	set(source.Rows{Services: []*mesh.Service{gateway("east", "", 0, "192.0.2.1"), gateway("west", "", 0, "192.0.2.2")}})
 	want("no label any more")
 	w.Apply(`kind: MeshNetworks

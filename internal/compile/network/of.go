@@ -16,8 +16,8 @@ import (
 // Label says of a workload, a namespace, the system's namespace or a gateway's Service which network it is of.
 const Label = "topology.istio.io/network"
 
-// kubernetes begins the names of registries that are clusters; what follows is the cluster's.
-const kubernetes = "Kubernetes/"
+// Kubernetes begins the names of registries that are clusters; what follows is the cluster's.
+const Kubernetes = "Kubernetes/"
 
 // ranges say which network registries and addresses are of, where nothing nearer does (MeshNetworks).
 type ranges struct {
@@ -79,7 +79,7 @@ func (t *Tables) homeOf(r *table.Reader, registry string) string {
 	if g == nil {
 		return ""
 	}
-	return cmp.Or(g.registries[registry], g.registries[strings.TrimPrefix(registry, kubernetes)])
+	return cmp.Or(g.registries[registry], g.registries[strings.TrimPrefix(registry, Kubernetes)])
 }
 
 // Finder tells which networks endpoints are of, asking for each registry once.
@@ -122,7 +122,7 @@ func (t *Tables) OfProxy(r *table.Reader, p mesh.Proxy) string {
 	if p.Cluster == "" {
 		return ""
 	}
-	of := kubernetes + p.Cluster
+	of := Kubernetes + p.Cluster
 	w, _ := table.Get(r, t.in.Workloads, mesh.WorkloadKey{Registry: of, Namespace: p.Namespace, Name: p.Name})
 	if said, ok := w.Labels.Get(Label); ok && said != "" {
 		return cmp.Or(w.Network, said)
@@ -133,4 +133,12 @@ func (t *Tables) OfProxy(r *table.Reader, p mesh.Proxy) string {
 	}
 	g, _ := table.Get(r, t.ranges, struct{}{})
 	return cmp.Or(g.holding(p.IP), t.homeOf(r, of))
+}
+
+// MachineOf is where a proxy's workload runs, by its cluster, while some service is used there alone.
+func (t *Tables) MachineOf(r *table.Reader, p mesh.Proxy) string {
+	if p.Cluster == "" {
+		return ""
+	}
+	return t.reg.MachineOf(r, Kubernetes+p.Cluster, p)
 }

@@ -29,7 +29,8 @@ type Gateway struct {
 
 func compareGateway(a, b Gateway) int {
 	return cmp.Or(
-		cmp.Compare(a.Network, b.Network), cmp.Compare(a.Registry, b.Registry), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port),
+		cmp.Compare(a.Network, b.Network), cmp.Compare(a.Registry, b.Registry),
+		cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port),
 	)
 }
 
@@ -118,7 +119,9 @@ func (t *Tables) declareConfigured() *table.Table[Gateway, struct{}] {
 }
 
 // configured finds the addresses of one gateway of a network.
-func (t *Tables) configured(r *table.Reader, o *config.Object, found gateways, name string, i int, g *meshconfig.Network_IstioNetworkGateway) {
+func (t *Tables) configured(
+	r *table.Reader, o *config.Object, found gateways, name string, i int, g *meshconfig.Network_IstioNetworkGateway,
+) {
 	at := fmt.Sprintf("networks[%s].gateways[%d]", name, i)
 	if g.GetAddress() != "" {
 		if !found.add(Gateway{name, "", g.GetAddress(), g.GetPort()}) {
@@ -143,7 +146,8 @@ func (t *Tables) configured(r *table.Reader, o *config.Object, found gateways, n
 	}
 	if !seen {
 		r.Note(o.Problem(at+".registryServiceName", code.UnknownHost, mesh.Warning,
-			"no registry of the network has a service "+string(host)+": the gateway is not used", "name one that is there, or give an address"))
+			"no registry of the network has a service "+string(host)+": the gateway is not used",
+			"name one that is there, or give an address"))
 	}
 }
 

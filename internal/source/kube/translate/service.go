@@ -29,6 +29,8 @@ func (r Registry) Service(s *corev1.Service) (*mesh.Service, *mesh.Slice, []mesh
 		Origin:     notes.of,
 		Outside:    notes.outside(s),
 		Accounts:   notes.accounts(s),
+		Nearest:    notes.nearest(s),
+		OwnMachine: s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
 	}
 	row.Network, row.NetworkPort = notes.gateway(s)
 	switch {
@@ -102,6 +104,31 @@ func (n *notes) addresses(s *corev1.Service) (out []string) {
 		out = append(out, ip.String())
 	}
 	return out
+}
+
+// distribution is the annotation that says what spec.trafficDistribution does, and goes before it.
+const distribution = "networking.istio.io/traffic-distribution"
+
+// nearest reads it: by which parts of where they are clients choose among endpoints. Machines are not told apart.
+func (n *notes) nearest(s *corev1.Service) []string {
+	said, field := s.Annotations[distribution], "metadata.annotations["+distribution+"]"
+	if said == "" && s.Spec.TrafficDistribution != nil {
+		said, field = *s.Spec.TrafficDistribution, "spec.trafficDistribution"
+	}
+	zone := []string{networkLabel, corev1.LabelTopologyRegion, corev1.LabelTopologyZone}
+	switch said {
+	case "", "Any":
+		return nil
+	case corev1.ServiceTrafficDistributionPreferSameZone:
+		return zone
+	case corev1.ServiceTrafficDistributionPreferClose:
+		return append(zone, subZoneLabel)
+	case corev1.ServiceTrafficDistributionPreferSameNode:
+		n.add(field, code.NotYet, mesh.Info, "machines are not told apart: the nearest are those of a subzone, as with PreferClose")
+		return append(zone, subZoneLabel)
+	}
+	n.add(field, code.UnknownValue, mesh.Warning, quoted(said)+" is not known; endpoints are used alike wherever they are")
+	return nil
 }
 
 // mostOutside is how many addresses outside of its cluster a Service may have.
