@@ -336,7 +336,9 @@ func (d draw) policy() string {
 		"outlierDetection: {}, loadBalancer: {localityLbSetting: {enabled: false}}",
 		"outlierDetection: {}, loadBalancer: {localityLbSetting: {failover: [{from: r1, to: r2}]}}",
 		"outlierDetection: {}, loadBalancer: {localityLbSetting: {failoverPriority: ["+pick(
-			d, "app", "version=v1", "topology.kubernetes.io/zone, app", "topology.istio.io/network", "app, topology.istio.io/cluster")+"]}}",
+			d, "app", "version=v1", "topology.kubernetes.io/zone, app", "topology.istio.io/network",
+			"app, topology.istio.io/cluster",
+		)+"]}}",
 		`loadBalancer: {localityLbSetting: {distribute: [{from: "r1/*", to: {"r1/*": 70, "r2/*": 30}}]}}`,
 		"tls: {mode: ISTIO_MUTUAL}",
 		"tls: {mode: DISABLE}",
@@ -622,6 +624,7 @@ func (d draw) proxy() *proxy {
 		map[string]string{"FAIRWAY_IDENTITY": "none"},
 		map[string]string{"NETWORK": "n1"},
 		map[string]string{"NETWORK": "n2"},
+		map[string]string{"CLUSTER_ID": "east"},
 		map[string]string{"NETWORK": "n2", "FAIRWAY_IDENTITY": "none"},
 	)
 	return p
