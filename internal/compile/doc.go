@@ -2,7 +2,7 @@
 // which proxies are connected, to the resources that proxies are sent. Its folders each declare tables of one feature;
 // graph.go declares them all, in order:
 //
-//	input → registry → scope → route → gateway → cluster → listener → names
+//	input → registry → network → scope → route → gateway → cluster → listener → names
 //
 // A row reads only tables declared above its own; what it reads is recorded, and a change recomputes exactly the rows
 // that read it. Nothing on that path walks all services, all proxies or all rows of a layer. A mistake of a user is a

@@ -11,6 +11,7 @@ import (
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/listener"
 	"fairway/internal/compile/names"
+	"fairway/internal/compile/network"
 	"fairway/internal/compile/patch"
 	"fairway/internal/compile/peer"
 	"fairway/internal/compile/registry"
@@ -38,6 +39,7 @@ type Graph struct {
 	In    *input.Tables
 
 	Registry *registry.Tables
+	Networks *network.Tables
 	Demand   *demand.Tables
 	Scope    *scope.Tables
 	Route    *route.Tables
@@ -67,16 +69,17 @@ func New(opts Options) *Graph {
 	s := table.New(table.Options{Workers: opts.Workers, Invariants: opts.Invariants})
 	in := input.Declare(s, input.Options{DomainSuffix: opts.DomainSuffix, RootNamespace: opts.RootNamespace}, ingress.Make)
 	reg := registry.Declare(in)
+	networks := network.Declare(in, reg)
 	peers := peer.Declare(in)
 	who := vouch.Declare(in)
 	side := sidecar.Declare(in)
-	proxies := demand.Declare(in, who, side)
+	proxies := demand.Declare(in, who, side, networks)
 	workloads := inbound.Declare(in, who, reg, peers, side, proxies)
 	sc := scope.Declare(in, reg, side, proxies)
 	rt := route.Declare(in, reg, sc, proxies)
 	sec := secret.Declare(s, in, proxies)
-	gw := gateway.Declare(s, in, sec, sc, proxies, rt)
-	cl := cluster.Declare(in, reg, sc, proxies, workloads, peers, sec, gw.Clusters)
+	gw := gateway.Declare(s, in, reg, sec, sc, proxies, rt)
+	cl := cluster.Declare(in, reg, sc, proxies, workloads, peers, networks, sec, gw.Clusters, gw.Passed)
 	ls := listener.Declare(in, reg, sc, proxies, workloads, rt)
 	ns := names.Declare(in, reg, sc, proxies)
 	patches := patch.Declare(in, who)
@@ -92,7 +95,8 @@ func New(opts Options) *Graph {
 	)
 	return &Graph{
 		refusals: refusals{by: map[string]map[input.Rejected]struct{}{}},
-		Store:    s, In: in, Registry: reg, Demand: proxies, Scope: sc, Route: rt, Gateway: gw, Cluster: cl, Listener: ls, Names: ns,
+		Store:    s, In: in, Registry: reg, Networks: networks, Demand: proxies, Scope: sc, Route: rt, Gateway: gw, Cluster: cl,
+		Listener: ls, Names: ns,
 		Secrets: sec, Wants: sec.DeclareWants(proxies, gw.Asked, cl.Asked, cl.GatewayAsked),
 		Out: Outputs{proxies.Attach(parts...)},
 	}

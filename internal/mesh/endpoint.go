@@ -71,12 +71,28 @@ type Endpoint struct {
 	Health   Health
 	Identity string // service account or SPIFFE id; empty: unknown
 	Hostname string // of a headless service's endpoint: its name below the service's; empty: it has none
+	Machine  string // where it runs, in its registry; empty: unknown
+	ListsAll bool   // Ports lists all ports that it serves; else those that it leaves out are the service's target ports
 	MTLS     bool   // a proxy stands before it that takes mutual TLS, unless a PeerAuthentication disables that
 }
 
 // PortMap says which port an endpoint serves a service port on, in one comparable string: "http=8080,grpc=9090" by port
 // name. Empty: the service's target ports.
 type PortMap = Labels
+
+// PortOnly is the map of an endpoint that serves a service port on a port.
+func PortOnly(p Port, on uint32) PortMap {
+	return MakeLabels(map[string]string{p.Name: strconv.FormatUint(uint64(on), 10)})
+}
+
+// Serves says whether the endpoint serves a service port at all.
+func (e Endpoint) Serves(p Port) bool {
+	if !e.ListsAll {
+		return true
+	}
+	_, listed := e.Ports.Get(p.Name)
+	return listed
+}
 
 // On is the port that the endpoint serves a service port on: what it says itself under the port's name, else the port's
 // target, else its number.

@@ -69,12 +69,18 @@ type ClusterKey struct {
 	Subset  string
 	Host    Host
 	Special string // PassthroughCluster, BlackHoleCluster, InboundPassthroughCluster: the whole name
+	// BySNI says that an east-west gateway leads connections there as they are, for a client in another network that
+	// named the cluster as the server of its TLS: outbound_.80_.v1_.reviews.default.svc.cluster.local.
+	BySNI bool
 }
 
 // String is the name Envoy sees: outbound|80|v1|reviews.default.svc.cluster.local, as Istio formats it; users' dashboards parse it.
 func (c ClusterKey) String() string {
 	if c.Special != "" {
 		return c.Special
+	}
+	if c.BySNI {
+		return SNI(c)
 	}
 	dir := "outbound"
 	if c.Inbound {
@@ -83,22 +89,35 @@ func (c ClusterKey) String() string {
 	return dir + "|" + strconv.FormatUint(uint64(c.Port), 10) + "|" + c.Subset + "|" + string(c.Host)
 }
 
-// CompareClusterKey orders by direction, host, port, subset, special name.
+// SNI is the server name by which a client of the mesh asks for a cluster, of whichever network: no name of a server has a
+// bar in it.
+func SNI(c ClusterKey) string {
+	return SNIPrefix + strconv.FormatUint(uint64(c.Port), 10) + "_." + c.Subset + "_." + string(c.Host)
+}
+
+// SNIPrefix is what every SNI begins with.
+const SNIPrefix = "outbound_."
+
+// CompareClusterKey orders by direction, host, port, subset, special name, those by server name last.
 func CompareClusterKey(a, b ClusterKey) int {
-	ai, bi := 0, 0
-	if a.Inbound {
-		ai = 1
-	}
-	if b.Inbound {
-		bi = 1
-	}
 	return cmp.Or(
-		cmp.Compare(ai, bi),
+		compareBool(a.Inbound, b.Inbound),
 		cmp.Compare(a.Host, b.Host),
 		cmp.Compare(a.Port, b.Port),
 		cmp.Compare(a.Subset, b.Subset),
 		cmp.Compare(a.Special, b.Special),
+		compareBool(a.BySNI, b.BySNI),
 	)
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // Shelf names one published set of resources of one type: a layer's, or a part of a layer that only some of its proxies see

@@ -34,7 +34,19 @@ func (s *Service) String() string {
 	if s.External {
 		out += " external"
 	}
-	return out + list(" addresses=", s.Addresses) + list(" exportTo=", s.ExportTo) + list(" identities=", s.Identities)
+	out += list(" addresses=", s.Addresses) + list(" exportTo=", s.ExportTo) + list(" identities=", s.Identities) +
+		list(" accounts=", s.Accounts) + list(" outside=", s.Outside)
+	out += list(" nearest=", s.Nearest)
+	if s.OwnMachine {
+		out += " own machine"
+	}
+	if s.Network != "" {
+		out += " into=" + s.Network
+	}
+	if s.NetworkPort != 0 {
+		out += ":" + strconv.FormatUint(uint64(s.NetworkPort), 10)
+	}
+	return out
 }
 
 func list(name string, values []string) string {
@@ -50,7 +62,7 @@ func (e Endpoint) String() string {
 	b.WriteString(e.Address)
 	for _, f := range []struct{ name, value string }{
 		{"ports", string(e.Ports)}, {"labels", string(e.Labels)}, {"locality", e.Locality.String()}, {"network", e.Network},
-		{"hostname", e.Hostname}, {"identity", e.Identity},
+		{"hostname", e.Hostname}, {"machine", e.Machine}, {"identity", e.Identity},
 	} {
 		if f.value != "" {
 			b.WriteString(" " + f.name + "=" + f.value)

@@ -138,7 +138,25 @@ type Service struct {
 	Identities []string // subjectAltNames: SPIFFE ids or DNS names its endpoints may present
 	Created    int64    // Unix seconds; the older of two that clash wins. 0: unknown
 	Origin     ObjectRef
+
+	// Nearest are the labels by which clients choose among its endpoints, as LocalityLoadBalancerSetting.failoverPriority
+	// has them, where no rule says: those of an endpoint that are the client's too bring it nearer.
+	Nearest []string
+	// OwnMachine says that clients use the endpoints of their own machine alone.
+	OwnMachine bool
+	// Accounts are service accounts that its endpoints may have, beside those that they say themselves, sorted.
+	Accounts []string
+	// Outside are the addresses by which others than its own cluster reach the service, sorted: IPs, and names of load
+	// balancers. Clients of the mesh do not go there.
+	Outside []string
+	// Network is the one that the service leads connections of other networks into, on NetworkPort, for it is an east-west
+	// gateway's; empty: it is none.
+	Network     string
+	NetworkPort uint32 // 0: EastWestPort
 }
+
+// EastWestPort is where an east-west gateway takes connections of other networks unless it says otherwise.
+const EastWestPort = 15443
 
 // Port returns the port with that number.
 func (s *Service) Port(number uint32) (Port, bool) {
@@ -157,7 +175,10 @@ func (s *Service) Equal(o *Service) bool {
 	}
 	return s.Key == o.Key && slices.Equal(s.Ports, o.Ports) && slices.Equal(s.Addresses, o.Addresses) && s.Resolution == o.Resolution &&
 		s.External == o.External && slices.Equal(s.ExportTo, o.ExportTo) &&
-		slices.Equal(s.Identities, o.Identities) && s.Created == o.Created && s.Origin == o.Origin
+		slices.Equal(s.Identities, o.Identities) && s.Created == o.Created && s.Origin == o.Origin &&
+		slices.Equal(s.Nearest, o.Nearest) && s.OwnMachine == o.OwnMachine &&
+		slices.Equal(s.Accounts, o.Accounts) && slices.Equal(s.Outside, o.Outside) &&
+		s.Network == o.Network && s.NetworkPort == o.NetworkPort
 }
 
 // VisibleIn says whether clients of a namespace may see the service. ExportTo may name it, everybody ("*") or the

@@ -222,9 +222,9 @@ func (d draw) platform() document {
 }
 
 func (d draw) service(namespace, _ string) string {
-	out := ""
+	out := pick(d, "", "", "", ", labels: {topology.istio.io/network: n1}", ", labels: {topology.istio.io/network: n2}")
 	if export := pick(d, "", "", ".", "bank", "*"); export != "" {
-		out = fmt.Sprintf(", annotations: {networking.istio.io/exportTo: %q}", export)
+		out += fmt.Sprintf(", annotations: {networking.istio.io/exportTo: %q}", export)
 	}
 	if d.often(1) {
 		return out + "}\nspec: {type: ExternalName, externalName: " + pick(d, "x.example.com", "a."+namespace+".svc.cluster.local") + "}"
@@ -238,6 +238,7 @@ func (d draw) service(namespace, _ string) string {
 	if d.often(9) {
 		out += ", selector: {app: " + pick(d, "a", "b") + "}"
 	}
+	out += pick(d, "", "", "", "", ", trafficDistribution: PreferClose", ", internalTrafficPolicy: Local", ", externalIPs: [10.9.0.4]")
 	return out + pick(d, "", "", "", ", clusterIP: None", ", publishNotReadyAddresses: true") + "}"
 }
 

@@ -209,6 +209,7 @@ func (d draw) endpoint() string {
 		", serviceAccount: web",
 		", ports: {p0: 8088}",
 		", network: n1",
+		", network: n2, serviceAccount: web",
 	)
 }
 
@@ -334,6 +335,10 @@ func (d draw) policy() string {
 		"outlierDetection: {consecutive5xxErrors: 3}",
 		"outlierDetection: {}, loadBalancer: {localityLbSetting: {enabled: false}}",
 		"outlierDetection: {}, loadBalancer: {localityLbSetting: {failover: [{from: r1, to: r2}]}}",
+		"outlierDetection: {}, loadBalancer: {localityLbSetting: {failoverPriority: ["+pick(
+			d, "app", "version=v1", "topology.kubernetes.io/zone, app", "topology.istio.io/network",
+			"app, topology.istio.io/cluster",
+		)+"]}}",
 		`loadBalancer: {localityLbSetting: {distribute: [{from: "r1/*", to: {"r1/*": 70, "r2/*": 30}}]}}`,
 		"tls: {mode: ISTIO_MUTUAL}",
 		"tls: {mode: DISABLE}",
@@ -412,7 +417,7 @@ func (d draw) sidecar() string {
 
 func (d draw) gateway() string {
 	var servers []string
-	for i, server := range some(d, "http", "https", "mutual", "passthrough", "tcp", "redirect") {
+	for i, server := range some(d, "http", "https", "mutual", "passthrough", "entrance", "tcp", "redirect") {
 		hosts := pick(d, `"*"`, `"x.example.com"`, `"shop/*"`, `"./a.shop.svc.cluster.local"`)
 		port, more := "", ""
 		switch server {
@@ -424,6 +429,8 @@ func (d draw) gateway() string {
 			port, more = "number: 8443, protocol: HTTPS", ", tls: {mode: ISTIO_MUTUAL}"
 		case "passthrough":
 			port, more = "number: 9443, protocol: TLS", ", tls: {mode: PASSTHROUGH}"
+		case "entrance":
+			port, more = "number: 15443, protocol: TLS", ", tls: {mode: AUTO_PASSTHROUGH}"
 		case "tcp":
 			port = "number: 3306, protocol: TCP"
 		case "redirect":
@@ -558,7 +565,17 @@ func (d draw) mesh() string {
 
 // networks draws mesh networks; empty: there are none.
 func (d draw) networks() string {
-	return pick(d, "", "networks: {n1: {endpoints: [{fromCidr: 10.0.0.0/8}], gateways: [{address: 10.9.0.1, port: 15443}]}}\n")
+	gateways := func() string {
+		return pick(d, "[{address: 10.9.0.1, port: 15443}]", "[{address: 10.9.0.2, port: 443}, {address: 10.9.0.3, port: 15443}]", "[]")
+	}
+	return pick(
+		d,
+		"",
+		"networks: {n1: {endpoints: [{fromCidr: 10.0.0.0/8}], gateways: "+gateways()+"}}\n",
+		"networks: {n1: {endpoints: [{fromCidr: 10.0.0.2/32}], gateways: "+gateways()+
+			"}, n2: {endpoints: [{fromRegistry: n2}], gateways: "+gateways()+"}}\n",
+		"networks: {n2: {gateways: [{registryServiceName: a.shop.svc.cluster.local, port: 15443}, {address: gw.example.com, port: 1}]}}\n",
+	)
 }
 
 // proxy draws one of few names; it comes back as another.
@@ -606,6 +623,9 @@ func (d draw) proxy() *proxy {
 		map[string]string{"HTTP10": "1"},
 		map[string]string{"FAIRWAY_IDENTITY": "none"},
 		map[string]string{"NETWORK": "n1"},
+		map[string]string{"NETWORK": "n2"},
+		map[string]string{"CLUSTER_ID": "east"},
+		map[string]string{"NETWORK": "n2", "FAIRWAY_IDENTITY": "none"},
 	)
 	return p
 }

@@ -29,35 +29,51 @@ func declareAssignments(name string, targets *table.Table[Key, *Target], b build
 
 // load is the load assignment of a selection, its localities told apart.
 func (b builder) load(r *table.Reader, s selection, near endpoint.Nearness) *endpointv3.ClusterLoadAssignment {
-	return endpoint.Load{
-		Cluster: s.Cluster.String(), Port: s.Port, Form: endpoint.Numeric, Endpoints: b.members(r, s), Nearness: near,
-	}.Build()
+	return s.build(near, b.members(r, s), nil)
+}
+
+func (s selection) build(near endpoint.Nearness, members []member, rank func(mesh.Endpoint) uint32) *endpointv3.ClusterLoadAssignment {
+	load := endpoint.Load{Cluster: s.Cluster.String(), Port: s.Port, Form: endpoint.Numeric, Nearness: near, Rank: rank}
+	for _, m := range members {
+		load.Endpoints = append(load.Endpoints, m.Endpoint)
+	}
+	return load.Build()
+}
+
+// member is an endpoint that a selection selects, with the service that has it.
+type member struct {
+	of mesh.ServiceKey
+	mesh.Endpoint
 }
 
 // members are the endpoints that a selection selects. An address that Envoy would refuse is noted once, for the whole of the service.
-func (b builder) members(r *table.Reader, s selection) []mesh.Endpoint {
-	var out []mesh.Endpoint
-	b.each(r, s, func(e mesh.Endpoint) {
-		if s.Cluster.Subset == "" && !endpoint.Numeric.Fits(e.Address) {
-			r.Note(badAddress(s, e.Address))
+func (b builder) members(r *table.Reader, s selection) []member {
+	var out []member
+	b.each(r, s, func(m member) {
+		if s.Cluster.Subset == "" && m.Address != "" && !endpoint.Numeric.Fits(m.Address) {
+			r.Note(badAddress(s, m.Address))
 		}
-		out = append(out, e)
+		out = append(out, m)
 	})
 	return out
 }
 
-// each calls fn with the endpoints that a selection selects, each as clients are to reach it.
-func (b builder) each(r *table.Reader, s selection, fn func(mesh.Endpoint)) {
+// each calls fn with the endpoints that a selection selects, each as clients are to reach it. One without an address is
+// reached by its network's gateways alone. To those who come by server name only what takes mutual TLS is there.
+func (b builder) each(r *table.Reader, s selection, fn func(member)) {
 	local := b.reg.HasLocal(r, registry.HostKey{Host: s.Service.Host, Namespace: s.Service.Namespace})
-	for _, e := range b.reg.EndpointsOf(r, s.Service, s.Port) {
-		if e.Health == mesh.Unready || !e.Labels.SelectedBy(s.Labels) {
+	for k, e := range b.reg.EndpointsOf(r, s.Service, s.Port) {
+		if e.Health == mesh.Unready || !e.Labels.SelectedBy(s.Labels) || !e.Serves(s.Port) {
 			continue
 		}
 		if local && b.withheld(r, s, e) {
 			continue
 		}
 		e.MTLS = e.MTLS && b.peers.Client(r, s.Service.Namespace, e.Labels, e.On(s.Port))
-		fn(e)
+		if s.Cluster.BySNI && !e.MTLS {
+			continue
+		}
+		fn(member{k.Service, e})
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/proto"
@@ -20,24 +22,48 @@ import (
 // This file tells the localities of load assignments apart for the proxies of one: they use the nearest first, and others
 // when those are not healthy, or each by a share. What differs from the assignment that all have stands on a shelf above it.
 
-// LoadView is a layer's load assignments, as the proxies of one locality have them.
+// LoadView is a layer's load assignments, as the proxies of one network or locality have them. Proxies that say neither
+// have the layer's own.
 type LoadView struct {
 	Layer mesh.Layer
-	From  mesh.Locality // never zero: who does not say where it is has the layer's own
+	Reach Reach
+	From  mesh.Locality // zero: localities are not told apart
+	// Ranked says that endpoints are ranked by labels, for a client that has the labels Ranks.
+	Ranked bool
+	Ranks  mesh.Labels
 }
+
+// near says whether the view tells nearer endpoints from farther ones.
+func (v LoadView) near() bool { return v.Ranked || v.From != (mesh.Locality{}) }
 
 func compareLoadView(a, b LoadView) int {
-	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), mesh.CompareLocality(a.From, b.From))
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), compareReach(a.Reach, b.Reach), mesh.CompareLocality(a.From, b.From),
+		compareBool(a.Ranked, b.Ranked), cmp.Compare(a.Ranks, b.Ranks))
 }
 
-// shelf is where those assignments stand that differ. Parts of a locality may hold any character but a slash.
+// shelf is where those assignments stand that differ. Parts of a locality may hold any character but a slash, and stand last;
+// what else a proxy says of itself is quoted, so that no two views have one name.
 func (v LoadView) shelf() mesh.Shelf {
-	return mesh.Shelf{Layer: v.Layer, Part: "from " + v.From.Region + "/" + v.From.Zone + "/" + v.From.SubZone}
+	var parts []string
+	if v.Reach.Network != "" {
+		parts = append(parts, v.Reach.String())
+	}
+	if v.Ranked {
+		parts = append(parts, "ranked by "+strconv.Quote(string(v.Ranks)))
+	}
+	if v.near() {
+		parts = append(parts, "from "+v.From.Region+"/"+v.From.Zone+"/"+v.From.SubZone)
+	}
+	return mesh.Shelf{Layer: v.Layer, Part: strings.Join(parts, " ")}
 }
 
-// over is the shelf that lies over one of the layer; false: none does.
+// over is the shelf that lies over one of the layer; false: none does. That of a locality lies over the network's.
 func (v LoadView) over(below mesh.Shelf) (mesh.Shelf, bool) {
-	return v.shelf(), below == mesh.Shelf{Layer: v.Layer}
+	under := LoadView{Layer: v.Layer}
+	if v.near() {
+		under.Reach = v.Reach
+	}
+	return v.shelf(), below == under.shelf()
 }
 
 func (v LoadView) String() string { return v.shelf().String() }
@@ -45,10 +71,10 @@ func (v LoadView) String() string { return v.shelf().String() }
 func declareLoadViews(proxies *demand.Tables) demand.Views[LoadView] {
 	return demand.DeclareViews(proxies, "load views", compareLoadView, func(v LoadView) mesh.Layer { return v.Layer },
 		func(p demand.Placement) []LoadView {
-			if p.Locality == (mesh.Locality{}) {
+			if p.Locality == (mesh.Locality{}) && !p.Ranked {
 				return nil
 			}
-			return demand.PerLayer(p, func(l mesh.Layer) LoadView { return LoadView{l, p.Locality} })
+			return demand.PerLayer(p, func(l mesh.Layer) LoadView { return LoadView{l, reachOf(p), p.Locality, p.Ranked, p.Ranks} })
 		})
 }
 
@@ -63,6 +89,9 @@ func (f telling) String() string {
 	for _, s := range f.setting.GetFailover() {
 		out += " " + s.GetFrom() + ">" + s.GetTo()
 	}
+	for _, label := range f.setting.GetFailoverPriority() {
+		out += " by " + label
+	}
 	for _, s := range f.setting.GetDistribute() {
 		out += fmt.Sprint(" ", s.GetFrom(), s.GetTo())
 	}
@@ -73,26 +102,32 @@ func (f telling) same(o telling) bool {
 	return f.detects == o.detects && proto.Equal(f.setting, o.setting)
 }
 
-// off says whether endpoints are used alike wherever they are. Failing over by labels has no effect yet.
+// off says whether endpoints are used alike wherever they are.
 func (f telling) off() bool {
 	s := f.setting
-	return s.GetEnabled() != nil && !s.GetEnabled().GetValue() || len(s.GetFailoverPriority()) > 0
+	return s.GetEnabled() != nil && !s.GetEnabled().GetValue()
 }
 
 // acts says whether there is something to do whatever the other one says, the mesh of a policy or the policy of a mesh.
 func (f telling) acts() bool { return f.detects || len(f.setting.GetDistribute()) > 0 }
 
-// nearness is what it comes to for clients of a locality; false: all is used alike.
-func (f telling) nearness(from mesh.Locality) (endpoint.Nearness, bool) {
+// nearness is what it comes to for the clients of a view; false: all is used alike.
+func (f telling) nearness(v LoadView) (endpoint.Nearness, Order, bool) {
 	if f.off() {
-		return endpoint.Nearness{}, false
+		return endpoint.Nearness{}, "", false
+	}
+	if order := orderOf(f.setting.GetFailoverPriority(), v); order != "" {
+		return endpoint.Nearness{}, order, f.detects
+	}
+	if v.From == (mesh.Locality{}) {
+		return endpoint.Nearness{}, "", false
 	}
 	for _, d := range f.setting.GetDistribute() {
-		if endpoint.Covers(d.GetFrom(), from) {
-			return endpoint.Nearness{Shares: endpoint.MakeShares(d.GetTo())}, true
+		if endpoint.Covers(d.GetFrom(), v.From) {
+			return endpoint.Nearness{Shares: endpoint.MakeShares(d.GetTo())}, "", true
 		}
 	}
-	return endpoint.Nearness{From: from, To: f.to(from.Region)}, f.detects && len(f.setting.GetDistribute()) == 0
+	return endpoint.Nearness{From: v.From, To: f.to(v.From.Region)}, "", f.detects && len(f.setting.GetDistribute()) == 0
 }
 
 // to is the region that takes over from another; empty: the setting names none.
@@ -105,9 +140,14 @@ func (f telling) to(region string) string {
 	return ""
 }
 
-// telling is what the target's policy says.
+// telling is what the target's policy says, else its service: that holds whether or not endpoints that fail are detected,
+// for some may not be there.
 func (t *Target) telling() telling {
-	return telling{t.Policy.Outlier != nil, t.Policy.LoadBalancer.GetLocalityLbSetting()}
+	own := t.Policy.LoadBalancer.GetLocalityLbSetting()
+	if own == nil && len(t.Service.Nearest) > 0 {
+		return telling{true, &networking.LocalityLoadBalancerSetting{FailoverPriority: t.Service.Nearest}}
+	}
+	return telling{t.Policy.Outlier != nil, own}
 }
 
 // declareMeshTelling holds for each view what the mesh says: a row, so that it is read once a view and not once a target.
@@ -118,16 +158,20 @@ func declareMeshTelling(in *input.Tables, views demand.Views[LoadView]) *table.T
 		}).Broad()
 }
 
-// nearby is a selection of endpoints as the clients of a locality use them.
-type nearby struct {
+// reached is a selection of endpoints as the clients of a network, or of a locality, use them.
+type reached struct {
 	selection
+	Reach
+	TLS speaks // of clients of a network
 	endpoint.Nearness
+	Order Order // in place of Nearness, where it says something
 }
 
-func compareNearby(a, b nearby) int {
+func compareReached(a, b reached) int {
 	return cmp.Or(
-		compareSelection(a.selection, b.selection), mesh.CompareLocality(a.From, b.From), cmp.Compare(a.To, b.To),
-		cmp.Compare(a.Shares, b.Shares),
+		compareSelection(a.selection, b.selection), compareReach(a.Reach, b.Reach), cmp.Compare(a.TLS, b.TLS),
+		mesh.CompareLocality(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Shares, b.Shares),
+		cmp.Compare(a.Order, b.Order),
 	)
 }
 
@@ -148,42 +192,56 @@ func declareNearLoads(name string, from *table.Table[LoadView, telling], targets
 		targets,
 		func(k Key, t *Target) []term {
 			own := t.telling()
-			if _, ok := t.selects(k.Cluster); !ok || own.off() {
+			if _, ok := t.selects(k.Cluster); !ok || own.off() || t.ownMachine(k) {
 				return nil
 			}
 			return []term{{k.Layer, own.acts()}}
 		},
 		name+"/pairs")
-	type pair = table.Pair[LoadView, Key]
-	wanted := table.Derive(pairs, name+"/wanted", comparePair, table.Same[nearby],
-		func(_ *table.Reader, k pair, both table.Both[telling, *Target], emit func(pair, nearby)) {
+	wanted := table.Derive(pairs, name+"/wanted", comparePair, table.Same[reached],
+		func(_ *table.Reader, k pair, both table.Both[telling, *Target], emit func(pair, reached)) {
 			says := both.Right.telling()
 			says.detects = says.detects || both.Left.detects
 			if says.setting == nil {
 				says.setting = both.Left.setting
 			}
-			if near, some := says.nearness(k.Left.From); some {
+			if near, order, some := says.nearness(k.Left); some {
 				s, _ := both.Right.selects(k.Right.Cluster)
-				emit(k, nearby{s, near})
+				n := reached{selection: s, Reach: k.Left.Reach, Nearness: near, Order: order}
+				if n.Network != "" {
+					n.TLS = both.Right.speaks()
+				}
+				emit(k, n)
 			}
 		})
-	selected := table.Group(wanted, name+"/selection", compareNearby, func(_ pair, n nearby) []nearby { return []nearby{n} })
-	assignments := table.Derive(selected, name+"/assignments", compareNearby, envoy.Same,
-		func(r *table.Reader, n nearby, _ table.Rows[pair, nearby], emit func(nearby, *envoy.Encoded)) {
-			load := b.load(r, n.selection, n.Nearness)
-			ranked := func(l *endpointv3.LocalityLbEndpoints) bool { return l.Priority > 0 }
-			if n.Shares != "" || slices.ContainsFunc(load.Endpoints, ranked) {
+	return b.over(name, wanted)
+}
+
+type pair = table.Pair[LoadView, Key]
+
+// over makes the load assignments that differ from those that lie below, each once for all who want it.
+func (b builder) over(name string, wanted *table.Table[pair, reached]) *Published {
+	selected := table.Group(wanted, name+"/selection", compareReached, func(_ pair, n reached) []reached { return []reached{n} })
+	assignments := table.Derive(selected, name+"/assignments", compareReached, envoy.Same,
+		func(r *table.Reader, n reached, _ table.Rows[pair, reached], emit func(reached, *envoy.Encoded)) {
+			members, differs := b.across(r, n, b.members(r, n.selection))
+			load := n.build(n.Nearness, members, b.rank(r, n.Order, members))
+			if n.Nearness != (endpoint.Nearness{}) || n.Order != "" {
+				ranked := func(l *endpointv3.LocalityLbEndpoints) bool { return l.Priority > 0 }
+				differs = n.Shares != "" || slices.ContainsFunc(load.Endpoints, ranked)
+			}
+			if differs {
 				emit(n, envoy.Encode(load))
 			}
 		})
 	return table.Derive(wanted, name, mesh.CompareResourceKey, envoy.Same,
-		func(r *table.Reader, k pair, n nearby, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+		func(r *table.Reader, k pair, n reached, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			if load, ok := table.Get(r, assignments, n); ok {
 				emit(resource(k.Left.shelf(), n.Cluster.String()), load)
 			}
 		})
 }
 
-func comparePair(a, b table.Pair[LoadView, Key]) int {
+func comparePair(a, b pair) int {
 	return cmp.Or(compareLoadView(a.Left, b.Left), CompareKey(a.Right, b.Right))
 }

@@ -8,6 +8,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/compile/demand"
+	"fairway/internal/compile/input"
+	"fairway/internal/compile/network"
 	"fairway/internal/compile/peer"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/secret"
@@ -61,14 +63,19 @@ func declareClusters(name string, targets *table.Table[Key, *Target], defaults *
 
 // builder has what clusters and load assignments are made from besides their targets.
 type builder struct {
-	reg   *registry.Tables
-	peers *peer.Tables
+	in       *input.Tables
+	reg      *registry.Tables
+	peers    *peer.Tables
+	networks *network.Tables
 
 	secrets *secret.Tables
 }
 
 // outbound is a target as envoy/cluster takes it.
 func (b builder) outbound(r *table.Reader, k Key, t *Target, d cluster.Defaults) cluster.Outbound {
+	if k.Cluster.BySNI {
+		t, d = t.asItIs(), asItIs(d)
+	}
 	o := cluster.Outbound{
 		Key: k.Cluster, Service: t.Service, Port: t.Port, Policy: t.Policy, Rule: t.Rule,
 		Credentials: t.delivers(k), Discovery: t.Discovery, Defaults: d,
@@ -82,7 +89,7 @@ func (b builder) outbound(r *table.Reader, k Key, t *Target, d cluster.Defaults)
 	if t.Discovery.Inline() {
 		s := selection{k.Cluster, t.Service.Key, t.Port, t.Labels, t.Local}
 		load := endpoint.Load{Cluster: k.Cluster.String(), Port: t.Port, Form: endpoint.Named}
-		b.each(r, s, func(e mesh.Endpoint) { load.Endpoints = append(load.Endpoints, e) })
+		b.each(r, s, func(m member) { load.Endpoints = append(load.Endpoints, m.Endpoint) })
 		o.Load = load.Build()
 	}
 	return o

@@ -4,6 +4,7 @@ import (
 	"fairway/internal/compile/demand"
 	"fairway/internal/compile/inbound"
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/network"
 	"fairway/internal/compile/peer"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/scope"
@@ -27,6 +28,7 @@ type Need interface {
 type Tables struct {
 	Targets        *table.Table[Key, *Target] // what each cluster of sidecars stands for
 	GatewayTargets *table.Table[Key, *Target] // and of gateways
+	PassedTargets  *table.Table[Key, *Target] // of those that east-west gateways hand connections on to
 
 	// Parts are what is published, the clusters of what proxies call below those of the workloads beside them.
 	Parts []demand.Part
@@ -36,32 +38,44 @@ type Tables struct {
 	Asked, GatewayAsked *table.Table[secret.Ask, struct{}]
 }
 
-// Declare declares the package's tables. needs says which clusters gateways refer to; they have no others.
-func Declare[N Need, V any](
+// Declare declares the package's tables. needs says which clusters gateways refer to, and passed the services that they
+// lead clients of other networks to; they have no others.
+func Declare[N Need, V any, P Passed](
 	in *input.Tables,
 	reg *registry.Tables,
 	sc *scope.Tables,
 	proxies *demand.Tables,
 	workloads *inbound.Tables,
 	peers *peer.Tables,
+	networks *network.Tables,
 	secrets *secret.Tables,
 	needs *table.Table[N, V],
+	passed *table.Table[P, struct{}],
 ) *Tables {
 	views := declareViews(proxies)
-	defaults, b := declareDefaults(in, views), builder{reg, peers, secrets}
+	defaults, b := declareDefaults(in, views), builder{in, reg, peers, networks, secrets}
 	t := &Tables{Targets: declareTargets(reg, sc), GatewayTargets: declareGatewayTargets(reg, sc, needs)}
+	t.PassedTargets = declarePassedTargets(reg, sc, passed)
 	ofSidecars, sidecarLoads := publish("clusters", "loads", t.Targets, defaults, b)
 	ofGateways, gatewayLoads := publish("gateway clusters", "gateway loads", t.GatewayTargets, defaults, b)
+	passedClusters, passedLoads := publish("passed clusters", "passed loads", t.PassedTargets, defaults, b)
 	t.OfSidecars, t.OfGateways = ofSidecars, ofGateways
 	t.Asked = secret.Asked(t.Targets, "clusters/secrets", asks)
 	t.GatewayAsked = secret.Asked(t.GatewayTargets, "gateway clusters/secrets", asks)
-	near := declareLoadViews(proxies)
-	byMesh := declareMeshTelling(in, near)
+	near, far := declareLoadViews(proxies), declareFarViews(proxies)
+	byMesh, entered := declareMeshTelling(in, near), declareEntered(far, networks)
+	loads := demand.Over(demand.LayerPart(xdstype.Loads, sidecarLoads, gatewayLoads, passedLoads), far, LoadView.over,
+		declareFarLoads("far loads", entered, t.Targets, b), declareFarLoads("far gateway loads", entered, t.GatewayTargets, b),
+		declareFarLoads("far passed loads", entered, t.PassedTargets, b))
+	machines := declareMachineViews(proxies)
+	loads = demand.Over(loads, machines, machineView.over,
+		declareOwnLoads("own loads", machines, t.Targets, b), declareOwnLoads("own gateway loads", machines, t.GatewayTargets, b))
 	t.Parts = []demand.Part{
-		views.Part(xdstype.Clusters, Variant.shelf, ofSidecars, ofGateways, declareStatic(defaults)),
+		views.Part(xdstype.Clusters, Variant.shelf, ofSidecars, ofGateways, passedClusters, declareStatic(defaults)),
 		workloads.Part(xdstype.Clusters, declareInbound(in, reg, workloads)),
-		demand.Over(demand.LayerPart(xdstype.Loads, sidecarLoads, gatewayLoads), near, LoadView.over,
-			declareNearLoads("near loads", byMesh, t.Targets, b), declareNearLoads("near gateway loads", byMesh, t.GatewayTargets, b)),
+		demand.Over(loads, near, LoadView.over,
+			declareNearLoads("near loads", byMesh, t.Targets, b), declareNearLoads("near gateway loads", byMesh, t.GatewayTargets, b),
+			declareNearLoads("near passed loads", byMesh, t.PassedTargets, b)),
 	}
 	declareChecks(in.DestinationRules, reg, sc.FullHost)
 	return t

@@ -61,6 +61,9 @@ func loadText(t testing.TB, e *envoy.Encoded) string {
 			if e.GetMetadata().GetFilterMetadata()["envoy.transport_socket_match"] != nil {
 				mutual = " mutual TLS"
 			}
+			if l.Priority > 0 {
+				mutual += fmt.Sprint(" after ", l.Priority)
+			}
 			fmt.Fprintf(
 				&out,
 				"%s/%s (%d): %s weight %d %v%s\n",

@@ -221,6 +221,14 @@ func parseProxy(words []string) mesh.Proxy {
 	case slices.Contains(rest, "tproxy"):
 		p.Interception = mesh.TProxy
 	}
+	for _, word := range rest {
+		if network, ok := strings.CutPrefix(word, "in="); ok {
+			p.Network = network
+		}
+		if place, ok := strings.CutPrefix(word, "at="); ok {
+			p.Locality = mesh.ParseLocality(place)
+		}
+	}
 	p.AutoVIP = slices.Contains(rest, "vip")
 	p.Names = slices.Contains(rest, "dns")
 	p.Mutual = slices.Contains(rest, "mutual")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	"sigs.k8s.io/yaml"
 
@@ -71,7 +72,10 @@ func (w *World) Apply(text string) {
 func (w *World) decode(doc config.Document) *config.Object {
 	w.t.Helper()
 	if bytes.Contains(doc.Text, []byte("kind: MeshConfig")) {
-		return w.meshConfig(doc)
+		return w.meshObject(doc, config.MeshConfig, &meshconfig.MeshConfig{})
+	}
+	if bytes.Contains(doc.Text, []byte("kind: MeshNetworks")) {
+		return w.meshObject(doc, config.MeshNetworks, &meshconfig.MeshNetworks{})
 	}
 	o, problems := w.decoder.Decode(doc)
 	for _, p := range problems {
@@ -91,7 +95,8 @@ func (w *World) decode(doc config.Document) *config.Object {
 	return &aged
 }
 
-func (w *World) meshConfig(doc config.Document) *config.Object {
+// meshObject reads what is no object elsewhere.
+func (w *World) meshObject(doc config.Document, kind config.Kind, spec proto.Message) *config.Object {
 	w.t.Helper()
 	var head struct{ Spec map[string]any }
 	if err := yaml.Unmarshal(doc.Text, &head); err != nil {
@@ -104,14 +109,13 @@ func (w *World) meshConfig(doc config.Document) *config.Object {
 	if text, err = yaml.YAMLToJSON(text); err != nil {
 		w.t.Fatal(err)
 	}
-	spec := &meshconfig.MeshConfig{}
 	if err := protojson.Unmarshal(text, spec); err != nil {
 		w.t.Fatal(err)
 	}
 	return &config.Object{
-		Key:  config.Key{Kind: config.MeshConfig},
+		Key:  config.Key{Kind: kind},
 		Spec: spec,
-		Ref:  mesh.ObjectRef{Kind: string(config.MeshConfig)},
+		Ref:  mesh.ObjectRef{Kind: string(kind)},
 		Hash: xxhash.Sum64(doc.Text),
 	}
 }

@@ -20,6 +20,10 @@ type Placement struct {
 	Interception mesh.Interception
 	Families     mesh.Families
 	Locality     mesh.Locality
+	Network      string      // that the proxy is of; empty: of none
+	Machine      string      // where the proxy runs, while that matters
+	Ranked       bool        // some rule ranks endpoints by labels (LocalityLoadBalancerSetting.failover_priority)
+	Ranks        mesh.Labels // those of the proxy's labels that such rules compare with endpoints'
 	AutoVIP      bool
 	Names        bool        // the proxy's agent resolves names
 	Mutual       bool        // the proxy can speak mutual TLS
@@ -57,6 +61,7 @@ func (t *Tables) declarePlacements() {
 	t.Placements = table.Derive(t.who.Proxies, "placements", cmp.Compare[mesh.ProxyID], table.Same[Placement],
 		func(r *table.Reader, id mesh.ProxyID, p vouch.Proxy, emit func(mesh.ProxyID, Placement)) {
 			t.noteUnvouched(r, p)
+			ranked, ranks := t.ranksOf(r, p)
 			if p.Type == mesh.Router {
 				emit(
 					id,
@@ -64,6 +69,10 @@ func (t *Tables) declarePlacements() {
 						Layer:    mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(t.servedOf(r, p))},
 						Families: p.Families(),
 						Locality: p.Locality,
+						Network:  t.networks.OfProxy(r, p.Proxy),
+						Machine:  t.networks.MachineOf(r, p.Proxy),
+						Ranked:   ranked,
+						Ranks:    ranks,
 						Mutual:   p.Mutual,
 						Holder:   holderOf(p),
 					},
@@ -75,6 +84,10 @@ func (t *Tables) declarePlacements() {
 				Interception: p.Interception,
 				Families:     p.Families(),
 				Locality:     p.Locality,
+				Network:      t.networks.OfProxy(r, p.Proxy),
+				Machine:      t.networks.MachineOf(r, p.Proxy),
+				Ranked:       ranked,
+				Ranks:        ranks,
 				AutoVIP:      p.AutoVIP,
 				Names:        p.Names,
 				Mutual:       p.Mutual,

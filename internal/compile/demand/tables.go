@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/network"
 	"fairway/internal/compile/selects"
 	"fairway/internal/compile/sidecar"
 	"fairway/internal/compile/vouch"
@@ -21,15 +22,18 @@ type Tables struct {
 	in       *input.Tables
 	who      *vouch.Tables
 	sidecars *sidecar.Tables
+	networks *network.Tables
 	clients  *selects.Index[struct{}] // of DestinationRules
 	gateways *selects.Index[struct{}] // of Gateways
 	sources  *table.Table[string, table.Rows[config.Key, []string]]
+	ranks    *table.Table[string, table.Rows[config.Key, []string]]
 }
 
 // Declare declares the package's tables.
-func Declare(in *input.Tables, who *vouch.Tables, sidecars *sidecar.Tables) *Tables {
-	t := &Tables{in: in, who: who, sidecars: sidecars}
+func Declare(in *input.Tables, who *vouch.Tables, sidecars *sidecar.Tables, networks *network.Tables) *Tables {
+	t := &Tables{in: in, who: who, sidecars: sidecars, networks: networks}
 	t.declareSources()
+	t.declareRanks()
 	t.declareClients()
 	t.declarePlacements()
 	t.declareLayers()
@@ -45,6 +49,15 @@ func (p Placement) String() string {
 	}
 	if p.Locality != (mesh.Locality{}) {
 		s += " from " + p.Locality.String()
+	}
+	if p.Network != "" {
+		s += " in " + p.Network
+	}
+	if p.Machine != "" {
+		s += " on " + p.Machine
+	}
+	if p.Ranks != "" {
+		s += " ranks=" + string(p.Ranks)
 	}
 	if p.AutoVIP {
 		s += "+vip"

@@ -6,6 +6,7 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/envoy"
+	"fairway/internal/envoy/cluster"
 	"fairway/internal/envoy/listener"
 	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
@@ -134,6 +135,8 @@ func (b *listenerBuilder) secure(p *Plan) {
 					Filters: b.http(s).Filters(),
 				})
 			}
+		case Passed:
+			b.chain(listener.Chain{Match: listener.Match{ServerNames: s.Names}, Filters: b.passed().Filters()})
 		case SNI:
 			routed = append(routed, s)
 		case TLS:
@@ -149,6 +152,13 @@ func (b *listenerBuilder) secure(p *Plan) {
 		}
 		return c
 	})
+}
+
+// passed hands connections on to the clusters that they name.
+func (b *listenerBuilder) passed() listener.Passed {
+	return listener.Passed{
+		StatPrefix: "outbound_" + b.out.Name, Nowhere: cluster.BlackHoleName, AccessLog: b.t.in.AccessLog(b.r, listener.Source),
+	}
 }
 
 // connections adds a chain for each match of the tcp and tls routes that are bound to the servers. What two of them

@@ -232,6 +232,9 @@ func plan(servers table.Rows[ServerKey, *Server]) *Plan {
 // them: only what its rules match is taken.
 func (p *Plan) takeNames(s *Planned, taken map[string]ServerKey) bool {
 	names := s.Server.serverNames()
+	if s.Server.Class == Passed {
+		names = s.Server.passedNames()
+	}
 	if s.Server.Class == SNI {
 		s.Names = names
 		return true

@@ -24,10 +24,11 @@ const (
 	TCP                   // connections in the clear
 	TLS                   // TLS taken off, connections inside
 	SNI                   // TLS passed through, routed on its server name
+	Passed                // TLS passed through, to the cluster that its server name is (AUTO_PASSTHROUGH)
 )
 
 func (c Class) String() string {
-	return [...]string{"unserved", "HTTP", "HTTPS", "TCP", "terminated TLS", "passed through TLS"}[c]
+	return [...]string{"unserved", "HTTP", "HTTPS", "TCP", "terminated TLS", "passed through TLS", "TLS passed to clusters"}[c]
 }
 
 // family tells what can share a port: requests in the clear, TLS told apart by server name, or one stream of connections.
@@ -37,7 +38,7 @@ func (c Class) family() string {
 		return "HTTP"
 	case TCP:
 		return "TCP"
-	case HTTPS, TLS, SNI:
+	case HTTPS, TLS, SNI, Passed:
 		return "TLS"
 	}
 	return ""
@@ -61,6 +62,8 @@ func classify(s *networking.Server) (c Class, why string) {
 		return Unserved, "protocol " + p.String() + " needs tls settings"
 	case mode == networking.ServerTLSSettings_PASSTHROUGH:
 		return SNI, ""
+	case mode == networking.ServerTLSSettings_AUTO_PASSTHROUGH:
+		return Passed, ""
 	case p == mesh.HTTPS:
 		return terminated(HTTPS, mode)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"fairway/internal/compile/demand"
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/registry"
 	routes "fairway/internal/compile/route"
 	"fairway/internal/compile/scope"
 	"fairway/internal/compile/secret"
@@ -28,6 +29,7 @@ type Tables struct {
 	VirtualHosts  *table.Table[mesh.ResourceKey, *envoy.Encoded] // on the layer's own shelf
 	RedirectHosts *table.Table[mesh.ResourceKey, *envoy.Encoded] // on the shelf below it
 	Clusters      *table.Table[ClusterKey, struct{}]             // which clusters a layer's routes name
+	Passed        *table.Table[PassedKey, struct{}]              // to which services it leads clients of other networks
 
 	Asked *table.Table[secret.Ask, struct{}] // the Secrets that servers name
 
@@ -56,7 +58,8 @@ type Tables struct {
 
 // Declare declares the tables, in order.
 func Declare(
-	s *table.Store, in *input.Tables, secrets *secret.Tables, sc *scope.Tables, proxies *demand.Tables, rt *routes.Tables,
+	s *table.Store, in *input.Tables, reg *registry.Tables, secrets *secret.Tables, sc *scope.Tables, proxies *demand.Tables,
+	rt *routes.Tables,
 ) *Tables {
 	t := &Tables{in: in, secrets: secrets, sc: sc, demand: proxies, rt: rt, gateways: in.Gateways}
 	t.declareFiles(s)
@@ -64,6 +67,7 @@ func Declare(
 	t.declareSelected(in.Gateways, proxies.Gateways)
 	t.declareWritten(in.Gateways)
 	t.declareServers()
+	t.declarePassed(reg)
 	t.Asked = secret.Asked(t.Servers, "gateway/secrets", secretsOf)
 	t.declareClaims(in.VirtualServices)
 	t.declareChains(in.VirtualServices)

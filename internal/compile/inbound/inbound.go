@@ -239,6 +239,9 @@ func (t *Tables) addTargets(r *table.Reader, targets map[uint32]target, k mesh.E
 		return
 	}
 	for _, port := range s.Ports {
+		if !e.Serves(port) {
+			continue
+		}
 		n := e.On(port)
 		if have, taken := targets[n]; !taken || goesFirst(s, port, have) {
 			targets[n] = target{s, port}

@@ -42,15 +42,12 @@ var inForce = [...]string{
 	"ingress_class",
 	"ingress_controller_mode",
 	"ingress_selector",
+	"locality_lb_setting",
 }
 
 // partly are fields of MeshConfig of which a part is derived from alone: which parts that somebody has set do nothing, by
 // their JSON names.
 var partly = map[string]func(*meshconfig.MeshConfig) map[string]bool{
-	"locality_lb_setting": func(m *meshconfig.MeshConfig) map[string]bool {
-		s := m.GetLocalityLbSetting()
-		return map[string]bool{"failoverPriority": len(s.GetFailoverPriority()) > 0}
-	},
 	"default_providers": func(m *meshconfig.MeshConfig) map[string]bool {
 		p := m.GetDefaultProviders()
 		return map[string]bool{"tracing": len(p.GetTracing()) > 0, "accessLogging": len(p.GetAccessLogging()) > 0}
@@ -82,8 +79,7 @@ func (t *Tables) declareLater() {
 		})
 	table.Derive(t.Mesh, "mesh/later", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
-			if k.Kind == config.MeshNetworks {
-				r.Note(NotYet(o, "", "networks"))
+			if k.Kind != config.MeshConfig {
 				return
 			}
 			for _, field := range idle(config.Spec[*meshconfig.MeshConfig](o)) {

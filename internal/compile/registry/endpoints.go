@@ -27,11 +27,14 @@ func inlineEndpoints(o *config.Object, emit func(mesh.EndpointKey, mesh.Endpoint
 		}
 		ids := map[string]int{}
 		for _, e := range spec.GetEndpoints() {
-			address := e.GetAddress()
-			if address == "" {
-				continue // only a network is given: its gateway stands for the endpoint, which multi-network delivery brings
+			id := e.GetAddress()
+			if id == "" && isDNS(spec) {
+				continue
 			}
-			emit(mesh.EndpointKey{Service: key, ID: uniqueID(ids, address)}, endpoint(e))
+			if id == "" { // its network's gateways stand for it
+				id = "in " + e.GetNetwork()
+			}
+			emit(mesh.EndpointKey{Service: key, ID: uniqueID(ids, id)}, endpoint(e))
 		}
 	}
 }
@@ -115,7 +118,7 @@ func (s selectors) endpoints(
 	emit func(mesh.EndpointKey, mesh.Endpoint),
 ) (e mesh.Endpoint, serves []mesh.ServiceKey) {
 	e = endpoint(config.Spec[*networking.WorkloadEntry](o))
-	if e.Address == "" {
+	if e.Address == "" && e.Network == "" {
 		return e, nil
 	}
 	if !h.ready(r, o) {

@@ -36,11 +36,21 @@ func (t *Tables) declareIdentities() {
 }
 
 // Identities are the names of which a peer's certificate must hold one to answer for a service: those that the service lists
-// (ServiceEntry.subject_alt_names), else those of its endpoints, sorted. None: any identity of the mesh will do.
+// (ServiceEntry.subject_alt_names), else those of its endpoints and the accounts that it names beside, sorted. None: any
+// identity of the mesh will do.
 func (t *Tables) Identities(r *table.Reader, s *mesh.Service) []string {
 	if len(s.Identities) > 0 {
 		return s.Identities
 	}
 	names, _ := table.Get(r, t.identities, KeyOf(s))
-	return names
+	if len(names) == 0 || len(s.Accounts) == 0 {
+		return names
+	}
+	names = slices.Clone(names)
+	domain := t.in.TrustDomain(r)
+	for _, a := range s.Accounts {
+		names = append(names, mesh.SPIFFE(domain, s.Key.Namespace, a))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }

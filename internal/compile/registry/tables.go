@@ -40,7 +40,9 @@ type Tables struct {
 	Unserved           *table.Table[HostKey, struct{}]                                    // hosts that are to have endpoints and have none
 	EndpointsByHost    *table.Table[HostKey, table.Rows[mesh.EndpointKey, mesh.Endpoint]] // what serves a host
 	EndpointsByAddress *table.Table[string, table.Rows[mesh.EndpointKey, mesh.Endpoint]]  // what an IP serves
-	VIPs               *table.Table[HostKey, string]                                      // addresses given to services that have none
+	// OwnMachine has a row while some service is used on its clients' own machines alone.
+	OwnMachine *table.Table[struct{}, struct{}]
+	VIPs       *table.Table[HostKey, string] // addresses given to services that have none
 
 	in         *input.Tables
 	locals     *table.Table[HostKey, table.Rows[mesh.EndpointKey, mesh.Endpoint]]
@@ -56,6 +58,7 @@ func Declare(in *input.Tables) *Tables {
 	t.declareLocals()
 	t.declareIdentities()
 	t.declareVIPs()
+	t.declareOwnMachine()
 	t.Unserved = table.Derive(t.Merged, "unserved", CompareHostKey, table.Same[struct{}],
 		func(r *table.Reader, k HostKey, m *Merged, emit func(HostKey, struct{})) {
 			if m.Service.Resolution == mesh.ClientSide && !table.Has(r, t.EndpointsByHost, k) {
@@ -63,6 +66,31 @@ func Declare(in *input.Tables) *Tables {
 			}
 		})
 	return t
+}
+
+// declareOwnMachine says whether there is any service that is used on its clients' own machines alone: while there is none,
+// nobody asks where a proxy runs.
+func (t *Tables) declareOwnMachine() {
+	only := func(struct{}, struct{}) int { return 0 }
+	by := table.Index(t.Services, "services/own machine", only, func(_ mesh.ServiceKey, s *mesh.Service) []struct{} {
+		if !s.OwnMachine {
+			return nil
+		}
+		return []struct{}{{}}
+	})
+	t.OwnMachine = table.Derive(by, "own machine", only, table.Same[struct{}],
+		func(_ *table.Reader, _ struct{}, _ table.Rows[mesh.ServiceKey, struct{}], emit func(struct{}, struct{})) {
+			emit(struct{}{}, struct{}{})
+		}).Broad()
+}
+
+// MachineOf is where a proxy's workload runs, while some service is used there alone; empty: nowhere that is known.
+func (t *Tables) MachineOf(r *table.Reader, registry string, p mesh.Proxy) string {
+	if !table.Has(r, t.OwnMachine, struct{}{}) {
+		return ""
+	}
+	w, _ := table.Get(r, t.in.Workloads, mesh.WorkloadKey{Registry: registry, Namespace: p.Namespace, Name: p.Name})
+	return w.Machine
 }
 
 // VIP is the address allocated to a service that was declared without one; "" where it has its own, or can have none.

@@ -20,7 +20,9 @@ const (
 // placeOf completes a workload's row to what an endpoint there is, by its machine and its namespace.
 func (t *Tables) placeOf(r *table.Reader, w mesh.Workload) mesh.Endpoint {
 	address, _, _ := strings.Cut(w.Addresses, ",")
-	e := mesh.Endpoint{Address: address, Labels: w.Labels, Network: w.Network, Identity: w.ServiceAccount, Health: w.Health}
+	e := mesh.Endpoint{
+		Address: address, Labels: w.Labels, Network: w.Network, Identity: w.ServiceAccount, Health: w.Health, Machine: w.Machine,
+	}
 	mode, _ := w.Labels.Get(tlsModeLabel)
 	e.MTLS = mode == "istio"
 	if said, ok := w.Labels.Get(localityLabel); ok {
@@ -77,6 +79,7 @@ func completed(e, w mesh.Endpoint) mesh.Endpoint {
 	e.Locality = cmp.Or(e.Locality, w.Locality)
 	e.Network = cmp.Or(e.Network, w.Network)
 	e.Identity = cmp.Or(e.Identity, w.Identity)
+	e.Machine = cmp.Or(e.Machine, w.Machine)
 	e.MTLS = e.MTLS || w.MTLS
 	return e
 }

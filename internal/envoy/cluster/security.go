@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -138,7 +137,7 @@ func (o Outbound) announcement() string {
 func (o Outbound) mutual() *corev3.TransportSocket {
 	sni, subjects := o.Policy.TLS.GetSni(), o.names()
 	if sni == "" {
-		sni = fmt.Sprintf("outbound_.%d_.%s_.%s", o.Key.Port, o.Key.Subset, o.Key.Host)
+		sni = mesh.SNI(o.Key)
 	}
 	if len(subjects) == 0 {
 		subjects = o.Identities

@@ -19,6 +19,8 @@ type Load struct {
 	Form      Form            // endpoints of another form are left out
 	Endpoints []mesh.Endpoint // in any order; Build sorts them in place
 	Nearness  Nearness
+	// Rank says how soon an endpoint is used, those of 0 first: endpoints of one locality may differ. nil: Nearness says.
+	Rank func(mesh.Endpoint) uint32
 }
 
 // Build groups the endpoints by locality, in order of locality and address. A locality weighs what its endpoints weigh
@@ -26,21 +28,37 @@ type Load struct {
 // none.
 func (l Load) Build() *endpointv3.ClusterLoadAssignment {
 	ends := slices.DeleteFunc(l.Endpoints, func(e mesh.Endpoint) bool { return !l.Form.Fits(e.Address) })
-	slices.SortFunc(ends, compare)
+	slices.SortFunc(ends, l.compare)
 	out := &endpointv3.ClusterLoadAssignment{ClusterName: l.Cluster}
 	scale := newScale(ends)
 	for rest := ends; len(rest) > 0; {
-		n := sameLocality(rest)
-		out.Endpoints = append(out.Endpoints, l.locality(rest[:n], scale))
+		n := l.alike(rest)
+		group := l.locality(rest[:n], scale)
+		group.Priority = l.rank(rest[0])
+		out.Endpoints = append(out.Endpoints, group)
 		rest = rest[n:]
+	}
+	if l.Rank != nil {
+		consecutive(out.Endpoints)
+		return out
 	}
 	out.Endpoints = l.Nearness.apply(out.Endpoints)
 	return out
 }
 
+func (l Load) rank(e mesh.Endpoint) uint32 {
+	if l.Rank == nil {
+		return 0
+	}
+	return l.Rank(e)
+}
+
+func (l Load) compare(a, b mesh.Endpoint) int {
+	return cmp.Or(mesh.CompareLocality(a.Locality, b.Locality), cmp.Compare(l.rank(a), l.rank(b)), compare(a, b))
+}
+
 func compare(a, b mesh.Endpoint) int {
 	return cmp.Or(
-		mesh.CompareLocality(a.Locality, b.Locality),
 		cmp.Compare(a.Address, b.Address),
 		cmp.Compare(a.Ports, b.Ports),
 		cmp.Compare(
@@ -54,9 +72,10 @@ func compare(a, b mesh.Endpoint) int {
 	)
 }
 
-func sameLocality(ends []mesh.Endpoint) int {
+// alike is how many of the first endpoints are of one locality, and of one rank.
+func (l Load) alike(ends []mesh.Endpoint) int {
 	for i := range ends {
-		if ends[i].Locality != ends[0].Locality {
+		if ends[i].Locality != ends[0].Locality || l.rank(ends[i]) != l.rank(ends[0]) {
 			return i
 		}
 	}

@@ -59,12 +59,19 @@ func (n Nearness) apply(all []*endpointv3.LocalityLbEndpoints) []*endpointv3.Loc
 	return all
 }
 
-// order ranks localities. Priorities are consecutive and begin at 0, as Envoy wants them
-// (envoy/config/endpoint/v3/endpoint_components.proto, LocalityLbEndpoints.priority).
+// order ranks localities.
 func (n Nearness) order(all []*endpointv3.LocalityLbEndpoints) {
-	var steps []uint32
 	for _, l := range all {
 		l.Priority = n.distance(localityOf(l))
+	}
+	consecutive(all)
+}
+
+// consecutive keeps the order of priorities and lets them begin at 0, without gaps, as Envoy wants them
+// (envoy/config/endpoint/v3/endpoint_components.proto, LocalityLbEndpoints.priority).
+func consecutive(all []*endpointv3.LocalityLbEndpoints) {
+	var steps []uint32
+	for _, l := range all {
 		steps = append(steps, l.Priority)
 	}
 	slices.Sort(steps)

@@ -29,6 +29,7 @@ type Node struct {
 	Labels    map[string]string // app: <name> when nil
 	Router    bool              // a gateway
 	Locality  mesh.Locality
+	Network   string // that it says it is of; empty: of none
 	// Redirected says that traffic is redirected to the proxy. Otherwise nothing is intercepted.
 	Redirected bool
 	Sotw       bool // the state-of-the-world protocol in place of the incremental one
@@ -96,6 +97,10 @@ func (m *Mesh) bootstrap(t testing.TB, n Node) []byte {
 	if n.Redirected {
 		mode = "REDIRECT"
 	}
+	metadata := map[string]any{"INTERCEPTION_MODE": mode, "NAMESPACE": n.Namespace, "LABELS": labels}
+	if n.Network != "" {
+		metadata["NETWORK"] = n.Network
+	}
 	socket := ""
 	if n.Identity != (secrets.Files{}) {
 		socket = serveSecrets(t, n.Identity)
@@ -111,7 +116,7 @@ func (m *Mesh) bootstrap(t testing.TB, n Node) []byte {
 			Domain:    n.Namespace + ".svc.cluster.local",
 			Cluster:   n.Name + "." + n.Namespace,
 			Locality:  n.Locality,
-			Metadata:  map[string]any{"INTERCEPTION_MODE": mode, "NAMESPACE": n.Namespace, "LABELS": labels},
+			Metadata:  metadata,
 		},
 		Discovery: bootstrap.HostPort{Host: m.IP("plane"), Port: 15010},
 		Admin:     bootstrap.HostPort{Host: m.IP(n.Name + "-admin"), Port: adminPort},

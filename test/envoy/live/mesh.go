@@ -30,6 +30,8 @@ type Options struct {
 	Grace time.Duration
 	// MeshConfig is the mesh configuration as YAML; empty: the defaults.
 	MeshConfig string
+	// Networks are the mesh's networks as YAML (MeshNetworks); ${ip:NAME} is an address of the mesh. Empty: there are none.
+	Networks string
 	// MayRefuse says that proxies may refuse a resource: the test is about that.
 	MayRefuse bool
 }

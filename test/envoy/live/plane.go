@@ -47,6 +47,9 @@ func startPlane(t testing.TB, m *Mesh, o Options) *Plane {
 	} else {
 		m.setMeshConfig(t, p, o.MeshConfig)
 	}
+	if o.Networks != "" {
+		m.setNetworks(t, p, o.Networks)
+	}
 	p.Start(t)
 	t.Cleanup(func() { p.Stop(t) })
 	return p

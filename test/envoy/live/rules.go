@@ -98,6 +98,16 @@ func (m *Mesh) setMeshConfig(t testing.TB, p *Plane, yaml string) {
 	p.Rules.Set(allowLoopback(o))
 }
 
+// setNetworks sets the networks of a control plane that may not run yet.
+func (m *Mesh) setNetworks(t testing.TB, p *Plane, yaml string) {
+	t.Helper()
+	o, problems := m.decoder.DecodeMeshNetworks(config.Document{Text: []byte(rig.Fill(t, "networks", yaml, m.Address))})
+	if o == nil {
+		t.Fatalf("networks of the test: %v", problems)
+	}
+	p.Rules.Set(o)
+}
+
 // allowLoopback lets rules lead every proxy to loopback addresses, where all workloads of a test are, unless the test
 // says itself whose may.
 func allowLoopback(o *config.Object) *config.Object {

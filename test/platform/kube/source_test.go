@@ -121,6 +121,32 @@ spec: {type: ExternalName, externalName: api.example.com, ports: [{name: https, 
 		w.holding(t, "service "+key, "STATIC https:443/HTTPS addresses=10.250.")
 		w.holding(t, "slice "+key+" spec.externalName", "")
 	})
+	t.Run("a service that is a gateway, and one that stays near", func(t *testing.T) {
+		const text = `
+apiVersion: v1
+kind: Service
+metadata: {name: eastwest, namespace: shop, labels: {topology.istio.io/network: net1}}
+spec: {type: LoadBalancer, ports: [{name: tls, port: 15443}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: near, namespace: shop}
+spec: {internalTrafficPolicy: Local, trafficDistribution: PreferClose, ports: [{name: http, port: 80}]}
+`
+		const gateway = "eastwest.shop.svc.cluster.local shop/eastwest Kubernetes/east"
+		const near = "near.shop.svc.cluster.local shop/near Kubernetes/east"
+		c.Apply(t, text)
+		w.holding(t, "service "+gateway, "into=net1")
+		w.holding(t, "service "+near, "subzone own machine")
+		c.Patch(t, "/api/v1/namespaces/shop/services/eastwest/status", `{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.1"}]}}}`)
+		w.holding(t, "service "+gateway, "outside=192.0.2.1 into=net1")
+		c.Patch(t, "/api/v1/namespaces/shop/services/eastwest", `{"metadata":{"annotations":{"networking.istio.io/gatewayPort":"443"}}}`)
+		w.holding(t, "service "+gateway, "outside=192.0.2.1 into=net1:443")
+		c.Patch(t, "/api/v1/namespaces/shop/services/near", `{"spec":{"internalTrafficPolicy":"Cluster"}}`)
+		w.holding(t, "service "+near, "nearest=topology.istio.io/network,topology.kubernetes.io/region")
+		c.Delete(t, text)
+		w.holding(t, "service "+gateway, "")
+	})
 	t.Run("what nobody reads", func(t *testing.T) {
 		c.Apply(t, webRule)
 		w.holding(t, webRuleKey, "seconds:3")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +27,12 @@ func (r Registry) Service(s *corev1.Service) (*mesh.Service, *mesh.Slice, []mesh
 		ExportTo:   notes.exportTo(s),
 		Created:    created(s),
 		Origin:     notes.of,
+		Outside:    notes.outside(s),
+		Accounts:   notes.accounts(s),
+		Nearest:    notes.nearest(s),
+		OwnMachine: s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
 	}
+	row.Network, row.NetworkPort = notes.gateway(s)
 	switch {
 	case s.Spec.Type == corev1.ServiceTypeExternalName:
 		row.Resolution, row.External = mesh.DNS, true
@@ -98,6 +104,118 @@ func (n *notes) addresses(s *corev1.Service) (out []string) {
 		out = append(out, ip.String())
 	}
 	return out
+}
+
+// distribution is the annotation that says what spec.trafficDistribution does, and goes before it.
+const distribution = "networking.istio.io/traffic-distribution"
+
+// nearest reads it: by which parts of where they are clients choose among endpoints. Machines are not told apart.
+func (n *notes) nearest(s *corev1.Service) []string {
+	said, field := s.Annotations[distribution], "metadata.annotations["+distribution+"]"
+	if said == "" && s.Spec.TrafficDistribution != nil {
+		said, field = *s.Spec.TrafficDistribution, "spec.trafficDistribution"
+	}
+	zone := []string{networkLabel, corev1.LabelTopologyRegion, corev1.LabelTopologyZone}
+	switch said {
+	case "", "Any":
+		return nil
+	case corev1.ServiceTrafficDistributionPreferSameZone:
+		return zone
+	case corev1.ServiceTrafficDistributionPreferClose:
+		return append(zone, subZoneLabel)
+	case corev1.ServiceTrafficDistributionPreferSameNode:
+		n.add(field, code.NotYet, mesh.Info, "machines are not told apart: the nearest are those of a subzone, as with PreferClose")
+		return append(zone, subZoneLabel)
+	}
+	n.add(field, code.UnknownValue, mesh.Warning, quoted(said)+" is not known; endpoints are used alike wherever they are")
+	return nil
+}
+
+// mostOutside is how many addresses outside of its cluster a Service may have.
+const mostOutside = 100
+
+// outside are the addresses of its load balancer and its external IPs, each once, sorted.
+func (n *notes) outside(s *corev1.Service) (out []string) {
+	for i, text := range s.Spec.ExternalIPs {
+		if ip, err := netip.ParseAddr(text); err == nil && ip.Zone() == "" {
+			out = append(out, ip.String())
+		} else {
+			n.add(fmt.Sprintf("spec.externalIPs[%d]", i), code.AddressForm, mesh.Error, quoted(text)+" is no address; it is left out")
+		}
+	}
+	for i, at := range s.Status.LoadBalancer.Ingress {
+		ip, err := netip.ParseAddr(at.IP)
+		switch host := strings.TrimSuffix(strings.ToLower(at.Hostname), "."); {
+		case err == nil && ip.Zone() == "":
+			out = append(out, ip.String())
+		case at.IP == "" && host != "" && plain(host) && !strings.Contains(host, "/"):
+			out = append(out, host)
+		default:
+			n.add(fmt.Sprintf("status.loadBalancer.ingress[%d]", i), code.AddressForm, mesh.Error,
+				quoted(cmp.Or(at.IP, at.Hostname))+" is no address; it is left out")
+		}
+	}
+	slices.Sort(out)
+	if out = slices.Compact(out); len(out) > mostOutside {
+		n.add("status.loadBalancer", code.TooMuch, mesh.Error, fmt.Sprintf("of its addresses the first %d count", mostOutside))
+		out = out[:mostOutside]
+	}
+	return out
+}
+
+// What says of a Service that it is an east-west gateway's, and on which port that is entered.
+const (
+	networkLabel = "topology.istio.io/network"
+	gatewayPort  = "networking.istio.io/gatewayPort" // a label, or an annotation
+)
+
+func (n *notes) gateway(s *corev1.Service) (network string, port uint32) {
+	network = s.Labels[networkLabel]
+	if network == "" || !n.isLabel(networkLabel, network) {
+		return "", 0
+	}
+	said, field := s.Annotations[gatewayPort], "metadata.annotations["+gatewayPort+"]"
+	if said == "" {
+		said, field = s.Labels[gatewayPort], "metadata.labels["+gatewayPort+"]"
+	}
+	if said == "" {
+		return shared(network), 0
+	}
+	number, err := strconv.ParseUint(said, 10, 16)
+	if err != nil || number == 0 {
+		n.add(field, code.BadPort, mesh.Error, fmt.Sprintf("%s is no port; %d is taken", quoted(said), mesh.EastWestPort))
+		return shared(network), 0
+	}
+	return shared(network), uint32(number)
+}
+
+// Annotations that name service accounts which a Service's endpoints may have, as names and as whole identities.
+const (
+	accountNames      = "alpha.istio.io/kubernetes-serviceaccounts"
+	accountIdentities = "alpha.istio.io/canonical-serviceaccounts"
+	mostAccounts      = 100
+)
+
+func (n *notes) accounts(s *corev1.Service) (out []string) {
+	for _, by := range [...]string{accountNames, accountIdentities} {
+		if s.Annotations[by] == "" {
+			continue
+		}
+		for _, word := range strings.SplitN(s.Annotations[by], ",", mostAccounts) {
+			word = strings.TrimSpace(word)
+			id, whole := strings.CutPrefix(word, "spiffe://")
+			if good := id != "" && plain(id) && (whole || by == accountIdentities || !strings.Contains(id, "/")); !good {
+				n.add("metadata.annotations["+by+"]", code.BadValue, mesh.Error, quoted(word)+" is no service account; it is left out")
+				continue
+			}
+			if by == accountIdentities {
+				word = "spiffe://" + id
+			}
+			out = append(out, word)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // exportTo reads the annotation. Where nothing of it can be read the Service is seen in its own namespace alone: who

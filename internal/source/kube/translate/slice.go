@@ -36,10 +36,11 @@ func (r Registry) Slice(s *discoveryv1.EndpointSlice) (*mesh.Slice, []mesh.Probl
 		notes.add("addressType", code.NotYet, mesh.Warning, "names are no addresses of endpoints; a ServiceEntry can have some")
 		return row, notes.list
 	}
-	ports := portsOf(s)
+	ports, all := portsOf(s)
 	row.Endpoints = make([]mesh.SliceEndpoint, 0, len(s.Endpoints))
 	for i := range s.Endpoints {
 		if e, ok := r.endpoint(notes, s, i, ports); ok {
+			e.ListsAll = all
 			row.Endpoints = append(row.Endpoints, e)
 		}
 	}
@@ -72,6 +73,9 @@ func (r Registry) endpoint(n *notes, s *discoveryv1.EndpointSlice, i int, ports 
 	if e.Hostname != nil && plain(*e.Hostname) {
 		out.Hostname = *e.Hostname
 	}
+	if e.NodeName != nil && plain(*e.NodeName) {
+		out.Machine = shared(*e.NodeName)
+	}
 	if t := e.TargetRef; t != nil && t.Kind == "Pod" && Named(t.Namespace, t.Name) {
 		out.Workload = r.WorkloadKey(cmp.Or(t.Namespace, s.Namespace), t.Name)
 	}
@@ -93,19 +97,21 @@ func healthOf(c discoveryv1.EndpointConditions) mesh.Health {
 }
 
 // portsOf is the numbers of all ports by name. The one port of a slice may have none: then it is the one port of the
-// Service, which has no name either.
-func portsOf(s *discoveryv1.EndpointSlice) mesh.PortMap {
+// Service, which has no name either. A port without a number stands for all; else all says that no others are served.
+func portsOf(s *discoveryv1.EndpointSlice) (ports mesh.PortMap, all bool) {
 	var pairs []string
+	all = true
 	for _, p := range s.Ports {
 		name := ""
 		if p.Name != nil {
 			name = *p.Name
 		}
 		if p.Port == nil || !plain(name) || p.Protocol != nil && *p.Protocol == corev1.ProtocolSCTP {
+			all = all && p.Port != nil
 			continue
 		}
 		pairs = append(pairs, name+"="+strconv.FormatInt(int64(*p.Port), 10))
 	}
 	slices.Sort(pairs)
-	return mesh.PortMap(shared(strings.Join(slices.Compact(pairs), ",")))
+	return mesh.PortMap(shared(strings.Join(slices.Compact(pairs), ","))), all
 }

@@ -1,0 +1,110 @@
+package cluster_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/compile/compiletest"
+	"fairway/internal/mesh"
+	"fairway/internal/source"
+	"fairway/internal/xdstype"
+)
+
+// shop is a registry's service with an endpoint on each of some machines, as change has it.
+func shop(change func(*mesh.Service), machines ...string) source.Rows {
+	s := &mesh.Service{
+		Key:        mesh.ServiceKey{Host: "web.shop.svc.cluster.local", Namespace: "shop", Registry: "Kubernetes/east", Object: "web"},
+		Ports:      []mesh.Port{{Name: "http", Number: 80, Protocol: mesh.HTTP}},
+		Resolution: mesh.ClientSide,
+	}
+	change(s)
+	slice := &mesh.Slice{Key: mesh.SliceKey{Service: s.Key, Name: "web-1"}}
+	for i, m := range machines {
+		address := fmt.Sprintf("10.1.0.%d", i+1)
+		slice.Endpoints = append(slice.Endpoints, mesh.SliceEndpoint{ID: address, Endpoint: mesh.Endpoint{
+			Address: address, Machine: m, Locality: mesh.Locality{Region: "r", Zone: "zone of " + m},
+			Ports: "http=8080", ListsAll: true,
+		}})
+	}
+	return source.Rows{Services: []*mesh.Service{s}, Slices: []*mesh.Slice{slice}}
+}
+
+// client is a proxy whose workload runs on a machine.
+func client(name, machine string) (mesh.Proxy, mesh.Workload) {
+	p := compiletest.Sidecar(name, "shop", "10.2.0.1")
+	p.Name, p.Cluster, p.Locality = name, "east", mesh.Locality{Region: "r", Zone: "zone of " + machine}
+	key := mesh.WorkloadKey{Registry: "Kubernetes/east", Namespace: "shop", Name: name}
+	return p, mesh.Workload{Key: key, Addresses: "10.2.0.1", Machine: machine}
+}
+
+// used says, of each part of a layer that has the service's load assignment, which addresses are used first, and which after these.
+func used(t *testing.T, w *compiletest.World) (out []string) {
+	t.Helper()
+	w.Settle()
+	for k, e := range w.Published(xdstype.Loads) {
+		load := &endpointv3.ClusterLoadAssignment{}
+		if err := proto.Unmarshal(e.Body, load); err != nil {
+			t.Fatal(err)
+		}
+		line := k.Shelf.Part + ":"
+		for _, l := range load.Endpoints {
+			for _, e := range l.LbEndpoints {
+				line += fmt.Sprintf(" %d %s", l.Priority, e.GetEndpoint().Address.GetSocketAddress().Address)
+			}
+		}
+		out = append(out, line)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// TestOwnMachine: clients of a service that is for each machine alone use that of theirs, and of others none.
+func TestOwnMachine(t *testing.T) {
+	w := compiletest.New(t)
+	one, pod := client("one", "m1")
+	w.Connect(one)
+	w.In.Apply(source.Batch{Set: source.Rows{Workloads: []mesh.Workload{pod}}})
+	own := func(s *mesh.Service) { s.OwnMachine = true }
+	all := func(*mesh.Service) {}
+	for _, c := range []struct {
+		rows source.Rows
+		want string
+	}{
+		{shop(all, "m1", "m2"), ": 0 10.1.0.1 0 10.1.0.2"},
+		{shop(own, "m1", "m2"), ": 0 10.1.0.1 0 10.1.0.2\non m1: 0 10.1.0.1"},
+		{shop(own, "m2"), ": 0 10.1.0.1\non m1:"},
+		{shop(all, "m1", "m2"), ": 0 10.1.0.1 0 10.1.0.2"},
+	} {
+		w.In.Apply(source.Batch{Set: c.rows})
+		if got := strings.Join(used(t, w), "\n"); got != c.want {
+			t.Errorf("got\n%s\nwant\n%s", got, c.want)
+		}
+	}
+}
+
+// TestNearest: a service says how its clients choose, whether or not endpoints that fail are detected; a rule goes before it.
+func TestNearest(t *testing.T) {
+	w := compiletest.New(t)
+	one, _ := client("one", "m1")
+	w.Connect(one)
+	w.In.Apply(source.Batch{Set: shop(func(s *mesh.Service) {
+		s.Nearest = []string{"topology.istio.io/network", "topology.kubernetes.io/region", "topology.kubernetes.io/zone"}
+	}, "m1", "m2")})
+	want := ": 0 10.1.0.1 0 10.1.0.2\nfrom r/zone of m1/: 0 10.1.0.1 1 10.1.0.2"
+	if got := strings.Join(used(t, w), "\n"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	w.Apply(`apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: web, namespace: shop}
+spec: {host: web, trafficPolicy: {loadBalancer: {localityLbSetting: {enabled: false}}}}
+`)
+	if got := strings.Join(used(t, w), "\n"); strings.Contains(got, " 1 ") {
+		t.Errorf("a rule switches it off, and still: %s", got)
+	}
+}

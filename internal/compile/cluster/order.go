@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"fairway/internal/compile/network"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// Order ranks endpoints by labels (LocalityLoadBalancerSetting.failover_priority), in one comparable string: a line
+// "name=value" each, as clients of a view have them. An endpoint goes before those of which fewer of the first lines hold.
+type Order string
+
+// Names in failoverPriority that stand for what is known of a workload otherwise.
+const (
+	clusterName = "topology.istio.io/cluster"
+	subzoneName = "topology.istio.io/subzone"
+)
+
+// orderOf gives the names of labels the values that clients of a view have; what has a value keeps it.
+func orderOf(priority []string, v LoadView) Order {
+	var out strings.Builder
+	for _, label := range priority {
+		name, value, given := strings.Cut(label, "=")
+		if !given {
+			value = v.value(name)
+		}
+		out.WriteString(name + "=" + value + "\n")
+	}
+	return Order(out.String())
+}
+
+// value is what the clients of a view have under a name; empty: nothing.
+func (v LoadView) value(name string) string {
+	if name == network.Label {
+		return v.Reach.Network
+	}
+	if value, ok := placeOf(v.From, name); ok {
+		return value
+	}
+	value, _ := v.Ranks.Get(name)
+	return value
+}
+
+func placeOf(l mesh.Locality, name string) (string, bool) {
+	switch name {
+	case corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaRegion:
+		return l.Region, true
+	case corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone:
+		return l.Zone, true
+	case subzoneName:
+		return l.SubZone, true
+	}
+	return "", false
+}
+
+// rank says how many of the last lines of an order do not hold for an endpoint; nil: there is no order.
+func (b builder) rank(r *table.Reader, order Order, all []member) func(mesh.Endpoint) uint32 {
+	if order == "" {
+		return nil
+	}
+	find := b.networks.Finder(r)
+	ranks := make(map[mesh.Endpoint]uint32, len(all))
+	lines := strings.Split(strings.TrimSuffix(string(order), "\n"), "\n")
+	for _, m := range all {
+		holds := 0
+		for holds < len(lines) {
+			name, value, _ := strings.Cut(lines[holds], "=")
+			if m.value(find, name) != value {
+				break
+			}
+			holds++
+		}
+		ranks[m.Endpoint] = uint32(len(lines) - holds)
+	}
+	return func(e mesh.Endpoint) uint32 { return ranks[e] }
+}
+
+// value is what an endpoint has under a name; empty: nothing.
+func (m member) value(find network.Finder, name string) string {
+	if name == network.Label {
+		return find.Of(m.of, m.Endpoint)
+	}
+	if value, ok := placeOf(m.Locality, name); ok {
+		return value
+	}
+	value, said := m.Labels.Get(name)
+	if !said && name == clusterName {
+		value, _ = strings.CutPrefix(m.of.Registry, network.Kubernetes)
+	}
+	return value
+}

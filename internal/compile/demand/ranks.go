@@ -1,0 +1,75 @@
+package demand
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/compile/vouch"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// clusterLabel stands for the cluster of a proxy, or of an endpoint, where ranks name it.
+const clusterLabel = "topology.istio.io/cluster"
+
+// some is the term of every rule that ranks endpoints. No label is called so.
+const some = ""
+
+// declareRanks indexes the labels by which DestinationRules rank endpoints as the client has them.
+func (t *Tables) declareRanks() {
+	asked := table.Derive(t.in.DestinationRules, "ranks/rules", config.CompareKey, slices.Equal[[]string],
+		func(_ *table.Reader, k config.Key, o *config.Object, emit func(config.Key, []string)) {
+			spec := config.Spec[*networking.DestinationRule](o)
+			names := namesOf(spec.GetTrafficPolicy())
+			for _, s := range spec.GetSubsets() {
+				names = append(names, namesOf(s.GetTrafficPolicy())...)
+			}
+			if len(names) > 0 {
+				slices.Sort(names)
+				emit(k, slices.Compact(names))
+			}
+		})
+	t.ranks = table.Group(asked, "ranks/labels", cmp.Compare[string], func(_ config.Key, names []string) []string { return names })
+}
+
+func namesOf(p *networking.TrafficPolicy) (out []string) {
+	out = ranking(p.GetLoadBalancer().GetLocalityLbSetting())
+	for _, port := range p.GetPortLevelSettings() {
+		out = append(out, ranking(port.GetLoadBalancer().GetLocalityLbSetting())...)
+	}
+	return out
+}
+
+// ranking are the names of labels whose values are the client's, and some.
+func ranking(s *networking.LocalityLoadBalancerSetting) (out []string) {
+	for _, label := range s.GetFailoverPriority() {
+		name, _, given := strings.Cut(label, "=")
+		if out = append(out, some); !given {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// ranksOf says whether any rule ranks endpoints, and keeps those of a proxy's labels that are compared.
+func (t *Tables) ranksOf(r *table.Reader, p vouch.Proxy) (ranked bool, ranks mesh.Labels) {
+	byMesh := ranking(t.in.LocalityLB(r))
+	asks := func(name string) bool { return slices.Contains(byMesh, name) || table.Has(r, t.ranks, name) }
+	if !asks(some) {
+		return false, ""
+	}
+	kept := map[string]string{}
+	for name, value := range p.Labels.Map() {
+		if asks(name) {
+			kept[name] = value
+		}
+	}
+	if p.Cluster != "" && asks(clusterLabel) {
+		kept[clusterLabel] = p.Cluster
+	}
+	return true, mesh.MakeLabels(kept)
+}

@@ -1,0 +1,66 @@
+package gateway
+
+import (
+	"cmp"
+	"slices"
+
+	"fairway/internal/compile/registry"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// PassedKey says that gateways of a layer lead clients of other networks to a service.
+type PassedKey struct {
+	Layer mesh.Layer
+	Host  registry.HostKey
+}
+
+func comparePassed(a, b PassedKey) int {
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), registry.CompareHostKey(a.Host, b.Host))
+}
+
+// declarePassed finds those services, by pair of a server and a host: a service that comes or goes costs its own rows, and
+// no listener.
+func (t *Tables) declarePassed(reg *registry.Tables) {
+	type pair = table.Pair[ServerKey, registry.HostKey]
+	compare := func(a, b pair) int {
+		return cmp.Or(compareServer(a.Left, b.Left), registry.CompareHostKey(a.Right, b.Right))
+	}
+	pairs := table.Join(
+		t.Servers, func(_ ServerKey, s *Server) []mesh.Host {
+			if s.Class != Passed {
+				return nil
+			}
+			return s.names()
+		},
+		reg.Merged, func(k registry.HostKey, _ *registry.Merged) []mesh.Host {
+			return append(k.Host.Wildcards(), k.Host)
+		}, "gateway/passed/pairs")
+	allowed := table.Derive(pairs, "gateway/passed/allowed", compare, table.Same[struct{}],
+		func(_ *table.Reader, k pair, both table.Both[*Server, *registry.Merged], emit func(pair, struct{})) {
+			if slices.Contains(both.Left.claims(k.Right.Namespace, k.Right.Host), k.Right.Host) {
+				emit(k, struct{}{})
+			}
+		})
+	byHost := table.Index(allowed, "gateway/passed/hosts", comparePassed, func(k pair, _ struct{}) []PassedKey {
+		return []PassedKey{{k.Left.Port.Layer, k.Right}}
+	})
+	t.Passed = table.Derive(byHost, "gateway/passed", comparePassed, table.Same[struct{}],
+		func(_ *table.Reader, k PassedKey, _ table.Rows[pair, struct{}], emit func(PassedKey, struct{})) {
+			emit(k, struct{}{})
+		})
+}
+
+// passedNames are the TLS server names of the clusters of the server's hosts; none where it takes every name. Such a name
+// ends in that of the host.
+func (s *Server) passedNames() []string {
+	var out []string
+	for _, name := range s.serverNames() {
+		if h := mesh.Host(name); !h.IsWildcard() {
+			name = "*." + name
+		}
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -1,0 +1,144 @@
+package network
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// Label says of a workload, a namespace, the system's namespace or a gateway's Service which network it is of.
+const Label = "topology.istio.io/network"
+
+// Kubernetes begins the names of registries that are clusters; what follows is the cluster's.
+const Kubernetes = "Kubernetes/"
+
+// ranges say which network registries and addresses are of, where nothing nearer does (MeshNetworks).
+type ranges struct {
+	registries map[string]string // by cluster or registry
+	cidrs      []cidr            // the narrowest first
+}
+
+type cidr struct {
+	netip.Prefix
+	network string
+}
+
+func rangesOf(n *meshconfig.MeshNetworks) *ranges {
+	out := &ranges{registries: map[string]string{}}
+	for _, name := range slices.Sorted(maps.Keys(n.GetNetworks())) {
+		for _, e := range n.GetNetworks()[name].GetEndpoints() {
+			if from := e.GetFromRegistry(); from != "" {
+				if _, taken := out.registries[from]; !taken {
+					out.registries[from] = name
+				}
+			}
+			if p, err := netip.ParsePrefix(e.GetFromCidr()); err == nil {
+				out.cidrs = append(out.cidrs, cidr{p.Masked(), name})
+			}
+		}
+	}
+	slices.SortStableFunc(out.cidrs, func(a, b cidr) int { return cmp.Compare(b.Bits(), a.Bits()) })
+	return out
+}
+
+func (g *ranges) equal(o *ranges) bool {
+	return maps.Equal(g.registries, o.registries) && slices.Equal(g.cidrs, o.cidrs)
+}
+
+// holding is the network of an address; empty: of none that is known.
+func (g *ranges) holding(address string) string {
+	if g == nil || len(g.cidrs) == 0 {
+		return ""
+	}
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return ""
+	}
+	for _, c := range g.cidrs {
+		if c.Contains(ip.Unmap()) {
+			return c.network
+		}
+	}
+	return ""
+}
+
+// homeOf is the network of a registry as a whole: what the label of its system namespace says, else MeshNetworks.
+func (t *Tables) homeOf(r *table.Reader, registry string) string {
+	system, _ := table.Get(r, t.in.Namespaces, mesh.NamespaceKey{Registry: registry, Name: t.in.RootNamespace(r)})
+	if said, ok := system.Labels.Get(Label); ok {
+		return said
+	}
+	g, _ := table.Get(r, t.ranges, struct{}{})
+	if g == nil {
+		return ""
+	}
+	return cmp.Or(g.registries[registry], g.registries[strings.TrimPrefix(registry, Kubernetes)])
+}
+
+// Finder tells which networks endpoints are of, asking for each registry once.
+type Finder struct {
+	t     *Tables
+	r     *table.Reader
+	homes map[string]string
+}
+
+// Finder is for one row.
+func (t *Tables) Finder(r *table.Reader) Finder { return Finder{t, r, map[string]string{}} }
+
+// Of is the network of an endpoint of a service: what it says itself (a workload's label, else its namespace's, a
+// WorkloadEntry's network), else that of its address, else its registry's. Empty: it is everybody's.
+func (f Finder) Of(service mesh.ServiceKey, e mesh.Endpoint) string {
+	if e.Network != "" {
+		return e.Network
+	}
+	if said, ok := e.Labels.Get(Label); ok && said != "" {
+		return said
+	}
+	g, _ := table.Get(f.r, f.t.ranges, struct{}{})
+	home, known := f.homes[service.Registry]
+	if !known {
+		home = f.t.homeOf(f.r, service.Registry)
+		f.homes[service.Registry] = home
+	}
+	return cmp.Or(g.holding(e.Address), home)
+}
+
+// OfProxy is a proxy's network: what it says itself, else its workload's, its namespace's, its cluster's. Empty: it is of
+// none, and reaches everything as it is.
+func (t *Tables) OfProxy(r *table.Reader, p mesh.Proxy) string {
+	if p.Network != "" {
+		return p.Network
+	}
+	if said, ok := p.Labels.Get(Label); ok && said != "" {
+		return said
+	}
+	if p.Cluster == "" {
+		return ""
+	}
+	of := Kubernetes + p.Cluster
+	w, _ := table.Get(r, t.in.Workloads, mesh.WorkloadKey{Registry: of, Namespace: p.Namespace, Name: p.Name})
+	if said, ok := w.Labels.Get(Label); ok && said != "" {
+		return cmp.Or(w.Network, said)
+	}
+	n, _ := table.Get(r, t.in.Namespaces, mesh.NamespaceKey{Registry: of, Name: p.Namespace})
+	if said, ok := n.Labels.Get(Label); ok && said != "" {
+		return said
+	}
+	g, _ := table.Get(r, t.ranges, struct{}{})
+	return cmp.Or(g.holding(p.IP), t.homeOf(r, of))
+}
+
+// MachineOf is where a proxy's workload runs, by its cluster, while some service is used there alone.
+func (t *Tables) MachineOf(r *table.Reader, p mesh.Proxy) string {
+	if p.Cluster == "" {
+		return ""
+	}
+	return t.reg.MachineOf(r, Kubernetes+p.Cluster, p)
+}

@@ -1,0 +1,226 @@
+package network
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	"fairway/internal/compile/input"
+	"fairway/internal/compile/registry"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/table"
+)
+
+// Gateway is one address by which a network is entered. It is comparable.
+type Gateway struct {
+	Network  string
+	Registry string // whose endpoints it leads to where a network has gateways of several registries; empty: all of the network
+	Address  string // an IP
+	Port     uint32
+}
+
+func compareGateway(a, b Gateway) int {
+	return cmp.Or(
+		cmp.Compare(a.Network, b.Network), cmp.Compare(a.Registry, b.Registry),
+		cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port),
+	)
+}
+
+func (g Gateway) String() string {
+	out := fmt.Sprintf("%s by %s", g.Network, netip.AddrPortFrom(parsed(g.Address), uint16(g.Port)))
+	if g.Registry != "" {
+		out += " of " + g.Registry
+	}
+	return out
+}
+
+func parsed(address string) netip.Addr {
+	a, _ := netip.ParseAddr(address)
+	return a
+}
+
+// Tables are the derived tables of this package.
+type Tables struct {
+	Gateways *table.Table[Gateway, struct{}]
+
+	in     *input.Tables
+	reg    *registry.Tables
+	into   *table.Table[string, table.Rows[Gateway, struct{}]] // by network
+	all    *table.Table[struct{}, table.Rows[string, struct{}]]
+	ranges *table.Table[struct{}, *ranges]
+}
+
+func only(struct{}, struct{}) int { return 0 }
+
+// Declare declares the package's tables.
+func Declare(in *input.Tables, reg *registry.Tables) *Tables {
+	t := &Tables{in: in, reg: reg}
+	t.ranges = table.Derive(in.Mesh, "networks/ranges", only, (*ranges).equal,
+		func(_ *table.Reader, k config.Key, o *config.Object, emit func(struct{}, *ranges)) {
+			if k.Kind == config.MeshNetworks {
+				emit(struct{}{}, rangesOf(config.Spec[*meshconfig.MeshNetworks](o)))
+			}
+		}).Broad()
+	t.Gateways = table.Union("network gateways", compareGateway, table.Same[struct{}], nil,
+		table.Whole(t.declareConfigured()), table.Whole(t.declareLabelled()))
+	t.into = table.Group(t.Gateways, "network gateways/network", cmp.Compare[string], func(g Gateway, _ struct{}) []string {
+		return []string{g.Network}
+	})
+	entered := table.Derive(t.into, "networks/entered", cmp.Compare[string], table.Same[struct{}],
+		func(_ *table.Reader, network string, _ table.Rows[Gateway, struct{}], emit func(string, struct{})) {
+			emit(network, struct{}{})
+		})
+	t.all = table.Group(entered, "networks/all", only, func(string, struct{}) []struct{} { return []struct{}{{}} })
+	return t
+}
+
+// declareLabelled finds the gateways that services are: those that the label topology.istio.io/network is on.
+func (t *Tables) declareLabelled() *table.Table[Gateway, struct{}] {
+	named := table.Group(t.reg.Services, "services/networks", cmp.Compare[string], func(_ mesh.ServiceKey, s *mesh.Service) []string {
+		if s.Network == "" {
+			return nil
+		}
+		return []string{s.Network}
+	})
+	return table.Derive(named, "network gateways/labelled", compareGateway, table.Same[struct{}],
+		func(r *table.Reader, network string, rows table.Rows[mesh.ServiceKey, *mesh.Service], emit func(Gateway, struct{})) {
+			found := gateways{}
+			for k, s := range rows.All() {
+				found.of(r, s, Gateway{network, k.Registry, "", cmp.Or(s.NetworkPort, mesh.EastWestPort)})
+			}
+			found.each(emit)
+		})
+}
+
+// declareConfigured finds the gateways that MeshNetworks names.
+func (t *Tables) declareConfigured() *table.Table[Gateway, struct{}] {
+	return table.Derive(t.in.Mesh, "network gateways/configured", compareGateway, table.Same[struct{}],
+		func(r *table.Reader, k config.Key, o *config.Object, emit func(Gateway, struct{})) {
+			if k.Kind != config.MeshNetworks {
+				return
+			}
+			found := gateways{}
+			all := config.Spec[*meshconfig.MeshNetworks](o).GetNetworks()
+			for _, name := range slices.Sorted(maps.Keys(all)) {
+				for i, g := range all[name].GetGateways() {
+					t.configured(r, o, found, name, i, g)
+				}
+			}
+			found.each(emit)
+		})
+}
+
+// configured finds the addresses of one gateway of a network.
+func (t *Tables) configured(
+	r *table.Reader, o *config.Object, found gateways, name string, i int, g *meshconfig.Network_IstioNetworkGateway,
+) {
+	at := fmt.Sprintf("networks[%s].gateways[%d]", name, i)
+	if g.GetAddress() != "" {
+		if !found.add(Gateway{name, "", g.GetAddress(), g.GetPort()}) {
+			r.Note(o.Problem(at+".address", code.AddressForm, mesh.Warning,
+				g.GetAddress()+" is a name: a proxy can be sent to addresses alone, and the gateway is not used", "give its address"))
+		}
+		return
+	}
+	host := mesh.Host(strings.ToLower(g.GetRegistryServiceName()))
+	seen := false
+	rows, _ := table.Get(r, t.reg.ServicesByHost, host)
+	for _, m := range rows.All() {
+		for _, part := range m.Parts {
+			if t.homeOf(r, part.Registry) != name {
+				continue
+			}
+			if s, ok := table.Get(r, t.reg.Services, part); ok {
+				seen = true
+				found.of(r, s, Gateway{name, part.Registry, "", g.GetPort()})
+			}
+		}
+	}
+	if !seen {
+		r.Note(o.Problem(at+".registryServiceName", code.UnknownHost, mesh.Warning,
+			"no registry of the network has a service "+string(host)+": the gateway is not used",
+			"name one that is there, or give an address"))
+	}
+}
+
+// gateways gathers addresses, each once.
+type gateways map[Gateway]struct{}
+
+// add is false where the address is a name.
+func (f gateways) add(g Gateway) bool {
+	ip, err := netip.ParseAddr(g.Address)
+	if err != nil || ip.Zone() != "" || g.Port == 0 || g.Port > 65535 {
+		return false
+	}
+	g.Address = ip.String()
+	f[g] = struct{}{}
+	return true
+}
+
+// of adds all addresses of a service.
+func (f gateways) of(r *table.Reader, s *mesh.Service, g Gateway) {
+	used := 0
+	for _, g.Address = range s.Outside {
+		if f.add(g) {
+			used++
+		}
+	}
+	if used > 0 {
+		return
+	}
+	message := "it leads into network " + g.Network + " and has no address outside of its cluster yet: nobody enters the network there"
+	if len(s.Outside) > 0 {
+		message = fmt.Sprintf("it leads into network %s, and %q is a name: a proxy can be sent to addresses alone", g.Network, s.Outside[0])
+	}
+	r.Note(mesh.Problem{
+		Object: s.Origin, Field: "status.loadBalancer", Code: code.NoEndpoints, Severity: mesh.Warning, Message: message,
+		Fix: "give it an address: of a load balancer, or in externalIPs",
+	})
+}
+
+func (f gateways) each(emit func(Gateway, struct{})) {
+	for _, g := range slices.SortedFunc(maps.Keys(f), compareGateway) {
+		emit(g, struct{}{})
+	}
+}
+
+// Others says whether a network other than the given one is entered by gateways.
+func (t *Tables) Others(r *table.Reader, than string) bool {
+	rows, _ := table.Get(r, t.all, struct{}{})
+	for network := range rows.All() {
+		if network != than {
+			return true
+		}
+	}
+	return false
+}
+
+// Into lists the gateways by which an endpoint of a registry is reached that is of a network: those of the registry, where
+// the network has such, else all of the network; in order.
+func (t *Tables) Into(r *table.Reader, network, registry string) []Gateway {
+	rows, _ := table.Get(r, t.into, network)
+	return choose(rows.All(), registry)
+}
+
+func choose(rows iter.Seq2[Gateway, struct{}], registry string) []Gateway {
+	var all, own []Gateway
+	for g := range rows {
+		all = append(all, g)
+		if g.Registry == registry {
+			own = append(own, g)
+		}
+	}
+	if len(own) == 0 {
+		own = all
+	}
+	// Of an address that is told of twice, the service's and the configuration's, one is enough.
+	return slices.CompactFunc(own, func(a, b Gateway) bool { return a.Address == b.Address && a.Port == b.Port })
+}

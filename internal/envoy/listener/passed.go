@@ -1,0 +1,40 @@
+package listener
+
+import (
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
+	sniv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/sni_cluster/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+
+	"fairway/internal/envoy"
+	"fairway/internal/mesh"
+)
+
+// Passed hands connections on, as they are, to the cluster that is called as the server name of their TLS
+// (extensions.filters.network.sni_cluster.v3.SniCluster). One that names no cluster is closed.
+type Passed struct {
+	StatPrefix string
+	Nowhere    string // the cluster of connections whose server name is none
+	AccessLog  AccessLog
+}
+
+// Filters is a chain's whole list. Server names are the word of strangers, and the proxy has other clusters too: only names
+// of those that are there for others go further.
+func (p Passed) Filters() []*listenerv3.Filter {
+	byName := &rbacv3.RBAC{StatPrefix: p.StatPrefix + ".", Rules: &rbacconfigv3.RBAC{
+		Action: rbacconfigv3.RBAC_ALLOW,
+		Policies: map[string]*rbacconfigv3.Policy{"clusters by server name": {
+			Permissions: []*rbacconfigv3.Permission{{Rule: &rbacconfigv3.Permission_RequestedServerName{
+				RequestedServerName: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: mesh.SNIPrefix}},
+			}}},
+			Principals: []*rbacconfigv3.Principal{{Identifier: &rbacconfigv3.Principal_Any{Any: true}}},
+		}},
+	}}
+	forward := TCP{StatPrefix: p.StatPrefix, Clusters: []Weighted{{Cluster: p.Nowhere}}, AccessLog: p.AccessLog}
+	return []*listenerv3.Filter{
+		networkFilter("envoy.filters.network.rbac", envoy.Any(byName)),
+		networkFilter("envoy.filters.network.sni_cluster", envoy.Any(&sniv3.SniCluster{})),
+		forward.Filter(),
+	}
+}
