@@ -37,6 +37,8 @@ type Pages struct {
 	Proxy    func(library.ProxyID) (mesh.Proxy, bool) // of a connected proxy
 	Shown    func() []page.ProxyCertificate           // what connected proxies proved themselves with, in order
 	Access   Access                                   // who may see the debug pages
+	// Clusters is what /debug/clusterz shows; nil: there is no such page.
+	Clusters func() []page.RemoteCluster
 	// Sources is what /debug/sourcez shows; nil: there is no such page.
 	Sources func() any
 	// Authority is what /debug/caz shows; nil: there is no certificate authority, nor the page.
@@ -70,6 +72,10 @@ func (p *Pages) debug() []debugPage {
 	if p.Sources != nil {
 		all = append(all, debugPage{"sourcez", "where rows come from, in order of precedence: how far each source is, and what it holds",
 			func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.Sources()) }, true})
+	}
+	if p.Clusters != nil {
+		all = append(all, debugPage{"clusterz", "the Kubernetes clusters that are read, and how far each is",
+			func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.Clusters()) }, true})
 	}
 	if p.Authority != nil {
 		all = append(

@@ -52,7 +52,7 @@ func reviewer(opts Options, reach *rest.Config) func(identity.Trust) (authn.Meth
 
 // kubeSources is the cluster. It joins behind the files, so that of an object which both have that of the file counts.
 func kubeSources(
-	opts Options, reach *rest.Config, decoder *config.Decoder, g *compile.Graph,
+	opts Options, reach *rest.Config, decoder *config.Decoder, g *compile.Graph, others *clusters,
 ) (out []source.Source, who wants, err error) {
 	if reach == nil {
 		return nil, nil, nil
@@ -60,7 +60,8 @@ func kubeSources(
 	s, err := kube.New(kube.Options{
 		Cluster: opts.ClusterID, Domain: opts.Domain, Namespace: opts.Namespace,
 		Config: reach, Decoder: decoder, Log: opts.Log,
-		Looked: func(k config.Key, known bool) { looked(g, k, known) },
+		Looked:  func(k config.Key, known bool) { looked(g, k, known) },
+		Remotes: others.set,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -79,6 +79,7 @@ func (d *Discovery) pages() *admin.Pages {
 		Ready:    d.Ready,
 		Problems: d.Problems,
 		Sources:  func() any { return d.shards.Standings() },
+		Clusters: d.clusters.standings,
 		Proxy:    d.proxies.Find,
 		Shown:    d.proxies.Certificates,
 		Access:   admin.Access{System: d.opts.Namespace, Names: d.ownNames(), Profiles: d.opts.Profiles, Secure: d.HTTPSAddr(), Log: d.log},

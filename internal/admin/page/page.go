@@ -214,3 +214,16 @@ type Resource struct {
 	Version string          `json:"version"`
 	Body    json.RawMessage `json:"body"`
 }
+
+// Version is what a control plane says of itself.
+type Version struct {
+	Version string `json:"version"`
+}
+
+// RemoteCluster is a cluster that a control plane reads.
+type RemoteCluster struct {
+	ID         string `json:"id"`
+	SecretName string `json:"secretName"` // namespace/name of the Secret that says how it is reached
+	SyncStatus string `json:"syncStatus"`
+	IstiodID   string `json:"istiodID"` // who reads it
+}

@@ -54,7 +54,14 @@ func (e each[O]) listed()                                       {}
 
 // kinds lists all that a source reads.
 func kinds(o Options, c *clients, r translate.Registry) ([]kind, error) {
-	all := append(ownKinds(c, r), meshKind(o, c))
+	all := ownKinds(c, r)
+	if o.Remote {
+		return all, nil
+	}
+	all = append(all, meshKind(o, c))
+	if o.Remotes != nil {
+		all = append(all, remoteKind(o, c))
+	}
 	for _, k := range config.Kinds() {
 		custom, err := customKind(o, c, k)
 		if err != nil {

@@ -34,6 +34,12 @@ type Options struct {
 	// Looked is told of each object that is read because it is wanted (Want) once what there is of it has been handed
 	// over, and when it is not kept up to date any more. nil: nobody hears.
 	Looked func(k config.Key, known bool)
+	// Remote says that rules, Secrets and the mesh configuration are another cluster's: this one is read for services and
+	// what serves them alone.
+	Remote bool
+	// Remotes is told of all clusters that Secrets of Namespace say how to reach (label istio/multiCluster), each time that
+	// changes, the first time before this source is synced. It is called from one goroutine. nil: no such Secret is read.
+	Remotes func([]Remote)
 }
 
 // Source reads one cluster.
@@ -114,10 +120,13 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 		feeds = append(feeds, newFeed(k, s.o, out))
 	}
 	var running sync.WaitGroup
-	for _, f := range append(feeds, s.definitions(feeds)) {
+	if !s.o.Remote {
+		feeds = append(feeds, s.definitions(feeds))
+		running.Go(func() { s.follow(ctx, out) })
+	}
+	for _, f := range feeds {
 		running.Go(func() { f.run(ctx) })
 	}
-	running.Go(func() { s.follow(ctx, out) })
 	out.run(ctx)
 	running.Wait()
 	s.clients.close()
