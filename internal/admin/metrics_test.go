@@ -74,6 +74,7 @@ func TestMetricNames(t *testing.T) {
 		"fairway_xds_sent_bytes_total",
 		"fairway_xds_sent_resources_total",
 		"galley_validation_http_error",
+		"istiod_managed_clusters",
 		"pilot_conflict_outbound_listener_tcp_over_current_tcp",
 		"pilot_destrule_subsets",
 		"pilot_eds_no_instances",

@@ -38,6 +38,8 @@ type Pages struct {
 	Shown    func() []page.ProxyCertificate           // what connected proxies proved themselves with, in order
 	Access   Access                                   // who may see the debug pages
 	Version  string                                   // of this program
+	// Clusters is what /debug/clusterz shows; nil: there is no such page.
+	Clusters func() []page.RemoteCluster
 	// Sources is what /debug/sourcez shows; nil: there is no such page.
 	Sources func() any
 	// Writes is what /debug/writez shows; nil: nothing is written into a cluster, and there is no such page.
@@ -77,6 +79,10 @@ func (p *Pages) debug() []debugPage {
 	if p.Writes != nil {
 		all = append(all, debugPage{"writez", "what is written into the cluster: who leads, what is pending, what failed",
 			func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.Writes()) }, true})
+	}
+	if p.Clusters != nil {
+		all = append(all, debugPage{"clusterz", "the Kubernetes clusters that are read, and how far each is",
+			func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.Clusters()) }, true})
 	}
 	if p.Authority != nil {
 		all = append(

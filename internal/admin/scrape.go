@@ -20,6 +20,7 @@ type Scrape struct {
 	Refusing func() map[string]int    // proxies that refuse some of what they were sent, by xdstype.Counted
 	Versions func() map[string]int    // streams by what their proxies say that their version is
 	Sources  func() map[string]int    // sources by phase
+	Clusters func() (own, others int) // Kubernetes clusters that are read
 	Updates  func() map[string]uint64 // what sources handed over, by Istio's words for it: "config", "svc", "eds"
 	Waiting  func() int               // objects that wait for what they refer to
 	Graph    *compile.Graph
@@ -83,6 +84,9 @@ func (m *Metrics) Watch(s Scrape) {
 			[]string{"version"},
 			nil,
 		),
+		clusters: prometheus.NewDesc(
+			"istiod_managed_clusters", "Kubernetes clusters that are read: the own one, and others.", []string{"cluster_type"}, nil,
+		),
 		sources: prometheus.NewDesc(
 			"fairway_sources",
 			"Sources of services and rules by phase: waiting for their first sync, late with it, synced, stale, gone.",
@@ -125,6 +129,7 @@ type collector struct {
 	mistakes map[string]*prometheus.Desc // by problem's code
 	plain    []plain
 	sources  *prometheus.Desc
+	clusters *prometheus.Desc
 	updates  *prometheus.Desc
 }
 
@@ -135,6 +140,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 		ch <- g.desc
 	}
 	ch <- c.sources
+	ch <- c.clusters
 	ch <- c.updates
 	for _, d := range c.rejected {
 		ch <- d
@@ -168,6 +174,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for phase, n := range c.scrape.Sources() {
 		gauge(c.sources, n, phase)
 	}
+	own, others := c.scrape.Clusters()
+	gauge(c.clusters, own, "local")
+	gauge(c.clusters, others, "remote")
 	for kind, n := range c.scrape.Updates() {
 		if n > 0 {
 			ch <- prometheus.MustNewConstMetric(c.updates, prometheus.CounterValue, float64(n), kind)

@@ -52,19 +52,20 @@ type Discovery struct {
 	started time.Time
 
 	// Set up by NewDiscovery, read-only afterwards.
-	graph   *compile.Graph
-	library *library.Library
-	server  *xds.Server
-	door    *door.Door
-	shards  *shards.Set
-	sources []joined
-	metrics *admin.Metrics
-	proxies *session.Register
-	grpc    *grpc.Server
-	secure  *secure.Server // nil where nothing is served with TLS
-	hooks   *webhook.Handlers
-	writes  *clusterWrites // nil where no cluster is read
-	listens listeners
+	graph    *compile.Graph
+	library  *library.Library
+	server   *xds.Server
+	door     *door.Door
+	shards   *shards.Set
+	sources  []joined
+	clusters *clusters // beside the own one
+	metrics  *admin.Metrics
+	proxies  *session.Register
+	grpc     *grpc.Server
+	secure   *secure.Server // nil where nothing is served with TLS
+	hooks    *webhook.Handlers
+	writes   *clusterWrites // nil where no cluster is read
+	listens  listeners
 
 	clusterless bool // --registries names Kubernetes, and there is none
 
@@ -141,7 +142,8 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		return nil, err
 	}
 	d.clusterless = reach == nil && containsFold(opts.Registries, kubernetes)
-	platform, wanting, err := kubeSources(opts, reach, decoder, d.graph, d.seen)
+	d.clusters = newClusters(opts, decoder, d.shards)
+	platform, wanting, err := kubeSources(opts, reach, decoder, d.graph, d.seen, d.clusters)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +191,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	}, d.secure.Guard(d.proxies, d.synced))
 	d.auditor = newAuditor(d)
 	d.metrics.Watch(admin.Scrape{
-		Problems: d.counts, Refusing: d.server.Refusing, Versions: d.proxies.Versions, Sources: d.shards.Phases, Updates: d.updates,
+		Problems: d.counts, Refusing: d.server.Refusing, Versions: d.proxies.Versions, Sources: d.shards.Phases, Clusters: d.clusters.count, Updates: d.updates,
 		Waiting: d.door.Waits, Graph: d.graph,
 	})
 	serving := append(
@@ -319,6 +321,7 @@ func (d *Discovery) Run(ctx context.Context) error {
 			return nil
 		})
 	}
+	run("clusters", func() error { return d.clusters.run(serving) })
 	for _, s := range d.sources {
 		run("source "+s.Name(), func() error { return s.Run(serving, s.sink) })
 	}

@@ -136,6 +136,7 @@ func (f *DiscoveryFlags) Options(w io.Writer) (Options, error) {
 	}
 	e := environment.Reader{Look: os.LookupEnv}
 	e.Duration("PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", &opts.HealthGrace)
+	e.Duration("PILOT_REMOTE_CLUSTER_TIMEOUT", &opts.ClusterWait)
 	e.Text("REVISION", &opts.Revision)
 	e.Bool("INJECT_ENABLED", &opts.Injects)
 	err = errors.Join(f.identity.Read(&opts.Identity, os.LookupEnv), e.Err(), opts.Validate())

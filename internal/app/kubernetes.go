@@ -53,7 +53,8 @@ func reviewer(opts Options, reach *rest.Config) func(identity.Trust) (authn.Meth
 
 // kubeSources is the cluster. It joins behind the files, so that of an object which both have that of the file counts.
 func kubeSources(
-	opts Options, reach *rest.Config, decoder *config.Decoder, g *compile.Graph, seen func(*unstructured.Unstructured, bool),
+	opts Options, reach *rest.Config, decoder *config.Decoder, g *compile.Graph,
+	seen func(*unstructured.Unstructured, bool), others *clusters,
 ) (out []source.Source, who wants, err error) {
 	if reach == nil {
 		return nil, nil, nil
@@ -61,8 +62,10 @@ func kubeSources(
 	s, err := kube.New(kube.Options{
 		Cluster: opts.ClusterID, Domain: opts.Domain, Namespace: opts.Namespace,
 		Config: reach, Decoder: decoder, Log: opts.Log,
-		Looked: func(k config.Key, known bool) { looked(g, k, known) },
-		Seen:   seen,
+		Looked:   func(k config.Key, known bool) { looked(g, k, known) },
+		Remotes:  others.set,
+		Seen:     seen,
+		Revision: opts.Revision,
 	})
 	if err != nil {
 		return nil, nil, err

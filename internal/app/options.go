@@ -21,12 +21,14 @@ type Options struct {
 	Networks   string   // --networksConfig: file; need not exist
 	Kubeconfig string   // --kubeconfig: file that says how to reach the cluster; empty: the one that this runs in
 	ClusterID  string   // --clusterID
-	Domain     string   // --domain
-	Namespace  string   // --namespace: the root namespace unless the mesh configuration names one
-	GRPCAddr   string   // --grpcAddr: plaintext xDS; empty: none
-	SecureAddr string   // --secureGRPCAddr: xDS and the certificate authority over TLS; empty: none
-	Identity   secure.Options
-	HTTPAddr   string // --httpAddr: readiness and debug pages
+	// PILOT_REMOTE_CLUSTER_TIMEOUT: how long the start waits for other clusters; 0: until each has been read
+	ClusterWait time.Duration
+	Domain      string // --domain
+	Namespace   string // --namespace: the root namespace unless the mesh configuration names one
+	GRPCAddr    string // --grpcAddr: plaintext xDS; empty: none
+	SecureAddr  string // --secureGRPCAddr: xDS and the certificate authority over TLS; empty: none
+	Identity    secure.Options
+	HTTPAddr    string // --httpAddr: readiness and debug pages
 	// --httpsAddr: the same pages with TLS, for callers who prove who they are; served where SecureAddr is; empty: not
 	// at all
 	HTTPSAddr   string
@@ -66,6 +68,7 @@ func DefaultOptions() Options {
 		MeshConfig:  "./etc/istio/config/mesh",
 		Networks:    "./etc/istio/config/meshNetworks",
 		ClusterID:   "Kubernetes",
+		ClusterWait: 30 * time.Second,
 		Domain:      "cluster.local",
 		Namespace:   "istio-system",
 		GRPCAddr:    ":15010",
@@ -149,6 +152,7 @@ func (o *Options) Validate() error {
 		{"--shutdownDuration", o.Shutdown},
 		{"--referenceGrace", o.Grace},
 		{"PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", o.HealthGrace},
+		{"PILOT_REMOTE_CLUSTER_TIMEOUT", o.ClusterWait},
 	} {
 		if d.d < 0 {
 			errs = append(errs, fmt.Errorf("%s: %s; want a duration as 30s, or 0", d.flag, d.d))

@@ -80,6 +80,7 @@ func (d *Discovery) pages() *admin.Pages {
 		Ready:    d.Ready,
 		Problems: d.Problems,
 		Sources:  func() any { return d.shards.Standings() },
+		Clusters: d.clusters.standings,
 		Proxy:    d.proxies.Find,
 		Shown:    d.proxies.Certificates,
 		Version:  fairway.Version,

@@ -154,9 +154,18 @@ func merge(r *table.Reader, rows table.Rows[mesh.ServiceKey, *mesh.Service]) *Me
 		if s.Resolution == m.Service.Resolution {
 			added = m.add(s)
 		}
-		r.Note(sameHost(s, all[0], added))
+		if !oneAcrossClusters(s, all[0]) {
+			r.Note(sameHost(s, all[0], added))
+		}
 	}
 	return m
+}
+
+// oneAcrossClusters says whether two services are one to their users: a Service of the same name in several clusters.
+func oneAcrossClusters(a, b *mesh.Service) bool {
+	const clusters = "Kubernetes/"
+	return a.Key.Object == b.Key.Object && a.Resolution == b.Resolution &&
+		strings.HasPrefix(a.Key.Registry, clusters) && strings.HasPrefix(b.Key.Registry, clusters)
 }
 
 // add joins a loser: its endpoints serve the ports that it declares, and those that no one else has are added. It returns how many.

@@ -2,6 +2,8 @@ package code
 
 // Documents and objects.
 const (
+	// BadKubeconfig: a Secret does not say how a cluster is reached, or says what it must not.
+	BadKubeconfig = "BadKubeconfig"
 	// BadLabel: a label's name or value cannot be one, or a selector has a wildcard.
 	BadLabel = "BadLabel"
 	// BadList: a list of objects cannot be taken apart, so nothing of it is in force.

@@ -72,12 +72,13 @@ type typed struct {
 	client    *rest.RESTClient
 	resource  string
 	namespace string // empty: all
-	fields    string // a selector
+	fields    string // a selector, as labels is
+	labels    string
 	empty     func() runtime.Object
 }
 
 func (c typed) request(opts metav1.ListOptions) *rest.Request {
-	opts.FieldSelector = c.fields
+	opts.FieldSelector, opts.LabelSelector = c.fields, c.labels
 	return c.client.Get().NamespaceIfScoped(c.namespace, c.namespace != "").Resource(c.resource).
 		VersionedParams(&opts, metav1.ParameterCodec)
 }

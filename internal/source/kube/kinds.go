@@ -55,7 +55,14 @@ func (e each[O]) listed()                                       {}
 
 // kinds lists all that a source reads.
 func kinds(o Options, c *clients, r translate.Registry) ([]kind, error) {
-	all := append(ownKinds(c, r), meshKind(o, c))
+	all := ownKinds(c, r)
+	if o.Remote {
+		return all, nil
+	}
+	all = append(all, meshKind(o, c))
+	if o.Remotes != nil {
+		all = append(all, remoteKind(o, c))
+	}
 	for _, k := range config.Kinds() {
 		custom, err := customKind(o, c, k)
 		if err != nil {
@@ -205,6 +212,7 @@ func customKind(o Options, c *clients, k config.Kind) (kind, error) {
 // nativeKind is one of Kubernetes' own that the decoder reads. Every API server serves it, under a word of paths.
 func nativeKind(o Options, c *clients, k config.Kind, plural string) kind {
 	at := schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: plural}
+	o.Revision = "" // it has no such label
 	return kind{
 		name: string(k), lost: func() {},
 		find: func(context.Context) (collection, error) { return untyped{c.dynamic.Resource(at)}, nil },
@@ -215,7 +223,7 @@ func nativeKind(o Options, c *clients, k config.Kind, plural string) kind {
 // secretKind is one Secret.
 func secretKind(o Options, c *clients, of object) kind {
 	unseen := o
-	unseen.Seen = func(*unstructured.Unstructured, bool) {}
+	unseen.Seen, unseen.Revision = func(*unstructured.Unstructured, bool) {}, ""
 	return kind{
 		name: string(config.Secret), one: of, lost: func() {},
 		find: fixed(typed{

@@ -38,6 +38,15 @@ type Options struct {
 	// Seen is told of each custom resource and Ingress as the API server has it, with its status, before it is read; gone:
 	// it is there no more, and has its names alone. It must not keep the object. nil: nobody hears.
 	Seen func(o *unstructured.Unstructured, gone bool)
+	// Remote says that rules, Secrets and the mesh configuration are another cluster's: this one is read for services and
+	// what serves them alone.
+	Remote bool
+	// Remotes is told of all clusters that Secrets of Namespace say how to reach (label istio/multiCluster), each time that
+	// changes, the first time before this source is synced. It is called from one goroutine. nil: no such Secret is read.
+	Remotes func([]Remote)
+	// Revision is the control plane's: an object with the label istio.io/rev is read where it names this one alone, one
+	// without by all. Empty: all are read.
+	Revision string
 }
 
 // Source reads one cluster.
@@ -121,10 +130,13 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 		feeds = append(feeds, newFeed(k, s.o, out))
 	}
 	var running sync.WaitGroup
-	for _, f := range append(feeds, s.definitions(feeds)) {
+	if !s.o.Remote {
+		feeds = append(feeds, s.definitions(feeds))
+		running.Go(func() { s.follow(ctx, out) })
+	}
+	for _, f := range feeds {
 		running.Go(func() { f.run(ctx) })
 	}
-	running.Go(func() { s.follow(ctx, out) })
 	out.run(ctx)
 	running.Wait()
 	s.clients.close()

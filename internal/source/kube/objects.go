@@ -15,15 +15,18 @@ import (
 // force, as the sink does, so that an object's newer version that is refused does not take the older one away, and one
 // that says the same again is not handed on.
 type objectReader struct {
-	decoder *config.Decoder
-	cluster string
-	seen    func(o *unstructured.Unstructured, gone bool)
-	held    map[object]*config.Object
-	before  map[object]*config.Object // of the reader before
+	decoder  *config.Decoder
+	cluster  string
+	revision string // empty: objects of all revisions are read
+	seen     func(o *unstructured.Unstructured, gone bool)
+	held     map[object]*config.Object
+	before   map[object]*config.Object // of the reader before
 }
 
 func newObjectReader(o Options, before reader) *objectReader {
-	r := &objectReader{decoder: o.Decoder, cluster: o.Cluster, seen: o.Seen, held: map[object]*config.Object{}}
+	r := &objectReader{
+		decoder: o.Decoder, cluster: o.Cluster, revision: o.Revision, seen: o.Seen, held: map[object]*config.Object{},
+	}
 	if b, ok := before.(*objectReader); ok {
 		r.before = b.held
 	}
@@ -41,6 +44,12 @@ func (r *objectReader) set(o runtime.Object, to *made) []mesh.Problem {
 		old = nil // it was deleted, and another was made of the same name
 	}
 	r.seen(u, false)
+	if r.foreign(u) {
+		if was := r.held[id]; was != nil {
+			r.drop(id, was.Key, to)
+		}
+		return nil
+	}
 	strip(u)
 	read, problems := r.decoder.DecodeTree(r.cluster, u.Object)
 	switch {
@@ -57,6 +66,15 @@ func (r *objectReader) set(o runtime.Object, to *made) []mesh.Problem {
 		to.rows.Objects = append(to.rows.Objects, read)
 	}
 	return problems
+}
+
+// revisionLabel names the revision that an object is for.
+const revisionLabel = "istio.io/rev"
+
+// foreign says whether an object is for another revision's control plane.
+func (r *objectReader) foreign(u *unstructured.Unstructured) bool {
+	said, has := u.GetLabels()[revisionLabel]
+	return has && r.revision != "" && said != r.revision
 }
 
 func (r *objectReader) remove(o runtime.Object, to *made) {

@@ -54,6 +54,28 @@ func TestObjectsAreStripped(t *testing.T) {
 	}
 }
 
+// An object that names another revision is not read, and one that comes to name it goes.
+func TestRevisions(t *testing.T) {
+	o := east(t)
+	o.Revision = "canary"
+	r := newObjectReader(o, nil)
+	for i, step := range []struct {
+		revision  string
+		set, gone int
+	}{{"", 1, 0}, {"default", 0, 1}, {"default", 0, 0}, {"canary", 1, 0}} {
+		u, m := rule("u1", int64(i+1), "1s"), made{}
+		if step.revision != "" {
+			u.SetLabels(map[string]string{revisionLabel: step.revision})
+		}
+		if problems := r.set(u, &m); len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		if len(m.rows.Objects) != step.set || m.gone.Len() != step.gone {
+			t.Errorf("step %d sets %d and takes away %d", i, len(m.rows.Objects), m.gone.Len())
+		}
+	}
+}
+
 // A version that says the same is not handed on; one that is refused leaves the one before it, unless that was another
 // object of the same name; a list keeps that too.
 func TestVersionsOfAnObject(t *testing.T) {

@@ -1,0 +1,156 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"fairway/internal/admin/page"
+	"fairway/internal/config"
+	"fairway/internal/source/kube"
+	"fairway/internal/source/kube/translate"
+	"fairway/internal/source/shards"
+)
+
+// clusters are those beside the own one, as its Secrets name them: a source each, which comes and goes with its Secret.
+// None holds up another, nor the start for longer than wait.
+type clusters struct {
+	own, domain string
+	decoder     *config.Decoder
+	shards      *shards.Set
+	wait        time.Duration
+	log         *slog.Logger
+
+	mu      sync.Mutex          // held while clusters come and go: one set at a time
+	running map[string]*cluster // by name; nil: the program ends
+}
+
+// cluster is one that is read.
+type cluster struct {
+	kube.Remote
+	stop context.CancelFunc
+	done chan struct{} // closed once its source has ended
+}
+
+func newClusters(opts Options, decoder *config.Decoder, all *shards.Set) *clusters {
+	return &clusters{
+		own: opts.ClusterID, domain: opts.Domain, decoder: decoder, shards: all, wait: opts.ClusterWait, log: opts.Log,
+		running: map[string]*cluster{},
+	}
+}
+
+// run ends all clusters' sources when ctx ends.
+func (c *clusters) run(ctx context.Context) error {
+	<-ctx.Done()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range c.running {
+		one.end()
+	}
+	c.running = nil
+	return nil
+}
+
+// set says which clusters there are from now on. What a cluster that is reached otherwise now has said stays until it
+// is read again; what one has said that is named no more goes.
+func (c *clusters) set(all []kube.Remote) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running == nil {
+		return
+	}
+	now := map[string]kube.Remote{}
+	for _, r := range all {
+		now[r.Cluster] = r
+	}
+	for name, one := range c.running {
+		r, stays := now[name]
+		if stays && r.Sum == one.Sum {
+			one.Secret = r.Secret
+			continue
+		}
+		one.end()
+		delete(c.running, name)
+		c.shards.Leave(c.source(name), stays)
+		if !stays {
+			c.log.Info("the cluster is read no more: no Secret names it", "cluster", name)
+		}
+	}
+	for _, r := range all {
+		if c.running[r.Cluster] == nil {
+			c.start(r)
+		}
+	}
+}
+
+// source is the name of a cluster's.
+func (c *clusters) source(name string) string { return translate.For(name, c.domain).Name() }
+
+// start has a cluster read. mu is held.
+func (c *clusters) start(r kube.Remote) {
+	log := c.log.With("cluster", r.Cluster, "secret", r.Secret)
+	s, err := kube.New(kube.Options{
+		Cluster: r.Cluster, Domain: c.domain, Config: r.Config, Decoder: c.decoder, Log: c.log, Remote: true,
+	})
+	if err != nil {
+		log.Error("the cluster cannot be read", "error", err)
+		return
+	}
+	sink, err := c.shards.Join(s.Name(), c.wait)
+	if err != nil {
+		log.Error("the cluster cannot be read", "error", err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background()) // until end
+	one := &cluster{Remote: r, stop: stop, done: make(chan struct{})}
+	c.running[r.Cluster] = one
+	log.Info("another cluster is read")
+	go func() {
+		defer close(one.done)
+		if err := s.Run(ctx, sink); err != nil {
+			log.Error("the cluster is read no more", "error", err)
+		}
+	}()
+}
+
+func (o *cluster) end() {
+	o.stop()
+	<-o.done
+}
+
+// count is how many clusters are read: the own one, if there is one, and others.
+func (c *clusters) count() (own, others int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.shards.Standings() {
+		if s.Source == c.source(c.own) {
+			own = 1
+		}
+	}
+	return own, len(c.running)
+}
+
+// standings tells how far each cluster is, the own one first.
+func (c *clusters) standings() []page.RemoteCluster {
+	phases := map[string]string{}
+	for _, s := range c.shards.Standings() {
+		phases[s.Source] = s.Phase
+	}
+	by, _ := os.Hostname() // where it is unknown it is not told
+	out := []page.RemoteCluster{}
+	if phase, has := phases[c.source(c.own)]; has {
+		out = append(out, page.RemoteCluster{ID: c.own, SyncStatus: phase, IstiodID: by})
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(c.running)) {
+		out = append(out, page.RemoteCluster{
+			ID: name, SecretName: c.running[name].Secret, SyncStatus: phases[c.source(name)], IstiodID: by,
+		})
+	}
+	return out
+}
