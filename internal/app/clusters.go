@@ -25,12 +25,12 @@ type clusters struct {
 	wait        time.Duration
 	log         *slog.Logger
 
-	mu      sync.Mutex          // held while clusters come and go: one set at a time
-	running map[string]*cluster // by name; nil: the program ends
+	mu      sync.Mutex                // held while clusters come and go: one set at a time
+	running map[string]*remoteCluster // by name; nil: the program ends
 }
 
-// cluster is one that is read.
-type cluster struct {
+// remoteCluster is one that is read.
+type remoteCluster struct {
 	kube.Remote
 	stop context.CancelFunc
 	done chan struct{} // closed once its source has ended
@@ -39,7 +39,7 @@ type cluster struct {
 func newClusters(opts Options, decoder *config.Decoder, all *shards.Set) *clusters {
 	return &clusters{
 		own: opts.ClusterID, domain: opts.Domain, decoder: decoder, shards: all, wait: opts.ClusterWait, log: opts.Log,
-		running: map[string]*cluster{},
+		running: map[string]*remoteCluster{},
 	}
 }
 
@@ -106,7 +106,7 @@ func (c *clusters) start(r kube.Remote) {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background()) // until end
-	one := &cluster{Remote: r, stop: stop, done: make(chan struct{})}
+	one := &remoteCluster{Remote: r, stop: stop, done: make(chan struct{})}
 	c.running[r.Cluster] = one
 	log.Info("another cluster is read")
 	go func() {
@@ -117,7 +117,7 @@ func (c *clusters) start(r kube.Remote) {
 	}()
 }
 
-func (o *cluster) end() {
+func (o *remoteCluster) end() {
 	o.stop()
 	<-o.done
 }

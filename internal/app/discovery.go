@@ -191,8 +191,9 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	}, d.secure.Guard(d.proxies, d.synced))
 	d.auditor = newAuditor(d)
 	d.metrics.Watch(admin.Scrape{
-		Problems: d.counts, Refusing: d.server.Refusing, Versions: d.proxies.Versions, Sources: d.shards.Phases, Clusters: d.clusters.count, Updates: d.updates,
-		Waiting: d.door.Waits, Graph: d.graph,
+		Problems: d.counts, Refusing: d.server.Refusing, Versions: d.proxies.Versions, Sources: d.shards.Phases, Updates: d.updates,
+		Clusters: d.clusters.count,
+		Waiting:  d.door.Waits, Graph: d.graph,
 	})
 	serving := append(
 		d.server.GRPC(),

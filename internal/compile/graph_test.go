@@ -131,11 +131,12 @@ func TestSettingsAreReadByField(t *testing.T) {
 	w := meshOf(t, 100)
 	w.Apply("kind: MeshConfig\nspec: {connectTimeout: 3s}\n")
 	w.Settle()
-	w.Apply("kind: MeshConfig\nspec: {connectTimeout: 3s, ingressService: other, ingressControllerMode: STRICT}\n")
-	if rows := w.Settle().Recomputed; rows > 6 { // the settings, two fields looked at for keys of our own, the notes, two looks for networks
+	w.Apply("kind: MeshConfig\nspec: {connectTimeout: 3s, verifyCertificateAtClient: true, ingressControllerMode: STRICT}\n")
+	// The settings, two fields looked at for keys of our own, the notes, two looks for networks.
+	if rows := w.Settle().Recomputed; rows > 6 {
 		t.Errorf("a field that nobody reads made %d rows compute", rows)
 	}
-	if idle := find(w.Problems(), "NotYet"); len(idle) != 1 || idle[0].Field != "ingressService" {
+	if idle := find(w.Problems(), "NotYet"); len(idle) != 1 || idle[0].Field != "verifyCertificateAtClient" {
 		t.Errorf("fields without effect: %v", idle)
 	}
 }

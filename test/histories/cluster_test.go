@@ -248,7 +248,9 @@ func (d draw) pod(_, name string) string {
 	if name == "b" || name == "two" {
 		account, machine = "edge", "two"
 	}
-	labels := d.labels() + pick(d, "", "", ", security.istio.io/tlsMode: istio", ", topology.istio.io/network: n1", ", istio-locality: r2.z1")
+	labels := d.labels() + pick(
+		d, "", "", ", security.istio.io/tlsMode: istio", ", topology.istio.io/network: n1", ", istio-locality: r2.z1",
+	)
 	address, ready := pick(d, workloads[:3]...), pick(d, "True", "True", "False")
 	return fmt.Sprintf(`, labels: {%s}}
 spec:
@@ -272,7 +274,9 @@ func (d draw) endpointSlice(_, name string) string {
 }
 
 func (d draw) node(_, _ string) string {
-	return fmt.Sprintf(", labels: {topology.kubernetes.io/region: %s, topology.kubernetes.io/zone: %s}}", pick(d, "r1", "r2"), pick(d, "z1", "z2"))
+	return fmt.Sprintf(
+		", labels: {topology.kubernetes.io/region: %s, topology.kubernetes.io/zone: %s}}", pick(d, "r1", "r2"), pick(d, "z1", "z2"),
+	)
 }
 
 func (d draw) namespace(_, _ string) string {

@@ -25,7 +25,8 @@ import (
 type control interface {
 	// dial says where a proxy connects and what it shows there; nil: nothing, in plaintext.
 	dial(p *proxy) (address string, shown credentials.TransportCredentials)
-	// settle returns once the control plane has read the folder, if it reads one, as other has, and every client is served all that it is due by that.
+	// settle returns once the control plane has read the folder, if it reads one, as other has, and every client is served
+	// all that it is due by that.
 	settle(ctx context.Context, other control, clients []*client) error
 	// exact says whether that is so once settle has returned, or within moments.
 	exact() bool

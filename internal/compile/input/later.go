@@ -54,8 +54,8 @@ var partly = map[string]func(*meshconfig.MeshConfig) map[string]bool{
 	},
 }
 
-// elsewhere are fields that other programs of a mesh read: the agent, the injector.
-var elsewhere = [...]string{"default_config"}
+// elsewhere are fields that others read: the agent, the injector, those who write into a cluster.
+var elsewhere = [...]string{"default_config", "ingress_service"}
 
 // declareLater notes what is accepted and kept but has no effect yet: whole kinds, and fields of the mesh's
 // configuration that say something else than their default.
@@ -68,13 +68,16 @@ func (t *Tables) declareLater() {
 			})
 	}
 	table.Derive(t.WorkloadGroups, "workloadgroups/later", config.CompareKey, table.Same[struct{}],
-		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
+		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
+			if w, has := table.Get(r, t.Written.Table, k); has && w.Stored.UID != "" {
+				return // an API server has it, and the control plane writes WorkloadEntries beside it
+			}
 			r.Note(mesh.Problem{
 				Object:   o.Ref,
 				Code:     code.NotYet,
 				Severity: mesh.Info,
-				Message: "no WorkloadEntry is made of the group when a machine's agent connects: write one for each " +
-					"machine, as pilotctl workload config --address does; its labels are given to its service account",
+				Message: "outside of a cluster no WorkloadEntry is made of the group when a machine's agent connects: write one for " +
+					"each machine, as pilotctl workload config --address does; its labels are given to its service account",
 			})
 		})
 	table.Derive(t.Mesh, "mesh/later", config.CompareKey, table.Same[struct{}],

@@ -63,7 +63,7 @@ func TestRevisions(t *testing.T) {
 		revision  string
 		set, gone int
 	}{{"", 1, 0}, {"default", 0, 1}, {"default", 0, 0}, {"canary", 1, 0}} {
-		u, m := rule("u1", int64(i+1), "1s"), made{}
+		u, m := rule("u1", i+1, "1s"), made{}
 		if step.revision != "" {
 			u.SetLabels(map[string]string{revisionLabel: step.revision})
 		}

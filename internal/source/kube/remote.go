@@ -196,7 +196,7 @@ func allowed(cluster *api.Cluster, user *api.AuthInfo) error {
 		{"tokenFile", user.TokenFile != ""},
 	} {
 		if field.said {
-			return fmt.Errorf("%s: a Secret's kubeconfig must not have it: it may name neither programs nor files, nor trust just anybody", field.name)
+			return fmt.Errorf("%s: a Secret's kubeconfig must name neither programs nor files, nor trust just anybody", field.name)
 		}
 	}
 	return nil

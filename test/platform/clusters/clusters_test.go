@@ -190,7 +190,8 @@ func TestClustersComeAndGo(t *testing.T) {
 		}
 	})
 	t.Run("a way that must not be is refused", func(t *testing.T) {
-		bad := strings.Replace(string(way), "user: {", "user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh, interactiveMode: Never}, ", 1)
+		const exec = "user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh, interactiveMode: Never}, "
+		bad := strings.Replace(string(way), "user: {", exec, 1)
 		east.Apply(t, remote("west", []byte(bad)))
 		rig.Eventually(t, func() error {
 			if all := p.Discovery.Problems(); !slices.ContainsFunc(all, func(x mesh.Problem) bool {

@@ -118,7 +118,8 @@ func (p *program) turns(t *testing.T) (n int) {
 func (p *program) join(t *testing.T, n int) {
 	t.Helper()
 	for i := len(p.clients); i < n; i++ {
-		x := plane.Proxy{Name: fmt.Sprintf("client-%d", i), Namespace: namespace(i, p.services), IP: fmt.Sprintf("10.9.%d.%d", i/250, i%250+1)}
+		x := plane.Proxy{Name: fmt.Sprintf("client-%d", i), Namespace: namespace(i, p.services)}
+		x.IP = fmt.Sprintf("10.9.%d.%d", i/250, i%250+1)
 		l := &listener{last: map[string]time.Time{}}
 		l.Client = ads.New(x.Node(), p.reader, l.hear)
 		if err := l.Connect(context.Background(), p.grpc); err != nil {
