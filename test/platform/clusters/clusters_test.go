@@ -39,6 +39,10 @@ kind: Namespace
 metadata: {name: istio-system}
 ---
 apiVersion: v1
+kind: Node
+metadata: {name: n1}
+---
+apiVersion: v1
 kind: Service
 metadata: {name: web, namespace: shop}
 spec: {selector: {app: web}, ports: [{name: http, port: 80, targetPort: 8080}]}
@@ -151,6 +155,20 @@ func stands(t *testing.T, p *plane.Plane, want ...string) {
 	})
 }
 
+// refused waits until there is a problem of a program in a kubeconfig, or none.
+func refused(t *testing.T, p *plane.Plane, want bool) {
+	t.Helper()
+	rig.Eventually(t, func() error {
+		all := p.Discovery.Problems()
+		if has := slices.ContainsFunc(all, func(x mesh.Problem) bool {
+			return x.Code == code.BadKubeconfig && strings.Contains(x.Message, "exec: ")
+		}); has != want {
+			return fmt.Errorf("the kubeconfig is refused: %t; there are %v", has, all)
+		}
+		return nil
+	})
+}
+
 // A Secret adds a cluster, leads to it in another way, breaks, and takes it away, while proxies stay connected; and a cluster
 // that does not answer keeps nobody waiting.
 func TestClustersComeAndGo(t *testing.T) {
@@ -193,17 +211,12 @@ func TestClustersComeAndGo(t *testing.T) {
 		const exec = "user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh, interactiveMode: Never}, "
 		bad := strings.Replace(string(way), "user: {", exec, 1)
 		east.Apply(t, remote("west", []byte(bad)))
-		rig.Eventually(t, func() error {
-			if all := p.Discovery.Problems(); !slices.ContainsFunc(all, func(x mesh.Problem) bool {
-				return x.Code == code.BadKubeconfig && strings.Contains(x.Message, "exec: ")
-			}) {
-				return fmt.Errorf("nobody is told: %v", all)
-			}
-			return nil
-		})
+		refused(t, p, true)
 		west.Delete(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: web-3, namespace: shop}")
 		s.reaches(t, "10.3.0.1", "10.4.0.1", "10.4.0.2") // it is read as before
 		east.Apply(t, remote("west", way))
+		refused(t, p, false)
+		stands(t, p, "east synced", "west synced istio-system/remote-west")
 	})
 	t.Run("one that does not answer keeps what it said", func(t *testing.T) {
 		gate.Close()
