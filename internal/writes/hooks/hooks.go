@@ -118,26 +118,13 @@ func (w *Writer) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { w.mutating.Run(ctx) })
 	running.Go(func() { w.validating.Run(ctx) })
-	running.Go(func() { w.followRoots(ctx) })
+	running.Go(func() { w.queue.AddAllWhen(ctx, w.o.Changed) }) // the roots are others
 	w.queue.Run(ctx)
 	running.Wait()
 }
 
 func hookOf(name string, c admissionv1.WebhookClientConfig, p *admissionv1.FailurePolicyType) hook {
 	return hook{name, c.CABundle, p != nil && *p == admissionv1.Ignore}
-}
-
-// followRoots looks at all configurations when the roots are others.
-func (w *Writer) followRoots(ctx context.Context) {
-	for {
-		changed := w.o.Changed()
-		w.all(w.queue.Add)
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 func (w *Writer) all(add func(named)) {

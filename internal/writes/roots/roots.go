@@ -94,22 +94,9 @@ func (w *Writer) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { w.namespaces.Run(ctx) })
 	running.Go(func() { w.held.Run(ctx) })
-	running.Go(func() { w.followRoots(ctx) })
+	running.Go(func() { w.queue.AddAllWhen(ctx, w.o.Changed) }) // the roots are others
 	w.queue.Run(ctx)
 	running.Wait()
-}
-
-// followRoots looks at all namespaces when the roots are others.
-func (w *Writer) followRoots(ctx context.Context) {
-	for {
-		changed := w.o.Changed()
-		w.all(w.queue.Add)
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 func (w *Writer) all(add func(string)) {

@@ -86,6 +86,19 @@ func (q *Queue[K]) AddAfter(k K, d time.Duration) {
 	}
 }
 
+// AddAllWhen adds all keys that there are, and again each time that what changed gives is closed, until ctx ends.
+func (q *Queue[K]) AddAllWhen(ctx context.Context, changed func() <-chan struct{}) {
+	for {
+		next := changed()
+		q.o.All(q.Add)
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // Pace waits until the API server may be asked again.
 func (q *Queue[K]) Pace(ctx context.Context) error { return q.limit.Wait(ctx) }
 
