@@ -17,6 +17,7 @@ import (
 	"fairway/internal/table"
 	"fairway/internal/writes"
 	"fairway/internal/writes/address"
+	"fairway/internal/writes/health"
 )
 
 // clusterWrites tells the writer of what turns change. A nil one tells nobody.
@@ -60,7 +61,22 @@ func ownName() string {
 }
 
 // seen is told of objects as the cluster has them.
-func (d *Discovery) seen(o *unstructured.Unstructured, gone bool) { d.writes.Seen(o, gone) }
+func (d *Discovery) seen(o *unstructured.Unstructured, gone bool) {
+	if o.GetKind() == string(config.WorkloadEntry) {
+		d.storedHealth(o, gone)
+	}
+	d.writes.Seen(o, gone)
+}
+
+// storedHealth takes in what another control plane wrote of the application of a WorkloadEntry whose agent speaks to it.
+func (d *Discovery) storedHealth(o *unstructured.Unstructured, gone bool) {
+	k := config.Key{Kind: config.WorkloadEntry, Namespace: o.GetNamespace(), Name: o.GetName()}
+	if well, known := health.Stored(o); known && !gone {
+		d.graph.In.HealthStored.Set(k, well)
+	} else {
+		d.graph.In.HealthStored.Delete(k)
+	}
+}
 
 // written is the version of an object that is in force.
 func (d *Discovery) written(k config.Key) (out config.Written) {
@@ -98,6 +114,9 @@ func (w *clusterWrites) tell() {
 	}
 	for c := range table.Changes(w.graph.In.Written.Table) {
 		w.Status().Changed(c.Key)
+	}
+	for c := range table.Changes(w.graph.Registry.Healths) {
+		w.Health().Said(c.Key, c.New, c.Has)
 	}
 	for c := range table.Changes(w.graph.In.Gateways) {
 		made := c.New

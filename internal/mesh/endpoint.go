@@ -31,6 +31,12 @@ type HealthReport struct {
 	Detail  string // why not, in the agent's words
 }
 
+// HealthVerdict is what agents together say of the application of a WorkloadEntry. It is comparable.
+type HealthVerdict struct {
+	Healthy bool
+	Detail  string // why not, in an agent's words
+}
+
 // Locality is a place: "region/zone/subzone" taken apart.
 type Locality struct{ Region, Zone, SubZone string }
 

@@ -25,6 +25,7 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/writes/address"
 	"fairway/internal/writes/entries"
+	"fairway/internal/writes/health"
 	"fairway/internal/writes/hooks"
 	"fairway/internal/writes/leader"
 	"fairway/internal/writes/roots"
@@ -75,6 +76,7 @@ type Writer struct {
 	status  *status.Writer
 	address *address.Writer
 	entries *entries.Writer
+	health  *health.Writer
 	// Tasks of whoever leads the cluster, and of whoever leads the revision.
 	ofCluster, ofRevision []func(context.Context)
 }
@@ -123,6 +125,7 @@ func New(o Options) (*Writer, error) {
 		API: api, Leases: w.leases, Manager: Manager, Namespace: o.Namespace, Identity: o.Identity, Grace: o.Grace,
 		Template: o.Template, Report: w.report,
 	})
+	w.health = health.New(health.Options{API: api, Manager: Manager, Report: w.report})
 	w.ofCluster = append(w.ofCluster, w.status.Run, w.address.Run, w.entries.Sweep)
 	if o.Authority != nil {
 		r := roots.New(roots.Options{
@@ -156,6 +159,7 @@ func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
 	case string(config.IngressClass), string(config.Secret):
 	case string(config.WorkloadEntry):
 		w.entries.Seen(o, gone)
+		w.health.Seen(o, gone)
 		w.status.Seen(o, gone)
 	default:
 		w.status.Seen(o, gone)
@@ -170,6 +174,9 @@ func (w *Writer) Ingress() *address.Writer { return w.address }
 
 // Entries is told of machines whose proxies connect.
 func (w *Writer) Entries() *entries.Writer { return w.entries }
+
+// Health is told what agents say of the applications of WorkloadEntries.
+func (w *Writer) Health() *health.Writer { return w.health }
 
 // View is what the page shows.
 func (w *Writer) View() work.View { return w.report.View() }
@@ -194,6 +201,7 @@ func (w *Writer) Run(ctx context.Context) error {
 		})
 	}
 	running.Go(func() { w.entries.Run(ctx) })
+	running.Go(func() { w.health.Run(ctx) })
 	take(lease, w.ofCluster)
 	take(lease+"-"+w.o.Revision, w.ofRevision)
 	running.Wait()

@@ -3,8 +3,14 @@ package ads
 import (
 	"fmt"
 	"maps"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/proto"
 )
 
 // Synced says whether the client holds all that it asked for, but for what it was told not to be there, and at least
@@ -93,6 +99,24 @@ func (c *Client) Body(typ, name string) ([]byte, bool) {
 	defer c.mu.Unlock()
 	h, ok := c.held[typ][name]
 	return h.Body, ok
+}
+
+// Endpoints are the healthy ones of a cluster's load assignment, "address:port" in order. The client must keep bodies.
+func (c *Client) Endpoints(cluster string) (all []string, err error) {
+	var load endpointv3.ClusterLoadAssignment
+	body, _ := c.Body(EndpointType, cluster)
+	if err := proto.Unmarshal(body, &load); err != nil {
+		return nil, err
+	}
+	for _, l := range load.GetEndpoints() {
+		for _, e := range l.GetLbEndpoints() {
+			if a := e.GetEndpoint().GetAddress().GetSocketAddress(); e.GetHealthStatus() == corev3.HealthStatus_HEALTHY {
+				all = append(all, net.JoinHostPort(a.GetAddress(), strconv.Itoa(int(a.GetPortValue()))))
+			}
+		}
+	}
+	slices.Sort(all)
+	return all, nil
 }
 
 // TakeTotals returns what was received since the last call.

@@ -134,6 +134,8 @@ func (s *script) run(t *testing.T, words []string) (file string, text func() str
 		s.report(at(1), at(2), at(3))
 	case "silent":
 		s.In.Health.Delete(sidecarID(at(1)))
+	case "stored":
+		s.stored(at(1), at(2))
 	case "heard":
 		s.In.HealthHeard.Set(struct{}{}, true)
 	case "cmp":
@@ -192,6 +194,17 @@ func (s *script) report(who, address, state string) {
 	p.Standing = mesh.Proven
 	from, _ := netip.ParseAddr(p.IP)
 	s.In.Health.Set(p.ID, mesh.HealthReport{Proxy: p, From: from, Healthy: state == "healthy", Detail: state})
+}
+
+// stored stages what another control plane wrote of a WorkloadEntry's application.
+func (s *script) stored(entry, state string) {
+	name, namespace, _ := strings.Cut(entry, ".")
+	k := config.Key{Kind: config.WorkloadEntry, Namespace: namespace, Name: name}
+	if state == "unknown" {
+		s.In.HealthStored.Delete(k)
+	} else {
+		s.In.HealthStored.Set(k, state == "healthy")
+	}
 }
 
 func sidecarID(name string) mesh.ProxyID { return proxyID("sidecar", name) }

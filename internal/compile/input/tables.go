@@ -45,6 +45,7 @@ type Tables struct {
 	Proxies      *table.Input[mesh.ProxyID, mesh.Proxy]         // connected proxies: demand
 	Health       *table.Input[mesh.ProxyID, mesh.HealthReport]  // what agents say of the applications beside them
 	HealthHeard  *table.Input[struct{}, bool]                   // its row is there once every agent had the time to say it
+	HealthStored *table.Input[config.Key, bool]                 // what other control planes wrote of WorkloadEntries' applications
 	Bundles      *table.Input[mesh.ResourceKey, *envoy.Encoded] // what workloads believe: one row, published as it is
 	FileProblems *table.Input[source.Place, []mesh.Problem]     // what sources said of files
 	Rejections   *table.Input[Rejected, Refusal]                // what proxies refused
@@ -165,6 +166,7 @@ func Declare(s *table.Store, opts Options, makers ...Maker) *Tables {
 	t.Proxies = table.NewInput(s, "proxies", cmp.Compare[mesh.ProxyID], table.Same[mesh.Proxy])
 	t.Health = table.NewInput(s, "health", cmp.Compare[mesh.ProxyID], table.Same[mesh.HealthReport])
 	t.HealthHeard = table.NewInput(s, "health/heard", func(struct{}, struct{}) int { return 0 }, table.Same[bool])
+	t.HealthStored = table.NewInput(s, "health/stored", config.CompareKey, table.Same[bool])
 	t.Bundles = table.NewInput(s, "bundles", mesh.CompareResourceKey, envoy.Same)
 	t.FileProblems = table.NewInput(s, "fileproblems", source.ComparePlace, slices.Equal[[]mesh.Problem])
 	t.Rejections = table.NewInput(s, "rejections", CompareRejected, table.Same[Refusal])

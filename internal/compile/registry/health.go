@@ -26,10 +26,10 @@ func comparePlace(a, b place) int {
 	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.address, b.address))
 }
 
-// health is what agents say of the applications beside them, by where they are.
+// health is what agents say of the applications beside them.
 type health struct {
-	in *input.Tables
-	at *table.Table[place, table.Rows[mesh.ProxyID, mesh.HealthReport]]
+	in   *input.Tables
+	said *table.Table[config.Key, mesh.HealthVerdict]
 }
 
 func declareHealth(in *input.Tables) health {
@@ -40,24 +40,43 @@ func declareHealth(in *input.Tables) health {
 		}
 		return out
 	})
-	return health{in, at}
+	said := table.Derive(in.WorkloadEntries, "health/said", config.CompareKey, table.Same[mesh.HealthVerdict],
+		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, mesh.HealthVerdict)) {
+			address := canonical(config.Spec[*networking.WorkloadEntry](o).GetAddress())
+			rows, _ := table.Get(r, at, place{o.Namespace, address})
+			if verdict, any := together(rows, o); any {
+				emit(k, verdict)
+			}
+		})
+	return health{in, said}
 }
 
-// ready says whether the application of a WorkloadEntry may be sent traffic: where agents speak for it, as none of them
-// says otherwise; where none does, unless the entry is known to be checked. In the time after a start in which agents
-// come back a checked one counts as ready: nobody is cut off by a control plane that has heard nothing yet.
-func (h health) ready(r *table.Reader, o *config.Object) bool {
-	rows, _ := table.Get(r, h.at, place{o.Namespace, canonical(config.Spec[*networking.WorkloadEntry](o).GetAddress())})
-	said := false
+// together is what the agents among rows say that speak for a WorkloadEntry: one that fails is enough. any: some do.
+func together(rows table.Rows[mesh.ProxyID, mesh.HealthReport], o *config.Object) (verdict mesh.HealthVerdict, any bool) {
 	for _, report := range rows.All() {
 		if !SpeaksFor(report, o) {
 			continue
 		}
-		if said = true; !report.Healthy {
-			return false
+		if !report.Healthy {
+			return mesh.HealthVerdict{Detail: report.Detail}, true
 		}
+		any = true
 	}
-	if said || !h.checked(r, o) {
+	return mesh.HealthVerdict{Healthy: any}, any
+}
+
+// ready says whether the application of a WorkloadEntry may be sent traffic: where agents speak for it here, as none of
+// them says otherwise; where they speak to another control plane, as that one wrote; where none does, unless the entry is
+// known to be checked. In the time after a start in which agents come back a checked one counts as ready: nobody is cut
+// off by a control plane that has heard nothing yet.
+func (h health) ready(r *table.Reader, o *config.Object) bool {
+	if verdict, said := table.Get(r, h.said, o.Key); said {
+		return verdict.Healthy
+	}
+	if healthy, stored := table.Get(r, h.in.HealthStored.Table, o.Key); stored {
+		return healthy
+	}
+	if !h.checked(r, o) {
 		return true
 	}
 	heard, _ := table.Get(r, h.in.HealthHeard.Table, struct{}{})

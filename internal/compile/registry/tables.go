@@ -43,6 +43,8 @@ type Tables struct {
 	// OwnMachine has a row while some service is used on its clients' own machines alone.
 	OwnMachine *table.Table[struct{}, struct{}]
 	VIPs       *table.Table[HostKey, string] // addresses given to services that have none
+	// Healths is what agents that are connected here say of WorkloadEntries' applications.
+	Healths *table.Table[config.Key, mesh.HealthVerdict]
 
 	in         *input.Tables
 	locals     *table.Table[HostKey, table.Rows[mesh.EndpointKey, mesh.Endpoint]]
@@ -131,6 +133,7 @@ func (t *Tables) adds(r *table.Reader, other, first mesh.ServiceKey, port mesh.P
 
 func (t *Tables) declareEndpoints() {
 	selectors, health := declareSelectors(t.in), declareHealth(t.in)
+	t.Healths = health.said
 	t.knowing = declareKnowing(t.in.Workloads)
 	t.Endpoints = table.Derive(t.in.Serving, "endpoints", mesh.CompareEndpointKey, table.Same[mesh.Endpoint],
 		func(r *table.Reader, _ input.SourceKey, s input.Source, emit func(mesh.EndpointKey, mesh.Endpoint)) {

@@ -2,6 +2,7 @@ package entries
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ const (
 	aliveEvery = 4 * time.Second
 	aliveFor   = 15 * time.Second
 	lookEvery  = 5 * time.Second // at entries of control planes that may be gone
+	byeTime    = 2 * time.Second // to take one's own Lease away
 )
 
 // leaseOf names the Lease by which a control plane says that it lives.
@@ -52,6 +54,9 @@ func (w *Writer) alive(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
+	bye, stop := context.WithTimeout(context.WithoutCancel(ctx), byeTime)
+	defer stop()
+	_ = w.o.Leases.Leases(w.o.Namespace).Delete(bye, leaseOf(w.o.Identity), metav1.DeleteOptions{}) // else the leader does
 }
 
 func (w *Writer) renew(ctx context.Context) error {
@@ -83,6 +88,7 @@ type leftover struct {
 
 	mu   sync.Mutex
 	all  map[entry]keeping
+	of   map[string]int     // how many each keeper has
 	was  map[string]renewed // of each keeper's Lease, when it was last seen to be another
 	gone map[string]bool    // keepers
 }
@@ -99,7 +105,7 @@ type renewed struct {
 }
 
 func newLeftover(o Options) *leftover {
-	l := &leftover{o: o, all: map[entry]keeping{}, was: map[string]renewed{}, gone: map[string]bool{}}
+	l := &leftover{o: o, all: map[entry]keeping{}, of: map[string]int{}, was: map[string]renewed{}, gone: map[string]bool{}}
 	l.queue = work.New(work.Options[entry]{
 		Task: task + " left", Name: entry.String, Do: l.look, All: l.each, Report: o.Report,
 	})
@@ -107,16 +113,28 @@ func newLeftover(o Options) *leftover {
 }
 
 func (l *leftover) seen(o *unstructured.Unstructured, gone bool) {
-	e := entry{o.GetNamespace(), o.GetName()}
-	notes := o.GetAnnotations()
+	e, notes := entry{o.GetNamespace(), o.GetName()}, o.GetAnnotations()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.forget(e)
 	if gone || notes[ofGroup] == "" || notes[ofController] == "" {
-		delete(l.all, e)
 		return
 	}
-	k := keeping{uid: string(o.GetUID()), version: o.GetResourceVersion(), controller: notes[ofController]}
-	l.all[e] = k
+	l.all[e] = keeping{uid: string(o.GetUID()), version: o.GetResourceVersion(), controller: notes[ofController]}
+	l.of[notes[ofController]]++
+}
+
+// forget: an entry is not there any more. It returns how many its keeper has left. mu is held.
+func (l *leftover) forget(e entry) int {
+	k, there := l.all[e]
+	if !there {
+		return l.of[k.controller]
+	}
+	delete(l.all, e)
+	if l.of[k.controller]--; l.of[k.controller] == 0 {
+		delete(l.of, k.controller)
+	}
+	return l.of[k.controller]
 }
 
 // each adds the entries whose keepers are gone.
@@ -155,14 +173,10 @@ func (l *leftover) run(ctx context.Context) {
 
 // listen finds out which keepers are gone: those of whom nothing was heard for the grace.
 func (l *leftover) listen(ctx context.Context) {
-	keepers := map[string]bool{}
 	l.mu.Lock()
-	for _, k := range l.all {
-		if k.controller != l.o.Identity {
-			keepers[k.controller] = true
-		}
-	}
+	keepers := maps.Clone(l.of)
 	l.mu.Unlock()
+	delete(keepers, l.o.Identity)
 	gone := map[string]bool{}
 	for keeper := range keepers {
 		if l.queue.Pace(ctx) != nil {
@@ -180,7 +194,7 @@ func (l *leftover) listen(ctx context.Context) {
 	defer l.mu.Unlock()
 	l.gone = gone
 	for keeper := range l.was {
-		if !keepers[keeper] {
+		if keepers[keeper] == 0 {
 			delete(l.was, keeper)
 		}
 	}
@@ -202,7 +216,24 @@ func (l *leftover) look(ctx context.Context, e entry) error {
 		return err
 	}
 	l.o.Report.Wrote(task)
-	return nil
+	return l.bury(ctx, e, k.controller)
+}
+
+// bury takes away the Lease of a keeper that is gone, once the last of its entries is.
+func (l *leftover) bury(ctx context.Context, last entry, controller string) error {
+	l.mu.Lock()
+	more, version := l.forget(last), l.was[controller].version
+	l.mu.Unlock()
+	if more > 0 || version == "" { // an empty one: there is no Lease
+		return nil
+	}
+	err := l.o.Leases.Leases(l.o.Namespace).Delete(ctx, leaseOf(controller), metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{ResourceVersion: &version},
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // or it lives
+		return nil
+	}
+	return err
 }
 
 // silent is for how long nothing has been heard of a control plane, as far as this one has listened.

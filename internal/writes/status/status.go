@@ -2,7 +2,6 @@ package status
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
+	"fairway/internal/writes/condition"
 	"fairway/internal/writes/work"
 )
 
@@ -35,7 +35,7 @@ type Writer struct {
 	queue *work.Queue[config.Key]
 
 	mu       sync.Mutex
-	seen     map[config.Key]standing
+	seen     map[config.Key]condition.Standing
 	problems map[config.Key]map[said]int // and how many rows say it
 }
 
@@ -51,7 +51,7 @@ const settle = 300 * time.Millisecond
 
 // New returns a writer that has seen nothing.
 func New(o Options) *Writer {
-	w := &Writer{o: o, seen: map[config.Key]standing{}, problems: map[config.Key]map[said]int{}}
+	w := &Writer{o: o, seen: map[config.Key]condition.Standing{}, problems: map[config.Key]map[said]int{}}
 	w.queue = work.New(work.Options[config.Key]{
 		Task: "status", Name: config.Key.String, Do: w.write, All: w.all, Delay: settle, Report: o.Report,
 	})
@@ -76,12 +76,12 @@ func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
 		w.forget(k)
 		return
 	}
-	now := standingOf(o)
+	now := condition.Of(o, reconciled)
 	w.mu.Lock()
 	before, known := w.seen[k]
 	w.seen[k] = now
 	w.mu.Unlock()
-	if !known || !before.same(now) {
+	if !known || !before.Same(now) {
 		w.queue.Add(k)
 	}
 }
@@ -139,7 +139,7 @@ func (w *Writer) write(ctx context.Context, k config.Key) error {
 	if err := w.queue.Pace(ctx); err != nil {
 		return err
 	}
-	err = w.o.API.Patch(types.MergePatchType).AbsPath(stands.path(k)).Param("fieldManager", w.o.Manager).
+	err = w.o.API.Patch(types.MergePatchType).AbsPath(stands.Path()).Param("fieldManager", w.o.Manager).
 		Body(body).Do(ctx).Error()
 	switch {
 	case err == nil:
@@ -154,7 +154,7 @@ func (w *Writer) write(ctx context.Context, k config.Key) error {
 }
 
 // change is the patch that an object's status needs; nil: none.
-func (w *Writer) change(k config.Key) (standing, []byte, error) {
+func (w *Writer) change(k config.Key) (condition.Standing, []byte, error) {
 	force := w.o.Written(k).Stored
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -162,7 +162,7 @@ func (w *Writer) change(k config.Key) (standing, []byte, error) {
 	if !known {
 		return stands, nil, nil
 	}
-	inForce := force.UID == stands.uid && force.Generation >= stands.generation
+	inForce := force.UID == stands.UID && force.Generation >= stands.Generation
 	var list []mesh.Problem
 	refused := false
 	for p := range w.problems[k] {
@@ -178,20 +178,6 @@ func (w *Writer) change(k config.Key) (standing, []byte, error) {
 	if !inForce && !refused {
 		return stands, nil, nil // it waits; what becomes of it is told
 	}
-	body, err := stands.patch(verdict(list), time.Now())
+	body, err := patch(stands, verdict(list), time.Now())
 	return stands, body, err
-}
-
-// path is where an object's status is.
-func (s standing) path(k config.Key) string {
-	return "/apis/" + s.apiVersion + "/namespaces/" + k.Namespace + "/" + plural(string(k.Kind)) + "/" + k.Name + "/status"
-}
-
-// plural is the word of one of Istio's kinds in paths.
-func plural(kind string) string {
-	word := strings.ToLower(kind)
-	if stem, is := strings.CutSuffix(word, "y"); is && !strings.HasSuffix(stem, "a") {
-		return stem + "ies"
-	}
-	return word + "s"
 }

@@ -9,12 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"fairway/internal/mesh"
+	"fairway/internal/writes/condition"
 )
 
 // An object with the condition that it should have needs no patch, whoever wrote its numbers and however; one without
 // has one that keeps what others wrote, and the time since when it is as it is.
 func TestPatch(t *testing.T) {
-	object := func(status string) standing {
+	object := func(status string) condition.Standing {
 		t.Helper()
 		text := `{"apiVersion":"networking.istio.io/v1","kind":"VirtualService","metadata":{"uid":"u",` +
 			`"resourceVersion":"5","generation":3},"status":` + status + `}`
@@ -22,7 +23,7 @@ func TestPatch(t *testing.T) {
 		if err := o.UnmarshalJSON([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		return standingOf(o)
+		return condition.Of(o, reconciled)
 	}
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	wrong := []mesh.Problem{
@@ -46,7 +47,7 @@ func TestPatch(t *testing.T) {
 				`"lastTransitionTime":"2030-01-02T03:04:05Z"`}},
 		{"a warning alone", `{}`, wrong[:1], []string{`"status":"True"`, `warning: spec.a: odd`}},
 	} {
-		body, err := object(c.status).patch(verdict(append([]mesh.Problem(nil), c.problems...)), now)
+		body, err := patch(object(c.status), verdict(append([]mesh.Problem(nil), c.problems...)), now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,17 +71,5 @@ func TestVerdictIsBounded(t *testing.T) {
 	got := verdict(list)
 	if len(got.Message) > mostText+100 || !strings.Contains(got.Message, "and 20 more") {
 		t.Errorf("%d bytes: %s", len(got.Message), got.Message)
-	}
-}
-
-// The words of Istio's kinds in paths are those of their CRDs.
-func TestPlural(t *testing.T) {
-	for kind, want := range map[string]string{
-		"Gateway": "gateways", "ServiceEntry": "serviceentries", "AuthorizationPolicy": "authorizationpolicies", "Telemetry": "telemetries",
-		"Sidecar": "sidecars", "ProxyConfig": "proxyconfigs", "PeerAuthentication": "peerauthentications",
-	} {
-		if got := plural(kind); got != want {
-			t.Errorf("%s: %s", kind, got)
-		}
 	}
 }

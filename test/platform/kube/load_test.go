@@ -176,8 +176,8 @@ func (p *program) clusterOf(i int) string {
 func load(t *testing.T, c *cluster.Cluster, services int) {
 	p := launch(t, c, services)
 	p.join(t, 50)
-	p.profile(t, "heap")
 	t.Logf("with 50 proxies: %s", p.atRest(t))
+	p.profile(t, "heap?gc=1")
 	t.Run("what nobody reads", p.noise)
 	p.join(t, 100)
 	t.Run("a pod turns ready", p.readiness)

@@ -3,11 +3,14 @@ package writes_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"fairway/internal/app/session"
 	"fairway/test/ads"
 	"fairway/test/plane"
 	"fairway/test/rig"
@@ -120,6 +123,7 @@ func machines(t *testing.T, w world, p *plane.Plane) {
 			return err
 		})
 	})
+	t.Run("its application", func(t *testing.T) { applications(t, w, p) })
 	c.Disconnect()
 	gone("vms-10.4.0.1")
 	if _, err := entry("vms-10.4.0.2"); err == nil {
@@ -127,4 +131,70 @@ func machines(t *testing.T, w world, p *plane.Plane) {
 	}
 	gone("vms-10.4.0.9")
 	w.Delete(t, group)
+}
+
+const (
+	byMachines = `
+kind: ServiceEntry
+apiVersion: networking.istio.io/v1
+metadata: {name: vms, namespace: shop}
+spec:
+  hosts: [vms.example.com]
+  ports: [{number: 80, name: http, protocol: HTTP, targetPort: 8080}]
+  resolution: STATIC
+  workloadSelector: {labels: {app: vm}}
+`
+	// An entry that somebody wrote, of a machine that registers with no group.
+	byHand = `
+kind: WorkloadEntry
+apiVersion: networking.istio.io/v1
+metadata: {name: old, namespace: shop, labels: {app: vm}, annotations: {proxy.istio.io/health-checks-enabled: "true"}}
+spec: {address: 10.4.0.3, serviceAccount: other, labels: {app: vm}}
+`
+)
+
+// What an agent says of its application to one control plane another one knows, from the status of the machine's entry.
+func applications(t *testing.T, w world, p *plane.Plane) {
+	of := machine(t, p, "vm", "10.4.0.1")
+	w.Apply(t, byMachines+"---"+byHand)
+	o := w.options(t, nil, "two", "system:masters")
+	o.HealthStart = time.Millisecond
+	seer := plane.Start(t, o).Connect(t, plane.Proxy{Name: "seer", IP: "10.4.9.9", Secrets: true})
+	say := func(c *ads.Client, failure string) {
+		t.Helper()
+		if err := c.Report(session.HealthType, failure); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sees := func(want ...string) {
+		t.Helper()
+		rig.Eventually(t, func() error {
+			got, err := seer.Endpoints("outbound|80||vms.example.com")
+			if err == nil && !slices.Equal(got, want) {
+				err = fmt.Errorf("the other control plane leads to %v, want %v", got, want)
+			}
+			return err
+		})
+	}
+	sees()
+	say(of, "")
+	sees("10.4.0.1:8080")
+	say(of, "no answer")
+	sees()
+	var got rule
+	path := entryPath + "vms-10.4.0.1"
+	if err := w.get(t.Context(), path, &got); err != nil || !strings.Contains(fmt.Sprint(got.Status), "no answer") {
+		t.Errorf("its status says %+v: %v", got.Status, err)
+	}
+	say(of, "")
+	sees("10.4.0.1:8080")
+
+	t.Run("of an entry that somebody wrote", func(t *testing.T) {
+		old := machine(t, p, "other", "10.4.0.3")
+		say(old, "")
+		sees("10.4.0.1:8080", "10.4.0.3:8080")
+		old.Disconnect()
+		sees("10.4.0.1:8080")
+	})
+	w.Delete(t, byMachines+"---"+byHand)
 }

@@ -1,0 +1,104 @@
+package condition
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Condition is one of a status. Times are as in RFC 3339.
+type Condition struct {
+	Type               string `json:"type"`
+	Status             string `json:"status"` // True, False or Unknown
+	Reason             string `json:"reason,omitempty"`
+	Message            string `json:"message,omitempty"`
+	LastProbeTime      string `json:"lastProbeTime,omitempty"`
+	LastTransitionTime string `json:"lastTransitionTime,omitempty"`
+	ObservedGeneration int64  `json:"observedGeneration,omitempty"`
+}
+
+// Standing is an object of an API server with what its status says.
+type Standing struct {
+	UID, Version string
+	Generation   int64
+	Observed     int64     // generation, of the whole status
+	Own          Condition // of the type asked for; zero: there is none
+
+	apiVersion, kind, namespace, name string
+	others                            []any // conditions, as they stand; nil: none
+}
+
+// Of reads an object; its condition of the type given is the own one. The object is not kept.
+func Of(o *unstructured.Unstructured, own string) Standing {
+	s := Standing{
+		apiVersion: o.GetAPIVersion(), kind: o.GetKind(), namespace: o.GetNamespace(), name: o.GetName(),
+		UID: string(o.GetUID()), Version: o.GetResourceVersion(), Generation: o.GetGeneration(),
+	}
+	status, _ := o.Object["status"].(map[string]any)
+	s.Observed = number(status["observedGeneration"])
+	conditions, _ := status["conditions"].([]any)
+	for _, c := range conditions {
+		tree, _ := c.(map[string]any)
+		if tree["type"] != own {
+			s.others = append(s.others, maps.Clone(tree))
+			continue
+		}
+		text := func(name string) string { v, _ := tree[name].(string); return v }
+		s.Own = Condition{
+			Type: own, Status: text("status"), Reason: text("reason"), Message: text("message"),
+			LastProbeTime: text("lastProbeTime"), LastTransitionTime: text("lastTransitionTime"),
+			ObservedGeneration: number(tree["observedGeneration"]),
+		}
+	}
+	return s
+}
+
+// Same says whether nothing is different that an own condition is made of.
+func (s Standing) Same(o Standing) bool {
+	return s.apiVersion == o.apiVersion && s.UID == o.UID && s.Generation == o.Generation && s.Observed == o.Observed && s.Own == o.Own
+}
+
+// Path is where the status is.
+func (s Standing) Path() string {
+	return "/apis/" + s.apiVersion + "/namespaces/" + s.namespace + "/" + plural(s.kind) + "/" + s.name + "/status"
+}
+
+// Patch is the merge patch that makes is the own condition and observed the status's generation (0: it says none). It
+// holds for the version that was seen alone.
+func (s Standing) Patch(is Condition, observed int64) ([]byte, error) {
+	status := map[string]any{"conditions": append(slices.Clone(s.others), any(is))}
+	if observed != 0 {
+		status["observedGeneration"] = observed
+	}
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": s.Version, "uid": s.UID},
+		"status":   status,
+	})
+}
+
+// number reads a generation, which is a number or, as protobuf has it in JSON, its digits.
+func number(v any) int64 {
+	switch n := v.(type) {
+	case int64:
+		return n
+	case float64:
+		return int64(n)
+	case string:
+		out, _ := strconv.ParseInt(n, 10, 64)
+		return out
+	}
+	return 0
+}
+
+// plural is the word of one of Istio's kinds in paths.
+func plural(kind string) string {
+	word := strings.ToLower(kind)
+	if stem, is := strings.CutSuffix(word, "y"); is && !strings.HasSuffix(stem, "a") {
+		return stem + "ies"
+	}
+	return word + "s"
+}

@@ -1,0 +1,186 @@
+package health
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/writes/condition"
+	"fairway/internal/writes/work"
+)
+
+// The condition, as Istio's has it.
+const (
+	healthy = "Healthy"
+	yes     = "True"
+	no      = "False"
+	unknown = "Unknown"
+)
+
+// silent is the message of an Unknown one.
+const silent = "no agent says how the application is"
+
+// task is what all this is told under.
+const task = "health"
+
+// Options of a Writer.
+type Options struct {
+	API     rest.Interface // asked by path
+	Manager string         // of the fields that are written
+	Report  *work.Report
+}
+
+// Writer writes conditions while it runs. What it is told it remembers always.
+type Writer struct {
+	o     Options
+	queue *work.Queue[config.Key]
+
+	mu   sync.Mutex
+	seen map[config.Key]condition.Standing
+	said map[config.Key]mesh.HealthVerdict
+	news map[config.Key]bool   // what is said is to be written still
+	mine map[config.Key]string // the time of the condition that was written from here last
+}
+
+// New returns a writer that was told nothing.
+func New(o Options) *Writer {
+	w := &Writer{
+		o: o, seen: map[config.Key]condition.Standing{}, said: map[config.Key]mesh.HealthVerdict{},
+		news: map[config.Key]bool{}, mine: map[config.Key]string{},
+	}
+	w.queue = work.New(work.Options[config.Key]{Task: task, Name: config.Key.String, Do: w.write, All: w.all, Report: o.Report})
+	return w
+}
+
+// Stored is what the condition of a WorkloadEntry says; known: it says something.
+func Stored(o *unstructured.Unstructured) (well, known bool) {
+	switch condition.Of(o, healthy).Own.Status {
+	case yes:
+		return true, true
+	case no:
+		return false, true
+	}
+	return false, false
+}
+
+// Run writes until ctx ends.
+func (w *Writer) Run(ctx context.Context) { w.queue.Run(ctx) }
+
+func (w *Writer) all(add func(config.Key)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for k := range w.said {
+		add(k)
+	}
+	for k := range w.mine {
+		add(k)
+	}
+}
+
+// Seen tells of a WorkloadEntry as it stands in the API server; gone: it is there no more. The object is not kept.
+func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
+	k := config.Key{Kind: config.WorkloadEntry, Namespace: o.GetNamespace(), Name: o.GetName()}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if gone || o.GetDeletionTimestamp() != nil {
+		delete(w.seen, k)
+		delete(w.mine, k)
+		return
+	}
+	now := condition.Of(o, healthy)
+	before, known := w.seen[k]
+	w.seen[k] = now
+	if _, said := w.said[k]; said && (!known || !before.Same(now)) {
+		w.queue.Add(k)
+	}
+}
+
+// Said is what agents that are connected here say of a WorkloadEntry from now on; any: some do.
+func (w *Writer) Said(k config.Key, verdict mesh.HealthVerdict, any bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if any {
+		w.said[k], w.news[k] = verdict, true
+	} else {
+		delete(w.said, k)
+		delete(w.news, k)
+	}
+	w.queue.Add(k)
+}
+
+// write patches the status of an entry unless it is as it should be.
+func (w *Writer) write(ctx context.Context, k config.Key) error {
+	stands, is, due := w.due(k, time.Now())
+	if !due {
+		return nil
+	}
+	body, err := stands.Patch(is, stands.Observed)
+	if err != nil {
+		return err
+	}
+	if err := w.queue.Pace(ctx); err != nil {
+		return err
+	}
+	err = w.o.API.Patch(types.MergePatchType).AbsPath(stands.Path()).Param("fieldManager", w.o.Manager).Body(body).Do(ctx).Error()
+	switch {
+	case err == nil:
+		w.o.Report.Wrote(task)
+		w.wrote(k, is)
+	case apierrors.IsNotFound(err): // of which we are about to hear
+		return nil
+	case apierrors.IsConflict(err):
+		return work.ErrNotYet
+	}
+	return err
+}
+
+// due is the condition that an entry should have; false: it is as it should be, or another's to write.
+func (w *Writer) due(k config.Key, now time.Time) (stands condition.Standing, is condition.Condition, due bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	stands, there := w.seen[k]
+	if !there { // it is of a file
+		return stands, is, false
+	}
+	verdict, said := w.said[k]
+	mine := w.mine[k] != "" && w.mine[k] == stands.Own.LastProbeTime
+	is = condition.Condition{Type: healthy, Status: yes}
+	switch {
+	case said && !w.news[k] && (stands.Own.Status == yes || stands.Own.Status == no):
+		return stands, is, false // it was written; where another control plane has done so since, its agent is newer
+	case said && !verdict.Healthy:
+		is.Status, is.Message = no, verdict.Detail
+	case !said && !mine: // another control plane has written since, or nobody did
+		delete(w.mine, k)
+		return stands, is, false
+	case !said:
+		is.Status, is.Message = unknown, silent
+	}
+	is.LastProbeTime = now.UTC().Format(time.RFC3339Nano)
+	is.LastTransitionTime = stands.Own.LastTransitionTime
+	if is.Status != stands.Own.Status || is.LastTransitionTime == "" {
+		is.LastTransitionTime = now.UTC().Format(time.RFC3339)
+	}
+	return stands, is, true
+}
+
+// wrote remembers what was written from here.
+func (w *Writer) wrote(k config.Key, is condition.Condition) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if is.Status == unknown {
+		delete(w.mine, k)
+		return
+	}
+	w.mine[k] = is.LastProbeTime
+	if verdict, said := w.said[k]; said && verdict.Healthy == (is.Status == yes) && (verdict.Healthy || verdict.Detail == is.Message) {
+		delete(w.news, k)
+	}
+}

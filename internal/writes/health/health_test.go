@@ -1,0 +1,113 @@
+package health
+
+import (
+	"io"
+	"log/slog"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/writes/condition"
+	"fairway/internal/writes/work"
+)
+
+var vm = config.Key{Kind: config.WorkloadEntry, Namespace: "shop", Name: "vm"}
+
+func newWriter() *Writer {
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	return New(Options{Report: work.NewReport(prometheus.NewRegistry(), log, func(string, []mesh.Problem) {})})
+}
+
+// server is the entry in an API server; its writers are told of each version.
+type server struct {
+	version int
+	is      condition.Condition
+	all     []*Writer
+}
+
+func (s *server) object() *unstructured.Unstructured {
+	s.version++
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "networking.istio.io/v1", "kind": "WorkloadEntry",
+		"metadata": map[string]any{"namespace": vm.Namespace, "name": vm.Name, "uid": "u", "resourceVersion": strconv.Itoa(s.version)},
+		"status": map[string]any{"conditions": []any{map[string]any{
+			"type": s.is.Type, "status": s.is.Status, "message": s.is.Message, "lastProbeTime": s.is.LastProbeTime,
+		}}},
+	}}
+}
+
+// settle lets a writer write what it has to, and says whether it did.
+func (s *server) settle(w *Writer, now time.Time) bool {
+	_, is, due := w.due(vm, now)
+	if due {
+		s.is = is
+		w.wrote(vm, is)
+		for _, to := range s.all {
+			to.Seen(s.object(), false)
+		}
+	}
+	return due
+}
+
+// An agent that goes from one replica to another takes the condition with it: the first one, which forgets the agent
+// later, leaves alone what the second one wrote.
+func TestTheAgentMovesToAnotherReplica(t *testing.T) {
+	one, two := newWriter(), newWriter()
+	s := &server{all: []*Writer{one, two}}
+	for _, w := range s.all {
+		w.Seen(s.object(), false)
+	}
+	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	step := func(w *Writer, wrote bool, status, message string) {
+		t.Helper()
+		now = now.Add(time.Second)
+		if got := s.settle(w, now); got != wrote || s.is.Status != status || s.is.Message != message {
+			t.Errorf("it wrote: %v; there is %+v", got, s.is)
+		}
+		if s.settle(w, now.Add(time.Millisecond)) {
+			t.Errorf("it writes again: %+v", s.is)
+		}
+	}
+	step(one, false, "", "")
+	one.Said(vm, mesh.HealthVerdict{Healthy: true}, true)
+	step(one, true, "True", "")
+	step(two, false, "True", "")
+	two.Said(vm, mesh.HealthVerdict{Healthy: true}, true)
+	step(two, true, "True", "")  // it is its own to say now
+	step(one, false, "True", "") // which the first one sees, and lets be
+	one.Said(vm, mesh.HealthVerdict{}, false)
+	step(one, false, "True", "")
+	two.Said(vm, mesh.HealthVerdict{Detail: "refused"}, true)
+	step(two, true, "False", "refused")
+	if well, known := Stored(s.object()); well || !known {
+		t.Errorf("others read %v, %v", well, known)
+	}
+	two.Said(vm, mesh.HealthVerdict{}, false)
+	step(two, true, "Unknown", silent)
+	if _, known := Stored(s.object()); known {
+		t.Error("others read something still")
+	}
+	step(one, false, "Unknown", silent)
+}
+
+// A condition that somebody took away comes back while an agent speaks.
+func TestItIsWrittenAgain(t *testing.T) {
+	w := newWriter()
+	s := &server{all: []*Writer{w}}
+	w.Seen(s.object(), false)
+	w.Said(vm, mesh.HealthVerdict{Healthy: true}, true)
+	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	for range 2 {
+		if !s.settle(w, now) || s.is.Status != "True" {
+			t.Errorf("there is %+v", s.is)
+		}
+		s.is = condition.Condition{}
+		w.Seen(s.object(), false)
+		now = now.Add(time.Second)
+	}
+}
