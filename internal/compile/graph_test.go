@@ -97,7 +97,6 @@ func TestInputs(t *testing.T) {
 	for name, spec := range map[string]string{
 		"all":     "{}",
 		"some":    "{action: DENY, rules: [{}]}",
-		"none":    "{action: DENY}",
 		"watched": "{action: AUDIT, rules: [{}]}",
 	} {
 		w.Apply(

@@ -30,7 +30,8 @@ type history struct {
 
 var (
 	namespaces = []string{"istio-system", "shop", "bank"}
-	exports    = []string{`"*"`, `"."`, `bank`, `"~"`, `shop, bank`}
+	exports    = append(rulesFor, `"~"`)
+	rulesFor   = []string{`"*"`, `"."`, `bank`, `shop, bank`} // no rule is for nobody
 	hosts      = []string{
 		"a",
 		"a.shop.svc.cluster.local",
@@ -92,15 +93,14 @@ func (h *history) object(t *rapid.T) (config.Key, string) {
 			gateways = "shop/one"
 		}
 		spec = fmt.Sprintf(`{hosts: [%q], exportTo: [%s], gateways: [%s], http: [{route: [{destination: {host: %s, subset: v1}}]}]}`,
-			host, pick(t, "export", exports), gateways, pick(t, "target", []string{"a", "b.bank.svc.cluster.local"}))
+			host, pick(t, "export", rulesFor), gateways, pick(t, "target", []string{"a", "b.bank.svc.cluster.local"}))
 	case "DestinationRule":
+		export := pick(t, "export", rulesFor)
 		clients := pick(t, "clients", []string{"", "", "workloadSelector: {matchLabels: {app: a}}, "})
-		spec = fmt.Sprintf(
-			`{host: %q, exportTo: [%s], %ssubsets: [{name: v1, labels: {version: v1}}]}`,
-			host,
-			pick(t, "export", exports),
-			clients,
-		)
+		if clients != "" {
+			export = `"."`
+		}
+		spec = fmt.Sprintf(`{host: %q, exportTo: [%s], %ssubsets: [{name: v1, labels: {version: v1}}]}`, host, export, clients)
 	case "Sidecar":
 		selector := pick(t, "selector", []string{"", "workloadSelector: {labels: {app: a}}, "})
 		spec = fmt.Sprintf(

@@ -16,7 +16,7 @@ spec:
   egress: [{hosts: ["*/*"]}]
   outboundTrafficPolicy:
     mode: ALLOW_ANY
-    egressProxy: {host: a.com}
+    egressProxy: {host: a.com, port: {number: 80}}
 ---
 apiVersion: networking.istio.io/v1
 kind: DestinationRule

@@ -87,7 +87,7 @@ func decodePlain[T proto.Message](doc Document, name Kind, spec T, rules func(*r
 	}
 	message.Fill(spec.ProtoReflect(), w.tree, report.Path{}, &w.Report)
 	if !w.Broken() {
-		rules(rule.New(&w.Report), spec)
+		rules(rule.New(&w.Report, rule.Metadata{}), spec)
 	}
 	if w.Failed() {
 		return nil, w.Sorted()

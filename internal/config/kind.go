@@ -11,6 +11,7 @@ import (
 	"fairway/internal/config/message"
 	"fairway/internal/config/report"
 	"fairway/internal/config/rule"
+	"fairway/internal/config/security"
 	"fairway/internal/mesh/code"
 )
 
@@ -68,6 +69,10 @@ func (k *kind) decode(w *draft) proto.Message {
 	if w.Broken() {
 		return nil
 	}
-	k.rules(rule.New(&w.Report), spec)
+	if _, said := w.annotations[security.DryRun]; said && k.name != AuthorizationPolicy {
+		w.Fail("metadata.annotations["+security.DryRun+"]", code.NotSupported,
+			"only an AuthorizationPolicy can be tried out", "leave the annotation out")
+	}
+	k.rules(rule.New(&w.Report, rule.Metadata{Namespace: w.key.Namespace, Annotations: w.annotations}), spec)
 	return spec
 }

@@ -118,7 +118,7 @@ func checkMeshConfig(c *rule.Check, m *meshconfig.MeshConfig) {
 		{"defaultDestinationRuleExportTo", m.DefaultDestinationRuleExportTo},
 	} {
 		here := at.Key(f.name)
-		c.ExportTo(&here, f.list)
+		c.ExportTo(&here, f.list, true)
 	}
 	traffic.Locality(c, at, m.LocalityLbSetting)
 	traffic.Retries(c, at, m.DefaultHttpRetryPolicy)

@@ -125,6 +125,15 @@ func (d draw) exportTo() string {
 	)
 }
 
+// ruleExport is exportTo of a rule, which cannot be for nobody.
+func (d draw) ruleExport() string {
+	out := d.exportTo()
+	if strings.Contains(out, "~") {
+		return ""
+	}
+	return out
+}
+
 func (d draw) labels() string {
 	return pick(d, "app: a", "app: b", "app: a, version: v1", "app: b, version: v2", "version: v1")
 }
@@ -252,11 +261,11 @@ func (d draw) virtualService() string {
 		hosts, gateways = `"*"`, ", gateways: [shop/one]"
 	}
 	if d.often(2) && hosts != `"*"` {
-		if more := d.pattern(); more != hosts {
+		if more := d.pattern(); more != hosts && !strings.Contains(hosts+more, "*") { // hosts may not overlap
 			hosts += ", " + more
 		}
 	}
-	return "hosts: [" + hosts + "]" + gateways + d.exportTo() + ", " + pick(d, d.http, d.http, d.http, d.tcp, d.tls)()
+	return "hosts: [" + hosts + "]" + gateways + d.ruleExport() + ", " + pick(d, d.http, d.http, d.http, d.tcp, d.tls)()
 }
 
 func (d draw) http() string {
@@ -349,9 +358,12 @@ func (d draw) policy() string {
 }
 
 func (d draw) destinationRule() string {
-	out := "host: " + d.pattern() + d.exportTo()
+	out := "host: " + d.pattern()
 	if d.often(3) {
-		out += ", workloadSelector: {matchLabels: {" + pick(d, "app: a", "app: b", "istio: ingress") + "}}"
+		out += ", workloadSelector: {matchLabels: {" + pick(d, "app: a", "app: b", "istio: ingress") + "}}" +
+			pick(d, "", `, exportTo: ["."]`) // it is for its own namespace alone
+	} else {
+		out += d.ruleExport()
 	}
 	if d.often(5) {
 		out += ", trafficPolicy: {" + d.policy() + "}"

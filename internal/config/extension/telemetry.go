@@ -1,9 +1,11 @@
 package extension
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/google/cel-go/cel"
 	telemetryv1alpha1 "istio.io/api/telemetry/v1alpha1"
 
 	"fairway/internal/config/report"
@@ -16,6 +18,7 @@ func Telemetry(c *rule.Check, t *telemetryv1alpha1.Telemetry) {
 	at := report.Spec()
 	selector := at.Key("selector")
 	c.Selector(&selector, t.Selector.GetMatchLabels())
+	c.Targets(at, t.TargetRef, t.TargetRefs) //nolint:staticcheck // deprecated by Istio, still taken
 	for i, tr := range t.Tracing {
 		here := at.Of("tracing", i)
 		if p := tr.RandomSamplingPercentage; p != nil {
@@ -40,10 +43,52 @@ func Telemetry(c *rule.Check, t *telemetryv1alpha1.Telemetry) {
 	for i, m := range t.Metrics {
 		here := at.Of("metrics", i)
 		checkProviders(c, &here, m.Providers)
+		for j, o := range m.Overrides {
+			override := here.Of("overrides", j)
+			checkOverride(c, &override, o)
+		}
 	}
 	for i, l := range t.AccessLogging {
 		here := at.Of("accessLogging", i)
 		checkProviders(c, &here, l.Providers)
+		if l.Filter != nil {
+			filter := here.Key("filter")
+			checkExpression(c, filter.Key("expression"), l.Filter.Expression)
+		}
+	}
+}
+
+// checkOverride: a tag that is set has a value, and one that is removed has none (telemetry.proto, TagOverride).
+func checkOverride(c *rule.Check, at *report.Path, o *telemetryv1alpha1.MetricsOverrides) {
+	if m, is := o.GetMatch().GetMetricMatch().(*telemetryv1alpha1.MetricSelector_CustomMetric); is && m.CustomMetric == "" {
+		match := at.Key("match")
+		c.Fail(match.Key("customMetric"), code.Missing, "the metric has no name", "")
+	}
+	tags := at.Key("tagOverrides")
+	for _, name := range slices.Sorted(maps.Keys(o.GetTagOverrides())) {
+		tag, here := o.TagOverrides[name], tags.Key(name)
+		switch {
+		case tag.GetOperation() == telemetryv1alpha1.MetricsOverrides_TagOverride_UPSERT && tag.GetValue() == "":
+			c.Fail(here.Key("value"), code.Missing, "operation UPSERT needs a value", "write an expression")
+		case tag.GetOperation() == telemetryv1alpha1.MetricsOverrides_TagOverride_REMOVE && tag.GetValue() != "":
+			c.Fail(here.Key("value"), code.Conflict, "operation REMOVE takes no value", "leave it out")
+		}
+	}
+}
+
+// checkExpression checks the syntax of an expression in CEL, and nothing of what it speaks of: which attributes there are is
+// Envoy's to say (https://www.envoyproxy.io/docs/envoy/latest/intro/arch_overview/advanced/attributes).
+func checkExpression(c *rule.Check, at report.Path, text string) {
+	syntax, err := cel.NewEnv(cel.ClearMacros())
+	if err != nil {
+		c.Fail(at, code.Invalid, err.Error(), "")
+		return
+	}
+	if _, issues := syntax.Parse(text); issues.Err() != nil {
+		c.Fail(
+			at, code.BadValue, fmt.Sprintf("the expression is no CEL: see its column %d", issues.Errors()[0].Location.Column()+1),
+			"write an expression such as response.code >= 400",
+		)
 	}
 }
 

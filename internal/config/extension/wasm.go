@@ -17,6 +17,7 @@ func WasmPlugin(c *rule.Check, p *extensionsv1alpha1.WasmPlugin) {
 	at := report.Spec()
 	selector := at.Key("selector")
 	c.Selector(&selector, p.Selector.GetMatchLabels())
+	c.Targets(at, p.TargetRef, p.TargetRefs) //nolint:staticcheck // deprecated by Istio, still taken
 	checkModule(c, at, p.Url, p.Sha256)
 }
 
@@ -25,6 +26,7 @@ func TrafficExtension(c *rule.Check, t *extensionsv1alpha1.TrafficExtension) {
 	at := report.Spec()
 	selector := at.Key("selector")
 	c.Selector(&selector, t.Selector.GetMatchLabels())
+	c.Targets(at, nil, t.TargetRefs)
 	switch {
 	case t.GetWasm() != nil:
 		wasm := at.Key("wasm")

@@ -19,10 +19,19 @@ import (
 
 // Check is what a kind's rules say their problems to. A rule that Istio enforces is an Error; what Istio takes but
 // cannot mean what it says is a Warning.
-type Check struct{ report *report.Report }
+type Check struct {
+	Of     Metadata // of the object that is checked
+	report *report.Report
+}
 
-// New returns a Check whose problems go to r.
-func New(r *report.Report) *Check { return &Check{r} }
+// Metadata is what rules may look at beside the specification; it is empty for what has none, such as the mesh configuration.
+type Metadata struct {
+	Namespace   string
+	Annotations map[string]string
+}
+
+// New returns a Check of an object whose problems go to r.
+func New(r *report.Report, of Metadata) *Check { return &Check{of, r} }
 
 // Fail notes an Error.
 func (c *Check) Fail(at report.Path, code, message, fix string) {
@@ -60,22 +69,29 @@ func (c *Check) Percent(at report.Path, v float64) {
 	}
 }
 
-// Duration checks that a duration that is set is at least least.
+// Duration checks that a duration that is set is at least least, and whole milliseconds, which is what proxies count.
 func (c *Check) Duration(at report.Path, d *durationpb.Duration, least time.Duration) {
-	if d == nil {
-		return
-	}
-	if d.CheckValid() != nil || d.AsDuration() < least {
+	switch {
+	case d == nil:
+	case d.CheckValid() != nil || d.AsDuration() < least:
 		c.Fail(at, code.BadDuration, d.AsDuration().String()+" is too short", "write "+least.String()+" or more")
+	case d.AsDuration()%time.Millisecond != 0:
+		c.Fail(at, code.BadDuration, d.AsDuration().String()+" is no whole number of milliseconds", "write whole milliseconds")
 	}
 }
 
-// ExportTo checks a list of namespaces that may see an object: names, "." and "*"; "~" for nobody.
-func (c *Check) ExportTo(at *report.Path, list []string) {
+// ExportTo checks a list of namespaces that may see an object: names, "." and "*". nobody says that "~" may stand there:
+// a ServiceEntry may be exported to nobody.
+func (c *Check) ExportTo(at *report.Path, list []string, nobody bool) {
 	seen := map[string]bool{}
 	for i, ns := range list {
 		here := at.At(i)
+		if ns == "." && c.Of.Namespace != "" {
+			ns = c.Of.Namespace // which may not stand beside it
+		}
 		switch {
+		case ns == "~" && !nobody:
+			c.Fail(here, code.BadExportTo, `"~" is for ServiceEntries alone`, `write a namespace's name, "." or "*"`)
 		case ns == "*" || ns == "." || ns == "~":
 			if ns != "." && len(list) > 1 {
 				c.Fail(here, code.BadExportTo, strconv.Quote(ns)+" must stand alone", "leave the others out")

@@ -6,8 +6,10 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/config/report"
@@ -23,7 +25,7 @@ func DestinationRule(c *rule.Check, dr *networking.DestinationRule) {
 		checkHost(c, at.Key("host"), dr.Host)
 	}
 	export := at.Key("exportTo")
-	c.ExportTo(&export, dr.ExportTo)
+	c.ExportTo(&export, dr.ExportTo, false)
 	policy := at.Key("trafficPolicy")
 	checkTrafficPolicy(c, &policy, dr.TrafficPolicy)
 	seen := map[string]int{}
@@ -31,10 +33,10 @@ func DestinationRule(c *rule.Check, dr *networking.DestinationRule) {
 		here := at.Of("subsets", i)
 		checkSubset(c, &here, s)
 		if first, twice := seen[s.Name]; twice {
-			c.Warn(
+			c.Fail(
 				here.Key("name"),
 				code.Duplicate,
-				fmt.Sprintf("subset %s is written twice; subsets[%d] counts", strconv.Quote(s.Name), first),
+				fmt.Sprintf("subset %s is written twice: subsets[%d] has the name", strconv.Quote(s.Name), first),
 				"give it another name",
 			)
 			continue
@@ -43,6 +45,21 @@ func DestinationRule(c *rule.Check, dr *networking.DestinationRule) {
 	}
 	selector := at.Key("workloadSelector")
 	c.Selector(&selector, dr.WorkloadSelector.GetMatchLabels())
+	if dr.WorkloadSelector != nil {
+		checkOwnExport(c, &export, dr.ExportTo)
+	}
+}
+
+// checkOwnExport: a rule for chosen clients is for clients of its own namespace (destination_rule.proto, workload_selector).
+func checkOwnExport(c *rule.Check, at *report.Path, list []string) {
+	for i, ns := range list {
+		if ns != "." && ns != c.Of.Namespace {
+			c.Fail(
+				at.At(i), code.BadExportTo, "a rule with a workloadSelector is for its own namespace alone",
+				`write ".", or leave exportTo out`,
+			)
+		}
+	}
 }
 
 func checkSubset(c *rule.Check, at *report.Path, s *networking.Subset) {
@@ -59,6 +76,12 @@ func checkTrafficPolicy(c *rule.Check, at *report.Path, p *networking.TrafficPol
 	if p == nil {
 		return
 	}
+	if proto.Size(p) == 0 {
+		c.Fail(*at, code.Missing, "the policy says nothing", "set loadBalancer, connectionPool, outlierDetection, tls or another field")
+	}
+	if p.Tunnel != nil && p.ProxyProtocol != nil {
+		c.Fail(at.Key("proxyProtocol"), code.Conflict, "tunnel and proxyProtocol exclude each other", "keep one of the two")
+	}
 	checkPolicyParts(c, at, p.LoadBalancer, p.ConnectionPool, p.OutlierDetection, p.Tls)
 	seen := map[uint32]bool{}
 	for i, s := range p.PortLevelSettings {
@@ -72,6 +95,9 @@ func checkTrafficPolicy(c *rule.Check, at *report.Path, p *networking.TrafficPol
 		default:
 			c.Port(port.Key("number"), n)
 			seen[n] = true
+		}
+		if s.LoadBalancer == nil && s.ConnectionPool == nil && s.OutlierDetection == nil && s.Tls == nil {
+			c.Fail(here, code.Missing, "the settings say nothing", "set loadBalancer, connectionPool, outlierDetection or tls")
 		}
 		checkPolicyParts(c, &here, s.LoadBalancer, s.ConnectionPool, s.OutlierDetection, s.Tls)
 	}
@@ -116,6 +142,7 @@ func checkLoadBalancer(c *rule.Check, at *report.Path, lb *networking.LoadBalanc
 			cookie := here.Key("httpCookie")
 			c.Fail(cookie.Key("name"), code.Missing, "the cookie has no name", "")
 		}
+		checkCookieAttributes(c, &here, h.GetHttpCookie())
 		maglev := here.Key("maglev")
 		checkTableSize(c, maglev.Key("tableSize"), h.GetMaglev().GetTableSize())
 	}
@@ -125,6 +152,22 @@ func checkLoadBalancer(c *rule.Check, at *report.Path, lb *networking.LoadBalanc
 		lb.WarmupDurationSecs,
 		time.Millisecond,
 	) //nolint:staticcheck // deprecated by Istio, still taken
+}
+
+// checkCookieAttributes: each attribute of a cookie stands there once (RFC 6265, section 4.1.1).
+func checkCookieAttributes(c *rule.Check, at *report.Path, ck *networking.LoadBalancerSettings_ConsistentHashLB_HTTPCookie) {
+	cookie, seen := at.Key("httpCookie"), map[string]bool{}
+	for i, a := range ck.GetAttributes() {
+		here := cookie.Of("attributes", i)
+		name := strings.ToLower(a.GetName())
+		switch {
+		case name == "":
+			c.Fail(here.Key("name"), code.Missing, "the attribute has no name", "")
+		case seen[name]:
+			c.Fail(here.Key("name"), code.Duplicate, "attribute "+strconv.Quote(a.GetName())+" is written twice", "keep one of the two")
+		}
+		seen[name] = true
+	}
 }
 
 // checkTableSize checks the size of a maglev table (envoy.config.cluster.v3.Cluster.MaglevLbConfig.table_size); 0 leaves it to Envoy.
@@ -178,8 +221,20 @@ func Locality(c *rule.Check, at *report.Path, l *networking.LocalityLoadBalancer
 			c.Fail(one.Key("from"), code.Missing, "there is no locality to distribute from", `write region/zone/*, or "*"`)
 		}
 	}
+	for i, label := range l.FailoverPriority {
+		place := rule.OneOf(label, "topology.kubernetes.io/region", "topology.kubernetes.io/zone", "topology.istio.io/subzone")
+		if place && len(l.Failover) > 0 {
+			c.Fail(
+				here.Of("failoverPriority", i), code.Conflict,
+				"failover says where a region fails over to, so "+label+" cannot be a priority", "keep one of the two",
+			)
+		}
+	}
 	for i, f := range l.Failover {
 		one := here.Of("failover", i)
+		if strings.ContainsAny(f.From+f.To, "/*") {
+			c.Fail(one, code.BadLocality, "failover is from region to region", "write regions, without zones and wildcards")
+		}
 		if f.From == f.To {
 			c.Fail(one.Key("to"), code.Conflict, "a region cannot fail over to itself", "")
 		}
@@ -197,6 +252,11 @@ func checkConnectionPool(c *rule.Check, at *report.Path, p *networking.Connectio
 		here := at.Key("tcp")
 		checkNotNegative(c, here.Key("maxConnections"), t.MaxConnections)
 		c.Duration(here.Key("connectTimeout"), t.ConnectTimeout, time.Millisecond)
+		c.Duration(here.Key("idleTimeout"), t.IdleTimeout, time.Millisecond)
+		c.Duration(here.Key("maxConnectionDuration"), t.MaxConnectionDuration, time.Millisecond)
+		keep := here.Key("tcpKeepalive")
+		c.Duration(keep.Key("time"), t.TcpKeepalive.GetTime(), time.Millisecond)
+		c.Duration(keep.Key("interval"), t.TcpKeepalive.GetInterval(), time.Millisecond)
 	}
 	if h := p.Http; h != nil {
 		here := at.Key("http")
@@ -205,6 +265,18 @@ func checkConnectionPool(c *rule.Check, at *report.Path, p *networking.Connectio
 		checkNotNegative(c, here.Key("maxRequestsPerConnection"), h.MaxRequestsPerConnection)
 		checkNotNegative(c, here.Key("maxRetries"), h.MaxRetries)
 		checkNotNegative(c, here.Key("maxConcurrentStreams"), h.MaxConcurrentStreams)
+		c.Duration(here.Key("idleTimeout"), h.IdleTimeout, time.Millisecond)
+		if k := h.Http2KeepAlive; k != nil {
+			keep := here.Key("http2KeepAlive")
+			if k.Interval == nil {
+				c.Fail(keep.Key("interval"), code.Missing, "it is not said how often a ping is sent", "set interval")
+			}
+			if k.Timeout == nil {
+				c.Fail(keep.Key("timeout"), code.Missing, "it is not said how long an answer may take", "set timeout")
+			}
+			c.Duration(keep.Key("interval"), k.Interval, time.Millisecond)
+			c.Duration(keep.Key("timeout"), k.Timeout, time.Millisecond)
+		}
 		if h.H2UpgradePolicy == networking.ConnectionPoolSettings_HTTPSettings_UPGRADE && h.UseClientProtocol {
 			c.Fail(
 				here.Key("useClientProtocol"),
@@ -244,6 +316,20 @@ func checkOutlier(c *rule.Check, at *report.Path, o *networking.OutlierDetection
 func checkClientTLS(c *rule.Check, at *report.Path, t *networking.ClientTLSSettings) {
 	if t == nil {
 		return
+	}
+	if t.InsecureSkipVerify.GetValue() && (t.Mode == networking.ClientTLSSettings_SIMPLE || t.Mode == networking.ClientTLSSettings_MUTUAL) {
+		for _, f := range []struct {
+			name string
+			set  bool
+		}{
+			{"caCertificates", t.CaCertificates != ""},
+			{"credentialName", t.CredentialName != "" && t.Mode == networking.ClientTLSSettings_SIMPLE},
+			{"subjectAltNames", len(t.SubjectAltNames) > 0},
+		} {
+			if f.set {
+				c.Fail(at.Key(f.name), code.Conflict, "nothing is verified, by insecureSkipVerify", "keep one of the two")
+			}
+		}
 	}
 	files := t.ClientCertificate != "" || t.PrivateKey != "" || t.CaCertificates != ""
 	if t.CredentialName != "" && files {

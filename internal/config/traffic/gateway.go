@@ -46,7 +46,7 @@ func checkServer(c *rule.Check, at *report.Path, s *networking.Server) {
 		here := at.Of("hosts", i)
 		checkNsHost(c, here, h, "*", ".")
 		if host := hostPart(h); !rule.IsIP(host) {
-			checkHost(c, here, host)
+			checkFullHost(c, here, host)
 		}
 	}
 	checkBind(c, at.Key("bind"), s.Bind)
@@ -119,6 +119,7 @@ func checkServerTLS(c *rule.Check, at *report.Path, t *networking.ServerTLSSetti
 	if t == nil || t.HttpsRedirect && onlyRedirect(t) {
 		return
 	}
+	checkSources(c, at, t)
 	byName := t.CredentialName != "" || len(t.CredentialNames) > 0
 	switch t.Mode {
 	case networking.ServerTLSSettings_ISTIO_MUTUAL:
@@ -165,6 +166,29 @@ func checkServerTLS(c *rule.Check, at *report.Path, t *networking.ServerTLSSetti
 	for i, h := range t.VerifyCertificateHash {
 		if len(h) != 64 && len(h) != 95 {
 			c.Fail(at.Of("verifyCertificateHash", i), code.BadValue, "a SHA-256 has 64 hex digits, not "+strconv.Itoa(len(h)), "")
+		}
+	}
+}
+
+// checkSources: certificates come from one place: files, one Secret, several Secrets, or several pairs of files.
+func checkSources(c *rule.Check, at *report.Path, t *networking.ServerTLSSettings) {
+	first := ""
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"credentialName", t.CredentialName != ""},
+		{"credentialNames", len(t.CredentialNames) > 0},
+		{"tlsCertificates", len(t.TlsCertificates) > 0},
+		{"serverCertificate", t.ServerCertificate != "" || t.PrivateKey != ""},
+	} {
+		switch {
+		case !f.set:
+		case first == "":
+			first = f.name
+		default:
+			c.Fail(at.Key(f.name), code.Conflict, first+" and "+f.name+" exclude each other", "keep one of the two")
+			return
 		}
 	}
 }

@@ -210,6 +210,8 @@ func Retries(c *rule.Check, at *report.Path, r *networking.HTTPRetry) {
 	if r.Attempts == 0 && (r.PerTryTimeout != nil || r.RetryOn != "" || r.RetryRemoteLocalities != nil) {
 		c.Fail(here.Key("attempts"), code.Conflict, "with 0 attempts there is nothing to configure", "set attempts to 1 or more")
 	}
+	c.Duration(here.Key("perTryTimeout"), r.PerTryTimeout, time.Millisecond)
+	c.Duration(here.Key("backoff"), r.Backoff, time.Millisecond)
 	for _, on := range strings.Split(r.RetryOn, ",") {
 		on = strings.TrimSpace(on)
 		if code, err := strconv.Atoi(on); err == nil && http.StatusText(code) != "" {
@@ -242,15 +244,62 @@ func checkRewrite(c *rule.Check, at *report.Path, r *networking.HTTPRewrite) {
 		if r.UriRegexRewrite.Match == "" {
 			c.Fail(regex.Key("match"), code.Missing, "the expression is empty", "")
 		}
+		if r.UriRegexRewrite.Rewrite == "" {
+			c.Fail(
+				regex.Key("rewrite"), code.Missing, "there is nothing to write in its place",
+				`write what the path becomes; \1 is the first group`,
+			)
+		}
 		checkRegex(c, regex.Key("match"), r.UriRegexRewrite.Match)
 	}
 }
 
-func checkRedirect(c *rule.Check, at *report.Path, r *networking.HTTPRedirect) {
+// checkAuthority: the authority of a request is changed in one place: by the rewrite, or by one header.
+func checkAuthority(c *rule.Check, at *report.Path, r *networking.HTTPRoute) {
+	by := ""
+	if r.Rewrite.GetAuthority() != "" {
+		by = "rewrite.authority"
+	}
+	headers := at.Key("headers")
+	request := headers.Key("request")
+	for _, m := range []struct {
+		name   string
+		values map[string]string
+	}{{"set", r.Headers.GetRequest().GetSet()}, {"add", r.Headers.GetRequest().GetAdd()}} {
+		list := request.Key(m.name)
+		for _, name := range slices.Sorted(maps.Keys(m.values)) {
+			switch {
+			case !rule.OneOf(name, "host", ":authority"):
+			case by == "":
+				by = "headers.request." + m.name
+			default:
+				c.Fail(list.Key(name), code.Conflict, by+" changes the authority already", "change it in one place")
+			}
+		}
+	}
+}
+
+// checkPrefixRewrite: a redirect can only take away a prefix that its route was found by (virtual_service.proto,
+// HTTPRedirect.prefix_rewrite).
+func checkPrefixRewrite(c *rule.Check, at report.Path, r *networking.HTTPRoute) {
+	switch {
+	case r.Redirect.PrefixRewrite == "":
+	case r.Redirect.Uri != "":
+		c.Fail(at, code.Conflict, "uri and prefixRewrite exclude each other", "keep one of the two")
+	case len(r.Match) == 0 || slices.ContainsFunc(r.Match, withoutPrefix):
+		c.Fail(at, code.PrefixRewriteWithoutPrefix, "there is no prefix to rewrite: not every match is by one", "match uri by prefix")
+	}
+}
+
+func withoutPrefix(m *networking.HTTPMatchRequest) bool { return m.GetUri().GetPrefix() == "" }
+
+func checkRedirect(c *rule.Check, at *report.Path, route *networking.HTTPRoute) {
+	r := route.Redirect
 	if r == nil {
 		return
 	}
 	here := at.Key("redirect")
+	checkPrefixRewrite(c, here.Key("prefixRewrite"), route)
 	if r.Uri == "" && r.Authority == "" && r.Scheme == "" && r.RedirectCode == 0 && r.RedirectPort == nil && r.PrefixRewrite == "" {
 		c.Fail(here, code.Missing, "the redirect changes nothing", "set uri, authority, scheme, port or redirectCode")
 	}
@@ -286,17 +335,29 @@ func checkDirectResponse(c *rule.Check, at *report.Path, r *networking.HTTPDirec
 	}
 }
 
+// methods are those of RFC 9110, section 9, and PATCH of RFC 5789.
+func methods() []string {
+	return []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE"}
+}
+
 func checkCors(c *rule.Check, at *report.Path, p *networking.CorsPolicy) {
 	if p == nil {
 		return
 	}
 	here := at.Key("corsPolicy")
 	for i, o := range p.AllowOrigins {
-		checkStringMatch(c, here.Of("allowOrigins", i), o, true)
+		origin := here.Of("allowOrigins", i)
+		checkStringMatch(c, origin, o, true)
+		if exact, is := o.GetMatchType().(*networking.StringMatch_Exact); is && exact.Exact == "" {
+			c.Fail(origin.Key("exact"), code.BadMatch, "the origin is empty", "write https://example.com")
+		}
 	}
 	for i, m := range p.AllowMethods {
-		if m != "*" && (m == "" || m != strings.ToUpper(m)) {
-			c.Fail(here.Of("allowMethods", i), code.BadMethod, strconv.Quote(m)+" is not a method", "write it in capitals: GET")
+		if !slices.Contains(methods(), m) {
+			c.Fail(
+				here.Of("allowMethods", i), code.BadMethod, strconv.Quote(m)+" is not a method",
+				"write one of "+strings.Join(methods(), ", "),
+			)
 		}
 	}
 	for i, h := range p.AllowHeaders {

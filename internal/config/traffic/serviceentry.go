@@ -11,6 +11,7 @@ import (
 
 	"fairway/internal/config/report"
 	"fairway/internal/config/rule"
+	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 )
 
@@ -37,7 +38,7 @@ func ServiceEntry(c *rule.Check, se *networking.ServiceEntry) {
 	checkServicePorts(c, at, se.Ports)
 	checkResolution(c, at, se)
 	export := at.Key("exportTo")
-	c.ExportTo(&export, se.ExportTo)
+	c.ExportTo(&export, se.ExportTo, true)
 	selector := at.Key("workloadSelector")
 	c.Selector(&selector, se.WorkloadSelector.GetLabels())
 }
@@ -112,6 +113,8 @@ func checkResolution(c *rule.Check, at *report.Path, se *networking.ServiceEntry
 		}
 	case networking.ServiceEntry_DNS, networking.ServiceEntry_DNS_ROUND_ROBIN:
 		checkDNS(c, at, se)
+	case networking.ServiceEntry_DYNAMIC_DNS:
+		checkDynamicDNS(c, at, se)
 	}
 	for i, e := range se.Endpoints {
 		here := at.Of("endpoints", i)
@@ -142,8 +145,35 @@ func checkDNS(c *rule.Check, at *report.Path, se *networking.ServiceEntry) {
 	}
 }
 
+// checkDynamicDNS: what a request says is resolved, so it must say it, and the hosts are wildcards (service_entry.proto,
+// Resolution.DYNAMIC_DNS).
+func checkDynamicDNS(c *rule.Check, at *report.Path, se *networking.ServiceEntry) {
+	for i, h := range se.Hosts {
+		if !strings.HasPrefix(h, "*.") {
+			c.Fail(at.Of("hosts", i), code.BadHost, "resolution DYNAMIC_DNS is for wildcards", "write *.example.com, or resolution DNS")
+		}
+	}
+	for i, p := range se.Ports {
+		if protocol, known := mesh.ParseProtocol(p.Protocol); known && !protocol.IsHTTP() && !protocol.IsTLS() {
+			here := at.Of("ports", i)
+			c.Fail(
+				here.Key("protocol"), code.Conflict,
+				"resolution DYNAMIC_DNS needs a Host header or a server name, which "+p.Protocol+" has not", "write HTTP, HTTPS or TLS",
+			)
+		}
+	}
+	if len(se.Endpoints) > 0 {
+		c.Warn(at.Key("endpoints"), code.Unused, "resolution DYNAMIC_DNS has no endpoints: they do nothing", "leave them out")
+	}
+	if se.WorkloadSelector != nil {
+		c.Warn(at.Key("workloadSelector"), code.Unused, "resolution DYNAMIC_DNS selects no workloads: it does nothing", "leave it out")
+	}
+}
+
 func checkEndpoint(c *rule.Check, at *report.Path, se *networking.ServiceEntry, e *networking.WorkloadEntry) {
 	switch unix := strings.HasPrefix(e.Address, "unix://"); {
+	case unix && se.Resolution != networking.ServiceEntry_STATIC:
+		c.Fail(at.Key("address"), code.BadAddress, "a unix socket goes with resolution STATIC, not "+se.Resolution.String(), "")
 	case unix && len(se.Ports) != 1:
 		c.Fail(at.Key("address"), code.BadAddress, "a unix socket serves exactly one port of the service", "")
 	case !unix && se.Resolution == networking.ServiceEntry_STATIC && e.Address != "" && !rule.IsIP(e.Address):

@@ -9,6 +9,7 @@ import (
 
 	"fairway/internal/config/report"
 	"fairway/internal/config/rule"
+	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 )
 
@@ -27,6 +28,10 @@ func Sidecar(c *rule.Check, s *networking.Sidecar) {
 	if p := s.OutboundTrafficPolicy.GetEgressProxy(); p != nil {
 		policy := at.Key("outboundTrafficPolicy")
 		checkDestination(c, policy.Key("egressProxy"), p)
+		if p.Port == nil {
+			proxy := policy.Key("egressProxy")
+			c.Fail(proxy.Key("port"), code.Missing, "the egressProxy has no port", "set port.number")
+		}
 		if s.OutboundTrafficPolicy.Mode != networking.OutboundTrafficPolicy_ALLOW_ANY {
 			c.Fail(policy.Key("egressProxy"), code.Conflict, "an egressProxy goes with mode ALLOW_ANY", "")
 		}
@@ -44,9 +49,7 @@ func checkIngress(c *rule.Check, at *report.Path, s *networking.Sidecar) {
 		}
 		c.Port(port.Key("number"), l.Port.Number)
 		checkSidecarPort(c, &port, l.Port, seen)
-		if l.Bind != "" && !rule.IsIP(l.Bind) && !isSocket(l.Bind) {
-			c.Fail(here.Key("bind"), code.BadAddress, strconv.Quote(l.Bind)+" is not an address", "")
-		}
+		checkBind(c, here.Key("bind"), l.Bind)
 		if isSocket(l.Bind) {
 			if sockets[l.Bind] {
 				c.Fail(
@@ -63,15 +66,49 @@ func checkIngress(c *rule.Check, at *report.Path, s *networking.Sidecar) {
 		checkConnectionPool(c, &pool, l.ConnectionPool)
 		if l.Tls != nil {
 			tls := here.Key("tls")
-			checkServerTLS(c, &tls, l.Tls)
+			checkIngressTLS(c, &tls, l)
 		}
 	}
+}
+
+// checkIngressTLS: a sidecar ends TLS of clients outside the mesh by files of its own, mode SIMPLE or MUTUAL (sidecar.proto,
+// IstioIngressListener.tls).
+func checkIngressTLS(c *rule.Check, at *report.Path, l *networking.IstioIngressListener) {
+	t := l.Tls
+	if p, known := mesh.ParseProtocol(l.Port.GetProtocol()); known && !p.IsTLS() {
+		c.Fail(*at, code.Conflict, "protocol "+l.Port.GetProtocol()+" has no tls", "write protocol TLS or HTTPS")
+	}
+	switch t.Mode {
+	case networking.ServerTLSSettings_ISTIO_MUTUAL, networking.ServerTLSSettings_AUTO_PASSTHROUGH:
+		c.Fail(
+			at.Key("mode"), code.NotSupported, t.Mode.String()+" is not for a Sidecar's ingress", "write SIMPLE or MUTUAL",
+		)
+		return
+	}
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"credentialName", t.CredentialName != ""},
+		{"credentialNames", len(t.CredentialNames) > 0},
+		{"subjectAltNames", len(t.SubjectAltNames) > 0},
+		{"httpsRedirect", t.HttpsRedirect},
+	} {
+		if f.set {
+			c.Fail(at.Key(f.name), code.NotSupported, f.name+" is not for a Sidecar's ingress", "leave it out; certificates are files")
+		}
+	}
+	checkServerTLS(c, at, t)
 }
 
 // checkDefaultEndpoint takes what sidecar.proto says of defaultEndpoint: 127.0.0.1:port, [::1]:port, 0.0.0.0:port,
 // [::]:port or a unix socket.
 func checkDefaultEndpoint(c *rule.Check, at report.Path, s string) {
-	if s == "" || isSocket(s) {
+	if isSocket(s) {
+		checkBind(c, at, s)
+		return
+	}
+	if s == "" {
 		return
 	}
 	for _, host := range []string{"127.0.0.1:", "0.0.0.0:", "[::1]:", "[::]:"} {
@@ -164,5 +201,5 @@ func checkEgressHost(c *rule.Check, at report.Path, h string) {
 		ns = excluded
 	}
 	checkNsHost(c, at, ns+"/"+host, "*", ".")
-	checkHost(c, at, host)
+	checkFullHost(c, at, host)
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -22,7 +24,7 @@ func VirtualService(c *rule.Check, vs *networking.VirtualService) {
 	gateways := at.Key("gateways")
 	checkGatewayNames(c, &gateways, vs.Gateways)
 	export := at.Key("exportTo")
-	c.ExportTo(&export, vs.ExportTo)
+	c.ExportTo(&export, vs.ExportTo, false)
 	if len(vs.Http)+len(vs.Tls)+len(vs.Tcp) == 0 {
 		c.Fail(*at, code.NoRoute, "there is no route", "add http, tls or tcp routes")
 	}
@@ -69,6 +71,14 @@ func checkHosts(c *rule.Check, at *report.Path, vs *networking.VirtualService) {
 		if !rule.IsIP(h) {
 			checkHost(c, here, h)
 		}
+		if strings.Contains(h, "_") && !strings.HasPrefix(h, "outbound_.") {
+			c.Fail(here, code.BadHost, strconv.Quote(h)+" has an underscore, which host names have not", "")
+		}
+		for j, other := range vs.Hosts[:i] {
+			if a, b := mesh.Host(h), mesh.Host(other); h != other && (a.IsWildcard() && a.Matches(b) || b.IsWildcard() && b.Matches(a)) {
+				c.Fail(here, code.Duplicate, fmt.Sprintf("%q and hosts[%d], %q, overlap", h, j, other), "keep the wildcard alone")
+			}
+		}
 		if h == "*" && inMesh {
 			c.Fail(here, code.BadHost, `host "*" would take all traffic of the mesh`, "name hosts, or bind it to a gateway only")
 		}
@@ -106,9 +116,11 @@ func checkHTTPRoute(c *rule.Check, at *report.Path, r *networking.HTTPRoute, who
 	checkHeaders(c, &headers, r.Headers)
 	checkFault(c, at, r.Fault)
 	checkMirrors(c, at, r)
+	c.Duration(at.Key("timeout"), r.Timeout, time.Millisecond)
 	Retries(c, at, r.Retries)
 	checkRewrite(c, at, r.Rewrite)
-	checkRedirect(c, at, r.Redirect)
+	checkAuthority(c, at, r)
+	checkRedirect(c, at, r)
 	checkDirectResponse(c, at, r.DirectResponse)
 	checkCors(c, at, r.CorsPolicy)
 }

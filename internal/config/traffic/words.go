@@ -32,6 +32,19 @@ func checkHost(c *rule.Check, at report.Path, host string) {
 	}
 }
 
+// checkFullHost checks a host that servers and listeners select services by: no short name, and a wildcard as a whole label alone
+// (gateway.proto, Server.hosts; sidecar.proto, IstioEgressListener.hosts).
+func checkFullHost(c *rule.Check, at report.Path, host string) {
+	switch {
+	case strings.HasPrefix(host, "*") && host != "*" && !strings.HasPrefix(host, "*."):
+		c.Fail(at, code.BadHost, strconv.Quote(host)+" has a part of a label as its wildcard", "write *.example.com")
+	case isDNSName(host) && !strings.Contains(host, "."):
+		c.Fail(at, code.BadHost, strconv.Quote(host)+" is a short name", "write the whole name: reviews.default.svc.cluster.local")
+	default:
+		checkHost(c, at, host)
+	}
+}
+
 // isDNSName allows what a name in a certificate or a Host header may be: letters of both cases, underscores inside labels.
 func isDNSName(s string) bool {
 	s = strings.TrimSuffix(s, ".")
