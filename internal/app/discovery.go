@@ -114,7 +114,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		next:    make(chan struct{}),
 	}
 	d.metrics = admin.NewMetrics(fairway.Version)
-	d.graph = compile.New(compile.Options{DomainSuffix: opts.Domain, RootNamespace: opts.Namespace})
+	d.graph = compile.New(compile.Options{DomainSuffix: opts.Domain, RootNamespace: opts.Namespace, Cluster: opts.ClusterID})
 	if opts.HealthStart <= 0 {
 		d.graph.In.HealthHeard.Set(struct{}{}, true)
 	}
