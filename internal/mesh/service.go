@@ -156,8 +156,8 @@ type Service struct {
 	// gateway's; empty: it is none.
 	Network     string
 	NetworkPort uint32 // 0: EastWestPort
-	// Clusters are the addresses that the service has in each of several clusters, by name of the cluster, where not all
-	// have it under the same. Clients of other clusters use Addresses, which are those of one of these. Empty: all clients do.
+	// Clusters are the addresses that the service has in each of several clusters, by name of the cluster. Clients of other
+	// clusters use Addresses, which are those of one of these. Empty: all clients do.
 	Clusters []ClusterAddresses
 	// ClusterLocal says that clients use the endpoints of their own cluster alone (MeshConfig.serviceSettings).
 	ClusterLocal bool

@@ -104,7 +104,7 @@ type Claim struct {
 	Capture  networking.CaptureMode // of the Sidecar's listener
 	Origin   mesh.ObjectRef
 	But      []string // clusters whose proxies have a claim of their own in its place
-	Home     string   // the cluster that has the address; empty: none is known
+	Homes    []string // the clusters that have the address; empty: none is known
 }
 
 // Chain is the connections of a slot that one match takes, and where they go.
@@ -126,7 +126,7 @@ func sameChain(a, b Chain) bool {
 
 func sameClaim(a, b *Claim) bool {
 	return a == b || a.Requests == b.Requests && a.Route == b.Route && a.Capture == b.Capture && a.Origin == b.Origin &&
-		a.Home == b.Home && slices.Equal(a.But, b.But) && slices.EqualFunc(a.Chains, b.Chains, sameChain)
+		slices.Equal(a.Homes, b.Homes) && slices.Equal(a.But, b.But) && slices.EqualFunc(a.Chains, b.Chains, sameChain)
 }
 
 // declareClaims finds what each host that a layer sees claims.
@@ -268,7 +268,7 @@ func (c *claimant) put(at opening, bind string, when When, claim *Claim) {
 		return
 	}
 	claim.Route = at.route
-	claim.But, claim.Home = at.but, registry.HomeOf(c.service, at.cluster)
+	claim.But, claim.Homes = at.but, registry.Homes(c.service, at.cluster)
 	claim.Capture = at.capture
 	claim.Origin = c.service.Origin
 	c.emit(ClaimKey{

@@ -45,21 +45,25 @@ func (e Entry) holdsOf(cluster string) bool {
 	return cluster == "" || !slices.Contains(e.But, cluster)
 }
 
-// awayLast puts those claims last whose address is another cluster's: what that calls so is not there.
-func awayLast(entries []Entry, cluster string) {
-	away := func(e Entry) bool { return e.Home != "" && e.Home != cluster }
-	slices.SortStableFunc(entries, func(a, b Entry) int { return compareBool(away(b), away(a)) })
+// homeFirst puts those claims first whose address is the cluster's, where another cluster calls something else so: that is
+// not there.
+func homeFirst(entries []Entry, cluster string) {
+	away := func(e Entry) bool { return !slices.Contains(e.Homes, cluster) }
+	if slices.ContainsFunc(entries, func(e Entry) bool { return len(e.Homes) > 0 && away(e) }) {
+		slices.SortStableFunc(entries, func(a, b Entry) int { return compareBool(away(a), away(b)) })
+	}
 }
 
 // foreign says whether two claims to an address are of clusters of their own: clients of each have theirs.
-func foreign(slot Slot, home, other string) bool {
-	return slot.Bind != "" && home != "" && other != "" && home != other
+func foreign(slot Slot, homes, others []string) bool {
+	common := func(c string) bool { return slices.Contains(others, c) }
+	return slot.Bind != "" && len(homes) > 0 && len(others) > 0 && !slices.ContainsFunc(homes, common)
 }
 
 // differs says whether a slot may be another one's for proxies of some cluster.
 func (c *Contest) differs() bool {
 	return slices.ContainsFunc(c.Connections, func(e Entry) bool {
-		return e.Key.Cluster != "" || len(e.But) > 0 || len(c.Connections) > 1 && e.Home != "" && e.Key.Slot.Bind != ""
+		return e.Key.Cluster != "" || len(e.But) > 0 || len(c.Connections) > 1 && len(e.Homes) > 0 && e.Key.Slot.Bind != ""
 	})
 }
 

@@ -123,9 +123,9 @@ func (b *builder) chains(e Entry, taker *Entry) {
 
 // taking is who has a match, and where to: another that leads there as well has lost nothing.
 type taking struct {
-	by   ClaimKey
-	home string // of the claim
-	to   []listener.Weighted
+	by    ClaimKey
+	homes []string // of the claim
+	to    []listener.Weighted
 }
 
 // untaken is what of a chain no older one has; Envoy refuses a listener where two have the same match.
@@ -137,10 +137,10 @@ func (b *builder) untaken(e Entry, c Chain) []Chain {
 		for _, sni := range orAny(c.SNI) {
 			k := [2]string{prefix, sni}
 			if winner, dup := b.taken[k]; !dup {
-				b.taken[k] = taking{e.Key, e.Home, c.TCP.Clusters}
+				b.taken[k] = taking{e.Key, e.Homes, c.TCP.Clusters}
 				free = append(free, sni)
 			} else if whole = false; winner.by.Host != e.Key.Host && !slices.Equal(winner.to, c.TCP.Clusters) &&
-				!foreign(e.Key.Slot, e.Home, winner.home) {
+				!foreign(e.Key.Slot, e.Homes, winner.homes) {
 				b.say(e, lost(e.Key, winner.by, strings.TrimSpace("connections "+by("to ", prefix)+by("with the server name ", sni))))
 			}
 		}

@@ -76,7 +76,7 @@ func (c *Contest) in(v Variant) *Contest {
 		}
 	}
 	if v.Cluster != "" && len(out.Connections) > 1 && out.Connections[0].Key.Slot.Bind != "" {
-		awayLast(out.Connections, v.Cluster)
+		homeFirst(out.Connections, v.Cluster)
 	}
 	return out
 }

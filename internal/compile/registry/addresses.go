@@ -20,26 +20,27 @@ func Has(s *mesh.Service, address, cluster string) bool {
 	return slices.Contains(Domains(s.AddressesIn(cluster)), address)
 }
 
-// HomeOf is the cluster in which the first of a service's addresses are its own, for clients of a cluster: that cluster, or
-// the one whose addresses those have that have none of their own. Empty: they are no cluster's.
-func HomeOf(s *mesh.Service, cluster string) string {
+// Homes are the clusters that have the addresses which a service has for clients of a cluster. Of a service that is no
+// cluster's there are none.
+func Homes(s *mesh.Service, cluster string) (clusters []string) {
+	own := s.Key.Cluster()
+	if len(s.Clusters) == 0 && own != "" {
+		return []string{own}
+	}
+	addresses := s.AddressesIn(cluster)
 	for _, c := range s.Clusters {
-		if c.Cluster == cluster {
-			return cluster
+		if slices.Equal(c.Addresses, addresses) {
+			clusters = append(clusters, c.Cluster)
 		}
 	}
-	return s.Key.Cluster()
+	return clusters
 }
 
-// BeforeIn orders two services that have one address by who gets it among clients of a cluster: what only other clusters
-// call so goes last, for it is not there; then as Before does.
+// BeforeIn orders two services that have one address by who gets it among clients of a cluster: who has it there, for what
+// other clusters call so is not there; then as Before does.
 func BeforeIn(cluster string, a, b *mesh.Service) int {
-	return cmp.Or(compareBool(away(a, cluster), away(b, cluster)), Before(a, b))
-}
-
-func away(s *mesh.Service, cluster string) bool {
-	home := HomeOf(s, cluster)
-	return cluster != "" && home != "" && home != cluster
+	away := func(s *mesh.Service) bool { return cluster != "" && !slices.Contains(Homes(s, cluster), cluster) }
+	return cmp.Or(compareBool(away(a), away(b)), Before(a, b))
 }
 
 // declareAddresses finds services by their addresses. On who loses it, it notes an address that several services have, and

@@ -75,22 +75,22 @@ func (t *Tables) acrossClusters(r *table.Reader, m *Merged, parts []*mesh.Servic
 	m.Service = &merged
 }
 
-// addressesOf are the addresses of parts that are clusters', by cluster; nil where all have the same, or none.
+// addressesOf are the addresses of parts that are clusters', by cluster; nil where fewer than two clusters have some.
 func addressesOf(parts []*mesh.Service) []mesh.ClusterAddresses {
-	differ := false
-	var out []mesh.ClusterAddresses
-	for _, s := range parts {
-		if s.Key.Cluster() == "" || len(s.Addresses) == 0 {
-			continue
-		}
-		differ = differ || !slices.Equal(s.Addresses, parts[0].Addresses)
-		out = append(out, mesh.ClusterAddresses{Cluster: s.Key.Cluster(), Addresses: s.Addresses})
-	}
-	if !differ || parts[0].Key.Cluster() == "" || len(parts[0].Addresses) == 0 {
+	if parts[0].Key.Cluster() == "" || len(parts[0].Addresses) == 0 {
 		return nil
 	}
+	var out []mesh.ClusterAddresses
+	for _, s := range parts {
+		if s.Key.Cluster() != "" && len(s.Addresses) > 0 {
+			out = append(out, mesh.ClusterAddresses{Cluster: s.Key.Cluster(), Addresses: s.Addresses})
+		}
+	}
 	slices.SortFunc(out, func(a, b mesh.ClusterAddresses) int { return cmp.Compare(a.Cluster, b.Cluster) })
-	return slices.CompactFunc(out, func(a, b mesh.ClusterAddresses) bool { return a.Cluster == b.Cluster })
+	if out = slices.CompactFunc(out, func(a, b mesh.ClusterAddresses) bool { return a.Cluster == b.Cluster }); len(out) < 2 {
+		return nil
+	}
+	return out
 }
 
 // everyCluster stands for all clusters. None is called so.

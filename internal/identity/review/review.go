@@ -24,6 +24,7 @@ import (
 
 // Options of Tokens.
 type Options struct {
+	Cluster   string       // whose API server it is; empty: nobody asks
 	Config    *rest.Config // how to reach the API server; it needs the right to create tokenreviews
 	Trust     identity.Trust
 	Audiences []string // of which a token must name one; empty: authn.DefaultAudience
@@ -156,7 +157,7 @@ func (t *Tokens) caller(s authenticationv1.TokenReviewStatus, said claims) (auth
 	if err != nil {
 		return authn.Caller{}, refused("the token is of no service account: %w", err)
 	}
-	return authn.Caller{ID: id, By: "token", Until: said.end()}, nil
+	return authn.Caller{ID: id, By: "token", Until: said.end(), Cluster: t.o.Cluster}, nil
 }
 
 // claims are what a token says of itself.
