@@ -60,7 +60,7 @@ func TestThereAndBack(t *testing.T) {
 	c.Shards = append(c.Shards, source.Shard{Key: source.ShardKey{Cluster: "west", Kind: "Secret"}, Rows: source.Rows{
 		Objects: []*config.Object{{
 			Key:  config.Key{Kind: config.Secret, Namespace: "shop", Name: "key"},
-			Text: []byte("hush"), Credential: &config.Credential{Key: []byte("hush")},
+			Text: []byte("hush"), Credential: &config.Credential{Chain: []byte("hush")},
 		}},
 	}})
 	text := encode(t, c)

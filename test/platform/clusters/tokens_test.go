@@ -99,7 +99,7 @@ func TestTokensOfTheOwnCluster(t *testing.T) {
 	refuses("a cluster with a strange name", ofEast, strings.Repeat("x", 4000))
 
 	stream := func(token, clusterID, says string) error {
-		x := plane.Proxy{Name: "web-1", IP: "10.3.0.1"}
+		x := plane.Proxy{Name: "new-1", IP: "10.3.0.9"}
 		node := x.Node()
 		node.Metadata.Fields["CLUSTER_ID"] = structpb.NewStringValue(says)
 		s, err := discoveryv3.NewAggregatedDiscoveryServiceClient(p.Dial(t, nil)).DeltaAggregatedResources(saying(t, token, clusterID))
