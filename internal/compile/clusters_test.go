@@ -368,7 +368,9 @@ func (f fleet) plain(typ xdstype.Type, cluster, namespace string) map[string]str
 const rulesOfClusters = `apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: a, namespace: shop}
-spec: {hosts: [a.shop.svc.cluster.local], http: [{match: [{sourceLabels: {app: p}}], route: [{destination: {host: b.shop.svc.cluster.local}}]}]}
+spec:
+  hosts: [a.shop.svc.cluster.local]
+  http: [{match: [{sourceLabels: {app: p}}], route: [{destination: {host: b.shop.svc.cluster.local}}]}]
 ---
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry

@@ -45,7 +45,8 @@ func sameCluster(a, b *Target) bool { return sameTarget(a.with(false), b.with(fa
 
 // sameLoad says whether two targets of one name have the same load assignment.
 func sameLoad(a, b *Target) bool {
-	return a.Service.Key == b.Service.Key && a.Service.ClusterLocal == b.Service.ClusterLocal && a.Port == b.Port && a.Labels == b.Labels && a.Discovery == b.Discovery && a.Local == b.Local &&
+	return a.Service.Key == b.Service.Key && a.Service.ClusterLocal == b.Service.ClusterLocal && a.Port == b.Port &&
+		a.Labels == b.Labels && a.Discovery == b.Discovery && a.Local == b.Local &&
 		a.telling().same(b.telling())
 }
 

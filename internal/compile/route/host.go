@@ -188,7 +188,8 @@ func (h *hosts) rule(s *scope.Seen) *config.Object {
 	return nil
 }
 
-// build makes a virtual host for proxies of a layer with the labels, in a cluster ("" where that does not matter); nil where there is nothing to route to.
+// build makes a virtual host for proxies of a layer with the labels, in a cluster ("" where that does not matter); nil
+// where there is nothing to route to.
 // A rule of which no part is for these proxies is no rule to them: they have the default route.
 func (h *hosts) build(k scope.Key, s *scope.Seen, rule *config.Object, labels mesh.Labels, p place, cluster string) *envoy.Encoded {
 	b := h.t.Builder(h.r, k.Layer, viewerOf(k.Layer, labels, p.port))

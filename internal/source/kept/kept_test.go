@@ -80,11 +80,13 @@ func TestThereAndBack(t *testing.T) {
 // signed is rows with a head that has their sum, as somebody writes it who knows how.
 func signed(rows string) []byte {
 	sum := sha256.Sum256([]byte(rows))
-	return fmt.Appendf(nil, `{"Version":1,"Registry":%q,"AsOf":"2030-01-02T03:04:05Z","Sum":%q}`+"\n%s", registry, hex.EncodeToString(sum[:]), rows)
+	const text = `{"Version":1,"Registry":%q,"AsOf":"2030-01-02T03:04:05Z","Sum":%q}` + "\n%s"
+	return fmt.Appendf(nil, text, registry, hex.EncodeToString(sum[:]), rows)
 }
 
 // What nobody wrote so is an error that says why, whatever it is.
 func TestBroken(t *testing.T) {
+	const ofWest = `[{"Slices":[{"Key":{"Service":{"Registry":"Kubernetes/west"}},`
 	good := encode(t, cluster())
 	if _, err := kept.Decode("Kubernetes/east", good); err == nil || !strings.Contains(err.Error(), "another cluster") {
 		t.Errorf("another cluster's: %v", err)
@@ -100,7 +102,7 @@ func TestBroken(t *testing.T) {
 		"a null slice":           signed(`[{"Slices":[null]}]`),
 		"an object":              signed(`[{"Objects":[{}]}]`),
 		"another registry's":     signed(`[{"Workloads":[{"Key":{"Registry":"Kubernetes/east"}}]}]`),
-		"another's workload":     signed(`[{"Slices":[{"Key":{"Service":{"Registry":"Kubernetes/west"}},"Endpoints":[{"Workload":{"Registry":"x"}}]}]}]`),
+		"another's workload":     signed(ofWest + `"Endpoints":[{"Workload":{"Registry":"x"}}]}]}]`),
 		"an unknown protocol":    signed(`[{"Services":[{"Key":{"Registry":"Kubernetes/west"},"Ports":[{"Protocol":99}]}]}]`),
 		"an unknown resolution":  signed(`[{"Services":[{"Key":{"Registry":"Kubernetes/west"},"Resolution":9}]}]`),
 		"an unknown health":      signed(`[{"Workloads":[{"Key":{"Registry":"Kubernetes/west"},"Health":9}]}]`),
@@ -110,7 +112,7 @@ func TestBroken(t *testing.T) {
 		"what it is made of":     signed(`[{"Services":[{"Key":{"Registry":"Kubernetes/west"},"Clusters":[{"Cluster":"east"}]}]}]`),
 		"deep":                   signed(strings.Repeat("[", 20_000)),
 		"a head without an end":  bytes.Repeat([]byte("x"), 1<<20),
-		"two of one endpoint":    signed(`[{"Slices":[{"Key":{"Service":{"Registry":"Kubernetes/west"}},"Endpoints":[{"ID":"a"},{"ID":"a"}]}]}]`),
+		"two of one endpoint":    signed(ofWest + `"Endpoints":[{"ID":"a"},{"ID":"a"}]}]}]`),
 		"another's slice":        signed(`[{"Slices":[{"Key":{"Service":{"Registry":"x"}}}]}]`),
 		"an unknown field of it": signed(`[{"Extra":1}]`),
 	} {
