@@ -273,6 +273,7 @@ func (c *claimant) put(at opening, bind string, when When, claim *Claim) {
 	claim.Origin = c.service.Origin
 	c.emit(ClaimKey{
 		Slot: Slot{c.key.Layer, bind, at.number}, Connections: len(claim.Chains) > 0, Own: at.own,
-		Created: c.service.Created, Namespace: c.service.Key.Namespace, Host: c.key.Host, Port: at.port.Number, When: when, Cluster: at.cluster,
+		Created: c.service.Created, Namespace: c.service.Key.Namespace, Host: c.key.Host, Port: at.port.Number, When: when,
+		Cluster: at.cluster,
 	}, claim)
 }

@@ -35,7 +35,9 @@ func cluster() kept.Cluster {
 				ID: "10.4.0.1", Workload: pod, Endpoint: mesh.Endpoint{Address: "10.4.0.1", Ports: "http=8080", ListsAll: true},
 			}},
 		}}}},
-		{Key: at("Pod"), Whole: true, Rows: source.Rows{Workloads: []mesh.Workload{{Key: pod, Addresses: "10.4.0.1", ServiceAccount: "web"}}}},
+		{Key: at("Pod"), Whole: true, Rows: source.Rows{Workloads: []mesh.Workload{{
+			Key: pod, Addresses: "10.4.0.1", ServiceAccount: "web",
+		}}}},
 		{Key: at("Node"), Whole: true, Rows: source.Rows{Machines: []mesh.Machine{{
 			Key: mesh.MachineKey{Registry: registry, Name: "n1"}, Locality: mesh.Locality{Region: "r"},
 		}}}},
