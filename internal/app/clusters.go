@@ -11,6 +11,7 @@ import (
 
 	"fairway/internal/admin/page"
 	"fairway/internal/config"
+	"fairway/internal/identity/review"
 	"fairway/internal/source/kube"
 	"fairway/internal/source/kube/translate"
 	"fairway/internal/source/shards"
@@ -24,6 +25,10 @@ type clusters struct {
 	shards      *shards.Set
 	wait        time.Duration
 	log         *slog.Logger
+	tokens      *review.Clusters // has tokens of their pods reviewed; nil: nobody shows any
+
+	ttl  time.Duration // for which what one that does not answer said counts; 0: for ever
+	kept clusterFiles
 
 	mu      sync.Mutex                // held while clusters come and go: one set at a time
 	running map[string]*remoteCluster // by name; nil: the program ends
@@ -34,18 +39,28 @@ type remoteCluster struct {
 	kube.Remote
 	stop context.CancelFunc
 	done chan struct{} // closed once its source has ended
+	asOf time.Time     // when what is known of it was known last to be right; zero: nothing is known
+	keeping
 }
 
 func newClusters(opts Options, decoder *config.Decoder, all *shards.Set) *clusters {
 	return &clusters{
 		own: opts.ClusterID, domain: opts.Domain, decoder: decoder, shards: all, wait: opts.ClusterWait, log: opts.Log,
-		running: map[string]*remoteCluster{},
+		ttl: opts.ClusterTTL, kept: clusterFiles{opts.ClusterDir}, running: map[string]*remoteCluster{},
 	}
 }
 
-// run ends all clusters' sources when ctx ends.
+// run looks after what is known of the clusters, and ends all clusters' sources when ctx ends.
 func (c *clusters) run(ctx context.Context) error {
-	<-ctx.Done()
+	tick := time.NewTicker(c.interval())
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+		c.tend(time.Now())
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, one := range c.running {
@@ -67,6 +82,7 @@ func (c *clusters) set(all []kube.Remote) {
 	for _, r := range all {
 		now[r.Cluster] = r
 	}
+	asOf := map[string]time.Time{} // of those that are reached otherwise now
 	for name, one := range c.running {
 		r, stays := now[name]
 		if stays && r.Sum == one.Sum {
@@ -74,25 +90,35 @@ func (c *clusters) set(all []kube.Remote) {
 			continue
 		}
 		one.end()
+		asOf[name] = one.asOf
 		delete(c.running, name)
 		c.shards.Leave(c.source(name), stays)
+		if c.tokens != nil {
+			c.tokens.Remove(name)
+		}
 		if !stays {
+			c.kept.remove(name, c.log)
 			c.log.Info("the cluster is read no more: no Secret names it", "cluster", name)
 		}
 	}
 	for _, r := range all {
 		if c.running[r.Cluster] == nil {
-			c.start(r)
+			c.start(r, asOf[r.Cluster])
 		}
 	}
+	c.kept.only(slices.Collect(maps.Keys(now)), c.log)
 }
 
 // source is the name of a cluster's.
 func (c *clusters) source(name string) string { return translate.For(name, c.domain).Name() }
 
-// start has a cluster read. mu is held.
-func (c *clusters) start(r kube.Remote) {
+// start has a cluster read. What is kept of it counts until then, unless asOf says that something is known. mu is held.
+func (c *clusters) start(r kube.Remote, asOf time.Time) {
 	log := c.log.With("cluster", r.Cluster, "secret", r.Secret)
+	keeps := keeping{}
+	if asOf.IsZero() {
+		asOf, keeps = c.restore(r.Cluster, log)
+	}
 	s, err := kube.New(kube.Options{
 		Cluster: r.Cluster, Domain: c.domain, Config: r.Config, Decoder: c.decoder, Log: c.log, Remote: true,
 	})
@@ -105,8 +131,13 @@ func (c *clusters) start(r kube.Remote) {
 		log.Error("the cluster cannot be read", "error", err)
 		return
 	}
+	if c.tokens != nil {
+		if err := c.tokens.Add(r.Cluster, r.Config); err != nil {
+			log.Error("tokens of the cluster cannot be reviewed", "error", err)
+		}
+	}
 	ctx, stop := context.WithCancel(context.Background()) // until end
-	one := &remoteCluster{Remote: r, stop: stop, done: make(chan struct{})}
+	one := &remoteCluster{Remote: r, stop: stop, done: make(chan struct{}), asOf: asOf, keeping: keeps}
 	c.running[r.Cluster] = one
 	log.Info("another cluster is read")
 	go func() {
@@ -148,9 +179,7 @@ func (c *clusters) standings() []page.RemoteCluster {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(c.running)) {
-		out = append(out, page.RemoteCluster{
-			ID: name, SecretName: c.running[name].Secret, SyncStatus: phases[c.source(name)], IstiodID: by,
-		})
+		out = append(out, c.running[name].page(name, phases[c.source(name)], by, time.Now()))
 	}
 	return out
 }

@@ -114,7 +114,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		next:    make(chan struct{}),
 	}
 	d.metrics = admin.NewMetrics(fairway.Version)
-	d.graph = compile.New(compile.Options{DomainSuffix: opts.Domain, RootNamespace: opts.Namespace})
+	d.graph = compile.New(compile.Options{DomainSuffix: opts.Domain, RootNamespace: opts.Namespace, Cluster: opts.ClusterID})
 	if opts.HealthStart <= 0 {
 		d.graph.In.HealthHeard.Set(struct{}{}, true)
 	}
@@ -158,7 +158,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	warnOfPlaintext(opts)
 	if d.secure, err = secure.New(opts.Identity, secure.Program{
 		Addr: opts.SecureAddr, Namespace: opts.Namespace, Revision: opts.Revision, MeshConfig: opts.MeshConfig,
-		Decoder: decoder, Registry: d.metrics.Registry, Log: opts.Log, Review: reviewer(opts, reach),
+		Decoder: decoder, Registry: d.metrics.Registry, Log: opts.Log, Review: reviewer(opts, reach, d.clusters),
 	}); err != nil {
 		return nil, err
 	}

@@ -57,6 +57,12 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.MeshConfig, "meshConfig", o.MeshConfig, "file with the mesh configuration; read again when it changes")
 	fs.StringVar(&o.Networks, "networksConfig", o.Networks, "file with the mesh networks; read again when it changes")
 	fs.StringVar(&o.ClusterID, "clusterID", o.ClusterID, "name of the cluster this control plane runs in")
+	fs.StringVar(
+		&o.ClusterDir,
+		"clusterStateDir",
+		clusterDir(),
+		"folder that keeps what other clusters said last, for a start while one of them is away; empty: none does",
+	)
 	fs.StringVar(&o.Domain, "domain", o.Domain, "DNS suffix of the mesh's services")
 	fs.StringVarP(&o.Namespace, "namespace", "n", o.Namespace, "root namespace: where mesh-wide rules stand")
 	fs.StringVar(
@@ -137,6 +143,7 @@ func (f *DiscoveryFlags) Options(w io.Writer) (Options, error) {
 	e := environment.Reader{Look: os.LookupEnv}
 	e.Duration("PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", &opts.HealthGrace)
 	e.Duration("PILOT_REMOTE_CLUSTER_TIMEOUT", &opts.ClusterWait)
+	e.Duration("PILOT_STALE_CLUSTER_TTL", &opts.ClusterTTL)
 	e.Text("REVISION", &opts.Revision)
 	e.Bool("INJECT_ENABLED", &opts.Injects)
 	err = errors.Join(f.identity.Read(&opts.Identity, os.LookupEnv), e.Err(), opts.Validate())

@@ -37,8 +37,8 @@ func kubeConfig(opts Options) (*rest.Config, error) {
 	return reach, nil
 }
 
-// reviewer makes what has the cluster's tokens reviewed by its API server; nil: there is no cluster.
-func reviewer(opts Options, reach *rest.Config) func(identity.Trust) (authn.Method, error) {
+// reviewer makes what has each cluster's tokens reviewed by its API server; nil: there is no cluster.
+func reviewer(opts Options, reach *rest.Config, others *clusters) func(identity.Trust) (authn.Method, error) {
 	if reach == nil {
 		return nil
 	}
@@ -47,7 +47,9 @@ func reviewer(opts Options, reach *rest.Config) func(identity.Trust) (authn.Meth
 		if named := opts.Identity.Audience; named != "" {
 			o.Audiences = []string{named}
 		}
-		return review.New(o)
+		tokens, err := review.NewClusters(opts.ClusterID, o)
+		others.tokens = tokens
+		return tokens, err
 	}
 }
 

@@ -23,12 +23,15 @@ type Options struct {
 	ClusterID  string   // --clusterID
 	// PILOT_REMOTE_CLUSTER_TIMEOUT: how long the start waits for other clusters; 0: until each has been read
 	ClusterWait time.Duration
-	Domain      string // --domain
-	Namespace   string // --namespace: the root namespace unless the mesh configuration names one
-	GRPCAddr    string // --grpcAddr: plaintext xDS; empty: none
-	SecureAddr  string // --secureGRPCAddr: xDS and the certificate authority over TLS; empty: none
-	Identity    secure.Options
-	HTTPAddr    string // --httpAddr: readiness and debug pages
+	// PILOT_STALE_CLUSTER_TTL: for how long the endpoints of another cluster that does not answer count; 0: for ever
+	ClusterTTL time.Duration
+	ClusterDir string // --clusterStateDir: folder that keeps what other clusters said last; empty: none does
+	Domain     string // --domain
+	Namespace  string // --namespace: the root namespace unless the mesh configuration names one
+	GRPCAddr   string // --grpcAddr: plaintext xDS; empty: none
+	SecureAddr string // --secureGRPCAddr: xDS and the certificate authority over TLS; empty: none
+	Identity   secure.Options
+	HTTPAddr   string // --httpAddr: readiness and debug pages
 	// --httpsAddr: the same pages with TLS, for callers who prove who they are; served where SecureAddr is; empty: not
 	// at all
 	HTTPSAddr   string
@@ -69,6 +72,7 @@ func DefaultOptions() Options {
 		Networks:    "./etc/istio/config/meshNetworks",
 		ClusterID:   "Kubernetes",
 		ClusterWait: 30 * time.Second,
+		ClusterTTL:  24 * time.Hour,
 		Domain:      "cluster.local",
 		Namespace:   "istio-system",
 		GRPCAddr:    ":15010",
@@ -153,6 +157,7 @@ func (o *Options) Validate() error {
 		{"--referenceGrace", o.Grace},
 		{"PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", o.HealthGrace},
 		{"PILOT_REMOTE_CLUSTER_TIMEOUT", o.ClusterWait},
+		{"PILOT_STALE_CLUSTER_TTL", o.ClusterTTL},
 	} {
 		if d.d < 0 {
 			errs = append(errs, fmt.Errorf("%s: %s; want a duration as 30s, or 0", d.flag, d.d))

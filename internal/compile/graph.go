@@ -28,6 +28,7 @@ import (
 type Options struct {
 	DomainSuffix  string // of names of services inside the mesh; "" is cluster.local
 	RootNamespace string // where mesh-wide objects live; "" leaves it to MeshConfig, and that to istio-system
+	Cluster       string // that the control plane's rules come from: of services that several clusters have its version goes first
 	Workers       int    // goroutines that compute rows; 0: one a core
 	Invariants    bool   // for tests: a row that is written to panics (table.Options)
 }
@@ -67,13 +68,15 @@ type Outputs struct{ demand.Outputs }
 // New declares every table, in order. What proxies see is put together at the end, of what each feature contributes.
 func New(opts Options) *Graph {
 	s := table.New(table.Options{Workers: opts.Workers, Invariants: opts.Invariants})
-	in := input.Declare(s, input.Options{DomainSuffix: opts.DomainSuffix, RootNamespace: opts.RootNamespace}, ingress.Make)
+	in := input.Declare(s, input.Options{
+		DomainSuffix: opts.DomainSuffix, RootNamespace: opts.RootNamespace, Cluster: opts.Cluster,
+	}, ingress.Make)
 	reg := registry.Declare(in)
 	networks := network.Declare(in, reg)
 	peers := peer.Declare(in)
 	who := vouch.Declare(in)
 	side := sidecar.Declare(in)
-	proxies := demand.Declare(in, who, side, networks)
+	proxies := demand.Declare(in, who, side, networks, reg)
 	workloads := inbound.Declare(in, who, reg, peers, side, proxies)
 	sc := scope.Declare(in, reg, side, proxies)
 	rt := route.Declare(in, reg, sc, proxies)

@@ -46,6 +46,12 @@ func (s *Service) String() string {
 	if s.NetworkPort != 0 {
 		out += ":" + strconv.FormatUint(uint64(s.NetworkPort), 10)
 	}
+	for _, c := range s.Clusters {
+		out += list(" in "+c.Cluster+"=", c.Addresses)
+	}
+	if s.ClusterLocal {
+		out += " cluster-local"
+	}
 	return out
 }
 

@@ -69,6 +69,9 @@ func (p Protocol) String() string { return protocolNames[p] }
 // IsHTTP says whether requests on the port can be routed as HTTP without taking TLS off.
 func (p Protocol) IsHTTP() bool { return p == HTTP || p == HTTP2 || p == GRPC || p == GRPCWeb }
 
+// MayBeHTTP says whether what comes to the port is routed as requests. Where nobody named the protocol it is found out.
+func (p Protocol) MayBeHTTP() bool { return p.IsHTTP() || p == Unknown }
+
 // IsHTTP2 says whether the port speaks HTTP/2 from the first byte.
 func (p Protocol) IsHTTP2() bool { return p == HTTP2 || p == GRPC || p == GRPCWeb }
 
@@ -153,6 +156,58 @@ type Service struct {
 	// gateway's; empty: it is none.
 	Network     string
 	NetworkPort uint32 // 0: EastWestPort
+	// Clusters are the addresses that the service has in each of several clusters, by name of the cluster. Clients of other
+	// clusters use Addresses, which are those of one of these. Empty: all clients do.
+	Clusters []ClusterAddresses
+	// ClusterLocal says that clients use the endpoints of their own cluster alone (MeshConfig.serviceSettings).
+	ClusterLocal bool
+}
+
+// ClusterAddresses are a service's addresses in one cluster.
+type ClusterAddresses struct {
+	Cluster   string
+	Addresses []string
+}
+
+func (a ClusterAddresses) equal(b ClusterAddresses) bool {
+	return a.Cluster == b.Cluster && slices.Equal(a.Addresses, b.Addresses)
+}
+
+// AddressesIn are the addresses that clients of a cluster use; "" is no cluster.
+func (s *Service) AddressesIn(cluster string) []string {
+	for _, c := range s.Clusters {
+		if c.Cluster == cluster {
+			return c.Addresses
+		}
+	}
+	return s.Addresses
+}
+
+// AllAddresses are those of all clusters. They may repeat.
+func (s *Service) AllAddresses() []string {
+	if len(s.Clusters) == 0 {
+		return s.Addresses
+	}
+	var all []string
+	for _, c := range s.Clusters {
+		all = append(all, c.Addresses...)
+	}
+	return all
+}
+
+// clusterRegistry begins the names of registries that are Kubernetes clusters; what follows is the cluster's name.
+const clusterRegistry = "Kubernetes/"
+
+// RegistryOf is the registry of a Kubernetes cluster.
+func RegistryOf(cluster string) string { return clusterRegistry + cluster }
+
+// Cluster is the Kubernetes cluster that the service's registry is; empty: it is none.
+func (k ServiceKey) Cluster() string {
+	cluster, is := strings.CutPrefix(k.Registry, clusterRegistry)
+	if !is {
+		return ""
+	}
+	return cluster
 }
 
 // EastWestPort is where an east-west gateway takes connections of other networks unless it says otherwise.
@@ -178,7 +233,8 @@ func (s *Service) Equal(o *Service) bool {
 		slices.Equal(s.Identities, o.Identities) && s.Created == o.Created && s.Origin == o.Origin &&
 		slices.Equal(s.Nearest, o.Nearest) && s.OwnMachine == o.OwnMachine &&
 		slices.Equal(s.Accounts, o.Accounts) && slices.Equal(s.Outside, o.Outside) &&
-		s.Network == o.Network && s.NetworkPort == o.NetworkPort
+		s.Network == o.Network && s.NetworkPort == o.NetworkPort &&
+		slices.EqualFunc(s.Clusters, o.Clusters, ClusterAddresses.equal) && s.ClusterLocal == o.ClusterLocal
 }
 
 // VisibleIn says whether clients of a namespace may see the service. ExportTo may name it, everybody ("*") or the

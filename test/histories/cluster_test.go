@@ -2,9 +2,11 @@ package histories
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,13 +16,22 @@ import (
 )
 
 // TestCluster: the same histories, of what stands in a cluster. Services, pods, machines and namespaces change too, and
-// the API server is cut off, forgets what was, and is killed, while they do.
+// the API server is cut off, forgets what was, and is killed, while they do. At times a Secret names another cluster, whose
+// objects change as well, and which is cut off.
 func TestCluster(t *testing.T) {
 	shared := newPlanes(t)
 	c := cluster.Start(t)
 	c.Define(t)
-	w := &kubernetes{t: t, cluster: c, gate: c.Gate(t)}
+	west := cluster.Start(t)
+	w := &kubernetes{t: t, server: server{c}, gate: c.Gate(t), west: server{west}, westGate: west.Gate(t)}
 	shared.kube = c.Kubeconfig(t, w.gate, "plane", "system:masters")
+	way, err := os.ReadFile(west.Kubeconfig(t, w.westGate, "plane", "system:masters"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.secret = fmt.Sprintf("apiVersion: v1\nkind: Secret\n"+
+		"metadata: {name: west, namespace: istio-system, labels: {istio/multiCluster: \"true\"}}\ndata: {west: %s}\n",
+		base64.StdEncoding.EncodeToString(way))
 	hunt(t, hunting{usual: 40, platform: true, fit: single, patience: time.Minute}, func(t *testing.T, seed uint64) (*player, error) {
 		if err := w.empty(t.Context()); err != nil {
 			return nil, err
@@ -50,27 +61,38 @@ const (
 	cut       = "cut"       // nobody reaches it
 	compacted = "compacted" // nobody reaches it, and then it does not know any more what was meanwhile
 	killed    = "killed"    // it is killed, and started again
+	westCut   = "west cut"  // nobody reaches that of the other cluster
 )
 
 // kubernetes is a cluster that changes.
 type kubernetes struct {
-	t       *testing.T
-	cluster *cluster.Cluster
-	gate    *cluster.Gate
-	outage  string
-	mesh    map[string]string // the keys of the ConfigMap
-	changes []func(context.Context) error
+	t *testing.T
+	server
+	gate     *cluster.Gate
+	west     server
+	westGate *cluster.Gate
+	secret   string // that names the other cluster
+	outage   string
+	mesh     map[string]string // the keys of the ConfigMap
+	changes  []func(context.Context) error
 }
+
+// server is an API server with what histories change there.
+type server struct{ *cluster.Cluster }
 
 func (w *kubernetes) do(a action) {
 	switch {
 	case a.Put != nil:
-		w.note(func(ctx context.Context) error { return w.put(ctx, a.Put.Text) })
+		w.note(func(ctx context.Context) error { return w.of(a.Put).put(ctx, a.Put.Text) })
 	case a.Drop != nil:
-		w.note(func(ctx context.Context) error { return w.drop(ctx, a.Drop.Text) })
-		if namespace, is := strings.CutPrefix(a.Drop.Key, "Namespace//"); is { // an empty one of its name takes its place
-			w.note(func(ctx context.Context) error { return w.house(ctx, namespace) })
+		w.note(func(ctx context.Context) error { return w.of(a.Drop).drop(ctx, a.Drop.Text) })
+		if _, namespace, is := strings.Cut(a.Drop.Key, "Namespace//"); is { // an empty one of its name takes its place
+			w.note(func(ctx context.Context) error { return w.of(a.Drop).house(ctx, namespace) })
 		}
+	case a.West == "yes":
+		w.note(func(ctx context.Context) error { return w.put(ctx, w.secret) })
+	case a.West == "no":
+		w.note(func(ctx context.Context) error { return w.drop(ctx, w.secret) })
 	case a.Mesh != nil:
 		w.configure("mesh", *a.Mesh)
 	case a.Networks != nil:
@@ -78,6 +100,14 @@ func (w *kubernetes) do(a action) {
 	case a.Outage != "":
 		w.outage = a.Outage
 	}
+}
+
+// of is where a document stands.
+func (w *kubernetes) of(d *document) server {
+	if d.West {
+		return w.west
+	}
+	return w.server
 }
 
 func (w *kubernetes) note(change func(context.Context) error) { w.changes = append(w.changes, change) }
@@ -101,8 +131,12 @@ func (w *kubernetes) write(ctx context.Context) error {
 	changes, outage := w.changes, w.outage
 	w.changes, w.outage = nil, ""
 	if outage == killed {
-		w.cluster.StopServer()
-		w.cluster.StartServer(w.t)
+		w.StopServer()
+		w.StartServer(w.t)
+	}
+	if outage == westCut {
+		w.westGate.Close()
+		defer w.westGate.Open(w.t)
 	}
 	if outage == cut || outage == compacted {
 		w.gate.Close()
@@ -114,20 +148,20 @@ func (w *kubernetes) write(ctx context.Context) error {
 		}
 	}
 	if outage == compacted {
-		w.cluster.Compact(w.t)
+		w.Compact(w.t)
 	}
 	return nil
 }
 
 // put stores an object. One of which a field that may not change does is made anew; what the API server refuses all the
 // same is not stored, and nobody reads it.
-func (w *kubernetes) put(ctx context.Context, text string) error {
-	_, err := w.cluster.Try(ctx, text)
+func (s server) put(ctx context.Context, text string) error {
+	_, err := s.Try(ctx, text)
 	if refused(err) {
-		if err := w.drop(ctx, text); err != nil {
+		if err := s.drop(ctx, text); err != nil {
 			return err
 		}
-		if _, err = w.cluster.Try(ctx, text); refused(err) {
+		if _, err = s.Try(ctx, text); refused(err) {
 			return nil
 		}
 	}
@@ -139,8 +173,8 @@ func refused(err error) bool {
 	return errors.As(err, &answer) && (answer.Status == http.StatusUnprocessableEntity || answer.Status == http.StatusBadRequest)
 }
 
-func (w *kubernetes) drop(ctx context.Context, text string) error {
-	err := w.cluster.Remove(ctx, text)
+func (s server) drop(ctx context.Context, text string) error {
+	err := s.Remove(ctx, text)
 	var answer *cluster.Refused
 	if errors.As(err, &answer) && answer.Status == http.StatusNotFound {
 		return nil
@@ -149,13 +183,13 @@ func (w *kubernetes) drop(ctx context.Context, text string) error {
 }
 
 // house makes a namespace, and the accounts of the pods in it.
-func (w *kubernetes) house(ctx context.Context, namespace string) error {
-	if err := w.put(ctx, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+namespace+"}"); err != nil {
+func (s server) house(ctx context.Context, namespace string) error {
+	if err := s.put(ctx, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+namespace+"}"); err != nil {
 		return err
 	}
 	for _, account := range []string{"web", "edge"} {
 		text := fmt.Sprintf("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: %s, namespace: %s}", account, namespace)
-		if err := w.put(ctx, text); err != nil {
+		if err := s.put(ctx, text); err != nil {
 			return err
 		}
 	}
@@ -165,13 +199,21 @@ func (w *kubernetes) house(ctx context.Context, namespace string) error {
 // empty takes away all that histories make, and makes the namespaces that they use.
 func (w *kubernetes) empty(ctx context.Context) error {
 	w.mesh, w.changes, w.outage = map[string]string{}, nil, ""
-	for _, namespace := range namespaces {
-		if err := w.house(ctx, namespace); err != nil {
+	if err := errors.Join(w.server.empty(ctx), w.west.empty(ctx), w.drop(ctx, w.secret)); err != nil {
+		return err
+	}
+	for kind, k := range kindsOf {
+		if err := w.Clear(ctx, k.group, kind, namespaces...); err != nil {
 			return err
 		}
 	}
-	for kind, k := range kindsOf {
-		if err := w.cluster.Clear(ctx, k.group, kind, namespaces...); err != nil {
+	return w.drop(ctx, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: istio, namespace: istio-system}")
+}
+
+// empty takes away what is Kubernetes' own.
+func (s server) empty(ctx context.Context) error {
+	for _, namespace := range namespaces {
+		if err := s.house(ctx, namespace); err != nil {
 			return err
 		}
 	}
@@ -179,11 +221,11 @@ func (w *kubernetes) empty(ctx context.Context) error {
 		if kind.name == "Namespace" {
 			continue
 		}
-		if err := w.cluster.Clear(ctx, kind.group, kind.name, namespaces...); err != nil {
+		if err := s.Clear(ctx, kind.group, kind.name, namespaces...); err != nil {
 			return err
 		}
 	}
-	return w.drop(ctx, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: istio, namespace: istio-system}")
+	return nil
 }
 
 // platformKinds are those of Kubernetes' own that histories of a cluster draw from.
@@ -215,8 +257,12 @@ func (d draw) platform() document {
 	if namespace != "" {
 		meta += ", namespace: " + namespace
 	}
+	key, west := k.name+"/"+namespace+"/"+name, d.often(3)
+	if west {
+		key = "west " + key
+	}
 	return document{
-		File: files[0], Key: k.name + "/" + namespace + "/" + name,
+		File: files[0], Key: key, West: west,
 		Text: fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {%s%s\n", k.group, k.name, meta, k.draw(d, namespace, name)),
 	}
 }

@@ -55,7 +55,10 @@ func (w *writer) step() (out step) {
 		out = append(out, w.arrival())
 	}
 	if w.cluster && w.often(1) {
-		out = append(step{{Outage: pick(w.draw, cut, compacted, killed)}}, out...)
+		out = append(step{{Outage: pick(w.draw, cut, compacted, killed, westCut)}}, out...)
+	}
+	if w.cluster && w.often(1) {
+		out = append(step{{West: pick(w.draw, "yes", "yes", "no")}}, out...)
 	}
 	for w.often(2) { // at the same time
 		out = append(out, w.arrival())

@@ -569,6 +569,8 @@ func (d draw) mesh() string {
 			"ingressControllerMode: "+pick(d, `"OFF"`, "DEFAULT", "STRICT"),
 			"ingressClass: other",
 			"defaultProviders: {}",
+			"serviceSettings: [{settings: {clusterLocal: "+pick(d, "true", "false")+"}, hosts: ["+
+				pick(d, `"*.shop.svc.cluster.local"`, "a.shop.svc.cluster.local", "b.bank.svc.cluster.local")+"]}]",
 			"defaultConfig: {proxyMetadata: {FAIRWAY_LABEL_SERVICE_ACCOUNTS: "+pick(d, "shop/edge", "shop/web")+"}}",
 		),
 		"\n",
@@ -637,6 +639,9 @@ func (d draw) proxy() *proxy {
 		map[string]string{"NETWORK": "n1"},
 		map[string]string{"NETWORK": "n2"},
 		map[string]string{"CLUSTER_ID": "east"},
+		map[string]string{"CLUSTER_ID": "Kubernetes", "DNS_CAPTURE": "true"},
+		map[string]string{"CLUSTER_ID": "west", "DNS_CAPTURE": "true"},
+		map[string]string{"CLUSTER_ID": "west"},
 		map[string]string{"NETWORK": "n2", "FAIRWAY_IDENTITY": "none"},
 	)
 	return p

@@ -26,6 +26,8 @@ type action struct {
 	Restart bool `json:"restart,omitempty"`
 	// what befalls the API server while the cluster changes: cut, compacted, killed
 	Outage string `json:"outage,omitempty"`
+	// whether a Secret names the other cluster from now on: yes, no
+	West string `json:"west,omitempty"`
 	// a proxy comes; one of that name that is there leaves first, and what it held is held by the one that comes
 	Connect *proxy  `json:"connect,omitempty"`
 	Leave   string  `json:"leave,omitempty"`  // the proxy of that name
@@ -37,6 +39,7 @@ type document struct {
 	File string `json:"file"`
 	Key  string `json:"key"` // kind, namespace and name
 	Text string `json:"text,omitempty"`
+	West bool   `json:"west,omitempty"` // it is the other cluster's
 }
 
 // proxy is what one says of itself, and how it speaks.

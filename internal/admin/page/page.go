@@ -226,4 +226,8 @@ type RemoteCluster struct {
 	SecretName string `json:"secretName"` // namespace/name of the Secret that says how it is reached
 	SyncStatus string `json:"syncStatus"`
 	IstiodID   string `json:"istiodID"` // who reads it
+	// AsOf is when what is known of another cluster was known last to be right, and AgeSeconds how long that is ago.
+	AsOf       *time.Time `json:"asOf,omitempty"`
+	AgeSeconds int        `json:"ageSeconds,omitempty"`
+	Kept       string     `json:"kept,omitempty"` // whether it is kept on disk, or why not
 }

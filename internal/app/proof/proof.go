@@ -1,8 +1,10 @@
 package proof
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
+	"fmt"
 	"net"
 	"time"
 
@@ -59,9 +61,20 @@ func (c Proof) Identify(p *mesh.Proxy, from net.Addr) {
 	case account != "":
 		p.Standing, p.ServiceAccount = mesh.Proven, account
 		p.ID = mesh.MakeProxyID(p.Namespace, account, string(p.ID))
+		p.Cluster = cmp.Or(p.Cluster, c.caller.Cluster)
 	case identity.LocalPeer(from):
 		p.Standing = mesh.Here
 	}
+}
+
+// Mismatch is nil unless a proxy says that it is of another cluster than the one that vouched for it: what is known of a
+// cluster's pods is for those alone whom that cluster vouches for. Its error is fit for the proxy.
+func (c Proof) Mismatch(p mesh.Proxy) error {
+	if c.caller.Cluster == "" || p.Cluster == "" || p.Cluster == c.caller.Cluster {
+		return nil
+	}
+	return fmt.Errorf("the node says that it is of cluster %q, and cluster %q vouches for its token: correct CLUSTER_ID, "+
+		"in the node's metadata and in the metadata %q of the call", p.Cluster, c.caller.Cluster, "clusterid")
 }
 
 // Page describes the credential for the page of proxies' certificates. Keys are not among it: nobody has them but the proxies.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"sync"
@@ -95,7 +96,7 @@ func (p *Register) Connect(ctx context.Context, node *corev3.Node, from net.Addr
 	}
 	shown := proof.Of(ctx)
 	shown.Identify(&proxy, from)
-	if err := p.graph.Stranger(proxy); err != nil {
+	if err := errors.Join(shown.Mismatch(proxy), p.graph.Stranger(proxy)); err != nil {
 		return "", status.Error(codes.PermissionDenied, err.Error())
 	}
 	p.mu.Lock()

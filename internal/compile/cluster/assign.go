@@ -63,7 +63,7 @@ func (b builder) members(r *table.Reader, s selection) []member {
 func (b builder) each(r *table.Reader, s selection, fn func(member)) {
 	local := b.reg.HasLocal(r, registry.HostKey{Host: s.Service.Host, Namespace: s.Service.Namespace})
 	for k, e := range b.reg.EndpointsOf(r, s.Service, s.Port) {
-		if e.Health == mesh.Unready || !e.Labels.SelectedBy(s.Labels) || !e.Serves(s.Port) {
+		if s.elsewhere(k.Service) || e.Health == mesh.Unready || !e.Labels.SelectedBy(s.Labels) || !e.Serves(s.Port) {
 			continue
 		}
 		if local && b.withheld(r, s, e) {

@@ -31,6 +31,8 @@ type LoadView struct {
 	// Ranked says that endpoints are ranked by labels, for a client that has the labels Ranks.
 	Ranked bool
 	Ranks  mesh.Labels
+	// Cluster is the proxies', of services that are of each cluster's own (local.go); else empty.
+	Cluster string
 }
 
 // near says whether the view tells nearer endpoints from farther ones.
@@ -38,13 +40,16 @@ func (v LoadView) near() bool { return v.Ranked || v.From != (mesh.Locality{}) }
 
 func compareLoadView(a, b LoadView) int {
 	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), compareReach(a.Reach, b.Reach), mesh.CompareLocality(a.From, b.From),
-		compareBool(a.Ranked, b.Ranked), cmp.Compare(a.Ranks, b.Ranks))
+		compareBool(a.Ranked, b.Ranked), cmp.Compare(a.Ranks, b.Ranks), cmp.Compare(a.Cluster, b.Cluster))
 }
 
 // shelf is where those assignments stand that differ. Parts of a locality may hold any character but a slash, and stand last;
 // what else a proxy says of itself is quoted, so that no two views have one name.
 func (v LoadView) shelf() mesh.Shelf {
 	var parts []string
+	if v.Cluster != "" {
+		parts = append(parts, "of "+strconv.Quote(v.Cluster))
+	}
 	if v.Reach.Network != "" {
 		parts = append(parts, v.Reach.String())
 	}
@@ -74,8 +79,12 @@ func declareLoadViews(proxies *demand.Tables) demand.Views[LoadView] {
 			if p.Locality == (mesh.Locality{}) && !p.Ranked {
 				return nil
 			}
-			return demand.PerLayer(p, func(l mesh.Layer) LoadView { return LoadView{l, reachOf(p), p.Locality, p.Ranked, p.Ranks} })
+			return demand.PerLayer(p, func(l mesh.Layer) LoadView { return loadView(p, l) })
 		})
+}
+
+func loadView(p demand.Placement, l mesh.Layer) LoadView {
+	return LoadView{Layer: l, Reach: reachOf(p), From: p.Locality, Ranked: p.Ranked, Ranks: p.Ranks}
 }
 
 // telling is what a policy, or the mesh, says of telling localities apart.
@@ -110,6 +119,15 @@ func (f telling) off() bool {
 
 // acts says whether there is something to do whatever the other one says, the mesh of a policy or the policy of a mesh.
 func (f telling) acts() bool { return f.detects || len(f.setting.GetDistribute()) > 0 }
+
+// or is what a policy says where the mesh says the other.
+func (f telling) or(mesh telling) telling {
+	f.detects = f.detects || mesh.detects
+	if f.setting == nil {
+		f.setting = mesh.setting
+	}
+	return f
+}
 
 // nearness is what it comes to for the clients of a view; false: all is used alike.
 func (f telling) nearness(v LoadView) (endpoint.Nearness, Order, bool) {
@@ -151,8 +169,8 @@ func (t *Target) telling() telling {
 }
 
 // declareMeshTelling holds for each view what the mesh says: a row, so that it is read once a view and not once a target.
-func declareMeshTelling(in *input.Tables, views demand.Views[LoadView]) *table.Table[LoadView, telling] {
-	return table.Derive(views.Table, "load views/mesh", compareLoadView, telling.same,
+func declareMeshTelling(in *input.Tables, name string, views demand.Views[LoadView]) *table.Table[LoadView, telling] {
+	return table.Derive(views.Table, name, compareLoadView, telling.same,
 		func(r *table.Reader, v LoadView, _ struct{}, emit func(LoadView, telling)) {
 			emit(v, telling{in.DefaultTrafficPolicy(r).GetOutlierDetection() != nil, in.LocalityLB(r)})
 		}).Broad()
@@ -200,12 +218,7 @@ func declareNearLoads(name string, from *table.Table[LoadView, telling], targets
 		name+"/pairs")
 	wanted := table.Derive(pairs, name+"/wanted", comparePair, table.Same[reached],
 		func(_ *table.Reader, k pair, both table.Both[telling, *Target], emit func(pair, reached)) {
-			says := both.Right.telling()
-			says.detects = says.detects || both.Left.detects
-			if says.setting == nil {
-				says.setting = both.Left.setting
-			}
-			if near, order, some := says.nearness(k.Left); some {
+			if near, order, some := both.Right.telling().or(both.Left).nearness(k.Left); some {
 				s, _ := both.Right.selects(k.Right.Cluster)
 				n := reached{selection: s, Reach: k.Left.Reach, Nearness: near, Order: order}
 				if n.Network != "" {
@@ -230,7 +243,7 @@ func (b builder) over(name string, wanted *table.Table[pair, reached]) *Publishe
 				ranked := func(l *endpointv3.LocalityLbEndpoints) bool { return l.Priority > 0 }
 				differs = n.Shares != "" || slices.ContainsFunc(load.Endpoints, ranked)
 			}
-			if differs {
+			if differs || n.In != "" {
 				emit(n, envoy.Encode(load))
 			}
 		})

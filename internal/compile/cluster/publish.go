@@ -87,7 +87,7 @@ func (b builder) outbound(r *table.Reader, k Key, t *Target, d cluster.Defaults)
 		o.Identities = b.reg.Identities(r, t.Service)
 	}
 	if t.Discovery.Inline() {
-		s := selection{k.Cluster, t.Service.Key, t.Port, t.Labels, t.Local}
+		s := selection{k.Cluster, t.Service.Key, t.Port, t.Labels, t.Local, ""}
 		load := endpoint.Load{Cluster: k.Cluster.String(), Port: t.Port, Form: endpoint.Named}
 		b.each(r, s, func(m member) { load.Endpoints = append(load.Endpoints, m.Endpoint) })
 		o.Load = load.Build()

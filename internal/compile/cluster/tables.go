@@ -63,7 +63,7 @@ func Declare[N Need, V any, P Passed](
 	t.Asked = secret.Asked(t.Targets, "clusters/secrets", asks)
 	t.GatewayAsked = secret.Asked(t.GatewayTargets, "gateway clusters/secrets", asks)
 	near, far := declareLoadViews(proxies), declareFarViews(proxies)
-	byMesh, entered := declareMeshTelling(in, near), declareEntered(far, networks)
+	byMesh, entered := declareMeshTelling(in, "load views/mesh", near), declareEntered(far, networks)
 	loads := demand.Over(demand.LayerPart(xdstype.Loads, sidecarLoads, gatewayLoads, passedLoads), far, LoadView.over,
 		declareFarLoads("far loads", entered, t.Targets, b), declareFarLoads("far gateway loads", entered, t.GatewayTargets, b),
 		declareFarLoads("far passed loads", entered, t.PassedTargets, b))
@@ -73,9 +73,9 @@ func Declare[N Need, V any, P Passed](
 	t.Parts = []demand.Part{
 		views.Part(xdstype.Clusters, Variant.shelf, ofSidecars, ofGateways, passedClusters, declareStatic(defaults)),
 		workloads.Part(xdstype.Clusters, declareInbound(in, reg, workloads)),
-		demand.Over(loads, near, LoadView.over,
+		t.ofClusters(in, proxies, b, demand.Over(loads, near, LoadView.over,
 			declareNearLoads("near loads", byMesh, t.Targets, b), declareNearLoads("near gateway loads", byMesh, t.GatewayTargets, b),
-			declareNearLoads("near passed loads", byMesh, t.PassedTargets, b)),
+			declareNearLoads("near passed loads", byMesh, t.PassedTargets, b))),
 	}
 	declareChecks(in.DestinationRules, reg, sc.FullHost)
 	return t

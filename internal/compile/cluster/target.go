@@ -45,7 +45,8 @@ func sameCluster(a, b *Target) bool { return sameTarget(a.with(false), b.with(fa
 
 // sameLoad says whether two targets of one name have the same load assignment.
 func sameLoad(a, b *Target) bool {
-	return a.Service.Key == b.Service.Key && a.Port == b.Port && a.Labels == b.Labels && a.Discovery == b.Discovery && a.Local == b.Local &&
+	return a.Service.Key == b.Service.Key && a.Service.ClusterLocal == b.Service.ClusterLocal && a.Port == b.Port &&
+		a.Labels == b.Labels && a.Discovery == b.Discovery && a.Local == b.Local &&
 		a.telling().same(b.telling())
 }
 
@@ -116,7 +117,8 @@ type selection struct {
 	Service mesh.ServiceKey
 	Port    mesh.Port
 	Labels  mesh.Labels
-	Local   bool // with those that lead to the machine of whoever connects
+	Local   bool   // with those that lead to the machine of whoever connects
+	In      string // the cluster whose endpoints it holds, beside those that are no cluster's; empty: those of all
 }
 
 func compareSelection(a, b selection) int {
@@ -129,12 +131,13 @@ func compareSelection(a, b selection) int {
 		cmp.Compare(a.Port.Target, b.Port.Target),
 		cmp.Compare(a.Port.Protocol, b.Port.Protocol),
 		compareBool(a.Local, b.Local),
+		cmp.Compare(a.In, b.In),
 	)
 }
 
 // selects is the selection of a target's own load assignment; false: it has none, or the one of the layer below.
 func (t *Target) selects(key mesh.ClusterKey) (selection, bool) {
-	return selection{key, t.Service.Key, t.Port, t.Labels, t.Local}, t.Discovery == cluster.Delivered && !t.Below
+	return selection{key, t.Service.Key, t.Port, t.Labels, t.Local, ""}, t.Discovery == cluster.Delivered && !t.Below
 }
 
 func compareBool(a, b bool) int {

@@ -38,6 +38,12 @@ func New(t testing.TB) *World {
 	return newWorld(t, compile.Options{Invariants: true})
 }
 
+// InCluster is New for a control plane whose rules come from a cluster.
+func InCluster(t testing.TB, cluster string) *World {
+	t.Helper()
+	return newWorld(t, compile.Options{Invariants: true, Cluster: cluster})
+}
+
 // Large is New for a world of many rows, without the look at all of them in each turn.
 func Large(t testing.TB) *World {
 	t.Helper()

@@ -22,6 +22,7 @@ type Placement struct {
 	Locality     mesh.Locality
 	Network      string      // that the proxy is of; empty: of none
 	Machine      string      // where the proxy runs, while that matters
+	Cluster      string      // that the proxy is of, while some service looks otherwise there; empty: of none that matters
 	Ranked       bool        // some rule ranks endpoints by labels (LocalityLoadBalancerSetting.failover_priority)
 	Ranks        mesh.Labels // those of the proxy's labels that such rules compare with endpoints'
 	AutoVIP      bool
@@ -71,6 +72,7 @@ func (t *Tables) declarePlacements() {
 						Locality: p.Locality,
 						Network:  t.networks.OfProxy(r, p.Proxy),
 						Machine:  t.networks.MachineOf(r, p.Proxy),
+						Cluster:  t.clusterOf(r, p),
 						Ranked:   ranked,
 						Ranks:    ranks,
 						Mutual:   p.Mutual,
@@ -86,6 +88,7 @@ func (t *Tables) declarePlacements() {
 				Locality:     p.Locality,
 				Network:      t.networks.OfProxy(r, p.Proxy),
 				Machine:      t.networks.MachineOf(r, p.Proxy),
+				Cluster:      t.clusterOf(r, p),
 				Ranked:       ranked,
 				Ranks:        ranks,
 				AutoVIP:      p.AutoVIP,

@@ -1,10 +1,12 @@
 package demand
 
 import (
+	"strconv"
 	"strings"
 
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/network"
+	"fairway/internal/compile/registry"
 	"fairway/internal/compile/selects"
 	"fairway/internal/compile/sidecar"
 	"fairway/internal/compile/vouch"
@@ -23,6 +25,7 @@ type Tables struct {
 	who      *vouch.Tables
 	sidecars *sidecar.Tables
 	networks *network.Tables
+	reg      *registry.Tables
 	clients  *selects.Index[struct{}] // of DestinationRules
 	gateways *selects.Index[struct{}] // of Gateways
 	sources  *table.Table[string, table.Rows[config.Key, []string]]
@@ -30,8 +33,8 @@ type Tables struct {
 }
 
 // Declare declares the package's tables.
-func Declare(in *input.Tables, who *vouch.Tables, sidecars *sidecar.Tables, networks *network.Tables) *Tables {
-	t := &Tables{in: in, who: who, sidecars: sidecars, networks: networks}
+func Declare(in *input.Tables, who *vouch.Tables, sidecars *sidecar.Tables, networks *network.Tables, reg *registry.Tables) *Tables {
+	t := &Tables{in: in, who: who, sidecars: sidecars, networks: networks, reg: reg}
 	t.declareSources()
 	t.declareRanks()
 	t.declareClients()
@@ -55,6 +58,9 @@ func (p Placement) String() string {
 	}
 	if p.Machine != "" {
 		s += " on " + p.Machine
+	}
+	if p.Cluster != "" {
+		s += " of " + strconv.Quote(p.Cluster)
 	}
 	if p.Ranks != "" {
 		s += " ranks=" + string(p.Ranks)

@@ -151,6 +151,9 @@ func Patched[V comparable](
 	return Over(p, views, upper, upon...)
 }
 
+// errNotInCluster is why proxies of a cluster are not sent a resource that others are.
+var errNotInCluster = errors.New("there is none in this cluster")
+
 // errTakenAway is why proxies of a view are not sent a resource that others are.
 var errTakenAway = errors.New("a patch takes it away")
 

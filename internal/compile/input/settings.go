@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/envoy/listener"
+	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
 
@@ -47,6 +48,9 @@ func (t *Tables) DomainSuffix() string {
 	}
 	return "cluster.local"
 }
+
+// OwnRegistry is the registry of the cluster that rules come from.
+func (t *Tables) OwnRegistry() string { return mesh.RegistryOf(t.opts.Cluster) }
 
 // RootNamespace is the namespace whose objects hold for the whole mesh.
 func (t *Tables) RootNamespace(r *table.Reader) string {

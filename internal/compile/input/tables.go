@@ -50,25 +50,27 @@ type Tables struct {
 	FileProblems *table.Input[source.Place, []mesh.Problem]     // what sources said of files
 	Rejections   *table.Input[Rejected, Refusal]                // what proxies refused
 
-	services   *table.Input[mesh.ServiceKey, *mesh.Service]
-	slices     *table.Input[mesh.SliceKey, *mesh.Slice]
-	workloads  *table.Input[mesh.WorkloadKey, mesh.Workload]
-	machines   *table.Input[mesh.MachineKey, mesh.Machine]
-	namespaces *table.Input[mesh.NamespaceKey, mesh.Namespace]
-	settings   *table.Table[string, *meshconfig.MeshConfig]
-	extended   *table.Table[string, *extension]
-	open       []*unenforced
-	inputs     map[config.Kind]*table.Input[config.Key, *config.Object]
-	objects    []*Objects
-	byKind     map[config.Kind]*Objects
-	store      *table.Store
-	opts       Options
+	services     *table.Input[mesh.ServiceKey, *mesh.Service]
+	slices       *table.Input[mesh.SliceKey, *mesh.Slice]
+	workloads    *table.Input[mesh.WorkloadKey, mesh.Workload]
+	machines     *table.Input[mesh.MachineKey, mesh.Machine]
+	namespaces   *table.Input[mesh.NamespaceKey, mesh.Namespace]
+	settings     *table.Table[string, *meshconfig.MeshConfig]
+	extended     *table.Table[string, *extension]
+	clusterLocal *table.Table[string, clusterLocal]
+	open         []*unenforced
+	inputs       map[config.Kind]*table.Input[config.Key, *config.Object]
+	objects      []*Objects
+	byKind       map[config.Kind]*Objects
+	store        *table.Store
+	opts         Options
 }
 
 // Options are what the program's flags say and no object does.
 type Options struct {
 	DomainSuffix  string // of names of services inside the mesh; "" is cluster.local
 	RootNamespace string // where mesh-wide objects live; "" leaves it to MeshConfig.rootNamespace, and that to istio-system
+	Cluster       string // that rules come from: of services that several clusters have its version goes first; "": of none
 }
 
 // Maker declares tables of objects that are made of what came in: of other kinds, of a registry's rows. It finds in t the
@@ -172,6 +174,7 @@ func Declare(s *table.Store, opts Options, makers ...Maker) *Tables {
 	t.Rejections = table.NewInput(s, "rejections", CompareRejected, table.Same[Refusal])
 	t.settings = declareSettings(t.Mesh)
 	t.extended = declareExtensions(t.settings)
+	t.clusterLocal = declareClusterLocal(t.settings)
 	t.declareMade(kinds, makers)
 	t.declareUnions()
 	t.declareLater()

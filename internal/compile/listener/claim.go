@@ -8,6 +8,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/compile/registry"
 	"fairway/internal/compile/scope"
 	"fairway/internal/compile/sidecar"
 	"fairway/internal/envoy/listener"
@@ -38,6 +39,7 @@ type ClaimKey struct {
 	Host        mesh.Host
 	Port        uint32 // of the service
 	When        When
+	Cluster     string // whose proxies it is for; empty: those of all clusters but Claim.But
 }
 
 // When says in which variants of a layer's listeners a claim holds: a set of bits, one a variant.
@@ -70,6 +72,7 @@ func compareClaim(a, b ClaimKey) int {
 		compareAge(a, b),
 		cmp.Compare(a.Port, b.Port),
 		cmp.Compare(a.When, b.When),
+		cmp.Compare(a.Cluster, b.Cluster),
 	)
 }
 
@@ -100,6 +103,8 @@ type Claim struct {
 	Route    string
 	Capture  networking.CaptureMode // of the Sidecar's listener
 	Origin   mesh.ObjectRef
+	But      []string // clusters whose proxies have a claim of their own in its place
+	Homes    []string // the clusters that have the address; empty: none is known
 }
 
 // Chain is the connections of a slot that one match takes, and where they go.
@@ -121,7 +126,7 @@ func sameChain(a, b Chain) bool {
 
 func sameClaim(a, b *Claim) bool {
 	return a == b || a.Requests == b.Requests && a.Route == b.Route && a.Capture == b.Capture && a.Origin == b.Origin &&
-		slices.EqualFunc(a.Chains, b.Chains, sameChain)
+		slices.Equal(a.Homes, b.Homes) && slices.Equal(a.But, b.But) && slices.EqualFunc(a.Chains, b.Chains, sameChain)
 }
 
 // declareClaims finds what each host that a layer sees claims.
@@ -155,6 +160,8 @@ type opening struct {
 	own     bool      // a listener of a Sidecar has this port
 	capture networking.CaptureMode
 	route   string
+	cluster string   // whose proxies it is for; empty: those of all clusters but these:
+	but     []string // whose proxies reach the port at other addresses
 }
 
 // openings lists the ports of the service that clients reach, and how: under their own numbers, or as egress listeners of a Sidecar say.
@@ -220,14 +227,7 @@ func (c *claimant) claim(at opening) {
 
 // addresses claims each address of the service, its ranges, or the port where it has none.
 func (c *claimant) addresses(at opening, when When) {
-	ips, ranges := split(c.service.Addresses)
-	for _, ip := range ips {
-		c.put(at, ip, when, c.connections(at, nil, false))
-	}
-	if len(ranges) > 0 {
-		c.put(at, "", when&intercepted, c.connections(at, ranges, false))
-	}
-	if len(ips)+len(ranges) > 0 {
+	if c.inClusters(at, when) {
 		return
 	}
 	if vip := c.t.reg.VIP(c.r, c.service); vip != "" {
@@ -268,10 +268,12 @@ func (c *claimant) put(at opening, bind string, when When, claim *Claim) {
 		return
 	}
 	claim.Route = at.route
+	claim.But, claim.Homes = at.but, registry.Homes(c.service, at.cluster)
 	claim.Capture = at.capture
 	claim.Origin = c.service.Origin
 	c.emit(ClaimKey{
 		Slot: Slot{c.key.Layer, bind, at.number}, Connections: len(claim.Chains) > 0, Own: at.own,
 		Created: c.service.Created, Namespace: c.service.Key.Namespace, Host: c.key.Host, Port: at.port.Number, When: when,
+		Cluster: at.cluster,
 	}, claim)
 }

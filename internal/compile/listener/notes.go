@@ -17,6 +17,9 @@ type said struct {
 // outdone notes that another claim takes a slot's connections. Of a port whose protocol nobody named the requests may
 // be routed all the same.
 func (b *builder) outdone(e Entry, taker *Entry) {
+	if foreign(e.Key.Slot, e.Homes, taker.Homes) {
+		return
+	}
 	p := lost(e.Key, taker.Key, "connections")
 	if e.Requests && taker.Requests {
 		p.Severity, p.Message = mesh.Warning, "only HTTP requests are served: "+p.Message

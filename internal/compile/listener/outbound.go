@@ -23,14 +23,17 @@ func (t *Tables) declareListeners() {
 				public, _ = table.Get(r, t.Slots, Slot{mesh.Public, s.Bind, s.Port})
 			}
 			set, _ := table.Get(r, t.settings, s.Layer)
-			n := notes{layer: s.Layer}
+			n, whole := notes{layer: s.Layer}, c.over(public)
 			for v := range t.views.Of(r, s.Layer) {
 				set := set.of(v)
-				b := build(s, c.over(public), v, set)
+				b := build(s, whole, v, set)
 				n.add(b)
 				if b.encoded != nil && (public == nil || !envoy.Same(b.encoded, build(s, public, v, set).encoded)) {
 					emit(mesh.ResourceKey{Shelf: v.shelf(), Name: b.out.Name}, b.encoded)
 				}
+			}
+			if whole.differs() {
+				t.inClusters(r, s, whole, public, set, &n, emit)
 			}
 			n.write(r)
 		})
@@ -120,8 +123,9 @@ func (b *builder) chains(e Entry, taker *Entry) {
 
 // taking is who has a match, and where to: another that leads there as well has lost nothing.
 type taking struct {
-	by ClaimKey
-	to []listener.Weighted
+	by    ClaimKey
+	homes []string // of the claim
+	to    []listener.Weighted
 }
 
 // untaken is what of a chain no older one has; Envoy refuses a listener where two have the same match.
@@ -133,9 +137,10 @@ func (b *builder) untaken(e Entry, c Chain) []Chain {
 		for _, sni := range orAny(c.SNI) {
 			k := [2]string{prefix, sni}
 			if winner, dup := b.taken[k]; !dup {
-				b.taken[k] = taking{e.Key, c.TCP.Clusters}
+				b.taken[k] = taking{e.Key, e.Homes, c.TCP.Clusters}
 				free = append(free, sni)
-			} else if whole = false; winner.by.Host != e.Key.Host && !slices.Equal(winner.to, c.TCP.Clusters) {
+			} else if whole = false; winner.by.Host != e.Key.Host && !slices.Equal(winner.to, c.TCP.Clusters) &&
+				!foreign(e.Key.Slot, e.Homes, winner.homes) {
 				b.say(e, lost(e.Key, winner.by, strings.TrimSpace("connections "+by("to ", prefix)+by("with the server name ", sni))))
 			}
 		}

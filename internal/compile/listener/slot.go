@@ -71,9 +71,12 @@ func (c *Contest) over(public *Contest) *Contest {
 func (c *Contest) in(v Variant) *Contest {
 	out := &Contest{Requests: c.Requests}
 	for _, e := range c.Connections {
-		if e.Key.When.holds(v) {
+		if e.Key.When.holds(v) && e.holdsOf(v.Cluster) {
 			out.Connections = append(out.Connections, e)
 		}
+	}
+	if v.Cluster != "" && len(out.Connections) > 1 && out.Connections[0].Key.Slot.Bind != "" {
+		homeFirst(out.Connections, v.Cluster)
 	}
 	return out
 }

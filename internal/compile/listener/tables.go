@@ -32,6 +32,8 @@ type Tables struct {
 	settings *table.Table[mesh.Layer, settings]
 	demand   *demand.Tables
 	views    demand.Views[Variant]
+	// clusterViews are those of proxies that are of a cluster in which some service looks otherwise.
+	clusterViews demand.Views[Variant]
 }
 
 // Declare declares the tables, in order.
@@ -40,7 +42,7 @@ func Declare(
 ) *Tables {
 	t := &Tables{in: in, reg: reg, sc: sc, rt: rt, demand: proxies}
 	t.declareSettings()
-	t.views = declareViews(proxies)
+	t.views, t.clusterViews = declareViews(proxies), declareClusterViews(proxies)
 	t.declareClaims()
 	t.declareSlots()
 	t.declareListeners()
@@ -48,7 +50,7 @@ func Declare(
 	t.declareVirtual()
 	t.declareInbound(workloads)
 	t.Parts = []demand.Part{
-		t.views.Part(xdstype.Listeners, Variant.shelf, t.Listeners, t.Virtual),
+		demand.Over(t.views.Part(xdstype.Listeners, Variant.shelf, t.Listeners, t.Virtual), t.clusterViews, Variant.over),
 		workloads.Part(xdstype.Listeners, t.Inbound),
 	}
 	return t

@@ -15,6 +15,7 @@ type Variant struct {
 	Interception mesh.Interception
 	Families     mesh.Families // that listeners are to be for
 	AutoVIP      bool          // listeners for allocated addresses too
+	Cluster      string        // of the proxies, where that matters; empty: what proxies of all clusters see first
 }
 
 // compareVariant orders by layer, policy, interception, families and allocated addresses.
@@ -23,6 +24,7 @@ func compareVariant(a, b Variant) int {
 		demand.CompareOutboundView(a.OutboundView, b.OutboundView),
 		cmp.Compare(a.Interception, b.Interception),
 		cmp.Compare(a.part(), b.part()),
+		cmp.Compare(a.Cluster, b.Cluster),
 	)
 }
 
@@ -41,21 +43,54 @@ func (v Variant) part() string {
 func (v Variant) String() string { return v.shelf().String() }
 
 // shelf is where the variant is published.
-func (v Variant) shelf() mesh.Shelf { return mesh.Shelf{Layer: v.Layer, Part: v.part()} }
+func (v Variant) shelf() mesh.Shelf {
+	s := mesh.Shelf{Layer: v.Layer, Part: v.part()}
+	if v.Cluster != "" {
+		s = demand.OfCluster(s, v.Cluster)
+	}
+	return s
+}
+
+// over is the shelf that lies over one of the layer, for proxies of the variant's cluster; false: none does.
+func (v Variant) over(below mesh.Shelf) (mesh.Shelf, bool) {
+	return v.shelf(), below == v.everywhere().shelf()
+}
+
+// everywhere is the variant that proxies of all clusters see first.
+func (v Variant) everywhere() Variant {
+	v.Cluster = ""
+	return v
+}
 
 func declareViews(proxies *demand.Tables) demand.Views[Variant] {
-	return demand.DeclareViews(proxies, "listener views", compareVariant, func(v Variant) mesh.Layer { return v.Layer },
-		func(p demand.Placement) []Variant {
-			if p.Layer.Kind == mesh.GatewayLayer {
-				return nil
-			}
-			return demand.PerLayer(p, func(l mesh.Layer) Variant {
-				return Variant{
-					OutboundView: demand.OutboundView{Layer: l, Outbound: p.Outbound},
-					Interception: p.Interception,
-					Families:     p.Families,
-					AutoVIP:      p.AutoVIP,
-				}
-			})
-		})
+	return demand.DeclareViews(proxies, "listener views", compareVariant, layerOf, func(p demand.Placement) []Variant {
+		return variants(p, "")
+	})
+}
+
+// declareClusterViews declares the views of proxies that are of a cluster that matters.
+func declareClusterViews(proxies *demand.Tables) demand.Views[Variant] {
+	return demand.DeclareViews(proxies, "clusters' listener views", compareVariant, layerOf, func(p demand.Placement) []Variant {
+		if p.Cluster == "" {
+			return nil
+		}
+		return variants(p, p.Cluster)
+	})
+}
+
+func layerOf(v Variant) mesh.Layer { return v.Layer }
+
+func variants(p demand.Placement, cluster string) []Variant {
+	if p.Layer.Kind == mesh.GatewayLayer {
+		return nil
+	}
+	return demand.PerLayer(p, func(l mesh.Layer) Variant {
+		return Variant{
+			OutboundView: demand.OutboundView{Layer: l, Outbound: p.Outbound},
+			Interception: p.Interception,
+			Families:     p.Families,
+			AutoVIP:      p.AutoVIP,
+			Cluster:      cluster,
+		}
+	})
 }

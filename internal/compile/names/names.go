@@ -42,18 +42,34 @@ type Tables struct {
 // Declare declares the package's tables.
 func Declare(in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *demand.Tables) *Tables {
 	b := builder{reg: reg, suffix: ".svc." + in.DomainSuffix()}
-	views := declareViews(proxies)
+	views, inClusters := declareViews(proxies), declareClusterViews(proxies)
 	t := &Tables{Names: table.Derive(sc.Seen, "names", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k scope.Key, seen *scope.Seen, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			var public *scope.Seen
+			if k.Layer.Kind == mesh.NamespaceLayer {
+				public, _ = table.Get(r, sc.Seen, scope.Key{Layer: mesh.Public, Host: k.Host})
+			}
 			for v := range views.Of(r, k.Layer) {
-				own, below := b.entries(r, v, seen), b.below(r, sc, v, k.Host)
-				if e := names.Encode(own); len(own)+len(below) > 0 && !envoy.Same(e, names.Encode(below)) {
+				if c := b.column(r, v, seen, public); c.Stands() {
+					emit(mesh.ResourceKey{Shelf: v.shelf(), Name: string(k.Host)}, c.Own)
+				}
+			}
+			if !differs(seen) && !differs(public) {
+				return
+			}
+			for v := range inClusters.Of(r, k.Layer) {
+				if e := demand.Above(b.column(r, v.everywhere(), seen, public), b.column(r, v, seen, public)); e != nil {
 					emit(mesh.ResourceKey{Shelf: v.shelf(), Name: string(k.Host)}, e)
 				}
 			}
 		})}
-	t.Parts = []demand.Part{views.Part(xdstype.NameTables, Variant.shelf, t.Names)}
+	t.Parts = []demand.Part{demand.Over(views.Part(xdstype.NameTables, Variant.shelf, t.Names), inClusters, Variant.over)}
 	return t
+}
+
+// differs says whether a host may have other addresses for proxies of some cluster.
+func differs(s *scope.Seen) bool {
+	return s != nil && s.Service != nil && (len(s.Service.Clusters) > 0 || s.Service.ClusterLocal)
 }
 
 // builder finds the addresses of hosts.
@@ -62,28 +78,28 @@ type builder struct {
 	suffix string // of the names of services inside the mesh: ".svc.cluster.local"
 }
 
-// below is what the layer below a namespace's says of the same host. Where both say the same the upper one need not,
-// and where only the lower one has addresses the upper one has to say that there are none.
-func (b builder) below(r *table.Reader, sc *scope.Tables, v Variant, host mesh.Host) []names.Entry {
-	if v.Layer.Kind != mesh.NamespaceLayer {
-		return nil
+// column is a host as a view has it. Where both layers say the same the upper one need not, and where only the lower one
+// has addresses the upper one has to say that there are none.
+func (b builder) column(r *table.Reader, v Variant, seen, public *scope.Seen) (c demand.Column) {
+	own := b.entries(r, v, seen)
+	if below := b.entries(r, v, public); len(below) > 0 {
+		c.Below = names.Encode(below)
 	}
-	seen, ok := table.Get(r, sc.Seen, scope.Key{Layer: mesh.Public, Host: host})
-	if !ok {
-		return nil
+	if len(own) > 0 || c.Below != nil {
+		c.Own = names.Encode(own)
 	}
-	return b.entries(r, v, seen)
+	return c
 }
 
 // entries are the names of a host with their addresses; none where it has no address, or nothing but VirtualServices knows it.
 func (b builder) entries(r *table.Reader, v Variant, seen *scope.Seen) []names.Entry {
-	s := seen.Service
-	if s == nil || seen.Destination {
+	if seen == nil || seen.Service == nil || seen.Destination {
 		return nil
 	}
+	s := seen.Service
 	e := names.Entry{Host: string(s.Key.Host), Registry: s.Key.Registry}
 	e.Short, e.Namespace = b.parts(s.Key.Host)
-	if e.IPs = addresses(s.Addresses); len(e.IPs) > 0 {
+	if e.IPs = addresses(s.AddressesIn(v.Cluster)); len(e.IPs) > 0 {
 		return []names.Entry{e}
 	}
 	if vip := b.reg.VIP(r, s); vip != "" && v.AutoVIP {
@@ -91,7 +107,7 @@ func (b builder) entries(r *table.Reader, v Variant, seen *scope.Seen) []names.E
 		return []names.Entry{e}
 	}
 	if s.Resolution == mesh.Passthrough && !s.External && len(s.Addresses) == 0 {
-		return b.headless(r, s, e)
+		return b.headless(r, s, e, v.Cluster)
 	}
 	return nil
 }
@@ -124,11 +140,15 @@ func (b builder) parts(h mesh.Host) (short, namespace string) {
 	return short, namespace
 }
 
-// headless gives a service the addresses of its healthy endpoints, and those with a hostname a name of their own.
-func (b builder) headless(r *table.Reader, s *mesh.Service, e names.Entry) []names.Entry {
+// headless gives a service the addresses of its healthy endpoints, and those with a hostname a name of their own. Of one that
+// is of each cluster's own these are the cluster's.
+func (b builder) headless(r *table.Reader, s *mesh.Service, e names.Entry, cluster string) []names.Entry {
 	own := map[string][]string{}
 	for _, p := range s.Ports {
-		for _, end := range b.reg.EndpointsOf(r, s.Key, p) {
+		for k, end := range b.reg.EndpointsOf(r, s.Key, p) {
+			if s.ClusterLocal && cluster != "" && k.Service.Cluster() != cluster {
+				continue
+			}
 			ip, err := netip.ParseAddr(end.Address)
 			if err != nil || end.Health != mesh.Healthy {
 				continue

@@ -30,7 +30,7 @@ func (t *Tables) declareServices() {
 	})
 	t.Merged = table.Derive(byHost, "merged", CompareHostKey, sameMerged,
 		func(r *table.Reader, k HostKey, rows table.Rows[mesh.ServiceKey, *mesh.Service], emit func(HostKey, *Merged)) {
-			emit(k, merge(r, rows))
+			emit(k, t.merge(r, rows))
 		})
 	t.ServicesByHost = table.Group(t.Merged, "merged/host", cmp.Compare[mesh.Host], func(k HostKey, _ *Merged) []mesh.Host {
 		return []mesh.Host{k.Host}
@@ -142,30 +142,27 @@ func resolution(r networking.ServiceEntry_Resolution) mesh.Resolution {
 
 // merge makes one service of all that declare a host in a namespace. A loser that is resolved in the same way adds the
 // ports that the winner lacks.
-func merge(r *table.Reader, rows table.Rows[mesh.ServiceKey, *mesh.Service]) *Merged {
+func (t *Tables) merge(r *table.Reader, rows table.Rows[mesh.ServiceKey, *mesh.Service]) *Merged {
 	all := make([]*mesh.Service, 0, rows.Len())
 	for _, s := range rows.All() {
 		all = append(all, s)
 	}
-	slices.SortFunc(all, Before)
-	m := &Merged{Service: all[0], Parts: []mesh.ServiceKey{all[0].Key}}
+	slices.SortFunc(all, t.goesFirst)
+	m, parts := &Merged{Service: all[0], Parts: []mesh.ServiceKey{all[0].Key}}, all[:1:1]
 	for _, s := range all[1:] {
 		added := 0
 		if s.Resolution == m.Service.Resolution {
 			added = m.add(s)
+			parts = append(parts, s)
 		}
 		if !oneAcrossClusters(s, all[0]) {
 			r.Note(sameHost(s, all[0], added))
+		} else {
+			noteDiffering(r, s, all[0])
 		}
 	}
+	t.acrossClusters(r, m, parts)
 	return m
-}
-
-// oneAcrossClusters says whether two services are one to their users: a Service of the same name in several clusters.
-func oneAcrossClusters(a, b *mesh.Service) bool {
-	const clusters = "Kubernetes/"
-	return a.Key.Object == b.Key.Object && a.Resolution == b.Resolution &&
-		strings.HasPrefix(a.Key.Registry, clusters) && strings.HasPrefix(b.Key.Registry, clusters)
 }
 
 // add joins a loser: its endpoints serve the ports that it declares, and those that no one else has are added. It returns how many.

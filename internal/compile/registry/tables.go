@@ -45,11 +45,15 @@ type Tables struct {
 	VIPs       *table.Table[HostKey, string] // addresses given to services that have none
 	// Healths is what agents that are connected here say of WorkloadEntries' applications.
 	Healths *table.Table[config.Key, mesh.HealthVerdict]
+	// ByAddress finds services by each address that they have in any cluster, as requests name it.
+	ByAddress *table.Table[string, table.Rows[HostKey, *Merged]]
 
 	in         *input.Tables
 	locals     *table.Table[HostKey, table.Rows[mesh.EndpointKey, mesh.Endpoint]]
 	identities *table.Table[HostKey, []string]
 	knowing    *table.Table[string, struct{}] // registries that tell of workloads
+	differing  *table.Table[string, struct{}] // clusters in which some service has other addresses; "": one is of each cluster's own
+	clashing   *table.Table[string, struct{}] // clusters in which an address means a service that has it elsewhere too
 }
 
 // Declare declares the package's tables.
@@ -61,6 +65,8 @@ func Declare(in *input.Tables) *Tables {
 	t.declareIdentities()
 	t.declareVIPs()
 	t.declareOwnMachine()
+	t.declareAddresses()
+	t.declareDiffering()
 	t.Unserved = table.Derive(t.Merged, "unserved", CompareHostKey, table.Same[struct{}],
 		func(r *table.Reader, k HostKey, m *Merged, emit func(HostKey, struct{})) {
 			if m.Service.Resolution == mesh.ClientSide && !table.Has(r, t.EndpointsByHost, k) {

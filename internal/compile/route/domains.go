@@ -14,11 +14,11 @@ import (
 
 // domains lists the names and addresses that stand for a host in a route configuration of a layer. Of a name or address
 // that two hosts of it would have, the one whose own name it is gets it, then the older one: Envoy refuses a
-// configuration with two.
-func (t *Tables) domains(r *table.Reader, k scope.Key, s *mesh.Service, in string) []string {
+// configuration with two. They are those that clients of a cluster use; "" is no cluster.
+func (t *Tables) domains(r *table.Reader, k scope.Key, s *mesh.Service, in, cluster string) []string {
 	var addresses []string
 	if s != nil {
-		addresses = s.Addresses
+		addresses = s.AddressesIn(cluster)
 		if vip := t.reg.VIP(r, s); vip != "" {
 			addresses = []string{vip}
 		}
@@ -28,7 +28,7 @@ func (t *Tables) domains(r *table.Reader, k scope.Key, s *mesh.Service, in strin
 	short := len(route.ShortForms(k.Host, k.Layer.Namespace, suffix))
 	out := all[:1]
 	for i, d := range all[1:] {
-		if i < short && t.named(r, k.Layer, mesh.Host(d), in) || i >= short && t.olderAt(r, k, s, d, in) {
+		if i < short && t.named(r, k.Layer, mesh.Host(d), in) || i >= short && t.firstAt(r, k, s, d, in, cluster) {
 			continue
 		}
 		out = append(out, d)
@@ -53,15 +53,15 @@ func (t *Tables) seen(r *table.Reader, l mesh.Layer, host mesh.Host) (scope.Key,
 	return k, s, ok && !s.Destination
 }
 
-// olderAt says whether an older service of the route configuration has the address.
-func (t *Tables) olderAt(r *table.Reader, k scope.Key, s *mesh.Service, address, in string) bool {
-	others, _ := table.Get(r, t.byAddress, address)
+// firstAt says whether another service of the route configuration goes first at the address, for clients of a cluster.
+func (t *Tables) firstAt(r *table.Reader, k scope.Key, s *mesh.Service, address, in, cluster string) bool {
+	others, _ := table.Get(r, t.reg.ByAddress, address)
 	if others.Len() < 2 {
 		return false
 	}
 	for _, m := range others.All() {
 		o := m.Service
-		if o.Key.Host == k.Host || registry.Before(o, s) >= 0 {
+		if o.Key.Host == k.Host || registry.BeforeIn(cluster, o, s) >= 0 || !registry.Has(o, address, cluster) {
 			continue
 		}
 		at, seen, found := t.seen(r, k.Layer, o.Key.Host)
@@ -73,45 +73,9 @@ func (t *Tables) olderAt(r *table.Reader, k scope.Key, s *mesh.Service, address,
 	return false
 }
 
-// declareAddresses indexes services by the domains that their addresses make.
-func (t *Tables) declareAddresses() {
-	t.byAddress = table.Group(
-		t.reg.Merged,
-		"route/services by address",
-		strings.Compare,
-		func(_ registry.HostKey, m *registry.Merged) []string {
-			return route.Domains("", "", "", m.Service.Addresses)[1:]
-		},
-	)
-}
-
-// declareClashes notes, on who loses it, an address that several services have, or a short name that is another host's own.
+// declareClashes notes a short name that is another host's own, on who loses it.
 func (t *Tables) declareClashes() {
 	nothing := table.Same[struct{}]
-	table.Derive(t.byAddress, "route/address clashes", strings.Compare, nothing,
-		func(r *table.Reader, address string, rows table.Rows[registry.HostKey, *registry.Merged], _ func(string, struct{})) {
-			var all []*mesh.Service
-			for _, m := range rows.All() {
-				all = append(all, m.Service)
-			}
-			slices.SortFunc(all, registry.Before)
-			for i, s := range all {
-				if w := slices.IndexFunc(all[:i], func(o *mesh.Service) bool { return shares(o, s) }); w >= 0 {
-					r.Note(mesh.Problem{
-						Object:   s.Origin,
-						Field:    "spec.addresses",
-						Code:     code.AddressTaken,
-						Severity: mesh.Warning,
-						Message: "requests to " + address + " mean " + string(
-							all[w].Key.Host,
-						) + ", which is older: " + string(
-							s.Key.Host,
-						) + " is reached by its name alone",
-						Fix: "give every host an address of its own",
-					})
-				}
-			}
-		})
 	table.Derive(t.reg.ServicesByHost, "route/name clashes", strings.Compare, nothing,
 		func(r *table.Reader, host mesh.Host, rows table.Rows[registry.HostKey, *registry.Merged], _ func(string, struct{})) {
 			for _, long := range t.longNames(host) {
@@ -131,16 +95,6 @@ func (t *Tables) declareClashes() {
 				}
 			}
 		})
-}
-
-// shares says whether two services have a port for requests in common, and clients that see both.
-func shares(a, b *mesh.Service) bool {
-	for _, p := range ports(b) {
-		if slices.Contains(ports(a), p) {
-			return a.VisibleIn("") && b.VisibleIn("") || a.VisibleIn(b.Key.Namespace) || b.VisibleIn(a.Key.Namespace)
-		}
-	}
-	return false
 }
 
 // longNames lists the full names of which a host is a short form: for clients of a layer that sees it, it takes that name away from them.
@@ -171,8 +125,8 @@ func (t *Tables) sharers(r *table.Reader, s *mesh.Service) []*mesh.Service {
 	if s == nil {
 		return nil
 	}
-	for _, d := range route.Domains("", "", "", s.Addresses)[1:] {
-		others, _ := table.Get(r, t.byAddress, d)
+	for _, d := range registry.Domains(s.AllAddresses()) {
+		others, _ := table.Get(r, t.reg.ByAddress, d)
 		for k, m := range others.All() {
 			if k.Host != s.Key.Host {
 				out = append(out, m.Service)
@@ -220,12 +174,9 @@ func ports(s *mesh.Service) []uint32 {
 	}
 	var out []uint32
 	for _, p := range s.Ports {
-		if requests(p) {
+		if p.Protocol.MayBeHTTP() {
 			out = append(out, p.Number)
 		}
 	}
 	return out
 }
-
-// requests says whether what comes to a port is routed as requests. Where nobody named the protocol it is found out.
-func requests(p mesh.Port) bool { return p.Protocol.IsHTTP() || p.Protocol == mesh.Unknown }

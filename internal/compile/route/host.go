@@ -54,12 +54,16 @@ func (h *hosts) layer(k scope.Key, s *scope.Seen) {
 			}
 			continue
 		}
-		own := h.build(k, s, rule, "", p)
-		if below == nil || !h.same(own, k, below, p) {
-			h.publish(k, mesh.Shelf{Layer: k.Layer}, p, own)
+		column := func(cluster string) demand.Column {
+			return demand.Column{Own: h.build(k, s, rule, "", p, cluster), Below: h.below(k, below, p, cluster)}
 		}
+		all := column("")
+		if all.Stands() {
+			h.publish(k, mesh.Shelf{Layer: k.Layer}, p, all.Own)
+		}
+		inClusters := h.inClusters(k, s, below, p, all, column)
 		if rule != nil {
-			h.labelled(k, s, rule, p, own)
+			h.labelled(k, s, rule, p, all.Own, inClusters)
 		}
 	}
 }
@@ -142,18 +146,18 @@ func portOn(l sidecar.Listener, s *mesh.Service) (uint32, bool) {
 	if l.Protocol != mesh.Unknown {
 		p.Protocol = l.Protocol
 	}
-	return p.Number, ok && requests(p)
+	return p.Number, ok && p.Protocol.MayBeHTTP()
 }
 
-// same says whether a namespace's virtual host is what everybody has.
-func (h *hosts) same(own *envoy.Encoded, k scope.Key, public *scope.Seen, p place) bool {
+// below is what everybody has of a namespace's virtual host; nil where that cannot be the same.
+func (h *hosts) below(k scope.Key, public *scope.Seen, p place, cluster string) *envoy.Encoded {
 	suffix := h.t.in.DomainSuffix()
-	if !slices.Contains(ports(public.Service), p.port) ||
+	if public == nil || !slices.Contains(ports(public.Service), p.port) ||
 		len(route.ShortForms(k.Host, k.Layer.Namespace, suffix)) > len(route.ShortForms(k.Host, "", suffix)) {
-		return false // clients of its own namespace may leave the namespace out
+		return nil // clients of its own namespace may leave the namespace out
 	}
 	pk := scope.Key{Layer: mesh.Public, Host: k.Host}
-	return envoy.Same(own, h.build(pk, public, h.rule(public), "", p))
+	return h.build(pk, public, h.rule(public), "", p, cluster)
 }
 
 // rivals builds for a namespace the hosts that it sees as everybody does, but by fewer names or addresses, because this
@@ -184,9 +188,10 @@ func (h *hosts) rule(s *scope.Seen) *config.Object {
 	return nil
 }
 
-// build makes a virtual host for proxies of a layer with the labels; nil where there is nothing to route to.
+// build makes a virtual host for proxies of a layer with the labels, in a cluster ("" where that does not matter); nil
+// where there is nothing to route to.
 // A rule of which no part is for these proxies is no rule to them: they have the default route.
-func (h *hosts) build(k scope.Key, s *scope.Seen, rule *config.Object, labels mesh.Labels, p place) *envoy.Encoded {
+func (h *hosts) build(k scope.Key, s *scope.Seen, rule *config.Object, labels mesh.Labels, p place, cluster string) *envoy.Encoded {
 	b := h.t.Builder(h.r, k.Layer, viewerOf(k.Layer, labels, p.port))
 	var routes []*routev3.Route
 	var needs []mesh.ClusterKey
@@ -201,7 +206,7 @@ func (h *hosts) build(k scope.Key, s *scope.Seen, rule *config.Object, labels me
 		to := h.t.to(h.r, k.Layer, s.Service, mesh.ClusterKey{Host: k.Host, Port: p.port})
 		routes, needs = []*routev3.Route{route.Default(to, route.DefaultRetry(b.Retry))}, []mesh.ClusterKey{to.Cluster}
 	}
-	e := envoy.Encode(route.Host(p.name(k.Host), h.t.domains(h.r, k, s.Service, p.route), routes))
+	e := envoy.Encode(route.Host(p.name(k.Host), h.t.domains(h.r, k, s.Service, p.route, cluster), routes))
 	e.Needs = names(needs)
 	h.refused(e, s, rule)
 	return e

@@ -3,6 +3,7 @@ package route
 import (
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/compile/demand"
 	"fairway/internal/compile/scope"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
@@ -12,12 +13,22 @@ import (
 )
 
 // labelled builds a host's virtual hosts for proxies whose labels matter to its rule, where they differ from what the
-// others of the layer have.
-func (h *hosts) labelled(k scope.Key, s *scope.Seen, rule *config.Object, p place, own *envoy.Encoded) {
+// others of the layer have: own, and those of clusters that differ from it.
+func (h *hosts) labelled(
+	k scope.Key, s *scope.Seen, rule *config.Object, p place, own *envoy.Encoded, inClusters map[string]*envoy.Encoded,
+) {
 	for _, v := range h.viewers(k, s, config.Spec[*networking.VirtualService](rule)) {
 		at := scope.Key{Layer: v.Layer, Host: k.Host}
-		if e := h.build(at, s, rule, v.Sources, p); !envoy.Same(e, own) {
-			h.publish(at, v.shelf(), p, e)
+		all := demand.Column{Own: h.build(at, s, rule, v.Sources, p, ""), Below: own}
+		if all.Stands() {
+			h.publish(at, v.shelf(), p, all.Own)
+		}
+		for _, cluster := range h.t.clustersOf(h.r, v.Layer, s.Service) {
+			of := demand.Column{Own: h.build(at, s, rule, v.Sources, p, cluster), Below: own}
+			if e, has := inClusters[cluster]; has {
+				of.Below = e
+			}
+			h.publish(at, demand.OfCluster(v.shelf(), cluster), p, demand.Above(all, of))
 		}
 	}
 }

@@ -15,12 +15,11 @@ type Tables struct {
 	VirtualHosts *table.Table[mesh.ResourceKey, *envoy.Encoded]
 	Routes       *table.Table[mesh.ResourceKey, *envoy.Encoded]
 
-	in        *input.Tables
-	reg       *registry.Tables
-	sc        *scope.Tables
-	byAddress *table.Table[string, table.Rows[registry.HostKey, *registry.Merged]]
-	nearby    nearby
-	views     views
+	in     *input.Tables
+	reg    *registry.Tables
+	sc     *scope.Tables
+	nearby nearby
+	views  views
 	// Parts are what is published, for gateways too: their routes stand on shelves of the same names.
 	Parts []demand.Part
 }
@@ -28,7 +27,6 @@ type Tables struct {
 // Declare declares the tables, in order.
 func Declare(in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *demand.Tables) *Tables {
 	t := &Tables{in: in, reg: reg, sc: sc, views: declareViews(proxies)}
-	t.declareAddresses()
 	t.declareClashes()
 	t.declareHosts()
 	t.declareRoutes()

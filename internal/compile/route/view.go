@@ -34,6 +34,7 @@ func (v SourceView) shelf() mesh.Shelf {
 type views struct {
 	outbound demand.Views[demand.OutboundView]
 	sources  demand.Views[SourceView]
+	clusters demand.Views[demand.InCluster]
 	// byLabel finds source views by each of their labels.
 	byLabel *table.Table[string, table.Rows[SourceView, struct{}]]
 }
@@ -57,6 +58,14 @@ func declareViews(proxies *demand.Tables) views {
 					return nil
 				}
 				return []SourceView{{p.Layer, p.Sources}}
+			}),
+		clusters: demand.DeclareViews(proxies, "clusters' route views", demand.CompareInCluster,
+			func(v demand.InCluster) mesh.Layer { return v.Layer },
+			func(p demand.Placement) []demand.InCluster {
+				if p.Cluster == "" {
+					return nil
+				}
+				return demand.PerLayer(p, func(l mesh.Layer) demand.InCluster { return demand.InCluster{Layer: l, Cluster: p.Cluster} })
 			}),
 	}
 	v.byLabel = table.Group(v.sources.Table, "source views/label", cmp.Compare[string],
@@ -87,7 +96,7 @@ func above(s mesh.Shelf, o sidecar.Outbound) mesh.Shelf {
 }
 
 // parts has proxies see routes and virtual hosts: those of their layers, then those of their labels, each with what of
-// them is of the proxy's own policy above it.
+// them is of the proxy's own policy, and of its cluster, above it.
 func (v views) parts(routes, hosts []*demand.Published) []demand.Part {
 	of := func(p demand.Placement) (out []mesh.Shelf) {
 		shelves := demand.PerLayer(p, func(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l} })
@@ -97,6 +106,9 @@ func (v views) parts(routes, hosts []*demand.Published) []demand.Part {
 		for _, s := range shelves {
 			if out = append(out, s); p.Outbound != sidecar.AsMesh {
 				out = append(out, above(s, p.Outbound))
+			}
+			if p.Cluster != "" {
+				out = append(out, demand.OfCluster(s, p.Cluster))
 			}
 		}
 		return out

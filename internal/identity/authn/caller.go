@@ -30,6 +30,7 @@ var (
 type Credentials struct {
 	Token        string              // without "Bearer "
 	Certificates []*x509.Certificate // leaf first; TLS made sure that the caller holds its key, and nothing else
+	Cluster      string              // that the caller says its token is of; empty: it does not say
 	Addr         netip.Addr          // where the call comes from; the zero Addr for a caller without an address
 }
 
@@ -38,6 +39,8 @@ type Caller struct {
 	ID    identity.ID
 	By    string    // what proved it: "certificate", "token", "join token"
 	Until time.Time // when that proof ends
+	// Cluster is the one whose API server vouched for the caller; empty: none did, or it is not known which.
+	Cluster string
 	// Bind, where it is not nil, must succeed before the caller is given anything for this public key: credentials that
 	// admit once are used up by it. Once bound to a key they admit the same key again, so that a lost answer can be
 	// asked for again.
@@ -90,6 +93,9 @@ func refused(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrRefused, fmt.Errorf(format, args...))
 }
 
+// clusterHeader is the metadata by which agents say of which cluster they are.
+const clusterHeader = "clusterid"
+
 // FromContext takes the credentials out of a gRPC call.
 func FromContext(ctx context.Context) Credentials {
 	var c Credentials
@@ -98,6 +104,9 @@ func FromContext(ctx context.Context) Credentials {
 			if token, ok := bearer(v); ok {
 				c.Token = token
 			}
+		}
+		for _, v := range md.Get(clusterHeader) {
+			c.Cluster = v
 		}
 	}
 	p, ok := peer.FromContext(ctx)

@@ -5,5 +5,7 @@
 // refused here. What the API server said is believed for a minute at most, so that an account or a pod that is deleted is
 // not let in for long; and several callers with one token are one question.
 //
+// Of several clusters each vouches for its own pods alone (Clusters).
+//
 // The package must not know what callers are given, nor what else of a cluster is read.
 package review

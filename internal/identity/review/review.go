@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ import (
 
 // Options of Tokens.
 type Options struct {
+	Cluster   string       // whose API server it is; empty: nobody asks
 	Config    *rest.Config // how to reach the API server; it needs the right to create tokenreviews
 	Trust     identity.Trust
 	Audiences []string // of which a token must name one; empty: authn.DefaultAudience
@@ -48,7 +50,20 @@ const (
 	answerTime = 5 * time.Second  // for one question, the wait for its turn included
 	believed   = time.Minute      // how long a token is taken that the API server knew
 	disbelief  = 10 * time.Second // how long one is refused that it did not know
+	maxAnswer  = 1 << 20          // bytes of one
 )
+
+// bounded has API servers, which may be strangers', say so much and no more.
+type bounded struct{ next http.RoundTripper }
+
+// RoundTrip is http.RoundTripper's.
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := b.next.RoundTrip(r)
+	if err == nil {
+		answer.Body = http.MaxBytesReader(nil, answer.Body, maxAnswer)
+	}
+	return answer, err
+}
 
 // New prepares the method. Nobody is asked anything yet.
 func New(o Options) (*Tokens, error) {
@@ -64,7 +79,14 @@ func New(o Options) (*Tokens, error) {
 	own.UserAgent = "pilot-discovery"
 	own.APIPath, own.GroupVersion = "/apis", &authenticationv1.SchemeGroupVersion
 	own.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	client, err := rest.RESTClientFor(own)
+	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
+	reach, err := rest.HTTPClientFor(own)
+	if err != nil {
+		return nil, fmt.Errorf("review tokens: %w", err)
+	}
+	staying := *reach // a token goes to nobody else
+	staying.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	client, err := rest.RESTClientForConfigAndClient(own, &staying)
 	if err != nil {
 		return nil, fmt.Errorf("review tokens: %w", err)
 	}
@@ -156,7 +178,7 @@ func (t *Tokens) caller(s authenticationv1.TokenReviewStatus, said claims) (auth
 	if err != nil {
 		return authn.Caller{}, refused("the token is of no service account: %w", err)
 	}
-	return authn.Caller{ID: id, By: "token", Until: said.end()}, nil
+	return authn.Caller{ID: id, By: "token", Until: said.end(), Cluster: t.o.Cluster}, nil
 }
 
 // claims are what a token says of itself.

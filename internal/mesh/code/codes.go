@@ -86,6 +86,8 @@ const (
 const (
 	// AddressForm: an endpoint's address is a name, where nothing resolves names.
 	AddressForm = "AddressForm"
+	// ClustersDiffer: clusters that have a service each say something else of one of its ports.
+	ClustersDiffer = "ClustersDiffer"
 	// AddressTaken: requests to the address mean an older service: this one is reached by its name alone.
 	AddressTaken = "AddressTaken"
 	// BadAddress: what is written is neither an address nor what else may stand here: a range, a name, a unix socket.

@@ -140,7 +140,10 @@ func (f *feed) list(ctx context.Context) error {
 	if f.unlimited {
 		opts.Limit, f.unlimited = 0, false
 	}
-	version, n := "", 0
+	version, n, most := "", 0, maxObjects
+	if f.o.Remote {
+		most = maxRemoteObjects
+	}
 	for more := true; more; more = opts.Continue != "" {
 		page, err := f.page(ctx, at, opts)
 		if forgotten(err) && opts.Continue != "" {
@@ -154,8 +157,8 @@ func (f *feed) list(ctx context.Context) error {
 			return err
 		}
 		if err := meta.EachListItem(page, func(o runtime.Object) error {
-			if n++; n > maxObjects {
-				return fmt.Errorf("there are more than %d objects", maxObjects)
+			if n++; n > most {
+				return fmt.Errorf("there are more than %d objects", most)
 			}
 			f.set(next, o, &all, problems)
 			return nil

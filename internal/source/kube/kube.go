@@ -92,9 +92,15 @@ func New(o Options) (*Source, error) {
 	own.QPS = -1 // feeds pause by themselves
 	own.UserAgent = "pilot-discovery"
 	own.WarningHandler = rest.NoWarnings{}
+	if o.Remote {
+		bound(own)
+	}
 	client, err := rest.HTTPClientFor(own)
 	if err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", o.Cluster, err)
+	}
+	if o.Remote {
+		client = staying(client)
 	}
 	if o.Secrets <= 0 {
 		o.Secrets = maxSecrets

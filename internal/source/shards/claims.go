@@ -130,6 +130,19 @@ func (c *claims[K, V]) drop(s *shard) {
 	}
 }
 
+// of lists the rows of a shard, in order of key.
+func (c *claims[K, V]) of(s *shard) []V {
+	var out []V
+	for _, k := range slices.SortedFunc(maps.Keys(c.in[s]), c.compare) {
+		for _, one := range c.rows[k] {
+			if one.shard == s {
+				out = append(out, one.row)
+			}
+		}
+	}
+	return out
+}
+
 // flush returns what counts otherwise than at the last flush.
 func (c *claims[K, V]) flush() (set []V, gone []K) {
 	for _, k := range c.touched {

@@ -51,13 +51,15 @@ type Handed struct {
 
 // member is a source that joined.
 type member struct {
-	set    *Set
-	name   string
-	rank   int // by when it joined first; the lowest goes first
-	run    int // how often it has joined
-	rows   int // that it has, also those that do not count
-	shards map[source.ShardKey]*shard
-	places map[string]bool // of which it has said problems
+	set  *Set
+	name string
+	rank int // by when it joined first; the lowest goes first
+	run  int // how often it has joined
+	rows int // that it has, also those that do not count
+	// changes counts the shards that it has spoken of.
+	changes uint64
+	shards  map[source.ShardKey]*shard
+	places  map[string]bool // of which it has said problems
 
 	phase  Phase
 	since  time.Time
@@ -121,6 +123,42 @@ func (s *Set) Join(name string, wait time.Duration) (source.Sink, error) {
 	return sink{m, m.run}, nil
 }
 
+// Restore hands in what a source said before the program was started, as if it had done so and left: it stays until the
+// source has joined and speaks of it, or has synced without. It does nothing for a source that is known already.
+func (s *Set) Restore(name string, said []source.Shard) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.members[name] != nil {
+		return
+	}
+	s.joined++
+	m := &member{set: s, name: name, rank: s.joined, shards: map[source.ShardKey]*shard{}, places: map[string]bool{}}
+	s.members[name] = m
+	for _, part := range said {
+		s.take(m, part)
+	}
+	s.become(m, Gone, "it was read before the start")
+	s.hand()
+}
+
+// Held is what a source has handed in now, shard by shard, and how often that has changed: where it is not more often than
+// since, there are no shards. It looks at all of the source's rows.
+func (s *Set) Held(name string, since uint64) (said []source.Shard, changes uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.members[name]
+	if m == nil || m.changes <= since {
+		return nil, since
+	}
+	for _, at := range m.held(func(*shard) bool { return true }) {
+		said = append(said, source.Shard{Key: at.key, Whole: true, Rows: source.Rows{
+			Objects: s.objects.of(at), Services: s.services.of(at), Slices: s.slices.of(at),
+			Workloads: s.workloads.of(at), Machines: s.machines.of(at), Namespaces: s.namespaces.of(at),
+		}})
+	}
+	return said, m.changes
+}
+
 // Leave ends what Join began. keep says whether what the source handed in stays as it is: that of a registry that is
 // lost for a while; or goes: that of one which is no part of the mesh any more. Its sink does nothing from then on.
 func (s *Set) Leave(name string, keep bool) {
@@ -181,6 +219,7 @@ func (s *Set) take(m *member, part source.Shard) {
 		m.shards[part.Key] = at
 	}
 	at.run = m.run
+	m.changes++
 	if !part.Whole {
 		for _, k := range part.Gone.Objects {
 			s.objects.remove(at, k)

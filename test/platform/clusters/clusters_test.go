@@ -110,10 +110,16 @@ const web = "outbound|80||web.shop.svc.cluster.local"
 // reaches waits until the endpoints of web are these.
 func (s *sidecar) reaches(t *testing.T, want ...string) {
 	t.Helper()
+	s.leads(t, web, want...)
+}
+
+// leads waits until the endpoints of a cluster of Envoy's are these.
+func (s *sidecar) leads(t *testing.T, to string, want ...string) {
+	t.Helper()
 	rig.Eventually(t, func() error {
 		var got []string
 		var load endpointv3.ClusterLoadAssignment
-		body, _ := s.Body(xdstype.EndpointURL, web)
+		body, _ := s.Body(xdstype.EndpointURL, to)
 		if err := proto.Unmarshal(body, &load); err != nil {
 			return err
 		}

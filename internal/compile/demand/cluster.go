@@ -1,0 +1,68 @@
+package demand
+
+import (
+	"cmp"
+	"strconv"
+
+	"fairway/internal/compile/vouch"
+	"fairway/internal/envoy"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// This file has what proxies of one cluster see otherwise than those of others: it stands on shelves right above those that
+// all see. While no service looks otherwise in some cluster, there is no such view.
+
+// clusterOf is the cluster that a proxy says it is of, while that matters.
+func (t *Tables) clusterOf(r *table.Reader, p vouch.Proxy) string {
+	if !t.reg.Differs(r, p.Cluster) {
+		return ""
+	}
+	return p.Cluster
+}
+
+// InCluster is a layer as the proxies of a cluster see it.
+type InCluster struct {
+	Layer   mesh.Layer
+	Cluster string
+}
+
+// CompareInCluster orders by layer, then cluster.
+func CompareInCluster(a, b InCluster) int {
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Cluster, b.Cluster))
+}
+
+// OfCluster is the shelf right above one, for what of it is otherwise to proxies of a cluster. The name is a proxy's word, and
+// quoted, so that no two shelves have one name.
+func OfCluster(s mesh.Shelf, cluster string) mesh.Shelf {
+	if s.Part != "" {
+		s.Part += " "
+	}
+	s.Part += "of " + strconv.Quote(cluster)
+	return s
+}
+
+func (v InCluster) String() string { return OfCluster(mesh.Shelf{Layer: v.Layer}, v.Cluster).String() }
+
+// Column is a resource as one view makes it: of a layer, and of the layer below a namespace's, nil where that has none of
+// the name, or the layer is none of a namespace.
+type Column struct{ Own, Below *envoy.Encoded }
+
+// Stands says whether the layer's shelf holds the resource: where it is as below, that serves.
+func (c Column) Stands() bool { return c.Own != nil && !envoy.Same(c.Own, c.Below) }
+
+// Above is what the shelf of a cluster's view holds, right above the layer's, where of the resource there are the layer's own
+// column and the cluster's; nil: nothing, for what lies below serves the cluster's proxies too.
+func Above(layers, clusters Column) *envoy.Encoded {
+	seen := clusters.Below // on the shelves of the layer below, where the cluster's lie above too
+	if layers.Stands() {
+		seen = layers.Own
+	}
+	switch {
+	case envoy.Same(clusters.Own, seen):
+		return nil
+	case clusters.Own == nil:
+		return &envoy.Encoded{Err: errNotInCluster, Hides: true}
+	}
+	return clusters.Own
+}

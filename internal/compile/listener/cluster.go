@@ -1,0 +1,98 @@
+package listener
+
+import (
+	"slices"
+
+	"fairway/internal/compile/demand"
+	"fairway/internal/envoy"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// This file tells clusters apart: a service that several of them have has an address of its own in each, and an address may
+// be one service's here and another's there.
+
+// inClusters claims the addresses that a service has in each cluster; false where it has none.
+func (c *claimant) inClusters(at opening, when When) bool {
+	for _, own := range c.service.Clusters {
+		if !slices.Equal(own.Addresses, c.service.Addresses) {
+			at.but = append(at.but, own.Cluster)
+			in := at
+			in.cluster, in.but = own.Cluster, nil
+			c.claimAt(in, when, own.Addresses)
+		}
+	}
+	return c.claimAt(at, when, c.service.Addresses)
+}
+
+// claimAt claims addresses and ranges; false where there are none.
+func (c *claimant) claimAt(at opening, when When, addresses []string) bool {
+	ips, ranges := split(addresses)
+	for _, ip := range ips {
+		c.put(at, ip, when, c.connections(at, nil, false))
+	}
+	if len(ranges) > 0 {
+		c.put(at, "", when&intercepted, c.connections(at, ranges, false))
+	}
+	return len(ips)+len(ranges) > 0
+}
+
+// holdsOf says whether a claim holds for proxies of a cluster; "" is no cluster that matters.
+func (e Entry) holdsOf(cluster string) bool {
+	if e.Key.Cluster != "" {
+		return e.Key.Cluster == cluster
+	}
+	return cluster == "" || !slices.Contains(e.But, cluster)
+}
+
+// homeFirst puts those claims first whose address is the cluster's, where another cluster calls something else so: that is
+// not there.
+func homeFirst(entries []Entry, cluster string) {
+	away := func(e Entry) bool { return !slices.Contains(e.Homes, cluster) }
+	if slices.ContainsFunc(entries, func(e Entry) bool { return len(e.Homes) > 0 && away(e) }) {
+		slices.SortStableFunc(entries, func(a, b Entry) int { return compareBool(away(a), away(b)) })
+	}
+}
+
+// foreign says whether two claims to an address are of clusters of their own: clients of each have theirs.
+func foreign(slot Slot, homes, others []string) bool {
+	common := func(c string) bool { return slices.Contains(others, c) }
+	return slot.Bind != "" && len(homes) > 0 && len(others) > 0 && !slices.ContainsFunc(homes, common)
+}
+
+// differs says whether a slot may be another one's for proxies of some cluster.
+func (c *Contest) differs() bool {
+	return slices.ContainsFunc(c.Connections, func(e Entry) bool {
+		return e.Key.Cluster != "" || len(e.But) > 0 || len(c.Connections) > 1 && len(e.Homes) > 0 && e.Key.Slot.Bind != ""
+	})
+}
+
+// inClusters builds a slot's listener for proxies of clusters to whom it is another one than to others.
+func (t *Tables) inClusters(
+	r *table.Reader, s Slot, whole, public *Contest, set settings, n *notes, emit func(mesh.ResourceKey, *envoy.Encoded),
+) {
+	column := func(v Variant) (*builder, demand.Column) {
+		own := build(s, whole, v, set.of(v))
+		out := demand.Column{Own: own.encoded}
+		if public != nil {
+			out.Below = build(s, public, v, set.of(v)).encoded
+		}
+		return own, out
+	}
+	for v := range t.clusterViews.Of(r, s.Layer) {
+		b, clusters := column(v)
+		n.add(b)
+		_, layers := column(v.everywhere())
+		if e := demand.Above(layers, clusters); e != nil {
+			emit(mesh.ResourceKey{Shelf: v.shelf(), Name: b.nameIn(s, v)}, e)
+		}
+	}
+}
+
+// nameIn is the name of a slot's listener, also of one that the variant does not have.
+func (b *builder) nameIn(s Slot, v Variant) string {
+	if b.out.Name == "" {
+		return name(s.Bind, s.Port)
+	}
+	return b.out.Name
+}

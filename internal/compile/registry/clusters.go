@@ -1,0 +1,125 @@
+package registry
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/table"
+)
+
+// This file has what is of services that several clusters have: which of them goes first, their addresses in each, and
+// the clusters whose proxies are to be told apart for that. While there is one cluster it makes no rows.
+
+// goesFirst orders those who declare one host in one namespace. Of several clusters' that of the control plane's own goes first.
+func (t *Tables) goesFirst(a, b *mesh.Service) int {
+	own := t.in.OwnRegistry()
+	return cmp.Or(
+		cmp.Compare(rank(a.Key.Registry), rank(b.Key.Registry)),
+		-compareBool(a.Key.Registry == own, b.Key.Registry == own),
+		Before(a, b),
+	)
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// oneAcrossClusters says whether two services are one to their users: a Service of the same name in several clusters.
+func oneAcrossClusters(a, b *mesh.Service) bool {
+	return a.Key.Object == b.Key.Object && a.Resolution == b.Resolution && a.Key.Cluster() != "" && b.Key.Cluster() != ""
+}
+
+// noteDiffering says where a cluster's Service is not what that of the cluster which goes first is: clients of all clusters
+// have the first one's ports.
+func noteDiffering(r *table.Reader, s, first *mesh.Service) {
+	for _, p := range s.Ports {
+		f, ok := first.Port(p.Number)
+		if !ok || p.Name == f.Name && p.Protocol == f.Protocol {
+			continue
+		}
+		r.Note(mesh.Problem{
+			Object: originOf(s), Other: originOf(first), Field: "spec.ports", Code: code.ClustersDiffer, Severity: mesh.Warning,
+			Message: fmt.Sprintf(
+				"port %d is %q with protocol %s in cluster %s, and %q with protocol %s in cluster %s, which counts for clients of all "+
+					"clusters; endpoints serve a port of the same name alone",
+				p.Number, p.Name, p.Protocol, s.Key.Cluster(), f.Name, f.Protocol, first.Key.Cluster(),
+			),
+			Fix: "give the port the same name and protocol in all clusters",
+		})
+	}
+}
+
+// acrossClusters adds to a merged service what its parts have in their clusters. The winner is the first part.
+func (t *Tables) acrossClusters(r *table.Reader, m *Merged, parts []*mesh.Service) {
+	own := t.in.OwnRegistry()
+	away := slices.ContainsFunc(parts, func(s *mesh.Service) bool { return s.Key.Cluster() != "" && s.Key.Registry != own })
+	if !away {
+		return
+	}
+	local, places := t.in.ClusterLocal(r, m.Service.Key.Host), addressesOf(parts)
+	if !local && places == nil {
+		return
+	}
+	merged := *m.Service
+	merged.ClusterLocal, merged.Clusters = local, places
+	m.Service = &merged
+}
+
+// addressesOf are the addresses of parts that are clusters', by cluster; nil where fewer than two clusters have some.
+func addressesOf(parts []*mesh.Service) []mesh.ClusterAddresses {
+	if parts[0].Key.Cluster() == "" || len(parts[0].Addresses) == 0 {
+		return nil
+	}
+	var out []mesh.ClusterAddresses
+	for _, s := range parts {
+		if s.Key.Cluster() != "" && len(s.Addresses) > 0 {
+			out = append(out, mesh.ClusterAddresses{Cluster: s.Key.Cluster(), Addresses: s.Addresses})
+		}
+	}
+	slices.SortFunc(out, func(a, b mesh.ClusterAddresses) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	if out = slices.CompactFunc(out, func(a, b mesh.ClusterAddresses) bool { return a.Cluster == b.Cluster }); len(out) < 2 {
+		return nil
+	}
+	return out
+}
+
+// everyCluster stands for all clusters. None is called so.
+const everyCluster = ""
+
+func (t *Tables) declareDiffering() {
+	by := table.Index(t.Merged, "merged/clusters", strings.Compare, func(_ HostKey, m *Merged) (clusters []string) {
+		for _, c := range m.Service.Clusters {
+			if !slices.Equal(c.Addresses, m.Service.Addresses) {
+				clusters = append(clusters, c.Cluster)
+			}
+		}
+		if m.Service.ClusterLocal {
+			clusters = append(clusters, everyCluster)
+		}
+		return clusters
+	}).Broad()
+	t.differing = table.Derive(by, "clusters differing", strings.Compare, table.Same[struct{}],
+		func(_ *table.Reader, cluster string, _ table.Rows[HostKey, struct{}], emit func(string, struct{})) {
+			emit(cluster, struct{}{})
+		}).Broad()
+}
+
+// Differs says whether a proxy of a cluster may be told of some service what proxies of other clusters, and of none, are
+// not. It is false for a name that is no cluster's.
+func (t *Tables) Differs(r *table.Reader, cluster string) bool {
+	if cluster == "" {
+		return false
+	}
+	return table.Has(r, t.differing, cluster) || table.Has(r, t.clashing, cluster) ||
+		table.Has(r, t.differing, everyCluster) && table.Has(r, t.knowing, mesh.RegistryOf(cluster))
+}

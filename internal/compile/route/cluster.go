@@ -1,0 +1,70 @@
+package route
+
+import (
+	"slices"
+
+	"fairway/internal/compile/demand"
+	"fairway/internal/compile/registry"
+	"fairway/internal/compile/scope"
+	"fairway/internal/envoy"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// This file tells clusters apart: the addresses among the domains of a virtual host may be others for proxies of a cluster.
+
+// inClusters builds a host's virtual hosts for proxies of clusters to whom its addresses are others. It returns those that
+// differ from what all others of the layer have, by cluster.
+func (h *hosts) inClusters(
+	k scope.Key, s, public *scope.Seen, p place, all demand.Column, column func(cluster string) demand.Column,
+) map[string]*envoy.Encoded {
+	clusters := h.t.clustersOf(h.r, k.Layer, s.Service)
+	if public != nil {
+		clusters = append(clusters, h.t.clustersOf(h.r, k.Layer, public.Service)...)
+		slices.Sort(clusters)
+		clusters = slices.Compact(clusters)
+	}
+	var out map[string]*envoy.Encoded
+	for _, cluster := range clusters {
+		of := column(cluster)
+		if out == nil {
+			out = map[string]*envoy.Encoded{}
+		}
+		out[cluster] = of.Own
+		h.publish(k, demand.OfCluster(mesh.Shelf{Layer: k.Layer}, cluster), p, demand.Above(all, of))
+	}
+	return out
+}
+
+// clustersOf lists the clusters, of proxies that see a layer, in which a service may have other addresses than elsewhere: it
+// has its own there, or another has one of them.
+func (t *Tables) clustersOf(r *table.Reader, l mesh.Layer, s *mesh.Service) []string {
+	if s == nil {
+		return nil
+	}
+	out := named(s)
+	for _, d := range registry.Domains(s.AllAddresses()) {
+		others, _ := table.Get(r, t.reg.ByAddress, d)
+		if others.Len() < 2 {
+			continue
+		}
+		for _, m := range others.All() {
+			out = append(out, named(m.Service)...)
+		}
+	}
+	slices.Sort(out)
+	return slices.DeleteFunc(slices.Compact(out), func(cluster string) bool {
+		return !table.Has(r, t.views.clusters.Table, demand.InCluster{Layer: l, Cluster: cluster})
+	})
+}
+
+// named lists the clusters of which a service says what its addresses are there.
+func named(s *mesh.Service) (clusters []string) {
+	for _, c := range s.Clusters {
+		clusters = append(clusters, c.Cluster)
+	}
+	if own := s.Key.Cluster(); len(clusters) == 0 && own != "" {
+		clusters = append(clusters, own)
+	}
+	return clusters
+}

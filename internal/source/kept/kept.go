@@ -1,0 +1,154 @@
+package kept
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"fairway/internal/mesh"
+	"fairway/internal/source"
+)
+
+// MaxBytes is the most that is written of one cluster: some 100,000 pods. What is larger is not kept.
+const MaxBytes = 64 << 20
+
+// version is of the form of what is written. What an older or newer program wrote is not read.
+const version = 1
+
+// Cluster is what a cluster's source handed in.
+type Cluster struct {
+	Registry string    // whose rows they are
+	AsOf     time.Time // when it was known last that they are right
+	Shards   []source.Shard
+}
+
+// head is the line that begins what is written: it says what follows.
+type head struct {
+	Version  int
+	Registry string
+	AsOf     time.Time
+	Sum      string // SHA-256 of what follows the line, in hex
+}
+
+// shard is a source.Shard without objects.
+type shard struct {
+	Key        source.ShardKey
+	Services   []*mesh.Service  `json:",omitempty"`
+	Slices     []*mesh.Slice    `json:",omitempty"`
+	Workloads  []mesh.Workload  `json:",omitempty"`
+	Machines   []mesh.Machine   `json:",omitempty"`
+	Namespaces []mesh.Namespace `json:",omitempty"`
+}
+
+// ErrLarge says that there is more than is kept.
+var ErrLarge = fmt.Errorf("more than %d bytes, which are not kept", MaxBytes)
+
+// Encode writes a cluster down. Objects among its rows are left out.
+func Encode(c Cluster) ([]byte, error) {
+	shards := make([]shard, 0, len(c.Shards))
+	for _, s := range c.Shards {
+		r := s.Rows
+		shards = append(shards, shard{s.Key, r.Services, r.Slices, r.Workloads, r.Machines, r.Namespaces})
+	}
+	rows, err := json.Marshal(shards)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(rows)
+	line, err := json.Marshal(head{version, c.Registry, c.AsOf.UTC(), hex.EncodeToString(sum[:])})
+	if err != nil {
+		return nil, err
+	}
+	out := append(append(line, '\n'), rows...)
+	if len(out) > MaxBytes {
+		return nil, ErrLarge
+	}
+	return out, nil
+}
+
+// Decode reads back what Encode wrote of a registry. What it did not write is an error, fit to be shown.
+func Decode(registry string, content []byte) (Cluster, error) {
+	line, rows, ok := bytes.Cut(content, []byte{'\n'})
+	var h head
+	if !ok || len(line) > 1<<10 || json.Unmarshal(line, &h) != nil {
+		return Cluster{}, errors.New("it does not begin with a line that says what it is")
+	}
+	sum := sha256.Sum256(rows)
+	switch {
+	case h.Version != version:
+		return Cluster{}, fmt.Errorf("it is of version %d, and version %d is read", h.Version, version)
+	case h.Registry != registry:
+		return Cluster{}, fmt.Errorf("it is of another cluster than %q", registry)
+	case h.Sum != hex.EncodeToString(sum[:]):
+		return Cluster{}, errors.New("it is damaged: its check sum is another")
+	}
+	var shards []shard
+	decoder := json.NewDecoder(bytes.NewReader(rows))
+	decoder.DisallowUnknownFields()
+	if !utf8.Valid(rows) || decoder.Decode(&shards) != nil {
+		return Cluster{}, errors.New("its rows cannot be read")
+	}
+	out := Cluster{Registry: registry, AsOf: h.AsOf}
+	for _, s := range shards {
+		if err := s.check(registry); err != nil {
+			return Cluster{}, err
+		}
+		out.Shards = append(out.Shards, source.Shard{Key: s.Key, Whole: true, Rows: source.Rows{
+			Services: s.Services, Slices: s.Slices, Workloads: s.Workloads, Machines: s.Machines, Namespaces: s.Namespaces,
+		}})
+	}
+	return out, nil
+}
+
+// check says why rows are none that a cluster's source hands in.
+func (s shard) check(registry string) error {
+	bad := func(what string) error { return fmt.Errorf("a %s of it is none of the cluster's", what) }
+	for _, v := range s.Services {
+		if v == nil || v.Key.Registry != registry || !known(v) || len(v.Clusters) > 0 || v.ClusterLocal {
+			return bad("service")
+		}
+	}
+	for _, v := range s.Slices {
+		if v == nil || v.Key.Service.Registry != registry {
+			return bad("slice")
+		}
+		ids := map[string]bool{}
+		for _, e := range v.Endpoints {
+			if ids[e.ID] || e.Health > mesh.Unready || e.Workload != (mesh.WorkloadKey{}) && e.Workload.Registry != registry {
+				return bad("endpoint")
+			}
+			ids[e.ID] = true
+		}
+	}
+	for _, v := range s.Workloads {
+		if v.Key.Registry != registry || v.Health > mesh.Unready {
+			return bad("workload")
+		}
+	}
+	for _, v := range s.Machines {
+		if v.Key.Registry != registry {
+			return bad("machine")
+		}
+	}
+	for _, v := range s.Namespaces {
+		if v.Key.Registry != registry {
+			return bad("namespace")
+		}
+	}
+	return nil
+}
+
+// known says whether a service says nothing that has no name.
+func known(s *mesh.Service) bool {
+	for _, p := range s.Ports {
+		if p.Protocol > mesh.MySQL {
+			return false
+		}
+	}
+	return s.Resolution <= mesh.DNSRoundRobin
+}

@@ -1,0 +1,49 @@
+package shards_test
+
+import (
+	"testing"
+	"time"
+
+	"fairway/internal/source"
+	"fairway/internal/source/shards"
+)
+
+// What was said before the start counts until the source has synced, as if it had left; what is held can be handed in again.
+func TestRestore(t *testing.T) {
+	n := newNext()
+	s := shards.New(n, nil)
+	pods, services := source.ShardKey{Cluster: "west", Kind: "Pod"}, source.ShardKey{Cluster: "west", Kind: "Service"}
+	s.Restore("west", []source.Shard{
+		{Key: pods, Whole: true, Rows: objects("a", "1", "b", "1")}, {Key: services, Whole: true, Rows: objects("c", "1")},
+	})
+	same(t, "restored", "Gateway n/a 1; Gateway n/b 1; Gateway n/c 1", n.keys())
+	if _, changes := s.Held("west", 0); changes == 0 {
+		t.Error("nothing is held")
+	}
+	sink, err := s.Join("west", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Restore("west", []source.Shard{{Key: pods, Whole: true, Rows: objects("x", "1")}}) // it is known
+	sink.Apply(whole(pods, objects("a", "2")))
+	same(t, "one kind is read", "Gateway n/a 2; Gateway n/c 1", n.keys())
+	sink.Apply(source.Update{Synced: true})
+	same(t, "all is read", "Gateway n/a 2", n.keys())
+
+	said, changes := s.Held("west", 0)
+	if len(said) != 1 || said[0].Key != pods || !said[0].Whole || len(said[0].Rows.Objects) != 1 {
+		t.Fatalf("held are %+v", said)
+	}
+	if again, at := s.Held("west", changes); again != nil || at != changes {
+		t.Errorf("nothing has changed, and held are %+v", again)
+	}
+	if none, at := s.Held("nobody", 7); none != nil || at != 7 {
+		t.Errorf("nobody holds %+v", none)
+	}
+	other := newNext()
+	anew := shards.New(other, nil)
+	anew.Restore("west", said)
+	same(t, "handed in again", n.keys(), other.keys())
+	s.Leave("west", false)
+	same(t, "left", "", n.keys())
+}
