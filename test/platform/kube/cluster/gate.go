@@ -137,7 +137,7 @@ func (g *Gate) hold(l net.Listener, ends ...net.Conn) bool {
 // copy passes on what one end says until either end closes; that closes both.
 func (g *Gate) copy(to, from net.Conn) {
 	_, _ = io.Copy(slow{to, g}, from) // how it ended makes no difference
-	g.moving() // the end of a connection does not get through either
+	g.moving()                        // the end of a connection does not get through either
 	to.Close()
 	from.Close()
 	g.mu.Lock()
