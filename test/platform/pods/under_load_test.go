@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"syscall"
 	"testing"
 	"time"
 
@@ -78,6 +79,27 @@ func (w mesh) outages(t *testing.T, page *kubelet.Pod) {
 	load.Await(t, 20)
 	w.StartServer(t)
 	w.routes(t, page)
+	load.Stop(t)
+}
+
+// replicas: of three replicas each ends, at once or gracefully, while pods call each other and rules change. Whoever is left
+// serves all agents.
+func (w mesh) replicas(t *testing.T, page *kubelet.Pod) {
+	load := live.StartLoad(t, w.inside(t, page, "reviews", 2), w.inside(t, page, "ratings", 1))
+	w.StartReplica(1)
+	w.StartReplica(2)
+	for _, end := range []struct {
+		replica int
+		by      syscall.Signal
+	}{{0, syscall.SIGKILL}, {1, syscall.SIGTERM}} {
+		w.EndReplica(end.replica, end.by)
+		w.routes(t, page)
+		load.Await(t, 5)
+	}
+	w.StartReplica(0)
+	w.EndReplica(2, syscall.SIGKILL)
+	w.routes(t, page)
+	load.Await(t, 5)
 	load.Stop(t)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"fairway/test/envoy/live"
 	"fairway/test/platform/kube/cluster"
+	"fairway/test/platform/kube/front"
 	"fairway/test/platform/kube/kubelet"
 	"fairway/test/rig"
 )
@@ -35,7 +36,7 @@ var shopText string
 //go:embed gateway.yaml
 var gatewayText string
 
-// planeIP is the address of the control plane's Service. Nothing carries connections there but that Host has it.
+// planeIP is the address of the control plane's Service: Host has it, and passes connections on to the replicas.
 const planeIP = "10.250.0.10"
 
 // World is a cluster with a mesh, which runs until its test ends.
@@ -44,9 +45,10 @@ type World struct {
 	*kubelet.Kubelet
 	Network *kubelet.Network
 
-	t     testing.TB
-	dir   string
-	plane *rig.Process
+	t      testing.TB
+	dir    string
+	planes [3]*rig.Process // replicas of the control plane; those that never ran are nil
+	fronts []*front.Front  // one for each port of its Service
 }
 
 // Start starts a cluster with its control plane, and the namespace shop, whose pods are injected. It skips the test where the
@@ -59,6 +61,9 @@ func Start(t testing.TB) *World {
 	w.Define(t)
 	w.Apply(t, rig.Fill(t, "mesh.yaml", meshText, rig.Pairs("ip", planeIP)))
 	w.Network.Serve(t, planeIP)
+	for _, port := range planePorts {
+		w.fronts = append(w.fronts, w.carry(t, port))
+	}
 	w.StartPlane()
 	w.Trust(t, "shop")
 	w.askPlane(t)
@@ -67,39 +72,6 @@ func Start(t testing.TB) *World {
 	})
 	return w
 }
-
-// StartPlane starts the control plane and returns once it serves. It may be called again after KillPlane.
-func (w *World) StartPlane() {
-	t := w.t
-	t.Helper()
-	w.plane = rig.Launch(t, rig.Command{
-		Name: "pilot-discovery", Path: Programs[0].Path(t), Dir: w.dir, In: w.Network.Host,
-		Args: []string{
-			"discovery", "--kubeconfig", w.Kubeconfig(t, nil, "plane", "system:masters"), "--caStateDir", filepath.Join(w.dir, "ca"),
-			"--grpcAddr", "", "--secureGRPCAddr", ":15012", "--httpAddr", ":8080", "--monitoringAddr", "", "--httpsAddr", ":15017",
-			"--shutdownDuration", "10ms",
-		},
-	})
-	w.awaitPlane(t)
-}
-
-func (w *World) awaitPlane(t testing.TB) {
-	t.Helper()
-	rig.Eventually(t, func() error {
-		w.plane.Running(t)
-		code, body, err := rig.Call(http.MethodGet, "http://127.0.0.1:8080/ready", w.Network.Host.DialContext)
-		if err == nil && code != http.StatusOK {
-			err = fmt.Errorf("the control plane: %d %s", code, body)
-		}
-		return err
-	})
-}
-
-// KillPlane ends the control plane at once.
-func (w *World) KillPlane() { w.plane.Kill() }
-
-// PlanePid is the control plane's process, whose network namespace is Network.Host.
-func (w *World) PlanePid() int { return w.plane.Pid() }
 
 // askPlane has the API server ask the control plane for pods, and returns once it does.
 func (w *World) askPlane(t testing.TB) {
