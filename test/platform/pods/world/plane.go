@@ -25,9 +25,15 @@ func (w *World) carry(t testing.TB, port int) *front.Front {
 	for i := range w.planes {
 		servers = append(servers, replicaAt(i, port))
 	}
+	return w.pass(t, fmt.Sprintf("%s:%d", planeIP, port), servers...)
+}
+
+// pass has connections to one of Host's addresses reach servers.
+func (w *World) pass(t testing.TB, address string, servers ...string) *front.Front {
+	t.Helper()
 	var l net.Listener
 	var err error
-	w.Network.Host.Do(t, func() { l, err = net.Listen("tcp", fmt.Sprintf("%s:%d", planeIP, port)) })
+	w.Network.Host.Do(t, func() { l, err = net.Listen("tcp", address) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 // Programs are those that a world runs; rig.Main removes them.
 var Programs = []*rig.Program{
 	{Name: "pilot-discovery"}, {Name: "pilot-agent"}, {Name: "service", Package: "./examples/bookinfo/service"},
+	{Name: "pilotctl"},
 }
 
 //go:embed mesh.yaml
@@ -47,7 +48,7 @@ type World struct {
 
 	t      testing.TB
 	dir    string
-	planes [3]*rig.Process // replicas of the control plane; those that never ran are nil
+	planes [3]*rig.Process // replicas, where these are no pods of the control plane; those that never ran are nil
 	fronts []*front.Front  // one for each port of its Service
 }
 
@@ -67,10 +68,16 @@ func Start(t testing.TB) *World {
 	w.StartPlane()
 	w.Trust(t, "shop")
 	w.askPlane(t)
-	w.Kubelet = kubelet.Start(t, w.Cluster, w.Network, map[string]kubelet.Image{
-		"fairway/proxy": {Programs[1].Path(t), envoy}, "bookinfo/service": {Programs[2].Path(t)},
-	})
+	w.Kubelet = kubelet.Start(t, w.Cluster, w.Network, images(t, envoy))
 	return w
+}
+
+func images(t testing.TB, envoy string) map[string]kubelet.Image {
+	return map[string]kubelet.Image{
+		"fairway/pilot":    {Programs[0].Path(t)},
+		"fairway/proxy":    {Programs[1].Path(t), envoy},
+		"bookinfo/service": {Programs[2].Path(t)},
+	}
 }
 
 // askPlane has the API server ask the control plane for pods, and returns once it does.
@@ -81,7 +88,13 @@ func (w *World) askPlane(t testing.TB) {
 		t.Fatal(err)
 	}
 	w.Apply(t, rig.Fill(t, "webhook.yaml", webhookText, rig.Pairs("root", base64.StdEncoding.EncodeToString(root))))
-	// The API server takes up configurations within a second; until it has, pods pass as they are.
+	w.awaitWebhook(t)
+}
+
+// awaitWebhook returns once pods of the shop are injected: the API server takes up configurations within a second, and until it
+// has, pods pass as they are.
+func (w *World) awaitWebhook(t testing.TB) {
+	t.Helper()
 	rig.Eventually(t, func() error {
 		const pod = `{"metadata":{"name":"probe"},"spec":{"containers":[{"name":"a","image":"b"}]}}`
 		o, err := w.Do(t.Context(), http.MethodPost, "/api/v1/namespaces/shop/pods?dryRun=All", "application/json", []byte(pod))
