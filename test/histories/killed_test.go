@@ -27,7 +27,7 @@ func TestClusterPrograms(t *testing.T) {
 	shared.kube = c.Kubeconfig(t, w.gate, "plane", "system:masters")
 	path := discovery.Path(t)
 	fit := func(s script) script { return killing(single(quietly(s))) }
-	hunt(t, hunting{usual: 12, platform: true, fit: fit, patience: time.Minute}, func(t *testing.T, _ uint64) (*player, error) {
+	hunt(t, hunting{usual: 8, platform: true, fit: fit, patience: time.Minute}, func(t *testing.T, _ uint64) (*player, error) {
 		if err := w.empty(t.Context()); err != nil {
 			return nil, err
 		}

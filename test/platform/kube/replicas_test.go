@@ -80,12 +80,14 @@ func startReplicas(t *testing.T, c *cluster.Cluster, n int) ([]*replica, *front.
 	var all []*replica
 	var servers []string
 	for i := range n {
-		r := &replica{grpc: fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t)), http: fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t))}
+		address := func() string { return fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t)) }
+		r := &replica{grpc: address(), http: address()}
 		r.direct = newSidecar(plane.Proxy{Name: "direct", IP: "10.3.9.9"}, func(ads.Event) {})
 		t.Cleanup(func() { r.direct.Disconnect() })
 		r.command = rig.Command{Name: fmt.Sprintf("replica-%d", i), Path: path, Dir: t.TempDir(), Args: []string{
-			"discovery", "--registries=Kubernetes", "--kubeconfig=" + c.Kubeconfig(t, nil, r.grpc, "system:masters"), "--caStateDir=" + state,
-			"--grpcAddr=" + r.grpc, "--httpAddr=" + r.http, "--secureGRPCAddr=", "--httpsAddr=", "--monitoringAddr=", "--shutdownDuration=300ms",
+			"discovery", "--registries=Kubernetes", "--kubeconfig=" + c.Kubeconfig(t, nil, r.grpc, "system:masters"),
+			"--caStateDir=" + state, "--grpcAddr=" + r.grpc, "--httpAddr=" + r.http, "--secureGRPCAddr=", "--httpsAddr=",
+			"--monitoringAddr=", "--shutdownDuration=300ms",
 		}}
 		r.start(t)
 		all, servers = append(all, r), append(servers, r.grpc)
@@ -225,6 +227,11 @@ func moveInPeace(t *testing.T, c *cluster.Cluster, replicas []*replica, behind *
 	}
 }
 
+// other is a rule for a host that no service has.
+func other(n int, host string) string {
+	return strings.NewReplacer("name: web,", fmt.Sprintf("name: other-%d,", n), "[web]", "["+host+"]").Replace(webRule)
+}
+
 // moveUnderLoad: while the cluster changes no sidecar is told that there is less than there was all along, and in the end
 // all hold what one that just came does.
 func moveUnderLoad(t *testing.T, c *cluster.Cluster, replicas []*replica, behind *front.Front, movers []*mover) {
@@ -239,7 +246,7 @@ func moveUnderLoad(t *testing.T, c *cluster.Cluster, replicas []*replica, behind
 			for _, text := range []string{
 				pod(3+n%5, n%2 == 0),
 				strings.ReplaceAll(webRule, "3s", fmt.Sprintf("%ds", 20+n)),
-				strings.NewReplacer("name: web,", fmt.Sprintf("name: other-%d,", n%3), "[web]", fmt.Sprintf("[w%d.test]", n)).Replace(webRule),
+				other(n%3, fmt.Sprintf("w%d.test", n)),
 			} {
 				if _, err := c.Try(context.WithoutCancel(ctx), text); err != nil {
 					t.Errorf("change %d: %v", n, err)
