@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -97,10 +98,26 @@ func (w mesh) replicas(t *testing.T, page *kubelet.Pod) {
 		load.Await(t, 5)
 	}
 	w.StartReplica(0)
+	w.StopServer() // so that nobody can be asked whose token it is
 	w.EndReplica(2, syscall.SIGKILL)
+	w.connected(t, 0, page.Name())
+	w.StartServer(t)
 	w.routes(t, page)
 	load.Await(t, 5)
 	load.Stop(t)
+}
+
+// connected waits until a pod's proxy has a stream at a replica.
+func (w mesh) connected(t *testing.T, replica int, pod string) {
+	t.Helper()
+	at := fmt.Sprintf("http://127.0.0.1:%d/debug/syncz", 8080+replica)
+	rig.Eventually(t, func() error {
+		code, body, err := rig.Call(http.MethodGet, at, w.Network.Host.DialContext)
+		if err == nil && (code != http.StatusOK || !strings.Contains(body, pod)) {
+			err = fmt.Errorf("%s is not at replica %d: %d %s", pod, replica, code, body)
+		}
+		return err
+	})
 }
 
 // rollout: 20 pods are replaced under load, and no request fails.
