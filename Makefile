@@ -55,10 +55,11 @@ fuzz: schemas ## every decoder of what others wrote, FUZZTIME= (60s) each; what 
 		$(GO) test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s || status=1; \
 	done; done; exit $$status
 
-soak: schemas kube ## hours: random histories of the whole program, STEPS= (20000) in one process and a fortieth of it over programs, and over a cluster; SEED= (1) is the first
+soak: schemas kube ## hours: random histories of the whole program, STEPS= (20000) in one process and a fortieth of it over programs, and over a cluster, whose control plane is killed too; SEED= (1) is the first
 	$(GO) test ./test/histories -count 1 -timeout 6h -run InProcess -steps $(STEPS) -seed $(or $(SEED),1)
 	$(GO) test ./test/histories -count 1 -timeout 6h -run Programs -steps $$(( $(STEPS) / 40 )) -seed $(or $(SEED),1)
-	$(GO) test ./test/histories -count 1 -timeout 6h -run Cluster -steps $$(( $(STEPS) / 40 )) -seed $(or $(SEED),1)
+	$(GO) test ./test/histories -count 1 -timeout 6h -run 'Cluster$$' -steps $$(( $(STEPS) / 40 )) -seed $(or $(SEED),1)
+	$(GO) test ./test/histories -count 1 -timeout 6h -run ClusterPrograms -steps $$(( $(STEPS) / 100 )) -seed $(or $(SEED),1)
 
 lint: schemas ## golangci-lint where it can be had, else gofmt and vet
 	@test -x $(LINT) || GOBIN=$(CURDIR)/$(dir $(LINT)) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINTER) \

@@ -64,6 +64,20 @@ func (c *Client) Names(typ string) []string {
 	return slices.Sorted(maps.Keys(c.held[typ]))
 }
 
+// Versions lists what the client holds, by type and name.
+func (c *Client) Versions() map[string]map[string]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := map[string]map[string]string{}
+	for typ, all := range c.held {
+		out[typ] = map[string]string{}
+		for name, h := range all {
+			out[typ][name] = h.Version
+		}
+	}
+	return out
+}
+
 // InUse returns the bytes of all that the client holds and that something it holds refers to, by type and name; it must keep bodies.
 func (c *Client) InUse() map[string]map[string][]byte {
 	c.mu.Lock()

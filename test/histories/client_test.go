@@ -28,6 +28,7 @@ type client struct {
 
 	mu     sync.Mutex
 	failed error // how its stream ended by itself
+	record *record
 }
 
 func newClient(p proxy) *client {
@@ -84,6 +85,9 @@ func (c *client) heard(ev ads.Event) {
 	defer c.mu.Unlock()
 	if ev.Err != nil {
 		c.failed = ev.Err
+	}
+	if c.record != nil {
+		c.record.take(c, ev)
 	}
 }
 

@@ -64,6 +64,9 @@ func (p *player) step(st step) error {
 	defer cancel()
 	restart := slices.ContainsFunc(st, func(a action) bool { return a.Restart })
 	if restart {
+		for _, c := range p.clients {
+			c.remember()
+		}
 		err := p.control.stop()
 		if p.control = nil; err != nil {
 			return err
@@ -87,7 +90,17 @@ func (p *player) step(st step) error {
 			return err
 		}
 	}
-	return p.check(ctx, reported)
+	if err := p.check(ctx, reported); err != nil || !restart {
+		return err
+	}
+	less := ""
+	for _, c := range p.clients {
+		less += c.less()
+	}
+	if less != "" {
+		return errors.New(less)
+	}
+	return nil
 }
 
 // comeBack starts the control plane, and its proxies come back with what they hold.
@@ -117,6 +130,7 @@ func (p *player) act(ctx context.Context, a action) error {
 			p.clients[a.Connect.Name] = c
 		}
 		c.become(*a.Connect)
+		c.less() // it is another proxy now
 		return c.connect(context.Background(), p.control)
 	case a.Leave != "":
 		if c := p.clients[a.Leave]; c != nil {

@@ -81,18 +81,17 @@ type program struct {
 // addressOf finds what a program's log says of where it listens.
 var addressOf = regexp.MustCompile(`\b(grpc|secure|http)="?([0-9.]+:[0-9]+)`)
 
-// launch returns once the program has read the folder.
+// launch returns once the program has read the folder, or the cluster.
 func (p *planes) launch(ctx context.Context, path string) (control, error) {
 	c := &program{planes: p, addresses: map[string]string{}, exited: make(chan struct{})}
-	c.command = exec.Command(
-		path,
-		"discovery",
-		"--configDir",
-		p.folder.rules(),
-		"--meshConfig",
-		p.folder.meshFile(),
-		"--networksConfig",
-		p.folder.netsFile(),
+	inputs := []string{"discovery", "--registries", "Kubernetes", "--kubeconfig", p.kube}
+	if p.folder != nil {
+		inputs = []string{
+			"discovery", "--configDir", p.folder.rules(), "--meshConfig", p.folder.meshFile(), "--networksConfig", p.folder.netsFile(),
+		}
+	}
+	c.command = exec.Command(path, append(
+		inputs,
 		"--caStateDir",
 		p.options.Identity.CA.State,
 		"--grpcAddr",
@@ -109,7 +108,7 @@ func (p *planes) launch(ctx context.Context, path string) (control, error) {
 		"10ms",
 		"--newStreamsPerSecond",
 		"100000",
-	)
+	)...)
 	c.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := c.command.StderrPipe()
 	if err != nil {
@@ -138,7 +137,7 @@ func (p *planes) launch(ctx context.Context, path string) (control, error) {
 	case <-synced:
 		return c, nil
 	case <-c.exited:
-		return nil, errors.New("pilot-discovery ended before it had read the folder")
+		return nil, errors.New("pilot-discovery ended before it had read what there is")
 	case <-ctx.Done():
 		return nil, errors.Join(errors.New("pilot-discovery does not sync"), c.stop())
 	}

@@ -2,7 +2,6 @@ package secrets
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"strings"
@@ -51,11 +50,10 @@ func (c *asWorkload) ClientHandshake(ctx context.Context, authority string, conn
 	if a := c.secrets.opts.Authority; a != nil {
 		check.file = a.Roots
 	}
-	var show *tls.Certificate
-	if token := c.secrets.platformToken(); token == "" {
-		if show = c.secrets.ownCertificate(); show == nil {
-			return nil, nil, errNothingToShow
-		}
+	// Beside a platform's token the certificate is shown too: whoever can ask the platform for nobody's token still knows it.
+	show := c.secrets.ownCertificate()
+	if show == nil && c.secrets.platformToken() == "" {
+		return nil, nil, errNothingToShow
 	}
 	return credentials.NewTLS(check.config(show)).ClientHandshake(ctx, authority, conn)
 }
@@ -91,7 +89,7 @@ func (t tokenOf) GetRequestMetadata(context.Context, ...string) (map[string]stri
 // RequireTransportSecurity is gRPC's: a token is never sent in plaintext.
 func (tokenOf) RequireTransportSecurity() bool { return true }
 
-// platformToken is the token that stands for this workload as long as it is there; empty where certificates do.
+// platformToken is the token that stands for this workload as long as it is there; empty where certificates alone do.
 func (s *Secrets) platformToken() string {
 	a := s.opts.Authority
 	if a == nil || a.CertDir != "" {

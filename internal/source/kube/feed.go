@@ -57,15 +57,18 @@ func newFeed(k kind, o Options, out *outbox) *feed {
 
 // Bounds of what an API server may take, and of what is taken from it.
 const (
-	answerTime  = 60 * time.Second // for one page, or one question
+	answerTime  = time.Minute     // for one question, unless options say otherwise, as of watchTime
+	watchTime   = 4 * time.Minute // and up to twice that; then it is asked again
 	pageSize    = 500
 	maxObjects  = 1_000_000
-	watchTime   = 4 * time.Minute // and up to twice that; then it is asked again
 	firstPause  = 100 * time.Millisecond
 	waitedPause = time.Second // the longest while somebody waits for this kind
 	lastPause   = 5 * time.Second
 	absentPause = 20 * time.Second // of what is not served, or may not be read: somebody has to do something first
 )
+
+// errSilent says that an API server has a question, and does not answer it.
+var errSilent = errors.New("the API server does not answer")
 
 // errForgotten says that the API server does not know any more what happened since a version.
 var errForgotten = errors.New("the API server has forgotten what happened since")
@@ -211,20 +214,26 @@ func (f *feed) replace(problems map[string][]mesh.Problem) {
 }
 
 func (f *feed) page(ctx context.Context, at collection, opts metav1.ListOptions) (runtime.Object, error) {
-	ctx, stop := context.WithTimeout(ctx, answerTime)
+	ctx, stop := context.WithTimeoutCause(ctx, f.o.AnswerTime, errSilent)
 	defer stop()
-	return at.list(ctx, opts)
+	page, err := at.list(ctx, opts)
+	return page, silence(ctx, err)
 }
 
 // follow hands over what changes, until the watch ends.
 func (f *feed) follow(ctx context.Context) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	seconds := int64((watchTime + rand.N(watchTime)) / time.Second)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	lasts := f.o.WatchTime + rand.N(f.o.WatchTime)
+	seconds := int64(max(lasts, time.Second) / time.Second)
+	// Connections may hang: whoever stands between answers for them, and nobody says that a watch is over.
+	hangs := time.AfterFunc(f.o.AnswerTime, func() { stop(errSilent) })
+	defer hangs.Stop()
 	w, err := f.at.watch(ctx, metav1.ListOptions{ResourceVersion: f.version, AllowWatchBookmarks: true, TimeoutSeconds: &seconds})
 	if err != nil {
-		return f.refused(err)
+		return f.refused(silence(ctx, err))
 	}
+	hangs.Reset(lasts + f.o.AnswerTime)
 	defer w.Stop()
 	f.goesOn()
 	begun, heard := time.Now(), false
@@ -238,6 +247,14 @@ func (f *feed) follow(ctx context.Context) error {
 		return errors.New("the watch ended as soon as it began")
 	}
 	return nil
+}
+
+// silence is why a question failed: where it took too long, the API server's silence.
+func silence(ctx context.Context, err error) error {
+	if err != nil && errors.Is(context.Cause(ctx), errSilent) {
+		return errSilent
+	}
+	return err
 }
 
 // take takes one event of a watch.

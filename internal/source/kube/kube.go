@@ -30,6 +30,9 @@ type Options struct {
 	// Patience is how long a kind that may not be read is waited for at the start; 0 is ten seconds. One that is not
 	// served is not waited for at all, and an API server that does not answer for ever.
 	Patience time.Duration
+	// AnswerTime is how long the API server may take for one question, and how much longer than it was asked to it may keep
+	// a watch; 0 is a minute. WatchTime is how long it is asked to keep a watch at least, and up to twice that; 0 is four minutes.
+	AnswerTime, WatchTime time.Duration
 	// Secrets is how many are watched at most; 0 is 10,000.
 	Secrets int
 	// Looked is told of each object that is read because it is wanted (Want) once what there is of it has been handed
@@ -86,6 +89,12 @@ func New(o Options) (*Source, error) {
 	}
 	if o.Patience <= 0 {
 		o.Patience = 10 * time.Second
+	}
+	if o.AnswerTime <= 0 {
+		o.AnswerTime = answerTime
+	}
+	if o.WatchTime <= 0 {
+		o.WatchTime = watchTime
 	}
 	o.Log = o.Log.With("cluster", o.Cluster)
 	own := rest.CopyConfig(o.Config)

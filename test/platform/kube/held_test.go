@@ -42,14 +42,14 @@ type watcher struct {
 }
 
 // watch runs a source of a cluster, and waits until it has synced.
-func watch(t testing.TB, c *rest.Config) *watcher {
+func watch(t testing.TB, c *rest.Config, tune ...func(*kube.Options)) *watcher {
 	t.Helper()
-	w := start(t, c)
+	w := start(t, c, tune...)
 	w.phase(t, "synced", "")
 	return w
 }
 
-func start(t testing.TB, c *rest.Config) *watcher {
+func start(t testing.TB, c *rest.Config, tune ...func(*kube.Options)) *watcher {
 	t.Helper()
 	decoder, err := config.NewDecoder(config.Options{})
 	if err != nil {
@@ -61,7 +61,7 @@ func start(t testing.TB, c *rest.Config) *watcher {
 	}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.set = shards.New(w, log)
-	s, err := kube.New(kube.Options{
+	o := kube.Options{
 		Cluster: "east", Domain: "cluster.local", Namespace: "istio-system",
 		Config: c, Decoder: decoder, Log: log, Patience: 100 * time.Millisecond, Secrets: mostSecrets,
 		Looked: func(k config.Key, known bool) {
@@ -69,7 +69,11 @@ func start(t testing.TB, c *rest.Config) *watcher {
 			defer w.mu.Unlock()
 			w.looked[k.String()] = known
 		},
-	})
+	}
+	for _, set := range tune {
+		set(&o)
+	}
+	s, err := kube.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,14 +41,13 @@ type sidecar struct {
 
 func connect(t testing.TB, p *plane.Plane, x plane.Proxy) *sidecar {
 	t.Helper()
-	s := &sidecar{}
-	s.Client = ads.New(x.Node(), ads.NewReader(), func(e ads.Event) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.events = append(s.events, e)
-	})
-	s.Bodies = true
-	if err := s.Client.Connect(context.Background(), p.Address()); err != nil {
+	return connectTo(t, p.Address(), x)
+}
+
+func connectTo(t testing.TB, address string, x plane.Proxy) *sidecar {
+	t.Helper()
+	s := newSidecar(x, func(ads.Event) {})
+	if err := s.Client.Connect(context.Background(), address); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Disconnect)
@@ -58,6 +57,19 @@ func connect(t testing.TB, p *plane.Plane, x plane.Proxy) *sidecar {
 		}
 		return nil
 	})
+	return s
+}
+
+// newSidecar makes one that is not connected. hear is called for each response, and when the stream has ended.
+func newSidecar(x plane.Proxy, hear func(ads.Event)) *sidecar {
+	s := &sidecar{}
+	s.Client = ads.New(x.Node(), ads.NewReader(), func(e ads.Event) {
+		s.mu.Lock()
+		s.events = append(s.events, e)
+		s.mu.Unlock()
+		hear(e)
+	})
+	s.Bodies = true
 	return s
 }
 

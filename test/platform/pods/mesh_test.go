@@ -42,6 +42,7 @@ func TestMesh(t *testing.T) {
 		{"a proxy may only be itself", func(t *testing.T) { w.thieves(t, ratings) }},
 		{"an ingress gateway", w.ingress},
 		{"control plane and API server go", func(t *testing.T) { w.outages(t, page) }},
+		{"replicas end", func(t *testing.T) { w.replicas(t, page) }},
 		{"a rollout", func(t *testing.T) { w.rollout(t, page) }},
 	} {
 		if !strings.Contains(part.name, *only) {

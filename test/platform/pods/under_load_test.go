@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,6 +81,43 @@ func (w mesh) outages(t *testing.T, page *kubelet.Pod) {
 	w.StartServer(t)
 	w.routes(t, page)
 	load.Stop(t)
+}
+
+// replicas: of three replicas each ends, at once or gracefully, while pods call each other and rules change. Whoever is left
+// serves all agents.
+func (w mesh) replicas(t *testing.T, page *kubelet.Pod) {
+	load := live.StartLoad(t, w.inside(t, page, "reviews", 2), w.inside(t, page, "ratings", 1))
+	w.StartReplica(1)
+	w.StartReplica(2)
+	for _, end := range []struct {
+		replica int
+		by      syscall.Signal
+	}{{0, syscall.SIGKILL}, {1, syscall.SIGTERM}} {
+		w.EndReplica(end.replica, end.by)
+		w.routes(t, page)
+		load.Await(t, 5)
+	}
+	w.StartReplica(0)
+	w.StopServer() // so that nobody can be asked whose token it is
+	w.EndReplica(2, syscall.SIGKILL)
+	w.connected(t, 0, page.Name())
+	w.StartServer(t)
+	w.routes(t, page)
+	load.Await(t, 5)
+	load.Stop(t)
+}
+
+// connected waits until a pod's proxy has a stream at a replica.
+func (w mesh) connected(t *testing.T, replica int, pod string) {
+	t.Helper()
+	at := fmt.Sprintf("http://127.0.0.1:%d/debug/syncz", 8080+replica)
+	rig.Eventually(t, func() error {
+		code, body, err := rig.Call(http.MethodGet, at, w.Network.Host.DialContext)
+		if err == nil && (code != http.StatusOK || !strings.Contains(body, pod)) {
+			err = fmt.Errorf("%s is not at replica %d: %d %s", pod, replica, code, body)
+		}
+		return err
+	})
 }
 
 // rollout: 20 pods are replaced under load, and no request fails.

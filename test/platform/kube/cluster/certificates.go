@@ -72,7 +72,7 @@ func (a *authority) server(t testing.TB) pair {
 	t.Helper()
 	c := about(t, pkix.Name{CommonName: "kube-apiserver"})
 	c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 250, 0, 1)}
+	c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(ServiceIP)}
 	c.DNSNames = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}
 	return a.sign(t, c)
 }

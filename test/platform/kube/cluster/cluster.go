@@ -33,6 +33,9 @@ type Cluster struct {
 	plain  *http.Client // as nobody
 }
 
+// ServiceIP is the address of the Service kubernetes. Nothing carries connections there.
+const ServiceIP = "10.250.0.1"
+
 // Start runs a cluster and returns once it serves, and has made the namespace default and its service account. It is
 // skipped where the tests are to be short; a machine without the binary fails the test and says how to get it.
 func Start(t testing.TB) *Cluster {

@@ -16,6 +16,7 @@ type Gate struct {
 	mu     sync.Mutex
 	listen net.Listener // nil while it is closed
 	conns  map[net.Conn]struct{}
+	stuck  chan struct{} // closed when bytes go through again; nil: they do
 	wait   sync.WaitGroup
 }
 
@@ -43,6 +44,7 @@ func (g *Gate) Open(t testing.TB) {
 
 // Close cuts all connections, and refuses new ones. It returns once nothing goes through any more.
 func (g *Gate) Close() {
+	g.Thaw()
 	g.mu.Lock()
 	if g.listen != nil {
 		g.listen.Close()
@@ -53,6 +55,50 @@ func (g *Gate) Close() {
 	}
 	g.mu.Unlock()
 	g.wait.Wait()
+}
+
+// Freeze has no bytes go through any more, while connections stay, and new ones are taken: as where a machine between has
+// lost its power.
+func (g *Gate) Freeze() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stuck == nil {
+		g.stuck = make(chan struct{})
+	}
+}
+
+// Thaw lets bytes through, those that waited first.
+func (g *Gate) Thaw() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stuck != nil {
+		close(g.stuck)
+		g.stuck = nil
+	}
+}
+
+// moving waits while the gate is frozen.
+func (g *Gate) moving() {
+	for {
+		g.mu.Lock()
+		stuck := g.stuck
+		g.mu.Unlock()
+		if stuck == nil {
+			return
+		}
+		<-stuck
+	}
+}
+
+// slow writes to a connection while bytes go through.
+type slow struct {
+	net.Conn
+	gate *Gate
+}
+
+func (s slow) Write(p []byte) (int, error) {
+	s.gate.moving()
+	return s.Conn.Write(p)
 }
 
 func (g *Gate) accept(l net.Listener) {
@@ -90,7 +136,8 @@ func (g *Gate) hold(l net.Listener, ends ...net.Conn) bool {
 
 // copy passes on what one end says until either end closes; that closes both.
 func (g *Gate) copy(to, from net.Conn) {
-	_, _ = io.Copy(to, from) // how it ended makes no difference
+	_, _ = io.Copy(slow{to, g}, from) // how it ended makes no difference
+	g.moving()                        // the end of a connection does not get through either
 	to.Close()
 	from.Close()
 	g.mu.Lock()

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"fairway/test/platform/kube/cluster"
 )
 
 // path is where images have their programs, and others look for theirs.
@@ -15,7 +17,10 @@ const path = "/image:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 
 // environment is a container's, with each name once.
 func (p *Pod) environment(ctx context.Context, c *corev1.Container) (map[string]string, error) {
-	out := map[string]string{"PATH": path, "HOSTNAME": p.name, "HOME": "/"}
+	out := map[string]string{
+		"PATH": path, "HOSTNAME": p.name, "HOME": "/",
+		"KUBERNETES_SERVICE_HOST": cluster.ServiceIP, "KUBERNETES_SERVICE_PORT": "443",
+	}
 	for _, from := range c.EnvFrom {
 		data, err := p.group(ctx, from)
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"fairway/test/envoy/live"
 	"fairway/test/platform/kube/cluster"
+	"fairway/test/platform/kube/front"
 	"fairway/test/platform/kube/kubelet"
 	"fairway/test/rig"
 )
@@ -21,6 +22,7 @@ import (
 // Programs are those that a world runs; rig.Main removes them.
 var Programs = []*rig.Program{
 	{Name: "pilot-discovery"}, {Name: "pilot-agent"}, {Name: "service", Package: "./examples/bookinfo/service"},
+	{Name: "pilotctl"},
 }
 
 //go:embed mesh.yaml
@@ -35,7 +37,7 @@ var shopText string
 //go:embed gateway.yaml
 var gatewayText string
 
-// planeIP is the address of the control plane's Service. Nothing carries connections there but that Host has it.
+// planeIP is the address of the control plane's Service: Host has it, and passes connections on to the replicas.
 const planeIP = "10.250.0.10"
 
 // World is a cluster with a mesh, which runs until its test ends.
@@ -44,9 +46,10 @@ type World struct {
 	*kubelet.Kubelet
 	Network *kubelet.Network
 
-	t     testing.TB
-	dir   string
-	plane *rig.Process
+	t      testing.TB
+	dir    string
+	planes [3]*rig.Process // replicas, where these are no pods of the control plane; those that never ran are nil
+	fronts []*front.Front  // one for each port of its Service
 }
 
 // Start starts a cluster with its control plane, and the namespace shop, whose pods are injected. It skips the test where the
@@ -59,47 +62,23 @@ func Start(t testing.TB) *World {
 	w.Define(t)
 	w.Apply(t, rig.Fill(t, "mesh.yaml", meshText, rig.Pairs("ip", planeIP)))
 	w.Network.Serve(t, planeIP)
+	for _, port := range planePorts {
+		w.fronts = append(w.fronts, w.carry(t, port))
+	}
 	w.StartPlane()
 	w.Trust(t, "shop")
 	w.askPlane(t)
-	w.Kubelet = kubelet.Start(t, w.Cluster, w.Network, map[string]kubelet.Image{
-		"fairway/proxy": {Programs[1].Path(t), envoy}, "bookinfo/service": {Programs[2].Path(t)},
-	})
+	w.Kubelet = kubelet.Start(t, w.Cluster, w.Network, images(t, envoy))
 	return w
 }
 
-// StartPlane starts the control plane and returns once it serves. It may be called again after KillPlane.
-func (w *World) StartPlane() {
-	t := w.t
-	t.Helper()
-	w.plane = rig.Launch(t, rig.Command{
-		Name: "pilot-discovery", Path: Programs[0].Path(t), Dir: w.dir, In: w.Network.Host,
-		Args: []string{
-			"discovery", "--kubeconfig", w.Kubeconfig(t, nil, "plane", "system:masters"), "--caStateDir", filepath.Join(w.dir, "ca"),
-			"--grpcAddr", "", "--secureGRPCAddr", ":15012", "--httpAddr", ":8080", "--monitoringAddr", "", "--httpsAddr", ":15017",
-			"--shutdownDuration", "10ms",
-		},
-	})
-	w.awaitPlane(t)
+func images(t testing.TB, envoy string) map[string]kubelet.Image {
+	return map[string]kubelet.Image{
+		"fairway/pilot":    {Programs[0].Path(t)},
+		"fairway/proxy":    {Programs[1].Path(t), envoy},
+		"bookinfo/service": {Programs[2].Path(t)},
+	}
 }
-
-func (w *World) awaitPlane(t testing.TB) {
-	t.Helper()
-	rig.Eventually(t, func() error {
-		w.plane.Running(t)
-		code, body, err := rig.Call(http.MethodGet, "http://127.0.0.1:8080/ready", w.Network.Host.DialContext)
-		if err == nil && code != http.StatusOK {
-			err = fmt.Errorf("the control plane: %d %s", code, body)
-		}
-		return err
-	})
-}
-
-// KillPlane ends the control plane at once.
-func (w *World) KillPlane() { w.plane.Kill() }
-
-// PlanePid is the control plane's process, whose network namespace is Network.Host.
-func (w *World) PlanePid() int { return w.plane.Pid() }
 
 // askPlane has the API server ask the control plane for pods, and returns once it does.
 func (w *World) askPlane(t testing.TB) {
@@ -109,7 +88,13 @@ func (w *World) askPlane(t testing.TB) {
 		t.Fatal(err)
 	}
 	w.Apply(t, rig.Fill(t, "webhook.yaml", webhookText, rig.Pairs("root", base64.StdEncoding.EncodeToString(root))))
-	// The API server takes up configurations within a second; until it has, pods pass as they are.
+	w.awaitWebhook(t)
+}
+
+// awaitWebhook returns once pods of the shop are injected: the API server takes up configurations within a second, and until it
+// has, pods pass as they are.
+func (w *World) awaitWebhook(t testing.TB) {
+	t.Helper()
 	rig.Eventually(t, func() error {
 		const pod = `{"metadata":{"name":"probe"},"spec":{"containers":[{"name":"a","image":"b"}]}}`
 		o, err := w.Do(t.Context(), http.MethodPost, "/api/v1/namespaces/shop/pods?dryRun=All", "application/json", []byte(pod))
