@@ -3,6 +3,7 @@ package demand
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -69,8 +70,9 @@ func (t *Tables) declareSources() {
 // sourcesOf keeps those of a proxy's labels that some rule asks for.
 func (t *Tables) sourcesOf(r *table.Reader, labels mesh.Labels) mesh.Labels {
 	kept := map[string]string{}
-	for key, value := range labels.Map() {
-		if table.Has(r, t.sources, key+"="+value) {
+	for _, pair := range labels.Pairs() { // in order, so that each run reads alike
+		if table.Has(r, t.sources, pair) {
+			key, value, _ := strings.Cut(pair, "=")
 			kept[key] = value
 		}
 	}

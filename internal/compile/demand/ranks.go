@@ -63,8 +63,8 @@ func (t *Tables) ranksOf(r *table.Reader, p vouch.Proxy) (ranked bool, ranks mes
 		return false, ""
 	}
 	kept := map[string]string{}
-	for name, value := range p.Labels.Map() {
-		if asks(name) {
+	for _, pair := range p.Labels.Pairs() { // in order, so that each run reads alike
+		if name, value, _ := strings.Cut(pair, "="); asks(name) {
 			kept[name] = value
 		}
 	}
