@@ -22,6 +22,7 @@ type clusters struct {
 	own, domain string
 	decoder     *config.Decoder
 	shards      *shards.Set
+	discover    *discovers
 	wait        time.Duration
 	log         *slog.Logger
 
@@ -36,9 +37,9 @@ type remoteCluster struct {
 	done chan struct{} // closed once its source has ended
 }
 
-func newClusters(opts Options, decoder *config.Decoder, all *shards.Set) *clusters {
+func newClusters(opts Options, decoder *config.Decoder, all *shards.Set, seeing *discovers) *clusters {
 	return &clusters{
-		own: opts.ClusterID, domain: opts.Domain, decoder: decoder, shards: all, wait: opts.ClusterWait, log: opts.Log,
+		own: opts.ClusterID, domain: opts.Domain, decoder: decoder, shards: all, discover: seeing, wait: opts.ClusterWait, log: opts.Log,
 		running: map[string]*remoteCluster{},
 	}
 }
@@ -94,7 +95,8 @@ func (c *clusters) source(name string) string { return translate.For(name, c.dom
 func (c *clusters) start(r kube.Remote) {
 	log := c.log.With("cluster", r.Cluster, "secret", r.Secret)
 	s, err := kube.New(kube.Options{
-		Cluster: r.Cluster, Domain: c.domain, Config: r.Config, Decoder: c.decoder, Log: c.log, Remote: true,
+		Cluster: r.Cluster, Domain: c.domain, Namespace: c.discover.root, Config: r.Config, Decoder: c.decoder, Log: c.log,
+		Remote: true, Scoped: true,
 	})
 	if err != nil {
 		log.Error("the cluster cannot be read", "error", err)
@@ -109,8 +111,10 @@ func (c *clusters) start(r kube.Remote) {
 	one := &remoteCluster{Remote: r, stop: stop, done: make(chan struct{})}
 	c.running[r.Cluster] = one
 	log.Info("another cluster is read")
+	c.discover.add(s)
 	go func() {
 		defer close(one.done)
+		defer c.discover.remove(s)
 		if err := s.Run(ctx, sink); err != nil {
 			log.Error("the cluster is read no more", "error", err)
 		}

@@ -77,6 +77,7 @@ type Writer struct {
 	address *address.Writer
 	entries *entries.Writer
 	health  *health.Writer
+	roots   *roots.Writer // nil: they are somebody else's
 	// Tasks of whoever leads the cluster, and of whoever leads the revision.
 	ofCluster, ofRevision []func(context.Context)
 }
@@ -128,11 +129,11 @@ func New(o Options) (*Writer, error) {
 	w.health = health.New(health.Options{API: api, Manager: Manager, Report: w.report})
 	w.ofCluster = append(w.ofCluster, w.status.Run, w.address.Run, w.entries.Sweep)
 	if o.Authority != nil {
-		r := roots.New(roots.Options{
+		w.roots = roots.New(roots.Options{
 			Client: core, Metadata: about, Manager: Manager,
 			Roots: o.Authority.Roots, Changed: o.Authority.Changed, Report: w.report,
 		})
-		w.ofCluster = append(w.ofCluster, r.Run)
+		w.ofCluster = append(w.ofCluster, w.roots.Run)
 	}
 	if o.Authority != nil && o.Bundle != nil {
 		h := hooks.New(hooks.Options{
@@ -171,6 +172,13 @@ func (w *Writer) Status() *status.Writer { return w.status }
 
 // Ingress is told which Ingresses are carried out, and by whom.
 func (w *Writer) Ingress() *address.Writer { return w.address }
+
+// Discover is told which namespaces the mesh sees.
+func (w *Writer) Discover(by *config.Discovery) {
+	if w.roots != nil {
+		w.roots.Discover(by)
+	}
+}
 
 // Entries is told of machines whose proxies connect.
 func (w *Writer) Entries() *entries.Writer { return w.entries }

@@ -47,6 +47,10 @@ type Options struct {
 	// Revision is the control plane's: an object with the label istio.io/rev is read where it names this one alone, one
 	// without by all. Empty: all are read.
 	Revision string
+	// Scoped says that Discover will be called: until then nothing is read of namespaces. Otherwise all are.
+	Scoped bool
+	// MeshRead is called once what there is of a mesh configuration in the cluster has been handed over. nil: nobody hears.
+	MeshRead func()
 }
 
 // Source reads one cluster.
@@ -55,6 +59,7 @@ type Source struct {
 	clients *clients
 	kinds   []kind
 	wanted  *wanted
+	seen    *scope
 }
 
 var _ source.Source = (*Source)(nil)
@@ -105,13 +110,20 @@ func New(o Options) (*Source, error) {
 	if o.Looked == nil {
 		o.Looked = func(config.Key, bool) {}
 	}
-	s := &Source{o: o, wanted: newWanted()}
+	s := &Source{o: o, wanted: newWanted(), seen: newScope(o.Namespace)}
+	if !o.Scoped {
+		s.seen.say(new(config.Discovery))
+	}
 	if s.clients, err = newClients(own, client); err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", o.Cluster, err)
 	}
-	s.kinds, err = kinds(o, s.clients, translate.For(o.Cluster, o.Domain))
+	s.kinds, err = kinds(o, s.clients, translate.For(o.Cluster, o.Domain), s.seen)
 	return s, err
 }
+
+// Discover says which namespaces are read from now on: those that are new with all that stands in them, and what stands in
+// others goes. It does not block, and may be called before Run and while it runs, from any goroutine.
+func (s *Source) Discover(by *config.Discovery) { s.seen.say(by) }
 
 // Name is the cluster's, as the registry that its rows have in their keys.
 func (s *Source) Name() string { return translate.For(s.o.Cluster, s.o.Domain).Name() }
@@ -127,7 +139,11 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	out.hear = func(of object, known bool) { s.o.Looked(secretKey(of), known) }
 	var feeds []*feed
 	for _, k := range s.kinds {
-		feeds = append(feeds, newFeed(k, s.o, out))
+		f := newFeed(k, s.o, out)
+		if k.scoped {
+			f.scope = s.seen.follow()
+		}
+		feeds = append(feeds, f)
 	}
 	var running sync.WaitGroup
 	if !s.o.Remote {
