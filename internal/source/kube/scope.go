@@ -67,8 +67,8 @@ func (s *scope) say(by *config.Discovery) {
 func (s *scope) hear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.heard {
-		s.heard = true
+	was := s.known()
+	if s.heard = true; !was && s.known() {
 		s.again()
 	}
 }
