@@ -18,6 +18,7 @@ type discovers struct {
 	mesh    *config.Object // that counts; nil: nobody wrote one
 	waits   map[string]bool
 	sources map[discoverer]struct{}
+	tagged  func(string) bool // whether the revision has a name, by the own cluster; nil: there is none. Set once
 }
 
 // discoverer is a source that reads some namespaces alone.

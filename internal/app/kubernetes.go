@@ -73,6 +73,7 @@ func kubeSources(
 		return nil, nil, err
 	}
 	seeing.add(s)
+	seeing.tagged = s.Tagged
 	g.Secrets.OnDemand.Set(struct{}{}, struct{}{})
 	return []source.Source{s}, wants{s}, nil
 }

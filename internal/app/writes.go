@@ -33,7 +33,7 @@ func newClusterWrites(d *Discovery, reach *rest.Config) (*clusterWrites, error) 
 		return nil, nil
 	}
 	o := writes.Options{
-		Config: reach, Namespace: d.opts.Namespace, Revision: d.opts.Revision, Identity: ownName(),
+		Config: reach, Namespace: d.opts.Namespace, Revision: d.opts.Revision, Tagged: d.discover.tagged, Identity: ownName(),
 		Log: d.log, Registry: d.metrics.Registry,
 		Written: d.written, Tell: d.tellRights, Template: d.template, Grace: d.opts.HealthGrace,
 	}

@@ -18,10 +18,12 @@ func TestDiscovery(t *testing.T) {
 	}{
 		{"none says all", "{}", []map[string]string{nil, {"a": "b"}}, nil},
 		{"labels", "discoverySelectors: [{matchLabels: {env: prod, region: r1}}]",
-			[]map[string]string{{"env": "prod", "region": "r1", "x": "y"}}, []map[string]string{nil, {"env": "prod"}, {"env": "dev", "region": "r1"}}},
+			[]map[string]string{{"env": "prod", "region": "r1", "x": "y"}},
+			[]map[string]string{nil, {"env": "prod"}, {"env": "dev", "region": "r1"}}},
 		{"one of several", "discoverySelectors: [{matchLabels: {env: prod}}, {matchExpressions: [{key: app, operator: In, values: [a, b]}]}]",
 			[]map[string]string{{"env": "prod"}, {"app": "b"}}, []map[string]string{nil, {"app": "c"}}},
-		{"other operators", "discoverySelectors: [{matchExpressions: [{key: a, operator: Exists}, {key: b, operator: DoesNotExist}, {key: c, operator: NotIn, values: [x]}]}]",
+		{"other operators", "discoverySelectors: [{matchExpressions: " +
+			"[{key: a, operator: Exists}, {key: b, operator: DoesNotExist}, {key: c, operator: NotIn, values: [x]}]}]",
 			[]map[string]string{{"a": "1"}, {"a": "1", "c": "y"}}, []map[string]string{nil, {"a": "1", "b": "1"}, {"a": "1", "c": "x"}}},
 		{"an empty one says all", "discoverySelectors: [{}]", []map[string]string{nil, {"a": "b"}}, nil},
 	} {

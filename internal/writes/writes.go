@@ -45,7 +45,8 @@ type Options struct {
 	Config    *rest.Config
 	Namespace string // the root namespace
 	Revision  string
-	Identity  string // of this replica, unlike that of any other
+	Tagged    func(tag string) bool // whether the revision is called so too; nil: it has no other name
+	Identity  string                // of this replica, unlike that of any other
 	Log       *slog.Logger
 	Registry  prometheus.Registerer
 	// Written is the version of an object that is in force; zero: none is.
@@ -148,7 +149,7 @@ func New(o Options) (*Writer, error) {
 // mine says whether objects with these labels are for this revision.
 func (w *Writer) mine(labels map[string]string) bool {
 	rev, said := labels["istio.io/rev"]
-	return !said || rev == w.o.Revision
+	return !said || rev == w.o.Revision || w.o.Tagged != nil && w.o.Tagged(rev)
 }
 
 // Seen tells of an object as it stands in the API server, before what nobody reads is taken from it; gone: it is there no

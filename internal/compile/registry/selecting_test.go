@@ -58,7 +58,8 @@ spec: {address: 10.2.0.4, labels: {app: db, tier: back}}
 		{"one", []*mesh.Service{service(east, as)}, nil, both},
 		{"another cluster's of the name", []*mesh.Service{service("Kubernetes/west", as)}, nil, both},
 		{"other labels", []*mesh.Service{
-			service(east, func(s *mesh.Service) { s.Selects = "app=db,tier=front" }), service("Kubernetes/west", func(s *mesh.Service) { s.Selects = "" }),
+			service(east, func(s *mesh.Service) { s.Selects = "app=db,tier=front" }),
+			service("Kubernetes/west", func(s *mesh.Service) { s.Selects = "" }),
 		}, nil, "WorkloadEntry/front 10.2.0.3 labels=app=db,tier=front"},
 		{"none selected", []*mesh.Service{service(east, func(s *mesh.Service) { s.Selects = "" })}, nil, ""},
 		{"outside", []*mesh.Service{service(east, func(s *mesh.Service) { s.External = true })}, nil, ""},

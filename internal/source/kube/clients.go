@@ -129,14 +129,19 @@ func (c untyped) watch(ctx context.Context, opts metav1.ListOptions) (watch.Inte
 }
 
 // named is a collection of which nothing but the metadata is asked for. It is of no namespace.
-type named struct{ metadata.ResourceInterface }
+type named struct {
+	metadata.ResourceInterface
+	labels string // a selector
+}
 
 func (c named) in(string) collection { return c }
 
 func (c named) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+	opts.LabelSelector = c.labels
 	return c.List(ctx, opts)
 }
 
 func (c named) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	opts.LabelSelector = c.labels
 	return c.Watch(ctx, opts)
 }

@@ -30,6 +30,8 @@ type kind struct {
 	lost  func()                     // find is not to believe what it found before
 	// scoped says that it is read of namespaces that are seen alone; else it is of the whole cluster, or of one namespace.
 	scoped bool
+	// revised says that objects may be for one revision alone: which names that has must be known before they are read.
+	revised bool
 	// told is called once nobody need wait for the kind any more, when what there is of it has been handed over. nil: nobody is.
 	told func()
 }
@@ -64,6 +66,9 @@ func kinds(o Options, c *clients, r translate.Registry, seen *scope) ([]kind, er
 		return all, nil
 	}
 	all = append(all, meshKind(o, c))
+	if o.Revision != "" {
+		all = append(all, tagKind(o, c, seen))
+	}
 	if o.Remotes != nil {
 		all = append(all, remoteKind(o, c))
 	}
@@ -74,7 +79,8 @@ func kinds(o Options, c *clients, r translate.Registry, seen *scope) ([]kind, er
 		}
 		all = append(all, custom)
 	}
-	return append(all, nativeKind(o, c, config.Ingress, "ingresses", true), nativeKind(o, c, config.IngressClass, "ingressclasses", false)), nil
+	all = append(all, nativeKind(o, c, config.Ingress, "ingresses", true))
+	return append(all, nativeKind(o, c, config.IngressClass, "ingressclasses", false)), nil
 }
 
 // fixed is where a kind of Kubernetes' own always is.
@@ -190,7 +196,7 @@ func customKind(o Options, c *clients, k config.Kind) (kind, error) {
 	group, versions := schema.Group, slices.Clone(schema.Versions)
 	slices.SortFunc(versions, func(a, b string) int { return -version.CompareKubeAwareVersionStrings(a, b) })
 	return kind{
-		name: string(k), group: group, lost: c.catalog.forget, scoped: true,
+		name: string(k), group: group, lost: c.catalog.forget, scoped: true, revised: true,
 		find: func(ctx context.Context) (collection, error) {
 			at, err := c.catalog.find(ctx, group, string(k), versions)
 			if err != nil {
@@ -236,7 +242,7 @@ func definitions(c *clients, changed func(group string)) kind {
 	at := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	return kind{
 		name: "CustomResourceDefinition", lost: func() {},
-		find: func(context.Context) (collection, error) { return named{c.metadata.Resource(at)}, nil },
+		find: func(context.Context) (collection, error) { return named{c.metadata.Resource(at), ""}, nil },
 		read: always(each[*metav1.PartialObjectMetadata]{
 			put:  func(o *metav1.PartialObjectMetadata, to *made) []mesh.Problem { tell(o, to); return nil },
 			take: tell,

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"maps"
+	"slices"
 	"sync"
 
 	"fairway/internal/config"
@@ -17,12 +18,15 @@ type scope struct {
 	heard     bool              // labels are those of all namespaces that there are
 	labels    map[string]map[string]string
 	seen      map[string]struct{} // namespaces that by selects; unless it selects all
+	tags      []string            // other names of the revision, sorted
+	told      bool                // tags are all that there are
 	followers []*follower
 }
 
 // follower is what one kind has yet to hear of.
 type follower struct {
 	scope   *scope
+	revised bool          // tags count
 	more    chan struct{} // holds a token when there is something
 	changed map[string]struct{}
 	anew    bool // what is selected is to be asked for as a whole
@@ -33,8 +37,8 @@ func newScope(root string) *scope {
 }
 
 // follow returns a new follower. It is called before anything is said.
-func (s *scope) follow() *follower {
-	f := &follower{scope: s, more: make(chan struct{}, 1), changed: map[string]struct{}{}, anew: true}
+func (s *scope) follow(revised bool) *follower {
+	f := &follower{scope: s, revised: revised, more: make(chan struct{}, 1), changed: map[string]struct{}{}, anew: true}
 	s.followers = append(s.followers, f)
 	return f
 }
@@ -79,6 +83,45 @@ func (s *scope) again() {
 		f.anew = true
 		f.wake()
 	}
+}
+
+// tag says which other names the revision has.
+func (s *scope) tag(all []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if all = slices.Compact(all); slices.Equal(all, s.tags) {
+		return
+	}
+	s.tags = all
+	s.revise()
+}
+
+// tell says that all tags that there are have been said, or that nobody can say them.
+func (s *scope) tell() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.told {
+		s.told = true
+		s.revise()
+	}
+}
+
+// revise has those read anew who look at tags. mu is held.
+func (s *scope) revise() {
+	for _, f := range s.followers {
+		if f.revised {
+			f.anew = true
+			f.wake()
+		}
+	}
+}
+
+// tagged says whether the revision has a name.
+func (s *scope) tagged(tag string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, is := slices.BinarySearch(s.tags, tag)
+	return is
 }
 
 // label says which labels a namespace has; nil: it is there no more.
@@ -137,7 +180,7 @@ func (f *follower) take(p *picture) (come, gone []string, anew, known bool) {
 	s := f.scope
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.known() {
+	if !s.known() || f.revised && !s.told {
 		return nil, nil, false, false
 	}
 	if f.anew {

@@ -5,7 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+
 	"fairway/internal/config"
+	"fairway/internal/xdstype"
 	"fairway/test/plane"
 	"fairway/test/platform/kube/cluster"
 	"fairway/test/rig"
@@ -88,7 +92,9 @@ func TestSelectedNamespaces(t *testing.T) {
 	w.holding(t, bankRule, "seconds:3")
 	w.holding(t, "VirtualService istio-system/web", "seconds:3") // the root namespace, which no selector matches
 	gone()
-	relabel := func(value string) { c.Patch(t, "/api/v1/namespaces/shop", `{"metadata":{"labels":{"mesh":`+value+`}}}`) }
+	relabel := func(value string) {
+		c.Patch(t, "/api/v1/namespaces/shop", `{"metadata":{"labels":{"mesh":`+value+`}}}`)
+	}
 	pods := w.lists("Pod")
 
 	c.Apply(t, strings.ReplaceAll(webRule, "3s", "4s")) // of which nobody hears
@@ -175,4 +181,43 @@ func TestSelectedNamespacesReachProxies(t *testing.T) {
 	s.reaches(t, "outbound|80||web.bank.svc.cluster.local")
 	c.Delete(t, selective)
 	s.reaches(t, "outbound|80||web.bank.svc.cluster.local", "10.3.0.9:8080")
+}
+
+// A rule that is labelled with a tag is read while the tag is the revision's.
+func TestTaggedRules(t *testing.T) {
+	c := cluster.Start(t)
+	c.Define(t)
+	c.Apply(t, shop+"---"+webPod+"---"+strings.ReplaceAll(webRule, "namespace: shop}", "namespace: shop, labels: {istio.io/rev: prod}}"))
+	const tag = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: istio-revision-tag-prod, labels: {istio.io/tag: prod, istio.io/rev: REVISION}}
+`
+	o := options(t, c, nil)
+	o.Revision = "canary"
+	p := plane.Start(t, o)
+	s := connect(t, p, plane.Proxy{Name: "web-1", IP: "10.3.0.1"})
+	timeout := func(want bool) {
+		t.Helper()
+		rig.Eventually(t, func() error {
+			body, _ := s.Body(xdstype.VirtualHostURL, "80/web.shop.svc.cluster.local:80")
+			var h routev3.VirtualHost
+			if err := proto.Unmarshal(body, &h); err != nil || len(h.Routes) == 0 {
+				return fmt.Errorf("no virtual host: %w", err)
+			}
+			if got := h.Routes[0].GetRoute().GetTimeout().GetSeconds() == 3; got != want {
+				return fmt.Errorf("the rule counts: %t, want %t", got, want)
+			}
+			return nil
+		})
+	}
+	timeout(false)
+	c.Apply(t, strings.ReplaceAll(tag, "REVISION", "canary"))
+	timeout(true)
+	c.Apply(t, strings.ReplaceAll(tag, "REVISION", "default"))
+	timeout(false)
+	c.Apply(t, strings.ReplaceAll(tag, "REVISION", "canary"))
+	timeout(true)
+	c.Delete(t, strings.ReplaceAll(tag, "REVISION", "canary"))
+	timeout(false)
 }
