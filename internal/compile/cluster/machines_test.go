@@ -102,7 +102,7 @@ func TestNearMachine(t *testing.T) {
 			"topology.istio.io/network", "topology.kubernetes.io/region", "topology.kubernetes.io/zone", "kubernetes.io/hostname",
 		}
 	}
-	const own = ": 0 10.1.0.1 0 10.1.0.2 0 10.1.0.3"
+	const own = ": 0 10.1.0.1 0 10.1.0.3 0 10.1.0.2" // in order of locality
 	rows := shop(near, "m1", "m2", "m1")
 	w.In.Apply(source.Batch{Set: rows})
 	want := strings.Join([]string{
