@@ -23,6 +23,7 @@ type clusters struct {
 	own, domain string
 	decoder     *config.Decoder
 	shards      *shards.Set
+	discover    *discovers
 	wait        time.Duration
 	log         *slog.Logger
 	tokens      *review.Clusters // has tokens of their pods reviewed; nil: nobody shows any
@@ -43,9 +44,9 @@ type remoteCluster struct {
 	keeping
 }
 
-func newClusters(opts Options, decoder *config.Decoder, all *shards.Set) *clusters {
+func newClusters(opts Options, decoder *config.Decoder, all *shards.Set, seeing *discovers) *clusters {
 	return &clusters{
-		own: opts.ClusterID, domain: opts.Domain, decoder: decoder, shards: all, wait: opts.ClusterWait, log: opts.Log,
+		own: opts.ClusterID, domain: opts.Domain, decoder: decoder, shards: all, discover: seeing, wait: opts.ClusterWait, log: opts.Log,
 		ttl: opts.ClusterTTL, kept: clusterFiles{opts.ClusterDir}, running: map[string]*remoteCluster{},
 	}
 }
@@ -120,7 +121,8 @@ func (c *clusters) start(r kube.Remote, asOf time.Time) {
 		asOf, keeps = c.restore(r.Cluster, log)
 	}
 	s, err := kube.New(kube.Options{
-		Cluster: r.Cluster, Domain: c.domain, Config: r.Config, Decoder: c.decoder, Log: c.log, Remote: true,
+		Cluster: r.Cluster, Domain: c.domain, Namespace: c.discover.root, Config: r.Config, Decoder: c.decoder, Log: c.log,
+		Remote: true, Scoped: true,
 	})
 	if err != nil {
 		log.Error("the cluster cannot be read", "error", err)
@@ -140,8 +142,10 @@ func (c *clusters) start(r kube.Remote, asOf time.Time) {
 	one := &remoteCluster{Remote: r, stop: stop, done: make(chan struct{}), asOf: asOf, keeping: keeps}
 	c.running[r.Cluster] = one
 	log.Info("another cluster is read")
+	c.discover.add(s)
 	go func() {
 		defer close(one.done)
+		defer c.discover.remove(s)
 		if err := s.Run(ctx, sink); err != nil {
 			log.Error("the cluster is read no more", "error", err)
 		}

@@ -59,6 +59,7 @@ type Discovery struct {
 	shards   *shards.Set
 	sources  []joined
 	clusters *clusters // beside the own one
+	discover *discovers
 	metrics  *admin.Metrics
 	proxies  *session.Register
 	grpc     *grpc.Server
@@ -136,14 +137,15 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		door.Options{Grace: opts.Grace, DomainSuffix: opts.Domain, Log: opts.Log},
 		d.graph.In,
 	)
-	d.shards = shards.New(d.door, opts.Log)
+	d.discover = newDiscovers(opts.Namespace, d.door)
+	d.shards = shards.New(d.discover, opts.Log)
 	reach, err := kubeConfig(opts)
 	if err != nil {
 		return nil, err
 	}
 	d.clusterless = reach == nil && containsFold(opts.Registries, kubernetes)
-	d.clusters = newClusters(opts, decoder, d.shards)
-	platform, wanting, err := kubeSources(opts, reach, decoder, d.graph, d.seen, d.clusters)
+	d.clusters = newClusters(opts, decoder, d.shards, d.discover)
+	platform, wanting, err := kubeSources(opts, reach, decoder, d.graph, d.seen, d.clusters, d.discover)
 	if err != nil {
 		return nil, err
 	}
@@ -152,6 +154,9 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		sink, err := d.shards.Join(s.Name(), 0)
 		if err != nil {
 			return nil, err
+		}
+		if s == files {
+			sink = d.discover.files(sink)
 		}
 		d.sources = append(d.sources, joined{s, sink})
 	}

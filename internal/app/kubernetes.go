@@ -56,7 +56,7 @@ func reviewer(opts Options, reach *rest.Config, others *clusters) func(identity.
 // kubeSources is the cluster. It joins behind the files, so that of an object which both have that of the file counts.
 func kubeSources(
 	opts Options, reach *rest.Config, decoder *config.Decoder, g *compile.Graph,
-	seen func(*unstructured.Unstructured, bool), others *clusters,
+	seen func(*unstructured.Unstructured, bool), others *clusters, seeing *discovers,
 ) (out []source.Source, who wants, err error) {
 	if reach == nil {
 		return nil, nil, nil
@@ -68,10 +68,14 @@ func kubeSources(
 		Remotes:  others.set,
 		Seen:     seen,
 		Revision: opts.Revision,
+		Scoped:   true,
+		MeshRead: func() { seeing.read(meshCluster) },
 	})
 	if err != nil {
 		return nil, nil, err
 	}
+	seeing.add(s)
+	seeing.tagged = s.Tagged
 	g.Secrets.OnDemand.Set(struct{}{}, struct{}{})
 	return []source.Source{s}, wants{s}, nil
 }

@@ -24,6 +24,7 @@ import (
 type clusterWrites struct {
 	*writes.Writer
 	graph *compile.Graph
+	root  string // the root namespace
 }
 
 // newClusterWrites makes what writes into the cluster that is read; nil where there is none.
@@ -32,7 +33,7 @@ func newClusterWrites(d *Discovery, reach *rest.Config) (*clusterWrites, error) 
 		return nil, nil
 	}
 	o := writes.Options{
-		Config: reach, Namespace: d.opts.Namespace, Revision: d.opts.Revision, Identity: ownName(),
+		Config: reach, Namespace: d.opts.Namespace, Revision: d.opts.Revision, Tagged: d.discover.tagged, Identity: ownName(),
 		Log: d.log, Registry: d.metrics.Registry,
 		Written: d.written, Tell: d.tellRights, Template: d.template, Grace: d.opts.HealthGrace,
 	}
@@ -46,7 +47,7 @@ func newClusterWrites(d *Discovery, reach *rest.Config) (*clusterWrites, error) 
 	if err != nil {
 		return nil, err
 	}
-	out := &clusterWrites{w, d.graph}
+	out := &clusterWrites{w, d.graph, d.opts.Namespace}
 	out.by(nil)
 	return out, nil
 }
@@ -134,11 +135,12 @@ func (w *clusterWrites) tell() {
 	}
 }
 
-// by passes on which gateways carry out Ingresses. o is nil where there is no mesh configuration.
+// by passes on which gateways carry out Ingresses, and which namespaces the mesh sees. o is nil where there is no mesh configuration.
 func (w *clusterWrites) by(o *config.Object) {
 	said := config.DefaultMeshConfig()
 	if o != nil {
 		said = config.Spec[*meshconfig.MeshConfig](o)
 	}
+	w.Discover(config.DiscoveryOf(o, w.root))
 	w.Ingress().By(address.Gateways{Service: said.GetIngressService(), Selector: said.GetIngressSelector()})
 }

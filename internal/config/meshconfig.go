@@ -122,6 +122,7 @@ func checkMeshConfig(c *rule.Check, m *meshconfig.MeshConfig) {
 	}
 	traffic.Locality(c, at, m.LocalityLbSetting)
 	traffic.Retries(c, at, m.DefaultHttpRetryPolicy)
+	checkDiscovery(c, at, m)
 	defaultConfig := at.Key("defaultConfig")
 	checkExtensions(c, defaultConfig.Key("proxyMetadata"), m)
 	seen := map[string]bool{}

@@ -37,6 +37,12 @@ func (s *Service) String() string {
 	out += list(" addresses=", s.Addresses) + list(" exportTo=", s.ExportTo) + list(" identities=", s.Identities) +
 		list(" accounts=", s.Accounts) + list(" outside=", s.Outside)
 	out += list(" nearest=", s.Nearest)
+	if s.Selects != "" {
+		out += " selects=" + string(s.Selects)
+	}
+	if s.TargetNames != "" {
+		out += " target names=" + string(s.TargetNames)
+	}
 	if s.OwnMachine {
 		out += " own machine"
 	}

@@ -145,6 +145,12 @@ type Service struct {
 	// Nearest are the labels by which clients choose among its endpoints, as LocalityLoadBalancerSetting.failoverPriority
 	// has them, where no rule says: those of an endpoint that are the client's too bring it nearer.
 	Nearest []string
+	// Selects are the labels of the workloads that serve it, of its own namespace, as its registry selects them: those that
+	// users declare beside are selected by them too. Empty: it selects none.
+	Selects Labels
+	// TargetNames are the names of the ports that workloads serve a port on, by the port's name: "http=serve". A workload that
+	// names its ports has the number. Ports with a number for a target are left out.
+	TargetNames Labels
 	// OwnMachine says that clients use the endpoints of their own machine alone.
 	OwnMachine bool
 	// Accounts are service accounts that its endpoints may have, beside those that they say themselves, sorted.
@@ -231,7 +237,7 @@ func (s *Service) Equal(o *Service) bool {
 	return s.Key == o.Key && slices.Equal(s.Ports, o.Ports) && slices.Equal(s.Addresses, o.Addresses) && s.Resolution == o.Resolution &&
 		s.External == o.External && slices.Equal(s.ExportTo, o.ExportTo) &&
 		slices.Equal(s.Identities, o.Identities) && s.Created == o.Created && s.Origin == o.Origin &&
-		slices.Equal(s.Nearest, o.Nearest) && s.OwnMachine == o.OwnMachine &&
+		slices.Equal(s.Nearest, o.Nearest) && s.Selects == o.Selects && s.TargetNames == o.TargetNames && s.OwnMachine == o.OwnMachine &&
 		slices.Equal(s.Accounts, o.Accounts) && slices.Equal(s.Outside, o.Outside) &&
 		s.Network == o.Network && s.NetworkPort == o.NetworkPort &&
 		slices.EqualFunc(s.Clusters, o.Clusters, ClusterAddresses.equal) && s.ClusterLocal == o.ClusterLocal

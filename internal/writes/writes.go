@@ -45,7 +45,8 @@ type Options struct {
 	Config    *rest.Config
 	Namespace string // the root namespace
 	Revision  string
-	Identity  string // of this replica, unlike that of any other
+	Tagged    func(tag string) bool // whether the revision is called so too; nil: it has no other name
+	Identity  string                // of this replica, unlike that of any other
 	Log       *slog.Logger
 	Registry  prometheus.Registerer
 	// Written is the version of an object that is in force; zero: none is.
@@ -77,6 +78,7 @@ type Writer struct {
 	address *address.Writer
 	entries *entries.Writer
 	health  *health.Writer
+	roots   *roots.Writer // nil: they are somebody else's
 	// Tasks of whoever leads the cluster, and of whoever leads the revision.
 	ofCluster, ofRevision []func(context.Context)
 }
@@ -128,11 +130,11 @@ func New(o Options) (*Writer, error) {
 	w.health = health.New(health.Options{API: api, Manager: Manager, Report: w.report})
 	w.ofCluster = append(w.ofCluster, w.status.Run, w.address.Run, w.entries.Sweep)
 	if o.Authority != nil {
-		r := roots.New(roots.Options{
+		w.roots = roots.New(roots.Options{
 			Client: core, Metadata: about, Manager: Manager,
 			Roots: o.Authority.Roots, Changed: o.Authority.Changed, Report: w.report,
 		})
-		w.ofCluster = append(w.ofCluster, r.Run)
+		w.ofCluster = append(w.ofCluster, w.roots.Run)
 	}
 	if o.Authority != nil && o.Bundle != nil {
 		h := hooks.New(hooks.Options{
@@ -147,7 +149,7 @@ func New(o Options) (*Writer, error) {
 // mine says whether objects with these labels are for this revision.
 func (w *Writer) mine(labels map[string]string) bool {
 	rev, said := labels["istio.io/rev"]
-	return !said || rev == w.o.Revision
+	return !said || rev == w.o.Revision || w.o.Tagged != nil && w.o.Tagged(rev)
 }
 
 // Seen tells of an object as it stands in the API server, before what nobody reads is taken from it; gone: it is there no
@@ -171,6 +173,13 @@ func (w *Writer) Status() *status.Writer { return w.status }
 
 // Ingress is told which Ingresses are carried out, and by whom.
 func (w *Writer) Ingress() *address.Writer { return w.address }
+
+// Discover is told which namespaces the mesh sees.
+func (w *Writer) Discover(by *config.Discovery) {
+	if w.roots != nil {
+		w.roots.Discover(by)
+	}
+}
 
 // Entries is told of machines whose proxies connect.
 func (w *Writer) Entries() *entries.Writer { return w.entries }

@@ -284,7 +284,7 @@ func (d draw) service(namespace, _ string) string {
 	if d.often(9) {
 		out += ", selector: {app: " + pick(d, "a", "b") + "}"
 	}
-	out += pick(d, "", "", "", "", ", trafficDistribution: PreferClose", ", internalTrafficPolicy: Local", ", externalIPs: [10.9.0.4]")
+	out += pick(d, "", "", "", "", ", trafficDistribution: "+d.distribution(), ", internalTrafficPolicy: Local", ", externalIPs: [10.9.0.4]")
 	return out + pick(d, "", "", "", ", clusterIP: None", ", publishNotReadyAddresses: true") + "}"
 }
 
@@ -326,5 +326,5 @@ func (d draw) node(_, _ string) string {
 }
 
 func (d draw) namespace(_, _ string) string {
-	return ", labels: {" + pick(d, "", "topology.istio.io/network: n1", "topology.istio.io/network: n2") + "}}"
+	return ", labels: {" + pick(d, "a: b", "topology.istio.io/network: n1", "topology.istio.io/network: n2") + d.seen() + "}}"
 }

@@ -540,6 +540,7 @@ func (d draw) mesh() string {
 		some(
 			d,
 			"connectTimeout: "+pick(d, "3s", "4s"),
+			d.discovery(),
 			"outboundTrafficPolicy: {mode: "+pick(d, "REGISTRY_ONLY", "ALLOW_ANY")+"}",
 			"protocolDetectionTimeout: 2s",
 			"accessLogFile: "+pick(

@@ -87,6 +87,56 @@ func TestOwnMachine(t *testing.T) {
 	}
 }
 
+// TestNearMachine: clients prefer the endpoints of their own machine, then those of its zone, then others; so they do where a rule
+// says that of machines.
+func TestNearMachine(t *testing.T) {
+	w := compiletest.New(t)
+	one, pod := client("one", "m1")
+	two, other := client("two", "m2")
+	two.IP, other.Addresses = "10.2.0.2", "10.2.0.2"
+	w.Connect(one)
+	w.Connect(two)
+	w.In.Apply(source.Batch{Set: source.Rows{Workloads: []mesh.Workload{pod, other}}})
+	near := func(s *mesh.Service) {
+		s.Nearest = []string{
+			"topology.istio.io/network", "topology.kubernetes.io/region", "topology.kubernetes.io/zone", "kubernetes.io/hostname",
+		}
+	}
+	const own = ": 0 10.1.0.1 0 10.1.0.3 0 10.1.0.2" // in order of locality
+	rows := shop(near, "m1", "m2", "m1")
+	w.In.Apply(source.Batch{Set: rows})
+	want := strings.Join([]string{
+		own,
+		`ranked by "kubernetes.io/hostname=m1" from r/zone of m1/: 0 10.1.0.1 0 10.1.0.3 1 10.1.0.2`,
+		`ranked by "kubernetes.io/hostname=m2" from r/zone of m2/: 1 10.1.0.1 1 10.1.0.3 0 10.1.0.2`,
+	}, "\n")
+	if got := strings.Join(used(t, w), "\n"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	rows = shop(near, "m1", "m2", "m3")
+	rows.Slices[0].Endpoints[2].Locality.Zone = "zone of m1"
+	w.In.Apply(source.Batch{Set: rows})
+	if got := strings.Join(used(t, w), "\n"); !strings.Contains(got, "from r/zone of m1/: 0 10.1.0.1 1 10.1.0.3 2 10.1.0.2") {
+		t.Errorf("the zone does not come after the machine: got\n%s", got)
+	}
+	w.In.Apply(source.Batch{Set: shop(func(*mesh.Service) {}, "m1", "m2", "m1")})
+	if got := strings.Join(used(t, w), "\n"); got != own {
+		t.Errorf("nobody asks for it any more: got\n%s", got)
+	}
+	w.Apply(`apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: web, namespace: shop}
+spec:
+  host: web
+  trafficPolicy:
+    outlierDetection: {consecutive5xxErrors: 1}
+    loadBalancer: {localityLbSetting: {failoverPriority: [kubernetes.io/hostname]}}
+`)
+	if got := strings.Join(used(t, w), "\n"); got != want {
+		t.Errorf("by a rule: got\n%s\nwant\n%s", got, want)
+	}
+}
+
 // TestNearest: a service says how its clients choose, whether or not endpoints that fail are detected; a rule goes before it.
 func TestNearest(t *testing.T) {
 	w := compiletest.New(t)

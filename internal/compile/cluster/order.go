@@ -87,6 +87,9 @@ func (m member) value(find network.Finder, name string) string {
 	if value, ok := placeOf(m.Locality, name); ok {
 		return value
 	}
+	if name == corev1.LabelHostname {
+		return m.Machine
+	}
 	value, said := m.Labels.Get(name)
 	if !said && name == clusterName {
 		value, _ = strings.CutPrefix(m.of.Registry, network.Kubernetes)

@@ -16,6 +16,9 @@ import (
 // clusterLabel stands for the cluster of a proxy, or of an endpoint, where ranks name it.
 const clusterLabel = "topology.istio.io/cluster"
 
+// machineLabel stands for the machine that a proxy, or an endpoint, runs on.
+const machineLabel = "kubernetes.io/hostname"
+
 // some is the term of every rule that ranks endpoints. No label is called so.
 const some = ""
 
@@ -59,12 +62,16 @@ func ranking(s *networking.LocalityLoadBalancerSetting) (out []string) {
 func (t *Tables) ranksOf(r *table.Reader, p vouch.Proxy) (ranked bool, ranks mesh.Labels) {
 	byMesh := ranking(t.in.LocalityLB(r))
 	asks := func(name string) bool { return slices.Contains(byMesh, name) || table.Has(r, t.ranks, name) }
-	if !asks(some) {
+	machine := t.networks.NearMachineOf(r, p.Proxy, asks(machineLabel))
+	if !asks(some) && machine == "" {
 		return false, ""
 	}
 	kept := map[string]string{}
+	if machine != "" {
+		kept[machineLabel] = machine
+	}
 	for _, pair := range p.Labels.Pairs() { // in order, so that each run reads alike
-		if name, value, _ := strings.Cut(pair, "="); asks(name) {
+		if name, value, _ := strings.Cut(pair, "="); asks(name) && name != machineLabel {
 			kept[name] = value
 		}
 	}

@@ -135,6 +135,15 @@ func (t *Tables) OfProxy(r *table.Reader, p mesh.Proxy) string {
 	return cmp.Or(g.holding(p.IP), t.homeOf(r, of))
 }
 
+// NearMachineOf is where a proxy's workload runs, by its cluster, while some service has clients prefer their own machines,
+// or a rule does (asked).
+func (t *Tables) NearMachineOf(r *table.Reader, p mesh.Proxy, asked bool) string {
+	if p.Cluster == "" {
+		return ""
+	}
+	return t.reg.NearMachineOf(r, Kubernetes+p.Cluster, p, asked)
+}
+
 // MachineOf is where a proxy's workload runs, by its cluster, while some service is used there alone.
 func (t *Tables) MachineOf(r *table.Reader, p mesh.Proxy) string {
 	if p.Cluster == "" {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"net/netip"
+	"slices"
 
 	"fairway/internal/compile/input"
 	"fairway/internal/config"
@@ -42,7 +43,9 @@ type Tables struct {
 	EndpointsByAddress *table.Table[string, table.Rows[mesh.EndpointKey, mesh.Endpoint]]  // what an IP serves
 	// OwnMachine has a row while some service is used on its clients' own machines alone.
 	OwnMachine *table.Table[struct{}, struct{}]
-	VIPs       *table.Table[HostKey, string] // addresses given to services that have none
+	// nearMachine has a row while some service has clients prefer their own machines.
+	nearMachine *table.Table[struct{}, struct{}]
+	VIPs        *table.Table[HostKey, string] // addresses given to services that have none
 	// Healths is what agents that are connected here say of WorkloadEntries' applications.
 	Healths *table.Table[config.Key, mesh.HealthVerdict]
 	// ByAddress finds services by each address that they have in any cluster, as requests name it.
@@ -54,17 +57,22 @@ type Tables struct {
 	knowing    *table.Table[string, struct{}] // registries that tell of workloads
 	differing  *table.Table[string, struct{}] // clusters in which some service has other addresses; "": one is of each cluster's own
 	clashing   *table.Table[string, struct{}] // clusters in which an address means a service that has it elsewhere too
+	bySelector *table.Table[selecting, table.Rows[mesh.ServiceKey, *mesh.Service]]
 }
 
 // Declare declares the package's tables.
 func Declare(in *input.Tables) *Tables {
 	t := &Tables{in: in}
 	t.declareServices()
+	t.declareSelecting()
 	t.declareEndpoints()
 	t.declareLocals()
 	t.declareIdentities()
 	t.declareVIPs()
-	t.declareOwnMachine()
+	t.OwnMachine = t.declareSome("own machine", func(s *mesh.Service) bool { return s.OwnMachine })
+	t.nearMachine = t.declareSome("near machine", func(s *mesh.Service) bool {
+		return slices.Contains(s.Nearest, hostnameLabel)
+	})
 	t.declareAddresses()
 	t.declareDiffering()
 	t.Unserved = table.Derive(t.Merged, "unserved", CompareHostKey, table.Same[struct{}],
@@ -76,27 +84,41 @@ func Declare(in *input.Tables) *Tables {
 	return t
 }
 
-// declareOwnMachine says whether there is any service that is used on its clients' own machines alone: while there is none,
-// nobody asks where a proxy runs.
-func (t *Tables) declareOwnMachine() {
+// declareSome says whether there is any service of some sort: while there is none, nobody asks where a proxy runs.
+func (t *Tables) declareSome(name string, is func(*mesh.Service) bool) *table.Table[struct{}, struct{}] {
 	only := func(struct{}, struct{}) int { return 0 }
-	by := table.Index(t.Services, "services/own machine", only, func(_ mesh.ServiceKey, s *mesh.Service) []struct{} {
-		if !s.OwnMachine {
+	by := table.Index(t.Services, "services/"+name, only, func(_ mesh.ServiceKey, s *mesh.Service) []struct{} {
+		if !is(s) {
 			return nil
 		}
 		return []struct{}{{}}
 	})
-	t.OwnMachine = table.Derive(by, "own machine", only, table.Same[struct{}],
+	return table.Derive(by, name, only, table.Same[struct{}],
 		func(_ *table.Reader, _ struct{}, _ table.Rows[mesh.ServiceKey, struct{}], emit func(struct{}, struct{})) {
 			emit(struct{}{}, struct{}{})
 		}).Broad()
 }
+
+// hostnameLabel stands for a machine where clients choose among endpoints by labels.
+const hostnameLabel = "kubernetes.io/hostname"
 
 // MachineOf is where a proxy's workload runs, while some service is used there alone; empty: nowhere that is known.
 func (t *Tables) MachineOf(r *table.Reader, registry string, p mesh.Proxy) string {
 	if !table.Has(r, t.OwnMachine, struct{}{}) {
 		return ""
 	}
+	return t.runsOn(r, registry, p)
+}
+
+// NearMachineOf is MachineOf while some service has clients prefer their own machines, or a rule does (asked).
+func (t *Tables) NearMachineOf(r *table.Reader, registry string, p mesh.Proxy, asked bool) string {
+	if !asked && !table.Has(r, t.nearMachine, struct{}{}) {
+		return ""
+	}
+	return t.runsOn(r, registry, p)
+}
+
+func (t *Tables) runsOn(r *table.Reader, registry string, p mesh.Proxy) string {
 	w, _ := table.Get(r, t.in.Workloads, mesh.WorkloadKey{Registry: registry, Namespace: p.Namespace, Name: p.Name})
 	return w.Machine
 }
@@ -153,6 +175,7 @@ func (t *Tables) declareEndpoints() {
 				inlineEndpoints(s.Object, emit)
 			default:
 				e, serves := selectors.endpoints(r, health, s.Object, emit)
+				serves = append(serves, t.selected(r, s.Object, e, emit)...)
 				t.noteLocal(r, s.Object, "spec.address", e, serves)
 			}
 		})

@@ -20,6 +20,7 @@ import (
 type collection interface {
 	list(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch(context.Context, metav1.ListOptions) (watch.Interface, error)
+	in(namespace string) collection // those of one namespace
 }
 
 // clients ask one API server, over one connection.
@@ -93,8 +94,31 @@ func (c typed) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interf
 	return c.request(opts).Watch(ctx)
 }
 
+func (c typed) in(namespace string) collection {
+	c.namespace = namespace
+	return c
+}
+
 // untyped is a collection of custom resources, as trees.
-type untyped struct{ dynamic.ResourceInterface }
+type untyped struct {
+	dynamic.NamespaceableResourceInterface
+}
+
+// housed is that of one namespace.
+type housed struct {
+	untyped
+	dynamic.ResourceInterface
+}
+
+func (c untyped) in(namespace string) collection { return housed{c, c.Namespace(namespace)} }
+
+func (c housed) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+	return c.ResourceInterface.List(ctx, opts)
+}
+
+func (c housed) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	return c.ResourceInterface.Watch(ctx, opts)
+}
 
 func (c untyped) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	return c.List(ctx, opts)
@@ -104,13 +128,20 @@ func (c untyped) watch(ctx context.Context, opts metav1.ListOptions) (watch.Inte
 	return c.Watch(ctx, opts)
 }
 
-// named is a collection of which nothing but the metadata is asked for.
-type named struct{ metadata.ResourceInterface }
+// named is a collection of which nothing but the metadata is asked for. It is of no namespace.
+type named struct {
+	metadata.ResourceInterface
+	labels string // a selector
+}
+
+func (c named) in(string) collection { return c }
 
 func (c named) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+	opts.LabelSelector = c.labels
 	return c.List(ctx, opts)
 }
 
 func (c named) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	opts.LabelSelector = c.labels
 	return c.Watch(ctx, opts)
 }

@@ -30,10 +30,13 @@ type feed struct {
 	out   *outbox
 	woken chan struct{} // holds a token when it is worth trying again
 
-	reader  reader
+	parts   map[string]*part // by namespace where the kind is scoped, else one, of the empty name
 	at      collection
-	version string          // what has been heard of; empty: it is to be listed
-	wrong   map[string]bool // places with problems
+	version string // what has been heard of; empty: it is to be listed
+
+	scope   *follower // nil: the kind is not scoped
+	picture picture
+	pending map[string]struct{} // namespaces that are seen now, of which nothing has been read yet
 
 	began     time.Time // when it was first refused
 	listed    bool
@@ -51,7 +54,7 @@ func newFeed(k kind, o Options, out *outbox) *feed {
 	}
 	return &feed{
 		kind: k, o: o, log: o.Log.With("kind", k.name), out: out,
-		woken: make(chan struct{}, 1), wrong: map[string]bool{}, awaited: true,
+		woken: make(chan struct{}, 1), parts: map[string]*part{}, pending: map[string]struct{}{}, awaited: true,
 	}
 }
 
@@ -123,64 +126,18 @@ func (f *feed) pause(ctx context.Context) {
 
 // step lists the kind if need be, then follows it until the watch ends.
 func (f *feed) step(ctx context.Context) error {
+	if !f.rescope(ctx) {
+		return ctx.Err()
+	}
 	if f.version == "" {
 		if err := f.list(ctx); err != nil {
 			return err
 		}
 	}
-	return f.follow(ctx)
-}
-
-// list hands over all there is, as one whole shard.
-func (f *feed) list(ctx context.Context) error {
-	at, err := f.kind.find(ctx)
-	if err != nil {
+	if err := f.catchUp(ctx); err != nil {
 		return err
 	}
-	next, all := f.kind.read(f.reader), made{}
-	problems := map[string][]mesh.Problem{}
-	opts := metav1.ListOptions{Limit: pageSize}
-	if f.unlimited {
-		opts.Limit, f.unlimited = 0, false
-	}
-	version, n, most := "", 0, maxObjects
-	if f.o.Remote {
-		most = maxRemoteObjects
-	}
-	for more := true; more; more = opts.Continue != "" {
-		page, err := f.page(ctx, at, opts)
-		if forgotten(err) && opts.Continue != "" {
-			f.unlimited = true
-			return fmt.Errorf("%w: %w", errForgotten, err)
-		}
-		if err != nil {
-			if apierrors.IsNotFound(err) {
-				f.kind.lost()
-			}
-			return err
-		}
-		if err := meta.EachListItem(page, func(o runtime.Object) error {
-			if n++; n > most {
-				return fmt.Errorf("there are more than %d objects", most)
-			}
-			f.set(next, o, &all, problems)
-			return nil
-		}); err != nil {
-			return err
-		}
-		about, err := meta.ListAccessor(page)
-		if err != nil {
-			return err
-		}
-		version, opts.Continue = about.GetResourceVersion(), about.GetContinue()
-	}
-	f.replace(problems)
-	f.reader, f.at, f.version = next, at, version
-	f.out.put([]source.Shard{{Key: f.shard(), Whole: true, Rows: all.rows}}, problems)
-	next.listed()
-	f.listed = true
-	f.release()
-	return nil
+	return f.follow(ctx)
 }
 
 // release says that nobody need wait for this kind.
@@ -189,35 +146,6 @@ func (f *feed) release() {
 		f.awaited = false
 		f.out.done(f.kind)
 	}
-}
-
-func (f *feed) shard() source.ShardKey {
-	at := source.ShardKey{Cluster: f.o.Cluster, Kind: f.kind.name}
-	if f.kind.one != (object{}) {
-		at.Part = f.kind.one.String()
-	}
-	return at
-}
-
-// replace makes problems all there are of the kind: those of other places are taken back.
-func (f *feed) replace(problems map[string][]mesh.Problem) {
-	old := f.wrong
-	f.wrong = map[string]bool{}
-	for at := range problems {
-		f.wrong[at] = true
-	}
-	for at := range old {
-		if !f.wrong[at] {
-			problems[at] = nil
-		}
-	}
-}
-
-func (f *feed) page(ctx context.Context, at collection, opts metav1.ListOptions) (runtime.Object, error) {
-	ctx, stop := context.WithTimeoutCause(ctx, f.o.AnswerTime, errSilent)
-	defer stop()
-	page, err := at.list(ctx, opts)
-	return page, silence(ctx, err)
 }
 
 // follow hands over what changes, until the watch ends.
@@ -237,16 +165,31 @@ func (f *feed) follow(ctx context.Context) error {
 	defer w.Stop()
 	f.goesOn()
 	begun, heard := time.Now(), false
-	for e := range w.ResultChan() {
-		if err := f.take(e); err != nil {
-			return f.refused(err)
+	for {
+		select {
+		case e, more := <-w.ResultChan():
+			if !more {
+				if !heard && time.Since(begun) < time.Second {
+					return errors.New("the watch ended as soon as it began")
+				}
+				return nil
+			}
+			if err := f.take(e); err != nil {
+				return f.refused(err)
+			}
+			heard, f.tries, f.refusals, f.relists = true, 0, 0, 0
+		case <-f.otherwise():
+			if !f.rescope(ctx) {
+				return ctx.Err()
+			}
+			if f.version == "" {
+				return nil
+			}
+			if err := f.catchUp(ctx); err != nil {
+				return err
+			}
 		}
-		heard, f.tries, f.refusals, f.relists = true, 0, 0, 0
 	}
-	if !heard && time.Since(begun) < time.Second {
-		return errors.New("the watch ended as soon as it began")
-	}
-	return nil
 }
 
 // silence is why a question failed: where it took too long, the API server's silence.
@@ -266,28 +209,37 @@ func (f *feed) take(e watch.Event) error {
 	if err != nil {
 		return fmt.Errorf("a watch said what is no object: %w", err)
 	}
+	version := about.GetResourceVersion()
+	if version != "" {
+		f.version = version
+	}
+	if e.Type != watch.Bookmark && f.reads(about.GetNamespace(), version) {
+		f.change(e, about)
+	}
+	return nil
+}
+
+// change hands over what became of one object.
+func (f *feed) change(e watch.Event, about metav1.Object) {
 	var change made
 	problems := map[string][]mesh.Problem{}
-	switch e.Type {
-	case watch.Added, watch.Modified:
-		f.set(f.reader, e.Object, &change, problems)
-	case watch.Deleted:
-		f.remove(e.Object, about, &change)
+	p := f.part(f.home(about.GetNamespace()))
+	if e.Type == watch.Deleted {
+		f.remove(p.reader, e.Object, about, &change)
+	} else {
+		f.set(p.reader, e.Object, &change, problems)
 	}
 	at := f.place(about)
 	if list := problems[at]; len(list) > 0 {
-		f.wrong[at] = true
-	} else if f.wrong[at] {
+		p.wrong[at] = true
+	} else if p.wrong[at] {
 		problems[at] = nil
-		delete(f.wrong, at)
-	}
-	if v := about.GetResourceVersion(); v != "" {
-		f.version = v
+		delete(p.wrong, at)
 	}
 	if change.rows.Len()+change.gone.Len()+len(problems) > 0 {
-		f.out.put([]source.Shard{{Key: f.shard(), Rows: change.rows, Gone: change.gone}}, problems)
+		key := f.shard(f.home(about.GetNamespace()))
+		f.out.put([]source.Shard{{Key: key, Rows: change.rows, Gone: change.gone}}, problems)
 	}
-	return nil
 }
 
 // place is where an object's problems are said to be.
@@ -318,11 +270,11 @@ func (f *feed) set(by reader, o runtime.Object, to *made, problems map[string][]
 	}
 }
 
-func (f *feed) remove(o runtime.Object, about metav1.Object, to *made) {
+func (f *feed) remove(by reader, o runtime.Object, about metav1.Object, to *made) {
 	defer func() {
 		if p := recover(); p != nil {
 			f.log.Error("an object ended what removes it", "object", f.place(about), "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
-	f.reader.remove(o, to)
+	by.remove(o, to)
 }

@@ -28,6 +28,12 @@ type kind struct {
 	find  func(context.Context) (collection, error)
 	read  func(before reader) reader // an empty reader, which may look at what the one before it has
 	lost  func()                     // find is not to believe what it found before
+	// scoped says that it is read of namespaces that are seen alone; else it is of the whole cluster, or of one namespace.
+	scoped bool
+	// revised says that objects may be for one revision alone: which names that has must be known before they are read.
+	revised bool
+	// told is called once nobody need wait for the kind any more, when what there is of it has been handed over. nil: nobody is.
+	told func()
 }
 
 // reader makes rows of the objects of one kind. It is used by one goroutine.
@@ -54,12 +60,15 @@ func (e each[O]) remove(o runtime.Object, to *made)             { e.take(o.(O), 
 func (e each[O]) listed()                                       {}
 
 // kinds lists all that a source reads.
-func kinds(o Options, c *clients, r translate.Registry) ([]kind, error) {
-	all := ownKinds(c, r)
+func kinds(o Options, c *clients, r translate.Registry, seen *scope) ([]kind, error) {
+	all := ownKinds(c, r, seen)
 	if o.Remote {
 		return all, nil
 	}
 	all = append(all, meshKind(o, c))
+	if o.Revision != "" {
+		all = append(all, tagKind(o, c, seen))
+	}
 	if o.Remotes != nil {
 		all = append(all, remoteKind(o, c))
 	}
@@ -70,7 +79,8 @@ func kinds(o Options, c *clients, r translate.Registry) ([]kind, error) {
 		}
 		all = append(all, custom)
 	}
-	return append(all, nativeKind(o, c, config.Ingress, "ingresses"), nativeKind(o, c, config.IngressClass, "ingressclasses")), nil
+	all = append(all, nativeKind(o, c, config.Ingress, "ingresses", true))
+	return append(all, nativeKind(o, c, config.IngressClass, "ingressclasses", false)), nil
 }
 
 // fixed is where a kind of Kubernetes' own always is.
@@ -83,11 +93,12 @@ func always(r reader) func(reader) reader { return func(reader) reader { return 
 // running selects Pods that have not ended: there may be many of the others, and they are nothing to a mesh.
 const running = "status.phase!=Succeeded,status.phase!=Failed"
 
-func ownKinds(c *clients, r translate.Registry) []kind {
+func ownKinds(c *clients, r translate.Registry, seen *scope) []kind {
 	nothing := func() {}
 	return []kind{
 		{
-			name: "Namespace", lost: nothing, read: always(namespaces(r)),
+			name: "Namespace", lost: nothing, told: seen.hear,
+			read: func(before reader) reader { return newNamespaceReader(r, seen, before) },
 			find: fixed(typed{client: c.core, resource: "namespaces", empty: func() runtime.Object { return new(corev1.NamespaceList) }}),
 		},
 		{
@@ -95,33 +106,20 @@ func ownKinds(c *clients, r translate.Registry) []kind {
 			find: fixed(typed{client: c.core, resource: "nodes", empty: func() runtime.Object { return new(corev1.NodeList) }}),
 		},
 		{
-			name: "Pod", lost: nothing, read: always(pods(r)),
+			name: "Pod", lost: nothing, scoped: true, read: always(pods(r)),
 			find: fixed(typed{
 				client: c.core, resource: "pods", fields: running, empty: func() runtime.Object { return new(corev1.PodList) },
 			}),
 		},
 		{
-			name: "Service", lost: nothing, read: always(services(r)),
+			name: "Service", lost: nothing, scoped: true, read: always(services(r)),
 			find: fixed(typed{client: c.core, resource: "services", empty: func() runtime.Object { return new(corev1.ServiceList) }}),
 		},
 		{
-			name: "EndpointSlice", lost: nothing, read: func(reader) reader { return newSliceReader(r) },
+			name: "EndpointSlice", lost: nothing, scoped: true, read: func(reader) reader { return newSliceReader(r) },
 			find: fixed(typed{
 				client: c.discover, resource: "endpointslices", empty: func() runtime.Object { return new(discoveryv1.EndpointSliceList) },
 			}),
-		},
-	}
-}
-
-func namespaces(r translate.Registry) reader {
-	return each[*corev1.Namespace]{
-		put: func(o *corev1.Namespace, to *made) []mesh.Problem {
-			row, problems := r.Namespace(o)
-			to.rows.Namespaces = append(to.rows.Namespaces, row)
-			return problems
-		},
-		take: func(o *corev1.Namespace, to *made) {
-			to.gone.Namespaces = append(to.gone.Namespaces, r.NamespaceKey(o.Name))
 		},
 	}
 }
@@ -185,6 +183,7 @@ func meshKind(o Options, c *clients) kind {
 			empty: func() runtime.Object { return new(corev1.ConfigMapList) },
 		}),
 		read: func(before reader) reader { return newMeshReader(o.Decoder, o.Cluster, before) },
+		told: o.MeshRead,
 	}
 }
 
@@ -197,7 +196,7 @@ func customKind(o Options, c *clients, k config.Kind) (kind, error) {
 	group, versions := schema.Group, slices.Clone(schema.Versions)
 	slices.SortFunc(versions, func(a, b string) int { return -version.CompareKubeAwareVersionStrings(a, b) })
 	return kind{
-		name: string(k), group: group, lost: c.catalog.forget,
+		name: string(k), group: group, lost: c.catalog.forget, scoped: true, revised: true,
 		find: func(ctx context.Context) (collection, error) {
 			at, err := c.catalog.find(ctx, group, string(k), versions)
 			if err != nil {
@@ -210,11 +209,11 @@ func customKind(o Options, c *clients, k config.Kind) (kind, error) {
 }
 
 // nativeKind is one of Kubernetes' own that the decoder reads. Every API server serves it, under a word of paths.
-func nativeKind(o Options, c *clients, k config.Kind, plural string) kind {
+func nativeKind(o Options, c *clients, k config.Kind, plural string, scoped bool) kind {
 	at := schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: plural}
 	o.Revision = "" // it has no such label
 	return kind{
-		name: string(k), lost: func() {},
+		name: string(k), lost: func() {}, scoped: scoped,
 		find: func(context.Context) (collection, error) { return untyped{c.dynamic.Resource(at)}, nil },
 		read: func(before reader) reader { return newObjectReader(o, before) },
 	}
@@ -243,7 +242,7 @@ func definitions(c *clients, changed func(group string)) kind {
 	at := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	return kind{
 		name: "CustomResourceDefinition", lost: func() {},
-		find: func(context.Context) (collection, error) { return named{c.metadata.Resource(at)}, nil },
+		find: func(context.Context) (collection, error) { return named{c.metadata.Resource(at), ""}, nil },
 		read: always(each[*metav1.PartialObjectMetadata]{
 			put:  func(o *metav1.PartialObjectMetadata, to *made) []mesh.Problem { tell(o, to); return nil },
 			take: tell,

@@ -47,9 +47,15 @@ type Options struct {
 	// Remotes is told of all clusters that Secrets of Namespace say how to reach (label istio/multiCluster), each time that
 	// changes, the first time before this source is synced. It is called from one goroutine. nil: no such Secret is read.
 	Remotes func([]Remote)
-	// Revision is the control plane's: an object with the label istio.io/rev is read where it names this one alone, one
-	// without by all. Empty: all are read.
+	// Revision is the control plane's: an object with the label istio.io/rev is read where it names this one, or a tag of it,
+	// alone; one without by all. Empty: all are read.
 	Revision string
+	// Scoped says that Discover will be called: until then nothing is read of namespaces. Otherwise all are.
+	Scoped bool
+	// MeshRead is called once what there is of a mesh configuration in the cluster has been handed over. nil: nobody hears.
+	MeshRead func()
+
+	tagged func(string) bool // whether the revision has that name too
 }
 
 // Source reads one cluster.
@@ -58,6 +64,7 @@ type Source struct {
 	clients *clients
 	kinds   []kind
 	wanted  *wanted
+	seen    *scope
 }
 
 var _ source.Source = (*Source)(nil)
@@ -120,13 +127,24 @@ func New(o Options) (*Source, error) {
 	if o.Looked == nil {
 		o.Looked = func(config.Key, bool) {}
 	}
-	s := &Source{o: o, wanted: newWanted()}
+	s := &Source{o: o, wanted: newWanted(), seen: newScope(o.Namespace)}
+	s.o.tagged = s.seen.tagged
+	if s.seen.told = o.Revision == "" || o.Remote; !o.Scoped {
+		s.seen.say(new(config.Discovery))
+	}
 	if s.clients, err = newClients(own, client); err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", o.Cluster, err)
 	}
-	s.kinds, err = kinds(o, s.clients, translate.For(o.Cluster, o.Domain))
+	s.kinds, err = kinds(s.o, s.clients, translate.For(o.Cluster, o.Domain), s.seen)
 	return s, err
 }
+
+// Tagged says whether the control plane's revision is called by a tag too. It may be asked from any goroutine.
+func (s *Source) Tagged(tag string) bool { return s.seen.tagged(tag) }
+
+// Discover says which namespaces are read from now on: those that are new with all that stands in them, and what stands in
+// others goes. It does not block, and may be called before Run and while it runs, from any goroutine.
+func (s *Source) Discover(by *config.Discovery) { s.seen.say(by) }
 
 // Name is the cluster's, as the registry that its rows have in their keys.
 func (s *Source) Name() string { return translate.For(s.o.Cluster, s.o.Domain).Name() }
@@ -142,7 +160,11 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	out.hear = func(of object, known bool) { s.o.Looked(secretKey(of), known) }
 	var feeds []*feed
 	for _, k := range s.kinds {
-		feeds = append(feeds, newFeed(k, s.o, out))
+		f := newFeed(k, s.o, out)
+		if k.scoped {
+			f.scope = s.seen.follow(k.revised)
+		}
+		feeds = append(feeds, f)
 	}
 	var running sync.WaitGroup
 	if !s.o.Remote {

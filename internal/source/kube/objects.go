@@ -18,6 +18,7 @@ type objectReader struct {
 	decoder  *config.Decoder
 	cluster  string
 	revision string // empty: objects of all revisions are read
+	tagged   func(string) bool
 	seen     func(o *unstructured.Unstructured, gone bool)
 	held     map[object]*config.Object
 	before   map[object]*config.Object // of the reader before
@@ -25,7 +26,8 @@ type objectReader struct {
 
 func newObjectReader(o Options, before reader) *objectReader {
 	r := &objectReader{
-		decoder: o.Decoder, cluster: o.Cluster, revision: o.Revision, seen: o.Seen, held: map[object]*config.Object{},
+		decoder: o.Decoder, cluster: o.Cluster, revision: o.Revision, tagged: o.tagged, seen: o.Seen,
+		held: map[object]*config.Object{},
 	}
 	if b, ok := before.(*objectReader); ok {
 		r.before = b.held
@@ -74,7 +76,7 @@ const revisionLabel = "istio.io/rev"
 // foreign says whether an object is for another revision's control plane.
 func (r *objectReader) foreign(u *unstructured.Unstructured) bool {
 	said, has := u.GetLabels()[revisionLabel]
-	return has && r.revision != "" && said != r.revision
+	return has && r.revision != "" && said != r.revision && !r.tagged(said)
 }
 
 func (r *objectReader) remove(o runtime.Object, to *made) {

@@ -36,7 +36,10 @@ func rule(uid string, version int, timeout string) *unstructured.Unstructured {
 
 // east are options of a cluster that nobody looks at.
 func east(t *testing.T) Options {
-	return Options{Decoder: decoder(t), Cluster: "east", Seen: func(*unstructured.Unstructured, bool) {}}
+	return Options{
+		Decoder: decoder(t), Cluster: "east", Seen: func(*unstructured.Unstructured, bool) {},
+		tagged: func(tag string) bool { return tag == "prod" },
+	}
 }
 
 // What an object says goes on with its stored identity, and without what nobody reads.
@@ -62,7 +65,7 @@ func TestRevisions(t *testing.T) {
 	for i, step := range []struct {
 		revision  string
 		set, gone int
-	}{{"", 1, 0}, {"default", 0, 1}, {"default", 0, 0}, {"canary", 1, 0}} {
+	}{{"", 1, 0}, {"default", 0, 1}, {"default", 0, 0}, {"canary", 1, 0}, {"prod", 1, 0}, {"stable", 0, 1}} {
 		u, m := rule("u1", i+1, "1s"), made{}
 		if step.revision != "" {
 			u.SetLabels(map[string]string{revisionLabel: step.revision})

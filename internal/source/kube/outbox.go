@@ -22,9 +22,10 @@ type outbox struct {
 	waiting map[string]bool   // kinds that have not been listed yet
 	down    map[string]string // kinds that are not kept up to date, and why
 	synced  bool              // has been said
-	told    string            // of what is down
+	said    string            // of what is down
 	looked  []object          // objects that have been looked for one by one; said once what was put has been handed on
 	dropped []object          // those that are not kept up to date any more; said before what was put is handed on
+	told    []func()          // of kinds that have been read; called once what was put has been handed on
 
 	hear func(of object, known bool) // is told of looked and dropped
 }
@@ -52,6 +53,9 @@ func (b *outbox) put(shards []source.Shard, problems map[string][]mesh.Problem) 
 // done says that a kind is waited for no longer.
 func (b *outbox) done(k kind) {
 	b.change(func() {
+		if k.told != nil {
+			b.told = append(b.told, k.told)
+		}
 		if k.one == (object{}) {
 			delete(b.waiting, k.name)
 		} else {
@@ -92,7 +96,7 @@ func (b *outbox) run(ctx context.Context) {
 			return
 		case <-b.ready:
 		}
-		u, some, looked, dropped := b.take()
+		u, some, looked, dropped, told := b.take()
 		for _, of := range dropped {
 			b.hear(of, false)
 		}
@@ -102,23 +106,26 @@ func (b *outbox) run(ctx context.Context) {
 		for _, of := range looked {
 			b.hear(of, true)
 		}
+		for _, tell := range told {
+			tell()
+		}
 	}
 }
 
-func (b *outbox) take() (u source.Update, some bool, looked, dropped []object) {
+func (b *outbox) take() (u source.Update, some bool, looked, dropped []object, told []func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	u, b.next = b.next, source.Update{}
-	looked, dropped = b.looked, b.dropped
-	b.looked, b.dropped = nil, nil
+	looked, dropped, told = b.looked, b.dropped, b.told
+	b.looked, b.dropped, b.told = nil, nil, nil
 	if len(b.waiting) == 0 && !b.synced {
 		b.synced, u.Synced = true, true
 	}
-	if now := b.stale(); now != b.told {
-		b.told = now
+	if now := b.stale(); now != b.said {
+		b.said = now
 		u.Stale, u.Fresh = now, now == ""
 	}
-	return u, len(u.Shards)+len(u.Problems) > 0 || u.Synced || u.Fresh || u.Stale != "", looked, dropped
+	return u, len(u.Shards)+len(u.Problems) > 0 || u.Synced || u.Fresh || u.Stale != "", looked, dropped, told
 }
 
 // stale tells what is not kept up to date, and of one kind why.

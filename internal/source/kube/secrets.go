@@ -127,12 +127,10 @@ func (f *single) end() {
 // forget takes back all that the feed has said. Nobody wants it any more.
 func (f *single) forget() {
 	problems := map[string][]mesh.Problem{f.title(): nil}
-	for at := range f.wrong {
-		problems[at] = nil
-	}
+	f.takeBack(problems)
 	f.out.drop(f.kind.one)
 	f.out.standing(f.title(), "")
-	f.out.put([]source.Shard{{Key: f.shard(), Whole: true}}, problems)
+	f.out.put([]source.Shard{{Key: f.shard(""), Whole: true}}, problems)
 }
 
 func secretKey(of object) config.Key {

@@ -15,6 +15,7 @@ import (
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 
+	"fairway/internal/config"
 	"fairway/internal/writes/follow"
 	"fairway/internal/writes/work"
 )
@@ -43,8 +44,18 @@ type Options struct {
 type Writer struct {
 	o          Options
 	queue      *work.Queue[string]
-	namespaces *follow.Follower[bool] // whether it is going
+	namespaces *follow.Follower[namespace]
 	held       *follow.Follower[held]
+
+	mu    sync.Mutex
+	seen  *config.Discovery
+	other chan struct{} // closed when other namespaces are seen
+}
+
+// namespace is what is known of one.
+type namespace struct {
+	going  bool
+	labels map[string]string
 }
 
 // held is what a ConfigMap has of what is ours.
@@ -57,7 +68,7 @@ func ignored() []string {
 
 // New returns a writer that follows nothing yet.
 func New(o Options) *Writer {
-	w := &Writer{o: o}
+	w := &Writer{o: o, other: make(chan struct{})}
 	w.queue = work.New(work.Options[string]{
 		Task: task, Name: func(namespace string) string { return "ConfigMap " + namespace + "/" + name },
 		Do: w.write, All: w.all, Report: o.Report,
@@ -68,14 +79,15 @@ func New(o Options) *Writer {
 // Run writes until ctx ends.
 func (w *Writer) Run(ctx context.Context) {
 	all := w.o.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
-	w.namespaces = follow.New(follow.Options[bool]{
+	w.namespaces = follow.New(follow.Options[namespace]{
 		Task: task, Kind: "Namespaces", Object: &metav1.PartialObjectMetadata{}, Report: w.o.Report,
 		List: func(ctx context.Context, by metav1.ListOptions) (runtime.Object, error) { return all.List(ctx, by) },
 		Watch: func(ctx context.Context, by metav1.ListOptions) (watch.Interface, error) {
 			return all.Watch(ctx, by)
 		},
-		Keep: func(o runtime.Object) bool {
-			return o.(*metav1.PartialObjectMetadata).DeletionTimestamp != nil
+		Keep: func(o runtime.Object) namespace {
+			about := o.(*metav1.PartialObjectMetadata)
+			return namespace{about.DeletionTimestamp != nil, about.Labels}
 		},
 		Changed: func(_, namespace string) { w.queue.Add(namespace) },
 	})
@@ -95,12 +107,37 @@ func (w *Writer) Run(ctx context.Context) {
 	running.Go(func() { w.namespaces.Run(ctx) })
 	running.Go(func() { w.held.Run(ctx) })
 	running.Go(func() { w.queue.AddAllWhen(ctx, w.o.Changed) }) // the roots are others
+	running.Go(func() { w.queue.AddAllWhen(ctx, w.others) })
 	w.queue.Run(ctx)
 	running.Wait()
 }
 
+// Discover says which namespaces get the ConfigMap from now on. Those that have it already keep it.
+func (w *Writer) Discover(by *config.Discovery) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if by.Equal(w.seen) {
+		return
+	}
+	w.seen = by
+	close(w.other)
+	w.other = make(chan struct{})
+}
+
+func (w *Writer) others() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.other
+}
+
+func (w *Writer) sees(name string, of namespace) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.seen.Sees(name, of.labels) && !slices.Contains(ignored(), name)
+}
+
 func (w *Writer) all(add func(string)) {
-	w.namespaces.Each(func(_, namespace string, _ bool) { add(namespace) })
+	w.namespaces.Each(func(_, name string, _ namespace) { add(name) })
 }
 
 // write makes the ConfigMap of one namespace as it should be.
@@ -108,8 +145,8 @@ func (w *Writer) write(ctx context.Context, namespace string) error {
 	if !w.namespaces.Synced() || !w.held.Synced() {
 		return work.ErrNotYet
 	}
-	going, there := w.namespaces.Get("", namespace)
-	if !there || going || slices.Contains(ignored(), namespace) {
+	of, there := w.namespaces.Get("", namespace)
+	if !there || of.going || !w.sees(namespace, of) {
 		return nil
 	}
 	want := held{string(w.o.Roots()), "true"}

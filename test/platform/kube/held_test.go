@@ -38,6 +38,7 @@ type watcher struct {
 	rows     int             // that batches set or took away
 	updates  int             // that the source made
 	whole    map[string]int  // lists, by kind
+	history  []string        // keys of rows that were set
 	looked   map[string]bool // objects that were wanted, of which it is known what there is
 }
 
@@ -51,6 +52,12 @@ func watch(t testing.TB, c *rest.Config, tune ...func(*kube.Options)) *watcher {
 
 func start(t testing.TB, c *rest.Config, tune ...func(*kube.Options)) *watcher {
 	t.Helper()
+	return begin(t, c, false)
+}
+
+// begin starts a source; scoped: one that waits to be told which namespaces it reads.
+func begin(t testing.TB, c *rest.Config, scoped bool) *watcher {
+	t.Helper()
 	decoder, err := config.NewDecoder(config.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +70,7 @@ func start(t testing.TB, c *rest.Config, tune ...func(*kube.Options)) *watcher {
 	w.set = shards.New(w, log)
 	o := kube.Options{
 		Cluster: "east", Domain: "cluster.local", Namespace: "istio-system",
-		Config: c, Decoder: decoder, Log: log, Patience: 100 * time.Millisecond, Secrets: mostSecrets,
+		Config: c, Decoder: decoder, Log: log, Patience: 100 * time.Millisecond, Secrets: mostSecrets, Scoped: scoped,
 		Looked: func(k config.Key, known bool) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -110,7 +117,7 @@ func (c counting) Apply(u source.Update) {
 	c.w.mu.Lock()
 	c.w.updates++
 	for _, s := range u.Shards {
-		if s.Whole {
+		if s.Whole && (s.Key.Part == "" || s.Key.Kind == string(config.Secret)) { // else it is one namespace of many
 			c.w.whole[s.Key.Kind]++
 		}
 	}
@@ -143,15 +150,18 @@ func (w *watcher) Apply(b source.Batch) {
 		delete(w.holds, "namespace "+k.String())
 	}
 	for _, o := range b.Set.Objects {
+		w.history = append(w.history, o.Key.String())
 		w.holds[o.Key.String()] = fmt.Sprint(o.Spec)
 	}
 	for _, s := range b.Set.Services {
+		w.history = append(w.history, s.Key.String())
 		w.holds["service "+s.Key.String()] = s.String()
 	}
 	for _, s := range b.Set.Slices {
 		w.holds["slice "+s.Key.String()] = s.String()
 	}
 	for _, l := range b.Set.Workloads {
+		w.history = append(w.history, l.Key.String())
 		w.holds["workload "+l.Key.String()] = l.String()
 	}
 	for _, m := range b.Set.Machines {
@@ -253,4 +263,22 @@ func (w *watcher) problem(t testing.TB, at, want string) {
 		}
 		return nil
 	})
+}
+
+// changes is how many rows have been set.
+func (w *watcher) changes() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.history)
+}
+
+// since is the keys of objects, services and workloads that have been set since.
+func (w *watcher) since(changes int) map[string]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := map[string]bool{}
+	for _, k := range w.history[changes:] {
+		out[k] = true
+	}
+	return out
 }

@@ -33,6 +33,9 @@ func (r Registry) Service(s *corev1.Service) (*mesh.Service, *mesh.Slice, []mesh
 		OwnMachine: s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
 	}
 	row.Network, row.NetworkPort = notes.gateway(s)
+	if row.Selects = notes.labels(s.Spec.Selector); row.Selects != "" {
+		row.TargetNames = targetNames(s, row.Ports)
+	}
 	switch {
 	case s.Spec.Type == corev1.ServiceTypeExternalName:
 		row.Resolution, row.External = mesh.DNS, true
@@ -89,6 +92,19 @@ func target(p *corev1.ServicePort) uint32 {
 	return 0
 }
 
+// targetNames are those of ports that are read, of which there is a name for a target.
+func targetNames(s *corev1.Service, read []mesh.Port) mesh.Labels {
+	out := map[string]string{}
+	for i := range s.Spec.Ports {
+		p := &s.Spec.Ports[i]
+		is := func(r mesh.Port) bool { return r.Name == p.Name && int32(r.Number) == p.Port }
+		if name := p.TargetPort.StrVal; name != "" && plain(name) && slices.ContainsFunc(read, is) {
+			out[p.Name] = name
+		}
+	}
+	return mesh.MakeLabels(out)
+}
+
 // addresses are the cluster's own of the Service, all families, the first one first.
 func (n *notes) addresses(s *corev1.Service) (out []string) {
 	all := s.Spec.ClusterIPs
@@ -109,7 +125,7 @@ func (n *notes) addresses(s *corev1.Service) (out []string) {
 // distribution is the annotation that says what spec.trafficDistribution does, and goes before it.
 const distribution = "networking.istio.io/traffic-distribution"
 
-// nearest reads it: by which parts of where they are clients choose among endpoints. Machines are not told apart.
+// nearest reads it: by which parts of where they are clients choose among endpoints.
 func (n *notes) nearest(s *corev1.Service) []string {
 	said, field := s.Annotations[distribution], "metadata.annotations["+distribution+"]"
 	if said == "" && s.Spec.TrafficDistribution != nil {
@@ -124,8 +140,7 @@ func (n *notes) nearest(s *corev1.Service) []string {
 	case corev1.ServiceTrafficDistributionPreferClose:
 		return append(zone, subZoneLabel)
 	case corev1.ServiceTrafficDistributionPreferSameNode:
-		n.add(field, code.NotYet, mesh.Info, "machines are not told apart: the nearest are those of a subzone, as with PreferClose")
-		return append(zone, subZoneLabel)
+		return append(zone, subZoneLabel, corev1.LabelHostname)
 	}
 	n.add(field, code.UnknownValue, mesh.Warning, quoted(said)+" is not known; endpoints are used alike wherever they are")
 	return nil

@@ -1,0 +1,81 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"fairway/internal/config/report"
+	"fairway/internal/config/rule"
+	"fairway/internal/mesh/code"
+)
+
+// Discovery says which namespaces of a cluster are part of the mesh, as discoverySelectors of the mesh configuration have
+// it. It is immutable; nil and the zero value say that all are.
+type Discovery struct {
+	root string
+	any  []labels.Selector
+}
+
+// DiscoveryOf is what a mesh configuration says (nil: the defaults). root is the root namespace, which is always part of
+// the mesh: rules for the whole mesh stand there.
+func DiscoveryOf(o *Object, root string) *Discovery {
+	d := &Discovery{root: root}
+	if o == nil {
+		return d
+	}
+	for _, s := range Spec[*meshconfig.MeshConfig](o).GetDiscoverySelectors() {
+		// One that cannot be read was refused with its mesh configuration.
+		if selector, err := metav1.LabelSelectorAsSelector(selectorOf(s)); err == nil {
+			d.any = append(d.any, selector)
+		}
+	}
+	return d
+}
+
+// All says whether namespaces are not told apart.
+func (d *Discovery) All() bool { return d == nil || len(d.any) == 0 }
+
+// Sees says whether a namespace is part of the mesh.
+func (d *Discovery) Sees(namespace string, of map[string]string) bool {
+	return d.All() || namespace == d.root ||
+		slices.ContainsFunc(d.any, func(s labels.Selector) bool { return s.Matches(labels.Set(of)) })
+}
+
+// Equal says whether two see the same, whatever labels namespaces have.
+func (d *Discovery) Equal(o *Discovery) bool {
+	if d.All() || o.All() {
+		return d.All() == o.All()
+	}
+	same := func(a, b labels.Selector) bool { return a.String() == b.String() }
+	return d.root == o.root && slices.EqualFunc(d.any, o.any, same)
+}
+
+func selectorOf(s *meshconfig.LabelSelector) *metav1.LabelSelector {
+	out := &metav1.LabelSelector{MatchLabels: s.GetMatchLabels()}
+	for _, e := range s.GetMatchExpressions() {
+		out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: e.GetKey(), Operator: metav1.LabelSelectorOperator(e.GetOperator()), Values: e.GetValues(),
+		})
+	}
+	return out
+}
+
+// mostSelectors is how many there may be: each namespace is held against all of them.
+const mostSelectors = 100
+
+func checkDiscovery(c *rule.Check, at *report.Path, m *meshconfig.MeshConfig) {
+	if n := len(m.DiscoverySelectors); n > mostSelectors {
+		c.Fail(at.Key("discoverySelectors"), code.TooMuch, fmt.Sprintf("there are %d selectors, %d are the most", n, mostSelectors), "")
+	}
+	for i, s := range m.DiscoverySelectors {
+		if _, err := metav1.LabelSelectorAsSelector(selectorOf(s)); err != nil {
+			c.Fail(at.Of("discoverySelectors", i), code.Invalid, "this selects no namespaces: "+strconv.Quote(err.Error()),
+				"operators are In and NotIn with values, Exists and DoesNotExist without")
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package kube
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"fairway/internal/mesh"
+	"fairway/internal/source/kube/translate"
+)
+
+// namespaceReader reads Namespaces: a row each, and their labels tell which of them are seen. The rows of those that are
+// not stay: a proxy may be of one all the same, and has its network.
+type namespaceReader struct {
+	registry translate.Registry
+	seen     *scope
+	held     map[string]struct{}
+	before   map[string]struct{} // of the reader before
+}
+
+func newNamespaceReader(r translate.Registry, seen *scope, before reader) *namespaceReader {
+	n := &namespaceReader{registry: r, seen: seen, held: map[string]struct{}{}}
+	if b, ok := before.(*namespaceReader); ok {
+		n.before = b.held
+	}
+	return n
+}
+
+func (r *namespaceReader) set(o runtime.Object, to *made) []mesh.Problem {
+	from := o.(*corev1.Namespace)
+	row, problems := r.registry.Namespace(from)
+	to.rows.Namespaces = append(to.rows.Namespaces, row)
+	r.held[from.Name] = struct{}{}
+	labels := from.Labels
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	r.seen.label(from.Name, labels)
+	return problems
+}
+
+func (r *namespaceReader) remove(o runtime.Object, to *made) {
+	name := o.(*corev1.Namespace).Name
+	to.gone.Namespaces = append(to.gone.Namespaces, r.registry.NamespaceKey(name))
+	delete(r.held, name)
+	r.seen.label(name, nil)
+}
+
+func (r *namespaceReader) listed() {
+	for name := range r.before {
+		if _, has := r.held[name]; !has {
+			r.seen.label(name, nil)
+		}
+	}
+	r.before = nil
+}

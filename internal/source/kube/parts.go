@@ -1,0 +1,222 @@
+package kube
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"fairway/internal/mesh"
+	"fairway/internal/source"
+)
+
+// part is what a feed knows of one namespace.
+type part struct {
+	reader reader
+	wrong  map[string]bool // places with problems
+	// since is the version that the namespace was listed at by itself: what a watch, which is behind, says of earlier ones
+	// is known already. 0: the watch says news alone.
+	since uint64
+}
+
+// home is the part that an object of a namespace is in.
+func (f *feed) home(namespace string) string {
+	if f.scope == nil {
+		return ""
+	}
+	return namespace
+}
+
+// part is one that is there from now on.
+func (f *feed) part(home string) *part {
+	p := f.parts[home]
+	if p == nil {
+		p = &part{reader: f.kind.read(nil), wrong: map[string]bool{}}
+		f.parts[home] = p
+	}
+	return p
+}
+
+func (f *feed) shard(home string) source.ShardKey {
+	at := source.ShardKey{Cluster: f.o.Cluster, Kind: f.kind.name, Part: home}
+	if f.kind.one != (object{}) {
+		at.Part = f.kind.one.String()
+	}
+	return at
+}
+
+// otherwise holds a token when other namespaces are seen.
+func (f *feed) otherwise() <-chan struct{} {
+	if f.scope == nil {
+		return nil
+	}
+	return f.scope.more
+}
+
+// reads says whether something that a watch says of a namespace is to be read.
+func (f *feed) reads(namespace, version string) bool {
+	if f.scope == nil {
+		return true
+	}
+	if _, later := f.pending[namespace]; later || !f.picture.has(namespace) {
+		return false
+	}
+	p := f.parts[namespace]
+	if p == nil || p.since == 0 {
+		return true
+	}
+	if number, err := strconv.ParseUint(version, 10, 64); err == nil && number <= p.since {
+		return false
+	}
+	p.since = 0
+	return true
+}
+
+// mostCome is how many namespaces are read one by one; when more come at once, all are listed again.
+const mostCome = 16
+
+// rescope takes which namespaces are seen, and waits until that is known. What is not seen any more goes; what is new is
+// pending, or the whole kind is to be listed. false: ctx ended.
+func (f *feed) rescope(ctx context.Context) bool {
+	if f.scope == nil {
+		return true
+	}
+	before := f.picture.all
+	come, gone, anew, known := f.scope.take(&f.picture)
+	for !known {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-f.scope.more:
+		}
+		come, gone, anew, known = f.scope.take(&f.picture)
+	}
+	if anew {
+		if !before || f.picture.all {
+			f.version = ""
+			return true
+		}
+		for home := range f.parts { // there were all
+			if !f.picture.has(home) {
+				gone = append(gone, home)
+			}
+		}
+	}
+	for _, home := range gone {
+		f.drop(home)
+	}
+	for _, home := range come {
+		f.pending[home] = struct{}{}
+	}
+	if len(f.pending) > mostCome {
+		f.version = ""
+	}
+	return true
+}
+
+// drop takes all of a namespace away.
+func (f *feed) drop(home string) {
+	delete(f.pending, home)
+	p := f.parts[home]
+	if p == nil {
+		return
+	}
+	delete(f.parts, home)
+	f.kind.read(p.reader).listed()
+	problems := map[string][]mesh.Problem{}
+	for at := range p.wrong {
+		problems[at] = nil
+	}
+	f.out.put([]source.Shard{{Key: f.shard(home), Whole: true}}, problems)
+}
+
+// catchUp reads namespaces that are pending, each by itself. The watch goes on where it is.
+func (f *feed) catchUp(ctx context.Context) error {
+	for _, home := range slices.Sorted(maps.Keys(f.pending)) {
+		g := f.gathering()
+		p := g.part(home)
+		version, err := f.pages(ctx, f.at.in(home), g)
+		if err != nil {
+			return err
+		}
+		p.since, _ = strconv.ParseUint(version, 10, 64) // one that is no number tells nothing
+		delete(f.pending, home)
+		f.parts[home] = p
+		f.out.put([]source.Shard{{Key: f.shard(home), Whole: true, Rows: g.made[home].rows}}, g.problems)
+		p.reader.listed()
+	}
+	return nil
+}
+
+// takeBack adds to problems that places have none any more where the feed has told some and none is named.
+func (f *feed) takeBack(problems map[string][]mesh.Problem) {
+	for _, p := range f.parts {
+		for at := range p.wrong {
+			if _, again := problems[at]; !again {
+				problems[at] = nil
+			}
+		}
+	}
+}
+
+// gathering is what a list makes.
+type gathering struct {
+	feed     *feed
+	parts    map[string]*part
+	made     map[string]*made
+	problems map[string][]mesh.Problem
+}
+
+func (f *feed) gathering() *gathering {
+	return &gathering{f, map[string]*part{}, map[string]*made{}, map[string][]mesh.Problem{}}
+}
+
+// part is one of the list's. Its reader may look at what is known so far.
+func (g *gathering) part(home string) *part {
+	p := g.parts[home]
+	if p == nil {
+		var before reader
+		if old := g.feed.parts[home]; old != nil {
+			before = old.reader
+		}
+		p = &part{reader: g.feed.kind.read(before), wrong: map[string]bool{}}
+		g.parts[home], g.made[home] = p, new(made)
+	}
+	return p
+}
+
+// set takes an object of the list.
+func (g *gathering) set(o runtime.Object) {
+	about, err := meta.Accessor(o)
+	if err != nil {
+		g.feed.log.Warn("the API server handed over what has no name", "error", err)
+		return
+	}
+	home := g.feed.home(about.GetNamespace())
+	if g.feed.scope != nil && !g.feed.picture.has(home) {
+		return
+	}
+	p := g.part(home)
+	g.feed.set(p.reader, o, g.made[home], g.problems)
+	if at := g.feed.place(about); len(g.problems[at]) > 0 {
+		p.wrong[at] = true
+	}
+}
+
+// shards are all there is of the kind.
+func (g *gathering) shards() []source.Shard {
+	whole := source.Shard{Key: g.feed.shard(""), Whole: true}
+	if m := g.made[""]; m != nil {
+		whole.Rows = m.rows
+	}
+	out := []source.Shard{whole}
+	for _, home := range slices.Sorted(maps.Keys(g.made)) {
+		if home != "" {
+			out = append(out, source.Shard{Key: g.feed.shard(home), Whole: true, Rows: g.made[home].rows})
+		}
+	}
+	return out
+}

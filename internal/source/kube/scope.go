@@ -1,0 +1,205 @@
+package kube
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"fairway/internal/config"
+)
+
+// scope says which namespaces of the cluster are read. Kinds of namespaces wait for it before they are listed, so that
+// nothing is handed over that is not to be seen; then each is told which namespaces come and go.
+type scope struct {
+	root string // the root namespace, which is always read
+
+	mu        sync.Mutex
+	by        *config.Discovery // nil: nobody has said
+	heard     bool              // labels are those of all namespaces that there are
+	labels    map[string]map[string]string
+	seen      map[string]struct{} // namespaces that by selects; unless it selects all
+	tags      []string            // other names of the revision, sorted
+	told      bool                // tags are all that there are
+	followers []*follower
+}
+
+// follower is what one kind has yet to hear of.
+type follower struct {
+	scope   *scope
+	revised bool          // tags count
+	more    chan struct{} // holds a token when there is something
+	changed map[string]struct{}
+	anew    bool // what is selected is to be asked for as a whole
+}
+
+func newScope(root string) *scope {
+	return &scope{root: root, labels: map[string]map[string]string{}, seen: map[string]struct{}{}}
+}
+
+// follow returns a new follower. It is called before anything is said.
+func (s *scope) follow(revised bool) *follower {
+	f := &follower{scope: s, revised: revised, more: make(chan struct{}, 1), changed: map[string]struct{}{}, anew: true}
+	s.followers = append(s.followers, f)
+	return f
+}
+
+// known says whether it is known what is selected. mu is held.
+func (s *scope) known() bool { return s.by != nil && (s.by.All() || s.heard) }
+
+// say takes what the mesh configuration says.
+func (s *scope) say(by *config.Discovery) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := s.by == nil
+	if !first && by.Equal(s.by) {
+		return
+	}
+	anew := first || s.by.All() || by.All()
+	s.by = by
+	if anew {
+		clear(s.seen)
+	}
+	for name, l := range s.labels {
+		s.settle(name, l)
+	}
+	if anew {
+		s.again()
+	}
+}
+
+// hear says that all namespaces that there are have been told, or that nobody can tell them.
+func (s *scope) hear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.known()
+	if s.heard = true; !was && s.known() {
+		s.again()
+	}
+}
+
+// again has all followers ask for the whole. mu is held.
+func (s *scope) again() {
+	for _, f := range s.followers {
+		f.anew = true
+		f.wake()
+	}
+}
+
+// tag says which other names the revision has.
+func (s *scope) tag(all []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if all = slices.Compact(all); slices.Equal(all, s.tags) {
+		return
+	}
+	s.tags = all
+	s.revise()
+}
+
+// tell says that all tags that there are have been said, or that nobody can say them.
+func (s *scope) tell() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.told {
+		s.told = true
+		s.revise()
+	}
+}
+
+// revise has those read anew who look at tags. mu is held.
+func (s *scope) revise() {
+	for _, f := range s.followers {
+		if f.revised {
+			f.anew = true
+			f.wake()
+		}
+	}
+}
+
+// tagged says whether the revision has a name.
+func (s *scope) tagged(tag string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, is := slices.BinarySearch(s.tags, tag)
+	return is
+}
+
+// label says which labels a namespace has; nil: it is there no more.
+func (s *scope) label(name string, labels map[string]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if labels == nil {
+		delete(s.labels, name)
+	} else {
+		s.labels[name] = labels
+	}
+	s.settle(name, labels)
+}
+
+// settle selects a namespace, or not, and tells followers where that is new. mu is held.
+func (s *scope) settle(name string, labels map[string]string) {
+	if s.by.All() || name == s.root { // also where nobody has said yet
+		return
+	}
+	_, was := s.seen[name]
+	is := labels != nil && s.by.Sees(name, labels)
+	if is == was {
+		return
+	}
+	if delete(s.seen, name); is {
+		s.seen[name] = struct{}{}
+	}
+	for _, f := range s.followers {
+		f.changed[name] = struct{}{}
+		f.wake()
+	}
+}
+
+func (f *follower) wake() {
+	select {
+	case f.more <- struct{}{}:
+	default:
+	}
+}
+
+// picture is which namespaces one kind reads.
+type picture struct {
+	root  string
+	all   bool
+	names map[string]struct{}
+}
+
+func (p *picture) has(namespace string) bool {
+	_, has := p.names[namespace]
+	return has || p.all || namespace == "" || namespace == p.root
+}
+
+// take brings a picture up to date. come and gone are the namespaces that are otherwise; anew says that all is to be
+// looked at. known is false while nobody knows what is selected: nothing has been done then.
+func (f *follower) take(p *picture) (come, gone []string, anew, known bool) {
+	s := f.scope
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.known() || f.revised && !s.told {
+		return nil, nil, false, false
+	}
+	if f.anew {
+		f.anew = false
+		clear(f.changed)
+		*p = picture{root: s.root, all: s.by.All(), names: maps.Clone(s.seen)}
+		return nil, nil, true, true
+	}
+	for name := range f.changed {
+		_, is := s.seen[name]
+		switch _, was := p.names[name]; {
+		case is && !was:
+			p.names[name] = struct{}{}
+			come = append(come, name)
+		case was && !is:
+			delete(p.names, name)
+			gone = append(gone, name)
+		}
+	}
+	clear(f.changed)
+	return come, gone, false, true
+}

@@ -1,0 +1,63 @@
+package kube
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"fairway/internal/mesh"
+)
+
+// tagLabel names a revision otherwise: a mutating webhook's configuration has it, beside the label of the revision.
+const tagLabel = "istio.io/tag"
+
+// tagKind is the webhooks that say by which tags a revision is called. It has no rows.
+func tagKind(o Options, c *clients, to *scope) kind {
+	at := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
+	return kind{
+		name: "RevisionTag", lost: func() {}, told: to.tell,
+		find: func(context.Context) (collection, error) { return named{c.metadata.Resource(at), tagLabel}, nil },
+		read: func(before reader) reader { return newTagReader(o.Revision, to) },
+	}
+}
+
+// tagReader reads which tags are this revision's.
+type tagReader struct {
+	revision string
+	to       *scope
+	held     map[string]string // tags by the name of the webhook
+	listing  bool
+}
+
+func newTagReader(revision string, to *scope) *tagReader {
+	return &tagReader{revision: revision, to: to, held: map[string]string{}, listing: true}
+}
+
+func (r *tagReader) set(o runtime.Object, _ *made) []mesh.Problem {
+	from := o.(*metav1.PartialObjectMetadata)
+	if delete(r.held, from.Name); from.Labels[revisionLabel] == r.revision {
+		r.held[from.Name] = from.Labels[tagLabel]
+	}
+	r.hand()
+	return nil
+}
+
+func (r *tagReader) remove(o runtime.Object, _ *made) {
+	delete(r.held, o.(*metav1.PartialObjectMetadata).Name)
+	r.hand()
+}
+
+func (r *tagReader) listed() {
+	r.listing = false
+	r.hand()
+}
+
+func (r *tagReader) hand() {
+	if !r.listing {
+		r.to.tag(slices.Sorted(maps.Values(r.held)))
+	}
+}
