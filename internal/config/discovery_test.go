@@ -20,7 +20,8 @@ func TestDiscovery(t *testing.T) {
 		{"labels", "discoverySelectors: [{matchLabels: {env: prod, region: r1}}]",
 			[]map[string]string{{"env": "prod", "region": "r1", "x": "y"}},
 			[]map[string]string{nil, {"env": "prod"}, {"env": "dev", "region": "r1"}}},
-		{"one of several", "discoverySelectors: [{matchLabels: {env: prod}}, {matchExpressions: [{key: app, operator: In, values: [a, b]}]}]",
+		{"one of several",
+			"discoverySelectors: [{matchLabels: {env: prod}}, {matchExpressions: [{key: app, operator: In, values: [a, b]}]}]",
 			[]map[string]string{{"env": "prod"}, {"app": "b"}}, []map[string]string{nil, {"app": "c"}}},
 		{"other operators", "discoverySelectors: [{matchExpressions: " +
 			"[{key: a, operator: Exists}, {key: b, operator: DoesNotExist}, {key: c, operator: NotIn, values: [x]}]}]",

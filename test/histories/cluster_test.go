@@ -284,7 +284,8 @@ func (d draw) service(namespace, _ string) string {
 	if d.often(9) {
 		out += ", selector: {app: " + pick(d, "a", "b") + "}"
 	}
-	out += pick(d, "", "", "", "", ", trafficDistribution: "+d.distribution(), ", internalTrafficPolicy: Local", ", externalIPs: [10.9.0.4]")
+	out += pick(d, "", "", "", "",
+		", trafficDistribution: "+d.distribution(), ", internalTrafficPolicy: Local", ", externalIPs: [10.9.0.4]")
 	return out + pick(d, "", "", "", ", clusterIP: None", ", publishNotReadyAddresses: true") + "}"
 }
 

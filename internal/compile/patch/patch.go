@@ -162,7 +162,6 @@ func sideOf(c networking.EnvoyFilter_PatchContext) side {
 
 // hindrance is why a patch has no effect; empty: it has.
 func hindrance(spec *networking.EnvoyFilter, p *networking.EnvoyFilter_EnvoyConfigObjectPatch) string {
-	_, badVersion := regexp.Compile(p.GetMatch().GetProxy().GetProxyVersion())
 	switch {
 	case p.GetApplyTo() != networking.EnvoyFilter_BOOTSTRAP:
 		return "patches of " + p.GetApplyTo().String()
@@ -172,8 +171,6 @@ func hindrance(spec *networking.EnvoyFilter, p *networking.EnvoyFilter_EnvoyConf
 		return "targetRefs"
 	case len(p.GetMatch().GetProxy().GetMetadata()) > 0:
 		return "matches by proxy.metadata"
-	case badVersion != nil:
-		return "matches by a proxyVersion that is no regular expression"
 	}
 	return ""
 }

@@ -44,7 +44,8 @@ func TestPreferSameNode(t *testing.T) {
 	c := cluster.Start(t)
 	c.Define(t)
 	there := strings.ReplaceAll(pod(2, true), "nodeName: n1", "nodeName: n2")
-	node := strings.ReplaceAll(shop[strings.Index(shop, "apiVersion: v1\nkind: Node"):strings.LastIndex(shop, "---")], "name: n1", "name: n2")
+	first := shop[strings.Index(shop, "apiVersion: v1\nkind: Node"):strings.LastIndex(shop, "---")]
+	node := strings.ReplaceAll(first, "name: n1", "name: n2")
 	c.Apply(t, shop+"---"+node+"---"+pod(1, true)+"---"+there)
 	c.Patch(t, "/api/v1/namespaces/shop/services/web", fmt.Sprintf(
 		`{"metadata":{"annotations":{"networking.istio.io/traffic-distribution":%q}}}`, "PreferSameNode"))
