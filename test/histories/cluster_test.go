@@ -20,6 +20,23 @@ import (
 // objects change as well, and which is cut off.
 func TestCluster(t *testing.T) {
 	shared := newPlanes(t)
+	w := newKubernetes(t, shared)
+	hunt(t, hunting{usual: 40, platform: true, fit: single, patience: time.Minute}, func(t *testing.T, seed uint64) (*player, error) {
+		if err := w.empty(t.Context()); err != nil {
+			return nil, err
+		}
+		p := *shared
+		p.linger, p.grace = time.Hour, 5*time.Millisecond
+		return &player{
+			world: w, clients: map[string]*client{}, said: map[string]saying{},
+			start: func(ctx context.Context) (control, error) { return p.start(ctx) },
+		}, nil
+	})
+}
+
+// newKubernetes starts two API servers, of which planes read the first.
+func newKubernetes(t *testing.T, shared *planes) *kubernetes {
+	t.Helper()
 	c := cluster.Start(t)
 	c.Define(t)
 	west := cluster.Start(t)
@@ -32,17 +49,7 @@ func TestCluster(t *testing.T) {
 	w.secret = fmt.Sprintf("apiVersion: v1\nkind: Secret\n"+
 		"metadata: {name: west, namespace: istio-system, labels: {istio/multiCluster: \"true\"}}\ndata: {west: %s}\n",
 		base64.StdEncoding.EncodeToString(way))
-	hunt(t, hunting{usual: 40, platform: true, fit: single, patience: time.Minute}, func(t *testing.T, seed uint64) (*player, error) {
-		if err := w.empty(t.Context()); err != nil {
-			return nil, err
-		}
-		p := *shared
-		p.linger, p.grace = time.Hour, 5*time.Millisecond
-		return &player{
-			world: w, clients: map[string]*client{}, said: map[string]saying{},
-			start: func(ctx context.Context) (control, error) { return p.start(ctx) },
-		}, nil
-	})
+	return w
 }
 
 // single leaves out that an object stands in two files: a cluster has one of a name.

@@ -52,11 +52,11 @@ func watch(t testing.TB, c *rest.Config, tune ...func(*kube.Options)) *watcher {
 
 func start(t testing.TB, c *rest.Config, tune ...func(*kube.Options)) *watcher {
 	t.Helper()
-	return begin(t, c, false)
+	return begin(t, c, false, tune...)
 }
 
 // begin starts a source; scoped: one that waits to be told which namespaces it reads.
-func begin(t testing.TB, c *rest.Config, scoped bool) *watcher {
+func begin(t testing.TB, c *rest.Config, scoped bool, tune ...func(*kube.Options)) *watcher {
 	t.Helper()
 	decoder, err := config.NewDecoder(config.Options{})
 	if err != nil {
