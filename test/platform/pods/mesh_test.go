@@ -70,13 +70,14 @@ func (w mesh) calls(t *testing.T, page, ratings *kubelet.Pod) {
 			t.Errorf("no probe asks the agent at %s: %v, %v", probe, err, o)
 		}
 	}
-	rig.Eventually(t, func() error { // of its two versions one asks ratings
+	rated := func() error { // of its two versions one asks ratings
 		a, err := world.Ask(w.Network.Host.DialContext, page.IP()+":9080", "productpage", nil)
 		if err == nil && (a.Reviews == nil || a.Reviews.Ratings == nil) {
 			err = fmt.Errorf("no ratings yet: %+v", a.Reviews)
 		}
 		return err
-	})
+	}
+	rig.Eventually(t, rated)
 	const want = `connection_security_policy="mutual_tls"`
 	rig.Eventually(t, func() error {
 		_, body, err := rig.Call(http.MethodGet, "http://"+ratings.IP()+":15020/stats/prometheus", w.Network.Host.DialContext)
@@ -86,7 +87,7 @@ func (w mesh) calls(t *testing.T, page, ratings *kubelet.Pod) {
 				return nil
 			}
 		}
-		return fmt.Errorf("no requests by mutual TLS: %v", err)
+		return fmt.Errorf("no requests by mutual TLS: %v; one more: %v", err, rated())
 	})
 	if _, err := world.Ask(page.DialContext, w.VIP(t, "ratings"), "ratings", nil); err != nil {
 		t.Errorf("by the Service's address, from inside a pod: %v", err)
