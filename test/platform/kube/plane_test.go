@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -84,30 +83,11 @@ func (s *sidecar) taken() []ads.Event {
 
 const webCluster = "outbound|80||web.shop.svc.cluster.local"
 
-// endpoints lists the addresses of a cluster's healthy endpoints.
-func (s *sidecar) endpoints(t testing.TB, cluster string) (out []string) {
-	t.Helper()
-	var load endpointv3.ClusterLoadAssignment
-	body, _ := s.Body(xdstype.EndpointURL, cluster)
-	if err := proto.Unmarshal(body, &load); err != nil {
-		t.Fatal(err)
-	}
-	for _, l := range load.GetEndpoints() {
-		for _, e := range l.GetLbEndpoints() {
-			if a := e.GetEndpoint().GetAddress().GetSocketAddress(); e.GetHealthStatus().String() == "HEALTHY" {
-				out = append(out, fmt.Sprintf("%s:%d", a.GetAddress(), a.GetPortValue()))
-			}
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
 // reaches waits until the endpoints of a cluster are these.
 func (s *sidecar) reaches(t testing.TB, cluster string, want ...string) {
 	t.Helper()
 	rig.Eventually(t, func() error {
-		if got := s.endpoints(t, cluster); !slices.Equal(got, want) {
+		if got, err := s.Endpoints(cluster); err != nil || !slices.Equal(got, want) {
 			return fmt.Errorf("%s leads to %v, want %v; there are %v", cluster, got, want, s.Names(xdstype.EndpointURL))
 		}
 		return nil

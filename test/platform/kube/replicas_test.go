@@ -146,9 +146,13 @@ func newMover(t *testing.T, address string, x plane.Proxy) *mover {
 var steady = []string{"10.3.0.2:8080", "10.3.0.3:8080"}
 
 func (m *mover) checks(t *testing.T, name string) {
-	for now, one := m.endpoints(t, webCluster), 0; one < len(steady); one++ {
-		if !slices.Contains(now, steady[one]) {
-			t.Errorf("%s was sent %v, without %s", name, now, steady[one])
+	now, err := m.Endpoints(webCluster)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, one := range steady {
+		if !slices.Contains(now, one) {
+			t.Errorf("%s was sent %v, without %s", name, now, one)
 		}
 	}
 }
