@@ -1,6 +1,7 @@
 package netns
 
 import (
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"net"
@@ -70,10 +71,15 @@ func (l Links) Cable(here, there string, other *Namespace) {
 	})
 }
 
-// Bridge makes an interface that passes packets on among those that are attached to it.
+// Bridge makes an interface that passes packets on among those that are attached to it. Its hardware address is its own for
+// ever: where the kernel chooses one, each attached interface with a lower one changes it, and who knew the address before
+// does not reach the bridge until its ARP entry ends, half a minute later.
 func (l Links) Bridge(name string) {
+	address := [6]byte{0: 2} // locally administered
+	rand.Read(address[1:])
 	l.request("make a bridge", unix.RTM_NEWLINK, make([]byte, unix.SizeofIfInfomsg), func(e *netlink.AttributeEncoder) {
 		e.String(unix.IFLA_IFNAME, name)
+		e.Bytes(unix.IFLA_ADDRESS, address[:])
 		e.Nested(unix.IFLA_LINKINFO, func(e *netlink.AttributeEncoder) error {
 			e.String(unix.IFLA_INFO_KIND, "bridge")
 			return nil

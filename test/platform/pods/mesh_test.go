@@ -81,13 +81,17 @@ func (w mesh) calls(t *testing.T, page, ratings *kubelet.Pod) {
 	const want = `connection_security_policy="mutual_tls"`
 	rig.Eventually(t, func() error {
 		_, body, err := rig.Call(http.MethodGet, "http://"+ratings.IP()+":15020/stats/prometheus", w.Network.Host.DialContext)
+		var seen strings.Builder
 		for line := range strings.Lines(body) {
-			if strings.HasPrefix(line, "istio_requests_total") && strings.Contains(line, `reporter="destination"`) &&
-				strings.Contains(line, want) && strings.Contains(line, "/ns/shop/sa/reviews") {
+			if !strings.HasPrefix(line, "istio_requests_total") || !strings.Contains(line, `reporter="destination"`) {
+				continue
+			}
+			if strings.Contains(line, want) && strings.Contains(line, "/ns/shop/sa/reviews") {
 				return nil
 			}
+			seen.WriteString(line)
 		}
-		return fmt.Errorf("no requests by mutual TLS: %v; one more: %v", err, rated())
+		return fmt.Errorf("no requests by mutual TLS: %v; one more: %v; of %d bytes: %s", err, rated(), len(body), &seen)
 	})
 	if _, err := world.Ask(page.DialContext, w.VIP(t, "ratings"), "ratings", nil); err != nil {
 		t.Errorf("by the Service's address, from inside a pod: %v", err)
