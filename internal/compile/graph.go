@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"fairway/internal/compile/cluster"
+	"fairway/internal/compile/delegate"
 	"fairway/internal/compile/demand"
 	"fairway/internal/compile/gateway"
 	"fairway/internal/compile/inbound"
@@ -70,7 +71,7 @@ func New(opts Options) *Graph {
 	s := table.New(table.Options{Workers: opts.Workers, Invariants: opts.Invariants})
 	in := input.Declare(s, input.Options{
 		DomainSuffix: opts.DomainSuffix, RootNamespace: opts.RootNamespace, Cluster: opts.Cluster,
-	}, ingress.Make)
+	}, ingress.Make, delegate.Make)
 	reg := registry.Declare(in)
 	networks := network.Declare(in, reg)
 	peers := peer.Declare(in)

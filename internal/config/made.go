@@ -20,7 +20,11 @@ type Made struct {
 }
 
 // MadeOf says that a field, and what is below it, is made of a field of the other object.
-type MadeOf struct{ Field, Of string }
+type MadeOf struct {
+	Field, Of string
+	Moved     bool // Field is Of as it is written, in another place: what is below the one is below the other
+	Foreign   bool // Field is a third object's, which Of names: problems of it are that object's
+}
 
 // Origin is the field that a field is made of; where nothing is said of it, or of what it is part of, the field itself. m
 // may be nil.
@@ -28,10 +32,31 @@ func (m *Made) Origin(field string) string {
 	if m == nil {
 		return field
 	}
-	out, longest := field, -1
-	for _, f := range m.Fields {
-		if len(f.Field) > longest && within(field, f.Field) {
-			out, longest = f.Of, len(f.Field)
+	f := m.of(field)
+	switch {
+	case f == nil:
+		return field
+	case f.Moved:
+		return f.Of + strings.TrimPrefix(field, f.Field)
+	}
+	return f.Of
+}
+
+// Foreign says whether a field is a third object's. m may be nil.
+func (m *Made) Foreign(field string) bool {
+	if m == nil {
+		return false
+	}
+	f := m.of(field)
+	return f != nil && f.Foreign
+}
+
+// of is what is said of a field, or of the nearest one that it is part of; nil: nothing is.
+func (m *Made) of(field string) *MadeOf {
+	var out *MadeOf
+	for i, f := range m.Fields {
+		if (out == nil || len(f.Field) > len(out.Field)) && within(field, f.Field) {
+			out = &m.Fields[i]
 		}
 	}
 	return out

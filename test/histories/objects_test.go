@@ -246,6 +246,9 @@ func (d draw) destination() string {
 }
 
 func (d draw) virtualService() string {
+	if d.often(2) {
+		return strings.TrimPrefix(d.ruleExport()+", "+d.http(false), ", ") // a delegate
+	}
 	hosts := d.pattern()
 	gateways := pick(
 		d,
@@ -265,10 +268,13 @@ func (d draw) virtualService() string {
 			hosts += ", " + more
 		}
 	}
-	return "hosts: [" + hosts + "]" + gateways + d.ruleExport() + ", " + pick(d, d.http, d.http, d.http, d.tcp, d.tls)()
+	return "hosts: [" + hosts + "]" + gateways + d.ruleExport() + ", " + pick(d, d.roots, d.roots, d.roots, d.tcp, d.tls)()
 }
 
-func (d draw) http() string {
+func (d draw) roots() string { return d.http(true) }
+
+// http draws routes; those of a root may be another VirtualService's.
+func (d draw) http(root bool) string {
 	var routes []string
 	for range 1 + d.IntN(3) {
 		match := ""
@@ -290,6 +296,10 @@ func (d draw) http() string {
 			) + "}], "
 		}
 		then := pick(d, "redirect: {uri: /z}", "directResponse: {status: 418}", "", "", "", "")
+		if root && d.often(3) {
+			then = "delegate: {name: " + pick(d, "one", "two", "three") + ", namespace: " + pick(d, namespaces...) + "}" +
+				pick(d, "", ", timeout: 4s", ", rewrite: {uri: /x}")
+		}
 		if then == "" {
 			then = "route: [{destination: " + d.destination() + "}]"
 			if d.often(3) {

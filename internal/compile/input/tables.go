@@ -82,6 +82,9 @@ type Maker func(t *Tables) []Made
 type Made struct {
 	Kind    config.Kind
 	Objects *Objects
+	// Instead says that each stands in the place of the written one of its key, which it is made of. Derivations read it;
+	// Of and All have what is written.
+	Instead bool
 }
 
 // SourceKey names a row of Naming or Serving: an object (Kind, Namespace, Name), a registry's service (its key), slice
@@ -227,15 +230,20 @@ func (t *Tables) declareWritten() []ofKinds {
 // declareMade puts what makers make beside what is written.
 func (t *Tables) declareMade(all []ofKinds, makers []Maker) {
 	made := map[config.Kind][]table.Part[config.Key, *config.Object]{}
+	instead := map[config.Kind][]table.Part[config.Key, *config.Object]{}
 	for _, m := range makers {
 		for _, o := range m(t) {
-			made[o.Kind] = append(made[o.Kind], table.Whole(o.Objects))
+			to := made
+			if o.Instead {
+				to = instead
+			}
+			to[o.Kind] = append(to[o.Kind], table.Whole(o.Objects))
 		}
 	}
 	for _, of := range all {
-		var parts []table.Part[config.Key, *config.Object]
+		var parts, first []table.Part[config.Key, *config.Object]
 		for _, k := range of.kinds {
-			parts = append(parts, made[k]...)
+			parts, first = append(parts, made[k]...), append(first, instead[k]...)
 		}
 		if len(parts) > 0 {
 			*of.to = table.Union(
@@ -248,6 +256,9 @@ func (t *Tables) declareMade(all []ofKinds, makers []Maker) {
 		t.objects = append(t.objects, *of.to)
 		for _, k := range of.kinds {
 			t.byKind[k] = *of.to
+		}
+		if len(first) > 0 {
+			*of.to = table.Union(of.name+" made whole", config.CompareKey, config.Same, nil, append(first, table.Whole(*of.to))...)
 		}
 	}
 }

@@ -38,6 +38,9 @@ type checker struct {
 }
 
 func (c *checker) note(p mesh.Problem) {
+	if c.object.Made.Foreign(p.Field) {
+		return
+	}
 	p.Object, p.Line, p.Field = c.object.Ref, 0, c.object.Made.Origin(p.Field)
 	c.found[p] = struct{}{}
 }

@@ -9,7 +9,6 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/mesh"
-	"fairway/internal/mesh/code"
 )
 
 // Mesh is the reserved gateway name that stands for all sidecars.
@@ -92,14 +91,7 @@ func (b *Builder) HTTP(rule Rule) []*routev3.Route {
 // httpRoute translates one HTTPRoute into a route for each of its match blocks that the viewer comes under.
 func (b *Builder) httpRoute(rule Rule, field string, in *networking.HTTPRoute) []*routev3.Route {
 	if in.GetDelegate() != nil {
-		b.problem(
-			mesh.Info,
-			code.NotYet,
-			field+".delegate",
-			"delegation to another VirtualService is not supported yet; this route does nothing",
-			"",
-		)
-		return nil
+		return nil // a delegate's routes stand here, where there are any (compile/delegate)
 	}
 	if len(in.GetMatch()) == 0 {
 		r := b.route(rule, field, in, nil)

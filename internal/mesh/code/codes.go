@@ -176,6 +176,8 @@ const (
 	BadWeights = "BadWeights"
 	// BodyTooLarge: an answer's body is larger than Envoy answers with: it is left out.
 	BodyTooLarge = "BodyTooLarge"
+	// DelegateConflict: a delegate's match is not within its root's: it takes no request of that root's.
+	DelegateConflict = "DelegateConflict"
 	// EmptyRoute: a route says neither where requests go nor what is answered: it is left out.
 	EmptyRoute = "EmptyRoute"
 	// IgnoredHeader: the condition is not on a header, and is ignored.
@@ -186,6 +188,8 @@ const (
 	PrefixRewriteWithoutPrefix = "PrefixRewriteWithoutPrefix"
 	// SourceWithoutMesh: a condition on the source never holds, for the rule is for gateways only.
 	SourceWithoutMesh = "SourceWithoutMesh"
+	// UnknownDelegate: there is no VirtualService that may stand where the route delegates to: it takes no request.
+	UnknownDelegate = "UnknownDelegate"
 	// UnknownRetryOn: Envoy knows no such condition to retry on.
 	UnknownRetryOn = "UnknownRetryOn"
 	// UnknownSubset: no DestinationRule that the object's namespace sees has the subset: requests to it are answered 503.
@@ -194,6 +198,8 @@ const (
 	Unreachable = "Unreachable"
 	// UnreachableRoute: no connection comes to the route: an earlier match takes every one.
 	UnreachableRoute = "UnreachableRoute"
+	// UnusedDelegate: a VirtualService without hosts that no other one delegates to.
+	UnusedDelegate = "UnusedDelegate"
 	// WithheldCommand: a header's value tells what the proxy of whoever sends the request knows, which is not for rules to send.
 	WithheldCommand = "WithheldCommand"
 )
