@@ -15,7 +15,7 @@ import (
 // collecting seldom meanwhile, and giving back what died once it is over, costs a fraction of collecting often, and
 // leaves less resident (docs/performance.md has the figures).
 const (
-	startPercent = 300      // GOGC until the first quiet moment
+	startPercent = 200      // GOGC until the first quiet moment
 	quietTicks   = 2        // seconds without work that make a quiet moment
 	worthwhile   = 16 << 20 // bytes allocated since memory was last given back that make it worth doing so again
 	allocated    = "/gc/heap/allocs:bytes"

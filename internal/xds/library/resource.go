@@ -21,9 +21,9 @@ type Resource struct {
 	sum     uint64 // name and version mixed, so that the sums of a set combine by xor
 	opts    ResourceOptions
 	links   links
-	body    int             // where the message starts within delta
-	delta   mem.SliceBuffer // the whole field DeltaDiscoveryResponse.resources
-	sotw    mem.SliceBuffer // its tail, which is the whole field DiscoveryResponse.resources
+	delta   mem.SliceBuffer // what stands before body in the field DeltaDiscoveryResponse.resources
+	state   mem.SliceBuffer // its tail: what stands before body in the field DiscoveryResponse.resources
+	body    mem.SliceBuffer // the message
 }
 
 // links is a resource's names in the library that it was published in last; it is guarded by that library's lock.
@@ -93,11 +93,11 @@ const (
 )
 
 // NewResource encodes one resource. The version is a hash of its content: equal versions mean equal resources. The
-// body is the deterministic encoding of the message; it is copied.
+// body is the deterministic encoding of the message; it is shared with the caller, and nobody may modify it.
 func NewResource(typeURL, name string, version uint64, body []byte, opts ResourceOptions) *Resource {
 	anyLen := sizeBytes(anyTypeURL, len(typeURL)) + sizeBytes(anyValue, len(body))
 	inner := sizeBytes(resourceName, len(name)) + sizeBytes(resourceVersion, versionLen) + sizeBytes(resourceAny, anyLen)
-	b := make([]byte, 0, sizeBytes(responseResources, inner))
+	b := make([]byte, 0, sizeBytes(responseResources, inner)-len(body))
 	b = protowire.AppendTag(b, responseResources, protowire.BytesType)
 	b = protowire.AppendVarint(b, uint64(inner))
 	b = appendString(b, resourceName, name)
@@ -108,11 +108,9 @@ func NewResource(typeURL, name string, version uint64, body []byte, opts Resourc
 	b = appendString(b, anyTypeURL, typeURL)
 	b = protowire.AppendTag(b, anyValue, protowire.BytesType)
 	b = protowire.AppendVarint(b, uint64(len(body)))
-	start := len(b)
-	b = append(b, body...)
 	return &Resource{
 		Name: name, typ: typeURL, version: version, sum: mixVersion(name, version), opts: opts,
-		body: start, delta: b, sotw: b[tail:],
+		delta: b, state: b[tail:], body: body,
 	}
 }
 
@@ -128,7 +126,7 @@ func (r *Resource) Type() string { return r.typ }
 func (r *Resource) Version() uint64 { return r.version }
 
 // Body returns the encoded message; the caller must not modify it.
-func (r *Resource) Body() []byte { return r.delta[r.body:] }
+func (r *Resource) Body() []byte { return r.body }
 
 // Options returns what the resource was built with; the caller must not modify it.
 func (r *Resource) Options() ResourceOptions { return r.opts }
@@ -151,14 +149,16 @@ func (r *Resource) Load() *Entry { return r.links.load }
 // MembersOwner returns the entry that owns the members by which the resource is completed, or nil.
 func (r *Resource) MembersOwner() *Entry { return r.links.bare }
 
-// DeltaFrame returns the resource as one element of DeltaDiscoveryResponse.resources, which the caller must not modify.
-func (r *Resource) DeltaFrame() mem.Buffer { return &r.delta }
+// AppendDelta appends the resource as one element of DeltaDiscoveryResponse.resources. The bytes are shared, and nobody may
+// modify them.
+func (r *Resource) AppendDelta(to mem.BufferSlice) mem.BufferSlice { return append(to, &r.delta, &r.body) }
 
-// StateFrame returns the resource as one element of DiscoveryResponse.resources, which the caller must not modify.
-func (r *Resource) StateFrame() mem.Buffer { return &r.sotw }
+// AppendState appends the resource as one element of DiscoveryResponse.resources. The bytes are shared, and nobody may modify
+// them.
+func (r *Resource) AppendState(to mem.BufferSlice) mem.BufferSlice { return append(to, &r.state, &r.body) }
 
 // Size returns the bytes that the resource takes in an incremental response, framing included.
-func (r *Resource) Size() int { return len(r.delta) }
+func (r *Resource) Size() int { return len(r.delta) + len(r.body) }
 
 const versionLen = 16
 

@@ -17,11 +17,11 @@ func TestResourceIsBothFrames(t *testing.T) {
 		version := rapid.Uint64().Draw(t, "version")
 		r := NewResource(xdstype.ClusterURL, name, version, body, ResourceOptions{})
 		var d discoveryv3.DeltaDiscoveryResponse
-		if err := proto.Unmarshal(r.delta, &d); err != nil {
+		if err := proto.Unmarshal(r.AppendDelta(nil).Materialize(), &d); err != nil {
 			t.Fatal(err)
 		}
 		var s discoveryv3.DiscoveryResponse
-		if err := proto.Unmarshal(r.sotw, &s); err != nil {
+		if err := proto.Unmarshal(r.AppendState(nil).Materialize(), &s); err != nil {
 			t.Fatal(err)
 		}
 		one, other := d.Resources[0], s.Resources[0]

@@ -22,7 +22,7 @@ func (m *Machine) encode(s *sub, f *flight, b batch) *wire.Response {
 	if s.full {
 		r.Resources = 0
 		for _, res := range s.held() {
-			r.Data = append(r.Data, res.StateFrame())
+			r.Data = res.AppendState(r.Data)
 			r.Resources++
 		}
 		return r
@@ -31,7 +31,7 @@ func (m *Machine) encode(s *sub, f *flight, b batch) *wire.Response {
 		if p.whole != nil {
 			r.Data = append(r.Data, p.whole.Buffers()...)
 		} else {
-			r.Data = append(r.Data, p.res.StateFrame())
+			r.Data = p.res.AppendState(r.Data)
 		}
 	}
 	return r
@@ -42,10 +42,10 @@ func deltaBuffers(s *sub, f *flight, b batch) mem.BufferSlice {
 	for _, w := range b.gone {
 		removed = append(removed, w.name.Text())
 	}
-	out := make(mem.BufferSlice, 1, 1+len(b.sends))
+	out := make(mem.BufferSlice, 1, 1+2*len(b.sends))
 	out[0] = wire.DeltaHead(f.turn, s.typ, f.nonce, removed)
 	for _, p := range b.sends {
-		out = append(out, p.res.DeltaFrame())
+		out = p.res.AppendDelta(out)
 	}
 	return out
 }

@@ -68,7 +68,8 @@ func launch(t *testing.T, c *cluster.Cluster, services int) *program {
 	})
 	ready := time.Since(begun)
 	p.join(t, 1)
-	t.Logf("the program is ready after %s, and its first proxy served after %s: %s", ready, time.Since(begun), p.Memory(t))
+	t.Logf("the program is ready after %s, and its first proxy served after %s and %s of CPU: %s",
+		ready, time.Since(begun), p.CPU(t), p.Memory(t))
 	return p
 }
 
