@@ -151,11 +151,15 @@ func (r *Resource) MembersOwner() *Entry { return r.links.bare }
 
 // AppendDelta appends the resource as one element of DeltaDiscoveryResponse.resources. The bytes are shared, and nobody may
 // modify them.
-func (r *Resource) AppendDelta(to mem.BufferSlice) mem.BufferSlice { return append(to, &r.delta, &r.body) }
+func (r *Resource) AppendDelta(to mem.BufferSlice) mem.BufferSlice {
+	return append(to, &r.delta, &r.body)
+}
 
 // AppendState appends the resource as one element of DiscoveryResponse.resources. The bytes are shared, and nobody may modify
 // them.
-func (r *Resource) AppendState(to mem.BufferSlice) mem.BufferSlice { return append(to, &r.state, &r.body) }
+func (r *Resource) AppendState(to mem.BufferSlice) mem.BufferSlice {
+	return append(to, &r.state, &r.body)
+}
 
 // Size returns the bytes that the resource takes in an incremental response, framing included.
 func (r *Resource) Size() int { return len(r.delta) + len(r.body) }
