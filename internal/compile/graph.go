@@ -77,7 +77,8 @@ func New(opts Options) *Graph {
 	peers := peer.Declare(in)
 	who := vouch.Declare(in)
 	side := sidecar.Declare(in)
-	proxies := demand.Declare(in, who, side, networks, reg)
+	patches := patch.Declare(in, who)
+	proxies := demand.Declare(in, who, side, networks, reg, patches)
 	workloads := inbound.Declare(in, who, reg, peers, side, proxies)
 	sc := scope.Declare(in, reg, side, proxies)
 	rt := route.Declare(in, reg, sc, proxies)
@@ -86,7 +87,6 @@ func New(opts Options) *Graph {
 	cl := cluster.Declare(in, reg, sc, proxies, workloads, peers, networks, sec, gw.Clusters, gw.Passed)
 	ls := listener.Declare(in, reg, sc, proxies, workloads, rt)
 	ns := names.Declare(in, reg, sc, proxies)
-	patches := patch.Declare(in, who)
 	// Of one type the later part's shelves stand above the earlier one's.
 	parts := slices.Concat(
 		cl.Parts,
@@ -97,6 +97,7 @@ func New(opts Options) *Graph {
 		ls.Parts, gw.Parts, rt.Parts, ns.Parts,
 		[]demand.Part{patches.Part(), demand.Everybodys(xdstype.Bundles, in.Bundles.Table)},
 	)
+	parts = patches.Lay(proxies, parts)
 	return &Graph{
 		refusals: refusals{by: map[string]map[input.Rejected]struct{}{}},
 		Store:    s, In: in, Registry: reg, Networks: networks, Demand: proxies, Scope: sc, Route: rt, Gateway: gw, Cluster: cl,

@@ -506,13 +506,20 @@ func (d draw) envoyFilter() string {
 		"match: {context: SIDECAR_OUTBOUND}, ",
 		`match: {proxy: {proxyVersion: "^1\\.3"}}, `,
 	)
-	return fmt.Sprintf(
-		"%spriority: %d, configPatches: [{applyTo: BOOTSTRAP, %spatch: {operation: MERGE, value: {stats_flush_interval: %ds}}}]",
-		selector,
-		d.IntN(3),
-		match,
-		1+d.IntN(9),
+	boot := fmt.Sprintf("{applyTo: BOOTSTRAP, %spatch: {operation: MERGE, value: {stats_flush_interval: %ds}}}", match, 1+d.IntN(9))
+	sent := some(d,
+		"{applyTo: CLUSTER, "+match+"patch: {operation: MERGE, value: {connect_timeout: "+pick(d, "3s", "4s")+"}}}",
+		"{applyTo: CLUSTER, match: {cluster: {service: "+d.host()+"}}, patch: {operation: REMOVE}}",
+		"{applyTo: CLUSTER, patch: {operation: ADD, value: {name: added, type: STATIC, connect_timeout: "+pick(d, "1s", "2s")+"}}}",
+		"{applyTo: LISTENER, "+match+"patch: {operation: MERGE, value: {per_connection_buffer_limit_bytes: 1024}}}",
+		"{applyTo: HTTP_FILTER, match: {context: "+pick(d, "SIDECAR_INBOUND", "SIDECAR_OUTBOUND", "GATEWAY")+
+			"}, patch: {operation: INSERT_FIRST, value: {name: envoy.filters.http.buffer, typed_config: "+
+			`{"@type": type.googleapis.com/envoy.extensions.filters.http.buffer.v3.Buffer, max_request_bytes: 9000}}}}`,
+		"{applyTo: VIRTUAL_HOST, "+match+"patch: {operation: MERGE, value: {response_headers_to_remove: [x]}}}",
+		"{applyTo: HTTP_ROUTE, match: {routeConfiguration: {vhost: {route: {action: ROUTE}}}}, "+
+			"patch: {operation: MERGE, value: {route: {timeout: 8s}}}}",
 	)
+	return fmt.Sprintf("%spriority: %d, configPatches: %s", selector, d.IntN(3), list(append(sent, boot)))
 }
 
 func (d draw) peerAuthentication() string {

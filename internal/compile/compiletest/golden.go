@@ -148,6 +148,8 @@ func (s *script) run(t *testing.T, words []string) (file string, text func() str
 		text = s.ListenerText
 	case "routes":
 		text = s.RouteText
+	case "patched":
+		text = s.PatchedText
 	case "problems":
 		text = s.ProblemText
 	default:

@@ -30,6 +30,7 @@ type Placement struct {
 	Mutual       bool        // the proxy can speak mutual TLS
 	Sources      mesh.Labels // those of the proxy's labels that sourceLabels of some VirtualService ask for
 	Holder       Holder      // who it is, where Secrets are concerned
+	Patches      string      // which patches change what it is sent, in their order; empty: none does
 }
 
 // Layers is what the proxy sees, from below.
@@ -77,6 +78,7 @@ func (t *Tables) declarePlacements() {
 						Ranks:    ranks,
 						Mutual:   p.Mutual,
 						Holder:   holderOf(p),
+						Patches:  t.patches.Of(r, p),
 					},
 				)
 				return
@@ -96,6 +98,7 @@ func (t *Tables) declarePlacements() {
 				Mutual:       p.Mutual,
 				Sources:      t.sourcesOf(r, p.Labels),
 				Holder:       holderOf(p),
+				Patches:      t.patches.Of(r, p),
 			}
 			if k, ok := t.sidecars.Of(r, p); ok {
 				out.Sidecar = k

@@ -26,15 +26,24 @@ type Tables struct {
 	sidecars *sidecar.Tables
 	networks *network.Tables
 	reg      *registry.Tables
+	patches  Patches
 	clients  *selects.Index[struct{}] // of DestinationRules
 	gateways *selects.Index[struct{}] // of Gateways
 	sources  *table.Table[string, table.Rows[config.Key, []string]]
 	ranks    *table.Table[string, table.Rows[config.Key, []string]]
 }
 
+// Patches tells which patches are for a proxy.
+type Patches interface {
+	// Of names those that change what the proxy is sent, in their order; empty: none does.
+	Of(r *table.Reader, p vouch.Proxy) string
+}
+
 // Declare declares the package's tables.
-func Declare(in *input.Tables, who *vouch.Tables, sidecars *sidecar.Tables, networks *network.Tables, reg *registry.Tables) *Tables {
-	t := &Tables{in: in, who: who, sidecars: sidecars, networks: networks, reg: reg}
+func Declare(
+	in *input.Tables, who *vouch.Tables, sidecars *sidecar.Tables, networks *network.Tables, reg *registry.Tables, patches Patches,
+) *Tables {
+	t := &Tables{in: in, who: who, sidecars: sidecars, networks: networks, reg: reg, patches: patches}
 	t.declareSources()
 	t.declareRanks()
 	t.declareClients()
@@ -67,6 +76,9 @@ func (p Placement) String() string {
 	}
 	if p.AutoVIP {
 		s += "+vip"
+	}
+	if p.Patches != "" {
+		s += " patched for " + p.Patches
 	}
 	if p.Sources != "" {
 		s += " sources=" + string(p.Sources)

@@ -109,28 +109,94 @@ func Over[V comparable](p Part, views Views[V], upper func(V, mesh.Shelf) (mesh.
 	return p
 }
 
-// Patched lays over each shelf of a part what patch makes of its resources for the proxies of some views: a patch of users,
-// a policy that holds for some. For each view, patch is asked of each resource of its layer, again when that or what it read
-// has changed, and of no other; what it gives back as it is takes no row and no bytes. nil takes the resource away from the
-// proxies of the view. Of a resource that may not be sent itself, proxies keep what they had, patched. part names a view's
-// shelves among those of its layer.
-func Patched[V comparable](
-	p Part, name string, views Views[V], part func(V) string,
-	patch func(r *table.Reader, v V, k mesh.ResourceKey, e *envoy.Encoded) *envoy.Encoded,
-) Part {
-	upper := func(v V, s mesh.Shelf) (mesh.Shelf, bool) {
-		return mesh.Shelf{Layer: s.Layer, Part: s.Part + "/" + part(v)}, views.layer(v) == s.Layer
+// Together makes one part of those of a type: what some have proxies see may stand in tables of others. The rest it returns as
+// they are.
+func Together(t xdstype.Type, parts []Part) (one Part, rest []Part) {
+	var of []func(*table.Reader, mesh.ProxyID, Placement) []mesh.Shelf
+	one.Type = t
+	for _, p := range parts {
+		if p.Type != t {
+			rest = append(rest, p)
+			continue
+		}
+		if one.Tables = append(one.Tables, p.Tables...); p.Shelves != nil {
+			of = append(of, p.Shelves)
+		}
 	}
-	var upon []*Published
-	for _, lower := range p.Tables {
+	one.Shelves = func(r *table.Reader, id mesh.ProxyID, p Placement) (out []mesh.Shelf) {
+		for _, shelves := range of {
+			out = append(out, shelves(r, id, p)...)
+		}
+		return out
+	}
+	return one, rest
+}
+
+// Patched are what of proxies says how what they are sent is changed for them: a patch of users, a policy that holds for some.
+// Proxies of which nothing is said take no rows.
+type Patched struct {
+	placements *table.Table[mesh.ProxyID, Placement] // of proxies of which something is said
+	of         func(Placement) string
+}
+
+// DeclarePatched declares them. of says it, in a text that names the shelves; empty: nothing is changed for the proxy.
+func DeclarePatched(t *Tables, name string, of func(Placement) string) Patched {
+	return Patched{
+		of: of,
+		placements: table.Derive(t.Placements, name+"/placements", cmp.Compare[mesh.ProxyID], table.Same[Placement],
+			func(_ *table.Reader, id mesh.ProxyID, p Placement, emit func(mesh.ProxyID, Placement)) {
+				if of(p) != "" {
+					emit(id, p)
+				}
+			}),
+	}
+}
+
+// patchedShelf is a shelf, as proxies have it for which by changes it.
+type patchedShelf struct {
+	shelf mesh.Shelf
+	by    string
+}
+
+func comparePatchedShelf(a, b patchedShelf) int {
+	return cmp.Or(mesh.CompareShelf(a.shelf, b.shelf), cmp.Compare(a.by, b.by))
+}
+
+// upper is where what is changed stands.
+func (s patchedShelf) upper() mesh.Shelf {
+	return mesh.Shelf{Layer: s.shelf.Layer, Part: s.shelf.Part + "/" + s.by}
+}
+
+// Over lays over each shelf of a part what patch makes of its resources: of all of a type (Together). patch is asked of each resource of a shelf that such a
+// proxy sees, again when that or what it read has changed, and of no other; what it gives back as it is takes no row and no
+// bytes. nil takes the resource away. Of a resource that may not be sent itself, proxies keep what they had, patched.
+func (d Patched) Over(
+	p Part, name string, patch func(r *table.Reader, by string, k mesh.ResourceKey, e *envoy.Encoded) *envoy.Encoded,
+) Part {
+	below := p.Shelves
+	seen := table.Derive(d.placements, name+"/seen", cmp.Compare[mesh.ProxyID], slices.Equal[[]patchedShelf],
+		func(r *table.Reader, id mesh.ProxyID, at Placement, emit func(mesh.ProxyID, []patchedShelf)) {
+			var out []patchedShelf
+			for _, s := range below(r, id, at) {
+				out = append(out, patchedShelf{s, d.of(at)})
+			}
+			emit(id, out)
+		})
+	by := table.Group(seen, name+"/shelves", comparePatchedShelf,
+		func(_ mesh.ProxyID, list []patchedShelf) []patchedShelf { return list }).Broad()
+	shelves := table.Derive(by, name+"/views", comparePatchedShelf, table.Same[struct{}],
+		func(_ *table.Reader, s patchedShelf, _ table.Rows[mesh.ProxyID, []patchedShelf], emit func(patchedShelf, struct{})) {
+			emit(s, struct{}{})
+		}).Broad()
+	for _, lower := range slices.Clone(p.Tables) {
 		name := name + "/" + lower.Name()
 		pairs := table.Join(
-			views.Table, func(v V, _ struct{}) []mesh.Layer { return []mesh.Layer{views.layer(v)} },
-			lower, func(k mesh.ResourceKey, _ *envoy.Encoded) []mesh.Layer { return []mesh.Layer{k.Shelf.Layer} },
+			shelves, func(s patchedShelf, _ struct{}) []mesh.Shelf { return []mesh.Shelf{s.shelf} },
+			lower, func(k mesh.ResourceKey, _ *envoy.Encoded) []mesh.Shelf { return []mesh.Shelf{k.Shelf} },
 			name+"/pairs")
-		upon = append(upon, table.Derive(pairs, name, mesh.CompareResourceKey, envoy.Same,
+		p.Tables = append(slices.Clip(p.Tables), table.Derive(pairs, name, mesh.CompareResourceKey, envoy.Same,
 			func(
-				r *table.Reader, k table.Pair[V, mesh.ResourceKey], both table.Both[struct{}, *envoy.Encoded],
+				r *table.Reader, k table.Pair[patchedShelf, mesh.ResourceKey], both table.Both[struct{}, *envoy.Encoded],
 				emit func(mesh.ResourceKey, *envoy.Encoded),
 			) {
 				out := both.Right
@@ -138,17 +204,25 @@ func Patched[V comparable](
 				case out.Hides:
 					return
 				case out.Err == nil:
-					if out = patch(r, k.Left, k.Right, both.Right); out == nil {
+					if out = patch(r, k.Left.by, k.Right, both.Right); out == nil {
 						out = &envoy.Encoded{Err: errTakenAway, Hides: true}
 					} else if envoy.Same(out, both.Right) {
 						return
 					}
 				}
-				shelf, _ := upper(k.Left, k.Right.Shelf)
-				emit(mesh.ResourceKey{Shelf: shelf, Name: k.Right.Name}, out)
+				emit(mesh.ResourceKey{Shelf: k.Left.upper(), Name: k.Right.Name}, out)
 			}))
 	}
-	return Over(p, views, upper, upon...)
+	p.Shelves = func(r *table.Reader, id mesh.ProxyID, at Placement) (out []mesh.Shelf) {
+		by := d.of(at)
+		for _, s := range below(r, id, at) {
+			if out = append(out, s); by != "" {
+				out = append(out, patchedShelf{s, by}.upper())
+			}
+		}
+		return out
+	}
+	return p
 }
 
 // errNotInCluster is why proxies of a cluster are not sent a resource that others are.

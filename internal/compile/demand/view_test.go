@@ -13,18 +13,6 @@ import (
 	"fairway/internal/table"
 )
 
-// patchedView is a layer as the proxies of a region have it.
-type patchedView struct {
-	Layer  mesh.Layer
-	Region string
-}
-
-func comparePatched(a, b patchedView) int {
-	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Region, b.Region))
-}
-
-func (v patchedView) part() string { return "patched " + v.Region }
-
 const patchedEntry = `apiVersion: networking.istio.io/v1
 kind: ServiceEntry
 metadata: {name: %[1]s, namespace: back}
@@ -36,23 +24,22 @@ spec: {hosts: [%[1]s.example.com], ports: [{number: 80, name: http, protocol: HT
 // below is patched again, that alone.
 func TestPatched(t *testing.T) {
 	w := compiletest.New(t)
-	views := demand.DeclareViews(w.Demand, "patched", comparePatched, func(v patchedView) mesh.Layer { return v.Layer },
-		func(p demand.Placement) []patchedView {
-			if p.Locality.Region == "" {
-				return nil
-			}
-			return demand.PerLayer(p, func(l mesh.Layer) patchedView { return patchedView{l, p.Locality.Region} })
-		})
+	views := demand.DeclarePatched(w.Demand, "by region", func(p demand.Placement) string {
+		if p.Locality.Region == "" {
+			return ""
+		}
+		return "patched " + p.Locality.Region
+	})
 	asked := 0
 	loads := w.Cluster.Parts[2] // sidecars' load assignments
-	part := demand.Patched(loads, "patch", views, patchedView.part,
-		func(_ *table.Reader, v patchedView, k mesh.ResourceKey, e *envoy.Encoded) *envoy.Encoded {
+	part := views.Over(loads, "patch",
+		func(_ *table.Reader, by string, k mesh.ResourceKey, e *envoy.Encoded) *envoy.Encoded {
 			asked++
 			switch {
 			case strings.Contains(k.Name, "gone"):
 				return nil
 			case strings.Contains(k.Name, "changed"):
-				return envoy.Sealed([]byte(v.Region+fmt.Sprint(e.Version)), nil)
+				return envoy.Sealed([]byte(by+fmt.Sprint(e.Version)), nil)
 			}
 			return e
 		})
@@ -87,7 +74,7 @@ func TestPatched(t *testing.T) {
 	w.Connect(here, there)
 	w.Settle()
 	before := rows()
-	if len(before) != 2 || !strings.HasPrefix(before[0], "public#/patched r outbound|80||changed.example.com r") ||
+	if len(before) != 2 || !strings.HasPrefix(before[0], "public#/patched r outbound|80||changed.example.com patched r") ||
 		before[1] != "public#/patched r outbound|80||gone.example.com withheld: a patch takes it away" {
 		t.Errorf("the upper shelf has %q", before)
 	}

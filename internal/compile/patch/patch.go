@@ -15,6 +15,7 @@ import (
 	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
+	"fairway/internal/envoy/amend"
 	"fairway/internal/envoy/bootstrap"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -30,12 +31,23 @@ type key struct {
 // patch is who a patch is for.
 type patch struct {
 	key     key
+	agents  bool // it is of the bootstrap, which agents make
 	side    side
 	version *regexp.Regexp // that the proxy's version matches (match.proxy.proxyVersion)
 }
 
-func same(a, b patch) bool {
-	return a.key == b.key && a.side == b.side && a.version.String() == b.version.String()
+func samePatch(a, b patch) bool {
+	return a.key == b.key && a.agents == b.agents && a.side == b.side && a.version.String() == b.version.String()
+}
+
+// filter is what of an EnvoyFilter says whom its patches are for, and when they are applied. It is immutable.
+type filter struct {
+	priority int32
+	patches  []patch
+}
+
+func same(a, b filter) bool {
+	return a.priority == b.priority && slices.EqualFunc(a.patches, b.patches, samePatch)
 }
 
 // side is which proxies a patch's context means (EnvoyFilter.PatchContext).
@@ -53,7 +65,8 @@ type Tables struct {
 	who *vouch.Tables
 	// Bootstrap holds the patches, each on a shelf of its own.
 	Bootstrap *table.Table[mesh.ResourceKey, *envoy.Encoded]
-	filters   *selects.Index[[]patch]
+	filters   *selects.Index[filter]
+	read      *table.Table[key, *amendment]
 }
 
 // Declare declares the package's tables.
@@ -61,8 +74,10 @@ func Declare(in *input.Tables, who *vouch.Tables) *Tables {
 	t := &Tables{in: in, who: who}
 	t.Bootstrap = table.Derive(in.EnvoyFilters, "bootstrap patches", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			for _, p := range read(o) {
-				emit(resourceKey(p.key), t.encode(r, o, p.key))
+			for _, p := range read(o).patches {
+				if p.agents {
+					emit(resourceKey(p.key), t.encode(r, o, p.key))
+				}
 			}
 		})
 	table.Derive(in.EnvoyFilters, "bootstrap patches/notes", config.CompareKey, table.Same[struct{}],
@@ -70,13 +85,14 @@ func Declare(in *input.Tables, who *vouch.Tables) *Tables {
 	t.filters = selects.Declare(
 		in.EnvoyFilters,
 		"bootstrap patches/for",
-		func(a, b []patch) bool { return slices.EqualFunc(a, b, same) },
-		func(o *config.Object) (selects.Selector, []patch, bool) {
-			patches := read(o)
+		same,
+		func(o *config.Object) (selects.Selector, filter, bool) {
+			f := read(o)
 			labels := mesh.MakeLabels(config.Spec[*networking.EnvoyFilter](o).GetWorkloadSelector().GetLabels())
-			return selects.Selector{Namespace: o.Namespace, Labels: labels}, patches, len(patches) > 0
+			return selects.Selector{Namespace: o.Namespace, Labels: labels}, f, len(f.patches) > 0
 		},
 	)
+	t.declareRead()
 	return t
 }
 
@@ -92,27 +108,35 @@ func (t *Tables) shelves(r *table.Reader, id mesh.ProxyID, _ demand.Placement) [
 	if !ok {
 		return nil
 	}
-	holding := t.filters.For(r, t.in.RootNamespace(r), selects.Workload{Namespace: proxy.Namespace, Labels: proxy.Said})
 	var out []mesh.Shelf
-	for _, filter := range slices.Concat(holding.Root(), holding.RootOwn(), holding.Namespace(), holding.Own()) {
-		out = append(out, t.hold(r, filter, proxy)...)
+	root, own := t.selecting(r, proxy)
+	for _, e := range slices.Concat(root, own) {
+		for _, p := range t.hold(r, e, proxy, true) {
+			out = append(out, resourceKey(p.key).Shelf)
+		}
 	}
 	slices.SortFunc(out, mesh.CompareShelf)
 	return out
 }
 
-// hold lists the shelves of a filter's patches that are for a proxy. Of one that it says labels for that nobody vouches
-// for, the author is told.
-func (t *Tables) hold(r *table.Reader, filter selects.Entry[[]patch], proxy vouch.Proxy) (out []mesh.Shelf) {
-	for _, p := range filter.Value {
-		if p.means(proxy) {
-			out = append(out, resourceKey(p.key).Shelf)
+// selecting are the filters of the root namespace, and those of the proxy's own, that select a proxy by what it says of itself.
+func (t *Tables) selecting(r *table.Reader, proxy vouch.Proxy) (root, own []selects.Entry[filter]) {
+	holding := t.filters.For(r, t.in.RootNamespace(r), selects.Workload{Namespace: proxy.Namespace, Labels: proxy.Said})
+	return slices.Concat(holding.Root(), holding.RootOwn()), slices.Concat(holding.Namespace(), holding.Own())
+}
+
+// hold lists a filter's patches that are for a proxy: those of its bootstrap, or all others. Of one that it says labels for
+// that nobody vouches for, the author is told.
+func (t *Tables) hold(r *table.Reader, e selects.Entry[filter], proxy vouch.Proxy, agents bool) (out []patch) {
+	for _, p := range e.Value.patches {
+		if p.agents == agents && p.means(proxy) {
+			out = append(out, p)
 		}
 	}
-	if len(out) == 0 || proxy.Labels.SelectedBy(filter.Labels) {
+	if len(out) == 0 || proxy.Labels.SelectedBy(e.Labels) {
 		return out
 	}
-	if o, ok := table.Get(r, t.in.EnvoyFilters, filter.Key); ok {
+	if o, ok := table.Get(r, t.in.EnvoyFilters, e.Key); ok {
 		r.Note(vouch.Unvouched(o, "spec.workloadSelector", proxy))
 	}
 	return nil
@@ -134,17 +158,18 @@ func resourceKey(k key) mesh.ResourceKey {
 	}
 }
 
-// read gives the patches of a bootstrap that can be done: merging, for proxies that are chosen by what is known of them.
-func read(o *config.Object) []patch {
+// read gives the patches that can be done, for proxies that are chosen by what is known of them.
+func read(o *config.Object) filter {
 	spec := config.Spec[*networking.EnvoyFilter](o)
-	var out []patch
+	out := filter{priority: spec.GetPriority()}
 	for i, p := range spec.GetConfigPatches() {
 		version, err := regexp.Compile(p.GetMatch().GetProxy().GetProxyVersion())
 		if err != nil || hindrance(spec, p) != "" {
 			continue
 		}
-		out = append(out, patch{
+		out.patches = append(out.patches, patch{
 			key: key{o.Key, i}, side: sideOf(p.GetMatch().GetContext()), version: version,
+			agents: p.GetApplyTo() == networking.EnvoyFilter_BOOTSTRAP,
 		})
 	}
 	return out
@@ -162,10 +187,11 @@ func sideOf(c networking.EnvoyFilter_PatchContext) side {
 
 // hindrance is why a patch has no effect; empty: it has.
 func hindrance(spec *networking.EnvoyFilter, p *networking.EnvoyFilter_EnvoyConfigObjectPatch) string {
+	boot := p.GetApplyTo() == networking.EnvoyFilter_BOOTSTRAP
 	switch {
-	case p.GetApplyTo() != networking.EnvoyFilter_BOOTSTRAP:
+	case !boot && !amend.Known(p.GetApplyTo()):
 		return "patches of " + p.GetApplyTo().String()
-	case p.GetPatch().GetOperation() != networking.EnvoyFilter_Patch_MERGE:
+	case boot && p.GetPatch().GetOperation() != networking.EnvoyFilter_Patch_MERGE:
 		return "operations on a bootstrap other than MERGE"
 	case len(spec.GetTargetRefs()) > 0:
 		return "targetRefs"

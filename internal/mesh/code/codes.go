@@ -46,6 +46,8 @@ const (
 	BadDuration = "BadDuration"
 	// BadNumber: a number is out of its field's range.
 	BadNumber = "BadNumber"
+	// BadPatch: a patch cannot be read, or makes what Envoy would refuse: what was there without it goes on serving.
+	BadPatch = "BadPatch"
 	// BadPercent: a percentage is below 0 or above 100.
 	BadPercent = "BadPercent"
 	// BadRegex: a regular expression does not compile.

@@ -1,0 +1,345 @@
+package patch
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/compile/demand"
+	"fairway/internal/compile/selects"
+	"fairway/internal/compile/vouch"
+	"fairway/internal/config"
+	"fairway/internal/envoy"
+	"fairway/internal/envoy/amend"
+	_ "fairway/internal/envoy/known" // what patches may hold
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/table"
+	"fairway/internal/xdstype"
+)
+
+// amendment is a patch of what is sent, read. It is immutable.
+type amendment struct {
+	*amend.Patch
+	of   uint64 // config.Object.Hash of its EnvoyFilter
+	adds string // the name of a cluster that it adds; empty: none
+}
+
+func compareKey(a, b key) int {
+	return cmp.Or(config.CompareKey(a.filter, b.filter), cmp.Compare(a.at, b.at))
+}
+
+// declareRead reads each patch once. What cannot be read is the author's to mend, and changes nothing.
+func (t *Tables) declareRead() {
+	same := func(a, b *amendment) bool { return a.of == b.of }
+	t.read = table.Derive(t.in.EnvoyFilters, "patches", compareKey, same,
+		func(r *table.Reader, k config.Key, o *config.Object, emit func(key, *amendment)) {
+			spec := config.Spec[*networking.EnvoyFilter](o)
+			for i, p := range spec.GetConfigPatches() {
+				if p.GetApplyTo() == networking.EnvoyFilter_BOOTSTRAP || hindrance(spec, p) != "" {
+					continue
+				}
+				out, field, err := amend.Read(p)
+				if err != nil {
+					r.Note(o.Problem(fmt.Sprintf("spec.configPatches[%d].%s", i, field), code.BadPatch, mesh.Error,
+						"the patch is not applied: "+err.Error(), "write it as Envoy's API has it, in JSON or YAML"))
+					continue
+				}
+				a := &amendment{Patch: out, of: o.Hash}
+				if c, ok := out.Value().(*clusterv3.Cluster); ok && out.Adds() {
+					a.adds = c.GetName()
+				}
+				emit(key{k, i}, a)
+			}
+		})
+}
+
+// Of names, in the order in which they are applied, the patches of what is sent that are for a proxy; empty: there are none.
+// Proxies of one answer are sent the same of what others of their layer are.
+func (t *Tables) Of(r *table.Reader, proxy vouch.Proxy) string {
+	root, own := t.selecting(r, proxy)
+	var out []string
+	for _, list := range [][]selects.Entry[filter]{root, own} {
+		list = slices.SortedFunc(slices.Values(list), func(a, b selects.Entry[filter]) int {
+			return cmp.Or(cmp.Compare(a.Value.priority, b.Value.priority), cmp.Compare(a.Created, b.Created),
+				config.CompareKey(a.Key, b.Key))
+		})
+		for _, e := range list {
+			var at []string
+			for _, p := range t.hold(r, e, proxy, false) {
+				at = append(at, strconv.Itoa(p.key.at))
+			}
+			if len(at) > 0 {
+				out = append(out, e.Key.Namespace+"/"+e.Key.Name+":"+strings.Join(at, ","))
+			}
+		}
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return map[bool]string{true: "router", false: "sidecar"}[proxy.Type == mesh.Router] + " " + strings.Join(out, " ")
+}
+
+// keysOf reads what Of named, and for which kind of proxy.
+func keysOf(set string) (gateway bool, out []key) {
+	kind, list, _ := strings.Cut(set, " ")
+	for one := range strings.SplitSeq(list, " ") {
+		name, at, _ := strings.Cut(one, ":")
+		namespace, name, _ := strings.Cut(name, "/")
+		for text := range strings.SplitSeq(at, ",") {
+			i, _ := strconv.Atoi(text)
+			out = append(out, key{config.Key{Kind: config.EnvoyFilter, Namespace: namespace, Name: name}, i})
+		}
+	}
+	return kind == "router", out
+}
+
+// Lay lays over what proxies are sent what patches make of it, and returns the parts with those of what patches add.
+func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part {
+	patched := demand.DeclarePatched(proxies, "patched", func(p demand.Placement) string { return p.Patches })
+	for _, typ := range []xdstype.Type{xdstype.Clusters, xdstype.Listeners, xdstype.Routes, xdstype.VirtualHosts} {
+		one, rest := demand.Together(typ, parts)
+		change := func(r *table.Reader, set string, k mesh.ResourceKey, e *envoy.Encoded) *envoy.Encoded {
+			return t.change(r, typ, set, k.Name, e)
+		}
+		parts = append(rest, patched.Over(one, "patched "+strings.ToLower(typ.String()), change))
+	}
+	return append(parts, t.added(proxies, xdstype.Clusters), t.added(proxies, xdstype.Listeners))
+}
+
+// addedView is a layer as proxies have it to which a set of patches adds.
+type addedView struct {
+	layer mesh.Layer
+	set   string
+}
+
+func compareAdded(a, b addedView) int {
+	return cmp.Or(mesh.CompareLayer(a.layer, b.layer), cmp.Compare(a.set, b.set))
+}
+
+func (v addedView) shelf() mesh.Shelf { return mesh.Shelf{Layer: v.layer, Part: "added by " + v.set} }
+
+// added is what patches add of a type.
+func (t *Tables) added(proxies *demand.Tables, typ xdstype.Type) demand.Part {
+	name := "added " + strings.ToLower(typ.String())
+	views := demand.DeclareViews(proxies, name+"/views", compareAdded, func(v addedView) mesh.Layer { return v.layer },
+		func(p demand.Placement) []addedView {
+			if p.Patches == "" {
+				return nil
+			}
+			return []addedView{{p.Layer, p.Patches}}
+		})
+	published := table.Derive(views.Table, name, mesh.CompareResourceKey, envoy.Same,
+		func(r *table.Reader, v addedView, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			gateway, keys := keysOf(v.set)
+			seen := map[string]bool{}
+			for _, k := range keys {
+				a, ok := table.Get(r, t.read, k)
+				if !ok {
+					continue
+				}
+				m := a.addition(typ, gateway)
+				if m == nil || seen[m.GetName()] {
+					continue
+				}
+				seen[m.GetName()] = true
+				e := t.encoded(r, k, m, nil)
+				if e != nil {
+					emit(mesh.ResourceKey{Shelf: v.shelf(), Name: m.GetName()}, e)
+				}
+			}
+		})
+	return views.Part(typ, addedView.shelf, published)
+}
+
+// named is a message that is sent under its name.
+type named interface {
+	envoy.Message
+	GetName() string
+}
+
+// addition is what a patch adds of a type to what a kind of proxy has.
+func (a *amendment) addition(typ xdstype.Type, gateway bool) named {
+	contexts := []amend.Context{amend.Inbound, amend.Outbound}
+	if gateway {
+		contexts = []amend.Context{amend.Gateway}
+	}
+	for _, c := range contexts {
+		switch m := a.Added(c).(type) {
+		case *clusterv3.Cluster:
+			if typ == xdstype.Clusters {
+				return m
+			}
+		case *listenerv3.Listener:
+			if typ == xdstype.Listeners {
+				return m
+			}
+		}
+	}
+	return nil
+}
+
+// encoded is a message as it is sent; nil where its own validation refuses it, of which the author of the patch is told.
+func (t *Tables) encoded(r *table.Reader, k key, m envoy.Message, like *envoy.Encoded) *envoy.Encoded {
+	e := envoy.Encode(m)
+	if e.Err != nil {
+		t.note(r, k, "what the patch makes is not what Envoy takes: "+e.Err.Error())
+		return nil
+	}
+	if like != nil {
+		e.Needs, e.Secrets, e.Bare = like.Needs, like.Secrets, like.Bare
+	}
+	if c, ok := m.(*clusterv3.Cluster); ok && c.GetType() == clusterv3.Cluster_EDS {
+		e.Load = cmp.Or(c.GetEdsClusterConfig().GetServiceName(), c.GetName())
+	}
+	return e
+}
+
+// note says on an EnvoyFilter why one of its patches is not applied somewhere.
+func (t *Tables) note(r *table.Reader, k key, message string) {
+	if o, ok := table.Get(r, t.in.EnvoyFilters, k.filter); ok {
+		r.Note(o.Problem(fmt.Sprintf("spec.configPatches[%d].patch", k.at), code.BadPatch, mesh.Error, message,
+			"what was there without the patch goes on serving"))
+	}
+}
+
+// change applies a set of patches, one after the other, to a resource; nil takes it away. Where one makes what Envoy would
+// refuse, it is passed over.
+func (t *Tables) change(r *table.Reader, typ xdstype.Type, set, name string, e *envoy.Encoded) *envoy.Encoded {
+	gateway, keys := keysOf(set)
+	c := changing{typ: typ, name: name, body: e.Body, gateway: gateway}
+	out, clusters := e, []string(nil)
+	for _, k := range keys {
+		a, ok := table.Get(r, t.read, k)
+		if !ok {
+			continue
+		}
+		if a.adds != "" {
+			clusters = append(clusters, a.adds)
+		}
+		changed, err := c.apply(a.Patch)
+		switch {
+		case err != nil:
+			t.note(r, k, "the patch cannot be applied: "+err.Error())
+		case !changed.Matched:
+		case changed.Message == nil:
+			return nil
+		default:
+			if next := t.encoded(r, k, changed.Message.(envoy.Message), out); next != nil {
+				out, c.message = next, changed.Message
+				if bare := c.bare(a.Patch, out.Bare); bare != nil {
+					out.Bare = bare
+				}
+			}
+		}
+	}
+	if out != e && len(clusters) > 0 && typ != xdstype.Clusters {
+		// What a patch puts in may lead to a cluster that another one adds: that goes first.
+		out.Needs = slices.Compact(slices.Sorted(slices.Values(slices.Concat(out.Needs, clusters))))
+	}
+	return out
+}
+
+// changing is a resource while patches are applied to it. It is decoded for the first that may match.
+type changing struct {
+	typ     xdstype.Type
+	name    string
+	body    []byte
+	gateway bool
+	message proto.Message
+}
+
+// apply applies one patch.
+func (c *changing) apply(p *amend.Patch) (amend.Changed, error) {
+	switch c.typ {
+	case xdstype.Clusters:
+		if !p.MayChangeCluster(c.context(amend.ClusterContext(c.name)), c.name) {
+			return amend.Changed{}, nil
+		}
+		m, err := decoded(c, &clusterv3.Cluster{})
+		if err != nil {
+			return amend.Changed{}, err
+		}
+		return p.ChangeCluster(m)
+	case xdstype.Listeners:
+		if !p.MayChangeListener(c.context(amend.Inbound)) && !p.MayChangeListener(c.context(amend.Outbound)) {
+			return amend.Changed{}, nil
+		}
+		m, err := decoded(c, &listenerv3.Listener{})
+		if err != nil {
+			return amend.Changed{}, err
+		}
+		context := c.context(amend.ListenerContext(m))
+		if !p.MayChangeListener(context) {
+			return amend.Changed{}, nil
+		}
+		return p.ChangeListener(context, m)
+	case xdstype.Routes:
+		context := c.context(amend.RoutesContext(c.name))
+		if !p.MayChangeRoutes(context, c.name) {
+			return amend.Changed{}, nil
+		}
+		m, err := decoded(c, &routev3.RouteConfiguration{})
+		if err != nil {
+			return amend.Changed{}, err
+		}
+		return p.ChangeRoutes(context, m)
+	}
+	routes := c.name[:max(0, strings.LastIndexByte(c.name, '/'))]
+	if !p.MayChangeRoutes(c.context(amend.RoutesContext(routes)), routes) {
+		return amend.Changed{}, nil
+	}
+	m, err := decoded(c, &routev3.VirtualHost{})
+	if err != nil {
+		return amend.Changed{}, err
+	}
+	return p.ChangeHost(routes, m)
+}
+
+// bare applies a patch to the form in which clients without VHDS get a route configuration; nil: it is as it was.
+func (c *changing) bare(p *amend.Patch, of *envoy.Bare) *envoy.Bare {
+	if of == nil {
+		return nil
+	}
+	m := &routev3.RouteConfiguration{}
+	if proto.Unmarshal(of.Body, m) != nil {
+		return nil
+	}
+	changed, err := p.ChangeRoutes(c.context(amend.RoutesContext(c.name)), m)
+	if err != nil || !changed.Matched {
+		return nil
+	}
+	e := envoy.Encode(changed.Message.(envoy.Message))
+	if e.Err != nil {
+		return nil
+	}
+	return &envoy.Bare{Body: e.Body, Prefix: of.Prefix}
+}
+
+// context is the given one of a sidecar, or a gateway's.
+func (c *changing) context(of amend.Context) amend.Context {
+	if c.gateway {
+		return amend.Gateway
+	}
+	return of
+}
+
+// decoded is the message as patches so far have left it.
+func decoded[M proto.Message](c *changing, into M) (M, error) {
+	if c.message == nil {
+		if err := proto.Unmarshal(c.body, into); err != nil {
+			return into, err
+		}
+		c.message = into
+	}
+	return c.message.(M), nil
+}

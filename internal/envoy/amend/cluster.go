@@ -1,0 +1,53 @@
+package amend
+
+import (
+	"strconv"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// MayChangeCluster says, by the name alone, whether the patch changes or removes a cluster.
+func (p *Patch) MayChangeCluster(context Context, name string) bool {
+	return p.to == networking.EnvoyFilter_CLUSTER && p.op != opAdd && p.in(context) && clusterMatches(p.match.GetCluster(), name)
+}
+
+// ChangeCluster applies the patch, of which [Patch.MayChangeCluster] is true.
+func (p *Patch) ChangeCluster(c *clusterv3.Cluster) (Changed, error) {
+	if p.op == opRemove {
+		return Changed{Matched: true}, nil
+	}
+	out := proto.CloneOf(c)
+	return Changed{out, true}, p.mergeInto(out)
+}
+
+// ClusterContext tells which context a sidecar's cluster is of.
+func ClusterContext(name string) Context {
+	if strings.HasPrefix(name, "inbound|") || strings.HasPrefix(name, "InboundPassthrough") {
+		return Inbound
+	}
+	return Outbound
+}
+
+// clusterMatches compares with "direction|port|subset|host" (EnvoyFilter.ClusterMatch).
+func clusterMatches(m *networking.EnvoyFilter_ClusterMatch, name string) bool {
+	if m == nil {
+		return true
+	}
+	if m.GetName() != "" {
+		return m.GetName() == name
+	}
+	if m.GetPortNumber() == 0 && m.GetService() == "" && m.GetSubset() == "" {
+		return true
+	}
+	part := strings.Split(name, "|")
+	if len(part) != 4 {
+		return false
+	}
+	return (m.GetPortNumber() == 0 || part[1] == strconv.Itoa(int(m.GetPortNumber()))) &&
+		(m.GetSubset() == "" || part[2] == m.GetSubset()) &&
+		(m.GetService() == "" || part[0] == "inbound" || part[3] == m.GetService())
+}

@@ -1,0 +1,234 @@
+package amend
+
+import (
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"fairway/internal/envoy"
+)
+
+// httpManager is the network filter that has HTTP filters and routes.
+const httpManager = "envoy.filters.network.http_connection_manager"
+
+// virtualInbound is the listener of all of a sidecar's inbound ports: there a port is a filter chain's.
+const virtualInbound = "virtualInbound"
+
+// ListenerContext tells which context a sidecar's listener is of.
+func ListenerContext(l *listenerv3.Listener) Context {
+	if l.GetTrafficDirection() == corev3.TrafficDirection_INBOUND || l.GetName() == virtualInbound {
+		return Inbound
+	}
+	return Outbound
+}
+
+// MayChangeListener says whether the patch changes listeners of a context, or removes them.
+func (p *Patch) MayChangeListener(context Context) bool {
+	switch p.to {
+	case networking.EnvoyFilter_LISTENER:
+		return p.op != opAdd && p.in(context)
+	case networking.EnvoyFilter_FILTER_CHAIN, networking.EnvoyFilter_NETWORK_FILTER, networking.EnvoyFilter_HTTP_FILTER,
+		networking.EnvoyFilter_LISTENER_FILTER, networking.EnvoyFilter_ROUTE_CONFIGURATION, networking.EnvoyFilter_VIRTUAL_HOST,
+		networking.EnvoyFilter_HTTP_ROUTE:
+		return p.in(context)
+	}
+	return false
+}
+
+// ChangeListener applies the patch, of which [Patch.MayChangeListener] is true.
+func (p *Patch) ChangeListener(context Context, l *listenerv3.Listener) (Changed, error) {
+	given := Changed{Message: l}
+	if p.ofRoutes() {
+		return p.changeChains(context, l)
+	}
+	m := p.match.GetListener()
+	if !listenerMatches(m, l) {
+		return given, nil
+	}
+	switch p.to {
+	case networking.EnvoyFilter_LISTENER:
+		if p.op == opRemove {
+			return Changed{Matched: true}, nil
+		}
+		out := proto.CloneOf(l)
+		return Changed{out, true}, p.mergeInto(out)
+	case networking.EnvoyFilter_LISTENER_FILTER:
+		at := place{named: m.GetListenerFilter(), chose: m.GetListenerFilter() != ""}
+		filters, matched, err := changeList(p, l.GetListenerFilters(), at)
+		if !matched || err != nil {
+			return given, err
+		}
+		out := proto.CloneOf(l)
+		out.ListenerFilters = filters
+		return Changed{out, true}, nil
+	case networking.EnvoyFilter_FILTER_CHAIN:
+		if p.op == opAdd {
+			out := proto.CloneOf(l)
+			out.FilterChains = append(out.FilterChains, proto.CloneOf(p.value.(*listenerv3.FilterChain)))
+			return Changed{out, true}, nil
+		}
+	}
+	return p.changeChains(context, l)
+}
+
+func (p *Patch) ofRoutes() bool {
+	return p.to == networking.EnvoyFilter_ROUTE_CONFIGURATION || p.to == networking.EnvoyFilter_VIRTUAL_HOST ||
+		p.to == networking.EnvoyFilter_HTTP_ROUTE
+}
+
+// changeChains applies the patch to each filter chain that it matches.
+func (p *Patch) changeChains(context Context, l *listenerv3.Listener) (Changed, error) {
+	out, matched := proto.CloneOf(l), false
+	change := func(c *listenerv3.FilterChain) (*listenerv3.FilterChain, error) {
+		if !p.ofRoutes() && !chainMatches(p.match.GetListener(), l, c) {
+			return c, nil
+		}
+		if p.to == networking.EnvoyFilter_FILTER_CHAIN {
+			if matched = true; p.op == opRemove {
+				return nil, nil
+			}
+			return c, p.mergeInto(c)
+		}
+		found, err := p.changeFilters(context, c)
+		matched = matched || found
+		return c, err
+	}
+	var kept []*listenerv3.FilterChain
+	for _, c := range out.GetFilterChains() {
+		c, err := change(c)
+		if err != nil {
+			return Changed{Message: l}, err
+		}
+		if c != nil {
+			kept = append(kept, c)
+		}
+	}
+	out.FilterChains = kept
+	if c := out.GetDefaultFilterChain(); c != nil {
+		c, err := change(c)
+		if err != nil {
+			return Changed{Message: l}, err
+		}
+		out.DefaultFilterChain = c
+	}
+	if !matched {
+		return Changed{Message: l}, nil
+	}
+	return Changed{out, true}, nil
+}
+
+// changeFilters applies a patch of filters, or of routes that a filter holds, to a chain.
+func (p *Patch) changeFilters(context Context, c *listenerv3.FilterChain) (matched bool, err error) {
+	filter := p.match.GetListener().GetFilterChain().GetFilter()
+	if p.to == networking.EnvoyFilter_NETWORK_FILTER {
+		at := place{named: filter.GetName(), chose: filter.GetName() != "", last: 1}
+		c.Filters, matched, err = changeList(p, c.GetFilters(), at)
+		return matched, err
+	}
+	for _, f := range c.GetFilters() {
+		if f.GetName() != httpManager || filter.GetName() != "" && !p.ofRoutes() && filter.GetName() != httpManager {
+			continue
+		}
+		manager := &hcmv3.HttpConnectionManager{}
+		if err := f.GetTypedConfig().UnmarshalTo(manager); err != nil {
+			return matched, err
+		}
+		found, err := p.changeManager(context, manager)
+		if err != nil {
+			return matched, err
+		}
+		if found {
+			matched = true
+			f.ConfigType = &listenerv3.Filter_TypedConfig{TypedConfig: repacked(manager)}
+		}
+	}
+	return matched, nil
+}
+
+func repacked(m proto.Message) *anypb.Any { return envoy.Any(m) }
+
+// changeManager applies a patch of HTTP filters, or of routes that are written where they are used.
+func (p *Patch) changeManager(context Context, m *hcmv3.HttpConnectionManager) (matched bool, err error) {
+	if p.ofRoutes() {
+		if m.GetRouteConfig() == nil {
+			return false, nil
+		}
+		changed, err := p.ChangeRoutes(context, m.GetRouteConfig())
+		if err == nil && changed.Matched {
+			m.GetRouteConfig().Reset()
+			proto.Merge(m.GetRouteConfig(), changed.Message)
+		}
+		return changed.Matched, err
+	}
+	name := p.match.GetListener().GetFilterChain().GetFilter().GetSubFilter().GetName()
+	at := place{named: name, chose: name != "", last: 1}
+	if p.op == opAdd {
+		at.last = p.behind(m.GetHttpFilters())
+	}
+	m.HttpFilters, matched, err = changeList(p, m.GetHttpFilters(), at)
+	return matched, err
+}
+
+// The HTTP filters by which a class of filters is placed (EnvoyFilter.Patch.FilterClass).
+var (
+	authentication = []string{"envoy.filters.http.jwt_authn"}
+	authorization  = []string{"envoy.filters.http.rbac", "envoy.filters.http.ext_authz"}
+)
+
+// behind is how many filters come after one that is added: those that its class puts there, and the router in any case.
+func (p *Patch) behind(filters []*hcmv3.HttpFilter) int {
+	after := func(names []string) int {
+		for i := len(filters) - 1; i >= 0; i-- {
+			if slices.Contains(names, filters[i].GetName()) {
+				return len(filters) - 1 - i
+			}
+		}
+		return len(filters)
+	}
+	switch p.class {
+	case networking.EnvoyFilter_Patch_AUTHN:
+		return max(1, after(authentication))
+	case networking.EnvoyFilter_Patch_AUTHZ:
+		return max(1, min(after(authorization), after(authentication)))
+	}
+	return 1
+}
+
+func listenerMatches(m *networking.EnvoyFilter_ListenerMatch, l *listenerv3.Listener) bool {
+	if m.GetName() != "" && m.GetName() != l.GetName() {
+		return false
+	}
+	if m.GetPortNumber() == 0 || l.GetName() == virtualInbound {
+		return true
+	}
+	return l.GetAddress().GetSocketAddress().GetPortValue() == m.GetPortNumber()
+}
+
+func chainMatches(m *networking.EnvoyFilter_ListenerMatch, l *listenerv3.Listener, c *listenerv3.FilterChain) bool {
+	of, has := m.GetFilterChain(), c.GetFilterChainMatch()
+	if n := m.GetPortNumber(); n != 0 && l.GetName() == virtualInbound && has.GetDestinationPort().GetValue() != n {
+		return false
+	}
+	if of.GetName() != "" && of.GetName() != c.GetName() ||
+		of.GetSni() != "" && !slices.Contains(has.GetServerNames(), of.GetSni()) ||
+		of.GetTransportProtocol() != "" && of.GetTransportProtocol() != has.GetTransportProtocol() ||
+		of.GetDestinationPort() != 0 && of.GetDestinationPort() != has.GetDestinationPort().GetValue() {
+		return false
+	}
+	if of.GetApplicationProtocols() == "" {
+		return true
+	}
+	for one := range strings.SplitSeq(of.GetApplicationProtocols(), ",") {
+		if !slices.Contains(has.GetApplicationProtocols(), strings.TrimSpace(one)) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,155 @@
+package amend
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+)
+
+// Context is which of a proxy's traffic a message is for (EnvoyFilter.PatchContext).
+type Context = networking.EnvoyFilter_PatchContext
+
+// The contexts of messages.
+const (
+	Inbound  = networking.EnvoyFilter_SIDECAR_INBOUND
+	Outbound = networking.EnvoyFilter_SIDECAR_OUTBOUND
+	Gateway  = networking.EnvoyFilter_GATEWAY
+)
+
+// ops names operations shortly.
+type op = networking.EnvoyFilter_Patch_Operation
+
+const (
+	opAdd     = networking.EnvoyFilter_Patch_ADD
+	opRemove  = networking.EnvoyFilter_Patch_REMOVE
+	opMerge   = networking.EnvoyFilter_Patch_MERGE
+	opReplace = networking.EnvoyFilter_Patch_REPLACE
+	opBefore  = networking.EnvoyFilter_Patch_INSERT_BEFORE
+	opAfter   = networking.EnvoyFilter_Patch_INSERT_AFTER
+	opFirst   = networking.EnvoyFilter_Patch_INSERT_FIRST
+	opLists   = networking.EnvoyFilter_Patch_MERGE_AND_REPLACE_LIST
+)
+
+// Patch is one of an EnvoyFilter's configPatches, read. It is immutable.
+type Patch struct {
+	to    networking.EnvoyFilter_ApplyTo
+	op    op
+	class networking.EnvoyFilter_Patch_FilterClass
+	match *networking.EnvoyFilter_EnvoyConfigObjectMatch
+	value proto.Message // nil: the operation takes none
+}
+
+// operations are what may be done to what a patch applies to; the message that a value is read into.
+var operations = map[networking.EnvoyFilter_ApplyTo]struct {
+	message proto.Message
+	ops     []op
+}{
+	networking.EnvoyFilter_CLUSTER:      {&clusterv3.Cluster{}, []op{opAdd, opRemove, opMerge, opLists}},
+	networking.EnvoyFilter_LISTENER:     {&listenerv3.Listener{}, []op{opAdd, opRemove, opMerge, opLists}},
+	networking.EnvoyFilter_FILTER_CHAIN: {&listenerv3.FilterChain{}, []op{opAdd, opRemove, opMerge, opLists}},
+	networking.EnvoyFilter_NETWORK_FILTER: {
+		&listenerv3.Filter{}, []op{opAdd, opRemove, opMerge, opLists, opBefore, opAfter, opFirst, opReplace},
+	},
+	networking.EnvoyFilter_HTTP_FILTER: {
+		&hcmv3.HttpFilter{}, []op{opAdd, opRemove, opMerge, opLists, opBefore, opAfter, opFirst, opReplace},
+	},
+	networking.EnvoyFilter_LISTENER_FILTER: {
+		&listenerv3.ListenerFilter{}, []op{opAdd, opRemove, opMerge, opLists, opBefore, opAfter, opFirst, opReplace},
+	},
+	networking.EnvoyFilter_ROUTE_CONFIGURATION: {&routev3.RouteConfiguration{}, []op{opMerge, opLists}},
+	networking.EnvoyFilter_VIRTUAL_HOST:        {&routev3.VirtualHost{}, []op{opAdd, opRemove, opMerge, opLists}},
+	networking.EnvoyFilter_HTTP_ROUTE: {
+		&routev3.Route{}, []op{opAdd, opRemove, opMerge, opLists, opBefore, opAfter, opFirst},
+	},
+}
+
+// Known says whether patches that apply to such a thing are read here at all.
+func Known(to networking.EnvoyFilter_ApplyTo) bool {
+	_, ok := operations[to]
+	return ok
+}
+
+// Read reads a patch. The error is for the author of the rule, and about the field of the patch that it comes with.
+func Read(p *networking.EnvoyFilter_EnvoyConfigObjectPatch) (_ *Patch, field string, _ error) {
+	kind, ok := operations[p.GetApplyTo()]
+	if !ok {
+		return nil, "applyTo", fmt.Errorf("patches of %s have no effect yet", p.GetApplyTo())
+	}
+	out := &Patch{
+		to: p.GetApplyTo(), op: p.GetPatch().GetOperation(), class: p.GetPatch().GetFilterClass(), match: p.GetMatch(),
+	}
+	allowed := false
+	for _, o := range kind.ops {
+		allowed = allowed || o == out.op
+	}
+	if !allowed {
+		return nil, "patch.operation", fmt.Errorf("%s is not done to %s", out.op, out.to)
+	}
+	if out.op == opRemove {
+		return out, "", nil
+	}
+	text, err := protojson.Marshal(p.GetPatch().GetValue())
+	if err != nil {
+		return nil, "patch.value", err
+	}
+	out.value = proto.Clone(kind.message)
+	if err := protojson.Unmarshal(text, out.value); err != nil {
+		return nil, "patch.value", fmt.Errorf("it is no %s: %s", out.value.ProtoReflect().Descriptor().FullName(), plain(err))
+	}
+	return out, "", nil
+}
+
+// Added is a cluster or listener that the patch puts beside what proxies of a context have; nil: it adds none.
+func (p *Patch) Added(context Context) proto.Message {
+	if p.op != opAdd || !p.in(context) {
+		return nil
+	}
+	switch p.value.(type) {
+	case *clusterv3.Cluster, *listenerv3.Listener:
+		return p.value
+	}
+	return nil
+}
+
+// noise is what an error of reading JSON begins with: where the JSON that was made of a value is wrong, which its author never
+// sees, after a space of one kind or another.
+var noise = regexp.MustCompile(`^proto:\s*(\(line \d+:\d+\):\s*)?`)
+
+// plain is what an error of reading JSON says of the value.
+func plain(err error) string {
+	return noise.ReplaceAllString(strings.ReplaceAll(err.Error(), "\u00a0", " "), "")
+}
+
+// Adds says whether the patch puts its value beside what there is.
+func (p *Patch) Adds() bool { return p.op == opAdd }
+
+// Value is what the patch brings; nil: nothing. It may not be changed.
+func (p *Patch) Value() proto.Message { return p.value }
+
+// in says whether the patch is for messages of a context.
+func (p *Patch) in(context Context) bool {
+	of := p.match.GetContext()
+	return of == networking.EnvoyFilter_ANY || of == context
+}
+
+func (p *Patch) merges() bool { return p.op == opMerge || p.op == opLists }
+
+// mergeInto merges the value into a message.
+func (p *Patch) mergeInto(m proto.Message) error {
+	return merge(m.ProtoReflect(), p.value.ProtoReflect(), p.op == opLists)
+}
+
+// Changed is what became of a message.
+type Changed struct {
+	Message proto.Message // nil: it is taken away
+	Matched bool          // the patch found what it is for; where it did not, Message is the one that was given
+}
