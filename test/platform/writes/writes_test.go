@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"fairway/internal/app"
+	"fairway/internal/xdstype"
 	"fairway/test/plane"
 	"fairway/test/platform/kube/cluster"
 	"fairway/test/rig"
@@ -190,6 +191,19 @@ spec: {host: web.example.com, subsets: [{name: v9, labels: {version: v9}}]}
 				err = fmt.Errorf("there is %+v", o)
 			}
 			return err
+		})
+	})
+	t.Run("a proxy refuses what was made of it", func(t *testing.T) {
+		const entry = "/apis/networking.istio.io/v1/namespaces/shop/serviceentries/web"
+		t.Run("while it is connected", func(t *testing.T) {
+			p.Refuse(t, plane.Proxy{Name: "odd-1", IP: "10.0.0.8"}, xdstype.ClusterURL, "outbound|80||web.example.com", "no such thing")
+			w.reconciled(t, entry, "True", "warning: a proxy refused the cluster outbound|80||web.example.com that was made of this: no such thing")
+		})
+		rig.Eventually(t, func() error {
+			if o := w.reconciled(t, entry, "True", ""); strings.Contains(fmt.Sprint(o.Status), "refused") {
+				return fmt.Errorf("the proxy is gone, and it says %+v", o.Status)
+			}
+			return nil
 		})
 	})
 	t.Run("what others write stays, and no turn begins", func(t *testing.T) {
