@@ -28,11 +28,13 @@ import (
 
 // Pages serves what one control plane knows. All fields are needed but where they say otherwise.
 type Pages struct {
-	Graph    *compile.Graph
-	Streams  *xds.Server
-	Compare  func(context.Context, []uint64) // has these streams compared with the tables; returns once they were, or the context ends
-	Metrics  *Metrics
-	Ready    func() error                             // nil once proxies are served; else what is missing
+	Graph   *compile.Graph
+	Streams *xds.Server
+	Compare func(context.Context, []uint64) // has these streams compared with the tables; returns once they were, or the context ends
+	Metrics *Metrics
+	Ready   func() error // nil once proxies are served; else what is missing
+	// Behind says, in a line each, which sources are not kept up to date; nil: nobody knows.
+	Behind   func() []string
 	Problems func() []mesh.Problem                    // in order
 	Proxy    func(library.ProxyID) (mesh.Proxy, bool) // of a connected proxy
 	Shown    func() []page.ProxyCertificate           // what connected proxies proved themselves with, in order
@@ -166,7 +168,13 @@ func (p *Pages) ready(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	writeText(w, "ready\n")
+	text := "ready\n"
+	if p.Behind != nil {
+		for _, line := range p.Behind() {
+			text += line + "\n" // proxies are served by what was read last: no reason to send them elsewhere
+		}
+	}
+	writeText(w, text)
 }
 
 // write sends a page. Whoever asked may have left: nobody is there to be told.

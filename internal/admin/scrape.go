@@ -17,12 +17,13 @@ import (
 // nothing. All fields are needed; any goroutine calls them.
 type Scrape struct {
 	Problems func() compile.Counts
-	Refusing func() map[string]int    // proxies that refuse some of what they were sent, by xdstype.Counted
-	Versions func() map[string]int    // streams by what their proxies say that their version is
-	Sources  func() map[string]int    // sources by phase
-	Clusters func() (own, others int) // Kubernetes clusters that are read
-	Updates  func() map[string]uint64 // what sources handed over, by Istio's words for it: "config", "svc", "eds"
-	Waiting  func() int               // objects that wait for what they refer to
+	Refusing func() map[string]int     // proxies that refuse some of what they were sent, by xdstype.Counted
+	Versions func() map[string]int     // streams by what their proxies say that their version is
+	Sources  func() map[string]int     // sources by phase
+	Stale    func() map[string]float64 // for how many seconds each source has not been kept up to date; 0: it is
+	Clusters func() (own, others int)  // Kubernetes clusters that are read
+	Updates  func() map[string]uint64  // what sources handed over, by Istio's words for it: "config", "svc", "eds"
+	Waiting  func() int                // objects that wait for what they refer to
 	Graph    *compile.Graph
 }
 
@@ -94,6 +95,9 @@ func (m *Metrics) Watch(s Scrape) {
 			nil,
 		),
 	}
+	c.stale = prometheus.NewDesc(
+		"fairway_source_stale_seconds", "For how long a source has not been kept up to date; 0: it is.", []string{"source"}, nil,
+	)
 	for _, g := range []struct {
 		name, help string
 		read       func() int
@@ -129,6 +133,7 @@ type collector struct {
 	mistakes map[string]*prometheus.Desc // by problem's code
 	plain    []plain
 	sources  *prometheus.Desc
+	stale    *prometheus.Desc
 	clusters *prometheus.Desc
 	updates  *prometheus.Desc
 }
@@ -140,6 +145,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 		ch <- g.desc
 	}
 	ch <- c.sources
+	ch <- c.stale
 	ch <- c.clusters
 	ch <- c.updates
 	for _, d := range c.rejected {
@@ -173,6 +179,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	for phase, n := range c.scrape.Sources() {
 		gauge(c.sources, n, phase)
+	}
+	for name, seconds := range c.scrape.Stale() {
+		ch <- prometheus.MustNewConstMetric(c.stale, prometheus.GaugeValue, seconds, printable.Text(name, printable.Long))
 	}
 	own, others := c.scrape.Clusters()
 	gauge(c.clusters, own, "local")

@@ -197,6 +197,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	d.auditor = newAuditor(d)
 	d.metrics.Watch(admin.Scrape{
 		Problems: d.counts, Refusing: d.server.Refusing, Versions: d.proxies.Versions, Sources: d.shards.Phases, Updates: d.updates,
+		Stale:    d.staleness,
 		Clusters: d.clusters.count,
 		Waiting:  d.door.Waits, Graph: d.graph,
 	})

@@ -25,6 +25,8 @@ type Options struct {
 	ClusterWait time.Duration
 	// PILOT_STALE_CLUSTER_TTL: for how long the endpoints of another cluster that does not answer count; 0: for ever
 	ClusterTTL time.Duration
+	// PILOT_STALE_SOURCE_ERROR: how long a source may be out of date until that is an error; until then it is a warning
+	StaleError time.Duration
 	ClusterDir string // --clusterStateDir: folder that keeps what other clusters said last; empty: none does
 	Domain     string // --domain
 	Namespace  string // --namespace: the root namespace unless the mesh configuration names one
@@ -73,6 +75,7 @@ func DefaultOptions() Options {
 		ClusterID:   "Kubernetes",
 		ClusterWait: 30 * time.Second,
 		ClusterTTL:  24 * time.Hour,
+		StaleError:  5 * time.Minute,
 		Domain:      "cluster.local",
 		Namespace:   "istio-system",
 		GRPCAddr:    ":15010",
@@ -158,6 +161,7 @@ func (o *Options) Validate() error {
 		{"PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", o.HealthGrace},
 		{"PILOT_REMOTE_CLUSTER_TIMEOUT", o.ClusterWait},
 		{"PILOT_STALE_CLUSTER_TTL", o.ClusterTTL},
+		{"PILOT_STALE_SOURCE_ERROR", o.StaleError},
 	} {
 		if d.d < 0 {
 			errs = append(errs, fmt.Errorf("%s: %s; want a duration as 30s, or 0", d.flag, d.d))

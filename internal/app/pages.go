@@ -78,6 +78,7 @@ func (d *Discovery) pages() *admin.Pages {
 		Compare:  d.compare,
 		Metrics:  d.metrics,
 		Ready:    d.Ready,
+		Behind:   d.Behind,
 		Problems: d.Problems,
 		Sources:  func() any { return d.shards.Standings() },
 		Clusters: d.clusters.standings,

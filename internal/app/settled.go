@@ -59,6 +59,7 @@ func (d *Discovery) Problems() []mesh.Problem {
 	for _, w := range d.door.Waiting() {
 		problems = append(problems, waitingProblem(w))
 	}
+	problems = append(problems, d.staleProblems()...)
 	slices.SortFunc(problems, mesh.CompareUrgency)
 	return problems
 }
@@ -67,6 +68,9 @@ func (d *Discovery) Problems() []mesh.Problem {
 func (d *Discovery) counts() compile.Counts {
 	out := d.graph.Counts()
 	out.Add(mesh.Info, code.Waiting, d.door.Waits())
+	for _, p := range d.staleProblems() {
+		out.Add(p.Severity, p.Code, 1)
+	}
 	return out
 }
 

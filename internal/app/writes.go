@@ -4,6 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"os"
+	"slices"
+	"sync"
+	"time"
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -95,6 +98,28 @@ func (d *Discovery) tellRights(task string, problems []mesh.Problem) {
 	}
 }
 
+// refusedEvery is how often it is looked what proxies refuse.
+const refusedEvery = time.Second
+
+// refusals passes on what proxies refuse, until ctx ends. It stands beside the turns: refusals are few, and to go through them
+// is not to cost a change anything.
+func (w *clusterWrites) refusals(ctx context.Context) {
+	tick := time.NewTicker(refusedEvery)
+	defer tick.Stop()
+	var told []mesh.Problem
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if now := w.graph.Refusals(); !slices.Equal(now, told) {
+			w.Status().Refused(now)
+			told = now
+		}
+	}
+}
+
 // run writes once everything has been read: until then nobody knows what is wrong with an object.
 func (w *clusterWrites) run(ctx context.Context, synced <-chan struct{}) error {
 	select {
@@ -102,6 +127,11 @@ func (w *clusterWrites) run(ctx context.Context, synced <-chan struct{}) error {
 	case <-ctx.Done():
 		return nil
 	}
+	ctx, stop := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() { w.refusals(ctx) })
+	defer beside.Wait()
+	defer stop()
 	return w.Run(ctx)
 }
 

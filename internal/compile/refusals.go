@@ -2,6 +2,8 @@ package compile
 
 import (
 	"fmt"
+	"iter"
+	"strings"
 	"sync"
 
 	"fairway/internal/compile/input"
@@ -113,28 +115,72 @@ func (g *Graph) unreject(k input.Rejected) {
 
 // refused turns refusals that still hold into problems of the objects that the resource was made from; what several
 // proxies say of one resource in the same words is one.
-func (g *Graph) refused(tx *table.Tx) []mesh.Problem {
+func (g *Graph) refused(tx *table.Tx) (out []mesh.Problem) {
 	type told struct {
 		typ    xdstype.Type
 		detail string
 		key    mesh.ResourceKey
 	}
 	known := map[told]bool{}
-	var out []mesh.Problem
-	for k, v := range table.All(tx, g.In.Rejections.Table) {
+	for k, v := range g.refusing(tx) {
 		this := told{k.Type, v.Detail, k.Key}
-		t, ok := g.Out.holder(tx, k.Type, k.Key)
-		if !ok || known[this] {
-			continue
-		}
-		if e, _ := table.Lookup(tx, t, k.Key); e.Version != v.Version {
+		if known[this] {
 			continue
 		}
 		known[this] = true
-		for _, ref := range g.culprits(tx, t, k) {
-			out = append(out, mesh.Problem{Object: ref, Code: code.Refused, Severity: mesh.Error,
-				Message: fmt.Sprintf("a proxy refused the %s %s that was made of this: %s", k.Type, k.Key.Name, v.Detail)})
+		for _, ref := range g.blamed(tx, k) {
+			out = append(out, refusedProblem(ref, k, v))
 		}
 	}
 	return out
+}
+
+// Refusals are what proxies refuse now, as the statuses of objects say it: an error where a proxy says it that has proved to be
+// of the object's own namespace, else a warning, so that no workload alone can put other namespaces' objects in a bad light. It
+// looks at all that is refused; any goroutine may call it.
+func (g *Graph) Refusals() (out []mesh.Problem) {
+	g.Store.Read(func(tx *table.Tx) {
+		known := map[mesh.Problem]bool{}
+		for k, v := range g.refusing(tx) {
+			namespace, _, _ := strings.Cut(k.Proxy.Identity(), "/")
+			for _, ref := range g.blamed(tx, k) {
+				p := refusedProblem(ref, k, v)
+				if namespace == "" || namespace != ref.Namespace {
+					p.Severity = mesh.Warning
+				}
+				if !known[p] {
+					known[p] = true
+					out = append(out, p)
+				}
+			}
+		}
+	})
+	return out
+}
+
+// refusing are the refusals of what proxies are still sent.
+func (g *Graph) refusing(tx *table.Tx) iter.Seq2[input.Rejected, input.Refusal] {
+	return func(yield func(input.Rejected, input.Refusal) bool) {
+		for k, v := range table.All(tx, g.In.Rejections.Table) {
+			if version, ok := g.Out.version(tx, k.Type, k.Key); ok && version == v.Version && !yield(k, v) {
+				return
+			}
+		}
+	}
+}
+
+// blamed are the objects that a refused resource was made of.
+func (g *Graph) blamed(tx *table.Tx, k input.Rejected) []mesh.ObjectRef {
+	t, ok := g.Out.holder(tx, k.Type, k.Key)
+	if !ok {
+		return nil
+	}
+	return g.culprits(tx, t, k)
+}
+
+func refusedProblem(ref mesh.ObjectRef, k input.Rejected, said input.Refusal) mesh.Problem {
+	return mesh.Problem{
+		Object: ref, Code: code.Refused, Severity: mesh.Error,
+		Message: fmt.Sprintf("a proxy refused the %s %s that was made of this: %s", k.Type, k.Key.Name, said.Detail),
+	}
 }

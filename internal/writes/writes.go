@@ -127,8 +127,11 @@ func New(o Options) (*Writer, error) {
 		API: api, Leases: w.leases, Manager: Manager, Namespace: o.Namespace, Identity: o.Identity, Grace: o.Grace,
 		Template: o.Template, Report: w.report,
 	})
-	w.health = health.New(health.Options{API: api, Manager: Manager, Report: w.report})
-	w.ofCluster = append(w.ofCluster, w.status.Run, w.address.Run, w.entries.Sweep)
+	w.health = health.New(health.Options{
+		API: api, Manager: Manager, Identity: o.Identity, Lives: w.entries.Lives,
+		Listener: entries.NewListener(w.leases, o.Namespace), Grace: o.Grace, Report: w.report,
+	})
+	w.ofCluster = append(w.ofCluster, w.status.Run, w.address.Run, w.entries.Sweep, w.health.Sweep)
 	if o.Authority != nil {
 		w.roots = roots.New(roots.Options{
 			Client: core, Metadata: about, Manager: Manager,

@@ -67,7 +67,13 @@ func (s *Supervisor) Run(ctx context.Context, first Plan, orElse ...Plan) error 
 		return err
 	}
 	defer s.close()
-	if !s.folder.closed() {
+	switch {
+	case s.folder.closed():
+	case os.Getpid() == 1:
+		// A container of its own: nobody else's process is here, and who may write to the folder is the pod's to say. An emptyDir is
+		// open to all who mount it, and injection mounts it here alone.
+		s.o.Log.Info("the agent's folder is closed by its container alone: mount it into no other", "folder", s.o.Dir)
+	default:
 		s.o.Log.Warn(
 			"others may write to the agent's folder, and so choose what Envoy does: give it one of its own with --configPath",
 			"folder",

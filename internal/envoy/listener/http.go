@@ -90,6 +90,9 @@ func (h HTTP) Filter() *listenerv3.Filter {
 	h.setRoutes(m)
 	h.setNormalization(m)
 	h.setClientCert(m)
+	if h.Side == SidecarInbound {
+		m.LocalReplyConfig = unreached()
+	}
 	if h.HTTP2 {
 		m.CodecType = hcmv3.HttpConnectionManager_HTTP2
 	}

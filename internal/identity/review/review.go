@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -39,7 +40,9 @@ type Tokens struct {
 	client *rest.RESTClient
 	asking chan struct{} // has one for each question under way
 	shared singleflight.Group
-	known  answers
+	// clockOnce has it told once that clocks differ.
+	clockOnce sync.Once
+	known     answers
 }
 
 var _ authn.Method = (*Tokens)(nil)
@@ -51,6 +54,10 @@ const (
 	believed   = time.Minute      // how long a token is taken that the API server knew
 	disbelief  = 10 * time.Second // how long one is refused that it did not know
 	maxAnswer  = 1 << 20          // bytes of one
+	// Clocks differ. The API server's decides whether a token has ended: one that ended by the own clock is asked about for so
+	// long (clocks), and where it is taken it is taken for disagreed: nobody knows when it ends by this clock.
+	clocks    = 24 * time.Hour
+	disagreed = 10 * time.Minute
 )
 
 // bounded has API servers, which may be strangers', say so much and no more.
@@ -178,7 +185,15 @@ func (t *Tokens) caller(s authenticationv1.TokenReviewStatus, said claims) (auth
 	if err != nil {
 		return authn.Caller{}, refused("the token is of no service account: %w", err)
 	}
-	return authn.Caller{ID: id, By: "token", Until: said.end(), Cluster: t.o.Cluster}, nil
+	until := said.end()
+	if now := t.o.Now(); !now.Before(until) {
+		t.clockOnce.Do(func() {
+			t.o.Log.Warn("the API server's clock is behind the control plane's, or this one is ahead: it takes a token that has ended here",
+				"account", printable.Text(said.Subject, printable.Short), "ended", stamp(until), "now", stamp(now))
+		})
+		until = now.Add(disagreed)
+	}
+	return authn.Caller{ID: id, By: "token", Until: until, Cluster: t.o.Cluster}, nil
 }
 
 // claims are what a token says of itself.
@@ -219,7 +234,7 @@ func (c claims) check(audiences []string, now time.Time) error {
 	if !slices.ContainsFunc(c.Audience, func(a string) bool { return slices.Contains(audiences, a) }) {
 		return refused("the token is made for audience %.200q; want one of %q", []string(c.Audience), audiences)
 	}
-	if end := c.end(); !now.Before(end) {
+	if end := c.end(); !now.Before(end.Add(clocks)) {
 		return refused("the token ended at %s; the control plane's clock says %s", stamp(end), stamp(now))
 	}
 	return nil

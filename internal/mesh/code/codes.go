@@ -26,6 +26,8 @@ const (
 	NoSchema = "NoSchema"
 	// NotAnObject: the document is not a set of fields.
 	NotAnObject = "NotAnObject"
+	// SourceStale: a source is not kept up to date for now: an API server that does not answer.
+	SourceStale = "SourceStale"
 	// Syntax: the text is neither YAML nor JSON, or holds what no object can: too many values, too many levels, text that is not UTF-8.
 	Syntax = "Syntax"
 	// TooManyProblems: a document or file has more problems than are told; the severity is that of the worst of the others.

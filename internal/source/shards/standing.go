@@ -89,9 +89,9 @@ func (s *Set) standing(m *member, u source.Update) {
 		s.become(m, Synced, "")
 	}
 	switch {
-	case u.Stale != "" && (m.phase == Synced || m.phase == Stale && m.detail != u.Stale):
+	case u.Stale != "" && m.phase == Synced:
 		s.become(m, Stale, u.Stale)
-	case u.Stale != "" && m.phase < Synced:
+	case u.Stale != "" && m.phase <= Stale: // for another reason now: it has been so since it began
 		m.detail = u.Stale
 	case u.Fresh && m.phase == Stale:
 		s.become(m, Synced, "")

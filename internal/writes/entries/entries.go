@@ -151,11 +151,16 @@ func (w *Writer) Connected(m Machine) {
 		k.came, k.left = time.Now(), time.Time{}
 	}
 	w.mu.Unlock()
+	w.Lives()
+	w.queue.Add(e)
+}
+
+// Lives has this control plane say that it lives from now on: it keeps something that others are to take over once it is gone.
+func (w *Writer) Lives() {
 	select {
 	case w.some <- struct{}{}:
 	default:
 	}
-	w.queue.Add(e)
 }
 
 // Disconnected says that such a proxy has gone.

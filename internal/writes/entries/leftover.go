@@ -85,12 +85,12 @@ func (w *Writer) renew(ctx context.Context) error {
 type leftover struct {
 	o     Options
 	queue *work.Queue[entry]
+	heard *Listener
 
 	mu   sync.Mutex
 	all  map[entry]keeping
-	of   map[string]int     // how many each keeper has
-	was  map[string]renewed // of each keeper's Lease, when it was last seen to be another
-	gone map[string]bool    // keepers
+	of   map[string]int  // how many each keeper has
+	gone map[string]bool // keepers
 }
 
 // keeping is an entry as it stands.
@@ -98,14 +98,8 @@ type keeping struct {
 	uid, version, controller string
 }
 
-// renewed is a Lease as it was seen, and since when: other machines' clocks are not believed.
-type renewed struct {
-	version string
-	since   time.Time
-}
-
 func newLeftover(o Options) *leftover {
-	l := &leftover{o: o, all: map[entry]keeping{}, of: map[string]int{}, was: map[string]renewed{}, gone: map[string]bool{}}
+	l := &leftover{o: o, all: map[entry]keeping{}, of: map[string]int{}, gone: map[string]bool{}, heard: NewListener(o.Leases, o.Namespace)}
 	l.queue = work.New(work.Options[entry]{
 		Task: task + " left", Name: entry.String, Do: l.look, All: l.each, Report: o.Report,
 	})
@@ -149,8 +143,8 @@ func (l *leftover) each(add func(entry)) {
 }
 
 func (l *leftover) run(ctx context.Context) {
+	l.heard.Only(nil)
 	l.mu.Lock()
-	clear(l.was)
 	clear(l.gone)
 	l.mu.Unlock()
 	var running sync.WaitGroup
@@ -182,22 +176,18 @@ func (l *leftover) listen(ctx context.Context) {
 		if l.queue.Pace(ctx) != nil {
 			return
 		}
-		silent, err := l.silent(ctx, keeper)
+		is, err := l.heard.Gone(ctx, keeper, l.o.Grace)
 		if err != nil {
 			l.o.Report.Failed(task, "Lease "+leaseOf(keeper), err)
 			continue
 		}
 		l.o.Report.Settled(task, "Lease "+leaseOf(keeper))
-		gone[keeper] = silent >= aliveFor+l.o.Grace
+		gone[keeper] = is
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.gone = gone
-	for keeper := range l.was {
-		if keepers[keeper] == 0 {
-			delete(l.was, keeper)
-		}
-	}
+	l.heard.Only(keepers)
 }
 
 // look takes an entry away whose keeper is gone.
@@ -222,38 +212,10 @@ func (l *leftover) look(ctx context.Context, e entry) error {
 // bury takes away the Lease of a keeper that is gone, once the last of its entries is.
 func (l *leftover) bury(ctx context.Context, last entry, controller string) error {
 	l.mu.Lock()
-	more, version := l.forget(last), l.was[controller].version
+	more := l.forget(last)
 	l.mu.Unlock()
-	if more > 0 || version == "" { // an empty one: there is no Lease
+	if more > 0 {
 		return nil
 	}
-	err := l.o.Leases.Leases(l.o.Namespace).Delete(ctx, leaseOf(controller), metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{ResourceVersion: &version},
-	})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // or it lives
-		return nil
-	}
-	return err
-}
-
-// silent is for how long nothing has been heard of a control plane, as far as this one has listened.
-func (l *leftover) silent(ctx context.Context, controller string) (time.Duration, error) {
-	l.mu.Lock()
-	was, known := l.was[controller]
-	l.mu.Unlock()
-	version := ""
-	lease, err := l.o.Leases.Leases(l.o.Namespace).Get(ctx, leaseOf(controller), metav1.GetOptions{})
-	switch {
-	case err == nil:
-		version = lease.ResourceVersion
-	case !apierrors.IsNotFound(err):
-		return 0, err
-	}
-	if !known || was.version != version {
-		was = renewed{version, time.Now()}
-		l.mu.Lock()
-		l.was[controller] = was
-		l.mu.Unlock()
-	}
-	return time.Since(was.since), nil
+	return l.heard.Bury(ctx, controller)
 }

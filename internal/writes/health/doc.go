@@ -5,5 +5,6 @@
 //	Seen: what stands in the status              ├─► a patch, where another condition stands, or another control plane's
 //
 // Whoever hears an agent writes, without a Lease: nobody else knows it. When no agent speaks any more the condition becomes Unknown,
-// unless another control plane has written since. The package must not know proxies, nor what the condition is good for.
+// unless another control plane has written since. A control plane that is killed says nothing any more: the condition's reason names
+// it, and the leader makes the condition Unknown once it is gone. The package must not know proxies, nor what the condition is good for.
 package health

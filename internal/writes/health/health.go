@@ -34,7 +34,20 @@ const task = "health"
 type Options struct {
 	API     rest.Interface // asked by path
 	Manager string         // of the fields that are written
-	Report  *work.Report
+	// Identity is this control plane's. Lives is called before it writes something that others are to take over once it is gone.
+	Identity string
+	Lives    func()
+	// Listener finds out who is gone, and Grace is for how long after that what they wrote counts. Sweep alone needs them.
+	Listener Listener
+	Grace    time.Duration
+	Report   *work.Report
+}
+
+// Listener hears of other control planes. Its methods are entries.Listener's.
+type Listener interface {
+	Gone(ctx context.Context, who string, grace time.Duration) (bool, error)
+	Only(some map[string]int)
+	Bury(ctx context.Context, who string) error
 }
 
 // Writer writes conditions while it runs. What it is told it remembers always.
@@ -47,13 +60,14 @@ type Writer struct {
 	said map[config.Key]mesh.HealthVerdict
 	news map[config.Key]bool   // what is said is to be written still
 	mine map[config.Key]string // the time of the condition that was written from here last
+	left map[config.Key]string // by whom it was written, who is gone
 }
 
 // New returns a writer that was told nothing.
 func New(o Options) *Writer {
 	w := &Writer{
 		o: o, seen: map[config.Key]condition.Standing{}, said: map[config.Key]mesh.HealthVerdict{},
-		news: map[config.Key]bool{}, mine: map[config.Key]string{},
+		news: map[config.Key]bool{}, mine: map[config.Key]string{}, left: map[config.Key]string{},
 	}
 	w.queue = work.New(work.Options[config.Key]{Task: task, Name: config.Key.String, Do: w.write, All: w.all, Report: o.Report})
 	return w
@@ -82,6 +96,9 @@ func (w *Writer) all(add func(config.Key)) {
 	for k := range w.mine {
 		add(k)
 	}
+	for k := range w.left {
+		add(k)
+	}
 }
 
 // Seen tells of a WorkloadEntry as it stands in the API server; gone: it is there no more. The object is not kept.
@@ -92,9 +109,13 @@ func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
 	if gone || o.GetDeletionTimestamp() != nil {
 		delete(w.seen, k)
 		delete(w.mine, k)
+		delete(w.left, k)
 		return
 	}
 	now := condition.Of(o, healthy)
+	if who := w.left[k]; who != "" && who != keeper(now.Own) {
+		delete(w.left, k)
+	}
 	before, known := w.seen[k]
 	w.seen[k] = now
 	if _, said := w.said[k]; said && (!known || !before.Same(now)) {
@@ -128,6 +149,9 @@ func (w *Writer) write(ctx context.Context, k config.Key) error {
 	if err := w.queue.Pace(ctx); err != nil {
 		return err
 	}
+	if is.Status != unknown {
+		w.o.Lives()
+	}
 	err = w.o.API.Patch(types.MergePatchType).AbsPath(stands.Path()).Param("fieldManager", w.o.Manager).Body(body).Do(ctx).Error()
 	switch {
 	case err == nil:
@@ -151,17 +175,18 @@ func (w *Writer) due(k config.Key, now time.Time) (stands condition.Standing, is
 	}
 	verdict, said := w.said[k]
 	mine := w.mine[k] != "" && w.mine[k] == stands.Own.LastProbeTime
-	is = condition.Condition{Type: healthy, Status: yes}
+	left := w.left[k] != "" && w.left[k] == keeper(stands.Own)
+	is = condition.Condition{Type: healthy, Status: yes, Reason: heardBy + w.o.Identity}
 	switch {
-	case said && !w.news[k] && (stands.Own.Status == yes || stands.Own.Status == no):
+	case said && !w.news[k] && !left && (stands.Own.Status == yes || stands.Own.Status == no):
 		return stands, is, false // it was written; where another control plane has done so since, its agent is newer
 	case said && !verdict.Healthy:
 		is.Status, is.Message = no, verdict.Detail
-	case !said && !mine: // another control plane has written since, or nobody did
+	case !said && !mine && !left: // another control plane has written since, or nobody did
 		delete(w.mine, k)
 		return stands, is, false
 	case !said:
-		is.Status, is.Message = unknown, silent
+		is.Status, is.Reason, is.Message = unknown, "", silent
 	}
 	is.LastProbeTime = now.UTC().Format(time.RFC3339Nano)
 	is.LastTransitionTime = stands.Own.LastTransitionTime

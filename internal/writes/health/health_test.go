@@ -18,9 +18,9 @@ import (
 
 var vm = config.Key{Kind: config.WorkloadEntry, Namespace: "shop", Name: "vm"}
 
-func newWriter() *Writer {
+func newWriter(identity string) *Writer {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	return New(Options{Report: work.NewReport(prometheus.NewRegistry(), log, func(string, []mesh.Problem) {})})
+	return New(Options{Identity: identity, Report: work.NewReport(prometheus.NewRegistry(), log, func(string, []mesh.Problem) {})})
 }
 
 // server is the entry in an API server; its writers are told of each version.
@@ -36,7 +36,7 @@ func (s *server) object() *unstructured.Unstructured {
 		"apiVersion": "networking.istio.io/v1", "kind": "WorkloadEntry",
 		"metadata": map[string]any{"namespace": vm.Namespace, "name": vm.Name, "uid": "u", "resourceVersion": strconv.Itoa(s.version)},
 		"status": map[string]any{"conditions": []any{map[string]any{
-			"type": s.is.Type, "status": s.is.Status, "message": s.is.Message, "lastProbeTime": s.is.LastProbeTime,
+			"type": s.is.Type, "status": s.is.Status, "message": s.is.Message, "lastProbeTime": s.is.LastProbeTime, "reason": s.is.Reason,
 		}}},
 	}}
 }
@@ -57,7 +57,7 @@ func (s *server) settle(w *Writer, now time.Time) bool {
 // An agent that goes from one replica to another takes the condition with it: the first one, which forgets the agent
 // later, leaves alone what the second one wrote.
 func TestTheAgentMovesToAnotherReplica(t *testing.T) {
-	one, two := newWriter(), newWriter()
+	one, two := newWriter("one"), newWriter("two")
 	s := &server{all: []*Writer{one, two}}
 	for _, w := range s.all {
 		w.Seen(s.object(), false)
@@ -97,7 +97,7 @@ func TestTheAgentMovesToAnotherReplica(t *testing.T) {
 
 // A condition that somebody took away comes back while an agent speaks.
 func TestItIsWrittenAgain(t *testing.T) {
-	w := newWriter()
+	w := newWriter("one")
 	s := &server{all: []*Writer{w}}
 	w.Seen(s.object(), false)
 	w.Said(vm, mesh.HealthVerdict{Healthy: true}, true)
@@ -109,5 +109,51 @@ func TestItIsWrittenAgain(t *testing.T) {
 		s.is = condition.Condition{}
 		w.Seen(s.object(), false)
 		now = now.Add(time.Second)
+	}
+}
+
+// What a control plane wrote that is gone now becomes Unknown by the leader's hand, unless an agent speaks to the leader, who then
+// says it anew; and nothing of it is done where the condition has changed meanwhile.
+func TestTheKeeperIsGone(t *testing.T) {
+	for name, c := range map[string]struct {
+		speaks, changed bool
+		want, keeper    string
+	}{
+		"nobody speaks":               {false, false, "Unknown", ""},
+		"the agent speaks here":       {true, false, "True", "two"},
+		"another has written already": {false, true, "True", "three"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one, two := newWriter("one"), newWriter("two")
+			s := &server{all: []*Writer{one, two}}
+			now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+			one.Seen(s.object(), false)
+			one.Said(vm, mesh.HealthVerdict{Healthy: true}, true)
+			if c.speaks { // before one did, and nothing has changed since
+				two.Seen(s.object(), false)
+				two.Said(vm, mesh.HealthVerdict{Healthy: true}, true)
+				s.settle(two, now)
+				one.Said(vm, mesh.HealthVerdict{Healthy: true}, true)
+			}
+			if !s.settle(one, now.Add(time.Second)) || keeper(s.is) != "one" {
+				t.Fatalf("it is kept by %q: %+v", keeper(s.is), s.is)
+			}
+			keys := two.keepers()["one"]
+			if len(keys) != 1 {
+				t.Fatalf("kept by others: %v", two.keepers())
+			}
+			two.takeOver("one", keys)
+			if c.changed {
+				s.is.Reason = heardBy + "three"
+				two.Seen(s.object(), false)
+			}
+			s.settle(two, now.Add(2*time.Second))
+			if s.is.Status != c.want || keeper(s.is) != c.keeper {
+				t.Errorf("there is %+v", s.is)
+			}
+			if s.settle(two, now.Add(3*time.Second)) {
+				t.Errorf("it writes again: %+v", s.is)
+			}
+		})
 	}
 }

@@ -37,6 +37,7 @@ type Writer struct {
 	mu       sync.Mutex
 	seen     map[config.Key]condition.Standing
 	problems map[config.Key]map[said]int // and how many rows say it
+	refused  []mesh.Problem              // those of problems that are proxies'
 }
 
 // said is a problem, and whether a source said it of a version of the object that it refused.
@@ -106,6 +107,20 @@ func (w *Writer) Noted(bySource bool, old, now []any) {
 	for _, n := range now {
 		w.count(n, bySource, 1)
 	}
+}
+
+// Refused says which problems proxies have with objects from now on; it takes the place of what it said before. One
+// goroutine calls it.
+func (w *Writer) Refused(list []mesh.Problem) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.refused {
+		w.count(p, false, -1)
+	}
+	for _, p := range list {
+		w.count(p, false, 1)
+	}
+	w.refused = list
 }
 
 // count counts a problem of an object in or out. mu is held.

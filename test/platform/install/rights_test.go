@@ -195,6 +195,7 @@ func (w *world) judged(t *testing.T) {
 		{false, "delete", "", "configmaps", "", "shop", "istio-ca-root-cert"},
 		{false, "get list watch update patch delete", "", "configmaps", "", "shop", "any"},
 		{true, "get list watch", "", "configmaps", "", "istio-system", "istio"},
+		{false, "get list watch", "", "configmaps", "", "istio-system", "other"},
 		{true, "create", "networking.istio.io", "gateways", "", "istio-system", ""},
 		{false, "create", "networking.istio.io", "gateways", "", "shop", ""},
 		{true, "create", "authentication.k8s.io", "tokenreviews", "", "", ""},

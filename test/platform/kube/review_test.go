@@ -154,6 +154,41 @@ spec: {serviceAccountName: web, containers: [{name: web, image: web}]}
 	})
 }
 
+// TestClocksDiffer: whether a token has ended is decided by the API server's clock, not by the control plane's, as long as the two
+// are less than a day apart.
+func TestClocksDiffer(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t)
+	trust, err := identity.NewTrust("cluster.local")
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := accountToken(t, c, "default", "default", "istio-ca", `, "expirationSeconds": 600`)
+	for _, by := range []time.Duration{-48 * time.Hour, -time.Hour, 0, time.Hour, 23 * time.Hour} {
+		now := func() time.Time { return time.Now().Add(by) }
+		m, err := review.New(review.Options{Config: c.Admin(), Trust: trust, Now: now, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // asked about, and remembered
+			got, err := m.Authenticate(t.Context(), authn.Credentials{Token: token})
+			if err != nil || !got.Until.After(now()) {
+				t.Errorf("with a clock that is %s off: %+v, %v", by, got, err)
+			} else if left := got.Until.Sub(now()); by > 0 && left > 11*time.Minute {
+				t.Errorf("with a clock that is %s off it is taken for %s", by, left)
+			}
+		}
+	}
+	days := func() time.Time { return time.Now().Add(48 * time.Hour) }
+	m, err := review.New(review.Options{Config: c.Admin(), Trust: trust, Now: days, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Authenticate(t.Context(), authn.Credentials{Token: token}); !errors.Is(err, authn.ErrRefused) {
+		t.Errorf("two days later: %v", err)
+	}
+}
+
 // TestReviewsNeedARight: without it callers are told to come back, and nothing else of the program is touched.
 func TestReviewsNeedARight(t *testing.T) {
 	t.Parallel()

@@ -120,34 +120,34 @@ func (w mesh) connected(t *testing.T, replica int, pod string) {
 	})
 }
 
-// rollout: 20 pods are replaced under load, and no request fails.
-func (w mesh) rollout(t *testing.T, page *kubelet.Pod) {
-	const replicas = 20
+// rollout: all pods are replaced under load, and no request fails. An abrupt application closes its port as soon as it is told
+// to end, which is before its callers hear of it: they ask another pod.
+func (w mesh) rollout(t *testing.T, page *kubelet.Pod, name string, replicas int, abrupt bool) {
 	begun := time.Now()
-	many := world.Workload{Name: "many", Version: "v1", Role: "ratings", Replicas: replicas, Build: "1"}
+	many := world.Workload{Name: name, Version: "v1", Role: "ratings", Replicas: replicas, Build: "1", Abrupt: abrupt}
 	w.Deploy(t, many)
-	w.awaitRollout(t, "many-v1", "1", replicas)
+	w.awaitRollout(t, name, "1", replicas)
 	t.Logf("%d injected pods are ready after %s", replicas, time.Since(begun))
 	rig.Eventually(t, func() error {
-		_, err := world.Ask(page.DialContext, w.VIP(t, "many"), "many", nil)
+		_, err := world.Ask(page.DialContext, w.VIP(t, name), name, nil)
 		return err
 	})
-	load := live.StartLoad(t, w.inside(t, page, "many", 4))
+	load := live.StartLoad(t, w.inside(t, page, name, 4))
 	begun = time.Now()
 	many.Build = "2"
 	w.Deploy(t, many)
-	w.awaitRollout(t, "many-v1", "2", replicas)
+	w.awaitRollout(t, name, "2", replicas)
 	t.Logf("they are replaced after %s", time.Since(begun))
 	load.Await(t, 5)
 	load.Stop(t)
 }
 
-// awaitRollout waits, longer than for anything else, until all pods of a Deployment are of one build, and ready.
-func (w mesh) awaitRollout(t *testing.T, deployment, build string, replicas int) {
+// awaitRollout waits, longer than for anything else, until all pods of an app are of one build, and ready.
+func (w mesh) awaitRollout(t *testing.T, app, build string, replicas int) {
 	t.Helper()
 	for deadline := time.Now().Add(4 * time.Minute); ; {
 		ready, others := 0, 0
-		for _, p := range w.Pods("shop", "app", "many") {
+		for _, p := range w.Pods("shop", "app", app) {
 			if p.Annotation("build") != build {
 				others++
 			} else if p.IsReady() {
@@ -158,7 +158,7 @@ func (w mesh) awaitRollout(t *testing.T, deployment, build string, replicas int)
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("of %s %d pods are ready, and %d of another build are left", deployment, ready, others)
+			t.Fatalf("of %s %d pods are ready, and %d of another build are left", app, ready, others)
 		}
 		<-time.After(20 * time.Millisecond)
 	}

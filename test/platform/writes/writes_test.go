@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"fairway/internal/app"
+	"fairway/internal/xdstype"
 	"fairway/test/plane"
 	"fairway/test/platform/kube/cluster"
 	"fairway/test/rig"
@@ -192,6 +193,19 @@ spec: {host: web.example.com, subsets: [{name: v9, labels: {version: v9}}]}
 			return err
 		})
 	})
+	t.Run("a proxy refuses what was made of it", func(t *testing.T) {
+		const rule = "/apis/networking.istio.io/v1/namespaces/shop/destinationrules/web" // which shapes the cluster
+		t.Run("while it is connected", func(t *testing.T) {
+			p.Refuse(t, plane.Proxy{Name: "odd-1", IP: "10.0.0.8"}, xdstype.ClusterURL, "outbound|80||web.example.com", "no such thing")
+			w.reconciled(t, rule, "True", "warning: a proxy refused the cluster outbound|80||web.example.com that was made of this: no such thing")
+		})
+		rig.Eventually(t, func() error {
+			if o := w.reconciled(t, rule, "True", ""); strings.Contains(fmt.Sprint(o.Status), "refused") {
+				return fmt.Errorf("the proxy is gone, and it says %+v", o.Status)
+			}
+			return nil
+		})
+	})
 	t.Run("what others write stays, and no turn begins", func(t *testing.T) {
 		p.Settle(t)
 		turn := p.Discovery.LastTurn().Version
@@ -244,6 +258,38 @@ func TestTakeover(t *testing.T) {
 		t.Errorf("after a graceful end it took %s", took)
 	}
 	one.Settle(t)
+}
+
+// TestClocksOfLeaders: who leads is decided by when a Lease was last seen to be another, not by the time that its holder writes into
+// it. A holder whose clock is an hour behind leads as long as it renews, and one whose clock is an hour ahead is followed when it stops.
+func TestClocksOfLeaders(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	w.Apply(t, host+"---"+web)
+	const path = "/apis/coordination.k8s.io/v1/namespaces/istio-system/leases"
+	renew := func(off time.Duration) string {
+		at := time.Now().Add(off).UTC().Format("2006-01-02T15:04:05.000000Z")
+		return fmt.Sprintf(`{"holderIdentity":"odd","leaseDurationSeconds":10,"acquireTime":%q,"renewTime":%q}`, at, at)
+	}
+	w.post(t, path, `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"istio-leader"},"spec":`+renew(-time.Hour)+`}`)
+	plane.Start(t, w.options(t, nil, "plane", "system:masters"))
+	renewing := time.NewTicker(2 * time.Second)
+	defer renewing.Stop()
+	for range 8 { // longer than the Lease lasts
+		<-renewing.C
+		w.Patch(t, path+"/istio-leader", `{"spec":`+renew(-time.Hour)+`}`)
+		if now := w.holder(t); now != "odd" {
+			t.Fatalf("%s has taken the Lease from one that renews it", now)
+		}
+	}
+	w.Patch(t, path+"/istio-leader", `{"spec":`+renew(time.Hour)+`}`)
+	stopped := time.Now()
+	w.reconciled(t, rules+"web", "True", "")
+	took := time.Since(stopped)
+	t.Logf("one that stopped with a clock an hour ahead is followed after %s", took)
+	if took < 5*time.Second || took > 20*time.Second {
+		t.Errorf("it is followed after %s", took)
+	}
 }
 
 func (w world) holder(t *testing.T) string {

@@ -127,15 +127,20 @@ type Workload struct {
 	Upstream      string // host:port of the service that it asks; empty: none
 	Replicas      int
 	Build         string // changed, its pods are replaced
+	Abrupt        bool   // its application has no preStop: it is told to end when the mesh is told that it does
 }
 
 // Deploy applies workloads to the namespace shop.
 func (w *World) Deploy(t testing.TB, all ...Workload) {
 	t.Helper()
 	for _, one := range all {
+		lifecycle := "{preStop: {sleep: {seconds: 3}}}"
+		if one.Abrupt {
+			lifecycle = "{}"
+		}
 		w.Apply(t, rig.Fill(t, "shop.yaml", shopText, rig.Pairs(
 			"name", one.Name, "version", one.Version, "role", cmp.Or(one.Role, one.Name), "upstream", one.Upstream,
-			"replicas", max(one.Replicas, 1), "build", one.Build,
+			"replicas", max(one.Replicas, 1), "build", one.Build, "lifecycle", lifecycle,
 		)))
 	}
 }

@@ -1,0 +1,83 @@
+package entries
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+)
+
+// Listener finds out for how long nothing has been heard of control planes, by the Leases that they renew while they keep
+// something. Other machines' clocks are not believed: what counts is when a Lease was last seen to be another.
+type Listener struct {
+	leases    typedcoordination.LeasesGetter
+	namespace string
+
+	mu  sync.Mutex
+	was map[string]renewed // by identity of the control plane
+}
+
+// renewed is a Lease as it was seen, and since when.
+type renewed struct {
+	version string // empty: there is none
+	since   time.Time
+}
+
+// NewListener returns one that has heard of nobody. The Leases are in the namespace.
+func NewListener(leases typedcoordination.LeasesGetter, namespace string) *Listener {
+	return &Listener{leases: leases, namespace: namespace, was: map[string]renewed{}}
+}
+
+// Only forgets all control planes but some.
+func (l *Listener) Only(some map[string]int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for one := range l.was {
+		if some[one] == 0 {
+			delete(l.was, one)
+		}
+	}
+}
+
+// Gone says whether nothing has been heard of a control plane for as long as it may be silent and the grace, as far as this
+// one has listened: the first answer is always no.
+func (l *Listener) Gone(ctx context.Context, controller string, grace time.Duration) (bool, error) {
+	l.mu.Lock()
+	was, known := l.was[controller]
+	l.mu.Unlock()
+	version := ""
+	lease, err := l.leases.Leases(l.namespace).Get(ctx, leaseOf(controller), metav1.GetOptions{})
+	switch {
+	case err == nil:
+		version = lease.ResourceVersion
+	case !apierrors.IsNotFound(err):
+		return false, err
+	}
+	if !known || was.version != version {
+		was = renewed{version, time.Now()}
+		l.mu.Lock()
+		l.was[controller] = was
+		l.mu.Unlock()
+	}
+	return time.Since(was.since) >= aliveFor+grace, nil
+}
+
+// Bury takes away the Lease of a control plane that is gone, unless it has been renewed since that was found out.
+func (l *Listener) Bury(ctx context.Context, controller string) error {
+	l.mu.Lock()
+	version := l.was[controller].version
+	l.mu.Unlock()
+	if version == "" { // there is no Lease
+		return nil
+	}
+	err := l.leases.Leases(l.namespace).Delete(ctx, leaseOf(controller), metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{ResourceVersion: &version},
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // or it lives
+		return nil
+	}
+	return err
+}
