@@ -67,11 +67,16 @@ func Declare[N Need, V any, P Passed](
 	loads := demand.Over(demand.LayerPart(xdstype.Loads, sidecarLoads, gatewayLoads, passedLoads), far, LoadView.over,
 		declareFarLoads("far loads", entered, t.Targets, b), declareFarLoads("far gateway loads", entered, t.GatewayTargets, b),
 		declareFarLoads("far passed loads", entered, t.PassedTargets, b))
-	machines := declareMachineViews(proxies)
+	machines, inline := declareMachineViews(proxies), declareInlineViews(proxies)
 	loads = demand.Over(loads, machines, machineView.over,
 		declareOwnLoads("own loads", machines, t.Targets, b), declareOwnLoads("own gateway loads", machines, t.GatewayTargets, b))
 	t.Parts = []demand.Part{
-		views.Part(xdstype.Clusters, Variant.shelf, ofSidecars, ofGateways, passedClusters, declareStatic(defaults)),
+		demand.Over(
+			views.Part(xdstype.Clusters, Variant.shelf, ofSidecars, ofGateways, passedClusters, declareStatic(defaults)),
+			inline, inlineView.over, declareInline("inline clusters", inline, t.Targets, defaults, b),
+			declareInline("inline gateway clusters", inline, t.GatewayTargets, defaults, b),
+			declareInline("inline passed clusters", inline, t.PassedTargets, defaults, b),
+		),
 		workloads.Part(xdstype.Clusters, declareInbound(in, reg, workloads)),
 		t.ofClusters(in, proxies, b, demand.Over(loads, near, LoadView.over,
 			declareNearLoads("near loads", byMesh, t.Targets, b), declareNearLoads("near gateway loads", byMesh, t.GatewayTargets, b),
