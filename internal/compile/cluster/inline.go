@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"fairway/internal/compile/demand"
+	"fairway/internal/compile/network"
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -57,21 +58,42 @@ func declareInlineViews(proxies *demand.Tables) demand.Views[inlineView] {
 		})
 }
 
+// declareInlineEntered says of each view whether some other network is entered by gateways: while there is none, only what is
+// of each cluster's own has a row here.
+func declareInlineEntered(views demand.Views[inlineView], networks *network.Tables) *table.Table[inlineView, bool] {
+	return table.Derive(views.Table, "networks' cluster views/entered", compareInlineView, table.Same[bool],
+		func(r *table.Reader, v inlineView, _ struct{}, emit func(inlineView, bool)) {
+			emit(v, v.Network != "" && networks.Others(r, v.Network))
+		}).Broad()
+}
+
 // declareInline makes the clusters that differ for the proxies of a view.
 func declareInline(
-	name string, views demand.Views[inlineView], targets *table.Table[Key, *Target], defaults *defaultsTable, b builder,
+	name string, views *table.Table[inlineView, bool], targets *table.Table[Key, *Target], defaults *defaultsTable, b builder,
 ) *Published {
+	type term struct {
+		layer mesh.Layer
+		local bool // the target is of each cluster's own
+	}
 	pairs := table.Join(
-		views.Table, func(v inlineView, _ struct{}) []mesh.Layer { return []mesh.Layer{v.Variant.Layer} },
-		targets, func(k Key, t *Target) []mesh.Layer {
+		views, func(v inlineView, entered bool) (out []term) {
+			if entered {
+				out = append(out, term{v.Variant.Layer, false})
+			}
+			if entered || v.Cluster != "" {
+				out = append(out, term{v.Variant.Layer, true})
+			}
+			return out
+		},
+		targets, func(k Key, t *Target) []term {
 			if !t.Discovery.Inline() {
 				return nil
 			}
-			return []mesh.Layer{k.Layer}
+			return []term{{k.Layer, t.Service.ClusterLocal}}
 		}, name+"/pairs")
 	return table.Derive(pairs, name, mesh.CompareResourceKey, envoy.Same,
 		func(
-			r *table.Reader, k table.Pair[inlineView, Key], both table.Both[struct{}, *Target],
+			r *table.Reader, k table.Pair[inlineView, Key], both table.Both[bool, *Target],
 			emit func(mesh.ResourceKey, *envoy.Encoded),
 		) {
 			v, t := k.Left, both.Right
