@@ -76,7 +76,8 @@ func (e Endpoint) String() string {
 	var b strings.Builder
 	b.WriteString(e.Address)
 	for _, f := range []struct{ name, value string }{
-		{"also", e.Also.String()}, {"ports", string(e.Ports)}, {"labels", string(e.Labels)}, {"locality", e.Locality.String()}, {"network", e.Network},
+		{"also", e.Also.String()},
+		{"ports", string(e.Ports)}, {"labels", string(e.Labels)}, {"locality", e.Locality.String()}, {"network", e.Network},
 		{"hostname", e.Hostname}, {"machine", e.Machine}, {"identity", e.Identity},
 	} {
 		if f.value != "" {

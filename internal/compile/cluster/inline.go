@@ -47,7 +47,8 @@ func (v inlineView) over(below mesh.Shelf) (mesh.Shelf, bool) {
 }
 
 func declareInlineViews(proxies *demand.Tables) demand.Views[inlineView] {
-	return demand.DeclareViews(proxies, "networks' cluster views", compareInlineView, func(v inlineView) mesh.Layer { return v.Variant.Layer },
+	return demand.DeclareViews(proxies, "networks' cluster views", compareInlineView,
+		func(v inlineView) mesh.Layer { return v.Variant.Layer },
 		func(p demand.Placement) []inlineView {
 			if p.Network == "" && p.Cluster == "" {
 				return nil

@@ -81,7 +81,8 @@ func TestNamesOfOtherNetworks(t *testing.T) {
 	want("a gateway", "plain", "gateless.example.com near.example.com")
 	want("a gateway", "b", all)
 	want("a gateway", "", all)
-	w.Apply("kind: MeshNetworks\nspec: {networks: {b: {gateways: [{address: 192.0.2.2, port: 15443}, {address: 192.0.2.3, port: 15443}]}}}\n")
+	w.Apply("kind: MeshNetworks\nspec: {networks: {b: {gateways: [{address: 192.0.2.2, port: 15443}, " +
+		"{address: 192.0.2.3, port: 15443}]}}}\n")
 	want("two", "a", "192.0.2.2 192.0.2.3 gateless.example.com near.example.com")
 	w.Apply("kind: MeshNetworks\nspec: {networks: {}}\n")
 	want("gone", "a", all)
@@ -108,7 +109,8 @@ func TestNamesOfOtherClusters(t *testing.T) {
 		rows.Slices = append(rows.Slices, &mesh.Slice{
 			Key: mesh.SliceKey{Service: k}, Endpoints: []mesh.SliceEndpoint{{ID: name, Endpoint: mesh.Endpoint{Address: name}}},
 		})
-		rows.Workloads = append(rows.Workloads, mesh.Workload{Key: mesh.WorkloadKey{Registry: "Kubernetes/" + c, Namespace: "shop", Name: "x"}})
+		pod := mesh.WorkloadKey{Registry: k.Registry, Namespace: "shop", Name: "x"}
+		rows.Workloads = append(rows.Workloads, mesh.Workload{Key: pod})
 	}
 	w.In.Apply(source.Batch{Set: rows})
 	want := func(step, c, want string) {

@@ -172,12 +172,16 @@ func TestOtherNetworks(t *testing.T) {
 	k := mesh.ServiceKey{Host: "db.shop.svc.cluster.local", Namespace: "shop", Registry: "Kubernetes/one"}
 	in := func(id, network string, also ...string) mesh.SliceEndpoint {
 		return mesh.SliceEndpoint{
-			ID: id, Endpoint: mesh.Endpoint{Address: "10.0.0." + id, Network: network, Hostname: "db-" + id, Also: mesh.MakeOthers(also...)},
+			ID: id,
+			Endpoint: mesh.Endpoint{
+				Address: "10.0.0." + id, Also: mesh.MakeOthers(also...), Network: network, Hostname: "db-" + id,
+			},
 		}
 	}
 	w.In.Apply(source.Batch{Set: source.Rows{
 		Services: []*mesh.Service{{
-			Key: k, Resolution: mesh.Passthrough, ExportTo: []string{"*"}, Ports: []mesh.Port{{Name: "tcp", Number: 5432, Protocol: mesh.TCP}},
+			Key: k, Resolution: mesh.Passthrough, ExportTo: []string{"*"},
+			Ports: []mesh.Port{{Name: "tcp", Number: 5432, Protocol: mesh.TCP}},
 		}},
 		Slices: []*mesh.Slice{{Key: mesh.SliceKey{Service: k}, Endpoints: []mesh.SliceEndpoint{
 			in("1", "a", "fd00::1"), in("2", "b"), in("3", ""),

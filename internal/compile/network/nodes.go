@@ -64,7 +64,8 @@ func (t *Tables) onNodes(r *table.Reader, f gateways, s *mesh.Service, g Gateway
 		if used == mostNodes {
 			r.Note(mesh.Problem{
 				Object: s.Origin, Field: nodesField, Code: code.TooMuch, Severity: mesh.Warning,
-				Message: fmt.Sprintf("of the Nodes that it selects the first %d enter network %s", mostNodes, g.Network), Fix: "select fewer",
+				Message: fmt.Sprintf("of the Nodes that it selects the first %d enter network %s", mostNodes, g.Network),
+				Fix:     "select fewer",
 			})
 			break
 		}
@@ -90,7 +91,9 @@ func (t *Tables) serving(r *table.Reader, s *mesh.Service) map[string]bool {
 func noNode(s *mesh.Service, g Gateway) string {
 	port := strconv.Itoa(int(g.Port))
 	if _, has := s.Nodes.Ports.Get(port); !has {
-		return fmt.Sprintf("it leads into network %s by Nodes, and its port %s has no node port: nobody enters the network there", g.Network, port)
+		return fmt.Sprintf(
+			"it leads into network %s by Nodes, and its port %s has no node port: nobody enters the network there", g.Network, port,
+		)
 	}
 	out := fmt.Sprintf("it leads into network %s by Nodes, and no Node that it selects has an address", g.Network)
 	if s.Nodes.Serving {

@@ -23,7 +23,8 @@ const (
 func (t *Tables) placeOf(r *table.Reader, w mesh.Workload) mesh.Endpoint {
 	address, also := twoOf(w.Addresses)
 	e := mesh.Endpoint{
-		Address: address, Also: also, Labels: w.Labels, Network: w.Network, Identity: w.ServiceAccount, Health: w.Health, Machine: w.Machine,
+		Address: address, Also: also,
+		Labels: w.Labels, Network: w.Network, Identity: w.ServiceAccount, Health: w.Health, Machine: w.Machine,
 	}
 	mode, _ := w.Labels.Get(tlsModeLabel)
 	e.MTLS = mode == "istio"

@@ -45,7 +45,8 @@ func TestBuild(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	load.Form, load.Endpoints = endpoint.Named, ends()
-	if got := strings.Join(lines(load), "\n"); !strings.Contains(got, "reviews.example.com:8080") || strings.Contains(got, "unix") || strings.Contains(got, "|") {
+	got := strings.Join(lines(load), "\n")
+	if !strings.Contains(got, "reviews.example.com:8080") || strings.Contains(got, "unix") || strings.Contains(got, "|") {
 		t.Errorf("names: %s", got)
 	}
 }
