@@ -86,7 +86,7 @@ func New(opts Options) *Graph {
 	gw := gateway.Declare(s, in, reg, sec, sc, proxies, rt)
 	cl := cluster.Declare(in, reg, sc, proxies, workloads, peers, networks, sec, gw.Clusters, gw.Passed)
 	ls := listener.Declare(in, reg, sc, proxies, workloads, rt)
-	ns := names.Declare(in, reg, sc, proxies)
+	ns := names.Declare(in, reg, sc, proxies, networks)
 	// Of one type the later part's shelves stand above the earlier one's.
 	parts := slices.Concat(
 		cl.Parts,

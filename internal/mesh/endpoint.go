@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"cmp"
+	"iter"
 	"net/netip"
 	"strconv"
 )
@@ -69,17 +70,32 @@ func CompareEndpointKey(a, b EndpointKey) int {
 // Endpoint is one address behind a service. It is comparable: equal values are the same endpoint.
 type Endpoint struct {
 	Address  string // an IP, a DNS name (resolution DNS), or "unix:///path"
+	Also     Others // further IPs of the same endpoint, of another family; none of them means the client's own machine
 	Ports    PortMap
 	Labels   Labels
 	Locality Locality
 	Network  string
-	Weight   uint32 // 0: unset, counts as 1
-	Health   Health
 	Identity string // service account or SPIFFE id; empty: unknown
 	Hostname string // of a headless service's endpoint: its name below the service's; empty: it has none
 	Machine  string // where it runs, in its registry; empty: unknown
-	ListsAll bool   // Ports lists all ports that it serves; else those that it leaves out are the service's target ports
-	MTLS     bool   // a proxy stands before it that takes mutual TLS, unless a PeerAuthentication disables that
+	Weight   uint32 // 0: unset, counts as 1
+	Health   Health
+	ListsAll bool // Ports lists all ports that it serves; else those that it leaves out are the service's target ports
+	MTLS     bool // a proxy stands before it that takes mutual TLS, unless a PeerAuthentication disables that
+}
+
+// Addresses yields all addresses of the endpoint, the first one first.
+func (e Endpoint) Addresses() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if !yield(e.Address) {
+			return
+		}
+		for _, a := range e.Also.List() {
+			if !yield(a) {
+				return
+			}
+		}
+	}
 }
 
 // PortMap says which port an endpoint serves a service port on, in one comparable string: "http=8080,grpc=9090" by port

@@ -52,6 +52,9 @@ func (s *Service) String() string {
 	if s.NetworkPort != 0 {
 		out += ":" + strconv.FormatUint(uint64(s.NetworkPort), 10)
 	}
+	if n := s.Nodes; n != nil {
+		out += fmt.Sprintf(" nodes=(%s) node ports=%s serving=%t", n.Machines, n.Ports, n.Serving)
+	}
 	for _, c := range s.Clusters {
 		out += list(" in "+c.Cluster+"=", c.Addresses)
 	}
@@ -73,6 +76,7 @@ func (e Endpoint) String() string {
 	var b strings.Builder
 	b.WriteString(e.Address)
 	for _, f := range []struct{ name, value string }{
+		{"also", e.Also.String()},
 		{"ports", string(e.Ports)}, {"labels", string(e.Labels)}, {"locality", e.Locality.String()}, {"network", e.Network},
 		{"hostname", e.Hostname}, {"machine", e.Machine}, {"identity", e.Identity},
 	} {

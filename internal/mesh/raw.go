@@ -113,9 +113,20 @@ func (k MachineKey) String() string { return k.Registry + "/" + k.Name }
 type Machine struct {
 	Key      MachineKey
 	Locality Locality
+	Address  string // an IP by which others reach it, those outside of its cluster if it has such; empty: unknown
+	Labels   Labels
 }
 
-func (n Machine) String() string { return n.Locality.String() }
+func (n Machine) String() string {
+	out := n.Locality.String()
+	if n.Address != "" {
+		out += " at " + n.Address
+	}
+	if n.Labels != "" {
+		out += " labels=" + string(n.Labels)
+	}
+	return strings.TrimPrefix(out, " ")
+}
 
 // NamespaceKey names a namespace of a registry.
 type NamespaceKey struct{ Registry, Name string }

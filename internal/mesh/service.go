@@ -162,12 +162,23 @@ type Service struct {
 	// gateway's; empty: it is none.
 	Network     string
 	NetworkPort uint32 // 0: EastWestPort
+	// Nodes says that others than its own cluster reach the service by machines of that; nil: they do not.
+	Nodes *NodePorts
 	// Clusters are the addresses that the service has in each of several clusters, by name of the cluster. Clients of other
 	// clusters use Addresses, which are those of one of these. Empty: all clients do.
 	Clusters []ClusterAddresses
 	// ClusterLocal says that clients use the endpoints of their own cluster alone (MeshConfig.serviceSettings).
 	ClusterLocal bool
 }
+
+// NodePorts say by which machines of its cluster a service is reached from outside. It is comparable.
+type NodePorts struct {
+	Machines Labels // of those that count; empty: all do
+	Ports    Labels // the ports there, by the service's: "15443=31443"
+	Serving  bool   // of those the machines alone that a healthy endpoint runs on
+}
+
+func (n *NodePorts) equal(o *NodePorts) bool { return n == o || n != nil && o != nil && *n == *o }
 
 // ClusterAddresses are a service's addresses in one cluster.
 type ClusterAddresses struct {
@@ -239,7 +250,7 @@ func (s *Service) Equal(o *Service) bool {
 		slices.Equal(s.Identities, o.Identities) && s.Created == o.Created && s.Origin == o.Origin &&
 		slices.Equal(s.Nearest, o.Nearest) && s.Selects == o.Selects && s.TargetNames == o.TargetNames && s.OwnMachine == o.OwnMachine &&
 		slices.Equal(s.Accounts, o.Accounts) && slices.Equal(s.Outside, o.Outside) &&
-		s.Network == o.Network && s.NetworkPort == o.NetworkPort &&
+		s.Network == o.Network && s.NetworkPort == o.NetworkPort && s.Nodes.equal(o.Nodes) &&
 		slices.EqualFunc(s.Clusters, o.Clusters, ClusterAddresses.equal) && s.ClusterLocal == o.ClusterLocal
 }
 

@@ -12,6 +12,7 @@ func endpoints() []feature {
 	return []feature{
 		{"endpoints: weights", endpointWeights},
 		{"endpoints: draining and unhealthy", endpointHealth},
+		{"endpoints: two families", endpointFamilies},
 	}
 }
 
@@ -70,5 +71,24 @@ func endpointHealth(t *testing.T, m *live.Mesh) {
 	set(t, m, endpoint, map[string]mesh.Endpoint{"ehealth-b": {}})
 	if got := live.Tally(t, 40, from(m, "ehealth.test")); got["ehealth-a"] == 0 || got["ehealth-b"] == 0 {
 		t.Errorf("with both healthy: %v", got)
+	}
+}
+
+// endpointFamilies: an endpoint with an address of each family is one, with one share; where nobody answers at the first
+// address the second serves.
+func endpointFamilies(t *testing.T, m *live.Mesh) {
+	six := m.BackendAt(t, "efamilies-b", "[::1]:0")
+	m.BackendAt(t, "efamilies-a", m.Addr("efamilies-a", six.Port()))
+	s, endpoint := registered(m, "efamilies.test")
+	s.Ports[0].Target = uint32(six.Port())
+	m.Plane.Rules.Add(source.Rows{Services: []*mesh.Service{s}})
+	also := mesh.MakeOthers("::1")
+	set(t, m, endpoint, map[string]mesh.Endpoint{"efamilies-b": {Also: also}})
+	if got := live.Tally(t, 40, from(m, "efamilies.test")); got["efamilies-b"] != 40 {
+		t.Errorf("nobody is at the first address: %v", got)
+	}
+	set(t, m, endpoint, map[string]mesh.Endpoint{"efamilies-b": {Also: also}, "efamilies-a": {Also: also}})
+	if got := live.Tally(t, 300, from(m, "efamilies.test")); got["efamilies-a"] < 100 || got["efamilies-a"]+got["efamilies-b"] != 300 {
+		t.Errorf("of two endpoints one answers at its first address: %v", got)
 	}
 }

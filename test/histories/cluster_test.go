@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -276,6 +277,9 @@ func (d draw) platform() document {
 
 func (d draw) service(namespace, _ string) string {
 	out := pick(d, "", "", "", ", labels: {topology.istio.io/network: n1}", ", labels: {topology.istio.io/network: n2}")
+	if d.often(1) {
+		return d.nodePort()
+	}
 	if export := pick(d, "", "", ".", "bank", "*"); export != "" {
 		out += fmt.Sprintf(", annotations: {networking.istio.io/exportTo: %q}", export)
 	}
@@ -298,7 +302,7 @@ func (d draw) service(namespace, _ string) string {
 
 // pod draws one of few that are always on the same machine and of the same account, since neither may change.
 func (d draw) pod(_, name string) string {
-	account, machine := "web", "one"
+	account, machine, second := "web", "one", ""
 	if name == "b" || name == "two" {
 		account, machine = "edge", "two"
 	}
@@ -306,30 +310,45 @@ func (d draw) pod(_, name string) string {
 		d, "", "", ", security.istio.io/tlsMode: istio", ", topology.istio.io/network: n1", ", istio-locality: r2.z1",
 	)
 	address, ready := pick(d, workloads[:3]...), pick(d, "True", "True", "False")
+	if d.often(4) {
+		second = ", {ip: " + sixth(address) + "}"
+	}
 	return fmt.Sprintf(`, labels: {%s}}
 spec:
   nodeName: %s
   serviceAccountName: %s
   containers: [{name: web, image: web, ports: [{name: serve, containerPort: 9090}]}]
-status: {phase: %s, podIP: %s, podIPs: [{ip: %s}], conditions: [{type: Ready, status: %q}]}`,
-		labels, machine, account, pick(d, "Running", "Running", "Running", "Pending", "Failed"), address, address, ready)
+status: {phase: %s, podIP: %s, podIPs: [{ip: %s}%s], conditions: [{type: Ready, status: %q}]}`,
+		labels, machine, account, pick(d, "Running", "Running", "Running", "Pending", "Failed"), address, address, second, ready)
 }
 
-// endpointSlice draws one that somebody wrote, of a Service that may have no selector.
+// sixth is the IPv6 address of who has an IPv4 address, if it has one.
+func sixth(address string) string { return "fd00::" + address[strings.LastIndex(address, ".")+1:] }
+
+// endpointSlice draws one that somebody wrote, of a Service that may have no selector. Those of two names are of IPv6.
 func (d draw) endpointSlice(_, name string) string {
 	var endpoints []string
+	family, six := "IPv4", name == "two" || name == "b"
+	if six {
+		family = "IPv6"
+	}
 	for _, address := range some(d, workloads[:3]...) {
+		if six {
+			address = strconv.Quote(sixth(address))
+		}
 		endpoints = append(endpoints, fmt.Sprintf("{addresses: [%s], conditions: {ready: %s, serving: %s, terminating: %s}%s}", address,
 			pick(d, "true", "false"), pick(d, "true", "false"), pick(d, "true", "false"),
 			pick(d, "", "", ", hostname: h", ", targetRef: {kind: Pod, name: "+pick(d, "a", "b", "one")+"}")))
 	}
-	return fmt.Sprintf(", labels: {kubernetes.io/service-name: %s}}\naddressType: IPv4\nports: [{name: %s, port: %d}]\nendpoints: %s",
-		pick(d, "a", "b", name), pick(d, "http-p0", "grpc-p0", "tcp-p0", "other-p1"), pick(d, 80, 8080), list(endpoints))
+	return fmt.Sprintf(", labels: {kubernetes.io/service-name: %s}}\naddressType: %s\nports: [{name: %s, port: %d}]\nendpoints: %s",
+		pick(d, "a", "b", name), family, pick(d, "http-p0", "grpc-p0", "tcp-p0", "other-p1"), pick(d, 80, 8080), list(endpoints))
 }
 
 func (d draw) node(_, _ string) string {
 	return fmt.Sprintf(
-		", labels: {topology.kubernetes.io/region: %s, topology.kubernetes.io/zone: %s}}", pick(d, "r1", "r2"), pick(d, "z1", "z2"),
+		", labels: {topology.kubernetes.io/region: %s, topology.kubernetes.io/zone: %s%s}}\nstatus: {addresses: [%s]}",
+		pick(d, "r1", "r2"), pick(d, "z1", "z2"), pick(d, "", ", role: edge"),
+		pick(d, "", "{type: ExternalIP, address: 10.9.1.1}", "{type: InternalIP, address: 10.9.1.2}"),
 	)
 }
 

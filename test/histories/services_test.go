@@ -17,3 +17,10 @@ func (d draw) discovery() string {
 func (d draw) seen() string { return pick(d, "", ", mesh: here", ", mesh: here", ", mesh: elsewhere") }
 
 func (d draw) distribution() string { return pick(d, "PreferClose", "PreferSameNode") }
+
+// nodePort draws an east-west gateway that is entered by Nodes.
+func (d draw) nodePort() string {
+	return ", labels: {topology.istio.io/network: " + pick(d, "n1", "n2") + "}, annotations: {traffic.istio.io/nodeSelector: " +
+		pick(d, `"{}"`, `'{"role": "edge"}'`, `"no"`) + "}}\nspec: {type: NodePort, ports: [{name: tls, port: " + pick(d, "15443", "443") +
+		"}], selector: {app: " + pick(d, "a", "b") + "}, externalTrafficPolicy: " + pick(d, "Local", "Cluster") + "}"
+}

@@ -47,18 +47,27 @@ func declareClusters(name string, targets *table.Table[Key, *Target], defaults *
 	return table.Derive(targets, name, mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k Key, t *Target, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			for v, d := range variants(r, defaults, k.Layer) {
-				o := b.outbound(r, k, t, *d)
-				enc := encode(o.Build())
-				enc.Secrets, enc.Hides = o.Secrets(), without(enc.Err)
-				if t.Discovery == cluster.Delivered && enc.Err == nil {
-					enc.Load = k.Cluster.String()
+				var members []member
+				if t.Discovery.Inline() {
+					members = b.inline(r, t.selection(k.Cluster))
 				}
-				if enc.Err != nil && !known(enc.Err) {
-					r.Note(t.refused(k.Cluster, enc.Err))
-				}
-				emit(resource(v.shelf(), k.Cluster.String()), enc)
+				emit(resource(v.shelf(), k.Cluster.String()), b.encode(r, k, t, *d, members))
 			}
 		})
+}
+
+// encode makes the cluster of a target. members are its endpoints where they stand in it.
+func (b builder) encode(r *table.Reader, k Key, t *Target, d cluster.Defaults, members []member) *envoy.Encoded {
+	o := b.outbound(r, k, t, d, members)
+	enc := encode(o.Build())
+	enc.Secrets, enc.Hides = o.Secrets(), without(enc.Err)
+	if t.Discovery == cluster.Delivered && enc.Err == nil {
+		enc.Load = k.Cluster.String()
+	}
+	if enc.Err != nil && !known(enc.Err) {
+		r.Note(t.refused(k.Cluster, enc.Err))
+	}
+	return enc
 }
 
 // builder has what clusters and load assignments are made from besides their targets.
@@ -72,7 +81,7 @@ type builder struct {
 }
 
 // outbound is a target as envoy/cluster takes it.
-func (b builder) outbound(r *table.Reader, k Key, t *Target, d cluster.Defaults) cluster.Outbound {
+func (b builder) outbound(r *table.Reader, k Key, t *Target, d cluster.Defaults, members []member) cluster.Outbound {
 	if k.Cluster.BySNI {
 		t, d = t.asItIs(), asItIs(d)
 	}
@@ -87,9 +96,10 @@ func (b builder) outbound(r *table.Reader, k Key, t *Target, d cluster.Defaults)
 		o.Identities = b.reg.Identities(r, t.Service)
 	}
 	if t.Discovery.Inline() {
-		s := selection{k.Cluster, t.Service.Key, t.Port, t.Labels, t.Local, ""}
 		load := endpoint.Load{Cluster: k.Cluster.String(), Port: t.Port, Form: endpoint.Named}
-		b.each(r, s, func(m member) { load.Endpoints = append(load.Endpoints, m.Endpoint) })
+		for _, m := range members {
+			load.Endpoints = append(load.Endpoints, m.Endpoint)
+		}
 		o.Load = load.Build()
 	}
 	return o

@@ -62,8 +62,9 @@ func Declare[N Need, V any, P Passed](
 	t.OfSidecars, t.OfGateways = ofSidecars, ofGateways
 	t.Asked = secret.Asked(t.Targets, "clusters/secrets", asks)
 	t.GatewayAsked = secret.Asked(t.GatewayTargets, "gateway clusters/secrets", asks)
-	near, far := declareLoadViews(proxies), declareFarViews(proxies)
+	near, far, inline := declareLoadViews(proxies), declareFarViews(proxies), declareInlineViews(proxies)
 	byMesh, entered := declareMeshTelling(in, "load views/mesh", near), declareEntered(far, networks)
+	inlineEntered := declareInlineEntered(inline, networks)
 	loads := demand.Over(demand.LayerPart(xdstype.Loads, sidecarLoads, gatewayLoads, passedLoads), far, LoadView.over,
 		declareFarLoads("far loads", entered, t.Targets, b), declareFarLoads("far gateway loads", entered, t.GatewayTargets, b),
 		declareFarLoads("far passed loads", entered, t.PassedTargets, b))
@@ -71,7 +72,12 @@ func Declare[N Need, V any, P Passed](
 	loads = demand.Over(loads, machines, machineView.over,
 		declareOwnLoads("own loads", machines, t.Targets, b), declareOwnLoads("own gateway loads", machines, t.GatewayTargets, b))
 	t.Parts = []demand.Part{
-		views.Part(xdstype.Clusters, Variant.shelf, ofSidecars, ofGateways, passedClusters, declareStatic(defaults)),
+		demand.Over(
+			views.Part(xdstype.Clusters, Variant.shelf, ofSidecars, ofGateways, passedClusters, declareStatic(defaults)),
+			inline, inlineView.over, declareInline("inline clusters", inlineEntered, t.Targets, defaults, b),
+			declareInline("inline gateway clusters", inlineEntered, t.GatewayTargets, defaults, b),
+			declareInline("inline passed clusters", inlineEntered, t.PassedTargets, defaults, b),
+		),
 		workloads.Part(xdstype.Clusters, declareInbound(in, reg, workloads)),
 		t.ofClusters(in, proxies, b, demand.Over(loads, near, LoadView.over,
 			declareNearLoads("near loads", byMesh, t.Targets, b), declareNearLoads("near gateway loads", byMesh, t.GatewayTargets, b),

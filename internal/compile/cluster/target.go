@@ -137,7 +137,11 @@ func compareSelection(a, b selection) int {
 
 // selects is the selection of a target's own load assignment; false: it has none, or the one of the layer below.
 func (t *Target) selects(key mesh.ClusterKey) (selection, bool) {
-	return selection{key, t.Service.Key, t.Port, t.Labels, t.Local, ""}, t.Discovery == cluster.Delivered && !t.Below
+	return t.selection(key), t.Discovery == cluster.Delivered && !t.Below
+}
+
+func (t *Target) selection(key mesh.ClusterKey) selection {
+	return selection{key, t.Service.Key, t.Port, t.Labels, t.Local, ""}
 }
 
 func compareBool(a, b bool) int {

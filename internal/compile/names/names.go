@@ -7,6 +7,7 @@ import (
 
 	"fairway/internal/compile/demand"
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/network"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/scope"
 	"fairway/internal/envoy"
@@ -40,8 +41,10 @@ type Tables struct {
 }
 
 // Declare declares the package's tables.
-func Declare(in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *demand.Tables) *Tables {
-	b := builder{reg: reg, suffix: ".svc." + in.DomainSuffix()}
+func Declare(
+	in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *demand.Tables, networks *network.Tables,
+) *Tables {
+	b := builder{reg: reg, networks: networks, suffix: ".svc." + in.DomainSuffix()}
 	views, inClusters := declareViews(proxies), declareClusterViews(proxies)
 	t := &Tables{Names: table.Derive(sc.Seen, "names", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k scope.Key, seen *scope.Seen, emit func(mesh.ResourceKey, *envoy.Encoded)) {
@@ -67,14 +70,21 @@ func Declare(in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *
 	return t
 }
 
-// differs says whether a host may have other addresses for proxies of some cluster.
+// differs says whether a host may have other addresses for proxies of some cluster or network.
 func differs(s *scope.Seen) bool {
-	return s != nil && s.Service != nil && (len(s.Service.Clusters) > 0 || s.Service.ClusterLocal)
+	return s != nil && s.Service != nil && (len(s.Service.Clusters) > 0 || s.Service.ClusterLocal || headless(s.Service))
+}
+
+// headless says whether a service has no address on purpose.
+func headless(s *mesh.Service) bool {
+	return s.Resolution == mesh.Passthrough && !s.External && len(s.Addresses) == 0
 }
 
 // builder finds the addresses of hosts.
 type builder struct {
-	reg    *registry.Tables
+	reg      *registry.Tables
+	networks *network.Tables
+
 	suffix string // of the names of services inside the mesh: ".svc.cluster.local"
 }
 
@@ -106,8 +116,8 @@ func (b builder) entries(r *table.Reader, v Variant, seen *scope.Seen) []names.E
 		e.IPs = []string{vip}
 		return []names.Entry{e}
 	}
-	if s.Resolution == mesh.Passthrough && !s.External && len(s.Addresses) == 0 {
-		return b.headless(r, s, e, v.Cluster)
+	if headless(s) {
+		return b.headless(r, s, e, v)
 	}
 	return nil
 }
@@ -141,22 +151,23 @@ func (b builder) parts(h mesh.Host) (short, namespace string) {
 }
 
 // headless gives a service the addresses of its healthy endpoints, and those with a hostname a name of their own. Of one that
-// is of each cluster's own these are the cluster's.
-func (b builder) headless(r *table.Reader, s *mesh.Service, e names.Entry, cluster string) []names.Entry {
-	own := map[string][]string{}
+// is of each cluster's own these are the cluster's. Those of other networks than the client's are left out: a client that
+// goes to an address goes past the gateways.
+func (b builder) headless(r *table.Reader, s *mesh.Service, e names.Entry, v Variant) []names.Entry {
+	own, find := map[string][]string{}, b.networks.Finder(r)
 	for _, p := range s.Ports {
 		for k, end := range b.reg.EndpointsOf(r, s.Key, p) {
-			if s.ClusterLocal && cluster != "" && k.Service.Cluster() != cluster {
+			if end.Health != mesh.Healthy || s.ClusterLocal && v.Cluster != "" && k.Service.Cluster() != v.Cluster {
 				continue
 			}
-			ip, err := netip.ParseAddr(end.Address)
-			if err != nil || end.Health != mesh.Healthy {
+			if in := find.Of(k.Service, end); v.Network != "" && in != "" && in != v.Network {
 				continue
 			}
-			e.IPs = append(e.IPs, ip.String())
+			ips := addresses(slices.Collect(end.Addresses()))
+			e.IPs = append(e.IPs, ips...)
 			if end.Hostname != "" {
 				host := strings.ToLower(end.Hostname) + "." + e.Host
-				own[host] = append(own[host], ip.String())
+				own[host] = append(own[host], ips...)
 			}
 		}
 	}

@@ -2,13 +2,16 @@ package names_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"fairway/internal/compile/compiletest"
+	"fairway/internal/compile/names"
 	"fairway/internal/mesh"
 	"fairway/internal/source"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
 // TestHeadless: a service that has no address on purpose stands for its healthy endpoints, and an endpoint with a hostname for itself.
@@ -159,5 +162,50 @@ func TestDemand(t *testing.T) {
 	w.Settle()
 	if n := resources(); n != 0 {
 		t.Errorf("%d resources are left for nobody", n)
+	}
+}
+
+// TestOtherNetworks: of a headless service clients are told the addresses of their own network, and those that are of none; of an
+// endpoint of two families both.
+func TestOtherNetworks(t *testing.T) {
+	w := compiletest.Large(t)
+	k := mesh.ServiceKey{Host: "db.shop.svc.cluster.local", Namespace: "shop", Registry: "Kubernetes/one"}
+	in := func(id, network string, also ...string) mesh.SliceEndpoint {
+		return mesh.SliceEndpoint{
+			ID: id,
+			Endpoint: mesh.Endpoint{
+				Address: "10.0.0." + id, Also: mesh.MakeOthers(also...), Network: network, Hostname: "db-" + id,
+			},
+		}
+	}
+	w.In.Apply(source.Batch{Set: source.Rows{
+		Services: []*mesh.Service{{
+			Key: k, Resolution: mesh.Passthrough, ExportTo: []string{"*"},
+			Ports: []mesh.Port{{Name: "tcp", Number: 5432, Protocol: mesh.TCP}},
+		}},
+		Slices: []*mesh.Slice{{Key: mesh.SliceKey{Service: k}, Endpoints: []mesh.SliceEndpoint{
+			in("1", "a", "fd00::1"), in("2", "b"), in("3", ""),
+		}}},
+	}})
+	of := map[string]mesh.ProxyID{}
+	for i, network := range []string{"", "a", "b", "c"} {
+		p := dns(compiletest.Sidecar("web-"+network, "shop", fmt.Sprintf("10.1.0.%d", i+1)))
+		p.Network, of[network] = network, p.ID
+		w.Connect(p)
+	}
+	w.Settle()
+	seen := w.Seen(xdstype.NameTables)
+	for network, want := range map[string]string{
+		"": "10.0.0.1,10.0.0.2,10.0.0.3,fd00::1", "a": "10.0.0.1,10.0.0.3,fd00::1", "b": "10.0.0.2,10.0.0.3", "c": "10.0.0.3",
+	} {
+		e := seen[of[network]][string(k.Host)]
+		if e == nil {
+			t.Fatalf("proxies of %q are told nothing", network)
+		}
+		shown, err := names.Show(e.Body)
+		i := slices.IndexFunc(shown, func(s names.Shown) bool { return s.Host == string(k.Host) })
+		if err != nil || i < 0 || strings.Join(shown[i].Addresses, ",") != want {
+			t.Errorf("proxies of %q are told %v (%v), want %s", network, shown, err, want)
+		}
 	}
 }

@@ -2,6 +2,8 @@ package names
 
 import (
 	"cmp"
+	"strconv"
+	"strings"
 
 	"fairway/internal/compile/demand"
 	"fairway/internal/mesh"
@@ -12,11 +14,13 @@ type Variant struct {
 	Layer   mesh.Layer
 	AutoVIP bool   // services without an address have the one allocated to them
 	Cluster string // of the proxies, where that matters; empty: what proxies of all clusters see first
+	Network string // of the proxies, beside Cluster
 }
 
 // compareVariant orders by layer, those without allocated addresses first.
 func compareVariant(a, b Variant) int {
-	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.part(), b.part()), cmp.Compare(a.Cluster, b.Cluster))
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.part(), b.part()), cmp.Compare(a.Cluster, b.Cluster),
+		cmp.Compare(a.Network, b.Network))
 }
 
 // part names the variant: "vip", or nothing.
@@ -32,41 +36,44 @@ func (v Variant) shelf() mesh.Shelf {
 	if v.Cluster != "" {
 		s = demand.OfCluster(s, v.Cluster)
 	}
+	if v.Network != "" {
+		s.Part = strings.TrimPrefix(s.Part+" in "+strconv.Quote(v.Network), " ")
+	}
 	return s
 }
 
-// over is the shelf that lies over one of the layer, for proxies of the variant's cluster; false: none does.
+// over is the shelf that lies over one of the layer, for proxies of the variant's cluster and network; false: none does.
 func (v Variant) over(below mesh.Shelf) (mesh.Shelf, bool) {
 	return v.shelf(), below == v.everywhere().shelf()
 }
 
-// everywhere is the variant that proxies of all clusters see first.
+// everywhere is the variant that proxies of all clusters and networks see first.
 func (v Variant) everywhere() Variant {
-	v.Cluster = ""
+	v.Cluster, v.Network = "", ""
 	return v
 }
 
 func declareViews(proxies *demand.Tables) demand.Views[Variant] {
 	return demand.DeclareViews(proxies, "name views", compareVariant, layerOf, func(p demand.Placement) []Variant {
-		return variants(p, "")
+		return variants(p, "", "")
 	})
 }
 
-// declareClusterViews declares the views of proxies that are of a cluster that matters.
+// declareClusterViews declares the views of proxies that are of a network, or of a cluster that matters.
 func declareClusterViews(proxies *demand.Tables) demand.Views[Variant] {
 	return demand.DeclareViews(proxies, "clusters' name views", compareVariant, layerOf, func(p demand.Placement) []Variant {
-		if p.Cluster == "" {
+		if p.Cluster == "" && p.Network == "" {
 			return nil
 		}
-		return variants(p, p.Cluster)
+		return variants(p, p.Cluster, p.Network)
 	})
 }
 
 func layerOf(v Variant) mesh.Layer { return v.Layer }
 
-func variants(p demand.Placement, cluster string) []Variant {
+func variants(p demand.Placement, cluster, network string) []Variant {
 	if !p.Names {
 		return nil
 	}
-	return demand.PerLayer(p, func(l mesh.Layer) Variant { return Variant{l, p.AutoVIP, cluster} })
+	return demand.PerLayer(p, func(l mesh.Layer) Variant { return Variant{l, p.AutoVIP, cluster, network} })
 }

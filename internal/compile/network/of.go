@@ -107,7 +107,12 @@ func (f Finder) Of(service mesh.ServiceKey, e mesh.Endpoint) string {
 		home = f.t.homeOf(f.r, service.Registry)
 		f.homes[service.Registry] = home
 	}
-	return cmp.Or(g.holding(e.Address), home)
+	for address := range e.Addresses() {
+		if in := g.holding(address); in != "" {
+			return in
+		}
+	}
+	return home
 }
 
 // OfProxy is a proxy's network: what it says itself, else its workload's, its namespace's, its cluster's. Empty: it is of

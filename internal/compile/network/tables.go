@@ -56,6 +56,7 @@ type Tables struct {
 	into   *table.Table[string, table.Rows[Gateway, struct{}]] // by network
 	all    *table.Table[struct{}, table.Rows[string, struct{}]]
 	ranges *table.Table[struct{}, *ranges]
+	nodes  *table.Table[labelled, table.Rows[mesh.MachineKey, mesh.Machine]]
 }
 
 func only(struct{}, struct{}) int { return 0 }
@@ -69,6 +70,7 @@ func Declare(in *input.Tables, reg *registry.Tables) *Tables {
 				emit(struct{}{}, rangesOf(config.Spec[*meshconfig.MeshNetworks](o)))
 			}
 		}).Broad()
+	t.declareNodes()
 	t.Gateways = table.Union("network gateways", compareGateway, table.Same[struct{}], nil,
 		table.Whole(t.declareConfigured()), table.Whole(t.declareLabelled()))
 	t.into = table.Group(t.Gateways, "network gateways/network", cmp.Compare[string], func(g Gateway, _ struct{}) []string {
@@ -94,7 +96,7 @@ func (t *Tables) declareLabelled() *table.Table[Gateway, struct{}] {
 		func(r *table.Reader, network string, rows table.Rows[mesh.ServiceKey, *mesh.Service], emit func(Gateway, struct{})) {
 			found := gateways{}
 			for k, s := range rows.All() {
-				found.of(r, s, Gateway{network, k.Registry, "", cmp.Or(s.NetworkPort, mesh.EastWestPort)})
+				t.of(r, found, s, Gateway{network, k.Registry, "", cmp.Or(s.NetworkPort, mesh.EastWestPort)})
 			}
 			found.each(emit)
 		})
@@ -140,7 +142,7 @@ func (t *Tables) configured(
 			}
 			if s, ok := table.Get(r, t.reg.Services, part); ok {
 				seen = true
-				found.of(r, s, Gateway{name, part.Registry, "", g.GetPort()})
+				t.of(r, found, s, Gateway{name, part.Registry, "", g.GetPort()})
 			}
 		}
 	}
@@ -166,8 +168,8 @@ func (f gateways) add(g Gateway) bool {
 }
 
 // of adds all addresses of a service.
-func (f gateways) of(r *table.Reader, s *mesh.Service, g Gateway) {
-	used := 0
+func (t *Tables) of(r *table.Reader, f gateways, s *mesh.Service, g Gateway) {
+	used := t.onNodes(r, f, s, g)
 	for _, g.Address = range s.Outside {
 		if f.add(g) {
 			used++
@@ -180,10 +182,14 @@ func (f gateways) of(r *table.Reader, s *mesh.Service, g Gateway) {
 	if len(s.Outside) > 0 {
 		message = fmt.Sprintf("it leads into network %s, and %q is a name: a proxy can be sent to addresses alone", g.Network, s.Outside[0])
 	}
-	r.Note(mesh.Problem{
+	p := mesh.Problem{
 		Object: s.Origin, Field: "status.loadBalancer", Code: code.NoEndpoints, Severity: mesh.Warning, Message: message,
 		Fix: "give it an address: of a load balancer, or in externalIPs",
-	})
+	}
+	if s.Nodes != nil {
+		p.Field, p.Message, p.Fix = nodesField, noNode(s, g), "select Nodes that have addresses, and give the gateway's port a node port"
+	}
+	r.Note(p)
 }
 
 func (f gateways) each(emit func(Gateway, struct{})) {

@@ -186,12 +186,13 @@ func (t *Tables) declareEndpoints() {
 		t.Endpoints,
 		"endpoints/address",
 		cmp.Compare[string],
-		func(_ mesh.EndpointKey, e mesh.Endpoint) []string {
-			addr, err := netip.ParseAddr(e.Address)
-			if err != nil {
-				return nil
+		func(_ mesh.EndpointKey, e mesh.Endpoint) (ips []string) {
+			for a := range e.Addresses() {
+				if addr, err := netip.ParseAddr(a); err == nil {
+					ips = append(ips, addr.String())
+				}
 			}
-			return []string{addr.String()}
+			return ips
 		},
 	)
 }

@@ -3,6 +3,8 @@ package registry
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,9 +21,10 @@ const (
 
 // placeOf completes a workload's row to what an endpoint there is, by its machine and its namespace.
 func (t *Tables) placeOf(r *table.Reader, w mesh.Workload) mesh.Endpoint {
-	address, _, _ := strings.Cut(w.Addresses, ",")
+	address, also := twoOf(w.Addresses)
 	e := mesh.Endpoint{
-		Address: address, Labels: w.Labels, Network: w.Network, Identity: w.ServiceAccount, Health: w.Health, Machine: w.Machine,
+		Address: address, Also: also,
+		Labels: w.Labels, Network: w.Network, Identity: w.ServiceAccount, Health: w.Health, Machine: w.Machine,
 	}
 	mode, _ := w.Labels.Get(tlsModeLabel)
 	e.MTLS = mode == "istio"
@@ -39,6 +42,23 @@ func (t *Tables) placeOf(r *table.Reader, w mesh.Workload) mesh.Endpoint {
 		e.Network, _ = n.Labels.Get(networkLabel)
 	}
 	return e
+}
+
+// twoOf are the first of a workload's addresses, and the first of the other family after it. One that means something else to
+// each client is none of the latter.
+func twoOf(addresses string) (first string, also mesh.Others) {
+	first, rest, _ := strings.Cut(addresses, ",")
+	if rest == "" {
+		return first, also
+	}
+	ip, err := netip.ParseAddr(first)
+	for text := range strings.SplitSeq(rest, ",") {
+		other, err2 := netip.ParseAddr(text)
+		if err == nil && err2 == nil && ip.Unmap().Is4() != other.Unmap().Is4() && mesh.ReachOf(text) == mesh.Anywhere {
+			return first, mesh.MakeOthers(text)
+		}
+	}
+	return first, also
 }
 
 // declareKnowing finds the registries that tell of workloads.
@@ -75,6 +95,10 @@ func (t *Tables) sliceEndpoints(r *table.Reader, s *mesh.Slice, emit func(mesh.E
 // completed is what a registry says of an endpoint, with what its workload says beside.
 func completed(e, w mesh.Endpoint) mesh.Endpoint {
 	e.Address = cmp.Or(e.Address, w.Address)
+	if e.Also != (mesh.Others{}) && slices.Contains(e.Also.List(), w.Address) { // clients try first what the workload has first
+		rest := slices.DeleteFunc(e.Also.List(), func(a string) bool { return a == w.Address })
+		e.Address, e.Also = w.Address, mesh.MakeOthers(append([]string{e.Address}, rest...)...)
+	}
 	e.Labels = cmp.Or(e.Labels, w.Labels)
 	e.Locality = cmp.Or(e.Locality, w.Locality)
 	e.Network = cmp.Or(e.Network, w.Network)

@@ -60,6 +60,7 @@ func (l Load) compare(a, b mesh.Endpoint) int {
 func compare(a, b mesh.Endpoint) int {
 	return cmp.Or(
 		cmp.Compare(a.Address, b.Address),
+		cmp.Compare(a.Also.String(), b.Also.String()),
 		cmp.Compare(a.Ports, b.Ports),
 		cmp.Compare(
 			a.Weight,
@@ -96,12 +97,28 @@ func (l Load) locality(ends []mesh.Endpoint, scale scale) *endpointv3.LocalityLb
 
 func (l Load) endpoint(e mesh.Endpoint, weight uint32) *endpointv3.LbEndpoint {
 	out := &endpointv3.LbEndpoint{
-		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: Address(e.Address, e.On(l.Port))}},
-		HealthStatus:   health(e.Health),
-		Metadata:       metadata(e),
+		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
+			Address: Address(e.Address, e.On(l.Port)), AdditionalAddresses: l.also(e),
+		}},
+		HealthStatus: health(e.Health),
+		Metadata:     metadata(e),
 	}
 	if weight != 1 {
 		out.LoadBalancingWeight = wrapperspb.UInt32(weight)
+	}
+	return out
+}
+
+// also are the addresses that Envoy tries where the first does not answer soon (Happy Eyeballs, RFC 8305). Clusters that
+// resolve names have none.
+func (l Load) also(e mesh.Endpoint) (out []*endpointv3.Endpoint_AdditionalAddress) {
+	if l.Form != Numeric || e.Also == (mesh.Others{}) {
+		return nil
+	}
+	for _, a := range e.Also.List() {
+		if !IsUnix(a) && Numeric.Fits(a) {
+			out = append(out, &endpointv3.Endpoint_AdditionalAddress{Address: Address(a, e.On(l.Port))})
+		}
 	}
 	return out
 }

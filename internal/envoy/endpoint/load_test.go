@@ -22,7 +22,7 @@ var (
 
 func ends() []mesh.Endpoint {
 	return []mesh.Endpoint{
-		{Address: "10.0.0.3", Locality: zoneB, Weight: 5},
+		{Address: "10.0.0.3", Locality: zoneB, Weight: 5, Also: mesh.MakeOthers("fd00::3", "unix:///run/y.sock", "a name")},
 		{Address: "10.0.0.1", Locality: zoneA, Health: mesh.Unhealthy, Labels: "app=reviews,version=v1"},
 		{Address: "fd00::1", Locality: zoneB, Ports: "http=9090,other=1", Health: mesh.Draining, Network: "vm"},
 		{Address: "unix:///run/x.sock"},
@@ -38,14 +38,15 @@ func TestBuild(t *testing.T) {
 		"/ weight 1: unix:///run/x.sock HEALTHY 0 ",
 		"r/a weight 3: 10.0.0.1:8080 UNHEALTHY 0 workload=;;reviews;v1;",
 		"r/a weight 3: 10.0.0.2:8080 HEALTHY 2 workload=;;reviews;;",
-		"r/b/s weight 6: 10.0.0.3:8080 HEALTHY 5 ",
+		"r/b/s weight 6: 10.0.0.3:8080|fd00::3:8080 HEALTHY 5 ",
 		"r/b/s weight 6: fd00::1:9090 DRAINING 0 network=vm",
 	}
 	if diff := cmp.Diff(want, lines(load)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	load.Form, load.Endpoints = endpoint.Named, ends()
-	if got := strings.Join(lines(load), "\n"); !strings.Contains(got, "reviews.example.com:8080") || strings.Contains(got, "unix") {
+	got := strings.Join(lines(load), "\n")
+	if !strings.Contains(got, "reviews.example.com:8080") || strings.Contains(got, "unix") || strings.Contains(got, "|") {
 		t.Errorf("names: %s", got)
 	}
 }
@@ -65,6 +66,10 @@ func lines(l endpoint.Load) []string {
 			address := "unix://" + e.GetEndpoint().Address.GetPipe().GetPath()
 			if s := e.GetEndpoint().Address.GetSocketAddress(); s != nil {
 				address = fmt.Sprintf("%s:%d", s.Address, s.GetPortValue())
+			}
+			for _, also := range e.GetEndpoint().AdditionalAddresses {
+				s := also.GetAddress().GetSocketAddress()
+				address += fmt.Sprintf("|%s:%d", s.GetAddress(), s.GetPortValue())
 			}
 			meta := ""
 			for k, v := range e.GetMetadata().GetFilterMetadata()["istio"].GetFields() {

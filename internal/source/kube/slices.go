@@ -14,7 +14,8 @@ import (
 )
 
 // sliceReader reads EndpointSlices. An endpoint may stand in several slices of its Service for a while, when it moves
-// from one to another, and for good where they have different ports of it: it comes out once, with all ports.
+// from one to another, and for good where they have different ports of it: it comes out once, with all ports. So does a Pod
+// that has an address in slices of each family.
 type sliceReader struct {
 	registry translate.Registry
 	of       map[object]mesh.ServiceKey                 // whose each slice is
@@ -99,10 +100,11 @@ func without(rows []*mesh.Slice, service mesh.ServiceKey) []*mesh.Slice {
 // disjoint returns slices of which no two have an endpoint in common: the one where it is healthiest keeps it, of those
 // the first by name. A slice that loses nothing is the same.
 func disjoint(all []*mesh.Slice) (out []*mesh.Slice, shared bool) {
-	best := map[string]int{}
+	best, pods := map[string]int{}, families(all)
 	kept := map[string]mesh.SliceEndpoint{}
 	for i, s := range all {
 		for _, e := range s.Endpoints {
+			e = pods.one(e)
 			old, twice := kept[e.ID]
 			if twice {
 				shared = true
@@ -121,8 +123,10 @@ func disjoint(all []*mesh.Slice) (out []*mesh.Slice, shared bool) {
 	for i, s := range all {
 		own := &mesh.Slice{Key: s.Key}
 		for _, e := range s.Endpoints {
-			if best[e.ID] == i {
-				own.Endpoints = append(own.Endpoints, kept[e.ID])
+			id := pods.one(e).ID
+			if e, is := kept[id]; is && best[id] == i {
+				own.Endpoints = append(own.Endpoints, e)
+				delete(kept, id)
 			}
 		}
 		if own.Equal(s) {

@@ -153,6 +153,9 @@ func (b *Backend) note(e Echo) {
 	b.news = make(chan struct{})
 }
 
+// Port is where it listens.
+func (b *Backend) Port() int { return b.port }
+
 // Count is how many requests have come.
 func (b *Backend) Count() int { return int(b.count.Load()) }
 

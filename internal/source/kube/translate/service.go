@@ -2,6 +2,7 @@ package translate
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -33,6 +34,7 @@ func (r Registry) Service(s *corev1.Service) (*mesh.Service, *mesh.Slice, []mesh
 		OwnMachine: s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
 	}
 	row.Network, row.NetworkPort = notes.gateway(s)
+	row.Nodes = notes.nodePorts(s)
 	if row.Selects = notes.labels(s.Spec.Selector); row.Selects != "" {
 		row.TargetNames = targetNames(s, row.Ports)
 	}
@@ -202,6 +204,42 @@ func (n *notes) gateway(s *corev1.Service) (network string, port uint32) {
 		return shared(network), 0
 	}
 	return shared(network), uint32(number)
+}
+
+// nodeSelector is the annotation by which a Service of type NodePort says which Nodes it is entered by from outside: labels, in JSON.
+const nodeSelector = "traffic.istio.io/nodeSelector"
+
+// nodePorts reads it; nil: Nodes are not to be used.
+func (n *notes) nodePorts(s *corev1.Service) *mesh.NodePorts {
+	said, is := s.Annotations[nodeSelector]
+	if !is || s.Spec.Type != corev1.ServiceTypeNodePort {
+		return nil
+	}
+	selects := map[string]string{}
+	if said = strings.TrimSpace(said); said != "" {
+		if err := json.Unmarshal([]byte(said), &selects); err != nil {
+			n.add("metadata.annotations["+nodeSelector+"]", code.BadValue, mesh.Error,
+				quoted(said)+` is no JSON of labels like {"role": "edge"}; no Node is used`)
+			return nil
+		}
+	}
+	for key, value := range selects {
+		if !plain(key) || !plain(value) {
+			n.add("metadata.annotations["+nodeSelector+"]", code.BadLabel, mesh.Error,
+				quoted(key+"="+value)+" is no label; no Node is used")
+			return nil
+		}
+	}
+	ports := map[string]string{}
+	for i := range s.Spec.Ports {
+		if p := &s.Spec.Ports[i]; p.NodePort > 0 && p.Protocol != corev1.ProtocolUDP && p.Protocol != corev1.ProtocolSCTP {
+			ports[strconv.Itoa(int(p.Port))] = strconv.Itoa(int(p.NodePort))
+		}
+	}
+	return &mesh.NodePorts{
+		Machines: mesh.MakeLabels(selects), Ports: mesh.MakeLabels(ports),
+		Serving: s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
+	}
 }
 
 // Annotations that name service accounts which a Service's endpoints may have, as names and as whole identities.

@@ -70,7 +70,25 @@ func (r Registry) Machine(n *corev1.Node) (mesh.Machine, []mesh.Problem) {
 	return mesh.Machine{
 		Key:      r.MachineKey(n.Name),
 		Locality: mesh.Locality{Region: label(regions[:]...), Zone: label(zones[:]...), SubZone: label(subZoneLabel)},
+		Address:  notes.nodeAddress(n),
+		Labels:   notes.labels(n.Labels),
 	}, notes.list
+}
+
+// nodeAddress is the first external address of a Node, else the first internal one.
+func (n *notes) nodeAddress(of *corev1.Node) string {
+	for _, kind := range [...]corev1.NodeAddressType{corev1.NodeExternalIP, corev1.NodeInternalIP} {
+		for i, a := range of.Status.Addresses {
+			if a.Type != kind {
+				continue
+			}
+			if ip, err := netip.ParseAddr(a.Address); err == nil && ip.Zone() == "" {
+				return ip.String()
+			}
+			n.add(fmt.Sprintf("status.addresses[%d]", i), code.AddressForm, mesh.Error, quoted(a.Address)+" is no address; it is left out")
+		}
+	}
+	return ""
 }
 
 // Namespace makes a Namespace's row.
