@@ -25,7 +25,8 @@ func TestStaleProblem(t *testing.T) {
 		{24 * time.Hour, mesh.Error, 24 * time.Hour},
 	} {
 		p := staleProblem(s, began.Add(c.after), 5*time.Minute)
-		if p.Severity != c.want || p.Object.Name != "Kubernetes/east" || !strings.Contains(p.Message, "since 2026-01-02T03:04:05Z: Pod: conn") {
+		if p.Severity != c.want || p.Object.Name != "Kubernetes/east" ||
+			!strings.Contains(p.Message, "since 2026-01-02T03:04:05Z: Pod: conn") {
 			t.Errorf("after %s: %+v, want %s", c.after, p, c.want)
 		}
 		if got := age(s, began.Add(c.after)); got != c.age {

@@ -93,7 +93,9 @@ func (p *Patch) ChangeHost(routes string, h *routev3.VirtualHost) (Changed, erro
 }
 
 // changeRouteList applies a patch of routes to those of a virtual host.
-func (p *Patch) changeRouteList(list []*routev3.Route, m *networking.EnvoyFilter_RouteConfigurationMatch_RouteMatch) ([]*routev3.Route, bool, error) {
+func (p *Patch) changeRouteList(
+	list []*routev3.Route, m *networking.EnvoyFilter_RouteConfigurationMatch_RouteMatch,
+) ([]*routev3.Route, bool, error) {
 	chosen := func(r *routev3.Route) bool { return routeMatches(m, r) }
 	value, _ := p.value.(*routev3.Route)
 	add := func(i int) ([]*routev3.Route, bool, error) {

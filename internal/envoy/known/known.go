@@ -3,6 +3,8 @@
 package known
 
 import (
+	_ "github.com/cncf/xds/go/udpa/type/v1" // TypedStruct
+	_ "github.com/cncf/xds/go/xds/type/v3"  // TypedStruct, as it is called now
 	_ "github.com/envoyproxy/go-control-plane/envoy/data/accesslog/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/data/ai/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/data/cluster/v3"

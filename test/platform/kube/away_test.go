@@ -88,10 +88,12 @@ func TestServerIsAwayForLong(t *testing.T) {
 	for range 2 { // what was told once is told again
 		c.StopServer()
 		await("it is gone", func(x told) bool {
-			return x.ready == http.StatusOK && strings.Contains(x.behind, "Kubernetes/east is stale") && x.severity == "warning" && x.stale > 0
+			return x.ready == http.StatusOK && strings.Contains(x.behind, "Kubernetes/east is stale") &&
+				x.severity == "warning" && x.stale > 0
 		})
 		await("it is gone for long", func(x told) bool {
-			return x.ready == http.StatusOK && strings.Contains(x.behind, "Kubernetes/east is stale") && x.severity == "error" && x.stale >= 2
+			return x.ready == http.StatusOK && strings.Contains(x.behind, "Kubernetes/east is stale") &&
+				x.severity == "error" && x.stale >= 2
 		})
 		late := connect(t, p, plane.Proxy{Name: "late-1", IP: "10.3.0.9"})
 		late.reaches(t, webCluster, "10.3.0.2:8080")

@@ -72,7 +72,8 @@ spec: {address: 10.9.0.1}
 		t.Errorf("that of one that lives is %s", got)
 	}
 	var held rule
-	if err := w.get(t.Context(), entries+"/of-killed", &held); err != nil || len(held.Status.Conditions) == 0 || held.Status.Conditions[0].Type != "Other" {
+	err := w.get(t.Context(), entries+"/of-killed", &held)
+	if err != nil || len(held.Status.Conditions) == 0 || held.Status.Conditions[0].Type != "Other" {
 		t.Errorf("what others write is %+v, %v", held.Status, err)
 	}
 	rig.Eventually(t, func() error {

@@ -197,7 +197,8 @@ spec: {host: web.example.com, subsets: [{name: v9, labels: {version: v9}}]}
 		const rule = "/apis/networking.istio.io/v1/namespaces/shop/destinationrules/web" // which shapes the cluster
 		t.Run("while it is connected", func(t *testing.T) {
 			p.Refuse(t, plane.Proxy{Name: "odd-1", IP: "10.0.0.8"}, xdstype.ClusterURL, "outbound|80||web.example.com", "no such thing")
-			w.reconciled(t, rule, "True", "warning: a proxy refused the cluster outbound|80||web.example.com that was made of this: no such thing")
+			w.reconciled(t, rule, "True",
+				"warning: a proxy refused the cluster outbound|80||web.example.com that was made of this: no such thing")
 		})
 		rig.Eventually(t, func() error {
 			if o := w.reconciled(t, rule, "True", ""); strings.Contains(fmt.Sprint(o.Status), "refused") {
