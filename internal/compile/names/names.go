@@ -160,8 +160,10 @@ func (b builder) headless(r *table.Reader, s *mesh.Service, e names.Entry, v Var
 			if end.Health != mesh.Healthy || s.ClusterLocal && v.Cluster != "" && k.Service.Cluster() != v.Cluster {
 				continue
 			}
-			if in := find.Of(k.Service, end); v.Network != "" && in != "" && in != v.Network {
-				continue
+			if v.Network != "" {
+				if in := find.Of(k.Service, end); in != "" && in != v.Network {
+					continue
+				}
 			}
 			ips := addresses(slices.Collect(end.Addresses()))
 			e.IPs = append(e.IPs, ips...)

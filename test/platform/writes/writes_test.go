@@ -198,11 +198,21 @@ spec: {host: web.example.com, subsets: [{name: v9, labels: {version: v9}}]}
 		t.Run("while it is connected", func(t *testing.T) {
 			p.Refuse(t, plane.Proxy{Name: "odd-1", IP: "10.0.0.8"}, xdstype.ClusterURL, "outbound|80||web.example.com", "no such thing")
 			w.reconciled(t, rule, "True",
-				"warning: a proxy refused the cluster outbound|80||web.example.com that was made of this: no such thing")
+				"warning: a proxy refused the Cluster outbound|80||web.example.com that was made of this: no such thing")
 		})
+		// The proxy is gone, and what it refused is history once there is another.
+		w.Apply(t, `
+kind: DestinationRule
+apiVersion: networking.istio.io/v1
+metadata: {name: web, namespace: shop}
+spec:
+  host: web.example.com
+  trafficPolicy: {connectionPool: {tcp: {connectTimeout: 3s}}}
+  subsets: [{name: v9, labels: {version: v9}}]
+`)
 		rig.Eventually(t, func() error {
 			if o := w.reconciled(t, rule, "True", ""); strings.Contains(fmt.Sprint(o.Status), "refused") {
-				return fmt.Errorf("the proxy is gone, and it says %+v", o.Status)
+				return fmt.Errorf("the cluster is another one, and it says %+v", o.Status)
 			}
 			return nil
 		})
