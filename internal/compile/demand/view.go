@@ -168,8 +168,9 @@ func (s patchedShelf) upper() mesh.Shelf {
 }
 
 // Over lays over each shelf of a part what patch makes of its resources: of all of a type (Together). patch is asked of each
-// resource of a shelf that such a proxy sees, again when that or what it read has changed, and of no other; what it gives back as it is takes no row and no
-// bytes. nil takes the resource away. Of a resource that may not be sent itself, proxies keep what they had, patched.
+// resource of a shelf that such a proxy sees, again when that or what it read has changed, and of no other; what it gives back
+// as it is takes no row and no bytes. nil takes the resource away. Of a resource that may not be sent itself, proxies keep what
+// they had, patched.
 func (d Patched) Over(
 	p Part, name string, patch func(r *table.Reader, by string, k mesh.ResourceKey, e *envoy.Encoded) *envoy.Encoded,
 ) Part {
