@@ -3,21 +3,49 @@ package listener
 import (
 	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 )
 
-// unreached marks answers to requests that never reached the workload as no connection to it came about: it is starting,
-// or has closed its port before its clients heard that it ends. Callers' proxies may safely send such a request to another
-// endpoint, whatever its method, and do so by the condition "unavailable" of the default retry policy, which looks at the
-// header alone. Calls of gRPC have the same header from Envoy.
+// Methods that may be repeated without the client's consent (RFC 9110, section 9.2.2).
+const idempotent = "GET|HEAD|OPTIONS|TRACE|PUT|DELETE"
+
+// unreached marks answers to requests that callers' proxies may safely send to another endpoint, which they do by the
+// condition "unavailable" of the default retry policy: it looks at the header alone. Calls of gRPC have the same header
+// from Envoy.
+//
+// Such requests are those that never reached the workload as no connection to it came about, whatever their method: it is
+// starting, or has closed its port before its clients heard that it ends. Where it closed the connection instead of
+// answering, nobody knows whether it read the request, so these are the idempotent ones alone.
 func unreached() *hcmv3.LocalReplyConfig {
-	return &hcmv3.LocalReplyConfig{Mappers: []*hcmv3.ResponseMapper{{
-		Filter: &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_ResponseFlagFilter{
-			ResponseFlagFilter: &accesslogv3.ResponseFlagFilter{Flags: []string{"UF"}}, // upstream connection failure
-		}},
-		HeadersToAdd: []*corev3.HeaderValueOption{{
-			Header:       &corev3.HeaderValue{Key: "grpc-status", Value: "14"}, // unavailable
-			AppendAction: corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD,
-		}},
+	return &hcmv3.LocalReplyConfig{Mappers: []*hcmv3.ResponseMapper{
+		unavailable(flagged("UF")), // upstream connection failure
+		unavailable(&accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_AndFilter{
+			AndFilter: &accesslogv3.AndFilter{Filters: []*accesslogv3.AccessLogFilter{
+				flagged("UC"), // upstream connection termination
+				{FilterSpecifier: &accesslogv3.AccessLogFilter_HeaderFilter{HeaderFilter: &accesslogv3.HeaderFilter{
+					Header: &routev3.HeaderMatcher{Name: ":method", HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{
+						StringMatch: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{
+							SafeRegex: &matcherv3.RegexMatcher{Regex: idempotent},
+						}},
+					}},
+				}}},
+			}},
+		}}),
+	}}
+}
+
+// flagged is about answers that have one of Envoy's response flags.
+func flagged(flag string) *accesslogv3.AccessLogFilter {
+	return &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_ResponseFlagFilter{
+		ResponseFlagFilter: &accesslogv3.ResponseFlagFilter{Flags: []string{flag}},
+	}}
+}
+
+func unavailable(which *accesslogv3.AccessLogFilter) *hcmv3.ResponseMapper {
+	return &hcmv3.ResponseMapper{Filter: which, HeadersToAdd: []*corev3.HeaderValueOption{{
+		Header:       &corev3.HeaderValue{Key: "grpc-status", Value: "14"}, // unavailable
+		AppendAction: corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD,
 	}}}
 }

@@ -33,6 +33,7 @@ type Echo struct {
 //
 //	status=503    answers that status
 //	hang          does not answer until the client gives up
+//	close=NAME    closes the connection in the place of an answer, where it is of this name
 type Backend struct {
 	Name string
 	port int
@@ -138,6 +139,9 @@ func (b *Backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if do == "hang" {
 		<-r.Context().Done()
 		return
+	}
+	if do == "close="+b.Name {
+		panic(http.ErrAbortHandler)
 	}
 	_, _ = fmt.Sscanf(do, "status=%d", &status)
 	w.Header().Set("content-type", "application/json")
