@@ -63,7 +63,14 @@ func paced(c live.Clients) live.Clients {
 // inside are clients in a pod, behind its sidecar.
 func (w mesh) inside(t *testing.T, pod *kubelet.Pod, service string, n int) live.Clients {
 	t.Helper()
-	return paced(live.HTTPClients(pod.Name(), n, live.Request{To: w.VIP(t, service), Host: service, Dial: pod.DialContext}))
+	return w.insideBy(t, http.MethodPost, pod, service, n)
+}
+
+// insideBy are such clients that use a method.
+func (w mesh) insideBy(t *testing.T, method string, pod *kubelet.Pod, service string, n int) live.Clients {
+	t.Helper()
+	r := live.Request{Method: method, To: w.VIP(t, service), Host: service, Dial: pod.DialContext}
+	return paced(live.HTTPClients(pod.Name(), n, r))
 }
 
 // outages: sidecars serve on while the API server is killed, and while the control plane is, and follow both when these are back.
@@ -121,7 +128,8 @@ func (w mesh) connected(t *testing.T, replica int, pod string) {
 }
 
 // rollout: all pods are replaced under load, and no request fails. An abrupt application closes its port as soon as it is told
-// to end, which is before its callers hear of it: they ask another pod.
+// to end, which is before its callers hear of it: they ask another pod. It closes connections, too, while a request may be on
+// its way to it, which may be tried again where the method is idempotent: such requests are asked.
 func (w mesh) rollout(t *testing.T, page *kubelet.Pod, name string, replicas int, abrupt bool) {
 	begun := time.Now()
 	many := world.Workload{Name: name, Version: "v1", Role: "ratings", Replicas: replicas, Build: "1", Abrupt: abrupt}
@@ -132,7 +140,11 @@ func (w mesh) rollout(t *testing.T, page *kubelet.Pod, name string, replicas int
 		_, err := world.Ask(page.DialContext, w.VIP(t, name), name, nil)
 		return err
 	})
-	load := live.StartLoad(t, w.inside(t, page, name, 4))
+	method := http.MethodPost
+	if abrupt {
+		method = http.MethodGet
+	}
+	load := live.StartLoad(t, w.insideBy(t, method, page, name, 4))
 	begun = time.Now()
 	many.Build = "2"
 	w.Deploy(t, many)
