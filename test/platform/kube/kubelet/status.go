@@ -58,11 +58,11 @@ func (p *Pod) status() corev1.PodStatus {
 			s.ContainerStatuses = append(s.ContainerStatuses, c)
 			work++
 			ran = ran && k.last != nil
-			ended = ended && isClosed(k.over)
 			failed = failed || k.last != nil && isClosed(k.last.ended) && k.last.code != 0
 		}
 		if !k.init || k.sidecar() {
 			ready = ready && c.Ready
+			ended = ended && isClosed(k.over) // a Pod has not ended while its sidecar serves
 		}
 	}
 	all := work == len(p.object.Spec.Containers)
