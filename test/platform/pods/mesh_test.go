@@ -44,7 +44,7 @@ func TestMesh(t *testing.T) {
 		{"control plane and API server go", func(t *testing.T) { w.outages(t, page) }},
 		{"replicas end", func(t *testing.T) { w.replicas(t, page) }},
 		{"a rollout", func(t *testing.T) { w.rollout(t, page, "many", 20, false) }},
-		{"a sudden rollout", func(t *testing.T) { w.rollout(t, page, "sudden", 10, true) }},
+		{"a sudden rollout", func(t *testing.T) { w.rollout(t, page, "sudden", 8, true) }},
 	} {
 		if !strings.Contains(part.name, *only) {
 			continue

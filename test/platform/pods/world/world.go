@@ -127,20 +127,22 @@ type Workload struct {
 	Upstream      string // host:port of the service that it asks; empty: none
 	Replicas      int
 	Build         string // changed, its pods are replaced
-	Abrupt        bool   // its application has no preStop: it is told to end when the mesh is told that it does
+	// Abrupt applications have no preStop: they are told to end when the mesh is told that they do. They are replaced one by one: a
+	// request is tried three times, so that it can meet two that end at once, and no more.
+	Abrupt bool
 }
 
 // Deploy applies workloads to the namespace shop.
 func (w *World) Deploy(t testing.TB, all ...Workload) {
 	t.Helper()
 	for _, one := range all {
-		lifecycle := "{preStop: {sleep: {seconds: 3}}}"
+		lifecycle, strategy := "{preStop: {sleep: {seconds: 3}}}", "{}"
 		if one.Abrupt {
-			lifecycle = "{}"
+			lifecycle, strategy = "{}", "{maxSurge: 1, maxUnavailable: 0}"
 		}
 		w.Apply(t, rig.Fill(t, "shop.yaml", shopText, rig.Pairs(
 			"name", one.Name, "version", one.Version, "role", cmp.Or(one.Role, one.Name), "upstream", one.Upstream,
-			"replicas", max(one.Replicas, 1), "build", one.Build, "lifecycle", lifecycle,
+			"replicas", max(one.Replicas, 1), "build", one.Build, "lifecycle", lifecycle, "strategy", strategy,
 		)))
 	}
 }
