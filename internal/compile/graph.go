@@ -20,6 +20,7 @@ import (
 	"fairway/internal/compile/scope"
 	"fairway/internal/compile/secret"
 	"fairway/internal/compile/sidecar"
+	"fairway/internal/compile/telemetry"
 	"fairway/internal/compile/vouch"
 	"fairway/internal/table"
 	"fairway/internal/xdstype"
@@ -78,14 +79,15 @@ func New(opts Options) *Graph {
 	who := vouch.Declare(in)
 	side := sidecar.Declare(in)
 	patches := patch.Declare(in, who)
-	proxies := demand.Declare(in, who, side, networks, reg, patches)
+	tele := telemetry.Declare(in, reg)
+	proxies := demand.Declare(in, who, side, networks, reg, tele, patches)
 	workloads := inbound.Declare(in, who, reg, peers, side, proxies)
 	sc := scope.Declare(in, reg, side, proxies)
 	rt := route.Declare(in, reg, sc, proxies)
 	sec := secret.Declare(s, in, proxies)
-	gw := gateway.Declare(s, in, reg, sec, sc, proxies, rt)
+	gw := gateway.Declare(s, in, reg, sec, sc, proxies, rt, tele)
 	cl := cluster.Declare(in, reg, sc, proxies, workloads, peers, networks, sec, gw.Clusters, gw.Passed)
-	ls := listener.Declare(in, reg, sc, proxies, workloads, rt)
+	ls := listener.Declare(in, reg, sc, proxies, workloads, rt, tele)
 	ns := names.Declare(in, reg, sc, proxies, networks)
 	// Of one type the later part's shelves stand above the earlier one's.
 	parts := slices.Concat(
@@ -97,7 +99,7 @@ func New(opts Options) *Graph {
 		ls.Parts, gw.Parts, rt.Parts, ns.Parts,
 		[]demand.Part{patches.Part(), demand.Everybodys(xdstype.Bundles, in.Bundles.Table)},
 	)
-	parts = patches.Lay(proxies, parts)
+	parts = patches.Lay(proxies, tele.Lay(proxies, parts))
 	return &Graph{
 		refusals: refusals{by: map[string]map[input.Rejected]struct{}{}},
 		Store:    s, In: in, Registry: reg, Networks: networks, Demand: proxies, Scope: sc, Route: rt, Gateway: gw, Cluster: cl,

@@ -64,6 +64,7 @@ var kindsOf = map[string]struct {
 	"Gateway":            {4, "networking.istio.io/v1", draw.gateway},
 	"EnvoyFilter":        {1, "networking.istio.io/v1alpha3", draw.envoyFilter},
 	"PeerAuthentication": {2, "security.istio.io/v1", draw.peerAuthentication},
+	"Telemetry":          {2, "telemetry.istio.io/v1", draw.telemetry},
 	"Ingress":            {2, "networking.k8s.io/v1", draw.ingress},
 	"IngressClass":       {1, "networking.k8s.io/v1", draw.ingressClass},
 	"Secret":             {2, "v1", draw.secret},
@@ -522,6 +523,19 @@ func (d draw) envoyFilter() string {
 	return fmt.Sprintf("%spriority: %d, configPatches: %s", selector, d.IntN(3), list(append(sent, boot)))
 }
 
+func (d draw) telemetry() string {
+	providers := func(of ...string) string { return "providers: [{name: " + pick(d, of...) + "}]" }
+	mode := func() string { return pick(d, "", "match: {mode: CLIENT}, ", "match: {mode: SERVER}, ") }
+	return pick(d, "", "selector: {matchLabels: {app: a}}, ", "selector: {matchLabels: {istio: ingress}}, ") + strings.Join(some(d,
+		"accessLogging: [{"+mode()+providers("envoy", "als", "nowhere")+"}]",
+		"accessLogging: [{"+mode()+"disabled: "+pick(d, "true", "false")+"}]",
+		"tracing: [{"+mode()+providers("zipkin", "otel")+", randomSamplingPercentage: "+pick(d, "1", "50")+"}]",
+		"tracing: [{"+mode()+"disableSpanReporting: true}]",
+		"metrics: [{overrides: [{"+pick(d, "", "match: {metric: REQUEST_COUNT}, ")+
+			pick(d, "disabled: true", "tagOverrides: {who: {value: request.host}, destination_app: {operation: REMOVE}}")+"}]}]",
+	)[:1], ", ")
+}
+
 func (d draw) peerAuthentication() string {
 	out := "mtls: {mode: " + pick(d, "STRICT", "PERMISSIVE", "DISABLE", "UNSET") + "}"
 	if d.often(5) {
@@ -586,7 +600,9 @@ func (d draw) mesh() string {
 			"ingressSelector: ingress",
 			"ingressControllerMode: "+pick(d, `"OFF"`, "DEFAULT", "STRICT"),
 			"ingressClass: other",
-			"defaultProviders: {}",
+			"defaultProviders: "+pick(d, "{}", "{accessLogging: [envoy], metrics: [prometheus]}", "{tracing: [zipkin], metrics: [prometheus]}"),
+			"extensionProviders: [{name: zipkin, zipkin: {service: "+d.host()+", port: "+pick(d, "80", "9411")+"}}, "+
+				"{name: otel, opentelemetry: {service: "+d.host()+", port: 80}}, {name: als, envoyHttpAls: {service: "+d.host()+", port: 80}}]",
 			"serviceSettings: [{settings: {clusterLocal: "+pick(d, "true", "false")+"}, hosts: ["+
 				pick(d, `"*.shop.svc.cluster.local"`, "a.shop.svc.cluster.local", "b.bank.svc.cluster.local")+"]}]",
 			"defaultConfig: {proxyMetadata: {FAIRWAY_LABEL_SERVICE_ACCOUNTS: "+pick(d, "shop/edge", "shop/web")+"}}",

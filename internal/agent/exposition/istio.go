@@ -3,6 +3,8 @@ package exposition
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 
 	"fairway/internal/envoy/caller"
@@ -77,10 +79,28 @@ func endOfValue(s string) int {
 	return len(s)
 }
 
+// ours are the tags by which Envoy counts; others are labels that a Telemetry adds, or puts in the place of Istio's.
+var ours = map[string]bool{
+	"reporter": true, "request_protocol": true, "response_code": true, "grpc_response_status": true, "response_flags": true,
+	"source_principal": true, "destination_principal": true, "services": true, "peer": true, "caller": true, "le": true,
+	caller.WithoutTag: true,
+}
+
 // labels writes the whole set, each end in Istio's words.
 func (w Workload) labels(raw map[string]string) string {
 	var b strings.Builder
+	done := map[string]bool{"": true}
+	for name := range strings.SplitSeq(raw[caller.WithoutTag], ",") {
+		done[name] = true
+	}
 	put := func(name, value string) {
+		if other, said := raw[name]; said && !ours[name] {
+			value = other // by a Telemetry
+		}
+		if done[name] {
+			return
+		}
+		done[name] = true
 		if b.Len() > 0 {
 			b.WriteByte(',')
 		}
@@ -113,6 +133,11 @@ func (w Workload) labels(raw map[string]string) string {
 	}
 	put("response_flags", raw["response_flags"])
 	put("connection_security_policy", security)
+	for _, name := range slices.Sorted(maps.Keys(raw)) {
+		if !ours[name] {
+			put(name, raw[name])
+		}
+	}
 	if le, ok := raw["le"]; ok {
 		put("le", le)
 	}

@@ -27,6 +27,12 @@ func TestIstio(t *testing.T) {
 				`destination_workload="web-v1",destination_workload_namespace="shop",destination_principal="spiffe://td/ns/shop/sa/web",destination_app="web",destination_version="v1",destination_canonical_service="web",destination_canonical_revision="v1",destination_cluster="Kubernetes",` +
 				`destination_service="unknown",destination_service_name="unknown",destination_service_namespace="shop",request_protocol="http",response_code="503",response_flags="-",connection_security_policy="mutual_tls",le="+Inf"} 3`,
 		},
+		"labels of a Telemetry": {
+			`envoy_istio_requests_total{request_protocol="http",response_flags="-",services="",reporter="source",source_principal="",destination_principal="",peer="b;;b;v2;c2",response_code="200",who="ann",destination_app="mine",without="source_cluster,connection_security_policy,"} 3`,
+			`istio_requests_total{reporter="source",source_workload="web-v1",source_workload_namespace="shop",source_principal="unknown",source_app="web",source_version="v1",source_canonical_service="web",source_canonical_revision="v1",` +
+				`destination_workload="b",destination_workload_namespace="unknown",destination_principal="unknown",destination_app="mine",destination_version="v2",destination_canonical_service="b",destination_canonical_revision="v2",destination_cluster="c2",` +
+				`destination_service="unknown",destination_service_name="unknown",destination_service_namespace="unknown",request_protocol="http",response_code="200",response_flags="-",who="ann"} 3`,
+		},
 		"served, the caller's claim": {
 			`envoy_istio_requests_total{request_protocol="http",response_flags="-",services="",reporter="destination",source_principal="spiffe://td/ns/books/sa/page",destination_principal="spiffe://td/ns/shop/sa/web",response_code="200",caller="page-v3;page-app;v3;page;r3;c9"} 3`,
 			`istio_requests_total{reporter="destination",source_workload="page-v3",source_workload_namespace="books",source_principal="spiffe://td/ns/books/sa/page",source_app="page-app",source_version="v3",source_canonical_service="page",source_canonical_revision="r3",source_cluster="c9",` +

@@ -87,6 +87,8 @@ func TestResolveAsIstioProxyDoes(t *testing.T) {
 		"POD_NAMESPACE=shop",
 		"SERVICE_ACCOUNT=sa",
 		"FAIRWAY_CALLER=reviews;reviews;v1;reviews;v1;c1",
+		"OTEL_RESOURCE_ATTRIBUTES=service.name=reviews.shop",
+		"DD_SERVICE=reviews.shop",
 	}) {
 		t.Errorf("Envoy's environment is %q, %v", plan.Env, err)
 	}

@@ -71,7 +71,23 @@ func envoyVariables(vars map[string]string) ([]string, error) {
 	return out, nil
 }
 
-// environment is all that Envoy gets: those variables, and what it says of its workload to those whom it calls.
+// environment is all that Envoy gets: those variables, what it says of its workload to those whom it calls, and what the workload
+// is called in spans, where nobody said it.
 func (o Options) environment() []string {
-	return append(slices.Clone(o.Environment), caller.Variable+"="+o.Workload().Claim().String())
+	out := append(slices.Clone(o.Environment), caller.Variable+"="+o.Workload().Claim().String())
+	const attributes, datadog = "OTEL_RESOURCE_ATTRIBUTES=", "DD_SERVICE="
+	said := func(name string) int {
+		return slices.IndexFunc(out, func(v string) bool { return strings.HasPrefix(v, name) })
+	}
+	name := o.Bootstrap.Node.Cluster
+	switch i := said(attributes); {
+	case i < 0:
+		out = append(out, attributes+"service.name="+name)
+	case !strings.Contains(","+strings.TrimPrefix(out[i], attributes), ",service.name="):
+		out[i] = strings.TrimSuffix(out[i], ",") + ",service.name=" + name
+	}
+	if said(datadog) < 0 {
+		out = append(out, datadog+name)
+	}
+	return out
 }

@@ -34,7 +34,8 @@ func (t *Tables) ofClusters(in *input.Tables, proxies *demand.Tables, b builder,
 	byMesh := declareMeshTelling(in, "clusters' load views/mesh", views)
 	return demand.Over(loads, views, LoadView.overLocal,
 		declareLocalLoads("local loads", byMesh, t.Targets, b), declareLocalLoads("local gateway loads", byMesh, t.GatewayTargets, b),
-		declareLocalLoads("local passed loads", byMesh, t.PassedTargets, b))
+		declareLocalLoads("local passed loads", byMesh, t.PassedTargets, b),
+		declareLocalLoads("local provider loads", byMesh, t.ProviderTargets, b))
 }
 
 // declareLocalLoads makes the load assignments of such targets, for the proxies of each cluster.

@@ -29,6 +29,8 @@ type Tables struct {
 	Targets        *table.Table[Key, *Target] // what each cluster of sidecars stands for
 	GatewayTargets *table.Table[Key, *Target] // and of gateways
 	PassedTargets  *table.Table[Key, *Target] // of those that east-west gateways hand connections on to
+	// ProviderTargets are those of the mesh's extension providers, for layers that would not have them.
+	ProviderTargets *table.Table[Key, *Target]
 
 	// Parts are what is published, the clusters of what proxies call below those of the workloads beside them.
 	Parts []demand.Part
@@ -56,32 +58,37 @@ func Declare[N Need, V any, P Passed](
 	defaults, b := declareDefaults(in, views), builder{in, reg, peers, networks, secrets}
 	t := &Tables{Targets: declareTargets(reg, sc), GatewayTargets: declareGatewayTargets(reg, sc, needs)}
 	t.PassedTargets = declarePassedTargets(reg, sc, passed)
+	t.ProviderTargets = declareProviderTargets(in, reg, sc, proxies, needs)
 	ofSidecars, sidecarLoads := publish("clusters", "loads", t.Targets, defaults, b)
 	ofGateways, gatewayLoads := publish("gateway clusters", "gateway loads", t.GatewayTargets, defaults, b)
 	passedClusters, passedLoads := publish("passed clusters", "passed loads", t.PassedTargets, defaults, b)
+	providerClusters, providerLoads := publish("provider clusters", "provider loads", t.ProviderTargets, defaults, b)
 	t.OfSidecars, t.OfGateways = ofSidecars, ofGateways
 	t.Asked = secret.Asked(t.Targets, "clusters/secrets", asks)
 	t.GatewayAsked = secret.Asked(t.GatewayTargets, "gateway clusters/secrets", asks)
 	near, far, inline := declareLoadViews(proxies), declareFarViews(proxies), declareInlineViews(proxies)
 	byMesh, entered := declareMeshTelling(in, "load views/mesh", near), declareEntered(far, networks)
 	inlineEntered := declareInlineEntered(inline, networks)
-	loads := demand.Over(demand.LayerPart(xdstype.Loads, sidecarLoads, gatewayLoads, passedLoads), far, LoadView.over,
+	loads := demand.Over(demand.LayerPart(xdstype.Loads, sidecarLoads, gatewayLoads, passedLoads, providerLoads), far, LoadView.over,
 		declareFarLoads("far loads", entered, t.Targets, b), declareFarLoads("far gateway loads", entered, t.GatewayTargets, b),
-		declareFarLoads("far passed loads", entered, t.PassedTargets, b))
+		declareFarLoads("far passed loads", entered, t.PassedTargets, b), declareFarLoads("far provider loads", entered, t.ProviderTargets, b))
 	machines := declareMachineViews(proxies)
 	loads = demand.Over(loads, machines, machineView.over,
-		declareOwnLoads("own loads", machines, t.Targets, b), declareOwnLoads("own gateway loads", machines, t.GatewayTargets, b))
+		declareOwnLoads("own loads", machines, t.Targets, b), declareOwnLoads("own gateway loads", machines, t.GatewayTargets, b),
+		declareOwnLoads("own provider loads", machines, t.ProviderTargets, b))
 	t.Parts = []demand.Part{
 		demand.Over(
-			views.Part(xdstype.Clusters, Variant.shelf, ofSidecars, ofGateways, passedClusters, declareStatic(defaults)),
+			views.Part(xdstype.Clusters, Variant.shelf, ofSidecars, ofGateways, passedClusters, providerClusters, declareStatic(defaults)),
 			inline, inlineView.over, declareInline("inline clusters", inlineEntered, t.Targets, defaults, b),
 			declareInline("inline gateway clusters", inlineEntered, t.GatewayTargets, defaults, b),
 			declareInline("inline passed clusters", inlineEntered, t.PassedTargets, defaults, b),
+			declareInline("inline provider clusters", inlineEntered, t.ProviderTargets, defaults, b),
 		),
 		workloads.Part(xdstype.Clusters, declareInbound(in, reg, workloads)),
 		t.ofClusters(in, proxies, b, demand.Over(loads, near, LoadView.over,
 			declareNearLoads("near loads", byMesh, t.Targets, b), declareNearLoads("near gateway loads", byMesh, t.GatewayTargets, b),
-			declareNearLoads("near passed loads", byMesh, t.PassedTargets, b))),
+			declareNearLoads("near passed loads", byMesh, t.PassedTargets, b),
+			declareNearLoads("near provider loads", byMesh, t.ProviderTargets, b))),
 	}
 	declareChecks(in.DestinationRules, reg, sc.FullHost)
 	return t

@@ -30,6 +30,7 @@ type Placement struct {
 	Mutual       bool        // the proxy can speak mutual TLS
 	Sources      mesh.Labels // those of the proxy's labels that sourceLabels of some VirtualService ask for
 	Holder       Holder      // who it is, where Secrets are concerned
+	Telemetry    string      // which Telemetries of its namespace hold for it; empty: none
 	Patches      string      // which patches change what it is sent, in their order; empty: none does
 }
 
@@ -68,17 +69,18 @@ func (t *Tables) declarePlacements() {
 				emit(
 					id,
 					Placement{
-						Layer:    mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(t.servedOf(r, p))},
-						Families: p.Families(),
-						Locality: p.Locality,
-						Network:  t.networks.OfProxy(r, p.Proxy),
-						Machine:  t.networks.MachineOf(r, p.Proxy),
-						Cluster:  t.clusterOf(r, p),
-						Ranked:   ranked,
-						Ranks:    ranks,
-						Mutual:   p.Mutual,
-						Holder:   holderOf(p),
-						Patches:  t.patches.Of(r, p),
+						Layer:     mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(t.servedOf(r, p))},
+						Families:  p.Families(),
+						Locality:  p.Locality,
+						Network:   t.networks.OfProxy(r, p.Proxy),
+						Machine:   t.networks.MachineOf(r, p.Proxy),
+						Cluster:   t.clusterOf(r, p),
+						Ranked:    ranked,
+						Ranks:     ranks,
+						Mutual:    p.Mutual,
+						Holder:    holderOf(p),
+						Telemetry: t.telemetry.Of(r, p),
+						Patches:   t.patches.Of(r, p),
 					},
 				)
 				return
@@ -98,6 +100,7 @@ func (t *Tables) declarePlacements() {
 				Mutual:       p.Mutual,
 				Sources:      t.sourcesOf(r, p.Labels),
 				Holder:       holderOf(p),
+				Telemetry:    t.telemetry.Of(r, p),
 				Patches:      t.patches.Of(r, p),
 			}
 			if k, ok := t.sidecars.Of(r, p); ok {

@@ -21,29 +21,30 @@ type Tables struct {
 	Layers     *table.Table[mesh.Layer, LayerInfo]
 	Gateways   *table.Table[mesh.Layer, struct{}] // the gateway layers among Layers
 
-	in       *input.Tables
-	who      *vouch.Tables
-	sidecars *sidecar.Tables
-	networks *network.Tables
-	reg      *registry.Tables
-	patches  Patches
-	clients  *selects.Index[struct{}] // of DestinationRules
-	gateways *selects.Index[struct{}] // of Gateways
-	sources  *table.Table[string, table.Rows[config.Key, []string]]
-	ranks    *table.Table[string, table.Rows[config.Key, []string]]
+	in                 *input.Tables
+	who                *vouch.Tables
+	sidecars           *sidecar.Tables
+	networks           *network.Tables
+	reg                *registry.Tables
+	patches, telemetry Held
+	clients            *selects.Index[struct{}] // of DestinationRules
+	gateways           *selects.Index[struct{}] // of Gateways
+	sources            *table.Table[string, table.Rows[config.Key, []string]]
+	ranks              *table.Table[string, table.Rows[config.Key, []string]]
 }
 
-// Patches tells which patches are for a proxy.
-type Patches interface {
-	// Of names those that change what the proxy is sent, in their order; empty: none does.
+// Held tells which objects of a kind change what a proxy is sent: patches, Telemetries.
+type Held interface {
+	// Of names them, in their order; empty: there are none.
 	Of(r *table.Reader, p vouch.Proxy) string
 }
 
 // Declare declares the package's tables.
 func Declare(
-	in *input.Tables, who *vouch.Tables, sidecars *sidecar.Tables, networks *network.Tables, reg *registry.Tables, patches Patches,
+	in *input.Tables, who *vouch.Tables, sidecars *sidecar.Tables, networks *network.Tables, reg *registry.Tables,
+	telemetry, patches Held,
 ) *Tables {
-	t := &Tables{in: in, who: who, sidecars: sidecars, networks: networks, reg: reg, patches: patches}
+	t := &Tables{in: in, who: who, sidecars: sidecars, networks: networks, reg: reg, telemetry: telemetry, patches: patches}
 	t.declareSources()
 	t.declareRanks()
 	t.declareClients()
@@ -76,6 +77,9 @@ func (p Placement) String() string {
 	}
 	if p.AutoVIP {
 		s += "+vip"
+	}
+	if p.Telemetry != "" {
+		s += " tells by " + p.Telemetry
 	}
 	if p.Patches != "" {
 		s += " patched for " + p.Patches

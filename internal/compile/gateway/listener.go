@@ -49,7 +49,7 @@ func (t *Tables) emitListener(r *table.Reader, k PortKey, p *Plan, v variant, em
 		return
 	}
 	e := envoy.Encode(listener.Build(l))
-	e.Needs, e.Secrets = sorted(b.needs), sorted(b.secrets)
+	e.Needs, e.Secrets = b.t.telemetry.Tells(b.r, false).Told.With(b.needs), sorted(b.secrets)
 	emit(mesh.ResourceKey{Shelf: shelf, Name: l.Name}, e)
 	if e.Err != nil {
 		s := p.Servers[0]
@@ -118,7 +118,7 @@ func (b *listenerBuilder) http(s Planned) listener.HTTP {
 		StatPrefix: "outbound_" + b.out.Name,
 		RouteName:  routeName(s.Key, s.Server),
 		GRPCWeb:    p == mesh.GRPCWeb,
-		AccessLog:  b.t.in.AccessLog(b.r, listener.Source),
+		AccessLog:  b.t.telemetry.Tells(b.r, false),
 	}
 }
 
@@ -157,7 +157,7 @@ func (b *listenerBuilder) secure(p *Plan) {
 // passed hands connections on to the clusters that they name.
 func (b *listenerBuilder) passed() listener.Passed {
 	return listener.Passed{
-		StatPrefix: "outbound_" + b.out.Name, Nowhere: cluster.BlackHoleName, AccessLog: b.t.in.AccessLog(b.r, listener.Source),
+		StatPrefix: "outbound_" + b.out.Name, Nowhere: cluster.BlackHoleName, AccessLog: b.t.telemetry.Tells(b.r, false),
 	}
 }
 
@@ -235,7 +235,7 @@ func (b *listenerBuilder) rules(key ServerKey) []*Chains {
 // tcp forwards connections to clusters.
 func (b *listenerBuilder) tcp(to []route.Weighted) listener.TCP {
 	out := b.t.rt.Forward(b.r, b.port.Layer, to, "outbound_"+b.out.Name)
-	out.AccessLog = b.t.in.AccessLog(b.r, listener.Source)
+	out.AccessLog = b.t.telemetry.Tells(b.r, false)
 	b.needs = append(b.needs, out.Needs()...)
 	return out
 }

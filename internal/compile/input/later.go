@@ -43,15 +43,8 @@ var inForce = [...]string{
 	"ingress_controller_mode",
 	"ingress_selector",
 	"locality_lb_setting",
-}
-
-// partly are fields of MeshConfig of which a part is derived from alone: which parts that somebody has set do nothing, by
-// their JSON names.
-var partly = map[string]func(*meshconfig.MeshConfig) map[string]bool{
-	"default_providers": func(m *meshconfig.MeshConfig) map[string]bool {
-		p := m.GetDefaultProviders()
-		return map[string]bool{"tracing": len(p.GetTracing()) > 0, "accessLogging": len(p.GetAccessLogging()) > 0}
-	},
+	"default_providers",
+	"extension_providers",
 }
 
 // elsewhere are fields that others read: the agent, the injector, those who write into a cluster.
@@ -61,7 +54,7 @@ var elsewhere = [...]string{"default_config", "ingress_service"}
 // configuration that say something else than their default.
 func (t *Tables) declareLater() {
 	t.declareUnenforced()
-	for _, in := range []*Objects{t.ProxyConfigs, t.Telemetries, t.WasmPlugins, t.TrafficExtensions, t.Others} {
+	for _, in := range []*Objects{t.ProxyConfigs, t.WasmPlugins, t.TrafficExtensions, t.Others} {
 		table.Derive(in, in.Name()+"/later", config.CompareKey, table.Same[struct{}],
 			func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
 				r.Note(NotYet(o, "", "objects of this kind"))
@@ -97,14 +90,6 @@ func idle(spec *meshconfig.MeshConfig) []string {
 	defaults := config.DefaultMeshConfig().ProtoReflect()
 	spec.ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		name := string(fd.Name())
-		if parts := partly[name]; parts != nil {
-			for part, idle := range parts(spec) {
-				if idle {
-					out = append(out, fd.JSONName()+"."+part)
-				}
-			}
-			return true
-		}
 		if !slices.Contains(inForce[:], name) && !slices.Contains(elsewhere[:], name) && !sameField(fd, v, defaults) {
 			out = append(out, fd.JSONName())
 		}

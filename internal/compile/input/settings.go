@@ -1,6 +1,7 @@
 package input
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -98,19 +99,41 @@ func (t *Tables) Ingress(r *table.Reader) (class string, mode meshconfig.MeshCon
 	return class, mode, orString(t.field(r, "ingress_selector").GetIngressSelector(), "ingressgateway")
 }
 
-// AccessLog is what proxies log and count of requests and connections: MeshConfig.accessLogFile, accessLogFormat,
-// accessLogEncoding, and defaultProviders, which counts nothing where it is there and names no metrics. who counts.
-func (t *Tables) AccessLog(r *table.Reader, who listener.Reporter) listener.AccessLog {
+// AccessLog is what proxies log where no Telemetry says it: MeshConfig.accessLogFile, accessLogFormat, accessLogEncoding.
+func (t *Tables) AccessLog(r *table.Reader) listener.AccessLog {
 	var out listener.AccessLog
-	if p := t.field(r, "default_providers").GetDefaultProviders(); p == nil || len(p.GetMetrics()) > 0 {
-		out.Count = who
-	}
 	if out.File = t.field(r, "access_log_file").GetAccessLogFile(); out.File == "" {
 		return out
 	}
 	out.Format = t.field(r, "access_log_format").GetAccessLogFormat()
 	out.JSON = t.field(r, "access_log_encoding").GetAccessLogEncoding() == meshconfig.MeshConfig_JSON
 	return out
+}
+
+// DefaultProviders are those whom Telemetries mean that name none (MeshConfig.defaultProviders); nil: metrics alone are told.
+func (t *Tables) DefaultProviders(r *table.Reader) *meshconfig.MeshConfig_DefaultProviders {
+	return t.field(r, "default_providers").GetDefaultProviders()
+}
+
+// ExtensionProviders are the mesh's, by name, with those that are built in (MeshConfig.extensionProviders).
+func (t *Tables) ExtensionProviders(r *table.Reader) map[string]*meshconfig.MeshConfig_ExtensionProvider {
+	out := map[string]*meshconfig.MeshConfig_ExtensionProvider{}
+	for _, p := range slices.Concat(
+		config.DefaultMeshConfig().GetExtensionProviders(),
+		t.field(r, "extension_providers").GetExtensionProviders(),
+	) {
+		out[p.GetName()] = p
+	}
+	return out
+}
+
+// Sampling is of how many percent of requests spans are made where nobody says it: MeshConfig.defaultConfig.tracing.sampling, 1 by
+// default.
+func (t *Tables) Sampling(r *table.Reader) float64 {
+	if v := t.field(r, "default_config").GetDefaultConfig().GetTracing().GetSampling(); v > 0 {
+		return v
+	}
+	return 1
 }
 
 // DefaultRetry is the retry policy of routes that have none; nil: the built-in one (MeshConfig.defaultHttpRetryPolicy).

@@ -23,7 +23,7 @@ func (t *Tables) declareInbound(workloads *inbound.Tables) {
 		func(r *table.Reader, k inbound.Key, in *inbound.Workload, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			b := inboundBuilder{
 				settings: settings{
-					Log:       t.in.AccessLog(r, listener.Destination),
+					Log:       t.telemetry.Tells(r, true),
 					Normalize: normalization(t.in, r),
 					Detection: t.in.ProtocolDetectionTimeout(r),
 				},
@@ -33,8 +33,7 @@ func (t *Tables) declareInbound(workloads *inbound.Tables) {
 			}
 			put := func(l listener.Listener, needs []string) {
 				e := envoy.Encode(listener.Build(l))
-				slices.Sort(needs)
-				e.Needs = slices.Compact(needs)
+				e.Needs = b.Log.Told.With(needs)
 				emit(mesh.ResourceKey{Shelf: k.Shelf(), Name: l.Name}, e)
 			}
 			if in.Interception != mesh.None {

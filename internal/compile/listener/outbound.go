@@ -246,6 +246,5 @@ func (b *builder) encode() {
 		b.out.FreeBind = false
 	}
 	b.encoded = envoy.Encode(listener.Build(b.out))
-	slices.Sort(b.needs)
-	b.encoded.Needs = slices.Compact(b.needs)
+	b.encoded.Needs = b.set.Log.Told.With(b.needs)
 }

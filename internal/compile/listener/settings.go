@@ -23,15 +23,21 @@ type settings struct {
 	Inbound   uint32 // virtualInbound's
 }
 
+func (s settings) same(o settings) bool {
+	told := s.Log.Told.Same(o.Log.Told)
+	s.Log.Told, o.Log.Told = nil, nil
+	return told && s == o
+}
+
 // declareSettings gathers them in one row a layer, so that a listener reads one row and not one a field.
 func (t *Tables) declareSettings() {
-	t.settings = table.Derive(t.demand.Layers, "listener/settings", mesh.CompareLayer, table.Same[settings],
+	t.settings = table.Derive(t.demand.Layers, "listener/settings", mesh.CompareLayer, settings.same,
 		func(r *table.Reader, l mesh.Layer, _ demand.LayerInfo, emit func(mesh.Layer, settings)) {
 			if l.Kind == mesh.GatewayLayer {
 				return
 			}
 			emit(l, settings{
-				Log:       t.in.AccessLog(r, listener.Source),
+				Log:       t.telemetry.Tells(r, false),
 				Normalize: normalization(t.in, r),
 				Detection: t.in.ProtocolDetectionTimeout(r),
 				AllowAny:  t.sc.OutboundPolicy(r, demand.OutboundView{Layer: l}) == sidecar.AllowAny,

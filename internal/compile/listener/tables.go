@@ -7,6 +7,7 @@ import (
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/route"
 	"fairway/internal/compile/scope"
+	"fairway/internal/compile/telemetry"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 	"fairway/internal/xdstype"
@@ -25,13 +26,14 @@ type Tables struct {
 	Inbound   *Published // virtualInbound, and inbound ports that are bound themselves
 	Parts     []demand.Part
 
-	in       *input.Tables
-	reg      *registry.Tables
-	sc       *scope.Tables
-	rt       *route.Tables
-	settings *table.Table[mesh.Layer, settings]
-	demand   *demand.Tables
-	views    demand.Views[Variant]
+	in        *input.Tables
+	reg       *registry.Tables
+	sc        *scope.Tables
+	rt        *route.Tables
+	settings  *table.Table[mesh.Layer, settings]
+	telemetry *telemetry.Tables
+	demand    *demand.Tables
+	views     demand.Views[Variant]
 	// clusterViews are those of proxies that are of a cluster in which some service looks otherwise.
 	clusterViews demand.Views[Variant]
 }
@@ -39,8 +41,9 @@ type Tables struct {
 // Declare declares the tables, in order.
 func Declare(
 	in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *demand.Tables, workloads *inbound.Tables, rt *route.Tables,
+	tele *telemetry.Tables,
 ) *Tables {
-	t := &Tables{in: in, reg: reg, sc: sc, rt: rt, demand: proxies}
+	t := &Tables{in: in, reg: reg, sc: sc, rt: rt, demand: proxies, telemetry: tele}
 	t.declareSettings()
 	t.views, t.clusterViews = declareViews(proxies), declareClusterViews(proxies)
 	t.declareClaims()

@@ -1,8 +1,6 @@
 package listener
 
 import (
-	"slices"
-
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/listener"
 	"fairway/internal/mesh"
@@ -21,7 +19,7 @@ func (t *Tables) declareVirtual() {
 			set, _ := table.Get(r, t.settings, v.Layer)
 			l, needs := virtualOutbound(set.of(v), v)
 			e := envoy.Encode(listener.Build(l))
-			e.Needs = needs
+			e.Needs = set.Log.Told.With(needs)
 			emit(mesh.ResourceKey{Shelf: v.shelf(), Name: l.Name}, e)
 		})
 }
@@ -29,12 +27,11 @@ func (t *Tables) declareVirtual() {
 func virtualOutbound(set settings, v Variant) (l listener.Listener, needs []string) {
 	hole, rest := set.to(blackHole), set.rest(true)
 	needs = append(hole.Needs(), rest.Needs()...)
-	slices.Sort(needs)
 	return listener.Listener{
-		Name: "virtualOutbound", Address: v.Families.Any(), Also: v.Families.AlsoAny(), Port: set.Outbound, Direction: listener.Outbound,
+		Name: listener.VirtualOutbound, Address: v.Families.Any(), Also: v.Families.AlsoAny(), Port: set.Outbound, Direction: listener.Outbound,
 		HandOver: true, Transparent: v.Interception == mesh.TProxy, KeepOnFailedHealth: true, AccessLog: set.Log.ForNoRoute(),
 		// Who dials the listener itself would be sent to itself again, without end.
 		Chains:  []listener.Chain{{Name: "virtualOutbound-blackhole", Match: listener.Match{Port: set.Outbound}, Filters: hole.Filters()}},
 		Default: &listener.Chain{Name: "virtualOutbound-catchall-tcp", Filters: rest.Filters()},
-	}, slices.Compact(needs)
+	}, needs
 }

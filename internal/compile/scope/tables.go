@@ -88,6 +88,14 @@ func (t *Tables) Look(r *table.Reader, l mesh.Layer, host mesh.Host) *Seen {
 	return s
 }
 
+// Everywhere is what a layer would see of a host if its Sidecar imported all that is exported to its namespace. nil: nothing.
+func (t *Tables) Everywhere(r *table.Reader, l mesh.Layer, host mesh.Host) *Seen {
+	if l.Kind == mesh.GatewayLayer {
+		return t.Look(r, l, host)
+	}
+	return t.resolve(r, viewer{namespace: l.Namespace, clients: l.Clients}, host)
+}
+
 // Service is the service that a layer means by a host; nil: none.
 func (t *Tables) Service(r *table.Reader, l mesh.Layer, host mesh.Host) *mesh.Service {
 	if s := t.Look(r, l, host); s != nil {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	typev1beta1 "istio.io/api/type/v1beta1"
 )
 
 // Target is an object of the selecting object's namespace that stands for workloads: a Gateway, a Service, a ServiceEntry
@@ -29,6 +31,18 @@ func MakeTargets(list ...Target) Targets {
 		}
 	}
 	return Targets(b.String())
+}
+
+// TargetsOf gives the set that an object names, by targetRef and by targetRefs.
+func TargetsOf(one *typev1beta1.PolicyTargetReference, list []*typev1beta1.PolicyTargetReference) Targets {
+	if one != nil {
+		list = append(slices.Clip(list), one)
+	}
+	var out []Target
+	for _, ref := range list {
+		out = append(out, Target{ref.GetGroup(), ref.GetKind(), ref.GetName()})
+	}
+	return MakeTargets(out...)
 }
 
 // all lists the targets, in order.

@@ -68,3 +68,7 @@ func sayable(part string) bool {
 	}
 	return len(part) <= longestPart
 }
+
+// WithoutTag is the tag by which a proxy tells whoever merges its metrics (agent/exposition) which labels one has not, each with a
+// comma after it: Telemetry takes them away.
+const WithoutTag = "without"

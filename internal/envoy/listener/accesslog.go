@@ -21,10 +21,11 @@ type AccessLog struct {
 	Format string   // MeshConfig.accessLogFormat: a format string, or a JSON object where JSON is set; empty: the default
 	JSON   bool     // MeshConfig.accessLogEncoding: JSON
 	Count  Reporter // for the mesh's metrics
+	Told   *Told    // what Telemetries say instead; nil: nothing
 }
 
-// The fields of a log line, in Istio's order: users' parsers expect it (istio.io/docs/tasks/observability/logs/access-log).
-const defaultFormat = "[%START_TIME%] \"%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%\" %RESPONSE_CODE% %RESPONSE_FLAGS% " +
+// DefaultFormat has the fields of a log line in Istio's order: users' parsers expect it (istio.io/docs/tasks/observability/logs/access-log).
+const DefaultFormat = "[%START_TIME%] \"%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%\" %RESPONSE_CODE% %RESPONSE_FLAGS% " +
 	"%RESPONSE_CODE_DETAILS% %CONNECTION_TERMINATION_DETAILS% \"%UPSTREAM_TRANSPORT_FAILURE_REASON%\" %BYTES_RECEIVED% %BYTES_SENT% " +
 	"%DURATION% %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% \"%REQ(X-FORWARDED-FOR)%\" \"%REQ(USER-AGENT)%\" \"%REQ(X-REQUEST-ID)%\" " +
 	"\"%REQ(:AUTHORITY)%\" \"%UPSTREAM_HOST%\" %UPSTREAM_CLUSTER_RAW% %UPSTREAM_LOCAL_ADDRESS% %DOWNSTREAM_LOCAL_ADDRESS% " +
@@ -59,67 +60,97 @@ var defaultJSON = map[string]string{
 
 // forHTTP is what an HTTP connection manager logs and counts.
 func (a AccessLog) forHTTP() []*accesslogv3.AccessLog {
-	return append(a.lines(), a.Count.requests()...)
+	return append(a.lines(true), a.counting().requests()...)
+}
+
+func (a AccessLog) counting() counting {
+	if a.Told == nil {
+		return counting{Reporter: a.Count}
+	}
+	return counting{a.Count, a.Told.Changed}
 }
 
 // forTCP is what a TCP proxy logs and counts: a line when the connection ends, whatever moments are counted.
 func (a AccessLog) forTCP() []*accesslogv3.AccessLog {
-	lines := a.lines()
+	lines := a.lines(false)
 	if a.Count != NoReporter {
 		for _, l := range lines {
-			l.Filter = atMoment(datav3.AccessLogType_TcpUpstreamConnected, true)
+			l.Filter = both(l.GetFilter(), atMoment(datav3.AccessLogType_TcpUpstreamConnected, true))
 		}
 	}
-	return append(lines, a.Count.connections()...)
+	return append(lines, a.counting().connections()...)
 }
 
-// lines gives the log for a filter that logs all it handles; nil where no file is named.
-func (a AccessLog) lines() []*accesslogv3.AccessLog {
+// both lets pass what two filters do; nil lets all pass.
+func both(a, b *accesslogv3.AccessLogFilter) *accesslogv3.AccessLogFilter {
+	if a == nil {
+		return b
+	}
+	return &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_AndFilter{
+		AndFilter: &accesslogv3.AndFilter{Filters: []*accesslogv3.AccessLogFilter{a, b}},
+	}}
+}
+
+// lines gives the log for a filter that logs all it handles: requests, or connections; nil where nothing is logged.
+func (a AccessLog) lines(requests bool) []*accesslogv3.AccessLog {
+	if a.Told != nil {
+		return a.Told.loggers(requests)
+	}
 	if a.File == "" {
 		return nil
 	}
-	name, config := a.logger()
+	name, config := FileLogger(a.File, a.LineFormat())
 	return []*accesslogv3.AccessLog{{Name: name, ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: envoy.Any(config)}}}
 }
 
 // ForNoRoute gives the log for a listener itself: it sees what no filter chain took, which no filter can log.
 func (a AccessLog) ForNoRoute() []*accesslogv3.AccessLog {
-	logs := a.lines()
+	logs := a.lines(false)
 	for _, l := range logs {
-		l.Filter = withFlags([]string{"NR"})
+		l.Filter = both(l.GetFilter(), withFlags([]string{"NR"}))
 	}
 	return logs
 }
 
-// logger chooses the extension. The standard streams have their own: a file logger opens /dev/stdout by name, which fails
-// under a user that does not own it, and the listener with it.
-func (a AccessLog) logger() (string, proto.Message) {
-	switch a.File {
+// FileLogger chooses the extension that writes to a file. The standard streams have their own: a file logger opens /dev/stdout by
+// name, which fails under a user that does not own it, and the listener with it.
+func FileLogger(path string, format *corev3.SubstitutionFormatString) (name string, config proto.Message) {
+	switch path {
 	case "/dev/stdout":
 		return "envoy.access_loggers.stdout", &streamlogv3.StdoutAccessLog{
-			AccessLogFormat: &streamlogv3.StdoutAccessLog_LogFormat{LogFormat: a.format()},
+			AccessLogFormat: &streamlogv3.StdoutAccessLog_LogFormat{LogFormat: format},
 		}
 	case "/dev/stderr":
 		return "envoy.access_loggers.stderr", &streamlogv3.StderrAccessLog{
-			AccessLogFormat: &streamlogv3.StderrAccessLog_LogFormat{LogFormat: a.format()},
+			AccessLogFormat: &streamlogv3.StderrAccessLog_LogFormat{LogFormat: format},
 		}
 	}
 	return "envoy.access_loggers.file", &filelogv3.FileAccessLog{
-		Path:            a.File,
-		AccessLogFormat: &filelogv3.FileAccessLog_LogFormat{LogFormat: a.format()},
+		Path:            path,
+		AccessLogFormat: &filelogv3.FileAccessLog_LogFormat{LogFormat: format},
 	}
 }
 
-func (a AccessLog) format() *corev3.SubstitutionFormatString {
+// LineFormat is how a line of MeshConfig's own log looks.
+func (a AccessLog) LineFormat() *corev3.SubstitutionFormatString {
 	if a.JSON {
-		return &corev3.SubstitutionFormatString{Format: &corev3.SubstitutionFormatString_JsonFormat{JsonFormat: jsonFormat(a.Format)}}
+		return JSONFormat(jsonFormat(a.Format))
 	}
-	text := defaultFormat
-	if a.Format != "" {
-		text = a.Format
-		if !strings.HasSuffix(text, "\n") {
-			text += "\n"
-		}
+	return TextFormat(a.Format)
+}
+
+// JSONFormat writes a JSON object.
+func JSONFormat(fields *structpb.Struct) *corev3.SubstitutionFormatString {
+	return &corev3.SubstitutionFormatString{Format: &corev3.SubstitutionFormatString_JsonFormat{JsonFormat: fields}}
+}
+
+// TextFormat writes a line; Istio's own where text is empty.
+func TextFormat(text string) *corev3.SubstitutionFormatString {
+	switch {
+	case text == "":
+		text = DefaultFormat
+	case !strings.HasSuffix(text, "\n"):
+		text += "\n"
 	}
 	return &corev3.SubstitutionFormatString{Format: &corev3.SubstitutionFormatString_TextFormatSource{
 		TextFormatSource: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: text}},

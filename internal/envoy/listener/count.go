@@ -1,6 +1,7 @@
 package listener
 
 import (
+	"slices"
 	"strconv"
 
 	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
@@ -65,15 +66,20 @@ func (r Reporter) tags(protocol string) []*statslogv3.Config_Tag {
 }
 
 // requests counts requests: one logger for gRPC, one for all others, told apart by the content type as Envoy itself does.
-func (r Reporter) requests() []*accesslogv3.AccessLog {
-	if r == NoReporter {
+func (c counting) requests() []*accesslogv3.AccessLog {
+	if c.Reporter == NoReporter {
 		return nil
 	}
-	grpc := append(r.requestTags("grpc"), &statslogv3.Config_Tag{Name: grpcTag, ValueFormat: "%GRPC_STATUS_NUMBER%"})
-	return []*accesslogv3.AccessLog{
-		count(ofGRPC(false), r.bounded(requestStats(r.requestTags("http")))),
-		count(ofGRPC(true), r.bounded(requestStats(grpc))),
-	}
+	grpc := append(c.requestTags("grpc"), &statslogv3.Config_Tag{Name: grpcTag, ValueFormat: "%GRPC_STATUS_NUMBER%"})
+	return counted(
+		count(ofGRPC(false), c.bounded(c.requestStats(c.requestTags("http")))),
+		count(ofGRPC(true), c.bounded(c.requestStats(grpc))),
+	)
+}
+
+// counted leaves out loggers that count nothing.
+func counted(all ...*accesslogv3.AccessLog) []*accesslogv3.AccessLog {
+	return slices.DeleteFunc(all, func(l *accesslogv3.AccessLog) bool { return l == nil })
 }
 
 // requestTags are those of requests. A claim that is too long is cut to one byte more than any may have, by which whoever reads it knows.
@@ -86,18 +92,18 @@ func (r Reporter) requestTags(protocol string) []*statslogv3.Config_Tag {
 	return out
 }
 
-func requestStats(tags []*statslogv3.Config_Tag) *statslogv3.Config {
-	histogram := func(name, value string, unit statslogv3.Config_Histogram_Unit) *statslogv3.Config_Histogram {
-		return &statslogv3.Config_Histogram{Stat: stat(name, tags), ValueFormat: value, Unit: unit}
+func (c counting) requestStats(tags []*statslogv3.Config_Tag) *statslogv3.Config {
+	out := &statslogv3.Config{}
+	c.one(out, "requests_total", tags)
+	histogram := func(name, value string, unit statslogv3.Config_Histogram_Unit) {
+		if s := c.stat(name, tags); s != nil {
+			out.Histograms = append(out.Histograms, &statslogv3.Config_Histogram{Stat: s, ValueFormat: value, Unit: unit})
+		}
 	}
-	return &statslogv3.Config{
-		Counters: []*statslogv3.Config_Counter{one("requests_total", tags)},
-		Histograms: []*statslogv3.Config_Histogram{
-			histogram("request_duration_milliseconds", "%DURATION%", statslogv3.Config_Histogram_Milliseconds),
-			histogram("request_bytes", "%BYTES_RECEIVED%", statslogv3.Config_Histogram_Bytes),
-			histogram("response_bytes", "%BYTES_SENT%", statslogv3.Config_Histogram_Bytes),
-		},
-	}
+	histogram("request_duration_milliseconds", "%DURATION%", statslogv3.Config_Histogram_Milliseconds)
+	histogram("request_bytes", "%BYTES_RECEIVED%", statslogv3.Config_Histogram_Bytes)
+	histogram("response_bytes", "%BYTES_SENT%", statslogv3.Config_Histogram_Bytes)
+	return out
 }
 
 // neverConnected are the flags of connections that reached no endpoint, and so were not counted as opened when they did
@@ -105,36 +111,33 @@ func requestStats(tags []*statslogv3.Config_Tag) *statslogv3.Config {
 var neverConnected = []string{"NR", "UH", "UF", "UO", "NC"}
 
 // connections counts connections: opened when the endpoint is there, closed, with their bytes, when they end.
-func (r Reporter) connections() []*accesslogv3.AccessLog {
-	if r == NoReporter {
+func (c counting) connections() []*accesslogv3.AccessLog {
+	if c.Reporter == NoReporter {
 		return nil
 	}
-	tags := r.tags("tcp")
-	opened := &statslogv3.Config{Counters: []*statslogv3.Config_Counter{one("tcp_connections_opened_total", tags)}}
-	bytes := func(name, value string) *statslogv3.Config_Counter {
-		return &statslogv3.Config_Counter{Stat: stat(name, tags), ValueFormat: value}
+	tags := c.tags("tcp")
+	opened, closed := &statslogv3.Config{}, &statslogv3.Config{}
+	c.one(opened, "tcp_connections_opened_total", tags)
+	c.one(closed, "tcp_connections_closed_total", tags)
+	bytes := func(name, value string) {
+		if s := c.stat(name, tags); s != nil {
+			closed.Counters = append(closed.Counters, &statslogv3.Config_Counter{Stat: s, ValueFormat: value})
+		}
 	}
-	closed := &statslogv3.Config{Counters: []*statslogv3.Config_Counter{
-		one(
-			"tcp_connections_closed_total",
-			tags,
-		),
-		bytes("tcp_sent_bytes_total", "%BYTES_SENT%"),
-		bytes("tcp_received_bytes_total", "%BYTES_RECEIVED%"),
-	}}
-	return []*accesslogv3.AccessLog{
+	bytes("tcp_sent_bytes_total", "%BYTES_SENT%")
+	bytes("tcp_received_bytes_total", "%BYTES_RECEIVED%")
+	return counted(
 		count(atMoment(datav3.AccessLogType_TcpUpstreamConnected, false), opened),
 		count(atMoment(datav3.AccessLogType_TcpUpstreamConnected, true), closed),
 		count(withFlags(neverConnected), opened),
+	)
+}
+
+// one adds a counter that goes up by one.
+func (c counting) one(to *statslogv3.Config, name string, tags []*statslogv3.Config_Tag) {
+	if s := c.stat(name, tags); s != nil {
+		to.Counters = append(to.Counters, &statslogv3.Config_Counter{Stat: s, ValueFixed: wrapperspb.UInt64(1)})
 	}
-}
-
-func one(name string, tags []*statslogv3.Config_Tag) *statslogv3.Config_Counter {
-	return &statslogv3.Config_Counter{Stat: stat(name, tags), ValueFixed: wrapperspb.UInt64(1)}
-}
-
-func stat(name string, tags []*statslogv3.Config_Tag) *statslogv3.Config_Stat {
-	return &statslogv3.Config_Stat{Name: name, Tags: tags}
 }
 
 // meshStats begins the name of all that is counted. Each logger has a scope of its own, though equal names are one
@@ -157,7 +160,11 @@ func (r Reporter) bounded(config *statslogv3.Config) *statslogv3.Config {
 	return config
 }
 
+// count is a logger that counts; nil where it would count nothing.
 func count(filter *accesslogv3.AccessLogFilter, config *statslogv3.Config) *accesslogv3.AccessLog {
+	if len(config.GetCounters())+len(config.GetHistograms()) == 0 {
+		return nil
+	}
 	if config.StatsScope == nil {
 		config.StatsScope = &typev3.Scope{Prefix: meshStats}
 	}

@@ -90,6 +90,7 @@ func (h HTTP) Filter() *listenerv3.Filter {
 	h.setRoutes(m)
 	h.setNormalization(m)
 	h.setClientCert(m)
+	h.AccessLog.trace(m)
 	if h.Side == SidecarInbound {
 		m.LocalReplyConfig = unreached()
 	}

@@ -35,10 +35,8 @@ type TCP struct {
 
 // Filter gives the network filter.
 func (t TCP) Filter() *listenerv3.Filter {
-	out := &tcpproxyv3.TcpProxy{StatPrefix: t.StatPrefix, AccessLog: t.AccessLog.forTCP()}
-	if t.AccessLog.Count != NoReporter {
-		out.AccessLogOptions = &tcpproxyv3.TcpProxy_TcpAccessLogOptions{FlushAccessLogOnConnected: true}
-	}
+	out := &tcpproxyv3.TcpProxy{StatPrefix: t.StatPrefix}
+	t.AccessLog.tellConnections(out)
 	setClusters(out, t.Clusters)
 	if t.IdleTimeout > 0 {
 		out.IdleTimeout = durationpb.New(t.IdleTimeout)

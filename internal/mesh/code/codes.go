@@ -48,6 +48,8 @@ const (
 	BadDuration = "BadDuration"
 	// BadNumber: a number is out of its field's range.
 	BadNumber = "BadNumber"
+	// BadTelemetry: something that a Telemetry, or the mesh's defaultProviders, say is not told.
+	BadTelemetry = "BadTelemetry"
 	// BadPatch: a patch cannot be read, or makes what Envoy would refuse: what was there without it goes on serving.
 	BadPatch = "BadPatch"
 	// BadPercent: a percentage is below 0 or above 100.

@@ -1,0 +1,42 @@
+package cluster
+
+import (
+	"fairway/internal/compile/demand"
+	"fairway/internal/compile/input"
+	"fairway/internal/compile/registry"
+	"fairway/internal/compile/scope"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// declareProviderTargets finds what the clusters of the mesh's extension providers stand for in layers that would not have them:
+// Sidecars that import their hosts not, and gateways, whose clusters are those that needs names. Envoy refuses a listener whose
+// tracer, or access logger, it has no cluster for, so all proxies have them.
+func declareProviderTargets[N Need, V any](
+	in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *demand.Tables, needs *table.Table[N, V],
+) *table.Table[Key, *Target] {
+	return table.Derive(proxies.Layers, "provider targets", CompareKey, sameTarget,
+		func(r *table.Reader, l mesh.Layer, _ demand.LayerInfo, emit func(Key, *Target)) {
+			gateway := l.Kind == mesh.GatewayLayer
+			if !gateway && l.Kind != mesh.SidecarLayer {
+				return
+			}
+			for _, cluster := range in.ProviderClusters(r) {
+				k := Key{l, cluster}
+				if gateway && table.Has(r, needs, N(k)) {
+					continue
+				}
+				if seen := sc.Look(r, l, cluster.Host); !gateway && seen != nil && seen.Service != nil {
+					continue
+				}
+				seen := sc.Everywhere(r, l, cluster.Host)
+				if seen == nil || seen.Service == nil {
+					continue
+				}
+				v := view{service: seen.Service, rule: sc.RuleOf(r, seen), gateway: gateway, local: reg.KeepsLocal(r, l, seen.Service)}
+				if t, ok := v.find(cluster); ok {
+					emit(k, t)
+				}
+			}
+		})
+}

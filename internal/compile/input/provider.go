@@ -1,0 +1,45 @@
+package input
+
+import (
+	"slices"
+	"strings"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// ProviderClusters are the clusters of the services of the mesh's extension providers, each once, in order.
+func (t *Tables) ProviderClusters(r *table.Reader) (out []mesh.ClusterKey) {
+	for _, p := range t.field(r, "extension_providers").GetExtensionProviders() {
+		if s, ok := serviceOf(p); ok && s.GetService() != "" && s.GetPort() != 0 {
+			_, host, found := strings.Cut(s.GetService(), "/")
+			if !found {
+				host = s.GetService()
+			}
+			out = append(out, mesh.ClusterKey{Host: mesh.Host(host), Port: s.GetPort()})
+		}
+	}
+	slices.SortFunc(out, mesh.CompareClusterKey)
+	return slices.Compact(out)
+}
+
+// served is a provider that is a service.
+type served interface {
+	GetService() string
+	GetPort() uint32
+}
+
+// serviceOf is the service of a provider; false: it has none.
+func serviceOf(p *meshconfig.MeshConfig_ExtensionProvider) (served, bool) {
+	for _, s := range []served{
+		p.GetEnvoyExtAuthzHttp(), p.GetEnvoyExtAuthzGrpc(), p.GetZipkin(), p.GetDatadog(), p.GetSkywalking(), p.GetOpentelemetry(),
+		p.GetEnvoyHttpAls(), p.GetEnvoyTcpAls(), p.GetEnvoyOtelAls(),
+	} {
+		if s.GetService() != "" {
+			return s, true
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,184 @@
+package telemetry
+
+import (
+	"strings"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/proto"
+	telemetryv1alpha1 "istio.io/api/telemetry/v1alpha1"
+
+	"fairway/internal/compile/demand"
+	"fairway/internal/compile/input"
+	"fairway/internal/compile/registry"
+	"fairway/internal/compile/selects"
+	"fairway/internal/compile/vouch"
+	"fairway/internal/config"
+	"fairway/internal/envoy"
+	"fairway/internal/envoy/listener"
+	"fairway/internal/envoy/telemetry"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/table"
+	"fairway/internal/xdstype"
+)
+
+// Tables are the derived tables of this package.
+type Tables struct {
+	in    *input.Tables
+	reg   *registry.Tables
+	index *selects.Index[struct{}]
+}
+
+// Declare declares the package's tables.
+func Declare(in *input.Tables, reg *registry.Tables) *Tables {
+	t := &Tables{in: in, reg: reg}
+	t.index = selects.Keys(in.Telemetries, "telemetries/for", func(o *config.Object) (selects.Selector, bool) {
+		spec := config.Spec[*telemetryv1alpha1.Telemetry](o)
+		return selects.Selector{
+			Namespace: o.Namespace,
+			Labels:    mesh.MakeLabels(spec.GetSelector().GetMatchLabels()),
+			Targets:   selects.TargetsOf(spec.GetTargetRef(), spec.GetTargetRefs()), //nolint:staticcheck // deprecated by Istio, still taken
+		}, true
+	})
+	table.Derive(in.Mesh, "telemetries/mesh", config.CompareKey, table.Same[struct{}],
+		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
+			if k.Kind == config.MeshConfig {
+				t.tells(r, false, nil, o)
+				t.tells(r, true, nil, o)
+			}
+		})
+	return t
+}
+
+// Of names the Telemetries of a proxy's own namespace that hold for it: the oldest of those for all of the namespace, and the
+// oldest of those that select it; empty: there is none. That of the root namespace holds for all.
+func (t *Tables) Of(r *table.Reader, p vouch.Proxy) string {
+	holding := t.index.For(r, t.in.RootNamespace(r), workload(p))
+	var whole, own string
+	if list := holding.Namespace(); len(list) > 0 && p.Namespace != t.in.RootNamespace(r) {
+		whole = list[0].Key.Name
+	}
+	for _, e := range holding.Own() {
+		if p.Labels.SelectedBy(e.Labels) {
+			own = e.Key.Name
+			break
+		}
+		if o, ok := table.Get(r, t.in.Telemetries, e.Key); ok {
+			r.Note(vouch.Unvouched(o, "spec.selector", p))
+		}
+	}
+	if whole == "" && own == "" {
+		return ""
+	}
+	return named + p.Namespace + "/" + whole + "/" + own
+}
+
+// workload is whom Telemetries select: by labels, and a gateway by the object of the Gateway API that it was made for.
+func workload(p vouch.Proxy) selects.Workload {
+	out := selects.Workload{Namespace: p.Namespace, Labels: p.Said}
+	if name, ok := p.Said.Get("gateway.networking.k8s.io/gateway-name"); ok && p.Type == mesh.Router {
+		out.Targets = []selects.Target{{Group: "gateway.networking.k8s.io", Kind: "Gateway", Name: name}}
+	}
+	return out
+}
+
+// named begins what Of returns, by which the shelves are known.
+const named = "telemetry "
+
+// keysOf reads what Of named.
+func keysOf(set string) []config.Key {
+	parts := strings.SplitN(strings.TrimPrefix(set, named), "/", 3)
+	var out []config.Key
+	for _, name := range parts[1:] {
+		out = append(out, config.Key{Kind: config.Telemetry, Namespace: parts[0], Name: name})
+	}
+	return out
+}
+
+// root is the Telemetry of the root namespace that holds for all of the mesh; false: there is none.
+func (t *Tables) root(r *table.Reader) (config.Key, bool) {
+	list := t.index.Whole(r, t.in.RootNamespace(r))
+	if len(list) == 0 {
+		return config.Key{}, false
+	}
+	return list[0].Key, true
+}
+
+// Tells is what all proxies tell of what they serve, or of what they send.
+func (t *Tables) Tells(r *table.Reader, serves bool) listener.AccessLog {
+	return t.tells(r, serves, nil, nil)
+}
+
+// tells is that with Telemetries of a namespace after what holds for all. What is wrong with the mesh's own word is said of
+// ofMesh, where it is given.
+func (t *Tables) tells(r *table.Reader, serves bool, more []config.Key, ofMesh *config.Object) listener.AccessLog {
+	var keys []config.Key
+	if k, ok := t.root(r); ok {
+		keys = append(keys, k)
+	}
+	keys = append(keys, more...)
+	var levels []telemetry.Level
+	var objects []*config.Object
+	for _, k := range keys {
+		if o, ok := table.Get(r, t.in.Telemetries, k); ok {
+			levels, objects = append(levels, config.Spec[*telemetryv1alpha1.Telemetry](o)), append(objects, o)
+		}
+	}
+	defaults := t.in.DefaultProviders(r)
+	m := telemetry.Mesh{Log: t.in.AccessLog(r), Defaults: defaults}
+	if len(levels) == 0 && defaults == nil {
+		return telemetry.Tell(m, serves, nil)
+	}
+	m.Providers, m.Sampling = t.in.ExtensionProviders(r), t.in.Sampling(r)
+	m.Cluster = func(service string, port uint32) (string, string, bool) { return t.cluster(r, service, port) }
+	note := func(level int, field, message, fix string) {
+		switch {
+		case level >= 0:
+			r.Note(objects[level].Problem(field, code.BadTelemetry, mesh.Error, message, fix))
+		case ofMesh != nil: // MeshConfig.defaultProviders
+			r.Note(ofMesh.Problem("defaultProviders", code.BadTelemetry, mesh.Error, message, fix))
+		}
+	}
+	return telemetry.Tell(m, serves, note, levels...)
+}
+
+// cluster is that of a provider's service, "host" or "namespace/host" (MeshConfig.ExtensionProvider).
+func (t *Tables) cluster(r *table.Reader, service string, port uint32) (name, host string, ok bool) {
+	namespace, host, found := strings.Cut(service, "/")
+	if !found {
+		namespace, host = "", service
+	}
+	rows, _ := table.Get(r, t.reg.ServicesByHost, mesh.Host(host))
+	for k, m := range rows.All() {
+		if namespace != "" && k.Namespace != namespace {
+			continue
+		}
+		for _, p := range m.Service.Ports {
+			if p.Number == port {
+				return mesh.ClusterKey{Host: mesh.Host(host), Port: port}.String(), host, true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// Lay lays over the listeners of proxies what Telemetries of their namespace have them tell otherwise.
+func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part {
+	told := demand.DeclarePatched(proxies, "told", func(p demand.Placement) string { return p.Telemetry })
+	one, rest := demand.Together(xdstype.Listeners, parts)
+	return append(rest, told.Over(one, "told listeners",
+		func(r *table.Reader, set string, _ mesh.ResourceKey, e *envoy.Encoded) *envoy.Encoded {
+			l := &listenerv3.Listener{}
+			if proto.Unmarshal(e.Body, l) != nil {
+				return e
+			}
+			sends, serves := t.tells(r, false, keysOf(set), nil), t.tells(r, true, keysOf(set), nil)
+			if listener.Retell(l, sends, serves) != nil {
+				return e
+			}
+			out := envoy.Encode(l)
+			out.Needs = serves.Told.With(sends.Told.With(e.Needs))
+			out.Secrets = e.Secrets
+			return out
+		}))
+}

@@ -1,0 +1,72 @@
+package listener
+
+import (
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+
+	"fairway/internal/envoy"
+)
+
+// VirtualOutbound is the listener that takes what a sidecar's workload sends.
+const VirtualOutbound = "virtualOutbound"
+
+// Retell changes what a listener that was built here tells of its requests and connections: of what the workload sends, or of
+// what it serves.
+func Retell(l *listenerv3.Listener, sends, serves AccessLog) error {
+	a := sends
+	if l.GetTrafficDirection() == corev3.TrafficDirection_INBOUND {
+		a = serves
+	}
+	if l.GetName() == VirtualOutbound || l.GetTrafficDirection() == corev3.TrafficDirection_INBOUND {
+		l.AccessLog = a.ForNoRoute()
+	}
+	for _, c := range l.GetFilterChains() {
+		if err := a.retell(c); err != nil {
+			return err
+		}
+	}
+	if c := l.GetDefaultFilterChain(); c != nil {
+		return a.retell(c)
+	}
+	return nil
+}
+
+func (a AccessLog) retell(c *listenerv3.FilterChain) error {
+	for _, f := range c.GetFilters() {
+		switch {
+		case f.GetTypedConfig().MessageIs(&hcmv3.HttpConnectionManager{}):
+			m := &hcmv3.HttpConnectionManager{}
+			if err := f.GetTypedConfig().UnmarshalTo(m); err != nil {
+				return err
+			}
+			m.AccessLog, m.Tracing, m.RequestIdExtension = a.forHTTP(), nil, nil
+			a.trace(m)
+			f.ConfigType = &listenerv3.Filter_TypedConfig{TypedConfig: envoy.Any(m)}
+		case f.GetTypedConfig().MessageIs(&tcpproxyv3.TcpProxy{}):
+			m := &tcpproxyv3.TcpProxy{}
+			if err := f.GetTypedConfig().UnmarshalTo(m); err != nil {
+				return err
+			}
+			a.tellConnections(m)
+			f.ConfigType = &listenerv3.Filter_TypedConfig{TypedConfig: envoy.Any(m)}
+		}
+	}
+	return nil
+}
+
+// trace has an HTTP connection manager make spans, where that is said.
+func (a AccessLog) trace(m *hcmv3.HttpConnectionManager) {
+	if a.Told != nil {
+		m.Tracing, m.RequestIdExtension = a.Told.Tracing, a.Told.IDs
+	}
+}
+
+// tellConnections has a TCP proxy log and count: where something is counted it does when a connection is opened, too.
+func (a AccessLog) tellConnections(m *tcpproxyv3.TcpProxy) {
+	m.AccessLog, m.AccessLogOptions = a.forTCP(), nil
+	if a.Count != NoReporter {
+		m.AccessLogOptions = &tcpproxyv3.TcpProxy_TcpAccessLogOptions{FlushAccessLogOnConnected: true}
+	}
+}

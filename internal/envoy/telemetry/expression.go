@@ -1,0 +1,94 @@
+package telemetry
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+)
+
+// longest is how many bytes an expression may have: Envoy evaluates it for each request.
+const longest = 4096
+
+// functions are those of CEL that stock Envoy has, seen by trying each. A listener with another one is refused.
+var functions = map[string]bool{
+	operators.Conditional: true, operators.LogicalAnd: true, operators.LogicalOr: true, operators.LogicalNot: true,
+	operators.Equals: true, operators.NotEquals: true, operators.Less: true, operators.LessEquals: true,
+	operators.Greater: true, operators.GreaterEquals: true, operators.Add: true, operators.Subtract: true,
+	operators.Multiply: true, operators.Divide: true, operators.Modulo: true, operators.Negate: true,
+	operators.Index: true, operators.In: true,
+	"size": true, "matches": true, "contains": true, "startsWith": true, "endsWith": true,
+	"int": true, "uint": true, "double": true, "bytes": true, "dyn": true, "type": true, "duration": true, "timestamp": true,
+	"getFullYear": true, "getMonth": true, "getDayOfMonth": true, "getDayOfWeek": true, "getDayOfYear": true,
+	"getHours": true, "getMinutes": true, "getSeconds": true, "getMilliseconds": true,
+}
+
+var syntax = sync.OnceValues(func() (*cel.Env, error) { return cel.NewEnv() })
+
+// Expression is a user's expression in CEL as stock Envoy takes it. It fails where Envoy would refuse it, and with it the listener.
+func Expression(s string) (string, error) {
+	if len(s) > longest {
+		return "", fmt.Errorf("it has %d bytes, of %d that are taken", len(s), longest)
+	}
+	env, err := syntax()
+	if err != nil {
+		return "", err
+	}
+	parsed, issues := env.Parse(s)
+	if issues.Err() != nil {
+		return "", fmt.Errorf("it is no CEL: see its column %d", issues.Errors()[0].Location.Column()+1)
+	}
+	return s, check(parsed.NativeRep().Expr())
+}
+
+// Value is a user's expression as a format string. A conversion to a string around all of it, which stock Envoy has not, is left
+// out: what is formatted becomes text anyway.
+func Value(s string) (string, error) {
+	s = strings.TrimSpace(s)
+	if inner, ok := strings.CutPrefix(s, "string("); ok && strings.HasSuffix(inner, ")") {
+		if inner = strings.TrimSuffix(inner, ")"); balanced(inner) {
+			s = inner
+		}
+	}
+	if strings.Contains(s, ")%") {
+		return "", errors.New(`it has ")%", which ends it in a format string`)
+	}
+	s, err := Expression(s)
+	return "%CEL(" + s + ")%", err
+}
+
+// balanced says whether no parenthesis closes one that the text does not open.
+func balanced(s string) bool {
+	depth := 0
+	for _, c := range s {
+		switch c {
+		case '(':
+			depth++
+		case ')':
+			if depth--; depth < 0 {
+				return false
+			}
+		}
+	}
+	return depth == 0
+}
+
+// check refuses what stock Envoy does not know.
+func check(e ast.Expr) error {
+	var wrong error
+	ast.PreOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.ComprehensionKind:
+			wrong = errors.New("stock Envoy has no all, exists, exists_one, filter, map")
+		case ast.CallKind:
+			if name := e.AsCall().FunctionName(); !functions[name] && wrong == nil {
+				wrong = fmt.Errorf("stock Envoy has no function %s", name)
+			}
+		}
+	}))
+	return wrong
+}

@@ -1,0 +1,209 @@
+package telemetry
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+
+	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	celv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/filters/cel/v3"
+	grpclogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/grpc/v3"
+	otellogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/open_telemetry/v3"
+	otelcommonv1 "go.opentelemetry.io/proto/otlp/common/v1"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	"fairway/internal/envoy"
+	"fairway/internal/envoy/listener"
+)
+
+// logging is what the levels make of one provider.
+type logging struct {
+	level  int    // that said it last
+	field  string // where
+	filter string // expression; empty: everything
+}
+
+// logs puts the access loggers in; false: nobody says anything of access logs, so MeshConfig.accessLogFile does.
+//
+// A level that names providers takes the place of those before it; one that names none is about those that are in force. What a
+// level does not say stays as it was (telemetry.proto, AccessLogging).
+func (t *teller) logs(told *listener.Told) bool {
+	inForce := t.mesh.Defaults.GetAccessLogging()
+	said := len(inForce) > 0
+	for _, l := range t.levels {
+		var own []string
+		for _, e := range l.GetAccessLogging() {
+			if t.means(e.GetMatch().GetMode()) {
+				own, said = append(own, names(e.GetProviders())...), true
+			}
+		}
+		if len(own) > 0 {
+			inForce = own
+		}
+	}
+	of := map[string]logging{}
+	for _, name := range t.mesh.Defaults.GetAccessLogging() {
+		if slices.Contains(inForce, name) {
+			of[name] = logging{level: -1}
+		}
+	}
+	for level, l := range t.levels {
+		for i, e := range l.GetAccessLogging() {
+			if !t.means(e.GetMatch().GetMode()) {
+				continue
+			}
+			list := names(e.GetProviders())
+			if len(list) == 0 {
+				list = inForce
+			}
+			for _, name := range list {
+				switch {
+				case !slices.Contains(inForce, name):
+				case e.GetDisabled().GetValue():
+					delete(of, name)
+				default:
+					of[name] = logging{level, place("accessLogging", i, "providers"), e.GetFilter().GetExpression()}
+				}
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		t.logger(told, name, of[name])
+	}
+	return said
+}
+
+// logger adds what a provider of access logs takes.
+func (t *teller) logger(told *listener.Told, name string, l logging) {
+	p, ok := t.known(l.level, l.field, name)
+	if !ok {
+		return
+	}
+	out := listener.Logger{Requests: true, Connections: true}
+	var config proto.Message
+	switch p := p.GetProvider().(type) {
+	case *meshconfig.MeshConfig_ExtensionProvider_EnvoyFileAccessLog:
+		out.Name, config = listener.FileLogger(p.EnvoyFileAccessLog.GetPath(), t.fileFormat(name, p.EnvoyFileAccessLog))
+	case *meshconfig.MeshConfig_ExtensionProvider_EnvoyHttpAls:
+		als := p.EnvoyHttpAls
+		common := t.common(told, l, als.GetService(), als.GetPort(), als.GetLogName(), "http_envoy_accesslog", als.GetFilterStateObjectsToLog())
+		if common == nil {
+			return
+		}
+		out.Name, out.Connections = "envoy.access_loggers.http_grpc", false
+		config = &grpclogv3.HttpGrpcAccessLogConfig{
+			CommonConfig:                    common,
+			AdditionalRequestHeadersToLog:   als.GetAdditionalRequestHeadersToLog(),
+			AdditionalResponseHeadersToLog:  als.GetAdditionalResponseHeadersToLog(),
+			AdditionalResponseTrailersToLog: als.GetAdditionalResponseTrailersToLog(),
+		}
+	case *meshconfig.MeshConfig_ExtensionProvider_EnvoyTcpAls:
+		als := p.EnvoyTcpAls
+		common := t.common(told, l, als.GetService(), als.GetPort(), als.GetLogName(), "tcp_envoy_accesslog", als.GetFilterStateObjectsToLog())
+		if common == nil {
+			return
+		}
+		// Requests too, in Istio's words: what is logged of them is their connection's part (EnvoyTcpGrpcV3LogProvider).
+		out.Name, config = "envoy.access_loggers.tcp_grpc", &grpclogv3.TcpGrpcAccessLogConfig{CommonConfig: common}
+	case *meshconfig.MeshConfig_ExtensionProvider_EnvoyOtelAls:
+		als := p.EnvoyOtelAls
+		cluster, host, ok := t.cluster(told, l.level, l.field, als.GetService(), als.GetPort())
+		if !ok {
+			return
+		}
+		otel := &otellogv3.OpenTelemetryAccessLogConfig{
+			LogName: cmp.Or(als.GetLogName(), "otel_envoy_accesslog"), GrpcService: grpcService(cluster, host), DisableBuiltinLabels: true,
+			Body: text(cmp.Or(als.GetLogFormat().GetText(), listener.DefaultFormat)),
+		}
+		if labels := als.GetLogFormat().GetLabels(); labels != nil {
+			otel.Attributes = attributes(labels)
+		}
+		out.Name, config = "envoy.access_loggers.open_telemetry", otel
+	default:
+		t.note(l.level, l.field, "provider "+strconv.Quote(name)+" takes no access logs that stock Envoy could give it",
+			"name a provider of kind envoyFileAccessLog, envoyHttpAls, envoyTcpAls or envoyOtelAls")
+		return
+	}
+	if l.filter != "" {
+		expression, err := Expression(l.filter)
+		if err != nil {
+			t.note(l.level, l.field, "nothing is logged, for the filter's expression: "+err.Error(), "write it with what Envoy knows")
+			return
+		}
+		out.Filter = &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_ExtensionFilter{
+			ExtensionFilter: &accesslogv3.ExtensionFilter{
+				Name: "envoy.access_loggers.extension_filters.cel",
+				ConfigType: &accesslogv3.ExtensionFilter_TypedConfig{
+					TypedConfig: envoy.Any(&celv3.ExpressionFilter{Expression: expression}),
+				},
+			},
+		}}
+	}
+	out.Config = envoy.Any(config)
+	told.Loggers = append(told.Loggers, out)
+}
+
+// fileFormat is how a file's lines look: as the provider says, else as the mesh does where it is the built-in one.
+func (t *teller) fileFormat(name string, p *meshconfig.MeshConfig_ExtensionProvider_EnvoyFileAccessLogProvider) *corev3.SubstitutionFormatString {
+	out := listener.TextFormat(p.GetLogFormat().GetText())
+	switch {
+	case p.GetLogFormat().GetLabels() != nil:
+		out = listener.JSONFormat(p.GetLogFormat().GetLabels())
+	case p.GetLogFormat() == nil && name == "envoy":
+		out = t.mesh.Log.LineFormat()
+	}
+	out.OmitEmptyValues = p.GetOmitEmptyValues()
+	return out
+}
+
+func (t *teller) common(
+	told *listener.Told, l logging, service string, port uint32, name, byDefault string, state []string,
+) *grpclogv3.CommonGrpcAccessLogConfig {
+	cluster, host, ok := t.cluster(told, l.level, l.field, service, port)
+	if !ok {
+		return nil
+	}
+	return &grpclogv3.CommonGrpcAccessLogConfig{
+		LogName:                 cmp.Or(name, byDefault),
+		GrpcService:             grpcService(cluster, host),
+		TransportApiVersion:     corev3.ApiVersion_V3,
+		FilterStateObjectsToLog: state,
+	}
+}
+
+func grpcService(cluster, host string) *corev3.GrpcService {
+	return &corev3.GrpcService{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{
+		EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: cluster, Authority: host},
+	}}
+}
+
+// fromMesh is MeshConfig's own log as a logger, for listeners that something else is told of too.
+func fromMesh(log listener.AccessLog) []listener.Logger {
+	if log.File == "" {
+		return nil
+	}
+	name, config := listener.FileLogger(log.File, log.LineFormat())
+	return []listener.Logger{{Name: name, Config: envoy.Any(config), Requests: true, Connections: true}}
+}
+
+func text(s string) *otelcommonv1.AnyValue {
+	return &otelcommonv1.AnyValue{Value: &otelcommonv1.AnyValue_StringValue{StringValue: s}}
+}
+
+// attributes are the labels of a log's format: format strings, and objects of such.
+func attributes(s *structpb.Struct) *otelcommonv1.KeyValueList {
+	out := &otelcommonv1.KeyValueList{}
+	for _, k := range slices.Sorted(maps.Keys(s.GetFields())) {
+		v := s.GetFields()[k]
+		value := text(v.GetStringValue())
+		if inner := v.GetStructValue(); inner != nil {
+			value = &otelcommonv1.AnyValue{Value: &otelcommonv1.AnyValue_KvlistValue{KvlistValue: attributes(inner)}}
+		}
+		out.Values = append(out.Values, &otelcommonv1.KeyValue{Key: k, Value: value})
+	}
+	return out
+}

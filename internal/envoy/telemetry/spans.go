@@ -1,0 +1,252 @@
+package telemetry
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tracev3 "github.com/envoyproxy/go-control-plane/envoy/config/trace/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	uuidv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/request_id/uuid/v3"
+	detectorsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/tracers/opentelemetry/resource_detectors/v3"
+	tracingv3 "github.com/envoyproxy/go-control-plane/envoy/type/tracing/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	telemetryv1alpha1 "istio.io/api/telemetry/v1alpha1"
+
+	"fairway/internal/envoy"
+	"fairway/internal/envoy/listener"
+)
+
+// tracing is what the levels make of spans: each field as the innermost level has it that sets it (telemetry.proto, Tracing).
+type tracing struct {
+	level    int
+	field    string
+	provider string
+	sampling float64
+	off      bool
+	tags     map[string]*telemetryv1alpha1.Tracing_CustomTag
+	tagsAt   int
+	ids      *wrapperspb.BoolValue
+	ours     bool // tags that name the workload
+}
+
+// spans puts the tracer in; false: there is none.
+func (t *teller) spans(told *listener.Told) bool {
+	s := tracing{level: -1, sampling: t.mesh.Sampling, ours: true}
+	if d := t.mesh.Defaults.GetTracing(); len(d) > 0 {
+		s.provider = d[0]
+	}
+	for level, l := range t.levels {
+		for i, e := range l.GetTracing() {
+			if !t.means(e.GetMatch().GetMode()) {
+				continue
+			}
+			if list := names(e.GetProviders()); len(list) > 0 {
+				s.provider, s.level, s.field = list[0], level, place("tracing", i, "providers")
+			}
+			if v := e.GetRandomSamplingPercentage(); v != nil {
+				s.sampling = v.GetValue()
+			}
+			if v := e.GetDisableSpanReporting(); v != nil {
+				s.off = v.GetValue()
+			}
+			if len(e.GetCustomTags()) > 0 {
+				s.tags, s.tagsAt = e.GetCustomTags(), level
+			}
+			if v := e.GetUseRequestIdForTraceSampling(); v != nil {
+				s.ids = v
+			}
+			if v := e.GetEnableIstioTags(); v != nil {
+				s.ours = v.GetValue()
+			}
+			if e.GetDisableContextPropagation().GetValue() {
+				t.note(level, place("tracing", i, "disableContextPropagation"),
+					"the headers of a trace go on all the same: stock Envoy cannot keep them back",
+					"remove them by VirtualService.http.headers.request.remove where requests leave the mesh")
+			}
+		}
+	}
+	if s.provider == "" || s.off {
+		return false
+	}
+	p, ok := t.known(s.level, s.field, s.provider)
+	if !ok {
+		return false
+	}
+	out := &hcmv3.HttpConnectionManager_Tracing{
+		ClientSampling: percent(100), OverallSampling: percent(100), RandomSampling: percent(s.sampling),
+		CustomTags: t.tags(s),
+	}
+	name, config, longest := t.tracer(told, s, p)
+	if config == nil {
+		return false
+	}
+	if longest > 0 {
+		out.MaxPathTagLength = wrapperspb.UInt32(longest)
+	}
+	out.Provider = &tracev3.Tracing_Http{Name: name, ConfigType: &tracev3.Tracing_Http_TypedConfig{TypedConfig: envoy.Any(config)}}
+	told.Tracing = out
+	if s.ids != nil {
+		told.IDs = &hcmv3.RequestIDExtension{TypedConfig: envoy.Any(&uuidv3.UuidRequestIdConfig{UseRequestIdForTraceSampling: s.ids})}
+	}
+	return true
+}
+
+func percent(v float64) *typev3.Percent { return &typev3.Percent{Value: v} }
+
+// tracer is Envoy's part for a provider, and how long a path may be in a tag; nil: there is none.
+func (t *teller) tracer(
+	told *listener.Told, s tracing, p *meshconfig.MeshConfig_ExtensionProvider,
+) (name string, config proto.Message, longest uint32) {
+	switch p := p.GetProvider().(type) {
+	case *meshconfig.MeshConfig_ExtensionProvider_Zipkin:
+		if cluster, host, ok := t.cluster(told, s.level, s.field, p.Zipkin.GetService(), p.Zipkin.GetPort()); ok {
+			return "envoy.tracers.zipkin", zipkin(p.Zipkin, cluster, host), p.Zipkin.GetMaxTagLength()
+		}
+		return "", nil, 0
+	case *meshconfig.MeshConfig_ExtensionProvider_Datadog:
+		if cluster, host, ok := t.cluster(told, s.level, s.field, p.Datadog.GetService(), p.Datadog.GetPort()); ok {
+			return "envoy.tracers.datadog", &tracev3.DatadogConfig{
+				CollectorCluster: cluster, CollectorHostname: host, ServiceName: unnamed,
+			}, p.Datadog.GetMaxTagLength()
+		}
+		return "", nil, 0
+	case *meshconfig.MeshConfig_ExtensionProvider_Skywalking:
+		if cluster, host, ok := t.cluster(told, s.level, s.field, p.Skywalking.GetService(), p.Skywalking.GetPort()); ok {
+			out := &tracev3.SkyWalkingConfig{GrpcService: grpcService(cluster, host)}
+			if token := p.Skywalking.GetAccessToken(); token != "" {
+				out.ClientConfig = &tracev3.ClientConfig{BackendTokenSpecifier: &tracev3.ClientConfig_BackendToken{BackendToken: token}}
+			}
+			return "envoy.tracers.skywalking", out, 0
+		}
+		return "", nil, 0
+	case *meshconfig.MeshConfig_ExtensionProvider_Opentelemetry:
+		if cluster, host, ok := t.cluster(told, s.level, s.field, p.Opentelemetry.GetService(), p.Opentelemetry.GetPort()); ok {
+			return "envoy.tracers.opentelemetry", t.openTelemetry(s, p.Opentelemetry, cluster, host), p.Opentelemetry.GetMaxTagLength()
+		}
+		return "", nil, 0
+	}
+	t.note(s.level, s.field, "provider "+strconv.Quote(s.provider)+" takes no spans that stock Envoy could give it",
+		"name a provider of kind opentelemetry, zipkin, datadog or skywalking")
+	return "", nil, 0
+}
+
+// unnamed is what a workload is called in spans where its proxy does not say: agents tell their Envoy its name in the
+// environment, which tracers put before the configuration's, so that many workloads share one configuration.
+const unnamed = "istio-proxy"
+
+func zipkin(p *meshconfig.MeshConfig_ExtensionProvider_ZipkinTracingProvider, cluster, host string) *tracev3.ZipkinConfig {
+	path := cmp.Or(p.GetPath(), "/api/v2/spans")
+	out := &tracev3.ZipkinConfig{
+		CollectorCluster: cluster, CollectorEndpoint: path, CollectorHostname: host,
+		CollectorEndpointVersion: tracev3.ZipkinConfig_HTTP_JSON,
+		TraceId_128Bit:           !p.GetEnable_64BitTraceId(),
+		SharedSpanContext:        wrapperspb.Bool(false),
+		TraceContextOption:       tracev3.ZipkinConfig_TraceContextOption(p.GetTraceContextOption()),
+	}
+	if p.GetTimeout() != nil || len(p.GetHeaders()) > 0 {
+		out.CollectorService = httpService(cluster, host, path, p.GetTimeout(), p.GetHeaders())
+	}
+	return out
+}
+
+func (t *teller) openTelemetry(
+	s tracing, p *meshconfig.MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider, cluster, host string,
+) *tracev3.OpenTelemetryConfig {
+	out := &tracev3.OpenTelemetryConfig{ServiceName: unnamed, ResourceDetectors: []*corev3.TypedExtensionConfig{{
+		Name:        "envoy.tracers.opentelemetry.resource_detectors.environment",
+		TypedConfig: envoy.Any(&detectorsv3.EnvironmentResourceDetectorConfig{}),
+	}}}
+	if p.GetResourceDetectors().GetDynatrace() != nil {
+		out.ResourceDetectors = append(out.ResourceDetectors, &corev3.TypedExtensionConfig{
+			Name:        "envoy.tracers.opentelemetry.resource_detectors.dynatrace",
+			TypedConfig: envoy.Any(&detectorsv3.DynatraceResourceDetectorConfig{}),
+		})
+	}
+	if p.GetDynatraceSampler() != nil {
+		t.note(s.level, s.field, "the provider's dynatraceSampler has no effect: spans are chosen by randomSamplingPercentage", "")
+	}
+	if h := p.GetHttp(); h != nil {
+		out.HttpService = httpService(cluster, host, h.GetPath(), h.GetTimeout(), h.GetHeaders())
+		return out
+	}
+	out.GrpcService = grpcService(cluster, host)
+	if g := p.GetGrpc(); g != nil {
+		out.GrpcService.Timeout = g.GetTimeout()
+		for _, h := range headers(g.GetInitialMetadata()) {
+			out.GrpcService.InitialMetadata = append(out.GrpcService.InitialMetadata, h.GetHeader())
+		}
+	}
+	return out
+}
+
+func httpService(
+	cluster, host, path string, timeout *durationpb.Duration, all []*meshconfig.MeshConfig_ExtensionProvider_HttpHeader,
+) *corev3.HttpService {
+	return &corev3.HttpService{
+		HttpUri: &corev3.HttpUri{
+			Uri: host + path, Timeout: cmp.Or(timeout, durationpb.New(3e9)),
+			HttpUpstreamType: &corev3.HttpUri_Cluster{Cluster: cluster},
+		},
+		RequestHeadersToAdd: headers(all),
+	}
+}
+
+// headers are a provider's; the value of one may come out of the proxy's environment.
+func headers(all []*meshconfig.MeshConfig_ExtensionProvider_HttpHeader) (out []*corev3.HeaderValueOption) {
+	for _, h := range all {
+		value := h.GetValue()
+		if name := h.GetEnvName(); name != "" {
+			value = "%ENVIRONMENT(" + name + ")%"
+		}
+		out = append(out, &corev3.HeaderValueOption{
+			Header:       &corev3.HeaderValue{Key: h.GetName(), Value: value},
+			AppendAction: corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD,
+		})
+	}
+	return out
+}
+
+// tags are the user's, and those that name the workload, which every proxy tells of itself.
+func (t *teller) tags(s tracing) (out []*tracingv3.CustomTag) {
+	if s.ours {
+		for _, tag := range [...]struct{ name, of string }{
+			{"istio.canonical_revision", "xds.node.metadata['LABELS']['service.istio.io/canonical-revision']"},
+			{"istio.canonical_service", "xds.node.metadata['LABELS']['service.istio.io/canonical-name']"},
+			{"istio.cluster_id", "xds.node.metadata['CLUSTER_ID']"},
+			{"istio.mesh_id", "xds.node.metadata['MESH_ID']"},
+			{"istio.namespace", "xds.node.metadata['NAMESPACE']"},
+		} {
+			out = append(out, formatted(tag.name, "%CEL("+tag.of+")%"))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.tags)) {
+		switch v := s.tags[name].GetType().(type) {
+		case *telemetryv1alpha1.Tracing_CustomTag_Literal:
+			out = append(out, &tracingv3.CustomTag{Tag: name, Type: &tracingv3.CustomTag_Literal_{
+				Literal: &tracingv3.CustomTag_Literal{Value: v.Literal.GetValue()},
+			}})
+		case *telemetryv1alpha1.Tracing_CustomTag_Environment:
+			out = append(out, &tracingv3.CustomTag{Tag: name, Type: &tracingv3.CustomTag_Environment_{
+				Environment: &tracingv3.CustomTag_Environment{Name: v.Environment.GetName(), DefaultValue: v.Environment.GetDefaultValue()},
+			}})
+		case *telemetryv1alpha1.Tracing_CustomTag_Header:
+			out = append(out, &tracingv3.CustomTag{Tag: name, Type: &tracingv3.CustomTag_RequestHeader{
+				RequestHeader: &tracingv3.CustomTag_Header{Name: v.Header.GetName(), DefaultValue: v.Header.GetDefaultValue()},
+			}})
+		case *telemetryv1alpha1.Tracing_CustomTag_Formatter:
+			out = append(out, formatted(name, v.Formatter.GetValue()))
+		}
+	}
+	return out
+}
+
+func formatted(name, format string) *tracingv3.CustomTag {
+	return &tracingv3.CustomTag{Tag: name, Type: &tracingv3.CustomTag_Value{Value: format}}
+}

@@ -1,0 +1,267 @@
+package telemetry_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	telemetryv1alpha1 "istio.io/api/telemetry/v1alpha1"
+
+	celv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/filters/cel/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"sigs.k8s.io/yaml"
+
+	"fairway/internal/envoy/listener"
+	"fairway/internal/envoy/telemetry"
+)
+
+const providers = `
+extensionProviders:
+- {name: prometheus, prometheus: {}}
+- {name: envoy, envoyFileAccessLog: {path: /dev/stdout}}
+- {name: file, envoyFileAccessLog: {path: /tmp/log, logFormat: {text: "%PROTOCOL%"}}}
+- {name: als, envoyHttpAls: {service: als.test, port: 9000}}
+- {name: tcp-als, envoyTcpAls: {service: als.test, port: 9000}}
+- {name: otel-log, envoyOtelAls: {service: als.test, port: 9000, logFormat: {labels: {a: "%PROTOCOL%", b: {c: x}}}}}
+- {name: zipkin, zipkin: {service: zipkin.test, port: 9411}}
+- {name: otel, opentelemetry: {service: otel.test, port: 4317}}
+- {name: datadog, datadog: {service: datadog.test, port: 8126}}
+- {name: sky, skywalking: {service: sky.test, port: 11800, accessToken: t}}
+- {name: lost, zipkin: {service: nowhere.test, port: 9411}}
+- {name: old, lightstep: {service: x, port: 1}}
+`
+
+// read reads a message of YAML.
+func read[M proto.Message](t *testing.T, into M, text string) M {
+	t.Helper()
+	json, err := yaml.YAMLToJSON([]byte(text))
+	if err == nil {
+		err = protojson.Unmarshal(json, into)
+	}
+	if err != nil {
+		t.Fatalf("%s\n%v", text, err)
+	}
+	return into
+}
+
+// TestPrecedence: which of several Telemetries says what. Each row cites what the API's reference says
+// (https://istio.io/latest/docs/reference/config/telemetry/).
+func TestPrecedence(t *testing.T) {
+	for _, c := range []struct {
+		because, defaults string
+		mesh              string // MeshConfig.accessLogFile
+		levels            []string
+		sends, serves     string // "logs | spans | metrics"
+	}{
+		{because: "nothing is said", mesh: "/f", sends: "mesh:/f | - | all", serves: "mesh:/f | - | all"},
+		{
+			because: "MeshConfig.defaultProviders: used where no provider is named", defaults: "{accessLogging: [envoy], tracing: [zipkin], metrics: [prometheus]}",
+			sends: "stdout | zipkin 1% | all", serves: "stdout | zipkin 1% | all",
+		},
+		{
+			because:  "Metrics.providers: if no provider is specified, the default metrics provider is used; without one nothing is counted",
+			defaults: "{accessLogging: [envoy]}", sends: "stdout | - | none", serves: "stdout | - | none",
+		},
+		{
+			because: "AccessLogging.providers: to which this configuration applies", mesh: "/f",
+			levels: []string{"accessLogging: [{providers: [{name: file}]}]"}, sends: "file | - | all", serves: "file | - | all",
+		},
+		{
+			because: "a workload's entry goes before its namespace's, and that before the mesh's",
+			levels: []string{
+				"accessLogging: [{providers: [{name: file}]}]", "accessLogging: [{providers: [{name: envoy}]}]",
+				"accessLogging: [{providers: [{name: als}]}]",
+			},
+			sends: "http_grpc>requests | - | all", serves: "http_grpc>requests | - | all",
+		},
+		{
+			because: "AccessLogging.disabled: no access logs for the specified providers",
+			levels:  []string{"accessLogging: [{providers: [{name: file}, {name: envoy}]}]", "accessLogging: [{disabled: true}]"},
+			sends:   "- | - | all", serves: "- | - | all",
+		},
+		{
+			because: "LogSelector.mode: one side alone; the other stays as it was", mesh: "/f",
+			levels: []string{"accessLogging: [{match: {mode: CLIENT}, providers: [{name: file}]}]"},
+			sends:  "file | - | all", serves: "mesh:/f | - | all",
+		},
+		{
+			because: "AccessLogging.filter: selects requests and connections",
+			levels:  []string{"accessLogging: [{providers: [{name: tcp-als}], filter: {expression: 'response.code >= 400'}}]"},
+			sends:   "tcp_grpc[response.code >= 400] | - | all", serves: "tcp_grpc[response.code >= 400] | - | all",
+		},
+		{
+			because: "Tracing: what a level does not set stays as the outer one has it",
+			levels: []string{
+				"tracing: [{providers: [{name: zipkin}], randomSamplingPercentage: 10}]", "tracing: [{randomSamplingPercentage: 50}]",
+				"tracing: [{providers: [{name: otel}], customTags: {a: {literal: {value: b}}}}]",
+			},
+			sends: "- | opentelemetry 50% a | all", serves: "- | opentelemetry 50% a | all",
+		},
+		{
+			because: "Tracing.disableSpanReporting: no spans for impacted workloads", defaults: "{tracing: [zipkin], metrics: [prometheus]}",
+			levels: []string{"tracing: [{match: {mode: SERVER}, disableSpanReporting: true}]"},
+			sends:  "- | zipkin 1% | all", serves: "- | - | all",
+		},
+		{
+			because: "Metrics.overrides: applied in order, the mesh's, the namespace's, the workload's",
+			levels: []string{
+				"metrics: [{overrides: [{match: {metric: ALL_METRICS}, disabled: true}]}]",
+				"metrics: [{overrides: [{match: {metric: REQUEST_COUNT}, disabled: false}]}]",
+			},
+			sends:  "- | - | " + off(listener.Metrics[1:]...),
+			serves: "- | - | " + off(listener.Metrics[1:]...),
+		},
+		{
+			because: "MetricsOverrides.match: if not specified, all metrics and both modes; TagOverride: UPSERT and REMOVE",
+			levels: []string{
+				"metrics: [{overrides: [{match: {metric: REQUEST_COUNT, mode: SERVER}, tagOverrides: {a: {value: 'string(request.host)'}, b: {operation: REMOVE}}}]}]",
+				"metrics: [{overrides: [{match: {metric: REQUEST_COUNT}, tagOverrides: {b: {value: \"'x'\"}}}]}]",
+			},
+			sends: "- | - | requests_total b=%CEL('x')%", serves: "- | - | requests_total a=%CEL(request.host)% b=%CEL('x')%",
+		},
+	} {
+		for _, side := range []struct {
+			serves bool
+			want   string
+		}{{false, c.sends}, {true, c.serves}} {
+			got, notes := tell(t, c.mesh, c.defaults, side.serves, c.levels)
+			if got != side.want || len(notes) > 0 {
+				t.Errorf("%s (serves %t): %s, %q; want %s", c.because, side.serves, got, notes, side.want)
+			}
+		}
+	}
+}
+
+func off(names ...string) string {
+	slices.Sort(names)
+	return strings.Join(names, " off ") + " off"
+}
+
+// TestNotes: what cannot be told is said, with its level and field, and the rest is told.
+func TestNotes(t *testing.T) {
+	for _, c := range []struct{ level, got, note string }{
+		{"accessLogging: [{providers: [{name: file}, {name: none}]}]", "file | - | all", `0 spec.accessLogging[0].providers: the mesh has no provider "none"`},
+		{"accessLogging: [{providers: [{name: zipkin}]}]", "- | - | all", `0 spec.accessLogging[0].providers: provider "zipkin" takes no access logs`},
+		{"accessLogging: [{providers: [{name: file}], filter: {expression: 'string(response.code)'}}]", "- | - | all",
+			"0 spec.accessLogging[0].providers: nothing is logged, for the filter's expression: stock Envoy has no function string"},
+		{"accessLogging: [{providers: [{name: file}], filter: {expression: 'request.headers.all(h, true)'}}]", "- | - | all",
+			"stock Envoy has no all, exists"},
+		{"tracing: [{providers: [{name: lost}]}]", "- | - | all", "0 spec.tracing[0].providers: no service nowhere.test with port 9411"},
+		{"tracing: [{providers: [{name: old}]}]", "- | - | all", `provider "old" takes no spans`},
+		{"tracing: [{providers: [{name: datadog}], disableContextPropagation: true}]", "- | datadog 1% | all", "spec.tracing[0].disableContextPropagation"},
+		{"tracing: [{providers: [{name: sky}]}]", "- | skywalking 1% | all", ""},
+		{"metrics: [{overrides: [{match: {metric: GRPC_REQUEST_MESSAGES}, disabled: true}]}]", "- | - | all", "metric GRPC_REQUEST_MESSAGES is not counted"},
+		{"metrics: [{overrides: [{match: {customMetric: mine}, disabled: true}]}]", "- | - | all", `there is no metric "mine"`},
+		{"metrics: [{overrides: [{tagOverrides: {a-b: {value: x}}}]}]", "- | - | all", `"a-b" is no name of a label`},
+		{`metrics: [{overrides: [{tagOverrides: {a: {value: "'%CEL(x)%'"}}}]}]`, "- | - | all", `it has ")%"`},
+	} {
+		got, notes := tell(t, "", "", false, []string{c.level})
+		all := strings.Join(notes, "\n")
+		if got != c.got || !strings.Contains(all, c.note) || (c.note == "") != (len(notes) == 0) {
+			t.Errorf("%s\n%s, %q\nwant %s, %q", c.level, got, notes, c.got, c.note)
+		}
+	}
+}
+
+// tell says what a side tells in a few words.
+func tell(t *testing.T, file, defaults string, serves bool, levels []string) (string, []string) {
+	t.Helper()
+	config := read(t, &meshconfig.MeshConfig{}, providers)
+	m := telemetry.Mesh{Log: listener.AccessLog{File: file}, Sampling: 1, Providers: map[string]*meshconfig.MeshConfig_ExtensionProvider{}}
+	for _, p := range config.GetExtensionProviders() {
+		m.Providers[p.GetName()] = p
+	}
+	if defaults != "" {
+		m.Defaults = read(t, &meshconfig.MeshConfig_DefaultProviders{}, defaults)
+	}
+	m.Cluster = func(service string, port uint32) (string, string, bool) {
+		return fmt.Sprintf("outbound|%d||%s", port, service), service, service != "nowhere.test"
+	}
+	var all []telemetry.Level
+	for _, l := range levels {
+		all = append(all, read(t, &telemetryv1alpha1.Telemetry{}, l))
+	}
+	var notes []string
+	got := telemetry.Tell(m, serves, func(level int, field, message, _ string) {
+		notes = append(notes, fmt.Sprintf("%d %s: %s", level, field, message))
+	}, all...)
+	return strings.Join([]string{logs(t, got), spans(got), metrics(got)}, " | "), notes
+}
+
+func logs(t *testing.T, a listener.AccessLog) string {
+	if a.Told == nil {
+		if a.File == "" {
+			return "-"
+		}
+		return "mesh:" + a.File
+	}
+	var out []string
+	for _, l := range a.Told.Loggers {
+		s := l.Name[strings.LastIndexByte(l.Name, '.')+1:]
+		if !l.Connections {
+			s += ">requests"
+		}
+		if f := l.Filter.GetExtensionFilter(); f != nil {
+			cel := &celv3.ExpressionFilter{}
+			if err := f.GetTypedConfig().UnmarshalTo(cel); err != nil {
+				t.Fatal(err)
+			}
+			s += "[" + cel.GetExpression() + "]"
+		}
+		if err := l.Config.MessageName().IsValid(); !err {
+			t.Errorf("%s has no configuration", l.Name)
+		}
+		out = append(out, s)
+	}
+	if len(out) == 0 {
+		return "-"
+	}
+	if a.File != "" && len(out) == 1 && out[0] == "file" && strings.Contains(a.Told.Loggers[0].Config.String(), a.File) {
+		return "mesh:" + a.File
+	}
+	return strings.Join(out, ",")
+}
+
+func spans(a listener.AccessLog) string {
+	if a.Told == nil || a.Told.Tracing == nil {
+		return "-"
+	}
+	name := a.Told.Tracing.GetProvider().GetName()
+	s := fmt.Sprintf("%s %v%%", name[strings.LastIndexByte(name, '.')+1:], a.Told.Tracing.GetRandomSampling().GetValue())
+	for _, tag := range a.Told.Tracing.GetCustomTags() {
+		if !strings.HasPrefix(tag.GetTag(), "istio.") {
+			s += " " + tag.GetTag()
+		}
+	}
+	return s
+}
+
+func metrics(a listener.AccessLog) string {
+	if a.Count == listener.NoReporter {
+		return "none"
+	}
+	if a.Told == nil || len(a.Told.Changed) == 0 {
+		return "all"
+	}
+	var out []string
+	for name, m := range a.Told.Changed {
+		s := name
+		if m.Off {
+			s += " off"
+		}
+		for label, value := range m.Tags {
+			s += " " + label + "=" + value
+		}
+		for _, label := range m.Without {
+			s += " -" + label
+		}
+		fields := strings.Fields(s)[1:]
+		slices.Sort(fields)
+		out = append(out, name+" "+strings.Join(fields, " "))
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
