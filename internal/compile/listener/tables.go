@@ -4,6 +4,7 @@ import (
 	"fairway/internal/compile/demand"
 	"fairway/internal/compile/inbound"
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/policy"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/route"
 	"fairway/internal/compile/scope"
@@ -38,7 +39,8 @@ type Tables struct {
 
 // Declare declares the tables, in order.
 func Declare(
-	in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *demand.Tables, workloads *inbound.Tables, rt *route.Tables,
+	in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *demand.Tables, workloads *inbound.Tables,
+	policies *policy.Tables, rt *route.Tables,
 ) *Tables {
 	t := &Tables{in: in, reg: reg, sc: sc, rt: rt, demand: proxies}
 	t.declareSettings()
@@ -48,7 +50,7 @@ func Declare(
 	t.declareListeners()
 	t.declareShadowed()
 	t.declareVirtual()
-	t.declareInbound(workloads)
+	t.declareInbound(workloads, policies)
 	t.Parts = []demand.Part{
 		demand.Over(t.views.Part(xdstype.Listeners, Variant.shelf, t.Listeners, t.Virtual), t.clusterViews, Variant.over),
 		workloads.Part(xdstype.Listeners, t.Inbound),

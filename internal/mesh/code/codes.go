@@ -292,6 +292,10 @@ const (
 	NotEnforced = "NotEnforced"
 	// NotYetValid: a certificate is not valid yet.
 	NotYetValid = "NotYetValid"
+	// OnlyRequests: a rule asks for what only HTTP requests have, at a port that is not HTTP: an ALLOW rule matches nothing there.
+	OnlyRequests = "OnlyRequests"
+	// Uncompiled: something of a policy cannot be carried out: the rule lets nothing through that it does not surely mean.
+	Uncompiled = "Uncompiled"
 	// UnknownExtension: a setting has the prefix of this mesh's own ones and means nothing.
 	UnknownExtension = "UnknownExtension"
 	// UnreadableFile: a gateway cannot read a certificate file.
