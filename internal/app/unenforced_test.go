@@ -51,7 +51,8 @@ func TestUnenforcedPoliciesComeFirst(t *testing.T) {
 	p.Apply(
 		t,
 		"z-policy.yaml",
-		"apiVersion: security.istio.io/v1\nkind: RequestAuthentication\nmetadata: {name: nobody, namespace: shop}\nspec: {jwtRules: [{issuer: b}]}\n"+
+		"apiVersion: security.istio.io/v1\nkind: RequestAuthentication\nmetadata: {name: nobody, namespace: shop}\n"+
+			"spec: {jwtRules: [{issuer: b}]}\n"+
 			"---\napiVersion: security.istio.io/v1\nkind: RequestAuthentication\nmetadata: {name: tokens, namespace: "+
 			"shop}\nspec: {jwtRules: [{issuer: a}]}\n",
 	)

@@ -5,6 +5,7 @@ import (
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
+	"fairway/internal/compile/policy"
 	"fairway/internal/compile/sidecar"
 	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
@@ -30,6 +31,7 @@ type Placement struct {
 	Mutual       bool        // the proxy can speak mutual TLS
 	Sources      mesh.Labels // those of the proxy's labels that sourceLabels of some VirtualService ask for
 	Holder       Holder      // who it is, where Secrets are concerned
+	Policies     policy.Set  // of a gateway: which policies hold for it
 	Patches      string      // which patches change what it is sent, in their order; empty: none does
 }
 
@@ -78,6 +80,7 @@ func (t *Tables) declarePlacements() {
 						Ranks:    ranks,
 						Mutual:   p.Mutual,
 						Holder:   holderOf(p),
+						Policies: t.policies.OfProxy(r, p),
 						Patches:  t.patches.Of(r, p),
 					},
 				)

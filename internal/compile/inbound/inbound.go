@@ -16,7 +16,6 @@ import (
 	"fairway/internal/compile/peer"
 	"fairway/internal/compile/policy"
 	"fairway/internal/compile/registry"
-	"fairway/internal/compile/selects"
 	"fairway/internal/compile/sidecar"
 	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
@@ -160,7 +159,7 @@ func (t *Tables) declare(placements *table.Table[mesh.ProxyID, demand.Placement]
 func (t *Tables) inbound(r *table.Reader, p vouch.Proxy, at demand.Placement) *Workload {
 	i := &Workload{
 		Namespace: p.Namespace, Interception: p.Interception, Families: at.Families,
-		Policies: t.policies.For(r, selects.Workload{Namespace: p.Namespace, Labels: p.Said}),
+		Policies: t.policies.OfProxy(r, p),
 	}
 	var spec *networking.Sidecar
 	if o, ok := table.Get(r, t.in.Sidecars, at.Sidecar); ok {

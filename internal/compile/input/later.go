@@ -52,6 +52,7 @@ var partly = map[string]func(*meshconfig.MeshConfig) map[string]bool{
 		p := m.GetDefaultProviders()
 		return map[string]bool{"tracing": len(p.GetTracing()) > 0, "accessLogging": len(p.GetAccessLogging()) > 0}
 	},
+	"extension_providers": idleProviders,
 }
 
 // elsewhere are fields that others read: the agent, the injector, those who write into a cluster.

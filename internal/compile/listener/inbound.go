@@ -38,6 +38,9 @@ func (t *Tables) declareInbound(workloads *inbound.Tables, policies *policy.Tabl
 			}
 			put := func(l listener.Listener, needs []string) {
 				e := envoy.Encode(listener.Build(l))
+				for _, need := range b.filters.Needs {
+					needs = append(needs, need.String())
+				}
 				slices.Sort(needs)
 				e.Needs = slices.Compact(needs)
 				emit(mesh.ResourceKey{Shelf: k.Shelf(), Name: l.Name}, e)

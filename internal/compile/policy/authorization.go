@@ -28,12 +28,29 @@ func (t *Tables) declareAuthorizations() {
 			for _, f := range c.Faults {
 				r.Note(o.Problem(f.Field, code.Uncompiled, mesh.Error, "this cannot be carried out: "+f.Why+"; "+instead(c), ""))
 			}
+			t.noteTargets(r, o)
 			emit(k, c)
 		})
 	t.holds(t.in.AuthorizationPolicies, func(o *config.Object) selects.Selector {
 		spec := config.Spec[*securityv1beta1.AuthorizationPolicy](o)
 		return selectorOf(o, spec.GetSelector(), spec.GetTargetRef(), spec.GetTargetRefs()) //nolint:staticcheck // deprecated, still taken
 	})
+}
+
+// noteTargets says of targets that no proxy here stands for that the policy does not hold by them.
+func (t *Tables) noteTargets(r *table.Reader, o *config.Object) {
+	for i, ref := range config.Spec[*securityv1beta1.AuthorizationPolicy](o).GetTargetRefs() {
+		field, why := fmt.Sprintf("spec.targetRefs[%d]", i), ""
+		switch {
+		case ref.GetKind() == "Service" || ref.GetKind() == "ServiceEntry":
+			why = "policies for a " + ref.GetKind() + " hold at waypoints, and there are none in this mesh: by this target it holds nowhere"
+		case ref.GetKind() == "GatewayClass" && o.Namespace != t.in.RootNamespace(r):
+			why = "policies for a GatewayClass hold in the root namespace alone: by this target it holds nowhere"
+		default:
+			continue
+		}
+		r.Note(o.Problem(field, code.Unused, mesh.Warning, why, "select workloads by selector"))
+	}
 }
 
 // instead is what becomes of a rule that has something that cannot be matched.
@@ -60,8 +77,12 @@ func (t *Tables) compiled(r *table.Reader, s Set) (out []*authorization.Compiled
 // authorize adds the filters of a set's AuthorizationPolicies.
 func (t *Tables) authorize(r *table.Reader, s Set, to *Filters) {
 	list := t.compiled(r, s)
-	to.Requests = to.Requests.WithHTTP(listener.Authorization, authorization.Requests(list)...)
-	to.Connections = to.Connections.WithConnections(listener.Authorization, authorization.Connections(list)...)
+	ask, cluster := t.authorizer(r, s)
+	if cluster != (mesh.ClusterKey{}) {
+		to.Needs = append(to.Needs, cluster)
+	}
+	to.Requests = to.Requests.WithHTTP(listener.Authorization, authorization.Requests(list, ask)...)
+	to.Connections = to.Connections.WithConnections(listener.Authorization, authorization.Connections(list, ask)...)
 }
 
 // NoteOfRequests says of a set's policies which fields only requests have, for a port whose connections are not HTTP.
@@ -77,8 +98,8 @@ func (t *Tables) NoteOfRequests(r *table.Reader, s Set, port uint32) {
 		}
 		r.Note(o.Problem(
 			c.OfRequests[0].Field, code.OnlyRequests, mesh.Warning,
-			fmt.Sprintf("only HTTP requests have it, and port %d of a workload that the policy selects is not HTTP: there %s", port, instead(c)),
-			"limit the rule by operation.ports, or select other workloads",
+			fmt.Sprintf("only HTTP requests have it, and port %d of a workload that it selects is not HTTP: there %s", port, instead(c)),
+			"write a rule for the port that asks for nothing of requests, or select other workloads",
 		))
 	}
 }

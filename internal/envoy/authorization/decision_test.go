@@ -38,10 +38,10 @@ func enginesOf(t testing.TB, policies []*authorization.Compiled) (out engines) {
 		t.Fatalf("no such filter: %v", m)
 		return nil
 	}
-	for _, f := range authorization.Requests(policies) {
+	for _, f := range authorization.Requests(policies, authorization.Authorizer{}) {
 		out.requests = append(out.requests, rules(f.GetTypedConfig()))
 	}
-	for _, f := range authorization.Connections(policies) {
+	for _, f := range authorization.Connections(policies, authorization.Authorizer{}) {
 		out.connections = append(out.connections, rules(f.GetTypedConfig()))
 	}
 	return out
@@ -72,9 +72,15 @@ func (d draw) some(odds float64, list ...string) (out []string) {
 }
 
 var (
-	trust    = []string{"td-new", "td-old"}
-	callers  = []string{"", "td-new/ns/shop/sa/web", "td-old/ns/shop/sa/db", "td-old/ns/shop-2/sa/web", "away/ns/shop/sa/web", "away/ns/bank/sa/till"}
-	who      = []string{"*", "td-old/ns/shop/sa/web", "cluster.local/ns/shop/sa/db", "away/ns/*", "*/sa/web", "td-new/*", "td*", "*-old/ns/shop/sa/web", "*ill"}
+	trust   = []string{"td-new", "td-old"}
+	callers = []string{
+		"", "td-new/ns/shop/sa/web", "td-old/ns/shop/sa/db", "td-old/ns/shop-2/sa/web", "away/ns/shop/sa/web",
+		"away/ns/bank/sa/till",
+	}
+	who = []string{
+		"*", "td-old/ns/shop/sa/web", "cluster.local/ns/shop/sa/db", "away/ns/*", "*/sa/web", "td-new/*", "td*",
+		"*-old/ns/shop/sa/web", "*ill",
+	}
 	spaces   = []string{"*", "shop", "sh*", "*p-2", "bank", "shop/sa/web"}
 	accounts = []string{"web", "shop/web", "bank/till"}
 	domains  = []string{"*", "td-new", "td*", "*ay", "cluster.local"}
@@ -87,7 +93,10 @@ var (
 	urls     = []string{"/", "/a", "/a/b", "/a/b/c", "/a/b/c/d.html", "/a/", "/a//c", "/b.html", "/a/b/c/"}
 	ports    = []string{"80", "8080", "9000"}
 	names    = []string{"a.test", "*.test", "a*", "*"}
-	who2     = []string{"*", "issuer/x", "https://issuer/x", "https://issuer/*", "*/x", "https*", "*issuer/x", "issuer", "a/b/c", "a/*", "*b/c", "https://issuer/"}
+	who2     = []string{
+		"*", "issuer/x", "https://issuer/x", "https://issuer/*", "*/x", "https*", "*issuer/x", "issuer", "a/b/c", "a/*",
+		"*b/c", "https://issuer/",
+	}
 	issuers  = []string{"issuer", "https://issuer", "a", "a/b", ""}
 	subjects = []string{"x", "b/c", "c", ""}
 	texts    = []string{"x", "xy*", "*z", "*", "xyz"}

@@ -6,6 +6,7 @@ import (
 	httprbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	networkrbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
+	"google.golang.org/protobuf/proto"
 	securityv1beta1 "istio.io/api/security/v1beta1"
 
 	"fairway/internal/envoy"
@@ -27,7 +28,7 @@ type stage struct {
 	dryRun string // what statistics and metadata of policies that are tried out begin with
 }
 
-// stages are in the order of the decision: "CUSTOM action is evaluated first, then the DENY action, and finally the ALLOW
+// stages, behind the one that asks, are in the order of the decision: "CUSTOM action is evaluated first, then the DENY action, and finally the ALLOW
 // action". Whether a request is audited does not depend on them.
 var stages = []stage{
 	{securityv1beta1.AuthorizationPolicy_AUDIT, rbacconfigv3.RBAC_LOG, ""},
@@ -35,10 +36,21 @@ var stages = []stage{
 	{securityv1beta1.AuthorizationPolicy_ALLOW, rbacconfigv3.RBAC_ALLOW, "istio_dry_run_allow_"},
 }
 
-// Requests gives the filters of HTTP requests, in order, of the policies that hold for a workload.
-func Requests(policies []*Compiled) (out []*hcmv3.HttpFilter) {
+// Requests gives the filters of HTTP requests, in order, of the policies that hold for a workload. ask is the authorizer of those
+// of action CUSTOM.
+func Requests(policies []*Compiled, ask Authorizer) (out []*hcmv3.HttpFilter) {
+	of := func(c *Compiled) []Rule { return c.Requests }
+	add := func(name string, m proto.Message) {
+		out = append(out, &hcmv3.HttpFilter{Name: name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: envoy.Any(m)}})
+	}
+	if rules := askedRules(policies, of); rules != nil && ask.requests == nil {
+		add(requestFilter, &httprbacv3.RBAC{Rules: rules})
+	} else if rules != nil {
+		add(requestFilter, &httprbacv3.RBAC{ShadowRules: rules, ShadowRulesStatPrefix: askedPrefix})
+		add("envoy.filters.http.ext_authz", ask.requests)
+	}
 	for _, s := range stages {
-		rules, shadow := s.split(policies, func(c *Compiled) []Rule { return c.Requests })
+		rules, shadow := s.split(policies, of)
 		if rules == nil && shadow == nil {
 			continue
 		}
@@ -46,17 +58,26 @@ func Requests(policies []*Compiled) (out []*hcmv3.HttpFilter) {
 		if shadow != nil {
 			m.ShadowRulesStatPrefix = s.dryRun
 		}
-		out = append(out, &hcmv3.HttpFilter{
-			Name: requestFilter, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: envoy.Any(m)},
-		})
+		add(requestFilter, m)
 	}
 	return out
 }
 
-// Connections gives the filters of connections that are not HTTP, in order.
-func Connections(policies []*Compiled) (out []*listenerv3.Filter) {
+// Connections gives the filters of connections that are not HTTP, in order. An authorizer that only knows requests is not asked:
+// what it would be asked about is denied.
+func Connections(policies []*Compiled, ask Authorizer) (out []*listenerv3.Filter) {
+	of := func(c *Compiled) []Rule { return c.Connections }
+	add := func(name string, m proto.Message) {
+		out = append(out, &listenerv3.Filter{Name: name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: envoy.Any(m)}})
+	}
+	if rules := askedRules(policies, of); rules != nil && ask.connections == nil {
+		add(connectionFilter, &networkrbacv3.RBAC{StatPrefix: tcpPrefix, Rules: rules})
+	} else if rules != nil {
+		add(connectionFilter, &networkrbacv3.RBAC{StatPrefix: tcpPrefix, ShadowRules: rules, ShadowRulesStatPrefix: askedPrefix})
+		add("envoy.filters.network.ext_authz", ask.connections)
+	}
 	for _, s := range stages {
-		rules, shadow := s.split(policies, func(c *Compiled) []Rule { return c.Connections })
+		rules, shadow := s.split(policies, of)
 		if rules == nil && shadow == nil {
 			continue
 		}
@@ -64,9 +85,7 @@ func Connections(policies []*Compiled) (out []*listenerv3.Filter) {
 		if shadow != nil {
 			m.ShadowRulesStatPrefix = s.dryRun
 		}
-		out = append(out, &listenerv3.Filter{
-			Name: connectionFilter, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: envoy.Any(m)},
-		})
+		add(connectionFilter, m)
 	}
 	return out
 }

@@ -1,7 +1,9 @@
 package authorization_test
 
 import (
+	"errors"
 	"flag"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	meshconfig "istio.io/api/mesh/v1alpha1"
 	securityv1beta1 "istio.io/api/security/v1beta1"
 	"sigs.k8s.io/yaml"
 
@@ -57,6 +60,7 @@ func TestGoldens(t *testing.T) {
 				t.Fatal(err)
 			}
 			var list []*authorization.Compiled
+			ask := authorizerOf(t, name)
 			var out strings.Builder
 			for doc := range strings.SplitSeq(string(text), "\n---\n") {
 				c := authorization.Compile(parse(t, doc), trust)
@@ -68,10 +72,10 @@ func TestGoldens(t *testing.T) {
 				}
 				list = append(list, c)
 			}
-			for _, f := range authorization.Requests(list) {
+			for _, f := range authorization.Requests(list, ask) {
 				show(t, &out, f)
 			}
-			for _, f := range authorization.Connections(list) {
+			for _, f := range authorization.Connections(list, ask) {
 				show(t, &out, f)
 			}
 			golden := filepath.Join("testdata", name+".golden.yaml")
@@ -85,6 +89,58 @@ func TestGoldens(t *testing.T) {
 				t.Errorf("%s differs (%v); go test -update writes it:\n%s", golden, err, out.String())
 			}
 		})
+	}
+}
+
+// authorizerOf is the provider that testdata/NAME.provider.yaml holds; the zero value where there is none.
+func authorizerOf(t testing.TB, name string) authorization.Authorizer {
+	text, err := os.ReadFile(filepath.Join("testdata", name+".provider.yaml"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return authorization.Authorizer{}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err = yaml.YAMLToJSON(text); err != nil {
+		t.Fatal(err)
+	}
+	provider := &meshconfig.MeshConfig_ExtensionProvider{}
+	if err := protojson.Unmarshal(text, provider); err != nil {
+		t.Fatal(err)
+	}
+	service, port, ok := authorization.Service(provider)
+	if !ok {
+		t.Fatalf("%v is no authorizer", provider)
+	}
+	out, err := authorization.NewAuthorizer(provider, "outbound|"+number(port)+"||"+service, service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestBadProviders: what cannot be carried out of a provider makes none of it.
+func TestBadProviders(t *testing.T) {
+	for _, bad := range []*meshconfig.MeshConfig_ExtensionProvider{
+		{Name: "none"},
+		{Provider: &meshconfig.MeshConfig_ExtensionProvider_EnvoyExtAuthzHttp{
+			EnvoyExtAuthzHttp: &meshconfig.MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationHttpProvider{StatusOnError: "nine"},
+		}},
+		{Provider: &meshconfig.MeshConfig_ExtensionProvider_EnvoyExtAuthzHttp{
+			EnvoyExtAuthzHttp: &meshconfig.MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationHttpProvider{PathPrefix: "check"},
+		}},
+		{Provider: &meshconfig.MeshConfig_ExtensionProvider_EnvoyExtAuthzGrpc{
+			EnvoyExtAuthzGrpc: &meshconfig.MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationGrpcProvider{StatusOnError: "999"},
+		}},
+		{Provider: &meshconfig.MeshConfig_ExtensionProvider_EnvoyExtAuthzGrpc{
+			EnvoyExtAuthzGrpc: &meshconfig.MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationGrpcProvider{
+				IncludeRequestBodyInCheck: &meshconfig.MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationRequestBody{},
+			},
+		}},
+	} {
+		if got, err := authorization.NewAuthorizer(bad, "c", "h"); err == nil || got != (authorization.Authorizer{}) {
+			t.Errorf("%v makes %+v", bad, got)
+		}
 	}
 }
 

@@ -282,6 +282,8 @@ const (
 	LabelsNotVouched = "LabelsNotVouched"
 	// MissingSecret: a Secret that is named is not there, or cannot be used: what needs it is not served.
 	MissingSecret = "MissingSecret"
+	// NoAuthorizer: nobody can be asked about what a policy of action CUSTOM matches: all of it is denied.
+	NoAuthorizer = "NoAuthorizer"
 	// NoCertificate: a server needs a certificate file that is not named: it is not served.
 	NoCertificate = "NoCertificate"
 	// NoIdentity: a proxy without an identity is connected: it gets no cluster that asks for mutual TLS.
