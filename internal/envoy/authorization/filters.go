@@ -28,8 +28,8 @@ type stage struct {
 	dryRun string // what statistics and metadata of policies that are tried out begin with
 }
 
-// stages, behind the one that asks, are in the order of the decision: "CUSTOM action is evaluated first, then the DENY action, and finally the ALLOW
-// action". Whether a request is audited does not depend on them.
+// stages, behind the one that asks, are in the order of the decision: "CUSTOM action is evaluated first, then the DENY action,
+// and finally the ALLOW action". Whether a request is audited does not depend on them.
 var stages = []stage{
 	{securityv1beta1.AuthorizationPolicy_AUDIT, rbacconfigv3.RBAC_LOG, ""},
 	{securityv1beta1.AuthorizationPolicy_DENY, rbacconfigv3.RBAC_DENY, "istio_dry_run_deny_"},
