@@ -42,8 +42,8 @@ func TestUnenforcedPoliciesComeFirst(t *testing.T) {
 	p.Apply(t, "a-broken.yaml", "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: broken}\nspec: {}\n")
 	p.Apply(
 		t,
-		"b-audit.yaml",
-		"apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: watch}\nspec: {action: AUDIT}\n",
+		"b-nothing.yaml",
+		"apiVersion: security.istio.io/v1\nkind: RequestAuthentication\nmetadata: {name: watch}\nspec: {}\n",
 	)
 	if said := strings.Join(log.take(), "\n"); strings.Contains(said, "ERROR") {
 		t.Errorf("the log says too much of a policy that refuses nothing:\n%s", said)
@@ -51,7 +51,8 @@ func TestUnenforcedPoliciesComeFirst(t *testing.T) {
 	p.Apply(
 		t,
 		"z-policy.yaml",
-		"apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: nobody, namespace: shop}\nspec: {}\n"+
+		"apiVersion: security.istio.io/v1\nkind: RequestAuthentication\nmetadata: {name: nobody, namespace: shop}\n"+
+			"spec: {jwtRules: [{issuer: b}]}\n"+
 			"---\napiVersion: security.istio.io/v1\nkind: RequestAuthentication\nmetadata: {name: tokens, namespace: "+
 			"shop}\nspec: {jwtRules: [{issuer: a}]}\n",
 	)
@@ -72,7 +73,7 @@ func TestUnenforcedPoliciesComeFirst(t *testing.T) {
 	if !strings.Contains(lines[0], "level=ERROR") || !strings.Contains(lines[0], "policies=2") ||
 		!strings.Contains(
 			lines[0],
-			"AuthorizationPolicy shop/nobody (z-policy.yaml:1), RequestAuthentication shop/tokens (z-policy.yaml:6)",
+			"RequestAuthentication shop/nobody (z-policy.yaml:1), RequestAuthentication shop/tokens (z-policy.yaml:6)",
 		) {
 		t.Errorf("the log says\n%s\nwant the policies first", strings.Join(lines, "\n"))
 	}
@@ -80,7 +81,7 @@ func TestUnenforcedPoliciesComeFirst(t *testing.T) {
 	if said := strings.Join(log.take(), "\n"); strings.Contains(said, "ERROR") {
 		t.Errorf("what is known is said again:\n%s", said)
 	}
-	p.Delete(t, config.AuthorizationPolicy, "shop", "nobody")
+	p.Delete(t, config.RequestAuthentication, "shop", "nobody")
 	p.Delete(t, config.RequestAuthentication, "shop", "tokens")
 	if said := strings.Join(log.take(), "\n"); !strings.Contains(said, "every policy is enforced") {
 		t.Errorf("the log does not say that no policy is left:\n%s", said)

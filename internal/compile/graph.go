@@ -15,6 +15,7 @@ import (
 	"fairway/internal/compile/network"
 	"fairway/internal/compile/patch"
 	"fairway/internal/compile/peer"
+	"fairway/internal/compile/policy"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/route"
 	"fairway/internal/compile/scope"
@@ -78,16 +79,17 @@ func New(opts Options) *Graph {
 	peers := peer.Declare(in)
 	who := vouch.Declare(in)
 	side := sidecar.Declare(in)
+	policies := policy.Declare(in, reg)
 	patches := patch.Declare(in, who)
 	tele := telemetry.Declare(in, reg)
-	proxies := demand.Declare(in, who, side, networks, reg, tele, patches)
-	workloads := inbound.Declare(in, who, reg, peers, side, proxies)
+	proxies := demand.Declare(in, who, side, networks, reg, policies, tele, patches)
+	workloads := inbound.Declare(in, who, reg, peers, side, policies, proxies)
 	sc := scope.Declare(in, reg, side, proxies)
 	rt := route.Declare(in, reg, sc, proxies)
 	sec := secret.Declare(s, in, proxies)
-	gw := gateway.Declare(s, in, reg, sec, sc, proxies, rt, tele)
+	gw := gateway.Declare(s, in, reg, sec, sc, proxies, policies, rt, tele)
 	cl := cluster.Declare(in, reg, sc, proxies, workloads, peers, networks, sec, gw.Clusters, gw.Passed)
-	ls := listener.Declare(in, reg, sc, proxies, workloads, rt, tele)
+	ls := listener.Declare(in, reg, sc, proxies, workloads, policies, rt, tele)
 	ns := names.Declare(in, reg, sc, proxies, networks)
 	// Of one type the later part's shelves stand above the earlier one's.
 	parts := slices.Concat(

@@ -95,20 +95,19 @@ func TestInputs(t *testing.T) {
 	w.In.Apply(source.Batch{Set: source.Rows{Services: []*mesh.Service{svc}, Slices: []*mesh.Slice{slice}}})
 	w.Settle()
 	for name, spec := range map[string]string{
-		"all":     "{}",
-		"some":    "{action: DENY, rules: [{}]}",
-		"watched": "{action: AUDIT, rules: [{}]}",
+		"some":    "{jwtRules: [{issuer: a}]}",
+		"nothing": "{}",
 	} {
 		w.Apply(
 			"apiVersion: security.istio.io/v1\nkind: " +
-				"AuthorizationPolicy\nmetadata: {name: " + name + ", namespace: shop}\nspec: " + spec + "\n",
+				"RequestAuthentication\nmetadata: {name: " + name + ", namespace: shop}\nspec: " + spec + "\n",
 		)
 		w.Settle()
-		want := name == "all" || name == "some"
+		want := name == "some"
 		if open := find(w.Problems(), code.NotEnforced); (len(open) == 1 && open[0].Severity == mesh.Error) != want {
-			t.Errorf("AuthorizationPolicy %s: %v", spec, open)
+			t.Errorf("RequestAuthentication %s: %v", spec, open)
 		}
-		w.Delete("AuthorizationPolicy", "shop", name)
+		w.Delete("RequestAuthentication", "shop", name)
 		w.Settle()
 	}
 	later := find(w.Problems(), "NotYet")

@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/config/document"
 	"fairway/internal/config/report"
+	"fairway/internal/config/security"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
@@ -204,6 +205,9 @@ func hash(o *Object) uint64 {
 			put(k)
 			put(o.Annotations[k])
 		}
+	}
+	if o.Kind == AuthorizationPolicy {
+		put(o.Annotations[security.DryRun])
 	}
 	buf = binary.AppendVarint(buf, o.Created)
 	buf, _ = proto.MarshalOptions{Deterministic: true}.MarshalAppend(buf, o.Spec) // a message of valid UTF-8 always marshals

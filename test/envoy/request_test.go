@@ -23,6 +23,7 @@ var method = regexp.MustCompile(`^[A-Z]+$`)
 //
 //	from=other         the sidecar beside whose workload the request is made; client where nothing is said
 //	port=8001          the port of it, in the place of 8000
+//	as=NAME            mutual TLS with an identity that the script made
 //	to=NAME:PORT       a gateway's, or any other, address in the place of a sidecar
 func (s *script) request(args []string) (r live.Request, answer []string, err error) {
 	end := slices.Index(args, "->")
@@ -41,6 +42,12 @@ func (s *script) request(args []string) (r live.Request, answer []string, err er
 		switch {
 		case sign == ':':
 			r = with(r, name, value)
+		case name == "as":
+			own, ok := s.identities[value]
+			if !ok {
+				return r, nil, fmt.Errorf("the script has no identity %q", value)
+			}
+			r.TLS = own.TLS
 		case name == "from":
 			from = value
 		case name == "port":

@@ -23,6 +23,8 @@ import (
 //	localhost NAME               an HTTP server at a port of 127.0.0.1 that the system chooses
 //	sidecar NAME [LABEL=VALUE]…  one more proxy; its label app is its name where no labels are given
 //	gateway NAME LABEL=VALUE…    one more gateway
+//	identity NAME…               identities of service accounts of those names, for requests (as=NAME)
+//	workload NAME [LABEL=VALUE]… a sidecar whose identity is that of the service account of its name
 //	apply FILE…                  sets the objects of all the files at once, and waits until they are in force
 //	set FILE…                    apply without waiting
 //	delete KIND NAME…            takes objects away (pairs), "VirtualService reviews" or "VirtualService shop/reviews"
@@ -43,6 +45,9 @@ type script struct {
 	backends map[string]*live.Backend
 	counted  map[string]int
 	ports    map[string]int // of backends on localhost
+	trust    *live.Trust    // of identities; nil before the first
+	// identities are those of service accounts.
+	identities map[string]live.Identity
 }
 
 // Keys of the values of a script.
@@ -60,6 +65,7 @@ func scripts(t *testing.T, m *live.Mesh, folder string) {
 		least int // this many arguments
 	}{
 		"backend": {(*script).backend, 1}, "tcp": {(*script).tcp, 1}, "localhost": {(*script).localhost, 1},
+		"identity": {(*script).identity, 1}, "workload": {(*script).workload, 1},
 		"sidecar": {(*script).sidecar, 1}, "gateway": {(*script).gateway, 2}, "delete": {(*script).remove, 2},
 		"ask": {(*script).ask, 3}, "await": {(*script).await, 3}, "share": {(*script).share, 4}, "dial": {(*script).dial, 4},
 		"stick": {(*script).stick, 2}, "clusters": {(*script).clusters, 1}, "stat": {(*script).stat, 3},
@@ -142,12 +148,31 @@ func (s *script) localhost(t testing.TB, names []string) error {
 	return nil
 }
 
-func (s *script) sidecar(t testing.TB, args []string) error { return s.proxy(t, args, false) }
+func (s *script) identity(t testing.TB, names []string) error {
+	if s.trust == nil {
+		s.trust, s.identities = live.NewTrust(t), map[string]live.Identity{}
+	}
+	for _, name := range names {
+		s.identities[name] = s.trust.Issue(t, name)
+	}
+	return nil
+}
 
-func (s *script) gateway(t testing.TB, args []string) error { return s.proxy(t, args, true) }
+func (s *script) sidecar(t testing.TB, args []string) error { return s.proxy(t, args, live.Node{}) }
 
-func (s *script) proxy(t testing.TB, args []string, router bool) error {
-	n := live.Node{Name: args[0], Router: router}
+func (s *script) gateway(t testing.TB, args []string) error {
+	return s.proxy(t, args, live.Node{Router: true})
+}
+
+func (s *script) workload(t testing.TB, args []string) error {
+	if err := s.identity(t, args[:1]); err != nil {
+		return err
+	}
+	return s.proxy(t, args, live.Node{Identity: s.identities[args[0]].Files})
+}
+
+func (s *script) proxy(t testing.TB, args []string, n live.Node) error {
+	n.Name = args[0]
 	for _, a := range args[1:] {
 		label, value, _ := strings.Cut(a, "=")
 		if n.Labels == nil {

@@ -55,19 +55,20 @@ var kindsOf = map[string]struct {
 	group  string
 	spec   func(d draw) string
 }{
-	"ServiceEntry":       {6, "networking.istio.io/v1", draw.serviceEntry},
-	"WorkloadEntry":      {3, "networking.istio.io/v1", draw.workloadEntry},
-	"WorkloadGroup":      {1, "networking.istio.io/v1", draw.workloadGroup},
-	"VirtualService":     {6, "networking.istio.io/v1", draw.virtualService},
-	"DestinationRule":    {4, "networking.istio.io/v1", draw.destinationRule},
-	"Sidecar":            {3, "networking.istio.io/v1", draw.sidecar},
-	"Gateway":            {4, "networking.istio.io/v1", draw.gateway},
-	"EnvoyFilter":        {1, "networking.istio.io/v1alpha3", draw.envoyFilter},
-	"PeerAuthentication": {2, "security.istio.io/v1", draw.peerAuthentication},
-	"Telemetry":          {2, "telemetry.istio.io/v1", draw.telemetry},
-	"Ingress":            {2, "networking.k8s.io/v1", draw.ingress},
-	"IngressClass":       {1, "networking.k8s.io/v1", draw.ingressClass},
-	"Secret":             {2, "v1", draw.secret},
+	"ServiceEntry":        {6, "networking.istio.io/v1", draw.serviceEntry},
+	"WorkloadEntry":       {3, "networking.istio.io/v1", draw.workloadEntry},
+	"WorkloadGroup":       {1, "networking.istio.io/v1", draw.workloadGroup},
+	"VirtualService":      {6, "networking.istio.io/v1", draw.virtualService},
+	"DestinationRule":     {4, "networking.istio.io/v1", draw.destinationRule},
+	"Sidecar":             {3, "networking.istio.io/v1", draw.sidecar},
+	"Gateway":             {4, "networking.istio.io/v1", draw.gateway},
+	"EnvoyFilter":         {1, "networking.istio.io/v1alpha3", draw.envoyFilter},
+	"PeerAuthentication":  {2, "security.istio.io/v1", draw.peerAuthentication},
+	"AuthorizationPolicy": {2, "security.istio.io/v1", draw.authorizationPolicy},
+	"Telemetry":           {2, "telemetry.istio.io/v1", draw.telemetry},
+	"Ingress":             {2, "networking.k8s.io/v1", draw.ingress},
+	"IngressClass":        {1, "networking.k8s.io/v1", draw.ingressClass},
+	"Secret":              {2, "v1", draw.secret},
 }
 
 var kinds = sync.OnceValue(func() (out []string) {
@@ -534,6 +535,27 @@ func (d draw) telemetry() string {
 		"metrics: [{overrides: [{"+pick(d, "", "match: {metric: REQUEST_COUNT}, ")+
 			pick(d, "disabled: true", "tagOverrides: {who: {value: request.host}, destination_app: {operation: REMOVE}}")+"}]}]",
 	)[:1], ", ")
+}
+
+// authorizationPolicy is one for workloads, for namespaces or for gateways; some ask for what only requests have.
+func (d draw) authorizationPolicy() string {
+	rule := pick(
+		d,
+		"{}",
+		`{to: [{operation: {ports: ["8080"]}}]}`,
+		"{to: [{operation: {methods: [GET], paths: [/a*]}}]}",
+		"{from: [{source: {namespaces: [shop]}}]}",
+		`{from: [{source: {principals: ["*/sa/web"]}}], when: [{key: "request.auth.claims[groups]", values: [a]}]}`,
+	)
+	out := pick(d, "", "", "selector: {matchLabels: {"+d.labels()+"}}, ",
+		"targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: edge}], ")
+	return out + pick(
+		d,
+		"",
+		"rules: ["+rule+"]",
+		"action: DENY, rules: ["+rule+"]",
+		"action: AUDIT, rules: ["+rule+"]",
+	)
 }
 
 func (d draw) peerAuthentication() string {

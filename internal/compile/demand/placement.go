@@ -5,6 +5,7 @@ import (
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
+	"fairway/internal/compile/policy"
 	"fairway/internal/compile/sidecar"
 	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
@@ -31,6 +32,7 @@ type Placement struct {
 	Sources      mesh.Labels // those of the proxy's labels that sourceLabels of some VirtualService ask for
 	Holder       Holder      // who it is, where Secrets are concerned
 	Telemetry    string      // which Telemetries of its namespace hold for it; empty: none
+	Policies     policy.Set  // of a gateway: which policies hold for it
 	Patches      string      // which patches change what it is sent, in their order; empty: none does
 }
 
@@ -79,6 +81,7 @@ func (t *Tables) declarePlacements() {
 						Ranks:     ranks,
 						Mutual:    p.Mutual,
 						Holder:    holderOf(p),
+						Policies:  t.policies.OfProxy(r, p),
 						Telemetry: t.telemetry.Of(r, p),
 						Patches:   t.patches.Of(r, p),
 					},

@@ -6,6 +6,7 @@ import (
 
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/network"
+	"fairway/internal/compile/policy"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/selects"
 	"fairway/internal/compile/sidecar"
@@ -26,6 +27,7 @@ type Tables struct {
 	sidecars           *sidecar.Tables
 	networks           *network.Tables
 	reg                *registry.Tables
+	policies           *policy.Tables
 	patches, telemetry Held
 	clients            *selects.Index[struct{}] // of DestinationRules
 	gateways           *selects.Index[struct{}] // of Gateways
@@ -42,9 +44,11 @@ type Held interface {
 // Declare declares the package's tables.
 func Declare(
 	in *input.Tables, who *vouch.Tables, sidecars *sidecar.Tables, networks *network.Tables, reg *registry.Tables,
-	telemetry, patches Held,
+	policies *policy.Tables, telemetry, patches Held,
 ) *Tables {
-	t := &Tables{in: in, who: who, sidecars: sidecars, networks: networks, reg: reg, telemetry: telemetry, patches: patches}
+	t := &Tables{
+		in: in, who: who, sidecars: sidecars, networks: networks, reg: reg, policies: policies, telemetry: telemetry, patches: patches,
+	}
 	t.declareSources()
 	t.declareRanks()
 	t.declareClients()
@@ -77,6 +81,9 @@ func (p Placement) String() string {
 	}
 	if p.AutoVIP {
 		s += "+vip"
+	}
+	if p.Policies != "" {
+		s += " under" + p.Policies.String()
 	}
 	if p.Telemetry != "" {
 		s += " tells by " + p.Telemetry

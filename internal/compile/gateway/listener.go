@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"fairway/internal/compile/policy"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/cluster"
@@ -35,7 +36,10 @@ type variant struct {
 
 // emitListener builds one variant of a port's listener.
 func (t *Tables) emitListener(r *table.Reader, k PortKey, p *Plan, v variant, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-	b := listenerBuilder{t: t, r: r, port: k, variant: v}
+	b := listenerBuilder{t: t, r: r, port: k, variant: v, filters: t.policies.Filters(r, v.Policies)}
+	for _, need := range b.filters.Needs {
+		b.needs = append(b.needs, need.String())
+	}
 	l := b.listener(p)
 	shelf := v.shelf()
 	if v.mutual {
@@ -79,6 +83,7 @@ type listenerBuilder struct {
 	needs []string
 
 	variant
+	filters policy.Filters
 	secrets []string // that are to be delivered
 	unread  error    // why it is not known yet which servers can be served; nil: it is
 }
@@ -119,6 +124,7 @@ func (b *listenerBuilder) http(s Planned) listener.HTTP {
 		RouteName:  routeName(s.Key, s.Server),
 		GRPCWeb:    p == mesh.GRPCWeb,
 		AccessLog:  b.t.telemetry.Tells(b.r, false),
+		More:       b.filters.Requests,
 	}
 }
 
@@ -158,6 +164,7 @@ func (b *listenerBuilder) secure(p *Plan) {
 func (b *listenerBuilder) passed() listener.Passed {
 	return listener.Passed{
 		StatPrefix: "outbound_" + b.out.Name, Nowhere: cluster.BlackHoleName, AccessLog: b.t.telemetry.Tells(b.r, false),
+		More: b.filters.Connections,
 	}
 }
 
@@ -235,7 +242,7 @@ func (b *listenerBuilder) rules(key ServerKey) []*Chains {
 // tcp forwards connections to clusters.
 func (b *listenerBuilder) tcp(to []route.Weighted) listener.TCP {
 	out := b.t.rt.Forward(b.r, b.port.Layer, to, "outbound_"+b.out.Name)
-	out.AccessLog = b.t.telemetry.Tells(b.r, false)
+	out.AccessLog, out.More = b.t.telemetry.Tells(b.r, false), b.filters.Connections
 	b.needs = append(b.needs, out.Needs()...)
 	return out
 }

@@ -79,8 +79,33 @@ func (t *Tables) declareClusters(rules *table.Table[config.Key, *config.Object])
 		compareCluster,
 		func(n need, _ struct{}) []ClusterKey { return []ClusterKey{n.cluster} },
 	)
-	t.Clusters = table.Derive(byCluster, "gateway/clusters", compareCluster, nothing,
+	named := table.Derive(byCluster, "gateway/clusters named", compareCluster, nothing,
 		func(_ *table.Reader, k ClusterKey, _ table.Rows[need, struct{}], emit func(ClusterKey, struct{})) {
+			emit(k, struct{}{})
+		})
+	t.Clusters = table.Union("gateway/clusters", compareCluster, nothing, nil, table.Whole(named), table.Whole(t.askedClusters()))
+}
+
+// askedClusters gathers the clusters that policies ask, of the gateways for which they hold.
+func (t *Tables) askedClusters() *table.Table[ClusterKey, struct{}] {
+	type pair struct {
+		variant Variant
+		cluster mesh.ClusterKey
+	}
+	compare := func(a, b pair) int {
+		return cmp.Or(compareVariant(a.variant, b.variant), mesh.CompareClusterKey(a.cluster, b.cluster))
+	}
+	asked := table.Derive(t.views.Table, "gateway/asked", compare, table.Same[struct{}],
+		func(r *table.Reader, v Variant, _ struct{}, emit func(pair, struct{})) {
+			for _, need := range t.policies.Filters(r, v.Policies).Needs {
+				emit(pair{v, need}, struct{}{})
+			}
+		})
+	byCluster := table.Group(asked, "gateway/asked by cluster", compareCluster, func(p pair, _ struct{}) []ClusterKey {
+		return []ClusterKey{{p.variant.Layer, p.cluster}}
+	})
+	return table.Derive(byCluster, "gateway/clusters asked", compareCluster, table.Same[struct{}],
+		func(_ *table.Reader, k ClusterKey, _ table.Rows[pair, struct{}], emit func(ClusterKey, struct{})) {
 			emit(k, struct{}{})
 		})
 }

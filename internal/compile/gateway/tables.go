@@ -5,6 +5,7 @@ import (
 
 	"fairway/internal/compile/demand"
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/policy"
 	"fairway/internal/compile/registry"
 	routes "fairway/internal/compile/route"
 	"fairway/internal/compile/scope"
@@ -48,6 +49,7 @@ type Tables struct {
 	layers         *table.Table[config.Key, table.Rows[SelectedKey, struct{}]]
 	written        *table.Table[nameTerm, table.Rows[writtenKey, *Server]]
 	demand         *demand.Tables
+	policies       *policy.Tables
 	telemetry      *telemetry.Tables
 	views          demand.Views[Variant]
 	claimed        *table.Table[routeKey, table.Rows[ClaimKey, *Claim]]
@@ -61,9 +63,11 @@ type Tables struct {
 // Declare declares the tables, in order.
 func Declare(
 	s *table.Store, in *input.Tables, reg *registry.Tables, secrets *secret.Tables, sc *scope.Tables, proxies *demand.Tables,
-	rt *routes.Tables, tele *telemetry.Tables,
+	policies *policy.Tables, rt *routes.Tables, tele *telemetry.Tables,
 ) *Tables {
-	t := &Tables{in: in, secrets: secrets, sc: sc, demand: proxies, rt: rt, gateways: in.Gateways, telemetry: tele}
+	t := &Tables{
+		in: in, secrets: secrets, sc: sc, demand: proxies, policies: policies, rt: rt, gateways: in.Gateways, telemetry: tele,
+	}
 	t.declareFiles(s)
 	t.declareNearby()
 	t.declareSelected(in.Gateways, proxies.Gateways)

@@ -2,9 +2,13 @@ package gateway
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 
+	"github.com/cespare/xxhash/v2"
+
 	"fairway/internal/compile/demand"
+	"fairway/internal/compile/policy"
 	"fairway/internal/mesh"
 	"fairway/internal/xdstype"
 )
@@ -13,28 +17,39 @@ import (
 type Variant struct {
 	Layer    mesh.Layer
 	Families mesh.Families
+	Policies policy.Set // that hold for the gateways
 }
 
-// compareVariant orders by layer, then families.
+// compareVariant orders by layer, families, then policies.
 func compareVariant(a, b Variant) int {
-	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Families, b.Families))
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Families, b.Families), cmp.Compare(a.Policies, b.Policies))
+}
+
+// also is what a variant's shelves are called by beside the layer.
+func (v Variant) also() string {
+	if v.Policies == "" {
+		return demand.Also(v.Families)
+	}
+	return demand.Also(v.Families) + "+" + strconv.FormatUint(xxhash.Sum64String(string(v.Policies)), 16)
 }
 
 func (v Variant) String() string { return v.shelf().String() }
 
 // shelf is where the variant's listeners are published.
 func (v Variant) shelf() mesh.Shelf {
-	return mesh.Shelf{Layer: v.Layer, Part: strings.TrimPrefix(demand.Also(v.Families), "+")}
+	return mesh.Shelf{Layer: v.Layer, Part: strings.TrimPrefix(v.also(), "+")}
 }
 
 // mutualShelf is where, above it, those are published that serve mutual TLS with the proxy's own identity, for proxies
 // that have one.
 func (v Variant) mutualShelf() mesh.Shelf {
-	return mesh.Shelf{Layer: v.Layer, Part: "mutual" + demand.Also(v.Families)}
+	return mesh.Shelf{Layer: v.Layer, Part: "mutual" + v.also()}
 }
 
 // redirectShelf is where a gateway's virtual hosts are published that do nothing but send to HTTPS: those that rules claim shadow them.
 func redirectShelf(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l, Part: "redirect"} }
+
+func variantOf(p demand.Placement) Variant { return Variant{p.Layer, p.Families, p.Policies} }
 
 func declareViews(proxies *demand.Tables) demand.Views[Variant] {
 	return demand.DeclareViews(proxies, "gateway listener views", compareVariant, func(v Variant) mesh.Layer { return v.Layer },
@@ -42,7 +57,7 @@ func declareViews(proxies *demand.Tables) demand.Views[Variant] {
 			if p.Layer.Kind != mesh.GatewayLayer {
 				return nil
 			}
-			return []Variant{{p.Layer, p.Families}}
+			return []Variant{variantOf(p)}
 		})
 }
 
@@ -62,7 +77,7 @@ func (t *Tables) parts() []demand.Part {
 			if !p.Mutual {
 				return nil
 			}
-			return []mesh.Shelf{Variant{p.Layer, p.Families}.mutualShelf()}
+			return []mesh.Shelf{variantOf(p).mutualShelf()}
 		})},
 		{Type: xdstype.Routes, Tables: []*demand.Published{t.Routes}},
 		{Type: xdstype.VirtualHosts, Tables: []*demand.Published{t.VirtualHosts}},

@@ -14,6 +14,7 @@ import (
 	"fairway/internal/compile/demand"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/peer"
+	"fairway/internal/compile/policy"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/sidecar"
 	"fairway/internal/compile/vouch"
@@ -47,6 +48,8 @@ type Workload struct {
 	// Sidecar is the Sidecar object that says how the ports are served, and with ingress listeners which they are; zero
 	// where none says anything of them.
 	Sidecar config.Key
+	// Policies are those that hold for the workload.
+	Policies policy.Set
 }
 
 // Port is one port that a workload serves. It is comparable.
@@ -75,12 +78,14 @@ func (i *Workload) key() Key {
 	for _, p := range i.Ports {
 		fmt.Fprintf(&b, "|%+v", p)
 	}
+	b.WriteString(string(i.Policies))
 	return Key{i.Namespace, strconv.FormatUint(xxhash.Sum64String(b.String()), 16)}
 }
 
 func (i *Workload) equal(o *Workload) bool {
 	return i.Namespace == o.Namespace && i.Interception == o.Interception && i.Families == o.Families && i.Address == o.Address &&
 		i.Sidecar == o.Sidecar &&
+		i.Policies == o.Policies &&
 		i.MTLS == o.MTLS &&
 		i.Closed == o.Closed &&
 		slices.Equal(i.Ports, o.Ports)
@@ -95,14 +100,16 @@ type Tables struct {
 	reg      *registry.Tables
 	peers    *peer.Tables
 	sidecars *sidecar.Tables
+	policies *policy.Tables
 	of       *table.Table[mesh.ProxyID, Key]
 }
 
 // Declare declares the package's tables.
 func Declare(
-	in *input.Tables, who *vouch.Tables, reg *registry.Tables, peers *peer.Tables, sidecars *sidecar.Tables, proxies *demand.Tables,
+	in *input.Tables, who *vouch.Tables, reg *registry.Tables, peers *peer.Tables, sidecars *sidecar.Tables,
+	policies *policy.Tables, proxies *demand.Tables,
 ) *Tables {
-	t := &Tables{in: in, who: who, reg: reg, peers: peers, sidecars: sidecars}
+	t := &Tables{in: in, who: who, reg: reg, peers: peers, sidecars: sidecars, policies: policies}
 	t.declare(proxies.Placements)
 	return t
 }
@@ -150,7 +157,10 @@ func (t *Tables) declare(placements *table.Table[mesh.ProxyID, demand.Placement]
 // inbound is what a proxy's workload serves: the ingress listeners of its Sidecar if it has some, else the ports that
 // services target on its addresses.
 func (t *Tables) inbound(r *table.Reader, p vouch.Proxy, at demand.Placement) *Workload {
-	i := &Workload{Namespace: p.Namespace, Interception: p.Interception, Families: at.Families}
+	i := &Workload{
+		Namespace: p.Namespace, Interception: p.Interception, Families: at.Families,
+		Policies: t.policies.OfProxy(r, p),
+	}
 	var spec *networking.Sidecar
 	if o, ok := table.Get(r, t.in.Sidecars, at.Sidecar); ok {
 		spec = config.Spec[*networking.Sidecar](o)
@@ -176,16 +186,16 @@ func (t *Tables) inbound(r *table.Reader, p vouch.Proxy, at demand.Placement) *W
 // secure says what each port takes, as policies for the workload say and its proxy is able to. Policies restrict who
 // reaches the workload, so all labels that it says select them: a label that nobody vouches for would open its ports.
 func (t *Tables) secure(r *table.Reader, p vouch.Proxy, i *Workload) {
-	policy := t.peers.Server(r, p.Namespace, p.Said)
+	server := t.peers.Server(r, p.Namespace, p.Said)
 	able := func(m mesh.MTLS) (mesh.MTLS, bool) {
 		if p.Mutual {
 			return m, false
 		}
 		return mesh.Disabled, m == mesh.Strict
 	}
-	i.MTLS, i.Closed = able(policy.Other)
+	i.MTLS, i.Closed = able(server.Other)
 	for n := range i.Ports {
-		i.Ports[n].MTLS, i.Ports[n].Closed = able(policy.At(i.Ports[n].Number))
+		i.Ports[n].MTLS, i.Ports[n].Closed = able(server.At(i.Ports[n].Number))
 	}
 }
 

@@ -28,13 +28,14 @@ func (i *Workload) String() string {
 	}
 	return strings.TrimSpace(
 		fmt.Sprintf(
-			"%v%s%s %s [%s] %s",
+			"%v%s%s %s [%s] %s%v",
 			i.Interception,
 			demand.Also(i.Families),
 			security(i.MTLS, i.Closed),
 			i.Address,
 			strings.Join(ports, "; "),
 			named(i.Sidecar),
+			i.Policies,
 		),
 	)
 }

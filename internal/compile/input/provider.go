@@ -43,3 +43,9 @@ func serviceOf(p *meshconfig.MeshConfig_ExtensionProvider) (served, bool) {
 	}
 	return nil, false
 }
+
+// ExtensionProvider finds what the mesh calls by a name (MeshConfig.extensionProviders); false: nothing.
+func (t *Tables) ExtensionProvider(r *table.Reader, name string) (*meshconfig.MeshConfig_ExtensionProvider, bool) {
+	p, ok := t.ExtensionProviders(r)[name]
+	return p, ok
+}

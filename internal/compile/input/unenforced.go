@@ -34,22 +34,15 @@ func (t *Tables) declareUnenforced() {
 	}
 	t.open = []*unenforced{
 		open(
-			t.AuthorizationPolicies,
-			"the policy is not enforced: nothing carries out AuthorizationPolicies yet, and what it refuses is let through",
-		),
-		open(
 			t.RequestAuthentications,
 			"the policy is not enforced: nothing verifies tokens yet, and requests with bad ones are let through",
 		),
 	}
 }
 
-// refuses says whether a policy is there to refuse something. Without rules only ALLOW does, and that is everything.
+// refuses says whether a policy is there to refuse something.
 func refuses(o *config.Object) bool {
 	switch p := o.Spec.(type) {
-	case *securityv1beta1.AuthorizationPolicy:
-		return p.GetAction() == securityv1beta1.AuthorizationPolicy_ALLOW ||
-			p.GetAction() != securityv1beta1.AuthorizationPolicy_AUDIT && len(p.GetRules()) > 0
 	case *securityv1beta1.RequestAuthentication:
 		return len(p.GetJwtRules()) > 0
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"fairway/internal/compile/compiletest"
+	"fairway/internal/mesh"
 	"fairway/internal/table"
 	"fairway/internal/xdstype"
 )
@@ -102,6 +103,68 @@ func TestFlat(t *testing.T) {
 		}
 		if large.listeners != c.listeners {
 			t.Errorf("%s: %d listeners changed, want %d", c.name, large.listeners, c.listeners)
+		}
+	}
+}
+
+const deny = `apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {name: %[1]s, namespace: %[2]s}
+spec: {action: DENY, %[3]s rules: [{to: [{operation: {ports: ["%[4]d"]}}]}]}
+`
+
+// policyTurn is the cost of a turn in all tables: rows recomputed, and listeners published anew.
+func policyTurn(t testing.TB, w *compiletest.World) (rows, listeners int) {
+	t.Helper()
+	turn := w.Settle()
+	for _, tab := range w.Out.Resources[xdstype.Listeners] {
+		for range table.Changes(tab) {
+			listeners++
+		}
+	}
+	return turn.Recomputed, listeners
+}
+
+// TestPolicyFlat: a policy costs the inbound sides of the workloads for which it holds, and its own rows, whatever else the mesh has.
+func TestPolicyFlat(t *testing.T) {
+	few, many := crowd(t, 50), crowd(t, 2500)
+	var tills []mesh.Proxy
+	for i := range 20 {
+		p := compiletest.Sidecar(fmt.Sprintf("till%d", i), "bank", fmt.Sprintf("10.1.0.%d", i+1))
+		p.Labels = mesh.MakeLabels(map[string]string{"app": fmt.Sprintf("till%d", i)})
+		tills = append(tills, p)
+	}
+	for _, w := range []*compiletest.World{few, many} {
+		w.Connect(tills...)
+		w.Settle()
+	}
+	for _, c := range []struct {
+		name      string
+		listeners int
+		rows      int // at most
+		stage     func(*compiletest.World)
+	}{
+		{"a policy for one workload", 1, 25, func(w *compiletest.World) {
+			w.Apply(fmt.Sprintf(deny, "one", "bank", "selector: {matchLabels: {app: till7}},", 80))
+		}},
+		{"a rule of it", 1, 8, func(w *compiletest.World) {
+			w.Apply(fmt.Sprintf(deny, "one", "bank", "selector: {matchLabels: {app: till7}},", 81))
+		}},
+		{"a policy for nobody", 0, 8, func(w *compiletest.World) {
+			w.Apply(fmt.Sprintf(deny, "none", "bank", "selector: {matchLabels: {app: none}},", 80))
+		}},
+		{"it is gone", 1, 25, func(w *compiletest.World) { w.Delete("AuthorizationPolicy", "bank", "one") }},
+		{"a policy for the mesh", 6, 150, func(w *compiletest.World) { w.Apply(fmt.Sprintf(deny, "all", "istio-system", "", 80)) }},
+	} {
+		c.stage(few)
+		c.stage(many)
+		rows, listeners := policyTurn(t, few)
+		if r, l := policyTurn(t, many); r != rows || l != listeners {
+			t.Errorf("%s: %d rows and %d listeners among 100 services, %d and %d among 5,000", c.name, rows, listeners, r, l)
+		}
+		t.Logf("%s: %d rows, %d listeners", c.name, rows, listeners)
+		if listeners != c.listeners || rows > c.rows {
+			t.Errorf("%s: %d rows and %d listeners, want at most %d, and %d", c.name, rows, listeners, c.rows, c.listeners)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
 	"fairway/internal/compile/inbound"
+	"fairway/internal/compile/policy"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/listener"
 	"fairway/internal/envoy/route"
@@ -18,7 +19,7 @@ import (
 
 // declareInbound builds the inbound side of equal workloads: virtualInbound, which takes every connection that is
 // intercepted on its way in, and a listener for each port that is bound itself.
-func (t *Tables) declareInbound(workloads *inbound.Tables) {
+func (t *Tables) declareInbound(workloads *inbound.Tables, policies *policy.Tables) {
 	t.Inbound = table.Derive(workloads.Workloads, "listener/inbound", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k inbound.Key, in *inbound.Workload, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			b := inboundBuilder{
@@ -30,9 +31,16 @@ func (t *Tables) declareInbound(workloads *inbound.Tables) {
 				mode:    in.Interception,
 				port:    t.in.ProxyInboundPort(r),
 				trusted: t.in.TrustDomains(r),
+				filters: policies.Filters(r, in.Policies),
+			}
+			if port, ok := notHTTP(in); ok {
+				policies.NoteOfRequests(r, in.Policies, port)
 			}
 			put := func(l listener.Listener, needs []string) {
 				e := envoy.Encode(listener.Build(l))
+				for _, need := range b.filters.Needs {
+					needs = append(needs, need.String())
+				}
 				e.Needs = b.Log.Told.With(needs)
 				emit(mesh.ResourceKey{Shelf: k.Shelf(), Name: l.Name}, e)
 			}
@@ -51,13 +59,31 @@ type inboundBuilder struct {
 	mode    mesh.Interception
 	port    uint32   // virtualInbound's
 	trusted []string // trust domains whose identities may call
+	filters policy.Filters
+}
+
+// notHTTP finds a port whose connections are not HTTP, as its declaration says.
+func notHTTP(in *inbound.Workload) (uint32, bool) {
+	for _, p := range in.Ports {
+		if !p.Protocol.IsHTTP() && p.Protocol != mesh.Unknown && p.Protocol != mesh.UDP {
+			return p.Number, true
+		}
+	}
+	return 0, false
+}
+
+// in is to for connections that policies of the workload have to let through.
+func (b inboundBuilder) in(cluster string) listener.TCP {
+	out := b.to(cluster)
+	out.More = b.filters.Connections
+	return out
 }
 
 // virtual is virtualInbound: chains for each port that the workload is known to serve; connections to others go on as
 // they are. The first bytes are waited for only on ports whose protocol nobody named, or that take both mutual TLS and
 // plaintext. No chain is the default one: it would take what the chains of a port refuse.
 func (b inboundBuilder) virtual(in *inbound.Workload) (listener.Listener, []string) {
-	hole, rest := b.to(blackHole), b.to(inboundPassthrough)
+	hole, rest := b.to(blackHole), b.in(inboundPassthrough)
 	needs := append(hole.Needs(), rest.Needs()...)
 	l := listener.Listener{
 		Name: "virtualInbound", Address: in.Families.Any(), Also: in.Families.AlsoAny(), Port: b.port, Direction: listener.Inbound,
@@ -147,9 +173,9 @@ func (b inboundBuilder) chains(p inbound.Port, at string, match uint32) []listen
 	m := listener.Match{Port: match}
 	requests := listener.Chain{Name: at, Match: m, Route: &listener.HTTP{
 		Side: listener.SidecarInbound, StatPrefix: "inbound_" + at, Routes: inboundRoutes(p),
-		Normalize: b.Normalize, GRPCWeb: p.Protocol == mesh.GRPCWeb, AccessLog: b.Log,
+		Normalize: b.Normalize, GRPCWeb: p.Protocol == mesh.GRPCWeb, AccessLog: b.Log, More: b.filters.Requests,
 	}}
-	to := b.to(clusterOf(p).String())
+	to := b.in(clusterOf(p).String())
 	connections := listener.Chain{Name: at, Match: m, Forward: &to}
 	switch {
 	case p.Protocol.IsHTTP():

@@ -4,6 +4,7 @@ import (
 	"fairway/internal/compile/demand"
 	"fairway/internal/compile/inbound"
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/policy"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/route"
 	"fairway/internal/compile/scope"
@@ -40,8 +41,8 @@ type Tables struct {
 
 // Declare declares the tables, in order.
 func Declare(
-	in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *demand.Tables, workloads *inbound.Tables, rt *route.Tables,
-	tele *telemetry.Tables,
+	in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *demand.Tables, workloads *inbound.Tables,
+	policies *policy.Tables, rt *route.Tables, tele *telemetry.Tables,
 ) *Tables {
 	t := &Tables{in: in, reg: reg, sc: sc, rt: rt, demand: proxies, telemetry: tele}
 	t.declareSettings()
@@ -51,7 +52,7 @@ func Declare(
 	t.declareListeners()
 	t.declareShadowed()
 	t.declareVirtual()
-	t.declareInbound(workloads)
+	t.declareInbound(workloads, policies)
 	t.Parts = []demand.Part{
 		demand.Over(t.views.Part(xdstype.Listeners, Variant.shelf, t.Listeners, t.Virtual), t.clusterViews, Variant.over),
 		workloads.Part(xdstype.Listeners, t.Inbound),

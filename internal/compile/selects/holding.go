@@ -12,6 +12,7 @@ type Workload struct {
 	Namespace string
 	Labels    mesh.Labels
 	Targets   []Target // those of its namespace that stand for it
+	Classes   []Target // those that stand for it in the root namespace: GatewayClasses
 }
 
 // Holding is the objects that hold for a workload. Whoever asks depends on what it looks at, and on no more.
@@ -39,6 +40,9 @@ func (h Holding[V]) Own() []Entry[V] {
 	if h.among && !table.Has(h.r, h.index.narrow, h.w.Namespace) {
 		return nil
 	}
+	if h.root == h.w.Namespace {
+		return h.picking(h.root, slices.Concat(h.w.Targets, h.w.Classes))
+	}
 	return h.picking(h.w.Namespace, h.w.Targets)
 }
 
@@ -54,13 +58,13 @@ func (h Holding[V]) Root() []Entry[V] {
 	return h.index.Whole(h.r, h.root)
 }
 
-// RootOwn lists those of the root namespace that select the workload by labels, the oldest first: of kinds whose selectors
-// reach beyond their namespace there.
+// RootOwn lists those of the root namespace that select the workload by labels, or by a class that stands for it, the oldest
+// first: of kinds whose selectors reach beyond their namespace there.
 func (h Holding[V]) RootOwn() []Entry[V] {
 	if h.root == h.w.Namespace {
 		return nil
 	}
-	return h.picking(h.root, nil)
+	return h.picking(h.root, h.w.Classes)
 }
 
 // Nearest is the first of what Own lists, else of Namespace, else of Root; false: there is none.

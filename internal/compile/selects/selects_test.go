@@ -38,7 +38,8 @@ func newBed(t *testing.T) *bed {
 	b := &bed{T: t, store: table.New(table.Options{Invariants: true}), says: map[config.Key]said{}}
 	b.objects = table.NewInput(b.store, "objects", config.CompareKey, func(x, y *config.Object) bool { return x.Hash == y.Hash })
 	b.workloads = table.NewInput(b.store, "workloads", strings.Compare, func(x, y selects.Workload) bool {
-		return x.Namespace == y.Namespace && x.Labels == y.Labels && slices.Equal(x.Targets, y.Targets)
+		return x.Namespace == y.Namespace && x.Labels == y.Labels && slices.Equal(x.Targets, y.Targets) &&
+			slices.Equal(x.Classes, y.Classes)
 	})
 	index := selects.Keys(b.objects.Table, "index", func(o *config.Object) (selects.Selector, bool) {
 		s := b.says[o.Key]
@@ -97,6 +98,9 @@ func TestFor(t *testing.T) {
 	b.workloads.Set("edge", selects.Workload{
 		Namespace: "shop", Labels: "app=edge", Targets: []selects.Target{targetOf("Gateway/edge"), targetOf("Service/edge")},
 	})
+	b.workloads.Set("classed", selects.Workload{Namespace: "shop", Labels: "a=b", Classes: []selects.Target{targetOf("GatewayClass/c")}})
+	b.put("root", "class", 1, said{targets: "GatewayClass/c"})
+	b.put("shop", "no-class", 1, said{targets: "GatewayClass/c"})
 	b.workloads.Set("rooted", selects.Workload{Namespace: "root", Labels: "app=web"})
 	b.put("shop", "younger", 5, said{labels: "app=web"})
 	b.put("shop", "older", 4, said{labels: "tier=front"})
@@ -111,6 +115,7 @@ func TestFor(t *testing.T) {
 	b.store.Settle()
 	b.expect("at first", "web", "older,younger,both; whole; mesh; mesh-web; older")
 	b.expect("at first", "edge", "service,gateway; whole; mesh; ; service")
+	b.expect("at first", "classed", "; whole; mesh; class; whole")
 	b.expect("at first", "rooted", "mesh-web; mesh; ; ; mesh-web")
 	b.put("shop", "gateway", 3, said{targets: "Gateway/other"})
 	if turn := b.store.Settle(); turn.Recomputed > 3 {

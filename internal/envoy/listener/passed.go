@@ -17,6 +17,7 @@ type Passed struct {
 	StatPrefix string
 	Nowhere    string // the cluster of connections whose server name is none
 	AccessLog  AccessLog
+	More       Phased
 }
 
 // Filters is a chain's whole list. Server names are the word of strangers, and the proxy has other clusters too: only names
@@ -32,9 +33,9 @@ func (p Passed) Filters() []*listenerv3.Filter {
 		}},
 	}}
 	forward := TCP{StatPrefix: p.StatPrefix, Clusters: []Weighted{{Cluster: p.Nowhere}}, AccessLog: p.AccessLog}
-	return []*listenerv3.Filter{
-		networkFilter("envoy.filters.network.rbac", envoy.Any(byName)),
+	return append(
+		p.More.before(networkFilter("envoy.filters.network.rbac", envoy.Any(byName))),
 		networkFilter("envoy.filters.network.sni_cluster", envoy.Any(&sniv3.SniCluster{})),
 		forward.Filter(),
-	}
+	)
 }

@@ -284,6 +284,8 @@ const (
 	LabelsNotVouched = "LabelsNotVouched"
 	// MissingSecret: a Secret that is named is not there, or cannot be used: what needs it is not served.
 	MissingSecret = "MissingSecret"
+	// NoAuthorizer: nobody can be asked about what a policy of action CUSTOM matches: all of it is denied.
+	NoAuthorizer = "NoAuthorizer"
 	// NoCertificate: a server needs a certificate file that is not named: it is not served.
 	NoCertificate = "NoCertificate"
 	// NoIdentity: a proxy without an identity is connected: it gets no cluster that asks for mutual TLS.
@@ -294,6 +296,10 @@ const (
 	NotEnforced = "NotEnforced"
 	// NotYetValid: a certificate is not valid yet.
 	NotYetValid = "NotYetValid"
+	// OnlyRequests: a rule asks for what only HTTP requests have, at a port that is not HTTP: an ALLOW rule matches nothing there.
+	OnlyRequests = "OnlyRequests"
+	// Uncompiled: something of a policy cannot be carried out: the rule lets nothing through that it does not surely mean.
+	Uncompiled = "Uncompiled"
 	// UnknownExtension: a setting has the prefix of this mesh's own ones and means nothing.
 	UnknownExtension = "UnknownExtension"
 	// UnreadableFile: a gateway cannot read a certificate file.

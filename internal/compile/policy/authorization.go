@@ -1,0 +1,105 @@
+package policy
+
+import (
+	"fmt"
+	"strconv"
+
+	securityv1beta1 "istio.io/api/security/v1beta1"
+
+	"fairway/internal/compile/selects"
+	"fairway/internal/config"
+	"fairway/internal/config/security"
+	"fairway/internal/envoy/authorization"
+	"fairway/internal/envoy/listener"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/table"
+)
+
+// declareAuthorizations compiles each AuthorizationPolicy once, whoever it holds for, and says what of it cannot be carried out.
+func (t *Tables) declareAuthorizations() {
+	t.authorizations = table.Derive(
+		t.in.AuthorizationPolicies, "authorization policies/compiled", config.CompareKey, (*authorization.Compiled).Equal,
+		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *authorization.Compiled)) {
+			dry, _ := strconv.ParseBool(o.Annotations[security.DryRun])
+			c := authorization.Compile(authorization.Policy{
+				Namespace: o.Namespace, Name: o.Name, DryRun: dry, Spec: config.Spec[*securityv1beta1.AuthorizationPolicy](o),
+			}, t.in.TrustDomains(r))
+			for _, f := range c.Faults {
+				r.Note(o.Problem(f.Field, code.Uncompiled, mesh.Error, "this cannot be carried out: "+f.Why+"; "+instead(c), ""))
+			}
+			t.noteTargets(r, o)
+			emit(k, c)
+		})
+	t.holds(t.in.AuthorizationPolicies, func(o *config.Object) selects.Selector {
+		spec := config.Spec[*securityv1beta1.AuthorizationPolicy](o)
+		return selectorOf(o, spec.GetSelector(), spec.GetTargetRef(), spec.GetTargetRefs()) //nolint:staticcheck // deprecated, still taken
+	})
+}
+
+// noteTargets says of targets that no proxy here stands for that the policy does not hold by them.
+func (t *Tables) noteTargets(r *table.Reader, o *config.Object) {
+	for i, ref := range config.Spec[*securityv1beta1.AuthorizationPolicy](o).GetTargetRefs() {
+		field, why := fmt.Sprintf("spec.targetRefs[%d]", i), ""
+		switch {
+		case ref.GetKind() == "Service" || ref.GetKind() == "ServiceEntry":
+			why = "policies for a " + ref.GetKind() + " hold at waypoints, and there are none in this mesh: by this target it holds nowhere"
+		case ref.GetKind() == "GatewayClass" && o.Namespace != t.in.RootNamespace(r):
+			why = "policies for a GatewayClass hold in the root namespace alone: by this target it holds nowhere"
+		default:
+			continue
+		}
+		r.Note(o.Problem(field, code.Unused, mesh.Warning, why, "select workloads by selector"))
+	}
+}
+
+// instead is what becomes of a rule that has something that cannot be matched.
+func instead(c *authorization.Compiled) string {
+	switch c.Action {
+	case securityv1beta1.AuthorizationPolicy_DENY:
+		return "the rule denies without looking at it"
+	case securityv1beta1.AuthorizationPolicy_CUSTOM:
+		return "the authorizer is asked without looking at it"
+	}
+	return "the rule matches nothing"
+}
+
+// compiled lists the AuthorizationPolicies of a set.
+func (t *Tables) compiled(r *table.Reader, s Set) (out []*authorization.Compiled) {
+	for _, k := range s.Of(config.AuthorizationPolicy) {
+		if c, ok := table.Get(r, t.authorizations, k); ok {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// authorize adds the filters of a set's AuthorizationPolicies.
+func (t *Tables) authorize(r *table.Reader, s Set, to *Filters) {
+	list := t.compiled(r, s)
+	ask, cluster := t.authorizer(r, s)
+	if cluster != (mesh.ClusterKey{}) {
+		to.Needs = append(to.Needs, cluster)
+	}
+	to.Requests = to.Requests.WithHTTP(listener.Authorization, authorization.Requests(list, ask)...)
+	to.Connections = to.Connections.WithConnections(listener.Authorization, authorization.Connections(list, ask)...)
+}
+
+// NoteOfRequests says of a set's policies which fields only requests have, for a port whose connections are not HTTP.
+func (t *Tables) NoteOfRequests(r *table.Reader, s Set, port uint32) {
+	for _, k := range s.Of(config.AuthorizationPolicy) {
+		c, ok := table.Get(r, t.authorizations, k)
+		if !ok || len(c.OfRequests) == 0 {
+			continue
+		}
+		o, ok := table.Get(r, t.in.AuthorizationPolicies, k)
+		if !ok {
+			continue
+		}
+		r.Note(o.Problem(
+			c.OfRequests[0].Field, code.OnlyRequests, mesh.Warning,
+			fmt.Sprintf("only HTTP requests have it, and port %d of a workload that it selects is not HTTP: there %s", port, instead(c)),
+			"write a rule for the port that asks for nothing of requests, or select other workloads",
+		))
+	}
+}

@@ -1,0 +1,25 @@
+package policy
+
+import (
+	"slices"
+	"testing"
+
+	"fairway/internal/config"
+)
+
+// TestSet: equal sets are equal texts, and each policy is found again.
+func TestSet(t *testing.T) {
+	a := config.Key{Kind: config.AuthorizationPolicy, Namespace: "shop", Name: `a"b`}
+	b := config.Key{Kind: config.AuthorizationPolicy, Namespace: "bank", Name: "a"}
+	c := config.Key{Kind: config.RequestAuthentication, Namespace: "shop", Name: "a"}
+	s := MakeSet(a, b, c, a)
+	if s != MakeSet(c, b, a) || s == MakeSet(a, b) || MakeSet() != "" {
+		t.Errorf("%q is not canonical", s)
+	}
+	if got := s.Of(config.AuthorizationPolicy); !slices.Equal(got, []config.Key{b, a}) {
+		t.Errorf("policies are %v", got)
+	}
+	if got := s.Of(config.RequestAuthentication); !slices.Equal(got, []config.Key{c}) {
+		t.Errorf("authentications are %v", got)
+	}
+}

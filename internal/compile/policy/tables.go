@@ -1,0 +1,111 @@
+package policy
+
+import (
+	"slices"
+
+	typev1beta1 "istio.io/api/type/v1beta1"
+
+	"fairway/internal/compile/input"
+	"fairway/internal/compile/registry"
+	"fairway/internal/compile/selects"
+	"fairway/internal/compile/vouch"
+	"fairway/internal/config"
+	"fairway/internal/envoy/authorization"
+	"fairway/internal/envoy/listener"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// Tables are the derived tables of this package.
+type Tables struct {
+	in      *input.Tables
+	reg     *registry.Tables
+	indexes []*selects.Index[struct{}] // one a kind
+	// authorizations is what proxies make of each AuthorizationPolicy.
+	authorizations *table.Table[config.Key, *authorization.Compiled]
+}
+
+// Declare declares the package's tables.
+func Declare(in *input.Tables, reg *registry.Tables) *Tables {
+	t := &Tables{in: in, reg: reg}
+	t.declareAuthorizations()
+	return t
+}
+
+// holds has policies of one more kind hold for workloads. of gives a policy's selector.
+func (t *Tables) holds(objects *input.Objects, of func(*config.Object) selects.Selector) {
+	t.indexes = append(t.indexes, selects.Keys(objects, objects.Name()+"/for", func(o *config.Object) (selects.Selector, bool) {
+		return of(o), true
+	}))
+}
+
+// For names the policies that hold for a workload: those of its namespace and those of the root namespace, that select it by
+// labels or by what stands for it, or that select all.
+func (t *Tables) For(r *table.Reader, w selects.Workload) Set {
+	var keys []config.Key
+	root := t.in.RootNamespace(r)
+	for _, index := range t.indexes {
+		h := index.For(r, root, w)
+		for _, e := range slices.Concat(h.Own(), h.Namespace(), h.RootOwn(), h.Root()) {
+			keys = append(keys, e.Key)
+		}
+	}
+	return MakeSet(keys...)
+}
+
+// The labels by which a gateway's workload says which Gateway it was made for, and of which class
+// (https://gateway-api.sigs.k8s.io/geps/gep-1762/), and the group of both kinds.
+const (
+	gatewayGroup = "gateway.networking.k8s.io"
+	gatewayName  = gatewayGroup + "/gateway-name"
+	gatewayClass = gatewayGroup + "/gateway-class-name"
+)
+
+// OfProxy names the policies that hold for what is beside a proxy, or is one. All labels count that it says of itself.
+func (t *Tables) OfProxy(r *table.Reader, p vouch.Proxy) Set {
+	w := selects.Workload{Namespace: p.Namespace, Labels: p.Said}
+	if p.Type == mesh.Router {
+		if name, ok := p.Said.Get(gatewayName); ok {
+			w.Targets = append(w.Targets, selects.Target{Group: gatewayGroup, Kind: "Gateway", Name: name})
+		}
+		if name, ok := p.Said.Get(gatewayClass); ok {
+			w.Classes = append(w.Classes, selects.Target{Group: gatewayGroup, Kind: "GatewayClass", Name: name})
+		}
+	}
+	return t.For(r, w)
+}
+
+// selectorOf is whom a policy is about, by its labels and targets.
+func selectorOf(
+	o *config.Object, labels *typev1beta1.WorkloadSelector, one *typev1beta1.PolicyTargetReference,
+	list []*typev1beta1.PolicyTargetReference,
+) selects.Selector {
+	if one != nil {
+		list = append(slices.Clone(list), one)
+	}
+	var targets []selects.Target
+	for _, ref := range list {
+		group := ref.GetGroup()
+		if group == "core" {
+			group = ""
+		}
+		targets = append(targets, selects.Target{Group: group, Kind: ref.GetKind(), Name: ref.GetName()})
+	}
+	return selects.Selector{
+		Namespace: o.Namespace, Labels: mesh.MakeLabels(labels.GetMatchLabels()), Targets: selects.MakeTargets(targets...),
+	}
+}
+
+// Filters are what policies add where they hold.
+type Filters struct {
+	Requests    listener.Phased   // to HTTP
+	Connections listener.Phased   // to connections that are not HTTP, or not known to be
+	Needs       []mesh.ClusterKey // clusters that they name
+}
+
+// Filters makes the filters of a set. Whoever asks depends on what the set's policies say.
+func (t *Tables) Filters(r *table.Reader, s Set) Filters {
+	var out Filters
+	t.authorize(r, s, &out)
+	return out
+}
