@@ -3,12 +3,14 @@ package telemetry
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
 )
 
 // longest is how many bytes an expression may have: Envoy evaluates it for each request.
@@ -77,6 +79,15 @@ func balanced(s string) bool {
 	return depth == 0
 }
 
+// isText says whether an expression is a text that is written out.
+func isText(e ast.Expr) bool {
+	if e.Kind() != ast.LiteralKind {
+		return false
+	}
+	_, text := e.AsLiteral().(types.String)
+	return text
+}
+
 // check refuses what stock Envoy does not know.
 func check(e ast.Expr) error {
 	var wrong error
@@ -85,8 +96,12 @@ func check(e ast.Expr) error {
 		case ast.ComprehensionKind:
 			wrong = errors.New("stock Envoy has no all, exists, exists_one, filter, map")
 		case ast.CallKind:
-			if name := e.AsCall().FunctionName(); !functions[name] && wrong == nil {
+			switch name := e.AsCall().FunctionName(); {
+			case wrong != nil:
+			case !functions[name]:
 				wrong = fmt.Errorf("stock Envoy has no function %s", name)
+			case name == operators.Add && slices.ContainsFunc(e.AsCall().Args(), isText):
+				wrong = errors.New("stock Envoy does not join texts")
 			}
 		}
 	}))
