@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"testing"
+
+	"fairway/test/rig"
 )
 
 // Gate is a way to the API server that a test can close and open again. Its address stays.
@@ -29,13 +31,15 @@ func (c *Cluster) Gate(t testing.TB) *Gate {
 	return g
 }
 
-// Open lets clients through.
+// Open lets clients through. While it was closed its port may have become the end of somebody's connection, even of one to the
+// port itself, by a client that asked for it again: such go soon.
 func (g *Gate) Open(t testing.TB) {
 	t.Helper()
-	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", g.port))
-	if err != nil {
-		t.Fatal(err)
-	}
+	var l net.Listener
+	rig.Eventually(t, func() (err error) {
+		l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", g.port))
+		return err
+	})
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.listen, g.port = l, uint16(l.Addr().(*net.TCPAddr).Port)
