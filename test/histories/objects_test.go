@@ -622,9 +622,12 @@ func (d draw) mesh() string {
 			"ingressSelector: ingress",
 			"ingressControllerMode: "+pick(d, `"OFF"`, "DEFAULT", "STRICT"),
 			"ingressClass: other",
-			"defaultProviders: "+pick(d, "{}", "{accessLogging: [envoy], metrics: [prometheus]}", "{tracing: [zipkin], metrics: [prometheus]}"),
+			"defaultProviders: "+pick(
+				d, "{}", "{accessLogging: [envoy], metrics: [prometheus]}", "{tracing: [zipkin], metrics: [prometheus]}",
+			),
 			"extensionProviders: [{name: zipkin, zipkin: {service: "+d.host()+", port: "+pick(d, "80", "9411")+"}}, "+
-				"{name: otel, opentelemetry: {service: "+d.host()+", port: 80}}, {name: als, envoyHttpAls: {service: "+d.host()+", port: 80}}]",
+				"{name: otel, opentelemetry: {service: "+d.host()+", port: 80}}, "+
+				"{name: als, envoyHttpAls: {service: "+d.host()+", port: 80}}]",
 			"serviceSettings: [{settings: {clusterLocal: "+pick(d, "true", "false")+"}, hosts: ["+
 				pick(d, `"*.shop.svc.cluster.local"`, "a.shop.svc.cluster.local", "b.bank.svc.cluster.local")+"]}]",
 			"defaultConfig: {proxyMetadata: {FAIRWAY_LABEL_SERVICE_ACCOUNTS: "+pick(d, "shop/edge", "shop/web")+"}}",

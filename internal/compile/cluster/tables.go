@@ -71,7 +71,8 @@ func Declare[N Need, V any, P Passed](
 	inlineEntered := declareInlineEntered(inline, networks)
 	loads := demand.Over(demand.LayerPart(xdstype.Loads, sidecarLoads, gatewayLoads, passedLoads, providerLoads), far, LoadView.over,
 		declareFarLoads("far loads", entered, t.Targets, b), declareFarLoads("far gateway loads", entered, t.GatewayTargets, b),
-		declareFarLoads("far passed loads", entered, t.PassedTargets, b), declareFarLoads("far provider loads", entered, t.ProviderTargets, b))
+		declareFarLoads("far passed loads", entered, t.PassedTargets, b),
+		declareFarLoads("far provider loads", entered, t.ProviderTargets, b))
 	machines := declareMachineViews(proxies)
 	loads = demand.Over(loads, machines, machineView.over,
 		declareOwnLoads("own loads", machines, t.Targets, b), declareOwnLoads("own gateway loads", machines, t.GatewayTargets, b),

@@ -28,8 +28,9 @@ func virtualOutbound(set settings, v Variant) (l listener.Listener, needs []stri
 	hole, rest := set.to(blackHole), set.rest(true)
 	needs = append(hole.Needs(), rest.Needs()...)
 	return listener.Listener{
-		Name: listener.VirtualOutbound, Address: v.Families.Any(), Also: v.Families.AlsoAny(), Port: set.Outbound, Direction: listener.Outbound,
-		HandOver: true, Transparent: v.Interception == mesh.TProxy, KeepOnFailedHealth: true, AccessLog: set.Log.ForNoRoute(),
+		Name: listener.VirtualOutbound, Address: v.Families.Any(), Also: v.Families.AlsoAny(), Port: set.Outbound,
+		Direction: listener.Outbound,
+		HandOver:  true, Transparent: v.Interception == mesh.TProxy, KeepOnFailedHealth: true, AccessLog: set.Log.ForNoRoute(),
 		// Who dials the listener itself would be sent to itself again, without end.
 		Chains:  []listener.Chain{{Name: "virtualOutbound-blackhole", Match: listener.Match{Port: set.Outbound}, Filters: hole.Filters()}},
 		Default: &listener.Chain{Name: "virtualOutbound-catchall-tcp", Filters: rest.Filters()},

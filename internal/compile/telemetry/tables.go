@@ -37,7 +37,7 @@ func Declare(in *input.Tables, reg *registry.Tables) *Tables {
 		return selects.Selector{
 			Namespace: o.Namespace,
 			Labels:    mesh.MakeLabels(spec.GetSelector().GetMatchLabels()),
-			Targets:   selects.TargetsOf(spec.GetTargetRef(), spec.GetTargetRefs()), //nolint:staticcheck // deprecated by Istio, still taken
+			Targets:   selects.TargetsOf(spec.GetTargetRef(), spec.GetTargetRefs()), //nolint:staticcheck // deprecated, still taken
 		}, true
 	})
 	table.Derive(in.Mesh, "telemetries/mesh", config.CompareKey, table.Same[struct{}],

@@ -24,7 +24,8 @@ type AccessLog struct {
 	Told   *Told    // what Telemetries say instead; nil: nothing
 }
 
-// DefaultFormat has the fields of a log line in Istio's order: users' parsers expect it (istio.io/docs/tasks/observability/logs/access-log).
+// DefaultFormat has the fields of a log line in Istio's order: users' parsers expect it
+// (istio.io/docs/tasks/observability/logs/access-log).
 const DefaultFormat = "[%START_TIME%] \"%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%\" %RESPONSE_CODE% %RESPONSE_FLAGS% " +
 	"%RESPONSE_CODE_DETAILS% %CONNECTION_TERMINATION_DETAILS% \"%UPSTREAM_TRANSPORT_FAILURE_REASON%\" %BYTES_RECEIVED% %BYTES_SENT% " +
 	"%DURATION% %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% \"%REQ(X-FORWARDED-FOR)%\" \"%REQ(USER-AGENT)%\" \"%REQ(X-REQUEST-ID)%\" " +

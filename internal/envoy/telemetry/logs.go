@@ -90,7 +90,7 @@ func (t *teller) logger(told *listener.Told, name string, l logging) {
 		out.Name, config = listener.FileLogger(p.EnvoyFileAccessLog.GetPath(), t.fileFormat(name, p.EnvoyFileAccessLog))
 	case *meshconfig.MeshConfig_ExtensionProvider_EnvoyHttpAls:
 		als := p.EnvoyHttpAls
-		common := t.common(told, l, als.GetService(), als.GetPort(), als.GetLogName(), "http_envoy_accesslog", als.GetFilterStateObjectsToLog())
+		common := t.common(told, l, als, "http_envoy_accesslog")
 		if common == nil {
 			return
 		}
@@ -103,7 +103,7 @@ func (t *teller) logger(told *listener.Told, name string, l logging) {
 		}
 	case *meshconfig.MeshConfig_ExtensionProvider_EnvoyTcpAls:
 		als := p.EnvoyTcpAls
-		common := t.common(told, l, als.GetService(), als.GetPort(), als.GetLogName(), "tcp_envoy_accesslog", als.GetFilterStateObjectsToLog())
+		common := t.common(told, l, als, "tcp_envoy_accesslog")
 		if common == nil {
 			return
 		}
@@ -148,7 +148,9 @@ func (t *teller) logger(told *listener.Told, name string, l logging) {
 }
 
 // fileFormat is how a file's lines look: as the provider says, else as the mesh does where it is the built-in one.
-func (t *teller) fileFormat(name string, p *meshconfig.MeshConfig_ExtensionProvider_EnvoyFileAccessLogProvider) *corev3.SubstitutionFormatString {
+func (t *teller) fileFormat(
+	name string, p *meshconfig.MeshConfig_ExtensionProvider_EnvoyFileAccessLogProvider,
+) *corev3.SubstitutionFormatString {
 	out := listener.TextFormat(p.GetLogFormat().GetText())
 	switch {
 	case p.GetLogFormat().GetLabels() != nil:
@@ -160,18 +162,25 @@ func (t *teller) fileFormat(name string, p *meshconfig.MeshConfig_ExtensionProvi
 	return out
 }
 
-func (t *teller) common(
-	told *listener.Told, l logging, service string, port uint32, name, byDefault string, state []string,
-) *grpclogv3.CommonGrpcAccessLogConfig {
-	cluster, host, ok := t.cluster(told, l.level, l.field, service, port)
+// als is a provider of access logs by gRPC.
+type als interface {
+	GetService() string
+	GetPort() uint32
+	GetLogName() string
+	GetFilterStateObjectsToLog() []string
+}
+
+// common is what access logs by gRPC have alike; nil: the provider's service is not known.
+func (t *teller) common(told *listener.Told, l logging, of als, name string) *grpclogv3.CommonGrpcAccessLogConfig {
+	cluster, host, ok := t.cluster(told, l.level, l.field, of.GetService(), of.GetPort())
 	if !ok {
 		return nil
 	}
 	return &grpclogv3.CommonGrpcAccessLogConfig{
-		LogName:                 cmp.Or(name, byDefault),
+		LogName:                 cmp.Or(of.GetLogName(), name),
 		GrpcService:             grpcService(cluster, host),
 		TransportApiVersion:     corev3.ApiVersion_V3,
-		FilterStateObjectsToLog: state,
+		FilterStateObjectsToLog: of.GetFilterStateObjectsToLog(),
 	}
 }
 

@@ -58,11 +58,12 @@ func TestPrecedence(t *testing.T) {
 	}{
 		{because: "nothing is said", mesh: "/f", sends: "mesh:/f | - | all", serves: "mesh:/f | - | all"},
 		{
-			because: "MeshConfig.defaultProviders: used where no provider is named", defaults: "{accessLogging: [envoy], tracing: [zipkin], metrics: [prometheus]}",
-			sends: "stdout | zipkin 1% | all", serves: "stdout | zipkin 1% | all",
+			because:  "MeshConfig.defaultProviders: used where no provider is named",
+			defaults: "{accessLogging: [envoy], tracing: [zipkin], metrics: [prometheus]}",
+			sends:    "stdout | zipkin 1% | all", serves: "stdout | zipkin 1% | all",
 		},
 		{
-			because:  "Metrics.providers: if no provider is specified, the default metrics provider is used; without one nothing is counted",
+			because:  "Metrics.providers: if no provider is specified, the default one is used; without one nothing is counted",
 			defaults: "{accessLogging: [envoy]}", sends: "stdout | - | none", serves: "stdout | - | none",
 		},
 		{
@@ -101,9 +102,10 @@ func TestPrecedence(t *testing.T) {
 			sends: "- | opentelemetry 50% a | all", serves: "- | opentelemetry 50% a | all",
 		},
 		{
-			because: "Tracing.disableSpanReporting: no spans for impacted workloads", defaults: "{tracing: [zipkin], metrics: [prometheus]}",
-			levels: []string{"tracing: [{match: {mode: SERVER}, disableSpanReporting: true}]"},
-			sends:  "- | zipkin 1% | all", serves: "- | - | all",
+			because:  "Tracing.disableSpanReporting: no spans for impacted workloads",
+			defaults: "{tracing: [zipkin], metrics: [prometheus]}",
+			levels:   []string{"tracing: [{match: {mode: SERVER}, disableSpanReporting: true}]"},
+			sends:    "- | zipkin 1% | all", serves: "- | - | all",
 		},
 		{
 			because: "Metrics.overrides: applied in order, the mesh's, the namespace's, the workload's",
@@ -117,7 +119,8 @@ func TestPrecedence(t *testing.T) {
 		{
 			because: "MetricsOverrides.match: if not specified, all metrics and both modes; TagOverride: UPSERT and REMOVE",
 			levels: []string{
-				"metrics: [{overrides: [{match: {metric: REQUEST_COUNT, mode: SERVER}, tagOverrides: {a: {value: 'string(request.host)'}, b: {operation: REMOVE}}}]}]",
+				"metrics: [{overrides: [{match: {metric: REQUEST_COUNT, mode: SERVER}, " +
+					"tagOverrides: {a: {value: 'string(request.host)'}, b: {operation: REMOVE}}}]}]",
 				"metrics: [{overrides: [{match: {metric: REQUEST_COUNT}, tagOverrides: {b: {value: \"'x'\"}}}]}]",
 			},
 			sends: "- | - | requests_total b=%CEL('x')%", serves: "- | - | requests_total a=%CEL(request.host)% b=%CEL('x')%",
@@ -151,9 +154,11 @@ func TestNotes(t *testing.T) {
 			"stock Envoy has no all, exists"},
 		{"tracing: [{providers: [{name: lost}]}]", "- | - | all", "0 spec.tracing[0].providers: no service nowhere.test with port 9411"},
 		{"tracing: [{providers: [{name: old}]}]", "- | - | all", `provider "old" takes no spans`},
-		{"tracing: [{providers: [{name: datadog}], disableContextPropagation: true}]", "- | datadog 1% | all", "spec.tracing[0].disableContextPropagation"},
+		{"tracing: [{providers: [{name: datadog}], disableContextPropagation: true}]", "- | datadog 1% | all",
+			"spec.tracing[0].disableContextPropagation"},
 		{"tracing: [{providers: [{name: sky}]}]", "- | skywalking 1% | all", ""},
-		{"metrics: [{overrides: [{match: {metric: GRPC_REQUEST_MESSAGES}, disabled: true}]}]", "- | - | all", "metric GRPC_REQUEST_MESSAGES is not counted"},
+		{"metrics: [{overrides: [{match: {metric: GRPC_REQUEST_MESSAGES}, disabled: true}]}]", "- | - | all",
+			"metric GRPC_REQUEST_MESSAGES is not counted"},
 		{"metrics: [{overrides: [{match: {customMetric: mine}, disabled: true}]}]", "- | - | all", `there is no metric "mine"`},
 		{"metrics: [{overrides: [{tagOverrides: {a-b: {value: x}}}]}]", "- | - | all", `"a-b" is no name of a label`},
 		{`metrics: [{overrides: [{tagOverrides: {a: {value: "'at ' + request.host"}}}]}]`, "- | - | all", "stock Envoy does not join texts"},
