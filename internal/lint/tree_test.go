@@ -27,10 +27,10 @@ var arrows = map[string][]string{
 	"xds":      {"limit", "xdstype"},
 	"config":   {"mesh", "printable"},
 	"envoy":    {"mesh", "config", "printable"},
-	"identity": {"mesh", "printable", "disk", "limit", "xdstype"},
+	"identity": {"mesh", "printable", "disk", "limit", "xdstype", "jwks"},
 	"source":   {"config", "mesh", "printable", "disk"},
 	"door":     {"config", "mesh", "source"},
-	"compile":  {"table", "mesh", "config", "envoy", "source", "printable", "xdstype"},
+	"compile":  {"table", "mesh", "config", "envoy", "source", "printable", "xdstype", "jwks"},
 	"agent":    {"mesh", "envoy", "identity", "resident", "printable", "spelling", "web", "disk", "xdstype"},
 	"resident": {},
 	"disk":     {},
@@ -78,6 +78,9 @@ var arrows = map[string][]string{
 	"printable": {},
 	// What may have been meant by a name that nobody knows.
 	"spelling": {},
+	// Public keys of issuers of tokens; fetching them.
+	"jwks":       {},
+	"jwks/fetch": {"jwks", "printable"},
 	// So many calls a second of each address, in bounded memory.
 	"limit": {},
 	// The types of what proxies are sent.

@@ -10,6 +10,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"fairway/internal/identity/safefile"
+	"fairway/internal/jwks"
 )
 
 // keyFile is a JSON Web Key Set in a file. It is read again when the file has another time or length; while it cannot
@@ -45,11 +46,11 @@ func (f *keyFile) read() ([]jose.JSONWebKey, error) {
 	if info.ModTime().Equal(f.time) && info.Size() == f.size {
 		return f.keys, nil
 	}
-	text, err := safefile.Read(f.path, mostText)
+	text, err := safefile.Read(f.path, jwks.MostBytes)
 	if err != nil {
 		return f.keys, err
 	}
-	keys, err := publicKeys(text)
+	keys, err := jwks.Parse(text)
 	if err != nil {
 		return f.keys, fmt.Errorf("%s: %w", f.path, err)
 	}

@@ -2,19 +2,17 @@ package authn
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
 
+	"fairway/internal/jwks"
+	"fairway/internal/jwks/fetch"
 	"fairway/internal/printable"
 )
 
@@ -70,39 +68,9 @@ func tryKeys(signed *jose.JSONWebSignature, id string, keys []jose.JSONWebKey) (
 	return nil, named
 }
 
-// publicKeys reads a JSON Web Key Set. Keys of kinds that are not known here are passed over, and so are those that are
-// for something else, or not public.
-func publicKeys(text []byte) ([]jose.JSONWebKey, error) {
-	var set struct {
-		Keys []json.RawMessage `json:"keys"`
-	}
-	if err := json.Unmarshal(text, &set); err != nil {
-		return nil, fmt.Errorf("no JSON Web Key Set: %w", err)
-	}
-	var out []jose.JSONWebKey
-	for _, one := range set.Keys {
-		var k jose.JSONWebKey
-		if json.Unmarshal(one, &k) == nil && k.Valid() && k.IsPublic() && (k.Use == "" || k.Use == "sig") {
-			out = append(out, k)
-		}
-		if len(out) == mostKeys {
-			break
-		}
-	}
-	if len(out) == 0 {
-		return nil, errors.New("it holds no public key for signatures")
-	}
-	return out, nil
-}
-
-const (
-	// askAgain is how long an issuer is left alone after it was asked for its keys, whether or not it gave them: tokens
-	// that anybody makes up must not become requests.
-	askAgain = 10 * time.Second
-	// mostKeys and mostText bound what an issuer says.
-	mostKeys = 100
-	mostText = 1 << 20
-)
+// askAgain is how long an issuer is left alone after it was asked for its keys, whether or not it gave them: tokens that
+// anybody makes up must not become requests.
+const askAgain = 10 * time.Second
 
 // served is a key set that an issuer serves. One question at a time is under way, at most one in askAgain, and whoever
 // needs its answer waits for it.
@@ -168,73 +136,19 @@ func (s *served) ask() (q *question, tried bool) {
 func (s *served) answer(q *question) {
 	ctx, cancel := context.WithTimeout(context.Background(), askAgain)
 	defer cancel()
-	keys, err := s.fetch(ctx)
+	keys, err := fetch.Keys(ctx, s.client, jwks.Source{URI: s.url, Issuer: s.issuer})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
 		s.keys = keys
 	} else {
-		s.log.Warn(
-			"an issuer of tokens does not give its keys; those before go on counting",
-			"issuer",
-			s.issuer,
-			"keys",
-			len(s.keys),
-			"error",
-			printable.Text(err.Error(), printable.Long),
-		)
+		said := err.Error()
+		if status := (*fetch.StatusError)(nil); errors.As(err, &status) {
+			said += ": " + printable.Text(status.Body, printable.Short)
+		}
+		s.log.Warn("an issuer of tokens does not give its keys; those before go on counting",
+			"issuer", s.issuer, "keys", len(s.keys), "error", printable.Text(said, printable.Long))
 		q.err = errors.New("the issuer's keys cannot be had")
 	}
 	close(q.done)
-}
-
-func (s *served) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
-	at := s.url
-	if at == "" {
-		text, err := s.get(ctx, strings.TrimSuffix(s.issuer, "/")+"/.well-known/openid-configuration")
-		if err != nil {
-			return nil, err
-		}
-		var found struct {
-			Issuer string `json:"issuer"`
-			Keys   string `json:"jwks_uri"`
-		}
-		if err := json.Unmarshal(text, &found); err != nil {
-			return nil, fmt.Errorf("its configuration: %w", err)
-		}
-		if found.Issuer != s.issuer {
-			return nil, fmt.Errorf("its configuration is that of issuer %q", found.Issuer)
-		}
-		at = found.Keys
-	}
-	text, err := s.get(ctx, at)
-	if err != nil {
-		return nil, err
-	}
-	return publicKeys(text)
-}
-
-func (s *served) get(ctx context.Context, at string) ([]byte, error) {
-	if u, err := url.Parse(at); err != nil || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, fmt.Errorf("%q is no URL of the web", at)
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := s.client.Do(r)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, mostText+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case resp.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("%s: %s: %s", at, resp.Status, printable.Text(string(text), printable.Short))
-	case len(text) > mostText:
-		return nil, fmt.Errorf("%s: more than %d bytes", at, mostText)
-	}
-	return text, nil
 }

@@ -1,0 +1,88 @@
+package fetch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"fairway/internal/jwks"
+	"fairway/internal/printable"
+)
+
+// Keys asks for the keys of a source, and first for where they are where only the issuer is known
+// (https://openid.net/specs/openid-connect-discovery-1_0.html). ctx bounds the time; the source's Timeout is not looked at.
+func Keys(ctx context.Context, client *http.Client, from jwks.Source) ([]jose.JSONWebKey, error) {
+	at := from.URI
+	if at == "" {
+		var err error
+		if at, err = discover(ctx, client, from.Issuer); err != nil {
+			return nil, err
+		}
+	}
+	text, err := get(ctx, client, at)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := jwks.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", at, err)
+	}
+	return keys, nil
+}
+
+// discover asks an issuer where its keys are.
+func discover(ctx context.Context, client *http.Client, issuer string) (string, error) {
+	text, err := get(ctx, client, strings.TrimSuffix(issuer, "/")+"/.well-known/openid-configuration")
+	if err != nil {
+		return "", err
+	}
+	var found struct {
+		Issuer string `json:"issuer"`
+		Keys   string `json:"jwks_uri"`
+	}
+	if err := json.Unmarshal(text, &found); err != nil {
+		return "", fmt.Errorf("its configuration: %w", err)
+	}
+	if found.Issuer != issuer {
+		return "", fmt.Errorf("its configuration is that of issuer %q", printable.Text(found.Issuer, printable.Short))
+	}
+	return found.Keys, nil
+}
+
+// StatusError is what a server answers in the place of keys. Its text lacks the Body: whoever names an address must not read
+// by the control plane what they cannot reach themselves.
+type StatusError struct{ At, Status, Body string }
+
+func (e *StatusError) Error() string { return e.At + ": " + printable.Text(e.Status, printable.Short) }
+
+// get reads a page of the web.
+func get(ctx context.Context, client *http.Client, at string) ([]byte, error) {
+	if u, err := url.Parse(at); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, fmt.Errorf("%q is no URL of the web", printable.Text(at, printable.Short))
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, jwks.MostBytes+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.StatusCode != http.StatusOK:
+		return nil, &StatusError{At: at, Status: resp.Status, Body: string(text)}
+	case len(text) > jwks.MostBytes:
+		return nil, fmt.Errorf("%s: more than %d bytes", at, jwks.MostBytes)
+	}
+	return text, nil
+}

@@ -1,0 +1,286 @@
+package fetch_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"fairway/internal/jwks"
+	"fairway/internal/jwks/fetch"
+)
+
+// keySet is a set with one key of its own.
+func keySet(t testing.TB, id string) string {
+	t.Helper()
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: k.Public(), KeyID: id}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// web answers requests without a network, so that time can be told.
+type web func(*http.Request) (*http.Response, error)
+
+func (w web) RoundTrip(r *http.Request) (*http.Response, error) { return w(r) }
+
+func page(text string) (*http.Response, error) {
+	return &http.Response{StatusCode: 200, Status: "200 OK", Body: io.NopCloser(strings.NewReader(text))}, nil
+}
+
+// heard is what a Resolver told.
+type heard struct {
+	mu    sync.Mutex
+	now   map[jwks.Source]jwks.Answer
+	times int
+}
+
+func (h *heard) told(s jwks.Source, a jwks.Answer, has bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.times++
+	if delete(h.now, s); has {
+		h.now[s] = a
+	}
+}
+
+func (h *heard) of(s jwks.Source) (jwks.Answer, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	a, ok := h.now[s]
+	return a, ok
+}
+
+// resolve runs a Resolver within a bubble of synctest.
+func resolve(t *testing.T, answer web) (*fetch.Resolver, *heard) {
+	h := &heard{now: map[jwks.Source]jwks.Answer{}}
+	r := fetch.New(fetch.Options{
+		Client: &http.Client{Transport: answer}, Refresh: 20 * time.Minute, Log: slog.New(slog.DiscardHandler), Told: h.told,
+	})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.Run(t.Context())
+	}()
+	t.Cleanup(func() { <-done })
+	return r, h
+}
+
+func at(uri string) jwks.Source { return jwks.Source{URI: uri, Timeout: 5 * time.Second} }
+
+// TestKeysRotate: keys are asked for again after the time to refresh at the latest, and stay while the issuer does not give
+// them: it is said why, since when, and once.
+func TestKeysRotate(t *testing.T) {
+	old, fresh := keySet(t, "old"), keySet(t, "fresh")
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		says, down, asked := old, false, 0
+		set := func(f func()) { mu.Lock(); defer mu.Unlock(); f() }
+		r, h := resolve(t, func(*http.Request) (*http.Response, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if asked++; down {
+				return nil, fmt.Errorf("no way there, try %d", asked)
+			}
+			return page(says)
+		})
+		from := at("https://issuer.test/keys")
+		r.Want([]jwks.Source{from}, nil)
+		synctest.Wait()
+		first, ok := h.of(from)
+		if !ok || !strings.Contains(first.Keys, "old") || first.Failing != "" {
+			t.Fatalf("at first: %v %v", first, ok)
+		}
+		good := time.Now()
+		set(func() { down = true })
+		time.Sleep(25 * time.Minute)
+		synctest.Wait()
+		failing, _ := h.of(from)
+		if failing.Keys != first.Keys || !strings.Contains(failing.Failing, "no way there, try 2") || !failing.Good.Equal(good) {
+			t.Errorf("while it is away: %v", failing)
+		}
+		set(func() { asked = 0 })
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if again, _ := h.of(from); again != failing {
+			t.Errorf("another try says otherwise: %v", again)
+		}
+		set(func() {
+			if asked < 10 || asked > 15 {
+				t.Errorf("asked %d times in ten minutes of failing, want once or a little more a minute", asked)
+			}
+			down, says = false, fresh
+		})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if now, _ := h.of(from); !strings.Contains(now.Keys, "fresh") || strings.Contains(now.Keys, "old") || now.Failing != "" {
+			t.Errorf("at last: %v", now)
+		}
+		if s := r.States(); len(s) != 1 || s[0].Source != from.URI || s[0].Failing != "" || s[0].Failures != 0 {
+			t.Errorf("states are %+v", s)
+		}
+		r.Want(nil, []jwks.Source{from})
+		synctest.Wait()
+		if _, ok := h.of(from); ok || len(r.States()) > 0 {
+			t.Error("it is not forgotten")
+		}
+	})
+}
+
+// TestSlowIssuersHoldNobodyUp: of 100 issuers that never answer each is told to have no keys after its timeout, or after the time
+// that nobody waits longer than; one that answers is heard all the same.
+func TestSlowIssuersHoldNobodyUp(t *testing.T) {
+	set := keySet(t, "one")
+	synctest.Test(t, func(t *testing.T) {
+		r, h := resolve(t, func(req *http.Request) (*http.Response, error) {
+			if req.URL.Host == "good.test" {
+				return page(set)
+			}
+			<-req.Context().Done()
+			return nil, req.Context().Err()
+		})
+		var slow []jwks.Source
+		for i := range 100 {
+			slow = append(slow, at(fmt.Sprintf("https://slow%d.test/", i)))
+		}
+		r.Want(slow, nil)
+		synctest.Wait()
+		good := at("https://good.test/")
+		r.Want([]jwks.Source{good}, nil)
+		time.Sleep(fetch.FirstWait + 5*time.Second + time.Millisecond)
+		synctest.Wait()
+		for _, s := range slow {
+			if a, ok := h.of(s); !ok || a.Keys != "" || a.Failing == "" {
+				t.Errorf("%s: %v %v", s, a, ok)
+			}
+		}
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if a, _ := h.of(good); a.Keys == "" {
+			t.Errorf("the one that answers: %v", a)
+		}
+	})
+}
+
+// TestMostSources: one too many is told so, and asked once another is not wanted any more.
+func TestMostSources(t *testing.T) {
+	set := keySet(t, "one")
+	synctest.Test(t, func(t *testing.T) {
+		r, h := resolve(t, func(*http.Request) (*http.Response, error) { return page(set) })
+		var many []jwks.Source
+		for i := range fetch.Most + 1 {
+			many = append(many, at(fmt.Sprintf("https://issuer%04d.test/", i)))
+		}
+		r.Want(many, nil)
+		synctest.Wait()
+		last := many[fetch.Most]
+		if a, ok := h.of(last); !ok || a.Keys != "" || !strings.Contains(a.Failing, "1000") {
+			t.Errorf("the last: %v %v", a, ok)
+		}
+		r.Want(nil, many[:1])
+		synctest.Wait()
+		if a, _ := h.of(last); a.Keys == "" || a.Failing != "" {
+			t.Errorf("the last, once there is room: %v", a)
+		}
+	})
+}
+
+// TestHostileIssuers: what is no key set, is too long, comes from elsewhere or never ends is an error, and an error never has
+// what a server answered.
+func TestHostileIssuers(t *testing.T) {
+	var server *httptest.Server
+	set := keySet(t, "one")
+	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/good":
+			io.WriteString(w, set)
+		case "/moved":
+			http.Redirect(w, r, "/good", http.StatusFound)
+		case "/page":
+			io.WriteString(w, "<html>hidden")
+		case "/denied":
+			http.Error(w, "hidden", http.StatusForbidden)
+		case "/long":
+			io.WriteString(w, `{"keys": ["`+strings.Repeat("x", jwks.MostBytes)+`"]}`)
+		case "/loop":
+			http.Redirect(w, r, "/loop", http.StatusFound)
+		case "/file":
+			http.Redirect(w, r, "file:///etc/passwd", http.StatusFound)
+		case "/other/.well-known/openid-configuration":
+			io.WriteString(w, `{"issuer": "https://other.test", "jwks_uri": "`+server.URL+`/good"}`)
+		case "/files/.well-known/openid-configuration":
+			io.WriteString(w, `{"issuer": "`+server.URL+`/files", "jwks_uri": "file:///etc/passwd"}`)
+		case "/found/.well-known/openid-configuration":
+			io.WriteString(w, `{"issuer": "`+server.URL+`/found", "jwks_uri": "`+server.URL+`/good"}`)
+		case "/hang":
+			<-r.Context().Done()
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	client := fetch.NewClient(fetch.ClientOptions{})
+	for path, want := range map[string]string{
+		"/good": "", "/moved": "", "/page": "no JSON Web Key Set", "/denied": "403", "/long": "more than", "/loop": "again and again",
+		"/file": "unsupported protocol", "/hang": "deadline", "/nothing": "404",
+	} {
+		checkFetch(t, client, jwks.Source{URI: server.URL + path, Timeout: 500 * time.Millisecond}, want)
+	}
+	for path, want := range map[string]string{"/found": "", "/other": "that of issuer", "/files": "no URL", "/nothing": "404"} {
+		checkFetch(t, client, jwks.Source{Issuer: server.URL + path, Timeout: 5 * time.Second}, want)
+	}
+	barred := fetch.NewClient(fetch.ClientOptions{Barred: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	checkFetch(t, barred, jwks.Source{URI: server.URL + "/good", Timeout: 5 * time.Second}, "barred")
+}
+
+func checkFetch(t *testing.T, client *http.Client, from jwks.Source, want string) {
+	t.Helper()
+	h := make(chan jwks.Answer, 1)
+	r := fetch.New(fetch.Options{
+		Client: client, Refresh: time.Hour, Log: slog.New(slog.DiscardHandler),
+		Told: func(_ jwks.Source, a jwks.Answer, has bool) {
+			if has {
+				select {
+				case h <- a:
+				default:
+				}
+			}
+		},
+	})
+	r.Want([]jwks.Source{from}, nil)
+	go r.Run(t.Context())
+	a := <-h
+	switch {
+	case want == "" && a.Keys == "":
+		t.Errorf("%s: %s", from, a.Failing)
+	case want != "" && (a.Keys != "" || !strings.Contains(a.Failing, want) || strings.Contains(a.Failing, "hidden")):
+		t.Errorf("%s: %q, want %q", from, a.Failing, want)
+	}
+}
+
+// TestStatusErrorSaysNothing of what was answered, whoever prints it.
+func TestStatusErrorSaysNothing(t *testing.T) {
+	err := error(&fetch.StatusError{At: "https://a.test", Status: "403 Forbidden", Body: "hidden"})
+	if got := fmt.Sprint(errors.Join(err)); got != "https://a.test: 403 Forbidden" {
+		t.Error(got)
+	}
+}
