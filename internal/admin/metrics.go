@@ -40,6 +40,8 @@ type Metrics struct {
 	compared    prometheus.Counter
 	doors
 	refusals *prometheus.CounterVec
+
+	keysFetched, keysFailed prometheus.Counter
 }
 
 // NewMetrics makes the counters. version is what the program calls itself. What is counted at each scrape comes with Watch.
@@ -87,7 +89,9 @@ func NewMetrics(version string) *Metrics {
 			"What agents said of the applications beside them, by state: healthy, unhealthy.",
 			"state",
 		),
-		unreadable: gauge("fairway_source_unreadable", "Files and folders of rules that cannot be read; what they held stays in force."),
+		keysFetched: counter("pilot_jwks_resolver_network_fetch_success_total", "Times that an issuer of tokens gave its keys."),
+		keysFailed:  counter("pilot_jwks_resolver_network_fetch_fail_total", "Times that an issuer of tokens did not give its keys."),
+		unreadable:  gauge("fairway_source_unreadable", "Files and folders of rules that cannot be read; what they held stays in force."),
 		diverged: counters(
 			"fairway_audit_divergence_total",
 			"Differences from the tables that the audit found and mended, by where: stream, shelf, attachment, row.",
@@ -129,6 +133,8 @@ func NewMetrics(version string) *Metrics {
 		m.startup,
 		m.health,
 		m.unreadable,
+		m.keysFetched,
+		m.keysFailed,
 		m.diverged,
 		m.compared,
 		m.refusals,
@@ -232,6 +238,15 @@ func (m *Metrics) Trigger(cause string) { m.triggers.WithLabelValues(cause).Inc(
 
 // Started sets how long the start took.
 func (m *Metrics) Started(d time.Duration) { m.startup.Set(d.Seconds()) }
+
+// KeysFetched counts a try to have the keys of an issuer of requests' tokens.
+func (m *Metrics) KeysFetched(ok bool) {
+	if ok {
+		m.keysFetched.Inc()
+	} else {
+		m.keysFailed.Inc()
+	}
+}
 
 // Unreadable sets how many files and folders of rules cannot be read.
 func (m *Metrics) Unreadable(n int) { m.unreadable.Set(float64(n)) }

@@ -81,6 +81,8 @@ func TestMetricNames(t *testing.T) {
 		"pilot_eds_no_instances",
 		"pilot_inbound_updates",
 		"pilot_info",
+		"pilot_jwks_resolver_network_fetch_fail_total",
+		"pilot_jwks_resolver_network_fetch_success_total",
 		"pilot_proxy_convergence_time",
 		"pilot_push_triggers",
 		"pilot_pushcontext_init_seconds",

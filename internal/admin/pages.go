@@ -41,13 +41,15 @@ type Pages struct {
 	Access   Access                                   // who may see the debug pages
 	Version  string                                   // of this program
 	// Clusters is what /debug/clusterz shows; nil: there is no such page.
-	Clusters func() []page.RemoteCluster
+	Clusters func() any
 	// Sources is what /debug/sourcez shows; nil: there is no such page.
 	Sources func() any
 	// Writes is what /debug/writez shows; nil: nothing is written into a cluster, and there is no such page.
 	Writes func() any
 	// Authority is what /debug/caz shows; nil: there is no certificate authority, nor the page.
 	Authority func() any
+	// Keys is what /debug/jwksz shows; nil: there is no such page.
+	Keys func() any
 
 	audit *rate.Limiter // of the log of refusals
 }
@@ -74,28 +76,20 @@ func (p *Pages) debug() []debugPage {
 		{"problems", "what users wrote that does not do what it says: ?severity=info|warning|error, and worse", p.problems, false},
 		{"connections", "the same as syncz", p.syncz, false},
 	}
-	if p.Sources != nil {
-		all = append(all, debugPage{"sourcez", "where rows come from, in order of precedence: how far each source is, and what it holds",
-			func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.Sources()) }, true})
-	}
-	if p.Writes != nil {
-		all = append(all, debugPage{"writez", "what is written into the cluster: who leads, what is pending, what failed",
-			func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.Writes()) }, true})
-	}
-	if p.Clusters != nil {
-		all = append(all, debugPage{"clusterz", "the Kubernetes clusters that are read, and how far each is",
-			func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.Clusters()) }, true})
-	}
-	if p.Authority != nil {
-		all = append(
-			all,
-			debugPage{
-				"caz",
-				"the certificate authority: its roots, what signs, its CRLs",
-				func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.Authority()) },
-				true,
-			},
-		)
+	for _, part := range []struct {
+		path, about string
+		shows       func() any
+	}{
+		{"sourcez", "where rows come from, in order of precedence: how far each source is, and what it holds", p.Sources},
+		{"writez", "what is written into the cluster: who leads, what is pending, what failed", p.Writes},
+		{"clusterz", "the Kubernetes clusters that are read, and how far each is", p.Clusters},
+		{"caz", "the certificate authority: its roots, what signs, its CRLs", p.Authority},
+		{"jwksz", "issuers of requests' tokens: when each gave its keys last, and why not since", p.Keys},
+	} {
+		if part.shows != nil {
+			show := func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, part.shows()) }
+			all = append(all, debugPage{part.path, part.about, show, true})
+		}
 	}
 	if p.Access.Profiles {
 		all = append(all, debugPage{"pprof/", "profiles", pprof.Index, true})

@@ -21,10 +21,12 @@ import (
 	"fairway/internal/app/secure"
 	"fairway/internal/app/session"
 	"fairway/internal/compile"
+	"fairway/internal/compile/input"
 	"fairway/internal/config"
 	"fairway/internal/door"
 	"fairway/internal/envoy/bootstrap"
 	"fairway/internal/identity"
+	"fairway/internal/jwks/fetch"
 	"fairway/internal/printable"
 	"fairway/internal/source"
 	"fairway/internal/source/file"
@@ -66,6 +68,7 @@ type Discovery struct {
 	secure   *secure.Server // nil where nothing is served with TLS
 	hooks    *webhook.Handlers
 	writes   *clusterWrites // nil where no cluster is read
+	keys     *fetch.Resolver
 	listens  listeners
 
 	clusterless bool // --registries names Kubernetes, and there is none
@@ -115,7 +118,11 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		next:    make(chan struct{}),
 	}
 	d.metrics = admin.NewMetrics(fairway.Version)
-	d.graph = compile.New(compile.Options{DomainSuffix: opts.Domain, RootNamespace: opts.Namespace, Cluster: opts.ClusterID})
+	d.graph = compile.New(compile.Options{
+		DomainSuffix: opts.Domain, RootNamespace: opts.Namespace, Cluster: opts.ClusterID,
+		Keys: input.Keys{Fetched: true, By: opts.KeysBy, Refresh: opts.KeysRefresh},
+	})
+	d.keys = newKeys(d)
 	if opts.HealthStart <= 0 {
 		d.graph.In.HealthHeard.Set(struct{}{}, true)
 	}
@@ -332,6 +339,7 @@ func (d *Discovery) Run(ctx context.Context) error {
 	for _, s := range d.sources {
 		run("source "+s.Name(), func() error { return s.Run(serving, s.sink) })
 	}
+	run("keys", func() error { return d.keys.Run(serving) })
 	run("door", func() error { return d.door.Run(serving) })
 	run("turns", func() error { return d.loop(serving) })
 	run("proxies", func() error { return d.proxies.Run(serving) })

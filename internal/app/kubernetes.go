@@ -105,7 +105,7 @@ func (w wants) tell(g *compile.Graph) {
 		return
 	}
 	var more, less []config.Key
-	for c := range table.Changes(g.Wants.Wanted) {
+	for c := range table.Changes(g.Wanted) {
 		k := config.Key{Kind: config.Secret, Namespace: c.Key.Namespace, Name: c.Key.Name}
 		if c.Has {
 			more = append(more, k)

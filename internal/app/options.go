@@ -6,11 +6,14 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"time"
 
 	"fairway/internal/app/secure"
+	"fairway/internal/compile/input"
+	"fairway/internal/jwks/fetch"
 )
 
 // Options is all that pilot-discovery can be told. DefaultOptions gives the defaults; Validate must pass before Run.
@@ -27,13 +30,19 @@ type Options struct {
 	ClusterTTL time.Duration
 	// PILOT_STALE_SOURCE_ERROR: how long a source may be out of date until that is an error; until then it is a warning
 	StaleError time.Duration
-	ClusterDir string // --clusterStateDir: folder that keeps what other clusters said last; empty: none does
-	Domain     string // --domain
-	Namespace  string // --namespace: the root namespace unless the mesh configuration names one
-	GRPCAddr   string // --grpcAddr: plaintext xDS; empty: none
-	SecureAddr string // --secureGRPCAddr: xDS and the certificate authority over TLS; empty: none
-	Identity   secure.Options
-	HTTPAddr   string // --httpAddr: readiness and debug pages
+	// PILOT_JWT_ENABLE_REMOTE_JWKS: who fetches the keys of issuers of requests' tokens
+	KeysBy input.KeysBy
+	// PILOT_JWT_PUB_KEY_REFRESH_INTERVAL: how long such keys count until they are asked for again
+	KeysRefresh  time.Duration
+	KeysInsecure bool           // JWKS_RESOLVER_INSECURE_SKIP_VERIFY: whoever answers for an issuer is believed
+	KeysBarred   []netip.Prefix // BLOCKED_CIDRS_IN_JWKS_URIS: networks that no issuer's keys are fetched from
+	ClusterDir   string         // --clusterStateDir: folder that keeps what other clusters said last; empty: none does
+	Domain       string         // --domain
+	Namespace    string         // --namespace: the root namespace unless the mesh configuration names one
+	GRPCAddr     string         // --grpcAddr: plaintext xDS; empty: none
+	SecureAddr   string         // --secureGRPCAddr: xDS and the certificate authority over TLS; empty: none
+	Identity     secure.Options
+	HTTPAddr     string // --httpAddr: readiness and debug pages
 	// --httpsAddr: the same pages with TLS, for callers who prove who they are; served where SecureAddr is; empty: not
 	// at all
 	HTTPSAddr   string
@@ -76,6 +85,8 @@ func DefaultOptions() Options {
 		ClusterWait: 30 * time.Second,
 		ClusterTTL:  24 * time.Hour,
 		StaleError:  5 * time.Minute,
+		KeysRefresh: 20 * time.Minute,
+		KeysBarred:  fetch.LinkLocal,
 		Domain:      "cluster.local",
 		Namespace:   "istio-system",
 		GRPCAddr:    ":15010",

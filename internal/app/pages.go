@@ -81,9 +81,10 @@ func (d *Discovery) pages() *admin.Pages {
 		Behind:   d.Behind,
 		Problems: d.Problems,
 		Sources:  func() any { return d.shards.Standings() },
-		Clusters: d.clusters.standings,
+		Clusters: func() any { return d.clusters.standings() },
 		Proxy:    d.proxies.Find,
 		Shown:    d.proxies.Certificates,
+		Keys:     func() any { return d.keys.States() },
 		Version:  fairway.Version,
 		Access:   admin.Access{System: d.opts.Namespace, Names: d.ownNames(), Profiles: d.opts.Profiles, Secure: d.HTTPSAddr(), Log: d.log},
 	}

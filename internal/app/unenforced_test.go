@@ -43,7 +43,7 @@ func TestUnenforcedPoliciesComeFirst(t *testing.T) {
 	p.Apply(
 		t,
 		"b-nothing.yaml",
-		"apiVersion: security.istio.io/v1\nkind: RequestAuthentication\nmetadata: {name: watch}\nspec: {}\n",
+		"apiVersion: extensions.istio.io/v1alpha1\nkind: WasmPlugin\nmetadata: {name: watch}\nspec: {url: \"oci://a/b\"}\n",
 	)
 	if said := strings.Join(log.take(), "\n"); strings.Contains(said, "ERROR") {
 		t.Errorf("the log says too much of a policy that refuses nothing:\n%s", said)
@@ -51,18 +51,18 @@ func TestUnenforcedPoliciesComeFirst(t *testing.T) {
 	p.Apply(
 		t,
 		"z-policy.yaml",
-		"apiVersion: security.istio.io/v1\nkind: RequestAuthentication\nmetadata: {name: nobody, namespace: shop}\n"+
-			"spec: {jwtRules: [{issuer: b}]}\n"+
-			"---\napiVersion: security.istio.io/v1\nkind: RequestAuthentication\nmetadata: {name: tokens, namespace: "+
-			"shop}\nspec: {jwtRules: [{issuer: a}]}\n",
+		"apiVersion: extensions.istio.io/v1alpha1\nkind: WasmPlugin\nmetadata: {name: nobody, namespace: shop}\n"+
+			"spec: {url: \"oci://a/b\", phase: AUTHZ}\n"+
+			"---\napiVersion: extensions.istio.io/v1alpha1\nkind: TrafficExtension\nmetadata: {name: tokens, namespace: "+
+			"shop}\nspec: {phase: AUTHN, lua: {inlineCode: \"function envoy_on_request(h) end\"}}\n",
 	)
 	var got []string
 	for _, problem := range p.Discovery.Problems() {
 		got = append(got, problem.Severity.String()+" "+problem.Code+" "+problem.Object.Name)
 	}
 	want := []string{
-		"error " + code.NotEnforced + " nobody",
 		"error " + code.NotEnforced + " tokens",
+		"error " + code.NotEnforced + " nobody",
 		"error Missing broken",
 		"info NotYet watch",
 	}
@@ -73,7 +73,7 @@ func TestUnenforcedPoliciesComeFirst(t *testing.T) {
 	if !strings.Contains(lines[0], "level=ERROR") || !strings.Contains(lines[0], "policies=2") ||
 		!strings.Contains(
 			lines[0],
-			"RequestAuthentication shop/nobody (z-policy.yaml:1), RequestAuthentication shop/tokens (z-policy.yaml:6)",
+			"TrafficExtension shop/tokens (z-policy.yaml:6), WasmPlugin shop/nobody (z-policy.yaml:1)",
 		) {
 		t.Errorf("the log says\n%s\nwant the policies first", strings.Join(lines, "\n"))
 	}
@@ -81,8 +81,8 @@ func TestUnenforcedPoliciesComeFirst(t *testing.T) {
 	if said := strings.Join(log.take(), "\n"); strings.Contains(said, "ERROR") {
 		t.Errorf("what is known is said again:\n%s", said)
 	}
-	p.Delete(t, config.RequestAuthentication, "shop", "nobody")
-	p.Delete(t, config.RequestAuthentication, "shop", "tokens")
+	p.Delete(t, config.WasmPlugin, "shop", "nobody")
+	p.Delete(t, config.TrafficExtension, "shop", "tokens")
 	if said := strings.Join(log.take(), "\n"); !strings.Contains(said, "every policy is enforced") {
 		t.Errorf("the log does not say that no policy is left:\n%s", said)
 	}

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"slices"
 
 	"fairway/internal/compile/cluster"
@@ -23,6 +24,8 @@ import (
 	"fairway/internal/compile/sidecar"
 	"fairway/internal/compile/telemetry"
 	"fairway/internal/compile/vouch"
+	"fairway/internal/jwks"
+	"fairway/internal/mesh"
 	"fairway/internal/table"
 	"fairway/internal/xdstype"
 )
@@ -32,8 +35,9 @@ type Options struct {
 	DomainSuffix  string // of names of services inside the mesh; "" is cluster.local
 	RootNamespace string // where mesh-wide objects live; "" leaves it to MeshConfig, and that to istio-system
 	Cluster       string // that the control plane's rules come from: of services that several clusters have its version goes first
-	Workers       int    // goroutines that compute rows; 0: one a core
-	Invariants    bool   // for tests: a row that is written to panics (table.Options)
+	Keys          input.Keys
+	Workers       int  // goroutines that compute rows; 0: one a core
+	Invariants    bool // for tests: a row that is written to panics (table.Options)
 }
 
 // Graph is every table of the program. One goroutine at a time owns its turns (Store.Settle); any may stage into In and
@@ -52,7 +56,11 @@ type Graph struct {
 	Listener *listener.Tables
 	Names    *names.Tables
 	Secrets  *secret.Tables
-	Wants    secret.Wants
+	// Wanted are the Secrets, and Asked the issuers' keys, that are to be read.
+	Wanted *table.Table[secret.Key, struct{}]
+	Asked  *table.Table[jwks.Source, struct{}]
+	// Waiting are the proxies that are to be told nothing yet: what they would be told lacks what has not been looked for.
+	Waiting *table.Table[mesh.ProxyID, struct{}]
 
 	// Out is what is published.
 	Out Outputs
@@ -72,7 +80,7 @@ type Outputs struct{ demand.Outputs }
 func New(opts Options) *Graph {
 	s := table.New(table.Options{Workers: opts.Workers, Invariants: opts.Invariants})
 	in := input.Declare(s, input.Options{
-		DomainSuffix: opts.DomainSuffix, RootNamespace: opts.RootNamespace, Cluster: opts.Cluster,
+		DomainSuffix: opts.DomainSuffix, RootNamespace: opts.RootNamespace, Cluster: opts.Cluster, Keys: opts.Keys,
 	}, ingress.Make, delegate.Make)
 	reg := registry.Declare(in)
 	networks := network.Declare(in, reg)
@@ -101,12 +109,18 @@ func New(opts Options) *Graph {
 		ls.Parts, gw.Parts, rt.Parts, ns.Parts,
 		[]demand.Part{patches.Part(), demand.Everybodys(xdstype.Bundles, in.Bundles.Table)},
 	)
+	wants := sec.DeclareWants(proxies, gw.Asked, cl.Asked, cl.GatewayAsked)
+	ofGateway := func(p demand.Placement) policy.Set { return p.Policies }
+	ofSidecar := func(w *inbound.Workload) policy.Set { return w.Policies }
+	waiting := table.Union("waiting", cmp.Compare[mesh.ProxyID], table.Same[struct{}], nil, table.Whole(wants.Waiting),
+		table.Whole(policy.Waiting(policies, "waiting/gateways", proxies.Placements, ofGateway)),
+		table.Whole(policy.Waiting(policies, "waiting/sidecars", workloads.Own, ofSidecar)))
 	parts = patches.Lay(proxies, tele.Lay(proxies, parts))
 	return &Graph{
 		refusals: refusals{by: map[string]map[input.Rejected]struct{}{}},
 		Store:    s, In: in, Registry: reg, Networks: networks, Demand: proxies, Scope: sc, Route: rt, Gateway: gw, Cluster: cl,
 		Listener: ls, Names: ns,
-		Secrets: sec, Wants: sec.DeclareWants(proxies, gw.Asked, cl.Asked, cl.GatewayAsked),
+		Secrets: sec, Wanted: wants.Wanted, Asked: policies.Asked, Waiting: waiting,
 		Out: Outputs{proxies.Attach(parts...)},
 	}
 }

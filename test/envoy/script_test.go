@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,7 +17,8 @@ import (
 
 // script is a case that is data alone: a txtar file below testdata/features, or testdata/alone, with its commands first, the
 // rules they apply after them. ${ip:NAME} is an address of the mesh, and ${port:NAME} the port of a backend that localhost
-// started; in commands they stand between quotation marks ('${ip:NAME}').
+// started; ${issuer:NAME} is the address of an issuer, ${keys:NAME} its key set, and ${token:NAME} a token. In commands they stand
+// between quotation marks ('${ip:NAME}').
 //
 //	backend NAME…                HTTP servers, at port 8080 of the addresses of their names
 //	tcp NAME…                    servers that greet connections, at port 9000
@@ -25,6 +27,10 @@ import (
 //	gateway NAME LABEL=VALUE…    one more gateway
 //	identity NAME…               identities of service accounts of those names, for requests (as=NAME)
 //	workload NAME [LABEL=VALUE]… a sidecar whose identity is that of the service account of its name
+//	issuer NAME…                 issuers of tokens (OpenID Connect)
+//	rotate NAME                  the issuer has another key from now on
+//	silence NAME, speak NAME     the issuer answers errors alone; it answers again
+//	token NAME ISSUER [CLAIMS]   a token with these claims (JSON)
 //	apply FILE…                  sets the objects of all the files at once, and waits until they are in force
 //	set FILE…                    apply without waiting
 //	delete KIND NAME…            takes objects away (pairs), "VirtualService reviews" or "VirtualService shop/reviews"
@@ -45,7 +51,9 @@ type script struct {
 	backends map[string]*live.Backend
 	counted  map[string]int
 	ports    map[string]int // of backends on localhost
-	trust    *live.Trust    // of identities; nil before the first
+	issuers  map[string]*live.Issuer
+	tokens   map[string]string
+	trust    *live.Trust // of identities; nil before the first
 	// identities are those of service accounts.
 	identities map[string]live.Identity
 }
@@ -69,6 +77,8 @@ func scripts(t *testing.T, m *live.Mesh, folder string) {
 		"sidecar": {(*script).sidecar, 1}, "gateway": {(*script).gateway, 2}, "delete": {(*script).remove, 2},
 		"ask": {(*script).ask, 3}, "await": {(*script).await, 3}, "share": {(*script).share, 4}, "dial": {(*script).dial, 4},
 		"stick": {(*script).stick, 2}, "clusters": {(*script).clusters, 1}, "stat": {(*script).stat, 3},
+		"issuer": {(*script).issuer, 1}, "token": {(*script).token, 2}, "rotate": {(*script).rotate, 1},
+		"silence": {(*script).silence, 1}, "speak": {(*script).speak, 1},
 		"received": {(*script).received, 2}, "count": {(*script).count, 2}, "fail": {(*script).fail, 2},
 	} {
 		commands[name] = command(func(s *script, t testing.TB, _ *testscript.TestScript, args []string) error {
@@ -91,6 +101,7 @@ func scripts(t *testing.T, m *live.Mesh, folder string) {
 			env.Values[testingKey{}] = env.T().(testing.TB)
 			env.Values[scriptKey{}] = &script{
 				m: m, backends: map[string]*live.Backend{}, counted: map[string]int{}, ports: map[string]int{},
+				issuers: map[string]*live.Issuer{}, tokens: map[string]string{},
 			}
 			return nil
 		},
@@ -105,7 +116,7 @@ func command(run func(*script, testing.TB, *testscript.TestScript, []string) err
 		}
 		s, t := ts.Value(scriptKey{}).(*script), ts.Value(testingKey{}).(testing.TB)
 		for i, arg := range args {
-			args[i] = rig.Fill(t, "a command", arg, s.m.Address, s.port)
+			args[i] = rig.Fill(t, "a command", arg, s.m.Address, s.word)
 		}
 		if err := run(s, t, ts, args); err != nil {
 			ts.Fatalf("%v", err)
@@ -116,15 +127,70 @@ func command(run func(*script, testing.TB, *testscript.TestScript, []string) err
 // rules are the texts of files, with addresses and ports.
 func (s *script) rules(t testing.TB, ts *testscript.TestScript, files []string) (all []string) {
 	for _, file := range files {
-		all = append(all, rig.Fill(t, file, ts.ReadFile(file), s.m.Address, s.port))
+		all = append(all, rig.Fill(t, file, ts.ReadFile(file), s.m.Address, s.word))
 	}
 	return all
 }
 
-func (s *script) port(name string) (string, bool) {
-	backend, ok := strings.CutPrefix(name, "port:")
-	port, known := s.ports[backend]
-	return strconv.Itoa(port), ok && known
+// word is what stands in the place of ${KIND:NAME}.
+func (s *script) word(word string) (string, bool) {
+	kind, name, _ := strings.Cut(word, ":")
+	switch kind {
+	case "port":
+		port, ok := s.ports[name]
+		return strconv.Itoa(port), ok
+	case "token":
+		token, ok := s.tokens[name]
+		return token, ok
+	case "issuer", "keys":
+		i, ok := s.issuers[name]
+		if !ok {
+			return "", false
+		}
+		if kind == "keys" {
+			return i.Keys(), true
+		}
+		return i.URL, true
+	}
+	return "", false
+}
+
+func (s *script) issuer(t testing.TB, names []string) error {
+	for _, name := range names {
+		s.issuers[name] = live.NewIssuer(t)
+	}
+	return nil
+}
+
+// ofIssuer does something with an issuer of the script.
+func (s *script) ofIssuer(name string, do func(*live.Issuer) error) error {
+	i, ok := s.issuers[name]
+	if !ok {
+		return fmt.Errorf("the script has no issuer %q", name)
+	}
+	return do(i)
+}
+
+func (s *script) rotate(t testing.TB, args []string) error {
+	return s.ofIssuer(args[0], func(i *live.Issuer) error { i.Rotate(t); return nil })
+}
+
+func (s *script) silence(_ testing.TB, args []string) error {
+	return s.ofIssuer(args[0], func(i *live.Issuer) error { i.Silence(true); return nil })
+}
+
+func (s *script) speak(_ testing.TB, args []string) error {
+	return s.ofIssuer(args[0], func(i *live.Issuer) error { i.Silence(false); return nil })
+}
+
+func (s *script) token(t testing.TB, args []string) error {
+	claims := map[string]any{}
+	if len(args) > 2 {
+		if err := json.Unmarshal([]byte(args[2]), &claims); err != nil {
+			return fmt.Errorf("claims %s: %w", args[2], err)
+		}
+	}
+	return s.ofIssuer(args[1], func(i *live.Issuer) error { s.tokens[args[0]] = i.Token(t, claims); return nil })
 }
 
 func (s *script) backend(t testing.TB, names []string) error {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"fairway/internal/jwks"
 	"fairway/test/rig"
 )
 
@@ -55,20 +56,21 @@ var kindsOf = map[string]struct {
 	group  string
 	spec   func(d draw) string
 }{
-	"ServiceEntry":        {6, "networking.istio.io/v1", draw.serviceEntry},
-	"WorkloadEntry":       {3, "networking.istio.io/v1", draw.workloadEntry},
-	"WorkloadGroup":       {1, "networking.istio.io/v1", draw.workloadGroup},
-	"VirtualService":      {6, "networking.istio.io/v1", draw.virtualService},
-	"DestinationRule":     {4, "networking.istio.io/v1", draw.destinationRule},
-	"Sidecar":             {3, "networking.istio.io/v1", draw.sidecar},
-	"Gateway":             {4, "networking.istio.io/v1", draw.gateway},
-	"EnvoyFilter":         {1, "networking.istio.io/v1alpha3", draw.envoyFilter},
-	"PeerAuthentication":  {2, "security.istio.io/v1", draw.peerAuthentication},
-	"AuthorizationPolicy": {2, "security.istio.io/v1", draw.authorizationPolicy},
-	"Telemetry":           {2, "telemetry.istio.io/v1", draw.telemetry},
-	"Ingress":             {2, "networking.k8s.io/v1", draw.ingress},
-	"IngressClass":        {1, "networking.k8s.io/v1", draw.ingressClass},
-	"Secret":              {2, "v1", draw.secret},
+	"ServiceEntry":          {6, "networking.istio.io/v1", draw.serviceEntry},
+	"WorkloadEntry":         {3, "networking.istio.io/v1", draw.workloadEntry},
+	"WorkloadGroup":         {1, "networking.istio.io/v1", draw.workloadGroup},
+	"VirtualService":        {6, "networking.istio.io/v1", draw.virtualService},
+	"DestinationRule":       {4, "networking.istio.io/v1", draw.destinationRule},
+	"Sidecar":               {3, "networking.istio.io/v1", draw.sidecar},
+	"Gateway":               {4, "networking.istio.io/v1", draw.gateway},
+	"EnvoyFilter":           {1, "networking.istio.io/v1alpha3", draw.envoyFilter},
+	"PeerAuthentication":    {2, "security.istio.io/v1", draw.peerAuthentication},
+	"AuthorizationPolicy":   {2, "security.istio.io/v1", draw.authorizationPolicy},
+	"RequestAuthentication": {2, "security.istio.io/v1", draw.requestAuthentication},
+	"Telemetry":             {2, "telemetry.istio.io/v1", draw.telemetry},
+	"Ingress":               {2, "networking.k8s.io/v1", draw.ingress},
+	"IngressClass":          {1, "networking.k8s.io/v1", draw.ingressClass},
+	"Secret":                {2, "v1", draw.secret},
 }
 
 var kinds = sync.OnceValue(func() (out []string) {
@@ -556,6 +558,26 @@ func (d draw) authorizationPolicy() string {
 		"action: DENY, rules: ["+rule+"]",
 		"action: AUDIT, rules: ["+rule+"]",
 	)
+}
+
+// requestAuthentication draws rules whose keys are written down, useless, or of an issuer that does not answer.
+func (d draw) requestAuthentication() string {
+	keys := func() string {
+		return pick(
+			d,
+			fmt.Sprintf("jwks: '%s'", jwks.Nobodys()),
+			"jwks: '{}'",
+			`jwksUri: "http://127.0.0.1:1/keys"`,
+			`jwksUri: "http://127.0.0.1:1/others"`,
+		)
+	}
+	out := pick(d, "", "", "selector: {matchLabels: {"+d.labels()+"}}, ",
+		"targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: edge}], ")
+	out += "jwtRules: [{issuer: one, " + keys() + "}"
+	if d.often(3) {
+		out += ", {issuer: two, outputClaimToHeaders: [{header: x-who, claim: sub}], " + keys() + "}"
+	}
+	return out + "]"
 }
 
 func (d draw) peerAuthentication() string {

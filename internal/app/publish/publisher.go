@@ -116,10 +116,11 @@ func resource(typeURL, name string, e *envoy.Encoded) *library.Resource {
 	return library.NewResource(typeURL, name, e.Version, e.Body, opts)
 }
 
-// attachments lists what proxies see otherwise from now on. A proxy that has just come is held back while a Secret that
-// its listeners name has not been looked for yet: what it would be told lacks what it may have, and would take that away.
+// attachments lists what proxies see otherwise from now on. A proxy that has just come is held back while a Secret that its
+// listeners name, or the keys of an issuer of tokens, have not been looked for yet: what it would be told lacks what it may have,
+// and would take that away.
 func (p *Publisher) attachments() (out []library.Attach) {
-	for c := range table.Changes(p.graph.Wants.Waiting) {
+	for c := range table.Changes(p.graph.Waiting) {
 		if c.Has {
 			p.waiting[c.Key] = struct{}{}
 		} else {

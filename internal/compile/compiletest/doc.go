@@ -14,6 +14,7 @@
 //	                                    NAME=ENTRY.NAMESPACE where it names its WorkloadEntry
 //	silent NAME.NAMESPACE               nothing is known of it any more
 //	stored ENTRY.NAMESPACE healthy|failing|unknown    what another control plane wrote of the application there
+//	keys ISSUER|URI KEYS|- [WHY]        what an issuer answers, or the address of its keys, which ends in /keys; why not since
 //	heard                               every agent had the time to report
 //	cmp FILE TABLE [FILTER]             settles, then the table's rows, those with FILTER in some column, must be FILE
 //	clusters FILE                       settles, then clusters and load assignments must be FILE

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"fairway/internal/config"
+	"fairway/internal/jwks"
 	"fairway/internal/mesh"
 	"fairway/internal/source"
 	"fairway/internal/table"
@@ -134,6 +136,8 @@ func (s *script) run(t *testing.T, words []string) (file string, text func() str
 		s.report(at(1), at(2), at(3))
 	case "silent":
 		s.In.Health.Delete(sidecarID(at(1)))
+	case "keys":
+		s.keys(words)
 	case "stored":
 		s.stored(at(1), at(2))
 	case "heard":
@@ -196,6 +200,21 @@ func (s *script) report(who, address, state string) {
 	p.Standing = mesh.Proven
 	from, _ := netip.ParseAddr(p.IP)
 	s.In.Health.Set(p.ID, mesh.HealthReport{Proxy: p, From: from, Healthy: state == "healthy", Detail: state})
+}
+
+// keys stages what an issuer answers: "-" for none, and why.
+func (s *script) keys(words []string) {
+	from := jwks.Source{URI: words[1], Timeout: 5 * time.Second}
+	if !strings.HasSuffix(from.URI, "/keys") {
+		from.URI, from.Issuer = "", from.URI
+	}
+	a := jwks.Answer{Keys: words[2], Failing: strings.Join(words[3:], " ")}
+	if a.Keys == "-" {
+		a.Keys = ""
+	} else if a.Failing != "" {
+		a.Good = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	}
+	s.In.KeySets.Set(from, a)
 }
 
 // stored stages what another control plane wrote of a WorkloadEntry's application.

@@ -54,7 +54,7 @@ var elsewhere = [...]string{"default_config", "ingress_service"}
 // configuration that say something else than their default.
 func (t *Tables) declareLater() {
 	t.declareUnenforced()
-	for _, in := range []*Objects{t.ProxyConfigs, t.WasmPlugins, t.TrafficExtensions, t.Others} {
+	for _, in := range []*Objects{t.ProxyConfigs, t.Others} {
 		table.Derive(in, in.Name()+"/later", config.CompareKey, table.Same[struct{}],
 			func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
 				r.Note(NotYet(o, "", "objects of this kind"))

@@ -9,6 +9,7 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/envoy"
+	"fairway/internal/jwks"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/source"
@@ -47,6 +48,7 @@ type Tables struct {
 	HealthHeard  *table.Input[struct{}, bool]                   // its row is there once every agent had the time to say it
 	HealthStored *table.Input[config.Key, bool]                 // what other control planes wrote of WorkloadEntries' applications
 	Bundles      *table.Input[mesh.ResourceKey, *envoy.Encoded] // what workloads believe: one row, published as it is
+	KeySets      *table.Input[jwks.Source, jwks.Answer]         // what issuers of tokens answered
 	FileProblems *table.Input[source.Place, []mesh.Problem]     // what sources said of files
 	Rejections   *table.Input[Rejected, Refusal]                // what proxies refused
 
@@ -71,6 +73,7 @@ type Options struct {
 	DomainSuffix  string // of names of services inside the mesh; "" is cluster.local
 	RootNamespace string // where mesh-wide objects live; "" leaves it to MeshConfig.rootNamespace, and that to istio-system
 	Cluster       string // that rules come from: of services that several clusters have its version goes first; "": of none
+	Keys          Keys
 }
 
 // Maker declares tables of objects that are made of what came in: of other kinds, of a registry's rows. It finds in t the
@@ -173,6 +176,7 @@ func Declare(s *table.Store, opts Options, makers ...Maker) *Tables {
 	t.HealthHeard = table.NewInput(s, "health/heard", func(struct{}, struct{}) int { return 0 }, table.Same[bool])
 	t.HealthStored = table.NewInput(s, "health/stored", config.CompareKey, table.Same[bool])
 	t.Bundles = table.NewInput(s, "bundles", mesh.CompareResourceKey, envoy.Same)
+	t.KeySets = table.NewInput(s, "keysets", jwks.Compare, table.Same[jwks.Answer])
 	t.FileProblems = table.NewInput(s, "fileproblems", source.ComparePlace, slices.Equal[[]mesh.Problem])
 	t.Rejections = table.NewInput(s, "rejections", CompareRejected, table.Same[Refusal])
 	t.settings = declareSettings(t.Mesh)

@@ -1,7 +1,7 @@
 package input
 
 import (
-	securityv1beta1 "istio.io/api/security/v1beta1"
+	extensionsv1alpha1 "istio.io/api/extensions/v1alpha1"
 
 	"fairway/internal/config"
 	"fairway/internal/mesh"
@@ -26,25 +26,24 @@ func (t *Tables) declareUnenforced() {
 					Code:     code.NotEnforced,
 					Severity: mesh.Error,
 					Message:  message,
-					Fix: "refuse such requests elsewhere: in the application, or with PeerAuthentication in mode " +
-						"STRICT where a caller's identity is enough",
+					Fix:      "refuse such requests by a RequestAuthentication or an AuthorizationPolicy, or in the application",
 				})
 				emit(k, o.Ref)
 			})
 	}
 	t.open = []*unenforced{
-		open(
-			t.RequestAuthentications,
-			"the policy is not enforced: nothing verifies tokens yet, and requests with bad ones are let through",
-		),
+		open(t.TrafficExtensions, "the extension is not run yet: what it would refuse is let through"),
+		open(t.WasmPlugins, "the plugin is not run yet: what it would refuse is let through"),
 	}
 }
 
-// refuses says whether a policy is there to refuse something.
+// refuses says whether a policy is there to refuse something: who calls, or whether they may.
 func refuses(o *config.Object) bool {
 	switch p := o.Spec.(type) {
-	case *securityv1beta1.RequestAuthentication:
-		return len(p.GetJwtRules()) > 0
+	case *extensionsv1alpha1.WasmPlugin:
+		return p.GetPhase() == extensionsv1alpha1.PluginPhase_AUTHN || p.GetPhase() == extensionsv1alpha1.PluginPhase_AUTHZ
+	case *extensionsv1alpha1.TrafficExtension:
+		return p.GetPhase() == extensionsv1alpha1.TrafficExtension_AUTHN || p.GetPhase() == extensionsv1alpha1.TrafficExtension_AUTHZ
 	}
 	return false
 }

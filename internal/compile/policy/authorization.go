@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	securityv1beta1 "istio.io/api/security/v1beta1"
+	typev1beta1 "istio.io/api/type/v1beta1"
 
 	"fairway/internal/compile/selects"
 	"fairway/internal/config"
@@ -28,7 +29,7 @@ func (t *Tables) declareAuthorizations() {
 			for _, f := range c.Faults {
 				r.Note(o.Problem(f.Field, code.Uncompiled, mesh.Error, "this cannot be carried out: "+f.Why+"; "+instead(c), ""))
 			}
-			t.noteTargets(r, o)
+			t.noteTargets(r, o, config.Spec[*securityv1beta1.AuthorizationPolicy](o).GetTargetRefs())
 			emit(k, c)
 		})
 	t.holds(t.in.AuthorizationPolicies, func(o *config.Object) selects.Selector {
@@ -38,8 +39,8 @@ func (t *Tables) declareAuthorizations() {
 }
 
 // noteTargets says of targets that no proxy here stands for that the policy does not hold by them.
-func (t *Tables) noteTargets(r *table.Reader, o *config.Object) {
-	for i, ref := range config.Spec[*securityv1beta1.AuthorizationPolicy](o).GetTargetRefs() {
+func (t *Tables) noteTargets(r *table.Reader, o *config.Object, targets []*typev1beta1.PolicyTargetReference) {
+	for i, ref := range targets {
 		field, why := fmt.Sprintf("spec.targetRefs[%d]", i), ""
 		switch {
 		case ref.GetKind() == "Service" || ref.GetKind() == "ServiceEntry":

@@ -12,6 +12,7 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/envoy/authorization"
 	"fairway/internal/envoy/listener"
+	"fairway/internal/jwks"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
@@ -23,11 +24,17 @@ type Tables struct {
 	indexes []*selects.Index[struct{}] // one a kind
 	// authorizations is what proxies make of each AuthorizationPolicy.
 	authorizations *table.Table[config.Key, *authorization.Compiled]
+	// verifications is what they make of each RequestAuthentication.
+	verifications *table.Table[config.Key, *verification]
+
+	// Asked are the sources of keys that the control plane is to ask.
+	Asked *table.Table[jwks.Source, struct{}]
 }
 
 // Declare declares the package's tables.
 func Declare(in *input.Tables, reg *registry.Tables) *Tables {
 	t := &Tables{in: in, reg: reg}
+	t.declareAuthentications()
 	t.declareAuthorizations()
 	return t
 }
@@ -101,11 +108,14 @@ type Filters struct {
 	Requests    listener.Phased   // to HTTP
 	Connections listener.Phased   // to connections that are not HTTP, or not known to be
 	Needs       []mesh.ClusterKey // clusters that they name
+	// Unread is why it is not known yet what a policy does: whoever has a listener keeps it; nil: it is known.
+	Unread error
 }
 
 // Filters makes the filters of a set. Whoever asks depends on what the set's policies say.
 func (t *Tables) Filters(r *table.Reader, s Set) Filters {
 	var out Filters
+	t.authenticate(r, s, &out)
 	t.authorize(r, s, &out)
 	return out
 }

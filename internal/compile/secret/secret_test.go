@@ -121,9 +121,9 @@ func TestWants(t *testing.T) {
 		t.Helper()
 		w.Settle()
 		w.Store.Read(func(tx *table.Tx) {
-			_, gotWanted := table.Lookup(tx, w.Wants.Wanted, web)
-			_, gotWaits := table.Lookup(tx, w.Wants.Waiting, "a")
-			if gotWanted != wanted || gotWaits != waits || table.Len(tx, w.Wants.Wanted) > 1 {
+			_, gotWanted := table.Lookup(tx, w.Wanted, web)
+			_, gotWaits := table.Lookup(tx, w.Waiting, "a")
+			if gotWanted != wanted || gotWaits != waits || table.Len(tx, w.Wanted) > 1 {
 				t.Errorf("%s: wanted %t, want %t; waits %t, want %t", when, gotWanted, wanted, gotWaits, waits)
 			}
 		})

@@ -6,12 +6,8 @@ import (
 
 	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
-)
 
-// What a request's verified token says stands in the dynamic metadata of the filter that verified it, under one key.
-const (
-	tokens  = "envoy.filters.http.jwt_authn"
-	payload = "payload"
+	"fairway/internal/envoy/authentication"
 )
 
 // manySlashes is how many slashes a request principal may have: each may be the one between issuer and subject.
@@ -49,7 +45,7 @@ func oneOf(v *matcherv3.ValueMatcher) *matcherv3.ValueMatcher {
 // token matches a value in the request's token.
 func token(path []string, v *matcherv3.ValueMatcher) *principal {
 	return &principal{Identifier: &rbacconfigv3.Principal_Metadata{
-		Metadata: metadata(tokens, append([]string{payload}, path...), v),
+		Metadata: metadata(authentication.Metadata, append([]string{authentication.Claims}, path...), v),
 	}}
 }
 

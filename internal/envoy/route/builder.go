@@ -114,6 +114,7 @@ func (b *Builder) httpRoute(rule Rule, field string, in *networking.HTTPRoute) [
 			out = keep(out, withMatch(r, match, m))
 		}
 		b.viewerMistakes(rule, at, m)
+		b.claimMistakes(rule, at, m)
 	}
 	return out
 }

@@ -1,24 +1,21 @@
 package route
 
 import (
+	"maps"
+	"slices"
+
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
+	users "fairway/internal/config"
+	"fairway/internal/envoy/authentication"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 )
 
-// What Envoy's filter for JSON Web Tokens says of a token that it verified is dynamic metadata of the request: its
-// claims stand below ClaimsKey in the namespace ClaimsFilter. Nobody else writes there, so a request without a verified
-// token has none.
-const (
-	ClaimsFilter = "envoy.filters.http.jwt_authn"
-	ClaimsKey    = "payload"
-)
-
-// claim translates a condition on a claim. Claims are told apart by Envoy where they are strings, or lists of strings
-// of which one has to match.
+// claim translates a condition on a claim of the request's verified token, of which a request without one has none. Claims are
+// told apart by Envoy where they are strings, or lists of strings of which one has to match.
 func (b *Builder) claim(out *routev3.RouteMatch, field string, path []string, m *networking.StringMatch, without bool) bool {
 	if len(path) == 0 {
 		b.problem(
@@ -35,8 +32,8 @@ func (b *Builder) claim(out *routev3.RouteMatch, field string, path []string, m 
 		return false
 	}
 	c := &matcherv3.MetadataMatcher{
-		Filter: ClaimsFilter,
-		Path:   []*matcherv3.MetadataMatcher_PathSegment{segment(ClaimsKey)},
+		Filter: authentication.Metadata,
+		Path:   []*matcherv3.MetadataMatcher_PathSegment{segment(authentication.Claims)},
 		Value:  claimValue(value),
 		Invert: without,
 	}
@@ -44,12 +41,26 @@ func (b *Builder) claim(out *routev3.RouteMatch, field string, path []string, m 
 		c.Path = append(c.Path, segment(name))
 	}
 	out.DynamicMetadata = append(out.DynamicMetadata, c)
-	outcome := "holds for no request"
-	if without {
-		outcome = "holds for every request"
-	}
-	b.problem(mesh.Warning, code.NotYet, field, "proxies do not verify tokens yet, so no request has claims: this condition "+outcome, "")
 	return true
+}
+
+// claimMistakes notes conditions on claims where nobody verifies a token first.
+func (b *Builder) claimMistakes(rule Rule, field string, m *networking.HTTPMatchRequest) {
+	if !slices.Contains(gatewaysOf(rule, m), Mesh) {
+		return
+	}
+	for _, at := range []struct {
+		field, outcome string
+		of             map[string]*networking.StringMatch
+	}{{".headers.", "no", m.GetHeaders()}, {".withoutHeaders.", "every", m.GetWithoutHeaders()}} {
+		for _, name := range slices.Sorted(maps.Keys(at.of)) {
+			if _, is := users.ClaimPath(name); is {
+				b.problem(mesh.Warning, code.Unused, field+at.field+name,
+					"sidecars verify no tokens of requests that they send: of these the condition holds for "+at.outcome+" one",
+					"bind the rule to a gateway, where a RequestAuthentication has tokens verified")
+			}
+		}
+	}
 }
 
 func segment(key string) *matcherv3.MetadataMatcher_PathSegment {

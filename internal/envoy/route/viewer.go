@@ -64,8 +64,16 @@ func (v Viewer) appliesHTTP(rule Rule, m *networking.HTTPMatchRequest) bool {
 	return v.applies(rule, m)
 }
 
-// applies says whether the viewer comes under a match block. The block's list of gateways, if any, stands in for the
-// rule's; sourceLabels and sourceNamespace only hold inside the mesh.
+// gatewaysOf lists whom a match block is for: its own list of gateways, if any, stands in for the rule's.
+func gatewaysOf(rule Rule, m conditions) []string {
+	names := m.GetGateways()
+	if len(names) == 0 {
+		names = rule.Spec.GetGateways()
+	}
+	return qualify(rule.Namespace, names)
+}
+
+// applies says whether the viewer comes under a match block: sourceLabels and sourceNamespace only hold inside the mesh.
 func (v Viewer) applies(rule Rule, m conditions) bool {
 	if v.Every {
 		return true
@@ -73,11 +81,7 @@ func (v Viewer) applies(rule Rule, m conditions) bool {
 	if p := m.GetPort(); p != 0 && p != v.Port {
 		return false
 	}
-	names := m.GetGateways()
-	if len(names) == 0 {
-		names = rule.Spec.GetGateways()
-	}
-	if !slices.ContainsFunc(qualify(rule.Namespace, names), v.is) {
+	if !slices.ContainsFunc(gatewaysOf(rule, m), v.is) {
 		return false
 	}
 	return v.isSource(m)
@@ -99,11 +103,7 @@ func (v Viewer) isSource(m conditions) bool {
 // viewerMistakes notes conditions that can never hold.
 func (b *Builder) viewerMistakes(rule Rule, field string, m conditions) {
 	sources := len(m.GetSourceLabels()) > 0 || m.GetSourceNamespace() != ""
-	names := m.GetGateways()
-	if len(names) == 0 {
-		names = rule.Spec.GetGateways()
-	}
-	if sources && !slices.Contains(qualify(rule.Namespace, names), Mesh) {
+	if sources && !slices.Contains(gatewaysOf(rule, m), Mesh) {
 		b.problem(
 			mesh.Warning,
 			code.SourceWithoutMesh,

@@ -294,10 +294,14 @@ const (
 	NoRules = "NoRules"
 	// NotEnforced: nothing carries a policy out, so what it would refuse is let through.
 	NotEnforced = "NotEnforced"
+	// NoKeys: the keys of an issuer of tokens cannot be had, so every token of it is refused.
+	NoKeys = "NoKeys"
 	// NotYetValid: a certificate is not valid yet.
 	NotYetValid = "NotYetValid"
 	// OnlyRequests: a rule asks for what only HTTP requests have, at a port that is not HTTP: an ALLOW rule matches nothing there.
 	OnlyRequests = "OnlyRequests"
+	// StaleKeys: the keys of an issuer of tokens cannot be had again: those before go on counting.
+	StaleKeys = "StaleKeys"
 	// Uncompiled: something of a policy cannot be carried out: the rule lets nothing through that it does not surely mean.
 	Uncompiled = "Uncompiled"
 	// UnknownExtension: a setting has the prefix of this mesh's own ones and means nothing.

@@ -1,0 +1,46 @@
+package input
+
+import (
+	"fmt"
+	"time"
+)
+
+// Keys says how keys of issuers of tokens (JWTRule.jwks_uri) are come by. The zero value has nobody fetch any: every token that
+// needs some is refused.
+type Keys struct {
+	Fetched bool // somebody fetches those that are asked for, into KeySets
+	By      KeysBy
+	Refresh time.Duration // how long those count that proxies fetch themselves
+}
+
+// KeysBy is who fetches keys: what PILOT_JWT_ENABLE_REMOTE_JWKS says.
+type KeysBy uint8
+
+// Who fetches keys.
+const (
+	ControlPlane KeysBy = iota // istiod, or false
+	Hybrid                     // a proxy where the address is a service's of the mesh, else the control plane; also true
+	Proxies                    // envoy: proxies alone
+)
+
+// ParseKeysBy reads the setting.
+func ParseKeysBy(s string) (KeysBy, error) {
+	switch s {
+	case "istiod", "false":
+		return ControlPlane, nil
+	case "hybrid", "true":
+		return Hybrid, nil
+	case "envoy":
+		return Proxies, nil
+	}
+	return ControlPlane, fmt.Errorf("%q is none of istiod, hybrid, envoy, true, false", s)
+}
+
+// FetchesKeys says whether somebody fetches the keys that are asked for.
+func (t *Tables) FetchesKeys() bool { return t.opts.Keys.Fetched }
+
+// KeysBy is who fetches keys that an address names.
+func (t *Tables) KeysBy() KeysBy { return t.opts.Keys.By }
+
+// KeysRefresh is how long keys count that proxies fetch.
+func (t *Tables) KeysRefresh() time.Duration { return t.opts.Keys.Refresh }

@@ -1,0 +1,189 @@
+package policy
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	securityv1beta1 "istio.io/api/security/v1beta1"
+
+	"fairway/internal/compile/input"
+	"fairway/internal/compile/selects"
+	"fairway/internal/config"
+	"fairway/internal/envoy/authentication"
+	"fairway/internal/envoy/listener"
+	"fairway/internal/jwks"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/table"
+)
+
+// The time that one try to have keys may take: what a rule says, within bounds.
+const (
+	usualTry   = 5 * time.Second // JWTRule.timeout
+	longestTry = time.Minute
+)
+
+// errKeysUnread is why it is not known yet how tokens are verified.
+var errKeysUnread = errors.New("the keys of an issuer of tokens have not been asked for yet")
+
+// verification is what proxies make of a RequestAuthentication.
+type verification struct {
+	rules  []authentication.Rule
+	needs  []mesh.ClusterKey // by which Envoy fetches keys
+	asked  []jwks.Source     // whose keys the control plane fetches
+	unread bool              // some of them nobody has looked for yet
+}
+
+func (v *verification) equal(o *verification) bool {
+	return v.unread == o.unread && slices.Equal(v.needs, o.needs) && slices.Equal(v.asked, o.asked) &&
+		slices.EqualFunc(v.rules, o.rules, func(a, b authentication.Rule) bool { return a.Keys == b.Keys && proto.Equal(a.Spec, b.Spec) })
+}
+
+// declareAuthentications reads each RequestAuthentication once, whoever it holds for, and finds the keys of its issuers.
+func (t *Tables) declareAuthentications() {
+	t.verifications = table.Derive(
+		t.in.RequestAuthentications, "request authentications/keyed", config.CompareKey, (*verification).equal,
+		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *verification)) {
+			spec := config.Spec[*securityv1beta1.RequestAuthentication](o)
+			v := &verification{}
+			for i, rule := range spec.GetJwtRules() {
+				v.rules = append(v.rules, authentication.Rule{Spec: rule, Keys: t.keys(r, o, i, rule, v)})
+			}
+			t.noteTargets(r, o, spec.GetTargetRefs())
+			emit(k, v)
+		})
+	asked := table.Group(t.verifications, "request authentications/by source", jwks.Compare,
+		func(_ config.Key, v *verification) []jwks.Source { return v.asked })
+	t.Asked = table.Derive(asked, "request authentications/asked", jwks.Compare, table.Same[struct{}],
+		func(_ *table.Reader, s jwks.Source, _ table.Rows[config.Key, *verification], emit func(jwks.Source, struct{})) {
+			emit(s, struct{}{})
+		})
+	t.holds(t.in.RequestAuthentications, func(o *config.Object) selects.Selector {
+		spec := config.Spec[*securityv1beta1.RequestAuthentication](o)
+		return selectorOf(o, spec.GetSelector(), spec.GetTargetRef(), spec.GetTargetRefs()) //nolint:staticcheck // deprecated, still taken
+	})
+}
+
+// keys finds those of a rule, and adds to v what has to be done to have them.
+func (t *Tables) keys(r *table.Reader, o *config.Object, i int, rule *securityv1beta1.JWTRule, v *verification) authentication.Keys {
+	if rule.GetJwks() != "" {
+		return t.ownKeys(r, o, i, rule.GetJwks())
+	}
+	from := jwks.Source{URI: rule.GetJwksUri(), Timeout: usualTry}
+	if d := rule.GetTimeout().AsDuration(); d > 0 {
+		from.Timeout = min(d, longestTry)
+	}
+	field := fmt.Sprintf("spec.jwtRules[%d].jwksUri", i)
+	if from.URI == "" {
+		from.Issuer, field = rule.GetIssuer(), fmt.Sprintf("spec.jwtRules[%d].issuer", i)
+	} else if keys, need, ok := t.byEnvoy(r, from); ok {
+		if need == (mesh.ClusterKey{}) {
+			r.Note(o.Problem(field, code.NoKeys, mesh.Error,
+				"the mesh knows no service of this address, and proxies are to fetch keys themselves (PILOT_JWT_ENABLE_REMOTE_JWKS): "+
+					"every token that is shown by this rule is refused",
+				"write a ServiceEntry for the host, or have the control plane fetch keys where no service is known (hybrid)"))
+			return authentication.Keys{Local: jwks.Nobodys()}
+		}
+		v.needs = append(v.needs, need)
+		return keys
+	}
+	v.asked = append(v.asked, from)
+	answer, known := table.Get(r, t.in.KeySets.Table, from)
+	switch {
+	case !known && t.in.FetchesKeys():
+		v.unread = true
+	case answer.Keys == "":
+		r.Note(o.Problem(field, code.NoKeys, mesh.Error,
+			"the keys of "+strconv.Quote(from.String())+" cannot be had, so every token that is shown by this rule is refused: "+
+				cmp.Or(answer.Failing, "nobody asks for keys here"),
+			"make the address answer the control plane with a JSON Web Key Set, or write the keys into jwks"))
+	case answer.Failing != "":
+		r.Note(o.Problem(field, code.StaleKeys, mesh.Warning,
+			fmt.Sprintf("the keys of %q cannot be had again, so those of %s go on counting: %s",
+				from, answer.Good.UTC().Format(time.RFC3339), answer.Failing),
+			"make the address answer the control plane with a JSON Web Key Set"))
+	}
+	return authentication.Keys{Local: cmp.Or(answer.Keys, jwks.Nobodys())}
+}
+
+// ownKeys are those that a rule has itself.
+func (t *Tables) ownKeys(r *table.Reader, o *config.Object, i int, set string) authentication.Keys {
+	keys, err := jwks.ParseOwn([]byte(set))
+	if err == nil {
+		set, err = jwks.Text(keys)
+	}
+	if err != nil {
+		r.Note(o.Problem(fmt.Sprintf("spec.jwtRules[%d].jwks", i), code.NoKeys, mesh.Error,
+			"the set cannot be used, so every token that is shown by this rule is refused: "+err.Error(),
+			"write a JSON Web Key Set with RSA keys of 1024 bits or more, EC keys (P-256, P-384, P-521) or Ed25519 keys"))
+		set = jwks.Nobodys()
+	}
+	return authentication.Keys{Local: set}
+}
+
+// byEnvoy is how proxies fetch keys themselves, through the cluster of the service that the address names; false: they are not
+// to. Without a cluster there is no such service, and nobody else is to fetch them.
+func (t *Tables) byEnvoy(r *table.Reader, from jwks.Source) (keys authentication.Keys, need mesh.ClusterKey, ok bool) {
+	mode := t.in.KeysBy()
+	if mode == input.ControlPlane {
+		return keys, need, false
+	}
+	at, err := url.Parse(from.URI)
+	if err != nil {
+		return keys, need, false // the fetch says so
+	}
+	port := uint64(443)
+	if at.Scheme == "http" {
+		port = 80
+	}
+	if at.Port() != "" {
+		if port, err = strconv.ParseUint(at.Port(), 10, 16); err != nil {
+			return keys, need, false
+		}
+	}
+	key := mesh.ClusterKey{Host: mesh.Host(at.Hostname()), Port: uint32(port)}
+	if !t.serves(r, "", key.Host, key.Port) {
+		return keys, need, mode == input.Proxies
+	}
+	return authentication.Keys{URI: from.URI, Cluster: key.String(), Timeout: from.Timeout, Refresh: t.in.KeysRefresh()}, key, true
+}
+
+// authenticate adds the filter of a set's RequestAuthentications.
+func (t *Tables) authenticate(r *table.Reader, s Set, to *Filters) {
+	var rules []authentication.Rule
+	for _, k := range s.Of(config.RequestAuthentication) {
+		v, ok := table.Get(r, t.verifications, k)
+		if !ok {
+			continue
+		}
+		rules, to.Needs = append(rules, v.rules...), append(to.Needs, v.needs...)
+		if v.unread {
+			to.Unread = errKeysUnread
+		}
+	}
+	if f := authentication.Filter(rules); f != nil {
+		to.Requests = to.Requests.WithHTTP(listener.Authentication, f)
+	}
+}
+
+// Waiting are the proxies for which a policy holds of which some issuer's keys have not been looked for yet: they are to be told
+// nothing, for what they would be told refuses what is good. of are rows of proxies, and set says what holds for each.
+func Waiting[V any](
+	t *Tables, name string, of *table.Table[mesh.ProxyID, V], set func(V) Set,
+) *table.Table[mesh.ProxyID, struct{}] {
+	return table.Derive(of, name, cmp.Compare[mesh.ProxyID], table.Same[struct{}],
+		func(r *table.Reader, id mesh.ProxyID, row V, emit func(mesh.ProxyID, struct{})) {
+			for _, k := range set(row).Of(config.RequestAuthentication) {
+				if v, ok := table.Get(r, t.verifications, k); ok && v.unread {
+					emit(id, struct{}{})
+					return
+				}
+			}
+		})
+}
