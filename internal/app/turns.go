@@ -34,6 +34,7 @@ func (d *Discovery) turn() {
 		resources := d.publisher.Publish(turn)
 		d.wants.tell(d.graph)
 		d.askForKeys()
+		d.graph.Remember()
 		d.writes.tell()
 		d.graph.Store.Forget()
 		d.observe(turn, resources, time.Since(start))

@@ -24,6 +24,7 @@ import (
 	"fairway/internal/compile/sidecar"
 	"fairway/internal/compile/telemetry"
 	"fairway/internal/compile/vouch"
+	"fairway/internal/config"
 	"fairway/internal/jwks"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -62,6 +63,8 @@ type Graph struct {
 	// Waiting are the proxies that are to be told nothing yet: what they would be told lacks what has not been looked for.
 	Waiting *table.Table[mesh.ProxyID, struct{}]
 
+	enforced *table.Table[config.Key, *config.Object]
+
 	// Out is what is published.
 	Out Outputs
 
@@ -87,7 +90,7 @@ func New(opts Options) *Graph {
 	peers := peer.Declare(in)
 	who := vouch.Declare(in)
 	side := sidecar.Declare(in)
-	policies := policy.Declare(in, reg)
+	policies := policy.Declare(in, who, reg)
 	patches := patch.Declare(in, who)
 	tele := telemetry.Declare(in, reg)
 	proxies := demand.Declare(in, who, side, networks, reg, policies, tele, patches)
@@ -110,17 +113,26 @@ func New(opts Options) *Graph {
 		[]demand.Part{patches.Part(), demand.Everybodys(xdstype.Bundles, in.Bundles.Table)},
 	)
 	wants := sec.DeclareWants(proxies, gw.Asked, cl.Asked, cl.GatewayAsked)
-	ofGateway := func(p demand.Placement) policy.Set { return p.Policies }
-	ofSidecar := func(w *inbound.Workload) policy.Set { return w.Policies }
-	waiting := table.Union("waiting", cmp.Compare[mesh.ProxyID], table.Same[struct{}], nil, table.Whole(wants.Waiting),
-		table.Whole(policy.Waiting(policies, "waiting/gateways", proxies.Placements, ofGateway)),
-		table.Whole(policy.Waiting(policies, "waiting/sidecars", workloads.Own, ofSidecar)))
+	waiting := table.Union("waiting", cmp.Compare[mesh.ProxyID], table.Same[struct{}], nil,
+		table.Whole(wants.Waiting), table.Whole(policies.Waiting))
 	parts = patches.Lay(proxies, tele.Lay(proxies, parts))
 	return &Graph{
 		refusals: refusals{by: map[string]map[input.Rejected]struct{}{}},
 		Store:    s, In: in, Registry: reg, Networks: networks, Demand: proxies, Scope: sc, Route: rt, Gateway: gw, Cluster: cl,
 		Listener: ls, Names: ns,
-		Secrets: sec, Wanted: wants.Wanted, Asked: policies.Asked, Waiting: waiting,
+		Secrets: sec, Wanted: wants.Wanted, Asked: policies.Asked, enforced: policies.Enforced, Waiting: waiting,
 		Out: Outputs{proxies.Attach(parts...)},
+	}
+}
+
+// Remember stages which version of each RequestAuthentication is in force: it stays so while the keys of a newer one are not known.
+// The owner of the turns calls it after each, before Store.Forget.
+func (g *Graph) Remember() {
+	for c := range table.Changes(g.enforced) {
+		if c.Has {
+			g.In.Enforced.Set(c.Key, c.New)
+		} else {
+			g.In.Enforced.Delete(c.Key)
+		}
 	}
 }

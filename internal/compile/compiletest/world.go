@@ -152,6 +152,7 @@ func (w *World) Settle() table.Turn {
 	for _, p := range turn.Panics {
 		w.t.Fatalf("%v\n%s", p, p.Stack)
 	}
+	w.Remember()
 	return turn
 }
 

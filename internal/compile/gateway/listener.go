@@ -37,7 +37,6 @@ type variant struct {
 // emitListener builds one variant of a port's listener.
 func (t *Tables) emitListener(r *table.Reader, k PortKey, p *Plan, v variant, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 	b := listenerBuilder{t: t, r: r, port: k, variant: v, filters: t.policies.Filters(r, v.Policies)}
-	b.unread = b.filters.Unread
 	for _, need := range b.filters.Needs {
 		b.needs = append(b.needs, need.String())
 	}

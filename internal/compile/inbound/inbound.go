@@ -93,8 +93,7 @@ func (i *Workload) equal(o *Workload) bool {
 
 // Tables are the derived tables of this package.
 type Tables struct {
-	Workloads *table.Table[Key, *Workload]          // equal ones of a namespace once
-	Own       *table.Table[mesh.ProxyID, *Workload] // that of each proxy
+	Workloads *table.Table[Key, *Workload] // equal ones of a namespace once
 
 	in       *input.Tables
 	who      *vouch.Tables
@@ -131,19 +130,19 @@ func (t *Tables) Part(typ xdstype.Type, tables ...*demand.Published) demand.Part
 }
 
 func (t *Tables) declare(placements *table.Table[mesh.ProxyID, demand.Placement]) {
-	t.Own = table.Derive(placements, "inbound/workloads", cmp.Compare[mesh.ProxyID], (*Workload).equal,
+	own := table.Derive(placements, "inbound/workloads", cmp.Compare[mesh.ProxyID], (*Workload).equal,
 		func(r *table.Reader, id mesh.ProxyID, at demand.Placement, emit func(mesh.ProxyID, *Workload)) {
 			p, ok := table.Get(r, t.who.Proxies, id)
 			if ok && p.Type == mesh.Sidecar {
 				emit(id, t.inbound(r, p, at))
 			}
 		})
-	t.of = table.Derive(t.Own, "inbound/keys", cmp.Compare[mesh.ProxyID], table.Same[Key],
+	t.of = table.Derive(own, "inbound/keys", cmp.Compare[mesh.ProxyID], table.Same[Key],
 		func(_ *table.Reader, id mesh.ProxyID, i *Workload, emit func(mesh.ProxyID, Key)) {
 			emit(id, i.key())
 		})
 	bySpec := table.Group(
-		t.Own,
+		own,
 		"inbound/specs",
 		CompareKey,
 		func(_ mesh.ProxyID, i *Workload) []Key { return []Key{i.key()} },

@@ -49,6 +49,7 @@ type Tables struct {
 	HealthStored *table.Input[config.Key, bool]                 // what other control planes wrote of WorkloadEntries' applications
 	Bundles      *table.Input[mesh.ResourceKey, *envoy.Encoded] // what workloads believe: one row, published as it is
 	KeySets      *table.Input[jwks.Source, jwks.Answer]         // what issuers of tokens answered
+	Enforced     *table.Input[config.Key, *config.Object]       // RequestAuthentications in the version that was in force last
 	FileProblems *table.Input[source.Place, []mesh.Problem]     // what sources said of files
 	Rejections   *table.Input[Rejected, Refusal]                // what proxies refused
 
@@ -176,6 +177,7 @@ func Declare(s *table.Store, opts Options, makers ...Maker) *Tables {
 	t.HealthHeard = table.NewInput(s, "health/heard", func(struct{}, struct{}) int { return 0 }, table.Same[bool])
 	t.HealthStored = table.NewInput(s, "health/stored", config.CompareKey, table.Same[bool])
 	t.Bundles = table.NewInput(s, "bundles", mesh.CompareResourceKey, envoy.Same)
+	t.Enforced = table.NewInput(s, "enforced", config.CompareKey, config.Same)
 	t.KeySets = table.NewInput(s, "keysets", jwks.Compare, table.Same[jwks.Answer])
 	t.FileProblems = table.NewInput(s, "fileproblems", source.ComparePlace, slices.Equal[[]mesh.Problem])
 	t.Rejections = table.NewInput(s, "rejections", CompareRejected, table.Same[Refusal])

@@ -37,10 +37,6 @@ func (t *Tables) declareInbound(workloads *inbound.Tables, policies *policy.Tabl
 				policies.NoteOfRequests(r, in.Policies, port)
 			}
 			put := func(l listener.Listener, needs []string) {
-				if b.filters.Unread != nil { // proxies keep the listener that they have
-					emit(mesh.ResourceKey{Shelf: k.Shelf(), Name: l.Name}, &envoy.Encoded{Err: b.filters.Unread})
-					return
-				}
 				e := envoy.Encode(listener.Build(l))
 				for _, need := range b.filters.Needs {
 					needs = append(needs, need.String())

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/selects"
+	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
 	"fairway/internal/envoy/authentication"
 	"fairway/internal/envoy/listener"
@@ -29,26 +29,37 @@ const (
 	longestTry = time.Minute
 )
 
-// errKeysUnread is why it is not known yet how tokens are verified.
-var errKeysUnread = errors.New("the keys of an issuer of tokens have not been asked for yet")
-
 // verification is what proxies make of a RequestAuthentication.
 type verification struct {
-	rules  []authentication.Rule
-	needs  []mesh.ClusterKey // by which Envoy fetches keys
-	asked  []jwks.Source     // whose keys the control plane fetches
-	unread bool              // some of them nobody has looked for yet
+	rules []authentication.Rule
+	needs []mesh.ClusterKey // by which Envoy fetches keys
 }
 
 func (v *verification) equal(o *verification) bool {
-	return v.unread == o.unread && slices.Equal(v.needs, o.needs) && slices.Equal(v.asked, o.asked) &&
+	return slices.Equal(v.needs, o.needs) &&
 		slices.EqualFunc(v.rules, o.rules, func(a, b authentication.Rule) bool { return a.Keys == b.Keys && proto.Equal(a.Spec, b.Spec) })
 }
 
-// declareAuthentications reads each RequestAuthentication once, whoever it holds for, and finds the keys of its issuers.
-func (t *Tables) declareAuthentications() {
+// declareAuthentications reads each RequestAuthentication once, whoever it holds for, and finds the keys of its issuers. One
+// whose keys nobody has asked for yet would refuse what is good: until they have been, its last version stays in force.
+func (t *Tables) declareAuthentications(who *vouch.Tables) {
+	in := t.in.RequestAuthentications
+	unread := func(r *table.Reader, o *config.Object) bool {
+		unasked := func(s jwks.Source) bool { return !table.Has(r, t.in.KeySets.Table, s) }
+		return t.in.FetchesKeys() && slices.ContainsFunc(t.sources(r, o), unasked)
+	}
+	t.Enforced = table.Derive(in, "request authentications/enforced", config.CompareKey, config.Same,
+		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *config.Object)) {
+			ok := true
+			if unread(r, o) {
+				o, ok = table.Get(r, t.in.Enforced.Table, k)
+			}
+			if ok {
+				emit(k, o)
+			}
+		})
 	t.verifications = table.Derive(
-		t.in.RequestAuthentications, "request authentications/keyed", config.CompareKey, (*verification).equal,
+		t.Enforced, "request authentications/keyed", config.CompareKey, (*verification).equal,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *verification)) {
 			spec := config.Spec[*securityv1beta1.RequestAuthentication](o)
 			v := &verification{}
@@ -58,16 +69,79 @@ func (t *Tables) declareAuthentications() {
 			t.noteTargets(r, o, spec.GetTargetRefs())
 			emit(k, v)
 		})
-	asked := table.Group(t.verifications, "request authentications/by source", jwks.Compare,
-		func(_ config.Key, v *verification) []jwks.Source { return v.asked })
-	t.Asked = table.Derive(asked, "request authentications/asked", jwks.Compare, table.Same[struct{}],
-		func(_ *table.Reader, s jwks.Source, _ table.Rows[config.Key, *verification], emit func(jwks.Source, struct{})) {
+	t.declareAsked()
+	t.holds(t.Enforced, authenticationSelector)
+	t.declareWaiting(who, table.Derive(in, "request authentications/unread", config.CompareKey, config.Same,
+		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *config.Object)) {
+			if unread(r, o) {
+				emit(k, o)
+			}
+		}))
+}
+
+func authenticationSelector(o *config.Object) selects.Selector {
+	spec := config.Spec[*securityv1beta1.RequestAuthentication](o)
+	return selectorOf(o, spec.GetSelector(), spec.GetTargetRef(), spec.GetTargetRefs()) //nolint:staticcheck // deprecated, still taken
+}
+
+// declareAsked lists the sources that are to be asked: those of each policy, and of its version that is in force.
+func (t *Tables) declareAsked() {
+	type sources []jwks.Source
+	of := table.Derive(
+		t.in.RequestAuthentications, "request authentications/sources", config.CompareKey, slices.Equal[sources],
+		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, sources)) {
+			list := t.sources(r, o)
+			if before, ok := table.Get(r, t.in.Enforced.Table, k); ok && before != o {
+				list = append(list, t.sources(r, before)...)
+			}
+			slices.SortFunc(list, jwks.Compare)
+			emit(k, slices.Compact(list))
+		})
+	by := table.Group(of, "request authentications/by source", jwks.Compare, func(_ config.Key, list sources) []jwks.Source { return list })
+	t.Asked = table.Derive(by, "request authentications/asked", jwks.Compare, table.Same[struct{}],
+		func(_ *table.Reader, s jwks.Source, _ table.Rows[config.Key, sources], emit func(jwks.Source, struct{})) {
 			emit(s, struct{}{})
 		})
-	t.holds(t.in.RequestAuthentications, func(o *config.Object) selects.Selector {
-		spec := config.Spec[*securityv1beta1.RequestAuthentication](o)
-		return selectorOf(o, spec.GetSelector(), spec.GetTargetRef(), spec.GetTargetRefs()) //nolint:staticcheck // deprecated, still taken
-	})
+}
+
+// declareWaiting finds the proxies for which a policy is to hold whose keys have not been asked for. One that has just come has
+// no listeners that were good before: it is to be told nothing.
+func (t *Tables) declareWaiting(who *vouch.Tables, unread *table.Table[config.Key, *config.Object]) {
+	index := selects.Keys(unread, "request authentications/unread for",
+		func(o *config.Object) (selects.Selector, bool) { return authenticationSelector(o), true })
+	t.Waiting = table.Derive(who.Proxies, "waiting/keys", cmp.Compare[mesh.ProxyID], table.Same[struct{}],
+		func(r *table.Reader, id mesh.ProxyID, p vouch.Proxy, emit func(mesh.ProxyID, struct{})) {
+			h := index.For(r, t.in.RootNamespace(r), workloadOf(p))
+			if len(h.Own())+len(h.Namespace())+len(h.RootOwn())+len(h.Root()) > 0 {
+				emit(id, struct{}{})
+			}
+		})
+}
+
+// sources lists whom the control plane is to ask for keys of a policy.
+func (t *Tables) sources(r *table.Reader, o *config.Object) (out []jwks.Source) {
+	for _, rule := range config.Spec[*securityv1beta1.RequestAuthentication](o).GetJwtRules() {
+		if rule.GetJwks() != "" {
+			continue
+		}
+		from := sourceOf(rule)
+		if _, _, ok := t.byEnvoy(r, from); !ok {
+			out = append(out, from)
+		}
+	}
+	return out
+}
+
+// sourceOf is where a rule has its keys from that has none itself.
+func sourceOf(rule *securityv1beta1.JWTRule) jwks.Source {
+	from := jwks.Source{URI: rule.GetJwksUri(), Timeout: usualTry}
+	if d := rule.GetTimeout().AsDuration(); d > 0 {
+		from.Timeout = min(d, longestTry)
+	}
+	if from.URI == "" {
+		from.Issuer = rule.GetIssuer()
+	}
+	return from
 }
 
 // keys finds those of a rule, and adds to v what has to be done to have them.
@@ -75,13 +149,9 @@ func (t *Tables) keys(r *table.Reader, o *config.Object, i int, rule *securityv1
 	if rule.GetJwks() != "" {
 		return t.ownKeys(r, o, i, rule.GetJwks())
 	}
-	from := jwks.Source{URI: rule.GetJwksUri(), Timeout: usualTry}
-	if d := rule.GetTimeout().AsDuration(); d > 0 {
-		from.Timeout = min(d, longestTry)
-	}
-	field := fmt.Sprintf("spec.jwtRules[%d].jwksUri", i)
+	from, field := sourceOf(rule), fmt.Sprintf("spec.jwtRules[%d].jwksUri", i)
 	if from.URI == "" {
-		from.Issuer, field = rule.GetIssuer(), fmt.Sprintf("spec.jwtRules[%d].issuer", i)
+		field = fmt.Sprintf("spec.jwtRules[%d].issuer", i)
 	} else if keys, need, ok := t.byEnvoy(r, from); ok {
 		if need == (mesh.ClusterKey{}) {
 			r.Note(o.Problem(field, code.NoKeys, mesh.Error,
@@ -93,11 +163,8 @@ func (t *Tables) keys(r *table.Reader, o *config.Object, i int, rule *securityv1
 		v.needs = append(v.needs, need)
 		return keys
 	}
-	v.asked = append(v.asked, from)
-	answer, known := table.Get(r, t.in.KeySets.Table, from)
+	answer, _ := table.Get(r, t.in.KeySets.Table, from)
 	switch {
-	case !known && t.in.FetchesKeys():
-		v.unread = true
 	case answer.Keys == "":
 		r.Note(o.Problem(field, code.NoKeys, mesh.Error,
 			"the keys of "+strconv.Quote(from.String())+" cannot be had, so every token that is shown by this rule is refused: "+
@@ -131,7 +198,7 @@ func (t *Tables) ownKeys(r *table.Reader, o *config.Object, i int, set string) a
 // to. Without a cluster there is no such service, and nobody else is to fetch them.
 func (t *Tables) byEnvoy(r *table.Reader, from jwks.Source) (keys authentication.Keys, need mesh.ClusterKey, ok bool) {
 	mode := t.in.KeysBy()
-	if mode == input.ControlPlane {
+	if mode == input.ControlPlane || from.URI == "" {
 		return keys, need, false
 	}
 	at, err := url.Parse(from.URI)
@@ -163,27 +230,8 @@ func (t *Tables) authenticate(r *table.Reader, s Set, to *Filters) {
 			continue
 		}
 		rules, to.Needs = append(rules, v.rules...), append(to.Needs, v.needs...)
-		if v.unread {
-			to.Unread = errKeysUnread
-		}
 	}
 	if f := authentication.Filter(rules); f != nil {
 		to.Requests = to.Requests.WithHTTP(listener.Authentication, f)
 	}
-}
-
-// Waiting are the proxies for which a policy holds of which some issuer's keys have not been looked for yet: they are to be told
-// nothing, for what they would be told refuses what is good. of are rows of proxies, and set says what holds for each.
-func Waiting[V any](
-	t *Tables, name string, of *table.Table[mesh.ProxyID, V], set func(V) Set,
-) *table.Table[mesh.ProxyID, struct{}] {
-	return table.Derive(of, name, cmp.Compare[mesh.ProxyID], table.Same[struct{}],
-		func(r *table.Reader, id mesh.ProxyID, row V, emit func(mesh.ProxyID, struct{})) {
-			for _, k := range set(row).Of(config.RequestAuthentication) {
-				if v, ok := table.Get(r, t.verifications, k); ok && v.unread {
-					emit(id, struct{}{})
-					return
-				}
-			}
-		})
 }

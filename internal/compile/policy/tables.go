@@ -27,14 +27,18 @@ type Tables struct {
 	// verifications is what they make of each RequestAuthentication.
 	verifications *table.Table[config.Key, *verification]
 
+	// Enforced are the RequestAuthentications in the version that is in force.
+	Enforced *table.Table[config.Key, *config.Object]
 	// Asked are the sources of keys that the control plane is to ask.
 	Asked *table.Table[jwks.Source, struct{}]
+	// Waiting are the proxies for which a policy is to hold that is not in force yet.
+	Waiting *table.Table[mesh.ProxyID, struct{}]
 }
 
 // Declare declares the package's tables.
-func Declare(in *input.Tables, reg *registry.Tables) *Tables {
+func Declare(in *input.Tables, who *vouch.Tables, reg *registry.Tables) *Tables {
 	t := &Tables{in: in, reg: reg}
-	t.declareAuthentications()
+	t.declareAuthentications(who)
 	t.declareAuthorizations()
 	return t
 }
@@ -68,8 +72,11 @@ const (
 	gatewayClass = gatewayGroup + "/gateway-class-name"
 )
 
-// OfProxy names the policies that hold for what is beside a proxy, or is one. All labels count that it says of itself.
-func (t *Tables) OfProxy(r *table.Reader, p vouch.Proxy) Set {
+// OfProxy names the policies that hold for what is beside a proxy, or is one.
+func (t *Tables) OfProxy(r *table.Reader, p vouch.Proxy) Set { return t.For(r, workloadOf(p)) }
+
+// workloadOf is what is beside a proxy, or is one. All labels count that it says of itself.
+func workloadOf(p vouch.Proxy) selects.Workload {
 	w := selects.Workload{Namespace: p.Namespace, Labels: p.Said}
 	if p.Type == mesh.Router {
 		if name, ok := p.Said.Get(gatewayName); ok {
@@ -79,7 +86,7 @@ func (t *Tables) OfProxy(r *table.Reader, p vouch.Proxy) Set {
 			w.Classes = append(w.Classes, selects.Target{Group: gatewayGroup, Kind: "GatewayClass", Name: name})
 		}
 	}
-	return t.For(r, w)
+	return w
 }
 
 // selectorOf is whom a policy is about, by its labels and targets.
@@ -108,8 +115,6 @@ type Filters struct {
 	Requests    listener.Phased   // to HTTP
 	Connections listener.Phased   // to connections that are not HTTP, or not known to be
 	Needs       []mesh.ClusterKey // clusters that they name
-	// Unread is why it is not known yet what a policy does: whoever has a listener keeps it; nil: it is known.
-	Unread error
 }
 
 // Filters makes the filters of a set. Whoever asks depends on what the set's policies say.
