@@ -230,6 +230,11 @@ func (k ServiceKey) Cluster() string {
 // EastWestPort is where an east-west gateway takes connections of other networks unless it says otherwise.
 const EastWestPort = 15443
 
+// Headless says whether a service inside the mesh has no address on purpose: clients reach its endpoints themselves.
+func (s *Service) Headless() bool {
+	return s.Resolution == Passthrough && !s.External && len(s.Addresses) == 0
+}
+
 // Port returns the port with that number.
 func (s *Service) Port(number uint32) (Port, bool) {
 	for _, p := range s.Ports {

@@ -79,46 +79,66 @@ func (b inboundBuilder) in(cluster string) listener.TCP {
 	return out
 }
 
-// virtual is virtualInbound: chains for each port that the workload is known to serve; connections to others go on as
-// they are. The first bytes are waited for only on ports whose protocol nobody named, or that take both mutual TLS and
-// plaintext. No chain is the default one: it would take what the chains of a port refuse.
+// virtual is virtualInbound: chains for each port that the workload is known to serve, and for all others together: requests to
+// those are found, too. The first bytes are waited for only on ports whose protocol nobody named, or that take both mutual TLS
+// and plaintext. No chain is the default one: it would take what the chains of a port refuse.
 func (b inboundBuilder) virtual(in *inbound.Workload) (listener.Listener, []string) {
-	hole, rest := b.to(blackHole), b.in(inboundPassthrough)
-	needs := append(hole.Needs(), rest.Needs()...)
+	hole := b.to(blackHole)
+	needs := append(hole.Needs(), inboundPassthrough)
 	l := listener.Listener{
 		Name: "virtualInbound", Address: in.Families.Any(), Also: in.Families.AlsoAny(), Port: b.port, Direction: listener.Inbound,
 		Transparent: b.mode == mesh.TProxy, DetectionTimeout: b.Detection, AccessLog: b.Log.ForNoRoute(),
 		Filters: listener.ListenerFilters{OriginalDst: true, OriginalSource: b.mode == mesh.TProxy},
 		Chains:  []listener.Chain{{Name: "virtualInbound-blackhole", Match: listener.Match{Port: b.port}, Filters: hole.Filters()}},
 	}
-	inspect, last := map[uint32]bool{}, uint32(0)
+	isTLS, isHTTP, last := map[uint32]bool{}, map[uint32]bool{}, uint32(0)
 	for _, p := range in.Ports {
 		if p.Bound || p.Number == last || p.Number == b.port || p.Protocol == mesh.UDP {
 			continue
 		}
 		last = p.Number
 		at := name(in.Families.Any(), p.Number)
-		if p.Protocol == mesh.Unknown {
-			l.Filters.HTTP.On = true
-			l.Filters.HTTP.Ports = append(l.Filters.HTTP.Ports, p.Number)
-		}
-		inspect[p.Number] = tellsTLS(p)
+		isTLS[p.Number], isHTTP[p.Number] = tellsTLS(p), tellsHTTP(p)
 		l.Chains = append(l.Chains, b.chains(p, at, p.Number)...)
 		needs = append(needs, clusterOf(p).String())
 	}
-	others := listener.Chain{Name: "virtualInbound", Forward: &rest}
-	l.Chains = append(l.Chains, b.secured(in.MTLS, in.Closed, []listener.Chain{others}, others, nil)...)
-	l.Filters.TLS = inspectTLS(in.MTLS == mesh.Permissive, inspect)
+	others := inbound.Port{MTLS: in.MTLS, Closed: in.Closed}
+	l.Chains = append(l.Chains, b.others(others)...)
+	l.Filters.TLS, l.Filters.HTTP = inspect(tellsTLS(others), isTLS), inspect(tellsHTTP(others), isHTTP)
 	return l, needs
+}
+
+// others is what becomes of connections to ports that nobody declared.
+func (b inboundBuilder) others(p inbound.Port) []listener.Chain {
+	rest := b.in(inboundPassthrough)
+	requests := listener.Chain{
+		Name: "virtualInbound-catchall-http", Match: listener.Match{ApplicationProtocols: listener.HTTPProtocols()},
+		Route: b.requests(inboundPassthrough, passthroughRoutes(), p),
+	}
+	connections := listener.Chain{Name: "virtualInbound", Forward: &rest}
+	return b.secured(p.MTLS, p.Closed, []listener.Chain{requests, connections}, connections, nil)
+}
+
+// requests routes requests to a port.
+func (b inboundBuilder) requests(statPrefix string, routes *routev3.RouteConfiguration, p inbound.Port) *listener.HTTP {
+	return &listener.HTTP{
+		Side: listener.SidecarInbound, StatPrefix: statPrefix, Routes: routes,
+		Normalize: b.Normalize, GRPCWeb: p.Protocol == mesh.GRPCWeb, AccessLog: b.Log, More: b.filters.Requests,
+	}
 }
 
 // tellsTLS says whether chains of a port go by whether, and how, a client speaks TLS.
 func tellsTLS(p inbound.Port) bool {
-	return p.MTLS == mesh.Permissive || p.MTLS == mesh.Strict && p.Protocol == mesh.Unknown
+	return !p.Closed && (p.MTLS == mesh.Permissive || p.MTLS == mesh.Strict && p.Protocol == mesh.Unknown)
 }
 
-// inspectTLS looks at connections to the ports that need it, and at those to ports that are not listed if others says so.
-func inspectTLS(others bool, ports map[uint32]bool) listener.Inspect {
+// tellsHTTP says whether chains of a port go by whether plaintext is HTTP.
+func tellsHTTP(p inbound.Port) bool {
+	return !p.Closed && p.MTLS != mesh.Strict && p.Protocol == mesh.Unknown
+}
+
+// inspect looks at connections to the ports that need it, and at those to ports that are not listed if others says so.
+func inspect(others bool, ports map[uint32]bool) listener.Inspect {
 	i := listener.Inspect{On: others}
 	for _, port := range slices.Sorted(maps.Keys(ports)) {
 		switch {
@@ -159,7 +179,7 @@ func (b inboundBuilder) bound(in *inbound.Workload) []boundListener {
 			DetectionTimeout: b.Detection, AccessLog: b.Log.ForNoRoute(),
 			Filters: listener.ListenerFilters{
 				TLS:  listener.Inspect{On: tellsTLS(p)},
-				HTTP: listener.Inspect{On: p.Protocol == mesh.Unknown},
+				HTTP: listener.Inspect{On: tellsHTTP(p)},
 			},
 			Chains: b.chains(p, at, 0),
 		}, []string{clusterOf(p).String()}})
@@ -171,10 +191,7 @@ func (b inboundBuilder) bound(in *inbound.Workload) []boundListener {
 // forwarded. match is the port to match; 0: all.
 func (b inboundBuilder) chains(p inbound.Port, at string, match uint32) []listener.Chain {
 	m := listener.Match{Port: match}
-	requests := listener.Chain{Name: at, Match: m, Route: &listener.HTTP{
-		Side: listener.SidecarInbound, StatPrefix: "inbound_" + at, Routes: inboundRoutes(p),
-		Normalize: b.Normalize, GRPCWeb: p.Protocol == mesh.GRPCWeb, AccessLog: b.Log, More: b.filters.Requests,
-	}}
+	requests := listener.Chain{Name: at, Match: m, Route: b.requests("inbound_"+at, inboundRoutes(p), p)}
 	to := b.in(clusterOf(p).String())
 	connections := listener.Chain{Name: at, Match: m, Forward: &to}
 	switch {
@@ -235,12 +252,22 @@ func clusterOf(p inbound.Port) mesh.ClusterKey {
 
 // inboundRoutes sends every request for a port to the workload.
 func inboundRoutes(p inbound.Port) *routev3.RouteConfiguration {
-	cluster := clusterOf(p)
-	to := route.Default(route.Target{Cluster: cluster}, nil)
+	to := route.Default(route.Target{Cluster: clusterOf(p)}, nil)
 	to.Decorator = &routev3.Decorator{Operation: operation(p)}
-	host := route.Host("inbound|http|"+number(cmp.Or(p.ServicePort, p.Number)), []string{"*"}, []*routev3.Route{to})
+	return toWorkload(clusterOf(p).String(), cmp.Or(p.ServicePort, p.Number), to)
+}
+
+// passthroughRoutes sends requests for ports that nobody declared where they were going.
+func passthroughRoutes() *routev3.RouteConfiguration {
+	to := route.Default(route.Target{Cluster: mesh.ClusterKey{Special: inboundPassthrough}}, nil)
+	to.Decorator = &routev3.Decorator{Operation: operation(inbound.Port{})}
+	return toWorkload(inboundPassthrough, 0, to)
+}
+
+func toWorkload(name string, port uint32, to *routev3.Route) *routev3.RouteConfiguration {
+	host := route.Host("inbound|http|"+number(port), []string{"*"}, []*routev3.Route{to})
 	host.IncludeRequestAttemptCount = false
-	return route.Inbound(cluster.String(), host)
+	return route.Inbound(name, host)
 }
 
 // operation names the requests of a port in traces, as its clients call it.

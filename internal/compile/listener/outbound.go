@@ -196,18 +196,26 @@ func (b *builder) tcp(t listener.TCP) listener.TCP {
 func (b *builder) rest(taker *Entry, v Variant) {
 	switch {
 	case taker == nil && b.any():
-		b.fallback("unmatched", b.set.rest(v.Interception != mesh.None))
+		b.fallback(unmatched, b.set.rest(v.Interception != mesh.None))
 	case taker == nil:
+	case len(taker.Chains) == 0 && b.any(): // what is not HTTP goes where all goes that nobody declared
+		b.detect(b.http(taker))
+		b.fallback(unmatched, b.set.rest(v.Interception != mesh.None))
 	case len(taker.Chains) == 0:
 		b.fallbackHTTP(taker)
 	default:
 		if taker.Requests {
-			b.sniff(taker)
+			http := b.http(taker)
+			http.Sniffed = true
+			b.detect(http)
 		}
 		i := slices.IndexFunc(taker.Chains, Chain.catchAll)
 		b.fallback(chainName(taker.Chains[i]), taker.Chains[i].TCP)
 	}
 }
+
+// unmatched is the chain for connections that are none of those that somebody declared, as users' EnvoyFilters know it.
+const unmatched = "PassthroughFilterChain"
 
 func (b *builder) fallback(name string, t listener.TCP) {
 	b.out.Default = &listener.Chain{Name: name, Filters: b.tcp(t).Filters()}
@@ -218,10 +226,8 @@ func (b *builder) fallbackHTTP(e *Entry) {
 	b.out.Default = &listener.Chain{Name: b.out.Name, Filters: b.http(e).Filters()}
 }
 
-// sniff routes connections that turn out to be requests.
-func (b *builder) sniff(e *Entry) {
-	http := b.http(e)
-	http.Sniffed = true
+// detect routes connections that turn out to be requests.
+func (b *builder) detect(http listener.HTTP) {
 	b.out.Filters.HTTP.On = true
 	b.out.Chains = append(b.out.Chains, listener.Chain{
 		Name: b.out.Name, Match: listener.Match{ApplicationProtocols: listener.HTTPProtocols()}, Filters: http.Filters(),

@@ -72,12 +72,7 @@ func Declare(
 
 // differs says whether a host may have other addresses for proxies of some cluster or network.
 func differs(s *scope.Seen) bool {
-	return s != nil && s.Service != nil && (len(s.Service.Clusters) > 0 || s.Service.ClusterLocal || headless(s.Service))
-}
-
-// headless says whether a service has no address on purpose.
-func headless(s *mesh.Service) bool {
-	return s.Resolution == mesh.Passthrough && !s.External && len(s.Addresses) == 0
+	return s != nil && s.Service != nil && (len(s.Service.Clusters) > 0 || s.Service.ClusterLocal || s.Service.Headless())
 }
 
 // builder finds the addresses of hosts.
@@ -116,7 +111,7 @@ func (b builder) entries(r *table.Reader, v Variant, seen *scope.Seen) []names.E
 		e.IPs = []string{vip}
 		return []names.Entry{e}
 	}
-	if headless(s) {
+	if s.Headless() {
 		return b.headless(r, s, e, v)
 	}
 	return nil

@@ -12,12 +12,9 @@ import (
 	"fairway/internal/table"
 )
 
-// Domains are addresses as requests name them: no ranges, IPv6 in brackets.
-func Domains(addresses []string) []string { return route.Domains("", "", "", addresses)[1:] }
-
 // Has says whether a service has an address, as requests name it, for clients of a cluster.
 func Has(s *mesh.Service, address, cluster string) bool {
-	return slices.Contains(Domains(s.AddressesIn(cluster)), address)
+	return slices.Contains(route.AddressDomains(s.AddressesIn(cluster)), address)
 }
 
 // Homes are the clusters that have the addresses which a service has for clients of a cluster. Of a service that is no
@@ -47,7 +44,7 @@ func BeforeIn(cluster string, a, b *mesh.Service) int {
 // it keeps the clusters in which one is a service's that is another's elsewhere: ranges of clusters' addresses often overlap.
 func (t *Tables) declareAddresses() {
 	t.ByAddress = table.Group(t.Merged, "services/address", strings.Compare, func(_ HostKey, m *Merged) []string {
-		return Domains(m.Service.AllAddresses())
+		return route.AddressDomains(m.Service.AllAddresses())
 	})
 	shared := table.Derive(t.ByAddress, "services/address clashes", strings.Compare, slices.Equal[[]string],
 		func(r *table.Reader, address string, rows table.Rows[HostKey, *Merged], emit func(string, []string)) {
@@ -87,7 +84,7 @@ func holders(all []*mesh.Service, address string) (clusters []string) {
 // Holding are the clusters in which an address is a service's.
 func Holding(s *mesh.Service, address string) (clusters []string) {
 	for _, c := range s.Clusters {
-		if slices.Contains(Domains(c.Addresses), address) {
+		if slices.Contains(route.AddressDomains(c.Addresses), address) {
 			clusters = append(clusters, c.Cluster)
 		}
 	}

@@ -4,9 +4,9 @@ import (
 	"slices"
 
 	"fairway/internal/compile/demand"
-	"fairway/internal/compile/registry"
 	"fairway/internal/compile/scope"
 	"fairway/internal/envoy"
+	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
@@ -43,7 +43,7 @@ func (t *Tables) clustersOf(r *table.Reader, l mesh.Layer, s *mesh.Service) []st
 		return nil
 	}
 	out := named(s)
-	for _, d := range registry.Domains(s.AllAddresses()) {
+	for _, d := range route.AddressDomains(s.AllAddresses()) {
 		others, _ := table.Get(r, t.reg.ByAddress, d)
 		if others.Len() < 2 {
 			continue

@@ -1,11 +1,13 @@
 package route
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/scope"
+	"fairway/internal/config"
 	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
@@ -23,15 +25,29 @@ func (t *Tables) domains(r *table.Reader, k scope.Key, s *mesh.Service, in, clus
 			addresses = []string{vip}
 		}
 	}
-	suffix := t.in.DomainSuffix()
-	all := route.Domains(k.Host, k.Layer.Namespace, suffix, addresses)
-	short := len(route.ShortForms(k.Host, k.Layer.Namespace, suffix))
-	out := all[:1]
-	for i, d := range all[1:] {
-		if i < short && t.named(r, k.Layer, mesh.Host(d), in) || i >= short && t.firstAt(r, k, s, d, in, cluster) {
-			continue
+	out := []string{string(k.Host)}
+	for _, d := range aliases(k.Host, s, k.Layer.Namespace, t.in.DomainSuffix()) {
+		if !t.named(r, k.Layer, mesh.Host(d), in) {
+			out = append(out, d)
 		}
-		out = append(out, d)
+	}
+	for _, d := range route.AddressDomains(addresses) {
+		if !t.firstAt(r, k, s, d, in, cluster) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// aliases lists the other names of a host that clients of a namespace use, of which a host of that very name may take one. Pods
+// behind a headless service of Kubernetes have names below its own.
+func aliases(host mesh.Host, s *mesh.Service, client, suffix string) []string {
+	out := route.Aliases(host, client, suffix)
+	if s == nil || !s.Headless() || s.Key.Cluster() == "" {
+		return out
+	}
+	for _, name := range append([]string{string(host)}, out...) {
+		out = append(out, "*."+name)
 	}
 	return out
 }
@@ -81,40 +97,34 @@ func (t *Tables) declareClashes() {
 			for _, long := range t.longNames(host) {
 				others, _ := table.Get(r, t.reg.ServicesByHost, long)
 				for _, m := range others.All() {
+					if !slices.Contains(aliases(long, m.Service, "", t.in.DomainSuffix()), string(host)) {
+						continue
+					}
 					r.Note(mesh.Problem{
-						Object:   m.Service.Origin,
-						Field:    "spec.hosts",
-						Code:     code.NameTaken,
-						Severity: mesh.Info,
-						Message: "the name " + string(
-							host,
-						) + " means a host of that very name, not " + string(
-							long,
-						) + ", to clients that see it",
+						Object: m.Service.Origin, Field: "spec.hosts", Code: code.NameTaken, Severity: mesh.Info,
+						Message: fmt.Sprintf("the name %s means a host of that very name, not %s, to clients that see it", host, long),
 					})
 				}
 			}
 		})
 }
 
-// longNames lists the full names of which a host is a short form: for clients of a layer that sees it, it takes that name away from them.
-func (t *Tables) longNames(host mesh.Host) []mesh.Host {
+// longNames lists the full names of which a host may be an alias: for clients of a layer that sees it, it takes that name away from them.
+func (t *Tables) longNames(host mesh.Host) (out []mesh.Host) {
 	suffix := t.in.DomainSuffix()
-	switch labels := strings.Split(string(host), "."); {
-	case host.IsWildcard():
-	case len(labels) == 2:
-		return []mesh.Host{host + mesh.Host(".svc."+suffix)}
-	case len(labels) == 3 && labels[2] == "svc":
-		return []mesh.Host{host + mesh.Host("."+suffix)}
+	name, below := strings.CutPrefix(string(host), "*.")
+	name, absolute := strings.CutSuffix(name, ".")
+	if below {
+		out = append(out, mesh.Host(name))
 	}
-	return nil
-}
-
-// shortNames lists the short forms of a host that a host of another namespace may have for its name.
-func (t *Tables) shortNames(host mesh.Host) []mesh.Host {
-	var out []mesh.Host
-	for _, d := range route.ShortForms(host, "", t.in.DomainSuffix()) {
-		out = append(out, mesh.Host(d))
+	if absolute {
+		return append(out, mesh.Host(strings.TrimSuffix(string(host), ".")))
+	}
+	switch labels := strings.Split(name, "."); {
+	case len(labels) == 2:
+		out = append(out, mesh.Host(name+".svc."+suffix))
+	case len(labels) == 3 && labels[2] == "svc":
+		out = append(out, mesh.Host(name+"."+suffix))
 	}
 	return out
 }
@@ -125,7 +135,7 @@ func (t *Tables) sharers(r *table.Reader, s *mesh.Service) []*mesh.Service {
 	if s == nil {
 		return nil
 	}
-	for _, d := range registry.Domains(s.AllAddresses()) {
+	for _, d := range route.AddressDomains(s.AllAddresses()) {
 		others, _ := table.Get(r, t.reg.ByAddress, d)
 		for k, m := range others.All() {
 			if k.Host != s.Key.Host {
@@ -149,8 +159,8 @@ func (t *Tables) rivals(r *table.Reader, host mesh.Host, s *mesh.Service) []mesh
 
 // rivalIn is the first host that a layer has a view of its own of, and that may take names or addresses from a public one; empty: none.
 func (t *Tables) rivalIn(r *table.Reader, l mesh.Layer, public mesh.Host, s *mesh.Service) mesh.Host {
-	for _, host := range t.shortNames(public) {
-		if table.Has(r, t.sc.Seen, scope.Key{Layer: l, Host: host}) {
+	for _, alias := range aliases(public, s, "", t.in.DomainSuffix()) {
+		if host := mesh.Host(alias); table.Has(r, t.sc.Seen, scope.Key{Layer: l, Host: host}) {
 			return host
 		}
 	}
@@ -167,16 +177,41 @@ func (t *Tables) rivalIn(r *table.Reader, l mesh.Layer, public mesh.Host, s *mes
 	return ""
 }
 
-// ports lists the ports of a service that requests are routed on. A host without a service has rules for port 80 alone.
-func ports(s *mesh.Service) []uint32 {
-	if s == nil {
+// ports lists the ports that requests for a host are routed on: those of its service, and port 80 where a rule routes them and the
+// service has no such port, or there is none.
+func (t *Tables) ports(r *table.Reader, s *scope.Seen) []uint32 {
+	if s.Service == nil {
 		return []uint32{80}
 	}
 	var out []uint32
-	for _, p := range s.Ports {
+	for _, p := range s.Service.Ports {
 		if p.Protocol.MayBeHTTP() {
 			out = append(out, p.Number)
 		}
 	}
+	if _, has := s.Service.Port(80); !has && t.rule(r, s) != nil {
+		out = append(out, 80)
+	}
 	return out
+}
+
+// on is the service of a host that serves requests on a port; nil where the port is a rule's alone.
+func on(s *scope.Seen, port uint32) *mesh.Service {
+	if s.Service == nil {
+		return nil
+	}
+	if _, has := s.Service.Port(port); !has {
+		return nil
+	}
+	return s.Service
+}
+
+// rule is the VirtualService in force for the requests of a host: the first that has http routes.
+func (t *Tables) rule(r *table.Reader, s *scope.Seen) *config.Object {
+	for _, o := range t.sc.VirtualServicesOf(r, s) {
+		if len(RuleOf(o).Spec.GetHttp()) > 0 {
+			return o
+		}
+	}
+	return nil
 }

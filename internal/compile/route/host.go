@@ -42,7 +42,7 @@ type hosts struct {
 // layer builds the virtual hosts of a host in a layer: those that all of the layer share, and those of proxies whose
 // labels matter to its rule.
 func (h *hosts) layer(k scope.Key, s *scope.Seen) {
-	rule := h.rule(s)
+	rule := h.t.rule(h.r, s)
 	var below *scope.Seen
 	if k.Layer.Kind == mesh.NamespaceLayer {
 		below, _ = table.Get(h.r, h.t.sc.Seen, scope.Key{Layer: mesh.Public, Host: k.Host})
@@ -94,13 +94,13 @@ func (t *Tables) places(r *table.Reader, k scope.Key, s *scope.Seen) []place {
 			open = true
 		default:
 			taken[l.Port] = true
-			if p, ok := portOn(l, s.Service); ok && !slices.Contains(out, place{route: l.RouteName(), port: p}) {
+			if p, ok := t.portOn(r, l, s); ok && !slices.Contains(out, place{route: l.RouteName(), port: p}) {
 				out = append(out, place{route: l.RouteName(), port: p})
 			}
 		}
 	}
 	if open {
-		for _, p := range ports(s.Service) {
+		for _, p := range t.ports(r, s) {
 			if !taken[p] {
 				out = append(out, place{route: routeName(p), port: p})
 			}
@@ -115,12 +115,13 @@ func (t *Tables) hidden(r *table.Reader, k scope.Key, s *scope.Seen) []place {
 		return nil
 	}
 	public, ok := table.Get(r, t.sc.Seen, scope.Key{Layer: mesh.Public, Host: k.Host})
-	if !ok || public.Service == s.Service {
+	if !ok {
 		return nil
 	}
 	var out []place
-	for _, p := range ports(public.Service) {
-		if !slices.Contains(ports(s.Service), p) {
+	own := t.ports(r, s)
+	for _, p := range t.ports(r, public) {
+		if !slices.Contains(own, p) {
 			out = append(out, place{routeName(p), p, true})
 		}
 	}
@@ -138,26 +139,29 @@ func (h *hosts) unknown(k scope.Key, p place, v demand.OutboundView) *envoy.Enco
 }
 
 // portOn is the port that requests to a listener with its own port are for; false where it takes none for the host.
-func portOn(l sidecar.Listener, s *mesh.Service) (uint32, bool) {
-	if s == nil {
+func (t *Tables) portOn(r *table.Reader, l sidecar.Listener, s *scope.Seen) (uint32, bool) {
+	if s.Service == nil {
 		return l.Port, l.Protocol.IsHTTP()
 	}
-	p, ok := l.PortOn(s)
+	p, ok := l.PortOn(s.Service)
+	if !ok {
+		return l.Port, l.Port == 80 && l.Protocol.IsHTTP() && slices.Contains(t.ports(r, s), 80)
+	}
 	if l.Protocol != mesh.Unknown {
 		p.Protocol = l.Protocol
 	}
-	return p.Number, ok && p.Protocol.MayBeHTTP()
+	return p.Number, p.Protocol.MayBeHTTP()
 }
 
 // below is what everybody has of a namespace's virtual host; nil where that cannot be the same.
 func (h *hosts) below(k scope.Key, public *scope.Seen, p place, cluster string) *envoy.Encoded {
 	suffix := h.t.in.DomainSuffix()
-	if public == nil || !slices.Contains(ports(public.Service), p.port) ||
-		len(route.ShortForms(k.Host, k.Layer.Namespace, suffix)) > len(route.ShortForms(k.Host, "", suffix)) {
+	if public == nil || !slices.Contains(h.t.ports(h.r, public), p.port) ||
+		len(route.Aliases(k.Host, k.Layer.Namespace, suffix)) > len(route.Aliases(k.Host, "", suffix)) {
 		return nil // clients of its own namespace may leave the namespace out
 	}
 	pk := scope.Key{Layer: mesh.Public, Host: k.Host}
-	return h.build(pk, public, h.rule(public), "", p, cluster)
+	return h.build(pk, public, h.t.rule(h.r, public), "", p, cluster)
 }
 
 // rivals builds for a namespace the hosts that it sees as everybody does, but by fewer names or addresses, because this
@@ -178,20 +182,11 @@ func (h *hosts) publish(k scope.Key, shelf mesh.Shelf, p place, e *envoy.Encoded
 	}
 }
 
-// rule is the VirtualService in force for the requests of a host: the first that has http routes.
-func (h *hosts) rule(s *scope.Seen) *config.Object {
-	for _, o := range h.t.sc.VirtualServicesOf(h.r, s) {
-		if len(RuleOf(o).Spec.GetHttp()) > 0 {
-			return o
-		}
-	}
-	return nil
-}
-
 // build makes a virtual host for proxies of a layer with the labels, in a cluster ("" where that does not matter); nil
 // where there is nothing to route to.
 // A rule of which no part is for these proxies is no rule to them: they have the default route.
 func (h *hosts) build(k scope.Key, s *scope.Seen, rule *config.Object, labels mesh.Labels, p place, cluster string) *envoy.Encoded {
+	service := on(s, p.port)
 	b := h.t.Builder(h.r, k.Layer, viewerOf(k.Layer, labels, p.port))
 	var routes []*routev3.Route
 	var needs []mesh.ClusterKey
@@ -200,13 +195,13 @@ func (h *hosts) build(k scope.Key, s *scope.Seen, rule *config.Object, labels me
 		needs = b.Clusters()
 	}
 	if len(routes) == 0 {
-		if s.Service == nil {
+		if service == nil {
 			return nil
 		}
-		to := h.t.to(h.r, k.Layer, s.Service, mesh.ClusterKey{Host: k.Host, Port: p.port})
+		to := h.t.to(h.r, k.Layer, service, mesh.ClusterKey{Host: k.Host, Port: p.port})
 		routes, needs = []*routev3.Route{route.Default(to, route.DefaultRetry(b.Retry))}, []mesh.ClusterKey{to.Cluster}
 	}
-	e := envoy.Encode(route.Host(p.name(k.Host), h.t.domains(h.r, k, s.Service, p.route, cluster), routes))
+	e := envoy.Encode(route.Host(p.name(k.Host), h.t.domains(h.r, k, service, p.route, cluster), routes))
 	e.Needs = names(needs)
 	h.refused(e, s, rule)
 	return e

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -40,30 +41,32 @@ func Default(t Target, retry *routev3.RetryPolicy) *routev3.Route {
 	}
 }
 
-// Domains lists what clients of a namespace may call a host: the host first, then, of one under the mesh's domain, its
-// short forms (its namespace may be left out by clients of that namespace), then its addresses. A client that is of no
-// one namespace gets the forms that all may use.
-func Domains(host mesh.Host, client, suffix string, addresses []string) []string {
-	out := append([]string{string(host)}, ShortForms(host, client, suffix)...)
-	for _, a := range addresses {
-		if d, ok := addressDomain(a); ok && !slices.Contains(out, d) {
-			out = append(out, d)
-		}
+// Aliases lists what else clients of a namespace may call a host: its absolute name, which ends with a dot (RFC 1034, section
+// 3.1), then, of one under the mesh's domain, its short forms. For name.ns.svc.suffix these are name.ns.svc and name.ns, and
+// name to clients of ns. A client that is of no one namespace gets the forms that all may use.
+func Aliases(host mesh.Host, client, suffix string) []string {
+	if _, err := netip.ParseAddr(string(host)); err == nil || host == "" || strings.HasSuffix(string(host), ".") {
+		return nil
+	}
+	out := []string{string(host) + "."}
+	name, namespace, ok := host.Local(suffix)
+	if !ok {
+		return out
+	}
+	local := name + "." + namespace
+	out = append(out, local+".svc", local)
+	if namespace == client {
+		out = append(out, name)
 	}
 	return out
 }
 
-// ShortForms lists the names below the mesh's domain that stand for a host: for name.ns.svc.suffix these are, to
-// clients of ns, name; and name.ns.svc, name.ns to all.
-func ShortForms(host mesh.Host, client, suffix string) []string {
-	name, namespace, ok := host.Local(suffix)
-	if !ok {
-		return nil
-	}
-	local := name + "." + namespace
-	out := []string{local + ".svc", local}
-	if namespace == client {
-		out = append(out, name)
+// AddressDomains are addresses as requests name them, each once: no ranges, IPv6 in brackets.
+func AddressDomains(addresses []string) (out []string) {
+	for _, a := range addresses {
+		if d, ok := addressDomain(a); ok && !slices.Contains(out, d) {
+			out = append(out, d)
+		}
 	}
 	return out
 }

@@ -13,52 +13,44 @@ import (
 	"fairway/internal/mesh"
 )
 
-func TestDomains(t *testing.T) {
+func TestAliases(t *testing.T) {
 	const suffix = "cluster.local"
 	for _, c := range []struct {
-		name      string
-		host      mesh.Host
-		client    string
-		addresses []string
-		want      []string
+		name   string
+		host   mesh.Host
+		client string
+		want   []string
 	}{
 		{
-			"same namespace",
-			"reviews.prod.svc.cluster.local",
-			"prod",
-			nil,
-			[]string{"reviews.prod.svc.cluster.local", "reviews.prod.svc", "reviews.prod", "reviews"},
+			"same namespace", "reviews.prod.svc.cluster.local", "prod",
+			[]string{"reviews.prod.svc.cluster.local.", "reviews.prod.svc", "reviews.prod", "reviews"},
 		},
 		{
-			"other namespace",
-			"reviews.prod.svc.cluster.local",
-			"web",
-			nil,
-			[]string{"reviews.prod.svc.cluster.local", "reviews.prod.svc", "reviews.prod"},
+			"other namespace", "reviews.prod.svc.cluster.local", "web",
+			[]string{"reviews.prod.svc.cluster.local.", "reviews.prod.svc", "reviews.prod"},
 		},
 		{
-			"any namespace",
-			"reviews.prod.svc.cluster.local",
-			"",
-			nil,
-			[]string{"reviews.prod.svc.cluster.local", "reviews.prod.svc", "reviews.prod"},
+			"any namespace", "reviews.prod.svc.cluster.local", "",
+			[]string{"reviews.prod.svc.cluster.local.", "reviews.prod.svc", "reviews.prod"},
 		},
-		{"external", "www.example.com", "prod", nil, []string{"www.example.com"}},
-		{"wildcard", "*.prod.svc.cluster.local", "prod", nil, []string{"*.prod.svc.cluster.local"}},
-		{"headless pod", "web-0.web.prod.svc.cluster.local", "prod", nil, []string{"web-0.web.prod.svc.cluster.local"}},
-		{"suffix only", "prod.svc.cluster.local", "prod", nil, []string{"prod.svc.cluster.local"}},
-		{"other domain", "reviews.prod.svc.example.org", "prod", nil, []string{"reviews.prod.svc.example.org"}},
-		{
-			"addresses",
-			"a.com",
-			"",
-			[]string{"10.0.0.1", "10.0.0.1", "fd00::1", "10.1.0.0/16", "10.2.0.1/32", "0.0.0.0", "not one"},
-			[]string{"a.com", "10.0.0.1", "[fd00::1]", "10.2.0.1"},
-		},
+		{"external", "www.example.com", "prod", []string{"www.example.com."}},
+		{"absolute", "www.example.com.", "prod", nil},
+		{"address", "10.0.0.1", "prod", nil},
+		{"wildcard", "*.prod.svc.cluster.local", "prod", []string{"*.prod.svc.cluster.local."}},
+		{"headless pod", "web-0.web.prod.svc.cluster.local", "prod", []string{"web-0.web.prod.svc.cluster.local."}},
+		{"suffix only", "prod.svc.cluster.local", "prod", []string{"prod.svc.cluster.local."}},
+		{"other domain", "reviews.prod.svc.example.org", "prod", []string{"reviews.prod.svc.example.org."}},
 	} {
-		if got := Domains(c.host, c.client, suffix, c.addresses); !slices.Equal(got, c.want) {
+		if got := Aliases(c.host, c.client, suffix); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
+	}
+}
+
+func TestAddressDomains(t *testing.T) {
+	got := AddressDomains([]string{"10.0.0.1", "10.0.0.1", "fd00::1", "10.1.0.0/16", "10.2.0.1/32", "0.0.0.0", "not one"})
+	if want := []string{"10.0.0.1", "[fd00::1]", "10.2.0.1"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
@@ -300,7 +292,7 @@ func BenchmarkVirtualHost(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			r := Default(Target{Cluster: mesh.ClusterKey{Host: host, Port: 80}}, DefaultRetry(nil))
-			envoy.Encode(Host(HostName(host, 80), Domains(host, "", "cluster.local", nil), []*routev3.Route{r}))
+			envoy.Encode(Host(HostName(host, 80), append(Aliases(host, "", "cluster.local"), string(host)), []*routev3.Route{r}))
 		}
 	})
 	b.Run("rule", func(b *testing.B) {
@@ -308,7 +300,7 @@ func BenchmarkVirtualHost(b *testing.B) {
 		for b.Loop() {
 			builder := testBuilder(Viewer{Gateways: []string{Mesh}, Port: 80})
 			routes := builder.HTTP(Rule{Namespace: "default", Name: "reviews", Spec: spec})
-			envoy.Encode(Host(HostName(host, 80), Domains(host, "", "cluster.local", nil), routes))
+			envoy.Encode(Host(HostName(host, 80), append(Aliases(host, "", "cluster.local"), string(host)), routes))
 		}
 	})
 }
