@@ -3,6 +3,8 @@
 GO      ?= go
 ARGS    ?=
 MODULE  := fairway
+# What is built does not depend on the folder: every clone and worktree of this machine shares what one of them compiled.
+export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
 LINTER  := 2.15.0
 LINT    := .cache/golangci-lint-v$(LINTER)/golangci-lint
 

@@ -22,13 +22,25 @@ var errNotSynced = errors.New("sources are still being read")
 func (d *Discovery) Synced() <-chan struct{} { return d.synced }
 
 // Settled waits until all that sources had handed over when it was called is in force: turned, published, sent, and
-// acknowledged by every connected proxy.
+// acknowledged by every connected proxy. A policy is once the keys that it needs have been asked for.
 func (d *Discovery) Settled(ctx context.Context) error {
-	var turn uint64
-	if err := d.between(ctx, func() { d.turn(); turn = d.library.Turn() }); err != nil {
-		return err
+	for {
+		var turn, last uint64
+		var pending bool
+		err := d.between(ctx, func() {
+			d.turn()
+			turn, last, pending = d.library.Turn(), d.LastTurn().Version, d.graph.Pending()
+		})
+		if err != nil {
+			return err
+		}
+		if !pending {
+			return d.server.Wait(ctx, turn)
+		}
+		if err := d.AfterTurn(ctx, last); err != nil {
+			return err
+		}
 	}
-	return d.server.Wait(ctx, turn)
 }
 
 // between has the loop call f between two turns, and waits for that.

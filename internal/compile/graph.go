@@ -63,7 +63,7 @@ type Graph struct {
 	// Waiting are the proxies that are to be told nothing yet: what they would be told lacks what has not been looked for.
 	Waiting *table.Table[mesh.ProxyID, struct{}]
 
-	enforced *table.Table[config.Key, *config.Object]
+	enforced, unread *table.Table[config.Key, *config.Object]
 
 	// Out is what is published.
 	Out Outputs
@@ -120,7 +120,8 @@ func New(opts Options) *Graph {
 		refusals: refusals{by: map[string]map[input.Rejected]struct{}{}},
 		Store:    s, In: in, Registry: reg, Networks: networks, Demand: proxies, Scope: sc, Route: rt, Gateway: gw, Cluster: cl,
 		Listener: ls, Names: ns,
-		Secrets: sec, Wanted: wants.Wanted, Asked: policies.Asked, enforced: policies.Enforced, Waiting: waiting,
+		Secrets: sec, Wanted: wants.Wanted, Asked: policies.Asked, Waiting: waiting,
+		enforced: policies.Enforced, unread: policies.Unread,
 		Out: Outputs{proxies.Attach(parts...)},
 	}
 }

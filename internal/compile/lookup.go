@@ -96,3 +96,10 @@ func (g *Graph) Objects() []*config.Object {
 	slices.SortFunc(out, func(a, b *config.Object) int { return config.CompareKey(a.Key, b.Key) })
 	return out
 }
+
+// Pending says that something which came in is not in force yet: a policy whose keys are being asked for. That ends by itself,
+// with a later turn.
+func (g *Graph) Pending() (pending bool) {
+	g.Store.Read(func(tx *table.Tx) { pending = table.Len(tx, g.unread) > 0 })
+	return pending
+}

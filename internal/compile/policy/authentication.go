@@ -71,12 +71,16 @@ func (t *Tables) declareAuthentications(who *vouch.Tables) {
 		})
 	t.declareAsked()
 	t.holds(t.Enforced, authenticationSelector)
-	t.declareWaiting(who, table.Derive(in, "request authentications/unread", config.CompareKey, config.Same,
+	t.Unread = table.Derive(in, "request authentications/unread", config.CompareKey, config.Same,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *config.Object)) {
 			if unread(r, o) {
+				r.Note(o.Problem("spec.jwtRules", code.Waiting, mesh.Info,
+					"this version waits for the keys of its issuers, which are being asked; what was before it stays in force",
+					"nothing needs to be done: it is applied once they have answered, or could not be had"))
 				emit(k, o)
 			}
-		}))
+		})
+	t.declareWaiting(who)
 }
 
 func authenticationSelector(o *config.Object) selects.Selector {
@@ -106,8 +110,8 @@ func (t *Tables) declareAsked() {
 
 // declareWaiting finds the proxies for which a policy is to hold whose keys have not been asked for. One that has just come has
 // no listeners that were good before: it is to be told nothing.
-func (t *Tables) declareWaiting(who *vouch.Tables, unread *table.Table[config.Key, *config.Object]) {
-	index := selects.Keys(unread, "request authentications/unread for",
+func (t *Tables) declareWaiting(who *vouch.Tables) {
+	index := selects.Keys(t.Unread, "request authentications/unread for",
 		func(o *config.Object) (selects.Selector, bool) { return authenticationSelector(o), true })
 	t.Waiting = table.Derive(who.Proxies, "waiting/keys", cmp.Compare[mesh.ProxyID], table.Same[struct{}],
 		func(r *table.Reader, id mesh.ProxyID, p vouch.Proxy, emit func(mesh.ProxyID, struct{})) {

@@ -38,7 +38,8 @@ const (
 	UnknownVersion = "UnknownVersion"
 	// Unreadable: a file, a folder or a document cannot be read.
 	Unreadable = "Unreadable"
-	// Waiting: a new version of the object waits for what it refers to, or its removal for those that refer to it.
+	// Waiting: a new version of the object waits for what it refers to, or for the keys that it needs; or its removal waits for those
+	// that refer to it.
 	Waiting = "Waiting"
 )
 
