@@ -78,6 +78,10 @@ func (p Protocol) IsHTTP2() bool { return p == HTTP2 || p == GRPC || p == GRPCWe
 // IsTLS says whether connections start with a TLS ClientHello whose server name can be routed on.
 func (p Protocol) IsTLS() bool { return p == HTTPS || p == TLS }
 
+// ServerFirstPorts are the ports, in ascending order, of well-known protocols in which the server speaks first (SMTP, DNS, MySQL,
+// MongoDB). Nothing can be found out there where nobody named the protocol: who waits for the client's first bytes waits for ever.
+func ServerFirstPorts() []uint32 { return []uint32{25, 53, 3306, 27017} }
+
 // ParseProtocol reads a protocol as the `protocol` field of Istio's ServicePort and Port gives it, in any case.
 // A name it does not know comes out as Unknown and false.
 func ParseProtocol(s string) (Protocol, bool) {

@@ -143,11 +143,12 @@ func closed(t *testing.T, address string) func() error {
 	}
 }
 
-// redirectedInbound: what comes to the workload passes its sidecar, by port; a port of no service is passed on.
+// redirectedInbound: what comes to the workload passes its sidecar, by port; a port of no service is passed on, requests as requests.
 func redirectedInbound(t *testing.T, m *live.Mesh, e *live.Envoy) {
 	m.BackendAt(t, "app", workloadIP+":8080")
 	m.TCPBackendAt(t, "app-tcp", workloadIP+":9000")
-	m.TCPBackendAt(t, "app-other", workloadIP+":9999")
+	m.BackendAt(t, "app-other", workloadIP+":9999")
+	m.TCPBackendAt(t, "app-mysql", workloadIP+":3306")
 	for _, http2 := range []bool{false, true} {
 		r := live.Send(t, live.Request{To: workloadIP + ":8080", Host: "workload.test", Mark: live.Outside, HTTP2: http2})
 		wantServer(t, r, "app")
@@ -157,8 +158,13 @@ func redirectedInbound(t *testing.T, m *live.Mesh, e *live.Envoy) {
 		t.Errorf("a connection reached %q", got)
 	}
 	e.AwaitStat(t, `^cluster\.inbound\|9000\|\|;?\.upstream_cx_total$`, 1)
-	if got := live.DialMarked(t, live.Outside, workloadIP+":9999"); got != "app-other" {
-		t.Errorf("a connection to a port of no service reached %q", got)
+	for _, http2 := range []bool{false, true} {
+		r := live.Send(t, live.Request{To: workloadIP + ":9999", Host: "workload.test", Mark: live.Outside, HTTP2: http2})
+		wantServer(t, r, "app-other")
+	}
+	e.AwaitStat(t, `^http\.InboundPassthroughCluster;?\.downstream_rq_2xx$`, 2)
+	if got := live.DialMarked(t, live.Outside, workloadIP+":3306"); got != "app-mysql" {
+		t.Errorf("a connection to a port of no service, where the server speaks first, reached %q", got)
 	}
 	e.AwaitStat(t, `^cluster\.InboundPassthroughCluster(Ipv4)?;?\.upstream_cx_total$`, 1)
 }

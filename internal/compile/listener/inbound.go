@@ -80,8 +80,8 @@ func (b inboundBuilder) in(cluster string) listener.TCP {
 }
 
 // virtual is virtualInbound: chains for each port that the workload is known to serve, and for all others together: requests to
-// those are found, too. The first bytes are waited for only on ports whose protocol nobody named, or that take both mutual TLS
-// and plaintext. No chain is the default one: it would take what the chains of a port refuse.
+// those are found, too. The first bytes are waited for only on ports whose protocol nobody named, but for well-known ones where the
+// server speaks first, and on those that take both mutual TLS and plaintext. No chain is the default one: it would take what the chains of a port refuse.
 func (b inboundBuilder) virtual(in *inbound.Workload) (listener.Listener, []string) {
 	hole := b.to(blackHole)
 	needs := append(hole.Needs(), inboundPassthrough)
@@ -91,7 +91,10 @@ func (b inboundBuilder) virtual(in *inbound.Workload) (listener.Listener, []stri
 		Filters: listener.ListenerFilters{OriginalDst: true, OriginalSource: b.mode == mesh.TProxy},
 		Chains:  []listener.Chain{{Name: "virtualInbound-blackhole", Match: listener.Match{Port: b.port}, Filters: hole.Filters()}},
 	}
-	isTLS, isHTTP, last := map[uint32]bool{}, map[uint32]bool{}, uint32(0)
+	isTLS, isHTTP, last := map[uint32]bool{b.port: false}, map[uint32]bool{b.port: false}, uint32(0)
+	for _, port := range mesh.ServerFirstPorts() {
+		isHTTP[port] = false
+	}
 	for _, p := range in.Ports {
 		if p.Bound || p.Number == last || p.Number == b.port || p.Protocol == mesh.UDP {
 			continue

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,12 +57,9 @@ func named(name string) mesh.Protocol {
 	return parse(word)
 }
 
-// serverFirst knows the ports of protocols in which the server speaks first: nothing could be found out there, and who
-// waits for the client to say something waits for ever.
+// serverFirst knows the ports of protocols in which the server speaks first.
 func serverFirst(p *corev1.ServicePort) mesh.Protocol {
-	const smtp, dns, mysql, mongo = 25, 53, 3306, 27017
-	switch p.Port {
-	case smtp, dns, mysql, mongo:
+	if p.Port > 0 && slices.Contains(mesh.ServerFirstPorts(), uint32(p.Port)) {
 		return mesh.TCP
 	}
 	return mesh.Unknown
