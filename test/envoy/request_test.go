@@ -95,6 +95,7 @@ func split(word string) (name string, sign byte, value string) {
 //	took=190ms..10s         how long it took
 //	server=v1               the backend that answered, and of what that backend received
 //	path= host= sni=        the path with its query, the authority, the server name,
+//	protocol=HTTP/2.0       the version of HTTP,
 //	seen.x-route:one        a header, several values joined by commas
 func check(r live.Reply, answer []string) error {
 	for _, word := range answer {
@@ -140,6 +141,8 @@ func part(r live.Reply, word string) (got, want string, err error) {
 		return r.Echo.Path, want, nil
 	case "host":
 		return r.Echo.Host, want, nil
+	case "protocol":
+		return r.Echo.Protocol, want, nil
 	case "sni":
 		return r.Echo.SNI, want, nil
 	case "body":

@@ -8,20 +8,24 @@ import (
 	"testing"
 )
 
-// block is a /24 of loopback addresses that no other mesh of this machine uses while the lock is held.
+// block is loopback addresses that no other mesh of this machine uses: one /24, and another whenever the last one is used up.
 type block struct {
-	prefix string // "127.80.3."
-	lock   net.Listener
+	t testing.TB
 
-	mu    sync.Mutex
-	names map[string]string // name → address
+	mu     sync.Mutex
+	prefix string            // of the last /24: "127.80.3."
+	next   int               // the last part of the next address
+	names  map[string]string // name → address
 }
 
 // lockPort is where a block's first address is held, so that meshes of other processes choose another block.
 const lockPort = 15999
 
-// claimBlock finds a free block. Where it starts to look depends on the process, so that processes seldom meet.
-func claimBlock(t testing.TB) *block {
+func newBlock(t testing.TB) *block { return &block{t: t, prefix: claim(t), next: 2, names: map[string]string{}} }
+
+// claim finds a /24 that is free, and holds it until the test ends. Where it starts to look depends on the process, so that
+// processes seldom meet.
+func claim(t testing.TB) (prefix string) {
 	t.Helper()
 	const first, count = 80, 16
 	start := os.Getpid() % (count * 256)
@@ -33,10 +37,10 @@ func claimBlock(t testing.TB) *block {
 			continue
 		}
 		t.Cleanup(func() { lock.Close() })
-		return &block{prefix: prefix, lock: lock, names: map[string]string{}}
+		return prefix
 	}
 	t.Fatal("no free block of loopback addresses between 127.80 and 127.95")
-	return nil
+	return ""
 }
 
 // ip is the address of a name; the same name has the same address.
@@ -46,10 +50,11 @@ func (b *block) ip(name string) string {
 	if a, ok := b.names[name]; ok {
 		return a
 	}
-	if len(b.names) > 252 {
-		panic("live: a mesh has 253 addresses at most")
+	if b.next > 254 {
+		b.prefix, b.next = claim(b.t), 2
 	}
-	a := fmt.Sprintf("%s%d", b.prefix, 2+len(b.names))
+	a := fmt.Sprintf("%s%d", b.prefix, b.next)
+	b.next++
 	b.names[name] = a
 	return a
 }

@@ -58,7 +58,7 @@ func Start(t testing.TB, o Options) *Mesh {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &Mesh{block: claimBlock(t), decoder: decoder, dir: t.TempDir(), envoy: binary}
+	m := &Mesh{block: newBlock(t), decoder: decoder, dir: t.TempDir(), envoy: binary}
 	if o.Folder {
 		m.Folder = t.TempDir()
 	}
