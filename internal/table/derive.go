@@ -6,8 +6,8 @@ import "slices"
 // rowMaker, which is found as the first reader of the source row's cell and so
 // needs no index of its own.
 type derived[IK comparable, IV any, OK comparable, OV any] struct {
-	*Table[OK, OV]
-	source *Table[IK, IV]
+	*body[OK, OV]
+	source *body[IK, IV]
 	fn     func(r *Reader, k IK, v IV, emit func(OK, OV))
 
 	stale   []*rowMaker[IK, IV, OK, OV]
@@ -55,11 +55,12 @@ func Derive[IK comparable, IV any, OK comparable, OV any](
 	from *Table[IK, IV], name string, compare func(a, b OK) int, equal func(a, b OV) bool,
 	fn func(r *Reader, k IK, v IV, emit func(OK, OV)),
 ) *Table[OK, OV] {
-	d := &derived[IK, IV, OK, OV]{source: from, fn: fn}
-	d.Table = newTable(base{store: from.store, name: name, kind: KindDerived, from: from.name}, compare, equal)
-	from.store.declare(d)
-	from.starts = append(from.starts, d.start)
-	return d.Table
+	source := of(from)
+	d := &derived[IK, IV, OK, OV]{source: source, fn: fn}
+	d.body = newBody(base{store: source.store, name: name, kind: KindDerived, from: source.name}, compare, equal)
+	source.store.declare(d)
+	source.starts = append(source.starts, d.start)
+	return handle(d.body)
 }
 
 // start gives a new source row its maker.

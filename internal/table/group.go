@@ -4,7 +4,7 @@ import "slices"
 
 // group is a table of the rows of another one by group key. What of a row stands in it is M.
 type group[G, K comparable, V, M any] struct {
-	*Table[G, Rows[K, M]]
+	*body[G, Rows[K, M]]
 	groups terms[K, V, G]
 	member func(V) M
 	keys   bool // M says nothing: a row that stays in a group does not change it
@@ -40,14 +40,15 @@ func Index[G comparable, K comparable, V any](
 func declareGroup[G comparable, K comparable, V, M any](
 	from *Table[K, V], name string, compare func(a, b G) int, groups func(k K, v V) []G, member func(V) M, keys bool,
 ) *Table[G, Rows[K, M]] {
+	source := of(from)
 	g := &group[G, K, V, M]{member: member, keys: keys}
-	b := base{store: from.store, name: name, kind: KindGroup, from: from.name}
-	g.Table = newTable(b, compare, Rows[K, M].same)
-	g.groups = terms[K, V, G]{table: &g.base, source: from, fn: groups}
+	b := base{store: source.store, name: name, kind: KindGroup, from: source.name}
+	g.body = newBody(b, compare, Rows[K, M].same)
+	g.groups = terms[K, V, G]{table: &g.base, source: source, fn: groups}
 	g.members = g.membersOf
-	from.store.declare(g)
-	from.follow = append(from.follow, g.height)
-	return g.Table
+	source.store.declare(g)
+	source.follow = append(source.follow, g.height)
+	return handle(g.body)
 }
 
 // settle moves what changed in the source into its groups.
@@ -68,7 +69,7 @@ func (g *group[G, K, V, M]) move(c change[K, V], t *turn) {
 	for _, gk := range was {
 		if left := g.cells[gk]; left != nil && !slices.Contains(now, gk) {
 			rows := g.edit(left)
-			*rows = rows.without(g.store.version, c.cell.key)
+			*rows = without(*rows, g.store.version, c.cell.key)
 		}
 	}
 	for _, gk := range now {
@@ -76,7 +77,7 @@ func (g *group[G, K, V, M]) move(c change[K, V], t *turn) {
 			continue
 		}
 		rows := g.edit(g.place(gk))
-		*rows = rows.with(g.store.version, c.cell.key, g.member(c.cell.val), g.groups.source.compare)
+		*rows = with(*rows, g.store.version, c.cell.key, g.member(c.cell.val), g.groups.source.compare)
 	}
 }
 

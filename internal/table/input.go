@@ -5,6 +5,18 @@ import "slices"
 // Input is a table whose rows come from outside.
 type Input[K comparable, V any] struct {
 	*Table[K, V]
+	to writer[K, V]
+}
+
+// writer is an input as those see it who write to it.
+type writer[K comparable, V any] interface {
+	write(k K, w staged[V])
+	tryWrite(tr *Trial, k K, w staged[V])
+}
+
+// input is what an Input is made of.
+type input[K comparable, V any] struct {
+	*body[K, V]
 	staged map[K]staged[V] // guarded by Store.stage
 	taken  map[K]staged[V] // what the turn in progress applies
 }
@@ -18,19 +30,19 @@ type staged[V any] struct {
 // NewInput declares a table whose rows are set from outside. equal decides what
 // counts as no change (law 4); compare orders the keys.
 func NewInput[K comparable, V any](s *Store, name string, compare func(a, b K) int, equal func(a, b V) bool) *Input[K, V] {
-	in := &Input[K, V]{Table: newTable(base{store: s, name: name, kind: KindInput}, compare, equal)}
+	in := &input[K, V]{body: newBody(base{store: s, name: name, kind: KindInput}, compare, equal)}
 	s.declare(in)
-	return in
+	return &Input[K, V]{handle(in.body), in}
 }
 
 // Set stages a row for the next turn. Of several writes to a key before the turn
 // the last one wins. Safe from any goroutine; never waits for a turn.
-func (in *Input[K, V]) Set(k K, v V) { in.write(k, staged[V]{v, true}) }
+func (in *Input[K, V]) Set(k K, v V) { in.to.write(k, staged[V]{v, true}) }
 
 // Delete stages the removal of a row; it need not exist. Otherwise as Set.
-func (in *Input[K, V]) Delete(k K) { in.write(k, staged[V]{}) }
+func (in *Input[K, V]) Delete(k K) { in.to.write(k, staged[V]{}) }
 
-func (in *Input[K, V]) write(k K, w staged[V]) {
+func (in *input[K, V]) write(k K, w staged[V]) {
 	in.store.stage.Lock()
 	defer in.store.stage.Unlock()
 	if in.staged == nil {
@@ -41,12 +53,12 @@ func (in *Input[K, V]) write(k K, w staged[V]) {
 }
 
 // take hands what is staged to the turn. The caller holds Store.stage.
-func (in *Input[K, V]) take() int {
+func (in *input[K, V]) take() int {
 	in.taken, in.staged = in.staged, nil
 	return len(in.taken)
 }
 
-func (in *Input[K, V]) settle(t *turn) {
+func (in *input[K, V]) settle(t *turn) {
 	in.reserve(len(in.taken))
 	for k, w := range in.taken {
 		c := in.cells[k]
@@ -64,7 +76,7 @@ func (in *Input[K, V]) settle(t *turn) {
 }
 
 // firstChanged returns the keys of the first n changes in key order.
-func (in *Input[K, V]) firstChanged(n int) []string {
+func (in *input[K, V]) firstChanged(n int) []string {
 	if n == 0 {
 		return nil
 	}
@@ -83,4 +95,4 @@ func (in *Input[K, V]) firstChanged(n int) []string {
 	return keys
 }
 
-func (in *Input[K, V]) notes() func(yield func(Note) bool) bool { return noNotes }
+func (in *input[K, V]) notes() func(yield func(Note) bool) bool { return noNotes }

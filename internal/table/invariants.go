@@ -53,7 +53,7 @@ func moment(after bool) string {
 // changer is a table that tells which of its cells the last turn changed.
 type changer interface{ changedCells(visit func(c *head)) }
 
-func (t *Table[K, V]) changedCells(visit func(c *head)) {
+func (t *body[K, V]) changedCells(visit func(c *head)) {
 	for _, c := range t.changes {
 		visit(&c.cell.head)
 	}

@@ -30,7 +30,7 @@ func (b Both[L, R]) Row() []string { return []string{text(b.Left), text(b.Right)
 
 // joined is a table of the pairs of rows of two tables that have a term in common.
 type joined[T, LK, RK comparable, LV, RV any] struct {
-	*Table[Pair[LK, RK], Both[LV, RV]]
+	*body[Pair[LK, RK], Both[LV, RV]]
 	left  side[T, LK, LV]
 	right side[T, RK, RV]
 	met   map[meeting[LK, RK, LV, RV]]bool // of the turn in progress: what may have changed, and whether the two meet
@@ -48,8 +48,8 @@ type meeting[LK, RK comparable, LV, RV any] struct {
 	right *cell[RK, RV]
 }
 
-// Join declares a table of the pairs of a row of left and a row of right that
-// meet: for which leftTerms and rightTerms return a common term. A pair changes
+// Join declares a table of the pairs of a row of one table and a row of another
+// that meet: for which leftTerms and rightTerms return a common term. A pair changes
 // when either of its rows does. So what Derive computes from a join runs again by
 // pair, from whichever side the change came; a change of one row costs its pairs,
 // before and after, however many others share their terms.
@@ -57,25 +57,26 @@ type meeting[LK, RK comparable, LV, RV any] struct {
 // leftTerms and rightTerms are pure functions; what they return may repeat a
 // term. If one panics, its row meets nobody and carries a note of *PanicError.
 func Join[T, LK, RK comparable, LV, RV any](
-	left *Table[LK, LV], leftTerms func(LK, LV) []T, right *Table[RK, RV], rightTerms func(RK, RV) []T, name string,
+	from *Table[LK, LV], leftTerms func(LK, LV) []T, to *Table[RK, RV], rightTerms func(RK, RV) []T, name string,
 ) *Table[Pair[LK, RK], Both[LV, RV]] {
+	left, right := of(from), of(to)
 	j := &joined[T, LK, RK, LV, RV]{}
 	b := base{store: left.store, name: name, kind: KindJoin, from: left.name + " × " + right.name}
 	compare := func(a, b Pair[LK, RK]) int {
 		return cmp.Or(left.compare(a.Left, b.Left), right.compare(a.Right, b.Right))
 	}
 	equal := func(a, b Both[LV, RV]) bool { return left.equal(a.Left, b.Left) && right.equal(a.Right, b.Right) }
-	j.Table = newTable(b, compare, equal)
+	j.body = newBody(b, compare, equal)
 	j.left = newSide(&j.base, left, leftTerms)
 	j.right = newSide(&j.base, right, rightTerms)
 	j.members = j.membersOf
 	left.store.declare(j)
 	left.follow = append(left.follow, j.height)
 	right.follow = append(right.follow, j.height)
-	return j.Table
+	return handle(j.body)
 }
 
-func newSide[T, K comparable, V any](b *base, source *Table[K, V], fn func(K, V) []T) side[T, K, V] {
+func newSide[T, K comparable, V any](b *base, source *body[K, V], fn func(K, V) []T) side[T, K, V] {
 	if source.store != b.store {
 		panic("table: " + b.name + " joins " + source.name + " of another store")
 	}

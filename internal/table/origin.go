@@ -16,7 +16,8 @@ type Origin struct {
 // was read stands for all its members. Reads that found nothing, and reads of
 // tables marked Broad, are no origins. match, if not nil, selects input tables.
 // The result is ordered by declaration of the table, then by key.
-func Origins[K comparable, V any](tx *Tx, t *Table[K, V], k K, match func(table string) bool) []Origin {
+func Origins[K comparable, V any](tx *Tx, from *Table[K, V], k K, match func(table string) bool) []Origin {
+	t := of(from)
 	tx.check(t.store)
 	c := t.cells[k]
 	if c == nil {

@@ -127,7 +127,7 @@ func (l Listing) Write(w io.Writer) error {
 	return nil
 }
 
-func (t *Table[K, V]) copied() func(filter string) Listing {
+func (t *body[K, V]) copied() func(filter string) Listing {
 	rows := t.snapshot(nil)
 	return func(filter string) Listing {
 		l := Listing{Table: t.name, Header: slices.Concat(header[K]("KEY"), header[V]("VALUE"))}

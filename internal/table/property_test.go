@@ -87,11 +87,11 @@ func (l *live) values() map[string]map[string]string {
 	for i := range l.plans {
 		name, m := fmt.Sprintf("t%d", i), map[string]string{}
 		if l.ints[i] != nil {
-			for k, c := range l.ints[i].cells {
+			for k, c := range of(l.ints[i]).cells {
 				m[fmt.Sprint(k)] = fmt.Sprint(c.val)
 			}
 		} else {
-			for k, c := range l.groups[i].cells {
+			for k, c := range of(l.groups[i]).cells {
 				m[fmt.Sprint(k)] = fmt.Sprint(digest(c.val.All()))
 			}
 		}

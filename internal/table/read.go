@@ -31,7 +31,8 @@ func (tx *Tx) check(s *Store) {
 }
 
 // Lookup returns the row of a key.
-func Lookup[K comparable, V any](tx *Tx, t *Table[K, V], k K) (V, bool) {
+func Lookup[K comparable, V any](tx *Tx, from *Table[K, V], k K) (V, bool) {
+	t := of(from)
 	tx.check(t.store)
 	if c := t.cells[k]; c != nil {
 		return c.val, true
@@ -41,7 +42,8 @@ func Lookup[K comparable, V any](tx *Tx, t *Table[K, V], k K) (V, bool) {
 }
 
 // All yields every row in key order. It sorts: its cost is that of the table.
-func All[K comparable, V any](tx *Tx, t *Table[K, V]) iter.Seq2[K, V] {
+func All[K comparable, V any](tx *Tx, from *Table[K, V]) iter.Seq2[K, V] {
+	t := of(from)
 	tx.check(t.store)
 	return func(yield func(K, V) bool) {
 		tx.check(t.store)
@@ -57,12 +59,13 @@ func All[K comparable, V any](tx *Tx, t *Table[K, V]) iter.Seq2[K, V] {
 // in tx. What it returns yields them in key order, also after tx, so that neither
 // the sorting nor what becomes of the rows holds off a turn. One goroutine may
 // range over it.
-func Snapshot[K comparable, V any](tx *Tx, t *Table[K, V], keep func(K, V) bool) iter.Seq2[K, V] {
+func Snapshot[K comparable, V any](tx *Tx, from *Table[K, V], keep func(K, V) bool) iter.Seq2[K, V] {
+	t := of(from)
 	tx.check(t.store)
 	return t.snapshot(keep)
 }
 
-func (t *Table[K, V]) snapshot(keep func(K, V) bool) iter.Seq2[K, V] {
+func (t *body[K, V]) snapshot(keep func(K, V) bool) iter.Seq2[K, V] {
 	type row struct {
 		key K
 		val V
@@ -85,7 +88,8 @@ func (t *Table[K, V]) snapshot(keep func(K, V) bool) iter.Seq2[K, V] {
 
 // Each yields every row, in no order: what it costs is a look at each. Sort what
 // is kept of them after the Read, which holds off turns.
-func Each[K comparable, V any](tx *Tx, t *Table[K, V]) iter.Seq2[K, V] {
+func Each[K comparable, V any](tx *Tx, from *Table[K, V]) iter.Seq2[K, V] {
+	t := of(from)
 	tx.check(t.store)
 	return func(yield func(K, V) bool) {
 		tx.check(t.store)
@@ -98,7 +102,8 @@ func Each[K comparable, V any](tx *Tx, t *Table[K, V]) iter.Seq2[K, V] {
 }
 
 // Len is the number of rows.
-func Len[K comparable, V any](tx *Tx, t *Table[K, V]) int {
+func Len[K comparable, V any](tx *Tx, from *Table[K, V]) int {
+	t := of(from)
 	tx.check(t.store)
 	return len(t.cells)
 }

@@ -18,8 +18,8 @@ type Reader struct {
 // recorded whether or not it found something: the row being computed runs again
 // when this row appears, changes or disappears.
 func Get[K comparable, V any](r *Reader, t *Table[K, V], k K) (V, bool) {
-	r.allow(&t.base)
-	c := t.look(k)
+	r.allow(t.base)
+	c := of(t).look(k)
 	r.record(&c.head, 0)
 	return c.val, c.has
 }
@@ -27,8 +27,8 @@ func Get[K comparable, V any](r *Reader, t *Table[K, V], k K) (V, bool) {
 // Has tells whether a row exists. The row being computed runs again only when
 // this row appears or disappears, not when its value changes.
 func Has[K comparable, V any](r *Reader, t *Table[K, V], k K) bool {
-	r.allow(&t.base)
-	c := t.look(k)
+	r.allow(t.base)
+	c := of(t).look(k)
 	r.record(&c.head, onlyHas)
 	return c.has
 }

@@ -50,7 +50,7 @@ func (s *Store) Again() {
 }
 
 // recheck finds nothing where rows are not computed.
-func (t *Table[K, V]) recheck() (d Divergence, differs bool) { return d, false }
+func (t *body[K, V]) recheck() (d Divergence, differs bool) { return d, false }
 
 func (d *derived[IK, IV, OK, OV]) recheck() (out Divergence, differs bool) {
 	m := d.anyMaker()

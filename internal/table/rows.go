@@ -42,24 +42,24 @@ const (
 func NewRows[K comparable, V any](compare func(a, b K) int, seq iter.Seq2[K, V]) Rows[K, V] {
 	var r Rows[K, V]
 	for k, v := range seq {
-		r = r.with(1, k, v, compare)
+		r = with(r, 1, k, v, compare)
 	}
-	return r.sealed()
+	return sealed(r)
 }
 
 // sealed returns the same rows in nodes' own turn 0, which no edit writes to.
-func (r Rows[K, V]) sealed() Rows[K, V] {
+func sealed[K comparable, V any](r Rows[K, V]) Rows[K, V] {
 	if r.tree != nil {
 		r.tree.turn = 0
-		r.tree.root.seal()
+		seal(r.tree.root)
 	}
 	return r
 }
 
-func (b *branch[K, V]) seal() {
+func seal[K comparable, V any](b *branch[K, V]) {
 	b.turn = 0
 	for _, kid := range b.kids {
-		kid.seal()
+		seal(kid)
 	}
 }
 

@@ -2,16 +2,18 @@ package table
 
 import "slices"
 
+// What edits rows are functions, not methods, so that packages which only read rows do not compile them (see Table).
+
 // with returns rows in which k has the value v. Nodes made in the given turn are
 // written in place: before its turn is over nobody else holds them.
-func (r Rows[K, V]) with(turn uint64, k K, v V, compare func(a, b K) int) Rows[K, V] {
-	t := r.edit(turn, compare)
+func with[K comparable, V any](r Rows[K, V], turn uint64, k K, v V, compare func(a, b K) int) Rows[K, V] {
+	t := editTree(r, turn, compare)
 	if t.root == nil {
 		t.root = &branch[K, V]{turn: turn}
 	}
-	root, right, added := t.root.with(t, item[K, V]{k, v})
+	root, right, added := withBelow(t.root, t, item[K, V]{k, v})
 	if right != nil {
-		root = &branch[K, V]{turn: turn, items: []item[K, V]{root.bound(), right.bound()}, kids: []*branch[K, V]{root, right}}
+		root = &branch[K, V]{turn: turn, items: []item[K, V]{bound(root), bound(right)}, kids: []*branch[K, V]{root, right}}
 	}
 	t.root = root
 	if added {
@@ -21,23 +23,23 @@ func (r Rows[K, V]) with(turn uint64, k K, v V, compare func(a, b K) int) Rows[K
 }
 
 // without returns rows without k.
-func (r Rows[K, V]) without(turn uint64, k K) Rows[K, V] {
+func without[K comparable, V any](r Rows[K, V], turn uint64, k K) Rows[K, V] {
 	if _, has := r.Get(k); !has {
 		return r
 	}
-	t := r.edit(turn, r.tree.compare)
+	t := editTree(r, turn, r.tree.compare)
 	if t.len--; t.len == 0 {
 		return Rows[K, V]{}
 	}
-	t.root = t.root.without(t, k)
+	t.root = withoutBelow(t.root, t, k)
 	for len(t.root.kids) == 1 {
 		t.root = t.root.kids[0]
 	}
 	return Rows[K, V]{t}
 }
 
-// edit returns a tree that the turn may write to.
-func (r Rows[K, V]) edit(turn uint64, compare func(a, b K) int) *tree[K, V] {
+// editTree returns a tree that the turn may write to.
+func editTree[K comparable, V any](r Rows[K, V], turn uint64, compare func(a, b K) int) *tree[K, V] {
 	switch {
 	case r.tree == nil:
 		return &tree[K, V]{compare: compare, turn: turn}
@@ -47,8 +49,8 @@ func (r Rows[K, V]) edit(turn uint64, compare func(a, b K) int) *tree[K, V] {
 	return &tree[K, V]{compare: r.tree.compare, root: r.tree.root, len: r.tree.len, turn: turn}
 }
 
-// edit returns a node that the turn may write to, with room for one item more.
-func (b *branch[K, V]) edit(turn uint64) *branch[K, V] {
+// editBranch returns a node that the turn may write to, with room for one item more.
+func editBranch[K comparable, V any](b *branch[K, V], turn uint64) *branch[K, V] {
 	if b.turn == turn {
 		return b
 	}
@@ -60,11 +62,11 @@ func (b *branch[K, V]) edit(turn uint64) *branch[K, V] {
 }
 
 // bound is a lower bound of the node's keys, to be held beside it.
-func (b *branch[K, V]) bound() item[K, V] { return item[K, V]{key: b.items[0].key} }
+func bound[K comparable, V any](b *branch[K, V]) item[K, V] { return item[K, V]{key: b.items[0].key} }
 
-// with puts an item below b. The node may split: right is what comes after it.
-func (b *branch[K, V]) with(t *tree[K, V], it item[K, V]) (left, right *branch[K, V], added bool) {
-	b = b.edit(t.turn)
+// withBelow puts an item below b. The node may split: right is what comes after it.
+func withBelow[K comparable, V any](b *branch[K, V], t *tree[K, V], it item[K, V]) (left, right *branch[K, V], added bool) {
+	b = editBranch(b, t.turn)
 	if b.kids == nil {
 		at, found := b.search(it.key, t.compare)
 		if found {
@@ -75,25 +77,25 @@ func (b *branch[K, V]) with(t *tree[K, V], it item[K, V]) (left, right *branch[K
 			b.items = append(make([]item[K, V], 0, min(max(2*n, 1), maxItems+1)), b.items...)
 		}
 		b.items = slices.Insert(b.items, at, it)
-		left, right = b.split(at)
+		left, right = split(b, at)
 		return left, right, true
 	}
 	at := b.kid(it.key, t.compare)
-	kid, next, added := b.kids[at].with(t, it)
+	kid, next, added := withBelow(b.kids[at], t, it)
 	b.kids[at] = kid
-	b.items[at] = kid.bound()
+	b.items[at] = bound(kid)
 	if next == nil {
 		return b, nil, added
 	}
 	b.kids = slices.Insert(b.kids, at+1, next)
-	b.items = slices.Insert(b.items, at+1, next.bound())
-	left, right = b.split(at + 1)
+	b.items = slices.Insert(b.items, at+1, bound(next))
+	left, right = split(b, at+1)
 	return left, right, added
 }
 
 // split divides a node that has become too large. One that grows at its end
 // stays full, so that keys which come in order fill their leaves.
-func (b *branch[K, V]) split(grown int) (left, right *branch[K, V]) {
+func split[K comparable, V any](b *branch[K, V], grown int) (left, right *branch[K, V]) {
 	if len(b.items) <= maxItems {
 		return b, nil
 	}
@@ -112,40 +114,41 @@ func (b *branch[K, V]) split(grown int) (left, right *branch[K, V]) {
 	return b, right
 }
 
-// without removes a key that is below b. The node may be left without items.
-func (b *branch[K, V]) without(t *tree[K, V], k K) *branch[K, V] {
-	b = b.edit(t.turn)
+// withoutBelow removes a key that is below b. The node may be left without items.
+func withoutBelow[K comparable, V any](b *branch[K, V], t *tree[K, V], k K) *branch[K, V] {
+	b = editBranch(b, t.turn)
 	if b.kids == nil {
 		at, _ := b.search(k, t.compare)
 		b.items = slices.Delete(b.items, at, at+1)
 		return b
 	}
 	at := b.kid(k, t.compare)
-	kid := b.kids[at].without(t, k)
+	kid := withoutBelow(b.kids[at], t, k)
 	b.kids[at] = kid
 	switch {
 	case len(kid.items) == 0:
-		b.remove(at)
-	case len(kid.items) < minItems && !b.merge(t, at) && at > 0:
-		b.merge(t, at-1)
+		remove(b, at)
+	case len(kid.items) < minItems && !merge(b, t, at) && at > 0:
+		merge(b, t, at-1)
 	}
 	return b
 }
 
-func (b *branch[K, V]) remove(at int) {
+// remove takes a child out of a node.
+func remove[K comparable, V any](b *branch[K, V], at int) {
 	b.kids = slices.Delete(b.kids, at, at+1)
 	b.items = slices.Delete(b.items, at, at+1)
 }
 
 // merge joins the child at a place with the one after it, if they fit in one.
-func (b *branch[K, V]) merge(t *tree[K, V], at int) bool {
+func merge[K comparable, V any](b *branch[K, V], t *tree[K, V], at int) bool {
 	if at+1 >= len(b.kids) || len(b.kids[at].items)+len(b.kids[at+1].items) > maxItems {
 		return false
 	}
-	kid, next := b.kids[at].edit(t.turn), b.kids[at+1]
+	kid, next := editBranch(b.kids[at], t.turn), b.kids[at+1]
 	kid.items = append(kid.items, next.items...)
 	kid.kids = append(kid.kids, next.kids...)
 	b.kids[at] = kid
-	b.remove(at + 1)
+	remove(b, at+1)
 	return true
 }

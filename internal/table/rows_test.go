@@ -24,9 +24,9 @@ func TestRowsAreASortedMap(t *testing.T) {
 			for range rapid.IntRange(0, 300).Draw(t, "edits") {
 				k := keys.Draw(t, "k")
 				if rapid.IntRange(0, 2).Draw(t, "delete") > 0 {
-					rows, want[k] = rows.with(turn+1, k, k*2, cmp.Compare[int]), k*2
+					rows, want[k] = with(rows, turn+1, k, k*2, cmp.Compare[int]), k*2
 				} else {
-					rows = rows.without(turn+1, k)
+					rows = without(rows, turn+1, k)
 					delete(want, k)
 				}
 			}
@@ -76,7 +76,7 @@ func TestRowsStayBalanced(t *testing.T) {
 	} {
 		var rows Rows[int, int]
 		for i := range n {
-			rows = rows.with(1, key(i), i, cmp.Compare[int])
+			rows = with(rows, 1, key(i), i, cmp.Compare[int])
 		}
 		depth, leaves := 0, 0
 		for b := rows.tree.root; b != nil; depth++ {
@@ -90,7 +90,7 @@ func TestRowsStayBalanced(t *testing.T) {
 			t.Errorf("%s keys: depth %d, %d leaves", name, depth, leaves)
 		}
 		for i := range n - 1 {
-			rows = rows.without(1, key(i))
+			rows = without(rows, 1, key(i))
 		}
 		if rows.tree.root.kids != nil || rows.Len() != 1 {
 			t.Errorf("%s keys: %d rows remain, not in one leaf", name, rows.Len())

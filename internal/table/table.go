@@ -20,7 +20,19 @@ const (
 // Table is the read side of every table: rows of V under unique keys K.
 // Rows are read with Get and Has inside derivations, with Changes by the owner
 // of the turns, and with Lookup, All and Len inside Store.Read.
+//
+// It has no more than it takes to name a table. Go compiles all methods of a
+// generic type into each package that mentions it, be it in a field of a field of
+// a struct; so what a table is made of stands in body, of which a package
+// compiles what it calls.
 type Table[K comparable, V any] struct {
+	_    [0]func(K) V // a table of other types is another type
+	base *base
+	body any // *body[K, V]
+}
+
+// body is what a table is made of.
+type body[K comparable, V any] struct {
 	base
 	compare func(a, b K) int
 	equal   func(a, b V) bool
@@ -43,7 +55,7 @@ type Table[K comparable, V any] struct {
 // absent.
 type cell[K comparable, V any] struct {
 	head
-	table *Table[K, V]
+	table *body[K, V]
 	key   K
 	val   V
 }
@@ -55,26 +67,34 @@ type change[K comparable, V any] struct {
 	had  bool
 }
 
-func newTable[K comparable, V any](b base, compare func(a, b K) int, equal func(a, b V) bool) *Table[K, V] {
+func newBody[K comparable, V any](b base, compare func(a, b K) int, equal func(a, b V) bool) *body[K, V] {
 	if compare == nil || equal == nil {
 		panic("table: " + b.name + " needs both compare and equal")
 	}
-	return &Table[K, V]{base: b, compare: compare, equal: equal, cells: map[K]*cell[K, V]{}}
+	return &body[K, V]{base: b, compare: compare, equal: equal, cells: map[K]*cell[K, V]{}}
 }
 
+// handle is the table that others see.
+func handle[K comparable, V any](t *body[K, V]) *Table[K, V] {
+	return &Table[K, V]{base: &t.base, body: t}
+}
+
+// of is what a table is made of.
+func of[K comparable, V any](t *Table[K, V]) *body[K, V] { return t.body.(*body[K, V]) }
+
 // Name of the table, unique within its store.
-func (t *Table[K, V]) Name() string { return t.name }
+func (t *Table[K, V]) Name() string { return t.base.name }
 
 // Broad marks a table whose rows say little about where a row came from (mesh
 // wide defaults, indexes of everything): Origins neither counts them nor walks
 // through them. It returns the table, so that a declaration can end in it.
 func (t *Table[K, V]) Broad() *Table[K, V] {
-	t.broad = true
+	t.base.broad = true
 	return t
 }
 
 // place returns the cell of a key that is about to have a row.
-func (t *Table[K, V]) place(k K) *cell[K, V] {
+func (t *body[K, V]) place(k K) *cell[K, V] {
 	c := t.cells[k]
 	if c != nil {
 		return c
@@ -89,7 +109,7 @@ func (t *Table[K, V]) place(k K) *cell[K, V] {
 	return c
 }
 
-func (t *Table[K, V]) newCell(k K) *cell[K, V] {
+func (t *body[K, V]) newCell(k K) *cell[K, V] {
 	c := &cell[K, V]{table: t, key: k}
 	c.self = c
 	return c
@@ -97,7 +117,7 @@ func (t *Table[K, V]) newCell(k K) *cell[K, V] {
 
 // look returns the cell of a key, present or not, for a read to be recorded on.
 // Safe for concurrent use while the table itself is at rest.
-func (t *Table[K, V]) look(k K) *cell[K, V] {
+func (t *body[K, V]) look(k K) *cell[K, V] {
 	if c := t.cells[k]; c != nil {
 		return c
 	}
@@ -112,14 +132,14 @@ func (t *Table[K, V]) look(k K) *cell[K, V] {
 }
 
 // put writes a row that differs from what the cell holds.
-func (t *Table[K, V]) put(c *cell[K, V], v V) {
+func (t *body[K, V]) put(c *cell[K, V], v V) {
 	old, had := c.val, c.has
 	c.val, c.has = v, true
 	t.spread(c, old, had)
 }
 
 // drop removes a row.
-func (t *Table[K, V]) drop(c *cell[K, V]) {
+func (t *body[K, V]) drop(c *cell[K, V]) {
 	var zero V
 	old := c.val
 	c.val, c.has = zero, false
@@ -128,7 +148,7 @@ func (t *Table[K, V]) drop(c *cell[K, V]) {
 
 // spread makes known that a cell, which held old before the turn, has changed.
 // It is called once a turn for each cell that changed.
-func (t *Table[K, V]) spread(c *cell[K, V], old V, had bool) {
+func (t *body[K, V]) spread(c *cell[K, V], old V, had bool) {
 	t.changes = append(t.changes, change[K, V]{c, old, had})
 	t.sorted = false
 	c.queueReaders(had != c.has)
@@ -147,14 +167,14 @@ func (t *Table[K, V]) spread(c *cell[K, V], old V, had bool) {
 }
 
 // reserve makes room for the first n rows of a table.
-func (t *Table[K, V]) reserve(n int) {
+func (t *body[K, V]) reserve(n int) {
 	if len(t.cells) == 0 && n > spareMap {
 		t.cells = make(map[K]*cell[K, V], n)
 	}
 }
 
 // keepAbsent keeps the cell of an absent key for its readers.
-func (t *Table[K, V]) keepAbsent(c *cell[K, V]) {
+func (t *body[K, V]) keepAbsent(c *cell[K, V]) {
 	if t.ghosts == nil {
 		t.ghosts = map[K]*cell[K, V]{}
 	}
@@ -169,9 +189,9 @@ const (
 	spareMap   = 1 << 10
 )
 
-func (t *Table[K, V]) changedRows() int { return len(t.changes) }
+func (t *body[K, V]) changedRows() int { return len(t.changes) }
 
-func (t *Table[K, V]) forget() {
+func (t *body[K, V]) forget() {
 	t.changes = recycle(t.changes)
 	if t.peak > spareMap && len(t.cells) < t.peak/4 {
 		t.cells = remade(t.cells)
@@ -179,10 +199,10 @@ func (t *Table[K, V]) forget() {
 	}
 }
 
-func (t *Table[K, V]) size() (rows, ghosts int) { return len(t.cells), len(t.ghosts) }
+func (t *body[K, V]) size() (rows, ghosts int) { return len(t.cells), len(t.ghosts) }
 
 // ordered returns the cells in key order.
-func (t *Table[K, V]) ordered() []*cell[K, V] {
+func (t *body[K, V]) ordered() []*cell[K, V] {
 	cells := make([]*cell[K, V], 0, len(t.cells))
 	for _, c := range t.cells {
 		cells = append(cells, c)
@@ -191,7 +211,7 @@ func (t *Table[K, V]) ordered() []*cell[K, V] {
 	return cells
 }
 
-func (t *Table[K, V]) visit(visit func(c *head, key string, value any)) {
+func (t *body[K, V]) visit(visit func(c *head, key string, value any)) {
 	for _, c := range t.cells {
 		visit(&c.head, text(c.key), c.val)
 	}

@@ -9,7 +9,7 @@ import (
 // terms is a user's function that names keys for a row, and what went wrong in it.
 type terms[K comparable, V, T any] struct {
 	table  *base // that the function was declared with
-	source *Table[K, V]
+	source *body[K, V]
 	fn     func(k K, v V) []T
 	failed map[K]*PanicError
 }

@@ -7,12 +7,12 @@ type Trial struct {
 }
 
 // Try sets a row for the trial alone; otherwise as Set.
-func (in *Input[K, V]) Try(tr *Trial, k K, v V) { in.tryWrite(tr, k, staged[V]{v, true}) }
+func (in *Input[K, V]) Try(tr *Trial, k K, v V) { in.to.tryWrite(tr, k, staged[V]{v, true}) }
 
 // TryDelete removes a row for the trial alone; otherwise as Delete.
-func (in *Input[K, V]) TryDelete(tr *Trial, k K) { in.tryWrite(tr, k, staged[V]{}) }
+func (in *Input[K, V]) TryDelete(tr *Trial, k K) { in.to.tryWrite(tr, k, staged[V]{}) }
 
-func (in *Input[K, V]) tryWrite(tr *Trial, k K, w staged[V]) {
+func (in *input[K, V]) tryWrite(tr *Trial, k K, w staged[V]) {
 	if !tr.open || tr.store != in.store {
 		panic("table: " + in.name + " is written to through a Trial that is over, or of another store")
 	}
@@ -20,7 +20,7 @@ func (in *Input[K, V]) tryWrite(tr *Trial, k K, w staged[V]) {
 }
 
 // apply has the next run apply a write.
-func (in *Input[K, V]) apply(k K, w staged[V]) {
+func (in *input[K, V]) apply(k K, w staged[V]) {
 	if in.taken == nil {
 		in.taken = map[K]staged[V]{}
 	}
@@ -29,7 +29,7 @@ func (in *Input[K, V]) apply(k K, w staged[V]) {
 }
 
 // takeBack has the next run put the rows back that the last one changed.
-func (in *Input[K, V]) takeBack() {
+func (in *input[K, V]) takeBack() {
 	for _, c := range in.changes {
 		in.apply(c.cell.key, staged[V]{c.old, c.had})
 	}

@@ -139,7 +139,8 @@ type Change[K comparable, V any] struct {
 // Changes yields what the last turn changed in a table, in key order; its cost
 // is that of the rows that changed. It is for the owner of the turns, and empty
 // again after the next Settle or Forget.
-func Changes[K comparable, V any](t *Table[K, V]) iter.Seq[Change[K, V]] {
+func Changes[K comparable, V any](from *Table[K, V]) iter.Seq[Change[K, V]] {
+	t := of(from)
 	return func(yield func(Change[K, V]) bool) {
 		t.sortChanges()
 		for _, c := range t.changes {
@@ -150,7 +151,7 @@ func Changes[K comparable, V any](t *Table[K, V]) iter.Seq[Change[K, V]] {
 	}
 }
 
-func (t *Table[K, V]) sortChanges() {
+func (t *body[K, V]) sortChanges() {
 	if !t.sorted {
 		slices.SortFunc(t.changes, func(a, b change[K, V]) int { return t.compare(a.cell.key, b.cell.key) })
 		t.sorted = true

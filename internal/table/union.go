@@ -24,9 +24,9 @@ type offers[K comparable, V any] interface {
 }
 
 // Whole is a part: each row of a table as it is.
-func Whole[K comparable, V any](t *Table[K, V]) Part[K, V] { return Part[K, V]{whole[K, V]{t}} }
+func Whole[K comparable, V any](t *Table[K, V]) Part[K, V] { return Part[K, V]{whole[K, V]{of(t)}} }
 
-type whole[K comparable, V any] struct{ *Table[K, V] }
+type whole[K comparable, V any] struct{ *body[K, V] }
 
 func (w whole[K, V]) followed(by int) { w.follow = append(w.follow, by) }
 
@@ -51,11 +51,11 @@ func (w whole[K, V]) row(k K) V { return w.cells[k].val }
 func Keyed[SK, K comparable, SV, V any](
 	t *Table[SK, SV], to func(SK) K, from func(K) (SK, bool), value func(SK, SV) V,
 ) Part[K, V] {
-	return Part[K, V]{keyed[SK, K, SV, V]{t, to, from, value}}
+	return Part[K, V]{keyed[SK, K, SV, V]{of(t), to, from, value}}
 }
 
 type keyed[SK, K comparable, SV, V any] struct {
-	*Table[SK, SV]
+	*body[SK, SV]
 	to    func(SK) K
 	from  func(K) (SK, bool)
 	value func(SK, SV) V
@@ -85,7 +85,7 @@ func (p keyed[SK, K, SV, V]) row(k K) V {
 
 // union is a table of the rows of several.
 type union[K comparable, V any] struct {
-	*Table[K, V]
+	*body[K, V]
 	parts   []Part[K, V]
 	lost    func(k K, winner, loser V) any
 	due     map[K]struct{} // of the turn in progress: keys of which some part has changed
@@ -114,13 +114,13 @@ func Union[K comparable, V any](
 		}
 	}
 	u := &union[K, V]{parts: parts, lost: lost, due: map[K]struct{}{}}
-	u.Table = newTable(base{store: store, name: name, kind: KindUnion, from: strings.Join(names, " + ")}, compare, equal)
+	u.body = newBody(base{store: store, name: name, kind: KindUnion, from: strings.Join(names, " + ")}, compare, equal)
 	u.members = u.membersOf
 	store.declare(u)
 	for _, p := range parts {
 		p.followed(u.height)
 	}
-	return u.Table
+	return handle(u.body)
 }
 
 // settle decides anew who has each key of which a part has changed.
