@@ -75,10 +75,10 @@ type Endpoint struct {
 	Labels   Labels
 	Locality Locality
 	Network  string
-	Identity string // service account or SPIFFE id; empty: unknown
-	Hostname string // of a headless service's endpoint: its name below the service's; empty: it has none
-	Machine  string // where it runs, in its registry; empty: unknown
-	Weight   uint32 // 0: unset, counts as 1
+	Identity string     // service account or SPIFFE id; empty: unknown
+	Hostname string     // of a headless service's endpoint: its name below the service's; empty: it has none
+	Machine  MachineRef // where it runs; zero: unknown
+	Weight   uint32     // 0: unset, counts as 1
 	Health   Health
 	ListsAll bool // Ports lists all ports that it serves; else those that it leaves out are the service's target ports
 	MTLS     bool // a proxy stands before it that takes mutual TLS, unless a PeerAuthentication disables that

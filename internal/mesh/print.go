@@ -78,7 +78,7 @@ func (e Endpoint) String() string {
 	for _, f := range []struct{ name, value string }{
 		{"also", e.Also.String()},
 		{"ports", string(e.Ports)}, {"labels", string(e.Labels)}, {"locality", e.Locality.String()}, {"network", e.Network},
-		{"hostname", e.Hostname}, {"machine", e.Machine}, {"identity", e.Identity},
+		{"hostname", e.Hostname}, {"machine", e.Machine.String()}, {"identity", e.Identity},
 	} {
 		if f.value != "" {
 			b.WriteString(" " + f.name + "=" + f.value)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unique"
 )
 
 // This file has the rows that a platform's registry hands in as it knows them. What endpoint a workload is of which
@@ -77,8 +78,8 @@ type Workload struct {
 	Addresses      string // IPs, comma separated, the first one first; empty: it has none yet
 	Labels         Labels
 	ServiceAccount string
-	Machine        string // where it runs, in the same registry; empty: nowhere yet, or unknown
-	Network        string // "": its namespace's
+	Machine        MachineRef // where it runs; zero: nowhere yet, or unknown
+	Network        string     // "": its namespace's
 	Health         Health
 	Origin         ObjectRef
 }
@@ -87,7 +88,7 @@ type Workload struct {
 func (w Workload) String() string {
 	out := w.Addresses
 	for _, f := range []struct{ name, value string }{
-		{"labels", string(w.Labels)}, {"account", w.ServiceAccount}, {"machine", w.Machine}, {"network", w.Network},
+		{"labels", string(w.Labels)}, {"account", w.ServiceAccount}, {"machine", w.Machine.String()}, {"network", w.Network},
 	} {
 		if f.value != "" {
 			out += " " + f.name + "=" + f.value
@@ -108,6 +109,53 @@ func CompareMachineKey(a, b MachineKey) int {
 }
 
 func (k MachineKey) String() string { return k.Registry + "/" + k.Name }
+
+// Ref refers to the machine of a key.
+func (k MachineKey) Ref() MachineRef {
+	if k == (MachineKey{}) {
+		return MachineRef{}
+	}
+	return MachineRef{unique.Make(k)}
+}
+
+// MachineRef says which machine something runs on: one of another registry is another machine, whatever its name. It is
+// comparable, and of the size of a pointer: many endpoints run on one machine. The zero MachineRef is none.
+type MachineRef struct{ key unique.Handle[MachineKey] }
+
+// Key is the key that it was made of.
+func (m MachineRef) Key() MachineKey {
+	if m == (MachineRef{}) {
+		return MachineKey{}
+	}
+	return m.key.Value()
+}
+
+// CompareMachineRef orders by key.
+func CompareMachineRef(a, b MachineRef) int {
+	if a == b {
+		return 0
+	}
+	return CompareMachineKey(a.Key(), b.Key())
+}
+
+// String is that of the key; empty: it is none.
+func (m MachineRef) String() string {
+	if m == (MachineRef{}) {
+		return ""
+	}
+	return m.Key().String()
+}
+
+// MarshalText is String, so that what is kept on disk has it.
+func (m MachineRef) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote. No name of a machine has a slash.
+func (m *MachineRef) UnmarshalText(text []byte) error {
+	s := string(text)
+	at := strings.LastIndexByte(s, '/')
+	*m = MachineKey{Registry: s[:max(at, 0)], Name: s[at+1:]}.Ref()
+	return nil
+}
 
 // Machine is what workloads run on: a Kubernetes Node, a machine of Nomad's. It is comparable.
 type Machine struct {

@@ -2,10 +2,8 @@ package cluster
 
 import (
 	"fmt"
-	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
-	corev1 "k8s.io/api/core/v1"
 
 	"fairway/internal/compile/registry"
 	"fairway/internal/config"
@@ -104,12 +102,6 @@ func (c check) policy(field string, t *networking.TrafficPolicy) {
 
 // settings looks at what a policy and a port's settings have in common. Port 0 is all.
 func (c check) settings(field string, port uint32, lb *networking.LoadBalancerSettings, tls *networking.ClientTLSSettings) {
-	for i, label := range lb.GetLocalityLbSetting().GetFailoverPriority() {
-		if name, _, _ := strings.Cut(label, "="); name == corev1.LabelHostname {
-			c.notYet(fmt.Sprintf("%s.loadBalancer.localityLbSetting.failoverPriority[%d]", field, i),
-				"machines are not told apart yet: the label is looked for on workloads alone")
-		}
-	}
 	if lb.GetZoneAwareLbSetting() != nil {
 		c.notYet(field+".loadBalancer.zoneAwareLbSetting", "zones are not told apart yet: endpoints are weighted alike wherever they are")
 	}

@@ -27,11 +27,16 @@ func shop(change func(*mesh.Service), machines ...string) source.Rows {
 	for i, m := range machines {
 		address := fmt.Sprintf("10.1.0.%d", i+1)
 		slice.Endpoints = append(slice.Endpoints, mesh.SliceEndpoint{ID: address, Endpoint: mesh.Endpoint{
-			Address: address, Machine: m, Locality: mesh.Locality{Region: "r", Zone: "zone of " + m},
+			Address: address, Machine: on("east", m), Locality: mesh.Locality{Region: "r", Zone: "zone of " + m},
 			Ports: "http=8080", ListsAll: true,
 		}})
 	}
 	return source.Rows{Services: []*mesh.Service{s}, Slices: []*mesh.Slice{slice}}
+}
+
+// on refers to a machine of a cluster.
+func on(cluster, name string) mesh.MachineRef {
+	return mesh.MachineKey{Registry: "Kubernetes/" + cluster, Name: name}.Ref()
 }
 
 // client is a proxy whose workload runs on a machine.
@@ -39,7 +44,7 @@ func client(name, machine string) (mesh.Proxy, mesh.Workload) {
 	p := compiletest.Sidecar(name, "shop", "10.2.0.1")
 	p.Name, p.Cluster, p.Locality = name, "east", mesh.Locality{Region: "r", Zone: "zone of " + machine}
 	key := mesh.WorkloadKey{Registry: "Kubernetes/east", Namespace: "shop", Name: name}
-	return p, mesh.Workload{Key: key, Addresses: "10.2.0.1", Machine: machine}
+	return p, mesh.Workload{Key: key, Addresses: "10.2.0.1", Machine: on("east", machine)}
 }
 
 // used says, of each part of a layer that has the service's load assignment, which addresses are used first, and which after these.
@@ -76,14 +81,125 @@ func TestOwnMachine(t *testing.T) {
 		want string
 	}{
 		{shop(all, "m1", "m2"), ": 0 10.1.0.1 0 10.1.0.2"},
-		{shop(own, "m1", "m2"), ": 0 10.1.0.1 0 10.1.0.2\non m1: 0 10.1.0.1"},
-		{shop(own, "m2"), ": 0 10.1.0.1\non m1:"},
+		{shop(own, "m1", "m2"), ": 0 10.1.0.1 0 10.1.0.2\non Kubernetes/east/m1: 0 10.1.0.1"},
+		{shop(own, "m2"), ": 0 10.1.0.1\non Kubernetes/east/m1:"},
 		{shop(all, "m1", "m2"), ": 0 10.1.0.1 0 10.1.0.2"},
 	} {
 		w.In.Apply(source.Batch{Set: c.rows})
 		if got := strings.Join(used(t, w), "\n"); got != c.want {
 			t.Errorf("got\n%s\nwant\n%s", got, c.want)
 		}
+	}
+}
+
+// twin is the client, the service and its endpoints of another cluster, where machines have the same names.
+func twin(change func(*mesh.Service), machines ...string) (mesh.Proxy, source.Rows) {
+	p, pod := client("two", machines[0])
+	p.IP, p.Cluster, p.Locality = "10.2.0.2", "west", mesh.Locality{Region: "far", Zone: "z"}
+	pod.Key.Registry, pod.Addresses, pod.Machine = "Kubernetes/west", "10.2.0.2", on("west", machines[0])
+	rows := shop(change, machines...)
+	rows.Services[0].Key.Registry = "Kubernetes/west"
+	rows.Slices[0].Key.Service = rows.Services[0].Key
+	for i := range rows.Slices[0].Endpoints {
+		e := &rows.Slices[0].Endpoints[i]
+		e.ID = fmt.Sprintf("10.1.9.%d", i+1)
+		e.Address, e.Locality, e.Machine = e.ID, p.Locality, on("west", machines[i])
+	}
+	rows.Workloads = []mesh.Workload{pod}
+	return p, rows
+}
+
+// TestMachinesOfTwoClusters: machines of one name in two clusters are two, for services of each machine alone, for those whose clients
+// prefer their own, and for rules that say so; a value that a rule gives is the name, in whatever cluster.
+func TestMachinesOfTwoClusters(t *testing.T) {
+	w := compiletest.New(t)
+	one, pod := client("one", "m1")
+	w.Connect(one)
+	set := func(change func(*mesh.Service)) {
+		t.Helper()
+		two, there := twin(change, "m1", "m2")
+		w.Connect(two)
+		w.In.Apply(source.Batch{Set: shop(change, "m1", "m2")})
+		w.In.Apply(source.Batch{Set: there})
+		w.In.Apply(source.Batch{Set: source.Rows{Workloads: []mesh.Workload{pod}}})
+	}
+	expect := func(what string, wants ...string) {
+		t.Helper()
+		if got, want := strings.Join(used(t, w), "\n"), strings.Join(wants, "\n"); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", what, got, want)
+		}
+	}
+	const all = ": 0 10.1.9.1 0 10.1.9.2 0 10.1.0.1 0 10.1.0.2"
+	set(func(s *mesh.Service) { s.OwnMachine = true })
+	expect("own machines", all, "on Kubernetes/east/m1: 0 10.1.0.1", "on Kubernetes/west/m1: 0 10.1.9.1")
+
+	set(func(s *mesh.Service) { s.Nearest = []string{"kubernetes.io/hostname"} })
+	ranked := []string{
+		all,
+		`ranked by "kubernetes.io/hostname=Kubernetes/east/m1" from r/zone of m1/: 1 10.1.9.1 1 10.1.9.2 0 10.1.0.1 1 10.1.0.2`,
+		`ranked by "kubernetes.io/hostname=Kubernetes/west/m1" from far/z/: 0 10.1.9.1 1 10.1.9.2 1 10.1.0.1 1 10.1.0.2`,
+	}
+	expect("near machines", ranked...)
+
+	set(func(*mesh.Service) {})
+	rule := func(priority string) {
+		w.Apply(`apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: web, namespace: shop}
+spec:
+  host: web
+  trafficPolicy:
+    outlierDetection: {consecutive5xxErrors: 1}
+    loadBalancer: {localityLbSetting: {failoverPriority: [` + priority + `]}}
+`)
+	}
+	rule("kubernetes.io/hostname")
+	expect("a rule", ranked...)
+	rule("kubernetes.io/hostname=m1")
+	expect("a rule with a name", all, `ranked by "" from far/z/: 0 10.1.9.1 1 10.1.9.2 0 10.1.0.1 1 10.1.0.2`,
+		`ranked by "" from r/zone of m1/: 0 10.1.9.1 1 10.1.9.2 0 10.1.0.1 1 10.1.0.2`)
+}
+
+// TestSelectedOnMachines: pods of two clusters that a ServiceEntry selects are on the machines of their own.
+func TestSelectedOnMachines(t *testing.T) {
+	w := compiletest.New(t)
+	w.Apply(`apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: db, namespace: shop}
+spec:
+  hosts: [db.example.com]
+  ports: [{number: 80, name: http, protocol: HTTP}]
+  resolution: STATIC
+  location: MESH_INTERNAL
+  workloadSelector: {labels: {app: db}}
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: db, namespace: shop}
+spec:
+  host: db.example.com
+  trafficPolicy:
+    outlierDetection: {consecutive5xxErrors: 1}
+    loadBalancer: {localityLbSetting: {failoverPriority: [kubernetes.io/hostname]}}
+`)
+	one, here := client("one", "m1")
+	two, there := twin(func(*mesh.Service) {}, "m1")
+	w.Connect(one)
+	w.Connect(two)
+	workloads := []mesh.Workload{here, there.Workloads[0]}
+	for i, of := range workloads {
+		db := of
+		db.Key.Name, db.Addresses, db.Labels = "db", fmt.Sprintf("10.5.0.%d", i+1), "app=db"
+		workloads = append(workloads, db)
+	}
+	w.In.Apply(source.Batch{Set: source.Rows{Workloads: workloads}})
+	got, want := used(t, w), []string{
+		": 0 10.5.0.1 0 10.5.0.2",
+		`ranked by "kubernetes.io/hostname=Kubernetes/east/m1" from r/zone of m1/: 0 10.5.0.1 1 10.5.0.2`,
+		`ranked by "kubernetes.io/hostname=Kubernetes/west/m1" from far/z/: 0 10.5.0.2 1 10.5.0.1`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
@@ -107,8 +223,8 @@ func TestNearMachine(t *testing.T) {
 	w.In.Apply(source.Batch{Set: rows})
 	want := strings.Join([]string{
 		own,
-		`ranked by "kubernetes.io/hostname=m1" from r/zone of m1/: 0 10.1.0.1 0 10.1.0.3 1 10.1.0.2`,
-		`ranked by "kubernetes.io/hostname=m2" from r/zone of m2/: 1 10.1.0.1 1 10.1.0.3 0 10.1.0.2`,
+		`ranked by "kubernetes.io/hostname=Kubernetes/east/m1" from r/zone of m1/: 0 10.1.0.1 0 10.1.0.3 1 10.1.0.2`,
+		`ranked by "kubernetes.io/hostname=Kubernetes/east/m2" from r/zone of m2/: 1 10.1.0.1 1 10.1.0.3 0 10.1.0.2`,
 	}, "\n")
 	if got := strings.Join(used(t, w), "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -69,7 +69,7 @@ func (b builder) rank(r *table.Reader, order Order, all []member) func(mesh.Endp
 		holds := 0
 		for holds < len(lines) {
 			name, value, _ := strings.Cut(lines[holds], "=")
-			if m.value(find, name) != value {
+			if !m.has(find, name, value) {
 				break
 			}
 			holds++
@@ -79,6 +79,15 @@ func (b builder) rank(r *table.Reader, order Order, all []member) func(mesh.Endp
 	return func(e mesh.Endpoint) uint32 { return ranks[e] }
 }
 
+// has says whether an endpoint has a value under a name. A machine's is the client's own, with its cluster, or a name that a rule
+// gives, in whatever cluster.
+func (m member) has(find network.Finder, name, value string) bool {
+	if name == corev1.LabelHostname {
+		return m.Machine.String() == value || m.Machine.Key().Name == value
+	}
+	return m.value(find, name) == value
+}
+
 // value is what an endpoint has under a name; empty: nothing.
 func (m member) value(find network.Finder, name string) string {
 	if name == network.Label {
@@ -86,9 +95,6 @@ func (m member) value(find network.Finder, name string) string {
 	}
 	if value, ok := placeOf(m.Locality, name); ok {
 		return value
-	}
-	if name == corev1.LabelHostname {
-		return m.Machine
 	}
 	value, said := m.Labels.Get(name)
 	if !said && name == clusterName {

@@ -19,14 +19,16 @@ import (
 // machineView is a layer's load assignments, as the proxies of one machine have them.
 type machineView struct {
 	Layer   mesh.Layer
-	Machine string
+	Machine mesh.MachineRef
 }
 
 func compareMachineView(a, b machineView) int {
-	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Machine, b.Machine))
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), mesh.CompareMachineRef(a.Machine, b.Machine))
 }
 
-func (v machineView) shelf() mesh.Shelf { return mesh.Shelf{Layer: v.Layer, Part: "on " + v.Machine} }
+func (v machineView) shelf() mesh.Shelf {
+	return mesh.Shelf{Layer: v.Layer, Part: "on " + v.Machine.String()}
+}
 
 func (v machineView) over(below mesh.Shelf) (mesh.Shelf, bool) {
 	return v.shelf(), below == mesh.Shelf{Layer: v.Layer}
@@ -37,7 +39,7 @@ func (v machineView) String() string { return v.shelf().String() }
 func declareMachineViews(proxies *demand.Tables) demand.Views[machineView] {
 	return demand.DeclareViews(proxies, "machines' load views", compareMachineView, func(v machineView) mesh.Layer { return v.Layer },
 		func(p demand.Placement) []machineView {
-			if p.Machine == "" {
+			if p.Machine == (mesh.MachineRef{}) {
 				return nil
 			}
 			return demand.PerLayer(p, func(l mesh.Layer) machineView { return machineView{l, p.Machine} })
@@ -47,11 +49,11 @@ func declareMachineViews(proxies *demand.Tables) demand.Views[machineView] {
 // onMachine is a selection of endpoints as the clients of a machine use them.
 type onMachine struct {
 	selection
-	machine string
+	machine mesh.MachineRef
 }
 
 func compareOnMachine(a, b onMachine) int {
-	return cmp.Or(compareSelection(a.selection, b.selection), cmp.Compare(a.machine, b.machine))
+	return cmp.Or(compareSelection(a.selection, b.selection), mesh.CompareMachineRef(a.machine, b.machine))
 }
 
 func declareOwnLoads(name string, views demand.Views[machineView], targets *table.Table[Key, *Target], b builder) *Published {

@@ -21,11 +21,11 @@ type Placement struct {
 	Interception mesh.Interception
 	Families     mesh.Families
 	Locality     mesh.Locality
-	Network      string      // that the proxy is of; empty: of none
-	Machine      string      // where the proxy runs, while that matters
-	Cluster      string      // that the proxy is of, while some service looks otherwise there; empty: of none that matters
-	Ranked       bool        // some rule ranks endpoints by labels (LocalityLoadBalancerSetting.failover_priority)
-	Ranks        mesh.Labels // those of the proxy's labels that such rules compare with endpoints'
+	Network      string          // that the proxy is of; empty: of none
+	Machine      mesh.MachineRef // where the proxy runs, while that matters
+	Cluster      string          // that the proxy is of, while some service looks otherwise there; empty: of none that matters
+	Ranked       bool            // some rule ranks endpoints by labels (LocalityLoadBalancerSetting.failover_priority)
+	Ranks        mesh.Labels     // those of the proxy's labels that such rules compare with endpoints'
 	AutoVIP      bool
 	Names        bool        // the proxy's agent resolves names
 	Mutual       bool        // the proxy can speak mutual TLS

@@ -63,12 +63,12 @@ func (t *Tables) ranksOf(r *table.Reader, p vouch.Proxy) (ranked bool, ranks mes
 	byMesh := ranking(t.in.LocalityLB(r))
 	asks := func(name string) bool { return slices.Contains(byMesh, name) || table.Has(r, t.ranks, name) }
 	machine := t.networks.NearMachineOf(r, p.Proxy, asks(machineLabel))
-	if !asks(some) && machine == "" {
+	if !asks(some) && machine == (mesh.MachineRef{}) {
 		return false, ""
 	}
 	kept := map[string]string{}
-	if machine != "" {
-		kept[machineLabel] = machine
+	if machine != (mesh.MachineRef{}) {
+		kept[machineLabel] = machine.String()
 	}
 	for _, pair := range p.Labels.Pairs() { // in order, so that each run reads alike
 		if name, value, _ := strings.Cut(pair, "="); asks(name) && name != machineLabel {

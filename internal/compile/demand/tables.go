@@ -70,8 +70,8 @@ func (p Placement) String() string {
 	if p.Network != "" {
 		s += " in " + p.Network
 	}
-	if p.Machine != "" {
-		s += " on " + p.Machine
+	if on := p.Machine.String(); on != "" {
+		s += " on " + on
 	}
 	if p.Cluster != "" {
 		s += " of " + strconv.Quote(p.Cluster)

@@ -52,13 +52,13 @@ func (t *Tables) onNodes(r *table.Reader, f gateways, s *mesh.Service, g Gateway
 	if s.Nodes.Machines != "" {
 		by.pair = selects.First(s.Nodes.Machines)
 	}
-	var serving map[string]bool
+	var serving map[mesh.MachineRef]bool
 	if s.Nodes.Serving {
 		serving = t.serving(r, s)
 	}
 	rows, _ := table.Get(r, t.nodes, by)
 	for k, m := range rows.All() {
-		if !m.Labels.SelectedBy(s.Nodes.Machines) || s.Nodes.Serving && !serving[k.Name] {
+		if !m.Labels.SelectedBy(s.Nodes.Machines) || s.Nodes.Serving && !serving[k.Ref()] {
 			continue
 		}
 		if used == mostNodes {
@@ -77,8 +77,8 @@ func (t *Tables) onNodes(r *table.Reader, f gateways, s *mesh.Service, g Gateway
 }
 
 // serving are the machines that healthy endpoints of a service run on.
-func (t *Tables) serving(r *table.Reader, s *mesh.Service) map[string]bool {
-	out := map[string]bool{}
+func (t *Tables) serving(r *table.Reader, s *mesh.Service) map[mesh.MachineRef]bool {
+	out := map[mesh.MachineRef]bool{}
 	rows, _ := table.Get(r, t.reg.EndpointsByHost, registry.KeyOf(s))
 	for k, e := range rows.All() {
 		if k.Service == s.Key && e.Health == mesh.Healthy {

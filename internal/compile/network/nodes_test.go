@@ -65,9 +65,9 @@ func TestNodes(t *testing.T) {
 	key := gateway("east", "e", 0).Key
 	slice := func(health mesh.Health) *mesh.Slice {
 		return &mesh.Slice{Key: mesh.SliceKey{Service: key}, Endpoints: []mesh.SliceEndpoint{
-			{ID: "1", Endpoint: mesh.Endpoint{Address: "10.0.0.1", Machine: "n1"}},
-			{ID: "2", Endpoint: mesh.Endpoint{Address: "10.0.0.2", Machine: "n2", Health: health}},
-			{ID: "3", Endpoint: mesh.Endpoint{Address: "10.0.0.4", Machine: "n4"}},
+			{ID: "1", Endpoint: mesh.Endpoint{Address: "10.0.0.1", Machine: node("east", "n1", "", "").Key.Ref()}},
+			{ID: "2", Endpoint: mesh.Endpoint{Address: "10.0.0.2", Machine: node("east", "n2", "", "").Key.Ref(), Health: health}},
+			{ID: "3", Endpoint: mesh.Endpoint{Address: "10.0.0.4", Machine: node("east", "n4", "", "").Key.Ref()}},
 		}}
 	}
 	set(source.Rows{Slices: []*mesh.Slice{slice(mesh.Healthy)}})

@@ -142,17 +142,17 @@ func (t *Tables) OfProxy(r *table.Reader, p mesh.Proxy) string {
 
 // NearMachineOf is where a proxy's workload runs, by its cluster, while some service has clients prefer their own machines,
 // or a rule does (asked).
-func (t *Tables) NearMachineOf(r *table.Reader, p mesh.Proxy, asked bool) string {
+func (t *Tables) NearMachineOf(r *table.Reader, p mesh.Proxy, asked bool) mesh.MachineRef {
 	if p.Cluster == "" {
-		return ""
+		return mesh.MachineRef{}
 	}
 	return t.reg.NearMachineOf(r, Kubernetes+p.Cluster, p, asked)
 }
 
 // MachineOf is where a proxy's workload runs, by its cluster, while some service is used there alone.
-func (t *Tables) MachineOf(r *table.Reader, p mesh.Proxy) string {
+func (t *Tables) MachineOf(r *table.Reader, p mesh.Proxy) mesh.MachineRef {
 	if p.Cluster == "" {
-		return ""
+		return mesh.MachineRef{}
 	}
 	return t.reg.MachineOf(r, Kubernetes+p.Cluster, p)
 }

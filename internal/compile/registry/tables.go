@@ -102,23 +102,23 @@ func (t *Tables) declareSome(name string, is func(*mesh.Service) bool) *table.Ta
 // hostnameLabel stands for a machine where clients choose among endpoints by labels.
 const hostnameLabel = "kubernetes.io/hostname"
 
-// MachineOf is where a proxy's workload runs, while some service is used there alone; empty: nowhere that is known.
-func (t *Tables) MachineOf(r *table.Reader, registry string, p mesh.Proxy) string {
+// MachineOf is where a proxy's workload runs, while some service is used there alone; zero: nowhere that is known.
+func (t *Tables) MachineOf(r *table.Reader, registry string, p mesh.Proxy) mesh.MachineRef {
 	if !table.Has(r, t.OwnMachine, struct{}{}) {
-		return ""
+		return mesh.MachineRef{}
 	}
 	return t.runsOn(r, registry, p)
 }
 
 // NearMachineOf is MachineOf while some service has clients prefer their own machines, or a rule does (asked).
-func (t *Tables) NearMachineOf(r *table.Reader, registry string, p mesh.Proxy, asked bool) string {
+func (t *Tables) NearMachineOf(r *table.Reader, registry string, p mesh.Proxy, asked bool) mesh.MachineRef {
 	if !asked && !table.Has(r, t.nearMachine, struct{}{}) {
-		return ""
+		return mesh.MachineRef{}
 	}
 	return t.runsOn(r, registry, p)
 }
 
-func (t *Tables) runsOn(r *table.Reader, registry string, p mesh.Proxy) string {
+func (t *Tables) runsOn(r *table.Reader, registry string, p mesh.Proxy) mesh.MachineRef {
 	w, _ := table.Get(r, t.in.Workloads, mesh.WorkloadKey{Registry: registry, Namespace: p.Namespace, Name: p.Name})
 	return w.Machine
 }

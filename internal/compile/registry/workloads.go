@@ -30,8 +30,8 @@ func (t *Tables) placeOf(r *table.Reader, w mesh.Workload) mesh.Endpoint {
 	e.MTLS = mode == "istio"
 	if said, ok := w.Labels.Get(localityLabel); ok {
 		e.Locality = mesh.ParseLocality(strings.ReplaceAll(said, ".", "/"))
-	} else if w.Machine != "" {
-		m, _ := table.Get(r, t.in.Machines, mesh.MachineKey{Registry: w.Key.Registry, Name: w.Machine})
+	} else if w.Machine != (mesh.MachineRef{}) {
+		m, _ := table.Get(r, t.in.Machines, w.Machine.Key())
 		e.Locality = m.Locality
 	}
 	if said, ok := w.Labels.Get(networkLabel); ok && e.Network == "" {

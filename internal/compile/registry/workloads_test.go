@@ -12,13 +12,13 @@ import (
 const east = "Kubernetes/east"
 
 // pod is a workload of namespace shop on a machine.
-func pod(name, address, machine string, labels map[string]string) mesh.Workload {
+func pod(name, address, on string, labels map[string]string) mesh.Workload {
 	return mesh.Workload{
 		Key:            mesh.WorkloadKey{Registry: east, Namespace: "shop", Name: name},
 		Addresses:      address,
 		Labels:         mesh.MakeLabels(labels),
 		ServiceAccount: "sa-" + name,
-		Machine:        machine,
+		Machine:        mesh.MachineKey{Registry: east, Name: on}.Ref(),
 	}
 }
 

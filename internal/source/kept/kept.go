@@ -18,7 +18,7 @@ import (
 const MaxBytes = 64 << 20
 
 // version is of the form of what is written. What an older or newer program wrote is not read.
-const version = 1
+const version = 2
 
 // Cluster is what a cluster's source handed in.
 type Cluster struct {
@@ -119,14 +119,15 @@ func (s shard) check(registry string) error {
 		}
 		ids := map[string]bool{}
 		for _, e := range v.Endpoints {
-			if ids[e.ID] || e.Health > mesh.Unready || e.Workload != (mesh.WorkloadKey{}) && e.Workload.Registry != registry {
+			if ids[e.ID] || e.Health > mesh.Unready || e.Workload != (mesh.WorkloadKey{}) && e.Workload.Registry != registry ||
+				!runsIn(registry, e.Machine) {
 				return bad("endpoint")
 			}
 			ids[e.ID] = true
 		}
 	}
 	for _, v := range s.Workloads {
-		if v.Key.Registry != registry || v.Health > mesh.Unready {
+		if v.Key.Registry != registry || v.Health > mesh.Unready || !runsIn(registry, v.Machine) {
 			return bad("workload")
 		}
 	}
@@ -141,6 +142,11 @@ func (s shard) check(registry string) error {
 		}
 	}
 	return nil
+}
+
+// runsIn says whether a machine is one of a registry's, or none.
+func runsIn(registry string, m mesh.MachineRef) bool {
+	return m == (mesh.MachineRef{}) || m.Key().Registry == registry
 }
 
 // known says whether a service says nothing that has no name.

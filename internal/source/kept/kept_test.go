@@ -24,6 +24,7 @@ var asOf = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 func cluster() kept.Cluster {
 	web := mesh.ServiceKey{Host: "web.shop.svc.cluster.local", Namespace: "shop", Registry: registry, Object: "web"}
 	pod := mesh.WorkloadKey{Registry: registry, Namespace: "shop", Name: "web-1"}
+	n1 := mesh.MachineKey{Registry: registry, Name: "n1"}
 	at := func(kind string) source.ShardKey { return source.ShardKey{Cluster: "west", Kind: kind} }
 	return kept.Cluster{Registry: registry, AsOf: asOf, Shards: []source.Shard{
 		{Key: at("Service"), Whole: true, Rows: source.Rows{Services: []*mesh.Service{{
@@ -32,14 +33,14 @@ func cluster() kept.Cluster {
 		{Key: at("EndpointSlice"), Whole: true, Rows: source.Rows{Slices: []*mesh.Slice{{
 			Key: mesh.SliceKey{Service: web, Name: "web-x"},
 			Endpoints: []mesh.SliceEndpoint{{
-				ID: "10.4.0.1", Workload: pod, Endpoint: mesh.Endpoint{Address: "10.4.0.1", Ports: "http=8080", ListsAll: true},
+				ID: "10.4.0.1", Workload: pod, Endpoint: mesh.Endpoint{Address: "10.4.0.1", Ports: "http=8080", ListsAll: true, Machine: n1.Ref()},
 			}},
 		}}}},
 		{Key: at("Pod"), Whole: true, Rows: source.Rows{Workloads: []mesh.Workload{{
-			Key: pod, Addresses: "10.4.0.1", ServiceAccount: "web",
+			Key: pod, Addresses: "10.4.0.1", ServiceAccount: "web", Machine: n1.Ref(),
 		}}}},
 		{Key: at("Node"), Whole: true, Rows: source.Rows{Machines: []mesh.Machine{{
-			Key: mesh.MachineKey{Registry: registry, Name: "n1"}, Locality: mesh.Locality{Region: "r"},
+			Key: n1, Locality: mesh.Locality{Region: "r"},
 		}}}},
 		{Key: at("Namespace"), Whole: true, Rows: source.Rows{Namespaces: []mesh.Namespace{{
 			Key: mesh.NamespaceKey{Registry: registry, Name: "shop"}, Labels: "a=b",
@@ -82,7 +83,7 @@ func TestThereAndBack(t *testing.T) {
 // signed is rows with a head that has their sum, as somebody writes it who knows how.
 func signed(rows string) []byte {
 	sum := sha256.Sum256([]byte(rows))
-	const text = `{"Version":1,"Registry":%q,"AsOf":"2030-01-02T03:04:05Z","Sum":%q}` + "\n%s"
+	const text = `{"Version":2,"Registry":%q,"AsOf":"2030-01-02T03:04:05Z","Sum":%q}` + "\n%s"
 	return fmt.Appendf(nil, text, registry, hex.EncodeToString(sum[:]), rows)
 }
 
@@ -98,13 +99,15 @@ func TestBroken(t *testing.T) {
 		"no head":                []byte("[]"),
 		"half":                   good[:len(good)/2],
 		"one byte":               bytes.Replace(good, []byte("10.4.0.1"), []byte("10.4.0.2"), 1),
-		"another version":        bytes.Replace(good, []byte(`"Version":1`), []byte(`"Version":2`), 1),
+		"another version":        bytes.Replace(good, []byte(`"Version":2`), []byte(`"Version":1`), 1),
 		"no JSON":                signed("{"),
 		"a null":                 signed(`[{"Services":[null]}]`),
 		"a null slice":           signed(`[{"Slices":[null]}]`),
 		"an object":              signed(`[{"Objects":[{}]}]`),
 		"another registry's":     signed(`[{"Workloads":[{"Key":{"Registry":"Kubernetes/east"}}]}]`),
 		"another's workload":     signed(ofWest + `"Endpoints":[{"Workload":{"Registry":"x"}}]}]}]`),
+		"on another's machine":   signed(ofWest + `"Endpoints":[{"ID":"a","Machine":"Kubernetes/east/n1"}]}]}]`),
+		"run by another's":       signed(`[{"Workloads":[{"Key":{"Registry":"Kubernetes/west"},"Machine":"n1"}]}]`),
 		"an unknown protocol":    signed(`[{"Services":[{"Key":{"Registry":"Kubernetes/west"},"Ports":[{"Protocol":99}]}]}]`),
 		"an unknown resolution":  signed(`[{"Services":[{"Key":{"Registry":"Kubernetes/west"},"Resolution":9}]}]`),
 		"an unknown health":      signed(`[{"Workloads":[{"Key":{"Registry":"Kubernetes/west"},"Health":9}]}]`),

@@ -74,7 +74,7 @@ func (r Registry) endpoint(n *notes, s *discoveryv1.EndpointSlice, i int, ports 
 		out.Hostname = *e.Hostname
 	}
 	if e.NodeName != nil && plain(*e.NodeName) {
-		out.Machine = shared(*e.NodeName)
+		out.Machine = r.machine(*e.NodeName)
 	}
 	if t := e.TargetRef; t != nil && t.Kind == "Pod" && Named(t.Namespace, t.Name) {
 		out.Workload = r.WorkloadKey(cmp.Or(t.Namespace, s.Namespace), t.Name)

@@ -39,6 +39,14 @@ func (r Registry) MachineKey(name string) mesh.MachineKey {
 	return mesh.MachineKey{Registry: r.name, Name: name}
 }
 
+// machine refers to the Node of a name, in the same cluster: one without a name, or with one that no Node can have, is none.
+func (r Registry) machine(name string) mesh.MachineRef {
+	if name == "" || strings.Contains(name, "/") {
+		return mesh.MachineRef{}
+	}
+	return r.MachineKey(shared(name)).Ref()
+}
+
 // NamespaceKey is the key of a Namespace's row.
 func (r Registry) NamespaceKey(name string) mesh.NamespaceKey {
 	return mesh.NamespaceKey{Registry: r.name, Name: name}
@@ -109,7 +117,7 @@ func (r Registry) Workload(p *corev1.Pod) (w mesh.Workload, problems []mesh.Prob
 		Addresses:      notes.podAddresses(p),
 		Labels:         notes.labels(p.Labels),
 		ServiceAccount: notes.name("spec.serviceAccountName", p.Spec.ServiceAccountName),
-		Machine:        notes.name("spec.nodeName", p.Spec.NodeName),
+		Machine:        r.machine(notes.name("spec.nodeName", p.Spec.NodeName)),
 		Health:         podHealth(p),
 		Origin:         notes.of,
 	}, notes.list, true
