@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -340,7 +339,7 @@ func (p *Pages) problems(w http.ResponseWriter, r *http.Request) {
 		if least != "" && slices.Index(order, problem.Severity.String()) < slices.Index(order, least) || !viewerOf(r).sees(owner(problem)) {
 			continue
 		}
-		out = append(out, problemInfo(problem))
+		out = append(out, page.ProblemOf(problem))
 	}
 	writeJSON(w, out)
 }
@@ -351,20 +350,4 @@ func owner(problem mesh.Problem) string {
 		return ""
 	}
 	return problem.Object.Namespace
-}
-
-func problemInfo(problem mesh.Problem) page.ProblemInfo {
-	o := problem.Object
-	return page.ProblemInfo{
-		Severity:  problem.Severity.String(),
-		Kind:      o.Kind,
-		Namespace: o.Namespace,
-		Name:      o.Name,
-		File:      o.File,
-		Line:      cmp.Or(problem.Line, o.Line),
-		Field:     problem.Field,
-		Code:      problem.Code,
-		Message:   problem.Message,
-		Fix:       problem.Fix,
-	}
 }

@@ -23,7 +23,7 @@ type failure struct{ error }
 func (f failure) Unwrap() error { return f.error }
 
 // ExitCode is what pilotctl ends with: 0 when all went well, 1 when the control plane could not be asked or could not
-// say, 2 when the command line is wrong.
+// say, or when there are problems that analyze is to fail for, 2 when the command line is wrong or names what cannot be read.
 func ExitCode(err error) int {
 	var f failure
 	switch {
@@ -53,7 +53,7 @@ func Command(version string) *cobra.Command {
 	s.cluster.Bind(flags)
 	s.credentials.bind(flags)
 	flags.StringVarP(&s.format, "output", "o", "table", "table, json or yaml")
-	root.AddCommand(s.proxyStatus(), s.proxyConfig(), s.problems(), s.tables(), s.certificates(), s.version(version), s.checkInject(),
+	root.AddCommand(s.proxyStatus(), s.proxyConfig(), s.problems(), s.analyze(), s.tables(), s.certificates(), s.version(version), s.checkInject(),
 		s.remoteClusters(), s.experimental(), workload.Command(), kubeinject.Command())
 	root.AddCommand(installing.Commands(&s.cluster, func(err error) error { return failure{err} })...)
 	return root

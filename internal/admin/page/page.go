@@ -3,6 +3,7 @@
 package page
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -197,6 +198,23 @@ type ProblemInfo struct {
 	Code      string `json:"code"`
 	Message   string `json:"message"`
 	Fix       string `json:"fix,omitempty"`
+}
+
+// ProblemOf is a problem as the page has it.
+func ProblemOf(problem mesh.Problem) ProblemInfo {
+	o := problem.Object
+	return ProblemInfo{
+		Severity:  problem.Severity.String(),
+		Kind:      o.Kind,
+		Namespace: o.Namespace,
+		Name:      o.Name,
+		File:      o.File,
+		Line:      cmp.Or(problem.Line, o.Line),
+		Field:     problem.Field,
+		Code:      problem.Code,
+		Message:   problem.Message,
+		Fix:       problem.Fix,
+	}
 }
 
 // NameInfo is one name that a proxy's agent resolves, of /debug/ndsz.

@@ -1,0 +1,216 @@
+package analyze
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"fairway/internal/compile"
+	"fairway/internal/config"
+	"fairway/internal/disk"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/source"
+	"fairway/internal/source/kube/translate"
+	"fairway/internal/source/shards"
+	"fairway/internal/table"
+)
+
+// What is supposed of the mesh, as charts have it.
+const (
+	domain  = "cluster.local"
+	cluster = "Kubernetes"
+)
+
+// Options say what is analyzed. Something has to be: files, or a cluster.
+type Options struct {
+	Paths     []string  // files and folders; Stdin is the standard input
+	Stdin     io.Reader // what Stdin stands for
+	Recursive bool      // folders in folders are read too
+	// Cluster is read as well: its objects stand behind those of files, as if these had been applied. nil: none is.
+	Cluster *rest.Config
+	Within  time.Duration // how long the cluster may take to answer; 0: half a minute
+
+	MeshConfig    string // a file with the mesh configuration; empty: what the files or the cluster say, else Istio's defaults
+	Namespace     string // of objects that name none; empty: default
+	RootNamespace string // empty: istio-system
+	Revision      string // of the control plane whose view it is; empty: the objects of all
+	// IgnoreUnknown leaves out documents that are no objects of this mesh: values of charts, kinds of others.
+	IgnoreUnknown bool
+}
+
+// ErrNothing says that neither files nor a cluster were named.
+var ErrNothing = errors.New("nothing to analyze")
+
+// Run says what is wrong with all that the options name, ordered as a control plane lists it. Of what could be read the problems come with
+// the error too, which says what could not. Nothing of it outlives the call.
+func Run(ctx context.Context, o Options) ([]mesh.Problem, error) {
+	if len(o.Paths) == 0 && o.Cluster == nil {
+		return nil, ErrNothing
+	}
+	o.Namespace, o.RootNamespace = cmp.Or(o.Namespace, "default"), cmp.Or(o.RootNamespace, "istio-system")
+	decoder, err := config.NewDecoder(config.Options{DefaultNamespace: o.Namespace})
+	if err != nil {
+		return nil, err
+	}
+	a := &analysis{
+		o: o, graph: compile.New(compile.Options{RootNamespace: o.RootNamespace, Cluster: cluster}),
+		read: newReader(decoder, translate.For(cluster, domain), o.Namespace, o.RootNamespace),
+		held: map[config.Key]bool{},
+	}
+	a.read.alone = o.Cluster == nil
+	a.set = shards.New(a.graph.In, nil)
+	texts, unread := read(o.Paths, o.Recursive, o.Stdin)
+	if err := a.files(texts); err != nil {
+		return nil, errors.Join(unread, err)
+	}
+	var live *live
+	if o.Cluster != nil {
+		if live, err = a.follow(ctx); err != nil {
+			return nil, errors.Join(unread, err)
+		}
+		defer live.end()
+	}
+	problems, err := a.problems(ctx, live)
+	return problems, errors.Join(unread, err)
+}
+
+// analysis is one call of Run.
+type analysis struct {
+	o     Options
+	graph *compile.Graph
+	set   *shards.Set
+	read  *reader
+	held  map[config.Key]bool // objects and Services of files
+}
+
+// files hands in what files hold.
+func (a *analysis) files(texts []text) error {
+	sink, err := a.set.Join("files", 0)
+	if err != nil {
+		return err
+	}
+	update := source.Update{Synced: true, Problems: map[string][]mesh.Problem{}}
+	add := func(name string, rows source.Rows, problems []mesh.Problem) {
+		for _, o := range rows.Objects {
+			a.held[o.Key] = true
+		}
+		for _, s := range rows.Services {
+			a.held[config.Key{Kind: "Service", Namespace: s.Key.Namespace, Name: s.Key.Object}] = true
+		}
+		update.Shards = append(update.Shards, source.Shard{Key: source.ShardKey{Kind: "file", Part: name}, Whole: true, Rows: rows})
+		update.Problems[name] = append(update.Problems[name], slices.DeleteFunc(problems, a.ignored)...)
+	}
+	if a.o.MeshConfig != "" {
+		text, err := disk.Stream(a.o.MeshConfig, disk.MaxFile)
+		if err != nil {
+			return fmt.Errorf("--meshConfigFile: %w", err)
+		}
+		var rows source.Rows
+		object, problems := a.read.decoder.DecodeMeshConfig(config.Document{File: a.o.MeshConfig, Line: 1, Text: text})
+		if object != nil {
+			rows.Objects = append(rows.Objects, object)
+		}
+		add(a.o.MeshConfig, rows, problems)
+	}
+	var all []*config.Object
+	for _, t := range texts {
+		rows, problems := a.read.file(t)
+		all = append(all, rows.Objects...)
+		add(t.name, rows, problems)
+	}
+	a.read.problems = nil
+	serving := a.read.serving(all)
+	add("pods", serving, a.read.problems)
+	sink.Apply(update)
+	return nil
+}
+
+// ignored says whether a problem is left out because what it is about may be meant for others.
+func (a *analysis) ignored(p mesh.Problem) bool {
+	return a.o.IgnoreUnknown && slices.Contains([]string{code.ForeignKind, code.NoKind, code.NotAnObject, code.Syntax}, p.Code) &&
+		(p.Object.Kind == "file" || p.Code == code.ForeignKind)
+}
+
+// problems compiles what was read, first as it is, then with those connected who are only supposed, and lists what is said. What is said of
+// objects that select nobody is said of those that are known.
+func (a *analysis) problems(ctx context.Context, live *live) ([]mesh.Problem, error) {
+	if err := a.turn(ctx, live); err != nil {
+		return nil, err
+	}
+	crowd, selectors := known(a.graph, a.o.RootNamespace, cluster)
+	told := map[who]bool{}
+	connect := func() error {
+		for w, p := range crowd.proxies {
+			if !told[w] {
+				told[w] = true
+				a.graph.In.Proxies.Set(p.ID, p)
+			}
+		}
+		return a.turn(ctx, live)
+	}
+	if err := connect(); err != nil {
+		return nil, err
+	}
+	var out []mesh.Problem
+	if a.knowsWorkloads() {
+		out = slices.DeleteFunc(a.graph.Problems(), func(p mesh.Problem) bool { return !aboutSelecting(p) })
+		for i := range out { // nobody is connected here
+			out[i].Message = strings.Replace(out[i].Message, "no connected gateway proxy", "no gateway's proxy that is known", 1)
+		}
+	}
+	crowd.suppose(selectors, a.hasSecret)
+	if err := connect(); err != nil {
+		return nil, err
+	}
+	for _, p := range a.graph.Problems() {
+		if !aboutSelecting(p) && !aboutOthers(p) {
+			out = append(out, p)
+		}
+	}
+	for i := range out {
+		out[i] = a.read.placed(out[i])
+	}
+	slices.SortFunc(out, mesh.CompareProblem)
+	return slices.Compact(out), nil
+}
+
+// turn settles what was handed in. A row that could not be computed is a fault of this program's own, which the problems tell.
+func (a *analysis) turn(ctx context.Context, live *live) error {
+	a.graph.Store.Settle()
+	a.graph.Remember()
+	if live == nil {
+		return ctx.Err()
+	}
+	return live.secrets(ctx)
+}
+
+// knowsWorkloads says whether anything is known of what runs.
+func (a *analysis) knowsWorkloads() bool {
+	some := a.read.known || a.o.Cluster != nil
+	a.graph.Store.Read(func(tx *table.Tx) { some = some || table.Len(tx, a.graph.In.WorkloadEntries) > 0 })
+	return some
+}
+
+func (a *analysis) hasSecret(namespace, name string) (is bool) {
+	a.graph.Store.Read(func(tx *table.Tx) {
+		_, is = table.Lookup(tx, a.graph.In.Secrets, config.Key{Kind: config.Secret, Namespace: namespace, Name: name})
+	})
+	return is
+}
+
+// aboutSelecting says whether a problem is that an object selects nobody.
+func aboutSelecting(p mesh.Problem) bool { return p.Code == code.NoRouter }
+
+// aboutOthers says whether a problem is of what this program cannot know: who may have a Secret is decided by what proxies prove, and
+// issuers are not asked for keys.
+func aboutOthers(p mesh.Problem) bool {
+	return p.Code == code.HolderNotNamed || p.Code == code.NoKeys && !strings.HasSuffix(p.Field, ".jwks")
+}

@@ -1,0 +1,156 @@
+package analyze
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"fairway/internal/compile"
+	"fairway/internal/compile/secret"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/source"
+	"fairway/internal/source/kube"
+	"fairway/internal/table"
+)
+
+// halfMinute is how long a cluster may take unless the options say otherwise.
+const halfMinute = 30 * time.Second
+
+// live is a cluster that is being read, until end. Its methods are for the goroutine of Run.
+type live struct {
+	graph   *compile.Graph
+	source  *kube.Source
+	server  string
+	within  <-chan time.Time
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	synced  chan struct{}
+	again   chan struct{} // holds a token when some Secret has been looked for
+
+	mu     sync.Mutex
+	looked map[config.Key]bool // Secrets that were looked for
+	asked  map[config.Key]bool
+}
+
+// follow reads the cluster, and returns once all that there is of it has been handed in.
+func (a *analysis) follow(ctx context.Context) (*live, error) {
+	ctx, stop := context.WithCancel(ctx)
+	l := &live{
+		graph: a.graph, server: a.o.Cluster.Host, within: time.After(cmp.Or(a.o.Within, halfMinute)), stop: stop,
+		synced: make(chan struct{}), again: make(chan struct{}, 1), looked: map[config.Key]bool{}, asked: map[config.Key]bool{},
+	}
+	var err error
+	l.source, err = kube.New(kube.Options{
+		Cluster: cluster, Domain: domain, Namespace: a.o.RootNamespace, Config: a.o.Cluster, Decoder: a.read.decoder,
+		Revision: a.o.Revision, Looked: l.hear,
+	})
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	sink, err := a.set.Join(l.source.Name(), 0)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	a.graph.Secrets.OnDemand.Set(struct{}{}, struct{}{})
+	applied := &behind{next: sink, files: a.held, synced: l.synced}
+	l.running.Go(func() { _ = l.source.Run(ctx, applied) })
+	if err := l.wait(ctx, l.synced, "all that is analyzed"); err != nil {
+		l.end()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *live) end() {
+	l.stop()
+	l.running.Wait()
+}
+
+// hear keeps that a Secret has been looked for.
+func (l *live) hear(k config.Key, known bool) {
+	at := secret.Key{Namespace: k.Namespace, Name: k.Name}
+	if known {
+		l.graph.Secrets.Read.Set(at, struct{}{})
+	} else {
+		l.graph.Secrets.Read.Delete(at)
+	}
+	l.mu.Lock()
+	l.looked[k] = known
+	l.mu.Unlock()
+	select {
+	case l.again <- struct{}{}:
+	default:
+	}
+}
+
+// secrets asks for the Secrets that are wanted by now, and settles once they have been looked for.
+func (l *live) secrets(ctx context.Context) error {
+	var more []config.Key
+	l.graph.Store.Read(func(tx *table.Tx) {
+		for k := range table.All(tx, l.graph.Wanted) {
+			if key := (config.Key{Kind: config.Secret, Namespace: k.Namespace, Name: k.Name}); !l.asked[key] {
+				l.asked[key] = true
+				more = append(more, key)
+			}
+		}
+	})
+	if len(more) == 0 {
+		return ctx.Err()
+	}
+	l.source.Want(more, nil)
+	for !l.has(more) {
+		if err := l.wait(ctx, l.again, "the Secrets that Gateways and DestinationRules name"); err != nil {
+			return err
+		}
+	}
+	l.graph.Store.Settle()
+	return ctx.Err()
+}
+
+func (l *live) has(keys []config.Key) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !slices.ContainsFunc(keys, func(k config.Key) bool { return !l.looked[k] })
+}
+
+func (l *live) wait(ctx context.Context, done <-chan struct{}, what string) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-l.within:
+		return fmt.Errorf("the API server at %s has not said %s in time: see that it answers, and that the kubeconfig's user may read it; "+
+			"--timeout gives it more time", l.server, what)
+	}
+}
+
+// behind is the cluster's sink: what files hold too is said by them, as if they had been applied.
+type behind struct {
+	next   source.Sink
+	files  map[config.Key]bool
+	synced chan struct{} // closed once all has been handed in
+	once   sync.Once
+}
+
+// Apply passes an update on without what files hold.
+func (b *behind) Apply(u source.Update) {
+	u.Shards = slices.Clone(u.Shards)
+	for i := range u.Shards {
+		rows := &u.Shards[i].Rows
+		rows.Objects = slices.DeleteFunc(slices.Clone(rows.Objects), func(o *config.Object) bool { return b.files[o.Key] })
+		rows.Services = slices.DeleteFunc(slices.Clone(rows.Services), func(s *mesh.Service) bool {
+			return b.files[config.Key{Kind: "Service", Namespace: s.Key.Namespace, Name: s.Key.Object}]
+		})
+	}
+	b.next.Apply(u)
+	if u.Synced {
+		b.once.Do(func() { close(b.synced) })
+	}
+}

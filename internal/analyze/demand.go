@@ -1,0 +1,216 @@
+package analyze
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+	typev1beta1 "istio.io/api/type/v1beta1"
+
+	"fairway/internal/compile"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// mostProxies is how many proxies are worked out at most.
+const mostProxies = 20_000
+
+// perPod are labels that tell pods of one set apart. Proxies that differ in nothing else are one.
+func perPod() []string {
+	return []string{
+		"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index",
+		"controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name",
+	}
+}
+
+// who is one proxy that would be connected: of workloads that differ in nothing else the first one's.
+type who struct {
+	router    bool
+	namespace string
+	labels    mesh.Labels
+}
+
+// crowd is the proxies that would be connected.
+type crowd struct {
+	root    string
+	cluster string
+	named   []who              // in the order in which they were found
+	proxies map[who]mesh.Proxy // by what tells them apart
+}
+
+func (c *crowd) add(w who, name, addresses string) {
+	if _, has := c.proxies[w]; has || len(c.proxies) >= mostProxies {
+		return
+	}
+	ip, _, _ := strings.Cut(addresses, ",")
+	if ip == "" {
+		ip = nth(mostAddresses - 1 - len(c.proxies))
+	}
+	p := mesh.Proxy{
+		Name: name, Namespace: w.namespace, IP: ip, IPs: cmp.Or(addresses, ip), Labels: w.labels, Cluster: c.cluster,
+		DNSDomain: w.namespace + ".svc." + domain, Standing: mesh.Here, Mutual: true,
+	}
+	if w.router {
+		p.Type = mesh.Router
+	}
+	p.ID = mesh.ProxyID(fmt.Sprintf("%s~%s~%s.%s~%s", p.Type, ip, name, w.namespace, p.DNSDomain))
+	c.proxies[w] = p
+	c.named = append(c.named, w)
+}
+
+// selector is what an object says of proxies.
+type selector struct {
+	namespace string // where they are; empty: anywhere
+	labels    mesh.Labels
+	router    bool // they are gateways' proxies
+	object    *config.Object
+}
+
+// known works out who would be connected of what is known: a sidecar in each namespace, and the proxy beside each workload.
+func known(g *compile.Graph, root, cluster string) (*crowd, []selector) {
+	c := &crowd{root: root, cluster: cluster, proxies: map[who]mesh.Proxy{}}
+	var selectors []selector
+	g.Store.Read(func(tx *table.Tx) {
+		namespaces := map[string]bool{root: true}
+		for k := range table.All(tx, g.In.Written.Table) {
+			if k.Namespace != "" {
+				namespaces[k.Namespace] = true
+			}
+		}
+		for k := range table.All(tx, g.Registry.Services) {
+			namespaces[k.Namespace] = true
+		}
+		for _, in := range []*table.Table[config.Key, *config.Object]{
+			g.In.Gateways, g.In.Sidecars, g.In.DestinationRules, g.In.EnvoyFilters, g.In.AuthorizationPolicies,
+			g.In.RequestAuthentications, g.In.PeerAuthentications, g.In.Telemetries, g.In.WasmPlugins,
+		} {
+			for _, o := range table.All(tx, in) {
+				if s, ok := c.selectorOf(o); ok {
+					selectors = append(selectors, s)
+				}
+			}
+		}
+		for k, w := range table.All(tx, g.In.Workloads) {
+			namespaces[k.Namespace] = true
+			c.beside(k.Name, k.Namespace, w.Labels.Map(), w.Addresses, selectors)
+		}
+		for k, o := range table.All(tx, g.In.WorkloadEntries) {
+			spec := config.Spec[*networking.WorkloadEntry](o)
+			c.beside(k.Name, k.Namespace, spec.GetLabels(), spec.GetAddress(), selectors)
+		}
+		for k, o := range table.All(tx, g.In.WorkloadGroups) {
+			spec := config.Spec[*networking.WorkloadGroup](o)
+			labels := map[string]string{}
+			maps.Copy(labels, spec.GetTemplate().GetLabels())
+			maps.Copy(labels, spec.GetMetadata().GetLabels())
+			c.beside(k.Name, k.Namespace, labels, "", selectors)
+		}
+		for _, n := range slices.Sorted(maps.Keys(namespaces)) {
+			c.add(who{namespace: n}, "any", "")
+		}
+	})
+	return c, selectors
+}
+
+// beside adds the proxy beside a workload: a gateway's where a Gateway selects it.
+func (c *crowd) beside(name, namespace string, labels map[string]string, addresses string, selectors []selector) {
+	labels = maps.Clone(labels)
+	for _, one := range perPod() {
+		delete(labels, one)
+	}
+	w := who{namespace: namespace, labels: mesh.MakeLabels(labels)}
+	w.router = slices.ContainsFunc(selectors, func(s selector) bool {
+		return s.router && s.labels != "" && w.labels.SelectedBy(s.labels)
+	})
+	c.add(w, name, addresses)
+}
+
+// selectorOf is whom an object selects by labels; false: nobody in particular.
+func (c *crowd) selectorOf(o *config.Object) (selector, bool) {
+	s := selector{namespace: o.Namespace, object: o}
+	if o.Namespace == c.root && o.Kind != config.Sidecar && o.Kind != config.DestinationRule {
+		s.namespace = ""
+	}
+	labels := map[string]string{}
+	switch spec := o.Spec.(type) {
+	case *networking.Gateway:
+		s.namespace, s.router, labels = "", true, spec.GetSelector()
+		s.labels = mesh.MakeLabels(labels)
+		return s, true
+	case *networking.Sidecar:
+		labels = spec.GetWorkloadSelector().GetLabels()
+	case *networking.EnvoyFilter:
+		labels = spec.GetWorkloadSelector().GetLabels()
+	case *networking.DestinationRule:
+		labels = spec.GetWorkloadSelector().GetMatchLabels()
+	case interface {
+		GetSelector() *typev1beta1.WorkloadSelector
+	}:
+		labels = spec.GetSelector().GetMatchLabels()
+	}
+	s.labels = mesh.MakeLabels(labels)
+	return s, s.labels != ""
+}
+
+// suppose adds proxies for what selects none: what users wrote for it is looked at all the same. A gateway's proxy stands in the
+// namespace in which most of the Secrets are that its Gateways name.
+func (c *crowd) suppose(selectors []selector, secrets func(namespace, name string) bool) {
+	for i, s := range selectors {
+		found := slices.ContainsFunc(c.named, func(w who) bool {
+			return (s.namespace == "" || s.namespace == w.namespace) && (w.router || !s.router) && w.labels.SelectedBy(s.labels)
+		})
+		if found {
+			continue
+		}
+		w := who{namespace: cmp.Or(s.namespace, c.root), labels: s.labels, router: s.router}
+		if s.router {
+			w.namespace = c.home(s.labels, selectors[i:], secrets)
+		}
+		c.add(w, fmt.Sprintf("supposed-%d", i), "")
+	}
+}
+
+// home is the namespace where a gateway's proxies would find most of what the Gateways name that select them; of two the root.
+func (c *crowd) home(labels mesh.Labels, selectors []selector, secrets func(namespace, name string) bool) string {
+	best, most := c.root, 0
+	count := func(namespace string) (n int) {
+		for _, s := range selectors {
+			spec, ok := s.object.Spec.(*networking.Gateway)
+			if !ok || !labels.SelectedBy(s.labels) {
+				continue
+			}
+			for _, server := range spec.GetServers() {
+				for _, name := range append([]string{server.GetTls().GetCredentialName()}, server.GetTls().GetCredentialNames()...) {
+					if name != "" && secrets(namespace, name) {
+						n++
+					}
+				}
+			}
+		}
+		return n
+	}
+	tried := map[string]bool{}
+	for _, namespace := range append([]string{c.root}, namespacesOf(selectors)...) {
+		if tried[namespace] {
+			continue
+		}
+		tried[namespace] = true
+		if n := count(namespace); n > most {
+			best, most = namespace, n
+		}
+	}
+	return best
+}
+
+func namespacesOf(selectors []selector) (out []string) {
+	for _, s := range selectors {
+		if s.router {
+			out = append(out, s.object.Namespace)
+		}
+	}
+	return out
+}

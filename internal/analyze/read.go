@@ -1,0 +1,133 @@
+package analyze
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"fairway/internal/config"
+	"fairway/internal/disk"
+	"fairway/internal/printable"
+)
+
+// Stdin is the path that stands for the standard input.
+const Stdin = "-"
+
+// Bounds on what one call reads.
+const (
+	maxFiles = 20_000
+	maxTotal = 512 << 20 // bytes
+)
+
+// text is one file as it was read.
+type text struct {
+	name string // as problems call it
+	docs []config.Document
+}
+
+// reading reads the files of one call. What cannot be read is kept, and all else is read all the same.
+type reading struct {
+	stdin     io.Reader
+	recursive bool
+	texts     []text
+	seen      map[string]bool // a file counts once, whatever paths lead to it
+	total     int
+	errs      []error
+}
+
+// path reads a file, or those of a folder that hold YAML or JSON: of folders in it too where that is asked for.
+func (r *reading) path(path string) {
+	if path == Stdin {
+		r.take("standard input", func() ([]byte, error) { return io.ReadAll(io.LimitReader(r.stdin, disk.MaxFile+1)) })
+		return
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		r.errs = append(r.errs, err)
+	case info.IsDir():
+		r.folder(path)
+	default:
+		r.file(path)
+	}
+}
+
+func (r *reading) file(path string) {
+	clean := filepath.Clean(path)
+	if r.seen[clean] {
+		return
+	}
+	r.seen[clean] = true
+	r.take(clean, func() ([]byte, error) { return disk.Stream(clean, disk.MaxFile) })
+}
+
+func (r *reading) folder(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		r.errs = append(r.errs, err)
+		return
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		info, err := os.Stat(path) // where a link leads
+		switch {
+		case err != nil:
+			r.errs = append(r.errs, err)
+		case info.IsDir() && e.IsDir() && r.recursive: // a folder that a link leads to may hold the link
+			r.folder(path)
+		case info.Mode().IsRegular() && holdsObjects(e.Name()):
+			r.file(path)
+		}
+	}
+}
+
+// holdsObjects says whether a file of that name is read where it stands in a folder.
+func holdsObjects(name string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(name)))
+}
+
+// take reads one text and takes it apart.
+func (r *reading) take(name string, read func() ([]byte, error)) {
+	shown := printable.Text(name, printable.Long)
+	if len(r.texts) == maxFiles || r.total > maxTotal {
+		if r.total >= 0 {
+			r.errs = append(r.errs, fmt.Errorf("%s and what comes after it is not read: at most %d files, of %d MiB in all, are read at once",
+				shown, maxFiles, maxTotal>>20))
+		}
+		r.total = -1
+	}
+	if r.total < 0 {
+		return
+	}
+	data, err := read()
+	if err == nil && len(data) > disk.MaxFile {
+		err = fmt.Errorf("%s: it has more than %d bytes", shown, disk.MaxFile)
+	}
+	if err != nil {
+		r.errs = append(r.errs, err)
+		return
+	}
+	docs := config.Split(shown, data)
+	if len(docs) > config.MaxDocuments {
+		r.errs = append(r.errs, fmt.Errorf("%s: it holds more than %d documents", shown, config.MaxDocuments))
+		return
+	}
+	r.total += len(data)
+	r.texts = append(r.texts, text{shown, docs})
+}
+
+// read reads all paths. The error joins what could not be read.
+func read(paths []string, recursive bool, stdin io.Reader) ([]text, error) {
+	r := &reading{stdin: stdin, recursive: recursive, seen: map[string]bool{}}
+	for _, path := range paths {
+		r.path(path)
+	}
+	return r.texts, errors.Join(r.errs...)
+}
