@@ -51,7 +51,7 @@ func install(ctx context.Context, log io.Writer, p place, build builder) error {
 	defer os.RemoveAll(scratch)
 
 	begun := time.Now()
-	fmt.Fprintf(log, "building Kubernetes %s (etcd, API server, controller manager) into %s: this takes minutes, once\n", Version, dir)
+	fmt.Fprintf(log, "building Kubernetes %s (etcd, API server, controller manager, kubectl) into %s: this takes minutes, once\n", Version, dir)
 	built := filepath.Join(scratch, "kube")
 	if err := build(ctx, log, p.module, built); err != nil {
 		return fmt.Errorf("build Kubernetes: %w; or set %s to the path of a binary built of tools/kube", err, Variable)

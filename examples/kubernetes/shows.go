@@ -61,10 +61,17 @@ metadata: {name: reviews, namespace: shop}
 spec: {hosts: [reviews], http: [{route: [{destination: {host: reviews, subset: %s}}]}]}
 `
 
+// apply is `kubectl apply -f -`, and shows what it prints.
+func (d demo) apply(text string) {
+	for line := range strings.Lines(d.Kubectl(d.s, text, "apply", "-f", "-")) {
+		fmt.Print("  kubectl: ", line)
+	}
+}
+
 func (d demo) routes(page *kubelet.Pod) {
 	at := d.VIP(d.s, "reviews")
 	for _, version := range []string{"v2", "v1"} {
-		d.Apply(d.s, fmt.Sprintf(rules, version))
+		d.apply(fmt.Sprintf(rules, version))
 		begun := time.Now()
 		rig.Eventually(d.s, func() error {
 			for range 5 { // the other one would be asked too
@@ -80,7 +87,7 @@ func (d demo) routes(page *kubelet.Pod) {
 }
 
 func (d demo) strict(page, ratings *kubelet.Pod) {
-	d.Apply(d.s, `
+	d.apply(`
 apiVersion: v1
 kind: Pod
 metadata: {name: stranger, namespace: shop, labels: {app: stranger, sidecar.istio.io/inject: "false"}}
@@ -107,7 +114,7 @@ spec: {mtls: {mode: STRICT}}
 func (d demo) ingress() {
 	first, second := world.NewCertificate(d.s), world.NewCertificate(d.s)
 	d.Gateway(d.s)
-	d.Apply(d.s, first.Object)
+	d.apply(first.Object)
 	gateway := d.Ready(d.s, "edge", "istio", "ingressgateway", 1)[0]
 	request := func(of ...world.Certificate) live.Request {
 		config := &tls.Config{ServerName: "shop.example", RootCAs: x509.NewCertPool()}
@@ -128,7 +135,7 @@ func (d demo) ingress() {
 	serves(first)
 	fmt.Println("  https://shop.example shows the page by the gateway")
 	load := live.StartLoad(d.s, paced(live.HTTPClients("clients", 2, request(first, second))))
-	d.Apply(d.s, second.Object)
+	d.apply(second.Object)
 	begun := time.Now()
 	serves(second)
 	fmt.Printf("  another certificate in the Secret is shown after %s\n", since(begun))

@@ -3,6 +3,7 @@ package histories
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -105,6 +106,8 @@ func (w *kubernetes) do(a action) {
 		w.configure("mesh", *a.Mesh)
 	case a.Networks != nil:
 		w.configure("meshNetworks", *a.Networks)
+	case a.Condition != nil:
+		w.note(func(ctx context.Context) error { return w.say(ctx, *a.Condition) })
 	case a.Outage != "":
 		w.outage = a.Outage
 	}
@@ -116,6 +119,28 @@ func (w *kubernetes) of(d *document) server {
 		return w.west
 	}
 	return w.server
+}
+
+// say writes a condition, with what else that status is to say. A WorkloadEntry that is not there is left out.
+func (w *kubernetes) say(ctx context.Context, c condition) error {
+	conditions := []map[string]string{}
+	if c.Others {
+		conditions = append(conditions, map[string]string{"type": "Seen", "status": "True"})
+	}
+	if c.Status != "" {
+		conditions = append(conditions, map[string]string{"type": "Healthy", "status": c.Status, "message": "said by another"})
+	}
+	body, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": conditions}})
+	if err != nil {
+		return err
+	}
+	path := fmt.Sprintf("/apis/networking.istio.io/v1/namespaces/%s/workloadentries/%s/status", c.Namespace, c.Name)
+	_, err = w.Do(ctx, http.MethodPatch, path, "application/merge-patch+json", body)
+	var answer *cluster.Refused
+	if errors.As(err, &answer) && answer.Status == http.StatusNotFound {
+		return nil
+	}
+	return err
 }
 
 func (w *kubernetes) note(change func(context.Context) error) { w.changes = append(w.changes, change) }

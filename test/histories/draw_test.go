@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"fairway/internal/config"
 )
@@ -60,6 +61,11 @@ func (w *writer) step() (out step) {
 	if w.cluster && w.often(1) {
 		out = append(step{{West: pick(w.draw, "yes", "yes", "no")}}, out...)
 	}
+	if w.cluster && w.often(4) {
+		if c, some := w.condition(); some {
+			out = append(out, action{Condition: c})
+		}
+	}
 	for w.often(2) { // at the same time
 		out = append(out, w.arrival())
 	}
@@ -108,6 +114,23 @@ func (w *writer) good() document {
 
 func (w *writer) any() document {
 	return w.objects[pick(w.draw, slices.Sorted(maps.Keys(w.objects))...)]
+}
+
+// condition draws what is said of a WorkloadEntry that is there.
+func (w *writer) condition() (*condition, bool) {
+	var entries []string
+	for _, key := range slices.Sorted(maps.Keys(w.objects)) {
+		if at, is := strings.CutPrefix(key, "WorkloadEntry/"); is {
+			entries = append(entries, at)
+		}
+	}
+	if len(entries) == 0 {
+		return nil, false
+	}
+	namespace, name, _ := strings.Cut(pick(w.draw, entries...), "/")
+	return &condition{
+		Namespace: namespace, Name: name, Status: pick(w.draw, "True", "True", "False", "False", "Unknown", ""), Others: w.often(3),
+	}, true
 }
 
 // clear removes all objects at once.

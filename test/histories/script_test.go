@@ -26,6 +26,8 @@ type action struct {
 	Restart bool `json:"restart,omitempty"`
 	// what befalls the API server while the cluster changes: cut, compacted, killed
 	Outage string `json:"outage,omitempty"`
+	// somebody else says in the API server how the application of a WorkloadEntry is
+	Condition *condition `json:"condition,omitempty"`
 	// whether a Secret names the other cluster from now on: yes, no
 	West string `json:"west,omitempty"`
 	// a proxy comes; one of that name that is there leaves first, and what it held is held by the one that comes
@@ -40,6 +42,14 @@ type document struct {
 	Key  string `json:"key"` // kind, namespace and name
 	Text string `json:"text,omitempty"`
 	West bool   `json:"west,omitempty"` // it is the other cluster's
+}
+
+// condition is what the condition Healthy in the status of a WorkloadEntry says from now on.
+type condition struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Status    string `json:"status,omitempty"` // True, False, Unknown; empty: it is taken away
+	Others    bool   `json:"others,omitempty"` // another condition stands before it
 }
 
 // proxy is what one says of itself, and how it speaks.

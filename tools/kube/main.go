@@ -1,13 +1,17 @@
-// Command kube is etcd, the Kubernetes API server and its controller manager in one program, for the tests: kube NAME ARGS...
+// Command kube is etcd, the Kubernetes API server, its controller manager and kubectl in one program, for the tests: kube NAME ARGS...
+// A link to it whose name is kubectl is that, as users call it: kubectl ARGS...
 // It is a module of its own, so that the control plane's module never names what it is made of.
 package main
 
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 
@@ -17,10 +21,11 @@ import (
 )
 
 func main() {
-	if len(os.Args) < 2 {
+	if name := filepath.Base(os.Args[0]); name == "kubectl" {
+		os.Args[0] = name
+	} else if os.Args = os.Args[1:]; len(os.Args) == 0 {
 		refuse("")
 	}
-	os.Args = os.Args[1:]
 	switch name := os.Args[0]; name {
 	case "etcd":
 		etcdmain.Main(os.Args)
@@ -28,12 +33,16 @@ func main() {
 		os.Exit(cli.Run(apiserver.NewAPIServerCommand()))
 	case "kube-controller-manager":
 		os.Exit(cli.Run(controllers.NewControllerManagerCommand()))
+	case "kubectl":
+		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
+			cmdutil.CheckErr(err) // prints it, and ends the program
+		}
 	default:
 		refuse(name)
 	}
 }
 
 func refuse(name string) {
-	fmt.Fprintf(os.Stderr, "kube: no program %q: say etcd, kube-apiserver or kube-controller-manager\n", name)
+	fmt.Fprintf(os.Stderr, "kube: no program %q: say etcd, kube-apiserver, kube-controller-manager or kubectl\n", name)
 	os.Exit(2)
 }

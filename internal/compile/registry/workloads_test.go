@@ -76,30 +76,30 @@ func TestSlicesJoinWorkloadsMachinesAndNamespaces(t *testing.T) {
 			2,
 		},
 		{"a workload", source.Rows{Workloads: []mesh.Workload{pod("a", "10.0.0.1", "m1", map[string]string{"app": "db"})}}, source.Keys{},
-			"a 10.0.0.1 labels=app=db machine=m1 identity=sa-a", 3}, // the registry tells of workloads: what has none waits for it
+			"a 10.0.0.1 labels=app=db machine=Kubernetes/east/m1 identity=sa-a", 3}, // the registry tells of workloads: what has none waits for it
 		{"its machine", source.Rows{Machines: []mesh.Machine{machine("m1", "r/z")}}, source.Keys{},
-			"a 10.0.0.1 labels=app=db locality=r/z machine=m1 identity=sa-a", 2},
+			"a 10.0.0.1 labels=app=db locality=r/z machine=Kubernetes/east/m1 identity=sa-a", 2},
 		{"a workload that says where it is", source.Rows{Workloads: []mesh.Workload{
 			pod("c", "10.0.0.3", "m1", map[string]string{"istio-locality": "q.y"}),
 		}}, source.Keys{},
-			"a 10.0.0.1 labels=app=db locality=r/z machine=m1 identity=sa-a\n" +
-				"c 10.0.0.3 labels=istio-locality=q.y locality=q/y machine=m1 identity=sa-c", 2},
+			"a 10.0.0.1 labels=app=db locality=r/z machine=Kubernetes/east/m1 identity=sa-a\n" +
+				"c 10.0.0.3 labels=istio-locality=q.y locality=q/y machine=Kubernetes/east/m1 identity=sa-c", 2},
 		{
 			"the namespace's network",
 			source.Rows{Namespaces: []mesh.Namespace{namespace(map[string]string{"topology.istio.io/network": "n1"})}},
 			source.Keys{},
-			"a 10.0.0.1 labels=app=db locality=r/z network=n1 machine=m1 identity=sa-a\n" +
-				"c 10.0.0.3 labels=istio-locality=q.y locality=q/y network=n1 machine=m1 identity=sa-c",
+			"a 10.0.0.1 labels=app=db locality=r/z network=n1 machine=Kubernetes/east/m1 identity=sa-a\n" +
+				"c 10.0.0.3 labels=istio-locality=q.y locality=q/y network=n1 machine=Kubernetes/east/m1 identity=sa-c",
 			4,
 		},
 		{"another label of the namespace", source.Rows{Namespaces: []mesh.Namespace{
 			namespace(map[string]string{"topology.istio.io/network": "n1", "team": "x"}),
 		}}, source.Keys{},
-			"a 10.0.0.1 labels=app=db locality=r/z network=n1 machine=m1 identity=sa-a\n" +
-				"c 10.0.0.3 labels=istio-locality=q.y locality=q/y network=n1 machine=m1 identity=sa-c", 4},
+			"a 10.0.0.1 labels=app=db locality=r/z network=n1 machine=Kubernetes/east/m1 identity=sa-a\n" +
+				"c 10.0.0.3 labels=istio-locality=q.y locality=q/y network=n1 machine=Kubernetes/east/m1 identity=sa-c", 4},
 		{"an endpoint less", source.Rows{Slices: []*mesh.Slice{slice("1", "a=10.0.0.1")}}, source.Keys{},
-			"a 10.0.0.1 labels=app=db locality=r/z network=n1 machine=m1 identity=sa-a\n" +
-				"c 10.0.0.3 labels=istio-locality=q.y locality=q/y network=n1 machine=m1 identity=sa-c", 1},
+			"a 10.0.0.1 labels=app=db locality=r/z network=n1 machine=Kubernetes/east/m1 identity=sa-a\n" +
+				"c 10.0.0.3 labels=istio-locality=q.y locality=q/y network=n1 machine=Kubernetes/east/m1 identity=sa-c", 1},
 		{"everything goes but the slices", source.Rows{}, source.Keys{
 			Workloads: []mesh.WorkloadKey{pod("a", "", "", nil).Key, pod("c", "", "", nil).Key},
 			Machines:  []mesh.MachineKey{machine("m1", "").Key}, Namespaces: []mesh.NamespaceKey{namespace(nil).Key},

@@ -55,9 +55,12 @@ const (
 	disbelief  = 10 * time.Second // how long one is refused that it did not know
 	maxAnswer  = 1 << 20          // bytes of one
 	// Clocks differ. The API server's decides whether a token has ended: one that ended by the own clock is asked about for so
-	// long (clocks), and where it is taken it is taken for disagreed: nobody knows when it ends by this clock.
+	// long (clocks), and where it is taken it is taken for disagreed: nobody knows when it ends by this clock. But API servers
+	// remember for some seconds (remembers) what they said of a token, past its end too: one that ended just now is taken for as
+	// long again as it has been over, so that it is asked about again before long.
 	clocks    = 24 * time.Hour
 	disagreed = 10 * time.Minute
+	remembers = 10 * time.Second
 )
 
 // bounded has API servers, which may be strangers', say so much and no more.
@@ -191,7 +194,7 @@ func (t *Tokens) caller(s authenticationv1.TokenReviewStatus, said claims) (auth
 			t.o.Log.Warn("the API server's clock is behind the control plane's, or this one is ahead: it takes a token that has ended here",
 				"account", printable.Text(said.Subject, printable.Short), "ended", stamp(until), "now", stamp(now))
 		})
-		until = now.Add(disagreed)
+		until = now.Add(min(disagreed, max(remembers, now.Sub(until))))
 	}
 	return authn.Caller{ID: id, By: "token", Until: until, Cluster: t.o.Cluster}, nil
 }

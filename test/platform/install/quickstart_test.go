@@ -53,7 +53,14 @@ func TestQuickStart(t *testing.T) {
 			}
 			continue
 		}
-		w.kubectl(t, line, words[1:])
+		out := w.kubectl(t, "", words[1:]...)
+		if words[0] != "kubectl" {
+			t.Fatalf("the test does not know %q", line)
+		}
+		if strings.Contains(out, "deployment.apps/") {
+			w.bothRun(t)
+		}
+		printed[strings.Join(words[1:], " ")] = out
 	}
 	out := printed["check-inject"]
 	if !strings.Contains(out, " yes ") || !strings.Contains(out, "the namespace says istio-injection=enabled") {
@@ -74,27 +81,62 @@ func (w *world) webhooks() []string {
 	}
 }
 
-// kubectl does what a line asks kubectl for, with requests of the test's own.
-func (w *world) kubectl(t *testing.T, line string, args []string) {
+// kubectl runs kubectl as the administrator, in the project's folder, and returns what it prints.
+func (w *world) kubectl(t *testing.T, input string, args ...string) string {
 	t.Helper()
-	switch {
-	case len(args) == 3 && args[0] == "create" && args[1] == "namespace":
-		w.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+args[2]+"}")
-	case len(args) == 4 && args[0] == "label" && args[1] == "namespace":
-		name, value, _ := strings.Cut(args[3], "=")
-		w.Patch(t, "/api/v1/namespaces/"+args[2], fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, name, value))
-	case len(args) == 3 && args[0] == "apply" && args[1] == "-f":
-		text, err := os.ReadFile(filepath.Join(root, args[2]))
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.Apply(t, string(text))
-		if strings.Contains(string(text), "kind: Deployment") {
-			w.bothRun(t)
-		}
-	default:
-		t.Fatalf("the test does not know what %q asks for", line)
+	out, err := w.Kubectl(t.Context(), w.user.kubeconfig, root, input, args...)
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
+	return out
+}
+
+// TestKubectlSaysWhy: a rule that is wrong is refused as it is applied, and kubectl prints which field is wrong, and what would be
+// right. What is in force stays, and so it is with a rule that is changed for the worse.
+func TestKubectlSaysWhy(t *testing.T) {
+	w := start(t)
+	w.does(t, w.webhooks()...)
+	w.kubectl(t, "", "create", "namespace", "shop")
+	rule := func(timeout string) string {
+		return `
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: web, namespace: shop}
+spec: {hosts: [web], http: [{timeout: ` + timeout + `, route: [{destination: {host: web}}]}]}
+`
+	}
+	refused := func(timeout string) {
+		t.Helper()
+		rig.Eventually(t, func() error { // the API server takes up webhooks within a second
+			out, err := w.Kubectl(t.Context(), w.user.kubeconfig, root, rule(timeout), "apply", "--dry-run=server", "-f", "-")
+			if err == nil {
+				return fmt.Errorf("kubectl applies it: %s", out)
+			}
+			for _, want := range []string{"denied the request", "spec.http[0].timeout", timeout} {
+				if !strings.Contains(out, want) {
+					return fmt.Errorf("kubectl does not print %q:\n%s", want, out)
+				}
+			}
+			return nil
+		})
+		out, err := w.Kubectl(t.Context(), w.user.kubeconfig, root, rule(timeout), "apply", "-f", "-")
+		if err == nil || !strings.Contains(out, "spec.http[0].timeout") {
+			t.Errorf("kubectl ends with %v, and prints\n%s", err, out)
+		}
+	}
+	refused("-1s")
+	if out := w.kubectl(t, "", "get", "virtualservices", "-n", "shop"); !strings.Contains(out, "No resources found") {
+		t.Errorf("what was refused is there:\n%s", out)
+	}
+	if out := w.kubectl(t, rule("2s"), "apply", "-f", "-"); !strings.Contains(out, "virtualservice.networking.istio.io/web created") {
+		t.Errorf("kubectl prints\n%s", out)
+	}
+	refused("-3s")
+	timeout := []string{"get", "virtualservice", "web", "-n", "shop", "-o", "jsonpath={.spec.http[0].timeout}"}
+	if out := w.kubectl(t, "", timeout...); out != "2s" {
+		t.Errorf("the rule has the timeout %q", out)
+	}
+	w.kubectl(t, rule("2s"), "delete", "-f", "-")
 }
 
 // bothRun waits until the quick start's pods are there, with their proxies.

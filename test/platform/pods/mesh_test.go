@@ -19,8 +19,20 @@ func TestMain(m *testing.M) {
 	os.Exit(rig.Main(m, world.Programs...))
 }
 
-// mesh is a world with this package's checks.
+// mesh is a world with this package's checks. What users write there, kubectl applies.
 type mesh struct{ *world.World }
+
+// Apply is `kubectl apply -f -`.
+func (w mesh) Apply(t *testing.T, text string) {
+	t.Helper()
+	w.Kubectl(t, text, "apply", "-f", "-")
+}
+
+// Delete is `kubectl delete -f -`, with hardly any grace. It returns when all is gone.
+func (w mesh) Delete(t *testing.T, text string) {
+	t.Helper()
+	w.Kubectl(t, text, "delete", "--now", "-f", "-")
+}
 
 // TestMesh is a mesh in a cluster, as a user meets it: each part goes on with what those before it left.
 func TestMesh(t *testing.T) {
@@ -99,7 +111,7 @@ func (w mesh) calls(t *testing.T, page, ratings *kubelet.Pod) {
 	}
 }
 
-// routes: who reviews are asked for by is changed while requests run.
+// routes: who reviews are asked for by is changed while requests run, until the rules are deleted.
 func (w mesh) routes(t *testing.T, page *kubelet.Pod) {
 	at := w.VIP(t, "reviews")
 	for _, c := range []struct{ version, other string }{{"v2", "v1"}, {"v1", "v2"}} {
@@ -118,6 +130,21 @@ func (w mesh) routes(t *testing.T, page *kubelet.Pod) {
 		}
 		t.Logf("all go to %s after %s", c.version, time.Since(begun))
 	}
+	w.Delete(t, rig.Text(t, "routes.yaml", rig.Pairs("version", "v1", "other", "v2")))
+	rig.Eventually(t, func() error {
+		seen := map[string]bool{}
+		for range 8 {
+			a, err := world.Ask(page.DialContext, at, "reviews", nil)
+			if err != nil {
+				return err
+			}
+			seen[a.Version] = true
+		}
+		if len(seen) != 2 {
+			return fmt.Errorf("without rules %v answer", seen)
+		}
+		return nil
+	})
 }
 
 // strict: a pod without a sidecar is let in until a PeerAuthentication says that nobody is who does not prove who it is.
