@@ -207,7 +207,7 @@ func (a *analysis) hasSecret(namespace, name string) (is bool) {
 }
 
 // aboutSelecting says whether a problem is that an object selects nobody.
-func aboutSelecting(p mesh.Problem) bool { return p.Code == code.NoRouter }
+func aboutSelecting(p mesh.Problem) bool { return p.Code == code.NoRouter || p.Code == code.NoWorkload }
 
 // aboutOthers says whether a problem is of what this program cannot know: who may have a Secret is decided by what proxies prove, and
 // issuers are not asked for keys.

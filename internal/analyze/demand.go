@@ -38,8 +38,10 @@ type who struct {
 type crowd struct {
 	root    string
 	cluster string
-	named   []who              // in the order in which they were found
-	proxies map[who]mesh.Proxy // by what tells them apart
+	named   []who // in the order in which they were found
+	// namespaces are all that something is in.
+	namespaces []string
+	proxies    map[who]mesh.Proxy // by what tells them apart
 }
 
 func (c *crowd) add(w who, name, addresses string) {
@@ -70,12 +72,12 @@ type selector struct {
 	object    *config.Object
 }
 
-// known works out who would be connected of what is known: a sidecar in each namespace, and the proxy beside each workload.
+// known works out who would be connected of what is known: the proxy beside each workload.
 func known(g *compile.Graph, root, cluster string) (*crowd, []selector) {
 	c := &crowd{root: root, cluster: cluster, proxies: map[who]mesh.Proxy{}}
 	var selectors []selector
+	namespaces := map[string]bool{root: true}
 	g.Store.Read(func(tx *table.Tx) {
-		namespaces := map[string]bool{root: true}
 		for k := range table.All(tx, g.In.Written.Table) {
 			if k.Namespace != "" {
 				namespaces[k.Namespace] = true
@@ -109,10 +111,8 @@ func known(g *compile.Graph, root, cluster string) (*crowd, []selector) {
 			maps.Copy(labels, spec.GetMetadata().GetLabels())
 			c.beside(k.Name, k.Namespace, labels, "", selectors)
 		}
-		for _, n := range slices.Sorted(maps.Keys(namespaces)) {
-			c.add(who{namespace: n}, "any", "")
-		}
 	})
+	c.namespaces = slices.Sorted(maps.Keys(namespaces))
 	return c, selectors
 }
 
@@ -156,9 +156,13 @@ func (c *crowd) selectorOf(o *config.Object) (selector, bool) {
 	return s, s.labels != ""
 }
 
-// suppose adds proxies for what selects none: what users wrote for it is looked at all the same. A gateway's proxy stands in the
+// suppose adds a sidecar in each namespace, and proxies for what selects none: what users wrote for it is looked at all the
+// same. A gateway's proxy stands in the
 // namespace in which most of the Secrets are that its Gateways name.
 func (c *crowd) suppose(selectors []selector, secrets func(namespace, name string) bool) {
+	for _, n := range c.namespaces {
+		c.add(who{namespace: n}, "any", "")
+	}
 	for i, s := range selectors {
 		found := slices.ContainsFunc(c.named, func(w who) bool {
 			return (s.namespace == "" || s.namespace == w.namespace) && (w.router || !s.router) && w.labels.SelectedBy(s.labels)

@@ -94,7 +94,8 @@ func (r *reader) own(doc config.Document, tree map[string]any) bool {
 
 // readers are what objects are read by, by API group and kind.
 func (r *reader) readers() map[string]func(config.Document, map[string]any) {
-	template := func(read func(tree map[string]any) (*metav1.ObjectMeta, *corev1.PodTemplateSpec, error)) func(config.Document, map[string]any) {
+	type parse = func(tree map[string]any) (*metav1.ObjectMeta, *corev1.PodTemplateSpec, error)
+	template := func(read parse) func(config.Document, map[string]any) {
 		return func(doc config.Document, tree map[string]any) {
 			meta, pod, err := read(tree)
 			if r.is(doc, tree, meta, err) && pod != nil {

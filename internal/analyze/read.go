@@ -42,7 +42,9 @@ type reading struct {
 // path reads a file, or those of a folder that hold YAML or JSON: of folders in it too where that is asked for.
 func (r *reading) path(path string) {
 	if path == Stdin {
-		r.take("standard input", func() ([]byte, error) { return io.ReadAll(io.LimitReader(r.stdin, disk.MaxFile+1)) })
+		r.take("standard input", func() ([]byte, error) {
+			return io.ReadAll(io.LimitReader(r.stdin, disk.MaxFile+1))
+		})
 		return
 	}
 	info, err := os.Stat(path)
@@ -98,8 +100,8 @@ func (r *reading) take(name string, read func() ([]byte, error)) {
 	shown := printable.Text(name, printable.Long)
 	if len(r.texts) == maxFiles || r.total > maxTotal {
 		if r.total >= 0 {
-			r.errs = append(r.errs, fmt.Errorf("%s and what comes after it is not read: at most %d files, of %d MiB in all, are read at once",
-				shown, maxFiles, maxTotal>>20))
+			r.errs = append(r.errs, fmt.Errorf(
+				"%s and what comes after it is not read: at most %d files, of %d MiB in all, are read at once", shown, maxFiles, maxTotal>>20))
 		}
 		r.total = -1
 	}

@@ -63,7 +63,9 @@ func (r *reader) serving(objects []*config.Object) (rows source.Rows) {
 		if len(s.Spec.Selector) == 0 || s.Spec.Type == corev1.ServiceTypeExternalName || r.sliced[what{"Service", s.Namespace, s.Name}] {
 			continue
 		}
-		pods := slices.DeleteFunc(slices.Clone(byNamespace[s.Namespace]), func(p *corev1.Pod) bool { return !has(p.Labels, s.Spec.Selector) })
+		pods := slices.DeleteFunc(slices.Clone(byNamespace[s.Namespace]), func(p *corev1.Pod) bool {
+			return !has(p.Labels, s.Spec.Selector)
+		})
 		if len(pods) == 0 && r.alone {
 			pods = r.supposed(s, unknown[r.registry.ServiceKey(s.Namespace, s.Name).Host])
 		}

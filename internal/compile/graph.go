@@ -23,6 +23,7 @@ import (
 	"fairway/internal/compile/secret"
 	"fairway/internal/compile/sidecar"
 	"fairway/internal/compile/telemetry"
+	"fairway/internal/compile/unselected"
 	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
 	"fairway/internal/jwks"
@@ -89,6 +90,7 @@ func New(opts Options) *Graph {
 	networks := network.Declare(in, reg)
 	peers := peer.Declare(in)
 	who := vouch.Declare(in)
+	unselected.Declare(in, who)
 	side := sidecar.Declare(in)
 	policies := policy.Declare(in, who, reg)
 	patches := patch.Declare(in, who)

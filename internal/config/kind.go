@@ -73,6 +73,8 @@ func (k *kind) decode(w *draft) proto.Message {
 		w.Fail("metadata.annotations["+security.DryRun+"]", code.NotSupported,
 			"only an AuthorizationPolicy can be tried out", "leave the annotation out")
 	}
-	k.rules(rule.New(&w.Report, rule.Metadata{Namespace: w.key.Namespace, Annotations: w.annotations}), spec)
+	check := rule.New(&w.Report, rule.Metadata{Namespace: w.key.Namespace, Annotations: w.annotations})
+	k.rules(check, spec)
+	warnDeprecated(check, *report.Spec(), spec.ProtoReflect())
 	return spec
 }

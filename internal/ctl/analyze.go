@@ -35,19 +35,20 @@ func (s *session) analyze() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "analyze [FILE|FOLDER|-]...",
 		Short: "What is wrong with files, or with what a cluster has, before a control plane carries it out",
-		Long: "Reads files of Istio's and Kubernetes' objects, and says of them what pilotctl problems says once a control plane has them. No " +
-			"control plane is asked.\nWithout files it reads the kubeconfig's cluster; with --use-kube that and the files, as if these had been " +
-			"applied.\n\nOf files alone it knows what they say: a host that stands in none of them is unknown.\n\n" +
+		Long: "Reads files of Istio's and Kubernetes' objects, and says of them what pilotctl problems says once a control plane has " +
+			"them. No control plane is asked.\nWithout files it reads the kubeconfig's cluster; with --use-kube that and the files, as if " +
+			"these had been applied.\n\nOf files alone it knows what they say: a host that stands in none of them is unknown.\n\n" +
 			"  pilotctl analyze rules/ deploy.yaml\n" +
 			"  pilotctl analyze --use-kube new.yaml\n" +
 			"  kustomize build | pilotctl analyze -\n\n" +
-			"It ends with 0 where nothing is as bad as --failure-threshold, with 1 where something is, and with 2 where it could not read " +
-			"what it was to read.",
+			"It ends with 0 where nothing is as bad as --failure-threshold, with 1 where something is, and with 2 where it could " +
+			"not read what it was to read.",
 		PreRunE: func(_ *cobra.Command, args []string) error { return a.check(s, args) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := analyze.Options{
 				Paths: args, Stdin: cmd.InOrStdin(), Recursive: a.recursive, Within: a.within,
-				MeshConfig: a.meshConfig, Namespace: a.namespace, RootNamespace: s.cluster.Namespace, Revision: a.revision, IgnoreUnknown: a.unknown,
+				MeshConfig: a.meshConfig, Namespace: a.namespace, RootNamespace: s.cluster.Namespace, Revision: a.revision,
+				IgnoreUnknown: a.unknown,
 			}
 			if a.readsCluster(args) {
 				config, err := s.cluster.Config()
@@ -74,7 +75,8 @@ func (s *session) analyze() *cobra.Command {
 		"the one whose problems are told")
 	f.BoolVarP(&a.everywhere, "all-namespaces", "A", false, "tell the problems of all namespaces, which goes before --namespace")
 	f.StringVar(&a.revision, "revision", "", "of a cluster: the objects that the control plane of this revision reads")
-	f.StringVar(&a.meshConfig, "meshConfigFile", "", "file with the mesh configuration (default: the files' or the cluster's, else Istio's defaults)")
+	f.StringVar(&a.meshConfig, "meshConfigFile", "",
+		"file with the mesh configuration (default: the files' or the cluster's, else Istio's defaults)")
 	f.StringVar(&a.fail, "failure-threshold", "Error", "how bad a problem has to be for exit code 1: Info, Warning or Error")
 	f.StringVar(&a.show, "output-threshold", "Info", "how bad a problem has to be to be told: Info, Warning or Error")
 	f.StringVarP(&a.format, "output", "o", "log", "log, json or yaml")

@@ -17,6 +17,7 @@ type Encoded struct {
 	Needs   []string // sorted names of the clusters that a route or listener refers to
 	Secrets []string // sorted names of the secrets that a listener or cluster takes from the stream that it comes by
 	Load    string   // of an EDS cluster: the load assignment it waits for
+	Amended []string // what has its say in it beside whoever made it, in order: which patches matched it
 	Bare    *Bare    // of a route configuration with vhds: how a client without VHDS gets it
 	// Err is why the message may not be sent: its own validation refuses it. What proxies had before stays with them, unless Hides is set.
 	Err error
@@ -76,6 +77,7 @@ func Same(a, b *Encoded) bool {
 		return a == b
 	}
 	return a.Version == b.Version && a.Load == b.Load && slices.Equal(a.Needs, b.Needs) && slices.Equal(a.Secrets, b.Secrets) &&
+		slices.Equal(a.Amended, b.Amended) &&
 		sameBare(a.Bare, b.Bare) &&
 		sameErr(a.Err, b.Err) &&
 		a.Hides == b.Hides

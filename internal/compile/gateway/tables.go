@@ -84,6 +84,7 @@ func Declare(
 	t.declareListeners()
 	t.declareClusters(in.VirtualServices)
 	t.declareChecks(in.Gateways)
+	t.declareShared(in.Gateways)
 	t.Parts = t.parts()
 	return t
 }

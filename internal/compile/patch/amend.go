@@ -2,6 +2,7 @@ package patch
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -111,9 +112,52 @@ func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part 
 		change := func(r *table.Reader, set string, k mesh.ResourceKey, e *envoy.Encoded) *envoy.Encoded {
 			return t.change(r, typ, set, k.Name, e)
 		}
-		parts = append(rest, patched.Over(one, "patched "+strings.ToLower(typ.String()), change))
+		over := patched.Over(one, "patched "+strings.ToLower(typ.String()), change)
+		for _, of := range over.Tables[len(one.Tables):] {
+			t.matched = append(t.matched, table.Index(of, of.Name()+"/by", cmp.Compare[string],
+				func(_ mesh.ResourceKey, e *envoy.Encoded) []string { return e.Amended }))
+		}
+		parts = append(rest, over)
 	}
-	return append(parts, t.added(proxies, xdstype.Clusters), t.added(proxies, xdstype.Listeners))
+	clusters, held := t.added(proxies, xdstype.Clusters)
+	listeners, _ := t.added(proxies, xdstype.Listeners)
+	t.declareUnmatched(held)
+	return append(parts, clusters, listeners)
+}
+
+// declareUnmatched tells authors of patches that are for a connected proxy and match nothing that any such proxy is sent.
+func (t *Tables) declareUnmatched(views *table.Table[addedView, struct{}]) {
+	held := table.Index(views, "patches/held", cmp.Compare[string], func(v addedView, _ struct{}) (out []string) {
+		_, keys := keysOf(v.set)
+		for _, k := range keys {
+			out = append(out, k.String())
+		}
+		return out
+	})
+	table.Derive(t.read, "patches/unmatched", compareKey, table.Same[struct{}],
+		func(r *table.Reader, k key, a *amendment, _ func(key, struct{})) {
+			has := func(of *table.Table[string, table.Rows[mesh.ResourceKey, struct{}]]) bool {
+				return table.Has(r, of, k.String())
+			}
+			if a.standsAlone() || !table.Has(r, held, k.String()) || slices.ContainsFunc(t.matched, has) {
+				return
+			}
+			if o, ok := table.Get(r, t.in.EnvoyFilters, k.filter); ok {
+				r.Note(o.Problem(fmt.Sprintf("spec.configPatches[%d].match", k.at), code.NoMatch, mesh.Warning,
+					"nothing that connected proxies are sent for which the patch is matches: it changes nothing",
+					"pilotctl proxy-config has the names of what there is; match one of those, or leave the patch out"))
+			}
+		})
+}
+
+// standsAlone says whether the patch puts something beside what there is, whatever that is.
+func (a *amendment) standsAlone() bool {
+	for _, typ := range []xdstype.Type{xdstype.Clusters, xdstype.Listeners} {
+		if a.addition(typ, true) != nil || a.addition(typ, false) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // addedView is a layer as proxies have it to which a set of patches adds.
@@ -128,8 +172,8 @@ func compareAdded(a, b addedView) int {
 
 func (v addedView) shelf() mesh.Shelf { return mesh.Shelf{Layer: v.layer, Part: "added by " + v.set} }
 
-// added is what patches add of a type.
-func (t *Tables) added(proxies *demand.Tables, typ xdstype.Type) demand.Part {
+// added is what patches add of a type, and which sets of patches are for connected proxies, by layer.
+func (t *Tables) added(proxies *demand.Tables, typ xdstype.Type) (demand.Part, *table.Table[addedView, struct{}]) {
 	name := "added " + strings.ToLower(typ.String())
 	views := demand.DeclareViews(proxies, name+"/views", compareAdded, func(v addedView) mesh.Layer { return v.layer },
 		func(p demand.Placement) []addedView {
@@ -158,7 +202,7 @@ func (t *Tables) added(proxies *demand.Tables, typ xdstype.Type) demand.Part {
 				}
 			}
 		})
-	return views.Part(typ, addedView.shelf, published)
+	return views.Part(typ, addedView.shelf, published), views.Table
 }
 
 // named is a message that is sent under its name.
@@ -212,12 +256,12 @@ func (t *Tables) note(r *table.Reader, k key, message string) {
 	}
 }
 
-// change applies a set of patches, one after the other, to a resource; nil takes it away. Where one makes what Envoy would
+// change applies a set of patches, one after the other, to a resource, and keeps which of them matched it. Where one makes what Envoy would
 // refuse, it is passed over.
 func (t *Tables) change(r *table.Reader, typ xdstype.Type, set, name string, e *envoy.Encoded) *envoy.Encoded {
 	gateway, keys := keysOf(set)
 	c := changing{typ: typ, name: name, body: e.Body, gateway: gateway}
-	out, clusters := e, []string(nil)
+	out, clusters, by := e, []string(nil), []string(nil)
 	for _, k := range keys {
 		a, ok := table.Get(r, t.read, k)
 		if !ok {
@@ -227,12 +271,15 @@ func (t *Tables) change(r *table.Reader, typ xdstype.Type, set, name string, e *
 			clusters = append(clusters, a.adds)
 		}
 		changed, err := c.apply(a.Patch)
+		if err != nil || changed.Matched {
+			by = append(by, k.String())
+		}
 		switch {
 		case err != nil:
 			t.note(r, k, "the patch cannot be applied: "+err.Error())
 		case !changed.Matched:
 		case changed.Message == nil:
-			return nil
+			return &envoy.Encoded{Err: errRemoved, Hides: true, Amended: by}
 		default:
 			if next := t.encoded(r, k, changed.Message.(envoy.Message), out); next != nil {
 				out, c.message = next, changed.Message
@@ -246,8 +293,18 @@ func (t *Tables) change(r *table.Reader, typ xdstype.Type, set, name string, e *
 		// What a patch puts in may lead to a cluster that another one adds: that goes first.
 		out.Needs = slices.Compact(slices.Sorted(slices.Values(slices.Concat(out.Needs, clusters))))
 	}
+	if out == e && len(by) > 0 {
+		same := *e
+		out = &same
+	}
+	if len(by) > 0 {
+		out.Amended = by
+	}
 	return out
 }
+
+// errRemoved is why proxies are not sent a resource.
+var errRemoved = errors.New("a patch takes it away")
 
 // changing is a resource while patches are applied to it. It is decoded for the first that may match.
 type changing struct {

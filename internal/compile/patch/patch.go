@@ -28,6 +28,11 @@ type key struct {
 	at     int
 }
 
+// String names the entry as Encoded.Amended does.
+func (k key) String() string {
+	return k.filter.Namespace + "/" + k.filter.Name + ":" + strconv.Itoa(k.at)
+}
+
 // patch is who a patch is for.
 type patch struct {
 	key     key
@@ -67,6 +72,8 @@ type Tables struct {
 	Bootstrap *table.Table[mesh.ResourceKey, *envoy.Encoded]
 	filters   *selects.Index[filter]
 	read      *table.Table[key, *amendment]
+	// matched find what is sent by the patches that matched it: one a table of what is sent.
+	matched []*table.Table[string, table.Rows[mesh.ResourceKey, struct{}]]
 }
 
 // Declare declares the package's tables.

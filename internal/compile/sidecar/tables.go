@@ -63,6 +63,8 @@ func (t *Tables) declareDefaults() {
 // else the root namespace's. A Sidecar narrows what its own namespace's proxy sees and gives it nothing, so all labels
 // that the proxy says select it: without its Sidecar it would see more.
 func (t *Tables) Of(r *table.Reader, p vouch.Proxy) (config.Key, bool) {
-	e, ok := t.selects.For(r, t.in.RootNamespace(r), selects.Workload{Namespace: p.Namespace, Labels: p.Said}).Nearest()
+	holding := t.selects.For(r, t.in.RootNamespace(r), selects.Workload{Namespace: p.Namespace, Labels: p.Said})
+	selects.Shadowed(r, t.in.Sidecars, "spec.workloadSelector", holding.Own())
+	e, ok := holding.Nearest()
 	return e.Key, ok
 }

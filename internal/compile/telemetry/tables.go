@@ -40,6 +40,11 @@ func Declare(in *input.Tables, reg *registry.Tables) *Tables {
 			Targets:   selects.TargetsOf(spec.GetTargetRef(), spec.GetTargetRefs()), //nolint:staticcheck // deprecated, still taken
 		}, true
 	})
+	t.index.Alike("telemetries/shadowed", func(r *table.Reader, s selects.Selector, list []selects.Entry[struct{}]) {
+		if s.Labels == "" && s.Targets == "" {
+			selects.Shadowed(r, in.Telemetries, "spec.selector", list)
+		}
+	})
 	table.Derive(in.Mesh, "telemetries/mesh", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			if k.Kind == config.MeshConfig {
@@ -58,6 +63,7 @@ func (t *Tables) Of(r *table.Reader, p vouch.Proxy) string {
 	if list := holding.Namespace(); len(list) > 0 && p.Namespace != t.in.RootNamespace(r) {
 		whole = list[0].Key.Name
 	}
+	selects.Shadowed(r, t.in.Telemetries, "spec.selector", holding.Own())
 	for _, e := range holding.Own() {
 		if p.Labels.SelectedBy(e.Labels) {
 			own = e.Key.Name

@@ -291,21 +291,3 @@ func checkL4Routes(c *rule.Check, at *report.Path, routes []*networking.RouteDes
 	}
 	checkWeights(c, at, weights)
 }
-
-// warnUnreachable: routes are tried in order, so nothing comes past one that matches everything.
-func warnUnreachable(c *rule.Check, at *report.Path, routes []*networking.HTTPRoute) {
-	for i, r := range routes {
-		if len(r.Match) > 0 && !slices.ContainsFunc(r.Match, matchesAll) {
-			continue
-		}
-		for j := i + 1; j < len(routes); j++ {
-			c.Warn(
-				at.Of("http", j),
-				code.Unreachable,
-				fmt.Sprintf("no request gets here: http[%d] before it matches every one", i),
-				"put it first",
-			)
-		}
-		return
-	}
-}

@@ -12,6 +12,8 @@ const (
 	BadName = "BadName"
 	// BadTime: a creationTimestamp is not a time.
 	BadTime = "BadTime"
+	// Deprecated: a field or value is in force, and Istio's API calls it deprecated.
+	Deprecated = "Deprecated"
 	// DuplicateObject: two documents hold the same object: one of them is not in force.
 	DuplicateObject = "DuplicateObject"
 	// ForeignKind: the object is of a kind that this control plane does not read.
@@ -217,8 +219,14 @@ const (
 	BadGateway = "BadGateway"
 	// HostNotServed: no server of the Gateway serves the rule's host to its namespace.
 	HostNotServed = "HostNotServed"
+	// NoMatch: a patch of an EnvoyFilter matches nothing that the proxies are sent that it is for.
+	NoMatch = "NoMatch"
+	// NoWorkload: no workload that is known has the labels that the object selects.
+	NoWorkload = "NoWorkload"
 	// NoRouter: no connected gateway proxy has the labels that the Gateway selects.
 	NoRouter = "NoRouter"
+	// SharedCertificate: several Gateways show one certificate for other hosts.
+	SharedCertificate = "SharedCertificate"
 	// ServerNameConflict: an older server of the port has the TLS server name.
 	ServerNameConflict = "ServerNameConflict"
 	// UnknownGateway: there is no such Gateway.

@@ -1,0 +1,26 @@
+package selects
+
+import (
+	"fmt"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/table"
+)
+
+// Shadowed notes on all but the first of the objects of a kind that select one workload that the first is in force for it alone, where
+// of that kind one holds. The row that notes it is that of the workload. field is where they have their selectors.
+func Shadowed[V any](r *table.Reader, objects *table.Table[config.Key, *config.Object], field string, own []Entry[V]) {
+	for i, e := range own {
+		o, ok := table.Get(r, objects, e.Key)
+		if i == 0 || !ok {
+			continue
+		}
+		first := own[0].Key
+		r.Note(o.Problem(field, code.Shadowed, mesh.Warning,
+			fmt.Sprintf("%s %s/%s, which is older, selects some of the same workloads, and is in force for them alone",
+				first.Kind, first.Namespace, first.Name),
+			"merge the two, or select other workloads"))
+	}
+}

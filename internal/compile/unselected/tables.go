@@ -1,0 +1,151 @@
+package unselected
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+
+	networking "istio.io/api/networking/v1alpha3"
+	typev1beta1 "istio.io/api/type/v1beta1"
+
+	"fairway/internal/compile/input"
+	"fairway/internal/compile/vouch"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/table"
+)
+
+// label is one that workloads of a namespace have; an empty pair stands for any workload of it, an empty namespace for all of the mesh.
+type label struct{ namespace, pair string }
+
+func compareLabel(a, b label) int {
+	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.pair, b.pair))
+}
+
+func labelsOf(namespace string, labels mesh.Labels) []label {
+	out := []label{{namespace: namespace}}
+	for _, pair := range labels.Pairs() {
+		out = append(out, label{namespace, pair})
+	}
+	return out
+}
+
+// finder says whether some workload of one origin has a label, and whether one has all of several.
+type finder struct {
+	any func(*table.Reader, label) bool
+	all func(*table.Reader, []label) bool
+}
+
+// find finds workloads of a table by their labels.
+func find[K comparable, V any](from *table.Table[K, V], compare func(a, b label) int, labels func(K, V) []label) finder {
+	by := table.Index(from, from.Name()+"/labels", compare, labels)
+	return finder{
+		any: func(r *table.Reader, l label) bool { return table.Has(r, by, l) },
+		all: func(r *table.Reader, want []label) bool {
+			if len(want) == 1 {
+				return table.Has(r, by, want[0])
+			}
+			var rest []table.Rows[K, struct{}]
+			for _, l := range want {
+				rows, ok := table.Get(r, by, l)
+				if !ok {
+					return false
+				}
+				rest = append(rest, rows)
+			}
+			for k := range rest[0].All() {
+				in := true
+				for _, rows := range rest[1:] {
+					_, has := rows.Get(k)
+					in = in && has
+				}
+				if in {
+					return true
+				}
+			}
+			return false
+		},
+	}
+}
+
+// Declare declares the package's tables, which hold nothing but what is to say.
+func Declare(in *input.Tables, who *vouch.Tables) {
+	known := []finder{
+		find(in.Workloads, compareLabel, func(k mesh.WorkloadKey, w mesh.Workload) []label { return labelsOf(k.Namespace, w.Labels) }),
+		find(in.WorkloadEntries, compareLabel, func(k config.Key, o *config.Object) []label {
+			return labelsOf(k.Namespace, mesh.MakeLabels(config.Spec[*networking.WorkloadEntry](o).GetLabels()))
+		}),
+		find(in.WorkloadGroups, compareLabel, func(k config.Key, o *config.Object) []label {
+			spec, labels := config.Spec[*networking.WorkloadGroup](o), map[string]string{}
+			maps.Copy(labels, spec.GetTemplate().GetLabels())
+			maps.Copy(labels, spec.GetMetadata().GetLabels())
+			return labelsOf(k.Namespace, mesh.MakeLabels(labels))
+		}),
+		find(who.Proxies, compareLabel, func(_ mesh.ProxyID, p vouch.Proxy) []label {
+			return append(labelsOf(p.Namespace, p.Said), labelsOf("", p.Said)...)
+		}),
+	}
+	for _, of := range []struct {
+		objects *input.Objects
+		field   string
+		beyond  bool // one of the root namespace selects workloads of all namespaces
+	}{
+		{in.AuthorizationPolicies, "spec.selector", true},
+		{in.RequestAuthentications, "spec.selector", true},
+		{in.PeerAuthentications, "spec.selector", true},
+		{in.Telemetries, "spec.selector", true},
+		{in.EnvoyFilters, "spec.workloadSelector", true},
+		{in.Sidecars, "spec.workloadSelector", false},
+		{in.DestinationRules, "spec.workloadSelector", false},
+	} {
+		table.Derive(of.objects, of.objects.Name()+"/unselected", config.CompareKey, table.Same[struct{}],
+			func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
+				selector := selectorOf(o)
+				if selector == "" {
+					return
+				}
+				namespaces := []string{k.Namespace}
+				if of.beyond && k.Namespace == in.RootNamespace(r) {
+					namespaces = append(namespaces, "")
+				}
+				someone := false
+				for _, namespace := range namespaces {
+					want := labelsOf(namespace, selector)[1:]
+					for _, origin := range known {
+						if origin.all(r, want) {
+							return
+						}
+						someone = someone || origin.any(r, label{namespace: namespace})
+					}
+				}
+				if !someone {
+					return
+				}
+				where := "namespace " + k.Namespace
+				if len(namespaces) > 1 {
+					where += ", and no connected proxy of another namespace,"
+				}
+				r.Note(o.Problem(of.field, code.NoWorkload, mesh.Warning,
+					fmt.Sprintf("no workload that is known in %s has the labels %s: the %s holds for nobody", where, selector, k.Kind),
+					"mend the selector, or label the workload"))
+			})
+	}
+}
+
+// selectorOf is the labels by which an object selects workloads; empty: it selects none by labels.
+func selectorOf(o *config.Object) mesh.Labels {
+	switch spec := o.Spec.(type) {
+	case *networking.Sidecar:
+		return mesh.MakeLabels(spec.GetWorkloadSelector().GetLabels())
+	case *networking.EnvoyFilter:
+		return mesh.MakeLabels(spec.GetWorkloadSelector().GetLabels())
+	case *networking.DestinationRule:
+		return mesh.MakeLabels(spec.GetWorkloadSelector().GetMatchLabels())
+	case interface {
+		GetSelector() *typev1beta1.WorkloadSelector
+	}:
+		return mesh.MakeLabels(spec.GetSelector().GetMatchLabels())
+	}
+	return ""
+}

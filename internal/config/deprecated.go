@@ -1,0 +1,83 @@
+package config
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	"fairway/internal/config/report"
+	"fairway/internal/config/rule"
+	"fairway/internal/mesh/code"
+)
+
+// instead says what took the place of fields and values that Istio's API calls deprecated, by their full names.
+func instead(name protoreflect.FullName) string {
+	const v1alpha3 = "istio.networking.v1alpha3."
+	switch name {
+	case v1alpha3 + "LoadBalancerSettings.LEAST_CONN":
+		return "write LEAST_REQUEST"
+	case v1alpha3 + "LoadBalancerSettings.ConsistentHashLB.minimum_ring_size":
+		return "write ringHash.minimumRingSize"
+	case v1alpha3 + "OutlierDetection.consecutive_errors":
+		return "write consecutive5xxErrors or consecutiveGatewayErrors"
+	case v1alpha3 + "HTTPRoute.mirror_percent":
+		return "write mirrorPercentage.value"
+	case v1alpha3 + "CorsPolicy.allow_origin":
+		return "write allowOrigins"
+	case v1alpha3 + "HTTPFaultInjection.Delay.percent":
+		return "write percentage.value"
+	case v1alpha3 + "Port.target_port", v1alpha3 + "SidecarPort.target_port":
+		return "leave it out"
+	}
+	return ""
+}
+
+// warnDeprecated says which fields and values that are set Istio's API calls deprecated: they are in force, and a later version of it
+// may not have them. It walks what is set, and no more.
+func warnDeprecated(c *rule.Check, at report.Path, m protoreflect.Message) {
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		here := at.Key(f.JSONName())
+		if o, ok := f.Options().(*descriptorpb.FieldOptions); ok && o.GetDeprecated() {
+			c.Warn(here, code.Deprecated, "the field is deprecated", instead(f.FullName()))
+			return true
+		}
+		switch {
+		case f.IsMap():
+			if f.MapValue().Message() != nil {
+				v.Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
+					warnDeprecated(c, here.Key(k.String()), v.Message())
+					return true
+				})
+			}
+		case f.Enum() != nil && !f.IsList():
+			value := f.Enum().Values().ByNumber(v.Enum())
+			if o, ok := valueOptions(value); ok && o.GetDeprecated() {
+				c.Warn(here, code.Deprecated, fmt.Sprintf("%s is deprecated", value.Name()), instead(value.FullName()))
+			}
+		case f.Message() == nil || foreign(f.Message()):
+		case f.IsList():
+			for i := range v.List().Len() {
+				warnDeprecated(c, here.At(i), v.List().Get(i).Message())
+			}
+		default:
+			warnDeprecated(c, here, v.Message())
+		}
+		return true
+	})
+}
+
+func valueOptions(v protoreflect.EnumValueDescriptor) (*descriptorpb.EnumValueOptions, bool) {
+	if v == nil {
+		return nil, false
+	}
+	var o proto.Message = v.Options()
+	out, ok := o.(*descriptorpb.EnumValueOptions)
+	return out, ok
+}
+
+// foreign says whether a message is none of Istio's: a struct, a duration, a wrapped number.
+func foreign(m protoreflect.MessageDescriptor) bool {
+	return m.FullName().Parent() == "google.protobuf"
+}

@@ -1,0 +1,197 @@
+package traffic
+
+import (
+	"fmt"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/config/report"
+	"fairway/internal/config/rule"
+	"fairway/internal/mesh/code"
+)
+
+// mostCompared bounds how many pairs of matches are compared in one VirtualService.
+const mostCompared = 1 << 20
+
+// warnUnreachable: routes are tried in order, so nothing comes past one that matches everything, nor to a match all of which an
+// earlier one takes.
+func warnUnreachable(c *rule.Check, at *report.Path, routes []*networking.HTTPRoute) {
+	all := len(routes)
+	for i, r := range routes {
+		if takesAll(r) {
+			all = i
+			break
+		}
+	}
+	for j := all + 1; j < len(routes); j++ {
+		c.Warn(
+			at.Of("http", j),
+			code.Unreachable,
+			fmt.Sprintf("no request gets here: http[%d] before it matches every one", all),
+			"put it first",
+		)
+	}
+	warnCovered(c, at, routes[:min(all+1, len(routes))])
+}
+
+// takesAll says whether no request comes past a route. What a delegate takes it says itself.
+func takesAll(r *networking.HTTPRoute) bool {
+	if r.Delegate != nil {
+		return false
+	}
+	for _, m := range r.Match {
+		if matchesAll(m) {
+			return true
+		}
+	}
+	return len(r.Match) == 0
+}
+
+// placed is a match, and where it stands.
+type placed struct {
+	route, index int
+	match        *networking.HTTPMatchRequest
+}
+
+func (p placed) String() string { return fmt.Sprintf("http[%d].match[%d]", p.route, p.index) }
+
+// warnCovered says of each match, or of a route where it is so of all of its matches, that another one before it takes all that it
+// matches.
+func warnCovered(c *rule.Check, at *report.Path, routes []*networking.HTTPRoute) {
+	var before []placed
+	compared := 0
+	cover := func(m *networking.HTTPMatchRequest) *placed {
+		for i := range before {
+			if compared++; compared > mostCompared {
+				return nil
+			}
+			if covers(before[i].match, m) {
+				return &before[i]
+			}
+		}
+		return nil
+	}
+	for j, r := range routes {
+		var own []placed
+		var by []*placed
+		covered := 0
+		for k, m := range r.Match {
+			found := cover(m)
+			for i := range own {
+				if found == nil && covers(own[i].match, m) {
+					found = &own[i]
+				}
+			}
+			if by = append(by, found); found != nil {
+				covered++
+			}
+			own = append(own, placed{j, k, m})
+		}
+		here := at.Of("http", j)
+		for k, found := range by {
+			switch {
+			case found == nil:
+			case covered == len(by) && found.route < j:
+				if k == 0 {
+					c.Warn(here, code.Unreachable, "no request gets here: what it matches, "+found.String()+" before it takes", "put it first")
+				}
+			default:
+				c.Warn(here.Of("match", k), code.Unreachable,
+					"the match has no effect: what it matches, "+found.String()+" before it takes", "leave it out, or put it first")
+			}
+		}
+		if r.Delegate == nil {
+			before = append(before, own...)
+		}
+	}
+}
+
+// covers says whether a takes every request that b matches. Where that is not certain it is false.
+func covers(a, b *networking.HTTPMatchRequest) bool {
+	if a.Port != 0 && a.Port != b.Port || a.SourceNamespace != "" && a.SourceNamespace != b.SourceNamespace {
+		return false
+	}
+	for k, v := range a.SourceLabels {
+		if b.SourceLabels[k] != v {
+			return false
+		}
+	}
+	for _, set := range [...][2]map[string]*networking.StringMatch{{a.Headers, b.Headers}, {a.QueryParams, b.QueryParams}} {
+		for name, want := range set[0] {
+			if has, ok := set[1][name]; !ok || want.GetMatchType() != nil && !coversText(want, has) {
+				return false
+			}
+		}
+	}
+	for name, want := range a.WithoutHeaders {
+		if has, ok := b.WithoutHeaders[name]; !ok || !proto.Equal(want, has) {
+			return false
+		}
+	}
+	return coversGateways(a.Gateways, b.Gateways) && coversPath(a, b) && coversText(a.Scheme, b.Scheme) &&
+		coversText(a.Method, b.Method) && coversText(a.Authority, b.Authority)
+}
+
+// coversGateways: without gateways a match is for those of its rule.
+func coversGateways(a, b []string) bool {
+	if len(a) == 0 {
+		return true
+	}
+	in := map[string]bool{}
+	for _, g := range a {
+		in[g] = true
+	}
+	for _, g := range b {
+		if !in[g] {
+			return false
+		}
+	}
+	return len(b) > 0
+}
+
+// coversPath compares paths, which may be matched without regard to case.
+func coversPath(a, b *networking.HTTPMatchRequest) bool {
+	if b.IgnoreUriCase && !a.IgnoreUriCase {
+		return a.Uri == nil
+	}
+	if !a.IgnoreUriCase {
+		return coversText(a.Uri, b.Uri)
+	}
+	return coversText(lower(a.Uri), lower(b.Uri))
+}
+
+func lower(m *networking.StringMatch) *networking.StringMatch {
+	switch of := m.GetMatchType().(type) {
+	case *networking.StringMatch_Exact:
+		return &networking.StringMatch{MatchType: &networking.StringMatch_Exact{Exact: strings.ToLower(of.Exact)}}
+	case *networking.StringMatch_Prefix:
+		return &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: strings.ToLower(of.Prefix)}}
+	}
+	return m
+}
+
+// coversText says whether a matches every text that b does; nil matches all. Of regular expressions it knows the equal ones alone.
+func coversText(a, b *networking.StringMatch) bool {
+	if a == nil {
+		return true
+	}
+	switch of := a.GetMatchType().(type) {
+	case *networking.StringMatch_Exact:
+		is, ok := b.GetMatchType().(*networking.StringMatch_Exact)
+		return ok && is.Exact == of.Exact
+	case *networking.StringMatch_Prefix:
+		switch is := b.GetMatchType().(type) {
+		case *networking.StringMatch_Exact:
+			return strings.HasPrefix(is.Exact, of.Prefix)
+		case *networking.StringMatch_Prefix:
+			return strings.HasPrefix(is.Prefix, of.Prefix)
+		}
+	case *networking.StringMatch_Regex:
+		is, ok := b.GetMatchType().(*networking.StringMatch_Regex)
+		return ok && is.Regex == of.Regex
+	}
+	return false
+}
