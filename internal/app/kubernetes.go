@@ -80,10 +80,10 @@ func kubeSources(
 	return []source.Source{s}, wants{s}, nil
 }
 
-// looked has the graph know that a Secret has been looked for: what there is of it has been handed over; or that nobody
+// looked has the graph know that a Secret or a ConfigMap has been looked for: what there is of it has been handed over; or that nobody
 // keeps it up to date any more.
 func looked(g *compile.Graph, k config.Key, known bool) {
-	if at := (secret.Key{Namespace: k.Namespace, Name: k.Name}); known {
+	if at := secret.KeyOf(k); known {
 		g.Secrets.Read.Set(at, struct{}{})
 	} else {
 		g.Secrets.Read.Delete(at)
@@ -106,7 +106,7 @@ func (w wants) tell(g *compile.Graph) {
 	}
 	var more, less []config.Key
 	for c := range table.Changes(g.Wanted) {
-		k := config.Key{Kind: config.Secret, Namespace: c.Key.Namespace, Name: c.Key.Name}
+		k := c.Key.Object()
 		if c.Has {
 			more = append(more, k)
 		} else {

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"fairway/internal/config/extension"
 	"fairway/internal/config/rule"
@@ -35,6 +36,9 @@ const (
 	// both repeat what it holds, and its Spec is a *structpb.Struct that tells what a page may show. The rest is in
 	// Object.Credential.
 	Secret Kind = "Secret"
+
+	// ConfigMap is Kubernetes' own kind, of which whom to believe is read alone. Its Object is as a Secret's.
+	ConfigMap Kind = "ConfigMap"
 
 	// Kinds of Kubernetes' own of which others are made. Their Spec is a *structpb.Struct, and Object.Native has it as a Go type.
 	Ingress      Kind = "Ingress"      // *networkingv1.IngressSpec
@@ -82,7 +86,10 @@ func kindTable() []*kind {
 }
 
 func kindsByName() map[Kind]*kind {
-	out := map[Kind]*kind{Secret: {name: Secret, read: readSecret}}
+	out := map[Kind]*kind{
+		Secret:    {name: Secret, read: reading(secret.Read)},
+		ConfigMap: {name: ConfigMap, read: reading(secret.ReadMap)},
+	}
 	for _, k := range append(kindTable(), nativeKinds()...) {
 		out[k.name] = k
 	}
@@ -102,15 +109,17 @@ func kindOf[T any, M interface {
 	}
 }
 
-// readSecret takes a Secret's tree to its Credential. It returns nil when the Secret is refused.
-func readSecret(w *draft) proto.Message {
-	if _, version := w.apiVersion(); version != "v1" {
-		w.Fail("apiVersion", code.UnknownVersion, "Secret has no version "+strconv.Quote(version), "write v1")
+// reading takes the tree of a Secret, or of a ConfigMap, to its Credential. What it makes returns nil when the object is refused.
+func reading(by func(secret.Input) (*Credential, *structpb.Struct)) func(*draft) proto.Message {
+	return func(w *draft) proto.Message {
+		if _, version := w.apiVersion(); version != "v1" {
+			w.Fail("apiVersion", code.UnknownVersion, string(w.key.Kind)+" has no version "+strconv.Quote(version), "write v1")
+		}
+		credential, public := by(secret.Input{Tree: w.tree, Annotations: w.annotations, Now: w.now, Report: &w.Report})
+		if credential == nil {
+			return nil
+		}
+		w.credential = credential
+		return public
 	}
-	credential, public := secret.Read(secret.Input{Tree: w.tree, Annotations: w.annotations, Now: w.now, Report: &w.Report})
-	if credential == nil {
-		return nil
-	}
-	w.credential = credential
-	return public
 }

@@ -161,7 +161,7 @@ func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
 	switch o.GetKind() {
 	case string(config.Ingress):
 		w.address.Seen(o, gone)
-	case string(config.IngressClass), string(config.Secret):
+	case string(config.IngressClass), string(config.Secret), string(config.ConfigMap):
 	case string(config.WorkloadEntry):
 		w.entries.Seen(o, gone)
 		w.health.Seen(o, gone)

@@ -14,6 +14,7 @@ func credentials() []feature {
 	return []feature{
 		{"gateway: certificate from a Secret", credentialSimple},
 		{"gateway: clients' authorities from a Secret", credentialMutual},
+		{"gateway: clients' authorities from a ConfigMap", credentialMap},
 		{"gateway: a Secret that is missing, comes and is gone", credentialMissing},
 		{"gateway: a Secret that is bad", credentialBad},
 		{"gateway: TLS origination with a Secret", credentialOriginate},
@@ -66,6 +67,35 @@ func credentialMutual(t *testing.T, m *live.Mesh) {
 		return err
 	})
 	refused("who was believed before", over(m, "credmutual", ca, friend.Certificate))
+}
+
+// credentialMap: authorities from a ConfigMap are replaced, and a Secret of the name goes before it.
+func credentialMap(t *testing.T, m *live.Mesh) {
+	m.Backend(t, "credmap")
+	ca, first, second, third := live.NewAuthority(t, "gateway"), live.NewAuthority(t, "a"), live.NewAuthority(t, "b"), live.NewAuthority(t, "c")
+	friends := []live.Pair{first.Issue(t, "a"), second.Issue(t, "b"), third.Issue(t, "c")}
+	m.Apply(t, live.Secret(t, "credmap", ca.Issue(t, "credmap.example")), live.ConfigMap(t, "credmapclients", first.File),
+		strings.Replace(credentialed(t, m, "credmap", "MUTUAL"),
+			"credentialName: credmap", "credentialName: credmap, caCertCredentialName: credmapclients", 1))
+	believes := func(which int) {
+		t.Helper()
+		rig.Eventually(t, func() error {
+			_, err := live.Try(over(m, "credmap", ca, friends[which].Certificate))
+			return err
+		})
+		for i, f := range friends {
+			if reply, err := live.Try(over(m, "credmap", ca, f.Certificate)); i != which && err == nil {
+				t.Errorf("while %d is believed %d is let in: %d", which, i, reply.Status)
+			}
+		}
+	}
+	believes(0)
+	m.Apply(t, live.ConfigMap(t, "credmapclients", second.File))
+	believes(1)
+	m.Apply(t, live.Secret(t, "credmapclients", live.Pair{}, third.File))
+	believes(2)
+	m.Delete(t, "Secret credmapclients")
+	believes(1)
 }
 
 // credentialMissing: a server waits for its Secret alone; the others of its port serve.

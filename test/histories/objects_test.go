@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -71,6 +72,7 @@ var kindsOf = map[string]struct {
 	"Ingress":               {2, "networking.k8s.io/v1", draw.ingress},
 	"IngressClass":          {1, "networking.k8s.io/v1", draw.ingressClass},
 	"Secret":                {2, "v1", draw.secret},
+	"ConfigMap":             {1, "v1", draw.configMap},
 }
 
 var kinds = sync.OnceValue(func() (out []string) {
@@ -106,7 +108,7 @@ func (d draw) object() document {
 		meta = "name: " + name + fmt.Sprintf(", annotations: {ingressclass.kubernetes.io/is-default-class: %q}", pick(d, "true", "false"))
 	}
 	body := k.spec(d)
-	if kind != "Secret" {
+	if kind != "Secret" && kind != "ConfigMap" {
 		body = "spec: {" + body + "}"
 	}
 	return document{
@@ -450,7 +452,7 @@ func (d draw) gateway() string {
 		case "http":
 			port = "number: 80, protocol: HTTP"
 		case "https":
-			port, more = "number: 443, protocol: HTTPS", ", tls: {mode: SIMPLE, credentialName: "+pick(d, "one", "two")+"}"
+			port, more = "number: 443, protocol: HTTPS", ", tls: {"+d.clientTrust()+", credentialName: "+pick(d, "one", "two")+"}"
 		case "mutual":
 			port, more = "number: 8443, protocol: HTTPS", ", tls: {mode: ISTIO_MUTUAL}"
 		case "passthrough":
@@ -599,12 +601,27 @@ var pairs = sync.OnceValue(func() (out []string) {
 		if err != nil {
 			panic(err)
 		}
-		out = append(out, "data: {tls.crt: "+encoded(certificate)+", tls.key: "+encoded(key)+"}")
+		out = append(out, "data: {tls.crt: "+encoded(certificate)+", tls.key: "+encoded(key)+"}",
+			"data: {ca.crt: "+encoded(certificate)+"}", "stringData: {ca.crt: "+strconv.Quote(string(certificate))+"}")
 	}
 	return out
 })
 
 func (d draw) secret() string { return pick(d, pairs()...) }
+
+// configMap draws one with authorities, or without.
+func (d draw) configMap() string {
+	if text, ok := strings.CutPrefix(pick(d, pairs()...), "stringData: "); ok {
+		return "data: " + text
+	}
+	return "data: {other: x}"
+}
+
+// clientTrust draws whether a server asks clients for a certificate, and where the authorities are.
+func (d draw) clientTrust() string {
+	return pick(d, "mode: SIMPLE", "mode: SIMPLE", "mode: MUTUAL, caCertCredentialName: "+pick(d, "one", "two", "three"),
+		`mode: OPTIONAL_MUTUAL, caCertCredentialName: "configmap://`+pick(d, "one", "shop/two", "bank/three")+`"`)
+}
 
 // mesh draws a mesh configuration; empty: there is none.
 func (d draw) mesh() string {

@@ -168,7 +168,12 @@ func (s *script) run(t *testing.T, words []string) (file string, text func() str
 // credential stages a Secret whose certificates are words: real ones, which no decoder would do without, are other ones in each run.
 func (s *script) credential(t *testing.T, words []string) {
 	t.Helper()
-	namespace, name, _ := strings.Cut(words[0], "/")
+	at, inMap := strings.CutPrefix(words[0], "configmap:")
+	kind := config.Secret
+	if inMap {
+		kind = config.ConfigMap
+	}
+	namespace, name, _ := strings.Cut(at, "/")
 	c := &config.Credential{Holders: config.AnyHolder}
 	for _, word := range words[1:] {
 		what, text, _ := strings.Cut(word, "=")
@@ -179,7 +184,7 @@ func (s *script) credential(t *testing.T, words []string) {
 		*part = []byte(strings.ReplaceAll(text, "_", " "))
 	}
 	s.In.Apply(source.Batch{Set: source.Rows{Objects: []*config.Object{{
-		Key:        config.Key{Kind: config.Secret, Namespace: namespace, Name: name},
+		Key:        config.Key{Kind: kind, Namespace: namespace, Name: name},
 		Spec:       &structpb.Struct{},
 		Hash:       xxhash.Sum64String(strings.Join(words, " ")),
 		Credential: c,

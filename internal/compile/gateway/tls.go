@@ -46,7 +46,8 @@ func (b *listenerBuilder) tls(s Planned, alpn []string) *corev3.TransportSocket 
 	if s.Server.mutual() {
 		return tls.MeshServer(b.t.in.TrustDomains(b.r), alpn)
 	}
-	out := serverTLS(s.Server.Spec.GetTls(), alpn)
+	settings := s.Server.Spec.GetTls()
+	out := serverTLS(settings, b.t.believed(b.r, b.port.Layer.Namespace, settings), alpn)
 	b.secrets = append(b.secrets, out.Secrets...)
 	if out.Trust.Secret != "" {
 		b.secrets = append(b.secrets, out.Trust.Secret)
@@ -77,12 +78,21 @@ func authorityCredential(s *networking.ServerTLSSettings) string {
 	return ""
 }
 
+// believed is authorityCredential as it is found: a ConfigMap's, where it is one that holds the authorities.
+func (t *Tables) believed(r *table.Reader, namespace string, s *networking.ServerTLSSettings) string {
+	name := authorityCredential(s)
+	if name != "" && name == s.GetCaCertCredentialName() {
+		name, _ = t.secrets.Trusted(r, namespace, name)
+	}
+	return name
+}
+
 // asks says whether a server asks clients for a certificate.
 func asks(s *networking.ServerTLSSettings) bool {
 	return s.GetMode() == networking.ServerTLSSettings_MUTUAL || s.GetMode() == networking.ServerTLSSettings_OPTIONAL_MUTUAL
 }
 
-// secretsOf lists the Secrets that a server's settings name.
+// secretsOf lists the Secrets and ConfigMaps that a server's settings name.
 func secretsOf(k ServerKey, s *Server) (out []secret.Ask) {
 	if (s.Class != HTTPS && s.Class != TLS) || s.mutual() {
 		return nil
@@ -91,7 +101,11 @@ func secretsOf(k ServerKey, s *Server) (out []secret.Ask) {
 	for _, name := range credentials(settings) {
 		out = append(out, secret.ForCertificate(k.Port.Layer, name)...)
 	}
-	if name := authorityCredential(settings); name != "" {
+	switch name := authorityCredential(settings); name {
+	case "":
+	case settings.GetCaCertCredentialName():
+		out = append(out, secret.ForTrusted(k.Port.Layer, name)...)
+	default:
 		out = append(out, secret.ForAuthorities(k.Port.Layer, name)...)
 	}
 	return out
@@ -118,14 +132,17 @@ func (t *Tables) withoutSecret(r *table.Reader, namespace string, s *networking.
 	if name == "" {
 		return out
 	}
-	at := "credentialName"
-	switch {
-	case s.GetCaCertCredentialName() != "":
+	at, why := "credentialName", secret.Missing{}
+	if s.GetCaCertCredentialName() != "" {
 		at = "caCertCredentialName"
-	case s.GetCredentialName() == "":
-		at = index("credentialNames", 0)
+		_, why = t.secrets.Trusted(r, namespace, name)
+	} else {
+		why = t.secrets.Authorities(r, namespace, name)
+		if s.GetCredentialName() == "" {
+			at = index("credentialNames", 0)
+		}
 	}
-	if why := t.secrets.Authorities(r, namespace, name); why != (secret.Missing{}) {
+	if why != (secret.Missing{}) {
 		out = append(out, lacking{at, why})
 	}
 	return out
@@ -190,8 +207,9 @@ func missing(s *networking.ServerTLSSettings) string {
 	return ""
 }
 
-// serverTLS translates ServerTLSSettings of a server that terminates TLS.
-func serverTLS(s *networking.ServerTLSSettings, alpn []string) tls.Server {
+// serverTLS translates ServerTLSSettings of a server that terminates TLS. believed is the credential that holds its
+// clients' authorities; empty: a file does, or clients are not asked.
+func serverTLS(s *networking.ServerTLSSettings, believed string, alpn []string) tls.Server {
 	out := tls.Server{
 		Require: s.GetMode() == networking.ServerTLSSettings_MUTUAL,
 		Min:     tls.Version(s.GetMinProtocolVersion()),
@@ -212,8 +230,8 @@ func serverTLS(s *networking.ServerTLSSettings, alpn []string) tls.Server {
 		Names: s.GetSubjectAltNames(), SPKI: s.GetVerifyCertificateSpki(), Hashes: s.GetVerifyCertificateHash(),
 		Unverified: s.GetInsecureSkipVerify().GetValue(),
 	}
-	if name := authorityCredential(s); name != "" {
-		out.Trust.Secret = tls.AuthoritySecret(name)
+	if believed != "" {
+		out.Trust.Secret = tls.AuthoritySecret(believed)
 	} else {
 		out.Trust.CA, out.Trust.CRL = authorities(s), s.GetCaCrl()
 	}

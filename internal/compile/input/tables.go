@@ -220,7 +220,7 @@ func (t *Tables) declareWritten() []ofKinds {
 		{"trafficextensions", &t.TrafficExtensions, []config.Kind{config.TrafficExtension}},
 		{"ingresses", &t.Ingresses, []config.Kind{config.Ingress}},
 		{"ingressclasses", &t.IngressClasses, []config.Kind{config.IngressClass}},
-		{"secrets", &t.Secrets, []config.Kind{config.Secret}},
+		{"secrets", &t.Secrets, []config.Kind{config.Secret, config.ConfigMap}},
 	}
 	for _, of := range all {
 		in := table.NewInput(t.store, of.name, config.CompareKey, config.Same)

@@ -23,9 +23,9 @@ func (m Missing) Error() string { return m.Message }
 // qualify gives the key of a name as seen from a namespace; "namespace/name" stands for itself.
 func qualify(namespace, name string) Key {
 	if ns, short, ok := strings.Cut(name, "/"); ok {
-		return Key{ns, short}
+		return Key{Namespace: ns, Name: short}
 	}
-	return Key{namespace, name}
+	return Key{Namespace: namespace, Name: name}
 }
 
 // Certificate looks for the certificate of a credential, as a proxy of the namespace would get it.
@@ -33,6 +33,9 @@ func (t *Tables) Certificate(r *table.Reader, namespace, credential string) Miss
 	k, bad := locate(namespace, credential)
 	if bad != (Missing{}) {
 		return bad
+	}
+	if k.ConfigMap {
+		return missing("a ConfigMap holds no certificate with its key", "name a Secret of type kubernetes.io/tls")
 	}
 	s, ok := table.Get(r, t.Shapes, k)
 	switch {
@@ -52,6 +55,37 @@ func (t *Tables) Authorities(r *table.Reader, namespace, credential string) Miss
 	if bad != (Missing{}) {
 		return bad
 	}
+	return t.believes(r, k)
+}
+
+// Trusted looks for those whom ServerTLSSettings.ca_cert_credential_name names, "the secret or the configmap": the Secrets
+// of the name go first, as with Istio, which takes a name without a scheme for a Secret's; where these hold no authorities
+// the ConfigMap of that name counts. It gives the credential under which they are found.
+func (t *Tables) Trusted(r *table.Reader, namespace, credential string) (found string, lacks Missing) {
+	k, bad := locate(namespace, credential)
+	if bad != (Missing{}) {
+		return credential, bad
+	}
+	why := t.believes(r, k)
+	if why == (Missing{}) || why.Unread || k.ConfigMap {
+		return credential, why
+	}
+	k.ConfigMap = true
+	switch other := t.believes(r, k); {
+	case other == (Missing{}):
+		return tls.InConfigMap(k.Namespace, k.Name), Missing{}
+	case other.Unread:
+		return credential, other
+	}
+	own, apart := places(Key{Namespace: k.Namespace, Name: k.Name})
+	return credential, missing(
+		fmt.Sprintf("none of %s, %s and %s holds the authorities that peers are verified by", own.called(), apart.called(), k.called()),
+		"give one of them ca.crt, in namespace "+k.Namespace+", which the proxy runs in",
+	)
+}
+
+// believes is why an object, or the two that a Secret's name stands for, hold no authorities.
+func (t *Tables) believes(r *table.Reader, k Key) Missing {
 	if _, ok := t.authority(r, k); ok {
 		return Missing{}
 	}
@@ -64,29 +98,36 @@ func (t *Tables) Authorities(r *table.Reader, namespace, credential string) Miss
 	if !table.Has(r, t.Shapes, base) && !table.Has(r, t.Shapes, apart) {
 		return t.absent(r, k)
 	}
+	if k.ConfigMap {
+		return missing(k.called()+" does not hold the authorities that peers are verified by", "give it ca.crt")
+	}
 	return missing(
 		fmt.Sprintf("neither Secret %s nor Secret %s holds the authorities that peers are verified by", base, apart),
 		"give one of them ca.crt",
 	)
 }
 
-// places are the Secrets that may hold the authorities of a credential: its own, and the one that is for them alone.
+// places are the objects that may hold the authorities of a credential: a Secret of its own, and the one that is for them
+// alone; a ConfigMap alone.
 func places(k Key) (own, apart Key) {
+	if k.ConfigMap {
+		return k, k
+	}
 	name := strings.TrimSuffix(k.Name, suffix)
-	return Key{k.Namespace, name}, Key{k.Namespace, name + suffix}
+	return Key{Namespace: k.Namespace, Name: name}, Key{Namespace: k.Namespace, Name: name + suffix}
 }
 
 func missing(message, fix string) Missing { return Missing{Message: message, Fix: fix} }
 
 func notRead(k Key) Missing {
 	return Missing{
-		Message: fmt.Sprintf("Secret %s has not been read yet", k),
+		Message: k.called() + " has not been read yet",
 		Fix:     "nothing needs to be done unless that stays so: then the API server does not answer",
 		Unread:  true,
 	}
 }
 
-// authority finds the Secret that a credential's authorities are taken from: the one of its own for them goes first.
+// authority finds the object that a credential's authorities are taken from: the one of its own for them goes first.
 func (t *Tables) authority(r *table.Reader, k Key) (Key, bool) {
 	own, apart := places(k)
 	for _, at := range [...]Key{apart, own} {
@@ -97,32 +138,39 @@ func (t *Tables) authority(r *table.Reader, k Key) (Key, bool) {
 	return Key{}, false
 }
 
-// locate takes a name as users write it; a proxy gets secrets of its own namespace only.
+// locate takes a name as users write it; a proxy gets objects of its own namespace only.
 func locate(namespace, credential string) (Key, Missing) {
-	name, ok := tls.Credential(credential)
-	if !ok {
-		return Key{}, missing(fmt.Sprintf("%q is not the name of a Secret", credential), "write the Secret's name alone")
+	name, inMap := tls.ConfigMap(credential)
+	if !inMap {
+		var ok bool
+		if name, ok = tls.Credential(credential); !ok {
+			return Key{}, missing(fmt.Sprintf("%q is not the name of a Secret", credential), "write the Secret's name alone")
+		}
 	}
 	k := qualify(namespace, name)
+	k.ConfigMap = inMap
 	if k.Namespace != namespace {
 		return k, missing(
-			fmt.Sprintf("proxies of namespace %s get no Secret of namespace %s", namespace, k.Namespace),
+			fmt.Sprintf("proxies of namespace %s get no %s of namespace %s", namespace, k.kind(), k.Namespace),
 			"put one into namespace "+namespace,
 		)
 	}
 	return k, Missing{}
 }
 
-// absent words that there is no such Secret, and where there is one.
+// absent words that there is no such object, and where there is one.
 func (t *Tables) absent(r *table.Reader, k Key) Missing {
 	if t.unread(r, k) {
 		return notRead(k)
 	}
 	m := missing(
-		fmt.Sprintf("there is no Secret %s", k),
+		"there is no "+k.called(),
 		"add it, of type kubernetes.io/tls with tls.crt and tls.key, to the namespace that the proxy runs in",
 	)
-	rows, _ := table.Get(r, t.byName, k.Name)
+	if k.ConfigMap {
+		m.Fix = "add it, with ca.crt, to the namespace that the proxy runs in"
+	}
+	rows, _ := table.Get(r, t.byName, Key{Name: k.Name, ConfigMap: k.ConfigMap})
 	if other, _, ok := rows.First(); ok {
 		m.Fix = fmt.Sprintf("there is one in namespace %s: it must be in that of the proxy, %s", other.Namespace, k.Namespace)
 	}

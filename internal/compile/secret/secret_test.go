@@ -108,6 +108,51 @@ func TestHolders(t *testing.T) {
 	}
 }
 
+// TestWantsElse: a ConfigMap that caCertCredentialName may mean is wanted once it is known that no Secret of its name holds
+// authorities, and no longer when one does; proxies wait for it as for a Secret.
+func TestWantsElse(t *testing.T) {
+	w := compiletest.New(t)
+	w.Apply(strings.Replace(gateway, "{mode: SIMPLE, credentialName: web}",
+		"{mode: MUTUAL, serverCertificate: /c, privateKey: /k, caCertCredentialName: clients}", 1))
+	w.Connect(mesh.Proxy{
+		ID: "a", Type: mesh.Router, Namespace: "infra", Labels: "istio=ingress", IP: "10.0.0.1", IPs: "10.0.0.1",
+		Standing: mesh.Proven, ServiceAccount: "edge",
+	})
+	w.Secrets.OnDemand.Set(struct{}{}, struct{}{})
+	own, apart := secret.Key{Namespace: "infra", Name: "clients"}, secret.Key{Namespace: "infra", Name: "clients-cacert"}
+	inMap := secret.Key{Namespace: "infra", Name: "clients", ConfigMap: true}
+	is := func(when string, waits bool, wanted ...secret.Key) {
+		t.Helper()
+		w.Settle()
+		w.Store.Read(func(tx *table.Tx) {
+			var got []secret.Key
+			for k := range table.All(tx, w.Wanted) {
+				got = append(got, k)
+			}
+			if _, gotWaits := table.Lookup(tx, w.Waiting, "a"); gotWaits != waits || !slices.Equal(got, wanted) {
+				t.Errorf("%s: wanted %v, want %v; waits %t, want %t", when, got, wanted, gotWaits, waits)
+			}
+		})
+	}
+	put := func(k secret.Key) source.Batch {
+		return source.Batch{Set: source.Rows{Objects: []*config.Object{{
+			Key: k.Object(), Hash: 1, Credential: &config.Credential{CA: []byte("ca")}, Stored: config.Stored{UID: "1"},
+		}}}}
+	}
+	is("nothing has been looked for", true, own, apart)
+	w.Secrets.Read.Set(own, struct{}{})
+	is("one of two Secrets has been looked for", true, own, apart)
+	w.Secrets.Read.Set(apart, struct{}{})
+	is("there is no Secret", true, inMap, own, apart)
+	w.Secrets.Read.Set(inMap, struct{}{})
+	is("there is no ConfigMap", false, inMap, own, apart)
+	w.In.Apply(put(inMap))
+	is("there is a ConfigMap", false, inMap, own, apart)
+	w.In.Apply(put(own))
+	w.Secrets.Read.Delete(inMap)
+	is("there is a Secret", false, own, apart)
+}
+
 // TestWants: a Secret is wanted while a layer names it of which somebody may have Secrets, and its proxies wait until it
 // has been looked for, where somebody looks.
 func TestWants(t *testing.T) {

@@ -16,16 +16,37 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// Key names a Secret.
-type Key struct{ Namespace, Name string }
+// Key names a Secret, or a ConfigMap that holds authorities.
+type Key struct {
+	Namespace, Name string
+	ConfigMap       bool
+}
 
 func compareKey(a, b Key) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.kind(), b.kind()))
 }
 
 func (k Key) String() string { return k.Namespace + "/" + k.Name }
 
-// Shape is what a Secret can be used for. It is comparable.
+func (k Key) kind() config.Kind {
+	if k.ConfigMap {
+		return config.ConfigMap
+	}
+	return config.Secret
+}
+
+// called is the object's kind and name, for problems.
+func (k Key) called() string { return string(k.kind()) + " " + k.String() }
+
+// Object is the key of the object itself, and KeyOf the way back.
+func (k Key) Object() config.Key {
+	return config.Key{Kind: k.kind(), Namespace: k.Namespace, Name: k.Name}
+}
+
+// KeyOf is the key of a Secret, or of a ConfigMap.
+func KeyOf(k config.Key) Key { return Key{k.Namespace, k.Name, k.Kind == config.ConfigMap} }
+
+// Shape is what a Secret or a ConfigMap can be used for. It is comparable.
 type Shape struct {
 	Certificate bool // it holds a certificate and its key
 	Authorities bool // it holds whom to believe
@@ -44,7 +65,7 @@ type Tables struct {
 
 	in      *input.Tables
 	views   demand.Views[View]
-	byName  *table.Table[string, table.Rows[Key, Shape]]
+	byName  *table.Table[Key, table.Rows[Key, Shape]] // by kind and name alone
 	holders *table.Table[Key, mayHave]
 	secrets *table.Table[config.Key, *config.Object]
 }
@@ -57,14 +78,14 @@ func Declare(s *table.Store, in *input.Tables, proxies *demand.Tables) *Tables {
 	t.views = demand.DeclareViews(proxies, "secret views", compareView, func(v View) mesh.Layer { return v.Layer }, viewsOf)
 	t.Shapes = table.Derive(t.secrets, "secret/shapes", compareKey, table.Same[Shape],
 		func(_ *table.Reader, k config.Key, o *config.Object, emit func(Key, Shape)) {
-			emit(Key{k.Namespace, k.Name}, Shape{Certificate: o.Credential.Chain != nil, Authorities: o.Credential.CA != nil})
+			emit(KeyOf(k), Shape{Certificate: o.Credential.Chain != nil, Authorities: o.Credential.CA != nil})
 		})
 	t.holders = table.Derive(t.secrets, "secret/holders", compareKey, table.Same[mayHave],
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(Key, mayHave)) {
 			written, _ := table.Get(r, in.Written.Table, k)
-			emit(Key{k.Namespace, k.Name}, mayHave{o.Credential.Holders, written.Stored.UID != ""})
+			emit(KeyOf(k), mayHave{o.Credential.Holders, written.Stored.UID != ""})
 		})
-	t.byName = table.Group(t.Shapes, "secret/shapes by name", strings.Compare, func(k Key, _ Shape) []string { return []string{k.Name} })
+	t.byName = table.Group(t.Shapes, "secret/shapes by name", compareKey, func(k Key, _ Shape) []Key { return []Key{{"", k.Name, k.ConfigMap}} })
 	return t
 }
 
@@ -128,7 +149,10 @@ func (t *Tables) publish(by Use, users *Published) *Published {
 // build makes a secret, and tells the Secret that it is taken from; nil: there is none.
 func (t *Tables) build(r *table.Reader, u use) (Key, *envoy.Encoded) {
 	credential, authority := tls.CredentialOf(u.Name)
-	k := qualify(u.Layer.Namespace, credential)
+	k, bad := locate(u.Layer.Namespace, credential)
+	if bad != (Missing{}) {
+		return k, nil
+	}
 	if authority {
 		from, ok := t.authority(r, k)
 		if !ok {
@@ -145,8 +169,12 @@ func (t *Tables) build(r *table.Reader, u use) (Key, *envoy.Encoded) {
 
 // allowed says whether a holder may have a Secret: its author named the service account, or said nothing and MeshConfig
 // names it, or it is an API server's: every account of its namespace may have that, as users of Istio expect. Whoever may
-// not, and proved who it is, is told to the Secret's author.
+// not, and proved who it is, is told to the Secret's author. A ConfigMap is no secret: all holders of its namespace may
+// have it.
 func (t *Tables) allowed(r *table.Reader, k Key, h demand.Holder) bool {
+	if k.ConfigMap {
+		return true
+	}
 	known, _ := table.Get(r, t.holders, k)
 	said := known.said
 	if said.Has(h.Account) {
@@ -164,7 +192,7 @@ func (t *Tables) allowed(r *table.Reader, k Key, h demand.Holder) bool {
 }
 
 func (t *Tables) noteHolder(r *table.Reader, k Key, who, want string) {
-	o, ok := table.Get(r, t.secrets, config.Key{Kind: config.Secret, Namespace: k.Namespace, Name: k.Name})
+	o, ok := table.Get(r, t.secrets, k.Object())
 	if !ok {
 		return
 	}
@@ -174,7 +202,7 @@ func (t *Tables) noteHolder(r *table.Reader, k Key, who, want string) {
 }
 
 func (t *Tables) get(r *table.Reader, k Key) *config.Credential {
-	o, ok := table.Get(r, t.secrets, config.Key{Kind: config.Secret, Namespace: k.Namespace, Name: k.Name})
+	o, ok := table.Get(r, t.secrets, k.Object())
 	if !ok {
 		return nil
 	}

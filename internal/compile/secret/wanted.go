@@ -10,14 +10,22 @@ import (
 	"fairway/internal/table"
 )
 
-// Ask says that the resources of a layer name what a Secret holds.
+// Ask says that the resources of a layer name what a Secret or a ConfigMap holds.
 type Ask struct {
 	Layer  mesh.Layer
 	Secret Key
+	// Else says that a ConfigMap counts where no Secret of its name holds authorities: until then nobody looks for it.
+	Else bool
 }
 
 func compareAsk(a, b Ask) int {
-	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), compareKey(a.Secret, b.Secret))
+	if c := cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), compareKey(a.Secret, b.Secret)); c != 0 || a.Else == b.Else {
+		return c
+	}
+	if b.Else {
+		return -1
+	}
+	return 1
 }
 
 // ForCertificate are the Secrets that a credential's certificate is looked for in.
@@ -26,17 +34,33 @@ func ForCertificate(l mesh.Layer, credential string) []Ask {
 	if bad != (Missing{}) {
 		return nil
 	}
-	return []Ask{{l, k}}
+	if k.ConfigMap {
+		return nil
+	}
+	return []Ask{{Layer: l, Secret: k}}
 }
 
-// ForAuthorities are the Secrets that those whom a credential believes are looked for in.
+// ForAuthorities are the objects that those whom a credential believes are looked for in.
 func ForAuthorities(l mesh.Layer, credential string) []Ask {
 	k, bad := locate(l.Namespace, credential)
 	if bad != (Missing{}) {
 		return nil
 	}
 	own, apart := places(k)
-	return []Ask{{l, own}, {l, apart}}
+	if own == apart {
+		return []Ask{{Layer: l, Secret: own}}
+	}
+	return []Ask{{Layer: l, Secret: own}, {Layer: l, Secret: apart}}
+}
+
+// ForTrusted are the objects that Trusted looks for.
+func ForTrusted(l mesh.Layer, credential string) []Ask {
+	out := ForAuthorities(l, credential)
+	if k, bad := locate(l.Namespace, credential); bad == (Missing{}) && !k.ConfigMap {
+		k.ConfigMap = true
+		out = append(out, Ask{Layer: l, Secret: k, Else: true})
+	}
+	return out
 }
 
 // OfClient tells which parts of the credential that a client's settings name they need.
@@ -51,11 +75,11 @@ func Asked[K comparable, V any](from *table.Table[K, V], name string, asks func(
 		func(_ *table.Reader, a Ask, _ table.Rows[K, V], emit func(Ask, struct{})) { emit(a, struct{}{}) })
 }
 
-// Wants is which Secrets are to be read, of sources that read none unasked.
+// Wants is which Secrets and ConfigMaps are to be read, of sources that read none unasked.
 type Wants struct {
-	// Wanted are the Secrets that are named by resources of layers of which somebody may have Secrets.
+	// Wanted are the objects that are named by resources of layers of which somebody may have Secrets.
 	Wanted *table.Table[Key, struct{}]
-	// Waiting are the proxies of which a layer wants a Secret that has not been looked for yet: they are to be told
+	// Waiting are the proxies of which a layer wants an object that has not been looked for yet: they are to be told
 	// nothing, for what they would be told lacks what is there.
 	Waiting *table.Table[mesh.ProxyID, struct{}]
 }
@@ -69,6 +93,13 @@ func (t *Tables) DeclareWants(proxies *demand.Tables, asked ...*table.Table[Ask,
 	all := table.Derive(table.Union("secret/asked by all", compareAsk, table.Same[struct{}], nil, parts...), "secret/asked",
 		compareAsk, table.Same[struct{}],
 		func(r *table.Reader, a Ask, _ struct{}, emit func(Ask, struct{})) {
+			if a.Else {
+				secrets := a.Secret
+				secrets.ConfigMap = false
+				if why := t.believes(r, secrets); why == (Missing{}) || why.Unread {
+					return
+				}
+			}
 			for range t.views.Of(r, a.Layer) { // there is somebody who may have Secrets
 				emit(a, struct{}{})
 				return
@@ -101,7 +132,7 @@ func (t *Tables) DeclareWants(proxies *demand.Tables, asked ...*table.Table[Ask,
 	return w
 }
 
-// unread says whether somebody is asked for Secrets and has not said of this one what there is.
+// unread says whether somebody is asked for objects and has not said of this one what there is.
 func (t *Tables) unread(r *table.Reader, k Key) bool {
 	return table.Has(r, t.OnDemand.Table, struct{}{}) && !table.Has(r, t.Read.Table, k)
 }

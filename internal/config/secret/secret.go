@@ -49,7 +49,7 @@ const (
 
 const stapleKey = "tls.ocsp-staple"
 
-// Input is a Secret on its way to a Credential.
+// Input is a Secret or a ConfigMap on its way to a Credential.
 type Input struct {
 	Tree        map[string]any    // the whole object, with apiVersion, kind and metadata
 	Annotations map[string]string // of its metadata
@@ -70,13 +70,9 @@ type secret struct {
 // report has an Error, as it has when a credential in the Secret cannot be used.
 func Read(in Input) (credential *Credential, public *structpb.Struct) {
 	s := &secret{Input: in, values: map[string][]byte{}, fields: map[string]string{}, public: map[string]any{}, out: &Credential{}}
-	for _, k := range slices.Sorted(maps.Keys(in.Tree)) {
-		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "type", "data", "stringData", "immutable"}, k) {
-			in.Report.Fail(k, code.UnknownField, "unknown field "+strconv.Quote(k), "")
-		}
-	}
+	s.checkFields("type", "data", "stringData")
 	s.read("data", fromBase64)
-	s.read("stringData", func(text string) ([]byte, bool) { return []byte(text), true })
+	s.read("stringData", asItIs)
 	s.checkSize()
 	if in.Report.Failed() {
 		return nil, nil
@@ -93,14 +89,47 @@ func Read(in Input) (credential *Credential, public *structpb.Struct) {
 	if s.out.Holders != "" {
 		s.public["serviceAccounts"] = string(s.out.Holders)
 	}
+	return s.shown()
+}
+
+// ReadMap is Read of a ConfigMap, of which whom to believe counts alone: it is no place for a certificate's key. Everybody
+// of its namespace may have it.
+func ReadMap(in Input) (credential *Credential, public *structpb.Struct) {
+	s := &secret{Input: in, values: map[string][]byte{}, fields: map[string]string{}, public: map[string]any{}, out: &Credential{}}
+	s.checkFields("data", "binaryData")
+	s.read("data", asItIs)
+	s.checkSize()
+	if in.Report.Failed() {
+		return nil, nil
+	}
+	s.takeAuthorities()
+	if in.Report.Failed() {
+		return nil, nil
+	}
+	return s.shown()
+}
+
+// checkFields refuses fields that an API server would, beside those that every object has.
+func (s *secret) checkFields(more ...string) {
+	for _, k := range slices.Sorted(maps.Keys(s.Tree)) {
+		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "immutable"}, k) && !slices.Contains(more, k) {
+			s.Report.Fail(k, code.UnknownField, "unknown field "+strconv.Quote(k), "")
+		}
+	}
+}
+
+// shown is what was read, and what everybody may know of it.
+func (s *secret) shown() (*Credential, *structpb.Struct) {
 	s.public["keys"] = anyList(slices.Sorted(maps.Keys(s.values)))
 	spec, err := structpb.NewStruct(s.public)
 	if err != nil {
-		in.Report.Fail("", code.BadSecret, "a key of the Secret is not UTF-8", "")
+		s.Report.Fail("", code.BadSecret, "a key is not UTF-8", "")
 		return nil, nil
 	}
 	return s.out, spec
 }
+
+func asItIs(text string) ([]byte, bool) { return []byte(text), true }
 
 // fromBase64 takes line ends, as an API server does.
 func fromBase64(text string) ([]byte, bool) {
@@ -139,7 +168,7 @@ func (s *secret) checkSize() {
 		size += len(k) + len(v)
 	}
 	if size > maxSecret {
-		s.Report.Fail("data", code.TooMuch, fmt.Sprintf("the Secret holds %d bytes of at most %d", size, maxSecret), "")
+		s.Report.Fail("data", code.TooMuch, fmt.Sprintf("the object holds %d bytes of at most %d", size, maxSecret), "")
 	}
 }
 

@@ -14,7 +14,9 @@ import (
 	"encoding/pem"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -323,5 +325,45 @@ func TestSecretsHide(t *testing.T) {
 			t.Errorf("%s: nothing is told of the certificate: %s", name, spec)
 		}
 		wantHidden(t, name, out.String(), web.key)
+	}
+}
+
+// TestConfigMaps: of a ConfigMap the authorities are read and nothing else, neither a certificate's key nor who may have it.
+func TestConfigMaps(t *testing.T) {
+	web := issue(t, ec(t, elliptic.P256()), when.Add(time.Hour))
+	text := func(more string, data map[string]string) string {
+		out := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n" + more + "data:\n"
+		for _, k := range slices.Sorted(maps.Keys(data)) {
+			out += fmt.Sprintf("  %s: %q\n", k, data[k])
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		text, ca, crl, wrong string
+	}{
+		"authorities":     {text("", map[string]string{"ca.crt": web.cert, "other": "x"}), web.cert, "", ""},
+		"with a list":     {text("binaryData: {x: eA==}\n", map[string]string{"ca.crt": web.cert, "ca.crl": revoked(t)}), web.cert, revoked(t), ""},
+		"something else":  {text("", map[string]string{"mesh": "x"}), "", "", ""},
+		"a pair":          {text("", map[string]string{"tls.crt": web.cert, "tls.key": web.key}), "", "", ""},
+		"no certificate":  {text("", map[string]string{"ca.crt": "x"}), "", "", "error BadCertificate data.ca.crt"},
+		"a Secret's type": {text("type: Opaque\n", nil), "", "", "error UnknownField type"},
+		"too large":       {text("", map[string]string{"x": strings.Repeat("x", 1<<20)}), "", "", "error TooMuch data"},
+	} {
+		o, problems := decodeSecret(t, c.text)
+		var wrong string
+		for _, p := range problems {
+			wrong += strings.Join([]string{p.Severity.String(), p.Code, p.Field}, " ")
+		}
+		if wrong != c.wrong || (o == nil) != (c.wrong != "") {
+			t.Errorf("%s: %q, want %q", name, wrong, c.wrong)
+			continue
+		}
+		if o == nil {
+			continue
+		}
+		got := o.Credential
+		if string(got.CA) != c.ca || (got.CRL != nil) != (c.crl != "") || got.Chain != nil || got.Key.PEM() != nil || o.Text != nil {
+			t.Errorf("%s: got another credential: %s", name, o.Spec)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 // The names of delivered secrets are those that Istio gives: users look for them in Envoy's admin pages.
 const (
 	secretScheme    = "kubernetes://"
+	mapScheme       = "configmap://"
 	authoritySuffix = "-cacert"
 )
 
@@ -18,6 +19,9 @@ func CertificateSecret(credential string) string {
 	return secretScheme + strings.TrimPrefix(credential, secretScheme)
 }
 func AuthoritySecret(credential string) string {
+	if strings.HasPrefix(credential, mapScheme) {
+		return credential + authoritySuffix
+	}
 	return CertificateSecret(strings.TrimSuffix(credential, authoritySuffix)) + authoritySuffix
 }
 
@@ -28,7 +32,17 @@ func Credential(written string) (name string, ok bool) {
 	return name, name != "" && !strings.Contains(name, "://")
 }
 
-// CredentialOf takes the resource name of a secret apart.
+// ConfigMap takes the name of a ConfigMap as users write it apart: the scheme, and its name or "namespace/name". It is
+// false for a name of another scheme, and for one of none.
+func ConfigMap(written string) (name string, ok bool) {
+	name, ok = strings.CutPrefix(written, mapScheme)
+	return name, ok && name != "" && !strings.Contains(name, "://")
+}
+
+// InConfigMap is how a credential is written that is a ConfigMap.
+func InConfigMap(namespace, name string) string { return mapScheme + namespace + "/" + name }
+
+// CredentialOf takes the resource name of a secret apart. The name of a ConfigMap keeps its scheme.
 func CredentialOf(resource string) (name string, authority bool) {
 	return strings.CutSuffix(strings.TrimPrefix(resource, secretScheme), authoritySuffix)
 }

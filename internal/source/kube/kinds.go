@@ -36,6 +36,11 @@ type kind struct {
 	told func()
 }
 
+// key is that of the one object that is read.
+func (k kind) key() config.Key {
+	return config.Key{Kind: config.Kind(k.name), Namespace: k.one.namespace, Name: k.one.name}
+}
+
 // reader makes rows of the objects of one kind. It is used by one goroutine.
 type reader interface {
 	set(o runtime.Object, to *made) []mesh.Problem
@@ -219,10 +224,21 @@ func nativeKind(o Options, c *clients, k config.Kind, plural string, scoped bool
 	}
 }
 
-// secretKind is one Secret.
-func secretKind(o Options, c *clients, of object) kind {
+// wantedKind is one object that is read because it is wanted: a ConfigMap, or a Secret.
+func wantedKind(o Options, c *clients, key config.Key) kind {
+	of := object{key.Namespace, key.Name}
 	unseen := o
 	unseen.Seen, unseen.Revision = func(*unstructured.Unstructured, bool) {}, ""
+	if key.Kind == config.ConfigMap {
+		return kind{
+			name: string(config.ConfigMap), one: of, lost: func() {},
+			find: fixed(typed{
+				client: c.core, resource: "configmaps", namespace: of.namespace, fields: "metadata.name=" + of.name,
+				empty: func() runtime.Object { return new(corev1.ConfigMapList) },
+			}),
+			read: func(before reader) reader { return mapReader{newObjectReader(unseen, before)} },
+		}
+	}
 	return kind{
 		name: string(config.Secret), one: of, lost: func() {},
 		find: fixed(typed{

@@ -33,7 +33,7 @@ type Options struct {
 	// AnswerTime is how long the API server may take for one question, and how much longer than it was asked to it may keep
 	// a watch; 0 is a minute. WatchTime is how long it is asked to keep a watch at least, and up to twice that; 0 is four minutes.
 	AnswerTime, WatchTime time.Duration
-	// Secrets is how many are watched at most; 0 is 10,000.
+	// Secrets is how many of them, and of ConfigMaps with authorities, are watched at most; 0 is 10,000.
 	Secrets int
 	// Looked is told of each object that is read because it is wanted (Want) once what there is of it has been handed
 	// over, and when it is not kept up to date any more. nil: nobody hears.
@@ -157,7 +157,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	ctx, stop := context.WithCancel(klog.NewContext(ctx, logr.FromSlogHandler(s.o.Log.Handler()).V(detail)))
 	defer stop()
 	out := newOutbox(sink)
-	out.hear = func(of object, known bool) { s.o.Looked(secretKey(of), known) }
+	out.hear = s.o.Looked
 	var feeds []*feed
 	for _, k := range s.kinds {
 		f := newFeed(k, s.o, out)

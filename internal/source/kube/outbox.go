@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/source"
 )
@@ -23,11 +24,11 @@ type outbox struct {
 	down    map[string]string // kinds that are not kept up to date, and why
 	synced  bool              // has been said
 	said    string            // of what is down
-	looked  []object          // objects that have been looked for one by one; said once what was put has been handed on
-	dropped []object          // those that are not kept up to date any more; said before what was put is handed on
+	looked  []config.Key      // objects that have been looked for one by one; said once what was put has been handed on
+	dropped []config.Key      // those that are not kept up to date any more; said before what was put is handed on
 	told    []func()          // of kinds that have been read; called once what was put has been handed on
 
-	hear func(of object, known bool) // is told of looked and dropped
+	hear func(of config.Key, known bool) // is told of looked and dropped
 }
 
 func newOutbox(sink source.Sink) *outbox {
@@ -59,7 +60,7 @@ func (b *outbox) done(k kind) {
 		if k.one == (object{}) {
 			delete(b.waiting, k.name)
 		} else {
-			b.looked = append(b.looked, k.one)
+			b.looked = append(b.looked, k.key())
 		}
 	})
 }
@@ -112,7 +113,7 @@ func (b *outbox) run(ctx context.Context) {
 	}
 }
 
-func (b *outbox) take() (u source.Update, some bool, looked, dropped []object, told []func()) {
+func (b *outbox) take() (u source.Update, some bool, looked, dropped []config.Key, told []func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	u, b.next = b.next, source.Update{}

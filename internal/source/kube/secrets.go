@@ -17,35 +17,33 @@ import (
 	"fairway/internal/source"
 )
 
-// maxSecrets is how many Secrets are watched at once unless the options say otherwise. Each has a watch of its own.
+// maxSecrets is how many Secrets and ConfigMaps are watched at once unless the options say otherwise. Each has a watch of its own.
 const maxSecrets = 10_000
 
-// wanted are the Secrets that somebody wants.
+// wanted are the Secrets and ConfigMaps that somebody wants.
 type wanted struct {
 	more chan struct{} // holds a token when something has changed
 
 	mu      sync.Mutex
-	all     map[object]struct{}
-	changed map[object]struct{} // since they were seen to
+	all     map[config.Key]struct{}
+	changed map[config.Key]struct{} // since they were seen to
 }
 
 func newWanted() *wanted {
-	return &wanted{more: make(chan struct{}, 1), all: map[object]struct{}{}, changed: map[object]struct{}{}}
+	return &wanted{more: make(chan struct{}, 1), all: map[config.Key]struct{}{}, changed: map[config.Key]struct{}{}}
 }
 
-// Want says which objects are wanted from now on, and which no longer: Secrets, of which none is read unasked. It does
-// not block, and may be called before Run and while it runs, from one goroutine at a time.
+// Want says which objects are wanted from now on, and which no longer: Secrets, and ConfigMaps with authorities, of
+// which none is read unasked. It does not block, and may be called before Run and while it runs, from one goroutine at a time.
 func (s *Source) Want(more, less []config.Key) {
 	w := s.wanted
 	w.mu.Lock()
 	for _, k := range more {
-		of := object{k.Namespace, k.Name}
-		w.all[of], w.changed[of] = struct{}{}, struct{}{}
+		w.all[k], w.changed[k] = struct{}{}, struct{}{}
 	}
 	for _, k := range less {
-		of := object{k.Namespace, k.Name}
-		delete(w.all, of)
-		w.changed[of] = struct{}{}
+		delete(w.all, k)
+		w.changed[k] = struct{}{}
 	}
 	w.mu.Unlock()
 	select {
@@ -55,10 +53,10 @@ func (s *Source) Want(more, less []config.Key) {
 }
 
 // take lists what has changed, and whether each is wanted.
-func (w *wanted) take() map[object]bool {
+func (w *wanted) take() map[config.Key]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	out := map[object]bool{}
+	out := map[config.Key]bool{}
 	for of := range w.changed {
 		_, out[of] = w.all[of]
 	}
@@ -66,16 +64,16 @@ func (w *wanted) take() map[object]bool {
 	return out
 }
 
-// single is the feed of one Secret.
+// single is the feed of one Secret or ConfigMap.
 type single struct {
 	*feed
 	stop func() // nil: it does not run yet, for there are too many
 	done chan struct{}
 }
 
-// follow keeps a feed for each Secret that is wanted, until ctx ends.
+// follow keeps a feed for each object that is wanted, until ctx ends.
 func (s *Source) follow(ctx context.Context, out *outbox) {
-	all, idle := map[object]*single{}, map[object]*single{}
+	all, idle := map[config.Key]*single{}, map[config.Key]*single{}
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
@@ -85,7 +83,7 @@ func (s *Source) follow(ctx context.Context, out *outbox) {
 			f, has := all[of]
 			switch {
 			case is && !has:
-				all[of] = &single{feed: newFeed(secretKind(s.o, s.clients, of), s.o, out), done: make(chan struct{})}
+				all[of] = &single{feed: newFeed(wantedKind(s.o, s.clients, of), s.o, out), done: make(chan struct{})}
 				idle[of] = all[of]
 			case !is && has:
 				f.end()
@@ -128,28 +126,25 @@ func (f *single) end() {
 func (f *single) forget() {
 	problems := map[string][]mesh.Problem{f.title(): nil}
 	f.takeBack(problems)
-	f.out.drop(f.kind.one)
+	f.out.drop(f.kind.key())
 	f.out.standing(f.title(), "")
 	f.out.put([]source.Shard{{Key: f.shard(""), Whole: true}}, problems)
 }
 
-func secretKey(of object) config.Key {
-	return config.Key{Kind: config.Secret, Namespace: of.namespace, Name: of.name}
-}
-
 // drop says of an object that it is not kept up to date any more.
-func (b *outbox) drop(of object) {
+func (b *outbox) drop(of config.Key) {
 	b.change(func() {
-		b.looked = slices.DeleteFunc(b.looked, func(o object) bool { return o == of })
+		b.looked = slices.DeleteFunc(b.looked, func(o config.Key) bool { return o == of })
 		b.dropped = append(b.dropped, of)
 	})
 }
 
-// refuse is a problem of a Secret that is one too many. To whoever waits for it, it is not there.
+// refuse is a problem of an object that is one too many. To whoever waits for it, it is not there.
 func (f *single) refuse(most int) {
 	f.out.put(nil, map[string][]mesh.Problem{f.title(): {{
 		Object: f.ref(), Code: code.TooMuch, Severity: mesh.Error,
-		Message: fmt.Sprintf("the Secret is not read: %d others are wanted, the most that are", most), Fix: "name fewer Secrets",
+		Message: fmt.Sprintf("the %s is not read: %d others are wanted, the most that are", f.kind.name, most),
+		Fix:     "name fewer Secrets and ConfigMaps",
 	}}})
 	f.out.done(f.kind)
 }
@@ -180,6 +175,28 @@ func treeOf(from *corev1.Secret) *unstructured.Unstructured {
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": string(from.Type), "data": data,
+	}}
+}
+
+// mapReader reads ConfigMaps that hold authorities, as the decoder knows them from files.
+type mapReader struct{ *objectReader }
+
+func (r mapReader) set(o runtime.Object, to *made) []mesh.Problem {
+	return r.objectReader.set(treeOfMap(o.(*corev1.ConfigMap)), to)
+}
+
+func (r mapReader) remove(o runtime.Object, to *made) {
+	r.objectReader.remove(treeOfMap(o.(*corev1.ConfigMap)), to)
+}
+
+// treeOfMap is as much of a ConfigMap as the decoder looks at.
+func treeOfMap(from *corev1.ConfigMap) *unstructured.Unstructured {
+	meta := map[string]any{
+		"namespace": from.Namespace, "name": from.Name, "uid": string(from.UID), "resourceVersion": from.ResourceVersion,
+		"labels": texts(from.Labels), "annotations": texts(from.Annotations),
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": texts(from.Data),
 	}}
 }
 

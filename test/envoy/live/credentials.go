@@ -32,6 +32,17 @@ func Secret(t testing.TB, name string, pair Pair, authorities ...string) string 
 	return out
 }
 
+// ConfigMap is a ConfigMap of namespace default with an authority's certificate, by the file that it is in.
+func ConfigMap(t testing.TB, name, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", namespace: default}\ndata:\n  ca.crt: |\n    " +
+		strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "\n    ") + "\n"
+}
+
 // Shows tells whether a new connection, made as the request says, is shown a certificate.
 func Shows(r Request, want Pair) error {
 	c, err := tls.Dial("tcp", r.To, r.TLS)

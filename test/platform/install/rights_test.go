@@ -83,6 +83,7 @@ func (w *world) as(t *testing.T, account string) string {
 		defer w.mu.Unlock()
 		what := r.Request.Method + " " + r.Request.URL.Path
 		w.asked[what] = true
+		w.asked[what+" "+r.Request.URL.Query().Get("fieldSelector")] = true
 		if r.StatusCode == http.StatusForbidden || r.StatusCode == http.StatusUnauthorized {
 			w.denied = append(w.denied, fmt.Sprint(what, " ", r.StatusCode))
 		}
@@ -137,7 +138,7 @@ kind: Gateway
 metadata: {name: shop, namespace: istio-system}
 spec:
   selector: {istio: ingressgateway}
-  servers: [{port: {number: 8443, name: https, protocol: HTTPS}, tls: {mode: SIMPLE, credentialName: shop}, hosts: [shop.example]}]
+  servers: [{port: {number: 8443, name: https, protocol: HTTPS}, tls: {mode: MUTUAL, credentialName: shop, caCertCredentialName: clients}, hosts: [shop.example]}]
 ---
 apiVersion: networking.istio.io/v1
 kind: VirtualService
@@ -156,12 +157,13 @@ spec: {hosts: [shop.example], gateways: [shop], http: [{directResponse: {status:
 		t.Fatal(err)
 	}
 	defer gateway.Disconnect()
-	const wanted = "GET /api/v1/namespaces/istio-system/secrets"
+	const secrets = "GET /api/v1/namespaces/istio-system/secrets"
+	const maps = "GET /api/v1/namespaces/istio-system/configmaps metadata.name=clients"
 	rig.Eventually(t, func() error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if !w.asked[wanted] {
-			return fmt.Errorf("the gateway's Secret was not asked for")
+		if !w.asked[secrets] || !w.asked[maps] {
+			return fmt.Errorf("the gateway's Secret and ConfigMap were not asked for")
 		}
 		return nil
 	})
@@ -195,7 +197,8 @@ func (w *world) judged(t *testing.T) {
 		{false, "delete", "", "configmaps", "", "shop", "istio-ca-root-cert"},
 		{false, "get list watch update patch delete", "", "configmaps", "", "shop", "any"},
 		{true, "get list watch", "", "configmaps", "", "istio-system", "istio"},
-		{false, "get list watch", "", "configmaps", "", "istio-system", "other"},
+		{true, "get list watch", "", "configmaps", "", "istio-system", "other"},
+		{false, "update patch delete", "", "configmaps", "", "istio-system", "other"},
 		{true, "create", "networking.istio.io", "gateways", "", "istio-system", ""},
 		{false, "create", "networking.istio.io", "gateways", "", "shop", ""},
 		{true, "create", "authentication.k8s.io", "tokenreviews", "", "", ""},

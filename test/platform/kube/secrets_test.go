@@ -54,7 +54,7 @@ type asked struct {
 func (a *asked) through(t testing.TB, c *cluster.Cluster) *rest.Config {
 	a.all = map[string]int{}
 	return c.Between(t, func(_ http.ResponseWriter, r *http.Request) bool {
-		if strings.Contains(r.URL.Path, "/secrets") {
+		if strings.Contains(r.URL.Path, "/secrets") || strings.Contains(r.URL.Path, "/namespaces/infra/configmaps") {
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			a.all[r.URL.Path+" "+r.URL.Query().Get("fieldSelector")]++
@@ -131,6 +131,55 @@ func TestWantedSecrets(t *testing.T) {
 	}
 }
 
+// authorities is a ConfigMap with a new certificate, and something that nobody reads.
+func authorities(t testing.TB, namespace, name string) string {
+	t.Helper()
+	certificate, _, err := rig.Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\ndata: {ca.crt: %q, other: x}\n",
+		name, namespace, certificate)
+}
+
+// ConfigMaps are read that somebody wants, beside a Secret of the same name, and no others are asked for.
+func TestWantedConfigMaps(t *testing.T) {
+	c := cluster.Start(t)
+	clients := authorities(t, "infra", "clients")
+	c.Apply(t, infra+"---\n"+authorities(t, "infra", "other")+"---\n"+tlsSecret(t, "infra", "clients"))
+	var a asked
+	w := watch(t, a.through(t, c))
+	at := config.Key{Kind: config.ConfigMap, Namespace: "infra", Name: "clients"}
+	w.from.Want([]config.Key{at}, nil)
+	w.knows(t, at, true) // there is none
+	w.holding(t, at.String(), "")
+	c.Apply(t, clients)
+	first := w.differs(t, at.String(), "")
+	c.Apply(t, authorities(t, "infra", "clients"))
+	second := w.differs(t, at.String(), first)
+	c.Patch(t, "/api/v1/namespaces/infra/configmaps/clients", `{"data":{"ca.crt":"nonsense"}}`)
+	w.problem(t, "ConfigMap infra/clients", "cannot be read")
+	w.holding(t, at.String(), second)
+	c.Apply(t, authorities(t, "infra", "clients"))
+	w.problem(t, "ConfigMap infra/clients", "")
+	w.differs(t, at.String(), second)
+	beside := secretOf("infra", "clients")
+	w.from.Want([]config.Key{beside}, nil)
+	w.differs(t, beside.String(), "")
+	c.Delete(t, clients)
+	w.holding(t, at.String(), "")
+	w.from.Want(nil, []config.Key{at, beside})
+	w.holding(t, beside.String(), "")
+	w.knows(t, at, false)
+	w.knows(t, beside, false)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	const one, two = "/api/v1/namespaces/infra/configmaps metadata.name=clients", "/api/v1/namespaces/infra/secrets metadata.name=clients"
+	if len(a.all) != 2 || a.all[one] == 0 || a.all[one] > 2 || a.all[two] == 0 || a.all[two] > 2 { // a list and a watch each
+		t.Errorf("the API server was asked for %v", a.all)
+	}
+}
+
 // There are no more watches than may be; what is one too many is a problem that names it, and is read once there is room.
 func TestTooManySecrets(t *testing.T) {
 	c := cluster.Start(t)
@@ -162,6 +211,7 @@ func TestRightsToSecrets(t *testing.T) {
 	c.Apply(t, infra+"---"+rights+"---"+tlsSecret(t, "infra", "web"))
 	w := watch(t, c.Config(t, nil, "reader"))
 	at, next := secretOf("infra", "web"), secretOf("infra", "next")
+	inMap := config.Key{Kind: config.ConfigMap, Namespace: "infra", Name: "next"}
 	w.from.Want([]config.Key{at}, nil)
 	first := w.differs(t, at.String(), "")
 	const role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/reader"
@@ -173,6 +223,10 @@ func TestRightsToSecrets(t *testing.T) {
 	w.from.Want([]config.Key{next}, nil)
 	w.knows(t, next, true)
 	w.problem(t, "watch of Secret infra/next", "forbidden")
+	w.from.Want(nil, []config.Key{next})
+	w.from.Want([]config.Key{inMap}, nil)
+	w.knows(t, inMap, true)
+	w.problem(t, "watch of ConfigMap infra/next", "forbidden")
 	c.Apply(t, tlsSecret(t, "infra", "web")+"---"+rights)
 	w.differs(t, at.String(), first)
 	w.problem(t, "watch of Secret infra/web", "")
