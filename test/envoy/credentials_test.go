@@ -72,7 +72,8 @@ func credentialMutual(t *testing.T, m *live.Mesh) {
 // credentialMap: authorities from a ConfigMap are replaced, and a Secret of the name goes before it.
 func credentialMap(t *testing.T, m *live.Mesh) {
 	m.Backend(t, "credmap")
-	ca, first, second, third := live.NewAuthority(t, "gateway"), live.NewAuthority(t, "a"), live.NewAuthority(t, "b"), live.NewAuthority(t, "c")
+	ca, first := live.NewAuthority(t, "gateway"), live.NewAuthority(t, "a")
+	second, third := live.NewAuthority(t, "b"), live.NewAuthority(t, "c")
 	friends := []live.Pair{first.Issue(t, "a"), second.Issue(t, "b"), third.Issue(t, "c")}
 	m.Apply(t, live.Secret(t, "credmap", ca.Issue(t, "credmap.example")), live.ConfigMap(t, "credmapclients", first.File),
 		strings.Replace(credentialed(t, m, "credmap", "MUTUAL"),

@@ -165,7 +165,8 @@ func (s *script) run(t *testing.T, words []string) (file string, text func() str
 	return at(1), text
 }
 
-// credential stages a Secret whose certificates are words: real ones, which no decoder would do without, are other ones in each run.
+// credential stages a Secret, or a ConfigMap (configmap:<namespace>/<name>), whose certificates are words: real ones, which
+// no decoder would do without, are other ones in each run.
 func (s *script) credential(t *testing.T, words []string) {
 	t.Helper()
 	at, inMap := strings.CutPrefix(words[0], "configmap:")

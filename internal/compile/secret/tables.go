@@ -85,7 +85,9 @@ func Declare(s *table.Store, in *input.Tables, proxies *demand.Tables) *Tables {
 			written, _ := table.Get(r, in.Written.Table, k)
 			emit(KeyOf(k), mayHave{o.Credential.Holders, written.Stored.UID != ""})
 		})
-	t.byName = table.Group(t.Shapes, "secret/shapes by name", compareKey, func(k Key, _ Shape) []Key { return []Key{{"", k.Name, k.ConfigMap}} })
+	t.byName = table.Group(t.Shapes, "secret/shapes by name", compareKey, func(k Key, _ Shape) []Key {
+		return []Key{{Name: k.Name, ConfigMap: k.ConfigMap}}
+	})
 	return t
 }
 

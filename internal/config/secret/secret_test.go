@@ -341,8 +341,10 @@ func TestConfigMaps(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, ca, crl, wrong string
 	}{
-		"authorities":     {text("", map[string]string{"ca.crt": web.cert, "other": "x"}), web.cert, "", ""},
-		"with a list":     {text("binaryData: {x: eA==}\n", map[string]string{"ca.crt": web.cert, "ca.crl": revoked(t)}), web.cert, revoked(t), ""},
+		"authorities": {text("", map[string]string{"ca.crt": web.cert, "other": "x"}), web.cert, "", ""},
+		"with a list": {
+			text("binaryData: {x: eA==}\n", map[string]string{"ca.crt": web.cert, "ca.crl": revoked(t)}), web.cert, revoked(t), "",
+		},
 		"something else":  {text("", map[string]string{"mesh": "x"}), "", "", ""},
 		"a pair":          {text("", map[string]string{"tls.crt": web.cert, "tls.key": web.key}), "", "", ""},
 		"no certificate":  {text("", map[string]string{"ca.crt": "x"}), "", "", "error BadCertificate data.ca.crt"},
