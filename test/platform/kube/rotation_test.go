@@ -62,11 +62,13 @@ func (a *rotating) renew(t *testing.T) error {
 // stream opens a stream of the proxy's, on the connection that there is, and returns once it is answered.
 func (a *rotating) stream(t *testing.T) (discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesClient, error) {
 	t.Helper()
-	s, err := discoveryv3.NewAggregatedDiscoveryServiceClient(a.conn).DeltaAggregatedResources(t.Context())
+	ctx, stop := context.WithTimeout(t.Context(), 2*rig.Bound) // no stream is waited for without end
+	t.Cleanup(stop)
+	s, err := discoveryv3.NewAggregatedDiscoveryServiceClient(a.conn).DeltaAggregatedResources(ctx)
 	if err == nil {
 		node := plane.Proxy{Name: "web-1", IP: "10.3.0.1"}.Node()
 		node.Metadata.Fields["CLUSTER_ID"] = structpb.NewStringValue("east")
-		err = s.Send(&discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: xdstype.ClusterURL})
+		err = s.Send(&discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: xdstype.BundleURL})
 	}
 	if err == nil {
 		_, err = s.Recv()
@@ -181,7 +183,7 @@ spec: {serviceAccountName: web, containers: [{name: web, image: web}]}
 	}
 
 	// The stream of the first certificate has seen none of it.
-	if err := kept.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: xdstype.ListenerURL}); err != nil {
+	if err := kept.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: xdstype.ClusterURL}); err != nil {
 		t.Error(err)
 	}
 	if _, err := kept.Recv(); err != nil {
