@@ -51,7 +51,8 @@ func install(ctx context.Context, log io.Writer, p place, build builder) error {
 	defer os.RemoveAll(scratch)
 
 	begun := time.Now()
-	fmt.Fprintf(log, "building Kubernetes %s (etcd, API server, controller manager, kubectl) into %s: this takes minutes, once\n", Version, dir)
+	const what = "etcd, API server, controller manager, kubectl"
+	fmt.Fprintf(log, "building Kubernetes %s (%s) into %s: this takes minutes, once\n", Version, what, dir)
 	built := filepath.Join(scratch, "kube")
 	if err := build(ctx, log, p.module, built); err != nil {
 		return fmt.Errorf("build Kubernetes: %w; or set %s to the path of a binary built of tools/kube", err, Variable)

@@ -76,7 +76,7 @@ func TestSlicesJoinWorkloadsMachinesAndNamespaces(t *testing.T) {
 			2,
 		},
 		{"a workload", source.Rows{Workloads: []mesh.Workload{pod("a", "10.0.0.1", "m1", map[string]string{"app": "db"})}}, source.Keys{},
-			"a 10.0.0.1 labels=app=db machine=Kubernetes/east/m1 identity=sa-a", 3}, // the registry tells of workloads: what has none waits for it
+			"a 10.0.0.1 labels=app=db machine=Kubernetes/east/m1 identity=sa-a", 3}, // what has no workload waits for it
 		{"its machine", source.Rows{Machines: []mesh.Machine{machine("m1", "r/z")}}, source.Keys{},
 			"a 10.0.0.1 labels=app=db locality=r/z machine=Kubernetes/east/m1 identity=sa-a", 2},
 		{"a workload that says where it is", source.Rows{Workloads: []mesh.Workload{

@@ -56,11 +56,12 @@ const (
 	maxAnswer  = 1 << 20          // bytes of one
 	// Clocks differ. The API server's decides whether a token has ended: one that ended by the own clock is asked about for so
 	// long (clocks), and where it is taken it is taken for disagreed: nobody knows when it ends by this clock. But API servers
-	// remember for some seconds (remembers) what they said of a token, past its end too: one that ended just now is taken for as
-	// long again as it has been over, so that it is asked about again before long.
+	// whose clock is right take a token for a minute past its end, and remember that for ten seconds: one that ended no longer ago
+	// (leeway) is taken for atEnd, and then asked about again.
 	clocks    = 24 * time.Hour
 	disagreed = 10 * time.Minute
-	remembers = 10 * time.Second
+	leeway    = 75 * time.Second
+	atEnd     = 10 * time.Second
 )
 
 // bounded has API servers, which may be strangers', say so much and no more.
@@ -190,11 +191,16 @@ func (t *Tokens) caller(s authenticationv1.TokenReviewStatus, said claims) (auth
 	}
 	until := said.end()
 	if now := t.o.Now(); !now.Before(until) {
-		t.clockOnce.Do(func() {
-			t.o.Log.Warn("the API server's clock is behind the control plane's, or this one is ahead: it takes a token that has ended here",
-				"account", printable.Text(said.Subject, printable.Short), "ended", stamp(until), "now", stamp(now))
-		})
-		until = now.Add(min(disagreed, max(remembers, now.Sub(until))))
+		if now.Sub(until) > leeway {
+			t.clockOnce.Do(func() {
+				t.o.Log.Warn("the API server's clock is behind the control plane's, or this one is ahead: "+
+					"it takes a token that has ended here",
+					"account", printable.Text(said.Subject, printable.Short), "ended", stamp(until), "now", stamp(now))
+			})
+			until = now.Add(disagreed)
+		} else {
+			until = now.Add(atEnd)
+		}
 	}
 	return authn.Caller{ID: id, By: "token", Until: until, Cluster: t.o.Cluster}, nil
 }

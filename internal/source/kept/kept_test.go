@@ -34,7 +34,8 @@ func cluster() kept.Cluster {
 		{Key: at("EndpointSlice"), Whole: true, Rows: source.Rows{Slices: []*mesh.Slice{{
 			Key: mesh.SliceKey{Service: web, Name: "web-x"},
 			Endpoints: []mesh.SliceEndpoint{{
-				ID: "10.4.0.1", Workload: pod, Endpoint: mesh.Endpoint{Address: "10.4.0.1", Ports: "http=8080", ListsAll: true, Machine: n1.Ref()},
+				ID: "10.4.0.1", Workload: pod,
+				Endpoint: mesh.Endpoint{Address: "10.4.0.1", Ports: "http=8080", ListsAll: true, Machine: n1.Ref()},
 			}},
 		}}}},
 		{Key: at("Pod"), Whole: true, Rows: source.Rows{Workloads: []mesh.Workload{{

@@ -83,7 +83,7 @@ func change(rows source.Rows, gone source.Keys) source.Update {
 
 func same(t *testing.T, want, got source.Update) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateComparable(mesh.MachineRef{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

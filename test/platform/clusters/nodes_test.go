@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/proto"
 
@@ -71,18 +72,19 @@ spec: {selector: {app: web}, trafficDistribution: PreferSameNode, ports: [{name:
 			{"shop", "web-1", "n1", "web"}, {"shop", "web-2", "n2", "web"}, {"shop", "client-" + name, "n1", "client"},
 		} {
 			c.Apply(t, strings.NewReplacer("NAMESPACE", pod.namespace, "NAME", pod.name, "NODE", pod.node, "APP", pod.app,
-				"IP", fmt.Sprintf("10.%s.0.%d", at, i+1)).Replace(`
+				"WHERE", fmt.Sprintf("10.%s.0.%d", at, i+1)).Replace(`
 apiVersion: v1
 kind: Pod
 metadata: {name: NAME, namespace: NAMESPACE, labels: {app: APP}}
 spec: {nodeName: NODE, containers: [{name: web, image: web}]}
-status: {phase: Running, podIP: IP, podIPs: [{ip: IP}], conditions: [{type: Ready, status: "True"}]}
+status: {phase: Running, podIP: WHERE, podIPs: [{ip: WHERE}], conditions: [{type: Ready, status: "True"}]}
 `))
 		}
 	}
 	east.Apply(t, remote("west", read(t, west.Kubeconfig(t, nil, "reader", "system:masters"))))
 	p := plane.Start(t, options(t, east))
-	e, w := of(t, p, "east", "10.3.0.3"), of(t, p, "west", "10.4.0.3")
+	zone := func(name string) *corev3.Locality { return &corev3.Locality{Region: "r", Zone: name} }
+	e, w := in(t, p, "east", "10.3.0.3", zone("east-1")), in(t, p, "west", "10.4.0.3", zone("west-1"))
 	e.uses(t, map[string]string{"10.3.0.1": "0 east-1", "10.3.0.2": "1 east-2", "10.4.0.1": "1 west-1", "10.4.0.2": "1 west-2"})
 	w.uses(t, map[string]string{"10.3.0.1": "1 east-1", "10.3.0.2": "1 east-2", "10.4.0.1": "0 west-1", "10.4.0.2": "1 west-2"})
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -41,7 +42,14 @@ const (
 // of is a proxy of a cluster.
 func of(t *testing.T, p *plane.Plane, clusterID, ip string) *sidecar {
 	t.Helper()
+	return in(t, p, clusterID, ip, nil)
+}
+
+// in is of, and says which locality it is in.
+func in(t *testing.T, p *plane.Plane, clusterID, ip string, at *corev3.Locality) *sidecar {
+	t.Helper()
 	node := plane.Proxy{Name: "client-" + clusterID, IP: ip}.Node()
+	node.Locality = at
 	node.Metadata.Fields["CLUSTER_ID"] = structpb.NewStringValue(clusterID)
 	s := &sidecar{Client: ads.New(node, ads.NewReader(), func(ads.Event) {})}
 	s.Bodies = true

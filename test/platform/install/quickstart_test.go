@@ -97,46 +97,47 @@ func TestKubectlSaysWhy(t *testing.T) {
 	w := start(t)
 	w.does(t, w.webhooks()...)
 	w.kubectl(t, "", "create", "namespace", "shop")
-	rule := func(timeout string) string {
+	const wrong = "spec.http[0].match[0].uri.regex" // no schema can say that it is
+	rule := func(path string) string {
 		return `
 apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: web, namespace: shop}
-spec: {hosts: [web], http: [{timeout: ` + timeout + `, route: [{destination: {host: web}}]}]}
+spec: {hosts: [web], http: [{match: [{uri: {regex: "` + path + `"}}], route: [{destination: {host: web}}]}]}
 `
 	}
-	refused := func(timeout string) {
+	refused := func(path string) {
 		t.Helper()
 		rig.Eventually(t, func() error { // the API server takes up webhooks within a second
-			out, err := w.Kubectl(t.Context(), w.user.kubeconfig, root, rule(timeout), "apply", "--dry-run=server", "-f", "-")
+			out, err := w.Kubectl(t.Context(), w.user.kubeconfig, root, rule(path), "apply", "--dry-run=server", "-f", "-")
 			if err == nil {
 				return fmt.Errorf("kubectl applies it: %s", out)
 			}
-			for _, want := range []string{"denied the request", "spec.http[0].timeout", timeout} {
+			for _, want := range []string{"denied the request", wrong, path} {
 				if !strings.Contains(out, want) {
 					return fmt.Errorf("kubectl does not print %q:\n%s", want, out)
 				}
 			}
 			return nil
 		})
-		out, err := w.Kubectl(t.Context(), w.user.kubeconfig, root, rule(timeout), "apply", "-f", "-")
-		if err == nil || !strings.Contains(out, "spec.http[0].timeout") {
+		out, err := w.Kubectl(t.Context(), w.user.kubeconfig, root, rule(path), "apply", "-f", "-")
+		if err == nil || !strings.Contains(out, wrong) {
 			t.Errorf("kubectl ends with %v, and prints\n%s", err, out)
 		}
 	}
-	refused("-1s")
+	refused("/a(")
 	if out := w.kubectl(t, "", "get", "virtualservices", "-n", "shop"); !strings.Contains(out, "No resources found") {
 		t.Errorf("what was refused is there:\n%s", out)
 	}
-	if out := w.kubectl(t, rule("2s"), "apply", "-f", "-"); !strings.Contains(out, "virtualservice.networking.istio.io/web created") {
+	if out := w.kubectl(t, rule("/b"), "apply", "-f", "-"); !strings.Contains(out, "virtualservice.networking.istio.io/web created") {
 		t.Errorf("kubectl prints\n%s", out)
 	}
-	refused("-3s")
-	timeout := []string{"get", "virtualservice", "web", "-n", "shop", "-o", "jsonpath={.spec.http[0].timeout}"}
-	if out := w.kubectl(t, "", timeout...); out != "2s" {
-		t.Errorf("the rule has the timeout %q", out)
+	refused("/c[")
+	path := []string{"get", "virtualservice", "web", "-n", "shop", "-o", "jsonpath={.spec.http[0].match[0].uri.regex}"}
+	if out := w.kubectl(t, "", path...); out != "/b" {
+		t.Errorf("the rule has the path %q", out)
 	}
-	w.kubectl(t, rule("2s"), "delete", "-f", "-")
+	w.kubectl(t, rule("/b"), "delete", "-f", "-")
 }
 
 // bothRun waits until the quick start's pods are there, with their proxies.
