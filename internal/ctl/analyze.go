@@ -36,8 +36,8 @@ func (s *session) analyze() *cobra.Command {
 		Use:   "analyze [FILE|FOLDER|-]...",
 		Short: "What is wrong with files, or with what a cluster has, before a control plane carries it out",
 		Long: "Reads files of Istio's and Kubernetes' objects, and says of them what pilotctl problems says once a control plane has " +
-			"them. No control plane is asked.\nWithout files it reads the kubeconfig's cluster; with --use-kube that and the files, as if " +
-			"these had been applied.\n\nOf files alone it knows what they say: a host that stands in none of them is unknown.\n\n" +
+			"them. No control plane is asked.\nWithout files it reads the kubeconfig's cluster; with --use-kube that and the files, " +
+			"as if these had been applied.\n\nOf files alone it knows what they say: a host that stands in none of them is unknown.\n\n" +
 			"  pilotctl analyze rules/ deploy.yaml\n" +
 			"  pilotctl analyze --use-kube new.yaml\n" +
 			"  kustomize build | pilotctl analyze -\n\n" +

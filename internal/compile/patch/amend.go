@@ -144,7 +144,7 @@ func (t *Tables) declareUnmatched(views *table.Table[addedView, struct{}]) {
 			}
 			if o, ok := table.Get(r, t.in.EnvoyFilters, k.filter); ok {
 				r.Note(o.Problem(fmt.Sprintf("spec.configPatches[%d].match", k.at), code.NoMatch, mesh.Warning,
-					"nothing that connected proxies are sent for which the patch is matches: it changes nothing",
+					"the patch matches nothing of what the connected proxies have that it is for: it changes nothing",
 					"pilotctl proxy-config has the names of what there is; match one of those, or leave the patch out"))
 			}
 		})

@@ -92,10 +92,11 @@ func (c *checker) port(field string, s *mesh.Service, d *networking.Destination)
 		have = append(have, routeName(p.Number))
 	}
 	if n == 0 && !c.behindGateway() {
-		if !slices.ContainsFunc(c.rule.Spec.GetHosts(), func(h string) bool { return c.t.sc.FullHost(h, c.rule.Namespace) == s.Key.Host }) {
+		own := func(h string) bool { return c.t.sc.FullHost(h, c.rule.Namespace) == s.Key.Host }
+		if !slices.ContainsFunc(c.rule.Spec.GetHosts(), own) {
 			c.note(mesh.Problem{Field: field, Code: code.NoPort, Severity: mesh.Info,
-				Message: string(s.Key.Host) + " has several ports and none is named: requests go to the port that they were sent to, and are " +
-					"answered 503 where it has no such port",
+				Message: string(s.Key.Host) + " has several ports and none is named: requests go to the port that they were sent to, and " +
+					"are answered 503 where it has no such port",
 				Fix: "set port.number to one of " + strings.Join(have, ", ")})
 		}
 		return

@@ -96,7 +96,8 @@ func warnCovered(c *rule.Check, at *report.Path, routes []*networking.HTTPRoute)
 			case found == nil:
 			case covered == len(by) && found.route < j:
 				if k == 0 {
-					c.Warn(here, code.Unreachable, "no request gets here: what it matches, "+found.String()+" before it takes", "put it first")
+					c.Warn(here, code.Unreachable,
+						"no request gets here: what it matches, "+found.String()+" before it takes", "put it first")
 				}
 			default:
 				c.Warn(here.Of("match", k), code.Unreachable,
