@@ -16,6 +16,7 @@ import (
 
 	"fairway"
 	"fairway/internal/admin"
+	"fairway/internal/app/lookup"
 	"fairway/internal/app/proof"
 	"fairway/internal/app/publish"
 	"fairway/internal/app/secure"
@@ -69,6 +70,7 @@ type Discovery struct {
 	hooks    *webhook.Handlers
 	writes   *clusterWrites // nil where no cluster is read
 	keys     *fetch.Resolver
+	lookups  *lookup.Resolver // nil: names of gateways are not resolved
 	listens  listeners
 
 	clusterless bool // --registries names Kubernetes, and there is none
@@ -120,9 +122,11 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	d.metrics = admin.NewMetrics(fairway.Version)
 	d.graph = compile.New(compile.Options{
 		DomainSuffix: opts.Domain, RootNamespace: opts.Namespace, Cluster: opts.ClusterID,
-		Keys: input.Keys{Fetched: true, By: opts.KeysBy, Refresh: opts.KeysRefresh},
+		Keys:     input.Keys{Fetched: true, By: opts.KeysBy, Refresh: opts.KeysRefresh},
+		Resolves: opts.ResolveGateways,
 	})
 	d.keys = newKeys(d)
+	d.lookups = newLookups(d)
 	if opts.HealthStart <= 0 {
 		d.graph.In.HealthHeard.Set(struct{}{}, true)
 	}
@@ -338,6 +342,9 @@ func (d *Discovery) Run(ctx context.Context) error {
 	run("clusters", func() error { return d.clusters.run(serving) })
 	for _, s := range d.sources {
 		run("source "+s.Name(), func() error { return s.Run(serving, s.sink) })
+	}
+	if d.lookups != nil {
+		run("gateways' names", func() error { return d.lookups.Run(serving) })
 	}
 	run("keys", func() error { return d.keys.Run(serving) })
 	run("door", func() error { return d.door.Run(serving) })

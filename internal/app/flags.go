@@ -146,6 +146,7 @@ func (f *DiscoveryFlags) Options(w io.Writer) (Options, error) {
 	e.Duration("PILOT_STALE_CLUSTER_TTL", &opts.ClusterTTL)
 	e.Duration("PILOT_STALE_SOURCE_ERROR", &opts.StaleError)
 	readKeys(&e, &opts)
+	e.Bool("RESOLVE_HOSTNAME_GATEWAYS", &opts.ResolveGateways)
 	e.Text("REVISION", &opts.Revision)
 	e.Bool("INJECT_ENABLED", &opts.Injects)
 	err = errors.Join(f.identity.Read(&opts.Identity, os.LookupEnv), e.Err(), opts.Validate())

@@ -36,13 +36,17 @@ type Options struct {
 	KeysRefresh  time.Duration
 	KeysInsecure bool           // JWKS_RESOLVER_INSECURE_SKIP_VERIFY: whoever answers for an issuer is believed
 	KeysBarred   []netip.Prefix // BLOCKED_CIDRS_IN_JWKS_URIS: networks that no issuer's keys are fetched from
-	ClusterDir   string         // --clusterStateDir: folder that keeps what other clusters said last; empty: none does
-	Domain       string         // --domain
-	Namespace    string         // --namespace: the root namespace unless the mesh configuration names one
-	GRPCAddr     string         // --grpcAddr: plaintext xDS; empty: none
-	SecureAddr   string         // --secureGRPCAddr: xDS and the certificate authority over TLS; empty: none
-	Identity     secure.Options
-	HTTPAddr     string // --httpAddr: readiness and debug pages
+	// RESOLVE_HOSTNAME_GATEWAYS: the names of east-west gateways are resolved
+	ResolveGateways bool
+	// NameServers are those that resolve them, as addresses with ports; nil: those of /etc/resolv.conf, read each time
+	NameServers func() ([]string, error)
+	ClusterDir  string // --clusterStateDir: folder that keeps what other clusters said last; empty: none does
+	Domain      string // --domain
+	Namespace   string // --namespace: the root namespace unless the mesh configuration names one
+	GRPCAddr    string // --grpcAddr: plaintext xDS; empty: none
+	SecureAddr  string // --secureGRPCAddr: xDS and the certificate authority over TLS; empty: none
+	Identity    secure.Options
+	HTTPAddr    string // --httpAddr: readiness and debug pages
 	// --httpsAddr: the same pages with TLS, for callers who prove who they are; served where SecureAddr is; empty: not
 	// at all
 	HTTPSAddr   string
@@ -86,32 +90,34 @@ func DefaultOptions() Options {
 		ClusterTTL:  24 * time.Hour,
 		StaleError:  5 * time.Minute,
 		KeysRefresh: 20 * time.Minute,
-		KeysBarred:  fetch.LinkLocal,
-		Domain:      "cluster.local",
-		Namespace:   "istio-system",
-		GRPCAddr:    ":15010",
-		Identity:    secure.DefaultOptions(),
-		HTTPAddr:    ":8080",
-		Profiles:    true,
-		MonitorAddr: ":15014",
-		KeepAlive:   30 * time.Second,
-		KeepTimeout: 10 * time.Second,
-		Shutdown:    10 * time.Second,
-		Grace:       10 * time.Second,
-		SendTimeout: 30 * time.Second,
-		MaxStreams:  20000,
-		ProxyShare:  5000,
-		NewStreams:  500,
-		MaxMessage:  16 << 20,
-		MaxNames:    100000,
-		FirstWait:   10 * time.Second,
-		IdleAfter:   time.Minute,
-		ProxyLinger: 60 * time.Second,
-		HealthGrace: 10 * time.Second,
-		HealthStart: 30 * time.Second,
-		Injects:     true,
-		Revision:    "default",
-		Log:         slog.New(slog.DiscardHandler),
+
+		ResolveGateways: true,
+		KeysBarred:      fetch.LinkLocal,
+		Domain:          "cluster.local",
+		Namespace:       "istio-system",
+		GRPCAddr:        ":15010",
+		Identity:        secure.DefaultOptions(),
+		HTTPAddr:        ":8080",
+		Profiles:        true,
+		MonitorAddr:     ":15014",
+		KeepAlive:       30 * time.Second,
+		KeepTimeout:     10 * time.Second,
+		Shutdown:        10 * time.Second,
+		Grace:           10 * time.Second,
+		SendTimeout:     30 * time.Second,
+		MaxStreams:      20000,
+		ProxyShare:      5000,
+		NewStreams:      500,
+		MaxMessage:      16 << 20,
+		MaxNames:        100000,
+		FirstWait:       10 * time.Second,
+		IdleAfter:       time.Minute,
+		ProxyLinger:     60 * time.Second,
+		HealthGrace:     10 * time.Second,
+		HealthStart:     30 * time.Second,
+		Injects:         true,
+		Revision:        "default",
+		Log:             slog.New(slog.DiscardHandler),
 	}
 }
 

@@ -34,12 +34,13 @@ func (d *Discovery) turn() {
 		resources := d.publisher.Publish(turn)
 		d.wants.tell(d.graph)
 		d.askForKeys()
+		d.askForNames()
 		d.graph.Remember()
 		d.writes.tell()
 		d.graph.Store.Forget()
 		d.observe(turn, resources, time.Since(start))
 	}
-	if first {
+	if first && d.namesAnswered() {
 		d.markSynced(turn)
 	}
 }

@@ -38,6 +38,7 @@ type Options struct {
 	RootNamespace string // where mesh-wide objects live; "" leaves it to MeshConfig, and that to istio-system
 	Cluster       string // that the control plane's rules come from: of services that several clusters have its version goes first
 	Keys          input.Keys
+	Resolves      bool // somebody resolves the names of gateways (Networks.Names)
 	Workers       int  // goroutines that compute rows; 0: one a core
 	Invariants    bool // for tests: a row that is written to panics (table.Options)
 }
@@ -84,7 +85,7 @@ type Outputs struct{ demand.Outputs }
 func New(opts Options) *Graph {
 	s := table.New(table.Options{Workers: opts.Workers, Invariants: opts.Invariants})
 	in := input.Declare(s, input.Options{
-		DomainSuffix: opts.DomainSuffix, RootNamespace: opts.RootNamespace, Cluster: opts.Cluster, Keys: opts.Keys,
+		DomainSuffix: opts.DomainSuffix, RootNamespace: opts.RootNamespace, Cluster: opts.Cluster, Keys: opts.Keys, Resolves: opts.Resolves,
 	}, ingress.Make, delegate.Make)
 	reg := registry.Declare(in)
 	networks := network.Declare(in, reg)

@@ -55,6 +55,7 @@ var arrows = map[string][]string{
 	"app/publish": {"compile", "envoy", "identity", "mesh", "table", "xds/library", "xdstype"},
 	"app/proof":   {"admin/page", "identity", "mesh", "xds/library", "xdstype"},
 	"app/lease":   {"identity"},
+	"app/lookup":  {"printable"},
 	"app/session": {"admin", "app/proof", "compile", "envoy/bootstrap", "limit", "mesh", "printable", "xds", "xdstype"},
 	"app/secure": {
 		"app/environment", "app/lease", "app/proof",

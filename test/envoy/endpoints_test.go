@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/alias"
 	"fairway/internal/source"
 	"fairway/test/envoy/live"
 )
@@ -13,6 +14,7 @@ func endpoints() []feature {
 		{"endpoints: weights", endpointWeights},
 		{"endpoints: draining and unhealthy", endpointHealth},
 		{"endpoints: two families", endpointFamilies},
+		{"endpoints: another name for a service", endpointAlias},
 	}
 }
 
@@ -91,4 +93,40 @@ func endpointFamilies(t *testing.T, m *live.Mesh) {
 	if got := live.Tally(t, 300, from(m, "efamilies.test")); got["efamilies-a"] < 100 || got["efamilies-a"]+got["efamilies-b"] != 300 {
 		t.Errorf("of two endpoints one answers at its first address: %v", got)
 	}
+}
+
+// endpointAlias: a Service of type ExternalName answers by all its names as what it stands for, by that one's rules, from
+// when that is there until it goes.
+func endpointAlias(t *testing.T, m *live.Mesh) {
+	m.Backends(t, "ealias-a", "ealias-b")
+	key := mesh.ServiceKey{Host: "ealias-front.default.svc.cluster.local", Namespace: "default", Registry: "Kubernetes/live", Object: "f"}
+	front := &mesh.Service{Key: key, Resolution: mesh.DNS, External: true, ExportTo: []string{"*"}}
+	m.Plane.Rules.Add(source.Rows{Services: []*mesh.Service{front}, Slices: []*mesh.Slice{{
+		Key:       mesh.SliceKey{Service: key, Name: alias.Slice},
+		Endpoints: []mesh.SliceEndpoint{{ID: "ealias.test", Endpoint: mesh.Endpoint{Address: "ealias.test"}}},
+	}}})
+	m.Settle(t)
+	names := []string{"ealias-front", "ealias-front.default", "ealias-front.default.svc.cluster.local:8000"}
+	refused := func(when string) {
+		t.Helper()
+		for _, name := range names {
+			if got := live.Send(t, from(m, name)); got.Status == 200 {
+				t.Errorf("%s %s is served: %v", when, name, got)
+			}
+		}
+	}
+	refused("before")
+	s, endpoint := registered(m, "ealias.test")
+	m.Plane.Rules.Add(source.Rows{Services: []*mesh.Service{s}})
+	set(t, m, endpoint, map[string]mesh.Endpoint{"ealias-a": {}})
+	for _, name := range names {
+		wantServer(t, live.Send(t, from(m, name)), "ealias-a")
+	}
+	set(t, m, endpoint, map[string]mesh.Endpoint{"ealias-b": {}})
+	for _, name := range names {
+		wantServer(t, live.Send(t, from(m, name)), "ealias-b")
+	}
+	m.Plane.Rules.Remove(source.Keys{Services: []mesh.ServiceKey{s.Key}})
+	m.Settle(t)
+	refused("after")
 }

@@ -309,7 +309,9 @@ func (d draw) service(namespace, _ string) string {
 		out += fmt.Sprintf(", annotations: {networking.istio.io/exportTo: %q}", export)
 	}
 	if d.often(1) {
-		return out + "}\nspec: {type: ExternalName, externalName: " + pick(d, "x.example.com", "a."+namespace+".svc.cluster.local") + "}"
+		return out + "}\nspec: {type: ExternalName, externalName: " + pick(
+			d, "x.example.com", "a."+namespace+".svc.cluster.local", "b.shop.svc.cluster.local", "one.bank.svc.cluster.local",
+		) + "}"
 	}
 	var ports []string
 	for i, number := range some(d, 80, 81, 3306) {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/jwks"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/alias"
 	"fairway/internal/source"
 	"fairway/internal/table"
 )
@@ -127,6 +129,8 @@ func (s *script) run(t *testing.T, words []string) (file string, text func() str
 		s.Delete(at(1), namespace, name)
 	case "connect":
 		s.Connect(parseProxy(words[1:]))
+	case "alias":
+		s.alias(words[1], words[2:])
 	case "disconnect":
 		s.disconnect(at(1))
 	case "refuse":
@@ -189,6 +193,33 @@ func (s *script) credential(t *testing.T, words []string) {
 		Spec:       &structpb.Struct{},
 		Hash:       xxhash.Sum64String(strings.Join(words, " ")),
 		Credential: c,
+	}}}})
+}
+
+// alias stages a Service of type ExternalName of a cluster: what it stands for, and its ports; nothing: it goes.
+func (s *script) alias(name string, words []string) {
+	namespace, short, _ := strings.Cut(name, "/")
+	key := mesh.ServiceKey{
+		Host: mesh.Host(short + "." + namespace + ".svc.cluster.local"), Namespace: namespace, Registry: "Kubernetes/east", Object: short,
+	}
+	at := mesh.SliceKey{Service: key, Name: alias.Slice}
+	if len(words) == 0 {
+		s.In.Apply(source.Batch{Gone: source.Keys{Services: []mesh.ServiceKey{key}, Slices: []mesh.SliceKey{at}}})
+		return
+	}
+	service := &mesh.Service{
+		Key: key, Resolution: mesh.DNS, External: true, Origin: mesh.ObjectRef{Kind: "Service", Namespace: namespace, Name: short},
+	}
+	for _, word := range words[1:] {
+		if export, ok := strings.CutPrefix(word, "exportTo="); ok {
+			service.ExportTo = []string{export}
+			continue
+		}
+		port, _ := strconv.Atoi(word)
+		service.Ports = append(service.Ports, mesh.Port{Name: "http", Number: uint32(port), Protocol: mesh.HTTP})
+	}
+	s.In.Apply(source.Batch{Set: source.Rows{Services: []*mesh.Service{service}, Slices: []*mesh.Slice{{
+		Key: at, Endpoints: []mesh.SliceEndpoint{{ID: words[0], Endpoint: mesh.Endpoint{Address: words[0]}}},
 	}}}})
 }
 

@@ -11,6 +11,7 @@ import (
 	"fairway/internal/envoy"
 	"fairway/internal/jwks"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/alias"
 	"fairway/internal/mesh/code"
 	"fairway/internal/source"
 	"fairway/internal/table"
@@ -49,6 +50,7 @@ type Tables struct {
 	HealthStored *table.Input[config.Key, bool]                 // what other control planes wrote of WorkloadEntries' applications
 	Bundles      *table.Input[mesh.ResourceKey, *envoy.Encoded] // what workloads believe: one row, published as it is
 	KeySets      *table.Input[jwks.Source, jwks.Answer]         // what issuers of tokens answered
+	Resolved     *table.Input[mesh.Host, Resolved]              // what name servers answered of gateways' names
 	Enforced     *table.Input[config.Key, *config.Object]       // RequestAuthentications in the version that was in force last
 	FileProblems *table.Input[source.Place, []mesh.Problem]     // what sources said of files
 	Rejections   *table.Input[Rejected, Refusal]                // what proxies refused
@@ -75,6 +77,8 @@ type Options struct {
 	RootNamespace string // where mesh-wide objects live; "" leaves it to MeshConfig.rootNamespace, and that to istio-system
 	Cluster       string // that rules come from: of services that several clusters have its version goes first; "": of none
 	Keys          Keys
+	// Resolves says that somebody resolves the names of gateways that are asked for, into Resolved.
+	Resolves bool
 }
 
 // Maker declares tables of objects that are made of what came in: of other kinds, of a registry's rows. It finds in t the
@@ -178,6 +182,7 @@ func Declare(s *table.Store, opts Options, makers ...Maker) *Tables {
 	t.HealthStored = table.NewInput(s, "health/stored", config.CompareKey, table.Same[bool])
 	t.Bundles = table.NewInput(s, "bundles", mesh.CompareResourceKey, envoy.Same)
 	t.Enforced = table.NewInput(s, "enforced", config.CompareKey, config.Same)
+	t.Resolved = table.NewInput(s, "resolved names", cmp.Compare[mesh.Host], table.Same[Resolved])
 	t.KeySets = table.NewInput(s, "keysets", jwks.Compare, table.Same[jwks.Answer])
 	t.FileProblems = table.NewInput(s, "fileproblems", source.ComparePlace, slices.Equal[[]mesh.Problem])
 	t.Rejections = table.NewInput(s, "rejections", CompareRejected, table.Same[Refusal])
@@ -329,6 +334,25 @@ func serviceSource(k mesh.ServiceKey) SourceKey {
 
 func (k SourceKey) service() mesh.ServiceKey {
 	return mesh.ServiceKey{Host: k.Host, Namespace: k.Namespace, Registry: k.Registry, Object: k.Name}
+}
+
+// Resolved is what is known of a host name's addresses. It is comparable.
+type Resolved struct {
+	Addresses string // with commas between; those of the last good answer
+	Failing   string // why they were not answered for the last time; empty: they were
+}
+
+// Resolves says whether somebody resolves names that are asked for.
+func (t *Tables) Resolves() bool { return t.opts.Resolves }
+
+// Elsewhere is the host that a service is another name for, as its registry says by a slice (alias.Slice); empty: it
+// is none.
+func (t *Tables) Elsewhere(r *table.Reader, k mesh.ServiceKey) mesh.Host {
+	s, ok := table.Get(r, t.slices.Table, mesh.SliceKey{Service: k, Name: alias.Slice})
+	if !ok || len(s.Endpoints) != 1 {
+		return ""
+	}
+	return mesh.Host(s.Endpoints[0].Address)
 }
 
 // All lists the tables of objects.

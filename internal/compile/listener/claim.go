@@ -136,6 +136,9 @@ func (t *Tables) declareClaims() {
 			if s.Service == nil || s.Destination {
 				return
 			}
+			if _, concrete := t.sc.ConcreteOf(r, k.Layer, k.Host, s); concrete != nil {
+				return // connections to it are to the addresses of what it stands for
+			}
 			c := claimant{t: t, r: r, key: k, service: s.Service, emit: emit}
 			for _, at := range c.openings(s) {
 				c.claim(at)

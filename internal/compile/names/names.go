@@ -44,7 +44,7 @@ type Tables struct {
 func Declare(
 	in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *demand.Tables, networks *network.Tables,
 ) *Tables {
-	b := builder{reg: reg, networks: networks, suffix: ".svc." + in.DomainSuffix()}
+	b := builder{reg: reg, sc: sc, networks: networks, suffix: ".svc." + in.DomainSuffix()}
 	views, inClusters := declareViews(proxies), declareClusterViews(proxies)
 	t := &Tables{Names: table.Derive(sc.Seen, "names", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k scope.Key, seen *scope.Seen, emit func(mesh.ResourceKey, *envoy.Encoded)) {
@@ -53,15 +53,15 @@ func Declare(
 				public, _ = table.Get(r, sc.Seen, scope.Key{Layer: mesh.Public, Host: k.Host})
 			}
 			for v := range views.Of(r, k.Layer) {
-				if c := b.column(r, v, seen, public); c.Stands() {
+				if c := b.column(r, v, k, seen, public); c.Stands() {
 					emit(mesh.ResourceKey{Shelf: v.shelf(), Name: string(k.Host)}, c.Own)
 				}
 			}
-			if !differs(seen) && !differs(public) {
+			if !differs(seen) && !differs(public) && reg.Alias(r, seen.Service) == "" {
 				return
 			}
 			for v := range inClusters.Of(r, k.Layer) {
-				if e := demand.Above(b.column(r, v.everywhere(), seen, public), b.column(r, v, seen, public)); e != nil {
+				if e := demand.Above(b.column(r, v.everywhere(), k, seen, public), b.column(r, v, k, seen, public)); e != nil {
 					emit(mesh.ResourceKey{Shelf: v.shelf(), Name: string(k.Host)}, e)
 				}
 			}
@@ -78,6 +78,7 @@ func differs(s *scope.Seen) bool {
 // builder finds the addresses of hosts.
 type builder struct {
 	reg      *registry.Tables
+	sc       *scope.Tables
 	networks *network.Tables
 
 	suffix string // of the names of services inside the mesh: ".svc.cluster.local"
@@ -85,15 +86,36 @@ type builder struct {
 
 // column is a host as a view has it. Where both layers say the same the upper one need not, and where only the lower one
 // has addresses the upper one has to say that there are none.
-func (b builder) column(r *table.Reader, v Variant, seen, public *scope.Seen) (c demand.Column) {
-	own := b.entries(r, v, seen)
-	if below := b.entries(r, v, public); len(below) > 0 {
+func (b builder) column(r *table.Reader, v Variant, k scope.Key, seen, public *scope.Seen) (c demand.Column) {
+	own := b.meant(r, v, k, seen)
+	if below := b.meant(r, v, scope.Key{Layer: mesh.Public, Host: k.Host}, public); len(below) > 0 {
 		c.Below = names.Encode(below)
 	}
 	if len(own) > 0 || c.Below != nil {
 		c.Own = names.Encode(own)
 	}
 	return c
+}
+
+// meant are the entries of a host, or where it is another name for one the entries of that, under its own name.
+func (b builder) meant(r *table.Reader, v Variant, k scope.Key, seen *scope.Seen) []names.Entry {
+	if seen == nil {
+		return nil
+	}
+	host, concrete := b.sc.ConcreteOf(r, k.Layer, k.Host, seen)
+	if concrete == nil {
+		return b.entries(r, v, seen)
+	}
+	out := b.entries(r, v, concrete)
+	if len(out) == 0 {
+		return nil
+	}
+	out = out[:1:1] // endpoints have names of their own below the service's alone
+	if out[0].Host == string(host) {
+		out[0].Host, out[0].Registry = string(k.Host), seen.Service.Key.Registry
+		out[0].Short, out[0].Namespace = b.parts(k.Host)
+	}
+	return out
 }
 
 // entries are the names of a host with their addresses; none where it has no address, or nothing but VirtualServices knows it.

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"fairway/internal/compile/compiletest"
+	"fairway/internal/compile/input"
 	"fairway/internal/mesh"
 	"fairway/internal/source"
 	"fairway/internal/table"
@@ -79,6 +80,55 @@ spec:
 	if p := w.ProblemText(); strings.Contains(p, "MeshNetworks") {
 		t.Errorf("left over: %s", p)
 	}
+}
+
+// TestNames: of a gateway that has a name the addresses count that the name has, those of the last good answer while it is
+// not answered for; what is to be resolved comes and goes with who names it.
+func TestNames(t *testing.T) {
+	w := compiletest.New(t)
+	set := func(rows source.Rows) { w.In.Apply(source.Batch{Set: rows}) }
+	is := func(step, problem string, names []string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, gateways(w)); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", step, diff)
+		}
+		var asked []string
+		w.Store.Read(func(tx *table.Tx) {
+			for host := range table.All(tx, w.Networks.Names) {
+				asked = append(asked, string(host))
+			}
+		})
+		if diff := cmp.Diff(names, asked); diff != "" {
+			t.Errorf("%s: asked for, -want +got:\n%s", step, diff)
+		}
+		p := w.ProblemText()
+		if problem == "" && strings.Contains(p, "lb.example.com") || !strings.Contains(p, problem) {
+			t.Errorf("%s: told is %q, want %q", step, p, problem)
+		}
+	}
+	resolved := func(addresses, failing string) {
+		w.In.Resolved.Set("lb.example.com", input.Resolved{Addresses: addresses, Failing: failing})
+	}
+	lb := []string{"lb.example.com"}
+	set(source.Rows{Services: []*mesh.Service{gateway("east", "e", 0, "lb.example.com")}})
+	is("a name", "has not been resolved yet", lb)
+	resolved("", "nobody answers")
+	is("not answered", `"lb.example.com" is not resolved: nobody answers`, lb)
+	resolved("192.0.2.1,2001:db8::1", "")
+	both := []string{"e by 192.0.2.1:15443 of Kubernetes/east", "e by [2001:db8::1]:15443 of Kubernetes/east"}
+	is("answered", "", lb, both...)
+	resolved("192.0.2.1,2001:db8::1", "nobody answers")
+	is("not answered any more", "the addresses that it had are used: nobody answers", lb, both...)
+	resolved("192.0.2.2", "")
+	is("another", "", lb, "e by 192.0.2.2:15443 of Kubernetes/east")
+	w.Apply("kind: MeshNetworks\nspec: {networks: {w: {gateways: [{address: LB.example.com, port: 443}]}}}\n")
+	is("by MeshNetworks too", "", lb, "e by 192.0.2.2:15443 of Kubernetes/east", "w by 192.0.2.2:443")
+	set(source.Rows{Services: []*mesh.Service{gateway("east", "e", 0, "192.0.2.9", "other.example.com.")}})
+	is("an address and a name", `"other.example.com." is a name that has not been resolved yet`,
+		[]string{"lb.example.com", "other.example.com"},
+		"e by 192.0.2.9:15443 of Kubernetes/east", "w by 192.0.2.2:443")
+	w.Apply("kind: MeshNetworks\nspec: {networks: {w: {gateways: [{address: \"a name\", port: 443}]}}}\n")
+	is("no name", "neither an address nor the name", []string{"other.example.com"}, "e by 192.0.2.9:15443 of Kubernetes/east")
 }
 
 // TestNetworkOfProxy: what a proxy says goes before its pod's label, that before its namespace's, that before its cluster's.

@@ -50,6 +50,8 @@ func parsed(address string) netip.Addr {
 // Tables are the derived tables of this package.
 type Tables struct {
 	Gateways *table.Table[Gateway, struct{}]
+	// Names are the names of gateways that are to be resolved, and Unanswered those of which nothing has been said yet.
+	Names, Unanswered *table.Table[mesh.Host, struct{}]
 
 	in     *input.Tables
 	reg    *registry.Tables
@@ -71,8 +73,15 @@ func Declare(in *input.Tables, reg *registry.Tables) *Tables {
 			}
 		}).Broad()
 	t.declareNodes()
+	named := table.Group(reg.Services, "services/networks", cmp.Compare[string], func(_ mesh.ServiceKey, s *mesh.Service) []string {
+		if s.Network == "" {
+			return nil
+		}
+		return []string{s.Network}
+	})
+	t.declareNames(named)
 	t.Gateways = table.Union("network gateways", compareGateway, table.Same[struct{}], nil,
-		table.Whole(t.declareConfigured()), table.Whole(t.declareLabelled()))
+		table.Whole(t.declareConfigured()), table.Whole(t.declareLabelled(named)))
 	t.into = table.Group(t.Gateways, "network gateways/network", cmp.Compare[string], func(g Gateway, _ struct{}) []string {
 		return []string{g.Network}
 	})
@@ -85,13 +94,9 @@ func Declare(in *input.Tables, reg *registry.Tables) *Tables {
 }
 
 // declareLabelled finds the gateways that services are: those that the label topology.istio.io/network is on.
-func (t *Tables) declareLabelled() *table.Table[Gateway, struct{}] {
-	named := table.Group(t.reg.Services, "services/networks", cmp.Compare[string], func(_ mesh.ServiceKey, s *mesh.Service) []string {
-		if s.Network == "" {
-			return nil
-		}
-		return []string{s.Network}
-	})
+func (t *Tables) declareLabelled(
+	named *table.Table[string, table.Rows[mesh.ServiceKey, *mesh.Service]],
+) *table.Table[Gateway, struct{}] {
 	return table.Derive(named, "network gateways/labelled", compareGateway, table.Same[struct{}],
 		func(r *table.Reader, network string, rows table.Rows[mesh.ServiceKey, *mesh.Service], emit func(Gateway, struct{})) {
 			found := gateways{}
@@ -126,9 +131,11 @@ func (t *Tables) configured(
 ) {
 	at := fmt.Sprintf("networks[%s].gateways[%d]", name, i)
 	if g.GetAddress() != "" {
-		if !found.add(Gateway{name, "", g.GetAddress(), g.GetPort()}) {
-			r.Note(o.Problem(at+".address", code.AddressForm, mesh.Warning,
-				g.GetAddress()+" is a name: a proxy can be sent to addresses alone, and the gateway is not used", "give its address"))
+		if used, wrong := t.found(r, found, Gateway{name, "", g.GetAddress(), g.GetPort()}); wrong != "" {
+			if used == 0 {
+				wrong += ": a proxy can be sent to addresses alone, and the gateway is not used"
+			}
+			r.Note(o.Problem(at+".address", code.AddressForm, mesh.Warning, wrong, "give its address, or have the name resolved"))
 		}
 		return
 	}
@@ -170,23 +177,26 @@ func (f gateways) add(g Gateway) bool {
 // of adds all addresses of a service.
 func (t *Tables) of(r *table.Reader, f gateways, s *mesh.Service, g Gateway) {
 	used := t.onNodes(r, f, s, g)
+	wrong := ""
 	for _, g.Address = range s.Outside {
-		if f.add(g) {
-			used++
-		}
+		some, why := t.found(r, f, g)
+		used, wrong = used+some, cmp.Or(wrong, why)
 	}
-	if used > 0 {
+	if used > 0 && wrong == "" {
 		return
 	}
 	message := "it leads into network " + g.Network + " and has no address outside of its cluster yet: nobody enters the network there"
-	if len(s.Outside) > 0 {
-		message = fmt.Sprintf("it leads into network %s, and %q is a name: a proxy can be sent to addresses alone", g.Network, s.Outside[0])
+	switch {
+	case used > 0:
+		message = fmt.Sprintf("it leads into network %s, and %s", g.Network, wrong)
+	case wrong != "":
+		message = fmt.Sprintf("it leads into network %s, and %s: a proxy can be sent to addresses alone", g.Network, wrong)
 	}
 	p := mesh.Problem{
 		Object: s.Origin, Field: "status.loadBalancer", Code: code.NoEndpoints, Severity: mesh.Warning, Message: message,
 		Fix: "give it an address: of a load balancer, or in externalIPs",
 	}
-	if s.Nodes != nil {
+	if s.Nodes != nil && used == 0 {
 		p.Field, p.Message, p.Fix = nodesField, noNode(s, g), "select Nodes that have addresses, and give the gateway's port a node port"
 	}
 	r.Note(p)

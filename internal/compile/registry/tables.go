@@ -51,6 +51,9 @@ type Tables struct {
 	// ByAddress finds services by each address that they have in any cluster, as requests name it.
 	ByAddress *table.Table[string, table.Rows[HostKey, *Merged]]
 
+	aliases   *table.Table[HostKey, mesh.Host] // of which host each is another name
+	aliasesTo *table.Table[mesh.Host, table.Rows[HostKey, mesh.Host]]
+
 	in         *input.Tables
 	locals     *table.Table[HostKey, table.Rows[mesh.EndpointKey, mesh.Endpoint]]
 	identities *table.Table[HostKey, []string]
@@ -64,6 +67,7 @@ type Tables struct {
 func Declare(in *input.Tables) *Tables {
 	t := &Tables{in: in}
 	t.declareServices()
+	t.declareAliases()
 	t.declareSelecting()
 	t.declareEndpoints()
 	t.declareLocals()

@@ -37,15 +37,19 @@ type hosts struct {
 	t    *Tables
 	r    *table.Reader
 	emit func(mesh.ResourceKey, *envoy.Encoded)
+	as   mesh.Host // the alias that they are built for, in place of the host that it stands for; empty: none
 }
 
 // layer builds the virtual hosts of a host in a layer: those that all of the layer share, and those of proxies whose
 // labels matter to its rule.
 func (h *hosts) layer(k scope.Key, s *scope.Seen) {
+	if h.as == "" && h.isAlias(k, s) {
+		return
+	}
 	rule := h.t.rule(h.r, s)
 	var below *scope.Seen
 	if k.Layer.Kind == mesh.NamespaceLayer {
-		below, _ = table.Get(h.r, h.t.sc.Seen, scope.Key{Layer: mesh.Public, Host: k.Host})
+		below = h.public(k)
 	}
 	for _, p := range h.t.places(h.r, k, s) {
 		if p.hidden {
@@ -61,11 +65,26 @@ func (h *hosts) layer(k scope.Key, s *scope.Seen) {
 		if all.Stands() {
 			h.publish(k, mesh.Shelf{Layer: k.Layer}, p, all.Own)
 		}
-		inClusters := h.inClusters(k, s, below, p, all, column)
+		var inClusters map[string]*envoy.Encoded
+		if h.as == "" { // an alias has no addresses
+			inClusters = h.inClusters(k, s, below, p, all, column)
+		}
 		if rule != nil {
 			h.labelled(k, s, rule, p, all.Own, inClusters)
 		}
 	}
+}
+
+// public is what everybody has below a namespace's own view of a host; nil: nothing, or what is no alias there.
+func (h *hosts) public(k scope.Key) *scope.Seen {
+	below, _ := table.Get(h.r, h.t.sc.Seen, scope.Key{Layer: mesh.Public, Host: k.Host})
+	if h.as == "" {
+		return below
+	}
+	if host, concrete := h.t.sc.Concrete(h.r, mesh.Public, h.as); concrete == nil || host != k.Host {
+		return nil
+	}
+	return below
 }
 
 // place is where requests for a host come in: a port, and the route configuration that they are routed by.
@@ -131,7 +150,8 @@ func (t *Tables) hidden(r *table.Reader, k scope.Key, s *scope.Seen) []place {
 // unknown is the virtual host of a host that is hidden: what the policy for unknown hosts says, in place of what everybody has.
 func (h *hosts) unknown(k scope.Key, p place, v demand.OutboundView) *envoy.Encoded {
 	allow := h.t.sc.OutboundPolicy(h.r, v) == sidecar.AllowAny
-	e := envoy.Encode(route.Host(p.name(k.Host), []string{string(k.Host)}, route.CatchAllHost(allow).Routes))
+	host := h.called(k.Host)
+	e := envoy.Encode(route.Host(p.name(host), []string{string(host)}, route.CatchAllHost(allow).Routes))
 	if allow {
 		e.Needs = []string{route.Passthrough().String()}
 	}
@@ -157,7 +177,7 @@ func (t *Tables) portOn(r *table.Reader, l sidecar.Listener, s *scope.Seen) (uin
 func (h *hosts) below(k scope.Key, public *scope.Seen, p place, cluster string) *envoy.Encoded {
 	suffix := h.t.in.DomainSuffix()
 	if public == nil || !slices.Contains(h.t.ports(h.r, public), p.port) ||
-		len(route.Aliases(k.Host, k.Layer.Namespace, suffix)) > len(route.Aliases(k.Host, "", suffix)) {
+		len(route.Aliases(h.called(k.Host), k.Layer.Namespace, suffix)) > len(route.Aliases(h.called(k.Host), "", suffix)) {
 		return nil // clients of its own namespace may leave the namespace out
 	}
 	pk := scope.Key{Layer: mesh.Public, Host: k.Host}
@@ -178,7 +198,7 @@ func (h *hosts) rivals(k scope.Key, s *scope.Seen) {
 
 func (h *hosts) publish(k scope.Key, shelf mesh.Shelf, p place, e *envoy.Encoded) {
 	if e != nil {
-		h.emit(mesh.ResourceKey{Shelf: shelf, Name: p.name(k.Host)}, e)
+		h.emit(mesh.ResourceKey{Shelf: shelf, Name: p.name(h.called(k.Host))}, e)
 	}
 }
 
@@ -201,7 +221,7 @@ func (h *hosts) build(k scope.Key, s *scope.Seen, rule *config.Object, labels me
 		to := h.t.to(h.r, k.Layer, service, mesh.ClusterKey{Host: k.Host, Port: p.port})
 		routes, needs = []*routev3.Route{route.Default(to, route.DefaultRetry(b.Retry))}, []mesh.ClusterKey{to.Cluster}
 	}
-	e := envoy.Encode(route.Host(p.name(k.Host), h.t.domains(h.r, k, service, p.route, cluster), routes))
+	e := envoy.Encode(route.Host(p.name(h.called(k.Host)), h.domains(k, service, p.route, cluster), routes))
 	e.Needs = names(needs)
 	h.refused(e, s, rule)
 	return e

@@ -55,6 +55,9 @@ func (h *hosts) sees(l mesh.Layer, k scope.Key, s *scope.Seen) bool {
 	if k.Layer == l {
 		return true
 	}
+	if h.as != "" && table.Has(h.r, h.t.aliased, scope.Key{Layer: l, Host: h.as}) {
+		return false
+	}
 	return k.Layer == mesh.Public && l.Kind == mesh.NamespaceLayer &&
 		!table.Has(h.r, h.t.sc.Seen, scope.Key{Layer: l, Host: k.Host}) && h.t.rivalIn(h.r, l, k.Host, s.Service) == ""
 }

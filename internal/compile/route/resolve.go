@@ -26,7 +26,13 @@ func (t *Tables) target(
 	r *table.Reader, layer mesh.Layer, rule route.Rule, port uint32, field string, d *networking.Destination,
 ) route.Target {
 	key := mesh.ClusterKey{Host: t.sc.FullHost(d.GetHost(), rule.Namespace), Subset: d.GetSubset(), Port: port}
-	s := t.sc.Service(r, layer, key.Host)
+	var s *mesh.Service
+	if seen := t.sc.Look(r, layer, key.Host); seen != nil {
+		s = seen.Service
+		if host, concrete := t.sc.ConcreteOf(r, layer, key.Host, seen); concrete != nil {
+			key.Host, s = host, concrete.Service
+		}
+	}
 	switch n := d.GetPort().GetNumber(); {
 	case n != 0:
 		key.Port = n

@@ -10,10 +10,13 @@ import (
 	"fairway/internal/table"
 )
 
-// Tables are the derived tables of this package. Both of *envoy.Encoded are published.
+// Tables are the derived tables of this package. All of *envoy.Encoded are published.
 type Tables struct {
 	VirtualHosts *table.Table[mesh.ResourceKey, *envoy.Encoded]
+	AliasHosts   *table.Table[mesh.ResourceKey, *envoy.Encoded] // those of hosts that are other names for others
 	Routes       *table.Table[mesh.ResourceKey, *envoy.Encoded]
+
+	aliased *table.Table[scope.Key, struct{}] // what AliasHosts are made of
 
 	in     *input.Tables
 	reg    *registry.Tables
@@ -29,9 +32,10 @@ func Declare(in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *
 	t := &Tables{in: in, reg: reg, sc: sc, views: declareViews(proxies)}
 	t.declareClashes()
 	t.declareHosts()
+	t.declareAliases()
 	t.declareRoutes()
 	t.declareNearby()
 	t.declareChecks()
-	t.Parts = t.views.parts([]*demand.Published{t.Routes}, []*demand.Published{t.VirtualHosts})
+	t.Parts = t.views.parts([]*demand.Published{t.Routes}, []*demand.Published{t.VirtualHosts, t.AliasHosts})
 	return t
 }

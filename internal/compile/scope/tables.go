@@ -52,6 +52,9 @@ type Tables struct {
 	Egress *table.Table[EgressKey, sidecar.Listener]
 	Rules  *table.Table[RuleKey, *Rule]
 	Seen   *table.Table[Key, *Seen]
+	// Aliased are the hosts that may be other names for others in a layer (Concrete), where the layer has a row of Seen of
+	// one of the two.
+	Aliased *table.Table[Key, struct{}]
 
 	in       *input.Tables
 	reg      *registry.Tables
@@ -72,6 +75,7 @@ func Declare(in *input.Tables, reg *registry.Tables, sidecars *sidecar.Tables, p
 	t.declareRules()
 	t.declareMentions()
 	t.declareSeen()
+	t.declareAliased()
 	return t
 }
 

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/alias"
 	"fairway/internal/mesh/code"
 )
 
@@ -306,7 +307,7 @@ func (n *notes) elsewhere(key mesh.ServiceKey, s *corev1.Service) *mesh.Slice {
 	return &mesh.Slice{Key: ElsewhereKey(key), Endpoints: []mesh.SliceEndpoint{{ID: host, Endpoint: mesh.Endpoint{Address: host}}}}
 }
 
-// ElsewhereKey names the slice of a Service of type ExternalName. No EndpointSlice has such a name.
+// ElsewhereKey names the slice of a Service of type ExternalName.
 func ElsewhereKey(service mesh.ServiceKey) mesh.SliceKey {
-	return mesh.SliceKey{Service: service, Name: "spec.externalName"}
+	return mesh.SliceKey{Service: service, Name: alias.Slice}
 }
