@@ -73,7 +73,7 @@ func (t *Tables) declarePlacements() {
 					Placement{
 						Layer:     mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(t.servedOf(r, p))},
 						Families:  p.Families(),
-						Locality:  p.Locality,
+						Locality:  t.networks.LocalityOf(r, p.Proxy),
 						Network:   t.networks.OfProxy(r, p.Proxy),
 						Machine:   t.networks.MachineOf(r, p.Proxy),
 						Cluster:   t.clusterOf(r, p),
@@ -92,7 +92,7 @@ func (t *Tables) declarePlacements() {
 				Layer:        mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace, Clients: t.clientsOf(r, p)},
 				Interception: p.Interception,
 				Families:     p.Families(),
-				Locality:     p.Locality,
+				Locality:     t.networks.LocalityOf(r, p.Proxy),
 				Network:      t.networks.OfProxy(r, p.Proxy),
 				Machine:      t.networks.MachineOf(r, p.Proxy),
 				Cluster:      t.clusterOf(r, p),

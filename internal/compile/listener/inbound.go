@@ -81,7 +81,8 @@ func (b inboundBuilder) in(cluster string) listener.TCP {
 
 // virtual is virtualInbound: chains for each port that the workload is known to serve, and for all others together: requests to
 // those are found, too. The first bytes are waited for only on ports whose protocol nobody named, but for well-known ones where the
-// server speaks first, and on those that take both mutual TLS and plaintext. No chain is the default one: it would take what the chains of a port refuse.
+// server speaks first, and on those that take both mutual TLS and plaintext. No chain is the default one: it would take what the
+// chains of a port refuse.
 func (b inboundBuilder) virtual(in *inbound.Workload) (listener.Listener, []string) {
 	hole := b.to(blackHole)
 	needs := append(hole.Needs(), inboundPassthrough)

@@ -123,8 +123,17 @@ func (t *Tables) NearMachineOf(r *table.Reader, registry string, p mesh.Proxy, a
 }
 
 func (t *Tables) runsOn(r *table.Reader, registry string, p mesh.Proxy) mesh.MachineRef {
+	return t.workloadOf(r, registry, p).Machine
+}
+
+// LocalityOf is where a proxy's workload is, as its registry knows; zero: nowhere that is known.
+func (t *Tables) LocalityOf(r *table.Reader, registry string, p mesh.Proxy) mesh.Locality {
+	return t.localityOf(r, t.workloadOf(r, registry, p))
+}
+
+func (t *Tables) workloadOf(r *table.Reader, registry string, p mesh.Proxy) mesh.Workload {
 	w, _ := table.Get(r, t.in.Workloads, mesh.WorkloadKey{Registry: registry, Namespace: p.Namespace, Name: p.Name})
-	return w.Machine
+	return w
 }
 
 // VIP is the address allocated to a service that was declared without one; "" where it has its own, or can have none.

@@ -28,12 +28,7 @@ func (t *Tables) placeOf(r *table.Reader, w mesh.Workload) mesh.Endpoint {
 	}
 	mode, _ := w.Labels.Get(tlsModeLabel)
 	e.MTLS = mode == "istio"
-	if said, ok := w.Labels.Get(localityLabel); ok {
-		e.Locality = mesh.ParseLocality(strings.ReplaceAll(said, ".", "/"))
-	} else if w.Machine != (mesh.MachineRef{}) {
-		m, _ := table.Get(r, t.in.Machines, w.Machine.Key())
-		e.Locality = m.Locality
-	}
+	e.Locality = t.localityOf(r, w)
 	if said, ok := w.Labels.Get(networkLabel); ok && e.Network == "" {
 		e.Network = said
 	}
@@ -42,6 +37,18 @@ func (t *Tables) placeOf(r *table.Reader, w mesh.Workload) mesh.Endpoint {
 		e.Network, _ = n.Labels.Get(networkLabel)
 	}
 	return e
+}
+
+// localityOf is where a registry's workload is: what its label says, else where its machine is.
+func (t *Tables) localityOf(r *table.Reader, w mesh.Workload) mesh.Locality {
+	if said, ok := w.Labels.Get(localityLabel); ok {
+		return mesh.ParseLocality(strings.ReplaceAll(said, ".", "/"))
+	}
+	if w.Machine == (mesh.MachineRef{}) {
+		return mesh.Locality{}
+	}
+	m, _ := table.Get(r, t.in.Machines, w.Machine.Key())
+	return m.Locality
 }
 
 // twoOf are the first of a workload's addresses, and the first of the other family after it. One that means something else to

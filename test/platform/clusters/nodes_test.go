@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/proto"
 
@@ -83,8 +82,7 @@ status: {phase: Running, podIP: WHERE, podIPs: [{ip: WHERE}], conditions: [{type
 	}
 	east.Apply(t, remote("west", read(t, west.Kubeconfig(t, nil, "reader", "system:masters"))))
 	p := plane.Start(t, options(t, east))
-	zone := func(name string) *corev3.Locality { return &corev3.Locality{Region: "r", Zone: name} }
-	e, w := in(t, p, "east", "10.3.0.3", zone("east-1")), in(t, p, "west", "10.4.0.3", zone("west-1"))
+	e, w := in(t, p, "east", "10.3.0.3", nil), in(t, p, "west", "10.4.0.3", nil) // where they are, their Nodes say
 	e.uses(t, map[string]string{"10.3.0.1": "0 east-1", "10.3.0.2": "1 east-2", "10.4.0.1": "1 west-1", "10.4.0.2": "1 west-2"})
 	w.uses(t, map[string]string{"10.3.0.1": "1 east-1", "10.3.0.2": "1 east-2", "10.4.0.1": "0 west-1", "10.4.0.2": "1 west-2"})
 
