@@ -31,60 +31,77 @@ func labelsOf(namespace string, labels mesh.Labels) []label {
 	return out
 }
 
-// finder says whether some workload of one origin has a label, and whether one has all of several.
-type finder struct {
-	any func(*table.Reader, label) bool
-	all func(*table.Reader, []label) bool
+// set is all labels of a workload. Workloads of one Deployment have the same: what is asked of labels is asked of sets, so that
+// it neither grows with the replicas nor runs again as they come and go.
+type set struct {
+	namespace string
+	labels    mesh.Labels
 }
 
-// find finds workloads of a table by their labels.
-func find[K comparable, V any](from *table.Table[K, V], compare func(a, b label) int, labels func(K, V) []label) finder {
-	by := table.Index(from, from.Name()+"/labels", compare, labels)
-	return finder{
-		any: func(r *table.Reader, l label) bool { return table.Has(r, by, l) },
-		all: func(r *table.Reader, want []label) bool {
-			if len(want) == 1 {
-				return table.Has(r, by, want[0])
-			}
-			var rest []table.Rows[K, struct{}]
-			for _, l := range want {
-				rows, ok := table.Get(r, by, l)
-				if !ok {
-					return false
-				}
-				rest = append(rest, rows)
-			}
-			for k := range rest[0].All() {
-				in := true
-				for _, rows := range rest[1:] {
-					_, has := rows.Get(k)
-					in = in && has
-				}
-				if in {
-					return true
-				}
-			}
-			return false
-		},
+func compareSet(a, b set) int {
+	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.labels, b.labels))
+}
+
+// finder says whether some workload of one origin has a label, and whether one has all of several.
+type finder struct {
+	by *table.Table[label, table.Rows[set, struct{}]]
+}
+
+// find finds workloads of a table by their labels: in their namespace and, with everywhere, in the mesh.
+func find[K comparable, V any](from *table.Table[K, V], everywhere bool, of func(K, V) set) finder {
+	sets := table.Index(from, from.Name()+"/label sets", compareSet, func(k K, v V) []set { return []set{of(k, v)} })
+	there := table.Derive(sets, from.Name()+"/label sets that there are", compareSet, table.Same[struct{}],
+		func(_ *table.Reader, s set, _ table.Rows[K, struct{}], emit func(set, struct{})) { emit(s, struct{}{}) })
+	return finder{table.Index(there, from.Name()+"/labels", compareLabel, func(s set, _ struct{}) []label {
+		out := labelsOf(s.namespace, s.labels)
+		if everywhere {
+			out = append(out, labelsOf("", s.labels)...)
+		}
+		return out
+	})}
+}
+
+func (f finder) any(r *table.Reader, l label) bool { return table.Has(r, f.by, l) }
+
+func (f finder) all(r *table.Reader, want []label) bool {
+	if len(want) == 1 {
+		return table.Has(r, f.by, want[0])
 	}
+	var rest []table.Rows[set, struct{}]
+	for _, l := range want {
+		rows, ok := table.Get(r, f.by, l)
+		if !ok {
+			return false
+		}
+		rest = append(rest, rows)
+	}
+	for k := range rest[0].All() {
+		in := true
+		for _, rows := range rest[1:] {
+			_, has := rows.Get(k)
+			in = in && has
+		}
+		if in {
+			return true
+		}
+	}
+	return false
 }
 
 // Declare declares the package's tables, which hold nothing but what is to say.
 func Declare(in *input.Tables, who *vouch.Tables) {
 	known := []finder{
-		find(in.Workloads, compareLabel, func(k mesh.WorkloadKey, w mesh.Workload) []label { return labelsOf(k.Namespace, w.Labels) }),
-		find(in.WorkloadEntries, compareLabel, func(k config.Key, o *config.Object) []label {
-			return labelsOf(k.Namespace, mesh.MakeLabels(config.Spec[*networking.WorkloadEntry](o).GetLabels()))
+		find(in.Workloads, false, func(k mesh.WorkloadKey, w mesh.Workload) set { return set{k.Namespace, w.Labels} }),
+		find(in.WorkloadEntries, false, func(k config.Key, o *config.Object) set {
+			return set{k.Namespace, mesh.MakeLabels(config.Spec[*networking.WorkloadEntry](o).GetLabels())}
 		}),
-		find(in.WorkloadGroups, compareLabel, func(k config.Key, o *config.Object) []label {
+		find(in.WorkloadGroups, false, func(k config.Key, o *config.Object) set {
 			spec, labels := config.Spec[*networking.WorkloadGroup](o), map[string]string{}
 			maps.Copy(labels, spec.GetTemplate().GetLabels())
 			maps.Copy(labels, spec.GetMetadata().GetLabels())
-			return labelsOf(k.Namespace, mesh.MakeLabels(labels))
+			return set{k.Namespace, mesh.MakeLabels(labels)}
 		}),
-		find(who.Proxies, compareLabel, func(_ mesh.ProxyID, p vouch.Proxy) []label {
-			return append(labelsOf(p.Namespace, p.Said), labelsOf("", p.Said)...)
-		}),
+		find(who.Proxies, true, func(_ mesh.ProxyID, p vouch.Proxy) set { return set{p.Namespace, p.Said} }),
 	}
 	for _, of := range []struct {
 		objects *input.Objects
