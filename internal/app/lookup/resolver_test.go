@@ -57,6 +57,9 @@ func (s *server) set(do func()) {
 	do()
 }
 
+// has gives a name records of a type ("lb.example.com. A").
+func (s *server) has(at string, rows ...string) { s.set(func() { s.rows[at] = rows }) }
+
 func serve(t *testing.T) (*server, string) {
 	t.Helper()
 	s := &server{rows: map[string][]string{}, asked: map[string]int{}}
@@ -123,10 +126,8 @@ func run(t *testing.T, servers ...string) (*lookup.Resolver, told) {
 // TestResolver: both families count; what a name has is followed; while it is not answered for, the last good answer stays.
 func TestResolver(t *testing.T) {
 	s, at := serve(t)
-	s.rows["lb.example.com. A"] = []string{
-		"lb.example.com. 0 A 192.0.2.2", "lb.example.com. 0 A 192.0.2.1", "lb.example.com. 0 A 127.0.0.1",
-	}
-	s.rows["lb.example.com. AAAA"] = []string{"lb.example.com. 0 AAAA 2001:db8::1"}
+	s.has("lb.example.com. A", "lb.example.com. 0 A 192.0.2.2", "lb.example.com. 0 A 192.0.2.1", "lb.example.com. 0 A 127.0.0.1")
+	s.has("lb.example.com. AAAA", "lb.example.com. 0 AAAA 2001:db8::1")
 	r, said := run(t, at)
 	r.Want([]string{"lb.example.com"}, nil)
 	said.want(t, "lb.example.com true 192.0.2.1,192.0.2.2,2001:db8::1")
@@ -150,14 +151,14 @@ func TestResolver(t *testing.T) {
 // TestLasting: an answer is asked for again when it has ended, not before.
 func TestLasting(t *testing.T) {
 	s, at := serve(t)
-	s.rows["lb.example.com. A"] = []string{"lb.example.com. 3600 A 192.0.2.1"}
-	s.rows["often.example.com. A"] = []string{"often.example.com. 0 A 192.0.2.1"}
+	s.has("lb.example.com. A", "lb.example.com. 3600 A 192.0.2.1")
+	s.has("often.example.com. A", "often.example.com. 0 A 192.0.2.1")
 	r, said := run(t, at)
 	r.Want([]string{"lb.example.com"}, nil)
 	said.want(t, "lb.example.com true 192.0.2.1")
 	r.Want([]string{"often.example.com"}, nil)
 	said.want(t, "often.example.com true 192.0.2.1")
-	s.set(func() { s.rows["often.example.com. A"] = []string{"often.example.com. 0 A 192.0.2.2"} })
+	s.has("often.example.com. A", "often.example.com. 0 A 192.0.2.2")
 	said.want(t, "often.example.com true 192.0.2.2")
 	s.set(func() {
 		if n := s.asked["lb.example.com. A"]; n != 1 {
@@ -169,9 +170,9 @@ func TestLasting(t *testing.T) {
 // TestNextServer: where one name server does not answer the next one is asked; a name that is none fails without addresses.
 func TestNextServer(t *testing.T) {
 	bad, first := serve(t)
-	bad.rcode = dns.RcodeRefused
+	bad.set(func() { bad.rcode = dns.RcodeRefused })
 	good, second := serve(t)
-	good.rows["lb.example.com. AAAA"] = []string{"lb.example.com. 0 AAAA 2001:db8::1"}
+	good.has("lb.example.com. AAAA", "lb.example.com. 0 AAAA 2001:db8::1")
 	r, said := run(t, first, second)
 	r.Want([]string{"lb.example.com"}, nil)
 	said.want(t, "lb.example.com true 2001:db8::1")
@@ -190,7 +191,7 @@ func TestMost(t *testing.T) {
 	for i := range lookup.Most + 1 {
 		name := fmt.Sprintf("n%03d.example.com", i)
 		names = append(names, name)
-		s.rows[name+". A"] = []string{name + ". 3600 A 192.0.2.1"}
+		s.has(name+". A", name+". 3600 A 192.0.2.1")
 	}
 	r, said := run(t, at)
 	r.Want(names, nil)
