@@ -1,12 +1,14 @@
 package envoy
 
 import (
+	"fmt"
 	"testing"
 
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/alias"
 	"fairway/internal/source"
 	"fairway/test/envoy/live"
+	"fairway/test/rig"
 )
 
 func endpoints() []feature {
@@ -124,7 +126,12 @@ func endpointAlias(t *testing.T, m *live.Mesh) {
 	}
 	set(t, m, endpoint, map[string]mesh.Endpoint{"ealias-b": {}})
 	for _, name := range names {
-		wantServer(t, live.Send(t, from(m, name)), "ealias-b")
+		rig.Eventually(t, func() error { // Envoy's workers hear of endpoints a moment after it has acknowledged them
+			if r := live.Send(t, from(m, name)); r.Echo.Server != "ealias-b" {
+				return fmt.Errorf("%s is answered by %q", name, r.Echo.Server)
+			}
+			return nil
+		})
 	}
 	m.Plane.Rules.Remove(source.Keys{Services: []mesh.ServiceKey{s.Key}})
 	m.Settle(t)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -85,13 +86,23 @@ func NoFiles(t testing.TB, what string, most int64, read func(path string) error
 	}
 }
 
-// FreePort is one of 127.0.0.1 that nobody had a moment ago.
+// ports counts those that FreePort has looked at.
+var ports atomic.Uint32
+
+// FreePort is one of 127.0.0.1 that nobody has, and that no other caller of this process was given. It is none of those that the
+// system takes for connections, which begin at 32768, so that no connection has it before it is listened at.
 func FreePort(t testing.TB) uint16 {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	const first, count = 20000, 12000
+	for range count {
+		port := first + (uint32(os.Getpid())*64+ports.Add(1))%count
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		l.Close()
+		return uint16(port)
 	}
-	defer l.Close()
-	return uint16(l.Addr().(*net.TCPAddr).Port)
+	t.Fatal("no port of 127.0.0.1 is free")
+	return 0
 }

@@ -335,6 +335,8 @@ func (s *sub) noteSent(p pick) item {
 	s.put(p.name, sl)
 	if p.whole != nil {
 		s.assembledVersions[p.name] = p.version
+	} else {
+		delete(s.assembledVersions, p.name) // what has no members now is not what it was with some
 	}
 	return it
 }

@@ -56,7 +56,7 @@ func TestSourceFollows(t *testing.T) {
 	w := watch(t, c.Admin())
 	w.holding(t, "service "+webKey, "STATIC http:80→8080/HTTP addresses=10.250.0.80")
 	w.holding(t, podKey, "10.3.0.1 labels=app=web,")
-	w.holding(t, podKey, "account=default machine=n1")
+	w.holding(t, podKey, "account=default machine=Kubernetes/east/n1")
 	w.holding(t, "machine Kubernetes/east/n1", "r1/z1")
 	w.holding(t, "namespace Kubernetes/east/shop", "topology.istio.io/network=net1")
 	var slice string
