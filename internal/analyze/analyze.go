@@ -61,7 +61,7 @@ func Run(ctx context.Context, o Options) ([]mesh.Problem, error) {
 		return nil, err
 	}
 	a := &analysis{
-		o: o, graph: compile.New(compile.Options{RootNamespace: o.RootNamespace, Cluster: cluster}),
+		o: o, graph: compile.New(compile.Options{RootNamespace: o.RootNamespace, Cluster: cluster, Selecting: true}),
 		read: newReader(decoder, translate.For(cluster, domain), o.Namespace, o.RootNamespace),
 		held: map[config.Key]bool{},
 	}

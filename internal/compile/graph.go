@@ -39,8 +39,11 @@ type Options struct {
 	Cluster       string // that the control plane's rules come from: of services that several clusters have its version goes first
 	Keys          input.Keys
 	Resolves      bool // somebody resolves the names of gateways (Networks.Names)
-	Workers       int  // goroutines that compute rows; 0: one a core
-	Invariants    bool // for tests: a row that is written to panics (table.Options)
+	// Selecting has it said which selectors select no known workload (NoWorkload). It takes an index of all workloads by their
+	// labels, a tenth of a large cluster's memory, so a control plane goes without.
+	Selecting  bool
+	Workers    int  // goroutines that compute rows; 0: one a core
+	Invariants bool // for tests: a row that is written to panics (table.Options)
 }
 
 // Graph is every table of the program. One goroutine at a time owns its turns (Store.Settle); any may stage into In and
@@ -91,7 +94,9 @@ func New(opts Options) *Graph {
 	networks := network.Declare(in, reg)
 	peers := peer.Declare(in)
 	who := vouch.Declare(in)
-	unselected.Declare(in, who)
+	if opts.Selecting {
+		unselected.Declare(in, who)
+	}
 	side := sidecar.Declare(in)
 	policies := policy.Declare(in, who, reg)
 	patches := patch.Declare(in, who)

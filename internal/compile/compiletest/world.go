@@ -59,7 +59,7 @@ func newWorld(t testing.TB, opts compile.Options) *World {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts.Keys.Fetched, opts.Resolves = true, true
+	opts.Keys.Fetched, opts.Resolves, opts.Selecting = true, true, true
 	return &World{Graph: compile.New(opts), t: t, decoder: d, ages: map[config.Key]int64{}}
 }
 
