@@ -17,20 +17,40 @@ import (
 // MostAliases is how many names may stand one for the next, before the last is the service itself.
 const MostAliases = 8
 
-// declareAliases finds which hosts stand for which.
+// Link is a host that something is asked about for the sake of an alias: the alias itself, or one of those that it stands for.
+type Link struct {
+	Alias HostKey
+	Host  mesh.Host
+}
+
+// CompareLink orders by alias, then host.
+func CompareLink(a, b Link) int {
+	return cmp.Or(CompareHostKey(a.Alias, b.Alias), cmp.Compare(a.Host, b.Host))
+}
+
+// declareAliases finds which hosts stand for which. All of it begins at what may be an alias, so that other services cost nothing.
 func (t *Tables) declareAliases() {
-	t.aliases = table.Derive(t.Merged, "aliases", CompareHostKey, table.Same[mesh.Host],
-		func(r *table.Reader, k HostKey, m *Merged, emit func(HostKey, mesh.Host)) {
-			if !mayBeAlias(m.Service) {
-				return
-			}
-			if to := t.in.Elsewhere(r, m.Service.Key); to != "" && to != k.Host {
-				emit(k, to)
+	candidates := table.Group(t.Merged, "aliases/candidates", CompareHostKey, func(k HostKey, m *Merged) []HostKey {
+		if !mayBeAlias(m.Service) {
+			return nil
+		}
+		return []HostKey{k}
+	})
+	t.aliases = table.Derive(candidates, "aliases", CompareHostKey, table.Same[mesh.Host],
+		func(r *table.Reader, k HostKey, rows table.Rows[HostKey, *Merged], emit func(HostKey, mesh.Host)) {
+			for _, m := range rows.All() {
+				if to := t.in.Elsewhere(r, m.Service.Key); to != "" && to != k.Host {
+					emit(k, to)
+				}
 			}
 		})
-	t.aliasesTo = table.Group(t.aliases, "aliases/to", cmp.Compare[mesh.Host], func(_ HostKey, to mesh.Host) []mesh.Host {
-		return []mesh.Host{to}
-	})
+	t.Links = table.Derive(t.aliases, "aliases/links", CompareLink, table.Same[struct{}],
+		func(r *table.Reader, k HostKey, to mesh.Host, emit func(Link, struct{})) {
+			emit(Link{k, k.Host}, struct{}{})
+			for _, h := range t.behind(r, k.Host, to) {
+				emit(Link{k, h}, struct{}{})
+			}
+		})
 	table.Derive(t.aliases, "aliases in circles", CompareHostKey, table.Same[struct{}],
 		func(r *table.Reader, k HostKey, to mesh.Host, _ func(HostKey, struct{})) {
 			t.noteCircle(r, k, to)
@@ -51,24 +71,21 @@ func (t *Tables) Alias(r *table.Reader, s *mesh.Service) mesh.Host {
 	return to
 }
 
-// Aliases lists the hosts that stand for a host, directly or by others, sorted.
-func (t *Tables) Aliases(r *table.Reader, host mesh.Host) (out []mesh.Host) {
-	next := []mesh.Host{host}
-	for range MostAliases {
-		var found []mesh.Host
-		for _, h := range next {
-			rows, _ := table.Get(r, t.aliasesTo, h)
+// behind lists the hosts that an alias stands for, by whoever declares the names between: to, and those that it stands for.
+func (t *Tables) behind(r *table.Reader, alias, to mesh.Host) []mesh.Host {
+	out := []mesh.Host{to}
+	for next := out; len(next) > 0 && len(out) < MostAliases; {
+		at := next
+		next = nil
+		for _, h := range at {
+			rows, _ := table.Get(r, t.ServicesByHost, h)
 			for k := range rows.All() {
-				if k.Host != host && !slices.Contains(out, k.Host) {
-					out, found = append(out, k.Host), append(found, k.Host)
+				if to, ok := table.Get(r, t.aliases, k); ok && to != alias && !slices.Contains(out, to) {
+					out, next = append(out, to), append(next, to)
 				}
 			}
 		}
-		if next = found; len(next) == 0 {
-			break
-		}
 	}
-	slices.Sort(out)
 	return out
 }
 

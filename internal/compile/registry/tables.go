@@ -51,8 +51,10 @@ type Tables struct {
 	// ByAddress finds services by each address that they have in any cluster, as requests name it.
 	ByAddress *table.Table[string, table.Rows[HostKey, *Merged]]
 
-	aliases   *table.Table[HostKey, mesh.Host] // of which host each is another name
-	aliasesTo *table.Table[mesh.Host, table.Rows[HostKey, mesh.Host]]
+	// Links has each host that is another name for a host, with itself and with what it may stand for.
+	Links *table.Table[Link, struct{}]
+
+	aliases *table.Table[HostKey, mesh.Host] // of which host each is another name
 
 	in         *input.Tables
 	locals     *table.Table[HostKey, table.Rows[mesh.EndpointKey, mesh.Endpoint]]

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"fairway/internal/compile/registry"
 	"fairway/internal/compile/scope"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/route"
@@ -11,20 +12,19 @@ import (
 // declareAliases builds the virtual hosts of hosts that are other names for others: requests for them are routed as those
 // for what they stand for, on its ports.
 func (t *Tables) declareAliases() {
-	rivals := table.Derive(t.sc.Seen, "route/aliases' rivals", scope.CompareKey, table.Same[struct{}],
-		func(r *table.Reader, k scope.Key, s *scope.Seen, emit func(scope.Key, struct{})) {
-			if k.Layer.Kind != mesh.NamespaceLayer {
+	// As hosts.rivals has it: a name that a namespace's own host has, everybody's alias has not. So the alias has virtual
+	// hosts of its own there too.
+	rivals := table.Derive(t.reg.Links, "route/aliases' rivals", registry.CompareLink, table.Same[struct{}],
+		func(_ *table.Reader, l registry.Link, _ struct{}, emit func(registry.Link, struct{})) {
+			if l.Host != l.Alias.Host {
 				return
 			}
-			// As hosts.rivals has it: a name that a namespace's own host has, everybody's alias has not.
-			for _, x := range t.longNames(k.Host) {
-				public, ok := table.Get(r, t.sc.Seen, scope.Key{Layer: mesh.Public, Host: x})
-				if ok && t.reg.Alias(r, public.Service) != "" && t.firstRival(r, k.Layer, x) == k.Host {
-					emit(scope.Key{Layer: k.Layer, Host: x}, struct{}{})
-				}
+			for _, name := range route.Aliases(l.Host, "", t.in.DomainSuffix()) {
+				emit(registry.Link{Alias: l.Alias, Host: mesh.Host(name)}, struct{}{})
 			}
 		})
-	t.aliased = table.Union("route/aliases", scope.CompareKey, table.Same[struct{}], nil, table.Whole(t.sc.Aliased), table.Whole(rivals))
+	links := table.Union("route/aliases' links", registry.CompareLink, table.Same[struct{}], nil, table.Whole(t.reg.Links), table.Whole(rivals))
+	t.aliased = t.sc.Linked(links, "route/aliases")
 	t.AliasHosts = table.Derive(t.aliased, "route/virtual hosts of aliases", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k scope.Key, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			host, concrete := t.sc.Concrete(r, k.Layer, k.Host)
@@ -34,16 +34,6 @@ func (t *Tables) declareAliases() {
 			h := &hosts{t: t, r: r, emit: emit, as: k.Host}
 			h.layer(scope.Key{Layer: k.Layer, Host: host}, concrete)
 		})
-}
-
-// firstRival is the first host that a namespace has a view of its own of, and that is called as an alias may be.
-func (t *Tables) firstRival(r *table.Reader, l mesh.Layer, alias mesh.Host) mesh.Host {
-	for _, d := range route.Aliases(alias, "", t.in.DomainSuffix()) {
-		if host := mesh.Host(d); table.Has(r, t.sc.Seen, scope.Key{Layer: l, Host: host}) {
-			return host
-		}
-	}
-	return ""
 }
 
 // called is the host that virtual hosts are named by: the alias, where they are built for one.

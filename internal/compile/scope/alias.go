@@ -1,6 +1,8 @@
 package scope
 
 import (
+	"cmp"
+
 	"fairway/internal/compile/registry"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -9,38 +11,45 @@ import (
 // This file has hosts that are other names for hosts (Services of type ExternalName), as a layer means them: as Istio has
 // them since its release 1.21, such a name is nothing of its own where what it stands for is known.
 
-// declareAliased finds the layers in which something of an alias may be otherwise than below: those that have a row of
-// their own of it, or of what it stands for.
-func (t *Tables) declareAliased() {
-	own := table.Derive(t.Seen, "aliases seen", CompareKey, table.Same[struct{}],
-		func(r *table.Reader, k Key, s *Seen, emit func(Key, struct{})) {
-			if t.reg.Alias(r, s.Service) != "" {
-				emit(k, struct{}{})
+// Linked declares the layers that have a row of Seen of the host of a link, by the link's alias. It costs what the links and
+// the layers that may see their hosts do, and nothing for any other host.
+func (t *Tables) Linked(links *table.Table[registry.Link, struct{}], name string) *table.Table[Key, struct{}] {
+	byHost := table.Index(links, name+"/by host", cmp.Compare[mesh.Host], func(l registry.Link, _ struct{}) []mesh.Host {
+		return []mesh.Host{l.Host}
+	})
+	hosts := table.Derive(byHost, name+"/hosts", cmp.Compare[mesh.Host], (*host).equal,
+		func(r *table.Reader, name mesh.Host, _ table.Rows[registry.Link, struct{}], emit func(mesh.Host, *host)) {
+			if h, ok := table.Get(r, t.hosts, name); ok {
+				emit(name, h)
 			}
 		})
-	// A row of its own for each pair: two rows of one layer may stand behind the same alias.
+	// A row for each host of an alias: a layer may see several of them.
 	type pair struct {
 		Key
-		to mesh.Host
+		by mesh.Host
 	}
-	byTarget := table.Derive(t.Seen, "aliases of what is seen", func(a, b pair) int {
-		if c := CompareKey(a.Key, b.Key); c != 0 {
-			return c
-		}
-		return CompareKey(Key{Host: a.to}, Key{Host: b.to})
+	pairs := table.Derive(t.byLayer(hosts, name+"/hosts by layer"), name+"/pairs", func(a, b pair) int {
+		return cmp.Or(CompareKey(a.Key, b.Key), cmp.Compare(a.by, b.by))
 	}, table.Same[struct{}],
-		func(r *table.Reader, k Key, _ *Seen, emit func(pair, struct{})) {
-			for _, alias := range t.reg.Aliases(r, k.Host) {
-				emit(pair{Key{k.Layer, alias}, k.Host}, struct{}{})
+		func(r *table.Reader, k table.Pair[mesh.Host, mesh.Layer], _ table.Both[*host, *reach], emit func(pair, struct{})) {
+			if !table.Has(r, t.Seen, Key{k.Right, k.Left}) {
+				return
+			}
+			rows, _ := table.Get(r, byHost, k.Left)
+			var last mesh.Host
+			for l := range rows.All() {
+				if l.Alias.Host != last { // sorted by it; several namespaces may declare it
+					emit(pair{Key{k.Right, l.Alias.Host}, k.Left}, struct{}{})
+				}
+				last = l.Alias.Host
 			}
 		})
-	through := table.Derive(
-		table.Group(byTarget, "aliases of what is seen/by alias", CompareKey, func(p pair, _ struct{}) []Key { return []Key{p.Key} }),
-		"aliases of seen", CompareKey, table.Same[struct{}],
+	return table.Derive(
+		table.Index(pairs, name+"/by alias", CompareKey, func(p pair, _ struct{}) []Key { return []Key{p.Key} }),
+		name, CompareKey, table.Same[struct{}],
 		func(_ *table.Reader, k Key, _ table.Rows[pair, struct{}], emit func(Key, struct{})) {
 			emit(k, struct{}{})
 		})
-	t.Aliased = table.Union("aliases in layers", CompareKey, table.Same[struct{}], nil, table.Whole(own), table.Whole(through))
 }
 
 // Concrete is what a layer means by a host that is another name for it, or for a name that is, as far as the layer sees

@@ -22,8 +22,8 @@ func (a *reach) equal(b *reach) bool {
 }
 
 // declareReaches derives what each demanded layer may see; gateways look at hosts by themselves.
-func (t *Tables) declareReaches() *table.Table[mesh.Layer, *reach] {
-	return table.Derive(t.demand.Layers, "layers/reach", mesh.CompareLayer, (*reach).equal,
+func (t *Tables) declareReaches() {
+	t.reaches = table.Derive(t.demand.Layers, "layers/reach", mesh.CompareLayer, (*reach).equal,
 		func(r *table.Reader, l mesh.Layer, info demand.LayerInfo, emit func(mesh.Layer, *reach)) {
 			switch l.Kind {
 			case mesh.GatewayLayer:

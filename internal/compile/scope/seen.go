@@ -33,14 +33,21 @@ func (t *Tables) declareSeen() {
 				emit(name, h)
 			}
 		})
-	pairs := table.Join(t.hosts, func(_ mesh.Host, h *host) []pattern { return h.patterns() },
-		t.declareReaches(), func(l mesh.Layer, reach *reach) []pattern { return reach.patterns(l) }, "hosts by layer")
-	t.Seen = table.Derive(pairs, "seen", CompareKey, (*Seen).Equal,
+	t.declareReaches()
+	t.Seen = table.Derive(t.byLayer(t.hosts, "hosts by layer"), "seen", CompareKey, (*Seen).Equal,
 		func(r *table.Reader, k table.Pair[mesh.Host, mesh.Layer], v table.Both[*host, *reach], emit func(Key, *Seen)) {
 			if s := t.seenBy(r, v.Left, k.Right, v.Right); s != nil {
 				emit(Key{k.Right, k.Left}, s)
 			}
 		})
+}
+
+// byLayer declares the pairs of a host and a layer that may see something of it.
+func (t *Tables) byLayer(
+	hosts *table.Table[mesh.Host, *host], name string,
+) *table.Table[table.Pair[mesh.Host, mesh.Layer], table.Both[*host, *reach]] {
+	return table.Join(hosts, func(_ mesh.Host, h *host) []pattern { return h.patterns() },
+		t.reaches, func(l mesh.Layer, reach *reach) []pattern { return reach.patterns(l) }, name)
 }
 
 // seenBy is what a layer sees of a host; nil: nothing, or what Public sees.

@@ -52,9 +52,6 @@ type Tables struct {
 	Egress *table.Table[EgressKey, sidecar.Listener]
 	Rules  *table.Table[RuleKey, *Rule]
 	Seen   *table.Table[Key, *Seen]
-	// Aliased are the hosts that may be other names for others in a layer (Concrete), where the layer has a row of Seen of
-	// one of the two.
-	Aliased *table.Table[Key, struct{}]
 
 	in       *input.Tables
 	reg      *registry.Tables
@@ -62,6 +59,7 @@ type Tables struct {
 	demand   *demand.Tables
 	mentions *table.Table[mesh.Host, table.Rows[mentionKey, mention]]
 	hosts    *table.Table[mesh.Host, *host]
+	reaches  *table.Table[mesh.Layer, *reach] // what each demanded layer may see
 	policies *table.Table[mesh.Layer, sidecar.Outbound]
 	plain    *table.Table[string, table.Rows[mesh.Layer, demand.LayerInfo]] // layers without a Sidecar, by namespace
 	present  *table.Table[struct{}, string]                                 // whose: one namespace's, or several
@@ -75,7 +73,6 @@ func Declare(in *input.Tables, reg *registry.Tables, sidecars *sidecar.Tables, p
 	t.declareRules()
 	t.declareMentions()
 	t.declareSeen()
-	t.declareAliased()
 	return t
 }
 
