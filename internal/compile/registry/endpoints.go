@@ -133,7 +133,7 @@ func (s selectors) endpoints(
 
 // selecting lists the services of the ServiceEntries of a namespace that select workloads with some labels.
 func (s selectors) selecting(r *table.Reader, namespace string, labels mesh.Labels) (serves []mesh.ServiceKey) {
-	for _, by := range slices.Concat(s.Picking(r, namespace, labels), s.Whole(r, namespace)) {
+	for _, by := range slices.Concat(s.PickingOneOf(r, namespace, labels), s.Whole(r, namespace)) {
 		serves = append(serves, by.Value...)
 	}
 	return serves

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,8 +27,9 @@ func (t *Tables) domains(r *table.Reader, k scope.Key, s *mesh.Service, in, clus
 		}
 	}
 	out := []string{string(k.Host)}
+	contested := t.isContested(r, k.Host, k.Layer.Namespace)
 	for _, d := range aliases(k.Host, s, k.Layer.Namespace, t.in.DomainSuffix()) {
-		if !t.named(r, k.Layer, mesh.Host(d), in) {
+		if !contested || !t.named(r, k.Layer, mesh.Host(d), in) {
 			out = append(out, d)
 		}
 	}
@@ -87,6 +89,65 @@ func (t *Tables) firstAt(r *table.Reader, k scope.Key, s *mesh.Service, address,
 		}
 	}
 	return false
+}
+
+// contest is where hosts may have names that are others' aliases: a namespace, or one name. Without it each host would
+// ask for a host of each of its aliases, and the tables keep what is asked for and is not there.
+type contest struct{ namespace, name string }
+
+func compareContest(a, b contest) int {
+	return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
+}
+
+// declareContested finds the hosts that are called as an alias of another host may be.
+func (t *Tables) declareContested() {
+	suffix := t.in.DomainSuffix()
+	t.contested = table.Index(t.sc.Seen, "route/contested names", compareContest, func(k scope.Key, _ *scope.Seen) []contest {
+		if c := contestOf(k.Host, suffix); c != (contest{}) {
+			return []contest{c}
+		}
+		return nil
+	})
+}
+
+// contestOf is where a host may have the name of another one's alias, as aliases has them; zero: nowhere.
+func contestOf(host mesh.Host, suffix string) contest {
+	name, below := strings.CutPrefix(string(host), "*.")
+	name, absolute := strings.CutSuffix(name, ".")
+	_, namespace, local := mesh.Host(name).Local(suffix)
+	labels := strings.Split(name, ".")
+	switch {
+	case local && (below || absolute):
+		return contest{namespace: namespace}
+	case local:
+		return contest{}
+	case absolute:
+		return contest{name: string(host)}
+	case len(labels) == 2, len(labels) == 3 && labels[2] == "svc":
+		return contest{namespace: labels[1]}
+	case len(labels) == 1:
+		return contest{name: name}
+	}
+	return contest{}
+}
+
+// contestsOf lists where a host would lose one of its aliases for clients of a namespace.
+func contestsOf(host mesh.Host, client, suffix string) []contest {
+	name, namespace, local := host.Local(suffix)
+	switch {
+	case !local:
+		return []contest{{name: string(host) + "."}}
+	case namespace != client:
+		return []contest{{namespace: namespace}}
+	}
+	return []contest{{namespace: namespace}, {name: name}}
+}
+
+// isContested says whether a host may be called as an alias of this one, to clients of a namespace.
+func (t *Tables) isContested(r *table.Reader, host mesh.Host, client string) bool {
+	return slices.ContainsFunc(contestsOf(host, client, t.in.DomainSuffix()), func(c contest) bool {
+		return table.Has(r, t.contested, c)
+	})
 }
 
 // declareClashes notes a short name that is another host's own, on who loses it.
@@ -159,7 +220,11 @@ func (t *Tables) rivals(r *table.Reader, host mesh.Host, s *mesh.Service) []mesh
 
 // rivalIn is the first host that a layer has a view of its own of, and that may take names or addresses from a public one; empty: none.
 func (t *Tables) rivalIn(r *table.Reader, l mesh.Layer, public mesh.Host, s *mesh.Service) mesh.Host {
-	for _, alias := range aliases(public, s, "", t.in.DomainSuffix()) {
+	var names []string
+	if t.isContested(r, public, "") {
+		names = aliases(public, s, "", t.in.DomainSuffix())
+	}
+	for _, alias := range names {
 		if host := mesh.Host(alias); table.Has(r, t.sc.Seen, scope.Key{Layer: l, Host: host}) {
 			return host
 		}

@@ -16,7 +16,8 @@ type Tables struct {
 	AliasHosts   *table.Table[mesh.ResourceKey, *envoy.Encoded] // those of hosts that are other names for others
 	Routes       *table.Table[mesh.ResourceKey, *envoy.Encoded]
 
-	aliased *table.Table[scope.Key, struct{}] // what AliasHosts are made of
+	aliased   *table.Table[scope.Key, struct{}]                      // what AliasHosts are made of
+	contested *table.Table[contest, table.Rows[scope.Key, struct{}]] // hosts that are called as aliases of others may be
 
 	in     *input.Tables
 	reg    *registry.Tables
@@ -31,6 +32,7 @@ type Tables struct {
 func Declare(in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *demand.Tables) *Tables {
 	t := &Tables{in: in, reg: reg, sc: sc, views: declareViews(proxies)}
 	t.declareClashes()
+	t.declareContested()
 	t.declareHosts()
 	t.declareAliases()
 	t.declareRoutes()

@@ -134,6 +134,15 @@ func (x *Index[V]) Picking(r *table.Reader, namespace string, labels mesh.Labels
 	return out
 }
 
+// PickingOneOf is Picking for a table that asks for each of many workloads, as one of pods does: where no object of the
+// namespace has a selector, the row depends on that alone.
+func (x *Index[V]) PickingOneOf(r *table.Reader, namespace string, labels mesh.Labels) []Entry[V] {
+	if !table.Has(r, x.narrow, namespace) {
+		return nil
+	}
+	return x.Picking(r, namespace, labels)
+}
+
 // Whole lists the objects that select all workloads of the namespace, the oldest first.
 func (x *Index[V]) Whole(r *table.Reader, namespace string) []Entry[V] {
 	rows, _ := table.Get(r, x.byTerm, term{namespace: namespace})

@@ -1,0 +1,37 @@
+package route
+
+import (
+	"slices"
+	"testing"
+
+	"fairway/internal/mesh"
+)
+
+// TestContests holds the short cut against what it stands for: a host that is called as an alias of another is found where
+// the other looks.
+func TestContests(t *testing.T) {
+	const suffix = "cluster.local"
+	headless := &mesh.Service{Key: mesh.ServiceKey{Registry: "Kubernetes/c", Host: "a.n.svc.cluster.local"}, Resolution: mesh.Passthrough}
+	for _, host := range []mesh.Host{
+		"a.n.svc.cluster.local", "example.com", "a.b.c.example.com", "*.example.com", "host", "a.n", "x.y.svc", "1.2.3.4", "a.svc.cluster.local",
+	} {
+		for _, client := range []string{"", "n", "other", "com"} {
+			for _, s := range []*mesh.Service{nil, headless} {
+				if s != nil && host != s.Key.Host {
+					continue // names below a host are those of Kubernetes' headless services
+				}
+				at := contestsOf(host, client, suffix)
+				for _, alias := range aliases(host, s, client, suffix) {
+					if c := contestOf(mesh.Host(alias), suffix); !slices.Contains(at, c) {
+						t.Errorf("%s, for clients of %q: a host %q is put at %+v, and looked for at %+v", host, client, alias, c, at)
+					}
+				}
+			}
+		}
+	}
+	for _, plain := range []mesh.Host{"a.n.svc.cluster.local", "a.b.c.example.com", "*.a.b.example.com"} {
+		if c := contestOf(plain, suffix); c != (contest{}) {
+			t.Errorf("%s is called as nobody's alias, and put at %+v", plain, c)
+		}
+	}
+}
