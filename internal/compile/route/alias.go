@@ -23,7 +23,8 @@ func (t *Tables) declareAliases() {
 				emit(registry.Link{Alias: l.Alias, Host: mesh.Host(name)}, struct{}{})
 			}
 		})
-	links := table.Union("route/aliases' links", registry.CompareLink, table.Same[struct{}], nil, table.Whole(t.reg.Links), table.Whole(rivals))
+	links := table.Union("route/aliases' links", registry.CompareLink, table.Same[struct{}], nil,
+		table.Whole(t.reg.Links), table.Whole(rivals))
 	t.aliased = t.sc.Linked(links, "route/aliases")
 	t.AliasHosts = table.Derive(t.aliased, "route/virtual hosts of aliases", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k scope.Key, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {

@@ -13,7 +13,8 @@ func TestContests(t *testing.T) {
 	const suffix = "cluster.local"
 	headless := &mesh.Service{Key: mesh.ServiceKey{Registry: "Kubernetes/c", Host: "a.n.svc.cluster.local"}, Resolution: mesh.Passthrough}
 	for _, host := range []mesh.Host{
-		"a.n.svc.cluster.local", "example.com", "a.b.c.example.com", "*.example.com", "host", "a.n", "x.y.svc", "1.2.3.4", "a.svc.cluster.local",
+		"a.n.svc.cluster.local", "example.com", "a.b.c.example.com", "*.example.com", "host", "a.n", "x.y.svc", "1.2.3.4",
+		"a.svc.cluster.local",
 	} {
 		for _, client := range []string{"", "n", "other", "com"} {
 			for _, s := range []*mesh.Service{nil, headless} {
