@@ -33,7 +33,7 @@ func inCluster(cluster, name, namespace, address string, created int64, ports ..
 	if address != "" {
 		s.Addresses = []string{address}
 	}
-	pod := mesh.Workload{
+	pod := &mesh.Workload{
 		Key:       mesh.WorkloadKey{Registry: registry, Namespace: namespace, Name: name + "-1"},
 		Addresses: podOf(cluster, name),
 	}
@@ -43,7 +43,7 @@ func inCluster(cluster, name, namespace, address string, created int64, ports ..
 			Key:       mesh.SliceKey{Service: s.Key, Name: name},
 			Endpoints: []mesh.SliceEndpoint{{ID: pod.Addresses, Workload: pod.Key, Endpoint: mesh.Endpoint{Address: pod.Addresses}}},
 		}},
-		Workloads: []mesh.Workload{pod},
+		Workloads: []*mesh.Workload{pod},
 	}
 }
 

@@ -144,7 +144,7 @@ func TestOneOfManyVouchers(t *testing.T) {
 // that only calls itself so, or like nobody, has none of them.
 func TestPodsVouchForThemselves(t *testing.T) {
 	pod := func(labels mesh.Labels) source.Batch {
-		return source.Batch{Set: source.Rows{Workloads: []mesh.Workload{{
+		return source.Batch{Set: source.Rows{Workloads: []*mesh.Workload{{
 			Key:    mesh.WorkloadKey{Registry: "Kubernetes/east", Namespace: "shop", Name: "web"},
 			Labels: labels, ServiceAccount: "web", Addresses: "10.0.0.7",
 		}}}}

@@ -35,7 +35,7 @@ func TestAllButObjectsAndServicesPassesThrough(t *testing.T) {
 	d.Apply(source.Batch{Synced: true})
 	b := setting(object("VS vs nowhere"))
 	b.Set.Slices = []*mesh.Slice{{Key: mesh.SliceKey{Name: "1"}}}
-	b.Set.Workloads = []mesh.Workload{{Key: mesh.WorkloadKey{Name: "w"}}}
+	b.Set.Workloads = []*mesh.Workload{{Key: mesh.WorkloadKey{Name: "w"}}}
 	b.Gone.Slices = []mesh.SliceKey{{Name: "2"}}
 	b.Problems = map[source.Place][]mesh.Problem{{Source: "s", Name: "f"}: {{Code: "X"}}}
 	d.Apply(b)

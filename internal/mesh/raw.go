@@ -72,7 +72,7 @@ func CompareWorkloadKey(a, b WorkloadKey) int {
 
 func (k WorkloadKey) String() string { return k.Registry + "/" + k.Namespace + "/" + k.Name }
 
-// Workload is a running thing that a registry knows by itself, whether or not some service leads to it: a pod. It is comparable.
+// Workload is a running thing that a registry knows by itself, whether or not some service leads to it: a pod. It is immutable once it is handed on.
 type Workload struct {
 	Key            WorkloadKey
 	Addresses      string // IPs, comma separated, the first one first; empty: it has none yet
@@ -84,8 +84,13 @@ type Workload struct {
 	Origin         ObjectRef
 }
 
+// Equal says whether two workloads are the same in all that is said of them.
+func (w *Workload) Equal(o *Workload) bool {
+	return w == o || w != nil && o != nil && *w == *o
+}
+
 // String describes a workload on one line, without what says nothing.
-func (w Workload) String() string {
+func (w *Workload) String() string {
 	out := w.Addresses
 	for _, f := range []struct{ name, value string }{
 		{"labels", string(w.Labels)}, {"account", w.ServiceAccount}, {"machine", w.Machine.String()}, {"network", w.Network},

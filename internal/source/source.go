@@ -70,7 +70,7 @@ type Rows struct {
 	Objects    []*config.Object // what users write
 	Services   []*mesh.Service
 	Slices     []*mesh.Slice // endpoints of services
-	Workloads  []mesh.Workload
+	Workloads  []*mesh.Workload
 	Machines   []mesh.Machine
 	Namespaces []mesh.Namespace
 }

@@ -110,7 +110,7 @@ func TestNamesOfOtherClusters(t *testing.T) {
 			Key: mesh.SliceKey{Service: k}, Endpoints: []mesh.SliceEndpoint{{ID: name, Endpoint: mesh.Endpoint{Address: name}}},
 		})
 		pod := mesh.WorkloadKey{Registry: k.Registry, Namespace: "shop", Name: "x"}
-		rows.Workloads = append(rows.Workloads, mesh.Workload{Key: pod})
+		rows.Workloads = append(rows.Workloads, &mesh.Workload{Key: pod})
 	}
 	w.In.Apply(source.Batch{Set: rows})
 	want := func(step, c, want string) {

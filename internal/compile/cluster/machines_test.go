@@ -40,11 +40,11 @@ func on(cluster, name string) mesh.MachineRef {
 }
 
 // client is a proxy whose workload runs on a machine.
-func client(name, machine string) (mesh.Proxy, mesh.Workload) {
+func client(name, machine string) (mesh.Proxy, *mesh.Workload) {
 	p := compiletest.Sidecar(name, "shop", "10.2.0.1")
 	p.Name, p.Cluster, p.Locality = name, "east", mesh.Locality{Region: "r", Zone: "zone of " + machine}
 	key := mesh.WorkloadKey{Registry: "Kubernetes/east", Namespace: "shop", Name: name}
-	return p, mesh.Workload{Key: key, Addresses: "10.2.0.1", Machine: on("east", machine)}
+	return p, &mesh.Workload{Key: key, Addresses: "10.2.0.1", Machine: on("east", machine)}
 }
 
 // used says, of each part of a layer that has the service's load assignment, which addresses are used first, and which after these.
@@ -73,7 +73,7 @@ func TestOwnMachine(t *testing.T) {
 	w := compiletest.New(t)
 	one, pod := client("one", "m1")
 	w.Connect(one)
-	w.In.Apply(source.Batch{Set: source.Rows{Workloads: []mesh.Workload{pod}}})
+	w.In.Apply(source.Batch{Set: source.Rows{Workloads: []*mesh.Workload{pod}}})
 	own := func(s *mesh.Service) { s.OwnMachine = true }
 	all := func(*mesh.Service) {}
 	for _, c := range []struct {
@@ -105,7 +105,7 @@ func twin(change func(*mesh.Service), machines ...string) (mesh.Proxy, source.Ro
 		e.ID = fmt.Sprintf("10.1.9.%d", i+1)
 		e.Address, e.Locality, e.Machine = e.ID, p.Locality, on("west", machines[i])
 	}
-	rows.Workloads = []mesh.Workload{pod}
+	rows.Workloads = []*mesh.Workload{pod}
 	return p, rows
 }
 
@@ -121,7 +121,7 @@ func TestMachinesOfTwoClusters(t *testing.T) {
 		w.Connect(two)
 		w.In.Apply(source.Batch{Set: shop(change, "m1", "m2")})
 		w.In.Apply(source.Batch{Set: there})
-		w.In.Apply(source.Batch{Set: source.Rows{Workloads: []mesh.Workload{pod}}})
+		w.In.Apply(source.Batch{Set: source.Rows{Workloads: []*mesh.Workload{pod}}})
 	}
 	expect := func(what string, wants ...string) {
 		t.Helper()
@@ -186,7 +186,7 @@ spec:
 	two, there := twin(func(*mesh.Service) {}, "m1")
 	w.Connect(one)
 	w.Connect(two)
-	workloads := []mesh.Workload{here, there.Workloads[0]}
+	workloads := []*mesh.Workload{here, there.Workloads[0]}
 	for i, of := range workloads {
 		db := of
 		db.Key.Name, db.Addresses, db.Labels = "db", fmt.Sprintf("10.5.0.%d", i+1), "app=db"
@@ -212,7 +212,7 @@ func TestNearMachine(t *testing.T) {
 	two.IP, other.Addresses = "10.2.0.2", "10.2.0.2"
 	w.Connect(one)
 	w.Connect(two)
-	w.In.Apply(source.Batch{Set: source.Rows{Workloads: []mesh.Workload{pod, other}}})
+	w.In.Apply(source.Batch{Set: source.Rows{Workloads: []*mesh.Workload{pod, other}}})
 	near := func(s *mesh.Service) {
 		s.Nearest = []string{
 			"topology.istio.io/network", "topology.kubernetes.io/region", "topology.kubernetes.io/zone", "kubernetes.io/hostname",

@@ -223,8 +223,11 @@ func (t *Tables) servicePorts(r *table.Reader, p vouch.Proxy) []Port {
 	targets := map[uint32]target{}
 	for ip := range strings.SplitSeq(p.IPs, ",") {
 		rows, _ := table.Get(r, t.reg.EndpointsByAddress, ip)
-		for k, e := range rows.All() {
-			if k.Service.Namespace == p.Namespace {
+		for k := range rows.All() {
+			if k.Service.Namespace != p.Namespace {
+				continue
+			}
+			if e, ok := table.Get(r, t.reg.Endpoints, k); ok {
 				t.addTargets(r, targets, k, e)
 			}
 		}

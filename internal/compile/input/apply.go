@@ -23,7 +23,7 @@ func (t *Tables) Apply(b source.Batch) {
 		}
 		apply(t.services, b.Gone.Services, b.Set.Services, func(s *mesh.Service) mesh.ServiceKey { return s.Key })
 		apply(t.slices, b.Gone.Slices, b.Set.Slices, func(s *mesh.Slice) mesh.SliceKey { return s.Key })
-		apply(t.workloads, b.Gone.Workloads, b.Set.Workloads, func(w mesh.Workload) mesh.WorkloadKey { return w.Key })
+		apply(t.workloads, b.Gone.Workloads, b.Set.Workloads, func(w *mesh.Workload) mesh.WorkloadKey { return w.Key })
 		apply(t.machines, b.Gone.Machines, b.Set.Machines, func(m mesh.Machine) mesh.MachineKey { return m.Key })
 		apply(t.namespaces, b.Gone.Namespaces, b.Set.Namespaces, func(n mesh.Namespace) mesh.NamespaceKey { return n.Key })
 		t.say(b.Problems)

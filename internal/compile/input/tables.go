@@ -40,7 +40,7 @@ type Tables struct {
 	Naming, Serving *table.Table[SourceKey, Source]
 	Machines        *table.Table[mesh.MachineKey, mesh.Machine]
 	Namespaces      *table.Table[mesh.NamespaceKey, mesh.Namespace]
-	Workloads       *table.Table[mesh.WorkloadKey, mesh.Workload]
+	Workloads       *table.Table[mesh.WorkloadKey, *mesh.Workload]
 	// Written is where each object is written. Nothing is computed from it but who may have a Secret: problems and pages
 	// look it up, so that a comment on top of a file computes nothing.
 	Written      *table.Input[config.Key, config.Written]
@@ -57,7 +57,7 @@ type Tables struct {
 
 	services     *table.Input[mesh.ServiceKey, *mesh.Service]
 	slices       *table.Input[mesh.SliceKey, *mesh.Slice]
-	workloads    *table.Input[mesh.WorkloadKey, mesh.Workload]
+	workloads    *table.Input[mesh.WorkloadKey, *mesh.Workload]
 	machines     *table.Input[mesh.MachineKey, mesh.Machine]
 	namespaces   *table.Input[mesh.NamespaceKey, mesh.Namespace]
 	settings     *table.Table[string, *meshconfig.MeshConfig]
@@ -136,7 +136,7 @@ type Source struct {
 
 func sameSource(a, b Source) bool {
 	return config.Same(a.Object, b.Object) && a.Service.Equal(b.Service) && a.Slice.Equal(b.Slice) &&
-		(a.Workload == b.Workload || a.Workload != nil && b.Workload != nil && *a.Workload == *b.Workload)
+		a.Workload.Equal(b.Workload)
 }
 
 // Rejected names a resource that a proxy refused, with its type.
@@ -172,7 +172,7 @@ func Declare(s *table.Store, opts Options, makers ...Maker) *Tables {
 	t.Written = table.NewInput(s, "written", config.CompareKey, config.Written.Equal)
 	t.services = table.NewInput(s, "services/registries", mesh.CompareServiceKey, (*mesh.Service).Equal)
 	t.slices = table.NewInput(s, "slices", mesh.CompareSliceKey, (*mesh.Slice).Equal)
-	t.workloads = table.NewInput(s, "workloads", mesh.CompareWorkloadKey, table.Same[mesh.Workload])
+	t.workloads = table.NewInput(s, "workloads", mesh.CompareWorkloadKey, (*mesh.Workload).Equal)
 	t.machines = table.NewInput(s, "machines", mesh.CompareMachineKey, table.Same[mesh.Machine])
 	t.namespaces = table.NewInput(s, "namespaces", mesh.CompareNamespaceKey, table.Same[mesh.Namespace])
 	t.Workloads, t.Machines, t.Namespaces = t.workloads.Table, t.machines.Table, t.namespaces.Table
@@ -316,7 +316,7 @@ func (t *Tables) declareUnions() {
 		func(k SourceKey) (mesh.WorkloadKey, bool) {
 			return mesh.WorkloadKey{Registry: k.Registry, Namespace: k.Namespace, Name: k.Name}, k.Kind == ofWorkload
 		},
-		func(_ mesh.WorkloadKey, w mesh.Workload) Source { return Source{Workload: &w} })
+		func(_ mesh.WorkloadKey, w *mesh.Workload) Source { return Source{Workload: w} })
 	entries := objects(t.ServiceEntries, config.ServiceEntry)
 	t.Naming = table.Union("naming", CompareSourceKey, sameSource, nil,
 		entries, objects(t.VirtualServices, config.VirtualService), objects(t.DestinationRules, config.DestinationRule), services)

@@ -153,7 +153,7 @@ func TestNetworkOfProxy(t *testing.T) {
 	want("its cluster's system namespace", "s")
 	w.In.Apply(source.Batch{Set: source.Rows{Namespaces: []mesh.Namespace{namespace("east", "shop", "n"), namespace("west", "shop", "x")}}})
 	want("its namespace", "n")
-	w.In.Apply(source.Batch{Set: source.Rows{Workloads: []mesh.Workload{{
+	w.In.Apply(source.Batch{Set: source.Rows{Workloads: []*mesh.Workload{{
 		Key: mesh.WorkloadKey{Registry: "Kubernetes/east", Namespace: "shop", Name: "web-1"}, Labels: "topology.istio.io/network=p",
 	}}}})
 	want("its pod", "p")

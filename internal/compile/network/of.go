@@ -128,9 +128,10 @@ func (t *Tables) OfProxy(r *table.Reader, p mesh.Proxy) string {
 		return ""
 	}
 	of := Kubernetes + p.Cluster
-	w, _ := table.Get(r, t.in.Workloads, mesh.WorkloadKey{Registry: of, Namespace: p.Namespace, Name: p.Name})
-	if said, ok := w.Labels.Get(Label); ok && said != "" {
-		return cmp.Or(w.Network, said)
+	if w, known := t.reg.Beside(r, of, p); known {
+		if said, ok := w.Labels.Get(Label); ok && said != "" {
+			return cmp.Or(w.Network, said)
+		}
 	}
 	n, _ := table.Get(r, t.in.Namespaces, mesh.NamespaceKey{Registry: of, Name: p.Namespace})
 	if said, ok := n.Labels.Get(Label); ok && said != "" {

@@ -27,7 +27,7 @@ spec: {hosts: [pods.test], ports: [{number: 80, name: http, protocol: HTTP}], re
 		{"10.0.0.1", "10.0.0.1 also=fd00::1", "10.0.0.1"},
 	} {
 		w.In.Apply(source.Batch{Set: source.Rows{
-			Slices: []*mesh.Slice{both}, Workloads: []mesh.Workload{pod("a", step.addresses, "", map[string]string{"app": "a"})},
+			Slices: []*mesh.Slice{both}, Workloads: []*mesh.Workload{pod("a", step.addresses, "", map[string]string{"app": "a"})},
 		}})
 		w.Settle()
 		got := rows(w)

@@ -40,7 +40,7 @@ type Tables struct {
 	Endpoints          *table.Table[mesh.EndpointKey, mesh.Endpoint]                      // of all registries
 	Unserved           *table.Table[HostKey, struct{}]                                    // hosts that are to have endpoints and have none
 	EndpointsByHost    *table.Table[HostKey, table.Rows[mesh.EndpointKey, mesh.Endpoint]] // what serves a host
-	EndpointsByAddress *table.Table[string, table.Rows[mesh.EndpointKey, mesh.Endpoint]]  // what an IP serves
+	EndpointsByAddress *table.Table[string, table.Rows[mesh.EndpointKey, struct{}]]       // what an IP serves
 	// OwnMachine has a row while some service is used on its clients' own machines alone.
 	OwnMachine *table.Table[struct{}, struct{}]
 	// nearMachine has a row while some service has clients prefer their own machines.
@@ -125,17 +125,23 @@ func (t *Tables) NearMachineOf(r *table.Reader, registry string, p mesh.Proxy, a
 }
 
 func (t *Tables) runsOn(r *table.Reader, registry string, p mesh.Proxy) mesh.MachineRef {
-	return t.workloadOf(r, registry, p).Machine
+	if w, ok := t.Beside(r, registry, p); ok {
+		return w.Machine
+	}
+	return mesh.MachineRef{}
 }
 
 // LocalityOf is where a proxy's workload is, as its registry knows; zero: nowhere that is known.
 func (t *Tables) LocalityOf(r *table.Reader, registry string, p mesh.Proxy) mesh.Locality {
-	return t.localityOf(r, t.workloadOf(r, registry, p))
+	if w, ok := t.Beside(r, registry, p); ok {
+		return t.localityOf(r, w)
+	}
+	return mesh.Locality{}
 }
 
-func (t *Tables) workloadOf(r *table.Reader, registry string, p mesh.Proxy) mesh.Workload {
-	w, _ := table.Get(r, t.in.Workloads, mesh.WorkloadKey{Registry: registry, Namespace: p.Namespace, Name: p.Name})
-	return w
+// Beside is the workload that a proxy stands beside, as a registry knows it by the proxy's name; false: it knows none.
+func (t *Tables) Beside(r *table.Reader, registry string, p mesh.Proxy) (*mesh.Workload, bool) {
+	return table.Get(r, t.in.Workloads, mesh.WorkloadKey{Registry: registry, Namespace: p.Namespace, Name: p.Name})
 }
 
 // VIP is the address allocated to a service that was declared without one; "" where it has its own, or can have none.
@@ -184,7 +190,7 @@ func (t *Tables) declareEndpoints() {
 			case s.Slice != nil:
 				t.sliceEndpoints(r, s.Slice, emit)
 			case s.Workload != nil:
-				selectors.workload(r, t.placeOf(r, *s.Workload), *s.Workload, emit)
+				selectors.workload(r, t.placeOf(r, s.Workload), s.Workload, emit)
 			case s.Object.Kind == config.ServiceEntry:
 				t.noteInline(r, s.Object)
 				inlineEndpoints(s.Object, emit)
@@ -197,7 +203,7 @@ func (t *Tables) declareEndpoints() {
 	t.EndpointsByHost = table.Group(t.Endpoints, "endpoints/host", CompareHostKey, func(k mesh.EndpointKey, _ mesh.Endpoint) []HostKey {
 		return []HostKey{{k.Service.Host, k.Service.Namespace}}
 	})
-	t.EndpointsByAddress = table.Group(
+	t.EndpointsByAddress = table.Index(
 		t.Endpoints,
 		"endpoints/address",
 		cmp.Compare[string],

@@ -20,7 +20,7 @@ const (
 )
 
 // placeOf completes a workload's row to what an endpoint there is, by its machine and its namespace.
-func (t *Tables) placeOf(r *table.Reader, w mesh.Workload) mesh.Endpoint {
+func (t *Tables) placeOf(r *table.Reader, w *mesh.Workload) mesh.Endpoint {
 	address, also := twoOf(w.Addresses)
 	e := mesh.Endpoint{
 		Address: address, Also: also,
@@ -40,7 +40,7 @@ func (t *Tables) placeOf(r *table.Reader, w mesh.Workload) mesh.Endpoint {
 }
 
 // localityOf is where a registry's workload is: what its label says, else where its machine is.
-func (t *Tables) localityOf(r *table.Reader, w mesh.Workload) mesh.Locality {
+func (t *Tables) localityOf(r *table.Reader, w *mesh.Workload) mesh.Locality {
 	if said, ok := w.Labels.Get(localityLabel); ok {
 		return mesh.ParseLocality(strings.ReplaceAll(said, ".", "/"))
 	}
@@ -69,8 +69,8 @@ func twoOf(addresses string) (first string, also mesh.Others) {
 }
 
 // declareKnowing finds the registries that tell of workloads.
-func declareKnowing(workloads *table.Table[mesh.WorkloadKey, mesh.Workload]) *table.Table[string, struct{}] {
-	by := table.Index(workloads, "workloads/registries", cmp.Compare[string], func(k mesh.WorkloadKey, _ mesh.Workload) []string {
+func declareKnowing(workloads *table.Table[mesh.WorkloadKey, *mesh.Workload]) *table.Table[string, struct{}] {
+	by := table.Index(workloads, "workloads/registries", cmp.Compare[string], func(k mesh.WorkloadKey, _ *mesh.Workload) []string {
 		return []string{k.Registry}
 	})
 	return table.Derive(by, "registries of workloads", cmp.Compare[string], table.Same[struct{}],
@@ -117,7 +117,7 @@ func completed(e, w mesh.Endpoint) mesh.Endpoint {
 
 // workload emits what a registry's workload serves: each host of each ServiceEntry of its namespace whose selector it
 // matches (networking/v1alpha3/service_entry.proto, ServiceEntry.workloadSelector).
-func (s selectors) workload(r *table.Reader, e mesh.Endpoint, w mesh.Workload, emit func(mesh.EndpointKey, mesh.Endpoint)) {
+func (s selectors) workload(r *table.Reader, e mesh.Endpoint, w *mesh.Workload, emit func(mesh.EndpointKey, mesh.Endpoint)) {
 	if e.Address == "" {
 		return
 	}

@@ -12,8 +12,8 @@ import (
 const east = "Kubernetes/east"
 
 // pod is a workload of namespace shop on a machine.
-func pod(name, address, on string, labels map[string]string) mesh.Workload {
-	return mesh.Workload{
+func pod(name, address, on string, labels map[string]string) *mesh.Workload {
+	return &mesh.Workload{
 		Key:            mesh.WorkloadKey{Registry: east, Namespace: "shop", Name: name},
 		Addresses:      address,
 		Labels:         mesh.MakeLabels(labels),
@@ -75,11 +75,11 @@ func TestSlicesJoinWorkloadsMachinesAndNamespaces(t *testing.T) {
 			"a 10.0.0.1\nb 10.0.0.2\nc 10.0.0.3",
 			2,
 		},
-		{"a workload", source.Rows{Workloads: []mesh.Workload{pod("a", "10.0.0.1", "m1", map[string]string{"app": "db"})}}, source.Keys{},
+		{"a workload", source.Rows{Workloads: []*mesh.Workload{pod("a", "10.0.0.1", "m1", map[string]string{"app": "db"})}}, source.Keys{},
 			"a 10.0.0.1 labels=app=db machine=Kubernetes/east/m1 identity=sa-a", 3}, // what has no workload waits for it
 		{"its machine", source.Rows{Machines: []mesh.Machine{machine("m1", "r/z")}}, source.Keys{},
 			"a 10.0.0.1 labels=app=db locality=r/z machine=Kubernetes/east/m1 identity=sa-a", 2},
-		{"a workload that says where it is", source.Rows{Workloads: []mesh.Workload{
+		{"a workload that says where it is", source.Rows{Workloads: []*mesh.Workload{
 			pod("c", "10.0.0.3", "m1", map[string]string{"istio-locality": "q.y"}),
 		}}, source.Keys{},
 			"a 10.0.0.1 labels=app=db locality=r/z machine=Kubernetes/east/m1 identity=sa-a\n" +
@@ -135,7 +135,7 @@ spec:
 	labels := map[string]string{"app": "old", "security.istio.io/tlsMode": "istio"}
 	elsewhere := pod("c", "10.0.0.3", "", labels)
 	elsewhere.Key.Namespace = "other"
-	w.In.Apply(source.Batch{Set: source.Rows{Workloads: []mesh.Workload{
+	w.In.Apply(source.Batch{Set: source.Rows{Workloads: []*mesh.Workload{
 		pod(
 			"a",
 			"10.0.0.1,fd00::1",

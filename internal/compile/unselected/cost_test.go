@@ -20,7 +20,7 @@ metadata: {name: web, namespace: shop}
 spec: {selector: {matchLabels: {app: web, version: v1}}, mtls: {mode: STRICT}}
 `)
 	pod := func(i int, version string) {
-		w.In.Apply(source.Batch{Set: source.Rows{Workloads: []mesh.Workload{{
+		w.In.Apply(source.Batch{Set: source.Rows{Workloads: []*mesh.Workload{{
 			Key:       mesh.WorkloadKey{Registry: "Kubernetes/east", Namespace: "shop", Name: fmt.Sprint("web-", i)},
 			Addresses: fmt.Sprint("10.0.0.", i), Labels: mesh.MakeLabels(map[string]string{"app": "web", "version": version}),
 		}}}})

@@ -91,7 +91,7 @@ func (f finder) all(r *table.Reader, want []label) bool {
 // Declare declares the package's tables, which hold nothing but what is to say.
 func Declare(in *input.Tables, who *vouch.Tables) {
 	known := []finder{
-		find(in.Workloads, false, func(k mesh.WorkloadKey, w mesh.Workload) set { return set{k.Namespace, w.Labels} }),
+		find(in.Workloads, false, func(k mesh.WorkloadKey, w *mesh.Workload) set { return set{k.Namespace, w.Labels} }),
 		find(in.WorkloadEntries, false, func(k config.Key, o *config.Object) set {
 			return set{k.Namespace, mesh.MakeLabels(config.Spec[*networking.WorkloadEntry](o).GetLabels())}
 		}),

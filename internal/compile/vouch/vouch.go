@@ -118,9 +118,9 @@ func memberOf(o *config.Object) *networking.WorkloadEntry {
 
 // pod is the workload of a registry that a proxy stands beside: the one of its name, where that is of the service account
 // that the proxy proved.
-func (t *Tables) pod(r *table.Reader, p mesh.Proxy) (mesh.Workload, bool) {
+func (t *Tables) pod(r *table.Reader, p mesh.Proxy) (*mesh.Workload, bool) {
 	if p.Standing != mesh.Proven {
-		return mesh.Workload{}, false
+		return nil, false
 	}
 	w, ok := table.Get(r, t.in.Workloads, p.Pod())
 	return w, ok && w.ServiceAccount == p.ServiceAccount

@@ -40,7 +40,7 @@ type shard struct {
 	Key        source.ShardKey
 	Services   []*mesh.Service  `json:",omitempty"`
 	Slices     []*mesh.Slice    `json:",omitempty"`
-	Workloads  []mesh.Workload  `json:",omitempty"`
+	Workloads  []*mesh.Workload `json:",omitempty"`
 	Machines   []mesh.Machine   `json:",omitempty"`
 	Namespaces []mesh.Namespace `json:",omitempty"`
 }
@@ -127,7 +127,7 @@ func (s shard) check(registry string) error {
 		}
 	}
 	for _, v := range s.Workloads {
-		if v.Key.Registry != registry || v.Health > mesh.Unready || !runsIn(registry, v.Machine) {
+		if v == nil || v.Key.Registry != registry || v.Health > mesh.Unready || !runsIn(registry, v.Machine) {
 			return bad("workload")
 		}
 	}

@@ -38,7 +38,7 @@ func cluster() kept.Cluster {
 				Endpoint: mesh.Endpoint{Address: "10.4.0.1", Ports: "http=8080", ListsAll: true, Machine: n1.Ref()},
 			}},
 		}}}},
-		{Key: at("Pod"), Whole: true, Rows: source.Rows{Workloads: []mesh.Workload{{
+		{Key: at("Pod"), Whole: true, Rows: source.Rows{Workloads: []*mesh.Workload{{
 			Key: pod, Addresses: "10.4.0.1", ServiceAccount: "web", Machine: n1.Ref(),
 		}}}},
 		{Key: at("Node"), Whole: true, Rows: source.Rows{Machines: []mesh.Machine{{
@@ -110,6 +110,7 @@ func TestBroken(t *testing.T) {
 		"another's workload":     signed(ofWest + `"Endpoints":[{"Workload":{"Registry":"x"}}]}]}]`),
 		"on another's machine":   signed(ofWest + `"Endpoints":[{"ID":"a","Machine":"Kubernetes/east/n1"}]}]}]`),
 		"run by another's":       signed(`[{"Workloads":[{"Key":{"Registry":"Kubernetes/west"},"Machine":"n1"}]}]`),
+		"no workload":            signed(`[{"Workloads":[null]}]`),
 		"an unknown protocol":    signed(`[{"Services":[{"Key":{"Registry":"Kubernetes/west"},"Ports":[{"Protocol":99}]}]}]`),
 		"an unknown resolution":  signed(`[{"Services":[{"Key":{"Registry":"Kubernetes/west"},"Resolution":9}]}]`),
 		"an unknown health":      signed(`[{"Workloads":[{"Key":{"Registry":"Kubernetes/west"},"Health":9}]}]`),

@@ -25,7 +25,7 @@ type Source struct {
 	objects    rows[config.Key, *config.Object]
 	services   rows[mesh.ServiceKey, *mesh.Service]
 	slices     rows[mesh.SliceKey, *mesh.Slice]
-	workloads  rows[mesh.WorkloadKey, mesh.Workload]
+	workloads  rows[mesh.WorkloadKey, *mesh.Workload]
 	machines   rows[mesh.MachineKey, mesh.Machine]
 	namespaces rows[mesh.NamespaceKey, mesh.Namespace]
 	problems   map[string][]mesh.Problem
@@ -40,7 +40,7 @@ func New(name string) *Source {
 		objects:    newRows(config.CompareKey, func(o *config.Object) config.Key { return o.Key }),
 		services:   newRows(mesh.CompareServiceKey, func(s *mesh.Service) mesh.ServiceKey { return s.Key }),
 		slices:     newRows(mesh.CompareSliceKey, func(s *mesh.Slice) mesh.SliceKey { return s.Key }),
-		workloads:  newRows(mesh.CompareWorkloadKey, func(w mesh.Workload) mesh.WorkloadKey { return w.Key }),
+		workloads:  newRows(mesh.CompareWorkloadKey, func(w *mesh.Workload) mesh.WorkloadKey { return w.Key }),
 		machines:   newRows(mesh.CompareMachineKey, func(m mesh.Machine) mesh.MachineKey { return m.Key }),
 		namespaces: newRows(mesh.CompareNamespaceKey, func(n mesh.Namespace) mesh.NamespaceKey { return n.Key }),
 		problems:   map[string][]mesh.Problem{},

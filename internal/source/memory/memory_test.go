@@ -97,7 +97,7 @@ func TestRunHandsOverWhatHasGathered(t *testing.T) {
 	s.Add(source.Rows{Slices: []*mesh.Slice{slice("1", "10.0.0.1"), slice("2")}})
 	s.Remove(source.Keys{Slices: []mesh.SliceKey{slice("2").Key}})
 	s.Add(source.Rows{
-		Workloads:  []mesh.Workload{{Key: mesh.WorkloadKey{Name: "w"}}},
+		Workloads:  []*mesh.Workload{{Key: mesh.WorkloadKey{Name: "w"}}},
 		Machines:   []mesh.Machine{{Key: mesh.MachineKey{Name: "n"}}},
 		Namespaces: []mesh.Namespace{{Key: mesh.NamespaceKey{Name: "ns"}}, {Key: mesh.NamespaceKey{Name: "gone"}}},
 	})
@@ -111,7 +111,7 @@ func TestRunHandsOverWhatHasGathered(t *testing.T) {
 		Objects:    []*config.Object{object("a"), object("b")},
 		Services:   []*mesh.Service{service("x"), service("y")},
 		Slices:     []*mesh.Slice{slice("1", "10.0.0.1")},
-		Workloads:  []mesh.Workload{{Key: mesh.WorkloadKey{Name: "w"}}},
+		Workloads:  []*mesh.Workload{{Key: mesh.WorkloadKey{Name: "w"}}},
 		Machines:   []mesh.Machine{{Key: mesh.MachineKey{Name: "n"}}},
 		Namespaces: []mesh.Namespace{{Key: mesh.NamespaceKey{Name: "ns"}}},
 	})

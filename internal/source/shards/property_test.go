@@ -56,7 +56,7 @@ func version(t *rapid.T, rows *source.Rows, gone *source.Keys, goes bool) (key, 
 		}
 		return "slice " + v.Key.String(), v.String()
 	case 2:
-		v := mesh.Workload{Key: mesh.WorkloadKey{Name: name}, ServiceAccount: says}
+		v := &mesh.Workload{Key: mesh.WorkloadKey{Name: name}, ServiceAccount: says}
 		if goes {
 			gone.Workloads = append(gone.Workloads, v.Key)
 		} else {

@@ -34,7 +34,7 @@ type Set struct {
 	objects    claims[config.Key, *config.Object]
 	services   claims[mesh.ServiceKey, *mesh.Service]
 	slices     claims[mesh.SliceKey, *mesh.Slice]
-	workloads  claims[mesh.WorkloadKey, mesh.Workload]
+	workloads  claims[mesh.WorkloadKey, *mesh.Workload]
 	machines   claims[mesh.MachineKey, mesh.Machine]
 	namespaces claims[mesh.NamespaceKey, mesh.Namespace]
 	problems   problems
@@ -77,7 +77,7 @@ func New(next source.Settled, log *slog.Logger) *Set {
 		objects:    newClaims(func(o *config.Object) config.Key { return o.Key }, config.CompareKey, sameObject),
 		services:   newClaims(func(v *mesh.Service) mesh.ServiceKey { return v.Key }, mesh.CompareServiceKey, (*mesh.Service).Equal),
 		slices:     newClaims(func(v *mesh.Slice) mesh.SliceKey { return v.Key }, mesh.CompareSliceKey, (*mesh.Slice).Equal),
-		workloads:  newClaims(func(v mesh.Workload) mesh.WorkloadKey { return v.Key }, mesh.CompareWorkloadKey, equal[mesh.Workload]),
+		workloads:  newClaims(func(v *mesh.Workload) mesh.WorkloadKey { return v.Key }, mesh.CompareWorkloadKey, (*mesh.Workload).Equal),
 		machines:   newClaims(func(v mesh.Machine) mesh.MachineKey { return v.Key }, mesh.CompareMachineKey, equal[mesh.Machine]),
 		namespaces: newClaims(func(v mesh.Namespace) mesh.NamespaceKey { return v.Key }, mesh.CompareNamespaceKey, equal[mesh.Namespace]),
 	}

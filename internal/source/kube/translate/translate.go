@@ -107,12 +107,12 @@ func (r Registry) Namespace(n *corev1.Namespace) (mesh.Namespace, []mesh.Problem
 
 // Workload makes a Pod's row. There is none of a Pod that has ended: nothing runs there any more, and its address may
 // be another's.
-func (r Registry) Workload(p *corev1.Pod) (w mesh.Workload, problems []mesh.Problem, ok bool) {
+func (r Registry) Workload(p *corev1.Pod) (w *mesh.Workload, problems []mesh.Problem, ok bool) {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return w, nil, false
 	}
 	notes := newNotes("Pod", &p.ObjectMeta)
-	return mesh.Workload{
+	return &mesh.Workload{
 		Key:            r.WorkloadKey(p.Namespace, p.Name),
 		Addresses:      notes.podAddresses(p),
 		Labels:         notes.labels(p.Labels),
