@@ -29,11 +29,14 @@ func newObjectReader(o Options, before reader) *objectReader {
 		decoder: o.Decoder, cluster: o.Cluster, revision: o.Revision, tagged: o.tagged, seen: o.Seen,
 		held: map[object]*config.Object{},
 	}
-	if b, ok := before.(*objectReader); ok {
-		r.before = b.held
+	if b, ok := before.(interface{ objects() *objectReader }); ok { // also what is made of one
+		r.before = b.objects().held
 	}
 	return r
 }
+
+// objects is the reader itself, whatever is made of it.
+func (r *objectReader) objects() *objectReader { return r }
 
 func (r *objectReader) set(o runtime.Object, to *made) []mesh.Problem {
 	u := o.(*unstructured.Unstructured)
