@@ -136,8 +136,8 @@ func TestVersionsOfAnObject(t *testing.T) {
 	}
 }
 
-// A version that says what the one before it did is not decoded, and has the problems that that one has; one that was refused in between
-// changes none of it.
+// A version that says what the one before it did is not decoded, and has the problems that that one has; one that was
+// refused in between changes none of it.
 func TestTouchedObjects(t *testing.T) {
 	r := newObjectReader(east(t), nil)
 	set := func(o *unstructured.Unstructured) (rows int, problems string) {
@@ -151,7 +151,8 @@ func TestTouchedObjects(t *testing.T) {
 	version := func(generation int, resourceVersion string) *unstructured.Unstructured {
 		o := rule("u1", generation, "1s")
 		o.SetResourceVersion(resourceVersion)
-		o.Object["spec"].(map[string]any)["http"].([]any)[0].(map[string]any)["corsPolicy"] = map[string]any{"allowOrigin": []any{"a.example"}}
+		route := o.Object["spec"].(map[string]any)["http"].([]any)[0].(map[string]any)
+		route["corsPolicy"] = map[string]any{"allowOrigin": []any{"a.example"}}
 		return o
 	}
 	odd := version(1, "4")
@@ -163,7 +164,8 @@ func TestTouchedObjects(t *testing.T) {
 		rows     int
 		problems string
 	}{
-		{version(1, "2"), 1, "Deprecated "}, {version(1, "3"), 0, "Deprecated "}, {odd, 0, "BadLabel BadLabel "}, {version(1, "5"), 0, "Deprecated "},
+		{version(1, "2"), 1, "Deprecated "}, {version(1, "3"), 0, "Deprecated "},
+		{odd, 0, "BadLabel BadLabel "}, {version(1, "5"), 0, "Deprecated "},
 		{other, 0, "Deprecated "}, {rule("u1", 2, "1s"), 1, ""}, {rule("u1", 2, "2s"), 0, ""}, {rule("u1", 3, "2s"), 1, ""},
 	} {
 		if rows, problems := set(step.o); rows != step.rows || problems != step.problems {

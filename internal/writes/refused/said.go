@@ -97,8 +97,8 @@ func unpack(text string) ([]mesh.Problem, error) {
 		if i == mostProblems {
 			break
 		}
-		if !printable.Is(one.Kind, printable.Short) || !printable.Is(one.Namespace, printable.Short) || !printable.Is(one.Name, printable.Short) ||
-			one.Name == "" {
+		odd := func(s string) bool { return !printable.Is(s, printable.Short) }
+		if one.Name == "" || odd(one.Kind) || odd(one.Namespace) || odd(one.Name) {
 			continue
 		}
 		p := mesh.Problem{

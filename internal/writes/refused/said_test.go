@@ -17,7 +17,8 @@ import (
 
 func problem(namespace, name string, severity mesh.Severity, message string) mesh.Problem {
 	return mesh.Problem{
-		Object: mesh.ObjectRef{Kind: "DestinationRule", Namespace: namespace, Name: name}, Code: code.Refused, Severity: severity, Message: message,
+		Object: mesh.ObjectRef{Kind: "DestinationRule", Namespace: namespace, Name: name},
+		Code:   code.Refused, Severity: severity, Message: message,
 	}
 }
 
@@ -27,7 +28,7 @@ func TestPackedAndUnpacked(t *testing.T) {
 		problem("shop", "web", mesh.Warning, "odd"),
 		problem("shop", "api", mesh.Error, `a "proxy" refused <this> & that`),
 		problem("shop", "web", mesh.Warning, "odd"),
-		{Object: mesh.ObjectRef{Kind: "DestinationRule", Namespace: "shop", Name: "filed", File: "a.yaml"}, Severity: mesh.Error, Message: "x"},
+		{Object: mesh.ObjectRef{Kind: "DestinationRule", Name: "filed", File: "a.yaml"}, Severity: mesh.Error, Message: "x"},
 		{Object: mesh.ObjectRef{Kind: "MeshConfig"}, Severity: mesh.Error, Message: "x"},
 	}
 	got, err := unpack(pack(of))
@@ -92,17 +93,19 @@ func TestOddLeases(t *testing.T) {
 }
 
 func report(t *testing.T) *work.Report {
-	return work.NewReport(prometheus.NewRegistry(), slog.New(slog.DiscardHandler), func(string, []mesh.Problem) { t.Error("a right is missing") })
+	missing := func(string, []mesh.Problem) { t.Error("a right is missing") }
+	return work.NewReport(prometheus.NewRegistry(), slog.New(slog.DiscardHandler), missing)
 }
 
 // Of more control planes than are heard the rest are left out, and what has been told of one is taken back when its Lease goes.
 func TestHeardControlPlanes(t *testing.T) {
 	told := map[string]int{}
-	l := &listening{own: "istio-refused-own", known: map[string]*heard{}, o: Options{Report: report(t), Tell: func(by string, list []mesh.Problem) {
+	tell := func(by string, list []mesh.Problem) {
 		if told[by] = len(list); len(list) == 0 {
 			delete(told, by)
 		}
-	}}}
+	}
+	l := &listening{own: "istio-refused-own", known: map[string]*heard{}, o: Options{Report: report(t), Tell: tell}}
 	text := pack([]mesh.Problem{problem("shop", "web", mesh.Error, "bad")})
 	now := map[string]lease{"istio-refused-own": {"1", text}, "other": {"1", text}, "istio-refused-": {"1", "nonsense"}}
 	for n := range mostLeases + 20 {

@@ -34,13 +34,14 @@ metadata: {name: lost, namespace: shop}
 spec: {hosts: [web], http: [{route: [{destination: {host: web, subset: v9}}]}]}
 `
 
-// TestAnalyze: pilotctl analyze says of a real cluster what is wrong in it, with the Secrets and ConfigMaps that its rules name, of files as
-// if they had been applied to it, and of what its user may not read that it has not.
+// TestAnalyze: pilotctl analyze says of a real cluster what is wrong in it, with the Secrets and ConfigMaps that its rules
+// name, of files as if they had been applied to it, and of what its user may not read that it has not.
 func TestAnalyze(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t)
 	c.Define(t)
-	c.Apply(t, shop+"---"+webPod+"---"+webRule+"---"+analyzed+"---"+tlsSecret(t, "shop", "web")+"---\n"+authorities(t, "shop", "clients")+"---"+rights)
+	c.Apply(t, shop+"---"+webPod+"---"+webRule+"---"+analyzed+"---"+rights)
+	c.Apply(t, tlsSecret(t, "shop", "web")+"---\n"+authorities(t, "shop", "clients"))
 	dir := t.TempDir()
 	mended := rig.Write(t, dir, "mended.yaml", []byte(strings.ReplaceAll(analyzed, ", subset: v9", "")))
 	analyze := func(user string, args ...string) string {
@@ -73,7 +74,10 @@ func TestAnalyze(t *testing.T) {
 			[]string{missing, unknown, "exit code 2: ", "Telemetry is not read: ", "PeerAuthentication is not read: ", `User "reader" cannot list`},
 			[]string{"Pod is not read", "Gateway is not read", "what was read before", "shop/clients"},
 		},
-		{"of one namespace with fewer rights", "reader", []string{"-n", "istio-system"}, []string{"exit code 2: ", "Telemetry is not read: "}, []string{missing}},
+		{
+			"of one namespace with fewer rights", "reader", []string{"-n", "istio-system"},
+			[]string{"exit code 2: ", "Telemetry is not read: "}, []string{missing},
+		},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()

@@ -38,7 +38,8 @@ func TestRefusedElsewhere(t *testing.T) {
 	if holder := w.holder(t); holder == "" {
 		t.Fatal("nobody leads")
 	}
-	const v9, words = "outbound|80|v9|web.example.com", "a proxy refused the Cluster outbound|80|v9|web.example.com that was made of this: no such thing"
+	const v9 = "outbound|80|v9|web.example.com"
+	const words = "a proxy refused the Cluster " + v9 + " that was made of this: no such thing"
 	refuse := func(t *testing.T, name string) {
 		t.Helper()
 		begun := time.Now()

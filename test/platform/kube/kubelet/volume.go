@@ -171,7 +171,8 @@ func (p *Pod) token(ctx context.Context, volume string, want corev1.ServiceAccou
 	return ask.Status.Token, nil
 }
 
-// RenewTokens has the pod's tokens replaced now, as a kubelet does when they grow old. The ones before are true as long as they would have been.
+// RenewTokens has the pod's tokens replaced now, as a kubelet does when they grow old. The ones before are true as long as
+// they would have been.
 func (p *Pod) RenewTokens(ctx context.Context) error {
 	p.filling.Lock()
 	clear(p.tokens)
