@@ -79,7 +79,22 @@ func Run(ctx context.Context, o Options) ([]mesh.Problem, error) {
 		defer live.end()
 	}
 	problems, err := a.problems(ctx, live)
-	return problems, errors.Join(unread, err)
+	problems, refused := withheld(problems)
+	return problems, errors.Join(unread, err, refused)
+}
+
+// withheld takes out what the API server does not let its user read: that is no mistake in what was read, but the answer is not whole.
+func withheld(all []mesh.Problem) (rest []mesh.Problem, unread error) {
+	var errs []error
+	for _, p := range all {
+		if p.Code != code.Unreadable || p.Object.File != "" {
+			rest = append(rest, p)
+			continue
+		}
+		why, _, _ := strings.Cut(p.Message, "; what was read before")
+		errs = append(errs, fmt.Errorf("%s is not read: %s; let the kubeconfig's user list and watch it", p.Object, why))
+	}
+	return rest, errors.Join(errs...)
 }
 
 // analysis is one call of Run.

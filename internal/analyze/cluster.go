@@ -32,7 +32,7 @@ type live struct {
 	again   chan struct{} // holds a token when some Secret has been looked for
 
 	mu     sync.Mutex
-	looked map[config.Key]bool // Secrets that were looked for
+	looked map[config.Key]bool // Secrets and ConfigMaps that were looked for
 	asked  map[config.Key]bool
 }
 
@@ -72,9 +72,9 @@ func (l *live) end() {
 	l.running.Wait()
 }
 
-// hear keeps that a Secret has been looked for.
+// hear keeps that a Secret, or a ConfigMap with authorities, has been looked for.
 func (l *live) hear(k config.Key, known bool) {
-	at := secret.Key{Namespace: k.Namespace, Name: k.Name}
+	at := secret.KeyOf(k)
 	if known {
 		l.graph.Secrets.Read.Set(at, struct{}{})
 	} else {
@@ -89,12 +89,12 @@ func (l *live) hear(k config.Key, known bool) {
 	}
 }
 
-// secrets asks for the Secrets that are wanted by now, and settles once they have been looked for.
+// secrets asks for the Secrets and ConfigMaps that are wanted by now, and settles once they have been looked for.
 func (l *live) secrets(ctx context.Context) error {
 	var more []config.Key
 	l.graph.Store.Read(func(tx *table.Tx) {
 		for k := range table.All(tx, l.graph.Wanted) {
-			if key := (config.Key{Kind: config.Secret, Namespace: k.Namespace, Name: k.Name}); !l.asked[key] {
+			if key := k.Object(); !l.asked[key] {
 				l.asked[key] = true
 				more = append(more, key)
 			}
@@ -105,7 +105,7 @@ func (l *live) secrets(ctx context.Context) error {
 	}
 	l.source.Want(more, nil)
 	for !l.has(more) {
-		if err := l.wait(ctx, l.again, "the Secrets that Gateways and DestinationRules name"); err != nil {
+		if err := l.wait(ctx, l.again, "the Secrets and ConfigMaps that Gateways and DestinationRules name"); err != nil {
 			return err
 		}
 	}

@@ -114,7 +114,7 @@ func (w *clusterWrites) refusals(ctx context.Context) {
 			return
 		}
 		if now := w.graph.Refusals(); !slices.Equal(now, told) {
-			w.Status().Refused(now)
+			w.Refused(now)
 			told = now
 		}
 	}

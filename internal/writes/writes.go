@@ -28,6 +28,7 @@ import (
 	"fairway/internal/writes/health"
 	"fairway/internal/writes/hooks"
 	"fairway/internal/writes/leader"
+	"fairway/internal/writes/refused"
 	"fairway/internal/writes/roots"
 	"fairway/internal/writes/status"
 	"fairway/internal/writes/work"
@@ -78,6 +79,7 @@ type Writer struct {
 	address *address.Writer
 	entries *entries.Writer
 	health  *health.Writer
+	refused *refused.Writer
 	roots   *roots.Writer // nil: they are somebody else's
 	// Tasks of whoever leads the cluster, and of whoever leads the revision.
 	ofCluster, ofRevision []func(context.Context)
@@ -131,7 +133,10 @@ func New(o Options) (*Writer, error) {
 		API: api, Manager: Manager, Identity: o.Identity, Lives: w.entries.Lives,
 		Listener: entries.NewListener(w.leases, o.Namespace), Grace: o.Grace, Report: w.report,
 	})
-	w.ofCluster = append(w.ofCluster, w.status.Run, w.address.Run, w.entries.Sweep, w.health.Sweep)
+	w.refused = refused.New(refused.Options{
+		Leases: w.leases, Namespace: o.Namespace, Identity: o.Identity, Tell: w.status.Refused, Report: w.report,
+	})
+	w.ofCluster = append(w.ofCluster, w.status.Run, w.address.Run, w.entries.Sweep, w.health.Sweep, w.refused.Listen)
 	if o.Authority != nil {
 		w.roots = roots.New(roots.Options{
 			Client: core, Metadata: about, Manager: Manager,
@@ -174,6 +179,14 @@ func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
 // Status is told what turns change of objects and their problems.
 func (w *Writer) Status() *status.Writer { return w.status }
 
+// Refused is told which problems proxies have with objects from now on that are connected here, each time that is different. One
+// goroutine calls it.
+func (w *Writer) Refused(list []mesh.Problem) {
+	list = refused.Brief(list)
+	w.status.Refused("", list)
+	w.refused.Say(list)
+}
+
 // Ingress is told which Ingresses are carried out, and by whom.
 func (w *Writer) Ingress() *address.Writer { return w.address }
 
@@ -214,6 +227,7 @@ func (w *Writer) Run(ctx context.Context) error {
 	}
 	running.Go(func() { w.entries.Run(ctx) })
 	running.Go(func() { w.health.Run(ctx) })
+	running.Go(func() { w.refused.Run(ctx) })
 	take(lease, w.ofCluster)
 	take(lease+"-"+w.o.Revision, w.ofRevision)
 	running.Wait()

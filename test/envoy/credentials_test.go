@@ -3,6 +3,7 @@ package envoy
 import (
 	"crypto/tls"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -19,6 +20,7 @@ func credentials() []feature {
 		{"gateway: a Secret that is bad", credentialBad},
 		{"gateway: TLS origination with a Secret", credentialOriginate},
 		{"sidecar: TLS origination with a Secret", credentialOfClients},
+		{"sidecar: TLS origination, authorities from a ConfigMap", credentialOfServers},
 	}
 }
 
@@ -196,6 +198,35 @@ func credentialOfClients(t *testing.T, m *live.Mesh) {
 		}
 		return nil
 	})
+}
+
+// credentialOfServers: a sidecar that a DestinationRule picks believes the servers that a ConfigMap says, whichever it says at the time.
+func credentialOfServers(t *testing.T, m *live.Mesh) {
+	first, second := live.NewAuthority(t, "first"), live.NewAuthority(t, "second")
+	server := first.Issue(t, "credtrust.test")
+	m.SecureBackend(t, "credtrust", &tls.Config{Certificates: []tls.Certificate{server.Certificate}, SessionTicketsDisabled: true})
+	m.Apply(t, live.ConfigMap(t, "credtrusted", first.File), m.Rules(t, "credentials.txtar:trust"))
+	m.Proxy(t, live.Node{Name: "credbeliever", Labels: map[string]string{"app": "credbeliever"}})
+	wantServer(t, live.Send(t, m.From("credbeliever", "credtrust.test")), "credtrust")
+	answers := func(want int) {
+		t.Helper()
+		rig.Eventually(t, func() error {
+			if r := live.Send(t, m.From("credbeliever", "credtrust.test")); r.Status != want {
+				return fmt.Errorf("the answer is %d, want %d", r.Status, want)
+			}
+			return nil
+		})
+	}
+	m.Apply(t, live.ConfigMap(t, "credtrusted", second.File))
+	answers(http.StatusServiceUnavailable)
+	m.Apply(t, live.ConfigMap(t, "credtrusted", first.File))
+	answers(http.StatusOK)
+	m.Delete(t, "ConfigMap credtrusted")
+	answers(http.StatusServiceUnavailable)
+	if problems := m.ProblemsOf("DestinationRule credtrust"); len(problems) != 1 || problems[0].Code != "MissingSecret" ||
+		!strings.Contains(problems[0].Message, "ConfigMap default/credtrusted") {
+		t.Errorf("said of the ConfigMap that is gone: %v", problems)
+	}
 }
 
 // TestCredentialRotation: a certificate is replaced under load: no request fails, new connections see the new one, and

@@ -107,17 +107,17 @@ func ownKinds(c *clients, r translate.Registry, seen *scope) []kind {
 			find: fixed(typed{client: c.core, resource: "namespaces", empty: func() runtime.Object { return new(corev1.NamespaceList) }}),
 		},
 		{
-			name: "Node", lost: nothing, read: always(nodes(r)),
+			name: "Node", lost: nothing, read: func(reader) reader { return nodes(r) },
 			find: fixed(typed{client: c.core, resource: "nodes", empty: func() runtime.Object { return new(corev1.NodeList) }}),
 		},
 		{
-			name: "Pod", lost: nothing, scoped: true, read: always(pods(r)),
+			name: "Pod", lost: nothing, scoped: true, read: func(reader) reader { return pods(r) },
 			find: fixed(typed{
 				client: c.core, resource: "pods", fields: running, empty: func() runtime.Object { return new(corev1.PodList) },
 			}),
 		},
 		{
-			name: "Service", lost: nothing, scoped: true, read: always(services(r)),
+			name: "Service", lost: nothing, scoped: true, read: func(reader) reader { return services(r) },
 			find: fixed(typed{client: c.core, resource: "services", empty: func() runtime.Object { return new(corev1.ServiceList) }}),
 		},
 		{
@@ -130,45 +130,52 @@ func ownKinds(c *clients, r translate.Registry, seen *scope) []kind {
 }
 
 func nodes(r translate.Registry) reader {
-	return each[*corev1.Node]{
-		put: func(o *corev1.Node, to *made) []mesh.Problem {
+	return &once[*corev1.Node, mesh.Machine, print]{
+		of: func(o *corev1.Node) (mesh.Machine, []mesh.Problem, bool) {
 			row, problems := r.Machine(o)
-			to.rows.Machines = append(to.rows.Machines, row)
-			return problems
+			return row, problems, true
 		},
+		keep: printing[mesh.Machine](), same: samePrint, held: map[object]print{},
+		put:  func(row mesh.Machine, to *made) { to.rows.Machines = append(to.rows.Machines, row) },
 		take: func(o *corev1.Node, to *made) { to.gone.Machines = append(to.gone.Machines, r.MachineKey(o.Name)) },
 	}
 }
 
 func pods(r translate.Registry) reader {
-	take := func(o *corev1.Pod, to *made) {
-		to.gone.Workloads = append(to.gone.Workloads, r.WorkloadKey(o.Namespace, o.Name))
-	}
-	return each[*corev1.Pod]{
-		put: func(o *corev1.Pod, to *made) []mesh.Problem {
-			row, problems, ok := r.Workload(o)
-			if !ok {
-				take(o, to)
-				return nil
-			}
-			to.rows.Workloads = append(to.rows.Workloads, row)
-			return problems
+	return &once[*corev1.Pod, mesh.Workload, print]{
+		of: r.Workload, keep: printing[mesh.Workload](), same: samePrint, held: map[object]print{},
+		put: func(row mesh.Workload, to *made) { to.rows.Workloads = append(to.rows.Workloads, row) },
+		take: func(o *corev1.Pod, to *made) {
+			to.gone.Workloads = append(to.gone.Workloads, r.WorkloadKey(o.Namespace, o.Name))
 		},
-		take: take,
 	}
 }
 
+// offered is what a Service makes: itself, and where it is another name for a host, a slice that leads there.
+type offered struct {
+	service   *mesh.Service
+	elsewhere *mesh.Slice // nil: it is none
+}
+
+func sameOffer(a, b offered) bool {
+	return a.service.Equal(b.service) && (a.elsewhere == nil) == (b.elsewhere == nil) &&
+		(a.elsewhere == nil || a.elsewhere.Equal(b.elsewhere))
+}
+
 func services(r translate.Registry) reader {
-	return each[*corev1.Service]{
-		put: func(o *corev1.Service, to *made) []mesh.Problem {
+	return &once[*corev1.Service, offered, offered]{
+		of: func(o *corev1.Service) (offered, []mesh.Problem, bool) {
 			row, slice, problems := r.Service(o)
-			to.rows.Services = append(to.rows.Services, row)
-			if slice != nil {
-				to.rows.Slices = append(to.rows.Slices, slice)
+			return offered{row, slice}, problems, true
+		},
+		keep: func(row offered) offered { return row }, same: sameOffer, held: map[object]offered{},
+		put: func(row offered, to *made) {
+			to.rows.Services = append(to.rows.Services, row.service)
+			if row.elsewhere != nil {
+				to.rows.Slices = append(to.rows.Slices, row.elsewhere)
 			} else {
-				to.gone.Slices = append(to.gone.Slices, translate.ElsewhereKey(row.Key))
+				to.gone.Slices = append(to.gone.Slices, translate.ElsewhereKey(row.service.Key))
 			}
-			return problems
 		},
 		take: func(o *corev1.Service, to *made) {
 			key := r.ServiceKey(o.Namespace, o.Name)

@@ -21,24 +21,29 @@ type objectReader struct {
 	tagged   func(string) bool
 	seen     func(o *unstructured.Unstructured, gone bool)
 	held     map[object]*config.Object
-	before   map[object]*config.Object // of the reader before
+	said     map[object][]mesh.Problem // of those that are held and have some
+	before   map[object]*config.Object // of the reader before, as warned is
+	warned   map[object][]mesh.Problem
 }
 
 func newObjectReader(o Options, before reader) *objectReader {
 	r := &objectReader{
 		decoder: o.Decoder, cluster: o.Cluster, revision: o.Revision, tagged: o.tagged, seen: o.Seen,
-		held: map[object]*config.Object{},
+		held: map[object]*config.Object{}, said: map[object][]mesh.Problem{},
 	}
-	if b, ok := before.(*objectReader); ok {
-		r.before = b.held
+	if b, ok := before.(interface{ objects() *objectReader }); ok { // also what is made of one
+		r.before, r.warned = b.objects().held, b.objects().said
 	}
 	return r
 }
 
+// objects is the reader itself, whatever is made of it.
+func (r *objectReader) objects() *objectReader { return r }
+
 func (r *objectReader) set(o runtime.Object, to *made) []mesh.Problem {
 	u := o.(*unstructured.Unstructured)
 	id := object{u.GetNamespace(), u.GetName()}
-	old, listing := r.held[id], false
+	old, listing, refused := r.held[id], false, false
 	if old == nil {
 		old, listing = r.before[id], true // a list says each object once
 	}
@@ -53,6 +58,9 @@ func (r *objectReader) set(o runtime.Object, to *made) []mesh.Problem {
 		return nil
 	}
 	strip(u)
+	if old != nil && !listing && touched(old, u) {
+		return r.said[id]
+	}
 	read, problems := r.decoder.DecodeTree(r.cluster, u.Object)
 	switch {
 	case read == nil && old == nil:
@@ -61,9 +69,18 @@ func (r *objectReader) set(o runtime.Object, to *made) []mesh.Problem {
 		}
 		return problems
 	case read == nil, old != nil && repeats(old, read):
-		read = old
+		refused, read = read == nil, old
 	}
 	r.held[id] = read
+	switch { // what is said of the version that is held
+	case !refused:
+		r.said[id] = problems
+	case listing:
+		r.said[id] = r.warned[id]
+	}
+	if len(r.said[id]) == 0 {
+		delete(r.said, id)
+	}
 	if read != old || listing {
 		to.rows.Objects = append(to.rows.Objects, read)
 	}
@@ -94,7 +111,7 @@ func (r *objectReader) listed() {
 			r.seen(namesOf(was.Key), true)
 		}
 	}
-	r.before = nil
+	r.before, r.warned = nil, nil
 }
 
 // namesOf is an object that has its names alone.
@@ -106,7 +123,15 @@ func namesOf(k config.Key) *unstructured.Unstructured {
 
 func (r *objectReader) drop(id object, key config.Key, to *made) {
 	delete(r.held, id)
+	delete(r.said, id)
 	to.gone.Objects = append(to.gone.Objects, key)
+}
+
+// touched says, without decoding it, that a version of an object says nothing that the one that is held does not: API servers number what
+// objects of CRDs and Ingresses say. It is another of its status, or of what nobody reads.
+func touched(old *config.Object, now *unstructured.Unstructured) bool {
+	return now.GetGeneration() > 0 && now.GetGeneration() == old.Stored.Generation &&
+		old.Labels == mesh.MakeLabels(now.GetLabels()) && maps.Equal(old.Annotations, now.GetAnnotations())
 }
 
 // repeats says whether a version of an object says nothing that the one before does not: it is another of its status, or

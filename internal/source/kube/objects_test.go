@@ -135,3 +135,44 @@ func TestVersionsOfAnObject(t *testing.T) {
 		t.Errorf("a list keeps another object of the same name: %q", got)
 	}
 }
+
+// A version that says what the one before it did is not decoded, and has the problems that that one has; one that was
+// refused in between changes none of it.
+func TestTouchedObjects(t *testing.T) {
+	r := newObjectReader(east(t), nil)
+	set := func(o *unstructured.Unstructured) (rows int, problems string) {
+		t.Helper()
+		var m made
+		for _, p := range r.set(o, &m) {
+			problems += p.Code + " "
+		}
+		return len(m.rows.Objects), problems
+	}
+	version := func(generation int, resourceVersion string) *unstructured.Unstructured {
+		o := rule("u1", generation, "1s")
+		o.SetResourceVersion(resourceVersion)
+		route := o.Object["spec"].(map[string]any)["http"].([]any)[0].(map[string]any)
+		route["corsPolicy"] = map[string]any{"allowOrigin": []any{"a.example"}}
+		return o
+	}
+	odd := version(1, "4")
+	odd.SetLabels(map[string]string{"-": "no name of a label"})
+	other := version(1, "6")
+	other.Object["spec"] = "of the generation that is held: nobody looks at it"
+	for i, step := range []struct {
+		o        *unstructured.Unstructured
+		rows     int
+		problems string
+	}{
+		{version(1, "2"), 1, "Deprecated "}, {version(1, "3"), 0, "Deprecated "},
+		{odd, 0, "BadLabel BadLabel "}, {version(1, "5"), 0, "Deprecated "},
+		{other, 0, "Deprecated "}, {rule("u1", 2, "1s"), 1, ""}, {rule("u1", 2, "2s"), 0, ""}, {rule("u1", 3, "2s"), 1, ""},
+	} {
+		if rows, problems := set(step.o); rows != step.rows || problems != step.problems {
+			t.Errorf("step %d: %d rows, problems %q; want %d, %q", i, rows, problems, step.rows, step.problems)
+		}
+	}
+	if len(r.said) != 0 {
+		t.Errorf("problems are kept: %v", r.said)
+	}
+}

@@ -68,7 +68,8 @@ func New[T any](o Options[T]) *Follower[T] {
 			},
 			WatchFuncWithContext: func(ctx context.Context, by metav1.ListOptions) (watch.Interface, error) {
 				by.LabelSelector, by.FieldSelector = o.Select.LabelSelector, o.Select.FieldSelector
-				return o.Watch(ctx, by)
+				events, err := o.Watch(ctx, by) // which lists too, where the API server does that in one go
+				return events, told(err)
 			},
 		},
 		ObjectType: o.Object,

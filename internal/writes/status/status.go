@@ -37,7 +37,7 @@ type Writer struct {
 	mu       sync.Mutex
 	seen     map[config.Key]condition.Standing
 	problems map[config.Key]map[said]int // and how many rows say it
-	refused  []mesh.Problem              // those of problems that are proxies'
+	refused  map[string][]mesh.Problem   // those of problems that are proxies', by who says them
 }
 
 // said is a problem, and whether a source said it of a version of the object that it refused.
@@ -52,7 +52,9 @@ const settle = 300 * time.Millisecond
 
 // New returns a writer that has seen nothing.
 func New(o Options) *Writer {
-	w := &Writer{o: o, seen: map[config.Key]condition.Standing{}, problems: map[config.Key]map[said]int{}}
+	w := &Writer{
+		o: o, seen: map[config.Key]condition.Standing{}, problems: map[config.Key]map[said]int{}, refused: map[string][]mesh.Problem{},
+	}
 	w.queue = work.New(work.Options[config.Key]{
 		Task: "status", Name: config.Key.String, Do: w.write, All: w.all, Delay: settle, Report: o.Report,
 	})
@@ -109,18 +111,20 @@ func (w *Writer) Noted(bySource bool, old, now []any) {
 	}
 }
 
-// Refused says which problems proxies have with objects from now on; it takes the place of what it said before. One
-// goroutine calls it.
-func (w *Writer) Refused(list []mesh.Problem) {
+// Refused says which problems proxies have with objects from now on that are connected to one control plane; it takes the place of
+// what it said before of that one. What several say in the same words is one. Empty: this control plane.
+func (w *Writer) Refused(by string, list []mesh.Problem) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, p := range w.refused {
+	for _, p := range w.refused[by] {
 		w.count(p, false, -1)
 	}
 	for _, p := range list {
 		w.count(p, false, 1)
 	}
-	w.refused = list
+	if w.refused[by] = list; len(list) == 0 {
+		delete(w.refused, by)
+	}
 }
 
 // count counts a problem of an object in or out. mu is held.

@@ -185,8 +185,8 @@ func (w *world) judged(t *testing.T) {
 		verbs                            string
 		group, resource, part, ns, named string
 	}{
-		{true, "get create update", "coordination.k8s.io", "leases", "", "istio-system", "any"},
-		{false, "get create update delete", "coordination.k8s.io", "leases", "", "shop", "any"},
+		{true, "get list watch create update delete", "coordination.k8s.io", "leases", "", "istio-system", "any"},
+		{false, "get list watch create update delete", "coordination.k8s.io", "leases", "", "shop", "any"},
 		{true, "update patch", "networking.istio.io", "virtualservices", "status", "shop", "any"},
 		{true, "update patch", "security.istio.io", "peerauthentications", "status", "shop", "any"},
 		{false, "create update patch delete", "networking.istio.io", "virtualservices", "", "shop", "any"},

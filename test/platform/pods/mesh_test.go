@@ -52,6 +52,7 @@ func TestMesh(t *testing.T) {
 		{"a rule changes routes", func(t *testing.T) { w.routes(t, page) }},
 		{"plaintext is refused", func(t *testing.T) { w.strict(t, page, ratings) }},
 		{"a proxy may only be itself", func(t *testing.T) { w.thieves(t, ratings) }},
+		{"tokens and certificates are replaced", w.rotation},
 		{"an ingress gateway", w.ingress},
 		{"control plane and API server go", func(t *testing.T) { w.outages(t, page) }},
 		{"replicas end", func(t *testing.T) { w.replicas(t, page) }},

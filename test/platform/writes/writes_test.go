@@ -323,7 +323,11 @@ func TestWithoutRights(t *testing.T) {
 kind: ClusterRole
 apiVersion: rbac.authorization.k8s.io/v1
 metadata: {name: reads}
-rules: [{apiGroups: ["*"], resources: ["*"], verbs: [get, list, watch]}]
+rules:
+- apiGroups: ["", discovery.k8s.io, networking.k8s.io, networking.istio.io, security.istio.io, telemetry.istio.io, extensions.istio.io,
+    apiextensions.k8s.io, admissionregistration.k8s.io]
+  resources: ["*"]
+  verbs: [get, list, watch]
 ---
 kind: ClusterRoleBinding
 apiVersion: rbac.authorization.k8s.io/v1
@@ -347,7 +351,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: reader}]
 			return nil
 		})
 	}
-	missing(`cannot create resource "leases"`)
+	missing(`cannot get resource "leases"`)
 	may := func(name, rules string) {
 		w.Apply(t, `
 kind: ClusterRole
@@ -363,6 +367,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: reader}]
 `)
 	}
 	may("leads", `{apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, create, update]}`)
+	missing(`refused: leases.coordination.k8s.io is forbidden`)
+	may("listens", `{apiGroups: [coordination.k8s.io], resources: [leases], verbs: [list, watch]}`)
 	missing(`/status" in API group "networking.istio.io"`)
 	may("says", `{apiGroups: [networking.istio.io], resources: ["*/status"], verbs: [patch]}`)
 	w.reconciled(t, rules+"web", "True", "")

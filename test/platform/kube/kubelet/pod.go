@@ -25,7 +25,9 @@ type Pod struct {
 	dir                  string // of its volumes and logs
 	net                  *netns.Namespace
 	ip                   string
-	tokens               map[string]token // by volume and path; fillVolumes is called by one at a time
+	tokens               map[string]token // by volume and path. It is filling's.
+
+	filling sync.Mutex // held while volumes are filled
 
 	end  chan struct{} // closed when it is to end
 	gone chan struct{} // closed when nothing of it is left

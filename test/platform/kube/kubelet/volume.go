@@ -48,6 +48,8 @@ func (p *Pod) volume(name string) string { return filepath.Join(p.dir, "volumes"
 
 // fillVolumes brings all volumes up to date. The error says what is missing.
 func (p *Pod) fillVolumes(ctx context.Context) error {
+	p.filling.Lock()
+	defer p.filling.Unlock()
 	for _, v := range p.latest().Spec.Volumes {
 		if v.EmptyDir != nil {
 			if err := os.MkdirAll(p.volume(v.Name), 0o755); err != nil {
@@ -167,6 +169,15 @@ func (p *Pod) token(ctx context.Context, volume string, want corev1.ServiceAccou
 	}
 	p.tokens[key] = token{ask.Status.Token, time.Now(), ask.Status.ExpirationTimestamp.Time}
 	return ask.Status.Token, nil
+}
+
+// RenewTokens has the pod's tokens replaced now, as a kubelet does when they grow old. The ones before are true as long as
+// they would have been.
+func (p *Pod) RenewTokens(ctx context.Context) error {
+	p.filling.Lock()
+	clear(p.tokens)
+	p.filling.Unlock()
+	return p.fillVolumes(ctx)
 }
 
 // replace makes a folder hold these files and no others, all at once for who follows the links, as a kubelet does: ..data

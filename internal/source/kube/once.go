@@ -1,0 +1,62 @@
+package kube
+
+import (
+	"hash/maphash"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"fairway/internal/mesh"
+)
+
+// once is a reader of objects of which each makes its own rows alone. What an object is made of is handed on once: an update of what nobody
+// reads, of which there are many, ends here, wakes nobody and costs nobody else anything.
+type once[O stored, R, T any] struct {
+	of   func(O) (row R, problems []mesh.Problem, is bool) // is: there is a row
+	keep func(R) T                                         // as much of a row as tells it from another
+	same func(a, b T) bool
+	put  func(row R, to *made)
+	take func(o O, to *made)
+	held map[object]T // of what has been handed on
+}
+
+// stored is an object of an API server.
+type stored interface {
+	runtime.Object
+	metav1.Object
+}
+
+func (r *once[O, R, T]) set(from runtime.Object, to *made) []mesh.Problem {
+	o := from.(O)
+	row, problems, is := r.of(o)
+	if !is {
+		r.remove(from, to)
+		return nil
+	}
+	id, now := object{o.GetNamespace(), o.GetName()}, r.keep(row)
+	if was, has := r.held[id]; has && r.same(was, now) {
+		return problems
+	}
+	r.held[id] = now
+	r.put(row, to)
+	return problems
+}
+
+func (r *once[O, R, T]) remove(from runtime.Object, to *made) {
+	o := from.(O)
+	delete(r.held, object{o.GetNamespace(), o.GetName()})
+	r.take(o, to)
+}
+
+func (r *once[O, R, T]) listed() {}
+
+// print tells a row from all others: two rows have the same one by a chance of one in 2^128, which nobody can help.
+type print [2]uint64
+
+// printing makes prints that no other call's can be compared with.
+func printing[R comparable]() func(R) print {
+	one, two := maphash.MakeSeed(), maphash.MakeSeed()
+	return func(row R) print { return print{maphash.Comparable(one, row), maphash.Comparable(two, row)} }
+}
+
+func samePrint(a, b print) bool { return a == b }

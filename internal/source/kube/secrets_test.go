@@ -1,0 +1,56 @@
+package kube
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"fairway/internal/config"
+	"fairway/test/rig"
+)
+
+// A Secret, or a ConfigMap with authorities, whose newer version is refused stays as it was when it is listed again, and when it
+// is listed once more after that.
+func TestRefusedCredentialsAreKeptByLists(t *testing.T) {
+	certificate, key, err := rig.Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta := func(version string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "infra", Name: "web", UID: "u1", ResourceVersion: version}
+	}
+	secret := func(version string, key []byte) runtime.Object {
+		return &corev1.Secret{
+			ObjectMeta: meta(version), Type: corev1.SecretTypeTLS, Data: map[string][]byte{"tls.crt": certificate, "tls.key": key},
+		}
+	}
+	authorities := func(version string, ca []byte) runtime.Object {
+		return &corev1.ConfigMap{ObjectMeta: meta(version), Data: map[string]string{"ca.crt": string(ca)}}
+	}
+	for _, c := range []struct {
+		kind      config.Kind
+		good, bad runtime.Object
+	}{
+		{config.Secret, secret("1", key), secret("2", []byte("nonsense"))},
+		{config.ConfigMap, authorities("1", certificate), authorities("2", []byte("nonsense"))},
+	} {
+		read := wantedKind(east(t), new(clients), config.Key{Kind: c.kind, Namespace: "infra", Name: "web"}).read
+		var first made
+		r := read(nil)
+		if problems := r.set(c.good, &first); len(problems) > 0 || len(first.rows.Objects) != 1 {
+			t.Fatalf("the %s says %v and has %v", c.kind, first.rows.Objects, problems)
+		}
+		r.listed()
+		for n := range 2 {
+			var m made
+			r = read(r)
+			problems := r.set(c.bad.DeepCopyObject(), &m)
+			r.listed()
+			if len(problems) == 0 || len(m.rows.Objects) != 1 || m.rows.Objects[0] != first.rows.Objects[0] {
+				t.Errorf("list %d of a %s that is refused says %v, with the problems %v", n+1, c.kind, m.rows.Objects, problems)
+			}
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package refused
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"fairway/internal/writes/follow"
+)
+
+const (
+	mostLeases = 100 // control planes of which is heard; of more the first by name
+	lookEvery  = time.Second
+)
+
+// lease is what is kept of one.
+type lease struct{ version, text string }
+
+// heard is what is known of another control plane.
+type heard struct {
+	lease
+	since time.Time // when its Lease was last seen to be another. Other machines' clocks are not believed.
+	told  bool
+}
+
+// listening hears other control planes.
+type listening struct {
+	o     Options
+	own   string
+	known map[string]*heard // by the name of the Lease
+}
+
+// Listen tells what proxies of other control planes refuse, until ctx ends; then it takes back all that it told. It is for whoever
+// leads.
+func (w *Writer) Listen(ctx context.Context) {
+	w.lead(true)
+	defer w.lead(false)
+	leases := w.o.Leases.Leases(w.o.Namespace)
+	changed := make(chan struct{}, 1)
+	all := follow.New(follow.Options[lease]{
+		Task: task, Kind: "Leases", Object: &coordinationv1.Lease{}, Report: w.o.Report,
+		Select: metav1.ListOptions{LabelSelector: marked + "=" + yes},
+		List:   func(ctx context.Context, by metav1.ListOptions) (runtime.Object, error) { return leases.List(ctx, by) },
+		Watch:  leases.Watch,
+		Keep: func(o runtime.Object) lease {
+			l := o.(*coordinationv1.Lease)
+			return lease{l.ResourceVersion, l.Annotations[marked]}
+		},
+		Changed: func(_, _ string) {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		},
+	})
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { all.Run(ctx) })
+	l := &listening{o: w.o, own: w.name, known: map[string]*heard{}}
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-changed:
+		case <-tick.C:
+		case <-ctx.Done():
+			for name := range l.known {
+				l.forget(name)
+			}
+			return
+		}
+		now := map[string]lease{}
+		all.Each(func(_, name string, of lease) { now[name] = of })
+		l.look(ctx, now, time.Now())
+	}
+}
+
+// look takes which Leases there are now.
+func (l *listening) look(ctx context.Context, now map[string]lease, at time.Time) {
+	for name := range l.known {
+		if _, is := now[name]; !is {
+			l.forget(name)
+		}
+	}
+	var names []string
+	for name := range now {
+		if name != l.own && strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		of, h := now[name], l.known[name]
+		switch {
+		case h == nil && len(l.known) >= mostLeases:
+			continue
+		case h == nil:
+			h = &heard{lease: of, since: at}
+			l.known[name] = h
+		case h.version != of.version:
+			h.told = h.told && h.text == of.text
+			h.lease, h.since = of, at
+		}
+		if at.Sub(h.since) >= aliveFor {
+			l.o.Tell(name, nil)
+			h.text, h.told = "", true // until it is renewed
+			h.since = at              // where it cannot be taken away, that is tried again
+			l.bury(ctx, name, h.version)
+			continue
+		}
+		if !h.told {
+			h.told = true
+			l.tell(name, h.text)
+		}
+	}
+}
+
+// tell passes on what a Lease says. One that cannot be read says nothing.
+func (l *listening) tell(name, text string) {
+	list, err := unpack(text)
+	if err != nil {
+		l.o.Report.Failed(task, "of "+name, err)
+	} else {
+		l.o.Report.Settled(task, "of "+name)
+	}
+	l.o.Tell(name, list)
+}
+
+// forget takes back what was told of a control plane that refuses nothing any more, or is gone.
+func (l *listening) forget(name string) {
+	delete(l.known, name)
+	l.o.Report.Settled(task, "of "+name)
+	l.o.Tell(name, nil)
+}
+
+// bury takes away the Lease of a control plane that is gone, unless it has been renewed since that was found out.
+func (l *listening) bury(ctx context.Context, name, version string) {
+	ctx, stop := context.WithTimeout(ctx, answerTime)
+	defer stop()
+	err := l.o.Leases.Leases(l.o.Namespace).Delete(ctx, name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{ResourceVersion: &version},
+	})
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // or it lives
+		l.o.Report.Settled(task, "Lease "+name)
+		return
+	}
+	l.o.Report.Failed(task, "Lease "+name, err)
+}

@@ -1,0 +1,189 @@
+package refused
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"fairway/internal/mesh"
+	"fairway/internal/writes/work"
+)
+
+// The Lease of one control plane: its name begins with prefix, the label marked is yes, and the annotation marked says what is refused.
+const (
+	prefix = "istio-refused-"
+	marked = "fairway/refused"
+	yes    = "true"
+)
+
+// task is what all this is told under.
+const task = "refused"
+
+// A Lease is renewed while it says something. One that has not been for aliveFor counts no more: its control plane is gone.
+const (
+	aliveEvery = 4 * time.Second
+	aliveFor   = 15 * time.Second
+	answerTime = 7 * time.Second // for one question
+	byeTime    = 2 * time.Second // to take one's own Lease away
+)
+
+// Options of a Writer.
+type Options struct {
+	Leases    typedcoordination.LeasesGetter
+	Namespace string // of the Leases
+	Identity  string // of this control plane: unlike that of any other
+	// Tell is told what proxies of another control plane refuse from now on, in the place of what was told of that one before.
+	Tell   func(by string, list []mesh.Problem)
+	Report *work.Report
+}
+
+// Writer keeps this control plane's Lease while it runs, unless this one leads, and hears others' while it listens.
+type Writer struct {
+	o    Options
+	name string        // of its own Lease
+	news chan struct{} // holds a token when the Lease may have to be another
+
+	mu    sync.Mutex
+	text  string // what is to stand in it; empty: there is to be none
+	leads bool
+
+	lease *coordinationv1.Lease // as it stands; nil: there is none. It is Run's own.
+}
+
+// New returns a writer that has heard of nothing.
+func New(o Options) *Writer {
+	return &Writer{o: o, name: leaseOf(o.Identity), news: make(chan struct{}, 1)}
+}
+
+// leaseOf names the Lease of a control plane.
+func leaseOf(identity string) string {
+	return prefix + strings.Trim(strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(identity)), "-")
+}
+
+// Say says what proxies refuse from now on that are connected here. It does not block; any goroutine may call it.
+func (w *Writer) Say(list []mesh.Problem) {
+	text := pack(list)
+	w.mu.Lock()
+	w.text = text
+	w.mu.Unlock()
+	w.wake()
+}
+
+// lead says whether this control plane writes statuses itself: nobody needs its Lease then.
+func (w *Writer) lead(is bool) {
+	w.mu.Lock()
+	w.leads = is
+	w.mu.Unlock()
+	w.wake()
+}
+
+func (w *Writer) wake() {
+	select {
+	case w.news <- struct{}{}:
+	default:
+	}
+}
+
+// Run keeps the Lease as it should be until ctx ends; then it is taken away.
+func (w *Writer) Run(ctx context.Context) {
+	tick := time.NewTicker(aliveEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-w.news:
+		case <-tick.C:
+		case <-ctx.Done():
+			if w.lease != nil { // else whoever leads does it
+				bye, stop := context.WithTimeout(context.WithoutCancel(ctx), byeTime)
+				defer stop()
+				_ = w.remove(bye)
+			}
+			return
+		}
+		w.mu.Lock()
+		text := w.text
+		if w.leads {
+			text = ""
+		}
+		w.mu.Unlock()
+		if err := w.keep(ctx, text); err != nil {
+			w.o.Report.Failed(task, "Lease "+w.name, err)
+		} else {
+			w.o.Report.Settled(task, "Lease "+w.name)
+		}
+	}
+}
+
+// keep has the Lease say a text, and that this control plane lives; of no text there is no Lease.
+func (w *Writer) keep(ctx context.Context, text string) error {
+	ctx, stop := context.WithTimeout(ctx, answerTime)
+	defer stop()
+	if text == "" {
+		if w.lease == nil {
+			return nil
+		}
+		return w.remove(ctx)
+	}
+	leases := w.o.Leases.Leases(w.o.Namespace)
+	lease := w.lease
+	if lease == nil {
+		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: w.name}}
+	}
+	lease = lease.DeepCopy()
+	lease.Labels, lease.Annotations = map[string]string{marked: yes}, map[string]string{marked: text}
+	now, lasts := metav1.NowMicro(), int32(aliveFor/time.Second)
+	lease.Spec.HolderIdentity, lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &w.o.Identity, &now, &lasts
+	var err error
+	if w.lease == nil {
+		lease, err = leases.Create(ctx, lease, metav1.CreateOptions{})
+	} else {
+		lease, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
+	}
+	switch {
+	case err == nil:
+		if w.lease == nil || w.lease.Annotations[marked] != text {
+			w.o.Report.Wrote(task)
+		}
+		w.lease = lease
+		return nil
+	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err), apierrors.IsNotFound(err): // somebody else touched it
+		return w.look(ctx)
+	}
+	return err
+}
+
+// look finds out how the Lease stands, and has it seen to again.
+func (w *Writer) look(ctx context.Context) error {
+	lease, err := w.o.Leases.Leases(w.o.Namespace).Get(ctx, w.name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		w.lease = nil
+	case err != nil:
+		return err
+	default:
+		w.lease = lease
+	}
+	w.wake()
+	return nil
+}
+
+// remove takes the Lease away.
+func (w *Writer) remove(ctx context.Context) error {
+	err := w.o.Leases.Leases(w.o.Namespace).Delete(ctx, w.name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	w.lease = nil
+	return nil
+}

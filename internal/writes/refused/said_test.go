@@ -1,0 +1,125 @@
+package refused
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/writes/work"
+)
+
+func problem(namespace, name string, severity mesh.Severity, message string) mesh.Problem {
+	return mesh.Problem{
+		Object: mesh.ObjectRef{Kind: "DestinationRule", Namespace: namespace, Name: name},
+		Code:   code.Refused, Severity: severity, Message: message,
+	}
+}
+
+// What is packed comes out as it was, each once, and what is no stored object's is left out.
+func TestPackedAndUnpacked(t *testing.T) {
+	of := []mesh.Problem{
+		problem("shop", "web", mesh.Warning, "odd"),
+		problem("shop", "api", mesh.Error, `a "proxy" refused <this> & that`),
+		problem("shop", "web", mesh.Warning, "odd"),
+		{Object: mesh.ObjectRef{Kind: "DestinationRule", Name: "filed", File: "a.yaml"}, Severity: mesh.Error, Message: "x"},
+		{Object: mesh.ObjectRef{Kind: "MeshConfig"}, Severity: mesh.Error, Message: "x"},
+	}
+	got, err := unpack(pack(of))
+	if want := []mesh.Problem{of[1], of[0]}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("there is %v, %v; want %v", got, err, want)
+	}
+	if text := pack(of[3:]); text != "" {
+		t.Errorf("nothing is written as %s", text)
+	}
+}
+
+// A Lease is bounded, whatever proxies refuse: errors go first, and no namespace keeps others out.
+func TestPackIsBounded(t *testing.T) {
+	var of []mesh.Problem
+	for n := range 3000 {
+		of = append(of, problem("noisy", fmt.Sprint("rule-", n), mesh.Error, strings.Repeat("x", 5000)))
+		of = append(of, problem("all", fmt.Sprint("rule-", n), mesh.Warning, "odd"))
+	}
+	of = append(of, problem("shop", "web", mesh.Error, "bad"))
+	of = Brief(of)
+	text := pack(of)
+	got, err := unpack(text)
+	if err != nil || len(text) > mostText || len(got) < mostText/2000 {
+		t.Fatalf("%d problems in %d bytes: %v", len(got), len(text), err)
+	}
+	if got[0].Severity != mesh.Error || !slices.Contains(got[:2], problem("shop", "web", mesh.Error, "bad")) {
+		t.Errorf("it begins with %v", got[:2])
+	}
+	if n := len(of[0].Message); n != mostWords {
+		t.Errorf("a message has %d bytes", n)
+	}
+	for n := range of {
+		of[n].Message = "odd"
+	}
+	if got, err := unpack(pack(of)); err != nil || len(got) != mostProblems {
+		t.Errorf("%d problems, %v", len(got), err)
+	}
+}
+
+// What somebody else wrote into a Lease is an error, or bounded and fit to be shown.
+func TestOddLeases(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                    "[] <nil>",
+		"{}":                                  "[] what it says cannot be read",
+		"[7]":                                 "[] what it says cannot be read",
+		"[{}]":                                "[] <nil>",
+		`[{"kind":"A\u001b","name":"b"}]`:     "[] <nil>",
+		`[{"kind":"A","name":"b\u001b"}]`:     "[] <nil>",
+		`[{"kind":"A","name":"b","error":1}]`: "[] what it says cannot be read",
+		`[{"kind":"A","name":"b","message":"c\u001b"}]`: "[warning: A /b: c\uFFFD] <nil>",
+		strings.Repeat(" ", mostText+1):                 "[] it says more than 65536 bytes",
+	} {
+		got, err := unpack(text)
+		if is := fmt.Sprint(got, " ", err); is != want {
+			t.Errorf("%.60q says %s, want %s", text, is, want)
+		}
+	}
+	many := "[" + strings.TrimSuffix(strings.Repeat(`{"kind":"A","name":"b"},`, 500), ",") + "]"
+	if got, err := unpack(many); err != nil || len(got) != mostProblems {
+		t.Errorf("of 500 there are %d, %v", len(got), err)
+	}
+}
+
+func report(t *testing.T) *work.Report {
+	missing := func(string, []mesh.Problem) { t.Error("a right is missing") }
+	return work.NewReport(prometheus.NewRegistry(), slog.New(slog.DiscardHandler), missing)
+}
+
+// Of more control planes than are heard the rest are left out, and what has been told of one is taken back when its Lease goes.
+func TestHeardControlPlanes(t *testing.T) {
+	told := map[string]int{}
+	tell := func(by string, list []mesh.Problem) {
+		if told[by] = len(list); len(list) == 0 {
+			delete(told, by)
+		}
+	}
+	l := &listening{own: "istio-refused-own", known: map[string]*heard{}, o: Options{Report: report(t), Tell: tell}}
+	text := pack([]mesh.Problem{problem("shop", "web", mesh.Error, "bad")})
+	now := map[string]lease{"istio-refused-own": {"1", text}, "other": {"1", text}, "istio-refused-": {"1", "nonsense"}}
+	for n := range mostLeases + 20 {
+		now[fmt.Sprintf("istio-refused-%03d", n)] = lease{"1", text}
+	}
+	at := time.Now()
+	l.look(t.Context(), now, at)
+	if _, own := told["istio-refused-own"]; own || told["istio-refused-000"] != 1 || len(told) != mostLeases-1 {
+		t.Errorf("told is %v", told)
+	}
+	delete(now, "istio-refused-000")
+	now["istio-refused-001"] = lease{"2", ""}
+	l.look(t.Context(), now, at.Add(aliveFor-time.Second))
+	if told["istio-refused-000"] != 0 || told["istio-refused-001"] != 0 || told["istio-refused-002"] != 1 {
+		t.Errorf("told is %v", told)
+	}
+}
