@@ -84,7 +84,8 @@ func TestFileProblems(t *testing.T) {
 // Kinds without behaviour are kept, and say so; a registry's rows come and go like objects.
 func TestInputs(t *testing.T) {
 	w := compiletest.New(t)
-	w.Apply("apiVersion: networking.istio.io/v1beta1\nkind: ProxyConfig\nmetadata: {name: default, namespace: shop}\nspec: {concurrency: 1}\n")
+	w.Apply("apiVersion: networking.istio.io/v1beta1\nkind: ProxyConfig\nmetadata: {name: default, namespace: shop}\n" +
+		"spec: {concurrency: 1}\n")
 	svc := &mesh.Service{
 		Key:   mesh.ServiceKey{Host: "m.example", Namespace: "shop", Registry: "memory"},
 		Ports: []mesh.Port{{Name: "http", Number: 80, Protocol: mesh.HTTP}},

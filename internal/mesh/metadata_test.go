@@ -9,7 +9,8 @@ import (
 // TestMetadata: texts are found by name, what is no text, too long or too much is not there, and order does not matter.
 func TestMetadata(t *testing.T) {
 	m := MakeMetadata(map[string]any{
-		"A": "1", "B": "say \"b\"", "C": true, "D": map[string]any{"A": "2"}, "E": strings.Repeat("x", maxMetadataEntry+1), "": "", "\xff": "1",
+		"A": "1", "B": "say \"b\"", "C": true, "D": map[string]any{"A": "2"},
+		"E": strings.Repeat("x", maxMetadataEntry+1), "": "", "\xff": "1",
 	})
 	for key, want := range map[string]string{"A": "1", "B": `say "b"`, "": ""} {
 		if got, ok := m.Get(key); !ok || got != want {

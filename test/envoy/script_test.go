@@ -19,9 +19,8 @@ import (
 
 // script is a case that is data alone: a txtar file below testdata/features, or testdata/alone, with its commands first, the
 // rules they apply after them. ${ip:NAME} is an address of the mesh, and ${port:NAME} the port of a backend that localhost
-// started; ${issuer:NAME} is the address of an issuer, ${keys:NAME} its key set, and ${token:NAME} a token; ${wasm:VALUE} is the path of a Wasm
-// module that adds the header x-wasm. In commands they stand
-// between quotation marks ('${ip:NAME}').
+// started; ${issuer:NAME} is the address of an issuer, ${keys:NAME} its key set, and ${token:NAME} a token; ${wasm:VALUE} is the
+// path of a Wasm module that adds the header x-wasm. In commands they stand between quotation marks ('${ip:NAME}').
 //
 //	backend NAME…                HTTP servers, at port 8080 of the addresses of their names
 //	tcp NAME…                    servers that greet connections, at port 9000

@@ -223,7 +223,9 @@ func TestPull(t *testing.T) {
 	}})
 	h.manifest(t, "bare", map[string]any{"schemaVersion": 2})
 	h.manifest(t, "huge", map[string]any{"layers": []any{map[string]any{"mediaType": raw, "digest": "sha256:" + digest, "size": 1 << 40}}})
-	h.manifest(t, "changed", map[string]any{"layers": []any{map[string]any{"mediaType": raw, "digest": "sha256:" + sum([]byte("x")), "size": 9}}})
+	h.manifest(t, "changed", map[string]any{"layers": []any{
+		map[string]any{"mediaType": raw, "digest": "sha256:" + sum([]byte("x")), "size": 9},
+	}})
 	h.blobs["sha256:"+sum([]byte("x"))] = []byte("x and y !")
 	s := newSet(t, Options{})
 	for _, c := range []struct{ image, sum, wrong string }{

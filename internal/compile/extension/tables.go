@@ -234,7 +234,7 @@ func (t *Tables) placed(r *table.Reader, set string) []extension.Placed {
 func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part {
 	extended := demand.DeclarePatched(proxies, "extended", func(p demand.Placement) string { return p.Extensions })
 	one, rest := demand.Together(xdstype.Listeners, parts)
-	over := extended.Over(one, "extended listeners", func(r *table.Reader, set string, _ mesh.ResourceKey, e *envoy.Encoded) *envoy.Encoded {
+	extend := func(r *table.Reader, set string, _ mesh.ResourceKey, e *envoy.Encoded) *envoy.Encoded {
 		l := &listenerv3.Listener{}
 		if proto.Unmarshal(e.Body, l) != nil {
 			return e
@@ -246,20 +246,20 @@ func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part 
 		out := envoy.Encode(l)
 		out.Needs, out.Secrets = e.Needs, e.Secrets
 		return out
-	})
+	}
 	return append(
 		rest,
-		over,
-		demand.Part{Type: xdstype.Extensions, Tables: []*demand.Published{t.configs}, Shelves: shelvesOf(func(bool) bool { return true })},
-		demand.Part{Type: xdstype.Modules, Tables: []*demand.Published{t.orders}, Shelves: shelvesOf(func(modules bool) bool { return modules })},
+		extended.Over(one, "extended listeners", extend),
+		demand.Part{Type: xdstype.Extensions, Tables: []*demand.Published{t.configs}, Shelves: shelvesOf(false)},
+		demand.Part{Type: xdstype.Modules, Tables: []*demand.Published{t.orders}, Shelves: shelvesOf(true)},
 	)
 }
 
-// shelvesOf are those of a proxy's extensions, where it is one that has them.
-func shelvesOf(has func(modules bool) bool) func(*table.Reader, mesh.ProxyID, demand.Placement) []mesh.Shelf {
+// shelvesOf are those of a proxy's extensions; of agents, those of a proxy whose agent fetches modules.
+func shelvesOf(agents bool) func(*table.Reader, mesh.ProxyID, demand.Placement) []mesh.Shelf {
 	return func(_ *table.Reader, _ mesh.ProxyID, p demand.Placement) (out []mesh.Shelf) {
 		modules, keys := keysOf(p.Extensions)
-		if !has(modules) {
+		if agents && !modules {
 			return nil
 		}
 		for _, k := range keys {

@@ -28,7 +28,8 @@ func (t *Tables) declareAuthorizations() {
 			for _, f := range c.Faults {
 				r.Note(o.Problem(f.Field, code.Uncompiled, mesh.Error, "this cannot be carried out: "+f.Why+"; "+instead(c), ""))
 			}
-			selects.NoteTargets(r, o, t.in.RootNamespace(r), "policies", config.Spec[*securityv1beta1.AuthorizationPolicy](o).GetTargetRefs())
+			targets := config.Spec[*securityv1beta1.AuthorizationPolicy](o).GetTargetRefs()
+			selects.NoteTargets(r, o, t.in.RootNamespace(r), "policies", targets)
 			emit(k, c)
 		})
 	t.holds(t.in.AuthorizationPolicies, func(o *config.Object) selects.Selector {
