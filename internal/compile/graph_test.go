@@ -9,7 +9,6 @@ import (
 	"fairway/internal/compile/compiletest"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
-	"fairway/internal/mesh/code"
 	"fairway/internal/source"
 	"fairway/internal/table"
 )

@@ -101,7 +101,8 @@ func TestPasses(t *testing.T) {
 		}
 		return s
 	}
-	const client, server, both = typev1beta1.WorkloadMode_CLIENT, typev1beta1.WorkloadMode_SERVER, typev1beta1.WorkloadMode_CLIENT_AND_SERVER
+	const client, server = typev1beta1.WorkloadMode_CLIENT, typev1beta1.WorkloadMode_SERVER
+	const both = typev1beta1.WorkloadMode_CLIENT_AND_SERVER
 	for name, c := range map[string]struct {
 		match []*extensions.WasmPlugin_TrafficSelector
 		want  [4]bool // sent to 80, sent to 81, served at 80, served at a port that nobody declared
