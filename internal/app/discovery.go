@@ -26,6 +26,7 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/door"
 	"fairway/internal/envoy/bootstrap"
+	"fairway/internal/envoy/extension"
 	"fairway/internal/identity"
 	"fairway/internal/jwks/fetch"
 	"fairway/internal/printable"
@@ -85,8 +86,7 @@ type Discovery struct {
 	last table.Turn
 	next chan struct{} // closed with the next turn
 
-	asked      chan func() // what the loop is to do between turns
-	unenforced unenforced  // what the log said last of policies; the loop's alone
+	asked chan func() // what the loop is to do between turns
 
 	synced chan struct{} // closed once the first turn after every source synced is published
 }
@@ -203,6 +203,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		Reports: map[string]func(xds.Report){
 			session.HealthType:        d.proxies.Healthy,
 			bootstrap.PatchReportType: d.proxies.PatchesFail,
+			extension.ReportType:      d.proxies.ModulesFail,
 		},
 	}, d.secure.Guard(d.proxies, d.synced))
 	d.auditor = newAuditor(d)

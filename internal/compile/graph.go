@@ -7,6 +7,7 @@ import (
 	"fairway/internal/compile/cluster"
 	"fairway/internal/compile/delegate"
 	"fairway/internal/compile/demand"
+	"fairway/internal/compile/extension"
 	"fairway/internal/compile/gateway"
 	"fairway/internal/compile/inbound"
 	"fairway/internal/compile/ingress"
@@ -101,7 +102,8 @@ func New(opts Options) *Graph {
 	policies := policy.Declare(in, who, reg)
 	patches := patch.Declare(in, who)
 	tele := telemetry.Declare(in, reg)
-	proxies := demand.Declare(in, who, side, networks, reg, policies, tele, patches)
+	extensions := extension.Declare(in)
+	proxies := demand.Declare(in, who, side, networks, reg, policies, tele, patches, extensions)
 	workloads := inbound.Declare(in, who, reg, peers, side, policies, proxies)
 	sc := scope.Declare(in, reg, side, proxies)
 	rt := route.Declare(in, reg, sc, proxies)
@@ -123,7 +125,7 @@ func New(opts Options) *Graph {
 	wants := sec.DeclareWants(proxies, gw.Asked, cl.Asked, cl.GatewayAsked)
 	waiting := table.Union("waiting", cmp.Compare[mesh.ProxyID], table.Same[struct{}], nil,
 		table.Whole(wants.Waiting), table.Whole(policies.Waiting))
-	parts = patches.Lay(proxies, tele.Lay(proxies, parts))
+	parts = patches.Lay(proxies, extensions.Lay(proxies, tele.Lay(proxies, parts)))
 	return &Graph{
 		refusals: refusals{by: map[string]map[input.Rejected]struct{}{}},
 		Store:    s, In: in, Registry: reg, Networks: networks, Demand: proxies, Scope: sc, Route: rt, Gateway: gw, Cluster: cl,

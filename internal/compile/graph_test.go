@@ -9,7 +9,6 @@ import (
 	"fairway/internal/compile/compiletest"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
-	"fairway/internal/mesh/code"
 	"fairway/internal/source"
 	"fairway/internal/table"
 )
@@ -84,8 +83,8 @@ func TestFileProblems(t *testing.T) {
 // Kinds without behaviour are kept, and say so; a registry's rows come and go like objects.
 func TestInputs(t *testing.T) {
 	w := compiletest.New(t)
-	w.Apply("apiVersion: extensions.istio.io/v1alpha1\nkind: WasmPlugin\nmetadata: {name: default, namespace: shop}\n" +
-		"spec: {url: \"oci://a/b\"}\n")
+	w.Apply("apiVersion: networking.istio.io/v1beta1\nkind: ProxyConfig\nmetadata: {name: default, namespace: shop}\n" +
+		"spec: {concurrency: 1}\n")
 	svc := &mesh.Service{
 		Key:   mesh.ServiceKey{Host: "m.example", Namespace: "shop", Registry: "memory"},
 		Ports: []mesh.Port{{Name: "http", Number: 80, Protocol: mesh.HTTP}},
@@ -95,22 +94,6 @@ func TestInputs(t *testing.T) {
 	}}
 	w.In.Apply(source.Batch{Set: source.Rows{Services: []*mesh.Service{svc}, Slices: []*mesh.Slice{slice}}})
 	w.Settle()
-	for name, spec := range map[string]string{
-		"some":    "{url: \"oci://a/b\", phase: AUTHN}",
-		"nothing": "{url: \"oci://a/b\", phase: STATS}",
-	} {
-		w.Apply(
-			"apiVersion: extensions.istio.io/v1alpha1\nkind: " +
-				"WasmPlugin\nmetadata: {name: " + name + ", namespace: shop}\nspec: " + spec + "\n",
-		)
-		w.Settle()
-		want := name == "some"
-		if open := find(w.Problems(), code.NotEnforced); (len(open) == 1 && open[0].Severity == mesh.Error) != want {
-			t.Errorf("WasmPlugin %s: %v", spec, open)
-		}
-		w.Delete("WasmPlugin", "shop", name)
-		w.Settle()
-	}
 	later := find(w.Problems(), "NotYet")
 	if len(later) != 1 || later[0].Object.Name != "default" || len(w.Objects()) != 1 || w.Services() != 1 {
 		t.Fatalf("%v, %d objects, %d services", later, len(w.Objects()), w.Services())

@@ -56,7 +56,7 @@ func ParseNode(n Node) (Proxy, error) {
 	return p, nil
 }
 
-// readMetadata are the names of the metadata that is read as text; what else a node says is not kept.
+// readMetadata are the names of the metadata that is read as text; what else it says is kept as Metadata.
 var readMetadata = [...]string{
 	"NAMESPACE",
 	"CLUSTER_ID",
@@ -69,6 +69,7 @@ var readMetadata = [...]string{
 	"HTTP10",
 	"WORKLOAD_ENTRY",
 	"FAIRWAY_IDENTITY",
+	"FAIRWAY_EXTENSIONS",
 }
 
 // checkNode refuses a node of which more is said than is read, or that is called what cannot be shown.
@@ -131,6 +132,8 @@ func (p *Proxy) describe(n Node) {
 	p.HTTP10 = flag(md, "HTTP10")
 	p.Workload = text(md, "WORKLOAD_ENTRY")
 	p.Mutual = text(md, "FAIRWAY_IDENTITY") != "none"
+	p.Modules = text(md, "FAIRWAY_EXTENSIONS") == "agent"
+	p.Metadata = MakeMetadata(md)
 	if p.Locality == (Locality{}) {
 		label, _ := p.Labels.Get("istio-locality") // Istio's label for workloads whose platform knows no locality; '.' stands for '/'
 		p.Locality = ParseLocality(strings.ReplaceAll(label, ".", "/"))

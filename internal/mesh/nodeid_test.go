@@ -49,6 +49,7 @@ func TestParseNode(t *testing.T) {
 		AutoVIP:        true,
 		HTTP10:         true,
 		Mutual:         true,
+		Metadata:       mesh.MakeMetadata(full.Metadata),
 	}
 	got, err := mesh.ParseNode(full)
 	if err != nil {

@@ -123,6 +123,8 @@ type Proxy struct {
 	HTTP10         bool     // metadata HTTP10
 	Workload       string   // metadata WORKLOAD_ENTRY: the WorkloadEntry that the proxy stands for, where it says so
 	Mutual         bool     // it has an identity, so it can speak mutual TLS: metadata FAIRWAY_IDENTITY is not "none"
+	Modules        bool     // metadata FAIRWAY_EXTENSIONS is "agent": the proxy's agent fetches Wasm modules, and serves them to its Envoy
+	Metadata       Metadata // all of its metadata that is text
 }
 
 // Pod is what a Kubernetes cluster calls the workload that the proxy says it stands beside, whether or not there is one.

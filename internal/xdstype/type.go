@@ -17,6 +17,7 @@ const (
 	NameTableURL   = prefix + "istio.networking.nds.v1.NameTable" // Istio's NDS
 	PatchURL       = prefix + "google.protobuf.Struct"            // a patch of the bootstrap, for agents
 	BundleURL      = prefix + "istio.mesh.v1alpha1.ProxyConfig"   // Istio's PCDS: what workloads believe, for agents
+	ModuleURL      = prefix + "fairway.v1.Module"                 // a filter that runs a Wasm module, which the agent fetches
 )
 
 const prefix = "type.googleapis.com/"
@@ -36,6 +37,7 @@ const (
 	NameTables
 	Patches
 	Bundles
+	Modules
 	Types // how many there are
 )
 
@@ -80,6 +82,8 @@ var (
 	clusterKinds  = []string{"DestinationRule", "ServiceEntry", "WorkloadEntry", "Sidecar"}
 	listenerKinds = []string{"Gateway", "Sidecar", "VirtualService", "ServiceEntry"}
 	routeKinds    = []string{"VirtualService", "Gateway", "ServiceEntry"}
+
+	extensionKinds = []string{"EnvoyFilter", "TrafficExtension", "WasmPlugin"}
 )
 
 var rows = [Types]row{
@@ -91,10 +95,11 @@ var rows = [Types]row{
 	VirtualHosts: {
 		url: VirtualHostURL, label: "vhds", status: "virtual_host", counted: "rds", rank: VirtualHostRank, blamed: routeKinds,
 	},
-	Extensions: {url: ExtensionURL, label: "ecds", rank: OtherRank, referred: true, blamed: routeKinds},
+	Extensions: {url: ExtensionURL, label: "ecds", rank: OtherRank, referred: true, blamed: extensionKinds},
 	NameTables: {url: NameTableURL, label: "nds", rank: OtherRank, full: true, blamed: routeKinds},
 	Patches:    {url: PatchURL, label: "google.protobuf.Struct", rank: OtherRank, blamed: routeKinds},
 	Bundles:    {url: BundleURL, label: "pcds", rank: OtherRank, blamed: routeKinds},
+	Modules:    {url: ModuleURL, label: "fairway.v1.Module", rank: OtherRank, blamed: extensionKinds},
 }
 
 var byURL = func() map[string]Type {

@@ -26,14 +26,15 @@ const (
 	RouteType       = prefix + "route.v3.RouteConfiguration"
 	VirtualHostType = prefix + "route.v3.VirtualHost"
 	SecretType      = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
+	ExtensionType   = xdstype.ExtensionURL
 	NameTableType   = xdstype.NameTableURL
 )
 
 // Types lists them in the order in which Envoy learns of them.
-var Types = [...]string{ClusterType, EndpointType, ListenerType, SecretType, RouteType, VirtualHostType}
+var Types = [...]string{ClusterType, EndpointType, ListenerType, SecretType, ExtensionType, RouteType, VirtualHostType}
 
 // referred lists those that others refer to, in the order in which they are asked for.
-var referred = [...]string{EndpointType, SecretType, RouteType, VirtualHostType}
+var referred = [...]string{EndpointType, SecretType, ExtensionType, RouteType, VirtualHostType}
 
 // Short is a type's name without what all share.
 func Short(typ string) string { return typ[strings.LastIndexByte(typ, '.')+1:] }
@@ -52,7 +53,7 @@ func NewReader() *Reader { return &Reader{refs: map[string]references{}} }
 type references map[string][]string
 
 // references lists what a client asks for next because of the resource: a cluster's load assignment, a listener's route
-// configurations and secrets, a route configuration's virtual hosts (as the one wildcard "*").
+// configurations, extension configs and secrets, a route configuration's virtual hosts (as the one wildcard "*").
 func (r *Reader) references(typ string, res resource) (references, error) {
 	key := typ + "\x00" + res.name + "\x00" + res.version
 	r.mu.Lock()
@@ -110,6 +111,13 @@ func referencesOfCluster(body []byte) (references, error) {
 	return out, nil
 }
 
+// extension adds what a filter asks for by its name.
+func (r references) extension(name string, from *corev3.ExtensionConfigSource) {
+	if from.GetConfigSource().GetAds() != nil {
+		r[ExtensionType] = append(r[ExtensionType], name)
+	}
+}
+
 // referencesOf lists the route configurations that a listener names, and the secrets that come from the control plane.
 func referencesOf(body []byte) (references, error) {
 	var l listenerv3.Listener
@@ -119,12 +127,16 @@ func referencesOf(body []byte) (references, error) {
 	out := references{}
 	for _, chain := range append(l.FilterChains, l.DefaultFilterChain) {
 		for _, f := range chain.GetFilters() {
+			out.extension(f.GetName(), f.GetConfigDiscovery())
 			var hcm hcmv3.HttpConnectionManager
 			if !f.GetTypedConfig().MessageIs(&hcm) {
 				continue
 			}
 			if err := f.GetTypedConfig().UnmarshalTo(&hcm); err != nil {
 				return nil, err
+			}
+			for _, h := range hcm.GetHttpFilters() {
+				out.extension(h.GetName(), h.GetConfigDiscovery())
 			}
 			if name := hcm.GetRds().GetRouteConfigName(); name != "" {
 				out[RouteType] = append(out[RouteType], name)

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,8 +19,8 @@ import (
 
 // script is a case that is data alone: a txtar file below testdata/features, or testdata/alone, with its commands first, the
 // rules they apply after them. ${ip:NAME} is an address of the mesh, and ${port:NAME} the port of a backend that localhost
-// started; ${issuer:NAME} is the address of an issuer, ${keys:NAME} its key set, and ${token:NAME} a token. In commands they stand
-// between quotation marks ('${ip:NAME}').
+// started; ${issuer:NAME} is the address of an issuer, ${keys:NAME} its key set, and ${token:NAME} a token; ${wasm:VALUE} is the
+// path of a Wasm module that adds the header x-wasm. In commands they stand between quotation marks ('${ip:NAME}').
 //
 //	backend NAME…                HTTP servers, at port 8080 of the addresses of their names
 //	tcp NAME…                    servers that greet connections, at port 9000
@@ -53,6 +55,7 @@ type script struct {
 	ports    map[string]int // of backends on localhost
 	issuers  map[string]*live.Issuer
 	tokens   map[string]string
+	folder   string      // of its own
 	trust    *live.Trust // of identities; nil before the first
 	// identities are those of service accounts.
 	identities map[string]live.Identity
@@ -101,7 +104,7 @@ func scripts(t *testing.T, m *live.Mesh, folder string) {
 			env.Values[testingKey{}] = env.T().(testing.TB)
 			env.Values[scriptKey{}] = &script{
 				m: m, backends: map[string]*live.Backend{}, counted: map[string]int{}, ports: map[string]int{},
-				issuers: map[string]*live.Issuer{}, tokens: map[string]string{},
+				issuers: map[string]*live.Issuer{}, tokens: map[string]string{}, folder: env.T().(testing.TB).TempDir(),
 			}
 			return nil
 		},
@@ -139,6 +142,8 @@ func (s *script) word(word string) (string, bool) {
 	case "port":
 		port, ok := s.ports[name]
 		return strconv.Itoa(port), ok
+	case "wasm":
+		return s.wasm(name)
 	case "token":
 		token, ok := s.tokens[name]
 		return token, ok
@@ -153,6 +158,12 @@ func (s *script) word(word string) (string, bool) {
 		return i.URL, true
 	}
 	return "", false
+}
+
+// wasm is the path of a module that adds the header x-wasm with a value.
+func (s *script) wasm(value string) (string, bool) {
+	path := filepath.Join(s.folder, value+".wasm")
+	return path, os.WriteFile(path, live.WasmModule("x-wasm", value), 0o644) == nil
 }
 
 func (s *script) issuer(t testing.TB, names []string) error {

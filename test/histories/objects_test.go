@@ -68,6 +68,8 @@ var kindsOf = map[string]struct {
 	"PeerAuthentication":    {2, "security.istio.io/v1", draw.peerAuthentication},
 	"AuthorizationPolicy":   {2, "security.istio.io/v1", draw.authorizationPolicy},
 	"RequestAuthentication": {2, "security.istio.io/v1", draw.requestAuthentication},
+	"WasmPlugin":            {2, "extensions.istio.io/v1alpha1", draw.wasmPlugin},
+	"TrafficExtension":      {2, "extensions.istio.io/v1alpha1", draw.trafficExtension},
 	"Telemetry":             {2, "telemetry.istio.io/v1", draw.telemetry},
 	"Ingress":               {2, "networking.k8s.io/v1", draw.ingress},
 	"IngressClass":          {1, "networking.k8s.io/v1", draw.ingressClass},
@@ -504,10 +506,12 @@ func (d draw) ingressClass() string {
 }
 
 func (d draw) envoyFilter() string {
-	selector := pick(d, "", "workloadSelector: {labels: {app: a}}, ", "workloadSelector: {labels: {istio: ingress}}, ")
+	selector := pick(d, "", "workloadSelector: {labels: {app: a}}, ", "workloadSelector: {labels: {istio: ingress}}, ",
+		"targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: edge}], ")
 	match := pick(
 		d,
 		"",
+		"match: {proxy: {metadata: {CLUSTER_ID: c1}}}, ",
 		"match: {context: GATEWAY}, ",
 		"match: {context: SIDECAR_OUTBOUND}, ",
 		`match: {proxy: {proxyVersion: "^1\\.3"}}, `,
@@ -521,11 +525,36 @@ func (d draw) envoyFilter() string {
 		"{applyTo: HTTP_FILTER, match: {context: "+pick(d, "SIDECAR_INBOUND", "SIDECAR_OUTBOUND", "GATEWAY")+
 			"}, patch: {operation: INSERT_FIRST, value: {name: envoy.filters.http.buffer, typed_config: "+
 			`{"@type": type.googleapis.com/envoy.extensions.filters.http.buffer.v3.Buffer, max_request_bytes: 9000}}}}`,
+		"{applyTo: HTTP_FILTER, "+match+"patch: {operation: INSERT_FIRST, value: {name: by-name, config_discovery: "+
+			"{config_source: {ads: {}}, type_urls: [type.googleapis.com/envoy.extensions.filters.http.buffer.v3.Buffer]}}}}",
+		"{applyTo: EXTENSION_CONFIG, "+match+"patch: {operation: "+pick(d, "ADD", "ADD", "MERGE", "REPLACE")+
+			", value: {name: by-name, typed_config: "+
+			`{"@type": type.googleapis.com/envoy.extensions.filters.http.buffer.v3.Buffer, max_request_bytes: `+pick(d, "1000", "2000")+"}}}}",
 		"{applyTo: VIRTUAL_HOST, "+match+"patch: {operation: MERGE, value: {response_headers_to_remove: [x]}}}",
 		"{applyTo: HTTP_ROUTE, match: {routeConfiguration: {vhost: {route: {action: ROUTE}}}}, "+
 			"patch: {operation: MERGE, value: {route: {timeout: 8s}}}}",
 	)
 	return fmt.Sprintf("%spriority: %d, configPatches: %s", selector, d.IntN(3), list(append(sent, boot)))
+}
+
+// extended is what WasmPlugins and TrafficExtensions have in common: whom they select, what traffic, and when it passes them.
+func (d draw) extended() string {
+	out := pick(d, "", "", "selector: {matchLabels: {"+d.labels()+"}}, ",
+		"targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: edge}], ")
+	out += pick(d, "", "match: [{mode: SERVER}], ",
+		"match: [{mode: CLIENT, ports: [{number: 80}]}, {mode: SERVER, ports: [{number: 8080}]}], ")
+	return out + pick(d, "", "phase: AUTHN, ", "phase: AUTHZ, ", "phase: STATS, ") + pick(d, "", "priority: 5, ", "priority: -5, ")
+}
+
+func (d draw) wasmPlugin() string {
+	return d.extended() + strings.Join(some(d, "failStrategy: FAIL_OPEN", "type: NETWORK", "pluginConfig: {a: "+pick(d, "1", "2")+"}",
+		"vmConfig: {env: [{name: "+pick(d, "A", "not-a-name")+", value: x}]}"), ", ") +
+		", url: " + pick(d, `"file:///opt/a.wasm"`, "oci://r.example.com/a:v1", "https://r.example.com/a.wasm")
+}
+
+func (d draw) trafficExtension() string {
+	return d.extended() + pick(d, `lua: {inlineCode: "function envoy_on_request(h) end"}`, `lua: {inlineCode: "function envoy_on_response(h) end"}`,
+		"wasm: {url: oci://r.example.com/b}")
 }
 
 func (d draw) telemetry() string {

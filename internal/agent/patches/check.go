@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"fairway/internal/envoy/bootstrap"
+	"fairway/internal/envoy/extension"
 	"fairway/internal/printable"
 )
 
@@ -40,7 +41,7 @@ var notPatched = map[string]string{
 }
 
 // agentsClusters are those whose name no patch says: requests there reach the agent with what only its Envoy has.
-var agentsClusters = []string{bootstrap.XDSCluster, bootstrap.SecretsCluster, bootstrap.PrometheusCluster}
+var agentsClusters = []string{bootstrap.XDSCluster, bootstrap.SecretsCluster, bootstrap.PrometheusCluster, extension.AgentCluster}
 
 // checkPatch says why a patch is not merged; nil: it is. dir is the agent's folder.
 func checkPatch(p bootstrap.Patch, dir string) error {

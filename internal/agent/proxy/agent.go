@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/agent/admin"
 	"fairway/internal/agent/epoch"
+	"fairway/internal/agent/extensions"
 	"fairway/internal/agent/health"
 	"fairway/internal/agent/names"
 	"fairway/internal/agent/patches"
@@ -41,6 +42,7 @@ type agent struct {
 	relay   *relay.Relay     // nil: Envoy asks the control plane itself
 	health  *health.Checker  // nil: nobody asked for the application's health
 	names   *names.Server    // nil: the agent does not resolve DNS
+	modules *extensions.Set  // nil: nobody fetches any
 	patches *patches.Set     // of the bootstrap; nil where there is no relay to hear of them
 	notify  string           // systemd's socket
 
@@ -108,6 +110,9 @@ func newAgent(o settings.Options) (*agent, error) {
 	if a.relay != nil {
 		a.patches = patches.New(o.ConfigDir, o.Relay.CacheDir, a.log)
 		a.relay.Subscribe(a.patches.Subscription())
+		if a.modules = newModules(o); a.modules != nil {
+			a.relay.Subscribe(a.modules.Subscription())
+		}
 		if takesRoots(o) {
 			a.relay.Subscribe(roots(a.secrets))
 		}

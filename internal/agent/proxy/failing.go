@@ -13,6 +13,7 @@ import (
 	"fairway/internal/agent/relay"
 	"fairway/internal/agent/settings"
 	"fairway/internal/envoy/bootstrap"
+	"fairway/internal/envoy/extension"
 )
 
 // Bounds of the search for patches with which Envoy cannot run: how many times an Envoy is started for it before there
@@ -138,11 +139,18 @@ func (a *agent) answers(ctx context.Context) bool {
 
 // reportFailing tells the control plane which patches Envoy cannot run with, for the objects to say so.
 func (a *agent) reportFailing(failing map[string]string) {
-	r := relay.Report{Type: bootstrap.PatchReportType}
+	a.report(bootstrap.PatchReportType, failing)
+}
+
+// reportModules tells it which Wasm modules cannot be had.
+func (a *agent) reportModules(failing map[string]string) { a.report(extension.ReportType, failing) }
+
+func (a *agent) report(typ string, failing map[string]string) {
+	r := relay.Report{Type: typ}
 	if text := bootstrap.EncodePatchReport(failing); text != "" {
 		r.Failure = &statuspb.Status{Code: int32(codes.FailedPrecondition), Message: text}
 	}
 	if err := a.relay.Report(r); err != nil {
-		a.log.Error("the control plane is not told which patches envoy cannot run with", "error", err)
+		a.log.Error("the control plane is not told what fails here", "type", typ, "error", err)
 	}
 }

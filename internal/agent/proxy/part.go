@@ -25,6 +25,11 @@ func (a *agent) parts() []part {
 	if a.relay != nil {
 		parts = append(parts, part{"relay", a.relay.Run})
 	}
+	if a.modules != nil {
+		parts = append(parts, part{"extensions", func(ctx context.Context, up func()) error {
+			return a.modules.Run(ctx, up, a.reportModules)
+		}})
+	}
 	if a.names != nil {
 		parts = append(parts, part{"names", a.names.Run})
 	}

@@ -74,6 +74,9 @@ func (a *agent) collectors() []prometheus.Collector {
 	if a.health != nil {
 		out = append(out, a.healthMetric())
 	}
+	if a.modules != nil {
+		out = append(out, a.modules.Collectors()...)
+	}
 	if a.names != nil {
 		out = append(out, a.names.Collectors()...)
 	}

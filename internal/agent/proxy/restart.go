@@ -115,6 +115,7 @@ func needsAnotherAgent(o, first settings.Options) error {
 // keepParts has renewed options go on with the sockets of what runs beside Envoy, which stays as long as the agent.
 func keepParts(o *settings.Options, first settings.Options) {
 	o.Secrets, o.Names, o.Relay, o.Health = first.Secrets, first.Names, first.Relay, first.Health
+	o.Extensions, o.Bootstrap.ExtensionsSocket = first.Extensions, first.Bootstrap.ExtensionsSocket
 	o.Bootstrap.Discovery = bootstrapDiscovery(o.Bootstrap, first)
 	o.Bootstrap.SecretsSocket, o.Bootstrap.DiscoverySocket = first.Bootstrap.SecretsSocket, first.Bootstrap.DiscoverySocket
 	o.Bootstrap.Token, o.Bootstrap.AdminSocket, o.Bootstrap.AdminMoved = first.Bootstrap.Token, first.Bootstrap.AdminSocket,

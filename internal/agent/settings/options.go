@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"time"
 
+	"fairway/internal/agent/extensions"
 	"fairway/internal/agent/health"
 	"fairway/internal/agent/names"
 	"fairway/internal/agent/secrets"
@@ -40,6 +41,9 @@ type Options struct {
 	// Relay has Envoy reach the control plane through this agent; Bootstrap.DiscoverySocket is its socket then. Nil:
 	// Envoy goes there itself.
 	Relay *Relay
+
+	// Extensions has the agent fetch the Wasm modules of its Envoy; it needs a Relay. Its log is the agent's. Nil: it does not.
+	Extensions *extensions.Options
 
 	// Health is how the application is checked, for the control plane to know; it goes through the relay. Nil: it is not.
 	Health *health.Probe

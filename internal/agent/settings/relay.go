@@ -1,16 +1,23 @@
 package settings
 
 import (
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"strconv"
 
+	"fairway/internal/agent/extensions"
 	"fairway/internal/agent/secrets"
+	"fairway/internal/identity/safefile"
 )
 
 // relaySocket and relayCache are names in the configuration's folder; Istio's agent calls its socket so too.
 const (
 	relaySocket = "XDS"
 	relayCache  = "xds-cache"
+
+	extensionsSocket = "EXT"
+	modulesFolder    = "wasm"
 )
 
 // defaultDiscovery is where the control plane is unless something else is said; securePort is where it believes
@@ -74,7 +81,30 @@ func resolveRelay(f Flags, env Environment, o *Options) error {
 		o.Relay.ServerName = authority.ServerName
 	}
 	o.Bootstrap.DiscoverySocket = o.Relay.Socket
+	if o.CustomConfig == "" { // one that somebody wrote has no cluster for it
+		o.Extensions = &extensions.Options{
+			Socket:      filepath.Join(o.ConfigDir, extensionsSocket),
+			Dir:         filepath.Join(o.ConfigDir, modulesFolder),
+			Credentials: registryCredentials(env),
+		}
+		o.Bootstrap.ExtensionsSocket = o.Extensions.Socket
+	}
 	return nil
+}
+
+// registryCredentials reads those of the machine's own registries, where Docker's tools have them: config.json of DOCKER_CONFIG.
+func registryCredentials(env Environment) func() ([]byte, error) {
+	folder := env.Vars["DOCKER_CONFIG"]
+	if folder == "" {
+		return nil
+	}
+	return func() ([]byte, error) {
+		raw, err := safefile.Read(filepath.Join(folder, "config.json"), longestFile)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		return raw, err
+	}
 }
 
 func authorityOf(s *secrets.Options) *secrets.Authority {

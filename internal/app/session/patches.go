@@ -13,20 +13,25 @@ import (
 // PatchesFail takes an agent's word on which patches its Envoy cannot run with: they are refusals of this proxy's, and
 // become problems of the EnvoyFilter objects until these change. What it said before counts no more.
 func (p *Register) PatchesFail(r xds.Report) {
+	p.fail(r, xdstype.PatchURL, "its Envoy cannot run with it, and runs without until it changes: ")
+}
+
+// ModulesFail takes an agent's word on which Wasm modules it has not got: problems of the objects that name these.
+func (p *Register) ModulesFail(r xds.Report) {
+	p.fail(r, xdstype.ModuleURL, "its agent has not got the module, and tries again: ")
+}
+
+// fail takes what an agent says of resources of a type (a type URL) in the place of what it said before.
+func (p *Register) fail(r xds.Report, typ, what string) {
 	p.refuses(r.Proxy, func(id mesh.ProxyID) {
 		failing := map[string]string{}
 		if r.Failed {
 			failing = bootstrap.DecodePatchReport(r.Detail)
 		}
 		p.graph.Store.Together(func() {
-			p.graph.Retract(xdstype.PatchURL, id)
+			p.graph.Retract(typ, id)
 			for _, name := range slices.Sorted(maps.Keys(failing)) {
-				p.graph.Reject(
-					xdstype.PatchURL,
-					[]string{name},
-					id,
-					"its Envoy cannot run with it, and runs without until it changes: "+failing[name],
-				)
+				p.graph.Reject(typ, []string{name}, id, what+failing[name])
 			}
 		})
 	})

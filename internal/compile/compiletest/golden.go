@@ -296,6 +296,10 @@ func parseProxy(words []string) mesh.Proxy {
 		if network, ok := strings.CutPrefix(word, "in="); ok {
 			p.Network = network
 		}
+		if said, ok := strings.CutPrefix(word, "says="); ok { // metadata NAME:TEXT
+			name, text, _ := strings.Cut(said, ":")
+			p.Metadata = mesh.MakeMetadata(map[string]any{name: text})
+		}
 		if place, ok := strings.CutPrefix(word, "at="); ok {
 			p.Locality = mesh.ParseLocality(place)
 		}
@@ -303,6 +307,7 @@ func parseProxy(words []string) mesh.Proxy {
 	p.AutoVIP = slices.Contains(rest, "vip")
 	p.Names = slices.Contains(rest, "dns")
 	p.Mutual = slices.Contains(rest, "mutual")
+	p.Modules = slices.Contains(rest, "modules")
 	if slices.Contains(rest, "here") {
 		p.Standing = mesh.Here
 	}

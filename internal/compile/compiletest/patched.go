@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
@@ -28,6 +29,7 @@ func (w *World) PatchedText() string {
 		{xdstype.Listeners, func() proto.Message { return &listenerv3.Listener{} }},
 		{xdstype.Routes, func() proto.Message { return &routev3.RouteConfiguration{} }},
 		{xdstype.VirtualHosts, func() proto.Message { return &routev3.VirtualHost{} }},
+		{xdstype.Extensions, func() proto.Message { return &corev3.TypedExtensionConfig{} }},
 	} {
 		all := w.Published(typ.of)
 		lines := func(e *envoy.Encoded) []string {
@@ -76,7 +78,7 @@ func cutPatched(part string) (below, by string, patched bool) {
 	if by, ok := strings.CutPrefix(part, "added by "); ok {
 		return "nothing", by, true
 	}
-	for _, kind := range []string{"sidecar ", "router ", "telemetry "} {
+	for _, kind := range []string{"sidecar ", "router ", "telemetry ", "extended "} {
 		if below, by, ok := strings.Cut(part, "/"+kind); ok {
 			return below, kind + by, true
 		}

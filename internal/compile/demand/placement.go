@@ -32,6 +32,7 @@ type Placement struct {
 	Sources      mesh.Labels // those of the proxy's labels that sourceLabels of some VirtualService ask for
 	Holder       Holder      // who it is, where Secrets are concerned
 	Telemetry    string      // which Telemetries of its namespace hold for it; empty: none
+	Extensions   string      // which extensions hold for it; empty: none
 	Policies     policy.Set  // of a gateway: which policies hold for it
 	Patches      string      // which patches change what it is sent, in their order; empty: none does
 }
@@ -71,19 +72,20 @@ func (t *Tables) declarePlacements() {
 				emit(
 					id,
 					Placement{
-						Layer:     mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(t.servedOf(r, p))},
-						Families:  p.Families(),
-						Locality:  t.networks.LocalityOf(r, p.Proxy),
-						Network:   t.networks.OfProxy(r, p.Proxy),
-						Machine:   t.networks.MachineOf(r, p.Proxy),
-						Cluster:   t.clusterOf(r, p),
-						Ranked:    ranked,
-						Ranks:     ranks,
-						Mutual:    p.Mutual,
-						Holder:    holderOf(p),
-						Policies:  t.policies.OfProxy(r, p),
-						Telemetry: t.telemetry.Of(r, p),
-						Patches:   t.patches.Of(r, p),
+						Layer:      mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(t.servedOf(r, p))},
+						Families:   p.Families(),
+						Locality:   t.networks.LocalityOf(r, p.Proxy),
+						Network:    t.networks.OfProxy(r, p.Proxy),
+						Machine:    t.networks.MachineOf(r, p.Proxy),
+						Cluster:    t.clusterOf(r, p),
+						Ranked:     ranked,
+						Ranks:      ranks,
+						Mutual:     p.Mutual,
+						Holder:     holderOf(p),
+						Policies:   t.policies.OfProxy(r, p),
+						Telemetry:  t.telemetry.Of(r, p),
+						Patches:    t.patches.Of(r, p),
+						Extensions: t.extensions.Of(r, p),
 					},
 				)
 				return
@@ -105,6 +107,7 @@ func (t *Tables) declarePlacements() {
 				Holder:       holderOf(p),
 				Telemetry:    t.telemetry.Of(r, p),
 				Patches:      t.patches.Of(r, p),
+				Extensions:   t.extensions.Of(r, p),
 			}
 			if k, ok := t.sidecars.Of(r, p); ok {
 				out.Sidecar = k

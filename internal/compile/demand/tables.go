@@ -29,13 +29,14 @@ type Tables struct {
 	reg                *registry.Tables
 	policies           *policy.Tables
 	patches, telemetry Held
+	extensions         Held
 	clients            *selects.Index[struct{}] // of DestinationRules
 	gateways           *selects.Index[struct{}] // of Gateways
 	sources            *table.Table[string, table.Rows[config.Key, []string]]
 	ranks              *table.Table[string, table.Rows[config.Key, []string]]
 }
 
-// Held tells which objects of a kind change what a proxy is sent: patches, Telemetries.
+// Held tells which objects of a kind change what a proxy is sent: patches, Telemetries, extensions.
 type Held interface {
 	// Of names them, in their order; empty: there are none.
 	Of(r *table.Reader, p vouch.Proxy) string
@@ -44,10 +45,11 @@ type Held interface {
 // Declare declares the package's tables.
 func Declare(
 	in *input.Tables, who *vouch.Tables, sidecars *sidecar.Tables, networks *network.Tables, reg *registry.Tables,
-	policies *policy.Tables, telemetry, patches Held,
+	policies *policy.Tables, telemetry, patches, extensions Held,
 ) *Tables {
 	t := &Tables{
 		in: in, who: who, sidecars: sidecars, networks: networks, reg: reg, policies: policies, telemetry: telemetry, patches: patches,
+		extensions: extensions,
 	}
 	t.declareSources()
 	t.declareRanks()
@@ -87,6 +89,9 @@ func (p Placement) String() string {
 	}
 	if p.Telemetry != "" {
 		s += " tells by " + p.Telemetry
+	}
+	if p.Extensions != "" {
+		s += " " + p.Extensions
 	}
 	if p.Patches != "" {
 		s += " patched for " + p.Patches

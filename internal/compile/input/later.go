@@ -53,7 +53,6 @@ var elsewhere = [...]string{"default_config", "ingress_service"}
 // declareLater notes what is accepted and kept but has no effect yet: whole kinds, and fields of the mesh's
 // configuration that say something else than their default.
 func (t *Tables) declareLater() {
-	t.declareUnenforced()
 	for _, in := range []*Objects{t.ProxyConfigs, t.Others} {
 		table.Derive(in, in.Name()+"/later", config.CompareKey, table.Same[struct{}],
 			func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {

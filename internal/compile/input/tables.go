@@ -63,7 +63,6 @@ type Tables struct {
 	settings     *table.Table[string, *meshconfig.MeshConfig]
 	extended     *table.Table[string, *extension]
 	clusterLocal *table.Table[string, clusterLocal]
-	open         []*unenforced
 	inputs       map[config.Kind]*table.Input[config.Key, *config.Object]
 	objects      []*Objects
 	byKind       map[config.Kind]*Objects

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	networking "istio.io/api/networking/v1alpha3"
@@ -46,7 +48,7 @@ func (t *Tables) declareRead() {
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(key, *amendment)) {
 			spec := config.Spec[*networking.EnvoyFilter](o)
 			for i, p := range spec.GetConfigPatches() {
-				if p.GetApplyTo() == networking.EnvoyFilter_BOOTSTRAP || hindrance(spec, p) != "" {
+				if p.GetApplyTo() == networking.EnvoyFilter_BOOTSTRAP || hindrance(p) != "" {
 					continue
 				}
 				out, field, err := amend.Read(p)
@@ -121,8 +123,9 @@ func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part 
 	}
 	clusters, held := t.added(proxies, xdstype.Clusters)
 	listeners, _ := t.added(proxies, xdstype.Listeners)
+	extensions := t.extensions(proxies)
 	t.declareUnmatched(held)
-	return append(parts, clusters, listeners)
+	return append(parts, clusters, listeners, extensions)
 }
 
 // declareUnmatched tells authors of patches that are for a connected proxy and match nothing that any such proxy is sent.
@@ -152,6 +155,9 @@ func (t *Tables) declareUnmatched(views *table.Table[addedView, struct{}]) {
 
 // standsAlone says whether the patch puts something beside what there is, whatever that is.
 func (a *amendment) standsAlone() bool {
+	if a.Extension(amend.Inbound, amend.Outbound, amend.Gateway) != nil && a.Adds() {
+		return true
+	}
 	for _, typ := range []xdstype.Type{xdstype.Clusters, xdstype.Listeners} {
 		if a.addition(typ, true) != nil || a.addition(typ, false) != nil {
 			return true
@@ -172,16 +178,71 @@ func compareAdded(a, b addedView) int {
 
 func (v addedView) shelf() mesh.Shelf { return mesh.Shelf{Layer: v.layer, Part: "added by " + v.set} }
 
-// added is what patches add of a type, and which sets of patches are for connected proxies, by layer.
-func (t *Tables) added(proxies *demand.Tables, typ xdstype.Type) (demand.Part, *table.Table[addedView, struct{}]) {
-	name := "added " + strings.ToLower(typ.String())
-	views := demand.DeclareViews(proxies, name+"/views", compareAdded, func(v addedView) mesh.Layer { return v.layer },
+func addedViews(proxies *demand.Tables, name string) demand.Views[addedView] {
+	return demand.DeclareViews(proxies, name+"/views", compareAdded, func(v addedView) mesh.Layer { return v.layer },
 		func(p demand.Placement) []addedView {
 			if p.Patches == "" {
 				return nil
 			}
 			return []addedView{{p.Layer, p.Patches}}
 		})
+}
+
+// extensions are the configurations of filters that ask for them by name (applyTo EXTENSION_CONFIG), as patches have made them one
+// after the other.
+func (t *Tables) extensions(proxies *demand.Tables) demand.Part {
+	const name = "added extension configs"
+	views := addedViews(proxies, name)
+	published := table.Derive(views.Table, name, mesh.CompareResourceKey, envoy.Same,
+		func(r *table.Reader, v addedView, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			gateway, keys := keysOf(v.set)
+			now := map[string]*corev3.TypedExtensionConfig{}
+			by := map[string][]string{}
+			for _, k := range keys {
+				a, ok := table.Get(r, t.read, k)
+				if !ok {
+					continue
+				}
+				value := a.Extension(contextsOf(gateway)...)
+				if value == nil {
+					continue
+				}
+				name := value.GetName()
+				changed, err := a.Extend(now[name])
+				if err != nil || changed.Matched {
+					by[name] = append(by[name], k.String())
+				}
+				if err != nil {
+					t.note(r, k, "the patch cannot be applied: "+err.Error())
+					continue
+				}
+				if changed.Matched && t.encoded(r, k, changed.Message.(envoy.Message), nil) != nil {
+					now[name] = changed.Message.(*corev3.TypedExtensionConfig)
+				}
+			}
+			for _, name := range slices.Sorted(maps.Keys(now)) {
+				e := envoy.Encode(now[name])
+				e.Amended = by[name]
+				emit(mesh.ResourceKey{Shelf: v.shelf(), Name: name}, e)
+			}
+		})
+	t.matched = append(t.matched, table.Index(published, name+"/by", cmp.Compare[string],
+		func(_ mesh.ResourceKey, e *envoy.Encoded) []string { return e.Amended }))
+	return views.Part(xdstype.Extensions, addedView.shelf, published)
+}
+
+// contextsOf are those of what a kind of proxy has.
+func contextsOf(gateway bool) []amend.Context {
+	if gateway {
+		return []amend.Context{amend.Gateway}
+	}
+	return []amend.Context{amend.Inbound, amend.Outbound}
+}
+
+// added is what patches add of a type, and which sets of patches are for connected proxies, by layer.
+func (t *Tables) added(proxies *demand.Tables, typ xdstype.Type) (demand.Part, *table.Table[addedView, struct{}]) {
+	name := "added " + strings.ToLower(typ.String())
+	views := addedViews(proxies, name)
 	published := table.Derive(views.Table, name, mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, v addedView, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			gateway, keys := keysOf(v.set)
@@ -213,11 +274,7 @@ type named interface {
 
 // addition is what a patch adds of a type to what a kind of proxy has.
 func (a *amendment) addition(typ xdstype.Type, gateway bool) named {
-	contexts := []amend.Context{amend.Inbound, amend.Outbound}
-	if gateway {
-		contexts = []amend.Context{amend.Gateway}
-	}
-	for _, c := range contexts {
+	for _, c := range contextsOf(gateway) {
 		switch m := a.Added(c).(type) {
 		case *clusterv3.Cluster:
 			if typ == xdstype.Clusters {

@@ -2,6 +2,7 @@ package patch
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -39,10 +40,13 @@ type patch struct {
 	agents  bool // it is of the bootstrap, which agents make
 	side    side
 	version *regexp.Regexp // that the proxy's version matches (match.proxy.proxyVersion)
+	// metadata is what the proxy says of itself, in these very texts (match.proxy.metadata).
+	metadata map[string]string
 }
 
 func samePatch(a, b patch) bool {
-	return a.key == b.key && a.agents == b.agents && a.side == b.side && a.version.String() == b.version.String()
+	return a.key == b.key && a.agents == b.agents && a.side == b.side && a.version.String() == b.version.String() &&
+		maps.Equal(a.metadata, b.metadata)
 }
 
 // filter is what of an EnvoyFilter says whom its patches are for, and when they are applied. It is immutable.
@@ -88,15 +92,19 @@ func Declare(in *input.Tables, who *vouch.Tables) *Tables {
 			}
 		})
 	table.Derive(in.EnvoyFilters, "bootstrap patches/notes", config.CompareKey, table.Same[struct{}],
-		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) { note(r, o) })
+		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) { t.noteIdle(r, o) })
 	t.filters = selects.Declare(
 		in.EnvoyFilters,
 		"bootstrap patches/for",
 		same,
 		func(o *config.Object) (selects.Selector, filter, bool) {
 			f := read(o)
-			labels := mesh.MakeLabels(config.Spec[*networking.EnvoyFilter](o).GetWorkloadSelector().GetLabels())
-			return selects.Selector{Namespace: o.Namespace, Labels: labels}, f, len(f.patches) > 0
+			spec := config.Spec[*networking.EnvoyFilter](o)
+			return selects.Selector{
+				Namespace: o.Namespace,
+				Labels:    mesh.MakeLabels(spec.GetWorkloadSelector().GetLabels()),
+				Targets:   selects.TargetsOf(nil, spec.GetTargetRefs()),
+			}, f, len(f.patches) > 0
 		},
 	)
 	t.declareRead()
@@ -128,7 +136,7 @@ func (t *Tables) shelves(r *table.Reader, id mesh.ProxyID, _ demand.Placement) [
 
 // selecting are the filters of the root namespace, and those of the proxy's own, that select a proxy by what it says of itself.
 func (t *Tables) selecting(r *table.Reader, proxy vouch.Proxy) (root, own []selects.Entry[filter]) {
-	holding := t.filters.For(r, t.in.RootNamespace(r), selects.Workload{Namespace: proxy.Namespace, Labels: proxy.Said})
+	holding := t.filters.For(r, t.in.RootNamespace(r), proxy.Workload())
 	return slices.Concat(holding.Root(), holding.RootOwn()), slices.Concat(holding.Namespace(), holding.Own())
 }
 
@@ -140,11 +148,15 @@ func (t *Tables) hold(r *table.Reader, e selects.Entry[filter], proxy vouch.Prox
 			out = append(out, p)
 		}
 	}
-	if len(out) == 0 || proxy.Labels.SelectedBy(e.Labels) {
+	if len(out) == 0 || proxy.SelectedBy(e.Selector) {
 		return out
 	}
 	if o, ok := table.Get(r, t.in.EnvoyFilters, e.Key); ok {
-		r.Note(vouch.Unvouched(o, "spec.workloadSelector", proxy))
+		field := "spec.workloadSelector"
+		if e.Targets != "" {
+			field = "spec.targetRefs"
+		}
+		r.Note(vouch.Unvouched(o, field, proxy))
 	}
 	return nil
 }
@@ -153,6 +165,11 @@ func (t *Tables) hold(r *table.Reader, e selects.Entry[filter], proxy vouch.Prox
 func (p patch) means(proxy vouch.Proxy) bool {
 	if p.side == sidecars && proxy.Type != mesh.Sidecar || p.side == gateways && proxy.Type != mesh.Router {
 		return false
+	}
+	for name, want := range p.metadata {
+		if said, ok := proxy.Metadata.Get(name); !ok || said != want {
+			return false
+		}
 	}
 	return p.version.MatchString(proxy.Version)
 }
@@ -171,12 +188,12 @@ func read(o *config.Object) filter {
 	out := filter{priority: spec.GetPriority()}
 	for i, p := range spec.GetConfigPatches() {
 		version, err := regexp.Compile(p.GetMatch().GetProxy().GetProxyVersion())
-		if err != nil || hindrance(spec, p) != "" {
+		if err != nil || hindrance(p) != "" {
 			continue
 		}
 		out.patches = append(out.patches, patch{
 			key: key{o.Key, i}, side: sideOf(p.GetMatch().GetContext()), version: version,
-			agents: p.GetApplyTo() == networking.EnvoyFilter_BOOTSTRAP,
+			agents: p.GetApplyTo() == networking.EnvoyFilter_BOOTSTRAP, metadata: p.GetMatch().GetProxy().GetMetadata(),
 		})
 	}
 	return out
@@ -193,29 +210,26 @@ func sideOf(c networking.EnvoyFilter_PatchContext) side {
 }
 
 // hindrance is why a patch has no effect; empty: it has.
-func hindrance(spec *networking.EnvoyFilter, p *networking.EnvoyFilter_EnvoyConfigObjectPatch) string {
+func hindrance(p *networking.EnvoyFilter_EnvoyConfigObjectPatch) string {
 	boot := p.GetApplyTo() == networking.EnvoyFilter_BOOTSTRAP
 	switch {
 	case !boot && !amend.Known(p.GetApplyTo()):
 		return "patches of " + p.GetApplyTo().String()
 	case boot && p.GetPatch().GetOperation() != networking.EnvoyFilter_Patch_MERGE:
 		return "operations on a bootstrap other than MERGE"
-	case len(spec.GetTargetRefs()) > 0:
-		return "targetRefs"
-	case len(p.GetMatch().GetProxy().GetMetadata()) > 0:
-		return "matches by proxy.metadata"
 	}
 	return ""
 }
 
-// note says which of an object's patches have no effect.
-func note(r *table.Reader, o *config.Object) {
+// noteIdle says which of an object's patches have no effect.
+func (t *Tables) noteIdle(r *table.Reader, o *config.Object) {
 	spec := config.Spec[*networking.EnvoyFilter](o)
 	for i, p := range spec.GetConfigPatches() {
-		if why := hindrance(spec, p); why != "" {
+		if why := hindrance(p); why != "" {
 			r.Note(input.NotYet(o, fmt.Sprintf("spec.configPatches[%d]", i), why))
 		}
 	}
+	selects.NoteTargets(r, o, t.in.RootNamespace(r), "EnvoyFilters", spec.GetTargetRefs())
 }
 
 // encode writes a patch with its place in the order of patches (EnvoyFilter.priority): those of the root namespace

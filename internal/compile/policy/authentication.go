@@ -66,7 +66,7 @@ func (t *Tables) declareAuthentications(who *vouch.Tables) {
 			for i, rule := range spec.GetJwtRules() {
 				v.rules = append(v.rules, authentication.Rule{Spec: rule, Keys: t.keys(r, o, i, rule, v)})
 			}
-			t.noteTargets(r, o, spec.GetTargetRefs())
+			selects.NoteTargets(r, o, t.in.RootNamespace(r), "policies", spec.GetTargetRefs())
 			emit(k, v)
 		})
 	t.declareAsked()
@@ -115,7 +115,7 @@ func (t *Tables) declareWaiting(who *vouch.Tables) {
 		func(o *config.Object) (selects.Selector, bool) { return authenticationSelector(o), true })
 	t.Waiting = table.Derive(who.Proxies, "waiting/keys", cmp.Compare[mesh.ProxyID], table.Same[struct{}],
 		func(r *table.Reader, id mesh.ProxyID, p vouch.Proxy, emit func(mesh.ProxyID, struct{})) {
-			h := index.For(r, t.in.RootNamespace(r), workloadOf(p))
+			h := index.For(r, t.in.RootNamespace(r), p.Workload())
 			if len(h.Own())+len(h.Namespace())+len(h.RootOwn())+len(h.Root()) > 0 {
 				emit(id, struct{}{})
 			}

@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	securityv1beta1 "istio.io/api/security/v1beta1"
-	typev1beta1 "istio.io/api/type/v1beta1"
 
 	"fairway/internal/compile/selects"
 	"fairway/internal/config"
@@ -29,29 +28,14 @@ func (t *Tables) declareAuthorizations() {
 			for _, f := range c.Faults {
 				r.Note(o.Problem(f.Field, code.Uncompiled, mesh.Error, "this cannot be carried out: "+f.Why+"; "+instead(c), ""))
 			}
-			t.noteTargets(r, o, config.Spec[*securityv1beta1.AuthorizationPolicy](o).GetTargetRefs())
+			targets := config.Spec[*securityv1beta1.AuthorizationPolicy](o).GetTargetRefs()
+			selects.NoteTargets(r, o, t.in.RootNamespace(r), "policies", targets)
 			emit(k, c)
 		})
 	t.holds(t.in.AuthorizationPolicies, func(o *config.Object) selects.Selector {
 		spec := config.Spec[*securityv1beta1.AuthorizationPolicy](o)
 		return selectorOf(o, spec.GetSelector(), spec.GetTargetRef(), spec.GetTargetRefs()) //nolint:staticcheck // deprecated, still taken
 	})
-}
-
-// noteTargets says of targets that no proxy here stands for that the policy does not hold by them.
-func (t *Tables) noteTargets(r *table.Reader, o *config.Object, targets []*typev1beta1.PolicyTargetReference) {
-	for i, ref := range targets {
-		field, why := fmt.Sprintf("spec.targetRefs[%d]", i), ""
-		switch {
-		case ref.GetKind() == "Service" || ref.GetKind() == "ServiceEntry":
-			why = "policies for a " + ref.GetKind() + " hold at waypoints, and there are none in this mesh: by this target it holds nowhere"
-		case ref.GetKind() == "GatewayClass" && o.Namespace != t.in.RootNamespace(r):
-			why = "policies for a GatewayClass hold in the root namespace alone: by this target it holds nowhere"
-		default:
-			continue
-		}
-		r.Note(o.Problem(field, code.Unused, mesh.Warning, why, "select workloads by selector"))
-	}
 }
 
 // instead is what becomes of a rule that has something that cannot be matched.

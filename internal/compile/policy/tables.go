@@ -66,49 +66,16 @@ func (t *Tables) For(r *table.Reader, w selects.Workload) Set {
 	return MakeSet(keys...)
 }
 
-// The labels by which a gateway's workload says which Gateway it was made for, and of which class
-// (https://gateway-api.sigs.k8s.io/geps/gep-1762/), and the group of both kinds.
-const (
-	gatewayGroup = "gateway.networking.k8s.io"
-	gatewayName  = gatewayGroup + "/gateway-name"
-	gatewayClass = gatewayGroup + "/gateway-class-name"
-)
-
 // OfProxy names the policies that hold for what is beside a proxy, or is one.
-func (t *Tables) OfProxy(r *table.Reader, p vouch.Proxy) Set { return t.For(r, workloadOf(p)) }
-
-// workloadOf is what is beside a proxy, or is one. All labels count that it says of itself.
-func workloadOf(p vouch.Proxy) selects.Workload {
-	w := selects.Workload{Namespace: p.Namespace, Labels: p.Said}
-	if p.Type == mesh.Router {
-		if name, ok := p.Said.Get(gatewayName); ok {
-			w.Targets = append(w.Targets, selects.Target{Group: gatewayGroup, Kind: "Gateway", Name: name})
-		}
-		if name, ok := p.Said.Get(gatewayClass); ok {
-			w.Classes = append(w.Classes, selects.Target{Group: gatewayGroup, Kind: "GatewayClass", Name: name})
-		}
-	}
-	return w
-}
+func (t *Tables) OfProxy(r *table.Reader, p vouch.Proxy) Set { return t.For(r, p.Workload()) }
 
 // selectorOf is whom a policy is about, by its labels and targets.
 func selectorOf(
 	o *config.Object, labels *typev1beta1.WorkloadSelector, one *typev1beta1.PolicyTargetReference,
 	list []*typev1beta1.PolicyTargetReference,
 ) selects.Selector {
-	if one != nil {
-		list = append(slices.Clone(list), one)
-	}
-	var targets []selects.Target
-	for _, ref := range list {
-		group := ref.GetGroup()
-		if group == "core" {
-			group = ""
-		}
-		targets = append(targets, selects.Target{Group: group, Kind: ref.GetKind(), Name: ref.GetName()})
-	}
 	return selects.Selector{
-		Namespace: o.Namespace, Labels: mesh.MakeLabels(labels.GetMatchLabels()), Targets: selects.MakeTargets(targets...),
+		Namespace: o.Namespace, Labels: mesh.MakeLabels(labels.GetMatchLabels()), Targets: selects.TargetsOf(one, list),
 	}
 }
 

@@ -2,11 +2,17 @@ package selects
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	typev1beta1 "istio.io/api/type/v1beta1"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/table"
 )
 
 // Target is an object of the selecting object's namespace that stands for workloads: a Gateway, a Service, a ServiceEntry
@@ -33,16 +39,47 @@ func MakeTargets(list ...Target) Targets {
 	return Targets(b.String())
 }
 
-// TargetsOf gives the set that an object names, by targetRef and by targetRefs.
+// TargetsOf gives the set that an object names, by targetRef and by targetRefs. Group "core" is that of no name.
 func TargetsOf(one *typev1beta1.PolicyTargetReference, list []*typev1beta1.PolicyTargetReference) Targets {
 	if one != nil {
 		list = append(slices.Clip(list), one)
 	}
 	var out []Target
 	for _, ref := range list {
-		out = append(out, Target{ref.GetGroup(), ref.GetKind(), ref.GetName()})
+		group := ref.GetGroup()
+		if group == "core" {
+			group = ""
+		}
+		out = append(out, Target{group, ref.GetKind(), ref.GetName()})
 	}
 	return MakeTargets(out...)
+}
+
+// NoteTargets says of an object's targetRefs for which no proxy here stands that it does not hold by them. root is the root
+// namespace, what the object's kind in the plural.
+func NoteTargets(r *table.Reader, o *config.Object, root, what string, list []*typev1beta1.PolicyTargetReference) {
+	for i, ref := range list {
+		field, why := fmt.Sprintf("spec.targetRefs[%d]", i), ""
+		switch {
+		case ref.GetKind() == "Service" || ref.GetKind() == "ServiceEntry":
+			why = what + " for a " + ref.GetKind() + " hold at waypoints, and there are none in this mesh: by this target it holds nowhere"
+		case ref.GetKind() == "GatewayClass" && o.Namespace != root:
+			why = what + " for a GatewayClass hold in the root namespace alone: by this target it holds nowhere"
+		default:
+			continue
+		}
+		r.Note(o.Problem(field, code.Unused, mesh.Warning, why, "select workloads by selector"))
+	}
+}
+
+// StoodFor says whether one of the targets stands for a workload.
+func (s Targets) StoodFor(w Workload) bool {
+	for _, t := range s.all() {
+		if slices.Contains(w.Targets, t) || slices.Contains(w.Classes, t) {
+			return true
+		}
+	}
+	return false
 }
 
 // all lists the targets, in order.

@@ -58,14 +58,14 @@ func Declare(in *input.Tables, reg *registry.Tables) *Tables {
 // Of names the Telemetries of a proxy's own namespace that hold for it: the oldest of those for all of the namespace, and the
 // oldest of those that select it; empty: there is none. That of the root namespace holds for all.
 func (t *Tables) Of(r *table.Reader, p vouch.Proxy) string {
-	holding := t.index.For(r, t.in.RootNamespace(r), workload(p))
+	holding := t.index.For(r, t.in.RootNamespace(r), p.Workload())
 	var whole, own string
 	if list := holding.Namespace(); len(list) > 0 && p.Namespace != t.in.RootNamespace(r) {
 		whole = list[0].Key.Name
 	}
 	selects.Shadowed(r, t.in.Telemetries, "spec.selector", holding.Own())
 	for _, e := range holding.Own() {
-		if p.Labels.SelectedBy(e.Labels) {
+		if p.SelectedBy(e.Selector) {
 			own = e.Key.Name
 			break
 		}
@@ -77,15 +77,6 @@ func (t *Tables) Of(r *table.Reader, p vouch.Proxy) string {
 		return ""
 	}
 	return named + p.Namespace + "/" + whole + "/" + own
-}
-
-// workload is whom Telemetries select: by labels, and a gateway by the object of the Gateway API that it was made for.
-func workload(p vouch.Proxy) selects.Workload {
-	out := selects.Workload{Namespace: p.Namespace, Labels: p.Said}
-	if name, ok := p.Said.Get("gateway.networking.k8s.io/gateway-name"); ok && p.Type == mesh.Router {
-		out.Targets = []selects.Target{{Group: "gateway.networking.k8s.io", Kind: "Gateway", Name: name}}
-	}
-	return out
 }
 
 // named begins what Of returns, by which the shelves are known.

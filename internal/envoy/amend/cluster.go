@@ -1,6 +1,7 @@
 package amend
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -8,15 +9,19 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// MayChangeCluster says, by the name alone, whether the patch changes or removes a cluster.
+// MayChangeCluster says, by the name alone, whether the patch may change or remove a cluster: an inbound one's services are not in it.
 func (p *Patch) MayChangeCluster(context Context, name string) bool {
 	return p.to == networking.EnvoyFilter_CLUSTER && p.op != opAdd && p.in(context) && clusterMatches(p.match.GetCluster(), name)
 }
 
 // ChangeCluster applies the patch, of which [Patch.MayChangeCluster] is true.
 func (p *Patch) ChangeCluster(c *clusterv3.Cluster) (Changed, error) {
+	if !servesMatched(p.match.GetCluster(), c) {
+		return Changed{Message: c}, nil
+	}
 	if p.op == opRemove {
 		return Changed{Matched: true}, nil
 	}
@@ -30,6 +35,17 @@ func ClusterContext(name string) Context {
 		return Inbound
 	}
 	return Outbound
+}
+
+// servesMatched says whether an inbound cluster leads to the service that is matched, which its metadata names. Others are told by name.
+func servesMatched(m *networking.EnvoyFilter_ClusterMatch, c *clusterv3.Cluster) bool {
+	if m.GetService() == "" || m.GetName() != "" || ClusterContext(c.GetName()) != Inbound {
+		return true
+	}
+	list := c.GetMetadata().GetFilterMetadata()["istio"].GetFields()["services"].GetListValue().GetValues()
+	return slices.ContainsFunc(list, func(s *structpb.Value) bool {
+		return s.GetStructValue().GetFields()["host"].GetStringValue() == m.GetService()
+	})
 }
 
 // clusterMatches compares with "direction|port|subset|host" (EnvoyFilter.ClusterMatch).

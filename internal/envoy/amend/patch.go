@@ -1,11 +1,13 @@
 package amend
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
@@ -70,6 +72,7 @@ var operations = map[networking.EnvoyFilter_ApplyTo]struct {
 	networking.EnvoyFilter_HTTP_ROUTE: {
 		&routev3.Route{}, []op{opAdd, opRemove, opMerge, opLists, opBefore, opAfter, opFirst},
 	},
+	networking.EnvoyFilter_EXTENSION_CONFIG: {&corev3.TypedExtensionConfig{}, []op{opAdd, opMerge, opLists, opReplace}},
 }
 
 // Known says whether patches that apply to such a thing are read here at all.
@@ -104,6 +107,9 @@ func Read(p *networking.EnvoyFilter_EnvoyConfigObjectPatch) (_ *Patch, field str
 	out.value = proto.Clone(kind.message)
 	if err := protojson.Unmarshal(text, out.value); err != nil {
 		return nil, "patch.value", fmt.Errorf("it is no %s: %s", out.value.ProtoReflect().Descriptor().FullName(), plain(err))
+	}
+	if e, ok := out.value.(*corev3.TypedExtensionConfig); ok && e.GetName() == "" {
+		return nil, "patch.value.name", errors.New("filters ask for an extension config by its name, and it has none")
 	}
 	return out, "", nil
 }

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"fairway/internal/envoy/extension"
 	"fairway/internal/envoy/tls"
 )
 
@@ -63,15 +64,18 @@ func Build(p Params) (*bootstrapv3.Bootstrap, error) {
 }
 
 // identified is the node with what the control plane must know of its identity: nothing that needs certificates may be
-// sent to a proxy that gets none (mesh.Proxy.Mutual).
+// sent to a proxy that gets none (mesh.Proxy.Mutual); and with who fetches modules (mesh.Proxy.Modules).
 func (p Params) identified() Node {
 	n := p.Node
+	n.Metadata = maps.Clone(n.Metadata)
+	if n.Metadata == nil {
+		n.Metadata = map[string]any{}
+	}
 	if p.SecretsSocket == "" {
-		n.Metadata = maps.Clone(n.Metadata)
-		if n.Metadata == nil {
-			n.Metadata = map[string]any{}
-		}
 		n.Metadata["FAIRWAY_IDENTITY"] = "none"
+	}
+	if delete(n.Metadata, "FAIRWAY_EXTENSIONS"); p.ExtensionsSocket != "" {
+		n.Metadata["FAIRWAY_EXTENSIONS"] = "agent"
 	}
 	return n
 }
@@ -80,6 +84,9 @@ func staticClusters(p Params) []*clusterv3.Cluster {
 	out := []*clusterv3.Cluster{xdsCluster(p)}
 	if p.SecretsSocket != "" {
 		out = append(out, secretsCluster(p))
+	}
+	if p.ExtensionsSocket != "" {
+		out = append(out, agentsCluster(extension.AgentCluster, p.ExtensionsSocket, p.Token))
 	}
 	if p.Prometheus.Port != 0 {
 		out = append(out, adminCluster(p))
@@ -105,7 +112,7 @@ func staticListeners(p Params) []*listenerv3.Listener {
 const longestSocket = 108
 
 func checkSockets(p Params) error {
-	for _, path := range []string{p.DiscoverySocket, p.SecretsSocket, p.AdminSocket, p.AdminMoved} {
+	for _, path := range []string{p.DiscoverySocket, p.SecretsSocket, p.ExtensionsSocket, p.AdminSocket, p.AdminMoved} {
 		if len(path) >= longestSocket {
 			return fmt.Errorf(
 				"build bootstrap: the socket's path %s is longer than the %d bytes that the system allows; choose a shorter folder",

@@ -46,9 +46,13 @@ func xdsCluster(p Params) *clusterv3.Cluster {
 // secretsCluster is the agent's server of certificates. It is named by configuration that the control plane sends,
 // which does not know the token: so the cluster itself adds it to each stream.
 func secretsCluster(p Params) *clusterv3.Cluster {
-	c := pipeCluster(SecretsCluster, p.SecretsSocket)
+	return agentsCluster(SecretsCluster, p.SecretsSocket, p.Token)
+}
+
+func agentsCluster(name, socket, token string) *clusterv3.Cluster {
+	c := pipeCluster(name, socket)
 	c.ConnectTimeout = durationpb.New(time.Second)
-	c.TypedExtensionProtocolOptions = http2(nil, showing(p.Token)...)
+	c.TypedExtensionProtocolOptions = http2(nil, showing(token)...)
 	return c
 }
 

@@ -18,7 +18,10 @@ type Params struct {
 	// SecretsSocket is the unix socket of a server of certificates and keys (SDS), which configuration may name as
 	// cluster SecretsCluster; empty: there is none, and a cluster that names it never finishes warming.
 	SecretsSocket string
-	// Token is what Envoy shows at both sockets, under TokenHeader; empty: nothing.
+	// ExtensionsSocket is the unix socket of a server of filters whose Wasm modules somebody fetches, which configuration may name as
+	// cluster extension.AgentCluster; empty: there is none, and the control plane is told so.
+	ExtensionsSocket string
+	// Token is what Envoy shows at all three sockets, under TokenHeader; empty: nothing.
 	Token string
 	Admin HostPort // an IP address: Envoy does not resolve names here
 	// AdminSocket is the unix socket that the administration listens on, where it is to be no port; Admin is not used

@@ -303,6 +303,8 @@ const (
 	NoRules = "NoRules"
 	// NotEnforced: nothing carries a policy out, so what it would refuse is let through.
 	NotEnforced = "NotEnforced"
+	// NotRun: an extension cannot be run by some proxy, which does without it or refuses, as its failStrategy says.
+	NotRun = "NotRun"
 	// NoKeys: the keys of an issuer of tokens cannot be had, so every token of it is refused.
 	NoKeys = "NoKeys"
 	// NotYetValid: a certificate is not valid yet.

@@ -1,0 +1,450 @@
+package extensions
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	wasmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/wasm/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	extensionv3 "github.com/envoyproxy/go-control-plane/envoy/service/extension/v3"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	extensionsapi "istio.io/api/extensions/v1alpha1"
+
+	"fairway/internal/agent/relay"
+	"fairway/internal/envoy/extension"
+)
+
+// module is bytes that begin as a module does.
+func module(text string) []byte { return append([]byte("\x00asm\x01\x00\x00\x00"), text...) }
+
+func sum(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
+
+func newSet(t *testing.T, o Options) *Set {
+	t.Helper()
+	o.Dir, o.Socket, o.Log = filepath.Join(t.TempDir(), "wasm"), filepath.Join(t.TempDir(), "s"), slog.New(slog.DiscardHandler)
+	o.Retry = time.Millisecond
+	return New(o)
+}
+
+func archive(t *testing.T, files map[string][]byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	w := tar.NewWriter(z)
+	for name, content := range files {
+		if err := w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(content))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func asked(url, sum string) order {
+	return order{extension.Order{Module: extension.Module{URL: url, SHA256: sum}}, url + "\n" + sum + "\n"}
+}
+
+// TestDownload: what a server may and may not send.
+func TestDownload(t *testing.T) {
+	good := module("good")
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	zeros := make([]byte, 1<<20)
+	_, _ = z.Write(module(""))
+	for range mostUnpacked>>20 + 1 {
+		_, _ = z.Write(zeros)
+	}
+	_ = z.Close()
+	mux := http.NewServeMux()
+	serve := func(path string, body []byte) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) })
+	}
+	serve("/good", good)
+	serve("/archive", archive(t, map[string][]byte{"../../etc/plugin.wasm": good}))
+	serve("/empty-archive", archive(t, map[string][]byte{"readme": good}))
+	serve("/bomb", bomb.Bytes())
+	serve("/page", []byte("<html>"))
+	mux.HandleFunc("/endless", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(good)
+		for {
+			if _, err := w.Write(zeros); err != nil {
+				return
+			}
+		}
+	})
+	mux.HandleFunc("/long", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "999999999999") })
+	mux.HandleFunc("/moved", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/good", http.StatusFound) })
+	mux.HandleFunc("/loop", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/loop", http.StatusFound) })
+	mux.HandleFunc("/cloud", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://169.254.169.254/latest", http.StatusFound)
+	})
+	mux.HandleFunc("/local", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "file:///etc/passwd", http.StatusFound)
+	})
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	secured := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, server.URL+"/good", http.StatusFound)
+	}))
+	defer secured.Close()
+	s := newSet(t, Options{})
+	s.client.Transport.(*http.Transport).TLSClientConfig = secured.Client().Transport.(*http.Transport).TLSClientConfig
+	for _, c := range []struct{ url, sum, wrong string }{
+		{url: server.URL + "/good"},
+		{url: server.URL + "/good", sum: sum(good)},
+		{url: server.URL + "/good", sum: strings.Repeat("0", 64), wrong: "its SHA-256 is " + sum(good)},
+		{url: server.URL + "/archive", sum: sum(good)},
+		{url: server.URL + "/moved"},
+		{url: server.URL + "/empty-archive", wrong: "no .wasm file"},
+		{url: server.URL + "/bomb", wrong: "more than"},
+		{url: server.URL + "/endless", wrong: "more than"},
+		{url: server.URL + "/long", wrong: "more than"},
+		{url: server.URL + "/page", wrong: "no WebAssembly"},
+		{url: server.URL + "/none", wrong: "answers 404"},
+		{url: server.URL + "/loop", wrong: "again and again"},
+		{url: server.URL + "/cloud", wrong: "barred"},
+		{url: server.URL + "/local", wrong: "from http to file"},
+		{url: secured.URL, wrong: "from https to http"},
+		{url: "gopher://x", wrong: "no way"},
+		{url: "file:///no/such/file", wrong: "no such file"},
+	} {
+		got, err := s.fetch(t.Context(), asked(c.url, c.sum))
+		switch {
+		case c.wrong == "" && (err != nil || !bytes.Equal(got, good)):
+			t.Errorf("%s %s: %q, %v", c.url, c.sum, got, err)
+		case c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)):
+			t.Errorf("%s %s: %v, want %q", c.url, c.sum, err, c.wrong)
+		}
+	}
+}
+
+// hub is a registry on loopback. What it has not got the name of a blob for is not there.
+type hub struct {
+	*httptest.Server
+	blobs     map[string][]byte // by digest
+	manifests map[string][]byte // by tag or digest
+	user      string            // "user:password" that it asks for; empty: nobody is asked
+	realm     string            // where it sends for tokens; empty: it asks for a password itself
+	shown     []string          // what it was shown
+}
+
+func newHub(t *testing.T) *hub {
+	h := &hub{blobs: map[string][]byte{}, manifests: map[string][]byte{}}
+	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if auth := r.Header.Get("Authorization"); auth != "" {
+			h.shown = append(h.shown, auth)
+		}
+		if h.user != "" && r.Header.Get("Authorization") != "Basic "+base64.StdEncoding.EncodeToString([]byte(h.user)) {
+			w.Header().Set("WWW-Authenticate", `Basic realm="hub"`)
+			if h.realm != "" {
+				w.Header().Set("WWW-Authenticate", `Bearer realm="`+h.realm+`",service="hub"`)
+			}
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		of := h.manifests
+		if strings.Contains(r.URL.Path, "/blobs/") {
+			of = h.blobs
+		}
+		body, ok := of[r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]]
+		if !ok {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		if strings.Contains(r.URL.Path, "/manifests/") {
+			w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+		}
+		w.Header().Set("Docker-Content-Digest", "sha256:"+sum(body))
+		_, _ = w.Write(body)
+	}))
+	t.Cleanup(h.Close)
+	return h
+}
+
+func (h *hub) host() string { return h.Listener.Addr().String() }
+
+// image has an image of one layer, and gives the digest of its manifest.
+func (h *hub) image(t *testing.T, tag, kind string, layer []byte) string {
+	t.Helper()
+	h.blobs["sha256:"+sum(layer)] = layer
+	return h.manifest(t, tag, map[string]any{
+		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+		"layers": []any{map[string]any{"mediaType": kind, "digest": "sha256:" + sum(layer), "size": len(layer)}},
+	})
+}
+
+func (h *hub) manifest(t *testing.T, tag string, m any) string {
+	t.Helper()
+	raw, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.manifests[tag], h.manifests["sha256:"+sum(raw)] = raw, raw
+	return sum(raw)
+}
+
+// TestPull: images in their forms, verified by the digest of the manifest; what is wrong with others.
+func TestPull(t *testing.T) {
+	good := module("image")
+	h := newHub(t)
+	const tarred, raw = "application/vnd.oci.image.layer.v1.tar+gzip", "application/vnd.module.wasm.content.layer.v1+wasm"
+	digest := h.image(t, "raw", raw, good)
+	h.image(t, "latest", tarred, archive(t, map[string][]byte{"plugin.wasm": good}))
+	h.image(t, "page", raw, []byte("<html>"))
+	h.manifest(t, "index", map[string]any{"manifests": []any{
+		map[string]any{"digest": "sha256:" + strings.Repeat("0", 64), "size": 1, "platform": map[string]any{"architecture": "amd64"}},
+		map[string]any{"digest": "sha256:" + digest, "size": 1, "platform": map[string]any{"architecture": "wasm32"}},
+	}})
+	h.manifest(t, "bare", map[string]any{"schemaVersion": 2})
+	h.manifest(t, "huge", map[string]any{"layers": []any{map[string]any{"mediaType": raw, "digest": "sha256:" + digest, "size": 1 << 40}}})
+	h.manifest(t, "changed", map[string]any{"layers": []any{
+		map[string]any{"mediaType": raw, "digest": "sha256:" + sum([]byte("x")), "size": 9},
+	}})
+	h.blobs["sha256:"+sum([]byte("x"))] = []byte("x and y !")
+	s := newSet(t, Options{})
+	for _, c := range []struct{ image, sum, wrong string }{
+		{image: "/a/b:raw"},
+		{image: "/a/b:raw", sum: digest},
+		{image: "/a/b@sha256:" + digest, sum: digest},
+		{image: "/a/b"},
+		{image: "/a/b:index"},
+		{image: "/a/b:raw", sum: sum(good), wrong: "the image's digest is"},
+		{image: "/a/b:page", wrong: "no WebAssembly"},
+		{image: "/a/b:bare", wrong: "no layers"},
+		{image: "/a/b:huge", wrong: "more than"},
+		{image: "/a/b:changed", wrong: "digest"},
+		{image: "/a/b:none", wrong: "not found"},
+		{image: "/../b c", wrong: "names no image"},
+	} {
+		got, err := s.fetch(t.Context(), asked("oci://"+h.host()+c.image, c.sum))
+		switch {
+		case c.wrong == "" && (err != nil || !bytes.Equal(got, good)):
+			t.Errorf("%s %s: %q, %v", c.image, c.sum, got, err)
+		case c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)):
+			t.Errorf("%s %s: %v, want %q", c.image, c.sum, err, c.wrong)
+		}
+	}
+}
+
+// TestCredentials: a password goes to the registry that it is for, and to no other, nor to whom that sends to in the clear.
+func TestCredentials(t *testing.T) {
+	good := module("image")
+	const raw = "application/vnd.module.wasm.content.layer.v1+wasm"
+	own, other, thief := newHub(t), newHub(t), newHub(t)
+	own.image(t, "v1", raw, good)
+	other.image(t, "v1", raw, good)
+	own.user, other.user = "me:secret", "me:secret"
+	config, err := json.Marshal(map[string]any{"auths": map[string]any{
+		"http://" + own.host() + "/v1/": map[string]any{"auth": base64.StdEncoding.EncodeToString([]byte("me:secret"))},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSet(t, Options{Credentials: func() ([]byte, error) { return config, nil }})
+	if got, err := s.fetch(t.Context(), asked("oci://"+own.host()+"/a:v1", "")); err != nil || !bytes.Equal(got, good) {
+		t.Errorf("its own registry: %q, %v", got, err)
+	}
+	if _, err := s.fetch(t.Context(), asked("oci://"+other.host()+"/a:v1", "")); err == nil || len(other.shown) > 0 {
+		t.Errorf("another registry: %v, it was shown %q", err, other.shown)
+	}
+	own.realm = thief.URL + "/token"
+	if _, err := s.fetch(t.Context(), asked("oci://"+own.host()+"/a:v1", "")); err == nil || len(thief.shown) > 0 {
+		t.Errorf("a registry that sends elsewhere in the clear: %v, shown %q", err, thief.shown)
+	}
+}
+
+// stream is Envoy's, of extension configs.
+func stream(t *testing.T, path string) extensionv3.ExtensionConfigDiscoveryService_StreamExtensionConfigsClient {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///agent", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", path)
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	wire, err := extensionv3.NewExtensionConfigDiscoveryServiceClient(conn).StreamExtensionConfigs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wire
+}
+
+func plugin(url, name string) *extensionsapi.WasmPlugin {
+	return &extensionsapi.WasmPlugin{Url: url, PluginName: name}
+}
+
+func refusal(why string) *statuspb.Status { return &statuspb.Status{Message: why} }
+
+// TestServe: Envoy is given what is fetched; a module that cannot be had is reported and tried again; until one that is to replace
+// another is there, the other is served; a changed configuration needs no fetch; what is taken away is not served anew.
+func TestServe(t *testing.T) {
+	bodies := make(chan []byte, 8) // of answers; none: 503
+	asks := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asks++
+		select {
+		case b := <-bodies:
+			_, _ = w.Write(b)
+		default:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	defer server.Close()
+	s := newSet(t, Options{})
+	ctx, stop := context.WithCancel(t.Context())
+	up, over, reports := make(chan struct{}), make(chan error, 1), make(chan map[string]string, 64)
+	go func() { over <- s.Run(ctx, func() { close(up) }, func(f map[string]string) { reports <- f }) }()
+	defer func() {
+		stop()
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+	}()
+	<-up
+	wire := stream(t, s.o.Socket)
+	order := func(path, config string) {
+		t.Helper()
+		e, _, err := extension.OfPlugin("shop", "p", "1", plugin(server.URL+path, config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.take(relay.Update{Changed: []relay.Resource{{Name: e.Name, Body: e.Order("").Body}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const name = "extensions.istio.io/wasmplugin/shop.p"
+	if err := wire.Send(&discoveryv3.DiscoveryRequest{ResourceNames: []string{name}}); err != nil {
+		t.Fatal(err)
+	}
+	order("/one", "first")
+	if r := <-reports; !strings.Contains(r[name], "answers 503") {
+		t.Errorf("reported %q", r)
+	}
+	bodies <- module("one")
+	if r := <-reports; len(r) != 0 {
+		t.Errorf("reported %q", r)
+	}
+	is := func(want []byte, config string) {
+		t.Helper()
+		r, err := wire.Recv()
+		if err != nil || len(r.GetResources()) != 1 {
+			t.Fatalf("%v, %v", r, err)
+		}
+		c, w := &corev3.TypedExtensionConfig{}, &wasmv3.Wasm{}
+		if err := r.GetResources()[0].UnmarshalTo(c); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.GetTypedConfig().UnmarshalTo(w); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(w.GetConfig().GetVmConfig().GetCode().GetLocal().GetFilename())
+		if err != nil || !bytes.Equal(got, want) || w.GetConfig().GetRootId() != config {
+			t.Errorf("it runs %q as %q, %v, want %q as %q", got, w.GetConfig().GetRootId(), err, want, config)
+		}
+		if err := wire.Send(&discoveryv3.DiscoveryRequest{
+			ResourceNames: []string{name}, ResponseNonce: r.GetNonce(), VersionInfo: r.GetVersionInfo(),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is(module("one"), "first")
+	had := asks
+	order("/one", "second")
+	is(module("one"), "second")
+	if asks != had {
+		t.Errorf("another configuration of the same module took %d fetches", asks-had)
+	}
+	order("/two", "second")
+	if r := <-reports; !strings.Contains(r[name], "answers 503") {
+		t.Errorf("reported %q", r)
+	}
+	if _, versions, _ := s.served([]string{name}); len(versions) != 1 {
+		t.Error("what is to be replaced is not served until what replaces it is there")
+	}
+	bodies <- module("two")
+	<-reports
+	is(module("two"), "second")
+	if err := wire.Send(&discoveryv3.DiscoveryRequest{
+		ResourceNames: []string{name}, ResponseNonce: "3", ErrorDetail: refusal("it traps"),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-reports; !strings.Contains(r[name], "it traps") {
+		t.Errorf("reported %q", r)
+	}
+	if err := s.take(relay.Update{Removed: []string{name}}); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-reports; len(r) != 0 || len(s.Missing()) != 0 {
+		t.Errorf("reported %q, missing %q", r, s.Missing())
+	}
+}
+
+// TestKept: a module that is there is not fetched again, unless somebody wrote into it; of too many those go that nothing runs.
+func TestKept(t *testing.T) {
+	asks := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asks++
+		_, _ = w.Write(module(r.URL.Path))
+	}))
+	defer server.Close()
+	s := newSet(t, Options{})
+	file, err := s.get(t.Context(), asked(server.URL+"/a", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := s.get(t.Context(), asked(server.URL+"/a", "")); err != nil || again != file || asks != 1 {
+		t.Errorf("%s, %v after %d fetches", again, err, asks)
+	}
+	next := New(s.o) // of the same folder, that knows nothing but what a module has to be
+	if again, err := next.get(t.Context(), asked(server.URL+"/a", sum(module("/a")))); err != nil || again != file || asks != 1 {
+		t.Errorf("%s, %v after %d fetches", again, err, asks)
+	}
+	if err := os.WriteFile(file, module("not a"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := s.get(t.Context(), asked(server.URL+"/a", "")); err != nil || again != file || asks != 2 {
+		t.Errorf("%s, %v after %d fetches", again, err, asks)
+	}
+	s.states["x"] = &state{file: file}
+	for i := range mostModules + 8 {
+		if _, err := s.get(t.Context(), asked(fmt.Sprintf("%s/%d", server.URL, i), "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.mu.Lock()
+	s.tidy()
+	s.mu.Unlock()
+	all, err := os.ReadDir(s.o.Dir)
+	if _, there := os.Stat(file); err != nil || len(all) > mostModules || there != nil {
+		t.Errorf("%d files, %v; the one that runs: %v", len(all), err, there)
+	}
+}

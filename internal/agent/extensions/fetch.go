@@ -1,0 +1,186 @@
+package extensions
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"path"
+	"strings"
+	"syscall"
+	"time"
+
+	"fairway/internal/identity/safefile"
+)
+
+// Bounds of a fetch.
+const (
+	mostBytes     = 64 << 20 // of a module, and of what it is in
+	mostUnpacked  = 128 << 20
+	mostFiles     = 1024 // of an archive
+	mostRedirects = 5
+	fetchWithin   = time.Minute
+)
+
+// barred are networks that are not called, whatever name or redirect leads there: machines of clouds give out their credentials there.
+var barred = []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::/10")}
+
+// newClient makes the client of all fetches.
+func newClient() *http.Client {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
+		at, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		for _, p := range barred {
+			if p.Contains(at.Addr().Unmap().WithZone("")) {
+				return fmt.Errorf("%s is in %s, whose addresses are barred", at.Addr(), p)
+			}
+		}
+		return nil
+	}}
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
+			DisableCompression:  true, // what is unpacked is counted
+			TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: 30 * time.Second, IdleConnTimeout: 30 * time.Second,
+			MaxIdleConnsPerHost: 1, MaxResponseHeaderBytes: 64 << 10,
+		},
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if len(via) > mostRedirects {
+				return errors.New("it sends elsewhere again and again")
+			}
+			return secure(r.URL, via[0].URL)
+		},
+	}
+}
+
+// secure refuses to go on in the clear from where it was not.
+func secure(to, from *url.URL) error {
+	if to.Scheme != "https" && (to.Scheme != "http" || from.Scheme != "http") {
+		return fmt.Errorf("it sends from %s to %s", from.Scheme, to.Scheme)
+	}
+	return nil
+}
+
+// fetch gets a module: of a file, a server or a registry. sum is what it has to be, in hex; empty: anything.
+func (s *Set) fetch(ctx context.Context, o order) (module []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
+	defer cancel()
+	u, err := url.Parse(o.URL)
+	if err != nil {
+		return nil, errors.New("its address cannot be read")
+	}
+	switch u.Scheme {
+	case "file":
+		module, err = safefile.Read(u.Path, mostBytes)
+	case "http", "https":
+		module, err = s.download(ctx, u)
+	case "oci":
+		return s.pull(ctx, strings.TrimPrefix(o.URL, "oci://"), o.SHA256)
+	default:
+		err = fmt.Errorf("%q is no way to fetch a module", u.Scheme)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if sum := sha256.Sum256(module); o.SHA256 != "" && hex.EncodeToString(sum[:]) != o.SHA256 {
+		return nil, fmt.Errorf("its SHA-256 is %x, and sha256 says %s", sum, o.SHA256)
+	}
+	return module, isModule(module)
+}
+
+// download gets a module over HTTP, by itself or in an archive.
+func (s *Set) download(ctx context.Context, u *url.URL) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Accept-Encoding", "identity")
+	answer, err := s.client.Do(r)
+	if err != nil {
+		return nil, withoutURL(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the server answers %d", answer.StatusCode)
+	}
+	if answer.ContentLength > mostBytes {
+		return nil, errTooLarge
+	}
+	return unpack(&bounded{answer.Body, mostBytes})
+}
+
+// withoutURL leaves out the address, which may hold what is not for logs.
+func withoutURL(err error) error {
+	var of *url.Error
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
+}
+
+var errTooLarge = fmt.Errorf("it has more than the %d MiB that a module may have", mostBytes>>20)
+
+// bounded reads no more than so many bytes, and says so where there are more.
+type bounded struct {
+	from io.Reader
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.from.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, errTooLarge
+	}
+	return n, err
+}
+
+// unpack reads a module that is there by itself, or in a tar archive, each of which may be compressed by gzip. Names in an archive
+// choose the module, and are no paths of this machine.
+func unpack(from io.Reader) ([]byte, error) {
+	r := bufio.NewReaderSize(from, 1024)
+	if head, _ := r.Peek(2); bytes.Equal(head, []byte{0x1f, 0x8b}) {
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			return nil, err
+		}
+		defer z.Close()
+		r = bufio.NewReaderSize(&bounded{z, mostUnpacked}, 1024)
+	}
+	if head, _ := r.Peek(262); len(head) < 262 || string(head[257:262]) != "ustar" {
+		return io.ReadAll(&bounded{r, mostBytes})
+	}
+	archive := tar.NewReader(r)
+	for range mostFiles {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return nil, errors.New("the archive holds no .wasm file")
+		}
+		if err != nil {
+			return nil, err
+		}
+		if h.Typeflag == tar.TypeReg && path.Ext(h.Name) == ".wasm" {
+			return io.ReadAll(&bounded{archive, mostBytes})
+		}
+	}
+	return nil, fmt.Errorf("the archive has more than %d files", mostFiles)
+}
+
+// isModule says what is wrong with what calls itself a module (WebAssembly, "Binary Format: Modules").
+func isModule(b []byte) error {
+	if !bytes.HasPrefix(b, []byte("\x00asm\x01\x00\x00\x00")) {
+		return errors.New("it is no WebAssembly module")
+	}
+	return nil
+}

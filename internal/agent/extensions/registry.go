@@ -1,0 +1,201 @@
+package extensions
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+// mostManifest bounds a manifest and what is told of it, in bytes.
+const mostManifest = 1 << 20
+
+// pull gets a module of an image: the layer that is one, else the archive that holds one. sum is what the manifest's SHA-256 has to
+// be, in hex; empty: any.
+func (s *Set) pull(ctx context.Context, reference, sum string) ([]byte, error) {
+	repo, err := remote.NewRepository(reference)
+	if err != nil {
+		return nil, fmt.Errorf("%q names no image: %w", reference, err)
+	}
+	host := repo.Reference.Host()
+	repo.PlainHTTP, repo.MaxMetadataBytes = s.inTheClear(host), mostManifest
+	transport := guarded{s.client.Transport, host, repo.PlainHTTP}
+	repo.Client = &auth.Client{
+		Client:     &http.Client{Transport: transport, CheckRedirect: s.client.CheckRedirect},
+		Credential: func(_ context.Context, of string) (auth.Credential, error) { return s.credential(of, host) },
+	}
+	at := repo.Reference.Reference
+	if at == "" {
+		at = "latest"
+	}
+	manifest, err := s.manifest(ctx, repo, at, sum, true)
+	if err != nil {
+		return nil, withoutURL(err)
+	}
+	layer, err := choose(manifest.Layers)
+	if err != nil {
+		return nil, err
+	}
+	if layer.Size > mostBytes {
+		return nil, errTooLarge
+	}
+	r, err := repo.Blobs().Fetch(ctx, layer)
+	if err != nil {
+		return nil, withoutURL(err)
+	}
+	defer r.Close()
+	raw, err := content.ReadAll(&bounded{r, mostBytes}, layer) // it compares size and digest
+	if err != nil {
+		return nil, err
+	}
+	module, err := unpack(bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	return module, isModule(module)
+}
+
+// manifest reads that of an image; of an index, that of the first image in it that is for Wasm, else the first.
+func (s *Set) manifest(ctx context.Context, repo *remote.Repository, at, sum string, index bool) (*ocispec.Manifest, error) {
+	desc, r, err := repo.Manifests().FetchReference(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	if desc.Size > mostManifest {
+		return nil, errors.New("the manifest is too large")
+	}
+	if sum != "" && desc.Digest.String() != "sha256:"+sum {
+		return nil, fmt.Errorf("the image's digest is %s, and sha256 says %s", desc.Digest, sum)
+	}
+	raw, err := content.ReadAll(&bounded{r, mostManifest}, desc)
+	if err != nil {
+		return nil, err
+	}
+	var both struct {
+		ocispec.Manifest
+		Manifests []ocispec.Descriptor `json:"manifests"`
+	}
+	if err := json.Unmarshal(raw, &both); err != nil {
+		return nil, fmt.Errorf("read the manifest: %w", err)
+	}
+	if len(both.Manifests) == 0 {
+		return &both.Manifest, nil
+	}
+	if !index {
+		return nil, errors.New("an index of images leads to another one")
+	}
+	next := both.Manifests[0]
+	for _, m := range both.Manifests {
+		if m.Platform != nil && strings.HasPrefix(m.Platform.Architecture, "wasm") {
+			next = m
+			break
+		}
+	}
+	return s.manifest(ctx, repo, next.Digest.String(), "", false)
+}
+
+// choose is the layer with the module: the first that says that it is one; else the last, which is an archive
+// (https://github.com/solo-io/wasm/blob/master/spec/spec-compat.md).
+func choose(layers []ocispec.Descriptor) (ocispec.Descriptor, error) {
+	for _, l := range layers {
+		if strings.HasSuffix(l.MediaType, "wasm") {
+			return l, nil
+		}
+	}
+	if len(layers) == 0 {
+		return ocispec.Descriptor{}, errors.New("the image has no layers")
+	}
+	return layers[len(layers)-1], nil
+}
+
+// inTheClear says whether a registry is spoken to without TLS: one of this machine.
+func (s *Set) inTheClear(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = host
+	}
+	ip, err := netip.ParseAddr(name)
+	return name == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// guarded refuses to show who asks in the clear, but to a registry of this machine.
+type guarded struct {
+	to    http.RoundTripper
+	host  string
+	plain bool // the registry is of this machine
+}
+
+func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme != "https" && !(g.plain && r.URL.Host == g.host) {
+		return nil, fmt.Errorf("the registry sends to %s without TLS", r.URL.Host)
+	}
+	return g.to.RoundTrip(r)
+}
+
+// mostCredentials bounds the file of credentials, in bytes.
+const mostCredentials = 1 << 20
+
+// credential is what a registry is shown, of those that the machine has in the form of Docker's config.json; none for any other host
+// than the image's own.
+func (s *Set) credential(of, host string) (auth.Credential, error) {
+	if of != host || s.o.Credentials == nil {
+		return auth.EmptyCredential, nil
+	}
+	raw, err := s.o.Credentials()
+	if err != nil || len(raw) == 0 {
+		return auth.EmptyCredential, err
+	}
+	return credentialOf(raw, host)
+}
+
+// credentialOf reads Docker's config.json, which Secrets of type kubernetes.io/dockerconfigjson hold too.
+func credentialOf(raw []byte, host string) (auth.Credential, error) {
+	var config struct {
+		Auths map[string]struct {
+			Auth, Username, Password string
+		} `json:"auths"`
+	}
+	if err := json.Unmarshal(raw, &config); err != nil {
+		return auth.EmptyCredential, errors.New("the credentials of registries are no JSON of Docker's form")
+	}
+	for name, a := range config.Auths {
+		if hostOf(name) != host {
+			continue
+		}
+		if a.Auth != "" {
+			text, err := base64.StdEncoding.DecodeString(a.Auth)
+			user, password, ok := strings.Cut(string(text), ":")
+			if err != nil || !ok {
+				return auth.EmptyCredential, fmt.Errorf("the credentials of %s are not user:password in base64", host)
+			}
+			a.Username, a.Password = user, password
+		}
+		return auth.Credential{Username: a.Username, Password: a.Password}, nil
+	}
+	return auth.EmptyCredential, nil
+}
+
+// hostOf is the registry that an entry of such a file is for: "registry.example.com", or an address of an older form.
+func hostOf(name string) string {
+	if _, rest, ok := strings.Cut(name, "://"); ok {
+		name = rest
+	}
+	name, _, _ = strings.Cut(name, "/")
+	if name == "index.docker.io" || name == "docker.io" {
+		return "registry-1.docker.io"
+	}
+	return name
+}

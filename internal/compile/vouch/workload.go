@@ -1,0 +1,41 @@
+package vouch
+
+import (
+	"fairway/internal/compile/selects"
+	"fairway/internal/mesh"
+)
+
+// The labels by which a gateway's workload says which Gateway it was made for, and of which class
+// (https://gateway-api.sigs.k8s.io/geps/gep-1762/), and the group of both kinds.
+const (
+	gatewayGroup = "gateway.networking.k8s.io"
+	gatewayName  = gatewayGroup + "/gateway-name"
+	gatewayClass = gatewayGroup + "/gateway-class-name"
+)
+
+// Workload is what is beside a proxy, or is one, as objects select it: by labels, and a gateway by the object of the Gateway API
+// that it was made for. All labels count that the proxy says of itself.
+func (p Proxy) Workload() selects.Workload { return p.workload(p.Said) }
+
+// SelectedBy says whether an object selects the proxy by labels that are vouched for: whoever gives something to whom it selects
+// asks it of those that select Workload, and tells the author where it is not so (Unvouched).
+func (p Proxy) SelectedBy(s selects.Selector) bool {
+	if s.Targets != "" {
+		return s.Targets.StoodFor(p.workload(p.Labels))
+	}
+	return p.Labels.SelectedBy(s.Labels)
+}
+
+func (p Proxy) workload(labels mesh.Labels) selects.Workload {
+	w := selects.Workload{Namespace: p.Namespace, Labels: p.Said}
+	if p.Type != mesh.Router {
+		return w
+	}
+	if name, ok := labels.Get(gatewayName); ok {
+		w.Targets = append(w.Targets, selects.Target{Group: gatewayGroup, Kind: "Gateway", Name: name})
+	}
+	if name, ok := labels.Get(gatewayClass); ok {
+		w.Classes = append(w.Classes, selects.Target{Group: gatewayGroup, Kind: "GatewayClass", Name: name})
+	}
+	return w
+}

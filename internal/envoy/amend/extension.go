@@ -1,0 +1,68 @@
+package amend
+
+import (
+	"errors"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/envoy"
+)
+
+// Extension is the extension config of which the patch has something to say, for proxies that have traffic of one of the contexts;
+// nil: none.
+func (p *Patch) Extension(contexts ...Context) *corev3.TypedExtensionConfig {
+	e, ok := p.value.(*corev3.TypedExtensionConfig)
+	if !ok {
+		return nil
+	}
+	for _, c := range contexts {
+		if p.in(c) {
+			return e
+		}
+	}
+	return nil
+}
+
+// Extend gives the extension config of the patch's name as the patch has it, of which Extension is not nil. have is the one that
+// there is; nil: none. An ADD leaves one alone that there is, the others change nothing where there is none.
+func (p *Patch) Extend(have *corev3.TypedExtensionConfig) (Changed, error) {
+	value := p.value.(*corev3.TypedExtensionConfig)
+	given := Changed{Message: have}
+	if have == nil {
+		given.Message = nil
+	}
+	if (p.op == opAdd) != (have == nil) {
+		return given, nil
+	}
+	out := proto.CloneOf(value)
+	if p.merges() {
+		out = proto.CloneOf(have)
+		if err := p.mergeInto(out); err != nil {
+			return given, err
+		}
+	}
+	if err := repack(out); err != nil {
+		return given, err
+	}
+	return Changed{out, true}, nil
+}
+
+// repack has what is packed validate itself.
+func repack(e *corev3.TypedExtensionConfig) error {
+	if e.GetTypedConfig() == nil {
+		return errors.New("it has no typed_config")
+	}
+	m, err := e.GetTypedConfig().UnmarshalNew()
+	if err != nil {
+		return err
+	}
+	if v, ok := m.(envoy.Message); ok {
+		if err := v.ValidateAll(); err != nil {
+			return err
+		}
+	}
+	e.TypedConfig = envoy.Any(m)
+	return nil
+}

@@ -1,0 +1,61 @@
+package mesh
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Metadata is what a node says of itself in texts, in canonical form: equal metadata are equal texts. The empty text is none.
+type Metadata string
+
+// What of a node's metadata is kept: an entry that is longer is not, nor are those that come, by name, when there are so many bytes.
+const (
+	maxMetadataEntry = maxNodeText
+	maxMetadata      = 8 << 10
+)
+
+// MakeMetadata keeps the entries that are texts (EnvoyFilter.ProxyMatch.metadata: "only string key-value pairs are processed").
+func MakeMetadata(md map[string]any) Metadata {
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(md)) {
+		value, ok := md[key].(string)
+		if !ok || len(key) > maxMetadataEntry || len(value) > maxMetadataEntry || !utf8.ValidString(key) || !utf8.ValidString(value) {
+			continue
+		}
+		one := strconv.Quote(key) + strconv.Quote(value)
+		if b.Len()+len(one) > maxMetadata {
+			break
+		}
+		b.WriteString(one)
+	}
+	return Metadata(b.String())
+}
+
+// Get is the text that stands under a name; false: there is none.
+func (m Metadata) Get(name string) (string, bool) {
+	for rest := string(m); rest != ""; {
+		key, after, ok := cutQuoted(rest)
+		value, after, good := cutQuoted(after)
+		if !ok || !good {
+			return "", false // nothing of MakeMetadata
+		}
+		if key == name {
+			return value, true
+		}
+		rest = after
+	}
+	return "", false
+}
+
+// cutQuoted takes a quoted text off the front of another.
+func cutQuoted(s string) (value, rest string, ok bool) {
+	quoted, err := strconv.QuotedPrefix(s)
+	if err != nil {
+		return "", s, false
+	}
+	value, err = strconv.Unquote(quoted)
+	return value, s[len(quoted):], err == nil
+}

@@ -1,0 +1,93 @@
+package relay
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"fairway/test/envoy/live"
+	"fairway/test/rig"
+)
+
+// TestModules: an agent fetches the modules of WasmPlugins, from a server and from a registry. While one cannot be had requests are
+// refused, or with FAIL_OPEN go on without it, and the object says why; one that replaces another is in force without a new Envoy.
+func TestModules(t *testing.T) {
+	w := newWorld(t)
+	w.Backend(t, "app")
+	w.rules = documents(w.services(1), w.vouched("web"))
+	w.start()
+	var up atomic.Bool
+	image := live.WasmModule("x-wasm", "image")
+	manifest := fmt.Appendf(nil, `{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "layers": `+
+		`[{"mediaType": "application/vnd.module.wasm.content.layer.v1+wasm", "digest": "sha256:%x", "size": %d}]}`,
+		sha256.Sum256(image), len(image))
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		switch {
+		case !up.Load():
+			rw.WriteHeader(http.StatusServiceUnavailable)
+		case strings.Contains(r.URL.Path, "/manifests/"):
+			rw.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+			_, _ = rw.Write(manifest)
+		case strings.Contains(r.URL.Path, "/blobs/"):
+			_, _ = rw.Write(image)
+		default:
+			_, _ = rw.Write(live.WasmModule("x-wasm", "server"))
+		}
+	}))
+	defer server.Close()
+	plugin := func(url, fail string) {
+		t.Helper()
+		w.plane.Apply(t, "plugin", rig.Text(t, "plugin.yaml", rig.Pairs("name", "first", "url", url, "fail", fail)))
+	}
+	plugin(server.URL+"/a.wasm", "FAIL_CLOSE")
+	w.introduce()
+	w.launch("--discoveryAddress", w.options.SecureAddr)
+	w.await("ready", func(f facts) bool { return f.Ready && connected(f) })
+	w.answers(http.StatusServiceUnavailable, "")
+	w.told("has not got the module, and tries again: the server answers 503")
+	plugin(server.URL+"/a.wasm", "FAIL_OPEN")
+	w.answers(http.StatusOK, "")
+
+	up.Store(true)
+	w.answers(http.StatusOK, "server")
+	w.told("")
+	plugin("oci://"+server.Listener.Addr().String()+"/some/image:v1", "FAIL_CLOSE")
+	w.answers(http.StatusOK, "image")
+	if f := w.await("ready", func(f facts) bool { return f.Ready }); f.Envoys.Starts != 1 || f.Envoys.Handovers != 0 {
+		t.Errorf("Envoy was replaced: %+v", f.Envoys)
+	}
+}
+
+// answers waits until a request of the workload is answered so, and has the header that a module adds.
+func (w *world) answers(status int, header string) {
+	w.t.Helper()
+	rig.Eventually(w.t, func() error {
+		r, err := live.Try(live.Request{To: w.Addr("web", 8000), Host: "s0.test"})
+		if err == nil && (r.Status != status || r.Echo.Header.Get("x-wasm") != header) {
+			err = fmt.Errorf("%d with x-wasm %q, want %d with %q", r.Status, r.Echo.Header.Get("x-wasm"), status, header)
+		}
+		return err
+	})
+}
+
+// told waits until the WasmPlugin's problems say something, or, where that is empty, until there are none.
+func (w *world) told(text string) {
+	w.t.Helper()
+	rig.Eventually(w.t, func() error {
+		var all []string
+		for _, p := range w.plane.Discovery.Problems() {
+			if p.Object.Kind == "WasmPlugin" {
+				all = append(all, p.Message)
+			}
+		}
+		if said := strings.Join(all, "\n"); text == "" && said != "" || !strings.Contains(said, text) {
+			return errors.New("problems are " + said + ", want " + text)
+		}
+		return nil
+	})
+}
