@@ -98,6 +98,12 @@ func DialTLS(t testing.TB, address string, config *tls.Config) (string, error) {
 	return converse(t, conn), nil
 }
 
+// Converse is DialTCP on a connection that is made, which it closes.
+func Converse(t testing.TB, conn net.Conn) string {
+	t.Helper()
+	return converse(t, conn)
+}
+
 func converse(t testing.TB, conn net.Conn) string {
 	t.Helper()
 	defer conn.Close()
