@@ -22,8 +22,8 @@ import (
 func (s *script) ownMesh(t testing.TB, ts *testscript.TestScript, args []string) error {
 	s.m = live.Start(t, live.Options{MeshConfig: ts.ReadFile(args[0])})
 	s.own = true
-	for _, name := range args[1:] {
-		s.m.ClientNode(t, live.Node{Name: name, Sotw: s.sotw})
+	for i, name := range args[1:] {
+		s.m.ClientNode(t, live.Node{Name: name, Sotw: s.sotw, Locality: mesh.ParseLocality([]string{"here/a", "there/a"}[min(i, 1)])})
 	}
 	return nil
 }
@@ -198,7 +198,7 @@ func (s *script) connect(t testing.TB, words []string) (func() string, error) {
 			}
 			conn = own
 		}
-		if name := live.Converse(t, conn); name != "" {
+		if name := live.Converse(conn); name != "" {
 			return name
 		}
 		return noAnswer

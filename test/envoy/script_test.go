@@ -32,7 +32,8 @@ import (
 //	secure NAME CERT [AUTH]      an HTTPS server at port 8080; with an authority clients have to show a certificate of it
 //	tls NAME CERT [AUTH]         one that greets connections, at port 9443
 //	localhost NAME               an HTTP server at a port of 127.0.0.1 that the system chooses
-//	mesh FILE [SIDECAR]…         a mesh of the script's own from here on, by this mesh configuration, with sidecars of clients
+//	mesh FILE [SIDECAR]…         a mesh of the script's own from here on, by this mesh configuration, with sidecars of clients: the
+//	                             first in here/a, others in there/a
 //	reconfigure FILE             another configuration of that mesh
 //	localtcp NAME…               servers that greet connections, at ports of 127.0.0.1 that the system chooses
 //	sidecar NAME [LABEL=VALUE]…  one more proxy; its label app is its name where no labels are given; @namespace=, @locality= and
@@ -52,7 +53,8 @@ import (
 //	await REQUEST -> ANSWER      the same, until the answer is as wanted
 //	share N REQUEST -> SHARES    who answers N requests: "v1=90..110 v2=*"; * is the rest, and nobody else may answer
 //	stick N REQUEST              30 values in the place of {}: each one meets one backend, all together meet N
-//	dial N NAME:PORT [WORD]… -> SHARES  who takes N connections; "closed" are those that nobody greets. The words are by=, as= and
+//	dial N NAME:PORT [WORD]… -> SHARES  who takes N connections; "closed" are those that nobody
+//	                             greets, or that end before an answer. The words are by=, as= and
 //	                             those of TLS that a REQUEST may have
 //	start N REQUEST              sends N requests, which need no answer before the script ends
 //	clusters PROXY NAME…         the services' clusters that it holds, and no other
@@ -103,7 +105,8 @@ func scripts(t *testing.T, m *live.Mesh, sotw bool, folder string) {
 		"stick": {(*script).stick, 2}, "clusters": {(*script).clusters, 1}, "stat": {(*script).stat, 3},
 		"issuer": {(*script).issuer, 1}, "token": {(*script).token, 2}, "rotate": {(*script).rotate, 1},
 		"silence": {(*script).silence, 1}, "speak": {(*script).speak, 1},
-		"authorizer": {(*script).authorizer, 1}, "announced": {(*script).announced, 1}, "socket": {(*script).socket, 1}, "localtcp": {(*script).localTCP, 1},
+		"authorizer": {(*script).authorizer, 1}, "announced": {(*script).announced, 1}, "socket": {(*script).socket, 1},
+		"localtcp":  {(*script).localTCP, 1},
 		"authority": {(*script).authority, 1}, "certificate": {(*script).certificate, 3}, "secret": {(*script).secret, 2},
 		"secure": {(*script).secure, 2}, "tls": {(*script).tlsServer, 2}, "start": {(*script).start, 2},
 		"hold":   {(*script).hold, 1},
