@@ -38,7 +38,7 @@ func (c certified) word(kind, name string) (string, bool) {
 
 func (s *script) authority(t testing.TB, names []string) error {
 	for _, name := range names {
-		s.certified.authorities[name] = live.NewAuthority(t, name)
+		s.certified.authorities[name] = s.m.Authority(t, name)
 	}
 	return nil
 }
