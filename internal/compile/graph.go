@@ -36,7 +36,7 @@ import (
 // Options of a Graph. The zero value is useful.
 type Options struct {
 	DomainSuffix  string // of names of services inside the mesh; "" is cluster.local
-	RootNamespace string // where mesh-wide objects live; "" leaves it to MeshConfig, and that to istio-system
+	RootNamespace string // where mesh-wide objects live, unless MeshConfig names a place; "": istio-system
 	Cluster       string // that the control plane's rules come from: of services that several clusters have its version goes first
 	Keys          input.Keys
 	Resolves      bool // somebody resolves the names of gateways (Networks.Names)

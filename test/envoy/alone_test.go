@@ -18,7 +18,7 @@ func TestAlone(t *testing.T) {
 		t.Run(fmt.Sprintf("sotw %t", sotw), func(t *testing.T) {
 			m := live.Start(t, live.Options{})
 			m.Proxy(t, live.Node{Name: gateway, Router: true, Labels: map[string]string{"istio": "ingressgateway"}, Sotw: sotw})
-			scripts(t, m, "testdata/alone")
+			scripts(t, m, sotw, "testdata/alone")
 		})
 	}
 }

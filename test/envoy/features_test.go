@@ -61,7 +61,7 @@ func show(t *testing.T, sotw bool, all []feature) {
 			f.show(t, m)
 		})
 	}
-	scripts(t, m, "testdata/features")
+	scripts(t, m, sotw, "testdata/features")
 }
 
 // bothProtocols runs a test over delta xDS and over the state of the world, side by side.

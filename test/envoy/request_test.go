@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"regexp"
@@ -25,6 +26,12 @@ var method = regexp.MustCompile(`^[A-Z]+$`)
 //	port=8001          the port of it, in the place of 8000
 //	as=NAME            mutual TLS with an identity that the script made
 //	to=NAME:PORT       a gateway's, or any other, address in the place of a sidecar
+//	by=NAME            the client's own address
+//	body=TEXT          what is sent along
+//	sni= trust= cert=  TLS: the server name, the authority that is believed (without it anybody is), the certificate that is shown;
+//	tls= cipher= curve= the version (1.2), a cipher suite by its name of Go, a curve (P-256)
+//
+// The word http2 has the client speak HTTP/2.
 func (s *script) request(args []string) (r live.Request, answer []string, err error) {
 	end := slices.Index(args, "->")
 	if end < 1 {
@@ -32,6 +39,7 @@ func (s *script) request(args []string) (r live.Request, answer []string, err er
 	}
 	words, answer := args[:end], args[end+1:]
 	from, port := client, live.HTTPPort
+	secure, encrypted := &tls.Config{InsecureSkipVerify: true}, false
 	if method.MatchString(words[0]) && len(words) > 1 {
 		r.Method, words = words[0], words[1:]
 	}
@@ -39,15 +47,29 @@ func (s *script) request(args []string) (r live.Request, answer []string, err er
 	r.Path = "/" + r.Path
 	for _, word := range words[1:] {
 		name, sign, value := split(word)
+		known := false
+		if sign == '=' {
+			if known, err = s.certified.client(secure, name, value); err != nil {
+				return r, nil, err
+			}
+		}
 		switch {
+		case known:
+			encrypted = true
 		case sign == ':':
 			r = with(r, name, value)
+		case word == "http2":
+			r.HTTP2 = true
+		case name == "body":
+			r.Body = value
+		case name == "by":
+			r.Dial = live.Bound(s.m.IP(value))
 		case name == "as":
 			own, ok := s.identities[value]
 			if !ok {
 				return r, nil, fmt.Errorf("the script has no identity %q", value)
 			}
-			r.TLS = own.TLS
+			r.TLS = asWorkload(own)
 		case name == "from":
 			from = value
 		case name == "port":
@@ -61,6 +83,9 @@ func (s *script) request(args []string) (r live.Request, answer []string, err er
 		default:
 			return r, nil, fmt.Errorf("no word of a request: %q", word)
 		}
+	}
+	if encrypted {
+		r.TLS = secure
 	}
 	if r.To == "" {
 		r.To = s.m.Addr(from+"-egress", port)
@@ -96,7 +121,12 @@ func split(word string) (name string, sign byte, value string) {
 //	server=v1               the backend that answered, and of what that backend received
 //	path= host= sni=        the path with its query, the authority, the server name,
 //	protocol=HTTP/2.0       the version of HTTP,
+//	proxy=2                 the version of the PROXY header before it,
 //	seen.x-route:one        a header, several values joined by commas
+//	tls=1.3 cert=a.test     of TLS the version, and whose the server's certificate is
+//	has=TEXT                a text that is in what the backend received ("received" alone)
+//
+// The only word "closed" is no answer at all.
 func check(r live.Reply, answer []string) error {
 	for _, word := range answer {
 		got, want, err := part(r, word)
@@ -145,6 +175,15 @@ func part(r live.Reply, word string) (got, want string, err error) {
 		return r.Echo.Protocol, want, nil
 	case "sni":
 		return r.Echo.SNI, want, nil
+	case "proxy":
+		return r.Echo.Proxy, want, nil
+	case "tls", "cert":
+		return shown(r.TLS, name), want, nil
+	case "has":
+		if strings.Contains(r.Echo.Body, want) {
+			return want, want, nil
+		}
+		return r.Echo.Body, want, nil
 	case "body":
 		return r.Body, want, nil
 	case "took":

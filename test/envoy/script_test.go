@@ -20,14 +20,30 @@ import (
 // script is a case that is data alone: a txtar file below testdata/features, or testdata/alone, with its commands first, the
 // rules they apply after them. ${ip:NAME} is an address of the mesh, and ${port:NAME} the port of a backend that localhost
 // started; ${issuer:NAME} is the address of an issuer, ${keys:NAME} its key set, and ${token:NAME} a token; ${wasm:VALUE} is the
-// path of a Wasm module that adds the header x-wasm. In commands they stand between quotation marks ('${ip:NAME}').
+// path of a Wasm module that adds the header x-wasm. ${file:NAME} is the path of a file, or of a server's unix socket; ${ca:NAME},
+// ${cert:NAME} and ${key:NAME} are files of an authority and of certificates. In commands they stand between quotation marks
+// ('${ip:NAME}').
 //
 //	backend NAME…                HTTP servers, at port 8080 of the addresses of their names
 //	tcp NAME…                    servers that greet connections, at port 9000
+//	announced NAME…              HTTP servers that take connections with a PROXY header alone, at port 8080
+//	socket NAME…                 HTTP servers at the unix sockets ${file:NAME}
+//	authorizer NAME…             servers of Envoy's authorization by gRPC, at port 8080; "fail" has them refuse
+//	authority NAME…              authorities of certificates
+//	certificate NAME AUTH HOST   a certificate that an authority signs
+//	secret NAME CERT [AUTH]      applies a Secret with a certificate ("-" for none), and the authority of clients
+//	secure NAME CERT [AUTH]      an HTTPS server at port 8080; with an authority clients have to show a certificate of it
+//	tls NAME CERT [AUTH]         one that greets connections, at port 9443
 //	localhost NAME               an HTTP server at a port of 127.0.0.1 that the system chooses
-//	sidecar NAME [LABEL=VALUE]…  one more proxy; its label app is its name where no labels are given
+//	mesh FILE [SIDECAR]…         a mesh of the script's own from here on, by this mesh configuration, with sidecars of clients: the
+//	                             first in here/a, others in there/a
+//	reconfigure FILE             another configuration of that mesh
+//	localtcp NAME…               servers that greet connections, at ports of 127.0.0.1 that the system chooses
+//	sidecar NAME [LABEL=VALUE]…  one more proxy; its label app is its name where no labels are given; @namespace=, @locality= and
+//	                             @network= are no labels
 //	gateway NAME LABEL=VALUE…    one more gateway
-//	identity NAME…               identities of service accounts of those names, for requests (as=NAME)
+//	identity NAME…               identities of service accounts of those names ("web", "shop/web", "td.example/shop/web"), for
+//	                             requests (as=NAME)
 //	workload NAME [LABEL=VALUE]… a sidecar whose identity is that of the service account of its name
 //	issuer NAME…                 issuers of tokens (OpenID Connect)
 //	rotate NAME                  the issuer has another key from now on
@@ -40,9 +56,16 @@ import (
 //	await REQUEST -> ANSWER      the same, until the answer is as wanted
 //	share N REQUEST -> SHARES    who answers N requests: "v1=90..110 v2=*"; * is the rest, and nobody else may answer
 //	stick N REQUEST              30 values in the place of {}: each one meets one backend, all together meet N
-//	dial N NAME:PORT -> SHARES   who takes N connections
+//	dial N NAME:PORT [WORD]… -> SHARES  who takes N connections; "closed" are those that nobody
+//	                             greets, or that end before an answer. The words are by=, as= and
+//	                             those of TLS that a REQUEST may have
+//	start N REQUEST              sends N requests, which need no answer before the script ends
 //	clusters PROXY NAME…         the services' clusters that it holds, and no other
-//	stat PROXY REGEXP N          waits until what is counted adds up to N at least
+//	stat PROXY REGEXP N          waits until what is counted adds up to N at least, or until one statistic is N ("=3")
+//	hold NAME:PORT               opens a connection, and says nothing
+//	logged FILE REGEXP…          waits until a line of ${file:FILE} matches each
+//	unlogged FILE REGEXP…        no line of it matches any
+//	problem KIND NAME CODE       waits until an object has a problem of the code
 //	received BACKEND WORD…       waits for a request with these words of an answer
 //	count BACKEND N              how many requests came since this was last asked
 //	fail BACKEND N               the next N requests are answered 503
@@ -57,6 +80,10 @@ type script struct {
 	tokens   map[string]string
 	folder   string      // of its own
 	trust    *live.Trust // of identities; nil before the first
+	sotw     bool        // proxies speak the state-of-the-world protocol
+	own      bool        // the mesh is the script's own
+
+	certified certified
 	// identities are those of service accounts.
 	identities map[string]live.Identity
 }
@@ -68,7 +95,7 @@ type (
 )
 
 // scripts runs all of a folder side by side, in one mesh.
-func scripts(t *testing.T, m *live.Mesh, folder string) {
+func scripts(t *testing.T, m *live.Mesh, sotw bool, folder string) {
 	t.Helper()
 	commands := map[string]func(*testscript.TestScript, bool, []string){}
 	for name, c := range map[string]struct {
@@ -82,6 +109,12 @@ func scripts(t *testing.T, m *live.Mesh, folder string) {
 		"stick": {(*script).stick, 2}, "clusters": {(*script).clusters, 1}, "stat": {(*script).stat, 3},
 		"issuer": {(*script).issuer, 1}, "token": {(*script).token, 2}, "rotate": {(*script).rotate, 1},
 		"silence": {(*script).silence, 1}, "speak": {(*script).speak, 1},
+		"authorizer": {(*script).authorizer, 1}, "announced": {(*script).announced, 1}, "socket": {(*script).socket, 1},
+		"localtcp":  {(*script).localTCP, 1},
+		"authority": {(*script).authority, 1}, "certificate": {(*script).certificate, 3}, "secret": {(*script).secret, 2},
+		"secure": {(*script).secure, 2}, "tls": {(*script).tlsServer, 2}, "start": {(*script).start, 2},
+		"hold":   {(*script).hold, 1},
+		"logged": {(*script).logged, 2}, "unlogged": {(*script).unlogged, 2}, "problem": {(*script).problem, 3},
 		"received": {(*script).received, 2}, "count": {(*script).count, 2}, "fail": {(*script).fail, 2},
 	} {
 		commands[name] = command(func(s *script, t testing.TB, _ *testscript.TestScript, args []string) error {
@@ -97,6 +130,8 @@ func scripts(t *testing.T, m *live.Mesh, folder string) {
 			return nil
 		})
 	}
+	commands["mesh"] = command((*script).ownMesh)
+	commands["reconfigure"] = command((*script).reconfigure)
 	testscript.Run(t, testscript.Params{
 		Dir:  folder,
 		Cmds: commands,
@@ -104,7 +139,8 @@ func scripts(t *testing.T, m *live.Mesh, folder string) {
 			env.Values[testingKey{}] = env.T().(testing.TB)
 			env.Values[scriptKey{}] = &script{
 				m: m, backends: map[string]*live.Backend{}, counted: map[string]int{}, ports: map[string]int{},
-				issuers: map[string]*live.Issuer{}, tokens: map[string]string{}, folder: env.T().(testing.TB).TempDir(),
+				issuers: map[string]*live.Issuer{}, tokens: map[string]string{}, folder: env.T().(testing.TB).TempDir(), sotw: sotw,
+				certified: newCertified(),
 			}
 			return nil
 		},
@@ -147,6 +183,8 @@ func (s *script) word(word string) (string, bool) {
 	case "token":
 		token, ok := s.tokens[name]
 		return token, ok
+	case "ca", "cert", "key":
+		return s.certified.word(kind, name)
 	case "issuer", "keys":
 		i, ok := s.issuers[name]
 		if !ok {
@@ -249,9 +287,15 @@ func (s *script) workload(t testing.TB, args []string) error {
 }
 
 func (s *script) proxy(t testing.TB, args []string, n live.Node) error {
-	n.Name = args[0]
+	n.Name, n.Sotw = args[0], s.sotw
 	for _, a := range args[1:] {
 		label, value, _ := strings.Cut(a, "=")
+		if strings.HasPrefix(label, "@") {
+			if err := place(&n, label, value); err != nil {
+				return err
+			}
+			continue
+		}
 		if n.Labels == nil {
 			n.Labels = map[string]string{}
 		}
@@ -278,15 +322,28 @@ func (s *script) ask(t testing.TB, args []string) error {
 	if err != nil {
 		return err
 	}
+	if slices.Equal(want, []string{noAnswer}) {
+		return unanswered(r)
+	}
 	return check(live.Send(t, r), want)
 }
 
 func (s *script) await(t testing.TB, args []string) error {
 	r, want, err := s.request(args)
-	if err == nil {
-		rig.Eventually(t, func() error { return check(live.Send(t, r), want) })
+	if err != nil {
+		return err
 	}
-	return err
+	rig.Eventually(t, func() error {
+		if slices.Equal(want, []string{noAnswer}) {
+			return unanswered(r)
+		}
+		reply, err := live.Try(r)
+		if err != nil {
+			return err
+		}
+		return check(reply, want)
+	})
+	return nil
 }
 
 func (s *script) share(t testing.TB, args []string) error {
@@ -306,15 +363,19 @@ func (s *script) dial(t testing.TB, args []string) error {
 	if err != nil {
 		return err
 	}
-	to, err := s.address(args[1])
-	if err != nil || args[2] != "->" {
-		return fmt.Errorf("N NAME:PORT -> SHARES, not %q: %v", args, err)
+	end := slices.Index(args, "->")
+	if end < 2 {
+		return fmt.Errorf("N NAME:PORT [WORD]… -> SHARES, not %q", args)
+	}
+	connect, err := s.connect(t, args[1:end])
+	if err != nil {
+		return err
 	}
 	got := map[string]int{}
 	for range n {
-		got[live.DialTCP(t, to)]++
+		got[connect()]++
 	}
-	return shares(n, got, args[3:])
+	return shares(n, got, args[end+1:])
 }
 
 func (s *script) stick(t testing.TB, args []string) error {
@@ -358,11 +419,21 @@ func outbound(t testing.TB, e *live.Envoy) []string {
 }
 
 func (s *script) stat(t testing.TB, args []string) error {
-	least, err := strconv.ParseInt(args[2], 10, 64)
-	if err == nil {
-		s.m.Envoy(args[0]).AwaitStat(t, args[1], least)
+	e := s.m.Envoy(args[0])
+	if e == nil {
+		return fmt.Errorf("the mesh has no proxy %q", args[0])
 	}
-	return err
+	text, exact := strings.CutPrefix(args[2], "=")
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case err != nil:
+		return err
+	case exact:
+		e.AwaitStatIs(t, args[1], n)
+	default:
+		e.AwaitStat(t, args[1], n)
+	}
+	return nil
 }
 
 func (s *script) received(t testing.TB, args []string) error {

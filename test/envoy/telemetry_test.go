@@ -40,7 +40,7 @@ func TestTelemetry(t *testing.T) {
 				return nil
 			})
 			m.Delete(t, "Telemetry istio-system/logged")
-			scripts(t, m, "testdata/telemetry")
+			scripts(t, m, sotw, "testdata/telemetry")
 		})
 	}
 }

@@ -53,12 +53,16 @@ func (t *Tables) DomainSuffix() string {
 // OwnRegistry is the registry of the cluster that rules come from.
 func (t *Tables) OwnRegistry() string { return mesh.RegistryOf(t.opts.Cluster) }
 
-// RootNamespace is the namespace whose objects hold for the whole mesh.
+// usualRoot is the root namespace where nobody names one, and what MeshConfig says then (config.DefaultMeshConfig).
+const usualRoot = "istio-system"
+
+// RootNamespace is the namespace whose objects hold for the whole mesh: MeshConfig.rootNamespace where it names another than the usual
+// one, else that of the options.
 func (t *Tables) RootNamespace(r *table.Reader) string {
-	if t.opts.RootNamespace != "" {
-		return t.opts.RootNamespace
+	if said := t.field(r, "root_namespace").GetRootNamespace(); said != "" && said != usualRoot {
+		return said
 	}
-	return orString(t.field(r, "root_namespace").GetRootNamespace(), "istio-system")
+	return orString(t.opts.RootNamespace, usualRoot)
 }
 
 // OutboundPolicy is what becomes of traffic to hosts that no one declared: MeshConfig.outboundTrafficPolicy, ALLOW_ANY by default.

@@ -73,7 +73,7 @@ type Tables struct {
 // Options are what the program's flags say and no object does.
 type Options struct {
 	DomainSuffix  string // of names of services inside the mesh; "" is cluster.local
-	RootNamespace string // where mesh-wide objects live; "" leaves it to MeshConfig.rootNamespace, and that to istio-system
+	RootNamespace string // where mesh-wide objects live, unless MeshConfig.rootNamespace names another place; "": istio-system
 	Cluster       string // that rules come from: of services that several clusters have its version goes first; "": of none
 	Keys          Keys
 	// Resolves says that somebody resolves the names of gateways that are asked for, into Resolved.

@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,7 +28,12 @@ type Echo struct {
 	From     string // the peer's IP
 	SNI      string // with TLS
 	Client   string // common name of the certificate that the client presented
+	Proxy    string // version of the PROXY header before the request, with Announced
+	Body     string `json:"-"` // the first 64 KiB of it; for Await, never in an answer
 }
+
+// mostBody is how much of a request's body an Echo keeps.
+const mostBody = 64 << 10
 
 // Backend is an HTTP server. What it does besides answering 200, a request says in the header x-do:
 //
@@ -91,8 +97,27 @@ func (m *Mesh) serve(t testing.TB, name, address string, config *tls.Config) *Ba
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &Backend{Name: name, port: listener.Addr().(*net.TCPAddr).Port, news: make(chan struct{})}
+	return m.serveOn(t, name, listener, config)
+}
+
+// BackendOnSocket starts one at a unix socket.
+func (m *Mesh) BackendOnSocket(t testing.TB, name, path string) *Backend {
+	t.Helper()
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.serveOn(t, name, listener, nil)
+}
+
+func (m *Mesh) serveOn(t testing.TB, name string, listener net.Listener, config *tls.Config) *Backend {
+	t.Helper()
+	b := &Backend{Name: name, news: make(chan struct{})}
+	if address, ok := listener.Addr().(*net.TCPAddr); ok {
+		b.port = address.Port
+	}
 	server := &http.Server{
+		ConnContext:       announcedVersion,
 		Handler:           b,
 		ReadHeaderTimeout: rig.Bound,
 		TLSConfig:         config,
@@ -125,6 +150,12 @@ func (b *Backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if len(r.TLS.PeerCertificates) > 0 {
 			echo.Client = r.TLS.PeerCertificates[0].Subject.CommonName
 		}
+	}
+	echo.Proxy, _ = r.Context().Value(announcedKey{}).(string)
+	// Streams go on for as long as their clients like: what is asked to be answered at once is not read to its end.
+	if !strings.HasPrefix(r.Header.Get("content-type"), "application/grpc") {
+		body, _ := io.ReadAll(io.LimitReader(r.Body, mostBody))
+		echo.Body = string(body)
 	}
 	b.note(echo)
 	w.Header().Set("x-server", b.Name)

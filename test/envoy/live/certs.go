@@ -32,10 +32,26 @@ type Pair struct {
 	tls.Certificate
 }
 
-// NewAuthority makes an authority.
+// NewAuthority makes an authority, whose files are there until the test ends.
 func NewAuthority(t testing.TB, name string) *Authority {
 	t.Helper()
-	a := &Authority{dir: t.TempDir(), key: newKey(t), Pool: x509.NewCertPool()}
+	return newAuthority(t, name, t.TempDir())
+}
+
+// Authority makes an authority whose files are there as long as the mesh, like the rules that name them: a proxy that is started later
+// reads them, too.
+func (m *Mesh) Authority(t testing.TB, name string) *Authority {
+	t.Helper()
+	dir, err := os.MkdirTemp(m.dir, "authority-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newAuthority(t, name, dir)
+}
+
+func newAuthority(t testing.TB, name, dir string) *Authority {
+	t.Helper()
+	a := &Authority{dir: dir, key: newKey(t), Pool: x509.NewCertPool()}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(
 			1,

@@ -24,6 +24,7 @@ type Request struct {
 	Path   string // "/" when empty
 	Method string // GET when empty
 	Header map[string]string
+	Body   string
 	HTTP2  bool        // cleartext HTTP/2 with prior knowledge
 	TLS    *tls.Config // HTTPS; its ServerName is the server name sent
 	Mark   Mark        // whose connection it is, where the kernel redirects
@@ -40,6 +41,7 @@ type Reply struct {
 	Body   string
 	Echo   Echo // of the backend; empty where none answered
 	Took   time.Duration
+	TLS    *tls.ConnectionState // nil without TLS
 }
 
 // Send sends one request on a connection of its own. No answer at all fails the test. A refused connection, or a socket
@@ -111,7 +113,7 @@ func (c *client) do(ctx context.Context) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	reply := Reply{Status: resp.StatusCode, Header: resp.Header, Body: string(body), Took: time.Since(start)}
+	reply := Reply{Status: resp.StatusCode, Header: resp.Header, Body: string(body), Took: time.Since(start), TLS: resp.TLS}
 	if resp.Header.Get("x-server") != "" && strings.HasPrefix(reply.Body, "{") {
 		err = json.Unmarshal(body, &reply.Echo)
 	}
@@ -133,7 +135,7 @@ func (r Request) http(ctx context.Context) (*http.Request, error) {
 	if filepath.IsAbs(to) {
 		to = "socket" // an URL has no room for it; the connection is made to r.To all the same
 	}
-	req, err := http.NewRequestWithContext(ctx, method, scheme+"://"+to+path, nil)
+	req, err := http.NewRequestWithContext(ctx, method, scheme+"://"+to+path, r.body())
 	if err != nil {
 		return nil, err
 	}
@@ -142,6 +144,22 @@ func (r Request) http(ctx context.Context) (*http.Request, error) {
 		req.Header.Set(k, v)
 	}
 	return req, nil
+}
+
+// body is none where there is nothing to say: clients send no length of it.
+func (r Request) body() io.Reader {
+	if r.Body == "" {
+		return nil
+	}
+	return strings.NewReader(r.Body)
+}
+
+// Bound is a Dial from an address of this machine.
+func Bound(ip string) Dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		d := net.Dialer{Timeout: rig.Bound, LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}
+		return d.DialContext(ctx, network, address)
+	}
 }
 
 // Tally sends a request n times and counts which backend answered; answers of no backend count under their status ("503").

@@ -147,6 +147,8 @@ func (e *Envoy) start(t testing.TB, binary, file string, env ...string) {
 		"warning",
 		"--log-path",
 		e.logFile,
+		"--file-flush-interval-msec",
+		"100", // tests read access logs
 	)
 	e.command.Env = append(os.Environ(), env...)
 	e.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

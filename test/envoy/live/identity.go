@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,14 +42,22 @@ type Identity struct {
 	TLS *tls.Config // shows the certificate, and believes any of the same authority whatever its name
 }
 
-// Issue gives a certificate for a service account of namespace default.
+// Issue gives a certificate for a service account, written "web", "shop/web" or "td.example/shop/web". Where nothing is said it is
+// of namespace default and of trust domain cluster.local.
 func (a *Trust) Issue(t testing.TB, account string) Identity {
 	t.Helper()
 	key := newKey(t)
-	signed, err := a.authority.Sign(
-		request(t, key),
-		ca.Grant{ID: identity.ID{TrustDomain: "cluster.local", Namespace: "default", ServiceAccount: account}},
-	)
+	id := identity.ID{TrustDomain: "cluster.local", Namespace: "default"}
+	parts := strings.Split(account, "/")
+	id.ServiceAccount = parts[len(parts)-1]
+	if len(parts) > 1 {
+		id.Namespace = parts[len(parts)-2]
+	}
+	if len(parts) > 2 {
+		id.TrustDomain = parts[0]
+	}
+	account = strings.ReplaceAll(account, "/", "-")
+	signed, err := a.authority.Sign(request(t, key), ca.Grant{ID: id})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,14 +15,20 @@ import (
 	"fairway/test/rig"
 )
 
-// Address is what ${ip:NAME} stands for in rules: the address that IP(NAME) gives.
+// Address is what ${ip:NAME} stands for in rules: the address that IP(NAME) gives; and ${file:NAME}: what File gives.
 func (m *Mesh) Address(name string) (string, bool) {
+	if file, ok := strings.CutPrefix(name, "file:"); ok {
+		return m.File(file), true
+	}
 	name, ok := strings.CutPrefix(name, "ip:")
 	if !ok {
 		return "", false
 	}
 	return m.IP(name), true
 }
+
+// File is the path of a file of this mesh that its proxies may write, or of a socket; it may not be there yet.
+func (m *Mesh) File(name string) string { return filepath.Join(m.dir, name) }
 
 // Rules are the test's own, from the folder testdata as rig.Text reads them, with the addresses of this mesh and the
 // pairs of names and values given in the place of names.
@@ -91,7 +97,7 @@ func (m *Mesh) Drop(objects ...string) {
 // setMeshConfig sets the mesh configuration of a control plane that may not run yet.
 func (m *Mesh) setMeshConfig(t testing.TB, p *Plane, yaml string) {
 	t.Helper()
-	o, problems := m.decoder.DecodeMeshConfig(config.Document{Text: []byte(yaml)})
+	o, problems := m.decoder.DecodeMeshConfig(config.Document{Text: []byte(rig.Fill(t, "mesh configuration", yaml, m.Address))})
 	if o == nil {
 		t.Fatalf("mesh configuration of the test: %v", problems)
 	}

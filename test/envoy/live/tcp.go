@@ -98,23 +98,43 @@ func DialTLS(t testing.TB, address string, config *tls.Config) (string, error) {
 	return converse(t, conn), nil
 }
 
-func converse(t testing.TB, conn net.Conn) string {
-	t.Helper()
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(rig.Bound))
-	in := bufio.NewReader(conn)
-	name, err := in.ReadString('\n')
+// Converse reads a greeting from a connection, sends a line and reads it back. It returns the backend's name; the empty one where either
+// did not come. It closes the connection.
+func Converse(conn net.Conn) string {
+	name, err := exchange(conn)
 	if err != nil {
 		return ""
 	}
+	return name
+}
+
+func converse(t testing.TB, conn net.Conn) string {
+	t.Helper()
+	name, err := exchange(conn)
+	if name != "" && err != nil {
+		t.Error(err)
+	}
+	return name
+}
+
+// exchange is the conversation of Converse; the name is returned as soon as it has come.
+func exchange(conn net.Conn) (name string, err error) {
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(rig.Bound))
+	in := bufio.NewReader(conn)
+	name, err = in.ReadString('\n')
+	if err != nil {
+		return "", err
+	}
+	name = strings.TrimSpace(name)
 	const line = "through the mesh and back\n"
 	if _, err := io.WriteString(conn, line); err != nil {
-		t.Errorf("write: %v", err)
+		return name, err
 	}
 	if back, err := in.ReadString('\n'); back != line {
-		t.Errorf("sent %q, got back %q: %v", line, back, err)
+		return name, fmt.Errorf("sent %q, got back %q: %w", line, back, err)
 	}
-	return strings.TrimSpace(name)
+	return name, nil
 }
 
 // AwaitTCP waits until a server greets who connects to an address: a listener that is on its way may not be there yet.

@@ -1,0 +1,225 @@
+package envoy
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"fairway/internal/mesh"
+	"fairway/test/envoy/live"
+	"fairway/test/rig"
+)
+
+// ownMesh is what a script about the mesh configuration runs in: nobody else's.
+func (s *script) ownMesh(t testing.TB, ts *testscript.TestScript, args []string) error {
+	s.m = live.Start(t, live.Options{MeshConfig: ts.ReadFile(args[0])})
+	s.own = true
+	for i, name := range args[1:] {
+		s.m.ClientNode(t, live.Node{Name: name, Sotw: s.sotw, Locality: mesh.ParseLocality([]string{"here/a", "there/a"}[min(i, 1)])})
+	}
+	return nil
+}
+
+func (s *script) reconfigure(t testing.TB, ts *testscript.TestScript, args []string) error {
+	if !s.own {
+		return fmt.Errorf("the mesh is not the script's own: it has no command mesh")
+	}
+	s.m.MeshConfig(t, ts.ReadFile(args[0]))
+	return nil
+}
+
+func (s *script) authorizer(t testing.TB, names []string) error {
+	for _, name := range names {
+		s.backends[name] = s.m.Authorizer(t, name)
+	}
+	return nil
+}
+
+func (s *script) announced(t testing.TB, names []string) error {
+	for _, name := range names {
+		s.backends[name] = s.m.Announced(t, name)
+	}
+	return nil
+}
+
+func (s *script) localTCP(t testing.TB, names []string) error {
+	for _, name := range names {
+		s.ports[name] = s.m.TCPBackendOnLocalhost(t, name)
+	}
+	return nil
+}
+
+func (s *script) socket(t testing.TB, names []string) error {
+	for _, name := range names {
+		s.backends[name] = s.m.BackendOnSocket(t, name, s.m.File(name))
+	}
+	return nil
+}
+
+// start sends requests that need no answer before the script ends.
+func (s *script) start(t testing.TB, args []string) error {
+	n, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	r, _, err := s.request(append(args[1:], "->"))
+	if err == nil {
+		live.StartBlocked(t, n, r)
+	}
+	return err
+}
+
+// hold opens a connection that says nothing before the script ends.
+func (s *script) hold(t testing.TB, args []string) error {
+	to, err := s.address(args[0])
+	if err != nil {
+		return err
+	}
+	conn, err := net.DialTimeout("tcp", to, rig.Bound)
+	if err == nil {
+		t.Cleanup(func() { conn.Close() })
+	}
+	return err
+}
+
+// logged waits until one line of a file matches each of the expressions.
+func (s *script) logged(t testing.TB, args []string) error {
+	for _, text := range args[1:] {
+		line, err := regexp.Compile("(?m)" + text)
+		if err != nil {
+			return err
+		}
+		rig.Eventually(t, func() error {
+			all, err := os.ReadFile(s.m.File(args[0]))
+			if err == nil && !line.Match(all) {
+				err = fmt.Errorf("no line of %q matches %q", all, text)
+			}
+			return err
+		})
+	}
+	return nil
+}
+
+// unlogged is whether no line of a file matches any of the expressions. What came later than what is unwanted should have been
+// awaited before.
+func (s *script) unlogged(_ testing.TB, args []string) error {
+	all, err := os.ReadFile(s.m.File(args[0]))
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	for _, text := range args[1:] {
+		line, err := regexp.Compile("(?m)" + text)
+		if err != nil {
+			return err
+		}
+		if found := line.Find(all); found != nil {
+			return fmt.Errorf("%s has %q, which matches %q", args[0], found, text)
+		}
+	}
+	return nil
+}
+
+// problem waits until an object has a problem of a code.
+func (s *script) problem(t testing.TB, args []string) error {
+	rig.Eventually(t, func() error {
+		all := s.m.ProblemsOf(args[0] + " " + args[1])
+		for _, p := range all {
+			if string(p.Code) == args[2] {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s %s has the problems %v, and no %s", args[0], args[1], all, args[2])
+	})
+	return nil
+}
+
+// place takes a word of a proxy that is no label: "@namespace=shop", "@locality=here/a".
+func place(n *live.Node, name, value string) error {
+	switch name {
+	case "@namespace":
+		n.Namespace = value
+	case "@locality":
+		n.Locality = mesh.ParseLocality(value)
+	case "@network":
+		n.Network = value
+	default:
+		return fmt.Errorf("no word of a proxy: %q", name)
+	}
+	return nil
+}
+
+// connect makes a connection as the words before "->" say: NAME:PORT, by=NAME, and the words of TLS.
+func (s *script) connect(t testing.TB, words []string) (func() string, error) {
+	to, err := s.address(words[0])
+	if err != nil {
+		return nil, err
+	}
+	d := net.Dialer{Timeout: rig.Bound}
+	secure, encrypted := &tls.Config{InsecureSkipVerify: true}, false
+	for _, word := range words[1:] {
+		name, _, value := split(word)
+		known, err := s.certified.client(secure, name, value)
+		switch {
+		case err != nil:
+			return nil, err
+		case known:
+			encrypted = true
+		case name == "by":
+			d.LocalAddr = &net.TCPAddr{IP: net.ParseIP(s.m.IP(value))}
+		case name == "as":
+			own, ok := s.identities[value]
+			if !ok {
+				return nil, fmt.Errorf("the script has no identity %q", value)
+			}
+			secure, encrypted = asWorkload(own), true
+		default:
+			return nil, fmt.Errorf("no word of a connection: %q", word)
+		}
+	}
+	return func() string {
+		conn, err := d.Dial("tcp", to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if encrypted {
+			own := tls.Client(conn, secure)
+			_ = own.SetDeadline(time.Now().Add(rig.Bound))
+			if own.Handshake() != nil {
+				conn.Close()
+				return noAnswer
+			}
+			conn = own
+		}
+		if name := live.Converse(conn); name != "" {
+			return name
+		}
+		return noAnswer
+	}, nil
+}
+
+// asWorkload is the TLS of a caller that says it is of the mesh, as its sidecar would: PERMISSIVE ports tell it by that.
+func asWorkload(id live.Identity) *tls.Config {
+	config := id.TLS.Clone()
+	config.NextProtos = []string{"istio"}
+	return config
+}
+
+// noAnswer stands for a connection that nobody greeted, and as the only word of an ANSWER for none.
+const noAnswer = "closed"
+
+// unanswered is whether a request gets no answer at all.
+func unanswered(r live.Request) error {
+	reply, err := live.Try(r)
+	if err != nil {
+		return nil
+	}
+	return fmt.Errorf("answered %d: %s", reply.Status, strings.TrimSpace(reply.Body))
+}
