@@ -145,7 +145,7 @@ func pods(r translate.Registry) reader {
 	return &once[*corev1.Pod, *mesh.Workload, *mesh.Workload]{
 		of: r.Workload, keep: func(row *mesh.Workload) *mesh.Workload { return row }, same: (*mesh.Workload).Equal,
 		held: map[object]*mesh.Workload{},
-		put: func(row *mesh.Workload, to *made) { to.rows.Workloads = append(to.rows.Workloads, row) },
+		put:  func(row *mesh.Workload, to *made) { to.rows.Workloads = append(to.rows.Workloads, row) },
 		take: func(o *corev1.Pod, to *made) {
 			to.gone.Workloads = append(to.gone.Workloads, r.WorkloadKey(o.Namespace, o.Name))
 		},

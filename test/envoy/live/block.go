@@ -21,7 +21,9 @@ type block struct {
 // lockPort is where a block's first address is held, so that meshes of other processes choose another block.
 const lockPort = 15999
 
-func newBlock(t testing.TB) *block { return &block{t: t, prefix: claim(t), next: 2, names: map[string]string{}} }
+func newBlock(t testing.TB) *block {
+	return &block{t: t, prefix: claim(t), next: 2, names: map[string]string{}}
+}
 
 // claim finds a /24 that is free, and holds it until the test ends. Where it starts to look depends on the process, so that
 // processes seldom meet.
