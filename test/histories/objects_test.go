@@ -371,6 +371,7 @@ func (d draw) policy() string {
 		"tls: {mode: DISABLE}",
 		"tls: {mode: SIMPLE, sni: x}",
 		"tls: {mode: SIMPLE, credentialName: one}",
+		`tls: {mode: SIMPLE, credentialName: "configmap://two"}`,
 		"portLevelSettings: [{port: {number: 80}, tls: {mode: DISABLE}}]",
 	)
 }
