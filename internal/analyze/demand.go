@@ -89,6 +89,7 @@ func known(g *compile.Graph, root, cluster string) (*crowd, []selector) {
 		for _, in := range []*table.Table[config.Key, *config.Object]{
 			g.In.Gateways, g.In.Sidecars, g.In.DestinationRules, g.In.EnvoyFilters, g.In.AuthorizationPolicies,
 			g.In.RequestAuthentications, g.In.PeerAuthentications, g.In.Telemetries, g.In.WasmPlugins,
+			g.In.TrafficExtensions,
 		} {
 			for _, o := range table.All(tx, in) {
 				if s, ok := c.selectorOf(o); ok {
