@@ -20,7 +20,7 @@ func entering() []feature {
 // gatewaySimple: TLS ends at the gateway; requests in the clear are sent to it.
 func gatewaySimple(t *testing.T, m *live.Mesh) {
 	m.Backend(t, "gwsimple")
-	ca := live.NewAuthority(t, "gateway")
+	ca := m.Authority(t, "gateway")
 	one, two := ca.Issue(t, "one.gwsimple.example"), ca.Issue(t, "two.gwsimple.example")
 	m.Apply(t, m.Rules(
 		t,
@@ -52,7 +52,7 @@ func gatewaySimple(t *testing.T, m *live.Mesh) {
 // gatewayMutual: clients without a certificate of the authority are turned away.
 func gatewayMutual(t *testing.T, m *live.Mesh) {
 	m.Backend(t, "gwmutual")
-	ca, stranger := live.NewAuthority(t, "gateway"), live.NewAuthority(t, "stranger")
+	ca, stranger := m.Authority(t, "gateway"), m.Authority(t, "stranger")
 	server, friend, foe := ca.Issue(t, "gwmutual.example"), ca.Issue(t, "friend"), stranger.Issue(t, "foe")
 	m.Apply(t, m.Rules(t, "gateway-mutual.yaml", "cert", server.CertFile, "key", server.KeyFile, "ca", ca.File))
 	request := func(certs ...tls.Certificate) live.Request {
@@ -72,7 +72,7 @@ func gatewayMutual(t *testing.T, m *live.Mesh) {
 
 // gatewayPassthrough: the gateway picks by server name and takes no TLS off.
 func gatewayPassthrough(t *testing.T, m *live.Mesh) {
-	ca := live.NewAuthority(t, "passthrough")
+	ca := m.Authority(t, "passthrough")
 	for _, name := range []string{"a.gwpass.example", "b.gwpass.example"} {
 		m.TLSBackend(t, objectName(name), 9443, &tls.Config{Certificates: []tls.Certificate{ca.Issue(t, name).Certificate}})
 	}

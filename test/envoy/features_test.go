@@ -38,20 +38,9 @@ func TestFeatures(t *testing.T) { show(t, false, features()) }
 // TestStateOfTheWorld shows the same with Envoys that speak the state-of-the-world protocol.
 func TestStateOfTheWorld(t *testing.T) { show(t, true, features()) }
 
-// providers is the mesh configuration that features share: whom policies of action CUSTOM may ask.
-const providers = `
-extensionProviders:
-- name: asks-http
-  envoyExtAuthzHttp:
-    service: authorizer.test
-    port: 8000
-    includeRequestHeadersInCheck: [x-do]
-    headersToUpstreamOnAllow: [x-server]
-`
-
 func show(t *testing.T, sotw bool, all []feature) {
 	t.Parallel()
-	m := live.Start(t, live.Options{MeshConfig: providers})
+	m := live.Start(t, live.Options{})
 	m.ClientNode(t, live.Node{Name: client, Sotw: sotw, Locality: mesh.ParseLocality("here/a")})
 	m.ClientNode(t, live.Node{Name: other, Sotw: sotw, Locality: mesh.ParseLocality("there/a")})
 	m.Proxy(t, live.Node{Name: gateway, Router: true, Labels: map[string]string{"istio": "gateway"}, Sotw: sotw})

@@ -19,7 +19,7 @@ func securing() []feature {
 
 // originateSimple: the proxy speaks TLS to a service that the client addresses in the clear, and believes only who it is told to.
 func originateSimple(t *testing.T, m *live.Mesh) {
-	ca, stranger := live.NewAuthority(t, "origin"), live.NewAuthority(t, "stranger")
+	ca, stranger := m.Authority(t, "origin"), m.Authority(t, "stranger")
 	pair := ca.Issue(t, "origin.test")
 	m.SecureBackend(t, "origin", &tls.Config{Certificates: []tls.Certificate{pair.Certificate}})
 	policy := func(file, name string) string { return m.Rules(t, "origin.txtar:policy", "ca", file, "name", name) }
@@ -37,7 +37,7 @@ func originateSimple(t *testing.T, m *live.Mesh) {
 
 // originateMutual: the proxy presents a certificate of its own.
 func originateMutual(t *testing.T, m *live.Mesh) {
-	ca := live.NewAuthority(t, "mutual")
+	ca := m.Authority(t, "mutual")
 	server, own := ca.Issue(t, "mutual.test"), ca.Issue(t, "the-proxy")
 	m.SecureBackend(
 		t,
@@ -54,7 +54,7 @@ func originateMutual(t *testing.T, m *live.Mesh) {
 
 // originatePort: TLS on one port of a service, none on the other.
 func originatePort(t *testing.T, m *live.Mesh) {
-	ca := live.NewAuthority(t, "port")
+	ca := m.Authority(t, "port")
 	pair := ca.Issue(t, "tlsport.test")
 	m.Backend(t, "tlsport")
 	m.SecureBackendAt(t, "tlsport-secure", m.Addr("tlsport", 8443), &tls.Config{Certificates: []tls.Certificate{pair.Certificate}})
@@ -71,7 +71,7 @@ func originatePort(t *testing.T, m *live.Mesh) {
 
 // originateSubset: a subset's policy replaces the rule's.
 func originateSubset(t *testing.T, m *live.Mesh) {
-	ca := live.NewAuthority(t, "subset")
+	ca := m.Authority(t, "subset")
 	pair := ca.Issue(t, "tlssubset.test")
 	m.Backend(t, "tlssub-plain")
 	m.SecureBackend(t, "tlssub-secure", &tls.Config{Certificates: []tls.Certificate{pair.Certificate}})
@@ -84,7 +84,7 @@ func originateSubset(t *testing.T, m *live.Mesh) {
 
 // tlsRoutes: TLS connections go by the server name that the client asks for, still encrypted.
 func tlsRoutes(t *testing.T, m *live.Mesh) {
-	ca := live.NewAuthority(t, "tls routes")
+	ca := m.Authority(t, "tls routes")
 	for _, name := range []string{"a.tls.test", "b.tls.test"} {
 		pair := ca.Issue(t, name)
 		m.TLSBackend(t, objectName(name), 9443, &tls.Config{Certificates: []tls.Certificate{pair.Certificate}})
