@@ -430,9 +430,9 @@ func (d draw) sidecar() string {
 		out = append(
 			out,
 			fmt.Sprintf(
-				"ingress: [{port: {number: %d, protocol: %s, name: i}, defaultEndpoint: \"%s\"}]",
+				"ingress: [{port: {number: %d, %s, name: i}, defaultEndpoint: \"%s\"}]",
 				pick(d, 8080, 80),
-				pick(d, "HTTP", "TCP"),
+				pick(d, "protocol: HTTP", "protocol: TCP", "protocol: HTTPS}, tls: {mode: SIMPLE, serverCertificate: /c, privateKey: /k"),
 				pick(d, "127.0.0.1:9090", "0.0.0.0:9091", "unix:///run/app.sock"),
 			),
 		)

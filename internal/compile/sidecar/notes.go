@@ -28,11 +28,6 @@ func (t *Tables) declareNotes() {
 					"an egress proxy has no effect yet: unknown traffic passes through directly",
 				)
 			}
-			for i, l := range spec.GetIngress() {
-				if l.GetTls() != nil {
-					note(fmt.Sprintf("spec.ingress[%d].tls", i), code.NotYet, "TLS settings of ingress listeners have no effect yet")
-				}
-			}
 		})
 }
 
