@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"regexp"
@@ -24,6 +25,8 @@ var method = regexp.MustCompile(`^[A-Z]+$`)
 //	from=other         the sidecar beside whose workload the request is made; client where nothing is said
 //	port=8001          the port of it, in the place of 8000
 //	as=NAME            mutual TLS with an identity that the script made
+//	tls=NAME           HTTPS to that server name, whose certificate has to be of the script's authority
+//	cert=NAME          a certificate of the script, that such a client shows
 //	to=NAME:PORT       a gateway's, or any other, address in the place of a sidecar
 func (s *script) request(args []string) (r live.Request, answer []string, err error) {
 	end := slices.Index(args, "->")
@@ -48,6 +51,18 @@ func (s *script) request(args []string) (r live.Request, answer []string, err er
 				return r, nil, fmt.Errorf("the script has no identity %q", value)
 			}
 			r.TLS = own.TLS
+		case name == "tls", name == "cert":
+			if s.authority == nil {
+				return r, nil, fmt.Errorf("the script has no certificates")
+			}
+			if r.TLS == nil {
+				r.TLS = &tls.Config{RootCAs: s.authority.Pool}
+			}
+			if name == "tls" {
+				r.TLS.ServerName = value
+			} else {
+				r.TLS.Certificates = []tls.Certificate{s.certificates[value].Certificate}
+			}
 		case name == "from":
 			from = value
 		case name == "port":

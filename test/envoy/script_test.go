@@ -25,6 +25,10 @@ import (
 //	localhost NAME               an HTTP server at a port of 127.0.0.1 that the system chooses
 //	sidecar NAME [LABEL=VALUE]…  one more proxy; its label app is its name where no labels are given
 //	gateway NAME LABEL=VALUE…    one more gateway
+//	forwarder NAME…              HTTP proxies that take CONNECT, at port 3128
+//	asked FORWARDER N            how many connections it was asked for so far
+//	certificate NAME…            certificates for names, and files of them: ${cert:NAME}, ${key:NAME}; ${authority:} signed them all
+//	refuse REQUEST               sends a request until it gets no answer, since its connection is closed
 //	identity NAME…               identities of service accounts of those names, for requests (as=NAME)
 //	workload NAME [LABEL=VALUE]… a sidecar whose identity is that of the service account of its name
 //	issuer NAME…                 issuers of tokens (OpenID Connect)
@@ -54,6 +58,10 @@ type script struct {
 	issuers  map[string]*live.Issuer
 	tokens   map[string]string
 	trust    *live.Trust // of identities; nil before the first
+	// authority signed the certificates; nil before the first.
+	authority    *live.Authority
+	certificates map[string]live.Pair
+	forwarders   map[string]*live.Forwarder
 	// identities are those of service accounts.
 	identities map[string]live.Identity
 }
@@ -73,7 +81,8 @@ func scripts(t *testing.T, m *live.Mesh, folder string) {
 		least int // this many arguments
 	}{
 		"backend": {(*script).backend, 1}, "tcp": {(*script).tcp, 1}, "localhost": {(*script).localhost, 1},
-		"identity": {(*script).identity, 1}, "workload": {(*script).workload, 1},
+		"forwarder": {(*script).forwarder, 1}, "asked": {(*script).asked, 2}, "certificate": {(*script).certificate, 1},
+		"refuse": {(*script).refuse, 1}, "identity": {(*script).identity, 1}, "workload": {(*script).workload, 1},
 		"sidecar": {(*script).sidecar, 1}, "gateway": {(*script).gateway, 2}, "delete": {(*script).remove, 2},
 		"ask": {(*script).ask, 3}, "await": {(*script).await, 3}, "share": {(*script).share, 4}, "dial": {(*script).dial, 4},
 		"stick": {(*script).stick, 2}, "clusters": {(*script).clusters, 1}, "stat": {(*script).stat, 3},
@@ -102,6 +111,7 @@ func scripts(t *testing.T, m *live.Mesh, folder string) {
 			env.Values[scriptKey{}] = &script{
 				m: m, backends: map[string]*live.Backend{}, counted: map[string]int{}, ports: map[string]int{},
 				issuers: map[string]*live.Issuer{}, tokens: map[string]string{},
+				certificates: map[string]live.Pair{}, forwarders: map[string]*live.Forwarder{},
 			}
 			return nil
 		},
@@ -139,6 +149,17 @@ func (s *script) word(word string) (string, bool) {
 	case "port":
 		port, ok := s.ports[name]
 		return strconv.Itoa(port), ok
+	case "cert", "key":
+		pair, ok := s.certificates[name]
+		if kind == "key" {
+			return pair.KeyFile, ok
+		}
+		return pair.CertFile, ok
+	case "authority":
+		if s.authority == nil {
+			return "", false
+		}
+		return s.authority.File, true
 	case "token":
 		token, ok := s.tokens[name]
 		return token, ok
@@ -222,6 +243,47 @@ func (s *script) identity(t testing.TB, names []string) error {
 		s.identities[name] = s.trust.Issue(t, name)
 	}
 	return nil
+}
+
+func (s *script) certificate(t testing.TB, names []string) error {
+	if s.authority == nil {
+		s.authority = live.NewAuthority(t, "authority of a script")
+	}
+	for _, name := range names {
+		s.certificates[name] = s.authority.Issue(t, name)
+	}
+	return nil
+}
+
+func (s *script) forwarder(t testing.TB, names []string) error {
+	for _, name := range names {
+		s.forwarders[name] = s.m.Forwarder(t, name, 3128)
+	}
+	return nil
+}
+
+func (s *script) asked(_ testing.TB, args []string) error {
+	f, ok := s.forwarders[args[0]]
+	if !ok {
+		return fmt.Errorf("the script has no forwarder %q", args[0])
+	}
+	if got := strconv.Itoa(f.Asked()); got != args[1] {
+		return fmt.Errorf("%s was asked for %s connections", args[0], got)
+	}
+	return nil
+}
+
+func (s *script) refuse(t testing.TB, args []string) error {
+	r, _, err := s.request(append(args, "->"))
+	if err == nil {
+		rig.Eventually(t, func() error {
+			if reply, err := live.Try(r); err == nil {
+				return fmt.Errorf("answered %d by %q", reply.Status, reply.Echo.Server)
+			}
+			return nil
+		})
+	}
+	return err
 }
 
 func (s *script) sidecar(t testing.TB, args []string) error { return s.proxy(t, args, live.Node{}) }

@@ -438,7 +438,9 @@ func (d draw) sidecar() string {
 		)
 	}
 	if d.often(3) {
-		out = append(out, "outboundTrafficPolicy: {mode: "+pick(d, "REGISTRY_ONLY", "ALLOW_ANY")+"}")
+		out = append(out, "outboundTrafficPolicy: {mode: "+pick(d, "REGISTRY_ONLY", "ALLOW_ANY",
+			"ALLOW_ANY, egressProxy: {host: x.example.com, port: {number: 80}}",
+			"ALLOW_ANY, egressProxy: {host: a.shop.svc.cluster.local, subset: v1, port: {number: 80}}")+"}")
 	}
 	return strings.Join(out, ", ")
 }

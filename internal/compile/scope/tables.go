@@ -62,7 +62,7 @@ type Tables struct {
 	demand   *demand.Tables
 	mentions *table.Table[mesh.Host, table.Rows[mentionKey, mention]]
 	hosts    *table.Table[mesh.Host, *host]
-	policies *table.Table[mesh.Layer, sidecar.Outbound]
+	policies *table.Table[mesh.Layer, policy]
 	plain    *table.Table[string, table.Rows[mesh.Layer, demand.LayerInfo]] // layers without a Sidecar, by namespace
 	present  *table.Table[struct{}, string]                                 // whose: one namespace's, or several
 }
