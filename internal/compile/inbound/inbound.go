@@ -3,6 +3,7 @@ package inbound
 import (
 	"cmp"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -179,6 +180,11 @@ func (t *Tables) inbound(r *table.Reader, p vouch.Proxy, at demand.Placement) *W
 		i.Ports = slices.DeleteFunc(ingressPorts(spec, p.Interception), func(port Port) bool { return t.sidecars.ProxysOwn(r, port.Bind) })
 	} else {
 		i.Ports = t.servicePorts(r, p)
+		if t.in.ToLocalhost(r) {
+			for n := range i.Ports {
+				i.Ports[n].Endpoint = net.JoinHostPort(at.Families.Loopback(), strconv.FormatUint(uint64(i.Ports[n].Number), 10))
+			}
+		}
 	}
 	slices.SortFunc(i.Ports, func(a, b Port) int {
 		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Bind, b.Bind))

@@ -34,6 +34,7 @@ func (t *Tables) declareInbound(workloads *inbound.Tables, policies *policy.Tabl
 				mode:    in.Interception,
 				port:    t.in.ProxyInboundPort(r),
 				trusted: t.in.TrustDomains(r),
+				mutual:  t.in.MeshTLS(r),
 				filters: policies.Filters(r, in.Policies),
 				ingress: t.ingress(r, in),
 			}
@@ -63,6 +64,7 @@ type inboundBuilder struct {
 	mode    mesh.Interception
 	port    uint32   // virtualInbound's
 	trusted []string // trust domains whose identities may call
+	mutual  tls.Mesh
 	filters policy.Filters
 	ingress []*networking.IstioIngressListener // of the Sidecar, where a port ends TLS as one of them says
 }
@@ -263,7 +265,7 @@ func (b inboundBuilder) secured(mode mesh.MTLS, closed bool, plain []listener.Ch
 	}
 	var out []listener.Chain
 	for _, c := range plain {
-		c.TLS = tls.MeshServer(b.trusted, alpn)
+		c.TLS = tls.MeshServer(b.trusted, alpn, b.mutual)
 		c.Match.ApplicationProtocols = b.clients(mode, c, len(plain) > 1)
 		if mode == mesh.Permissive {
 			c.Match.Transport = listener.TLS
