@@ -40,8 +40,9 @@ type Options struct {
 	Cluster       string // that the control plane's rules come from: of services that several clusters have its version goes first
 	Keys          input.Keys
 	Resolves      bool // somebody resolves the names of gateways (Networks.Names)
-	// Selecting has it said which selectors select no known workload (NoWorkload). It takes an index of all workloads by their
-	// labels, a tenth of a large cluster's memory, so a control plane goes without.
+	// Selecting has it said which selectors select no known workload (NoWorkload), and which ports wait for their clients
+	// (ClientFirst). The former takes an index of all workloads by their labels, a tenth of a large cluster's memory, and the latter
+	// is said of many services that nobody will change, so a control plane goes without.
 	Selecting  bool
 	Workers    int  // goroutines that compute rows; 0: one a core
 	Invariants bool // for tests: a row that is written to panics (table.Options)
@@ -97,6 +98,7 @@ func New(opts Options) *Graph {
 	who := vouch.Declare(in)
 	if opts.Selecting {
 		unselected.Declare(in, who)
+		inbound.DeclareWaits(reg, peers)
 	}
 	side := sidecar.Declare(in)
 	policies := policy.Declare(in, who, reg)

@@ -78,6 +78,17 @@ func (p Protocol) IsHTTP2() bool { return p == HTTP2 || p == GRPC || p == GRPCWe
 // IsTLS says whether connections start with a TLS ClientHello whose server name can be routed on.
 func (p Protocol) IsTLS() bool { return p == HTTPS || p == TLS }
 
+// WithinTLS is what is spoken inside where TLS is ended; what is not TLS stays as it is.
+func (p Protocol) WithinTLS() Protocol {
+	switch p {
+	case HTTPS:
+		return HTTP
+	case TLS:
+		return TCP
+	}
+	return p
+}
+
 // ServerFirstPorts are the ports, in ascending order, of well-known protocols in which the server speaks first (SMTP, DNS, MySQL,
 // MongoDB). Nothing can be found out there where nobody named the protocol: who waits for the client's first bytes waits for ever.
 func ServerFirstPorts() []uint32 { return []uint32{25, 53, 3306, 27017} }

@@ -42,6 +42,8 @@ import (
 //	sidecar NAME [LABEL=VALUE]…  one more proxy; its label app is its name where no labels are given; @namespace=, @locality= and
 //	                             @network= are no labels
 //	gateway NAME LABEL=VALUE…    one more gateway
+//	forwarder NAME…              HTTP proxies that take CONNECT, at port 3128
+//	asked FORWARDER N            how many connections it was asked for so far
 //	identity NAME…               identities of service accounts of those names ("web", "shop/web", "td.example/shop/web"), for
 //	                             requests (as=NAME)
 //	workload NAME [LABEL=VALUE]… a sidecar whose identity is that of the service account of its name
@@ -83,7 +85,8 @@ type script struct {
 	sotw     bool        // proxies speak the state-of-the-world protocol
 	own      bool        // the mesh is the script's own
 
-	certified certified
+	certified  certified
+	forwarders map[string]*live.Forwarder
 	// identities are those of service accounts.
 	identities map[string]live.Identity
 }
@@ -102,6 +105,7 @@ func scripts(t *testing.T, m *live.Mesh, sotw bool, folder string) {
 		run   func(*script, testing.TB, []string) error
 		least int // this many arguments
 	}{
+		"forwarder": {(*script).forwarder, 1}, "asked": {(*script).asked, 2},
 		"backend": {(*script).backend, 1}, "tcp": {(*script).tcp, 1}, "localhost": {(*script).localhost, 1},
 		"identity": {(*script).identity, 1}, "workload": {(*script).workload, 1},
 		"sidecar": {(*script).sidecar, 1}, "gateway": {(*script).gateway, 2}, "delete": {(*script).remove, 2},
@@ -140,7 +144,7 @@ func scripts(t *testing.T, m *live.Mesh, sotw bool, folder string) {
 			env.Values[scriptKey{}] = &script{
 				m: m, backends: map[string]*live.Backend{}, counted: map[string]int{}, ports: map[string]int{},
 				issuers: map[string]*live.Issuer{}, tokens: map[string]string{}, folder: env.T().(testing.TB).TempDir(), sotw: sotw,
-				certified: newCertified(),
+				certified: newCertified(), forwarders: map[string]*live.Forwarder{},
 			}
 			return nil
 		},
@@ -269,6 +273,24 @@ func (s *script) identity(t testing.TB, names []string) error {
 	}
 	for _, name := range names {
 		s.identities[name] = s.trust.Issue(t, name)
+	}
+	return nil
+}
+
+func (s *script) forwarder(t testing.TB, names []string) error {
+	for _, name := range names {
+		s.forwarders[name] = s.m.Forwarder(t, name, 3128)
+	}
+	return nil
+}
+
+func (s *script) asked(_ testing.TB, args []string) error {
+	f, ok := s.forwarders[args[0]]
+	if !ok {
+		return fmt.Errorf("the script has no forwarder %q", args[0])
+	}
+	if got := strconv.Itoa(f.Asked()); got != args[1] {
+		return fmt.Errorf("%s was asked for %s connections", args[0], got)
 	}
 	return nil
 }

@@ -433,15 +433,17 @@ func (d draw) sidecar() string {
 		out = append(
 			out,
 			fmt.Sprintf(
-				"ingress: [{port: {number: %d, protocol: %s, name: i}, defaultEndpoint: \"%s\"}]",
+				"ingress: [{port: {number: %d, %s, name: i}, defaultEndpoint: \"%s\"}]",
 				pick(d, 8080, 80),
-				pick(d, "HTTP", "TCP"),
+				pick(d, "protocol: HTTP", "protocol: TCP", "protocol: HTTPS}, tls: {mode: SIMPLE, serverCertificate: /c, privateKey: /k"),
 				pick(d, "127.0.0.1:9090", "0.0.0.0:9091", "unix:///run/app.sock"),
 			),
 		)
 	}
 	if d.often(3) {
-		out = append(out, "outboundTrafficPolicy: {mode: "+pick(d, "REGISTRY_ONLY", "ALLOW_ANY")+"}")
+		out = append(out, "outboundTrafficPolicy: {mode: "+pick(d, "REGISTRY_ONLY", "ALLOW_ANY",
+			"ALLOW_ANY, egressProxy: {host: x.example.com, port: {number: 80}}",
+			"ALLOW_ANY, egressProxy: {host: a.shop.svc.cluster.local, subset: v1, port: {number: 80}}")+"}")
 	}
 	return strings.Join(out, ", ")
 }

@@ -81,7 +81,7 @@ func (c check) policy(field string, t *networking.TrafficPolicy) {
 	}
 	c.settings(field, 0, t.LoadBalancer, t.Tls)
 	if t.Tunnel != nil {
-		c.notYet(field+".tunnel", "tunnels are not opened yet: connections go straight to the destination")
+		c.tunnel(field + ".tunnel")
 	}
 	for i, p := range t.PortLevelSettings {
 		at, port := fmt.Sprintf("%s.portLevelSettings[%d]", field, i), p.GetPort().GetNumber()
@@ -110,6 +110,19 @@ func (c check) settings(field string, port uint32, lb *networking.LoadBalancerSe
 	}
 	if tls != nil {
 		c.tls(field+".tls", port, tls)
+	}
+}
+
+// tunnel looks at how connections are put into requests: requests are not, and need no tunnel.
+func (c check) tunnel(field string) {
+	if c.service != nil && !c.some(0, func(p mesh.Protocol) bool { return !p.IsHTTP() }) {
+		c.note(
+			mesh.Warning,
+			code.Unused,
+			field,
+			fmt.Sprintf("all ports of %s carry HTTP: tunnels are for tcp and tls routes, the settings do nothing", c.service.Key.Host),
+			"declare the proxy's port as TCP",
+		)
 	}
 }
 

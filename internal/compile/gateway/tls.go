@@ -44,10 +44,10 @@ func (b *listenerBuilder) usable(s Planned) bool {
 // tls is the socket that ends TLS for a server.
 func (b *listenerBuilder) tls(s Planned, alpn []string) *corev3.TransportSocket {
 	if s.Server.mutual() {
-		return tls.MeshServer(b.t.in.TrustDomains(b.r), alpn)
+		return tls.MeshServer(b.t.in.TrustDomains(b.r), alpn, b.t.in.MeshTLS(b.r))
 	}
 	settings := s.Server.Spec.GetTls()
-	out := serverTLS(settings, b.t.believed(b.r, b.port.Layer.Namespace, settings), alpn)
+	out := tls.Terminating(settings, b.t.believed(b.r, b.port.Layer.Namespace, settings), alpn)
 	b.secrets = append(b.secrets, out.Secrets...)
 	if out.Trust.Secret != "" {
 		b.secrets = append(b.secrets, out.Trust.Secret)
@@ -55,20 +55,11 @@ func (b *listenerBuilder) tls(s Planned, alpn []string) *corev3.TransportSocket 
 	return out.Socket()
 }
 
-// credentials lists the names of the secrets that a server takes its certificates from: one, or one of a kind
-// (ServerTLSSettings.credential_names).
-func credentials(s *networking.ServerTLSSettings) []string {
-	if s.GetCredentialName() != "" {
-		return []string{s.GetCredentialName()}
-	}
-	return s.GetCredentialNames()
-}
-
 // authorityCredential is the secret that holds whom a server believes: one of its own, or the one with the certificate
 // (ServerTLSSettings.ca_cert_credential_name); empty: it believes whom a file names, or does not ask.
 func authorityCredential(s *networking.ServerTLSSettings) string {
-	switch names := credentials(s); {
-	case !asks(s):
+	switch names := tls.Credentials(s); {
+	case !tls.Asks(s):
 		return ""
 	case s.GetCaCertCredentialName() != "":
 		return s.GetCaCertCredentialName()
@@ -87,18 +78,13 @@ func (t *Tables) believed(r *table.Reader, namespace string, s *networking.Serve
 	return name
 }
 
-// asks says whether a server asks clients for a certificate.
-func asks(s *networking.ServerTLSSettings) bool {
-	return s.GetMode() == networking.ServerTLSSettings_MUTUAL || s.GetMode() == networking.ServerTLSSettings_OPTIONAL_MUTUAL
-}
-
 // secretsOf lists the Secrets and ConfigMaps that a server's settings name.
 func secretsOf(k ServerKey, s *Server) (out []secret.Ask) {
 	if (s.Class != HTTPS && s.Class != TLS) || s.mutual() {
 		return nil
 	}
 	settings := s.Spec.GetTls()
-	for _, name := range credentials(settings) {
+	for _, name := range tls.Credentials(settings) {
 		out = append(out, secret.ForCertificate(k.Port.Layer, name)...)
 	}
 	switch name := authorityCredential(settings); name {
@@ -119,7 +105,7 @@ type lacking struct {
 
 // withoutSecret lists the fields of a server's settings that name a secret which proxies of a namespace cannot get.
 func (t *Tables) withoutSecret(r *table.Reader, namespace string, s *networking.ServerTLSSettings) (out []lacking) {
-	for i, name := range credentials(s) {
+	for i, name := range tls.Credentials(s) {
 		at := "credentialName"
 		if s.GetCredentialName() == "" {
 			at = index("credentialNames", i)
@@ -148,36 +134,14 @@ func (t *Tables) withoutSecret(r *table.Reader, namespace string, s *networking.
 	return out
 }
 
-// certificates lists a server's certificates: one, or one of a kind (ServerTLSSettings.tls_certificates).
-func certificates(s *networking.ServerTLSSettings) []tls.Pair {
-	if len(s.GetTlsCertificates()) == 0 {
-		return []tls.Pair{{Certificate: s.GetServerCertificate(), Key: s.GetPrivateKey()}}
-	}
-	var out []tls.Pair
-	for _, c := range s.GetTlsCertificates() {
-		out = append(out, tls.Pair{Certificate: c.GetServerCertificate(), Key: c.GetPrivateKey()})
-	}
-	return out
-}
-
-// authorities is the file with those that clients' certificates are signed by.
-func authorities(s *networking.ServerTLSSettings) string {
-	for _, c := range s.GetTlsCertificates() {
-		if c.GetCaCertificates() != "" {
-			return c.GetCaCertificates()
-		}
-	}
-	return s.GetCaCertificates()
-}
-
 // files lists every file that a server's TLS settings name.
 func files(s *networking.ServerTLSSettings) []string {
 	var out []string
 	if authorityCredential(s) == "" {
-		out = append(out, authorities(s), s.GetCaCrl())
+		out = append(out, tls.AuthorityFile(s), s.GetCaCrl())
 	}
-	if len(credentials(s)) == 0 {
-		for _, p := range certificates(s) {
+	if len(tls.Credentials(s)) == 0 {
+		for _, p := range tls.Certificates(s) {
 			out = append(out, p.Certificate, p.Key)
 		}
 	}
@@ -191,8 +155,8 @@ func missing(s *networking.ServerTLSSettings) string {
 	if s.GetMode() == networking.ServerTLSSettings_ISTIO_MUTUAL {
 		return ""
 	}
-	if len(credentials(s)) == 0 {
-		for _, p := range certificates(s) {
+	if len(tls.Credentials(s)) == 0 {
+		for _, p := range tls.Certificates(s) {
 			if p.Certificate == "" {
 				return "serverCertificate"
 			}
@@ -201,39 +165,8 @@ func missing(s *networking.ServerTLSSettings) string {
 			}
 		}
 	}
-	if asks(s) && authorities(s) == "" && authorityCredential(s) == "" {
+	if tls.Asks(s) && tls.AuthorityFile(s) == "" && authorityCredential(s) == "" {
 		return "caCertificates"
 	}
 	return ""
-}
-
-// serverTLS translates ServerTLSSettings of a server that terminates TLS. believed is the credential that holds its
-// clients' authorities; empty: a file does, or clients are not asked.
-func serverTLS(s *networking.ServerTLSSettings, believed string, alpn []string) tls.Server {
-	out := tls.Server{
-		Require: s.GetMode() == networking.ServerTLSSettings_MUTUAL,
-		Min:     tls.Version(s.GetMinProtocolVersion()),
-		Max:     tls.Version(s.GetMaxProtocolVersion()),
-		Ciphers: s.GetCipherSuites(),
-		ALPN:    alpn,
-	}
-	for _, name := range credentials(s) {
-		out.Secrets = append(out.Secrets, tls.CertificateSecret(name))
-	}
-	if len(out.Secrets) == 0 {
-		out.Pairs = certificates(s)
-	}
-	if !asks(s) {
-		return out
-	}
-	out.Trust = tls.Trust{
-		Names: s.GetSubjectAltNames(), SPKI: s.GetVerifyCertificateSpki(), Hashes: s.GetVerifyCertificateHash(),
-		Unverified: s.GetInsecureSkipVerify().GetValue(),
-	}
-	if believed != "" {
-		out.Trust.Secret = tls.AuthoritySecret(believed)
-	} else {
-		out.Trust.CA, out.Trust.CRL = authorities(s), s.GetCaCrl()
-	}
-	return out
 }

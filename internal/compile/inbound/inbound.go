@@ -3,6 +3,7 @@ package inbound
 import (
 	"cmp"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 	"fairway/internal/xdstype"
 )
@@ -66,11 +68,16 @@ type Port struct {
 	// Service and ServicePort are what clients call the port: the oldest service that targets it. An ingress listener may have none.
 	Service     mesh.Host
 	ServicePort uint32
-	Ingress     int // index in Sidecar.spec.ingress
+	Ingress     int  // index in Sidecar.spec.ingress
+	TLS         bool // the ingress listener has tls settings of its own (IstioIngressListener.tls); EndsTLS says whether they hold
 	MTLS        mesh.MTLS
 	// Closed ports take nothing: policy asks for mutual TLS, which the proxy cannot speak.
 	Closed bool
 }
+
+// EndsTLS says whether the port ends TLS by the settings of its ingress listener. They are for clients outside of the mesh,
+// and give way to the mesh's own mutual TLS: whoever writes a Sidecar cannot open a port that a policy has closed to them.
+func (p Port) EndsTLS() bool { return p.TLS && p.MTLS == mesh.Disabled && !p.Closed }
 
 func (i *Workload) key() Key {
 	var b strings.Builder
@@ -148,8 +155,9 @@ func (t *Tables) declare(placements *table.Table[mesh.ProxyID, demand.Placement]
 		func(_ mesh.ProxyID, i *Workload) []Key { return []Key{i.key()} },
 	).Broad()
 	t.Workloads = table.Derive(bySpec, "inbounds", CompareKey, (*Workload).equal,
-		func(_ *table.Reader, k Key, rows table.Rows[mesh.ProxyID, *Workload], emit func(Key, *Workload)) {
+		func(r *table.Reader, k Key, rows table.Rows[mesh.ProxyID, *Workload], emit func(Key, *Workload)) {
 			_, i, _ := rows.First()
+			t.noteOverruled(r, i)
 			emit(k, i)
 		})
 }
@@ -172,6 +180,11 @@ func (t *Tables) inbound(r *table.Reader, p vouch.Proxy, at demand.Placement) *W
 		i.Ports = slices.DeleteFunc(ingressPorts(spec, p.Interception), func(port Port) bool { return t.sidecars.ProxysOwn(r, port.Bind) })
 	} else {
 		i.Ports = t.servicePorts(r, p)
+		if t.in.ToLocalhost(r) {
+			for n := range i.Ports {
+				i.Ports[n].Endpoint = net.JoinHostPort(at.Families.Loopback(), strconv.FormatUint(uint64(i.Ports[n].Number), 10))
+			}
+		}
 	}
 	slices.SortFunc(i.Ports, func(a, b Port) int {
 		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Bind, b.Bind))
@@ -199,11 +212,32 @@ func (t *Tables) secure(r *table.Reader, p vouch.Proxy, i *Workload) {
 	}
 }
 
+// noteOverruled says of tls settings of ingress listeners which do nothing that the port takes the mesh's own mutual TLS.
+func (t *Tables) noteOverruled(r *table.Reader, i *Workload) {
+	for _, p := range i.Ports {
+		if !p.TLS || p.EndsTLS() {
+			continue
+		}
+		if o, ok := table.Get(r, t.in.Sidecars, i.Sidecar); ok {
+			r.Note(o.Problem(
+				fmt.Sprintf("spec.ingress[%d].tls", p.Ingress),
+				code.Unused,
+				mesh.Warning,
+				fmt.Sprintf("port %d takes mutual TLS of the mesh (%v): the settings do nothing", p.Number, p.MTLS),
+				fmt.Sprintf("set portLevelMtls %d to mode DISABLE in a PeerAuthentication that selects the workload", p.Number),
+			))
+		}
+	}
+}
+
 // ingressPorts are the ports of a Sidecar's ingress listeners (networking/v1alpha3/sidecar.proto, IstioIngressListener).
 func ingressPorts(spec *networking.Sidecar, mode mesh.Interception) []Port {
 	var ports []Port
 	for i, l := range spec.GetIngress() {
 		protocol, _ := mesh.ParseProtocol(l.GetPort().GetProtocol())
+		if l.GetTls() != nil {
+			protocol = protocol.WithinTLS()
+		}
 		ports = append(ports, Port{
 			Number:   l.GetPort().GetNumber(),
 			Name:     l.GetPort().GetName(),
@@ -212,6 +246,7 @@ func ingressPorts(spec *networking.Sidecar, mode mesh.Interception) []Port {
 			Bound:    sidecar.Bound(l.GetCaptureMode(), mode),
 			Endpoint: l.GetDefaultEndpoint(),
 			Ingress:  i,
+			TLS:      l.GetTls() != nil,
 		})
 	}
 	return ports

@@ -24,7 +24,9 @@ func (i *Workload) String() string {
 		if p.Bound {
 			ports[n] += " bound " + p.Bind
 		}
-		ports[n] += security(p.MTLS, p.Closed)
+		if ports[n] += security(p.MTLS, p.Closed); p.EndsTLS() {
+			ports[n] += " ends TLS"
+		}
 	}
 	return strings.TrimSpace(
 		fmt.Sprintf(

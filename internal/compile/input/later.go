@@ -1,7 +1,9 @@
 package input
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
@@ -9,6 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"fairway/internal/config"
+	"fairway/internal/envoy/tls"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/table"
@@ -45,10 +48,13 @@ var inForce = [...]string{
 	"locality_lb_setting",
 	"default_providers",
 	"extension_providers",
+	"service_settings",
+	"inbound_traffic_policy",
+	"mesh_mTLS",
 }
 
 // elsewhere are fields that others read: the agent, the injector, those who write into a cluster.
-var elsewhere = [...]string{"default_config", "ingress_service"}
+var elsewhere = [...]string{"default_config", "ingress_service", "discovery_selectors", "enable_prometheus_merge"}
 
 // declareLater notes what is accepted and kept but has no effect yet: whole kinds, and fields of the mesh's
 // configuration that say something else than their default.
@@ -77,10 +83,31 @@ func (t *Tables) declareLater() {
 			if k.Kind != config.MeshConfig {
 				return
 			}
-			for _, field := range idle(config.Spec[*meshconfig.MeshConfig](o)) {
+			spec := config.Spec[*meshconfig.MeshConfig](o)
+			for _, field := range idle(spec) {
 				r.Note(NotYet(o, field, "values of this field"))
 			}
+			noteParts(r, o, spec)
 		})
+}
+
+// noteParts says of fields that are in force what of their values is not.
+func noteParts(r *table.Reader, o *config.Object, spec *meshconfig.MeshConfig) {
+	if spec.GetOutboundTrafficPolicy().GetMode() == meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS {
+		r.Note(o.Problem("outboundTrafficPolicy.mode", code.NotYet, mesh.Warning,
+			"ALLOW_ANY_DYNAMIC_DNS is as ALLOW_ANY: traffic to unknown hosts goes where the client sent it, whatever its Host header "+
+				"or server name says, and outboundTrafficPolicy.tls is not used", ""))
+	}
+	for i, c := range spec.GetMeshMTLS().GetCipherSuites() {
+		if !tls.KnownCipher(c) {
+			r.Note(o.Problem(fmt.Sprintf("meshMTLS.cipherSuites[%d]", i), code.UnknownValue, mesh.Warning,
+				strconv.Quote(c)+" is no cipher suite that Envoy knows: it is left out", "write one as ECDHE-RSA-AES128-GCM-SHA256"))
+		}
+	}
+	if len(spec.GetMeshMTLS().GetEcdhCurves()) > 0 {
+		r.Note(o.Problem("meshMTLS.ecdhCurves", code.Unused, mesh.Warning,
+			"mutual TLS of the mesh has Envoy's own curves, as Istio's API says", "leave it out"))
+	}
 }
 
 // idle lists the fields of a mesh's configuration that differ from their default and do nothing yet, by their JSON names, sorted.

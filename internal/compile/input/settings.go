@@ -14,6 +14,7 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/envoy/listener"
+	"fairway/internal/envoy/tls"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
@@ -71,6 +72,25 @@ func (t *Tables) OutboundPolicy(r *table.Reader) meshconfig.MeshConfig_OutboundT
 		return p.GetMode()
 	}
 	return meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY
+}
+
+// ToLocalhost says whether connections to what services target on a workload go to its loopback address, in place of where they
+// were going (MeshConfig.inboundTrafficPolicy).
+func (t *Tables) ToLocalhost(r *table.Reader) bool {
+	policy := t.field(r, "inbound_traffic_policy").GetInboundTrafficPolicy()
+	return policy.GetMode() == meshconfig.MeshConfig_InboundTrafficPolicy_LOCALHOST
+}
+
+// MeshTLS is what servers of the mesh's own mutual TLS speak (MeshConfig.meshMTLS): 1.2 or later by default.
+func (t *Tables) MeshTLS(r *table.Reader) tls.Mesh {
+	said := t.field(r, "mesh_mTLS").GetMeshMTLS()
+	out := tls.Mesh{From13: said.GetMinProtocolVersion() == meshconfig.MeshConfig_TLSConfig_TLSV1_3}
+	for _, c := range said.GetCipherSuites() {
+		if tls.KnownCipher(c) && !slices.Contains(out.Ciphers, c) {
+			out.Ciphers = append(out.Ciphers, c)
+		}
+	}
+	return out
 }
 
 // ConnectTimeout is how long a proxy tries to connect to an endpoint: 10 s by default.

@@ -1,14 +1,23 @@
 package listener_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"flag"
 	"maps"
+	"math/big"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"fairway/internal/compile/compiletest"
 	"fairway/internal/envoy/listener/listenertest"
@@ -40,11 +49,52 @@ func TestEnvoyTakesThem(t *testing.T) {
 			var listeners []*listenerv3.Listener
 			var needs []string
 			for _, name := range slices.Sorted(maps.Keys(seen)) {
-				listeners, needs = append(listeners, listenertest.Decode(t, name, seen[name])), append(needs, seen[name].Needs...)
+				listeners = append(listeners, readable(t, listenertest.Decode(t, name, seen[name])))
+				needs = append(needs, seen[name].Needs...)
 			}
 			listenertest.Validate(t, listeners, needs)
 		}
 	})
+}
+
+// readable puts files that are there in the place of those that scripts name: Envoy reads them.
+func readable(t *testing.T, l *listenerv3.Listener) *listenerv3.Listener {
+	t.Helper()
+	text, err := protojson.Marshal(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "/etc/c.pem") {
+		return l
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"a.test"}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file := func(name, kind string, body []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: body}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	certificate, secret := file("c.pem", "CERTIFICATE", der), file("k.pem", "PRIVATE KEY", private)
+	there := strings.NewReplacer("/etc/c.pem", certificate, "/etc/k.pem", secret, "/etc/ca.pem", certificate)
+	out := &listenerv3.Listener{}
+	if err := protojson.Unmarshal([]byte(there.Replace(string(text))), out); err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // TestWhatEnvoyWaitsFor holds two things that would stop a proxy without a word of protest: a route configuration that

@@ -5,10 +5,13 @@ import (
 	"maps"
 	"slices"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/compile/inbound"
 	"fairway/internal/compile/policy"
+	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/listener"
 	"fairway/internal/envoy/route"
@@ -31,7 +34,9 @@ func (t *Tables) declareInbound(workloads *inbound.Tables, policies *policy.Tabl
 				mode:    in.Interception,
 				port:    t.in.ProxyInboundPort(r),
 				trusted: t.in.TrustDomains(r),
+				mutual:  t.in.MeshTLS(r),
 				filters: policies.Filters(r, in.Policies),
+				ingress: t.ingress(r, in),
 			}
 			if port, ok := notHTTP(in); ok {
 				policies.NoteOfRequests(r, in.Policies, port)
@@ -59,7 +64,20 @@ type inboundBuilder struct {
 	mode    mesh.Interception
 	port    uint32   // virtualInbound's
 	trusted []string // trust domains whose identities may call
+	mutual  tls.Mesh
 	filters policy.Filters
+	ingress []*networking.IstioIngressListener // of the Sidecar, where a port ends TLS as one of them says
+}
+
+// ingress are the ingress listeners of a workload's Sidecar, if they are needed for more than is known of its ports.
+func (t *Tables) ingress(r *table.Reader, in *inbound.Workload) []*networking.IstioIngressListener {
+	if !slices.ContainsFunc(in.Ports, inbound.Port.EndsTLS) {
+		return nil
+	}
+	if o, ok := table.Get(r, t.in.Sidecars, in.Sidecar); ok {
+		return config.Spec[*networking.Sidecar](o).GetIngress()
+	}
+	return nil
 }
 
 // notHTTP finds a port whose connections are not HTTP, as its declaration says.
@@ -133,12 +151,12 @@ func (b inboundBuilder) requests(statPrefix string, routes *routev3.RouteConfigu
 
 // tellsTLS says whether chains of a port go by whether, and how, a client speaks TLS.
 func tellsTLS(p inbound.Port) bool {
-	return !p.Closed && (p.MTLS == mesh.Permissive || p.MTLS == mesh.Strict && p.Protocol == mesh.Unknown)
+	return !p.Closed && (p.MTLS == mesh.Permissive || p.Protocol == mesh.Unknown && (p.MTLS == mesh.Strict || p.EndsTLS()))
 }
 
 // tellsHTTP says whether chains of a port go by whether plaintext is HTTP.
 func tellsHTTP(p inbound.Port) bool {
-	return !p.Closed && p.MTLS != mesh.Strict && p.Protocol == mesh.Unknown
+	return !p.Closed && !p.EndsTLS() && p.MTLS != mesh.Strict && p.Protocol == mesh.Unknown
 }
 
 // inspect looks at connections to the ports that need it, and at those to ports that are not listed if others says so.
@@ -199,6 +217,8 @@ func (b inboundBuilder) chains(p inbound.Port, at string, match uint32) []listen
 	to := b.in(clusterOf(p).String())
 	connections := listener.Chain{Name: at, Match: m, Forward: &to}
 	switch {
+	case p.EndsTLS():
+		return b.ending(p, requests, connections)
 	case p.Protocol.IsHTTP():
 		return b.secured(p.MTLS, p.Closed, []listener.Chain{requests}, connections, []string{"h2", "http/1.1"})
 	case p.Protocol == mesh.Unknown:
@@ -206,6 +226,30 @@ func (b inboundBuilder) chains(p inbound.Port, at string, match uint32) []listen
 		return b.secured(p.MTLS, p.Closed, []listener.Chain{requests, connections}, connections, nil)
 	}
 	return b.secured(p.MTLS, p.Closed, []listener.Chain{connections}, connections, nil)
+}
+
+// ending ends TLS in front of what becomes of requests and of connections, by the settings of the port's ingress listener. Its
+// clients are from outside of the mesh: nothing that they say of themselves is believed.
+func (b inboundBuilder) ending(p inbound.Port, requests, connections listener.Chain) []listener.Chain {
+	if p.Ingress >= len(b.ingress) {
+		return nil // the Sidecar is another one by now, and so is the workload
+	}
+	end := func(alpn ...string) *corev3.TransportSocket {
+		return tls.Terminating(b.ingress[p.Ingress].GetTls(), "", alpn).Socket()
+	}
+	requests.Route.XFCC = listener.SanitizeSet
+	requests.Filters, requests.Route = requests.Route.Filters(), nil
+	switch {
+	case p.Protocol.IsHTTP():
+		requests.TLS = end("h2", "http/1.1")
+		return []listener.Chain{requests}
+	case p.Protocol == mesh.Unknown:
+		requests.TLS, connections.TLS = end("h2", "http/1.1"), end()
+		requests.Match.ApplicationProtocols = []string{"h2", "http/1.1", "http/1.0"}
+		return []listener.Chain{requests, connections}
+	}
+	connections.TLS = end()
+	return []listener.Chain{connections}
 }
 
 // secured puts mutual TLS in front of chains, as a mode says. other is what becomes of TLS that is not the mesh's: it
@@ -221,7 +265,7 @@ func (b inboundBuilder) secured(mode mesh.MTLS, closed bool, plain []listener.Ch
 	}
 	var out []listener.Chain
 	for _, c := range plain {
-		c.TLS = tls.MeshServer(b.trusted, alpn)
+		c.TLS = tls.MeshServer(b.trusted, alpn, b.mutual)
 		c.Match.ApplicationProtocols = b.clients(mode, c, len(plain) > 1)
 		if mode == mesh.Permissive {
 			c.Match.Transport = listener.TLS

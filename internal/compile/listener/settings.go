@@ -1,6 +1,7 @@
 package listener
 
 import (
+	"fmt"
 	"time"
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
@@ -10,6 +11,7 @@ import (
 	"fairway/internal/compile/sidecar"
 	"fairway/internal/envoy/listener"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -18,7 +20,8 @@ type settings struct {
 	Log       listener.AccessLog
 	Normalize listener.Normalization
 	Detection time.Duration
-	AllowAny  bool   // connections to hosts that no one declared go on to where the client sent them; see of
+	AllowAny  bool   // connections to hosts that no one declared go on; see of
+	Unknown   string // the cluster that they go on to, where AllowAny is set
 	Outbound  uint32 // virtualOutbound's port
 	Inbound   uint32 // virtualInbound's
 }
@@ -36,21 +39,46 @@ func (t *Tables) declareSettings() {
 			if l.Kind == mesh.GatewayLayer {
 				return
 			}
+			unknown := t.sc.Unknown(r, demand.OutboundView{Layer: l})
+			t.noteEgressProxy(r, l)
 			emit(l, settings{
 				Log:       t.telemetry.Tells(r, false),
 				Normalize: normalization(t.in, r),
 				Detection: t.in.ProtocolDetectionTimeout(r),
-				AllowAny:  t.sc.OutboundPolicy(r, demand.OutboundView{Layer: l}) == sidecar.AllowAny,
+				AllowAny:  unknown != (mesh.ClusterKey{}),
+				Unknown:   unknown.String(),
 				Outbound:  t.in.ProxyListenPort(r),
 				Inbound:   t.in.ProxyInboundPort(r),
 			})
 		}).Broad()
 }
 
+// noteEgressProxy says of an egress proxy that the layer does not see: what is unknown then goes nowhere.
+func (t *Tables) noteEgressProxy(r *table.Reader, l mesh.Layer) {
+	o, to, ok := t.sc.EgressProxy(r, l)
+	if !ok {
+		return
+	}
+	note := func(field, code, message, fix string) {
+		r.Note(o.Problem("spec.outboundTrafficPolicy.egressProxy"+field, code, mesh.Error, message+": traffic to unknown hosts fails", fix))
+	}
+	seen := t.sc.Look(r, l, to.Host)
+	if seen == nil || seen.Service == nil {
+		note(".host", code.UnknownHost, fmt.Sprintf("the Sidecar imports no service %s", to.Host), "import it in an egress listener")
+		return
+	}
+	if _, has := seen.Service.Port(to.Port); !has {
+		note(".port", code.UnknownPort, fmt.Sprintf("%s has no port %d", to.Host, to.Port), "write one that it has")
+	}
+	if to.Subset != "" && t.sc.RuleOf(r, seen).Subset(to.Subset) == nil {
+		note(".subset", code.UnknownSubset, fmt.Sprintf("%s has no subset %s", to.Host, to.Subset), "define it in a DestinationRule")
+	}
+}
+
 // of is the settings of a variant whose proxies have a policy of their own.
 func (s settings) of(v Variant) settings {
 	if v.Outbound != sidecar.AsMesh {
-		s.AllowAny = v.Outbound == sidecar.AllowAny
+		s.AllowAny, s.Unknown = v.Outbound == sidecar.AllowAny, passthrough
 	}
 	return s
 }
@@ -75,7 +103,7 @@ func (s settings) reserved(port uint32) bool { return port == s.Outbound || port
 func (s settings) rest(intercepted bool) listener.TCP {
 	name := blackHole
 	if s.AllowAny && intercepted {
-		name = passthrough
+		name = s.Unknown
 	}
 	return s.to(name)
 }

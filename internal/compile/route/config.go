@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"fairway/internal/compile/demand"
-	"fairway/internal/compile/sidecar"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
@@ -59,12 +58,12 @@ func under(s mesh.Shelf) (mesh.Shelf, bool) {
 }
 
 // outbound is the route configuration of virtual hosts that are resources of their own. A request for a name that none
-// has goes where the client was sending it, or is refused: the outbound traffic policy.
+// has goes where the client was sending it, to an egress proxy, or is refused: the outbound traffic policy.
 func (t *Tables) outbound(r *table.Reader, name string, v demand.OutboundView) *envoy.Encoded {
-	allow := t.sc.OutboundPolicy(r, v) == sidecar.AllowAny
-	e := route.Encode(route.Outbound(name, route.CatchAllHost(allow)), true)
-	if allow {
-		e.Needs = []string{route.Passthrough().String()}
+	to := t.sc.Unknown(r, v)
+	e := route.Encode(route.Outbound(name, route.CatchAllHost(to)), true)
+	if to != (mesh.ClusterKey{}) {
+		e.Needs = []string{to.String()}
 	}
 	return e
 }

@@ -149,11 +149,11 @@ func (t *Tables) hidden(r *table.Reader, k scope.Key, s *scope.Seen) []place {
 
 // unknown is the virtual host of a host that is hidden: what the policy for unknown hosts says, in place of what everybody has.
 func (h *hosts) unknown(k scope.Key, p place, v demand.OutboundView) *envoy.Encoded {
-	allow := h.t.sc.OutboundPolicy(h.r, v) == sidecar.AllowAny
+	to := h.t.sc.Unknown(h.r, v)
 	host := h.called(k.Host)
-	e := envoy.Encode(route.Host(p.name(host), []string{string(host)}, route.CatchAllHost(allow).Routes))
-	if allow {
-		e.Needs = []string{route.Passthrough().String()}
+	e := envoy.Encode(route.Host(p.name(host), []string{string(host)}, route.CatchAllHost(to).Routes))
+	if to != (mesh.ClusterKey{}) {
+		e.Needs = []string{to.String()}
 	}
 	return e
 }

@@ -1,6 +1,10 @@
 package route
 
 import (
+	"net"
+	"slices"
+	"strconv"
+
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/config"
@@ -8,6 +12,7 @@ import (
 	"fairway/internal/envoy/listener"
 	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -45,6 +50,7 @@ func (t *Tables) Forward(r *table.Reader, layer mesh.Layer, to []route.Weighted,
 	for _, w := range to {
 		out.Clusters = append(out.Clusters, listener.Weighted{Cluster: w.Cluster.String(), Weight: w.Weight})
 	}
+	out.Tunnel = t.tunnel(r, layer, to)
 	service := t.sc.Service(r, layer, first.Host)
 	if service == nil {
 		return out
@@ -56,6 +62,40 @@ func (t *Tables) Forward(r *table.Reader, layer mesh.Layer, to []route.Weighted,
 		out.HashSource = p.Hash().GetUseSourceIp()
 	}
 	return out
+}
+
+// tunnel is what connections to clusters are put into. One listener's proxy has one tunnel: where the destinations of a route do
+// not ask for the same there is none, and the rule that asks for it says so.
+func (t *Tables) tunnel(r *table.Reader, layer mesh.Layer, to []route.Weighted) listener.Tunnel {
+	var found []listener.Tunnel
+	var by *config.Object
+	for _, w := range to {
+		var here listener.Tunnel
+		if service := t.sc.Service(r, layer, w.Cluster.Host); service != nil {
+			if rule := t.sc.Rule(r, layer, service); rule != nil {
+				if s := cluster.Tunnel(rule.Spec, w.Cluster.Subset); s != nil {
+					here = listener.Tunnel{
+						Target: net.JoinHostPort(s.GetTargetHost(), strconv.FormatUint(uint64(s.GetTargetPort()), 10)),
+						Post:   s.GetProtocol() == "POST",
+					}
+					by = rule.Objects[0]
+				}
+			}
+		}
+		if !slices.Contains(found, here) {
+			found = append(found, here)
+		}
+	}
+	if len(found) == 1 {
+		return found[0]
+	}
+	if by != nil {
+		r.Note(by.Problem("spec.trafficPolicy.tunnel", code.Conflict, mesh.Warning,
+			"a route shares its connections among destinations that are tunnelled and others, or to several targets: "+
+				"those of that route are not tunnelled",
+			"give all destinations of the route the same tunnel, or write routes of one destination each"))
+	}
+	return listener.Tunnel{}
 }
 
 // viewerOf is the viewer that sidecars of a layer with the labels are.

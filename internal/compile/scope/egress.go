@@ -5,6 +5,8 @@ import (
 
 	"fairway/internal/compile/demand"
 	"fairway/internal/compile/sidecar"
+	"fairway/internal/config"
+	routes "fairway/internal/envoy/route"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
@@ -46,17 +48,55 @@ func (t *Tables) OutboundPolicy(r *table.Reader, v demand.OutboundView) sidecar.
 	}
 	if v.Layer.Kind == mesh.SidecarLayer {
 		if p, ok := table.Get(r, t.policies, v.Layer); ok {
-			return p
+			return p.Outbound
 		}
 	}
 	return t.demand.MeshPolicy(r)
 }
 
+// Unknown is where a variant of a layer sends what is for a host that it does not see: where its client did
+// (PassthroughCluster), or the egress proxy of its Sidecar. The zero key: it is refused. The proxy's cluster may be one that
+// the layer does not have; EgressProxy says so.
+func (t *Tables) Unknown(r *table.Reader, v demand.OutboundView) mesh.ClusterKey {
+	if t.OutboundPolicy(r, v) != sidecar.AllowAny {
+		return mesh.ClusterKey{}
+	}
+	if v.Layer.Kind == mesh.SidecarLayer {
+		if p, ok := table.Get(r, t.policies, v.Layer); ok && p.proxy != (mesh.ClusterKey{}) {
+			return p.proxy
+		}
+	}
+	return routes.Passthrough()
+}
+
+// EgressProxy is the Sidecar of a layer that sends what is unknown to an egress proxy, and that proxy's cluster; false: none does.
+func (t *Tables) EgressProxy(r *table.Reader, l mesh.Layer) (*config.Object, mesh.ClusterKey, bool) {
+	p, ok := table.Get(r, t.policies, l)
+	if !ok || p.proxy == (mesh.ClusterKey{}) {
+		return nil, mesh.ClusterKey{}, false
+	}
+	o, ok := table.Get(r, t.in.Sidecars, p.sidecar)
+	return o, p.proxy, ok
+}
+
+// policy is what a Sidecar says of traffic to hosts that its layer does not see. It is comparable.
+type policy struct {
+	sidecar.Outbound
+	proxy   mesh.ClusterKey // where that goes; zero: where its client sent it
+	sidecar config.Key
+}
+
 func (t *Tables) declarePolicies() {
-	t.policies = table.Derive(t.demand.Layers, "policies", mesh.CompareLayer, table.Same[sidecar.Outbound],
-		func(r *table.Reader, l mesh.Layer, info demand.LayerInfo, emit func(mesh.Layer, sidecar.Outbound)) {
-			if o := t.sidecars.Opening(r, info.Sidecar); l.Kind == mesh.SidecarLayer && o.Policy != sidecar.AsMesh {
-				emit(l, o.Policy)
+	t.policies = table.Derive(t.demand.Layers, "policies", mesh.CompareLayer, table.Same[policy],
+		func(r *table.Reader, l mesh.Layer, info demand.LayerInfo, emit func(mesh.Layer, policy)) {
+			o := t.sidecars.Opening(r, info.Sidecar)
+			if l.Kind != mesh.SidecarLayer || o.Policy == sidecar.AsMesh {
+				return
 			}
+			out := policy{Outbound: o.Policy, sidecar: info.Sidecar}
+			if p := o.Proxy; p != (sidecar.Proxy{}) {
+				out.proxy = mesh.ClusterKey{Host: t.FullHost(p.Host, info.Sidecar.Namespace), Subset: p.Subset, Port: p.Port}
+			}
+			emit(l, out)
 		})
 }

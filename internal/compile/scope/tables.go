@@ -60,7 +60,7 @@ type Tables struct {
 	mentions *table.Table[mesh.Host, table.Rows[mentionKey, mention]]
 	hosts    *table.Table[mesh.Host, *host]
 	reaches  *table.Table[mesh.Layer, *reach] // what each demanded layer may see
-	policies *table.Table[mesh.Layer, sidecar.Outbound]
+	policies *table.Table[mesh.Layer, policy]
 	plain    *table.Table[string, table.Rows[mesh.Layer, demand.LayerInfo]] // layers without a Sidecar, by namespace
 	present  *table.Table[struct{}, string]                                 // whose: one namespace's, or several
 }

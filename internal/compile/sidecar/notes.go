@@ -12,27 +12,12 @@ import (
 	"fairway/internal/table"
 )
 
-// declareNotes says, once an object, what of Sidecars has no effect yet.
+// declareNotes says, once an object, what of Sidecars has no effect.
 func (t *Tables) declareNotes() {
 	table.Derive(t.in.Sidecars, "sidecar/notes", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			spec := config.Spec[*networking.Sidecar](o)
-			note := func(field, code, message string) {
-				r.Note(mesh.Problem{Object: o.Ref, Field: field, Code: code, Severity: mesh.Info, Message: message})
-			}
 			t.noteSockets(r, o, spec)
-			if spec.GetOutboundTrafficPolicy().GetEgressProxy() != nil {
-				note(
-					"spec.outboundTrafficPolicy.egressProxy",
-					code.NotYet,
-					"an egress proxy has no effect yet: unknown traffic passes through directly",
-				)
-			}
-			for i, l := range spec.GetIngress() {
-				if l.GetTls() != nil {
-					note(fmt.Sprintf("spec.ingress[%d].tls", i), code.NotYet, "TLS settings of ingress listeners have no effect yet")
-				}
-			}
 		})
 }
 

@@ -29,14 +29,23 @@ const everything = "*/*"
 type Opening struct {
 	Open   bool     // they see what their namespace sees
 	Policy Outbound // of its own; AsMesh: it says nothing of it
+	Proxy  Proxy    // where that sends what is unknown; zero: where its client did
+}
+
+// Proxy is where a Sidecar sends traffic to unknown hosts (OutboundTrafficPolicy.egress_proxy), as it is written. It is comparable.
+type Proxy struct {
+	Host, Subset string
+	Port         uint32
 }
 
 // declareOpenings tells Sidecars that import everything, on no listener of their own, from those that narrow what their proxies see.
+// With an egress proxy they have a layer of their own too: every listener and route of it leads to the proxy what nothing else takes.
 func (t *Tables) declareOpenings() {
 	t.openings = table.Derive(t.in.Sidecars, "sidecar/openings", config.CompareKey, table.Same[Opening],
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, Opening)) {
 			list := t.Egress(r, k)
-			emit(k, Opening{Open: len(list) == 1 && list[0].all(), Policy: policyOf(o)})
+			proxy := proxyOf(o)
+			emit(k, Opening{Open: len(list) == 1 && list[0].all() && proxy == Proxy{}, Policy: policyOf(o), Proxy: proxy})
 		})
 }
 
@@ -51,6 +60,15 @@ func (e Egress) all() bool {
 func (t *Tables) Opening(r *table.Reader, sidecar config.Key) Opening {
 	o, _ := table.Get(r, t.openings, sidecar)
 	return o
+}
+
+// proxyOf is the egress proxy of a Sidecar whose policy lets what is unknown out.
+func proxyOf(o *config.Object) Proxy {
+	p := config.Spec[*networking.Sidecar](o).GetOutboundTrafficPolicy().GetEgressProxy()
+	if p == nil || policyOf(o) != AllowAny {
+		return Proxy{}
+	}
+	return Proxy{p.GetHost(), p.GetSubset(), p.GetPort().GetNumber()}
 }
 
 // policyOf is the policy that a Sidecar gives itself; AsMesh: it says nothing of it.

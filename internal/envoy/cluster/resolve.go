@@ -36,6 +36,17 @@ func Resolve(rule *networking.DestinationRule, subset string, port uint32) Polic
 	return p
 }
 
+// Tunnel is how connections to the rule's host, or to a subset of it, are put into HTTP requests; nil: they are not. A subset's
+// settings take the place of the rule's (TrafficPolicy.tunnel). Listeners' TCP proxies have it, not the cluster.
+func Tunnel(rule *networking.DestinationRule, subset string) *networking.TrafficPolicy_TunnelSettings {
+	for _, s := range rule.GetSubsets() {
+		if subset != "" && s.GetName() == subset && s.GetTrafficPolicy().GetTunnel() != nil {
+			return s.GetTrafficPolicy().GetTunnel()
+		}
+	}
+	return rule.GetTrafficPolicy().GetTunnel()
+}
+
 // lay puts a traffic policy over what is there.
 func (p *Policy) lay(t *networking.TrafficPolicy, port uint32) {
 	if t == nil {

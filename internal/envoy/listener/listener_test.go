@@ -181,7 +181,7 @@ func cases() []listener.Listener {
 			Direction: listener.Inbound,
 			Filters:   listener.ListenerFilters{TLS: listener.Inspect{On: true}},
 			Chains: []listener.Chain{
-				{Match: listener.Match{Transport: listener.TLS}, TLS: tls.MeshServer([]string{"td"}, nil), Route: &counted},
+				{Match: listener.Match{Transport: listener.TLS}, TLS: tls.MeshServer([]string{"td"}, nil, tls.Mesh{}), Route: &counted},
 				{Route: &counted},
 			},
 		},

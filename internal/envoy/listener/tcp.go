@@ -19,6 +19,12 @@ type Weighted struct {
 	Weight  uint32 // relative to the others; those with 0 get none
 }
 
+// Tunnel puts each connection into an HTTP request of its own to the cluster (TcpProxy.tunneling_config). It is comparable.
+type Tunnel struct {
+	Target string // host and port that the cluster's endpoint is asked to lead to
+	Post   bool   // by POST; otherwise CONNECT
+}
+
 // TCP describes a tcp_proxy filter (extensions.filters.network.tcp_proxy.v3.TcpProxy).
 type TCP struct {
 	StatPrefix  string
@@ -27,6 +33,7 @@ type TCP struct {
 	MaxDuration time.Duration // of a connection; 0: none
 	HashSource  bool          // choose the endpoint by the client's address (consistentHash.useSourceIp)
 	MaxAttempts uint32        // to connect; 0: Envoy's own, one
+	Tunnel      Tunnel        // the zero Tunnel: bytes go to the cluster as they are
 	More        Phased
 	AccessLog   AccessLog
 
@@ -49,6 +56,9 @@ func (t TCP) Filter() *listenerv3.Filter {
 	}
 	if t.HashSource {
 		out.HashPolicy = []*typev3.HashPolicy{{PolicySpecifier: &typev3.HashPolicy_SourceIp_{SourceIp: &typev3.HashPolicy_SourceIp{}}}}
+	}
+	if t.Tunnel != (Tunnel{}) {
+		out.TunnelingConfig = &tcpproxyv3.TcpProxy_TunnelingConfig{Hostname: t.Tunnel.Target, UsePost: t.Tunnel.Post}
 	}
 	if t.afterHandshake {
 		out.UpstreamConnectMode, out.MaxEarlyDataBytes = tcpproxyv3.UpstreamConnectMode_ON_DOWNSTREAM_TLS_HANDSHAKE, wrapperspb.UInt32(0)

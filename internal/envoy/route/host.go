@@ -89,9 +89,10 @@ func addressDomain(a string) (string, bool) {
 	return ip.Unmap().String(), true
 }
 
-// CatchAllHost is the virtual host for names that nobody claims: sent on to where the client was going, or refused.
-func CatchAllHost(allow bool) *routev3.VirtualHost {
-	if !allow {
+// CatchAllHost is the virtual host for names that nobody claims: sent on to a cluster, Passthrough or an egress proxy's; with the
+// zero key they are refused.
+func CatchAllHost(to mesh.ClusterKey) *routev3.VirtualHost {
+	if to == (mesh.ClusterKey{}) {
 		return Host("block_all", []string{"*"}, []*routev3.Route{{
 			Name:   "block_all",
 			Match:  anyPath(),
@@ -102,7 +103,7 @@ func CatchAllHost(allow bool) *routev3.VirtualHost {
 		Name:  "allow_any",
 		Match: anyPath(),
 		Action: &routev3.Route_Route{Route: &routev3.RouteAction{
-			ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: Passthrough().String()},
+			ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: to.String()},
 			Timeout:          &durationpb.Duration{},
 		}},
 	}})

@@ -87,8 +87,8 @@ func TestSources(t *testing.T) {
 }
 
 func TestEncodeConfig(t *testing.T) {
-	complete := Encode(Outbound("80", CatchAllHost(true)), false)
-	vhds := Encode(Outbound("80", CatchAllHost(true)), true)
+	complete := Encode(Outbound("80", CatchAllHost(Passthrough())), false)
+	vhds := Encode(Outbound("80", CatchAllHost(Passthrough())), true)
 	if complete.Err != nil || vhds.Err != nil {
 		t.Fatal(complete.Err, vhds.Err)
 	}

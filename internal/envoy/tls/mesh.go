@@ -1,6 +1,8 @@
 package tls
 
 import (
+	"slices"
+
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
@@ -52,9 +54,28 @@ func MeshHTTP() []string        { return []string{alpnHTTP10, alpnHTTP11, alpnHT
 func MeshConnections() []string { return []string{alpnPeer, alpnMesh} }
 func MeshClients() []string     { return append(MeshConnections(), MeshHTTP()...) }
 
+// Mesh is what servers of the mesh's own mutual TLS speak.
+type Mesh struct {
+	From13  bool     // 1.3 alone; otherwise 1.2 too
+	Ciphers []string // of 1.2, which Envoy knows (KnownCipher); empty: Envoy's choice
+}
+
+// knownCiphers are the cipher suites of TLS 1.2 that BoringSSL, as Envoy has it, negotiates with certificates. Envoy refuses a
+// listener that names another.
+var knownCiphers = []string{
+	"ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-ECDSA-CHACHA20-POLY1305",
+	"ECDHE-ECDSA-AES128-SHA", "ECDHE-ECDSA-AES256-SHA",
+	"ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-RSA-CHACHA20-POLY1305",
+	"ECDHE-RSA-AES128-SHA", "ECDHE-RSA-AES256-SHA",
+	"AES128-GCM-SHA256", "AES256-GCM-SHA384", "AES128-SHA", "AES256-SHA",
+}
+
+// KnownCipher says whether Envoy knows a cipher suite of TLS 1.2 by this name.
+func KnownCipher(name string) bool { return slices.Contains(knownCiphers, name) }
+
 // MeshServer is the transport socket of a port that takes mutual TLS from identities of the trust domains. alpn is what
 // is agreed upon with clients that are no proxies.
-func MeshServer(trustDomains, alpn []string) *corev3.TransportSocket {
+func MeshServer(trustDomains, alpn []string, m Mesh) *corev3.TransportSocket {
 	var trusted []*tlsv3.SubjectAltNameMatcher
 	for _, d := range trustDomains {
 		trusted = append(trusted, &tlsv3.SubjectAltNameMatcher{
@@ -63,7 +84,12 @@ func MeshServer(trustDomains, alpn []string) *corev3.TransportSocket {
 		})
 	}
 	common := identity(trusted, alpn)
-	common.TlsParams = &tlsv3.TlsParameters{TlsMinimumProtocolVersion: minimumTLS, TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3}
+	common.TlsParams = &tlsv3.TlsParameters{
+		TlsMinimumProtocolVersion: minimumTLS, TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3, CipherSuites: m.Ciphers,
+	}
+	if m.From13 {
+		common.TlsParams.TlsMinimumProtocolVersion = tlsv3.TlsParameters_TLSv1_3
+	}
 	return socket(&tlsv3.DownstreamTlsContext{CommonTlsContext: common, RequireClientCertificate: wrapperspb.Bool(true)})
 }
 

@@ -1,6 +1,7 @@
 package tls_test
 
 import (
+	"slices"
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -57,6 +58,29 @@ func TestSystem(t *testing.T) {
 		"validation_context_sds_secret_config":{"name":"file-root:system","sds_config":{"resource_api_version":"V3","api_config_source":{"api_type":"GRPC","transport_api_version":"V3",
 			"set_node_on_first_message_only":true,"grpc_services":[{"envoy_grpc":{"cluster_name":"sds-grpc"}}]}}}}}}`,
 	)
+}
+
+// TestMeshServer: what the mesh says of its own mutual TLS is what its servers speak.
+func TestMeshServer(t *testing.T) {
+	parameters := func(m tls.Mesh) *tlsv3.TlsParameters {
+		var out tlsv3.DownstreamTlsContext
+		if err := tls.MeshServer([]string{"td"}, nil, m).GetTypedConfig().UnmarshalTo(&out); err != nil {
+			t.Fatal(err)
+		}
+		return out.GetCommonTlsContext().GetTlsParams()
+	}
+	usual := parameters(tls.Mesh{})
+	if usual.GetTlsMinimumProtocolVersion() != tlsv3.TlsParameters_TLSv1_2 || len(usual.GetCipherSuites()) > 0 {
+		t.Errorf("by default %v", usual)
+	}
+	narrow := parameters(tls.Mesh{From13: true, Ciphers: []string{"AES128-SHA"}})
+	if narrow.GetTlsMinimumProtocolVersion() != tlsv3.TlsParameters_TLSv1_3 ||
+		!slices.Equal(narrow.GetCipherSuites(), []string{"AES128-SHA"}) {
+		t.Errorf("narrowed %v", narrow)
+	}
+	if tls.KnownCipher("NULL-SHA") || !tls.KnownCipher("ECDHE-RSA-AES128-GCM-SHA256") {
+		t.Error("which cipher suites are known")
+	}
 }
 
 func TestServer(t *testing.T) {

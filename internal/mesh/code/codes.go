@@ -141,6 +141,9 @@ const (
 	UnknownHost = "UnknownHost"
 	// UnknownPort: the service has no such port.
 	UnknownPort = "UnknownPort"
+	// ClientFirst: connections to a port go on only once the client has sent something, which a client of a server that speaks first
+	// never does.
+	ClientFirst = "ClientFirst"
 	// UnknownProtocol: the protocol's name is not known.
 	UnknownProtocol = "UnknownProtocol"
 )

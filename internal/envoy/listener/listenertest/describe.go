@@ -159,6 +159,13 @@ func http(h *hcmv3.HttpConnectionManager) string {
 
 func tcp(t *tcpproxyv3.TcpProxy) string {
 	s := "tcp " + t.GetStatPrefix() + " to "
+	if c := t.GetTunnelingConfig(); c != nil {
+		method := "CONNECT"
+		if c.GetUsePost() {
+			method = "POST"
+		}
+		s += method + " " + c.GetHostname() + " at "
+	}
 	if c := t.GetCluster(); c != "" {
 		s += c
 	}
