@@ -10,13 +10,13 @@ import (
 func TestProblemsHaveLines(t *testing.T) {
 	w := compiletest.New(t)
 	w.Apply(`apiVersion: networking.istio.io/v1
-kind: Sidecar
+kind: VirtualService
 metadata: {name: x, namespace: shop}
 spec:
-  egress: [{hosts: ["*/*"]}]
-  outboundTrafficPolicy:
-    mode: ALLOW_ANY
-    egressProxy: {host: a.com, port: {number: 80}}
+  hosts: [a.com]
+  http:
+  - name: first
+    route: [{destination: {host: nobody.example.com}}]
 ---
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
@@ -26,7 +26,7 @@ spec:
   host: nobody.example.com
 `)
 	w.Settle()
-	want := map[string]int{"spec.outboundTrafficPolicy.egressProxy": 8, "spec.host": 15}
+	want := map[string]int{"spec.http[0].route[0].destination.host": 8, "spec.host": 15}
 	problems := w.Problems()
 	if len(problems) != len(want) {
 		t.Errorf("problems are %v, want %d", problems, len(want))

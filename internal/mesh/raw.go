@@ -72,7 +72,7 @@ func CompareWorkloadKey(a, b WorkloadKey) int {
 
 func (k WorkloadKey) String() string { return k.Registry + "/" + k.Namespace + "/" + k.Name }
 
-// Workload is a running thing that a registry knows by itself, whether or not some service leads to it: a pod. It is immutable once it is handed on.
+// Workload is a running thing that a registry knows by itself, whether or not some service leads to it: a pod. It is immutable.
 type Workload struct {
 	Key            WorkloadKey
 	Addresses      string // IPs, comma separated, the first one first; empty: it has none yet

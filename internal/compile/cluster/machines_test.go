@@ -188,9 +188,9 @@ spec:
 	w.Connect(two)
 	workloads := []*mesh.Workload{here, there.Workloads[0]}
 	for i, of := range workloads {
-		db := of
+		db := *of
 		db.Key.Name, db.Addresses, db.Labels = "db", fmt.Sprintf("10.5.0.%d", i+1), "app=db"
-		workloads = append(workloads, db)
+		workloads = append(workloads, &db)
 	}
 	w.In.Apply(source.Batch{Set: source.Rows{Workloads: workloads}})
 	got, want := used(t, w), []string{
