@@ -46,7 +46,8 @@ func CertificatesOf(spec *meshconfig.MeshConfig) (out []Certificate, bad []Unkep
 			refuse(".secretName", "no Secret is named in which the certificate could be kept", "name one")
 			continue
 		case len(validation.IsDNS1123Subdomain(c.GetSecretName())) > 0:
-			refuse(".secretName", fmt.Sprintf("%q is no name of a Secret", c.GetSecretName()), "write lower case letters, digits, '-' and '.'")
+			refuse(".secretName", fmt.Sprintf("%q is no name of a Secret", c.GetSecretName()),
+				"write lower case letters, digits, '-' and '.'")
 			continue
 		case slices.ContainsFunc(out, func(o Certificate) bool { return o.Secret == c.GetSecretName() }):
 			refuse(".secretName", fmt.Sprintf("the Secret %q is that of an entry before", c.GetSecretName()), "name another one")
