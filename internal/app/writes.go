@@ -165,12 +165,15 @@ func (w *clusterWrites) tell() {
 	}
 }
 
-// by passes on which gateways carry out Ingresses, and which namespaces the mesh sees. o is nil where there is no mesh configuration.
+// by passes on which gateways carry out Ingresses, which namespaces the mesh sees, and which certificates it keeps. o is nil
+// where there is no mesh configuration.
 func (w *clusterWrites) by(o *config.Object) {
 	said := config.DefaultMeshConfig()
 	if o != nil {
 		said = config.Spec[*meshconfig.MeshConfig](o)
 	}
 	w.Discover(config.DiscoveryOf(o, w.root))
+	wanted, _ := config.CertificatesOf(said)
+	w.Certificates(wanted)
 	w.Ingress().By(address.Gateways{Service: said.GetIngressService(), Selector: said.GetIngressSelector()})
 }

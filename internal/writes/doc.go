@@ -1,5 +1,5 @@
 // Package writes has all that the control plane writes into the cluster that it reads: statuses, addresses of Ingresses, the ConfigMaps
-// with the mesh's roots, and what API servers believe of its webhooks.
+// with the mesh's roots, Secrets with certificates, and what API servers believe of its webhooks.
 //
 //	what was read, what turns changed ─► a task: keys that may be wrong ─► what stands, what should ─► a patch
 //

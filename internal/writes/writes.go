@@ -2,6 +2,7 @@ package writes
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -24,6 +25,7 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/writes/address"
+	"fairway/internal/writes/certs"
 	"fairway/internal/writes/entries"
 	"fairway/internal/writes/health"
 	"fairway/internal/writes/hooks"
@@ -64,8 +66,10 @@ type Options struct {
 	Bundle func() ([]byte, error)
 }
 
-// Authority has the mesh's roots.
+// Authority signs for the mesh.
 type Authority interface {
+	// ServerCertificate makes a key and a certificate for DNS names.
+	ServerCertificate(names []string) (*tls.Certificate, error)
 	Roots() []byte            // in PEM
 	Changed() <-chan struct{} // closed when there are others
 }
@@ -81,6 +85,7 @@ type Writer struct {
 	health  *health.Writer
 	refused *refused.Writer
 	roots   *roots.Writer // nil: they are somebody else's
+	certs   *certs.Writer // nil as roots
 	// Tasks of whoever leads the cluster, and of whoever leads the revision.
 	ofCluster, ofRevision []func(context.Context)
 }
@@ -142,7 +147,11 @@ func New(o Options) (*Writer, error) {
 			Client: core, Metadata: about, Manager: Manager,
 			Roots: o.Authority.Roots, Changed: o.Authority.Changed, Report: w.report,
 		})
-		w.ofCluster = append(w.ofCluster, w.roots.Run)
+		w.certs = certs.New(certs.Options{
+			Client: core, Namespace: o.Namespace, Manager: Manager, Issue: o.Authority.ServerCertificate,
+			Roots: o.Authority.Roots, Changed: o.Authority.Changed, Report: w.report,
+		})
+		w.ofCluster = append(w.ofCluster, w.roots.Run, w.certs.Run)
 	}
 	if o.Authority != nil && o.Bundle != nil {
 		h := hooks.New(hooks.Options{
@@ -194,6 +203,13 @@ func (w *Writer) Ingress() *address.Writer { return w.address }
 func (w *Writer) Discover(by *config.Discovery) {
 	if w.roots != nil {
 		w.roots.Discover(by)
+	}
+}
+
+// Certificates is told for which names certificates are to be kept.
+func (w *Writer) Certificates(list []config.Certificate) {
+	if w.certs != nil {
+		w.certs.Want(list)
 	}
 }
 

@@ -85,36 +85,48 @@ func encodeHost(k HostKey, routes []*routev3.Route, toHTTPS bool) *envoy.Encoded
 	return envoy.Encode(host)
 }
 
-// redirectKey names one server's wish that a host be sent to HTTPS.
-type redirectKey struct {
+// ownKey names a host that a server answers for, whether or not rules claim it.
+type ownKey struct {
 	host   HostKey
 	server ServerKey
 }
 
-// declareRedirects builds a virtual host for each host that a server sends to HTTPS, whether or not rules claim it.
-func (t *Tables) declareRedirects() {
-	wishes := table.Derive(t.Servers, "gateway/redirects",
-		func(a, b redirectKey) int {
+// answersFor says whether a server answers for its hosts by itself: it sends them to HTTPS, or says of those that no rule
+// claims that there is nothing, where it has others answered that they are misdirected.
+func (s *Server) answersFor() bool {
+	return s.Class == HTTP && s.Spec.GetTls().GetHttpsRedirect() || s.Class == HTTPS && !s.takesAll()
+}
+
+// takesAll says whether a server is for hosts of every name.
+func (s *Server) takesAll() bool { return slices.Contains(s.names(), "*") }
+
+// declareOwn builds a virtual host for each host that a server answers for.
+func (t *Tables) declareOwn() {
+	wishes := table.Derive(t.Servers, "gateway/own hosts",
+		func(a, b ownKey) int {
 			return cmp.Or(compareHost(a.host, b.host), compareServer(a.server, b.server))
 		},
-		table.Same[struct{}],
-		func(_ *table.Reader, k ServerKey, s *Server, emit func(redirectKey, struct{})) {
-			if s.Class != HTTP || !s.Spec.GetTls().GetHttpsRedirect() {
+		table.Same[bool],
+		func(_ *table.Reader, k ServerKey, s *Server, emit func(ownKey, bool)) {
+			if !s.answersFor() {
 				return
 			}
 			for _, host := range s.names() {
-				emit(redirectKey{HostKey{k.Port.Layer, routeName(k, s), k.Port.Port, host}, k}, struct{}{})
+				emit(ownKey{HostKey{k.Port.Layer, routeName(k, s), k.Port.Port, host}, k}, s.Class == HTTP)
 			}
 		})
 	byHost := table.Group(
 		wishes,
-		"gateway/redirects by host",
+		"gateway/own hosts by host",
 		compareHost,
-		func(k redirectKey, _ struct{}) []HostKey { return []HostKey{k.host} },
+		func(k ownKey, _ bool) []HostKey { return []HostKey{k.host} },
 	)
-	t.RedirectHosts = table.Derive(byHost, "gateway/redirect hosts", mesh.CompareResourceKey, envoy.Same,
-		func(_ *table.Reader, k HostKey, _ table.Rows[redirectKey, struct{}], emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			emit(k.resource(redirectShelf(k.Layer)), encodeHost(k, nil, true))
+	t.OwnHosts = table.Derive(byHost, "gateway/own virtual hosts", mesh.CompareResourceKey, envoy.Same,
+		func(_ *table.Reader, k HostKey, wishes table.Rows[ownKey, bool], emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			for _, toHTTPS := range wishes.All() { // of one route configuration all say the same
+				emit(k.resource(ownShelf(k.Layer)), encodeHost(k, nil, toHTTPS))
+				return
+			}
 		})
 }
 
@@ -129,7 +141,9 @@ func compareRoute(a, b routeKey) int {
 }
 
 // declareRoutes builds the route configurations that servers make together. What they hold are virtual hosts of their
-// own; a request for a name that none has is answered 404 by Envoy itself.
+// own; a request for a name that none has is answered 404 by Envoy itself, and 421 on a connection whose server is for
+// other names: a client that speaks HTTP/2 sends requests for every host of a certificate over one connection, and opens
+// another for those that are answered so (RFC 9110, 15.5.20).
 func (t *Tables) declareRoutes() {
 	servers := table.Group(t.Servers, "gateway/servers by route", compareRoute, func(k ServerKey, s *Server) []routeKey {
 		if name := routeName(k, s); name != "" {
@@ -139,19 +153,27 @@ func (t *Tables) declareRoutes() {
 	})
 	t.Routes = table.Derive(servers, "gateway/routes", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k routeKey, servers table.Rows[ServerKey, *Server], emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			var rest []*routev3.VirtualHost
+			own := false
+			for _, s := range servers.All() {
+				own = own || s.answersFor()
+			}
+			if misdirects(servers) {
+				rest = append(rest, route.MisdirectedHost())
+			}
 			emit(
 				mesh.ResourceKey{Shelf: mesh.Shelf{Layer: k.layer}, Name: k.name},
-				route.Encode(route.Outbound(k.name), redirects(servers) || table.Has(r, t.claimed, k)),
+				route.Encode(route.Outbound(k.name, rest...), own || table.Has(r, t.claimed, k)),
 			)
 		})
 }
 
-// redirects says whether one of the servers sends hosts to HTTPS.
-func redirects(servers table.Rows[ServerKey, *Server]) bool {
+// misdirects says whether requests may come in over TLS for names that none of the servers is for.
+func misdirects(servers table.Rows[ServerKey, *Server]) bool {
 	for _, s := range servers.All() {
-		if s.Spec.GetTls().GetHttpsRedirect() && len(s.Spec.GetHosts()) > 0 && s.Class == HTTP {
-			return true
+		if s.Class != HTTPS || s.takesAll() {
+			return false
 		}
 	}
-	return false
+	return true
 }

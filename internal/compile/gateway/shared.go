@@ -66,7 +66,7 @@ func (t *Tables) declareShared(gateways *table.Table[config.Key, *config.Object]
 				i := certificatesOf(config.Spec[*networking.Gateway](o))[k.certificate]
 				r.Note(o.Problem(field(i)+".tls", code.SharedCertificate, mesh.Warning,
 					fmt.Sprintf("the older Gateway %s/%s shows certificate %s too: a client that speaks HTTP/2 may send "+
-						"requests for hosts of one over a connection to the other, which are answered 404",
+						"requests for hosts of one over a connection to the other, which are answered 421: it then has to open another",
 						all[0].Namespace, all[0].Name, k.certificate),
 					"serve the hosts by one Gateway, or with certificates of their own"))
 			}

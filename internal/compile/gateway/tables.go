@@ -18,7 +18,7 @@ import (
 )
 
 // Tables is all that gateways are configured with. The five of *envoy.Encoded are published: VirtualHosts and
-// RedirectHosts are of one type.
+// OwnHosts are of one type.
 type Tables struct {
 	Selected *table.Table[SelectedKey, *config.Object] // which Gateways select which layers
 	Servers  *table.Table[ServerKey, *Server]
@@ -26,12 +26,12 @@ type Tables struct {
 	Claims   *table.Table[ClaimKey, *Claim]
 	Chains   *table.Table[ChainsKey, *Chains]
 
-	Listeners     *table.Table[mesh.ResourceKey, *envoy.Encoded]
-	Routes        *table.Table[mesh.ResourceKey, *envoy.Encoded]
-	VirtualHosts  *table.Table[mesh.ResourceKey, *envoy.Encoded] // on the layer's own shelf
-	RedirectHosts *table.Table[mesh.ResourceKey, *envoy.Encoded] // on the shelf below it
-	Clusters      *table.Table[ClusterKey, struct{}]             // which clusters a layer's routes name
-	Passed        *table.Table[PassedKey, struct{}]              // to which services it leads clients of other networks
+	Listeners    *table.Table[mesh.ResourceKey, *envoy.Encoded]
+	Routes       *table.Table[mesh.ResourceKey, *envoy.Encoded]
+	VirtualHosts *table.Table[mesh.ResourceKey, *envoy.Encoded] // on the layer's own shelf
+	OwnHosts     *table.Table[mesh.ResourceKey, *envoy.Encoded] // on the shelf below it
+	Clusters     *table.Table[ClusterKey, struct{}]             // which clusters a layer's routes name
+	Passed       *table.Table[PassedKey, struct{}]              // to which services it leads clients of other networks
 
 	Asked *table.Table[secret.Ask, struct{}] // the Secrets that servers name
 
@@ -78,7 +78,7 @@ func Declare(
 	t.declareClaims(in.VirtualServices)
 	t.declareChains(in.VirtualServices)
 	t.declareHosts()
-	t.declareRedirects()
+	t.declareOwn()
 	t.declareRoutes()
 	t.views = declareViews(proxies)
 	t.declareListeners()

@@ -46,8 +46,8 @@ func (v Variant) mutualShelf() mesh.Shelf {
 	return mesh.Shelf{Layer: v.Layer, Part: "mutual" + v.also()}
 }
 
-// redirectShelf is where a gateway's virtual hosts are published that do nothing but send to HTTPS: those that rules claim shadow them.
-func redirectShelf(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l, Part: "redirect"} }
+// ownShelf is where a gateway's virtual hosts are published that servers have by themselves: those that rules claim shadow them.
+func ownShelf(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l, Part: "redirect"} }
 
 func variantOf(p demand.Placement) Variant { return Variant{p.Layer, p.Families, p.Policies} }
 
@@ -67,9 +67,9 @@ func (t *Tables) parts() []demand.Part {
 	return []demand.Part{
 		{
 			Type:   xdstype.VirtualHosts,
-			Tables: []*demand.Published{t.RedirectHosts},
+			Tables: []*demand.Published{t.OwnHosts},
 			Shelves: demand.OfGateways(func(p demand.Placement) []mesh.Shelf {
-				return []mesh.Shelf{redirectShelf(p.Layer)}
+				return []mesh.Shelf{ownShelf(p.Layer)}
 			}),
 		},
 		t.views.Part(xdstype.Listeners, Variant.shelf, t.Listeners),

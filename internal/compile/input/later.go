@@ -54,7 +54,7 @@ var inForce = [...]string{
 }
 
 // elsewhere are fields that others read: the agent, the injector, those who write into a cluster.
-var elsewhere = [...]string{"default_config", "ingress_service", "discovery_selectors", "enable_prometheus_merge"}
+var elsewhere = [...]string{"default_config", "ingress_service", "discovery_selectors", "enable_prometheus_merge", "certificates"}
 
 // declareLater notes what is accepted and kept but has no effect yet: whole kinds, and fields of the mesh's
 // configuration that say something else than their default.
@@ -103,6 +103,10 @@ func noteParts(r *table.Reader, o *config.Object, spec *meshconfig.MeshConfig) {
 			r.Note(o.Problem(fmt.Sprintf("meshMTLS.cipherSuites[%d]", i), code.UnknownValue, mesh.Warning,
 				strconv.Quote(c)+" is no cipher suite that Envoy knows: it is left out", "write one as ECDHE-RSA-AES128-GCM-SHA256"))
 		}
+	}
+	_, bad := config.CertificatesOf(spec)
+	for _, c := range bad {
+		r.Note(o.Problem(c.Field, code.BadValue, mesh.Error, c.Why, c.Instead))
 	}
 	if len(spec.GetMeshMTLS().GetEcdhCurves()) > 0 {
 		r.Note(o.Problem("meshMTLS.ecdhCurves", code.Unused, mesh.Warning,

@@ -109,12 +109,12 @@ func CatchAllHost(to mesh.ClusterKey) *routev3.VirtualHost {
 	}})
 }
 
-// NotFoundHost answers 404 for every name: a gateway's route configuration that no rule is bound to.
-func NotFoundHost(name string) *routev3.VirtualHost {
-	return Host(name, []string{"*"}, []*routev3.Route{{
-		Name:   "default",
+// MisdirectedHost answers 421 for names that a connection is not for.
+func MisdirectedHost() *routev3.VirtualHost {
+	return Host("misdirected", []string{"*"}, []*routev3.Route{{
+		Name:   "misdirected",
 		Match:  anyPath(),
-		Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 404}},
+		Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 421}},
 	}})
 }
 

@@ -1,0 +1,225 @@
+package certs
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"fairway/internal/config"
+	"fairway/internal/writes/follow"
+	"fairway/internal/writes/work"
+)
+
+// kind is the type of the Secrets, and these are their keys, as Istio's control plane wrote them.
+const (
+	kind  = "istio.io/dns-key-and-cert"
+	chain = "cert-chain.pem"
+	key   = "key.pem"
+	root  = "root-cert.pem"
+)
+
+// task is what all this is told under.
+const task = "certificates"
+
+// Options of a Writer.
+type Options struct {
+	Client    typedcore.SecretsGetter
+	Namespace string // of the control plane, and of the Secrets
+	Manager   string // of the fields that are written
+	Issue     func(names []string) (*tls.Certificate, error)
+	Roots     func() []byte // in PEM
+	Changed   func() <-chan struct{}
+	Report    *work.Report
+}
+
+// Writer keeps the Secrets right while it runs.
+type Writer struct {
+	o     Options
+	queue *work.Queue[string]
+	held  *follow.Follower[held]
+
+	mu     sync.Mutex
+	wanted []config.Certificate
+	other  chan struct{} // closed when others are wanted
+}
+
+// held is what matters of a Secret.
+type held struct {
+	leaf  *x509.Certificate // nil: it has none that its key fits
+	roots string
+}
+
+// New returns a writer that follows nothing yet, and to which no certificate is known that is wanted.
+func New(o Options) *Writer {
+	w := &Writer{o: o, other: make(chan struct{})}
+	w.queue = work.New(work.Options[string]{
+		Task: task, Name: func(name string) string { return "Secret " + o.Namespace + "/" + name },
+		Do: w.write, All: w.all, Report: o.Report,
+	})
+	return w
+}
+
+// Want says which certificates are to be kept from now on. The Secrets of others are left as they are.
+func (w *Writer) Want(list []config.Certificate) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if slices.EqualFunc(list, w.wanted, config.Certificate.Equal) {
+		return
+	}
+	w.wanted = list
+	close(w.other)
+	w.other = make(chan struct{})
+}
+
+func (w *Writer) others() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.other
+}
+
+func (w *Writer) wants(secret string) (config.Certificate, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := slices.IndexFunc(w.wanted, func(c config.Certificate) bool { return c.Secret == secret })
+	if i < 0 {
+		return config.Certificate{}, false
+	}
+	return w.wanted[i], true
+}
+
+func (w *Writer) all(add func(string)) {
+	w.mu.Lock()
+	list := w.wanted
+	w.mu.Unlock()
+	for _, c := range list {
+		add(c.Secret)
+	}
+}
+
+// Run keeps them right until ctx ends. While no certificate is wanted it asks the API server nothing.
+func (w *Writer) Run(ctx context.Context) {
+	for {
+		next := w.others()
+		some := false
+		w.all(func(string) { some = true })
+		if some {
+			break
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return
+		}
+	}
+	secrets := w.o.Client.Secrets(w.o.Namespace)
+	w.held = follow.New(follow.Options[held]{
+		Task: task, Kind: "Secrets " + kind, Object: &corev1.Secret{}, Report: w.o.Report,
+		Select:  metav1.ListOptions{FieldSelector: "type=" + kind},
+		List:    func(ctx context.Context, by metav1.ListOptions) (runtime.Object, error) { return secrets.List(ctx, by) },
+		Watch:   secrets.Watch,
+		Keep:    func(o runtime.Object) held { return read(o.(*corev1.Secret)) },
+		Changed: func(_, name string) { w.queue.Add(name) },
+	})
+	var running sync.WaitGroup
+	running.Go(func() { w.held.Run(ctx) })
+	running.Go(func() { w.queue.AddAllWhen(ctx, w.o.Changed) }) // the roots are others
+	running.Go(func() { w.queue.AddAllWhen(ctx, w.others) })
+	w.queue.Run(ctx)
+	running.Wait()
+}
+
+func read(s *corev1.Secret) held {
+	out := held{roots: string(s.Data[root])}
+	if pair, err := tls.X509KeyPair(s.Data[chain], s.Data[key]); err == nil {
+		out.leaf = pair.Leaf
+	}
+	return out
+}
+
+// left is how long a certificate need not be replaced: half of its life. Negative: it has to be now.
+func (h held) left(names []string, roots string, now time.Time) time.Duration {
+	if h.leaf == nil || h.roots != roots || !slices.Equal(slices.Sorted(slices.Values(h.leaf.DNSNames)), names) {
+		return -1
+	}
+	return h.leaf.NotAfter.Sub(now) - h.leaf.NotAfter.Sub(h.leaf.NotBefore)/2
+}
+
+// write makes one Secret as it should be.
+func (w *Writer) write(ctx context.Context, secret string) error {
+	want, wanted := w.wants(secret)
+	if !wanted {
+		return nil
+	}
+	if !w.held.Synced() {
+		return work.ErrNotYet
+	}
+	roots := w.o.Roots()
+	is, there := w.held.Get(w.o.Namespace, secret)
+	if left := is.left(want.Names, string(roots), time.Now()); there && left > 0 {
+		w.queue.AddAfter(secret, left)
+		return nil
+	}
+	made, err := w.o.Issue(want.Names)
+	if err != nil {
+		return fmt.Errorf("sign a certificate for Secret %s/%s: %w", w.o.Namespace, secret, err)
+	}
+	data, err := dataOf(made, roots)
+	if err != nil {
+		return err
+	}
+	if err := w.queue.Pace(ctx); err != nil {
+		return err
+	}
+	err = w.put(ctx, secret, data, there)
+	switch {
+	case err == nil:
+		w.o.Report.Wrote(task)
+	case there && apierrors.IsNotFound(err):
+		return work.ErrNotYet // of which we are about to hear
+	case !there && apierrors.IsAlreadyExists(err):
+		return fmt.Errorf("Secret %s/%s is there and not of type %s: it is left as it is; name another one in the mesh configuration's "+
+			"certificates, or delete it", w.o.Namespace, secret, kind)
+	}
+	return err
+}
+
+func dataOf(made *tls.Certificate, roots []byte) (map[string][]byte, error) {
+	private, err := x509.MarshalPKCS8PrivateKey(made.PrivateKey)
+	if err != nil {
+		return nil, fmt.Errorf("write a key: %w", err)
+	}
+	var all []byte
+	for _, der := range made.Certificate {
+		all = append(all, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
+	return map[string][]byte{chain: all, key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), root: roots}, nil
+}
+
+func (w *Writer) put(ctx context.Context, name string, data map[string][]byte, there bool) error {
+	secrets := w.o.Client.Secrets(w.o.Namespace)
+	if !there {
+		_, err := secrets.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Type: kind, Data: data,
+		}, metav1.CreateOptions{FieldManager: w.o.Manager})
+		return err
+	}
+	body, err := json.Marshal(map[string]any{"data": data})
+	if err != nil {
+		return err
+	}
+	_, err = secrets.Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: w.o.Manager})
+	return err
+}
