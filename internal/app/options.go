@@ -13,7 +13,7 @@ import (
 
 	"fairway/internal/app/secure"
 	"fairway/internal/compile/input"
-	"fairway/internal/jwks/fetch"
+	"fairway/internal/web"
 )
 
 // Options is all that pilot-discovery can be told. DefaultOptions gives the defaults; Validate must pass before Run.
@@ -92,7 +92,7 @@ func DefaultOptions() Options {
 		KeysRefresh: 20 * time.Minute,
 
 		ResolveGateways: true,
-		KeysBarred:      fetch.LinkLocal,
+		KeysBarred:      web.LinkLocal,
 		Domain:          "cluster.local",
 		Namespace:       "istio-system",
 		GRPCAddr:        ":15010",

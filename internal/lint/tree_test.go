@@ -82,7 +82,7 @@ var arrows = map[string][]string{
 	"spelling": {},
 	// Public keys of issuers of tokens; fetching them.
 	"jwks":       {},
-	"jwks/fetch": {"jwks", "printable"},
+	"jwks/fetch": {"jwks", "printable", "web"},
 	// So many calls a second of each address, in bounded memory.
 	"limit": {},
 	// The types of what proxies are sent.

@@ -11,58 +11,35 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"path"
 	"strings"
-	"syscall"
 	"time"
 
 	"fairway/internal/identity/safefile"
+	"fairway/internal/web"
 )
 
 // Bounds of a fetch.
 const (
-	mostBytes     = 64 << 20 // of a module, and of what it is in
-	mostUnpacked  = 128 << 20
-	mostFiles     = 1024 // of an archive
-	mostRedirects = 5
-	fetchWithin   = time.Minute
+	mostBytes    = 64 << 20 // of a module, and of what it is in
+	mostUnpacked = 128 << 20
+	mostFiles    = 1024 // of an archive
+	fetchWithin  = time.Minute
 )
-
-// barred are networks that are not called, whatever name or redirect leads there: machines of clouds give out their credentials there.
-var barred = []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::/10")}
 
 // newClient makes the client of all fetches.
 func newClient() *http.Client {
-	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
-		at, err := netip.ParseAddrPort(address)
-		if err != nil {
+	t := web.Transport(web.LinkLocal)
+	t.DisableCompression = true // what is unpacked is counted
+	t.ResponseHeaderTimeout = 30 * time.Second
+	return &http.Client{Transport: t, CheckRedirect: func(r *http.Request, via []*http.Request) error {
+		if err := web.FewRedirects(r, via); err != nil {
 			return err
 		}
-		for _, p := range barred {
-			if p.Contains(at.Addr().Unmap().WithZone("")) {
-				return fmt.Errorf("%s is in %s, whose addresses are barred", at.Addr(), p)
-			}
-		}
-		return nil
+		return secure(r.URL, via[0].URL)
 	}}
-	return &http.Client{
-		Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
-			DisableCompression:  true, // what is unpacked is counted
-			TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: 30 * time.Second, IdleConnTimeout: 30 * time.Second,
-			MaxIdleConnsPerHost: 1, MaxResponseHeaderBytes: 64 << 10,
-		},
-		CheckRedirect: func(r *http.Request, via []*http.Request) error {
-			if len(via) > mostRedirects {
-				return errors.New("it sends elsewhere again and again")
-			}
-			return secure(r.URL, via[0].URL)
-		},
-	}
 }
 
 // secure refuses to go on in the clear from where it was not.
