@@ -60,21 +60,7 @@ func (s *Set) listen(ctx context.Context, do func()) error {
 // StreamExtensionConfigs answers until the client leaves.
 func (v server) StreamExtensionConfigs(wire extensionv3.ExtensionConfigDiscoveryService_StreamExtensionConfigsServer) error {
 	ctx := wire.Context()
-	asks, failed := make(chan *discoveryv3.DiscoveryRequest), make(chan error, 1)
-	go func() {
-		for {
-			r, err := wire.Recv()
-			if err != nil {
-				failed <- err
-				return
-			}
-			select {
-			case asks <- r:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
+	asks, failed := socket.Incoming(ctx, wire.Recv)
 	var names []string
 	sent, nonce := map[string]string{}, 0
 	for {

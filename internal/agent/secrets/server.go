@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 
+	"fairway/internal/agent/socket"
 	"fairway/internal/xdstype"
 )
 
@@ -104,21 +105,7 @@ func (s *Secrets) newStream(delta bool) *stream {
 // run answers until the client leaves.
 func (c *stream) run(ctx context.Context, receive func() (ask, error)) error {
 	defer c.end()
-	asks, failed := make(chan ask), make(chan error, 1)
-	go func() {
-		for {
-			a, err := receive()
-			if err != nil {
-				failed <- err
-				return
-			}
-			select {
-			case asks <- a:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
+	asks, failed := socket.Incoming(ctx, receive)
 	for {
 		news := c.secrets.store.news()
 		if err := c.catchUp(); err != nil {

@@ -1,0 +1,24 @@
+package socket
+
+import "context"
+
+// Incoming reads what comes on a stream, one message after the other, until that fails or ctx ends. One that has been read waits until
+// it is taken. failed gets what ended the reading.
+func Incoming[T any](ctx context.Context, receive func() (T, error)) (messages <-chan T, failed <-chan error) {
+	in, end := make(chan T), make(chan error, 1)
+	go func() {
+		for {
+			m, err := receive()
+			if err != nil {
+				end <- err
+				return
+			}
+			select {
+			case in <- m:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return in, end
+}
