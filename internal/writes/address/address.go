@@ -62,14 +62,13 @@ func (s standing) same(o standing) bool {
 type Writer struct {
 	o     Options
 	queue *work.Queue[Name]
+	by    *work.Setting[Gateways]
 
 	mu     sync.Mutex
 	seen   map[Name]standing
 	ours   map[Name]struct{}
-	by     Gateways
-	change chan struct{} // closed when by is another
-	points []point       // of the gateways
-	known  bool          // points have been found out
+	points []point // of the gateways
+	known  bool    // points have been found out
 }
 
 // settle is how long an Ingress waits until its status is written: whose it is may be told after it is seen.
@@ -77,7 +76,8 @@ const settle = 300 * time.Millisecond
 
 // New returns a writer that has seen nothing.
 func New(o Options) *Writer {
-	w := &Writer{o: o, seen: map[Name]standing{}, ours: map[Name]struct{}{}, change: make(chan struct{})}
+	w := &Writer{o: o, seen: map[Name]standing{}, ours: map[Name]struct{}{}}
+	w.by = work.NewSetting(func(a, b Gateways) bool { return a == b })
 	w.queue = work.New(work.Options[Name]{
 		Task: task, Name: Name.String, Do: w.write, All: w.all, Delay: settle, Report: o.Report,
 	})
@@ -129,15 +129,7 @@ func (w *Writer) Ours(n Name, is bool) {
 }
 
 // By says which gateways carry Ingresses out.
-func (w *Writer) By(g Gateways) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.by != g {
-		w.by = g
-		close(w.change)
-		w.change = make(chan struct{})
-	}
-}
+func (w *Writer) By(g Gateways) { w.by.Set(g) }
 
 // Run writes until ctx ends.
 func (w *Writer) Run(ctx context.Context) {

@@ -22,9 +22,7 @@ const lookAgain = 30 * time.Second
 // follow finds out where the gateways are reached, again whenever others carry out Ingresses, until ctx ends.
 func (w *Writer) follow(ctx context.Context) {
 	for ctx.Err() == nil {
-		w.mu.Lock()
-		by, change := w.by, w.change
-		w.mu.Unlock()
+		by, change := w.by.Get()
 		of, stop := context.WithCancel(ctx)
 		var running sync.WaitGroup
 		running.Go(func() {

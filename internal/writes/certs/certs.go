@@ -47,13 +47,10 @@ type Options struct {
 
 // Writer keeps the Secrets right while it runs.
 type Writer struct {
-	o     Options
-	queue *work.Queue[string]
-	held  *follow.Follower[held]
-
-	mu     sync.Mutex
-	wanted []config.Certificate
-	other  chan struct{} // closed when others are wanted
+	o      Options
+	queue  *work.Queue[string]
+	held   *follow.Follower[held]
+	wanted *work.Setting[[]config.Certificate]
 }
 
 // held is what matters of a Secret.
@@ -64,7 +61,9 @@ type held struct {
 
 // New returns a writer that follows nothing yet, and to which no certificate is known that is wanted.
 func New(o Options) *Writer {
-	w := &Writer{o: o, other: make(chan struct{})}
+	w := &Writer{o: o, wanted: work.NewSetting(func(a, b []config.Certificate) bool {
+		return slices.EqualFunc(a, b, config.Certificate.Equal)
+	})}
 	w.queue = work.New(work.Options[string]{
 		Task: task, Name: func(name string) string { return "Secret " + o.Namespace + "/" + name },
 		Do: w.write, All: w.all, Report: o.Report,
@@ -73,38 +72,19 @@ func New(o Options) *Writer {
 }
 
 // Want says which certificates are to be kept from now on. The Secrets of others are left as they are.
-func (w *Writer) Want(list []config.Certificate) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if slices.EqualFunc(list, w.wanted, config.Certificate.Equal) {
-		return
-	}
-	w.wanted = list
-	close(w.other)
-	w.other = make(chan struct{})
-}
-
-func (w *Writer) others() <-chan struct{} {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.other
-}
+func (w *Writer) Want(list []config.Certificate) { w.wanted.Set(list) }
 
 func (w *Writer) wants(secret string) (config.Certificate, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	i := slices.IndexFunc(w.wanted, func(c config.Certificate) bool { return c.Secret == secret })
+	list := w.wanted.Value()
+	i := slices.IndexFunc(list, func(c config.Certificate) bool { return c.Secret == secret })
 	if i < 0 {
 		return config.Certificate{}, false
 	}
-	return w.wanted[i], true
+	return list[i], true
 }
 
 func (w *Writer) all(add func(string)) {
-	w.mu.Lock()
-	list := w.wanted
-	w.mu.Unlock()
-	for _, c := range list {
+	for _, c := range w.wanted.Value() {
 		add(c.Secret)
 	}
 }
@@ -112,14 +92,12 @@ func (w *Writer) all(add func(string)) {
 // Run keeps them right until ctx ends. While no certificate is wanted it asks the API server nothing.
 func (w *Writer) Run(ctx context.Context) {
 	for {
-		next := w.others()
-		some := false
-		w.all(func(string) { some = true })
-		if some {
+		list, others := w.wanted.Get()
+		if len(list) > 0 {
 			break
 		}
 		select {
-		case <-next:
+		case <-others:
 		case <-ctx.Done():
 			return
 		}
@@ -136,7 +114,7 @@ func (w *Writer) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { w.held.Run(ctx) })
 	running.Go(func() { w.queue.AddAllWhen(ctx, w.o.Changed) }) // the roots are others
-	running.Go(func() { w.queue.AddAllWhen(ctx, w.others) })
+	running.Go(func() { w.queue.AddAllWhen(ctx, w.wanted.Changed) })
 	w.queue.Run(ctx)
 	running.Wait()
 }

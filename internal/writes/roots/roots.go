@@ -46,10 +46,7 @@ type Writer struct {
 	queue      *work.Queue[string]
 	namespaces *follow.Follower[namespace]
 	held       *follow.Follower[held]
-
-	mu    sync.Mutex
-	seen  *config.Discovery
-	other chan struct{} // closed when other namespaces are seen
+	seen       *work.Setting[*config.Discovery]
 }
 
 // namespace is what is known of one.
@@ -68,7 +65,7 @@ func ignored() []string {
 
 // New returns a writer that follows nothing yet.
 func New(o Options) *Writer {
-	w := &Writer{o: o, other: make(chan struct{})}
+	w := &Writer{o: o, seen: work.NewSetting((*config.Discovery).Equal)}
 	w.queue = work.New(work.Options[string]{
 		Task: task, Name: func(namespace string) string { return "ConfigMap " + namespace + "/" + name },
 		Do: w.write, All: w.all, Report: o.Report,
@@ -107,33 +104,16 @@ func (w *Writer) Run(ctx context.Context) {
 	running.Go(func() { w.namespaces.Run(ctx) })
 	running.Go(func() { w.held.Run(ctx) })
 	running.Go(func() { w.queue.AddAllWhen(ctx, w.o.Changed) }) // the roots are others
-	running.Go(func() { w.queue.AddAllWhen(ctx, w.others) })
+	running.Go(func() { w.queue.AddAllWhen(ctx, w.seen.Changed) })
 	w.queue.Run(ctx)
 	running.Wait()
 }
 
 // Discover says which namespaces get the ConfigMap from now on. Those that have it already keep it.
-func (w *Writer) Discover(by *config.Discovery) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if by.Equal(w.seen) {
-		return
-	}
-	w.seen = by
-	close(w.other)
-	w.other = make(chan struct{})
-}
-
-func (w *Writer) others() <-chan struct{} {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.other
-}
+func (w *Writer) Discover(by *config.Discovery) { w.seen.Set(by) }
 
 func (w *Writer) sees(name string, of namespace) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.seen.Sees(name, of.labels) && !slices.Contains(ignored(), name)
+	return w.seen.Value().Sees(name, of.labels) && !slices.Contains(ignored(), name)
 }
 
 func (w *Writer) all(add func(string)) {
