@@ -68,47 +68,29 @@ func (t *Tables) declarePlacements() {
 		func(r *table.Reader, id mesh.ProxyID, p vouch.Proxy, emit func(mesh.ProxyID, Placement)) {
 			t.noteUnvouched(r, p)
 			ranked, ranks := t.ranksOf(r, p)
+			out := Placement{
+				Families:   p.Families(),
+				Locality:   t.networks.LocalityOf(r, p.Proxy),
+				Network:    t.networks.OfProxy(r, p.Proxy),
+				Machine:    t.networks.MachineOf(r, p.Proxy),
+				Cluster:    t.clusterOf(r, p),
+				Ranked:     ranked,
+				Ranks:      ranks,
+				Mutual:     p.Mutual,
+				Holder:     holderOf(p),
+				Telemetry:  t.telemetry.Of(r, p),
+				Patches:    t.patches.Of(r, p),
+				Extensions: t.extensions.Of(r, p),
+			}
 			if p.Type == mesh.Router {
-				emit(
-					id,
-					Placement{
-						Layer:      mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(t.servedOf(r, p))},
-						Families:   p.Families(),
-						Locality:   t.networks.LocalityOf(r, p.Proxy),
-						Network:    t.networks.OfProxy(r, p.Proxy),
-						Machine:    t.networks.MachineOf(r, p.Proxy),
-						Cluster:    t.clusterOf(r, p),
-						Ranked:     ranked,
-						Ranks:      ranks,
-						Mutual:     p.Mutual,
-						Holder:     holderOf(p),
-						Policies:   t.policies.OfProxy(r, p),
-						Telemetry:  t.telemetry.Of(r, p),
-						Patches:    t.patches.Of(r, p),
-						Extensions: t.extensions.Of(r, p),
-					},
-				)
+				out.Layer = mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(t.servedOf(r, p))}
+				out.Policies = t.policies.OfProxy(r, p)
+				emit(id, out)
 				return
 			}
-			out := Placement{
-				Layer:        mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace, Clients: t.clientsOf(r, p)},
-				Interception: p.Interception,
-				Families:     p.Families(),
-				Locality:     t.networks.LocalityOf(r, p.Proxy),
-				Network:      t.networks.OfProxy(r, p.Proxy),
-				Machine:      t.networks.MachineOf(r, p.Proxy),
-				Cluster:      t.clusterOf(r, p),
-				Ranked:       ranked,
-				Ranks:        ranks,
-				AutoVIP:      p.AutoVIP,
-				Names:        p.Names,
-				Mutual:       p.Mutual,
-				Sources:      t.sourcesOf(r, p.Labels),
-				Holder:       holderOf(p),
-				Telemetry:    t.telemetry.Of(r, p),
-				Patches:      t.patches.Of(r, p),
-				Extensions:   t.extensions.Of(r, p),
-			}
+			out.Layer = mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace, Clients: t.clientsOf(r, p)}
+			out.Interception, out.AutoVIP, out.Names = p.Interception, p.AutoVIP, p.Names
+			out.Sources = t.sourcesOf(r, p.Labels)
 			if k, ok := t.sidecars.Of(r, p); ok {
 				out.Sidecar = k
 				if o := t.sidecars.Opening(r, k); !o.Open {

@@ -98,7 +98,7 @@ func (s *Server) answersFor() bool {
 }
 
 // takesAll says whether a server is for hosts of every name.
-func (s *Server) takesAll() bool { return slices.Contains(s.names(), "*") }
+func (s *Server) takesAll() bool { return len(s.serverNames()) == 0 }
 
 // declareOwn builds a virtual host for each host that a server answers for.
 func (t *Tables) declareOwn() {

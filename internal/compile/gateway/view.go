@@ -61,8 +61,8 @@ func declareViews(proxies *demand.Tables) demand.Views[Variant] {
 		})
 }
 
-// parts has gateways see what is published for them: redirects below the virtual hosts that stand on their layer's own
-// shelf, which compile/route has them see, and listeners for proxies with an identity above those for all.
+// parts has gateways see what is published for them: what servers have by themselves below the virtual hosts that stand on
+// their layer's own shelf, which compile/route has them see, and listeners for proxies with an identity above those for all.
 func (t *Tables) parts() []demand.Part {
 	return []demand.Part{
 		{

@@ -3,6 +3,7 @@ package registry
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -78,9 +79,8 @@ func (t *Tables) behind(r *table.Reader, alias, to mesh.Host) []mesh.Host {
 		at := next
 		next = nil
 		for _, h := range at {
-			rows, _ := table.Get(r, t.ServicesByHost, h)
-			for k := range rows.All() {
-				if to, ok := table.Get(r, t.aliases, k); ok && to != alias && !slices.Contains(out, to) {
+			for to := range t.standsFor(r, h) {
+				if to != alias && !slices.Contains(out, to) {
 					out, next = append(out, to), append(next, to)
 				}
 			}
@@ -109,21 +109,26 @@ func (t *Tables) noteCircle(r *table.Reader, k HostKey, to mesh.Host) {
 			r.Note(p)
 			return
 		}
-		next, found := t.step(r, at)
-		if !found {
+		next := at
+		for h := range t.standsFor(r, at) {
+			next = h
+			break
+		}
+		if next == at { // nobody declares it as another name
 			return
 		}
 		at = next
 	}
 }
 
-// step is what a host stands for; false: nobody declares it as another name.
-func (t *Tables) step(r *table.Reader, host mesh.Host) (mesh.Host, bool) {
-	rows, _ := table.Get(r, t.ServicesByHost, host)
-	for k := range rows.All() {
-		if to, ok := table.Get(r, t.aliases, k); ok {
-			return to, true
+// standsFor yields the hosts that a host is another name for, by whoever declares it, in order of their keys.
+func (t *Tables) standsFor(r *table.Reader, host mesh.Host) iter.Seq[mesh.Host] {
+	return func(yield func(mesh.Host) bool) {
+		rows, _ := table.Get(r, t.ServicesByHost, host)
+		for k := range rows.All() {
+			if to, ok := table.Get(r, t.aliases, k); ok && !yield(to) {
+				return
+			}
 		}
 	}
-	return "", false
 }

@@ -252,7 +252,7 @@ func WithModule(config *corev3.TypedExtensionConfig, path string) (*corev3.Typed
 	return &corev3.TypedExtensionConfig{Name: config.GetName(), TypedConfig: envoy.Any(m)}, nil
 }
 
-// Compare orders extensions of one phase: those of higher priority first, then by name.
+// Compare orders extensions by phase, then those of higher priority first.
 func Compare(a, b *Extension) int {
 	return cmp.Or(cmp.Compare(a.Phase, b.Phase), cmp.Compare(b.Priority, a.Priority))
 }

@@ -93,11 +93,7 @@ func addressDomain(a string) (string, bool) {
 // zero key they are refused.
 func CatchAllHost(to mesh.ClusterKey) *routev3.VirtualHost {
 	if to == (mesh.ClusterKey{}) {
-		return Host("block_all", []string{"*"}, []*routev3.Route{{
-			Name:   "block_all",
-			Match:  anyPath(),
-			Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 502}},
-		}})
+		return answering("block_all", 502)
 	}
 	return Host("allow_any", []string{"*"}, []*routev3.Route{{
 		Name:  "allow_any",
@@ -110,11 +106,14 @@ func CatchAllHost(to mesh.ClusterKey) *routev3.VirtualHost {
 }
 
 // MisdirectedHost answers 421 for names that a connection is not for.
-func MisdirectedHost() *routev3.VirtualHost {
-	return Host("misdirected", []string{"*"}, []*routev3.Route{{
-		Name:   "misdirected",
+func MisdirectedHost() *routev3.VirtualHost { return answering("misdirected", 421) }
+
+// answering is the virtual host for names that no other has, which answers every request with a status.
+func answering(name string, status uint32) *routev3.VirtualHost {
+	return Host(name, []string{"*"}, []*routev3.Route{{
+		Name:   name,
 		Match:  anyPath(),
-		Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 421}},
+		Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: status}},
 	}})
 }
 
