@@ -28,24 +28,13 @@ func (m *Mesh) Forwarder(t testing.TB, name string, port int) *Forwarder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, done := &Forwarder{}, make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go f.serve(conn)
-		}
-	}()
-	t.Cleanup(func() { listener.Close(); <-done })
+	f := &Forwarder{}
+	serve(t, listener, f.serve)
 	return f
 }
 
 // serve leads one connection on.
 func (f *Forwarder) serve(conn net.Conn) {
-	defer conn.Close()
 	in := bufio.NewReader(conn)
 	request, err := http.ReadRequest(in)
 	if err != nil {

@@ -52,6 +52,15 @@ func (m *Mesh) TLSBackend(t testing.TB, name string, port int, config *tls.Confi
 }
 
 func (m *Mesh) greet(t testing.TB, name string, listener net.Listener) {
+	serve(t, listener, func(conn net.Conn) {
+		if _, err := fmt.Fprintln(conn, name); err == nil {
+			_, _ = io.Copy(conn, conn)
+		}
+	})
+}
+
+// serve hands each connection on, and closes it after that, until the test ends.
+func serve(t testing.TB, listener net.Listener, one func(net.Conn)) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -62,9 +71,7 @@ func (m *Mesh) greet(t testing.TB, name string, listener net.Listener) {
 			}
 			go func() {
 				defer conn.Close()
-				if _, err := fmt.Fprintln(conn, name); err == nil {
-					_, _ = io.Copy(conn, conn)
-				}
+				one(conn)
 			}()
 		}
 	}()
