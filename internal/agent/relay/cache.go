@@ -14,6 +14,9 @@ import (
 	"fairway/internal/disk"
 )
 
+// writer tells the sessions apart that write to one cache, one after the other.
+type writer uint64
+
 // batchID names a response that was written to a cache and not committed yet; 0 is none.
 type batchID uint64
 
@@ -34,7 +37,7 @@ type batch struct {
 }
 
 // cache is a file with the resources that one node's Envoy has acknowledged. Memory holds names, versions and places,
-// never bodies. A cache may be used by several sessions at once. A nil cache keeps nothing.
+// never bodies. Several sessions may read it at once, and the one that took it last writes. A nil cache keeps nothing.
 type cache struct {
 	files disk.Files
 	path  string
@@ -49,9 +52,10 @@ type cache struct {
 	index    map[string]map[string]entry
 	pending  map[batchID]batch
 	last     batchID
-	again    int64 // the size from which it is written anew, after that has failed once
-	gone     bool  // closed, or given up
-	upToDate bool  // what an Envoy of this agent's life holds, and so not older than that
+	writer   writer // who took it last; 0: nobody took it
+	again    int64  // the size from which it is written anew, after that has failed once
+	gone     bool   // closed, or given up
+	upToDate bool   // what an Envoy of this agent's life holds, and so not older than that
 }
 
 // errTooBig is what a cache is given up for when it grows over its limit.
@@ -88,14 +92,34 @@ func createCache(files disk.Files, path string, node [sha256.Size]byte, limit in
 // cached says whether a type is kept: keys never are.
 func cached(typ string) bool { return !strings.HasSuffix(typ, ".Secret") }
 
+// take makes the caller the one that writes. What the one before has not committed is forgotten, and what that one still writes is
+// not kept: its Envoy is older, or its stream has ended and it is late to hear what was said on it.
+func (c *cache) take() writer {
+	if c == nil {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.writer++
+	clear(c.pending)
+	return c.writer
+}
+
+// isFor says whether it is still this writer's to write.
+func (c *cache) isFor(w writer) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.writer == w
+}
+
 // add writes a response. It is kept once committed.
-func (c *cache) add(raw []byte, r response) batchID {
+func (c *cache) add(by writer, raw []byte, r response) batchID {
 	if c == nil || !cached(r.typ) {
 		return 0
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone || c.has(r) {
+	if c.gone || c.writer != by || c.has(r) {
 		return 0
 	}
 	c.last++
@@ -172,7 +196,7 @@ func (c *cache) apply(id batchID, b batch) {
 }
 
 // drop forgets resources.
-func (c *cache) drop(typ string, names []string) {
+func (c *cache) drop(by writer, typ string, names []string) {
 	if c == nil {
 		return
 	}
@@ -184,7 +208,7 @@ func (c *cache) drop(typ string, names []string) {
 		return
 	}
 	r := response{typ: typ, removed: names}
-	c.commit(c.add(r.encode(nil, ""), r))
+	c.commit(c.add(by, r.encode(nil, ""), r))
 }
 
 // versions lists what is kept of a type, in order of names; nil where the type was never heard of.

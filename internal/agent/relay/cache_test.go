@@ -44,7 +44,7 @@ func put(t *testing.T, c *cache, typ, version string, size int, names ...string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.add(raw, r)
+	return c.add(0, raw, r)
 }
 
 func reopened(t *testing.T, c *cache) *cache {
@@ -83,7 +83,7 @@ func TestWhatIsCommittedIsKept(t *testing.T) {
 	c.commit(put(t, c, "t", "2", 20, "b"))
 	put(t, c, "t", "3", 20, "a")          // never answered
 	c.abort(put(t, c, "t", "4", 20, "c")) // refused
-	c.drop("t", []string{"c", "unknown"})
+	c.drop(0, "t", []string{"c", "unknown"})
 	want := map[string]string{"a": "1", "b": "2"}
 	c.check(t, "t", want)
 	reopened(t, c).check(t, "t", want)
@@ -203,7 +203,7 @@ func BenchmarkForward(b *testing.B) {
 			b.Fatal(err)
 		}
 		r.items[0].version = fmt.Sprint(i) // it says something new
-		f := &flight{nonce: "1.n", from: 1, batch: c.add(raw, r)}
+		f := &flight{nonce: "1.n", from: 1, batch: c.add(0, raw, r)}
 		for _, item := range r.items {
 			f.items = append(f.items, item.versioned)
 		}

@@ -272,7 +272,7 @@ func (o *own) take(s *session, t *ownType, raw []byte, r response) error {
 	for _, i := range r.items {
 		u.Changed = append(u.Changed, Resource{i.name, i.version, bodyOf(raw[i.at : i.at+i.size])})
 	}
-	kept := o.cache.add(raw, r)
+	kept := o.cache.add(0, raw, r)
 	if err := t.Take(u); err != nil {
 		o.cache.abort(kept)
 		return err

@@ -11,8 +11,8 @@ import (
 func (r *Relay) speaksForAgent(s *session) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if n := len(r.sessions); n > 0 {
-		return r.sessions[n-1] == s
+	if len(r.sessions) > 0 {
+		return r.youngest() == s
 	}
 	return r.ownSession == s
 }

@@ -217,6 +217,30 @@ func (r *Relay) isCurrent(c *cache) bool {
 	return r.current == c
 }
 
+// take has a session write to a cache. Others may write to the current one: it is the youngest session's.
+func (r *Relay) take(c *cache, s *session) writer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c == r.current && s != r.youngest() {
+		return 0
+	}
+	return c.take()
+}
+
+// youngest is the session of the Envoy that came last; nil: there is none. The caller holds mu.
+func (r *Relay) youngest() *session {
+	if len(r.sessions) == 0 {
+		return nil
+	}
+	return r.sessions[len(r.sessions)-1]
+}
+
+func (r *Relay) isYoungest(s *session) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.youngest() == s
+}
+
 // markUpToDate notes that an Envoy of this agent holds what the cache does.
 func (r *Relay) markUpToDate(c *cache) {
 	r.mu.Lock()
@@ -251,10 +275,11 @@ func (r *Relay) newCache(node []byte) *cache {
 func (r *Relay) makeCurrent(s *session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.sessions[len(r.sessions)-1] != s {
+	if r.youngest() != s {
 		return
 	}
 	c := s.cache
+	r.current.take()  // a session that wrote to it takes over should it become the youngest again
 	r.current.close() // nobody writes to its file, or removes it, from here on
 	r.current = nil
 	if err := c.moveTo(filepath.Join(r.o.CacheDir, cacheFile)); err != nil {

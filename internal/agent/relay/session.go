@@ -41,6 +41,7 @@ type session struct {
 	toUp   []message
 
 	cache   *cache // nil: nothing is kept
+	writer  writer // as which it writes to the cache
 	serve   bool   // what Envoy asks for first is answered from the cache
 	earlier *cache // what an earlier agent left, in case the control plane does not answer
 	nonces  uint64 // of answers from the cache
@@ -126,7 +127,8 @@ func (s *session) step(ctx context.Context) error {
 	case <-opened:
 		s.resume(ctx)
 	case <-s.woken:
-		s.keepWhenComplete() // a younger session may have been in the way
+		s.takeOver(ctx) // a younger session may have been in the way
+		s.keepWhenComplete()
 		s.sendOwn(ctx)
 	case m := <-fromUp:
 		return s.forward(m)
@@ -227,10 +229,11 @@ func (s *session) forward(m message) error {
 	}
 	if s.earlier != nil { // the control plane answers, so what an earlier agent kept is of no use
 		s.grace.Stop()
-		s.earlier, s.cache = nil, s.relay.newCache(s.node)
+		s.earlier = nil
+		s.keepIn(s.relay.newCache(s.node))
 	}
 	t := s.interest(r.typ)
-	f := &flight{nonce: strconv.FormatUint(s.count, 10) + "." + r.nonce, from: s.count, removed: r.removed, batch: s.cache.add(raw, r)}
+	f := &flight{nonce: strconv.FormatUint(s.count, 10) + "." + r.nonce, from: s.count, removed: r.removed, batch: s.cache.add(s.writer, raw, r)}
 	for _, i := range r.items {
 		f.items = append(f.items, i.versioned)
 	}
@@ -273,7 +276,7 @@ func (s *session) ask(ctx context.Context, m message) error {
 	}
 	t.subscribe(r.subscribe)
 	gone := t.unsubscribe(r.unsubscribe)
-	s.cache.drop(t.typ, gone)
+	s.cache.drop(s.writer, t.typ, gone)
 	if refused {
 		s.reconnect(ctx)
 	}
@@ -304,7 +307,7 @@ func (s *session) begin(ctx context.Context, r request) {
 	kept := s.relay.cacheFor(s.node)
 	switch {
 	case kept == nil:
-		s.cache = s.relay.newCache(s.node)
+		s.keepIn(s.relay.newCache(s.node))
 	case kept.upToDate || len(r.initial) > 0:
 		s.attach(kept)
 	default:
@@ -315,8 +318,29 @@ func (s *session) begin(ctx context.Context, r request) {
 }
 
 func (s *session) attach(c *cache) {
-	s.cache, s.serve = c, true
+	s.keepIn(c)
+	s.serve = true
 	s.relay.markUpToDate(c)
+}
+
+// keepIn has the session write to a cache, and to no other one from now on.
+func (s *session) keepIn(c *cache) { s.cache, s.writer = c, s.relay.take(c, s) }
+
+// takeOver has the session keep again what its Envoy holds, where a younger session did so and has ended: that of an Envoy that did not
+// come up, say.
+func (s *session) takeOver(ctx context.Context) {
+	if s.cache == nil || s.cache.isFor(s.writer) || !s.relay.isYoungest(s) {
+		return
+	}
+	if c := s.relay.cacheFor(s.node); c != nil {
+		s.attach(c)
+	} else {
+		s.keepIn(s.relay.newCache(s.node))
+	}
+	for _, t := range s.order {
+		s.reconcile(t)
+	}
+	s.reconnect(ctx)
 }
 
 // useEarlier serves what an earlier agent kept, since the control plane does not answer.
@@ -337,7 +361,7 @@ func (s *session) useEarlier(ctx context.Context) {
 func (s *session) first(t *interest, r request) {
 	t.begin(r)
 	if len(r.initial) > 0 {
-		s.reconcile(t, r)
+		s.reconcile(t)
 	} else if s.serve {
 		s.fromCache(t, slices.Sorted(maps.Keys(t.names)), true)
 	}
@@ -346,18 +370,18 @@ func (s *session) first(t *interest, r request) {
 
 // reconcile brings cache and Envoy together. What the cache lacks of what Envoy holds is asked for again, so that the
 // cache is whole; what Envoy does not hold goes.
-func (s *session) reconcile(t *interest, r request) {
+func (s *session) reconcile(t *interest) {
 	if s.cache == nil || !cached(t.typ) {
 		return
 	}
 	versions, _ := s.cache.versions(t.typ)
-	for _, v := range r.initial {
+	for _, v := range t.holds() {
 		if versions[v.name] != v.version {
 			t.known[v.name] = ""
 		}
 		delete(versions, v.name)
 	}
-	s.cache.drop(t.typ, slices.Sorted(maps.Keys(versions)))
+	s.cache.drop(s.writer, t.typ, slices.Sorted(maps.Keys(versions)))
 }
 
 // fromCache answers with what is kept of the names, or of all names where Envoy asks for all. Where the control plane
@@ -407,7 +431,7 @@ func (s *session) answer(t *interest, r request) (nonce string, refused bool) {
 		f := t.nack(at)
 		s.cache.abort(f.batch)
 		if from == 0 {
-			s.cache.drop(t.typ, namesOf(f.items))
+			s.cache.drop(s.writer, t.typ, namesOf(f.items))
 			refused = true
 		}
 		s.relay.countRefused(t.typ)
