@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"fairway/internal/app/environment"
 	"fairway/internal/app/secure"
@@ -149,9 +150,37 @@ func (f *DiscoveryFlags) Options(w io.Writer) (Options, error) {
 	e.Bool("RESOLVE_HOSTNAME_GATEWAYS", &opts.ResolveGateways)
 	e.Text("REVISION", &opts.Revision)
 	e.Bool("INJECT_ENABLED", &opts.Injects)
-	err = errors.Join(f.identity.Read(&opts.Identity, os.LookupEnv), e.Err(), opts.Validate())
+	err = f.identity.Read(&opts.Identity, os.LookupEnv)
+	readSigner(&e, &opts)
+	err = errors.Join(err, e.Err(), opts.Validate())
 	return opts, err
 }
+
+// ofKubernetes is how PILOT_CERT_PROVIDER begins where a signer of Kubernetes signs, as Istio has it.
+const ofKubernetes = "k8s.io/"
+
+// readSigner takes who signs what the control plane shows to API servers.
+func readSigner(e *environment.Reader, o *Options) {
+	const name = "PILOT_CERT_PROVIDER"
+	said := e.Get(name)
+	signer, named := strings.CutPrefix(said, ofKubernetes)
+	domain, path, whole := strings.Cut(signer, "/")
+	switch {
+	case said == "" || said == "istiod" || said == "custom": // custom ones come by --tlsCertFile
+	case !named, !whole, len(validation.IsDNS1123Subdomain(domain)) > 0, path == "", len(signer) > mostSigner:
+		e.Wrong(name, fmt.Errorf(
+			"%.100q is none of istiod, custom and %s<signer>, where a signer is called as in example.com/mesh", said, ofKubernetes))
+	case o.Identity.CertFile != "":
+		e.Wrong(name, fmt.Errorf("%.100s is to sign, and --tlsCertFile (CERT_DIR) names a certificate: choose one", said))
+	case !containsFold(o.Registries, kubernetes):
+		e.Wrong(name, fmt.Errorf("%.100s is to sign, and no cluster is read: choose istiod, or add Kubernetes to --registries", said))
+	default:
+		o.Signer = signer
+	}
+}
+
+// mostSigner bounds the name of a signer, in bytes, as API servers do.
+const mostSigner = 571
 
 // parseLevel reads Istio's form "scope:level,scope:level" as well as a bare level; of a list the scope "default" or "all" decides.
 func parseLevel(s string) (slog.Level, error) {

@@ -122,3 +122,28 @@ func flagsFromEnvironment() *DiscoveryFlags {
 	f.Bind(pflag.NewFlagSet("test", pflag.ContinueOnError))
 	return f
 }
+
+// TestSignerFromEnvironment: PILOT_CERT_PROVIDER names who signs what API servers are shown; what it cannot be is said.
+func TestSignerFromEnvironment(t *testing.T) {
+	for said, want := range map[string]string{
+		"": "", "istiod": "", "custom": "", "k8s.io/example.com/mesh": "example.com/mesh",
+		"k8s.io/issuers.cert-manager.io/istio-system.ca": "issuers.cert-manager.io/istio-system.ca",
+		"kubernetes": "!", "k8s.io/": "!", "k8s.io/example.com": "!", "k8s.io//mesh": "!",
+		"k8s.io/example.com/": "!", "k8s.io/Example_/mesh": "!",
+	} {
+		t.Setenv("PILOT_CERT_PROVIDER", said)
+		opts, err := flagsFromEnvironment().Options(io.Discard)
+		if want == "!" {
+			if err == nil || !strings.Contains(err.Error(), "PILOT_CERT_PROVIDER") {
+				t.Errorf("%q: %v", said, err)
+			}
+		} else if err != nil || opts.Signer != want {
+			t.Errorf("%q: %q, %v", said, opts.Signer, err)
+		}
+	}
+	t.Setenv("PILOT_CERT_PROVIDER", "k8s.io/example.com/mesh")
+	t.Setenv("CERT_DIR", t.TempDir())
+	if _, err := flagsFromEnvironment().Options(io.Discard); err == nil || !strings.Contains(err.Error(), "choose one") {
+		t.Errorf("beside a certificate in files: %v", err)
+	}
+}

@@ -75,7 +75,10 @@ type Options struct {
 	InjectFolder string // --injectConfigFolder: with the files config and values; need not exist
 	Injects      bool   // INJECT_ENABLED
 	Revision     string // REVISION: of this control plane
-	Log          *slog.Logger
+	// Signer is the signer of Kubernetes whose certificates API servers are shown, and which signs those of
+	// MeshConfig.certificates (PILOT_CERT_PROVIDER, behind k8s.io/); empty: the own authority does.
+	Signer string
+	Log    *slog.Logger
 }
 
 // DefaultOptions returns Istio's defaults where Istio has the option. Only the flags' defaults open the secure

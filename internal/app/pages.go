@@ -30,6 +30,7 @@ func (d *Discovery) listenHTTPS() error {
 	switch {
 	case err == nil:
 		config := d.secure.TLS()
+		config.GetCertificate = d.shown(config.GetCertificate)
 		config.NextProtos = []string{"h2", "http/1.1"}
 		d.listens.https = tls.NewListener(socket, config)
 	case addr == pagesAddr:
@@ -39,6 +40,21 @@ func (d *Discovery) listenHTTPS() error {
 		return fmt.Errorf("--httpsAddr: %w; choose another port or stop what listens there", err)
 	}
 	return nil
+}
+
+// getCertificate is a tls.Config's.
+type getCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+
+// shown has the certificate that a signer of Kubernetes made go before the one that agents are shown.
+func (d *Discovery) shown(otherwise getCertificate) getCertificate {
+	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if d.writes != nil {
+			if own := d.writes.Own(); own != nil {
+				return own, nil
+			}
+		}
+		return otherwise(hello)
+	}
 }
 
 // HTTPSAddr is where pages are served with TLS; empty when they are not.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
+	"fairway/internal/app/secure"
 	"fairway/internal/compile"
 	"fairway/internal/compile/input"
 	"fairway/internal/config"
@@ -26,8 +27,9 @@ import (
 // clusterWrites tells the writer of what turns change. A nil one tells nobody.
 type clusterWrites struct {
 	*writes.Writer
-	graph *compile.Graph
-	root  string // the root namespace
+	graph  *compile.Graph
+	root   string // the root namespace
+	signer string // of Kubernetes; empty: the mesh's authority signs
 }
 
 // newClusterWrites makes what writes into the cluster that is read; nil where there is none.
@@ -39,18 +41,19 @@ func newClusterWrites(d *Discovery, reach *rest.Config) (*clusterWrites, error) 
 		Config: reach, Namespace: d.opts.Namespace, Revision: d.opts.Revision, Tagged: d.discover.tagged, Identity: ownName(),
 		Log: d.log, Registry: d.metrics.Registry,
 		Written: d.written, Tell: d.tellRights, Template: d.template, Grace: d.opts.HealthGrace,
+		Signer: d.opts.Signer, Names: secure.ServerNames(d.opts.Namespace, d.opts.Revision),
 	}
 	if authority := d.secure.Authority(); authority != nil {
 		o.Authority = authority
-		if d.opts.HTTPSAddr != "" {
-			o.Bundle = d.secure.Bundle
-		}
+	}
+	if d.secure != nil && d.opts.HTTPSAddr != "" && (o.Authority != nil || o.Signer != "") {
+		o.Bundle = d.secure.Bundle
 	}
 	w, err := writes.New(o)
 	if err != nil {
 		return nil, err
 	}
-	out := &clusterWrites{w, d.graph, d.opts.Namespace}
+	out := &clusterWrites{w, d.graph, d.opts.Namespace, d.opts.Signer}
 	out.by(nil)
 	return out, nil
 }
@@ -175,5 +178,6 @@ func (w *clusterWrites) by(o *config.Object) {
 	w.Discover(config.DiscoveryOf(o, w.root))
 	wanted, _ := config.CertificatesOf(said)
 	w.Certificates(wanted)
+	w.SignerRoots(config.SignerRoots(said, w.signer))
 	w.Ingress().By(address.Gateways{Service: said.GetIngressService(), Selector: said.GetIngressSelector()})
 }

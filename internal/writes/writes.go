@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	typedadmission "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	typedcertificates "k8s.io/client-go/kubernetes/typed/certificates/v1"
 	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
@@ -32,6 +34,7 @@ import (
 	"fairway/internal/writes/leader"
 	"fairway/internal/writes/refused"
 	"fairway/internal/writes/roots"
+	"fairway/internal/writes/signer"
 	"fairway/internal/writes/status"
 	"fairway/internal/writes/work"
 )
@@ -64,6 +67,10 @@ type Options struct {
 	Authority Authority
 	// Bundle are the roots by which API servers know the webhooks, in PEM; nil: there are none.
 	Bundle func() ([]byte, error)
+	// Signer is the signer of Kubernetes that signs for webhooks and Secrets; empty: the authority does. Names are those under
+	// which API servers ask the webhooks.
+	Signer string
+	Names  []string
 }
 
 // Authority signs for the mesh.
@@ -84,8 +91,10 @@ type Writer struct {
 	entries *entries.Writer
 	health  *health.Writer
 	refused *refused.Writer
-	roots   *roots.Writer // nil: they are somebody else's
-	certs   *certs.Writer // nil as roots
+	roots   *roots.Writer  // nil: they are somebody else's
+	certs   *certs.Writer  // nil where nobody signs
+	signer  *signer.Signer // nil: the authority signs
+	own     *signer.Own    // nil as signer, or without webhooks
 	// Tasks of whoever leads the cluster, and of whoever leads the revision.
 	ofCluster, ofRevision []func(context.Context)
 }
@@ -147,20 +156,94 @@ func New(o Options) (*Writer, error) {
 			Client: core, Metadata: about, Manager: Manager,
 			Roots: o.Authority.Roots, Changed: o.Authority.Changed, Report: w.report,
 		})
-		w.certs = certs.New(certs.Options{
-			Client: core, Namespace: o.Namespace, Manager: Manager, Issue: o.Authority.ServerCertificate,
-			Roots: o.Authority.Roots, Changed: o.Authority.Changed, Report: w.report,
-		})
-		w.ofCluster = append(w.ofCluster, w.roots.Run, w.certs.Run)
+		w.ofCluster = append(w.ofCluster, w.roots.Run)
 	}
-	if o.Authority != nil && o.Bundle != nil {
+	if o.Signer != "" {
+		requests, err := typedcertificates.NewForConfigAndClient(own, client)
+		if err != nil {
+			return nil, err
+		}
+		w.signer = signer.New(signer.Options{Client: requests, Name: o.Signer, Manager: Manager})
+		if o.Bundle != nil {
+			w.own = signer.NewOwn(w.signer, o.Names, w.report)
+		}
+	}
+	if by := w.issuer(); by != nil {
+		w.certs = certs.New(certs.Options{Client: core, Namespace: o.Namespace, Manager: Manager, By: by, Report: w.report})
+		w.ofCluster = append(w.ofCluster, w.certs.Run)
+	}
+	if o.Bundle != nil {
 		h := hooks.New(hooks.Options{
 			Client: admission, API: api, Manager: Manager, Namespace: o.Namespace, Revision: o.Revision,
-			Bundle: o.Bundle, Changed: o.Authority.Changed, Report: w.report,
+			Bundle: w.bundle, Changed: w.bundles(), Report: w.report,
 		})
 		w.ofRevision = append(w.ofRevision, h.Run)
 	}
 	return w, nil
+}
+
+// authority signs at once.
+type authority struct{ Authority }
+
+// Certificate is certs.Issuer's.
+func (a authority) Certificate(_ context.Context, names []string) (*tls.Certificate, error) {
+	return a.ServerCertificate(names)
+}
+
+// issuer is who signs for Secrets; nil: nobody does.
+func (w *Writer) issuer() certs.Issuer {
+	switch {
+	case w.signer != nil:
+		return w.signer
+	case w.o.Authority != nil:
+		return authority{w.o.Authority}
+	default:
+		return nil
+	}
+}
+
+// bundle are the roots of the certificates that webhooks may show: this replica's, or one that has not got its own from the
+// signer yet.
+func (w *Writer) bundle() ([]byte, error) {
+	roots, err := w.o.Bundle()
+	if w.signer == nil {
+		return roots, err
+	}
+	signed := w.signer.Roots()
+	switch {
+	case len(signed) == 0:
+		return roots, err
+	case err != nil: // what is shown meanwhile is not known to API servers
+		return signed, nil
+	default:
+		return slices.Concat(roots, signed), nil
+	}
+}
+
+// bundles tell when bundle gives another.
+func (w *Writer) bundles() (out []func() <-chan struct{}) {
+	if w.o.Authority != nil {
+		out = append(out, w.o.Authority.Changed)
+	}
+	if w.signer != nil {
+		out = append(out, w.signer.Changed)
+	}
+	return out
+}
+
+// Own is the certificate that the signer made for the webhooks of this replica; nil: show the authority's.
+func (w *Writer) Own() *tls.Certificate {
+	if w.own == nil {
+		return nil
+	}
+	return w.own.Certificate()
+}
+
+// SignerRoots is told by which roots the signer's certificates are known, in PEM.
+func (w *Writer) SignerRoots(pem []byte) {
+	if w.signer != nil {
+		w.signer.Believe(pem)
+	}
 }
 
 // mine says whether objects with these labels are for this revision.
@@ -244,6 +327,9 @@ func (w *Writer) Run(ctx context.Context) error {
 	running.Go(func() { w.entries.Run(ctx) })
 	running.Go(func() { w.health.Run(ctx) })
 	running.Go(func() { w.refused.Run(ctx) })
+	if w.own != nil {
+		running.Go(func() { w.own.Run(ctx) })
+	}
 	take(lease, w.ofCluster)
 	take(lease+"-"+w.o.Revision, w.ofRevision)
 	running.Wait()

@@ -233,7 +233,10 @@ func (s *session) forward(m message) error {
 		s.keepIn(s.relay.newCache(s.node))
 	}
 	t := s.interest(r.typ)
-	f := &flight{nonce: strconv.FormatUint(s.count, 10) + "." + r.nonce, from: s.count, removed: r.removed, batch: s.cache.add(s.writer, raw, r)}
+	f := &flight{
+		nonce: strconv.FormatUint(s.count, 10) + "." + r.nonce, from: s.count, removed: r.removed,
+		batch: s.cache.add(s.writer, raw, r),
+	}
 	for _, i := range r.items {
 		f.items = append(f.items, i.versioned)
 	}

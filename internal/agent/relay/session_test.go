@@ -48,7 +48,9 @@ func newHand(t *testing.T, r *Relay) hand {
 // next session has kept since.
 func TestWhatIsHeardLateIsNotKept(t *testing.T) {
 	dir := t.TempDir()
-	r, err := New(Options{Socket: filepath.Join(dir, "XDS"), Address: "passthrough:///nobody", CacheDir: dir, Log: slog.New(slog.DiscardHandler)})
+	r, err := New(Options{
+		Socket: filepath.Join(dir, "XDS"), Address: "passthrough:///nobody", CacheDir: dir, Log: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

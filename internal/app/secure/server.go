@@ -398,6 +398,9 @@ func (s *Server) TLS() *tls.Config { return s.tls.Clone() }
 
 // Bundle are the roots by which the certificate is known that TLS shows, in PEM; an error: it is not one of theirs.
 func (s *Server) Bundle() ([]byte, error) {
+	if s.ca == nil {
+		return nil, errors.New("certificates are somebody else's (ENABLE_CA_SERVER=false): whose is not known, and caBundle is not kept")
+	}
 	shown, err := s.tls.GetCertificate(nil)
 	if err != nil {
 		return nil, err

@@ -39,10 +39,16 @@ type Options struct {
 	Client    typedcore.SecretsGetter
 	Namespace string // of the control plane, and of the Secrets
 	Manager   string // of the fields that are written
-	Issue     func(names []string) (*tls.Certificate, error)
-	Roots     func() []byte // in PEM
-	Changed   func() <-chan struct{}
+	By        Issuer
 	Report    *work.Report
+}
+
+// Issuer signs.
+type Issuer interface {
+	// Certificate makes a key and a certificate for DNS names.
+	Certificate(ctx context.Context, names []string) (*tls.Certificate, error)
+	Roots() []byte            // in PEM
+	Changed() <-chan struct{} // closed when there are others
 }
 
 // Writer keeps the Secrets right while it runs.
@@ -113,7 +119,7 @@ func (w *Writer) Run(ctx context.Context) {
 	})
 	var running sync.WaitGroup
 	running.Go(func() { w.held.Run(ctx) })
-	running.Go(func() { w.queue.AddAllWhen(ctx, w.o.Changed) }) // the roots are others
+	running.Go(func() { w.queue.AddAllWhen(ctx, w.o.By.Changed) }) // the roots are others
 	running.Go(func() { w.queue.AddAllWhen(ctx, w.wanted.Changed) })
 	w.queue.Run(ctx)
 	running.Wait()
@@ -132,7 +138,7 @@ func (h held) left(names []string, roots string, now time.Time) time.Duration {
 	if h.leaf == nil || h.roots != roots || !slices.Equal(slices.Sorted(slices.Values(h.leaf.DNSNames)), names) {
 		return -1
 	}
-	return h.leaf.NotAfter.Sub(now) - h.leaf.NotAfter.Sub(h.leaf.NotBefore)/2
+	return work.RenewIn(h.leaf, now)
 }
 
 // write makes one Secret as it should be.
@@ -144,13 +150,13 @@ func (w *Writer) write(ctx context.Context, secret string) error {
 	if !w.held.Synced() {
 		return work.ErrNotYet
 	}
-	roots := w.o.Roots()
+	roots := w.o.By.Roots()
 	is, there := w.held.Get(w.o.Namespace, secret)
 	if left := is.left(want.Names, string(roots), time.Now()); there && left > 0 {
 		w.queue.AddAfter(secret, left)
 		return nil
 	}
-	made, err := w.o.Issue(want.Names)
+	made, err := w.o.By.Certificate(ctx, want.Names)
 	if err != nil {
 		return fmt.Errorf("sign a certificate for Secret %s/%s: %w", w.o.Namespace, secret, err)
 	}

@@ -35,7 +35,7 @@ type Options struct {
 	Revision  string
 	// Bundle are the roots by which API servers know the webhooks, in PEM; an error: they would not know them by these.
 	Bundle  func() ([]byte, error)
-	Changed func() <-chan struct{} // closed when Bundle gives others
+	Changed []func() <-chan struct{} // closed when Bundle gives others
 	Report  *work.Report
 }
 
@@ -118,7 +118,9 @@ func (w *Writer) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { w.mutating.Run(ctx) })
 	running.Go(func() { w.validating.Run(ctx) })
-	running.Go(func() { w.queue.AddAllWhen(ctx, w.o.Changed) }) // the roots are others
+	for _, changed := range w.o.Changed {
+		running.Go(func() { w.queue.AddAllWhen(ctx, changed) })
+	}
 	w.queue.Run(ctx)
 	running.Wait()
 }

@@ -118,3 +118,36 @@ func TestIngressIsRefused(t *testing.T) {
 	c.Delete(t, ingress)
 	w.holding(t, "Ingress shop/web", "")
 }
+
+// An Ingress names a Secret of its own namespace: the gateway, which proved to be of the mesh's, serves HTTPS by it, goes on by a
+// new certificate, and stops where the Secret goes.
+func TestIngressTLS(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t)
+	c.Define(t, "workloadgroups.networking.istio.io")
+	c.Apply(t, shop+"---"+webPod+"---"+class+"---"+tlsSecret(t, "istio-system", "web")+`---
+apiVersion: networking.istio.io/v1
+kind: WorkloadGroup
+metadata: {name: edge, namespace: istio-system}
+spec: {metadata: {labels: {istio: ingressgateway}}, template: {serviceAccount: edge}}
+---`+strings.ReplaceAll(ingress, "  rules:", "  tls: [{hosts: [shop.example.com], secretName: web}]\n  rules:"))
+	p := plane.Start(t, secured(t, c))
+	g := p.Connect(t, plane.Proxy{
+		Name: "edge-1", Namespace: "istio-system", Type: "router", Labels: map[string]string{"istio": "ingressgateway"}, Secrets: true,
+		Identity: p.JoinAs(t, "istio-system", "edge"),
+	})
+	now := delivered(t, g, "", true)
+	rig.Eventually(t, func() error {
+		body, has := g.Body(xdstype.ListenerURL, "0.0.0.0_443")
+		for _, want := range []string{webSecret, "shop.example.com"} {
+			if !has || !strings.Contains(string(body), want) {
+				return fmt.Errorf("the listener of port 443 (there: %t) does not name %s", has, want)
+			}
+		}
+		return nil
+	})
+	c.Apply(t, tlsSecret(t, "istio-system", "web"))
+	delivered(t, g, now, true)
+	c.Delete(t, tlsSecret(t, "istio-system", "web"))
+	delivered(t, g, "", false)
+}

@@ -12,11 +12,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
-
-	"k8s.io/client-go/rest"
 
 	"fairway/internal/xdstype"
 	"fairway/test/ads"
@@ -211,123 +208,6 @@ func (p *program) atRest(t *testing.T) rig.Memory {
 		return nil
 	})
 	return least
-}
-
-// share is what two processes took of a core each over a span.
-type share struct{ program, decoding float64 }
-
-// measure tells what the program took while something was done, and what a process that decodes the same events and drops them did.
-func (p *program) measure(t *testing.T, decoding *rig.Process, do func()) (of share, took time.Duration) {
-	begun, own, other := time.Now(), p.CPU(t), decoding.CPU(t)
-	do()
-	took = time.Since(begun)
-	of.program, of.decoding = (p.CPU(t)-own).Seconds()/took.Seconds(), (decoding.CPU(t)-other).Seconds()/took.Seconds()
-	return of, took
-}
-
-// noise is updates of which nothing is anything to a mesh: annotations, statuses, heartbeats. What they cost is told beside
-// what they cost a process that decodes the same events and drops them.
-func (p *program) noise(t *testing.T) {
-	const span = 10 * time.Second
-	decoding := startDecoding(t, p.cluster)
-	// Half a minute after the start agents have had the time to say how applications are, which makes a turn.
-	rig.Eventually(t, func() error {
-		rows, err := p.page("/debug/tablez?table=health/heard&format=text")
-		if err == nil && !strings.Contains(rows, "true") {
-			err = errors.New("agents may still take their time: " + rows)
-		}
-		return err
-	})
-	idle, _ := p.measure(t, decoding, func() { p.atRest(t) })
-	turns, before := p.turns(t), make([]int, len(p.clients))
-	for i, l := range p.clients {
-		before[i] = l.count()
-	}
-	var made atomic.Int64
-	ctx, stop := context.WithTimeout(t.Context(), span)
-	defer stop()
-	write := p.writer(t)
-	go p.profile(t, "profile?seconds=5")
-	busy, took := p.measure(t, decoding, func() {
-		var workers sync.WaitGroup
-		for w := range 16 {
-			workers.Go(func() {
-				for n := w; ctx.Err() == nil; n += 16 {
-					path, body := p.idle(n)
-					if err := write(ctx, path, body); err == nil {
-						made.Add(1)
-					} else if ctx.Err() == nil {
-						t.Error(err)
-						return
-					}
-				}
-			})
-		}
-		workers.Wait()
-	})
-	rate := float64(made.Load()) / took.Seconds()
-	own, other := busy.program-idle.program, busy.decoding-idle.decoding
-	t.Logf("%.0f updates a second took %.1f %% of a core, %.0f µs each, beside the %.2f %% that nothing takes",
-		rate, own*100, own/rate*1e6, idle.program*100)
-	t.Logf("decoding them alone took %.1f %%, %.0f µs each", other*100, other/rate*1e6)
-	beyond := (own - other) / rate * 1000
-	t.Logf("1,000 a second would take %.1f %% of a core beyond decoding", beyond*100)
-	if beyond > 0.10 { // twice what is promised, for machines that do other things
-		t.Errorf("1,000 updates a second would take %.1f %% of a core beyond decoding", beyond*100)
-	}
-	if now := p.turns(t); now != turns {
-		t.Errorf("they made %d turns", now-turns)
-	}
-	for i, l := range p.clients {
-		if now := l.count(); now != before[i] {
-			t.Errorf("proxy %d was sent %d resources", i, now-before[i])
-		}
-	}
-}
-
-// writer patches objects, and does not look at what they are then: who writes is not to take more of the machine than who reads.
-func (p *program) writer(t *testing.T) func(ctx context.Context, path, body string) error {
-	t.Helper()
-	admin := p.cluster.Admin()
-	client, err := rest.HTTPClientFor(admin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func(ctx context.Context, path, body string) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodPatch, admin.Host+path, strings.NewReader(body))
-		if err != nil {
-			return err
-		}
-		request.Header.Set("Content-Type", "application/merge-patch+json")
-		request.Header.Set("Accept", "application/vnd.kubernetes.protobuf")
-		response, err := client.Do(request)
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("%s: %s", path, response.Status)
-		}
-		_, err = io.Copy(io.Discard, response.Body)
-		return err
-	}
-}
-
-// idle is an update that changes nothing for a mesh.
-func (p *program) idle(n int) (path, body string) {
-	i := n / 4 % p.services
-	ns := namespace(i, p.services)
-	switch n % 4 {
-	case 0:
-		return fmt.Sprintf("/api/v1/namespaces/%s/pods/p-%d", ns, i*5), fmt.Sprintf(`{"metadata":{"annotations":{"n":"%d"}}}`, n)
-	case 1:
-		return fmt.Sprintf("/api/v1/namespaces/%s/services/s-%d", ns, i), fmt.Sprintf(`{"metadata":{"annotations":{"n":"%d"}}}`, n)
-	case 2:
-		return fmt.Sprintf("/api/v1/nodes/n-%d/status", i%max(p.services/10, 1)), fmt.Sprintf(
-			`{"status":{"conditions":[{"type":"Ready","status":"True","lastHeartbeatTime":"2026-01-01T00:%02d:%02dZ"}]}}`, n/60%60, n%60)
-	}
-	return fmt.Sprintf("/api/v1/namespaces/%s/pods/p-%d/status", ns, i*5+1), fmt.Sprintf(
-		`{"status":{"containerStatuses":[{"name":"app","image":"app","imageID":"%d","ready":true,"restartCount":%d}]}}`, n, n)
 }
 
 // readiness measures from an EndpointSlice's event, as another client hears it, to a hundred proxies.

@@ -2,6 +2,7 @@ package kube_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +12,9 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"fairway/internal/envoy/names"
 	"fairway/internal/xdstype"
+	"fairway/test/ads"
 	"fairway/test/plane"
 	"fairway/test/platform/kube/cluster"
 	"fairway/test/rig"
@@ -203,4 +206,71 @@ func TestIngressPaths(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// The pods of a StatefulSet have names of their own below the headless Service that governs them: they are routed, and resolved by
+// agents, to each pod that is ready.
+func TestStatefulSets(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t)
+	c.Define(t, "virtualservices.networking.istio.io")
+	c.Apply(t, shop+`---
+apiVersion: v1
+kind: Service
+metadata: {name: db, namespace: shop}
+spec: {selector: {app: db}, clusterIP: None, ports: [{name: http, port: 8080}]}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: shop}
+spec:
+  serviceName: db
+  replicas: 2
+  podManagementPolicy: Parallel
+  selector: {matchLabels: {app: db}}
+  template: {metadata: {labels: {app: db}}, spec: {nodeName: n1, containers: [{name: db, image: db}]}}
+`)
+	p := plane.Start(t, options(t, c, nil))
+	s := newSidecar(plane.Proxy{Name: "web-1", Namespace: "shop", IP: "10.3.0.2"}, func(ads.Event) {})
+	s.Tables = true
+	if err := s.Client.Connect(t.Context(), p.Address()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Disconnect)
+	resolves := func(want ...string) {
+		t.Helper()
+		rig.Eventually(t, func() error {
+			var got []string
+			for _, name := range s.Names(xdstype.NameTableURL) {
+				body, _ := s.Body(xdstype.NameTableURL, name)
+				entries, err := names.Decode(body)
+				if err != nil {
+					return err
+				}
+				for _, e := range entries {
+					if strings.Contains(e.Host, "db.shop") {
+						got = append(got, e.Host+" "+strings.Join(e.IPs, ","))
+					}
+				}
+			}
+			if slices.Sort(got); !slices.Equal(got, want) {
+				return fmt.Errorf("there are %q, want %q", got, want)
+			}
+			return nil
+		})
+	}
+	runs := func(pod, ip, ready string) {
+		t.Helper()
+		path := "/api/v1/namespaces/shop/pods/" + pod
+		rig.Eventually(t, func() error { _, err := c.Do(t.Context(), http.MethodGet, path, "", nil); return err })
+		c.Patch(t, path+"/status", fmt.Sprintf(
+			`{"status":{"phase":"Running","podIP":%[1]q,"podIPs":[{"ip":%[1]q}],"conditions":[{"type":"Ready","status":%[2]q}]}}`, ip, ready))
+	}
+	runs("db-0", "10.3.7.1", "True")
+	runs("db-1", "10.3.7.2", "True")
+	resolves("db-0.db.shop.svc.cluster.local 10.3.7.1", "db-1.db.shop.svc.cluster.local 10.3.7.2",
+		"db.shop.svc.cluster.local 10.3.7.1,10.3.7.2")
+	s.said(t, `"*.db.shop.svc.cluster.local"`)
+	runs("db-0", "10.3.7.1", "False")
+	resolves("db-1.db.shop.svc.cluster.local 10.3.7.2", "db.shop.svc.cluster.local 10.3.7.2")
 }
