@@ -2,7 +2,6 @@ package kube_test
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -208,7 +207,7 @@ func TestIngressPaths(t *testing.T) {
 	})
 }
 
-// The pods of a StatefulSet have names of their own below the headless Service that governs them: they are routed, and resolved by
+// Pods as the controller of StatefulSets makes them have names of their own below the headless Service that governs them: they are routed, and resolved by
 // agents, to each pod that is ready.
 func TestStatefulSets(t *testing.T) {
 	t.Parallel()
@@ -219,19 +218,9 @@ apiVersion: v1
 kind: Service
 metadata: {name: db, namespace: shop}
 spec: {selector: {app: db}, clusterIP: None, ports: [{name: http, port: 8080}]}
----
-apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: db, namespace: shop}
-spec:
-  serviceName: db
-  replicas: 2
-  podManagementPolicy: Parallel
-  selector: {matchLabels: {app: db}}
-  template: {metadata: {labels: {app: db}}, spec: {nodeName: n1, containers: [{name: db, image: db}]}}
 `)
 	p := plane.Start(t, options(t, c, nil))
-	s := newSidecar(plane.Proxy{Name: "web-1", Namespace: "shop", IP: "10.3.0.2"}, func(ads.Event) {})
+	s := newSidecar(plane.Proxy{Name: "web-1", IP: "10.3.0.2", Tables: true}, func(ads.Event) {})
 	s.Tables = true
 	if err := s.Client.Connect(t.Context(), p.Address()); err != nil {
 		t.Fatal(err)
@@ -261,10 +250,13 @@ spec:
 	}
 	runs := func(pod, ip, ready string) {
 		t.Helper()
-		path := "/api/v1/namespaces/shop/pods/" + pod
-		rig.Eventually(t, func() error { _, err := c.Do(t.Context(), http.MethodGet, path, "", nil); return err })
-		c.Patch(t, path+"/status", fmt.Sprintf(
-			`{"status":{"phase":"Running","podIP":%[1]q,"podIPs":[{"ip":%[1]q}],"conditions":[{"type":"Ready","status":%[2]q}]}}`, ip, ready))
+		c.Apply(t, fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {name: %[1]s, namespace: shop, labels: {app: db, statefulset.kubernetes.io/pod-name: %[1]s}}
+spec: {hostname: %[1]s, subdomain: db, nodeName: n1, containers: [{name: db, image: db}]}
+status: {phase: Running, podIP: %[2]s, podIPs: [{ip: %[2]s}], conditions: [{type: Ready, status: %[3]q}]}
+`, pod, ip, ready))
 	}
 	runs("db-0", "10.3.7.1", "True")
 	runs("db-1", "10.3.7.2", "True")
