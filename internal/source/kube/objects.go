@@ -2,6 +2,7 @@ package kube
 
 import (
 	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -144,8 +145,29 @@ func repeats(old, now *config.Object) bool {
 // strip takes away what nobody reads. The tree is the source's own.
 func strip(u *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
-	unstructured.RemoveNestedField(u.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
 	unstructured.RemoveNestedField(u.Object, "status")
+	read := map[string]string{}
+	for key, value := range u.GetAnnotations() {
+		if heeded(key) {
+			read[key] = value
+		}
+	}
+	if len(read) == 0 {
+		unstructured.RemoveNestedField(u.Object, "metadata", "annotations")
+	} else {
+		u.SetAnnotations(read)
+	}
+}
+
+// heeded says whether an annotation of a rule may mean something to a mesh: Istio's, those of Ingresses and their classes, and our own.
+// Those of other tools change often.
+func heeded(key string) bool {
+	domain, _, _ := strings.Cut(key, "/")
+	switch domain {
+	case "kubernetes.io", "ingressclass.kubernetes.io", "fairway":
+		return true
+	}
+	return domain == "istio.io" || strings.HasSuffix(domain, ".istio.io")
 }
 
 // meshReader reads the one ConfigMap that holds the mesh configuration (key mesh) and the mesh's networks (meshNetworks).

@@ -25,7 +25,10 @@ func rule(uid string, version int, timeout string) *unstructured.Unstructured {
 		"metadata": map[string]any{
 			"name": "web", "namespace": "shop", "uid": uid, "resourceVersion": fmt.Sprint(version), "generation": int64(version),
 			"managedFields": []any{map[string]any{"manager": "kubectl"}},
-			"annotations":   map[string]any{"kubectl.kubernetes.io/last-applied-configuration": "{}", "own": "kept"},
+			"annotations": map[string]any{
+				"kubectl.kubernetes.io/last-applied-configuration": "{}",
+				"networking.istio.io/own":                          "kept", "kubernetes.io/own": "kept", "argocd.argoproj.io/sync": "1",
+			},
 		},
 		"spec": map[string]any{"hosts": []any{"web"}, "http": []any{map[string]any{
 			"timeout": timeout, "route": []any{map[string]any{"destination": map[string]any{"host": "web"}}},
@@ -52,7 +55,7 @@ func TestObjectsAreStripped(t *testing.T) {
 	if want := (config.Stored{Cluster: "east", UID: "u1", Generation: 7, ResourceVersion: "7"}); o.Stored != want {
 		t.Errorf("it is stored as %v", o.Stored)
 	}
-	if got := fmt.Sprint(o.Annotations); got != "map[own:kept]" {
+	if got := fmt.Sprint(o.Annotations); got != "map[kubernetes.io/own:kept networking.istio.io/own:kept]" {
 		t.Errorf("annotations %s", got)
 	}
 }
@@ -102,7 +105,10 @@ func TestVersionsOfAnObject(t *testing.T) {
 	same.SetResourceVersion("2")
 	touched := rule("u1", 1, "1s")
 	touched.SetResourceVersion("3")
-	touched.SetAnnotations(map[string]string{"own": "changed"})
+	touched.SetAnnotations(map[string]string{"networking.istio.io/own": "changed"})
+	tools := rule("u1", 1, "1s")
+	tools.SetResourceVersion("4")
+	tools.SetAnnotations(map[string]string{"networking.istio.io/own": "changed", "argocd.argoproj.io/sync": "2"})
 	for i, step := range []struct {
 		o    *unstructured.Unstructured
 		want string
@@ -110,6 +116,7 @@ func TestVersionsOfAnObject(t *testing.T) {
 		{rule("u1", 1, "1s"), "+1"},
 		{same, ""},
 		{touched, "+3"},
+		{tools, ""},
 		{rule("u1", 4, "nonsense"), "!"},
 		{rule("u1", 5, "2s"), "+5"},
 	} {

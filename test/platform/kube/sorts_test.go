@@ -207,8 +207,8 @@ func TestIngressPaths(t *testing.T) {
 	})
 }
 
-// Pods as the controller of StatefulSets makes them have names of their own below the headless Service that governs them: they are routed, and resolved by
-// agents, to each pod that is ready.
+// Pods as the controller of StatefulSets makes them have names of their own below the headless Service that governs them: they
+// are routed, and resolved by agents, to each pod that is ready.
 func TestStatefulSets(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t)
