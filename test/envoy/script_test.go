@@ -46,7 +46,8 @@ import (
 //	asked FORWARDER N            how many connections it was asked for so far
 //	identity NAME…               identities of service accounts of those names ("web", "shop/web", "td.example/shop/web"), for
 //	                             requests (as=NAME)
-//	workload NAME [LABEL=VALUE]… a sidecar whose identity is that of the service account of its name
+//	workload NAME [LABEL=VALUE]… a sidecar whose identity is that of the service account of its name, and of its @namespace=
+//	edge NAME LABEL=VALUE…       a gateway whose identity is that of the service account of its name
 //	issuer NAME…                 issuers of tokens (OpenID Connect)
 //	rotate NAME                  the issuer has another key from now on
 //	silence NAME, speak NAME     the issuer answers errors alone; it answers again
@@ -108,7 +109,7 @@ func scripts(t *testing.T, m *live.Mesh, sotw bool, folder string) {
 		"forwarder": {(*script).forwarder, 1}, "asked": {(*script).asked, 2},
 		"backend": {(*script).backend, 1}, "tcp": {(*script).tcp, 1}, "localhost": {(*script).localhost, 1},
 		"identity": {(*script).identity, 1}, "workload": {(*script).workload, 1},
-		"sidecar": {(*script).sidecar, 1}, "gateway": {(*script).gateway, 2}, "delete": {(*script).remove, 2},
+		"sidecar": {(*script).sidecar, 1}, "gateway": {(*script).gateway, 2}, "edge": {(*script).edge, 2}, "delete": {(*script).remove, 2},
 		"ask": {(*script).ask, 3}, "await": {(*script).await, 3}, "share": {(*script).share, 4}, "dial": {(*script).dial, 4},
 		"stick": {(*script).stick, 2}, "clusters": {(*script).clusters, 1}, "stat": {(*script).stat, 3},
 		"issuer": {(*script).issuer, 1}, "token": {(*script).token, 2}, "rotate": {(*script).rotate, 1},
@@ -302,10 +303,25 @@ func (s *script) gateway(t testing.TB, args []string) error {
 }
 
 func (s *script) workload(t testing.TB, args []string) error {
-	if err := s.identity(t, args[:1]); err != nil {
+	return s.identified(t, args, live.Node{})
+}
+
+func (s *script) edge(t testing.TB, args []string) error {
+	return s.identified(t, args, live.Node{Router: true})
+}
+
+func (s *script) identified(t testing.TB, args []string, n live.Node) error {
+	account := args[0]
+	for _, a := range args[1:] {
+		if namespace, ok := strings.CutPrefix(a, "@namespace="); ok {
+			account = namespace + "/" + account
+		}
+	}
+	if err := s.identity(t, []string{account}); err != nil {
 		return err
 	}
-	return s.proxy(t, args, live.Node{Identity: s.identities[args[0]].Files})
+	n.Identity = s.identities[account].Files
+	return s.proxy(t, args, n)
 }
 
 func (s *script) proxy(t testing.TB, args []string, n live.Node) error {

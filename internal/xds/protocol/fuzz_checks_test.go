@@ -163,6 +163,9 @@ func (p *play) checkName(v *library.View, typ, name string) {
 // assignment for such a cluster.
 func (p *play) keptFor(typ, name string) bool {
 	e := p.r.view().Enter(name)
+	if routes := p.r.m.subs[xdstype.RouteURL]; !p.delta && routes != nil && len(routes.quarantined) > 0 && typ == xdstype.ClusterURL {
+		return true // what the members need that it has instead is not known
+	}
 	_, used := p.r.m.used()[e]
 	_, loads := p.r.m.loading()[e]
 	return typ == xdstype.ClusterURL && used || typ == xdstype.EndpointURL && loads

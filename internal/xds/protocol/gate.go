@@ -88,6 +88,12 @@ func (s *sub) oldest() uint64 {
 	for _, f := range s.flight {
 		turn = min(turn, f.oldest)
 	}
+	if s.assembledVersions != nil {
+		// Of what the client has in the place of something that it refused nobody knows the members any more, nor what they need.
+		for _, refused := range s.quarantined {
+			turn = min(turn, refused.turn)
+		}
+	}
 	return turn
 }
 

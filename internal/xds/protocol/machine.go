@@ -306,8 +306,12 @@ func (m *Machine) touch(s *sub, name *library.Entry, turn uint64) {
 	if !s.wildcard && !sl.Is(named|has|uncertain) {
 		return
 	}
-	if sl.Is(force) {
+	switch {
+	case sl.Is(force):
 		turn = 0 // it was asked for long ago: the client may hold a version of another server's
+	case m.assembles(s):
+		// Of what is put together only the last change is known: it may have changed in any turn since the last look.
+		turn = min(turn, m.cursor+1)
 	}
 	s.enqueue(name, sl, want{name: name, turn: turn})
 }

@@ -314,6 +314,55 @@ func TestStateOrder(t *testing.T) {
 				k.expect("RouteConfiguration 80")
 			},
 		},
+		{
+			"what members that changed twice needed is removed last",
+			subSequel,
+			"providing a CDS/EDS update with both X and Y, then the RDS update repointing from X to Y and then a CDS/EDS update dropping X",
+			func(k *talk) {
+				k.put(vhdsRoute("80", 1), host("80/h", 1, "x"), cluster("x", 1))
+				k.state(xdstype.ClusterURL, "", "")
+				k.expect("Cluster x")
+				k.ack(xdstype.ClusterURL)
+				k.state(xdstype.RouteURL, "", "", "80")
+				k.expect("RouteConfiguration 80")
+				k.ack(xdstype.RouteURL, "80")
+				// The stream looks after both turns: the member's last change is younger than the removal.
+				k.publish(gone("low", xdstype.ClusterURL, "x"), cluster("y", 1).On("low"), host("80/h", 2, "y").On("low"))
+				k.put(host("80/h", 3, "y"))
+				k.expect("Cluster x y")
+				k.ack(xdstype.ClusterURL)
+				k.expect("RouteConfiguration 80")
+				k.ack(xdstype.RouteURL, "80")
+				k.expect("Cluster y")
+			},
+		},
+		{
+			"what members need of a route configuration that is refused stays",
+			subSequel,
+			"providing a CDS/EDS update with both X and Y, then the RDS update repointing from X to Y and then a CDS/EDS update dropping X",
+			func(k *talk) {
+				k.put(vhdsRoute("80", 1), host("80/h", 1, "x"), cluster("x", 1))
+				k.state(xdstype.ClusterURL, "", "")
+				k.expect("Cluster x")
+				k.ack(xdstype.ClusterURL)
+				k.state(xdstype.RouteURL, "", "", "80")
+				k.expect("RouteConfiguration 80")
+				k.ack(xdstype.RouteURL, "80")
+				k.publish(gone("low", xdstype.ClusterURL, "x"), cluster("y", 1).On("low"), host("80/h", 2, "y").On("low"))
+				k.expect("Cluster x y")
+				k.ack(xdstype.ClusterURL)
+				k.expect("RouteConfiguration 80")
+				k.nack(xdstype.RouteURL, "refused", "80")
+				k.expect()
+				k.put(cluster("y", 2))
+				k.expect("Cluster x y")
+				k.ack(xdstype.ClusterURL)
+				k.put(host("80/h", 3, "y"))
+				k.expect("RouteConfiguration 80")
+				k.ack(xdstype.RouteURL, "80")
+				k.expect("Cluster y")
+			},
+		},
 	})
 }
 

@@ -76,6 +76,21 @@ type client struct {
 	transport *http.Transport
 }
 
+// Kept sends requests one after another on a connection that it keeps. One goroutine may use it.
+type Kept struct{ client *client }
+
+// Keep is for requests to where this one goes, by its TLS and protocol.
+func Keep(r Request) *Kept { return &Kept{newClient(r)} }
+
+// Send sends a request there, and returns what came back.
+func (k *Kept) Send(ctx context.Context, r Request) (Reply, error) {
+	k.client.request = r
+	return k.client.do(ctx)
+}
+
+// Close closes the connection. The next request makes another one.
+func (k *Kept) Close() { k.client.close() }
+
 func newClient(r Request) *client {
 	t := &http.Transport{
 		TLSClientConfig: r.TLS, Protocols: new(http.Protocols), DisableCompression: true, MaxIdleConnsPerHost: 1,

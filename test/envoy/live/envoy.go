@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -35,6 +36,9 @@ type Node struct {
 	Sotw       bool // the state-of-the-world protocol in place of the incremental one
 	// IP is the proxy's own address; empty: the mesh's address of Name.
 	IP string
+	// Drain is how long connections stay that came in by a listener, or a filter chain, which is no more; each answer asks them to go
+	// meanwhile, as the agent would have it. Zero: Envoy's own ten minutes, and few answers ask.
+	Drain time.Duration
 	// Identity is the proxy's certificate; the zero value: it has none.
 	Identity secrets.Files
 	// Workload is what the proxy tells of its workload those whom it calls, as its agent would have it do.
@@ -68,7 +72,7 @@ func (m *Mesh) Proxy(t testing.TB, n Node) *Envoy {
 	if err := os.WriteFile(file, m.bootstrap(t, n), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	e.start(t, m.envoy, file, caller.Variable+"="+n.Workload.Claim().String())
+	e.start(t, m.envoy, file, n)
 	t.Cleanup(func() {
 		e.check(t, m)
 		e.Stop()
@@ -134,23 +138,17 @@ func (m *Mesh) bootstrap(t testing.TB, n Node) []byte {
 	return text
 }
 
-func (e *Envoy) start(t testing.TB, binary, file string, env ...string) {
+func (e *Envoy) start(t testing.TB, binary, file string, n Node) {
 	t.Helper()
-	e.command = exec.Command(
-		binary,
-		"-c",
-		file,
-		"--concurrency",
-		"1",
-		"--disable-hot-restart",
-		"--log-level",
-		"warning",
-		"--log-path",
-		e.logFile,
-		"--file-flush-interval-msec",
-		"100", // tests read access logs
-	)
-	e.command.Env = append(os.Environ(), env...)
+	arguments := []string{
+		"-c", file, "--concurrency", "1", "--disable-hot-restart", "--log-level", "warning", "--log-path", e.logFile,
+		"--file-flush-interval-msec", "100", // tests read access logs
+	}
+	if n.Drain > 0 {
+		arguments = append(arguments, "--drain-time-s", strconv.Itoa(int(n.Drain/time.Second)), "--drain-strategy", "immediate")
+	}
+	e.command = exec.Command(binary, arguments...)
+	e.command.Env = append(os.Environ(), caller.Variable+"="+n.Workload.Claim().String())
 	e.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var stderr bytes.Buffer
 	e.command.Stderr = &stderr

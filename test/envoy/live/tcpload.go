@@ -22,6 +22,22 @@ func LongTCPClients(kind string, n int, address string) Clients {
 	return Clients{Kind: kind, Count: n, start: func() asker { return &dialer{address: address, keep: true} }}
 }
 
+// KeptTCP is a client of a server that greets with its name and returns what it gets. One goroutine may use it.
+type KeptTCP struct{ dialer dialer }
+
+// KeepTCP is for an address.
+func KeepTCP(address string) *KeptTCP { return &KeptTCP{dialer{address: address, keep: true}} }
+
+// Ask sends a line and reads it back, on the connection that it keeps, or on a new one where it has none, or where the last line
+// failed. It returns who greeted.
+func (k *KeptTCP) Ask(ctx context.Context) (server string, err error) { return k.dialer.ask(ctx) }
+
+// Connected says whether it has a connection.
+func (k *KeptTCP) Connected() bool { return k.dialer.conn != nil }
+
+// Close closes the connection. The next line makes another one.
+func (k *KeptTCP) Close() { k.dialer.close() }
+
 // dialer is a client of a server that greets with its name and returns what it gets.
 type dialer struct {
 	address string
