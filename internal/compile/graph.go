@@ -60,6 +60,7 @@ type Graph struct {
 	Scope    *scope.Tables
 	Route    *route.Tables
 	Gateway  *gateway.Tables
+	Inbound  *inbound.Tables
 	Cluster  *cluster.Tables
 	Listener *listener.Tables
 	Names    *names.Tables
@@ -110,7 +111,7 @@ func New(opts Options) *Graph {
 	sc := scope.Declare(in, reg, side, proxies)
 	rt := route.Declare(in, reg, sc, proxies)
 	sec := secret.Declare(s, in, proxies)
-	gw := gateway.Declare(s, in, reg, sec, sc, proxies, policies, rt, tele)
+	gw := gateway.Declare(in, reg, sec, sc, proxies, policies, rt, tele)
 	cl := cluster.Declare(in, reg, sc, proxies, workloads, peers, networks, sec, gw.Clusters, gw.Passed)
 	ls := listener.Declare(in, reg, sc, proxies, workloads, policies, rt, tele)
 	ns := names.Declare(in, reg, sc, proxies, networks)
@@ -124,13 +125,14 @@ func New(opts Options) *Graph {
 		ls.Parts, gw.Parts, rt.Parts, ns.Parts,
 		[]demand.Part{patches.Part(), demand.Everybodys(xdstype.Bundles, in.Bundles.Table)},
 	)
-	wants := sec.DeclareWants(proxies, gw.Asked, cl.Asked, cl.GatewayAsked)
+	wants := sec.DeclareWants(proxies, extensions.DeclarePulls(proxies, sec), gw.Asked, cl.Asked, cl.GatewayAsked)
 	waiting := table.Union("waiting", cmp.Compare[mesh.ProxyID], table.Same[struct{}], nil,
 		table.Whole(wants.Waiting), table.Whole(policies.Waiting))
 	parts = patches.Lay(proxies, extensions.Lay(proxies, tele.Lay(proxies, parts)))
 	return &Graph{
-		refusals: refusals{by: map[string]map[input.Rejected]struct{}{}},
-		Store:    s, In: in, Registry: reg, Networks: networks, Demand: proxies, Scope: sc, Route: rt, Gateway: gw, Cluster: cl,
+		refusals: refusals{by: map[string]map[input.Rejected]struct{}{}, files: map[mesh.ProxyID][]string{}},
+		Store:    s, In: in, Registry: reg, Networks: networks, Demand: proxies, Scope: sc, Route: rt, Gateway: gw, Inbound: workloads,
+		Cluster:  cl,
 		Listener: ls, Names: ns,
 		Secrets: sec, Wanted: wants.Wanted, Asked: policies.Asked, Waiting: waiting,
 		enforced: policies.Enforced, unread: policies.Unread,

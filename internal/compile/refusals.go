@@ -3,6 +3,7 @@ package compile
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 
@@ -22,6 +23,8 @@ const maxRefusals = 64
 type refusals struct {
 	mu sync.Mutex // also held while they are staged, so that rows and by agree
 	by map[string]map[input.Rejected]struct{}
+	// files are those that proxies cannot read: of each no more than what it is sent names.
+	files map[mesh.ProxyID][]string
 }
 
 // Reject takes what a proxy said when it refused resources of a type (a type URL). Any goroutine may call it; it
@@ -41,9 +44,20 @@ func (g *Graph) Reject(typeURL string, names []string, proxy mesh.ProxyID, detai
 			g.reject(tx, typ, name, attachment[typ], input.Refusal{Detail: detail}, proxy)
 		}
 		if typ == xdstype.Listeners {
-			g.Gateway.Refused(tx, proxy, detail)
+			g.unreadable(proxy, slices.Concat(g.Gateway.Files(tx, proxy), g.Inbound.Files(tx, proxy)), detail)
 		}
 	})
+}
+
+// unreadable takes what a proxy said when it refused a listener: those of the files that it is to read and that it names count as
+// unreadable from the next turn on, until it is gone. mu is held.
+func (g *Graph) unreadable(proxy mesh.ProxyID, files []string, detail string) {
+	for _, f := range files {
+		if strings.Contains(detail, f) && !slices.Contains(g.refusals.files[proxy], f) {
+			g.refusals.files[proxy] = append(g.refusals.files[proxy], f)
+			g.In.Unreadable.Set(input.File{Proxy: proxy, Path: f}, printable.Text(detail, printable.Long))
+		}
+	}
 }
 
 // reject keeps the refusal of the resource that the proxy sees under a name. mu is held.
@@ -90,6 +104,12 @@ func (g *Graph) Retract(typeURL string, proxy mesh.ProxyID) {
 // Forget drops what a proxy refused, when the proxy is gone.
 func (g *Graph) Forget(proxy mesh.ProxyID) {
 	g.drop(proxy, func(input.Rejected) bool { return true })
+	g.refusals.mu.Lock()
+	defer g.refusals.mu.Unlock()
+	for _, f := range g.refusals.files[proxy] {
+		g.In.Unreadable.Delete(input.File{Proxy: proxy, Path: f})
+	}
+	delete(g.refusals.files, proxy)
 }
 
 // drop drops those of a proxy's refusals that which picks.

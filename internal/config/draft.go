@@ -216,7 +216,7 @@ func hash(o *Object) uint64 {
 		put(o.Ref.String())
 	}
 	if c := o.Credential; c != nil {
-		for _, part := range [...][]byte{c.Chain, c.Key.PEM(), c.Staple, c.CA, c.CRL, []byte(c.Holders)} {
+		for _, part := range [...][]byte{c.Chain, c.Key.PEM(), c.Staple, c.CA, c.CRL, []byte(c.Holders), c.Registries.PEM()} {
 			put(string(part))
 		}
 	}

@@ -28,6 +28,12 @@ func (s *script) ownMesh(t testing.TB, ts *testscript.TestScript, args []string)
 	return nil
 }
 
+// refusing is what a script runs in that is about what proxies refuse.
+func (s *script) refusing(t testing.TB, _ []string) error {
+	s.m, s.own = live.Start(t, live.Options{MayRefuse: true}), true
+	return nil
+}
+
 func (s *script) reconfigure(t testing.TB, ts *testscript.TestScript, args []string) error {
 	if !s.own {
 		return fmt.Errorf("the mesh is not the script's own: it has no command mesh")

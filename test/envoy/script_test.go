@@ -37,6 +37,7 @@ import (
 //	localhost NAME               an HTTP server at a port of 127.0.0.1 that the system chooses
 //	mesh FILE [SIDECAR]…         a mesh of the script's own from here on, by this mesh configuration, with sidecars of clients: the
 //	                             first in here/a, others in there/a
+//	refusing                     a mesh of the script's own from here on, whose proxies may refuse a resource
 //	reconfigure FILE             another configuration of that mesh
 //	localtcp NAME…               servers that greet connections, at ports of 127.0.0.1 that the system chooses
 //	sidecar NAME [LABEL=VALUE]…  one more proxy; its label app is its name where no labels are given; @namespace=, @locality= and
@@ -106,6 +107,7 @@ func scripts(t *testing.T, m *live.Mesh, sotw bool, folder string) {
 		run   func(*script, testing.TB, []string) error
 		least int // this many arguments
 	}{
+		"refusing":  {(*script).refusing, 0},
 		"forwarder": {(*script).forwarder, 1}, "asked": {(*script).asked, 2},
 		"backend": {(*script).backend, 1}, "tcp": {(*script).tcp, 1}, "localhost": {(*script).localhost, 1},
 		"identity": {(*script).identity, 1}, "workload": {(*script).workload, 1},

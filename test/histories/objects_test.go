@@ -333,22 +333,30 @@ func (d draw) http(root bool) string {
 }
 
 func (d draw) tcp() string {
-	match := pick(
-		d,
-		"",
-		"match: [{port: 3306}], ",
-		"match: [{destinationSubnets: [10.1.0.0/24]}], ",
-		"match: [{sourceLabels: {app: a}}], ",
-		"match: [{gateways: [shop/one]}], ",
-	)
-	return "tcp: [{" + match + "route: [{destination: " + d.destination() + "}]}]"
+	match := func() string {
+		return pick(
+			d,
+			"",
+			"match: [{port: 3306}], ",
+			"match: [{destinationSubnets: [10.1.0.0/24]}], ",
+			"match: [{sourceLabels: {app: a}}], ",
+			"match: [{sourceLabels: {app: a, version: v1}}, {sourceLabels: {app: b}, port: 3306}], ",
+			"match: [{sourceNamespace: shop}], ",
+			"match: [{gateways: [shop/one]}], ",
+		)
+	}
+	var routes []string
+	for range 1 + d.IntN(2) {
+		routes = append(routes, "{"+match()+"route: [{destination: "+d.destination()+"}]}")
+	}
+	return "tcp: " + list(routes)
 }
 
 func (d draw) tls() string {
 	return fmt.Sprintf(
 		"tls: [{match: [{sniHosts: [%s]%s}], route: [{destination: %s}]}]",
 		pick(d, "x.example.com", "a.shop.svc.cluster.local", "y.example.com"),
-		pick(d, "", ", port: 443", ", sourceLabels: {app: a}"),
+		pick(d, "", ", port: 443", ", sourceLabels: {app: a}", ", sourceNamespace: bank"),
 		d.destination(),
 	)
 }
@@ -552,12 +560,16 @@ func (d draw) extended() string {
 func (d draw) wasmPlugin() string {
 	return d.extended() + strings.Join(some(d, "failStrategy: FAIL_OPEN", "type: NETWORK", "pluginConfig: {a: "+pick(d, "1", "2")+"}",
 		"vmConfig: {env: [{name: "+pick(d, "A", "not-a-name")+", value: x}]}"), ", ") +
-		", url: " + pick(d, `"file:///opt/a.wasm"`, "oci://r.example.com/a:v1", "https://r.example.com/a.wasm")
+		", url: " + pick(d, `"file:///opt/a.wasm"`, "oci://r.example.com/a:v1", "https://r.example.com/a.wasm") + d.pullSecret()
+}
+
+func (d draw) pullSecret() string {
+	return pick(d, "", "", ", imagePullSecret: one", ", imagePullSecret: two", ", imagePullSecret: nowhere")
 }
 
 func (d draw) trafficExtension() string {
 	return d.extended() + pick(d, `lua: {inlineCode: "function envoy_on_request(h) end"}`, `lua: {inlineCode: "function envoy_on_response(h) end"}`,
-		"wasm: {url: oci://r.example.com/b}")
+		"wasm: {url: oci://r.example.com/b"+d.pullSecret()+"}")
 }
 
 func (d draw) telemetry() string {
@@ -568,6 +580,7 @@ func (d draw) telemetry() string {
 		"accessLogging: [{"+mode()+"disabled: "+pick(d, "true", "false")+"}]",
 		"tracing: [{"+mode()+providers("zipkin", "otel")+", randomSamplingPercentage: "+pick(d, "1", "50")+"}]",
 		"tracing: [{"+mode()+"disableSpanReporting: true}]",
+		"tracing: [{"+mode()+"disableContextPropagation: "+pick(d, "true", "false")+"}]",
 		"metrics: [{overrides: [{"+pick(d, "", "match: {metric: REQUEST_COUNT}, ")+
 			pick(d, "disabled: true", "tagOverrides: {who: {value: request.host}, destination_app: {operation: REMOVE}}")+"}]}]",
 	)[:1], ", ")
@@ -639,7 +652,14 @@ var pairs = sync.OnceValue(func() (out []string) {
 	return out
 })
 
-func (d draw) secret() string { return pick(d, pairs()...) }
+func (d draw) secret() string {
+	registries := func(host, password string) string {
+		return `stringData: {.dockerconfigjson: '{"auths": {"` + host + `": {"username": "me", "password": "` + password + `"}}}'}`
+	}
+	return pick(d, slices.Concat(pairs(), []string{
+		registries("r.example.com", "a"), registries("r.example.com", "b"), registries("other.example", "a"),
+	})...)
+}
 
 // configMap draws one with authorities, or without.
 func (d draw) configMap() string {
@@ -688,6 +708,7 @@ func (d draw) mesh() string {
 			"localityLbSetting: {enabled: "+pick(d, "true", "false")+"}",
 			"defaultTrafficPolicy: {outlierDetection: {}}",
 			"outboundClusterStatName: \"%SERVICE%\"",
+			"inboundClusterStatName: \"in_%SERVICE%_%TARGET_PORT%\"",
 			"tcpKeepalive: {probes: 3}",
 			"proxyListenPort: "+pick(d, "15001", "15101"),
 			"ingressSelector: ingress",
@@ -697,7 +718,8 @@ func (d draw) mesh() string {
 				d, "{}", "{accessLogging: [envoy], metrics: [prometheus]}", "{tracing: [zipkin], metrics: [prometheus]}",
 			),
 			"extensionProviders: [{name: zipkin, zipkin: {service: "+d.host()+", port: "+pick(d, "80", "9411")+"}}, "+
-				"{name: otel, opentelemetry: {service: "+d.host()+", port: 80}}, "+
+				"{name: otel, opentelemetry: {service: "+d.host()+", port: 80"+pick(d, "", ", dynatraceSampler: {tenant: t, clusterId: 1, "+
+				"httpService: {service: "+d.host()+", port: 80, http: {path: /}}}")+"}}, "+
 				"{name: als, envoyHttpAls: {service: "+d.host()+", port: 80}}]",
 			"serviceSettings: [{settings: {clusterLocal: "+pick(d, "true", "false")+"}, hosts: ["+
 				pick(d, `"*.shop.svc.cluster.local"`, "a.shop.svc.cluster.local", "b.bank.svc.cluster.local")+"]}]",
@@ -773,6 +795,8 @@ func (d draw) proxy() *proxy {
 		map[string]string{"CLUSTER_ID": "west", "DNS_CAPTURE": "true"},
 		map[string]string{"CLUSTER_ID": "west"},
 		map[string]string{"NETWORK": "n2", "FAIRWAY_IDENTITY": "none"},
+		map[string]string{"FAIRWAY_EXTENSIONS": "agent"},
+		map[string]string{"FAIRWAY_EXTENSIONS": "agent", "CLUSTER_ID": "west"},
 	)
 	return p
 }

@@ -273,9 +273,67 @@ func TestCredentials(t *testing.T) {
 	if _, err := s.fetch(t.Context(), asked("oci://"+other.host()+"/a:v1", "")); err == nil || len(other.shown) > 0 {
 		t.Errorf("another registry: %v, it was shown %q", err, other.shown)
 	}
+	ordered := asked("oci://"+other.host()+"/a:v1", "")
+	ordered.Secret = extension.Shown(fmt.Appendf(nil, `{"auths": {"x.example": {"auth": "eDp5"}, %q: {"username": "me", "password": "secret"}}}`,
+		other.host()), other.host())
+	if strings.Contains(ordered.Secret, "x.example") {
+		t.Errorf("the agent is sent what another registry is shown: %s", ordered.Secret)
+	}
+	if got, err := s.fetch(t.Context(), ordered); err != nil || !bytes.Equal(got, good) {
+		t.Errorf("what came with the order: %q, %v", got, err)
+	}
+	ordered.Secret = extension.Shown(config, own.host())
+	other.shown = nil
+	if _, err := s.fetch(t.Context(), ordered); err == nil || len(other.shown) > 0 {
+		t.Errorf("an order with what another registry is shown: %v, it was shown %q", err, other.shown)
+	}
 	own.realm = thief.URL + "/token"
 	if _, err := s.fetch(t.Context(), asked("oci://"+own.host()+"/a:v1", "")); err == nil || len(thief.shown) > 0 {
 		t.Errorf("a registry that sends elsewhere in the clear: %v, shown %q", err, thief.shown)
+	}
+}
+
+// TestAnotherSecret: a module that could not be had is asked for at once when the order comes with another secret, however long the
+// next try is away, and a module that is there is not asked for again.
+func TestAnotherSecret(t *testing.T) {
+	h := newHub(t)
+	h.image(t, "v1", "application/vnd.module.wasm.content.layer.v1+wasm", module("image"))
+	h.user = "me:secret"
+	s := newSet(t, Options{})
+	s.o.Retry, s.o.RetryMax = time.Hour, time.Hour
+	reports := make(chan map[string]string, 16)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx, func() {}, func(why map[string]string) { reports <- why }) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	e, _, err := extension.OfPlugin("shop", "a", "1", plugin("oci://"+h.host()+"/a:v1", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := func(secret string) {
+		t.Helper()
+		if err := s.take(relay.Update{Changed: []relay.Resource{{Name: e.Name, Body: e.Order(secret).Body}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	order("")
+	if why := <-reports; !strings.Contains(why[e.Name], "credential not found") {
+		t.Fatalf("without a secret: %q", why)
+	}
+	s.mu.Lock()
+	served := s.news
+	s.mu.Unlock()
+	order(fmt.Sprintf(`{"auths": {%q: {"username": "me", "password": "secret"}}}`, h.host()))
+	<-served
+	before := len(h.shown)
+	order(`{"auths": {}}`)
+	if why := s.Missing(); len(why) > 0 || len(h.shown) != before {
+		t.Errorf("a module that is there was asked for again: %q, shown %d times more", why, len(h.shown)-before)
 	}
 }
 

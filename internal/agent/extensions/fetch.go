@@ -64,7 +64,7 @@ func (s *Set) fetch(ctx context.Context, o order) (module []byte, err error) {
 	case "http", "https":
 		module, err = s.download(ctx, u)
 	case "oci":
-		return s.pull(ctx, strings.TrimPrefix(o.URL, "oci://"), o.SHA256)
+		return s.pull(ctx, strings.TrimPrefix(o.URL, "oci://"), o.SHA256, o.Secret)
 	default:
 		err = fmt.Errorf("%q is no way to fetch a module", u.Scheme)
 	}

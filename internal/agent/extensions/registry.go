@@ -3,7 +3,6 @@ package extensions
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +15,8 @@ import (
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
 
+	"fairway/internal/envoy/extension"
+
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
@@ -23,8 +24,8 @@ import (
 const mostManifest = 1 << 20
 
 // pull gets a module of an image: the layer that is one, else the archive that holds one. sum is what the manifest's SHA-256 has to
-// be, in hex; empty: any.
-func (s *Set) pull(ctx context.Context, reference, sum string) ([]byte, error) {
+// be, in hex; empty: any. shown is what the order says that the registry is shown; empty: what the machine has.
+func (s *Set) pull(ctx context.Context, reference, sum, shown string) ([]byte, error) {
 	repo, err := remote.NewRepository(reference)
 	if err != nil {
 		return nil, fmt.Errorf("%q names no image: %w", reference, err)
@@ -34,7 +35,7 @@ func (s *Set) pull(ctx context.Context, reference, sum string) ([]byte, error) {
 	transport := guarded{s.client.Transport, host, repo.PlainHTTP}
 	repo.Client = &auth.Client{
 		Client:     &http.Client{Transport: transport, CheckRedirect: s.client.CheckRedirect},
-		Credential: func(_ context.Context, of string) (auth.Credential, error) { return s.credential(of, host) },
+		Credential: func(_ context.Context, of string) (auth.Credential, error) { return s.credential(of, host, shown) },
 	}
 	at := repo.Reference.Reference
 	if at == "" {
@@ -148,54 +149,22 @@ func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 // mostCredentials bounds the file of credentials, in bytes.
 const mostCredentials = 1 << 20
 
-// credential is what a registry is shown, of those that the machine has in the form of Docker's config.json; none for any other host
-// than the image's own.
-func (s *Set) credential(of, host string) (auth.Credential, error) {
-	if of != host || s.o.Credentials == nil {
+// credential is what a registry is shown: what came with the order, else of what the machine has, both in the form of Docker's
+// config.json; nothing for any other host than the image's own.
+func (s *Set) credential(of, host, ordered string) (auth.Credential, error) {
+	if of != host {
 		return auth.EmptyCredential, nil
 	}
-	raw, err := s.o.Credentials()
-	if err != nil || len(raw) == 0 {
-		return auth.EmptyCredential, err
-	}
-	return credentialOf(raw, host)
-}
-
-// credentialOf reads Docker's config.json, which Secrets of type kubernetes.io/dockerconfigjson hold too.
-func credentialOf(raw []byte, host string) (auth.Credential, error) {
-	var config struct {
-		Auths map[string]struct {
-			Auth, Username, Password string
-		} `json:"auths"`
-	}
-	if err := json.Unmarshal(raw, &config); err != nil {
-		return auth.EmptyCredential, errors.New("the credentials of registries are no JSON of Docker's form")
-	}
-	for name, a := range config.Auths {
-		if hostOf(name) != host {
-			continue
+	raw := []byte(ordered)
+	if ordered == "" && s.o.Credentials != nil {
+		var err error
+		if raw, err = s.o.Credentials(); err != nil {
+			return auth.EmptyCredential, err
 		}
-		if a.Auth != "" {
-			text, err := base64.StdEncoding.DecodeString(a.Auth)
-			user, password, ok := strings.Cut(string(text), ":")
-			if err != nil || !ok {
-				return auth.EmptyCredential, fmt.Errorf("the credentials of %s are not user:password in base64", host)
-			}
-			a.Username, a.Password = user, password
-		}
-		return auth.Credential{Username: a.Username, Password: a.Password}, nil
 	}
-	return auth.EmptyCredential, nil
-}
-
-// hostOf is the registry that an entry of such a file is for: "registry.example.com", or an address of an older form.
-func hostOf(name string) string {
-	if _, rest, ok := strings.Cut(name, "://"); ok {
-		name = rest
+	if len(raw) == 0 {
+		return auth.EmptyCredential, nil
 	}
-	name, _, _ = strings.Cut(name, "/")
-	if name == "index.docker.io" || name == "docker.io" {
-		return "registry-1.docker.io"
-	}
-	return name
+	user, password, err := extension.Login(raw, host)
+	return auth.Credential{Username: user, Password: password}, err
 }

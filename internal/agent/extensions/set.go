@@ -104,7 +104,7 @@ func (s *Set) Collectors() []prometheus.Collector {
 
 // Subscription asks the control plane for the orders of this proxy.
 func (s *Set) Subscription() relay.Subscription {
-	return relay.Subscription{Type: xdstype.ModuleURL, Take: s.take}
+	return relay.Subscription{Type: xdstype.ModuleURL, Take: s.take, Keep: extension.WithoutSecret}
 }
 
 func (s *Set) take(u relay.Update) error {
@@ -131,8 +131,9 @@ func (s *Set) take(u relay.Update) error {
 			s.states[name] = have
 		}
 		same := have.order.source == o.source
+		again := !same || have.order.Secret != o.Secret && have.got != o.source
 		have.order = o
-		if !same {
+		if again {
 			have.why, have.fails, have.due, have.asking = "", 0, time.Time{}, false
 		} else if have.got == o.source {
 			s.serve(have, have.file) // it runs otherwise
@@ -249,7 +250,7 @@ func (s *Set) done(name string, o order, file string, err error) {
 	defer s.mu.Unlock()
 	defer s.wake()
 	st := s.states[name]
-	if st == nil || st.order.source != o.source {
+	if st == nil || st.order.source != o.source || err != nil && st.order.Secret != o.Secret {
 		return
 	}
 	st.asking = false

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,8 @@ type Subscription struct {
 	// it, and nothing of the update counts as held, so Take has to take all of it or nothing. It must return quickly,
 	// keep no byte of a body, and not call the relay.
 	Take func(Update) error
+	// Keep is what of a body may stand on disk, where an agent that starts anew finds it; it must not change the body. nil: all of it.
+	Keep func(body []byte) []byte
 }
 
 // Update is what has changed of a subscription's resources.
@@ -272,7 +275,8 @@ func (o *own) take(s *session, t *ownType, raw []byte, r response) error {
 	for _, i := range r.items {
 		u.Changed = append(u.Changed, Resource{i.name, i.version, bodyOf(raw[i.at : i.at+i.size])})
 	}
-	kept := o.cache.add(0, raw, r)
+	disk, said := t.forDisk(raw, r)
+	kept := o.cache.add(0, disk, said)
 	if err := t.Take(u); err != nil {
 		o.cache.abort(kept)
 		return err
@@ -282,9 +286,38 @@ func (o *own) take(s *session, t *ownType, raw []byte, r response) error {
 	return nil
 }
 
+// forDisk is a response as it may stand on disk. What is there in part only has no version, so that the control plane sends it again.
+func (t *ownType) forDisk(raw []byte, r response) ([]byte, response) {
+	if t.Keep == nil {
+		return raw, r
+	}
+	parts := map[int][]byte{} // by where the Resource lies
+	for _, i := range r.items {
+		body := bodyOf(raw[i.at : i.at+i.size])
+		if part := t.Keep(body); !bytes.Equal(part, body) {
+			packed := appendField(appendField(nil, anyType, t.Type), anyValue, part)
+			parts[i.at] = appendField(appendField(nil, resourceBody, packed), resourceName, i.name)
+		}
+	}
+	if len(parts) == 0 {
+		return raw, r
+	}
+	var out []byte
+	_ = fields(raw, func(num protowire.Number, at int, value []byte) error { // it was read once already
+		if part, is := parts[at]; is {
+			value = part
+		}
+		out = appendField(out, num, value)
+		return nil
+	})
+	r, _ = decodeResponse(out)
+	return out, r
+}
+
 // Field numbers of envoy.service.discovery.v3.Resource and of google.protobuf.Any.
 const (
 	resourceBody protowire.Number = 2
+	anyType      protowire.Number = 1
 	anyValue     protowire.Number = 2
 )
 

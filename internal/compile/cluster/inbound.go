@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -38,6 +39,7 @@ func declareInbound(in *input.Tables, reg *registry.Tables, workloads *inbound.T
 				}
 				last = p.Number
 				c := clusterOf(i, p, pool(spec, p), d)
+				c.Stands = i.Sidecar.Name + "." + i.Sidecar.Namespace
 				if c.Closed = p.Endpoint != "" && ownPort(r, reg, c); c.Closed {
 					noteOwnPort(r, in, i, p)
 				}
@@ -103,7 +105,7 @@ func sources(i *inbound.Workload) []string {
 func clusterOf(i *inbound.Workload, p inbound.Port, pool *networking.ConnectionPoolSettings, d cluster.Defaults) cluster.Inbound {
 	c := cluster.Inbound{
 		Key:  mesh.ClusterKey{Inbound: true, Port: p.Number},
-		Port: mesh.Port{Name: p.Name, Number: p.ServicePort, Target: p.Number, Protocol: p.Protocol},
+		Port: mesh.Port{Name: p.Name, Number: cmp.Or(p.ServicePort, p.Number), Target: p.Number, Protocol: p.Protocol},
 		Pool: pool, Defaults: d,
 	}
 	if p.Service != "" {

@@ -91,7 +91,10 @@ func clusterText(t testing.TB, e *envoy.Encoded) string {
 	m := &clusterv3.Cluster{}
 	decode(t, e, m)
 	fields := tree(t, m)
-	for _, k := range []string{"name", "altStatName", "clusterName", "commonLbConfig", "circuitBreakers", "metadata", "edsClusterConfig"} {
+	if m.AltStatName == m.Name+";" {
+		delete(fields, "altStatName")
+	}
+	for _, k := range []string{"name", "clusterName", "commonLbConfig", "circuitBreakers", "metadata", "edsClusterConfig"} {
 		delete(fields, k)
 	}
 	fields["lbPolicy"] = m.LbPolicy.String()

@@ -6,10 +6,11 @@
 //	apply FILE                          the objects of a YAML stream; MeshConfig as "kind: MeshConfig" with its fields under spec
 //	delete KIND NAMESPACE/NAME
 //	credential NAMESPACE/NAME [chain=WORD] [ca=WORD] [crl=WORD]     a Secret, words in the place of certificates ("_" for a blank)
-//	connect TYPE NAME.NAMESPACE IP [LABELS] [MODE] [vip] [dns] [mutual] [here]
-//	                                    a proxy; "-" for no labels; here: on the control plane's machine
+//	connect TYPE NAME.NAMESPACE IP [LABELS] [MODE] [vip] [dns] [mutual] [modules] [here|proven=ACCOUNT]
+//	                                    a proxy; "-" for no labels; here: on the control plane's machine; modules: its agent
+//	                                    fetches Wasm modules
 //	disconnect NAME.NAMESPACE
-//	refuse NAME.NAMESPACE WORDS         a gateway refuses its listeners, with these words
+//	refuse NAME.NAMESPACE WORDS         a proxy refuses its listeners, with these words
 //	report NAME.NAMESPACE[@ACCOUNT] IP healthy|WORD    what a sidecar's agent says of its application;
 //	                                    NAME=ENTRY.NAMESPACE where it names its WorkloadEntry
 //	silent NAME.NAMESPACE               nothing is known of it any more

@@ -20,7 +20,7 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/alias"
 	"fairway/internal/source"
-	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
 // Golden runs every script of a folder as a test of its own. update rewrites what is expected.
@@ -135,7 +135,9 @@ func (s *script) run(t *testing.T, words []string) (file string, text func() str
 		s.disconnect(at(1))
 	case "refuse":
 		s.Settle()
-		s.Store.Read(func(tx *table.Tx) { s.Gateway.Refused(tx, routerID(at(1)), strings.Join(words[2:], " ")) })
+		for _, id := range []mesh.ProxyID{sidecarID(at(1)), routerID(at(1))} {
+			s.Reject(xdstype.ListenerURL, nil, id, strings.Join(words[2:], " "))
+		}
 	case "report":
 		s.report(at(1), at(2), at(3))
 	case "silent":
@@ -224,8 +226,10 @@ func (s *script) alias(name string, words []string) {
 }
 
 func (s *script) disconnect(name string) {
-	s.In.Proxies.Delete(sidecarID(name))
-	s.In.Proxies.Delete(routerID(name))
+	for _, id := range []mesh.ProxyID{sidecarID(name), routerID(name)} {
+		s.In.Proxies.Delete(id)
+		s.Forget(id)
+	}
 }
 
 // report stages what a sidecar's agent says: the proxy as connect has it, with the service account that comes after its name.
@@ -299,6 +303,9 @@ func parseProxy(words []string) mesh.Proxy {
 		if said, ok := strings.CutPrefix(word, "says="); ok { // metadata NAME:TEXT
 			name, text, _ := strings.Cut(said, ":")
 			p.Metadata = mesh.MakeMetadata(map[string]any{name: text})
+		}
+		if account, ok := strings.CutPrefix(word, "proven="); ok {
+			p.Standing, p.ServiceAccount = mesh.Proven, account
 		}
 		if place, ok := strings.CutPrefix(word, "at="); ok {
 			p.Locality = mesh.ParseLocality(place)

@@ -34,6 +34,7 @@ type Tables struct {
 	read *table.Table[config.Key, *made]
 	// configs are for Envoys, orders for agents.
 	configs, orders *demand.Published
+	pulls           pulls
 }
 
 // made is an extension with what its object says of it.
@@ -65,8 +66,9 @@ func Declare(in *input.Tables) *Tables {
 				r.Note(o.Problem(field, code.BadValue, mesh.Error,
 					"the extension cannot run: "+err.Error()+"; what would pass it "+instead(e), "write what Istio's reference says"))
 			}
-			if secret := pullSecret(o); secret != "" && e.Module != nil {
-				r.Note(input.NotYet(o, "spec."+secret, "pull secrets"))
+			if key, at := verificationKey(o); key != "" {
+				r.Note(o.Problem(at, code.Unused, mesh.Warning,
+					"the field does nothing, as with Istio: no signature is looked at", "pin the module by sha256"))
 			}
 			emit(k, &made{e, o.Hash, o.Created})
 		})
@@ -82,6 +84,7 @@ func Declare(in *input.Tables) *Tables {
 		}
 		return e.Order("")
 	})
+	t.declareNamed()
 	return t
 }
 
@@ -121,15 +124,12 @@ func read(o *config.Object) (*extension.Extension, string, error) {
 	return extension.OfTraffic(o.Namespace, o.Name, version, config.Spec[*extensions.TrafficExtension](o))
 }
 
-// pullSecret is the field that names a Secret for the registry; empty: there is none.
-func pullSecret(o *config.Object) string {
-	if o.Kind == config.WasmPlugin && config.Spec[*extensions.WasmPlugin](o).GetImagePullSecret() != "" {
-		return "imagePullSecret"
+// verificationKey is what a module's signature is to be verified by, and the field that says it.
+func verificationKey(o *config.Object) (key, field string) {
+	if o.Kind == config.WasmPlugin {
+		return config.Spec[*extensions.WasmPlugin](o).GetVerificationKey(), "spec.verificationKey"
 	}
-	if o.Kind == config.TrafficExtension && config.Spec[*extensions.TrafficExtension](o).GetWasm().GetImagePullSecret() != "" {
-		return "wasm.imagePullSecret"
-	}
-	return ""
+	return config.Spec[*extensions.TrafficExtension](o).GetWasm().GetVerificationKey(), "spec.wasm.verificationKey"
 }
 
 // named begins what Of returns, by which shelves are known.
@@ -250,20 +250,22 @@ func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part 
 	return append(
 		rest,
 		extended.Over(one, "extended listeners", extend),
-		demand.Part{Type: xdstype.Extensions, Tables: []*demand.Published{t.configs}, Shelves: shelvesOf(false)},
-		demand.Part{Type: xdstype.Modules, Tables: []*demand.Published{t.orders}, Shelves: shelvesOf(true)},
+		demand.Part{Type: xdstype.Extensions, Tables: []*demand.Published{t.configs}, Shelves: t.shelvesOf(false)},
+		demand.Part{Type: xdstype.Modules, Tables: []*demand.Published{t.orders, t.pulls.orders}, Shelves: t.shelvesOf(true)},
 	)
 }
 
 // shelvesOf are those of a proxy's extensions; of agents, those of a proxy whose agent fetches modules.
-func shelvesOf(agents bool) func(*table.Reader, mesh.ProxyID, demand.Placement) []mesh.Shelf {
-	return func(_ *table.Reader, _ mesh.ProxyID, p demand.Placement) (out []mesh.Shelf) {
+func (t *Tables) shelvesOf(agents bool) func(*table.Reader, mesh.ProxyID, demand.Placement) []mesh.Shelf {
+	return func(r *table.Reader, _ mesh.ProxyID, p demand.Placement) (out []mesh.Shelf) {
 		modules, keys := keysOf(p.Extensions)
 		if agents && !modules {
 			return nil
 		}
 		for _, k := range keys {
-			out = append(out, shelf(k))
+			if out = append(out, shelf(k)); agents && t.mayPull(r, k, p) {
+				out = append(out, pullShelf(k))
+			}
 		}
 		return out
 	}

@@ -58,6 +58,10 @@ func (c checker) server(s *networking.Server) {
 	case class == HTTPS || class == TLS:
 		c.certificates(s.GetTls())
 	}
+	if s.GetDefaultEndpoint() != "" {
+		c.note(mesh.Warning, code.Unused, ".defaultEndpoint", "the field does nothing, as with Istio: routes say where requests go",
+			"write a VirtualService for the Gateway")
+	}
 	if n := s.GetPort().GetNumber(); n > 65535 || n == 0 && !isSocket(s.GetBind()) {
 		c.note(mesh.Error, code.BadPort, ".port.number", fmt.Sprintf("%d is not a port", n), "use 1 to 65535")
 	}

@@ -1,40 +1,26 @@
 package gateway
 
 import (
-	"cmp"
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/compile/demand"
+	"fairway/internal/compile/input"
+	"fairway/internal/envoy/tls"
 	"fairway/internal/mesh"
-	"fairway/internal/printable"
 	"fairway/internal/table"
 )
 
-// Certificates are files on the gateways' machines, which the control plane does not see. Envoy refuses a whole
-// listener for one file that it cannot read, and keeps what it has of it. What one proxy says is no word on the others:
-// the server that names the file is left out of the layer once every proxy of it that is connected has said so, so that
-// the others of the listener serve. Until then those that can read the file have it, and who cannot is kept from the
-// listener by itself.
+// A server that names a file which gateways cannot read is left out of the layer once every proxy of it that is connected has said so.
+// Until then those that can read the file have it, and who cannot is kept from the listener by itself.
 
-// FileKey names a file on a proxy's machine.
-type FileKey struct {
-	Proxy mesh.ProxyID
-	Path  string
-}
-
-func compareFile(a, b FileKey) int {
-	return cmp.Or(cmp.Compare(a.Proxy, b.Proxy), cmp.Compare(a.Path, b.Path))
-}
-
-func (t *Tables) declareFiles(s *table.Store) {
-	t.BadFiles = table.NewInput(s, "gateway/unreadable files", compareFile, table.Same[string])
+func (t *Tables) declareFiles() {
 	t.badByPath = table.Group(
-		t.BadFiles.Table,
+		t.in.Unreadable.Table,
 		"gateway/unreadable files by path",
 		strings.Compare,
-		func(k FileKey, _ string) []string { return []string{k.Path} },
+		func(k input.File, _ string) []string { return []string{k.Path} },
 	)
 	t.proxiesOf = table.Group(
 		t.demand.Placements,
@@ -49,28 +35,18 @@ func (t *Tables) declareFiles(s *table.Store) {
 	)
 }
 
-// Refused takes what a proxy said when it refused a listener: files that it names, of servers of the proxy's layer,
-// count as unreadable from the next turn on. It is for the owner of the turns, inside Store.Read.
-func (t *Tables) Refused(tx *table.Tx, proxy mesh.ProxyID, detail string) {
+// Files lists the files that servers of a proxy's layer name. It walks over all servers: it is for what happens rarely.
+func (t *Tables) Files(tx *table.Tx, proxy mesh.ProxyID) (out []string) {
 	at, ok := table.Lookup(tx, t.demand.Placements, proxy)
 	if !ok || at.Layer.Kind != mesh.GatewayLayer {
-		return
-	}
-	for k := range table.All(tx, t.BadFiles.Table) {
-		if _, connected := table.Lookup(tx, t.demand.Placements, k.Proxy); !connected {
-			t.BadFiles.Delete(k)
-		}
+		return nil
 	}
 	for k, s := range table.All(tx, t.Servers) {
-		if k.Port.Layer != at.Layer {
-			continue
-		}
-		for _, f := range files(s.Spec.GetTls()) {
-			if strings.Contains(detail, f) {
-				t.BadFiles.Set(FileKey{proxy, f}, printable.Text(detail, printable.Long))
-			}
+		if k.Port.Layer == at.Layer {
+			out = append(out, tls.Files(s.Spec.GetTls())...)
 		}
 	}
+	return out
 }
 
 // unreadable is what proxies of a layer said of a file that a server names.
@@ -81,7 +57,7 @@ type unreadable struct {
 
 // unreadable finds a file that a server names and that connected proxies of the layer cannot read; false: nobody said so of any.
 func (t *Tables) unreadable(r *table.Reader, layer mesh.Layer, s *networking.Server) (u unreadable, some bool) {
-	for _, f := range files(s.GetTls()) {
+	for _, f := range tls.Files(s.GetTls()) {
 		said := 0
 		rows, _ := table.Get(r, t.badByPath, f)
 		for k, detail := range rows.All() {

@@ -38,9 +38,6 @@ type Tables struct {
 	// Parts are what is published.
 	Parts []demand.Part
 
-	// BadFiles says of certificate files that a gateway could not read them, and what it said. Refused stages into it.
-	BadFiles *table.Input[FileKey, string]
-
 	in             *input.Tables
 	secrets        *secret.Tables
 	sc             *scope.Tables
@@ -55,20 +52,20 @@ type Tables struct {
 	claimed        *table.Table[routeKey, table.Rows[ClaimKey, *Claim]]
 	chainsByServer *table.Table[ServerKey, table.Rows[ChainsKey, *Chains]]
 	proxiesOf      *table.Table[mesh.Layer, table.Rows[mesh.ProxyID, demand.Placement]]
-	badByPath      *table.Table[string, table.Rows[FileKey, string]]
+	badByPath      *table.Table[string, table.Rows[input.File, string]]
 	byNamespace    *table.Table[string, table.Rows[config.Key, *config.Object]]
 	byName         *table.Table[string, table.Rows[config.Key, *config.Object]]
 }
 
 // Declare declares the tables, in order.
 func Declare(
-	s *table.Store, in *input.Tables, reg *registry.Tables, secrets *secret.Tables, sc *scope.Tables, proxies *demand.Tables,
+	in *input.Tables, reg *registry.Tables, secrets *secret.Tables, sc *scope.Tables, proxies *demand.Tables,
 	policies *policy.Tables, rt *routes.Tables, tele *telemetry.Tables,
 ) *Tables {
 	t := &Tables{
 		in: in, secrets: secrets, sc: sc, demand: proxies, policies: policies, rt: rt, gateways: in.Gateways, telemetry: tele,
 	}
-	t.declareFiles(s)
+	t.declareFiles()
 	t.declareNearby()
 	t.declareSelected(in.Gateways, proxies.Gateways)
 	t.declareWritten(in.Gateways)

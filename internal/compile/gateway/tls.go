@@ -55,23 +55,10 @@ func (b *listenerBuilder) tls(s Planned, alpn []string) *corev3.TransportSocket 
 	return out.Socket()
 }
 
-// authorityCredential is the secret that holds whom a server believes: one of its own, or the one with the certificate
-// (ServerTLSSettings.ca_cert_credential_name); empty: it believes whom a file names, or does not ask.
-func authorityCredential(s *networking.ServerTLSSettings) string {
-	switch names := tls.Credentials(s); {
-	case !tls.Asks(s):
-		return ""
-	case s.GetCaCertCredentialName() != "":
-		return s.GetCaCertCredentialName()
-	case len(names) > 0:
-		return names[0]
-	}
-	return ""
-}
-
-// believed is authorityCredential as it is found: a ConfigMap's, where it is one that holds the authorities.
+// believed is the credential of a server's authorities (tls.Authority) as it is found: a ConfigMap's, where it is one that holds
+// the authorities.
 func (t *Tables) believed(r *table.Reader, namespace string, s *networking.ServerTLSSettings) string {
-	name := authorityCredential(s)
+	name := tls.Authority(s)
 	if name != "" && name == s.GetCaCertCredentialName() {
 		name, _ = t.secrets.Trusted(r, namespace, name)
 	}
@@ -87,7 +74,7 @@ func secretsOf(k ServerKey, s *Server) (out []secret.Ask) {
 	for _, name := range tls.Credentials(settings) {
 		out = append(out, secret.ForCertificate(k.Port.Layer, name)...)
 	}
-	switch name := authorityCredential(settings); name {
+	switch name := tls.Authority(settings); name {
 	case "":
 	case settings.GetCaCertCredentialName():
 		out = append(out, secret.ForTrusted(k.Port.Layer, name)...)
@@ -114,7 +101,7 @@ func (t *Tables) withoutSecret(r *table.Reader, namespace string, s *networking.
 			out = append(out, lacking{at, why})
 		}
 	}
-	name := authorityCredential(s)
+	name := tls.Authority(s)
 	if name == "" {
 		return out
 	}
@@ -134,22 +121,6 @@ func (t *Tables) withoutSecret(r *table.Reader, namespace string, s *networking.
 	return out
 }
 
-// files lists every file that a server's TLS settings name.
-func files(s *networking.ServerTLSSettings) []string {
-	var out []string
-	if authorityCredential(s) == "" {
-		out = append(out, tls.AuthorityFile(s), s.GetCaCrl())
-	}
-	if len(tls.Credentials(s)) == 0 {
-		for _, p := range tls.Certificates(s) {
-			out = append(out, p.Certificate, p.Key)
-		}
-	}
-	out = slices.DeleteFunc(out, func(f string) bool { return f == "" })
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
 // missing names the first field that the TLS mode needs and that is not set.
 func missing(s *networking.ServerTLSSettings) string {
 	if s.GetMode() == networking.ServerTLSSettings_ISTIO_MUTUAL {
@@ -165,7 +136,7 @@ func missing(s *networking.ServerTLSSettings) string {
 			}
 		}
 	}
-	if tls.Asks(s) && tls.AuthorityFile(s) == "" && authorityCredential(s) == "" {
+	if tls.Asks(s) && tls.AuthorityFile(s) == "" && tls.Authority(s) == "" {
 		return "caCertificates"
 	}
 	return ""

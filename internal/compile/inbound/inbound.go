@@ -20,6 +20,7 @@ import (
 	"fairway/internal/compile/sidecar"
 	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
+	"fairway/internal/envoy/tls"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/table"
@@ -52,6 +53,8 @@ type Workload struct {
 	Sidecar config.Key
 	// Policies are those that hold for the workload.
 	Policies policy.Set
+	// Unreadable are files, sorted, that ports end TLS with and that the proxy cannot read: these ports take nothing.
+	Unreadable []string
 }
 
 // Port is one port that a workload serves. It is comparable.
@@ -86,6 +89,9 @@ func (i *Workload) key() Key {
 		fmt.Fprintf(&b, "|%+v", p)
 	}
 	b.WriteString(string(i.Policies))
+	for _, f := range i.Unreadable {
+		fmt.Fprintf(&b, "|without %q", f)
+	}
 	return Key{i.Namespace, strconv.FormatUint(xxhash.Sum64String(b.String()), 16)}
 }
 
@@ -95,7 +101,8 @@ func (i *Workload) equal(o *Workload) bool {
 		i.Policies == o.Policies &&
 		i.MTLS == o.MTLS &&
 		i.Closed == o.Closed &&
-		slices.Equal(i.Ports, o.Ports)
+		slices.Equal(i.Ports, o.Ports) &&
+		slices.Equal(i.Unreadable, o.Unreadable)
 }
 
 // Tables are the derived tables of this package.
@@ -178,6 +185,12 @@ func (t *Tables) inbound(r *table.Reader, p vouch.Proxy, at demand.Placement) *W
 	}
 	if len(spec.GetIngress()) > 0 {
 		i.Ports = slices.DeleteFunc(ingressPorts(spec, p.Interception), func(port Port) bool { return t.sidecars.ProxysOwn(r, port.Bind) })
+		targets := t.targets(r, p)
+		for n := range i.Ports {
+			if at, ok := targets[i.Ports[n].Number]; ok {
+				i.Ports[n].Service, i.Ports[n].ServicePort = at.service.Key.Host, at.port.Number
+			}
+		}
 	} else {
 		i.Ports = t.servicePorts(r, p)
 		if t.in.ToLocalhost(r) {
@@ -193,7 +206,54 @@ func (t *Tables) inbound(r *table.Reader, p vouch.Proxy, at demand.Placement) *W
 		i.Address = p.IP
 	}
 	t.secure(r, p, i)
+	t.findUnreadable(r, p, i, spec)
 	return i
+}
+
+// findUnreadable finds the files that the proxy has said that it cannot read.
+func (t *Tables) findUnreadable(r *table.Reader, p vouch.Proxy, i *Workload, spec *networking.Sidecar) {
+	for _, port := range i.Ports {
+		if !port.EndsTLS() {
+			continue
+		}
+		for _, f := range tls.Files(spec.GetIngress()[port.Ingress].GetTls()) {
+			why, is := table.Get(r, t.in.Unreadable.Table, input.File{Proxy: p.ID, Path: f})
+			if !is {
+				continue
+			}
+			i.Unreadable = append(i.Unreadable, f)
+			if o, ok := table.Get(r, t.in.Sidecars, i.Sidecar); ok {
+				r.Note(o.Problem(
+					fmt.Sprintf("spec.ingress[%d].tls", port.Ingress),
+					code.UnreadableFile,
+					mesh.Error,
+					fmt.Sprintf("a sidecar cannot read %s (%s): it closes connections to port %d", f, why, port.Number),
+					"put the file where the sidecar runs, and restart the sidecar",
+				))
+			}
+		}
+	}
+	slices.Sort(i.Unreadable)
+	i.Unreadable = slices.Compact(i.Unreadable)
+}
+
+// Files lists the files that ports of the workload beside a proxy end TLS with.
+func (t *Tables) Files(tx *table.Tx, proxy mesh.ProxyID) (out []string) {
+	k, _ := table.Lookup(tx, t.of, proxy)
+	i, ok := table.Lookup(tx, t.Workloads, k)
+	if !ok {
+		return nil
+	}
+	o, ok := table.Lookup(tx, t.in.Sidecars, i.Sidecar)
+	if !ok {
+		return nil
+	}
+	for _, l := range config.Spec[*networking.Sidecar](o).GetIngress() {
+		if l.GetTls() != nil {
+			out = append(out, tls.Files(l.GetTls())...)
+		}
+	}
+	return out
 }
 
 // secure says what each port takes, as policies for the workload say and its proxy is able to. Policies restrict who
@@ -255,6 +315,17 @@ func ingressPorts(spec *networking.Sidecar, mode mesh.Interception) []Port {
 // servicePorts are the ports that services of the proxy's namespace target on its addresses. Of several services on one
 // port the first by registry and age gives the protocol.
 func (t *Tables) servicePorts(r *table.Reader, p vouch.Proxy) []Port {
+	targets := t.targets(r, p)
+	ports := make([]Port, 0, len(targets))
+	for n, at := range targets {
+		ports = append(ports, Port{Number: n, Name: at.port.Name, Protocol: at.port.Protocol, Bound: p.Interception == mesh.None,
+			Service: at.service.Key.Host, ServicePort: at.port.Number})
+	}
+	return ports
+}
+
+// targets are the ports of services of the proxy's namespace, by the ports of its addresses that they target.
+func (t *Tables) targets(r *table.Reader, p vouch.Proxy) map[uint32]target {
 	targets := map[uint32]target{}
 	for ip := range strings.SplitSeq(p.IPs, ",") {
 		rows, _ := table.Get(r, t.reg.EndpointsByAddress, ip)
@@ -267,12 +338,7 @@ func (t *Tables) servicePorts(r *table.Reader, p vouch.Proxy) []Port {
 			}
 		}
 	}
-	ports := make([]Port, 0, len(targets))
-	for n, at := range targets {
-		ports = append(ports, Port{Number: n, Name: at.port.Name, Protocol: at.port.Protocol, Bound: p.Interception == mesh.None,
-			Service: at.service.Key.Host, ServicePort: at.port.Number})
-	}
-	return ports
+	return targets
 }
 
 // target is a service's port that is served on a port of a workload.

@@ -30,7 +30,7 @@ func (i *Workload) String() string {
 	}
 	return strings.TrimSpace(
 		fmt.Sprintf(
-			"%v%s%s %s [%s] %s%v",
+			"%v%s%s %s [%s] %s%v%s",
 			i.Interception,
 			demand.Also(i.Families),
 			security(i.MTLS, i.Closed),
@@ -38,8 +38,17 @@ func (i *Workload) String() string {
 			strings.Join(ports, "; "),
 			named(i.Sidecar),
 			i.Policies,
+			without(i.Unreadable),
 		),
 	)
+}
+
+// without names files that cannot be read.
+func without(files []string) string {
+	if len(files) == 0 {
+		return ""
+	}
+	return " without " + strings.Join(files, ", ")
 }
 
 // security names what is not plaintext.

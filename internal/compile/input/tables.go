@@ -54,6 +54,7 @@ type Tables struct {
 	Enforced     *table.Input[config.Key, *config.Object]       // RequestAuthentications in the version that was in force last
 	FileProblems *table.Input[source.Place, []mesh.Problem]     // what sources said of files
 	Rejections   *table.Input[Rejected, Refusal]                // what proxies refused
+	Unreadable   *table.Input[File, string]                     // files that proxies cannot read, with what they said
 
 	services     *table.Input[mesh.ServiceKey, *mesh.Service]
 	slices       *table.Input[mesh.SliceKey, *mesh.Slice]
@@ -185,6 +186,7 @@ func Declare(s *table.Store, opts Options, makers ...Maker) *Tables {
 	t.KeySets = table.NewInput(s, "keysets", jwks.Compare, table.Same[jwks.Answer])
 	t.FileProblems = table.NewInput(s, "fileproblems", source.ComparePlace, slices.Equal[[]mesh.Problem])
 	t.Rejections = table.NewInput(s, "rejections", CompareRejected, table.Same[Refusal])
+	t.Unreadable = table.NewInput(s, "unreadable files", CompareFile, table.Same[string])
 	t.settings = declareSettings(t.Mesh)
 	t.extended = declareExtensions(t.settings)
 	t.clusterLocal = declareClusterLocal(t.settings)

@@ -1,6 +1,7 @@
 package listener
 
 import (
+	"slices"
 	"strconv"
 
 	"fairway/internal/envoy/cluster"
@@ -20,23 +21,34 @@ const (
 // ranges, where there are some. Where others may share the slot, TLS is told apart by server name: the host itself,
 // unless rules say better.
 func (c *claimant) connections(at opening, ranges []string, shared bool) *Claim {
-	out := &Claim{Requests: at.port.Protocol == mesh.Unknown && c.key.Host != "*"}
-	if at.port.Protocol.IsTLS() {
-		out.Chains = c.secure(at, shared)
-	} else {
-		out.Chains = c.plain(at)
+	out := &Claim{Requests: at.port.Protocol == mesh.Unknown && c.key.Host != "*", Chains: c.chains(at, ranges, shared, "")}
+	for _, labels := range c.t.rt.Sources(c.r, c.key.Layer, c.key.Host, at.port.Protocol.IsTLS()) {
+		if own := c.chains(at, ranges, shared, labels); !slices.EqualFunc(own, out.Chains, sameChain) {
+			out.Sourced = append(out.Sourced, Sourced{labels, own})
+		}
 	}
-	for i := range out.Chains {
-		if len(out.Chains[i].Prefixes) == 0 {
-			out.Chains[i].Prefixes = ranges
+	return out
+}
+
+// chains is what is claimed for proxies with the labels.
+func (c *claimant) chains(at opening, ranges []string, shared bool, labels mesh.Labels) []Chain {
+	var out []Chain
+	if at.port.Protocol.IsTLS() {
+		out = c.secure(at, shared, labels)
+	} else {
+		out = c.plain(at, labels)
+	}
+	for i := range out {
+		if len(out[i].Prefixes) == 0 {
+			out[i].Prefixes = ranges
 		}
 	}
 	return out
 }
 
 // secure follows the tls routes for the host; without any, all its connections go to the host.
-func (c *claimant) secure(at opening, shared bool) []Chain {
-	if rules := c.t.rt.TLS(c.r, c.key.Layer, c.key.Host, at.number, ""); len(rules) > 0 {
+func (c *claimant) secure(at opening, shared bool, labels mesh.Labels) []Chain {
+	if rules := c.t.rt.TLS(c.r, c.key.Layer, c.key.Host, at.number, labels); len(rules) > 0 {
 		return c.ruled(at, rules)
 	}
 	own := c.own(at)
@@ -47,8 +59,8 @@ func (c *claimant) secure(at opening, shared bool) []Chain {
 }
 
 // plain follows the tcp routes for the host; what they leave goes to the host.
-func (c *claimant) plain(at opening) []Chain {
-	out := c.ruled(at, c.t.rt.TCP(c.r, c.key.Layer, c.key.Host, at.number, ""))
+func (c *claimant) plain(at opening, labels mesh.Labels) []Chain {
+	out := c.ruled(at, c.t.rt.TCP(c.r, c.key.Layer, c.key.Host, at.number, labels))
 	for _, chain := range out {
 		if chain.catchAll() {
 			return out

@@ -100,11 +100,18 @@ func compareBool(a, b bool) int {
 type Claim struct {
 	Requests bool    // its requests are routed by the route configuration Route
 	Chains   []Chain // its connections; of a claim to requests too, those that are no HTTP
+	Sourced  []Sourced
 	Route    string
 	Capture  networking.CaptureMode // of the Sidecar's listener
 	Origin   mesh.ObjectRef
 	But      []string // clusters whose proxies have a claim of their own in its place
 	Homes    []string // the clusters that have the address; empty: none is known
+}
+
+// Sourced is what stands in the place of a claim's chains for proxies with certain labels (L4MatchAttributes.source_labels).
+type Sourced struct {
+	Sources mesh.Labels // those of the proxies' labels that some rule asks for
+	Chains  []Chain
 }
 
 // Chain is the connections of a slot that one match takes, and where they go.
@@ -126,7 +133,10 @@ func sameChain(a, b Chain) bool {
 
 func sameClaim(a, b *Claim) bool {
 	return a == b || a.Requests == b.Requests && a.Route == b.Route && a.Capture == b.Capture && a.Origin == b.Origin &&
-		slices.Equal(a.Homes, b.Homes) && slices.Equal(a.But, b.But) && slices.EqualFunc(a.Chains, b.Chains, sameChain)
+		slices.Equal(a.Homes, b.Homes) && slices.Equal(a.But, b.But) && slices.EqualFunc(a.Chains, b.Chains, sameChain) &&
+		slices.EqualFunc(a.Sourced, b.Sourced, func(x, y Sourced) bool {
+			return x.Sources == y.Sources && slices.EqualFunc(x.Chains, y.Chains, sameChain)
+		})
 }
 
 // declareClaims finds what each host that a layer sees claims.

@@ -36,7 +36,7 @@ func (t *Tables) declareInbound(workloads *inbound.Tables, policies *policy.Tabl
 				trusted: t.in.TrustDomains(r),
 				mutual:  t.in.MeshTLS(r),
 				filters: policies.Filters(r, in.Policies),
-				ingress: t.ingress(r, in),
+				ingress: t.ingress(r, in), unreadable: in.Unreadable,
 			}
 			if port, ok := notHTTP(in); ok {
 				policies.NoteOfRequests(r, in.Policies, port)
@@ -61,12 +61,13 @@ func (t *Tables) declareInbound(workloads *inbound.Tables, policies *policy.Tabl
 // inboundBuilder builds the listeners of one inbound side.
 type inboundBuilder struct {
 	settings
-	mode    mesh.Interception
-	port    uint32   // virtualInbound's
-	trusted []string // trust domains whose identities may call
-	mutual  tls.Mesh
-	filters policy.Filters
-	ingress []*networking.IstioIngressListener // of the Sidecar, where a port ends TLS as one of them says
+	mode       mesh.Interception
+	port       uint32   // virtualInbound's
+	trusted    []string // trust domains whose identities may call
+	mutual     tls.Mesh
+	filters    policy.Filters
+	ingress    []*networking.IstioIngressListener // of the Sidecar, where a port ends TLS as one of them says
+	unreadable []string                           // files that the proxy cannot read
 }
 
 // ingress are the ingress listeners of a workload's Sidecar, if they are needed for more than is known of its ports.
@@ -233,6 +234,12 @@ func (b inboundBuilder) chains(p inbound.Port, at string, match uint32) []listen
 func (b inboundBuilder) ending(p inbound.Port, requests, connections listener.Chain) []listener.Chain {
 	if p.Ingress >= len(b.ingress) {
 		return nil // the Sidecar is another one by now, and so is the workload
+	}
+	missing := func(f string) bool { return slices.Contains(b.unreadable, f) }
+	if slices.ContainsFunc(tls.Files(b.ingress[p.Ingress].GetTls()), missing) {
+		hole := b.to(blackHole)
+		connections.Forward = &hole
+		return []listener.Chain{connections}
 	}
 	end := func(alpn ...string) *corev3.TransportSocket {
 		return tls.Terminating(b.ingress[p.Ingress].GetTls(), "", alpn).Socket()

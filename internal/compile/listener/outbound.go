@@ -35,6 +35,7 @@ func (t *Tables) declareListeners() {
 			if whole.differs() {
 				t.inClusters(r, s, whole, public, set, &n, emit)
 			}
+			t.toSources(r, s, whole, set, &n, emit)
 			n.write(r)
 		})
 }

@@ -72,7 +72,7 @@ func (c *Contest) in(v Variant) *Contest {
 	out := &Contest{Requests: c.Requests}
 	for _, e := range c.Connections {
 		if e.Key.When.holds(v) && e.holdsOf(v.Cluster) {
-			out.Connections = append(out.Connections, e)
+			out.Connections = append(out.Connections, e.to(v.Sources))
 		}
 	}
 	if v.Cluster != "" && len(out.Connections) > 1 && out.Connections[0].Key.Slot.Bind != "" {

@@ -37,6 +37,9 @@ type Tables struct {
 	views     demand.Views[Variant]
 	// clusterViews are those of proxies that are of a cluster in which some service looks otherwise.
 	clusterViews demand.Views[Variant]
+	// sourceViews are those of proxies with labels that rules ask for, and bySources finds them by these.
+	sourceViews demand.Views[Variant]
+	bySources   *table.Table[mesh.Labels, table.Rows[Variant, struct{}]]
 }
 
 // Declare declares the tables, in order.
@@ -47,14 +50,16 @@ func Declare(
 	t := &Tables{in: in, reg: reg, sc: sc, rt: rt, demand: proxies, telemetry: tele}
 	t.declareSettings()
 	t.views, t.clusterViews = declareViews(proxies), declareClusterViews(proxies)
+	t.declareSourceViews(proxies)
 	t.declareClaims()
 	t.declareSlots()
 	t.declareListeners()
 	t.declareShadowed()
 	t.declareVirtual()
 	t.declareInbound(workloads, policies)
+	ofAll := t.views.Part(xdstype.Listeners, Variant.shelf, t.Listeners, t.Virtual)
 	t.Parts = []demand.Part{
-		demand.Over(t.views.Part(xdstype.Listeners, Variant.shelf, t.Listeners, t.Virtual), t.clusterViews, Variant.over),
+		demand.Over(demand.Over(ofAll, t.clusterViews, Variant.over), t.sourceViews, Variant.overAnybody),
 		workloads.Part(xdstype.Listeners, t.Inbound),
 	}
 	return t

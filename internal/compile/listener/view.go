@@ -2,6 +2,7 @@ package listener
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 
 	"fairway/internal/compile/demand"
@@ -16,15 +17,17 @@ type Variant struct {
 	Families     mesh.Families // that listeners are to be for
 	AutoVIP      bool          // listeners for allocated addresses too
 	Cluster      string        // of the proxies, where that matters; empty: what proxies of all clusters see first
+	Sources      mesh.Labels   // those of the proxies' labels that some rule asks for; empty: what all see first
 }
 
-// compareVariant orders by layer, policy, interception, families and allocated addresses.
+// compareVariant orders by layer, policy, interception, families, allocated addresses, cluster and labels.
 func compareVariant(a, b Variant) int {
 	return cmp.Or(
 		demand.CompareOutboundView(a.OutboundView, b.OutboundView),
 		cmp.Compare(a.Interception, b.Interception),
 		cmp.Compare(a.part(), b.part()),
 		cmp.Compare(a.Cluster, b.Cluster),
+		cmp.Compare(a.Sources, b.Sources),
 	)
 }
 
@@ -47,6 +50,9 @@ func (v Variant) shelf() mesh.Shelf {
 	s := mesh.Shelf{Layer: v.Layer, Part: v.part()}
 	if v.Cluster != "" {
 		s = demand.OfCluster(s, v.Cluster)
+	}
+	if v.Sources != "" { // the proxies' word: quoted, so that no two shelves have one name
+		s.Part += " with " + strconv.Quote(string(v.Sources))
 	}
 	return s
 }

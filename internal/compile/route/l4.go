@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"net"
 	"slices"
 	"strconv"
@@ -36,6 +37,31 @@ func (t *Tables) TLS(r *table.Reader, layer mesh.Layer, host mesh.Host, port uin
 		}
 	}
 	return nil
+}
+
+// Sources lists the sets of labels, of connected sidecars that see what is built for a layer, by which the rule that TCP goes by, or
+// TLS, may tell them from others.
+func (t *Tables) Sources(r *table.Reader, layer mesh.Layer, host mesh.Host, secure bool) []mesh.Labels {
+	var asked []mesh.Labels
+	for _, o := range t.sc.VirtualServices(r, layer, host) {
+		spec := RuleOf(o).Spec
+		if secure && len(spec.GetTls()) > 0 {
+			asked = route.SourcesOfTLS(spec)
+			break
+		}
+		if !secure && len(spec.GetTcp()) > 0 {
+			asked = route.SourcesOfTCP(spec)
+			break
+		}
+	}
+	var out []mesh.Labels
+	t.views.each(r, asked, func(v SourceView) {
+		if v.Layer == layer || layer == mesh.Public && v.Layer.Kind == mesh.NamespaceLayer {
+			out = append(out, v.Sources)
+		}
+	})
+	slices.SortFunc(out, cmp.Compare[mesh.Labels])
+	return slices.Compact(out)
 }
 
 // Forward sends connections to clusters, as the DestinationRule of the first of them says: a listener, not a cluster,

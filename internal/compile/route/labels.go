@@ -36,16 +36,11 @@ func (h *hosts) labelled(
 // viewers lists the sets of labels, of proxies that see this very row, which one of the rule's sourceLabels selects.
 func (h *hosts) viewers(k scope.Key, s *scope.Seen, rule *networking.VirtualService) []SourceView {
 	var out []SourceView
-	seen := map[SourceView]bool{}
-	for _, selector := range route.Sources(rule) {
-		views, _ := table.Get(h.r, h.t.views.byLabel, selector.Pairs()[0])
-		for v := range views.All() {
-			if !seen[v] && v.Sources.SelectedBy(selector) && h.sees(v.Layer, k, s) {
-				seen[v] = true
-				out = append(out, v)
-			}
+	h.t.views.each(h.r, route.Sources(rule), func(v SourceView) {
+		if h.sees(v.Layer, k, s) {
+			out = append(out, v)
 		}
-	}
+	})
 	return out
 }
 

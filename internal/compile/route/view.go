@@ -73,6 +73,20 @@ func declareViews(proxies *demand.Tables) views {
 	return v
 }
 
+// each finds the source views that one of the selectors selects, each once.
+func (v views) each(r *table.Reader, selectors []mesh.Labels, do func(SourceView)) {
+	seen := map[SourceView]bool{}
+	for _, selector := range selectors {
+		views, _ := table.Get(r, v.byLabel, selector.Pairs()[0])
+		for view := range views.All() {
+			if !seen[view] && view.Sources.SelectedBy(selector) {
+				seen[view] = true
+				do(view)
+			}
+		}
+	}
+}
+
 // shelves lists where a route of a shelf is published that depends on the policy for unknown hosts: on the shelf itself
 // as the mesh says, and above it for each other policy that some proxy of the layer has.
 func (v views) shelves(r *table.Reader, s mesh.Shelf) iter.Seq2[mesh.Shelf, demand.OutboundView] {

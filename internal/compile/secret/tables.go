@@ -22,7 +22,8 @@ type Key struct {
 	ConfigMap       bool
 }
 
-func compareKey(a, b Key) int {
+// CompareKey orders by namespace, name, kind.
+func CompareKey(a, b Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.kind(), b.kind()))
 }
 
@@ -50,6 +51,7 @@ func KeyOf(k config.Key) Key { return Key{k.Namespace, k.Name, k.Kind == config.
 type Shape struct {
 	Certificate bool // it holds a certificate and its key
 	Authorities bool // it holds whom to believe
+	Registries  bool // it holds what registries of images are shown
 }
 
 // Published is a table of resources, ready to send.
@@ -73,19 +75,20 @@ type Tables struct {
 // Declare declares what others ask; Publish comes after those.
 func Declare(s *table.Store, in *input.Tables, proxies *demand.Tables) *Tables {
 	t := &Tables{in: in, secrets: in.Secrets}
-	t.Read = table.NewInput(s, "secret/read", compareKey, table.Same[struct{}])
+	t.Read = table.NewInput(s, "secret/read", CompareKey, table.Same[struct{}])
 	t.OnDemand = table.NewInput(s, "secret/on demand", func(struct{}, struct{}) int { return 0 }, table.Same[struct{}])
 	t.views = demand.DeclareViews(proxies, "secret views", compareView, func(v View) mesh.Layer { return v.Layer }, viewsOf)
-	t.Shapes = table.Derive(t.secrets, "secret/shapes", compareKey, table.Same[Shape],
+	t.Shapes = table.Derive(t.secrets, "secret/shapes", CompareKey, table.Same[Shape],
 		func(_ *table.Reader, k config.Key, o *config.Object, emit func(Key, Shape)) {
-			emit(KeyOf(k), Shape{Certificate: o.Credential.Chain != nil, Authorities: o.Credential.CA != nil})
+			emit(KeyOf(k), Shape{Certificate: o.Credential.Chain != nil, Authorities: o.Credential.CA != nil,
+				Registries: o.Credential.Registries.PEM() != nil})
 		})
-	t.holders = table.Derive(t.secrets, "secret/holders", compareKey, table.Same[mayHave],
+	t.holders = table.Derive(t.secrets, "secret/holders", CompareKey, table.Same[mayHave],
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(Key, mayHave)) {
 			written, _ := table.Get(r, in.Written.Table, k)
 			emit(KeyOf(k), mayHave{o.Credential.Holders, written.Stored.UID != ""})
 		})
-	t.byName = table.Group(t.Shapes, "secret/shapes by name", compareKey, func(k Key, _ Shape) []Key {
+	t.byName = table.Group(t.Shapes, "secret/shapes by name", CompareKey, func(k Key, _ Shape) []Key {
 		return []Key{{Name: k.Name, ConfigMap: k.ConfigMap}}
 	})
 	return t
@@ -193,13 +196,52 @@ func (t *Tables) allowed(r *table.Reader, k Key, h demand.Holder) bool {
 	return false
 }
 
+// MayHave says whether a proxy of a namespace may have a Secret that an object of the Secret's own namespace names for it: in that
+// namespace as allowed says; in others, for which objects of the root namespace hold too, where its author means everybody, or it is an
+// API server's and names nobody. Whoever proved nothing has none, but on the control plane's own machine.
+func (t *Tables) MayHave(r *table.Reader, k Key, namespace string, h demand.Holder) bool {
+	if h == (demand.Holder{}) {
+		return false
+	}
+	if namespace == k.Namespace {
+		return t.allowed(r, k, h)
+	}
+	known, _ := table.Get(r, t.holders, k)
+	if known.said == config.AnyHolder || known.said == "" && known.stored && h.Account != "" {
+		return true
+	}
+	t.noteHolder(r, k, "a proxy of namespace "+namespace, string(config.AnyHolder))
+	return false
+}
+
+// Registries is what registries of images are shown, of a Secret, in the form of Docker's config.json: for whoever hands it to its
+// proxy's agent, and nobody else.
+func (t *Tables) Registries(r *table.Reader, k Key) ([]byte, Missing) {
+	shape, ok := table.Get(r, t.Shapes, k)
+	switch {
+	case !ok:
+		why := t.absent(r, k)
+		if !why.Unread {
+			why.Fix = "add it, of type kubernetes.io/dockerconfigjson, to the namespace of the object that names it"
+		}
+		return nil, why
+	case !shape.Registries:
+		return nil, missing(fmt.Sprintf("Secret %s holds no credentials of registries", k),
+			"make it of type kubernetes.io/dockerconfigjson, with .dockerconfigjson")
+	}
+	if c := t.get(r, k); c != nil {
+		return c.Registries.PEM(), Missing{}
+	}
+	return nil, t.absent(r, k)
+}
+
 func (t *Tables) noteHolder(r *table.Reader, k Key, who, want string) {
 	o, ok := table.Get(r, t.secrets, k.Object())
 	if !ok {
 		return
 	}
 	r.Note(mesh.Problem{Object: o.Ref, Field: "metadata.annotations", Code: code.HolderNotNamed, Severity: mesh.Warning,
-		Message: who + " is to serve with this Secret and is not sent it, for nobody says that it may have it",
+		Message: who + " is to use this Secret and is not sent it, for nobody says that it may have it",
 		Fix:     fmt.Sprintf("if it may, annotate the Secret with %s: %q, or name it in MeshConfig", config.HoldersAnnotation, want)})
 }
 

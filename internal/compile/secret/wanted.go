@@ -19,7 +19,7 @@ type Ask struct {
 }
 
 func compareAsk(a, b Ask) int {
-	if c := cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), compareKey(a.Secret, b.Secret)); c != 0 || a.Else == b.Else {
+	if c := cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), CompareKey(a.Secret, b.Secret)); c != 0 || a.Else == b.Else {
 		return c
 	}
 	if b.Else {
@@ -77,15 +77,15 @@ func Asked[K comparable, V any](from *table.Table[K, V], name string, asks func(
 
 // Wants is which Secrets and ConfigMaps are to be read, of sources that read none unasked.
 type Wants struct {
-	// Wanted are the objects that are named by resources of layers of which somebody may have Secrets.
+	// Wanted are the objects that are named by resources of layers of which somebody may have Secrets, or by extensions.
 	Wanted *table.Table[Key, struct{}]
 	// Waiting are the proxies of which a layer wants an object that has not been looked for yet: they are to be told
 	// nothing, for what they would be told lacks what is there.
 	Waiting *table.Table[mesh.ProxyID, struct{}]
 }
 
-// DeclareWants declares what is wanted, from what all features ask for.
-func (t *Tables) DeclareWants(proxies *demand.Tables, asked ...*table.Table[Ask, struct{}]) Wants {
+// DeclareWants declares what is wanted, from what all features ask for; also are Secrets that nobody waits for.
+func (t *Tables) DeclareWants(proxies *demand.Tables, also *table.Table[Key, struct{}], asked ...*table.Table[Ask, struct{}]) Wants {
 	var parts []table.Part[Ask, struct{}]
 	for _, a := range asked {
 		parts = append(parts, table.Whole(a))
@@ -105,12 +105,13 @@ func (t *Tables) DeclareWants(proxies *demand.Tables, asked ...*table.Table[Ask,
 				return
 			}
 		})
-	bySecret := table.Group(all, "secret/asked by secret", compareKey, func(a Ask, _ struct{}) []Key { return []Key{a.Secret} })
+	bySecret := table.Group(all, "secret/asked by secret", CompareKey, func(a Ask, _ struct{}) []Key { return []Key{a.Secret} })
 	var w Wants
-	w.Wanted = table.Derive(bySecret, "secret/wanted", compareKey, table.Same[struct{}],
+	named := table.Derive(bySecret, "secret/wanted by layers", CompareKey, table.Same[struct{}],
 		func(_ *table.Reader, k Key, _ table.Rows[Ask, struct{}], emit func(Key, struct{})) {
 			emit(k, struct{}{})
 		})
+	w.Wanted = table.Union("secret/wanted", CompareKey, table.Same[struct{}], nil, table.Whole(named), table.Whole(also))
 	open := table.Derive(all, "secret/not looked for", compareAsk, table.Same[struct{}],
 		func(r *table.Reader, a Ask, _ struct{}, emit func(Ask, struct{})) {
 			if !table.Has(r, t.Shapes, a.Secret) && t.unread(r, a.Secret) {

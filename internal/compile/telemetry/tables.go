@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"fmt"
 	"strings"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -45,6 +46,16 @@ func Declare(in *input.Tables, reg *registry.Tables) *Tables {
 			selects.Shadowed(r, in.Telemetries, "spec.selector", list)
 		}
 	})
+	table.Derive(in.Telemetries, "telemetries/unused", config.CompareKey, table.Same[struct{}],
+		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
+			for i, m := range config.Spec[*telemetryv1alpha1.Telemetry](o).GetMetrics() {
+				if m.GetReportingInterval() != nil {
+					r.Note(o.Problem(fmt.Sprintf("spec.metrics[%d].reportingInterval", i), code.Unused, mesh.Warning,
+						"the field does nothing: stock Envoy counts a connection when it opens, and its bytes when it ends",
+						"leave it out"))
+				}
+			}
+		})
 	table.Derive(in.Mesh, "telemetries/mesh", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			if k.Kind == config.MeshConfig {

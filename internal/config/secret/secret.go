@@ -19,14 +19,16 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// Credential is what a Secret holds that TLS needs: a certificate with its key, or those who are believed, or both, or
-// nothing. It is immutable.
+// Credential is what a Secret holds that is used here: a certificate with its key, those who are believed, what registries are shown;
+// several of them, or nothing. It is immutable.
 type Credential struct {
 	Chain  []byte           // PEM certificates, the leaf first; nil: the Secret holds none
 	Key    identity.Private // of the leaf
 	Staple []byte           // an OCSP response in DER; nil: none
 	CA     []byte           // PEM certificates; nil: none
 	CRL    []byte           // PEM revocation lists of CA; nil: none
+	// Registries is what registries of images are shown, as Docker's config.json has it; the zero Private holds nothing.
+	Registries identity.Private
 	// Holders are the service accounts whose proxies may have it.
 	Holders Holders
 }
@@ -79,6 +81,7 @@ func Read(in Input) (credential *Credential, public *structpb.Struct) {
 	}
 	s.takePair()
 	s.takeAuthorities()
+	s.takeRegistries()
 	s.readHolders()
 	if in.Report.Failed() {
 		return nil, nil

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"fairway/internal/config"
+	"fairway/internal/identity"
 	"fairway/internal/mesh"
 )
 
@@ -181,6 +182,13 @@ func TestSecretForms(t *testing.T) {
 			config.Credential{},
 			"",
 		},
+		"what registries are shown": {
+			"kubernetes.io/dockerconfigjson",
+			map[string]string{".dockerconfigjson": registries},
+			nil,
+			config.Credential{Registries: identity.MakePrivate([]byte(registries))},
+			"",
+		},
 	} {
 		o, problems := decodeSecret(t, secretText(c.kind, c.data, c.clear))
 		if o == nil || len(problems) > 0 {
@@ -188,6 +196,9 @@ func TestSecretForms(t *testing.T) {
 			continue
 		}
 		got := o.Credential
+		if string(got.Registries.PEM()) != string(c.want.Registries.PEM()) {
+			t.Errorf("%s: registries are shown something else", name)
+		}
 		if string(got.Chain) != string(c.want.Chain) || string(got.CA) != string(c.want.CA) || string(got.CRL) != string(c.want.CRL) ||
 			string(got.Staple) != string(c.want.Staple) ||
 			string(got.Key.PEM()) != c.key {
@@ -195,6 +206,9 @@ func TestSecretForms(t *testing.T) {
 		}
 	}
 }
+
+// registries is what two registries are shown, in Docker's form.
+const registries = `{"auths": {"r.example.com": {"auth": "bWU6aHVzaC1odXNo"}, "s.example.com": {"username": "me", "password": "hush-hush"}}}`
 
 // TestSecretHash: a changed key or authority is a changed object, even where all that is shown of it stays.
 func TestSecretHash(t *testing.T) {
@@ -205,8 +219,13 @@ func TestSecretHash(t *testing.T) {
 		{"tls.crt": web.cert, "tls.key": web.key}, {"tls.crt": web.cert + "\n", "tls.key": web.key},
 		{"tls.crt": web.cert, "tls.key": web.key + "\n"},
 		{"tls.crt": web.cert, "tls.key": web.key, "ca.crt": web.cert},
+		{".dockerconfigjson": registries}, {".dockerconfigjson": strings.ReplaceAll(registries, "hush-hush", "psst-psst")},
 	} {
-		o, _ := decodeSecret(t, secretText(config.TLSSecret, data, nil))
+		kind := config.TLSSecret
+		if data["tls.key"] == "" {
+			kind = "kubernetes.io/dockerconfigjson"
+		}
+		o, _ := decodeSecret(t, secretText(kind, data, nil))
 		if other, dup := seen[o.Hash]; dup {
 			t.Errorf("%q and %q have one hash", data, other)
 		}
@@ -252,6 +271,19 @@ func TestBadSecrets(t *testing.T) {
 		"bad staple": {
 			secretText(config.TLSSecret, map[string]string{"tls.crt": web.cert, "tls.key": web.key, "tls.ocsp-staple": "x"}, nil),
 			"error BadStaple data.tls.ocsp-staple", 6,
+		},
+		"registries without what they are shown": {
+			secretText("kubernetes.io/dockerconfigjson", nil, map[string]string{"config.json": registries}), "error Missing data", 3,
+		},
+		"registries of no form": {
+			secretText("kubernetes.io/dockerconfigjson", nil, map[string]string{".dockerconfigjson": `{"auths": [1]}`}),
+			"error BadValue stringData..dockerconfigjson", 13,
+		},
+		"registries too many": {
+			secretText("kubernetes.io/dockerconfigjson", nil, map[string]string{
+				".dockerconfigjson": `{"auths": {"a": {"auth": "` + strings.Repeat("x", 64<<10) + `"}}}`,
+			}),
+			"error TooMuch stringData..dockerconfigjson", 13,
 		},
 		"not base64": {
 			strings.Replace(pair(web.cert, web.key), `"tls.key": "`, `"tls.key": "%`, 1),
@@ -308,6 +340,7 @@ func TestSecretsHide(t *testing.T) {
 		"data":       secretText(config.TLSSecret, map[string]string{"tls.crt": web.cert, "tls.key": web.key}, nil),
 		"stringData": secretText(config.TLSSecret, nil, map[string]string{"tls.crt": web.cert, "tls.key": web.key}),
 		"unused":     secretText("Opaque", nil, map[string]string{"id_ed25519": web.key}),
+		"registries": secretText("kubernetes.io/dockerconfigjson", nil, map[string]string{".dockerconfigjson": registries}),
 	} {
 		o, _ := decodeSecret(t, text)
 		var out strings.Builder
@@ -321,6 +354,13 @@ func TestSecretsHide(t *testing.T) {
 			t.Fatal(err)
 		}
 		out.Write(spec)
+		if name == "registries" {
+			if !strings.Contains(string(spec), "s.example.com") || strings.Contains(out.String(), "hush-hush") ||
+				strings.Contains(out.String(), "bWU6aHVzaC1odXNo") {
+				t.Errorf("of what registries are shown more is told than their names, or less: %s", out.String())
+			}
+			continue
+		}
 		if name != "unused" && !strings.Contains(string(spec), "shop.example") {
 			t.Errorf("%s: nothing is told of the certificate: %s", name, spec)
 		}

@@ -36,7 +36,8 @@ type Inbound struct {
 	Sources  []string
 	Pool     *networking.ConnectionPoolSettings // nil: no limits
 	Defaults Defaults
-	Closed   bool // the cluster leads nowhere: what was asked for is not to be reached
+	Stands   string // what statistics call a port that no service has; empty: by the cluster's own name
+	Closed   bool   // the cluster leads nowhere: what was asked for is not to be reached
 }
 
 // Build puts the cluster together.
@@ -70,10 +71,15 @@ func (i Inbound) Build() *clusterv3.Cluster {
 }
 
 func (i Inbound) statName(name string) string {
-	if i.Defaults.StatName == "" || len(i.Services) == 0 {
-		return name + statDelimiter
+	switch {
+	case i.Defaults.StatName == "":
+	case len(i.Services) > 0:
+		return fill(i.Defaults.StatName, i.Services[0], i.Port, "") + statDelimiter
+	case i.Stands != "":
+		s := &mesh.Service{Key: mesh.ServiceKey{Host: mesh.Host(i.Stands)}}
+		return fill(i.Defaults.StatName, s, i.Port, "") + statDelimiter
 	}
-	return fill(i.Defaults.StatName, i.Services[0], i.Port, "") + statDelimiter
+	return name + statDelimiter
 }
 
 func portOverride(port uint32) *clusterv3.Cluster_OriginalDstLbConfig_ {

@@ -43,6 +43,7 @@ func inboundClusters() []*clusterv3.Cluster {
 			Defaults: named,
 		}.Build(),
 		cluster.Inbound{Key: key(8082), Port: tcp, Address: "unix:///run/app.sock", Defaults: named}.Build(),
+		cluster.Inbound{Key: key(8085), Port: tcp, Address: "127.0.0.1", On: 1, Defaults: named, Stands: "own.default"}.Build(),
 		cluster.Inbound{Key: key(8083), Port: tcp, Address: "::1", On: 9, Defaults: d, Pool: pool}.Build(),
 		cluster.Inbound{Key: key(8084), Port: http, On: 9, Defaults: d, Pool: pool}.Build(),
 		cluster.Passthrough(d),

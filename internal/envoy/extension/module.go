@@ -70,6 +70,20 @@ func DecodeOrder(body []byte) (Order, error) {
 	return o, nil
 }
 
+// WithoutSecret is an encoded order without what the registry is shown: as it may stand on disk. What is no order stays as it is.
+func WithoutSecret(order []byte) []byte {
+	var s structpb.Struct
+	if proto.Unmarshal(order, &s) != nil || s.GetFields()[orderSecret] == nil {
+		return order
+	}
+	delete(s.Fields, orderSecret)
+	out, err := proto.MarshalOptions{Deterministic: true}.Marshal(&s)
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
 // ReportType is the type of the request by which an agent tells which modules it has not got, as bootstrap.PatchReportType does of
 // patches.
 const ReportType = "type.googleapis.com/fairway.v1.ModulesFailing"

@@ -40,7 +40,12 @@ func (b *Builder) TCP(rule Rule) []Chain {
 		}
 		for j, m := range r.GetMatch() {
 			at := index(field+".match", j)
-			b.connectionMistakes(rule, at, m)
+			b.viewerMistakes(rule, at, m)
+			if m.GetSourceSubnet() != "" {
+				b.problem(mesh.Warning, code.Unused, at+".sourceSubnet",
+					"the field does nothing, as with Istio: connections from anywhere match",
+					"tell clients by sourceLabels or sourceNamespace")
+			}
 			if subnets, ok := b.subnets(at+".destinationSubnets", m.GetDestinationSubnets()); ok && b.Viewer.applies(rule, m) {
 				out.take(b, Chain{Subnets: subnets, Clusters: to, Field: at}, m)
 			}
@@ -57,7 +62,7 @@ func (b *Builder) TLS(rule Rule) []Chain {
 		to := b.weighted(rule, field+".route", r.GetRoute())
 		for j, m := range r.GetMatch() {
 			at := index(field+".match", j)
-			b.connectionMistakes(rule, at, m)
+			b.viewerMistakes(rule, at, m)
 			subnets, ok := b.subnets(at+".destinationSubnets", m.GetDestinationSubnets())
 			names, good := b.serverNames(at+".sniHosts", m.GetSniHosts())
 			if ok && good && b.Viewer.applies(rule, m) {

@@ -114,20 +114,6 @@ func (b *Builder) viewerMistakes(rule Rule, field string, m conditions) {
 	}
 }
 
-// connectionMistakes notes conditions on who connects that can never hold, or that listeners do not tell apart yet.
-func (b *Builder) connectionMistakes(rule Rule, field string, m conditions) {
-	b.viewerMistakes(rule, field, m)
-	if len(m.GetSourceLabels()) > 0 {
-		b.problem(
-			mesh.Info,
-			code.NotYet,
-			field+".sourceLabels",
-			"connections are not told apart by their source's labels yet: this match takes none",
-			"",
-		)
-	}
-}
-
 // Sources lists the distinct sourceLabels that a rule's match blocks ask for, in canonical form: what decides who needs routes of its own.
 func Sources(spec *networking.VirtualService) []mesh.Labels {
 	var out []mesh.Labels
@@ -138,6 +124,16 @@ func Sources(spec *networking.VirtualService) []mesh.Labels {
 	})
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// SourcesOfTCP is Sources of match blocks of plain connections alone.
+func SourcesOfTCP(spec *networking.VirtualService) []mesh.Labels {
+	return Sources(&networking.VirtualService{Tcp: spec.GetTcp()})
+}
+
+// SourcesOfTLS is Sources of match blocks of connections that are told by their server name alone.
+func SourcesOfTLS(spec *networking.VirtualService) []mesh.Labels {
+	return Sources(&networking.VirtualService{Tls: spec.GetTls()})
 }
 
 // SourceNamespaces lists the namespaces that a rule's match blocks ask for.

@@ -11,6 +11,7 @@ import (
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	uuidv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/request_id/uuid/v3"
 	detectorsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/tracers/opentelemetry/resource_detectors/v3"
+	samplersv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/tracers/opentelemetry/samplers/v3"
 	tracingv3 "github.com/envoyproxy/go-control-plane/envoy/type/tracing/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/proto"
@@ -34,6 +35,7 @@ type tracing struct {
 	tagsAt   int
 	ids      *wrapperspb.BoolValue
 	ours     bool // tags that name the workload
+	kept     bool // requests go on without the headers of the trace
 }
 
 // spans puts the tracer in; false: there is none.
@@ -65,10 +67,8 @@ func (t *teller) spans(told *listener.Told) bool {
 			if v := e.GetEnableIstioTags(); v != nil {
 				s.ours = v.GetValue()
 			}
-			if e.GetDisableContextPropagation().GetValue() {
-				t.note(level, place("tracing", i, "disableContextPropagation"),
-					"the headers of a trace go on all the same: stock Envoy cannot keep them back",
-					"remove them by VirtualService.http.headers.request.remove where requests leave the mesh")
+			if v := e.GetDisableContextPropagation(); v != nil {
+				s.kept = v.GetValue()
 			}
 		}
 	}
@@ -81,11 +81,14 @@ func (t *teller) spans(told *listener.Told) bool {
 	}
 	out := &hcmv3.HttpConnectionManager_Tracing{
 		ClientSampling: percent(100), OverallSampling: percent(100), RandomSampling: percent(s.sampling),
-		CustomTags: t.tags(s),
+		CustomTags: t.tags(s), NoContextPropagation: s.kept,
 	}
 	name, config, longest := t.tracer(told, s, p)
 	if config == nil {
 		return false
+	}
+	if o, ok := config.(*tracev3.OpenTelemetryConfig); ok && o.GetSampler() != nil {
+		out.RandomSampling = percent(100) // of these the sampler chooses
 	}
 	if longest > 0 {
 		out.MaxPathTagLength = wrapperspb.UInt32(longest)
@@ -128,7 +131,8 @@ func (t *teller) tracer(
 		return "", nil, 0
 	case *meshconfig.MeshConfig_ExtensionProvider_Opentelemetry:
 		if cluster, host, ok := t.cluster(told, s.level, s.field, p.Opentelemetry.GetService(), p.Opentelemetry.GetPort()); ok {
-			return "envoy.tracers.opentelemetry", t.openTelemetry(s, p.Opentelemetry, cluster, host), p.Opentelemetry.GetMaxTagLength()
+			o := p.Opentelemetry
+			return "envoy.tracers.opentelemetry", t.openTelemetry(told, s, o, cluster, host), o.GetMaxTagLength()
 		}
 		return "", nil, 0
 	}
@@ -157,7 +161,7 @@ func zipkin(p *meshconfig.MeshConfig_ExtensionProvider_ZipkinTracingProvider, cl
 }
 
 func (t *teller) openTelemetry(
-	s tracing, p *meshconfig.MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider, cluster, host string,
+	told *listener.Told, s tracing, p *meshconfig.MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider, cluster, host string,
 ) *tracev3.OpenTelemetryConfig {
 	out := &tracev3.OpenTelemetryConfig{ServiceName: unnamed, ResourceDetectors: []*corev3.TypedExtensionConfig{{
 		Name:        "envoy.tracers.opentelemetry.resource_detectors.environment",
@@ -169,9 +173,7 @@ func (t *teller) openTelemetry(
 			TypedConfig: envoy.Any(&detectorsv3.DynatraceResourceDetectorConfig{}),
 		})
 	}
-	if p.GetDynatraceSampler() != nil {
-		t.note(s.level, s.field, "the provider's dynatraceSampler has no effect: spans are chosen by randomSamplingPercentage", "")
-	}
+	out.Sampler = t.sampler(told, s, p, cluster, host)
 	if h := p.GetHttp(); h != nil {
 		out.HttpService = httpService(cluster, host, h.GetPath(), h.GetTimeout(), h.GetHeaders())
 		return out
@@ -184,6 +186,42 @@ func (t *teller) openTelemetry(
 		}
 	}
 	return out
+}
+
+// samplesAt is where Dynatrace answers how many spans it wants, unless the provider names another path.
+const samplesAt = "/api/v2/samplingConfiguration"
+
+// sampler is who chooses spans in place of randomSamplingPercentage; nil: nobody does. It asks a service of its own how many are wanted,
+// or the one that spans are sent to over HTTP (OpenTelemetryTracingProvider.DynatraceSampler.http_service).
+func (t *teller) sampler(
+	told *listener.Told, s tracing, p *meshconfig.MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider, cluster, host string,
+) *corev3.TypedExtensionConfig {
+	d := p.GetDynatraceSampler()
+	if d == nil {
+		return nil
+	}
+	var ask *corev3.HttpService
+	switch api, own := d.GetHttpService(), p.GetHttp(); {
+	case api != nil:
+		cluster, host, ok := t.cluster(told, s.level, s.field, api.GetService(), api.GetPort())
+		if !ok {
+			return nil
+		}
+		h := api.GetHttp()
+		ask = httpService(cluster, host, cmp.Or(h.GetPath(), samplesAt), h.GetTimeout(), h.GetHeaders())
+	case own != nil:
+		ask = httpService(cluster, host, samplesAt, own.GetTimeout(), own.GetHeaders())
+	default:
+		t.note(s.level, s.field, "the provider's dynatraceSampler has nobody to ask: spans are chosen by randomSamplingPercentage",
+			"give it an httpService, or the provider http")
+		return nil
+	}
+	return &corev3.TypedExtensionConfig{
+		Name: "envoy.tracers.opentelemetry.samplers.dynatrace",
+		TypedConfig: envoy.Any(&samplersv3.DynatraceSamplerConfig{
+			Tenant: d.GetTenant(), ClusterId: d.GetClusterId(), RootSpansPerMinute: d.GetRootSpansPerMinute(), HttpService: ask,
+		}),
+	}
 }
 
 func httpService(

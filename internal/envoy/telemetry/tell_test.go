@@ -9,7 +9,9 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	telemetryv1alpha1 "istio.io/api/telemetry/v1alpha1"
 
+	tracev3 "github.com/envoyproxy/go-control-plane/envoy/config/trace/v3"
 	celv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/filters/cel/v3"
+	samplersv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/tracers/opentelemetry/samplers/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"sigs.k8s.io/yaml"
@@ -31,6 +33,9 @@ extensionProviders:
 - {name: datadog, datadog: {service: datadog.test, port: 8126}}
 - {name: sky, skywalking: {service: sky.test, port: 11800, accessToken: t}}
 - {name: lost, zipkin: {service: nowhere.test, port: 9411}}
+- {name: dyna, opentelemetry: {service: otel.test, port: 4317, dynatraceSampler: {tenant: a, clusterId: 1}}}
+- {name: dyna-http, opentelemetry: {service: otel.test, port: 4317, http: {path: /v1/traces, headers: [{name: k, value: v}]}, dynatraceSampler: {tenant: a, clusterId: 1}}}
+- {name: dyna-lost, opentelemetry: {service: otel.test, port: 4317, dynatraceSampler: {tenant: a, clusterId: 1, httpService: {service: nowhere.test, port: 9411, http: {path: /}}}}}
 - {name: old, lightstep: {service: x, port: 1}}
 `
 
@@ -77,6 +82,20 @@ func TestPrecedence(t *testing.T) {
 				"accessLogging: [{providers: [{name: als}]}]",
 			},
 			sends: "http_grpc>requests | - | all", serves: "http_grpc>requests | - | all",
+		},
+		{
+			because: "Tracing.disableContextPropagation: no headers of traces, which says nothing of spans; the innermost counts",
+			levels: []string{
+				"tracing: [{providers: [{name: zipkin}], disableContextPropagation: true}]",
+				"tracing: [{match: {mode: SERVER}, disableContextPropagation: false}]",
+			},
+			sends: "- | zipkin 1% alone | all", serves: "- | zipkin 1% | all",
+		},
+		{
+			because: "DynatraceSampler.http_service: without it the exporter's is asked, in place of randomSamplingPercentage",
+			levels:  []string{"tracing: [{providers: [{name: dyna-http}], randomSamplingPercentage: 5}]"},
+			sends:   "- | opentelemetry 100% by a at outbound|4317||otel.test otel.test/api/v2/samplingConfiguration | all",
+			serves:  "- | opentelemetry 100% by a at outbound|4317||otel.test otel.test/api/v2/samplingConfiguration | all",
 		},
 		{
 			because: "AccessLogging.disabled: no access logs for the specified providers",
@@ -154,8 +173,10 @@ func TestNotes(t *testing.T) {
 			"stock Envoy has no all, exists"},
 		{"tracing: [{providers: [{name: lost}]}]", "- | - | all", "0 spec.tracing[0].providers: no service nowhere.test with port 9411"},
 		{"tracing: [{providers: [{name: old}]}]", "- | - | all", `provider "old" takes no spans`},
-		{"tracing: [{providers: [{name: datadog}], disableContextPropagation: true}]", "- | datadog 1% | all",
-			"spec.tracing[0].disableContextPropagation"},
+		{"tracing: [{providers: [{name: dyna}]}]", "- | opentelemetry 1% | all",
+			"0 spec.tracing[0].providers: the provider's dynatraceSampler has nobody to ask"},
+		{"tracing: [{providers: [{name: dyna-lost}]}]", "- | opentelemetry 1% | all",
+			"0 spec.tracing[0].providers: no service nowhere.test with port 9411"},
 		{"tracing: [{providers: [{name: sky}]}]", "- | skywalking 1% | all", ""},
 		{"metrics: [{overrides: [{match: {metric: GRPC_REQUEST_MESSAGES}, disabled: true}]}]", "- | - | all",
 			"metric GRPC_REQUEST_MESSAGES is not counted"},
@@ -237,6 +258,15 @@ func spans(a listener.AccessLog) string {
 	}
 	name := a.Told.Tracing.GetProvider().GetName()
 	s := fmt.Sprintf("%s %v%%", name[strings.LastIndexByte(name, '.')+1:], a.Told.Tracing.GetRandomSampling().GetValue())
+	if a.Told.Tracing.GetNoContextPropagation() {
+		s += " alone"
+	}
+	if o := (&tracev3.OpenTelemetryConfig{}); a.Told.Tracing.GetProvider().GetTypedConfig().UnmarshalTo(o) == nil && o.GetSampler() != nil {
+		d := &samplersv3.DynatraceSamplerConfig{}
+		_ = o.GetSampler().GetTypedConfig().UnmarshalTo(d)
+		at := d.GetHttpService().GetHttpUri()
+		s += fmt.Sprintf(" by %s at %s %s", d.GetTenant(), at.GetCluster(), at.GetUri())
+	}
 	for _, tag := range a.Told.Tracing.GetCustomTags() {
 		if !strings.HasPrefix(tag.GetTag(), "istio.") {
 			s += " " + tag.GetTag()

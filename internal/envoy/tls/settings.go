@@ -1,6 +1,8 @@
 package tls
 
 import (
+	"slices"
+
 	networking "istio.io/api/networking/v1alpha3"
 )
 
@@ -38,6 +40,36 @@ func AuthorityFile(s *networking.ServerTLSSettings) string {
 		}
 	}
 	return s.GetCaCertificates()
+}
+
+// Authority is the credential that holds whom a server believes: one of its own, or the one with the certificate
+// (ServerTLSSettings.ca_cert_credential_name); empty: it believes whom a file names, or does not ask.
+func Authority(s *networking.ServerTLSSettings) string {
+	switch names := Credentials(s); {
+	case !Asks(s):
+		return ""
+	case s.GetCaCertCredentialName() != "":
+		return s.GetCaCertCredentialName()
+	case len(names) > 0:
+		return names[0]
+	}
+	return ""
+}
+
+// Files lists every file that a server's settings name and its proxy has to read, sorted and each once.
+func Files(s *networking.ServerTLSSettings) []string {
+	var out []string
+	if Authority(s) == "" {
+		out = append(out, AuthorityFile(s), s.GetCaCrl())
+	}
+	if len(Credentials(s)) == 0 {
+		for _, p := range Certificates(s) {
+			out = append(out, p.Certificate, p.Key)
+		}
+	}
+	out = slices.DeleteFunc(out, func(f string) bool { return f == "" })
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // Terminating translates ServerTLSSettings of a server that ends TLS. believed is the credential that holds its clients'

@@ -1,0 +1,93 @@
+package listener
+
+import (
+	"cmp"
+	"slices"
+
+	"fairway/internal/compile/demand"
+	"fairway/internal/envoy"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// This file tells sidecars apart by their labels, where a rule for connections asks for those (sourceLabels). Such a proxy sees, on a
+// shelf above all others of its listeners, those that are otherwise to it.
+
+// declareSourceViews declares the views of proxies that have labels which some rule asks for: of their topmost layer.
+func (t *Tables) declareSourceViews(proxies *demand.Tables) {
+	t.sourceViews = demand.DeclareViews(proxies, "sources' listener views", compareVariant, layerOf, func(p demand.Placement) []Variant {
+		if p.Sources == "" {
+			return nil
+		}
+		all := variants(p, p.Cluster)
+		if len(all) == 0 {
+			return nil
+		}
+		v := all[len(all)-1]
+		v.Sources = p.Sources
+		return []Variant{v}
+	})
+	t.bySources = table.Group(t.sourceViews.Table, "sources' listener views/labels", cmp.Compare[mesh.Labels],
+		func(v Variant, _ struct{}) []mesh.Labels { return []mesh.Labels{v.Sources} }).Broad()
+}
+
+// anybody is the variant that proxies with whatever labels see first.
+func (v Variant) anybody() Variant {
+	v.Sources = ""
+	return v
+}
+
+// overAnybody is the shelf that lies over one of the layer, for proxies with the variant's labels; false: none does.
+func (v Variant) overAnybody(below mesh.Shelf) (mesh.Shelf, bool) {
+	return v.shelf(), below == v.anybody().shelf()
+}
+
+// to is the claim as proxies with the labels have it.
+func (e Entry) to(sources mesh.Labels) Entry {
+	for _, s := range e.Sourced {
+		if s.Sources == sources {
+			own := *e.Claim
+			own.Chains = s.Chains
+			e.Claim = &own
+		}
+	}
+	return e
+}
+
+// sources lists the labels of proxies to whom a slot may be another one than to others.
+func (c *Contest) sources() []mesh.Labels {
+	var out []mesh.Labels
+	for _, e := range c.Connections {
+		for _, s := range e.Sourced {
+			out = append(out, s.Sources)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// toSources builds a slot's listener for proxies to whom it is another one than to others, for their labels. What everybody claims is
+// also built for namespaces that claim nothing there themselves.
+func (t *Tables) toSources(
+	r *table.Reader, s Slot, whole *Contest, set settings, n *notes, emit func(mesh.ResourceKey, *envoy.Encoded),
+) {
+	for _, labels := range whole.sources() {
+		views, _ := table.Get(r, t.bySources, labels)
+		for v := range views.All() {
+			if v.Layer != s.Layer && !t.onlyPublic(r, s, v.Layer) {
+				continue
+			}
+			set := set.of(v)
+			b := build(s, whole, v, set)
+			n.add(b)
+			if b.encoded != nil && !envoy.Same(b.encoded, build(s, whole, v.anybody(), set).encoded) {
+				emit(mesh.ResourceKey{Shelf: v.shelf(), Name: b.out.Name}, b.encoded)
+			}
+		}
+	}
+}
+
+// onlyPublic says whether a layer sees a slot as everybody does, because nothing of its own claims it.
+func (t *Tables) onlyPublic(r *table.Reader, s Slot, l mesh.Layer) bool {
+	return s.Layer == mesh.Public && l.Kind == mesh.NamespaceLayer && !table.Has(r, t.Slots, Slot{l, s.Bind, s.Port})
+}
