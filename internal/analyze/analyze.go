@@ -65,7 +65,7 @@ func Run(ctx context.Context, o Options) ([]mesh.Problem, error) {
 		read: newReader(decoder, translate.For(cluster, domain), o.Namespace, o.RootNamespace),
 		held: map[config.Key]bool{},
 	}
-	a.read.alone = o.Cluster == nil
+	a.read.alone, a.read.revision = o.Cluster == nil, o.Revision
 	a.set = shards.New(a.graph.In, nil)
 	texts, unread := read(o.Paths, o.Recursive, o.Stdin)
 	if err := a.files(texts); err != nil {
@@ -77,6 +77,7 @@ func Run(ctx context.Context, o Options) ([]mesh.Problem, error) {
 			return nil, errors.Join(unread, err)
 		}
 		defer live.end()
+		unread = errors.Join(unread, a.look(ctx))
 	}
 	problems, err := a.problems(ctx, live)
 	problems, refused := withheld(problems)
@@ -190,6 +191,7 @@ func (a *analysis) problems(ctx context.Context, live *live) ([]mesh.Problem, er
 			out = append(out, p)
 		}
 	}
+	out = append(out, a.together()...)
 	for i := range out {
 		out[i] = a.read.placed(out[i])
 	}

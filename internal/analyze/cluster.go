@@ -3,6 +3,7 @@ package analyze
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -65,6 +66,17 @@ func (a *analysis) follow(ctx context.Context) (*live, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// look reads of the cluster what no control plane reads.
+func (a *analysis) look(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, cmp.Or(a.o.Within, halfMinute))
+	defer stop()
+	held := func(kind, namespace, name string) bool {
+		_, has := a.read.at[what{kind, namespace, name}]
+		return has
+	}
+	return errors.Join(a.read.inventory.look(ctx, a.o, held), a.read.inventory.remoteSecrets(ctx, a.o))
 }
 
 func (l *live) end() {

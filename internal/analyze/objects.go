@@ -29,6 +29,7 @@ type reader struct {
 	registry  translate.Registry
 	namespace string // of objects that name none
 	root      string // where the mesh configuration is
+	revision  string // of the control plane; empty: any
 	alone     bool   // there is no cluster to know of pods that files do not tell of
 
 	at       map[what]config.Document // where objects are written that are no rows of their own
@@ -39,12 +40,14 @@ type reader struct {
 	slices   []*discoveryv1.EndpointSlice
 	pods     []*corev1.Pod
 	known    bool // some of them were read, not supposed
+
+	inventory *inventory
 }
 
 func newReader(d *config.Decoder, registry translate.Registry, namespace, root string) *reader {
 	return &reader{
 		decoder: d, registry: registry, namespace: namespace, root: root,
-		at: map[what]config.Document{}, sliced: map[what]bool{},
+		at: map[what]config.Document{}, sliced: map[what]bool{}, inventory: newInventory(),
 	}
 }
 
@@ -59,8 +62,14 @@ func (r *reader) file(t text) (source.Rows, []mesh.Problem) {
 
 func (r *reader) document(doc config.Document) {
 	if tree, bad := doc.Tree(); bad == nil {
-		if object, ok := tree.(map[string]any); ok && r.own(doc, object) {
+		object, ok := tree.(map[string]any)
+		if ok && r.own(doc, object) {
 			return
+		}
+		if ok && object["kind"] == string(config.Secret) {
+			if s, err := typed[corev1.Secret](object); err == nil {
+				r.inventory.secretOfClusters(s)
+			}
 		}
 	}
 	object, problems := r.decoder.Decode(doc)
@@ -95,14 +104,20 @@ func (r *reader) own(doc config.Document, tree map[string]any) bool {
 // readers are what objects are read by, by API group and kind.
 func (r *reader) readers() map[string]func(config.Document, map[string]any) {
 	type parse = func(tree map[string]any) (*metav1.ObjectMeta, *corev1.PodTemplateSpec, error)
-	template := func(read parse) func(config.Document, map[string]any) {
+	below := func(at string, read parse) func(config.Document, map[string]any) {
 		return func(doc config.Document, tree map[string]any) {
-			meta, pod, err := read(tree)
-			if r.is(doc, tree, meta, err) && pod != nil {
-				r.pod(meta.Name, meta.Namespace, &pod.ObjectMeta, &pod.Spec, "")
+			meta, template, err := read(tree)
+			if !r.is(doc, tree, meta, err) || template == nil {
+				return
 			}
+			kind, _ := tree["kind"].(string)
+			ref := mesh.ObjectRef{Kind: kind, Namespace: meta.Namespace, Name: meta.Name}
+			made := r.pod(meta.Name, meta.Namespace, &template.ObjectMeta, &template.Spec, "")
+			r.inventory.pods = append(r.inventory.pods, pod{ref: ref, at: at, Pod: made})
+			r.inventory.owners = append(r.inventory.owners, owner{ref, meta.Annotations})
 		}
 	}
+	template := func(read parse) func(config.Document, map[string]any) { return below("spec.template.", read) }
 	return map[string]func(config.Document, map[string]any){
 		"/Service": func(doc config.Document, tree map[string]any) {
 			s, err := typed[corev1.Service](tree)
@@ -116,6 +131,7 @@ func (r *reader) readers() map[string]func(config.Document, map[string]any) {
 				r.rows.Slices = append(r.rows.Slices, slice)
 			}
 			r.services = append(r.services, s)
+			r.inventory.services = append(r.inventory.services, s)
 		},
 		"discovery.k8s.io/EndpointSlice": func(doc config.Document, tree map[string]any) {
 			s, err := typed[discoveryv1.EndpointSlice](tree)
@@ -130,6 +146,7 @@ func (r *reader) readers() map[string]func(config.Document, map[string]any) {
 				row, problems := r.registry.Namespace(n)
 				r.tell(problems)
 				r.rows.Namespaces = append(r.rows.Namespaces, row)
+				r.inventory.namespaces[n.Name] = n
 			}
 		},
 		"/Node": func(doc config.Document, tree map[string]any) {
@@ -144,7 +161,9 @@ func (r *reader) readers() map[string]func(config.Document, map[string]any) {
 		"/Pod": func(doc config.Document, tree map[string]any) {
 			p, err := typed[corev1.Pod](tree)
 			if r.is(doc, tree, &p.ObjectMeta, err) && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
-				r.pod(p.Name, p.Namespace, &p.ObjectMeta, &p.Spec, p.Status.PodIP)
+				made := r.pod(p.Name, p.Namespace, &p.ObjectMeta, &p.Spec, p.Status.PodIP)
+				ref := mesh.ObjectRef{Kind: "Pod", Namespace: p.Namespace, Name: p.Name}
+				r.inventory.pods = append(r.inventory.pods, pod{ref: ref, Pod: made})
 			}
 		},
 		"apps/Deployment": template(func(tree map[string]any) (*metav1.ObjectMeta, *corev1.PodTemplateSpec, error) {
@@ -171,7 +190,7 @@ func (r *reader) readers() map[string]func(config.Document, map[string]any) {
 			o, err := typed[batchv1.Job](tree)
 			return &o.ObjectMeta, &o.Spec.Template, err
 		}),
-		"batch/CronJob": template(func(tree map[string]any) (*metav1.ObjectMeta, *corev1.PodTemplateSpec, error) {
+		"batch/CronJob": below("spec.jobTemplate.spec.template.", func(tree map[string]any) (*metav1.ObjectMeta, *corev1.PodTemplateSpec, error) {
 			o, err := typed[batchv1.CronJob](tree)
 			return &o.ObjectMeta, &o.Spec.JobTemplate.Spec.Template, err
 		}),
@@ -231,9 +250,13 @@ func (r *reader) placed(p mesh.Problem) mesh.Problem {
 	return p
 }
 
-// configMap reads the one that holds the mesh configuration and the mesh's networks.
+// configMap reads the one that holds the mesh configuration and the mesh's networks, and that of injection.
 func (r *reader) configMap(doc config.Document, tree map[string]any) {
 	o, err := typed[corev1.ConfigMap](tree)
+	if o.Name == injectorMap(r.revision) && cmp.Or(o.Namespace, r.namespace) == r.root && r.is(doc, tree, &o.ObjectMeta, err) {
+		r.inventory.injector = o.Data
+		return
+	}
 	if o.Name != "istio" || cmp.Or(o.Namespace, r.namespace) != r.root || !r.is(doc, tree, &o.ObjectMeta, err) {
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"fairway/internal/config"
+	"fairway/internal/inject"
 	"fairway/internal/mesh"
 	"fairway/internal/source"
 )
@@ -24,17 +25,45 @@ const mostAddresses = 131_070
 
 // pod keeps a pod, or what a template makes, as one that runs and is ready. One that uses its machine's network has no sidecar, and
 // serves all the same.
-func (r *reader) pod(name, namespace string, meta *metav1.ObjectMeta, spec *corev1.PodSpec, address string) {
+func (r *reader) pod(name, namespace string, meta *metav1.ObjectMeta, spec *corev1.PodSpec, address string) *corev1.Pod {
 	if address == "" && len(r.pods) < mostAddresses {
 		address = nth(len(r.pods))
 	}
-	r.pods = append(r.pods, &corev1.Pod{
+	made := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: meta.Labels, Annotations: meta.Annotations},
 		Spec:       *spec,
 		Status: corev1.PodStatus{
 			PodIP: address, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 		},
+	}
+	r.pods = append(r.pods, made)
+	return made
+}
+
+// tlsMode is the label by which injection says of a pod that its proxy takes mutual TLS.
+const tlsMode = "security.istio.io/tlsMode"
+
+// injected gives pods the label that those have which get a proxy.
+func (r *reader) injected() {
+	by, err := inject.New(inject.Settings{
+		System: r.root, Revision: r.revision, Tags: r.inventory.revisions(),
+		Config: inject.Text{Text: []byte(r.inventory.injector["config"])}, Values: inject.Text{Text: []byte(r.inventory.injector["values"])},
 	})
+	if err != nil {
+		return // said where injection is looked at
+	}
+	for _, p := range r.pods {
+		var labels map[string]string
+		if n := r.inventory.namespaces[p.Namespace]; n != nil {
+			labels = orEmpty(n.Labels)
+		}
+		_, said := p.Labels[tlsMode]
+		has := slices.ContainsFunc(p.Spec.Containers, isProxy) || slices.ContainsFunc(p.Spec.InitContainers, isProxy)
+		if !said && (has || by.Decide(p, p.Namespace, labels).Inject) {
+			p.Labels = maps.Clone(orEmpty(p.Labels))
+			p.Labels[tlsMode] = "istio"
+		}
+	}
 }
 
 // nth is one address of the range.
@@ -74,6 +103,7 @@ func (r *reader) serving(objects []*config.Object) (rows source.Rows) {
 			rows.Slices = append(rows.Slices, row)
 		}
 	}
+	r.injected()
 	for _, p := range r.pods {
 		if row, problems, runs := r.registry.Workload(p); runs {
 			r.tell(problems)

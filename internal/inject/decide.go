@@ -65,6 +65,14 @@ func podWord(pod *corev1.Pod) (word, string) {
 	return said(value, there), fmt.Sprintf("the pod's annotation %s: %s", annotation.SidecarInject.Name, quoted(value))
 }
 
+// ClusterNamespace says whether a namespace is Kubernetes' own: none of its pods is injected.
+func ClusterNamespace(name string) bool { return slices.Contains(clusterNamespaces(), name) }
+
+// Decide judges a pod as Inject does, and changes nothing. The labels of the namespace are as Request's.
+func (i *Injector) Decide(pod *corev1.Pod, namespace string, labels map[string]string) Verdict {
+	return i.decide(pod, Request{Namespace: namespace, NamespaceLabels: labels})
+}
+
 // decide follows Istio's rules of precedence. A namespace of which no labels are known was judged by whoever asks: the API
 // server, by the webhook's selectors, or somebody at a command line.
 func (i *Injector) decide(pod *corev1.Pod, r Request) Verdict {

@@ -92,6 +92,7 @@ func Declare[N Need, V any, P Passed](
 			declareNearLoads("near provider loads", byMesh, t.ProviderTargets, b))),
 	}
 	declareChecks(in.DestinationRules, reg, sc.FullHost)
+	declareMismatches(in.DestinationRules, reg, peers, sc.FullHost)
 	return t
 }
 

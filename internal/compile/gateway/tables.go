@@ -82,6 +82,7 @@ func Declare(
 	t.declareClusters(in.VirtualServices)
 	t.declareChecks(in.Gateways)
 	t.declareShared(in.Gateways)
+	t.declareUnverified(in.VirtualServices)
 	t.Parts = t.parts()
 	return t
 }

@@ -41,6 +41,9 @@ func (t *Tables) declareInbound(workloads *inbound.Tables, policies *policy.Tabl
 			if port, ok := notHTTP(in); ok {
 				policies.NoteOfRequests(r, in.Policies, port)
 			}
+			if inTheClear(in) {
+				policies.NoteUnproved(r, in.Policies)
+			}
 			put := func(l listener.Listener, needs []string) {
 				e := envoy.Encode(listener.Build(l))
 				for _, need := range b.filters.Needs {
@@ -89,6 +92,13 @@ func notHTTP(in *inbound.Workload) (uint32, bool) {
 		}
 	}
 	return 0, false
+}
+
+// inTheClear says whether no port of a workload takes TLS of any kind.
+func inTheClear(in *inbound.Workload) bool {
+	return in.MTLS == mesh.Disabled && !in.Closed && !slices.ContainsFunc(in.Ports, func(p inbound.Port) bool {
+		return p.MTLS != mesh.Disabled || p.Closed || p.EndsTLS()
+	})
 }
 
 // in is to for connections that policies of the workload have to let through.

@@ -61,6 +61,7 @@ func (t *Tables) compiled(r *table.Reader, s Set) (out []*authorization.Compiled
 
 // authorize adds the filters of a set's AuthorizationPolicies.
 func (t *Tables) authorize(r *table.Reader, s Set, to *Filters) {
+	t.noteTokens(r, s)
 	list := t.compiled(r, s)
 	ask, cluster := t.authorizer(r, s)
 	if cluster != (mesh.ClusterKey{}) {

@@ -24,6 +24,7 @@ type Tables struct {
 	indexes []*selects.Index[struct{}] // one a kind
 	// authorizations is what proxies make of each AuthorizationPolicy.
 	authorizations *table.Table[config.Key, *authorization.Compiled]
+	unproved       *table.Table[config.Key, unproved]
 	// verifications is what they make of each RequestAuthentication.
 	verifications *table.Table[config.Key, *verification]
 
@@ -42,6 +43,7 @@ func Declare(in *input.Tables, who *vouch.Tables, reg *registry.Tables) *Tables 
 	t := &Tables{in: in, reg: reg}
 	t.declareAuthentications(who)
 	t.declareAuthorizations()
+	t.declareUnproved()
 	return t
 }
 

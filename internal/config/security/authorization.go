@@ -3,6 +3,7 @@ package security
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -91,6 +92,7 @@ func checkCondition(c *rule.Check, at *report.Path, w *securityv1beta1.Condition
 	if len(w.Values)+len(w.NotValues) == 0 {
 		c.Fail(*at, code.Missing, fmt.Sprintf("condition %s has no values", w.Key), "add values or notValues")
 	}
+	checkExcluded(c, at, words{"values", w.Values}, words{"notValues", w.NotValues})
 	for _, list := range []words{{"values", w.Values}, {"notValues", w.NotValues}} {
 		switch w.Key {
 		case "source.ip", "remote.ip", "destination.ip":
@@ -107,6 +109,15 @@ func checkCondition(c *rule.Check, at *report.Path, w *securityv1beta1.Condition
 type words struct {
 	name string
 	list []string
+}
+
+// checkExcluded: of values of which one must match not all may be among those of which none may.
+func checkExcluded(c *rule.Check, at *report.Path, one, none words) {
+	excluded := func(value string) bool { return slices.Contains(none.list, value) || slices.Contains(none.list, "*") }
+	if len(one.list) > 0 && !slices.ContainsFunc(one.list, func(v string) bool { return !excluded(v) }) {
+		c.Warn(at.Key(one.name), code.NeverHolds, "every one of "+one.name+" stands in "+none.name+" too: nothing has one and not the other",
+			"leave out of "+none.name+" what is to match")
+	}
 }
 
 func checkAuthSource(c *rule.Check, at *report.Path, s *securityv1beta1.Source) {
@@ -130,6 +141,17 @@ func checkAuthSource(c *rule.Check, at *report.Path, s *securityv1beta1.Source) 
 	} {
 		notEmpty(c, at, l.name, l.list)
 		count += len(l.list)
+	}
+	for _, l := range [][2]words{
+		{{"ipBlocks", s.IpBlocks}, {"notIpBlocks", s.NotIpBlocks}},
+		{{"remoteIpBlocks", s.RemoteIpBlocks}, {"notRemoteIpBlocks", s.NotRemoteIpBlocks}},
+		{{"principals", s.Principals}, {"notPrincipals", s.NotPrincipals}},
+		{{"requestPrincipals", s.RequestPrincipals}, {"notRequestPrincipals", s.NotRequestPrincipals}},
+		{{"namespaces", s.Namespaces}, {"notNamespaces", s.NotNamespaces}},
+		{{"serviceAccounts", s.ServiceAccounts}, {"notServiceAccounts", s.NotServiceAccounts}},
+		{{"trustDomains", s.TrustDomains}, {"notTrustDomains", s.NotTrustDomains}},
+	} {
+		checkExcluded(c, at, l[0], l[1])
 	}
 	if count == 0 {
 		c.Fail(*at, code.Missing, "the source says nothing", "name principals, namespaces or others, or leave `from` out")
@@ -155,6 +177,12 @@ func checkAuthOperation(c *rule.Check, at *report.Path, o *securityv1beta1.Opera
 	} {
 		notEmpty(c, at, l.name, l.list)
 		count += len(l.list)
+	}
+	for _, l := range [][2]words{
+		{{"ports", o.Ports}, {"notPorts", o.NotPorts}}, {{"paths", o.Paths}, {"notPaths", o.NotPaths}},
+		{{"hosts", o.Hosts}, {"notHosts", o.NotHosts}}, {{"methods", o.Methods}, {"notMethods", o.NotMethods}},
+	} {
+		checkExcluded(c, at, l[0], l[1])
 	}
 	if count == 0 {
 		c.Fail(*at, code.Missing, "the operation says nothing", "name hosts, ports, methods or paths, or leave `to` out")

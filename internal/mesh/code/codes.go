@@ -53,6 +53,8 @@ const (
 	BadNumber = "BadNumber"
 	// BadTelemetry: something that a Telemetry, or the mesh's defaultProviders, say is not told.
 	BadTelemetry = "BadTelemetry"
+	// NoProvider: something is to be told, and neither the Telemetry nor the mesh names to whom.
+	NoProvider = "NoProvider"
 	// BadPatch: a patch cannot be read, or makes what Envoy would refuse: what was there without it goes on serving.
 	BadPatch = "BadPatch"
 	// BadPercent: a percentage is below 0 or above 100.
@@ -117,6 +119,8 @@ const (
 	HostTaken = "HostTaken"
 	// LocalAddress: the address means each proxy's own machine, so proxies of other namespaces are not sent it.
 	LocalAddress = "LocalAddress"
+	// NoAddress: connections to a port without HTTP or TLS cannot be told by the service's address, as it has none.
+	NoAddress = "NoAddress"
 	// NameTaken: a short name means a host of that very name, not the service that it is short for.
 	NameTaken = "NameTaken"
 	// NoAddressLeft: the range for automatic addresses is full.
@@ -137,6 +141,8 @@ const (
 	ReservedPort = "ReservedPort"
 	// SameHost: an older object declares the host too and goes first; endpoints and further ports are taken of this one.
 	SameHost = "SameHost"
+	// ServicesDiffer: Services that lead to one port of a workload each say something else of it.
+	ServicesDiffer = "ServicesDiffer"
 	// UnknownHost: there is no such service, or none that the object's namespace sees.
 	UnknownHost = "UnknownHost"
 	// UnknownPort: the service has no such port.
@@ -146,6 +152,8 @@ const (
 	ClientFirst = "ClientFirst"
 	// UnknownProtocol: the protocol's name is not known.
 	UnknownProtocol = "UnknownProtocol"
+	// UnknownRegistry: a network is said to have the endpoints of a cluster that is not known.
+	UnknownRegistry = "UnknownRegistry"
 )
 
 // Routes.
@@ -222,12 +230,18 @@ const (
 	BadGateway = "BadGateway"
 	// HostNotServed: no server of the Gateway serves the rule's host to its namespace.
 	HostNotServed = "HostNotServed"
+	// NoClaims: a route asks for a token's claims at gateways where nobody verifies tokens.
+	NoClaims = "NoClaims"
 	// NoMatch: a patch of an EnvoyFilter matches nothing that the proxies are sent that it is for.
 	NoMatch = "NoMatch"
 	// NoWorkload: no workload that is known has the labels that the object selects.
 	NoWorkload = "NoWorkload"
+	// NotExported: no workload is known in the namespaces that the object is exported to.
+	NotExported = "NotExported"
 	// NoRouter: no connected gateway proxy has the labels that the Gateway selects.
 	NoRouter = "NoRouter"
+	// NotOnService: no Service of the gateway's proxies leads to a port that they are to serve.
+	NotOnService = "NotOnService"
 	// SharedCertificate: several Gateways show one certificate for other hosts.
 	SharedCertificate = "SharedCertificate"
 	// ServerNameConflict: an older server of the port has the TLS server name.
@@ -246,10 +260,14 @@ const (
 	EmptySubset = "EmptySubset"
 	// GatewaysOnly: the setting holds for gateways, and for sidecars that a workloadSelector picks.
 	GatewaysOnly = "GatewaysOnly"
+	// SidecarsOnly: routes hold for sidecars, and gateways send requests to the host without them.
+	SidecarsOnly = "SidecarsOnly"
 	// HashWithoutEndpoints: connections go where clients send them, so there is nothing to balance by hash.
 	HashWithoutEndpoints = "HashWithoutEndpoints"
 	// HashWithoutHTTP: the port carries no HTTP that proxies can read, so there is nothing to hash.
 	HashWithoutHTTP = "HashWithoutHTTP"
+	// MTLSMismatch: a DestinationRule has clients speak what the servers do not take.
+	MTLSMismatch = "MTLSMismatch"
 	// NotVerified: server names are verified by the system's trust store, as no authority is named.
 	NotVerified = "NotVerified"
 	// RingTooLarge: a hash ring is larger than proxies take: it has as many places as they take.
@@ -296,6 +314,8 @@ const (
 	LabelsNotVouched = "LabelsNotVouched"
 	// MissingSecret: a Secret that is named is not there, or cannot be used: what needs it is not served.
 	MissingSecret = "MissingSecret"
+	// NeverHolds: a rule of a policy can match nothing: what it asks for no request has.
+	NeverHolds = "NeverHolds"
 	// NoAuthorizer: nobody can be asked about what a policy of action CUSTOM matches: all of it is denied.
 	NoAuthorizer = "NoAuthorizer"
 	// NoCertificate: a server needs a certificate file that is not named: it is not served.
@@ -324,6 +344,24 @@ const (
 	UnreadableFile = "UnreadableFile"
 	// WeakKey: Envoy refuses keys of this type or size.
 	WeakKey = "WeakKey"
+)
+
+// Workloads, injection and annotations.
+const (
+	// AutoImage: a pod leaves the proxy's image to injection, and is not injected.
+	AutoImage = "AutoImage"
+	// BadAnnotation: an annotation has a value by which no pod can be injected.
+	BadAnnotation = "BadAnnotation"
+	// MisplacedAnnotation: an annotation stands on a kind of object on which it means nothing.
+	MisplacedAnnotation = "MisplacedAnnotation"
+	// NoProxy: a pod was to be injected and runs without a proxy.
+	NoProxy = "NoProxy"
+	// NotInjected: no pod of a namespace gets a proxy.
+	NotInjected = "NotInjected"
+	// ReservedUser: a container runs as the proxy's user, so that what it sends passes the proxy by.
+	ReservedUser = "ReservedUser"
+	// UnknownAnnotation: an annotation has a name of Istio's and means nothing.
+	UnknownAnnotation = "UnknownAnnotation"
 )
 
 // The control plane's own.

@@ -1,0 +1,126 @@
+package analyze
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"istio.io/api/annotation"
+
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/printable"
+	"fairway/internal/spelling"
+)
+
+// annotations notes annotations with names of Istio's that do nothing where they stand.
+func (w *world) annotations() {
+	known := map[string]*annotation.Instance{}
+	for _, a := range annotation.AllResourceAnnotations() {
+		known[a.Name] = a
+	}
+	names := slices.Sorted(maps.Keys(known))
+	look := func(ref mesh.ObjectRef, kind, at, elsewhere string, of map[string]string) {
+		for _, name := range slices.Sorted(maps.Keys(of)) {
+			if p, wrong := annotated(known, names, name, kind, elsewhere); wrong {
+				p.Object, p.Field = ref, at+"metadata.annotations["+printable.Text(name, printable.Short)+"]"
+				w.note(p)
+			}
+		}
+	}
+	for _, p := range w.pods {
+		look(p.ref, "Pod", p.at, "", p.Annotations)
+	}
+	for _, o := range w.owners {
+		look(o.ref, o.ref.Kind, "", "write it under spec.template.metadata.annotations", o.annotations)
+	}
+	for _, s := range w.services {
+		look(serviceRef(s), "Service", "", "", s.Annotations)
+	}
+	for name, n := range w.namespaces {
+		look(mesh.ObjectRef{Kind: "Namespace", Name: name}, "Namespace", "", "", n.Annotations)
+	}
+	for _, o := range w.objects {
+		look(o.Ref, string(o.Kind), "", "", o.Annotations)
+	}
+}
+
+// annotated says what is wrong with an annotation on an object of a kind; false: nothing, or it is not Istio's. elsewhere says where
+// one for pods belongs that stands on what makes them.
+func annotated(known map[string]*annotation.Instance, names []string, name, kind, elsewhere string) (mesh.Problem, bool) {
+	a := known[name]
+	switch {
+	case a == nil && !ofIstio(name):
+		return mesh.Problem{}, false
+	case a == nil:
+		fix := "leave it out"
+		if near := nearest(name, names); near != "" {
+			fix = "did you mean " + near + "?"
+		}
+		return mesh.Problem{
+			Code: code.UnknownAnnotation, Severity: mesh.Warning, Fix: fix,
+			Message: "there is no such annotation of Istio's: it does nothing",
+		}, true
+	case !slices.ContainsFunc(a.Resources, func(r annotation.ResourceTypes) bool { return r == annotation.Any || r.String() == kind }):
+		var kinds []string
+		for _, r := range a.Resources {
+			kinds = append(kinds, r.String())
+		}
+		fix := "write it on a " + strings.Join(kinds, ", or a ")
+		if elsewhere != "" && slices.Contains(a.Resources, annotation.Pod) {
+			fix = elsewhere
+		}
+		return mesh.Problem{
+			Code: code.MisplacedAnnotation, Severity: mesh.Warning, Fix: fix,
+			Message: fmt.Sprintf("it is for %s, and does nothing on a %s", strings.Join(kinds, ", "), kind),
+		}, true
+	case !carriedOut(a):
+		return mesh.Problem{
+			Code: code.NotYet, Severity: mesh.Info, Message: "what the annotation asks for is not done yet: it does nothing",
+		}, true
+	case a.Deprecated:
+		return mesh.Problem{
+			Code: code.Deprecated, Severity: mesh.Info, Message: "Istio's API calls the annotation deprecated; it is in force",
+			Fix: "write what Istio's reference of annotations names in its place",
+		}, true
+	}
+	return mesh.Problem{}, false
+}
+
+// ofIstio says whether a name is one of those that Istio has for itself. Those of its installer are nobody's business here.
+func ofIstio(name string) bool {
+	domain, _, ok := strings.Cut(name, "/")
+	return ok && (domain == "istio.io" || strings.HasSuffix(domain, ".istio.io")) && !strings.HasSuffix(domain, "operator.istio.io")
+}
+
+// carriedOut says whether this mesh does what an annotation asks for.
+func carriedOut(a *annotation.Instance) bool {
+	for _, not := range []annotation.Instance{
+		annotation.AmbientBypassInboundCapture, annotation.AmbientDnsCapture, annotation.AmbientRedirection,
+		annotation.AmbientWaypointInboundBinding, annotation.IoIstioUseWaypointCanaryWeight, annotation.NetworkingServiceType,
+		annotation.SidecarExtraStatTags, annotation.SidecarStatsCompression, annotation.SidecarStatsEvictionInterval,
+		annotation.SidecarStatsFlushInterval, annotation.SidecarStatsHistogramBins, annotation.SidecarStatsHistogramBuckets,
+		annotation.SidecarStatsInclusionPrefixes, annotation.SidecarStatsInclusionRegexps, annotation.SidecarStatsInclusionSuffixes,
+		annotation.SidecarStatusReadinessApplicationPorts, annotation.TopologyControlPlaneClusters,
+	} {
+		if a.Name == not.Name {
+			return false
+		}
+	}
+	return true
+}
+
+// nearest is the name that one may have been meant for; empty: none is like it.
+func nearest(name string, names []string) (best string) {
+	most := max(2, len(name)/6)
+	if len(name) > 2*spelling.Longest {
+		return ""
+	}
+	for _, n := range names {
+		if d := spelling.Distance(name, n, most); d <= most {
+			best, most = n, d-1
+		}
+	}
+	return best
+}

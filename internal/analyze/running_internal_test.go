@@ -1,0 +1,92 @@
+package analyze
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"fairway/internal/mesh/code"
+)
+
+// Pods of a cluster that were to be injected and have no proxy are told once for all that one owner made alike; those of files that
+// would replace them, those that have a proxy and those that are over are not.
+func TestPodsThatRun(t *testing.T) {
+	i := newInventory()
+	i.namespaces["shop"] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"istio-injection": "enabled"}}}
+	seen := map[string]bool{}
+	held := func(kind, _, name string) bool { return kind == "Deployment" && name == "of-a-file" }
+	isController := true
+	run := func(name, owner string, change func(*corev1.Pod)) {
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: name, Labels: map[string]string{"app": owner, "pod-template-hash": "5d9"},
+				OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: owner + "-5d9", Controller: &isController}},
+			},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}},
+		}
+		if change != nil {
+			change(p)
+		}
+		i.running(p, seen, held)
+	}
+	run("web-5d9-a", "web", nil)
+	run("web-5d9-b", "web", nil)
+	run("of-a-file-5d9-a", "of-a-file", nil)
+	run("over-5d9-a", "over", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
+	run("good-5d9-a", "good", func(p *corev1.Pod) {
+		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: proxyContainer, Image: "p"})
+	})
+	run("native-5d9-a", "native", func(p *corev1.Pod) {
+		p.Spec.InitContainers = []corev1.Container{{Name: proxyContainer, Image: "p"}}
+	})
+	run("refusing-5d9-a", "refusing", func(p *corev1.Pod) { p.Labels["sidecar.istio.io/inject"] = "false" })
+	run("alone", "", func(p *corev1.Pod) { p.OwnerReferences = nil })
+	w := &world{inventory: i, root: "istio-system"}
+	w.injecting()
+	var got []string
+	for _, p := range w.problems {
+		if p.Code != code.NoProxy {
+			t.Errorf("it says %v", p)
+			continue
+		}
+		got = append(got, p.Object.String()+" "+p.Field)
+	}
+	if len(got) != 2 || got[0] != "Deployment shop/web spec.template.metadata" || got[1] != "Pod shop/alone metadata" {
+		t.Errorf("without a proxy run %q", got)
+	}
+}
+
+// A namespace of which no pod gets a proxy is told, unless it says that it wants none.
+func TestNamespacesWithout(t *testing.T) {
+	i := newInventory()
+	for name, labels := range map[string]map[string]string{
+		"quiet": nil, "refusing": {"istio-injection": "disabled"}, "ambient": {"istio.io/dataplane-mode": "ambient"},
+		"enabled": {"istio-injection": "enabled"}, "canary": {"istio.io/rev": "canary"}, "garbled": {"istio-injection": "yes"},
+		"kube-system": nil, "istio-system": nil, "empty": nil,
+	} {
+		i.namespaces[name] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+		if name != "empty" {
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "web"}}
+			i.pods = append(i.pods, pod{Pod: p})
+		}
+	}
+	told := func(revision string) map[string]bool {
+		w := &world{inventory: i, root: "istio-system", revision: revision}
+		w.injecting()
+		out := map[string]bool{}
+		for _, p := range w.problems {
+			if p.Code != code.NotInjected {
+				t.Errorf("it says %v", p)
+			}
+			out[p.Object.Name] = true
+		}
+		return out
+	}
+	if got := told(""); len(got) != 2 || !got["quiet"] || !got["garbled"] {
+		t.Errorf("of any revision: %v", got)
+	}
+	if got := told("stable"); len(got) != 4 || !got["enabled"] || !got["canary"] {
+		t.Errorf("of revision stable: %v", got)
+	}
+}

@@ -1,0 +1,75 @@
+package analyze
+
+import (
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	"fairway/internal/compile"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/source/kube/translate"
+	"fairway/internal/table"
+)
+
+// world is all that is known, for what is said of several objects together. It is looked at once, as a whole, which a control plane that
+// runs never does: what is found here no row depends on.
+type world struct {
+	*inventory
+	graph    *compile.Graph
+	registry translate.Registry
+	root     string
+	revision string
+	objects  []*config.Object
+	peopled  map[string]bool // namespaces in which a workload is known
+	problems []mesh.Problem
+}
+
+func (w *world) note(p mesh.Problem) { w.problems = append(w.problems, p) }
+
+// of lists the objects of a kind, by namespace and name.
+func (w *world) of(kind config.Kind) (out []*config.Object) {
+	for _, o := range w.objects {
+		if o.Kind == kind {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// meshConfig is the mesh configuration, which may be empty. It is not to be changed.
+func (w *world) meshConfig() *meshconfig.MeshConfig {
+	for _, o := range w.of(config.MeshConfig) {
+		return config.Spec[*meshconfig.MeshConfig](o)
+	}
+	return &meshconfig.MeshConfig{}
+}
+
+// together is what is wrong with what several objects say together.
+func (a *analysis) together() []mesh.Problem {
+	w := &world{
+		inventory: a.read.inventory, graph: a.graph, registry: a.read.registry, root: a.o.RootNamespace, revision: a.o.Revision,
+		objects: a.graph.Objects(), peopled: map[string]bool{},
+	}
+	a.graph.Store.Read(func(tx *table.Tx) {
+		for k := range table.All(tx, a.graph.In.Workloads) {
+			w.peopled[k.Namespace] = true
+		}
+		for k := range table.All(tx, a.graph.In.WorkloadEntries) {
+			w.peopled[k.Namespace] = true
+		}
+		for k := range table.All(tx, a.graph.In.WorkloadGroups) {
+			w.peopled[k.Namespace] = true
+		}
+	})
+	w.injecting()
+	w.annotations()
+	w.differing()
+	w.addressless()
+	w.unopened()
+	w.registries()
+	w.providers()
+	w.meshOnly()
+	if a.knowsWorkloads() {
+		w.unexported()
+	}
+	return w.problems
+}
