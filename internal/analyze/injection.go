@@ -132,7 +132,8 @@ func (i injection) pod(p pod) bool {
 			"label the namespace or the pod so that it is injected, or write the image")
 		return false
 	case verdict.Inject && p.runs && !already && p.Annotations[annotation.SidecarStatus.Name] == "":
-		problem(mesh.Warning, "metadata", code.NoProxy, "the pod runs without a proxy, and would have one if it were made now: "+verdict.Reason,
+		problem(mesh.Warning, "metadata", code.NoProxy, "the pod runs without a proxy, and would have one if it were "+
+			"made now: "+verdict.Reason,
 			"restart it; pilotctl check-inject says which webhook is to inject it")
 	}
 	if verdict.Inject && !p.runs {

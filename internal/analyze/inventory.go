@@ -196,7 +196,8 @@ func (i *inventory) remoteSecrets(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	all, err := client.CoreV1().Secrets(o.RootNamespace).List(ctx, metav1.ListOptions{LabelSelector: multiCluster + "=true", Limit: pageSize})
+	by := metav1.ListOptions{LabelSelector: multiCluster + "=true", Limit: pageSize}
+	all, err := client.CoreV1().Secrets(o.RootNamespace).List(ctx, by)
 	if apierrors.IsForbidden(err) {
 		i.remotes = nil
 		return nil

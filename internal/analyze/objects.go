@@ -190,10 +190,11 @@ func (r *reader) readers() map[string]func(config.Document, map[string]any) {
 			o, err := typed[batchv1.Job](tree)
 			return &o.ObjectMeta, &o.Spec.Template, err
 		}),
-		"batch/CronJob": below("spec.jobTemplate.spec.template.", func(tree map[string]any) (*metav1.ObjectMeta, *corev1.PodTemplateSpec, error) {
-			o, err := typed[batchv1.CronJob](tree)
-			return &o.ObjectMeta, &o.Spec.JobTemplate.Spec.Template, err
-		}),
+		"batch/CronJob": below("spec.jobTemplate.spec.template.",
+			func(tree map[string]any) (*metav1.ObjectMeta, *corev1.PodTemplateSpec, error) {
+				o, err := typed[batchv1.CronJob](tree)
+				return &o.ObjectMeta, &o.Spec.JobTemplate.Spec.Template, err
+			}),
 	}
 }
 

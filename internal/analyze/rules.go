@@ -30,7 +30,8 @@ func (w *world) registries() {
 				}
 				known := append([]string{cluster}, slices.Sorted(maps.Keys(w.remotes))...)
 				w.note(o.Problem(fmt.Sprintf("networks.%s.endpoints[%d].fromRegistry", name, i), code.UnknownRegistry, mesh.Warning,
-					fmt.Sprintf("no cluster %q is known (there are %s): the network has no endpoints of it", from, strings.Join(known, ", ")),
+					fmt.Sprintf("no cluster %q is known (there are %s): the network has no endpoints of it",
+						from, strings.Join(known, ", ")),
 					"name a cluster as its Secret with the label istio/multiCluster does, or the control plane's own --clusterID"))
 			}
 		}
@@ -122,7 +123,8 @@ func (w *world) meshOnly() {
 				continue
 			}
 			w.note(o.Problem(fmt.Sprintf("spec.hosts[%d]", i), code.SidecarsOnly, mesh.Info,
-				fmt.Sprintf("the routes hold for sidecars alone; Gateway %s sends requests to the host too, by VirtualService %s, and by no "+
+				fmt.Sprintf("the routes hold for sidecars alone; Gateway %s sends requests to the host too, by VirtualService %s, and by "+
+					"no "+
 					"route of this one", by.gateway, by.rule),
 				"nothing, if that is meant; else write the routes there too, or name the gateway in spec.gateways"))
 			break
@@ -152,7 +154,8 @@ func (w *world) unexported() {
 		seen := slices.ContainsFunc(of.GetExportTo(), func(n string) bool { return n == "*" || n == "." || w.peopled[n] })
 		if !seen {
 			w.note(o.Problem("spec.exportTo", code.NotExported, mesh.Info,
-				"no workload is known in a namespace that it is exported to ("+strings.Join(of.GetExportTo(), ", ")+"): it holds for nobody",
+				"no workload is known in a namespace that it is exported to ("+strings.Join(of.GetExportTo(), ", ")+
+					"): it holds for nobody",
 				"name a namespace that has workloads, . for its own or * for all"))
 		}
 	}

@@ -13,7 +13,9 @@ import (
 // would replace them, those that have a proxy and those that are over are not.
 func TestPodsThatRun(t *testing.T) {
 	i := newInventory()
-	i.namespaces["shop"] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"istio-injection": "enabled"}}}
+	i.namespaces["shop"] = &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"istio-injection": "enabled"}},
+	}
 	seen := map[string]bool{}
 	held := func(kind, _, name string) bool { return kind == "Deployment" && name == "of-a-file" }
 	isController := true

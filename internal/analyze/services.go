@@ -70,11 +70,13 @@ func (w *world) differ(number int32, first, younger led) {
 	switch {
 	case first.port.Protocol != younger.port.Protocol:
 		p.Severity = mesh.Warning
-		p.Message = fmt.Sprintf("it leads to port %d of pods as %v, and %s, which goes first, as %v: the pods' proxies take all connections "+
+		p.Message = fmt.Sprintf("it leads to port %d of pods as %v, and %s, which goes first, as %v: the pods' proxies take all "+
+			"connections "+
 			"to the port for that", number, younger.port.Protocol, other, first.port.Protocol)
 	case first.port.Number != younger.port.Number:
 		p.Severity = mesh.Info
-		p.Message = fmt.Sprintf("its port %d leads to port %d of pods, as port %d of %s does, which goes first: what the pods' proxies tell of "+
+		p.Message = fmt.Sprintf("its port %d leads to port %d of pods, as port %d of %s does, which goes first: what the pods' proxies "+
+			"tell of "+
 			"requests has that one's name", younger.port.Number, number, first.port.Number, other)
 	default:
 		return
@@ -115,7 +117,8 @@ func (w *world) addressless() {
 	for _, f := range all {
 		p := mesh.Problem{
 			Object: f.at, Field: "spec.ports", Code: code.NoAddress, Severity: mesh.Warning,
-			Message: fmt.Sprintf("port %s carries neither HTTP nor TLS, and %s has no address to tell its connections by: proxies send it every "+
+			Message: fmt.Sprintf("port %s carries neither HTTP nor TLS, and %s has no address to tell its connections by: proxies "+
+				"send it every "+
 				"connection to the port that no other service takes", strings.Join(f.ports, ", "), f.service.Key.Host),
 			Fix: "give it an address (spec.addresses)",
 		}
@@ -124,7 +127,8 @@ func (w *world) addressless() {
 			p.Fix = "name the port after its protocol (https, tls-..., http-...), if it carries one of these"
 		case !f.service.Key.Host.IsWildcard():
 			p.Severity = mesh.Info
-			p.Message += ", but for proxies whose agents resolve names and give it one (ISTIO_META_DNS_CAPTURE, ISTIO_META_DNS_AUTO_ALLOCATE)"
+			p.Message += ", but for proxies whose agents resolve names and give it one " +
+				"(ISTIO_META_DNS_CAPTURE, ISTIO_META_DNS_AUTO_ALLOCATE)"
 			p.Fix = "give it an address (spec.addresses), or have defaultConfig.proxyMetadata of the mesh configuration set both"
 		}
 		w.note(p)
@@ -144,7 +148,8 @@ func (w *world) another(tx *table.Tx, s *mesh.Service) bool {
 	}
 	for _, k := range w.services {
 		if k.Namespace == s.Origin.Namespace && k.Name == s.Origin.Name && k.Spec.Type == corev1.ServiceTypeExternalName {
-			_, known := table.Lookup(tx, w.graph.Registry.ServicesByHost, mesh.Host(strings.ToLower(strings.TrimSuffix(k.Spec.ExternalName, "."))))
+			host := mesh.Host(strings.ToLower(strings.TrimSuffix(k.Spec.ExternalName, ".")))
+			_, known := table.Lookup(tx, w.graph.Registry.ServicesByHost, host)
 			return known
 		}
 	}

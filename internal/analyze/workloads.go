@@ -47,7 +47,8 @@ const tlsMode = "security.istio.io/tlsMode"
 func (r *reader) injected() {
 	by, err := inject.New(inject.Settings{
 		System: r.root, Revision: r.revision, Tags: r.inventory.revisions(),
-		Config: inject.Text{Text: []byte(r.inventory.injector["config"])}, Values: inject.Text{Text: []byte(r.inventory.injector["values"])},
+		Config: inject.Text{Text: []byte(r.inventory.injector["config"])},
+		Values: inject.Text{Text: []byte(r.inventory.injector["values"])},
 	})
 	if err != nil {
 		return // said where injection is looked at

@@ -36,7 +36,7 @@ var arrows = map[string][]string{
 	"disk":     {},
 	"web":      {"limit"},
 	"admin":    {"table", "mesh", "config", "compile", "xds", "printable", "web", "xdstype"},
-	"analyze":  {"table", "mesh", "config", "source", "compile", "inject", "printable", "disk"},
+	"analyze":  {"table", "mesh", "config", "source", "compile", "inject", "printable", "disk", "spelling"},
 	"ctl":      {"mesh", "admin", "analyze", "config", "identity", "inject", "printable", "disk", "xdstype"},
 	"inject":   {"config", "printable"},
 	"webhook":  {"config", "inject", "mesh", "printable"},

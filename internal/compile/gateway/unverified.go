@@ -31,7 +31,8 @@ func (t *Tables) declareUnverified(rules *table.Table[config.Key, *config.Object
 							continue
 						}
 						r.Note(o.Problem(field, code.NoClaims, mesh.Error,
-							fmt.Sprintf("no RequestAuthentication verifies tokens at the proxies of Gateway %s (namespace %s, labels %s): no request "+
+							fmt.Sprintf("no RequestAuthentication verifies tokens at the proxies of Gateway %s (namespace %s, "+
+								"labels %s): no request "+
 								"has claims there, and the condition never holds", b.name, v.Layer.Namespace, v.Layer.Name),
 							"write a RequestAuthentication that selects the gateway's proxies"))
 						return

@@ -64,7 +64,7 @@ func readable(t *testing.T, l *listenerv3.Listener) *listenerv3.Listener {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(text), "/etc/c.pem") {
+	if !strings.Contains(string(text), "/etc/") {
 		return l
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -89,7 +89,7 @@ func readable(t *testing.T, l *listenerv3.Listener) *listenerv3.Listener {
 		return path
 	}
 	certificate, secret := file("c.pem", "CERTIFICATE", der), file("k.pem", "PRIVATE KEY", private)
-	there := strings.NewReplacer("/etc/c.pem", certificate, "/etc/k.pem", secret, "/etc/ca.pem", certificate)
+	there := strings.NewReplacer("/etc/c.pem", certificate, "/etc/bad.pem", certificate, "/etc/k.pem", secret, "/etc/ca.pem", certificate)
 	out := &listenerv3.Listener{}
 	if err := protojson.Unmarshal([]byte(there.Replace(string(text))), out); err != nil {
 		t.Fatal(err)

@@ -115,7 +115,8 @@ type words struct {
 func checkExcluded(c *rule.Check, at *report.Path, one, none words) {
 	excluded := func(value string) bool { return slices.Contains(none.list, value) || slices.Contains(none.list, "*") }
 	if len(one.list) > 0 && !slices.ContainsFunc(one.list, func(v string) bool { return !excluded(v) }) {
-		c.Warn(at.Key(one.name), code.NeverHolds, "every one of "+one.name+" stands in "+none.name+" too: nothing has one and not the other",
+		c.Warn(at.Key(one.name), code.NeverHolds, "every one of "+one.name+" stands in "+none.name+
+			" too: nothing has one and not the other",
 			"leave out of "+none.name+" what is to match")
 	}
 }
