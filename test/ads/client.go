@@ -212,30 +212,32 @@ func (c *Client) read(ctx context.Context, s stream) {
 	defer close(c.done)
 	for {
 		r, err := s.receive()
-		at := time.Now()
-		ev := Event{Client: c, At: at, Err: err}
+		ev := Event{Client: c, At: time.Now()}
 		if err == nil {
-			ev, err = c.take(s, r)
-			ev.Client, ev.At, ev.Err = c, at, err
+			err = c.take(s, r, &ev)
 		}
 		if ctx.Err() != nil {
 			return
 		}
-		c.events(ev)
+		if err == nil {
+			c.events(ev)
+			err = c.acknowledge(s, r)
+		}
 		if err != nil {
+			c.events(Event{Client: c, At: ev.At, Err: err})
 			return
 		}
 	}
 }
 
-// take stores a response, asks for what it newly refers to, lets go of what nothing refers to any more, and ACKs it.
-func (c *Client) take(s stream, r response) (Event, error) {
+// take stores a response, asks for what it newly refers to, and lets go of what nothing refers to any more.
+func (c *Client) take(s stream, r response, ev *Event) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ev := Event{Type: r.typ, Bytes: r.bytes, Removed: r.removed}
-	moved, err := c.store(r, &ev)
+	ev.Type, ev.Bytes, ev.Removed = r.typ, r.bytes, r.removed
+	moved, err := c.store(r, ev)
 	if err != nil {
-		return ev, err
+		return err
 	}
 	c.received.Responses++
 	c.received.Resources += len(r.resources)
@@ -253,10 +255,18 @@ func (c *Client) take(s stream, r response) (Event, error) {
 			more = nil
 		}
 		if err := c.ask(s, typ, more, less); err != nil {
-			return ev, err
+			return err
 		}
 	}
-	return ev, s.ack(r) // after what is asked for, and what is not any more: a server that has heard this has heard of that
+	return nil
+}
+
+// acknowledge ACKs a response: after what it has the client ask for, and what not any more, so that a server that has heard
+// this has heard of that; and after its event, so that who has seen the ACK has seen the event.
+func (c *Client) acknowledge(s stream, r response) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return s.ack(r)
 }
 
 // counts are names by type, and by how many more resources refer to each.

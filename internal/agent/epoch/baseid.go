@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 )
 
@@ -52,12 +53,13 @@ const (
 // claimAny claims the first free base id from first on. Beside it it returns how many it left out because strangers
 // have their names, and the first of these errors.
 func (b bases) claimAny(first uint32) (f *family, strangers int, stranger error, err error) {
+	running := sync.OnceValue(runningIDs)
 	for i := range uint32(inOrder + atRandom) {
 		id := (first + i) % lastBaseID
 		if i >= inOrder {
 			id = rand.Uint32N(lastBaseID)
 		}
-		f, err = b.claim(id)
+		f, err = b.claimUnless(id, running)
 		taken := (*takenError)(nil)
 		if !errors.As(err, &taken) {
 			return f, strangers, stranger, err
@@ -78,7 +80,16 @@ func firstError(a, b error) error {
 }
 
 // claim takes one base id: no other agent holds it, nobody has the names of its memory and its sockets. *takenError says who does.
-func (b bases) claim(id uint32) (*family, error) {
+func (b bases) claim(id uint32) (*family, error) { return b.claimUnless(id, runningIDs) }
+
+// claimUnless claims a base id that is not among those that Envoys run with. It leaves the lock of such a one alone: the
+// agent of these Envoys was killed, and the next one takes them over by it.
+func (b bases) claimUnless(id uint32, running func() map[uint32]int) (*family, error) {
+	if _, err := os.Lstat(b.lockFile(id)); err == nil {
+		if pid, runs := running()[id]; runs {
+			return nil, &takenError{id, fmt.Sprintf("process %d is an Envoy of it", pid), false}
+		}
+	}
 	lock, fresh, err := b.lock(id)
 	if err != nil {
 		return nil, err
@@ -109,9 +120,13 @@ func (b bases) reclaim(left orphan) (*family, error) {
 	return &family{baseID: left.baseID, dir: b.memory, lock: lock, sockets: left.value(socketFlag), claimed: true}, nil
 }
 
+func (b bases) lockFile(id uint32) string {
+	return filepath.Join(b.memory, fmt.Sprintf("fairway_base_id_%d", id))
+}
+
 // lock makes the file of a base id and locks it. fresh says that it was not there: where it was, an agent that left it behind was killed.
 func (b bases) lock(id uint32) (f *os.File, fresh bool, err error) {
-	path := filepath.Join(b.memory, fmt.Sprintf("fairway_base_id_%d", id))
+	path := b.lockFile(id)
 	const tries = 16 // somebody who removes it between open and lock does so once
 	for range tries {
 		_, missing := os.Lstat(path)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -67,6 +68,38 @@ func TestBaseIDsAreNotShared(t *testing.T) {
 		t.Fatal(err)
 	}
 	again.release()
+}
+
+// TestEnvoysKeepTheirBaseID: the base id of an Envoy that runs is nobody's to claim while its agent is away, and its lock
+// is free for the agent that takes it over.
+func TestEnvoysKeepTheirBaseID(t *testing.T) {
+	b := ids(t)
+	const id = 701
+	envoy := exec.Command(os.Args[0])
+	envoy.Args = []string{os.Args[0], "--config-path", bootstrapName + "0.json", "--restart-epoch", "0", "--base-id", fmt.Sprint(id)}
+	envoy.Env, envoy.Dir = []string{stays + "=1"}, t.TempDir()
+	if err := envoy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		envoy.Process.Kill()
+		envoy.Wait()
+	}()
+	eventually(t, "an Envoy", func() bool { return runningIDs()[id] == envoy.Process.Pid })
+	os.WriteFile(b.lockFile(id), nil, 0o600) // as it stands when its agent is killed
+	if by := takenBy(t, b, id); by.foreign || !strings.Contains(by.by, fmt.Sprintf("process %d is an Envoy", envoy.Process.Pid)) {
+		t.Errorf("claimed under an Envoy: %+v", by)
+	}
+	other, _, _, err := b.claimAny(id)
+	if err != nil || other.baseID == id {
+		t.Fatalf("%+v, %v", other, err)
+	}
+	other.release()
+	f, err := b.reclaim(orphan{baseID: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.release()
 }
 
 // TestStrangersTakeNames: names that another user has taken, in every way there is, are left out and reported; an

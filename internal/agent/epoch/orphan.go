@@ -69,6 +69,17 @@ func inUse() map[string]bool {
 	return out
 }
 
+// runningIDs are the base ids of this user's Envoys, with a process of each.
+func runningIDs() map[uint32]int {
+	out := map[uint32]int{}
+	for _, o := range envoys() {
+		if o.readNumbers() {
+			out[o.baseID] = o.pid
+		}
+	}
+	return out
+}
+
 // canonical is a path without links; a relative one is below from, or below the working folder.
 func canonical(path, from string) (string, error) {
 	if !filepath.IsAbs(path) && from != "" {
