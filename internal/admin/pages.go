@@ -41,6 +41,9 @@ type Pages struct {
 	Version  string                                   // of this program
 	// Clusters is what /debug/clusterz shows; nil: there is no such page.
 	Clusters func() any
+	// Applies is what /debug/appliesz shows of objects of a kind, a namespace and a name (each may be empty: any) after one that it named
+	// as next; nil: there is no such page. The error says what of the query is wrong.
+	Applies func(ctx context.Context, kind, namespace, name, after string) (page.Reaches, error)
 	// Sources is what /debug/sourcez shows; nil: there is no such page.
 	Sources func() any
 	// Writes is what /debug/writez shows; nil: nothing is written into a cluster, and there is no such page.
@@ -89,6 +92,11 @@ func (p *Pages) debug() []debugPage {
 			show := func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, part.shows()) }
 			all = append(all, debugPage{part.path, part.about, show, true})
 		}
+	}
+	if p.Applies != nil {
+		all = append(all, debugPage{
+			"appliesz", "for how many connected proxies objects make a difference, and why for none: ?kind=&namespace=&name=&after=", p.appliesz, true,
+		})
 	}
 	if p.Access.Profiles {
 		all = append(all, debugPage{"pprof/", "profiles", pprof.Index, true})
@@ -280,6 +288,16 @@ func (p *Pages) configz(w http.ResponseWriter, r *http.Request) {
 			out,
 			page.ObjectInfo{Kind: string(o.Kind), Namespace: o.Namespace, Name: o.Name, File: o.Ref.File, Line: o.Ref.Line, Spec: spec},
 		)
+	}
+	writeJSON(w, out)
+}
+
+func (p *Pages) appliesz(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	out, err := p.Applies(r.Context(), query.Get("kind"), query.Get("namespace"), query.Get("name"), query.Get("after"))
+	if err != nil {
+		tell(w, err.Error(), http.StatusBadRequest)
+		return
 	}
 	writeJSON(w, out)
 }

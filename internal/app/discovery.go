@@ -86,7 +86,8 @@ type Discovery struct {
 	last table.Turn
 	next chan struct{} // closed with the next turn
 
-	asked chan func() // what the loop is to do between turns
+	asked    chan func()   // what the loop is to do between turns
+	applying chan struct{} // holds a token while it is found out where objects apply
 
 	synced chan struct{} // closed once the first turn after every source synced is published
 }
@@ -112,12 +113,13 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		return nil, err
 	}
 	d := &Discovery{
-		opts:    opts,
-		log:     opts.Log,
-		started: time.Now(),
-		asked:   make(chan func()),
-		synced:  make(chan struct{}),
-		next:    make(chan struct{}),
+		opts:     opts,
+		log:      opts.Log,
+		started:  time.Now(),
+		asked:    make(chan func()),
+		applying: make(chan struct{}, 1),
+		synced:   make(chan struct{}),
+		next:     make(chan struct{}),
 	}
 	d.metrics = admin.NewMetrics(fairway.Version)
 	d.graph = compile.New(compile.Options{

@@ -96,6 +96,7 @@ func (d *Discovery) pages() *admin.Pages {
 		Ready:    d.Ready,
 		Behind:   d.Behind,
 		Problems: d.Problems,
+		Applies:  d.Applies,
 		Sources:  func() any { return d.shards.Standings() },
 		Clusters: func() any { return d.clusters.standings() },
 		Proxy:    d.proxies.Find,

@@ -26,6 +26,9 @@ func TestNothingPrintedMovesACursor(t *testing.T) {
 		case r.URL.Path == "/debug/problems":
 			body = `[{"severity":"error","kind":"` + evil + `","field":"` + evil + `","file":"` + evil +
 				`","message":"` + evil + long + `","fix":"` + evil + `"}]`
+		case r.URL.Path == "/debug/appliesz":
+			body = `{"objects":[{"kind":"` + evil + `","namespace":"` + evil + `","name":"` + evil + `","why":["` + evil + long + `"]},` +
+				`{"kind":"a","name":"b","proxies":9,"some":["` + evil + long + `"]}]}`
 		case r.URL.Path == "/debug/tablez":
 			body = `{"table":"t","header":["A"],"rows":[["` + evil + `"]]}`
 		case r.URL.Path == "/debug/certz":
@@ -37,7 +40,7 @@ func TestNothingPrintedMovesACursor(t *testing.T) {
 	}))
 	defer server.Close()
 	for _, args := range [][]string{
-		{"proxy-status"}, {"problems"}, {"tables", "t"}, {"certificates"}, {"proxy-config", "clusters", "x"},
+		{"proxy-status"}, {"problems"}, {"applies"}, {"tables", "t"}, {"certificates"}, {"proxy-config", "clusters", "x"},
 		{"proxy-status", "-o", "json"}, {"proxy-status", "-o", "yaml"},
 	} {
 		var out bytes.Buffer

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"fairway/internal/config"
 )
 
 // patience is how long a step may take.
@@ -27,6 +29,7 @@ type player struct {
 	control  control
 	clients  map[string]*client
 	said     map[string]saying // by node id, since the control plane started
+	tried    int               // how often it was asked where objects apply
 }
 
 // saying is what an agent said last of the application, and the proxy as it was then.
@@ -175,6 +178,9 @@ func (p *player) check(ctx context.Context, reported bool) (err error) {
 		if err := p.control.settle(ctx, fresh, clients); err != nil {
 			return err
 		}
+		if err := p.try(ctx); err != nil {
+			return err
+		}
 		if err := fresh.settle(ctx, p.control, others); err != nil {
 			return fmt.Errorf("started anew: %w", err)
 		}
@@ -198,6 +204,22 @@ func (p *player) check(ctx context.Context, reported bool) (err error) {
 			return errors.New(diff)
 		}
 	}
+}
+
+// try asks where objects of a kind apply, another one each time: turns without each of them are made and taken back, and what is compared
+// next must not know of it.
+func (p *player) try(ctx context.Context) error {
+	c, own := p.control.(*inProcess)
+	if !own {
+		return nil
+	}
+	kinds := config.Kinds()
+	kind := kinds[p.tried%len(kinds)]
+	p.tried++
+	if _, err := c.discovery.Applies(ctx, string(kind), "", "", ""); err != nil {
+		return fmt.Errorf("where does each %s apply: %w", kind, err)
+	}
+	return nil
 }
 
 // repeat tells a control plane that was just started what agents said to the one that lives. It returns who said so; as

@@ -171,6 +171,29 @@ func (w *world) problems([]string) error {
 	return nil
 }
 
+// applies [KIND [NAMESPACE/NAME]]: show for how many proxies each object makes a difference, which, and why for none.
+func (w *world) applies(args []string) error {
+	ctx, cancel := bounded()
+	defer cancel()
+	args = append(args, "", "")
+	ns, name, _ := strings.Cut(args[1], "/")
+	all, err := w.discovery.Applies(ctx, args[0], ns, name, "")
+	if err != nil {
+		return err
+	}
+	for _, o := range all.Objects {
+		fmt.Fprintf(w.out, "%s %s/%s: %d", o.Kind, o.Namespace, o.Name, o.Proxies)
+		for _, id := range o.Some {
+			fmt.Fprint(w.out, " ", strings.Split(id, "~")[2])
+		}
+		for _, why := range o.Why {
+			fmt.Fprint(w.out, "; ", why)
+		}
+		fmt.Fprintln(w.out)
+	}
+	return nil
+}
+
 // rows: show how many rows the last turn recomputed, table by table.
 func (w *world) rows([]string) error {
 	for _, t := range w.discovery.LastTurn().Tables {

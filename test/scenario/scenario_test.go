@@ -34,6 +34,7 @@ func TestScenarios(t *testing.T) {
 			"held":     command((*world).held),
 			"dump":     command((*world).dump),
 			"problems": command((*world).problems),
+			"applies":  command((*world).applies),
 			"rows":     command((*world).rows),
 			"report":   command((*world).report),
 			"secret":   command((*world).secret),

@@ -200,6 +200,26 @@ type ProblemInfo struct {
 	Fix       string `json:"fix,omitempty"`
 }
 
+// Reaches are some of /debug/appliesz: Next is what to ask for as ?after= to get those after them; empty: these are the last.
+type Reaches struct {
+	Objects []ObjectReach `json:"objects"`
+	Next    string        `json:"next,omitempty"`
+}
+
+// ObjectReach is one object of /debug/appliesz: what it is good for.
+type ObjectReach struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	File      string `json:"file,omitempty"`
+	Line      int    `json:"line,omitempty"`
+	// Proxies is how many connected proxies would be configured otherwise without it; Some are the first of these.
+	Proxies int      `json:"proxies"`
+	Some    []string `json:"some,omitempty"`
+	// Why says of an object without proxies what may be the reason.
+	Why []string `json:"why,omitempty"`
+}
+
 // ProblemOf is a problem as the page has it.
 func ProblemOf(problem mesh.Problem) ProblemInfo {
 	o := problem.Object

@@ -1,0 +1,142 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"fairway/internal/admin/page"
+	"fairway/internal/app/publish"
+	"fairway/internal/config"
+	"fairway/internal/printable"
+)
+
+// Bounds of one answer of where objects apply: turns are held off while one is looked at (publish.Publisher.Reach).
+const (
+	appliesTime  = 2 * time.Second // of looking, after which the rest is for the next answer
+	appliesCount = 500             // objects
+)
+
+// Applies says of objects for how many connected proxies they make a difference, and what may be the reason for none. One answer at a time
+// is made; between two objects it waits as long as the first one took, so that at least half of the loop is for turns.
+func (d *Discovery) Applies(ctx context.Context, kind, namespace, name, after string) (out page.Reaches, err error) {
+	objects, err := d.askedOf(kind, namespace, name, after)
+	if err != nil {
+		return out, err
+	}
+	select {
+	case d.applying <- struct{}{}:
+		defer func() { <-d.applying }()
+	case <-ctx.Done():
+		return out, ctx.Err()
+	}
+	why := d.reasons()
+	out.Objects = []page.ObjectReach{}
+	var took time.Duration
+	for i, o := range objects {
+		if took > appliesTime || len(out.Objects) == appliesCount {
+			out.Next = cursor(objects[i-1].Key)
+			break
+		}
+		var reach publish.Reach
+		var has bool
+		var connected int
+		var one time.Duration
+		if err := d.between(ctx, func() {
+			start := time.Now()
+			if o.Kind == config.MeshConfig { // a turn without it would be of the whole mesh, to find out what is known
+				reach, has = publish.Reach{Proxies: d.publisher.Proxies()}, true
+			} else {
+				reach, has = d.publisher.Reach(o.Key)
+			}
+			connected, one = d.publisher.Proxies(), time.Since(start)
+		}); err != nil {
+			return out, err
+		}
+		took += one
+		if !has {
+			continue // it went meanwhile
+		}
+		row := page.ObjectReach{
+			Kind: string(o.Kind), Namespace: o.Namespace, Name: o.Name, File: o.Ref.File, Line: o.Ref.Line, Proxies: reach.Proxies,
+		}
+		for _, id := range reach.Some {
+			row.Some = append(row.Some, string(id))
+		}
+		if reach.Proxies == 0 {
+			row.Why = why.of(o, connected)
+		}
+		out.Objects = append(out.Objects, row)
+		select {
+		case <-time.After(one):
+		case <-ctx.Done():
+			return out, ctx.Err()
+		}
+	}
+	return out, nil
+}
+
+// askedOf are the objects that are asked about, in order.
+func (d *Discovery) askedOf(kind, namespace, name, after string) ([]*config.Object, error) {
+	from, err := parseCursor(after)
+	if err != nil {
+		return nil, err
+	}
+	objects := d.graph.Objects()
+	if kind != "" && !slices.ContainsFunc(config.Kinds(), func(k config.Kind) bool { return strings.EqualFold(string(k), kind) }) &&
+		!slices.ContainsFunc(objects, func(o *config.Object) bool { return strings.EqualFold(string(o.Kind), kind) }) {
+		return nil, fmt.Errorf("there is no kind %q; write one as VirtualService", printable.Text(kind, printable.Short))
+	}
+	return slices.DeleteFunc(objects, func(o *config.Object) bool {
+		return kind != "" && !strings.EqualFold(kind, string(o.Kind)) || namespace != "" && o.Namespace != namespace ||
+			name != "" && o.Name != name || after != "" && config.CompareKey(o.Key, from) <= 0
+	}), nil
+}
+
+// cursor names an object in a page's answer, parseCursor reads it.
+func cursor(k config.Key) string { return string(k.Kind) + "/" + k.Namespace + "/" + k.Name }
+
+func parseCursor(text string) (config.Key, error) {
+	parts := strings.SplitN(text, "/", 3)
+	if text != "" && len(parts) != 3 {
+		return config.Key{}, errors.New("after: want what the answer before named as next, KIND/NAMESPACE/NAME")
+	}
+	if text == "" {
+		return config.Key{}, nil
+	}
+	return config.Key{Kind: config.Kind(parts[0]), Namespace: parts[1], Name: parts[2]}, nil
+}
+
+// reasons are the problems of objects, by object.
+type reasons map[config.Key][]string
+
+func (d *Discovery) reasons() reasons {
+	out := reasons{}
+	for _, p := range d.Problems() {
+		k := config.Key{Kind: config.Kind(p.Object.Kind), Namespace: p.Object.Namespace, Name: p.Object.Name}
+		if len(out[k]) < mostReasons {
+			out[k] = append(out[k], p.Code+": "+p.Message)
+		}
+	}
+	return out
+}
+
+// mostReasons is how many problems of one object are told.
+const mostReasons = 10
+
+// of says why an object may make no difference: what is wrong with it, or what is known of its kind.
+func (r reasons) of(o *config.Object, connected int) []string {
+	if list := r[o.Key]; len(list) > 0 {
+		return list
+	}
+	switch {
+	case connected == 0:
+		return []string{"no proxy is connected"}
+	case o.Kind == config.WorkloadGroup || o.Kind == config.ProxyConfig:
+		return []string{"agents and WorkloadEntries are made by it; what a connected proxy is sent does not name it"}
+	}
+	return []string{"no connected proxy is one that it is for, or other objects ask for the same"}
+}

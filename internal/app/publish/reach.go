@@ -1,0 +1,163 @@
+package publish
+
+import (
+	"slices"
+
+	"fairway/internal/config"
+	"fairway/internal/envoy"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+	"fairway/internal/xdstype"
+)
+
+// Reach is for which connected proxies an object makes a difference.
+type Reach struct {
+	Proxies int            // that would be sent something else, or nothing, without it
+	Some    []mesh.ProxyID // the first of them, in order
+}
+
+// someProxies is how many are named.
+const someProxies = 5
+
+// Reach says for which proxies an object makes a difference. It makes a turn without the object, compares what each proxy would see with
+// what it sees, and takes the turn back: nothing is sent. False: there is no such object. Only the loop calls it, between turns. It costs
+// what deleting the object and setting it again would, and a look at each connected proxy.
+func (p *Publisher) Reach(k config.Key) (out Reach, has bool) {
+	has = p.graph.Without(k, func(tx *table.Tx) {
+		c := compare(tx, p.graph.Out.Resources)
+		moved := map[mesh.ProxyID]mesh.Attachment{}
+		for m := range table.Changes(p.graph.Out.Attachments) {
+			if m.Had {
+				moved[m.Key] = m.Old
+			}
+		}
+		for id, now := range table.All(tx, p.graph.Out.Attachments) {
+			before, other := moved[id]
+			if !other {
+				before = now
+			}
+			if !c.differs(&before, &now) {
+				continue
+			}
+			if out.Proxies++; len(out.Some) < someProxies {
+				out.Some = append(out.Some, id)
+			}
+		}
+	})
+	return out, has
+}
+
+// Proxies is how many proxies are connected.
+func (p *Publisher) Proxies() (n int) {
+	p.graph.Store.Read(func(tx *table.Tx) { n = table.Len(tx, p.graph.Out.Attachments) })
+	return n
+}
+
+// comparison is of what proxies see before a turn and after it.
+type comparison struct {
+	tx      *table.Tx
+	tables  [xdstype.Types][]*table.Table[mesh.ResourceKey, *envoy.Encoded]
+	changes [xdstype.Types]map[mesh.ResourceKey]change
+	names   [xdstype.Types]map[mesh.Shelf][]string // that changed on a shelf
+	all     [xdstype.Types]map[mesh.Shelf][]string // of shelves that some proxy sees before or after alone, as they are after; nil: not listed yet
+}
+
+func compare(tx *table.Tx, tables [xdstype.Types][]*table.Table[mesh.ResourceKey, *envoy.Encoded]) *comparison {
+	out := &comparison{tx: tx, tables: tables}
+	for typ := range tables {
+		out.changes[typ], out.names[typ] = map[mesh.ResourceKey]change{}, map[mesh.Shelf][]string{}
+		for _, t := range tables[typ] {
+			for c := range table.Changes(t) {
+				if twice, is := out.changes[typ][c.Key]; is && !c.Had { // one table gave the row up, another one has it now
+					c.Old, c.Had = twice.Old, twice.Had
+				}
+				out.changes[typ][c.Key] = c
+				out.names[typ][c.Key.Shelf] = append(out.names[typ][c.Key.Shelf], c.Key.Name)
+			}
+		}
+	}
+	return out
+}
+
+// differs says whether a proxy would see something else by other shelves, or on the same ones.
+func (c *comparison) differs(before, now *mesh.Attachment) bool {
+	for typ := range now {
+		for _, name := range c.doubtful(typ, before[typ], now[typ]) {
+			if !same(c.top(typ, before[typ], name, c.before), c.top(typ, now[typ], name, c.after)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// doubtful are the names that may be seen otherwise: those that changed on a shelf, and all of a shelf that is seen only before or after.
+func (c *comparison) doubtful(typ int, before, now []mesh.Shelf) (out []string) {
+	add := func(here, there []mesh.Shelf) {
+		for _, s := range here {
+			out = append(out, c.names[typ][s]...)
+			if !slices.Contains(there, s) {
+				out = append(out, c.allOf(typ, s)...)
+			}
+		}
+	}
+	add(before, now)
+	if !slices.Equal(before, now) {
+		add(now, before)
+	}
+	return out
+}
+
+// allOf are the names on a shelf. All shelves of a type are listed when the first one is asked for: only proxies that would see other
+// shelves ask.
+func (c *comparison) allOf(typ int, s mesh.Shelf) []string {
+	if c.all[typ] == nil {
+		c.all[typ] = map[mesh.Shelf][]string{}
+		for _, t := range c.tables[typ] {
+			for k := range table.Each(c.tx, t) {
+				c.all[typ][k.Shelf] = append(c.all[typ][k.Shelf], k.Name)
+			}
+		}
+	}
+	return c.all[typ][s]
+}
+
+// top is what a proxy sees under a name: nil, nothing.
+func (c *comparison) top(
+	typ int, stack []mesh.Shelf, name string, row func(typ int, k mesh.ResourceKey) (*envoy.Encoded, bool),
+) *envoy.Encoded {
+	for _, s := range slices.Backward(stack) {
+		switch e, has := row(typ, mesh.ResourceKey{Shelf: s, Name: name}); {
+		case !has:
+		case e.Err != nil && e.Hides:
+			return nil
+		default:
+			return e
+		}
+	}
+	return nil
+}
+
+func (c *comparison) before(typ int, k mesh.ResourceKey) (*envoy.Encoded, bool) {
+	if was, changed := c.changes[typ][k]; changed {
+		return was.Old, was.Had
+	}
+	return c.after(typ, k)
+}
+
+func (c *comparison) after(typ int, k mesh.ResourceKey) (*envoy.Encoded, bool) {
+	for _, t := range c.tables[typ] {
+		if e, has := table.Lookup(c.tx, t, k); has {
+			return e, true
+		}
+	}
+	return nil, false
+}
+
+// same says whether a proxy would be sent nothing: a row that may not be sent leaves it with what it has.
+func same(a, b *envoy.Encoded) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Err != nil || b.Err != nil || a.Version == b.Version
+}

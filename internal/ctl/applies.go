@@ -1,0 +1,113 @@
+package ctl
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"fairway/internal/admin/page"
+)
+
+// applies shows for how many connected proxies objects make a difference.
+func (s *session) applies() *cobra.Command {
+	var none bool
+	cmd := &cobra.Command{
+		Use: "applies [KIND [[NAMESPACE/]NAME]]", Args: cobra.MaximumNArgs(2),
+		Short: "For how many connected proxies each object makes a difference, and why for none",
+		RunE: s.run(func(cmd *cobra.Command, args []string) error {
+			query := url.Values{}
+			if len(args) > 0 {
+				query.Set("kind", args[0])
+			}
+			if len(args) > 1 {
+				ns, name, has := strings.Cut(args[1], "/")
+				if !has {
+					ns, name = "", args[1]
+				}
+				query.Set("namespace", ns)
+				query.Set("name", name)
+			}
+			objects, missing := reaches(cmd.Context(), s, query)
+			if missing != nil && len(objects) == 0 {
+				return missing
+			}
+			if none {
+				objects = slices.DeleteFunc(objects, func(o page.ObjectReach) bool { return o.Proxies > 0 })
+			}
+			sh := sheet{header: []string{"KIND", "OBJECT", "PROXIES", "WHICH, OR WHY NONE"}, value: objects, empty: "no such object", wide: true}
+			for _, o := range objects {
+				sh.rows = append(sh.rows, []string{
+					o.Kind, strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"), fmt.Sprint(o.Proxies), whichOrWhy(o),
+				})
+			}
+			return errors.Join(s.show(cmd, sh), missing)
+		}),
+	}
+	cmd.Flags().BoolVar(&none, "none", false, "only objects that make no difference for any connected proxy")
+	return cmd
+}
+
+// reaches asks every control plane, as often as it has more to say, and adds up what they say of one object: each knows its own proxies.
+func reaches(ctx context.Context, s *session, query url.Values) ([]page.ObjectReach, error) {
+	type key struct{ kind, namespace, name string }
+	all := map[key]*page.ObjectReach{}
+	var errs []error
+	for c, err := range s.planes(ctx) {
+		for query.Del("after"); err == nil; {
+			var some page.Reaches
+			if some, err = fetch[page.Reaches](ctx, c, "/debug/appliesz", query); err != nil {
+				break
+			}
+			for _, o := range some.Objects {
+				k := key{o.Kind, o.Namespace, o.Name}
+				if known := all[k]; known != nil {
+					o.Proxies += known.Proxies
+					o.Some = append(known.Some, o.Some...)
+					o.Why = slices.Compact(append(known.Why, o.Why...))
+				}
+				all[k] = &o
+			}
+			if some.Next == "" || some.Next == query.Get("after") {
+				break
+			}
+			query.Set("after", some.Next)
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	out := make([]page.ObjectReach, 0, len(all))
+	for _, o := range all {
+		if o.Proxies > 0 {
+			o.Why = nil // of a control plane that has none of these proxies
+		}
+		out = append(out, *o)
+	}
+	slices.SortFunc(out, func(a, b page.ObjectReach) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	if len(errs) == 1 {
+		return out, errs[0]
+	}
+	return out, errors.Join(errs...)
+}
+
+func whichOrWhy(o page.ObjectReach) string {
+	if o.Proxies == 0 {
+		return orDash(strings.Join(o.Why, "; "))
+	}
+	names := make([]string, len(o.Some))
+	for i, id := range o.Some {
+		names[i] = page.ShortName(id)
+	}
+	if o.Proxies > len(names) {
+		names = append(names, "…")
+	}
+	return strings.Join(names, ", ")
+}
