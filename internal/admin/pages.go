@@ -95,7 +95,8 @@ func (p *Pages) debug() []debugPage {
 	}
 	if p.Applies != nil {
 		all = append(all, debugPage{
-			"appliesz", "for how many connected proxies objects make a difference, and why for none: ?kind=&namespace=&name=&after=", p.appliesz, true,
+			"appliesz", "for how many connected proxies objects make a difference, and why for none: ?kind=&namespace=&name=&after=",
+			p.appliesz, true,
 		})
 	}
 	if p.Access.Profiles {

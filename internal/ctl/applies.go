@@ -40,7 +40,10 @@ func (s *session) applies() *cobra.Command {
 			if none {
 				objects = slices.DeleteFunc(objects, func(o page.ObjectReach) bool { return o.Proxies > 0 })
 			}
-			sh := sheet{header: []string{"KIND", "OBJECT", "PROXIES", "WHICH, OR WHY NONE"}, value: objects, empty: "no such object", wide: true}
+			sh := sheet{
+				header: []string{"KIND", "OBJECT", "PROXIES", "WHICH, OR WHY NONE"},
+				value:  objects, empty: "no such object", wide: true,
+			}
 			for _, o := range objects {
 				sh.rows = append(sh.rows, []string{
 					o.Kind, strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"), fmt.Sprint(o.Proxies), whichOrWhy(o),

@@ -102,7 +102,8 @@ func TestPortAlone(t *testing.T) {
 func TestHelpNamesEveryVerb(t *testing.T) {
 	got := pilotctl("--help")
 	for _, want := range []string{
-		"proxy-status", "proxy-config", "problems", "applies", "tables", "version", "check-inject", "remote-clusters", "install", "uninstall",
+		"proxy-status", "proxy-config", "problems", "applies", "tables", "version", "check-inject", "remote-clusters", "install",
+		"uninstall",
 		"--address", "--output", "--kubeconfig", "--context", "--istioNamespace",
 	} {
 		if !strings.Contains(got, want) {

@@ -52,7 +52,7 @@ var arrows = map[string][]string{
 	// Rows of Kubernetes' objects: pure functions, which know no source.
 	"source/kube/translate": {"mesh", "printable"},
 	// Parts of the control plane, which app composes: none imports app.
-	"app/publish": {"compile", "envoy", "identity", "mesh", "table", "xds/library", "xdstype"},
+	"app/publish": {"compile", "config", "envoy", "identity", "mesh", "table", "xds/library", "xdstype"},
 	"app/proof":   {"admin/page", "identity", "mesh", "xds/library", "xdstype"},
 	"app/lease":   {"identity"},
 	"app/lookup":  {"printable"},

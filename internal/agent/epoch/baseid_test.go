@@ -75,9 +75,13 @@ func TestBaseIDsAreNotShared(t *testing.T) {
 func TestEnvoysKeepTheirBaseID(t *testing.T) {
 	b := ids(t)
 	const id = 701
+	file := filepath.Join(t.TempDir(), bootstrapName+"0.json")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	envoy := exec.Command(os.Args[0])
-	envoy.Args = []string{os.Args[0], "--config-path", bootstrapName + "0.json", "--restart-epoch", "0", "--base-id", fmt.Sprint(id)}
-	envoy.Env, envoy.Dir = []string{stays + "=1"}, t.TempDir()
+	envoy.Args = []string{os.Args[0], "--config-path", file, "--restart-epoch", "0", "--base-id", fmt.Sprint(id)}
+	envoy.Env = []string{stays + "=1"}
 	if err := envoy.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ type comparison struct {
 	tables  [xdstype.Types][]*table.Table[mesh.ResourceKey, *envoy.Encoded]
 	changes [xdstype.Types]map[mesh.ResourceKey]change
 	names   [xdstype.Types]map[mesh.Shelf][]string // that changed on a shelf
-	all     [xdstype.Types]map[mesh.Shelf][]string // of shelves that some proxy sees before or after alone, as they are after; nil: not listed yet
+	all     [xdstype.Types]map[mesh.Shelf][]string // on a shelf after the turn; nil: not listed yet
 }
 
 func compare(tx *table.Tx, tables [xdstype.Types][]*table.Table[mesh.ResourceKey, *envoy.Encoded]) *comparison {
