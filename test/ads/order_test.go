@@ -1,0 +1,43 @@
+package ads
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+)
+
+// one is a stream with one response, which notes whether that was told of when it is acknowledged.
+type one struct {
+	told, toldAtACK bool
+	received        bool
+}
+
+func (*one) ask(string, []string, []string, bool) error { return nil }
+func (*one) report(string, *statuspb.Status) error      { return nil }
+
+func (s *one) ack(response) error {
+	s.toldAtACK = s.told
+	return nil
+}
+
+func (s *one) receive() (response, error) {
+	if s.received {
+		return response{}, io.EOF
+	}
+	s.received = true
+	return response{typ: ClusterType, nonce: "1"}, nil
+}
+
+// TestACKAfterEvent: who has seen the ACK of a response finds that the client told of it.
+func TestACKAfterEvent(t *testing.T) {
+	s := &one{}
+	c := New(&corev3.Node{}, NewReader(), func(ev Event) { s.told = s.told || ev.Err == nil })
+	c.done = make(chan struct{})
+	c.read(context.Background(), s)
+	if !s.toldAtACK {
+		t.Error("a response was acknowledged before its event")
+	}
+}
