@@ -33,7 +33,7 @@ func (d *Discovery) Applies(ctx context.Context, kind, namespace, name, after st
 	case <-ctx.Done():
 		return out, ctx.Err()
 	}
-	why := d.reasons()
+	why, connected := d.reasons(), d.publisher.Proxies()
 	out.Objects = []page.ObjectReach{}
 	var took time.Duration
 	for i, o := range objects {
@@ -41,20 +41,15 @@ func (d *Discovery) Applies(ctx context.Context, kind, namespace, name, after st
 			out.Next = cursor(objects[i-1].Key)
 			break
 		}
-		var reach publish.Reach
-		var has bool
-		var connected int
-		var one time.Duration
-		if err := d.between(ctx, func() {
-			start := time.Now()
-			if o.Kind == config.MeshConfig { // a turn without it would be of the whole mesh, to find out what is known
-				reach, has = publish.Reach{Proxies: d.publisher.Proxies()}, true
-			} else {
+		reach, has, one := publish.Reach{Proxies: connected}, true, time.Duration(0)
+		if o.Kind != config.MeshConfig { // a turn without it would be of the whole mesh, to find out what is known
+			if err := d.between(ctx, func() {
+				start := time.Now()
 				reach, has = d.publisher.Reach(o.Key)
+				one = time.Since(start)
+			}); err != nil {
+				return out, err
 			}
-			connected, one = d.publisher.Proxies(), time.Since(start)
-		}); err != nil {
-			return out, err
 		}
 		took += one
 		if !has {
@@ -86,12 +81,12 @@ func (d *Discovery) askedOf(kind, namespace, name, after string) ([]*config.Obje
 		return nil, err
 	}
 	objects := d.graph.Objects()
-	if kind != "" && !slices.ContainsFunc(config.Kinds(), func(k config.Kind) bool { return strings.EqualFold(string(k), kind) }) &&
-		!slices.ContainsFunc(objects, func(o *config.Object) bool { return strings.EqualFold(string(o.Kind), kind) }) {
+	asked := func(k config.Kind) bool { return kind == "" || strings.EqualFold(string(k), kind) }
+	if !slices.ContainsFunc(config.Kinds(), asked) && !slices.ContainsFunc(objects, func(o *config.Object) bool { return asked(o.Kind) }) {
 		return nil, fmt.Errorf("there is no kind %q; write one as VirtualService", printable.Text(kind, printable.Short))
 	}
 	return slices.DeleteFunc(objects, func(o *config.Object) bool {
-		return kind != "" && !strings.EqualFold(kind, string(o.Kind)) || namespace != "" && o.Namespace != namespace ||
+		return !asked(o.Kind) || namespace != "" && o.Namespace != namespace ||
 			name != "" && o.Name != name || after != "" && config.CompareKey(o.Key, from) <= 0
 	}), nil
 }
@@ -100,12 +95,12 @@ func (d *Discovery) askedOf(kind, namespace, name, after string) ([]*config.Obje
 func cursor(k config.Key) string { return string(k.Kind) + "/" + k.Namespace + "/" + k.Name }
 
 func parseCursor(text string) (config.Key, error) {
-	parts := strings.SplitN(text, "/", 3)
-	if text != "" && len(parts) != 3 {
-		return config.Key{}, errors.New("after: want what the answer before named as next, KIND/NAMESPACE/NAME")
-	}
 	if text == "" {
 		return config.Key{}, nil
+	}
+	parts := strings.SplitN(text, "/", 3)
+	if len(parts) != 3 {
+		return config.Key{}, errors.New("after: want what the answer before named as next, KIND/NAMESPACE/NAME")
 	}
 	return config.Key{Kind: config.Kind(parts[0]), Namespace: parts[1], Name: parts[2]}, nil
 }
@@ -116,7 +111,7 @@ type reasons map[config.Key][]string
 func (d *Discovery) reasons() reasons {
 	out := reasons{}
 	for _, p := range d.Problems() {
-		k := config.Key{Kind: config.Kind(p.Object.Kind), Namespace: p.Object.Namespace, Name: p.Object.Name}
+		k := config.KeyOf(p.Object)
 		if len(out[k]) < mostReasons {
 			out[k] = append(out[k], p.Code+": "+p.Message)
 		}

@@ -105,7 +105,7 @@ func (g *Graph) placedProblems(c *problemCache) []mesh.Problem {
 		if p.Line != 0 || p.Field == "" {
 			continue
 		}
-		at := place{keyOf(p.Object), p.Field}
+		at := place{config.KeyOf(p.Object), p.Field}
 		line, known := c.lines[at]
 		if !known || !line.in.Equal(w) {
 			line = found{w, w.Line(p.Field)}
@@ -121,7 +121,7 @@ func (g *Graph) written(tx *table.Tx, o mesh.ObjectRef) (config.Written, bool) {
 	if o.File != "" {
 		return config.Written{}, false
 	}
-	return table.Lookup(tx, g.In.Written.Table, keyOf(o))
+	return table.Lookup(tx, g.In.Written.Table, config.KeyOf(o))
 }
 
 // Where completes the name of an object with where it is written.
@@ -130,10 +130,6 @@ func (g *Graph) Where(tx *table.Tx, o mesh.ObjectRef) mesh.ObjectRef {
 		return w.Ref
 	}
 	return o
-}
-
-func keyOf(o mesh.ObjectRef) config.Key {
-	return config.Key{Kind: config.Kind(o.Kind), Namespace: o.Namespace, Name: o.Name}
 }
 
 // problemOf turns a note into a problem; what the engine noted is a mistake of ours, and says so.

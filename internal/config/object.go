@@ -22,6 +22,11 @@ type Key struct {
 	Name      string
 }
 
+// KeyOf is the key of the object that a problem is of; of one that is no object, such as a file, it names none.
+func KeyOf(o mesh.ObjectRef) Key {
+	return Key{Kind: Kind(o.Kind), Namespace: o.Namespace, Name: o.Name}
+}
+
 func (k Key) String() string { return string(k.Kind) + " " + k.Namespace + "/" + k.Name }
 
 // CompareKey orders by kind, namespace, name.

@@ -1,10 +1,10 @@
 package ctl
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/admin/page"
+	"fairway/internal/config"
 )
 
 // applies shows for how many connected proxies objects make a difference.
@@ -58,8 +59,7 @@ func (s *session) applies() *cobra.Command {
 
 // reaches asks every control plane, as often as it has more to say, and adds up what they say of one object: each knows its own proxies.
 func reaches(ctx context.Context, s *session, query url.Values) ([]page.ObjectReach, error) {
-	type key struct{ kind, namespace, name string }
-	all := map[key]*page.ObjectReach{}
+	all := map[config.Key]page.ObjectReach{}
 	var errs []error
 	for c, err := range s.planes(ctx) {
 		for query.Del("after"); err == nil; {
@@ -68,13 +68,12 @@ func reaches(ctx context.Context, s *session, query url.Values) ([]page.ObjectRe
 				break
 			}
 			for _, o := range some.Objects {
-				k := key{o.Kind, o.Namespace, o.Name}
-				if known := all[k]; known != nil {
-					o.Proxies += known.Proxies
-					o.Some = append(known.Some, o.Some...)
-					o.Why = slices.Compact(append(known.Why, o.Why...))
-				}
-				all[k] = &o
+				k := config.Key{Kind: config.Kind(o.Kind), Namespace: o.Namespace, Name: o.Name}
+				known := all[k]
+				o.Proxies += known.Proxies
+				o.Some = append(known.Some, o.Some...)
+				o.Why = slices.Compact(append(known.Why, o.Why...))
+				all[k] = o
 			}
 			if some.Next == "" || some.Next == query.Get("after") {
 				break
@@ -86,17 +85,12 @@ func reaches(ctx context.Context, s *session, query url.Values) ([]page.ObjectRe
 		}
 	}
 	out := make([]page.ObjectReach, 0, len(all))
-	for _, o := range all {
+	for _, k := range slices.SortedFunc(maps.Keys(all), config.CompareKey) {
+		o := all[k]
 		if o.Proxies > 0 {
 			o.Why = nil // of a control plane that has none of these proxies
 		}
-		out = append(out, *o)
-	}
-	slices.SortFunc(out, func(a, b page.ObjectReach) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
-	if len(errs) == 1 {
-		return out, errs[0]
+		out = append(out, o)
 	}
 	return out, errors.Join(errs...)
 }

@@ -117,9 +117,6 @@ func ask[T any](ctx context.Context, s *session, path string, query url.Values) 
 		}
 		errs = append(errs, err)
 	}
-	if len(errs) == 1 {
-		return none, errs[0]
-	}
 	return none, errors.Join(errs...)
 }
 
@@ -137,9 +134,6 @@ func gather[T any](ctx context.Context, s *session, path string) ([]T, error) {
 			errs = append(errs, err)
 		}
 		out = append(out, some...)
-	}
-	if len(errs) == 1 {
-		return out, errs[0]
 	}
 	return out, errors.Join(errs...)
 }

@@ -3,6 +3,7 @@ package publish
 import (
 	"slices"
 
+	"fairway/internal/compile"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
@@ -56,13 +57,13 @@ func (p *Publisher) Proxies() (n int) {
 // comparison is of what proxies see before a turn and after it.
 type comparison struct {
 	tx      *table.Tx
-	tables  [xdstype.Types][]*table.Table[mesh.ResourceKey, *envoy.Encoded]
+	tables  [xdstype.Types][]*compile.Published
 	changes [xdstype.Types]map[mesh.ResourceKey]change
 	names   [xdstype.Types]map[mesh.Shelf][]string // that changed on a shelf
 	all     [xdstype.Types]map[mesh.Shelf][]string // on a shelf after the turn; nil: not listed yet
 }
 
-func compare(tx *table.Tx, tables [xdstype.Types][]*table.Table[mesh.ResourceKey, *envoy.Encoded]) *comparison {
+func compare(tx *table.Tx, tables [xdstype.Types][]*compile.Published) *comparison {
 	out := &comparison{tx: tx, tables: tables}
 	for typ := range tables {
 		out.changes[typ], out.names[typ] = map[mesh.ResourceKey]change{}, map[mesh.Shelf][]string{}
@@ -146,12 +147,7 @@ func (c *comparison) before(typ int, k mesh.ResourceKey) (*envoy.Encoded, bool) 
 }
 
 func (c *comparison) after(typ int, k mesh.ResourceKey) (*envoy.Encoded, bool) {
-	for _, t := range c.tables[typ] {
-		if e, has := table.Lookup(c.tx, t, k); has {
-			return e, true
-		}
-	}
-	return nil, false
+	return lookup(c.tx, c.tables[typ], k)
 }
 
 // same says whether a proxy would be sent nothing: a row that may not be sent leaves it with what it has.

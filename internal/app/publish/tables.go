@@ -1,6 +1,8 @@
 package publish
 
 import (
+	"fairway/internal/compile"
+	"fairway/internal/envoy"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 	"fairway/internal/xds/library"
@@ -38,14 +40,18 @@ func (p *Publisher) row(k library.RowKey) (out change) {
 		return out
 	}
 	out.Key = mesh.ResourceKey{Shelf: handle.Value(), Name: k.Name}
-	p.graph.Store.Read(func(tx *table.Tx) {
-		for _, t := range p.graph.Out.Resources[typ] {
-			if out.New, out.Has = table.Lookup(tx, t, out.Key); out.Has {
-				return
-			}
-		}
-	})
+	p.graph.Store.Read(func(tx *table.Tx) { out.New, out.Has = lookup(tx, p.graph.Out.Resources[typ], out.Key) })
 	return out
+}
+
+// lookup is the row of a key, in whichever table of its type has it.
+func lookup(tx *table.Tx, tables []*compile.Published, k mesh.ResourceKey) (*envoy.Encoded, bool) {
+	for _, t := range tables {
+		if e, has := table.Lookup(tx, t, k); has {
+			return e, true
+		}
+	}
+	return nil, false
 }
 
 // PublishWithNext has rows that an audit found to be published otherwise than the tables have them published with the next turn.

@@ -236,7 +236,7 @@ func (l loader) decode(kind config.Kind, doc config.Document, known map[string]*
 		e.key = e.object.Key
 	case len(e.problems) > 0:
 		ref := e.problems[0].Object
-		e.key = config.Key{Kind: config.Kind(ref.Kind), Namespace: ref.Namespace, Name: ref.Name}
+		e.key = config.KeyOf(ref)
 		e.lost = ref.Name == "" && kind == "" && hasError(e.problems)
 	}
 	return e

@@ -133,7 +133,7 @@ func (w *Writer) count(note any, bySource bool, n int) {
 	if !is || p.Severity < mesh.Warning || p.Object.File != "" || p.Object.Name == "" {
 		return // of a file, or of no object
 	}
-	k := config.Key{Kind: config.Kind(p.Object.Kind), Namespace: p.Object.Namespace, Name: p.Object.Name}
+	k := config.KeyOf(p.Object)
 	list := w.problems[k]
 	if list == nil {
 		list = map[said]int{}
