@@ -101,14 +101,17 @@ func (c checker) port(key ServerKey, s *networking.Server) bool {
 			continue
 		}
 		found = true
-		winner := fmt.Sprintf("Gateway %s/%s", l.Winner.Gateway.Namespace, l.Winner.Gateway.Name)
+		winner := fmt.Sprintf("the older Gateway %s/%s", l.Winner.Gateway.Namespace, l.Winner.Gateway.Name)
+		if l.Winner.Gateway == key.Gateway {
+			winner = fmt.Sprintf("servers[%d]", l.Winner.Index)
+		}
 		switch {
 		case l.Family != "":
 			c.note(
 				mesh.Error,
 				code.PortConflict,
 				".port",
-				fmt.Sprintf("port %d speaks %s for the older %s: this server is not served", key.Port.Port, l.Family, winner),
+				fmt.Sprintf("port %d speaks %s for %s: this server is not served", key.Port.Port, l.Family, winner),
 				"use another port, or the same protocol",
 			)
 		case l.Name == "":
@@ -116,7 +119,7 @@ func (c checker) port(key ServerKey, s *networking.Server) bool {
 				mesh.Error,
 				code.ServerNameConflict,
 				".hosts",
-				"every TLS server name of the port is already the older "+winner+"'s",
+				"every TLS server name of the port is already that of "+winner,
 				"name other hosts",
 			)
 		default:
@@ -124,7 +127,7 @@ func (c checker) port(key ServerKey, s *networking.Server) bool {
 				mesh.Error,
 				code.ServerNameConflict,
 				".hosts",
-				"the TLS server name "+l.Name+" is already the older "+winner+"'s",
+				"the TLS server name "+l.Name+" is already that of "+winner,
 				"name another host",
 			)
 		}

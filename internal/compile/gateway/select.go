@@ -244,7 +244,9 @@ func (p *Plan) takeNames(s *Planned, taken map[string]ServerKey) bool {
 	}
 	for _, n := range names {
 		if winner, dup := taken[n]; dup {
-			p.Lost = append(p.Lost, Lost{Key: s.Key, Name: n, Winner: winner})
+			if winner != s.Key { // else the server lists it twice
+				p.Lost = append(p.Lost, Lost{Key: s.Key, Name: n, Winner: winner})
+			}
 			continue
 		}
 		taken[n] = s.Key
