@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"fairway/internal/agent/exposition"
 	"fairway/internal/mesh"
 	"fairway/test/envoy/live"
 	"fairway/test/rig"
@@ -45,6 +47,20 @@ func (s *script) reconfigure(t testing.TB, ts *testscript.TestScript, args []str
 func (s *script) authorizer(t testing.TB, names []string) error {
 	for _, name := range names {
 		s.backends[name] = s.m.Authorizer(t, name)
+	}
+	return nil
+}
+
+func (s *script) limiter(t testing.TB, names []string) error {
+	for _, name := range names {
+		s.backends[name] = s.m.Limiter(t, name)
+	}
+	return nil
+}
+
+func (s *script) collector(t testing.TB, names []string) error {
+	for _, name := range names {
+		s.backends[name] = s.m.Collector(t, name)
 	}
 	return nil
 }
@@ -130,6 +146,42 @@ func (s *script) unlogged(_ testing.TB, args []string) error {
 			return fmt.Errorf("%s has %q, which matches %q", args[0], found, text)
 		}
 	}
+	return nil
+}
+
+// metric waits until a line of a proxy's metrics matches an expression, or with "none" is whether no line does: what came later
+// than what is unwanted should have been awaited before.
+func (s *script) metric(t testing.TB, args []string) error {
+	e := s.m.Envoy(args[0])
+	if e == nil {
+		return fmt.Errorf("the mesh has no proxy %q", args[0])
+	}
+	line, err := regexp.Compile(args[1])
+	if err != nil {
+		return err
+	}
+	found := func() string {
+		all := e.Metrics(t, exposition.Workload{})
+		if i := slices.IndexFunc(all, line.MatchString); i >= 0 {
+			return all[i]
+		}
+		return ""
+	}
+	if len(args) > 2 {
+		if args[2] != "none" {
+			return fmt.Errorf("metrics are awaited, or there are none; not %q", args[2])
+		}
+		if unwanted := found(); unwanted != "" {
+			return fmt.Errorf("%s counts %s", args[0], unwanted)
+		}
+		return nil
+	}
+	rig.Eventually(t, func() error {
+		if found() == "" {
+			return fmt.Errorf("no metric of %s matches %q", args[0], args[1])
+		}
+		return nil
+	})
 	return nil
 }
 

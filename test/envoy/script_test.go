@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,16 +22,19 @@ import (
 // rules they apply after them. ${ip:NAME} is an address of the mesh, and ${port:NAME} the port of a backend that localhost
 // started; ${issuer:NAME} is the address of an issuer, ${keys:NAME} its key set, and ${token:NAME} a token; ${wasm:VALUE} is the
 // path of a Wasm module that adds the header x-wasm. ${file:NAME} is the path of a file, or of a server's unix socket; ${ca:NAME},
-// ${cert:NAME} and ${key:NAME} are files of an authority and of certificates. In commands they stand between quotation marks
-// ('${ip:NAME}').
+// ${cert:NAME} and ${key:NAME} are files of an authority and of certificates; ${hash:NAME} and ${spki:NAME} are SHA-256 of a
+// certificate, hex, and of its public key, base64. In commands they stand between quotation marks ('${ip:NAME}').
 //
 //	backend NAME…                HTTP servers, at port 8080 of the addresses of their names
 //	tcp NAME…                    servers that greet connections, at port 9000
 //	announced NAME…              HTTP servers that take connections with a PROXY header alone, at port 8080
 //	socket NAME…                 HTTP servers at the unix sockets ${file:NAME}
 //	authorizer NAME…             servers of Envoy's authorization by gRPC, at port 8080; "fail" has them refuse
+//	limiter NAME…                servers of Envoy's global rate limits by gRPC, at port 8080; "fail" has them refuse
+//	collector NAME…              servers that take any message by gRPC, at port 8080
 //	authority NAME…              authorities of certificates
-//	certificate NAME AUTH HOST   a certificate that an authority signs
+//	certificate NAME AUTH HOST [rsa]  a certificate that an authority signs, with a key of ECDSA or of RSA
+//	revoke AUTH [CERT]…          the certificates that the authority takes back; ${crl:AUTH} is the file that lists them
 //	secret NAME CERT [AUTH]      applies a Secret with a certificate ("-" for none), and the authority of clients
 //	secure NAME CERT [AUTH]      an HTTPS server at port 8080; with an authority clients have to show a certificate of it
 //	tls NAME CERT [AUTH]         one that greets connections, at port 9443
@@ -39,12 +43,13 @@ import (
 //	                             first in here/a, others in there/a
 //	refusing                     a mesh of the script's own from here on, whose proxies may refuse a resource
 //	reconfigure FILE             another configuration of that mesh
+//	localsecure NAME CERT        an HTTPS server at a port of 127.0.0.1 that the system chooses
 //	localtcp NAME…               servers that greet connections, at ports of 127.0.0.1 that the system chooses
 //	sidecar NAME [LABEL=VALUE]…  one more proxy; its label app is its name where no labels are given; @namespace=, @locality= and
 //	                             @network= are no labels
 //	gateway NAME LABEL=VALUE…    one more gateway
 //	forwarder NAME…              HTTP proxies that take CONNECT, at port 3128
-//	asked FORWARDER N            how many connections it was asked for so far
+//	asked FORWARDER N [POST]     how many connections it was asked for so far, by CONNECT or by POST
 //	identity NAME…               identities of service accounts of those names ("web", "shop/web", "td.example/shop/web"), for
 //	                             requests (as=NAME)
 //	workload NAME [LABEL=VALUE]… a sidecar whose identity is that of the service account of its name, and of its @namespace=
@@ -63,9 +68,12 @@ import (
 //	dial N NAME:PORT [WORD]… -> SHARES  who takes N connections; "closed" are those that nobody
 //	                             greets, or that end before an answer. The words are by=, as= and
 //	                             those of TLS that a REQUEST may have
+//	reach N NAME:PORT [WORD]… -> NAME  connects until N connections in a row are taken by it: while a proxy changes a
+//	                             listener, the old one may take connections after the new one did
 //	start N REQUEST              sends N requests, which need no answer before the script ends
 //	clusters PROXY NAME…         the services' clusters that it holds, and no other
 //	stat PROXY REGEXP N          waits until what is counted adds up to N at least, or until one statistic is N ("=3")
+//	metric PROXY REGEXP [none]   waits until a line of its metrics matches, as an agent gives them; with "none" no line does
 //	hold NAME:PORT               opens a connection, and says nothing
 //	logged FILE REGEXP…          waits until a line of ${file:FILE} matches each
 //	unlogged FILE REGEXP…        no line of it matches any
@@ -113,12 +121,15 @@ func scripts(t *testing.T, m *live.Mesh, sotw bool, folder string) {
 		"identity": {(*script).identity, 1}, "workload": {(*script).workload, 1},
 		"sidecar": {(*script).sidecar, 1}, "gateway": {(*script).gateway, 2}, "edge": {(*script).edge, 2}, "delete": {(*script).remove, 2},
 		"ask": {(*script).ask, 3}, "await": {(*script).await, 3}, "share": {(*script).share, 4}, "dial": {(*script).dial, 4},
+		"reach": {(*script).reach, 4},
 		"stick": {(*script).stick, 2}, "clusters": {(*script).clusters, 1}, "stat": {(*script).stat, 3},
 		"issuer": {(*script).issuer, 1}, "token": {(*script).token, 2}, "rotate": {(*script).rotate, 1},
 		"silence": {(*script).silence, 1}, "speak": {(*script).speak, 1},
-		"authorizer": {(*script).authorizer, 1}, "announced": {(*script).announced, 1}, "socket": {(*script).socket, 1},
-		"localtcp":  {(*script).localTCP, 1},
+		"authorizer": {(*script).authorizer, 1}, "limiter": {(*script).limiter, 1}, "collector": {(*script).collector, 1},
+		"announced": {(*script).announced, 1}, "socket": {(*script).socket, 1},
+		"localtcp": {(*script).localTCP, 1}, "localsecure": {(*script).localSecure, 2},
 		"authority": {(*script).authority, 1}, "certificate": {(*script).certificate, 3}, "secret": {(*script).secret, 2},
+		"revoke": {(*script).revoke, 1}, "metric": {(*script).metric, 2},
 		"secure": {(*script).secure, 2}, "tls": {(*script).tlsServer, 2}, "start": {(*script).start, 2},
 		"hold":   {(*script).hold, 1},
 		"logged": {(*script).logged, 2}, "unlogged": {(*script).unlogged, 2}, "problem": {(*script).problem, 3},
@@ -190,7 +201,7 @@ func (s *script) word(word string) (string, bool) {
 	case "token":
 		token, ok := s.tokens[name]
 		return token, ok
-	case "ca", "cert", "key":
+	case "ca", "crl", "cert", "key", "hash", "spki":
 		return s.certified.word(kind, name)
 	case "issuer", "keys":
 		i, ok := s.issuers[name]
@@ -292,7 +303,14 @@ func (s *script) asked(_ testing.TB, args []string) error {
 	if !ok {
 		return fmt.Errorf("the script has no forwarder %q", args[0])
 	}
-	if got := strconv.Itoa(f.Asked()); got != args[1] {
+	count := f.Asked
+	switch {
+	case len(args) > 2 && args[2] != http.MethodPost:
+		return fmt.Errorf("connections are asked for by CONNECT or by POST, not by %q", args[2])
+	case len(args) > 2:
+		count = f.Posted
+	}
+	if got := strconv.Itoa(count()); got != args[1] {
 		return fmt.Errorf("%s was asked for %s connections", args[0], got)
 	}
 	return nil
@@ -399,15 +417,7 @@ func (s *script) share(t testing.TB, args []string) error {
 }
 
 func (s *script) dial(t testing.TB, args []string) error {
-	n, err := strconv.Atoi(args[0])
-	if err != nil {
-		return err
-	}
-	end := slices.Index(args, "->")
-	if end < 2 {
-		return fmt.Errorf("N NAME:PORT [WORD]… -> SHARES, not %q", args)
-	}
-	connect, err := s.connect(t, args[1:end])
+	n, connect, want, err := s.connections(t, args)
 	if err != nil {
 		return err
 	}
@@ -415,7 +425,36 @@ func (s *script) dial(t testing.TB, args []string) error {
 	for range n {
 		got[connect()]++
 	}
-	return shares(n, got, args[end+1:])
+	return shares(n, got, want)
+}
+
+func (s *script) reach(t testing.TB, args []string) error {
+	n, connect, want, err := s.connections(t, args)
+	if err != nil {
+		return err
+	}
+	rig.Eventually(t, func() error {
+		for range n {
+			if got := connect(); !slices.Equal(want, []string{got}) {
+				return fmt.Errorf("%s is reached, not %q", got, want)
+			}
+		}
+		return nil
+	})
+	return nil
+}
+
+// connections reads "N NAME:PORT [WORD]… -> WANT".
+func (s *script) connections(t testing.TB, args []string) (n int, connect func() string, want []string, err error) {
+	if n, err = strconv.Atoi(args[0]); err != nil {
+		return 0, nil, nil, err
+	}
+	end := slices.Index(args, "->")
+	if end < 2 {
+		return 0, nil, nil, fmt.Errorf("N NAME:PORT [WORD]… -> and who takes them, not %q", args)
+	}
+	connect, err = s.connect(t, args[1:end])
+	return n, connect, args[end+1:], err
 }
 
 func (s *script) stick(t testing.TB, args []string) error {

@@ -1,8 +1,11 @@
 package envoy
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,17 +16,22 @@ import (
 // certified is the authorities and certificates of a script.
 type certified struct {
 	authorities map[string]*live.Authority
+	revoked     map[string]string // files of authorities, with what they took back
 	pairs       map[string]live.Pair
 }
 
 func newCertified() certified {
-	return certified{map[string]*live.Authority{}, map[string]live.Pair{}}
+	return certified{map[string]*live.Authority{}, map[string]string{}, map[string]live.Pair{}}
 }
 
-// word is what stands in the place of ${ca:NAME}, ${cert:NAME} and ${key:NAME}.
+// word is what stands in the place of ${ca:NAME} and ${crl:NAME}, and of ${cert:NAME}, ${key:NAME}, ${hash:NAME} and ${spki:NAME}.
 func (c certified) word(kind, name string) (string, bool) {
 	if a := c.authorities[name]; kind == "ca" && a != nil {
 		return a.File, true
+	}
+	if kind == "crl" {
+		file, ok := c.revoked[name]
+		return file, ok
 	}
 	p, ok := c.pairs[name]
 	switch {
@@ -32,6 +40,12 @@ func (c certified) word(kind, name string) (string, bool) {
 		return p.CertFile, true
 	case kind == "key":
 		return p.KeyFile, true
+	case kind == "hash":
+		sum := sha256.Sum256(p.Leaf.Raw)
+		return hex.EncodeToString(sum[:]), true
+	case kind == "spki":
+		sum := sha256.Sum256(p.Leaf.RawSubjectPublicKeyInfo)
+		return base64.StdEncoding.EncodeToString(sum[:]), true
 	}
 	return "", false
 }
@@ -45,10 +59,34 @@ func (s *script) authority(t testing.TB, names []string) error {
 
 func (s *script) certificate(t testing.TB, args []string) error {
 	a, err := s.certified.authority(args[1])
-	if err == nil {
+	switch {
+	case err != nil:
+		return err
+	case len(args) == 3:
 		s.certified.pairs[args[0]] = a.Issue(t, args[2])
+	case args[3] == "rsa":
+		s.certified.pairs[args[0]] = a.IssueRSA(t, args[2])
+	default:
+		return fmt.Errorf("no kind of key: %q", args[3])
 	}
-	return err
+	return nil
+}
+
+func (s *script) revoke(t testing.TB, args []string) error {
+	a, err := s.certified.authority(args[0])
+	if err != nil {
+		return err
+	}
+	var pairs []live.Pair
+	for _, name := range args[1:] {
+		p, err := s.certified.pair(name)
+		if err != nil {
+			return err
+		}
+		pairs = append(pairs, p)
+	}
+	s.certified.revoked[args[0]] = a.Revoke(t, pairs...)
+	return nil
 }
 
 // secret is written as "NAME CERTIFICATE [AUTHORITY]"; "-" is no certificate.
@@ -92,6 +130,14 @@ func (s *script) secure(t testing.TB, args []string) error {
 	config, err := s.certified.server(args[1:])
 	if err == nil {
 		s.backends[args[0]] = s.m.SecureBackend(t, args[0], config)
+	}
+	return err
+}
+
+func (s *script) localSecure(t testing.TB, args []string) error {
+	config, err := s.certified.server(args[1:])
+	if err == nil {
+		s.ports[args[0]] = s.m.SecureBackendOnLocalhost(t, args[0], config)
 	}
 	return err
 }

@@ -20,13 +20,22 @@ import (
 // about is what the Backend receives.
 func (m *Mesh) Authorizer(t testing.TB, name string) *Backend {
 	t.Helper()
+	return m.calls(t, name, func(b *Backend) *grpc.Server {
+		server := grpc.NewServer()
+		authv3.RegisterAuthorizationServer(server, authorizer{b: b})
+		return server
+	})
+}
+
+// calls starts a server of gRPC, at port Backing of the address of its name. What it is called for is what the Backend receives.
+func (m *Mesh) calls(t testing.TB, name string, serving func(*Backend) *grpc.Server) *Backend {
+	t.Helper()
 	listener, err := net.Listen("tcp", m.Addr(name, Backing))
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := &Backend{Name: name, port: Backing, news: make(chan struct{})}
-	server := grpc.NewServer()
-	authv3.RegisterAuthorizationServer(server, authorizer{b: b})
+	server := serving(b)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -85,6 +85,12 @@ func (m *Mesh) SecureBackend(t testing.TB, name string, config *tls.Config) *Bac
 	return m.serve(t, name, m.Addr(name, Backing), config)
 }
 
+// SecureBackendOnLocalhost starts one at a port of 127.0.0.1 that the system chooses.
+func (m *Mesh) SecureBackendOnLocalhost(t testing.TB, name string, config *tls.Config) (port int) {
+	t.Helper()
+	return m.serve(t, name, "127.0.0.1:0", config).port
+}
+
 // SecureBackendAt starts one at any address and port of this machine.
 func (m *Mesh) SecureBackendAt(t testing.TB, name, address string, config *tls.Config) *Backend {
 	t.Helper()

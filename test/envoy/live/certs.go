@@ -1,9 +1,11 @@
 package live
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -61,7 +63,7 @@ func newAuthority(t testing.TB, name, dir string) *Authority {
 		NotAfter:              time.Now().Add(24 * time.Hour),
 		IsCA:                  true,
 		BasicConstraintsValid: true,
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &a.key.PublicKey, a.key)
 	if err != nil {
@@ -95,7 +97,21 @@ func writePEM(t testing.TB, file, kind string, der []byte) string {
 // Issue signs a certificate for a DNS name, which is its common name too; a name that begins with spiffe:// is an identity.
 func (a *Authority) Issue(t testing.TB, name string) Pair {
 	t.Helper()
-	key := newKey(t)
+	return a.issue(t, name, filepath.Base(name), newKey(t))
+}
+
+// IssueRSA is Issue with a key of RSA. Its files stand beside those that Issue writes for the name.
+func (a *Authority) IssueRSA(t testing.TB, name string) Pair {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.issue(t, name, filepath.Base(name)+"-rsa", key)
+}
+
+func (a *Authority) issue(t testing.TB, name, stem string, key crypto.Signer) Pair {
+	t.Helper()
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
 		NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageDigitalSignature,
@@ -106,7 +122,7 @@ func (a *Authority) Issue(t testing.TB, name string) Pair {
 	} else {
 		template.DNSNames = []string{name}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,10 +130,27 @@ func (a *Authority) Issue(t testing.TB, name string) Pair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stem := filepath.Join(a.dir, filepath.Base(name))
+	stem = filepath.Join(a.dir, stem)
 	p := Pair{CertFile: writePEM(t, stem+".pem", "CERTIFICATE", der), KeyFile: writePEM(t, stem+".key", "PRIVATE KEY", private)}
 	if p.Certificate, err = tls.LoadX509KeyPair(p.CertFile, p.KeyFile); err != nil {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// Revoke writes the authority's list of the certificates that it takes back, and returns the list's file. A list that it wrote
+// before is gone.
+func (a *Authority) Revoke(t testing.TB, pairs ...Pair) (file string) {
+	t.Helper()
+	list := &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: a.cert.NotBefore, NextUpdate: a.cert.NotAfter}
+	for _, p := range pairs {
+		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries, x509.RevocationListEntry{
+			SerialNumber: p.Leaf.SerialNumber, RevocationTime: a.cert.NotBefore,
+		})
+	}
+	der, err := x509.CreateRevocationList(rand.Reader, list, a.cert, a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return writePEM(t, filepath.Join(a.dir, "revoked.pem"), "X509 CRL", der)
 }
