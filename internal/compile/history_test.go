@@ -74,6 +74,14 @@ func (h *history) object(t *rapid.T) (config.Key, string) {
 			pick(t, "export", exports),
 			backing,
 		)
+		if strings.HasPrefix(host, "*.") && rapid.Bool().Draw(t, "dynamic") {
+			spec = fmt.Sprintf(
+				`{hosts: [%q], ports: [{number: %d, name: p, protocol: %s}], resolution: DYNAMIC_DNS, exportTo: [%s]}`, host,
+				rapid.SampledFrom([]int{80, 81, 443}).Draw(t, "port"),
+				pick(t, "protocol", []string{"HTTP", "TLS"}),
+				pick(t, "export", exports),
+			)
+		}
 	case "WorkloadEntry":
 		spec = fmt.Sprintf(
 			`{address: %s, labels: {app: %s}%s}`,
@@ -93,7 +101,7 @@ func (h *history) object(t *rapid.T) (config.Key, string) {
 			gateways = "shop/one"
 		}
 		spec = fmt.Sprintf(`{hosts: [%q], exportTo: [%s], gateways: [%s], http: [{route: [{destination: {host: %s, subset: v1}}]}]}`,
-			host, pick(t, "export", rulesFor), gateways, pick(t, "target", []string{"a", "b.bank.svc.cluster.local"}))
+			host, pick(t, "export", rulesFor), gateways, pick(t, "target", []string{"a", "b.bank.svc.cluster.local", `"*.example.com"`}))
 	case "DestinationRule":
 		export := pick(t, "export", rulesFor)
 		clients := pick(t, "clients", []string{"", "", "workloadSelector: {matchLabels: {app: a}}, "})

@@ -18,6 +18,7 @@ type Encoded struct {
 	Secrets []string // sorted names of the secrets that a listener or cluster takes from the stream that it comes by
 	Load    string   // of an EDS cluster: the load assignment it waits for
 	Amended []string // what has its say in it beside whoever made it, in order: which patches matched it
+	Resolve bool     // of a virtual host: some route leads to a cluster that connects to the name which a request is for
 	Bare    *Bare    // of a route configuration with vhds: how a client without VHDS gets it
 	// Err is why the message may not be sent: its own validation refuses it. What proxies had before stays with them, unless Hides is set.
 	Err error
@@ -77,7 +78,7 @@ func Same(a, b *Encoded) bool {
 		return a == b
 	}
 	return a.Version == b.Version && a.Load == b.Load && slices.Equal(a.Needs, b.Needs) && slices.Equal(a.Secrets, b.Secrets) &&
-		slices.Equal(a.Amended, b.Amended) &&
+		slices.Equal(a.Amended, b.Amended) && a.Resolve == b.Resolve &&
 		sameBare(a.Bare, b.Bare) &&
 		sameErr(a.Err, b.Err) &&
 		a.Hides == b.Hides

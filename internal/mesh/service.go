@@ -113,10 +113,11 @@ const (
 	Passthrough                     // NONE: connections go where the client sent them
 	DNS                             // DNS: every address the name resolves to (STRICT_DNS)
 	DNSRoundRobin                   // DNS_ROUND_ROBIN: one address at a time (LOGICAL_DNS)
+	DynamicDNS                      // DYNAMIC_DNS: the name that a request or connection is for, which the host, a wildcard, covers
 )
 
 func (r Resolution) String() string {
-	return [...]string{"STATIC", "NONE", "DNS", "DNS_ROUND_ROBIN"}[r]
+	return [...]string{"STATIC", "NONE", "DNS", "DNS_ROUND_ROBIN", "DYNAMIC_DNS"}[r]
 }
 
 // Port is one port of a Service.

@@ -164,7 +164,21 @@ func (d draw) pattern() string {
 	return pick(d, d.host(), d.host(), d.host(), `"*.example.com"`, `"*.shop.svc.cluster.local"`, `"*.cluster.local"`)
 }
 
+// dynamic draws a ServiceEntry whose connections go to the names that they are for.
+func (d draw) dynamic() string {
+	ports := []string{}
+	for i, number := range some(d, 80, 81, 443) {
+		ports = append(ports, fmt.Sprintf("{number: %d, name: p%d, protocol: %s%s}", number, i,
+			pick(d, "HTTP", "HTTP", "HTTP2", "TLS", "HTTPS"), pick(d, "", "", ", targetPort: 8443")))
+	}
+	return `hosts: [` + pick(d, `"*.example.com"`, `"*.shop.svc.cluster.local"`, `"*.example.com", "*.cluster.local"`) +
+		`], resolution: DYNAMIC_DNS, location: ` + pick(d, "MESH_INTERNAL", "MESH_EXTERNAL") + d.exportTo() + ", ports: " + list(ports)
+}
+
 func (d draw) serviceEntry() string {
+	if d.often(2) {
+		return d.dynamic()
+	}
 	hosts := some(d, services...)
 	if len(hosts) > 2 {
 		hosts = hosts[:2]
@@ -243,7 +257,7 @@ func (d draw) workloadGroup() string {
 }
 
 func (d draw) destination() string {
-	out := "host: " + d.host()
+	out := "host: " + pick(d, d.host(), d.host(), d.host(), d.host(), `"*.example.com"`, `"*.shop.svc.cluster.local"`)
 	if d.often(4) {
 		out += ", subset: " + pick(d, "v1", "v2")
 	}
@@ -355,7 +369,7 @@ func (d draw) tcp() string {
 func (d draw) tls() string {
 	return fmt.Sprintf(
 		"tls: [{match: [{sniHosts: [%s]%s}], route: [{destination: %s}]}]",
-		pick(d, "x.example.com", "a.shop.svc.cluster.local", "y.example.com"),
+		pick(d, "x.example.com", "a.shop.svc.cluster.local", "y.example.com", `"*.example.com"`),
 		pick(d, "", ", port: 443", ", sourceLabels: {app: a}", ", sourceNamespace: bank"),
 		d.destination(),
 	)

@@ -28,10 +28,10 @@ const longestFile = 16 << 20
 // configAnnotation is the workload's own ProxyConfig, as YAML.
 const configAnnotation = "proxy.istio.io/config"
 
-// resolveProxyConfig lays the mesh's defaultConfig, ProxyConfig resources, PROXY_CONFIG and the workload's annotation
-// over the defaults that istio.io/api documents for ProxyConfig. The annotation comes last because it can change while
-// the workload runs, which a variable cannot; an injector has written it into PROXY_CONFIG as it was before. unknown
-// are fields that were passed over, each with where it stands.
+// resolveProxyConfig lays the mesh's defaultConfig, PROXY_CONFIG, the workload's annotation and ProxyConfig resources over the
+// defaults that istio.io/api documents for ProxyConfig. The annotation comes after the variable because it can change while
+// the workload runs, which a variable cannot; an injector has written it into PROXY_CONFIG as it was before. Resources go
+// before both (proxy_config.proto). unknown are fields that were passed over, each with where it stands.
 func resolveProxyConfig(f Flags, env Environment) (config *meshconfig.ProxyConfig, unknown []string, err error) {
 	config = &meshconfig.ProxyConfig{
 		ConfigPath:               DefaultConfigDir,
@@ -46,9 +46,6 @@ func resolveProxyConfig(f Flags, env Environment) (config *meshconfig.ProxyConfi
 		return nil, nil, err
 	}
 	overlay(config, mesh.GetDefaultConfig())
-	if err := overlayObjects(config, f, env, firstOf(mesh.GetRootNamespace(), "istio-system")); err != nil {
-		return nil, nil, err
-	}
 	annotations, err := readPairs(env.AnnotationsFile)
 	if err != nil {
 		return nil, nil, err
@@ -66,6 +63,9 @@ func resolveProxyConfig(f Flags, env Environment) (config *meshconfig.ProxyConfi
 			unknown = append(unknown, layer[0]+": "+field)
 		}
 		overlay(config, over)
+	}
+	if err := overlayObjects(config, f, env, firstOf(mesh.GetRootNamespace(), "istio-system")); err != nil {
+		return nil, nil, err
 	}
 	annotateStats(config, annotations)
 	return config, unknown, nil

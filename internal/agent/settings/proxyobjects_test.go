@@ -45,14 +45,16 @@ spec: {selector: {matchLabels: {app: ratings}}, concurrency: 9}
 		Vars: map[string]string{
 			"POD_NAMESPACE":         "shop",
 			"ISTIO_METAJSON_LABELS": `{"app":"reviews"}`,
-			"PROXY_CONFIG":          "proxyMetadata: {ISTIO_META_E: variable}",
+			"PROXY_CONFIG":          "proxyMetadata: {ISTIO_META_E: variable, ISTIO_META_F: variable}",
 		},
 	}
 	o, err := Resolve(f, e)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[string]string{"A": "mesh", "B": "root", "C": "namespace", "D": "workload", "E": "variable"} {
+	for key, want := range map[string]string{
+		"A": "mesh", "B": "root", "C": "namespace", "D": "workload", "E": "workload", "F": "variable",
+	} {
 		if got := o.Bootstrap.Node.Metadata[key]; got != want {
 			t.Errorf("%s is %v, want %s", key, got, want)
 		}

@@ -63,6 +63,12 @@ func (c check) subset(i int, s *networking.Subset) {
 	if c.service == nil || c.service.Resolution == mesh.Passthrough || len(s.GetLabels()) == 0 {
 		return
 	}
+	if c.service.Resolution == mesh.DynamicDNS {
+		c.note(mesh.Warning, code.Unused, fmt.Sprintf("spec.subsets[%d].labels", i),
+			fmt.Sprintf("%s has no endpoints to choose among: subset %s has its policy alone", c.service.Key.Host, s.GetName()),
+			"leave them out")
+		return
+	}
 	labels := mesh.MakeLabels(s.GetLabels())
 	rows, _ := table.Get(c.r, c.reg.EndpointsByHost, registry.KeyOf(c.service))
 	for _, e := range rows.All() {
@@ -149,7 +155,7 @@ func (c check) hash(field string, port uint32, hash *networking.LoadBalancerSett
 	if c.service == nil {
 		return
 	}
-	if c.service.Resolution == mesh.Passthrough {
+	if c.service.Resolution == mesh.Passthrough || c.service.Resolution == mesh.DynamicDNS {
 		c.note(
 			mesh.Warning,
 			code.HashWithoutEndpoints,

@@ -13,6 +13,7 @@ import (
 	"fairway/internal/compile/inbound"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/registry"
+	"fairway/internal/compile/scope"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/cluster"
@@ -23,7 +24,7 @@ import (
 )
 
 // declareInbound gives the sidecars of equal workloads the clusters that lead to the workload.
-func declareInbound(in *input.Tables, reg *registry.Tables, workloads *inbound.Tables) *Published {
+func declareInbound(in *input.Tables, reg *registry.Tables, sc *scope.Tables, workloads *inbound.Tables) *Published {
 	return table.Derive(workloads.Workloads, "inbound clusters", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k inbound.Key, i *inbound.Workload, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			d := defaults(in, r)
@@ -38,7 +39,11 @@ func declareInbound(in *input.Tables, reg *registry.Tables, workloads *inbound.T
 					continue // one cluster a number: the ports are in order, and the first bind gives its endpoint
 				}
 				last = p.Number
-				c := clusterOf(i, p, pool(spec, p), d)
+				limits := pool(spec, p)
+				if limits == nil {
+					limits = rulePool(r, sc, i.Namespace, p)
+				}
+				c := clusterOf(i, p, limits, d)
 				c.Stands = i.Sidecar.Name + "." + i.Sidecar.Namespace
 				if c.Closed = p.Endpoint != "" && ownPort(r, reg, c); c.Closed {
 					noteOwnPort(r, in, i, p)
@@ -86,6 +91,23 @@ func pool(spec *networking.Sidecar, p inbound.Port) *networking.ConnectionPoolSe
 		return ingress[p.Ingress].GetConnectionPool()
 	}
 	return spec.GetInboundConnectionPool()
+}
+
+// rulePool is what the DestinationRule of the port's service, as the workload's namespace sees it, says of connections where
+// no Sidecar does: its settings are the server's too. nil: nothing.
+func rulePool(r *table.Reader, sc *scope.Tables, namespace string, p inbound.Port) *networking.ConnectionPoolSettings {
+	if p.Service == "" {
+		return nil
+	}
+	seen := sc.Everywhere(r, mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: namespace}, p.Service)
+	if seen == nil {
+		return nil
+	}
+	rule := sc.RuleOf(r, seen)
+	if rule == nil {
+		return nil
+	}
+	return cluster.Resolve(rule.Spec, "", p.ServicePort).ConnectionPool
 }
 
 // sources are the addresses that connections to the workload come from: under REDIRECT those that interception lets

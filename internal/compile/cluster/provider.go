@@ -30,7 +30,7 @@ func declareProviderTargets[N Need, V any](
 					continue
 				}
 				seen := sc.Everywhere(r, l, cluster.Host)
-				if seen == nil || seen.Service == nil {
+				if seen == nil || seen.Service == nil || seen.Service.Resolution == mesh.DynamicDNS {
 					continue
 				}
 				v := view{service: seen.Service, rule: sc.RuleOf(r, seen), gateway: gateway, local: reg.KeepsLocal(r, l, seen.Service)}

@@ -23,7 +23,7 @@ func declareDefaults(in *input.Tables, views demand.Views[Variant]) *defaultsTab
 		func(r *table.Reader, v Variant, _ struct{}, emit func(Variant, *cluster.Defaults)) {
 			d := defaults(in, r)
 			d.StatName = in.OutboundStatName(r)
-			d.Mutual, d.AutoMutual = v.Mutual, in.EnableAutoMTLS(r)
+			d.Mutual, d.AutoMutual, d.Answers = v.Mutual, in.EnableAutoMTLS(r), in.Answers(r)
 			emit(v, &d)
 		}).Broad()
 }
@@ -56,7 +56,8 @@ func defaults(in *input.Tables, r *table.Reader) cluster.Defaults {
 func sameDefaults(a, b *cluster.Defaults) bool {
 	return proto.Equal(a.ConnectTimeout, b.ConnectTimeout) && proto.Equal(a.Keepalive, b.Keepalive) && a.UpgradeHTTP2 == b.UpgradeHTTP2 &&
 		proto.Equal(a.DNSRefresh, b.DNSRefresh) && proto.Equal(a.Pool, b.Pool) && proto.Equal(a.Outlier, b.Outlier) &&
-		proto.Equal(a.Localities, b.Localities) && a.StatName == b.StatName && a.Mutual == b.Mutual && a.AutoMutual == b.AutoMutual
+		proto.Equal(a.Localities, b.Localities) && a.StatName == b.StatName && a.Mutual == b.Mutual && a.AutoMutual == b.AutoMutual &&
+		a.Answers == b.Answers
 }
 
 // declareStatic gives every proxy the clusters that lead to no service. A namespace's layer lies over Public, which has them.

@@ -85,7 +85,7 @@ func Declare[N Need, V any, P Passed](
 			declareInline("inline passed clusters", inlineEntered, t.PassedTargets, defaults, b),
 			declareInline("inline provider clusters", inlineEntered, t.ProviderTargets, defaults, b),
 		),
-		workloads.Part(xdstype.Clusters, declareInbound(in, reg, workloads)),
+		workloads.Part(xdstype.Clusters, declareInbound(in, reg, sc, workloads)),
 		t.ofClusters(in, proxies, b, demand.Over(loads, near, LoadView.over,
 			declareNearLoads("near loads", byMesh, t.Targets, b), declareNearLoads("near gateway loads", byMesh, t.GatewayTargets, b),
 			declareNearLoads("near passed loads", byMesh, t.PassedTargets, b),

@@ -79,7 +79,7 @@ func (v view) same(o view) bool {
 // each yields all targets of a view: every port, as a whole and by subset.
 func (v view) each(yield func(mesh.ClusterKey, *Target)) {
 	for _, p := range v.service.Ports {
-		if p.Protocol == mesh.UDP {
+		if p.Protocol == mesh.UDP || v.unresolved() {
 			continue
 		}
 		yield(v.target(p, ""))
@@ -92,12 +92,15 @@ func (v view) each(yield func(mesh.ClusterKey, *Target)) {
 // find gives one target of a view; false: the view has no such port or subset.
 func (v view) find(key mesh.ClusterKey) (*Target, bool) {
 	p, ok := v.service.Port(key.Port)
-	if !ok || key.Subset != "" && v.rule.Subset(key.Subset) == nil {
+	if !ok || v.unresolved() || key.Subset != "" && v.rule.Subset(key.Subset) == nil {
 		return nil, false
 	}
 	_, t := v.target(p, key.Subset)
 	return t, true
 }
+
+// unresolved says that proxies have no cluster of the service: gateways resolve no names that their callers choose.
+func (v view) unresolved() bool { return v.gateway && v.service.Resolution == mesh.DynamicDNS }
 
 func (v view) target(p mesh.Port, subset string) (mesh.ClusterKey, *Target) {
 	t := &Target{

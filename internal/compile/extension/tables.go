@@ -70,7 +70,11 @@ func Declare(in *input.Tables) *Tables {
 				r.Note(o.Problem(at, code.Unused, mesh.Warning,
 					"the field does nothing, as with Istio: no signature is looked at", "pin the module by sha256"))
 			}
-			emit(k, &made{e, o.Hash, o.Created})
+			created := o.Created
+			if k.Kind == config.WasmPlugin {
+				created = 0 // of WasmPlugins of one priority the name decides, not the age (wasm.proto, WasmPlugin.priority)
+			}
+			emit(k, &made{e, o.Hash, created})
 		})
 	t.configs = t.publish("extension configs", func(e *made) *envoy.Encoded {
 		if e.Config == nil || !e.Local() {
@@ -196,7 +200,8 @@ func keysOf(set string) (modules bool, out []config.Key) {
 	return len(words) > 0 && words[0] == "modules", out
 }
 
-// placed are the extensions of a set, in the order in which traffic passes them: by phase, priority, age and name.
+// placed are the extensions of a set, in the order in which traffic passes them: by phase and priority; of one priority
+// WasmPlugins by name, then TrafficExtensions by age and name.
 func (t *Tables) placed(r *table.Reader, set string) []extension.Placed {
 	modules, keys := keysOf(set)
 	type one struct {

@@ -241,7 +241,7 @@ func (b *listenerBuilder) rules(key ServerKey) []*Chains {
 
 // tcp forwards connections to clusters.
 func (b *listenerBuilder) tcp(to []route.Weighted) listener.TCP {
-	out := b.t.rt.Forward(b.r, b.port.Layer, to, "outbound_"+b.out.Name)
+	out := b.t.rt.Forward(b.r, b.port.Layer, to, nil, "outbound_"+b.out.Name)
 	out.AccessLog, out.More = b.t.telemetry.Tells(b.r, false), b.filters.Connections
 	b.needs = append(b.needs, out.Needs()...)
 	return out

@@ -7,6 +7,7 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"fairway/internal/config"
+	"fairway/internal/envoy/dynamic"
 	"fairway/internal/table"
 )
 
@@ -44,6 +45,15 @@ func declareExtensions(settings *table.Table[string, *meshconfig.MeshConfig]) *t
 func (t *Tables) AllowsLocalEndpoints(r *table.Reader, namespace string) bool {
 	e, ok := table.Get(r, t.extended, config.LocalEndpointsKey)
 	return ok && (slices.Contains(e.namespaces, namespace) || slices.Contains(e.namespaces, "*"))
+}
+
+// Answers says which addresses count of names that proxies resolve for whoever asks: their own machine's do where every
+// namespace may lead there.
+func (t *Tables) Answers(r *table.Reader) dynamic.Answers {
+	if t.AllowsLocalEndpoints(r, "*") {
+		return dynamic.All
+	}
+	return dynamic.Others
 }
 
 // ProxyPlaces is where the mesh's configuration puts what serves a proxy's own machine: ports, and the folder of its

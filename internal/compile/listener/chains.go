@@ -51,11 +51,10 @@ func (c *claimant) secure(at opening, shared bool, labels mesh.Labels) []Chain {
 	if rules := c.t.rt.TLS(c.r, c.key.Layer, c.key.Host, at.number, labels); len(rules) > 0 {
 		return c.ruled(at, rules)
 	}
-	own := c.own(at)
-	if shared && c.key.Host != "*" {
-		own.SNI = []string{string(c.key.Host)}
+	if c.key.Host != "*" && (shared || c.service.Resolution == mesh.DynamicDNS) {
+		return []Chain{c.own(at, string(c.key.Host))}
 	}
-	return []Chain{own}
+	return []Chain{c.own(at)}
 }
 
 // plain follows the tcp routes for the host; what they leave goes to the host.
@@ -69,23 +68,24 @@ func (c *claimant) plain(at opening, labels mesh.Labels) []Chain {
 	return append(out, c.own(at))
 }
 
-// own sends connections to the service's port itself.
-func (c *claimant) own(at opening) Chain {
-	return Chain{TCP: c.forward([]route.Weighted{{Cluster: mesh.ClusterKey{Host: c.key.Host, Port: at.port.Number}, Weight: 1}}, at)}
+// own sends connections to the service's port itself: all, or those with the server names.
+func (c *claimant) own(at opening, sni ...string) Chain {
+	to := []route.Weighted{{Cluster: mesh.ClusterKey{Host: c.key.Host, Port: at.port.Number}, Weight: 1}}
+	return Chain{SNI: sni, TCP: c.forward(to, sni, at)}
 }
 
 func (c *claimant) ruled(at opening, rules []route.Chain) []Chain {
 	var out []Chain
 	for _, rule := range rules {
-		out = append(out, Chain{SNI: rule.SNI, Prefixes: rule.Subnets, TCP: c.forward(rule.Clusters, at)})
+		out = append(out, Chain{SNI: rule.SNI, Prefixes: rule.Subnets, TCP: c.forward(rule.Clusters, rule.SNI, at)})
 	}
 	return out
 }
 
 // forward sends connections to clusters. With none they are closed.
-func (c *claimant) forward(to []route.Weighted, at opening) listener.TCP {
+func (c *claimant) forward(to []route.Weighted, sni []string, at opening) listener.TCP {
 	if len(to) == 0 {
 		return listener.TCP{StatPrefix: blackHole, Clusters: []listener.Weighted{{Cluster: blackHole}}}
 	}
-	return c.t.rt.Forward(c.r, c.key.Layer, to, string(c.key.Host)+"_"+strconv.FormatUint(uint64(at.number), 10))
+	return c.t.rt.Forward(c.r, c.key.Layer, to, sni, string(c.key.Host)+"_"+strconv.FormatUint(uint64(at.number), 10))
 }

@@ -71,11 +71,12 @@ func (c *Contest) differs() bool {
 func (t *Tables) inClusters(
 	r *table.Reader, s Slot, whole, public *Contest, set settings, n *notes, emit func(mesh.ResourceKey, *envoy.Encoded),
 ) {
+	names, shared := t.resolver(r, s.Layer), t.resolver(r, mesh.Public)
 	column := func(v Variant) (*builder, demand.Column) {
-		own := build(s, whole, v, set.of(v))
+		own := build(s, whole, v, set.of(v), names)
 		out := demand.Column{Own: own.encoded}
 		if public != nil {
-			out.Below = build(s, public, v, set.of(v)).encoded
+			out.Below = build(s, public, v, set.of(v), shared).encoded
 		}
 		return own, out
 	}

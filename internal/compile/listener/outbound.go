@@ -16,7 +16,13 @@ import (
 
 // declareListeners builds each slot's listener, in each variant that some proxy has.
 func (t *Tables) declareListeners() {
-	t.Listeners = table.Derive(t.Slots, "listener/listeners", mesh.CompareResourceKey, envoy.Same,
+	t.Listeners = t.listenersOf(t.Slots, "listener/listeners")
+	t.declareIdle()
+	t.Resolving = t.listenersOf(t.idle, "listener/resolving listeners")
+}
+
+func (t *Tables) listenersOf(slots *table.Table[Slot, *Contest], name string) *Published {
+	return table.Derive(slots, name, mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, s Slot, c *Contest, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			var public *Contest
 			if s.Layer.Kind == mesh.NamespaceLayer {
@@ -24,11 +30,12 @@ func (t *Tables) declareListeners() {
 			}
 			set, _ := table.Get(r, t.settings, s.Layer)
 			n, whole := notes{layer: s.Layer}, c.over(public)
+			own, shared := t.resolver(r, s.Layer), t.resolver(r, mesh.Public)
 			for v := range t.views.Of(r, s.Layer) {
 				set := set.of(v)
-				b := build(s, whole, v, set)
+				b := build(s, whole, v, set, own)
 				n.add(b)
-				if b.encoded != nil && (public == nil || !envoy.Same(b.encoded, build(s, public, v, set).encoded)) {
+				if b.encoded != nil && (public == nil || !envoy.Same(b.encoded, build(s, public, v, set, shared).encoded)) {
 					emit(mesh.ResourceKey{Shelf: v.shelf(), Name: b.out.Name}, b.encoded)
 				}
 			}
@@ -44,6 +51,7 @@ func (t *Tables) declareListeners() {
 type builder struct {
 	contest *Contest
 	set     settings
+	names   resolver
 	out     listener.Listener
 	needs   []string
 	taken   map[[2]string]taking // who has an address range and server name
@@ -52,8 +60,8 @@ type builder struct {
 }
 
 // build makes the listener of a slot in a variant; encoded is nil where nobody claims it there.
-func build(s Slot, c *Contest, v Variant, set settings) *builder {
-	b := &builder{contest: c.in(v), set: set, taken: map[[2]string]taking{}}
+func build(s Slot, c *Contest, v Variant, set settings, names resolver) *builder {
+	b := &builder{contest: c.in(v), set: set, names: names, taken: map[[2]string]taking{}}
 	first := b.contest.first()
 	if first == nil {
 		return b
@@ -236,10 +244,14 @@ func (b *builder) detect(http listener.HTTP) {
 }
 
 func (b *builder) http(e *Entry) listener.HTTP {
-	return listener.HTTP{
+	out := listener.HTTP{
 		Side: listener.SidecarOutbound, StatPrefix: "outbound_" + b.out.Name, RouteName: e.Route,
 		Normalize: b.set.Normalize, AccessLog: b.set.Log,
 	}
+	if b.names(e.Route) {
+		out.Resolve = b.set.Answers
+	}
+	return out
 }
 
 func (b *builder) encode() {

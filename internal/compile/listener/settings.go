@@ -9,6 +9,7 @@ import (
 	"fairway/internal/compile/demand"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/sidecar"
+	"fairway/internal/envoy/dynamic"
 	"fairway/internal/envoy/listener"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
@@ -20,10 +21,11 @@ type settings struct {
 	Log       listener.AccessLog
 	Normalize listener.Normalization
 	Detection time.Duration
-	AllowAny  bool   // connections to hosts that no one declared go on; see of
-	Unknown   string // the cluster that they go on to, where AllowAny is set
-	Outbound  uint32 // virtualOutbound's port
-	Inbound   uint32 // virtualInbound's
+	AllowAny  bool            // connections to hosts that no one declared go on; see of
+	Unknown   string          // the cluster that they go on to, where AllowAny is set
+	Answers   dynamic.Answers // that count of names which the proxy resolves for its workload
+	Outbound  uint32          // virtualOutbound's port
+	Inbound   uint32          // virtualInbound's
 }
 
 func (s settings) same(o settings) bool {
@@ -47,6 +49,7 @@ func (t *Tables) declareSettings() {
 				Detection: t.in.ProtocolDetectionTimeout(r),
 				AllowAny:  unknown != (mesh.ClusterKey{}),
 				Unknown:   unknown.String(),
+				Answers:   t.in.Answers(r),
 				Outbound:  t.in.ProxyListenPort(r),
 				Inbound:   t.in.ProxyInboundPort(r),
 			})
@@ -65,6 +68,10 @@ func (t *Tables) noteEgressProxy(r *table.Reader, l mesh.Layer) {
 	seen := t.sc.Look(r, l, to.Host)
 	if seen == nil || seen.Service == nil {
 		note(".host", code.UnknownHost, fmt.Sprintf("the Sidecar imports no service %s", to.Host), "import it in an egress listener")
+		return
+	}
+	if seen.Service.Resolution == mesh.DynamicDNS {
+		note(".host", code.NotUnder, fmt.Sprintf("%s is no proxy: it stands for the names below it", to.Host), "name a host with endpoints")
 		return
 	}
 	if _, has := seen.Service.Port(to.Port); !has {

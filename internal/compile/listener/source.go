@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"fairway/internal/compile/demand"
+	"fairway/internal/compile/route"
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -78,9 +79,10 @@ func (t *Tables) toSources(
 				continue
 			}
 			set := set.of(v)
-			b := build(s, whole, v, set)
+			names := t.resolver(r, v.Layer)
+			b := build(s, whole, v, set, names)
 			n.add(b)
-			if b.encoded != nil && !envoy.Same(b.encoded, build(s, whole, v.anybody(), set).encoded) {
+			if b.encoded != nil && !envoy.Same(b.encoded, build(s, whole, v.anybody(), set, names).encoded) {
 				emit(mesh.ResourceKey{Shelf: v.shelf(), Name: b.out.Name}, b.encoded)
 			}
 		}
@@ -89,5 +91,6 @@ func (t *Tables) toSources(
 
 // onlyPublic says whether a layer sees a slot as everybody does, because nothing of its own claims it.
 func (t *Tables) onlyPublic(r *table.Reader, s Slot, l mesh.Layer) bool {
-	return s.Layer == mesh.Public && l.Kind == mesh.NamespaceLayer && !table.Has(r, t.Slots, Slot{l, s.Bind, s.Port})
+	return s.Layer == mesh.Public && l.Kind == mesh.NamespaceLayer && !table.Has(r, t.Slots, Slot{l, s.Bind, s.Port}) &&
+		!(s.Bind == "" && table.Has(r, t.rt.Resolving, route.Place{Layer: l, Route: number(s.Port)}))
 }

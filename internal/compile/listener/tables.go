@@ -23,10 +23,12 @@ type Tables struct {
 	Slots  *table.Table[Slot, *Contest]
 
 	Listeners *Published // by port and address, outbound
+	Resolving *Published // by port, of namespaces that claim nothing there (named.go)
 	Virtual   *Published // virtualOutbound
 	Inbound   *Published // virtualInbound, and inbound ports that are bound themselves
 	Parts     []demand.Part
 
+	idle      *table.Table[Slot, *Contest]
 	in        *input.Tables
 	reg       *registry.Tables
 	sc        *scope.Tables
@@ -57,7 +59,7 @@ func Declare(
 	t.declareShadowed()
 	t.declareVirtual()
 	t.declareInbound(workloads, policies)
-	ofAll := t.views.Part(xdstype.Listeners, Variant.shelf, t.Listeners, t.Virtual)
+	ofAll := t.views.Part(xdstype.Listeners, Variant.shelf, t.Listeners, t.Resolving, t.Virtual)
 	t.Parts = []demand.Part{
 		demand.Over(demand.Over(ofAll, t.clusterViews, Variant.over), t.sourceViews, Variant.overAnybody),
 		workloads.Part(xdstype.Listeners, t.Inbound),

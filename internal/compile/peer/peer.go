@@ -69,6 +69,7 @@ func Declare(in *input.Tables) *Tables {
 			return selectorOf(o), read(o).forClients(), true
 		},
 	)
+	table.Derive(in.PeerAuthentications, "peer policies/ignored", config.CompareKey, table.Same[struct{}], t.ignored)
 	t.servers.Alike("peer policies/shadowed", func(r *table.Reader, _ selects.Selector, list []selects.Entry[policy]) {
 		for _, younger := range list[1:] {
 			t.shadowed(r, younger.Key, list[0].Key)
@@ -104,6 +105,20 @@ func readMode(m *security.PeerAuthentication_MutualTLS) mode {
 		return mode{true, mesh.Strict}
 	}
 	return mode{}
+}
+
+// ignored notes an object of the root namespace that has a selector.
+func (t *Tables) ignored(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
+	if selectorOf(o).Labels == "" || o.Namespace != t.in.RootNamespace(r) {
+		return
+	}
+	r.Note(o.Problem(
+		"spec.selector",
+		code.Unused,
+		mesh.Warning,
+		"a PeerAuthentication of the root namespace that has a selector does nothing, as with Istio",
+		"remove the selector, and it holds for the mesh; or write it in the workloads' own namespace",
+	))
 }
 
 // shadowed notes an object that does nothing because an older one is like it.
@@ -158,21 +173,20 @@ func (p Policy) At(port uint32) mesh.MTLS {
 
 // Server is what a workload with these labels takes from its clients.
 func (t *Tables) Server(r *table.Reader, namespace string, labels mesh.Labels) Policy {
-	return join(t.servers.For(r, t.in.RootNamespace(r), selects.Workload{Namespace: namespace, Labels: labels}))
+	root := t.in.RootNamespace(r)
+	return join(t.servers.For(r, root, selects.Workload{Namespace: namespace, Labels: labels}), namespace == root)
 }
 
 // Client says whether clients may use mutual TLS towards a port of a workload whose proxy takes it.
 func (t *Tables) Client(r *table.Reader, namespace string, labels mesh.Labels, port uint32) bool {
-	return join(
-		t.clients.ForOneOf(r, t.in.RootNamespace(r), selects.Workload{Namespace: namespace, Labels: labels}),
-	).At(
-		port,
-	) != mesh.Disabled
+	root := t.in.RootNamespace(r)
+	holding := t.clients.ForOneOf(r, root, selects.Workload{Namespace: namespace, Labels: labels})
+	return join(holding, namespace == root).At(port) != mesh.Disabled
 }
 
 // join is what the oldest object says that picks a workload; what it leaves open the namespace's oldest for all
-// workloads says, and then the root namespace's.
-func join(h selects.Holding[policy]) Policy {
+// workloads says, and then the root namespace's. For a workload of the root namespace those that pick it do nothing, as the API has it.
+func join(h selects.Holding[policy], inRoot bool) Policy {
 	var inherited mode
 	if list := h.Namespace(); len(list) > 0 {
 		inherited = list[0].Value.mode
@@ -181,6 +195,9 @@ func join(h selects.Holding[policy]) Policy {
 		if list := h.Root(); len(list) > 0 {
 			inherited = list[0].Value.mode
 		}
+	}
+	if inRoot {
+		return Policy{Other: inherited.mtls}
 	}
 	own := h.Own()
 	if len(own) == 0 {

@@ -17,6 +17,9 @@ import (
 // listed, the host is its own address.
 func inlineEndpoints(o *config.Object, emit func(mesh.EndpointKey, mesh.Endpoint)) {
 	spec := config.Spec[*networking.ServiceEntry](o)
+	if isDynamic(spec) {
+		return
+	}
 	for _, host := range entryHosts(spec) {
 		key := entryKey(o, host)
 		if len(spec.GetEndpoints()) == 0 {
@@ -41,6 +44,12 @@ func inlineEndpoints(o *config.Object, emit func(mesh.EndpointKey, mesh.Endpoint
 
 func isDNS(spec *networking.ServiceEntry) bool {
 	return spec.GetResolution() == networking.ServiceEntry_DNS || spec.GetResolution() == networking.ServiceEntry_DNS_ROUND_ROBIN
+}
+
+// isDynamic says whether connections go to the names that they are for: then a ServiceEntry has no endpoints
+// (service_entry.proto, Resolution.DYNAMIC_DNS).
+func isDynamic(spec *networking.ServiceEntry) bool {
+	return spec.GetResolution() == networking.ServiceEntry_DYNAMIC_DNS
 }
 
 // uniqueID names an endpoint by its address, and the second of an address by its number too: the name stays when others come and go.
@@ -94,7 +103,7 @@ func declareSelectors(in *input.Tables) selectors {
 			slices.Equal[[]mesh.ServiceKey],
 			func(o *config.Object) (selects.Selector, []mesh.ServiceKey, bool) {
 				spec := config.Spec[*networking.ServiceEntry](o)
-				if spec.GetWorkloadSelector() == nil {
+				if spec.GetWorkloadSelector() == nil || isDynamic(spec) {
 					return selects.Selector{}, nil, false
 				}
 				var services []mesh.ServiceKey

@@ -102,6 +102,9 @@ func guarded(o *config.Object, field, address string, port uint32) mesh.Problem 
 // noteInline looks at the endpoints that a ServiceEntry lists.
 func (t *Tables) noteInline(r *table.Reader, o *config.Object) {
 	spec := config.Spec[*networking.ServiceEntry](o)
+	if isDynamic(spec) {
+		return
+	}
 	for i, e := range spec.GetEndpoints() {
 		if mesh.ReachOf(e.GetAddress()) != mesh.Anywhere {
 			t.noteLocal(r, o, fmt.Sprintf("spec.endpoints[%d].address", i), endpoint(e), entryKeys(o))

@@ -81,10 +81,6 @@ func badPort(p mesh.Port) bool { return p.Number == 0 || p.Number > 65535 || p.T
 // entryServices emits a service for each host of a ServiceEntry.
 func (t *Tables) entryServices(r *table.Reader, o *config.Object, emit func(mesh.ServiceKey, *mesh.Service)) {
 	spec := config.Spec[*networking.ServiceEntry](o)
-	if spec.GetResolution() == networking.ServiceEntry_DYNAMIC_DNS {
-		r.Note(mesh.Problem{Object: o.Ref, Field: "spec.resolution", Code: code.NotYet, Severity: mesh.Info,
-			Message: "DYNAMIC_DNS has no effect yet: connections go where the client sent them, as with NONE"})
-	}
 	exportTo := t.in.ExportTo(r, o.Kind, spec.GetExportTo())
 	ports, addresses := entryPorts(spec), t.addresses(r, o)
 	for _, host := range entryHosts(spec) {
@@ -136,6 +132,8 @@ func resolution(r networking.ServiceEntry_Resolution) mesh.Resolution {
 		return mesh.DNS
 	case networking.ServiceEntry_DNS_ROUND_ROBIN:
 		return mesh.DNSRoundRobin
+	case networking.ServiceEntry_DYNAMIC_DNS:
+		return mesh.DynamicDNS
 	}
 	return mesh.Passthrough
 }

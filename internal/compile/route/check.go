@@ -75,6 +75,10 @@ func (c *checker) target(_ route.Rule, field string, d *networking.Destination) 
 	}
 	c.port(field+".port", seen.Service, d)
 	c.subset(field+".subset", seen, d.GetSubset())
+	if byName(seen.Service) {
+		c.named(field+".host", seen.Service.Key.Host)
+		return route.Target{Under: seen.Service.Key.Host}
+	}
 	return route.Target{}
 }
 

@@ -100,7 +100,7 @@ type place struct {
 func (p place) name(host mesh.Host) string { return p.route + "/" + route.HostName(host, p.port) }
 
 // places lists where a layer has requests for a host: on the ports of its service, or on a Sidecar's listeners that
-// have a port of their own. A host and port that such a listener imports is that listener's alone.
+// have a port of their own. Such a port has the hosts that its listener imports alone (sidecar.proto, IstioEgressListener.port).
 func (t *Tables) places(r *table.Reader, k scope.Key, s *scope.Seen) []place {
 	var out []place
 	open := k.Layer.Kind != mesh.SidecarLayer
@@ -120,7 +120,7 @@ func (t *Tables) places(r *table.Reader, k scope.Key, s *scope.Seen) []place {
 	}
 	if open {
 		for _, p := range t.ports(r, s) {
-			if !taken[p] {
+			if !taken[p] && !table.Has(r, t.sc.Open, scope.OpenKey{Layer: k.Layer, Port: p}) {
 				out = append(out, place{route: routeName(p), port: p})
 			}
 		}
@@ -210,9 +210,10 @@ func (h *hosts) build(k scope.Key, s *scope.Seen, rule *config.Object, labels me
 	b := h.t.Builder(h.r, k.Layer, viewerOf(k.Layer, labels, p.port))
 	var routes []*routev3.Route
 	var needs []mesh.ClusterKey
+	var resolves bool
 	if rule != nil {
 		routes = b.HTTP(RuleOf(rule))
-		needs = b.Clusters()
+		needs, resolves = b.Clusters(), b.Resolves()
 	}
 	if len(routes) == 0 {
 		if service == nil {
@@ -220,9 +221,10 @@ func (h *hosts) build(k scope.Key, s *scope.Seen, rule *config.Object, labels me
 		}
 		to := h.t.to(h.r, k.Layer, service, mesh.ClusterKey{Host: k.Host, Port: p.port})
 		routes, needs = []*routev3.Route{route.Default(to, route.DefaultRetry(b.Retry))}, []mesh.ClusterKey{to.Cluster}
+		resolves = to.Resolves
 	}
 	e := envoy.Encode(route.Host(p.name(h.called(k.Host)), h.domains(k, service, p.route, cluster), routes))
-	e.Needs = names(needs)
+	e.Needs, e.Resolve = names(needs), resolves
 	h.refused(e, s, rule)
 	return e
 }

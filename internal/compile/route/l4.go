@@ -66,10 +66,18 @@ func (t *Tables) Sources(r *table.Reader, layer mesh.Layer, host mesh.Host, secu
 
 // Forward sends connections to clusters, as the DestinationRule of the first of them says: a listener, not a cluster,
 // has to know how long a connection may be idle or last, and what its endpoint is chosen by. One cluster names the
-// statistics itself, several have stat. to is not empty.
-func (t *Tables) Forward(r *table.Reader, layer mesh.Layer, to []route.Weighted, stat string) listener.TCP {
+// statistics itself, several have stat. to is not empty. sni are the server names that the connections have, where they
+// are told by them: only by these may connections go to the names that they are for.
+func (t *Tables) Forward(r *table.Reader, layer mesh.Layer, to []route.Weighted, sni []string, stat string) listener.TCP {
 	first := to[0].Cluster
 	out := listener.TCP{StatPrefix: stat}
+	port, ok := t.led(r, layer, to, sni)
+	if !ok {
+		return listener.TCP{StatPrefix: cluster.BlackHoleName, Clusters: []listener.Weighted{{Cluster: cluster.BlackHoleName}}}
+	}
+	if out.ResolvePort = port; port != 0 {
+		out.Resolve = t.in.Answers(r)
+	}
 	if len(to) == 1 {
 		out.StatPrefix = first.String()
 	}

@@ -60,7 +60,13 @@ func portNamed(s *mesh.Service, name string) uint32 {
 func (t *Tables) to(r *table.Reader, layer mesh.Layer, s *mesh.Service, key mesh.ClusterKey) route.Target {
 	out := route.Target{Cluster: key}
 	if s == nil {
+		if key.Host.IsWildcard() {
+			out.Under = key.Host
+		}
 		return out
+	}
+	if byName(s) {
+		out.Under, out.Resolves = s.Key.Host, true
 	}
 	if rule := t.sc.Rule(r, layer, s); rule != nil {
 		policy := cluster.Resolve(rule.Spec, key.Subset, key.Port)

@@ -16,6 +16,9 @@ type Tables struct {
 	AliasHosts   *table.Table[mesh.ResourceKey, *envoy.Encoded] // those of hosts that are other names for others
 	Routes       *table.Table[mesh.ResourceKey, *envoy.Encoded]
 
+	// Resolving are the route configurations whose listeners have to resolve the names that requests are for.
+	Resolving *table.Table[Place, struct{}]
+
 	aliased   *table.Table[scope.Key, struct{}]                      // what AliasHosts are made of
 	contested *table.Table[contest, table.Rows[scope.Key, struct{}]] // hosts that are called as aliases of others may be
 
@@ -35,6 +38,7 @@ func Declare(in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *
 	t.declareContested()
 	t.declareHosts()
 	t.declareAliases()
+	t.declareResolving()
 	t.declareRoutes()
 	t.declareNearby()
 	t.declareChecks()

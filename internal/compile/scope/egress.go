@@ -22,6 +22,17 @@ func CompareEgressKey(a, b EgressKey) int {
 	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Index, b.Index))
 }
 
+// OpenKey is a port that an egress listener of a SidecarLayer has for requests.
+type OpenKey struct {
+	Layer mesh.Layer
+	Port  uint32
+}
+
+// CompareOpenKey orders by layer, then port.
+func CompareOpenKey(a, b OpenKey) int {
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Port, b.Port))
+}
+
 func (t *Tables) declareEgress() {
 	listeners := table.Derive(t.demand.Layers, "egress/texts", CompareEgressKey, table.Same[sidecar.Egress],
 		func(r *table.Reader, l mesh.Layer, info demand.LayerInfo, emit func(EgressKey, sidecar.Egress)) {
@@ -38,6 +49,12 @@ func (t *Tables) declareEgress() {
 				emit(k, e.Listener)
 			}
 		})
+	t.Open = table.Index(t.Egress, "egress/ports", CompareOpenKey, func(k EgressKey, l sidecar.Listener) []OpenKey {
+		if l.Port == 0 || !l.Protocol.MayBeHTTP() {
+			return nil
+		}
+		return []OpenKey{{k.Layer, l.Port}}
+	})
 	t.declarePolicies()
 }
 
@@ -55,14 +72,17 @@ func (t *Tables) OutboundPolicy(r *table.Reader, v demand.OutboundView) sidecar.
 }
 
 // Unknown is where a variant of a layer sends what is for a host that it does not see: where its client did
-// (PassthroughCluster), or the egress proxy of its Sidecar. The zero key: it is refused. The proxy's cluster may be one that
-// the layer does not have; EgressProxy says so.
+// (PassthroughCluster), or the egress proxy of its Sidecar. The zero key: it is refused, also where the proxy is none, but
+// would go to the name that each request is for. The proxy's cluster may be one that the layer does not have; EgressProxy says so.
 func (t *Tables) Unknown(r *table.Reader, v demand.OutboundView) mesh.ClusterKey {
 	if t.OutboundPolicy(r, v) != sidecar.AllowAny {
 		return mesh.ClusterKey{}
 	}
 	if v.Layer.Kind == mesh.SidecarLayer {
 		if p, ok := table.Get(r, t.policies, v.Layer); ok && p.proxy != (mesh.ClusterKey{}) {
+			if s := t.Service(r, v.Layer, p.proxy.Host); s != nil && s.Resolution == mesh.DynamicDNS {
+				return mesh.ClusterKey{}
+			}
 			return p.proxy
 		}
 	}

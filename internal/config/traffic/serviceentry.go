@@ -149,18 +149,25 @@ func checkDNS(c *rule.Check, at *report.Path, se *networking.ServiceEntry) {
 // Resolution.DYNAMIC_DNS).
 func checkDynamicDNS(c *rule.Check, at *report.Path, se *networking.ServiceEntry) {
 	for i, h := range se.Hosts {
-		if !strings.HasPrefix(h, "*.") {
+		if !strings.HasPrefix(h, "*.") || len(h) < 3 {
 			c.Fail(at.Of("hosts", i), code.BadHost, "resolution DYNAMIC_DNS is for wildcards", "write *.example.com, or resolution DNS")
 		}
 	}
 	for i, p := range se.Ports {
-		if protocol, known := mesh.ParseProtocol(p.Protocol); known && !protocol.IsHTTP() && !protocol.IsTLS() {
-			here := at.Of("ports", i)
-			c.Fail(
-				here.Key("protocol"), code.Conflict,
-				"resolution DYNAMIC_DNS needs a Host header or a server name, which "+p.Protocol+" has not", "write HTTP, HTTPS or TLS",
-			)
+		protocol, known := mesh.ParseProtocol(p.Protocol)
+		if p.Protocol != "" && !known || protocol.IsHTTP() || protocol.IsTLS() {
+			continue
 		}
+		has := ", which " + p.Protocol + " has not"
+		if p.Protocol == "" {
+			has = ", and the port does not say that it has one"
+		}
+		here := at.Of("ports", i)
+		c.Fail(here.Key("protocol"), code.Conflict, "resolution DYNAMIC_DNS needs a Host header or a server name"+has,
+			"write HTTP, HTTPS or TLS")
+	}
+	if len(se.Addresses) > 0 {
+		c.Fail(at.Key("addresses"), code.Conflict, "resolution DYNAMIC_DNS goes by names: an address says none", "leave them out")
 	}
 	if len(se.Endpoints) > 0 {
 		c.Warn(at.Key("endpoints"), code.Unused, "resolution DYNAMIC_DNS has no endpoints: they do nothing", "leave them out")

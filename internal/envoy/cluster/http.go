@@ -27,14 +27,21 @@ const maxStreams = math.MaxInt32
 func (o Outbound) httpOptions() map[string]*anypb.Any {
 	outside := o.Service.External // rules may lead requests to any of its ports
 	if !carriesHTTP(o.Port.Protocol) {
+		out := &httpv3.HttpProtocolOptions{UpstreamProtocolOptions: explicitHTTP1()}
 		if outside {
-			return packed(&httpv3.HttpProtocolOptions{UpstreamProtocolOptions: explicitHTTP1(), HttpFilters: discreet()})
+			out.HttpFilters = discreet()
 		}
-		return nil
+		if o.Discovery == Named {
+			out.UpstreamHttpProtocolOptions = o.nameFromRequest()
+		}
+		if out.HttpFilters == nil && out.UpstreamHttpProtocolOptions == nil {
+			return nil
+		}
+		return packed(out)
 	}
 	options := &httpv3.HttpProtocolOptions{
 		CommonHttpProtocolOptions:   commonOptions(o.Policy.ConnectionPool),
-		UpstreamHttpProtocolOptions: nameFromRequest(o.Policy.TLS, o.names()),
+		UpstreamHttpProtocolOptions: o.nameFromRequest(),
 		OutlierDetection:            errorCodes(o.Policy.Outlier.GetOutlierDetectionHttpErrorCodes()),
 	}
 	if outside {

@@ -10,6 +10,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/envoy"
+	"fairway/internal/envoy/dynamic"
 	"fairway/internal/mesh"
 )
 
@@ -23,6 +24,7 @@ type Defaults struct {
 	Pool       *networking.ConnectionPoolSettings
 	Outlier    *networking.OutlierDetection
 	Localities *networking.LocalityLoadBalancerSetting // locality_lb_setting, where the policy has none
+	Answers    dynamic.Answers                         // that count where Discovery is Named
 	Mutual     bool                                    // the proxies that get the cluster have identities
 	AutoMutual bool                                    // enable_auto_mtls
 	StatName   string                                  // outbound_cluster_stat_name, inbound_cluster_stat_name; empty: the cluster's name
@@ -37,6 +39,7 @@ const (
 	OriginalDestination                  // connections go where the client sent them
 	Resolved                             // every address that the names of the inline load assignment resolve to
 	ResolvedOnce                         // one address at a time of the single name there
+	Named                                // connections go to the names that they are for (package dynamic)
 )
 
 // Inline says whether the load assignment stands inside the cluster.
@@ -48,6 +51,8 @@ func Discover(s *mesh.Service, p Policy, gateway bool) Discovery {
 	simple, chosen := p.LoadBalancer.GetLbPolicy().(*networking.LoadBalancerSettings_Simple)
 	passthrough := s.Resolution == mesh.Passthrough || chosen && simple.Simple == networking.LoadBalancerSettings_PASSTHROUGH
 	switch {
+	case s.Resolution == mesh.DynamicDNS:
+		return Named
 	case passthrough && !gateway:
 		return OriginalDestination
 	case s.Resolution == mesh.DNS:
@@ -104,8 +109,12 @@ func (o Outbound) Build() (*clusterv3.Cluster, error) {
 }
 
 func (o Outbound) discover(c *clusterv3.Cluster) {
-	if o.Discovery == OriginalDestination {
+	switch o.Discovery {
+	case OriginalDestination:
 		originalDestination(c)
+		return
+	case Named:
+		c.ClusterDiscoveryType, c.LbPolicy = dynamic.Cluster(o.Defaults.Answers, o.verified()), clusterv3.Cluster_CLUSTER_PROVIDED
 		return
 	}
 	balance(c, o.Policy.LoadBalancer)

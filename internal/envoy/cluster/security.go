@@ -119,7 +119,8 @@ func (o Outbound) matches() []*clusterv3.Cluster_TransportSocketMatch {
 }
 
 func (o Outbound) automatic() bool {
-	return o.Policy.TLS == nil && o.Defaults.Mutual && o.Defaults.AutoMutual && !o.Service.External && o.Discovery != OriginalDestination
+	return o.Policy.TLS == nil && o.Defaults.Mutual && o.Defaults.AutoMutual && !o.Service.External &&
+		o.Discovery != OriginalDestination && o.Discovery != Named
 }
 
 // announcement is what a listener that found a connection to be HTTP has it offer in ALPN, so that the server routes
@@ -136,7 +137,7 @@ func (o Outbound) announcement() string {
 // mutual speaks TLS as one workload of the mesh to another.
 func (o Outbound) mutual() *corev3.TransportSocket {
 	sni, subjects := o.Policy.TLS.GetSni(), o.names()
-	if sni == "" {
+	if sni == "" && o.Discovery != Named {
 		sni = mesh.SNI(o.Key)
 	}
 	if len(subjects) == 0 {
@@ -177,12 +178,31 @@ func (o Outbound) names() []string {
 }
 
 // nameFromRequest takes the server name to ask for, and to find in the certificate, from the request's authority where the rule names none
-// (ClientTLSSettings.sni, subject_alt_names).
-func nameFromRequest(t *networking.ClientTLSSettings, names []string) *corev3.UpstreamHttpProtocolOptions {
+// (ClientTLSSettings.sni, subject_alt_names). Of a workload of the mesh it is not looked for: its certificate says who it is.
+func (o Outbound) nameFromRequest() *corev3.UpstreamHttpProtocolOptions {
+	t := o.Policy.TLS
+	if o.Discovery == Named && t.GetMode() == networking.ClientTLSSettings_ISTIO_MUTUAL && t.Sni == "" {
+		return &corev3.UpstreamHttpProtocolOptions{AutoSni: true}
+	}
 	if !originates(t) || t.Sni != "" {
 		return nil
 	}
-	return &corev3.UpstreamHttpProtocolOptions{AutoSni: true, AutoSanValidation: len(names) == 0 && !t.GetInsecureSkipVerify().GetValue()}
+	check := len(o.names()) == 0 && !t.GetInsecureSkipVerify().GetValue()
+	return &corev3.UpstreamHttpProtocolOptions{AutoSni: true, AutoSanValidation: check}
+}
+
+// verified says whether a request's authority is both asked for and looked for in the server's certificate.
+func (o Outbound) verified() bool { return o.nameFromRequest().GetAutoSanValidation() }
+
+// dials is the port that connections go to of a cluster that is Named: TLS for a port 80 that names no other goes to 443.
+func (o Outbound) dials() uint32 {
+	switch {
+	case o.Port.Target != 0:
+		return o.Port.Target
+	case o.Port.Number == 80 && originates(o.Policy.TLS):
+		return 443
+	}
+	return o.Port.Number
 }
 
 func plaintext() *corev3.TransportSocket {

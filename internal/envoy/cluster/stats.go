@@ -7,6 +7,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"fairway/internal/envoy/dynamic"
 	"fairway/internal/envoy/tls"
 	"fairway/internal/mesh"
 )
@@ -63,6 +64,9 @@ func (o Outbound) metadata() *corev3.Metadata {
 		out.FilterMetadata[tls.Metadata] = &structpb.Struct{
 			Fields: map[string]*structpb.Value{tls.Announcement: structpb.NewStringValue(alpn)},
 		}
+	}
+	if o.Discovery == Named {
+		out.FilterMetadata[dynamic.Metadata] = dynamic.Port(o.dials())
 	}
 	return out
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"fairway/internal/envoy"
+	"fairway/internal/envoy/dynamic"
 )
 
 // Side is where in the mesh an HTTP connection manager stands: it decides what of a request is trusted.
@@ -51,8 +52,11 @@ type HTTP struct {
 	TrustedHops uint32        // gateways: proxies in front, whose X-Forwarded-For is believed
 	XFCC        XFCC          // what becomes of X-Forwarded-Client-Cert; the zero value is the side's default
 	ServerName  string        // empty: the side's default
-	More        Phased
-	AccessLog   AccessLog
+	// Resolve has the names of requests resolved that are routed to clusters whose connections go there (package dynamic).
+	Resolve dynamic.Answers
+
+	More      Phased
+	AccessLog AccessLog
 
 	identified bool // clients have shown who they are
 }

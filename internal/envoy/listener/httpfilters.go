@@ -17,6 +17,7 @@ import (
 
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/caller"
+	"fairway/internal/envoy/dynamic"
 	"fairway/internal/envoy/tls"
 )
 
@@ -44,6 +45,7 @@ func (h HTTP) httpFilters() []*hcmv3.HttpFilter {
 	}
 	out = append(out, h.More.http[Statistics]...)
 	out = append(out, h.More.http[Last]...)
+	out = append(out, dynamic.Requests(h.Resolve)...)
 	return append(out, httpFilter("envoy.filters.http.router", &routerv3.Router{}))
 }
 

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"fairway/internal/envoy"
+	"fairway/internal/envoy/dynamic"
 )
 
 // Weighted is a share of connections for one cluster.
@@ -34,6 +35,10 @@ type TCP struct {
 	HashSource  bool          // choose the endpoint by the client's address (consistentHash.useSourceIp)
 	MaxAttempts uint32        // to connect; 0: Envoy's own, one
 	Tunnel      Tunnel        // the zero Tunnel: bytes go to the cluster as they are
+	// Resolve has the server name of a connection resolved, for a cluster whose connections go there (package dynamic), to
+	// ResolvePort.
+	Resolve     dynamic.Answers
+	ResolvePort uint32
 	More        Phased
 	AccessLog   AccessLog
 
@@ -67,7 +72,13 @@ func (t TCP) Filter() *listenerv3.Filter {
 }
 
 // Filters is a chain's whole list: Filter, behind the filters of connections.
-func (t TCP) Filters() []*listenerv3.Filter { return t.More.before(t.Filter()) }
+func (t TCP) Filters() []*listenerv3.Filter {
+	out := t.More.before(t.Filter())
+	if t.Resolve != dynamic.None {
+		out = slices.Insert(out, len(out)-1, dynamic.Connection(t.Resolve, t.ResolvePort))
+	}
+	return out
+}
 
 // Needs names the clusters that the filter refers to, sorted and each once.
 func (t TCP) Needs() []string {

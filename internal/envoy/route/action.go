@@ -3,16 +3,19 @@ package route
 import (
 	"fmt"
 	"regexp/syntax"
+	"slices"
 	"strconv"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/envoy/dynamic"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 )
@@ -250,6 +253,8 @@ func (b *Builder) destinations(
 		at := index(field, i)
 		t := b.target(rule, at+".destination", d.GetDestination())
 		action.HashPolicy = addHash(action.HashPolicy, t.Hash)
+		guard(r.Match, t)
+		b.resolves = b.resolves || t.Resolves
 		if len(in) == 1 {
 			action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: t.Cluster.String()}
 			b.routeHeaders(r, at+".headers", d.GetHeaders())
@@ -273,6 +278,18 @@ func (b *Builder) destinations(
 	}
 	action.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: weighted}
 	return ""
+}
+
+// guard has a route hold only for requests that may be led to a target: what would have a proxy connect to any name
+// that its caller chooses, an open proxy, there is no route for.
+func guard(m *routev3.RouteMatch, t Target) {
+	if t.Under == "" {
+		return
+	}
+	only := dynamic.Under(t.Under)
+	if !slices.ContainsFunc(m.Headers, func(h *routev3.HeaderMatcher) bool { return proto.Equal(h, only) }) {
+		m.Headers = append(m.Headers, only)
+	}
 }
 
 // unavailable answers what a route without a destination answers.
@@ -318,8 +335,14 @@ func (b *Builder) mirror(
 	if fraction.GetNumerator() == 0 {
 		return out
 	}
+	t := b.target(rule, field, d)
+	if t.Under != "" {
+		b.problem(mesh.Error, code.NotUnder, field+".host",
+			"copies of requests are for no name that could be resolved: nothing is mirrored to "+string(t.Under), "name a host of your own")
+		return out
+	}
 	return append(out, &routev3.RouteAction_RequestMirrorPolicy{
-		Cluster:         b.target(rule, field, d).Cluster.String(),
+		Cluster:         t.Cluster.String(),
 		RuntimeFraction: runtime(fraction),
 		// A copy is no part of the caller's trace.
 		TraceSampled: wrapperspb.Bool(false),

@@ -27,6 +27,12 @@ type Viewer struct {
 type Target struct {
 	Cluster mesh.ClusterKey
 	Hash    []*routev3.RouteAction_HashPolicy // of the destination's consistent-hash load balancing
+	// Under is a wildcard where the cluster's proxies connect to the name that a request is for: only requests for names
+	// that it covers are led there. Empty: they connect to the cluster's endpoints. A wildcard that no service has, or no more,
+	// is one too: the cluster comes before the routes that follow it, and leaves after them.
+	Under mesh.Host
+	// Resolves says that such a service is there, so that names have to be resolved.
+	Resolves bool
 }
 
 // Builder translates VirtualServices. It gathers the clusters that what it built refers to; it is not safe for concurrent use.
@@ -40,7 +46,8 @@ type Builder struct {
 	// Note takes what cannot be translated; nil drops it. The problem's Object is left for the caller to fill in.
 	Note func(mesh.Problem)
 
-	used map[mesh.ClusterKey]struct{}
+	used     map[mesh.ClusterKey]struct{}
+	resolves bool
 }
 
 // Rule is a VirtualService with its name: short names in it mean its namespace.
@@ -55,6 +62,9 @@ type Rule struct {
 func (b *Builder) Clusters() []mesh.ClusterKey {
 	return slices.SortedFunc(maps.Keys(b.used), mesh.CompareClusterKey)
 }
+
+// Resolves says whether some route built so far leads to a Target that Resolves: its listeners have to resolve names then.
+func (b *Builder) Resolves() bool { return b.resolves }
 
 // target resolves a destination and remembers its cluster.
 func (b *Builder) target(rule Rule, field string, d *networking.Destination) Target {
@@ -130,6 +140,7 @@ func keep(out []*routev3.Route, r *routev3.Route) []*routev3.Route {
 // withMatch gives r the match and what else a match block decides of it.
 func withMatch(r *routev3.Route, match *routev3.RouteMatch, m *networking.HTTPMatchRequest) *routev3.Route {
 	if r != nil {
+		match.Headers = append(match.Headers, r.GetMatch().GetHeaders()...) // what guards the destinations
 		r.Match = match
 		r.StatPrefix = m.GetStatPrefix()
 	}

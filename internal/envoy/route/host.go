@@ -28,9 +28,11 @@ func Host(name string, domains []string, routes []*routev3.Route) *routev3.Virtu
 
 // Default is the route of a service that no rule names: everything goes to its cluster.
 func Default(t Target, retry *routev3.RetryPolicy) *routev3.Route {
+	match := anyPath()
+	guard(match, t)
 	return &routev3.Route{
 		Name:  "default",
-		Match: anyPath(),
+		Match: match,
 		Action: &routev3.Route_Route{Route: &routev3.RouteAction{
 			ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: t.Cluster.String()},
 			Timeout:          &durationpb.Duration{},

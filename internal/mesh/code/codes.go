@@ -125,6 +125,8 @@ const (
 	NameTaken = "NameTaken"
 	// NoAddressLeft: the range for automatic addresses is full.
 	NoAddressLeft = "NoAddressLeft"
+	// NotUnder: a rule leads to a host of resolution DYNAMIC_DNS what is for no name below that host: it does not get there.
+	NotUnder = "NotUnder"
 	// NoEndpoints: the service has no endpoints and nothing that finds any: requests to it fail.
 	NoEndpoints = "NoEndpoints"
 	// NoHost: a host is empty, or hosts are not named where they have to be.

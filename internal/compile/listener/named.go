@@ -1,0 +1,35 @@
+package listener
+
+import (
+	"strconv"
+
+	"fairway/internal/compile/route"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// This file is about listeners that have to resolve the names which requests are for: those of route configurations that
+// lead to services of resolution DYNAMIC_DNS.
+
+// resolver says whether requests by a route configuration may go to the names that they are for.
+type resolver func(route string) bool
+
+// resolver is what a layer's route configurations say. It is for one row: it must not be kept.
+func (t *Tables) resolver(r *table.Reader, l mesh.Layer) resolver {
+	return func(name string) bool { return t.rt.Resolves(r, l, name) }
+}
+
+// declareIdle finds the slots of which a namespace alone has such routes, and nothing that claims them: what everybody
+// claims there has another listener in the namespace. A rule that names hosts of no service claims nothing.
+func (t *Tables) declareIdle() {
+	t.idle = table.Derive(t.rt.Resolving, "listener/resolving", CompareSlot, sameContest,
+		func(r *table.Reader, p route.Place, _ struct{}, emit func(Slot, *Contest)) {
+			port, err := strconv.ParseUint(p.Route, 10, 32)
+			if err != nil || p.Layer.Kind != mesh.NamespaceLayer {
+				return
+			}
+			if s := (Slot{p.Layer, "", uint32(port)}); !table.Has(r, t.Slots, s) {
+				emit(s, &Contest{})
+			}
+		})
+}

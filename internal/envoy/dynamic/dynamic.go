@@ -1,0 +1,168 @@
+package dynamic
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	xdscorev3 "github.com/cncf/xds/go/xds/core/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	dfpclusterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dynamic_forward_proxy/v3"
+	dfpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/dynamic_forward_proxy/v3"
+	filterstatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/common/set_filter_state/v3"
+	dfphttpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/dynamic_forward_proxy/v3"
+	headertometadatav3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_to_metadata/v3"
+	setfilterstatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/set_filter_state/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	snidfpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/sni_dynamic_forward_proxy/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"fairway/internal/envoy"
+	"fairway/internal/mesh"
+)
+
+// Answers says which addresses of a name count.
+type Answers uint8
+
+// The answers that count.
+const (
+	None   Answers = iota // names are not resolved at all
+	Others                // those that are not the proxy's own machine's or link's
+	All                   // every one
+)
+
+// Where a cluster's metadata says which port connections go to, and a request's which name.
+const (
+	Metadata = "fairway" // the cluster's namespace, as tls.Metadata
+	portKey  = "port"
+	named    = "fairway.dynamic" // the request's namespace
+	hostKey  = "host"
+)
+
+// local are loopback, unspecified and link-local addresses, also where they are written as IPv6 ones: the kernel takes
+// them for the same.
+var local = []string{
+	"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16",
+	"::/128", "::1/128", "fe80::/10",
+	"::ffff:0.0.0.0/104", "::ffff:127.0.0.0/104", "::ffff:169.254.0.0/112",
+}
+
+// cache is the one that all parts of a proxy share. Envoy refuses two of a name that differ, so each kind has a name of
+// its own. IPv4 is asked for first, as clusters of resolution DNS do.
+func (a Answers) cache() *dfpv3.DnsCacheConfig {
+	out := &dfpv3.DnsCacheConfig{Name: "dynamic_dns", DnsLookupFamily: clusterv3.Cluster_V4_PREFERRED}
+	if a == All {
+		out.Name = "dynamic_dns_all"
+		return out
+	}
+	out.ResolvedAddressFilter = &matcherv3.AddressMatcher{}
+	for _, prefix := range local {
+		address, bits, _ := strings.Cut(prefix, "/")
+		n, _ := strconv.Atoi(bits)
+		out.ResolvedAddressFilter.Ranges = append(out.ResolvedAddressFilter.Ranges,
+			&xdscorev3.CidrRange{AddressPrefix: address, PrefixLen: wrapperspb.UInt32(uint32(n))})
+	}
+	return out
+}
+
+// Cluster is the type of a cluster whose connections go to the names that they are for. verified says that its HTTP
+// options take the server name from the request and look for it in the certificate; Envoy refuses a cluster that does
+// not, unless it is told that this is meant.
+func Cluster(a Answers, verified bool) *clusterv3.Cluster_ClusterType {
+	config := &dfpclusterv3.ClusterConfig{
+		ClusterImplementationSpecifier: &dfpclusterv3.ClusterConfig_DnsCacheConfig{DnsCacheConfig: a.cache()},
+		AllowInsecureClusterOptions:    !verified,
+	}
+	return &clusterv3.Cluster_ClusterType{ClusterType: &clusterv3.Cluster_CustomClusterType{
+		Name: "envoy.clusters.dynamic_forward_proxy", TypedConfig: envoy.Any(config),
+	}}
+}
+
+// Port is what the metadata of a cluster, under Metadata, has to say for Requests: the port that its connections go to.
+func Port(n uint32) *structpb.Struct {
+	return &structpb.Struct{Fields: map[string]*structpb.Value{portKey: structpb.NewStringValue(strconv.FormatUint(uint64(n), 10))}}
+}
+
+// authority is what a Host header holds: a name, which may end with a dot, and a port or none.
+const authority = `([A-Za-z0-9_-](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?)\.?(:[0-9]{1,5})?`
+
+// Requests are the filters that have the name of a request resolved that is routed to such a cluster. They stand right
+// before the router. Whatever port the request says, its connection goes to that of the cluster.
+func Requests(a Answers) []*hcmv3.HttpFilter {
+	if a == None {
+		return nil
+	}
+	return []*hcmv3.HttpFilter{
+		httpFilter("envoy.filters.http.header_to_metadata", &headertometadatav3.Config{
+			RequestRules: []*headertometadatav3.Config_Rule{{
+				Header: ":authority",
+				OnHeaderPresent: &headertometadatav3.Config_KeyValuePair{
+					MetadataNamespace: named, Key: hostKey,
+					RegexValueRewrite: &matcherv3.RegexMatchAndSubstitute{
+						Pattern: &matcherv3.RegexMatcher{Regex: authority}, Substitution: `\1`,
+					},
+				},
+			}},
+		}),
+		httpFilter("envoy.filters.http.set_filter_state", &setfilterstatev3.Config{OnRequestHeaders: []*filterstatev3.FilterStateValue{
+			state("envoy.upstream.dynamic_host", "%DYNAMIC_METADATA("+named+":"+hostKey+")%"),
+			state("envoy.upstream.dynamic_port", "%CLUSTER_METADATA("+Metadata+":"+portKey+")%"),
+		}}),
+		httpFilter("envoy.filters.http.dynamic_forward_proxy", &dfphttpv3.FilterConfig{
+			ImplementationSpecifier:         &dfphttpv3.FilterConfig_DnsCacheConfig{DnsCacheConfig: a.cache()},
+			AllowDynamicHostFromFilterState: true,
+		}),
+	}
+}
+
+func state(key, format string) *filterstatev3.FilterStateValue {
+	return &filterstatev3.FilterStateValue{
+		Key: &filterstatev3.FilterStateValue_ObjectKey{ObjectKey: key},
+		Value: &filterstatev3.FilterStateValue_FormatString{FormatString: &corev3.SubstitutionFormatString{
+			Format: &corev3.SubstitutionFormatString_TextFormatSource{TextFormatSource: &corev3.DataSource{
+				Specifier: &corev3.DataSource_InlineString{InlineString: format},
+			}},
+			OmitEmptyValues: true,
+		}},
+		SkipIfEmpty: true,
+	}
+}
+
+func httpFilter(name string, m proto.Message) *hcmv3.HttpFilter {
+	return &hcmv3.HttpFilter{Name: name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: envoy.Any(m)}}
+}
+
+// Connection is the filter that has the server name of a TLS connection resolved, which goes to the port there. It
+// stands right before the TCP proxy, in chains that take server names below a wildcard alone.
+func Connection(a Answers, port uint32) *listenerv3.Filter {
+	return &listenerv3.Filter{
+		Name: "envoy.filters.network.sni_dynamic_forward_proxy",
+		ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: envoy.Any(&snidfpv3.FilterConfig{
+			DnsCacheConfig: a.cache(),
+			PortSpecifier:  &snidfpv3.FilterConfig_PortValue{PortValue: port},
+		})},
+	}
+}
+
+// Under is the condition that a request is for a name that a host covers, a wildcard mostly; it may end with a dot, and
+// name a port.
+func Under(host mesh.Host) *routev3.HeaderMatcher {
+	below := ""
+	name := string(host)
+	if rest, wild := strings.CutPrefix(name, "*"); wild {
+		below, name = `[a-z0-9_-][a-z0-9._-]*`, rest
+	}
+	regex := "(?i)" + below + regexp.QuoteMeta(name) + `\.?(:[0-9]{1,5})?`
+	return &routev3.HeaderMatcher{
+		Name: ":authority",
+		HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: &matcherv3.StringMatcher{
+			MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: regex}},
+		}},
+	}
+}
