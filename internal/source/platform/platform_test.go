@@ -52,20 +52,25 @@ func TestRows(t *testing.T) {
 	}{
 		{
 			"each port of instances is one", platform.Naming{},
-			platform.Service{Name: "Web", Protocol: "http", Instances: []platform.Instance{at("b", "10.0.0.2", 81), at("a", "10.0.0.1", 80)}},
+			platform.Service{
+				Name: "Web", Protocol: "http", Instances: []platform.Instance{at("b", "10.0.0.2", 81), at("a", "10.0.0.1", 80)},
+			},
 			"web.service.test default//Web Test/one STATIC ports [http-80:80/HTTP http-81:81/HTTP]\n" +
 				"  a: 10.0.0.1 http-80=80 labels \"\" weight 0 HEALTHY\n  b: 10.0.0.2 http-81=81 labels \"\" weight 0 HEALTHY\n",
 		},
 		{
 			"one port that clients address", platform.Naming{Port: 80, Protocol: "grpc", Host: "{name}.{namespace}.svc.cluster.local"},
-			platform.Service{Name: "web", Namespace: "shop", Instances: []platform.Instance{at("a", "10.0.0.1", 31001), at("b", "::ffff:10.0.0.2", 31002)}},
+			platform.Service{Name: "web", Namespace: "shop", Instances: []platform.Instance{
+				at("a", "10.0.0.1", 31001), at("b", "::ffff:10.0.0.2", 31002),
+			}},
 			"web.shop.svc.cluster.local shop/shop/web Test/one STATIC ports [grpc:80/GRPC]\n" +
 				"  a: 10.0.0.1 grpc=31001 labels \"\" weight 0 HEALTHY\n  b: 10.0.0.2 grpc=31002 labels \"\" weight 0 HEALTHY\n",
 		},
 		{
 			"metadata goes before the registry's words", platform.Naming{Port: 80},
 			platform.Service{
-				Name: "web", Meta: map[string]string{"service-port": "9000", "protocol": "tcp"}, Instances: []platform.Instance{at("a", "10.0.0.1", 1)},
+				Name: "web", Meta: map[string]string{"service-port": "9000", "protocol": "tcp"},
+				Instances: []platform.Instance{at("a", "10.0.0.1", 1)},
 			},
 			"web.service.test default//web Test/one STATIC ports [tcp:9000/TCP]\n  a: 10.0.0.1 tcp=1 labels \"\" weight 0 HEALTHY\n",
 		},
@@ -81,9 +86,11 @@ func TestRows(t *testing.T) {
 			"a hostile one", platform.Naming{},
 			platform.Service{
 				Name: "web", Protocol: "smoke", Meta: map[string]string{"service-port": "70000"}, Instances: []platform.Instance{
-					at("a", "10.0.0.1", 80), at("a", "10.0.0.2", 80), at("", "10.0.0.3", 80), at("c", "0.0.0.0", 80), at("d", "not a name", 80),
-					at("e", "10.0.0.5", 0), {ID: "f", Port: 80},
-					{ID: "g", Addresses: []string{"10.0.0.6"}, Port: 80, Labels: map[string]string{"a b": "c", "ok": "x,y", "good": "ü", "bad": "\xff"}},
+					at("a", "10.0.0.1", 80), at("a", "10.0.0.2", 80), at("", "10.0.0.3", 80), at("c", "0.0.0.0", 80),
+					at("d", "not a name", 80), at("e", "10.0.0.5", 0), {ID: "f", Port: 80},
+					{ID: "g", Addresses: []string{"10.0.0.6"}, Port: 80, Labels: map[string]string{
+						"a b": "c", "ok": "x,y", "good": "ü", "bad": "\xff",
+					}},
 				},
 			},
 			"web.service.test default//web Test/one STATIC ports [port-80:80/unknown]\n" +
@@ -147,7 +154,10 @@ func TestWithinBounds(t *testing.T) {
 
 func TestBadNaming(t *testing.T) {
 	err := platform.Naming{Host: "{nam}.{", Namespace: "{host}", Protocol: "smoke", Port: 70000}.Validate("datacenter")
-	for _, want := range []string{"host: {nam} stands for nothing; want {name}, {namespace}, {datacenter}", "gives all services one host", "namespace:", "protocol: ", "port: 70000"} {
+	for _, want := range []string{
+		"host: {nam} stands for nothing; want {name}, {namespace}, {datacenter}", "gives all services one host", "namespace:",
+		"protocol: ", "port: 70000",
+	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}
@@ -159,7 +169,9 @@ func TestBadReach(t *testing.T) {
 		URLs: []string{"ftp://x", "https://u:p@x", "http://x?a", "::"}, CertFile: "c", PasswordFile: "p", MaxAnswer: -1,
 	}
 	err := r.Validate()
-	for _, want := range []string{"urls[0]", "urls[1]: it has a password", "urls[2]", "urls[3]", "certFile, keyFile", "passwordFile", "maxAnswerMiB"} {
+	for _, want := range []string{
+		"urls[0]", "urls[1]: it has a password", "urls[2]", "urls[3]", "certFile, keyFile", "passwordFile", "maxAnswerMiB",
+	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}
@@ -219,7 +231,9 @@ func TestAnswersAreBounded(t *testing.T) {
 
 // TestFilesAreReadAnew: a token that is exchanged counts for the next request, authorities for the next connection.
 func TestFilesAreReadAnew(t *testing.T) {
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { io.WriteString(w, q.Header.Get("X-Token")) }))
+	server := httptest.NewTLSServer(
+		http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { io.WriteString(w, q.Header.Get("X-Token")) }),
+	)
 	defer server.Close()
 	dir := t.TempDir()
 	write := func(name, text string) string {
