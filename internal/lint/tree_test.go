@@ -35,7 +35,7 @@ var arrows = map[string][]string{
 	"resident": {},
 	"disk":     {},
 	"web":      {"limit"},
-	"admin":    {"table", "mesh", "config", "compile", "xds", "printable", "web", "xdstype"},
+	"admin":    {"table", "mesh", "config", "compile", "source", "xds", "printable", "web", "xdstype"},
 	"analyze":  {"table", "mesh", "config", "source", "compile", "inject", "printable", "disk", "spelling"},
 	"ctl":      {"mesh", "admin", "analyze", "config", "identity", "inject", "printable", "disk", "xdstype"},
 	"inject":   {"config", "printable"},
