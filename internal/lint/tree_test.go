@@ -56,6 +56,10 @@ var arrows = map[string][]string{
 	"app/proof":   {"admin/page", "identity", "mesh", "xds/library", "xdstype"},
 	"app/lease":   {"identity"},
 	"app/lookup":  {"printable"},
+	"app/lasting": {"identity", "printable", "source"},
+	"app/registries": {
+		"app/lasting", "config", "disk", "mesh", "printable", "source",
+	},
 	"app/session": {"admin", "app/proof", "compile", "envoy/bootstrap", "limit", "mesh", "printable", "xds", "xdstype"},
 	"app/secure": {
 		"app/environment", "app/lease", "app/proof",
