@@ -10,6 +10,7 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/source"
+	"fairway/internal/source/platform"
 	"fairway/internal/store"
 )
 
@@ -59,14 +60,14 @@ func (o Options) withDefaults() Options {
 type times struct {
 	probe   time.Duration // how often etcd is asked how far it is, where it says nothing by itself
 	silence time.Duration // how long it may say nothing at all before another connection is made
-	first   time.Duration // before a lost connection is made again; doubled with each that fails
-	longest time.Duration // between tries
+	retry   platform.Retry
 	quiet   time.Duration // how long files of credentials must have stayed as they are
 }
 
 func usual() times {
 	return times{
-		probe: 5 * time.Second, silence: 15 * time.Second, first: 50 * time.Millisecond, longest: 10 * time.Second,
+		probe: 5 * time.Second, silence: 15 * time.Second,
+		retry: platform.Retry{Base: 50 * time.Millisecond, Max: 10 * time.Second},
 		quiet: 100 * time.Millisecond,
 	}
 }
@@ -79,21 +80,13 @@ type Source struct {
 	log     *slog.Logger
 	times   times
 
-	mu     sync.Mutex
-	stats  Stats
-	heard  time.Time // when etcd was
-	behind bool      // something may be missing
+	mu       sync.Mutex
+	stats    platform.Stats
+	heard    time.Time // when etcd was
+	revision int64
 }
 
 var _ source.Source = (*Source)(nil)
-
-// Stats is what metrics tell of a source.
-type Stats struct {
-	Objects    int           // in force
-	Reconnects uint64        // connections after the first
-	Lag        time.Duration // since it was last known that nothing is missing; 0 while that is known
-	LastChange time.Time     // when something was last handed over; zero: never
-}
 
 // New checks the options. name is what the source is called, as Etcd/main.
 func New(name string, o Options, decoder *config.Decoder, log *slog.Logger) (*Source, error) {
@@ -115,15 +108,18 @@ func New(name string, o Options, decoder *config.Decoder, log *slog.Logger) (*So
 // Name implements source.Source.
 func (s *Source) Name() string { return s.name }
 
-// Stats is what there is to tell now. It may be called from any goroutine.
-func (s *Source) Stats() Stats {
+// Stats is what metrics tell of the source. It may be called from any goroutine.
+func (s *Source) Stats() platform.Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := s.stats
-	if s.behind {
-		out.Lag = time.Since(s.heard)
-	}
-	return out
+	return s.stats
+}
+
+// Revision is the one of etcd up to which all is known; 0: nothing is. It may be called from any goroutine.
+func (s *Source) Revision() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.revision
 }
 
 // Run implements source.Source. It never fails: an etcd that is away is waited for.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"fairway/internal/disk/watch"
 	"fairway/internal/printable"
 	"fairway/internal/source"
+	"fairway/internal/source/platform"
 	"fairway/internal/store"
 )
 
@@ -59,7 +59,7 @@ func (r *runner) run(ctx context.Context) {
 	fails := 0
 	for n := 0; ctx.Err() == nil; n++ {
 		if n > 0 {
-			r.count(func(c *Stats) { c.Reconnects++ })
+			r.count(func(c *platform.Stats) { c.Reconnects++ })
 		}
 		r.working = false
 		err := r.session(ctx, changed)
@@ -77,19 +77,10 @@ func (r *runner) run(ctx context.Context) {
 		if again := errors.Is(err, errRoom) || r.relist; !again && (fails > 1 || r.revision == 0 || r.silent() > r.s.times.silence/2) {
 			r.lose(err)
 		}
-		if !pause(ctx, r.s.times.wait(fails), changed) {
+		if !pause(ctx, r.s.times.retry.After(fails), changed) {
 			return
 		}
 	}
-}
-
-// wait is how long to wait after so many failures in a row.
-func (t times) wait(fails int) time.Duration {
-	d := t.first << min(fails-1, 16)
-	if d > t.longest || d <= 0 {
-		d = t.longest
-	}
-	return d/2 + rand.N(d/2+1)
 }
 
 // pause waits, or until files change; false: ctx ended.
@@ -308,18 +299,17 @@ func (r *runner) tell(u source.Update, some bool) {
 	if some {
 		r.sink.Apply(u)
 	}
-	r.s.mu.Lock()
-	r.s.behind = why != ""
-	r.s.mu.Unlock()
-	r.count(func(c *Stats) {
+	r.count(func(c *platform.Stats) {
+		r.s.revision = r.revision
 		c.Objects = r.held.objects()
 		if some && len(u.Shards) > 0 {
 			c.LastChange = time.Now()
+			c.Lag = c.LastChange.Sub(r.s.heard)
 		}
 	})
 }
 
-func (r *runner) count(change func(*Stats)) {
+func (r *runner) count(change func(*platform.Stats)) {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
 	change(&r.s.stats)

@@ -132,7 +132,7 @@ func (r *runner) answer(a *etcdserverpb.WatchResponse, rest *fragments) error {
 			rest.size += len(e.Kv.Key) + len(e.Kv.Value)
 		}
 		if events = events[:whole]; rest.size > r.s.o.Answer() {
-			return fmt.Errorf("one transaction is larger than maxAnswer, %d bytes", r.s.o.Answer())
+			return fmt.Errorf("one transaction is larger than %d MiB (maxAnswerMiB)", r.s.o.Answer()>>20)
 		}
 	}
 	if len(events) > 0 {
