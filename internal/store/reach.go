@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -98,7 +99,7 @@ func (r Reach) Open(ctx context.Context) (*clientv3.Client, error) {
 		Endpoints: r.URLs, Context: ctx, DialTimeout: Within,
 		DialKeepAliveTime: keepalive, DialKeepAliveTimeout: keepaliveTimeout, PermitWithoutStream: true,
 		MaxCallSendMsgSize: min(sendMost, r.Answer()), MaxCallRecvMsgSize: r.Answer(),
-		MaxUnaryRetries: 2, Logger: zap.NewNop(),
+		MaxUnaryRetries: 2, Logger: zap.NewNop(), DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(prompt)},
 	}
 	if strings.HasPrefix(r.URLs[0], "https://") {
 		config, err := r.TLS("") // each member's name is its URL's
@@ -121,6 +122,11 @@ func (r Reach) Open(ctx context.Context) (*clientv3.Client, error) {
 		return nil, r.Explain(err, "")
 	}
 	return client, nil
+}
+
+// prompt has a question fail with the reason where no member can be reached; the client's own wait until their time is over.
+func prompt(ctx context.Context, method string, q, a any, c *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
+	return next(ctx, method, q, a, c, append(slices.Clone(o), grpc.WaitForReady(false))...)
 }
 
 // Name is the members that are asked, fit to be shown.

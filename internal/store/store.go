@@ -58,23 +58,35 @@ func (s *Store) Get(ctx context.Context, k config.Key) (Item, bool, error) {
 	return items[0], true, nil
 }
 
-// Read reads objects, in the order of their keys; what is not there has revision 0.
+// Read reads objects, in the order of their keys; what is not there has revision 0. Up to MaxChanges are read at one revision.
 func (s *Store) Read(ctx context.Context, keys []config.Key) ([]Item, error) {
 	out := make([]Item, 0, len(keys))
-	for _, k := range keys {
-		ctx, end := context.WithTimeout(ctx, Within)
-		answer, err := s.client.Get(ctx, s.layout.Key(k))
-		end()
+	for part := range slices.Chunk(keys, MaxChanges) {
+		var ask []clientv3.Op
+		for _, k := range part {
+			ask = append(ask, clientv3.OpGet(s.layout.Key(k)))
+		}
+		answer, err := s.txn(ctx, nil, ask, nil)
 		if err != nil {
-			return nil, s.explain(err, s.layout.Key(k))
+			return nil, s.explain(err, s.layout.Root())
 		}
-		item := Item{Key: k}
-		if len(answer.Kvs) == 1 {
-			item.Revision, item.Text = answer.Kvs[0].ModRevision, answer.Kvs[0].Value
+		for i, k := range part {
+			item := Item{Key: k}
+			if i < len(answer.Responses) {
+				if kvs := answer.Responses[i].GetResponseRange().GetKvs(); len(kvs) == 1 {
+					item.Revision, item.Text = kvs[0].GetModRevision(), kvs[0].GetValue()
+				}
+			}
+			out = append(out, item)
 		}
-		out = append(out, item)
 	}
 	return out, nil
+}
+
+func (s *Store) txn(ctx context.Context, compare []clientv3.Cmp, do, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
+	ctx, end := context.WithTimeout(ctx, Within)
+	defer end()
+	return s.client.Txn(ctx).If(compare...).Then(do...).Else(otherwise...).Commit()
 }
 
 // mostListed is how many objects List returns at most.
@@ -185,9 +197,7 @@ func (s *Store) Commit(ctx context.Context, changes []Change) (int64, error) {
 			do = append(do, clientv3.OpPut(at, string(c.Text)))
 		}
 	}
-	ctx, end := context.WithTimeout(ctx, Within)
-	defer end()
-	answer, err := s.client.Txn(ctx).If(compare...).Then(do...).Else(look...).Commit()
+	answer, err := s.txn(ctx, compare, do, look)
 	switch {
 	case errors.Is(err, rpctypes.ErrRequestTooLarge), status.Code(err) == codes.ResourceExhausted && len(changes) == 1:
 		return 0, fmt.Errorf("%s: %w", changes[0].Key, ErrLarge)

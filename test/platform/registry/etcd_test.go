@@ -7,14 +7,15 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/goleak"
 
 	"fairway/internal/config"
 	"fairway/internal/mesh"
@@ -101,6 +102,9 @@ type etcdSource struct {
 	stop   func()
 }
 
+// running is how many sources are at work.
+var running atomic.Int32
+
 // followEtcd runs a source until the test ends, or stop is called. No goroutine of it is left then.
 func followEtcd(t *testing.T, o etcd.Options) *etcdSource {
 	t.Helper()
@@ -114,23 +118,27 @@ func followEtcd(t *testing.T, o etcd.Options) *etcdSource {
 	if w.source, err = etcd.New("Etcd/test", o, decoder, slog.New(slog.NewTextHandler(&w.log, nil))); err != nil {
 		t.Fatal(err)
 	}
-	others := goleak.IgnoreCurrent()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
+	running.Add(1)
 	go func() { ended <- w.source.Run(ctx, w.etcdSink) }()
 	w.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("the source ended: %v", err)
 		}
-		if err := goleak.Find(others, goleak.IgnoreAnyFunction("fairway/test/gate.(*Gate).copy"),
-			goleak.IgnoreAnyFunction("fairway/test/gate.(*Gate).accept"),
-			goleak.IgnoreAnyFunction("fairway/test/rig.(*Process).run.func1"),
-			goleak.IgnoreAnyFunction("google.golang.org/grpc/internal/grpcsync.(*CallbackSerializer).run"),
-			goleak.IgnoreAnyFunction("google.golang.org/grpc/internal/transport.(*http2Client).reader"),
-			goleak.IgnoreAnyFunction("google.golang.org/grpc/internal/transport.(*loopyWriter).run")); err != nil {
-			t.Errorf("something of the source goes on: %v", err)
-		}
+		running.Add(-1)
+		rig.Eventually(t, func() error {
+			stacks := make([]byte, 4<<20)
+			stacks = stacks[:runtime.Stack(stacks, true)]
+			if n := strings.Count(string(stacks), "fairway/internal/source/etcd.(*runner).run("); n > int(running.Load()) {
+				return fmt.Errorf("%d sources go on", n)
+			}
+			if running.Load() == 0 && strings.Contains(string(stacks), "fairway/internal/source/etcd.") {
+				return fmt.Errorf("something of the source goes on:\n%s", stacks)
+			}
+			return nil
+		})
 		if t.Failed() {
 			t.Logf("the source says\n%s", w.log.String())
 		}
