@@ -107,6 +107,9 @@ func (r Reach) Open(ctx context.Context) (*clientv3.Client, error) {
 			return nil, err
 		}
 		c.TLS = config
+		if r.ServerName != "" { // the client's resolver says another one of each address, which goes before the configuration's
+			c.DialOptions = append(c.DialOptions, grpc.WithAuthority(r.ServerName))
+		}
 	}
 	token, err := r.Token()
 	if err != nil {

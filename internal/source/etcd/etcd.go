@@ -59,6 +59,7 @@ func (o Options) withDefaults() Options {
 // Times of a source. Tests have shorter ones.
 type times struct {
 	probe   time.Duration // how often etcd is asked how far it is, where it says nothing by itself
+	again   time.Duration // the same, while it has not said so of a new connection
 	silence time.Duration // how long it may say nothing at all before another connection is made
 	retry   platform.Retry
 	quiet   time.Duration // how long files of credentials must have stayed as they are
@@ -66,7 +67,7 @@ type times struct {
 
 func usual() times {
 	return times{
-		probe: 5 * time.Second, silence: 15 * time.Second,
+		probe: 5 * time.Second, again: 100 * time.Millisecond, silence: 15 * time.Second,
 		retry: platform.Retry{Base: 50 * time.Millisecond, Max: 10 * time.Second},
 		quiet: 100 * time.Millisecond,
 	}

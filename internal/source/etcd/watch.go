@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,7 +38,8 @@ func (r *runner) watch(ctx context.Context, client *clientv3.Client) error {
 	if err := stream.Send(&etcdserverpb.WatchRequest{RequestUnion: &etcdserverpb.WatchRequest_CreateRequest{
 		CreateRequest: &etcdserverpb.WatchCreateRequest{
 			Key: []byte(r.root), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(r.root)),
-			StartRevision: r.revision + 1, ProgressNotify: true, Fragment: true,
+			// What is known already is told again, and passed over: of a watch that begins later etcd does not say how far it is.
+			StartRevision: r.revision, ProgressNotify: true, Fragment: true,
 		},
 	}}); err != nil && !errors.Is(err, io.EOF) { // Recv tells why it ended
 		return err
@@ -62,7 +64,7 @@ func (r *runner) watch(ctx context.Context, client *clientv3.Client) error {
 // follow takes answers, and asks for some where none come.
 func (r *runner) follow(ctx context.Context, stream etcdserverpb.Watch_WatchClient, answers <-chan heard) error {
 	r.heard(time.Now())
-	probe := time.NewTicker(r.s.times.probe)
+	probe := time.NewTimer(r.s.times.probe)
 	defer probe.Stop()
 	var rest fragments
 	for {
@@ -79,6 +81,7 @@ func (r *runner) follow(ctx context.Context, stream etcdserverpb.Watch_WatchClie
 			}
 			if h.answer.Created {
 				ask(stream)
+				probe.Reset(r.often())
 			}
 		case <-probe.C:
 			switch quiet := r.silent(); {
@@ -87,8 +90,18 @@ func (r *runner) follow(ctx context.Context, stream etcdserverpb.Watch_WatchClie
 			case quiet > r.s.times.probe/2, r.away != "":
 				ask(stream)
 			}
+			probe.Reset(r.often())
 		}
 	}
+}
+
+// often is how long to wait for etcd to say how far it is. Of a watch that is still catching up it does not say, so that it is asked again soon
+// while it is not known whether all is there.
+func (r *runner) often() time.Duration {
+	if r.away != "" {
+		return r.s.times.again
+	}
+	return r.s.times.probe
 }
 
 // ask has etcd say how far it is. An error is one of the stream, which receiving tells.
@@ -115,12 +128,13 @@ func (r *runner) answer(a *etcdserverpb.WatchResponse, rest *fragments) error {
 	case a.Created:
 		return nil
 	}
+	told := len(a.Events)
 	for _, e := range a.Events {
 		if e.Kv == nil {
 			return errors.New("it told a change of nothing")
 		}
 	}
-	events := append(rest.events, a.Events...)
+	events := append(rest.events, slices.DeleteFunc(a.Events, func(e *mvccpb.Event) bool { return e.Kv.ModRevision <= r.revision })...)
 	rest.events, rest.size = nil, 0
 	if a.Fragment { // the last revision may go on
 		whole := len(events)
@@ -138,7 +152,7 @@ func (r *runner) answer(a *etcdserverpb.WatchResponse, rest *fragments) error {
 	if len(events) > 0 {
 		return r.change(events)
 	}
-	if len(a.Events) == 0 && !a.Fragment && a.Header != nil { // it says how far it is
+	if told == 0 && !a.Fragment && a.Header != nil { // it says how far it is
 		r.revision = max(r.revision, a.Header.Revision)
 		r.hears()
 	}

@@ -458,7 +458,7 @@ func TestEtcdRestart(t *testing.T) {
 		put(t, c, "/elsewhere", fmt.Sprint(i))
 	}
 	g.Open(t)
-	v.awaitStale(t, "9 objects that it does not have stay in force")
+	v.awaitStale(t, "10 objects that it does not have stay in force")
 	if v.least != 19 {
 		t.Errorf("there were only %d objects for a while", v.least)
 	}

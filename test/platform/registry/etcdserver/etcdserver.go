@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -125,10 +126,11 @@ func (s *Server) await(t testing.TB) {
 	if s.o.ClientRoots != "" { // only those with a certificate are answered
 		rig.Eventually(t, func() error {
 			s.process.Running(t)
-			if log := s.process.Log.String(); !strings.Contains(log, "ready to serve client requests") {
-				return errors.New("it is not ready")
+			c, err := net.Dial("tcp", s.Address())
+			if err == nil {
+				err = c.Close()
 			}
-			return nil
+			return err
 		})
 		return
 	}
