@@ -55,6 +55,7 @@ func Command(version string) *cobra.Command {
 	flags.StringVarP(&s.format, "output", "o", "table", "table, json or yaml")
 	root.AddCommand(s.proxyStatus(), s.proxyConfig(), s.problems(), s.services(), s.applies(), s.analyze(), s.tables(), s.certificates(),
 		s.version(version), s.checkInject(), s.remoteClusters(), s.experimental(), workload.Command(), kubeinject.Command())
+	root.AddCommand(getObjects(), applyObjects(), deleteObjects(), editObject())
 	root.AddCommand(installing.Commands(&s.cluster, func(err error) error { return failure{err} })...)
 	return root
 }

@@ -29,6 +29,7 @@ var arrows = map[string][]string{
 	"envoy":    {"mesh", "config", "printable"},
 	"identity": {"mesh", "printable", "disk", "limit", "xdstype", "jwks"},
 	"source":   {"config", "mesh", "printable", "disk"},
+	"store":    {"config", "mesh", "printable", "source/platform"},
 	"door":     {"config", "mesh", "source"},
 	"compile":  {"table", "mesh", "config", "envoy", "source", "printable", "xdstype", "jwks"},
 	"agent":    {"mesh", "envoy", "identity", "resident", "printable", "spelling", "web", "disk", "xdstype"},
@@ -37,7 +38,7 @@ var arrows = map[string][]string{
 	"web":      {"limit"},
 	"admin":    {"table", "mesh", "config", "compile", "source", "xds", "printable", "web", "xdstype"},
 	"analyze":  {"table", "mesh", "config", "source", "compile", "inject", "printable", "disk", "spelling"},
-	"ctl":      {"mesh", "admin", "analyze", "config", "identity", "inject", "printable", "disk", "xdstype"},
+	"ctl":      {"mesh", "admin", "analyze", "config", "identity", "inject", "printable", "disk", "store", "source/platform", "xdstype"},
 	"inject":   {"config", "printable"},
 	"webhook":  {"config", "inject", "mesh", "printable"},
 	"writes":   {"config", "mesh", "printable"},
@@ -49,6 +50,8 @@ var arrows = map[string][]string{
 	"xds/wire":     {"printable"},
 	"xds/protocol": {"xds/library", "xds/slots", "xds/wire", "xdstype"},
 	"xds/xdstest":  {"xds/library", "xdstype"},
+	// Objects in etcd, of whose keys store knows.
+	"source/etcd": {"config", "disk", "mesh", "printable", "source", "store"},
 	// Rows of Kubernetes' objects: pure functions, which know no source.
 	"source/kube/translate": {"mesh", "printable"},
 	// Parts of the control plane, which app composes: none imports app.
