@@ -54,6 +54,8 @@ var arrows = map[string][]string{
 	"source/etcd": {"config", "disk", "mesh", "printable", "source", "store"},
 	// Rows of Kubernetes' objects: pure functions, which know no source.
 	"source/kube/translate": {"mesh", "printable"},
+	// A source that is an HTTP server.
+	"source/api": {"config", "disk", "identity", "mesh", "printable", "source", "web"},
 	// Parts of the control plane, which app composes: none imports app.
 	"app/publish": {"compile", "config", "envoy", "identity", "mesh", "table", "xds/library", "xdstype"},
 	"app/proof":   {"admin/page", "identity", "mesh", "xds/library", "xdstype"},
