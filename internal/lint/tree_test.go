@@ -63,7 +63,7 @@ var arrows = map[string][]string{
 	"app/lookup":  {"printable"},
 	"app/lasting": {"identity", "printable", "source"},
 	"app/registries": {
-		"app/lasting", "config", "disk", "mesh", "printable", "source",
+		"app/lasting", "config", "disk", "mesh", "printable", "source", "store",
 	},
 	"app/session": {"admin", "app/proof", "compile", "envoy/bootstrap", "limit", "mesh", "printable", "xds", "xdstype"},
 	"app/secure": {
