@@ -187,6 +187,9 @@ func (r *runner) list(ctx context.Context, client *clientv3.Client, replaced str
 			all = append(all, kv)
 		}
 	}
+	if pages.Revision <= 0 {
+		return errors.New("it says no revision, so it is no etcd")
+	}
 	if replaced == "" && r.revision > 0 {
 		replaced = r.rewritten(pages.Cluster, all)
 	}
