@@ -35,7 +35,8 @@ func applyObjects() *cobra.Command {
 		Use:   "apply -f FILE|FOLDER|-",
 		Short: "Store objects in etcd, where control planes read them",
 		Long: "Stores objects of files in etcd (--store), each whole in the place of what is there. All are judged first, as a " +
-			"control plane of this version judges them: where one is not valid nothing is written.\n\nAn object whose metadata.resourceVersion says of which " +
+			"control plane of this version judges them: where one is not valid nothing is " +
+			"written.\n\nAn object whose metadata.resourceVersion says of which " +
 			"version it was made is stored only in the place of that one, so that nobody's change is lost.\n" +
 			fmt.Sprintf("Up to %d objects, of %d KiB in all, are written at once or not at all; more in several such steps, in order.\n\n",
 				store.MaxChanges, store.MaxBytes>>10) +

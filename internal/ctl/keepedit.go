@@ -25,8 +25,8 @@ func editObject() *cobra.Command {
 		Use:   "edit KIND NAME | KIND/NAME",
 		Short: "Change an object in etcd with an editor",
 		Long: "Opens an object that is kept in etcd (--store) with $VISUAL or $EDITOR, and stores what was made of it. What " +
-			"is not valid is opened again, with what is wrong with it. Where somebody else changed the object meanwhile nothing is written, and " +
-			"what was made of it stays in a file.",
+			"is not valid is opened again, with what is wrong with it. Where somebody else changed the object meanwhile nothing is " +
+			"written, and what was made of it stays in a file.",
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := k.check(cmd, ""); err != nil {

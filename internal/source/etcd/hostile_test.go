@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -251,3 +252,25 @@ func TestNoEtcd(t *testing.T) {
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// TestForgotten: where etcd forgot what came between, and cannot be read again either, that is told.
+func TestForgotten(t *testing.T) {
+	var read atomic.Bool
+	o := serve(t, &liar{
+		answer: func(q *etcdserverpb.RangeRequest) *etcdserverpb.RangeResponse {
+			if read.Load() {
+				return &etcdserverpb.RangeResponse{}
+			}
+			return one(q)
+		},
+		watch: created(func(s etcdserverpb.Watch_WatchServer) error {
+			read.Store(true)
+			return s.Send(&etcdserverpb.WatchResponse{Canceled: true, CompactRevision: 9})
+		}),
+	})
+	synced := false
+	hear(t, o, func(u source.Update) bool {
+		synced = synced || u.Synced
+		return synced && strings.Contains(u.Stale, "it says no revision")
+	})
+}
