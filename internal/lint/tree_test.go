@@ -36,7 +36,7 @@ var arrows = map[string][]string{
 	"resident": {},
 	"disk":     {},
 	"web":      {"limit"},
-	"admin":    {"table", "mesh", "config", "compile", "xds", "printable", "web", "xdstype"},
+	"admin":    {"table", "mesh", "config", "compile", "source", "xds", "printable", "web", "xdstype"},
 	"analyze":  {"table", "mesh", "config", "source", "compile", "inject", "printable", "disk", "spelling"},
 	"ctl":      {"mesh", "admin", "analyze", "config", "identity", "inject", "printable", "disk", "store", "source/platform", "xdstype"},
 	"inject":   {"config", "printable"},
@@ -54,11 +54,17 @@ var arrows = map[string][]string{
 	"source/etcd": {"config", "disk", "mesh", "printable", "source", "store"},
 	// Rows of Kubernetes' objects: pure functions, which know no source.
 	"source/kube/translate": {"mesh", "printable"},
+	// A source that is an HTTP server.
+	"source/api": {"config", "disk", "identity", "mesh", "printable", "source", "web"},
 	// Parts of the control plane, which app composes: none imports app.
 	"app/publish": {"compile", "config", "envoy", "identity", "mesh", "table", "xds/library", "xdstype"},
 	"app/proof":   {"admin/page", "identity", "mesh", "xds/library", "xdstype"},
 	"app/lease":   {"identity"},
 	"app/lookup":  {"printable"},
+	"app/lasting": {"identity", "printable", "source"},
+	"app/registries": {
+		"app/lasting", "config", "disk", "mesh", "printable", "source",
+	},
 	"app/session": {"admin", "app/proof", "compile", "envoy/bootstrap", "limit", "mesh", "printable", "xds", "xdstype"},
 	"app/secure": {
 		"app/environment", "app/lease", "app/proof",
