@@ -35,8 +35,8 @@ func variable(flag string) string {
 
 // bind declares the flags that say which etcd is meant.
 func (k *keeping) bind(f *pflag.FlagSet) {
-	f.StringSliceVar(&k.reach.URLs, "store", nil, "URLs of etcd's members, as https://etcd-1:2379,https://etcd-2:2379 (FAIRWAY_STORE; each "+
-		"of the flags that follow has a variable of its own, too: FAIRWAY_STORE_CACERT)")
+	f.StringSliceVar(&k.reach.URLs, "store", nil, "URLs of etcd's members, as https://etcd-1:2379,https://etcd-2:2379 (FAIRWAY_STORE; "+
+		"each of the flags that follow has a variable of its own, too: FAIRWAY_STORE_CACERT)")
 	f.StringVar(&k.reach.CAFile, "store-cacert", "", "file with the roots by which etcd is known (default: the machine's)")
 	f.StringVar(&k.reach.CertFile, "store-cert", "", "file with a certificate to show to etcd")
 	f.StringVar(&k.reach.KeyFile, "store-key", "", "file with the key of --store-cert")
@@ -119,7 +119,7 @@ func kindCalled(word string) (config.Kind, bool) {
 		one := strings.ToLower(string(k))
 		many := one + "s"
 		switch {
-		case strings.HasSuffix(one, "y"):
+		case strings.HasSuffix(one, "ry"), strings.HasSuffix(one, "cy"):
 			many = strings.TrimSuffix(one, "y") + "ies"
 		case strings.HasSuffix(one, "s"):
 			many = one + "es"

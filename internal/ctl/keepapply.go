@@ -34,9 +34,10 @@ func applyObjects() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE|FOLDER|-",
 		Short: "Store objects in etcd, where control planes read them",
-		Long: "Stores objects of files in etcd (--store), each whole in the place of what is there. All are judged first, as a control plane of this " +
-			"version judges them: where one is not valid nothing is written.\n\nAn object whose metadata.resourceVersion says of which version it " +
-			"was made is stored only in the place of that one, so that nobody's change is lost.\n" +
+		Long: "Stores objects of files in etcd (--store), each whole in the place of what is there. All are judged first, as a " +
+			"control plane of this version judges them: where one is not valid nothing is " +
+			"written.\n\nAn object whose metadata.resourceVersion says of which " +
+			"version it was made is stored only in the place of that one, so that nobody's change is lost.\n" +
 			fmt.Sprintf("Up to %d objects, of %d KiB in all, are written at once or not at all; more in several such steps, in order.\n\n",
 				store.MaxChanges, store.MaxBytes>>10) +
 			"  pilotctl apply -f rules/ -R\n" +
@@ -90,7 +91,8 @@ func (k *keeping) read(cmd *cobra.Command, as string) ([]meant, []mesh.Problem, 
 	switch kind, known := kindCalled(as); {
 	case as == "":
 	case !known || !store.Single(kind):
-		return nil, nil, fmt.Errorf("--kind %s: want MeshConfig or MeshNetworks; other kinds stand in the files", printable.Text(as, printable.Short))
+		return nil, nil, fmt.Errorf("--kind %s: want MeshConfig or MeshNetworks; other kinds stand in the files",
+			printable.Text(as, printable.Short))
 	case kind == config.MeshConfig:
 		decode = decoder.DecodeMeshConfig
 	default:
@@ -111,7 +113,8 @@ func (k *keeping) read(cmd *cobra.Command, as string) ([]meant, []mesh.Problem, 
 			continue
 		}
 		if other, twice := at[o.Key]; twice {
-			return nil, nil, fmt.Errorf("%s stands in %s:%d and in %s:%d; store it once", titled(o.Key), other.File, other.Line, doc.File, doc.Line)
+			return nil, nil, fmt.Errorf("%s stands in %s:%d and in %s:%d; store it once",
+				titled(o.Key), other.File, other.Line, doc.File, doc.Line)
 		}
 		at[o.Key] = doc
 		m := meant{doc: doc, key: o.Key}
@@ -312,8 +315,8 @@ func deleteObjects() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete KIND NAME... | KIND/NAME... | -f FILE|FOLDER|-",
 		Short: "Take objects out of etcd",
-		Long: "Takes objects out of etcd (--store), by name or those that files hold. An object of a file whose metadata.resourceVersion says of which " +
-			"version it was made goes only if it is that one still.\n\n" +
+		Long: "Takes objects out of etcd (--store), by name or those that files hold. An object of a file whose metadata.resourceVersion " +
+			"says of which version it was made goes only if it is that one still.\n\n" +
 			"  pilotctl delete vs reviews ratings -n shop\n" +
 			"  pilotctl delete -f old.yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -24,8 +24,9 @@ func editObject() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "edit KIND NAME | KIND/NAME",
 		Short: "Change an object in etcd with an editor",
-		Long: "Opens an object that is kept in etcd (--store) with $VISUAL or $EDITOR, and stores what was made of it. What is not valid is opened again, with " +
-			"what is wrong with it. Where somebody else changed the object meanwhile nothing is written, and what was made of it stays in a file.",
+		Long: "Opens an object that is kept in etcd (--store) with $VISUAL or $EDITOR, and stores what was made of it. What " +
+			"is not valid is opened again, with what is wrong with it. Where somebody else changed the object meanwhile nothing is " +
+			"written, and what was made of it stays in a file.",
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := k.check(cmd, ""); err != nil {
@@ -85,7 +86,8 @@ func (k *keeping) edit(cmd *cobra.Command, s *store.Store, key config.Key) error
 		case err != nil:
 			return fmt.Errorf("%w; what you wrote is in %s", err, path)
 		case bytes.Equal(after, text): // it was opened with its mistakes, and left so
-			return fmt.Errorf("%s is not valid, and was left as it is; what you wrote is in %s\n%s", titled(key), path, strings.Join(wrong, "\n"))
+			return fmt.Errorf("%s is not valid, and was left as it is; what you wrote is in %s\n%s",
+				titled(key), path, strings.Join(wrong, "\n"))
 		}
 		text, notes = after, append([]string{"It is not stored, for this:"}, wrong...)
 	}

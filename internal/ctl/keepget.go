@@ -22,8 +22,8 @@ func getObjects() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get KIND|all [NAME]... | KIND/NAME...",
 		Short: "Objects that are kept in etcd",
-		Long: "Shows objects that are kept in etcd (--store). KIND may be written as VirtualService, virtualservices or vs; several with commas. " +
-			"all is every kind but MeshConfig and MeshNetworks.\n\n" +
+		Long: "Shows objects that are kept in etcd (--store). KIND may be written as VirtualService, virtualservices or vs; several with " +
+			"commas. all is every kind but MeshConfig and MeshNetworks.\n\n" +
 			"  pilotctl get vs -n shop\n" +
 			"  pilotctl get VirtualService/reviews -n shop -o yaml\n" +
 			"  pilotctl get all -A -o yaml > everything.yaml",

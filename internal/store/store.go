@@ -233,7 +233,8 @@ func (s *Store) explainWrite(err error, changes []Change) error {
 		at = s.layout.Key(changes[0].Key)
 	}
 	if errors.Is(rpctypes.Error(err), rpctypes.ErrPermissionDenied) && s.reach.Username != "" {
-		return fmt.Errorf("%s: user %s may not write %s: grant a role of the user's: etcdctl role grant-permission ROLE readwrite --prefix=true %s",
+		return fmt.Errorf("%s: user %s may not write %s: grant a role of the user's: "+
+			"etcdctl role grant-permission ROLE readwrite --prefix=true %s",
 			s.reach.Name(), s.reach.Username, at, s.layout.Root())
 	}
 	told := s.explain(err, at)

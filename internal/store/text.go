@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	yaml "go.yaml.in/yaml/v3"
 
@@ -136,8 +137,25 @@ func plain(n *yaml.Node) {
 	}
 	for i, child := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 0 {
-			child.Style &^= yaml.DoubleQuotedStyle
+			if isWord(child.Value) {
+				child.Style &^= yaml.DoubleQuotedStyle
+			}
 		}
 		plain(child)
 	}
+}
+
+// isWord says whether a key is a name of letters and digits that YAML takes for a text without quotes, in any version.
+func isWord(s string) bool {
+	switch strings.ToLower(s) {
+	case "", "y", "n", "yes", "no", "on", "off", "true", "false", "null":
+		return false
+	}
+	letter := func(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+	for i := range len(s) {
+		if !letter(s[i]) && (i == 0 || s[i] < '0' || s[i] > '9') {
+			return false
+		}
+	}
+	return true
 }

@@ -74,7 +74,7 @@ func (r *runner) run(ctx context.Context) {
 		}
 		fails++
 		// A member that ends is no news while another one answers at once; nor is what is read again.
-		if again := errors.Is(err, errRoom) || r.relist; !again && (fails > 1 || r.revision == 0 || r.silent() > r.s.times.silence/2) {
+		if again := errors.Is(err, errRoom) || errors.Is(err, rpctypes.ErrCompacted); !again && (fails > 1 || r.revision == 0 || r.silent() > r.s.times.silence/2) {
 			r.lose(err)
 		}
 		if !pause(ctx, r.s.times.retry.After(fails), changed) {
@@ -186,6 +186,9 @@ func (r *runner) list(ctx context.Context, client *clientv3.Client, replaced str
 			}
 			all = append(all, kv)
 		}
+	}
+	if pages.Revision <= 0 {
+		return errors.New("it says no revision, so it is no etcd")
 	}
 	if replaced == "" && r.revision > 0 {
 		replaced = r.rewritten(pages.Cluster, all)

@@ -72,6 +72,9 @@ func (r *runner) follow(ctx context.Context, stream etcdserverpb.Watch_WatchClie
 		case <-ctx.Done():
 			return ctx.Err()
 		case h := <-answers:
+			if errors.Is(h.err, io.EOF) {
+				return errors.New("the connection ended")
+			}
 			if h.err != nil {
 				return h.err
 			}
@@ -95,8 +98,8 @@ func (r *runner) follow(ctx context.Context, stream etcdserverpb.Watch_WatchClie
 	}
 }
 
-// often is how long to wait for etcd to say how far it is. Of a watch that is still catching up it does not say, so that it is asked again soon
-// while it is not known whether all is there.
+// often is how long to wait for etcd to say how far it is. Of a watch that is still catching up it does not say, so that it is asked again
+// soon while it is not known whether all is there.
 func (r *runner) often() time.Duration {
 	if r.away != "" {
 		return r.s.times.again
