@@ -132,7 +132,7 @@ func DefaultOptions() Options {
 }
 
 // registries that this program has. Kubernetes is read where there is a cluster: its name alone is no mistake.
-var knownRegistries = []string{"Kubernetes", "Mock", "Memory", "File"}
+var knownRegistries = []string{"Kubernetes", "Mock", "Memory", "File", consulRegistry}
 
 // Validate tells every mistake in the options at once.
 func (o *Options) Validate() error {

@@ -12,7 +12,10 @@ const consulRegistry = "Consul"
 
 // flagged are the registries that flags name, beside Kubernetes.
 func (o *Options) flagged() []registries.Entry {
-	return nil
+	if !containsFold(o.Registries, consulRegistry) {
+		return nil
+	}
+	return []registries.Entry{registries.Consul(o.ConsulURL)}
 }
 
 // newRegistries is the source that has the registries' sources come and go, and these.

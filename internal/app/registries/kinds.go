@@ -3,28 +3,51 @@ package registries
 import (
 	"fairway/internal/source"
 	"fairway/internal/source/api"
+	"fairway/internal/source/consul"
 	"fairway/internal/source/etcd"
 	"fairway/internal/source/eureka"
+	"fairway/internal/source/nomad"
+	"fairway/internal/source/zookeeper"
 )
 
 // kinds are those of registries, by the field that an entry gives. A new kind is a field here and its options below.
 type kinds struct {
-	Eureka *eurekaOptions `json:"eureka,omitempty"`
-	Etcd   *etcdOptions   `json:"etcd,omitempty"`
-	Memory *memoryOptions `json:"memory,omitempty"`
+	Consul    *consulOptions    `json:"consul,omitempty"`
+	Nomad     *nomadOptions     `json:"nomad,omitempty"`
+	Eureka    *eurekaOptions    `json:"eureka,omitempty"`
+	ZooKeeper *zookeeperOptions `json:"zookeeper,omitempty"`
+	Etcd      *etcdOptions      `json:"etcd,omitempty"`
+	Memory    *memoryOptions    `json:"memory,omitempty"`
 }
 
 // sourceNames are what sources of a kind are called, by its field.
-var sourceNames = map[string]string{"eureka": "Eureka", "etcd": "etcd", "memory": "Memory"}
+var sourceNames = map[string]string{
+	"consul": "Consul", "nomad": "Nomad", "eureka": "Eureka", "zookeeper": "ZooKeeper", "etcd": "etcd", "memory": "Memory",
+}
 
 type (
-	eurekaOptions struct{ eureka.Options }
-	etcdOptions   struct{ etcd.Options }
-	memoryOptions struct{ api.Options }
+	consulOptions    struct{ consul.Options }
+	nomadOptions     struct{ nomad.Options }
+	eurekaOptions    struct{ eureka.Options }
+	zookeeperOptions struct{ zookeeper.Options }
+	etcdOptions      struct{ etcd.Options }
+	memoryOptions    struct{ api.Options }
 )
+
+func (o *consulOptions) source(name string, env Env) (source.Source, error) {
+	return consul.New(name, o.Options, env.Log)
+}
+
+func (o *nomadOptions) source(name string, env Env) (source.Source, error) {
+	return nomad.New(name, o.Options, env.Log)
+}
 
 func (o *eurekaOptions) source(name string, env Env) (source.Source, error) {
 	return eureka.New(name, o.Options, env.Log)
+}
+
+func (o *zookeeperOptions) source(name string, env Env) (source.Source, error) {
+	return zookeeper.New(name, o.Options, env.Log)
 }
 
 func (o *etcdOptions) source(name string, env Env) (source.Source, error) {
@@ -33,4 +56,13 @@ func (o *etcdOptions) source(name string, env Env) (source.Source, error) {
 
 func (o *memoryOptions) source(name string, env Env) (source.Source, error) {
 	return api.New(name, o.Options, env.Log, env.Decoder)
+}
+
+// Consul is the entry of one that a flag names by its URL.
+func Consul(url string) Entry {
+	o := &consulOptions{}
+	if url != "" {
+		o.URLs = []string{url}
+	}
+	return Entry{kinds: kinds{Consul: o}}
 }
