@@ -82,6 +82,11 @@ func (s *Source) Name() string { return s.name }
 // Stats are what has been counted.
 func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 
+// Traffic is how many requests were made of servers, and how many bytes their answers had.
+func (s *Source) Traffic() (requests, bytes uint64) {
+	return s.line.wire.requests.Load(), s.line.wire.bytes.Load()
+}
+
 // Run reads until ctx ends. It can be called once.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	s.out.Sink = sink
@@ -114,7 +119,7 @@ func (s *Source) followNames(ctx context.Context) {
 			index = 0
 		}
 		var l nameList
-		q := query{path: "/v1/catalog/services", into: &l, index: index, cached: true, wait: s.untilKept()}
+		q := query{path: "/v1/catalog/services", into: &l, index: index, wait: s.untilKept()} // whose cache does not wait
 		p.asked = time.Now()
 		meta, err := s.line.ask(ctx, at, q)
 		begun := time.Now()
@@ -355,12 +360,12 @@ func (s *Source) keeps() bool {
 	return !s.keep.IsZero()
 }
 
-// untilKept is how long the list may be waited for while things are kept; 0: as ever.
+// untilKept is how long the list may be waited for: while things are kept no longer than they are.
 func (s *Source) untilKept() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.keep.IsZero() {
-		return 0
+		return listWait
 	}
 	return max(time.Until(s.keep), time.Millisecond)
 }

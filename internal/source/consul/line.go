@@ -22,6 +22,7 @@ import (
 // Times of calls.
 const (
 	wait      = 5 * time.Minute  // for which one query waits for a change
+	listWait  = time.Minute      // for which that for the list does; then a server shows that its index is not a lower one
 	patience  = 30 * time.Second // for an answer that need not wait
 	beat      = 5 * time.Second  // between calls that show whether the server is there
 	beatLimit = 5 * time.Second  // for the answer to such a call
