@@ -94,7 +94,7 @@ func (l *lane) follow(ctx context.Context) (live bool, err error) {
 	}
 	events, err := c.EventStream().Stream(ctx, map[api.Topic][]string{api.TopicService: {"*"}}, l.index, l.query(ctx, l.namespace))
 	if err != nil {
-		l.unsure = true // who may not follow lists each time
+		l.unsure = l.unsure || isDenied(err) // who may not follow lists each time
 		return false, explained(err, l.namespace)
 	}
 	defer func() {
@@ -160,7 +160,7 @@ func (l *lane) follow(ctx context.Context) (live bool, err error) {
 }
 
 const (
-	doubtTime  = 5 * time.Second // for which a stream may say nothing though there is something to say
+	doubtTime  = 2 * time.Second // for which a stream may say nothing though there is something to say
 	lasting    = time.Second     // is a stream that is followed anew without a pause
 	mostEvents = 1000            // are taken before what changed is handed over
 )
@@ -179,14 +179,18 @@ func (l *lane) missedNothing(ctx context.Context, c *api.Client) (bool, error) {
 
 // explained says what would be right where Nomad refuses.
 func explained(err error, namespace string) error {
-	var refused api.UnexpectedResponseError
-	if !errors.As(err, &refused) || refused.StatusCode() != http.StatusForbidden {
+	if !isDenied(err) {
 		return err
 	}
 	if namespace == everywhere {
 		return fmt.Errorf("%w: the token (tokenFile) may not read all namespaces; give it read-job in all, or name namespaces", err)
 	}
 	return fmt.Errorf("%w: the token (tokenFile) needs read-job in the namespace", err)
+}
+
+func isDenied(err error) bool {
+	var refused api.UnexpectedResponseError
+	return errors.As(err, &refused) && refused.StatusCode() == http.StatusForbidden
 }
 
 // list reads everything.
@@ -279,7 +283,8 @@ func (l *lane) believe(index uint64, services int) error {
 		l.lost = time.Time{}
 		return nil
 	}
-	return fmt.Errorf("the server has lost what it knew (its index is %d, and was %d): of %d services it has %d; what was read stays for %s",
+	return fmt.Errorf(
+		"the server has lost what it knew (its index is %d, and was %d): of %d services it has %d; what was read stays for %s",
 		index, l.index, len(l.services), services, l.keep)
 }
 
