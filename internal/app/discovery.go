@@ -216,8 +216,8 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	d.metrics.Watch(admin.Scrape{
 		Problems: d.counts, Refusing: d.server.Refusing, Versions: d.proxies.Versions, Sources: d.shards.Phases, Updates: d.updates,
 		Stale:    d.staleness,
-		Clusters: d.clusters.count,
-		Waiting:  d.door.Waits, Graph: d.graph,
+		Clusters: d.clusters.count, Registries: d.registry.Stats,
+		Waiting: d.door.Waits, Graph: d.graph,
 	})
 	serving := append(
 		d.server.GRPC(),

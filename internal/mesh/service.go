@@ -59,9 +59,14 @@ const (
 	Mongo
 	Redis
 	MySQL
+	Dubbo        // Dubbo's own protocol, the second version of it
+	lastProtocol = Dubbo
 )
 
-var protocolNames = [...]string{"unknown", "HTTP", "HTTP2", "GRPC", "GRPC-WEB", "HTTPS", "TLS", "TCP", "UDP", "MONGO", "REDIS", "MYSQL"}
+// IsProtocol says whether a number is one that has a name.
+func (p Protocol) IsProtocol() bool { return p <= lastProtocol }
+
+var protocolNames = [...]string{"unknown", "HTTP", "HTTP2", "GRPC", "GRPC-WEB", "HTTPS", "TLS", "TCP", "UDP", "MONGO", "REDIS", "MYSQL", "DUBBO"}
 
 // String gives the name as Istio's API writes it.
 func (p Protocol) String() string { return protocolNames[p] }
@@ -183,9 +188,19 @@ type Service struct {
 	// Clusters are the addresses that the service has in each of several clusters, by name of the cluster. Clients of other
 	// clusters use Addresses, which are those of one of these. Empty: all clients do.
 	Clusters []ClusterAddresses
+	// Dubbo is what requests of Dubbo for the service say that they are for; the zero DubboName: any.
+	Dubbo DubboName
 	// ClusterLocal says that clients use the endpoints of their own cluster alone (MeshConfig.serviceSettings).
 	ClusterLocal bool
 }
+
+// DubboName is what a service of Dubbo is known by in requests. It is comparable.
+type DubboName struct {
+	Interface      string // empty: unknown
+	Group, Version string // empty: any
+}
+
+func (n DubboName) String() string { return n.Group + "/" + n.Interface + ":" + n.Version }
 
 // NodePorts say by which machines of its cluster a service is reached from outside. It is comparable.
 type NodePorts struct {
@@ -272,7 +287,7 @@ func (s *Service) Equal(o *Service) bool {
 		slices.Equal(s.Nearest, o.Nearest) && s.Selects == o.Selects && s.TargetNames == o.TargetNames && s.OwnMachine == o.OwnMachine &&
 		slices.Equal(s.Accounts, o.Accounts) && slices.Equal(s.Outside, o.Outside) &&
 		s.Network == o.Network && s.NetworkPort == o.NetworkPort && s.Nodes.equal(o.Nodes) &&
-		slices.EqualFunc(s.Clusters, o.Clusters, ClusterAddresses.equal) && s.ClusterLocal == o.ClusterLocal
+		slices.EqualFunc(s.Clusters, o.Clusters, ClusterAddresses.equal) && s.ClusterLocal == o.ClusterLocal && s.Dubbo == o.Dubbo
 }
 
 // VisibleIn says whether clients of a namespace may see the service. ExportTo may name it, everybody ("*") or the

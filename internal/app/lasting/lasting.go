@@ -15,6 +15,7 @@ import (
 	"fairway/internal/printable"
 	"fairway/internal/source"
 	"fairway/internal/source/kept"
+	"fairway/internal/source/platform"
 	"fairway/internal/source/shards"
 )
 
@@ -54,9 +55,10 @@ type Sources struct {
 
 type running struct {
 	Spec
-	stop context.CancelFunc
-	done chan struct{} // closed once the source has ended
-	asOf time.Time
+	source source.Source
+	stop   context.CancelFunc
+	done   chan struct{} // closed once the source has ended
+	asOf   time.Time
 	keeping
 }
 
@@ -157,7 +159,7 @@ func (s *Sources) start(spec Spec, asOf time.Time) {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background()) // until end
-	one := &running{Spec: spec, stop: stop, done: make(chan struct{}), asOf: asOf, keeping: keeps}
+	one := &running{Spec: spec, source: made, stop: stop, done: make(chan struct{}), asOf: asOf, keeping: keeps}
 	s.running[spec.Name] = one
 	log.Info("another source is read")
 	go func() {
@@ -208,6 +210,22 @@ func (s *Sources) Of(name string) (State, bool) {
 	}
 	out.Kept = cmp.Or(out.Kept, "in memory")
 	return out, true
+}
+
+// counting is a source that counts.
+type counting interface{ Stats() platform.Stats }
+
+// Stats are what those count that do, by name.
+func (s *Sources) Stats() map[string]platform.Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[string]platform.Stats{}
+	for name, one := range s.running {
+		if c, is := one.source.(counting); is {
+			out[name] = c.Stats()
+		}
+	}
+	return out
 }
 
 // interval is how often sources are looked after.

@@ -22,7 +22,7 @@ const (
 // unless rules say better.
 func (c *claimant) connections(at opening, ranges []string, shared bool) *Claim {
 	out := &Claim{Requests: at.port.Protocol == mesh.Unknown && c.key.Host != "*", Chains: c.chains(at, ranges, shared, "")}
-	for _, labels := range c.t.rt.Sources(c.r, c.key.Layer, c.key.Host, at.port.Protocol.IsTLS()) {
+	for _, labels := range c.t.rt.Sources(c.r, c.key.Layer, c.key.Host, at.port.Protocol) {
 		if own := c.chains(at, ranges, shared, labels); !slices.EqualFunc(own, out.Chains, sameChain) {
 			out.Sourced = append(out.Sourced, Sourced{labels, own})
 		}
@@ -41,6 +41,10 @@ func (c *claimant) chains(at opening, ranges []string, shared bool, labels mesh.
 	for i := range out {
 		if len(out[i].Prefixes) == 0 {
 			out[i].Prefixes = ranges
+		}
+		if at.port.Protocol == mesh.Dubbo {
+			to := &out[i].TCP
+			to.Dubbo = c.t.rt.Dubbo(c.r, c.key.Layer, c.key.Host, at.number, labels, c.service.Dubbo, to.Clusters)
 		}
 	}
 	return out

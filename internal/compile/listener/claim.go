@@ -128,7 +128,8 @@ func sameChain(a, b Chain) bool {
 	return slices.Equal(a.SNI,
 		b.SNI) && slices.Equal(a.Prefixes, b.Prefixes) && slices.Equal(x.Clusters, y.Clusters) && x.StatPrefix == y.StatPrefix &&
 		x.IdleTimeout == y.IdleTimeout && x.MaxDuration == y.MaxDuration &&
-		x.HashSource == y.HashSource && x.Tunnel == y.Tunnel && x.Resolve == y.Resolve && x.ResolvePort == y.ResolvePort
+		x.HashSource == y.HashSource && x.Tunnel == y.Tunnel && x.Resolve == y.Resolve && x.ResolvePort == y.ResolvePort &&
+		slices.EqualFunc(x.Dubbo, y.Dubbo, listener.SameDubbo)
 }
 
 func sameClaim(a, b *Claim) bool {

@@ -119,7 +119,7 @@ func number(port uint32) string { return strconv.FormatUint(uint64(port), 10) }
 func (b *builder) chains(e Entry, taker *Entry) {
 	for _, c := range e.Chains {
 		if c.catchAll() {
-			if e.Key != taker.Key {
+			if e.Key != taker.Key && (len(c.TCP.Dubbo) == 0 || !taker.dubbo()) {
 				b.outdone(e, taker)
 			}
 			continue
@@ -219,7 +219,8 @@ func (b *builder) rest(taker *Entry, v Variant) {
 			b.detect(http)
 		}
 		i := slices.IndexFunc(taker.Chains, Chain.catchAll)
-		b.fallback(chainName(taker.Chains[i]), taker.Chains[i].TCP)
+		to := b.together(taker, taker.Chains[i].TCP, v)
+		b.fallback(to.StatPrefix, to)
 	}
 }
 

@@ -35,6 +35,7 @@ type Merged struct {
 // Tables are the derived tables of this package.
 type Tables struct {
 	Services           *table.Table[mesh.ServiceKey, *mesh.Service]                       // each as its registry knows it
+	Declared           *table.Table[HostKey, table.Rows[mesh.ServiceKey, *mesh.Service]]  // all that declare a host in a namespace
 	Merged             *table.Table[HostKey, *Merged]                                     // one a host and namespace
 	ServicesByHost     *table.Table[mesh.Host, table.Rows[HostKey, *Merged]]              // who declares a host
 	Endpoints          *table.Table[mesh.EndpointKey, mesh.Endpoint]                      // of all registries

@@ -48,8 +48,18 @@ func (c *checker) note(p mesh.Problem) {
 func (c *checker) translate() {
 	b := &route.Builder{Viewer: route.Viewer{Every: true}, Note: c.note, Target: c.target}
 	b.HTTP(c.rule)
+	if len(c.rule.Spec.GetHttp()) > 0 && slices.ContainsFunc(c.rule.Spec.GetHosts(), c.speaksDubbo) {
+		b.Dubbo(c.rule)
+	}
 	b.TCP(c.rule)
 	b.TLS(c.rule)
+}
+
+// speaksDubbo says whether some port of a host's service does.
+func (c *checker) speaksDubbo(host string) bool {
+	seen := c.view(c.t.sc.FullHost(host, c.rule.Namespace))
+	return seen != nil && seen.Service != nil &&
+		slices.ContainsFunc(seen.Service.Ports, func(p mesh.Port) bool { return p.Protocol == mesh.Dubbo })
 }
 
 // view is what clients of the rule's namespace see of a host.

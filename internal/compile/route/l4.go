@@ -39,12 +39,17 @@ func (t *Tables) TLS(r *table.Reader, layer mesh.Layer, host mesh.Host, port uin
 	return nil
 }
 
-// Sources lists the sets of labels, of connected sidecars that see what is built for a layer, by which the rule that TCP goes by, or
-// TLS, may tell them from others.
-func (t *Tables) Sources(r *table.Reader, layer mesh.Layer, host mesh.Host, secure bool) []mesh.Labels {
+// Sources lists the sets of labels, of connected sidecars that see what is built for a layer, by which the rules that TCP goes by, TLS or
+// Dubbo, as the protocol has it, may tell them from others.
+func (t *Tables) Sources(r *table.Reader, layer mesh.Layer, host mesh.Host, protocol mesh.Protocol) []mesh.Labels {
 	var asked []mesh.Labels
+	secure := protocol.IsTLS()
 	for _, o := range t.sc.VirtualServices(r, layer, host) {
 		spec := RuleOf(o).Spec
+		if protocol == mesh.Dubbo {
+			asked = append(asked, route.SourcesOfDubbo(spec)...)
+			continue
+		}
 		if secure && len(spec.GetTls()) > 0 {
 			asked = route.SourcesOfTLS(spec)
 			break

@@ -116,7 +116,7 @@ func checkProtocol(c *rule.Check, at report.Path, s string) {
 			at,
 			code.UnknownProtocol,
 			strconv.Quote(s)+" is not a protocol",
-			"write one of HTTP, HTTPS, HTTP2, GRPC, GRPC-Web, TLS, TCP, UDP, MONGO, MYSQL, REDIS",
+			"write one of HTTP, HTTPS, HTTP2, GRPC, GRPC-Web, TLS, TCP, UDP, MONGO, MYSQL, REDIS, DUBBO",
 		)
 	}
 }

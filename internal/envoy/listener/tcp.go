@@ -39,14 +39,20 @@ type TCP struct {
 	// ResolvePort.
 	Resolve     dynamic.Answers
 	ResolvePort uint32
-	More        Phased
-	AccessLog   AccessLog
+	// Dubbo, where there is some, has requests of Dubbo told apart in place of all that is said above but StatPrefix. They are not
+	// written into access logs: Envoy has no such field.
+	Dubbo     []DubboService
+	More      Phased
+	AccessLog AccessLog
 
 	afterHandshake bool // connect only when TLS stands; else the server sees connections of clients that are refused then
 }
 
 // Filter gives the network filter.
 func (t TCP) Filter() *listenerv3.Filter {
+	if len(t.Dubbo) > 0 {
+		return dubboFilter(t.StatPrefix, t.Dubbo)
+	}
 	out := &tcpproxyv3.TcpProxy{StatPrefix: t.StatPrefix}
 	t.AccessLog.tellConnections(out)
 	setClusters(out, t.Clusters)
@@ -74,7 +80,7 @@ func (t TCP) Filter() *listenerv3.Filter {
 // Filters is a chain's whole list: Filter, behind the filters of connections.
 func (t TCP) Filters() []*listenerv3.Filter {
 	out := t.More.before(t.Filter())
-	if t.Resolve != dynamic.None {
+	if t.Resolve != dynamic.None && len(t.Dubbo) == 0 {
 		out = slices.Insert(out, len(out)-1, dynamic.Connection(t.Resolve, t.ResolvePort))
 	}
 	return out
@@ -84,7 +90,14 @@ func (t TCP) Filters() []*listenerv3.Filter {
 func (t TCP) Needs() []string {
 	var out []string
 	for _, w := range t.live() {
-		out = append(out, w.Cluster)
+		if len(t.Dubbo) == 0 {
+			out = append(out, w.Cluster)
+		}
+	}
+	for _, s := range t.Dubbo {
+		for _, r := range s.Routes {
+			out = append(out, TCP{Clusters: r.Clusters}.Needs()...)
+		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

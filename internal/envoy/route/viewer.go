@@ -136,6 +136,11 @@ func SourcesOfTLS(spec *networking.VirtualService) []mesh.Labels {
 	return Sources(&networking.VirtualService{Tls: spec.GetTls()})
 }
 
+// SourcesOfDubbo is Sources of match blocks of requests and of plain connections, by both of which requests of Dubbo go.
+func SourcesOfDubbo(spec *networking.VirtualService) []mesh.Labels {
+	return Sources(&networking.VirtualService{Http: spec.GetHttp(), Tcp: spec.GetTcp()})
+}
+
 // SourceNamespaces lists the namespaces that a rule's match blocks ask for.
 func SourceNamespaces(spec *networking.VirtualService) []string {
 	var out []string

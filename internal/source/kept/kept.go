@@ -152,7 +152,7 @@ func runsIn(registry string, m mesh.MachineRef) bool {
 // known says whether a service says nothing that has no name.
 func known(s *mesh.Service) bool {
 	for _, p := range s.Ports {
-		if p.Protocol > mesh.MySQL {
+		if !p.Protocol.IsProtocol() {
 			return false
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	dubbov3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/dubbo_proxy/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 )
@@ -133,7 +134,43 @@ func filter(f *listenerv3.Filter) string {
 	if f.GetTypedConfig().UnmarshalTo(&t) == nil {
 		return tcp(&t)
 	}
+	var d dubbov3.DubboProxy
+	if f.GetTypedConfig().UnmarshalTo(&d) == nil {
+		return dubbo(&d)
+	}
 	return f.GetName()
+}
+
+func dubbo(d *dubbov3.DubboProxy) string {
+	s := "dubbo " + d.GetStatPrefix()
+	for _, c := range d.GetMultipleRouteConfig().GetRouteConfig() {
+		s += fmt.Sprintf("\n      %s/%s:%s", c.GetGroup(), c.GetInterface(), c.GetVersion())
+		for _, r := range c.GetRoutes() {
+			s += "\n        "
+			switch name := r.GetMatch().GetMethod().GetName(); {
+			case name.GetExact() != "":
+				s += name.GetExact() + "()"
+			case name.GetPrefix() != "":
+				s += name.GetPrefix() + "…()"
+			default:
+				s += "any"
+			}
+			for _, h := range r.GetMatch().GetHeaders() {
+				s += fmt.Sprintf(" %s=%q", h.GetName(), h.GetStringMatch().GetExact())
+				if h.GetInvertMatch() {
+					s += " not"
+				}
+			}
+			s += " → " + r.GetRoute().GetCluster()
+			for i, w := range r.GetRoute().GetWeightedClusters().GetClusters() {
+				if i > 0 {
+					s += " + "
+				}
+				s += fmt.Sprintf("%d×%s", w.GetWeight().GetValue(), w.GetName())
+			}
+		}
+	}
+	return s
 }
 
 func http(h *hcmv3.HttpConnectionManager) string {

@@ -54,7 +54,10 @@ func named(name string) mesh.Protocol {
 	if next, _, _ := strings.Cut(rest, "-"); word == "grpc" && next == "web" {
 		return mesh.GRPCWeb
 	}
-	return parse(word)
+	if p := parse(word); p != mesh.Dubbo { // no such name is Istio's: connections that it takes for bytes stay that
+		return p
+	}
+	return mesh.Unknown
 }
 
 // serverFirst knows the ports of protocols in which the server speaks first.

@@ -1,0 +1,60 @@
+package listener
+
+import (
+	"cmp"
+	"slices"
+
+	"fairway/internal/envoy/listener"
+	"fairway/internal/mesh"
+)
+
+// dubbo says whether all connections of a claim are Dubbo's.
+func (e *Entry) dubbo() bool {
+	i := slices.IndexFunc(e.Chains, Chain.catchAll)
+	return i >= 0 && len(e.Chains[i].TCP.Dubbo) > 0
+}
+
+// together is what becomes of all connections of a slot. A request of Dubbo says what service it is for: so all that claim the
+// slot and speak it share it, as hosts of HTTP do. Of two of one name the older has its requests.
+func (b *builder) together(taker *Entry, own listener.TCP, v Variant) listener.TCP {
+	if len(own.Dubbo) == 0 {
+		return own
+	}
+	out := listener.TCP{StatPrefix: own.StatPrefix}
+	by := map[mesh.DubboName]*Entry{}
+	for i := range b.contest.Connections {
+		e := &b.contest.Connections[i]
+		for _, c := range e.Chains {
+			if !c.catchAll() {
+				continue
+			}
+			for _, s := range c.TCP.Dubbo {
+				if first := by[s.Name]; first == nil {
+					by[s.Name] = e
+					out.Dubbo = append(out.Dubbo, s)
+				} else if first.Key != e.Key {
+					b.outdone(*e, first)
+				}
+			}
+			if e.Key != taker.Key {
+				out.StatPrefix = "outbound_" + b.out.Name
+			}
+		}
+	}
+	if rest := b.set.rest(v.Interception != mesh.None); b.any() && by[mesh.DubboName{}] == nil && rest.Clusters[0].Cluster != blackHole {
+		out.Dubbo = append(out.Dubbo, listener.DubboService{Routes: []listener.DubboRoute{{Clusters: rest.Clusters}}})
+	}
+	slices.SortStableFunc(out.Dubbo, func(a, b listener.DubboService) int { return cmp.Compare(narrow(b.Name), narrow(a.Name)) })
+	return out
+}
+
+// narrow is how much a name says: one that says more goes first, for what it leaves out matches anything.
+func narrow(n mesh.DubboName) int {
+	out := 0
+	for _, word := range []string{n.Interface, n.Interface, n.Group, n.Version} {
+		if word != "" {
+			out++
+		}
+	}
+	return out
+}

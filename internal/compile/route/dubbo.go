@@ -1,0 +1,57 @@
+package route
+
+import (
+	"slices"
+
+	"fairway/internal/envoy/cluster"
+	"fairway/internal/envoy/listener"
+	"fairway/internal/envoy/route"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// Dubbo is what the VirtualServices of a host say of requests of Dubbo to one of its ports, for sidecars of a layer with the labels that
+// matter to it. The routes of the first rule with http routes come first; what they leave goes to rest. name is what
+// requests for the service say; where it is not known, the routes name interfaces themselves, or mean any.
+func (t *Tables) Dubbo(
+	r *table.Reader, layer mesh.Layer, host mesh.Host, port uint32, labels mesh.Labels, name mesh.DubboName, rest []listener.Weighted,
+) []listener.DubboService {
+	var routes []route.DubboRoute
+	for _, o := range t.sc.VirtualServices(r, layer, host) {
+		if rule := RuleOf(o); len(rule.Spec.GetHttp()) > 0 {
+			routes = t.Builder(r, layer, viewerOf(layer, labels, port)).Dubbo(rule)
+			break
+		}
+	}
+	names := []mesh.DubboName{name}
+	for _, one := range routes {
+		n := mesh.DubboName{Interface: one.Interface, Group: name.Group, Version: name.Version}
+		if name.Interface == "" && one.Interface != "" && !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	out := make([]listener.DubboService, 0, len(names))
+	for _, n := range names {
+		s := listener.DubboService{Name: n}
+		for _, one := range routes {
+			if one.Interface == "" || one.Interface == n.Interface {
+				s.Routes = append(s.Routes, listener.DubboRoute{Method: one.Method, Headers: one.Headers, Clusters: led(one.Clusters)})
+			}
+		}
+		s.Routes = append(s.Routes, listener.DubboRoute{Clusters: rest})
+		out = append(out, s)
+	}
+	return out
+}
+
+// led names the clusters; with none, requests go nowhere.
+func led(to []route.Weighted) []listener.Weighted {
+	if len(to) == 0 {
+		return []listener.Weighted{{Cluster: cluster.BlackHoleName}}
+	}
+	out := make([]listener.Weighted, len(to))
+	for i, w := range to {
+		out[i] = listener.Weighted{Cluster: w.Cluster.String(), Weight: w.Weight}
+	}
+	return out
+}
