@@ -27,6 +27,7 @@ type lane struct {
 	at       int                       // which server is asked
 	index    uint64                    // up to which everything has been heard; 0: nothing has been read
 	unsure   bool                      // something may have been missed: everything is listed again
+	token    string                    // that everything was read with: another may see more, or less
 	lost     time.Time                 // since when a server does not know what was read; zero: none
 	services map[key][]*record         // in order of id
 	heard    map[key]uint64            // the index up to which a service was read by itself, beyond index
@@ -87,10 +88,15 @@ func (l *lane) follow(ctx context.Context) (live bool, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	c := l.of.servers[l.at]
-	if l.index == 0 || l.unsure || l.over > 0 {
+	token, err := l.of.reach.Token()
+	if err != nil {
+		return false, err
+	}
+	if l.index == 0 || l.unsure || l.over > 0 || l.token != token {
 		if err := l.list(ctx, c); err != nil {
 			return false, err
 		}
+		l.token = token
 	}
 	events, err := c.EventStream().Stream(ctx, map[api.Topic][]string{api.TopicService: {"*"}}, l.index, l.query(ctx, l.namespace))
 	if err != nil {
@@ -107,6 +113,9 @@ func (l *lane) follow(ctx context.Context) (live bool, err error) {
 	sure, err := l.missedNothing(ctx, c)
 	if err != nil {
 		return false, err
+	}
+	if now, err := l.of.reach.Token(); err != nil || now != token {
+		return false, errors.Join(errMissed, err)
 	}
 	if sure {
 		l.of.standing(l, nil)

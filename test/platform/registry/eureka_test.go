@@ -128,7 +128,7 @@ func eurekaInstance(id string, n int) eurekaserver.Instance {
 func TestEureka(t *testing.T) {
 	server := eurekaserver.Start(t, eurekaserver.Options{})
 	server.Register(t, eurekaInstance("a", 1))
-	sink, s := eurekaSource(t, eureka.Options{Keep: "30s"}, server)
+	sink, s := eurekaSource(t, eureka.Options{Keep: "15s"}, server)
 	sink.await(t, "/WEB a=10.0.0.1:HEALTHY")
 
 	t.Run("register", func(t *testing.T) {
