@@ -163,7 +163,8 @@ func TestTooMany(t *testing.T) {
 	if runtime.ReadMemStats(&after); after.HeapAlloc > before.HeapAlloc+64<<20 {
 		t.Errorf("so many services left %d MiB", (after.HeapAlloc-before.HeapAlloc)>>20)
 	}
-	if len(u.Shards) != 10 || !strings.Contains(u.Problems[placeBounds][0].Message, fmt.Sprintf("%d instances are left out", manyServices-9)) {
+	left := fmt.Sprintf("%d instances are left out", manyServices-9)
+	if len(u.Shards) != 10 || !strings.Contains(u.Problems[placeBounds][0].Message, left) {
 		t.Errorf("%d services; %v", len(u.Shards), u.Problems)
 	}
 	f.say(apps("S0.1=UP", "NEW.1=UP"), apps("#UP_2_"))

@@ -178,7 +178,8 @@ func (s *state) serviceOf(name string, members []*record) (*platform.Service, []
 
 func (s *state) badWeight(service, id, text string) mesh.Problem {
 	return mesh.Problem{
-		Object: mesh.ObjectRef{Kind: s.registry, Name: shown(service)}, Field: "metadata.weight", Code: code.BadNumber, Severity: mesh.Error,
+		Object: mesh.ObjectRef{Kind: s.registry, Name: shown(service)}, Field: "metadata.weight",
+		Code: code.BadNumber, Severity: mesh.Error,
 		Message: fmt.Sprintf("the weight %q of instance %q is no number above 0; it counts as 1", shown(text), shown(id)),
 	}
 }

@@ -27,6 +27,7 @@ type lane struct {
 	at       int                       // which server is asked
 	index    uint64                    // up to which everything has been heard; 0: nothing has been read
 	unsure   bool                      // something may have been missed: everything is listed again
+	token    string                    // that everything was read with: another may see more, or less
 	lost     time.Time                 // since when a server does not know what was read; zero: none
 	services map[key][]*record         // in order of id
 	heard    map[key]uint64            // the index up to which a service was read by itself, beyond index
@@ -87,14 +88,19 @@ func (l *lane) follow(ctx context.Context) (live bool, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	c := l.of.servers[l.at]
-	if l.index == 0 || l.unsure || l.over > 0 {
+	token, err := l.of.reach.Token()
+	if err != nil {
+		return false, err
+	}
+	if l.index == 0 || l.unsure || l.over > 0 || l.token != token {
 		if err := l.list(ctx, c); err != nil {
 			return false, err
 		}
+		l.token = token
 	}
 	events, err := c.EventStream().Stream(ctx, map[api.Topic][]string{api.TopicService: {"*"}}, l.index, l.query(ctx, l.namespace))
 	if err != nil {
-		l.unsure = true // who may not follow lists each time
+		l.unsure = l.unsure || isDenied(err) // who may not follow lists each time
 		return false, explained(err, l.namespace)
 	}
 	defer func() {
@@ -107,6 +113,9 @@ func (l *lane) follow(ctx context.Context) (live bool, err error) {
 	sure, err := l.missedNothing(ctx, c)
 	if err != nil {
 		return false, err
+	}
+	if now, err := l.of.reach.Token(); err != nil || now != token {
+		return false, errors.Join(errMissed, err)
 	}
 	if sure {
 		l.of.standing(l, nil)
@@ -160,7 +169,7 @@ func (l *lane) follow(ctx context.Context) (live bool, err error) {
 }
 
 const (
-	doubtTime  = 5 * time.Second // for which a stream may say nothing though there is something to say
+	doubtTime  = 2 * time.Second // for which a stream may say nothing though there is something to say
 	lasting    = time.Second     // is a stream that is followed anew without a pause
 	mostEvents = 1000            // are taken before what changed is handed over
 )
@@ -179,14 +188,18 @@ func (l *lane) missedNothing(ctx context.Context, c *api.Client) (bool, error) {
 
 // explained says what would be right where Nomad refuses.
 func explained(err error, namespace string) error {
-	var refused api.UnexpectedResponseError
-	if !errors.As(err, &refused) || refused.StatusCode() != http.StatusForbidden {
+	if !isDenied(err) {
 		return err
 	}
 	if namespace == everywhere {
 		return fmt.Errorf("%w: the token (tokenFile) may not read all namespaces; give it read-job in all, or name namespaces", err)
 	}
 	return fmt.Errorf("%w: the token (tokenFile) needs read-job in the namespace", err)
+}
+
+func isDenied(err error) bool {
+	var refused api.UnexpectedResponseError
+	return errors.As(err, &refused) && refused.StatusCode() == http.StatusForbidden
 }
 
 // list reads everything.
@@ -279,7 +292,8 @@ func (l *lane) believe(index uint64, services int) error {
 		l.lost = time.Time{}
 		return nil
 	}
-	return fmt.Errorf("the server has lost what it knew (its index is %d, and was %d): of %d services it has %d; what was read stays for %s",
+	return fmt.Errorf(
+		"the server has lost what it knew (its index is %d, and was %d): of %d services it has %d; what was read stays for %s",
 		index, l.index, len(l.services), services, l.keep)
 }
 

@@ -25,6 +25,7 @@ const defaultHost = "{name}.{namespace}.nomad"
 type Source struct {
 	name     string
 	log      *slog.Logger
+	reach    platform.Reach
 	client   *http.Client
 	servers  []*api.Client
 	rows     *platform.Translator
@@ -52,7 +53,7 @@ func New(name string, o Options, log *slog.Logger) (*Source, error) {
 	}
 	s := &Source{
 		name: name, log: log.With("registry", name), rows: platform.NewTranslator(name, o.Naming, defaultHost),
-		pending: map[*lane]bool{}, why: map[*lane]error{},
+		reach: o.Reach, pending: map[*lane]bool{}, why: map[*lane]error{},
 	}
 	var err error
 	if s.client, s.servers, err = clients(o, len(o.Namespaces)); err != nil {

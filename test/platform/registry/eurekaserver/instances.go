@@ -25,13 +25,18 @@ type Instance struct {
 	Lease      int    // seconds; 0: 90
 }
 
+// dataCenter is where an instance runs. Eureka wants its fields in this order.
+type dataCenter struct {
+	Class    string            `json:"@class"`
+	Name     string            `json:"name"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+}
+
 // MarshalJSON writes what Eureka is sent.
 func (i Instance) MarshalJSON() ([]byte, error) {
-	center := map[string]any{"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"}
+	center := dataCenter{Class: "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", Name: "MyOwn"}
 	if i.Zone != "" {
-		center = map[string]any{"@class": "com.netflix.appinfo.AmazonInfo", "name": "Amazon", "metadata": map[string]string{
-			"availability-zone": i.Zone, "instance-id": i.ID,
-		}}
+		center = dataCenter{"com.netflix.appinfo.AmazonInfo", "Amazon", map[string]string{"availability-zone": i.Zone, "instance-id": i.ID}}
 	}
 	port := func(number int) map[string]any {
 		return map[string]any{"$": number, "@enabled": fmt.Sprint(number > 0)}

@@ -245,8 +245,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	} else {
 		s.asked[q.URL.Path]++
 	}
-	fault := s.fault
+	fault, down := s.fault, s.http == nil
 	s.mu.Unlock()
+	if down {
+		panic(http.ErrAbortHandler)
+	}
 	namespace := q.URL.Query().Get("namespace")
 	if namespace == "" {
 		namespace = api.DefaultNamespace
@@ -310,9 +313,9 @@ func (s *Server) blocks(q *http.Request) {
 	defer over.Stop()
 	for {
 		s.mu.Lock()
-		changed, cut, table := s.changed, s.cut, s.table
+		changed, cut, table, down := s.changed, s.cut, s.table, s.http == nil
 		s.mu.Unlock()
-		if table > index {
+		if table > index || down {
 			return
 		}
 		select {
@@ -415,7 +418,7 @@ func (s *Server) stream(w http.ResponseWriter, q *http.Request, namespace string
 	defer beat.Stop()
 	for {
 		s.mu.Lock()
-		changed, cut := s.changed, s.cut
+		changed, cut, down := s.changed, s.cut, s.http == nil
 		var tell []api.Events
 		for _, e := range s.events {
 			if e.Index >= next {
@@ -423,6 +426,9 @@ func (s *Server) stream(w http.ResponseWriter, q *http.Request, namespace string
 			}
 		}
 		s.mu.Unlock()
+		if down {
+			return
+		}
 		for _, e := range tell {
 			next = e.Index + 1
 			e.Events = slices.DeleteFunc(slices.Clone(e.Events), func(one api.Event) bool {
