@@ -19,6 +19,7 @@ import (
 	"fairway/internal/compile"
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
+	"fairway/internal/source/shards"
 	"fairway/internal/table"
 	"fairway/internal/web"
 	"fairway/internal/xds"
@@ -39,6 +40,8 @@ type Pages struct {
 	Shown    func() []page.ProxyCertificate           // what connected proxies proved themselves with, in order
 	Access   Access                                   // who may see the debug pages
 	Version  string                                   // of this program
+	// Origin is which source a registry's service comes from; false: none that can be told.
+	Origin func(mesh.ServiceKey) (shards.Origin, bool)
 	// Clusters is what /debug/clusterz shows; nil: there is no such page.
 	Clusters func() any
 	// Applies is what /debug/appliesz shows of objects of a kind, a namespace and a name (each may be empty: any) after one that it named
@@ -71,6 +74,7 @@ func (p *Pages) debug() []debugPage {
 		{"ndsz", "the names that a proxy's agent resolves: ?proxyID=", p.ndsz, false},
 		{"registryz", "services, and which registry's won", p.registryz, false},
 		{"endpointz", "endpoints by service", p.endpointz, false},
+		{"servicez", "hosts, and what each registry says of them: ?host=", p.servicez, false},
 		{"workloadz", "what agents say of the applications beside them, and the WorkloadEntries that it counts for", p.workloadz, false},
 		{"certz", "what each connected proxy proved itself with, and until when that is valid", p.certz, false},
 		{"configz", "objects in force: ?kind=", p.configz, false},
@@ -235,13 +239,29 @@ func serviceInfo(s *mesh.Service, won bool, vip string) page.ServiceInfo {
 		Hostname: s.Key.Host, Namespace: s.Key.Namespace, Registry: s.Key.Registry, Addresses: s.Addresses, AutoVIP: vip,
 		Resolution: s.Resolution.String(), External: s.External, ExportTo: s.ExportTo, Won: won,
 	}
-	for _, port := range s.Ports {
-		info.Ports = append(
-			info.Ports,
-			page.PortInfo{Name: port.Name, Port: port.Number, Protocol: port.Protocol.String(), Target: port.Target},
-		)
-	}
+	info.Ports = portInfos(s)
 	return info
+}
+
+func portInfos(s *mesh.Service) (out []page.PortInfo) {
+	for _, port := range s.Ports {
+		out = append(out, page.PortInfo{Name: port.Name, Port: port.Number, Protocol: port.Protocol.String(), Target: port.Target})
+	}
+	return out
+}
+
+func endpointInfo(id string, e mesh.Endpoint) page.EndpointInfo {
+	return page.EndpointInfo{
+		ID:       id,
+		Address:  e.Address,
+		Ports:    string(e.Ports),
+		Labels:   string(e.Labels),
+		Locality: e.Locality.String(),
+		Network:  e.Network,
+		Weight:   e.Weight,
+		Health:   e.Health.String(),
+		Identity: e.Identity,
+	}
 }
 
 func (p *Pages) endpointz(w http.ResponseWriter, r *http.Request) {
@@ -258,17 +278,7 @@ func (p *Pages) endpointz(w http.ResponseWriter, r *http.Request) {
 			out = append(out, page.ServiceEndpoints{Service: name})
 		}
 		last := &out[len(out)-1]
-		last.Endpoints = append(last.Endpoints, page.EndpointInfo{
-			ID:       k.ID,
-			Address:  e.Address,
-			Ports:    string(e.Ports),
-			Labels:   string(e.Labels),
-			Locality: e.Locality.String(),
-			Network:  e.Network,
-			Weight:   e.Weight,
-			Health:   e.Health.String(),
-			Identity: e.Identity,
-		})
+		last.Endpoints = append(last.Endpoints, endpointInfo(k.ID, e))
 	}
 	writeJSON(w, out)
 }

@@ -10,6 +10,7 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
+	"fairway/internal/source/platform"
 	"fairway/internal/xdstype"
 )
 
@@ -22,9 +23,44 @@ type Scrape struct {
 	Sources  func() map[string]int     // sources by phase
 	Stale    func() map[string]float64 // for how many seconds each source has not been kept up to date; 0: it is
 	Clusters func() (own, others int)  // Kubernetes clusters that are read
-	Updates  func() map[string]uint64  // what sources handed over, by Istio's words for it: "config", "svc", "eds"
-	Waiting  func() int                // objects that wait for what they refer to
-	Graph    *compile.Graph
+	// Registries are what sources of registries count, by source; nil: there are none
+	Registries func() map[string]platform.Stats
+	Updates    func() map[string]uint64 // what sources handed over, by Istio's words for it: "config", "svc", "eds"
+	Waiting    func() int               // objects that wait for what they refer to
+	Graph      *compile.Graph
+}
+
+// What is counted of registries.
+const (
+	registryObjects    = "fairway_registry_objects"
+	registryReconnects = "fairway_registry_reconnects_total"
+	registryLag        = "fairway_registry_lag_seconds"
+	registryChange     = "fairway_registry_last_change_timestamp_seconds"
+)
+
+// collectRegistries counts registries, which are as many as somebody named in the registries file.
+func (c *collector) collectRegistries(ch chan<- prometheus.Metric) {
+	if c.scrape.Registries == nil {
+		return
+	}
+	for name, s := range c.scrape.Registries() {
+		label, changed := printable.Text(name, printable.Long), 0.0
+		if !s.LastChange.IsZero() {
+			changed = float64(s.LastChange.UnixMilli()) / 1000
+		}
+		for _, m := range []struct {
+			name  string
+			kind  prometheus.ValueType
+			value float64
+		}{
+			{registryObjects, prometheus.GaugeValue, float64(s.Objects)},
+			{registryReconnects, prometheus.CounterValue, float64(s.Reconnects)},
+			{registryLag, prometheus.GaugeValue, s.Lag.Seconds()},
+			{registryChange, prometheus.GaugeValue, changed},
+		} {
+			ch <- prometheus.MustNewConstMetric(c.registries[m.name], m.kind, m.value, label)
+		}
+	}
 }
 
 // Versions of proxies are theirs to choose: so many have a series at a time, those of most streams, each for as long as
@@ -98,6 +134,15 @@ func (m *Metrics) Watch(s Scrape) {
 	c.stale = prometheus.NewDesc(
 		"fairway_source_stale_seconds", "For how long a source has not been kept up to date; 0: it is.", []string{"source"}, nil,
 	)
+	c.registries = map[string]*prometheus.Desc{}
+	for name, help := range map[string]string{
+		registryObjects:    "Services, or objects, that a registry has.",
+		registryReconnects: "How often a registry could be read again after it could not.",
+		registryLag:        "What the last change took from the registry's answer until it was handed over.",
+		registryChange:     "When a registry's last change was handed over, in seconds of Unix time; 0: never.",
+	} {
+		c.registries[name] = prometheus.NewDesc(name, help, []string{"source"}, nil)
+	}
 	for _, g := range []struct {
 		name, help string
 		read       func() int
@@ -136,6 +181,8 @@ type collector struct {
 	stale    *prometheus.Desc
 	clusters *prometheus.Desc
 	updates  *prometheus.Desc
+	// registries are what is counted of each, by name.
+	registries map[string]*prometheus.Desc
 }
 
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
@@ -148,6 +195,9 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.stale
 	ch <- c.clusters
 	ch <- c.updates
+	for _, d := range c.registries {
+		ch <- d
+	}
 	for _, d := range c.rejected {
 		ch <- d
 	}
@@ -183,6 +233,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for name, seconds := range c.scrape.Stale() {
 		ch <- prometheus.MustNewConstMetric(c.stale, prometheus.GaugeValue, seconds, printable.Text(name, printable.Long))
 	}
+	c.collectRegistries(ch)
 	own, others := c.scrape.Clusters()
 	gauge(c.clusters, own, "local")
 	gauge(c.clusters, others, "remote")

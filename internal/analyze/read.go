@@ -134,3 +134,14 @@ func read(paths []string, recursive bool, stdin io.Reader) ([]text, error) {
 	}
 	return r.texts, errors.Join(r.errs...)
 }
+
+// Documents are those of the files, and of the folders' files, that paths name; Stdin is the standard input. The error says what could not
+// be read.
+func Documents(paths []string, recursive bool, stdin io.Reader) ([]config.Document, error) {
+	texts, err := read(paths, recursive, stdin)
+	var out []config.Document
+	for _, t := range texts {
+		out = append(out, t.docs...)
+	}
+	return out, err
+}

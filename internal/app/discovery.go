@@ -16,6 +16,7 @@ import (
 
 	"fairway"
 	"fairway/internal/admin"
+	"fairway/internal/app/lasting"
 	"fairway/internal/app/lookup"
 	"fairway/internal/app/proof"
 	"fairway/internal/app/publish"
@@ -62,7 +63,8 @@ type Discovery struct {
 	door     *door.Door
 	shards   *shards.Set
 	sources  []joined
-	clusters *clusters // beside the own one
+	clusters *clusters        // beside the own one
+	registry *lasting.Sources // registries beside Kubernetes
 	discover *discovers
 	metrics  *admin.Metrics
 	proxies  *session.Register
@@ -163,7 +165,9 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		return nil, err
 	}
 	d.wants = wanting
-	for _, s := range slices.Concat([]source.Source{files}, platform, extra) {
+	var named source.Source
+	named, d.registry = newRegistries(opts, decoder, d.shards)
+	for _, s := range slices.Concat([]source.Source{files}, platform, []source.Source{named}, extra) {
 		sink, err := d.shards.Join(s.Name(), 0)
 		if err != nil {
 			return nil, err
@@ -212,8 +216,8 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	d.metrics.Watch(admin.Scrape{
 		Problems: d.counts, Refusing: d.server.Refusing, Versions: d.proxies.Versions, Sources: d.shards.Phases, Updates: d.updates,
 		Stale:    d.staleness,
-		Clusters: d.clusters.count,
-		Waiting:  d.door.Waits, Graph: d.graph,
+		Clusters: d.clusters.count, Registries: d.registry.Stats,
+		Waiting: d.door.Waits, Graph: d.graph,
 	})
 	serving := append(
 		d.server.GRPC(),
@@ -343,6 +347,7 @@ func (d *Discovery) Run(ctx context.Context) error {
 		})
 	}
 	run("clusters", func() error { return d.clusters.run(serving) })
+	run("registries", func() error { return d.registry.Run(serving) })
 	for _, s := range d.sources {
 		run("source "+s.Name(), func() error { return s.Run(serving, s.sink) })
 	}

@@ -98,6 +98,7 @@ func (d *Discovery) pages() *admin.Pages {
 		Problems: d.Problems,
 		Applies:  d.Applies,
 		Sources:  func() any { return d.shards.Standings() },
+		Origin:   d.shards.OriginOf,
 		Clusters: func() any { return d.clusters.standings() },
 		Proxy:    d.proxies.Find,
 		Shown:    d.proxies.Certificates,

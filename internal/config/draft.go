@@ -134,7 +134,7 @@ func (w *draft) readNames(kind string, tree map[string]any) {
 	if ns, _ := meta["namespace"].(string); ns != "" {
 		w.key.Namespace = ns
 	}
-	if clusterWide(w.key.Kind) {
+	if w.key.Kind.ClusterWide() {
 		w.key.Namespace = ""
 	}
 	w.refer(kind, w.key.Namespace, w.key.Name)

@@ -58,6 +58,15 @@ func Kinds() []Kind {
 	return out
 }
 
+// Groups tells the API group of every kind that Decode reads; it is empty for Kubernetes' oldest, Secret and ConfigMap.
+func Groups() map[Kind]string {
+	out := map[Kind]string{}
+	for name, k := range kindsByName() {
+		out[name] = k.group
+	}
+	return out
+}
+
 // kindTable has one line a kind: its API group, and the rules that its schema cannot say, of the message that its spec is.
 func kindTable() []*kind {
 	const (

@@ -20,8 +20,8 @@ func nativeKinds() []*kind {
 	}
 }
 
-// clusterWide says whether objects of a kind are in no namespace.
-func clusterWide(k Kind) bool { return k == IngressClass }
+// ClusterWide says whether objects of a kind are in no namespace.
+func (k Kind) ClusterWide() bool { return k == IngressClass }
 
 // nativeKind makes the entry of a kind whose spec is a T.
 func nativeKind[T any](group string, name Kind, rules func(*T, *report.Report)) *kind {

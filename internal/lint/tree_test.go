@@ -29,15 +29,16 @@ var arrows = map[string][]string{
 	"envoy":    {"mesh", "config", "printable"},
 	"identity": {"mesh", "printable", "disk", "limit", "xdstype", "jwks"},
 	"source":   {"config", "mesh", "printable", "disk"},
+	"store":    {"config", "mesh", "printable", "source/platform"},
 	"door":     {"config", "mesh", "source"},
 	"compile":  {"table", "mesh", "config", "envoy", "source", "printable", "xdstype", "jwks"},
 	"agent":    {"mesh", "envoy", "identity", "resident", "printable", "spelling", "web", "disk", "xdstype"},
 	"resident": {},
 	"disk":     {},
 	"web":      {"limit"},
-	"admin":    {"table", "mesh", "config", "compile", "xds", "printable", "web", "xdstype"},
+	"admin":    {"table", "mesh", "config", "compile", "source", "xds", "printable", "web", "xdstype"},
 	"analyze":  {"table", "mesh", "config", "source", "compile", "inject", "printable", "disk", "spelling"},
-	"ctl":      {"mesh", "admin", "analyze", "config", "identity", "inject", "printable", "disk", "xdstype"},
+	"ctl":      {"mesh", "admin", "analyze", "config", "identity", "inject", "printable", "disk", "store", "source/platform", "xdstype"},
 	"inject":   {"config", "printable"},
 	"webhook":  {"config", "inject", "mesh", "printable"},
 	"writes":   {"config", "mesh", "printable"},
@@ -49,13 +50,21 @@ var arrows = map[string][]string{
 	"xds/wire":     {"printable"},
 	"xds/protocol": {"xds/library", "xds/slots", "xds/wire", "xdstype"},
 	"xds/xdstest":  {"xds/library", "xdstype"},
+	// Objects in etcd, of whose keys store knows.
+	"source/etcd": {"config", "disk", "mesh", "printable", "source", "store"},
 	// Rows of Kubernetes' objects: pure functions, which know no source.
 	"source/kube/translate": {"mesh", "printable"},
+	// A source that is an HTTP server.
+	"source/api": {"config", "disk", "identity", "mesh", "printable", "source", "web"},
 	// Parts of the control plane, which app composes: none imports app.
 	"app/publish": {"compile", "config", "envoy", "identity", "mesh", "table", "xds/library", "xdstype"},
 	"app/proof":   {"admin/page", "identity", "mesh", "xds/library", "xdstype"},
 	"app/lease":   {"identity"},
 	"app/lookup":  {"printable"},
+	"app/lasting": {"identity", "printable", "source"},
+	"app/registries": {
+		"app/lasting", "config", "disk", "mesh", "printable", "source", "store",
+	},
 	"app/session": {"admin", "app/proof", "compile", "envoy/bootstrap", "limit", "mesh", "printable", "xds", "xdstype"},
 	"app/secure": {
 		"app/environment", "app/lease", "app/proof",

@@ -160,6 +160,30 @@ type EndpointInfo struct {
 	Identity string `json:"serviceAccount,omitempty"`
 }
 
+// HostInfo is a host as one namespace has it, of /debug/servicez: what each registry says of it.
+type HostInfo struct {
+	Hostname  mesh.Host  `json:"hostname"`
+	Namespace string     `json:"namespace"`
+	Ports     []PortInfo `json:"ports"` // that clients use
+	// Parts are what registries say, that which goes first first.
+	Parts []HostPart `json:"parts"`
+}
+
+// HostPart is what one registry says of a host.
+type HostPart struct {
+	Registry string         `json:"registry"`
+	Name     string         `json:"name,omitempty"`   // the registry's own
+	Object   mesh.ObjectRef `json:"object,omitzero"`  // that declares it
+	State    string         `json:"state,omitempty"`  // of the source: synced, stale, …
+	Since    *time.Time     `json:"since,omitempty"`  // of the state
+	Detail   string         `json:"detail,omitempty"` // why it is not up to date
+	// Changed is when the registry said something new of the service last; of a source that hands in many at once, of any of them.
+	Changed   *time.Time     `json:"changed,omitempty"`
+	Used      bool           `json:"used"` // false: another's counts, and its endpoints are not used
+	Ports     []PortInfo     `json:"ports"`
+	Endpoints []EndpointInfo `json:"endpoints"`
+}
+
 // ObjectInfo is one object of /debug/configz.
 type ObjectInfo struct {
 	Kind      string `json:"kind"`

@@ -25,10 +25,10 @@ func (t *Tables) declareServices() {
 				t.entryServices(r, s.Object, emit)
 			}
 		})
-	byHost := table.Group(t.Services, "services/host", CompareHostKey, func(k mesh.ServiceKey, _ *mesh.Service) []HostKey {
+	t.Declared = table.Group(t.Services, "services/host", CompareHostKey, func(k mesh.ServiceKey, _ *mesh.Service) []HostKey {
 		return []HostKey{{k.Host, k.Namespace}}
 	})
-	t.Merged = table.Derive(byHost, "merged", CompareHostKey, sameMerged,
+	t.Merged = table.Derive(t.Declared, "merged", CompareHostKey, sameMerged,
 		func(r *table.Reader, k HostKey, rows table.Rows[mesh.ServiceKey, *mesh.Service], emit func(HostKey, *Merged)) {
 			emit(k, t.merge(r, rows))
 		})

@@ -96,6 +96,7 @@ type Calls struct {
 	Header      time.Duration // within which an answer begins; a request that waits for a change has to have it longer
 	Connections int           // at once, to one server; 0: 16
 	Idle        time.Duration // without a byte of an answer after which it is given up; 0: 30 s
+	HTTP2       bool          // over TLS, where the server speaks it: many requests wait on one connection
 	// Token puts the token in a request; nil: as a bearer's.
 	Token func(h http.Header, token string)
 }
@@ -119,9 +120,16 @@ func (r Reach) Client(c Calls) *http.Client {
 		if err != nil {
 			return nil, err
 		}
+		if c.HTTP2 {
+			config.NextProtos = []string{"h2", "http/1.1"}
+		}
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		return (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, network, address)
+	}
+	if c.HTTP2 {
+		transport.ForceAttemptHTTP2 = true
+		transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second}
 	}
 	most := r.MaxAnswer
 	if most == 0 {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"fairway/internal/source"
 )
@@ -14,6 +15,8 @@ type shard struct {
 	key  source.ShardKey
 	run  int // of the source, in which it was spoken of last
 	rows int // that it has, also those that do not count
+	// changed is when a row of it that counts came, or became different.
+	changed time.Time
 }
 
 func (s *shard) count(n int) {
@@ -144,7 +147,7 @@ func (c *claims[K, V]) of(s *shard) []V {
 }
 
 // flush returns what counts otherwise than at the last flush.
-func (c *claims[K, V]) flush() (set []V, gone []K) {
+func (c *claims[K, V]) flush(now time.Time) (set []V, gone []K) {
 	for _, k := range c.touched {
 		old, list := c.before[k], c.rows[k]
 		switch {
@@ -152,6 +155,7 @@ func (c *claims[K, V]) flush() (set []V, gone []K) {
 			gone = append(gone, k)
 		case len(list) > 0 && !(old.had && c.same(old.row, list[0].row)):
 			set = append(set, list[0].row)
+			list[0].shard.changed = now
 		}
 		if c.note != nil {
 			c.note(k, list)

@@ -276,12 +276,13 @@ func (s *Set) drop(at *shard) {
 // hand gives next what became different. mu is held.
 func (s *Set) hand() {
 	var b source.Batch
-	b.Set.Objects, b.Gone.Objects = s.objects.flush()
-	b.Set.Services, b.Gone.Services = s.services.flush()
-	b.Set.Slices, b.Gone.Slices = s.slices.flush()
-	b.Set.Workloads, b.Gone.Workloads = s.workloads.flush()
-	b.Set.Machines, b.Gone.Machines = s.machines.flush()
-	b.Set.Namespaces, b.Gone.Namespaces = s.namespaces.flush()
+	now := time.Now()
+	b.Set.Objects, b.Gone.Objects = s.objects.flush(now)
+	b.Set.Services, b.Gone.Services = s.services.flush(now)
+	b.Set.Slices, b.Gone.Slices = s.slices.flush(now)
+	b.Set.Workloads, b.Gone.Workloads = s.workloads.flush(now)
+	b.Set.Machines, b.Gone.Machines = s.machines.flush(now)
+	b.Set.Namespaces, b.Gone.Namespaces = s.namespaces.flush(now)
 	b.Problems = s.problems.flush()
 	if !s.told && s.synced() {
 		s.told, b.Synced = true, true

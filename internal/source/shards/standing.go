@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"fairway/internal/mesh"
 	"fairway/internal/source"
 )
 
@@ -125,4 +126,25 @@ func (s *Set) become(m *member, p Phase, detail string) {
 	default:
 		s.log.Debug("a source is "+p.String(), "source", m.name, "rows", m.rows)
 	}
+}
+
+// Origin is where a row comes from.
+type Origin struct {
+	Source  string
+	Phase   string
+	Since   time.Time // of the phase
+	Detail  string    // why it is not up to date
+	Changed time.Time // when the source said something new of the row's shard
+}
+
+// OriginOf is where the version of a service that counts comes from; false: no source has it.
+func (s *Set) OriginOf(k mesh.ServiceKey) (Origin, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.services.rows[k]
+	if len(list) == 0 {
+		return Origin{}, false
+	}
+	at := list[0].shard
+	return Origin{Source: at.of.name, Phase: at.of.phase.String(), Since: at.of.since, Detail: at.of.detail, Changed: at.changed}, true
 }

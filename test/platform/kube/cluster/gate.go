@@ -2,150 +2,16 @@ package cluster
 
 import (
 	"fmt"
-	"io"
-	"net"
-	"sync"
 	"testing"
 
-	"fairway/test/rig"
+	"fairway/test/gate"
 )
 
-// Gate is a way to the API server that a test can close and open again. Its address stays.
-type Gate struct {
-	port uint16
-	to   string
-
-	mu     sync.Mutex
-	listen net.Listener // nil while it is closed
-	conns  map[net.Conn]struct{}
-	stuck  chan struct{} // closed when bytes go through again; nil: they do
-	wait   sync.WaitGroup
-}
+// Gate is a way to the API server that a test can close and open again.
+type Gate = gate.Gate
 
 // Gate makes an open one.
 func (c *Cluster) Gate(t testing.TB) *Gate {
 	t.Helper()
-	g := &Gate{to: fmt.Sprintf("127.0.0.1:%d", c.port), conns: map[net.Conn]struct{}{}}
-	g.Open(t)
-	t.Cleanup(g.Close)
-	return g
-}
-
-// Open lets clients through. While it was closed its port may have become the end of somebody's connection, even of one to the
-// port itself, by a client that asked for it again: such go soon.
-func (g *Gate) Open(t testing.TB) {
-	t.Helper()
-	var l net.Listener
-	rig.Eventually(t, func() (err error) {
-		l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", g.port))
-		return err
-	})
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.listen, g.port = l, uint16(l.Addr().(*net.TCPAddr).Port)
-	g.wait.Go(func() { g.accept(l) })
-}
-
-// Close cuts all connections, and refuses new ones. It returns once nothing goes through any more.
-func (g *Gate) Close() {
-	g.Thaw()
-	g.mu.Lock()
-	if g.listen != nil {
-		g.listen.Close()
-		g.listen = nil
-	}
-	for c := range g.conns {
-		c.Close()
-	}
-	g.mu.Unlock()
-	g.wait.Wait()
-}
-
-// Freeze has no bytes go through any more, while connections stay, and new ones are taken: as where a machine between has
-// lost its power.
-func (g *Gate) Freeze() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.stuck == nil {
-		g.stuck = make(chan struct{})
-	}
-}
-
-// Thaw lets bytes through, those that waited first.
-func (g *Gate) Thaw() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.stuck != nil {
-		close(g.stuck)
-		g.stuck = nil
-	}
-}
-
-// moving waits while the gate is frozen.
-func (g *Gate) moving() {
-	for {
-		g.mu.Lock()
-		stuck := g.stuck
-		g.mu.Unlock()
-		if stuck == nil {
-			return
-		}
-		<-stuck
-	}
-}
-
-// slow writes to a connection while bytes go through.
-type slow struct {
-	net.Conn
-	gate *Gate
-}
-
-func (s slow) Write(p []byte) (int, error) {
-	s.gate.moving()
-	return s.Conn.Write(p)
-}
-
-func (g *Gate) accept(l net.Listener) {
-	for {
-		in, err := l.Accept()
-		if err != nil {
-			return
-		}
-		out, err := net.Dial("tcp", g.to)
-		if err != nil {
-			in.Close()
-			continue
-		}
-		if !g.hold(l, in, out) {
-			return
-		}
-		g.wait.Go(func() { g.copy(in, out) })
-		g.wait.Go(func() { g.copy(out, in) })
-	}
-}
-
-// hold remembers a connection's two ends, so that Close finds them. It is false where the gate was closed meanwhile.
-func (g *Gate) hold(l net.Listener, ends ...net.Conn) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, c := range ends {
-		if g.listen != l {
-			c.Close()
-			continue
-		}
-		g.conns[c] = struct{}{}
-	}
-	return g.listen == l
-}
-
-// copy passes on what one end says until either end closes; that closes both.
-func (g *Gate) copy(to, from net.Conn) {
-	_, _ = io.Copy(slow{to, g}, from) // how it ended makes no difference
-	g.moving()                        // the end of a connection does not get through either
-	to.Close()
-	from.Close()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.conns, to)
-	delete(g.conns, from)
+	return gate.New(t, fmt.Sprintf("127.0.0.1:%d", c.port))
 }

@@ -33,7 +33,7 @@ func (c *Cluster) portOf(through *Gate) uint16 {
 	if through == nil {
 		return c.port
 	}
-	return through.port
+	return through.Port()
 }
 
 func (c *Cluster) config(as pair, port uint16) *rest.Config {

@@ -1,0 +1,214 @@
+package ctl_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"fairway/internal/config"
+	"fairway/internal/ctl"
+	"fairway/internal/store"
+	"fairway/test/platform/registry/etcdserver"
+	"fairway/test/rig"
+)
+
+// keeping runs pilotctl with something to read. An error and its exit code are part of what it prints.
+func keeping(stdin string, args ...string) string {
+	var out bytes.Buffer
+	cmd := ctl.Command("test")
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetIn(strings.NewReader(stdin))
+	cmd.SetArgs(args)
+	if err := cmd.ExecuteContext(context.Background()); err != nil {
+		fmt.Fprintf(&out, "exit code %d: %v\n", ctl.ExitCode(err), err)
+	}
+	return out.String()
+}
+
+var stamps = regexp.MustCompile(`20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+
+// TestKeepGolden runs the commands of each archive in a folder with its other files, on an etcd of its own. A command is
+// "$ pilotctl ARGS", with "EDITOR=… " before pilotctl, and "< FILE" behind all.
+func TestKeepGolden(t *testing.T) {
+	archives, err := filepath.Glob("testdata/keep/*.txtar")
+	if err != nil || len(archives) == 0 {
+		t.Fatal("no archives", err)
+	}
+	for _, path := range archives {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) { keepGolden(t, path) })
+	}
+}
+
+func keepGolden(t *testing.T, path string) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive, err := txtar.ParseFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := etcdserver.Start(t, etcdserver.Options{})
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("FAIRWAY_STORE", s.URL())
+	t.Setenv("TMPDIR", dir)
+	for i, f := range archive.Files {
+		line, command := strings.CutPrefix(f.Name, "$ ")
+		if !command {
+			if err := os.MkdirAll(filepath.Dir(f.Name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(f.Name, f.Data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		before, args, _ := strings.Cut(line, "pilotctl ")
+		args, from, _ := strings.Cut(args, " < ")
+		t.Setenv("VISUAL", "")
+		t.Setenv("EDITOR", strings.TrimSpace(strings.TrimPrefix(before, "EDITOR=")))
+		var stdin []byte
+		if from != "" {
+			if stdin, err = os.ReadFile(from); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := stamps.ReplaceAllString(keeping(string(stdin), strings.Fields(args)...), "TIME")
+		got = strings.ReplaceAll(strings.ReplaceAll(got, s.URL(), "URL"), dir, "DIR")
+		got = regexp.MustCompile(`pilotctl-\d+`).ReplaceAllString(got, "pilotctl-N")
+		if *update {
+			archive.Files[i].Data = []byte(got)
+		} else if want := string(f.Data); got != want {
+			t.Errorf("%s prints\n%s\nwant\n%s", line, got, want)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(path, txtar.Format(archive), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+const keptRule = `apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: %s, namespace: shop}
+spec:
+  selector: {istio: ingressgateway}
+  servers: [{port: {number: %d, name: http, protocol: HTTP}, hosts: ["*"]}]
+`
+
+// TestEditConflict: somebody else changes the object while it is open in an editor.
+func TestEditConflict(t *testing.T) {
+	s := etcdserver.Start(t, etcdserver.Options{})
+	dir := t.TempDir()
+	t.Setenv("FAIRWAY_STORE", s.URL())
+	t.Setenv("TMPDIR", dir)
+	if got := keeping(fmt.Sprintf(keptRule, "front", 80), "apply", "-f", "-"); got != "Gateway/shop/front created\n" {
+		t.Fatal(got)
+	}
+	// The editor changes the object first as another user does, then the file.
+	other := rig.Write(t, dir, "other", fmt.Appendf(nil, keptRule, "front", 81))
+	opened, closed := filepath.Join(dir, "opened"), filepath.Join(dir, "closed")
+	script := rig.Write(t, dir, "editor", fmt.Appendf(nil,
+		"set -e\nmkfifo %s %s\necho > %s\ncat %s\nsed -i s/80/82/ \"$1\"\n", opened, closed, opened, closed))
+	t.Setenv("EDITOR", "touch "+filepath.Join(dir, "begun")+"; sh "+script)
+	ended := make(chan string)
+	go func() { ended <- keeping("", "edit", "gw/front", "-n", "shop") }()
+	rig.Eventually(t, func() error {
+		_, err := os.Stat(closed)
+		return err
+	})
+	if _, err := os.ReadFile(opened); err != nil {
+		t.Fatal(err)
+	}
+	if got := keeping("", "apply", "-f", other); got != "Gateway/shop/front configured\n" {
+		t.Fatal(got)
+	}
+	if err := os.WriteFile(closed, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := <-ended
+	for _, want := range []string{
+		"exit code 1", "Gateway shop/front was changed by somebody else: it is in resourceVersion 3, and the change was made of 2",
+		"what you wrote is in " + dir,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in %s", want, got)
+		}
+	}
+	if got := keeping("", "get", "gw/front", "-n", "shop", "-o", "yaml"); !strings.Contains(got, "number: 81") {
+		t.Errorf("stored is %s", got)
+	}
+}
+
+// TestManyObjects: more than one transaction takes; two who store the same at once lose nothing of each other.
+func TestManyObjects(t *testing.T) {
+	s := etcdserver.Start(t, etcdserver.Options{})
+	t.Setenv("FAIRWAY_STORE", s.URL())
+	var all strings.Builder
+	const n = 2*store.MaxChanges + 1
+	for i := range n {
+		fmt.Fprintf(&all, "---\n"+keptRule, fmt.Sprint("g", i), 80)
+	}
+	if got := keeping(all.String(), "apply", "-f", "-"); strings.Count(got, " created\n") != n {
+		t.Error(got)
+	}
+	if got := keeping(all.String(), "apply", "-f", "-"); strings.Count(got, " unchanged\n") != n {
+		t.Error(got)
+	}
+	bad := all.String() + "---\n" + strings.Replace(fmt.Sprintf(keptRule, "new", 80), "selector", "selectr", 1)
+	if got := keeping(bad, "apply", "-f", "-"); !strings.Contains(got, "nothing was written") || strings.Contains(got, "configured") {
+		t.Error(got)
+	}
+	if got := keeping("", "get", "gateways", "-A", "-o", "name"); strings.Count(got, "\n") != n {
+		t.Error(got)
+	}
+	ended := make(chan string)
+	for i := range 4 {
+		go func() { ended <- keeping(fmt.Sprintf(keptRule, "g0", 8000+i), "apply", "-f", "-") }()
+	}
+	for range 4 {
+		if got := <-ended; got != "Gateway/shop/g0 configured\n" {
+			t.Error(got)
+		}
+	}
+	large := fmt.Sprintf(keptRule, "large", 80) + "# " + strings.Repeat("x", 1_400_000) + "\n"
+	if got := keeping(large, "apply", "-f", "-"); got != "Gateway/shop/large created\n" {
+		t.Error(got)
+	}
+	if got := keeping(large+"# "+strings.Repeat("x", 1_000_000), "apply", "-f", "-"); !strings.Contains(got, "larger than etcd takes") {
+		t.Error(got)
+	}
+}
+
+// TestStoreRefuses: the verdict stands in the store's own package, so that no verb goes round it.
+func TestStoreRefuses(t *testing.T) {
+	s := etcdserver.Start(t, etcdserver.Options{})
+	decoder, err := config.NewDecoder(config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := store.Open(t.Context(), s.Reach(), store.Layout{}, decoder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	key := config.Key{Kind: config.Gateway, Namespace: "shop", Name: "front"}
+	for _, text := range []string{"kind: [", fmt.Sprintf(keptRule, "other", 80), fmt.Sprintf(keptRule, "front", 0)} {
+		if _, err := kept.Commit(t.Context(), []store.Change{{Key: key, Text: []byte(text)}}); err == nil {
+			t.Errorf("stored is %s", text)
+		}
+	}
+	if _, there, err := kept.Get(t.Context(), key); there || err != nil {
+		t.Error(there, err)
+	}
+}

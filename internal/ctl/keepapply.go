@@ -1,0 +1,416 @@
+package ctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fairway/internal/admin/page"
+	"fairway/internal/analyze"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/printable"
+	"fairway/internal/store"
+)
+
+// meant is an object that somebody wrote.
+type meant struct {
+	doc config.Document
+	key config.Key
+	was int64 // the version that it was made of
+	had bool  // the document says which one that is
+}
+
+// applyObjects is a verb that stores objects.
+func applyObjects() *cobra.Command {
+	k := &keeping{}
+	as := ""
+	cmd := &cobra.Command{
+		Use:   "apply -f FILE|FOLDER|-",
+		Short: "Store objects in etcd, where control planes read them",
+		Long: "Stores objects of files in etcd (--store), each whole in the place of what is there. All are judged first, as a " +
+			"control plane of this version judges them: where one is not valid nothing is " +
+			"written.\n\nAn object whose metadata.resourceVersion says of which " +
+			"version it was made is stored only in the place of that one, so that nobody's change is lost.\n" +
+			fmt.Sprintf("Up to %d objects, of %d KiB in all, are written at once or not at all; more in several such steps, in order.\n\n",
+				store.MaxChanges, store.MaxBytes>>10) +
+			"  pilotctl apply -f rules/ -R\n" +
+			"  pilotctl apply -f mesh.yaml --kind MeshConfig\n" +
+			"  pilotctl get vs/reviews -o yaml | sed s/v1/v2/ | pilotctl apply -f -",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := k.check(cmd, "", "yaml", "json", "name"); err != nil {
+				return err
+			}
+			all, problems, err := k.read(cmd, as)
+			if err != nil {
+				return err
+			}
+			if err := refuse(cmd, problems); err != nil {
+				return err
+			}
+			return k.with(cmd.Context(), func(s *store.Store) error {
+				done, err := k.apply(cmd.Context(), s, all)
+				return errors.Join(k.showDone(cmd.OutOrStdout(), done), err)
+			})
+		},
+	}
+	k.bind(cmd.Flags())
+	k.bindFiles(cmd, "to store")
+	cmd.Flags().StringVar(&as, "kind", "", "MeshConfig or MeshNetworks: the file is that, in plain fields without apiVersion and kind")
+	cmd.Flags().StringVarP(&k.format, "output", "o", "", "print what was stored as yaml or json, or its name (default: what was done)")
+	return cmd
+}
+
+func (k *keeping) bindFiles(cmd *cobra.Command, what string) {
+	cmd.Flags().StringSliceVarP(&k.files, "filename", "f", nil, "files or folders of objects "+what+"; -: standard input")
+	cmd.Flags().BoolVarP(&k.recursive, "recursive", "R", false, "read folders in folders too")
+	cmd.Flags().BoolVar(&k.dryRun, "dry-run", false, "do all but write")
+}
+
+// read reads the objects of files. Problems are of all that is in them.
+func (k *keeping) read(cmd *cobra.Command, as string) ([]meant, []mesh.Problem, error) {
+	if len(k.files) == 0 {
+		return nil, nil, errors.New("say with -f which files or folders hold the objects; -: the standard input")
+	}
+	docs, err := analyze.Documents(k.files, k.recursive, cmd.InOrStdin())
+	if err != nil {
+		return nil, nil, err
+	}
+	decoder, err := k.decoder()
+	if err != nil {
+		return nil, nil, err
+	}
+	decode := decoder.Decode
+	switch kind, known := kindCalled(as); {
+	case as == "":
+	case !known || !store.Single(kind):
+		return nil, nil, fmt.Errorf("--kind %s: want MeshConfig or MeshNetworks; other kinds stand in the files",
+			printable.Text(as, printable.Short))
+	case kind == config.MeshConfig:
+		decode = decoder.DecodeMeshConfig
+	default:
+		decode = decoder.DecodeMeshNetworks
+	}
+	var out []meant
+	var problems []mesh.Problem
+	at := map[config.Key]config.Document{}
+	for _, doc := range docs {
+		o, found := decode(doc)
+		for i := range found {
+			if o == nil { // a kind of others cannot be stored, which is no mere warning here
+				found[i].Severity = mesh.Error
+			}
+		}
+		problems = append(problems, found...)
+		if o == nil {
+			continue
+		}
+		if other, twice := at[o.Key]; twice {
+			return nil, nil, fmt.Errorf("%s stands in %s:%d and in %s:%d; store it once",
+				titled(o.Key), other.File, other.Line, doc.File, doc.Line)
+		}
+		at[o.Key] = doc
+		m := meant{doc: doc, key: o.Key}
+		if m.had, m.was, err = versionOf(doc); err != nil {
+			return nil, nil, fmt.Errorf("%s:%d: %w", doc.File, doc.Line, err)
+		}
+		out = append(out, m)
+	}
+	if len(docs) == 0 {
+		return nil, nil, errors.New("there are no objects in what -f names")
+	}
+	return out, problems, nil
+}
+
+// versionOf is the version that a document was made of, where it says so. That of an API server, which gives objects a uid too, means
+// nothing here.
+func versionOf(doc config.Document) (has bool, version int64, err error) {
+	text := metadata(doc.Text, "resourceVersion")
+	if text == "" || metadata(doc.Text, "uid") != "" {
+		return false, 0, nil
+	}
+	version, err = strconv.ParseInt(text, 10, 64)
+	if err != nil || version < 0 {
+		return false, 0, fmt.Errorf("metadata.resourceVersion %q: want the number that pilotctl get shows, or leave it out",
+			printable.Text(text, printable.Short))
+	}
+	return true, version, nil
+}
+
+// refuse tells problems, and is an error where one of them keeps objects from being stored.
+func refuse(cmd *cobra.Command, problems []mesh.Problem) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	shown, bad := []page.ProblemInfo{}, 0
+	for _, p := range problems {
+		shown = append(shown, page.ProblemOf(p))
+		if p.Severity == mesh.Error {
+			bad++
+		}
+	}
+	if err := writeProblems(cmd.ErrOrStderr(), shown); err != nil {
+		return failure{err}
+	}
+	if bad > 0 {
+		return failure{errors.New("not all objects are valid: nothing was written")}
+	}
+	return nil
+}
+
+// What became of an object.
+const (
+	wasCreated    = "created"
+	wasConfigured = "configured"
+	wasUnchanged  = "unchanged"
+	wasDeleted    = "deleted"
+)
+
+// done is what became of one.
+type done struct {
+	store.Item
+	what string
+}
+
+// steps are what is written at once, in order.
+func steps(all []meant) [][]meant {
+	var out [][]meant
+	size := 0
+	for _, m := range all {
+		size += len(m.doc.Text)
+		if n := len(out); n == 0 || len(out[n-1]) == store.MaxChanges || size > store.MaxBytes {
+			out, size = append(out, nil), len(m.doc.Text)
+		}
+		out[len(out)-1] = append(out[len(out)-1], m)
+	}
+	return out
+}
+
+// apply stores objects. What was done comes with the error, too.
+func (k *keeping) apply(ctx context.Context, s *store.Store, all []meant) ([]done, error) {
+	var out []done
+	parts := steps(all)
+	for i, part := range parts {
+		some, err := k.applyStep(ctx, s, part)
+		if err != nil && i > 0 {
+			err = fmt.Errorf("%w\n%d of %d objects were stored before that", err, len(out), len(all))
+		}
+		if out = append(out, some...); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// mostTries is how often objects are read again that somebody else changes meanwhile, where no version was asked for.
+const mostTries = 5
+
+func (k *keeping) applyStep(ctx context.Context, s *store.Store, part []meant) ([]done, error) {
+	for try := 1; ; try++ {
+		changes, out, err := k.plan(ctx, s, part)
+		if err != nil {
+			return nil, err
+		}
+		if k.dryRun || len(changes) == 0 {
+			return out, nil
+		}
+		revision, err := s.Commit(ctx, changes)
+		var conflict store.Conflict
+		if errors.As(err, &conflict) && try < mostTries {
+			continue // plan says which it is, where a version was asked for
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range out {
+			if out[i].what != wasUnchanged {
+				out[i].Revision = revision
+			}
+		}
+		return out, nil
+	}
+}
+
+// plan says what has to be written.
+func (k *keeping) plan(ctx context.Context, s *store.Store, part []meant) (changes []store.Change, out []done, err error) {
+	var keys []config.Key
+	for _, m := range part {
+		keys = append(keys, m.key)
+	}
+	now, err := s.Read(ctx, keys)
+	if err != nil {
+		return nil, nil, err
+	}
+	var conflicts []error
+	for i, m := range part {
+		is := now[i]
+		if m.had && m.was != is.Revision {
+			conflicts = append(conflicts, store.Conflict{Key: m.key, Was: m.was, Is: is.Revision})
+			continue
+		}
+		since := created(is.Text)
+		if since == "" {
+			if since = created(m.doc.Text); since == "" {
+				since = time.Now().UTC().Format(time.RFC3339)
+			}
+		}
+		text, err := store.Stored(m.doc, m.key, since)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s:%d: %w", m.doc.File, m.doc.Line, err)
+		}
+		item := store.Item{Key: m.key, Revision: is.Revision, Text: text}
+		switch {
+		case is.Revision > 0 && slices.Equal(is.Text, text):
+			out = append(out, done{item, wasUnchanged})
+			continue
+		case is.Revision > 0:
+			out = append(out, done{item, wasConfigured})
+		default:
+			out = append(out, done{item, wasCreated})
+		}
+		changes = append(changes, store.Change{Key: m.key, Text: text, Was: is.Revision})
+	}
+	if len(conflicts) > 0 {
+		return nil, nil, stale(errors.Join(conflicts...))
+	}
+	return changes, out, nil
+}
+
+// stale says what to do about conflicts.
+func stale(err error) error {
+	return fmt.Errorf("%w\nnothing of it was written: get the object again, and make the change of that", err)
+}
+
+func (k *keeping) showDone(w io.Writer, all []done) error {
+	if k.format != "" {
+		var items []store.Item
+		for _, d := range all {
+			items = append(items, d.Item)
+		}
+		return showItems(w, k.format, items, len(items) == 1)
+	}
+	for _, d := range all {
+		note := ""
+		if k.dryRun {
+			note = " (dry run)"
+		}
+		if _, err := fmt.Fprintf(w, "%s %s%s\n", titled(d.Key), d.what, note); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteObjects is a verb that takes objects away.
+func deleteObjects() *cobra.Command {
+	k := &keeping{}
+	missing := false
+	cmd := &cobra.Command{
+		Use:   "delete KIND NAME... | KIND/NAME... | -f FILE|FOLDER|-",
+		Short: "Take objects out of etcd",
+		Long: "Takes objects out of etcd (--store), by name or those that files hold. An object of a file whose metadata.resourceVersion " +
+			"says of which version it was made goes only if it is that one still.\n\n" +
+			"  pilotctl delete vs reviews ratings -n shop\n" +
+			"  pilotctl delete -f old.yaml",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := k.check(cmd, "", "name"); err != nil {
+				return err
+			}
+			all, err := k.leaving(cmd, args)
+			if err != nil {
+				return err
+			}
+			return k.with(cmd.Context(), func(s *store.Store) error {
+				var out []done
+				for _, part := range steps(all) {
+					some, err := k.deleteStep(cmd.Context(), s, part, missing)
+					if out = append(out, some...); err != nil {
+						return errors.Join(k.showDone(cmd.OutOrStdout(), out), err)
+					}
+				}
+				return k.showDone(cmd.OutOrStdout(), out)
+			})
+		},
+	}
+	k.bind(cmd.Flags())
+	k.bindFiles(cmd, "to take away")
+	cmd.Flags().BoolVar(&missing, "ignore-not-found", false, "an object that is not there is no error")
+	cmd.Flags().StringVarP(&k.format, "output", "o", "", "name: print names alone")
+	return cmd
+}
+
+// leaving are the objects that are to go.
+func (k *keeping) leaving(cmd *cobra.Command, args []string) ([]meant, error) {
+	if len(k.files) > 0 && len(args) > 0 {
+		return nil, errors.New("-f and names: want one of them")
+	}
+	if len(k.files) > 0 {
+		all, problems, err := k.read(cmd, "")
+		if err == nil {
+			err = refuse(cmd, slices.DeleteFunc(problems, func(p mesh.Problem) bool { return p.Severity < mesh.Error }))
+		}
+		return all, err
+	}
+	w, err := k.wanted(args)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(w.keys) == 0:
+		return nil, errors.New("name the objects: KIND NAME..., KIND/NAME..., or -f FILE")
+	}
+	var out []meant
+	for _, key := range w.keys {
+		out = append(out, meant{key: key})
+	}
+	return out, nil
+}
+
+func (k *keeping) deleteStep(ctx context.Context, s *store.Store, part []meant, missing bool) ([]done, error) {
+	var keys []config.Key
+	for _, m := range part {
+		keys = append(keys, m.key)
+	}
+	for try := 1; ; try++ {
+		now, err := s.Read(ctx, keys)
+		if err != nil {
+			return nil, err
+		}
+		var errs []error
+		var changes []store.Change
+		var out []done
+		for i, m := range part {
+			switch is := now[i]; {
+			case is.Revision == 0 && missing:
+			case is.Revision == 0:
+				errs = append(errs, fmt.Errorf("%s is not there", titled(m.key)))
+			case m.had && m.was != is.Revision:
+				errs = append(errs, store.Conflict{Key: m.key, Was: m.was, Is: is.Revision})
+			default:
+				changes = append(changes, store.Change{Key: m.key, Was: is.Revision})
+				out = append(out, done{is, wasDeleted})
+			}
+		}
+		if len(errs) > 0 {
+			return nil, fmt.Errorf("%w\nnothing of it was deleted", errors.Join(errs...))
+		}
+		if k.dryRun || len(changes) == 0 {
+			return out, nil
+		}
+		_, err = s.Commit(ctx, changes)
+		var conflict store.Conflict
+		if errors.As(err, &conflict) && try < mostTries {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return out, nil
+	}
+}

@@ -1,0 +1,161 @@
+package ctl
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"fairway/internal/config"
+	"fairway/internal/disk"
+	"fairway/internal/mesh"
+	"fairway/internal/printable"
+	"fairway/internal/store"
+)
+
+// editObject is a verb that has an object changed by hand.
+func editObject() *cobra.Command {
+	k := &keeping{}
+	cmd := &cobra.Command{
+		Use:   "edit KIND NAME | KIND/NAME",
+		Short: "Change an object in etcd with an editor",
+		Long: "Opens an object that is kept in etcd (--store) with $VISUAL or $EDITOR, and stores what was made of it. What " +
+			"is not valid is opened again, with what is wrong with it. Where somebody else changed the object meanwhile nothing is " +
+			"written, and what was made of it stays in a file.",
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := k.check(cmd, ""); err != nil {
+				return err
+			}
+			w, err := k.wanted(args)
+			switch {
+			case err != nil:
+				return err
+			case len(w.keys) != 1:
+				return errors.New("name one object: KIND NAME, or KIND/NAME")
+			}
+			return k.with(cmd.Context(), func(s *store.Store) error { return k.edit(cmd, s, w.keys[0]) })
+		},
+	}
+	k.bind(cmd.Flags())
+	return cmd
+}
+
+// note begins lines of a file that are for whoever edits it, at its top.
+const note = "#: "
+
+func (k *keeping) edit(cmd *cobra.Command, s *store.Store, key config.Key) error {
+	item, there, err := s.Get(cmd.Context(), key)
+	switch {
+	case err != nil:
+		return err
+	case !there:
+		return fmt.Errorf("%s is not there", titled(key))
+	}
+	before, err := store.Shown(key, item.Text, item.Revision)
+	if err != nil {
+		before = item.Text // somebody stored what is no object; here it can be mended
+	}
+	f, err := os.CreateTemp("", "pilotctl-*.yaml")
+	if err != nil {
+		return err
+	}
+	path := f.Name()
+	f.Close()
+	text, notes := before, []string{"Change " + titled(key) + ". Where nothing is changed nothing is written."}
+	for {
+		after, err := open(cmd, path, notes, text)
+		if err != nil {
+			return fmt.Errorf("%w; what there was is in %s", err, path)
+		}
+		if bytes.Equal(after, before) || len(bytes.TrimSpace(after)) == 0 {
+			_ = os.Remove(path)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s unchanged\n", titled(key))
+			return err
+		}
+		wrong, err := k.store(cmd, s, key, item, after)
+		switch {
+		case err == nil && len(wrong) == 0:
+			_ = os.Remove(path)
+			return nil
+		case err != nil:
+			return fmt.Errorf("%w; what you wrote is in %s", err, path)
+		case bytes.Equal(after, text): // it was opened with its mistakes, and left so
+			return fmt.Errorf("%s is not valid, and was left as it is; what you wrote is in %s\n%s",
+				titled(key), path, strings.Join(wrong, "\n"))
+		}
+		text, notes = after, append([]string{"It is not stored, for this:"}, wrong...)
+	}
+}
+
+// open has an editor change a text, and returns it without notes.
+func open(cmd *cobra.Command, path string, notes []string, text []byte) ([]byte, error) {
+	var b bytes.Buffer
+	for _, line := range notes {
+		fmt.Fprintln(&b, note+printable.Text(line, printable.Long))
+	}
+	b.Write(text)
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		return nil, err
+	}
+	editor := os.Getenv("VISUAL")
+	if editor == "" {
+		editor = os.Getenv("EDITOR")
+	}
+	if editor == "" {
+		editor = "vi"
+	}
+	run := exec.CommandContext(cmd.Context(), "sh", "-c", editor+` "$1"`, "sh", path) // it may be a command with arguments
+	run.Stdin, run.Stdout, run.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+	if err := run.Run(); err != nil {
+		return nil, fmt.Errorf("%s: %w", printable.Text(editor, printable.Short), err)
+	}
+	after, err := disk.Stream(path, disk.MaxFile)
+	if err != nil {
+		return nil, err
+	}
+	for bytes.HasPrefix(after, []byte(strings.TrimSpace(note))) {
+		_, after, _ = bytes.Cut(after, []byte("\n"))
+	}
+	return after, nil
+}
+
+// store writes what somebody made of an object, or says what is wrong with it.
+func (k *keeping) store(cmd *cobra.Command, s *store.Store, key config.Key, was store.Item, text []byte) (wrong []string, err error) {
+	doc := config.Document{Line: 1, Text: text}
+	m := meant{doc: doc, key: key, was: was.Revision, had: true}
+	if !store.Single(key.Kind) {
+		docs := config.Split("", text)
+		if len(docs) != 1 {
+			return []string{fmt.Sprintf("there are %d documents; want one", len(docs))}, nil
+		}
+		m.doc = docs[0]
+	}
+	decoder, err := k.decoder()
+	if err != nil {
+		return nil, err
+	}
+	_, problems := store.Decode(decoder, key, "", m.doc.Text)
+	for _, p := range problems {
+		if p.Severity == mesh.Error {
+			wrong = append(wrong, p.String())
+		}
+	}
+	if len(wrong) > 0 {
+		return wrong, nil
+	}
+	return nil, k.put(cmd.Context(), cmd, s, m)
+}
+
+func (k *keeping) put(ctx context.Context, cmd *cobra.Command, s *store.Store, m meant) error {
+	out, err := k.applyStep(ctx, s, []meant{m})
+	if err != nil {
+		return err
+	}
+	return k.showDone(cmd.OutOrStdout(), out)
+}

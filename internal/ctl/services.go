@@ -1,0 +1,135 @@
+package ctl
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fairway/internal/admin/page"
+	"fairway/internal/mesh"
+	"fairway/internal/printable"
+)
+
+func (s *session) services() *cobra.Command {
+	return &cobra.Command{
+		Use: "services [HOST]", Args: cobra.MaximumNArgs(1),
+		Short: "Which registries have each service; of one, every instance: its labels, health, locality, source and age",
+		RunE: s.run(func(cmd *cobra.Command, args []string) error {
+			query := url.Values{}
+			if len(args) == 1 {
+				query.Set("host", args[0])
+			}
+			hosts, err := ask[[]page.HostInfo](cmd.Context(), s, "/debug/servicez", query)
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				if len(hosts) == 0 {
+					return fmt.Errorf("no registry has a service %s; pilotctl services lists them", printable.Text(args[0], printable.Short))
+				}
+				return s.show(cmd, instances(hosts, time.Now()))
+			}
+			return s.show(cmd, hostList(hosts))
+		}),
+	}
+}
+
+func hostList(hosts []page.HostInfo) sheet {
+	sh := sheet{header: []string{"HOST", "NAMESPACE", "PORTS", "REGISTRIES", "HEALTHY"}, value: hosts, empty: "there is no service"}
+	for _, h := range hosts {
+		var registries []string
+		healthy, all := 0, 0
+		for _, p := range h.Parts {
+			name := p.Registry
+			if p.State != "" && p.State != "synced" {
+				name += " (" + p.State + ")"
+			}
+			registries = append(registries, name)
+			if !p.Used {
+				continue
+			}
+			for _, e := range p.Endpoints {
+				all++
+				if e.Health == mesh.Healthy.String() {
+					healthy++
+				}
+			}
+		}
+		sh.rows = append(sh.rows, []string{
+			string(h.Hostname), h.Namespace, portList(h.Ports), strings.Join(slices.Compact(registries), ", "), fmt.Sprintf("%d/%d", healthy, all),
+		})
+	}
+	return sh
+}
+
+func portList(ports []page.PortInfo) string {
+	const most = 4
+	var out []string
+	for i, p := range ports {
+		if i == most {
+			out = append(out, fmt.Sprintf("and %d more", len(ports)-most))
+			break
+		}
+		out = append(out, strconv.FormatUint(uint64(p.Port), 10)+"/"+p.Protocol)
+	}
+	return orDash(strings.Join(out, ","))
+}
+
+// instances lists what each registry says of hosts.
+func instances(hosts []page.HostInfo, now time.Time) sheet {
+	sh := sheet{
+		header: []string{"SOURCE", "ADDRESS", "PORTS", "HEALTH", "LOCALITY", "WEIGHT", "LABELS", "AGE"},
+		value:  hosts, wide: true, empty: "no registry has an instance of it",
+	}
+	for _, h := range hosts {
+		for _, p := range h.Parts {
+			for _, e := range p.Endpoints {
+				sh.rows = append(sh.rows, []string{
+					p.Registry, e.Address, orDash(e.Ports), e.Health, orDash(e.Locality),
+					strconv.FormatUint(uint64(max(e.Weight, 1)), 10), orDash(e.Labels), since(p.Changed, now),
+				})
+			}
+			sh.notes = append(sh.notes, standing(h, p, now)...)
+		}
+	}
+	return sh
+}
+
+// standing says of a registry's part what is not as users would take for granted.
+func standing(h page.HostInfo, p page.HostPart, now time.Time) (notes []string) {
+	of := fmt.Sprintf("%s in namespace %s", h.Hostname, h.Namespace)
+	if !p.Used {
+		notes = append(notes, fmt.Sprintf("%s of %s is not used: another registry's goes first, and is resolved otherwise.", p.Registry, of))
+	}
+	if p.State != "" && p.State != "synced" {
+		notes = append(notes, printable.Text(fmt.Sprintf("%s is %s for %s: %s.",
+			p.Registry, p.State, since(p.Since, now), cmp.Or(p.Detail, "it has not been read yet")), printable.Long))
+	}
+	if len(p.Endpoints) == 0 && p.Used {
+		notes = append(notes, fmt.Sprintf("%s has no instance of %s.", p.Registry, of))
+	}
+	return notes
+}
+
+// since is how long ago something was, in whole units.
+func since(t *time.Time, now time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	d := max(now.Sub(*t), 0)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}

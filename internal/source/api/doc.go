@@ -1,0 +1,13 @@
+// Package api is a source that others fill: programs by its methods, and whatever speaks HTTP by its server. A platform that
+// Fairway does not know is joined by it: services with their instances, and Istio's rules.
+//
+//	PUT, DELETE ─► checked as a whole ─► book (one body a thing, in order of last change) ─► source.Sink
+//	                                       │
+//	                                       ├─► journal: what a restart begins with
+//	                                       └─► GET, lists, watches: a cursor each
+//
+// What is wrong is refused, with what would be right; so what is stored is always in force. A reader is a cursor in the
+// order of changes and never a queue: one that is slow gets of each thing its newest version, and costs nothing more.
+//
+// The package must not know what becomes of what it hands over.
+package api

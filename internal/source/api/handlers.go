@@ -1,0 +1,444 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"fairway/internal/mesh"
+	"fairway/internal/printable"
+	"fairway/internal/web"
+)
+
+// problem is one as the API tells it.
+type problem struct {
+	Severity string `json:"severity"`
+	Code     string `json:"code"`
+	Object   string `json:"object,omitempty"`
+	Field    string `json:"field,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	Message  string `json:"message"`
+	Fix      string `json:"fix,omitempty"`
+}
+
+func problems(list []mesh.Problem) (out []problem) {
+	for _, p := range list[:min(len(list), mostProblems)] {
+		object := p.Object
+		object.File = ""
+		out = append(out, problem{p.Severity.String(), p.Code, object.String(), p.Field, p.Line, p.Message, p.Fix})
+	}
+	return out
+}
+
+// answer is that to a change.
+type answer struct {
+	Revision uint64    `json:"revision"`
+	Problems []problem `json:"problems,omitempty"`
+}
+
+// refusal is that to a request that changes nothing.
+type refusal struct {
+	Error    string    `json:"error"`
+	Problems []problem `json:"problems,omitempty"`
+}
+
+func (s *Source) refused(w http.ResponseWriter, err error) {
+	var why *Refusal
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &why):
+	case errors.As(err, &large):
+		why = refuse(http.StatusRequestEntityTooLarge, "the body has more than %d bytes (maxBodyMiB, maxSnapshotMiB)", large.Limit)
+	case errors.Is(err, errBusy):
+		why = refuse(http.StatusServiceUnavailable, "%s", err)
+	default:
+		why = refuse(http.StatusBadRequest, "%s", err)
+	}
+	switch why.Status {
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", "1")
+	}
+	show(w, why.Status, refusal{printable.Text(why.Message, printable.Long), problems(why.Problems)})
+}
+
+// show answers with JSON. Who does not take it has lost it.
+func show(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(encode(v), '\n'))
+}
+
+func etag(revision uint64) string { return `"` + strconv.FormatUint(revision, 10) + `"` }
+
+func done(w http.ResponseWriter, out Outcome, err error) error {
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if out.Created {
+		status = http.StatusCreated
+	}
+	w.Header().Set("ETag", etag(out.Revision))
+	show(w, status, answer{out.Revision, problems(out.Problems)})
+	return nil
+}
+
+// condition reads If-Match and If-None-Match.
+func condition(r *http.Request) (c Condition, err error) {
+	switch match := r.Header.Get("If-Match"); match {
+	case "":
+	case "*":
+		c.Exists = true
+	default:
+		if c.Revision, err = revisionOf(match); err != nil {
+			return c, fmt.Errorf("If-Match: %w", err)
+		}
+	}
+	switch r.Header.Get("If-None-Match") {
+	case "":
+	case "*":
+		c.Absent = true
+	default:
+		return c, errors.New("If-None-Match: want * of a change")
+	}
+	return c, nil
+}
+
+func revisionOf(tag string) (uint64, error) {
+	text, err := strconv.Unquote(tag)
+	n, bad := strconv.ParseUint(text, 10, 64)
+	if err != nil || bad != nil || n == 0 || tag[0] != '"' {
+		return 0, fmt.Errorf(`%s is none of ours; want one ETag, as "1790000000000000", or *`, quoted(tag))
+	}
+	return n, nil
+}
+
+// body reads one, and returns what gives its room back.
+func (s *Source) body(w http.ResponseWriter, r *http.Request, mib int64) (text []byte, free func(), err error) {
+	most := mib << 20
+	if r.ContentLength > most {
+		return nil, nil, &http.MaxBytesError{Limit: most}
+	}
+	wants := r.ContentLength
+	if wants < 0 {
+		wants = most
+	}
+	if free, err = s.budget.take(r.Context(), wants); err != nil {
+		return nil, nil, err
+	}
+	var buf bytes.Buffer
+	buf.Grow(int(max(0, min(r.ContentLength, 64<<10)))) // nobody is believed to send what he says
+	if _, err = buf.ReadFrom(http.MaxBytesReader(w, r.Body, most)); err != nil {
+		free()
+		var large *http.MaxBytesError
+		if !errors.As(err, &large) {
+			err = fmt.Errorf("the body did not come whole: %s", printable.Text(err.Error(), printable.Short))
+		}
+		return nil, nil, err
+	}
+	return buf.Bytes(), free, nil
+}
+
+// query reads the words behind the path. One that is not among names is a mistake.
+func query(r *http.Request, names ...string) (url.Values, error) {
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, fmt.Errorf("the query cannot be read: %s", printable.Text(err.Error(), printable.Short))
+	}
+	for name, values := range q {
+		if !slices.Contains(names, name) {
+			return nil, fmt.Errorf("the query has %s, which says nothing here; want %s", quoted(name), strings.Join(names, ", "))
+		}
+		if len(values) > 1 {
+			return nil, fmt.Errorf("the query has %s twice", name)
+		}
+	}
+	return q, nil
+}
+
+func number(q url.Values, name string, otherwise, most uint64) (uint64, error) {
+	if !q.Has(name) {
+		return otherwise, nil
+	}
+	n, err := strconv.ParseUint(q.Get(name), 10, 64)
+	if err != nil || n > most {
+		return 0, fmt.Errorf("%s: %s; want a number up to %d", name, quoted(q.Get(name)), most)
+	}
+	return n, nil
+}
+
+func (s *Source) putService(w http.ResponseWriter, r *http.Request) error {
+	c, err := condition(r)
+	if err != nil {
+		return err
+	}
+	text, free, err := s.body(w, r, s.opts.MaxBody)
+	if err != nil {
+		return err
+	}
+	defer free()
+	var v Service
+	if err := readJSON(text, &v); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name string
+		has  *string
+	}{{"namespace", &v.Namespace}, {"name", &v.Name}} {
+		if is := r.PathValue(f.name); *f.has == "" {
+			*f.has = is
+		} else if *f.has != is {
+			return fmt.Errorf("%s: the body says %s, the path %s", f.name, quoted(*f.has), quoted(is))
+		}
+	}
+	out, err := s.PutService(v, c)
+	return done(w, out, err)
+}
+
+func (s *Source) putInstance(w http.ResponseWriter, r *http.Request) error {
+	c, err := condition(r)
+	if err != nil {
+		return err
+	}
+	text, free, err := s.body(w, r, s.opts.MaxBody)
+	if err != nil {
+		return err
+	}
+	defer free()
+	var in Instance
+	if err := readJSON(text, &in); err != nil {
+		return err
+	}
+	if id := r.PathValue("id"); in.ID == "" {
+		in.ID = id
+	} else if in.ID != id {
+		return fmt.Errorf("id: the body says %s, the path %s", quoted(in.ID), quoted(id))
+	}
+	out, err := s.PutInstance(r.PathValue("namespace"), r.PathValue("name"), in, c)
+	return done(w, out, err)
+}
+
+func (s *Source) deleteInstance(w http.ResponseWriter, r *http.Request) error {
+	c, err := condition(r)
+	if err != nil {
+		return err
+	}
+	out, err := s.DeleteInstance(r.PathValue("namespace"), r.PathValue("name"), r.PathValue("id"), c)
+	return done(w, out, err)
+}
+
+func (s *Source) deleteService(w http.ResponseWriter, r *http.Request) error {
+	c, err := condition(r)
+	if err != nil {
+		return err
+	}
+	out, err := s.DeleteService(r.PathValue("namespace"), r.PathValue("name"), c)
+	return done(w, out, err)
+}
+
+func (s *Source) putObject(w http.ResponseWriter, r *http.Request) error {
+	c, err := condition(r)
+	if err != nil {
+		return err
+	}
+	text, free, err := s.body(w, r, s.opts.MaxBody)
+	if err != nil {
+		return err
+	}
+	defer free()
+	if !utf8.Valid(text) {
+		return errUTF8
+	}
+	out, err := s.PutObject(r.PathValue("kind"), r.PathValue("namespace"), r.PathValue("name"), text, c)
+	return done(w, out, err)
+}
+
+func (s *Source) deleteObject(w http.ResponseWriter, r *http.Request) error {
+	c, err := condition(r)
+	if err != nil {
+		return err
+	}
+	out, err := s.DeleteObject(r.PathValue("kind"), r.PathValue("namespace"), r.PathValue("name"), c)
+	return done(w, out, err)
+}
+
+// get shows one thing as it is stored.
+func (s *Source) get(w http.ResponseWriter, r *http.Request) error {
+	k := key{r.PathValue("kind"), r.PathValue("namespace"), r.PathValue("name")}
+	s.mu.Lock()
+	e := s.book.get(k)
+	s.mu.Unlock()
+	if e == nil {
+		return refuse(http.StatusNotFound, "%s is not there", printable.Text(k.path(), printable.Short))
+	}
+	w.Header().Set("ETag", etag(e.revision))
+	if r.Header.Get("If-None-Match") == etag(e.revision) {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	is := "application/yaml"
+	if k.kind == "" || bytes.HasPrefix(bytes.TrimSpace(e.body), []byte{'{'}) {
+		is = "application/json"
+	}
+	w.Header().Set("Content-Type", is)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_, _ = w.Write(e.body) // who does not take it has lost it
+	if k.kind == "" {
+		_, _ = io.WriteString(w, "\n")
+	}
+	return nil
+}
+
+// snapshot is the body of one.
+type snapshot struct {
+	Services snapshotServices `json:"services"`
+	Objects  snapshotObjects  `json:"objects"`
+}
+
+// snapshotServices and snapshotObjects are bounded while they are read; what is allowed is less, and held later.
+type snapshotServices []Service
+
+const mostOfSnapshot = 10_000_000
+
+// UnmarshalJSON is for package json.
+func (l *snapshotServices) UnmarshalJSON(text []byte) error {
+	list, err := readList[Service](text, mostOfSnapshot, "services")
+	*l = list
+	return err
+}
+
+// snapshotObjects are objects, or strings that hold YAML.
+type snapshotObjects [][]byte
+
+// UnmarshalJSON is for package json.
+func (l *snapshotObjects) UnmarshalJSON(text []byte) error {
+	list, err := readList[json.RawMessage](text, mostOfSnapshot, "objects")
+	if err != nil || list == nil {
+		return err
+	}
+	*l = make([][]byte, len(list))
+	for i, one := range list {
+		(*l)[i] = one
+		var yaml string
+		if json.Unmarshal(one, &yaml) == nil {
+			(*l)[i] = []byte(yaml)
+		}
+	}
+	return nil
+}
+
+// snapshotTime is what a snapshot may take beyond other requests.
+const snapshotTime = 9 * time.Minute
+
+func (s *Source) putSnapshot(w http.ResponseWriter, r *http.Request) error {
+	c, err := condition(r)
+	switch {
+	case err != nil:
+		return err
+	case c.Absent || c.Exists:
+		return errors.New("If-Match, If-None-Match: want a revision of the state, or nothing")
+	}
+	web.Extend(w, snapshotTime)
+	text, free, err := s.body(w, r, s.opts.MaxSnapshot)
+	if err != nil {
+		return err
+	}
+	defer free()
+	var all snapshot
+	if err := readJSON(text, &all); err != nil {
+		return err
+	}
+	if all.Services == nil && all.Objects == nil {
+		return errors.New(`the body has neither "services" nor "objects"; an empty list says that there are none`)
+	}
+	out, err := s.Replace(Snapshot{all.Services, all.Objects}, c)
+	return done(w, out, err)
+}
+
+// page is a part of a list.
+type page struct {
+	Revision uint64            `json:"revision"` // of the state when it was read
+	Items    []json.RawMessage `json:"items"`
+	Next     uint64            `json:"next,omitempty"` // "after" of the next page; none: this is the last
+}
+
+// object is a rule as lists and watches show it.
+type object struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Text      string `json:"text,omitempty"` // as it was put
+}
+
+// item is one thing of a list.
+type item struct {
+	Revision uint64          `json:"revision"`
+	Service  json.RawMessage `json:"service,omitempty"`
+	Object   *object         `json:"object,omitempty"`
+}
+
+func itemOf(e *entry) item {
+	if e.key.kind == "" {
+		return item{Revision: e.revision, Service: e.body}
+	}
+	return item{Revision: e.revision, Object: &object{e.key.kind, e.key.namespace, e.key.name, string(e.body)}}
+}
+
+// Of one answer, or one write to a watch.
+const (
+	mostItems = 1000
+	mostBytes = 4 << 20
+)
+
+func (s *Source) listServices(w http.ResponseWriter, r *http.Request) error {
+	q, err := query(r, "namespace", "limit", "after")
+	if err != nil {
+		return err
+	}
+	return s.list(w, q, func(k key) bool { return k.kind == "" })
+}
+
+func (s *Source) listObjects(w http.ResponseWriter, r *http.Request) error {
+	q, err := query(r, "kind", "namespace", "limit", "after")
+	if err != nil {
+		return err
+	}
+	return s.list(w, q, func(k key) bool { return k.kind != "" && (!q.Has("kind") || k.kind == q.Get("kind")) })
+}
+
+func (s *Source) list(w http.ResponseWriter, q url.Values, wanted func(key) bool) error {
+	after, err := number(q, "after", 0, 1<<63)
+	if err != nil {
+		return err
+	}
+	limit, err := number(q, "limit", 500, mostItems)
+	if err != nil {
+		return err
+	}
+	in, has := q.Get("namespace"), q.Has("namespace")
+	s.mu.Lock()
+	found, to := s.book.since(after, int(max(limit, 1)), mostBytes, func(e *entry) bool {
+		return e.body != nil && wanted(e.key) && (!has || e.key.namespace == in)
+	})
+	out := page{Revision: s.book.revision, Items: make([]json.RawMessage, len(found))}
+	s.mu.Unlock()
+	if to != out.Revision {
+		out.Next = to
+	}
+	for i, e := range found {
+		out.Items[i] = encode(itemOf(e))
+	}
+	show(w, http.StatusOK, out)
+	return nil
+}

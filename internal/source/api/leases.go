@@ -1,0 +1,141 @@
+package api
+
+import (
+	"container/heap"
+	"crypto/sha256"
+	"time"
+)
+
+// lease is that an instance goes at a time unless it is put again.
+type lease struct {
+	service  key
+	id       string
+	sum      [sha256.Size]byte // of the instance: who puts the same again need not be read
+	ttl      time.Duration
+	deadline time.Time
+	at       int // in the queue
+}
+
+// leases are those of all instances that have a TTL. They are guarded by their owner, but for sooner.
+type leases struct {
+	of     map[key]map[string]*lease
+	queue  queue
+	sooner chan struct{} // holds a token when another lease ends first
+}
+
+func newLeases() leases {
+	return leases{of: map[key]map[string]*lease{}, sooner: make(chan struct{}, 1)}
+}
+
+// set makes a service's leases what its instances say. Those of instances that changed begin now; with renews all do.
+func (l *leases) set(s *Service, renews bool, now time.Time) {
+	k := s.key()
+	had, has := l.of[k], map[string]*lease{}
+	for i := range s.Instances {
+		in := &s.Instances[i]
+		ttl, _ := in.ttl()
+		if ttl == 0 {
+			continue
+		}
+		sum := sha256.Sum256(encode(in))
+		e := had[in.ID]
+		delete(had, in.ID)
+		switch {
+		case e == nil:
+			e = &lease{service: k, id: in.ID, sum: sum, ttl: ttl, deadline: now.Add(ttl)}
+			heap.Push(&l.queue, e)
+		case renews || e.sum != sum:
+			e.sum, e.ttl, e.deadline = sum, ttl, now.Add(ttl)
+			heap.Fix(&l.queue, e.at)
+		}
+		has[in.ID] = e
+	}
+	for _, e := range had {
+		heap.Remove(&l.queue, e.at)
+	}
+	if delete(l.of, k); len(has) > 0 {
+		l.of[k] = has
+	}
+	l.wake()
+}
+
+// extend has an instance that is put again as it was stay, and says whether it was.
+func (l *leases) extend(k key, id string, sum [sha256.Size]byte, now time.Time) bool {
+	e := l.of[k][id]
+	if e == nil || e.sum != sum {
+		return false
+	}
+	e.deadline = now.Add(e.ttl)
+	heap.Fix(&l.queue, e.at)
+	return true
+}
+
+// drop ends the leases of a service that is gone.
+func (l *leases) drop(k key) {
+	for _, e := range l.of[k] {
+		heap.Remove(&l.queue, e.at)
+	}
+	delete(l.of, k)
+}
+
+// renew has every lease begin now.
+func (l *leases) renew(now time.Time) {
+	for _, e := range l.queue {
+		e.deadline = now.Add(e.ttl)
+	}
+	heap.Init(&l.queue)
+}
+
+// wake tells who waits for the first lease to end that it may be another one.
+func (l *leases) wake() {
+	select {
+	case l.sooner <- struct{}{}:
+	default:
+	}
+}
+
+// next is how long it takes until a lease ends.
+func (l *leases) next(now time.Time) time.Duration {
+	if len(l.queue) == 0 {
+		return mostTTL
+	}
+	return max(0, l.queue[0].deadline.Sub(now))
+}
+
+// late are the instances, by service, whose time is over. Their leases end.
+func (l *leases) late(now time.Time) map[key][]string {
+	out := map[key][]string{}
+	for len(l.queue) > 0 && !l.queue[0].deadline.After(now) {
+		e, _ := heap.Pop(&l.queue).(*lease)
+		out[e.service] = append(out[e.service], e.id)
+		if delete(l.of[e.service], e.id); len(l.of[e.service]) == 0 {
+			delete(l.of, e.service)
+		}
+	}
+	return out
+}
+
+// queue is a heap of leases, the one that ends first in front.
+type queue []*lease
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i].deadline.Before(q[j].deadline) }
+func (q queue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].at, q[j].at = i, j
+}
+
+// Push is for package heap.
+func (q *queue) Push(v any) {
+	e, _ := v.(*lease)
+	e.at = len(*q)
+	*q = append(*q, e)
+}
+
+// Pop is for package heap.
+func (q *queue) Pop() any {
+	last := (*q)[len(*q)-1]
+	(*q)[len(*q)-1] = nil
+	*q = (*q)[:len(*q)-1]
+	return last
+}

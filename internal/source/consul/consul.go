@@ -1,0 +1,427 @@
+package consul
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/printable"
+	"fairway/internal/source"
+	"fairway/internal/source/platform"
+)
+
+// Source reads one datacenter of a Consul.
+type Source struct {
+	name string
+	o    Options
+	log  *slog.Logger
+	tr   *platform.Translator
+	out  platform.Outbox
+	line *line
+
+	reads    chan struct{} // has room for as many answers as are read at once
+	searches chan struct{} // has one where services that nobody waits for may have changed
+	workers  sync.WaitGroup
+
+	mu        sync.Mutex
+	ctx       context.Context // of Run
+	services  map[string]*service
+	protocols map[string]string // of service-defaults
+	most      int               // services that are waited for at once
+	held      int               // that are
+	instances int               // of all services
+	unread    int               // services of which nothing has been read yet
+	listed    bool              // the names have been read
+	synced    bool
+	batch     []source.Shard // gathered until all has been read
+	problems  map[string][]mesh.Problem
+	keep      time.Time // until when what Consul lost still counts; zero: it lost nothing
+	states    bool      // checks that fail are followed
+}
+
+// service is one name.
+type service struct {
+	name    string
+	index   uint64 // of the last answer; 0: there was none, or it does not count
+	ids     map[uint64]bool
+	handed  bool // there are rows of it
+	told    bool // there are problems of it
+	read    bool
+	bad     int  // answers in a row that could not be read
+	kept    bool // what was read is not handed on while keep lasts
+	proxies bool // nothing but proxies and gateways has the name
+	changed time.Time
+	stop    context.CancelFunc // of who waits for it; nil: nobody does
+}
+
+const readers = 16 // answers that are read at once
+
+// New returns the source of a registry. The options must be valid.
+func New(name string, o Options, log *slog.Logger) (*Source, error) {
+	s := &Source{
+		name: name, o: o, log: log, tr: platform.NewTranslator(name, o.Naming, defaultHost), reads: make(chan struct{}, readers),
+		searches: make(chan struct{}, 1), services: map[string]*service{}, protocols: map[string]string{},
+		problems: map[string][]mesh.Problem{},
+	}
+	var err error
+	s.line, err = newLine(name, o, &s.out)
+	return s, err
+}
+
+// Name is the registry's.
+func (s *Source) Name() string { return s.name }
+
+// Stats are what has been counted.
+func (s *Source) Stats() platform.Stats { return s.out.Stats() }
+
+// Run reads until ctx ends. It can be called once.
+func (s *Source) Run(ctx context.Context, sink source.Sink) error {
+	s.out.Sink = sink
+	ctx, cancel := context.WithCancel(ctx)
+	s.ctx = ctx
+	first := make(chan struct{})
+	s.workers.Go(func() { s.line.keep(ctx) })
+	s.workers.Go(func() { s.followProtocols(ctx, first) })
+	s.workers.Go(func() { s.search(ctx) })
+	select {
+	case <-first: // protocols are there before services are
+		s.followNames(ctx)
+	case <-ctx.Done():
+	}
+	cancel()
+	s.workers.Wait()
+	return nil
+}
+
+// followNames follows the list of services.
+func (s *Source) followNames(ctx context.Context) {
+	var index, of, highest uint64
+	var p pace
+	for {
+		at, err := s.line.get(ctx)
+		if err != nil {
+			return
+		}
+		if at.fresh != of {
+			index = 0
+		}
+		var l nameList
+		q := query{path: "/v1/catalog/services", into: &l, index: index, cached: true, wait: s.untilKept()}
+		p.asked = time.Now()
+		meta, err := s.line.ask(ctx, at, q)
+		begun := time.Now()
+		if err == nil && meta.ResultsFilteredByACLs && len(l.names) == 0 {
+			err = fmt.Errorf("Consul at %s: its token may read no service; see tokenFile", at.url) //nolint:staticcheck // a name
+		}
+		if err != nil {
+			s.failed(ctx, at, err)
+			of = 0
+			continue
+		}
+		if meta.LastIndex < highest {
+			s.lost()
+		}
+		changed := meta.LastIndex != index
+		index, of, highest = meta.LastIndex, at.fresh, meta.LastIndex
+		s.list(begun, l, meta.ResultsFilteredByACLs)
+		if changed {
+			s.wakeSearch()
+		}
+		if !s.keeps() {
+			s.out.Fresh()
+		}
+		p.next(ctx, changed, 25*time.Millisecond)
+	}
+}
+
+// list takes the names of all services.
+func (s *Source) list(begun time.Time, l nameList, filtered bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	over := !s.keep.IsZero() && !begun.Before(s.keep)
+	if over {
+		s.keep = time.Time{}
+	}
+	for name, v := range s.services {
+		if !l.names[name] && s.keep.IsZero() {
+			s.drop(begun, v)
+		} else if over && v.kept {
+			v.kept = false
+			s.refetch(v)
+		}
+	}
+	if s.most == 0 {
+		s.most = s.watches()
+	}
+	for name := range l.names {
+		if name == "consul" || s.services[name] != nil { // Consul's own servers are nobody's to call
+			continue
+		}
+		v := &service{name: name, changed: begun}
+		s.services[name] = v
+		s.unread++
+		s.follow(v)
+	}
+	s.out.Has(len(s.services))
+	s.listed = true
+	s.tellList(begun, l, filtered)
+	s.maybeSynced(begun)
+}
+
+// placeList is where problems of the whole list are told.
+const placeList = "catalog"
+
+func (s *Source) tellList(begun time.Time, l nameList, filtered bool) {
+	var found []mesh.Problem
+	of := mesh.ObjectRef{Kind: s.name, Name: placeList}
+	if l.over > 0 {
+		found = append(found, mesh.Problem{Object: of, Field: "services", Code: code.TooMuch, Severity: mesh.Error,
+			Message: fmt.Sprintf("it has more than %d services; %d are left out", mostServices, l.over)})
+	}
+	if filtered {
+		found = append(found, mesh.Problem{Object: of, Field: "tokenFile", Code: code.MissingRight, Severity: mesh.Warning,
+			Message: "the token may not read all services; those are left out",
+			Fix:     `give it a policy with service_prefix "" and node_prefix "" { policy = "read" }`})
+	}
+	if len(found) > 0 || len(s.problems[placeList]) > 0 {
+		s.problems[placeList] = found
+		s.out.Put(begun, nil, map[string][]mesh.Problem{placeList: found})
+	}
+}
+
+// maybeSynced says that all has been read, once it has.
+func (s *Source) maybeSynced(begun time.Time) {
+	if s.synced || !s.listed || s.unread > 0 {
+		return
+	}
+	s.synced = true
+	s.out.Synced(begun, s.batch, nil)
+	s.batch = nil
+}
+
+// hand hands on a service's rows and problems.
+func (s *Source) hand(begun time.Time, v *service, shard source.Shard, found []mesh.Problem) {
+	var problems map[string][]mesh.Problem
+	if len(found) > 0 || v.told {
+		problems = map[string][]mesh.Problem{"service " + v.name: found}
+		v.told = len(found) > 0
+	}
+	if s.synced {
+		s.out.Put(begun, []source.Shard{shard}, problems)
+		return
+	}
+	if len(problems) > 0 {
+		s.out.Put(begun, nil, problems)
+	}
+	if s.batch = append(s.batch, shard); len(s.batch) >= 256 {
+		s.out.Put(begun, s.batch, nil)
+		s.batch = nil
+	}
+}
+
+// drop takes a service away.
+func (s *Source) drop(begun time.Time, v *service) {
+	delete(s.services, v.name)
+	if v.stop != nil {
+		s.release(v)
+	}
+	if !v.read {
+		s.unread--
+	}
+	s.empty(begun, v)
+}
+
+// empty takes a service's rows away.
+func (s *Source) empty(begun time.Time, v *service) {
+	s.instances -= len(v.ids)
+	v.ids = nil
+	if v.handed || v.told {
+		s.hand(begun, v, s.tr.Gone(s.o.ConsulNamespace, v.name), nil)
+		v.handed = false
+	}
+}
+
+// take takes what a server says of a service.
+func (s *Source) take(asked, begun time.Time, v *service, index uint64, filtered bool, all []entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.services[v.name] != v {
+		return
+	}
+	if index < v.index {
+		if asked.Before(v.changed) { // it was overtaken by a newer answer
+			return
+		}
+		s.lose()
+	}
+	v.bad = 0
+	v.index, v.changed = index, begun
+	if !v.read {
+		v.read = true
+		s.unread--
+	}
+	defer s.maybeSynced(begun)
+	made, ok := s.o.translated(v.name, s.protocols[v.name], all)
+	if v.proxies = !ok; v.proxies || len(all) == 0 {
+		switch {
+		case filtered: // what the token may not read is not gone
+		case !s.keep.IsZero():
+			v.kept = true
+		default:
+			s.empty(begun, v)
+		}
+		return
+	}
+	ids := make(map[uint64]bool, len(made.Instances))
+	for i := range made.Instances {
+		ids[xxhash.Sum64String(made.Instances[i].ID)] = true
+	}
+	if !s.keep.IsZero() {
+		for id := range v.ids {
+			if !ids[id] {
+				v.kept = true
+				return
+			}
+		}
+	}
+	var found []mesh.Problem
+	if s.instances-len(v.ids)+len(ids) > mostInstances {
+		found = append(found, mesh.Problem{
+			Object: mesh.ObjectRef{Kind: s.name, Name: printable.Text(v.name, printable.Short)}, Field: "instances", Code: code.TooMuch,
+			Severity: mesh.Error, Message: fmt.Sprintf("the registry has more than %d instances; this service is left out", mostInstances),
+		})
+		s.empty(begun, v)
+		s.hand(begun, v, s.tr.Gone(s.o.ConsulNamespace, v.name), found)
+		return
+	}
+	s.instances += len(ids) - len(v.ids)
+	v.ids = ids
+	shard, found := s.tr.Rows(made)
+	v.handed = true
+	s.hand(begun, v, shard, found)
+}
+
+// unreadable tells that a service's answer cannot be read. After some tries the start no longer waits for it.
+func (s *Source) unreadable(v *service, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.services[v.name] != v {
+		return
+	}
+	v.bad++
+	v.told = true
+	s.out.Put(time.Now(), nil, map[string][]mesh.Problem{"service " + v.name: {{
+		Object: mesh.ObjectRef{Kind: s.name, Name: printable.Text(v.name, printable.Short)}, Field: "instances", Code: code.Unreadable,
+		Severity: mesh.Error, Message: "what it has cannot be read, and stays as it was: " + printable.Text(err.Error(), printable.Long),
+	}}})
+	if v.bad >= 3 && !v.read {
+		v.read = true
+		s.unread--
+		s.maybeSynced(time.Now())
+	}
+}
+
+// lost notes that Consul knows less than it did: it lost its data, or another server lags behind.
+func (s *Source) lost() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lose()
+}
+
+func (s *Source) lose() {
+	d := s.o.keepFor()
+	if !s.keep.IsZero() || d == 0 || !s.synced {
+		return
+	}
+	s.keep = time.Now().Add(d)
+	for _, v := range s.services {
+		s.refetch(v)
+	}
+	s.out.Stale(fmt.Errorf("Consul's state is older than it was; what it no longer knows counts for %s (keepFor)", d)) //nolint:staticcheck // a name
+	s.log.Warn("Consul's state is older than it was", "registry", s.name, "kept", d)
+}
+
+func (s *Source) keeps() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.keep.IsZero()
+}
+
+// untilKept is how long the list may be waited for while things are kept; 0: as ever.
+func (s *Source) untilKept() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.keep.IsZero() {
+		return 0
+	}
+	return max(time.Until(s.keep), time.Millisecond)
+}
+
+// followProtocols follows what service-defaults say. first is closed once that was read, or cannot be.
+func (s *Source) followProtocols(ctx context.Context, first chan struct{}) {
+	var index, of uint64
+	var p pace
+	fails := 0
+	done := sync.OnceFunc(func() { close(first) })
+	for {
+		at, err := s.line.get(ctx)
+		if err != nil {
+			return
+		}
+		if at.fresh != of {
+			index = 0
+		}
+		var l protocols
+		p.asked = time.Now()
+		meta, err := s.line.ask(ctx, at, query{path: "/v1/config/service-defaults", into: &l, index: index})
+		if status := refused(err); status >= 400 && status < 500 && status != http.StatusTooManyRequests {
+			// an old Consul has none, and a token need not have the right; services go without
+			done()
+			fails++
+			s.log.Debug("service-defaults cannot be read", "registry", s.name, "error", err)
+			if !(platform.Retry{Base: 5 * time.Second, Max: 5 * time.Minute}).Wait(ctx, fails) {
+				return
+			}
+			continue
+		}
+		if err != nil {
+			s.failed(ctx, at, err)
+			continue
+		}
+		fails = 0
+		changed := meta.LastIndex != index
+		index, of = meta.LastIndex, at.fresh
+		s.setProtocols(l)
+		done()
+		p.next(ctx, changed, 25*time.Millisecond)
+	}
+}
+
+func (s *Source) setProtocols(l protocols) {
+	now := map[string]string{}
+	for _, d := range l.all {
+		if d.Protocol != "" {
+			now[d.Name] = d.Protocol
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if maps.Equal(now, s.protocols) {
+		return
+	}
+	was := s.protocols
+	s.protocols = now
+	for name, v := range s.services {
+		if was[name] != now[name] {
+			s.refetch(v)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package consul
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"fairway/internal/printable"
+	"fairway/internal/source/platform"
+)
+
+// Options are those of one Consul datacenter.
+type Options struct {
+	// Reach says which agents or servers are called; the token is Consul's ACL token.
+	platform.Reach
+	// Naming says how services are called. Host is "{name}.service.consul" where it is empty; {datacenter} may be in it.
+	platform.Naming
+	// Datacenter is the one that is read; empty: the agent's own. Each datacenter is a registry of its own.
+	Datacenter string `json:"datacenter,omitempty"`
+	// Partition and ConsulNamespace are those of Consul Enterprise; empty: the default ones.
+	Partition       string `json:"partition,omitempty"`
+	ConsulNamespace string `json:"consulNamespace,omitempty"`
+	// AllowStale lets any server answer, one too that does not lead, or has no leader.
+	AllowStale bool `json:"allowStale,omitempty"`
+	// Cached has the agent answer from its cache, which it keeps up to date itself.
+	Cached bool `json:"cached,omitempty"`
+	// TaggedAddress is the one of a service's tagged addresses that counts, as "wan"; empty: its address.
+	TaggedAddress string `json:"taggedAddress,omitempty"`
+	// MaxWatches is how many services are waited for at once; 0: 20000 over HTTP/2 (https URLs), 100 over HTTP/1.1, where
+	// each costs a connection. Others are looked through when some service has changed.
+	MaxWatches int `json:"maxWatches,omitempty"`
+	// KeepFor is for how long what a Consul that lost its data does not know (yet) still counts, as "10s"; empty: 10s.
+	KeepFor string `json:"keepFor,omitempty"`
+}
+
+const (
+	defaultHost = "{name}.service.consul"
+	defaultKeep = 10 * time.Second
+	mostWatches = 100_000
+	mostWord    = 253
+)
+
+// Validate tells every mistake.
+func (o *Options) Validate() error {
+	errs := []error{o.Reach.Validate(), o.Naming.Validate("datacenter")}
+	for _, f := range []struct{ field, text string }{
+		{"datacenter", o.Datacenter},
+		{"partition", o.Partition},
+		{"consulNamespace", o.ConsulNamespace},
+		{"taggedAddress", o.TaggedAddress},
+	} {
+		if !printable.Is(f.text, mostWord) || strings.ContainsAny(f.text, " /?#&") {
+			errs = append(errs, fmt.Errorf("%s: %q is no name", f.field, printable.Text(f.text, printable.Short)))
+		}
+	}
+	if o.AllowStale && o.Cached {
+		errs = append(errs, errors.New("allowStale, cached: what is cached is read as the agent reads it; give one of them"))
+	}
+	if o.MaxWatches < 0 || o.MaxWatches > mostWatches {
+		errs = append(errs, fmt.Errorf("maxWatches: %d; want 1 to %d, or none", o.MaxWatches, mostWatches))
+	}
+	if d, err := time.ParseDuration(o.KeepFor); o.KeepFor != "" && (err != nil || d < 0 || d > time.Hour) {
+		errs = append(errs, fmt.Errorf("keepFor: %q; want a duration up to 1h, as 10s", printable.Text(o.KeepFor, printable.Short)))
+	}
+	return errors.Join(errs...)
+}
+
+func (o *Options) keepFor() time.Duration {
+	if o.KeepFor == "" {
+		return defaultKeep
+	}
+	d, _ := time.ParseDuration(o.KeepFor)
+	return d
+}

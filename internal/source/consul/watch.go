@@ -1,0 +1,395 @@
+package consul
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"fairway/internal/source/platform"
+)
+
+// Times of looking through services that nobody waits for.
+const (
+	sweep  = 30 * time.Second // after which they are looked through, whether or not something seems to have changed
+	rest   = 3                // times what it took, before it is done again
+	seeker = 8                // requests at once
+	least  = 8                // services that are waited for, however few connections Consul takes
+)
+
+// watches is how many services are waited for at once.
+func (s *Source) watches() int {
+	switch {
+	case s.o.MaxWatches > 0:
+		return s.o.MaxWatches
+	case s.line.wire.multiple.Load():
+		return http2Watches
+	}
+	return http1Watches
+}
+
+// pace holds back a loop whose server answers at once what should wait.
+type pace struct {
+	quick int
+	asked time.Time
+}
+
+// next waits until the next question. changed says whether the answer said something new: then a short while is enough.
+func (p *pace) next(ctx context.Context, changed bool, short time.Duration) {
+	took := time.Since(p.asked)
+	switch {
+	case took > time.Second:
+		p.quick = 0
+		return
+	case changed:
+		p.quick = 0
+		if took >= short {
+			return
+		}
+	default:
+		if p.quick++; p.quick > 3 {
+			platform.DefaultRetry.Wait(ctx, p.quick-3)
+			return
+		}
+	}
+	platform.Retry{Base: short, Max: short}.Wait(ctx, 1)
+}
+
+// failed does what an error of a query asks for.
+func (s *Source) failed(ctx context.Context, at *server, err error) {
+	if ctx.Err() != nil || at.ctx.Err() != nil {
+		return
+	}
+	if refused(err) == http.StatusTooManyRequests {
+		s.crowded(err)
+		platform.DefaultRetry.Wait(ctx, 3)
+		return
+	}
+	s.line.fail(at, err)
+}
+
+// crowded has fewer services waited for.
+func (s *Source) crowded(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := max(min(s.most, s.held)/2, least)
+	if now >= s.most {
+		return
+	}
+	s.log.Warn("fewer services are waited for", "registry", s.name, "watches", now, "error", err)
+	s.most = now
+	for s.held > s.most {
+		s.release(s.coldest())
+	}
+	s.followStates()
+}
+
+// follow reads a service, and waits for its changes if there is room.
+func (s *Source) follow(v *service) {
+	if s.held < s.most {
+		s.start(v)
+		return
+	}
+	s.followStates()
+	s.workers.Go(func() { s.once(s.ctx, v) })
+}
+
+// start has a service waited for.
+func (s *Source) start(v *service) {
+	ctx, stop := context.WithCancel(s.ctx)
+	v.stop = stop
+	s.held++
+	s.workers.Go(func() { s.watch(ctx, v) })
+}
+
+// release ends that.
+func (s *Source) release(v *service) {
+	v.stop()
+	v.stop = nil
+	s.held--
+}
+
+// refetch reads a service again.
+func (s *Source) refetch(v *service) {
+	v.index = 0
+	if v.stop != nil {
+		s.release(v)
+		s.start(v)
+		return
+	}
+	s.workers.Go(func() { s.once(s.ctx, v) })
+}
+
+// coldest is the service that has not changed for the longest of those that are waited for.
+func (s *Source) coldest() *service {
+	var out *service
+	for _, v := range s.services {
+		if v.stop != nil && (out == nil || v.changed.Before(out.changed)) {
+			out = v
+		}
+	}
+	return out
+}
+
+// promote has a service waited for that has changed, in the place of one that has not.
+func (s *Source) promote(v *service) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.services[v.name] != v || v.stop != nil || v.proxies || s.ctx.Err() != nil {
+		return
+	}
+	if s.held >= s.most {
+		s.release(s.coldest())
+	}
+	s.start(v)
+}
+
+// watch waits for changes of a service until ctx ends, or it is found to be proxies alone.
+func (s *Source) watch(ctx context.Context, v *service) {
+	var p pace
+	for ctx.Err() == nil {
+		at, err := s.line.get(ctx)
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		index := v.index
+		s.mu.Unlock()
+		p.asked = time.Now()
+		answered, ok := s.ask(ctx, v, at, index)
+		if !ok {
+			continue
+		}
+		s.mu.Lock()
+		if v.proxies && v.stop != nil && ctx.Err() == nil {
+			s.release(v)
+		}
+		s.mu.Unlock()
+		p.next(ctx, answered != index, 10*time.Millisecond)
+	}
+}
+
+// once reads a service, however long that takes.
+func (s *Source) once(ctx context.Context, v *service) {
+	for {
+		at, err := s.line.get(ctx)
+		if err != nil {
+			return
+		}
+		if _, ok := s.ask(ctx, v, at, 0); ok || ctx.Err() != nil {
+			return
+		}
+		s.mu.Lock()
+		gone := s.services[v.name] != v
+		s.mu.Unlock()
+		if gone {
+			return
+		}
+	}
+}
+
+// ask asks a server for a service and takes the answer.
+func (s *Source) ask(ctx context.Context, v *service, at *server, index uint64) (answered uint64, ok bool) {
+	if index == 0 {
+		select {
+		case s.reads <- struct{}{}:
+		case <-ctx.Done():
+			return 0, false
+		}
+	}
+	var all entries
+	asked := time.Now()
+	meta, err := s.line.ask(ctx, at, query{path: "/v1/health/service/" + v.name, into: &all, index: index, cached: true})
+	begun := time.Now()
+	if index == 0 {
+		<-s.reads
+	}
+	var body *unreadable
+	switch {
+	case errors.As(err, &body) && ctx.Err() == nil && at.ctx.Err() == nil: // of one service, so the server may be well
+		s.unreadable(v, err)
+		s.mu.Lock()
+		bad := v.bad
+		s.mu.Unlock()
+		(platform.Retry{Base: 500 * time.Millisecond, Max: time.Minute}).Wait(ctx, bad)
+		return 0, false
+	case err != nil:
+		s.failed(ctx, at, err)
+		return 0, false
+	}
+	if ctx.Err() == nil {
+		s.take(asked, begun, v, meta.LastIndex, meta.ResultsFilteredByACLs, all.all)
+	}
+	return meta.LastIndex, true
+}
+
+func (s *Source) wakeSearch() {
+	select {
+	case s.searches <- struct{}{}:
+	default:
+	}
+}
+
+// search looks through the services that nobody waits for, when some service has changed and from time to time: for each
+// the index alone is asked for, and what it stands for only where that is another one.
+func (s *Source) search(ctx context.Context) {
+	all := time.NewTicker(sweep)
+	defer all.Stop()
+	for {
+		proxies := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.searches:
+		case <-all.C:
+			proxies = true
+		}
+		begun := time.Now()
+		s.seek(ctx, s.unheld(proxies))
+		pause := time.NewTimer(min(rest*time.Since(begun), sweep))
+		select {
+		case <-ctx.Done():
+		case <-pause.C:
+		}
+		pause.Stop()
+	}
+}
+
+// unheld are the services that nobody waits for, those that changed last first.
+func (s *Source) unheld(proxies bool) []*service {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !proxies && s.held == len(s.services) {
+		return nil
+	}
+	var out []*service
+	for _, v := range s.services {
+		if v.stop == nil && v.read && (proxies || !v.proxies) {
+			out = append(out, v)
+		}
+	}
+	slices.SortFunc(out, func(a, b *service) int {
+		return cmp.Or(b.changed.Compare(a.changed), strings.Compare(a.name, b.name))
+	})
+	return out
+}
+
+func (s *Source) seek(ctx context.Context, all []*service) {
+	if len(all) == 0 {
+		return
+	}
+	work := make(chan *service)
+	var group sync.WaitGroup
+	for range min(seeker, len(all)) {
+		group.Go(func() {
+			for v := range work {
+				s.look(ctx, v)
+			}
+		})
+	}
+	for _, v := range all {
+		select {
+		case work <- v:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	close(work)
+	group.Wait()
+}
+
+// look reads a service if it has changed.
+func (s *Source) look(ctx context.Context, v *service) {
+	at, err := s.line.get(ctx)
+	if err != nil {
+		return
+	}
+	meta, err := s.line.ask(ctx, at, query{path: "/v1/catalog/service/" + v.name, into: new(anything), filter: `ServiceID == ""`})
+	if err != nil {
+		s.failed(ctx, at, err)
+		return
+	}
+	s.mu.Lock()
+	same := meta.LastIndex == v.index || s.services[v.name] != v
+	s.mu.Unlock()
+	if !same {
+		s.once(ctx, v)
+		s.promote(v)
+	}
+}
+
+// followStates follows checks that fail, once: of services that nobody waits for they say which have changed.
+func (s *Source) followStates() {
+	if s.states {
+		return
+	}
+	s.states = true
+	for _, state := range []string{critical, warning} {
+		s.workers.Go(func() { s.followState(s.ctx, state) })
+	}
+}
+
+func (s *Source) followState(ctx context.Context, state string) {
+	type key struct{ node, check string }
+	var was map[key]string
+	var index, of uint64
+	var p pace
+	for {
+		at, err := s.line.get(ctx)
+		if err != nil {
+			return
+		}
+		if at.fresh != of {
+			index = 0
+		}
+		var l checks
+		p.asked = time.Now()
+		meta, err := s.line.ask(ctx, at, query{path: "/v1/health/state/" + state, into: &l, index: index})
+		if err != nil {
+			s.failed(ctx, at, err)
+			continue
+		}
+		now := make(map[key]string, len(l.all))
+		changed := map[string]bool{}
+		for _, c := range l.all {
+			k := key{c.Node, c.CheckID}
+			now[k] = c.ServiceName
+			if _, had := was[k]; !had {
+				changed[c.ServiceName] = true
+			}
+		}
+		for k, name := range was {
+			if _, has := now[k]; !has {
+				changed[name] = true
+			}
+		}
+		differs := meta.LastIndex != index
+		if was != nil {
+			s.flipped(changed)
+		}
+		was, index, of = now, meta.LastIndex, at.fresh
+		p.next(ctx, differs, 25*time.Millisecond)
+	}
+}
+
+// flipped reads services whose checks changed; "" stands for all that are on some node.
+func (s *Source) flipped(names map[string]bool) {
+	if names[""] {
+		s.wakeSearch()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range names {
+		if v := s.services[name]; v != nil && v.stop == nil && !v.proxies {
+			s.workers.Go(func() {
+				s.once(s.ctx, v)
+				s.promote(v)
+			})
+		}
+	}
+}

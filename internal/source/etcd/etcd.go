@@ -1,0 +1,130 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"fairway/internal/config"
+	"fairway/internal/source"
+	"fairway/internal/source/platform"
+	"fairway/internal/store"
+)
+
+// Options say which etcd is read, and how much of it.
+type Options struct {
+	store.Reach
+	store.Layout
+	// MaxObjects is how many keys are read; 100,000 when 0. What is beyond is left out, and told.
+	MaxObjects int `json:"maxObjects"`
+	// MaxBytes is how many bytes keys and values may have together; 512 MiB when 0. What is beyond is left out, and told.
+	MaxBytes int64 `json:"maxBytes"`
+}
+
+// Defaults and bounds of Options.
+const (
+	defaultObjects = 100_000
+	mostObjects    = 1_000_000
+	defaultBytes   = 512 << 20
+	mostBytes      = 8 << 30
+)
+
+// Validate says which field is wrong, and what would be right.
+func (o Options) Validate() error {
+	if err := errors.Join(o.Reach.Validate(), o.Layout.Validate()); err != nil {
+		return err
+	}
+	switch {
+	case o.MaxObjects < 0 || o.MaxObjects > mostObjects:
+		return fmt.Errorf("maxObjects: want 1 to %d", mostObjects)
+	case o.MaxBytes < 0 || o.MaxBytes > mostBytes:
+		return fmt.Errorf("maxBytes: want 1 to %d", int64(mostBytes))
+	}
+	return nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.MaxObjects == 0 {
+		o.MaxObjects = defaultObjects
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = defaultBytes
+	}
+	return o
+}
+
+// Times of a source. Tests have shorter ones.
+type times struct {
+	probe   time.Duration // how often etcd is asked how far it is, where it says nothing by itself
+	again   time.Duration // the same, while it has not said so of a new connection
+	silence time.Duration // how long it may say nothing at all before another connection is made
+	retry   platform.Retry
+	quiet   time.Duration // how long files of credentials must have stayed as they are
+}
+
+func usual() times {
+	return times{
+		probe: 5 * time.Second, again: 100 * time.Millisecond, silence: 15 * time.Second,
+		retry: platform.Retry{Base: 50 * time.Millisecond, Max: 10 * time.Second},
+		quiet: 100 * time.Millisecond,
+	}
+}
+
+// Source reads one etcd. It is made with New.
+type Source struct {
+	name    string
+	o       Options
+	decoder *config.Decoder
+	log     *slog.Logger
+	times   times
+
+	mu       sync.Mutex
+	stats    platform.Stats
+	heard    time.Time // when etcd was
+	revision int64
+}
+
+var _ source.Source = (*Source)(nil)
+
+// New checks the options. name is what the source is called, as Etcd/main.
+func New(name string, o Options, decoder *config.Decoder, log *slog.Logger) (*Source, error) {
+	switch {
+	case name == "":
+		return nil, errors.New("etcd source: no name")
+	case decoder == nil:
+		return nil, errors.New("etcd source: no decoder")
+	}
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Source{name: name, o: o.withDefaults(), decoder: decoder, log: log.With("registry", name), times: usual()}, nil
+}
+
+// Name implements source.Source.
+func (s *Source) Name() string { return s.name }
+
+// Stats is what metrics tell of the source. It may be called from any goroutine.
+func (s *Source) Stats() platform.Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stats
+}
+
+// Revision is the one of etcd up to which all is known; 0: nothing is. It may be called from any goroutine.
+func (s *Source) Revision() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.revision
+}
+
+// Run implements source.Source. It never fails: an etcd that is away is waited for.
+func (s *Source) Run(ctx context.Context, sink source.Sink) error {
+	newRunner(s, sink).run(ctx)
+	return nil
+}

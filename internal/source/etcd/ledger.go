@@ -1,0 +1,332 @@
+package etcd
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/printable"
+	"fairway/internal/source"
+	"fairway/internal/store"
+)
+
+// entry is one key.
+type entry struct {
+	key      config.Key // zero: the key is no object's
+	odd      string     // why it is none's; empty: it is one's
+	modified int64      // revisions of etcd
+	created  int64
+	size     int64
+	object   *config.Object // in force; nil: none is
+	problems []mesh.Problem
+	short    bool // there was no room for the value
+	lost     bool // the etcd that took the place of the one that was read has no such key
+}
+
+// ledger knows what stands under which key, and what the sink has of it.
+type ledger struct {
+	name    string // of the source
+	layout  store.Layout
+	decoder *config.Decoder
+	log     *slog.Logger
+	most    int
+	room    int64 // bytes
+
+	entries map[string]*entry
+	size    int64
+	left    bool // something was left out, for which there was no room
+	handed  map[string]*config.Object
+	touched map[string]bool // keys of which something may have become different
+	told    map[string]bool // places of which there are problems
+	odd     int             // keys that are no object's
+	lost    int             // entries that are
+}
+
+// Places of problems that are of no single object.
+const (
+	placeOdd  = " keys"
+	placeRoom = " room"
+)
+
+func newLedger(s *Source) *ledger {
+	return &ledger{
+		name: s.name, layout: s.o.Layout, decoder: s.decoder, log: s.log, most: s.o.MaxObjects, room: s.o.MaxBytes,
+		entries: map[string]*entry{}, handed: map[string]*config.Object{}, touched: map[string]bool{}, told: map[string]bool{},
+	}
+}
+
+// file is what the place of a key is called.
+func (l *ledger) file(key string) string { return l.name + ":" + printable.Text(key, printable.Long) }
+
+// read is a value as it was decoded.
+type read struct {
+	kv       *mvccpb.KeyValue
+	key      config.Key
+	odd      string
+	object   *config.Object
+	problems []mesh.Problem
+}
+
+// decode reads values on all cores, in their order. Those that known says are held already are not decoded.
+func (l *ledger) decode(kvs []*mvccpb.KeyValue, known func(*mvccpb.KeyValue) bool) []read {
+	out := make([]read, len(kvs))
+	parallel(len(kvs), func(i int) {
+		if out[i].kv = kvs[i]; known == nil || !known(kvs[i]) {
+			l.value(&out[i])
+		}
+	})
+	return out
+}
+
+// value decodes one value. What ends the decoder is a problem of that value, and of nobody else's.
+func (l *ledger) value(r *read) {
+	at := string(r.kv.Key)
+	key, err := l.layout.Object(at)
+	if err != nil {
+		r.odd = err.Error()
+		return
+	}
+	r.key = key
+	defer func() {
+		if p := recover(); p != nil {
+			l.log.Error("an object ended what reads it", "object", key.String(), "panic", p, "stack", string(debug.Stack()))
+			r.object, r.problems = nil, []mesh.Problem{l.problem(key, at, code.Unreadable, mesh.Error,
+				"the object cannot be read, by a fault of the control plane's own", "its log tells more")}
+		}
+	}()
+	r.object, r.problems = store.Decode(l.decoder, key, l.file(at), r.kv.Value)
+	if r.object == nil && len(r.problems) == 0 {
+		r.problems = []mesh.Problem{l.problem(key, at, code.NotAnObject, mesh.Error, "the value is empty", "")}
+	}
+}
+
+func (l *ledger) problem(k config.Key, at, what string, severity mesh.Severity, message, fix string) mesh.Problem {
+	return mesh.Problem{
+		Object: mesh.ObjectRef{Kind: string(k.Kind), Namespace: k.Namespace, Name: k.Name, File: l.file(at), Line: 1},
+		Line:   1, Code: what, Severity: severity, Message: message, Fix: fix,
+	}
+}
+
+// set takes the value of a key. It is false where there is no room for it. The version before one that is bad stays in force where it is
+// of the same object, not of one that was deleted.
+func (l *ledger) set(r read, keep bool) bool {
+	at := string(r.kv.Key)
+	old := l.entries[at]
+	size := int64(len(r.kv.Key) + len(r.kv.Value))
+	var was int64
+	if old != nil {
+		was = old.size
+	}
+	short := false
+	if old == nil && len(l.entries) >= l.most || l.size-was+size > l.room {
+		if l.left = true; old == nil {
+			return false
+		}
+		// What is known of it is not what is stored, and there is no room for that.
+		r.object, r.problems = nil, []mesh.Problem{l.problem(r.key, at, code.TooMuch, mesh.Error,
+			fmt.Sprintf("there is no room for it: the objects of a mesh may have maxBytes, %d", l.room), "raise maxBytes")}
+		size, short = was, true
+	}
+	e := &entry{
+		key: r.key, odd: r.odd, modified: r.kv.ModRevision, created: r.kv.CreateRevision, size: size,
+		object: r.object, problems: r.problems, short: short,
+	}
+	if e.object == nil && old != nil && old.object != nil && (old.created == e.created || old.lost || keep) {
+		e.object = old.object
+		for i := range e.problems {
+			if e.problems[i].Severity == mesh.Error {
+				e.problems[i].Message += "; the version before it stays in force"
+			}
+		}
+	}
+	l.replace(at, old, e)
+	return true
+}
+
+// replace puts an entry in the place of another. Either may be nil.
+func (l *ledger) replace(at string, old, now *entry) {
+	for _, c := range []struct {
+		e *entry
+		n int
+	}{{old, -1}, {now, 1}} {
+		if c.e == nil {
+			continue
+		}
+		l.size += int64(c.n) * c.e.size
+		if c.e.odd != "" {
+			l.odd += c.n
+			l.touched[placeOdd] = true
+		}
+		if c.e.lost {
+			l.lost += c.n
+		}
+	}
+	if l.touched[at] = true; now == nil {
+		delete(l.entries, at)
+	} else {
+		l.entries[at] = now
+	}
+}
+
+// remove forgets a key. It says whether something that was left out may have room now.
+func (l *ledger) remove(at string) bool {
+	if old := l.entries[at]; old != nil {
+		l.replace(at, old, nil)
+		return l.left
+	}
+	return false
+}
+
+// lose keeps what a key held that is no longer stored.
+func (l *ledger) lose(at string) {
+	old := l.entries[at]
+	if old.object == nil {
+		l.remove(at)
+		return
+	}
+	e := *old
+	e.lost, e.problems = true, []mesh.Problem{l.problem(old.key, at, code.SourceStale, mesh.Warning,
+		"etcd lost it: what was read before stays in force", "apply it again; to do without it apply it and delete it")}
+	l.replace(at, old, &e)
+}
+
+// newest is the key that was written last; empty: nothing is held.
+func (l *ledger) newest() (key string, modified int64) {
+	for at, e := range l.entries {
+		if !e.lost && (e.modified > modified || e.modified == modified && at < key) {
+			key, modified = at, e.modified
+		}
+	}
+	return key, modified
+}
+
+// objects is how many are in force.
+func (l *ledger) objects() int { return len(l.handed) }
+
+// flush is what became different since the last flush. whole: it is all there is.
+func (l *ledger) flush(whole bool) (source.Update, bool) {
+	shard := source.Shard{Key: source.ShardKey{Kind: "objects"}, Whole: whole}
+	u := source.Update{Problems: map[string][]mesh.Problem{}}
+	if whole {
+		for at := range l.handed {
+			l.touched[at] = true
+		}
+		for at := range l.entries {
+			l.touched[at] = true
+		}
+	}
+	delete(l.touched, placeRoom)
+	for _, at := range slices.Sorted(maps.Keys(l.touched)) {
+		if at == placeOdd {
+			l.say(&u, at, l.oddKeys())
+			continue
+		}
+		var now *config.Object
+		var problems []mesh.Problem
+		if e := l.entries[at]; e != nil {
+			now, problems = e.object, e.problems
+		}
+		was := l.handed[at]
+		switch {
+		case now != nil && (now != was || whole):
+			l.handed[at] = now
+			shard.Rows.Objects = append(shard.Rows.Objects, now)
+		case now == nil && was != nil:
+			delete(l.handed, at)
+			if !whole {
+				shard.Gone.Objects = append(shard.Gone.Objects, was.Key)
+			}
+		}
+		l.say(&u, at, problems)
+	}
+	clear(l.touched)
+	l.say(&u, placeRoom, l.noRoom())
+	if whole || shard.Rows.Len()+shard.Gone.Len() > 0 {
+		u.Shards = []source.Shard{shard}
+	}
+	return u, len(u.Shards)+len(u.Problems) > 0
+}
+
+// say has an update tell the problems of a place, where there are any or were.
+func (l *ledger) say(u *source.Update, at string, problems []mesh.Problem) {
+	if len(problems) == 0 && !l.told[at] {
+		return
+	}
+	if at == placeRoom && l.told[at] && len(problems) > 0 {
+		return // it says the same each time
+	}
+	u.Problems[l.file(at)] = problems
+	if l.told[at] = true; len(problems) == 0 {
+		delete(l.told, at)
+	}
+}
+
+// mostOdd is how many keys are told one by one that are no object's.
+const mostOdd = 100
+
+// oddKeys are the problems of keys that are no object's, the first by name.
+func (l *ledger) oddKeys() []mesh.Problem {
+	if l.odd == 0 {
+		return nil
+	}
+	var keys []string
+	for at, e := range l.entries {
+		if e.odd != "" {
+			keys = append(keys, at)
+		}
+	}
+	slices.Sort(keys)
+	var out []mesh.Problem
+	for _, at := range keys[:min(len(keys), mostOdd)] {
+		shown := printable.Text(strings.TrimPrefix(at, l.layout.Root()), printable.Short)
+		p := l.problem(config.Key{Kind: "file"}, at, code.BadName, mesh.Error,
+			fmt.Sprintf("key %q below %s is no object's: %s", shown, l.layout.Root(), l.entries[at].odd),
+			"write objects with pilotctl apply, and delete the key with etcdctl del")
+		p.Object.File = l.name + ":" + l.layout.Root() // one place for all, whatever they are
+		out = append(out, p)
+	}
+	if more := len(keys) - mostOdd; more > 0 {
+		p := l.problem(config.Key{Kind: "file"}, l.layout.Root(), code.TooManyProblems, mesh.Error,
+			fmt.Sprintf("and %d more keys that are no objects'", more), "")
+		out = append(out, p)
+	}
+	return out
+}
+
+// noRoom is the problem that not all is read.
+func (l *ledger) noRoom() []mesh.Problem {
+	if !l.left {
+		return nil
+	}
+	return []mesh.Problem{l.problem(config.Key{Kind: "file"}, l.layout.Root(), code.TooMuch, mesh.Error,
+		fmt.Sprintf("there is more than is read: at most %d keys (maxObjects) of %d bytes in all (maxBytes), the first by name; "+
+			"the others are left out", l.most, l.room),
+		"raise maxObjects or maxBytes, or delete what is not wanted")}
+}
+
+// parallel calls fn for 0 to n-1 on all cores.
+func parallel(n int, fn func(i int)) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	work := func() {
+		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+			fn(i)
+		}
+	}
+	for range min(runtime.GOMAXPROCS(0), n) - 1 {
+		wg.Go(work)
+	}
+	work()
+	wg.Wait()
+}

@@ -1,0 +1,333 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"fairway/internal/disk/watch"
+	"fairway/internal/printable"
+	"fairway/internal/source"
+	"fairway/internal/source/platform"
+	"fairway/internal/store"
+)
+
+// errFiles says that files of credentials changed, so that a connection is made anew with them.
+var errFiles = errors.New("files of credentials changed")
+
+// errRoom says that what was left out may have room now.
+var errRoom = errors.New("there may be room for what was left out")
+
+// runner is a source at work. All of it belongs to the goroutine of Run.
+type runner struct {
+	s      *Source
+	sink   source.Sink
+	held   *ledger
+	root   string
+	synced bool
+
+	cluster  uint64 // of the etcd that was read
+	revision int64  // up to which all is known; 0: nothing is
+	relist   bool   // what came after revision cannot be had
+	replaced string // why etcd is not the one that was read before; empty: it is, or has all that was
+	away     string // why nothing is heard; empty: it is
+	said     string // to the sink, of both
+	working  bool   // the connection told something
+}
+
+func newRunner(s *Source, sink source.Sink) *runner {
+	return &runner{s: s, sink: sink, held: newLedger(s), root: s.o.Root()}
+}
+
+// run goes from one connection to the next until ctx ends.
+func (r *runner) run(ctx context.Context) {
+	var changed <-chan struct{} // nil: there are no files
+	if len(r.s.o.Files()) > 0 {
+		files := watch.Follow(watch.Options{
+			Files: r.s.o.Files, Quiet: r.s.times.quiet, Every: 10 * r.s.times.quiet, Log: r.s.log,
+		})
+		defer files.Stop()
+		changed = files.Changed()
+	}
+	r.heard(time.Now())
+	fails := 0
+	for n := 0; ctx.Err() == nil; n++ {
+		if n > 0 {
+			r.count(func(c *platform.Stats) { c.Reconnects++ })
+		}
+		r.working = false
+		err := r.session(ctx, changed)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, errFiles):
+			r.s.log.Info("connecting anew", "reason", err)
+			continue
+		case r.working:
+			fails = 0
+		}
+		fails++
+		// A member that ends is no news while another one answers at once; nor is what is read again.
+		if again := errors.Is(err, errRoom) || errors.Is(err, rpctypes.ErrCompacted); !again && (fails > 1 || r.revision == 0 || r.silent() > r.s.times.silence/2) {
+			r.lose(err)
+		}
+		if !pause(ctx, r.s.times.retry.After(fails), changed) {
+			return
+		}
+	}
+}
+
+// pause waits, or until files change; false: ctx ended.
+func pause(ctx context.Context, d time.Duration, changed <-chan struct{}) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+	case <-changed:
+	}
+	return true
+}
+
+// session is one connection, from its beginning to its end.
+func (r *runner) session(ctx context.Context, changed <-chan struct{}) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	defer cancel(nil)
+	wait.Go(func() {
+		select {
+		case <-changed:
+			cancel(errFiles)
+		case <-ctx.Done():
+		}
+	})
+	err := r.connected(ctx)
+	if cause := context.Cause(ctx); errors.Is(cause, errFiles) {
+		return cause
+	}
+	return err
+}
+
+func (r *runner) connected(ctx context.Context) error {
+	client, err := r.s.o.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if err := r.resume(ctx, client); err != nil {
+		return r.s.o.Explain(err, r.root)
+	}
+	if err := r.watch(ctx, client); err != nil {
+		if errors.Is(err, errRoom) {
+			return err
+		}
+		return r.s.o.Explain(err, r.root)
+	}
+	return nil
+}
+
+// resume finds out whether a watch can go on where the last one was, and reads everything where it cannot.
+func (r *runner) resume(ctx context.Context, client *clientv3.Client) error {
+	if r.revision == 0 {
+		return r.list(ctx, client, "")
+	}
+	ctx1, end := context.WithTimeout(ctx, store.Within)
+	defer end()
+	// Only what most members agree on counts: a member may be behind.
+	now, err := client.Get(ctx1, r.root, clientv3.WithCountOnly())
+	switch {
+	case err != nil:
+		return err
+	case now.Header.GetClusterId() != r.cluster:
+		return r.list(ctx, client, "it is another cluster")
+	case now.Header.GetRevision() < r.revision:
+		return r.list(ctx, client, fmt.Sprintf("its revision went back from %d to %d", r.revision, now.Header.GetRevision()))
+	}
+	if at, modified := r.held.newest(); at != "" {
+		then, err := client.Get(ctx1, at, clientv3.WithRev(r.revision), clientv3.WithKeysOnly())
+		switch {
+		case errors.Is(err, rpctypes.ErrCompacted):
+			r.relist = true
+		case err != nil:
+			return err
+		case len(then.Kvs) != 1 || then.Kvs[0].ModRevision != modified:
+			return r.list(ctx, client, fmt.Sprintf("at revision %d it does not hold what was read then", r.revision))
+		}
+	}
+	if r.relist {
+		return r.list(ctx, client, "")
+	}
+	return nil
+}
+
+// list reads everything, at one revision. replaced says why etcd is not the one that was read before; empty: it may be.
+func (r *runner) list(ctx context.Context, client *clientv3.Client, replaced string) error {
+	pages := store.Pages{Client: client, Root: r.root}
+	var all []*mvccpb.KeyValue
+	var size int64
+	more := false
+	for !pages.Done() && !more {
+		kvs, err := pages.Next(ctx)
+		if err != nil {
+			return err
+		}
+		for _, kv := range kvs {
+			if size += int64(len(kv.Key) + len(kv.Value)); len(all) >= r.held.most || size > r.held.room {
+				more = true
+				break
+			}
+			all = append(all, kv)
+		}
+	}
+	if pages.Revision <= 0 {
+		return errors.New("it says no revision, so it is no etcd")
+	}
+	if replaced == "" && r.revision > 0 {
+		replaced = r.rewritten(pages.Cluster, all)
+	}
+	r.take(all, more, replaced != "")
+	if replaced != "" {
+		r.s.log.Error("etcd is not the one that was read before; what it lost stays in force",
+			"reason", replaced, "lost", r.held.lost, "holds", len(all))
+		r.replaced = replaced
+	}
+	r.cluster, r.revision, r.relist, r.working, r.away = pages.Cluster, pages.Revision, false, true, ""
+	r.heard(time.Now())
+	r.hand(true)
+	r.s.log.Info("read all objects", "objects", r.held.objects(), "revision", r.revision)
+	return nil
+}
+
+// rewritten says why what is listed cannot be what followed on what was read; empty: it can. Everything up to the revision that was
+// reached was known, so nothing of that time can be new.
+func (r *runner) rewritten(cluster uint64, all []*mvccpb.KeyValue) string {
+	if cluster != r.cluster {
+		return "it is another cluster"
+	}
+	if r.held.left {
+		return ""
+	}
+	for _, kv := range all {
+		if kv.ModRevision > r.revision {
+			continue
+		}
+		if e := r.held.entries[string(kv.Key)]; e == nil || e.modified != kv.ModRevision {
+			return fmt.Sprintf("it holds what it did not at revision %d, when all of it was read", r.revision)
+		}
+	}
+	return ""
+}
+
+// take takes a whole list. Where etcd was replaced, what it lost is kept.
+func (r *runner) take(all []*mvccpb.KeyValue, more, replaced bool) {
+	same := func(kv *mvccpb.KeyValue) bool {
+		e := r.held.entries[string(kv.Key)]
+		return !replaced && e != nil && !e.lost && !e.short && e.modified == kv.ModRevision
+	}
+	values := r.held.decode(all, same)
+	listed := make(map[string]bool, len(all))
+	for _, kv := range all {
+		listed[string(kv.Key)] = true
+	}
+	for at := range r.held.entries {
+		switch {
+		case listed[at]:
+		case replaced || r.held.entries[at].lost:
+			r.held.lose(at)
+		default:
+			r.held.remove(at)
+		}
+	}
+	r.held.left = more
+	for _, v := range values {
+		if v.key.Kind != "" || v.odd != "" {
+			r.held.set(v, replaced)
+		}
+	}
+}
+
+// lose notes that nothing is heard of etcd.
+func (r *runner) lose(err error) {
+	why := "the connection ended"
+	if err != nil {
+		why = printable.Text(err.Error(), printable.Long)
+	}
+	if r.away != why {
+		r.s.log.Warn("etcd is not heard; what was read before stays in force", "reason", why)
+	}
+	r.away = why
+	r.tell(source.Update{}, false)
+}
+
+// hears notes that all is known that etcd has.
+func (r *runner) hears() {
+	r.working = true
+	if r.away != "" {
+		r.s.log.Info("etcd is heard again", "revision", r.revision)
+		r.away = ""
+	}
+	r.tell(source.Update{}, false)
+}
+
+// hand hands over what became different.
+func (r *runner) hand(whole bool) {
+	u, some := r.held.flush(whole)
+	r.tell(u, some)
+}
+
+// tell gives an update to the sink, with how the source stands where that became different.
+func (r *runner) tell(u source.Update, some bool) {
+	if !r.synced && r.revision > 0 {
+		r.synced, u.Synced, some = true, true, true
+	}
+	if r.held.lost == 0 {
+		r.replaced = ""
+	}
+	why := r.away
+	if r.replaced != "" {
+		why = fmt.Sprintf("%s is not the one that was read before: %s; %d objects that it does not have stay in force: "+
+			"apply them again, or restart the control plane to do without them", r.s.o.Name(), r.replaced, r.held.lost)
+	}
+	if why != r.said {
+		r.said, u.Stale, u.Fresh, some = why, why, why == "", true
+	}
+	if some {
+		r.sink.Apply(u)
+	}
+	r.count(func(c *platform.Stats) {
+		r.s.revision = r.revision
+		c.Objects = r.held.objects()
+		if some && len(u.Shards) > 0 {
+			c.LastChange = time.Now()
+			c.Lag = c.LastChange.Sub(r.s.heard)
+		}
+	})
+}
+
+func (r *runner) count(change func(*platform.Stats)) {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	change(&r.s.stats)
+}
+
+// heard notes when etcd was heard last.
+func (r *runner) heard(now time.Time) {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	r.s.heard = now
+}
+
+// silent is how long etcd has not been heard.
+func (r *runner) silent() time.Duration {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	return time.Since(r.s.heard)
+}

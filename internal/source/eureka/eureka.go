@@ -1,0 +1,179 @@
+package eureka
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"fairway/internal/source"
+	"fairway/internal/source/platform"
+)
+
+// defaultHost is the template of hosts where options have none.
+const defaultHost = "{name}.eureka"
+
+// Source reads one registry.
+type Source struct {
+	name    string
+	refresh time.Duration
+	log     *slog.Logger
+	client  *http.Client
+	peers   *peers
+	state   *state
+	out     platform.Outbox
+
+	synced      bool
+	whole       bool // everything has to be read: nothing has been, or a server did not answer
+	interrupted bool // since everything was read last, some server did not answer
+}
+
+var _ source.Source = (*Source)(nil)
+
+// New prepares a source called name: "Eureka/default". It asks nobody anything yet: an error is one of the options. log may be nil.
+func New(name string, o Options, log *slog.Logger) (*Source, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	refresh, _ := o.refresh() // valid
+	client := o.Reach.Client(platform.Calls{Header: headerTime, Connections: 2})
+	return &Source{
+		name: name, refresh: refresh, log: log.With("registry", name), client: client,
+		peers: &peers{urls: o.URLs, client: client},
+		state: newState(name, o, platform.NewTranslator(name, o.Naming, defaultHost)), whole: true,
+	}, nil
+}
+
+// Name is the registry's.
+func (s *Source) Name() string { return s.name }
+
+// Stats are what has been counted.
+func (s *Source) Stats() platform.Stats { return s.out.Stats() }
+
+// Run hands over what servers hold, and what changes, until ctx ends. It is called once.
+func (s *Source) Run(ctx context.Context, sink source.Sink) error {
+	s.out.Sink = sink
+	defer s.client.CloseIdleConnections()
+	retry := platform.DefaultRetry
+	retry.Max = min(retry.Max, s.refresh)
+	retry.Base = min(retry.Base, s.refresh)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for fails := 0; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+		err := s.poll(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			fails = 0
+			s.out.Fresh()
+			timer.Reset(s.refresh)
+		default:
+			if fails++; fails == 1 {
+				s.log.Warn("no Eureka server answers; what was read stays", "error", err)
+			}
+			s.out.Stale(err)
+			timer.Reset(retry.After(fails))
+		}
+	}
+}
+
+// poll asks once, and hands over what changed.
+func (s *Source) poll(ctx context.Context) error {
+	told := true // servers tell who leaves
+	if !s.whole && s.state.over == 0 {
+		begun, err := s.delta(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil && begun.hash == s.state.hash():
+			s.hand(begun.at)
+			return nil
+		case err == nil:
+			s.log.Info("what changed does not add up; everything is read again", "server", begun.hash, "here", s.state.hash())
+		case deltaOff(err):
+			told = false
+		default:
+			s.interrupted = true
+			s.peers.next()
+		}
+	}
+	s.whole = true
+	return s.everything(ctx, told)
+}
+
+// answered is a delta's count of instances by status, and when the answer began.
+type answered struct {
+	at   time.Time
+	hash string
+}
+
+// delta reads what changed, and applies it once all of it is there.
+func (s *Source) delta(ctx context.Context) (answered, error) {
+	var changes []change
+	var out answer
+	begun, err := s.peers.ask(ctx, "/apps/delta", func(body io.Reader) (err error) {
+		over := 0
+		out, err = read(body, func(app string, in *instance) {
+			if in == nil || len(changes) >= s.state.maxInstances {
+				over++
+				return
+			}
+			if r, ok := newRecord(app, in); ok {
+				changes = append(changes, change{r, in.Updated, in.Action == deleted})
+			}
+		})
+		if err == nil && over > 0 {
+			err = fmt.Errorf("it tells %d changes more than may be", over)
+		}
+		return err
+	})
+	if err == nil {
+		s.state.apply(changes)
+	}
+	return answered{begun, out.hash}, err
+}
+
+// everything reads all there is. told says that servers tell changes: whoever is missing without that has not left.
+func (s *Source) everything(ctx context.Context, told bool) error {
+	var all *all
+	begun, switched, err := s.peers.askAny(ctx, "/apps", func(body io.Reader) error {
+		all = s.state.all()
+		_, err := read(body, all.add)
+		return err
+	})
+	if err != nil {
+		s.interrupted = true
+		return err
+	}
+	if switched {
+		s.log.Info("another server is asked from now on", "url", s.peers.urls[s.peers.at])
+	}
+	s.state.replace(all, told || switched || s.interrupted, begun)
+	s.whole, s.interrupted = false, false
+	s.hand(begun)
+	return nil
+}
+
+// hand hands over what changed.
+func (s *Source) hand(begun time.Time) {
+	s.state.expire(begun)
+	shards, problems := s.state.flush()
+	s.out.Has(len(s.state.services))
+	if s.synced {
+		s.out.Put(begun, shards, problems)
+		return
+	}
+	s.synced = true
+	s.out.Synced(begun, shards, problems)
+}

@@ -1,0 +1,89 @@
+package eureka
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"fairway/internal/printable"
+	"fairway/internal/source/platform"
+)
+
+// Options of a Source. urls are those of Eureka servers, which are each other's peers, as https://host:8761/eureka.
+type Options struct {
+	platform.Naming
+	platform.Reach
+
+	// Refresh is how often servers are asked what changed, as "5s": from 100ms to 1h; empty: "30s", as Eureka's own clients have it.
+	Refresh string `json:"refresh,omitempty"`
+	// Services says what a service is: "app" (or empty): an application; "vip": a virtual address. Then an instance serves its
+	// vipAddress with its port, and its secureVipAddress with its secure port; each may be several, comma separated.
+	Services string `json:"services,omitempty"`
+	// Keep is for how long an instance stays that is missing, and of which no server said that it left, as "2m"; "0s": it does not.
+	// Empty: "90s", which is how long Eureka keeps one that says nothing.
+	Keep string `json:"keep,omitempty"`
+	// Region is that of instances which say none; empty: that of their availability zone, where they run at Amazon's.
+	Region string `json:"region,omitempty"`
+	// MaxServices and MaxInstances are how many are taken at most; 0: 100,000 and 1,000,000.
+	MaxServices  int `json:"maxServices,omitempty"`
+	MaxInstances int `json:"maxInstances,omitempty"`
+}
+
+// What a service is.
+const (
+	byApp = "app"
+	byVIP = "vip"
+)
+
+const (
+	defaultRefresh   = 30 * time.Second
+	leastRefresh     = 100 * time.Millisecond
+	mostRefresh      = time.Hour
+	defaultKeep      = 90 * time.Second
+	mostKeep         = 24 * time.Hour
+	defaultServices  = 100_000
+	defaultInstances = 1_000_000
+	maxRegion        = 128 // bytes
+)
+
+// Validate tells every mistake, each by its field.
+func (o Options) Validate() error {
+	errs := []error{o.Naming.Validate(), o.Reach.Validate()}
+	if _, err := o.refresh(); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := o.keep(); err != nil {
+		errs = append(errs, err)
+	}
+	if o.Services != "" && o.Services != byApp && o.Services != byVIP {
+		errs = append(errs, fmt.Errorf("services: %q; want app or vip", printable.Text(o.Services, printable.Short)))
+	}
+	if !printable.Is(o.Region, maxRegion) {
+		errs = append(errs, fmt.Errorf("region: %q is no name", printable.Text(o.Region, printable.Short)))
+	}
+	for field, n := range map[string]int{"maxServices": o.MaxServices, "maxInstances": o.MaxInstances} {
+		if n < 0 {
+			errs = append(errs, fmt.Errorf("%s: %d; want a number above 0", field, n))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (o Options) refresh() (time.Duration, error) {
+	return between("refresh", o.Refresh, defaultRefresh, leastRefresh, mostRefresh)
+}
+
+func (o Options) keep() (time.Duration, error) {
+	return between("keep", o.Keep, defaultKeep, 0, mostKeep)
+}
+
+func between(field, text string, otherwise, least, most time.Duration) (time.Duration, error) {
+	if text == "" {
+		return otherwise, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < least || d > most {
+		return 0, fmt.Errorf("%s: %q; want a duration from %s to %s", field, printable.Text(text, printable.Short), least, most)
+	}
+	return d, nil
+}

@@ -1,0 +1,107 @@
+package eureka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"fairway/internal/printable"
+)
+
+// peers are a registry's servers, of which one is asked for as long as it answers. They are one goroutine's.
+type peers struct {
+	urls   []string
+	at     int // the one that is asked
+	client *http.Client
+}
+
+const (
+	headerTime = 15 * time.Second // within which an answer begins
+	answerTime = 3 * time.Minute  // within which it is there
+	errorBytes = 2 << 10          // of what a server says where it refuses
+)
+
+// refused is an answer that is none of 200.
+type refused struct {
+	code int
+	text string
+}
+
+func (r *refused) Error() string {
+	if r.text == "" {
+		return fmt.Sprintf("it answers %d", r.code)
+	}
+	return fmt.Sprintf("it answers %d: %s", r.code, r.text)
+}
+
+// deltaOff says whether a server does not tell changes, but for all there is.
+func deltaOff(err error) bool {
+	var r *refused
+	return errors.As(err, &r) && (r.code == http.StatusForbidden || r.code == http.StatusNotFound)
+}
+
+// ask asks the server whose turn it is. begun is when its answer began.
+func (p *peers) ask(ctx context.Context, path string, take func(io.Reader) error) (begun time.Time, err error) {
+	url := strings.TrimSuffix(p.urls[p.at], "/") + path
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", url, err)
+		}
+	}()
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return begun, err
+	}
+	q.Header.Set("Accept", "application/json")
+	q.Header.Set("User-Agent", "pilot-discovery")
+	answer, err := p.client.Do(q)
+	if err != nil {
+		return begun, bare(err)
+	}
+	defer answer.Body.Close()
+	begun = time.Now()
+	if answer.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, errorBytes)) // what there is of it
+		return begun, &refused{answer.StatusCode, printable.Text(strings.TrimSpace(string(text)), printable.Short)}
+	}
+	if err := take(answer.Body); err != nil {
+		return begun, err
+	}
+	// what is left of a good answer is little; where it is not, the connection goes
+	_, _ = io.CopyN(io.Discard, answer.Body, errorBytes)
+	return begun, nil
+}
+
+// askAny asks one server after another, once each, until one answers; switched says that it is not the one asked before.
+func (p *peers) askAny(ctx context.Context, path string, take func(io.Reader) error) (begun time.Time, switched bool, err error) {
+	var errs []error
+	for range p.urls {
+		begun, err = p.ask(ctx, path, take)
+		if err == nil {
+			return begun, len(errs) > 0, nil
+		}
+		if ctx.Err() != nil {
+			return begun, false, ctx.Err()
+		}
+		errs = append(errs, err)
+		p.next()
+	}
+	return begun, false, errors.Join(errs...)
+}
+
+func (p *peers) next() { p.at = (p.at + 1) % len(p.urls) }
+
+// bare takes the method and URL off an error of the client, which is told by who asked.
+func bare(err error) error {
+	var of interface{ Unwrap() error }
+	if strings.HasPrefix(err.Error(), "Get ") && errors.As(err, &of) {
+		return of.Unwrap()
+	}
+	return err
+}

@@ -1,0 +1,193 @@
+package eureka
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unique"
+
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/source/platform"
+)
+
+// key names an instance.
+type key struct{ app, id string }
+
+func compareKey(a, b key) int { return cmp.Or(cmp.Compare(a.app, b.app), cmp.Compare(a.id, b.id)) }
+
+// record is what is held of an instance. It is comparable, and its words are shared.
+type record struct {
+	key
+	address          string
+	port, secure     port
+	status, override string
+	vips, secureVIPs string // comma separated
+	metadata         string // packed
+	center           string // the availability zone that its data center is told by
+}
+
+// newRecord is that of an instance of an application; false: it has no name.
+func newRecord(app string, in *instance) (record, bool) {
+	id := cmp.Or(in.ID, in.Center.Metadata["instance-id"], in.Host)
+	r := record{
+		key: key{shared(app), id}, address: cmp.Or(in.Address, in.Host), port: in.Port, secure: in.SecurePort,
+		status: shared(in.Status), override: shared(in.Override), vips: shared(in.VIP), secureVIPs: shared(in.SecureVIP),
+		metadata: shared(pack(in.Metadata)),
+	}
+	if in.Center.Name == "Amazon" {
+		r.center = shared(in.Center.Metadata["availability-zone"])
+	}
+	return r, app != "" && id != ""
+}
+
+// shared is the one copy of a word that many records have.
+func shared(s string) string { return unique.Make(s).Value() }
+
+// pack writes metadata as one string, which records share.
+func pack(w words) string {
+	var b strings.Builder
+	for _, k := range slices.Sorted(maps.Keys(w)) {
+		b.WriteString(strconv.Itoa(len(k)) + " " + strconv.Itoa(len(w[k])) + " " + k + w[k])
+	}
+	return b.String()
+}
+
+func unpack(s string) words {
+	out := words{}
+	for s != "" {
+		k, rest, _ := strings.Cut(s, " ")
+		v, rest, _ := strings.Cut(rest, " ")
+		n, _ := strconv.Atoi(k)
+		m, _ := strconv.Atoi(v)
+		out[rest[:n]], s = rest[n:n+m], rest[n+m:]
+	}
+	return out
+}
+
+// maxVIPs is of how many virtual addresses an instance is at most.
+const maxVIPs = 16
+
+// services are those that an instance is of.
+func (r *record) services(by string) []string {
+	if by != byVIP {
+		return []string{r.app}
+	}
+	var out []string
+	for _, list := range []struct {
+		names string
+		port  port
+	}{{r.vips, r.port}, {r.secureVIPs, r.secure}} {
+		if list.port == 0 {
+			continue
+		}
+		for name := range strings.SplitSeq(list.names, ",") {
+			if name = strings.TrimSpace(name); name != "" && len(out) < maxVIPs && !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+func names(list, name string) bool {
+	for one := range strings.SplitSeq(list, ",") {
+		if strings.TrimSpace(one) == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Metadata that says how an instance is served; what else there is are labels.
+const (
+	metaZone   = "zone"
+	metaRegion = "region"
+	metaWeight = "weight"
+)
+
+// health is by what was set from outside, if anything was, unless the instance itself is not able to serve.
+func (r *record) health() mesh.Health {
+	status := r.status
+	if o := r.override; o != "" && o != "UNKNOWN" && status != "DOWN" && status != "STARTING" {
+		status = o
+	}
+	switch status {
+	case "UP":
+		return mesh.Healthy
+	case "DOWN":
+		return mesh.Unhealthy
+	case "OUT_OF_SERVICE":
+		return mesh.Draining
+	}
+	return mesh.Unready
+}
+
+// serviceOf is a service of those that serve it, which are sorted, and what is wrong with their metadata.
+func (s *state) serviceOf(name string, members []*record) (*platform.Service, []mesh.Problem) {
+	out := &platform.Service{Name: name, Meta: map[string]string{}, Instances: make([]platform.Instance, 0, len(members))}
+	var problems []mesh.Problem
+	for _, r := range members {
+		labels := unpack(r.metadata)
+		for _, k := range []string{platform.MetaProtocol, platform.MetaPort, platform.MetaExportTo} {
+			if v := labels[k]; v != "" && out.Meta[k] == "" {
+				out.Meta[k] = v
+			}
+			delete(labels, k)
+		}
+		in := platform.Instance{
+			ID: r.id, Addresses: []string{r.address}, Health: r.health(),
+			Locality: mesh.Locality{
+				Region: cmp.Or(labels[metaRegion], s.region, regionOf(r.center)), Zone: cmp.Or(labels[metaZone], r.center),
+			},
+		}
+		if text := labels[metaWeight]; text != "" {
+			weight, err := strconv.ParseUint(text, 10, 32)
+			if in.Weight = uint32(weight); (err != nil || weight == 0) && len(problems) == 0 {
+				in.Weight = 0
+				problems = append(problems, s.badWeight(name, r.id, text))
+			}
+		}
+		for _, k := range []string{metaRegion, metaZone, metaWeight} {
+			delete(labels, k)
+		}
+		in.Labels = labels
+		plain, secure := r.port, r.secure
+		if s.by == byVIP {
+			in.ID = r.app + "/" + r.id
+			if !names(r.vips, name) {
+				plain = 0
+			}
+			if !names(r.secureVIPs, name) {
+				secure = 0
+			}
+		}
+		if plain != 0 {
+			in.Ports = append(in.Ports, platform.Port{Number: uint32(plain)})
+		}
+		if secure != 0 {
+			in.Ports = append(in.Ports, platform.Port{Name: "https", Number: uint32(secure), Protocol: "HTTPS"})
+		}
+		out.Instances = append(out.Instances, in)
+	}
+	return out, problems
+}
+
+func (s *state) badWeight(service, id, text string) mesh.Problem {
+	return mesh.Problem{
+		Object: mesh.ObjectRef{Kind: s.registry, Name: shown(service)}, Field: "metadata.weight", Code: code.BadNumber, Severity: mesh.Error,
+		Message: fmt.Sprintf("the weight %q of instance %q is no number above 0; it counts as 1", shown(text), shown(id)),
+	}
+}
+
+// regionOf is an availability zone's region at Amazon's: us-east-1c is of us-east-1.
+func regionOf(zone string) string {
+	trimmed := strings.TrimRight(zone, "abcdefghijklmnopqrstuvwxyz")
+	if len(trimmed) == 0 || trimmed[len(trimmed)-1] < '0' || trimmed[len(trimmed)-1] > '9' {
+		return ""
+	}
+	return trimmed
+}

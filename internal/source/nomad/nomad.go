@@ -1,0 +1,126 @@
+package nomad
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"fairway/internal/mesh"
+	"fairway/internal/source"
+	"fairway/internal/source/platform"
+)
+
+// defaultHost is the template of hosts where options have none.
+const defaultHost = "{name}.{namespace}.nomad"
+
+// Source reads one registry.
+type Source struct {
+	name     string
+	log      *slog.Logger
+	client   *http.Client
+	servers  []*api.Client
+	rows     *platform.Translator
+	lanes    []*lane
+	out      platform.Outbox
+	services atomic.Int64
+
+	mu      sync.Mutex
+	pending map[*lane]bool  // those that have read nothing yet
+	why     map[*lane]error // those that are not kept up to date
+}
+
+var _ source.Source = (*Source)(nil)
+
+// New prepares a source called name: "Nomad/default". It asks nobody anything yet: an error is one of the options. log may be nil.
+func New(name string, o Options, log *slog.Logger) (*Source, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	if len(o.Namespaces) == 0 {
+		o.Namespaces = []string{everywhere}
+	}
+	s := &Source{
+		name: name, log: log.With("registry", name), rows: platform.NewTranslator(name, o.Naming, defaultHost),
+		pending: map[*lane]bool{}, why: map[*lane]error{},
+	}
+	var err error
+	if s.client, s.servers, err = clients(o, len(o.Namespaces)); err != nil {
+		return nil, err
+	}
+	for _, namespace := range o.Namespaces {
+		l := newLane(s, namespace, o)
+		s.lanes = append(s.lanes, l)
+		s.pending[l] = true
+	}
+	return s, nil
+}
+
+// Name is the registry's.
+func (s *Source) Name() string { return s.name }
+
+// Stats are what has been counted.
+func (s *Source) Stats() platform.Stats { return s.out.Stats() }
+
+// Run hands over what servers hold, and what changes, until ctx ends. It is called once.
+func (s *Source) Run(ctx context.Context, sink source.Sink) error {
+	s.out.Sink = sink
+	defer s.client.CloseIdleConnections()
+	var running sync.WaitGroup
+	for _, l := range s.lanes {
+		running.Go(func() { l.run(ctx) })
+	}
+	running.Wait()
+	return nil
+}
+
+// hand hands over what changed in a lane, which has read something now.
+func (s *Source) hand(l *lane, begun time.Time, shards []source.Shard, problems map[string][]mesh.Problem) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.out.Has(int(s.services.Load()))
+	waited := s.pending[l]
+	if delete(s.pending, l); waited && len(s.pending) == 0 {
+		s.out.Synced(begun, shards, problems)
+		return
+	}
+	s.out.Put(begun, shards, problems)
+}
+
+// standing says whether a lane is kept up to date, or why not.
+func (s *Source) standing(l *lane, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil && s.why[l] == nil {
+		s.log.Warn("Nomad cannot be followed; what was read stays", "namespace", l.namespace, "error", err)
+	}
+	if err != nil {
+		s.why[l] = err
+	} else {
+		delete(s.why, l)
+	}
+	for _, other := range s.lanes {
+		if err := s.why[other]; err != nil {
+			s.out.Stale(fmt.Errorf("namespace %s: %w", other.namespace, err))
+			return
+		}
+	}
+	s.out.Fresh()
+}
+
+// sortedKeys are in order of namespace, then name.
+func sortedKeys[V any](m map[key]V) []key {
+	return slices.SortedFunc(maps.Keys(m), func(a, b key) int {
+		return slices.Compare([]string{a.namespace, a.name}, []string{b.namespace, b.name})
+	})
+}

@@ -1,0 +1,88 @@
+package nomad
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"fairway/internal/printable"
+	"fairway/internal/source/platform"
+)
+
+// Options of a Source. urls are those of Nomad's servers or agents, as https://host:4646; tokenFile holds an ACL token, which has to
+// have read-job in the namespaces.
+type Options struct {
+	platform.Naming
+	platform.Reach
+
+	// Namespaces are those that are read; empty: all, which takes a management token, or a policy for all namespaces.
+	Namespaces []string `json:"namespaces,omitempty"`
+	// Region is Nomad's that is read; empty: the servers' own.
+	Region string `json:"region,omitempty"`
+	// Keep is for how long what was read stays where a server has lost what it knew, as "2m"; "0s": it does not. Empty: "90s".
+	Keep string `json:"keep,omitempty"`
+	// MaxServices and MaxInstances are how many are taken at most, of each entry of namespaces; 0: 100,000 and 1,000,000.
+	MaxServices  int `json:"maxServices,omitempty"`
+	MaxInstances int `json:"maxInstances,omitempty"`
+}
+
+const (
+	everywhere       = "*" // stands for all namespaces
+	maxNamespaces    = 64  // each has a connection of its own
+	maxName          = 128 // bytes of a namespace and a region, as Nomad has it
+	defaultKeep      = 90 * time.Second
+	mostKeep         = 24 * time.Hour
+	defaultServices  = 100_000
+	defaultInstances = 1_000_000
+)
+
+// Validate tells every mistake, each by its field.
+func (o Options) Validate() error {
+	errs := []error{o.Naming.Validate(), o.Reach.Validate()}
+	for i, text := range o.URLs {
+		if u, err := url.Parse(text); err == nil && strings.Trim(u.Path, "/") != "" {
+			errs = append(errs, fmt.Errorf("urls[%d]: %q has a path, which Nomad's client does not use", i, shown(text)))
+		}
+	}
+	if len(o.Namespaces) > maxNamespaces {
+		errs = append(errs, fmt.Errorf("namespaces: %d are too many; want at most %d, or none for all", len(o.Namespaces), maxNamespaces))
+	}
+	for i, n := range o.Namespaces {
+		switch {
+		case n == "" || !printable.Is(n, maxName):
+			errs = append(errs, fmt.Errorf("namespaces[%d]: %q is no name", i, shown(n)))
+		case n == everywhere && len(o.Namespaces) > 1:
+			errs = append(errs, fmt.Errorf("namespaces[%d]: %s stands for all; leave the others out", i, everywhere))
+		case slices.Contains(o.Namespaces[:i], n):
+			errs = append(errs, fmt.Errorf("namespaces[%d]: %q is there twice", i, shown(n)))
+		}
+	}
+	if !printable.Is(o.Region, maxName) {
+		errs = append(errs, fmt.Errorf("region: %q is no name", shown(o.Region)))
+	}
+	if _, err := o.keep(); err != nil {
+		errs = append(errs, err)
+	}
+	for field, n := range map[string]int{"maxServices": o.MaxServices, "maxInstances": o.MaxInstances} {
+		if n < 0 {
+			errs = append(errs, fmt.Errorf("%s: %d; want a number above 0", field, n))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (o Options) keep() (time.Duration, error) {
+	if o.Keep == "" {
+		return defaultKeep, nil
+	}
+	d, err := time.ParseDuration(o.Keep)
+	if err != nil || d < 0 || d > mostKeep {
+		return 0, fmt.Errorf("keep: %q; want a duration from 0s to %s", shown(o.Keep), mostKeep)
+	}
+	return d, nil
+}
+
+func shown(s string) string { return printable.Text(s, printable.Short) }

@@ -1,0 +1,141 @@
+package nomad
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unique"
+
+	"github.com/hashicorp/nomad/api"
+
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/source/platform"
+)
+
+// key names a service.
+type key struct{ namespace, name string }
+
+// record is what is held of a registration. It is comparable, and its words are shared.
+type record struct {
+	id, address                  string
+	port                         int
+	datacenter, node, job, alloc string
+	tags                         string // each ends with a line feed
+	index                        uint64 // of Nomad's, of the last change
+}
+
+func newRecord(r *api.ServiceRegistration) record {
+	var tags strings.Builder
+	for _, t := range r.Tags {
+		if !strings.Contains(t, "\n") {
+			tags.WriteString(t + "\n")
+		}
+	}
+	return record{
+		id: r.ID, address: r.Address, port: r.Port, datacenter: shared(r.Datacenter), node: shared(r.NodeID), job: shared(r.JobID),
+		alloc: r.AllocID, tags: shared(tags.String()), index: r.ModifyIndex,
+	}
+}
+
+// same says whether two are, but for the index.
+func (r *record) same(o *record) bool {
+	a := *r
+	a.index = o.index
+	return a == *o
+}
+
+// shared is the one copy of a word that many records have.
+func shared(s string) string { return unique.Make(s).Value() }
+
+// Labels of where an instance runs.
+const (
+	labelJob   = "nomad/job"
+	labelAlloc = "nomad/alloc"
+	labelNode  = "nomad/node"
+)
+
+// Tags that say how an instance is served, as key=value; others are labels. One without '=' is the label tag/<tag>, "true".
+const (
+	tagRegion  = "region"
+	tagZone    = "zone"
+	tagSubZone = "subzone"
+	tagWeight  = "weight"
+)
+
+// serviceOf is a service of those that serve it, which are sorted, and what is wrong with their tags. kind is the registry.
+func serviceOf(kind string, k key, members []*record) (*platform.Service, []mesh.Problem) {
+	out := &platform.Service{
+		Name: k.name, Namespace: k.namespace, Meta: map[string]string{}, Instances: make([]platform.Instance, 0, len(members)),
+	}
+	var problems []mesh.Problem
+	for _, r := range members {
+		in := platform.Instance{
+			ID: r.id, Addresses: []string{r.address}, Port: uint32(max(min(r.port, 1<<16), 0)), Labels: map[string]string{},
+			Locality: mesh.Locality{Region: r.datacenter},
+		}
+		for tag := range strings.SplitSeq(strings.TrimSuffix(r.tags, "\n"), "\n") {
+			k, v, pair := strings.Cut(tag, "=")
+			switch {
+			case tag == "":
+			case !pair:
+				in.Labels["tag/"+tag] = "true"
+			case k == platform.MetaProtocol || k == platform.MetaPort || k == platform.MetaExportTo:
+				if out.Meta[k] == "" {
+					out.Meta[k] = v
+				}
+			case k == tagRegion:
+				in.Locality.Region = v
+			case k == tagZone:
+				in.Locality.Zone = v
+			case k == tagSubZone:
+				in.Locality.SubZone = v
+			case k == tagWeight:
+				weight, err := strconv.ParseUint(v, 10, 32)
+				if err != nil || weight == 0 {
+					problems = append(problems, badWeight(kind, out, r.id, v))
+					continue
+				}
+				in.Weight = uint32(weight)
+			default:
+				in.Labels[k] = v
+			}
+		}
+		for _, l := range []struct{ name, value string }{{labelJob, r.job}, {labelAlloc, r.alloc}, {labelNode, r.node}} {
+			if l.value != "" {
+				in.Labels[l.name] = l.value
+			}
+		}
+		out.Instances = append(out.Instances, in)
+	}
+	return out, problems[:min(len(problems), 1)]
+}
+
+func badWeight(kind string, s *platform.Service, id, text string) mesh.Problem {
+	return mesh.Problem{
+		Object: mesh.ObjectRef{Kind: kind, Namespace: shown(s.Namespace), Name: shown(s.Name)}, Field: "tags", Code: code.BadNumber,
+		Severity: mesh.Error,
+		Message:  fmt.Sprintf("the weight %q of instance %q is no number above 0; it counts as 1", shown(text), shown(id)),
+	}
+}
+
+// put puts a record among others, which are sorted by id; it says whether anything but the index is different.
+func put(members []*record, r *record) ([]*record, bool) {
+	at, is := slices.BinarySearchFunc(members, r.id, func(m *record, id string) int { return strings.Compare(m.id, id) })
+	if !is {
+		return slices.Insert(members, at, r), true
+	}
+	same := members[at].same(r)
+	members[at] = r
+	return members, !same
+}
+
+// find finds one by its id; nil: it is not there.
+func find(members []*record, id string) *record {
+	at, is := slices.BinarySearchFunc(members, id, func(m *record, id string) int { return strings.Compare(m.id, id) })
+	if !is {
+		return nil
+	}
+	return members[at]
+}

@@ -1,0 +1,8 @@
+// Package store keeps what users write in etcd: where an object's key is, how etcd is reached, and objects read and written there.
+//
+// Layout says which key an object has, and which object a key is of. Reach says how etcd is called; what opens it reads files of
+// credentials anew. Store reads objects, and writes them in transactions that compare versions: nothing that a control plane would
+// refuse is ever written, and nothing in the place of a version that its writer has not seen.
+//
+// Who reads all of it and follows what changes is source/etcd. The package knows nothing of what objects mean (config does).
+package store

@@ -1,0 +1,150 @@
+package eurekaserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"fairway/build/eurekabin"
+	"fairway/test/rig"
+)
+
+// Server is one Eureka server. Several are peers of each other where they were started as such.
+type Server struct {
+	name   string // by which its peers, and clients, call it
+	port   uint16
+	dir    string
+	of     eurekabin.Server
+	peers  []string // URLs
+	delta  bool
+	client *http.Client
+
+	process *rig.Process // nil while it is down
+}
+
+// Options say what is not as always.
+type Options struct {
+	NoDelta bool // changes are not told, but for all there is
+}
+
+// Start runs one server, and returns once it answers. It is skipped where the tests are to be short, and where there is no Java.
+func Start(t testing.TB, o Options) *Server {
+	t.Helper()
+	s := prepare(t, o, "127.0.0.1")
+	s.Run(t)
+	return s
+}
+
+// StartPeers runs two that are each other's peers.
+func StartPeers(t testing.TB) (a, b *Server) {
+	t.Helper()
+	// Eureka knows itself among its peers by the name of the host alone.
+	a, b = prepare(t, Options{}, "127.0.0.1"), prepare(t, Options{}, "localhost")
+	for _, s := range []*Server{a, b} {
+		s.peers = []string{a.URL(), b.URL()}
+	}
+	a.launch(t)
+	b.launch(t)
+	a.await(t)
+	b.await(t)
+	return a, b
+}
+
+func prepare(t testing.TB, o Options, name string) *Server {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a real Eureka server takes seconds")
+	}
+	of, err := eurekabin.Find()
+	if errors.Is(err, eurekabin.ErrNotObtained) {
+		of, err = eurekabin.Obtain(t.Context(), os.Stderr)
+	}
+	if errors.Is(err, eurekabin.ErrNoJava) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: 16}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &Server{
+		name: name, port: rig.FreePort(t), dir: rig.Folder(t), of: of, delta: !o.NoDelta, client: &http.Client{Transport: transport},
+	}
+}
+
+// URL is what clients are told.
+func (s *Server) URL() string { return fmt.Sprintf("http://%s:%d/eureka", s.name, s.port) }
+
+// Run starts the server, which holds nothing, at the port that it had before. It returns once it answers.
+func (s *Server) Run(t testing.TB) {
+	t.Helper()
+	s.launch(t)
+	s.await(t)
+}
+
+func (s *Server) launch(t testing.TB) {
+	t.Helper()
+	peers := s.peers
+	if len(peers) == 0 {
+		peers = []string{s.URL()}
+	}
+	properties := map[string]any{
+		"server.address": "127.0.0.1", "server.port": s.port, "spring.main.banner-mode": "off", "logging.level.root": "warn",
+		"server.tomcat.threads.max": 32, "server.tomcat.keep-alive-timeout": "60s",
+		"eureka.instance.hostname": s.name, "eureka.client.register-with-eureka": false,
+		"eureka.client.fetch-registry": len(s.peers) > 0, "eureka.client.service-url.defaultZone": strings.Join(peers, ","),
+		"eureka.server.wait-time-in-ms-when-sync-empty": 0, "eureka.server.use-read-only-response-cache": false,
+		"eureka.server.response-cache-auto-expiration-in-seconds": 1, "eureka.server.enable-self-preservation": false,
+		"eureka.server.eviction-interval-timer-in-ms": 1000, "eureka.server.disable-delta": !s.delta,
+		"eureka.server.peer-node-connect-timeout-ms": 1000, "eureka.server.registry-sync-retries": 1,
+	}
+	args := []string{"-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", strings.Join(s.of.Paths, ":"), eurekabin.Main}
+	for k, v := range properties {
+		args = append(args, fmt.Sprintf("--%s=%v", k, v))
+	}
+	s.process = rig.Launch(t, rig.Command{Name: "eureka", Path: s.of.Java, Args: args, Dir: s.dir})
+	t.Cleanup(s.process.Kill)
+}
+
+func (s *Server) await(t testing.TB) {
+	t.Helper()
+	rig.Eventually(t, func() error {
+		s.process.Running(t)
+		_, err := s.call(t.Context(), http.MethodGet, "/apps/delta", "")
+		if code := new(Refused); errors.As(err, &code) {
+			return nil // it answers
+		}
+		return err
+	})
+}
+
+// Kill ends the server at once; what it held is lost.
+func (s *Server) Kill() {
+	s.process.Kill()
+	s.process = nil
+}
+
+// Process is the one that runs the server.
+func (s *Server) Process() *rig.Process { return s.process }
+
+// Refused is an answer that is none of 200 and 204.
+type Refused struct {
+	Code int
+	Body string
+}
+
+func (r *Refused) Error() string { return fmt.Sprintf("%d: %.300s", r.Code, r.Body) }
+
+func (s *Server) call(ctx context.Context, method, path, body string) (string, error) {
+	q, err := http.NewRequestWithContext(ctx, method, s.URL()+path, strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	q.Header.Set("Content-Type", "application/json")
+	q.Header.Set("Accept", "application/json")
+	return do(s.client, q)
+}
