@@ -88,12 +88,15 @@ func sharedPort(t *testing.T, m *live.Mesh) {
 	number := l.Addr().(*net.TCPAddr).Port
 	l.Close()
 	var rows source.Rows
-	for i, name := range []mesh.DubboName{{Interface: "com.example.A"}, {Interface: "com.example.B"}, {Interface: "com.example.B", Version: "2.0"}} {
+	for i, name := range []mesh.DubboName{
+		{Interface: "com.example.A"}, {Interface: "com.example.B"}, {Interface: "com.example.B", Version: "2.0"},
+	} {
 		key := mesh.ServiceKey{Host: mesh.Host(fmt.Sprintf("shared-%d.dubbo", i)), Namespace: "default", Registry: "Memory"}
 		backend := fmt.Sprintf("shared-%d", i)
 		m.DubboBackend(t, backend, 20880)
 		rows.Services = append(rows.Services, &mesh.Service{
-			Key: key, Ports: []mesh.Port{{Name: "dubbo", Number: uint32(number), Protocol: mesh.Dubbo}}, ExportTo: []string{"*"}, Dubbo: name,
+			Key: key, Ports: []mesh.Port{{Name: "dubbo", Number: uint32(number), Protocol: mesh.Dubbo}},
+			ExportTo: []string{"*"}, Dubbo: name,
 		})
 		rows.Slices = append(rows.Slices, &mesh.Slice{Key: mesh.SliceKey{Service: key, Name: "all"}, Endpoints: []mesh.SliceEndpoint{{
 			ID: backend, Endpoint: mesh.Endpoint{Address: m.IP(backend), Ports: mesh.MakeLabels(map[string]string{"dubbo": "20880"})},
