@@ -287,7 +287,8 @@ func (s *Service) Equal(o *Service) bool {
 		slices.Equal(s.Nearest, o.Nearest) && s.Selects == o.Selects && s.TargetNames == o.TargetNames && s.OwnMachine == o.OwnMachine &&
 		slices.Equal(s.Accounts, o.Accounts) && slices.Equal(s.Outside, o.Outside) &&
 		s.Network == o.Network && s.NetworkPort == o.NetworkPort && s.Nodes.equal(o.Nodes) &&
-		slices.EqualFunc(s.Clusters, o.Clusters, ClusterAddresses.equal) && s.ClusterLocal == o.ClusterLocal && s.Dubbo == o.Dubbo
+		slices.EqualFunc(s.Clusters, o.Clusters, ClusterAddresses.equal) && s.ClusterLocal == o.ClusterLocal &&
+		s.Dubbo == o.Dubbo
 }
 
 // VisibleIn says whether clients of a namespace may see the service. ExportTo may name it, everybody ("*") or the

@@ -33,7 +33,7 @@ func (b *builder) together(taker *Entry, own listener.TCP, v Variant) listener.T
 					by[s.Name] = e
 					out.Dubbo = append(out.Dubbo, s)
 				} else if first.Key != e.Key {
-					b.outdone(*e, first)
+					b.unnamed(*e, first, len(c.TCP.Dubbo) > 1)
 				}
 			}
 			if e.Key != taker.Key {
@@ -46,6 +46,19 @@ func (b *builder) together(taker *Entry, own listener.TCP, v Variant) listener.T
 	}
 	slices.SortStableFunc(out.Dubbo, func(a, b listener.DubboService) int { return cmp.Compare(narrow(b.Name), narrow(a.Name)) })
 	return out
+}
+
+// unnamed notes that another claim has a claim's requests; but for those, where some are, for interfaces that rules name.
+func (b *builder) unnamed(e Entry, first *Entry, some bool) {
+	if foreign(e.Key.Slot, e.Homes, first.Homes) {
+		return
+	}
+	p := lost(e.Key, first.Key, "requests for one interface")
+	if some {
+		p = lost(e.Key, first.Key, "requests for interfaces that no rule names")
+		p.Severity = mesh.Warning
+	}
+	b.say(e, p)
 }
 
 // narrow is how much a name says: one that says more goes first, for what it leaves out matches anything.

@@ -61,7 +61,8 @@ func (b *Builder) dubboAction(field string, in *networking.HTTPRoute) bool {
 	} {
 		if f.is {
 			b.problem(mesh.Error, code.NotSupported, field+"."+f.name,
-				"requests of Dubbo cannot be answered by the proxy: on ports that speak Dubbo this route is left out", "give it a destination")
+				"requests of Dubbo cannot be answered by the proxy: on ports that speak Dubbo this route is left out",
+				"give it a destination")
 		}
 	}
 	for _, f := range []struct {

@@ -501,8 +501,9 @@ func (t *tree) changes() (shards []source.Shard, problems map[string][]mesh.Prob
 			t.tell(problems, at, said)
 		}
 	}
-	t.tell(problems, t.o.Chroot+"/", append(t.beyond(), t.saidOf(
-		t.nodes[t.o.Chroot+t.o.InterfaceRoot], t.nodes[t.o.Chroot+t.o.InterfaceRoot+"/mapping"], t.nodes[t.o.Chroot+t.o.ApplicationRoot])...))
+	top := t.o.Chroot + t.o.InterfaceRoot
+	of := t.saidOf(t.nodes[top], t.nodes[top+"/mapping"], t.nodes[t.o.Chroot+t.o.ApplicationRoot])
+	t.tell(problems, t.o.Chroot+"/", append(t.beyond(), of...))
 	return shards, problems
 }
 

@@ -17,8 +17,14 @@ func TestParseProvider(t *testing.T) {
 			"dubbo%3A%2F%2F10.0.0.1%3A20880%2Fcom.A%3Fapplication%3Dx%26group%3Dg%26version%3D1.0%26weight%3D5%26timestamp%3D9",
 			"dubbo/10.0.0.1:20880/g/1.0 w5 application=x,group=g,protocol=dubbo,version=1.0 9",
 		},
-		{"tri%3A%2F%2F%5Bfd00%3A%3A1%5D%3A50051%2Fcom.A%3Fenv%3Dtest%26methods%3Da%2Cb", "tri/[fd00::1]:50051 w100 env=test,protocol=tri 0"},
-		{"dubbo://host.example:1/com.A?topology.istio.io/network=n&disabled=true", "dubbo/host.example:1 off w100 protocol=dubbo,topology.istio.io/network=n 0"},
+		{
+			"tri%3A%2F%2F%5Bfd00%3A%3A1%5D%3A50051%2Fcom.A%3Fenv%3Dtest%26methods%3Da%2Cb",
+			"tri/[fd00::1]:50051 w100 env=test,protocol=tri 0",
+		},
+		{
+			"dubbo://host.example:1/com.A?topology.istio.io/network=n&disabled=true",
+			"dubbo/host.example:1 off w100 protocol=dubbo,topology.istio.io/network=n 0",
+		},
 		{"empty%3A%2F%2F10.0.0.1%2Fcom.A", "it stands for nothing"},
 		{"dubbo%3A%2F%2F10.0.0.1%2Fcom.A", "it names no port"},
 		{"dubbo%3A%2F%2F10.0.0.1%3A99999%2Fcom.A", `its port is "99999"`},

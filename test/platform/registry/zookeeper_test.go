@@ -433,8 +433,9 @@ func TestZooKeeperScale(t *testing.T) {
 	c := server.Client(t)
 	name := func(i int) string { return fmt.Sprintf("com.example.scale.Service%04d", i) }
 	text := func(i, j int) string {
-		return fmt.Sprintf("dubbo://10.%d.%d.%d:20880/%s?anyhost=true&application=app-%d&deprecated=false&dubbo=2.0.2&dynamic=true&generic=false"+
-			"&interface=%s&methods=sayHello,sayGoodbye,list,get,put&pid=%d&release=3.2.9&side=provider&timestamp=1700000000%03d&version=1.0.0",
+		return fmt.Sprintf("dubbo://10.%d.%d.%d:20880/%s?anyhost=true&application=app-%d&deprecated=false&dubbo=2.0.2"+
+			"&dynamic=true&generic=false&interface=%s&methods=sayHello,sayGoodbye,list,get,put&pid=%d&release=3.2.9&side=provider"+
+			"&timestamp=1700000000%03d&version=1.0.0",
 			j, i/250, i%250+1, name(i), i%50, name(i), 1000+j, j)
 	}
 	put(t, c, "/dubbo/none", "")
@@ -484,7 +485,8 @@ func TestZooKeeperScale(t *testing.T) {
 			sink.mu.Lock()
 			defer sink.mu.Unlock()
 			rows := sink.shards[source.ShardKey{Kind: platform.Kind, Part: platform.Part("/1.0.0", name(i))}]
-			return len(rows.Slices) == 1 && slices.ContainsFunc(rows.Slices[0].Endpoints, func(e mesh.SliceEndpoint) bool { return e.Address == at })
+			is := func(e mesh.SliceEndpoint) bool { return e.Address == at }
+			return len(rows.Slices) == 1 && slices.ContainsFunc(rows.Slices[0].Endpoints, is)
 		}
 		for !seen() {
 			<-sink.wake
