@@ -74,7 +74,8 @@ func (r *runner) run(ctx context.Context) {
 		}
 		fails++
 		// A member that ends is no news while another one answers at once; nor is what is read again.
-		if again := errors.Is(err, errRoom) || errors.Is(err, rpctypes.ErrCompacted); !again && (fails > 1 || r.revision == 0 || r.silent() > r.s.times.silence/2) {
+		again := errors.Is(err, errRoom) || errors.Is(err, rpctypes.ErrCompacted)
+		if !again && (fails > 1 || r.revision == 0 || r.silent() > r.s.times.silence/2) {
 			r.lose(err)
 		}
 		if !pause(ctx, r.s.times.retry.After(fails), changed) {
