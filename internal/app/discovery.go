@@ -19,6 +19,7 @@ import (
 	"fairway/internal/app/lookup"
 	"fairway/internal/app/proof"
 	"fairway/internal/app/publish"
+	"fairway/internal/app/reader"
 	"fairway/internal/app/secure"
 	"fairway/internal/app/session"
 	"fairway/internal/compile"
@@ -207,7 +208,9 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 			bootstrap.PatchReportType: d.proxies.PatchesFail,
 			extension.ReportType:      d.proxies.ModulesFail,
 		},
-	}, d.secure.Guard(d.proxies, d.synced))
+	}, d.secure.Guard(
+		reader.New(reader.Options{System: opts.Namespace, Linger: opts.ProxyLinger, Log: opts.Log}, d.graph.Exported, d.proxies), d.synced,
+	))
 	d.auditor = newAuditor(d)
 	d.metrics.Watch(admin.Scrape{
 		Problems: d.counts, Refusing: d.server.Refusing, Versions: d.proxies.Versions, Sources: d.shards.Phases, Updates: d.updates,

@@ -56,6 +56,7 @@ var arrows = map[string][]string{
 	"app/proof":   {"admin/page", "identity", "mesh", "xds/library", "xdstype"},
 	"app/lease":   {"identity"},
 	"app/lookup":  {"printable"},
+	"app/reader":  {"app/proof", "compile/exported", "identity", "mesh", "xds"},
 	"app/session": {"admin", "app/proof", "compile", "envoy/bootstrap", "limit", "mesh", "printable", "xds", "xdstype"},
 	"app/secure": {
 		"app/environment", "app/lease", "app/proof",
