@@ -1,0 +1,493 @@
+package platform
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+	"unique"
+
+	"github.com/cespare/xxhash/v2"
+
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/printable"
+	"fairway/internal/source"
+)
+
+// Port is one that an instance listens on.
+type Port struct {
+	Name     string
+	Number   uint32
+	Protocol string // by its name in Istio's API; empty: the service's
+}
+
+// Instance is one place that serves a service, as its registry knows it.
+type Instance struct {
+	ID        string   // tells the instances of a service apart; it stays while the instance does
+	Addresses []string // IPs of it, the first one first; or one DNS name
+	Port      uint32   // the only one; it has no name
+	Ports     []Port   // in place of Port
+	Labels    map[string]string
+	Locality  mesh.Locality
+	Network   string
+	Identity  string // service account or SPIFFE id; empty: unknown
+	Weight    uint32 // 0: as all others that say nothing
+	Health    mesh.Health
+}
+
+// Service is one with everything that serves it, as its registry knows it.
+type Service struct {
+	Name, Namespace string // the registry's own words; Namespace may be empty
+	Protocol        string // of ports that say none; empty: what Meta or Naming say
+	Port            uint32 // that clients address; 0: what Meta or Naming say
+	Addresses       []string
+	Vars            map[string]string // further words for templates
+	Meta            map[string]string // MetaProtocol, MetaPort and MetaExportTo are understood
+	External        bool              // it is no part of the mesh
+	Instances       []Instance
+}
+
+// Keys of a service's metadata that say how it is served.
+const (
+	MetaProtocol = "protocol"     // what its ports speak
+	MetaPort     = "service-port" // the number that clients address
+	MetaExportTo = "export-to"    // who may see it, comma separated, as networking.istio.io/exportTo
+)
+
+// Bounds of what one service may have. What is beyond is left out, and told.
+const (
+	MaxInstances = 50_000 // of a service
+	maxPorts     = 100    // of a service where each of its instances' is one
+	maxLabels    = 100    // of an instance
+	maxWord      = 512    // bytes of a name, of a label's name, of its value
+	maxProblems  = 20     // of a service
+	maxAddresses = 8      // of an instance
+)
+
+// Translator makes rows of a registry's services. It is a pure function, and may be used by several goroutines.
+type Translator struct {
+	registry string
+	naming   Naming
+	protocol mesh.Protocol
+}
+
+// NewTranslator returns that of a registry. host is the template where naming has none. naming must be valid.
+func NewTranslator(registry string, naming Naming, host string) *Translator {
+	naming.Host = cmp.Or(naming.Host, host)
+	naming.Namespace = cmp.Or(naming.Namespace, "{namespace}")
+	protocol, _ := mesh.ParseProtocol(naming.Protocol)
+	return &Translator{registry, naming, protocol}
+}
+
+// Kind is that of the shards that services are handed in as.
+const Kind = "service"
+
+// Part names the shard of a service.
+func Part(namespace, name string) string { return namespace + "/" + name }
+
+// Gone is the shard of a service that is there no more.
+func (t *Translator) Gone(namespace, name string) source.Shard {
+	return source.Shard{Key: source.ShardKey{Kind: Kind, Part: Part(namespace, name)}, Whole: true}
+}
+
+// Rows makes the rows of one service: a whole shard, and what is wrong with it. A service that can have no host has none.
+func (t *Translator) Rows(s *Service) (source.Shard, []mesh.Problem) {
+	n := &notes{of: mesh.ObjectRef{
+		Kind: t.registry, Namespace: printable.Text(s.Namespace, printable.Short), Name: printable.Text(s.Name, printable.Short),
+	}}
+	shard := t.Gone(s.Namespace, s.Name)
+	key, ok := t.key(n, s)
+	if !ok {
+		return shard, n.list
+	}
+	row := &mesh.Service{
+		Key: key, Resolution: mesh.ClientSide, External: s.External, ExportTo: []string{"*"}, Addresses: n.virtual(s.Addresses),
+		Origin: n.of,
+	}
+	if list := exportTo(s.Meta[MetaExportTo]); len(list) > 0 {
+		row.ExportTo = list
+	}
+	instances := s.Instances
+	if len(instances) > MaxInstances {
+		n.add(
+			"instances",
+			code.TooMuch,
+			mesh.Error,
+			fmt.Sprintf("%d instances; those after the first %d are left out", len(instances), MaxInstances),
+		)
+		instances = instances[:MaxInstances]
+	}
+	ports := t.ports(n, s)
+	var endpoints []mesh.SliceEndpoint
+	ids := make(map[string]bool, len(instances))
+	for i := range instances {
+		in := &instances[i]
+		if ids[in.ID] {
+			n.add(
+				"instances",
+				code.Duplicate,
+				mesh.Warning,
+				fmt.Sprintf("instance %s is there twice; the second is left out", quoted(in.ID)),
+			)
+			continue
+		}
+		if e, ok := n.endpoint(in, ports); ok {
+			ids[in.ID] = true
+			endpoints = append(endpoints, e)
+		}
+	}
+	row.Ports = ports.list()
+	if len(endpoints) > 0 && slices.ContainsFunc(endpoints, func(e mesh.SliceEndpoint) bool { return !isIP(e.Address) }) {
+		row.Resolution = mesh.DNS
+	}
+	shard.Rows.Services = []*mesh.Service{row}
+	shard.Rows.Slices = sliced(key, endpoints)
+	return shard, n.list
+}
+
+func (t *Translator) key(n *notes, s *Service) (mesh.ServiceKey, bool) {
+	if s.Name == "" || len(s.Name) > maxWord || !utf8.ValidString(s.Name) || !utf8.ValidString(s.Namespace) {
+		n.add("name", code.BadName, mesh.Error, quoted(s.Name)+" is no name; the service is left out")
+		return mesh.ServiceKey{}, false
+	}
+	words := map[string]string{}
+	for k, v := range s.Vars {
+		words[k] = v
+	}
+	words["name"], words["namespace"] = s.Name, cmp.Or(s.Namespace, DefaultNamespace)
+	host := strings.ToLower(fill(t.naming.Host, words))
+	namespace := strings.ToLower(fill(t.naming.Namespace, words))
+	if !isHost(host) {
+		n.addFix("host", code.BadHost, mesh.Error, quoted(host)+" is no host; the service is left out",
+			"give the service a name of letters, digits, '-' and '.', or the registry another template")
+		return mesh.ServiceKey{}, false
+	}
+	if !isNamespace(namespace) {
+		n.add("namespace", code.BadName, mesh.Error, quoted(namespace)+" is no namespace; the service is left out")
+		return mesh.ServiceKey{}, false
+	}
+	return mesh.ServiceKey{
+		Host: mesh.Host(host), Namespace: shared(namespace), Registry: t.registry, Object: Part(s.Namespace, s.Name),
+	}, true
+}
+
+// exportTo reads a list; what is no namespace is left out.
+func exportTo(text string) (out []string) {
+	for one := range strings.SplitSeq(text, ",") {
+		if one = strings.TrimSpace(one); one == "*" || one == "." || one == "~" || isNamespace(one) {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// virtual are the addresses that clients use, sorted.
+func (n *notes) virtual(all []string) (out []string) {
+	for _, a := range all {
+		if ip, err := netip.ParseAddr(a); err == nil && !ip.IsLoopback() && !ip.IsUnspecified() && ip.Zone() == "" {
+			out = append(out, ip.Unmap().String())
+			continue
+		}
+		n.add("addresses", code.BadAddress, mesh.Warning, quoted(a)+" is no address that clients could use; it is left out")
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func isIP(s string) bool {
+	_, err := netip.ParseAddr(s)
+	return err == nil
+}
+
+// servicePorts are a service's ports, as its instances show them.
+type servicePorts struct {
+	protocol mesh.Protocol
+	fixed    uint32 // that clients address where a port has no name; 0: the instance's own
+	byName   map[string]*mesh.Port
+	byNumber map[uint32]string // the name of the port that has it
+	notes    *notes
+}
+
+func (t *Translator) ports(n *notes, s *Service) *servicePorts {
+	p := &servicePorts{
+		protocol: t.protocol, fixed: t.naming.Port, byName: map[string]*mesh.Port{}, byNumber: map[uint32]string{}, notes: n,
+	}
+	if text := s.Meta[MetaPort]; text != "" {
+		if number, err := strconv.ParseUint(text, 10, 16); err == nil && number > 0 {
+			p.fixed = uint32(number)
+		} else {
+			n.add(MetaPort, code.BadPort, mesh.Error, quoted(text)+" is no port; want a number from 1 to 65535")
+		}
+	}
+	if s.Port > 0 && s.Port <= 65535 {
+		p.fixed = s.Port
+	}
+	for _, text := range []string{s.Meta[MetaProtocol], s.Protocol} {
+		p.protocol = n.protocol(text, p.protocol)
+	}
+	return p
+}
+
+func (n *notes) protocol(text string, otherwise mesh.Protocol) mesh.Protocol {
+	if text == "" {
+		return otherwise
+	}
+	p, ok := mesh.ParseProtocol(text)
+	if !ok {
+		n.addFix(MetaProtocol, code.UnknownProtocol, mesh.Warning, quoted(text)+" is no protocol; what is spoken is found out",
+			"want http, http2, grpc, tcp, tls, https, mongo, redis or mysql")
+	}
+	return p
+}
+
+// serve finds, or adds, the service's port that a port of an instance serves.
+func (p *servicePorts) serve(of Port) (name string, ok bool) {
+	protocol := p.notes.protocol(of.Protocol, p.protocol)
+	number := of.Number
+	name = of.Name
+	switch {
+	case name == "" && p.fixed != 0:
+		number, name = p.fixed, portName(protocol)
+	case name == "":
+		name = portName(protocol) + "-" + strconv.FormatUint(uint64(number), 10)
+	}
+	if at := p.byName[name]; at != nil {
+		if at.Number == number || of.Name == "" {
+			return name, true
+		}
+		// instances serve a named port on different numbers: clients address the least that was seen, so that what they do does
+		// not depend on the order of instances
+		if taken, has := p.byNumber[number]; number < at.Number && (!has || taken == name) {
+			delete(p.byNumber, at.Number)
+			at.Number, p.byNumber[number] = number, name
+		}
+		return name, true
+	}
+	if taken, has := p.byNumber[number]; has {
+		return taken, true
+	}
+	if len(p.byName) >= maxPorts {
+		p.notes.addFix("instances", code.TooMuch, mesh.Error,
+			fmt.Sprintf("its instances listen on more than %d ports; those on others are left out", maxPorts),
+			"set the port that clients address: "+MetaPort+" of the service, or port of the registry")
+		return "", false
+	}
+	p.byName[name] = &mesh.Port{Name: name, Number: number, Protocol: protocol}
+	p.byNumber[number] = name
+	return name, true
+}
+
+func portName(p mesh.Protocol) string {
+	if p == mesh.Unknown {
+		return "port"
+	}
+	return strings.ToLower(p.String())
+}
+
+func (p *servicePorts) list() []mesh.Port {
+	out := make([]mesh.Port, 0, len(p.byName))
+	for _, at := range p.byName {
+		out = append(out, *at)
+	}
+	slices.SortFunc(out, func(a, b mesh.Port) int { return cmp.Compare(a.Number, b.Number) })
+	return out
+}
+
+// endpoint makes one of an instance.
+func (n *notes) endpoint(in *Instance, ports *servicePorts) (out mesh.SliceEndpoint, ok bool) {
+	if in.ID == "" || len(in.ID) > maxWord || !utf8.ValidString(in.ID) {
+		n.add("instances", code.BadName, mesh.Error, "an instance is called "+quoted(in.ID)+"; it is left out")
+		return out, false
+	}
+	first, also, ok := n.addresses(in)
+	if !ok {
+		return out, false
+	}
+	serves := map[string]string{}
+	all := in.Ports
+	if len(all) == 0 {
+		all = []Port{{Number: in.Port}}
+	}
+	for _, p := range all {
+		if p.Number == 0 || p.Number > 65535 || !plain(p.Name) {
+			n.add(
+				"instances",
+				code.BadPort,
+				mesh.Error,
+				fmt.Sprintf("instance %s has %s %d for a port; it is left out", quoted(in.ID), quoted(p.Name), p.Number),
+			)
+			continue
+		}
+		if name, ok := ports.serve(p); ok {
+			serves[name] = strconv.FormatUint(uint64(p.Number), 10)
+		}
+	}
+	if len(serves) == 0 {
+		return out, false
+	}
+	return mesh.SliceEndpoint{ID: in.ID, Endpoint: mesh.Endpoint{
+		Address: first, Also: also, Ports: sharedLabels(mesh.MakeLabels(serves)), ListsAll: true, Labels: n.labels(in),
+		Locality: n.locality(in), Network: n.word(in, "network", in.Network), Identity: n.word(in, "identity", in.Identity),
+		Weight: min(in.Weight, maxWeight), Health: in.Health,
+	}}, true
+}
+
+// maxWeight is what is taken for more: the weights of a load assignment's endpoints may not add up to more than 32 bits hold.
+const maxWeight = 65535
+
+func (n *notes) addresses(in *Instance) (first string, also mesh.Others, ok bool) {
+	var ips []string
+	for i, a := range in.Addresses {
+		if i == maxAddresses {
+			break
+		}
+		ip, err := netip.ParseAddr(a)
+		switch {
+		case err == nil && (ip.IsUnspecified() || ip.IsMulticast() || ip.Zone() != ""):
+			n.add(
+				"instances",
+				code.BadAddress,
+				mesh.Error,
+				fmt.Sprintf("instance %s has the address %s, which nobody can reach; it is left out", quoted(in.ID), quoted(a)),
+			)
+		case err == nil:
+			ips = append(ips, ip.Unmap().String())
+		case len(in.Addresses) == 1 && isHost(strings.ToLower(a)):
+			return strings.ToLower(a), also, true
+		default:
+			n.add(
+				"instances",
+				code.BadAddress,
+				mesh.Error,
+				fmt.Sprintf("instance %s has %s for an address; want an IP or a DNS name", quoted(in.ID), quoted(a)),
+			)
+		}
+	}
+	if len(ips) == 0 {
+		if len(in.Addresses) == 0 {
+			n.add("instances", code.NoAddress, mesh.Error, fmt.Sprintf("instance %s has no address; it is left out", quoted(in.ID)))
+		}
+		return "", also, false
+	}
+	return ips[0], mesh.MakeOthers(ips[1:]...), true
+}
+
+func (n *notes) locality(in *Instance) mesh.Locality {
+	l := in.Locality
+	return mesh.Locality{
+		Region: n.word(in, "region", l.Region), Zone: n.word(in, "zone", l.Zone), SubZone: n.word(in, "sub-zone", l.SubZone),
+	}
+}
+
+// word is a name that an instance has, or none.
+func (n *notes) word(in *Instance, field, s string) string {
+	if printable.Is(s, maxWord) && !strings.ContainsAny(s, ",=") {
+		return shared(s)
+	}
+	n.add(
+		"instances",
+		code.BadName,
+		mesh.Error,
+		fmt.Sprintf("%s %s of instance %s is no name; it is left out", field, quoted(s), quoted(in.ID)),
+	)
+	return ""
+}
+
+// labels are an instance's, without what cannot be a label.
+func (n *notes) labels(in *Instance) mesh.Labels {
+	kept, left := make(map[string]string, len(in.Labels)), 0
+	for k, v := range in.Labels {
+		if k == "" || !plain(k) || !printable.Is(v, maxWord) || strings.Contains(v, ",") {
+			left++
+			continue
+		}
+		kept[k] = v
+	}
+	if len(kept) > maxLabels {
+		left += len(kept)
+		kept = nil
+	}
+	if left > 0 && !n.labelled {
+		n.labelled = true
+		n.add(
+			"instances",
+			code.BadLabel,
+			mesh.Info,
+			fmt.Sprintf("%d labels of instance %s, and of others perhaps, are left out: want names of letters, "+
+				"digits, '-', '_', '.' and '/', values without commas, and at most %d of them", left, quoted(in.ID), maxLabels),
+		)
+	}
+	return sharedLabels(mesh.MakeLabels(kept))
+}
+
+// plain says whether a word is made of what names are made of, or is none.
+func plain(s string) bool {
+	if len(s) > maxWord {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.', c == '/':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// Slices of services with many instances are cut into so many, so that a change of one instance costs a part.
+const (
+	wholeSlice = 128
+	cuts       = 64
+)
+
+// sliced cuts endpoints into slices. Which slice has an endpoint depends on its ID alone.
+func sliced(key mesh.ServiceKey, all []mesh.SliceEndpoint) (out []*mesh.Slice) {
+	if len(all) == 0 {
+		return nil
+	}
+	slices.SortFunc(all, func(a, b mesh.SliceEndpoint) int { return cmp.Compare(a.ID, b.ID) })
+	if len(all) <= wholeSlice {
+		return []*mesh.Slice{{Key: mesh.SliceKey{Service: key, Name: "all"}, Endpoints: all}}
+	}
+	var by [cuts][]mesh.SliceEndpoint
+	for _, e := range all {
+		at := xxhash.Sum64String(e.ID) % cuts
+		by[at] = append(by[at], e)
+	}
+	for i, part := range by {
+		if len(part) > 0 {
+			out = append(out, &mesh.Slice{Key: mesh.SliceKey{Service: key, Name: strconv.Itoa(i)}, Endpoints: part})
+		}
+	}
+	return out
+}
+
+// notes gathers problems of one service.
+type notes struct {
+	of       mesh.ObjectRef
+	list     []mesh.Problem
+	labelled bool // labels have been told of
+}
+
+func (n *notes) add(field, code string, severity mesh.Severity, message string) {
+	n.addFix(field, code, severity, message, "")
+}
+
+func (n *notes) addFix(field, code string, severity mesh.Severity, message, fix string) {
+	p := mesh.Problem{Object: n.of, Field: field, Code: code, Severity: severity, Message: message, Fix: fix}
+	if len(n.list) < maxProblems && !slices.Contains(n.list, p) {
+		n.list = append(n.list, p)
+	}
+}
+
+// shared is the one copy of a word that many rows have.
+func shared(s string) string { return unique.Make(s).Value() }
+
+func sharedLabels(l mesh.Labels) mesh.Labels { return mesh.Labels(shared(string(l))) }
+
+func quoted(s string) string { return strconv.Quote(printable.Text(s, printable.Short)) }
