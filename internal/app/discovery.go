@@ -75,6 +75,8 @@ type Discovery struct {
 	lookups  *lookup.Resolver // nil: names of gateways are not resolved
 	listens  listeners
 
+	configSources *configSources // those that the mesh configuration names
+
 	clusterless bool // --registries names Kubernetes, and there is none
 
 	// Used by the loop only.
@@ -182,6 +184,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		return nil, err
 	}
 	d.secure.PublishRoots(d.graph)
+	d.configSources = newConfigSources(opts, decoder, d.shards, d.secure)
 	if d.hooks, err = d.webhooks(decoder); err != nil {
 		d.secure.Close()
 		return nil, err
@@ -346,6 +349,7 @@ func (d *Discovery) Run(ctx context.Context) error {
 		})
 	}
 	run("clusters", func() error { return d.clusters.run(serving) })
+	run("config sources", func() error { return d.configSources.run(serving) })
 	for _, s := range d.sources {
 		run("source "+s.Name(), func() error { return s.Run(serving, s.sink) })
 	}
