@@ -5,13 +5,16 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"fairway/internal/admin/page"
+	"fairway/internal/app/lasting"
 	"fairway/internal/config"
 	"fairway/internal/identity/review"
+	"fairway/internal/source"
 	"fairway/internal/source/kube"
 	"fairway/internal/source/kube/translate"
 	"fairway/internal/source/shards"
@@ -25,148 +28,90 @@ type clusters struct {
 	shards      *shards.Set
 	discover    *discovers
 	wait        time.Duration
+	ttl         time.Duration // for which what one that does not answer said counts; 0: for ever
 	log         *slog.Logger
 	tokens      *review.Clusters // has tokens of their pods reviewed; nil: nobody shows any
+	sources     *lasting.Sources
 
-	ttl  time.Duration // for which what one that does not answer said counts; 0: for ever
-	kept clusterFiles
-
-	mu      sync.Mutex                // held while clusters come and go: one set at a time
-	running map[string]*remoteCluster // by name; nil: the program ends
+	mu    sync.Mutex
+	named map[string]kube.Remote // by name
 }
 
-// remoteCluster is one that is read.
-type remoteCluster struct {
-	kube.Remote
-	stop context.CancelFunc
-	done chan struct{} // closed once its source has ended
-	asOf time.Time     // when what is known of it was known last to be right; zero: nothing is known
-	keeping
+// stateDir is the folder that keeps what sources said last unless a flag names another; empty: none.
+func stateDir() string {
+	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" { // systemd's StateDirectory=
+		return filepath.Join(dir, "clusters")
+	}
+	return ""
 }
 
 func newClusters(opts Options, decoder *config.Decoder, all *shards.Set, seeing *discovers) *clusters {
-	return &clusters{
+	c := &clusters{
 		own: opts.ClusterID, domain: opts.Domain, decoder: decoder, shards: all, discover: seeing, wait: opts.ClusterWait, log: opts.Log,
-		ttl: opts.ClusterTTL, kept: clusterFiles{opts.ClusterDir}, running: map[string]*remoteCluster{},
+		ttl: opts.ClusterTTL, named: map[string]kube.Remote{},
 	}
+	c.sources = lasting.New(all, lasting.Files{Dir: opts.ClusterDir, Suffix: ".cluster.json", Prefix: c.source("")}, opts.Log)
+	return c
 }
 
-// run looks after what is known of the clusters, and ends all clusters' sources when ctx ends.
-func (c *clusters) run(ctx context.Context) error {
-	tick := time.NewTicker(c.interval())
-	defer tick.Stop()
-	for ctx.Err() == nil {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-		}
-		c.tend(time.Now())
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, one := range c.running {
-		one.end()
-	}
-	c.running = nil
-	return nil
-}
+// run looks after the clusters, and ends their sources when ctx ends.
+func (c *clusters) run(ctx context.Context) error { return c.sources.Run(ctx) }
 
-// set says which clusters there are from now on. What a cluster that is reached otherwise now has said stays until it
-// is read again; what one has said that is named no more goes.
+// set says which clusters there are from now on.
 func (c *clusters) set(all []kube.Remote) {
+	named, specs := map[string]kube.Remote{}, make([]lasting.Spec, 0, len(all))
+	for _, r := range all {
+		named[r.Cluster] = r
+		specs = append(specs, lasting.Spec{
+			Name: c.source(r.Cluster), Sum: r.Sum, Wait: c.wait, TTL: c.ttl,
+			Make: func() (source.Source, func(), error) { return c.read(r) },
+		})
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.running == nil {
-		return
-	}
-	now := map[string]kube.Remote{}
-	for _, r := range all {
-		now[r.Cluster] = r
-	}
-	asOf := map[string]time.Time{} // of those that are reached otherwise now
-	for name, one := range c.running {
-		r, stays := now[name]
-		if stays && r.Sum == one.Sum {
-			one.Secret = r.Secret
+	gone := c.sources.Set(specs)
+	for name := range c.named {
+		if !slices.Contains(gone, c.source(name)) {
 			continue
 		}
-		one.end()
-		asOf[name] = one.asOf
-		delete(c.running, name)
-		c.shards.Leave(c.source(name), stays)
 		if c.tokens != nil {
 			c.tokens.Remove(name)
 		}
-		if !stays {
-			c.kept.remove(name, c.log)
-			c.log.Info("the cluster is read no more: no Secret names it", "cluster", name)
-		}
+		c.log.Info("the cluster is read no more: no Secret names it", "cluster", name)
 	}
-	for _, r := range all {
-		if c.running[r.Cluster] == nil {
-			c.start(r, asOf[r.Cluster])
-		}
-	}
-	c.kept.only(slices.Collect(maps.Keys(now)), c.log)
+	c.named = named
 }
 
 // source is the name of a cluster's.
 func (c *clusters) source(name string) string { return translate.For(name, c.domain).Name() }
 
-// start has a cluster read. What is kept of it counts until then, unless asOf says that something is known. mu is held.
-func (c *clusters) start(r kube.Remote, asOf time.Time) {
-	log := c.log.With("cluster", r.Cluster, "secret", r.Secret)
-	keeps := keeping{}
-	if asOf.IsZero() {
-		asOf, keeps = c.restore(r.Cluster, log)
-	}
+// read makes the source of a cluster.
+func (c *clusters) read(r kube.Remote) (source.Source, func(), error) {
 	s, err := kube.New(kube.Options{
 		Cluster: r.Cluster, Domain: c.domain, Namespace: c.discover.root, Config: r.Config, Decoder: c.decoder, Log: c.log,
 		Remote: true, Scoped: true,
 	})
 	if err != nil {
-		log.Error("the cluster cannot be read", "error", err)
-		return
-	}
-	sink, err := c.shards.Join(s.Name(), c.wait)
-	if err != nil {
-		log.Error("the cluster cannot be read", "error", err)
-		return
+		return nil, nil, err
 	}
 	if c.tokens != nil {
+		c.tokens.Remove(r.Cluster) // what vouched for them before does so no more
 		if err := c.tokens.Add(r.Cluster, r.Config); err != nil {
-			log.Error("tokens of the cluster cannot be reviewed", "error", err)
+			c.log.Error("tokens of the cluster cannot be reviewed", "cluster", r.Cluster, "secret", r.Secret, "error", err)
 		}
 	}
-	ctx, stop := context.WithCancel(context.Background()) // until end
-	one := &remoteCluster{Remote: r, stop: stop, done: make(chan struct{}), asOf: asOf, keeping: keeps}
-	c.running[r.Cluster] = one
-	log.Info("another cluster is read")
 	c.discover.add(s)
-	go func() {
-		defer close(one.done)
-		defer c.discover.remove(s)
-		if err := s.Run(ctx, sink); err != nil {
-			log.Error("the cluster is read no more", "error", err)
-		}
-	}()
-}
-
-func (o *remoteCluster) end() {
-	o.stop()
-	<-o.done
+	return s, func() { c.discover.remove(s) }, nil
 }
 
 // count is how many clusters are read: the own one, if there is one, and others.
 func (c *clusters) count() (own, others int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for _, s := range c.shards.Standings() {
 		if s.Source == c.source(c.own) {
 			own = 1
 		}
 	}
-	return own, len(c.running)
+	return own, c.sources.Count()
 }
 
 // standings tells how far each cluster is, the own one first.
@@ -182,8 +127,19 @@ func (c *clusters) standings() []page.RemoteCluster {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(c.running)) {
-		out = append(out, c.running[name].page(name, phases[c.source(name)], by, time.Now()))
+	for _, name := range slices.Sorted(maps.Keys(c.named)) {
+		known, runs := c.sources.Of(c.source(name))
+		if !runs {
+			continue
+		}
+		one := page.RemoteCluster{
+			ID: name, SecretName: c.named[name].Secret, SyncStatus: phases[c.source(name)], IstiodID: by, Kept: known.Kept,
+		}
+		if !known.AsOf.IsZero() {
+			asOf := known.AsOf.UTC()
+			one.AsOf, one.AgeSeconds = &asOf, int(time.Since(asOf).Seconds())
+		}
+		out = append(out, one)
 	}
 	return out
 }

@@ -2,16 +2,16 @@ package app
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
-	"log/slog"
 	"os"
-	"sync"
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"google.golang.org/protobuf/proto"
 
+	"fairway/internal/app/lasting"
 	"fairway/internal/app/secure"
 	"fairway/internal/compile"
 	"fairway/internal/config"
@@ -24,47 +24,37 @@ import (
 	"fairway/internal/table"
 )
 
-// configSources are those that the mesh configuration in force names: a source each, which comes and goes with its entry. Those that it
-// names at the start are waited for, as all sources are, for no longer than ClusterWait.
+// configSources is the source that has those come and go which the mesh configuration in force names. Those that it names at the start
+// are waited for, as all sources are, for no longer than ClusterWait.
 type configSources struct {
 	opts    Options
 	decoder *config.Decoder
-	shards  *shards.Set
 	secure  *secure.Server
-	log     *slog.Logger
-
-	wanted chan []config.ConfigSource // holds the newest that is to be done; only the loop and run use it
-
-	mu      sync.Mutex
-	running map[string]*configSourceRun // by name
-	refused map[string]string           // entries that cannot be read, with the reason, by name
+	sources *lasting.Sources
+	first   []config.ConfigSource      // of the file of the mesh configuration, as it was at the start
+	wanted  chan []config.ConfigSource // holds the newest that is to be done
 }
 
-// configSourceRun is one that is read.
-type configSourceRun struct {
-	config.ConfigSource
-	source source.Source
-	sink   source.Sink
-	stop   context.CancelFunc
-	done   chan struct{} // closed once its source has ended; nil: it has not begun
-}
+var _ source.Source = (*configSources)(nil)
 
-// newConfigSources joins those that the file of the mesh configuration names.
-func newConfigSources(opts Options, d *config.Decoder, all *shards.Set, s *secure.Server) *configSources {
+// newConfigSources reads the file of the mesh configuration, for those that it names. Whoever calls it runs what it returns: the sources
+// too.
+func newConfigSources(opts Options, d *config.Decoder, all *shards.Set) (*configSources, *lasting.Sources) {
 	c := &configSources{
-		opts: opts, decoder: d, shards: all, secure: s, log: opts.Log, wanted: make(chan []config.ConfigSource, 1),
-		running: map[string]*configSourceRun{}, refused: map[string]string{},
+		opts: opts, decoder: d, wanted: make(chan []config.ConfigSource, 1),
+		sources: lasting.New(all, lasting.Files{Dir: opts.ClusterDir, Suffix: ".configsource.json"}, opts.Log),
 	}
-	if text, _, err := disk.Read(disk.OS, opts.MeshConfig, disk.MaxFile); opts.MeshConfig != "" && err == nil {
+	if opts.MeshConfig == "" {
+		return c, c.sources
+	}
+	if text, _, err := disk.Read(disk.OS, opts.MeshConfig, disk.MaxFile); err == nil {
 		for _, doc := range config.Split(opts.MeshConfig, text) {
 			if o, _ := d.DecodeMeshConfig(doc); o != nil {
-				for _, s := range sourcesOf(o) {
-					c.join(s)
-				}
+				c.first = sourcesOf(o)
 			}
 		}
 	}
-	return c
+	return c, c.sources
 }
 
 // sourcesOf lists what a mesh configuration names; nil: there is none.
@@ -94,112 +84,54 @@ func (c *configSources) tell(g *compile.Graph) {
 	}
 }
 
-// run reads the sources, and follows what the mesh configuration says, until ctx ends.
-func (c *configSources) run(ctx context.Context) error {
-	c.mu.Lock()
-	for _, one := range c.running {
-		c.begin(one)
-	}
-	c.mu.Unlock()
+// Name implements source.Source.
+func (c *configSources) Name() string { return "configSources" }
+
+// Run follows what the mesh configuration says until ctx ends. It hands in nothing itself.
+func (c *configSources) Run(ctx context.Context, sink source.Sink) error {
+	c.set(c.first)
+	sink.Apply(source.Update{Synced: true})
 	for {
 		select {
 		case now := <-c.wanted:
 			c.set(now)
 		case <-ctx.Done():
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			for _, one := range c.running {
-				one.end()
-			}
 			return nil
 		}
 	}
 }
 
-// set says which there are from now on. What one has said that is read otherwise now stays until it is read again; what one has said that
-// is named no more goes.
+// set says which sources there are from now on.
 func (c *configSources) set(now []config.ConfigSource) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	names := map[string]config.ConfigSource{}
+	var specs []lasting.Spec
 	for _, s := range now {
-		names[s.Name()] = s
+		if s.Scheme == config.ClusterScheme {
+			continue // the own cluster is read wherever there is one
+		}
+		specs = append(specs, lasting.Spec{
+			Name: s.Name(), Sum: sumOf(s), Wait: c.opts.ClusterWait,
+			Make: func() (source.Source, func(), error) {
+				made, err := c.open(s)
+				return made, nil, err
+			},
+		})
 	}
-	for name, one := range c.running {
-		s, stays := names[name]
-		if stays && s.Services == one.Services && proto.Equal(s.TLS, one.TLS) {
-			continue
-		}
-		one.end()
-		delete(c.running, name)
-		c.shards.Leave(one.source.Name(), stays)
-		if !stays {
-			c.log.Info("a config source is read no more: the mesh configuration does not name it", "source", name)
-		}
-	}
-	for name := range c.refused {
-		if _, stays := names[name]; !stays {
-			delete(c.refused, name)
-		}
-	}
-	for _, s := range now {
-		if c.running[s.Name()] != nil {
-			continue
-		}
-		if one := c.join(s); one != nil {
-			c.begin(one)
-		}
+	for _, name := range c.sources.Set(specs) {
+		c.opts.Log.Info("a config source is read no more: the mesh configuration does not name it", "source", name)
 	}
 }
 
-// join makes a source that stands among the others, and is not read yet; nil: it cannot be read.
-func (c *configSources) join(s config.ConfigSource) *configSourceRun {
-	from, err := c.open(s)
-	if from == nil && err == nil {
-		return nil // it is read already
-	}
-	var sink source.Sink
-	if err == nil {
-		sink, err = c.shards.Join(from.Name(), c.opts.ClusterWait)
-	}
-	if err != nil {
-		if c.refused[s.Name()] != err.Error() {
-			c.refused[s.Name()] = err.Error()
-			c.log.Error("a config source cannot be read", "source", s.Name(), "error", err)
-		}
-		return nil
-	}
-	delete(c.refused, s.Name())
-	one := &configSourceRun{ConfigSource: s, source: from, sink: sink, stop: func() {}}
-	c.running[s.Name()] = one
-	c.log.Info("a config source is read", "source", s.Name())
-	return one
+// sumOf tells one way of reading a source from another.
+func sumOf(s config.ConfigSource) [32]byte {
+	said, err := proto.MarshalOptions{Deterministic: true}.Marshal(s.TLS)
+	return sha256.Sum256(fmt.Appendf(said, "%s %t %v", s.Name(), s.Services, err))
 }
 
-// begin has a source read, until end.
-func (c *configSources) begin(one *configSourceRun) {
-	ctx, stop := context.WithCancel(context.Background())
-	one.stop, one.done = stop, make(chan struct{})
-	go func() {
-		defer close(one.done)
-		if err := one.source.Run(ctx, one.sink); err != nil {
-			c.log.Error("a config source is read no more", "source", one.Name(), "error", err)
-		}
-	}()
-}
-
-func (o *configSourceRun) end() {
-	o.stop()
-	if o.done != nil {
-		<-o.done
-	}
-}
-
-// open makes the source of an entry; nil without an error: what it names is read without it.
+// open makes the source of an entry.
 func (c *configSources) open(s config.ConfigSource) (source.Source, error) {
 	switch s.Scheme {
 	case config.FolderScheme:
-		return file.New(file.Options{Name: s.Name(), Dirs: []string{s.Place}, Decoder: c.decoder, Log: c.log})
+		return file.New(file.Options{Name: s.Name(), Dirs: []string{s.Place}, Decoder: c.decoder, Log: c.opts.Log})
 	case config.XDSScheme:
 		how, err := c.dial(s)
 		if err != nil {
@@ -208,9 +140,7 @@ func (c *configSources) open(s config.ConfigSource) (source.Source, error) {
 		name, _ := os.Hostname()
 		return mcpxds.New(s.Name(), mcpxds.Options{
 			Options: how, Services: s.Services, Namespace: c.opts.Namespace, Name: name,
-		}, c.decoder, c.log)
-	case config.ClusterScheme:
-		return nil, nil // the own cluster is read wherever there is one
+		}, c.decoder, c.opts.Log)
 	}
 	return nil, fmt.Errorf("%s:// is not read yet", s.Scheme)
 }

@@ -16,6 +16,7 @@ import (
 
 	"fairway"
 	"fairway/internal/admin"
+	"fairway/internal/app/lasting"
 	"fairway/internal/app/lookup"
 	"fairway/internal/app/proof"
 	"fairway/internal/app/publish"
@@ -63,7 +64,8 @@ type Discovery struct {
 	door     *door.Door
 	shards   *shards.Set
 	sources  []joined
-	clusters *clusters // beside the own one
+	clusters *clusters        // beside the own one
+	registry *lasting.Sources // registries beside Kubernetes
 	discover *discovers
 	metrics  *admin.Metrics
 	proxies  *session.Register
@@ -75,7 +77,8 @@ type Discovery struct {
 	lookups  *lookup.Resolver // nil: names of gateways are not resolved
 	listens  listeners
 
-	configSources *configSources // those that the mesh configuration names
+	configSources *configSources   // says which sources the mesh configuration names,
+	configured    *lasting.Sources // and these
 
 	clusterless bool // --registries names Kubernetes, and there is none
 
@@ -166,7 +169,10 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		return nil, err
 	}
 	d.wants = wanting
-	for _, s := range slices.Concat([]source.Source{files}, platform, extra) {
+	var named source.Source
+	named, d.registry = newRegistries(opts, decoder, d.shards)
+	d.configSources, d.configured = newConfigSources(opts, decoder, d.shards)
+	for _, s := range slices.Concat([]source.Source{files}, platform, []source.Source{named, d.configSources}, extra) {
 		sink, err := d.shards.Join(s.Name(), 0)
 		if err != nil {
 			return nil, err
@@ -184,7 +190,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		return nil, err
 	}
 	d.secure.PublishRoots(d.graph)
-	d.configSources = newConfigSources(opts, decoder, d.shards, d.secure)
+	d.configSources.secure = d.secure
 	if d.hooks, err = d.webhooks(decoder); err != nil {
 		d.secure.Close()
 		return nil, err
@@ -349,7 +355,8 @@ func (d *Discovery) Run(ctx context.Context) error {
 		})
 	}
 	run("clusters", func() error { return d.clusters.run(serving) })
-	run("config sources", func() error { return d.configSources.run(serving) })
+	run("config sources", func() error { return d.configured.Run(serving) })
+	run("registries", func() error { return d.registry.Run(serving) })
 	for _, s := range d.sources {
 		run("source "+s.Name(), func() error { return s.Run(serving, s.sink) })
 	}

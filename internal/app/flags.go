@@ -61,9 +61,16 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 	fs.StringVar(
 		&o.ClusterDir,
 		"clusterStateDir",
-		clusterDir(),
-		"folder that keeps what other clusters said last, for a start while one of them is away; empty: none does",
+		stateDir(),
+		"folder that keeps what other clusters and registries said last, for a start while one of them is away; empty: none does",
 	)
+	fs.StringVar(
+		&o.RegistriesFile,
+		"registriesConfig",
+		o.RegistriesFile,
+		"file that says which registries are read beside Kubernetes; read again when it changes; may be absent",
+	)
+	fs.StringVar(&o.ConsulURL, "consulserverURL", o.ConsulURL, "URL of the Consul that --registries names")
 	fs.StringVar(&o.Domain, "domain", o.Domain, "DNS suffix of the mesh's services")
 	fs.StringVarP(&o.Namespace, "namespace", "n", o.Namespace, "root namespace: where mesh-wide rules stand")
 	fs.StringVar(

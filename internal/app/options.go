@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/internal/app/registries"
 	"fairway/internal/app/secure"
 	"fairway/internal/compile/input"
 	"fairway/internal/web"
@@ -40,13 +41,16 @@ type Options struct {
 	ResolveGateways bool
 	// NameServers are those that resolve them, as addresses with ports; nil: those of /etc/resolv.conf, read each time
 	NameServers func() ([]string, error)
-	ClusterDir  string // --clusterStateDir: folder that keeps what other clusters said last; empty: none does
-	Domain      string // --domain
-	Namespace   string // --namespace: the root namespace unless the mesh configuration names one
-	GRPCAddr    string // --grpcAddr: plaintext xDS; empty: none
-	SecureAddr  string // --secureGRPCAddr: xDS and the certificate authority over TLS; empty: none
-	Identity    secure.Options
-	HTTPAddr    string // --httpAddr: readiness and debug pages
+	ClusterDir  string // --clusterStateDir: folder that keeps what other clusters and registries said last; empty: none does
+	// --registriesConfig: file that says which registries are read beside Kubernetes; need not exist; empty: there is none
+	RegistriesFile string
+	ConsulURL      string // --consulserverURL: of the Consul that --registries names
+	Domain         string // --domain
+	Namespace      string // --namespace: the root namespace unless the mesh configuration names one
+	GRPCAddr       string // --grpcAddr: plaintext xDS; empty: none
+	SecureAddr     string // --secureGRPCAddr: xDS and the certificate authority over TLS; empty: none
+	Identity       secure.Options
+	HTTPAddr       string // --httpAddr: readiness and debug pages
 	// --httpsAddr: the same pages with TLS, for callers who prove who they are; served where SecureAddr is; empty: not
 	// at all
 	HTTPSAddr   string
@@ -85,10 +89,13 @@ type Options struct {
 // addresses: these keep a root in a folder.
 func DefaultOptions() Options {
 	return Options{
-		Registries:  []string{"Kubernetes"},
-		MeshConfig:  "./etc/istio/config/mesh",
-		Networks:    "./etc/istio/config/meshNetworks",
-		ClusterID:   "Kubernetes",
+		Registries: []string{"Kubernetes"},
+		MeshConfig: "./etc/istio/config/mesh",
+		Networks:   "./etc/istio/config/meshNetworks",
+		ClusterID:  "Kubernetes",
+
+		RegistriesFile: "./etc/istio/config/registries",
+
 		ClusterWait: 30 * time.Second,
 		ClusterTTL:  24 * time.Hour,
 		StaleError:  5 * time.Minute,
@@ -151,8 +158,15 @@ func (o *Options) Validate() error {
 	}
 	for _, r := range o.Registries {
 		if !containsFold(knownRegistries, r) {
-			errs = append(errs, fmt.Errorf("--registries: %q is none of %s", r, strings.Join(knownRegistries, ", ")))
+			errs = append(errs, fmt.Errorf("--registries: %q is none of %s; others are named in the file of --registriesConfig",
+				r, strings.Join(knownRegistries, ", ")))
 		}
+	}
+	if o.ConsulURL != "" && !containsFold(o.Registries, consulRegistry) {
+		errs = append(errs, errors.New("--consulserverURL: --registries does not name Consul; name it, or leave the URL out"))
+	}
+	if err := registries.CheckFlags(o.flagged()); err != nil {
+		errs = append(errs, fmt.Errorf("--consulserverURL: %w", err))
 	}
 	if o.Kubeconfig != "" && !containsFold(o.Registries, kubernetes) {
 		errs = append(errs, errors.New("--kubeconfig: --registries does not name Kubernetes; name it, or leave the file out"))

@@ -57,6 +57,10 @@ var arrows = map[string][]string{
 	"app/lease":   {"identity"},
 	"app/lookup":  {"printable"},
 	"app/reader":  {"app/proof", "compile/exported", "identity", "mesh", "xds"},
+	"app/lasting": {"identity", "printable", "source"},
+	"app/registries": {
+		"app/lasting", "config", "disk", "mesh", "printable", "source",
+	},
 	"app/session": {"admin", "app/proof", "compile", "envoy/bootstrap", "limit", "mesh", "printable", "xds", "xdstype"},
 	"app/secure": {
 		"app/environment", "app/lease", "app/proof",

@@ -129,3 +129,19 @@ func (e Endpoint) On(p Port) uint32 {
 	}
 	return p.Number
 }
+
+// As is the endpoint as it serves another service's port of the same number: own is the port as the endpoint's service has it.
+func (e Endpoint) As(own, other Port) Endpoint {
+	if own.Name == other.Name && own.Target == other.Target {
+		return e
+	}
+	ports := e.Ports.Map()
+	delete(ports, other.Name)
+	if e.Serves(own) {
+		ports[other.Name] = strconv.FormatUint(uint64(e.On(own)), 10)
+	} else {
+		e.ListsAll = true
+	}
+	e.Ports = MakeLabels(ports)
+	return e
+}

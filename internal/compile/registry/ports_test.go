@@ -43,3 +43,33 @@ func TestPortsOutOfRange(t *testing.T) {
 		t.Errorf("the service is\n%s", rows)
 	}
 }
+
+// A host of several registries has the ports of the one that goes first: a cluster, then other platforms. What others call a
+// port of the same number, and where their endpoints serve it, makes no difference to clients.
+func TestPortsOfSeveralRegistries(t *testing.T) {
+	w := compiletest.New(t)
+	put := func(registry, object string, port mesh.Port, e mesh.Endpoint) {
+		key := mesh.ServiceKey{Host: "a.shop.svc.cluster.local", Namespace: "shop", Registry: registry, Object: object}
+		w.In.Apply(source.Batch{Set: source.Rows{
+			Services: []*mesh.Service{{Key: key, ExportTo: []string{"*"}, Ports: []mesh.Port{port}}},
+			Slices:   []*mesh.Slice{{Key: mesh.SliceKey{Service: key}, Endpoints: []mesh.SliceEndpoint{{ID: "1", Endpoint: e}}}},
+		}})
+	}
+	on := func(name, number string) mesh.PortMap { return mesh.MakeLabels(map[string]string{name: number}) }
+	put("Consul/one", "a", mesh.Port{Name: "grpc", Number: 80},
+		mesh.Endpoint{Address: "10.0.0.1", Ports: on("grpc", "31001"), ListsAll: true})
+	put(east, "a", mesh.Port{Name: "http", Number: 80, Target: 8080, Protocol: mesh.HTTP}, mesh.Endpoint{Address: "10.0.0.2"})
+	put("Eureka/one", "b", mesh.Port{Name: "port", Number: 80, Target: 9090}, mesh.Endpoint{Address: "10.0.0.3", Ports: on("http", "1")})
+	put("Eureka/two", "c", mesh.Port{Name: "port", Number: 80}, mesh.Endpoint{Address: "10.0.0.4", Ports: on("http", "1"), ListsAll: true})
+	w.Connect(mesh.Proxy{ID: "sidecar~a.shop~shop", Name: "a", Namespace: "shop", IP: "10.9.0.1", IPs: "10.9.0.1"})
+	w.Settle()
+	got := w.ClusterText()
+	for _, want := range []string{"10.0.0.1 port 31001", "10.0.0.2 port 8080", "10.0.0.3 port 9090"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("there is no %s:\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "10.0.0.4") {
+		t.Errorf("an endpoint serves a port that it does not list:\n%s", got)
+	}
+}

@@ -154,12 +154,19 @@ func (t *Tables) VIP(r *table.Reader, s *mesh.Service) string {
 }
 
 // EndpointsOf yields what serves one port of a merged service, which has the key of the service that goes first, in order of key.
+// What another registry's endpoint says of its ports is said by the port's name here.
 func (t *Tables) EndpointsOf(r *table.Reader, of mesh.ServiceKey, port mesh.Port) iter.Seq2[mesh.EndpointKey, mesh.Endpoint] {
 	rows, _ := table.Get(r, t.EndpointsByHost, HostKey{of.Host, of.Namespace})
 	return func(yield func(mesh.EndpointKey, mesh.Endpoint) bool) {
 		for k, e := range rows.All() {
-			if k.Service != of && !t.adds(r, k.Service, of, port) {
-				continue
+			if k.Service != of {
+				own, adds := t.adds(r, k.Service, of, port)
+				if !adds {
+					continue
+				}
+				if k.Service.Cluster() == "" || of.Cluster() == "" {
+					e = e.As(own, port)
+				}
 			}
 			if !yield(k, e) {
 				return
@@ -169,15 +176,14 @@ func (t *Tables) EndpointsOf(r *table.Reader, of mesh.ServiceKey, port mesh.Port
 }
 
 // adds says whether the endpoints of another service of the host serve a port of the first: it has the port, and is
-// resolved in the same way.
-func (t *Tables) adds(r *table.Reader, other, first mesh.ServiceKey, port mesh.Port) bool {
+// resolved in the same way. The port is as the other has it.
+func (t *Tables) adds(r *table.Reader, other, first mesh.ServiceKey, port mesh.Port) (mesh.Port, bool) {
 	s, ok := table.Get(r, t.Services, other)
 	winner, both := table.Get(r, t.Services, first)
 	if !ok || !both || s.Resolution != winner.Resolution {
-		return false
+		return mesh.Port{}, false
 	}
-	_, ok = s.Port(port.Number)
-	return ok
+	return s.Port(port.Number)
 }
 
 func (t *Tables) declareEndpoints() {
@@ -218,9 +224,12 @@ func (t *Tables) declareEndpoints() {
 	)
 }
 
-// rank orders registries: what a platform knows goes before what users declare by hand.
+// rank orders registries: clusters go before other platforms, and what a platform knows before what users declare by hand.
 func rank(registry string) int {
-	if registry == ServiceEntryRegistry {
+	switch {
+	case registry == ServiceEntryRegistry:
+		return 2
+	case (mesh.ServiceKey{Registry: registry}).Cluster() == "":
 		return 1
 	}
 	return 0

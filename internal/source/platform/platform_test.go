@@ -95,9 +95,16 @@ func TestRows(t *testing.T) {
 			},
 			"web.service.test default//web Test/one STATIC ports [port-80:80/unknown]\n" +
 				"  a: 10.0.0.1 port-80=80 labels \"\" weight 0 HEALTHY\n  g: 10.0.0.6 port-80=80 labels \"good=ü\" weight 0 HEALTHY\n" +
-				"! error BadPort service-port\n! warning UnknownProtocol protocol\n! warning Duplicate instances\n! error BadName instances\n" +
-				"! error BadAddress instances\n! error BadAddress instances\n! error BadPort instances\n! error NoAddress instances\n" +
+				"! error BadPort service-port\n! warning UnknownProtocol protocol\n! warning Duplicate instances\n" +
+				"! error BadName instances\n! error BadAddress instances\n! error BadAddress instances\n! error BadPort instances\n" +
+				"! error NoAddress instances\n" +
 				"! info BadLabel instances\n",
+		},
+		{
+			"names and IPs", platform.Naming{},
+			platform.Service{Name: "web", Instances: []platform.Instance{at("a", "a.example", 80), at("b", "10.0.0.1", 80)}},
+			"web.service.test default//web Test/one STATIC ports [port-80:80/unknown]\n" +
+				"  b: 10.0.0.1 port-80=80 labels \"\" weight 0 HEALTHY\n! error AddressForm instances\n",
 		},
 		{"no host", platform.Naming{}, platform.Service{Name: "ünï"}, "! error BadHost host\n"},
 		{"no name", platform.Naming{}, platform.Service{Name: "\xff"}, "! error BadName name\n"},

@@ -105,7 +105,7 @@ func (t *Translator) Rows(s *Service) (source.Shard, []mesh.Problem) {
 		return shard, n.list
 	}
 	row := &mesh.Service{
-		Key: key, Resolution: mesh.ClientSide, External: s.External, ExportTo: []string{"*"}, Addresses: n.virtual(s.Addresses),
+		Key: key, External: s.External, ExportTo: []string{"*"}, Addresses: n.virtual(s.Addresses),
 		Origin: n.of,
 	}
 	if list := exportTo(s.Meta[MetaExportTo]); len(list) > 0 {
@@ -141,12 +141,31 @@ func (t *Translator) Rows(s *Service) (source.Shard, []mesh.Problem) {
 		}
 	}
 	row.Ports = ports.list()
-	if len(endpoints) > 0 && slices.ContainsFunc(endpoints, func(e mesh.SliceEndpoint) bool { return !isIP(e.Address) }) {
-		row.Resolution = mesh.DNS
-	}
+	row.Resolution, endpoints = n.resolution(endpoints)
 	shard.Rows.Services = []*mesh.Service{row}
 	shard.Rows.Slices = sliced(key, endpoints)
 	return shard, n.list
+}
+
+// resolution is STATIC where endpoints have IPs, and DNS where all have names. A service of both keeps those with IPs: who adds one
+// with a name does not change what the others are.
+func (n *notes) resolution(all []mesh.SliceEndpoint) (mesh.Resolution, []mesh.SliceEndpoint) {
+	named := 0
+	for i := range all {
+		if !isIP(all[i].Address) {
+			named++
+		}
+	}
+	switch named {
+	case 0:
+		return mesh.ClientSide, all
+	case len(all):
+		return mesh.DNS, all
+	}
+	n.addFix("instances", code.AddressForm, mesh.Error,
+		fmt.Sprintf("%d instances have a name for an address where others have an IP; they are left out", named),
+		"give all instances IPs, or all of them names")
+	return mesh.ClientSide, slices.DeleteFunc(all, func(e mesh.SliceEndpoint) bool { return !isIP(e.Address) })
 }
 
 func (t *Translator) key(n *notes, s *Service) (mesh.ServiceKey, bool) {

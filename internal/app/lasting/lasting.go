@@ -1,0 +1,319 @@
+package lasting
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"fairway/internal/identity/safefile"
+	"fairway/internal/printable"
+	"fairway/internal/source"
+	"fairway/internal/source/kept"
+	"fairway/internal/source/shards"
+)
+
+// Times of keeping.
+const (
+	tendEvery = 30 * time.Second // how often sources are looked after, at most; with a short life of what is known, more often
+	writeLate = 10 * time.Minute // how old a file gets that says what is still so
+)
+
+// Spec says which source is to run, and how.
+type Spec struct {
+	Name string        // of the source
+	Sum  [32]byte      // tells one way of reading it from another: where it differs the source starts over
+	Wait time.Duration // how long the start waits for it; 0: until it has been read
+	TTL  time.Duration // for how long what it said counts while it does not answer; 0: for ever
+	// Make makes the source. ended, unless it is nil, is called once it has.
+	Make func() (s source.Source, ended func(), err error)
+}
+
+// State is what is known of a source that runs.
+type State struct {
+	AsOf time.Time // when what is known was known last to be right; zero: nothing is known
+	Kept string    // whether it is kept on disk, or why not
+}
+
+// Sources are those that run. Its methods may be called from any goroutine.
+type Sources struct {
+	shards *shards.Set
+	files  Files
+	log    *slog.Logger
+	kick   chan struct{} // holds a token once how often to look may have changed
+
+	mu      sync.Mutex // held while sources come and go
+	running map[string]*running
+	ended   bool
+}
+
+type running struct {
+	Spec
+	stop context.CancelFunc
+	done chan struct{} // closed once the source has ended
+	asOf time.Time
+	keeping
+}
+
+// keeping is how far what is known of a source is kept.
+type keeping struct {
+	changes uint64    // of its source, as the file has them
+	written time.Time // of the file; zero: none has been written since the start
+	trouble string    // why it is not kept, or could not be read; empty: it is
+}
+
+// New returns none. What they hand in goes to all.
+func New(all *shards.Set, files Files, log *slog.Logger) *Sources {
+	return &Sources{shards: all, files: files, log: log, kick: make(chan struct{}, 1), running: map[string]*running{}}
+}
+
+// Run looks after what is known of the sources, and ends them all when ctx ends.
+func (s *Sources) Run(ctx context.Context) error {
+	tick := time.NewTimer(s.interval())
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-tick.C:
+		case <-s.kick:
+		case <-ctx.Done():
+		}
+		s.tend(time.Now())
+		tick.Reset(s.interval())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range s.running {
+		one.end()
+	}
+	s.running, s.ended = map[string]*running{}, true
+	return nil
+}
+
+// Set says which sources there are from now on. What one said that is read otherwise now stays until it is read again; what
+// one said that is named no more goes. It reports the names of those that have gone.
+func (s *Sources) Set(all []Spec) (gone []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return nil
+	}
+	now := map[string]Spec{}
+	for _, spec := range all {
+		now[spec.Name] = spec
+	}
+	asOf := map[string]time.Time{} // of those that are read otherwise now
+	for name, one := range s.running {
+		spec, stays := now[name]
+		if stays && spec.Sum == one.Sum {
+			one.Spec = spec
+			continue
+		}
+		one.end()
+		asOf[name] = one.asOf
+		delete(s.running, name)
+		s.shards.Leave(name, stays)
+		if !stays {
+			s.files.remove(name, s.log)
+			gone = append(gone, name)
+		}
+	}
+	for _, spec := range all {
+		if s.running[spec.Name] == nil {
+			s.start(spec, asOf[spec.Name])
+		}
+	}
+	s.files.only(func(name string) bool { _, is := now[name]; return is }, s.log)
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+	slices.Sort(gone)
+	return gone
+}
+
+// start has a source read. What is kept of it counts until then, unless asOf says that something is known. mu is held.
+func (s *Sources) start(spec Spec, asOf time.Time) {
+	log := s.log.With("source", spec.Name)
+	keeps := keeping{}
+	if asOf.IsZero() {
+		asOf, keeps = s.restore(spec, log)
+	}
+	made, ended, err := spec.Make()
+	if err != nil {
+		log.Error("the source cannot be read", "error", err)
+		return
+	}
+	sink, err := s.shards.Join(made.Name(), spec.Wait)
+	if err != nil {
+		if ended != nil {
+			ended()
+		}
+		log.Error("the source cannot be read", "error", err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background()) // until end
+	one := &running{Spec: spec, stop: stop, done: make(chan struct{}), asOf: asOf, keeping: keeps}
+	s.running[spec.Name] = one
+	log.Info("another source is read")
+	go func() {
+		defer close(one.done)
+		if ended != nil {
+			defer ended()
+		}
+		if err := made.Run(ctx, sink); err != nil {
+			log.Error("the source is read no more", "error", err)
+			sink.Apply(source.Update{Stale: err.Error()})
+		}
+	}()
+}
+
+func (r *running) end() {
+	r.stop()
+	<-r.done
+}
+
+// Count is how many there are.
+func (s *Sources) Count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.running)
+}
+
+// Names are those of the sources that run, sorted.
+func (s *Sources) Names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.running))
+}
+
+// Of is what is known of one; false: there is none of that name.
+func (s *Sources) Of(name string) (State, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.running[name]
+	if one == nil {
+		return State{}, false
+	}
+	out := State{AsOf: one.asOf}
+	switch {
+	case one.trouble != "":
+		out.Kept = one.trouble
+	case !one.written.IsZero():
+		out.Kept = "on disk, as of " + one.written.UTC().Format(time.RFC3339)
+	}
+	out.Kept = cmp.Or(out.Kept, "in memory")
+	return out, true
+}
+
+// interval is how often sources are looked after.
+func (s *Sources) interval() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := tendEvery
+	for _, one := range s.running {
+		if one.TTL > 0 {
+			out = min(out, max(one.TTL/10, 50*time.Millisecond))
+		}
+	}
+	return out
+}
+
+// restore hands in what is kept of a source, and says as of when that is; the zero time where nothing is, or it is too old.
+func (s *Sources) restore(spec Spec, log *slog.Logger) (time.Time, keeping) {
+	if s.files.Dir == "" {
+		return time.Time{}, keeping{}
+	}
+	path := s.files.path(spec.Name)
+	content, err := safefile.Read(path, kept.MaxBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return time.Time{}, keeping{}
+	}
+	var was kept.Cluster
+	if err == nil {
+		was, err = kept.Decode(spec.Name, content)
+	}
+	now := time.Now()
+	switch {
+	case err != nil:
+		log.Error("what was kept of the source cannot be used", "file", path, "error", err)
+		return time.Time{}, keeping{trouble: "not read: " + printable.Text(err.Error(), printable.Long)}
+	case old(spec.TTL, was.AsOf, now):
+		log.Info("what was kept of the source is too old", "asOf", was.AsOf)
+		s.files.remove(spec.Name, log)
+		return time.Time{}, keeping{}
+	case was.AsOf.After(now): // another clock wrote it, or somebody: it counts no longer than what is written now
+		was.AsOf = now
+	}
+	s.shards.Restore(spec.Name, was.Shards)
+	log.Info("the source is as it was read last, until it is read", "asOf", was.AsOf)
+	return was.AsOf, keeping{written: was.AsOf}
+}
+
+// old says whether what was right then counts no more.
+func old(ttl time.Duration, asOf, now time.Time) bool { return ttl > 0 && now.Sub(asOf) > ttl }
+
+// tend notes which sources are read, writes down what changed of these, and has those start over whose last words are too old.
+func (s *Sources) tend(now time.Time) {
+	phases := map[string]string{}
+	for _, st := range s.shards.Standings() {
+		phases[st.Source] = st.Phase
+	}
+	for _, name := range s.Names() {
+		s.tendOne(name, phases[name], now)
+	}
+}
+
+func (s *Sources) tendOne(name, phase string, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.running[name]
+	switch {
+	case one == nil:
+	case phase == shards.Synced.String():
+		one.asOf = now
+		s.write(one)
+	case !one.asOf.IsZero() && old(one.TTL, one.asOf, now):
+		s.log.Warn("what is known of a source that does not answer is forgotten", "source", name, "asOf", one.asOf)
+		one.end()
+		delete(s.running, name)
+		s.shards.Leave(name, false)
+		s.files.remove(name, s.log)
+		s.start(one.Spec, time.Time{})
+	}
+}
+
+// write writes down what a source has handed in, if that has changed or was written long ago. mu is held.
+func (s *Sources) write(one *running) {
+	if s.files.Dir == "" {
+		return
+	}
+	since := one.changes
+	late := writeLate
+	if one.TTL > 0 {
+		late = min(late, one.TTL/4)
+	}
+	if one.asOf.Sub(one.written) > late {
+		since = 0
+	}
+	said, changes := s.shards.Held(one.Name, since)
+	if said == nil {
+		return
+	}
+	content, err := kept.Encode(kept.Cluster{Registry: one.Name, AsOf: one.asOf, Shards: said})
+	if err == nil {
+		err = safefile.Write(s.files.path(one.Name), content, 0o600)
+	}
+	trouble := ""
+	if err != nil {
+		trouble = "not written: " + printable.Text(err.Error(), printable.Long)
+		if one.trouble != trouble {
+			s.log.Error("what is known of the source is not kept", "source", one.Name, "error", err)
+		}
+	}
+	one.keeping = keeping{changes, one.asOf, trouble}
+}
