@@ -132,17 +132,17 @@ func (c *configSources) open(s config.ConfigSource) (source.Source, error) {
 	switch s.Scheme {
 	case config.FolderScheme:
 		return file.New(file.Options{Name: s.Name(), Dirs: []string{s.Place}, Decoder: c.decoder, Log: c.opts.Log})
-	case config.XDSScheme:
+	case config.XDSScheme, config.MCPScheme:
 		how, err := c.dial(s)
 		if err != nil {
 			return nil, err
 		}
 		name, _ := os.Hostname()
 		return mcpxds.New(s.Name(), mcpxds.Options{
-			Options: how, Services: s.Services, Namespace: c.opts.Namespace, Name: name,
+			Options: how, MCP: s.Scheme == config.MCPScheme, Services: s.Services, Namespace: c.opts.Namespace, Name: name,
 		}, c.decoder, c.opts.Log)
 	}
-	return nil, fmt.Errorf("%s:// is not read yet", s.Scheme)
+	return nil, fmt.Errorf("%s:// is no scheme that is read", s.Scheme)
 }
 
 // dial is how the server of an entry is called. Without settings it is in plaintext, as Istio's control plane does.

@@ -212,6 +212,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		MaxRequestBytes:  opts.MaxMessage,
 		Meter:            meter{d.metrics},
 		Withhold:         proof.Withhold(opts.Log),
+		Services:         []xds.Service{reader.Source(opts.Namespace)},
 		Reports: map[string]func(xds.Report){
 			session.HealthType:        d.proxies.Healthy,
 			bootstrap.PatchReportType: d.proxies.PatchesFail,

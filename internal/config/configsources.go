@@ -95,7 +95,7 @@ func checkSourceTLS(t *networking.ClientTLSSettings) *Unread {
 	files := (t.GetClientCertificate() != "") && (t.GetPrivateKey() != "")
 	switch {
 	case t.GetCredentialName() != "":
-		return &Unread{at + ".credentialName", "certificates are read from files here", "write caCertificates, clientCertificate, privateKey"}
+		return &Unread{at + ".credentialName", "certificates are read from files", "write caCertificates, clientCertificate, privateKey"}
 	case t.GetCaCrl() != "":
 		return &Unread{at + ".caCrl", "no list of revoked certificates is looked at here: nothing is connected to", "leave it out"}
 	case t.GetMode() == networking.ClientTLSSettings_MUTUAL && !files:

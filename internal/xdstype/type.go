@@ -153,9 +153,11 @@ const ObjectURL = prefix + "istio.mcp.v1alpha1.Resource"
 const objectLabel = "mcp"
 
 // IsObject says whether a type is one of objects of the configuration, which other control planes read: it is group, version and
-// kind, as in "networking.istio.io/v1/ServiceEntry". The text may be anything that a client sent.
+// kind, as in "networking.istio.io/v1/ServiceEntry", or a collection of MCP's, as in "istio/networking/v1alpha3/serviceentries". The
+// text may be anything that a client sent.
 func IsObject(url string) bool {
-	return strings.Count(url, "/") == 2 && strings.IndexByte(url, '.') > 0 && !strings.HasPrefix(url, prefix)
+	return strings.HasPrefix(url, "istio/") ||
+		strings.Count(url, "/") == 2 && strings.IndexByte(url, '.') > 0 && !strings.HasPrefix(url, prefix)
 }
 
 // Counted is the short name under which refusals of a type are counted: a type that is delivered in parts counts as the whole.

@@ -29,7 +29,7 @@ func (p *Publisher) exports() (out []library.Change) {
 		if c.Has && c.New.Err != nil {
 			continue // they keep what they have
 		}
-		for _, typ := range exported.TypesOf(c.Key.Kind) {
+		for _, typ := range exported.TypesOf(c.Key) {
 			e := c.New
 			if !c.Has {
 				e = nil
@@ -51,10 +51,8 @@ func exportChange(typ, name string, e *envoy.Encoded) library.Change {
 
 // exportRow is what the tables have under a name; nil: nothing.
 func (p *Publisher) exportRow(typ, name string) (out *envoy.Encoded) {
-	if kind, ok := exported.KindOf(typ); ok {
-		p.graph.Store.Read(func(tx *table.Tx) {
-			out, _ = table.Lookup(tx, p.graph.Exported.Resources, exported.ParseName(kind, name))
-		})
+	if k, ok := exported.KeyOf(typ, name); ok {
+		p.graph.Store.Read(func(tx *table.Tx) { out, _ = table.Lookup(tx, p.graph.Exported.Resources, k) })
 	}
 	return out
 }

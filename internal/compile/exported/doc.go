@@ -4,7 +4,7 @@
 //	objects of Istio's kinds ──────────────┐
 //	Merged, Endpoints of a host ──► entry ─┴─► Resources (kind, namespace, name)
 //
-// Nothing is derived while nobody reads it (Readers). A ServiceEntry that is made here is called "synthetic-<host>", as Istio calls its own.
+// Nothing is derived while nobody reads it (Readers). A ServiceEntry that is made here is called "synthetic-<host>", as Istio has it.
 // What a ServiceEntry cannot say is left out: endpoints that take no traffic now, further addresses of an endpoint, which ports one lacks.
 // Objects that are made of others (of Ingresses) are not told: whoever reads them has no such Ingress. Secrets are told to nobody.
 //

@@ -1,9 +1,10 @@
 package exported
 
 import (
-	"strconv"
+	"fmt"
 	"strings"
 
+	"github.com/cespare/xxhash/v2"
 	mcp "istio.io/api/mcp/v1alpha1"
 
 	"google.golang.org/protobuf/proto"
@@ -27,7 +28,6 @@ func encode(o *config.Object) *envoy.Encoded {
 	m := &mcp.Resource{
 		Metadata: &mcp.Metadata{
 			Name:        Name(o.Key),
-			Version:     strconv.FormatUint(o.Hash, 16),
 			Labels:      o.Labels.Map(),
 			Annotations: o.Annotations,
 		},
@@ -44,14 +44,27 @@ func encode(o *config.Object) *envoy.Encoded {
 			}
 		}
 	}
-	return envoy.Sealed(plain.Marshal(m))
+	return versioned(plain, m)
+}
+
+// versioned marshals a message that has its version inside: the hash of all else, as a stream of xDS writes it.
+func versioned(plain proto.MarshalOptions, m *mcp.Resource) *envoy.Encoded {
+	body, err := plain.Marshal(m)
+	if err != nil {
+		return envoy.Sealed(nil, err)
+	}
+	version := xxhash.Sum64(body)
+	m.Metadata.Version = fmt.Sprintf("%016x", version)
+	e := envoy.Sealed(plain.Marshal(m))
+	e.Version = version
+	return e
 }
 
 // Name is how an object is called on the wire: "namespace/name".
 func Name(k config.Key) string { return k.Namespace + "/" + k.Name }
 
-// ParseName is the key of an object of a kind that is called so on the wire.
-func ParseName(kind config.Kind, name string) config.Key {
+// parseName is the key of an object of a kind that is called so on the wire.
+func parseName(kind config.Kind, name string) config.Key {
 	namespace, base, _ := strings.Cut(name, "/")
 	return config.Key{Kind: kind, Namespace: namespace, Name: base}
 }

@@ -3,11 +3,13 @@ package exported
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/registry"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
+	"fairway/internal/mcpwire"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
@@ -70,25 +72,37 @@ func (t *Tables) entries() *table.Table[config.Key, *envoy.Encoded] {
 		})
 }
 
-// types finds kinds by the words by which xDS knows them, and the words by kind.
+// types are those by which xDS knows a kind, and kinds the other way around.
 var types, kinds = func() (map[config.Kind][]string, map[string]config.Kind) {
 	byKind, byType := map[config.Kind][]string{}, map[string]config.Kind{}
 	for _, api := range config.APIs() {
-		byKind[api.Kind] = api.Types()
-		for _, typ := range api.Types() {
+		byKind[api.Kind] = append(api.Types(), mcpwire.Collection(api.Group, api.Versions[len(api.Versions)-1], string(api.Kind)))
+		for _, typ := range byKind[api.Kind] {
 			byType[typ] = api.Kind
 		}
 	}
+	byType[mcpwire.SyntheticEntries] = config.ServiceEntry
 	return byKind, byType
 }()
 
-// TypesOf are the types by which xDS knows a kind, one a version: "networking.istio.io/v1/ServiceEntry". It is not to be modified.
-func TypesOf(k config.Kind) []string { return types[k] }
+// TypesOf are the types by which xDS knows an object: one a version of its kind's API, as "networking.istio.io/v1/ServiceEntry", and the
+// collection of MCP, of which ServiceEntries that nobody wrote have one of their own. It is not to be modified.
+func TypesOf(k config.Key) []string {
+	all := types[k.Kind]
+	if k.Kind == config.ServiceEntry && strings.HasPrefix(k.Name, Synthetic) {
+		return append(all[:len(all)-1:len(all)-1], mcpwire.SyntheticEntries)
+	}
+	return all
+}
 
-// KindOf is the kind of a type; false: there is none.
-func KindOf(typ string) (config.Kind, bool) {
-	k, ok := kinds[typ]
-	return k, ok
+// KeyOf is the key of the object that is called so under a type; false: there is no such type, or the object does not stand under it.
+func KeyOf(typ, name string) (config.Key, bool) {
+	kind, ok := kinds[typ]
+	if !ok {
+		return config.Key{}, false
+	}
+	k := parseName(kind, name)
+	return k, slices.Contains(TypesOf(k), typ)
 }
 
 // Types are all types that other control planes may ask for, sorted. The last ones are of kinds that there are never any objects of:
@@ -103,6 +117,7 @@ func Types() []string {
 
 // foreign are types that Istio's control plane waits for, and that this one has no objects of.
 var foreign = []string{
+	mcpwire.MeshCollection,
 	"gateway.networking.k8s.io/v1/GRPCRoute",
 	"gateway.networking.k8s.io/v1/Gateway",
 	"gateway.networking.k8s.io/v1/GatewayClass",

@@ -54,7 +54,9 @@ var inForce = [...]string{
 }
 
 // elsewhere are fields that others read: the agent, the injector, those who write into a cluster.
-var elsewhere = [...]string{"default_config", "ingress_service", "discovery_selectors", "enable_prometheus_merge", "certificates", "config_sources"}
+var elsewhere = [...]string{
+	"default_config", "ingress_service", "discovery_selectors", "enable_prometheus_merge", "certificates", "config_sources",
+}
 
 // declareLater notes what is accepted and kept but has no effect yet: whole kinds, and fields of the mesh's
 // configuration that say something else than their default.

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"fairway/internal/config"
+	"fairway/internal/mcpwire"
 	"fairway/internal/printable"
 	"fairway/internal/source"
 	"fairway/internal/source/mcp/dial"
@@ -24,6 +25,8 @@ import (
 // Options of a source.
 type Options struct {
 	dial.Options
+	// MCP speaks the protocol of that name (istio.mcp.v1alpha1.ResourceSource), and not xDS.
+	MCP bool `json:"mcp,omitempty"`
 	// Services takes the ServiceEntries alone that the other side made of what its platform knows (subscribedResources: SERVICE_REGISTRY).
 	Services bool `json:"servicesOnly,omitempty"`
 	// Namespace and Name are how this control plane calls itself: it has to be the namespace of the identity that it proves. "" stands for
@@ -41,6 +44,14 @@ func (o Options) Validate() error {
 		err = errors.Join(err, fmt.Errorf("maxObjects: %d; want a positive number", o.MaxObjects))
 	}
 	return err
+}
+
+// where is the server, as problems and logs call it.
+func (o Options) where() string {
+	if o.MCP {
+		return "mcp://" + o.Address
+	}
+	return "xds://" + o.Address
 }
 
 const defaultObjects = 200_000
@@ -82,10 +93,9 @@ func New(name string, o Options, d *config.Decoder, log *slog.Logger) (*Source, 
 		o.Name, _ = os.Hostname()
 	}
 	o.MaxObjects = cmp.Or(o.MaxObjects, defaultObjects)
-	from := "xds://" + o.Address
 	return &Source{
 		name: name, opts: o, log: log.With("source", name), retry: platform.DefaultRetry, pace: usualPace,
-		state: newState(resource.NewReader(d, from), o),
+		state: newState(resource.NewReader(d, o.where()), o),
 	}, nil
 }
 
@@ -119,14 +129,14 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 		fails++
 		wait := s.retry.After(fails)
 		s.log.Warn("the other control plane is not read for now", "error", err, "again_in", wait.String())
-		s.out.Stale(errors.New(explain(s.opts.Address, err)))
+		s.out.Stale(errors.New(explain(s.opts.where(), err)))
 		timer.Reset(wait)
 	}
 }
 
 // explain says why a server is not read, with what may be done about it.
-func explain(address string, err error) string {
-	text := "xds://" + address + ": "
+func explain(where string, err error) string {
+	text := where + ": "
 	st, _ := status.FromError(err)
 	message := st.Message()
 	switch st.Code() {
@@ -156,11 +166,14 @@ func (s *Source) follow(ctx context.Context) (answered bool, err error) {
 			err = cause
 		}
 	}()
-	open := openDelta
-	if s.whole {
+	open, last := openDelta, sentinel
+	switch {
+	case s.opts.MCP:
+		open, last = openMCP, mcpwire.MeshCollection
+	case s.whole:
 		open = openWhole
 	}
-	st, err := open(ctx, conn, s.opts.node())
+	st, err := open(ctx, conn, s.opts)
 	if err != nil {
 		return false, err
 	}
@@ -170,7 +183,7 @@ func (s *Source) follow(ctx context.Context) (answered bool, err error) {
 			return false, streamError(st, err)
 		}
 	}
-	if err := st.ask(sentinel, nil); err != nil {
+	if err := st.ask(last, nil); err != nil {
 		return false, streamError(st, err)
 	}
 	answers, failed := make(chan *answer), make(chan error, 1)
@@ -270,7 +283,7 @@ func (s *Source) ripen(st stream) error {
 // take takes one answer: what is valid is handed on, and the server is told what is not.
 func (s *Source) take(begun time.Time, st stream, a *answer) error {
 	k := s.state.of(a.typ)
-	if k == nil { // the sentinel, or a version that is asked for no more
+	if k == nil || !k.counts(a) { // the sentinel, or a version that is listened to no more
 		if s.state.synced {
 			s.out.Fresh()
 		}

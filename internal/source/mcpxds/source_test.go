@@ -28,6 +28,7 @@ import (
 	"fairway/internal/source/mcp/dial"
 	"fairway/internal/source/mcp/resource"
 	"fairway/internal/source/platform"
+	"fairway/internal/xdstype"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -139,9 +140,12 @@ func read(t *testing.T, srv *server, o Options) *sink {
 		t.Fatal(err)
 	}
 	s.retry = platform.Retry{Base: time.Millisecond, Max: 5 * time.Millisecond}
-	s.pace = pace{answer: 5 * time.Second, kind: 20 * time.Millisecond, quiet: 20 * time.Millisecond, settle: time.Second}
-	if o.Name == "slow" {
+	s.pace = pace{answer: 10 * time.Second, kind: 10 * time.Second, quiet: 20 * time.Millisecond, settle: time.Second}
+	switch o.Name {
+	case "slow":
 		s.pace.answer = 30 * time.Millisecond
+	case "older":
+		s.pace.kind = 20 * time.Millisecond
 	}
 	out := &sink{objects: map[config.Key]*config.Object{}, problems: map[string][]mesh.Problem{}, changed: make(chan struct{})}
 	ctx, stop := context.WithCancel(context.Background())
@@ -195,6 +199,7 @@ func serveDeltas(
 			select {
 			case requests <- r:
 			case <-w.Context().Done():
+				failed <- w.Context().Err()
 				return
 			}
 		}
@@ -203,7 +208,8 @@ func serveDeltas(
 		select {
 		case r := <-requests:
 			if r.ResponseNonce == "" {
-				if err := w.Send(&discoveryv3.DeltaDiscoveryResponse{TypeUrl: r.TypeUrl, Nonce: "1", Resources: answers[r.TypeUrl]}); err != nil {
+				m := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: r.TypeUrl, Nonce: "1", Resources: answers[r.TypeUrl]}
+				if err := w.Send(m); err != nil {
 					return err
 				}
 			}
@@ -236,17 +242,21 @@ func TestGoodOnesStay(t *testing.T) {
 	if first := <-requests; len(first.InitialResourceVersions) > 0 {
 		t.Errorf("the first request says that %v is held", first.InitialResourceVersions)
 	}
-	if r := <-requests; r.ErrorDetail.GetCode() != int32(codes.InvalidArgument) || !strings.Contains(r.ErrorDetail.GetMessage(), "shop/bad") ||
+	if r := <-requests; r.ErrorDetail.GetCode() != int32(codes.InvalidArgument) ||
+		!strings.Contains(r.ErrorDetail.GetMessage(), "shop/bad") ||
 		strings.Contains(r.ErrorDetail.GetMessage(), "shop/a") {
 		t.Errorf("what is not valid is refused with %v", r.ErrorDetail)
 	}
-	more <- &discoveryv3.DeltaDiscoveryResponse{TypeUrl: entryType, Nonce: "2", Resources: []*discoveryv3.Resource{entry(t, "shop/a", "2", "")}}
+	more <- &discoveryv3.DeltaDiscoveryResponse{
+		TypeUrl: entryType, Nonce: "2", Resources: []*discoveryv3.Resource{entry(t, "shop/a", "2", "")},
+	}
 	if r := <-requests; !strings.Contains(r.ErrorDetail.GetMessage(), "shop/a") || r.ResponseNonce != "2" {
 		t.Errorf("a version that is not valid is refused with %v", r)
 	}
 	out.until(t, "the version before stays", func() bool { return out.has("shop/a", "shop/b") && len(out.problems) == 2 })
 	more <- &discoveryv3.DeltaDiscoveryResponse{
-		TypeUrl: entryType, Nonce: "3", Resources: []*discoveryv3.Resource{entry(t, "shop/a", "1", "a.com"), entry(t, "shop/bad", "3", "bad.com")},
+		TypeUrl: entryType, Nonce: "3",
+		Resources:        []*discoveryv3.Resource{entry(t, "shop/a", "1", "a.com"), entry(t, "shop/bad", "3", "bad.com")},
 		RemovedResources: []string{"shop/b", "shop/never"},
 	}
 	if r := <-requests; r.ErrorDetail != nil {
@@ -315,7 +325,7 @@ func TestWholeStates(t *testing.T) {
 	if r := <-answers; r.VersionInfo != "v" || r.ErrorDetail != nil {
 		t.Errorf("a whole state is answered with %v", r)
 	}
-	states <- []*anypb.Any{packed(t, "shop/a", "a.com"), {TypeUrl: "type.googleapis.com/istio.mcp.v1alpha1.Resource", Value: []byte("\xff\xff")}}
+	states <- []*anypb.Any{packed(t, "shop/a", "a.com"), {TypeUrl: xdstype.ObjectURL, Value: []byte("\xff\xff")}}
 	if r := <-answers; r.ErrorDetail == nil {
 		t.Error("garbage is taken")
 	}
@@ -345,8 +355,30 @@ func TestOlderVersion(t *testing.T) {
 				return err
 			}
 		}
-	}}, Options{})
+	}}, Options{Name: "older"})
 	out.until(t, "it is there", func() bool { return out.synced && out.has("shop/a") })
+}
+
+// TestLateAnswer: what a server says of a version after it was asked for an older one counts all the same, and the empty answer about
+// that takes nothing away.
+func TestLateAnswer(t *testing.T) {
+	decoder, err := config.NewDecoder(config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newState(resource.NewReader(decoder, "xds://other"), Options{MaxObjects: 10})
+	k := s.of(entryType)
+	if !k.older() {
+		t.Fatal("there is no older version")
+	}
+	late := &answer{typ: entryType, whole: true, resources: []item{{any: packed(t, "shop/a", "a.com")}}}
+	if !k.counts(late) {
+		t.Error("the late answer does not count")
+	}
+	s.take(k, late)
+	if k.counts(&answer{typ: "networking.istio.io/v1beta1/ServiceEntry", whole: true}) {
+		t.Error("the answer about another version counts beside it")
+	}
 }
 
 // TestServicesOnly: of what is subscribed to so the entries alone count that nobody wrote.
@@ -394,7 +426,9 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out := read(t, &server{delta: c.delta}, Options{Name: c.name, Options: dial.Options{MaxAnswer: 1}})
-			out.until(t, "it is said why", func() bool { return strings.HasPrefix(out.stale, "xds://127.0.0.1:") && strings.Contains(out.stale, c.want) })
+			out.until(t, "it is said why", func() bool {
+				return strings.HasPrefix(out.stale, "xds://127.0.0.1:") && strings.Contains(out.stale, c.want)
+			})
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"fairway/internal/config"
+	"fairway/internal/mcpwire"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
@@ -32,8 +33,9 @@ type state struct {
 // kind is what is held of one kind.
 type kind struct {
 	config.API
-	version  int  // of Versions, that is asked for
-	answered bool // on this stream, or before everything was there
+	types    []string // by which the server may know it, the preferred one first
+	version  int      // of types, that is asked for
+	answered bool     // on this stream, or before everything was there
 	held     map[string]held
 	names    map[config.Key]string // under which each object is held
 	noted    map[string]bool       // names of which problems were told
@@ -52,16 +54,32 @@ func newState(r *resource.Reader, o Options) *state {
 		if o.Services && api.Kind != config.ServiceEntry {
 			continue
 		}
-		out.kinds = append(out.kinds, &kind{API: api, held: map[string]held{}, names: map[config.Key]string{}, noted: map[string]bool{}})
+		if !o.MCP {
+			out.add(api, api.Types()...)
+			continue
+		}
+		if !o.Services {
+			out.add(api, mcpwire.Collection(api.Group, api.Versions[len(api.Versions)-1], string(api.Kind)))
+		}
+		if api.Kind == config.ServiceEntry {
+			out.add(api, mcpwire.SyntheticEntries)
+		}
 	}
 	return out
 }
 
-func (k *kind) typ() string { return k.Types()[k.version] }
+// add has a kind asked for.
+func (s *state) add(api config.API, types ...string) {
+	s.kinds = append(s.kinds, &kind{
+		API: api, types: types, held: map[string]held{}, names: map[config.Key]string{}, noted: map[string]bool{},
+	})
+}
+
+func (k *kind) typ() string { return k.types[k.version] }
 
 // older has the kind asked for in a less preferred version; false: there is none.
 func (k *kind) older() bool {
-	if len(k.held) > 0 || k.version+1 >= len(k.Versions) {
+	if len(k.held) > 0 || k.version+1 >= len(k.types) {
 		return false
 	}
 	k.version++
@@ -95,11 +113,21 @@ func (s *state) answered() bool {
 // of finds a kind by its type; nil: it is not asked for.
 func (s *state) of(typ string) *kind {
 	for _, k := range s.kinds {
-		if k.typ() == typ {
+		if slices.Contains(k.types, typ) {
 			return k
 		}
 	}
 	return nil
+}
+
+// counts says whether an answer about one of the kind's types is the one that is listened to. Once something is held under one it is
+// that; until then it is whichever the server has something of, however late it says so.
+func (k *kind) counts(a *answer) bool {
+	at := slices.Index(k.types, a.typ)
+	if at != k.version && len(k.held) == 0 && len(a.resources) > 0 {
+		k.version = at
+	}
+	return at == k.version
 }
 
 // maxRefused is how many names of refused objects a server is told, with the reason of each.
@@ -129,7 +157,7 @@ func (s *state) take(k *kind, a *answer) (shards []source.Shard, problems map[st
 	}
 	if len(out.set)+len(out.gone) > 0 {
 		shards = []source.Shard{{
-			Key: source.ShardKey{Kind: string(k.Kind)}, Rows: source.Rows{Objects: out.set}, Gone: source.Keys{Objects: out.gone},
+			Key: source.ShardKey{Kind: k.types[0]}, Rows: source.Rows{Objects: out.set}, Gone: source.Keys{Objects: out.gone},
 		}}
 	}
 	if more := len(out.refused) - maxRefused; more > 0 {
@@ -144,7 +172,7 @@ func (s *state) names(out *taken, a *answer) (list []named, there map[string]boo
 	for _, i := range a.resources {
 		r := named{item: i}
 		if r.message, r.err = unpack(i.any); i.name == "" { // a whole state says names inside
-			r.name = r.message.GetMetadata().GetName()
+			r.name, r.version = r.message.GetMetadata().GetName(), r.message.GetMetadata().GetVersion()
 		}
 		switch {
 		case r.name == "" || len(r.name) > resource.MaxName:
@@ -185,7 +213,7 @@ func (t *taken) without(some map[string]bool) (out []string) {
 
 // note tells the problems of a name, in place of those that were told of it.
 func (t *taken) note(name string, problems []mesh.Problem) {
-	place := string(t.kind.Kind) + " " + name
+	place := t.kind.types[0] + " " + name
 	if len(problems) > 0 {
 		t.kind.noted[name] = true
 		t.problems[place] = problems
@@ -226,7 +254,7 @@ func (s *state) resource(out *taken, r named) {
 		if !s.full {
 			s.full = true
 			out.problems["bound"] = []mesh.Problem{{
-				Object: mesh.ObjectRef{Kind: "source", Name: "xds://" + s.opts.Address}, Code: code.TooMuch, Severity: mesh.Error,
+				Object: mesh.ObjectRef{Kind: "source", Name: s.opts.where()}, Code: code.TooMuch, Severity: mesh.Error,
 				Message: fmt.Sprintf("it has more than %d objects; those beyond are left out", s.opts.MaxObjects),
 				Fix:     "subscribe to less, or raise maxObjects",
 			}}
@@ -235,7 +263,7 @@ func (s *state) resource(out *taken, r named) {
 	}
 	if r.err != nil {
 		out.refuse(name, []mesh.Problem{{
-			Object: mesh.ObjectRef{Kind: string(k.Kind), Name: printable.Text(name, printable.Short), File: "xds://" + s.opts.Address},
+			Object: mesh.ObjectRef{Kind: string(k.Kind), Name: printable.Text(name, printable.Short), File: s.opts.where()},
 			Code:   code.WrongType, Severity: mesh.Error, Message: r.err.Error(),
 		}})
 		return

@@ -60,9 +60,9 @@ type deltas struct {
 	node *corev3.Node // until it was sent
 }
 
-func openDelta(ctx context.Context, conn *grpc.ClientConn, node *corev3.Node) (stream, error) {
+func openDelta(ctx context.Context, conn *grpc.ClientConn, o Options) (stream, error) {
 	wire, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
-	return &deltas{wire, node}, err
+	return &deltas{wire, o.node()}, err
 }
 
 func (s *deltas) ask(typ string, held map[string]string) error {
@@ -94,9 +94,9 @@ type wholes struct {
 	taken map[string]string // the version of each type that was taken last
 }
 
-func openWhole(ctx context.Context, conn *grpc.ClientConn, node *corev3.Node) (stream, error) {
+func openWhole(ctx context.Context, conn *grpc.ClientConn, o Options) (stream, error) {
 	wire, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
-	return &wholes{wire, node, map[string]string{}}, err
+	return &wholes{wire, o.node(), map[string]string{}}, err
 }
 
 func (s *wholes) ask(typ string, _ map[string]string) error {

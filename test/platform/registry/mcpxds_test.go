@@ -59,7 +59,8 @@ func mcpCart(addresses ...string) source.Update {
 	slice := &mesh.Slice{Key: mesh.SliceKey{Service: key, Name: "all"}}
 	for _, a := range addresses {
 		slice.Endpoints = append(slice.Endpoints, mesh.SliceEndpoint{ID: a, Endpoint: mesh.Endpoint{
-			Address: a, Ports: mesh.MakeLabels(map[string]string{"grpc": "9090"}), Labels: mesh.MakeLabels(map[string]string{"version": "v1"}),
+			Address: a, Ports: mesh.MakeLabels(map[string]string{"grpc": "9090"}),
+			Labels:   mesh.MakeLabels(map[string]string{"version": "v1"}),
 			Locality: mesh.Locality{Region: "r1", Zone: "z1"},
 		}})
 	}
@@ -240,11 +241,12 @@ func TestMCPWholeStates(t *testing.T) {
 	const typ = "networking.istio.io/v1beta1/ServiceEntry"
 	r.ask(t, &discoveryv3.DiscoveryRequest{TypeUrl: typ})
 	m, have := r.next(t)
-	if names := slices.Sorted(maps.Keys(have)); !slices.Equal(names, []string{"shop/reviews", "shop/synthetic-cart.shop.svc.cluster.local"}) {
+	const made = "shop/synthetic-cart.shop.svc.cluster.local"
+	if names := slices.Sorted(maps.Keys(have)); !slices.Equal(names, []string{"shop/reviews", made}) {
 		t.Fatalf("%s: %v", typ, names)
 	}
 	entry := &networking.ServiceEntry{}
-	if err := have["shop/synthetic-cart.shop.svc.cluster.local"].Body.UnmarshalTo(entry); err != nil {
+	if err := have[made].Body.UnmarshalTo(entry); err != nil {
 		t.Fatal(err)
 	}
 	if e := entry.Endpoints; len(e) != 1 || e[0].Address != "10.0.1.1" || e[0].Ports["grpc"] != 9090 || e[0].Locality != "r1/z1" ||
